@@ -12,7 +12,7 @@
 #include "tests/fabric/rig.h"
 #include "tests/unit/test.h"
 #include "tools/fabric/wire/packet.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 #define BYTES 32
 #define FULL  FAB_FRAGMENT_BYTES /* of a packet that is not its message's last */
@@ -23,7 +23,7 @@ static void inject(const struct rig *rig, struct fab_packet *packet)
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	static char bytes[sizeof(*packet) + FULL];
 	bool is_full = packet->flags == FAB_FIRST;
-	struct fab_place place;
+	struct fab_folder folder;
 	char path[FAB_PATH_BYTES];
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 
@@ -38,8 +38,8 @@ static void inject(const struct rig *rig, struct fab_packet *packet)
 	packet->dgid = packet->sgid;
 	memcpy(bytes, packet, sizeof(*packet));
 	memset(bytes + sizeof(*packet), 'x', packet->bytes);
-	ck_assert_int_eq(fab_place_find(&place), 0);
-	fab_place_slot(&place, place.host, packet->dest_qpn >> FAB_SLOT_SHIFT, path);
+	ck_assert_int_eq(fab_folder_find(&folder), 0);
+	fab_folder_slot(&folder, folder.host, packet->dest_qpn >> FAB_SLOT_SHIFT, path);
 	strcpy(to.sun_path, path);
 	ck_assert_int_eq(sendto(fd, bytes, sizeof(*packet) + packet->bytes, 0,
 				(struct sockaddr *)&to, sizeof(to)),

@@ -19,7 +19,7 @@
 		.raw = { 0xfe, 0xc0, [7] = (n), [15] = (end) } \
 	}
 
-static struct fab_place place;
+static struct fab_folder folder;
 static const union ibv_gid gid_b = GID(1, 0xb);
 static const union ibv_gid gid_c = GID(2, 0xc);
 static struct fab_port from = { .link_layer = IBV_LINK_LAYER_INFINIBAND,
@@ -29,7 +29,7 @@ static void make_folder(const char *name)
 {
 	char path[FAB_PATH_BYTES];
 
-	snprintf(path, sizeof(path), "%s/%s", place.dir, name);
+	snprintf(path, sizeof(path), "%s/%s", folder.dir, name);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 }
 
@@ -37,17 +37,17 @@ static void enter(const char *host, uint8_t port_num, uint8_t subnet, const unio
 {
 	char path[FAB_PATH_BYTES];
 
-	strcpy(place.host, host);
-	fab_place_lid(&place, subnet, 2, path);
-	ck_assert_int_eq(fab_place_own(&place, port_num, path), 0);
-	fab_place_gid(&place, gid, path);
-	ck_assert_int_eq(fab_place_own(&place, port_num, path), 0);
+	strcpy(folder.host, host);
+	fab_folder_lid(&folder, subnet, 2, path);
+	ck_assert_int_eq(fab_folder_own(&folder, port_num, path), 0);
+	fab_folder_gid(&folder, gid, path);
+	ck_assert_int_eq(fab_folder_own(&folder, port_num, path), 0);
 }
 
 static void set_up(void)
 {
-	strcpy(place.dir, "/tmp/fabric-route-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(place.dir));
+	strcpy(folder.dir, "/tmp/fabric-route-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder.dir));
 	make_folder("lids");
 	make_folder("gids");
 	enter("b", 1, 0, &gid_b);
@@ -60,16 +60,16 @@ static void tear_down(void)
 	uint8_t subnet;
 
 	for (subnet = 0; subnet < 2; subnet++) {
-		fab_place_lid(&place, subnet, 2, path);
+		fab_folder_lid(&folder, subnet, 2, path);
 		unlink(path);
-		fab_place_gid(&place, subnet ? &gid_c : &gid_b, path);
+		fab_folder_gid(&folder, subnet ? &gid_c : &gid_b, path);
 		unlink(path);
 	}
-	snprintf(path, sizeof(path), "%s/lids", place.dir);
+	snprintf(path, sizeof(path), "%s/lids", folder.dir);
 	rmdir(path);
-	snprintf(path, sizeof(path), "%s/gids", place.dir);
+	snprintf(path, sizeof(path), "%s/gids", folder.dir);
 	rmdir(path);
-	rmdir(place.dir);
+	rmdir(folder.dir);
 }
 
 FIXTURE(set_up, tear_down);
@@ -81,9 +81,9 @@ TEST(lid_is_of_the_own_subnet)
 	struct fab_owner owner;
 
 	far_port.subnet = 1;
-	ck_assert_int_eq(fab_route_find(&place, &from, &route, &owner), 0);
+	ck_assert_int_eq(fab_route_find(&folder, &from, &route, &owner), 0);
 	ck_assert_str_eq(owner.host, "b");
-	ck_assert_int_eq(fab_route_find(&place, &far_port, &route, &owner), 0);
+	ck_assert_int_eq(fab_route_find(&folder, &far_port, &route, &owner), 0);
 	ck_assert_str_eq(owner.host, "c");
 	ck_assert_uint_eq(owner.port_num, 2);
 }
@@ -95,7 +95,7 @@ TEST(router_brings_what_has_hops_left_to_the_other_subnet)
 	};
 	struct fab_owner owner;
 
-	ck_assert_int_eq(fab_route_find(&place, &from, &route, &owner), 0);
+	ck_assert_int_eq(fab_route_find(&folder, &from, &route, &owner), 0);
 	ck_assert_str_eq(owner.host, "c");
 }
 
@@ -112,7 +112,7 @@ TEST_LOOP(nobody_gets_what_the_router_does_not_take, 0, sizeof(refused) / sizeof
 {
 	struct fab_owner owner;
 
-	ck_assert_int_eq(fab_route_find(&place, &from, &refused[_i], &owner), -EHOSTUNREACH);
+	ck_assert_int_eq(fab_route_find(&folder, &from, &refused[_i], &owner), -EHOSTUNREACH);
 }
 
 TEST(router_is_where_its_packets_come_from)
@@ -139,6 +139,6 @@ TEST(roce_has_gids_alone)
 	struct fab_route route = { .has_grh = true, .dgid = gid_b };
 	struct fab_owner owner;
 
-	ck_assert_int_eq(fab_route_find(&place, &roce, &route, &owner), 0);
+	ck_assert_int_eq(fab_route_find(&folder, &roce, &route, &owner), 0);
 	ck_assert_str_eq(owner.host, "b");
 }

@@ -479,8 +479,8 @@ static int open_listener(struct host *host, struct listener *listener)
 	char path[FAB_PATH_BYTES];
 	int fd;
 
-	fab_place_umad(&host->place, listener->port_num, path);
-	fd = fab_place_bind(path, SOCK_SEQPACKET);
+	fab_folder_umad(&host->folder, listener->port_num, path);
+	fd = fab_folder_bind(path, SOCK_SEQPACKET);
 	if (fd < 0)
 		return fd;
 	if (listen(fd, 128))

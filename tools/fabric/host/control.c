@@ -103,7 +103,7 @@ int control_open(struct host *host)
 	char path[FAB_PATH_BYTES];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/hosts/%s/control", host->place.dir, host->place.host);
-	fd = fab_place_bind(path, SOCK_DGRAM);
+	snprintf(path, sizeof(path), "%s/hosts/%s/control", host->folder.dir, host->folder.host);
+	fd = fab_folder_bind(path, SOCK_DGRAM);
 	return fd < 0 ? fd : loop_watch(&host->loop, &host->control, fd, EPOLLIN, control_ready);
 }

@@ -20,14 +20,14 @@ void events_send(struct host *host, enum ibv_event_type type, uint8_t port_num)
 	struct dirent *entry;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->place.dir, host->place.host);
+	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->folder.dir, host->folder.host);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		int slot = atoi(entry->d_name);
 
 		if (slot <= 0)
 			continue;
-		fab_place_slot(&host->place, host->place.host, (unsigned int)slot, path);
+		fab_folder_slot(&host->folder, host->folder.host, (unsigned int)slot, path);
 		fab_peers_send(&host->peers, path, &packet, NULL);
 	}
 	if (dir)

@@ -94,8 +94,8 @@ int gsi_open(struct host *host, mad_came_fn *mad_came)
 	int fd;
 
 	host->mad_came = mad_came;
-	fab_place_gsi(&host->place, host->place.host, path);
-	fd = fab_place_bind(path, SOCK_DGRAM);
+	fab_folder_gsi(&host->folder, host->folder.host, path);
+	fd = fab_folder_bind(path, SOCK_DGRAM);
 	if (fd == -EADDRINUSE)
 		host_say(host, "there is a host of this name");
 	if (fd < 0)
@@ -113,7 +113,7 @@ static int find_owner(const struct host *host, uint8_t port_num, const struct ib
 				   .hop_limit = head->addr.hop_limit };
 
 	memcpy(&route.dgid, head->addr.gid, sizeof(route.dgid));
-	return -fab_route_find(&host->place, &host->page->port[port_num - 1], &route, ret);
+	return -fab_route_find(&host->folder, &host->page->port[port_num - 1], &route, ret);
 }
 
 static uint32_t interface_of(const struct host *host, uint8_t port_num, uint8_t gid_index)
@@ -183,7 +183,7 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 	if (err)
 		return err;
 	packet.port_num = to.port_num;
-	fab_place_gsi(&host->place, to.host, path);
+	fab_folder_gsi(&host->folder, to.host, path);
 	/* A host that is down answers as little as one that is slow. */
 	fab_peers_send(&host->peers, path, &packet, mad);
 	return 0;

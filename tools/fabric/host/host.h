@@ -28,7 +28,7 @@
 #include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 #include "tools/fabric/wire/umad_wire.h"
 
 struct host;
@@ -55,7 +55,7 @@ struct pod_gid {
 };
 
 struct host {
-	struct fab_place place;
+	struct fab_folder folder;
 	struct fab_page *page;
 	const char *netdev[FAB_PORTS]; /* of each port */
 	struct pod_gid pod[PODS_MAX];

@@ -371,12 +371,12 @@ int identity_open(struct host *host)
 
 	if (is_roce(host) && !has_interfaces(host))
 		return -ENODEV;
-	fab_place_page(&host->place, path);
+	fab_folder_page(&host->folder, path);
 	err = fab_page_create(path, &host->page);
 	if (err)
 		return err;
 	fab_page_write_begin(host->page);
-	strcpy(host->page->host, host->place.host);
+	strcpy(host->page->host, host->folder.host);
 	host->page->node_guid = htobe64(GUID_PREFIX | (uint64_t)host->number << 8);
 	if (host->wire == FAB_WIRE_ROCE)
 		host->page->node_guid = guid_of_link(host->netdev[0]);
@@ -415,6 +415,6 @@ void identity_close(struct host *host)
 	identity_forget(host);
 	host->page->is_removed = 1;
 	events_send(host, IBV_EVENT_DEVICE_FATAL, 0);
-	fab_place_page(&host->place, path);
+	fab_folder_page(&host->folder, path);
 	unlink(path);
 }

@@ -11,7 +11,7 @@ void host_say(const struct host *host, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "fabric: host %s: ", host->place.host);
+	fprintf(stderr, "fabric: host %s: ", host->folder.host);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);

@@ -46,14 +46,14 @@ static int make_folders(const struct host *host)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(folder) / sizeof(folder[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", host->place.dir, folder[i]);
+		snprintf(path, sizeof(path), "%s/%s", host->folder.dir, folder[i]);
 		if (mkdir(path, 0700) && errno != EEXIST)
 			return -errno;
 	}
-	snprintf(path, sizeof(path), "%s/hosts/%s", host->place.dir, host->place.host);
+	snprintf(path, sizeof(path), "%s/hosts/%s", host->folder.dir, host->folder.host);
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
-	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->place.dir, host->place.host);
+	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->folder.dir, host->folder.host);
 	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
 }
 
@@ -70,14 +70,14 @@ static int open_all(struct host *host)
 	if (!err)
 		err = make_folders(host);
 	if (!err)
-		err = fab_peers_init(&host->peers, host->place.dir, 0);
+		err = fab_peers_init(&host->peers, host->folder.dir, 0);
 	if (!err)
 		err = loop_watch(&host->loop, &host->peers_watch, host->peers.loop.fd, EPOLLIN,
 				 peers_ready);
 	if (!err)
 		err = loop_watch(&host->loop, &host->stdin_watch, STDIN_FILENO, EPOLLIN,
 				 stdin_ready);
-	udp_capture_open(&host->capture, host->place.dir);
+	udp_capture_open(&host->capture, host->folder.dir);
 	if (!err)
 		err = gsi_open(host, mad_came);
 	if (!err && host->wire == FAB_WIRE_ROCE)
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &host))
 		return print_usage();
-	err = fab_place_find(&host.place);
+	err = fab_folder_find(&host.folder);
 	if (err)
 		return print_usage();
 	signal(SIGPIPE, SIG_IGN);

@@ -12,11 +12,11 @@ void names_enter(const struct host *host, uint8_t port_num, const union ibv_gid 
 	char path[FAB_PATH_BYTES];
 	struct fab_owner owner;
 
-	fab_place_gid(&host->place, gid, path);
-	if (!fab_place_own(&host->place, port_num, path) ||
-	    fab_place_owner_of(&host->place, gid, &owner))
+	fab_folder_gid(&host->folder, gid, path);
+	if (!fab_folder_own(&host->folder, port_num, path) ||
+	    fab_folder_owner_of(&host->folder, gid, &owner))
 		return;
-	if (strcmp(owner.host, host->place.host) != 0)
+	if (strcmp(owner.host, host->folder.host) != 0)
 		host_say(host, "host %s has the same address: %s", owner.host,
 			 strrchr(path, '/') + 1);
 }
@@ -26,9 +26,9 @@ void names_leave(const struct host *host, uint8_t port_num, const union ibv_gid 
 	char path[FAB_PATH_BYTES];
 	struct fab_owner owner;
 
-	if (fab_place_owner_of(&host->place, gid, &owner) || owner.port_num != port_num ||
-	    strcmp(owner.host, host->place.host) != 0)
+	if (fab_folder_owner_of(&host->folder, gid, &owner) || owner.port_num != port_num ||
+	    strcmp(owner.host, host->folder.host) != 0)
 		return;
-	fab_place_gid(&host->place, gid, path);
+	fab_folder_gid(&host->folder, gid, path);
 	unlink(path);
 }

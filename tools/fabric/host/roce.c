@@ -28,7 +28,7 @@ static void give_frame(struct host *host, const struct fab_frames *frames, const
 	if (qpn == FAB_QP1)
 		give_to_gsi(host, frames, bytes);
 	else if (qpn >> FAB_SLOT_SHIFT && qpn != FAB_QPN_MULTICAST)
-		fab_frames_hand_on(host->gsi.fd, &host->place, qpn >> FAB_SLOT_SHIFT, frames,
+		fab_frames_hand_on(host->gsi.fd, &host->folder, qpn >> FAB_SLOT_SHIFT, frames,
 				   bytes);
 }
 
@@ -91,7 +91,7 @@ int roce_open(struct host *host)
 	if (!err)
 		err = steer_open(host);
 	if (!err)
-		err = udp_out_init(&host->out, host->place.dir, 0);
+		err = udp_out_init(&host->out, host->folder.dir, 0);
 	return err ? err
 		   : loop_watch(&host->loop, &host->out_watch, host->out.loop.fd, EPOLLIN,
 				out_ready);

@@ -100,9 +100,9 @@ static bool joined_path(const struct host *host, const struct group *group,
 	union ibv_gid mgid;
 
 	memcpy(&mgid, group->record.mgid, sizeof(mgid));
-	if (fab_place_owner_of(&host->place, member, &owner))
+	if (fab_folder_owner_of(&host->folder, member, &owner))
 		return false;
-	fab_place_joined(&host->place, &mgid, &owner, ret);
+	fab_folder_joined(&host->folder, &mgid, &owner, ret);
 	return true;
 }
 

@@ -9,13 +9,13 @@
 
 static bool read_port(const struct host *host, const struct fab_owner *owner, struct fab_port *ret)
 {
-	struct fab_place place = host->place;
+	struct fab_folder folder = host->folder;
 	const struct fab_page *page;
 	char path[FAB_PATH_BYTES];
 	struct fab_page copy;
 
-	memcpy(place.host, owner->host, sizeof(place.host));
-	fab_place_page(&place, path);
+	memcpy(folder.host, owner->host, sizeof(folder.host));
+	fab_folder_page(&folder, path);
 	if (fab_page_open(path, &page))
 		return false;
 	fab_page_read(page, &copy);
@@ -28,14 +28,14 @@ bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct fab_p
 {
 	struct fab_owner owner;
 
-	return !fab_place_owner_of(&host->place, gid, &owner) && read_port(host, &owner, ret);
+	return !fab_folder_owner_of(&host->folder, gid, &owner) && read_port(host, &owner, ret);
 }
 
 bool sa_find_lid(const struct host *host, uint16_t lid, struct fab_port *ret)
 {
 	struct fab_owner owner;
 
-	return !fab_place_owner_of_lid(&host->place, host->page->port[0].subnet, lid, &owner) &&
+	return !fab_folder_owner_of_lid(&host->folder, host->page->port[0].subnet, lid, &owner) &&
 	       read_port(host, &owner, ret);
 }
 

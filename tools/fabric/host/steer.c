@@ -124,8 +124,8 @@ int steer_open(struct host *host)
 		return -ENOMEM;
 	host->steering = steering;
 	steering->host = host;
-	fab_place_udp(&host->place, path);
-	fd = fab_place_bind(path, SOCK_SEQPACKET);
+	fab_folder_udp(&host->folder, path);
+	fd = fab_folder_bind(path, SOCK_SEQPACKET);
 	if (fd < 0)
 		return fd;
 	if (listen(fd, SOMAXCONN))

@@ -38,8 +38,8 @@ static void take_lids(const struct host *host, uint8_t port_num)
 	uint16_t i;
 
 	for (i = 0; i < 1u << port->lmc; i++) {
-		fab_place_lid(&host->place, port->subnet, (uint16_t)(port->lid + i), path);
-		if (fab_place_own(&host->place, port_num, path))
+		fab_folder_lid(&host->folder, port->subnet, (uint16_t)(port->lid + i), path);
+		if (fab_folder_own(&host->folder, port_num, path))
 			host_say(host, "its LID %u is another port's", port->lid + i);
 	}
 }
@@ -51,7 +51,7 @@ void subnet_forget(const struct host *host, uint8_t port_num)
 	uint16_t i;
 
 	for (i = 0; port->lid && i < 1u << port->lmc; i++) {
-		fab_place_lid(&host->place, port->subnet, (uint16_t)(port->lid + i), path);
+		fab_folder_lid(&host->folder, port->subnet, (uint16_t)(port->lid + i), path);
 		unlink(path);
 	}
 }
@@ -62,9 +62,9 @@ static bool is_lid_free(const struct host *host, uint8_t port_num, uint16_t lid)
 	uint16_t i;
 
 	for (i = 0; i < 1u << host->lmc; i++)
-		if (!fab_place_owner_of_lid(&host->place, subnet_of(host), (uint16_t)(lid + i),
-					    &owner) &&
-		    (owner.port_num != port_num || strcmp(owner.host, host->place.host) != 0))
+		if (!fab_folder_owner_of_lid(&host->folder, subnet_of(host), (uint16_t)(lid + i),
+					     &owner) &&
+		    (owner.port_num != port_num || strcmp(owner.host, host->folder.host) != 0))
 			return false;
 	return true;
 }

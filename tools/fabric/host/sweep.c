@@ -39,8 +39,8 @@ static size_t read_environment(const char *pid, char *ret)
 static bool is_of(const struct host *host, const char *pid, char *environment)
 {
 	char wanted[PATH_MAX];
-	int n_wanted = snprintf(wanted, sizeof(wanted), FAB_ENV "=%s/hosts/%s", host->place.dir,
-				host->place.host);
+	int n_wanted = snprintf(wanted, sizeof(wanted), FAB_ENV "=%s/hosts/%s", host->folder.dir,
+				host->folder.host);
 	size_t n = read_environment(pid, environment);
 
 	return n && memmem(environment, n, wanted, (size_t)n_wanted + 1);

@@ -233,7 +233,8 @@ static void replace(const struct host *host, const char *path, const char *text)
 	char fresh[FAB_PATH_BYTES];
 	FILE *file;
 
-	snprintf(fresh, sizeof(fresh), "%s/hosts/%s/sys/fresh", host->place.dir, host->place.host);
+	snprintf(fresh, sizeof(fresh), "%s/hosts/%s/sys/fresh", host->folder.dir,
+		 host->folder.host);
 	file = fopen(fresh, "we");
 	if (!file || fputs(text, file) < 0 || fclose(file) || rename(fresh, path))
 		host_say(host, "%s: %s", path, strerror(errno));
@@ -259,7 +260,7 @@ __attribute__((format(printf, 4, 5))) static void write_file(const struct host *
 	va_list args;
 	int n;
 
-	n = snprintf(path, sizeof(path), "%s/hosts/%s/sys/", host->place.dir, host->place.host);
+	n = snprintf(path, sizeof(path), "%s/hosts/%s/sys/", host->folder.dir, host->folder.host);
 	va_start(args, name);
 	vsnprintf(path + n, sizeof(path) - (size_t)n, name, args);
 	va_end(args);
@@ -300,7 +301,7 @@ void sysfs_write(const struct host *host)
 	char path[FAB_PATH_BYTES];
 	unsigned int i;
 
-	snprintf(path, sizeof(path), "%s/hosts/%s/sys", host->place.dir, host->place.host);
+	snprintf(path, sizeof(path), "%s/hosts/%s/sys", host->folder.dir, host->folder.host);
 	if (access(path, W_OK)) /* this host may have no /sys of its own */
 		return;
 	for (i = 0; i < ROWS(device_file); i++)
@@ -320,10 +321,10 @@ void sysfs_remove(const struct host *host)
 	unsigned int i;
 
 	for (i = 0; i < ROWS(class); i++) {
-		snprintf(path, sizeof(path), "%s/hosts/%s/sys/%s", host->place.dir,
-			 host->place.host, class[i]);
-		snprintf(removed, sizeof(removed), "%s/hosts/%s/sys/removed-%u", host->place.dir,
-			 host->place.host, i);
+		snprintf(path, sizeof(path), "%s/hosts/%s/sys/%s", host->folder.dir,
+			 host->folder.host, class[i]);
+		snprintf(removed, sizeof(removed), "%s/hosts/%s/sys/removed-%u", host->folder.dir,
+			 host->folder.host, i);
 		rename(path, removed);
 	}
 }

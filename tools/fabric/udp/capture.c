@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "tools/fabric/roce/codec.h"
 #include "tools/fabric/roce/icrc.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 #define NS_PER_S       1000000000u
 #define ETHER_BYTES    14

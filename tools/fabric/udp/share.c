@@ -50,7 +50,7 @@ static int receive_answer(int conn)
 	return fd;
 }
 
-int share_ask(const struct fab_place *place, unsigned int slot, int *ret_conn)
+int share_ask(const struct fab_folder *folder, unsigned int slot, int *ret_conn)
 {
 	int conn = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct timeval limit = { .tv_sec = ANSWER_S };
@@ -61,8 +61,8 @@ int share_ask(const struct fab_place *place, unsigned int slot, int *ret_conn)
 
 	if (conn < 0)
 		return -errno;
-	fab_place_udp(place, path);
-	fab_place_sockaddr(path, &addr);
+	fab_folder_udp(folder, path);
+	fab_folder_sockaddr(path, &addr);
 	if (setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
 	    connect(conn, (struct sockaddr *)&addr, sizeof(addr)) ||
 	    send(conn, &number, sizeof(number), MSG_NOSIGNAL) < 0)

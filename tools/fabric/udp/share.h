@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 /**
  * share_ask() - get the socket of a slot; waits for the answer
@@ -19,7 +19,7 @@
  *
  * Return: the socket, or -errno.
  */
-int share_ask(const struct fab_place *place, unsigned int slot, int *ret_conn);
+int share_ask(const struct fab_folder *folder, unsigned int slot, int *ret_conn);
 
 /** share_read() - what the other end of a connection asks for. Return: its slot; 0 at its end. */
 uint16_t share_read(int conn);

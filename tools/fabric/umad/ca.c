@@ -15,13 +15,13 @@
 
 #define NODE_TYPE_CA 1
 
-static int open_page(struct fab_place *place, const struct fab_page **ret)
+static int open_page(struct fab_folder *folder, const struct fab_page **ret)
 {
 	char path[FAB_PATH_BYTES];
 
-	if (fab_place_find(place))
+	if (fab_folder_find(folder))
 		return -ENODEV;
-	fab_place_page(place, path);
+	fab_folder_page(folder, path);
 	if (fab_page_open(path, ret))
 		return -ENODEV;
 	if (!(*ret)->is_removed && !fab_has_quirk(*ret, FAB_QUIRK_NO_CM))
@@ -30,7 +30,7 @@ static int open_page(struct fab_place *place, const struct fab_page **ret)
 	return -ENODEV;
 }
 
-int ca_find(const char *name, int *port_num, struct fab_place *ret)
+int ca_find(const char *name, int *port_num, struct fab_folder *ret)
 {
 	const struct fab_page *page;
 	int n_ports;
@@ -49,9 +49,9 @@ int ca_find(const char *name, int *port_num, struct fab_place *ret)
 int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 {
 	const struct fab_page *page;
-	struct fab_place place;
+	struct fab_folder folder;
 
-	if (max < 1 || open_page(&place, &page))
+	if (max < 1 || open_page(&folder, &page))
 		return 0;
 	fab_page_close(page);
 	strcpy(cas[0], FAB_DEVICE);
@@ -115,12 +115,12 @@ static int fill_port(umad_port_t *ret, const struct fab_port *port, int port_num
 static int read_page(const char *ca_name, int *port_num, struct fab_page *ret)
 {
 	const struct fab_page *page;
-	struct fab_place place;
-	int err = ca_find(ca_name, port_num, &place);
+	struct fab_folder folder;
+	int err = ca_find(ca_name, port_num, &folder);
 
 	if (err)
 		return err;
-	if (open_page(&place, &page))
+	if (open_page(&folder, &page))
 		return -ENODEV;
 	fab_page_read(page, ret);
 	fab_page_close(page);

@@ -10,15 +10,15 @@
 #ifndef FABRIC_UMAD_CA_H
 #define FABRIC_UMAD_CA_H
 
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 /**
- * ca_find() - the place of a device and port
+ * ca_find() - which device and port are meant, and the folder of the fabric
  * @name:     NULL for any
  * @port_num: 0 for any; set to the one that is meant
  *
  * Return: 0, or -ENODEV, -EINVAL.
  */
-int ca_find(const char *name, int *port_num, struct fab_place *ret);
+int ca_find(const char *name, int *port_num, struct fab_folder *ret);
 
 #endif

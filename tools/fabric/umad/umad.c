@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/umad/ca.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 #include "tools/fabric/wire/umad_wire.h"
 
 #define ANSWER_MS 10000
@@ -31,16 +31,16 @@ int umad_done(void)
 
 int umad_open_port(const char *ca_name, int portnum)
 {
-	struct fab_place place;
+	struct fab_folder folder;
 	struct sockaddr_un addr;
 	char path[FAB_PATH_BYTES];
-	int err = ca_find(ca_name, &portnum, &place);
+	int err = ca_find(ca_name, &portnum, &folder);
 	int fd;
 
 	if (err)
 		return err;
-	fab_place_umad(&place, (uint8_t)portnum, path);
-	fab_place_sockaddr(path, &addr);
+	fab_folder_umad(&folder, (uint8_t)portnum, path);
+	fab_folder_sockaddr(path, &addr);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -EIO;

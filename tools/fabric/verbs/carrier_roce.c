@@ -47,14 +47,14 @@ static void sockets_have_room(struct watch *watch, uint32_t events)
 
 static int open_sockets(struct fab_context *context)
 {
-	int err = udp_out_init(&context->out, context->device->place.dir, context->slot);
+	int err = udp_out_init(&context->out, context->device->folder.dir, context->slot);
 
 	if (!err)
 		err = loop_watch(&context->loop, &context->waiting, context->out.loop.fd, EPOLLIN,
 				 sockets_have_room);
 	if (!err)
 		context->udp_fd = err =
-			share_ask(&context->device->place, context->slot, &context->udp_conn);
+			share_ask(&context->device->folder, context->slot, &context->udp_conn);
 	return err;
 }
 
@@ -187,7 +187,7 @@ static void hand_on(const struct fab_context *context, const struct fab_frames *
 	struct fab_frames one = *frames;
 
 	one.bytes = n;
-	fab_frames_hand_on(context->fd, &context->device->place,
+	fab_frames_hand_on(context->fd, &context->device->folder,
 			   roce_dest_qpn(bytes) >> FAB_SLOT_SHIFT, &one, bytes);
 }
 

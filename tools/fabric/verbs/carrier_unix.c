@@ -40,7 +40,7 @@ static void peers_have_room(struct watch *watch, uint32_t events)
 
 static int open_peers(struct fab_context *context)
 {
-	int err = fab_peers_init(&context->peers, context->device->place.dir, context->slot);
+	int err = fab_peers_init(&context->peers, context->device->folder.dir, context->slot);
 
 	if (!err)
 		err = loop_watch(&context->loop, &context->waiting, context->peers.loop.fd, EPOLLIN,
@@ -62,7 +62,7 @@ static int find_owner(struct fab_context *context, const struct ibv_ah_attr *att
 				   .hop_limit = attr->grh.hop_limit,
 				   .dgid = attr->grh.dgid };
 
-	return -fab_route_find(&context->device->place, port, &route, ret);
+	return -fab_route_find(&context->device->folder, port, &route, ret);
 }
 
 static void send_packet(struct fab_context *context, const char *path,
@@ -76,7 +76,7 @@ static void send_packet(struct fab_context *context, const char *path,
 static void send_to(struct fab_context *context, const char *host, struct fab_packet *packet,
 		    const void *payload)
 {
-	const struct fab_place *place = &context->device->place;
+	const struct fab_folder *folder = &context->device->folder;
 	char path[FAB_PATH_BYTES];
 	unsigned int slot = packet->dest_qpn >> FAB_SLOT_SHIFT;
 
@@ -84,9 +84,9 @@ static void send_to(struct fab_context *context, const char *host, struct fab_pa
 	    fab_has_quirk(context->device->page, FAB_QUIRK_NO_FAST_PATH))
 		return;
 	if (slot == 0)
-		fab_place_gsi(place, host, path);
+		fab_folder_gsi(folder, host, path);
 	else
-		fab_place_slot(place, host, slot, path);
+		fab_folder_slot(folder, host, slot, path);
 	send_packet(context, path, packet, payload);
 }
 
@@ -97,14 +97,14 @@ static void send_to_group(struct fab_qp *qp, struct fab_packet *packet, const vo
 	struct dirent *entry;
 	DIR *dir;
 
-	fab_place_group(&context->device->place, &packet->dgid, path);
+	fab_folder_group(&context->device->folder, &packet->dgid, path);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
-		if (!fab_place_read_member(entry->d_name, host, &packet->dest_qpn))
+		if (!fab_folder_read_member(entry->d_name, host, &packet->dest_qpn))
 			continue;
 		/* Not to itself: IBTA vol. 1, 10.5.3.2. */
 		if (packet->dest_qpn == qp->ex.qp_base.qp_num &&
-		    strcmp(host, context->device->place.host) == 0)
+		    strcmp(host, context->device->folder.host) == 0)
 			continue;
 		send_to(context, host, packet, payload);
 	}

@@ -209,8 +209,8 @@ static bool has_joined(const struct fab_qp *qp, const struct fab_packet *packet)
 
 	if (port->link_layer == IBV_LINK_LAYER_ETHERNET)
 		return true;
-	memcpy(us.host, device->place.host, sizeof(us.host));
-	fab_place_joined(&device->place, &packet->dgid, &us, path);
+	memcpy(us.host, device->folder.host, sizeof(us.host));
+	fab_folder_joined(&device->folder, &packet->dgid, &us, path);
 	return port->subnet == packet->subnet && access(path, F_OK) == 0;
 }
 

@@ -27,9 +27,9 @@ static int device_new(struct fab_device **ret)
 
 	if (!device)
 		return -ENOMEM;
-	err = fab_place_find(&device->place);
+	err = fab_folder_find(&device->folder);
 	if (!err) {
-		fab_place_page(&device->place, path);
+		fab_folder_page(&device->folder, path);
 		err = fab_page_open(path, &device->page);
 	}
 	if (err) {

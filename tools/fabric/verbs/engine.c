@@ -297,10 +297,10 @@ static int open_all(struct fab_context *context)
 		return -ENOMEM;
 	context->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	context->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	context->fd = fab_place_take_slot(&context->device->place, &context->slot);
+	context->fd = fab_folder_take_slot(&context->device->folder, &context->slot);
 	if (context->fd < 0)
 		return context->fd;
-	udp_capture_open(&context->capture, context->device->place.dir);
+	udp_capture_open(&context->capture, context->device->folder.dir);
 	return watch_all(context);
 }
 
@@ -324,8 +324,8 @@ static void close_all(struct fab_context *context)
 	char path[FAB_PATH_BYTES];
 
 	if (context->fd >= 0) {
-		fab_place_slot(&context->device->place, context->device->place.host, context->slot,
-			       path);
+		fab_folder_slot(&context->device->folder, context->device->folder.host,
+				context->slot, path);
 		unlink(path);
 	}
 	loop_fini(&context->loop);

@@ -16,11 +16,11 @@
 
 static void member_path(const struct fab_qp *qp, const union ibv_gid *mgid, char ret[MEMBER_BYTES])
 {
-	const struct fab_place *place = &context_of(qp)->device->place;
+	const struct fab_folder *folder = &context_of(qp)->device->folder;
 	char group[FAB_PATH_BYTES];
 
-	fab_place_group(place, mgid, group);
-	snprintf(ret, MEMBER_BYTES, "%s/%s.%u", group, place->host, qp->ex.qp_base.qp_num);
+	fab_folder_group(folder, mgid, group);
+	snprintf(ret, MEMBER_BYTES, "%s/%s.%u", group, folder->host, qp->ex.qp_base.qp_num);
 }
 
 static int create_member(const struct fab_qp *qp, const union ibv_gid *mgid)
@@ -28,7 +28,7 @@ static int create_member(const struct fab_qp *qp, const union ibv_gid *mgid)
 	char path[MEMBER_BYTES], group[FAB_PATH_BYTES];
 	int fd;
 
-	fab_place_group(&context_of(qp)->device->place, mgid, group);
+	fab_folder_group(&context_of(qp)->device->folder, mgid, group);
 	if (mkdir(group, 0700) && errno != EEXIST)
 		return errno;
 	member_path(qp, mgid, path);

@@ -86,8 +86,8 @@ static int set_address(struct fab_qp *qp, const struct ibv_ah_attr *attr, uint32
 		err = address_owner(context, attr, &qp->peer);
 	if (err)
 		return err;
-	fab_place_slot(&context->device->place, qp->peer.host, dest_qpn >> FAB_SLOT_SHIFT,
-		       qp->path);
+	fab_folder_slot(&context->device->folder, qp->peer.host, dest_qpn >> FAB_SLOT_SHIFT,
+			qp->path);
 	return 0;
 }
 

@@ -40,7 +40,7 @@
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 struct carrier;
 
@@ -57,7 +57,7 @@ struct carrier;
 
 struct fab_device {
 	struct ibv_device ibv; /* first */
-	struct fab_place place;
+	struct fab_folder folder;
 	const struct fab_page *page;
 	unsigned int refs; /* lists and contexts that know it */
 };

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 #define REORDER_US 2000
 

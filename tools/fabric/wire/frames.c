@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-void fab_frames_hand_on(int fd, const struct fab_place *place, unsigned int slot,
+void fab_frames_hand_on(int fd, const struct fab_folder *folder, unsigned int slot,
 			const struct fab_frames *frames, const uint8_t *bytes)
 {
 	struct iovec iov[2] = {
@@ -21,8 +21,8 @@ void fab_frames_hand_on(int fd, const struct fab_place *place, unsigned int slot
 		.msg_name = &addr, .msg_namelen = sizeof(addr), .msg_iov = iov, .msg_iovlen = 2
 	};
 
-	fab_place_slot(place, place->host, slot, path);
-	fab_place_sockaddr(path, &addr);
+	fab_folder_slot(folder, folder->host, slot, path);
+	fab_folder_sockaddr(path, &addr);
 	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		errno = 0; /* as UDP loses what is not taken */
 }

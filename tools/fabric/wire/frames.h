@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 #define FAB_FRAMES_MAGIC     0xfab2
 #define FAB_FRAMES_BYTES_MAX 65535 /* of payloads: what UDP_GRO gives at once */
@@ -32,7 +32,7 @@ struct fab_frames {
  * @fd:    any datagram socket of AF_UNIX
  * @bytes: frames->bytes of payloads; lost if that process does not take them now
  */
-void fab_frames_hand_on(int fd, const struct fab_place *place, unsigned int slot,
+void fab_frames_hand_on(int fd, const struct fab_folder *folder, unsigned int slot,
 			const struct fab_frames *frames, const uint8_t *bytes);
 
 #endif

@@ -5,7 +5,7 @@
  *
  *   packet.h               packets (below)
  *   umad_wire.h            messages between a program's libibumad and its host
- *   place.h                the fabric's folder: names of sockets, owners of GIDs and LIDs
+ *   folder.h               the fabric's folder: names of sockets, owners of GIDs and LIDs
  *   page.h device.h        a host's device as its processes read it
  *   quirks.h               the deviations that a device may have
  *   route.h                which port an address leads to

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 #define SEND_BYTES    (1 << 21)
 #define DATAGRAMS_MAX 8192
@@ -63,7 +63,7 @@ static int open_socket(const char *path)
 
 	if (fd < 0)
 		return -errno;
-	fab_place_sockaddr(path, &addr);
+	fab_folder_sockaddr(path, &addr);
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		err = errno == ENOENT ? -ECONNREFUSED : -errno;
 		close(fd);

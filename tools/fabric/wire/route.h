@@ -8,7 +8,7 @@
 #define FABRIC_ROUTE_H
 
 #include "tools/fabric/wire/packet.h"
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 #define FAB_SUBNETS    8
 #define FAB_LID_ROUTER 0xbf00 /* in every subnet; ends in zeros, so that it has no path bits */
@@ -29,7 +29,7 @@ struct fab_route {
  * Return: 0; -EHOSTUNREACH if nobody: there is no such port, it is in the other subnet, or the
  * packet must not go that far.
  */
-int fab_route_find(const struct fab_place *place, const struct fab_port *from,
+int fab_route_find(const struct fab_folder *folder, const struct fab_port *from,
 		   const struct fab_route *route, struct fab_owner *ret);
 
 /** fab_route_sent() - what a router changes of a packet, if its LID is the router's. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths, and sockets at them: see place.h. A socket that a dead process left is recognized by
+ * Paths, and sockets at them: see folder.h. A socket that a dead process left is recognized by
  * connecting to it: the connection is refused.
  */
-#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define OWNER_BYTES   (FAB_NAME_BYTES + 4)
 
 /* "/tmp/f/hosts/a" is host a of the fabric /tmp/f. */
-int fab_place_find(struct fab_place *ret)
+int fab_folder_find(struct fab_folder *ret)
 {
 	const char *path = secure_getenv(FAB_ENV);
 	const char *name = path ? strrchr(path, '/') : NULL;
@@ -42,30 +42,30 @@ int fab_place_find(struct fab_place *ret)
 	return 0;
 }
 
-void fab_place_page(const struct fab_place *place, char ret[FAB_PATH_BYTES])
+void fab_folder_page(const struct fab_folder *folder, char ret[FAB_PATH_BYTES])
 {
-	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/page", place->dir, place->host);
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/page", folder->dir, folder->host);
 }
 
-void fab_place_gsi(const struct fab_place *place, const char *host, char ret[FAB_PATH_BYTES])
+void fab_folder_gsi(const struct fab_folder *folder, const char *host, char ret[FAB_PATH_BYTES])
 {
-	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/gsi", place->dir, host);
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/gsi", folder->dir, host);
 }
 
-void fab_place_umad(const struct fab_place *place, uint8_t port_num, char ret[FAB_PATH_BYTES])
+void fab_folder_umad(const struct fab_folder *folder, uint8_t port_num, char ret[FAB_PATH_BYTES])
 {
-	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/umad.%u", place->dir, place->host, port_num);
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/umad.%u", folder->dir, folder->host, port_num);
 }
 
-void fab_place_udp(const struct fab_place *place, char ret[FAB_PATH_BYTES])
+void fab_folder_udp(const struct fab_folder *folder, char ret[FAB_PATH_BYTES])
 {
-	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/udp", place->dir, place->host);
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/udp", folder->dir, folder->host);
 }
 
-void fab_place_slot(const struct fab_place *place, const char *host, unsigned int slot,
-		    char ret[FAB_PATH_BYTES])
+void fab_folder_slot(const struct fab_folder *folder, const char *host, unsigned int slot,
+		     char ret[FAB_PATH_BYTES])
 {
-	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/ctx/%u", place->dir, host, slot);
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/ctx/%u", folder->dir, host, slot);
 }
 
 static void gid_hex(const union ibv_gid *gid, char ret[GID_HEX_BYTES])
@@ -76,51 +76,51 @@ static void gid_hex(const union ibv_gid *gid, char ret[GID_HEX_BYTES])
 		snprintf(ret + 2 * i, 3, "%02x", gid->raw[i]);
 }
 
-void fab_place_gid(const struct fab_place *place, const union ibv_gid *gid,
-		   char ret[FAB_PATH_BYTES])
+void fab_folder_gid(const struct fab_folder *folder, const union ibv_gid *gid,
+		    char ret[FAB_PATH_BYTES])
 {
 	char hex[GID_HEX_BYTES];
 
 	gid_hex(gid, hex);
-	snprintf(ret, FAB_PATH_BYTES, "%s/gids/%s", place->dir, hex);
+	snprintf(ret, FAB_PATH_BYTES, "%s/gids/%s", folder->dir, hex);
 }
 
-void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
-		     char ret[FAB_PATH_BYTES])
+void fab_folder_group(const struct fab_folder *folder, const union ibv_gid *mgid,
+		      char ret[FAB_PATH_BYTES])
 {
 	char hex[GID_HEX_BYTES];
 
 	gid_hex(mgid, hex);
-	snprintf(ret, FAB_PATH_BYTES, "%s/groups/%s", place->dir, hex);
+	snprintf(ret, FAB_PATH_BYTES, "%s/groups/%s", folder->dir, hex);
 }
 
 /* A member's file is called after its host and its queue pair: "a.16385". */
-bool fab_place_read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn)
+bool fab_folder_read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn)
 {
 	return sscanf(name, "%15[^.].%u", ret_host, ret_qpn) == 2;
 }
 
-void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid,
-		      const struct fab_owner *member, char ret[FAB_PATH_BYTES])
+void fab_folder_joined(const struct fab_folder *folder, const union ibv_gid *mgid,
+		       const struct fab_owner *member, char ret[FAB_PATH_BYTES])
 {
 	char hex[GID_HEX_BYTES];
 
 	gid_hex(mgid, hex);
-	snprintf(ret, FAB_PATH_BYTES, "%s/joined/%s/%.15s.%u", place->dir, hex, member->host,
+	snprintf(ret, FAB_PATH_BYTES, "%s/joined/%s/%.15s.%u", folder->dir, hex, member->host,
 		 member->port_num);
 }
 
-void fab_place_lid(const struct fab_place *place, uint8_t subnet, uint16_t lid,
-		   char ret[FAB_PATH_BYTES])
+void fab_folder_lid(const struct fab_folder *folder, uint8_t subnet, uint16_t lid,
+		    char ret[FAB_PATH_BYTES])
 {
-	snprintf(ret, FAB_PATH_BYTES, "%s/lids/%u.%u", place->dir, subnet, lid);
+	snprintf(ret, FAB_PATH_BYTES, "%s/lids/%u.%u", folder->dir, subnet, lid);
 }
 
-int fab_place_own(const struct fab_place *place, uint8_t port_num, const char *path)
+int fab_folder_own(const struct fab_folder *folder, uint8_t port_num, const char *path)
 {
 	char owner[OWNER_BYTES];
 
-	snprintf(owner, sizeof(owner), "%s.%u", place->host, port_num);
+	snprintf(owner, sizeof(owner), "%s.%u", folder->host, port_num);
 	return symlink(owner, path) ? -errno : 0;
 }
 
@@ -135,25 +135,25 @@ static int read_owner(const char *path, struct fab_owner *ret)
 	return sscanf(owner, "%15[^.].%hhu", ret->host, &ret->port_num) == 2 ? 0 : -EHOSTUNREACH;
 }
 
-int fab_place_owner_of(const struct fab_place *place, const union ibv_gid *gid,
-		       struct fab_owner *ret)
+int fab_folder_owner_of(const struct fab_folder *folder, const union ibv_gid *gid,
+			struct fab_owner *ret)
 {
 	char path[FAB_PATH_BYTES];
 
-	fab_place_gid(place, gid, path);
+	fab_folder_gid(folder, gid, path);
 	return read_owner(path, ret);
 }
 
-int fab_place_owner_of_lid(const struct fab_place *place, uint8_t subnet, uint16_t lid,
-			   struct fab_owner *ret)
+int fab_folder_owner_of_lid(const struct fab_folder *folder, uint8_t subnet, uint16_t lid,
+			    struct fab_owner *ret)
 {
 	char path[FAB_PATH_BYTES];
 
-	fab_place_lid(place, subnet, lid, path);
+	fab_folder_lid(folder, subnet, lid, path);
 	return read_owner(path, ret);
 }
 
-void fab_place_sockaddr(const char *path, struct sockaddr_un *ret)
+void fab_folder_sockaddr(const char *path, struct sockaddr_un *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->sun_family = AF_UNIX;
@@ -173,7 +173,7 @@ static bool is_alive(const struct sockaddr_un *addr, int type)
 	return alive;
 }
 
-int fab_place_bind(const char *path, int type)
+int fab_folder_bind(const char *path, int type)
 {
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un addr;
@@ -181,7 +181,7 @@ int fab_place_bind(const char *path, int type)
 
 	if (fd < 0)
 		return -errno;
-	fab_place_sockaddr(path, &addr);
+	fab_folder_sockaddr(path, &addr);
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		err = -errno;
 		if (err == -EADDRINUSE && !is_alive(&addr, type) && unlink(path) == 0)
@@ -194,7 +194,7 @@ int fab_place_bind(const char *path, int type)
 }
 
 /* Return: a socket at the first number from @first on that is free, or -errno. */
-static int bind_from(const struct fab_place *place, unsigned int first, unsigned int *ret_slot)
+static int bind_from(const struct fab_folder *folder, unsigned int first, unsigned int *ret_slot)
 {
 	char path[FAB_PATH_BYTES];
 	unsigned int i, slot;
@@ -202,8 +202,8 @@ static int bind_from(const struct fab_place *place, unsigned int first, unsigned
 
 	for (i = 0; i < FAB_SLOTS - 1; i++) {
 		slot = 1 + (first + i) % (FAB_SLOTS - 1);
-		fab_place_slot(place, place->host, slot, path);
-		fd = fab_place_bind(path, SOCK_DGRAM);
+		fab_folder_slot(folder, folder->host, slot, path);
+		fd = fab_folder_bind(path, SOCK_DGRAM);
 		if (fd >= 0)
 			*ret_slot = slot;
 		if (fd != -EADDRINUSE)
@@ -212,13 +212,13 @@ static int bind_from(const struct fab_place *place, unsigned int first, unsigned
 	return -EBUSY;
 }
 
-int fab_place_take_slot(const struct fab_place *place, unsigned int *ret_slot)
+int fab_folder_take_slot(const struct fab_folder *folder, unsigned int *ret_slot)
 {
 	char path[FAB_PATH_BYTES];
 	unsigned int last = 0;
 	int fd, lock;
 
-	snprintf(path, sizeof(path), "%s/hosts/%s/slots", place->dir, place->host);
+	snprintf(path, sizeof(path), "%s/hosts/%s/slots", folder->dir, folder->host);
 	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (lock < 0)
 		return -errno;
@@ -229,7 +229,7 @@ int fab_place_take_slot(const struct fab_place *place, unsigned int *ret_slot)
 	}
 	if (pread(lock, &last, sizeof(last), 0) != sizeof(last))
 		last = 0;
-	fd = bind_from(place, last, ret_slot);
+	fd = bind_from(folder, last, ret_slot);
 	/* If this fails, a number is reused earlier, which does no harm. */
 	if (fd >= 0 && pwrite(lock, ret_slot, sizeof(*ret_slot), 0) < 0)
 		errno = 0;
