@@ -188,7 +188,7 @@ bool peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t req
 	return true;
 }
 
-static void doubt(struct peers *peers, struct peer *peer, uint64_t now_ns)
+static void probe_again(struct peers *peers, struct peer *peer, uint64_t now_ns)
 {
 	if (peer->way == WAY_WORKS && now_ns - peer->proven_ns >= FRESH_NS)
 		begin_round(peers, peer, now_ns);
@@ -199,7 +199,7 @@ void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_n
 	struct peer *peer = find_peer(peers, gid);
 
 	if (peer)
-		doubt(peers, peer, now_ns);
+		probe_again(peers, peer, now_ns);
 }
 
 void peers_unanswered(struct peers *peers, const struct mad_path *path, uint64_t now_ns)
@@ -211,7 +211,7 @@ void peers_unanswered(struct peers *peers, const struct mad_path *path, uint64_t
 	if (peer->qpn)
 		peer->own_avoided_until_ns = now_ns + PROBE_AVOIDED_NS;
 	peer->qpn = 0;
-	doubt(peers, peer, now_ns);
+	probe_again(peers, peer, now_ns);
 }
 
 /* --- the peer's own queue pair ------------------------------------------- */

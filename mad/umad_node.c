@@ -33,8 +33,8 @@ int umad_open_node(const char *device, uint8_t port_num, const char *node)
 	/* Not by umad_open_port(): it looks up in sysfs, each time, what we know, and does not ask
 	 * for close-on-exec. To libibumad a port is its descriptor. */
 	if (node[0]) {
-		snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
-		fd = umad_places.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		snprintf(path, sizeof(path), "%s/%s", umad_dirs.dev, node);
+		fd = umad_dirs.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
 	/* A stand-in for libibumad may know of a device that the kernel does not. The real library

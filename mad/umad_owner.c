@@ -18,7 +18,7 @@
 
 #define MODULE_DEPTH_MAX 8
 
-struct umad_places umad_places = {
+struct umad_dirs umad_dirs = {
 	.sys = "/sys",
 	.proc = "/proc",
 	.dev = "/dev/infiniband",
@@ -60,7 +60,7 @@ void umad_device_name(const char *verbs_node, char io[UMAD_NODE_BYTES])
 {
 	char line[UMAD_NODE_BYTES];
 
-	if (read_line(line, sizeof(line), "%s/class/infiniband_verbs/%s/ibdev", umad_places.sys,
+	if (read_line(line, sizeof(line), "%s/class/infiniband_verbs/%s/ibdev", umad_dirs.sys,
 		      verbs_node))
 		memcpy(io, line, sizeof(line));
 }
@@ -81,7 +81,7 @@ static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_
 	char path[PATH_MAX];
 
 	/* A soft fabric shows its devices here as well, without the kernel's link. */
-	snprintf(path, sizeof(path), "%s/class/infiniband/%s/subsystem", umad_places.sys, device);
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/subsystem", umad_dirs.sys, device);
 	if (access(path, F_OK)) {
 		say(ret_who->what, "there is no RDMA device %s", device);
 		say(ret_who->remedy, "rdma link show");
@@ -108,7 +108,7 @@ int umad_find_node(const char *device, uint8_t port_num, char ret_node[UMAD_NODE
 	DIR *dir;
 	int err;
 
-	snprintf(path, sizeof(path), "%s/class/infiniband_mad", umad_places.sys);
+	snprintf(path, sizeof(path), "%s/class/infiniband_mad", umad_dirs.sys);
 	errno = 0;
 	dir = opendir(path);
 	while (dir && !found && (entry = readdir(dir))) {
@@ -133,7 +133,7 @@ int umad_explain_open(const char *node, int err, struct umad_owner *ret_who)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
+	snprintf(path, sizeof(path), "%s/%s", umad_dirs.dev, node);
 	if (access(path, F_OK)) {
 		say(ret_who->what, "%.100s does not exist", path);
 		say(ret_who->remedy, "start udev, or give the container this device node");
@@ -180,7 +180,7 @@ static void list_holders(const char *module, int depth, char list[128])
 	struct dirent *entry;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "%s/module/%s/holders", umad_places.sys, module);
+	snprintf(path, sizeof(path), "%s/module/%s/holders", umad_dirs.sys, module);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
@@ -197,7 +197,7 @@ static bool module_is_loaded(const char *module)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/module/%s", umad_places.sys, module);
+	snprintf(path, sizeof(path), "%s/module/%s", umad_dirs.sys, module);
 	return !access(path, F_OK);
 }
 
@@ -206,7 +206,7 @@ static bool ib_cm_counts(const char *device, uint8_t port_num)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/class/infiniband/%s/ports/%u/cm_rx_msgs", umad_places.sys,
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/ports/%u/cm_rx_msgs", umad_dirs.sys,
 		 device, port_num);
 	return !access(path, F_OK);
 }
@@ -234,7 +234,7 @@ static bool process_has_node(const char *pid, const char *node)
 	bool found = false;
 	DIR *dir;
 
-	snprintf(dir_path, sizeof(dir_path), "%s/%s/fd", umad_places.proc, pid);
+	snprintf(dir_path, sizeof(dir_path), "%s/%s/fd", umad_dirs.proc, pid);
 	dir = opendir(dir_path);
 	while (dir && !found && (entry = readdir(dir))) {
 		const char *name;
@@ -254,7 +254,7 @@ static bool process_has_node(const char *pid, const char *node)
 /* The first other process that has the node open, else this one, else 0. */
 static int find_process(const char *node)
 {
-	DIR *dir = opendir(umad_places.proc);
+	DIR *dir = opendir(umad_dirs.proc);
 	struct dirent *entry;
 	int found = 0;
 
@@ -276,7 +276,7 @@ static int blame_process(int pid, struct umad_owner *ret_who)
 		say(ret_who->remedy, "close the port first");
 		return -EADDRINUSE;
 	}
-	read_line(comm, sizeof(comm), "%s/%d/comm", umad_places.proc, pid);
+	read_line(comm, sizeof(comm), "%s/%d/comm", umad_dirs.proc, pid);
 	say(ret_who->what, "process %d (%s)", pid, comm);
 	say(ret_who->remedy, "kill %d", pid);
 	return -EADDRINUSE;
@@ -300,6 +300,6 @@ int umad_explain_busy(const char *device, uint8_t port_num, const char *node,
 	if (module_is_loaded("ib_cm"))
 		return blame_ib_cm(ret_who);
 	say(ret_who->what, "a process that is not visible here");
-	say(ret_who->remedy, "as root on the host: fuser -v %.60s/%.30s", umad_places.dev, node);
+	say(ret_who->remedy, "as root on the host: fuser -v %.60s/%.30s", umad_dirs.dev, node);
 	return -EADDRINUSE;
 }

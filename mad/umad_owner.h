@@ -12,14 +12,14 @@
 #define UMAD_NODE_BYTES 64
 
 /* Where to look, and how to open what was found; tests look elsewhere. */
-struct umad_places {
+struct umad_dirs {
 	const char *sys;  /* "/sys" */
 	const char *proc; /* "/proc" */
 	const char *dev;  /* "/dev/infiniband" */
 	int (*open)(const char *path, int flags, ...);
 };
 
-extern struct umad_places umad_places;
+extern struct umad_dirs umad_dirs;
 
 /**
  * umad_device_name() - what a device is called now: udev and people rename open ones

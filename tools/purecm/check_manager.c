@@ -50,7 +50,7 @@ static void check_node(const struct check_port *port, bool served, struct findin
 		found_remedy(finding, "%s", who.remedy);
 		return;
 	}
-	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
+	snprintf(path, sizeof(path), "%s/%s", umad_dirs.dev, node);
 	if (!access(path, R_OK | W_OK))
 		found(finding, VERDICT_OK, "this user may open %s", path);
 	else if (served)

@@ -99,8 +99,7 @@ void set_up_fake_umad(void)
 	snprintf(sys, sizeof(sys), "%s/sys", root);
 	snprintf(proc, sizeof(proc), "%s/proc", root);
 	snprintf(dev, sizeof(dev), "%s/dev", root);
-	umad_places =
-		(struct umad_places){ .sys = sys, .proc = proc, .dev = dev, .open = fake_open };
+	umad_dirs = (struct umad_dirs){ .sys = sys, .proc = proc, .dev = dev, .open = fake_open };
 	put_file("5\n", "sys/class/infiniband_mad/abi_version");
 	put_file("mlx5_0\n", "sys/class/infiniband_mad/umad0/ibdev");
 	put_file("1\n", "sys/class/infiniband_mad/umad0/port");

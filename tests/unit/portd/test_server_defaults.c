@@ -176,7 +176,7 @@ static void rename_device(const char *name)
 	char command[256];
 
 	folder_make();
-	umad_places.sys = folder;
+	umad_dirs.sys = folder;
 	snprintf(command, sizeof(command),
 		 "d=%s/class/infiniband_verbs; mkdir -p $d && echo %s >$d/ibdev", folder, name);
 	ck_assert_int_eq(system(command), 0);
