@@ -71,7 +71,7 @@ const char *drill_message_defaults(uint16_t attr_id)
 
 /* --- finding ------------------------------------------------------------- */
 
-static int find_row(const struct wire_layout *layout, const char *name, enum drill_place place,
+static int find_row(const struct wire_layout *layout, const char *name, enum drill_part part,
 		    struct drill_field *ret)
 {
 	const struct wire_field *row = field_find(layout, name);
@@ -79,7 +79,7 @@ static int find_row(const struct wire_layout *layout, const char *name, enum dri
 
 	if (!row)
 		return -ENOENT;
-	*ret = (struct drill_field){ .place = place, .row = row };
+	*ret = (struct drill_field){ .part = part, .row = row };
 	if (row->kind == WIRE_BYTES)
 		ret->n_bytes = row->size;
 	for (i = 0; row->kind == WIRE_UINT && i < layout->n_fields; i++) {
@@ -96,7 +96,7 @@ static int find_raw(const char *number, struct drill_field *ret)
 
 	if (*end || end == number || at >= MAD_BYTES)
 		return -ENOENT;
-	*ret = (struct drill_field){ .place = DRILL_IN_RAW, .at = (unsigned int)at, .bits = 8 };
+	*ret = (struct drill_field){ .part = DRILL_IN_RAW, .at = (unsigned int)at, .bits = 8 };
 	return 0;
 }
 
@@ -115,7 +115,7 @@ static int find_user_data(uint16_t attr_id, struct drill_field *ret)
 {
 	const struct wire_field *row = private_row(attr_id);
 
-	*ret = (struct drill_field){ .place = DRILL_IN_RAW,
+	*ret = (struct drill_field){ .part = DRILL_IN_RAW,
 				     .at = MAD_HDR_BYTES + row->byte + CMA_HDR_BYTES,
 				     .n_bytes = row->size - CMA_HDR_BYTES };
 	return 0;
@@ -161,21 +161,21 @@ int drill_field_takes(const struct drill_field *field, const struct drill_value 
 
 /* --- a message ----------------------------------------------------------- */
 
-/* Where the host struct is that the rows of a place belong to. */
-static size_t host_at(enum drill_place place)
+/* Where the host struct is that the rows of a part belong to. */
+static size_t host_at(enum drill_part part)
 {
-	if (place == DRILL_IN_HEADER)
+	if (part == DRILL_IN_HEADER)
 		return offsetof(struct drill_mad, msg.hdr);
-	if (place == DRILL_IN_IP)
+	if (part == DRILL_IN_IP)
 		return offsetof(struct drill_mad, ip);
 	return offsetof(struct drill_mad, msg.req);
 }
 
 static size_t member_at(const struct drill_field *field)
 {
-	if (field->place == DRILL_IN_RAW)
+	if (field->part == DRILL_IN_RAW)
 		return offsetof(struct drill_mad, raw) + field->at;
-	return host_at(field->place) + field->row->offset;
+	return host_at(field->part) + field->row->offset;
 }
 
 void drill_mad_begin(struct drill_mad *mad, uint16_t attr_id, uint64_t tid)
@@ -209,7 +209,7 @@ void drill_mad_set(struct drill_mad *mad, const struct drill_field *field,
 		set_number(member, field->row ? field->row->size : 1, value->number);
 	else
 		set_bytes(member, field->n_bytes, value);
-	if (field->place == DRILL_IN_HEADER)
+	if (field->part == DRILL_IN_HEADER)
 		wire_encode(&mad_hdr_layout, &mad->msg.hdr, mad->raw);
 }
 
@@ -247,7 +247,7 @@ void drill_mad_get(const struct drill_mad *mad, const struct drill_field *field,
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = field->bits ? DRILL_NUMBER : DRILL_BYTES;
 	if (field->bits && field->row) {
-		ret->number = field_uint(field->row, (const uint8_t *)mad + host_at(field->place));
+		ret->number = field_uint(field->row, (const uint8_t *)mad + host_at(field->part));
 	} else if (field->bits) {
 		ret->number = *member;
 	} else {

@@ -13,7 +13,7 @@
 #include "mad/cma_hdr.h"
 #include "tools/purecm/drill_value.h"
 
-enum drill_place {
+enum drill_part {
 	DRILL_IN_BODY,
 	DRILL_IN_HEADER,
 	DRILL_IN_IP,
@@ -21,7 +21,7 @@ enum drill_place {
 };
 
 struct drill_field {
-	enum drill_place place;
+	enum drill_part part;
 	const struct wire_field *row; /* NULL in the raw MAD */
 	unsigned int at;	      /* in the raw MAD */
 	unsigned int bits;	      /* how wide a number is; 0 for bytes */

@@ -124,7 +124,7 @@ static int wait_until(struct drill_run *run, uint64_t until_ns)
 
 static bool is_late(const struct drill_setting *setting)
 {
-	return setting->field.place == DRILL_IN_HEADER || setting->field.place == DRILL_IN_RAW;
+	return setting->field.part == DRILL_IN_HEADER || setting->field.part == DRILL_IN_RAW;
 }
 
 static int set_some(struct drill_run *run, struct drill_mad *mad,

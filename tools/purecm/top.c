@@ -32,9 +32,9 @@ enum origin {
 };
 
 /* Since when an id of the kernel's is seen, which does not tell its age. */
-struct sighting {
+struct seen_id {
 	struct hash_node by_key;
-	struct sighting_key {
+	struct seen_key {
 		uint32_t pid, qpn;
 		uint16_t ports[2];
 		uint8_t addrs[2][16];
@@ -120,14 +120,14 @@ static const struct argp argp = {
 static void forget_sightings(struct top *top, bool all)
 {
 	struct hash_node *node, *after;
-	struct sighting *sighting;
+	struct seen_id *seen;
 
 	hash_for_each_safe (node, after, &top->sightings) {
-		sighting = (struct sighting *)node;
-		if (!all && sighting->last_look == top->n_looks)
+		seen = (struct seen_id *)node;
+		if (!all && seen->last_look == top->n_looks)
 			continue;
 		hash_remove(&top->sightings, node);
-		free(sighting);
+		free(seen);
 	}
 }
 
@@ -135,12 +135,12 @@ static void forget_sightings(struct top *top, bool all)
 static uint64_t see(struct top *top, const struct snapshot *snapshot,
 		    const struct portd_stat_id *id)
 {
-	struct sighting_key key = {
+	struct seen_key key = {
 		.pid = snapshot_process(snapshot, id->row.client)->pid,
 		.qpn = id->local_qpn,
 		.ports = {id->local_port, id->peer_port},
 	};
-	struct sighting *sighting;
+	struct seen_id *seen;
 	struct hash_node *node;
 	uint64_t hash;
 
@@ -150,19 +150,19 @@ static uint64_t see(struct top *top, const struct snapshot *snapshot,
 		memcpy(key.device, snapshot->port[id->port].device, sizeof(key.device));
 	hash = hash_bytes(&key, sizeof(key));
 	hash_for_each_match (node, &top->sightings, hash) {
-		sighting = (struct sighting *)node;
-		if (memcmp(&sighting->key, &key, sizeof(key)) == 0) {
-			sighting->last_look = top->n_looks;
-			return (snapshot->time_ns - sighting->first_ns) / 1000000;
+		seen = (struct seen_id *)node;
+		if (memcmp(&seen->key, &key, sizeof(key)) == 0) {
+			seen->last_look = top->n_looks;
+			return (snapshot->time_ns - seen->first_ns) / 1000000;
 		}
 	}
-	sighting = calloc(1, sizeof(*sighting));
-	if (!sighting)
+	seen = calloc(1, sizeof(*seen));
+	if (!seen)
 		return 0;
-	sighting->key = key;
-	sighting->first_ns = snapshot->time_ns;
-	sighting->last_look = top->n_looks;
-	hash_insert(&top->sightings, &sighting->by_key, hash);
+	seen->key = key;
+	seen->first_ns = snapshot->time_ns;
+	seen->last_look = top->n_looks;
+	hash_insert(&top->sightings, &seen->by_key, hash);
 	return 0;
 }
 
