@@ -101,9 +101,9 @@ static unsigned int tables_of(const struct tracked *tracked)
 void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is)
 {
 	tracked_unseal(tracked);
-	tracked_place(tracker, tracked, 0);
+	tracked_index(tracker, tracked, 0);
 	tracked->is = *is;
-	tracked_place(tracker, tracked, tables_of(tracked));
+	tracked_index(tracker, tracked, tables_of(tracked));
 	tracked_seal(tracked);
 }
 
@@ -111,7 +111,7 @@ bool tracked_step(struct tracker *tracker, struct tracked *tracked, enum cm_even
 {
 	if (!cm_record_step(&tracked->is, event))
 		return false;
-	tracked_place(tracker, tracked, tables_of(tracked));
+	tracked_index(tracker, tracked, tables_of(tracked));
 	return true;
 }
 

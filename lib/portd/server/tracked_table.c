@@ -71,7 +71,7 @@ static void link_out(struct tracker *tracker, enum tracked_table table, struct t
 	tracked->in &= (uint8_t) ~(1u << table);
 }
 
-void tracked_place(struct tracker *tracker, struct tracked *tracked, unsigned int tables)
+void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables)
 {
 	enum tracked_table table;
 
@@ -251,7 +251,7 @@ static void free_tracked(struct tracker *tracker, struct tracked *tracked)
 void tracked_remove(struct tracker *tracker, struct tracked *tracked)
 {
 	tracked_unseal(tracked);
-	tracked_place(tracker, tracked, 0);
+	tracked_index(tracker, tracked, 0);
 	remove_from_list(tracker, tracked);
 	tracker->n_tracked--;
 	free_tracked(tracker, tracked);
@@ -261,7 +261,7 @@ void tracked_remove(struct tracker *tracker, struct tracked *tracked)
 void tracked_reap(struct tracker *tracker, struct tracked *tracked)
 {
 	remove_from_list(tracker, tracked);
-	tracked_place(tracker, tracked, 1u << TRACKED_BY_LOCAL);
+	tracked_index(tracker, tracked, 1u << TRACKED_BY_LOCAL);
 	tracked->is_dead = true;
 	tracked->is_orphan = false;
 	add_to_list(tracker, tracked, &tracker->dead);
@@ -296,7 +296,7 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 	tracked->owner.user = 0;
 	add_to_list(tracker, tracked, &tracker->orphans);
 	tracker->n_tracked++;
-	tracked_place(tracker, tracked, tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0);
+	tracked_index(tracker, tracked, tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0);
 }
 
 bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)

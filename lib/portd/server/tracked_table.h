@@ -91,10 +91,10 @@ bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look);
 void tracked_forget_chunks(struct tracker *tracker);
 
 /**
- * tracked_place() - put it into these tables and take it out of the others
+ * tracked_index() - put it into these tables and take it out of the others
  * @tables: a bit for each; what makes up their keys must not change while it is in them
  */
-void tracked_place(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
+void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
 
 /**
  * tracked_find() - go through what has a key
