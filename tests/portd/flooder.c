@@ -10,6 +10,7 @@
  * to its connections.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
@@ -373,8 +374,11 @@ static void begin_as_client(void)
 	struct portd_claim claim = { .claim_id = OWN_CLAIM, .ps = RDMA_PS_TCP, .local_family = 4 };
 	struct portd_reply reply;
 	struct portd_why why;
-	int err = portd_client_open(&client, &ids, &why);
+	int err;
 
+	do /* others of its user may connect all the time */
+		err = portd_client_open(&client, &ids, &why);
+	while (err == -ECONNREFUSED);
 	if (!err)
 		err = portd_open_port(client, device, 1, &reply, &why);
 	if (err)
