@@ -74,6 +74,27 @@ TEST(a_gid_of_cmportds_network_namespace_is_nobody_elses)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
+/* Nor with an answer to a connection that he may have forgotten, to any host. */
+TEST(an_answer_for_nobody_comes_from_a_gid_of_its_namespace)
+{
+	struct mad_path path = rig_peer(SCENE_PEER);
+	struct rig_client carol;
+	struct cm_msg drep;
+
+	rig_come_from(ELSEWHERE);
+	rig_join(&carol);
+	drep = talk_msg_of(CM_ATTR_DREP, carol.first + 1, 0x701);
+	says(&carol, &path, &drep);
+	ck_assert_str_eq(scene_wire(), "");
+	path.sgid_index = RIG_NO_GID;
+	says(bob, &path, &(struct cm_msg[]){ talk_msg_of(CM_ATTR_DREP, bob->first + 1, 0x701) }[0]);
+	ck_assert_str_eq(scene_wire(), "");
+	rig_gid_is_elsewhere(5);
+	path.sgid_index = 0;
+	says(&carol, &path, &drep);
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+
 /* --- what a REQ says of the way ------------------------------------------ */
 
 /* The peer's queue pair would send its data to a third host. */
