@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any sequence of what clients may do to cmportd, and of messages from the wire. Alice keeps to the
- * rules: she has a connection and listens, and nothing that the others do may change either. In the
- * end they all leave, and after the longest wait nothing of them may be left: no client, tracked
- * connection, connection or descriptor.
+ * Any sequence of what clients of several users and network namespaces may do to cmportd, of
+ * messages from the wire, and of restarts. Alice keeps to the rules: she has a connection and
+ * listens, and nothing that the others do may change either, a restart neither. In the end they all
+ * leave, and after the longest wait nothing of them may be left: no client, tracked connection,
+ * connection or descriptor.
  *
  * An input is a sequence of actions, a byte each, with what the action needs after it.
  */
@@ -23,6 +24,9 @@
 
 #define FUZZ_CLIENTS_MAX 4
 #define HOSTS		 3
+#define USERS		 4
+#define ALICE_UID	 1000
+#define GONE_PID	 0x7ffffff0 /* of all others, when the next cmportd looks for them */
 #define ALICE_PEER	 9
 #define ALICE_ID	 (alice.first + 1)
 #define PEER_ID		 0x701
@@ -68,14 +72,17 @@ static void hang_up(struct rig_client *who)
 	fd_close(&who->page_fd);
 }
 
-/* Some come from another network namespace. */
+/* Root's are some, and other users'; some come from another network namespace. */
 static struct rig_client *next_newcomer(void)
 {
 	uint8_t which = next_byte();
 	struct rig_client *who = &client[which % FUZZ_CLIENTS_MAX];
+	uid_t n = which / FUZZ_CLIENTS_MAX % USERS;
 
 	hang_up(who);
 	rig_come_from(RIG_HOME + (which >> 6));
+	rig_come_as_user(n ? ALICE_UID + n : 0);
+	rig_come_as(GONE_PID);
 	return who;
 }
 
@@ -84,9 +91,29 @@ static void do_connect(void)
 	next_newcomer()->control = rig_dial();
 }
 
+static int open_port_1(struct rig_client *who)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+	int err = rig_ask(who, &open);
+
+	who->handle = who->reply.handle;
+	return err;
+}
+
+/* His user may have no right to that by now, or it may be too early. */
 static void do_join(void)
 {
-	rig_join(next_newcomer());
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct rig_client *who = next_newcomer();
+
+	*who = (struct rig_client){ .control = rig_dial(), .data = -1, .page_fd = -1 };
+	if (rig_ask(who, &hello))
+		return;
+	who->first = who->reply.first;
+	who->secret = who->reply.secret;
+	open_port_1(who);
 }
 
 static void do_close(void)
@@ -331,7 +358,21 @@ static void do_settle(void)
 
 static void do_hops(void)
 {
+	const struct mad_path to = next_path();
+	union addr addr = { .in6.sin6_family = AF_INET6 };
+
+	memcpy(&addr.in6.sin6_addr, &to.dgid, sizeof(to.dgid));
 	rig_hops_are_ready(next_byte() & 1);
+	waiting_neighbour(rig_server(), &addr);
+}
+
+/* What peers say is for an interface of another namespace, which some clients may have shown. */
+static void do_elsewhere(void)
+{
+	uint8_t where = next_byte();
+
+	rig_gid_is_elsewhere(where & 1);
+	rig_foreign_has(where >> 1 & 1);
 }
 
 /* Of the ports that Alice has not opened. */
@@ -382,6 +423,7 @@ static void connect_alice(void)
 	struct rig_sent sent;
 	struct cm_msg msg;
 
+	rig_come_as_user(ALICE_UID);
 	rig_join(&alice);
 	assert(rig_listen(&alice, ADDR) == 0);
 	cm_msg_init(&msg, CM_ATTR_REQ, 1);
@@ -401,7 +443,6 @@ static void connect_alice(void)
 	while (rig_sent(&sent, &msg))
 		;
 }
-
 static void must_be_empty(unsigned int n_fds)
 {
 	struct server *server = rig_server();
@@ -439,11 +480,44 @@ static const char *clean_directory(void)
 	return path;
 }
 
+/* She is the first to come back: secrets are no secrets here, as all random numbers are equal. */
+static void resume_alice(const struct portd_record *track)
+{
+	struct portd_record done = { .type = PORTD_RESUMED };
+	int page_fd = alice.page_fd;
+
+	fd_close(&alice.control);
+	fd_close(&alice.data);
+	rig_come_as_user(ALICE_UID);
+	rig_come_as(-1);
+	alice.control = rig_dial();
+	assert(rig_resume(&alice, page_fd) == 0);
+	fd_close(&alice.page_fd);
+	alice.page_fd = page_fd;
+	assert(rig_hold(&alice) == 0 && open_port_1(&alice) == 0);
+	assert(rig_listen(&alice, ADDR) == 0 && rig_ask(&alice, track) == 0);
+	rig_ask(&alice, &done);
+}
+
+/* Whatever the others had, the next cmportd has read. */
+static void do_restart(void)
+{
+	struct portd_record track = { .type = PORTD_TRACK };
+	char path[96];
+
+	track.tracked = tracker_of_local(rig_server()->tracker, ALICE_ID)->is;
+	snprintf(path, sizeof(path), "%s", rig_server()->options.path);
+	rig_tear_down();
+	rig_set_up(path);
+	resume_alice(&track);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static void (*const does[])(void) = {
-		do_connect, do_join, do_close, do_bytes,  do_records, do_records, do_flood,
-		do_arrive,  do_read, do_pass,  do_settle, do_turn,    do_hops,	  do_unplug,
+		do_connect, do_join,   do_close,   do_bytes,	 do_records, do_records,
+		do_flood,   do_arrive, do_read,	   do_pass,	 do_settle,  do_turn,
+		do_hops,    do_unplug, do_restart, do_elsewhere,
 	};
 	unsigned int i, n_fds;
 
