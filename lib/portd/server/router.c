@@ -12,7 +12,9 @@
 #include "cm/guard.h"
 #include "lib/portd/server/fields.h"
 
-#define STRAY_PRICE 10 /* messages: it goes by umad, after a look at the neighbour */
+#define STRAY_PRICE	10   /* messages: it goes by umad, after a look at the neighbour */
+#define STRAYS_A_SECOND 1000 /* to one host, of what it accepts for nobody */
+#define STRAYS_AT_ONCE	100
 
 /* --- our own core -------------------------------------------------------- */
 
@@ -264,6 +266,7 @@ void router_received(struct server *server, struct host_port *host_port,
 static int check_message(struct server *server, struct client *client,
 			 const struct host_port *host_port, const struct portd_mad *mad)
 {
+	struct mad_gid peer;
 	struct cm_msg msg;
 	const char *wrong;
 	int err = cm_msg_decode(mad->mad, MAD_BYTES, &msg);
@@ -282,7 +285,11 @@ static int check_message(struct server *server, struct client *client,
 		return err;
 	/* For a connection that its client has forgotten: there are few, or somebody floods. */
 	user_spend(client, STRAY_PRICE);
-	return 0;
+	peer = cm_peer_gid(&mad->path);
+	return peer_rate_take(&server->stray_rate, &peer, STRAYS_A_SECOND, STRAYS_AT_ONCE,
+			      server->now)
+		       ? 0
+		       : -EDQUOT;
 }
 
 void router_sent(struct server *server, struct client *client, const struct portd_mad *mad)

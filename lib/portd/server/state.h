@@ -203,7 +203,8 @@ struct server {
 	struct cm_core core;		 /* connections of the dead, and answers for nobody */
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
-	struct peer_rate request_rate;
+	struct peer_rate request_rate;	 /* of those that leave ... */
+	struct peer_rate stray_rate;	 /* ... and of messages without a connection */
 	struct cm_time recovery_look_at; /* at what was left behind */
 	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];

@@ -143,6 +143,21 @@ TEST(a_user_who_floods_a_peer_does_not_delay_requests_to_another)
 	ck_assert_uint_eq(sent_before_bobs(), 0);
 }
 
+/* A peer counts them as it counts requests. */
+TEST(a_peer_gets_few_messages_without_a_connection)
+{
+	const struct mad_path peer = rig_peer(SCENE_PEER);
+	struct cm_msg drep;
+	uint32_t n;
+
+	for (n = 1; n <= 400; n++) {
+		drep = talk_msg_of(CM_ATTR_DREP, mallory[0].first + n, 0x701);
+		rig_send(&mallory[0], &peer, &drep);
+	}
+	ck_assert_uint_le(rig_n_sent(), 100);
+	ck_assert_uint_gt(rig_n_sent(), 10);
+}
+
 TEST(requests_of_a_client_that_has_gone_are_not_taken_back_before_they_are_sent)
 {
 	struct rig_sent sent;
