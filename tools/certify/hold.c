@@ -105,7 +105,10 @@ static void handle(enum rdma_cm_event_type type, int status, struct rdma_cm_id *
 	} else if (type == RDMA_CM_EVENT_DISCONNECTED && is_ending && status == 0) {
 		rdma_disconnect(id); /* an answer, where the peer began */
 		n_disconnected++;
-	} else if (type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+	} else if (type == RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+		if (n_ids == 0) /* a server; a process may have 65,536 connections */
+			rdma_destroy_id(id);
+	} else {
 		printf("noticed %s, status %d\n", rdma_event_str(type), status);
 		exit(1);
 	}
