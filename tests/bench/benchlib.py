@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the benchmarks in the lab have in common: their hosts, and which library a program gets.
 
-Used by connect.py, crowd.py, cmtime.py and rsocket.py.
+Used by calls.py, connect.py, crowd.py, cmtime.py and rsocket.py.
 """
 from pathlib import Path
 import sys
@@ -10,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lab"))
 from lablib import Lab, LabError  # noqa: E402,F401
 
+LIBRARIES = ("stock", "purecm")
 STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 
 

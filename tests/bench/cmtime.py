@@ -20,11 +20,11 @@ import sys
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from benchlib import LabError, add_hosts_argument, environment, make_lab, server_host  # noqa: E402
+from benchlib import (LIBRARIES, LabError, add_hosts_argument, environment,  # noqa: E402
+                      make_lab, server_host)
 from lablib import userland  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
 
-LIBRARIES = ("stock", "purecm")
 KINDS = {"QPs": "with queue pairs", "no QPs": "without"}
 # What is printed of a storm: step of cmtime -> (column, greatest ratio by kind).
 # "total" is by the clock for all connections, "sum" adds up what each took.

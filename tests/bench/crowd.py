@@ -18,12 +18,12 @@ import sys
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from benchlib import LabError, add_hosts_argument, environment, make_lab, server_host  # noqa: E402
+from benchlib import (LIBRARIES, LabError, add_hosts_argument, environment, make_lab,  # noqa: E402
+                      server_host)
 
 TIMEOUT_S = 300
 # Processes, connections of each: everyday, and the storm of 2000.
 CROWDS = "16x62,64x31"
-LIBRARIES = ("stock", "purecm")
 
 
 def crowd_sizes(text):
@@ -55,7 +55,7 @@ class Crowd:
         self.lab = lab
         self.build = args.build
         self.server = server_host(lab, args.hosts)
-        self.program = args.build / "tests" / "bench" / "connect"
+        self.program = args.build / "tools/certify/connect"
         for host in {lab.a, self.server}:
             host.run(["sysctl", "-q", "-w", "kernel.randomize_va_space=0"], check=True)
 
@@ -106,7 +106,7 @@ def measure(crowd, args, processes, per_process):
 
 def main():
     args = parse_args()
-    if not (args.build / "tests" / "bench" / "connect").exists():
+    if not (args.build / "tools/certify/connect").exists():
         sys.exit(f"crowd.py: there is no benchmark in {args.build}; build it with meson first")
     try:
         with make_lab(args.hosts) as lab:
