@@ -35,6 +35,7 @@ CONNECTIONS_MIN = 5  # that a plain run makes
 ATTEMPTS = 10
 RACED = f"{RPING_RACED}|{PERFTEST_RACED}|{QPERF_RACED}"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
+ITERATIONS = 200 if LONG else 40  # of perftest
 FOLDER = "/tmp/f"
 DELAY = "mads:delay=200ms"
 NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
@@ -57,29 +58,29 @@ BOTH = (
 
 def perftest(program, options, wanted):
     """A row of it."""
-    command = f"{program} {options} -n 200"
+    command = f"{program} {options} -n {ITERATIONS}"
     return f"{program} {options}", command, command + " ADDR4", wanted
 
 
 # Without rdma_cm; over both by the GIDs, while they find each other by TCP over IPv4.
 BOTH += tuple(perftest(program, f"-d DEVICE -x GID {options}".strip(), wanted)
               for program, options, wanted in (
-                  ("ib_send_bw", "", " 65536      200 "),
-                  ("ib_write_bw", "", " 65536      200 "),
-                  ("ib_read_bw", "", " 65536      200 "),
-                  ("ib_atomic_bw", "", " 8          200 "),
-                  ("ib_atomic_lat", "-A CMP_AND_SWAP", " 8       200 "),
-                  ("ib_write_lat", "", " 2       200 "),
-                  ("ib_send_bw", "-c UC -s 900", " 900        200 "),
-                  ("ib_write_bw", "-c UC -s 900", " 900        200 "),
-                  ("ib_send_lat", "-c UD -s 64", " 64      200 ")))
+                  ("ib_send_bw", "", f" 65536      {ITERATIONS} "),
+                  ("ib_write_bw", "", f" 65536      {ITERATIONS} "),
+                  ("ib_read_bw", "", f" 65536      {ITERATIONS} "),
+                  ("ib_atomic_bw", "", f" 8          {ITERATIONS} "),
+                  ("ib_atomic_lat", "-A CMP_AND_SWAP", f" 8       {ITERATIONS} "),
+                  ("ib_write_lat", "", f" 2       {ITERATIONS} "),
+                  ("ib_send_bw", "-c UC -s 900", f" 900        {ITERATIONS} "),
+                  ("ib_write_bw", "-c UC -s 900", f" 900        {ITERATIONS} "),
+                  ("ib_send_lat", "-c UD -s 64", f" 64      {ITERATIONS} ")))
 # With it perftest knows IPv4 alone, as do qperf and Debian 13's cmtime.
 IPV4 = tuple(perftest(program, "-R", wanted)
-             for program, wanted in (("ib_send_bw", " 65536      200 "),
-                                     ("ib_write_bw", " 65536      200 "),
-                                     ("ib_read_bw", " 65536      200 "),
-                                     ("ib_atomic_bw", " 8          200 "))) + (
-    perftest("ib_send_lat", "-R -c UD -s 64", " 64      200 "),
+             for program, wanted in (("ib_send_bw", f" 65536      {ITERATIONS} "),
+                                     ("ib_write_bw", f" 65536      {ITERATIONS} "),
+                                     ("ib_read_bw", f" 65536      {ITERATIONS} "),
+                                     ("ib_atomic_bw", f" 8          {ITERATIONS} "))) + (
+    perftest("ib_send_lat", "-R -c UD -s 64", f" 64      {ITERATIONS} "),
     ("qperf", "qperf", "qperf -t 1 -cm 1 ADDR4 rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat "
      "rc_fetch_add_mr", "rc_fetch_add_mr:"),
     ("cmtime", "cmtime -b %s -c 20", "cmtime -s %s -c 20", "disconnect"),
