@@ -194,8 +194,8 @@ POLICY = World(
      rping("by a rule for the destination, from its address", "-a 10.84.0.1",
            "-a 10.84.0.1 -I 10.84.0.2")))
 
-# A hundred connections while addresses come and go (moves with "always") are not here: over stock,
-# rxe of Linux 6.1 then loses QP1 (docs/findings.md).
+# A hundred connections while addresses come and go (moves with "always") are not here: over stock
+# the case does not end, probably because rxe of Linux 6.1 loses QP1 (docs/findings.md).
 CHANGES = World(
     "changes", "addresses and interfaces that come and go", 1, (),
     (moves("that stays", "never"),
