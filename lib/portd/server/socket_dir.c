@@ -27,8 +27,8 @@
 
 #define BACKLOG		4096
 #define LOOK_AGAIN_NS	10000000
-#define LOOKS		300 /* 3 s: longer than a cmportd takes to leave */
-#define ACTIVATED_FD	3   /* the first that systemd hands over, sd_listen_fds(3) */
+#define LOOKS		3000 /* 30 s, half of what clients wait: hosts can be slow to let one leave */
+#define ACTIVATED_FD	3    /* the first that systemd hands over, sd_listen_fds(3) */
 #define STATE_BYTES	(SOCKET_PATH_BYTES + sizeof(STATE_FILE_SUFFIX))
 #define SOCKET_MASK	0111 /* leaves 0666 of the 0777 that a socket is made with */
 #define WRITABLE_OTHERS (S_IWGRP | S_IWOTH)

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/socket_dir.h"
 #include "tests/unit/portd/folder.h"
@@ -161,7 +162,8 @@ TEST(a_directory_is_taken_once)
 	ck_assert(socket_path_is_served(socket_path));
 }
 
-static int lock_fd = -1; /* closed instead of sleeping */
+static int lock_fd = -1; /* closed instead of sleeping for the last time */
+static unsigned int n_sleeps;
 
 int __real_nanosleep(const struct timespec *wait, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
@@ -170,17 +172,29 @@ int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 {
 	if (lock_fd < 0)
 		return __real_nanosleep(wait, left);
-	close(lock_fd);
-	lock_fd = -1;
+	if (--n_sleeps == 0)
+		fd_close(&lock_fd);
 	return 0;
 }
 
-TEST(who_holds_the_lock_and_leaves_is_waited_for)
+static void take_after(unsigned int n)
 {
+	n_sleeps = n;
 	lock_fd = open(state_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert_int_eq(flock(lock_fd, LOCK_EX), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert_int_eq(lock_fd, -1);
+}
+
+TEST(who_holds_the_lock_and_leaves_is_waited_for)
+{
+	take_after(1);
+}
+
+/* Each look is 10 ms after the last. */
+TEST(who_needs_twenty_seconds_to_leave_is_waited_for)
+{
+	take_after(2000);
 }
 
 static int take_and_stop(void)
