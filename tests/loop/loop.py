@@ -50,6 +50,11 @@ def check(function):
     return function
 
 
+def long_check(function):
+    """Register one that takes long, for `tools/check --long`."""
+    return check(function) if LONG else function
+
+
 class Skip(Exception):
     """A check that cannot run here; the text says why."""
 
@@ -160,7 +165,7 @@ def rounds_of(said):
     return int(re.search(r"^memory: (\d+) rounds", said, re.MULTILINE)[1])
 
 
-@check
+@long_check
 def each_call_of_the_library_may_fail_where_it_owns_the_ports(bench):
     said = bench.run(bench.program("loop/scarce"), "memory", ADDRESS, PURECM_PORTD="inline")
     return f"{rounds_of(said)} calls"

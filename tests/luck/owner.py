@@ -39,7 +39,7 @@ def without_being_asked_to_the_library_says_nothing(bench):
         same(agent.process.stderr, "")
 
 
-@check("owner")
+@check("owner", long=True)
 def another_process_on_the_port_is_eaddrinuse_and_named(bench):
     bench.modes("stock", "purecm")
     bench.end_cmportd(bench.b)
@@ -63,7 +63,7 @@ def cmportd_on_the_port_is_eaddrinuse_and_named(bench):
         refused(second, address, "EADDRINUSE", "rxe0 port 1", "cmportd")
 
 
-@check("owner")
+@check("owner", long=True)
 def missing_umad_module_is_enxio_and_named(bench):
     bench.modes("stock", "purecm")
     bench.end_cmportd(bench.b)
@@ -76,7 +76,7 @@ def missing_umad_module_is_enxio_and_named(bench):
         bench.b.run("modprobe ib_umad", check=True)
 
 
-@check("owner")
+@check("owner", long=True)
 def missing_permission_is_eacces_and_names_the_node(bench):
     bench.modes("stock", "purecm")
     bench.b.run("chmod 666 /dev/infiniband/uverbs0", check=True)
