@@ -85,7 +85,7 @@ def missing_permission_is_eacces_and_names_the_node(bench):
         refused(agent, bench.b.addr4, "EACCES", "/dev/infiniband/umad0")
 
 
-@check("owner")
+@check("owner", long=True)
 def without_a_device_nothing_begins_as_with_stock(bench):
     bench.modes("stock", "purecm")
     for mode in ("no device", "no module"):

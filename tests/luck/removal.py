@@ -174,7 +174,7 @@ def device_that_comes_later_serves_old_listeners_and_new_ids(bench):
         removal.wait(30)
 
 
-@check("removal")
+@check("removal", long=True)
 def device_that_comes_later_is_found_without_a_listener(bench):
     bench.modes("stock", "purecm")
     with Spare(bench.b, bench.a) as spare, bench.agent(bench.b) as agent:

@@ -17,8 +17,8 @@ TIME_LIMIT_S(300);
 
 /* A sanitizer makes each ten times as slow; the plain build has them all. */
 #ifdef __SANITIZE_ADDRESS__
-#define N_SEEDS 8
-#define N_ENDS	20
+#define N_SEEDS 4
+#define N_ENDS	10
 #else
 #define N_SEEDS 40
 #define N_ENDS	100

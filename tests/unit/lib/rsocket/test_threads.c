@@ -278,7 +278,11 @@ TEST(four_writers_and_four_readers_of_one_socket_take_turns)
 }
 END_TEST
 
-#define N_SHORT	    2000
+#ifdef __SANITIZE_ADDRESS__
+#define N_SHORT 500
+#else
+#define N_SHORT 2000
+#endif
 #define SHORT_BYTES 16
 
 /* The cancellation is pending before the first call, and acts in any call that allows it. */
