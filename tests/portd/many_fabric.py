@@ -258,8 +258,10 @@ PLAYS = {"storm": play_storm, "lives": play_lives, "end": play_end,
 
 
 def a_storm_of_2000_connects_from_64_processes_has_no_failure(hosts):
+    # Each connect has succeeded when "storm" ends and kills its clients. A slow server may hear of
+    # that, by DREQs, before it has heard all RTUs: such connections have no ESTABLISHED there.
     said = hosts.run(hosts.server(), hosts.play("storm"),
-                     hosts.await_count(f"{STORM * STORM_EACH} established"))
+                     hosts.await_count(f"{STORM * STORM_EACH} disconnected"))
     print(f"{STORM} processes with {STORM_EACH} connects each: {said.strip().splitlines()[0]}")
 
 
