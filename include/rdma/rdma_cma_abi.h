@@ -346,7 +346,7 @@ struct ucma_abi_ib_service {
 	__u32 reserved;
 };
 
-/* Have the subnet administrator asked for the records of a service. */
+/* Query the subnet administrator for the records of a service. */
 struct ucma_abi_resolve_ib_service {
 	__u32 cmd;
 	__u16 in;

@@ -71,7 +71,7 @@ int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index
 int gid_follow(struct gid_entry *io);
 
 /**
- * gid_is_in_place() - is the entry at its index? Asks the device, not the cache.
+ * gid_is_in_place() - return whether the entry is still at its index; queries the device itself
  *
  * The kernel leaves an entry where it is while a queue pair uses it: what is in place after a queue
  * pair was moved to RTR is what the queue pair has.

@@ -72,7 +72,7 @@ static void hang_up(struct rig_client *who)
 	fd_close(&who->page_fd);
 }
 
-/* Root's are some, and other users'; some come from another network namespace. */
+/* Disconnects a client and has another take its slot, as any user in any network namespace. */
 static struct rig_client *next_newcomer(void)
 {
 	uint8_t which = next_byte();
@@ -480,7 +480,8 @@ static const char *clean_directory(void)
 	return path;
 }
 
-/* She is the first to come back: secrets are no secrets here, as all random numbers are equal. */
+/* Alice resumes before the others: the rig's random numbers are all equal, so that any client could
+ * guess her secret. */
 static void resume_alice(const struct portd_record *track)
 {
 	struct portd_record done = { .type = PORTD_RESUMED };

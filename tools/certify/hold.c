@@ -9,8 +9,8 @@
  * The client connects COUNT times and says "held"; at SIGUSR1 it begins MORE, says "begun", and
  * "complete" when they are established; at the next one it disconnects all and says "ended". If
  * MORE is "leave", it exits when it has said "held", with its connections as they are. The
- * server accepts; it says its counts at SIGUSR1, and ends at SIGTERM. At an unexpected event, and
- * when an expected one does not come, the process says so and exits with status 1. Queue pairs have
+ * server accepts; it prints its counts on SIGUSR1 and exits on SIGTERM. If an event is unexpected,
+ * or an expected one does not come, the process says so and exits with status 1. Queue pairs have
  * numbers from $HOLD_QPN on.
  */
 #include <errno.h>

@@ -289,7 +289,7 @@ static inline struct client *server_next_client(const struct server *server, uns
 	return NULL;
 }
 
-/** server_next_host_port() - the same for open ports. */
+/** server_next_host_port() - as server_next_client(), for open ports. */
 static inline struct host_port *server_next_host_port(const struct server *server, unsigned int *at)
 {
 	while (*at < server->n_host_ports)

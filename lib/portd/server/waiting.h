@@ -43,7 +43,7 @@ int waiting_init(struct waiting *waiting, uint64_t secret);
 /** waiting_fini() - all host ports are closed. */
 void waiting_fini(struct waiting *waiting);
 
-/** waiting_for() - does the user of a message wait for that hop already? */
+/** waiting_for() - return whether messages of the sender's user already wait for that hop. */
 bool waiting_for(struct server *server, const struct host_port *host_port,
 		 const struct client *sender, const struct mad_path *path);
 

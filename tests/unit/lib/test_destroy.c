@@ -93,7 +93,7 @@ static void withdraw(void)
 	channel_withdraw(rig.channel, withdrawn, NULL, &withdrawn_events);
 }
 
-/* The first has one event unread, all others together as many as said. */
+/* The id that is measured has one unread event; @n_others events of another id lie beside it. */
 static unsigned long steps_beside(unsigned int n_others)
 {
 	struct id *other = rig_id(RDMA_PS_TCP, ID_IDLE);
