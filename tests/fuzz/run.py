@@ -27,20 +27,23 @@ def main():
     parser.add_argument("corpus", type=pathlib.Path)
     parser.add_argument("--replay", action="store_true", help="the target is built with replay.c")
     args = parser.parse_args()
-    return replay(args) if args.replay else fuzz(args)
+    run, said = (replay if args.replay else fuzz)(args)
+    print(f"{pathlib.Path(args.target).name}: {said}, exit status {run.returncode}")
+    if run.returncode:
+        print(run.stderr[-4000:])
+    return 1 if run.returncode else 0  # libFuzzer's 77 for a crash would be a skipped test
 
 
 def replay(args):
+    """Return: the process that has ended, and what it did."""
     with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as scratch:
         run = subprocess.run([args.target, str(args.corpus)], capture_output=True, text=True,
                              env=surroundings(scratch))
-    print(f"{pathlib.Path(args.target).name}: {run.stdout.strip()}, exit status {run.returncode}")
-    if run.returncode:
-        print(run.stderr[-4000:])
-    return 1 if run.returncode else 0
+    return run, run.stdout.strip()
 
 
 def fuzz(args):
+    """Return: as replay()."""
     usual = "60" if os.environ.get("PURECM_TEST_LONG") else "4"
     seconds = int(os.environ.get("FUZZ_SECONDS") or usual)
     with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as found, \
@@ -50,11 +53,7 @@ def fuzz(args):
              f"-artifact_prefix={args.corpus.parent}/{args.corpus.name}-", found, str(args.corpus)],
             capture_output=True, text=True, env=surroundings(scratch))
     executed = re.search(r"number_of_executed_units: (\d+)", run.stderr)
-    print(f"{pathlib.Path(args.target).name}: {executed.group(1) if executed else '?'} executions "
-          f"in {seconds} s, exit status {run.returncode}")
-    if run.returncode:
-        print(run.stderr[-4000:])
-    return 1 if run.returncode else 0  # libFuzzer's 77 for a crash would be a skipped test
+    return run, f"{executed.group(1) if executed else '?'} executions in {seconds} s"
 
 
 if __name__ == "__main__":
