@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Synchronous ids (lib/sync/sync.h, lib/conn/migrate.c) without a device: the tests post the events
- * that a call would have begun.
+ * Synchronous ids (lib/sync/sync.h) without a device: the tests post the events that a call would
+ * have begun.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,53 +159,6 @@ TEST(without_blocking_an_event_from_before_counts)
 	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DISCONNECTED);
 }
 
-TEST(synchronous_id_cannot_become_so_again)
-{
-	struct rdma_event_channel *own = id->pub.channel;
-
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, NULL), -1);
-	ck_assert_int_eq(errno, EINVAL);
-	ck_assert_ptr_eq(id->pub.channel, own);
-}
-
-TEST(own_channel_is_no_place_to_migrate_to)
-{
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, id->pub.channel), -1);
-	ck_assert_int_eq(errno, EINVAL);
-}
-
-TEST(own_channel_closes_when_the_id_leaves_it)
-{
-	int own = id->pub.channel->fd;
-
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
-	ck_assert_int_eq(fcntl(own, F_GETFD), -1);
-	ck_assert_ptr_eq(id->pub.channel, &channel->pub);
-}
-
-TEST(migration_acknowledges_the_event_of_a_synchronous_id)
-{
-	post(RDMA_CM_EVENT_ADDR_RESOLVED, -EAGAIN);
-	complete();
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
-	ck_assert_ptr_null(id->pub.event);
-	ck_assert_uint_eq(id->n_acked, id->n_taken);
-}
-
-TEST(events_that_wait_move_in_their_order)
-{
-	post(RDMA_CM_EVENT_ESTABLISHED, 0);
-	post(RDMA_CM_EVENT_DISCONNECTED, 0);
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
-	ck_assert(is_readable(&channel->pub));
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, NULL), 0);
-	ck_assert(!is_readable(&channel->pub));
-	complete();
-	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_ESTABLISHED);
-	complete();
-	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DISCONNECTED);
-}
-
 TEST(request_brings_a_synchronous_id)
 {
 	struct rdma_cm_id *got;
@@ -229,19 +182,6 @@ TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
 	ck_assert_uint_eq(child->n_taken, 0);
 	sync_drop_event(child);
 	ck_assert_uint_eq(id->n_acked, id->n_taken);
-}
-
-TEST(request_that_waits_travels_with_its_listener)
-{
-	struct rdma_cm_id *got;
-
-	post_request();
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
-	ck_assert_ptr_eq(child->pub.channel, &channel->pub);
-	ck_assert_int_eq(rdma_migrate_id(&id->pub, NULL), 0);
-	ck_assert_int_eq(rdma_get_request(&id->pub, &got), 0);
-	ck_assert_ptr_eq(got, &child->pub);
-	ck_assert(child->is_sync);
 }
 
 /* It needs a descriptor. */

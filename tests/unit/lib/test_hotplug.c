@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the kernel announces of devices: lib/conn/hotplug.c, with announcements of the test. */
+#include "lib/conn/hotplug.h"
+
+#include <linux/netlink.h>
+#include <rdma/rdma_cma.h>
+#include <sys/socket.h>
+
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+/* As the kernel writes it: strings, one after the other. */
+#define UEVENT(action, subsystem, node) \
+	action "@/devices/it\0ACTION=" action "\0SUBSYSTEM=" subsystem "\0DEVNAME=" node
+
+static struct announcement {
+	const char *text;
+	size_t bytes;
+	uint32_t sender; /* 0: the kernel */
+	int err;	 /* instead of it: a positive errno */
+} next;
+
+static struct watch *uevents;
+static void (*uevents_ready)(struct watch *watch, uint32_t events);
+
+int __real_engine_watch(struct watch *watch, int fd,
+			void (*ready)(struct watch *watch, uint32_t events));
+int __wrap_engine_watch(struct watch *watch, int fd,
+			void (*ready)(struct watch *watch, uint32_t events));
+ssize_t __real_recvfrom(int fd, void *buf, size_t bytes, int flags, struct sockaddr *from,
+			socklen_t *from_bytes);
+ssize_t __wrap_recvfrom(int fd, void *buf, size_t bytes, int flags, struct sockaddr *from,
+			socklen_t *from_bytes);
+
+int __wrap_engine_watch(struct watch *watch, int fd,
+			void (*ready)(struct watch *watch, uint32_t events))
+{
+	uevents = watch;
+	uevents_ready = ready;
+	return __real_engine_watch(watch, fd, ready);
+}
+
+ssize_t __wrap_recvfrom(int fd, void *buf, size_t bytes, int flags, struct sockaddr *from,
+			socklen_t *from_bytes)
+{
+	struct announcement now = next;
+
+	if (!uevents || fd != uevents->fd)
+		return __real_recvfrom(fd, buf, bytes, flags, from, from_bytes);
+	next = (struct announcement){ .err = EAGAIN };
+	errno = now.err;
+	if (now.err)
+		return -1;
+	((struct sockaddr_nl *)from)->nl_pid = now.sender;
+	memcpy(buf, now.text, now.bytes);
+	return (ssize_t)now.bytes;
+}
+
+static void set_up(void)
+{
+	uevents = NULL;
+	rig_begin_with(&rig_reporting);
+	ck_assert_int_eq(hotplug_start(), 0);
+}
+
+FIXTURE(set_up, hotplug_stop);
+
+static void announce(struct announcement announcement)
+{
+	next = announcement;
+	uevents_ready(uevents, 0);
+}
+
+#define announce_text(text) announce((struct announcement){ text, sizeof(text), 0, 0 })
+
+/* Another device is plugged in; a listener on all of them would have it. */
+static void plug_in(void)
+{
+	static struct ibv_device come = { .name = "fake1", .dev_name = "uverbs1" };
+	struct id *listener = rig_id(RDMA_PS_TCP, ID_IDLE);
+
+	ck_assert_int_eq(rdma_listen(&listener->pub, 1), 0);
+	fake.listed = &come;
+	fake.n_listed = 1;
+}
+
+TEST(device_that_is_added_is_listened_on)
+{
+	plug_in();
+	announce_text(UEVENT("add", "infiniband", "infiniband/uverbs1"));
+	ck_assert_ptr_nonnull(device_of_node("uverbs1"));
+}
+
+TEST(devices_are_looked_for_where_announcements_were_lost)
+{
+	plug_in();
+	announce((struct announcement){ .err = ENOBUFS });
+	ck_assert_ptr_nonnull(device_of_node("uverbs1"));
+}
+
+TEST(interface_that_is_added_is_no_device)
+{
+	plug_in();
+	announce_text(UEVENT("add", "net", "net/eth0"));
+	ck_assert_ptr_null(device_of_node("uverbs1"));
+}
+
+TEST(device_that_is_removed_is_news_to_its_ids)
+{
+	rig_routed(RDMA_PS_TCP);
+	announce_text(UEVENT("remove", "infiniband_verbs", "infiniband/uverbs0"));
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+TEST(node_may_be_announced_without_its_folder)
+{
+	rig_routed(RDMA_PS_TCP);
+	announce_text(UEVENT("remove", "infiniband_verbs", "uverbs0"));
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+TEST(other_device_that_is_removed_is_no_news)
+{
+	rig_routed(RDMA_PS_TCP);
+	announce_text(UEVENT("remove", "infiniband_verbs", "infiniband/uverbs1"));
+	rig_expect_nothing();
+}
+
+TEST(node_of_another_subsystem_is_no_news)
+{
+	rig_routed(RDMA_PS_TCP);
+	announce_text(UEVENT("remove", "net", "infiniband/uverbs0"));
+	announce_text(UEVENT("remove", "infiniband_mad", "infiniband/uverbs0"));
+	rig_expect_nothing();
+}
+
+TEST(device_that_changes_is_not_removed)
+{
+	rig_routed(RDMA_PS_TCP);
+	announce_text(UEVENT("change", "infiniband_verbs", "infiniband/uverbs0"));
+	rig_expect_nothing();
+}
+
+/* Anybody on the host can send to the group; only the kernel's sender is 0. */
+TEST(announcement_of_a_program_is_ignored)
+{
+	static const char text[] = UEVENT("remove", "infiniband_verbs", "infiniband/uverbs0");
+
+	rig_routed(RDMA_PS_TCP);
+	announce((struct announcement){ text, sizeof(text), 4711, 0 });
+	rig_expect_nothing();
+}
+
+TEST(announcement_without_a_node_is_ignored)
+{
+	static const char text[] = "remove@/devices/it\0ACTION=remove\0SUBSYSTEM=infiniband_verbs";
+
+	rig_routed(RDMA_PS_TCP);
+	announce((struct announcement){ text, sizeof(text), 0, 0 });
+	rig_expect_nothing();
+}
