@@ -147,6 +147,7 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	trace_message('<', port, path, mad);
 	outbox_init(&box);
 	engine_lock();
+	link_heard();
 	if (cm_core_reserve(&engine.core))
 		warning_of_requests();
 	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &fx);

@@ -199,8 +199,13 @@ static void take_record(const struct portd_record *record, void *arg)
 		return;
 	}
 	port = host_port((uint8_t)handle);
-	if (!port)
+	if (!port) {
+		engine_lock();
+		if (record->type == PORTD_MAD)
+			link_heard();
+		engine_unlock();
 		return;
+	}
 	if (record->type == PORTD_GONE)
 		rooms->port_gone(port);
 	else if (record->type == PORTD_PORT_TOS)
@@ -219,6 +224,9 @@ static void host_receive(struct watch *of, uint32_t events)
 	if (err == -EPIPE) {
 		log_debug("cmportd is gone");
 		engine_unwatch(of);
+		engine_lock();
+		link_heard_none();
+		engine_unlock();
 		rooms->forget();
 		resume_at = clock_now();
 	}

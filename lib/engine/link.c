@@ -10,6 +10,7 @@
 static struct portd_client *client;		      /* atomic; written once in a process */
 static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of a step; under the engine's lock */
 static unsigned int n_closing;
+static uint32_t n_heard; /* as in a CLOSE; under the engine's lock, too */
 
 struct portd_client *link_client(void)
 {
@@ -26,6 +27,17 @@ void link_after_fork(void)
 	portd_client_after_fork(client);
 	client = NULL;
 	n_closing = 0;
+	n_heard = 0;
+}
+
+void link_heard(void)
+{
+	n_heard++;
+}
+
+void link_heard_none(void)
+{
+	n_heard = 0;
 }
 
 /* --- comm ids that are free again ---------------------------------------- */
@@ -35,7 +47,8 @@ void link_released(struct cm_core *core, const struct cm_conn *conn)
 {
 	struct portd_close close = { .local_comm_id = conn->local_comm_id,
 				     .remote_comm_id = conn->remote_comm_id,
-				     .remote_ca_guid = conn->remote_ca_guid };
+				     .remote_ca_guid = conn->remote_ca_guid,
+				     .n_heard = n_heard };
 
 	(void)core;
 	if (!conn->port)

@@ -18,6 +18,12 @@ void link_begin(struct portd_client *found);
 /** link_after_fork() - in a forked child: cmportd was the parent's. */
 void link_after_fork(void);
 
+/** link_heard() - a MAD of cmportd's is being taken; the engine's lock is held. */
+void link_heard(void);
+
+/** link_heard_none() - the next cmportd has sent nothing yet; likewise. */
+void link_heard_none(void);
+
 /** link_released() - cm_core.released: a comm id is free again; the engine's lock is held. */
 void link_released(struct cm_core *core, const struct cm_conn *conn);
 

@@ -101,6 +101,7 @@ static const struct wire_field close_rows[] = {
 	WIRE_ID(portd_close, remote_comm_id, 4, 0, 32),
 	WIRE_ADDR(portd_close, peer_gid, 8),
 	WIRE_ID(portd_close, remote_ca_guid, 24, 0, 64),
+	WIRE_ID(portd_close, n_heard, 32, 0, 32),
 };
 
 static const struct wire_field gone_rows[] = {
@@ -228,7 +229,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_TRACE] = LAYOUT(portd_ids, ids, 16),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),
 	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES),
-	[PORTD_CLOSE] = LAYOUT(portd_close, close, 32),
+	[PORTD_CLOSE] = LAYOUT(portd_close, close, 36),
 	[PORTD_GONE] = LAYOUT(portd_gone, gone, 4),
 	[PORTD_SA_ASK] = LAYOUT(portd_sa_ask, sa_ask, 24 + PORTD_SA_BYTES),
 	[PORTD_SA_DROP] = LAYOUT(portd_sa_drop, sa_drop, 4),

@@ -19,7 +19,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     7
+#define PORTD_VERSION	     8
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
@@ -148,6 +148,7 @@ struct portd_close {
 	uint32_t remote_comm_id;
 	struct mad_gid peer_gid; /* cm_peer_gid() */
 	uint64_t remote_ca_guid; /* of a lookup the service id, see cm/conn.h; 0: of any */
+	uint32_t n_heard;	 /* MADs that cmportd had sent to the client by then, modulo 2^32 */
 };
 
 struct portd_gone {

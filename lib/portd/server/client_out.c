@@ -130,7 +130,9 @@ void client_deliver(struct server *server, struct client *client, struct host_po
 	};
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
-	if (!client_show(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE))
+	if (client_show(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE))
+		tracker_handed(server->tracker, client->index);
+	else
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 }
 

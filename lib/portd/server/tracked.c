@@ -214,6 +214,19 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 	return 0;
 }
 
+/* Its client has read past the last of it: what it has closed is all of it. */
+static bool was_heard(const struct tracked *tracked, const struct portd_close *close)
+{
+	return tracked_is_in(tracked, TRACKED_IN(IDLE)) ||
+	       (int32_t)(close->n_heard - tracked->handed) >= 0;
+}
+
+void tracker_handed(struct tracker *tracker, uint16_t client)
+{
+	if (tracked_has_client(tracker, client))
+		tracker->client[client].n_handed++;
+}
+
 void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_close *close)
 {
 	struct cm_key key = { .gid = close->peer_gid,
@@ -225,6 +238,7 @@ void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_
 		/* One that is over first: who has dropped a REQ gets to see it again. */
 		while ((other = tracked_find(tracker, TRACKED_BY_REMOTE, other, &key)))
 			if (other->client == client && !other->is.local_comm_id &&
+			    was_heard(other, close) &&
 			    (!tracked || tracked_is_in(other, TRACKED_IN(IDLE))))
 				tracked = other;
 	}

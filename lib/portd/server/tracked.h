@@ -51,8 +51,11 @@ struct tracked {
 	uint32_t client_next;	 /* a list with two ends, so that a client's go in one walk */
 	struct cm_record is;
 	uint32_t client_prev;
-	uint32_t index;	       /* its own */
-	uint32_t starting_psn; /* of its REQ, if that was seen: a repetition has the same */
+	uint32_t index; /* its own */
+	union {
+		uint32_t starting_psn; /* of its REQ that the client sent: a repetition has it */
+		uint32_t handed; /* of its REQ that the client got last: the number of that MAD */
+	};
 	uint32_t next[TRACKED_N_TABLES]; /* in the same bucket, or TRACKED_NONE */
 	struct tracked_owner owner;
 	uint32_t seal; /* of one that is whole; written last */
@@ -107,6 +110,9 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
 int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
 
+/** tracker_handed() - the message of the last tracker_received() is on its way to the client. */
+void tracker_handed(struct tracker *tracker, uint16_t client);
+
 /**
  * tracker_set() - record a connection state that a client reports
  * @may_add: track also a connection of which no message has passed
@@ -132,7 +138,8 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
  * tracker_close() - a comm id of a client is free again
  *
  * Nothing happens if it is not the client's. To be told of every REQ that was handed out and became
- * a connection of the client's core, also if it was rejected or dropped.
+ * a connection of the client's core, also if it was rejected or dropped. A REQ that was handed out
+ * again after what the client had heard by then is a new one for its core, and stays tracked.
  */
 void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_close *close);
 

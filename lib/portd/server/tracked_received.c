@@ -68,6 +68,13 @@ static bool has_enough(const struct view *view, enum tracked_table table, uint32
 	return true;
 }
 
+/* See tracker_close(). */
+static void number_request(const struct view *view, struct tracked *tracked)
+{
+	if (!tracked->is.local_comm_id)
+		tracked->handed = view->tracker->client[view->client].n_handed + 1;
+}
+
 static int track_request(const struct view *view, enum cm_event event)
 {
 	const struct cm_req *req = &view->msg->req;
@@ -91,6 +98,7 @@ static int track_request(const struct view *view, enum cm_event event)
 	if (!tracked)
 		return -ENOMEM;
 	tracked_replace(view->tracker, tracked, &is);
+	number_request(view, tracked);
 	return 0;
 }
 
@@ -145,12 +153,15 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 	struct cm_arrival arrival = { &lookups, &view, msg, view.peer };
 	struct cm_found found;
 	enum cm_event event = cm_guard(&arrival, &found);
+	struct tracked *tracked;
 
 	*ret_is_known = found.is_known && msg->hdr.attr_id != CM_ATTR_SIDR_REP;
 	if (event == CM_NO_EVENT)
 		return 0;
 	if (!found.record)
 		return track_request(&view, event);
-	step_by_message(&view, container_of(found.record, struct tracked, is), event);
+	tracked = container_of(found.record, struct tracked, is);
+	number_request(&view, tracked);
+	step_by_message(&view, tracked, event);
 	return 0;
 }

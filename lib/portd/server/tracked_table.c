@@ -286,6 +286,8 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 	tracked->client = 0;
 	tracked->in = 0;
 	tracked->is_refused = tracked->is_rejected = tracked->is_unconfirmed = false;
+	if (!tracked->is.local_comm_id)
+		tracked->handed = 0;
 	if (tracked->seal != (TRACKED_SEAL ^ index) || !look(tracker, tracked)) {
 		memset(tracked, 0, sizeof(*tracked));
 		tracked->index = index;
@@ -371,6 +373,7 @@ bool tracker_share(struct tracker *tracker, uint16_t client, uint32_t *count)
 	if (!tracked_has_client(tracker, client))
 		return false;
 	tracker->client[client].shared = count;
+	tracker->client[client].n_handed = 0;
 	return true;
 }
 

@@ -16,7 +16,8 @@
 struct tracked_client {
 	uint32_t first;
 	uint32_t count;
-	uint32_t *shared; /* a count of several clients, or NULL */
+	uint32_t *shared;  /* a count of several clients, or NULL */
+	uint32_t n_handed; /* messages, modulo 2^32 */
 	struct tracked_owner owner;
 };
 

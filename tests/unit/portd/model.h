@@ -59,6 +59,7 @@ struct model {
 	struct cm_time now;
 	struct side side[2];
 	struct tracker *tracker;
+	uint32_t n_heard; /* MADs that the client has taken */
 	struct packet wire[MODEL_PACKETS];
 
 	/* If messages cross, they lie in the sockets between client and cmportd for a while. */

@@ -5,12 +5,14 @@
 #include "tests/unit/portd/talk.h"
 
 struct tracker *talk_tracker;
+uint32_t talk_n_heard;
 const struct mad_path talk_to_peer = { .grh = true, .dgid = { .raw = { [15] = 2 } } };
 const struct mad_path talk_to_stranger = { .grh = true, .dgid = { .raw = { [15] = 3 } } };
 
 void talk_set_up(void)
 {
 	talk_tracker = tracker_new(0x5eed);
+	talk_n_heard = INT32_MAX;
 	ck_assert_ptr_nonnull(talk_tracker);
 }
 
@@ -99,6 +101,7 @@ void talk_received(struct cm_msg msg)
 {
 	ck_assert_int_eq(
 		tracker_received(talk_tracker, ME, PORT, &talk_to_peer, &msg, &(bool){ false }), 0);
+	tracker_handed(talk_tracker, ME);
 }
 
 void talk_received_from_stranger(struct cm_msg msg)
@@ -142,7 +145,7 @@ const char *talk_state(void)
 
 void talk_ended_by(uint16_t client, uint32_t local, uint32_t remote)
 {
-	struct portd_close close = { local, remote, talk_to_peer.dgid, 0 };
+	struct portd_close close = { local, remote, talk_to_peer.dgid, 0, talk_n_heard };
 
 	tracker_close(talk_tracker, client, &close);
 }

@@ -20,6 +20,7 @@
 #define PEER_GUID UINT64_C(0x0b0b)
 
 extern struct tracker *talk_tracker;
+extern uint32_t talk_n_heard; /* in CLOSEs: all, unless a test says less */
 extern const struct mad_path talk_to_peer;
 extern const struct mad_path talk_to_stranger;
 

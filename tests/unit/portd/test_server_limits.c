@@ -39,8 +39,8 @@ static void flood_with_closes(const struct rig_client *client)
 
 	do {
 		before = n_closed;
-		fill_with_closes(client);
 		rig_settle();
+		fill_with_closes(client);
 	} while (n_closed != before);
 }
 

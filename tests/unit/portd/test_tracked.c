@@ -62,6 +62,25 @@ TEST(request_that_comes_again_is_tracked_once)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 
+TEST(request_handed_out_again_outlives_the_end_of_the_first)
+{
+	talk_received(talk_peer_req());
+	talk_received(talk_peer_req());
+	talk_n_heard = 1;
+	talk_ended_by(ME, LOCAL + 1, REMOTE);
+	talk_sent(talk_our_rep());
+	ck_assert_str_eq(talk_state(), "REP_SENT");
+}
+
+TEST(request_is_over_when_its_client_has_heard_all_of_it)
+{
+	talk_received(talk_peer_req());
+	talk_received(talk_peer_req());
+	talk_n_heard = 2;
+	talk_ended_by(ME, LOCAL + 1, REMOTE);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
+}
+
 TEST(request_without_comm_id_is_not_tracked)
 {
 	struct cm_msg req = talk_peer_req();

@@ -118,7 +118,7 @@ TEST(closed_lookup_is_not_tracked)
 
 TEST(closing_a_lookup_leaves_the_connection_with_its_id)
 {
-	struct portd_close close = { LOCAL, REMOTE, talk_to_peer.dgid, SERVICE };
+	struct portd_close close = { LOCAL, REMOTE, talk_to_peer.dgid, SERVICE, INT32_MAX };
 
 	talk_received(talk_peer_req());
 	talk_received(lookup());

@@ -85,7 +85,7 @@ static void set_many(uint32_t n)
 
 static void close_by(uint16_t client, uint32_t n)
 {
-	struct portd_close close = { n, 0x70000000 + n, to_peer.dgid, 0 };
+	struct portd_close close = { n, 0x70000000 + n, to_peer.dgid, 0, 0 };
 
 	tracker_close(tracker, client, &close);
 }
