@@ -36,12 +36,13 @@ static const struct wire_field open_port_rows[] = {
 };
 
 static const struct wire_field claim_rows[] = {
-	WIRE(portd_claim, claim_id, 0, 0, 32),	   WIRE_ID(portd_claim, ps, 4, 0, 16),
-	WIRE(portd_claim, reuseaddr, 6, 0, 8),	   WIRE(portd_claim, afonly, 7, 0, 8),
-	WIRE(portd_claim, local_family, 8, 0, 8),  WIRE(portd_claim, peer_family, 9, 0, 8),
-	WIRE(portd_claim, local_port, 10, 0, 16),  WIRE(portd_claim, peer_port, 12, 0, 16),
-	WIRE_ADDR(portd_claim, local_addr, 16),	   WIRE_ADDR(portd_claim, peer_addr, 32),
-	WIRE(portd_claim, local_scope, 48, 0, 32), WIRE(portd_claim, peer_scope, 52, 0, 32),
+	WIRE(portd_claim, claim_id, 0, 0, 32),	  WIRE_ID(portd_claim, ps, 4, 0, 16),
+	WIRE(portd_claim, reuseaddr, 6, 0, 8),	  WIRE(portd_claim, afonly, 7, 0, 8),
+	WIRE(portd_claim, local_family, 8, 0, 8), WIRE(portd_claim, peer_family, 9, 0, 8),
+	WIRE(portd_claim, local_port, 10, 0, 16), WIRE(portd_claim, peer_port, 12, 0, 16),
+	WIRE(portd_claim, heard_at, 14, 0, 8),	  WIRE_ADDR(portd_claim, local_addr, 16),
+	WIRE_ADDR(portd_claim, peer_addr, 32),	  WIRE(portd_claim, local_scope, 48, 0, 32),
+	WIRE(portd_claim, peer_scope, 52, 0, 32),
 };
 
 static const struct wire_field lease_ports_rows[] = {

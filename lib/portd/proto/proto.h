@@ -102,6 +102,7 @@ struct portd_claim {
 	uint8_t peer_family;
 	uint16_t local_port; /* 0: any; the reply says which */
 	uint16_t peer_port;
+	uint8_t heard_at; /* LISTEN: 1 + handle of a port of the only device it is for; 0: all */
 	uint8_t local_addr[16]; /* IPv4 in the last four bytes */
 	uint8_t peer_addr[16];
 	uint32_t local_scope;

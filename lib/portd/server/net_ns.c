@@ -181,23 +181,24 @@ struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, s
 	return found ? found : home;
 }
 
-static bool listens(const struct net_ns *net_ns, uint64_t service_id, const uint8_t *data)
+static bool listens(const struct net_ns *net_ns, uint64_t service_id, const uint8_t *data,
+		    uint64_t handles)
 {
-	return ports_listener(net_ns->ports, service_id, data) != PORTS_NOBODY;
+	return ports_listener(net_ns->ports, service_id, data, handles) != PORTS_NOBODY;
 }
 
 uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint64_t service_id,
-			 const uint8_t *data)
+			 const uint8_t *data, uint64_t handles)
 {
-	uint16_t to = ports_listener(net_ns->ports, service_id, data);
+	uint16_t to = ports_listener(net_ns->ports, service_id, data, handles);
 	struct net_ns *other;
 
 	if (to != PORTS_NOBODY)
 		return to;
-	if (net_ns != home && listens(home, service_id, data))
+	if (net_ns != home && listens(home, service_id, data, handles))
 		return PORTS_NOT_FOR_THEM;
 	list_for_each_entry (other, &home->link, link)
-		if (listens(other, service_id, data))
+		if (listens(other, service_id, data, handles))
 			return PORTS_NOT_FOR_THEM;
 	return PORTS_NOBODY;
 }

@@ -65,6 +65,6 @@ struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, s
  * request.
  */
 uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint64_t service_id,
-			 const uint8_t *data);
+			 const uint8_t *data, uint64_t handles);
 
 #endif

@@ -32,6 +32,7 @@ struct holder {
 	struct list of_tenant;
 	struct cm_node by_claim_id;
 	uint16_t client;
+	uint8_t heard_at; /* as portd_claim says it */
 	bool listening;
 };
 
@@ -488,6 +489,7 @@ int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim 
 	if (!holder)
 		return -ENOENT;
 	ports_update(ports, client, claim);
+	holder->heard_at = claim->heard_at;
 	err = port_space_listen(&ports->space, &holder->claim);
 	holder->listening = holder->listening || !err;
 	return err;
@@ -499,6 +501,13 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 
 	if (holder)
 		holder_free(ports, holder);
+}
+
+/* A listener on an address is one of that address's device alone. */
+static bool hears(const struct holder *holder, uint64_t handles)
+{
+	return holder->listening && (!holder->heard_at || (holder->heard_at <= PORTD_PORTS_MAX &&
+							   handles >> (holder->heard_at - 1) & 1));
 }
 
 static bool wants(const struct port_claim *claim, const union addr *dst)
@@ -524,7 +533,8 @@ static union addr addressee(const uint8_t *data, uint16_t port)
 	return dst;
 }
 
-uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data)
+uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data,
+			uint64_t handles)
 {
 	uint16_t ps = (uint16_t)(service_id >> 16);
 	uint16_t port = (uint16_t)service_id;
@@ -538,7 +548,7 @@ uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const ui
 	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
 		const struct holder *holder = (const struct holder *)claim;
 
-		if (!holder->listening)
+		if (!hears(holder, handles))
 			continue;
 		if (wants(claim, &dst))
 			return holder->client;

@@ -95,11 +95,14 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t roo
  * ports_listener() - for whom is a request?
  * @service_id: of a REQ or SIDR_REQ
  * @data:       its private data, of which the CMA header (annex A11) comes first
+ * @handles:    of all ports of the device that it came to, a bit each: listeners on addresses of
+ *              other devices do not count
  *
  * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if there are
  * listeners on the port, but for other addresses, or the header makes no sense; PORTS_NOBODY.
  */
-uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data);
+uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data,
+			uint64_t handles);
 
 /**
  * ports_share() - count the port numbers of a client, who has none yet, together with others'

@@ -126,6 +126,18 @@ static uint16_t client_of(const struct tracked *tracked)
 	return tracked ? tracked->client : NOBODY;
 }
 
+/* Those of all ports of its device. */
+static uint64_t handles_beside(const struct server *server, const struct host_port *host_port)
+{
+	const struct host_port *other;
+	uint64_t handles = 0;
+
+	for_each_host_port (other, server)
+		if (!strcmp(other->device, host_port->device))
+			handles |= UINT64_C(1) << other->handle;
+	return handles;
+}
+
 /* A request that is repeated, or shows that its peer has forgotten a connection, is for whoever
  * has that connection; a new one is for the listener. */
 static uint16_t route_new(const struct server *server, const struct host_port *host_port,
@@ -137,7 +149,8 @@ static uint16_t route_new(const struct server *server, const struct host_port *h
 	if (path->grh &&
 	    !gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid))
 		net_ns = net_ns_of_gid(server->home, &gid, server->now);
-	return net_ns_listener(server->home, net_ns, service_id, data);
+	return net_ns_listener(server->home, net_ns, service_id, data,
+			       handles_beside(server, host_port));
 }
 
 static uint16_t route_req(const struct server *server, const struct host_port *host_port,

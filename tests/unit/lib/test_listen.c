@@ -79,8 +79,15 @@ TEST(wildcard_listener_takes_requests_for_any_address)
 	addr_set_port(&any, RIG_PORT);
 	ck_assert_int_eq(rdma_bind_addr(&listener->pub, &any.sa), 0);
 	ck_assert_int_eq(rdma_listen(&listener->pub, 1), 0);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, 0);
 	request(ID);
 	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+}
+
+TEST(listener_on_an_address_says_of_which_device)
+{
+	rig_listener(1);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, rig.port->handle + 1);
 }
 
 TEST(listener_for_another_type_of_queue_pair_is_passed_over)

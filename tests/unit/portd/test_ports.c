@@ -21,6 +21,7 @@
 #define LAST	 40099
 #define N_PORTS	 (LAST - FIRST + 1)
 #define N_ROUNDS 20000
+#define BESIDE	 UINT64_C(6) /* the ports of handles 1 and 2 are one device's */
 #define ANY	 "0.0.0.0"
 #define HOST	 "10.0.0.1"
 #define OTHER	 "10.0.0.2"
@@ -193,7 +194,7 @@ TEST(a_request_is_for_the_listener_of_its_address)
 	bind_on(2, 1, OTHER, PORT);
 	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
 	ck_assert_int_eq(listen_on(2, 1, OTHER), 0);
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data), 2);
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE), 2);
 }
 
 TEST(who_only_holds_a_port_gets_no_requests)
@@ -201,7 +202,8 @@ TEST(who_only_holds_a_port_gets_no_requests)
 	struct cm_req req = req_to(HOST);
 
 	bind_on(1, 1, HOST, PORT);
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data), PORTS_NOBODY);
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
+			  PORTS_NOBODY);
 }
 
 TEST(a_request_for_another_address_is_not_for_a_listener)
@@ -210,8 +212,34 @@ TEST(a_request_for_another_address_is_not_for_a_listener)
 
 	bind_on(1, 1, HOST, PORT);
 	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data),
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
 			  PORTS_NOT_FOR_THEM);
+}
+
+/* heard_at, and for whom a request is that comes to the other port of its device. */
+static const struct {
+	uint8_t heard_at;
+	uint16_t to;
+} hearing[] = {
+	{0,	     1	       }, /* any */
+	{ 1,	     PORTS_NOBODY}, /* another device's */
+	{ 2,	     1	       },
+	{ 3,	     1	       },
+	{ 4,	     PORTS_NOBODY},
+	{ 64,	      PORTS_NOBODY},
+	{ UINT8_MAX, PORTS_NOBODY}, /* none */
+};
+
+TEST_LOOP(a_listener_hears_what_comes_to_its_device, 0, sizeof(hearing) / sizeof(hearing[0]))
+{
+	struct portd_claim claim = claim_on(1, HOST, PORT);
+	struct cm_req req = req_to(HOST);
+
+	bind_on(1, 1, HOST, PORT);
+	claim.heard_at = hearing[_i].heard_at;
+	ck_assert_int_eq(ports_listen(ports, 1, &claim), 0);
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
+			  hearing[_i].to);
 }
 
 TEST(a_header_that_makes_no_sense_is_for_no_listener)
@@ -221,7 +249,7 @@ TEST(a_header_that_makes_no_sense_is_for_no_listener)
 	bind_on(1, 1, HOST, PORT);
 	listen_on(1, 1, HOST);
 	req.private_data[1] = 0x50; /* IP version 5 */
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data),
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
 			  PORTS_NOT_FOR_THEM);
 }
 
