@@ -21,6 +21,7 @@ struct mad_path {
 	uint8_t sgid_index;
 	uint8_t hop_limit;
 	uint8_t traffic_class;
+	uint16_t sgid_tag; /* cmportd's, of the entry that sgid_index is to stand for; 0: unknown */
 	uint32_t flow_label;
 	struct mad_gid dgid; /* the peer's */
 };

@@ -146,6 +146,7 @@ struct question {
 	uint8_t port_num;
 	uint32_t gid_index;
 	enum ibv_gid_type type;
+	uint16_t tag;
 };
 
 /* A port speaks RoCE v2 where it can: the type that the kernel's connection manager defaults to. */
@@ -185,6 +186,25 @@ static bool is_entry(const struct table *table, const struct ibv_gid_entry *entr
 	return entry->port_num == question->port_num && entry->gid_type == question->type &&
 	       entry->ndev_ifindex == question->ifindex && entry->gid_index <= MAD_INDEX_LAST &&
 	       !memcmp(&entry->gid, &question->gid, sizeof(question->gid));
+}
+
+static uint16_t tag_of(const union ibv_gid *gid, uint32_t type, uint32_t ifindex)
+{
+	uint64_t half[2], x;
+
+	memcpy(half, gid, sizeof(half));
+	x = (half[0] ^ (uint64_t)type << 32 ^ ifindex) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 29 ^ half[1]) * UINT64_C(0x94d049bb133111eb);
+	x >>= 48;
+	return x ? (uint16_t)x : 1;
+}
+
+static bool is_tagged(const struct table *table, const struct ibv_gid_entry *entry,
+		      const struct question *question)
+{
+	(void)table;
+	return entry->port_num == question->port_num && entry->gid_index <= MAD_INDEX_LAST &&
+	       tag_of(&entry->gid, entry->gid_type, entry->ndev_ifindex) == question->tag;
 }
 
 static bool find_in(const struct table *table, const struct question *question,
@@ -281,6 +301,18 @@ int gid_follow(struct gid_entry *io)
 
 	memcpy(&question.gid, &io->gid, sizeof(question.gid));
 	return find_entry(&io->verbs, 1, &question, io);
+}
+
+uint16_t gid_tag(const struct gid_entry *entry)
+{
+	return tag_of(&entry->gid, entry->type, entry->ifindex);
+}
+
+int gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag, struct gid_entry *ret)
+{
+	const struct question question = { .matches = is_tagged, .port_num = port_num, .tag = tag };
+
+	return find_entry(&verbs, 1, &question, ret);
 }
 
 bool gid_is_in_place(const struct gid_entry *entry)

@@ -70,6 +70,12 @@ int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index
  */
 int gid_follow(struct gid_entry *io);
 
+/** gid_tag() - stands for an entry wherever in its table it is, as well as 16 bits can; never 0 */
+uint16_t gid_tag(const struct gid_entry *entry);
+
+/** gid_by_tag() - as gid_by_index(), by what gid_tag() said of the entry. Return: likewise. */
+int gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag, struct gid_entry *ret);
+
 /**
  * gid_is_in_place() - return whether the entry is still at its index; queries the device itself
  *

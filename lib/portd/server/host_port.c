@@ -374,6 +374,37 @@ static void inbox_ready(struct watch *watch, uint32_t events)
 
 /* --- sending ------------------------------------------------------------- */
 
+/* Those of InfiniBand stay. */
+static bool has_gids_that_go(const struct host_port *host_port, const struct mad_path *path)
+{
+	return path->grh && !host_port->subnet;
+}
+
+void host_port_mark_source(const struct host_port *host_port, struct mad_path *path)
+{
+	struct gid_entry gid;
+
+	path->sgid_tag = 0;
+	if (has_gids_that_go(host_port, path) &&
+	    !gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid))
+		path->sgid_tag = gid_tag(&gid);
+}
+
+bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path)
+{
+	struct gid_entry gid;
+
+	if (!path->sgid_tag || !has_gids_that_go(host_port, path))
+		return true;
+	if (!gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid) &&
+	    gid_tag(&gid) == path->sgid_tag)
+		return true;
+	if (gid_by_tag(host_port->verbs, host_port->port_num, path->sgid_tag, &gid))
+		return false;
+	path->sgid_index = (uint8_t)gid.gid_index;
+	return true;
+}
+
 bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path)
 {
 	return !path->grh ||
@@ -395,8 +426,8 @@ static void send_by_umad(struct host_port *host_port, const struct mad_path *pat
 /* If the peer has moved to another link address without a word, only the kernel's look at its
  * neighbour finds that out: what is repeated goes the slow way. So does what the sender cannot
  * take; what it takes is kept until the end of the turn. */
-static bool send_now(struct host_port *host_port, const struct mad_path *path,
-		     const uint8_t mad[MAD_BYTES], bool again)
+static bool send_by(struct host_port *host_port, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES], bool again)
 {
 	bool may_be_fast = !again && host_port->sender;
 	bool is_fast = may_be_fast && mad_sender_is_ready(host_port->sender, path, mad);
@@ -415,6 +446,18 @@ static bool send_now(struct host_port *host_port, const struct mad_path *path,
 	if (host_port->sender)
 		mad_sender_release(host_port->sender); /* it was said before */
 	send_by_umad(host_port, path, mad);
+	return true;
+}
+
+/* What has no address any more to leave by is as good as lost. */
+static bool send_now(struct host_port *host_port, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES], bool again)
+{
+	struct mad_path now = *path;
+
+	if (host_port_follow_source(host_port, &now))
+		return send_by(host_port, &now, mad, again);
+	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
 	return true;
 }
 

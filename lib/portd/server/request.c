@@ -189,16 +189,19 @@ static int handle_hold_ids(struct request *request)
 
 static int handle_tracked(struct request *request)
 {
-	const struct cm_record *tracked = &request->record->tracked;
+	struct cm_record tracked = request->record->tracked;
 	struct server *server = request->server;
 	struct client *client = request->client;
+	const struct host_port *host_port = client_host_port(server, client, tracked.handle);
 	int err = -EPERM;
 
-	if (client_host_port(server, client, tracked->handle) &&
-	    server->block_owner[tracked->local_comm_id >> ID_BLOCK_SHIFT] == client->index)
-		err = tracker_set(server->tracker, client->index, tracked,
+	if (host_port &&
+	    server->block_owner[tracked.local_comm_id >> ID_BLOCK_SHIFT] == client->index) {
+		host_port_mark_source(host_port, &tracked.path);
+		err = tracker_set(server->tracker, client->index, &tracked,
 				  (server->has_one_client || client->resuming) &&
 					  user_may_track(client));
+	}
 	return err ? refuse_claim(request, "a connection") : 0;
 }
 

@@ -213,10 +213,14 @@ static bool is_request(const struct cm_msg *msg)
 static bool track(struct server *server, struct host_port *host_port, const struct mad_path *path,
 		  uint32_t source_qpn, uint16_t to, const struct cm_msg *msg)
 {
+	struct mad_path way = *path;
 	bool is_known;
 
-	if ((is_request(msg) && !user_may_track(server->client[to])) ||
-	    tracker_received(server->tracker, to, host_port->handle, path, msg, &is_known))
+	if (is_request(msg) && !user_may_track(server->client[to]))
+		return false;
+	if (is_request(msg))
+		host_port_mark_source(host_port, &way);
+	if (tracker_received(server->tracker, to, host_port->handle, &way, msg, &is_known))
 		return false;
 	if (is_known)
 		host_port_heard(host_port, path, source_qpn);
@@ -276,8 +280,49 @@ void router_received(struct server *server, struct host_port *host_port,
 
 /* --- may it be sent? ----------------------------------------------------- */
 
+/* The connection of what a client sends; the first answer to a REQ is found by the peer's id. */
+static const struct tracked *tracked_of(const struct server *server, const struct mad_path *path,
+					const struct cm_msg *msg)
+{
+	struct mad_gid peer = cm_peer_gid(path);
+	const struct tracked *tracked;
+
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_SIDR_REQ:
+		return NULL;
+	case CM_ATTR_SIDR_REP:
+		return tracker_of_remote(server->tracker, &peer, msg->sidr_rep.service_id,
+					 msg->sidr_rep.request_id);
+	case CM_ATTR_REQ:
+		tracked = tracker_of_local(server->tracker, msg->req.local_comm_id);
+		return tracked && tracked->starting_psn == msg->req.starting_psn &&
+				       tracked->is.local_qpn == msg->req.local_qpn
+			       ? tracked
+			       : NULL;
+	}
+	tracked = tracker_of_local(server->tracker, msg->rtu.local_comm_id);
+	return tracked ? tracked
+		       : tracker_of_remote(server->tracker, &peer, 0, msg->rtu.remote_comm_id);
+}
+
+/* The index that a client names was true when the connection began; its address may have gone
+ * since, and another have come to its place. Return: false if it has gone for good. */
+static bool find_source(const struct server *server, const struct client *client,
+			const struct host_port *host_port, struct mad_path *path,
+			const struct cm_msg *msg)
+{
+	const struct tracked *tracked = tracked_of(server, path, msg);
+
+	if (!tracked || tracked->client != client->index || !tracked->is.path.sgid_tag) {
+		host_port_mark_source(host_port, path);
+		return true;
+	}
+	path->sgid_tag = tracked->is.path.sgid_tag;
+	return host_port_follow_source(host_port, path);
+}
+
 static int check_message(struct server *server, struct client *client,
-			 const struct host_port *host_port, const struct portd_mad *mad)
+			 const struct host_port *host_port, struct portd_mad *mad)
 {
 	struct mad_gid peer;
 	struct cm_msg msg;
@@ -286,6 +331,8 @@ static int check_message(struct server *server, struct client *client,
 
 	if (err)
 		return err;
+	if (!find_source(server, client, host_port, &mad->path, &msg))
+		return -EADDRNOTAVAIL;
 	wrong = fields_wrong(server, client, host_port, &mad->path, &msg);
 	if (wrong) {
 		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);
@@ -305,7 +352,7 @@ static int check_message(struct server *server, struct client *client,
 		       : -EDQUOT;
 }
 
-void router_sent(struct server *server, struct client *client, const struct portd_mad *mad)
+void router_sent(struct server *server, struct client *client, struct portd_mad *mad)
 {
 	struct host_port *host_port = client_host_port(server, client, mad->port);
 	int err;

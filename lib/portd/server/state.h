@@ -452,8 +452,8 @@ void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn,
 		     const uint8_t mad[MAD_BYTES]);
 
-/** router_sent() - a client sends a message. */
-void router_sent(struct server *server, struct client *client, const struct portd_mad *mad);
+/** router_sent() - a client sends a message; @mad: its path is made true */
+void router_sent(struct server *server, struct client *client, struct portd_mad *mad);
 
 /** router_reap() - end a connection of a client that is gone, as the kernel would. */
 void router_reap(struct server *server, const struct cm_record *tracked);
@@ -482,6 +482,12 @@ void defaults_tell(struct server *server, struct client *client, const struct ho
 
 /** host_port_heard() - a connection's message has come from the peer's queue pair @qpn. */
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);
+
+/** host_port_mark_source() - note which GID a path leaves by, whatever its index will be */
+void host_port_mark_source(const struct host_port *host_port, struct mad_path *path);
+
+/** host_port_follow_source() - have it leave by that GID still. Return: false if that has gone. */
+bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path);
 
 /** host_port_reaches_hop() - has the next hop of a path a link address? If not, it is asked for. */
 bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path);

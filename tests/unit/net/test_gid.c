@@ -355,6 +355,29 @@ TEST(entry_is_found_by_its_index)
 	ck_assert_mem_eq(&gid.gid, &device[0].gid[2].gid, 16);
 }
 
+TEST(entry_is_found_by_its_tag_where_it_is_by_now)
+{
+	struct gid_entry gid, found;
+
+	ck_assert_int_eq(gid_by_index(contexts[0], 1, 2, &gid), 0);
+	device[0].gid[2].gid_index = 7;
+	gid_forget(NULL);
+	ck_assert_int_eq(gid_by_tag(contexts[0], 1, gid_tag(&gid), &found), 0);
+	ck_assert_uint_eq(found.gid_index, 7);
+	ck_assert_mem_eq(&found.gid, &gid.gid, 16);
+}
+
+TEST(no_two_entries_of_a_table_have_one_tag)
+{
+	struct gid_entry gid, other;
+
+	for (uint32_t i = 0; i < 5; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (!gid_by_index(contexts[0], 1, i, &gid) &&
+			    !gid_by_index(contexts[0], 1, j, &other))
+				ck_assert_uint_ne(gid_tag(&gid), gid_tag(&other));
+}
+
 TEST(hole_in_the_table_is_no_entry)
 {
 	struct gid_entry gid;

@@ -108,6 +108,10 @@ void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg);
 /** rig_remove_device() - it says so at QP1; not looked at yet. */
 void rig_remove_device(void);
 
+/** rig_gid_moves() - rig_gid() is at this index from now on, and another GID at all others;
+ * RIG_NO_GID: it has gone */
+void rig_gid_moves(uint8_t index);
+
 /** rig_gid_is_elsewhere() - the GID that messages come to is of an interface of another namespace.
  */
 void rig_gid_is_elsewhere(unsigned int ifindex);

@@ -46,6 +46,7 @@ static struct mad_sender *sender_1;
 static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
 static uint64_t n_hop_questions;
+static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: it has gone */
 static unsigned int elsewhere, foreign_has, n_foreign_reads;
 static bool sender_is_ready = true;
 static bool sends_fail; /* those of the sender, when they are posted */
@@ -120,20 +121,31 @@ int ibv_query_gid(struct ibv_context *which, uint8_t port_num, int index, union 
 }
 
 int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
-			struct gid_entry *ret);
-
-int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
 			struct gid_entry *ret)
 {
 	const struct mad_gid gid = rig_gid();
 
 	*ret = (struct gid_entry){ .verbs = verbs, .port_num = port_num, .gid_index = gid_index };
 	memcpy(&ret->gid, &gid, sizeof(gid));
+	ret->gid.raw[14] = gid_at >= 0 && gid_index != (uint32_t)gid_at; /* another */
 	if (elsewhere) {
 		ret->type = IBV_GID_TYPE_ROCE_V2;
 		ret->ifindex = elsewhere;
 	}
 	return gid_index == RIG_NO_GID ? -ENODEV : 0;
+}
+
+int __wrap_gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag,
+		      struct gid_entry *ret)
+{
+	int err = __wrap_gid_by_index(verbs, port_num, gid_at < 0 ? 0 : (uint32_t)gid_at, ret);
+
+	return err || gid_tag(ret) == tag ? err : -ENODEV;
+}
+
+void rig_gid_moves(uint8_t index)
+{
+	gid_at = index;
 }
 
 struct mad_gid rig_gid(void)
@@ -576,6 +588,7 @@ void rig_device_forget(void)
 	free(sent.record);
 	memset(&sent, 0, sizeof(sent));
 	hops_are_ready = true;
+	gid_at = -1;
 	is_removed = false;
 	heard_qpn = 0;
 	is_probes_answer = probe_is_due = false;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An address goes and comes back, or another takes its index in the GID table: the messages of a
+ * connection leave by the GID that it began with, or not at all.
+ */
+#include "tests/unit/portd/lives.h"
+#include "tests/unit/test.h"
+
+#define alice	  (&scene_alice)
+#define bob	  (&scene_bob)
+
+#define NEW_INDEX 3
+
+/* Return: the index that the one message has left by; -1 if none has left. */
+static int index_of_sent(enum cm_attr attr)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	if (!rig_sent(&sent, &msg))
+		return -1;
+	ck_assert_uint_eq(msg.hdr.attr_id, attr);
+	ck_assert_uint_eq(rig_n_sent(), 0);
+	return sent.path.sgid_index;
+}
+
+/* What a client says once, and, after its address has moved, again or next. */
+static void say_req(void)
+{
+	scene_sends(alice, scene_req(alice, 1));
+}
+
+static void answer_request(void)
+{
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+}
+
+static void say_rep(void)
+{
+	scene_sends(alice, scene_rep(alice, 1, 0x701));
+}
+
+static void come_so_far(void)
+{
+	scene_connect(alice, 1);
+}
+
+static void say_dreq(void)
+{
+	scene_sends(alice, talk_msg_of(CM_ATTR_DREQ, alice->first + 1, 0x701));
+}
+
+static const struct {
+	void (*begin)(void);
+	void (*say)(void);
+	enum cm_attr attr;
+} said[] = {
+	{say_req,	   say_req,  CM_ATTR_REQ },
+	{ answer_request, say_rep,  CM_ATTR_REP },
+	{ come_so_far,    say_dreq, CM_ATTR_DREQ},
+};
+
+#define N_SAID ((int)(sizeof(said) / sizeof(said[0])))
+
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST_LOOP(a_message_leaves_by_the_index_that_the_address_has_by_now, 0, N_SAID)
+{
+	said[_i].begin();
+	scene_wire();
+	rig_gid_moves(NEW_INDEX);
+	said[_i].say();
+	ck_assert_int_eq(index_of_sent(said[_i].attr), NEW_INDEX);
+}
+
+TEST_LOOP(a_message_of_an_address_that_has_gone_does_not_leave, 0, N_SAID)
+{
+	said[_i].begin();
+	scene_wire();
+	rig_gid_moves(RIG_NO_GID);
+	said[_i].say();
+	ck_assert_int_eq(index_of_sent(said[_i].attr), -1);
+}
+
+TEST(a_farewell_leaves_by_the_index_that_the_address_has_by_now)
+{
+	life_is_connected();
+	scene_wire();
+	rig_gid_moves(NEW_INDEX);
+	rig_leave(bob);
+	ck_assert_int_eq(index_of_sent(CM_ATTR_DREQ), NEW_INDEX);
+}
+
+TEST(a_farewell_of_an_address_that_has_gone_does_not_leave)
+{
+	life_is_connected();
+	scene_wire();
+	rig_gid_moves(RIG_NO_GID);
+	rig_leave(bob);
+	ck_assert_int_eq(index_of_sent(CM_ATTR_DREQ), -1);
+}
+
+TEST(a_new_connection_with_an_old_number_has_an_address_of_its_own)
+{
+	struct cm_msg req = scene_req(alice, 1);
+
+	scene_connect(alice, 1);
+	scene_wire();
+	rig_gid_moves(NEW_INDEX);
+	req.req.starting_psn++;
+	scene_sends(alice, req);
+	ck_assert_int_eq(index_of_sent(CM_ATTR_REQ), -1); /* it names what another address has */
+}
