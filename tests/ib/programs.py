@@ -153,6 +153,34 @@ CHANGES = (
      (r"b\| one is left\nb\| joined anew\nb\| none is left",)),
 )
 
+# What the subnet management agents say, by QP0. Host b stays until a has asked.
+MANAGEMENT = (
+    ("sminfo", (), "sminfo; sminfo 2", "sleep 2",
+     (r"a\| sminfo: sm lid 1 sm guid 0x50430000000101, .* SMINFO_MASTER",
+      r"a\| .*sminfo: iberror: failed: query")),
+    ("ibnetdiscover: a switch and two hosts", (), "ibnetdiscover", "sleep 2",
+     (r'a\| Switch\s+36 "S-0050430000ff0000"\s+# "soft fabric, subnet 1"',
+      r'a\| \[1\]\s+"H-0050430000000100"\[1\]\(50430000000101\)\s+# "a fab0" lid 1 4xQDR',
+      r'a\| \[2\]\s+"H-0050430000000200"\[1\]\(50430000000201\)\s+# "b fab0" lid 2 4xQDR')),
+    ("ibnetdiscover finds its own subnet alone", ("--subnets", "2"), "sleep 2",
+     "ibnetdiscover; ibnodes",
+     (r'b\| \[2\]\s+"H-0050430000000200"', r"(?s)^(?!.*50430000000100)")),
+    ("iblinkinfo, with two ports a host", ("--ports", "2", "--lmc", "1"), "iblinkinfo", "sleep 2",
+     (r'a\|\s+48640\s+4\[  \] ==\( 4X +10.0 Gbps Active/ +LinkUp\)==> +8 +2\[  \] "b fab0"',
+      r"a\|\s+48640\s+5\[  \] ==\( +Down/ Polling\)")),
+    ("smpquery by LID", ("--pkeys", "0x8001", "--lmc", "1"),
+     "for what in nodedesc nodeinfo portinfo pkeys; do smpquery $what 4; done", "sleep 2",
+     (r"a\| Node Description:\.+b fab0", r"a\| PortGuid:\.+0x0050430000000201",
+      r"a\| Lid:\.+4\n", r"a\| SMLid:\.+2\n", r"a\| LMC:\.+1\n", r"a\|    0: 0xffff 0x8001 ")),
+    ("smpquery by a directed route", (),
+     "smpquery -D nodeinfo 0,1,2; smpquery -D switchinfo 0,1; smpquery -t 50 -D nodeinfo 0,1,9",
+     "sleep 2",
+     (r"a\| PortGuid:\.+0x0050430000000201", r"a\| LinearFdbTop:\.+49151",
+      r"a\| .*madrpc failed; dport \(DR path .* 0,1,9\)")),
+    ("ibtracert and ibroute", (), "ibtracert 1 2; ibroute 0xbe00", "sleep 2",
+     (r"a\| \[2\] -> ca port \{0x0050430000000201\}\[1\] lid 2-2", r"a\| 3 valid lids dumped")),
+)
+
 # Who owns the ports, and asks the administrator.
 MANNERS = {"cmportd": {}, "the program itself": {"PURECM_PORTD": "inline"}}
 
@@ -180,7 +208,8 @@ def run_case(case, manner, build):
 
 
 def missing_parts():
-    programs = [name for name in ("ucmatose", "udaddy", "ib_send_bw") if not shutil.which(name)]
+    programs = [name for name in ("ucmatose", "udaddy", "ib_send_bw", "ibnetdiscover")
+                if not shutil.which(name)]
     return ([] if FABRIC.exists() else ["tools/fabric"]) + programs
 
 
@@ -193,7 +222,8 @@ def main():
         print("skipped: missing: " + ", ".join(missing_parts()))
         sys.exit(77)
     failed = 0
-    cases = [*itertools.product(CASES, MANNERS), *((case, "cmportd") for case in CHANGES)]
+    cases = [*itertools.product(CASES, MANNERS),
+             *((case, "cmportd") for case in CHANGES + MANAGEMENT)]
     cases = [(case, manner) for case, manner in cases if (args.only or "") in case[0]]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         told = pool.map(lambda each: run_case(*each, args.build), cases)

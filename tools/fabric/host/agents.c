@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/smi.h"
 
 #define BATCH		   64
 #define QUEUE_MAX	   200000
@@ -281,6 +282,13 @@ static void stamp_tid(const struct agent *agent, uint8_t *mad)
 		memcpy(mad + TID_AT, &high, sizeof(high));
 }
 
+/* Return: 0, or an errno (positive). */
+static int send_mad(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		    const uint8_t *mad)
+{
+	return smi_is_for(mad) ? 0 : gsi_send(host, port_num, head, mad);
+}
+
 static void send_mad_of_program(struct host *host, struct conn *conn, struct message *message)
 {
 	uint32_t id = message->head.agent_id;
@@ -289,9 +297,12 @@ static void send_mad_of_program(struct host *host, struct conn *conn, struct mes
 	if (id >= FAB_UMAD_AGENTS_MAX || !conn->agent[id].in_use)
 		return;
 	stamp_tid(&conn->agent[id], message->mad);
-	err = gsi_send(host, conn->port_num, &message->head, message->mad);
+	err = send_mad(host, conn->port_num, &message->head, message->mad);
 	if (!err && message->head.timeout_ms && !is_response(message->mad))
 		await_response(host, conn, message);
+	if (smi_is_for(message->mad) &&
+	    smi_answer(host, conn->port_num, &message->head, message->mad))
+		agents_receive(host, conn->port_num, &message->head, message->mad);
 }
 
 static void forget_pending(struct host *host, const struct conn *conn, const struct agent *agent)
@@ -448,7 +459,7 @@ static void resend_request(struct host *host, struct pending *pending, uint64_t 
 {
 	pending->retries--;
 	pending->deadline_ns = now + pending->head.timeout_ms * UINT64_C(1000000);
-	gsi_send(host, pending->conn->port_num, &pending->head, pending->mad);
+	send_mad(host, pending->conn->port_num, &pending->head, pending->mad);
 }
 
 static void timer_ready(struct watch *watch, uint32_t events)

@@ -12,6 +12,7 @@
  *   roce.c                       port 4791: packets for QP1
  *   steer.c                      port 4791: a socket for each process
  *   gsi.c sa_path.c sa_group.c   QP1; what the administrator answers
+ *   smi.c                        QP0: the subnet management agents
  *   names.c sysfs.c              our GIDs in the fabric's folder; /sys
  *   events.c sa_lookup.c sweep.c log.c
  */

@@ -27,6 +27,9 @@
 bool sa_received(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 		 const uint8_t mad[FAB_MAD_BYTES]);
 
+/** sa_read_page() - the page of the host with a port. Return: false if that host has ended. */
+bool sa_read_page(const struct host *host, const struct fab_owner *owner, struct fab_page *ret);
+
 /** sa_find_gid() - the port with a GID, of any subnet. Return: whether there is one. */
 bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct fab_port *ret);
 

@@ -7,21 +7,29 @@
 
 #include <string.h>
 
-static bool read_port(const struct host *host, const struct fab_owner *owner, struct fab_port *ret)
+bool sa_read_page(const struct host *host, const struct fab_owner *owner, struct fab_page *ret)
 {
 	struct fab_folder folder = host->folder;
 	const struct fab_page *page;
 	char path[FAB_PATH_BYTES];
-	struct fab_page copy;
 
 	memcpy(folder.host, owner->host, sizeof(folder.host));
 	fab_folder_page(&folder, path);
 	if (fab_page_open(path, &page))
 		return false;
-	fab_page_read(page, &copy);
-	*ret = copy.port[owner->port_num - 1];
+	fab_page_read(page, ret);
 	fab_page_close(page);
 	return true;
+}
+
+static bool read_port(const struct host *host, const struct fab_owner *owner, struct fab_port *ret)
+{
+	struct fab_page page;
+	bool is_read = sa_read_page(host, owner, &page);
+
+	if (is_read)
+		*ret = page.port[owner->port_num - 1];
+	return is_read;
 }
 
 bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct fab_port *ret)

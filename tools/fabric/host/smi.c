@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * QP0: what a program asks the subnet management agents of an InfiniBand subnet. Each subnet is one
+ * switch; each port of a host is at the port of the switch that its GUID says. All agents are
+ * played here, by the host that asks, from the pages of the others. Nothing can be set: there are
+ * no routes, and LIDs are the manager's (subnet.c).
+ */
+#include "tools/fabric/host/smi.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <endian.h>
+#include <infiniband/umad_sm.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/fabric/host/sa.h"
+#include "tools/fabric/wire/device.h"
+#include "tools/fabric/wire/route.h"
+
+#define PERMISSIVE    0xffff
+#define SWITCH_GUID   UINT64_C(0x0050430000ff0000) /* and the number of the subnet */
+#define SWITCH_PORTS  36
+#define LID_BLOCK     64
+#define PKEY_BLOCK    32
+#define GUID_BLOCK    8
+#define NO_PORT	      0xff /* of a switch: packets to that LID are dropped */
+#define NODE_CA	      1
+#define NODE_SWITCH   2
+#define PHYS_LINK_UP  5
+#define PHYS_POLLING  2
+#define IS_SM	      2 /* of a port's capabilities */
+#define SM_MASTER     3
+#define RESPONSE      0x80
+#define BAD_ATTRIBUTE 0x000c /* IBTA vol. 1, 13.4.7: method and attribute */
+#define BAD_VALUE     0x001c /* the modifier */
+
+/* A host's port, and where the switch has it. */
+struct end {
+	char host[FAB_NAME_BYTES];
+	uint8_t number; /* of the port, from 1 */
+	uint8_t n_ports;
+	uint8_t switch_port;
+	uint64_t node_guid;
+	struct fab_port port;
+};
+
+struct subnet {
+	uint8_t number;
+	unsigned int n_ends;
+	struct end end[FAB_SWITCH_PORTS_MAX];
+};
+
+/* Where a question arrives. */
+struct place {
+	const struct subnet *subnet;
+	const struct end *end; /* NULL: the switch */
+	uint8_t entry;	       /* the port that it came in by; 0: it began there */
+};
+
+/* --- the subnet ------------------------------------------------------------ */
+
+/* The GUID of host N ends in N00. */
+static unsigned int switch_port_of(const struct end *end)
+{
+	return ((unsigned int)(end->node_guid >> 8 & 0xff) - 1) * end->n_ports + end->number;
+}
+
+static void add_lid(const struct host *host, struct subnet *subnet, uint16_t lid)
+{
+	struct end *end = &subnet->end[subnet->n_ends];
+	struct fab_owner owner;
+	struct fab_page page;
+
+	if (subnet->n_ends == FAB_SWITCH_PORTS_MAX ||
+	    fab_folder_owner_of_lid(&host->folder, subnet->number, lid, &owner) ||
+	    !sa_read_page(host, &owner, &page) || lid != page.port[owner.port_num - 1].lid)
+		return; /* the others of a port have its path bits */
+	memcpy(end->host, owner.host, sizeof(end->host));
+	end->number = owner.port_num;
+	end->n_ports = (uint8_t)page.n_ports;
+	end->node_guid = be64toh(page.node_guid);
+	end->port = page.port[owner.port_num - 1];
+	end->switch_port = (uint8_t)switch_port_of(end);
+	subnet->n_ends++;
+}
+
+static void read_subnet(const struct host *host, uint8_t number, struct subnet *ret)
+{
+	char path[FAB_PATH_BYTES];
+	unsigned int subnet, lid;
+	struct dirent *entry;
+	DIR *lids;
+
+	ret->number = number;
+	ret->n_ends = 0;
+	snprintf(path, sizeof(path), "%s/lids", host->folder.dir);
+	lids = opendir(path);
+	while (lids && (entry = readdir(lids)))
+		if (sscanf(entry->d_name, "%u.%u", &subnet, &lid) == 2 && subnet == number)
+			add_lid(host, ret, (uint16_t)lid);
+	if (lids)
+		closedir(lids);
+}
+
+static const struct end *end_at(const struct subnet *subnet, unsigned int switch_port)
+{
+	unsigned int i;
+
+	for (i = 0; i < subnet->n_ends; i++)
+		if (subnet->end[i].switch_port == switch_port)
+			return &subnet->end[i];
+	return NULL;
+}
+
+static const struct end *end_of_lid(const struct subnet *subnet, uint16_t lid)
+{
+	unsigned int i;
+
+	for (i = 0; i < subnet->n_ends; i++)
+		if (lid >> subnet->end[i].port.lmc ==
+		    subnet->end[i].port.lid >> subnet->end[i].port.lmc)
+			return &subnet->end[i];
+	return NULL;
+}
+
+static uint8_t n_switch_ports(const struct subnet *subnet)
+{
+	uint8_t most = SWITCH_PORTS;
+	unsigned int i;
+
+	for (i = 0; i < subnet->n_ends; i++)
+		if (subnet->end[i].switch_port > most)
+			most = subnet->end[i].switch_port;
+	return most;
+}
+
+/* --- attributes, IBTA vol. 1, 14.2.5 ---------------------------------------- */
+
+static void put16(uint8_t *at, unsigned int value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+static void put32(uint8_t *at, uint32_t value)
+{
+	put16(at, value >> 16);
+	put16(at + 2, value);
+}
+
+static void put64(uint8_t *at, uint64_t value)
+{
+	put32(at, (uint32_t)(value >> 32));
+	put32(at + 4, (uint32_t)value);
+}
+
+static uint64_t switch_guid(const struct place *place)
+{
+	return SWITCH_GUID | place->subnet->number;
+}
+
+static unsigned int get_node_desc(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	(void)modifier;
+	if (place->end)
+		snprintf((char *)data, UMAD_LEN_SMP_DATA, "%s " FAB_DEVICE, place->end->host);
+	else
+		snprintf((char *)data, UMAD_LEN_SMP_DATA, "soft fabric, subnet %u",
+			 place->subnet->number + 1u);
+	return 0;
+}
+
+static unsigned int get_node_info(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	const struct end *end = place->end;
+	uint64_t guid = end ? end->node_guid : switch_guid(place);
+
+	(void)modifier;
+	data[0] = data[1] = 1; /* base and class version */
+	data[2] = end ? NODE_CA : NODE_SWITCH;
+	data[3] = end ? end->n_ports : n_switch_ports(place->subnet);
+	put64(data + 4, guid);	/* of the system */
+	put64(data + 12, guid); /* of the node */
+	put64(data + 20, end ? be64toh(end->port.gid[0].gid.global.interface_id) : guid);
+	put16(data + 28, end ? fab_port_pkeys(&end->port) : 1);
+	data[36] = end ? end->number : place->entry;
+	return 0;
+}
+
+static unsigned int get_switch_info(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	(void)modifier;
+	if (place->end)
+		return BAD_ATTRIBUTE;
+	put16(data, FAB_LID_MCAST);	    /* room of the linear table */
+	put16(data + 6, FAB_LID_MCAST - 1); /* the last LID in it */
+	data[11] = SA_LIFE_TIME << 3;
+	return 0;
+}
+
+static unsigned int get_guid_info(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	unsigned int i;
+
+	if (!place->end) {
+		put64(data, modifier ? 0 : switch_guid(place));
+		return 0;
+	}
+	if (modifier >= FAB_GIDS / GUID_BLOCK)
+		return BAD_VALUE;
+	for (i = 0; i < GUID_BLOCK; i++)
+		memcpy(data + sizeof(uint64_t) * i,
+		       &place->end->port.gid[modifier * GUID_BLOCK + i].gid.global.interface_id,
+		       sizeof(uint64_t));
+	return 0;
+}
+
+/* Bytes 28 to 51; the two ends of a link have the same. */
+static void put_link(uint8_t *data, uint8_t port_num, bool is_up)
+{
+	data[28] = port_num;
+	data[29] = data[30] = FAB_WIDTH_4X | 1; /* enabled and supported: 1x, too */
+	data[31] = FAB_WIDTH_4X;
+	data[32] =
+		(uint8_t)((FAB_SPEED_QDR | 2 | 1) << 4 | (is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN));
+	data[33] = (uint8_t)((is_up ? PHYS_LINK_UP : PHYS_POLLING) << 4 | PHYS_POLLING);
+	data[35] = FAB_SPEED_QDR << 4 | FAB_SPEED_QDR | 2 | 1;
+	data[36] = SA_MTU << 4;
+	data[37] = 1 << 4; /* one virtual lane */
+	data[41] = SA_MTU;
+	data[43] = 1 << 4;
+}
+
+/* Also of its other ports; on the wire a port's own number is 0 or what was asked for. */
+static unsigned int get_port_info_of_host(const struct place *place, uint32_t modifier,
+					  uint8_t *data)
+{
+	const struct end *end = place->end;
+	const struct fab_port *port = &end->port;
+	const struct end *other = end_at(place->subnet, end->switch_port - end->number + modifier);
+
+	if (modifier > end->n_ports)
+		return BAD_VALUE;
+	if (modifier && modifier != end->number) {
+		if (!other)
+			return BAD_VALUE; /* its other subnet's */
+		port = &other->port;
+	}
+	memcpy(data + 8, &port->gid[0].gid.global.subnet_prefix, sizeof(uint64_t));
+	put16(data + 16, port->lid);
+	put16(data + 18, port->sm_lid);
+	put32(data + 20, fab_port_cap_flags(port) | (port->lid == port->sm_lid ? IS_SM : 0));
+	put_link(data, end->number, port->state == IBV_PORT_ACTIVE);
+	data[34] = port->lmc;
+	data[36] = (uint8_t)(port->mtu << 4);
+	data[50] = FAB_GIDS / GUID_BLOCK * GUID_BLOCK;
+	data[51] = SA_LIFE_TIME;
+	return 0;
+}
+
+static unsigned int get_port_info(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	const struct end *end;
+
+	if (place->end)
+		return get_port_info_of_host(place, modifier, data);
+	if (modifier > n_switch_ports(place->subnet))
+		return BAD_VALUE;
+	end = end_at(place->subnet, modifier);
+	put_link(data, place->entry, !modifier || (end && end->port.state == IBV_PORT_ACTIVE));
+	if (!modifier)
+		put16(data + 16, SMI_LID_SWITCH);
+	if (!modifier && place->subnet->n_ends)
+		put16(data + 18, place->subnet->end[0].port.sm_lid);
+	return 0;
+}
+
+static unsigned int get_pkeys(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	unsigned int i;
+
+	if (modifier & 0xffff)
+		return BAD_VALUE;
+	for (i = 0; place->end && i < FAB_PKEYS; i++)
+		put16(data + sizeof(uint16_t) * i, place->end->port.pkey[i]);
+	if (!place->end)
+		put16(data, FAB_PKEY_DEFAULT);
+	return 0;
+}
+
+static unsigned int get_linear_table(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	const struct end *end;
+	unsigned int i;
+
+	if (place->end)
+		return BAD_ATTRIBUTE;
+	if (modifier > (FAB_LID_MCAST - 1) / LID_BLOCK)
+		return BAD_VALUE;
+	for (i = 0; i < LID_BLOCK; i++) {
+		end = end_of_lid(place->subnet, (uint16_t)(modifier * LID_BLOCK + i));
+		data[i] = end ? end->switch_port : NO_PORT;
+	}
+	if (modifier == SMI_LID_SWITCH / LID_BLOCK)
+		data[SMI_LID_SWITCH % LID_BLOCK] = 0;
+	return 0;
+}
+
+static unsigned int get_sm_info(const struct place *place, uint32_t modifier, uint8_t *data)
+{
+	const struct end *end = place->end;
+
+	(void)modifier;
+	if (!end || end->port.lid != end->port.sm_lid)
+		return BAD_ATTRIBUTE;
+	memcpy(data, &end->port.gid[0].gid.global.interface_id, sizeof(uint64_t));
+	data[20] = SM_MASTER;
+	return 0;
+}
+
+static const struct attribute {
+	uint16_t id;
+	unsigned int (*get)(const struct place *place, uint32_t modifier, uint8_t *data);
+} attributes[] = {
+	{UMAD_SM_ATTR_NODE_DESC,	  get_node_desc	},
+	       { UMAD_SM_ATTR_NODE_INFO,	 get_node_info   },
+	{ UMAD_SM_ATTR_SWITCH_INFO, get_switch_info },
+	       { UMAD_SM_ATTR_GUID_INFO,	 get_guid_info   },
+	{ UMAD_SM_ATTR_PORT_INFO,	  get_port_info	},
+	       { UMAD_SM_ATTR_PKEY_TABLE,  get_pkeys	    },
+	{ UMAD_SM_ATTR_LINEAR_FT,	  get_linear_table},
+	       { UMAD_SM_ATTR_SM_INFO,     get_sm_info	   },
+};
+
+/* Return: the status of the answer. */
+static unsigned int get_attribute(const struct place *place, struct umad_smp *smp)
+{
+	size_t i;
+
+	memset(smp->data, 0, sizeof(smp->data));
+	for (i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
+		if (ntohs(smp->attr_id) == attributes[i].id)
+			return smp->method == UMAD_METHOD_GET
+				       ? attributes[i].get(place, ntohl(smp->attr_mod), smp->data)
+				       : BAD_ATTRIBUTE;
+	return BAD_ATTRIBUTE;
+}
+
+/* --- the way there --------------------------------------------------------- */
+
+/* One hop: a host has no other way than by the port that the question is at. */
+static bool follow_link(struct place *place, uint8_t exit)
+{
+	const struct end *end = place->end;
+
+	if (end) {
+		if (place->entry || exit != end->number || end->port.state != IBV_PORT_ACTIVE)
+			return false;
+		*place = (struct place){ place->subnet, NULL, end->switch_port };
+		return true;
+	}
+	end = end_at(place->subnet, exit);
+	if (!end || end->port.state != IBV_PORT_ACTIVE)
+		return false;
+	*place = (struct place){ place->subnet, end, end->number };
+	return true;
+}
+
+/* IBTA vol. 1, 14.2.2: by the ports on the way. The way back is noted. */
+static bool walk(struct place *place, struct umad_smp *smp)
+{
+	unsigned int hop;
+
+	if (smp->dr_slid != htons(PERMISSIVE) || smp->dr_dlid != htons(PERMISSIVE) ||
+	    smp->hop_cnt >= UMAD_SMP_MAX_HOPS)
+		return false;
+	for (hop = 1; hop <= smp->hop_cnt; hop++) {
+		if (!follow_link(place, smp->initial_path[hop]))
+			return false;
+		smp->return_path[hop] = place->entry;
+	}
+	return true;
+}
+
+static bool look_up(struct place *place, uint16_t lid)
+{
+	const struct end *end = end_of_lid(place->subnet, lid);
+	bool is_own = lid == PERMISSIVE || (end && place->end == end);
+
+	if (is_own)
+		return true;
+	*place = (struct place){ place->subnet, end, end ? end->number : 0 };
+	return end ? end->port.state == IBV_PORT_ACTIVE : lid == SMI_LID_SWITCH;
+}
+
+bool smi_is_for(const uint8_t mad[FAB_MAD_BYTES])
+{
+	uint8_t mgmt_class = ((const struct umad_smp *)(const void *)mad)->mgmt_class;
+
+	return mgmt_class == UMAD_CLASS_SUBN_LID_ROUTED ||
+	       mgmt_class == UMAD_CLASS_SUBN_DIRECTED_ROUTE;
+}
+
+bool smi_answer(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		uint8_t mad[FAB_MAD_BYTES])
+{
+	const struct fab_port *port = &host->page->port[port_num - 1];
+	struct umad_smp *smp = (struct umad_smp *)(void *)mad;
+	bool is_directed = smp->mgmt_class == UMAD_CLASS_SUBN_DIRECTED_ROUTE;
+	static struct subnet subnet; /* large */
+	struct place place = { .subnet = &subnet };
+	unsigned int status;
+
+	if (fab_port_is_roce(port) ||
+	    (smp->method != UMAD_METHOD_GET && smp->method != UMAD_METHOD_SET))
+		return false;
+	read_subnet(host, port->subnet, &subnet);
+	place.end = end_of_lid(&subnet, port->lid);
+	if (!place.end ||
+	    !(is_directed ? walk(&place, smp) : look_up(&place, ntohs(head->addr.lid))))
+		return false;
+	status = get_attribute(&place, smp);
+	smp->method = UMAD_METHOD_GET_RESP;
+	smp->status = htons((uint16_t)(status | (is_directed ? UMAD_SMP_DIRECTION : 0)));
+	smp->hop_ptr = 0;
+	return true;
+}
