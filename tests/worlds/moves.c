@@ -159,17 +159,21 @@ static bool resolve(const char *source, const char *destination)
 	       is_next(RDMA_CM_EVENT_ROUTE_RESOLVED) && !make_queue_pair(client);
 }
 
-/* Return: -1 without a connection; whether it has another address than the id. */
+/* Return: -1 without a connection; whether it has another address than the id. One that has gone
+ * since leaves a hole. */
 static int has_another_address(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	union ibv_gid gid = { .raw = { 0 } };
+	static const union ibv_gid none;
+	union ibv_gid gid;
 
 	if (!id || !id->qp || ibv_query_qp(id->qp, &attr, IBV_QP_STATE | IBV_QP_AV, &init) ||
 	    (attr.qp_state != IBV_QPS_RTR && attr.qp_state != IBV_QPS_RTS))
 		return -1;
-	ibv_query_gid(id->verbs, id->port_num, attr.ah_attr.grh.sgid_index, &gid);
+	if (ibv_query_gid(id->verbs, id->port_num, attr.ah_attr.grh.sgid_index, &gid) ||
+	    !memcmp(&gid, &none, sizeof(gid)))
+		return 0;
 	return memcmp(&gid, &id->route.addr.addr.ibaddr.sgid, sizeof(gid)) != 0;
 }
 

@@ -58,6 +58,7 @@ struct pod_gid {
 struct host {
 	struct fab_folder folder;
 	struct fab_page *page;
+	int page_fd;		       /* of its file: by which GIDs are held */
 	const char *netdev[FAB_PORTS]; /* of each port */
 	struct pod_gid pod[PODS_MAX];
 	unsigned int n_pods;

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <linux/netlink.h>
@@ -145,14 +146,16 @@ static unsigned int ifindex_of(const struct host *host, const union ibv_gid *gid
 }
 
 /* Return: the index of a free entry, or -1. */
-static int find_free_gid(const struct host *host, const struct fab_port *port)
+static int find_free_gid(const struct host *host, uint8_t port_num)
 {
+	const struct fab_port *port = &host->page->port[port_num - 1];
 	const bool is_last_first = fab_has_quirk(host->page, FAB_QUIRK_GIDS_LAST);
 	int i, at;
 
 	for (i = 0; i < FAB_GIDS; i++) {
 		at = is_last_first ? FAB_GIDS - 1 - i : i;
-		if (is_none(&port->gid[at].gid))
+		if (is_none(&port->gid[at].gid) &&
+		    !fab_page_gid_is_held(host->page_fd, port_num, (uint32_t)at))
 			return at;
 	}
 	return -1;
@@ -167,7 +170,7 @@ static bool add_gid(struct host *host, uint8_t port_num, const union ibv_gid *gi
 	for (i = 0; i < FAB_GIDS; i++)
 		if (is_same_gid(&port->gid[i].gid, gid))
 			return false;
-	i = find_free_gid(host, port);
+	i = find_free_gid(host, port_num);
 	if (i < 0)
 		return false;
 	port->gid[i].gid = *gid;
@@ -375,6 +378,9 @@ int identity_open(struct host *host)
 	err = fab_page_create(path, &host->page);
 	if (err)
 		return err;
+	host->page_fd = open(path, O_RDWR | O_CLOEXEC);
+	if (host->page_fd < 0)
+		return -errno;
 	fab_page_write_begin(host->page);
 	strcpy(host->page->host, host->folder.host);
 	host->page->node_guid = htobe64(GUID_PREFIX | (uint64_t)host->number << 8);

@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/carrier.h"
@@ -30,6 +31,33 @@ int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		return EINVAL;
 	*ret_sgid = sgid.gid;
 	return 0;
+}
+
+static void count_held(struct fab_device *device, const struct fab_held *held, int by)
+{
+	uint32_t *count = &device->held[held->port_num][held->index];
+	bool was_held = *count;
+
+	if (held->port_num == 0)
+		return;
+	*count += (uint32_t)by;
+	if (was_held != !!*count)
+		fab_page_hold_gid(device->page_fd, held->port_num, held->index, *count);
+}
+
+void address_hold(struct fab_device *device, struct fab_held *held, const struct ibv_ah_attr *attr)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct fab_held next = { .port_num = 0 };
+
+	if (attr && attr->is_global && attr->port_num <= FAB_PORTS &&
+	    attr->grh.sgid_index < FAB_GIDS)
+		next = (struct fab_held){ attr->port_num, attr->grh.sgid_index };
+	pthread_mutex_lock(&lock);
+	count_held(device, &next, 1);
+	count_held(device, held, -1);
+	*held = next;
+	pthread_mutex_unlock(&lock);
 }
 
 int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,

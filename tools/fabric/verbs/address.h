@@ -15,4 +15,13 @@ int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  struct fab_owner *ret);
 
+/**
+ * address_hold() - take an entry of the GID table, and give back the one before
+ * @attr: whose entry; NULL: none
+ *
+ * As with the kernel, a GID that goes leaves a hole while a queue pair uses it, and no other takes
+ * its index.
+ */
+void address_hold(struct fab_device *device, struct fab_held *held, const struct ibv_ah_attr *attr);
+
 #endif

@@ -32,7 +32,12 @@ static int device_new(struct fab_device **ret)
 		fab_folder_page(&device->folder, path);
 		err = fab_page_open(path, &device->page);
 	}
+	if (!err) {
+		device->page_fd = open(path, O_RDONLY | O_CLOEXEC);
+		err = device->page_fd < 0 ? -errno : 0;
+	}
 	if (err) {
+		fab_page_close(device->page);
 		free(device);
 		return err;
 	}
@@ -65,6 +70,7 @@ static void device_put(struct fab_device *device)
 	if (!last)
 		return;
 	fab_page_close(device->page);
+	close(device->page_fd);
 	free(device);
 }
 

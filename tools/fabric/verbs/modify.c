@@ -80,8 +80,10 @@ static int check_attr(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mas
 static int set_address(struct fab_qp *qp, const struct ibv_ah_attr *attr, uint32_t dest_qpn)
 {
 	struct fab_context *context = context_of(qp);
-	int err = address_check(context, attr, &qp->sgid);
+	int err;
 
+	address_hold(context->device, &qp->held, attr);
+	err = address_check(context, attr, &qp->sgid);
 	if (!err)
 		err = address_owner(context, attr, &qp->peer);
 	if (err)
@@ -127,6 +129,7 @@ static void reset_qp(struct fab_qp *qp)
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);
 	qp_forget(qp);
+	address_hold(context_of(qp)->device, &qp->held, NULL);
 	qp->sq.head = 0;
 	qp->sq.count = 0;
 	qp->sq.at = 0;

@@ -59,7 +59,15 @@ struct fab_device {
 	struct ibv_device ibv; /* first */
 	struct fab_folder folder;
 	const struct fab_page *page;
-	unsigned int refs; /* lists and contexts that know it */
+	int page_fd;				/* by which GIDs are held ... */
+	uint32_t held[FAB_PORTS + 1][FAB_GIDS]; /* ... by so many queue pairs of this process */
+	unsigned int refs;			/* lists and contexts that know it */
+};
+
+/* The entry of a GID table that a queue pair has taken its address from. */
+struct fab_held {
+	uint8_t port_num; /* 0: none */
+	uint8_t index;
 };
 
 struct fab_mr {
@@ -311,6 +319,7 @@ struct fab_qp {
 	char *receive_buffer;	/* of responder.receive */
 	uint32_t payload_bytes; /* of a packet, unless it is a message's last */
 	union ibv_gid sgid;
+	struct fab_held held;
 	struct fab_owner peer;
 	char path[FAB_PATH_BYTES]; /* of the peer's socket */
 	union ibv_gid mgid[FAB_MCAST_ATTACH];

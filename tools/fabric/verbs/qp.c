@@ -2,6 +2,7 @@
 /*
  * Queue pairs: create, destroy, query. ibv_modify_qp() is in modify.c.
  */
+#include "tools/fabric/verbs/address.h"
 #include "tools/fabric/verbs/qp.h"
 
 #include <errno.h>
@@ -314,6 +315,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	event_queue_forget(&context->async, qp);
 	context_unlock(context);
 	wait_for_acks(qp);
+	address_hold(context->device, &qp->held, NULL);
 	qp_free(qp);
 	return 0;
 }

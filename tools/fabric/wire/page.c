@@ -59,6 +59,29 @@ int fab_page_open(const char *path, const struct fab_page **ret)
 	return 0;
 }
 
+/* A byte of the file for each entry, whatever is there: a lock is on its number alone. */
+static struct flock lock_of_gid(short type, uint8_t port_num, uint32_t index)
+{
+	return (struct flock){ .l_type = type,
+			       .l_whence = SEEK_SET,
+			       .l_start = port_num * FAB_GIDS + index,
+			       .l_len = 1 };
+}
+
+void fab_page_hold_gid(int fd, uint8_t port_num, uint32_t index, bool hold)
+{
+	struct flock lock = lock_of_gid(hold ? F_RDLCK : F_UNLCK, port_num, index);
+
+	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+bool fab_page_gid_is_held(int fd, uint8_t port_num, uint32_t index)
+{
+	struct flock lock = lock_of_gid(F_WRLCK, port_num, index);
+
+	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
 void fab_page_close(const struct fab_page *page)
 {
 	if (page)

@@ -82,6 +82,16 @@ int fab_page_create(const char *path, struct fab_page **ret);
  */
 int fab_page_open(const char *path, const struct fab_page **ret);
 
+/**
+ * fab_page_hold_gid() - a GID that goes is to leave its entry empty while a queue pair uses it
+ * @fd:   the page's file, open for reading; what it holds ends with it, or with the process
+ * @hold: or let it go
+ */
+void fab_page_hold_gid(int fd, uint8_t port_num, uint32_t index, bool hold);
+
+/** fab_page_gid_is_held() - does anybody hold it? @fd: the page's file, open for writing */
+bool fab_page_gid_is_held(int fd, uint8_t port_num, uint32_t index);
+
 /** fab_page_close() - NULL is allowed. */
 void fab_page_close(const struct fab_page *page);
 
