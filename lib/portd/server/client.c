@@ -172,13 +172,6 @@ void client_after_fork(const struct client *client)
 	fd_close(&(int){ client->asked_fd });
 }
 
-static void disconnect(struct server *server, struct client *client, const char *why)
-{
-	log_debug("client %u, pid %d is disconnected: %s", client->index, (int)client->pid, why);
-	client->is_disconnected = true;
-	close_after_turn(server, client);
-}
-
 void client_expire(struct server *server)
 {
 	struct client *client;
@@ -188,7 +181,7 @@ void client_expire(struct server *server)
 		if (!cm_time_reached(client->speaks_until, server->now))
 			return;
 		list_remove(&client->stranger);
-		disconnect(server, client, "it does not ask for anything");
+		client_disconnect(server, client, "it does not ask for anything");
 	}
 }
 
@@ -238,12 +231,12 @@ static bool handle_request(struct server *server, struct client *client,
 		return false;
 	}
 	if (err) {
-		disconnect(server, client, "an unexpected request");
+		client_disconnect(server, client, "an unexpected request");
 	} else if (!portd_is_one_way(record->type)) {
 		out.bytes = 0;
 		portd_put(&out, &answer);
 		if (portd_datagram_send(client->control.fd, &out, send_fd, MSG_DONTWAIT))
-			disconnect(server, client, "it does not take its answers");
+			client_disconnect(server, client, "it does not take its answers");
 	}
 	fd_close(&send_fd[0]); /* the client's end of its data socket, or the trace ring */
 	fd_close(&send_fd[1]); /* its page */
@@ -259,7 +252,7 @@ static void keep_rest(struct server *server, struct client *client)
 		return;
 	client->rest = malloc(sizeof(*client->rest));
 	if (!client->rest) {
-		disconnect(server, client, "no memory for its requests");
+		client_disconnect(server, client, "no memory for its requests");
 		return;
 	}
 	client->rest->at = 0;
@@ -276,7 +269,7 @@ static void handle_requests(struct server *server, struct client *client, int fd
 	while (!client->leaving && (err = portd_get(&server->in, &record)) == 0) {
 		user_spend(client, 1);
 		if (!portd_is_asked(record.type)) {
-			disconnect(server, client, "a record that is not for this socket");
+			client_disconnect(server, client, "a record that is not for this socket");
 			break;
 		}
 		if (!handle_request(server, client, &record, fd)) {
@@ -286,7 +279,7 @@ static void handle_requests(struct server *server, struct client *client, int fd
 		fd = -1;
 	}
 	if (err == -EPROTO)
-		disconnect(server, client, "not a record");
+		client_disconnect(server, client, "not a record");
 	fd_close(&fd);
 }
 
@@ -373,12 +366,13 @@ static void take_messages(struct server *server, struct client *client)
 		} else if (!(tracing && (tracing->row(server, client, &record) ||
 					 tracing->await(server, client, &record))) &&
 			   !subnet_record(server, client, &record)) {
-			disconnect(server, client, "a record that is not for its data socket");
+			client_disconnect(server, client,
+					  "a record that is not for its data socket");
 			return;
 		}
 	}
 	if (err == -EPROTO)
-		disconnect(server, client, "not a record");
+		client_disconnect(server, client, "not a record");
 }
 
 /* Return: as recv(). */

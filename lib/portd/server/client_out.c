@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/log.h"
 #include "lib/portd/proto/datagram.h"
 #include "lib/portd/server/state.h"
 
@@ -93,11 +94,13 @@ void client_flush(struct server *server, struct client *client)
 	client_watch_data(server, client);
 }
 
-/* A client that does not read loses requests first: their peers retransmit them. It must learn that
- * a port is gone, at most once for each that it has opened. */
+/* A client that does not read loses requests first: their peers retransmit them. It loses no answer
+ * to what it asks, but may not go on asking. It must learn that a port is gone, at most once for
+ * each that it has opened. */
 enum {
 	ROOM_FOR_REQUEST = BACKLOG_MAX / 2,
 	ROOM_FOR_MESSAGE = BACKLOG_MAX,
+	ROOM_FOR_ANSWER = 2 * BACKLOG_MAX,
 	ROOM_FOR_GONE = INT_MAX,
 };
 
@@ -136,10 +139,16 @@ void client_deliver(struct server *server, struct client *client, struct host_po
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 }
 
-/* No more of these can come than were asked for. */
+void client_disconnect(struct server *server, struct client *client, const char *why)
+{
+	log_debug("client %u, pid %d is disconnected: %s", client->index, (int)client->pid, why);
+	client->is_disconnected = client->leaving = server->any_leaving = true;
+}
+
 void client_tell(struct server *server, struct client *client, const struct portd_record *record)
 {
-	client_show(server, client, record, ROOM_FOR_GONE);
+	if (!client_show(server, client, record, ROOM_FOR_ANSWER))
+		client_disconnect(server, client, "it does not read its answers");
 }
 
 void client_port_gone(struct server *server, struct client *client, uint8_t handle)
@@ -149,5 +158,5 @@ void client_port_gone(struct server *server, struct client *client, uint8_t hand
 	if (!(client->host_ports >> handle & 1))
 		return;
 	client->host_ports &= ~(UINT64_C(1) << handle);
-	client_tell(server, client, &record);
+	client_show(server, client, &record, ROOM_FOR_GONE);
 }

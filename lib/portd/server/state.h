@@ -366,7 +366,14 @@ bool client_takes_requests(struct client *client);
 void client_deliver(struct server *server, struct client *client, struct host_port *host_port,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
 
-/** client_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
+/** client_disconnect() - hang up at the end of the turn, and read no more of what it has sent. */
+void client_disconnect(struct server *server, struct client *client, const char *why);
+
+/**
+ * client_tell() - hand a client an answer, which it does not miss; sent at the end of the turn
+ *
+ * One that asks on and on, and does not read, is disconnected.
+ */
 void client_tell(struct server *server, struct client *client, const struct portd_record *record);
 
 /**

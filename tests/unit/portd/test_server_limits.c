@@ -144,6 +144,43 @@ static void flood_with_reqs(struct rig_client *client)
 	}
 }
 
+/* Each is refused, since RoCE has no subnet administrator; a refusal is an answer. */
+static void flood_with_questions(const struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_SA_ASK, .sa_ask = { .port = client->handle } };
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int i;
+
+	while (portd_put(&out, &record))
+		;
+	for (i = 0; i < 1000; i++) {
+		rig_put(client->data, out.data, out.bytes, NULL, 0);
+		rig_pass(10);
+	}
+}
+
+TEST(answers_to_a_client_that_asks_and_does_not_read_do_not_pile_up)
+{
+	const struct client *client = rig_server()->client[1];
+
+	flood_with_questions(bob);
+	ck_assert_uint_le(client == rig_server()->client[1] ? client->n_backlog : 0,
+			  2 * BACKLOG_MAX);
+}
+
+TEST(a_client_that_asks_and_reads_gets_all_answers)
+{
+	struct portd_record record = { .type = PORTD_SA_ASK, .sa_ask = { .port = bob->handle } };
+	unsigned int i;
+
+	for (i = 0; i < 10000; i++) {
+		ck_assert(rig_tell(bob, &record));
+		rig_pass(1);
+		ck_assert(rig_next(bob, &record));
+		record.type = PORTD_SA_ASK;
+	}
+}
+
 static unsigned int n_queued(void)
 {
 	struct list *node;
