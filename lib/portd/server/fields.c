@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a client may put into a message: see fields.h. What has no row is as free as with stock,
- * where a program names it, too: a queue pair's number, PSNs, timeouts, private data, flow label,
- * traffic class, hop limit; on InfiniBand also LIDs, P_Key index and GIDs, as AF_IB has them.
+ * where a program names it, too: a queue pair's number, PSNs, timeouts, private data, traffic
+ * class, hop limit; on InfiniBand also LIDs and GIDs, as AF_IB has them.
  */
 #include "lib/portd/server/fields.h"
 
@@ -12,12 +12,13 @@
 #include "lib/net/hop.h"
 #include "mad/cma_hdr.h"
 
-#define ROCE_SL_MAX 7 /* priorities of Ethernet */
-#define IB_SL_MAX   15
+#define ROCE_SL_MAX    7 /* priorities of Ethernet */
+#define IB_SL_MAX      15
+#define FLOW_LABEL_MAX 0xfffff
 
-#define IN(attr)    (1u << (CM_ATTR_##attr - CM_ATTR_REQ))
-#define REQUESTS    (IN(REQ) | IN(SIDR_REQ))
-#define ALL	    UINT32_MAX
+#define IN(attr)       (1u << (CM_ATTR_##attr - CM_ATTR_REQ))
+#define REQUESTS       (IN(REQ) | IN(SIDR_REQ))
+#define ALL	       UINT32_MAX
 
 struct said {
 	const struct server *server;
@@ -78,6 +79,17 @@ static bool has_first_pkey(struct said *said)
 	return said->path->pkey_index == 0;
 }
 
+static bool has_pkey(struct said *said)
+{
+	return said->path->pkey_index < said->host_port->n_pkeys;
+}
+
+/* Drivers put it into a word of which the upper bits are the GID index. */
+static bool has_flow_label(struct said *said)
+{
+	return said->path->flow_label <= FLOW_LABEL_MAX;
+}
+
 static bool has_gid(struct said *said)
 {
 	return gid_by_index(said->host_port->verbs, said->host_port->port_num,
@@ -118,6 +130,13 @@ static bool names_no_alternate(struct said *said)
 
 	return !said->msg->req.alternate.local_lid &&
 	       memcmp(&said->msg->req.alternate.local_gid, &nothing, sizeof(nothing)) == 0;
+}
+
+/* Nobody changes the path of a connection: with stock no program can ask for it. */
+static bool is_never_sent(struct said *said)
+{
+	(void)said;
+	return false;
 }
 
 /* --- the header of the IP CM service -------------------------------------- */
@@ -173,13 +192,15 @@ static const struct row {
 	{"local comm id",			   ALL,		has_own_comm_id,		 has_own_comm_id},
 	{ "local CA GUID",			   IN(REQ) | IN(REP), has_our_guid,		    has_our_guid	 },
 	{ "GRH",				    ALL,		      has_grh,		       NULL	    },
-	{ "service level",			   REQUESTS,	     has_roce_sl,		  has_ib_sl	    },
-	{ "P_Key index",			    REQUESTS,	   has_first_pkey,	   NULL		},
+	{ "service level",			   ALL,		has_roce_sl,		     has_ib_sl      },
+	{ "P_Key index",			    ALL,		      has_first_pkey,	      has_pkey       },
+	{ "flow label",			     ALL,		     has_flow_label,	     has_flow_label },
 	{ "GID index",			      ALL,		    has_gid,		     NULL		  },
 	{ "GID index of another network namespace", ALL,		 has_gid_of_its_namespace, NULL		},
 	{ "primary local GID",		       IN(REQ),		names_own_gid,	       NULL	    },
 	{ "primary remote GID",			IN(REQ),		 names_peers_gid,	  NULL	       },
 	{ "alternate path",			    IN(REQ),	     names_no_alternate,	 NULL	      },
+	{ "request to change the path",		IN(LAP),		 is_never_sent,		is_never_sent  },
 	{ "source port",			    REQUESTS,	   has_own_port,		 has_own_port   },
 	{ "source address",			    REQUESTS,	      has_own_address,	       NULL	    },
 };

@@ -102,6 +102,7 @@ struct host_port {
 	bool has_warned;	   /* that the fast path does not reach a peer */
 	bool is_gone;		   /* its device: to be closed at the end of this turn */
 	struct subnet *subnet;	   /* NULL on RoCE */
+	uint16_t n_pkeys;	   /* in its table, if it is not */
 	struct traced_gid traced_gid;
 	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* what has passed here, by kind */
 };

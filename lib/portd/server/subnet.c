@@ -76,13 +76,14 @@ static void set_path_to_sm(struct subnet *subnet, const struct ibv_port_attr *at
 
 static void report_port(struct server *server, struct subnet *subnet, bool reregister)
 {
-	const struct host_port *host_port = subnet->host_port;
+	struct host_port *host_port = subnet->host_port;
 	struct ibv_port_attr attr;
 	struct sa_subnet now;
 
 	if (ibv_query_port(host_port->verbs, host_port->port_num, &attr))
 		return;
 	set_path_to_sm(subnet, &attr);
+	host_port->n_pkeys = attr.pkey_tbl_len;
 	now = (struct sa_subnet){ .lid = attr.lid,
 				  .sm_lid = attr.sm_lid,
 				  .sm_sl = attr.sm_sl,

@@ -38,6 +38,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat
 {
 	struct ibv_port_attr attr = { .lid = (uint16_t)(2 + port_num),
 				      .sm_lid = sm_lid,
+				      .pkey_tbl_len = RIG_PKEYS,
 				      .state = IBV_PORT_ACTIVE,
 				      .link_layer = is_infiniband ? IBV_LINK_LAYER_INFINIBAND
 								  : IBV_LINK_LAYER_ETHERNET };

@@ -10,6 +10,8 @@
 
 #include "mad/sa_msg.h"
 
+#define RIG_PKEYS 2 /* in the table of a port of it */
+
 /** rig_is_infiniband() - ports that are opened from now on are on a subnet. */
 void rig_is_infiniband(void);
 

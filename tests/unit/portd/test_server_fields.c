@@ -34,14 +34,16 @@ static const struct way {
 	struct mad_path path;
 	bool may;
 } ways[] = {
-	{"as the library",	    { .grh = true },			     true },
-	{ "a priority",		{ .grh = true, .sl = 7 },		  true },
-	{ "no such priority",   { .grh = true, .sl = 8 },			false},
-	{ "a P_Key index",	   { .grh = true, .pkey_index = 1 },	     false},
-	{ "no GRH",		    { .grh = false },			      false},
-	{ "a GID index",	 { .grh = true, .sgid_index = 3 },	   true },
-	{ "no GID of the port", { .grh = true, .sgid_index = RIG_NO_GID }, false},
-	{ "a type of service",  { .grh = true, .traffic_class = 0xff },    true },
+	{"as the library",		    { .grh = true },			     true },
+	{ "a priority",			{ .grh = true, .sl = 7 },		  true },
+	{ "no such priority",	      { .grh = true, .sl = 8 },			false},
+	{ "a P_Key index",		   { .grh = true, .pkey_index = 1 },	     false},
+	{ "no GRH",			{ .grh = false },			      false},
+	{ "a GID index",			 { .grh = true, .sgid_index = 3 },	   true },
+	{ "no GID of the port",		{ .grh = true, .sgid_index = RIG_NO_GID }, false},
+	{ "a type of service",	       { .grh = true, .traffic_class = 0xff },    true },
+	{ "a flow label",		  { .grh = true, .flow_label = 0xfffff },	  true },
+	{ "what is beside the flow label", { .grh = true, .flow_label = 0x100000 },   false},
 };
 
 FIXTURE(scene_set_up, scene_tear_down);
@@ -55,6 +57,32 @@ TEST_LOOP(the_way_of_a_request_is_one_that_a_program_may_choose, 0, sizeof(ways)
 	says(bob, &path, &req);
 	ck_assert_msg(strcmp(scene_wire(), ways[_i].may ? "REQ" : "") == 0, "%s", ways[_i].what);
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_FORBIDDEN), !ways[_i].may);
+}
+
+/* An answer goes the way that its request came, and its sender names that; but for the GID, which
+ * is that of the connection. */
+TEST_LOOP(the_way_of_an_answer_is_one_that_a_program_may_choose, 0, sizeof(ways) / sizeof(ways[0]))
+{
+	const bool may = ways[_i].may || ways[_i].path.sgid_index == RIG_NO_GID;
+	struct mad_path path = ways[_i].path;
+	struct cm_msg rep = scene_rep(bob, 1, 0x701);
+
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	path.dgid = rig_peer(SCENE_PEER).dgid;
+	says(bob, &path, &rep);
+	ck_assert_msg(strcmp(scene_wire(), may ? "REP" : "") == 0, "%s", ways[_i].what);
+}
+
+TEST(the_path_of_a_connection_is_not_changed)
+{
+	struct cm_msg lap = talk_msg_of(CM_ATTR_LAP, bob->first + 1, 0x701);
+	struct mad_path path = rig_peer(SCENE_PEER);
+
+	scene_connect(bob, 1);
+	scene_wire();
+	says(bob, &path, &lap);
+	ck_assert_str_eq(scene_wire(), "");
 }
 
 /* A container does not speak with the address of the host. */

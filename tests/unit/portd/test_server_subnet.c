@@ -8,6 +8,7 @@
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_subnet.h"
+#include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
 #define JOIN_MASK UINT64_C(0x130c7)
@@ -230,4 +231,29 @@ TEST(questions_of_one_client_are_limited)
 	ask_path(&dave, 1);
 	rig_sa_answers(0, 0, 7);
 	ck_assert_int_eq(told(&dave, 1), 0);
+}
+
+/* --- what a message may name there --------------------------------------- */
+
+static const struct way {
+	const char *what;
+	struct mad_path path;
+	bool may;
+} ways[] = {
+	{"as the library",		    { .dlid = 5 },				   true },
+	{ "a service level",		     { .dlid = 5, .sl = 15 },		      true },
+	{ "no such service level",	   { .dlid = 5, .sl = 16 },		    false},
+	{ "a P_Key index",		   { .dlid = 5, .pkey_index = RIG_PKEYS - 1 }, true },
+	{ "no such P_Key index",		 { .dlid = 5, .pkey_index = RIG_PKEYS },	 false},
+	{ "what is beside the flow label", { .grh = true, .flow_label = 0x100000 },    false},
+};
+
+TEST_LOOP(the_way_of_a_message_is_one_that_the_port_has, 0, sizeof(ways) / sizeof(ways[0]))
+{
+	struct cm_msg req = scene_req(&carol, 1);
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	rig_send(&carol, &ways[_i].path, &req);
+	ck_assert_msg(rig_sent(&sent, &msg) == ways[_i].may, "%s", ways[_i].what);
 }
