@@ -106,10 +106,17 @@ struct hash_node *hash_after(const struct hash *table, const struct hash_node *n
 	return i < table->n_buckets ? table->bucket[i] : NULL;
 }
 
+static uint64_t secret;
+
+void hash_set_secret(uint64_t random)
+{
+	__atomic_store_n(&secret, random, __ATOMIC_RELAXED);
+}
+
 /* FNV-1a over words instead of bytes, for speed; the last rounds let high bits count below. */
 uint64_t hash_bytes(const void *key, size_t bytes)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ __atomic_load_n(&secret, __ATOMIC_RELAXED);
 	const uint8_t *next = key;
 	uint32_t word;
 	size_t n;

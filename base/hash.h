@@ -97,7 +97,11 @@ struct hash_node *hash_after(const struct hash *table, const struct hash_node *n
 	     (entry) = container_of(entry##_node, __typeof__(*(entry)), member), true); \
 	     entry##_node = entry##_next)
 
-/** hash_bytes() - a hash for keys that nobody chooses to collide; all bytes count in all bits. */
+/** hash_set_secret() - have hash_bytes() depend on it, before any table does on hash_bytes(). */
+void hash_set_secret(uint64_t random);
+
+/** hash_bytes() - a hash of which all bytes count in all bits. Who chooses keys can choose some
+ * that collide, unless there is a secret that he does not know. */
 uint64_t hash_bytes(const void *key, size_t bytes);
 
 #endif

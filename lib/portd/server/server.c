@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
@@ -298,11 +299,13 @@ static void forget_reaped(struct cm_core *core, const struct cm_conn *conn)
 
 static int make_tables(struct server *server)
 {
-	uint64_t secret[6];
+	uint64_t secret[7];
 	int err;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		return -errno;
+	if (server->options.client_fd < 0) /* users choose the paths by which mad/ files peers */
+		hash_set_secret(secret[6]);
 	err = cm_core_init(&server->core, secret[0]);
 	if (!err)
 		err = waiting_init(&server->waiting, secret[5]);

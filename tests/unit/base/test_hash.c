@@ -215,3 +215,30 @@ TEST_LOOP(keys_that_differ_in_one_byte_spread, 0, 16)
 		ck_assert_uint_le(++*n, 8);
 	}
 }
+
+#define N_CHOSEN 64
+
+/* Find keys that share a bucket, as anybody can who knows the function. */
+static void choose(uint64_t keys[N_CHOSEN])
+{
+	uint64_t key = 0;
+	unsigned int n = 0;
+
+	for (; n < N_CHOSEN; key++)
+		if (hash_bytes(&key, sizeof(key)) % 256 == 7)
+			keys[n++] = key;
+}
+
+TEST(keys_that_were_chosen_to_collide_do_not_with_a_secret)
+{
+	uint64_t keys[N_CHOSEN];
+	unsigned int i, n = 0;
+
+	choose(keys);
+	hash_set_secret(UINT64_C(0x1234567890abcdef));
+	for (i = 0; i < N_CHOSEN; i++)
+		n += hash_bytes(&keys[i], sizeof(keys[i])) % 256 ==
+		     hash_bytes(&keys[0], sizeof(keys[0])) % 256;
+	hash_set_secret(0);
+	ck_assert_uint_le(n, 8);
+}
