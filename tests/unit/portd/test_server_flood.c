@@ -2,6 +2,7 @@
 /*
  * A host of the network that asks as fast as it can, and what others notice of that.
  */
+#include "mad/talk.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -69,6 +70,22 @@ TEST_LOOP(a_host_gets_no_more_answers_than_its_rate, 0, N_KINDS)
 	ck_assert_uint_le(rig_n_sent() - before, RATE);
 	ck_assert_uint_gt(rig_n_sent() - before, 0);
 	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
+}
+
+TEST(a_host_gets_no_more_answers_to_probes_than_its_rate)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	unsigned int i, before = rig_n_sent();
+	uint8_t mad[MAD_BYTES];
+
+	for (i = 0; i < FLOOD; i++) {
+		mad_probe_write(i + 1, mad);
+		rig_arrive_bytes(1, &from, mad);
+		if (i % 32 == 0)
+			rig_settle();
+	}
+	rig_settle();
+	ck_assert_uint_eq(rig_n_sent() - before, RATE);
 }
 
 TEST_LOOP(a_host_gets_no_more_answers_than_it_has_asked_for, 0, N_KINDS)
