@@ -50,6 +50,17 @@ static void take_block(struct request *request, uint16_t block)
 		request->server->recovery->introduce(request->server, client);
 }
 
+/* What a cmportd before us knew is claimed first: who shows no ids of it waits as a new client. */
+static int check_turn(const struct request *request)
+{
+	const struct client *client = request->client;
+
+	if (client->visits)
+		return -EPERM;
+	return client->resuming && !client->n_blocks && server_in_grace(request->server) ? -EAGAIN
+											 : 0;
+}
+
 /* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
  * removes the state file has them begin anywhere. */
 static int lend_block(struct request *request)
@@ -62,7 +73,9 @@ static int lend_block(struct request *request)
 
 	if (client->n_blocks == ID_BLOCKS_MAX)
 		return -ENOSPC;
-	err = check_quota(request, QUOTA_USER_IDS, client->user->n_blocks);
+	err = check_turn(request);
+	if (!err)
+		err = check_quota(request, QUOTA_USER_IDS, client->user->n_blocks);
 	if (err)
 		return err;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
@@ -283,8 +296,10 @@ static void refresh_limits(struct request *request, uint16_t port)
 static int handle_bind(struct request *request)
 {
 	const struct portd_claim *claim = &request->record->claim;
-	int err = check_quota(request, QUOTA_USER_PORTS, request->client->user->n_ports);
+	int err = check_turn(request);
 
+	if (!err)
+		err = check_quota(request, QUOTA_USER_PORTS, request->client->user->n_ports);
 	if (err)
 		return err;
 	refresh_limits(request, claim->local_port);
@@ -317,8 +332,10 @@ static int handle_lease_ports(struct request *request)
 	const struct portd_lease_ports *wanted = &request->record->lease_ports;
 	const struct client *client = request->client;
 	uint32_t room = user_room(client, QUOTA_USER_PORTS, client->user->n_ports);
-	int n = check_quota(request, QUOTA_USER_PORTS, client->user->n_ports);
+	int n = check_turn(request);
 
+	if (!n)
+		n = check_quota(request, QUOTA_USER_PORTS, client->user->n_ports);
 	if (n)
 		return n;
 	refresh_limits(request, 0);

@@ -522,3 +522,43 @@ TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
+
+/* --- who never was ------------------------------------------------------- */
+
+static struct portd_record bind_of_bob(void)
+{
+	return (struct portd_record){ .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+}
+
+TEST(a_port_is_not_for_who_says_that_it_comes_back_and_shows_no_ids)
+{
+	const struct portd_record claim = bind_of_bob(), ids = { .type = PORTD_LEASE_IDS };
+
+	rig_join(&carol);
+	restart();
+	carol.control = rig_dial();
+	ck_assert_int_eq(rig_resume(&carol, carol.page_fd), 0);
+	ck_assert_int_eq(rig_ask(&carol, &ids), -1);
+	ck_assert_int_eq(rig_ask(&carol, &claim), -1);
+	come_back(bob, bobs_pid);
+	ck_assert_int_eq(rig_ask(bob, &claim), 0);
+	say_resumed(bob);
+	rig_pass(GRACE_MS);
+	ck_assert_int_eq(rig_answer(&carol), 0);
+	ck_assert_int_eq(rig_answer(&carol), EADDRINUSE);
+}
+
+/* It is let in while others wait, as it needs nothing. */
+TEST(a_port_is_not_for_who_only_visits)
+{
+	const struct portd_record hello = {
+		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .visits = 1}
+	};
+	const struct portd_record claim = bind_of_bob(), ids = { .type = PORTD_LEASE_IDS };
+
+	restart();
+	carol.control = rig_dial();
+	ck_assert_int_eq(rig_ask(&carol, &hello), 0);
+	ck_assert_int_eq(rig_ask(&carol, &claim), EPERM);
+	ck_assert_int_eq(rig_ask(&carol, &ids), EPERM);
+}
