@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The build folders with sanitizers, one of each kind, which all suites share.
 
-They lie beside the build folder: build-asan/ and build-tsan/ beside build/. As a program it prints
-the options of one, for tools/check.
+They lie beside the build folder: build-asan/ and build-tsan/ beside build/. As a program it prints,
+for tools/check, the options of one, or what suite unit needs of it: all but the programs that only
+tests of other suites run.
 """
 import fcntl
+import json
 from pathlib import Path
 import subprocess
 import sys
@@ -41,12 +43,28 @@ def build_variant(build, variant):
         run("ninja", "-C", folder, "sanitized")
 
 
+def needed(folder):
+    """Return the targets of a configured folder that its suite unit and the others run."""
+    of_unit = {target for test in introspect(folder, "--tests") for target in test["depends"]
+               if any(suite.endswith(":unit") for suite in test["suite"])}
+    files = [file for target in introspect(folder, "--targets") for file in target["filename"]
+             if target["build_by_default"] and (
+                 target["type"] != "executable" or target["installed"] or target["id"] in of_unit)]
+    return ["sanitized", *(Path(file).relative_to(folder.resolve()) for file in files)]
+
+
+def introspect(folder, what):
+    return json.loads(run("meson", "introspect", folder, what))
+
+
 def run(*command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False)
     if done.returncode:
         raise BuildFailed(done.stdout[-3000:])
+    return done.stdout
 
 
 if __name__ == "__main__":
-    print(*options(sys.argv[1]), sep="\n")
+    print(*(needed(Path(sys.argv[2])) if sys.argv[1] == "needed" else options(sys.argv[1])),
+          sep="\n")

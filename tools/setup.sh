@@ -118,7 +118,7 @@ install_packages() {
 }
 
 # build_in FOLDER TARGETS [MESON_OPTION...]: configures once, then builds what changed; all if
-# TARGETS is empty.
+# TARGETS is empty, what suite unit needs if it is "needed".
 build_in() {
 	local folder=$1 targets=$2 started=$EPOCHREALTIME
 	shift 2
@@ -138,10 +138,15 @@ build_in() {
 		quietly "meson could not configure $folder." "See above what it misses." \
 			ninja -C "$folder" --quiet build.ninja
 	fi
+	local build=(meson compile -C "$folder" --ninja-args=--quiet)
+	if [ "$targets" = needed ]; then
+		build=(ninja -C "$folder" --quiet)
+		targets=$(python3 tests/sanitized.py needed "$folder")
+	fi
 	# shellcheck disable=SC2086 # words on purpose
 	quietly "the build in $folder failed." \
 		"If the code is not to blame, remove $folder and run $setup_name again." \
-		meson compile -C "$folder" --ninja-args=--quiet $targets
+		"${build[@]}" $targets
 	exec 8>&-
 	row build "$folder" "$(seconds_since "$started")"
 }
