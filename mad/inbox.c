@@ -77,12 +77,19 @@ static int known_index(const struct inbox *inbox, const struct mad_gid *gid)
 	return -ENOENT;
 }
 
+/* Return: how many, in *ret, which is to be freed. */
+static ssize_t read_gids(const struct inbox *inbox, struct ibv_gid_entry **ret)
+{
+	*ret = calloc(GIDS_MAX, sizeof(**ret));
+	return *ret ? ibv_query_gid_table(inbox->verbs, *ret, GIDS_MAX, 0) : 0;
+}
+
 /* Two interfaces may have the same link-local address, and so the same GID: what arrives does not
  * say which of them it was. */
 static int find_index(struct inbox *inbox, const struct mad_gid *gid)
 {
-	struct ibv_gid_entry *entry = calloc(GIDS_MAX, sizeof(*entry));
-	ssize_t i, n = entry ? ibv_query_gid_table(inbox->verbs, entry, GIDS_MAX, 0) : 0;
+	struct ibv_gid_entry *entry;
+	ssize_t i, n = read_gids(inbox, &entry);
 	unsigned int n_found = 0;
 	uint32_t index = 0;
 
@@ -111,6 +118,35 @@ static int own_index(struct inbox *inbox, const struct mad_gid *gid)
 		index = find_index(inbox, gid);
 	pthread_mutex_unlock(&inbox->lock);
 	return index;
+}
+
+/* An address of the network rather than of the link. */
+static int rank_of(const struct mad_gid *gid)
+{
+	return mad_gid_is_ipv4(gid) ? 3 : gid->raw[0] == 0xfe ? 1 : 2;
+}
+
+int inbox_path_to_self(struct inbox *inbox, struct mad_path *ret)
+{
+	struct ibv_gid_entry *entry;
+	ssize_t i, n = read_gids(inbox, &entry);
+	int rank = 0;
+	struct mad_gid gid;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&gid, &entry[i].gid, sizeof(gid));
+		if (entry[i].port_num != inbox->port_num || rank_of(&gid) <= rank ||
+		    entry[i].gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    own_index(inbox, &gid) != (int)entry[i].gid_index)
+			continue;
+		rank = rank_of(&gid);
+		*ret = (struct mad_path){ .grh = true,
+					  .sgid_index = (uint8_t)entry[i].gid_index,
+					  .hop_limit = HOP_LIMIT,
+					  .dgid = gid };
+	}
+	free(entry);
+	return rank ? 0 : -ENOENT;
 }
 
 bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index)

@@ -47,6 +47,14 @@ struct mad_port *inbox_port(struct inbox *inbox);
  */
 bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index);
 
+/**
+ * inbox_path_to_self() - from a GID of the port to itself; an IPv4 address if there is one, a
+ * link's at last
+ *
+ * Return: 0; -ENOENT if it has none for which inbox_answers_for() holds.
+ */
+int inbox_path_to_self(struct inbox *inbox, struct mad_path *ret);
+
 /** inbox_forget() - the port's GIDs may have changed; any thread may call it */
 void inbox_forget(struct inbox *inbox);
 

@@ -15,6 +15,8 @@
  * then after twice as long each time. A message that is not answered casts doubt on a way that has
  * worked: umad then has it until another probe is answered.
  *
+ * The port itself is the first peer: where not even that is reached, others hardly are.
+ *
  * The caller serialises all calls. Times are in nanoseconds, on any clock that does not go back.
  */
 #ifndef MAD_PEERS_H
@@ -72,6 +74,7 @@ struct peers {
 	struct list probed; /* first due first */
 	unsigned int n[N_WAYS];
 	unsigned int n_peers;
+	struct peer *own;    /* the port itself; NULL: it was not probed */
 	uint64_t again_ns;   /* no round with a new peer begins before that */
 	struct mad_gid lost; /* the first peer that the fast path did not reach */
 };
@@ -87,6 +90,20 @@ uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_
 
 /** peers_asked() - a question leaves along @path: begin a round of probes if one is due */
 void peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
+
+/**
+ * peers_prove() - begin a round of probes to ourselves, unless one was answered
+ * @path: to a GID of the port; what is known of another one is forgotten
+ *
+ * Return: whether one begins. For a verdict something else has to come from there, too.
+ */
+bool peers_prove(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
+
+/** peers_own_way() - what is known of the way to ourselves */
+static inline enum way peers_own_way(const struct peers *peers)
+{
+	return peers->own ? peers->own->way : WAY_UNKNOWN;
+}
 
 /**
  * peers_probe() - the next probe that is due; passes verdicts on rounds that are over

@@ -62,7 +62,22 @@ struct mad_sender {
 	struct peers peers;
 	struct asked asked;
 	bool insists;
+	bool is_busy; /* atomic */
 };
+
+static void unlock(struct mad_sender *sender)
+{
+	bool is_busy = sender->held.n || sender->n_posted || sender->failed.n ||
+		       sender->peers.n[WAY_PROBED];
+
+	__atomic_store_n(&sender->is_busy, is_busy, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&sender->lock);
+}
+
+bool mad_sender_is_busy(const struct mad_sender *sender)
+{
+	return __atomic_load_n(&sender->is_busy, __ATOMIC_RELAXED);
+}
 
 static void put_number(struct row *row, unsigned int number)
 {
@@ -205,17 +220,28 @@ static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path 
 	return asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
 }
 
-bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
-			 const uint8_t mad[MAD_BYTES])
+/* A round of probes begins, if one is due. */
+static uint32_t choose_qpn(struct mad_sender *sender, const struct mad_path *path,
+			   const struct mad_talk *talk)
+{
+	if (talk->asks && !sender->broken && !sender->insists)
+		peers_asked(&sender->peers, path, clock_coarse_ns());
+	return find_qpn(sender, path, talk);
+}
+
+enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_path *path,
+				   const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
-	bool is;
+	enum mad_sender_way way = MAD_SENDER_REFUSES;
 
+	if (!path->grh)
+		return way;
 	pthread_mutex_lock(&sender->lock);
-	is = path->grh && find_qpn(sender, path, &talk) != PEER_BY_UMAD &&
-	     handles_find(&sender->handles, path);
-	pthread_mutex_unlock(&sender->lock);
-	return is;
+	if (choose_qpn(sender, path, &talk) != PEER_BY_UMAD)
+		way = handles_find(&sender->handles, path) ? MAD_SENDER_POSTS : MAD_SENDER_RESOLVES;
+	unlock(sender);
+	return way;
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -335,10 +361,8 @@ static int hold_message(struct mad_sender *sender, const struct mad_path *path,
 			const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
-	uint32_t qpn = find_qpn(sender, path, &talk);
+	uint32_t qpn = choose_qpn(sender, path, &talk);
 
-	if (talk.asks && !sender->broken && !sender->insists)
-		peers_asked(&sender->peers, path, clock_coarse_ns());
 	return qpn == PEER_BY_UMAD ? -EAGAIN : hold_to_qpn(sender, path, qpn, mad);
 }
 
@@ -353,7 +377,7 @@ static int hold_or_send(struct mad_sender *sender, const struct mad_path *path,
 	err = hold_message(sender, path, mad);
 	if (!err && is_sent)
 		post_held(sender);
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 	return err;
 }
 
@@ -373,7 +397,7 @@ void mad_sender_release(struct mad_sender *sender)
 {
 	pthread_mutex_lock(&sender->lock);
 	post_held(sender);
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 }
 
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES])
@@ -395,7 +419,7 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 		memcpy(mad, sender->slot[number], MAD_BYTES);
 		put_number(&sender->spare, number);
 	}
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 	return any;
 }
 
@@ -405,7 +429,7 @@ void mad_sender_forget(struct mad_sender *sender)
 	inbox_forget(sender->inbox);
 	pthread_mutex_lock(&sender->lock);
 	handles_forget(&sender->handles);
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 }
 
 /* --- whom it hears ------------------------------------------------------- */
@@ -426,7 +450,30 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 		return;
 	pthread_mutex_lock(&sender->lock);
 	peers_heard(&sender->peers, gid, qpn, clock_coarse_ns());
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
+}
+
+/* It names no request, unlike all others, and is not answered. */
+static bool is_own_sign(const struct peers *peers, const struct mad_gid *gid,
+			const struct mad_talk *talk)
+{
+	return talk->attr_id == CM_ATTR_SIDR_REQ && !talk->sender_id && peers->own &&
+	       !memcmp(&peers->own->path.dgid, gid, sizeof(*gid));
+}
+
+bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
+{
+	bool begins;
+
+	pthread_mutex_lock(&sender->lock);
+	begins = !sender->insists && !sender->broken &&
+		 peers_own_way(&sender->peers) != WAY_WORKS &&
+		 !inbox_path_to_self(sender->inbox, ret) &&
+		 peers_prove(&sender->peers, ret, clock_coarse_ns());
+	unlock(sender);
+	if (begins)
+		mad_probe_write(0, ret_mad);
+	return begins;
 }
 
 bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
@@ -437,11 +484,12 @@ bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 
 	pthread_mutex_lock(&sender->lock);
 	peers_came(&sender->peers, gid);
-	is_ours = talk.attr_id == CM_ATTR_SIDR_REP &&
-		  peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns());
+	is_ours = talk.attr_id == CM_ATTR_SIDR_REP
+			  ? peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns())
+			  : is_own_sign(&sender->peers, gid, &talk);
 	if (asked_note(&sender->asked, gid, &talk))
 		peers_missed(&sender->peers, gid, clock_coarse_ns());
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 	return is_ours;
 }
 
@@ -449,7 +497,7 @@ void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *pat
 {
 	pthread_mutex_lock(&sender->lock);
 	peers_unanswered(&sender->peers, path, clock_coarse_ns());
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 }
 
 bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
@@ -461,7 +509,7 @@ bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 	is_due = sender->peers.n[WAY_PROBED] &&
 		 getrandom(&id, sizeof(id), GRND_NONBLOCK) == sizeof(id) &&
 		 peers_probe(&sender->peers, id, clock_coarse_ns(), ret, &id);
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 	if (is_due)
 		mad_probe_write(id, ret_mad);
 	return is_due;
@@ -472,24 +520,25 @@ void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *pat
 {
 	pthread_mutex_lock(&sender->lock);
 	hold_to_qpn(sender, path, PEER_QP1, mad);
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 }
 
 void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
 {
 	pthread_mutex_lock(&sender->lock);
 	*ret = (struct mad_sender_score){ .n_probed = sender->peers.n[WAY_PROBED],
-					  .n_reached = sender->peers.n[WAY_WORKS],
+					  .n_reached = sender->peers.n[WAY_WORKS] -
+						       (peers_own_way(&sender->peers) == WAY_WORKS),
 					  .n_lost = sender->peers.n[WAY_FAILS],
 					  .first_lost = sender->peers.lost };
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 }
 
 void mad_sender_insist(struct mad_sender *sender)
 {
 	pthread_mutex_lock(&sender->lock);
 	sender->insists = true;
-	pthread_mutex_unlock(&sender->lock);
+	unlock(sender);
 }
 
 /* A queue pair that goes takes with it what it has not sent yet. */

@@ -55,13 +55,25 @@ uint32_t mad_sender_qpn(const struct mad_sender *sender);
  * It may be one that anybody has sent: it can make more messages go through umad, and no others.
  * Any thread may call it, and the next ones.
  *
- * Return: true for the answer to a probe, which is for nobody else.
+ * Return: true for the answer to a probe and for what mad_sender_prove() returned: they are for
+ * nobody else.
  */
 bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 		     const uint8_t mad[MAD_BYTES]);
 
 /** mad_sender_heard() - a message of a connection came from @gid's queue pair @qpn */
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
+
+/**
+ * mad_sender_prove() - begin to probe the port itself, before there is any other peer
+ *
+ * To be called when it is open, and when something has changed. If it was reached, or has no GID,
+ * nothing is done.
+ *
+ * Return: true with a message to be sent through umad: if that comes back, and no probe does, the
+ * fast path is dead.
+ */
+bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES]);
 
 /** mad_sender_unanswered() - what left along @path was not answered, and is said again by umad */
 void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *path);
@@ -82,8 +94,8 @@ void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *pat
 /* How many peers ... */
 struct mad_sender_score {
 	unsigned int n_probed;	   /* are being probed: come back within PROBE_NS */
-	unsigned int n_reached;	   /* the fast path reaches */
-	unsigned int n_lost;	   /* it does not reach, though they are there */
+	unsigned int n_reached;	   /* the fast path reaches, without the port itself */
+	unsigned int n_lost;	   /* it does not reach, though they are there; with the port */
 	struct mad_gid first_lost; /* of the latter */
 };
 
@@ -128,11 +140,20 @@ void mad_sender_release(struct mad_sender *sender);
  */
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES]);
 
-/**
- * mad_sender_is_ready() - would mad_sender_send() leave at once, without resolving anything?
- */
-bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
-			 const uint8_t mad[MAD_BYTES]);
+/* What would become of a message that is given to the sender. */
+enum mad_sender_way {
+	MAD_SENDER_REFUSES,  /* it has to go through umad */
+	MAD_SENDER_RESOLVES, /* the peer's link address first, which may block */
+	MAD_SENDER_POSTS,    /* it leaves at once */
+};
+
+/** mad_sender_way() - ask before a message is given to the sender. A question may begin a round of
+ * probes, as if it had been. */
+enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_path *path,
+				   const uint8_t mad[MAD_BYTES]);
+
+/** mad_sender_is_busy() - is anything held, posted, failed or being probed? Takes no lock. */
+bool mad_sender_is_busy(const struct mad_sender *sender);
 
 /** mad_sender_forget() - link addresses or routes have changed: make the handles anew. */
 void mad_sender_forget(struct mad_sender *sender);

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a connection costs where the fast path is dead, against umad alone (cmportd --qp1).
 
-On a soft fabric whose devices drop what a queue pair other than QP1 sends to QP1. Each round makes
-a first connection, and then 30, one after the other, at once, half a second later and again half a
-second later, when the verdict is known. Prints the fastest round of each, and their ratio: other
-work makes rounds slower, nothing makes them faster. Exit status 1 if a ratio is above 1.05, 77 if
-there can be no fabric here.
+On a soft fabric whose devices drop what a queue pair other than QP1 sends to QP1. By counts: the
+instructions (valgrind) and system calls (strace) of both programs and both cmportds, in the first
+120 connections, which have the probes, and in 240 more, when the verdict is known; these are the
+same on each machine. By the clock (--rounds): each round makes a first connection, and then 30, one
+after the other, at once, half a second later and again half a second later. Prints the fastest
+round of each, and their ratio: other work makes rounds slower, nothing makes them faster. Exit
+status 1 if a ratio is above 1.05, 77 if there can be no fabric here.
 """
 import argparse
 from pathlib import Path
+import re
 import sys
+import tempfile
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/fabric"))
@@ -20,36 +24,88 @@ MODES = {"dead fast path": "", "umad alone": "--qp1"}
 WHEN = ("at once", "after 0.5 s", "after 1 s")
 LIMIT = 1.05
 LIMIT_S = 60
+EACH = 30  # connections that the client makes for each of its counts
+FIRST, LATER = 4, 12  # counts: the first come with the probes, those between the two later
+COUNTERS = {  # what runs a program so that it leaves a file, and the number in that
+    "instructions": ("valgrind --tool=callgrind --callgrind-out-file={} ",
+                     re.compile(r"^totals: (\d+)", re.M)),
+    "system calls": ("strace -D -f -c -o {} ", re.compile(r"^100\.00 +\S+ +\S+ +(\d+)", re.M)),
+}
+
+
+def run(build, portd, counts, wrap=lambda name: "", end=""):
+    """Make connections. Return: what the client prints."""
+    connect = f"{build}/tools/certify/connect"
+    done = run_on_fabric(build, LIMIT_S, "--quirk", "no-fast-path",
+                         f"b&:{portd('b')}; {wrap('server')}{connect} server >/dev/null & "
+                         "echo $! >$PURECM_FABRIC/../server; wait",
+                         f"a:{portd('a')}; for i in $(seq 100); do {wrap('client')}{connect} "
+                         f"client -n {','.join(['1'] * counts)} 10.77.0.2 && break; sleep 0.1; "
+                         f"done{end}")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    took = [float(line[2]) for line in lines if line[:2] == ["1", "connect"]]
+    if done.returncode or len(took) != counts:
+        raise RuntimeError(done.stdout + done.stderr)
+    return took
 
 
 def play(build, option):
     """Return us for each connection, of each of WHEN."""
     portd = f"{build}/tools/cmportd/cmportd --detach --idle 0 {option}"
-    connect = f"{build}/tools/certify/connect"
-    done = run_on_fabric(build, LIMIT_S, "--quirk", "no-fast-path",
-                         f"b&:{portd} && exec {connect} server >/dev/null",
-                         f"a:{portd} && for i in $(seq 100); do {connect} client -n 1,1,1 "
-                         "10.77.0.2 && exit; sleep 0.1; done; exit 1")
-    if done.returncode:
-        raise RuntimeError(done.stdout + done.stderr)
-    return [float(line.split()[2]) for line in done.stdout.splitlines()
-            if line.split()[:2] == ["1", "connect"]]
+    return run(build, lambda host: portd, len(WHEN))
+
+
+def count(build, option, counter, counts):
+    """Return what programs and cmportds have counted when so many times EACH connections were
+    made."""
+    prefix, number = COUNTERS[counter]
+    names = ("a", "b", "server", "client")
+    with tempfile.TemporaryDirectory() as folder:
+        def wrap(name):
+            return prefix.format(f"{folder}/{name}")
+
+        def portd(host):
+            return (f"{wrap(host)}{build}/tools/cmportd/cmportd --idle 0 --confine=no {option} "
+                    f"2>/dev/null & echo $! >{folder}/pid-{host}; "
+                    f"until {build}/tools/purecm stat >/dev/null 2>&1; do sleep 0.1; done")
+
+        run(build, portd, counts, wrap,
+            f"; cd {folder}; kill $(cat $PURECM_FABRIC/../server pid-a pid-b); "
+            f"for i in $(seq 100); do grep -L total {' '.join(names)} | grep -q . || break; "
+            "sleep 0.1; done")
+        return sum(int(number.search((Path(folder) / name).read_text())[1]) for name in names)
+
+
+def by_counts(build):
+    """Print what a connection costs. Return: the worst ratio when the path is known to be dead."""
+    worst = 0
+    for counter in COUNTERS:
+        first, more = ({mode: count(build, option, counter, counts)
+                        for mode, option in MODES.items()} for counts in (FIRST, LATER))
+        dead, alone = MODES
+        each = {mode: (more[mode] - first[mode]) / (LATER - FIRST) / EACH for mode in MODES}
+        worst = max(worst, each[dead] / each[alone])
+        print(f"{counter} of a connection: "
+              + ", ".join(f"{mode} {each[mode]:.0f}" for mode in MODES)
+              + f", ratio {each[dead] / each[alone]:.3f}; in the first {FIRST * EACH} "
+              f"{(first[dead] - first[alone]) / FIRST / EACH:+.0f} each")
+    return worst
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default=ROOT / "build", type=Path)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=0, help="by the clock, too")
     args = parser.parse_args()
     took = {mode: [] for mode in MODES}
     try:
+        worst = by_counts(args.build.resolve())
         for _ in range(args.rounds):
             for mode, option in MODES.items():
                 took[mode].append(play(args.build.resolve(), option))
     except Skip as skip:
         print(skip)
         return SKIPPED
-    worst = 0
     for when, *both in zip(WHEN, *(map(min, zip(*took[mode])) for mode in MODES)):
         worst = max(worst, both[0] / both[1])
         print(f"{when}: " + ", ".join(f"{mode} {us:.1f} us" for mode, us in zip(MODES, both))

@@ -82,6 +82,15 @@ def without_a_quirk_messages_leave_by_the_fast_path(build):
         raise AssertionError(f"{count(second, 'fast-peers')} peers are said to be reached")
 
 
+def a_port_knows_before_its_first_peer_that_its_fast_path_is_dead(build):
+    for quirk, lost in (("no-fast-path", 1), (None, 0)):
+        done = run_on_fabric(build, LIMIT_S, *quirk_option(quirk), "--hosts", "1",
+                             f"a:rping -s & sleep 2; {build}/tools/purecm stat --json; kill $!")
+        rows = rows_of(done.stdout + "\n.\n")[0]
+        if count(rows, "lost-peers") != lost or count(rows, "fast-peers"):
+            raise AssertionError(f"{quirk}: {rows}")
+
+
 def the_doctor_says_what_became_of_the_fast_path(build):
     doctor = f"{build}/tools/purecm doctor --json"
     for quirk, verdict in ((None, "ok"), ("no-fast-path", "note")):
@@ -163,6 +172,7 @@ TESTS = (
     programs_run_on_each_device,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
     without_a_quirk_messages_leave_by_the_fast_path,
+    a_port_knows_before_its_first_peer_that_its_fast_path_is_dead,
     the_doctor_says_what_became_of_the_fast_path,
     where_qp1_hears_qp1_only_a_refusal_arrives_at_once,
     where_qp1_hears_qp1_only_who_never_asks_is_heard,

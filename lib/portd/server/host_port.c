@@ -224,6 +224,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	server->host_port[handle] = host_port;
 	if (server->n_host_ports <= (unsigned int)handle)
 		server->n_host_ports = (unsigned int)handle + 1;
+	probe_self(host_port);
 	*ret = host_port;
 	return 0;
 }
@@ -429,21 +430,22 @@ static void send_by_umad(struct host_port *host_port, const struct mad_path *pat
 static bool send_by(struct host_port *host_port, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES], bool again)
 {
-	bool may_be_fast = !again && host_port->sender;
-	bool is_fast = may_be_fast && mad_sender_is_ready(host_port->sender, path, mad);
+	enum mad_sender_way way = !again && host_port->sender
+					  ? mad_sender_way(host_port->sender, path, mad)
+					  : MAD_SENDER_REFUSES;
 
-	if (!is_fast && !host_port_reaches_hop(host_port, path))
+	if (way != MAD_SENDER_POSTS && !host_port_reaches_hop(host_port, path))
 		return false;
-	if (may_be_fast && !mad_sender_hold(host_port->sender, path, mad))
+	if (way != MAD_SENDER_REFUSES && !mad_sender_hold(host_port->sender, path, mad))
 		return true;
-	if (is_fast && !host_port_reaches_hop(host_port, path))
+	if (way == MAD_SENDER_POSTS && !host_port_reaches_hop(host_port, path))
 		return false;
 	if (again && host_port->sender)
 		mad_sender_unanswered(host_port->sender, path);
 	if (again && path->grh)
 		hop_revalidate(host_port->verbs, host_port->port_num, path->sgid_index,
 			       &path->dgid);
-	if (host_port->sender)
+	if (host_port->sender && mad_sender_is_busy(host_port->sender))
 		mad_sender_release(host_port->sender); /* it was said before */
 	send_by_umad(host_port, path, mad);
 	return true;
@@ -572,7 +574,7 @@ void host_port_send_requests(struct server *server)
 
 void host_port_flush(struct server *server, struct host_port *host_port)
 {
-	if (host_port->sender)
+	if (host_port->sender && (host_port->is_probing || mad_sender_is_busy(host_port->sender)))
 		send_held(server, host_port);
 }
 
@@ -580,4 +582,5 @@ void host_port_paths_changed(struct host_port *host_port)
 {
 	if (host_port->sender)
 		mad_sender_forget(host_port->sender);
+	probe_self(host_port);
 }

@@ -25,6 +25,16 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 	return true;
 }
 
+void probe_self(struct host_port *host_port)
+{
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+
+	if (host_port->sender && mad_sender_prove(host_port->sender, &path, mad) &&
+	    host_port_reaches_hop(host_port, &path))
+		mad_port_send(host_port->mad, &path, mad);
+}
+
 /* Whether something dropped messages or the peer is in their way does not matter: they arrive. */
 static void warn_once(struct host_port *host_port, const struct mad_sender_score *score)
 {

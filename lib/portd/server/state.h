@@ -504,6 +504,9 @@ bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_p
  */
 void probe_peers(struct host_port *host_port);
 
+/** probe_self() - find out whether the fast path reaches the port itself, unless it is known */
+void probe_self(struct host_port *host_port);
+
 /** probe_answer() - answer @mad if it is a probe of the peer at @path. Return: was it one? */
 bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES]);

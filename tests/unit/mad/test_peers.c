@@ -259,6 +259,94 @@ TEST(where_many_peers_are_lost_and_none_is_reached_new_ones_are_probed_now_and_t
 	ck_assert(probes_after(AVOIDED_MS));
 }
 
+/* --- the port itself ----------------------------------------------------- */
+
+static const struct mad_gid own = {
+	{0xfe, 0x80, [15] = 99}
+};
+
+static bool prove_self(const struct mad_gid *gid, uint64_t ms)
+{
+	const struct mad_path path = { .grh = true, .dgid = *gid };
+
+	return peers_prove(&peers, &path, NOW_NS + ms * MS_NS);
+}
+
+static void lose_self(void)
+{
+	ck_assert(prove_self(&own, 0));
+	peers_came(&peers, &own);
+	probe_in_vain(0);
+}
+
+TEST(the_port_itself_is_probed_once_at_a_time)
+{
+	uint32_t id;
+
+	ck_assert(prove_self(&own, 0));
+	ck_assert(!prove_self(&own, 1));
+	ck_assert_uint_eq(n_probes_after(1, &id), 1);
+	ck_assert(answered(&own, id));
+	ck_assert(!prove_self(&own, 1000));
+	ck_assert_int_eq(peers_own_way(&peers), WAY_WORKS);
+}
+
+TEST(where_not_even_the_port_itself_is_reached_peers_are_probed_now_and_then)
+{
+	struct mad_gid carol = stranger(1);
+
+	lose_self();
+	ck_assert_int_eq(peers_own_way(&peers), WAY_FAILS);
+	ask_after(&bob, ROUND_MS);
+	ck_assert(probes_after(ROUND_MS));
+	ask_after(&carol, ROUND_MS);
+	ck_assert(!probes_after(ROUND_MS));
+	ask_after(&carol, ROUND_MS + AVOIDED_MS);
+	ck_assert(probes_after(ROUND_MS + AVOIDED_MS));
+}
+
+TEST(a_device_that_loops_nothing_back_is_not_judged_by_that)
+{
+	ck_assert(prove_self(&own, 0));
+	probe_in_vain(0);
+	ck_assert_int_eq(peers_own_way(&peers), WAY_UNKNOWN);
+	ck_assert_uint_eq(peers.n[WAY_FAILS], 0);
+}
+
+TEST(one_peer_that_is_reached_outweighs_the_port_itself)
+{
+	struct mad_gid carol = stranger(1);
+
+	lose_self();
+	prove(&bob, ROUND_MS);
+	ask_after(&carol, ROUND_MS + 1);
+	ck_assert(probes_after(ROUND_MS + 1));
+}
+
+TEST(that_the_port_reaches_itself_does_not_speak_for_lost_peers)
+{
+	struct mad_gid gid;
+	uint32_t id;
+
+	ck_assert(prove_self(&own, 0));
+	ck_assert_uint_eq(n_probes_after(0, &id), 1);
+	ck_assert(answered(&own, id));
+	for (unsigned int i = 0; i < PEERS_LOST; i++) {
+		gid = stranger(i);
+		lose(&gid, 0);
+	}
+	ask_after(&bob, 1000);
+	ck_assert(!probes_after(1000));
+}
+
+TEST(a_port_that_has_another_gid_is_another_peer)
+{
+	lose_self();
+	ck_assert(prove_self(&bob, ROUND_MS));
+	ck_assert_uint_eq(peers.n_peers, 1);
+	ck_assert_int_eq(peers_own_way(&peers), WAY_PROBED);
+}
+
 TEST(where_any_peer_is_reached_a_new_one_is_probed_at_once)
 {
 	struct mad_gid gid = stranger(PEERS_LOST);

@@ -147,6 +147,10 @@ void rig_sends_fail(bool fail);
 /** rig_probe() - from now on this is the sender's score; a probe of host 1 is due if any is out */
 void rig_probe(const struct mad_sender_score *is);
 
+/** rig_proves_itself() - each port that is opened, and each whose paths have changed, from now on
+ */
+void rig_proves_itself(void);
+
 /** rig_next_answers_a_probe() - from now on, does what comes answer the sender's probes? */
 void rig_next_answers_a_probe(bool it_does);
 

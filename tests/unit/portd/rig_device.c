@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands for the RDMA device in the rig: the calls of libibverbs, mad/umad.h, mad/sender.h
+ * What stands for the RDMA device in the rig: the calls of mad/umad.h, mad/sender.h
  * and lib/net/hop.h that cmportd makes, with the same names, so that the linker takes these.
  */
 #include <endian.h>
@@ -36,8 +36,6 @@ struct mad_sender {
 	unsigned int n_failed;
 };
 
-static struct ibv_device device = { .name = RIG_DEVICE };
-static struct ibv_context context = { .device = &device };
 static struct list arrivals[RIG_PORTS + 1]; /* by port_num */
 static int arrivals_fd[RIG_PORTS + 1];	    /* of the open port, counts them */
 static struct list beside = { &beside,
@@ -56,7 +54,7 @@ static unsigned int n_revalidations;
 static struct mad_gid came_gid, heard_gid, unanswered_gid;
 static uint8_t came_mad[MAD_BYTES];
 static uint32_t heard_qpn;
-static bool is_probes_answer, probe_is_due;
+static bool is_probes_answer, probe_is_due, proves_itself;
 static struct mad_sender_score score;
 
 static struct {
@@ -66,59 +64,7 @@ static struct {
 	unsigned int n_max;
 } sent;
 
-/* --- verbs --------------------------------------------------------------- */
-
-struct ibv_device **ibv_get_device_list(int *ret_n)
-{
-	struct ibv_device **list = calloc(2, sizeof(struct ibv_device *));
-
-	if (!list)
-		return NULL;
-	list[0] = &device;
-	if (ret_n)
-		*ret_n = 1;
-	return list;
-}
-
-void ibv_free_device_list(struct ibv_device **list)
-{
-	free(list);
-}
-
-const char *ibv_get_device_name(struct ibv_device *which)
-{
-	return which->name;
-}
-
-struct ibv_context *ibv_open_device(struct ibv_device *which)
-{
-	(void)which;
-	return &context;
-}
-
-int ibv_close_device(struct ibv_context *which)
-{
-	(void)which;
-	return 0;
-}
-
-int ibv_query_device(struct ibv_context *which, struct ibv_device_attr *ret)
-{
-	(void)which;
-	memset(ret, 0, sizeof(*ret));
-	ret->node_guid = htobe64(RIG_GUID);
-	ret->phys_port_cnt = RIG_PORTS;
-	return 0;
-}
-
-int ibv_query_gid(struct ibv_context *which, uint8_t port_num, int index, union ibv_gid *ret)
-{
-	(void)which;
-	(void)index;
-	memset(ret, 0, sizeof(*ret));
-	ret->raw[15] = port_num;
-	return 0;
-}
+/* --- addresses ----------------------------------------------------------- */
 
 int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
 			struct gid_entry *ret)
@@ -380,13 +326,19 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 	return true;
 }
 
-bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
-			 const uint8_t mad[MAD_BYTES])
+enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_path *path,
+				   const uint8_t mad[MAD_BYTES])
 {
 	(void)sender;
 	(void)path;
 	(void)mad;
-	return sender_is_ready;
+	return sender_is_ready ? MAD_SENDER_POSTS : MAD_SENDER_RESOLVES;
+}
+
+bool mad_sender_is_busy(const struct mad_sender *sender)
+{
+	(void)sender;
+	return true;
 }
 
 void mad_sender_forget(struct mad_sender *sender)
@@ -429,6 +381,19 @@ void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *pat
 {
 	sender->n_held++;
 	record(sender->port_num, false, path, mad);
+}
+
+bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
+{
+	(void)sender;
+	*ret = rig_peer(1);
+	mad_probe_write(0, ret_mad);
+	return proves_itself;
+}
+
+void rig_proves_itself(void)
+{
+	proves_itself = true;
 }
 
 void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
@@ -591,7 +556,7 @@ void rig_device_forget(void)
 	gid_at = -1;
 	is_removed = false;
 	heard_qpn = 0;
-	is_probes_answer = probe_is_due = false;
+	is_probes_answer = probe_is_due = proves_itself = false;
 	score = (struct mad_sender_score){ 0 };
 	heard_gid = (struct mad_gid){ 0 };
 	unanswered_gid = (struct mad_gid){ 0 };

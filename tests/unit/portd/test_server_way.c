@@ -96,6 +96,24 @@ TEST(a_probe_that_is_due_leaves_at_the_end_of_the_turn)
 	ck_assert_uint_eq(rig_n_sent(), 0);
 }
 
+TEST(a_port_that_is_opened_proves_itself_and_asks_for_a_sign_through_umad)
+{
+	const struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
+	};
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	rig_proves_itself();
+	ck_assert_int_eq(rig_ask(alice, &open), 0);
+	ck_assert(rig_sent(&sent, &msg));
+	ck_assert(sent.slowly);
+	ck_assert_uint_eq(sent.port_num, 2);
+	ck_assert_uint_eq(msg.sidr_req.service_id, MAD_PROBE_SERVICE_ID);
+	ck_assert_uint_eq(msg.sidr_req.request_id, 0);
+	ck_assert_uint_eq(rig_n_sent(), 0);
+}
+
 /* To make its address handle would block. */
 TEST(a_probe_whose_hop_has_no_link_address_is_left_out)
 {

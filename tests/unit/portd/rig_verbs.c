@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What stands for libibverbs in the rig: its one device, with the calls that cmportd makes.
+ */
+#include <endian.h>
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/portd/rig.h"
+
+static struct ibv_device device = { .name = RIG_DEVICE };
+static struct ibv_context context = { .device = &device };
+
+struct ibv_device **ibv_get_device_list(int *ret_n)
+{
+	struct ibv_device **list = calloc(2, sizeof(struct ibv_device *));
+
+	if (!list)
+		return NULL;
+	list[0] = &device;
+	if (ret_n)
+		*ret_n = 1;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *which)
+{
+	return which->name;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *which)
+{
+	(void)which;
+	return &context;
+}
+
+int ibv_close_device(struct ibv_context *which)
+{
+	(void)which;
+	return 0;
+}
+
+int ibv_query_device(struct ibv_context *which, struct ibv_device_attr *ret)
+{
+	(void)which;
+	memset(ret, 0, sizeof(*ret));
+	ret->node_guid = htobe64(RIG_GUID);
+	ret->phys_port_cnt = RIG_PORTS;
+	return 0;
+}
+
+int ibv_query_gid(struct ibv_context *which, uint8_t port_num, int index, union ibv_gid *ret)
+{
+	(void)which;
+	(void)index;
+	memset(ret, 0, sizeof(*ret));
+	ret->raw[15] = port_num;
+	return 0;
+}
