@@ -152,6 +152,19 @@ def programs_run_on_each_device(build):
             raise AssertionError(f"{device}: {done.stdout[-600:]}{done.stderr[-600:]}")
 
 
+def a_device_that_nobody_uses_is_closed_and_opened_again(build):
+    """While cmportd runs on for a tracer; stat has rows of ports that are open."""
+    look = f"{build}/tools/purecm stat --json 2>/dev/null; echo ."
+    done = run_on_fabric(build, LIMIT_S, "--device", "worst", SERVER,
+                         f"b:{build}/tools/cmportd/cmportd --idle 1 & sleep 0.5; "
+                         f"{build}/tools/purecm trace >/dev/null & tracer=$!; "
+                         f"{{ {FIRST}; }} >&2; {look}; sleep 4; {look}; {CLIENT} >&2; {look}; "
+                         "kill $tracer")
+    sent = [count(rows, "sent", "REQ") for rows in rows_of(done.stdout)]
+    if sent != [1, 0, 1]:
+        raise AssertionError(f"REQs that open ports have sent: {sent}: {done.stderr[-600:]}")
+
+
 def on_a_device_without_connection_manager_calls_say_that_there_is_none(build):
     """And nobody repeats it in the log."""
     portd = (f"PURECM_LOG=warn {build}/tools/cmportd/cmportd --open --idle 0 "
@@ -170,6 +183,7 @@ def on_a_device_without_connection_manager_calls_say_that_there_is_none(build):
 TESTS = (
     on_a_device_without_connection_manager_calls_say_that_there_is_none,
     programs_run_on_each_device,
+    a_device_that_nobody_uses_is_closed_and_opened_again,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
     without_a_quirk_messages_leave_by_the_fast_path,
     a_port_knows_before_its_first_peer_that_its_fast_path_is_dead,

@@ -142,6 +142,7 @@ void client_forget(struct server *server, struct client *client)
 	free(client->out);
 	list_remove(&client->link);
 	host_port_forget_sender(server, client);
+	host_port_left(server, client);
 	subnet_forget_client(server, client, false);
 	if (client->throttled)
 		server->n_throttled--;

@@ -209,6 +209,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	host_port->server = server;
 	host_port->watch.fd = host_port->inbox.fd = -1;
 	host_port->batch = 1;
+	host_port->unused_at = server->now;
 	host_port->port_num = port_num;
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
 	host_port->tos = port_file_tos(&server->port_file, device, port_num);

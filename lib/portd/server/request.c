@@ -246,7 +246,7 @@ static int handle_open_port(struct request *request)
 				 who.remedy);
 		return err;
 	}
-	request->client->host_ports |= UINT64_C(1) << host_port->handle;
+	host_port_taken(request->client, host_port);
 	if (request->fd >= 0)
 		net_ns_show(request->server->home, request->client->net_ns, request->fd);
 	request->fd = -1;

@@ -182,8 +182,10 @@ static int sleep_ms(struct server *server)
 		return 0;
 	if (server->recovery)
 		deadline = cm_time_earlier(deadline, server->recovery->deadline(server));
-	for_each_host_port (host_port, server)
+	for_each_host_port (host_port, server) {
 		deadline = cm_time_earlier(deadline, subnet_deadline(host_port));
+		deadline = cm_time_earlier(deadline, host_port_deadline(host_port));
+	}
 	if (server->stop_at.ns)
 		deadline = cm_time_earlier(deadline, stop_deadline(server));
 	if (is_idle(server))
@@ -270,6 +272,7 @@ void server_turn(struct server *server)
 	if (server->any_gone)
 		close_gone_ports(server);
 	client_expire(server);
+	host_port_expire(server);
 	if (server->any_leaving)
 		close_leaving_clients(server);
 	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))

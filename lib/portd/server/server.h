@@ -28,7 +28,8 @@ struct server_options {
 	int stop_fd;	      /* readable when it is to stop; -1 if nobody says so */
 	int reload_fd;	      /* a signalfd, readable when the file is to be read again; or -1 */
 	int client_fd;	      /* of the one client, with which it leaves; -1: who comes */
-	unsigned int idle_s;  /* leave after that long without clients; 0: never */
+	unsigned int idle_s;  /* leave after that long without clients, and close ports that nobody
+				 has had for so long; 0: never, and after UNUSED_S */
 	struct quotas quotas; /* zeros: the defaults */
 	uint32_t n_recorded;  /* messages that PATH.recorded keeps; 0: none */
 	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */

@@ -17,6 +17,7 @@
  *   router.c     which client a message goes to, and whether a client may send it
  *   fields.c     what it may put there
  *   host_port.c  the ports of this host: receiving, and sending in the right order
+ *   host_port_use.c  which of them are in use: others are closed
  *   defaults.c   what root has set for ports
  *   waiting.c    messages whose next hop has no link address
  *   probe.c      probes of the fast path, ours and those of peers
@@ -61,6 +62,7 @@
 #define RECEIVE_BATCH  64
 #define REFUSALS_MAX   16   /* of those who connect, in a turn */
 #define REQUEST_BURST  4000 /* REQs to one host at once */
+#define UNUSED_S       60   /* before a port is closed, where options.idle_s does not say */
 #define SEND_BATCH     16   /* REQs before answers get their turn again */
 
 /* A message that is to leave. */
@@ -95,6 +97,8 @@ struct host_port {
 	struct ibv_context *verbs;
 	struct mad_port *mad;
 	struct mad_sender *sender; /* NULL: all goes through mad */
+	unsigned int n_clients;	   /* that have opened it ... */
+	struct cm_time unused_at;  /* ... or none since then */
 	unsigned int batch;	   /* how many messages to try to receive in a turn */
 	unsigned int n_waiting;	   /* transmit entries that wait for link addresses */
 	bool has_unread;	   /* at the sender's queue pair: look there without being woken */
@@ -533,6 +537,18 @@ void host_port_flush(struct server *server, struct host_port *host_port);
 
 /** host_port_try() - send a message now. Return: false if its next hop has no link address. */
 bool host_port_try(const struct xmit *xmit);
+
+/** host_port_taken() - a client has opened it. */
+void host_port_taken(struct client *client, struct host_port *host_port);
+
+/** host_port_left() - a client goes, from all that it has opened. */
+void host_port_left(struct server *server, const struct client *client);
+
+/** host_port_deadline() - when to close it, unless somebody opens it until then. */
+struct cm_time host_port_deadline(const struct host_port *host_port);
+
+/** host_port_expire() - close those that nobody uses, so that their driver can be unloaded. */
+void host_port_expire(struct server *server);
 
 /** host_port_close() - forget a port; its connections are forgotten without a word. */
 void host_port_close(struct server *server, struct host_port *host_port);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/portd/server/host_port_use.c: ports that nobody uses are closed, and opened again. */
+#include <unistd.h>
+
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define alice (&scene_alice)
+#define bob   (&scene_bob)
+
+static void leave(struct rig_client *client)
+{
+	close(client->control);
+	client->control = -1;
+	rig_settle();
+}
+
+static void leave_all(void)
+{
+	leave(alice);
+	leave(bob);
+}
+
+static bool is_open(void)
+{
+	return rig_server()->host_port[alice->handle] != NULL;
+}
+
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST(a_port_that_nobody_uses_is_closed_after_a_minute)
+{
+	leave_all();
+	rig_pass(UNUSED_S * 1000 - 1);
+	ck_assert(is_open());
+	rig_pass(1);
+	ck_assert(!is_open());
+}
+
+TEST(a_port_that_a_program_has_stays_open)
+{
+	leave(alice);
+	rig_pass(10 * UNUSED_S * 1000);
+	ck_assert(is_open());
+}
+
+TEST(a_port_that_is_used_again_in_time_stays_open)
+{
+	struct rig_client carol;
+
+	leave_all();
+	rig_pass(UNUSED_S * 1000 - 1);
+	rig_join(&carol);
+	rig_pass(10 * UNUSED_S * 1000);
+	ck_assert(is_open());
+}
+
+TEST(a_port_that_was_closed_is_opened_with_the_same_handle)
+{
+	struct rig_client carol;
+
+	leave_all();
+	rig_pass(UNUSED_S * 1000);
+	rig_join(&carol);
+	ck_assert(is_open());
+	ck_assert_uint_eq(carol.handle, alice->handle);
+}
+
+TEST(connections_of_the_dead_are_ended_first)
+{
+	scene_connect(alice, 1);
+	leave_all();
+	for (int i = 0; i < 20; i++) /* its DREQs are not answered */
+		rig_pass(1000);
+	rig_server()->options.idle_s = 1;
+	rig_pass(1);
+	ck_assert_uint_gt(rig_server()->core.n_conns, 0);
+	ck_assert(is_open());
+}
+
+TEST(whoever_wants_all_ports_at_once_keeps_them)
+{
+	rig_server()->options.opens_ports = true;
+	leave_all();
+	rig_pass(10 * UNUSED_S * 1000);
+	ck_assert(is_open());
+}
