@@ -165,6 +165,14 @@ def a_device_that_nobody_uses_is_closed_and_opened_again(build):
         raise AssertionError(f"REQs that open ports have sent: {sent}: {done.stderr[-600:]}")
 
 
+def where_commands_take_their_time_connections_are_made(build):
+    """A queue pair needs three of them at each end, an address handle one."""
+    done = run_on_fabric(build, LIMIT_S, "--slow", "20000", "--slow", "b:50000", SERVER,
+                         f"b:{FIRST}")
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
+
+
 def on_a_device_without_connection_manager_calls_say_that_there_is_none(build):
     """And nobody repeats it in the log."""
     portd = (f"PURECM_LOG=warn {build}/tools/cmportd/cmportd --open --idle 0 "
@@ -184,6 +192,7 @@ TESTS = (
     on_a_device_without_connection_manager_calls_say_that_there_is_none,
     programs_run_on_each_device,
     a_device_that_nobody_uses_is_closed_and_opened_again,
+    where_commands_take_their_time_connections_are_made,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
     without_a_quirk_messages_leave_by_the_fast_path,
     a_port_knows_before_its_first_peer_that_its_fast_path_is_dead,

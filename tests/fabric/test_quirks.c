@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rig.h"
@@ -90,6 +91,36 @@ TEST(what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone)
 	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
 	rig_close(&rig);
 	close(fd);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* As in meson.build: 50 ms each. */
+TEST(commands_of_a_slow_device_take_their_time)
+{
+	const unsigned int n = 4, least_ms = strcmp(quirk, "slow") ? 0 : 50 * n;
+	struct ibv_qp_attr attr = { .qkey = QP1_QKEY };
+	struct ibv_port_attr port;
+	uint64_t begun_ms;
+	struct ibv_ah *ah;
+	struct rig rig;
+	__be16 pkey;
+
+	rig_open(&rig, &ud);
+	begun_ms = now_ms();
+	ck_assert_int_eq(ibv_query_port(rig.verbs, 1, &port), 0);
+	ck_assert_int_eq(ibv_query_pkey(rig.verbs, 1, 0, &pkey), 0);
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_QKEY), 0);
+	ah = make_ah(&rig);
+	ck_assert_uint_ge(now_ms() - begun_ms, least_ms);
+	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+	rig_close(&rig);
 }
 
 TEST(the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl)

@@ -9,6 +9,7 @@ HOSTS_MAX = 200
 PORTS_MAX = 2  # wire/page.h
 SUBNETS_MAX = 8  # wire/route.h
 PKEYS_MAX = 15
+SLOW_US_MAX = 10 ** 6
 PKEY_DEFAULT = 0xffff
 LID_ROUTER = 0xbf00
 QUIRKS = {  # wire/quirks.h
@@ -19,7 +20,8 @@ QUIRKS = {  # wire/quirks.h
     "strict-notify": "arming a completion queue that is not empty makes no event",
 }
 DEVICES = {  # name: (quirks, and limits of wire/page.h; where they are from)
-    "mlx5": (("inline=800", "ud-inline=800"), "its driver"),
+    "mlx5": (("inline=800", "ud-inline=800", "slow=100"),
+             "its driver; a command of its firmware takes 20 to 500 us"),
     "mlx4-vf": (("no-fast-path",), "assumed: QP1 of a VF is a proxy, nobody has tried"),
     "bnxt_re": (("inline=96", "ud-inline=96"), "its driver, queues of fixed size"),
     "irdma": (("inline=101", "ud-inline=101", "no-sl"), "its driver, older devices"),
@@ -119,6 +121,12 @@ def options_of(arguments, hosts):
     named = named_of("--quirk", "quirk", arguments.quirk, QUIRKS, hosts)
     for host, devices in named_of("--device", "device", arguments.device, DEVICES, hosts).items():
         named[host] += [one for device in devices for one in DEVICES[device][0]]
+    for text in arguments.slow:
+        name, _, us = text.rpartition(":")
+        if not us.isdigit() or not 0 < int(us) <= SLOW_US_MAX or name not in ("", *named):
+            raise Wrong(f"--slow {text}: [HOST:]MICROSECONDS, from 1 to {SLOW_US_MAX}")
+        for host in [name] if name else named:
+            named[host].append(f"slow={us}")
     return {host: [f"--limit={one}" if "=" in one else f"--quirk={one}" for one in some]
             for host, some in named.items()}
 

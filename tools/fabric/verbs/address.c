@@ -85,6 +85,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (!ah)
 		return NULL;
+	context_command(pd->context);
 	ah->attr = *attr;
 	err = address_check(context, attr, &ah->sgid);
 	if (!err && !is_multicast(attr))

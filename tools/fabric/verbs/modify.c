@@ -8,6 +8,7 @@
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/congestion.h"
+#include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/qp_state.h"
 #include "tools/fabric/verbs/receive_queue.h"
@@ -188,6 +189,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	uint32_t qpn;
 	int err;
 
+	context_command(ibv->context);
 	pthread_mutex_lock(&context->lock);
 	err = context->is_removed ? EIO : check_attr(qp, attr, mask);
 	qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;

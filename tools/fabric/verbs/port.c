@@ -2,6 +2,7 @@
 /*
  * What the device, its ports and their tables are: read from the host's page.
  */
+#include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/port.h"
 
 #include <endian.h>
@@ -133,6 +134,7 @@ int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr
 	const struct fab_page *page = to_context(verbs)->device->page;
 	struct ibv_port_attr attr;
 
+	context_command(verbs);
 	if (page->is_removed)
 		return EIO;
 	if (port_num == 0 || port_num > page->n_ports)
@@ -237,6 +239,7 @@ int ibv_query_pkey(struct ibv_context *verbs, uint8_t port_num, int index, __be1
 {
 	const struct fab_page *page = to_context(verbs)->device->page;
 
+	context_command(verbs);
 	if (page->is_removed || port_num == 0 || port_num > page->n_ports || index < 0 ||
 	    index >= FAB_PKEYS) {
 		errno = EINVAL;

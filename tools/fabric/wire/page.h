@@ -41,12 +41,13 @@ struct fab_port {
 	struct fab_gid gid[FAB_GIDS];
 };
 
-/* What a queue pair can be asked for; X(name, word of --limit, value of a device without limits).
- */
+/* What a queue pair can be asked for, and how long the device takes; X(name, word of --limit, value
+ * of a device without limits). */
 #define FAB_LIMITS(X)                                        \
 	X(INLINE, "inline", 1024) /* bytes of inline data */ \
 	X(UD_INLINE, "ud-inline", 1024)                      \
-	X(WR, "wr", 16384) /* requests in a queue */
+	X(WR, "wr", 16384) /* requests in a queue */         \
+	X(SLOW, "slow", 0) /* us that a command of the firmware takes */
 
 enum fab_limit {
 #define X(name, word, value) FAB_LIMIT_##name,
