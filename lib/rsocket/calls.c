@@ -11,13 +11,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "lib/rsocket/calls.h"
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/service.h"
 #include "lib/rsocket/slot.h"
-#include "lib/rsocket/table.h"
 #include "lib/rsocket/wait.h"
 
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
@@ -74,15 +72,10 @@ int rsocket(int domain, int type, int protocol)
 static int close_socket(int fd)
 {
 	struct rsock *rs = table_take(fd);
-	int err;
 
 	if (!rs)
 		return -EBADF;
-	err = rs->ops->close(rs);
-	if (err) {
-		table_add(rs);
-		return err;
-	}
+	rs->ops->close(rs);
 	rsock_put(rs);
 	return 0;
 }

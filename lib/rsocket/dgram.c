@@ -338,7 +338,7 @@ static void dgram_disarm(struct rsock *rs)
 
 /* --- life ---------------------------------------------------------------- */
 
-static int dgram_close(struct rsock *rs)
+static void dgram_close(struct rsock *rs)
 {
 	struct dgram *d = dgram_of(rs);
 
@@ -351,7 +351,6 @@ static int dgram_close(struct rsock *rs)
 	pthread_mutex_unlock(&rs->lock);
 	dgram_dest_stop_all(d);
 	service_unlock();
-	return 0;
 }
 
 static void dgram_end(struct rsock *rs)

@@ -9,7 +9,6 @@
 
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/memory.h"
-#include "lib/rsocket/table.h"
 #include "lib/rsocket/wait.h"
 
 #define BACKLOG_MAX 1024

@@ -11,7 +11,6 @@
 #include "lib/api.h"
 #include "lib/rsocket/select.h"
 #include "lib/rsocket/settings.h"
-#include "lib/rsocket/table.h"
 #include "lib/rsocket/wait.h"
 
 #define FEW 16 /* that need no allocation */

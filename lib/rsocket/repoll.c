@@ -16,7 +16,6 @@
 #include <sys/eventfd.h>
 
 #include "base/fd.h"
-#include "lib/rsocket/calls.h"
 #include "lib/rsocket/repoll.h"
 
 #define FLAGS	     (O_CLOEXEC | O_NONBLOCK)
@@ -356,14 +355,13 @@ static int repoll_arm(struct rsock *rs, short wanted)
 	return rs->fd;
 }
 
-static int repoll_close(struct rsock *rs)
+static void repoll_close(struct rsock *rs)
 {
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	changed_wake(repoll_of(rs));
 	watch_notify(rs);
 	pthread_mutex_unlock(&rs->lock);
-	return 0;
 }
 
 static void repoll_end(struct rsock *rs)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The common part of all handles: see rsock.h.
+ * Handles and their table: see rsock.h.
  */
 #include "lib/rsocket/rsock.h"
 
 #include <stdlib.h>
-
-#include "lib/api.h"
+#include <string.h>
 
 void rsock_init(struct rsock *rs, const struct rsock_ops *ops)
 {
@@ -14,10 +13,6 @@ void rsock_init(struct rsock *rs, const struct rsock_ops *ops)
 	rs->fd = -1;
 	rs->refs = 1;
 	rs->holds = 1;
-	rs->nonblocking = 0;
-	rs->closed = false;
-	rs->n_long = 0;
-	rs->has_event = false;
 	pthread_mutex_init(&rs->lock, NULL);
 	list_init(&rs->watches);
 }
@@ -56,4 +51,87 @@ size_t rs_transfer_bytes(const struct rs_transfer *transfer)
 	for (int i = 0; i < transfer->n_iov; i++)
 		bytes += transfer->iov[i].iov_len;
 	return bytes;
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+/* The lock is held for a few instructions, by every call on the socket. */
+struct entry {
+	struct rsock *rs;
+	bool is_locked; /* atomic */
+};
+
+static struct entry entries[TABLE_FD_MAX + 1];
+static int n_entries; /* atomic: those beyond were never used */
+
+/* Return: the place of a descriptor, or NULL if it is too large for one. */
+static struct entry *entry_of(int fd)
+{
+	return fd >= 0 && fd <= TABLE_FD_MAX ? &entries[fd] : NULL;
+}
+
+/* As pthread_spin_lock(), without the call. */
+static void lock_entry(struct entry *entry)
+{
+	while (__atomic_test_and_set(&entry->is_locked, __ATOMIC_ACQUIRE))
+		while (__atomic_load_n(&entry->is_locked, __ATOMIC_RELAXED))
+			;
+}
+
+static void unlock_entry(struct entry *entry)
+{
+	__atomic_clear(&entry->is_locked, __ATOMIC_RELEASE);
+}
+
+/* Return: what was there. */
+static struct rsock *replace_handle(struct entry *entry, struct rsock *rs)
+{
+	struct rsock *before;
+
+	lock_entry(entry);
+	before = entry->rs;
+	entry->rs = rs;
+	unlock_entry(entry);
+	return before;
+}
+
+int table_add(struct rsock *rs)
+{
+	struct entry *entry = entry_of(rs->fd);
+	int n = __atomic_load_n(&n_entries, __ATOMIC_RELAXED);
+
+	if (!entry)
+		return -ENOMEM;
+	while (n <= rs->fd && !__atomic_compare_exchange_n(&n_entries, &n, rs->fd + 1, true,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	replace_handle(entry, rs);
+	return 0;
+}
+
+struct rsock *table_get(int fd)
+{
+	struct entry *entry = entry_of(fd);
+	struct rsock *rs;
+
+	if (!entry)
+		return NULL;
+	lock_entry(entry);
+	rs = entry->rs;
+	if (rs)
+		rsock_get(rs);
+	unlock_entry(entry);
+	return rs;
+}
+
+struct rsock *table_take(int fd)
+{
+	struct entry *entry = entry_of(fd);
+
+	return entry ? replace_handle(entry, NULL) : NULL;
+}
+
+void table_after_fork(void)
+{
+	memset(entries, 0, (size_t)n_entries * sizeof(*entries));
 }

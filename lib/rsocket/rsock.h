@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The common part of all handles of the socket layer: stream sockets, datagram sockets and
- * instances of repoll. The public calls find a handle in the table (table.h) and go through its
+ * instances of repoll. The public calls find a handle by its descriptor and go through its
  * operations; wait.h is how they wait.
  *
  * A handle has two counts. The table holds one reference, each call inside another, so that a
@@ -22,6 +22,7 @@
 #include <sys/uio.h>
 
 #include "base/list.h"
+#include "lib/api.h"
 
 struct rsock;
 
@@ -64,8 +65,8 @@ struct rsock_ops {
 	/* Locked: the descriptor was readable: take the event off it. */
 	void (*disarm)(struct rsock *rs);
 
-	/* Out of the table: wake all who wait, end the connection. -errno: it stays open. */
-	int (*close)(struct rsock *rs);
+	/* Out of the table: wake all who wait, end the connection. */
+	void (*close)(struct rsock *rs);
 	/* The last reference is gone: free all but the memory of the handle itself. */
 	void (*end)(struct rsock *rs);
 };
@@ -85,7 +86,7 @@ struct rsock {
 
 /**
  * rsock_init() - a handle with one reference, its maker's
- * @rs: first member of memory from malloc(), which is freed with the last hold
+ * @rs: first member of zeroed memory from calloc(), which is freed with the last hold
  */
 void rsock_init(struct rsock *rs, const struct rsock_ops *ops);
 
@@ -119,5 +120,57 @@ size_t rs_transfer_bytes(const struct rs_transfer *transfer);
 
 /** rsock_is_nonblocking() - for a call with these MSG_ flags. */
 bool rsock_is_nonblocking(const struct rsock *rs, int flags);
+
+/* The handle table: which descriptors of the process are sockets of ours. */
+
+#define TABLE_FD_MAX 65535
+
+/**
+ * table_add() - from now on, rs->fd leads to this handle
+ *
+ * The table keeps the caller's reference, until table_take().
+ *
+ * Return: 0; -ENOMEM, as stock, for a descriptor that is too large.
+ */
+int table_add(struct rsock *rs);
+
+/** table_get() - Return: the handle, for rsock_put(); NULL if it is not ours. */
+struct rsock *table_get(int fd);
+
+/** table_take() - take it out. Return: the handle with the table's reference, or NULL. */
+struct rsock *table_take(int fd);
+
+/** table_after_fork() - in a forked child: release the locks, forget the parent's sockets. */
+void table_after_fork(void);
+
+/**
+ * rsock_with() - evaluate a call with the handle of a descriptor, which is named rs in it
+ *
+ * The call itself disables cancellation where it waits. Return: its result, or -1 with errno set:
+ * EBADF if the descriptor is not ours.
+ */
+#define rsock_with(socket, call)                                      \
+	({                                                            \
+		struct rsock *rs = table_get(socket);                 \
+		__typeof__(call) rsock_result = rs ? (call) : -EBADF; \
+                                                                      \
+		if (rs)                                               \
+			rsock_put(rs);                                \
+		if (rsock_result < 0) {                               \
+			errno = (int)-rsock_result;                   \
+			rsock_result = -1;                            \
+		}                                                     \
+		rsock_result;                                         \
+	})
+
+/** rsock_call() - the same, with cancellation disabled. */
+#define rsock_call(socket, call)                                       \
+	({                                                             \
+		int rsock_cancel_state = api_enter();                  \
+		__auto_type rsock_returned = rsock_with(socket, call); \
+                                                                       \
+		api_leave(rsock_cancel_state);                         \
+		rsock_returned;                                        \
+	})
 
 #endif

@@ -176,7 +176,7 @@ static int stream_shutdown(struct rsock *rs, int how)
 }
 
 /* The service is stopped last: it learns when the peer is gone, which ends the wait. */
-static int stream_close(struct rsock *rs)
+static void stream_close(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
 	int linger_s = s->options.linger.l_linger;
@@ -198,7 +198,6 @@ static int stream_close(struct rsock *rs)
 	service_remove(&s->keepalive);
 	listen_end(s);
 	service_unlock();
-	return 0;
 }
 
 /* --- readiness ----------------------------------------------------------- */

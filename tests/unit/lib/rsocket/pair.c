@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "lib/rsocket/memory.h"
-#include "lib/rsocket/table.h"
 #include "lib/rsocket/wait.h"
 #include "wire_device.h"
 

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "lib/rsocket/repoll.h"
-#include "lib/rsocket/table.h"
 #include "tests/unit/lib/rsocket/pair.h"
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"
