@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 
 #include "base/fd.h"
 #include "lib/rsocket/repoll.h"
@@ -30,6 +29,66 @@ static struct repoll *repoll_of(struct rsock *rs)
 	return (struct repoll *)rs;
 }
 
+/* --- the list of what may have changed ----------------------------------- */
+
+static void mark_changed(struct item *item)
+{
+	struct repoll *repoll = item->owner;
+
+	pthread_mutex_lock(&repoll->changed_lock);
+	if (list_is_empty(&item->changed))
+		list_append(&repoll->changed, &item->changed);
+	pthread_mutex_unlock(&repoll->changed_lock);
+}
+
+static void mark_and_wake(struct item *item)
+{
+	mark_changed(item);
+	waker_set(&item->owner->waker);
+}
+
+static size_t count_changed(struct repoll *repoll)
+{
+	size_t n;
+
+	pthread_mutex_lock(&repoll->changed_lock);
+	n = list_length(&repoll->changed);
+	pthread_mutex_unlock(&repoll->changed_lock);
+	return n;
+}
+
+/* The list is not empty: only who has the instance's lock takes items. */
+static struct item *take_changed(struct repoll *repoll)
+{
+	struct item *item;
+
+	pthread_mutex_lock(&repoll->changed_lock);
+	item = container_of(repoll->changed.next, struct item, changed);
+	list_remove(&item->changed);
+	pthread_mutex_unlock(&repoll->changed_lock);
+	return item;
+}
+
+/* For items that there was no room for: the wake-up for them is taken. */
+static void wake_another(struct repoll *repoll, size_t n_left)
+{
+	if (n_left && repoll->n_sleeping)
+		waker_set(&repoll->waker);
+}
+
+/* The watch of a socket, whose lock is held. A closed one leaves the epoll set now: a call inside
+ * may keep its descriptor open for long, and its events would lead to an item that may be gone. */
+static void socket_changed(struct watcher *watch)
+{
+	struct item *item = container_of(watch, struct item, watch);
+
+	if (item->rs->closed && item->sleep_fd >= 0) {
+		epoll_ctl(item->owner->base.fd, EPOLL_CTL_DEL, item->sleep_fd, NULL);
+		item->sleep_fd = -1;
+	}
+	mark_and_wake(item);
+}
+
 /* --- items --------------------------------------------------------------- */
 
 static void drop_item(struct repoll *repoll, struct item *item)
@@ -41,7 +100,9 @@ static void drop_item(struct repoll *repoll, struct item *item)
 	}
 	if (item->sleep_fd >= 0)
 		epoll_ctl(repoll->base.fd, EPOLL_CTL_DEL, item->sleep_fd, NULL);
-	changed_unmark(item);
+	pthread_mutex_lock(&repoll->changed_lock);
+	list_remove(&item->changed);
+	pthread_mutex_unlock(&repoll->changed_lock);
 	hash_remove(&repoll->items, &item->node);
 	if (item->rs)
 		rsock_unhold(item->rs);
@@ -100,14 +161,14 @@ static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 	return (uint32_t)events & (item->asked.events | ERROR_EVENTS);
 }
 
-static int look_at_changed(struct repoll *repoll, struct epoll_event *events, int n)
+/* Items that are marked meanwhile are for the next time. Return: how many were reported. */
+static int look_at_changed(struct repoll *repoll, struct epoll_event *events, int room)
 {
-	struct list list;
-	struct item *item;
+	size_t left = count_changed(repoll);
 	int found = 0;
 
-	changed_take(repoll, &list);
-	while (found < n && (item = changed_take_first(repoll, &list))) {
+	for (; left && found < room; left--) {
+		struct item *item = take_changed(repoll);
 		uint32_t ready = item->is_spent ? 0 : look_at_socket(repoll, item);
 
 		if (!ready)
@@ -116,9 +177,9 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 		item->is_spent = (item->asked.events & EPOLLONESHOT) != 0;
 		/* Level-triggered: it is looked at again, until it is found to be idle. */
 		if (!(item->asked.events & (EPOLLET | EPOLLONESHOT)))
-			changed_mark(item, false);
+			mark_changed(item);
 	}
-	changed_put_back(repoll, &list);
+	wake_another(repoll, left);
 	return found;
 }
 
@@ -134,13 +195,13 @@ static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int 
 		struct item *item = event[i].data.ptr;
 
 		if (!item) {
-			changed_clear_wake(repoll);
+			waker_reset(&repoll->waker);
 		} else if (item->rs) {
 			pthread_mutex_lock(&item->rs->lock);
 			if (!item->rs->closed)
 				item->rs->ops->disarm(item->rs);
 			pthread_mutex_unlock(&item->rs->lock);
-			changed_mark(item, false);
+			mark_changed(item);
 		} else {
 			events[found++] = (struct epoll_event){ .events = event[i].events,
 								.data = item->asked.data };
@@ -226,7 +287,7 @@ static int add_item(struct repoll *repoll, struct rsock *rs, int fd,
 	item = calloc(1, sizeof(*item));
 	if (!item)
 		return -ENOMEM;
-	item->watch.changed = changed_notify;
+	item->watch.changed = socket_changed;
 	list_init(&item->watch.link);
 	list_init(&item->changed);
 	item->owner = repoll;
@@ -246,7 +307,7 @@ static int add_item(struct repoll *repoll, struct rsock *rs, int fd,
 		pthread_mutex_lock(&rs->lock);
 		watch_add(rs, &item->watch);
 		pthread_mutex_unlock(&rs->lock);
-		changed_mark(item, true);
+		mark_and_wake(item);
 	}
 	return 0;
 }
@@ -258,7 +319,7 @@ static int modify_item(struct repoll *repoll, struct item *item, const struct ep
 	item->asked = *event;
 	item->is_spent = false;
 	if (item->rs)
-		changed_mark(item, true);
+		mark_and_wake(item);
 	else if (epoll_ctl(repoll->base.fd, EPOLL_CTL_MOD, item->fd, &other))
 		return -errno;
 	return 0;
@@ -332,20 +393,20 @@ static short repoll_events(struct rsock *rs, short wanted)
 {
 	struct pollfd fd = { .fd = rs->fd, .events = wanted };
 	struct repoll *repoll = repoll_of(rs);
-	struct list list;
-	struct item *item;
 	bool found = false;
+	size_t left;
 
 	if (poll(&fd, 1, 0) > 0)
 		return fd.revents;
 	/* An item that was reported and is still ready has no event: see look_at_socket(). */
-	changed_take(repoll, &list);
-	while (!found && (item = changed_take_first(repoll, &list))) {
+	for (left = count_changed(repoll); left && !found; left--) {
+		struct item *item = take_changed(repoll);
+
 		found = !item->is_spent && look_at_socket(repoll, item);
 		if (found)
-			changed_mark(item, false);
+			mark_changed(item);
 	}
-	changed_put_back(repoll, &list);
+	wake_another(repoll, left);
 	return found ? wanted & (POLLIN | POLLRDNORM) : 0;
 }
 
@@ -359,7 +420,7 @@ static void repoll_close(struct rsock *rs)
 {
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
-	changed_wake(repoll_of(rs));
+	waker_set(&repoll_of(rs)->waker);
 	watch_notify(rs);
 	pthread_mutex_unlock(&rs->lock);
 }
@@ -372,7 +433,7 @@ static void repoll_end(struct rsock *rs)
 	hash_for_each_entry_safe (item, &repoll->items, node)
 		drop_item(repoll, item);
 	hash_fini(&repoll->items);
-	fd_close(&repoll->wake_fd);
+	waker_close(&repoll->waker);
 	fd_close(&rs->fd);
 	pthread_mutex_destroy(&repoll->changed_lock);
 }
@@ -393,9 +454,8 @@ static int open_fds(struct repoll *repoll, int flags)
 	repoll->base.fd = epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0);
 	if (repoll->base.fd < 0)
 		return -errno;
-	repoll->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (repoll->wake_fd < 0 ||
-	    epoll_ctl(repoll->base.fd, EPOLL_CTL_ADD, repoll->wake_fd, &event))
+	if (waker_open(&repoll->waker) ||
+	    epoll_ctl(repoll->base.fd, EPOLL_CTL_ADD, repoll->waker.fd, &event))
 		return -errno;
 	return 0;
 }
@@ -413,7 +473,7 @@ static int create_repoll(int flags)
 	rsock_init(&repoll->base, &repoll_ops);
 	pthread_mutex_init(&repoll->changed_lock, NULL);
 	list_init(&repoll->changed);
-	repoll->wake_fd = -1;
+	repoll->waker.fd = -1;
 	repoll->base.nonblocking = (flags & O_NONBLOCK) != 0;
 	err = hash_init(&repoll->items, ITEMS_MIN);
 	if (!err)

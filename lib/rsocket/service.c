@@ -7,19 +7,18 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/list.h"
 #include "base/thread.h"
+#include "lib/rsocket/wait.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Under the lock. */
 static struct loop loop = { .fd = -1 }; /* open while there is a thread */
-static struct watch wakeup;
-static int wakeup_fd = -1;
+static struct waker wakeup = { .fd = -1 };
+static struct watch wakeup_watch;
 static struct cm_timers timers;
 static unsigned int n_serviced;
 
@@ -37,19 +36,15 @@ void service_unlock(void)
 
 static void wake_thread(void)
 {
-	uint64_t one = 1;
-
-	while (wakeup_fd >= 0 && write(wakeup_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (wakeup.fd >= 0)
+		waker_set(&wakeup);
 }
 
 static void clear_wakeup(struct watch *watch, uint32_t events)
 {
-	uint64_t count;
-
+	(void)watch;
 	(void)events;
-	while (read(watch->fd, &count, sizeof(count)) < 0 && errno == EINTR)
-		;
+	waker_reset(&wakeup);
 }
 
 static void *serve(void *unused)
@@ -75,7 +70,7 @@ static void *serve(void *unused)
 		}
 	}
 	loop_fini(&loop);
-	fd_close(&wakeup_fd);
+	waker_close(&wakeup);
 	service_unlock();
 	return NULL;
 }
@@ -86,13 +81,14 @@ static int start_thread(void)
 
 	if (err)
 		return err;
-	wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = wakeup_fd < 0 ? -errno : loop_watch(&loop, &wakeup, wakeup_fd, EPOLLIN, clear_wakeup);
+	err = waker_open(&wakeup);
+	if (!err)
+		err = loop_watch(&loop, &wakeup_watch, wakeup.fd, EPOLLIN, clear_wakeup);
 	if (!err)
 		err = thread_start(serve, NULL);
 	if (err) {
 		loop_fini(&loop);
-		fd_close(&wakeup_fd);
+		waker_close(&wakeup);
 	}
 	return err;
 }
@@ -165,7 +161,7 @@ void service_after_fork(void)
 	pthread_mutex_init(&lock, NULL);
 	/* Only closed: the epoll set behind the descriptor is the parent's, too. */
 	loop_fini(&loop);
-	fd_close(&wakeup_fd);
+	waker_close(&wakeup);
 	n_serviced = 0;
 	timers = (struct cm_timers){ 0 };
 }

@@ -8,9 +8,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "lib/rsocket/settings.h"
 
 static pthread_mutex_t spares_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,13 +46,7 @@ void watch_disarm(struct rsock *rs, struct watcher *own)
 
 static void wake_sleeper(struct watcher *watch)
 {
-	struct waker *waker = container_of(watch, struct sleeper, watch)->waker;
-	uint64_t one = 1;
-
-	if (__atomic_exchange_n(&waker->is_set, 1, __ATOMIC_ACQ_REL))
-		return;
-	while (write(waker->fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	waker_set(container_of(watch, struct sleeper, watch)->waker);
 }
 
 void sleeper_init(struct sleeper *sleeper, struct waker *waker)
@@ -63,6 +57,19 @@ void sleeper_init(struct sleeper *sleeper, struct waker *waker)
 }
 
 /* --- wakers -------------------------------------------------------------- */
+
+int waker_open(struct waker *waker)
+{
+	*waker = (struct waker){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	list_init(&waker->spare);
+	return waker->fd < 0 ? -errno : 0;
+}
+
+void waker_close(struct waker *waker)
+{
+	fd_close(&waker->fd);
+	waker->is_set = 0;
+}
 
 struct waker *waker_new(void)
 {
@@ -76,12 +83,8 @@ struct waker *waker_new(void)
 	pthread_mutex_unlock(&spares_lock);
 	if (waker)
 		return waker;
-	waker = calloc(1, sizeof(*waker));
-	if (!waker)
-		return NULL;
-	list_init(&waker->spare);
-	waker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (waker->fd >= 0)
+	waker = malloc(sizeof(*waker));
+	if (!waker || waker_open(waker) == 0)
 		return waker;
 	free(waker);
 	return NULL;
@@ -93,6 +96,16 @@ void waker_free(struct waker *waker)
 	pthread_mutex_lock(&spares_lock);
 	list_prepend(&spares, &waker->spare);
 	pthread_mutex_unlock(&spares_lock);
+}
+
+void waker_set(struct waker *waker)
+{
+	uint64_t one = 1;
+
+	if (__atomic_exchange_n(&waker->is_set, 1, __ATOMIC_ACQ_REL))
+		return;
+	while (write(waker->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
 }
 
 void waker_reset(struct waker *waker)

@@ -23,11 +23,11 @@ struct watcher {
 	void (*changed)(struct watcher *watch);
 };
 
-/* Wakes one sleeping thread, from any number of watches. Reused: see waker_new(). */
+/* Wakes a thread that sleeps on its descriptor, from anywhere. */
 struct waker {
-	struct list spare;
-	int fd;	    /* an eventfd */
-	int is_set; /* atomic */
+	struct list spare; /* of waker_new() */
+	int fd;		   /* an eventfd */
+	int is_set;	   /* atomic */
 };
 
 /* A watch of a thread that sleeps in poll(). */
@@ -46,11 +46,18 @@ void watch_notify(struct rsock *rs);
 /** watch_disarm() - disarm a handle; only other watches are notified; the lock is held. */
 void watch_disarm(struct rsock *rs, struct watcher *own);
 
-/** waker_new() - Return: a waker that is not set, for waker_free(); NULL with errno set. */
+/** waker_open() - not set; for waker_close(). Return: 0 or -errno; its descriptor is then -1. */
+int waker_open(struct waker *waker);
+void waker_close(struct waker *waker);
+
+/** waker_new() - from a pool. Return: a waker that is not set, for waker_free(); NULL: errno. */
 struct waker *waker_new(void);
 void waker_free(struct waker *waker);
 
-/** waker_reset() - to be called before the handles are looked at and armed. */
+/** waker_set() - its descriptor is readable from now on, until waker_reset(); any thread. */
+void waker_set(struct waker *waker);
+
+/** waker_reset() - to be called before what it wakes for is looked at; one thread at a time. */
 void waker_reset(struct waker *waker);
 
 /** sleeper_init() - a watch that sets a waker; for watch_add(). */
