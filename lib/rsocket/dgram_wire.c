@@ -7,11 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define UDP_TAG	   0x55555555
-#define UD4_BYTES  8
-#define UD6_BYTES  24
-#define UDP4_BYTES 16
-#define UDP6_BYTES 28
+#define UDP_TAG 0x55555555
 
 /* Of either kind: see the fields. */
 struct header {
@@ -22,42 +18,14 @@ struct header {
 	uint16_t port;
 	uint32_t flowinfo;
 	uint32_t qpn;
-	uint8_t addr4[4];
-	uint8_t addr6[16];
+	union {
+		uint8_t addr[16]; /* as addr_pack() has it */
+		struct {
+			uint8_t zeros[12];
+			uint8_t addr4[4];
+		};
+	};
 };
-
-static struct header header_from(const union addr *from)
-{
-	struct header header = { .version = 4 };
-
-	if (from->sa.sa_family == AF_INET6) {
-		header.version = 6;
-		header.flowinfo = ntohl(from->in6.sin6_flowinfo);
-		memcpy(header.addr6, &from->in6.sin6_addr, sizeof(header.addr6));
-	} else {
-		memcpy(header.addr4, &from->in4.sin_addr, sizeof(header.addr4));
-	}
-	return header;
-}
-
-static union addr header_addr(const struct header *header)
-{
-	union addr addr = { 0 };
-
-	if (header->version == 6) {
-		addr.in6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
-						  .sin6_port = htons(header->port),
-						  .sin6_flowinfo = htonl(header->flowinfo) };
-		memcpy(&addr.in6.sin6_addr, header->addr6, sizeof(header->addr6));
-	} else {
-		addr.in4 = (struct sockaddr_in){ .sin_family = AF_INET,
-						 .sin_port = htons(header->port) };
-		memcpy(&addr.in4.sin_addr, header->addr4, sizeof(header->addr4));
-	}
-	return addr;
-}
-
-/* --- before a datagram --------------------------------------------------- */
 
 #define UD_FIELDS \
 	WIRE(header, version, 0, 0, 8), WIRE(header, bytes, 1, 0, 8), WIRE(header, port, 2, 0, 16)
@@ -70,38 +38,8 @@ static const struct wire_field ud4_fields[] = {
 static const struct wire_field ud6_fields[] = {
 	UD_FIELDS,
 	WIRE_ID(header, flowinfo, 4, 0, 32),
-	WIRE_ADDR(header, addr6, 8),
+	WIRE_ADDR(header, addr, 8),
 };
-
-static const struct wire_layout ud4_layout = WIRE_LAYOUT("UD", header, ud4_fields, UD4_BYTES);
-static const struct wire_layout ud6_layout = WIRE_LAYOUT("UD", header, ud6_fields, UD6_BYTES);
-
-size_t dgram_ud_encode(const union addr *from, uint8_t *wire)
-{
-	struct header header = header_from(from);
-
-	header.bytes = header.version == 6 ? UD6_BYTES : UD4_BYTES;
-	header.port = addr_port(from);
-	memset(wire, 0, header.bytes);
-	wire_encode(header.version == 6 ? &ud6_layout : &ud4_layout, &header, wire);
-	return header.bytes;
-}
-
-ssize_t dgram_ud_decode(const uint8_t *wire, size_t bytes, union addr *ret)
-{
-	struct header header = { 0 };
-
-	if (bytes >= UD4_BYTES && wire[0] == 4 && wire[1] == UD4_BYTES)
-		wire_decode(&ud4_layout, wire, &header);
-	else if (bytes >= UD6_BYTES && wire[0] == 6 && wire[1] == UD6_BYTES)
-		wire_decode(&ud6_layout, wire, &header);
-	else
-		return -EBADMSG;
-	*ret = header_addr(&header);
-	return header.bytes;
-}
-
-/* --- on the UDP socket --------------------------------------------------- */
 
 #define UDP_FIELDS                                                                                 \
 	WIRE_ID(header, tag, 0, 0, 32), WIRE(header, version, 4, 0, 8), WIRE(header, op, 5, 0, 8), \
@@ -114,46 +52,90 @@ static const struct wire_field udp4_fields[] = {
 
 static const struct wire_field udp6_fields[] = {
 	UDP_FIELDS,
-	WIRE_ADDR(header, addr6, 12),
+	WIRE_ADDR(header, addr, 12),
 };
 
-static const struct wire_layout udp4_layout = WIRE_LAYOUT("UDP", header, udp4_fields, UDP4_BYTES);
-static const struct wire_layout udp6_layout = WIRE_LAYOUT("UDP", header, udp6_fields, UDP6_BYTES);
+/* One for IPv4, one for IPv6. */
+static const struct wire_layout ud_layouts[2] = {
+	WIRE_LAYOUT("UD", header, ud4_fields, 8),
+	WIRE_LAYOUT("UD", header, ud6_fields, DGRAM_UD_BYTES_MAX),
+};
+
+static const struct wire_layout udp_layouts[2] = {
+	WIRE_LAYOUT("UDP", header, udp4_fields, 16),
+	WIRE_LAYOUT("UDP", header, udp6_fields, DGRAM_UDP_BYTES_MAX),
+};
+
+/* Fills in the members for the address. Return: the header's bytes. */
+static size_t encode_header(const struct wire_layout layouts[2], struct header header,
+			    const union addr *addr, uint8_t *wire)
+{
+	bool is_v6 = addr->sa.sa_family == AF_INET6;
+	size_t bytes = layouts[is_v6].wire_bytes;
+
+	header.version = addr_pack(addr, header.addr);
+	header.bytes = (uint8_t)bytes;
+	header.flowinfo = is_v6 ? ntohl(addr->in6.sin6_flowinfo) : 0;
+	memset(wire, 0, bytes);
+	wire_encode(&layouts[is_v6], &header, wire);
+	return bytes;
+}
+
+/* Return: the header's bytes, or -EBADMSG. */
+static ssize_t decode_header(const struct wire_layout layouts[2], const uint8_t *wire, size_t bytes,
+			     struct header *ret)
+{
+	for (int is_v6 = 0; is_v6 < 2 && bytes >= layouts[is_v6].wire_bytes; is_v6++) {
+		wire_decode(&layouts[is_v6], wire, ret);
+		if (ret->version == (is_v6 ? 6 : 4) && ret->bytes == layouts[is_v6].wire_bytes)
+			return ret->bytes;
+	}
+	return -EBADMSG;
+}
+
+static union addr header_addr(const struct header *header)
+{
+	union addr addr;
+
+	addr_unpack(header->version, header->addr, header->port, 0, &addr);
+	if (header->version == 6)
+		addr.in6.sin6_flowinfo = htonl(header->flowinfo);
+	return addr;
+}
+
+size_t dgram_ud_encode(const union addr *from, uint8_t *wire)
+{
+	return encode_header(ud_layouts, (struct header){ .port = addr_port(from) }, from, wire);
+}
+
+ssize_t dgram_ud_decode(const uint8_t *wire, size_t bytes, union addr *ret)
+{
+	struct header header;
+	ssize_t result = decode_header(ud_layouts, wire, bytes, &header);
+
+	if (result >= 0)
+		*ret = header_addr(&header);
+	return result;
+}
 
 size_t dgram_udp_encode(const struct dgram_udp *from, uint8_t *wire)
 {
-	struct header header = header_from(&from->addr);
-	bool is_v6 = header.version == 6;
+	struct header header = { .tag = UDP_TAG, .op = (uint8_t)from->op, .qpn = from->qpn };
 
-	header.tag = UDP_TAG;
-	header.op = (uint8_t)from->op;
-	header.bytes = is_v6 ? UDP6_BYTES : UDP4_BYTES;
-	header.qpn = from->qpn;
-	memset(wire, 0, header.bytes);
-	wire_encode(is_v6 ? &udp6_layout : &udp4_layout, &header, wire);
-	return header.bytes;
-}
-
-static bool is_valid_udp(const struct header *header, uint8_t version, uint8_t bytes)
-{
-	return header->tag == UDP_TAG && header->version == version && header->bytes == bytes &&
-	       (header->op == DGRAM_DATA || header->op == DGRAM_CONTROL);
+	return encode_header(udp_layouts, header, &from->addr, wire);
 }
 
 ssize_t dgram_udp_decode(const uint8_t *wire, size_t bytes, struct dgram_udp *ret)
 {
-	struct header header = { 0 };
+	struct header header;
+	ssize_t result = decode_header(udp_layouts, wire, bytes, &header);
 
-	*ret = (struct dgram_udp){ 0 };
-	if (bytes >= UDP4_BYTES)
-		wire_decode(&udp4_layout, wire, &header);
-	if (!is_valid_udp(&header, 4, UDP4_BYTES)) {
-		if (bytes < UDP6_BYTES || !is_valid_udp(&header, 6, UDP6_BYTES))
-			return -EBADMSG;
-		wire_decode(&udp6_layout, wire, &header);
-	}
-	ret->addr = header_addr(&header);
-	ret->op = (enum dgram_op)header.op;
-	ret->qpn = header.qpn;
-	return header.bytes;
+	if (result < 0)
+		return result;
+	if (header.tag != UDP_TAG || (header.op != DGRAM_DATA && header.op != DGRAM_CONTROL))
+		return -EBADMSG;
+	*ret = (struct dgram_udp){ .op = (enum dgram_op)header.op,
+				   .qpn = header.qpn,
+				   .addr = header_addr(&header) };
+	return result;
 }
