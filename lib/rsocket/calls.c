@@ -330,6 +330,8 @@ int riounmap(int socket, void *buf, size_t len)
 
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
-	return (size_t)rsock_call(
-		socket, IF_STREAM(rs, iomap_write(stream_of(rs), buf, count, offset, flags)));
+	const struct iovec iov = { (void *)(uintptr_t)buf, count };
+	const struct rs_transfer out = { .iov = &iov, .n_iov = 1, .flags = flags };
+
+	return (size_t)rsock_call(socket, IF_STREAM(rs, stream_write(stream_of(rs), &out, offset)));
 }

@@ -183,7 +183,7 @@ static int send_datagram(struct dgram *d, const struct rs_transfer *out)
 	if (!dest->ah || payload + bytes > dest->qp->mtu)
 		return dgram_udp_send(d, dest, DGRAM_DATA, out->iov, out->n_iov);
 	dgram_qp_progress(d, dest->qp);
-	return dgram_qp_send(dest, header, bytes, out->iov, out->n_iov);
+	return dgram_qp_send(dest, header, bytes, out);
 }
 
 static bool has_slots(struct rsock *rs)
@@ -232,24 +232,18 @@ static bool has_packet(struct rsock *rs)
 /* Return: the bytes that fit; the rest of the datagram is lost, as with UDP. */
 static size_t copy_packet(const struct dgram_packet *packet, struct rs_transfer *in)
 {
-	size_t at = 0;
+	struct rs_cursor to = { in->iov, 0 };
+	size_t room = rs_transfer_bytes(in);
+	uint32_t bytes = room < packet->bytes ? (uint32_t)room : packet->bytes;
 
-	for (int i = 0; i < in->n_iov && at < packet->bytes; i++) {
-		size_t part = packet->bytes - at;
-
-		if (part > in->iov[i].iov_len)
-			part = in->iov[i].iov_len;
-		if (part)
-			memcpy(in->iov[i].iov_base, packet->data + at, part);
-		at += part;
-	}
+	rs_scatter(&to, packet->data, bytes);
 	if (in->addr) {
 		socklen_t whole = addr_bytes(&packet->from.sa);
 
 		memcpy(in->addr, &packet->from, in->addr_bytes < whole ? in->addr_bytes : whole);
 		in->addr_bytes = whole;
 	}
-	return at;
+	return bytes;
 }
 
 /* Return: bytes, or -EAGAIN. */

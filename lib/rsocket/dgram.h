@@ -119,7 +119,7 @@ void dgram_qp_read(struct dgram *d, struct dgram_packet *packet);
  * Return: 0, -EAGAIN if no slot is free, or -errno.
  */
 int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_bytes,
-		  const struct iovec *iov, int n_iov);
+		  const struct rs_transfer *out);
 
 /* --- dgram_dest.c -------------------------------------------------------- */
 

@@ -260,7 +260,7 @@ void dgram_qp_progress(struct dgram *d, struct dgram_qp *qp)
 /* --- sending ------------------------------------------------------------- */
 
 int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_bytes,
-		  const struct iovec *iov, int n_iov)
+		  const struct rs_transfer *out)
 {
 	struct dgram_qp *qp = dest->qp;
 	uint32_t slot = qp->n_spare ? qp->spare[qp->n_spare - 1] : 0;
@@ -272,6 +272,8 @@ int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_
 		.opcode = IBV_WR_SEND,
 		.wr.ud = {.ah = dest->ah, .remote_qpn = dest->qpn, .remote_qkey = QKEY},
 	};
+	uint32_t payload = (uint32_t)rs_transfer_bytes(out);
+	struct rs_cursor from = { out->iov, 0 };
 	uint8_t *to = send_slot(qp, slot);
 	struct ibv_send_wr *bad;
 	int err;
@@ -279,13 +281,8 @@ int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_
 	if (!qp->n_spare)
 		return -EAGAIN;
 	memcpy(to, header, header_bytes);
-	to += header_bytes;
-	for (int i = 0; i < n_iov; i++) {
-		if (iov[i].iov_len)
-			memcpy(to, iov[i].iov_base, iov[i].iov_len);
-		to += iov[i].iov_len;
-	}
-	sge.length = (uint32_t)(to - send_slot(qp, slot));
+	rs_gather(&from, to + header_bytes, payload);
+	sge.length = (uint32_t)header_bytes + payload;
 	if (sge.length <= qp->inline_bytes)
 		wr.send_flags = IBV_SEND_INLINE;
 	err = ibv_post_send(qp->id->qp, &wr, &bad);

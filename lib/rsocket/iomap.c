@@ -5,16 +5,11 @@
 #include "lib/rsocket/iomap.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "lib/rsocket/memory.h"
-
-#define FIRST_BYTES  2048
-#define LONGEST	     65536
-#define INLINE_BYTES 1024
 
 /* One of our buffers. */
 struct iomap {
@@ -191,9 +186,7 @@ int iomap_update_peer(struct stream *s, int flags)
 
 /* --- the peer's buffers -------------------------------------------------- */
 
-/* Return: where in the peer's memory the offset is; its bytes: up to the end of the buffer, or 0.
- */
-static struct rs_entry find_target(const struct stream *s, uint64_t offset)
+struct rs_entry iomap_find(const struct stream *s, uint64_t offset)
 {
 	const struct rs_iomap_entry *entry = (const void *)(s->memory.table + RS_TABLE_ENTRIES);
 	const struct rs_iomap_entry *end = entry + s->sizes.iomap_size;
@@ -208,69 +201,4 @@ static struct rs_entry find_target(const struct stream *s, uint64_t offset)
 							   (uint32_t)distance };
 	}
 	return (struct rs_entry){ 0 };
-}
-
-/* The lock is held. Data is copied even from registered memory: a program has no way to learn when
- * it was sent, and riostream overwrites the buffer at once. */
-static int post_write(struct stream *s, const uint8_t *at, uint32_t bytes, struct rs_entry to)
-{
-	uint32_t head = s->out.ring_head;
-	uint32_t first = s->out.ring_bytes - head < bytes ? s->out.ring_bytes - head : bytes;
-	uint8_t *ring = s->memory.send_ring;
-	uint32_t lkey = s->memory.send_mr->lkey;
-	struct piece piece[2] = {
-		{ring + head, first,	      lkey},
-		      { ring,	      bytes - first, lkey}
-	};
-	bool is_inline = bytes <= s->sizes.inline_size && bytes <= INLINE_BYTES;
-	uint32_t ring_bytes = 0;
-	int n = first < bytes ? 2 : 1;
-
-	s->out.data_slots--;
-	if (is_inline) {
-		piece[0] = (struct piece){ at, bytes, 0 };
-		n = 1;
-	} else {
-		memcpy(ring + head, at, first);
-		memcpy(ring, at + first, bytes - first);
-		s->out.ring_head = window_wrap(head + bytes, s->out.ring_bytes);
-		s->out.ring_free -= bytes;
-		ring_bytes = bytes;
-	}
-	return memory_post(s, RS_OP_WRITE, ring_bytes, NULL, piece, n, is_inline, to);
-}
-
-ssize_t iomap_write(struct stream *s, const void *buf, size_t bytes, off_t offset, int flags)
-{
-	uint32_t most = FIRST_BYTES;
-	size_t done = 0;
-	int err;
-
-	pthread_mutex_lock(&s->base.lock);
-	turn_take(&s->send_turn, &s->base.lock);
-	err = iomap_update_peer(s, flags);
-	while (!err && done < bytes) {
-		uint32_t part = bytes - done < most ? (uint32_t)(bytes - done) : most;
-		struct rs_entry to;
-
-		err = stream_await_room(s, flags);
-		if (err)
-			break;
-		to = find_target(s, (uint64_t)offset + done);
-		if (part > to.bytes)
-			part = to.bytes;
-		if (part > s->out.ring_free)
-			part = s->out.ring_free;
-		if (!part)
-			break;
-		err = post_write(s, (const uint8_t *)buf + done, part, to);
-		if (err)
-			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
-		else
-			done += part;
-		most = most < LONGEST ? most * 2 : LONGEST;
-	}
-	turn_give(&s->send_turn);
-	pthread_mutex_unlock(&s->base.lock);
-	return !done && err ? err : (ssize_t)done;
 }

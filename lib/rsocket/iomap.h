@@ -15,8 +15,12 @@ off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offse
 /** iomap_remove() - riounmap(). Return: 0 or -errno. */
 int iomap_remove(struct stream *s, const void *buf, size_t bytes);
 
-/** iomap_write() - riowrite(). Return: bytes written, or -errno. */
-ssize_t iomap_write(struct stream *s, const void *buf, size_t bytes, off_t offset, int flags);
+/**
+ * iomap_find() - where in the peer's memory an offset is
+ *
+ * Return: its bytes are those up to the end of the buffer, or 0.
+ */
+struct rs_entry iomap_find(const struct stream *s, uint64_t offset);
 
 /**
  * iomap_update_peer() - write the entries of the peer's table that have changed

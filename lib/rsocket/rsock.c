@@ -44,6 +44,8 @@ bool rsock_is_nonblocking(const struct rsock *rs, int flags)
 	return flags & MSG_DONTWAIT || __atomic_load_n(&rs->nonblocking, __ATOMIC_RELAXED);
 }
 
+/* --- the program's buffers ----------------------------------------------- */
+
 size_t rs_transfer_bytes(const struct rs_transfer *transfer)
 {
 	size_t bytes = 0;
@@ -51,6 +53,47 @@ size_t rs_transfer_bytes(const struct rs_transfer *transfer)
 	for (int i = 0; i < transfer->n_iov; i++)
 		bytes += transfer->iov[i].iov_len;
 	return bytes;
+}
+
+void *rs_advance(struct rs_cursor *cursor, uint32_t *bytes)
+{
+	size_t left;
+	void *at;
+
+	while (cursor->at == cursor->iov->iov_len) {
+		cursor->iov++;
+		cursor->at = 0;
+	}
+	left = cursor->iov->iov_len - cursor->at;
+	at = (uint8_t *)cursor->iov->iov_base + cursor->at;
+	if (*bytes > left)
+		*bytes = (uint32_t)left;
+	cursor->at += *bytes;
+	return at;
+}
+
+void rs_gather(struct rs_cursor *from, uint8_t *to, uint32_t bytes)
+{
+	while (bytes) {
+		uint32_t part = bytes;
+		const void *at = rs_advance(from, &part);
+
+		memcpy(to, at, part);
+		to += part;
+		bytes -= part;
+	}
+}
+
+void rs_scatter(struct rs_cursor *to, const uint8_t *from, uint32_t bytes)
+{
+	while (bytes) {
+		uint32_t part = bytes;
+		void *at = rs_advance(to, &part);
+
+		memcpy(at, from, part);
+		from += part;
+		bytes -= part;
+	}
 }
 
 /* --- the table ----------------------------------------------------------- */

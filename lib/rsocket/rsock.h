@@ -118,6 +118,19 @@ static inline int rsock_verbs_error(void)
 /** rs_transfer_bytes() - of all buffers. */
 size_t rs_transfer_bytes(const struct rs_transfer *transfer);
 
+/* A position in the program's buffers. */
+struct rs_cursor {
+	const struct iovec *iov;
+	size_t at; /* in the first of them */
+};
+
+/** rs_advance() - move on by *bytes, or to the end of a buffer. Return: where that was; *bytes. */
+void *rs_advance(struct rs_cursor *cursor, uint32_t *bytes);
+
+/** rs_gather(), rs_scatter() - copy from and to the program's buffers, which have so many bytes. */
+void rs_gather(struct rs_cursor *from, uint8_t *to, uint32_t bytes);
+void rs_scatter(struct rs_cursor *to, const uint8_t *from, uint32_t bytes);
+
 /** rsock_is_nonblocking() - for a call with these MSG_ flags. */
 bool rsock_is_nonblocking(const struct rsock *rs, int flags);
 

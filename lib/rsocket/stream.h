@@ -183,6 +183,16 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out);
 ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in);
 
 /**
+ * stream_write() - riowrite(): data for the peer's buffers, see iomap.h
+ *
+ * It is copied even if it is registered: a program has no way to learn when it was sent, and
+ * riostream overwrites the buffer at once.
+ *
+ * Return: bytes written, up to the end of the peer's buffers; or -errno.
+ */
+ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offset);
+
+/**
  * stream_await_room() - wait until a message that needs credit can be sent
  * @flags: MSG_DONTWAIT
  *

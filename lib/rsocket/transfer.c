@@ -20,56 +20,6 @@
 #define INLINE_BYTES 1024 /* copied to the stack at most */
 #define LOCKED_BYTES 1024 /* copied under the lock at most: taking it again costs as much */
 
-/* --- through an iovec ---------------------------------------------------- */
-
-/* A position in the program's buffers. */
-struct cursor {
-	const struct iovec *iov;
-	size_t at; /* in the first of them */
-};
-
-/* Move on by *bytes, or to the end of a buffer. Return: where that was; *bytes: how many. */
-static void *advance_cursor(struct cursor *cursor, uint32_t *bytes)
-{
-	size_t left;
-	void *at;
-
-	while (cursor->at == cursor->iov->iov_len) {
-		cursor->iov++;
-		cursor->at = 0;
-	}
-	left = cursor->iov->iov_len - cursor->at;
-	at = (uint8_t *)cursor->iov->iov_base + cursor->at;
-	if (*bytes > left)
-		*bytes = (uint32_t)left;
-	cursor->at += *bytes;
-	return at;
-}
-
-static void copy_from_program(struct cursor *cursor, uint8_t *to, uint32_t bytes)
-{
-	while (bytes) {
-		uint32_t part = bytes;
-		const void *from = advance_cursor(cursor, &part);
-
-		memcpy(to, from, part);
-		to += part;
-		bytes -= part;
-	}
-}
-
-static void copy_to_program(struct cursor *cursor, const uint8_t *from, uint32_t bytes)
-{
-	while (bytes) {
-		uint32_t part = bytes;
-		void *to = advance_cursor(cursor, &part);
-
-		memcpy(to, from, part);
-		from += part;
-		bytes -= part;
-	}
-}
-
 /* --- sending ------------------------------------------------------------- */
 
 static uint32_t least(size_t a, uint32_t b)
@@ -154,20 +104,40 @@ static void lock_after_copy(struct stream *s, uint32_t bytes)
 		pthread_mutex_lock(&s->base.lock);
 }
 
-static int send_inline(struct stream *s, struct cursor *from, uint32_t bytes)
+/* riowrite(): needs neither credit nor the peer's receive buffer. */
+static int post_write(struct stream *s, const struct piece *piece, int n, uint32_t bytes,
+		      bool is_inline, struct rs_entry to)
+{
+	uint32_t ring_bytes = is_inline ? 0 : bytes;
+	int err;
+
+	if (!stream_can_write(s->state))
+		return error_of_state(s, -ECONNRESET);
+	send_window_occupy(&s->out, ring_bytes);
+	err = memory_post(s, RS_OP_WRITE, ring_bytes, NULL, piece, n, is_inline, to);
+	if (err)
+		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+	return err;
+}
+
+/* @where: of riowrite(); NULL: data of the stream. */
+static int send_inline(struct stream *s, struct rs_cursor *from, uint32_t bytes,
+		       const struct rs_entry *where)
 {
 	uint8_t copy[INLINE_BYTES];
 	struct piece piece = { .at = copy, .bytes = bytes };
 
 	if (from->iov->iov_len - from->at >= bytes)
-		piece.at = advance_cursor(from, &bytes);
+		piece.at = rs_advance(from, &bytes);
 	else
-		copy_from_program(from, copy, bytes);
-	return post_data(s, &piece, 1, bytes, true);
+		rs_gather(from, copy, bytes);
+	return where ? post_write(s, &piece, 1, bytes, true, *where)
+		     : post_data(s, &piece, 1, bytes, true);
 }
 
 /* Only the thread that has the turn moves the head of the ring. */
-static int send_from_ring(struct stream *s, struct cursor *from, uint32_t bytes)
+static int send_from_ring(struct stream *s, struct rs_cursor *from, uint32_t bytes,
+			  const struct rs_entry *where)
 {
 	uint8_t *ring = s->memory.send_ring;
 	uint32_t head = s->out.ring_head;
@@ -177,37 +147,53 @@ static int send_from_ring(struct stream *s, struct cursor *from, uint32_t bytes)
 		{ring + head, first,	      lkey},
 		      { ring,	      bytes - first, lkey}
 	};
+	int n;
 
 	unlock_for_copy(s, bytes);
-	copy_from_program(from, ring + head, first);
-	copy_from_program(from, ring, bytes - first);
+	rs_gather(from, ring + head, first);
+	rs_gather(from, ring, bytes - first);
 	lock_after_copy(s, bytes);
-	return post_data(s, piece, first < bytes ? 2 : 1, bytes, false);
+	n = first < bytes ? 2 : 1;
+	return where ? post_write(s, piece, n, bytes, false, *where)
+		     : post_data(s, piece, n, bytes, false);
 }
 
-/* Not inlined: a send that needs none of this should not pay for its stack and registers. */
+/*
+ * @offset: of riowrite(), in the peer's buffers; NULL: data of the stream
+ *
+ * Not inlined: a send that needs none of this should not pay for its stack and registers.
+ */
 __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
-						      const struct rs_transfer *out)
+						      const struct rs_transfer *out,
+						      const off_t *offset)
 {
-	struct cursor from = { out->iov, 0 };
+	struct rs_cursor from = { out->iov, 0 };
 	size_t total = rs_transfer_bytes(out), sent = 0;
 	uint32_t most = FIRST_BYTES;
+	struct rs_entry where;
 	int err;
 
 	turn_take(&s->send_turn, &s->base.lock);
 	err = iomap_update_peer(s, out->flags);
 	while (!err && sent < total) {
-		uint32_t bytes;
+		uint32_t bytes, room;
 
 		if (!stream_may_send(s))
 			err = stream_await_room(s, out->flags);
 		if (err)
 			break;
-		bytes = least(total - sent, least(most, send_window_room(&s->out)));
+		room = send_window_room(&s->out);
+		if (offset) {
+			where = iomap_find(s, (uint64_t)*offset + sent);
+			room = least(where.bytes, s->out.ring_free);
+		}
+		bytes = least(total - sent, least(most, room));
+		if (!bytes)
+			break;
 		if (bytes <= s->sizes.inline_size && bytes <= INLINE_BYTES)
-			err = send_inline(s, &from, bytes);
+			err = send_inline(s, &from, bytes, offset ? &where : NULL);
 		else
-			err = send_from_ring(s, &from, bytes);
+			err = send_from_ring(s, &from, bytes, offset ? &where : NULL);
 		if (!err)
 			sent += bytes;
 		most = least(LONGEST, most * GROWTH);
@@ -243,8 +229,18 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out)
 	pthread_mutex_lock(&rs->lock);
 	sent = send_at_once(s, out);
 	if (!sent)
-		sent = send_in_turn(s, out);
+		sent = send_in_turn(s, out, NULL);
 	pthread_mutex_unlock(&rs->lock);
+	return sent;
+}
+
+ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offset)
+{
+	ssize_t sent;
+
+	pthread_mutex_lock(&s->base.lock);
+	sent = send_in_turn(s, out, &offset);
+	pthread_mutex_unlock(&s->base.lock);
 	return sent;
 }
 
@@ -289,7 +285,7 @@ static void count_read(struct stream *s, uint32_t bytes)
 }
 
 /* Only the thread that has the turn moves the head of the ring. */
-static uint32_t read_from_ring(struct stream *s, struct cursor *to, size_t left, bool peek)
+static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t left, bool peek)
 {
 	const uint8_t *ring = s->memory.recv_ring;
 	uint32_t head = s->in.head;
@@ -297,8 +293,8 @@ static uint32_t read_from_ring(struct stream *s, struct cursor *to, size_t left,
 	uint32_t first = least(s->in.ring_bytes - head, bytes);
 
 	unlock_for_copy(s, bytes);
-	copy_to_program(to, ring + head, first);
-	copy_to_program(to, ring, bytes - first);
+	rs_scatter(to, ring + head, first);
+	rs_scatter(to, ring, bytes - first);
 	lock_after_copy(s, bytes);
 	if (!peek)
 		count_read(s, bytes);
@@ -308,7 +304,7 @@ static uint32_t read_from_ring(struct stream *s, struct cursor *to, size_t left,
 /* Not inlined: a receive that needs none of this should not pay for its stack and registers. */
 __attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct rs_transfer *in)
 {
-	struct cursor to = { in->iov, 0 };
+	struct rs_cursor to = { in->iov, 0 };
 	size_t left = rs_transfer_bytes(in);
 	bool peek = in->flags & MSG_PEEK;
 	int cancel_state = api_enter();

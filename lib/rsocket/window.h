@@ -79,6 +79,16 @@ static inline uint32_t send_window_room(const struct send_window *window)
 	return left < window->ring_free ? left : window->ring_free;
 }
 
+/** send_window_occupy() - a slot and so many bytes of the send buffer, until send_window_done() */
+static inline void send_window_occupy(struct send_window *window, uint32_t ring_bytes)
+{
+	window->data_slots--;
+	if (ring_bytes) {
+		window->ring_free -= ring_bytes;
+		window->ring_head = window_wrap(window->ring_head + ring_bytes, window->ring_bytes);
+	}
+}
+
 /**
  * send_window_take() - a message is about to be sent
  * @bytes:   at most send_window_room()
@@ -93,15 +103,11 @@ static inline struct rs_entry send_window_take(struct send_window *window, uint3
 	struct rs_entry target = *half;
 
 	window->next++;
-	window->data_slots--;
+	send_window_occupy(window, in_ring ? bytes : 0);
 	half->addr += bytes;
 	half->bytes -= bytes;
 	if (bytes && !half->bytes)
 		window->turn = (window->turn + 1) % RS_TABLE_ENTRIES;
-	if (in_ring) {
-		window->ring_free -= bytes;
-		window->ring_head = window_wrap(window->ring_head + bytes, window->ring_bytes);
-	}
 	return target;
 }
 

@@ -55,6 +55,7 @@ TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 	struct dgram_dest dest = { .qp = qp };
 	static uint8_t data[DGRAM_SLOT_BYTES];
 	struct iovec iov = { data, DGRAM_SLOT_BYTES - DGRAM_UD_BYTES_MAX };
+	const struct rs_transfer out = { .iov = &iov, .n_iov = 1 };
 	uint8_t header[DGRAM_UD_BYTES_MAX] = { 0 };
 	struct rsock *rs = open_with(qp);
 
@@ -64,8 +65,8 @@ TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
 	ck_assert_uint_eq(qp->n_slots, sizes[_i].n_slots);
 	for (uint32_t i = 0; i < qp->n_slots; i++)
-		ck_assert_int_eq(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
-	ck_assert_int_ne(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
+		ck_assert_int_eq(dgram_qp_send(&dest, header, sizeof(header), &out), 0);
+	ck_assert_int_ne(dgram_qp_send(&dest, header, sizeof(header), &out), 0);
 	close_with(rs, qp);
 }
 END_TEST
