@@ -130,13 +130,6 @@ void wait_after_fork(void)
 
 /* --- time ---------------------------------------------------------------- */
 
-struct cm_time wait_deadline(int timeout_ms)
-{
-	if (timeout_ms < 0)
-		return CM_TIME_NEVER;
-	return cm_time_after(clock_now(), (uint64_t)timeout_ms * CM_NS_PER_MS);
-}
-
 bool wait_is_over(struct cm_time deadline)
 {
 	return deadline.ns != CM_TIME_NEVER.ns && cm_time_reached(deadline, clock_now());

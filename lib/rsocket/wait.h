@@ -15,7 +15,7 @@
 #ifndef LIB_RSOCKET_WAIT_H
 #define LIB_RSOCKET_WAIT_H
 
-#include "base/time.h"
+#include "base/clock.h"
 #include "lib/rsocket/rsock.h"
 
 struct watcher {
@@ -64,7 +64,12 @@ void waker_reset(struct waker *waker);
 void sleeper_init(struct sleeper *sleeper, struct waker *waker);
 
 /** wait_deadline() - so many milliseconds from now; CM_TIME_NEVER if negative. */
-struct cm_time wait_deadline(int timeout_ms);
+static inline struct cm_time wait_deadline(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return CM_TIME_NEVER;
+	return cm_time_after(clock_now(), (uint64_t)timeout_ms * CM_NS_PER_MS);
+}
 
 /** wait_left_ms() - for poll(): until the deadline, at most the settings' wake-up interval. */
 int wait_left_ms(struct cm_time deadline);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which sockets of which programs become ours: see config.h.
+ * Which sockets of which programs become ours: see preload.h.
  */
-#include "lib/rsocket/preload/config.h"
+#include "lib/rsocket/preload/preload.h"
 
 #include <errno.h>
 #include <infiniband/ib.h>

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TCP where there is no RDMA: see fallback.h.
+ * TCP where there is no RDMA: the second socket of a listener, and the replacement of a connection
+ * that fails. See preload.h.
  */
-#include "lib/rsocket/preload/fallback.h"
+#include "lib/rsocket/preload/preload.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/rsocket/preload/connecting.h"
+#include "base/list.h"
 
 #define GIVE_UP_MS 3000 /* without an answer: try TCP */
 
@@ -98,21 +101,210 @@ int fallback_listen(struct sock *sock, int backlog)
 	return result;
 }
 
-void fallback_control(struct sock *sock, int repoll, int op, struct epoll_event *event)
+/* --- sockets in an epoll that are being connected ----------------------- */
+
+/* A socket in an epoll whose connection is being set up. */
+struct connecting {
+	struct list link;
+	int fd;
+	int epfd;
+	struct epoll_event asked;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all = { &all, &all };
+static unsigned int n_all; /* atomic: read without the lock to see if there is any */
+
+static bool is_any(void)
 {
+	return __atomic_load_n(&n_all, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void unlink_one(struct connecting *it)
+{
+	list_remove(&it->link);
+	__atomic_sub_fetch(&n_all, 1, __ATOMIC_RELEASE);
+}
+
+static void note_connecting(int fd, const struct sock *sock)
+{
+	const struct sock *epoll = map_get(sock->epfd);
+	struct connecting *it = NULL, *each;
+
+	if (!sock->target_bytes || !epoll || !epoll->is_repoll || epoll->rs != sock->repoll)
+		return;
+	pthread_mutex_lock(&lock);
+	list_for_each_entry (each, &all, link)
+		if (each->fd == fd && each->epfd == sock->epfd)
+			it = each;
+	if (!it) {
+		/* Out of memory, the connection fails as it would without TCP. */
+		it = calloc(1, sizeof(*it));
+		if (it) {
+			it->fd = fd;
+			it->epfd = sock->epfd;
+			list_prepend(&all, &it->link);
+			__atomic_add_fetch(&n_all, 1, __ATOMIC_RELEASE);
+		}
+	}
+	if (it)
+		it->asked = sock->asked;
+	pthread_mutex_unlock(&lock);
+}
+
+#define ANY -1
+
+static void remove_connecting(int fd, int epfd)
+{
+	struct connecting *it;
+
+	if (!is_any())
+		return;
+	pthread_mutex_lock(&lock);
+	list_for_each_entry_safe (it, &all, link) {
+		if ((fd == ANY || it->fd == fd) && (epfd == ANY || it->epfd == epfd)) {
+			unlink_one(it);
+			free(it);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void fallback_forget(int fd)
+{
+	remove_connecting(fd, ANY);
+	remove_connecting(ANY, fd);
+}
+
+struct cm_time fallback_deadline(int epfd, struct cm_time deadline)
+{
+	const struct connecting *it;
+
+	if (!is_any())
+		return deadline;
+	pthread_mutex_lock(&lock);
+	list_for_each_entry (it, &all, link) {
+		const struct sock *sock = map_get(it->fd);
+
+		if (it->epfd == epfd && sock && sock->target_bytes)
+			deadline = cm_time_earlier(deadline, sock->give_up);
+	}
+	pthread_mutex_unlock(&lock);
+	return deadline;
+}
+
+enum outcome {
+	PENDING,
+	DONE,
+	FAILED
+};
+
+/* The socket itself is asked, too: others may have the same epoll data. */
+static enum outcome outcome_of(const struct sock *sock, const struct epoll_event *event,
+			       struct cm_time now)
+{
+	struct pollfd fd = { .fd = sock->rs, .events = POLLOUT };
+	bool is_late = cm_time_reached(sock->give_up, now);
+
+	if (!sock->target_bytes)
+		return DONE;
+	if (!event && !is_late)
+		return PENDING;
+	rpoll(&fd, 1, 0);
+	if (fd.revents & POLLERR)
+		return !event || event->events & EPOLLERR ? FAILED : DONE;
+	if (fd.revents & POLLOUT)
+		return DONE;
+	return is_late ? FAILED : PENDING;
+}
+
+/* What has been set up is forgotten. Return: one that has failed, whose event is taken out; or -1.
+ */
+static int take_failed(int epfd, struct epoll_event *events, int *n)
+{
+	struct cm_time now = clock_now();
+	int fd = -1;
+	struct connecting *it;
+
+	if (!is_any())
+		return -1;
+	pthread_mutex_lock(&lock);
+	list_for_each_entry_safe (it, &all, link) {
+		struct sock *sock = it->epfd == epfd ? map_get(it->fd) : NULL;
+		enum outcome outcome;
+		int i = 0;
+
+		if (!sock)
+			continue;
+		while (i < *n && events[i].data.u64 != it->asked.data.u64)
+			i++;
+		outcome = outcome_of(sock, i < *n ? &events[i] : NULL, now);
+		if (outcome == FAILED) {
+			if (i < *n)
+				events[i] = events[--*n];
+			fd = it->fd;
+			break;
+		}
+		if (outcome == DONE) {
+			sock->target_bytes = 0;
+			unlink_one(it);
+			free(it);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return fd;
+}
+
+/* A socket leaves its epolls. @ret: which, for enter_epolls() when it is one of the kernel's. */
+static void leave_epolls(int fd, struct list *ret)
+{
+	const struct sock *sock = map_get(fd);
+	struct connecting *it;
+
+	list_init(ret);
+	pthread_mutex_lock(&lock);
+	list_for_each_entry_safe (it, &all, link) {
+		const struct sock *epoll = map_get(it->epfd);
+
+		if (it->fd != fd)
+			continue;
+		unlink_one(it);
+		list_append(ret, &it->link);
+		if (sock && epoll)
+			repoll_ctl(epoll->rs, EPOLL_CTL_DEL, sock->rs, NULL);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void enter_epolls(struct list *taken)
+{
+	struct connecting *it;
+
+	list_for_each_entry_safe (it, taken, link) {
+		real()->epoll_ctl(it->epfd, EPOLL_CTL_ADD, it->fd, &it->asked);
+		free(it);
+	}
+}
+
+void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_event *event)
+{
+	int repoll = map_get(epfd)->rs;
 	socklen_t bytes = sizeof(int);
 	int listens = 0;
 
 	if (op == EPOLL_CTL_DEL) {
 		sock->repoll = -1;
 		repoll_ctl(repoll, op, sock->tcp, NULL);
-	} else if (event) {
-		sock->repoll = repoll;
-		sock->asked = *event;
-		real()->getsockopt(sock->tcp, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
-		if (listens && repoll_ctl(repoll, EPOLL_CTL_MOD, sock->tcp, event))
-			repoll_ctl(repoll, EPOLL_CTL_ADD, sock->tcp, event);
+		remove_connecting(fd, epfd);
+		return;
 	}
+	sock->repoll = repoll;
+	sock->epfd = epfd;
+	sock->asked = *event;
+	real()->getsockopt(sock->tcp, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
+	if (listens && repoll_ctl(repoll, EPOLL_CTL_MOD, sock->tcp, event))
+		repoll_ctl(repoll, EPOLL_CTL_ADD, sock->tcp, event);
+	note_connecting(fd, sock);
 }
 
 /* --- connect() ----------------------------------------------------------- */
@@ -167,7 +359,7 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 		       bytes < sizeof(sock->target) ? bytes : sizeof(sock->target));
 		sock->target_bytes = bytes;
 		sock->give_up = cm_time_after(clock_now(), GIVE_UP_MS * CM_NS_PER_MS);
-		connecting_note(fd, sock);
+		note_connecting(fd, sock);
 		errno = EINPROGRESS;
 		return result;
 	}
@@ -186,11 +378,24 @@ bool fallback_retry(int fd, struct sock *sock)
 	if (!bytes)
 		return false;
 	sock->target_bytes = 0;
-	connecting_take(fd, &taken);
+	leave_epolls(fd, &taken);
 	done = swap_for_tcp(fd, sock, false) == 0;
 	/* In an epoll before it connects, a TCP socket would report a hang-up. */
 	if (done)
 		real()->connect(fd, (struct sockaddr *)&target, bytes);
-	connecting_give(&taken);
+	enter_epolls(&taken);
 	return done;
+}
+
+int fallback_retry_all(int epfd, struct epoll_event *events, int n)
+{
+	int fd;
+
+	while ((fd = take_failed(epfd, events, &n)) >= 0) {
+		struct sock *sock = map_get(fd);
+
+		if (sock)
+			fallback_retry(fd, sock);
+	}
+	return n;
 }

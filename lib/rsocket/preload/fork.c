@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fork mode: see fork.h.
+ * Fork mode: see preload.h.
  */
-#include "lib/rsocket/preload/fork.h"
+#include "lib/rsocket/preload/preload.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,9 +16,6 @@
 #include <string.h>
 #include <sys/un.h>
 #include <time.h>
-
-#include "lib/rsocket/preload/map.h"
-#include "lib/rsocket/preload/real.h"
 
 #define ZEROS	   4
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which socket each descriptor stands for: see map.h.
+ * Which socket each descriptor stands for: see preload.h.
  */
-#include "lib/rsocket/preload/map.h"
+#include "lib/rsocket/preload/preload.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
-
-#include "lib/rsocket/preload/connecting.h"
-#include "lib/rsocket/preload/real.h"
 
 static struct sock *socks[MAP_FD_MAX + 1]; /* atomic */
 static struct sock *spares;		   /* never freed: a call may still be in one */
@@ -113,7 +110,7 @@ void map_forget(int fd)
 
 	if (!sock)
 		return;
-	connecting_forget(fd);
+	fallback_forget(fd);
 	set_sock(fd, NULL);
 	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
 		return;

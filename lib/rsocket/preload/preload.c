@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: runs programs that use TCP over sockets of ours, unchanged. This file has the
- * calls that open, connect and close; transfers are in transfer.c, waiting in wait.c.
- *
- * Peers without RDMA are served, too: a connection that fails is tried with TCP, and a listener
- * also listens on a TCP port of the same number. The program sees one descriptor in all cases.
+ * librspreload.so: calls that open, connect and close. See preload.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,13 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "lib/rsocket/preload/config.h"
-#include "lib/rsocket/preload/fallback.h"
-#include "lib/rsocket/preload/fork.h"
-#include "lib/rsocket/preload/map.h"
-#include "lib/rsocket/preload/real.h"
+#include "lib/rsocket/preload/preload.h"
 
-#define EXPORT	   __attribute__((visibility("default")))
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
 
 /* --- opening and closing ------------------------------------------------- */

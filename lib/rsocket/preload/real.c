@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions that the preload library replaces: see real.h.
+ * The functions that the preload library replaces: see preload.h.
  */
-#include "lib/rsocket/preload/real.h"
+#include "lib/rsocket/preload/preload.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

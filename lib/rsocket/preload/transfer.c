@@ -9,10 +9,8 @@
 #include <sys/sendfile.h>
 #include <unistd.h>
 
-#include "lib/rsocket/preload/fork.h"
-#include "lib/rsocket/preload/real.h"
+#include "lib/rsocket/preload/preload.h"
 
-#define EXPORT	    __attribute__((visibility("default")))
 #define CHUNK_BYTES 65536
 
 #define X(type, name, find, params, ...)                                                      \

@@ -11,14 +11,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "lib/rsocket/preload/connecting.h"
-#include "lib/rsocket/preload/fallback.h"
-#include "lib/rsocket/preload/fork.h"
-#include "lib/rsocket/preload/real.h"
+#include "lib/rsocket/preload/preload.h"
 #include "lib/rsocket/select.h"
+#include "lib/rsocket/wait.h"
 
-#define EXPORT __attribute__((visibility("default")))
-#define FEW    16
+#define FEW 16
 
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t room);
 
@@ -27,13 +24,6 @@ static struct sock *socket_of(int fd)
 	struct sock *sock = fork_settled(fd);
 
 	return sock && !sock->is_repoll ? sock : NULL;
-}
-
-static struct cm_time deadline_of(int timeout_ms)
-{
-	if (timeout_ms < 0)
-		return CM_TIME_NEVER;
-	return cm_time_after(clock_now(), (uint64_t)timeout_ms * CM_NS_PER_MS);
 }
 
 /* --- poll() -------------------------------------------------------------- */
@@ -88,7 +78,7 @@ static bool give_up_late(struct pollfd *fds, nfds_t n)
  * sockets of ours is polled by the instance beside it, which has the descriptor, too. */
 static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int timeout_ms)
 {
-	struct cm_time deadline = deadline_of(timeout_ms);
+	struct cm_time deadline = wait_deadline(timeout_ms);
 	int result;
 
 	for (;;) {
@@ -217,15 +207,10 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	repoll = get_repoll_beside(epfd);
 	if (repoll < 0)
 		return -1;
-	fallback_control(sock, repoll, op, event);
 	errno = repoll_ctl(repoll, op, sock->rs, event);
 	if (errno)
 		return -1;
-	sock->epfd = epfd;
-	if (op == EPOLL_CTL_DEL)
-		connecting_leave(fd, epfd);
-	else
-		connecting_note(fd, sock);
+	fallback_control(fd, sock, epfd, op, event);
 	return 0;
 }
 
@@ -248,24 +233,17 @@ static int unfold_epoll(int epfd, const struct sock *sock, struct epoll_event *e
 static int wait_for_epoll(int epfd, const struct sock *sock, struct epoll_event *events, int room,
 			  int timeout_ms)
 {
-	struct cm_time deadline = deadline_of(timeout_ms);
+	struct cm_time deadline = wait_deadline(timeout_ms);
 
 	for (;;) {
-		struct cm_time first = connecting_deadline(epfd, deadline), now;
-		int fd, n;
+		struct cm_time first = fallback_deadline(epfd, deadline);
+		int n;
 
 		errno = 0;
 		n = repoll_wait(sock->rs, events, room, cm_time_ms_until(first, clock_now()));
 		if (errno)
 			return -1;
-		now = clock_now();
-		/* Connections that failed change to TCP; the program gets no event of them. */
-		while ((fd = connecting_take_failed(epfd, events, &n, now)) >= 0) {
-			struct sock *failed = socket_of(fd);
-
-			if (failed)
-				fallback_retry(fd, failed);
-		}
+		n = fallback_retry_all(epfd, events, n);
 		n = unfold_epoll(epfd, sock, events, n, room);
 		if (n || cm_time_reached(deadline, clock_now()))
 			return n;

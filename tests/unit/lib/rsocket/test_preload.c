@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/rsocket/preload/map.h"
+#include "lib/rsocket/preload/preload.h"
 #include "tests/unit/test.h"
 
 /* fcntl(F_DUPFD) makes any number that the limit of the process allows. */

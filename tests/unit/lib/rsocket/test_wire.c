@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/rsocket/dgram_wire.h"
-#include "lib/rsocket/preload/config.h"
+#include "lib/rsocket/preload/preload.h"
 #include "lib/rsocket/state.h"
 #include "lib/rsocket/wire.h"
 #include "tests/unit/test.h"
