@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The list of devices, their ports, P_Keys and GIDs, in place of libibverbs: see fake_verbs.h. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/fake_verbs.h"
+#include "tests/unit/test.h"
 
 #undef ibv_get_device_list
 struct ibv_device **ibv_get_device_list(int *num)

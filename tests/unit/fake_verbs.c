@@ -4,8 +4,8 @@
  * ports and tables is in fake_tables.c.
  */
 #include "tests/unit/fake_verbs.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counting the instructions of a function: see steps.h. */
 #include "tests/unit/steps.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ptrace.h>

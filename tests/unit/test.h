@@ -19,6 +19,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+/* Check writes to its parent for each assertion that holds, to tell after a crash which was the
+ * last: millions of system calls. The name of the test that crashed has to do. */
+#define _mark_point(file, line) ((void)0)
+
 /* A test, or what changes for the tests behind it. */
 struct test_entry {
 	const char *file;

@@ -2,7 +2,6 @@
 /* Unit tests of base/hash.c. */
 #include "base/hash.h"
 
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 

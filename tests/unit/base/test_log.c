@@ -5,7 +5,6 @@
  */
 #include "base/log.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 /* Unit tests of base/slab.c. */
 #include "base/slab.h"
 
-#include <check.h>
 #include <stdint.h>
 #include <string.h>
 

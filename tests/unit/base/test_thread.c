@@ -2,7 +2,6 @@
 /*
  * Threads of the library: what they do not inherit from the thread that happens to make them.
  */
-#include <check.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

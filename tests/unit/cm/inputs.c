@@ -3,8 +3,8 @@
  * Everything that can happen to the connection on a rig: see inputs.h.
  */
 #include "tests/unit/cm/inputs.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <string.h>
 
 #define OTHER_COMM_ID 0x70009999

@@ -13,9 +13,8 @@
 #ifndef TESTS_UNIT_CM_PAIR_H
 #define TESTS_UNIT_CM_PAIR_H
 
-#include <check.h>
-
 #include "cm/core.h"
+#include "tests/unit/test.h"
 
 #define PAIR_SERVICE	 UINT64_C(0x01061b58)
 #define PAIR_LATENCY_MS	 1

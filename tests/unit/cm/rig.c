@@ -4,11 +4,11 @@
  */
 #include "tests/unit/cm/rig.h"
 
-#include <check.h>
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/cm/text.h"
+#include "tests/unit/test.h"
 
 static const struct mad_gid our_gid = {
 	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}

@@ -5,8 +5,9 @@
 #ifndef TESTS_UNIT_CM_RUN_H
 #define TESTS_UNIT_CM_RUN_H
 
-#include <check.h>
 #include <stdlib.h>
+
+#include "tests/unit/test.h"
 
 /** run_suite() - run and free a suite. Return: main()'s exit status. */
 static inline int run_suite(Suite *suite)

@@ -3,8 +3,8 @@
  * What a step did, as text: see text.h.
  */
 #include "tests/unit/cm/text.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 

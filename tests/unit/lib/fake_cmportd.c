@@ -2,12 +2,12 @@
 /* A cmportd that does not exist, in place of the library's client of it: see fake_cmportd.h. */
 #include "tests/unit/lib/fake_cmportd.h"
 
-#include <check.h>
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "mad/cm_msg.h"
+#include "tests/unit/test.h"
 
 struct fake_cmportd cmportd;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ids on the fake device: see fake_id.h. */
 #include "tests/unit/lib/fake_id.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 struct device fake_device;

@@ -2,7 +2,6 @@
 /* A room of lib/ alone: see rig.h. */
 #include "tests/unit/lib/rig.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "lib/engine/host.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/lib/fake_net.h"
+#include "tests/unit/test.h"
 
 #define PEER_GUID 0xb0b
 #define PEER_PSN  0x4711

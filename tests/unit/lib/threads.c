@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads of the process, as the kernel shows them: see threads.h. */
 #include "tests/unit/lib/threads.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <sched.h>
 #include <stdbool.h>

@@ -3,12 +3,12 @@
  * mad/wire.c: the engine on a small layout of its own, then what must hold for every row of
  * every layout in the tree.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mad/cm_msg.h"
 #include "tests/unit/mad/layouts.h"
+#include "tests/unit/test.h"
 
 /* Two bytes of header, an address, and one member split around another. */
 struct sample {

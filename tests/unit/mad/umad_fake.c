@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A libibumad made of sockets: umad_fake.h. The functions named umad_* are the real one's. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 
 #include "mad/umad_owner.h"
 #include "umad_fake.h"
+#include "tests/unit/test.h"
 
 struct fake_umad fake;
 char root[64];

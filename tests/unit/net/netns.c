@@ -3,8 +3,8 @@
  * The namespaces of netns.h, set up with ip(8) and nsenter(1).
  */
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>

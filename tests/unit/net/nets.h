@@ -5,11 +5,11 @@
 #ifndef TESTS_UNIT_NET_NETS_H
 #define TESTS_UNIT_NET_NETS_H
 
-#include <check.h>
 #include <stdbool.h>
 
 #include "lib/net/netlink.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
 #define N(array)		      ((int)(sizeof(array) / sizeof((array)[0])))
 

@@ -3,8 +3,8 @@
  * What folder.h promises.
  */
 #include "tests/unit/portd/folder.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>

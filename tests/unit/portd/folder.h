@@ -6,10 +6,11 @@
 #ifndef TESTS_UNIT_PORTD_FOLDER_H
 #define TESTS_UNIT_PORTD_FOLDER_H
 
-#include <check.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
+
+#include "tests/unit/test.h"
 
 extern char folder[64];	     /* the folder, which is its owner's alone */
 extern char socket_path[96]; /* folder/s */

@@ -10,10 +10,9 @@
 #ifndef TESTS_UNIT_PORTD_MODEL_H
 #define TESTS_UNIT_PORTD_MODEL_H
 
-#include <check.h>
-
 #include "cm/core.h"
 #include "lib/portd/server/tracked.h"
+#include "tests/unit/test.h"
 
 #define MODEL_CLIENT	3 /* its index, and of its port the handle */
 #define MODEL_HANDLE	5

@@ -6,10 +6,9 @@
 #ifndef TESTS_UNIT_PORTD_SCENE_H
 #define TESTS_UNIT_PORTD_SCENE_H
 
-#include <check.h>
-
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/talk.h"
+#include "tests/unit/test.h"
 
 #define SCENE_PEER	 7 /* a host, see rig_peer() */
 #define SCENE_PEER_QPN	 0x222

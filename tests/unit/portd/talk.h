@@ -6,9 +6,8 @@
 #ifndef TESTS_UNIT_PORTD_TALK_H
 #define TESTS_UNIT_PORTD_TALK_H
 
-#include <check.h>
-
 #include "lib/portd/server/tracked.h"
+#include "tests/unit/test.h"
 
 #define ME	  1
 #define OTHER	  2

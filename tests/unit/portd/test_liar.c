@@ -4,7 +4,6 @@
  * or dies in the middle. Its answers are put on the socket in advance. tests/fuzz/fuzz_client.c
  * found the lies.
  */
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

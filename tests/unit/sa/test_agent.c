@@ -3,12 +3,12 @@
  * mad/sa/agent.c, mad/sa/paths.c and mad/sa/group.c: what is asked once, what is remembered, and
  * who is a member of what.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/sa/wire.h"
+#include "tests/unit/test.h"
 
 #define ASKS	 8
 #define JOINMASK UINT64_C(0x130c7)

@@ -2,12 +2,12 @@
 /*
  * mad/sa/flight.c: repetitions, answers and giving up, in virtual time.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/sa/wire.h"
+#include "tests/unit/test.h"
 
 #define MANY (SA_FLIGHTS_OUT_MAX + 10)
 

@@ -3,8 +3,8 @@
  * The subnet administrator of wire.h.
  */
 #include "tests/unit/sa/wire.h"
+#include "tests/unit/test.h"
 
-#include <check.h>
 #include <string.h>
 
 struct sent sent[SENT_MAX];

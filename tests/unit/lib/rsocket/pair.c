@@ -2,7 +2,6 @@
 /* Two stream sockets that are connected, without a connection manager: see pair.h. */
 #include "pair.h"
 
-#include <check.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -11,6 +10,7 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 #include "wire_device.h"
+#include "tests/unit/test.h"
 
 static struct stream *make(struct stream_sizes sizes)
 {

@@ -2,7 +2,6 @@
 /* A device that carries data, in memory only: see wire_device.h. */
 #include "wire_device.h"
 
-#include <check.h>
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/id/id.h"
+#include "tests/unit/test.h"
 
 #undef ibv_reg_mr
 
