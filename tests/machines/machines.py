@@ -50,6 +50,8 @@ CROSS_FILE = """[binaries]
 c = {compiler}
 ar = '{ar}'
 exe_wrapper = '{emulator}'
+[properties]
+needs_exe_wrapper = true
 [built-in options]
 c_link_args = ['-static']
 [host_machine]
