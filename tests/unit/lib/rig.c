@@ -310,13 +310,19 @@ struct cm_msg rig_req(uint32_t comm_id)
 	return msg;
 }
 
-struct id *rig_requested(uint32_t comm_id)
+void rig_request(uint32_t comm_id)
 {
 	struct cm_msg req = rig_req(comm_id);
+
+	rig_receive(&req);
+}
+
+struct id *rig_requested(uint32_t comm_id)
+{
 	struct rdma_cm_event *event;
 	struct id *child;
 
-	rig_receive(&req);
+	rig_request(comm_id);
 	event = rig_next();
 	ck_assert_ptr_nonnull(event);
 	ck_assert_str_eq(rdma_event_str(event->event), "RDMA_CM_EVENT_CONNECT_REQUEST");

@@ -84,6 +84,9 @@ struct cm_msg rig_dreq(const struct id *id);
 /** rig_req() - the peer's request for a connection to rig_own(RIG_PORT). */
 struct cm_msg rig_req(uint32_t comm_id);
 
+/** rig_request() - it arrives. */
+void rig_request(uint32_t comm_id);
+
 /** rig_next() - the next event of the channel, to be acknowledged; NULL if there is none. */
 struct rdma_cm_event *rig_next(void);
 

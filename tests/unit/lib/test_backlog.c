@@ -14,19 +14,12 @@ static void set_up(void)
 
 FIXTURE(set_up, NULL);
 
-static void request(uint32_t comm_id)
-{
-	struct cm_msg req = rig_req(comm_id);
-
-	rig_receive(&req);
-}
-
 TEST(request_beyond_the_backlog_waits_for_room)
 {
 	struct id *listener = rig_listener(1);
 
-	request(ID);
-	request(ID + 1);
+	rig_request(ID);
+	rig_request(ID + 1);
 	ck_assert_uint_eq(listener->n_requests, 1);
 	ck_assert_uint_eq(listener->n_waiting, 1);
 	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -38,9 +31,9 @@ TEST(taken_request_makes_room_for_another)
 {
 	struct id *listener = rig_listener(1);
 
-	request(ID);
+	rig_request(ID);
 	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-	request(ID + 1);
+	rig_request(ID + 1);
 	ck_assert_uint_eq(listener->n_requests, 1);
 	ck_assert_uint_eq(listener->n_waiting, 0);
 }
@@ -51,7 +44,7 @@ TEST(requests_wait_in_the_order_in_which_they_came)
 
 	rig_listener(1);
 	for (uint32_t i = 0; i < 3; i++)
-		request(ID + i);
+		rig_request(ID + i);
 	for (uint32_t i = 0; i < 3; i++) {
 		event = rig_next();
 		ck_assert_uint_eq(id_of(event->id)->conn->remote_comm_id, ID + i);
@@ -63,8 +56,8 @@ TEST(request_that_waited_for_too_long_is_dropped_unanswered)
 	unsigned int n_sent;
 
 	rig_listener(1);
-	request(ID);
-	request(ID + 1);
+	rig_request(ID);
+	rig_request(ID + 1);
 	n_sent = fake_cmportd_count(PORTD_MAD);
 	rig.now_ns += 1000 * CM_NS_PER_MS;
 	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -76,7 +69,7 @@ TEST(program_that_takes_requests_keeps_the_others_waiting)
 {
 	rig_listener(1);
 	for (uint32_t i = 0; i < 4; i++)
-		request(ID + i);
+		rig_request(ID + i);
 	for (int i = 0; i < 4; i++) {
 		rig.now_ns += 90 * CM_NS_PER_MS;
 		rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -91,7 +84,7 @@ TEST(request_whose_peer_asks_again_by_now_is_dropped)
 
 	rig_listener(1);
 	for (uint32_t i = 0; i < 15; i++)
-		request(ID + i);
+		rig_request(ID + i);
 	while ((event = rig_next())) {
 		rdma_ack_cm_event(event);
 		rig.now_ns += 90 * CM_NS_PER_MS;
@@ -106,10 +99,10 @@ TEST(requests_beyond_those_that_may_wait_are_dropped)
 	unsigned int n_waiting;
 
 	for (uint32_t i = 0; i < 200; i++)
-		request(ID + i);
+		rig_request(ID + i);
 	n_waiting = listener->n_waiting;
 	ck_assert_uint_lt(n_waiting, 199);
-	request(ID + 200);
+	rig_request(ID + 200);
 	ck_assert_uint_eq(listener->n_waiting, n_waiting);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 0);
 }
@@ -118,8 +111,8 @@ TEST(waiting_requests_go_with_their_listener)
 {
 	struct id *listener = rig_listener(1);
 
-	request(ID);
-	request(ID + 1);
+	rig_request(ID);
+	rig_request(ID + 1);
 	ck_assert_int_eq(rdma_destroy_id(&listener->pub), 0);
 	ck_assert(list_is_empty(&engine_held()->ids));
 	ck_assert_uint_eq(engine_held()->core.n_conns, 0);

@@ -18,13 +18,6 @@ static void set_up(void)
 
 FIXTURE(set_up, NULL);
 
-static void request(uint32_t comm_id)
-{
-	struct cm_msg req = rig_req(comm_id);
-
-	rig_receive(&req);
-}
-
 /* A request with its CMA header changed, of which the first four bytes are version and port. */
 static void request_from(const struct cma_hdr *hdr)
 {
@@ -49,7 +42,7 @@ TEST(request_goes_to_the_listener_of_its_port)
 	struct id *listener = rig_listener(1);
 	struct rdma_cm_event *event;
 
-	request(ID);
+	rig_request(ID);
 	event = rig_next();
 	ck_assert_str_eq(rdma_event_str(event->event), "RDMA_CM_EVENT_CONNECT_REQUEST");
 	ck_assert_ptr_eq(event->listen_id, &listener->pub);
@@ -57,7 +50,7 @@ TEST(request_goes_to_the_listener_of_its_port)
 
 TEST(request_without_a_listener_is_refused)
 {
-	request(ID);
+	rig_request(ID);
 	expect_rej(CM_REJ_INVALID_SERVICE_ID);
 }
 
@@ -66,7 +59,7 @@ TEST(request_for_another_address_of_the_port_is_refused)
 	struct id *listener = rig_listener(1);
 
 	listener->claim.local = rig_peer(RIG_PORT);
-	request(ID);
+	rig_request(ID);
 	expect_rej(CM_REJ_CONSUMER);
 }
 
@@ -80,7 +73,7 @@ TEST(wildcard_listener_takes_requests_for_any_address)
 	ck_assert_int_eq(rdma_bind_addr(&listener->pub, &any.sa), 0);
 	ck_assert_int_eq(rdma_listen(&listener->pub, 1), 0);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, 0);
-	request(ID);
+	rig_request(ID);
 	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 }
 
@@ -96,7 +89,7 @@ TEST(listener_for_another_type_of_queue_pair_is_passed_over)
 
 	listener->claim.ps = RDMA_PS_IB; /* there the queue pair's type counts */
 	listener->pub.qp_type = IBV_QPT_UC;
-	request(ID);
+	rig_request(ID);
 	expect_rej(CM_REJ_CONSUMER);
 }
 
@@ -107,7 +100,7 @@ TEST(id_that_is_bound_to_the_port_and_does_not_listen_is_passed_over)
 	struct rdma_cm_event *event;
 
 	ck_assert_int_eq(rdma_bind_addr(&bound->pub, &own.sa), 0);
-	request(ID);
+	rig_request(ID);
 	event = rig_next();
 	ck_assert_ptr_nonnull(event);
 	ck_assert_ptr_eq(event->listen_id, &listener->pub);
@@ -150,7 +143,7 @@ TEST(request_whose_way_back_leaves_by_another_interface_is_refused)
 {
 	rig_listener(1);
 	fake_net.leaves_by = FAKE_IFINDEX + 1;
-	request(ID);
+	rig_request(ID);
 	expect_rej(CM_REJ_CONSUMER);
 }
 
@@ -158,7 +151,7 @@ TEST(request_without_a_route_back_by_its_interface_is_refused)
 {
 	rig_listener(1);
 	fake_net.tables_err = -EHOSTUNREACH;
-	request(ID);
+	rig_request(ID);
 	expect_rej(CM_REJ_CONSUMER);
 }
 
@@ -206,8 +199,8 @@ TEST(new_id_has_both_addresses_and_the_device)
 TEST(repeated_request_is_answered_with_mra_and_shown_once)
 {
 	rig_listener(2);
-	request(ID);
-	request(ID);
+	rig_request(ID);
+	rig_request(ID);
 	fake_cmportd_message(CM_ATTR_MRA);
 	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	rig_expect_nothing();

@@ -45,13 +45,6 @@ static void post(struct id *id, enum rdma_cm_event_type type)
 	engine_unlock();
 }
 
-static void request(uint32_t comm_id)
-{
-	struct cm_msg req = rig_req(comm_id);
-
-	rig_receive(&req);
-}
-
 /* Return: the next event there, not acknowledged. */
 static struct rdma_cm_event *next_of(struct channel *channel)
 {
@@ -147,8 +140,8 @@ TEST(requests_move_with_their_listener_and_bring_their_ids)
 	struct id *listener = rig_listener(1);
 	struct rdma_cm_event *event;
 
-	request(1);
-	request(2); /* waits for room */
+	rig_request(1);
+	rig_request(2); /* waits for room */
 	move_to(listener, other);
 	for (int i = 0; i < 2; i++) {
 		event = next_of(other);
@@ -209,7 +202,7 @@ TEST(request_that_moved_to_a_synchronous_listener_is_got)
 	struct id *listener = rig_listener(1);
 	struct rdma_cm_id *got;
 
-	request(1);
+	rig_request(1);
 	move_to(listener, NULL);
 	ck_assert_int_eq(rdma_get_request(&listener->pub, &got), 0);
 	ck_assert(id_is_sync(id_of(got)));
