@@ -120,7 +120,7 @@ static int own_index(struct inbox *inbox, const struct mad_gid *gid)
 	return index;
 }
 
-/* An address of the network rather than of the link. */
+/* Prefers IPv4 to IPv6, and routable addresses to link-local ones. */
 static int rank_of(const struct mad_gid *gid)
 {
 	return mad_gid_is_ipv4(gid) ? 3 : gid->raw[0] == 0xfe ? 1 : 2;

@@ -220,7 +220,7 @@ static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path 
 	return asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
 }
 
-/* A round of probes begins, if one is due. */
+/* Starts a round of probes if one is due. */
 static uint32_t choose_qpn(struct mad_sender *sender, const struct mad_path *path,
 			   const struct mad_talk *talk)
 {

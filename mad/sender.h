@@ -140,7 +140,7 @@ void mad_sender_release(struct mad_sender *sender);
  */
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES]);
 
-/* What would become of a message that is given to the sender. */
+/* What the sender would do with a message. */
 enum mad_sender_way {
 	MAD_SENDER_REFUSES,  /* it has to go through umad */
 	MAD_SENDER_RESOLVES, /* the peer's link address first, which may block */

@@ -452,7 +452,7 @@ static bool send_by(struct host_port *host_port, const struct mad_path *path,
 	return true;
 }
 
-/* What has no address any more to leave by is as good as lost. */
+/* A message whose source address has gone is dropped, as if it had been lost. */
 static bool send_now(struct host_port *host_port, const struct mad_path *path,
 		     const uint8_t mad[MAD_BYTES], bool again)
 {

@@ -37,7 +37,7 @@ struct cm_time host_port_deadline(const struct host_port *host_port)
 	return cm_time_after(host_port->unused_at, s * 1000 * CM_NS_PER_MS);
 }
 
-/* Connections of the dead have to be ended somewhere. */
+/* Messages wait, or connections of ended processes are being disconnected. */
 static bool is_needed(const struct server *server, const struct host_port *host_port)
 {
 	return host_port->n_waiting || server->core.n_conns || !list_is_empty(&server->senders) ||

@@ -126,7 +126,7 @@ static uint16_t client_of(const struct tracked *tracked)
 	return tracked ? tracked->client : NOBODY;
 }
 
-/* Those of all ports of its device. */
+/* Return: the handles of all ports of its device, a bit each. */
 static uint64_t handles_beside(const struct server *server, const struct host_port *host_port)
 {
 	const struct host_port *other;

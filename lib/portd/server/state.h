@@ -498,7 +498,7 @@ void host_port_heard(struct host_port *host_port, const struct mad_path *path, u
 /** host_port_mark_source() - note which GID a path leaves by, whatever its index will be */
 void host_port_mark_source(const struct host_port *host_port, struct mad_path *path);
 
-/** host_port_follow_source() - have it leave by that GID still. Return: false if that has gone. */
+/** host_port_follow_source() - find that GID's present index. Return: false if it has gone. */
 bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path);
 
 /** host_port_reaches_hop() - has the next hop of a path a link address? If not, it is asked for. */
@@ -541,7 +541,7 @@ bool host_port_try(const struct xmit *xmit);
 /** host_port_taken() - a client has opened it. */
 void host_port_taken(struct client *client, struct host_port *host_port);
 
-/** host_port_left() - a client goes, from all that it has opened. */
+/** host_port_left() - a client ends; it no longer uses the ports that it has opened. */
 void host_port_left(struct server *server, const struct client *client);
 
 /** host_port_deadline() - when to close it, unless somebody opens it until then. */

@@ -168,7 +168,7 @@ int map_swap(int fd, int tcp);
 /* --- configuration -------------------------------------------------------- */
 
 /*
- * Which sockets of which programs become ours: /etc/rdma/rsocket/preload_config, a line each:
+ * /etc/rdma/rsocket/preload_config says which sockets of which programs use RDMA, a line each:
  *
  *     program domain type protocol
  *
@@ -191,7 +191,7 @@ bool config_matches(const char *line, const char *program, int domain, int type,
 /** fallback_bind() - bind(), both sockets to one port; only TCP if the address has no RDMA. */
 int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
-/** fallback_connect() - connect(), with TCP if it fails or nobody answers for a while. */
+/** fallback_connect() - connect(), with TCP if RDMA fails or the peer does not answer in time. */
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
 /**
@@ -201,7 +201,7 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
  */
 bool fallback_retry(int fd, struct sock *sock);
 
-/** fallback_listen() - the TCP socket of a listener. Return: as listen(). */
+/** fallback_listen() - listen() on the TCP socket of a listener. Return: as listen(). */
 int fallback_listen(struct sock *sock, int backlog);
 
 /**
@@ -224,7 +224,7 @@ struct cm_time fallback_deadline(int epfd, struct cm_time deadline);
  * fallback_retry_all() - fallback_retry() of what has failed, or is late, in an epoll
  * @events: what the instance beside it reports, @n of them
  *
- * Return: how many events are left: the program gets none of a connection that is tried again.
+ * Return: how many events remain; those of connections that are retried with TCP are removed.
  */
 int fallback_retry_all(int epfd, struct epoll_event *events, int n);
 
@@ -232,8 +232,8 @@ int fallback_retry_all(int epfd, struct epoll_event *events, int n);
 
 /*
  * Fork mode, for servers that fork after accept(): RDMAV_FORK_SAFE is set to a number that is not
- * 0, at both ends. A queue pair cannot be handed to a child, so connections are made over TCP, and
- * become RDMA in the process that uses them first.
+ * 0, at both ends. A child process cannot use its parent's queue pair, so connections are made over
+ * TCP and are moved to RDMA by the process that first transfers data.
  *
  * The accepting end then listens on the RDMA port of the same number, sends four zero bytes over
  * TCP, and accepts one connection; the other end waits for the zeros, and connects. Until then a

@@ -282,7 +282,7 @@ static void stamp_tid(const struct agent *agent, uint8_t *mad)
 		memcpy(mad + TID_AT, &high, sizeof(high));
 }
 
-/* Return: 0, or an errno (positive). */
+/* Return: 0 or a positive errno. */
 static int send_mad(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 		    const uint8_t *mad)
 {

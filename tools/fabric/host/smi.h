@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QP0 of a host's ports, as umad's programs see it: see smi.c. */
+/* Subnet management (QP0) of a host's ports, for programs that use umad: see smi.c. */
 #ifndef FABRIC_HOST_SMI_H
 #define FABRIC_HOST_SMI_H
 
@@ -8,7 +8,7 @@
 #define FAB_SWITCH_PORTS_MAX 254
 #define SMI_LID_SWITCH	     0xbe00 /* of the switch of each subnet, no host's */
 
-/** smi_is_for() - is it for QP0: a MAD of subnet management, by LIDs or by a directed route? */
+/** smi_is_for() - is it a subnet management MAD (QP0), LID-routed or with a directed route? */
 bool smi_is_for(const uint8_t mad[FAB_MAD_BYTES]);
 
 /**
