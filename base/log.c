@@ -42,7 +42,7 @@ static void read_level(void)
 		level = daemon_name && strcmp(value, "off") == 0 ? LEVEL_SILENT : LEVEL_WARN;
 }
 
-static enum level wanted(void)
+static enum level level_wanted(void)
 {
 	pthread_once(&once, read_level);
 	return level;
@@ -92,7 +92,7 @@ __attribute__((format(printf, 2, 0))) static void write_line(enum level of, cons
 	int n, m, i, err = errno;
 	char line[LINE_BYTES];
 
-	if (wanted() < of)
+	if (level_wanted() < of)
 		return;
 	n = print_head(line, of);
 	m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
@@ -112,7 +112,7 @@ __attribute__((format(printf, 2, 0))) static void write_line(enum level of, cons
 
 bool log_is_debug(void)
 {
-	return wanted() == LEVEL_DEBUG;
+	return level_wanted() == LEVEL_DEBUG;
 }
 
 void log_warn(const char *format, ...)

@@ -20,7 +20,7 @@ void loop_fini(struct loop *loop)
 	fd_close(&loop->fd);
 }
 
-static int control(struct loop *loop, int operation, struct watch *watch, uint32_t events)
+static int epoll_control(struct loop *loop, int operation, struct watch *watch, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = watch };
 
@@ -36,7 +36,7 @@ int loop_watch(struct loop *loop, struct watch *watch, int fd, uint32_t events,
 		return -EBADF;
 	*watch =
 		(struct watch){ .fd = fd, .events = events, .is_registered = true, .ready = ready };
-	err = control(loop, EPOLL_CTL_ADD, watch, events);
+	err = epoll_control(loop, EPOLL_CTL_ADD, watch, events);
 	if (err)
 		*watch = (struct watch){ .fd = -1 };
 	return err;
@@ -48,7 +48,7 @@ int loop_change(struct loop *loop, struct watch *watch, uint32_t events)
 	int operation = !watch->is_registered ? EPOLL_CTL_ADD
 			: events	      ? EPOLL_CTL_MOD
 					      : EPOLL_CTL_DEL;
-	int err = watch->events == events ? 0 : control(loop, operation, watch, events);
+	int err = watch->events == events ? 0 : epoll_control(loop, operation, watch, events);
 
 	if (err)
 		return err;
@@ -71,7 +71,7 @@ void loop_unwatch(struct loop *loop, struct watch *watch)
 	if (watch->fd < 0)
 		return;
 	if (watch->is_registered)
-		control(loop, EPOLL_CTL_DEL, watch, 0);
+		epoll_control(loop, EPOLL_CTL_DEL, watch, 0);
 	forget_events(loop, watch);
 	watch->fd = -1;
 	watch->is_registered = false;

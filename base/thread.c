@@ -12,7 +12,7 @@
 
 #include "base/cpus.h"
 
-static int create(void *(*run)(void *), void *arg, bool is_own)
+static int create_thread(void *(*run)(void *), void *arg, bool is_own)
 {
 	const struct sched_param param = { .sched_priority = 0 };
 	pthread_attr_t attr;
@@ -42,9 +42,9 @@ int thread_start(void *(*run)(void *), void *arg)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = create(run, arg, true);
+	err = create_thread(run, arg, true);
 	if (err == -EPERM || err == -EINVAL || err == -ENOSYS)
-		err = create(run, arg, false);
+		err = create_thread(run, arg, false);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }

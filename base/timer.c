@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-static void hang(struct cm_timer **link, struct cm_timer *node)
+static void hang_node(struct cm_timer **link, struct cm_timer *node)
 {
 	*link = node;
 	if (node)
@@ -14,7 +14,7 @@ static void hang(struct cm_timer **link, struct cm_timer *node)
 }
 
 /* Joins two heaps. The root that stays one keeps its siblings, the other forgets them. */
-static struct cm_timer *meld(struct cm_timer *a, struct cm_timer *b)
+static struct cm_timer *meld_heaps(struct cm_timer *a, struct cm_timer *b)
 {
 	struct cm_timer *swap;
 
@@ -25,8 +25,8 @@ static struct cm_timer *meld(struct cm_timer *a, struct cm_timer *b)
 		a = b;
 		b = swap;
 	}
-	hang(&b->next, a->child);
-	hang(&a->child, b);
+	hang_node(&b->next, a->child);
+	hang_node(&a->child, b);
 	return a;
 }
 
@@ -42,14 +42,14 @@ static struct cm_timer *meld_siblings(struct cm_timer *list)
 		a = list;
 		b = a->next;
 		list = b ? b->next : NULL;
-		a = meld(a, b);
+		a = meld_heaps(a, b);
 		a->next = pairs;
 		pairs = a;
 	}
 	for (; pairs; pairs = next) {
 		next = pairs->next;
 		pairs->next = NULL;
-		all = meld(all, pairs);
+		all = meld_heaps(all, pairs);
 	}
 	return all;
 }
@@ -58,7 +58,7 @@ void cm_timer_arm(struct cm_timers *timers, struct cm_timer *timer, struct cm_ti
 {
 	cm_timer_disarm(timers, timer);
 	timer->deadline = deadline;
-	hang(&timers->first, meld(timers->first, timer));
+	hang_node(&timers->first, meld_heaps(timers->first, timer));
 }
 
 void cm_timer_disarm(struct cm_timers *timers, struct cm_timer *timer)
@@ -67,9 +67,9 @@ void cm_timer_disarm(struct cm_timers *timers, struct cm_timer *timer)
 
 	if (!timer->link)
 		return;
-	hang(timer->link, timer->next);
+	hang_node(timer->link, timer->next);
 	children = meld_siblings(timer->child);
-	hang(&timers->first, meld(timers->first, children));
+	hang_node(&timers->first, meld_heaps(timers->first, children));
 	*timer = (struct cm_timer){ .deadline = timer->deadline };
 }
 

@@ -58,7 +58,8 @@ static void count_duplicate(const struct cm_conn *conn, const struct cm_turn *tu
 	cm_count(turn->core, conn->port, CM_COUNT_DUPLICATE, turn->msg->hdr.attr_id);
 }
 
-static void report(struct cm_conn *conn, struct cm_turn *turn, enum cm_report_kind kind, int status)
+static void emit_report(struct cm_conn *conn, struct cm_turn *turn, enum cm_report_kind kind,
+			int status)
 {
 	struct cm_effects *out = turn->out;
 
@@ -69,19 +70,19 @@ static void report(struct cm_conn *conn, struct cm_turn *turn, enum cm_report_ki
 		(struct cm_report){ .kind = kind, .conn = conn, .status = status };
 }
 
-static void begin(struct cm_conn *conn, struct cm_msg *msg, enum cm_attr attr)
+static void begin_msg(struct cm_conn *conn, struct cm_msg *msg, enum cm_attr attr)
 {
 	cm_msg_init(msg, attr, conn->tid);
 }
 
-static void say(struct cm_conn *conn, struct cm_turn *turn, const struct cm_msg *msg)
+static void emit_msg(struct cm_conn *conn, struct cm_turn *turn, const struct cm_msg *msg)
 {
 	cm_emit(turn, conn->port, &conn->path, msg);
 }
 
 /* --- messages that are repeated until they are answered ------------------ */
 
-static void transmit(struct cm_conn *conn, struct cm_turn *turn)
+static void transmit_copy(struct cm_conn *conn, struct cm_turn *turn)
 {
 	memcpy(send_mad(turn, conn->port, &conn->path), conn->mad, MAD_BYTES);
 	cm_timer_arm(&turn->core->timers, &conn->timer, cm_retry_next(&conn->retry, turn->now));
@@ -95,7 +96,7 @@ static void say_until_answered(struct cm_conn *conn, struct cm_turn *turn, const
 	cm_retry_init(&conn->retry, give_up_ns, turn->now);
 	cm_retry_set_waits(&conn->retry, &turn->args->waits);
 	cm_peer_await(conn, turn->core);
-	transmit(conn, turn);
+	transmit_copy(conn, turn);
 }
 
 void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
@@ -106,7 +107,7 @@ void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
 	/* Lost or slow, it no longer loads the port: let the next one have its turn. */
 	cm_settle(conn, turn->core);
 	cm_peer_repeated(conn, turn->core, turn->now);
-	transmit(conn, turn);
+	transmit_copy(conn, turn);
 }
 
 void act_be_patient(struct cm_conn *conn, struct cm_turn *turn)
@@ -164,7 +165,7 @@ void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
 	await_turn(conn, &conn->port->requests, msg);
 }
 
-static void admit(struct cm_pace *pace, struct cm_port *port, struct cm_turn *turn)
+static void admit_waiting(struct cm_pace *pace, struct cm_port *port, struct cm_turn *turn)
 {
 	struct cm_conn *conn;
 
@@ -176,7 +177,7 @@ static void admit(struct cm_pace *pace, struct cm_port *port, struct cm_turn *tu
 		pace->out++;
 		cm_peer_await(conn, turn->core);
 		count_sent(turn, conn->port, cm_mad_attr(conn->mad));
-		transmit(conn, turn);
+		transmit_copy(conn, turn);
 	}
 }
 
@@ -184,11 +185,11 @@ void cm_admit(struct cm_port *port, struct cm_turn *turn)
 {
 	/* Asked here already: seldom does anything wait, and each step ends with this. */
 	if (!list_is_empty(&port->disconnects.waiting))
-		admit(&port->disconnects, port, turn);
+		admit_waiting(&port->disconnects, port, turn);
 	if (!list_is_empty(&port->requests.waiting))
-		admit(&port->requests, port, turn);
+		admit_waiting(&port->requests, port, turn);
 	if (!list_is_empty(&port->to_silent.waiting))
-		admit(&port->to_silent, port, turn);
+		admit_waiting(&port->to_silent, port, turn);
 }
 
 void cm_settle(struct cm_conn *conn, struct cm_core *core)
@@ -280,7 +281,7 @@ void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
 	conn->peer_waits_ms = cm_encoded_ms(req->local_cm_response_timeout) *
 			      (req->max_cm_retries + 1u);
 	cm_index_peer(conn, turn->core);
-	report(conn, turn, CM_REPORT_REQUEST, 0);
+	emit_report(conn, turn, CM_REPORT_REQUEST, 0);
 }
 
 void act_report_response(struct cm_conn *conn, struct cm_turn *turn)
@@ -296,7 +297,7 @@ void act_report_response(struct cm_conn *conn, struct cm_turn *turn)
 	conn->rnr_retry_count = rep->rnr_retry_count;
 	conn->local_ack_timeout = cm_ack_timeout(rep->target_ack_delay, conn->packet_life_time);
 	cm_index_peer(conn, turn->core);
-	report(conn, turn, CM_REPORT_RESPONSE, 0);
+	emit_report(conn, turn, CM_REPORT_RESPONSE, 0);
 }
 
 /* --- REP, RTU, DREQ, DREP, MRA ------------------------------------------- */
@@ -334,10 +335,10 @@ void act_send_rtu(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg msg;
 
-	begin(conn, &msg, CM_ATTR_RTU);
+	begin_msg(conn, &msg, CM_ATTR_RTU);
 	msg.rtu.local_comm_id = conn->local_comm_id;
 	msg.rtu.remote_comm_id = conn->remote_comm_id;
-	say(conn, turn, &msg);
+	emit_msg(conn, turn, &msg);
 }
 
 void act_send_dreq(struct cm_conn *conn, struct cm_turn *turn)
@@ -345,7 +346,7 @@ void act_send_dreq(struct cm_conn *conn, struct cm_turn *turn)
 	struct cm_msg msg;
 
 	conn->tid = conn->local_comm_id;
-	begin(conn, &msg, CM_ATTR_DREQ);
+	begin_msg(conn, &msg, CM_ATTR_DREQ);
 	msg.dreq.local_comm_id = conn->local_comm_id;
 	msg.dreq.remote_comm_id = conn->remote_comm_id;
 	msg.dreq.remote_qpn = conn->remote_qpn;
@@ -358,10 +359,10 @@ void act_send_drep(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg msg;
 
-	begin(conn, &msg, CM_ATTR_DREP);
+	begin_msg(conn, &msg, CM_ATTR_DREP);
 	msg.drep.local_comm_id = conn->local_comm_id;
 	msg.drep.remote_comm_id = conn->remote_comm_id;
-	say(conn, turn, &msg);
+	emit_msg(conn, turn, &msg);
 }
 
 static void send_mra(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_answered to)
@@ -369,12 +370,12 @@ static void send_mra(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_ans
 	struct cm_msg msg;
 
 	count_duplicate(conn, turn);
-	begin(conn, &msg, CM_ATTR_MRA);
+	begin_msg(conn, &msg, CM_ATTR_MRA);
 	msg.mra.local_comm_id = conn->local_comm_id;
 	msg.mra.remote_comm_id = conn->remote_comm_id;
 	msg.mra.message = to;
 	msg.mra.service_timeout = MRA_SERVICE_TIMEOUT;
-	say(conn, turn, &msg);
+	emit_msg(conn, turn, &msg);
 }
 
 void act_send_mra_to_req(struct cm_conn *conn, struct cm_turn *turn)
@@ -389,12 +390,12 @@ void act_send_mra_to_rep(struct cm_conn *conn, struct cm_turn *turn)
 
 /* --- REJ ----------------------------------------------------------------- */
 
-static void reject(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_answered what,
-		   uint32_t local_comm_id)
+static void send_rej(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_answered what,
+		     uint32_t local_comm_id)
 {
 	struct cm_msg msg;
 
-	begin(conn, &msg, CM_ATTR_REJ);
+	begin_msg(conn, &msg, CM_ATTR_REJ);
 	if (turn->args->msg)
 		msg.rej = turn->args->msg->rej;
 	else
@@ -402,27 +403,27 @@ static void reject(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_answe
 	msg.rej.local_comm_id = local_comm_id;
 	msg.rej.remote_comm_id = conn->remote_comm_id;
 	msg.rej.message = what;
-	say(conn, turn, &msg);
+	emit_msg(conn, turn, &msg);
 }
 
 void act_reject_req_unnamed(struct cm_conn *conn, struct cm_turn *turn)
 {
-	reject(conn, turn, CM_ANSWERED_REQ, 0);
+	send_rej(conn, turn, CM_ANSWERED_REQ, 0);
 }
 
 void act_reject_req(struct cm_conn *conn, struct cm_turn *turn)
 {
-	reject(conn, turn, CM_ANSWERED_REQ, conn->local_comm_id);
+	send_rej(conn, turn, CM_ANSWERED_REQ, conn->local_comm_id);
 }
 
 void act_reject_rep(struct cm_conn *conn, struct cm_turn *turn)
 {
-	reject(conn, turn, CM_ANSWERED_REP, conn->local_comm_id);
+	send_rej(conn, turn, CM_ANSWERED_REP, conn->local_comm_id);
 }
 
 void act_reject_other(struct cm_conn *conn, struct cm_turn *turn)
 {
-	reject(conn, turn, CM_ANSWERED_OTHER, conn->local_comm_id);
+	send_rej(conn, turn, CM_ANSWERED_OTHER, conn->local_comm_id);
 }
 
 /* The peer finds its half of the connection by our CA's GUID, as it knows no comm id of ours
@@ -434,26 +435,26 @@ void act_reject_timeout(struct cm_conn *conn, struct cm_turn *turn)
 
 	if (conn->retry.transmissions == 0)
 		return; /* still waiting for its turn: the peer never heard of it */
-	begin(conn, &msg, CM_ATTR_REJ);
+	begin_msg(conn, &msg, CM_ATTR_REJ);
 	msg.rej.local_comm_id = conn->local_comm_id;
 	msg.rej.message = CM_ANSWERED_OTHER;
 	msg.rej.reason = CM_REJ_TIMEOUT;
 	msg.rej.ari_bytes = sizeof(conn->port->ca_guid);
 	for (i = 0; i < msg.rej.ari_bytes; i++)
 		msg.rej.ari[i] = (uint8_t)(conn->port->ca_guid >> (56 - 8 * i));
-	say(conn, turn, &msg);
+	emit_msg(conn, turn, &msg);
 }
 
 void act_reject_stale_rep(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg msg;
 
-	begin(conn, &msg, CM_ATTR_REJ);
+	begin_msg(conn, &msg, CM_ATTR_REJ);
 	msg.rej.local_comm_id = conn->local_comm_id;
 	msg.rej.remote_comm_id = turn->msg->rep.local_comm_id;
 	msg.rej.message = CM_ANSWERED_REP;
 	msg.rej.reason = CM_REJ_STALE_CONNECTION;
-	say(conn, turn, &msg);
+	emit_msg(conn, turn, &msg);
 }
 
 /* --- SIDR: IBTA vol. 1, 12.11 -------------------------------------------- */
@@ -486,7 +487,7 @@ void act_report_lookup(struct cm_conn *conn, struct cm_turn *turn)
 	conn->remote_ca_guid = req->service_id;
 	conn->service_id = req->service_id;
 	cm_index_lookup(conn, turn->core);
-	report(conn, turn, CM_REPORT_REQUEST, 0);
+	emit_report(conn, turn, CM_REPORT_REQUEST, 0);
 }
 
 static void begin_sidr_rep(const struct cm_conn *conn, struct cm_msg *msg)
@@ -496,9 +497,9 @@ static void begin_sidr_rep(const struct cm_conn *conn, struct cm_msg *msg)
 	msg->sidr_rep.service_id = conn->service_id;
 }
 
-static void refusal(struct cm_conn *conn, struct cm_msg *msg)
+static void refuse_sidr(struct cm_conn *conn, struct cm_msg *msg)
 {
-	begin(conn, msg, CM_ATTR_SIDR_REP);
+	begin_msg(conn, msg, CM_ATTR_SIDR_REP);
 	msg->sidr_rep.status = CM_SIDR_REJECT;
 }
 
@@ -510,11 +511,11 @@ void act_send_sidr_rep(struct cm_conn *conn, struct cm_turn *turn)
 
 	if (!msg) {
 		msg = &refused;
-		refusal(conn, msg);
+		refuse_sidr(conn, msg);
 	}
 	begin_sidr_rep(conn, msg);
 	cm_msg_encode(msg, conn->mad);
-	say(conn, turn, msg);
+	emit_msg(conn, turn, msg);
 }
 
 void act_repeat_sidr_rep(struct cm_conn *conn, struct cm_turn *turn)
@@ -527,14 +528,14 @@ void act_refuse_lookup(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg msg;
 
-	refusal(conn, &msg);
+	refuse_sidr(conn, &msg);
 	begin_sidr_rep(conn, &msg);
-	say(conn, turn, &msg);
+	emit_msg(conn, turn, &msg);
 }
 
 void act_report_answered(struct cm_conn *conn, struct cm_turn *turn)
 {
-	report(conn, turn, CM_REPORT_ANSWERED, 0);
+	emit_report(conn, turn, CM_REPORT_ANSWERED, 0);
 }
 
 /* --- reports ------------------------------------------------------------- */
@@ -552,38 +553,38 @@ void act_count_duplicate(struct cm_conn *conn, struct cm_turn *turn)
 
 void act_report_established(struct cm_conn *conn, struct cm_turn *turn)
 {
-	report(conn, turn, CM_REPORT_ESTABLISHED, 0);
+	emit_report(conn, turn, CM_REPORT_ESTABLISHED, 0);
 }
 
 void act_report_rejected(struct cm_conn *conn, struct cm_turn *turn)
 {
-	report(conn, turn, CM_REPORT_REJECTED, 0);
+	emit_report(conn, turn, CM_REPORT_REJECTED, 0);
 }
 
 void act_report_stale(struct cm_conn *conn, struct cm_turn *turn)
 {
 	cm_unindex_peer(conn, turn->core);
-	report(conn, turn, CM_REPORT_REJECTED, 0);
+	emit_report(conn, turn, CM_REPORT_REJECTED, 0);
 }
 
 void act_report_unreachable(struct cm_conn *conn, struct cm_turn *turn)
 {
-	report(conn, turn, CM_REPORT_UNREACHABLE, -ETIMEDOUT);
+	emit_report(conn, turn, CM_REPORT_UNREACHABLE, -ETIMEDOUT);
 }
 
 /* The answer to a DREQ bears its transaction id. */
 void act_report_disconnected(struct cm_conn *conn, struct cm_turn *turn)
 {
 	conn->tid = turn->msg->hdr.tid;
-	report(conn, turn, CM_REPORT_DISCONNECTED, 0);
+	emit_report(conn, turn, CM_REPORT_DISCONNECTED, 0);
 }
 
 void act_report_disconnect_unanswered(struct cm_conn *conn, struct cm_turn *turn)
 {
-	report(conn, turn, CM_REPORT_DISCONNECTED, -ETIMEDOUT);
+	emit_report(conn, turn, CM_REPORT_DISCONNECTED, -ETIMEDOUT);
 }
 
 void act_report_timewait_exit(struct cm_conn *conn, struct cm_turn *turn)
 {
-	report(conn, turn, CM_REPORT_TIMEWAIT_EXIT, 0);
+	emit_report(conn, turn, CM_REPORT_TIMEWAIT_EXIT, 0);
 }

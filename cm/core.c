@@ -20,7 +20,7 @@
 
 static const struct cm_args no_args;
 
-static uint64_t split(uint64_t secret, uint64_t what)
+static uint64_t hash_split(uint64_t secret, uint64_t what)
 {
 	return (secret ^ what) * UINT64_C(0x9e3779b97f4a7c15);
 }
@@ -30,14 +30,14 @@ int cm_core_init(struct cm_core *core, uint64_t secret)
 	*core = (struct cm_core){
 		.out_max = OUT_MAX,
 	};
-	cm_ids_init(&core->ids, (uint32_t)(split(secret, 0) >> 32));
+	cm_ids_init(&core->ids, (uint32_t)(hash_split(secret, 0) >> 32));
 	list_init(&core->spare);
 	slab_init(&core->conns, sizeof(struct cm_conn));
-	if (cm_index_init(&core->by_local, split(secret, 1)) ||
-	    cm_index_init(&core->by_remote, split(secret, 2)) ||
-	    cm_index_init(&core->by_qpn, split(secret, 3)) ||
-	    cm_index_init(&core->peers, split(secret, 4)) ||
-	    cm_index_init(&core->services, split(secret, 5))) {
+	if (cm_index_init(&core->by_local, hash_split(secret, 1)) ||
+	    cm_index_init(&core->by_remote, hash_split(secret, 2)) ||
+	    cm_index_init(&core->by_qpn, hash_split(secret, 3)) ||
+	    cm_index_init(&core->peers, hash_split(secret, 4)) ||
+	    cm_index_init(&core->services, hash_split(secret, 5))) {
 		cm_core_fini(core);
 		return -ENOMEM;
 	}
@@ -186,8 +186,8 @@ void cm_core_unserve(struct cm_core *core, struct cm_service *service)
 
 /* --- the four ways to drive it ------------------------------------------- */
 
-static void begin(struct cm_turn *turn, struct cm_core *core, struct cm_time now,
-		  struct cm_effects *out)
+static void begin_turn(struct cm_turn *turn, struct cm_core *core, struct cm_time now,
+		       struct cm_effects *out)
 {
 	*turn = (struct cm_turn){ .core = core, .now = now, .args = &no_args, .out = out };
 	out->is_known = false;
@@ -196,7 +196,7 @@ static void begin(struct cm_turn *turn, struct cm_core *core, struct cm_time now
 }
 
 /* Nobody will answer a DREQ for an orphan, so it answers itself; and it goes when it is done. */
-static void finish(struct cm_turn *turn, struct cm_conn *conn)
+static void finish_turn(struct cm_turn *turn, struct cm_conn *conn)
 {
 	struct cm_port *port = conn->port;
 
@@ -214,7 +214,7 @@ void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_
 	struct cm_turn turn;
 	struct cm_conn *conn;
 
-	begin(&turn, core, now, out);
+	begin_turn(&turn, core, now, out);
 	if (cm_msg_decode(mad, bytes, &out->msg)) {
 		cm_count(core, port, CM_COUNT_MALFORMED, 0);
 		return;
@@ -222,7 +222,7 @@ void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_
 	turn.msg = &out->msg;
 	conn = cm_demux(port, path, &turn);
 	if (conn)
-		finish(&turn, conn);
+		finish_turn(&turn, conn);
 }
 
 int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
@@ -235,7 +235,7 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 
 	assert(verb <= CM_CALL_FORGET);
 
-	begin(&turn, core, now, out);
+	begin_turn(&turn, core, now, out);
 	if (args)
 		turn.args = args;
 	/* A second request under the same comm id looks like a retransmission to a peer that still
@@ -250,7 +250,7 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 		 * pair again: there is no owner whom that could confuse. */
 		cm_unindex_peer(conn, core);
 	}
-	finish(&turn, conn);
+	finish_turn(&turn, conn);
 	return 0;
 }
 
@@ -282,7 +282,7 @@ bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects 
 	struct cm_conn *conn;
 	int err;
 
-	begin(&turn, core, now, out);
+	begin_turn(&turn, core, now, out);
 	if (!timer)
 		return false;
 	conn = container_of(timer, struct cm_conn, timer);
@@ -291,7 +291,7 @@ bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects 
 	err = cm_step(conn, due_event(conn, now), &turn);
 	assert(!err); /* timers are armed only in states that have a row for them */
 	(void)err;
-	finish(&turn, conn);
+	finish_turn(&turn, conn);
 	return true;
 }
 

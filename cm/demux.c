@@ -15,14 +15,14 @@ struct hearing {
 	struct cm_turn *turn;
 };
 
-static void count(const struct hearing *in, enum cm_counter counter)
+static void count_msg(const struct hearing *in, enum cm_counter counter)
 {
 	cm_count(in->turn->core, in->port, counter, in->turn->msg->hdr.attr_id);
 }
 
 /* --- answers without state ----------------------------------------------- */
 
-static void answer(const struct hearing *in, const struct cm_msg *msg)
+static void emit_answer(const struct hearing *in, const struct cm_msg *msg)
 {
 	cm_emit(in->turn, in->port, in->path, msg);
 }
@@ -35,7 +35,7 @@ static void refuse_req(const struct hearing *in, enum cm_rej_reason reason)
 	msg.rej.remote_comm_id = in->turn->msg->req.local_comm_id;
 	msg.rej.message = CM_ANSWERED_REQ;
 	msg.rej.reason = (uint16_t)reason;
-	answer(in, &msg);
+	emit_answer(in, &msg);
 }
 
 /* Whoever disconnects from something we do not know of is told that it is gone. */
@@ -47,7 +47,7 @@ static void confirm_dreq(const struct hearing *in)
 	cm_msg_init(&msg, CM_ATTR_DREP, in->turn->msg->hdr.tid);
 	msg.drep.local_comm_id = dreq->remote_comm_id;
 	msg.drep.remote_comm_id = dreq->local_comm_id;
-	answer(in, &msg);
+	emit_answer(in, &msg);
 }
 
 static void refuse_sidr(const struct hearing *in)
@@ -59,7 +59,7 @@ static void refuse_sidr(const struct hearing *in)
 	msg.sidr_rep.request_id = req->request_id;
 	msg.sidr_rep.service_id = req->service_id;
 	msg.sidr_rep.status = CM_SIDR_UNSUPPORTED;
-	answer(in, &msg);
+	emit_answer(in, &msg);
 }
 
 /* --- finding ------------------------------------------------------------- */
@@ -101,12 +101,12 @@ static const struct cm_lookups lookups = { find_by_local, find_by_remote, find_b
 
 /* --- what comes of it ---------------------------------------------------- */
 
-static void drop(const struct hearing *in, const struct cm_found *found)
+static void drop_msg(const struct hearing *in, const struct cm_found *found)
 {
 	if (in->turn->msg->hdr.attr_id == CM_ATTR_DREQ && !found->record &&
 	    found->why != CM_COUNT_ALIEN)
 		confirm_dreq(in);
-	count(in, found->why);
+	count_msg(in, found->why);
 }
 
 static struct cm_conn *new_conn(const struct hearing *in)
@@ -114,7 +114,7 @@ static struct cm_conn *new_conn(const struct hearing *in)
 	struct cm_conn *conn = cm_conn_take(in->turn->core);
 
 	if (!conn) {
-		count(in, CM_COUNT_NO_MEMORY);
+		count_msg(in, CM_COUNT_NO_MEMORY);
 		return NULL;
 	}
 	conn->port = in->port;
@@ -154,12 +154,12 @@ struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, stru
 	turn->core->received[turn->msg->hdr.attr_id]++;
 	port->tally.received[cm_tally_kind(turn->msg->hdr.attr_id)]++;
 	if (event == CM_NO_EVENT) {
-		drop(&in, &found);
+		drop_msg(&in, &found);
 		return NULL;
 	}
 	conn = found.record ? conn_of(found.record) : take_request(&in, &found);
 	if (conn && cm_step(conn, event, turn)) {
-		count(&in, CM_COUNT_UNEXPECTED);
+		count_msg(&in, CM_COUNT_UNEXPECTED);
 		return conn;
 	}
 	if (!found.stale)

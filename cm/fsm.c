@@ -155,7 +155,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 };
 /* clang-format on */
 
-static void enter(struct cm_conn *conn, struct cm_turn *turn)
+static void enter_state(struct cm_conn *conn, struct cm_turn *turn)
 {
 	cm_settle(conn, turn->core);
 	if (turn->msg)
@@ -186,7 +186,7 @@ int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
 	if (turn->core->trace)
 		turn->core->trace(conn, from, event);
 	if (from != edge->to)
-		enter(conn, turn);
+		enter_state(conn, turn);
 	edge->act(conn, turn);
 	return 0;
 }

@@ -11,7 +11,7 @@
 #define BUCKETS_MIN  64
 #define SIDE_BY_SIDE 8 /* pointers in a line of the cache */
 
-static uint64_t product(uint32_t a, uint32_t b, uint64_t secret)
+static uint64_t hash_product(uint32_t a, uint32_t b, uint64_t secret)
 {
 	return (uint64_t)(a + (uint32_t)secret) * (b + (uint32_t)(secret >> 32));
 }
@@ -29,11 +29,11 @@ uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret)
 	uint32_t gid[4];
 
 	memcpy(gid, key->gid.raw, sizeof(gid));
-	hash = product(gid[0], gid[1], secret * UINT64_C(0x9e3779b97f4a7c15)) +
-	       product(gid[2], gid[3], secret * UINT64_C(0xd6e8feb86659fd93)) +
-	       product((uint32_t)key->guid, (uint32_t)(key->guid >> 32),
-		       secret * UINT64_C(0xd1342543de82ef95)) +
-	       product(key->id / SIDE_BY_SIDE, 0, secret * UINT64_C(0x94d049bb133111eb));
+	hash = hash_product(gid[0], gid[1], secret * UINT64_C(0x9e3779b97f4a7c15)) +
+	       hash_product(gid[2], gid[3], secret * UINT64_C(0xd6e8feb86659fd93)) +
+	       hash_product((uint32_t)key->guid, (uint32_t)(key->guid >> 32),
+			    secret * UINT64_C(0xd1342543de82ef95)) +
+	       hash_product(key->id / SIDE_BY_SIDE, 0, secret * UINT64_C(0x94d049bb133111eb));
 	hash = (hash ^ hash >> 32) * UINT64_C(0xbf58476d1ce4e5b9);
 	hash ^= hash >> 32;
 	return hash ^ key->id % SIDE_BY_SIDE;

@@ -143,7 +143,7 @@ static uint64_t crowd_ns(const struct cm_said *said)
 }
 
 /* Return: when an answer is overdue to what has not been repeated, or was before the peer spoke. */
-static struct cm_time patience(const struct cm_conn *conn, const struct cm_said *said)
+static struct cm_time patience_until(const struct cm_conn *conn, const struct cm_said *said)
 {
 	const struct cm_retry *retry = &conn->retry;
 	bool is_first = retry->transmissions == 1;
@@ -167,6 +167,6 @@ struct cm_time cm_peer_overdue(const struct cm_conn *conn, const struct cm_core 
 	if (!peer)
 		return overdue;
 	if (!cm_time_reached(lost, peer->said.answered))
-		overdue = patience(conn, &peer->said);
+		overdue = patience_until(conn, &peer->said);
 	return cm_time_earlier(cm_time_later(overdue, peer->said.next), conn->retry.give_up);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Return: where in its set a question is; -1: nowhere. */
-static int find(const struct question *set, const struct mad_gid *gid, uint32_t id)
+static int find_question(const struct question *set, const struct mad_gid *gid, uint32_t id)
 {
 	int i;
 
@@ -25,7 +25,7 @@ bool asked_note(struct asked *asked, const struct mad_gid *gid, const struct mad
 
 	if (!talk->asks || !talk->sender_id)
 		return false;
-	i = find(asked->of[set], gid, talk->sender_id);
+	i = find_question(asked->of[set], gid, talk->sender_id);
 	if (i < 0) {
 		i = asked->next[set]++ % ASKED_IN_SET;
 		asked->of[set][i] = (struct question){ .gid = *gid, .id = talk->sender_id };
@@ -40,7 +40,8 @@ bool asked_again(const struct asked *asked, const struct mad_gid *gid, const str
 {
 	const struct question *set =
 		asked->of[mad_gid_hash(gid, talk->receiver_id, ASKED_SETS_LOG2)];
-	int i = talk->answers && talk->receiver_id ? find(set, gid, talk->receiver_id) : -1;
+	int i = talk->answers && talk->receiver_id ? find_question(set, gid, talk->receiver_id)
+						   : -1;
 
 	return i >= 0 && set[i].again;
 }

@@ -36,7 +36,7 @@ int handles_init(struct handles *handles, struct ibv_pd *pd, uint8_t port_num, s
 	return hash_init(&handles->by_path, BUCKETS_FIRST);
 }
 
-static void retire(struct handles *handles, struct handle *handle)
+static void retire_handle(struct handles *handles, struct handle *handle)
 {
 	hash_remove(&handles->by_path, &handle->by_path);
 	list_remove(&handle->link);
@@ -62,7 +62,7 @@ void handles_drain(struct handles *handles)
 void handles_fini(struct handles *handles)
 {
 	while (handles->n_used)
-		retire(handles, container_of(handles->used.next, struct handle, link));
+		retire_handle(handles, container_of(handles->used.next, struct handle, link));
 	handles_drain(handles);
 	hash_fini(&handles->by_path);
 	slab_fini(&handles->slab);
@@ -126,7 +126,7 @@ static int add_handle(struct handles *handles, const struct key *key, struct han
 	int err;
 
 	if (handles->n_used == HANDLES_MAX)
-		retire(handles, container_of(handles->used.next, struct handle, link));
+		retire_handle(handles, container_of(handles->used.next, struct handle, link));
 	err = hash_reserve(&handles->by_path, handles->n_used + 1);
 	if (!err)
 		err = make_ah(handles, key, &ah);
@@ -156,7 +156,7 @@ int handles_make(struct handles *handles, const struct mad_path *path, struct ib
 		if (handles->n_retired == RETIRED_MAX)
 			return -EAGAIN;
 		if (handle)
-			retire(handles, handle);
+			retire_handle(handles, handle);
 		err = add_handle(handles, &key, &handle);
 	}
 	if (err)

@@ -200,7 +200,7 @@ static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t s
 
 /* What has no room breaks the queue pair for ever, and anyone can send it: so there is room for
  * everything, if not a place of its own. */
-static int post(struct inbox *inbox, uint64_t slot)
+static int post_slot(struct inbox *inbox, uint64_t slot)
 {
 	struct ibv_sge sge[INBOX_SGES] = {
 		{.addr = (uintptr_t)inbox->room->slot[slot],
@@ -230,8 +230,8 @@ static int next_completion(struct inbox *inbox, struct ibv_wc *wc)
 	return ibv_poll_cq(inbox->cq, 1, wc);
 }
 
-static int take(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *path,
-		uint8_t mad[MAD_BYTES])
+static int take_completion(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *path,
+			   uint8_t mad[MAD_BYTES])
 {
 	const uint8_t *slot = inbox->room->slot[wc->wr_id];
 
@@ -254,8 +254,8 @@ static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t m
 		return -EAGAIN;
 	if (wc.status != IBV_WC_SUCCESS)
 		return -ENOMSG;
-	err = take(inbox, &wc, path, mad);
-	post(inbox, wc.wr_id); /* fails on a device that is gone */
+	err = take_completion(inbox, &wc, path, mad);
+	post_slot(inbox, wc.wr_id); /* fails on a device that is gone */
 	return err ? -ENOMSG : 0;
 }
 
@@ -307,7 +307,7 @@ static int make_room(struct inbox *inbox, struct ibv_pd *pd)
 	return inbox->mr ? 0 : errno ? -errno : -ENOMEM;
 }
 
-static int equip(struct inbox *inbox, struct ibv_pd *pd)
+static int open_parts(struct inbox *inbox, struct ibv_pd *pd)
 {
 	int err = open_channel(inbox);
 
@@ -332,7 +332,7 @@ int inbox_new(struct ibv_pd *pd, uint8_t port_num, unsigned int n_slots, struct 
 	inbox->verbs = pd->context;
 	inbox->port_num = port_num;
 	inbox->n_slots = n_slots;
-	err = equip(inbox, pd);
+	err = open_parts(inbox, pd);
 	if (err)
 		inbox_free(inbox);
 	else
@@ -352,7 +352,7 @@ int inbox_start(struct inbox *inbox, struct ibv_qp *qp)
 
 	inbox->qp = qp;
 	for (i = 0; i < inbox->n_slots && !err; i++)
-		err = post(inbox, i);
+		err = post_slot(inbox, i);
 	return err ? err : -ibv_req_notify_cq(inbox->cq, 0);
 }
 

@@ -65,7 +65,7 @@ struct mad_sender {
 	bool is_busy; /* atomic */
 };
 
-static void unlock(struct mad_sender *sender)
+static void unlock_sender(struct mad_sender *sender)
 {
 	bool is_busy = sender->held.n || sender->n_posted || sender->failed.n ||
 		       sender->peers.n[WAY_PROBED];
@@ -86,7 +86,7 @@ static void put_number(struct row *row, unsigned int number)
 
 /* --- the queue pair ------------------------------------------------------ */
 
-static unsigned int smaller(unsigned int a, int b)
+static unsigned int min_limit(unsigned int a, int b)
 {
 	return b > 0 && (unsigned int)b < a ? (unsigned int)b : a;
 }
@@ -120,8 +120,8 @@ static int create_qp(struct mad_sender *sender, struct ibv_context *verbs)
 	int err;
 
 	if (!ibv_query_device(verbs, &limits))
-		n_max = smaller(smaller(n_max, limits.max_qp_wr), limits.max_cqe);
-	sender->n_slots = smaller(SENDS_MAX, (int)n_max);
+		n_max = min_limit(min_limit(n_max, limits.max_qp_wr), limits.max_cqe);
+	sender->n_slots = min_limit(SENDS_MAX, (int)n_max);
 	errno = 0;
 	sender->cq = ibv_create_cq(verbs, (int)sender->n_slots, NULL, NULL, 0);
 	if (!sender->cq)
@@ -168,7 +168,7 @@ static bool is_roce(struct ibv_context *verbs, uint8_t port_num)
 	       attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
-static int equip(struct mad_sender *sender, struct ibv_context *verbs)
+static int open_parts(struct mad_sender *sender, struct ibv_context *verbs)
 {
 	int err;
 
@@ -198,7 +198,7 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 		return -ENOMEM;
 	pthread_mutex_init(&sender->lock, NULL);
 	sender->port_num = port_num;
-	err = equip(sender, verbs);
+	err = open_parts(sender, verbs);
 	if (err) {
 		mad_sender_close(sender);
 		return err;
@@ -240,7 +240,7 @@ enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_p
 	pthread_mutex_lock(&sender->lock);
 	if (choose_qpn(sender, path, &talk) != PEER_BY_UMAD)
 		way = handles_find(&sender->handles, path) ? MAD_SENDER_POSTS : MAD_SENDER_RESOLVES;
-	unlock(sender);
+	unlock_sender(sender);
 	return way;
 }
 
@@ -377,7 +377,7 @@ static int hold_or_send(struct mad_sender *sender, const struct mad_path *path,
 	err = hold_message(sender, path, mad);
 	if (!err && is_sent)
 		post_held(sender);
-	unlock(sender);
+	unlock_sender(sender);
 	return err;
 }
 
@@ -397,7 +397,7 @@ void mad_sender_release(struct mad_sender *sender)
 {
 	pthread_mutex_lock(&sender->lock);
 	post_held(sender);
-	unlock(sender);
+	unlock_sender(sender);
 }
 
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES])
@@ -419,7 +419,7 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 		memcpy(mad, sender->slot[number], MAD_BYTES);
 		put_number(&sender->spare, number);
 	}
-	unlock(sender);
+	unlock_sender(sender);
 	return any;
 }
 
@@ -429,7 +429,7 @@ void mad_sender_forget(struct mad_sender *sender)
 	inbox_forget(sender->inbox);
 	pthread_mutex_lock(&sender->lock);
 	handles_forget(&sender->handles);
-	unlock(sender);
+	unlock_sender(sender);
 }
 
 /* --- whom it hears ------------------------------------------------------- */
@@ -450,7 +450,7 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 		return;
 	pthread_mutex_lock(&sender->lock);
 	peers_heard(&sender->peers, gid, qpn, clock_coarse_ns());
-	unlock(sender);
+	unlock_sender(sender);
 }
 
 /* It names no request, unlike all others, and is not answered. */
@@ -470,7 +470,7 @@ bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 		 peers_own_way(&sender->peers) != WAY_WORKS &&
 		 !inbox_path_to_self(sender->inbox, ret) &&
 		 peers_prove(&sender->peers, ret, clock_coarse_ns());
-	unlock(sender);
+	unlock_sender(sender);
 	if (begins)
 		mad_probe_write(0, ret_mad);
 	return begins;
@@ -489,7 +489,7 @@ bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 			  : is_own_sign(&sender->peers, gid, &talk);
 	if (asked_note(&sender->asked, gid, &talk))
 		peers_missed(&sender->peers, gid, clock_coarse_ns());
-	unlock(sender);
+	unlock_sender(sender);
 	return is_ours;
 }
 
@@ -497,7 +497,7 @@ void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *pat
 {
 	pthread_mutex_lock(&sender->lock);
 	peers_unanswered(&sender->peers, path, clock_coarse_ns());
-	unlock(sender);
+	unlock_sender(sender);
 }
 
 bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
@@ -509,7 +509,7 @@ bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 	is_due = sender->peers.n[WAY_PROBED] &&
 		 getrandom(&id, sizeof(id), GRND_NONBLOCK) == sizeof(id) &&
 		 peers_probe(&sender->peers, id, clock_coarse_ns(), ret, &id);
-	unlock(sender);
+	unlock_sender(sender);
 	if (is_due)
 		mad_probe_write(id, ret_mad);
 	return is_due;
@@ -520,7 +520,7 @@ void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *pat
 {
 	pthread_mutex_lock(&sender->lock);
 	hold_to_qpn(sender, path, PEER_QP1, mad);
-	unlock(sender);
+	unlock_sender(sender);
 }
 
 void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
@@ -531,14 +531,14 @@ void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
 						       (peers_own_way(&sender->peers) == WAY_WORKS),
 					  .n_lost = sender->peers.n[WAY_FAILS],
 					  .first_lost = sender->peers.lost };
-	unlock(sender);
+	unlock_sender(sender);
 }
 
 void mad_sender_insist(struct mad_sender *sender)
 {
 	pthread_mutex_lock(&sender->lock);
 	sender->insists = true;
-	unlock(sender);
+	unlock_sender(sender);
 }
 
 /* A queue pair that goes takes with it what it has not sent yet. */

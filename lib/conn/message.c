@@ -19,7 +19,7 @@
 
 /* --- parameters ---------------------------------------------------------- */
 
-static uint8_t smaller(uint8_t a, uint8_t b)
+static uint8_t min_u8(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
 }
@@ -48,7 +48,7 @@ static int choose_depth(const struct id *id, uint8_t asked, uint8_t device_max, 
 			uint8_t *ret)
 {
 	if (asked == RDMA_MAX_RESP_RES) {
-		*ret = smaller(device_max, match_max);
+		*ret = min_u8(device_max, match_max);
 		return 0;
 	}
 	if (asked > device_max && id->pub.ps == RDMA_PS_TCP)
@@ -75,8 +75,8 @@ int conn_params_init(const struct id *id, const struct rdma_conn_param *param,
 		.private_data = param->private_data,
 		.private_data_len = param->private_data ? param->private_data_len : 0,
 		.flow_control = param->flow_control,
-		.retry_count = smaller(param->retry_count, RETRY_COUNT_MAX),
-		.rnr_retry_count = smaller(param->rnr_retry_count, RETRY_COUNT_MAX),
+		.retry_count = min_u8(param->retry_count, RETRY_COUNT_MAX),
+		.rnr_retry_count = min_u8(param->rnr_retry_count, RETRY_COUNT_MAX),
 		.srq = id->pub.qp ? id->pub.qp->srq != NULL : param->srq,
 		.qpn = (id->pub.qp ? id->pub.qp->qp_num : param->qp_num) & QPN_MASK,
 	};

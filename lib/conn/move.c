@@ -28,7 +28,7 @@ static bool is_at(const struct id *id, const struct net_event *event)
 }
 
 /* The first change tells which link address it was before. Return: whether it is another now. */
-static bool differs(struct first_hw *first, const struct net_event *event)
+static bool has_other_hw(struct first_hw *first, const struct net_event *event)
 {
 	if (!first->is_known)
 		memcpy(first->hw, event->hw_before, sizeof(first->hw));
@@ -38,7 +38,7 @@ static bool differs(struct first_hw *first, const struct net_event *event)
 
 static void tell_of_peer(struct id *id, const struct net_event *event)
 {
-	if (!is_reached_by(id, event) || !differs(&id->peer_hw, event))
+	if (!is_reached_by(id, event) || !has_other_hw(&id->peer_hw, event))
 		return;
 	failure_of_move(id, id->peer_hw.hw, event->hw);
 	id_notify(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
@@ -46,7 +46,7 @@ static void tell_of_peer(struct id *id, const struct net_event *event)
 
 static void tell_of_interface(struct id *id, const struct net_event *event)
 {
-	if (is_at(id, event) && differs(&id->own_hw, event))
+	if (is_at(id, event) && has_other_hw(&id->own_hw, event))
 		id_notify(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
 }
 

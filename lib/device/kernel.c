@@ -20,7 +20,7 @@ static const struct {
 	{ UINT_MAX, { .packet_life_time = 16, .reports_moves = true }},
 };
 
-static unsigned int parse(const char *release)
+static unsigned int parse_release(const char *release)
 {
 	unsigned int major, minor;
 
@@ -31,7 +31,7 @@ static unsigned int parse(const char *release)
 
 const struct kernel_habits *kernel_habits(const char *release)
 {
-	unsigned int i = 0, number = parse(release);
+	unsigned int i = 0, number = parse_release(release);
 
 	while (number >= ages[i].before)
 		i++;

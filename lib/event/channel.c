@@ -71,7 +71,7 @@ void channel_close(struct channel *channel)
 
 /* Each id has a list of its own events, so that to destroy one costs no look at those of others.
  * Called with the lock held. */
-static void queue(struct channel *channel, struct event *event)
+static void queue_event(struct channel *channel, struct event *event)
 {
 	list_append(&channel->events, &event->link);
 	list_append(&event->owner->unread, &event->of_owner);
@@ -79,7 +79,7 @@ static void queue(struct channel *channel, struct event *event)
 		event->subject->request = event;
 }
 
-static void unqueue(struct event *event)
+static void unqueue_event(struct event *event)
 {
 	list_remove(&event->link);
 	list_remove(&event->of_owner);
@@ -112,7 +112,7 @@ void channel_post(struct channel *channel, struct event *event)
 	if (channel->closed) {
 		id_event_free(event);
 	} else {
-		queue(channel, event);
+		queue_event(channel, event);
 		if (!channel->is_posted) {
 			channel->is_posted = true;
 			channel_get(channel);
@@ -195,7 +195,7 @@ void channel_withdraw(struct channel *channel, struct id *owner, const struct gr
 	list_for_each_entry_safe (event, &owner->unread, of_owner) {
 		if (group && event->group != group)
 			continue;
-		unqueue(event);
+		unqueue_event(event);
 		list_append(ret, &event->link);
 	}
 	settle_count(channel);
@@ -209,7 +209,7 @@ struct event *channel_withdraw_request(struct channel *channel, struct id *child
 	lock_take(&channel->lock, LOCK_CHANNEL);
 	event = child->request;
 	if (event) {
-		unqueue(event);
+		unqueue_event(event);
 		settle_count(channel);
 	}
 	lock_give(&channel->lock, LOCK_CHANNEL);
@@ -224,7 +224,7 @@ static struct event *first_event(struct channel *channel)
 	if (list_is_empty(&channel->events))
 		return NULL;
 	event = container_of(channel->events.next, struct event, link);
-	unqueue(event);
+	unqueue_event(event);
 	settle_count(channel);
 	id_charge(event);
 	return event;

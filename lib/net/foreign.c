@@ -104,8 +104,9 @@ static int read_answer(int fd, uint32_t seq,
 }
 
 /* The kernel has answered, or begun to, when sendto() returns. */
-static int ask(int fd, struct nl_msg *msg,
-	       int (*take)(struct nlmsghdr *hdr, struct foreign *foreign), struct foreign *foreign)
+static int ask_kernel(int fd, struct nl_msg *msg,
+		      int (*take)(struct nlmsghdr *hdr, struct foreign *foreign),
+		      struct foreign *foreign)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct nlmsghdr *hdr;
@@ -212,7 +213,7 @@ static int ask_for_netns(int fd, struct foreign *foreign)
 	}
 	if (msg)
 		nla_put_u32(msg, NETNSA_FD, (uint32_t)ours);
-	err = ask(fd, msg, take_netns, foreign);
+	err = ask_kernel(fd, msg, take_netns, foreign);
 	close(ours);
 	return err;
 }
@@ -222,14 +223,14 @@ int net_foreign_read(int fd, struct net_foreign *ret, unsigned int room)
 	struct foreign foreign = { .our_netns = NO_NETNS, .gid = ret, .room = room };
 	struct ifinfomsg ifi = { .ifi_family = AF_UNSPEC };
 	struct ifaddrmsg ifa = { .ifa_family = AF_UNSPEC };
-	int err = ask(fd, net_message(RTM_GETLINK, NLM_F_DUMP, &ifi, sizeof(ifi)), take_link,
-		      &foreign);
+	int err = ask_kernel(fd, net_message(RTM_GETLINK, NLM_F_DUMP, &ifi, sizeof(ifi)), take_link,
+			     &foreign);
 
 	if (!err)
 		err = ask_for_netns(fd, &foreign);
 	if (err || foreign.our_netns == NO_NETNS)
 		return err;
-	err = ask(fd, net_message(RTM_GETADDR, NLM_F_DUMP, &ifa, sizeof(ifa)), take_address,
-		  &foreign);
+	err = ask_kernel(fd, net_message(RTM_GETADDR, NLM_F_DUMP, &ifa, sizeof(ifa)), take_address,
+			 &foreign);
 	return err ? err : (int)foreign.n_gids;
 }

@@ -149,20 +149,20 @@ static int check_holders(const struct port_space *space, const struct port_claim
 	return rc;
 }
 
-static bool differ(const union addr *a, const union addr *b)
+static bool ips_differ(const union addr *a, const union addr *b)
 {
 	return a->sa.sa_family && b->sa.sa_family && !addr_is_any(a) && !addr_is_any(b) &&
 	       !addr_same_ip(a, b);
 }
 
 /* Could a packet tell the two apart, sharing a port? */
-static bool distinguishable(const struct port_claim *a, const struct port_claim *b)
+static bool claims_differ(const struct port_claim *a, const struct port_claim *b)
 {
 	uint16_t a_port = addr_port(&a->peer);
 	uint16_t b_port = addr_port(&b->peer);
 
-	return (a_port && b_port && a_port != b_port) || differ(&a->local, &b->local) ||
-	       differ(&a->peer, &b->peer);
+	return (a_port && b_port && a_port != b_port) || ips_differ(&a->local, &b->local) ||
+	       ips_differ(&a->peer, &b->peer);
 }
 
 static bool may_share(const struct port_space *space, const struct port_claim *claim, uint16_t port)
@@ -171,7 +171,7 @@ static bool may_share(const struct port_space *space, const struct port_claim *c
 
 	if (port_space_reserved(space, claim->ps, port))
 		return false;
-	while (other && distinguishable(claim, other))
+	while (other && claims_differ(claim, other))
 		other = other->next;
 	return !other;
 }

@@ -68,7 +68,7 @@ static int wait_for(int fd, short events, struct cm_time deadline)
 }
 
 /* Sends all bytes, or receives as many. */
-static int transfer(int fd, short events, uint8_t *at, size_t bytes, struct cm_time deadline)
+static int transfer_bytes(int fd, short events, uint8_t *at, size_t bytes, struct cm_time deadline)
 {
 	int err = 0;
 
@@ -153,15 +153,15 @@ static int exchange_messages(struct ibacm *acm, const struct ibacm_question *que
 
 	if (!bytes)
 		return -ENOENT;
-	err = transfer(acm->fd, POLLOUT, wire, bytes, deadline);
+	err = transfer_bytes(acm->fd, POLLOUT, wire, bytes, deadline);
 	if (!err)
-		err = transfer(acm->fd, POLLIN, wire, IBACM_HEADER_BYTES, deadline);
+		err = transfer_bytes(acm->fd, POLLIN, wire, IBACM_HEADER_BYTES, deadline);
 	if (err)
 		return err;
 	verdict = ibacm_check(wire, acm->tid, &bytes);
 	if (verdict == -EBADMSG)
 		return verdict;
-	err = transfer(acm->fd, POLLIN, wire, bytes, deadline);
+	err = transfer_bytes(acm->fd, POLLIN, wire, bytes, deadline);
 	if (!err && !verdict)
 		ibacm_decode(wire, bytes, ret);
 	return err ? err : verdict;

@@ -36,7 +36,7 @@ size_t connect_private_offset(int domain)
 }
 
 /* A call on a synchronous id that must not wait fails with EAGAIN; its event comes later. */
-static int begun(int result)
+static int errno_of_start(int result)
 {
 	return result && errno != EAGAIN ? -errno : 0;
 }
@@ -45,16 +45,16 @@ static int begun(int result)
 
 static int resolve_target(struct stream *s)
 {
-	return begun(
+	return errno_of_start(
 		rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&s->target, (int)s->timeout_ms));
 }
 
 static int resolve_route(struct stream *s)
 {
 	if (!s->route)
-		return begun(rdma_resolve_route(s->id, (int)s->timeout_ms));
-	return begun(rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route,
-				     s->route_bytes));
+		return errno_of_start(rdma_resolve_route(s->id, (int)s->timeout_ms));
+	return errno_of_start(rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route,
+					      s->route_bytes));
 }
 
 static int begin_route(struct stream *s)
@@ -80,7 +80,7 @@ static int send_req(struct stream *s)
 	wire_encode(&rs_hello_layout, &hello, data + offset);
 	param.private_data = data;
 	param.private_data_len = (uint8_t)(offset + RS_HELLO_BYTES);
-	return begun(rdma_connect(s->id, &param));
+	return errno_of_start(rdma_connect(s->id, &param));
 }
 
 const struct stream_opening connect_opening = {

@@ -42,7 +42,7 @@ static int post_recv(struct dgram_qp *qp, uint32_t slot)
 
 /* --- making -------------------------------------------------------------- */
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -96,7 +96,7 @@ int dgram_qp_make(struct dgram *d, struct dgram_qp *qp)
 	uint32_t fit = settings()->recv_bytes / DGRAM_SLOT_BYTES;
 	int err;
 
-	qp->n_slots = least(fit, least(d->sq_size, d->rq_size));
+	qp->n_slots = min_u32(fit, min_u32(d->sq_size, d->rq_size));
 	if (qp->n_slots < SLOTS_MIN)
 		qp->n_slots = SLOTS_MIN;
 	err = make_queues(d, qp);

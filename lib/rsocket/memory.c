@@ -30,7 +30,7 @@ static uint32_t n_recvs(const struct stream *s)
 	return s->sizes.rq_size + CTRL_SLOTS;
 }
 
-static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
+static uint32_t clamp_u32(uint32_t value, uint32_t low, uint32_t high)
 {
 	if (value < low)
 		return low;
@@ -45,10 +45,10 @@ static int clamp_sizes(struct stream *s)
 
 	if (err)
 		return -err;
-	most = clamp((uint32_t)attr.max_qp_wr, QUEUE_MIN, QUEUE_MAX);
-	s->sizes.sq_size = clamp(s->sizes.sq_size, QUEUE_MIN, most);
-	s->sizes.rq_size = clamp(s->sizes.rq_size, QUEUE_MIN, most - CTRL_SLOTS);
-	s->sizes.recv_bytes = clamp(s->sizes.recv_bytes & ~1U, 2, INT32_MAX);
+	most = clamp_u32((uint32_t)attr.max_qp_wr, QUEUE_MIN, QUEUE_MAX);
+	s->sizes.sq_size = clamp_u32(s->sizes.sq_size, QUEUE_MIN, most);
+	s->sizes.rq_size = clamp_u32(s->sizes.rq_size, QUEUE_MIN, most - CTRL_SLOTS);
+	s->sizes.recv_bytes = clamp_u32(s->sizes.recv_bytes & ~1U, 2, INT32_MAX);
 	return 0;
 }
 

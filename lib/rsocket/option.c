@@ -25,7 +25,7 @@ struct row {
 	int cm_option; /* RDMA_OPTION_ID_*, for set_cm() */
 };
 
-static int *member(struct stream *s, const struct row *row)
+static int *member_of(struct stream *s, const struct row *row)
 {
 	return (int *)(void *)((uint8_t *)s + row->offset);
 }
@@ -34,7 +34,7 @@ static int *member(struct stream *s, const struct row *row)
 
 static int set_member(struct stream *s, const struct row *row, int value)
 {
-	*member(s, row) = value;
+	*member_of(s, row) = value;
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static int set_bool(struct stream *s, const struct row *row, int value)
 	return set_member(s, row, value != 0);
 }
 
-static int ignore(struct stream *s, const struct row *row, int value)
+static int ignore_value(struct stream *s, const struct row *row, int value)
 {
 	(void)s;
 	(void)row;
@@ -53,7 +53,7 @@ static int ignore(struct stream *s, const struct row *row, int value)
 
 static int get_member(struct stream *s, const struct row *row)
 {
-	return *member(s, row);
+	return *member_of(s, row);
 }
 
 static int set_cm(struct stream *s, const struct row *row, int value)
@@ -104,7 +104,7 @@ static int set_idle(struct stream *s, const struct row *row, int value)
 
 static int get_idle(struct stream *s, const struct row *row)
 {
-	return *member(s, row) ? *member(s, row) : keepalive_default_s();
+	return *member_of(s, row) ? *member_of(s, row) : keepalive_default_s();
 }
 
 /* Reading clears it. */
@@ -154,10 +154,10 @@ static const struct row rows[] = {
 	{ SOL_SOCKET, SO_ACCEPTCONN, 0, NULL, get_listening, 0 },
 	{ IPPROTO_TCP, TCP_NODELAY, AT(options.nodelay), set_bool, get_member, 0 },
 	{ IPPROTO_TCP, TCP_KEEPIDLE, AT(options.keepalive_s), set_idle, get_idle, 0 },
-	{ IPPROTO_TCP, TCP_KEEPCNT, 0, ignore, NULL, 0 },
-	{ IPPROTO_TCP, TCP_KEEPINTVL, 0, ignore, NULL, 0 },
-	{ IPPROTO_TCP, TCP_CONGESTION, 0, ignore, NULL, 0 },
-	{ IPPROTO_TCP, TCP_MAXSEG, 0, ignore, get_mss, 0 },
+	{ IPPROTO_TCP, TCP_KEEPCNT, 0, ignore_value, NULL, 0 },
+	{ IPPROTO_TCP, TCP_KEEPINTVL, 0, ignore_value, NULL, 0 },
+	{ IPPROTO_TCP, TCP_CONGESTION, 0, ignore_value, NULL, 0 },
+	{ IPPROTO_TCP, TCP_MAXSEG, 0, ignore_value, get_mss, 0 },
 	{ IPPROTO_IP, IP_TOS, AT(options.tos), set_cm, get_member, RDMA_OPTION_ID_TOS },
 	{ IPPROTO_IPV6, IPV6_V6ONLY, AT(options.v6only), set_cm, get_member,
 	  RDMA_OPTION_ID_AFONLY },
@@ -285,7 +285,7 @@ static int set_option(struct stream *s, int level, int name, const void *value, 
 			return other_rows[i].set(s, value, bytes);
 	if (!row || !row->set)
 		return -ENOTSUP;
-	if (row->set == ignore)
+	if (row->set == ignore_value)
 		return 0;
 	if (bytes < sizeof(number))
 		return -EINVAL;

@@ -47,7 +47,7 @@ static void clear_wakeup(struct watch *watch, uint32_t events)
 	waker_reset(&wakeup);
 }
 
-static void *serve(void *unused)
+static void *run_service(void *unused)
 {
 	struct cm_timer *timer;
 
@@ -85,7 +85,7 @@ static int start_thread(void)
 	if (!err)
 		err = loop_watch(&loop, &wakeup_watch, wakeup.fd, EPOLLIN, clear_wakeup);
 	if (!err)
-		err = thread_start(serve, NULL);
+		err = thread_start(run_service, NULL);
 	if (err) {
 		loop_fini(&loop);
 		waker_close(&wakeup);

@@ -22,7 +22,7 @@
 
 /* --- sending ------------------------------------------------------------- */
 
-static uint32_t least(size_t a, uint32_t b)
+static uint32_t min_bytes(size_t a, uint32_t b)
 {
 	return a < b ? (uint32_t)a : b;
 }
@@ -141,7 +141,7 @@ static int send_from_ring(struct stream *s, struct rs_cursor *from, uint32_t byt
 {
 	uint8_t *ring = s->memory.send_ring;
 	uint32_t head = s->out.ring_head;
-	uint32_t first = least(s->out.ring_bytes - head, bytes);
+	uint32_t first = min_bytes(s->out.ring_bytes - head, bytes);
 	uint32_t lkey = s->memory.send_mr->lkey;
 	struct piece piece[2] = {
 		{ring + head, first,	      lkey},
@@ -185,9 +185,9 @@ __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
 		room = send_window_room(&s->out);
 		if (offset) {
 			where = iomap_find(s, (uint64_t)*offset + sent);
-			room = least(where.bytes, s->out.ring_free);
+			room = min_bytes(where.bytes, s->out.ring_free);
 		}
-		bytes = least(total - sent, least(most, room));
+		bytes = min_bytes(total - sent, min_bytes(most, room));
 		if (!bytes)
 			break;
 		if (bytes <= s->sizes.inline_size && bytes <= INLINE_BYTES)
@@ -196,7 +196,7 @@ __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
 			err = send_from_ring(s, &from, bytes, offset ? &where : NULL);
 		if (!err)
 			sent += bytes;
-		most = least(LONGEST, most * GROWTH);
+		most = min_bytes(LONGEST, most * GROWTH);
 	}
 	turn_give(&s->send_turn);
 	return err && !sent ? err : (ssize_t)sent;
@@ -289,8 +289,8 @@ static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t le
 {
 	const uint8_t *ring = s->memory.recv_ring;
 	uint32_t head = s->in.head;
-	uint32_t bytes = least(left, s->in.unread);
-	uint32_t first = least(s->in.ring_bytes - head, bytes);
+	uint32_t bytes = min_bytes(left, s->in.unread);
+	uint32_t first = min_bytes(s->in.ring_bytes - head, bytes);
 
 	unlock_for_copy(s, bytes);
 	rs_scatter(to, ring + head, first);
@@ -336,7 +336,7 @@ __attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct r
 static ssize_t recv_at_once(struct stream *s, const struct rs_transfer *in)
 {
 	size_t wanted = in->n_iov == 1 ? in->iov->iov_len : 0;
-	uint32_t bytes = least(wanted, s->in.unread);
+	uint32_t bytes = min_bytes(wanted, s->in.unread);
 
 	if (s->recv_turn.is_taken || in->flags & MSG_PEEK || bytes > LOCKED_BYTES ||
 	    bytes > s->in.ring_bytes - s->in.head || (bytes < wanted && in->flags & MSG_WAITALL))

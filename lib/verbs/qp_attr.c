@@ -10,12 +10,12 @@
 #include "lib/verbs/qp.h"
 
 /* What a type's attributes are about; UC has none of it. XRC is RC cut in two. */
-static bool responds(enum ibv_qp_type type)
+static bool type_responds(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
 }
 
-static bool initiates(enum ibv_qp_type type)
+static bool type_initiates(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
 }
@@ -66,7 +66,7 @@ static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->dest_qp_num = conn->remote_qpn;
 	attr->rq_psn = id->starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (!responds(id_transport(id)))
+	if (!type_responds(id_transport(id)))
 		return;
 	attr->max_dest_rd_atomic = conn->responder_resources;
 	attr->min_rnr_timer = 0;
@@ -91,13 +91,13 @@ static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 		attr->path_mig_state = IBV_MIG_REARM;
 		*mask |= IBV_QP_PATH_MIG_STATE;
 	}
-	if (initiates(type)) {
+	if (type_initiates(type)) {
 		attr->retry_cnt = conn->retry_count;
 		attr->rnr_retry = conn->rnr_retry_count;
 		attr->max_rd_atomic = conn->initiator_depth;
 		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	}
-	if (initiates(type) || responds(type)) {
+	if (type_initiates(type) || type_responds(type)) {
 		attr->timeout = id->option.has_ack_timeout ? id->option.ack_timeout
 							   : conn->local_ack_timeout;
 		*mask |= IBV_QP_TIMEOUT;

@@ -30,13 +30,13 @@ void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 
 /* --- questions ----------------------------------------------------------- */
 
-static void enter(struct errand *errand, struct sa_ask *ask)
+static void join_errand(struct errand *errand, struct sa_ask *ask)
 {
 	ask->errand = errand;
 	list_append(&errand->asks, &ask->link);
 }
 
-static void leave(struct sa_ask *ask)
+static void leave_errand(struct sa_ask *ask)
 {
 	list_remove(&ask->link);
 	ask->errand = NULL;
@@ -46,7 +46,7 @@ static struct sa_ask *take_first(struct list *asks)
 {
 	struct sa_ask *ask = container_of(asks->next, struct sa_ask, link);
 
-	leave(ask);
+	leave_errand(ask);
 	return ask;
 }
 
@@ -125,12 +125,12 @@ static void errand_start(struct sa_agent *agent, struct sa_ask *ask, const uint8
 	errand->flight.msg = ask->msg;
 	errand->flight.landed = errand_landed;
 	list_init(&errand->asks);
-	enter(errand, ask);
+	join_errand(errand, ask);
 	hash_insert(&agent->errands, &errand->link, hash_question(agent, mad));
 	sa_flight_start(&agent->flights, &errand->flight, ask->timeout_ms, agent->now);
 }
 
-static void get(struct sa_agent *agent, struct sa_ask *ask)
+static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 {
 	const struct sa_msg *known = NULL;
 	uint8_t mad[MAD_BYTES];
@@ -148,7 +148,7 @@ static void get(struct sa_agent *agent, struct sa_ask *ask)
 	encode_untagged(&ask->msg, mad);
 	errand = errand_like(agent, mad);
 	if (errand)
-		enter(errand, ask);
+		join_errand(errand, ask);
 	else
 		errand_start(agent, ask, mad);
 }
@@ -163,7 +163,7 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 	if (ask->msg.hdr.method == SA_METHOD_SET)
 		group_join(agent, ask);
 	else
-		get(agent, ask);
+		get_record(agent, ask);
 }
 
 /* An errand that is being answered is freed by who does that. */
@@ -183,7 +183,7 @@ void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_tim
 	if (ask->group) {
 		group_leave(agent, ask);
 	} else if (errand) {
-		leave(ask);
+		leave_errand(ask);
 		drop_if_idle(agent, errand);
 	} else {
 		list_remove(&ask->link); /* it is about to hear that its group is gone */

@@ -34,7 +34,8 @@ static unsigned int left_ms(const struct sa_flight *flight, struct cm_time now)
 	return (unsigned int)((flight->give_up.ns - now.ns) / CM_NS_PER_MS) + 1;
 }
 
-static void transmit(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
+static void transmit_question(struct sa_flights *flights, struct sa_flight *flight,
+			      struct cm_time now)
 {
 	struct cm_time again = cm_time_after(now, flight->wait_ns);
 	uint8_t mad[MAD_BYTES];
@@ -47,7 +48,7 @@ static void transmit(struct sa_flights *flights, struct sa_flight *flight, struc
 }
 
 /* As many as there is room for. Who waits has a timer, too: its time runs. */
-static void admit(struct sa_flights *flights, struct cm_time now)
+static void admit_waiting(struct sa_flights *flights, struct cm_time now)
 {
 	struct sa_flight *flight;
 
@@ -57,7 +58,7 @@ static void admit(struct sa_flights *flights, struct cm_time now)
 		list_append(&flights->out, &flight->link);
 		flight->is_out = true;
 		flights->n_out++;
-		transmit(flights, flight, now);
+		transmit_question(flights, flight, now);
 	}
 }
 
@@ -78,7 +79,7 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 	flight->give_up = cm_time_after(now, timeout_ms * CM_NS_PER_MS);
 	list_append(&flights->waiting, &flight->link);
 	cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
-	admit(flights, now);
+	admit_waiting(flights, now);
 }
 
 /* What comes next is admitted by who calls this. */
@@ -96,18 +97,18 @@ void sa_flight_stop(struct sa_flights *flights, struct sa_flight *flight, struct
 	if (!sa_flight_is_on(flight))
 		return;
 	take_out(flights, flight);
-	admit(flights, now);
+	admit_waiting(flights, now);
 }
 
-static void land(struct sa_flights *flights, struct sa_flight *flight, int err,
-		 const struct sa_msg *answer, struct cm_time now)
+static void land_flight(struct sa_flights *flights, struct sa_flight *flight, int err,
+			const struct sa_msg *answer, struct cm_time now)
 {
 	take_out(flights, flight);
-	admit(flights, now);
+	admit_waiting(flights, now);
 	flight->landed(flight, err, answer);
 }
 
-static struct sa_flight *find(const struct sa_flights *flights, uint32_t number)
+static struct sa_flight *find_flight(const struct sa_flights *flights, uint32_t number)
 {
 	struct sa_flight *flight;
 
@@ -118,7 +119,7 @@ static struct sa_flight *find(const struct sa_flights *flights, uint32_t number)
 }
 
 /* Of IBTA vol. 1, 15.2.2: what the methods are answered with. */
-static bool answers(const struct sa_msg *answer, const struct sa_msg *question)
+static bool is_answer_to(const struct sa_msg *answer, const struct sa_msg *question)
 {
 	static const uint8_t response[] = {
 		[SA_METHOD_GET] = SA_METHOD_RESPONSE | SA_METHOD_GET,
@@ -137,8 +138,8 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 	struct sa_msg msg;
 
 	if (sa_msg_decode(mad, bytes, &msg) == 0)
-		flight = find(flights, (uint32_t)msg.hdr.tid >> TRY_BITS);
-	if (!flight || !answers(&msg, &flight->msg)) {
+		flight = find_flight(flights, (uint32_t)msg.hdr.tid >> TRY_BITS);
+	if (!flight || !is_answer_to(&msg, &flight->msg)) {
 		flights->n_stray++;
 		return;
 	}
@@ -146,9 +147,9 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 		return; /* the timer asks again */
 	flights->n_refused += msg.hdr.status != 0;
 	if (msg.hdr.status)
-		land(flights, flight, -EINVAL, NULL, now);
+		land_flight(flights, flight, -EINVAL, NULL, now);
 	else
-		land(flights, flight, 0, &msg, now);
+		land_flight(flights, flight, 0, &msg, now);
 }
 
 void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
@@ -160,10 +161,10 @@ void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
 		flight = container_of(timer, struct sa_flight, timer);
 		if (cm_time_reached(flight->give_up, now)) {
 			flights->n_timeouts++;
-			land(flights, flight, -ETIMEDOUT, NULL, now);
+			land_flight(flights, flight, -ETIMEDOUT, NULL, now);
 		} else {
 			flights->n_repeated++;
-			transmit(flights, flight, now);
+			transmit_question(flights, flight, now);
 		}
 	}
 }
@@ -174,5 +175,5 @@ void sa_flights_again(struct sa_flights *flights, struct cm_time now)
 
 	list_for_each_entry (flight, &flights->out, link)
 		if (!cm_time_reached(flight->give_up, now))
-			transmit(flights, flight, now);
+			transmit_question(flights, flight, now);
 }

@@ -27,7 +27,7 @@ static void group_free(struct sa_group *group)
 	free(group);
 }
 
-static void detach(struct sa_ask *ask)
+static void detach_ask(struct sa_ask *ask)
 {
 	list_remove(&ask->link);
 	ask->group = NULL;
@@ -37,8 +37,8 @@ static void detach(struct sa_ask *ask)
 
 static sa_landed join_landed, renewal_landed, leave_landed;
 
-static void start(struct sa_group *group, enum sa_group_state state, sa_landed *landed,
-		  unsigned int timeout_ms)
+static void start_flight(struct sa_group *group, enum sa_group_state state, sa_landed *landed,
+			 unsigned int timeout_ms)
 {
 	group->state = state;
 	group->flight.landed = landed;
@@ -48,7 +48,7 @@ static void start(struct sa_group *group, enum sa_group_state state, sa_landed *
 static void start_join(struct sa_group *group)
 {
 	group->flight.msg = group->asked;
-	start(group, SA_GROUP_JOINING, join_landed, group->timeout_ms);
+	start_flight(group, SA_GROUP_JOINING, join_landed, group->timeout_ms);
 }
 
 static void start_leave(struct sa_group *group)
@@ -60,7 +60,7 @@ static void start_leave(struct sa_group *group)
 	msg->member.mgid = member->mgid;
 	msg->member.port_gid = group->asked.member.port_gid;
 	msg->member.join_state = group->asked.member.join_state;
-	start(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
+	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
 /* --- what it answers ----------------------------------------------------- */
@@ -74,7 +74,7 @@ static void dismiss_all(struct sa_group *group, int err)
 	list_init(&gone);
 	while (!list_is_empty(&group->members)) {
 		ask = first_of(group);
-		detach(ask);
+		detach_ask(ask);
 		list_append(&gone, &ask->link);
 	}
 	while (!list_is_empty(&gone)) {
@@ -94,7 +94,7 @@ static struct sa_ask *first_untold(struct sa_group *group)
 	return NULL;
 }
 
-static void welcome(struct sa_group *group, struct sa_ask *ask)
+static void report_joined(struct sa_group *group, struct sa_ask *ask)
 {
 	struct sa_msg joined = group->joined;
 
@@ -112,7 +112,7 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 		group->state = SA_GROUP_MEMBER;
 		/* A member may leave, and others with it, while it is told. */
 		while (group->state == SA_GROUP_MEMBER && (ask = first_untold(group)))
-			welcome(group, ask);
+			report_joined(group, ask);
 		return;
 	}
 	list_remove(&group->link); /* who asks again from done() gets another one */
@@ -155,7 +155,7 @@ static void leave_landed(struct sa_flight *flight, int err, const struct sa_msg 
 /* --- calls --------------------------------------------------------------- */
 
 /* An MGID of zero asks for a group of one's own. */
-static struct sa_group *find(struct sa_agent *agent, const struct sa_member *wanted)
+static struct sa_group *find_group(struct sa_agent *agent, const struct sa_member *wanted)
 {
 	static const struct mad_gid none;
 	struct sa_group *group;
@@ -188,7 +188,7 @@ static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *a
 
 void group_join(struct sa_agent *agent, struct sa_ask *ask)
 {
-	struct sa_group *group = find(agent, &ask->msg.member);
+	struct sa_group *group = find_group(agent, &ask->msg.member);
 	bool is_new = !group;
 
 	if (is_new && agent->n_groups < SA_GROUPS_MAX)
@@ -202,14 +202,14 @@ void group_join(struct sa_agent *agent, struct sa_ask *ask)
 	if (is_new)
 		start_join(group);
 	else if (group->state == SA_GROUP_MEMBER || group->state == SA_GROUP_RENEWING)
-		welcome(group, ask);
+		report_joined(group, ask);
 }
 
 void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 {
 	struct sa_group *group = ask->group;
 
-	detach(ask);
+	detach_ask(ask);
 	if (!list_is_empty(&group->members) || group->state == SA_GROUP_LEAVING)
 		return;
 	/* A join that was not answered may have been heard. */
@@ -227,7 +227,7 @@ void groups_renew(struct sa_agent *agent)
 		group->flight.msg = group->asked;
 		/* The administrator may have chosen the MGID, and what it chose stays. */
 		group->flight.msg.member.mgid = group->joined.member.mgid;
-		start(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
+		start_flight(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
 	}
 }
 
@@ -237,7 +237,7 @@ void groups_free(struct sa_agent *agent)
 
 	list_for_each_entry_safe (group, &agent->groups, link) {
 		while (!list_is_empty(&group->members))
-			detach(first_of(group));
+			detach_ask(first_of(group));
 		cm_timer_disarm(&agent->flights.timers, &group->flight.timer);
 		group_free(group);
 	}

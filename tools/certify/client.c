@@ -36,7 +36,7 @@ struct step {
 	int event; /* -1: none */
 };
 
-static void create(struct batch *batch, size_t i)
+static void create_nth_id(struct batch *batch, size_t i)
 {
 	if (rdma_create_id(batch->channel, &batch->ids[i], NULL, RDMA_PS_TCP))
 		bench_die("rdma_create_id number %zu", i);
@@ -89,7 +89,7 @@ static void destroy_id(struct batch *batch, size_t i)
 }
 
 static const struct step steps[] = {
-	{"create_id",      create,	       -1			  },
+	{"create_id",      create_nth_id,    -1				 },
 	{ "resolve_addr",  resolve_addr,	RDMA_CM_EVENT_ADDR_RESOLVED },
 	{ "resolve_route", resolve_route,	  RDMA_CM_EVENT_ROUTE_RESOLVED},
 	{ "create_qp",     create_qp,	  -1			     },
@@ -153,7 +153,7 @@ static void run_steps(struct batch *batch, double *total)
 	}
 }
 
-static void measure(struct batch *batch, size_t count)
+static void measure_steps(struct batch *batch, size_t count)
 {
 	size_t rounds = count < AT_LEAST ? AT_LEAST / count : 1, i, k;
 	double total[STEPS] = { 0 }, sum = 0;
@@ -200,7 +200,7 @@ int bench_client(const struct bench_options *options)
 		errno = 0;
 		if (end == next || !count || count > COUNT_MAX)
 			bench_die("-n takes numbers from 1 to %d, with commas", COUNT_MAX);
-		measure(&batch, count);
+		measure_steps(&batch, count);
 		if (*end)
 			usleep(REST_US);
 	}

@@ -40,7 +40,7 @@ static unsigned int n_ids, n_established, n_disconnected;
 static struct sockaddr_storage address;
 static int signals;
 
-static void die(const char *what)
+static void die_of(const char *what)
 {
 	printf("hold: %s: %s\n", what, strerror(errno));
 	exit(1);
@@ -65,9 +65,9 @@ static struct rdma_conn_param next_param(void)
 static void begin_one(void)
 {
 	if (rdma_create_id(channel, &ids[n_ids], NULL, RDMA_PS_TCP))
-		die("rdma_create_id");
+		die_of("rdma_create_id");
 	if (rdma_resolve_addr(ids[n_ids], NULL, (struct sockaddr *)&address, RESOLVE_MS))
-		die("rdma_resolve_addr");
+		die_of("rdma_resolve_addr");
 	n_ids++;
 }
 
@@ -76,7 +76,7 @@ static void connect_now(struct rdma_cm_id *id)
 	struct rdma_conn_param param = next_param();
 
 	if (rdma_connect(id, &param))
-		die("rdma_connect");
+		die_of("rdma_connect");
 }
 
 static void accept_now(struct rdma_cm_id *id)
@@ -84,21 +84,22 @@ static void accept_now(struct rdma_cm_id *id)
 	struct rdma_conn_param param = next_param();
 
 	if (rdma_accept(id, &param))
-		die("rdma_accept");
+		die_of("rdma_accept");
 }
 
-static void handle(enum rdma_cm_event_type type, int status, struct rdma_cm_id *id, bool is_ending)
+static void handle_event(enum rdma_cm_event_type type, int status, struct rdma_cm_id *id,
+			 bool is_ending)
 {
 	if (type == RDMA_CM_EVENT_ADDR_RESOLVED) {
 		if (rdma_resolve_route(id, RESOLVE_MS))
-			die("rdma_resolve_route");
+			die_of("rdma_resolve_route");
 	} else if (type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
 		connect_now(id);
 	} else if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		accept_now(id);
 	} else if (type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
 		if (rdma_establish(id))
-			die("rdma_establish");
+			die_of("rdma_establish");
 		n_established++;
 	} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
 		n_established++;
@@ -115,7 +116,7 @@ static void handle(enum rdma_cm_event_type type, int status, struct rdma_cm_id *
 }
 
 /* Return: false if nothing came for @wait_ms, or a signal did. */
-static bool turn(bool is_ending, int wait_ms)
+static bool take_turn(bool is_ending, int wait_ms)
 {
 	struct pollfd fds[2] = {
 		{.fd = channel->fd, .events = POLLIN},
@@ -129,12 +130,12 @@ static bool turn(bool is_ending, int wait_ms)
 	if (poll(fds, 2, wait_ms) <= 0 || (fds[1].revents & POLLIN))
 		return false;
 	if (rdma_get_cm_event(channel, &event))
-		die("rdma_get_cm_event");
+		die_of("rdma_get_cm_event");
 	type = event->event;
 	status = event->status;
 	id = event->id;
 	rdma_ack_cm_event(event);
-	handle(type, status, id, is_ending);
+	handle_event(type, status, id, is_ending);
 	return true;
 }
 
@@ -151,7 +152,7 @@ static uint32_t take_signal(void)
 	return info.ssi_signo;
 }
 
-static void say(const char *what)
+static void print_counts(const char *what)
 {
 	printf("%s %u established %u disconnected\n", what, n_established, n_disconnected);
 	fflush(stdout);
@@ -160,63 +161,63 @@ static void say(const char *what)
 static void connect_until(unsigned int count)
 {
 	while (n_established < count)
-		if (!turn(false, QUIET_MS))
+		if (!take_turn(false, QUIET_MS))
 			take_signal();
 }
 
 static void wait_for_signal(void)
 {
-	while (turn(false, HELD_MS))
+	while (take_turn(false, HELD_MS))
 		continue;
 	take_signal();
 }
 
-static void hold(unsigned int count)
+static void hold_ids(unsigned int count)
 {
 	while (n_ids < count)
 		begin_one();
 	connect_until(count);
-	say("held");
+	print_counts("held");
 }
 
-static int client(unsigned int count, unsigned int more)
+static int run_client(unsigned int count, unsigned int more)
 {
 	unsigned int i;
 
-	hold(count);
+	hold_ids(count);
 	wait_for_signal();
 	for (i = 0; i < more; i++)
 		begin_one();
-	say("begun");
+	print_counts("begun");
 	connect_until(count + more);
-	say("complete");
+	print_counts("complete");
 	wait_for_signal();
 	for (i = 0; i < n_ids; i++)
 		if (rdma_disconnect(ids[i]))
-			die("rdma_disconnect");
+			die_of("rdma_disconnect");
 	while (n_disconnected < n_ids)
-		if (!turn(true, QUIET_MS))
+		if (!take_turn(true, QUIET_MS))
 			take_signal();
-	say("ended");
+	print_counts("ended");
 	return 0;
 }
 
-static int server(void)
+static int run_server(void)
 {
 	struct rdma_cm_id *listener;
 
 	if (rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) ||
 	    rdma_bind_addr(listener, (struct sockaddr *)&address) || rdma_listen(listener, BACKLOG))
-		die("rdma_listen");
-	say("ready");
+		die_of("rdma_listen");
+	print_counts("ready");
 	for (;;) {
-		while (turn(true, HELD_MS))
+		while (take_turn(true, HELD_MS))
 			continue;
 		if (take_signal() == SIGTERM)
 			break;
-		say("count");
+		print_counts("count");
 	}
-	say("ended");
+	print_counts("ended");
 	return 0;
 }
 
@@ -225,7 +226,7 @@ static void find_address(const char *name, const char *port)
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST }, *found;
 
 	if (getaddrinfo(name, port, &hints, &found))
-		die("getaddrinfo");
+		die_of("getaddrinfo");
 	memcpy(&address, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
 }
@@ -244,13 +245,13 @@ int main(int argc, char **argv)
 	find_address(argv[2], argv[3]);
 	channel = rdma_create_event_channel();
 	if (!channel)
-		die("rdma_create_event_channel");
+		die_of("rdma_create_event_channel");
 	if (!strcmp(argv[1], "server"))
-		return server();
+		return run_server();
 	if (argc < 6)
 		return 2;
 	if (strcmp(argv[5], "leave"))
-		return client((unsigned int)atoi(argv[4]), (unsigned int)atoi(argv[5]));
-	hold((unsigned int)atoi(argv[4]));
+		return run_client((unsigned int)atoi(argv[4]), (unsigned int)atoi(argv[5]));
+	hold_ids((unsigned int)atoi(argv[4]));
 	return 0;
 }

@@ -124,8 +124,8 @@ static uint32_t own_qpn(const struct ways *ways)
 }
 
 /* Return: 0 with a message, and where it arrived; -EAGAIN. */
-static int receive(struct ways *ways, struct mad_path *path, uint8_t mad[MAD_BYTES],
-		   struct mad_port **ret)
+static int receive_mad(struct ways *ways, struct mad_path *path, uint8_t mad[MAD_BYTES],
+		       struct mad_port **ret)
 {
 	int err;
 
@@ -175,7 +175,7 @@ static void answer_one(struct ways *ways, struct mad_port *port, const struct ma
 }
 
 /* Ends with the one who reads our output, or by a signal. */
-static int answer(struct ways *ways)
+static int answer_mads(struct ways *ways)
 {
 	struct mad_port *port;
 	struct mad_path path;
@@ -186,7 +186,7 @@ static int answer(struct ways *ways)
 	       ibv_get_device_name(ways->checkup.gid.verbs->device), ways->checkup.gid.port_num);
 	fflush(stdout);
 	for (;;) {
-		err = receive(ways, &path, mad, &port);
+		err = receive_mad(ways, &path, mad, &port);
 		if (!err)
 			answer_one(ways, port, &path, mad);
 		else if (err == -EAGAIN)
@@ -269,7 +269,7 @@ static int take_answers(struct ways *ways, struct asking *asking, unsigned int m
 	int err;
 
 	while (asking->n_open > most) {
-		err = receive(ways, &path, mad, &port);
+		err = receive_mad(ways, &path, mad, &port);
 		if (!err)
 			take_answer(asking, mad);
 		else if (err == -EAGAIN &&
@@ -296,7 +296,7 @@ static int ask_all(struct ways *ways, struct asking *asking)
 	return err ? err : take_answers(ways, asking, 0);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	const double *left = a, *right = b;
 
@@ -312,7 +312,7 @@ static void print_asked(const struct asking *asking, int err)
 	printf("{\"sent\":%u,\"answered\":%u", asking->n_sent, n);
 	if (err)
 		printf(",\"error\":\"%s\"", strerror(-err));
-	qsort(asking->took_us, n, sizeof(*took), compare);
+	qsort(asking->took_us, n, sizeof(*took), compare_doubles);
 	if (n)
 		printf(",\"min_us\":%.1f,\"median_us\":%.1f,\"max_us\":%.1f", took[0], took[n / 2],
 		       took[n - 1]);
@@ -325,7 +325,7 @@ static void print_asked(const struct asking *asking, int err)
 	puts("}");
 }
 
-static int ask(struct ways *ways, struct asking *asking)
+static int send_mads(struct ways *ways, struct asking *asking)
 {
 	int err;
 
@@ -369,7 +369,7 @@ int main(int argc, char **argv)
 	}
 	err = open_ways(&ways, argv[2]);
 	if (!err)
-		err = answers ? answer(&ways) : ask(&ways, &asking);
+		err = answers ? answer_mads(&ways) : send_mads(&ways, &asking);
 	close_ways(&ways);
 	return err ? STATUS_FAILED : STATUS_OK;
 }

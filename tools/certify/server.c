@@ -88,7 +88,7 @@ static void show_share(struct share *share)
 	*share = (struct share){ 0 };
 }
 
-static void bury(struct server *server)
+static void destroy_dead(struct server *server)
 {
 	double begin = bench_now_us();
 	size_t i;
@@ -166,9 +166,9 @@ int bench_server(const struct bench_options *options)
 		if (poll(&pfd, 1, IDLE_MS) == 1)
 			handle_next(&server);
 		else
-			bury(&server);
+			destroy_dead(&server);
 	}
-	bury(&server);
+	destroy_dead(&server);
 	free(server.dead);
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(server.channel);

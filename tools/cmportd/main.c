@@ -335,7 +335,7 @@ static void leave_starter(void)
 
 /* Of several that programs start at once all but one find the socket directory taken: that is no
  * news. */
-static int serve(struct server_options *options, enum confine_how how)
+static int run_confined(struct server_options *options, enum confine_how how)
 {
 	int err = watch_orders(options);
 
@@ -370,7 +370,7 @@ static int serve_in_background(struct server_options *options, enum confine_how 
 	options->serves = say_ready;
 	setsid();
 	leave_streams(STDIN_FILENO);
-	return serve(options, how);
+	return run_confined(options, how);
 }
 
 int main(int argc, char **argv)
@@ -402,5 +402,5 @@ int main(int argc, char **argv)
 	if (arguments.started)
 		be_killed_as_others();
 	return arguments.detach ? serve_in_background(&options, arguments.confine)
-				: serve(&options, arguments.confine);
+				: run_confined(&options, arguments.confine);
 }

@@ -275,7 +275,7 @@ static int reason_of(const struct flow *flow)
 	return flow->is_sidr ? flow->sidr_rep.status : flow->rej.reason;
 }
 
-static bool fits(const struct advice *advice, const struct context *context)
+static bool advice_fits(const struct advice *advice, const struct context *context)
 {
 	const struct flow *flow = context->flow;
 	size_t i;
@@ -296,7 +296,7 @@ const struct advice *advice_find(const struct context *context)
 	size_t i;
 
 	for (i = 0; i < N_ADVICE; i++) {
-		if (fits(&table[i], context))
+		if (advice_fits(&table[i], context))
 			return &table[i];
 	}
 	return NULL;

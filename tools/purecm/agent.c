@@ -45,7 +45,7 @@ struct agent {
 /* --- words --------------------------------------------------------------- */
 
 /* Return: the value of a key, or the fallback; valid until the next call. */
-static const char *arg(const char *line, const char *key, const char *fallback)
+static const char *arg_of(const char *line, const char *key, const char *fallback)
 {
 	static char value[2 * DATA_BYTES + 8];
 	const size_t n = strlen(key);
@@ -62,9 +62,9 @@ static const char *arg(const char *line, const char *key, const char *fallback)
 	return fallback;
 }
 
-static unsigned long number(const char *line, const char *key, unsigned long fallback)
+static unsigned long number_of(const char *line, const char *key, unsigned long fallback)
 {
-	const char *text = arg(line, key, NULL);
+	const char *text = arg_of(line, key, NULL);
 
 	return text ? strtoul(text, NULL, 0) : fallback;
 }
@@ -72,7 +72,7 @@ static unsigned long number(const char *line, const char *key, unsigned long fal
 /* "hex:616263". Return: how many bytes. */
 static uint8_t private_data(const char *line, uint8_t data[DATA_BYTES])
 {
-	const char *text = arg(line, "private_data", "hex:") + strlen("hex:");
+	const char *text = arg_of(line, "private_data", "hex:") + strlen("hex:");
 	uint8_t n = 0;
 	unsigned int byte;
 
@@ -81,7 +81,7 @@ static uint8_t private_data(const char *line, uint8_t data[DATA_BYTES])
 	return n;
 }
 
-static void say(struct agent *agent, const char *text)
+static void send_line(struct agent *agent, const char *text)
 {
 	char line[LINE_BYTES];
 	const int n = snprintf(line, sizeof(line), "%s\n", text);
@@ -141,7 +141,7 @@ static void add_request(struct agent *agent, struct rdma_cm_id *id)
 		rdma_destroy_id(id);
 }
 
-static void forget(struct agent *agent, const struct rdma_cm_id *id)
+static void forget_id(struct agent *agent, const struct rdma_cm_id *id)
 {
 	size_t i;
 
@@ -155,7 +155,7 @@ static void forget(struct agent *agent, const struct rdma_cm_id *id)
 
 static enum rdma_port_space port_space(const char *line)
 {
-	return strcmp(arg(line, "space", "tcp"), "udp") == 0 ? RDMA_PS_UDP : RDMA_PS_TCP;
+	return strcmp(arg_of(line, "space", "tcp"), "udp") == 0 ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
 static void set_port(struct sockaddr_storage *addr, uint16_t port)
@@ -173,12 +173,12 @@ static int call_listen(struct agent *agent, const char *line)
 
 	if (rdma_create_id(agent->channel, &id, NULL, port_space(line)))
 		return -1;
-	set_port(&any, (uint16_t)number(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
+	set_port(&any, (uint16_t)number_of(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
 	if (rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, 8)) {
 		rdma_destroy_id(id);
 		return -1;
 	}
-	return add_id(agent, arg(line, "id", "listener"), id);
+	return add_id(agent, arg_of(line, "id", "listener"), id);
 }
 
 /* On a channel of its own, so that no other event comes in between. */
@@ -196,7 +196,7 @@ static int take_step(struct rdma_event_channel *channel)
 	return err ? -1 : 0;
 }
 
-static int resolve(struct rdma_cm_id *id, struct sockaddr_storage *to)
+static int resolve_to(struct rdma_cm_id *id, struct sockaddr_storage *to)
 {
 	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)to, RESOLVE_MS) ||
 	    take_step(id->channel) || rdma_resolve_route(id, RESOLVE_MS))
@@ -213,13 +213,13 @@ static int call_resolve(struct agent *agent, const char *line)
 
 	if (!channel)
 		return -1;
-	set_port(&to, (uint16_t)number(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
-	if (!rdma_create_id(channel, &id, NULL, port_space(line)) && !resolve(id, &to))
+	set_port(&to, (uint16_t)number_of(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
+	if (!rdma_create_id(channel, &id, NULL, port_space(line)) && !resolve_to(id, &to))
 		err = rdma_migrate_id(id, agent->channel);
 	if (err && id)
 		rdma_destroy_id(id);
 	rdma_destroy_event_channel(channel);
-	return err ? -1 : add_id(agent, arg(line, "id", "id"), id);
+	return err ? -1 : add_id(agent, arg_of(line, "id", "id"), id);
 }
 
 static struct rdma_conn_param conn_param(const char *line, uint8_t data[DATA_BYTES])
@@ -232,13 +232,13 @@ static struct rdma_conn_param conn_param(const char *line, uint8_t data[DATA_BYT
 	return (struct rdma_conn_param){
 		.private_data = data,
 		.private_data_len = private_data(line, data),
-		.responder_resources = (uint8_t)number(line, "responder_resources", 1),
-		.initiator_depth = (uint8_t)number(line, "initiator_depth", 1),
-		.retry_count = (uint8_t)number(line, "retry_count", 7),
-		.rnr_retry_count = (uint8_t)number(line, "rnr_retry_count", 7),
-		.flow_control = (uint8_t)number(line, "flow_control", 0),
-		.srq = (uint8_t)number(line, "srq", 0),
-		.qp_num = (uint32_t)number(line, "qpn", 2 + (qpn & 0x7fffff)),
+		.responder_resources = (uint8_t)number_of(line, "responder_resources", 1),
+		.initiator_depth = (uint8_t)number_of(line, "initiator_depth", 1),
+		.retry_count = (uint8_t)number_of(line, "retry_count", 7),
+		.rnr_retry_count = (uint8_t)number_of(line, "rnr_retry_count", 7),
+		.flow_control = (uint8_t)number_of(line, "flow_control", 0),
+		.srq = (uint8_t)number_of(line, "srq", 0),
+		.qp_num = (uint32_t)number_of(line, "qpn", 2 + (qpn & 0x7fffff)),
 	};
 }
 
@@ -286,9 +286,9 @@ static int call_disconnect(struct rdma_cm_id *id, const char *line)
 
 static int call_destroy(struct agent *agent, const char *line)
 {
-	struct rdma_cm_id *id = find_id(agent, arg(line, "id", "id"));
+	struct rdma_cm_id *id = find_id(agent, arg_of(line, "id", "id"));
 
-	forget(agent, id);
+	forget_id(agent, id);
 	return rdma_destroy_id(id);
 }
 
@@ -310,9 +310,9 @@ static const struct {
 };
 /* clang-format on */
 
-static void obey(struct agent *agent, const char *line)
+static void run_call(struct agent *agent, const char *line)
 {
-	struct rdma_cm_id *id = find_id(agent, arg(line, "id", "id"));
+	struct rdma_cm_id *id = find_id(agent, arg_of(line, "id", "id"));
 	const size_t n = strcspn(line, " ");
 	size_t i;
 	int err;
@@ -321,15 +321,15 @@ static void obey(struct agent *agent, const char *line)
 		if (strlen(calls[i].name) != n || strncmp(line, calls[i].name, n) != 0)
 			continue;
 		if (!id && (calls[i].call || calls[i].make == call_destroy)) {
-			say(agent, "no-such-id");
+			send_line(agent, "no-such-id");
 			return;
 		}
 		errno = 0;
 		err = calls[i].make ? calls[i].make(agent, line) : calls[i].call(id, line);
-		say(agent, err ? strerrorname_np(errno) : "0");
+		send_line(agent, err ? strerrorname_np(errno) : "0");
 		return;
 	}
-	say(agent, "no-such-call");
+	send_line(agent, "no-such-call");
 }
 
 /* --- events -------------------------------------------------------------- */
@@ -361,7 +361,7 @@ static void put_ud(FILE *out, const struct rdma_ud_param *ud)
 	put_data(out, ud->private_data, ud->private_data_len);
 }
 
-static void report(struct agent *agent, const struct rdma_cm_event *event)
+static void report_event(struct agent *agent, const struct rdma_cm_event *event)
 {
 	const char *name = rdma_event_str(event->event) + strlen("RDMA_CM_EVENT_");
 	char line[LINE_BYTES] = "";
@@ -375,7 +375,7 @@ static void report(struct agent *agent, const struct rdma_cm_event *event)
 	else
 		put_conn(out, &event->param.conn);
 	fclose(out);
-	say(agent, line);
+	send_line(agent, line);
 }
 
 static void take_event(struct agent *agent)
@@ -386,7 +386,7 @@ static void take_event(struct agent *agent)
 		return;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		add_request(agent, event->id);
-	report(agent, event);
+	report_event(agent, event);
 	rdma_ack_cm_event(event);
 }
 
@@ -405,14 +405,14 @@ static bool take_lines(struct agent *agent)
 	agent->text[agent->n_text] = '\0';
 	while ((end = strchr(agent->text, '\n')) != NULL) {
 		*end++ = '\0';
-		obey(agent, agent->text);
+		run_call(agent, agent->text);
 		agent->n_text -= (size_t)(end - agent->text);
 		memmove(agent->text, end, agent->n_text + 1);
 	}
 	return true;
 }
 
-static void serve(struct agent *agent)
+static void serve_drill(struct agent *agent)
 {
 	struct pollfd look[2] = {
 		{.fd = agent->control,	.events = POLLIN},
@@ -421,7 +421,8 @@ static void serve(struct agent *agent)
 	bool is_there = true;
 	size_t i;
 
-	say(agent, dlsym(RTLD_DEFAULT, "purecm_get_counters") ? "hello purecm" : "hello stock");
+	send_line(agent,
+		  dlsym(RTLD_DEFAULT, "purecm_get_counters") ? "hello purecm" : "hello stock");
 	while (is_there && poll(look, 2, -1) >= 0) {
 		if (look[1].revents)
 			take_event(agent);
@@ -435,7 +436,7 @@ static void serve(struct agent *agent)
 }
 
 /* An IPv4 address that was heard at :: */
-static void unmap(struct sockaddr_storage *addr)
+static void unmap_ip4(struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in6 from = *(const struct sockaddr_in6 *)addr;
 	struct sockaddr_in *to = (struct sockaddr_in *)addr;
@@ -447,7 +448,7 @@ static void unmap(struct sockaddr_storage *addr)
 	memcpy(&to->sin_addr, &from.sin6_addr.s6_addr[12], sizeof(to->sin_addr));
 }
 
-static int meet(int listener)
+static int accept_drill(int listener)
 {
 	struct agent agent = { .control = -1 };
 	socklen_t bytes = sizeof(agent.drill);
@@ -456,7 +457,7 @@ static int meet(int listener)
 	agent.control = accept(listener, (struct sockaddr *)&agent.drill, &bytes);
 	if (agent.control < 0)
 		return -1;
-	unmap(&agent.drill);
+	unmap_ip4(&agent.drill);
 	/* Events follow answers closely, and neither is to wait for the other's acknowledgement. */
 	setsockopt(agent.control, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	agent.channel = rdma_create_event_channel();
@@ -465,7 +466,7 @@ static int meet(int listener)
 		close(agent.control);
 		return -1;
 	}
-	serve(&agent);
+	serve_drill(&agent);
 	close(agent.control);
 	rdma_destroy_event_channel(agent.channel);
 	return 0;
@@ -528,7 +529,7 @@ int main(int argc, char **argv)
 		return 1;
 	puts("ready");
 	fflush(stdout);
-	while (!meet(listener))
+	while (!accept_drill(listener))
 		;
 	return 1;
 }

@@ -35,8 +35,8 @@ static uint64_t time_of(const struct pcap_pkthdr *header)
 	return (uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
 }
 
-static void fill(const struct capture *capture, const struct pcap_pkthdr *header,
-		 const uint8_t *frame, struct observation *observation)
+static void fill_observation(const struct capture *capture, const struct pcap_pkthdr *header,
+			     const uint8_t *frame, struct observation *observation)
 {
 	observation->time_ns = time_of(header);
 	observation->number = capture->source.counts.packets;
@@ -83,7 +83,7 @@ static int next_packet(struct capture *capture, struct pcap_pkthdr **header, con
 	return got;
 }
 
-static int next(struct source *source, struct observation *ret)
+static int next_observation(struct source *source, struct observation *ret)
 {
 	struct capture *capture = (struct capture *)source;
 	struct pcap_pkthdr *header;
@@ -98,7 +98,7 @@ static int next(struct source *source, struct observation *ret)
 		if (found != 1)
 			continue;
 		source->counts.mads++;
-		fill(capture, header, frame, ret);
+		fill_observation(capture, header, frame, ret);
 		return 1;
 	}
 	if (got == PCAP_ERROR_BREAK) {
@@ -135,7 +135,7 @@ static int check_link(const char *path, int link_type)
 }
 
 /* What the two ways of opening have in common. */
-static int begin(struct capture *capture, const char *name, struct source **ret)
+static int begin_capture(struct capture *capture, const char *name, struct source **ret)
 {
 	int err;
 
@@ -144,7 +144,7 @@ static int begin(struct capture *capture, const char *name, struct source **ret)
 	if (err)
 		return err;
 	capture->source.name = name;
-	capture->source.next = next;
+	capture->source.next = next_observation;
 	capture->source.close = close_capture;
 	*ret = &capture->source;
 	return 0;
@@ -169,7 +169,7 @@ int capture_open(const char *path, struct source **ret)
 			complain("%s: %s", is_stdin ? "standard input" : path, why);
 		goto fail;
 	}
-	err = begin(capture, is_stdin ? "standard input" : path, ret);
+	err = begin_capture(capture, is_stdin ? "standard input" : path, ret);
 	if (!err)
 		return 0;
 fail:
@@ -239,7 +239,7 @@ int capture_open_live(const char *interface, struct source **ret)
 		err = -EIO;
 		goto fail;
 	}
-	err = begin(capture, interface, ret);
+	err = begin_capture(capture, interface, ret);
 	if (err)
 		goto fail;
 	live = capture->pcap;

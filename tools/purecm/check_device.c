@@ -18,7 +18,7 @@
 #define PKEY_LIMITED   0x7fff
 #define SHOWN_GIDS_MAX 4
 
-static enum verdict worse(enum verdict a, enum verdict b)
+static enum verdict worse_verdict(enum verdict a, enum verdict b)
 {
 	static const int rank[] = {
 		[VERDICT_SKIP] = 0, [VERDICT_OK] = 1, [VERDICT_NOTE] = 2, [VERDICT_BAD] = 3
@@ -32,7 +32,7 @@ void found(struct finding *finding, enum verdict verdict, const char *format, ..
 	size_t used = strlen(finding->text);
 	va_list args;
 
-	finding->verdict = used ? worse(finding->verdict, verdict) : verdict;
+	finding->verdict = used ? worse_verdict(finding->verdict, verdict) : verdict;
 	if (used && used + 2 < sizeof(finding->text)) {
 		strcat(finding->text, "; ");
 		used += 2;

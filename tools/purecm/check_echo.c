@@ -75,7 +75,7 @@ static int open_echo(struct echo *echo, const union addr *dst)
 	return err;
 }
 
-static uint16_t checksum(const uint8_t *bytes, size_t n)
+static uint16_t icmp_checksum(const uint8_t *bytes, size_t n)
 {
 	uint32_t sum = 0;
 	size_t i;
@@ -129,14 +129,14 @@ static int await_answer(const struct echo *echo, size_t bytes)
 }
 
 /* @bytes: after the IP header; even. Return: as await_answer(). */
-static int ask(const struct echo *echo, size_t bytes)
+static int send_echo(const struct echo *echo, size_t bytes)
 {
 	uint8_t request[ECHO_MAX] = { echo->is_ip6 ? ICMP6_ECHO : ICMP_ECHO };
 	int i, ret = -ETIMEDOUT;
 	uint16_t sum;
 
 	memcpy(request + ICMP_HEADER, echo->cookie, COOKIE_BYTES);
-	sum = checksum(request, bytes);
+	sum = icmp_checksum(request, bytes);
 	request[2] = (uint8_t)(sum >> 8);
 	request[3] = (uint8_t)sum;
 	for (i = 0; i < TRIES && ret < 0; i++) {
@@ -158,15 +158,15 @@ static const struct check_port *find_port(const struct checkup *checkup)
 	return NULL;
 }
 
-static void compare(const struct echo *echo, unsigned int mtu, struct finding *finding)
+static void compare_sizes(const struct echo *echo, unsigned int mtu, struct finding *finding)
 {
 	int fragment;
 
-	if (ask(echo, SMALL_BYTES) < 0) {
+	if (send_echo(echo, SMALL_BYTES) < 0) {
 		found(finding, VERDICT_SKIP, "not checked: no echo request is answered");
 		return;
 	}
-	fragment = ask(echo, mtu + ROCE_HEADERS);
+	fragment = send_echo(echo, mtu + ROCE_HEADERS);
 	if (fragment < 0)
 		found(finding, VERDICT_BAD,
 		      "packets for a path MTU of %u do not come back, small ones do", mtu);
@@ -197,7 +197,7 @@ void check_path_mtu(struct checkup *checkup, struct finding *finding)
 			      strerror(-err));
 			return;
 		}
-		compare(&echo, 128u << port->attr.active_mtu, finding);
+		compare_sizes(&echo, 128u << port->attr.active_mtu, finding);
 		close(echo.fd);
 	}
 }

@@ -185,7 +185,7 @@ static struct said *add_said(struct talk *talk, const struct cm_msg *msg,
 	return said;
 }
 
-static int take(void *arg, const struct observation *observation)
+static int take_observation(void *arg, const struct observation *observation)
 {
 	struct side *side = arg;
 	struct flow_step step;
@@ -218,7 +218,7 @@ static int read_side(struct side *side, const char *file)
 
 	side->name = file;
 	side->flows = flows_new(FLOWS_MAX, false);
-	return side->flows ? reading_run(&reading, take, side) : -ENOMEM;
+	return side->flows ? reading_run(&reading, take_observation, side) : -ENOMEM;
 }
 
 static void free_side(struct side *side)
@@ -255,7 +255,7 @@ static void print_title(struct diff *diff)
 }
 
 /* @what: "responder_resources", or what else differs; the rest is for people. */
-static void say(struct diff *diff, const char *what, const char *text)
+static void print_difference(struct diff *diff, const char *what, const char *text)
 {
 	if (diff->json) {
 		printf("{\"a\":%u,\"b\":%u,\"message\":", diff->a->flow->number,
@@ -323,7 +323,7 @@ static void compare_field(struct diff *diff, const struct wire_field *field, con
 	print_value(field, b, out);
 	fputs(" in B", out);
 	fclose(out);
-	say(diff, field->name, text);
+	print_difference(diff, field->name, text);
 	free(text);
 }
 
@@ -398,7 +398,7 @@ static void compare_counts(struct diff *diff, const struct said *a, const struct
 		return;
 	snprintf(text, sizeof(text), "is sent %u time%s in A, %u in B", a->count,
 		 a->count == 1 ? "" : "s", b->count);
-	say(diff, "count", text);
+	print_difference(diff, "count", text);
 }
 
 static void compare_times(struct diff *diff, const struct said *a, const struct said *b)
@@ -412,7 +412,7 @@ static void compare_times(struct diff *diff, const struct said *a, const struct 
 		 "comes %.3g s %s in B: %.3f s after the message before it, in A %.3f s",
 		 later_s < 0 ? -later_s : later_s, later_s < 0 ? "earlier" : "later", b->after_s,
 		 a->after_s);
-	say(diff, "time", text);
+	print_difference(diff, "time", text);
 }
 
 static void say_only(struct diff *diff, const struct said *said, char side)
@@ -425,7 +425,7 @@ static void say_only(struct diff *diff, const struct said *said, char side)
 	snprintf(text, sizeof(text), "of the %s side: only in %c%s%s", side_of(said->from), side,
 		 said->attr == CM_ATTR_REJ ? ", with the reason " : "",
 		 said->attr == CM_ATTR_REJ ? cm_rej_reason_str(said->msg.rej.reason) : "");
-	say(diff, "only", text);
+	print_difference(diff, "only", text);
 }
 
 static void compare_said(struct diff *diff, const struct said *a, const struct said *b)
@@ -449,7 +449,7 @@ static void compare_outcomes(struct diff *diff)
 	diff->message = "";
 	snprintf(text, sizeof(text), "A: %s; B: %s", flow_outcome_text(diff->a->flow->outcome),
 		 flow_outcome_text(diff->b->flow->outcome));
-	say(diff, "outcome", text);
+	print_difference(diff, "outcome", text);
 }
 
 static void compare_talks(struct diff *diff, const struct talk *a, const struct talk *b)

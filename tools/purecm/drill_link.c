@@ -26,7 +26,7 @@
 
 /* --- queues -------------------------------------------------------------- */
 
-static struct drill_heard *add(struct drill_link *link, struct drill_queue *queue)
+static struct drill_heard *add_heard(struct drill_link *link, struct drill_queue *queue)
 {
 	if (queue->n == DRILL_QUEUE_MAX) {
 		link->n_lost++;
@@ -85,7 +85,8 @@ void drill_link_close(struct drill_link *link)
 	link->port = NULL;
 }
 
-static void record(struct drill_link *link, enum observation_way way, const uint8_t mad[MAD_BYTES])
+static void record_mad(struct drill_link *link, enum observation_way way,
+		       const uint8_t mad[MAD_BYTES])
 {
 	struct observation observation = {
 		.time_ns = clock_ns_of(CLOCK_REALTIME),
@@ -107,7 +108,7 @@ int drill_link_send(struct drill_link *link, const uint8_t mad[MAD_BYTES])
 	struct mad_path path;
 	int err = -EAGAIN;
 
-	record(link, WAY_OUT, mad);
+	record_mad(link, WAY_OUT, mad);
 	if (link->sender)
 		err = mad_sender_send(link->sender, &link->path, mad);
 	if (err)
@@ -131,8 +132,8 @@ static int take_from(struct drill_link *link, struct mad_port *port)
 			mad_port_send(link->port, &path, answer);
 			continue;
 		}
-		record(link, WAY_IN, mad);
-		heard = add(link, &link->mads);
+		record_mad(link, WAY_IN, mad);
+		heard = add_heard(link, &link->mads);
 		if (heard)
 			memcpy(heard->mad, mad, MAD_BYTES);
 	}
@@ -151,7 +152,7 @@ static int take_mads(struct drill_link *link)
 
 /* --- the agent ---------------------------------------------------------- */
 
-static int dial(const char *host, const char *port)
+static int connect_to(const char *host, const char *port)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	const struct timeval limit = { .tv_sec = HELLO_TIMEOUT_S }; /* of connect(), too */
@@ -203,7 +204,7 @@ static int read_hello(struct drill_link *link, char *ret_peer)
 int drill_link_call_agent(struct drill_link *link, const char *host, const char *port,
 			  char *ret_peer)
 {
-	int fd = dial(host, port);
+	int fd = connect_to(host, port);
 
 	if (fd < 0)
 		return fd;
@@ -234,7 +235,7 @@ static void take_text(struct drill_link *link, const char *line)
 {
 	static const char event[] = "event ";
 	const bool is_event = strncmp(line, event, sizeof(event) - 1) == 0;
-	struct drill_heard *heard = add(link, is_event ? &link->events : &link->replies);
+	struct drill_heard *heard = add_heard(link, is_event ? &link->events : &link->replies);
 
 	if (heard)
 		snprintf(heard->text, sizeof(heard->text), "%s",

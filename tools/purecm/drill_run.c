@@ -20,10 +20,10 @@
 #define FAREWELL_S     0.1
 #define FAREWELLS_MAX  20
 
-static int fail(struct drill_run *run, const char *format, ...)
+static int fail_line(struct drill_run *run, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static int fail(struct drill_run *run, const char *format, ...)
+static int fail_line(struct drill_run *run, const char *format, ...)
 {
 	va_list args;
 
@@ -90,7 +90,7 @@ void drill_run_begin(struct drill_run *run, const struct checkup *checkup, uint1
 	run->tid = run->begun_ns;
 }
 
-static void show(const struct drill_run *run, char way, const uint8_t mad[MAD_BYTES])
+static void trace_mad(const struct drill_run *run, char way, const uint8_t mad[MAD_BYTES])
 {
 	struct cm_msg msg;
 
@@ -138,8 +138,8 @@ static int set_some(struct drill_run *run, struct drill_mad *mad,
 			continue;
 		if (drill_value_of(&setting[i].value, &run->vars, &value) ||
 		    drill_field_takes(&setting[i].field, &value))
-			return fail(run, "%s cannot be $%s", setting[i].name,
-				    setting[i].value.name);
+			return fail_line(run, "%s cannot be $%s", setting[i].name,
+					 setting[i].value.name);
 		drill_mad_set(mad, &setting[i].field, &value);
 	}
 	return 0;
@@ -183,7 +183,7 @@ static int run_send(struct drill_run *run, const struct drill_line *line)
 	if (err)
 		return err;
 	if (line->again && !run->has_sent[line->attr_id])
-		return fail(run, "no %s was sent that could be sent again", line->name);
+		return fail_line(run, "no %s was sent that could be sent again", line->name);
 	if (!line->again) {
 		err = make_message(run, line, &mad);
 		if (err)
@@ -194,9 +194,9 @@ static int run_send(struct drill_run *run, const struct drill_line *line)
 			note_ours(run, mad.msg.rtu.local_comm_id);
 		run->has_sent[line->attr_id] = true;
 	}
-	show(run, '>', last);
+	trace_mad(run, '>', last);
 	err = drill_link_send(run->link, last);
-	return err ? fail(run, "%s cannot be sent: %s", line->name, strerror(-err)) : 0;
+	return err ? fail_line(run, "%s cannot be sent: %s", line->name, strerror(-err)) : 0;
 }
 
 /* --- expecting ----------------------------------------------------------- */
@@ -221,7 +221,7 @@ static bool is_for_others(struct drill_run *run, const struct cm_msg *msg)
 	drep.drep.local_comm_id = msg->dreq.remote_comm_id;
 	drep.drep.remote_comm_id = msg->dreq.local_comm_id;
 	cm_msg_encode(&drep, raw);
-	show(run, '>', raw);
+	trace_mad(run, '>', raw);
 	drill_link_send(run->link, raw);
 	return true;
 }
@@ -237,9 +237,9 @@ static int take_mad(struct drill_run *run, uint64_t end_ns, struct drill_mad *re
 			if (err)
 				return err;
 		}
-		show(run, '<', heard->mad);
+		trace_mad(run, '<', heard->mad);
 		if (drill_mad_decode(heard->mad, ret))
-			return fail(run, "the peer sent what is no CM message");
+			return fail_line(run, "the peer sent what is no CM message");
 		if (!is_for_others(run, &ret->msg))
 			return 0;
 	}
@@ -253,21 +253,21 @@ static int put_captured(struct drill_run *run, const struct drill_setting *setti
 	return drill_vars_put(&run->vars, setting->value.name, value);
 }
 
-static int compare(struct drill_run *run, const struct drill_setting *setting,
-		   const struct drill_value *value)
+static int compare_field(struct drill_run *run, const struct drill_setting *setting,
+			 const struct drill_value *value)
 {
 	struct drill_value wanted;
 	char is[160], want[160];
 	int err = drill_value_of(&setting->value, &run->vars, &wanted);
 
 	if (err)
-		return fail(run, "%s: $%s has no value", setting->name, setting->value.name);
+		return fail_line(run, "%s: $%s has no value", setting->name, setting->value.name);
 	if (drill_value_matches(&wanted, value) != setting->is_not)
 		return put_captured(run, setting, value);
 	drill_value_str(&wanted, want, sizeof(want));
 	drill_value_str(value, is, sizeof(is));
-	return fail(run, "expected %s %s%s=%s, got %s=%s", run->line->name, setting->name,
-		    setting->is_not ? "!" : "", want, setting->name, is);
+	return fail_line(run, "expected %s %s%s=%s, got %s=%s", run->line->name, setting->name,
+			 setting->is_not ? "!" : "", want, setting->name, is);
 }
 
 static void learn_theirs(struct drill_run *run, const struct cm_msg *msg)
@@ -289,11 +289,11 @@ static int check_message(struct drill_run *run, const struct drill_line *line,
 	int err = 0;
 
 	if (mad->msg.hdr.attr_id != line->attr_id)
-		return fail(run, "expected %s, got %s", line->name,
-			    cm_msg_layout(mad->msg.hdr.attr_id)->name);
+		return fail_line(run, "expected %s, got %s", line->name,
+				 cm_msg_layout(mad->msg.hdr.attr_id)->name);
 	for (i = 0; !err && i < line->n_settings; i++) {
 		drill_mad_get(mad, &line->setting[i].field, &value);
-		err = compare(run, &line->setting[i], &value);
+		err = compare_field(run, &line->setting[i], &value);
 	}
 	if (!err)
 		learn_theirs(run, &mad->msg);
@@ -305,8 +305,9 @@ static int check_time(struct drill_run *run, const struct drill_line *line, uint
 	const double s = since_s(run->step_ns, at_ns);
 
 	if (line->has_time && s < line->from_s)
-		return fail(run, "expected %s %g to %g s after the line before, came after %.3f",
-			    line->name, line->from_s, line->to_s, s);
+		return fail_line(run,
+				 "expected %s %g to %g s after the line before, came after %.3f",
+				 line->name, line->from_s, line->to_s, s);
 	run->step_ns = at_ns;
 	return 0;
 }
@@ -334,15 +335,16 @@ static int run_expect(struct drill_run *run, const struct drill_line *line)
 	do {
 		err = take_mad(run, end_ns, &mad, &heard);
 		if (err == -ETIMEDOUT)
-			return fail(run, "expected %s%s within %.1f s, nothing came", line->name,
-				    line->again ? " again" : "", since_s(run->step_ns, end_ns));
+			return fail_line(run, "expected %s%s within %.1f s, nothing came",
+					 line->name, line->again ? " again" : "",
+					 since_s(run->step_ns, end_ns));
 		if (err)
 			return err;
 		repeated = is_repetition(run, &mad);
 		wanted = line->again && mad.msg.hdr.attr_id == line->attr_id;
 	} while (repeated && !wanted);
 	if (line->again && !repeated && wanted)
-		return fail(run, "expected the same %s again, got another", line->name);
+		return fail_line(run, "expected the same %s again, got another", line->name);
 	memcpy(run->heard[mad.msg.hdr.attr_id], mad.raw, MAD_BYTES);
 	run->has_heard[mad.msg.hdr.attr_id] = true;
 	err = check_message(run, line, &mad);
@@ -374,10 +376,11 @@ static int run_call(struct drill_run *run, const struct drill_line *line)
 	while (!err && !drill_queue_take(&run->link->replies, &heard))
 		err = drill_link_wait(run->link, after_ns(run, CALL_TIMEOUT_S));
 	if (err)
-		return fail(run, "the agent does not answer: %s", strerror(-err));
+		return fail_line(run, "the agent does not answer: %s", strerror(-err));
 	show_text(run, "=", heard.text);
 	if (strcmp(line->result, "*") != 0 && strcmp(line->result, heard.text) != 0)
-		return fail(run, "expected %s = %s, got %s", line->name, line->result, heard.text);
+		return fail_line(run, "expected %s = %s, got %s", line->name, line->result,
+				 heard.text);
 	return 0;
 }
 
@@ -406,14 +409,14 @@ static int check_event(struct drill_run *run, const struct drill_line *line, con
 	int err = 0;
 
 	if (n != strlen(line->name) || strncmp(text, line->name, n) != 0)
-		return fail(run, "expected event %s, got %s", line->name, text);
+		return fail_line(run, "expected event %s, got %s", line->name, text);
 	for (i = 0; !err && i < line->n_settings; i++) {
 		const struct drill_setting *setting = &line->setting[i];
 
 		if (!find_key(text, setting->name, value_text, sizeof(value_text)) ||
 		    drill_value_parse(value_text, &value))
-			return fail(run, "%s has no `%s'", line->name, setting->name);
-		err = compare(run, setting, &value);
+			return fail_line(run, "%s has no `%s'", line->name, setting->name);
+		err = compare_field(run, setting, &value);
 	}
 	return err;
 }
@@ -427,10 +430,10 @@ static int run_event(struct drill_run *run, const struct drill_line *line)
 	while (!drill_queue_take(&run->link->events, &heard) && !err)
 		err = drill_link_wait(run->link, end_ns);
 	if (err == -ETIMEDOUT)
-		return fail(run, "expected event %s within %.1f s, none came", line->name,
-			    since_s(run->step_ns, end_ns));
+		return fail_line(run, "expected event %s within %.1f s, none came", line->name,
+				 since_s(run->step_ns, end_ns));
 	if (err)
-		return fail(run, "the agent is gone: %s", strerror(-err));
+		return fail_line(run, "the agent is gone: %s", strerror(-err));
 	show_text(run, "event", heard.text);
 	err = check_event(run, line, heard.text);
 	return err ? err : check_time(run, line, heard.at_ns);
@@ -446,7 +449,7 @@ static int run_let(struct drill_run *run, const struct drill_line *line)
 	for (i = 0; i < line->n_settings; i++) {
 		if (drill_value_of(&line->setting[i].value, &run->vars, &value) ||
 		    drill_vars_put(&run->vars, line->setting[i].name, &value))
-			return fail(run, "%s cannot have that value", line->setting[i].name);
+			return fail_line(run, "%s cannot have that value", line->setting[i].name);
 	}
 	return 0;
 }
@@ -459,12 +462,13 @@ static int run_quiet(struct drill_run *run, const struct drill_line *line)
 	int err = take_mad(run, end_ns, &mad, &heard);
 
 	if (!err)
-		return fail(run, "expected %g s without messages, got %s", line->to_s,
-			    cm_msg_layout(mad.msg.hdr.attr_id)->name);
+		return fail_line(run, "expected %g s without messages, got %s", line->to_s,
+				 cm_msg_layout(mad.msg.hdr.attr_id)->name);
 	if (err == -ETIMEDOUT || err == 0)
 		err = wait_until(run, end_ns);
 	if (!err && drill_queue_take(&run->link->events, &heard))
-		return fail(run, "expected %g s without events, got %s", line->to_s, heard.text);
+		return fail_line(run, "expected %g s without events, got %s", line->to_s,
+				 heard.text);
 	return err;
 }
 

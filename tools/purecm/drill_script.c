@@ -34,10 +34,10 @@ static const char *const first_names[] = {
 	"lid",	    "hop_limit", "subnet_local", "port",       "tcp_service", "udp_service",
 };
 
-static int wrong(struct reader *reader, const char *format, ...)
+static int refuse_line(struct reader *reader, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static int wrong(struct reader *reader, const char *format, ...)
+static int refuse_line(struct reader *reader, const char *format, ...)
 {
 	va_list args;
 
@@ -83,11 +83,11 @@ static int cut_line(struct reader *reader, char *text)
 		if (!*text || *text == '#')
 			return 0;
 		if (reader->n_words == WORDS_MAX)
-			return wrong(reader, "more than %d words", WORDS_MAX);
+			return refuse_line(reader, "more than %d words", WORDS_MAX);
 		reader->word[reader->n_words++] = text;
 		text = cut_word(text);
 		if (!text)
-			return wrong(reader, "expected a closing \"");
+			return refuse_line(reader, "expected a closing \"");
 	}
 }
 
@@ -104,29 +104,30 @@ static bool is_known(const struct reader *reader, const char *name)
 	return false;
 }
 
-static int learn(struct reader *reader, const char *name)
+static int learn_name(struct reader *reader, const char *name)
 {
 	if (is_known(reader, name))
 		return 0;
 	if (reader->n_names == DRILL_VARS_MAX)
-		return wrong(reader, "more than %d variables", DRILL_VARS_MAX);
+		return refuse_line(reader, "more than %d variables", DRILL_VARS_MAX);
 	snprintf(reader->names[reader->n_names++], DRILL_NAME_BYTES, "%s", name);
 	return 0;
 }
 
 /* --- settings ------------------------------------------------------------ */
 
-static int split(struct reader *reader, char *word, struct drill_setting *setting, char **ret_value)
+static int split_setting(struct reader *reader, char *word, struct drill_setting *setting,
+			 char **ret_value)
 {
 	char *sign = strchr(word, '=');
 
 	if (!sign || sign == word)
-		return wrong(reader, "expected NAME=VALUE, not `%s'", word);
+		return refuse_line(reader, "expected NAME=VALUE, not `%s'", word);
 	*ret_value = sign + 1;
 	setting->is_not = sign[-1] == '!';
 	sign[setting->is_not ? -1 : 0] = '\0';
 	if (strlen(word) >= sizeof(setting->name))
-		return wrong(reader, "`%s' is too long for a name", word);
+		return refuse_line(reader, "`%s' is too long for a name", word);
 	snprintf(setting->name, sizeof(setting->name), "%s", word);
 	return 0;
 }
@@ -139,19 +140,20 @@ static int check_use(struct reader *reader, const struct drill_setting *setting,
 			      reader->line->verb == DRILL_EVENT;
 
 	if (value->kind == DRILL_VARIABLE && !is_known(reader, value->name))
-		return wrong(reader,
-			     "$%s has no value here: expected a variable that was given "
-			     "one before",
-			     value->name);
+		return refuse_line(reader,
+				   "$%s has no value here: expected a variable that was given "
+				   "one before",
+				   value->name);
 	if (!is_asked && (setting->is_not || value->kind == DRILL_ANY ||
 			  value->kind == DRILL_CAPTURE || value->kind == DRILL_RANGE))
-		return wrong(reader,
-			     "`%s%s%s' asks, which only lines with < and event do: "
-			     "expected %s=VALUE",
-			     setting->name, setting->is_not ? "!=" : "=", text, setting->name);
+		return refuse_line(reader,
+				   "`%s%s%s' asks, which only lines with < and event do: "
+				   "expected %s=VALUE",
+				   setting->name, setting->is_not ? "!=" : "=", text,
+				   setting->name);
 	if (is_asked && value->kind == DRILL_RANDOM)
-		return wrong(reader, "nothing can be expected to be random");
-	return value->kind == DRILL_CAPTURE ? learn(reader, value->name) : 0;
+		return refuse_line(reader, "nothing can be expected to be random");
+	return value->kind == DRILL_CAPTURE ? learn_name(reader, value->name) : 0;
 }
 
 static int check_field(struct reader *reader, struct drill_setting *setting, const char *text)
@@ -159,22 +161,22 @@ static int check_field(struct reader *reader, struct drill_setting *setting, con
 	const char *message = reader->line->name;
 
 	if (drill_field_find(reader->line->attr_id, setting->name, &setting->field))
-		return wrong(reader,
-			     "%s has no field `%s': expected one of `purecm drill --fields "
-			     "%s'",
-			     message, setting->name, message);
+		return refuse_line(reader,
+				   "%s has no field `%s': expected one of `purecm drill --fields "
+				   "%s'",
+				   message, setting->name, message);
 	switch (drill_field_takes(&setting->field, &setting->value)) {
 	case 0:
 		return 0;
 	case -ERANGE:
 		if (setting->field.bits)
-			return wrong(reader, "%s has %u bits: expected less than %s", setting->name,
-				     setting->field.bits, text);
-		return wrong(reader, "%s has %u bytes: expected no more", setting->name,
-			     setting->field.n_bytes);
+			return refuse_line(reader, "%s has %u bits: expected less than %s",
+					   setting->name, setting->field.bits, text);
+		return refuse_line(reader, "%s has %u bytes: expected no more", setting->name,
+				   setting->field.n_bytes);
 	}
-	return wrong(reader, "%s: expected %s, not `%s'", setting->name,
-		     setting->field.bits ? "a number" : "\"text\", hex:... or a GID", text);
+	return refuse_line(reader, "%s: expected %s, not `%s'", setting->name,
+			   setting->field.bits ? "a number" : "\"text\", hex:... or a GID", text);
 }
 
 static int read_setting(struct reader *reader, char *word)
@@ -185,15 +187,15 @@ static int read_setting(struct reader *reader, char *word)
 	int err;
 
 	if (line->n_settings == DRILL_SETTINGS_MAX)
-		return wrong(reader, "more than %d settings", DRILL_SETTINGS_MAX);
-	err = split(reader, word, setting, &text);
+		return refuse_line(reader, "more than %d settings", DRILL_SETTINGS_MAX);
+	err = split_setting(reader, word, setting, &text);
 	if (err)
 		return err;
 	if (drill_value_parse(text, &setting->value))
-		return wrong(reader,
-			     "%s: expected a number, N..M, \"text\", hex:..., a GID, $name, "
-			     "?name, random or *, not `%s'",
-			     setting->name, text);
+		return refuse_line(reader,
+				   "%s: expected a number, N..M, \"text\", hex:..., a GID, $name, "
+				   "?name, random or *, not `%s'",
+				   setting->name, text);
 	if (line->attr_id)
 		err = check_field(reader, setting, text);
 	if (!err)
@@ -226,7 +228,7 @@ unsigned int drill_settings_read(const char *text, uint16_t attr_id,
 	size_t i;
 
 	for (i = 0; i < sizeof(first_names) / sizeof(first_names[0]); i++)
-		learn(&reader, first_names[i]);
+		learn_name(&reader, first_names[i]);
 	snprintf(copy, sizeof(copy), "%s", text);
 	if (cut_line(&reader, copy) || read_settings(&reader))
 		return 0;
@@ -242,10 +244,10 @@ static int read_message(struct reader *reader)
 
 	line->attr_id = word ? drill_message_attr(word) : 0;
 	if (!line->attr_id)
-		return wrong(reader,
-			     "expected a message (REQ, MRA, REJ, REP, RTU, DREQ, DREP, "
-			     "SIDR_REQ, SIDR_REP, LAP, APR), not %s",
-			     or_end(word));
+		return refuse_line(reader,
+				   "expected a message (REQ, MRA, REJ, REP, RTU, DREQ, DREP, "
+				   "SIDR_REQ, SIDR_REP, LAP, APR), not %s",
+				   or_end(word));
 	snprintf(line->name, sizeof(line->name), "%s", word);
 	return read_settings(reader);
 }
@@ -266,10 +268,10 @@ static int read_call(struct reader *reader)
 			break;
 	}
 	if (!word || i == n_calls)
-		return wrong(reader,
-			     "expected a call (listen, resolve, connect, accept, reject, "
-			     "establish, notify, disconnect, destroy), not %s",
-			     or_end(word));
+		return refuse_line(reader,
+				   "expected a call (listen, resolve, connect, accept, reject, "
+				   "establish, notify, disconnect, destroy), not %s",
+				   or_end(word));
 	snprintf(line->name, sizeof(line->name), "%s", word);
 	snprintf(line->result, sizeof(line->result), "0");
 	if (end - reader->at >= 2 && strcmp(reader->word[end - 2], "=") == 0) {
@@ -285,7 +287,8 @@ static int read_event(struct reader *reader)
 	const char *word = next_word(reader);
 
 	if (!word || strchr(word, '='))
-		return wrong(reader, "expected an event, as ESTABLISHED, not %s", or_end(word));
+		return refuse_line(reader, "expected an event, as ESTABLISHED, not %s",
+				   or_end(word));
 	snprintf(reader->line->name, sizeof(reader->line->name), "%s", word);
 	reader->script->needs_agent = true;
 	return read_settings(reader);
@@ -298,9 +301,9 @@ static int read_let(struct reader *reader)
 	unsigned int i;
 
 	if (!err && !line->n_settings)
-		return wrong(reader, "expected NAME=VALUE, not the end of the line");
+		return refuse_line(reader, "expected NAME=VALUE, not the end of the line");
 	for (i = 0; !err && i < line->n_settings; i++)
-		err = learn(reader, line->setting[i].name);
+		err = learn_name(reader, line->setting[i].name);
 	return err;
 }
 
@@ -327,8 +330,8 @@ static int read_quiet(struct reader *reader)
 	if (word)
 		end = scan_seconds(word, &reader->line->to_s);
 	if (!end || *end || reader->at < reader->n_words)
-		return wrong(reader, "expected a number of seconds up to %d, not %s", SECONDS_MAX,
-			     or_end(word));
+		return refuse_line(reader, "expected a number of seconds up to %d, not %s",
+				   SECONDS_MAX, or_end(word));
 	return 0;
 }
 
@@ -358,21 +361,21 @@ static int read_statement(struct reader *reader)
 			break;
 	}
 	if (!word || i == sizeof(verbs) / sizeof(verbs[0]))
-		return wrong(reader, "expected >, <, call, event, let, quiet or why, not %s",
-			     or_end(word));
+		return refuse_line(reader, "expected >, <, call, event, let, quiet or why, not %s",
+				   or_end(word));
 	line->verb = verbs[i].verb;
 	if (line->has_time && line->from_s != line->to_s && line->verb != DRILL_EXPECT &&
 	    line->verb != DRILL_EVENT)
-		return wrong(reader,
-			     "expected one time, as +%g: only what comes from the peer has "
-			     "a range",
-			     line->from_s);
+		return refuse_line(reader,
+				   "expected one time, as +%g: only what comes from the peer has "
+				   "a range",
+				   line->from_s);
 	if (line->has_time && line->from_s == line->to_s &&
 	    (line->verb == DRILL_EXPECT || line->verb == DRILL_EVENT))
-		return wrong(reader,
-			     "expected a range, as +%g..%g: nothing comes at a point of "
-			     "time",
-			     line->from_s, line->from_s + 1);
+		return refuse_line(reader,
+				   "expected a range, as +%g..%g: nothing comes at a point of "
+				   "time",
+				   line->from_s, line->from_s + 1);
 	return verbs[i].read(reader);
 }
 
@@ -385,7 +388,7 @@ static int read_time(struct reader *reader)
 	if (end && strncmp(end, "..", 2) == 0)
 		end = scan_seconds(end + 2, &reader->line->to_s);
 	if (!end || *end || reader->line->to_s < reader->line->from_s)
-		return wrong(reader, "expected a time, as +0.5 or +0.5..2, not `%s'", word);
+		return refuse_line(reader, "expected a time, as +0.5 or +0.5..2, not `%s'", word);
 	return 0;
 }
 
@@ -395,12 +398,12 @@ static int read_peer(struct reader *reader)
 
 	word[strlen(word) - 1] = '\0';
 	if (!reader->has_why)
-		return wrong(reader,
-			     "expected a line `why REASON' before the first that is for %s "
-			     "only",
-			     word);
+		return refuse_line(reader,
+				   "expected a line `why REASON' before the first that is for %s "
+				   "only",
+				   word);
 	if (strlen(word) >= sizeof(reader->line->peer))
-		return wrong(reader, "`%s' is too long for a name", word);
+		return refuse_line(reader, "`%s' is too long for a name", word);
 	snprintf(reader->line->peer, sizeof(reader->line->peer), "%s", word);
 	return 0;
 }
@@ -420,7 +423,8 @@ static int read_line(struct reader *reader)
 static int read_why(struct reader *reader)
 {
 	reader->has_why = reader->n_words > 1;
-	return reader->has_why ? 0 : wrong(reader, "expected a reason, not the end of the line");
+	return reader->has_why ? 0
+			       : refuse_line(reader, "expected a reason, not the end of the line");
 }
 
 static struct drill_line *add_line(struct drill_script *script, unsigned int number)
@@ -447,9 +451,10 @@ static int take_line(struct reader *reader, char *text, unsigned int number)
 
 	reader->mistake->line = number;
 	if (strlen(text) == LINE_BYTES - 1 && text[LINE_BYTES - 2] != '\n')
-		return wrong(reader, "expected a line of less than %d characters", LINE_BYTES - 1);
+		return refuse_line(reader, "expected a line of less than %d characters",
+				   LINE_BYTES - 1);
 	if (strlen(text) == 0)
-		return wrong(reader, "expected text, not a byte 0");
+		return refuse_line(reader, "expected text, not a byte 0");
 	err = cut_line(reader, text);
 	if (err || !reader->n_words)
 		return err;
@@ -472,7 +477,7 @@ int drill_script_read(FILE *in, const char *path, struct drill_script *ret,
 	memset(mistake, 0, sizeof(*mistake));
 	ret->path = path;
 	for (i = 0; i < sizeof(first_names) / sizeof(first_names[0]); i++)
-		learn(&reader, first_names[i]);
+		learn_name(&reader, first_names[i]);
 	while (!err && fgets(text, sizeof(text), in))
 		err = take_line(&reader, text, ++number);
 	if (err)
@@ -480,7 +485,7 @@ int drill_script_read(FILE *in, const char *path, struct drill_script *ret,
 	if (ferror(in))
 		return -EIO;
 	mistake->line = number;
-	return ret->n_lines ? 0 : wrong(&reader, "expected at least one line, not the end");
+	return ret->n_lines ? 0 : refuse_line(&reader, "expected at least one line, not the end");
 }
 
 void drill_script_fini(struct drill_script *script)

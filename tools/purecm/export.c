@@ -116,7 +116,7 @@ static void open_recording(struct exporter *exporter, char path[PATH_MAX])
 		exporter->reader.number = trace_reader_written(&exporter->reader);
 }
 
-static void follow(struct exporter *exporter)
+static void follow_recording(struct exporter *exporter)
 {
 	static char path[PATH_MAX];
 
@@ -198,7 +198,7 @@ static bool asks_for(const char *request, const char *method, const char *path)
 	       (request[n + m] == ' ' || request[n + m] == '?');
 }
 
-static void answer(const struct exporter *exporter)
+static void answer_scrape(const struct exporter *exporter)
 {
 	char request[REQUEST_BYTES];
 	bool is_openmetrics;
@@ -224,14 +224,14 @@ static void answer_in_child(const struct exporter *exporter, int fd)
 	alarm(ANSWER_S);
 	dup2(fd, STDIN_FILENO);
 	dup2(fd, STDOUT_FILENO);
-	answer(exporter);
+	answer_scrape(exporter);
 	fflush(stdout);
 	_exit(0);
 }
 
 /* --- serving -------------------------------------------------------------- */
 
-static void serve(struct exporter *exporter, int listener)
+static void serve_child(struct exporter *exporter, int listener)
 {
 	int fd = accept(listener, NULL, NULL);
 	pid_t pid;
@@ -297,17 +297,17 @@ static int listen_on(struct exporter *exporter)
 	return err;
 }
 
-static void run(struct exporter *exporter)
+static void run_exporter(struct exporter *exporter)
 {
 	nfds_t i;
 
 	while (poll(exporter->socket, exporter->n_sockets, LOOK_MS) >= 0 || errno == EINTR) {
 		while (exporter->n_children && waitpid(-1, NULL, WNOHANG) > 0)
 			exporter->n_children--;
-		follow(exporter);
+		follow_recording(exporter);
 		for (i = 0; i < exporter->n_sockets; i++) {
 			if (exporter->socket[i].revents)
-				serve(exporter, exporter->socket[i].fd);
+				serve_child(exporter, exporter->socket[i].fd);
 			exporter->socket[i].revents = 0;
 		}
 	}
@@ -321,10 +321,10 @@ int export_main(int argc, char **argv)
 	exporter.exchanges = exchanges_new();
 	if (!exporter.exchanges || listen_on(&exporter))
 		return STATUS_FAILED;
-	follow(&exporter);
+	follow_recording(&exporter);
 	printf("http://%s/metrics\n", exporter.listen);
 	fflush(stdout);
-	run(&exporter);
+	run_exporter(&exporter);
 	complain("no more requests can be waited for: %s", strerror(errno));
 	return STATUS_FAILED;
 }

@@ -84,7 +84,7 @@ static int add_message(struct filter *filter, const char *name)
 	return -EINVAL;
 }
 
-static uint32_t failures(void)
+static uint32_t failed_outcomes(void)
 {
 	uint32_t outcomes = 0;
 	struct flow flow = { .number = 0 };
@@ -101,7 +101,7 @@ static int add_outcome(struct filter *filter, const char *word)
 	enum flow_outcome outcome;
 
 	if (strcmp(word, "failed") == 0) {
-		filter->outcomes |= failures();
+		filter->outcomes |= failed_outcomes();
 		return 0;
 	}
 	for (outcome = 0; outcome < FLOW_N_OUTCOMES; outcome++) {

@@ -184,8 +184,8 @@ static int make_room(struct flows *flows)
 	return 0;
 }
 
-static int add(struct flows *flows, const struct observation *observation, enum flow_end from,
-	       struct flow **ret)
+static int add_flow(struct flows *flows, const struct observation *observation, enum flow_end from,
+		    struct flow **ret)
 {
 	int err = make_room(flows);
 	struct flow *flow;
@@ -227,7 +227,7 @@ static int take_req(struct flows *flows, const struct observation *observation,
 	step->flow = find_flow(flows, FLOW_ACTIVE, &key);
 	if (step->flow && is_repetition(step->flow, req))
 		return 0;
-	err = add(flows, observation, FLOW_ACTIVE, &step->flow);
+	err = add_flow(flows, observation, FLOW_ACTIVE, &step->flow);
 	if (!err)
 		name_end(flows, step->flow, FLOW_ACTIVE, req->local_comm_id);
 	return err;
@@ -244,7 +244,7 @@ static int take_sidr(struct flows *flows, const struct observation *observation,
 	step->flow = find_flow(flows, FLOW_ACTIVE, &key);
 	if (step->flow && (!asks || step->flow->outcome == FLOW_ASKED))
 		return 0;
-	err = add(flows, observation, step->from, &step->flow);
+	err = add_flow(flows, observation, step->from, &step->flow);
 	if (err)
 		return err;
 	step->flow->is_sidr = true;
@@ -253,7 +253,7 @@ static int take_sidr(struct flows *flows, const struct observation *observation,
 }
 
 /* Both ends of one host may have the same comm id, so the sender's own half has to fit as well. */
-static bool fits(const struct flow *flow, enum flow_end from, uint32_t local, uint32_t remote)
+static bool ids_fit(const struct flow *flow, enum flow_end from, uint32_t local, uint32_t remote)
 {
 	uint32_t its_local, its_remote;
 
@@ -272,11 +272,11 @@ static struct flow *find_from(const struct flows *flows, const struct observatio
 	const struct key receiver = { &observation->dst, remote, false };
 	struct flow *flow = find_flow(flows, !from, &receiver);
 
-	if (fits(flow, from, local, remote) &&
+	if (ids_fit(flow, from, local, remote) &&
 	    memcmp(flow_gid(flow, from), &observation->src, sizeof(observation->src)) == 0)
 		return flow;
 	flow = find_flow(flows, from, &sender);
-	return fits(flow, from, local, remote) ? flow : NULL;
+	return ids_fit(flow, from, local, remote) ? flow : NULL;
 }
 
 /* A REP, or what answers a REQ, comes from the passive end, and so on: who most likely sends it. */
@@ -308,7 +308,7 @@ static int take_other(struct flows *flows, const struct observation *observation
 	}
 	if (!step->flow) {
 		step->from = likely;
-		err = add(flows, observation, likely, &step->flow);
+		err = add_flow(flows, observation, likely, &step->flow);
 		if (err)
 			return err;
 		name_end(flows, step->flow, (enum flow_end) !likely, remote);

@@ -215,7 +215,7 @@ static void learn_sidr_rep(struct flow *flow, const struct cm_sidr_rep *rep)
 		flow->service_id = rep->service_id;
 }
 
-static void learn(struct flow *flow, const struct cm_msg *msg)
+static void learn_fields(struct flow *flow, const struct cm_msg *msg)
 {
 	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REQ:
@@ -256,14 +256,14 @@ static uint64_t hash_of(const uint8_t mad[MAD_BYTES])
 	return hash;
 }
 
-static void count(struct flow_step *step, uint64_t now_ns, const struct cm_msg *msg)
+static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_msg *msg)
 {
 	struct flow_seen *seen = &step->flow->seen[msg->hdr.attr_id - CM_ATTR_REQ];
 
 	if (seen->count == 0) {
 		seen->by = step->from;
 		seen->first_ns = now_ns;
-		learn(step->flow, msg);
+		learn_fields(step->flow, msg);
 	}
 	/* A DREQ of either end is no repetition of the other's. */
 	if (seen->count < UINT16_MAX)
@@ -310,7 +310,7 @@ void flow_step_take(struct flow_step *step, const struct observation *observatio
 		tell_states(step);
 		return;
 	}
-	count(step, observation->time_ns, msg);
+	count_msg(step, observation->time_ns, msg);
 	if (!step->flow->is_sidr && cm_call_of(msg) != CM_NO_EVENT) {
 		move_sender(step, msg);
 		step->is_stray = !move_receiver(step, msg);

@@ -44,23 +44,23 @@ struct rest {
 	struct observation *ret;
 };
 
-static uint16_t u16(const uint8_t *at)
+static uint16_t get_u16(const uint8_t *at)
 {
 	return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-static uint32_t u24(const uint8_t *at)
+static uint32_t get_u24(const uint8_t *at)
 {
 	return (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
 }
 
-static uint32_t u32(const uint8_t *at)
+static uint32_t get_u32(const uint8_t *at)
 {
-	return (uint32_t)u16(at) << 16 | u16(at + 2);
+	return (uint32_t)get_u16(at) << 16 | get_u16(at + 2);
 }
 
 /* Takes a header off. Return: it; NULL if the packet ends before it does. */
-static const uint8_t *take(struct rest *rest, size_t bytes)
+static const uint8_t *take_header(struct rest *rest, size_t bytes)
 {
 	const uint8_t *header = rest->at;
 
@@ -87,25 +87,25 @@ static int take_mad(struct rest rest)
 
 static int take_bth(struct rest rest)
 {
-	const uint8_t *bth = take(&rest, BTH_BYTES);
-	const uint8_t *deth = take(&rest, DETH_BYTES);
+	const uint8_t *bth = take_header(&rest, BTH_BYTES);
+	const uint8_t *deth = take_header(&rest, DETH_BYTES);
 
 	if (!bth || !deth || (bth[0] != UD_SEND_ONLY && bth[0] != UD_SEND_ONLY_IMM))
 		return 0;
 	/* Whoever sends from a queue pair of his own is answered there: the Q_Key is QP1's anyway.
 	 */
-	if (u24(bth + 5) != QPN_GSI && u32(deth) != QKEY_GSI)
+	if (get_u24(bth + 5) != QPN_GSI && get_u32(deth) != QKEY_GSI)
 		return 0;
-	if (bth[0] == UD_SEND_ONLY_IMM && !take(&rest, IMM_BYTES))
+	if (bth[0] == UD_SEND_ONLY_IMM && !take_header(&rest, IMM_BYTES))
 		return 0;
-	rest.ret->pkey = u16(bth + 2);
-	rest.ret->src_qpn = u24(deth + 5);
+	rest.ret->pkey = get_u16(bth + 2);
+	rest.ret->src_qpn = get_u24(deth + 5);
 	return take_mad(rest);
 }
 
 static int take_grh(struct rest rest)
 {
-	const uint8_t *grh = take(&rest, GRH_BYTES);
+	const uint8_t *grh = take_header(&rest, GRH_BYTES);
 
 	if (!grh)
 		return 0;
@@ -116,13 +116,13 @@ static int take_grh(struct rest rest)
 
 static int take_lrh(struct rest rest)
 {
-	const uint8_t *lrh = take(&rest, LRH_BYTES);
+	const uint8_t *lrh = take_header(&rest, LRH_BYTES);
 
 	if (!lrh)
 		return 0;
 	rest.ret->network = NETWORK_INFINIBAND;
-	rest.ret->dst = observation_gid_of_lid(u16(lrh + 2));
-	rest.ret->src = observation_gid_of_lid(u16(lrh + 6));
+	rest.ret->dst = observation_gid_of_lid(get_u16(lrh + 2));
+	rest.ret->src = observation_gid_of_lid(get_u16(lrh + 6));
 	if ((lrh[1] & 3) == LNH_LOCAL)
 		return take_bth(rest);
 	return (lrh[1] & 3) == LNH_GLOBAL ? take_grh(rest) : 0;
@@ -132,19 +132,19 @@ static int take_lrh(struct rest rest)
 
 static int take_udp(struct rest rest)
 {
-	const uint8_t *udp = take(&rest, UDP_BYTES);
+	const uint8_t *udp = take_header(&rest, UDP_BYTES);
 
 	rest.ret->network = NETWORK_ROCE_V2;
-	return udp && u16(udp + 2) == ROCE_UDP_PORT ? take_bth(rest) : 0;
+	return udp && get_u16(udp + 2) == ROCE_UDP_PORT ? take_bth(rest) : 0;
 }
 
 static int take_ip4(struct rest rest)
 {
 	size_t bytes = rest.bytes ? (size_t)(rest.at[0] & 15) * 4 : 0;
-	const uint8_t *ip = bytes >= 20 ? take(&rest, bytes) : NULL;
+	const uint8_t *ip = bytes >= 20 ? take_header(&rest, bytes) : NULL;
 
 	/* A fragment that is not the first has no UDP header, and RoCE does not fragment. */
-	if (!ip || ip[9] != PROTO_UDP || (u16(ip + 6) & 0x1fff))
+	if (!ip || ip[9] != PROTO_UDP || (get_u16(ip + 6) & 0x1fff))
 		return 0;
 	rest.ret->src = observation_gid_of_ip4(ip + 12);
 	rest.ret->dst = observation_gid_of_ip4(ip + 16);
@@ -153,7 +153,7 @@ static int take_ip4(struct rest rest)
 
 static int take_ip6(struct rest rest)
 {
-	const uint8_t *ip = take(&rest, IP6_BYTES);
+	const uint8_t *ip = take_header(&rest, IP6_BYTES);
 
 	if (!ip || ip[6] != PROTO_UDP)
 		return 0;
@@ -192,8 +192,8 @@ static int take_ether_type(struct rest rest, uint16_t type)
 	case 0x8100:
 	case 0x88a8:
 	case 0x9100:
-		vlan = take(&rest, VLAN_BYTES);
-		return vlan ? take_ether_type(rest, u16(vlan + 2)) : 0;
+		vlan = take_header(&rest, VLAN_BYTES);
+		return vlan ? take_ether_type(rest, get_u16(vlan + 2)) : 0;
 	}
 	return 0;
 }
@@ -202,42 +202,42 @@ static int take_ethernet(struct rest rest)
 {
 	const uint8_t *type;
 
-	if (!take(&rest, MAC_BYTES))
+	if (!take_header(&rest, MAC_BYTES))
 		return 0;
-	type = take(&rest, 2);
-	return type ? take_ether_type(rest, u16(type)) : 0;
+	type = take_header(&rest, 2);
+	return type ? take_ether_type(rest, get_u16(type)) : 0;
 }
 
 static int take_sll(struct rest rest)
 {
-	const uint8_t *sll = take(&rest, SLL_BYTES);
+	const uint8_t *sll = take_header(&rest, SLL_BYTES);
 
-	return sll ? take_ether_type(rest, u16(sll + 14)) : 0;
+	return sll ? take_ether_type(rest, get_u16(sll + 14)) : 0;
 }
 
 static int take_sll2(struct rest rest)
 {
-	const uint8_t *sll = take(&rest, SLL2_BYTES);
+	const uint8_t *sll = take_header(&rest, SLL2_BYTES);
 
-	return sll ? take_ether_type(rest, u16(sll)) : 0;
+	return sll ? take_ether_type(rest, get_u16(sll)) : 0;
 }
 
 static int take_erf(struct rest rest)
 {
-	const uint8_t *erf = take(&rest, ERF_BYTES);
+	const uint8_t *erf = take_header(&rest, ERF_BYTES);
 	const uint8_t *ext;
 	uint8_t more;
 
 	if (!erf)
 		return 0;
 	for (more = erf[8]; more & ERF_TYPE_MORE; more = ext[0]) {
-		ext = take(&rest, ERF_EXT_BYTES);
+		ext = take_header(&rest, ERF_EXT_BYTES);
 		if (!ext)
 			return 0;
 	}
 	switch (erf[8] & ~ERF_TYPE_MORE) {
 	case ERF_TYPE_ETH:
-		return take(&rest, ERF_ETH_PAD) ? take_ethernet(rest) : 0;
+		return take_header(&rest, ERF_ETH_PAD) ? take_ethernet(rest) : 0;
 	case ERF_TYPE_IB:
 	case ERF_TYPE_IB_LINK:
 		return take_lrh(rest);

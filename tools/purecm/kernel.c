@@ -45,14 +45,14 @@ struct kernel {
 
 static volatile sig_atomic_t is_over;
 
-static void end(int signal_number)
+static void end_reading(int signal_number)
 {
 	(void)signal_number;
 	is_over = 1;
 }
 
 /* What was traced before the signal is still read. Return: false at the end. */
-static bool await(const struct kernel *kernel)
+static bool await_lines(const struct kernel *kernel)
 {
 	struct pollfd poll_fd = { .fd = kernel->fd, .events = POLLIN };
 
@@ -80,7 +80,7 @@ static bool read_more(struct kernel *kernel)
 		return false;
 	do
 		n = read(kernel->fd, kernel->text + kernel->n_text, TEXT_BYTES - kernel->n_text);
-	while (n < 0 && errno == EAGAIN && await(kernel));
+	while (n < 0 && errno == EAGAIN && await_lines(kernel));
 	kernel->n_text += n > 0 ? (size_t)n : 0;
 	if (kernel->is_live)
 		ppoll(NULL, 0, &(struct timespec){ .tv_sec = 0 }, &kernel->usual_signals);
@@ -103,7 +103,7 @@ static const char *next_line(struct kernel *kernel)
 	return line;
 }
 
-static int next(struct source *source, struct observation *ret)
+static int next_event(struct source *source, struct observation *ret)
 {
 	struct kernel *kernel = (struct kernel *)source;
 	char note[KERNEL_LINE_NOTE];
@@ -125,7 +125,7 @@ static int next(struct source *source, struct observation *ret)
 	return 1;
 }
 
-static void finish(struct source *source)
+static void finish_kernel(struct source *source)
 {
 	struct kernel *kernel = (struct kernel *)source;
 
@@ -380,7 +380,7 @@ static int make_instance(struct kernel *kernel)
 
 static void hold_signals(struct kernel *kernel)
 {
-	const struct sigaction action = { .sa_handler = end };
+	const struct sigaction action = { .sa_handler = end_reading };
 	sigset_t ours;
 
 	sigemptyset(&ours);
@@ -427,13 +427,13 @@ int kernel_open(const char *path, struct source **ret)
 	if (!kernel)
 		return err;
 	kernel->source = (struct source){ .name = path ? path : "the kernel's connection manager",
-					  .next = next,
-					  .close = finish };
+					  .next = next_event,
+					  .close = finish_kernel };
 	kernel->lines = kernel_lines_new();
 	if (kernel->lines)
 		err = open_lines(kernel, path);
 	if (err) {
-		finish(&kernel->source);
+		finish_kernel(&kernel->source);
 		return err;
 	}
 	*ret = &kernel->source;

@@ -219,8 +219,8 @@ static struct conn *begin_conn(struct kernel_lines *lines, const struct kernel_e
 	return conn;
 }
 
-static bool fits(const struct kernel_lines *lines, const struct row *row,
-		 const struct kernel_event *event, const struct conn *conn)
+static bool row_fits(const struct kernel_lines *lines, const struct row *row,
+		     const struct kernel_event *event, const struct conn *conn)
 {
 	if (strcmp(row->event, event->name) != 0 ||
 	    (row->word && strcmp(row->word, event->word) != 0))
@@ -236,7 +236,7 @@ static const struct row *find_row(const struct kernel_lines *lines,
 	size_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (fits(lines, &rows[i], event, conn))
+		if (row_fits(lines, &rows[i], event, conn))
 			return &rows[i];
 	}
 	return NULL;
@@ -399,8 +399,8 @@ static void fill_msg(const struct conn *conn, const struct kernel_event *event, 
 	}
 }
 
-static void tell(struct conn *conn, const struct kernel_event *event, enum cm_attr attr,
-		 enum observation_way way, struct observation *ret)
+static void make_observation(struct conn *conn, const struct kernel_event *event, enum cm_attr attr,
+			     enum observation_way way, struct observation *ret)
 {
 	struct cm_msg msg;
 
@@ -434,14 +434,14 @@ static int tell_all(struct conn *conn, const struct kernel_event *event, const s
 		conn->traced[0] |= BIT_OF(attr); /* before it had a name */
 	/* A queue pair of the kernel: the REP is told of by nothing but its RTU ... */
 	if (attr == CM_ATTR_RTU && row->way == WAY_OUT && conn->is_ours && !conn->has_rep)
-		tell(conn, event, CM_ATTR_REP, WAY_IN, &ret[n++]);
+		make_observation(conn, event, CM_ATTR_REP, WAY_IN, &ret[n++]);
 	/* ... and who has sent that is established. */
 	if (attr == CM_ATTR_RTU && row->way == WAY_IN && conn->is_ours)
 		return n;
 	if (!row->begins && conn->traced[row->way == WAY_OUT] & BIT_OF(attr) &&
 	    conn->told[row->way == WAY_OUT] & BIT_OF(attr))
 		return n; /* its MAD has told of it */
-	tell(conn, event, attr, row->way, &ret[n++]);
+	make_observation(conn, event, attr, row->way, &ret[n++]);
 	return n;
 }
 
@@ -477,7 +477,7 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 	conn->traced[event->way == WAY_OUT] |= BIT_OF(event->attr);
 	if (!tells_alone(conn, event, is_again))
 		return 0;
-	tell(conn, event, event->attr, event->way, &ret[0]);
+	make_observation(conn, event, event->attr, event->way, &ret[0]);
 	return 1;
 }
 

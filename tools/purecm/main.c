@@ -46,7 +46,7 @@ static void print_usage(FILE *out)
 	      out);
 }
 
-static const struct command *find(const char *name)
+static const struct command *find_command(const char *name)
 {
 	size_t i;
 
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 		print_usage(stderr);
 		return STATUS_USAGE;
 	}
-	command = find(argv[1]);
+	command = find_command(argv[1]);
 	if (!command)
 		return run_option(argv[1]);
 	return command_end(command->run(argc - 1, argv + 1));

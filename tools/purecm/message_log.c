@@ -9,8 +9,8 @@
 
 #include "tools/purecm/show.h"
 
-static int tell(struct message_log *log, const struct observation *observation,
-		const struct cm_msg *msg, const struct flow_step *step)
+static int append_message(struct message_log *log, const struct observation *observation,
+			  const struct cm_msg *msg, const struct flow_step *step)
 {
 	if (log->count == MESSAGE_LOG_MAX) {
 		log->is_cut = true;
@@ -23,7 +23,7 @@ static int tell(struct message_log *log, const struct observation *observation,
 	return 0;
 }
 
-static int take(void *arg, const struct observation *observation)
+static int take_observation(void *arg, const struct observation *observation)
 {
 	struct message_log *log = arg;
 	struct flow_step step;
@@ -39,7 +39,7 @@ static int take(void *arg, const struct observation *observation)
 	if (step.is_copy || !filter_takes_flow(log->filter, step.flow) ||
 	    !filter_takes_message(log->filter, &msg))
 		return 0;
-	return tell(log, observation, &msg, &step);
+	return append_message(log, observation, &msg, &step);
 }
 
 /* Now that it is known how the flows ended. */
@@ -65,7 +65,7 @@ int message_log_read(const struct reading *reading, const struct filter *filter,
 	log.flows = flows_new(FLOWS_MAX, false);
 	log.told = calloc(MESSAGE_LOG_MAX, sizeof(*log.told));
 	if (log.flows && log.told)
-		err = reading_run(reading, take, &log);
+		err = reading_run(reading, take_observation, &log);
 	if (err && err != SOURCE_CUT) {
 		message_log_fini(&log);
 		return err;

@@ -180,7 +180,7 @@ static void print_answer(const struct ping *ping, const struct probe_answer *ans
 	fflush(stdout);
 }
 
-static const char *conclusion(const struct ping *ping, const struct checkup *checkup)
+static const char *conclusion_of(const struct ping *ping, const struct checkup *checkup)
 {
 	if (!ping->n_answered && checkup->route.gateway)
 		return "No answer: the host is down or out of reach behind the gateway, has no "
@@ -210,7 +210,7 @@ static void print_summary(const struct ping *ping, const struct checkup *checkup
 			printf(",\"min_ms\":%.3f,\"avg_ms\":%.3f,\"max_ms\":%.3f", ping->min_ms,
 			       mean, ping->max_ms);
 		fputs(",\"conclusion\":", stdout);
-		print_json_string(conclusion(ping, checkup), stdout);
+		print_json_string(conclusion_of(ping, checkup), stdout);
 		puts("}");
 		return;
 	}
@@ -219,18 +219,18 @@ static void print_summary(const struct ping *ping, const struct checkup *checkup
 	if (ping->n_answered)
 		printf("min/avg/max/mdev = %.2f/%.2f/%.2f/%.2f ms\n", ping->min_ms, mean,
 		       ping->max_ms, sqrt(fmax(0, ping->sum2_ms / n - mean * mean)));
-	puts(conclusion(ping, checkup));
+	puts(conclusion_of(ping, checkup));
 }
 
 /* --- shooting ------------------------------------------------------------ */
 
-static void stop(int signal_number)
+static void stop_pinging(int signal_number)
 {
 	(void)signal_number;
 	is_stopped = 1;
 }
 
-static void count(struct ping *ping, const struct probe_answer *answer)
+static void count_answer(struct ping *ping, const struct probe_answer *answer)
 {
 	if (answer->result == PROBE_SILENCE)
 		return;
@@ -270,13 +270,13 @@ static int shoot_all(struct ping *ping, struct probe *probe)
 			ping->n_sent--;
 			break;
 		}
-		count(ping, &answer);
+		count_answer(ping, &answer);
 		print_answer(ping, &answer);
 	}
 	return 0;
 }
 
-static int run(struct ping *ping, struct checkup *checkup)
+static int run_ping(struct ping *ping, struct checkup *checkup)
 {
 	struct probe *probe;
 	int err = checkup_find_way(checkup);
@@ -294,7 +294,7 @@ static int run(struct ping *ping, struct checkup *checkup)
 
 int ping_main(int argc, char **argv)
 {
-	const struct sigaction action = { .sa_handler = stop };
+	const struct sigaction action = { .sa_handler = stop_pinging };
 	struct ping ping = { .count = COUNT_DEFAULT,
 			     .interval_s = INTERVAL_DEFAULT_S,
 			     .timeout_s = TIMEOUT_DEFAULT_S };
@@ -306,7 +306,7 @@ int ping_main(int argc, char **argv)
 	command_parse(&argp, argc, argv, 0, &ping);
 	sigaction(SIGINT, &action, NULL);
 	checkup->target = ping.target;
-	err = run(&ping, checkup);
+	err = run_ping(&ping, checkup);
 	checkup_fini(checkup);
 	free(checkup);
 	return err || !ping.n_answered ? STATUS_FAILED : STATUS_OK;

@@ -199,7 +199,7 @@ static int send_msg(struct probe *probe, const struct cm_msg *msg)
 
 /* --- the answer ---------------------------------------------------------- */
 
-static void take(const struct portd_record *record, void *arg)
+static void take_record(const struct portd_record *record, void *arg)
 {
 	struct probe *probe = arg;
 	struct cm_msg msg;
@@ -238,7 +238,7 @@ static int wait_for_answer(struct probe *probe, unsigned int timeout_ms)
 			break;
 		}
 		do
-			err = portd_receive(probe->client, take, probe);
+			err = portd_receive(probe->client, take_record, probe);
 		while (!err);
 		if (err != -EAGAIN) {
 			complain("cmportd has gone: %s", strerror(-err));

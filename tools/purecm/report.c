@@ -103,7 +103,7 @@ static FILE *open_part(const struct report *report, const char *name)
 }
 
 /* Return: a temporary file with what a command prints on both streams; NULL after a complaint. */
-static FILE *run(const char *const argv[ARGS_MAX + 2])
+static FILE *run_command(const char *const argv[ARGS_MAX + 2])
 {
 	char *args[ARGS_MAX + 2];
 	FILE *file = tmpfile();
@@ -159,7 +159,7 @@ static const struct said {
 };
 /* clang-format on */
 
-static int say(struct report *report, const struct said *said)
+static int write_output(struct report *report, const struct said *said)
 {
 	const char *argv[ARGS_MAX + 2] = { report->self };
 	int i, n = 1;
@@ -172,7 +172,7 @@ static int say(struct report *report, const struct said *said)
 			argv[n++] = report->target;
 	}
 	to = open_part(report, said->file);
-	from = to ? run(argv) : NULL;
+	from = to ? run_command(argv) : NULL;
 	if (from) {
 		copy_text(said->is_masked ? NULL : report->mask, from, to);
 		fclose(from);
@@ -182,7 +182,7 @@ static int say(struct report *report, const struct said *said)
 
 /* --- messages ------------------------------------------------------------- */
 
-static int take(void *arg, const struct observation *observation)
+static int take_observation(void *arg, const struct observation *observation)
 {
 	struct observation masked = *observation;
 	struct report *report = arg;
@@ -202,7 +202,7 @@ static int write_messages(struct report *report)
 	if (pcapng_open(MESSAGES, &report->file))
 		return -EIO;
 	report->reading.recorded = !report->reading.file;
-	reading_run(&report->reading, take, report);
+	reading_run(&report->reading, take_observation, report);
 	return pcapng_close(report->file);
 }
 
@@ -281,11 +281,11 @@ static int enter_folder(struct report *report)
 	return report->folder < 0 ? -errno : 0;
 }
 
-static int pack(struct report *report, const char *output)
+static int pack_files(struct report *report, const char *output)
 {
 	const char *const argv[ARGS_MAX + 2] = { "tar",	 "-C",	 report->top,
 						 "-czf", output, report->name };
-	FILE *said = run(argv);
+	FILE *said = run_command(argv);
 	struct stat stat;
 	char line[256];
 
@@ -304,13 +304,13 @@ static void remove_folder(const struct report *report)
 
 	if (!*report->top)
 		return;
-	said = run(argv);
+	said = run_command(argv);
 	if (said)
 		fclose(said);
 }
 
 /* Files that are named are the user's, and he is not where we are. */
-static int absolute(const char *path, const char *fallback, char ret[PATH_MAX])
+static int absolute_path(const char *path, const char *fallback, char ret[PATH_MAX])
 {
 	char here[PATH_MAX];
 	int n;
@@ -329,7 +329,7 @@ static int write_all(struct report *report)
 	int err = write_messages(report);
 
 	for (i = 0; !err && i < sizeof(all_said) / sizeof(all_said[0]); i++)
-		err = say(report, &all_said[i]);
+		err = write_output(report, &all_said[i]);
 	return err ? err : write_versions(report);
 }
 
@@ -345,9 +345,9 @@ int report_main(int argc, char **argv)
 	err = report.masks && !report.mask ? -ENOMEM : make_folder(&report);
 	snprintf(fallback, sizeof(fallback), "%s.tar.gz", report.name);
 	if (!err)
-		err = absolute(report.output, fallback, output);
+		err = absolute_path(report.output, fallback, output);
 	if (!err && report.reading.file) {
-		err = absolute(report.reading.file, "", input);
+		err = absolute_path(report.reading.file, "", input);
 		report.reading.file = input;
 	}
 	if (!err)
@@ -355,7 +355,7 @@ int report_main(int argc, char **argv)
 	if (!err)
 		err = write_all(&report);
 	if (!err)
-		err = pack(&report, output);
+		err = pack_files(&report, output);
 	if (err)
 		complain("no report was written: %s", strerror(-err));
 	else

@@ -73,7 +73,7 @@ static const struct argp_option option_table[] = {
 };
 /* clang-format on */
 
-static bool set(int key, const char *value)
+static bool set_variable(int key, const char *value)
 {
 	size_t i;
 
@@ -142,7 +142,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		argp_error(state, "which program?");
 		return 0;
 	}
-	return set(key, value) ? 0 : ARGP_ERR_UNKNOWN;
+	return set_variable(key, value) ? 0 : ARGP_ERR_UNKNOWN;
 }
 
 static const struct argp argp = {
@@ -154,7 +154,7 @@ static const struct argp argp = {
 };
 
 /* What the caller preloads comes after ours. */
-static int preload(const char *library)
+static int preload_library(const char *library)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char value[ENV_BYTES];
@@ -178,7 +178,7 @@ int run_main(int argc, char **argv)
 	int err;
 
 	command_parse(&argp, argc, argv, ARGP_IN_ORDER, &run);
-	if (run_find_library(run.library, library) || preload(library))
+	if (run_find_library(run.library, library) || preload_library(library))
 		return STATUS_FAILED;
 	if (run_check_program(run.program[0]))
 		return STATUS_CANNOT_RUN;

@@ -117,7 +117,7 @@ static const char *const way_marks[] = {
 	[WAY_IN] = "< ",
 };
 
-static void widen(struct show *show, const char *who)
+static void widen_column(struct show *show, const char *who)
 {
 	int columns = (int)strlen(who);
 
@@ -133,8 +133,8 @@ static int print_head(struct show *show, const struct shown *shown)
 
 	flow_who(step->flow, FLOW_ACTIVE, active);
 	flow_who(step->flow, FLOW_PASSIVE, passive);
-	widen(show, active);
-	widen(show, passive);
+	widen_column(show, active);
+	widen_column(show, passive);
 	snprintf(number, sizeof(number), "#%u", step->flow->number);
 	return print_time(show, shown->observation) +
 	       fprintf(show->out, "%s%-4s %-*s %s %-*s %-*s", way_marks[shown->observation->way],

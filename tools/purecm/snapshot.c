@@ -24,7 +24,7 @@ struct gathering {
 };
 
 /* Room for one more, at powers of two. */
-static int grow(void **array, size_t n, size_t bytes)
+static int grow_array(void **array, size_t n, size_t bytes)
 {
 	void *larger;
 
@@ -56,7 +56,7 @@ void snapshot_read_program(struct snapshot_process *process)
 
 int snapshot_add_process(struct snapshot *snapshot, const struct snapshot_process *process)
 {
-	int err = grow((void **)&snapshot->process, snapshot->n_processes, sizeof(*process));
+	int err = grow_array((void **)&snapshot->process, snapshot->n_processes, sizeof(*process));
 
 	if (!err)
 		snapshot->process[snapshot->n_processes++] = *process;
@@ -77,14 +77,14 @@ static int take_process(struct snapshot *snapshot, const struct portd_stat_proce
 	return snapshot_add_process(snapshot, &process);
 }
 
-static struct snapshot_process *find(const struct snapshot *snapshot, uint16_t client)
+static struct snapshot_process *find_process(const struct snapshot *snapshot, uint16_t client)
 {
 	return &snapshot->process[snapshot->index[client]];
 }
 
 const struct snapshot_process *snapshot_process(const struct snapshot *snapshot, uint16_t client)
 {
-	return find(snapshot, client);
+	return find_process(snapshot, client);
 }
 
 /* --- rows ---------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void take_port(struct snapshot *snapshot, const struct portd_stat_port *r
 
 int snapshot_add_id(struct snapshot *snapshot, const struct portd_stat_id *row)
 {
-	int err = grow((void **)&snapshot->id, snapshot->n_ids, sizeof(*row));
+	int err = grow_array((void **)&snapshot->id, snapshot->n_ids, sizeof(*row));
 
 	if (!err)
 		snapshot->id[snapshot->n_ids++] = *row;
@@ -113,7 +113,7 @@ int snapshot_add_id(struct snapshot *snapshot, const struct portd_stat_id *row)
 
 int snapshot_add_count(struct snapshot *snapshot, const struct portd_stat_count *row)
 {
-	int err = grow((void **)&snapshot->count, snapshot->n_counts, sizeof(*row));
+	int err = grow_array((void **)&snapshot->count, snapshot->n_counts, sizeof(*row));
 
 	if (row->what >= PORTD_N_COUNTERS || row->message >= CM_TALLY_KINDS)
 		return 0; /* of a later version: not to be understood */
@@ -124,7 +124,7 @@ int snapshot_add_count(struct snapshot *snapshot, const struct portd_stat_count 
 
 static int take_quota(struct snapshot *snapshot, const struct portd_stat_quota *row)
 {
-	int err = grow((void **)&snapshot->quota, snapshot->n_quotas, sizeof(*row));
+	int err = grow_array((void **)&snapshot->quota, snapshot->n_quotas, sizeof(*row));
 
 	if (err)
 		return err;
@@ -135,7 +135,7 @@ static int take_quota(struct snapshot *snapshot, const struct portd_stat_quota *
 
 static void take_end(struct gathering *gathering, const struct portd_stat_end *row)
 {
-	struct snapshot_process *process = find(gathering->snapshot, row->row.client);
+	struct snapshot_process *process = find_process(gathering->snapshot, row->row.client);
 
 	if (process->has_answered)
 		return;
@@ -146,7 +146,7 @@ static void take_end(struct gathering *gathering, const struct portd_stat_end *r
 	gathering->n_awaited--;
 }
 
-static void take(const struct portd_record *record, void *arg)
+static void take_record(const struct portd_record *record, void *arg)
 {
 	struct gathering *gathering = arg;
 	struct snapshot *snapshot = gathering->snapshot;
@@ -171,11 +171,12 @@ static void take(const struct portd_record *record, void *arg)
 	else if (record->type == PORTD_STAT_PROCESS)
 		snapshot->process[0].n_rows++; /* cmportd says it */
 	else
-		find(snapshot, record->stat_row.client)->n_rows++;
+		find_process(snapshot, record->stat_row.client)->n_rows++;
 	gathering->err = gathering->err ? gathering->err : err;
 }
 
-static int await(struct portd_client *client, struct gathering *gathering, unsigned int wait_ms)
+static int await_rows(struct portd_client *client, struct gathering *gathering,
+		      unsigned int wait_ms)
 {
 	uint64_t until = clock_ns() + wait_ms * UINT64_C(1000000), now;
 	struct pollfd poll_fd = { .fd = portd_client_fd(client), .events = POLLIN };
@@ -185,7 +186,7 @@ static int await(struct portd_client *client, struct gathering *gathering, unsig
 		now = clock_ns();
 		if (now >= until || (poll(&poll_fd, 1, (int)((until - now) / 1000000 + 1)) < 0))
 			break;
-		err = portd_receive(client, take, gathering);
+		err = portd_receive(client, take_record, gathering);
 		if (err && err != -EAGAIN)
 			return err;
 	}
@@ -213,7 +214,7 @@ int snapshot_gather(struct portd_client *client, uint32_t pid, unsigned int wait
 	ret->time_ns = clock_ns_of(CLOCK_REALTIME);
 	gathering.ask_id = reply.first;
 	gathering.n_awaited = reply.count + 1;
-	return await(client, &gathering, wait_ms);
+	return await_rows(client, &gathering, wait_ms);
 }
 
 void snapshot_fini(struct snapshot *snapshot)

@@ -58,7 +58,7 @@ typedef int take_function(struct nl_msg *msg, void *arg);
 
 /* --- netlink -------------------------------------------------------------- */
 
-static int ask(struct look *look, int command, take_function *take)
+static int ask_kernel(struct look *look, int command, take_function *take)
 {
 	struct nl_msg *msg =
 		nlmsg_alloc_simple(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command), NLM_F_DUMP);
@@ -76,7 +76,7 @@ static int ask(struct look *look, int command, take_function *take)
 	return err < 0 ? err : look->err;
 }
 
-static bool parse(struct nl_msg *msg, struct nlattr *ret[RDMA_NLDEV_ATTR_MAX])
+static bool parse_attrs(struct nl_msg *msg, struct nlattr *ret[RDMA_NLDEV_ATTR_MAX])
 {
 	return nlmsg_parse(nlmsg_hdr(msg), 0, ret, RDMA_NLDEV_ATTR_MAX - 1, NULL) == 0;
 }
@@ -97,7 +97,7 @@ static int take_device(struct nl_msg *msg, void *arg)
 	struct look *look = arg;
 	struct device *device = &look->device[look->n_devices];
 
-	if (look->n_devices == PORTD_PORTS_MAX || !parse(msg, attr) ||
+	if (look->n_devices == PORTD_PORTS_MAX || !parse_attrs(msg, attr) ||
 	    !attr[RDMA_NLDEV_ATTR_DEV_NAME])
 		return NL_OK;
 	device->index = u32_of(attr[RDMA_NLDEV_ATTR_DEV_INDEX]);
@@ -113,7 +113,7 @@ static int take_rows(struct nl_msg *msg, struct look *look, int table,
 	struct nlattr *attr[RDMA_NLDEV_ATTR_MAX], *row;
 	int left;
 
-	if (!parse(msg, attr) || !attr[table])
+	if (!parse_attrs(msg, attr) || !attr[table])
 		return NL_OK;
 	nla_for_each_nested(row, attr[table], left)
 	{
@@ -278,14 +278,14 @@ static int take_qps(struct nl_msg *msg, void *arg)
 static int look_at_devices(struct look *look)
 {
 	unsigned int i;
-	int err = ask(look, RDMA_NLDEV_CMD_GET, take_device);
+	int err = ask_kernel(look, RDMA_NLDEV_CMD_GET, take_device);
 
 	for (i = 0; !err && i < look->n_devices; i++) {
 		look->at = &look->device[i];
 		look->first_id = look->snapshot->n_ids;
-		err = ask(look, RDMA_NLDEV_CMD_RES_CM_ID_GET, take_ids);
+		err = ask_kernel(look, RDMA_NLDEV_CMD_RES_CM_ID_GET, take_ids);
 		if (!err)
-			err = ask(look, RDMA_NLDEV_CMD_RES_QP_GET, take_qps);
+			err = ask_kernel(look, RDMA_NLDEV_CMD_RES_QP_GET, take_qps);
 	}
 	look->at = NULL;
 	return err;

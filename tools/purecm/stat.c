@@ -110,7 +110,7 @@ static bool nobody_is_there(int err)
 	return err == -ENOENT || err == -ECONNREFUSED;
 }
 
-static int meet(const struct stat_options *options, struct portd_client **ret)
+static int visit_cmportd(const struct stat_options *options, struct portd_client **ret)
 {
 	struct portd_why why = { "" };
 	int err = portd_client_visit(ret, &why);
@@ -124,7 +124,7 @@ static int meet(const struct stat_options *options, struct portd_client **ret)
 	return err;
 }
 
-static void print(const struct stat_options *options, const struct snapshot *snapshot)
+static void print_snapshot(const struct stat_options *options, const struct snapshot *snapshot)
 {
 	if (options->prometheus)
 		stat_print_prometheus(snapshot);
@@ -136,8 +136,8 @@ static void print(const struct stat_options *options, const struct snapshot *sna
 		stat_print_text(snapshot, page_width());
 }
 
-static int gather(const struct stat_options *options, struct portd_client *client,
-		  struct snapshot *ret)
+static int gather_snapshot(const struct stat_options *options, struct portd_client *client,
+			   struct snapshot *ret)
 {
 	int err = snapshot_gather(client, options->quotas ? PORTD_STAT_QUOTAS : options->pid,
 				  (unsigned int)(options->wait_s * 1000), ret);
@@ -164,14 +164,14 @@ static int gather_kernel(const struct stat_options *options, struct snapshot *re
 	return err;
 }
 
-static int look(const struct stat_options *options, struct portd_client *client)
+static int look_once(const struct stat_options *options, struct portd_client *client)
 {
 	static struct snapshot snapshot;
 	int err = options->kernel ? gather_kernel(options, &snapshot)
-				  : gather(options, client, &snapshot);
+				  : gather_snapshot(options, client, &snapshot);
 
 	if (!err) {
-		print(options, &snapshot);
+		print_snapshot(options, &snapshot);
 		snapshot_complain(&snapshot);
 	}
 	if (!err && options->pid && snapshot.n_processes == 1) {
@@ -204,7 +204,7 @@ static void begin_page(const struct stat_options *options)
 	printf("%s\n", text);
 }
 
-static void wait(double s)
+static void sleep_s(double s)
 {
 	struct timespec time = { .tv_sec = (time_t)s,
 				 .tv_nsec = (long)((s - (double)(time_t)s) * 1e9) };
@@ -213,21 +213,21 @@ static void wait(double s)
 }
 
 /* A cmportd that has gone is looked for again. Ends when nobody reads, or by a signal. */
-static int watch(const struct stat_options *options)
+static int watch_snapshots(const struct stat_options *options)
 {
 	struct portd_client *client = NULL;
 
 	do {
 		begin_page(options);
-		if (!client && !options->kernel && meet(options, &client))
+		if (!client && !options->kernel && visit_cmportd(options, &client))
 			client = NULL;
-		if ((client || options->kernel) && look(options, client)) {
+		if ((client || options->kernel) && look_once(options, client)) {
 			portd_client_close(client);
 			client = NULL;
 		}
 		if (fflush(stdout))
 			break;
-		wait(options->watch_s);
+		sleep_s(options->watch_s);
 	} while (!ferror(stdout));
 	portd_client_close(client);
 	return STATUS_FAILED;
@@ -241,11 +241,11 @@ int stat_main(int argc, char **argv)
 
 	command_parse(&argp, argc, argv, 0, &options);
 	if (options.watch_s > 0)
-		return watch(&options);
-	err = options.kernel ? 0 : meet(&options, &client);
+		return watch_snapshots(&options);
+	err = options.kernel ? 0 : visit_cmportd(&options, &client);
 	if (err)
 		return options.prometheus && nobody_is_there(err) ? STATUS_OK : STATUS_FAILED;
-	err = look(&options, client);
+	err = look_once(&options, client);
 	portd_client_close(client);
 	return err ? STATUS_FAILED : STATUS_OK;
 }

@@ -106,7 +106,8 @@ void stat_widen(unsigned int widths[STAT_N_COLUMNS], const struct stat_cells *ce
 	}
 }
 
-static unsigned int measure(const struct snapshot *snapshot, unsigned int widths[STAT_N_COLUMNS])
+static unsigned int measure_columns(const struct snapshot *snapshot,
+				    unsigned int widths[STAT_N_COLUMNS])
 {
 	unsigned int i, sum = 0;
 	struct stat_cells cells;
@@ -172,7 +173,7 @@ static void print_ids(const struct snapshot *snapshot, unsigned int width)
 		puts("no ids");
 		return;
 	}
-	if (measure(snapshot, widths) <= width || !width) {
+	if (measure_columns(snapshot, widths) <= width || !width) {
 		print_table(snapshot, widths);
 		return;
 	}

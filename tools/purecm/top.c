@@ -132,8 +132,8 @@ static void forget_sightings(struct top *top, bool all)
 }
 
 /* Return: for how many ms it is seen. */
-static uint64_t see(struct top *top, const struct snapshot *snapshot,
-		    const struct portd_stat_id *id)
+static uint64_t remember_row(struct top *top, const struct snapshot *snapshot,
+			     const struct portd_stat_id *id)
 {
 	struct seen_key key = {
 		.pid = snapshot_process(snapshot, id->row.client)->pid,
@@ -173,7 +173,7 @@ static void fill_row(struct top *top, const struct snapshot *snapshot,
 	char age[STAT_CELL_BYTES];
 
 	if (snapshot->of_kernel)
-		seen.age_ms = see(top, snapshot, id);
+		seen.age_ms = remember_row(top, snapshot, id);
 	stat_fill_cells(snapshot, &seen, &row->cells);
 	if (snapshot->of_kernel) {
 		memcpy(age, row->cells.text[STAT_AGE], sizeof(age));
@@ -248,7 +248,7 @@ static void look_at_kernel(struct top *top)
 
 static const struct top *sorting; /* qsort() takes no argument for its function */
 
-static int compare(const void *a, const void *b)
+static int compare_rows(const void *a, const void *b)
 {
 	const struct row *one = a, *other = b;
 	int order;
@@ -263,14 +263,14 @@ static int compare(const void *a, const void *b)
 	return sorting->is_reverse ? -order : order;
 }
 
-static void sort(struct top *top)
+static void sort_rows(struct top *top)
 {
 	sorting = top;
 	if (top->n_rows)
-		qsort(top->row, top->n_rows, sizeof(*top->row), compare);
+		qsort(top->row, top->n_rows, sizeof(*top->row), compare_rows);
 }
 
-static void look(struct top *top)
+static void look_once(struct top *top)
 {
 	top->before = top->passed;
 	top->before_ns = top->at_ns;
@@ -284,13 +284,14 @@ static void look(struct top *top)
 	look_at_purecm(top);
 	look_at_kernel(top);
 	forget_sightings(top, false);
-	sort(top);
+	sort_rows(top);
 }
 
 /* --- the table ------------------------------------------------------------ */
 
 /* Return: how many columns fit. */
-static size_t measure(const struct top *top, unsigned int widths[STAT_N_COLUMNS], unsigned int room)
+static size_t measure_columns(const struct top *top, unsigned int widths[STAT_N_COLUMNS],
+			      unsigned int room)
 {
 	unsigned int sum = 0;
 	size_t i;
@@ -332,7 +333,7 @@ static void format_cells(const struct row *row, const unsigned int widths[STAT_N
 	format_row(text, widths, n_columns, ret);
 }
 
-static const char *nothing(const struct top *top)
+static const char *why_empty(const struct top *top)
 {
 	if (top->has[OF_PURECM] || top->has[OF_KERNEL])
 		return "no ids";
@@ -345,12 +346,12 @@ static int print_once(struct top *top)
 	unsigned int widths[STAT_N_COLUMNS];
 	size_t i, n_columns;
 
-	look(top);
+	look_once(top);
 	if (!top->n_rows) {
-		complain("%s", nothing(top));
+		complain("%s", why_empty(top));
 		return top->has[OF_PURECM] || top->has[OF_KERNEL] ? STATUS_OK : STATUS_FAILED;
 	}
-	n_columns = measure(top, widths, 0);
+	n_columns = measure_columns(top, widths, 0);
 	format_row(stat_titles, widths, n_columns, text);
 	puts(text);
 	for (i = 0; i < top->n_rows; i++) {
@@ -362,7 +363,7 @@ static int print_once(struct top *top)
 
 /* --- the screen ----------------------------------------------------------- */
 
-static double rate(const struct top *top, uint64_t now, uint64_t before)
+static double rate_of(const struct top *top, uint64_t now, uint64_t before)
 {
 	if (!top->before_ns || now < before || top->at_ns == top->before_ns)
 		return 0;
@@ -382,9 +383,9 @@ static void draw_head(const struct top *top)
 	mvprintw(1, 0,
 		 "messages a second: %.1f sent, %.1f received, %.1f repeated; %" PRIu64
 		 " repeated in all",
-		 rate(top, top->passed.sent, top->before.sent),
-		 rate(top, top->passed.received, top->before.received),
-		 rate(top, top->passed.repeated, top->before.repeated), top->passed.repeated);
+		 rate_of(top, top->passed.sent, top->before.sent),
+		 rate_of(top, top->passed.received, top->before.received),
+		 rate_of(top, top->passed.repeated, top->before.repeated), top->passed.repeated);
 	if (top->n_mute)
 		mvprintw(2, 0, "%u processes do not answer", top->n_mute);
 	else
@@ -392,7 +393,7 @@ static void draw_head(const struct top *top)
 			 stat_titles[top->sorted_by], top->is_reverse ? ", reversed" : "");
 }
 
-static void draw(struct top *top)
+static void draw_page(struct top *top)
 {
 	char text[STAT_N_COLUMNS * STAT_CELL_BYTES];
 	unsigned int widths[STAT_N_COLUMNS];
@@ -402,13 +403,13 @@ static void draw(struct top *top)
 		top->first = top->n_rows > room ? top->n_rows - room : 0;
 	erase();
 	draw_head(top);
-	n_columns = measure(top, widths, (unsigned int)COLS);
+	n_columns = measure_columns(top, widths, (unsigned int)COLS);
 	format_row(stat_titles, widths, n_columns, text);
 	attron(A_REVERSE);
 	mvprintw(HEAD_LINES - 1, 0, "%-*.*s", COLS, COLS, text);
 	attroff(A_REVERSE);
 	if (!top->n_rows)
-		mvaddstr(HEAD_LINES, 0, nothing(top));
+		mvaddstr(HEAD_LINES, 0, why_empty(top));
 	for (i = 0; i < room && top->first + i < top->n_rows; i++) {
 		format_cells(&top->row[top->first + i], widths, n_columns, text);
 		mvaddnstr((int)(HEAD_LINES + i), 0, text, COLS);
@@ -423,11 +424,11 @@ static void sort_by_next(struct top *top, size_t step)
 	while (columns[i] != top->sorted_by)
 		i++;
 	top->sorted_by = columns[(i + step) % N_COLUMNS];
-	sort(top);
+	sort_rows(top);
 }
 
 /* Return: false for the end. */
-static bool obey(struct top *top, int key)
+static bool handle_key(struct top *top, int key)
 {
 	const size_t page = LINES > HEAD_LINES + 1 ? (size_t)(LINES - HEAD_LINES - 1) : 1;
 
@@ -442,7 +443,7 @@ static bool obey(struct top *top, int key)
 		break;
 	case 'r':
 		top->is_reverse = !top->is_reverse;
-		sort(top);
+		sort_rows(top);
 		break;
 	case KEY_DOWN:
 		top->first++;
@@ -466,20 +467,20 @@ static bool obey(struct top *top, int key)
 	return true;
 }
 
-static void watch(struct top *top)
+static void watch_keys(struct top *top)
 {
 	uint64_t next_ns, now_ns;
 	int key = ERR;
 
 	do {
-		look(top);
+		look_once(top);
 		next_ns = clock_ns() + (uint64_t)(top->delay_s * 1e9);
 		do {
-			draw(top);
+			draw_page(top);
 			now_ns = clock_ns();
 			timeout(now_ns < next_ns ? (int)((next_ns - now_ns) / 1000000) + 1 : 0);
 			key = getch();
-		} while (key != ERR && obey(top, key));
+		} while (key != ERR && handle_key(top, key));
 		now_ns = clock_ns();
 		if (key == ERR && now_ns < next_ns) /* a terminal that has gone answers at once */
 			napms((int)((next_ns - now_ns) / 1000000));
@@ -507,7 +508,7 @@ int top_main(int argc, char **argv)
 		noecho();
 		keypad(stdscr, true);
 		curs_set(0);
-		watch(&top);
+		watch_keys(&top);
 		endwin();
 	}
 	portd_client_close(top.client);

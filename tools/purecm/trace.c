@@ -173,7 +173,7 @@ static void take_other(struct trace *trace, const struct observation *observatio
 		show_other(&trace->show, observation, trace->verbose);
 }
 
-static int take(void *arg, const struct observation *observation)
+static int take_observation(void *arg, const struct observation *observation)
 {
 	struct trace *trace = arg;
 	struct cm_msg msg;
@@ -217,14 +217,14 @@ static show_function *choose_show(const struct trace *trace)
 	return trace->write ? NULL : show_line;
 }
 
-static int run(struct trace *trace)
+static int run_trace(struct trace *trace)
 {
 	int err = read_ahead(trace);
 
 	if (!err && trace->write)
 		err = pcapng_open(trace->write, &trace->file);
 	if (!err)
-		err = reading_run(&trace->reading, take, trace);
+		err = reading_run(&trace->reading, take_observation, trace);
 	if (pcapng_close(trace->file) && !err)
 		err = -EIO;
 	return err;
@@ -245,7 +245,7 @@ int trace_main(int argc, char **argv)
 	trace.write_entry = choose_show(&trace);
 	trace.show.out = stdout;
 	trace.show.width = page_width();
-	err = trace.flows ? run(&trace) : -ENOMEM;
+	err = trace.flows ? run_trace(&trace) : -ENOMEM;
 	if (trace.write && !err)
 		fprintf(stderr, "%llu messages written to %s\n", (unsigned long long)trace.n_shown,
 			trace.write);

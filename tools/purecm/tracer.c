@@ -42,7 +42,7 @@ struct tracer {
 
 static volatile sig_atomic_t is_over;
 
-static void end(int signal_number)
+static void end_reading(int signal_number)
 {
 	(void)signal_number;
 	is_over = 1;
@@ -66,7 +66,7 @@ void recorded_observe(const struct trace_entry *seen, struct observation *ret)
 	memcpy(ret->mad, seen->mad, MAD_BYTES);
 }
 
-static void ignore(const struct portd_record *record, void *arg)
+static void ignore_record(const struct portd_record *record, void *arg)
 {
 	(void)record;
 	(void)arg;
@@ -80,7 +80,7 @@ static int pause_ms(struct tracer *tracer, int ms)
 
 	if (poll(&poll_fd, 1, ms) <= 0)
 		return 0; /* or a signal: is it over? */
-	err = portd_receive(tracer->client, ignore, NULL);
+	err = portd_receive(tracer->client, ignore_record, NULL);
 	return err == -EAGAIN ? 0 : err;
 }
 
@@ -118,7 +118,7 @@ static int wait_for_lull(struct tracer *tracer)
 
 /* What came before the end is shown, too, also when it is cmportd's: whoever explains the whole, or
  * draws it, has that much. Return: 1 when there may be something, 0 when it is over. */
-static int await(struct tracer *tracer)
+static int await_entries(struct tracer *tracer)
 {
 	int err;
 
@@ -135,7 +135,7 @@ static int await(struct tracer *tracer)
 }
 
 /* Return: false if none is ready. */
-static bool take(struct tracer *tracer, struct trace_entry *ret)
+static bool take_entry(struct tracer *tracer, struct trace_entry *ret)
 {
 	while (tracer->n_ready && trace_reader_take(&tracer->reader, ret)) {
 		tracer->n_ready--;
@@ -146,7 +146,8 @@ static bool take(struct tracer *tracer, struct trace_entry *ret)
 	return false;
 }
 
-static int tell(struct source *source, const struct trace_entry *seen, struct observation *ret)
+static int make_observation(struct source *source, const struct trace_entry *seen,
+			    struct observation *ret)
 {
 	recorded_observe(seen, ret);
 	source->counts.packets++;
@@ -154,21 +155,21 @@ static int tell(struct source *source, const struct trace_entry *seen, struct ob
 	return 1;
 }
 
-static int next(struct source *source, struct observation *ret)
+static int next_entry(struct source *source, struct observation *ret)
 {
 	struct tracer *tracer = (struct tracer *)source;
 	struct trace_entry seen;
 	int got;
 
-	while (!take(tracer, &seen)) {
-		got = await(tracer);
+	while (!take_entry(tracer, &seen)) {
+		got = await_entries(tracer);
 		if (got != 1)
 			return got;
 	}
-	return tell(source, &seen, ret);
+	return make_observation(source, &seen, ret);
 }
 
-static void finish(struct source *source)
+static void finish_tracer(struct source *source)
 {
 	struct tracer *tracer = (struct tracer *)source;
 
@@ -202,13 +203,14 @@ static int start_tracing(struct tracer *tracer)
 
 int tracer_open(uint32_t pid, struct source **ret)
 {
-	const struct sigaction action = { .sa_handler = end };
+	const struct sigaction action = { .sa_handler = end_reading };
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
 	int err;
 
 	if (!tracer)
 		return -ENOMEM;
-	tracer->source = (struct source){ .name = "this host", .next = next, .close = finish };
+	tracer->source =
+		(struct source){ .name = "this host", .next = next_entry, .close = finish_tracer };
 	tracer->pid = pid;
 	err = start_tracing(tracer);
 	if (err) {
@@ -240,7 +242,7 @@ static int next_recorded(struct source *source, struct observation *ret)
 
 	while (trace_reader_take(&recorded->reader, &seen)) {
 		if (!recorded->pid || seen.pid == recorded->pid)
-			return tell(source, &seen, ret);
+			return make_observation(source, &seen, ret);
 	}
 	return 0;
 }

@@ -27,7 +27,7 @@
 
 static const uint8_t qkey_gsi[4] = { 0x80, 0x01 };
 
-static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
+static uint8_t *put_bytes(uint8_t *at, const void *bytes, size_t n)
 {
 	memcpy(at, bytes, n);
 	return at + n;
@@ -68,8 +68,8 @@ static uint8_t *put_ip4(uint8_t *at, const struct observation *observation)
 	ip[6] = 0x40; /* not to be fragmented */
 	ip[8] = HOP_LIMIT;
 	ip[9] = PROTO_UDP;
-	put(ip + 12, observation->src.raw + 12, 4);
-	put(ip + 16, observation->dst.raw + 12, 4);
+	put_bytes(ip + 12, observation->src.raw + 12, 4);
+	put_bytes(ip + 16, observation->dst.raw + 12, 4);
 	put16(ip + 10, check_sum(ip, IP4_BYTES));
 	return ip + IP4_BYTES;
 }
@@ -79,9 +79,9 @@ static uint8_t *put_ip6(uint8_t *at, const struct observation *observation)
 	const uint8_t head[8] = { 0x60, [4] = ROCE_BYTES >> 8, ROCE_BYTES & 0xff, PROTO_UDP,
 				  HOP_LIMIT };
 
-	at = put(at, head, sizeof(head));
-	at = put(at, observation->src.raw, 16);
-	return put(at, observation->dst.raw, 16);
+	at = put_bytes(at, head, sizeof(head));
+	at = put_bytes(at, observation->src.raw, 16);
+	return put_bytes(at, observation->dst.raw, 16);
 }
 
 /* Ethernet, IP and UDP; the check sum of RoCE v2's UDP is zero. */
@@ -114,7 +114,7 @@ static uint8_t *put_bth(uint8_t *at, const struct observation *observation)
 	at[0] = UD_SEND_ONLY;
 	put16(at + 2, observation->pkey);
 	put24(at + 5, QPN_GSI);
-	at = put(at + BTH_BYTES, qkey_gsi, sizeof(qkey_gsi));
+	at = put_bytes(at + BTH_BYTES, qkey_gsi, sizeof(qkey_gsi));
 	*at++ = 0;
 	return put24(at, observation->src_qpn);
 }
@@ -128,7 +128,7 @@ size_t wrap_mad(const struct observation *observation, uint8_t ret_packet[WRAP_B
 			       : put_roce(ret_packet, observation);
 
 	at = put_bth(at, observation);
-	at = put(at, observation->mad, MAD_BYTES);
+	at = put_bytes(at, observation->mad, MAD_BYTES);
 	memset(at, 0, ICRC_BYTES);
 	*ret_link_type = has_lids ? LINK_INFINIBAND : LINK_ETHERNET;
 	return (size_t)(at + ICRC_BYTES - ret_packet);

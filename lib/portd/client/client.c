@@ -82,7 +82,7 @@ int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why)
 	return open_client(ret, true, NULL, &none, ret_why);
 }
 
-static void release(struct portd_client *client)
+static void free_client(struct portd_client *client)
 {
 	if (client->page)
 		munmap(client->page, LEASE_PAGE_BYTES);
@@ -100,7 +100,7 @@ void portd_client_close(struct portd_client *client)
 	pthread_mutex_destroy(&client->lock);
 	pthread_mutex_destroy(&client->held_lock);
 	pthread_cond_destroy(&client->resumed);
-	release(client);
+	free_client(client);
 }
 
 void portd_client_hang_up(struct portd_client *client)
@@ -112,7 +112,7 @@ void portd_client_hang_up(struct portd_client *client)
 void portd_client_after_fork(struct portd_client *client)
 {
 	if (client)
-		release(client);
+		free_client(client);
 }
 
 int portd_client_fd(const struct portd_client *client)
@@ -361,7 +361,7 @@ int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigne
 	return send_datagram(client, &out);
 }
 
-static void hold(struct portd_client *client, const struct portd_record *record)
+static void hold_record(struct portd_client *client, const struct portd_record *record)
 {
 	pthread_mutex_lock(&client->held_lock);
 	if (!portd_put(&client->held, record)) {
@@ -376,14 +376,14 @@ void portd_hold(struct portd_client *client, const struct portd_mad *mad)
 {
 	struct portd_record record = { .type = PORTD_MAD, .mad = *mad };
 
-	hold(client, &record);
+	hold_record(client, &record);
 }
 
 void portd_closed(struct portd_client *client, const struct portd_close *close)
 {
 	struct portd_record record = { .type = PORTD_CLOSE, .close = *close };
 
-	hold(client, &record);
+	hold_record(client, &record);
 }
 
 int portd_put_data(struct portd_client *client, const struct portd_record *record)

@@ -122,7 +122,7 @@ static void read_started(struct search *search)
 		fd_close(&search->started);
 }
 
-static int longer(int look_ms)
+static int longer_look(int look_ms)
 {
 	return 2 * look_ms < LOOK_MAX_MS ? 2 * look_ms : LOOK_MAX_MS;
 }
@@ -134,7 +134,7 @@ static void wait_for_sign(struct search *search)
 	poll(&poll_fd, search->started >= 0, search->look_ms);
 	if (search->started >= 0)
 		read_started(search);
-	search->look_ms = longer(search->look_ms);
+	search->look_ms = longer_look(search->look_ms);
 	if (search->started >= 0 || search->turn == -EADDRINUSE)
 		search->sign_ms = now_ms();
 }
@@ -338,8 +338,8 @@ static int set_data_fd(struct portd_client *client, int fd)
 	return err;
 }
 
-static int hello(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
-		 struct portd_why *why)
+static int send_hello(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
+		      struct portd_why *why)
 {
 	struct portd_record record = {
 		.type = PORTD_HELLO,
@@ -373,7 +373,7 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 	return set_data_fd(client, fd[0]);
 }
 
-static int reach(struct portd_client *client, struct portd_why *why)
+static int reach_server(struct portd_client *client, struct portd_why *why)
 {
 	if (client->reach)
 		return client->reach(&client->control_fd, why);
@@ -392,13 +392,13 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
 	 * serve. How long it takes to find the next one says nothing, hosts can be slow. */
 	for (i = 0; i <= HANG_UPS_MAX; i++) {
 		fd_close(&client->control_fd);
-		err = reach(client, ret_why);
+		err = reach_server(client, ret_why);
 		if (!err)
-			err = hello(client, resumes, ret_ids, ret_why);
+			err = send_hello(client, resumes, ret_ids, ret_why);
 		if (err != -EPIPE && err != -ECONNRESET)
 			return err;
 		poll(NULL, 0, look_ms);
-		look_ms = longer(look_ms);
+		look_ms = longer_look(look_ms);
 	}
 	snprintf(ret_why->text, sizeof(ret_why->text),
 		 "cmportd takes connections and hangs up; see `cmportd --verbose`, or set "

@@ -54,7 +54,7 @@ enum lease_state lease_read(uint32_t word, uint16_t *ret_ps, uint16_t *ret_port)
 	return (word & STATE_MASK) <= LEASE_USED ? word & STATE_MASK : LEASE_EMPTY;
 }
 
-static bool swap(uint32_t *word, uint32_t from, uint32_t to)
+static bool swap_word(uint32_t *word, uint32_t from, uint32_t to)
 {
 	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
@@ -78,7 +78,7 @@ uint16_t lease_take(struct lease_page *page, uint16_t ps)
 		if ((word & STATE_MASK) != LEASE_FREE || word >> PORT_SHIFT == 0 ||
 		    (word & 3u << PS_SHIFT) != ps_bits(ps))
 			continue;
-		if (!swap(at, word, word + LEASE_USED - LEASE_FREE))
+		if (!swap_word(at, word, word + LEASE_USED - LEASE_FREE))
 			continue;
 		atomic_store_explicit(&hint, first + i, memory_order_relaxed);
 		return (uint16_t)(word >> PORT_SHIFT);
@@ -93,12 +93,12 @@ bool lease_give_back(struct lease_page *page, uint16_t ps, uint16_t port)
 	unsigned int i;
 
 	for (i = 0; i < LEASE_WORDS; i++)
-		if (swap(&page->word[(port + i) % LEASE_WORDS], used, unused))
+		if (swap_word(&page->word[(port + i) % LEASE_WORDS], used, unused))
 			return true;
 	return false;
 }
 
 bool lease_revoke(struct lease_page *page, unsigned int i, uint16_t ps, uint16_t port)
 {
-	return swap(&page->word[i], lease_word(ps, port, LEASE_FREE), LEASE_EMPTY);
+	return swap_word(&page->word[i], lease_word(ps, port, LEASE_FREE), LEASE_EMPTY);
 }

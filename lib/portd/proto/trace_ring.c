@@ -82,7 +82,7 @@ static bool is_recording(const struct trace_memory *head, off_t bytes)
 }
 
 /* A hole that is written to when the file system is full is a SIGBUS. */
-static int reserve(struct trace_ring *trace, uint32_t n_entries)
+static int reserve_entries(struct trace_ring *trace, uint32_t n_entries)
 {
 	if (n_entries > trace->n_entries)
 		n_entries = trace->n_entries;
@@ -107,7 +107,7 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries)
 			return -errno;
 		head.magic = 0;
 	}
-	err = reserve(trace, CHUNK_ENTRIES);
+	err = reserve_entries(trace, CHUNK_ENTRIES);
 	if (!err)
 		err = map_for_writing(trace);
 	if (err)
@@ -134,7 +134,7 @@ uint64_t trace_ring_put(struct trace_ring *trace, const struct trace_entry *entr
 	const uint64_t number = atomic_load_explicit(&ring->begun, memory_order_relaxed) + 1;
 	const uint32_t at = (uint32_t)(number % trace->n_entries);
 
-	if (at >= trace->n_reserved && reserve(trace, at + CHUNK_ENTRIES))
+	if (at >= trace->n_reserved && reserve_entries(trace, at + CHUNK_ENTRIES))
 		return 0;
 	atomic_store_explicit(&ring->begun, number, memory_order_relaxed);
 	/* Before any byte of the message: whoever sees one of those sees this, too. */

@@ -199,7 +199,7 @@ static uint32_t control_events(const struct client *client)
 	return client->throttled || client->has_asked ? EPOLLHUP : EPOLLIN;
 }
 
-static void throttle(struct server *server, struct client *client, bool on)
+static void set_throttled(struct server *server, struct client *client, bool on)
 {
 	if (client->throttled == on)
 		return;
@@ -319,7 +319,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 	}
 	user_refill(client);
 	if (!has_tokens(client) && !(events & (EPOLLHUP | EPOLLERR))) {
-		throttle(server, client, true);
+		set_throttled(server, client, true);
 		return;
 	}
 	if (!user_has_turn(client))
@@ -348,7 +348,7 @@ void client_unthrottle(struct server *server)
 			continue;
 		user_refill(client);
 		if (has_tokens(client))
-			throttle(server, client, false);
+			set_throttled(server, client, false);
 	}
 }
 
@@ -410,7 +410,7 @@ static void data_ready(struct watch *watch, uint32_t events)
 		return;
 	user_refill(client);
 	if (!has_tokens(client)) {
-		throttle(server, client, true);
+		set_throttled(server, client, true);
 		return;
 	}
 	if (!user_has_turn(client))

@@ -34,7 +34,7 @@ static void tell_clients(struct server *server, const struct host_port *host_por
 		defaults_tell(server, client, host_port);
 }
 
-static void reload(struct watch *watch, uint32_t events)
+static void reload_defaults(struct watch *watch, uint32_t events)
 {
 	struct server *server = container_of(watch, struct server, reload);
 	struct signalfd_siginfo info;
@@ -71,5 +71,5 @@ int defaults_begin(struct server *server)
 	return server->options.reload_fd < 0
 		       ? 0
 		       : loop_watch(&server->loop, &server->reload, server->options.reload_fd,
-				    EPOLLIN, reload);
+				    EPOLLIN, reload_defaults);
 }

@@ -130,7 +130,8 @@ static void host_port_free(struct host_port *host_port)
 static void qp1_ready(struct watch *watch, uint32_t events);
 static void inbox_ready(struct watch *watch, uint32_t events);
 
-static int equip(struct server *server, struct host_port *host_port, struct umad_owner *ret_who)
+static int open_parts(struct server *server, struct host_port *host_port,
+		      struct umad_owner *ret_who)
 {
 	int err = open_verbs(host_port->device, &host_port->verbs);
 
@@ -213,7 +214,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	host_port->port_num = port_num;
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
 	host_port->tos = port_file_tos(&server->port_file, device, port_num);
-	err = equip(server, host_port, ret_who);
+	err = open_parts(server, host_port, ret_who);
 	handle = err ? err : choose_handle(server, device, port_num);
 	if (handle < 0) {
 		subnet_close(server, host_port);

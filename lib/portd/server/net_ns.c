@@ -74,7 +74,7 @@ void net_ns_home_free(struct net_ns *home)
 	net_ns_free(home);
 }
 
-static struct net_ns *find(struct net_ns *home, uint64_t cookie)
+static struct net_ns *find_net_ns(struct net_ns *home, uint64_t cookie)
 {
 	struct net_ns *net_ns;
 
@@ -89,7 +89,7 @@ static struct net_ns *find(struct net_ns *home, uint64_t cookie)
 struct net_ns *net_ns_enter(struct net_ns *home, int fd)
 {
 	uint64_t cookie = cookie_of(fd);
-	struct net_ns *net_ns = find(home, cookie);
+	struct net_ns *net_ns = find_net_ns(home, cookie);
 
 	if (!net_ns) {
 		net_ns = net_ns_new(cookie, home->seed);
@@ -181,8 +181,8 @@ struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, s
 	return found ? found : home;
 }
 
-static bool listens(const struct net_ns *net_ns, uint64_t service_id, const uint8_t *data,
-		    uint64_t handles)
+static bool has_listener(const struct net_ns *net_ns, uint64_t service_id, const uint8_t *data,
+			 uint64_t handles)
 {
 	return ports_listener(net_ns->ports, service_id, data, handles) != PORTS_NOBODY;
 }
@@ -195,10 +195,10 @@ uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint6
 
 	if (to != PORTS_NOBODY)
 		return to;
-	if (net_ns != home && listens(home, service_id, data, handles))
+	if (net_ns != home && has_listener(home, service_id, data, handles))
 		return PORTS_NOT_FOR_THEM;
 	list_for_each_entry (other, &home->link, link)
-		if (listens(other, service_id, data, handles))
+		if (has_listener(other, service_id, data, handles))
 			return PORTS_NOT_FOR_THEM;
 	return PORTS_NOBODY;
 }

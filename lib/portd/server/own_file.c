@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 
-static int refuse(const char *path, const char *what)
+static int refuse_file(const char *path, const char *what)
 {
 	log_warn("%s %s; remove it, or choose another socket with --socket or PURECM_SOCKET", path,
 		 what);
@@ -27,9 +27,9 @@ static int look_at(int fd, const char *path)
 	if (fstat(fd, &stat))
 		return -errno;
 	if (!S_ISREG(stat.st_mode))
-		return refuse(path, "is no file");
+		return refuse_file(path, "is no file");
 	if (stat.st_uid != geteuid() || stat.st_nlink != 1)
-		return refuse(path, "is somebody else's");
+		return refuse_file(path, "is somebody else's");
 	return fchmod(fd, 0600) ? -errno : 0;
 }
 
@@ -47,7 +47,7 @@ int own_file_open(int folder_fd, const char *path, int *ret_fd)
 	int fd = open_at(folder_fd, path, O_RDWR | O_CREAT);
 
 	if (fd == -ELOOP)
-		return refuse(path, "is a link");
+		return refuse_file(path, "is a link");
 	if (fd < 0) {
 		log_warn("%s cannot be opened: %s", path, strerror(-fd));
 		return fd;

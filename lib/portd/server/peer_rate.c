@@ -16,7 +16,7 @@ static struct peer_rate_slot *slot_of(struct peer_rate *rates, const struct mad_
 	return &rates->slot[cm_key_hash(&key, rates->secret) % PEER_RATE_SLOTS];
 }
 
-static void refuse(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate)
+static void log_refusal(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -47,6 +47,6 @@ bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32
 	const bool may = peer_rate_take(rates, peer, rate, rate, now);
 
 	if (!may)
-		refuse(rates, peer, rate);
+		log_refusal(rates, peer, rate);
 	return may;
 }

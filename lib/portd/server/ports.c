@@ -109,7 +109,7 @@ bool ports_share(struct ports *ports, uint16_t client, uint32_t *count)
 	return tenant;
 }
 
-static void count(struct tenant *tenant, unsigned int *n, int by)
+static void count_for(struct tenant *tenant, unsigned int *n, int by)
 {
 	*n += (unsigned int)by;
 	if (tenant->shared)
@@ -129,7 +129,7 @@ static void holder_free(struct ports *ports, struct holder *holder)
 	struct tenant *tenant = ports->tenant[holder->client];
 
 	if (hash_is_in(&holder->by_claim_id.link))
-		count(tenant, &tenant->n_claims, -1);
+		count_for(tenant, &tenant->n_claims, -1);
 	cm_index_remove(&ports->by_claim_id, &holder->by_claim_id);
 	port_space_release(&ports->space, &holder->claim);
 	list_remove(&holder->of_tenant);
@@ -157,7 +157,7 @@ static int reserve_lease(struct ports *ports, uint16_t client, uint16_t ps, uint
 	if (err)
 		return err;
 	tenant->is_leased[word / 64] |= UINT64_C(1) << word % 64;
-	count(tenant, &tenant->n_leases, 1);
+	count_for(tenant, &tenant->n_leases, 1);
 	return 0;
 }
 
@@ -167,7 +167,7 @@ static void unreserve_lease(struct ports *ports, struct tenant *tenant, uint16_t
 
 	port_space_unreserve(&ports->space, ps, port);
 	tenant->is_leased[word / 64] &= ~(UINT64_C(1) << word % 64);
-	count(tenant, &tenant->n_leases, -1);
+	count_for(tenant, &tenant->n_leases, -1);
 }
 
 /* Of a port that is leased. Return: false if its client uses it. */
@@ -229,7 +229,7 @@ static void end_leases(struct ports *ports, uint16_t client)
 	if (tenant->n_leases)
 		port_space_unreserve_those(&ports->space, MARK_LEASE | UINT16_MAX,
 					   MARK_LEASE | client);
-	count(tenant, &tenant->n_leases, -(int)tenant->n_leases);
+	count_for(tenant, &tenant->n_leases, -(int)tenant->n_leases);
 }
 
 /* Where a new lease of a port is to stand; LEASE_WORDS if the page is full. */
@@ -459,7 +459,7 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 		return err;
 	}
 	cm_index_insert(&ports->by_claim_id, &holder->by_claim_id, &key);
-	count(tenant, &tenant->n_claims, 1);
+	count_for(tenant, &tenant->n_claims, 1);
 	*ret = addr_port(&holder->claim.local);
 	return 0;
 }
@@ -504,13 +504,13 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 }
 
 /* A listener on an address is one of that address's device alone. */
-static bool hears(const struct holder *holder, uint64_t handles)
+static bool hears_device(const struct holder *holder, uint64_t handles)
 {
 	return holder->listening && (!holder->heard_at || (holder->heard_at <= PORTD_PORTS_MAX &&
 							   handles >> (holder->heard_at - 1) & 1));
 }
 
-static bool wants(const struct port_claim *claim, const union addr *dst)
+static bool wants_destination(const struct port_claim *claim, const union addr *dst)
 {
 	union addr scoped = *dst;
 
@@ -524,7 +524,7 @@ static bool wants(const struct port_claim *claim, const union addr *dst)
 }
 
 /* Private data that does not begin with the header of the IP CM service is an AF_IB request's. */
-static union addr addressee(const uint8_t *data, uint16_t port)
+static union addr destination_of(const uint8_t *data, uint16_t port)
 {
 	struct cma_hdr hdr;
 	union addr dst;
@@ -544,13 +544,13 @@ uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const ui
 
 	if (service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
-	dst = addressee(data, port);
+	dst = destination_of(data, port);
 	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
 		const struct holder *holder = (const struct holder *)claim;
 
-		if (!hears(holder, handles))
+		if (!hears_device(holder, handles))
 			continue;
-		if (wants(claim, &dst))
+		if (wants_destination(claim, &dst))
 			return holder->client;
 		found = PORTS_NOT_FOR_THEM;
 	}

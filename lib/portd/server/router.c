@@ -72,8 +72,9 @@ static struct cm_msg refusal_of(const struct cm_msg *request)
 
 /* As the kernel: where anybody listens on the port, it is as if a program had refused. What the
  * request says is for none of them. */
-static void refuse(struct server *server, struct host_port *host_port, const struct mad_path *path,
-		   const struct cm_msg *request, const uint8_t request_mad[MAD_BYTES])
+static void refuse_request(struct server *server, struct host_port *host_port,
+			   const struct mad_path *path, const struct cm_msg *request,
+			   const uint8_t request_mad[MAD_BYTES])
 {
 	struct cm_msg msg = refusal_of(request);
 	uint8_t mad[MAD_BYTES];
@@ -168,8 +169,8 @@ static uint16_t route_req(const struct server *server, const struct host_port *h
 			    : to;
 }
 
-static uint16_t route(const struct server *server, const struct host_port *host_port,
-		      const struct mad_path *path, const struct cm_msg *msg)
+static uint16_t route_msg(const struct server *server, const struct host_port *host_port,
+			  const struct mad_path *path, const struct cm_msg *msg)
 {
 	const struct cm_sidr_req *lookup = &msg->sidr_req;
 	struct mad_gid peer = cm_peer_gid(path);
@@ -210,8 +211,9 @@ static bool is_request(const struct cm_msg *msg)
  * The peer's queue pair is learnt only from a message of a connection: anybody can send others,
  * with any host's address, and our answers to that host must not depend on them.
  */
-static bool track(struct server *server, struct host_port *host_port, const struct mad_path *path,
-		  uint32_t source_qpn, uint16_t to, const struct cm_msg *msg)
+static bool track_request(struct server *server, struct host_port *host_port,
+			  const struct mad_path *path, uint32_t source_qpn, uint16_t to,
+			  const struct cm_msg *msg)
 {
 	struct mad_path way = *path;
 	bool is_known;
@@ -256,7 +258,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		return;
 	}
 	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
-	to = route(server, host_port, path, &msg);
+	to = route_msg(server, host_port, path, &msg);
 	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
 		    path, mad);
 	if (!may_ask(server, to, path, &msg)) {
@@ -264,14 +266,14 @@ void router_received(struct server *server, struct host_port *host_port,
 		return;
 	}
 	if (to == PORTS_NOT_FOR_THEM) {
-		refuse(server, host_port, path, &msg, mad);
+		refuse_request(server, host_port, path, &msg, mad);
 		return;
 	}
 	if (to == NOBODY || !client_host_port(server, server->client[to], host_port->handle)) {
 		answer_for_nobody(server, host_port, path, source_qpn, mad);
 		return;
 	}
-	if (!track(server, host_port, path, source_qpn, to, &msg)) {
+	if (!track_request(server, host_port, path, source_qpn, to, &msg)) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}

@@ -59,7 +59,7 @@ static void folder_of(const struct socket_dir *dir, char ret[SOCKET_PATH_BYTES])
 	ret[n] = '\0';
 }
 
-static int refuse(int err, const char *path, const char *why)
+static int refuse_dir(int err, const char *path, const char *why)
 {
 	log_warn("%s %s; choose another socket with --socket or PURECM_SOCKET", path, why);
 	return err;
@@ -76,9 +76,9 @@ static int look_at_folder(const struct socket_dir *dir, const char *folder)
 	is_trusted = (stat.st_uid == 0 || stat.st_uid == geteuid()) &&
 		     (!(stat.st_mode & WRITABLE_OTHERS) || stat.st_mode & S_ISVTX);
 	if (geteuid() == 0 && !is_trusted)
-		return refuse(-EPERM, folder, "can be written to by others than root");
+		return refuse_dir(-EPERM, folder, "can be written to by others than root");
 	if (S_ISLNK(link.st_mode) && link.st_uid != 0 && link.st_uid != geteuid())
-		return refuse(-EPERM, folder, "is somebody else's link");
+		return refuse_dir(-EPERM, folder, "is somebody else's link");
 	return 0;
 }
 
@@ -100,7 +100,7 @@ static int open_folder(struct socket_dir *dir)
 	dir->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir->folder_fd < 0) {
 		err = -errno;
-		return refuse(err, folder, strerror(-err));
+		return refuse_dir(err, folder, strerror(-err));
 	}
 	/* Whatever the umask: clients must get in. */
 	if (made && fchmod(dir->folder_fd, 0755))
@@ -133,7 +133,7 @@ static int make_socket(struct socket_dir *dir)
 	/* The lock is ours, so nobody listens on a socket that is left here. */
 	if (fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW) == 0) {
 		if (!S_ISSOCK(stat.st_mode))
-			return refuse(-EEXIST, dir->path, "is there and is no socket");
+			return refuse_dir(-EEXIST, dir->path, "is there and is no socket");
 		if (unlinkat(dir->folder_fd, dir->name, 0))
 			return -errno;
 	} else if (errno != ENOENT) {
@@ -144,7 +144,7 @@ static int make_socket(struct socket_dir *dir)
 		return -errno;
 	err = bind_with_mode(dir);
 	if (err)
-		return refuse(err, dir->path, strerror(-err));
+		return refuse_dir(err, dir->path, strerror(-err));
 	if (fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	dir->dev = stat.st_dev;

@@ -44,7 +44,7 @@ struct report {
 	uint32_t n_rows;
 };
 
-static void put(struct report *report, struct portd_record *record)
+static void put_row(struct report *report, struct portd_record *record)
 {
 	record->stat_row = report->row;
 	report->n_rows++;
@@ -57,7 +57,7 @@ static void put_count(struct portd_stat_count *count, void *arg)
 	struct report *report = arg;
 
 	record.stat_count.port = report->port;
-	put(report, &record);
+	put_row(report, &record);
 }
 
 static void put_port(struct report *report, const struct host_port *host_port)
@@ -68,7 +68,7 @@ static void put_port(struct report *report, const struct host_port *host_port)
 	record.stat_port.port_num = host_port->port_num;
 	memcpy(record.stat_port.device, host_port->device, sizeof(record.stat_port.device));
 	record.stat_port.gid0 = host_port->cm.gid0;
-	put(report, &record);
+	put_row(report, &record);
 }
 
 static void put_peers(struct report *report, const struct host_port *host_port)
@@ -117,7 +117,7 @@ static void put_dead(struct cm_conn *conn, void *arg)
 	is->id_state = PORTD_STAT_NONE;
 	is->age_ms = UINT64_MAX;
 	is->port = conn->port ? host_port_of(conn->port)->handle : PORTD_STAT_NO_PORT;
-	put(arg, &record);
+	put_row(arg, &record);
 }
 
 static void put_host_ports(struct report *report,
@@ -181,7 +181,7 @@ static void put_quotas(struct report *report, const struct user *user)
 		row->was_reached = user && user->was_refused >> quota & 1;
 		memset(row->name, 0, sizeof(row->name));
 		strncpy(row->name, quota_name(quota), sizeof(row->name) - 1);
-		put(report, &record);
+		put_row(report, &record);
 	}
 }
 
@@ -191,7 +191,7 @@ static void put_end(struct report *report)
 
 	report->row.client = PORTD_STAT_ITSELF;
 	end.stat_end.n_rows = report->n_rows;
-	put(report, &end);
+	put_row(report, &end);
 }
 
 static void put_all_quotas(struct report *report)
@@ -227,7 +227,7 @@ static bool is_asked(const struct client *asker, const struct client *client, ui
 	       (!pid || pid == (uint32_t)client->pid) && may_see(asker, client);
 }
 
-static void ask(struct report *report, struct client *client)
+static void ask_client(struct report *report, struct client *client)
 {
 	struct portd_record question = { .type = PORTD_STAT_ASK };
 	struct portd_record process = { .type = PORTD_STAT_PROCESS };
@@ -236,7 +236,7 @@ static void ask(struct report *report, struct client *client)
 	process.stat_process.uid = client->uid;
 	process.stat_process.n_conns = tracker_count(report->server->tracker, client->index);
 	report->row.client = client->index;
-	put(report, &process);
+	put_row(report, &process);
 	question.stat_ask.ask_id = report->row.ask_id;
 	client_show(report->server, client, &question, BACKLOG_MAX / 2);
 }
@@ -260,7 +260,7 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 	for_each_client (other, server) {
 		if (!is_asked(client, other, pid))
 			continue;
-		ask(&report, other);
+		ask_client(&report, other);
 		ret->count++;
 	}
 	put_all(&report);

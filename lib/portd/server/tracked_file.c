@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct tracked_head) <= HEAD_BYTES, "the head has its room
 _Static_assert(HEAD_BYTES % _Alignof(struct tracked) == 0, "records are aligned");
 
 /* Where a byte of the part is in the file. */
-static off_t at(size_t byte)
+static off_t offset_of(size_t byte)
 {
 	return STATE_FILE_TRACKED_AT + (off_t)byte;
 }
@@ -61,7 +61,7 @@ static const struct tracked_file *file_of(const struct tracked_store *store)
 
 /* --- what it must be ----------------------------------------------------- */
 
-static uint32_t layout(void)
+static uint32_t layout_id(void)
 {
 	return (uint32_t)(sizeof(struct tracked) << 24 | offsetof(struct tracked, is.path) << 16 |
 			  offsetof(struct tracked, seal) << 8 | CM_N_STATES);
@@ -89,29 +89,29 @@ static bool is_ours(const struct tracked_head *head)
 	char boot[BOOT_BYTES];
 
 	read_boot(boot);
-	return head->magic == MAGIC && head->layout == layout() &&
+	return head->magic == MAGIC && head->layout == layout_id() &&
 	       memcmp(head->boot, boot, BOOT_BYTES) == 0;
 }
 
 /* --- making it that ------------------------------------------------------ */
 
-static int reserve(const struct tracked_file *file, size_t from, size_t bytes)
+static int reserve_bytes(const struct tracked_file *file, size_t from, size_t bytes)
 {
-	return fallocate(file->fd, 0, at(from), (off_t)bytes) ? -errno : 0;
+	return fallocate(file->fd, 0, offset_of(from), (off_t)bytes) ? -errno : 0;
 }
 
 /* To nothing first: what is added again is zero. */
-static int renew(struct tracked_file *file)
+static int renew_file(struct tracked_file *file)
 {
 	struct tracked_head *head = file->head;
 	int err;
 
-	if (ftruncate(file->fd, at(0)))
+	if (ftruncate(file->fd, offset_of(0)))
 		return -errno;
-	err = reserve(file, 0, HEAD_BYTES);
+	err = reserve_bytes(file, 0, HEAD_BYTES);
 	if (err)
 		return err;
-	head->layout = layout();
+	head->layout = layout_id();
 	head->pid_ns = read_pid_ns();
 	read_boot(head->boot);
 	atomic_signal_fence(memory_order_seq_cst);
@@ -137,9 +137,9 @@ static int take_over(struct tracked_file *file, size_t bytes)
 	}
 	file->store.is_same_view = head->pid_ns == read_pid_ns();
 	head->pid_ns = read_pid_ns();
-	if (ftruncate(file->fd, at(HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES)))
+	if (ftruncate(file->fd, offset_of(HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES)))
 		return -errno;
-	return reserve(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
+	return reserve_bytes(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
 }
 
 /* Return: how many bytes have been copied into the part. */
@@ -153,7 +153,7 @@ static size_t read_former_file(struct tracked_file *file, int folder_fd, const c
 		return 0;
 	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == geteuid() &&
 	    stat.st_size >= HEAD_BYTES && stat.st_size <= (off_t)MAP_BYTES &&
-	    !reserve(file, 0, (size_t)stat.st_size))
+	    !reserve_bytes(file, 0, (size_t)stat.st_size))
 		n = pread(fd, file->head, (size_t)stat.st_size, 0);
 	close(fd);
 	return n < 0 ? 0 : (size_t)n;
@@ -186,7 +186,7 @@ static struct tracked *add_chunk(struct tracked_store *store)
 	int err = -EFBIG;
 
 	if (!file->is_full && store->n_chunks < TRACKED_CHUNKS_MAX)
-		err = reserve(file, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
+		err = reserve_bytes(file, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
 	if (!err)
 		return chunk_at(store, store->n_chunks++);
 	if (!file->is_full)
@@ -199,7 +199,7 @@ static struct tracked *add_chunk(struct tracked_store *store)
 
 static void drop_chunks(struct tracked_store *store)
 {
-	if (ftruncate(file_of(store)->fd, at(HEAD_BYTES)) == 0)
+	if (ftruncate(file_of(store)->fd, offset_of(HEAD_BYTES)) == 0)
 		store->n_chunks = 0;
 }
 
@@ -254,16 +254,16 @@ int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const ch
 	file->store.is_same_view = true;
 	if (fstat(fd, &stat))
 		return -errno;
-	if (fallocate(fd, 0, at(0), HEAD_BYTES))
+	if (fallocate(fd, 0, offset_of(0), HEAD_BYTES))
 		return -errno;
-	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at(0));
+	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset_of(0));
 	if (mapped == MAP_FAILED)
 		return -errno;
 	file->head = mapped;
-	bytes = stat.st_size > at(0) ? (size_t)(stat.st_size - at(0)) : 0;
+	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
 	if (!is_ours(file->head))
 		bytes = import_former_file(file, folder_fd, path);
-	return is_ours(file->head) ? take_over(file, bytes) : renew(file);
+	return is_ours(file->head) ? take_over(file, bytes) : renew_file(file);
 }
 
 void tracked_file_close(struct tracked_file *file)

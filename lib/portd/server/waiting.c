@@ -120,7 +120,7 @@ bool waiting_for(struct server *server, const struct host_port *host_port,
 	       find_hop(server, user_of(server, sender), host_port, path);
 }
 
-static bool append(struct server *server, struct xmit *xmit)
+static bool append_to_hop(struct server *server, struct xmit *xmit)
 {
 	struct user *user = user_of(server, xmit->sender);
 	struct hop *hop = find_hop(server, user, xmit->host_port, &xmit->path);
@@ -137,7 +137,7 @@ static bool append(struct server *server, struct xmit *xmit)
 	return true;
 }
 
-static struct xmit *take(struct server *server, struct xmit *xmit)
+static struct xmit *take_off_hop(struct server *server, struct xmit *xmit)
 {
 	list_remove(&xmit->link);
 	xmit->host_port->n_waiting--;
@@ -161,7 +161,7 @@ void waiting_put(struct server *server, struct xmit *xmit)
 {
 	if (xmit->sender && !waiting_for(server, xmit->host_port, xmit->sender, &xmit->path))
 		user_spend(xmit->sender, HOP_PRICE);
-	if (may_wait(server, xmit->host_port, xmit->sender) && append(server, xmit))
+	if (may_wait(server, xmit->host_port, xmit->sender) && append_to_hop(server, xmit))
 		return;
 	stat_count(xmit->host_port, PORTD_COUNT_OVERFLOW, xmit->mad);
 	free(xmit);
@@ -174,8 +174,8 @@ static void give_to_nobody(struct server *server, struct hop *hop, const struct 
 	list_for_each_entry_safe (xmit, &hop->messages, link) {
 		if (xmit->sender != sender)
 			continue;
-		take(server, xmit)->sender = NULL;
-		if (!append(server, xmit))
+		take_off_hop(server, xmit)->sender = NULL;
+		if (!append_to_hop(server, xmit))
 			free(xmit);
 	}
 	if (list_is_empty(&hop->messages))
@@ -201,7 +201,7 @@ void waiting_port_gone(struct server *server, const struct host_port *host_port)
 		if (hop->host_port != host_port)
 			continue;
 		list_for_each_entry_safe (xmit, &hop->messages, link)
-			free(take(server, xmit));
+			free(take_off_hop(server, xmit));
 		hop_free(server, hop);
 	}
 }
@@ -264,7 +264,7 @@ static void leave_as_far_as_possible(struct server *server, struct hop *hop, str
 		else if (!host_port_try(xmit))
 			break;
 		looks->n_left++;
-		free(take(server, xmit));
+		free(take_off_hop(server, xmit));
 	}
 	if (list_is_empty(&hop->messages)) {
 		hop_free(server, hop);

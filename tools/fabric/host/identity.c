@@ -347,7 +347,7 @@ static bool has_address(const struct fab_port *port)
 }
 
 /* It may be mended while we run. */
-static void warn(const struct host *host, uint8_t port_num)
+static void warn_of_netdev(const struct host *host, uint8_t port_num)
 {
 	const char *netdev = host->netdev[port_num - 1];
 	struct ifreq answer;
@@ -398,7 +398,7 @@ int identity_open(struct host *host)
 	if (!err && is_roce(host))
 		update_all(host);
 	for (i = 1; !err && host->wire == FAB_WIRE_ROCE && i <= host->n_ports; i++)
-		warn(host, i);
+		warn_of_netdev(host, i);
 	return err;
 }
 

@@ -368,7 +368,7 @@ static bool follow_link(struct place *place, uint8_t exit)
 }
 
 /* IBTA vol. 1, 14.2.2: by the ports on the way. The way back is noted. */
-static bool walk(struct place *place, struct umad_smp *smp)
+static bool walk_route(struct place *place, struct umad_smp *smp)
 {
 	unsigned int hop;
 
@@ -418,7 +418,7 @@ bool smi_answer(const struct host *host, uint8_t port_num, const struct ib_user_
 	read_subnet(host, port->subnet, &subnet);
 	place.end = end_of_lid(&subnet, port->lid);
 	if (!place.end ||
-	    !(is_directed ? walk(&place, smp) : look_up(&place, ntohs(head->addr.lid))))
+	    !(is_directed ? walk_route(&place, smp) : look_up(&place, ntohs(head->addr.lid))))
 		return false;
 	status = get_attribute(&place, smp);
 	smp->method = UMAD_METHOD_GET_RESP;

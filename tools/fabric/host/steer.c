@@ -31,7 +31,7 @@ struct steering {
 	uint16_t slot[UDP_IN_SOCKETS_MAX - 1]; /* 0: it is free */
 };
 
-static int steer(struct steering *steering)
+static int steer_sockets(struct steering *steering)
 {
 	return udp_in_steer(steering->host->udp.fd, steering->slot, steering->n_sockets);
 }
@@ -65,7 +65,7 @@ static int give_socket(struct owner *owner, uint16_t slot)
 	udp_in_drain(steering->fd[i]);
 	steering->slot[i] = slot;
 	owner->socket = (unsigned int)i;
-	err = steer(steering);
+	err = steer_sockets(steering);
 	return err ? err : steering->fd[i];
 }
 
@@ -76,7 +76,7 @@ static void forget_owner(struct owner *owner)
 
 	if (owner->socket != NOBODY) {
 		steering->slot[owner->socket] = 0;
-		steer(steering);
+		steer_sockets(steering);
 	}
 	loop_unwatch(&steering->host->loop, &owner->watch);
 	fd_close(&fd);

@@ -228,7 +228,7 @@ static bool has_text(const char *path, const char *text)
 }
 
 /* Who reads meanwhile finds the old text or the new one, as in the kernel. */
-static void replace(const struct host *host, const char *path, const char *text)
+static void replace_file(const struct host *host, const char *path, const char *text)
 {
 	char fresh[FAB_PATH_BYTES];
 	FILE *file;
@@ -273,7 +273,7 @@ __attribute__((format(printf, 4, 5))) static void write_file(const struct host *
 	if (has_text(path, text))
 		return;
 	make_folders_of(path);
-	replace(host, path, text);
+	replace_file(host, path, text);
 }
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))

@@ -90,7 +90,7 @@ static bool is_ours(const struct nlmsghdr *hdr)
 }
 
 /* What tools/fabric/fabric was told. */
-static unsigned long setting(const char *name)
+static unsigned long setting_of(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -99,7 +99,7 @@ static unsigned long setting(const char *name)
 
 static void put_all(uint8_t hw[HW_BYTES])
 {
-	unsigned long pkey = setting("PURECM_FABRIC_IP_PKEY") | FULL_MEMBER;
+	unsigned long pkey = setting_of("PURECM_FABRIC_IP_PKEY") | FULL_MEMBER;
 
 	memcpy(hw, hw_of_all, HW_BYTES);
 	hw[HW_PKEY_AT] = (uint8_t)(pkey >> 8);
@@ -109,7 +109,7 @@ static void put_all(uint8_t hw[HW_BYTES])
 static void put_port(const uint8_t mac[MAC_BYTES], uint8_t hw[HW_BYTES])
 {
 	unsigned int number = (unsigned int)mac[MAC_NUMBER_AT] << 8 | mac[MAC_NUMBER_AT + 1];
-	unsigned long n_subnets = setting("PURECM_FABRIC_SUBNETS");
+	unsigned long n_subnets = setting_of("PURECM_FABRIC_SUBNETS");
 
 	memcpy(hw, hw_of_port, HW_BYTES);
 	if (n_subnets > 1) {
@@ -121,8 +121,8 @@ static void put_port(const uint8_t mac[MAC_BYTES], uint8_t hw[HW_BYTES])
 }
 
 /* Return: what an attribute says instead of a MAC, in *hw, or NULL. */
-static const uint8_t *translate(const struct nlmsghdr *hdr, const struct rtattr *attr,
-				uint8_t hw[HW_BYTES])
+static const uint8_t *translate_address(const struct nlmsghdr *hdr, const struct rtattr *attr,
+					uint8_t hw[HW_BYTES])
 {
 	const uint8_t *mac = RTA_DATA(attr);
 
@@ -151,7 +151,7 @@ static size_t put_attr(uint8_t *to, const struct rtattr *attr, const void *data,
 }
 
 /* Return: the bytes of the message at @to. */
-static size_t rewrite(const struct nlmsghdr *hdr, uint8_t *to)
+static size_t rewrite_message(const struct nlmsghdr *hdr, uint8_t *to)
 {
 	size_t at = body_bytes(hdr), left = hdr->nlmsg_len - at;
 	const struct rtattr *attr = (const void *)((const uint8_t *)hdr + at);
@@ -159,7 +159,7 @@ static size_t rewrite(const struct nlmsghdr *hdr, uint8_t *to)
 
 	memcpy(to, hdr, at);
 	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
-		const uint8_t *other = translate(hdr, attr, hw);
+		const uint8_t *other = translate_address(hdr, attr, hw);
 
 		at += put_attr(to + at, attr, other ? other : RTA_DATA(attr),
 			       other ? HW_BYTES : RTA_PAYLOAD(attr));
@@ -180,7 +180,7 @@ static size_t rewrite_all(const void *buffer, size_t bytes, uint8_t *to)
 
 	for (; NLMSG_OK(hdr, bytes); hdr = NLMSG_NEXT(hdr, bytes)) {
 		if (body_bytes(hdr) && hdr->nlmsg_len >= body_bytes(hdr) && is_ours(hdr)) {
-			n += rewrite(hdr, to + n);
+			n += rewrite_message(hdr, to + n);
 			continue;
 		}
 		memcpy(to + n, hdr, hdr->nlmsg_len);

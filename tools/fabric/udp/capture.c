@@ -67,7 +67,7 @@ static uint32_t sum_of(const uint8_t *bytes, size_t n)
 }
 
 /* RFC 1071. */
-static uint16_t checksum(uint32_t sum)
+static uint16_t fold_checksum(uint32_t sum)
 {
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -88,7 +88,7 @@ static uint8_t *put_ipv4(const struct fab_packet *packet, size_t n, uint8_t *at)
 	at = put_u16(at, 0);
 	memcpy(at, packet->sgid.raw + IPV4_AT, 4);
 	memcpy(at + 4, packet->dgid.raw + IPV4_AT, 4);
-	put_u16(ip + 10, checksum(sum_of(ip, IPV4_BYTES)));
+	put_u16(ip + 10, fold_checksum(sum_of(ip, IPV4_BYTES)));
 	return at + 8;
 }
 
@@ -111,7 +111,7 @@ static void put_udp_checksum(const struct fab_packet *packet, const uint8_t *byt
 {
 	uint32_t sum = sum_of(packet->sgid.raw, 16) + sum_of(packet->dgid.raw, 16) + PROTO_UDP +
 		       (uint32_t)(UDP_BYTES + n) + sum_of(udp, UDP_BYTES) + sum_of(bytes, n);
-	uint16_t is = checksum(sum);
+	uint16_t is = fold_checksum(sum);
 
 	put_u16(udp + 6, is ? is : 0xffff);
 }
@@ -136,8 +136,8 @@ static size_t put_head(const struct fab_packet *packet, const uint8_t *bytes, si
 }
 
 /* One write a packet: other processes append, too. */
-static void append(const struct udp_capture *capture, const uint8_t *head, size_t head_bytes,
-		   const uint8_t *bytes, size_t n)
+static void append_packet(const struct udp_capture *capture, const uint8_t *head, size_t head_bytes,
+			  const uint8_t *bytes, size_t n)
 {
 	const uint64_t now_ns = clock_ns_of(CLOCK_REALTIME);
 	struct record record = { .s = (uint32_t)(now_ns / NS_PER_S),
@@ -172,5 +172,5 @@ void udp_capture_write(const struct udp_capture *capture, const struct fab_packe
 	if (!n)
 		return;
 	icrc_seal(&flow, bytes, n);
-	append(capture, head, put_head(packet, bytes, n, flow.source_port, head), bytes, n);
+	append_packet(capture, head, put_head(packet, bytes, n, flow.source_port, head), bytes, n);
 }

@@ -270,7 +270,7 @@ static const struct {
 	{ -EAFNOSUPPORT,	 "is of an IP version that this host does not have"		    },
 };
 
-static void complain(struct udp_out *out, const struct udp_burst *burst, int err)
+static void log_send_error(struct udp_out *out, const struct udp_burst *burst, int err)
 {
 	char to[INET6_ADDRSTRLEN] = "?";
 	unsigned int i;
@@ -341,7 +341,7 @@ void udp_out_flush(struct udp_out *out)
 	if (!list_is_empty(&out->waiting) || is_full(err))
 		keep_burst(out, burst);
 	else if (err)
-		complain(out, burst, err);
+		log_send_error(out, burst, err);
 	burst->n_segments = 0;
 	burst->n_bytes = 0;
 	burst->is_full = false;
@@ -366,7 +366,7 @@ void udp_out_send_waiting(struct udp_out *out)
 			return;
 		}
 		if (err)
-			complain(out, &waiting->burst, err);
+			log_send_error(out, &waiting->burst, err);
 		list_remove(&waiting->link);
 		out->n_waiting -= waiting->burst.n_bytes;
 		free(waiting);

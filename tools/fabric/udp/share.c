@@ -24,7 +24,7 @@ struct answer {
 	} control;
 };
 
-static void prepare(struct answer *answer)
+static void prepare_answer(struct answer *answer)
 {
 	memset(answer, 0, sizeof(*answer));
 	answer->iov = (struct iovec){ &answer->err, sizeof(answer->err) };
@@ -40,7 +40,7 @@ static int receive_answer(int conn)
 	struct cmsghdr *header;
 	int fd;
 
-	prepare(&answer);
+	prepare_answer(&answer);
 	if (recvmsg(conn, &answer.msg, MSG_CMSG_CLOEXEC) != sizeof(answer.err))
 		return -EIO;
 	header = CMSG_FIRSTHDR(&answer.msg);
@@ -85,7 +85,7 @@ void share_answer(int conn, int fd)
 {
 	struct answer answer;
 
-	prepare(&answer);
+	prepare_answer(&answer);
 	if (fd < 0) {
 		answer.err = -fd;
 		answer.msg.msg_controllen = 0;

@@ -12,7 +12,7 @@
 
 #define CNP_INTERVAL_NS 50000 /* as devices have it; A17.9.4 leaves it to them */
 
-static void owe(struct fab_qp *qp)
+static void owe_ack(struct fab_qp *qp)
 {
 	if (list_is_empty(&qp->unacked))
 		list_append(&context_of(qp)->unacked, &qp->unacked);
@@ -43,7 +43,7 @@ static void send_owed(struct fab_qp *qp)
 void ack_owe(struct fab_qp *qp)
 {
 	qp->responder.owed = FAB_OWED_ACK;
-	owe(qp);
+	owe_ack(qp);
 }
 
 void ack_send(struct fab_qp *qp)
@@ -57,7 +57,7 @@ void ack_nak(struct fab_qp *qp, enum fab_nak why)
 	qp->responder.owed = FAB_OWED_NAK;
 	qp->responder.owed_nak = (uint8_t)why;
 	if (qp->responder.n_responses)
-		owe(qp);
+		owe_ack(qp);
 	else
 		send_owed(qp);
 }
@@ -179,7 +179,7 @@ bool ack_add_response(struct fab_qp *qp, const struct fab_response *response)
 	if (none_before)
 		send_responses(qp, context_of(qp)->carrier->read_bytes);
 	if (responder->n_responses || responder->is_refused)
-		owe(qp);
+		owe_ack(qp);
 	return true;
 }
 

@@ -28,7 +28,7 @@ void congestion_reset(struct fab_qp *qp)
 
 /* --- the window ---------------------------------------------------------- */
 
-static void grow(struct fab_qp *qp, uint32_t n_acked)
+static void grow_window(struct fab_qp *qp, uint32_t n_acked)
 {
 	uint32_t max = congestion_psns(qp, context_of(qp)->carrier->window_bytes_max);
 	struct fab_send_queue *sq = &qp->sq;
@@ -81,7 +81,7 @@ void congestion_sent(struct fab_qp *qp, const struct fab_packet *packet)
 }
 
 /* RFC 6298, 2.2 and 2.3. */
-static void measured(struct fab_send_queue *sq, uint64_t ns)
+static void take_round_trip(struct fab_send_queue *sq, uint64_t ns)
 {
 	uint64_t off_ns = ns > sq->rtt_ns ? ns - sq->rtt_ns : sq->rtt_ns - ns;
 
@@ -98,10 +98,10 @@ void congestion_acked(struct fab_qp *qp, uint64_t una)
 {
 	struct fab_send_queue *sq = &qp->sq;
 
-	grow(qp, (uint32_t)(una - sq->una));
+	grow_window(qp, (uint32_t)(una - sq->una));
 	if (!sq->measured_ns || una <= sq->measured_psn)
 		return;
-	measured(sq, carrier_now_ns(context_of(qp)) - sq->measured_ns);
+	take_round_trip(sq, carrier_now_ns(context_of(qp)) - sq->measured_ns);
 	sq->measured_ns = 0;
 }
 

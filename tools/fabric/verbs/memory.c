@@ -128,7 +128,7 @@ static bool is_mapped(const void *addr, size_t bytes)
 	return true;
 }
 
-static bool populate(uintptr_t at, uint64_t bytes, int advice)
+static bool populate_pages(uintptr_t at, uint64_t bytes, int advice)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = at & ~(page - 1);
 
@@ -141,10 +141,11 @@ static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, uns
 {
 	uintptr_t at = (uintptr_t)memory_at(mr, addr);
 
-	if (populate(at, bytes, access & WRITE_ACCESS ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+	if (populate_pages(at, bytes,
+			   access & WRITE_ACCESS ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return true;
 	/* An older kernel refuses that for any memory, our own included. */
-	return !populate((uintptr_t)mr, sizeof(*mr), MADV_POPULATE_READ) &&
+	return !populate_pages((uintptr_t)mr, sizeof(*mr), MADV_POPULATE_READ) &&
 	       is_mapped((void *)at, bytes);
 }
 
@@ -334,8 +335,8 @@ void *memory_at(const struct fab_mr *mr, uint64_t addr)
 }
 
 /* Return: 0 or an errno. */
-static int prefetch(struct fab_context *context, struct ibv_pd *pd, const struct ibv_sge *sge,
-		    enum ibv_advise_mr_advice advice)
+static int prefetch_range(struct fab_context *context, struct ibv_pd *pd, const struct ibv_sge *sge,
+			  enum ibv_advise_mr_advice advice)
 {
 	bool is_write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	const struct fab_mr *mr = region_find(context, sge->lkey);
@@ -366,7 +367,7 @@ int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t 
 		return EOPNOTSUPP;
 	pthread_mutex_lock(&context->lock);
 	for (i = 0; i < n_sge && !err; i++)
-		err = prefetch(context, pd, &sge[i], advice);
+		err = prefetch_range(context, pd, &sge[i], advice);
 	pthread_mutex_unlock(&context->lock);
 	/* Who does not wait for the end does not hear of pages that are not there. */
 	return err == EFAULT && !(flags & IBV_ADVISE_MR_FLAG_FLUSH) ? 0 : err;

@@ -8,7 +8,7 @@
 
 #include "tools/fabric/verbs/convert.h"
 
-static void *refuse(void)
+static void *refuse_call(void)
 {
 	errno = EOPNOTSUPP;
 	return NULL;
@@ -17,14 +17,14 @@ static void *refuse(void)
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	(void)cmd_fd;
-	return refuse();
+	return refuse_call();
 }
 
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
 	(void)context;
 	(void)pd_handle;
-	return refuse();
+	return refuse_call();
 }
 
 void ibv_unimport_pd(struct ibv_pd *pd)
@@ -36,7 +36,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
 	(void)pd;
 	(void)mr_handle;
-	return refuse();
+	return refuse_call();
 }
 
 void ibv_unimport_mr(struct ibv_mr *mr)
@@ -48,7 +48,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
 	(void)context;
 	(void)dm_handle;
-	return refuse();
+	return refuse_call();
 }
 
 void ibv_unimport_dm(struct ibv_dm *dm)
@@ -65,7 +65,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	(void)iova;
 	(void)fd;
 	(void)access;
-	return refuse();
+	return refuse_call();
 }
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)

@@ -24,7 +24,7 @@ static struct fab_qp *owner_of(const struct fab_window *window)
 	return to_context(window->ibv.context)->qp[window->range.qpn % FAB_SLOT_QPS];
 }
 
-static void unbind(struct fab_window *window)
+static void unbind_window(struct fab_window *window)
 {
 	if (!window->region)
 		return;
@@ -76,7 +76,7 @@ int window_dealloc(struct ibv_mw *mw)
 	struct fab_context *context = to_context(mw->context);
 
 	pthread_mutex_lock(&context->lock);
-	unbind(window);
+	unbind_window(window);
 	memory_drop_key(context, &window->range);
 	to_pd(mw->pd)->refs--;
 	context->n_objects--;
@@ -134,7 +134,7 @@ bool window_bind(struct fab_qp *qp, const struct fab_send *send)
 		if (!region)
 			return false;
 	}
-	unbind(window);
+	unbind_window(window);
 	range->ibv.lkey = send->rkey;
 	range->ibv.rkey = send->rkey;
 	if (region)
@@ -149,7 +149,7 @@ bool window_invalidate(struct fab_qp *qp, uint32_t rkey)
 	if (!range || range->ibv.rkey != rkey || range->qpn != qp->ex.qp_base.qp_num ||
 	    !is_same_domain(range->ibv.pd, qp->ex.qp_base.pd))
 		return false;
-	unbind(window_of(range));
+	unbind_window(window_of(range));
 	return true;
 }
 
@@ -160,5 +160,5 @@ void window_forget(struct fab_qp *qp)
 
 	for (i = 0; i < keys->n && qp->n_windows; i++)
 		if (keys->mr[i] && keys->mr[i]->qpn == qp->ex.qp_base.qp_num)
-			unbind(window_of(keys->mr[i]));
+			unbind_window(window_of(keys->mr[i]));
 }

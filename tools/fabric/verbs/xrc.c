@@ -23,7 +23,7 @@ static bool is_same(const struct fab_xrcd *a, const struct fab_xrcd *b)
 	return a == b || (a->has_file && b->has_file && a->dev == b->dev && a->ino == b->ino);
 }
 
-static bool exists(struct fab_context *context, const struct fab_xrcd *xrcd)
+static bool domain_exists(struct fab_context *context, const struct fab_xrcd *xrcd)
 {
 	struct list *node;
 
@@ -48,7 +48,7 @@ static int name_domain(struct fab_context *context, struct fab_xrcd *xrcd,
 	xrcd->has_file = true;
 	xrcd->dev = file.st_dev;
 	xrcd->ino = file.st_ino;
-	if (!exists(context, xrcd))
+	if (!domain_exists(context, xrcd))
 		return attr->oflags & O_CREAT ? 0 : EAGAIN;
 	return attr->oflags & O_CREAT && attr->oflags & O_EXCL ? EINVAL : 0;
 }

@@ -81,8 +81,8 @@ static bool is_mad(const struct fab_packet *packet)
 	       (packet->op == FAB_OP_DATAGRAM && packet->qkey == FAB_QP1_QKEY);
 }
 
-static struct fate decide(const struct fab_faults *faults, uint64_t *state,
-			  const struct fab_packet *packet)
+static struct fate decide_fate(const struct fab_faults *faults, uint64_t *state,
+			       const struct fab_packet *packet)
 {
 	struct fate fate = { .copies = 1, .corrupt_bit = -1 };
 	const struct fab_fault *fault;
@@ -169,7 +169,7 @@ static void put_due(struct watch *watch, uint32_t events)
 int fab_faulty_send(struct fab_faulty *faulty, const void *way, size_t way_bytes,
 		    const struct fab_packet *packet, const void *payload)
 {
-	struct fate fate = decide(faulty->faults, &faulty->random, packet);
+	struct fate fate = decide_fate(faulty->faults, &faulty->random, packet);
 	int err = 0;
 
 	while (!err && fate.copies--) {
