@@ -134,7 +134,7 @@ def ten_processes_of_a_host_talk_through_its_own_gid_over_ipv6(bench):
     ping_each_other(bench, 5, bench.b, bench.b.addr6)
 
 
-@check
+@long_check
 def ten_processes_talk_to_a_stock_host(bench):
     ping_each_other(bench, 10, bench.a, bench.a.addr4)
 
@@ -349,7 +349,7 @@ def held_in_s(bench):
     return took_s
 
 
-@check
+@long_check
 def two_cmportds_of_two_sockets_serve_a_device_each(bench):
     bench.b.wait_for("! pgrep -x cmportd", timeout=60)  # of those before: it has the port
     bench.b.run("modprobe veth && ip link add one type veth peer name two && "
@@ -440,7 +440,7 @@ def a_listener_in_another_network_namespace_is_in_nobodys_way_as_with_stock(benc
         raise AssertionError(f"the request was not refused: {seen[1]!r}")
 
 
-@check
+@long_check
 def what_needs_an_address_of_a_device_fails_in_another_network_namespace_as_with_stock(bench):
     def play(host):
         peer = other(bench, host).addr4
@@ -518,7 +518,7 @@ def of_a_hundred_connections_between_two_of_us_most_messages_pass_beside_qp1(ben
     raise AssertionError(f"{at_qp1} to QP1, {beside} beside it")
 
 
-@check
+@long_check
 def with_qp1_alone_on_one_host_no_message_passes_beside_it(bench):
     begin_anew(bench)
     bench.b.run([bench.program, "--detach", "--qp1"], env=bench.env(PURECM_IDLE_S="60"),
