@@ -203,17 +203,6 @@ void cm_settle(struct cm_conn *conn, struct cm_core *core)
 
 /* --- who the peer is ----------------------------------------------------- */
 
-struct mad_gid cm_peer_gid(const struct mad_path *path)
-{
-	struct mad_gid gid = { { 0 } };
-
-	if (path->grh)
-		return path->dgid;
-	gid.raw[14] = (uint8_t)(path->dlid >> 8);
-	gid.raw[15] = (uint8_t)path->dlid;
-	return gid;
-}
-
 uint32_t cm_rep_qpn(const struct cm_rep *rep)
 {
 	return rep->local_qpn ? rep->local_qpn : rep->local_eecn;
@@ -221,7 +210,7 @@ uint32_t cm_rep_qpn(const struct cm_rep *rep)
 
 static struct cm_key peer_key(const struct cm_conn *conn, uint32_t id)
 {
-	return (struct cm_key){ .gid = cm_peer_gid(&conn->path),
+	return (struct cm_key){ .gid = mad_path_peer(&conn->path),
 				.guid = conn->remote_ca_guid,
 				.id = id };
 }

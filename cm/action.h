@@ -49,13 +49,6 @@ cm_action act_report_timewait_exit;
 /** cm_settle() - a state is left: stop its timer, give back its turn to send. */
 void cm_settle(struct cm_conn *conn, struct cm_core *core);
 
-/**
- * cm_peer_gid() - who is at the other end of a path
- *
- * Return: the GID; within an InfiniBand subnet there may be none: then one made of the LID.
- */
-struct mad_gid cm_peer_gid(const struct mad_path *path);
-
 /** cm_count() - a message has come to nothing at a port, or was said again there. */
 void cm_count(struct cm_core *core, struct cm_port *port, enum cm_counter counter,
 	      uint16_t attr_id);

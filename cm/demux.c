@@ -144,7 +144,7 @@ static struct cm_conn *take_request(const struct hearing *in, const struct cm_fo
 struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, struct cm_turn *turn)
 {
 	struct hearing in = { .port = port, .path = path, .turn = turn };
-	struct cm_arrival arrival = { &lookups, turn->core, turn->msg, cm_peer_gid(path) };
+	struct cm_arrival arrival = { &lookups, turn->core, turn->msg, mad_path_peer(path) };
 	struct cm_found found;
 	enum cm_event event = cm_guard(&arrival, &found);
 	struct cm_conn *conn;

@@ -19,7 +19,7 @@ static bool names_local(const struct cm_arrival *in, uint32_t local_comm_id, str
 
 	if (!record)
 		return false;
-	peer = cm_peer_gid(&record->path);
+	peer = mad_path_peer(&record->path);
 	if (memcmp(&in->peer, &peer, sizeof(peer)) != 0) {
 		ret->why = CM_COUNT_ALIEN;
 		return false;

@@ -26,7 +26,7 @@ struct cm_arrival {
 	const struct cm_lookups *lookups;
 	void *arg; /* for them */
 	const struct cm_msg *msg;
-	struct mad_gid peer; /* cm_peer_gid() of the way back to the sender */
+	struct mad_gid peer; /* mad_path_peer() of the way back to the sender */
 };
 
 #define CM_NO_EVENT CM_N_EVENTS

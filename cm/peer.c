@@ -4,8 +4,6 @@
  */
 #include "cm/peer.h"
 
-#include "cm/action.h"
-
 /* A server with several threads does not answer in the order of the requests. */
 #define REORDERED_NS (100 * CM_NS_PER_MS)
 
@@ -20,7 +18,7 @@
 
 static struct cm_key peer_key(const struct cm_conn *conn)
 {
-	return (struct cm_key){ .gid = cm_peer_gid(&conn->path), .id = cm_mad_attr(conn->mad) };
+	return (struct cm_key){ .gid = mad_path_peer(&conn->path), .id = cm_mad_attr(conn->mad) };
 }
 
 static bool awaits_answer(const struct cm_conn *conn)

@@ -26,6 +26,22 @@ struct mad_path {
 	struct mad_gid dgid; /* the peer's */
 };
 
+/**
+ * mad_path_peer() - the GID that stands for the peer of a path
+ *
+ * Return: the peer's GID; without a GRH, within an InfiniBand subnet, one made of its LID.
+ */
+static inline struct mad_gid mad_path_peer(const struct mad_path *path)
+{
+	struct mad_gid gid = { { 0 } };
+
+	if (path->grh)
+		return path->dgid;
+	gid.raw[14] = (uint8_t)(path->dlid >> 8);
+	gid.raw[15] = (uint8_t)path->dlid;
+	return gid;
+}
+
 struct mad_port;
 
 struct mad_port_ops {

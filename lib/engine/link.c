@@ -4,7 +4,6 @@
  */
 #include "lib/engine/link.h"
 
-#include "cm/action.h"
 #include "lib/engine/port.h"
 
 static struct portd_client *client;		      /* atomic; written once in a process */
@@ -53,7 +52,7 @@ void link_released(struct cm_core *core, const struct cm_conn *conn)
 	(void)core;
 	if (!conn->port)
 		return; /* cmportd never heard of it */
-	close.peer_gid = cm_peer_gid(&conn->path);
+	close.peer_gid = mad_path_peer(&conn->path);
 	if (n_closing < OUTBOX_CLOSED_MAX)
 		closing[n_closing++] = close;
 	else

@@ -147,7 +147,7 @@ struct portd_mad {
 struct portd_close {
 	uint32_t local_comm_id;
 	uint32_t remote_comm_id;
-	struct mad_gid peer_gid; /* cm_peer_gid() */
+	struct mad_gid peer_gid; /* mad_path_peer() */
 	uint64_t remote_ca_guid; /* of a lookup the service id, see cm/conn.h; 0: of any */
 	uint32_t n_heard;	 /* MADs that cmportd had sent to the client by then, modulo 2^32 */
 };

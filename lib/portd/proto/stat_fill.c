@@ -4,8 +4,6 @@
  */
 #include "lib/portd/proto/stat.h"
 
-#include "cm/action.h"
-
 static const enum portd_stat_counter counters[CM_N_COUNTERS] = {
 	[CM_COUNT_MALFORMED] = PORTD_COUNT_MALFORMED,
 	[CM_COUNT_UNKNOWN] = PORTD_COUNT_UNKNOWN,
@@ -21,7 +19,7 @@ void portd_stat_conn(const struct cm_conn *conn, struct portd_stat_id *ret)
 {
 	ret->conn_state = (uint8_t)conn->state;
 	ret->active = conn->active;
-	ret->peer_gid = cm_peer_gid(&conn->path);
+	ret->peer_gid = mad_path_peer(&conn->path);
 	ret->local_comm_id = conn->local_comm_id;
 	ret->remote_comm_id = conn->remote_comm_id;
 	ret->local_qpn = conn->local_qpn;

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cm/action.h"
 #include "lib/net/hop.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
@@ -539,7 +538,7 @@ static void send_held(struct server *server, struct host_port *host_port)
 static bool may_leave(struct server *server, const struct xmit *xmit)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;
-	const struct mad_gid peer = cm_peer_gid(&xmit->path);
+	const struct mad_gid peer = mad_path_peer(&xmit->path);
 
 	return peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now);
 }

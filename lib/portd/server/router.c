@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cm/action.h"
 #include "cm/guard.h"
 #include "lib/portd/server/fields.h"
 
@@ -173,7 +172,7 @@ static uint16_t route_msg(const struct server *server, const struct host_port *h
 			  const struct mad_path *path, const struct cm_msg *msg)
 {
 	const struct cm_sidr_req *lookup = &msg->sidr_req;
-	struct mad_gid peer = cm_peer_gid(path);
+	struct mad_gid peer = mad_path_peer(path);
 	uint16_t to = NOBODY;
 
 	switch (msg->hdr.attr_id) {
@@ -238,7 +237,7 @@ static bool may_ask(struct server *server, uint16_t to, const struct mad_path *p
 		    const struct cm_msg *msg)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE);
-	struct mad_gid peer = cm_peer_gid(path);
+	struct mad_gid peer = mad_path_peer(path);
 
 	if (!is_request(msg) && to != NOBODY)
 		return true;
@@ -286,7 +285,7 @@ void router_received(struct server *server, struct host_port *host_port,
 static const struct tracked *tracked_of(const struct server *server, const struct mad_path *path,
 					const struct cm_msg *msg)
 {
-	struct mad_gid peer = cm_peer_gid(path);
+	struct mad_gid peer = mad_path_peer(path);
 	const struct tracked *tracked;
 
 	switch (msg->hdr.attr_id) {
@@ -347,7 +346,7 @@ static int check_message(struct server *server, struct client *client,
 		return err;
 	/* For a connection that its client has forgotten: there are few, or somebody floods. */
 	user_spend(client, STRAY_PRICE);
-	peer = cm_peer_gid(&mad->path);
+	peer = mad_path_peer(&mad->path);
 	return peer_rate_take(&server->stray_rate, &peer, STRAYS_A_SECOND, STRAYS_AT_ONCE,
 			      server->now)
 		       ? 0

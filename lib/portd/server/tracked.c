@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cm/action.h"
 #include "lib/portd/server/tracked_view.h"
 
 /* --- finding ------------------------------------------------------------- */
@@ -71,7 +70,7 @@ struct tracked *tracked_of_peer(const struct view *view, enum tracked_table tabl
 
 bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked)
 {
-	struct mad_gid peer = cm_peer_gid(&tracked->is.path);
+	struct mad_gid peer = mad_path_peer(&tracked->is.path);
 
 	return memcmp(&peer, &view->peer, sizeof(peer)) == 0;
 }
@@ -156,8 +155,8 @@ static bool is_credible(const struct tracked *tracked, const struct cm_record *t
 {
 	const unsigned int without_peer = TRACKED_IN(IDLE) | TRACKED_IN(REQ_SENT) |
 					  TRACKED_IN(MRA_REQ_RCVD) | TRACKED_IN(TIMEWAIT);
-	const struct mad_gid its = cm_peer_gid(&tracked->is.path);
-	const struct mad_gid peer = cm_peer_gid(&told->path);
+	const struct mad_gid its = mad_path_peer(&tracked->is.path);
+	const struct mad_gid peer = mad_path_peer(&told->path);
 
 	if (told->handle != tracked->is.handle || memcmp(&its, &peer, sizeof(its)) != 0)
 		return false;
@@ -187,7 +186,7 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 		bool may_add)
 {
 	struct tracked *tracked = tracked_of_local(tracker, told->local_comm_id);
-	struct mad_gid peer = cm_peer_gid(&told->path);
+	struct mad_gid peer = mad_path_peer(&told->path);
 	struct cm_record is;
 
 	if (!told->local_comm_id || told->state >= CM_N_STATES)

@@ -148,7 +148,7 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 			     .client = client,
 			     .port = port,
 			     .path = path,
-			     .peer = cm_peer_gid(path),
+			     .peer = mad_path_peer(path),
 			     .msg = msg };
 	struct cm_arrival arrival = { &lookups, &view, msg, view.peer };
 	struct cm_found found;

@@ -217,7 +217,7 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
 			     .client = client,
 			     .port = port,
 			     .path = path,
-			     .peer = cm_peer_gid(path),
+			     .peer = mad_path_peer(path),
 			     .msg = msg };
 	struct tracked *tracked;
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/action.h"
 #include "lib/portd/server/tracked_store.h"
 
 #define BUCKETS_MIN 64
@@ -31,7 +30,7 @@ static struct cm_key key_of(const struct tracked *tracked, enum tracked_table ta
 
 	if (table == TRACKED_BY_LOCAL)
 		return key;
-	key.gid = cm_peer_gid(&tracked->is.path);
+	key.gid = mad_path_peer(&tracked->is.path);
 	key.guid = tracked->is.remote_ca_guid;
 	key.id = table == TRACKED_BY_QPN ? tracked->is.remote_qpn : tracked->is.remote_comm_id;
 	return key;

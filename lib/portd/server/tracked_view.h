@@ -19,7 +19,7 @@ struct view {
 	uint16_t client;
 	uint8_t port;
 	const struct mad_path *path;
-	struct mad_gid peer; /* cm_peer_gid() of it */
+	struct mad_gid peer; /* mad_path_peer() of it */
 	const struct cm_msg *msg;
 	uint32_t local_comm_id;	 /* the client's half of the connection ... */
 	uint32_t remote_comm_id; /* ... and its peer's */

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/action.h"
-
 #define SERVICE	    UINT64_C(0x01061b58)
 #define SETTLES_MAX 20000
 #define N_QPNS	    6 /* so few that a living one is used again now and then */
@@ -177,7 +175,7 @@ static void note_release(struct cm_core *core, const struct cm_conn *conn)
 		.close = {.local_comm_id = conn->local_comm_id,
 			   .remote_comm_id = conn->remote_comm_id,
 			   .remote_ca_guid = conn->remote_ca_guid,
-			   .peer_gid = cm_peer_gid(&conn->path),
+			   .peer_gid = mad_path_peer(&conn->path),
 			   .n_heard = model.n_heard}
 	};
 

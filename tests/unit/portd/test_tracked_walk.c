@@ -10,7 +10,6 @@
  */
 #include <string.h>
 
-#include "cm/action.h"
 #include "tests/unit/portd/model.h"
 #include "tests/unit/test.h"
 
@@ -28,7 +27,7 @@
 static const struct tracked *find_tracked(const struct cm_conn *conn)
 {
 	const struct tracked *tracked = tracker_of_local(model.tracker, conn->local_comm_id);
-	struct mad_gid peer = cm_peer_gid(&conn->path);
+	struct mad_gid peer = mad_path_peer(&conn->path);
 
 	if (tracked || conn->state == CM_IDLE || !conn->remote_comm_id)
 		return tracked;
@@ -183,7 +182,7 @@ static unsigned int reap(const struct cm_record *tracked, struct cm_effects *ret
 
 static struct cm_conn *conn_of(const struct cm_record *tracked)
 {
-	struct cm_key key = { .gid = cm_peer_gid(&tracked->path),
+	struct cm_key key = { .gid = mad_path_peer(&tracked->path),
 			      .guid = tracked->remote_ca_guid,
 			      .id = tracked->remote_comm_id };
 	struct cm_node *node;
