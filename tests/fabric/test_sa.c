@@ -243,6 +243,8 @@ TEST(what_the_administrator_does_not_do_is_unsupported)
 {
 	struct buffer buffer = { .packet = { .sm_key = { 0 } } };
 
-	ask(&buffer, UMAD_METHOD_GET, UMAD_SA_ATTR_NODE_REC, 0);
+	ask(&buffer, UMAD_METHOD_GET, UMAD_SA_ATTR_LINK_REC, 0);
+	ck_assert_uint_eq(ntohs(buffer.packet.mad_hdr.status), 0x000c);
+	ask(&buffer, UMAD_METHOD_SET, UMAD_SA_ATTR_NODE_REC, 0);
 	ck_assert_uint_eq(ntohs(buffer.packet.mad_hdr.status), 0x000c);
 }

@@ -15,35 +15,34 @@
 
 #include "base/clock.h"
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/rmpp.h"
 #include "tools/fabric/host/smi.h"
 
-#define BATCH		   64
-#define QUEUE_MAX	   200000
-#define METHOD_RESPONSE	   0x80
-#define TRAP_REPRESS	   0x07
-#define CLASS_AT	   1
-#define VERSION_AT	   2
-#define METHOD_AT	   3
-#define RMPP_FLAGS_AT	   26
-#define RMPP_ACTIVE	   1
-#define RMPP_PAYLOAD_AT	   32
-#define RMPP_HEADERS_BYTES 36
-#define TID_AT		   8
-#define MAD_HEAD_BYTES	   24
-#define TICK_NS		   10000000
+#define BATCH		64
+#define QUEUE_MAX	200000
+#define METHOD_RESPONSE 0x80
+#define TRAP_REPRESS	0x07
+#define CLASS_AT	1
+#define VERSION_AT	2
+#define METHOD_AT	3
+#define TID_AT		8
+#define MAD_HEAD_BYTES	24
+#define TICK_NS		10000000
+#define WRITTEN_MAX	(512u << 10)
 
 struct agent {
 	bool in_use;
-	uint8_t mgmt_class, class_version;
+	uint8_t mgmt_class, class_version, rmpp_version;
 	uint64_t method_mask[2];
 	uint32_t hi_tid;
 };
 
+/* For a program that is slow to read. */
 struct message {
 	struct list link;
 	size_t bytes;
 	struct ib_user_mad head;
-	uint8_t mad[FAB_MAD_BYTES];
+	uint8_t mad[];
 };
 
 struct conn {
@@ -86,24 +85,40 @@ static void wait_for_room(struct host *host, struct conn *conn, bool on)
 	loop_change(&host->loop, &conn->watch, EPOLLIN | (on ? EPOLLOUT : 0));
 }
 
-static ssize_t hand_over(const struct conn *conn, const struct message *message)
+/* Return: false if there is no room; what is longer than a socket takes is lost. */
+static bool hand_over(const struct host *host, const struct conn *conn,
+		      const struct ib_user_mad *head, const uint8_t *mad, size_t bytes)
 {
-	return send(conn->fd, &message->head, message->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+	struct iovec iov[2] = {
+		{.iov_base = (void *)(uintptr_t)head, .iov_len = sizeof(*head)},
+		{ .iov_base = (void *)(uintptr_t)mad, .iov_len = bytes	       },
+	};
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+
+	if (sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return true;
+	if (errno == EMSGSIZE)
+		host_say(host, "an answer of %zu bytes is more than a socket takes", bytes);
+	return errno == EMSGSIZE;
 }
 
-static void give_message(struct host *host, struct conn *conn, const struct message *message)
+static void give_message(struct host *host, struct conn *conn, struct ib_user_mad head,
+			 const uint8_t *mad, size_t bytes)
 {
-	struct message *copy;
+	struct message *message;
 
-	if (list_is_empty(&conn->queue) && hand_over(conn, message) >= 0)
+	head.length = (uint32_t)(sizeof(head) + bytes);
+	if (list_is_empty(&conn->queue) && hand_over(host, conn, &head, mad, bytes))
 		return;
-	copy = conn->n_queued < QUEUE_MAX ? malloc(sizeof(*copy)) : NULL;
-	if (!copy)
+	message = conn->n_queued < QUEUE_MAX ? malloc(sizeof(*message) + bytes) : NULL;
+	if (!message)
 		return;
-	*copy = *message;
+	message->head = head;
+	message->bytes = bytes;
+	memcpy(message->mad, mad, bytes);
 	if (list_is_empty(&conn->queue))
 		wait_for_room(host, conn, true);
-	list_append(&conn->queue, &copy->link);
+	list_append(&conn->queue, &message->link);
 	conn->n_queued++;
 }
 
@@ -112,7 +127,7 @@ static void drain_queue(struct host *host, struct conn *conn)
 	while (!list_is_empty(&conn->queue)) {
 		struct message *message = container_of(conn->queue.next, struct message, link);
 
-		if (hand_over(conn, message) < 0)
+		if (!hand_over(host, conn, &message->head, message->mad, message->bytes))
 			return;
 		list_remove(&message->link);
 		free(message);
@@ -172,6 +187,7 @@ static int add_agent(struct host *host, struct conn *conn, const struct fab_umad
 	agent->in_use = true;
 	agent->mgmt_class = request->mgmt_class;
 	agent->class_version = request->class_version;
+	agent->rmpp_version = request->rmpp_version;
 	memcpy(agent->method_mask, request->method_mask, sizeof(agent->method_mask));
 	agent->hi_tid = ++host->last_hi_tid;
 	*ret = i;
@@ -210,38 +226,39 @@ static bool agent_takes(struct host *host, struct conn *conn, const struct agent
 	return true;
 }
 
-/* A program gets a response with RMPP without the bytes after its payload. IBTA vol. 1, 13.6.2.1.
- */
-static size_t bytes_of(const uint8_t *mad)
+bool agents_receive(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		    const uint8_t *mad, size_t bytes)
 {
-	uint32_t payload;
-	size_t bytes;
+	struct ib_user_mad to = *head;
+	struct conn *conn;
 
-	if (mad[CLASS_AT] != UMAD_CLASS_SUBN_ADM || !(mad[RMPP_FLAGS_AT] & RMPP_ACTIVE))
-		return FAB_MAD_BYTES;
-	memcpy(&payload, mad + RMPP_PAYLOAD_AT, sizeof(payload));
-	bytes = RMPP_HEADERS_BYTES + (size_t)be32toh(payload);
-	return bytes < FAB_MAD_BYTES ? bytes : FAB_MAD_BYTES;
+	list_for_each_entry (conn, &host->conns, link) {
+		for (to.agent_id = 0;
+		     conn->port_num == port_num && to.agent_id < FAB_UMAD_AGENTS_MAX;
+		     to.agent_id++) {
+			if (!agent_takes(host, conn, &conn->agent[to.agent_id], mad))
+				continue;
+			give_message(host, conn, to, mad, bytes);
+			return true;
+		}
+	}
+	return false;
 }
 
-bool agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
-		    const uint8_t mad[FAB_MAD_BYTES])
+bool agents_assembles(struct host *host, uint8_t port_num, const uint8_t mad[FAB_MAD_BYTES])
 {
-	struct message message = { .bytes = sizeof(*head) + bytes_of(mad), .head = *head };
-	struct list *node;
-	uint32_t i;
+	const struct agent *agent;
+	struct conn *conn;
+	bool is_its;
 
-	message.head.length = (uint32_t)message.bytes;
-	memcpy(message.mad, mad, FAB_MAD_BYTES);
-	list_for_each (node, &host->conns) {
-		struct conn *conn = container_of(node, struct conn, link);
-
-		for (i = 0; conn->port_num == port_num && i < FAB_UMAD_AGENTS_MAX; i++) {
-			if (!agent_takes(host, conn, &conn->agent[i], mad))
-				continue;
-			message.head.agent_id = i;
-			give_message(host, conn, &message);
-			return true;
+	list_for_each_entry (conn, &host->conns, link) {
+		for (agent = conn->agent;
+		     conn->port_num == port_num && agent < conn->agent + FAB_UMAD_AGENTS_MAX;
+		     agent++) {
+			is_its = is_response(mad) ? tid_of(mad) >> 32 == agent->hi_tid
+						  : has_method(agent, mad);
+			if (agent->in_use && is_its)
+				return agent->rmpp_version;
 		}
 	}
 	return false;
@@ -257,19 +274,25 @@ static void set_timer(struct host *host, long ns)
 	timerfd_settime(host->timer.fd, 0, &every, NULL);
 }
 
-static void await_response(struct host *host, struct conn *conn, const struct message *message)
+void agents_tick(struct host *host)
+{
+	set_timer(host, TICK_NS);
+}
+
+static void await_response(struct host *host, struct conn *conn, const struct ib_user_mad *head,
+			   const uint8_t mad[FAB_MAD_BYTES])
 {
 	struct pending *pending = malloc(sizeof(*pending));
 
 	if (!pending)
 		return;
 	pending->conn = conn;
-	pending->head = message->head;
-	memcpy(pending->mad, message->mad, sizeof(pending->mad));
-	pending->retries = message->head.retries;
-	pending->deadline_ns = clock_ns() + message->head.timeout_ms * UINT64_C(1000000);
+	pending->head = *head;
+	memcpy(pending->mad, mad, sizeof(pending->mad));
+	pending->retries = head->retries;
+	pending->deadline_ns = clock_ns() + head->timeout_ms * UINT64_C(1000000);
 	if (list_is_empty(&host->pending))
-		set_timer(host, TICK_NS);
+		agents_tick(host);
 	list_append(&host->pending, &pending->link);
 }
 
@@ -289,20 +312,24 @@ static int send_mad(struct host *host, uint8_t port_num, const struct ib_user_ma
 	return smi_is_for(mad) ? 0 : gsi_send(host, port_num, head, mad);
 }
 
-static void send_mad_of_program(struct host *host, struct conn *conn, struct message *message)
+static void send_mad_of_program(struct host *host, struct conn *conn, struct ib_user_mad *head,
+				uint8_t *mad, size_t bytes)
 {
-	uint32_t id = message->head.agent_id;
+	struct agent *agent = &conn->agent[head->agent_id % FAB_UMAD_AGENTS_MAX];
 	int err;
 
-	if (id >= FAB_UMAD_AGENTS_MAX || !conn->agent[id].in_use)
+	if (head->agent_id >= FAB_UMAD_AGENTS_MAX || !agent->in_use)
 		return;
-	stamp_tid(&conn->agent[id], message->mad);
-	err = send_mad(host, conn->port_num, &message->head, message->mad);
-	if (!err && message->head.timeout_ms && !is_response(message->mad))
-		await_response(host, conn, message);
-	if (smi_is_for(message->mad) &&
-	    smi_answer(host, conn->port_num, &message->head, message->mad))
-		agents_receive(host, conn->port_num, &message->head, message->mad);
+	stamp_tid(agent, mad);
+	if (agent->rmpp_version && rmpp_is_active(mad)) {
+		rmpp_send(host, conn->port_num, conn, head, mad, bytes);
+		return;
+	}
+	err = send_mad(host, conn->port_num, head, mad);
+	if (!err && head->timeout_ms && !is_response(mad))
+		await_response(host, conn, head, mad);
+	if (smi_is_for(mad) && smi_answer(host, conn->port_num, head, mad))
+		agents_receive(host, conn->port_num, head, mad, FAB_MAD_BYTES);
 }
 
 static void forget_pending(struct host *host, const struct conn *conn, const struct agent *agent)
@@ -341,6 +368,7 @@ static void close_conn(struct host *host, struct conn *conn)
 	struct list *node, *after;
 
 	forget_pending(host, conn, NULL);
+	rmpp_forget(host, conn);
 	list_for_each_safe (node, after, &conn->queue)
 		free(container_of(node, struct message, link));
 	list_remove(&conn->link);
@@ -360,29 +388,30 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-static void take_message(struct host *host, struct conn *conn, struct message *message, ssize_t n,
+static void take_message(struct host *host, struct conn *conn, uint8_t *written, size_t bytes,
 			 int fd)
 {
 	struct fab_umad_request request;
+	struct ib_user_mad head;
 
-	if (message->head.agent_id != FAB_UMAD_CONTROL) {
-		if (n > (ssize_t)sizeof(message->head))
-			send_mad_of_program(host, conn, message);
+	memcpy(&head, written, sizeof(head));
+	bytes -= sizeof(head);
+	if (head.agent_id != FAB_UMAD_CONTROL) {
+		send_mad_of_program(host, conn, &head, written + sizeof(head), bytes);
 		return;
 	}
-	if (n != (ssize_t)(sizeof(message->head) + sizeof(request)) || fd < 0)
+	if (bytes != sizeof(request) || fd < 0)
 		return;
-	memcpy(&request, message->mad, sizeof(request));
+	memcpy(&request, written + sizeof(head), sizeof(request));
 	carry_out_request(host, conn, &request, fd);
 }
 
 /* Return: false at its end. */
 static bool read_one(struct host *host, struct conn *conn)
 {
-	struct message message;
+	static uint8_t written[WRITTEN_MAX]; /* the loop has one thread */
 	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { .iov_base = &message.head,
-			     .iov_len = sizeof(message.head) + sizeof(message.mad) };
+	struct iovec iov = { .iov_base = written, .iov_len = sizeof(written) };
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
@@ -392,14 +421,15 @@ static bool read_one(struct host *host, struct conn *conn)
 	ssize_t n;
 	int fd;
 
-	memset(message.mad, 0, sizeof(message.mad));
+	memset(written, 0, sizeof(struct ib_user_mad) + FAB_MAD_BYTES);
 	n = recvmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	if (n == 0)
 		return false;
 	fd = descriptor_of(&msg);
-	take_message(host, conn, &message, n, fd);
+	if (n > (ssize_t)sizeof(struct ib_user_mad) && !(msg.msg_flags & MSG_TRUNC))
+		take_message(host, conn, written, (size_t)n, fd);
 	if (fd >= 0)
 		close(fd);
 	return true;
@@ -430,6 +460,7 @@ static void listener_ready(struct watch *watch, uint32_t events)
 			close(fd);
 		return;
 	}
+	fab_folder_widen(fd);
 	conn->host = host;
 	conn->fd = fd;
 	conn->port_num = listener->port_num;
@@ -441,16 +472,19 @@ static void listener_ready(struct watch *watch, uint32_t events)
 
 /* --- time ---------------------------------------------------------------- */
 
+void agents_give_back(struct host *host, struct conn *conn, const struct ib_user_mad *head,
+		      const uint8_t *mad)
+{
+	struct ib_user_mad back = *head;
+
+	back.status = ETIMEDOUT;
+	give_message(host, conn, back, mad, MAD_HEAD_BYTES);
+}
+
 /* What was asked comes back, and says that nobody answered. */
 static void give_up(struct host *host, struct pending *pending)
 {
-	struct message message = { .bytes = sizeof(message.head) + MAD_HEAD_BYTES,
-				   .head = pending->head };
-
-	message.head.status = ETIMEDOUT;
-	message.head.length = (uint32_t)message.bytes;
-	memcpy(message.mad, pending->mad, sizeof(message.mad));
-	give_message(host, pending->conn, &message);
+	agents_give_back(host, pending->conn, &pending->head, pending->mad);
 	list_remove(&pending->link);
 	free(pending);
 }
@@ -481,7 +515,7 @@ static void timer_ready(struct watch *watch, uint32_t events)
 		else
 			give_up(host, pending);
 	}
-	if (list_is_empty(&host->pending))
+	if (!rmpp_expire(host, now) && list_is_empty(&host->pending))
 		set_timer(host, 0);
 }
 

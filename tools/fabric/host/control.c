@@ -91,7 +91,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 	else if (strcmp(order, "remove") == 0)
 		remove_device(host);
 	else if (strcmp(order, "forget") == 0)
-		sa_groups_forget(host);
+		sa_forget(host);
 	else if (strcmp(order, "reregister") == 0)
 		events_send(host, IBV_EVENT_CLIENT_REREGISTER, 1);
 	else

@@ -9,9 +9,11 @@
  *   control.c                    orders of tools/fabric/fabric
  *   identity.c                   the page, and the GID table as addresses come and go
  *   agents.c sa.c subnet.c       agents of umad; the subnet administrator; the subnet manager
+ *   rmpp.c                       messages in segments
  *   roce.c                       port 4791: packets for QP1
  *   steer.c                      port 4791: a socket for each process
- *   gsi.c sa_path.c sa_group.c   QP1; what the administrator answers
+ *   gsi.c                        QP1
+ *   sa_path.c sa_group.c sa_node.c sa_service.c  what the administrator answers
  *   smi.c                        QP0: the subnet management agents
  *   names.c sysfs.c              our GIDs in the fabric's folder; /sys
  *   events.c sa_lookup.c sweep.c log.c
@@ -32,6 +34,7 @@
 #include "tools/fabric/wire/folder.h"
 #include "tools/fabric/wire/umad_wire.h"
 
+struct conn;
 struct host;
 struct steering;
 
@@ -82,8 +85,10 @@ struct host {
 	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;
 	struct listener listener[FAB_PORTS];
 	struct list conns;
-	struct list groups;  /* of the subnet administrator */
-	struct list pending; /* requests that wait for a response */
+	struct list groups;   /* of the subnet administrator */
+	struct list services; /* that are registered there */
+	struct list pending;  /* requests that wait for a response */
+	struct list rmpp_sendings, rmpp_receivings;
 	uint32_t last_hi_tid;
 	mad_came_fn *mad_came;
 };
@@ -122,11 +127,22 @@ int agents_open(struct host *host);
 /**
  * agents_receive() - give a MAD to its agent
  * @head: all of it but the agent
+ * @mad:  or an assembled message; @bytes of it
  *
  * Return: whether it has one.
  */
-bool agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
-		    const uint8_t mad[FAB_MAD_BYTES]);
+bool agents_receive(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		    const uint8_t *mad, size_t bytes);
+
+/** agents_assembles() - is a segment for an agent whose messages are assembled for it (rmpp.h)? */
+bool agents_assembles(struct host *host, uint8_t port_num, const uint8_t mad[FAB_MAD_BYTES]);
+
+/** agents_give_back() - nobody answered: what a program sent comes back to it, with ETIMEDOUT. */
+void agents_give_back(struct host *host, struct conn *conn, const struct ib_user_mad *head,
+		      const uint8_t *mad);
+
+/** agents_tick() - something is under way: rmpp_expire() is called until it is over. */
+void agents_tick(struct host *host);
 
 /** agents_close() - end all connections. */
 void agents_close(struct host *host);

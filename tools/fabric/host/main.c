@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/rmpp.h"
 #include "tools/fabric/host/sa.h"
 #include "tools/fabric/wire/quirks.h"
 
@@ -35,7 +36,8 @@ static void stdin_ready(struct watch *watch, uint32_t events)
 static void mad_came(struct host *host, uint8_t port_num, struct ib_user_mad *head,
 		     const uint8_t mad[FAB_MAD_BYTES])
 {
-	if (!agents_receive(host, port_num, head, mad))
+	if (!rmpp_input(host, port_num, head, mad) &&
+	    !agents_receive(host, port_num, head, mad, FAB_MAD_BYTES))
 		sa_received(host, port_num, head, mad);
 }
 
@@ -63,6 +65,9 @@ static int open_all(struct host *host)
 
 	list_init(&host->conns);
 	list_init(&host->pending);
+	list_init(&host->rmpp_sendings);
+	list_init(&host->rmpp_receivings);
+	list_init(&host->services);
 	err = sa_groups_init(host);
 	if (err)
 		return err;
@@ -202,7 +207,9 @@ int main(int argc, char **argv)
 	run_loop(&host);
 	sweep(&host);
 	agents_close(&host);
+	rmpp_forget(&host, NULL);
 	sa_groups_free(&host);
+	sa_services_forget(&host);
 	identity_close(&host);
 	roce_close(&host);
 	fab_peers_fini(&host.peers);

@@ -19,6 +19,35 @@
 
 #define SA_FULL_MEMBER 0x8000 /* of a P_Key */
 
+#define SA_KEY_TRUSTED 1 /* an SM_Key as OpenSM has it: who has it may see all */
+
+/* Records of one kind, one after the other. */
+struct sa_answer {
+	size_t record_bytes; /* a multiple of 8 */
+	unsigned int n, room;
+	uint8_t *records;
+	bool is_short; /* of memory */
+};
+
+/** sa_answer_add() - @record: of record_bytes */
+void sa_answer_add(struct sa_answer *answer, const void *record);
+
+/* A component of a record, for sa_suits(). */
+struct sa_component {
+	uint64_t mask;
+	uint8_t at, bytes;
+};
+
+/**
+ * sa_suits() - does a record have what is asked for?
+ * @components: ends with a mask of 0
+ */
+bool sa_suits(const struct sa_component *components, uint64_t mask, const uint8_t *asked,
+	      const uint8_t *record);
+
+/** sa_is_trusted() - does the request have the key? */
+bool sa_is_trusted(const struct umad_sa_packet *request);
+
 /**
  * sa_received() - a MAD of the class that no agent has
  *
@@ -43,20 +72,40 @@ bool sa_has_pkey(const struct fab_port *port, uint16_t pkey);
 bool sa_selects(uint8_t asked, uint8_t value);
 
 /**
- * sa_path() - PathRecord, Get
- * @packet: the request; becomes the response
+ * sa_path() - PathRecord
+ * @answer: its records are added
  *
- * Return: enum of umad_sa.h, UMAD_SA_STATUS_*.
+ * Return: enum of umad_sa.h, UMAD_SA_STATUS_*. So do the others below.
  */
-unsigned int sa_path(struct host *host, struct umad_sa_packet *packet);
+unsigned int sa_path(struct host *host, const struct umad_sa_packet *request,
+		     struct sa_answer *answer);
 
-/** sa_group() - MCMemberRecord: Get, Set, Delete. Return: as sa_path(). */
-unsigned int sa_group(struct host *host, struct umad_sa_packet *packet);
+/** sa_group() - MCMemberRecord, also Set and Delete */
+unsigned int sa_group(struct host *host, const struct umad_sa_packet *request,
+		      struct sa_answer *answer);
+
+/** sa_node() - NodeRecord */
+unsigned int sa_node(struct host *host, const struct umad_sa_packet *request,
+		     struct sa_answer *answer);
+
+/** sa_port_info() - PortInfoRecord */
+unsigned int sa_port_info(struct host *host, const struct umad_sa_packet *request,
+			  struct sa_answer *answer);
+
+/** sa_service() - ServiceRecord, also Set and Delete */
+unsigned int sa_service(struct host *host, const struct umad_sa_packet *request,
+			struct sa_answer *answer);
+
+/** sa_services_forget() - none is registered. */
+void sa_services_forget(struct host *host);
+
+/** sa_forget() - as a new administrator, who knows of no members and no services. */
+void sa_forget(struct host *host);
 
 /** sa_groups_init() - none but the broadcast group of IP over InfiniBand. Return: 0, -ENOMEM. */
 int sa_groups_init(struct host *host);
 
-/** sa_groups_forget() - as a new administrator, who knows of no members. */
+/** sa_groups_forget() - nobody is a member. */
 void sa_groups_forget(struct host *host);
 
 /** sa_groups_free() - forget all groups. */

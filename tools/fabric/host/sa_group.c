@@ -26,6 +26,7 @@
 #define JOIN_MASK    0x0f
 #define EXACTLY	     (UMAD_SA_SELECTOR_EXACTLY << UMAD_SA_SELECTOR_SHIFT)
 #define RECORD_BYTES 52
+#define RECORD_ROOM  56 /* a multiple of 8 */
 #define SCOPE_SHIFT  4
 
 /* What a request must name to make a group, 15.2.5.17.2. */
@@ -163,17 +164,18 @@ static bool group_agrees(const struct group *group, const struct umad_sa_mcmembe
 }
 
 /* @member may be NULL: the group itself. */
-static void fill_answer(const struct group *group, const struct member *member,
-			struct umad_sa_packet *packet)
+static void add_record(const struct group *group, const struct member *member,
+		       struct sa_answer *answer)
 {
 	struct umad_sa_mcmember_record record = group->record;
+	uint8_t padded[RECORD_ROOM] = { 0 };
 
 	if (member) {
 		memcpy(record.portgid, &member->gid, sizeof(record.portgid));
 		record.scope_state |= member->join_state;
 	}
-	memset(packet->data, 0, sizeof(packet->data));
-	memcpy(packet->data, &record, RECORD_BYTES);
+	memcpy(padded, &record, RECORD_BYTES);
+	sa_answer_add(answer, padded);
 }
 
 static void drop_if_empty(struct group *group)
@@ -200,10 +202,10 @@ static bool is_in_partition(const struct host *host, const struct umad_sa_mcmemb
 	return sa_find_gid(host, &gid, &port) && sa_has_pkey(&port, ntohs(pkey));
 }
 
-static unsigned int join_group(struct host *host, struct umad_sa_packet *packet,
-			       const struct umad_sa_mcmember_record *record)
+static unsigned int join_group(struct host *host, uint64_t mask,
+			       const struct umad_sa_mcmember_record *record,
+			       struct sa_answer *answer)
 {
-	uint64_t mask = be64toh(packet->comp_mask);
 	struct group *group = find_group(host, record->mgid);
 	struct member *member;
 
@@ -230,12 +232,12 @@ static unsigned int join_group(struct host *host, struct umad_sa_packet *packet,
 		return UMAD_SA_STATUS_NO_RESOURCES;
 	member->join_state |= record->scope_state & JOIN_MASK;
 	note_joined(host, group, &member->gid, true);
-	fill_answer(group, member, packet);
+	add_record(group, member, answer);
 	return UMAD_SA_STATUS_SUCCESS;
 }
 
-static unsigned int leave_group(struct host *host, struct umad_sa_packet *packet,
-				const struct umad_sa_mcmember_record *record)
+static unsigned int leave_group(struct host *host, const struct umad_sa_mcmember_record *record,
+				struct sa_answer *answer)
 {
 	struct group *group = find_group(host, record->mgid);
 	struct member *member = group ? find_member(group, record->portgid) : NULL;
@@ -243,7 +245,7 @@ static unsigned int leave_group(struct host *host, struct umad_sa_packet *packet
 
 	if (!member || !(member->join_state & left))
 		return UMAD_SA_STATUS_REQ_INVALID;
-	fill_answer(group, member, packet);
+	add_record(group, member, answer);
 	member->join_state &= (uint8_t)~left;
 	if (!member->join_state) {
 		note_joined(host, group, &member->gid, false);
@@ -253,34 +255,69 @@ static unsigned int leave_group(struct host *host, struct umad_sa_packet *packet
 	return UMAD_SA_STATUS_SUCCESS;
 }
 
-static unsigned int get_group(struct host *host, struct umad_sa_packet *packet,
-			      const struct umad_sa_mcmember_record *record)
+static unsigned int get_group(struct host *host, uint64_t mask,
+			      const struct umad_sa_mcmember_record *record,
+			      struct sa_answer *answer)
 {
 	struct group *group = find_group(host, record->mgid);
 	struct member *member = group ? find_member(group, record->portgid) : NULL;
 
-	if (!(be64toh(packet->comp_mask) & UMAD_SA_MCM_COMP_MASK_MGID))
+	if (!(mask & UMAD_SA_MCM_COMP_MASK_MGID))
 		return UMAD_SA_STATUS_INSUF_COMPS;
-	if (!group)
-		return UMAD_SA_STATUS_NO_RECORDS;
-	if (be64toh(packet->comp_mask) & UMAD_SA_MCM_COMP_MASK_PORT_GID && !member)
+	if (!group || (mask & UMAD_SA_MCM_COMP_MASK_PORT_GID && !member))
 		return UMAD_SA_STATUS_NO_RECORDS;
 	if (!member && group->n_members)
 		member = &group->member[0];
-	fill_answer(group, member, packet);
+	add_record(group, member, answer);
 	return UMAD_SA_STATUS_SUCCESS;
 }
 
-unsigned int sa_group(struct host *host, struct umad_sa_packet *packet)
+static const struct sa_component components[] = {
+	{UMAD_SA_MCM_COMP_MASK_MGID,		      offsetof(struct umad_sa_mcmember_record, mgid),		      16 },
+	{ UMAD_SA_MCM_COMP_MASK_QKEY,				       offsetof(struct umad_sa_mcmember_record,						       qkey), 4 },
+	{ UMAD_SA_MCM_COMP_MASK_MLID,				       offsetof(struct umad_sa_mcmember_record,									       mlid),									      2 },
+	{ UMAD_SA_MCM_COMP_MASK_PKEY,				      offsetof(struct umad_sa_mcmember_record,pkey),2 },
+	{ 0,0,	0										    },
+};
+
+/* The groups; who is in them only those may know who have the key. */
+static void add_members(const struct group *group, uint64_t mask,
+			const struct umad_sa_mcmember_record *asked, bool is_trusted,
+			struct sa_answer *answer)
+{
+	const struct member *member;
+	unsigned int i;
+
+	if (!sa_suits(components, mask, (const uint8_t *)asked, (const uint8_t *)&group->record))
+		return;
+	if (!(mask & UMAD_SA_MCM_COMP_MASK_PORT_GID) && (!is_trusted || !group->n_members))
+		add_record(group, NULL, answer);
+	for (i = 0; i < group->n_members; i++) {
+		member = &group->member[i];
+		if (mask & UMAD_SA_MCM_COMP_MASK_PORT_GID
+			    ? memcmp(&member->gid, asked->portgid, sizeof(member->gid)) == 0
+			    : is_trusted)
+			add_record(group, member, answer);
+	}
+}
+
+unsigned int sa_group(struct host *host, const struct umad_sa_packet *request,
+		      struct sa_answer *answer)
 {
 	struct umad_sa_mcmember_record record = { .qkey = 0 };
+	uint64_t mask = be64toh(request->comp_mask);
+	struct group *group;
 
-	memcpy(&record, packet->data, RECORD_BYTES);
-	if (packet->mad_hdr.method == UMAD_METHOD_SET)
-		return join_group(host, packet, &record);
-	if (packet->mad_hdr.method == UMAD_SA_METHOD_DELETE)
-		return leave_group(host, packet, &record);
-	return get_group(host, packet, &record);
+	memcpy(&record, request->data, RECORD_BYTES);
+	if (request->mad_hdr.method == UMAD_METHOD_SET)
+		return join_group(host, mask, &record, answer);
+	if (request->mad_hdr.method == UMAD_SA_METHOD_DELETE)
+		return leave_group(host, &record, answer);
+	if (request->mad_hdr.method == UMAD_METHOD_GET)
+		return get_group(host, mask, &record, answer);
+	list_for_each_entry (group, &host->groups, link)
+		add_members(group, mask, &record, sa_is_trusted(request), answer);
+	return UMAD_SA_STATUS_SUCCESS;
 }
 
 /* RFC 4391, 4: ff12:401b:<P_Key>::ffff:ffff */

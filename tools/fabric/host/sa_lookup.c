@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the answers of the subnet administrator are made of: ports, found by their GID or LID, and
- * the comparisons that a request may ask for.
+ * What the answers of the subnet administrator are made of: ports, found by their GID or LID, the
+ * comparisons that a request may ask for, and room for records.
  */
 #include "tools/fabric/host/sa.h"
 
+#include <endian.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define RECORDS_MAX 65536
 
 bool sa_read_page(const struct host *host, const struct fab_owner *owner, struct fab_page *ret)
 {
@@ -71,4 +75,40 @@ bool sa_selects(uint8_t asked, uint8_t value)
 	default: /* the best there is */
 		return true;
 	}
+}
+
+void sa_answer_add(struct sa_answer *answer, const void *record)
+{
+	unsigned int room = answer->room ? 2 * answer->room : 16;
+	uint8_t *records = answer->records;
+
+	if (answer->n == answer->room) {
+		records = room <= RECORDS_MAX ? realloc(records, room * answer->record_bytes)
+					      : NULL;
+		if (!records) {
+			answer->is_short = true;
+			return;
+		}
+		answer->records = records;
+		answer->room = room;
+	}
+	memcpy(records + answer->n++ * answer->record_bytes, record, answer->record_bytes);
+}
+
+bool sa_suits(const struct sa_component *components, uint64_t mask, const uint8_t *asked,
+	      const uint8_t *record)
+{
+	for (; components->mask; components++)
+		if (mask & components->mask &&
+		    memcmp(asked + components->at, record + components->at, components->bytes) != 0)
+			return false;
+	return true;
+}
+
+bool sa_is_trusted(const struct umad_sa_packet *request)
+{
+	uint64_t key;
+
+	memcpy(&key, request->sm_key, sizeof(key));
+	return be64toh(key) == SA_KEY_TRUSTED;
 }

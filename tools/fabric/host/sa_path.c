@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/fabric/host/sa.h"
+#include "tools/fabric/host/smi.h"
 #include "tools/fabric/wire/route.h"
 
 enum {
@@ -76,33 +77,75 @@ static void put_way(const struct fab_port *from, const struct fab_port *to, uint
 	ret->flowlabel_hoplimit = htonl(beyond ? HOP_LIMIT_BEYOND : 0);
 }
 
-unsigned int sa_path(struct host *host, struct umad_sa_packet *packet)
+/* What is asked for: one end, or any port of our subnet. */
+static bool is_end(const struct fab_port *port, bool has_gid, const union ibv_gid *gid,
+		   bool has_lid, uint16_t lid)
 {
-	uint64_t mask = be64toh(packet->comp_mask);
+	return (!has_gid || memcmp(&port->gid[0].gid, gid, sizeof(*gid)) == 0) &&
+	       (!has_lid || lid >> port->lmc == port->lid >> port->lmc);
+}
+
+static void add_path(const struct fab_port *from, const struct fab_port *to,
+		     const struct umad_sa_packet *request, struct sa_answer *answer)
+{
+	uint64_t mask = be64toh(request->comp_mask);
 	struct ibv_path_record record;
-	struct fab_port from, to;
 	uint16_t pkey;
 
-	memcpy(&record, packet->data, sizeof(record));
+	memcpy(&record, request->data, sizeof(record));
 	pkey = mask & HAS_PKEY ? ntohs(record.pkey) : FAB_PKEY_DEFAULT;
-	/* IBTA vol. 1, 15.2.5.16: a source must be named. */
-	if (!(mask & (HAS_SGID | HAS_SLID)) || !(mask & (HAS_DGID | HAS_DLID)))
-		return UMAD_SA_STATUS_INSUF_COMPS;
-	if (!find_port(host, mask & HAS_SGID, &record.sgid, mask & HAS_SLID, ntohs(record.slid),
-		       &from) ||
-	    !find_port(host, mask & HAS_DGID, &record.dgid, mask & HAS_DLID, ntohs(record.dlid),
-		       &to) ||
-	    from.subnet != host->page->port[0].subnet || !may_talk(&from, &to, pkey) ||
-	    !path_suits(&record, mask))
-		return UMAD_SA_STATUS_NO_RECORDS;
-	put_way(&from, &to, mask, &record);
+	if (!may_talk(from, to, pkey) || !path_suits(&record, mask))
+		return;
+	put_way(from, to, mask, &record);
 	record.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE;
 	record.pkey = htons(pkey);
 	record.qosclass_sl = 0;
 	record.mtu = EXACTLY | SA_MTU;
 	record.rate = EXACTLY | SA_RATE;
 	record.packetlifetime = EXACTLY | SA_LIFE_TIME;
-	memset(packet->data, 0, sizeof(packet->data));
-	memcpy(packet->data, &record, sizeof(record));
+	sa_answer_add(answer, &record);
+}
+
+static unsigned int one_path(struct host *host, const struct umad_sa_packet *request,
+			     const struct ibv_path_record *record, uint64_t mask,
+			     struct sa_answer *answer)
+{
+	struct fab_port from, to;
+
+	if (find_port(host, mask & HAS_SGID, &record->sgid, mask & HAS_SLID, ntohs(record->slid),
+		      &from) &&
+	    find_port(host, mask & HAS_DGID, &record->dgid, mask & HAS_DLID, ntohs(record->dlid),
+		      &to) &&
+	    from.subnet == host->page->port[0].subnet)
+		add_path(&from, &to, request, answer);
+	return UMAD_SA_STATUS_SUCCESS;
+}
+
+unsigned int sa_path(struct host *host, const struct umad_sa_packet *request,
+		     struct sa_answer *answer)
+{
+	uint64_t mask = be64toh(request->comp_mask);
+	static struct smi_subnet subnet; /* large */
+	struct ibv_path_record asked;
+	const struct fab_port *from, *to;
+	unsigned int i, j;
+
+	memcpy(&asked, request->data, sizeof(asked));
+	if (mask & (HAS_SGID | HAS_SLID) && mask & (HAS_DGID | HAS_DLID))
+		return one_path(host, request, &asked, mask, answer);
+	/* IBTA vol. 1, 15.2.5.16: a source must be named; OpenSM's tables do without. */
+	if (request->mad_hdr.method != UMAD_SA_METHOD_GET_TABLE)
+		return UMAD_SA_STATUS_INSUF_COMPS;
+	smi_read_subnet(host, host->page->port[0].subnet, &subnet);
+	for (i = 0; i < subnet.n_ends; i++)
+		for (j = 0; j < subnet.n_ends; j++) {
+			from = &subnet.end[i].port;
+			to = &subnet.end[j].port;
+			if (is_end(from, mask & HAS_SGID, &asked.sgid, mask & HAS_SLID,
+				   ntohs(asked.slid)) &&
+			    is_end(to, mask & HAS_DGID, &asked.dgid, mask & HAS_DLID,
+				   ntohs(asked.dlid)))
+				add_path(from, to, request, answer);
+		}
 	return UMAD_SA_STATUS_SUCCESS;
 }

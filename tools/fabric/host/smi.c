@@ -10,7 +10,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <endian.h>
-#include <infiniband/umad_sm.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,40 +34,17 @@
 #define BAD_ATTRIBUTE 0x000c /* IBTA vol. 1, 13.4.7: method and attribute */
 #define BAD_VALUE     0x001c /* the modifier */
 
-/* A host's port, and where the switch has it. */
-struct end {
-	char host[FAB_NAME_BYTES];
-	uint8_t number; /* of the port, from 1 */
-	uint8_t n_ports;
-	uint8_t switch_port;
-	uint64_t node_guid;
-	struct fab_port port;
-};
-
-struct subnet {
-	uint8_t number;
-	unsigned int n_ends;
-	struct end end[FAB_SWITCH_PORTS_MAX];
-};
-
-/* Where a question arrives. */
-struct place {
-	const struct subnet *subnet;
-	const struct end *end; /* NULL: the switch */
-	uint8_t entry;	       /* the port that it came in by; 0: it began there */
-};
-
 /* --- the subnet ------------------------------------------------------------ */
 
 /* The GUID of host N ends in N00. */
-static unsigned int switch_port_of(const struct end *end)
+static unsigned int switch_port_of(const struct smi_end *end)
 {
 	return ((unsigned int)(end->node_guid >> 8 & 0xff) - 1) * end->n_ports + end->number;
 }
 
-static void add_lid(const struct host *host, struct subnet *subnet, uint16_t lid)
+static void add_lid(const struct host *host, struct smi_subnet *subnet, uint16_t lid)
 {
-	struct end *end = &subnet->end[subnet->n_ends];
+	struct smi_end *end = &subnet->end[subnet->n_ends];
 	struct fab_owner owner;
 	struct fab_page page;
 
@@ -85,7 +61,7 @@ static void add_lid(const struct host *host, struct subnet *subnet, uint16_t lid
 	subnet->n_ends++;
 }
 
-static void read_subnet(const struct host *host, uint8_t number, struct subnet *ret)
+void smi_read_subnet(const struct host *host, uint8_t number, struct smi_subnet *ret)
 {
 	char path[FAB_PATH_BYTES];
 	unsigned int subnet, lid;
@@ -103,7 +79,7 @@ static void read_subnet(const struct host *host, uint8_t number, struct subnet *
 		closedir(lids);
 }
 
-static const struct end *end_at(const struct subnet *subnet, unsigned int switch_port)
+static const struct smi_end *end_at(const struct smi_subnet *subnet, unsigned int switch_port)
 {
 	unsigned int i;
 
@@ -113,7 +89,7 @@ static const struct end *end_at(const struct subnet *subnet, unsigned int switch
 	return NULL;
 }
 
-static const struct end *end_of_lid(const struct subnet *subnet, uint16_t lid)
+static const struct smi_end *end_of_lid(const struct smi_subnet *subnet, uint16_t lid)
 {
 	unsigned int i;
 
@@ -124,7 +100,7 @@ static const struct end *end_of_lid(const struct subnet *subnet, uint16_t lid)
 	return NULL;
 }
 
-static uint8_t n_switch_ports(const struct subnet *subnet)
+static uint8_t n_switch_ports(const struct smi_subnet *subnet)
 {
 	uint8_t most = SWITCH_PORTS;
 	unsigned int i;
@@ -155,12 +131,12 @@ static void put64(uint8_t *at, uint64_t value)
 	put32(at + 4, (uint32_t)value);
 }
 
-static uint64_t switch_guid(const struct place *place)
+static uint64_t switch_guid(const struct smi_place *place)
 {
 	return SWITCH_GUID | place->subnet->number;
 }
 
-static unsigned int get_node_desc(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_node_desc(const struct smi_place *place, uint32_t modifier, uint8_t *data)
 {
 	(void)modifier;
 	if (place->end)
@@ -171,9 +147,9 @@ static unsigned int get_node_desc(const struct place *place, uint32_t modifier, 
 	return 0;
 }
 
-static unsigned int get_node_info(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_node_info(const struct smi_place *place, uint32_t modifier, uint8_t *data)
 {
-	const struct end *end = place->end;
+	const struct smi_end *end = place->end;
 	uint64_t guid = end ? end->node_guid : switch_guid(place);
 
 	(void)modifier;
@@ -188,7 +164,7 @@ static unsigned int get_node_info(const struct place *place, uint32_t modifier, 
 	return 0;
 }
 
-static unsigned int get_switch_info(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_switch_info(const struct smi_place *place, uint32_t modifier, uint8_t *data)
 {
 	(void)modifier;
 	if (place->end)
@@ -199,7 +175,7 @@ static unsigned int get_switch_info(const struct place *place, uint32_t modifier
 	return 0;
 }
 
-static unsigned int get_guid_info(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_guid_info(const struct smi_place *place, uint32_t modifier, uint8_t *data)
 {
 	unsigned int i;
 
@@ -233,12 +209,13 @@ static void put_link(uint8_t *data, uint8_t port_num, bool is_up)
 }
 
 /* Also of its other ports; on the wire a port's own number is 0 or what was asked for. */
-static unsigned int get_port_info_of_host(const struct place *place, uint32_t modifier,
+static unsigned int get_port_info_of_host(const struct smi_place *place, uint32_t modifier,
 					  uint8_t *data)
 {
-	const struct end *end = place->end;
+	const struct smi_end *end = place->end;
 	const struct fab_port *port = &end->port;
-	const struct end *other = end_at(place->subnet, end->switch_port - end->number + modifier);
+	const struct smi_end *other =
+		end_at(place->subnet, end->switch_port - end->number + modifier);
 
 	if (modifier > end->n_ports)
 		return BAD_VALUE;
@@ -259,9 +236,9 @@ static unsigned int get_port_info_of_host(const struct place *place, uint32_t mo
 	return 0;
 }
 
-static unsigned int get_port_info(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_port_info(const struct smi_place *place, uint32_t modifier, uint8_t *data)
 {
-	const struct end *end;
+	const struct smi_end *end;
 
 	if (place->end)
 		return get_port_info_of_host(place, modifier, data);
@@ -276,7 +253,7 @@ static unsigned int get_port_info(const struct place *place, uint32_t modifier, 
 	return 0;
 }
 
-static unsigned int get_pkeys(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_pkeys(const struct smi_place *place, uint32_t modifier, uint8_t *data)
 {
 	unsigned int i;
 
@@ -289,9 +266,10 @@ static unsigned int get_pkeys(const struct place *place, uint32_t modifier, uint
 	return 0;
 }
 
-static unsigned int get_linear_table(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_linear_table(const struct smi_place *place, uint32_t modifier,
+				     uint8_t *data)
 {
-	const struct end *end;
+	const struct smi_end *end;
 	unsigned int i;
 
 	if (place->end)
@@ -307,9 +285,9 @@ static unsigned int get_linear_table(const struct place *place, uint32_t modifie
 	return 0;
 }
 
-static unsigned int get_sm_info(const struct place *place, uint32_t modifier, uint8_t *data)
+static unsigned int get_sm_info(const struct smi_place *place, uint32_t modifier, uint8_t *data)
 {
-	const struct end *end = place->end;
+	const struct smi_end *end = place->end;
 
 	(void)modifier;
 	if (!end || end->port.lid != end->port.sm_lid)
@@ -321,7 +299,7 @@ static unsigned int get_sm_info(const struct place *place, uint32_t modifier, ui
 
 static const struct attribute {
 	uint16_t id;
-	unsigned int (*get)(const struct place *place, uint32_t modifier, uint8_t *data);
+	unsigned int (*get)(const struct smi_place *place, uint32_t modifier, uint8_t *data);
 } attributes[] = {
 	{UMAD_SM_ATTR_NODE_DESC,	  get_node_desc	},
 	       { UMAD_SM_ATTR_NODE_INFO,	 get_node_info   },
@@ -333,42 +311,48 @@ static const struct attribute {
 	       { UMAD_SM_ATTR_SM_INFO,     get_sm_info	   },
 };
 
-/* Return: the status of the answer. */
-static unsigned int get_attribute(const struct place *place, struct umad_smp *smp)
+unsigned int smi_get(const struct smi_place *place, uint16_t attr_id, uint32_t modifier,
+		     uint8_t data[UMAD_LEN_SMP_DATA])
 {
 	size_t i;
 
-	memset(smp->data, 0, sizeof(smp->data));
+	memset(data, 0, UMAD_LEN_SMP_DATA);
 	for (i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
-		if (ntohs(smp->attr_id) == attributes[i].id)
-			return smp->method == UMAD_METHOD_GET
-				       ? attributes[i].get(place, ntohl(smp->attr_mod), smp->data)
-				       : BAD_ATTRIBUTE;
+		if (attr_id == attributes[i].id)
+			return attributes[i].get(place, modifier, data);
 	return BAD_ATTRIBUTE;
+}
+
+/* Nothing can be set. Return: the status of the answer. */
+static unsigned int get_attribute(const struct smi_place *place, struct umad_smp *smp)
+{
+	unsigned int status = smi_get(place, ntohs(smp->attr_id), ntohl(smp->attr_mod), smp->data);
+
+	return smp->method == UMAD_METHOD_GET ? status : BAD_ATTRIBUTE;
 }
 
 /* --- the way there --------------------------------------------------------- */
 
 /* One hop: a host has no other way than by the port that the question is at. */
-static bool follow_link(struct place *place, uint8_t exit)
+static bool follow_link(struct smi_place *place, uint8_t exit)
 {
-	const struct end *end = place->end;
+	const struct smi_end *end = place->end;
 
 	if (end) {
 		if (place->entry || exit != end->number || end->port.state != IBV_PORT_ACTIVE)
 			return false;
-		*place = (struct place){ place->subnet, NULL, end->switch_port };
+		*place = (struct smi_place){ place->subnet, NULL, end->switch_port };
 		return true;
 	}
 	end = end_at(place->subnet, exit);
 	if (!end || end->port.state != IBV_PORT_ACTIVE)
 		return false;
-	*place = (struct place){ place->subnet, end, end->number };
+	*place = (struct smi_place){ place->subnet, end, end->number };
 	return true;
 }
 
 /* IBTA vol. 1, 14.2.2: by the ports on the way. The way back is noted. */
-static bool walk_route(struct place *place, struct umad_smp *smp)
+static bool walk_route(struct smi_place *place, struct umad_smp *smp)
 {
 	unsigned int hop;
 
@@ -383,14 +367,14 @@ static bool walk_route(struct place *place, struct umad_smp *smp)
 	return true;
 }
 
-static bool look_up(struct place *place, uint16_t lid)
+static bool look_up(struct smi_place *place, uint16_t lid)
 {
-	const struct end *end = end_of_lid(place->subnet, lid);
+	const struct smi_end *end = end_of_lid(place->subnet, lid);
 	bool is_own = lid == PERMISSIVE || (end && place->end == end);
 
 	if (is_own)
 		return true;
-	*place = (struct place){ place->subnet, end, end ? end->number : 0 };
+	*place = (struct smi_place){ place->subnet, end, end ? end->number : 0 };
 	return end ? end->port.state == IBV_PORT_ACTIVE : lid == SMI_LID_SWITCH;
 }
 
@@ -408,14 +392,14 @@ bool smi_answer(const struct host *host, uint8_t port_num, const struct ib_user_
 	const struct fab_port *port = &host->page->port[port_num - 1];
 	struct umad_smp *smp = (struct umad_smp *)(void *)mad;
 	bool is_directed = smp->mgmt_class == UMAD_CLASS_SUBN_DIRECTED_ROUTE;
-	static struct subnet subnet; /* large */
-	struct place place = { .subnet = &subnet };
+	static struct smi_subnet subnet; /* large */
+	struct smi_place place = { .subnet = &subnet };
 	unsigned int status;
 
 	if (fab_port_is_roce(port) ||
 	    (smp->method != UMAD_METHOD_GET && smp->method != UMAD_METHOD_SET))
 		return false;
-	read_subnet(host, port->subnet, &subnet);
+	smi_read_subnet(host, port->subnet, &subnet);
 	place.end = end_of_lid(&subnet, port->lid);
 	if (!place.end ||
 	    !(is_directed ? walk_route(&place, smp) : look_up(&place, ntohs(head->addr.lid))))

@@ -5,8 +5,10 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/umad.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +46,7 @@ int umad_open_port(const char *ca_name, int portnum)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -EIO;
+	fab_folder_widen(fd);
 	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
 		return fd;
 	close(fd);
@@ -183,6 +186,25 @@ int umad_poll(int portid, int timeout_ms)
 	return n < 0 || ready.revents != POLLIN ? -EIO : 0;
 }
 
+/* As the kernel: what does not fit stays, and its first segment says so. */
+static ssize_t take_message(int portid, void *umad, size_t bytes)
+{
+	static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
+	ssize_t n;
+
+	pthread_mutex_lock(&taking);
+	n = recv(portid, umad, bytes, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	if (n >= 0 && (size_t)n <= bytes)
+		recv(portid, NULL, 0, MSG_DONTWAIT);
+	pthread_mutex_unlock(&taking);
+	return n;
+}
+
+static bool waits(int portid)
+{
+	return !(fcntl(portid, F_GETFL) & O_NONBLOCK);
+}
+
 int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 {
 	struct ib_user_mad *head = umad;
@@ -190,16 +212,20 @@ int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 	ssize_t n;
 	int err;
 
-	if (timeout_ms) {
-		err = umad_poll(portid, timeout_ms);
+	do {
+		err = timeout_ms || waits(portid) ? umad_poll(portid, timeout_ms ? timeout_ms : -1)
+						  : 0;
 		if (err)
 			return err;
-	}
-	n = recv(portid, umad, bytes, MSG_TRUNC);
+		n = take_message(portid, umad, bytes);
+	} while (n < 0 && errno == EAGAIN && timeout_ms <= 0 && waits(portid));
 	if (n < (ssize_t)sizeof(*head))
 		return n < 0 && errno == EAGAIN ? -EWOULDBLOCK : -EIO;
 	*length = (int)(n - (ssize_t)sizeof(*head));
-	return (size_t)n > bytes ? -ENOSPC : (int)head->agent_id;
+	if ((size_t)n <= bytes)
+		return (int)head->agent_id;
+	errno = ENOSPC; /* which programs look at */
+	return -ENOSPC;
 }
 
 /* --- fields of a MAD's header -------------------------------------------- */

@@ -153,6 +153,13 @@ int fab_folder_owner_of_lid(const struct fab_folder *folder, uint8_t subnet, uin
 	return read_owner(path, ret);
 }
 
+void fab_folder_widen(int fd)
+{
+	int bytes = 1 << 20; /* the kernel takes what it allows */
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
 void fab_folder_sockaddr(const char *path, struct sockaddr_un *ret)
 {
 	memset(ret, 0, sizeof(*ret));

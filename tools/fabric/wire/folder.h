@@ -111,6 +111,9 @@ int fab_folder_take_slot(const struct fab_folder *folder, unsigned int *ret_slot
  */
 int fab_folder_bind(const char *path, int type);
 
+/** fab_folder_widen() - room for messages as long as the kernel lets a socket send. */
+void fab_folder_widen(int fd);
+
 /** fab_folder_sockaddr() - a path as an address; it has to fit. */
 void fab_folder_sockaddr(const char *path, struct sockaddr_un *ret);
 

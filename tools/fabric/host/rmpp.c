@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RMPP: see rmpp.h. The sender starts again after the last segment that was acknowledged, so the
+ * receiver keeps none that comes out of order.
+ */
+#include "tools/fabric/host/rmpp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/umad_sa.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define DATA_BYTES    (FAB_MAD_BYTES - RMPP_HEADERS_BYTES)
+#define SA_BYTES      20 /* of the SA header, which counts as payload of each segment */
+#define TYPE_DATA     1
+#define TYPE_ACK      2
+#define ACTIVE	      1
+#define FIRST	      2
+#define LAST	      4
+#define WINDOW	      64
+#define MESSAGE_MAX   (4u << 20)
+#define RESEND_NS     UINT64_C(200000000)
+#define RESENDS	      10
+#define REMEMBERED_NS UINT64_C(5000000000) /* an acknowledgement may be lost */
+
+struct sending {
+	struct list link;
+	struct conn *from;
+	uint8_t port_num;
+	struct ib_user_mad head;
+	uint32_t n_segments, n_sent, n_acked, window_end, tries;
+	uint64_t deadline_ns;
+	size_t bytes;
+	uint8_t message[];
+};
+
+struct receiving {
+	struct list link;
+	uint8_t port_num;
+	struct ib_user_mad head;
+	uint32_t n_segments, window_end;
+	uint64_t deadline_ns;
+	bool is_complete; /* its message is gone */
+	size_t bytes, room;
+	uint8_t *message;
+};
+
+static struct umad_sa_packet packet_of(const uint8_t *mad)
+{
+	struct umad_sa_packet packet;
+
+	memcpy(&packet, mad, sizeof(packet));
+	return packet;
+}
+
+bool rmpp_is_active(const uint8_t mad[FAB_MAD_BYTES])
+{
+	struct umad_sa_packet packet = packet_of(mad);
+
+	return packet.mad_hdr.mgmt_class == UMAD_CLASS_SUBN_ADM &&
+	       packet.rmpp_hdr.rmpp_rtime_flags & ACTIVE;
+}
+
+static bool is_same_exchange(const struct umad_sa_packet *a, const struct umad_sa_packet *b)
+{
+	return a->mad_hdr.tid == b->mad_hdr.tid &&
+	       (a->mad_hdr.method & ~UMAD_METHOD_RESP_MASK) ==
+		       (b->mad_hdr.method & ~UMAD_METHOD_RESP_MASK);
+}
+
+static bool is_same_peer(const struct ib_user_mad *a, const struct ib_user_mad *b)
+{
+	return a->addr.lid == b->addr.lid && a->addr.grh_present == b->addr.grh_present &&
+	       (!a->addr.grh_present || memcmp(a->addr.gid, b->addr.gid, sizeof(a->addr.gid)) == 0);
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static size_t bytes_in(const struct sending *sending, uint32_t segment)
+{
+	size_t left = sending->bytes - RMPP_HEADERS_BYTES - (segment - 1) * (size_t)DATA_BYTES;
+
+	return left < DATA_BYTES ? left : DATA_BYTES;
+}
+
+/* The first says how much all are, the last how much is in it. */
+static uint32_t payload_of(const struct sending *sending, uint32_t segment)
+{
+	if (segment == 1)
+		return (uint32_t)(sending->n_segments * SA_BYTES + sending->bytes -
+				  RMPP_HEADERS_BYTES);
+	return segment == sending->n_segments ? SA_BYTES + (uint32_t)bytes_in(sending, segment) : 0;
+}
+
+static int send_segment(struct host *host, const struct sending *sending, uint32_t segment)
+{
+	struct umad_sa_packet packet = packet_of(sending->message);
+
+	memset(packet.data, 0, sizeof(packet.data));
+	memcpy(packet.data,
+	       sending->message + RMPP_HEADERS_BYTES + (segment - 1) * (size_t)DATA_BYTES,
+	       bytes_in(sending, segment));
+	packet.rmpp_hdr = (struct umad_rmpp_hdr){
+		.rmpp_version = UMAD_RMPP_VERSION,
+		.rmpp_type = TYPE_DATA,
+		.rmpp_rtime_flags = (uint8_t)(ACTIVE | (segment == 1 ? FIRST : 0) |
+					      (segment == sending->n_segments ? LAST : 0)),
+		.seg_num = htonl(segment),
+		.paylen_newwin = htonl(payload_of(sending, segment)),
+	};
+	return gsi_send(host, sending->port_num, &sending->head, (const uint8_t *)&packet);
+}
+
+static int send_window(struct host *host, struct sending *sending)
+{
+	int err = 0;
+
+	sending->deadline_ns = clock_ns() + RESEND_NS;
+	while (!err && sending->n_sent < sending->n_segments &&
+	       sending->n_sent < sending->window_end)
+		err = send_segment(host, sending, ++sending->n_sent);
+	return err;
+}
+
+static void end_sending(struct sending *sending)
+{
+	list_remove(&sending->link);
+	free(sending);
+}
+
+static struct sending *find_sending(struct host *host, uint8_t port_num,
+				    const struct ib_user_mad *head,
+				    const struct umad_sa_packet *packet)
+{
+	struct umad_sa_packet theirs;
+	struct sending *sending;
+
+	list_for_each_entry (sending, &host->rmpp_sendings, link) {
+		theirs = packet_of(sending->message);
+		if (sending->port_num == port_num && is_same_exchange(&theirs, packet) &&
+		    is_same_peer(&sending->head, head))
+			return sending;
+	}
+	return NULL;
+}
+
+int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
+	      const struct ib_user_mad *head, const uint8_t *message, size_t bytes)
+{
+	size_t data_bytes = bytes - RMPP_HEADERS_BYTES;
+	struct umad_sa_packet packet;
+	struct sending *sending;
+	int err;
+
+	if (bytes < RMPP_HEADERS_BYTES || bytes > MESSAGE_MAX)
+		return EINVAL;
+	memcpy(&packet, message, RMPP_HEADERS_BYTES);
+	if (find_sending(host, port_num, head, &packet))
+		return 0; /* the question was repeated, the answer is on its way */
+	/* Read whole by send_segment(). */
+	sending = calloc(1, sizeof(*sending) + (bytes < FAB_MAD_BYTES ? FAB_MAD_BYTES : bytes));
+	if (!sending)
+		return ENOMEM;
+	sending->from = from;
+	sending->port_num = port_num;
+	sending->head = *head;
+	sending->bytes = bytes;
+	sending->n_segments = data_bytes ? (uint32_t)((data_bytes - 1) / DATA_BYTES) + 1 : 1;
+	sending->window_end = 1;
+	memcpy(sending->message, message, bytes);
+	list_append(&host->rmpp_sendings, &sending->link);
+	agents_tick(host);
+	err = send_window(host, sending);
+	if (err)
+		end_sending(sending);
+	return err;
+}
+
+/* What is neither ACK nor DATA ends the exchange: STOP, ABORT. */
+static void take_reply(struct host *host, struct sending *sending,
+		       const struct umad_sa_packet *packet)
+{
+	uint32_t segment = ntohl(packet->rmpp_hdr.seg_num);
+	uint32_t window_end = ntohl(packet->rmpp_hdr.paylen_newwin);
+
+	if (packet->rmpp_hdr.rmpp_type != TYPE_ACK || segment > sending->n_sent ||
+	    window_end < segment) {
+		end_sending(sending);
+		return;
+	}
+	if (segment < sending->n_acked)
+		return;
+	if (segment > sending->n_acked)
+		sending->tries = 0;
+	sending->n_acked = segment;
+	sending->window_end = window_end;
+	if (segment == sending->n_segments)
+		end_sending(sending);
+	else
+		send_window(host, sending);
+}
+
+static void resend(struct host *host, struct sending *sending)
+{
+	if (sending->tries++ < RESENDS) {
+		sending->n_sent = sending->n_acked;
+		send_window(host, sending);
+		return;
+	}
+	if (sending->from)
+		agents_give_back(host, sending->from, &sending->head, sending->message);
+	end_sending(sending);
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+static void end_receiving(struct receiving *receiving)
+{
+	list_remove(&receiving->link);
+	free(receiving->message);
+	free(receiving);
+}
+
+static struct receiving *find_receiving(struct host *host, uint8_t port_num,
+					const struct ib_user_mad *head,
+					const struct umad_sa_packet *packet)
+{
+	struct umad_sa_packet theirs;
+	struct receiving *receiving;
+
+	list_for_each_entry (receiving, &host->rmpp_receivings, link) {
+		theirs = packet_of(receiving->message);
+		if (receiving->port_num == port_num && is_same_exchange(&theirs, packet) &&
+		    is_same_peer(&receiving->head, head))
+			return receiving;
+	}
+	return NULL;
+}
+
+/* The first segment stays: it says what exchange it is. */
+static struct receiving *begin_receiving(struct host *host, uint8_t port_num,
+					 const struct ib_user_mad *head, const uint8_t *mad)
+{
+	struct receiving *receiving = calloc(1, sizeof(*receiving));
+
+	if (!receiving)
+		return NULL;
+	receiving->room = FAB_MAD_BYTES;
+	receiving->message = malloc(receiving->room);
+	if (!receiving->message) {
+		free(receiving);
+		return NULL;
+	}
+	memcpy(receiving->message, mad, FAB_MAD_BYTES);
+	receiving->port_num = port_num;
+	receiving->head = *head;
+	receiving->bytes = RMPP_HEADERS_BYTES;
+	receiving->window_end = 1;
+	list_append(&host->rmpp_receivings, &receiving->link);
+	agents_tick(host);
+	return receiving;
+}
+
+/* As the kernel's: what was received, up to here and without gaps. */
+static void acknowledge(struct host *host, struct receiving *receiving)
+{
+	struct umad_sa_packet packet = packet_of(receiving->message);
+
+	memset(packet.data, 0, sizeof(packet.data));
+	packet.mad_hdr.method ^= UMAD_METHOD_RESP_MASK;
+	receiving->window_end = receiving->n_segments + WINDOW;
+	packet.rmpp_hdr = (struct umad_rmpp_hdr){
+		.rmpp_version = UMAD_RMPP_VERSION,
+		.rmpp_type = TYPE_ACK,
+		.rmpp_rtime_flags = ACTIVE,
+		.seg_num = htonl(receiving->n_segments),
+		.paylen_newwin = htonl(receiving->window_end),
+	};
+	gsi_send(host, receiving->port_num, &receiving->head, (const uint8_t *)&packet);
+}
+
+static bool append(struct receiving *receiving, const uint8_t *data, size_t bytes)
+{
+	size_t room = receiving->room;
+	uint8_t *message;
+
+	if (receiving->bytes + bytes > room) {
+		room = 2 * room + FAB_MAD_BYTES;
+		message = room <= MESSAGE_MAX ? realloc(receiving->message, room) : NULL;
+		if (!message)
+			return false;
+		receiving->message = message;
+		receiving->room = room;
+	}
+	memcpy(receiving->message + receiving->bytes, data, bytes);
+	receiving->bytes += bytes;
+	return true;
+}
+
+/* Return: how much of its data counts, or -1 for a header that lies. */
+static int bytes_of_segment(const struct umad_sa_packet *packet)
+{
+	uint32_t payload = ntohl(packet->rmpp_hdr.paylen_newwin);
+
+	if (!(packet->rmpp_hdr.rmpp_rtime_flags & LAST))
+		return DATA_BYTES;
+	if (payload < SA_BYTES || payload > SA_BYTES + DATA_BYTES)
+		return -1;
+	return (int)payload - SA_BYTES;
+}
+
+static void take_segment(struct host *host, struct receiving *receiving,
+			 const struct umad_sa_packet *packet)
+{
+	bool is_last = packet->rmpp_hdr.rmpp_rtime_flags & LAST;
+	int bytes = bytes_of_segment(packet);
+
+	receiving->deadline_ns = clock_ns() + REMEMBERED_NS;
+	if (receiving->is_complete ||
+	    ntohl(packet->rmpp_hdr.seg_num) != receiving->n_segments + 1) {
+		acknowledge(host, receiving);
+		return;
+	}
+	if (bytes < 0 || !append(receiving, packet->data, (size_t)bytes)) {
+		end_receiving(receiving);
+		return;
+	}
+	receiving->n_segments++;
+	if (is_last || receiving->n_segments == receiving->window_end)
+		acknowledge(host, receiving);
+	if (!is_last)
+		return;
+	receiving->is_complete = true;
+	agents_receive(host, receiving->port_num, &receiving->head, receiving->message,
+		       receiving->bytes);
+}
+
+bool rmpp_input(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		const uint8_t mad[FAB_MAD_BYTES])
+{
+	struct umad_sa_packet packet = packet_of(mad);
+	struct receiving *receiving;
+	struct sending *sending;
+
+	if (!rmpp_is_active(mad))
+		return false;
+	if (packet.rmpp_hdr.rmpp_type != TYPE_DATA) {
+		sending = find_sending(host, port_num, head, &packet);
+		if (sending)
+			take_reply(host, sending, &packet);
+		return sending;
+	}
+	receiving = find_receiving(host, port_num, head, &packet);
+	if (!receiving && !agents_assembles(host, port_num, mad))
+		return false;
+	if (!receiving && packet.rmpp_hdr.seg_num == htonl(1))
+		receiving = begin_receiving(host, port_num, head, mad);
+	if (receiving)
+		take_segment(host, receiving, &packet);
+	return true;
+}
+
+/* --- time ---------------------------------------------------------------- */
+
+bool rmpp_expire(struct host *host, uint64_t now_ns)
+{
+	struct receiving *receiving;
+	struct sending *sending;
+
+	list_for_each_entry_safe (sending, &host->rmpp_sendings, link)
+		if (sending->deadline_ns <= now_ns)
+			resend(host, sending);
+	list_for_each_entry_safe (receiving, &host->rmpp_receivings, link)
+		if (receiving->deadline_ns <= now_ns)
+			end_receiving(receiving);
+	return !list_is_empty(&host->rmpp_sendings) || !list_is_empty(&host->rmpp_receivings);
+}
+
+void rmpp_forget(struct host *host, const struct conn *from)
+{
+	struct receiving *receiving;
+	struct sending *sending;
+
+	list_for_each_entry_safe (sending, &host->rmpp_sendings, link)
+		if (!from || sending->from == from)
+			end_sending(sending);
+	list_for_each_entry_safe (receiving, &host->rmpp_receivings, link)
+		if (!from)
+			end_receiving(receiving);
+}
