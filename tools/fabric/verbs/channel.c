@@ -109,7 +109,7 @@ static struct tally tally_of_srq(struct ibv_srq *srq)
 /* Return: false for an event of a port or of the whole device. */
 static bool find_tally(const struct ibv_async_event *event, struct tally *ret)
 {
-	switch (event->event_type) {
+	switch ((int)event->event_type) { /* newer libibverbs have more */
 	case IBV_EVENT_CQ_ERR:
 		*ret = tally_of_cq(event->element.cq);
 		return true;
@@ -127,16 +127,6 @@ static bool find_tally(const struct ibv_async_event *event, struct tally *ret)
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		*ret = tally_of_srq(event->element.srq);
 		return true;
-	case IBV_EVENT_DEVICE_FATAL:
-	case IBV_EVENT_PORT_ACTIVE:
-	case IBV_EVENT_PORT_ERR:
-	case IBV_EVENT_LID_CHANGE:
-	case IBV_EVENT_PKEY_CHANGE:
-	case IBV_EVENT_SM_CHANGE:
-	case IBV_EVENT_CLIENT_REREGISTER:
-	case IBV_EVENT_GID_CHANGE:
-	case IBV_EVENT_WQ_FATAL:
-		return false;
 	}
 	return false;
 }
