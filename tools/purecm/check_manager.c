@@ -242,12 +242,16 @@ void check_port_settings(struct checkup *checkup, struct finding *finding)
 
 	if (err == -EINVAL)
 		found(finding, VERDICT_BAD, "line %u of %s is wrong", number, port_file_path);
+	else if (err == -EPROTONOSUPPORT)
+		found(finding, VERDICT_BAD, "line %u of %s asks for RoCE v1", number,
+		      port_file_path);
 	else if (err)
 		found(finding, VERDICT_BAD, "%s cannot be read: %s", port_file_path,
 		      strerror(-err));
 	for (i = 0; !err && i < checkup->n_ports; i++)
 		if (check_port_is_roce(&checkup->port[i]))
-			found(finding, VERDICT_OK, "%s/%u has default_roce_tos=%u",
+			found(finding, VERDICT_OK,
+			      "%s/%u has default_roce_tos=%u, default_roce_mode=RoCE v2",
 			      checkup->port[i].device, checkup->port[i].port_num,
 			      port_file_tos(&file, checkup->port[i].device,
 					    checkup->port[i].port_num));

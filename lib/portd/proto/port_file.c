@@ -14,6 +14,7 @@
 const char port_file_path[] = PORT_FILE;
 
 #define LINE_BYTES 512
+#define WORDS_MAX  5 /* one more than a line has */
 #define BLANKS	   " \t\r\n"
 
 static bool take_number(const char *text, uint8_t *ret)
@@ -35,7 +36,7 @@ static bool take_port(const char *text, uint8_t *ret)
 	return !strcmp(text, "*") || (take_number(text, ret) && *ret);
 }
 
-static bool take_setting(const char *text, struct port_file_line *ret)
+static bool take_tos(const char *text, struct port_file_line *ret)
 {
 	static const char name[] = "default_roce_tos=";
 
@@ -43,22 +44,36 @@ static bool take_setting(const char *text, struct port_file_line *ret)
 	       take_number(text + sizeof(name) - 1, &ret->tos);
 }
 
-/* Return: 1; 0 for a line that says nothing; -EINVAL. */
+/* As the kernel writes it, in two words. Return: as take_line(). */
+static int take_mode(char *const word[2])
+{
+	if (!strcmp(word[0], "default_roce_mode=RoCE") && !strcmp(word[1], "v2"))
+		return 0; /* it is so anyway */
+	if (!strcmp(word[0], "default_roce_mode=IB/RoCE") && !strcmp(word[1], "v1"))
+		return -EPROTONOSUPPORT;
+	return -EINVAL;
+}
+
+/* Return: 1; 0 for a line that changes nothing; -EINVAL; -EPROTONOSUPPORT. */
 static int take_line(char *text, struct port_file_line *ret)
 {
-	char *rest, *word[4];
+	char *rest, *word[WORDS_MAX];
 	int n;
 
 	text[strcspn(text, "#")] = '\0';
-	for (n = 0; n < 4; n++) {
+	for (n = 0; n < WORDS_MAX; n++) {
 		word[n] = strtok_r(n ? NULL : text, BLANKS, &rest);
 		if (!word[n])
 			break;
 	}
 	if (n == 0)
 		return 0;
-	if (n != 3 || strlen(word[0]) >= sizeof(ret->device) ||
-	    !take_port(word[1], &ret->port_num) || !take_setting(word[2], ret))
+	if (n < 3 || n == WORDS_MAX || strlen(word[0]) >= sizeof(ret->device) ||
+	    !take_port(word[1], &ret->port_num))
+		return -EINVAL;
+	if (n == 4)
+		return take_mode(&word[2]);
+	if (!take_tos(word[2], ret))
 		return -EINVAL;
 	strcpy(ret->device, word[0]);
 	return 1;

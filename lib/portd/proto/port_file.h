@@ -6,6 +6,9 @@
  *   # device  port  setting
  *   *         *     default_roce_tos=26
  *   mlx5_0    1     default_roce_tos=106
+ *   mlx5_0    1     default_roce_mode=RoCE v2
+ *
+ * The mode is there for files that say what is so: there is no other.
  */
 #ifndef LIB_PORTD_PROTO_PORT_FILE_H
 #define LIB_PORTD_PROTO_PORT_FILE_H
@@ -34,8 +37,8 @@ extern const char port_file_path[];
  * @ret:	untouched on failure
  * @ret_number: the line that is wrong, from 1, if there is one
  *
- * Return: 0, also without a file: nothing is set then; -EINVAL for a line that is wrong; -E2BIG;
- * -errno.
+ * Return: 0, also without a file: nothing is set then; -EINVAL for a line that is wrong;
+ * -EPROTONOSUPPORT for one that asks for RoCE v1; -E2BIG; -errno.
  */
 int port_file_read(const char *path, struct port_file *ret, unsigned int *ret_number);
 

@@ -22,6 +22,10 @@ static void read_file(struct server *server)
 	if (err == -EINVAL)
 		log_warn("%s: line %u is wrong, and the file is not used; see cmportd(8)", path,
 			 number);
+	else if (err == -EPROTONOSUPPORT)
+		log_warn("%s: line %u asks for RoCE v1, which purecm does not have, and the file "
+			 "is not used; see cmportd(8)",
+			 path, number);
 	else if (err)
 		log_warn("%s cannot be used: %s", path, strerror(-err));
 }

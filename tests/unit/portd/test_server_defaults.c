@@ -89,6 +89,9 @@ static const char *const wrong[] = {
 	"mlx5_0 0 default_roce_tos=8\n",
 	"mlx5_0 one default_roce_tos=8\n",
 	"mlx5_0 1 default_roce_mode=v1\n",
+	"mlx5_0 1 default_roce_mode=RoCE v3\n",
+	"mlx5_0 0 default_roce_mode=RoCE v2\n",
+	"mlx5_0 1 default_roce_mode=RoCE v2 more\n",
 	"a2345678901234567890123456789012345678901234567890123456789012345 1 default_roce_tos=8\n",
 };
 
@@ -103,6 +106,19 @@ TEST_LOOP(line_that_is_wrong_is_named, 0, sizeof(wrong) / sizeof(wrong[0]))
 	ck_assert_int_eq(port_file_read(path, &file, &number), -EINVAL);
 	ck_assert_uint_eq(number, 2);
 	ck_assert_uint_eq(file.n, 7);
+}
+
+TEST(mode_is_the_only_one_that_there_is)
+{
+	struct port_file file = file_of("mlx5_0 1 default_roce_mode=RoCE v2 # as ever\n"
+					"* * default_roce_tos=8\n");
+	unsigned int number = 0;
+
+	ck_assert_uint_eq(file.n, 1);
+	write_file("* * default_roce_tos=9\n* * default_roce_mode=IB/RoCE v1\n");
+	ck_assert_int_eq(port_file_read(path, &file, &number), -EPROTONOSUPPORT);
+	ck_assert_uint_eq(number, 2);
+	ck_assert_uint_eq(port_file_tos(&file, "mlx5_0", 1), 8);
 }
 
 /* --- who is told --------------------------------------------------------- */
