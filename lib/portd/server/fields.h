@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client may put into a message: one row a field, fields.c. docs/security.md prints them.
+ * The values that a client may put into a message: fields.c has a row for each field, and
+ * docs/security.md prints the same table.
  */
 #ifndef LIB_PORTD_SERVER_FIELDS_H
 #define LIB_PORTD_SERVER_FIELDS_H
@@ -8,13 +9,13 @@
 #include "lib/portd/server/state.h"
 
 /**
- * fields_wrong() - the first field of a client's message that is not its to say
- * @host_port: which it has opened
- * @msg:       what it wants to send there, decoded
+ * fields_wrong() - find the first field of a client's message that the client may not set so
+ * @host_port: an open port of the client
+ * @msg:       the decoded message that it wants to send there
  *
- * Which connection the message is of, and whether that is the client's, the tracker says.
+ * Does not check whether the message's connection is the client's: that is the tracker's part.
  *
- * Return: its name, or NULL if there is none.
+ * Return: the name of the field, or NULL if the message is valid.
  */
 const char *fields_wrong(const struct server *server, const struct client *client,
 			 const struct host_port *host_port, const struct mad_path *path,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Network namespaces of clients. As in the kernel each namespace has port spaces of its own, and a
- * request belongs to the one that has the interface of the GID it came to. That is the one that
- * cmportd runs in, home, unless a client's has shown by its netlink socket that it is there.
+ * Network namespaces of clients. As in the kernel, each namespace has its own port spaces, and a
+ * request belongs to the namespace that has the interface of its destination GID. That is "home",
+ * the namespace that cmportd runs in, unless a client has shown with a netlink socket that its
+ * namespace has the interface.
  */
 #ifndef LIB_PORTD_SERVER_NET_NS_H
 #define LIB_PORTD_SERVER_NET_NS_H
@@ -16,54 +17,53 @@
 #define NET_NS_GIDS 64
 
 struct net_ns {
-	struct list link; /* of all others in those of home */
-	uint64_t cookie;  /* the kernel's name of the namespace, 0 if it does not say */
+	struct list link; /* in the list of home */
+	uint64_t cookie;  /* the kernel's id of the namespace; 0: unknown */
 	unsigned int n_clients;
 	uint64_t seed;
 	struct ports *ports;
-	int netlink_fd; /* of this namespace; -1: none, as for home */
+	int netlink_fd; /* in this namespace; -1: none, as for home */
 	struct cm_time read_at;
 	unsigned int n_gids;
-	struct net_foreign gid[NET_NS_GIDS]; /* as they were then */
+	struct net_foreign gid[NET_NS_GIDS]; /* cached */
 };
 
-/** net_ns_home() - make our own one. Return: NULL when out of memory. */
+/** net_ns_home() - create the namespace that we run in. Return: NULL when out of memory. */
 struct net_ns *net_ns_home(uint64_t seed);
 
-/** net_ns_home_free() - and whatever other is left; NULL is allowed. */
+/** net_ns_home_free() - free home and all remaining namespaces; NULL is allowed */
 void net_ns_home_free(struct net_ns *home);
 
 /**
- * net_ns_enter() - a client has connected
- * @fd: its socket, which the kernel made in the namespace of whoever connected
+ * net_ns_enter() - find or add the namespace of a new client
+ * @fd: its socket, which the kernel created in the namespace of the connecting process
  *
- * Return: where it comes from, to be given back with net_ns_leave(); NULL when out of memory.
+ * Return: the namespace, to be released with net_ns_leave(); NULL when out of memory.
  */
 struct net_ns *net_ns_enter(struct net_ns *home, int fd);
 
 /**
- * net_ns_made() - was a socket made in this network namespace?
+ * net_ns_made() - return whether a socket was created in this network namespace
  *
- * Return: false also if the kernel does not say.
+ * Return: false also if the kernel does not tell.
  */
 bool net_ns_made(const struct net_ns *net_ns, int fd);
 
-/** net_ns_leave() - a client disconnected; it has released its ports. */
+/**
+ * net_ns_leave() - release the namespace of a disconnected client, whose ports have been released
+ */
 void net_ns_leave(struct net_ns *home, struct net_ns *net_ns);
 
 /**
- * net_ns_show() - a client brings a netlink socket of its namespace
- * @fd: the namespace's from now on, unless it is none of it, or it has one: then it is closed
+ * net_ns_show() - give a client's namespace a netlink socket
+ * @fd: owned by the callee; closed if it is of another namespace, or if @net_ns already has one
  */
 void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd);
 
-/** net_ns_of_gid() - which namespace has the interface of a GID of this host; home if none says so
- */
+/** net_ns_of_gid() - the namespace that has the interface of a local GID; home if none shows it */
 struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, struct cm_time now);
 
-/** net_ns_listener() - as ports_listener(), in @net_ns; listeners elsewhere are not for this
- * request.
- */
+/** net_ns_listener() - like ports_listener(), among the listeners in @net_ns */
 uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint64_t service_id,
 			 const uint8_t *data, uint64_t handles);
 

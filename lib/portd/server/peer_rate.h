@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rates of messages by host. Of those that come from a host with which there is no connection, as
- * each of them makes cmportd send an answer or store a record; and of requests to a host, which are
- * sent at less than the rate that its cmportd accepts, so that no user of this host spends what
- * there is for all. The memory is bounded: a host is hashed to a slot, and hosts in the same slot
- * share its rate.
+ * Message rates by remote host. Messages from a host without a connection are limited because each
+ * makes cmportd send a response or store a record. Requests to a host are limited to less than the
+ * rate that the host's cmportd accepts, so that no single user of this host uses up the whole rate.
+ * Memory is bounded: a host is hashed to a slot, and hosts in the same slot share its rate.
  */
 #ifndef LIB_PORTD_SERVER_PEER_RATE_H
 #define LIB_PORTD_SERVER_PEER_RATE_H
@@ -18,26 +17,29 @@
 #define PEER_RATE_SLOTS 4096
 
 struct peer_rate {
-	uint64_t secret; /* random: nobody can choose to share another's slot */
+	uint64_t secret; /* random, so that no host can choose to share another's slot */
 	bool was_refused;
 	struct peer_rate_slot {
-		float spent; /* messages that the time since then has not yet paid for */
+		float spent; /* messages not yet covered by the elapsed time */
 		struct cm_time at;
 	} slot[PEER_RATE_SLOTS];
 };
 
 /**
  * peer_rate_take() - count a message against the rate of its host
- * @rate:  messages a second
- * @burst: so many at once
+ * @rate:  messages per second
+ * @burst: messages allowed at once
  *
- * Return: false if the message exceeds the rate; then it does not count.
+ * Return: false if the message exceeds the rate; then it is not counted.
  */
 bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		    uint32_t burst, struct cm_time now);
 
-/** peer_rate_spend() - take one that has come; a burst may have what a second allows. Return: as
- * peer_rate_take(). The first time that it is false is logged. */
+/**
+ * peer_rate_spend() - count a received message; a burst may be as large as one second's rate
+ *
+ * Return: as peer_rate_take(). The first refusal is logged.
+ */
 bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		     struct cm_time now);
 

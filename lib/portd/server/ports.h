@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port spaces of a host, for all clients of a cmportd: who has claimed which port, who listens
- * on it, and which ephemeral ports are leased to whom. The rules are those of lib/net/port_space.h.
+ * The port spaces of a host, for all clients of a cmportd: which client has claimed each port,
+ * listens on it or leases it as an ephemeral port. lib/net/port_space.h has the rules.
  *
- * No clock, no lock; the memory of leases is shared with the clients, see lease.h.
+ * No clock, no locks. The memory of leases is shared with the clients, see lease.h.
  */
 #ifndef LIB_PORTD_SERVER_PORTS_H
 #define LIB_PORTD_SERVER_PORTS_H
@@ -17,74 +17,77 @@
 
 #define PORTS_NOBODY	   UINT16_MAX
 #define PORTS_NOT_FOR_THEM (UINT16_MAX - 1)
-#define PORTS_CLAIMS_MAX   65536 /* of one client */
-#define PORTS_SHARED_MAX   1024	 /* of one port: a request is compared with each */
+#define PORTS_CLAIMS_MAX   65536 /* for each client */
+#define PORTS_SHARED_MAX   1024	 /* for each port; a request is compared with each */
 
 struct ports;
 
-/** ports_new() - empty tables; as port_space_init(). NULL: ENOMEM. */
+/** ports_new() - create empty tables; arguments as port_space_init(). Return: NULL on ENOMEM. */
 struct ports *ports_new(const struct port_limits *limits, uint64_t seed);
 
-/** ports_free() - forget everything; NULL is allowed. */
+/** ports_free() - free the tables; NULL is allowed */
 void ports_free(struct ports *ports);
 
-/** ports_limits() - to be read afresh before a bind, and changed: may_bind_low is the client's. */
+/**
+ * ports_limits() - the limits, to be refreshed before each bind; may_bind_low depends on the client
+ */
 struct port_limits *ports_limits(struct ports *ports);
 
 /**
- * ports_bind() - a client claims a port
- * @client: an index below 65535, the server's
- * @claim:  what; local_port 0 for any ephemeral one. A port that the client holds on lease is
- *          turned into this claim.
+ * ports_bind() - claim a port for a client
+ * @client: the server's index of the client, below 65535
+ * @claim:  the port and address; local_port 0 asks for an ephemeral port. A port that the client
+ *          leases is turned into this claim.
  * @ret:    the port
  *
- * A port that is leased to another client, and not in use there, is taken from it.
+ * A port that another client leases but does not use is taken from that client. An identical claim
+ * gets the same port again.
  *
- * The same claim again is the same port again.
- *
- * Return: 0, or as port_space_bind(); -EINVAL also for a claim id that stands for another port or
- * address, or a family that is neither 4 nor 6; -ENOSPC when the client has PORTS_CLAIMS_MAX, or
- * the port PORTS_SHARED_MAX.
+ * Return: 0, or as port_space_bind(); -EINVAL also if the claim id belongs to a claim of another
+ * port or address, or if the family is neither 4 nor 6; -ENOSPC when the client has
+ * PORTS_CLAIMS_MAX, or the port PORTS_SHARED_MAX.
  */
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim,
 	       uint16_t *ret);
 
-/** ports_listen() - take over what the claim says now, and welcome requests for it.
+/**
+ * ports_listen() - update a claim, and accept requests for it
  *
- * Return: 0, or as port_space_listen(); -ENOENT if the client has no such claim. */
+ * Return: 0, or as port_space_listen(); -ENOENT if the client has no such claim.
+ */
 int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim *claim);
 
-/** ports_update() - the addresses and flags of a claim have changed, its port has not. */
+/** ports_update() - update the addresses and flags of a claim, but not its port */
 void ports_update(struct ports *ports, uint16_t client, const struct portd_claim *claim);
 
-/** ports_release() - a claim is given back. */
+/** ports_release() - release a claim */
 void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id);
 
 /**
  * ports_lease() - lease ephemeral ports to a client, on its page
  * @ps:        RDMA_PS_*
- * @count:     wanted
- * @ret_first: the first of them, where others follow if they can; NULL is allowed
+ * @count:     number of ports requested
+ * @ret_first: the first port; the others are consecutive if possible; NULL is allowed
  *
- * Return: how many; 0 when none is to be had; -EPROTONOSUPPORT; -ENOENT if it has no page.
+ * Return: the number of ports leased, 0 if none is free; -EPROTONOSUPPORT; -ENOENT if the client
+ * has no page.
  */
 int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count,
 		uint16_t *ret_first);
 
 /**
- * ports_page_new() - make the page of a new client
+ * ports_page_new() - create the page of a new client
  *
  * Return: a file descriptor to be sent to the client, owned by the caller; -errno.
  */
 int ports_page_new(struct ports *ports, uint16_t client);
 
 /**
- * ports_page_resume() - take back the page that a client had from an earlier cmportd
- * @room: how many ports the client may have
- * @fd: sent by the client, so nothing about it is believed; owned by ports from now on, also when
- *      it is refused
+ * ports_page_resume() - adopt the page that a client had from a previous cmportd
+ * @room: maximum number of ports for the client
+ * @fd:   sent by the client, so its content is not trusted; owned by the callee, also on error
  *
- * Words that name ports which are not ephemeral, or are held by others, or are too many, are
+ * Words that name ports which are not ephemeral, are held by another client, or exceed @room are
  * revoked.
  *
  * Return: 0, -EINVAL if it is not a page of ours, -errno.
@@ -92,21 +95,21 @@ int ports_page_new(struct ports *ports, uint16_t client);
 int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t room);
 
 /**
- * ports_listener() - for whom is a request?
+ * ports_listener() - find the listener of a request
  * @service_id: of a REQ or SIDR_REQ
- * @data:       its private data, of which the CMA header (annex A11) comes first
- * @handles:    of all ports of the device that it came to, a bit each: listeners on addresses of
- *              other devices do not count
+ * @data:       its private data, which begins with the CMA header (annex A11)
+ * @handles:    bitmap of all ports of the device that the request arrived at; listeners on
+ *              addresses of other devices do not count
  *
- * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if there are
- * listeners on the port, but for other addresses, or the header makes no sense; PORTS_NOBODY.
+ * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if all listeners of
+ * the port are bound to other addresses, or if the header is invalid; PORTS_NOBODY.
  */
 uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data,
 			uint64_t handles);
 
 /**
- * ports_share() - count the port numbers of a client, who has none yet, together with others'
- * @count: of all of them; must live as long as the client
+ * ports_share() - add the port count of a client without ports to a shared counter
+ * @count: the counter; must outlive the client
  *
  * Return: false when out of memory.
  */
@@ -115,7 +118,7 @@ bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 /** ports_has() - return whether the client has claimed or leased a port. */
 bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
 
-/** ports_client_gone() - release all that a client has. */
+/** ports_client_gone() - release all claims and leases of a client */
 void ports_client_gone(struct ports *ports, uint16_t client);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Processes by their number and their start, which tells one from a later one of the same number.
- */
+/* Processes, identified by pid and start time, because pids are reused. */
 #ifndef LIB_PORTD_SERVER_PROCESS_H
 #define LIB_PORTD_SERVER_PROCESS_H
 
@@ -9,19 +7,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** process_start() - clock ticks from boot to its start, the last 32 bits; 0: unknown. */
+/** process_start() - the start time in clock ticks since boot, modulo 2^32; 0: unknown */
 uint32_t process_start(pid_t pid);
 
 /**
- * process_watch() - have a descriptor that is readable once the process has ended
- * @start:  as process_start() said once; 0: any
+ * process_watch() - get a descriptor that becomes readable when the process ends
+ * @start:  an earlier result of process_start(); 0 matches any process
  * @ret_fd: the descriptor, owned by the caller; -1 if the kernel has none
  *
- * Return: false if there is no such process any more; then @ret_fd is not set.
+ * Return: false if the process has ended; then @ret_fd is not set.
  */
 bool process_watch(pid_t pid, uint32_t start, int *ret_fd);
 
-/** process_has_ended() - has it? @fd is of process_watch(). */
+/** process_has_ended() - return whether the process has ended; @fd is from process_watch() */
 bool process_has_ended(pid_t pid, int fd);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How much of a cmportd one user, or one client, may have. One row a quota; cmportd(8) prints the
- * same table. Root's clients have no quotas of a user: root may end cmportd anyway.
+ * Limits on the resources of a cmportd that one user, or one client, may use. One row a quota;
+ * cmportd(8) prints the same table. The clients of root are exempt from quotas of a user, because
+ * root may end cmportd anyway.
  */
 #ifndef LIB_PORTD_SERVER_QUOTA_H
 #define LIB_PORTD_SERVER_QUOTA_H
@@ -33,22 +34,25 @@ enum quota {
 	N_QUOTAS,
 };
 
-/* 0: the default. */
+/* 0 selects the default. */
 struct quotas {
 	uint32_t is[N_QUOTAS];
 };
 
-/** quota_of() - what a quota is set to. */
+/** quota_of() - the limit in effect */
 uint32_t quota_of(const struct quotas *quotas, enum quota quota);
 
-/** quota_name() - "user-clients" */
+/** quota_name() - the name, for example "user-clients" */
 const char *quota_name(enum quota quota);
 
-/** quota_unit() - what it counts: "connections of one user to cmportd" */
+/** quota_unit() - what the quota counts, for example "connections of one user to cmportd" */
 const char *quota_unit(enum quota quota);
 
-/** quota_set() - by "NAME=NUMBER". Return: false if there is no such quota, or it is not a number
- * from 1 to 1,000,000,000. */
+/**
+ * quota_set() - set a quota from "NAME=NUMBER"
+ *
+ * Return: false if there is no such quota, or if NUMBER is not from 1 to 1,000,000,000.
+ */
 bool quota_set(struct quotas *quotas, const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a cmportd is found: its socket, and the file beside it, which is locked by the one that
- * runs and tells the next one what it must know of it.
+ * The socket of a cmportd, and the file beside it, which the running cmportd locks and which passes
+ * state to the next one.
  */
 #ifndef LIB_PORTD_SERVER_SOCKET_DIR_H
 #define LIB_PORTD_SERVER_SOCKET_DIR_H
@@ -11,46 +11,47 @@
 struct socket_dir;
 struct state_file;
 
-/** socket_dir_is_handed_over() - has systemd a socket for this process (LISTEN_PID, LISTEN_FDS)? */
+/** socket_dir_is_handed_over() - return whether systemd passed a socket (LISTEN_PID, LISTEN_FDS) */
 bool socket_dir_is_handed_over(void);
 
 /**
- * socket_dir_take() - be the cmportd of a path, or find that there is one
- * @path: of the socket, absolute if the process changes its folder. Its own folder is made if it
- *        is missing (mode 0755); PATH.state is made and locked; a socket that a dead one left is
- *        replaced. If systemd hands a socket over, it is used, and must be the one of @path.
- * @ret:  to be given back with socket_dir_leave()
+ * socket_dir_take() - become the cmportd of a path, unless there is one
+ * @path: of the socket; absolute if the process changes its working directory. The parent directory
+ *        is created if it is missing (mode 0755), PATH.state is created and locked, and the stale
+ *        socket of an ended cmportd is replaced. A socket passed by systemd is used, and must be
+ *        the one of @path.
+ * @ret:  to be released with socket_dir_leave()
  *
- * If the one that has it neither serves nor lets go, it is waited for, 3 s at most.
+ * Waits up to 3 s for a holder of the path that neither serves nor exits.
  *
- * Return: 0; -EADDRINUSE if another one has it; -EPERM if, for root, others may write to the
- * folder (sticky ones like /tmp are fine) or have put something in the way; -EEXIST if something
- * is there that is no socket; -EINVAL for what systemd handed over; -errno. The log says more.
+ * Return: 0; -EADDRINUSE if another cmportd has the path; -EPERM if, for root, other users may
+ * write to the directory (sticky ones like /tmp are fine) or own a file in the way; -EEXIST if
+ * @path is not a socket; -EINVAL for an unsuitable socket from systemd; -errno. The log says more.
  */
 int socket_dir_take(const char *path, struct socket_dir **ret);
 
 /** socket_dir_listen_fd() - the listening socket: non-blocking, mode 0666, SOCK_SEQPACKET. */
 int socket_dir_listen_fd(const struct socket_dir *dir);
 
-/** socket_dir_is_activated() - did systemd hand the socket over? Then it stays when we go. */
+/** socket_dir_is_activated() - return whether systemd passed the socket; then it is not removed */
 bool socket_dir_is_activated(const struct socket_dir *dir);
 
-/** socket_dir_state_file() - PATH.state; the directory's. */
+/** socket_dir_state_file() - PATH.state; owned by @dir */
 struct state_file *socket_dir_state_file(const struct socket_dir *dir);
 
 /**
- * socket_dir_open() - open a file of our own beside the socket, made if it is missing
- * @suffix: what its name has after the socket's
- * @ret_fd: the caller's
+ * socket_dir_open() - open a file of our own beside the socket, created if it is missing
+ * @suffix: appended to the socket's name
+ * @ret_fd: owned by the caller
  *
  * Return: 0; as own_file_open().
  */
 int socket_dir_open(const struct socket_dir *dir, const char *suffix, int *ret_fd);
 
 /**
- * socket_dir_leave() - let go: no socket (unless activated) is left behind; NULL is allowed
+ * socket_dir_leave() - unlock the path and remove the socket, unless activated; NULL is allowed
  *
- * PATH.state stays, for the next one.
+ * PATH.state stays, for the next cmportd.
  */
 void socket_dir_leave(struct socket_dir *dir);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cmportd's way to the subnet administrators: one agent for each InfiniBand port, and what clients
- * have asked of it.
+ * Access of cmportd to the subnet administrators: an agent for each InfiniBand port, and the
+ * queries of clients.
  */
 #ifndef LIB_PORTD_SERVER_SUBNET_H
 #define LIB_PORTD_SERVER_SUBNET_H
@@ -9,16 +9,16 @@
 #include "lib/portd/server/state.h"
 
 /**
- * subnet_open() - have a way to the administrator of a host port's subnet, if it is on one
+ * subnet_open() - set up the agent of a host port, if the port is InfiniBand
  *
- * Return: 0, also for a port that is on none; -errno.
+ * Return: 0, also for a port that is not; -errno.
  */
 int subnet_open(struct server *server, struct host_port *host_port);
 
 /** subnet_after_fork() - in a child: close the copy of its descriptor. */
 void subnet_after_fork(struct host_port *host_port);
 
-/** subnet_close() - forget it, and what clients have asked there; nobody is told. */
+/** subnet_close() - free the agent and the queries of clients there; clients get no response */
 void subnet_close(struct server *server, struct host_port *host_port);
 
 /** subnet_expire() - run timers. */
@@ -28,16 +28,15 @@ void subnet_expire(struct server *server, struct host_port *host_port);
 struct cm_time subnet_deadline(const struct host_port *host_port);
 
 /**
- * subnet_record() - a client asks, joins a group, no longer wants to know, or reports that a path
- * does not work
+ * subnet_record() - handle a query, a join, a cancellation, or a report of a path that fails
  *
- * Return: false if it is another record.
+ * Return: false if @record is of another type.
  */
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record);
 
 /**
- * subnet_forget_client() - a client is gone
- * @leaves: its groups; else the next cmportd hears of them
+ * subnet_forget_client() - free the queries of a client that has disconnected
+ * @leaves: leave its multicast groups; otherwise the client reports them to the next cmportd
  */
 void subnet_forget_client(struct server *server, struct client *client, bool leaves);
 

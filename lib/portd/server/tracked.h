@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tracked connections: for each connection of each client, what has to be known to find it when
- * a message comes, and to end it when its process is gone. Kept by looking at the messages that
- * pass; the client's own core (cm/) is what the connection really lives in.
+ * Tracked connections: for each connection of each client, the data needed to route its messages,
+ * and to end it when its process has ended. They follow the messages that pass; the connection
+ * itself is in the client's core (cm/).
  *
- * Pure: no clock or lock, and no system call but for memory.
+ * Pure: no clock, no locks, and no system calls except for memory.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_H
 #define LIB_PORTD_SERVER_TRACKED_H
@@ -16,248 +16,263 @@
 #include "lib/portd/proto/proto.h"
 
 #define TRACKED_NONE	  UINT32_MAX
-#define TRACKED_PORTS	  64 /* handles */
-#define TRACKED_ALIKE_MAX 16 /* of a peer, with one comm id or queue pair */
+#define TRACKED_PORTS	  64 /* number of handles */
+#define TRACKED_ALIKE_MAX 16 /* for each peer and comm id, or queue pair */
 
 enum tracked_table {
-	TRACKED_BY_LOCAL,  /* local comm id */
-	TRACKED_BY_REMOTE, /* the peer and its comm id */
-	TRACKED_BY_QPN,	   /* the peer and its queue pair */
+	TRACKED_BY_LOCAL,  /* by local comm id */
+	TRACKED_BY_REMOTE, /* by peer and its comm id */
+	TRACKED_BY_QPN,	   /* by peer and its queue pair */
 	TRACKED_N_TABLES,
 };
 
-/* Whose a client's tracked connections are, for a cmportd that does not know the client. */
+/* The owner of a client's tracked connections, for a cmportd that does not know the client. */
 struct tracked_owner {
 	uint32_t pid;	/* 0: unknown */
-	uint32_t start; /* process_start() of it */
-	uint16_t block; /* the number of its first block of comm ids; 0: it has none */
-	uint16_t user;	/* who is charged for it, by the server's number; of those alive */
+	uint32_t start; /* process_start() of pid */
+	uint16_t block; /* number of its first block of comm ids; 0: none */
+	uint16_t user;	/* server's number of the user to charge; while the client lives */
 };
 
 /*
- * 128 bytes at most, so that with the tables a connection costs less than 256. It lies in a file
- * that outlives us, tracked_file.h. What of it has a meaning there: is, owner, is_dead, is_told,
- * seal.
+ * At most 128 bytes, so that a connection takes less than 256 with the tables. Stored in a file
+ * that survives a restart, tracked_file.h. There, only is, owner, is_dead, is_told and seal have a
+ * meaning.
  */
 struct tracked {
-	uint16_t client;	 /* an index, the server's; of those alive */
-	uint8_t in;		 /* a bit for each table it is in */
-	bool is_refused : 1;	 /* by the peer, REJ 10: its REQ may come again, and is a new one */
+	uint16_t client;	 /* server's index; while the client lives */
+	uint8_t in;		 /* bitmap of enum tracked_table */
+	bool is_refused : 1;	 /* by the peer, REJ 10: the REQ may come again, as a new one */
 	bool is_rejected : 1;	 /* by the client: likewise */
-	bool is_orphan : 1;	 /* a cmportd before us had it, and its client has not come back */
-	bool is_dead : 1;	 /* its client is gone for sure */
-	bool is_unconfirmed : 1; /* its client has come back, and has not told of it yet */
-	bool is_told : 1;	 /* only its client says that it exists: no message has passed */
-	uint32_t client_next;	 /* a list with two ends, so that a client's go in one walk */
+	bool is_orphan : 1;	 /* left by a previous cmportd; its client has not resumed */
+	bool is_dead : 1;	 /* its client has ended */
+	bool is_unconfirmed : 1; /* its client has resumed, but not reported it yet */
+	bool is_told : 1;	 /* known from its client only: no message has passed */
+	uint32_t client_next;	 /* doubly linked, so that a client's list is removed in one walk */
 	struct cm_record is;
 	uint32_t client_prev;
-	uint32_t index; /* its own */
+	uint32_t index; /* of this entry */
 	union {
-		uint32_t starting_psn; /* of its REQ that the client sent: a repetition has it */
-		uint32_t handed; /* of its REQ that the client got last: the number of that MAD */
+		uint32_t starting_psn; /* of the client's own REQ; same in a retransmission */
+		uint32_t handed; /* sequence number of the REQ's last delivery to the client */
 	};
-	uint32_t next[TRACKED_N_TABLES]; /* in the same bucket, or TRACKED_NONE */
+	uint32_t next[TRACKED_N_TABLES]; /* next in the same bucket, or TRACKED_NONE */
 	struct tracked_owner owner;
-	uint32_t seal; /* of one that is whole; written last */
+	uint32_t seal; /* set last, when the entry is complete */
 };
 
 struct tracker;
 struct tracked_store;
 
-/** tracker_new() - an empty table; @secret is random: peers choose most of the keys. NULL: ENOMEM.
+/**
+ * tracker_new() - create an empty tracker
+ * @secret: random, because peers choose most of the keys
+ *
+ * Return: NULL on ENOMEM.
  */
 struct tracker *tracker_new(uint64_t secret);
 
-/** tracker_free() - forget all of them; NULL is allowed. */
+/** tracker_free() - free the tracker and its entries; NULL is allowed */
 void tracker_free(struct tracker *tracker);
 
 /**
- * tracker_sent() - a client sends a message that the server has checked
- * @client: whose
+ * tracker_sent() - track a message that a client sends and the server has checked
+ * @client: its sender
  * @port:   handle of the port
- * @path:   its way
- * @msg:    decoded
+ * @path:   path of the message
+ * @msg:    the decoded message
  *
- * A REQ makes a tracked connection; the first answer to a REQ gives its tracked connection the
- * client's comm id; the others change the state of theirs, as the client's core has changed its
- * own. Messages in the two sockets of a client may cross: a tracked connection can be behind or
- * ahead for as long as they are on their way, and not for good as long as the connection lives. A
- * lookup has a tracked connection on the side that is asked: who asks has nothing to end.
+ * A REQ adds a tracked connection. The first response to a REQ gives the tracked connection the
+ * client's comm id. Other messages change the state, as they do in the client's core. Messages in
+ * the two sockets of a client may cross, so a tracked connection can be behind or ahead of the core
+ * while they are in flight, but not for good while the connection lives. A SIDR lookup is tracked
+ * on the responding side only: the requester has nothing to end.
  *
- * To be called in the order in which the client's core has spoken; tracker_close() after the last
- * message of a connection.
+ * Messages must be passed in the order in which the client's core sent them, and tracker_close()
+ * after the last message of a connection.
  *
- * Return: 0; -EPERM for a message about a connection that is not the client's, or to another peer
- * or through another port than the connection's; -ENOMEM.
+ * Return: 0; -EPERM if the connection is not the client's, or has another peer or port; -ENOMEM.
  */
 int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
 		 const struct mad_path *path, const struct cm_msg *msg);
 
 /**
- * tracker_received() - a message is handed to a client
+ * tracker_received() - track a message that is delivered to a client
+ * @ret_is_known: set to whether the message belongs to a connection of the client. Both comm ids
+ *                and the peer's address must match; for a response to a REQ only one id, as the
+ *                other is new. False for requests and for responses to lookups, which are not
+ *                tracked.
  *
- * Arguments and what is done: as tracker_sent(). A REQ or SIDR_REQ makes a tracked connection
- * without a local comm id. What the client's core will drop, by the guards of cm/guard.c, changes
- * nothing.
+ * The other arguments and the effects are those of tracker_sent(). A REQ or SIDR_REQ adds a tracked
+ * connection without a local comm id. A message that the client's core will drop (cm/guard.c) has
+ * no effect.
  *
- * @ret_is_known: is it a message of a connection of the client's? By both comm ids and the peer's
- *                address; of an answer to a REQ by one id, as the other is news. Not a request, nor
- *                an answer to a lookup, which has no tracked connection.
- *
- * Return: 0; -ENOMEM, or -ENOSPC if the peer has TRACKED_ALIKE_MAX that are hard to tell from it: a
- * request should be dropped then.
+ * Return: 0; -ENOMEM, or -ENOSPC if the peer has TRACKED_ALIKE_MAX connections with the same keys.
+ * A request should be dropped then.
  */
 int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
 
-/** tracker_handed() - the message of the last tracker_received() is on its way to the client. */
+/** tracker_handed() - note that the message of the last tracker_received() was delivered */
 void tracker_handed(struct tracker *tracker, uint16_t client);
 
 /**
  * tracker_set() - record a connection state that a client reports
- * @may_add: track also a connection of which no message has passed
+ * @may_add: add a tracked connection even if no message of it has passed
  *
- * @may_add is for a client that comes back to a cmportd which has lost its file, and for the
- * process that the server runs in. What is added by it lets the client send messages of that
- * connection, and nothing else: no request of a peer is taken for a repetition because of it, and
- * when the client is gone it is forgotten. Otherwise the connection must be tracked for this client
- * already, with the same port and the same peer. The client may set its state, and what is its own:
- * comm id, queue pair, and the transaction id of its message.
+ * @may_add is for a client that resumes with a cmportd whose file was lost, and for the process
+ * that the server runs in. An entry added like this lets the client send messages of the
+ * connection, and nothing else: it does not make a peer's request a duplicate, and is dropped when
+ * the client ends. Without @may_add the connection must be tracked for this client with the same
+ * port and peer. The client may set the state and its own half: comm id, queue pair, and
+ * transaction id.
  *
- * What its core is known to have left behind is not believed: this comes on another socket than
- * the messages. A client has to tell where its core goes without a message: CALL_ESTABLISH, a DREQ
- * that is never answered, IDLE after that or after TIMEWAIT, unless the connection is closed then.
+ * Reports and messages use different sockets, so a state that the client's core is known to have
+ * left is ignored. A client must report every transition of its core that sends no message:
+ * CALL_ESTABLISH, a DREQ that is never answered, IDLE after that or after TIMEWAIT, unless it
+ * closes the connection then.
  *
- * Return: 0, also for what needs no record: it is over, or the peer has told no comm id yet; -EPERM
- * if no such connection is tracked for this client, or it says another thing of the peer; -ENOMEM.
+ * Return: 0, also if no entry is needed, because the connection is over or the peer's comm id is
+ * not known yet; -EPERM if no such connection is tracked for this client, or if the report
+ * contradicts the peer's half; -ENOMEM.
  */
 int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *tracked,
 		bool may_add);
 
 /**
- * tracker_close() - a comm id of a client is free again
+ * tracker_close() - remove the connection whose comm id a client has freed
  *
- * Nothing happens if it is not the client's. To be told of every REQ that was handed out and became
- * a connection of the client's core, also if it was rejected or dropped. A REQ that was handed out
- * again after what the client had heard by then is a new one for its core, and stays tracked.
+ * Ignored if the comm id is not the client's. The client must report every delivered REQ that
+ * became a connection of its core, also after the core rejected or dropped it. A REQ that was
+ * delivered again after the last delivery that the client had read by then is new for its core, and
+ * stays tracked.
  */
 void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_close *close);
 
-/** tracker_of_local() - by local comm id. Return: the tracked connection, until the next change; or
- * NULL. */
+/**
+ * tracker_of_local() - look up by local comm id
+ *
+ * Return: the tracked connection, valid until the next change; NULL if there is none.
+ */
 const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id);
 
 /**
- * tracker_of_remote() - by the peer and its comm id, of the peer's CA unless @ca_guid is 0
+ * tracker_of_remote() - look up by the peer and its comm id, and by @ca_guid unless it is 0
  *
- * As long as a repeated REQ is known for what it is: not in IDLE.
+ * Finds connections that recognize a duplicate REQ, that is not those in IDLE.
  */
 const struct tracked *tracker_of_remote(const struct tracker *tracker, const struct mad_gid *peer,
 					uint64_t ca_guid, uint32_t remote_comm_id);
 
 /**
- * tracker_of_qpn() - by the peer's queue pair, while the connection lives
+ * tracker_of_qpn() - look up a live connection by the peer's queue pair
  *
- * Not in TIMEWAIT; nor in DREQ_SENT, where a client's core may have let go of the queue pair
- * already (cm/core.c, abandon()), so that the peer may use it again.
+ * Finds none in TIMEWAIT, and none in DREQ_SENT, where a client's core may have released the queue
+ * pair already (cm/core.c, abandon()), so that the peer may reuse it.
  */
 const struct tracked *tracker_of_qpn(const struct tracker *tracker, const struct mad_gid *peer,
 				     uint64_t ca_guid, uint32_t remote_qpn);
 
 /**
- * tracker_share() - count the connections of a client, who has none yet, together with others'
- * @count: of all of them; must live as long as the client, or until it is called with NULL
+ * tracker_share() - add the connection count of a client without connections to a shared counter
+ * @count: must outlive the client, or be replaced with NULL before
  *
  * Return: false when out of memory.
  */
 bool tracker_share(struct tracker *tracker, uint16_t client, uint32_t *count);
 
-/** tracker_count() - how many a client has. */
+/** tracker_count() - the number of tracked connections of a client */
 uint32_t tracker_count(const struct tracker *tracker, uint16_t client);
 
 /**
- * tracker_take() - a client is gone: take its tracked connections out, one a call
+ * tracker_take() - remove one tracked connection of an ended client
  *
- * What it takes longer than a message to end is kept until tracker_reaped(), for the next cmportd.
+ * A connection that takes more than one message to end is kept until tracker_reaped(), for the next
+ * cmportd.
  *
- * Return: false when there is none left.
+ * Return: false when there are no more.
  */
 bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *ret);
 
-/** tracker_dead_of() - how many of a user, by its number, were taken and are not reaped. */
+/** tracker_dead_of() - the number of a user's connections that were taken but not reaped */
 uint32_t tracker_dead_of(const struct tracker *tracker, uint16_t user);
 
-/** tracker_reaped() - a connection that was taken is at its end. Any other comm id is ignored. */
+/** tracker_reaped() - free a taken connection that has ended; other comm ids are ignored */
 void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id);
 
-/** tracker_port_gone() - forget the tracked connections of a port that was removed. */
+/** tracker_port_gone() - remove the tracked connections of a port that was removed */
 void tracker_port_gone(struct tracker *tracker, uint8_t port);
 
-/** tracker_is_empty() - neither of clients, nor of any dead. */
+/** tracker_is_empty() - return whether there are no connections of clients or ended clients */
 bool tracker_is_empty(const struct tracker *tracker);
 
-/* --- what outlives us, tracked_adopt.c ----------------------------------- */
+/* --- recovery, tracked_adopt.c ----------------------------------- */
 
 /**
- * tracker_keep() - have them lie in a file, as far as it has room
- * @store: outlives the tracker
+ * tracker_keep() - store the tracked connections in a file, as far as there is room
+ * @store: must outlive the tracker
  *
- * To be called before there is any. What is in the file is left by a cmportd before us: orphans,
- * until they are dropped or inherited.
+ * To be called while the tracker is empty. Connections in the file, left by a previous cmportd,
+ * become orphans until they are returned or adopted.
  *
  * Return: 0 or -ENOMEM.
  */
 int tracker_keep(struct tracker *tracker, struct tracked_store *store);
 
 /**
- * tracker_own() - who a client is: is written into the tracked connections that it makes from now
- * on
+ * tracker_own() - set the owner to be written into a client's future tracked connections
  *
  * Return: 0 or -ENOMEM.
  */
 int tracker_own(struct tracker *tracker, uint16_t client, const struct tracked_owner *owner);
 
-/** tracker_rename() - the device of a handle has another name; @device: PORTD_DEVICE_BYTES */
+/** tracker_rename() - set a new device name for a handle; @device has PORTD_DEVICE_BYTES */
 void tracker_rename(struct tracker *tracker, uint8_t handle, const char *device, uint8_t port_num);
 
 /**
- * tracker_handle() - which handle shall a port have?
+ * tracker_handle() - choose the handle of a port
  * @device: PORTD_DEVICE_BYTES, ended by '\0'
- * @in_use: a bit for each handle that another port has
+ * @in_use: bitmap of the handles of other ports
  *
- * The one that it had before us, lest a tracked connection mean another port.
+ * Prefers the handle that the port had with the previous cmportd, so that tracked connections keep
+ * naming the same port.
  *
  * Return: the handle, or -ENOSPC.
  */
 int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num, uint64_t in_use);
 
-/** tracker_port() - the port that orphans mean by a handle. Return: false if it means none. */
+/** tracker_port() - look up the port that a handle means in orphans. Return: false if none. */
 bool tracker_port(const struct tracker *tracker, uint8_t handle, const char **ret_device,
 		  uint8_t *ret_port_num);
 
-/** tracker_orphan() - go through the orphans. @after: the one found before, or NULL for the first.
+/**
+ * tracker_orphan() - iterate over the orphans
+ * @after: the previous orphan, or NULL to start
  */
 const struct tracked *tracker_orphan(const struct tracker *tracker, const struct tracked *after);
 
-/** tracker_hold_block() - has a connection of the dead, or an orphan, a comm id of a block? */
+/**
+ * tracker_hold_block() - return whether an orphan, or a connection of an ended client, has a comm
+ * id of the block
+ */
 bool tracker_hold_block(const struct tracker *tracker, uint16_t block);
 
 /**
- * tracker_return() - the client of an orphan, not dead, has come back
+ * tracker_return() - give an orphan, not dead, to its client, which has resumed
  *
- * It is tracked as before, and goes with tracker_confirm() if tracker_set() did not tell of it.
+ * It is tracked as before, but tracker_confirm() removes it unless tracker_set() reports it.
  *
  * Return: false when out of memory.
  */
 bool tracker_return(struct tracker *tracker, const struct tracked *orphan, uint16_t client);
 
-/** tracker_confirm() - a client that came back has told all: what it did not tell of is over. */
+/** tracker_confirm() - remove the returned connections that a client has not reported */
 void tracker_confirm(struct tracker *tracker, uint16_t client);
 
-/** tracker_adopt() - an orphan is to be ended: as tracker_take() */
+/** tracker_adopt() - take an orphan that is to be ended, as tracker_take() does */
 void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct cm_record *ret);
 
-/** tracker_bytes() - Return: the current memory use of the table, in bytes. */
+/** tracker_bytes() - the current memory use in bytes */
 size_t tracker_bytes(const struct tracker *tracker);
 
 #endif

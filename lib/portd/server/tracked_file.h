@@ -1,45 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The part of PATH.state that the tracked connections lie in: a head, which says what the rest
- * means, and chunks of tracked connections. It is mapped: a tracked connection is written by plain
- * stores.
+ * The part of PATH.state that stores tracked connections: a header that describes the rest, and
+ * chunks of tracked connections. It is mapped, and written with plain stores.
  *
- * A process that is killed has done its stores up to some point, in their order, and none after it:
- * whatever takes more than one of them is sealed by the last. What has no seal, or was written by
- * another version, before the host booted or by somebody else counts as nothing.
+ * A killed process has completed its stores up to some point, in program order, and none after it.
+ * So an update of more than one store is sealed by its last store. Entries without a seal are
+ * ignored, as are those written by another version, before the host booted, or by another user.
  *
- * A journal would be a second form of the same data, to be kept in step and truncated. It is a file
- * and not a descriptor in systemd's store, because there is not always a systemd.
+ * A journal would be a second form of the same data, to be kept in step and truncated. systemd's
+ * descriptor store is not used, because systemd is not always there.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_FILE_H
 #define LIB_PORTD_SERVER_TRACKED_FILE_H
 
 #include "lib/portd/server/tracked_store.h"
 
-#define TRACKED_CHUNKS_MAX 512 /* are kept: 16 MiB of /run */
+#define TRACKED_CHUNKS_MAX 512 /* limit of stored chunks: 16 MiB of /run */
 
 struct tracked_head;
 
 struct tracked_file {
 	struct tracked_store store; /* first */
-	int fd;			    /* the state file's */
-	struct tracked_head *head;  /* NULL: there is no room for anything */
-	bool is_full;		    /* and it was said */
+	int fd;			    /* of the state file */
+	struct tracked_head *head;  /* NULL: no room for anything */
+	bool is_full;		    /* and the log says so */
 };
 
 /**
- * tracked_file_open() - map the part, and make it one of ours if it is not
- * @file:      zeroed; to be given back with tracked_file_close(), also on an error
- * @fd:        of the state file, which nobody else uses meanwhile; stays the caller's
- * @folder_fd: the folder, in which the last part of @path is looked up
- * @path:      of the state file. What PATH.wills has, where versions before this one tracked
- *             connections, is taken over, and that file is removed.
+ * tracked_file_open() - map the part, and initialize it unless it is valid
+ * @file:      zeroed; to be released with tracked_file_close(), also on error
+ * @fd:        the state file, locked by the caller, who keeps it
+ * @folder_fd: the folder, in which the last component of @path is looked up
+ * @path:      of the state file. Connections in PATH.wills, the file of earlier versions, are
+ *             imported, and that file is removed.
  *
- * Return: 0 or -errno: it cannot be mapped, or has no room for anything.
+ * Return: 0, or -errno if it cannot be mapped or has no room for anything.
  */
 int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const char *path);
 
-/** tracked_file_close() - the file stays as it is. Zeroed is allowed. */
+/** tracked_file_close() - unmap the part; its content stays. A zeroed @file is allowed. */
 void tracked_file_close(struct tracked_file *file);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where tracked connections lie that are to outlive a cmportd. The tracker works without, and knows
- * a store by its operations alone.
+ * Storage for tracked connections that survive a restart of cmportd. Optional; the tracker uses it
+ * through its operations only.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_STORE_H
 #define LIB_PORTD_SERVER_TRACKED_STORE_H
@@ -16,16 +16,16 @@
 struct tracked_store;
 
 struct tracked_store_ops {
-	/* one of n_chunks; anything may be in those that were there at first */
+	/* get one of n_chunks; the content of those present at the start is not trusted */
 	struct tracked *(*chunk)(const struct tracked_store *store, uint32_t i);
-	/* one more, zeroed; NULL if there is no room, and the log has said so */
+	/* add a zeroed chunk; NULL if there is no room, which is logged */
 	struct tracked *(*grow)(struct tracked_store *store);
-	/* with no chunk in use, give their memory back */
+	/* release the memory of all chunks; none may be in use */
 	void (*trim)(struct tracked_store *store);
-	/* a handle means a port of a device from now on: PORTD_DEVICE_BYTES, ended by '\0' */
+	/* set the port that a handle means; @device has PORTD_DEVICE_BYTES, ended by '\0' */
 	void (*name_port)(struct tracked_store *store, uint8_t handle, const char *device,
 			  uint8_t port_num);
-	/* which port is it? Return: false if the handle means none. */
+	/* look up the port of a handle. Return: false if the handle means none. */
 	bool (*port)(const struct tracked_store *store, uint8_t handle, const char **ret_device,
 		     uint8_t *ret_port_num);
 };
@@ -33,7 +33,7 @@ struct tracked_store_ops {
 struct tracked_store {
 	const struct tracked_store_ops *ops;
 	uint32_t n_chunks;
-	bool is_same_view; /* do process ids in it mean what they mean to us? */
+	bool is_same_view; /* process ids in it are of our pid namespace */
 };
 
 #endif

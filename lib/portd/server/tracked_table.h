@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the tracked connections lie: in chunks that never move, free ones in a list, found by three
- * tables of indices whose buckets grow, and in a list a client.
+ * Storage and lookup of tracked connections: chunks that never move, a list of free entries, three
+ * hash tables of indices that grow, and a list for each client.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_TABLE_H
 #define LIB_PORTD_SERVER_TRACKED_TABLE_H
@@ -16,8 +16,8 @@
 struct tracked_client {
 	uint32_t first;
 	uint32_t count;
-	uint32_t *shared;  /* a count of several clients, or NULL */
-	uint32_t n_handed; /* messages, modulo 2^32 */
+	uint32_t *shared;  /* count for several clients, or NULL */
+	uint32_t n_handed; /* delivered messages, modulo 2^32 */
 	struct tracked_owner owner;
 };
 
@@ -25,26 +25,26 @@ struct tracker {
 	uint64_t secret;
 	struct tracked **chunk;
 	uint32_t n_chunks;
-	uint32_t n_chunks_max; /* room for so many pointers */
-	uint32_t n_stored;     /* the first ones: in the store */
-	uint32_t free;	       /* by client_next */
+	uint32_t n_chunks_max; /* capacity of chunk */
+	uint32_t n_stored;     /* the first n_stored chunks are in the store */
+	uint32_t free;	       /* list linked by client_next */
 	uint32_t n_tracked;
-	uint32_t n_buckets; /* of each table; a power of two */
-	uint32_t *buckets;  /* one table after the other */
+	uint32_t n_buckets; /* per table; a power of two */
+	uint32_t *buckets;  /* all tables, one after the other */
 	struct tracked_client *client;
 	uint32_t n_clients;
-	struct tracked_client dead;    /* as a client: of those gone, who are being disconnected */
-	struct tracked_client orphans; /* and of those who may come back */
-	uint32_t *left_behind;	       /* how many of both have a comm id of each block ... */
-	uint32_t *dead_of;	       /* ... and how many dead are of each user */
-	struct tracked_store *store;   /* NULL: they do not outlive us */
+	struct tracked_client dead;    /* connections of ended clients, being disconnected */
+	struct tracked_client orphans; /* connections whose clients may resume */
+	uint32_t *left_behind;	       /* number of dead and orphans by block of comm ids */
+	uint32_t *dead_of;	       /* number of dead by user */
+	struct tracked_store *store;   /* NULL: entries do not survive us */
 };
 
 /**
- * tracked_unseal() - more of it than a store can write is about to change
+ * tracked_unseal() - mark an entry as incomplete before several of its members change
  *
- * Only the order of the compiler has to be kept: what a killed process has stored is seen in its
- * order by those who come later.
+ * A compiler barrier suffices: the stores of a killed process are seen in program order by
+ * processes that map the file later.
  */
 static inline void tracked_unseal(struct tracked *tracked)
 {
@@ -52,57 +52,60 @@ static inline void tracked_unseal(struct tracked *tracked)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/** tracked_seal() - it is whole. */
+/** tracked_seal() - mark an entry as complete */
 static inline void tracked_seal(struct tracked *tracked)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	tracked->seal = TRACKED_SEAL ^ tracked->index;
 }
 
-/** tracked_at() - by its index; NULL for TRACKED_NONE. */
+/** tracked_at() - the entry of an index; NULL for TRACKED_NONE */
 struct tracked *tracked_at(const struct tracker *tracker, uint32_t index);
 
-/** tracked_has_client() - have a list for a client. Return: false when out of memory. */
+/** tracked_has_client() - make room for the list of a client. Return: false when out of memory. */
 bool tracked_has_client(struct tracker *tracker, uint16_t client);
 
-/** tracked_add() - an empty one of a client, in no table. Return: NULL when out of memory. */
+/** tracked_add() - add an empty entry to a client's list, in no table. Return: NULL on ENOMEM. */
 struct tracked *tracked_add(struct tracker *tracker, uint16_t client);
 
-/** tracked_remove() - out of all tables and of its client's list. */
+/** tracked_remove() - remove an entry from all tables and from its list, and free it */
 void tracked_remove(struct tracker *tracker, struct tracked *tracked);
 
-/** tracked_reap() - to the dead: is in no table but that of its comm id. */
+/** tracked_reap() - move an entry to the dead; only the table of local comm ids keeps it */
 void tracked_reap(struct tracker *tracker, struct tracked *tracked);
 
-/** tracked_hand_over() - an orphan, not dead, is a client's again, who has a list. */
+/** tracked_hand_over() - move an orphan, not dead, to the list of a client, which must exist */
 void tracked_hand_over(struct tracker *tracker, struct tracked *orphan, uint16_t client);
 
-/* Return: is what is in a chunk a tracked connection, its own part and its index only looked at? */
+/*
+ * Return: whether an entry of a chunk is a valid tracked connection. May look at the entry's own
+ * members and its index only.
+ */
 typedef bool tracked_looker(const struct tracker *tracker, struct tracked *tracked);
 
 /**
- * tracked_adopt_chunks() - use the chunks of the store, in which anything may be
- * @look: is asked of all that has a seal; what it says yes to is an orphan
+ * tracked_adopt_chunks() - use the chunks of the store, whose content is not trusted
+ * @look: called for each sealed entry; the entry becomes an orphan if it returns true
  *
- * Return: false when out of memory; then the first ones are in use.
+ * Return: false when out of memory; then the first chunks are in use.
  */
 bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look);
 
-/** tracked_forget_chunks() - there is no tracked connection in any; all are of the store. */
+/** tracked_forget_chunks() - drop all chunks; they must be in the store, and empty */
 void tracked_forget_chunks(struct tracker *tracker);
 
 /**
- * tracked_index() - put it into these tables and take it out of the others
- * @tables: a bit for each; what makes up their keys must not change while it is in them
+ * tracked_index() - enter an entry into the given tables and remove it from the others
+ * @tables: bitmap; while an entry is in a table, the members of its key must not change
  */
 void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
 
 /**
- * tracked_find() - go through what has a key
- * @after: the one found before, or NULL
- * @key:   its GUID is not looked at if it is 0
+ * tracked_find() - iterate over the entries with a key
+ * @after: the previous entry, or NULL to start
+ * @key:   a GUID of 0 matches any
  *
- * Return: the next one, or NULL.
+ * Return: the next entry, or NULL.
  */
 struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table table,
 			     const struct tracked *after, const struct cm_key *key);

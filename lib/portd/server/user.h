@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The users of a host: what all clients of one have together, for the quotas of a user. Who has no
- * client is remembered until he could have a full burst again, lest he get one by coming anew.
+ * The users of a host: the resources that all clients of one user hold together, for the quotas of
+ * a user. A user without clients is kept until a full burst would be available again, so that
+ * reconnecting does not renew the burst.
  */
 #ifndef LIB_PORTD_SERVER_USER_H
 #define LIB_PORTD_SERVER_USER_H
@@ -14,7 +15,7 @@
 #include "base/time.h"
 #include "lib/portd/server/quota.h"
 
-#define USER_TURN 512 /* messages and requests of one user that a turn reads, and a datagram */
+#define USER_TURN 512 /* messages and requests read per user and turn, plus one datagram */
 
 struct server;
 struct client;
@@ -22,68 +23,70 @@ struct client;
 struct user {
 	struct list link; /* in server.users */
 	uid_t uid;
-	uint16_t number; /* for the tracker; 0: of nobody */
+	uint16_t number; /* for the tracker; 0: of server.nobody */
 	uint32_t n_clients;
-	uint32_t n_ports;   /* ports.c counts */
-	uint32_t n_blocks;  /* of comm ids */
-	uint32_t n_tracked; /* the tracker counts */
+	uint32_t n_ports;   /* maintained by ports.c */
+	uint32_t n_blocks;  /* blocks of comm ids */
+	uint32_t n_tracked; /* maintained by the tracker */
 	uint32_t n_queued;
 	uint32_t n_asks;
-	double tokens; /* what is left of its rate */
+	double tokens; /* rate budget left */
 	struct cm_time tokens_at;
-	double connects; /* how often he may connect now */
+	double connects; /* connections allowed now */
 	struct cm_time connects_at;
-	uint32_t n_waits;     /* messages that wait for link addresses, of ... */
-	struct list hops;     /* ... these */
-	struct list waits;    /* in server.waiting.users, if there are any */
-	struct list requests; /* transmit entries: REQs, SIDR_REQs, which let answers go first */
-	struct list sends;    /* in server.senders, if there are any */
-	double turn;	      /* messages and requests that were read in this turn ... */
-	uint64_t turn_no;     /* ... of the server */
-	uint32_t was_refused; /* a bit a quota: the log says it once */
+	uint32_t n_waits;     /* messages waiting for link addresses */
+	struct list hops;     /* that those messages wait for */
+	struct list waits;    /* in server.waiting.users, if hops is not empty */
+	struct list requests; /* transmit entries: REQs and SIDR_REQs; responses go first */
+	struct list sends;    /* in server.senders, if requests is not empty */
+	double turn;	      /* messages and requests read in turn turn_no */
+	uint64_t turn_no;     /* of the server */
+	uint32_t was_refused; /* bitmap of quotas whose excess was logged */
 };
 
-/** user_enter() - a client is of a user. Return: false when out of memory. */
+/** user_enter() - account a client to its user. Return: false when out of memory. */
 bool user_enter(struct server *server, struct client *client, uid_t uid);
 
 /**
- * user_may_connect() - may somebody connect once more?
+ * user_may_connect() - return whether a user may connect once more
  *
- * Before anything is done for him, since he may connect and leave in a loop, and spends nothing
- * else by that. Return: false if he has connected too often; the log says so once.
+ * To be checked before any resources are used: a process that connects and disconnects in a loop is
+ * limited by nothing else.
+ *
+ * Return: false if the user has connected too often, which is logged once.
  */
 bool user_may_connect(struct server *server, uid_t uid);
 
-/** user_init() - one without clients. */
+/** user_init() - initialize a user without clients */
 void user_init(struct user *user, uid_t uid);
 
-/** user_leave() - it goes. */
+/** user_leave() - release the account of a client that has disconnected */
 void user_leave(struct client *client);
 
 /**
- * user_may() - may the user of a client have one more?
- * @has: what it has
+ * user_may() - return whether a client's user may have one more resource of a kind
+ * @has: the present number
  *
- * Return: true for root. If not, the log says so, once for each quota.
+ * Return: true for root. The first refusal of each quota is logged.
  */
 bool user_may(struct client *client, enum quota quota, uint32_t has);
 
-/** user_room() - how many more may the user of a client have? UINT32_MAX for root. */
+/** user_room() - how many more resources a client's user may have; UINT32_MAX for root */
 uint32_t user_room(const struct client *client, enum quota quota, uint32_t has);
 
-/** user_may_track() - may a client, and its user, have one tracked connection more? */
+/** user_may_track() - return whether a client and its user may have one more tracked connection */
 bool user_may_track(struct client *client);
 
-/** user_spend() - take from the rate of a client and its user. */
+/** user_spend() - charge the rates of a client and its user */
 void user_spend(struct client *client, double tokens);
 
-/** user_has_turn() - may its user be read from once more in this turn? */
+/** user_has_turn() - return whether the clients of its user may be read from again in this turn */
 bool user_has_turn(const struct client *client);
 
-/** user_forget_all() - free those who are remembered; nobody has clients. */
+/** user_forget_all() - free all users; there must be no clients */
 void user_forget_all(struct server *server);
 
-/** user_refill() - give both what the time that has passed has earned. */
+/** user_refill() - add what a client and its user have earned since the last time */
 void user_refill(struct client *client);
 
 #endif

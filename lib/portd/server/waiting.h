@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages whose next hop has no link address yet. They wait by user and hop, in their order, and
- * leave when the kernel announces the neighbour; a hop without news is looked at every 50 ms. To
- * look is a matter of system calls, and anybody can name hosts that are not there: so a hop is
- * looked at once for all messages of a user, users take turns, and a turn of the loop looks at a
- * few.
+ * Messages whose next hop has no link address yet. They are queued by user and hop, in order, and
+ * sent when the kernel announces the neighbour; a hop without an announcement is checked every 50
+ * ms. A check costs system calls, and any user can name hosts that do not exist. Therefore one
+ * check of a hop serves all messages of a user, users take turns, and the number of checks per turn
+ * is limited.
  */
 #ifndef LIB_PORTD_SERVER_WAITING_H
 #define LIB_PORTD_SERVER_WAITING_H
@@ -17,12 +17,12 @@
 #include "lib/net/addr.h"
 #include "mad/port.h"
 
-#define WAITING_MAX	   1024 /* messages of a host port */
-#define WAITS_MAX	   256	/* of one client, or of nobody; of one user half of what is left */
+#define WAITING_MAX	   1024 /* of one host port */
+#define WAITS_MAX	   256	/* of one client, or of nobody; half of what is free for a user */
 #define WAITING_LOOK_MS	   50
-#define WAITING_LOOKS_MAX  16 /* at hops without news, before the rest of the host gets its turn */
-#define WAITING_PAUSE_MS   4  /* between so many of those looks */
-#define WAITING_LEAVES_MAX 64 /* messages in a turn */
+#define WAITING_LOOKS_MAX  16 /* checks of unannounced hops per turn */
+#define WAITING_PAUSE_MS   4  /* after WAITING_LOOKS_MAX such checks */
+#define WAITING_LEAVES_MAX 64 /* messages sent or dropped per turn */
 
 struct server;
 struct client;
@@ -30,40 +30,43 @@ struct host_port;
 struct xmit;
 
 struct waiting {
-	struct cm_index hops;	    /* by user, host port, GID index and peer */
-	struct list users;	    /* who has any; who had his turn goes to the end */
-	struct cm_time look_at;	    /* the next time; CM_TIME_NEVER: nothing waits */
-	struct cm_time pause_until; /* no looks at hops without news */
-	struct cm_time moved_at;    /* routes have changed: news of all hops */
+	struct cm_index hops;	    /* keyed by user, host port, GID index and peer */
+	struct list users;	    /* users with hops, in round-robin order */
+	struct cm_time look_at;	    /* next check; CM_TIME_NEVER: nothing waits */
+	struct cm_time pause_until; /* no checks of unannounced hops until then */
+	struct cm_time moved_at;    /* latest change of routes, which affects all hops */
 };
 
-/** waiting_init() - nothing waits. Return: 0 or -ENOMEM, and then waiting_fini() is allowed. */
+/**
+ * waiting_init() - initialize empty queues
+ *
+ * Return: 0 or -ENOMEM; waiting_fini() is allowed after both.
+ */
 int waiting_init(struct waiting *waiting, uint64_t secret);
 
-/** waiting_fini() - all host ports are closed. */
+/** waiting_fini() - free the tables; all host ports must be closed */
 void waiting_fini(struct waiting *waiting);
 
-/** waiting_for() - return whether messages of the sender's user already wait for that hop. */
+/** waiting_for() - return whether messages of the sender's user already wait for that hop */
 bool waiting_for(struct server *server, const struct host_port *host_port,
 		 const struct client *sender, const struct mad_path *path);
 
-/** waiting_put() - a message waits from now on. It is freed, and counted as lost, if there is no
- * room. */
+/** waiting_put() - queue a message; if there is no room, it is freed and counted as lost */
 void waiting_put(struct server *server, struct xmit *xmit);
 
-/** waiting_forget_sender() - a client goes: its messages are nobody's. */
+/** waiting_forget_sender() - detach the queued messages of a client that ends */
 void waiting_forget_sender(struct server *server, const struct client *sender);
 
-/** waiting_port_gone() - free what waits at a host port. */
+/** waiting_port_gone() - free the messages queued at a host port */
 void waiting_port_gone(struct server *server, const struct host_port *host_port);
 
-/** waiting_neighbour() - a neighbour has a link address now. */
+/** waiting_neighbour() - note that a neighbour has a link address now */
 void waiting_neighbour(struct server *server, const union addr *addr);
 
-/** waiting_moved() - routes have changed, or nobody knows what has. */
+/** waiting_moved() - note that routes have changed, or may have */
 void waiting_moved(struct server *server);
 
-/** waiting_look() - send what can leave, and forget what has waited for too long. */
+/** waiting_look() - send messages that can be sent, and drop those that have waited too long */
 void waiting_look(struct server *server);
 
 #endif
