@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is done on the edges of the state machine: messages are made from what the connection
- * remembers, and what the peer says is remembered. See action.h.
+ * The actions on the edges of the state machine: build messages from the connection, store in it
+ * what the peer's messages say. See action.h.
  */
 #include "cm/action.h"
 
@@ -11,13 +11,13 @@
 
 #include "cm/peer.h"
 
-/* A peer cannot make us hold on to a request or a reply for less or longer than this. */
+/* Bounds of the timeout that a peer can set for our retransmissions of a REP. */
 #define REP_GIVE_UP_MIN_MS  4000
 #define REP_GIVE_UP_MAX_MS  50000
 
-#define TIMEWAIT_MAX	    24 /* 69 s; encoded: a peer has a say in it, too */
+#define TIMEWAIT_MAX	    24 /* encoded, 69 s; limits what a peer can ask for */
 
-#define MRA_SERVICE_TIMEOUT 24 /* 69 s, what the kernel asks for */
+#define MRA_SERVICE_TIMEOUT 24 /* encoded, 69 s: what the kernel asks for */
 
 /* --- effects ------------------------------------------------------------- */
 
@@ -80,7 +80,7 @@ static void emit_msg(struct cm_conn *conn, struct cm_turn *turn, const struct cm
 	cm_emit(turn, conn->port, &conn->path, msg);
 }
 
-/* --- messages that are repeated until they are answered ------------------ */
+/* --- messages that are retransmitted until answered ----------------------- */
 
 static void transmit_copy(struct cm_conn *conn, struct cm_turn *turn)
 {
@@ -104,7 +104,7 @@ void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
 	cm_count(turn->core, conn->port, CM_COUNT_RETRIED, cm_mad_attr(conn->mad));
 	if (conn->n_repeated < UINT16_MAX)
 		conn->n_repeated++;
-	/* Lost or slow, it no longer loads the port: let the next one have its turn. */
+	/* It is lost or slow and no longer loads the port: free its slot. */
 	cm_settle(conn, turn->core);
 	cm_peer_repeated(conn, turn->core, turn->now);
 	transmit_copy(conn, turn);
@@ -119,7 +119,7 @@ void act_be_patient(struct cm_conn *conn, struct cm_turn *turn)
 
 /* --- REQ ----------------------------------------------------------------- */
 
-/* The queue pair's timeout while nobody has told an ACK delay: there and back, encoded. */
+/* The queue pair's timeout while the ACK delay is unknown: 2 * packet life time, encoded. */
 static uint8_t round_trip(uint8_t packet_life_time)
 {
 	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
@@ -183,7 +183,7 @@ static void admit_waiting(struct cm_pace *pace, struct cm_port *port, struct cm_
 
 void cm_admit(struct cm_port *port, struct cm_turn *turn)
 {
-	/* Asked here already: seldom does anything wait, and each step ends with this. */
+	/* Check for emptiness first: every step ends here, and the queues are rarely in use. */
 	if (!list_is_empty(&port->disconnects.waiting))
 		admit_waiting(&port->disconnects, port, turn);
 	if (!list_is_empty(&port->requests.waiting))
@@ -201,7 +201,7 @@ void cm_settle(struct cm_conn *conn, struct cm_core *core)
 	conn->pace = NULL;
 }
 
-/* --- who the peer is ----------------------------------------------------- */
+/* --- the peer's ids ------------------------------------------------------- */
 
 uint32_t cm_rep_qpn(const struct cm_rep *rep)
 {
@@ -249,7 +249,7 @@ void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn)
 
 /* --- REQ and REP received ------------------------------------------------ */
 
-/* The peer's depths are seen from its side: what it initiates, we respond to. */
+/* REQ depths are from the sender's side: its initiator depth is our responder resources. */
 void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
 {
 	const struct cm_req *req = &turn->msg->req;
@@ -415,15 +415,17 @@ void act_reject_other(struct cm_conn *conn, struct cm_turn *turn)
 	send_rej(conn, turn, CM_ANSWERED_OTHER, conn->local_comm_id);
 }
 
-/* The peer finds its half of the connection by our CA's GUID, as it knows no comm id of ours
- * that is tied to an id of its own. */
+/*
+ * The peer has to find its connection by our CA GUID: it does not know our comm id together with
+ * its own.
+ */
 void act_reject_timeout(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg msg;
 	int i;
 
 	if (conn->retry.transmissions == 0)
-		return; /* still waiting for its turn: the peer never heard of it */
+		return; /* still waiting for a send slot: the peer does not know the REQ */
 	begin_msg(conn, &msg, CM_ATTR_REJ);
 	msg.rej.local_comm_id = conn->local_comm_id;
 	msg.rej.message = CM_ANSWERED_OTHER;
@@ -448,7 +450,7 @@ void act_reject_stale_rep(struct cm_conn *conn, struct cm_turn *turn)
 
 /* --- SIDR: IBTA vol. 1, 12.11 -------------------------------------------- */
 
-/* A SIDR_REQ names its request, and a SIDR_REP repeats that name: the answering side has none. */
+/* SIDR has one id: the requester's, which SIDR_REP repeats; the responder has none. */
 void act_send_sidr_req(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg *msg = turn->args->msg;
@@ -492,8 +494,10 @@ static void refuse_sidr(struct cm_conn *conn, struct cm_msg *msg)
 	msg->sidr_rep.status = CM_SIDR_REJECT;
 }
 
-/* Nothing tells us that it has arrived. Where it has not, the SIDR_REQ comes again, and must not
- * be taken for another. */
+/*
+ * A SIDR_REP gets no acknowledgement. If it is lost, the peer retransmits the SIDR_REQ, which must
+ * not be taken for a new one.
+ */
 void act_send_sidr_rep(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg refused, *msg = turn->args->msg;
@@ -561,7 +565,7 @@ void act_report_unreachable(struct cm_conn *conn, struct cm_turn *turn)
 	emit_report(conn, turn, CM_REPORT_UNREACHABLE, -ETIMEDOUT);
 }
 
-/* The answer to a DREQ bears its transaction id. */
+/* DREP carries the transaction id of the DREQ. */
 void act_report_disconnected(struct cm_conn *conn, struct cm_turn *turn)
 {
 	conn->tid = turn->msg->hdr.tid;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A connection that outlives its core: its record, and how another core takes it over, see core.h.
- */
+/* Export and adoption of connections that outlive their core, see core.h. */
 #include "cm/action.h"
 #include "cm/demux.h"
 
@@ -9,7 +7,7 @@ struct cm_record cm_conn_record(const struct cm_conn *conn)
 {
 	struct cm_record record = conn->record;
 
-	/* The peer has not heard of a REQ that still waits for its turn to be sent. */
+	/* A REQ that still waits for a send slot is unknown to the peer. */
 	if (conn->state == CM_REQ_SENT && conn->retry.transmissions == 0)
 		cm_begin_in(&record, CM_IDLE);
 	return record;
@@ -27,8 +25,8 @@ static void remember_record(struct cm_conn *conn, const struct cm_record *record
 
 	conn->record = *record;
 	conn->local_comm_id = local_comm_id;
-	conn->service_id = record->remote_ca_guid; /* of a lookup; others need none any more */
-	conn->retry.transmissions = 1; /* so that the peer is told of a REQ that is given up */
+	conn->service_id = record->remote_ca_guid; /* lookups only; others no longer need it */
+	conn->retry.transmissions = 1;		   /* so that ending an unanswered REQ sends REJ */
 }
 
 struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_record *record,

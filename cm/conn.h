@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One connection as the CM protocol sees it (IBTA vol. 1, chapter 12): its state, what can happen
- * to it, and what it has to remember. Start reading here; then cm/fsm.c, mad/cm_msg.c, cm/core.h.
+ * One connection as the CM protocol sees it (IBTA vol. 1, chapter 12): its state, the events that
+ * can happen to it, and the data that it keeps. Start reading here; then cm/fsm.c, mad/cm_msg.c,
+ * cm/core.h.
  *
- * A lookup of a datagram service (SIDR, 12.11) is a connection, too: a short one, of one question
- * and one answer, whose request ids are comm ids.
+ * A lookup for a datagram service (SIDR, 12.11) is also a connection: a short one of one request
+ * and one response, whose comm id is the request id.
  *
- * A connection is owned by a core (core.h) and is touched under the core's lock only. The state
- * is assigned in fsm.c and nowhere else: moved by cm_step(), or taken over by cm_core_adopt().
+ * A core (core.h) owns the connection; access it only under the core's lock. Only fsm.c assigns the
+ * state: cm_step() moves it, cm_core_adopt() takes it over from a record.
  */
 #ifndef CM_CONN_H
 #define CM_CONN_H
@@ -25,60 +26,61 @@
 #include "mad/cm_msg.h"
 #include "mad/port.h"
 
-/* States of a connection, IBTA vol. 1, 12.9.7; named from the side that is in it. */
-#define CM_STATES(X)                                                               \
-	X(IDLE)		/* no connection yet, or none any more */                  \
-	X(REQ_SENT)	/* active: waiting for REP */                              \
-	X(MRA_REQ_RCVD) /* active: MRA: the peer takes time for our REQ */         \
-	X(REP_RCVD)	/* active: REP is here, RTU is the caller's to send */     \
-	X(MRA_REP_SENT) /* active: as REP_RCVD; a repeated REP is met with MRA */  \
-	X(REQ_RCVD)	/* passive: REQ is here, the caller has to decide */       \
-	X(MRA_REQ_SENT) /* passive: as REQ_RCVD; a repeated REQ is met with MRA */ \
-	X(REP_SENT)	/* passive: waiting for RTU */                             \
-	X(MRA_REP_RCVD) /* passive: MRA: the peer takes time for our REP */        \
-	X(ESTABLISHED)                                                             \
-	X(DREQ_SENT)	 /* we disconnect: waiting for DREP */                     \
-	X(DREQ_RCVD)	 /* the peer disconnects: DREP is the caller's to send */  \
-	X(TIMEWAIT)	 /* over; waits until no packet of it can be on its way */ \
-	X(SIDR_REQ_SENT) /* we look a service up: waiting for SIDR_REP */          \
-	X(SIDR_REQ_RCVD) /* a lookup is here, the caller has to answer it */       \
-	X(SIDR_REP_SENT) /* answered; a repeated lookup is answered the same */
+/* States of a connection, IBTA vol. 1, 12.9.7, named from the local side. */
+#define CM_STATES(X)                                                                     \
+	X(IDLE)		/* no connection yet, or no longer */                            \
+	X(REQ_SENT)	/* active: waiting for REP */                                    \
+	X(MRA_REQ_RCVD) /* active: received MRA for our REQ; waiting longer for REP */   \
+	X(REP_RCVD)	/* active: received REP; the caller is to send RTU */            \
+	X(MRA_REP_SENT) /* active: as REP_RCVD, but answers a duplicate REP with MRA */  \
+	X(REQ_RCVD)	/* passive: received REQ; the caller is to accept or reject */   \
+	X(MRA_REQ_SENT) /* passive: as REQ_RCVD, but answers a duplicate REQ with MRA */ \
+	X(REP_SENT)	/* passive: waiting for RTU */                                   \
+	X(MRA_REP_RCVD) /* passive: received MRA for our REP; waiting longer for RTU */  \
+	X(ESTABLISHED)                                                                   \
+	X(DREQ_SENT)	 /* sent DREQ, waiting for DREP */                               \
+	X(DREQ_RCVD)	 /* received DREQ; the caller is to send DREP */                 \
+	X(TIMEWAIT)	 /* closed; waiting until stray packets have died out */         \
+	X(SIDR_REQ_SENT) /* sent SIDR_REQ, waiting for SIDR_REP */                       \
+	X(SIDR_REQ_RCVD) /* received SIDR_REQ; the caller is to send SIDR_REP */         \
+	X(SIDR_REP_SENT) /* sent SIDR_REP; kept to answer duplicates of the SIDR_REQ */
 
 /*
- * What can happen to a connection. Who says RX_* has looked at the ids and the addresses, and at
- * what the connection remembers of the peer: each guard is an event of its own.
+ * Events of a connection. The caller that reports RX_* has already checked the ids, the addresses
+ * and what the connection knows of its peer (guard.h): each outcome of a guard is an event of its
+ * own.
  */
-#define CM_EVENTS(X)                                                              \
-	X(CALL_REQ)	  /* rdma_connect */                                      \
-	X(CALL_REP)	  /* rdma_accept */                                       \
-	X(CALL_RTU)	  /* the queue pair is ready: answer the REP */           \
-	X(CALL_REJ)	  /* rdma_reject, or the queue pair could not be moved */ \
-	X(CALL_MRA)	  /* from now on meet repetitions with MRA */             \
-	X(CALL_DREQ)	  /* rdma_disconnect */                                   \
-	X(CALL_DREP)	  /* rdma_disconnect after the peer's DREQ */             \
-	X(CALL_ESTABLISH) /* rdma_notify: the peer's data came before its RTU */  \
-	X(CALL_SIDR_REQ)  /* rdma_connect for datagrams */                        \
-	X(CALL_SIDR_REP)  /* rdma_accept or rdma_reject for datagrams */          \
-	X(CALL_DESTROY)	  /* rdma_destroy_id: nobody will ask for it again */     \
-	X(CALL_FORGET)	  /* drop a request unanswered: the peer may try again */ \
-	X(RX_REQ)	  /* a new request */                                     \
-	X(RX_REQ_DUP)	  /* the same request again */                            \
-	X(RX_MRA_REQ)                                                             \
-	X(RX_MRA_REP)                                                             \
-	X(RX_REP)                                                                 \
-	X(RX_REP_DUP)	/* the same reply again */                                \
-	X(RX_REP_STALE) /* a reply with a queue pair of a living connection */    \
-	X(RX_RTU)                                                                 \
-	X(RX_REJ)                                                                 \
-	X(RX_REJ_STALE) /* reason 10: the peer still holds an older connection */ \
-	X(RX_DREQ)                                                                \
-	X(RX_DREP)                                                                \
-	X(RX_SIDR_REQ)	   /* a new lookup */                                     \
-	X(RX_SIDR_REQ_DUP) /* the same lookup again */                            \
-	X(RX_SIDR_REP)                                                            \
-	X(PEER_RESTARTED) /* a REQ or REP shows that the peer forgot this one */  \
-	X(T_RESPONSE)	  /* no answer in time: say it again */                   \
-	X(T_SPENT)	  /* no answer at all */                                  \
+#define CM_EVENTS(X)                                                                  \
+	X(CALL_REQ)	  /* rdma_connect */                                          \
+	X(CALL_REP)	  /* rdma_accept */                                           \
+	X(CALL_RTU)	  /* the queue pair is ready: answer the REP */               \
+	X(CALL_REJ)	  /* rdma_reject, or the queue pair could not be moved */     \
+	X(CALL_MRA)	  /* answer duplicates with MRA from now on */                \
+	X(CALL_DREQ)	  /* rdma_disconnect */                                       \
+	X(CALL_DREP)	  /* rdma_disconnect after the peer's DREQ */                 \
+	X(CALL_ESTABLISH) /* rdma_notify: data arrived before the RTU */              \
+	X(CALL_SIDR_REQ)  /* rdma_connect for datagrams */                            \
+	X(CALL_SIDR_REP)  /* rdma_accept or rdma_reject for datagrams */              \
+	X(CALL_DESTROY)	  /* rdma_destroy_id: the connection loses its owner */       \
+	X(CALL_FORGET)	  /* drop a request without an answer; the peer may retry */  \
+	X(RX_REQ)	  /* a new request */                                         \
+	X(RX_REQ_DUP)	  /* a duplicate of the REQ */                                \
+	X(RX_MRA_REQ)                                                                 \
+	X(RX_MRA_REP)                                                                 \
+	X(RX_REP)                                                                     \
+	X(RX_REP_DUP)	/* a duplicate of the REP */                                  \
+	X(RX_REP_STALE) /* a REP that names the queue pair of another connection */   \
+	X(RX_RTU)                                                                     \
+	X(RX_REJ)                                                                     \
+	X(RX_REJ_STALE) /* reason 10: the peer still holds an older connection */     \
+	X(RX_DREQ)                                                                    \
+	X(RX_DREP)                                                                    \
+	X(RX_SIDR_REQ)	   /* a new lookup */                                         \
+	X(RX_SIDR_REQ_DUP) /* a duplicate of the SIDR_REQ */                          \
+	X(RX_SIDR_REP)                                                                \
+	X(PEER_RESTARTED) /* a REQ or REP shows that the peer lost this connection */ \
+	X(T_RESPONSE)	  /* no answer in time: retransmit */                         \
+	X(T_SPENT)	  /* no answer, and no retransmission left */                 \
 	X(T_TIMEWAIT)
 
 enum cm_state {
@@ -96,79 +98,79 @@ enum cm_event {
 };
 
 /*
- * Messages of a kind that are sent a few at a time: a port's receive queue is finite, and so is the
- * peer's. What was answered or repeated makes room for the next. Answers never wait. Without this
- * a process that disconnected 1000 connections at once lost half of its DREQs in the peer's full
- * queue.
+ * Send slots for one kind of message. The receive queues of a port and of its peer are finite, so
+ * only a few such messages may be outstanding; an answer or a retransmission frees a slot. Answers
+ * need no slot. Without this limit, a process that disconnected 1000 connections at once lost half
+ * of its DREQs in the peer's full queue.
  */
 struct cm_pace {
-	unsigned int out;    /* sent, and neither answered nor repeated yet */
-	struct list waiting; /* connections whose message waits for its turn */
+	unsigned int out;    /* slots in use: sent, neither answered nor retransmitted yet */
+	struct list waiting; /* connections that wait for a slot */
 };
 
 /*
- * A local port as the core knows it. Made and owned by whoever delivers MADs; it must outlive the
- * connections that use it, see cm_core_port_gone().
+ * A local port as the core knows it. The caller that delivers MADs creates and owns it; it must
+ * outlive the connections that use it, see cm_core_port_gone().
  */
 struct cm_port {
 	uint64_t ca_guid;	    /* node GUID, host byte order: the same for all ports of a CA */
 	struct mad_gid gid0;	    /* GID index 0, named in REJ 12 */
 	struct cm_pace requests;    /* REQ, SIDR_REQ */
 	struct cm_pace disconnects; /* DREQ */
-	struct cm_pace to_silent;   /* any of them, to peers that answer nothing: peer.h */
-	struct cm_tally tally; /* of the connections of one core, and of what none of them gets */
+	struct cm_pace to_silent;   /* any of them, to peers that do not answer: peer.h */
+	struct cm_tally tally; /* of the connections of one core, and of messages that match none */
 };
 
-/* What the answers of a peer tell of what it has not answered: peer.h. */
+/* What the answers of a peer say about its unanswered messages: peer.h. */
 struct cm_said {
-	unsigned int n_waiting;	 /* for its answers */
-	unsigned int n_asked;	 /* repetitions since it was heard */
-	struct cm_time heard;	 /* when the peer last answered one of them, or said to wait */
-	struct cm_time answered; /* when the latest of those that it answered was sent first */
-	struct cm_time next;	 /* repetition may leave, at the earliest */
-	uint64_t round_trip_ns;	 /* of the last that was answered, and sent once */
+	unsigned int n_waiting;	 /* messages that wait for an answer */
+	unsigned int n_asked;	 /* retransmissions since .heard */
+	struct cm_time heard;	 /* when the peer last answered a first transmission, or sent MRA */
+	struct cm_time answered; /* latest first transmission among the answered messages */
+	struct cm_time next;	 /* earliest time of the next retransmission */
+	uint64_t round_trip_ns;	 /* of the last message answered without retransmission */
 };
 
 struct cm_peer {
-	struct cm_node node; /* of the connection that stands for all that wait for this peer */
-	struct list others;  /* that do */
-	struct cm_said said; /* in that one */
+	struct cm_node node; /* of the connection that represents all in .others */
+	struct list others;  /* all connections that wait for the peer */
+	struct cm_said said; /* valid in the representative */
 };
 
 struct cm_conn {
 	CM_RECORD_AS(record);
-	bool orphan;	     /* destroyed by its owner; goes when the protocol is done with it */
-	uint16_t n_repeated; /* how often anything of it was sent again; stops at the last number */
-	void *owner;	     /* the caller's; handed back in reports; NULL for an orphan */
+	bool orphan;	     /* destroyed by its owner; freed when the protocol is done with it */
+	uint16_t n_repeated; /* retransmissions of all its messages; saturates */
+	void *owner;	     /* passed back in reports; NULL for an orphan */
 	struct cm_port *port;
 	uint64_t service_id;
 
-	/* What was agreed on, as the queue pair needs it; its path is its owner's to know. */
+	/* Negotiated parameters for the queue pair; the owner keeps its path. */
 	uint32_t starting_psn;	      /* ours: the peer's first PSN to us */
 	uint32_t remote_starting_psn; /* the peer's: our first PSN to it */
-	uint8_t responder_resources;  /* RDMA READs the peer may have outstanding at us */
-	uint8_t initiator_depth;      /* RDMA READs we may have outstanding at the peer */
+	uint8_t responder_resources;  /* RDMA READs that the peer may have outstanding here */
+	uint8_t initiator_depth;      /* RDMA READs that we may have outstanding at the peer */
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 
 	uint64_t peer_waits_ms; /* passive: how long the peer waits for our REP, from its REQ */
 	struct cm_retry retry;
 	struct cm_timer timer;
-	struct cm_pace *pace;	 /* in whose .out it counts, or NULL */
+	struct cm_pace *pace;	 /* holds a slot of it, or NULL */
 	struct list waiting;	 /* in a cm_pace, or in the core's spare list */
 	struct cm_peer peer;	 /* while a message waits for its answer */
 	struct cm_node by_local; /* (0, 0, local_comm_id) */
 	struct cm_node
-		by_remote; /* (peer GID, peer CA, remote_comm_id): repeated REQ, REP, SIDR_REQ */
+		by_remote; /* (peer GID, peer CA, remote_comm_id): duplicate REQ, REP, SIDR_REQ */
 	struct cm_node by_qpn; /* (peer GID, peer CA, remote_qpn): stale connections */
 
-	uint8_t mad[MAD_BYTES]; /* what is repeated until it is answered; the answer to a lookup */
+	uint8_t mad[MAD_BYTES]; /* the message to retransmit, or the SIDR_REP */
 };
 
-/** cm_state_str() - "REQ_SENT" */
+/** cm_state_str() - name of a state, such as "REQ_SENT" */
 const char *cm_state_str(enum cm_state state);
 
-/** cm_event_str() - "RX_REP" */
+/** cm_event_str() - name of an event, such as "RX_REP" */
 const char *cm_event_str(enum cm_event event);
 
 #endif

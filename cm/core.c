@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * All connections of a process, and the four ways to drive them: see core.h.
- */
+/* All connections of a process, and the functions that drive them: see core.h. */
 #include "cm/core.h"
 
 #include <assert.h>
@@ -12,7 +10,7 @@
 #include "cm/demux.h"
 #include "cm/peer.h"
 
-/* A quarter of the 512 receives that a kernel posts on QP1, so that four peers may talk at once. */
+/* A quarter of the 512 receives that a kernel posts on QP1, so that four peers may send at once. */
 #define OUT_MAX	  128
 
 #define SPARE_MIN 1
@@ -90,7 +88,7 @@ static bool is_free(const struct cm_core *core, uint32_t local_comm_id)
 	return local_comm_id && !cm_index_find(&core->by_local, &key);
 }
 
-/* Return: 0 if all are in use. */
+/* Return: a free comm id, or 0 if all are in use. */
 static uint32_t next_comm_id(struct cm_core *core)
 {
 	uint64_t left;
@@ -184,7 +182,7 @@ void cm_core_unserve(struct cm_core *core, struct cm_service *service)
 	cm_index_remove(&core->services, &service->node);
 }
 
-/* --- the four ways to drive it ------------------------------------------- */
+/* --- driving the core ----------------------------------------------------- */
 
 static void begin_turn(struct cm_turn *turn, struct cm_core *core, struct cm_time now,
 		       struct cm_effects *out)
@@ -195,7 +193,7 @@ static void begin_turn(struct cm_turn *turn, struct cm_core *core, struct cm_tim
 	out->n_reports = 0;
 }
 
-/* Nobody will answer a DREQ for an orphan, so it answers itself; and it goes when it is done. */
+/* An orphan has no owner to answer a DREQ, so answer here; free it when the protocol is done. */
 static void finish_turn(struct cm_turn *turn, struct cm_conn *conn)
 {
 	struct cm_port *port = conn->port;
@@ -238,16 +236,20 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 	begin_turn(&turn, core, now, out);
 	if (args)
 		turn.args = args;
-	/* A second request under the same comm id looks like a retransmission to a peer that still
-	 * holds the first, and gets a queue pair that was meant for that. */
+	/*
+	 * To a peer that still holds the first request, a second one with the same comm id looks
+	 * like a retransmission, and it would pair the new queue pair with the old connection.
+	 */
 	err = asks && conn->port ? -EINVAL : cm_step(conn, verb, &turn);
 	if (err)
 		return err;
 	if (ends) {
 		conn->orphan = true;
 		conn->owner = NULL;
-		/* Only our DREQ is still to be answered. The peer may use its comm id and queue
-		 * pair again: there is no owner whom that could confuse. */
+		/*
+		 * Only our DREQ still awaits an answer. The peer may reuse its comm id and queue
+		 * pair.
+		 */
 		cm_unindex_peer(conn, core);
 	}
 	finish_turn(&turn, conn);
@@ -261,7 +263,7 @@ static enum cm_event due_event(const struct cm_conn *conn, struct cm_time now)
 	return cm_retry_is_spent(&conn->retry, now) ? CM_T_SPENT : CM_T_RESPONSE;
 }
 
-/* Return: whether a message is not repeated yet, since its peer answers others. */
+/* Return: true if a retransmission is postponed because the peer answers other messages. */
 static bool wait_longer(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_time deadline;
@@ -289,7 +291,7 @@ bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects 
 	if (wait_longer(conn, &turn))
 		return true;
 	err = cm_step(conn, due_event(conn, now), &turn);
-	assert(!err); /* timers are armed only in states that have a row for them */
+	assert(!err); /* timers run only in states that handle these events */
 	(void)err;
 	finish_turn(&turn, conn);
 	return true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message becomes one event of one connection, as the guards say. What belongs to nobody is
- * answered here without state, or counted and dropped.
+ * Dispatches a message as one event of one connection, as the guards say. Messages that match no
+ * connection are answered statelessly, or counted and dropped.
  */
 #include "cm/demux.h"
 
 #include "cm/action.h"
 #include "cm/guard.h"
 
-/* A message, and where it was heard. */
+/* A message, and where it arrived. */
 struct hearing {
 	struct cm_port *port;
 	const struct mad_path *path;
@@ -20,7 +20,7 @@ static void count_msg(const struct hearing *in, enum cm_counter counter)
 	cm_count(in->turn->core, in->port, counter, in->turn->msg->hdr.attr_id);
 }
 
-/* --- answers without state ----------------------------------------------- */
+/* --- stateless answers ---------------------------------------------------- */
 
 static void emit_answer(const struct hearing *in, const struct cm_msg *msg)
 {
@@ -38,7 +38,7 @@ static void refuse_req(const struct hearing *in, enum cm_rej_reason reason)
 	emit_answer(in, &msg);
 }
 
-/* Whoever disconnects from something we do not know of is told that it is gone. */
+/* Answer a DREQ for an unknown connection, so that the peer can finish. */
 static void confirm_dreq(const struct hearing *in)
 {
 	const struct cm_dreq *dreq = &in->turn->msg->dreq;
@@ -62,7 +62,7 @@ static void refuse_sidr(const struct hearing *in)
 	emit_answer(in, &msg);
 }
 
-/* --- finding ------------------------------------------------------------- */
+/* --- lookups -------------------------------------------------------------- */
 
 static struct cm_conn *conn_of(struct cm_record *record)
 {
@@ -99,7 +99,7 @@ static struct cm_record *find_by_qpn(const struct cm_arrival *in, uint64_t guid,
 
 static const struct cm_lookups lookups = { find_by_local, find_by_remote, find_by_qpn };
 
-/* --- what comes of it ---------------------------------------------------- */
+/* --- dispatch ------------------------------------------------------------- */
 
 static void drop_msg(const struct hearing *in, const struct cm_found *found)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The state machine of a connection, IBTA vol. 1, 12.9.7 and 12.9.8, as the Linux kernel's
- * connection manager reads it. An empty cell means: from the caller EINVAL, from the wire counted
- * and dropped.
+ * connection manager implements it. In an empty cell the event is illegal: a call fails with
+ * EINVAL, a message is counted and dropped.
  */
 #include "cm/fsm.h"
 
@@ -182,7 +182,7 @@ int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
 
 	if (!edge->act)
 		return -EINVAL;
-	conn->state = (uint8_t)edge->to; /* the only move of a connection's state */
+	conn->state = (uint8_t)edge->to; /* the only transition of a connection's state */
 	if (turn->core->trace)
 		turn->core->trace(conn, from, event);
 	if (from != edge->to)

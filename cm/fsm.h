@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The state machine: one table, one function that moves along it.
- */
+/* The state machine: one table, and one function that applies it. */
 #ifndef CM_FSM_H
 #define CM_FSM_H
 
 #include "cm/core.h"
 
-/* What an action has to work with. */
+/* The context of an action. */
 struct cm_turn {
 	struct cm_core *core;
 	struct cm_time now;
 	const struct cm_args *args; /* of a call; never NULL, all zero for other events */
-	const struct cm_msg *msg;   /* that came in, or NULL */
+	const struct cm_msg *msg;   /* the received message, or NULL */
 	struct cm_effects *out;
 };
 
@@ -20,29 +18,29 @@ typedef void cm_action(struct cm_conn *conn, struct cm_turn *turn);
 
 struct cm_edge {
 	enum cm_state to;
-	cm_action *act; /* NULL: this event is not legal in this state */
+	cm_action *act; /* NULL: the event is not legal in this state */
 };
 
 /**
- * cm_step() - something happens to a connection
+ * cm_step() - apply an event to a connection
  *
- * Return: 0; -EINVAL if the event is not legal in the connection's state: nothing moved.
+ * Return: 0; -EINVAL, with nothing changed, if the event is not legal in the connection's state.
  */
 int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn);
 
 /**
- * cm_record_step() - something happens to a connection that another core has
+ * cm_record_step() - apply an event to the record of another core's connection
  *
- * The state moves by the table, and nothing is done.
+ * Moves the state by the table, without running an action.
  *
- * Return: false if the event is not legal in the record's state: nothing moved.
+ * Return: false, with nothing changed, if the event is not legal in the record's state.
  */
 bool cm_record_step(struct cm_record *record, enum cm_event event);
 
-/** cm_record_begin() - a connection that another core has begins anew, with this event. */
+/** cm_record_begin() - restart a record from IDLE with this event. */
 void cm_record_begin(struct cm_record *record, enum cm_event event);
 
-/** cm_begin_in() - a record of a connection that another core has brought there has this state. */
+/** cm_begin_in() - set a record's state to one that another core brought about. */
 void cm_begin_in(struct cm_record *record, enum cm_state state);
 
 /** cm_edge_of() - one cell of the table, for tests and for the generated diagram. */

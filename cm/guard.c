@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The guards, one function a kind of message: see guard.h.
- */
+/* The guards, one function per kind of message: see guard.h. */
 #include "cm/guard.h"
 
 #include <string.h>
@@ -10,8 +8,10 @@
 
 /* --- which connection ---------------------------------------------------- */
 
-/* The connection with this local comm id, provided that its peer is who sent the message: comm
- * ids travel in the clear and can be guessed. */
+/*
+ * Finds the connection with this local comm id if its peer sent the message: comm ids travel in the
+ * clear and can be guessed.
+ */
 static bool names_local(const struct cm_arrival *in, uint32_t local_comm_id, struct cm_found *ret)
 {
 	struct cm_record *record = in->lookups->by_local(in, local_comm_id);
@@ -39,7 +39,7 @@ static bool names_pair(const struct cm_arrival *in, uint32_t local_comm_id, uint
 	return ret->is_known;
 }
 
-/* As long as no REP has come the peer's comm id is not known. */
+/* The peer's comm id is unknown until REP arrives. */
 static bool names_unanswered(const struct cm_arrival *in, uint32_t local_comm_id,
 			     struct cm_found *ret)
 {
@@ -53,10 +53,12 @@ static bool names_remote(const struct cm_arrival *in, uint64_t guid, uint32_t re
 	return ret->record;
 }
 
-/* --- one guard a message ------------------------------------------------- */
+/* --- one guard per message ------------------------------------------------ */
 
-/* A living connection with the queue pair that a REQ or REP names cannot be: the peer has
- * forgotten it. */
+/*
+ * The queue pair that a REQ or REP names cannot belong to a live connection: the peer has lost that
+ * one.
+ */
 static enum cm_event guard_req(const struct cm_arrival *in, struct cm_found *ret)
 {
 	const struct cm_req *req = &in->msg->req;
@@ -102,7 +104,7 @@ static enum cm_event guard_mra(const struct cm_arrival *in, struct cm_found *ret
 		return CM_NO_EVENT;
 	if (mra->message == CM_ANSWERED_REP)
 		return CM_RX_MRA_REP;
-	ret->why = CM_COUNT_UNEXPECTED; /* to a LAP, which we never send */
+	ret->why = CM_COUNT_UNEXPECTED; /* MRA for a LAP, which we never send */
 	return CM_NO_EVENT;
 }
 
@@ -116,7 +118,7 @@ uint64_t cm_rej_guid(const struct cm_rej *rej)
 	return guid;
 }
 
-/* Who gives up with reason 4 knows no id of the receiver to name, but names its own CA. */
+/* REJ with reason 4 names the sender's CA: the sender knows no comm id of the receiver. */
 static bool names_rejected(const struct cm_arrival *in, struct cm_found *ret)
 {
 	const struct cm_rej *rej = &in->msg->rej;
@@ -135,7 +137,7 @@ static enum cm_event guard_rej(const struct cm_arrival *in, struct cm_found *ret
 	return in->msg->rej.reason == CM_REJ_STALE_CONNECTION ? CM_RX_REJ_STALE : CM_RX_REJ;
 }
 
-/* A DREQ names the queue pair of its receiver; one that does not is not for this connection. */
+/* A DREQ carries the receiver's QPN; a mismatch means that it is not for this connection. */
 static enum cm_event guard_dreq(const struct cm_arrival *in, struct cm_found *ret)
 {
 	const struct cm_dreq *dreq = &in->msg->dreq;
@@ -161,8 +163,10 @@ static enum cm_event guard_sidr_req(const struct cm_arrival *in, struct cm_found
 								       : CM_RX_SIDR_REQ;
 }
 
-/* The request id is the receiver's comm id. A connection with that id is in no state that has this
- * event. */
+/*
+ * The request id is the receiver's comm id. If it names a connection other than a lookup, its state
+ * refuses this event.
+ */
 static enum cm_event guard_sidr_rep(const struct cm_arrival *in, struct cm_found *ret)
 {
 	ret->is_known = names_local(in, in->msg->sidr_rep.request_id, ret);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which comm id comes next: see ids.h.
- */
+/* Allocation of comm ids: see ids.h. */
 #include "cm/ids.h"
 
 #include <errno.h>
@@ -23,7 +21,7 @@ static bool is_lent(const struct cm_ids *ids, uint32_t first)
 	return false;
 }
 
-/* Behind the blocks that still have ids which were never used, before those that have none. */
+/* Index behind the blocks that have unused ids left, and before the used-up ones. */
 static unsigned int place_for_fresh(const struct cm_ids *ids)
 {
 	return ids->current + (ids->fresh + CM_ID_BLOCK - 1) / CM_ID_BLOCK;
@@ -39,7 +37,7 @@ int cm_ids_lend(struct cm_ids *ids, uint32_t first, uint32_t count)
 		return -ENOSPC;
 	memmove(&ids->block[at + 1], &ids->block[at],
 		(ids->n_blocks - at) * sizeof(struct cm_id_block));
-	/* An odd multiplier, so that blocks which follow each other start in different places. */
+	/* The odd multiplier makes consecutive blocks start at different places. */
 	ids->block[at] = (struct cm_id_block){
 		.first = first,
 		.start = ((first >> 16) * UINT32_C(0x9e3779b1) ^ ids->mask) >> 16,

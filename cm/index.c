@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Keys of connections, hashed with a secret and compared: see index.h.
- */
+/* Hashes connection keys with a secret, and compares them: see index.h. */
 #include "cm/index.h"
 
 #include <string.h>
@@ -9,7 +7,7 @@
 #include "base/list.h"
 
 #define BUCKETS_MIN  64
-#define SIDE_BY_SIDE 8 /* pointers in a line of the cache */
+#define SIDE_BY_SIDE 8 /* pointers per cache line */
 
 static uint64_t hash_product(uint32_t a, uint32_t b, uint64_t secret)
 {
@@ -17,11 +15,12 @@ static uint64_t hash_product(uint32_t a, uint32_t b, uint64_t secret)
 }
 
 /*
- * Products of sums of a word and a part of the secret, as in UMAC: who does not know that cannot
- * choose words that collide. They do not wait for each other, which a look-up would for rounds.
+ * Products of sums of a word and a part of the secret, as in UMAC: without the secret a peer cannot
+ * choose colliding words. The products are independent of each other, unlike the rounds of a block
+ * hash, so a lookup does not stall.
  *
- * Ids that follow each other, as those of a host's connections do, are in buckets side by side,
- * so that most find theirs in the cache. Who chooses others gains a factor of eight at most.
+ * Consecutive ids, such as those of one host's connections, land in adjacent buckets, so that most
+ * lookups hit the cache. A peer that chooses its ids gains a factor of eight at most.
  */
 uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret)
 {

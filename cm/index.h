@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables that find a connection: by local comm id, by the peer's comm id, by the peer's queue
- * pair. Nodes live in the connections; the buckets grow when a connection is made, never while
- * the core steps. The hash is keyed, since peers choose most of what goes into a key.
+ * Hash tables that find a connection: by local comm id, by the peer's comm id, by the peer's queue
+ * pair. Nodes are embedded in the connections; the buckets grow when a connection is created, never
+ * while the core steps. The hash is keyed, since peers choose most of a key.
  */
 #ifndef CM_INDEX_H
 #define CM_INDEX_H
@@ -10,10 +10,10 @@
 #include "base/hash.h"
 #include "mad/cm_msg.h"
 
-#define CM_BUCKETS_A_NODE 4 /* each other node in the way is a cache miss */
+#define CM_BUCKETS_A_NODE 4 /* each further node in a bucket is a cache miss */
 
 struct cm_key {
-	struct mad_gid gid; /* the peer's; zero for what is local */
+	struct mad_gid gid; /* the peer's; zero for local keys */
 	uint64_t guid;	    /* the peer's CA, or a service id */
 	uint32_t id;	    /* a comm id or a QPN */
 };
@@ -28,28 +28,28 @@ struct cm_index {
 	uint64_t secret;
 };
 
-/** cm_key_hash() - where a key belongs in a table; peers that do not know @secret cannot tell. */
+/** cm_key_hash() - hash of a key; unpredictable to peers that do not know @secret. */
 uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret);
 
-/** cm_index_init() - an empty index; @secret is random. Return: 0 or -ENOMEM. */
+/** cm_index_init() - initialise an empty index; @secret is random. Return: 0 or -ENOMEM. */
 int cm_index_init(struct cm_index *index, uint64_t secret);
 
-/** cm_index_fini() - free the buckets; the nodes are their owners'. */
+/** cm_index_fini() - free the buckets; the nodes belong to their owners. */
 static inline void cm_index_fini(struct cm_index *index)
 {
 	hash_fini(&index->table);
 }
 
-/** cm_index_reserve() - make room for @n_nodes in all. Return: 0 or -ENOMEM, nothing changed. */
+/** cm_index_reserve() - make room for @n_nodes in total. Return: 0; -ENOMEM, nothing changed. */
 static inline int cm_index_reserve(struct cm_index *index, size_t n_nodes)
 {
 	return hash_reserve(&index->table, n_nodes * CM_BUCKETS_A_NODE);
 }
 
-/** cm_index_insert() - add a node under a key; it must be in no index. */
+/** cm_index_insert() - insert a node under a key; it must not be in any index. */
 void cm_index_insert(struct cm_index *index, struct cm_node *node, const struct cm_key *key);
 
-/** cm_index_remove() - take a node out; harmless if it is in none. */
+/** cm_index_remove() - remove a node; no effect if it is in no index. */
 static inline void cm_index_remove(struct cm_index *index, struct cm_node *node)
 {
 	hash_remove(&index->table, &node->link);

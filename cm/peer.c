@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which peers are busy, and which have lost something: see peer.h.
- */
+/* Tells busy peers from lost messages: see peer.h. */
 #include "cm/peer.h"
 
-/* A server with several threads does not answer in the order of the requests. */
+/* A server with several threads may answer requests out of order. */
 #define REORDERED_NS (100 * CM_NS_PER_MS)
 
-/* What a slow server takes for one request, and what no more of them can excuse. */
+/* What a slow server takes for one request, and the limit for any number of them. */
 #define EACH_NS	     (16 * CM_NS_PER_MS)
 #define CROWD_MAX_NS (2000 * CM_NS_PER_MS)
 
-/* Between two repetitions to a peer: it may say meanwhile that it is busy. Whoever says nothing to
- * so many is not. */
+/*
+ * Interval between two retransmissions to a peer, in which it may send MRA. A peer that answers
+ * none of ASKED_MAX is not busy but silent.
+ */
 #define SPACING_NS (10 * CM_NS_PER_MS)
 #define ASKED_MAX  8
 
@@ -26,7 +26,7 @@ static bool awaits_answer(const struct cm_conn *conn)
 	return hash_is_in(&conn->peer.node.link) || !list_is_empty(&conn->peer.others);
 }
 
-/* Return: what stands for all connections that wait for the same of a peer, or NULL. */
+/* Return: the representative of all connections that wait for the same answer, or NULL. */
 static struct cm_peer *peer_of(const struct cm_conn *conn, const struct cm_core *core)
 {
 	struct cm_key key = peer_key(conn);
@@ -132,7 +132,7 @@ struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
 	return NULL;
 }
 
-/* How much longer than usual an answer may take, by how many wait for one. */
+/* Extra time for an answer, by the number of messages that wait for one. */
 static uint64_t crowd_ns(const struct cm_said *said)
 {
 	uint64_t ns = is_silent(said) ? 0 : (said->n_waiting - 1) * EACH_NS;
@@ -140,7 +140,7 @@ static uint64_t crowd_ns(const struct cm_said *said)
 	return ns < CROWD_MAX_NS ? ns : CROWD_MAX_NS;
 }
 
-/* Return: when an answer is overdue to what has not been repeated, or was before the peer spoke. */
+/* Return: the deadline for an answer, counted from when the peer was last heard. */
 static struct cm_time patience_until(const struct cm_conn *conn, const struct cm_said *said)
 {
 	const struct cm_retry *retry = &conn->retry;

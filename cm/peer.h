@@ -1,57 +1,58 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a peer's answers tell of what it has not answered yet: REQs, REPs, DREQs and SIDR_REQs.
+ * Infers from a peer's answers what became of the messages that it has not answered: REQs, REPs,
+ * DREQs and SIDR_REQs.
  *
- * A peer that is busy takes one REQ after the other. As long as it answers those that were sent
- * before ours, or with it, ours waits there, and a repetition would only make it busier. Once it
- * has answered one that was sent well after ours, ours was lost. A peer that says nothing gets it
- * again after the usual time, and a little later for each other one that waits there.
+ * A busy peer takes one REQ after the other. As long as it answers REQs that were sent before ours,
+ * or with it, ours is still queued there, and a retransmission would only add load. Once it answers
+ * one that was sent well after ours, ours was lost. If a peer answers nothing, we retransmit after
+ * the default interval, plus a little for each other message that waits there.
  *
- * What many of them are overdue for is asked one after the other: an MRA for one says that the
- * peer lives and is slow, and the others wait. Another answer to one that was repeated says nothing
- * of them, as it may be to the repetition.
+ * Overdue messages to one peer are retransmitted one by one: an MRA for one says that the peer is
+ * alive and slow, and the others wait. Any other answer to a retransmitted message says nothing
+ * about the others, since it may answer the retransmission.
  *
- * Connections that wait for the same answer of the same peer form a list, and one of them stands
- * for all in an index, so that nothing has to be allocated, and nothing is known of a peer to which
- * nothing is outstanding.
+ * Connections that wait for the same kind of answer from the same peer form a list, and one of them
+ * represents the list in an index. So nothing is allocated, and no state is kept for a peer without
+ * outstanding messages.
  */
 #ifndef CM_PEER_H
 #define CM_PEER_H
 
 #include "cm/core.h"
 
-/** cm_peer_await() - the connection's message leaves for the first time. */
+/** cm_peer_await() - record the first transmission of a connection's message. */
 void cm_peer_await(struct cm_conn *conn, struct cm_core *core);
 
 /**
- * cm_peer_answered() - the peer has answered it; harmless if none waits
- * @is_mra: with no more than that it has it
+ * cm_peer_answered() - record an answer of the peer; no effect if no message waits for one
+ * @is_mra: the answer is an MRA, so the message still waits
  */
 void cm_peer_answered(const struct cm_conn *conn, struct cm_core *core, bool is_mra,
 		      struct cm_time now);
 
-/** cm_peer_repeated() - the connection's message leaves again. */
+/** cm_peer_repeated() - record a retransmission; no effect if no message waits. */
 void cm_peer_repeated(const struct cm_conn *conn, struct cm_core *core, struct cm_time now);
 
-/** cm_peer_forget() - no answer is awaited any more; likewise. */
+/** cm_peer_forget() - stop waiting for an answer; no effect if no message waits. */
 void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
 
 /**
- * cm_peer_take_waiting() - whose message is to be sent next, of those that wait for their turn
- * @pace: of @port
+ * cm_peer_take_waiting() - take the next connection that waits for a send slot
+ * @pace: one of @port's
  *
- * What is for peers that have answered none of many repetitions goes to the queue of those: it must
- * not hold up what others would answer.
+ * Messages to peers that did not answer several retransmissions move to the port's to_silent queue,
+ * so that they do not delay messages to other peers.
  *
- * Return: the connection, which waits no more; NULL if there is none.
+ * Return: the connection, removed from the queue; NULL if there is none.
  */
 struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
 				     const struct cm_core *core);
 
 /**
- * cm_peer_overdue() - when an answer is overdue, by what the peer has said since
+ * cm_peer_overdue() - deadline for an answer, given what the peer has answered since
  *
- * Return: a time that has passed already if the peer gives no reason to wait longer.
+ * Return: the deadline; it has already passed if there is no reason to wait longer.
  */
 struct cm_time cm_peer_overdue(const struct cm_conn *conn, const struct cm_core *core);
 

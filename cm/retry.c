@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The schedule of repetitions.
- */
+/* The retransmission schedule. */
 #include "cm/retry.h"
 
 #define SERVICE_TIMEOUT_MAX 24
 #define LIFE_TIME_MAX	    20 /* 4 s */
 
-/* Wait after the first, second, ... transmission; the last value holds from there on. */
+/* Interval after the first, second, ... transmission; the last value applies from there on. */
 static const uint16_t interval_ms[] = { 1000, 1000, 1000, 1000, 2000, 4000 };
 static const uint16_t lookup_interval_ms[] = { 2000, 2000, 2000, 2000, 4000, 5000 };
 
@@ -104,7 +102,7 @@ uint8_t cm_ack_timeout(uint8_t ca_ack_delay, uint8_t packet_life_time)
 {
 	unsigned int t = packet_life_time + 1u;
 
-	/* A sum of two powers of two, rounded: the larger one, plus one if the other is near. */
+	/* Sum of two powers of two, rounded: the larger one, plus one if the other is close. */
 	if (t >= ca_ack_delay)
 		t += ca_ack_delay >= t - 1;
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rows of all CM messages, and the two functions that use them: encode and decode. To check a
- * row, hold the table of the specification beside it.
+ * The field tables of all CM messages, and the two functions that use them: encode and decode. To
+ * check a row, compare it with the specification's table.
  */
 #include <assert.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static const struct wire_field mad_hdr_fields[] = {
 	WIRE_ID(mad_hdr, attr_mod, 20, 0, 32),
 };
 
-/* IBTA vol. 1, table 106, REQ. The last row before the private data is of a later edition. */
+/* IBTA vol. 1, table 106, REQ. The last row before the private data is from a later edition. */
 static const struct wire_field cm_req_fields[] = {
 	WIRE_ID(cm_req, local_comm_id, 0, 0, 32),
 	WIRE_ID(cm_req, vendor_id, 5, 0, 24),
@@ -101,7 +101,7 @@ static const struct wire_field cm_rej_fields[] = {
 	WIRE_BLOB(cm_rej, private_data, 84),
 };
 
-/* IBTA vol. 1, table 110, REP. The vendor id fills what used to be three reserved bytes. */
+/* IBTA vol. 1, table 110, REP. The vendor id uses bytes that were reserved in earlier editions. */
 static const struct wire_field cm_rep_fields[] = {
 	WIRE_ID(cm_rep, local_comm_id, 0, 0, 32),
 	WIRE_ID(cm_rep, remote_comm_id, 4, 0, 32),
@@ -184,8 +184,8 @@ static const struct wire_field cm_sidr_req_fields[] = {
 };
 
 /*
- * IBTA vol. 1, table 120, SIDR_REP. Linux only sets the low byte of the vendor id's upper field:
- * from such a peer, bits 23 to 16 arrive as zero. We send all of them.
+ * IBTA vol. 1, table 120, SIDR_REP. Linux sets only the low byte of the vendor id's upper field, so
+ * bits 23 to 16 arrive as zero from such a peer. We send all of them.
  */
 static const struct wire_field cm_sidr_rep_fields[] = {
 	WIRE_ID(cm_sidr_rep, request_id, 0, 0, 32),
