@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The clock: CLOCK_MONOTONIC, in nanoseconds. What is pure (time.h) never includes this.
- */
+/* The clock: CLOCK_MONOTONIC, in nanoseconds. Pure code includes time.h instead. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -20,19 +18,19 @@ static inline uint64_t clock_ns_of(clockid_t clock)
 	return (uint64_t)now.tv_sec * CLOCK_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/** clock_ns() - nanoseconds since a fixed moment. */
+/** clock_ns() - nanoseconds since a fixed point in time. */
 static inline uint64_t clock_ns(void)
 {
 	return clock_ns_of(CLOCK_MONOTONIC);
 }
 
-/** clock_coarse_ns() - as clock_ns(), exact to some milliseconds, for a quarter of its cost. */
+/** clock_coarse_ns() - as clock_ns(), at a quarter of the cost, accurate to a few milliseconds. */
 static inline uint64_t clock_coarse_ns(void)
 {
 	return clock_ns_of(CLOCK_MONOTONIC_COARSE);
 }
 
-/** clock_after_ms() - the moment in so many ms, as pthread_cond_clockwait() takes it. */
+/** clock_after_ms() - the time @ms from now, for pthread_cond_clockwait(). */
 static inline struct timespec clock_after_ms(unsigned int ms)
 {
 	uint64_t at_ns = clock_ns() + ms * CM_NS_PER_MS;
@@ -41,7 +39,7 @@ static inline struct timespec clock_after_ms(unsigned int ms)
 				  (long)(at_ns % CLOCK_NS_PER_S) };
 }
 
-/** clock_now() - clock_ns() as the protocol core takes it. */
+/** clock_now() - clock_ns() as struct cm_time. */
 static inline struct cm_time clock_now(void)
 {
 	return (struct cm_time){ clock_ns() };

@@ -53,7 +53,7 @@ static void remove_isolated(struct cpus *cpus)
 	cpus_remove(cpus, list);
 }
 
-/* Some C libraries refuse a mask that is longer than the kernel's. */
+/* Some C libraries reject a mask that is longer than the kernel's. */
 int cpus_of_host(struct cpus *ret)
 {
 	struct cpus cpus;

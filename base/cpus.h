@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CPUs for what serves a program and is not the program: threads of the library (thread.c)
- * and a cmportd that the library starts. They would otherwise share the CPU that a
- * program has pinned itself to, and may never leave.
+ * CPUs for the threads of the library (thread.c) and for a cmportd that the library starts.
+ * Otherwise they would share the CPU that a program has pinned itself to, and might never leave it.
  */
 #ifndef BASE_CPUS_H
 #define BASE_CPUS_H
 
 #include <stddef.h>
 
-#define CPUS_MAX     8192 /* no kernel is built for more */
+#define CPUS_MAX     8192 /* the maximum of any kernel */
 #define CPUS_IN_LONG (8 * sizeof(unsigned long))
 
 struct cpus {
-	size_t bytes;				     /* of mask[]; as many as the kernel takes */
-	unsigned long mask[CPUS_MAX / CPUS_IN_LONG]; /* as the kernel and cpu_set_t have it */
+	size_t bytes;				     /* of mask[], as the kernel uses it */
+	unsigned long mask[CPUS_MAX / CPUS_IN_LONG]; /* in the kernel's and cpu_set_t's layout */
 };
 
 /**
- * cpus_of_host() - all but those that the host was booted without (isolcpus=)
+ * cpus_of_host() - all CPUs but the isolated ones (isolcpus=)
  *
- * Nothing moves a process away from an isolated CPU, once it is there. That a control group allows
- * fewer is left to the kernel, which knows.
+ * The scheduler never moves a process off an isolated CPU. The kernel itself applies the limits of
+ * control groups.
  *
- * Return: 0, or -errno of asking the kernel.
+ * Return: 0 or -errno.
  */
 int cpus_of_host(struct cpus *ret);
 
 /**
- * cpus_remove() - take a list of the kernel's form out of a set
- * @list: "1-3,5"; what is not of that form ends it
+ * cpus_remove() - remove a list of CPUs from a set
+ * @list: in the kernel's format, such as "1-3,5"; parsing stops at anything else
  */
 void cpus_remove(struct cpus *cpus, const char *list);
 

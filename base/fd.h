@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * File descriptors whose owner marks a closed one as -1.
- */
+/* File descriptors that are -1 once closed. */
 #ifndef BASE_FD_H
 #define BASE_FD_H
 
 #include <errno.h>
 #include <unistd.h>
 
-/** fd_close() - close *@fd unless it is -1, and make it -1. */
+/** fd_close() - close *@fd unless it is -1, and set it to -1. */
 static inline void fd_close(int *fd)
 {
 	if (*fd >= 0)
@@ -16,7 +14,7 @@ static inline void fd_close(int *fd)
 	*fd = -1;
 }
 
-/** fd_give_up() - close one on which a call has just failed. Return: that call's -errno. */
+/** fd_give_up() - close a descriptor after a failed call. Return: -errno of that call. */
 static inline int fd_give_up(int fd)
 {
 	int err = errno;

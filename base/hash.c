@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Buckets of singly linked nodes that remember their hash: see hash.h.
- */
+/* Buckets of singly linked nodes that store their hash: see hash.h. */
 #include "base/hash.h"
 
 #include <assert.h>
@@ -14,7 +12,7 @@ static struct hash_node **bucket_of(const struct hash *table, uint64_t hash)
 	return &table->bucket[hash & (table->n_buckets - 1)];
 }
 
-/* Reverses a bucket's chain, and returns its new beginning. */
+/* Reverses a bucket's chain. Return: its new head. */
 static struct hash_node *reverse_chain(struct hash_node *node)
 {
 	struct hash_node *reversed = NULL, *next;
@@ -60,7 +58,7 @@ int hash_reserve(struct hash *table, size_t n_buckets)
 	grown.bucket = calloc(grown.n_buckets, sizeof(struct hash_node *));
 	if (!grown.bucket)
 		return -ENOMEM;
-	/* The oldest first, so that nodes of one hash keep their order. */
+	/* Oldest first, to keep the order of nodes with the same hash. */
 	for (i = 0; i < table->n_buckets; i++) {
 		for (node = reverse_chain(table->bucket[i]); node; node = next) {
 			next = node->next;
@@ -113,7 +111,7 @@ void hash_set_secret(uint64_t random)
 	__atomic_store_n(&secret, random, __ATOMIC_RELAXED);
 }
 
-/* FNV-1a over words instead of bytes, for speed; the last rounds let high bits count below. */
+/* FNV-1a over words instead of bytes, for speed; the last rounds mix high bits into low ones. */
 uint64_t hash_bytes(const void *key, size_t bytes)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ __atomic_load_n(&secret, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A hash table with intrusive nodes. The owner hashes its keys, with a secret where a peer chooses
- * them, and compares the keys of the nodes that share a hash. Nodes are chained in buckets, whose
- * number is the owner's choice: as many as nodes for little memory, four times as many where each
- * node in the way is a cache miss that counts. Only hash_reserve() allocates.
+ * them, and compares the keys of nodes that share a hash. Nodes are chained in buckets. The owner
+ * chooses their number: one per node to save memory, four per node where each extra node in a chain
+ * costs a cache miss that matters. Only hash_reserve() allocates.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -16,10 +16,10 @@
 
 #define HASH_IS_IN (UINT64_C(1) << 63)
 
-/* Zeroed, it is in no table. */
+/* A zeroed node is in no table. */
 struct hash_node {
 	struct hash_node *next; /* in its bucket */
-	uint64_t hash;		/* with HASH_IS_IN; 0 while it is in no table */
+	uint64_t hash;		/* with HASH_IS_IN; 0 while in no table */
 };
 
 struct hash {
@@ -28,22 +28,22 @@ struct hash {
 	size_t n_nodes;
 };
 
-/** hash_init() - an empty table. Return: 0 or -ENOMEM, and then hash_fini() is allowed. */
+/** hash_init() - initialise an empty table. Return: 0; -ENOMEM, hash_fini() is allowed. */
 int hash_init(struct hash *table, size_t n_buckets);
 
-/** hash_fini() - free the buckets; the nodes are their owners'. Zeroed, there are none. */
+/** hash_fini() - free the buckets; the nodes belong to their owners. A zeroed table is allowed. */
 void hash_fini(struct hash *table);
 
-/** hash_reserve() - have at least @n_buckets. Return: 0, or -ENOMEM and nothing has changed. */
+/** hash_reserve() - grow to at least @n_buckets. Return: 0; -ENOMEM, with nothing changed. */
 int hash_reserve(struct hash *table, size_t n_buckets);
 
-/** hash_insert() - add a node that is in no table; it is found before others of its hash. */
+/** hash_insert() - insert a node that is in no table, in front of others with the same hash. */
 void hash_insert(struct hash *table, struct hash_node *node, uint64_t hash);
 
-/** hash_remove() - take a node out; harmless if it is in no table. */
+/** hash_remove() - remove a node; no effect if it is in no table. */
 void hash_remove(struct hash *table, struct hash_node *node);
 
-/** hash_is_in() - is the node in a table? */
+/** hash_is_in() - true if the node is in a table. */
 static inline bool hash_is_in(const struct hash_node *node)
 {
 	return node->hash;
@@ -59,7 +59,7 @@ static inline struct hash_node *hash_next(const struct hash_node *node)
 	return next;
 }
 
-/** hash_first() - the node with this hash that was inserted last, or NULL. */
+/** hash_first() - the most recently inserted node with this hash, or NULL. */
 static inline struct hash_node *hash_first(const struct hash *table, uint64_t hash)
 {
 	const struct hash_node before = { table->bucket[hash & (table->n_buckets - 1)],
@@ -71,7 +71,7 @@ static inline struct hash_node *hash_first(const struct hash *table, uint64_t ha
 #define hash_for_each_match(node, table, hash) \
 	for ((node) = hash_first(table, hash); (node); (node) = hash_next(node))
 
-/* Visit the structs that contain the nodes, as list_for_each_entry() does. */
+/* Visit the structs that contain the nodes, like list_for_each_entry(). */
 #define hash_for_each_match_entry(entry, table, hash, member)                            \
 	for (struct hash_node *entry##_node = hash_first(table, hash);                   \
 	     entry##_node &&                                                             \
@@ -79,10 +79,10 @@ static inline struct hash_node *hash_first(const struct hash *table, uint64_t ha
 	     entry##_node = hash_next(entry##_node))
 
 /**
- * hash_after() - go through all nodes, in no order
- * @node: NULL to begin
+ * hash_after() - iterate over all nodes, in no particular order
+ * @node: the current node; NULL to start
  *
- * Return: the next one, or NULL; it stays the next if @node is removed.
+ * Return: the next node, or NULL; it is still the next one after @node is removed.
  */
 struct hash_node *hash_after(const struct hash *table, const struct hash_node *node);
 
@@ -97,11 +97,13 @@ struct hash_node *hash_after(const struct hash *table, const struct hash_node *n
 	     (entry) = container_of(entry##_node, __typeof__(*(entry)), member), true); \
 	     entry##_node = entry##_next)
 
-/** hash_set_secret() - have hash_bytes() depend on it, before any table does on hash_bytes(). */
+/** hash_set_secret() - key hash_bytes(); call before any table uses hash_bytes(). */
 void hash_set_secret(uint64_t random);
 
-/** hash_bytes() - a hash of which all bytes count in all bits. Who chooses keys can choose some
- * that collide, unless there is a secret that he does not know. */
+/**
+ * hash_bytes() - hash a byte string; every byte affects all bits. Without a secret, chosen keys can
+ * collide.
+ */
 uint64_t hash_bytes(const void *key, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An intrusive list with two ends: O(1) to append, to take the first and to take any out.
+ * An intrusive doubly linked list: O(1) to append, to take the first node, and to remove any node.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
@@ -39,7 +39,7 @@ static inline void list_prepend(struct list *head, struct list *node)
 	list_append(head->next, node);
 }
 
-/** list_remove() - take a node out; it is a list of its own afterwards, so twice is harmless. */
+/** list_remove() - remove a node and make it a list of its own; may be called twice. */
 static inline void list_remove(struct list *node)
 {
 	node->prev->next = node->next;
@@ -54,22 +54,21 @@ static inline void list_remove(struct list *node)
 	for ((node) = (head)->next, (after) = (node)->next; (node) != (head); \
 	     (node) = (after), (after) = (node)->next)
 
-/* Visit the structs that contain the nodes: @entry points to the current struct, @member names its
- * node. */
+/* Visit the structs that contain the nodes as their @member. */
 #define list_for_each_entry(entry, head, member)                                         \
 	for (struct list *entry##_node = (head)->next;                                   \
 	     entry##_node != (head) &&                                                   \
 	     ((entry) = container_of(entry##_node, __typeof__(*(entry)), member), true); \
 	     entry##_node = entry##_node->next)
 
-/* The entry itself may be taken out meanwhile, but not the next one. */
+/* As above; the current entry may be removed, the next one must not. */
 #define list_for_each_entry_safe(entry, head, member)                                      \
 	for (struct list *entry##_node = (head)->next, *entry##_next = entry##_node->next; \
 	     entry##_node != (head) &&                                                     \
 	     ((entry) = container_of(entry##_node, __typeof__(*(entry)), member), true);   \
 	     entry##_node = entry##_next, entry##_next = entry##_node->next)
 
-/** list_length() - how many nodes there are, by walking over them. */
+/** list_length() - number of nodes; O(n). */
 static inline size_t list_length(const struct list *head)
 {
 	const struct list *node;

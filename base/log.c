@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PURECM_LOG is read once, at the first line that could be written. A line is one write, so that
- * those of several threads and processes do not mix.
+ * PURECM_LOG is read once, before the first line. Each line is one write, so that lines of several
+ * threads and processes do not mix.
  */
 #include "base/log.h"
 
@@ -59,7 +59,7 @@ void log_set_verbose(void)
 	level = LEVEL_DEBUG;
 }
 
-/* A link could be another's, and the file it names root's. */
+/* O_NOFOLLOW: a symbolic link could make root append to another file. */
 int log_to_file(const char *path)
 {
 	int fd =
@@ -99,14 +99,13 @@ __attribute__((format(printf, 2, 0))) static void write_line(enum level of, cons
 	n += m < 0 ? 0 : m;
 	if (n > LINE_BYTES - 2)
 		n = LINE_BYTES - 2;
-	/* An unprintable byte, of a device's or a program's name, must not play tricks on a
-	 * terminal. */
+	/* Device and program names must not send control characters to a terminal. */
 	for (i = 0; i < n; i++)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
 	line[n++] = '\n';
 	if (write(to_fd, line, (size_t)n) < 0)
-		errno = 0; /* nowhere left to say so */
+		errno = 0; /* there is nowhere to report it */
 	errno = err;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The log, a line each. In a program: to standard error for whoever asks for it with PURECM_LOG,
- * "warn" for what a user can mend, "debug" for every transition and every message too; silent by
- * default. In a daemon: to standard error or a file; warnings unless PURECM_LOG is "off".
+ * The log, one line per message. In a program: to standard error if PURECM_LOG is set: "warn" for
+ * problems that the user can fix, "debug" also for all transitions and messages; silent by default.
+ * In a daemon: to standard error or a file; warnings unless PURECM_LOG is "off".
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -10,26 +10,25 @@
 #include <stdbool.h>
 
 /**
- * log_as_daemon() - the process is a daemon, whose lines begin with its name
+ * log_as_daemon() - log as a daemon; lines begin with its name
  *
- * To be called before the first line that could be written. PURECM_LOG is not read in a process
- * that has more rights than its user.
+ * Call it before anything is logged. A set-user-ID process ignores PURECM_LOG.
  */
 void log_as_daemon(const char *name);
 
-/** log_set_verbose() - as if PURECM_LOG were "debug" */
+/** log_set_verbose() - log as if PURECM_LOG were "debug" */
 void log_set_verbose(void);
 
-/** log_to_file() - append to a file from now on. Return: 0, or -errno and no change. */
+/** log_to_file() - append to a file from now on. Return: 0; -errno, with nothing changed. */
 int log_to_file(const char *path);
 
-/** log_is_debug() - are transitions and messages wanted? */
+/** log_is_debug() - true if debug messages are logged. */
 bool log_is_debug(void);
 
-/** log_warn() - something a user can mend: what, where, what to do. errno is kept. */
+/** log_warn() - log a problem that the user can fix: what, where, what to do. Preserves errno. */
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** log_debug() - what the library or the daemon does. errno is kept. */
+/** log_debug() - log what the library or the daemon does. Preserves errno. */
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

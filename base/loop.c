@@ -42,7 +42,7 @@ int loop_watch(struct loop *loop, struct watch *watch, int fd, uint32_t events,
 	return err;
 }
 
-/* epoll reports EPOLLHUP and EPOLLERR for whatever it has: a paused watch is taken out. */
+/* epoll always reports EPOLLHUP and EPOLLERR, so a paused watch is unregistered. */
 int loop_change(struct loop *loop, struct watch *watch, uint32_t events)
 {
 	int operation = !watch->is_registered ? EPOLL_CTL_ADD

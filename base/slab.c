@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects of one size: see slab.h. An object is preceded by a word that says which chunk it is of,
- * or, while it is free, that links it to the next free one.
+ * Objects of one size: see slab.h. A word in front of each object points to its chunk, or to the
+ * next free object while this one is free.
  */
 #include "base/slab.h"
 
@@ -26,7 +26,7 @@ struct chunk {
 	struct slot *free;
 	unsigned int n_used;
 	unsigned int n_slots;
-	unsigned int n_touched; /* the others were never used, and are in no list */
+	unsigned int n_touched; /* slots beyond were never used and are in no list */
 	_Alignas(max_align_t) char slots[];
 };
 
@@ -54,7 +54,7 @@ void slab_fini(struct slab *slab)
 {
 	struct chunk *chunk;
 
-	if (!slab->object_bytes) /* its owner did not get that far */
+	if (!slab->object_bytes) /* slab_init() was never called */
 		return;
 	list_for_each_entry_safe (chunk, &slab->chunks, link)
 		chunk_free(slab, chunk);
@@ -82,7 +82,7 @@ static bool is_full(const struct chunk *chunk)
 	return chunk->n_used == chunk->n_slots;
 }
 
-/* A page of memory is not touched before it is needed: a process may never have more than an id. */
+/* Touch no page before it is needed: many processes have only one id. */
 static struct slot *take_slot(const struct slab *slab, struct chunk *chunk)
 {
 	struct slot *slot = chunk->free;

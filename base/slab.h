@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects of one size, taken from the heap many at a time. A thread other than the program's first
- * has a heap that grows by a page and a system call each time: a burst of connections spent more
- * on that than on the protocol. Used for connections (core.c), ids and events (lib/id/id.c).
+ * Objects of one size, allocated from the heap in chunks. In threads other than the first, malloc
+ * grows its heap page by page with a system call each: bursts of connections spent more time there
+ * than on the protocol. Used for connections (core.c), ids and events (lib/id/id.c).
  *
- * Whoever owns a slab guards it. Objects are not cleared.
+ * The owner of a slab does the locking. Objects are not zeroed.
  */
 #ifndef BASE_SLAB_H
 #define BASE_SLAB_H
@@ -13,7 +13,7 @@
 
 #include "base/list.h"
 
-/* What looks for uses after free must see each object come and go: then nothing is kept. */
+/* Memory checkers must see each allocation and free: allocate objects one by one then. */
 #if defined(__has_feature)
 #define SLAB_HAS_FEATURE(name) __has_feature(name)
 #else
@@ -27,23 +27,23 @@
 
 struct slab {
 	size_t object_bytes;
-	struct list chunks; /* those with free objects first */
+	struct list chunks; /* chunks with free objects first */
 	unsigned int n_free;
 };
 
-/** slab_init() - an empty slab; it has no memory until the first slab_take(). */
+/** slab_init() - initialise an empty slab; allocates nothing. */
 void slab_init(struct slab *slab, size_t object_bytes);
 
-/** slab_fini() - give all memory back, that of objects still in use, too; of all zeros, none. */
+/** slab_fini() - free all memory, including objects in use. A zeroed slab is allowed. */
 void slab_fini(struct slab *slab);
 
-/** slab_take() - Return: an object, or NULL when out of memory. */
+/** slab_take() - allocate an object. Return: NULL when out of memory. */
 void *slab_take(struct slab *slab);
 
 /**
- * slab_give() - give an object back; NULL is allowed
+ * slab_give() - free an object; NULL is allowed
  *
- * A chunk of which nothing is used any more goes back to the heap, but for one.
+ * Unused chunks go back to the heap, except one.
  */
 void slab_give(struct slab *slab, void *object);
 

@@ -34,7 +34,7 @@ static int create_thread(void *(*run)(void *), void *arg, bool is_own)
 	return -err;
 }
 
-/* Signals are the program's business. */
+/* Signals belong to the program. */
 int thread_start(void *(*run)(void *), void *arg)
 {
 	sigset_t all, before;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads of the library. All are made here, so that none of them depends on what the program has
- * made of the thread that happens to call: stock does this work in the kernel.
+ * Threads of the library. All are created here, so that none inherits the scheduling of the calling
+ * thread. The kernel does this work for stock librdmacm.
  */
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 
 /**
- * thread_start() - a thread that nobody waits for
- * @run: as of pthread_create()
+ * thread_start() - start a detached thread
+ * @run: as for pthread_create()
  *
- * All signals are blocked in it. It is scheduled as SCHED_OTHER, on the CPUs of cpus_of_host(),
- * from its beginning: behind a program that polls with SCHED_FIFO, or beside it on its CPU, it
- * might never get there by itself. Where the kernel refuses that, it is scheduled as its maker is.
+ * All signals are blocked in it. It starts as SCHED_OTHER on the CPUs of cpus_of_host(): beside a
+ * program that polls with SCHED_FIFO on the same CPU, it might never run to change that itself. If
+ * the kernel refuses, the thread inherits the caller's scheduling.
  *
  * Return: 0 or -errno.
  */

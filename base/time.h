@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Time as the core sees it: handed in by the caller, never read from a clock. A struct, so that
- * it cannot be mixed up with a duration or with another unit by accident.
+ * Time for the protocol core: passed in by the caller, never read from a clock. A struct, so that
+ * it cannot be confused with a duration or another unit.
  */
 #ifndef BASE_TIME_H
 #define BASE_TIME_H
@@ -13,7 +13,7 @@
 #define CM_NS_PER_MS UINT64_C(1000000)
 
 struct cm_time {
-	uint64_t ns; /* since any fixed moment; never goes back */
+	uint64_t ns; /* since a fixed point in time; monotonic */
 };
 
 #define CM_TIME_NEVER ((struct cm_time){ UINT64_MAX })
@@ -41,9 +41,10 @@ static inline struct cm_time cm_time_later(struct cm_time a, struct cm_time b)
 }
 
 /**
- * cm_time_ms_until() - the timeout of poll() or epoll_wait() that must end at a deadline
+ * cm_time_ms_until() - timeout for poll() or epoll_wait() until a deadline
  *
- * Rounded up, so that the deadline is reached then. Return: -1 for CM_TIME_NEVER.
+ * Return: milliseconds, rounded up, so that the deadline has passed on return; -1 for
+ * CM_TIME_NEVER.
  */
 static inline int cm_time_ms_until(struct cm_time deadline, struct cm_time now)
 {

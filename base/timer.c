@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A pairing heap: every node is no later than its children, children form a list.
- */
+/* A pairing heap: no node is later than its children, which form a list. */
 #include "base/timer.h"
 
 #include <stddef.h>
@@ -13,7 +11,7 @@ static void hang_node(struct cm_timer **link, struct cm_timer *node)
 		node->link = link;
 }
 
-/* Joins two heaps. The root that stays one keeps its siblings, the other forgets them. */
+/* Joins two heaps. The remaining root keeps its siblings, the other loses them. */
 static struct cm_timer *meld_heaps(struct cm_timer *a, struct cm_timer *b)
 {
 	struct cm_timer *swap;
@@ -30,8 +28,10 @@ static struct cm_timer *meld_heaps(struct cm_timer *a, struct cm_timer *b)
 	return a;
 }
 
-/* Melds a list of siblings two by two, then those from the last to the first: this is what makes
- * the heap O(log n). Iterative, because a list can be as long as there are connections. */
+/*
+ * Melds siblings in pairs, then the pairs from last to first, which makes removal O(log n).
+ * Iterative, because the list can be as long as there are timers.
+ */
 static struct cm_timer *meld_siblings(struct cm_timer *list)
 {
 	struct cm_timer *pairs = NULL;
