@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's side of cmportd: see client.h. Messages go out without a lock: each call is one
- * datagram.
+ * The library's interface to cmportd: see client.h. Messages are sent without a lock: each call
+ * sends one datagram.
  */
 #include "lib/portd/client/client.h"
 
@@ -23,9 +23,9 @@
 #include "lib/portd/proto/datagram.h"
 
 #define DRAIN_LOOK_NS 1000000
-#define TURN_NS	      50000000 /* 1 ms is usual */
+#define TURN_NS	      50000000 /* usually 1 ms */
 #define LEASE_FIRST   256
-#define LEASE_LOW     64 /* with fewer free ones, more are asked for ahead of need */
+#define LEASE_LOW     64 /* below, more are requested ahead of need */
 #define LEASE_MAX     512
 
 /* --- beginning and end --------------------------------------------------- */
@@ -40,7 +40,7 @@ static int open_client(struct portd_client **ret, bool visits,
 	ret_why->text[0] = '\0';
 	if (!client)
 		return -ENOMEM;
-	memset(client, 0, offsetof(struct portd_client, held)); /* which is large */
+	memset(client, 0, offsetof(struct portd_client, held)); /* held is large */
 	client->held.bytes = 0;
 	client->visits = visits;
 	client->reach = reach;
@@ -238,7 +238,7 @@ static bool lease_more(struct portd_client *client, uint16_t ps)
 	return reply.count;
 }
 
-/* The first time there is nothing on the page: it is not even touched. */
+/* Before the first lease the page is empty, and is not touched. */
 uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
 {
 	bool *has_leased = &client->has_leased[lease_space(ps)];
@@ -250,7 +250,7 @@ uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
 
 	if (!port && lease_more(client, ps))
 		port = lease_take(client->page, ps);
-	/* Once for each time that the page runs low: the estimate counts what was asked for. */
+	/* Once each time the page runs low: the estimate includes requested ports. */
 	if (port && __atomic_sub_fetch(n_free(client, ps), 1, __ATOMIC_RELAXED) == LEASE_LOW) {
 		record = lease_record(client, PORTD_LEASE_AHEAD, ps);
 		__atomic_add_fetch(n_free(client, ps), record.lease_ports.count, __ATOMIC_RELAXED);
@@ -284,7 +284,7 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 	return 0;
 }
 
-/* Not repeated after a resumption: the next cmportd has another ring. */
+/* Not resent after a resumption: the next cmportd has another ring. */
 int portd_trace(struct portd_client *client, struct trace_reader *ret)
 {
 	struct portd_record record = { .type = PORTD_TRACE };
@@ -310,7 +310,7 @@ int portd_await_seen(struct portd_client *client, uint64_t number)
 	return portd_put_data(client, &record);
 }
 
-/* Not asked of the next cmportd: it knows no more than the asker. */
+/* Not sent to the next cmportd, which knows no more than the caller. */
 int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *ret)
 {
 	struct portd_record record = { .type = PORTD_STAT, .stat = { .pid = pid } };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's side of cmportd: messages out and in, ports, comm ids, tracked connections..
+ * The library's interface to cmportd: messages, ports, comm ids, tracked connections.
  *
- * Any thread may call anything here, except where it says otherwise. A call that asks waits for
- * the answer, some tens of microseconds; while a cmportd that died is being replaced, a second or
- * so.
+ * Functions may be called from any thread, unless stated otherwise. A request waits some tens of
+ * microseconds for its response, and a second or so while a cmportd that has died is being
+ * replaced.
  */
 #ifndef LIB_PORTD_CLIENT_CLIENT_H
 #define LIB_PORTD_CLIENT_CLIENT_H
@@ -17,30 +17,30 @@
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/proto/stat.h"
 
-#define PORTD_ANSWER_MS 15000 /* a cmportd that says nothing for so long is given up */
+#define PORTD_ANSWER_MS 15000 /* timeout for a response, after which the cmportd is given up */
 
 struct portd_client;
 
-/* Why something failed, for the log: what is in the way and what helps. "" if it is not known. */
+/* Why a call failed and what to do about it, for the log; "" if unknown. */
 struct portd_why {
 	char text[PORTD_TEXT_BYTES];
 };
 
 /**
- * portd_client_open() - find the cmportd of this host, or start it, and say HELLO
- * @ret:     to be given back with portd_client_close()
+ * portd_client_open() - connect to the cmportd of this host, starting it if necessary
+ * @ret:     to be released with portd_client_close()
  * @ret_ids: the first block of comm ids
- * @ret_why: filled on an error
+ * @ret_why: set on error
  *
- * Return: 0; -ECONNREFUSED if none is there and none can be started; -EACCES; -EPROTONOSUPPORT if
- * it is of another version; -ETIMEDOUT; -errno.
+ * Return: 0; -ECONNREFUSED if there is no cmportd and none can be started; -EACCES;
+ * -EPROTONOSUPPORT if its version differs; -ETIMEDOUT; -errno.
  */
 int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 		      struct portd_why *ret_why);
 
 /**
- * portd_client_open_by() - say HELLO to a cmportd that is reached in another way
- * @reach: how to get a connection, now and when that one has ended. It returns 0 or -errno
+ * portd_client_open_by() - connect to a cmportd by other means than its socket path
+ * @reach: opens a connection, now and after the present one has ended; returns 0 or -errno
  *
  * Return: as portd_client_open(), or as @reach.
  */
@@ -49,143 +49,144 @@ int portd_client_open_by(struct portd_client **ret,
 			 struct portd_ids *ret_ids, struct portd_why *ret_why);
 
 /**
- * portd_client_visit() - look in at the cmportd of this host; none is started
+ * portd_client_visit() - connect to the cmportd of this host without starting one
  *
  * For portd_stat() only: such a client gets no comm ids.
  *
- * Return: as portd_client_open(); -ENOENT or -ECONNREFUSED where none is.
+ * Return: as portd_client_open(); -ENOENT or -ECONNREFUSED if there is none.
  */
 int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why);
 
-/** portd_client_close() - leave; what is still open is ended by cmportd. NULL is allowed. */
+/** portd_client_close() - disconnect; cmportd ends open connections. NULL is allowed. */
 void portd_client_close(struct portd_client *client);
 
 /**
- * portd_client_hang_up() - leave, as the process exits: cmportd ends what is open
+ * portd_client_hang_up() - disconnect when the process exits; cmportd ends open connections
  *
- * The descriptors stay, for other threads may be about to use them. Takes no lock.
+ * Leaves the descriptors open, because other threads may be about to use them. Takes no lock.
  */
 void portd_client_hang_up(struct portd_client *client);
 
-/** portd_client_after_fork() - in a forked child: close the parent's sockets, and forget it. */
+/** portd_client_after_fork() - in a forked child: close the parent's sockets and free the client */
 void portd_client_after_fork(struct portd_client *client);
 
 /**
- * portd_client_fd() - readable when portd_receive() has something
+ * portd_client_fd() - the descriptor that is readable when portd_receive() has work
  *
- * The number stays; what is behind it is new after portd_resume(), and to be polled anew.
+ * The number stays the same, but must be added to an epoll instance again after portd_resume().
  */
 int portd_client_fd(const struct portd_client *client);
 
 /**
- * portd_open_port() - receive CM messages on a port from now on
- * @ret: port, CA GUID and GID 0; the handle is good until portd_resume() says otherwise
+ * portd_open_port() - start to receive CM messages on a port
+ * @ret: port, CA GUID and GID 0; the handle is valid until portd_resume() reports another
  *
  * Return: 0, or as umad_port_open(), with *ret_why.
  */
 int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
 		    struct portd_reply *ret, struct portd_why *ret_why);
 
-/** portd_bind() - claim a port; @claim->local_port 0 is filled in. Return: as ports_bind(). */
+/** portd_bind() - claim a port; a zero @claim->local_port is set. Return: as ports_bind(). */
 int portd_bind(struct portd_client *client, struct portd_claim *claim);
 
-/** portd_listen() - welcome requests for a claim. Return: as ports_listen(). */
+/** portd_listen() - accept requests for a claim. Return: as ports_listen(). */
 int portd_listen(struct portd_client *client, const struct portd_claim *claim);
 
-/** portd_update() - a claim's addresses or flags have changed. */
+/** portd_update() - update the addresses or flags of a claim */
 void portd_update(struct portd_client *client, const struct portd_claim *claim);
 
-/** portd_release() - a claim is given back. */
+/** portd_release() - release a claim */
 void portd_release(struct portd_client *client, uint32_t claim_id);
 
 /**
- * portd_take_port() - an ephemeral port of our own; usually costs no system call
+ * portd_take_port() - take a leased ephemeral port; usually without a system call
  *
- * Return: it; 0 when the host has none left, or it is not a port space.
+ * Return: the port; 0 when the host has none left, or if @ps is not a port space.
  */
 uint16_t portd_take_port(struct portd_client *client, uint16_t ps);
 
-/** portd_give_port() - give it back. Return: false if it was not taken like that. */
+/** portd_give_port() - free a leased port. Return: false if the port is not leased. */
 bool portd_give_port(struct portd_client *client, uint16_t ps, uint16_t port);
 
-/** portd_lease_ids() - one more block of comm ids. Return: 0, -ENOSPC, -errno. */
+/** portd_lease_ids() - lease one more block of comm ids. Return: 0, -ENOSPC, -errno. */
 int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
 
 /**
- * portd_send() - messages are to leave, in this order
+ * portd_send() - send messages, in this order
  *
- * Return: 0, or -errno if they are lost for sure.
+ * Return: 0, or -errno if they are lost.
  */
 int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigned int n);
 
 /**
- * portd_put_data() - a record of subnet administration is to leave
+ * portd_put_data() - send a record of subnet administration
  *
- * Return: 0, or -errno if it is lost for sure.
+ * Return: 0, or -errno if it is lost.
  */
 int portd_put_data(struct portd_client *client, const struct portd_record *record);
 
 /**
- * portd_hold() - a message is to leave with the next ones, after what was held before it
+ * portd_hold() - queue a message, to be sent in order with the next ones
  *
- * Whoever answers many at once wakes cmportd once: portd_send_held().
+ * With portd_send_held(), many responses wake up cmportd only once.
  */
 void portd_hold(struct portd_client *client, const struct portd_mad *mad);
 
-/** portd_closed() - a comm id is free again. Held, as a message is. */
+/** portd_closed() - queue the notice that a comm id is free again */
 void portd_closed(struct portd_client *client, const struct portd_close *close);
 
-/** portd_send_held() - what is held leaves now. Return: as portd_send(). */
+/** portd_send_held() - send what is queued. Return: as portd_send(). */
 int portd_send_held(struct portd_client *client);
 
 /**
- * portd_drain() - wait until cmportd has read what was sent, and for the turn in which it sends it
- * @ms: no longer than that, and the turn
+ * portd_drain() - wait until cmportd has read what was sent, and has had time to send it
+ * @ms: timeout in milliseconds for the reading
  */
 void portd_drain(struct portd_client *client, int ms);
 
 /**
- * portd_trace() - see every message of this host from now on
- * @ret: the trace ring; to be given back with trace_reader_fini()
+ * portd_trace() - start to receive all messages of this host
+ * @ret: the trace ring; to be released with trace_reader_fini()
  *
- * Return: 0; -EPERM for all but root and the user who runs cmportd; -errno.
+ * Return: 0; -EPERM except for root and the user that cmportd runs as; -errno.
  */
 int portd_trace(struct portd_client *client, struct trace_reader *ret);
 
 /**
- * portd_await_seen() - be told, by one SEEN, when the ring has a message after this one
+ * portd_await_seen() - request one SEEN when the ring has a message after @number
  *
- * Return: 0, or -errno, and cmportd is gone.
+ * Return: 0, or -errno if the connection to cmportd has ended.
  */
 int portd_await_seen(struct portd_client *client, uint64_t number);
 
 /**
- * portd_stat() - how do connections and counters stand? Rows come as STAT_* records
- * @pid:   of one process, or 0
- * @reply: first: ask_id of the rows; count: how many STAT_END will come, but for cmportd's own
+ * portd_stat() - query connections and counters, which arrive as STAT_* records
+ * @pid:   the process to ask, or 0 for all
+ * @reply: first: ask_id of the rows; count: number of STAT_END to expect, without cmportd's own
  *
- * Return: 0; -EBUSY if that was asked just now; -errno, and cmportd is gone.
+ * Return: 0; -EBUSY if the previous query was too recent; -errno if the connection to cmportd has
+ * ended.
  */
 int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *ret);
 
 /**
- * portd_try_data() - a datagram is to leave, if there is room
+ * portd_try_data() - send a datagram if the socket has room
  *
- * Return: 0; -EAGAIN; -errno if it is lost for sure.
+ * Return: 0; -EAGAIN; -errno if it is lost.
  */
 int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram);
 
 /**
- * portd_receive() - take what has arrived; never blocks. One thread at a time.
+ * portd_receive() - handle one received datagram; never blocks. One thread at a time.
  * @take: called for each MAD, GONE, SA_TOLD, SEEN and STAT_*
  *
- * Return: 0 if there may be more; -EAGAIN when there is none; -EPIPE when cmportd is gone: call
- * portd_resume().
+ * Return: 0 if there may be more; -EAGAIN if there is none; -EPIPE if the connection to cmportd has
+ * ended: call portd_resume().
  */
 int portd_receive(struct portd_client *client,
 		  void (*take)(const struct portd_record *record, void *arg), void *arg);
 
-/* What a client tells the next cmportd: called by portd_resume(), with portd_tell_*(). */
+/* What a client reports to the next cmportd; portd_resume() calls these. */
 struct portd_memory {
 	void (*ask_name)(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg);
 	void (*handle_is)(const char *device, uint8_t port_num, int handle, void *arg);
@@ -194,23 +195,22 @@ struct portd_memory {
 };
 
 /**
- * portd_resume() - find or start the next cmportd and tell it all; by the thread that receives
+ * portd_resume() - connect to the next cmportd and report everything; for the receiving thread
  *
- * ask_name() is called for each port that was open, as its device may have another name by now, and
- * handle_is() with its new handle, or the -errno with which the next cmportd refuses it; then
- * tell().
+ * Calls ask_name() for each open port, because its device may have been renamed; handle_is() with
+ * its new handle, or with the -errno of a port that the next cmportd refuses; then tell().
  *
- * Return: 0, or why it has to be tried again later.
+ * Return: 0, or -errno to try again later.
  */
 int portd_resume(struct portd_client *client, const struct portd_memory *memory);
 
-/** portd_tell_claim() - in portd_memory.tell(). Return: 0, or as portd_bind(). */
+/** portd_tell_claim() - report a claim, in portd_memory.tell(). Return: 0, or as portd_bind(). */
 int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens);
 
-/** portd_track() - the state of a connection has changed without a message. */
+/** portd_track() - report that the state of a connection has changed without a message */
 void portd_track(struct portd_client *client, const struct cm_record *tracked);
 
-/** portd_tell_tracked() - in portd_memory.tell() */
+/** portd_tell_tracked() - report a connection, in portd_memory.tell() */
 void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked);
 
 #endif

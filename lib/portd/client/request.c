@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finding cmportd, and requests to it: they are sent under the client's lock and answered in order.
- * When cmportd dies, the thread that receives sees it first; a request waits until that thread has
- * found the next one.
+ * Connecting to cmportd, and requests, which are sent under the client's lock and answered in
+ * order. When cmportd dies, the receiving thread notices first; a request waits until that thread
+ * has connected to the next one.
  */
 #include "lib/portd/client/request.h"
 
@@ -23,10 +23,10 @@
 #include "lib/portd/client/spawn.h"
 #include "lib/portd/proto/datagram.h"
 
-#define CONNECT_MS    5000  /* without a sign that a cmportd is coming */
-#define STARTING_MS   60000 /* with one: a host can be slow */
-#define OTHERS_MS     1000  /* for which another program may be starting cmportd */
-#define LOOK_AGAIN_MS 5 /* at first; on a slow host many that look are in the way of what comes */
+#define CONNECT_MS    5000  /* without a sign that a cmportd is starting */
+#define STARTING_MS   60000 /* with such signs; a host can be slow */
+#define OTHERS_MS     1000  /* for another program that is starting cmportd */
+#define LOOK_AGAIN_MS 5	    /* initial polling interval; polling slows down a slow host */
 #define LOOK_MAX_MS   50
 #define HANG_UPS_MAX  40
 #define SEND_WAIT_S   1
@@ -59,7 +59,7 @@ static bool nobody_is_there(int err)
 
 static void explain_connect(const char *path, int err, int spawn_err, struct portd_why *why)
 {
-	size_t said = strlen(why->text); /* what it said itself */
+	size_t said = strlen(why->text); /* cmportd's own message */
 
 	if (said) {
 		snprintf(why->text + said, sizeof(why->text) - said,
@@ -79,10 +79,11 @@ static void explain_connect(const char *path, int err, int spawn_err, struct por
 }
 
 /*
- * Many programs may find at once that nobody is there. One of them starts cmportd: who gets this
- * name, which the kernel takes back when its holder goes. Others do so only if nothing comes of it.
+ * Many programs may find at once that no cmportd is running. The one that binds this name starts
+ * it; the kernel releases the name when its holder ends. The others start cmportd only if none
+ * appears.
  *
- * Return: a descriptor that holds the turn; -EADDRINUSE if another program has it; -errno.
+ * Return: a descriptor that holds the name; -EADDRINUSE if another program has it; -errno.
  */
 static int take_turn(const char *path)
 {
@@ -95,15 +96,15 @@ static int take_turn(const char *path)
 	return bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? fd_give_up(fd) : fd;
 }
 
-/* Somebody looks for cmportd. */
+/* A search for cmportd. */
 struct search {
 	const char *path;
 	struct portd_why *why;
 	int64_t begin_ms;
-	int64_t sign_ms; /* of the last sign that one is coming */
-	int look_ms;	 /* until it is looked for again */
-	int turn;	 /* ours to start it, or as take_turn() */
-	int started;	 /* from the one that we have started, while it does not serve; or -1 */
+	int64_t sign_ms; /* time of the latest sign of a cmportd that starts */
+	int look_ms;	 /* polling interval */
+	int turn;	 /* result of take_turn() */
+	int started;	 /* output of the cmportd that we started, until it serves; or -1 */
 	bool has_started;
 	int spawn_err;
 };
@@ -202,7 +203,7 @@ static int wait_readable(int fd)
 	return n ? 0 : -ETIMEDOUT;
 }
 
-/* Of what comes along, only who asked for it takes something. */
+/* Passed descriptors that the caller does not ask for are closed. */
 static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
 {
 	struct portd_datagram in;
@@ -237,8 +238,10 @@ int request_exchange(struct portd_client *client, const struct portd_record *rec
 	return err ? err : receive_reply(client->control_fd, ret, ret_fd);
 }
 
-/* The thread that receives is the one to find the next cmportd: what is left of the old one is
- * made to look dead to it. */
+/*
+ * The receiving thread connects to the next cmportd: it is made to see that this connection has
+ * ended.
+ */
 static void break_connection(struct portd_client *client)
 {
 	client->broken = true;
@@ -295,7 +298,7 @@ int request_ask(struct portd_client *client, const struct portd_record *record,
 	return request_ask_with(client, record, -1, ret);
 }
 
-/* What is not answered is not missed either: a new cmportd is told the state of things. */
+/* An unanswered record may be lost: a new cmportd gets a full report. */
 void request_tell(struct portd_client *client, const struct portd_record *record)
 {
 	pthread_mutex_lock(&client->lock);
@@ -320,13 +323,13 @@ static int map_page(struct portd_client *client, int fd)
 	return 0;
 }
 
-/* The number of the descriptor stays: another thread may be about to send on it. */
+/* The descriptor keeps its number, because another thread may be about to send on it. */
 static int set_data_fd(struct portd_client *client, int fd)
 {
 	struct timeval wait = { .tv_sec = SEND_WAIT_S };
 	int err = 0;
 
-	/* A cmportd that is stopped must not stop us: such a message is lost, and repeated. */
+	/* A stopped cmportd must not block us: the message is dropped, and retransmitted later. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 	if (client->data_fd < 0) {
 		client->data_fd = fd;
@@ -368,7 +371,7 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 		*ret_ids = (struct portd_ids){ reply.first, reply.count, reply.secret };
 		client->block[client->n_blocks++] = *ret_ids;
 	} else {
-		fd_close(&fd[1]); /* the page is the one that we have */
+		fd_close(&fd[1]); /* the client keeps its page */
 	}
 	return set_data_fd(client, fd[0]);
 }
@@ -388,8 +391,10 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
 	int look_ms = LOOK_AGAIN_MS;
 	int i, err;
 
-	/* One that is about to leave, or is killed, may still take a connection that it will not
-	 * serve. How long it takes to find the next one says nothing, hosts can be slow. */
+	/*
+	 * A cmportd that is about to exit, or is killed, may still accept a connection that it will
+	 * not serve. The time to find the next one is not limited, because hosts can be slow.
+	 */
 	for (i = 0; i <= HANG_UPS_MAX; i++) {
 		fd_close(&client->control_fd);
 		err = reach_server(client, ret_why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client of cmportd, seen from inside: request.c finds cmportd and asks, resume.c finds the next
- * one, client.c is the rest of client.h.
+ * Internals of a client of cmportd: request.c finds cmportd and sends requests, resume.c connects
+ * to the next one, client.c implements the rest of client.h.
  */
 #ifndef LIB_PORTD_CLIENT_REQUEST_H
 #define LIB_PORTD_CLIENT_REQUEST_H
@@ -21,18 +21,18 @@ struct open_port {
 };
 
 struct portd_client {
-	pthread_mutex_t lock; /* of all that follows, down to the next one */
+	pthread_mutex_t lock; /* protects the members down to data_fd */
 	pthread_cond_t resumed;
-	unsigned int life; /* counts resumptions */
-	bool visits;	   /* starts no cmportd, wants no comm ids */
-	int (*reach)(int *ret_fd, struct portd_why *ret_why); /* NULL: at its path */
+	unsigned int life; /* number of resumptions */
+	bool visits;	   /* does not start cmportd, gets no comm ids */
+	int (*reach)(int *ret_fd, struct portd_why *ret_why); /* NULL: connect to path */
 	bool broken;
 	int control_fd;
 	struct lease_page *page;
 	int page_fd;
-	unsigned int lease_count;      /* how many to ask for next */
-	int n_free[LEASE_SPACES];      /* ports on the page, an estimate; atomic */
-	bool has_leased[LEASE_SPACES]; /* ever; atomic */
+	unsigned int lease_count;      /* of the next request */
+	int n_free[LEASE_SPACES];      /* ports on the page, estimated; atomic */
+	bool has_leased[LEASE_SPACES]; /* at any time; atomic */
 	unsigned int n_blocks;
 	struct portd_ids block[BLOCKS_MAX];
 	unsigned int n_ports;
@@ -42,14 +42,16 @@ struct portd_client {
 	int data_fd;
 
 	pthread_mutex_t held_lock;
-	struct portd_datagram held; /* what is to leave before the next messages, or with them */
+	struct portd_datagram held; /* to be sent before or with the next messages */
 };
 
 /**
- * request_start() - connect to cmportd, started if need be, and say HELLO; the lock is held, or
- * nobody else knows the client yet
- * @resumes: with the page that the client has
- * @ret_ids: the first block; unused if it resumes
+ * request_start() - connect to cmportd, starting it if necessary, and send HELLO
+ *
+ * The lock must be held, or no other thread may use the client yet.
+ *
+ * @resumes: resume, with the client's page
+ * @ret_ids: the first block; unused with @resumes
  *
  * Return: as portd_client_open().
  */
@@ -57,39 +59,44 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
 		  struct portd_why *ret_why);
 
 /**
- * request_exchange() - one record, and the answer if it gets one; the lock is held
- * @fd:     to be sent along, or -1
- * @ret_fd: two, that came along, or -1; owned by the caller. NULL: none is expected, and what came
- *          is closed. Untouched if there was no answer
+ * request_exchange() - send one record, and receive its response if it gets one; the lock is held
+ * @fd:     to be passed, or -1
+ * @ret_fd: two descriptors that were passed, or -1; owned by the caller. NULL: descriptors are
+ *          closed. Unchanged if there is no response.
  *
- * Return: 0 when there is an answer, whatever it is; else cmportd is gone.
+ * Return: 0 when there is a response, whatever it says; -errno if the connection to cmportd has
+ * ended.
  */
 int request_exchange(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret, int ret_fd[2]);
 
-/** request_ask() - ask, of the next cmportd if this one dies. Return: 0 or -errno, also its. */
+/**
+ * request_ask() - send a request, to the next cmportd if this one dies
+ *
+ * Return: 0 or -errno, which may be cmportd's.
+ */
 int request_ask(struct portd_client *client, const struct portd_record *record,
 		struct portd_reply *ret);
 
-/** request_ask_with() - the same, with a descriptor that goes along, or -1 */
+/** request_ask_with() - like request_ask(), passing a descriptor, or -1 */
 int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret);
 
 /**
- * request_prove() - what goes along with BIND: see net/low_port.h
+ * request_prove() - get the descriptor to be passed with BIND, see net/low_port.h
  *
- * Return: a descriptor of the caller's; -1 if the port is not privileged or the thread may not have
- * it, which cmportd decides.
+ * Return: a descriptor owned by the caller; -1 if the port is not privileged, or the thread may not
+ * bind it; cmportd decides.
  */
 int request_prove(const struct portd_claim *claim);
 
-/** request_tell() - a record that is not answered. */
+/** request_tell() - send a record without response */
 void request_tell(struct portd_client *client, const struct portd_record *record);
 
-/** request_send() - put a record on a control socket. Return: 0 or -errno. */
+/** request_send() - send a record on a control socket. Return: 0 or -errno. */
 int request_send(int to, const struct portd_record *record, int fd);
 
-/** open_record() - the question for a port */
+/** open_record() - make an OPEN_PORT record */
 struct portd_record open_record(const char *device, uint8_t port_num);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client does when its cmportd has died: it finds or starts the next one, and reports all
- * that the old one knew.
+ * Resumption after cmportd has died: the client connects to the next one, starting it if necessary,
+ * and reports all its state.
  */
 
 #include "base/fd.h"
 #include "lib/net/foreign.h"
 #include "lib/portd/client/request.h"
 
-/* A port is lost when cmportd says so, not when cmportd dies while it is asked. */
+/* A port is lost only if cmportd says so, not if cmportd dies before it responds. */
 static int reopen_ports(struct portd_client *client, const struct portd_memory *memory)
 {
 	struct portd_record record;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child of a child, so that the program we live in notices nothing: the first shares its memory
- * (none of its fork handlers run), ends without a signal, and is waited for by us alone; the
- * second becomes cmportd and is nobody's child by then. One would not do: a process that executes
- * a program gets SIGCHLD as its last signal, whatever it was made with.
+ * Uses a child of a child, so that the calling program notices nothing. The first child shares its
+ * memory (fork handlers do not run), ends without a signal, and is waited for here; the second
+ * becomes cmportd, and is not the program's child by then. A single child does not suffice: a
+ * process that executes a program sends SIGCHLD when it exits, whatever signal it was cloned with.
  *
- * Until it executes cmportd a child runs in the memory of the program that it must not disturb:
- * nothing here takes a lock, allocates, or lets a signal handler run.
+ * Until it executes cmportd, a child runs in the memory of a program that it must not disturb:
+ * nothing here takes a lock, allocates memory, or lets a signal handler run.
  */
 #include "lib/portd/client/spawn.h"
 
@@ -37,25 +37,27 @@
 #include "lib/portd/proto/socket_path.h"
 
 #define STACK_BYTES  65536
-#define SIGSET_BYTES 8 /* of the kernel: all signals, also those that the C library keeps */
+#define SIGSET_BYTES 8 /* the kernel's: all signals, including those reserved by the C library */
 #define FDS_MAX	     (1 << 20)
-#define FDS_WANTED   65536 /* as the unit has it */
-#define TIMER_NS     50000 /* by default, how late a timer may be */
+#define FDS_WANTED   65536 /* as in the service unit */
+#define TIMER_NS     50000 /* the default timer slack */
 
-/* The kernel's struct sigaction, not the C library's; SIG_DFL is all zeros in any of its forms. */
+/*
+ * Size of the kernel's struct sigaction, which differs from the C library's; SIG_DFL is all zeros.
+ */
 #define DEFAULT_ACTION_BYTES 64
 
 #define ENV_MAX		     8
 #define ENV_BYTES	     (PATH_MAX + 32)
 
-/* All that a child needs, made ready before there is one. */
+/* All data that a child needs, prepared before it is created. */
 struct birth {
 	const char *program;
 	bool is_of_host; /* its socket is SOCKET_PATH_DEFAULT */
 	char *argv[5];
 	char *envp[ENV_MAX];
 	char env[ENV_MAX][ENV_BYTES];
-	char *stack; /* two of STACK_BYTES */
+	char *stack; /* two stacks of STACK_BYTES */
 	struct cpus cpus;
 	int stderr_fd;
 	int err;
@@ -64,9 +66,9 @@ struct birth {
 /* --- finding the program ------------------------------------------------- */
 
 /*
- * Where it may be, seen from the folder of the file that this code is in; an absolute path stands
- * for itself. The build folder first: what lies beside an installed library cannot be taken for
- * it, while "../../libexec" of a build folder may be anybody's.
+ * Candidates, relative to the directory of the file that this code is in; an absolute path is used
+ * as it is. The build tree comes first: no file beside an installed library can be mistaken for it,
+ * while "../../libexec" of a build tree may belong to any user.
  */
 static const char *const candidate[] = {
 	"../tools/cmportd/cmportd",
@@ -88,8 +90,10 @@ static bool is_our_file(const char *line, char ret[PATH_MAX])
 	return true;
 }
 
-/* Neither dladdr() nor argv[0]: those are names as somebody once gave them, perhaps relative to
- * another folder. */
+/*
+ * dladdr() and argv[0] are not used: they give names as passed by callers, perhaps relative to
+ * another directory.
+ */
 static int find_our_folder(char ret[PATH_MAX])
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -106,7 +110,7 @@ static int find_our_folder(char ret[PATH_MAX])
 	return found ? 0 : -ENOENT;
 }
 
-/* Who owns the folder that this code came from may say what we start, and root may. */
+/* Only root and the owner of the directory that this code came from may provide the program. */
 static bool may_start(const char *program, uid_t our_owner)
 {
 	struct stat file;
@@ -134,7 +138,7 @@ static int find_from(const char *our_folder, char ret[PATH_MAX])
 	return -ENOENT;
 }
 
-/* A setuid program can be linked into a folder of its caller's: only what was installed counts. */
+/* A user can link a setuid program into another directory, so only the installed path counts. */
 int spawn_find_program(char ret[PATH_MAX])
 {
 	char ours[PATH_MAX];
@@ -145,11 +149,11 @@ int spawn_find_program(char ret[PATH_MAX])
 	return may_start(ret, 0) ? 0 : -ENOENT;
 }
 
-/* --- its surroundings ---------------------------------------------------- */
+/* --- environment ---------------------------------------------------- */
 
 static const char *const kept[] = { "PURECM_LOG", "PURECM_IDLE_S", "PURECM_PORTD_LOG" };
 
-/* On a soft fabric the libraries that talk to the device are found by a variable, too. */
+/* On a soft fabric, the device libraries are found through a variable too. */
 static const char *const kept_on_fabric[] = { "PURECM_FABRIC", "LD_LIBRARY_PATH" };
 
 static void add_env(struct birth *birth, unsigned int *n, const char *name, const char *value)
@@ -184,8 +188,10 @@ static void make_env(struct birth *birth, const char *path)
 
 /* --- in the child -------------------------------------------------------- */
 
-/* The host's cmportd serves all its network namespaces, whoever comes first: it belongs where the
- * host's interfaces are. Who may not go there starts it here. */
+/*
+ * The host's cmportd serves all network namespaces, whichever client starts it, so it belongs where
+ * the host's interfaces are. A process without permission starts it in its own.
+ */
 static void enter_network_of_host(void)
 {
 	int fd = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
@@ -196,7 +202,7 @@ static void enter_network_of_host(void)
 	close(fd);
 }
 
-/* What would end cmportd, or leave it without, is not for the program to set. */
+/* Limits that would end or cripple cmportd are not inherited from the program. */
 static const struct {
 	enum __rlimit_resource resource;
 	rlim_t wanted;
@@ -210,7 +216,7 @@ static const struct {
 	{ RLIMIT_STACK,	8 << 20	},
 };
 
-/* Root may have more than the program's hard limit; others as much. */
+/* Root may exceed the program's hard limit; others are raised to it. */
 static void set_limit(enum __rlimit_resource resource, rlim_t wanted)
 {
 	struct rlimit limit;
@@ -226,9 +232,10 @@ static void set_limit(enum __rlimit_resource resource, rlim_t wanted)
 	setrlimit(resource, &limit);
 }
 
-/* Before it executes cmportd: behind a program that polls with SCHED_FIFO on its CPU, it might
- * never get to do it by itself. What the kernel refuses stays: a user may not take a nice value
- * back. */
+/*
+ * Must precede execve(): behind a program that polls with SCHED_FIFO on its CPU, cmportd might
+ * never run to do it itself. Refusals are ignored: an unprivileged user cannot lower a nice value.
+ */
 static void be_scheduled_as_others(const struct cpus *cpus)
 {
 	const struct sched_param param = { .sched_priority = 0 };
@@ -237,12 +244,14 @@ static void be_scheduled_as_others(const struct cpus *cpus)
 	setpriority(PRIO_PROCESS, 0, 0);
 	if (cpus->bytes)
 		syscall(SYS_sched_setaffinity, 0, cpus->bytes, cpus->mask);
-	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0); /* by its nice value */
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0); /* derived from the nice value */
 	syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0);
 	prctl(PR_SET_TIMERSLACK, TIMER_NS);
 }
 
-/* The program may have closed its own: what is to be moved must not be in the way. */
+/*
+ * The program may have closed its own streams, so the new descriptors must not use their numbers.
+ */
 static int open_streams(int stderr_fd)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -257,7 +266,7 @@ static int open_streams(int stderr_fd)
 	return 0;
 }
 
-/* Kernels before 5.9 do not have the call. */
+/* Kernels before 5.9 lack close_range(). */
 static void close_others(void)
 {
 	struct rlimit limit = { .rlim_cur = FDS_MAX };
@@ -288,11 +297,14 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 		for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 			set_limit(limits[i].resource, limits[i].wanted);
 		be_scheduled_as_others(&birth->cpus);
-		/* The C library would do it to all threads of the program that we still share
-		 * memory with. Otherwise a setuid program's user could send signals to cmportd. */
+		/*
+		 * Raw system calls, because the C library would change all threads of the program
+		 * whose memory we share. Needed so that the user of a setuid program cannot send
+		 * signals to cmportd.
+		 */
 		syscall(SYS_setresgid, gid, gid, gid);
 		syscall(SYS_setresuid, uid, uid, uid);
-		/* With no handler left, signals may come again. */
+		/* Without handlers, signals may be delivered again. */
 		for (i = 1; i < NSIG; i++)
 			syscall(SYS_rt_sigaction, i, default_action, NULL, SIGSET_BYTES);
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, SIGSET_BYTES);
@@ -303,7 +315,7 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 	return 1;
 }
 
-/* Returns when cmportd has left our memory. */
+/* Returns when cmportd has left our memory, by execve() or exit. */
 __attribute__((no_sanitize("address"))) static int be_between(void *arg)
 {
 	struct birth *birth = arg;

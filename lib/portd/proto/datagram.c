@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Datagrams on sockets, with descriptors that go along: see datagram.h.
- */
+/* Datagrams on sockets, and the descriptors passed with them: see datagram.h. */
 #include "lib/portd/proto/datagram.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* Room for two descriptors; the kernel closes others. */
+/* Room for two descriptors; the kernel closes any others. */
 union control {
 	struct cmsghdr align;
 	char room[CMSG_SPACE(2 * sizeof(int))];
@@ -23,7 +21,7 @@ int portd_datagram_send(int to, const struct portd_datagram *datagram, const int
 	const void *data = datagram->data;
 	ssize_t n;
 
-	memcpy(&iov.iov_base, &data, sizeof(data)); /* it is not written to */
+	memcpy(&iov.iov_base, &data, sizeof(data)); /* not written to */
 	if (n_fds) {
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));

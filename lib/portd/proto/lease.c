@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The words of the page of leased ports: see lease.h. A port is put at the word its number falls
- * on, or after it, so that it is found again quickly.
+ * The words of the page of leased ports: see lease.h. A port is stored at the word that its number
+ * maps to, or in the next free one, so that it is found quickly.
  */
 #include "lib/portd/proto/lease.h"
 
@@ -14,10 +14,10 @@
 #define PS_SHIFT   STATE_BITS
 #define PORT_SHIFT 16
 
-/* A port space is told by two bits: RDMA_PS_IPOIB, _TCP, _UDP and _IB. */
+/* Two bits of a word encode the port space: RDMA_PS_IPOIB, _TCP, _UDP or _IB. */
 static const uint16_t port_spaces[LEASE_SPACES] = { 0x0002, 0x0106, 0x0111, 0x013f };
 
-/* What knows no seals has -1 of them. */
+/* F_GET_SEALS returns -1 for files without seals. */
 bool lease_is_page(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -60,7 +60,7 @@ static bool swap_word(uint32_t *word, uint32_t from, uint32_t to)
 					   __ATOMIC_RELAXED);
 }
 
-static atomic_uint hint; /* where the last one was found */
+static atomic_uint hint; /* where the latest port was found */
 
 void lease_look_at(uint16_t port)
 {

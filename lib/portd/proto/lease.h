@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The page of leased ephemeral ports that a client shares with cmportd: one word a port. The
- * client takes a free one, and gives it back, without a word to anybody; cmportd revokes a free
- * one that somebody else asks for by number.
+ * The page of leased ephemeral ports that a client shares with cmportd, one word per port. The
+ * client takes and frees a port without a message; cmportd revokes a free port that another client
+ * binds by number.
  *
- * A client can write what it likes: cmportd keeps a list of its own of what it leased, and
- * believes of a word only whether it is in use.
+ * A client can write anything to the page. cmportd keeps its own list of leased ports, and reads
+ * only whether a port is in use from the page.
  */
 #ifndef LIB_PORTD_PROTO_LEASE_H
 #define LIB_PORTD_PROTO_LEASE_H
@@ -22,7 +22,7 @@ enum lease_state {
 	LEASE_USED,
 };
 
-/* All of a word's bits change at once: a compare-and-swap is what a port changes hands by. */
+/* All bits of a word change at once, by compare-and-swap. */
 struct lease_page {
 	uint32_t word[LEASE_WORDS];
 };
@@ -32,32 +32,31 @@ struct lease_page {
 #define LEASE_SPACES 4
 
 /**
- * lease_is_page() - can the other side's descriptor be mapped as a page?
+ * lease_is_page() - return whether a descriptor from the peer can be mapped as a page
  *
- * A file that could be cut short would be the end of who has mapped it.
+ * The file must be sealed against truncation, which would kill a process that has mapped it.
  */
 bool lease_is_page(int fd);
 
-/** lease_space() - Return: a number below LEASE_SPACES for each port space. */
+/** lease_space() - the index of a port space, below LEASE_SPACES */
 unsigned int lease_space(uint16_t ps);
 
-/** lease_word() - a word: @ps is RDMA_PS_*, @port in host byte order. */
+/** lease_word() - make a word; @ps is RDMA_PS_*, @port in host byte order */
 uint32_t lease_word(uint16_t ps, uint16_t port, enum lease_state state);
 
-/** lease_read() - what a word says; a state that does not exist reads as LEASE_EMPTY. */
+/** lease_read() - decode a word; an unknown state reads as LEASE_EMPTY */
 enum lease_state lease_read(uint32_t word, uint16_t *ret_ps, uint16_t *ret_port);
 
-/** lease_look_at() - the client: where lease_take() is to look first; any port will do. */
+/** lease_look_at() - client: set where lease_take() looks first; any value is valid */
 void lease_look_at(uint16_t port);
 
-/** lease_take() - the client: take a free port. Return: it, or 0 if there is none. */
+/** lease_take() - client: take a free port. Return: the port, or 0 if there is none. */
 uint16_t lease_take(struct lease_page *page, uint16_t ps);
 
-/** lease_give_back() - the client: a port is free again. Return: false if it is none of the page.
- */
+/** lease_give_back() - client: free a port. Return: false if it is not on the page. */
 bool lease_give_back(struct lease_page *page, uint16_t ps, uint16_t port);
 
-/** lease_revoke() - cmportd: take word @i back if it is free. Return: false if it is in use. */
+/** lease_revoke() - cmportd: revoke word @i if it is free. Return: false if it is in use. */
 bool lease_revoke(struct lease_page *page, unsigned int i, uint16_t ps, uint16_t port);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The file of what root has set for ports: see port_file.h.
- */
+/* The file of port settings: see port_file.h. */
 #include "lib/portd/proto/port_file.h"
 
 #include <ctype.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The records between library and cmportd, as rows: see proto.h. A record is its type, its length
- * in bytes, head included, the body that the layout of its type describes, and its tail, if the
- * type has one, without the zeros at its end.
+ * The encoding of the records between library and cmportd, as rows: see proto.h. A record has its
+ * type, its length in bytes including the head, the body that the layout of its type describes,
+ * and, for some types, a tail without its trailing zeros.
  */
 #include "lib/portd/proto/proto.h"
 
@@ -56,7 +56,7 @@ static const struct wire_field ids_rows[] = {
 	WIRE_ID(portd_ids, secret, 8, 0, 64),
 };
 
-/* The fields of a path, in a struct that has one, from the given byte on: 36 bytes. */
+/* The fields of a path, from byte @at of a struct that has one: 36 bytes. */
 #define PATH_ROWS(type, at)                                                                      \
 	WIRE(type, path.pkey_index, (at), 0, 16), WIRE(type, path.dlid, (at) + 2, 0, 16),        \
 		WIRE(type, path.sl, (at) + 4, 0, 8), WIRE(type, path.path_bits, (at) + 5, 0, 8), \
@@ -148,7 +148,7 @@ static const struct wire_field stat_ask_rows[] = {
 	WIRE(portd_stat_ask, ask_id, 0, 0, 32),
 };
 
-/* How every row of an answer begins: 6 bytes. */
+/* The head of every row of STAT_*: 6 bytes. */
 #define STAT_ROWS(type) WIRE(type, row.ask_id, 0, 0, 32), WIRE(type, row.client, 4, 0, 16)
 
 static const struct wire_field stat_port_rows[] = {
@@ -249,7 +249,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_STAT_QUOTA] = LAYOUT(portd_stat_quota, stat_quota, 20 + PORTD_QUOTA_BYTES),
 };
 
-/* What follows the body of a record as far as it is not zero: most of a CM message is. */
+/* Data after the body of a record, up to its trailing zeros: most of a CM message is zero. */
 struct tail {
 	size_t at; /* in struct portd_record */
 	size_t bytes;
@@ -259,7 +259,7 @@ static const struct tail tails[PORTD_N_TYPES] = {
 	[PORTD_MAD] = {offsetof(struct portd_record, mad.mad), MAD_BYTES},
 };
 
-/* What two versions have to have in common. */
+/* Required in common by all versions. */
 _Static_assert(PORTD_HELLO == 1 && PORTD_REPLY == 14, "they understand each other's refusal");
 
 enum manner {
@@ -311,7 +311,7 @@ bool portd_put(struct portd_datagram *datagram, const struct portd_record *recor
 	wire_encode_known(&head_layout, &head, wire);
 	wire += PORTD_HEAD_BYTES;
 	memset(wire, 0, body_bytes);
-	if (record->type == PORTD_MAD) /* nearly all of them */
+	if (record->type == PORTD_MAD) /* nearly all records */
 		wire_encode_known(&layouts[PORTD_MAD], &record->mad, wire);
 	else
 		wire_encode(&layouts[record->type], &record->hello, wire);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a library and cmportd say to each other: records, encoded by rows like MADs, several to a
- * datagram of a SOCK_SEQPACKET unix socket. docs/portd-protocol.md tells the story around them.
+ * The records exchanged between library and cmportd: encoded by rows like MADs, several to a
+ * datagram of a SOCK_SEQPACKET unix socket. docs/portd-protocol.md describes the protocol.
  *
- * A client has two sockets. On the one it connected, it asks, and every record but the one-way
- * ones is answered by one REPLY, in order. The other came with the answer to HELLO, as a file
- * descriptor, and carries messages in both directions; nothing on it is answered.
- *
+ * A client has two sockets. On its control socket it sends requests; each record except the one-way
+ * ones is answered by one REPLY, in order. The data socket is passed with the response to HELLO,
+ * and carries messages in both directions, without responses.
  */
 #ifndef LIB_PORTD_PROTO_PROTO_H
 #define LIB_PORTD_PROTO_PROTO_H
@@ -20,52 +19,51 @@
 #include "mad/wire.h"
 
 #define PORTD_VERSION	     8
-#define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
+#define PORTD_DATAGRAM_BYTES 16384 /* maximum size of a datagram */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
-#define PORTD_PORTS_MAX	     64 /* handles are below */
+#define PORTD_PORTS_MAX	     64 /* limit of handles */
 #define PORTD_TEXT_BYTES     256
-#define PORTD_SA_BYTES	     176 /* of the largest record of subnet administration */
+#define PORTD_SA_BYTES	     176 /* size of the largest record of subnet administration */
 
 /*
- * The records. ASKED: by the client on its control socket, answered by one REPLY. ONE_WAY: there
- * too, without an answer. DATA: on the data socket. New ones come last: HELLO and REPLY keep their
- * numbers, so that those of two versions understand each other's refusal.
+ * The records. ASKED: sent by the client on its control socket, answered by one REPLY. ONE_WAY:
+ * sent there too, not answered. DATA: sent on the data socket. New records are added last: HELLO
+ * and REPLY keep their numbers, so that two versions understand each other's refusal.
  */
-#define PORTD_RECORDS(X)                                                                         \
-	X(HELLO, ASKED)		/* first of all: who comes, what of an earlier life it has */    \
-	X(OPEN_PORT, ASKED)	/* receive CM messages on a port from now on */                  \
-	X(BIND, ASKED)		/* claim a port of a port space */                               \
-	X(LISTEN, ASKED)	/* requests for a claimed port are welcome */                    \
-	X(UPDATE, ONE_WAY)	/* a claim's addresses have changed */                           \
-	X(RELEASE, ONE_WAY)	/* a claim is given back */                                      \
-	X(LEASE_PORTS, ASKED)	/* more ephemeral ports, see lease.h */                          \
-	X(LEASE_AHEAD, ONE_WAY) /* the same, before they are needed */                           \
-	X(LEASE_IDS, ASKED)	/* a block of comm ids more */                                   \
-	X(HOLD_IDS, ASKED)	/* resuming: a block that an earlier cmportd leased */           \
-	X(TRACK, ONE_WAY)	/* what has to be known to end a connection; resuming, and where \
-				   the client's state changed without a message */               \
-	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
-	X(TRACE, ASKED)		/* trace all messages of the host, see trace_ring.h */           \
-	X(REPLY, ANSWER)                                                                         \
-	X(MAD, DATA)	       /* a message to send, or that has arrived */                      \
-	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                    \
-	X(GONE, DATA)	       /* from cmportd: a port is no more */                             \
-	X(SA_ASK, DATA)	       /* from the client: a question to the subnet administrator */     \
-	X(SA_DROP, DATA)       /* from the client: never mind, or leave the group */             \
-	X(SA_REVALIDATE, DATA) /* from the client: a path that leads nowhere */                  \
-	X(SA_TOLD, DATA)       /* from cmportd: the answer */                                    \
-	X(SEEN, DATA)	       /* from cmportd, to who awaits it: a message has passed */        \
-	X(STAT_ASK, DATA)      /* from cmportd: how do your ids and counters stand? */           \
-	X(STAT_PORT, DATA)     /* from cmportd, to who asked: a port that others speak of */     \
-	X(STAT_PROCESS, DATA)  /* from cmportd, to who asked: a client that is asked for him */  \
-	X(STAT_ID, DATA)       /* from a client, and passed on: an id or a connection */         \
-	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                        \
-	X(STAT_END, DATA)      /* likewise: that was all */                                      \
-	X(STAT, ASKED)	       /* how connections and counters stand: rows of STAT_* follow */   \
-	X(AWAIT, DATA)	       /* from a tracer: report the next message */                      \
-	X(PORT_TOS, DATA)      /* from cmportd: a port has another default */                    \
-	X(STAT_QUOTA, DATA)    /* from cmportd, to who asked: how much of a quota is used */
+#define PORTD_RECORDS(X)                                                                      \
+	X(HELLO, ASKED)		/* comes first: version, new or resuming */                   \
+	X(OPEN_PORT, ASKED)	/* receive CM messages on a port */                           \
+	X(BIND, ASKED)		/* claim a port of a port space */                            \
+	X(LISTEN, ASKED)	/* accept requests for a claimed port */                      \
+	X(UPDATE, ONE_WAY)	/* the addresses of a claim have changed */                   \
+	X(RELEASE, ONE_WAY)	/* release a claim */                                         \
+	X(LEASE_PORTS, ASKED)	/* lease more ephemeral ports, see lease.h */                 \
+	X(LEASE_AHEAD, ONE_WAY) /* likewise, before they are needed */                        \
+	X(LEASE_IDS, ASKED)	/* lease one more block of comm ids */                        \
+	X(HOLD_IDS, ASKED)	/* resuming: a block that a previous cmportd lent */          \
+	X(TRACK, ONE_WAY) /* connection state: when resuming, or changed without a message */ \
+	X(RESUMED, ASKED) /* resuming: everything has been reported */                        \
+	X(TRACE, ASKED)	  /* trace all messages of the host, see trace_ring.h */              \
+	X(REPLY, ANSWER)                                                                      \
+	X(MAD, DATA)	       /* a message to send, or a received one */                     \
+	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                 \
+	X(GONE, DATA)	       /* from cmportd: a port was removed */                         \
+	X(SA_ASK, DATA)	       /* from the client: a query to the subnet administrator */     \
+	X(SA_DROP, DATA)       /* from the client: cancel a query, or leave a group */        \
+	X(SA_REVALIDATE, DATA) /* from the client: a path that fails */                       \
+	X(SA_TOLD, DATA)       /* from cmportd: the response */                               \
+	X(SEEN, DATA)	       /* from cmportd, after AWAIT: there is a message */            \
+	X(STAT_ASK, DATA)      /* from cmportd: report your ids and counters */               \
+	X(STAT_PORT, DATA)     /* from cmportd, to the requester: a port used in rows */      \
+	X(STAT_PROCESS, DATA)  /* from cmportd, to the requester: a client that was asked */  \
+	X(STAT_ID, DATA)       /* from a client, forwarded: an id or a connection */          \
+	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                     \
+	X(STAT_END, DATA)      /* likewise: the end of the rows */                            \
+	X(STAT, ASKED)	       /* state of connections and counters; rows of STAT_* follow */ \
+	X(AWAIT, DATA)	       /* from a tracer: report the next message */                   \
+	X(PORT_TOS, DATA)      /* from cmportd: the port has a new default */                 \
+	X(STAT_QUOTA, DATA)    /* from cmportd, to the requester: the use of a quota */
 
 enum portd_type {
 	PORTD_NONE,
@@ -76,23 +74,25 @@ enum portd_type {
 };
 
 /*
- * HELLO is answered with the first block of comm ids, and the data socket and the page of port
- * leases as file descriptors, in this order. A client that resumes sends its old page along, and
+ * The response to HELLO carries the first block of comm ids and two file descriptors: the data
+ * socket and the page of port leases, in this order. A client that resumes passes its old page, and
  * gets no new one.
  */
 struct portd_hello {
 	uint16_t version;
 	uint8_t resumes; /* HOLD_IDS, BIND, LISTEN, TRACK and RESUMED follow */
-	uint8_t visits;	 /* will connect nothing: needs no comm ids, and nobody waits for it */
+	uint8_t visits;	 /* makes no connections: gets no comm ids and is not waited for */
 };
 
-/* Answered with handle, CA GUID and GID 0 of the port, or with why not and what to do. */
+/*
+ * The response has handle, CA GUID and GID 0 of the port, or the cause of the error and its remedy.
+ */
 struct portd_open_port {
 	uint8_t port_num; /* from 1 */
 	char device[PORTD_DEVICE_BYTES];
 };
 
-/* BIND, LISTEN, UPDATE, RELEASE. The client names its claims. */
+/* BIND, LISTEN, UPDATE, RELEASE. Claim ids are chosen by the client. */
 struct portd_claim {
 	uint32_t claim_id;
 	uint16_t ps; /* RDMA_PS_* */
@@ -100,9 +100,9 @@ struct portd_claim {
 	uint8_t afonly;
 	uint8_t local_family; /* 4, 6, AF_IB for a GID; 0 for none */
 	uint8_t peer_family;
-	uint16_t local_port; /* 0: any; the reply says which */
+	uint16_t local_port; /* 0: any; returned in the reply */
 	uint16_t peer_port;
-	uint8_t heard_at; /* LISTEN: 1 + handle of a port of the only device it is for; 0: all */
+	uint8_t heard_at;	/* LISTEN: 1 + handle of a port of the device; 0: all devices */
 	uint8_t local_addr[16]; /* IPv4 in the last four bytes */
 	uint8_t peer_addr[16];
 	uint32_t local_scope;
@@ -111,57 +111,57 @@ struct portd_claim {
 
 struct portd_lease_ports {
 	uint16_t ps;
-	uint16_t count; /* wanted; fewer may come */
+	uint16_t count; /* requested; fewer may be leased */
 };
 
-/* HOLD_IDS; LEASE_IDS has no fields that count. */
+/* HOLD_IDS; LEASE_IDS ignores all fields. */
 struct portd_ids {
 	uint32_t first;
 	uint32_t count;
-	uint64_t secret; /* that came with the block */
+	uint64_t secret; /* of the block, from the reply */
 };
 
 struct portd_reply {
 	uint16_t error; /* an errno, 0 for success */
 	uint8_t handle; /* OPEN_PORT */
-	uint8_t tos;	/* OPEN_PORT: of ids that ask for none */
-	uint16_t port;	/* BIND: which; LEASE_PORTS: the first, for the others see the page */
+	uint8_t tos;	/* OPEN_PORT: for ids that set none */
+	uint16_t port;	/* BIND: the port; LEASE_PORTS: the first, the others are on the page */
 	uint32_t first; /* HELLO, LEASE_IDS: the block */
 	uint32_t count;
-	union {			  /* REPLY keeps its length, as its number */
+	union {			  /* REPLY keeps its length */
 		uint64_t ca_guid; /* OPEN_PORT */
 		uint64_t secret;  /* HELLO, LEASE_IDS: of the block, for HOLD_IDS */
 	};
 	struct mad_gid gid0;
-	char text[PORTD_TEXT_BYTES]; /* on an error, what is wrong and what to do; "" if unknown */
+	char text[PORTD_TEXT_BYTES]; /* on error, the cause and its remedy; "" if unknown */
 };
 
 struct portd_mad {
 	uint8_t port;  /* handle */
-	uint8_t again; /* sent before and not answered: see that the link address is still true */
+	uint8_t again; /* a retransmission: check the link address */
 	struct mad_path path;
 	uint8_t mad[MAD_BYTES];
 };
 
-/* A request that was dropped has no local comm id that cmportd knows: the peer's names it. */
+/* cmportd knows no local comm id of a dropped request, so the peer's identifies it. */
 struct portd_close {
 	uint32_t local_comm_id;
 	uint32_t remote_comm_id;
 	struct mad_gid peer_gid; /* mad_path_peer() */
-	uint64_t remote_ca_guid; /* of a lookup the service id, see cm/conn.h; 0: of any */
-	uint32_t n_heard;	 /* MADs that cmportd had sent to the client by then, modulo 2^32 */
+	uint64_t remote_ca_guid; /* the service id for a lookup, see cm/conn.h; 0: any */
+	uint32_t n_heard;	 /* MADs read by the client so far, modulo 2^32 */
 };
 
 struct portd_gone {
-	uint8_t port; /* handle, which may stand for another port from now on */
+	uint8_t port; /* handle; may be reused */
 };
 
 struct portd_port_tos {
 	uint8_t port; /* handle */
-	uint8_t tos;  /* from now on */
+	uint8_t tos;  /* new default */
 };
 
-/* The client names its questions. What may be asked: docs/portd-protocol.md. */
+/* Query ids are chosen by the client. docs/portd-protocol.md lists the allowed queries. */
 struct portd_sa_ask {
 	uint8_t port; /* handle */
 	uint8_t method;
@@ -187,43 +187,45 @@ struct portd_sa_told {
 	uint8_t record[PORTD_SA_BYTES];
 };
 
-/* Which way a message went. */
+/* The direction of a message. */
 enum portd_way {
 	PORTD_RECEIVED,
 	PORTD_SENT,
-	PORTD_REPEATED, /* sent, and not for the first time */
+	PORTD_REPEATED, /* retransmitted */
 };
 
-/* AWAIT: a message after this one, once. SEEN: that is the latest. What it says is in the ring,
- * whose descriptor came with the answer to TRACE. */
+/*
+ * AWAIT: report once a message after this number. SEEN: the number of the latest message. The
+ * messages are in the ring, whose descriptor came with the response to TRACE.
+ */
 struct portd_seen {
 	uint64_t number;
 };
 
-/* --- how things stand: lib/conn/stat.c and lib/portd/server/stat.c answer, purecm stat asks --- */
+/* --- statistics, by lib/conn/stat.c and lib/portd/server/stat.c, for purecm stat --- */
 
-/* STAT. The REPLY says under which ask_id (first) how many clients are asked (count). */
+/* STAT. The REPLY has the ask_id of the rows (first) and the number of clients asked (count). */
 struct portd_stat {
-	uint32_t pid; /* of this process only; 0: of all that the asker may see */
+	uint32_t pid; /* of the process to ask; 0: all that the requester may see */
 };
 
-#define PORTD_STAT_QUOTAS UINT32_MAX /* in place of a process: the quotas, and nothing else */
+#define PORTD_STAT_QUOTAS UINT32_MAX /* instead of a pid: quotas only */
 #define PORTD_QUOTA_BYTES 16
-#define PORTD_QUOTA_EACH  UINT32_MAX /* in place of a user and what he has: of each */
+#define PORTD_QUOTA_EACH  UINT32_MAX /* instead of a user and its use: the limit of each */
 
 struct portd_stat_ask {
-	uint32_t ask_id; /* to be repeated in each row */
+	uint32_t ask_id; /* copied to each row */
 };
 
-/* Of whom a row is, instead of a client. */
-#define PORTD_STAT_ITSELF  0xffff /* cmportd: connections of the dead, answers for nobody */
-#define PORTD_STAT_PASSING 0xfffe /* all that passes a port, whoever it is of or for */
+/* Origins of rows other than clients. */
+#define PORTD_STAT_ITSELF  0xffff /* cmportd: connections of ended processes, stray messages */
+#define PORTD_STAT_PASSING 0xfffe /* all messages at a port, of any process */
 #define PORTD_STAT_NO_PORT 0xff	  /* instead of a handle */
 
-/* What all rows begin with. A client's own word for itself does not count. */
+/* The head of all rows; cmportd overwrites what a client puts there. */
 struct portd_stat_row {
 	uint32_t ask_id;
-	uint16_t client; /* cmportd's number for it, as long as it is there */
+	uint16_t client; /* cmportd's index of the client while it is connected */
 };
 
 struct portd_stat_port {
@@ -238,7 +240,7 @@ struct portd_stat_process {
 	struct portd_stat_row row;
 	uint32_t pid; /* 0: in a pid namespace that cmportd cannot see */
 	uint32_t uid;
-	uint32_t n_conns; /* as cmportd knows, whatever the client will say */
+	uint32_t n_conns; /* number of connections tracked by cmportd */
 };
 
 struct portd_stat_quota {
@@ -247,16 +249,16 @@ struct portd_stat_quota {
 	uint32_t uid;
 	uint32_t has;
 	uint32_t limit;
-	char name[PORTD_QUOTA_BYTES]; /* as cmportd --quota has it */
+	char name[PORTD_QUOTA_BYTES]; /* as in cmportd --quota */
 };
 
-#define PORTD_STAT_NONE UINT8_MAX /* in place of a state: there is no id, or no connection */
+#define PORTD_STAT_NONE UINT8_MAX /* instead of a state: no id, or no connection */
 
 struct portd_stat_id {
 	struct portd_stat_row row;
 	uint8_t id_state;   /* PORTD_ID_STATES */
 	uint8_t conn_state; /* enum cm_state */
-	uint8_t active;	    /* it asked */
+	uint8_t active;	    /* active side of the connection */
 	uint8_t port;	    /* handle */
 	uint8_t family;	    /* of both addresses: 4, 6, AF_IB; 0: not bound yet */
 	uint8_t qp_type;    /* enum ibv_qp_type */
@@ -264,18 +266,18 @@ struct portd_stat_id {
 	uint16_t local_port;
 	uint16_t peer_port;
 	uint8_t local_addr[16]; /* IPv4 in the last four bytes */
-	uint8_t peer_addr[16];	/* of a connection that was accepted, too */
+	uint8_t peer_addr[16];	/* also set for an accepted connection */
 	struct mad_gid peer_gid;
 	uint32_t local_comm_id; /* 0: none */
 	uint32_t remote_comm_id;
 	uint32_t local_qpn;
 	uint32_t remote_qpn;
-	uint32_t n_requests; /* a listener's that the program has not taken yet */
-	uint32_t retries;    /* how often messages of this connection were sent again */
-	uint64_t age_ms;     /* since the id was made; UINT64_MAX: not known */
+	uint32_t n_requests; /* of a listener, not yet accepted by the program */
+	uint32_t retries;    /* number of retransmissions */
+	uint64_t age_ms;     /* since the id was created; UINT64_MAX: unknown */
 };
 
-/* As enum id_state of lib/id/id.h, which is held to it. */
+/* Same order as enum id_state of lib/id/id.h, which is checked. */
 #define PORTD_ID_STATES(X) \
 	X(IDLE)            \
 	X(ADDR_BOUND)      \
@@ -289,7 +291,9 @@ struct portd_stat_id {
 	X(DEVICE_REMOVAL)  \
 	X(DESTROYING)
 
-/* What is counted: by who speaks the protocol (lib, and cmportd for the dead), X(name, text) ... */
+/*
+ * Counters: those of a core (in the library, and in cmportd for ended processes), X(name, text) ...
+ */
 #define PORTD_STAT_COUNTERS(X)                                                       \
 	X(SENT, "sent for the first time")                                           \
 	X(RECEIVED, "received, dropped ones included")                               \
@@ -321,15 +325,15 @@ enum portd_stat_counter {
 struct portd_stat_count {
 	struct portd_stat_row row;
 	uint8_t port;	 /* handle */
-	uint8_t message; /* from CM_ATTR_REQ; CM_TALLY_NONE if it is none */
+	uint8_t message; /* from CM_ATTR_REQ; CM_TALLY_NONE for others */
 	uint8_t what;	 /* enum portd_stat_counter */
 	uint64_t value;
 };
 
 struct portd_stat_end {
 	struct portd_stat_row row;
-	uint32_t n_rows;    /* before this one: fewer mean that the asker was too slow */
-	uint8_t is_partial; /* it had no memory for more */
+	uint32_t n_rows;    /* sent before; if fewer arrived, the requester was too slow */
+	uint8_t is_partial; /* the client had no memory for more rows */
 };
 
 struct portd_record {
@@ -353,7 +357,7 @@ struct portd_record {
 		struct portd_seen seen; /* and AWAIT */
 		struct portd_stat stat;
 		struct portd_stat_ask stat_ask;
-		struct portd_stat_row stat_row; /* how those that follow begin */
+		struct portd_stat_row stat_row; /* the head of all rows */
 		struct portd_stat_port stat_port;
 		struct portd_stat_process stat_process;
 		struct portd_stat_id stat_id;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From connections and counters to records: see stat.h.
- */
+/* Conversion of connections and counters to records: see stat.h. */
 #include "lib/portd/proto/stat.h"
 
 static const enum portd_stat_counter counters[CM_N_COUNTERS] = {

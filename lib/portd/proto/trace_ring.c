@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The trace ring. One writes, many read, nobody waits: a reader copies a message and looks
- * afterwards whether the writer had come round to it meanwhile.
+ * The trace ring. There is one writer and any number of readers, and none waits: a reader copies a
+ * message, and checks afterwards whether the writer has overwritten it meanwhile.
  */
 #include "lib/portd/proto/trace_ring.h"
 
@@ -16,14 +16,14 @@
 #define SEALS	      (F_SEAL_SHRINK | F_SEAL_GROW)
 #define LINE_BYTES    64
 #define MAGIC	      (UINT32_C(0x70635200) | PORTD_VERSION)
-#define CHUNK_ENTRIES 1024 /* of a file, for which memory is reserved at once */
+#define CHUNK_ENTRIES 1024 /* of a file; their memory is reserved together */
 
 struct trace_memory {
-	uint32_t magic; /* written last, when the rest is there */
+	uint32_t magic; /* written last, when the ring is complete */
 	uint32_t entry_bytes;
 	uint32_t n_entries;
-	_Alignas(LINE_BYTES) _Atomic uint64_t begun; /* messages, counting the one being written */
-	_Alignas(LINE_BYTES) _Atomic uint64_t written; /* messages, without it */
+	_Alignas(LINE_BYTES) _Atomic uint64_t begun;   /* including the one being written */
+	_Alignas(LINE_BYTES) _Atomic uint64_t written; /* complete messages */
 	_Alignas(LINE_BYTES) struct trace_entry message[];
 };
 
@@ -66,8 +66,10 @@ int trace_ring_init(struct trace_ring *trace)
 	if (err)
 		return err;
 	write_head(trace);
-	/* From now on only that mapping writes. A kernel before 5.1 cannot promise it, and has to
-	 * trust the tracers, who are root or run this cmportd. */
+	/*
+	 * From now on only the present mapping can write. Kernels before 5.1 cannot enforce that,
+	 * and the tracers must be trusted; they are root or the user that cmportd runs as.
+	 */
 	if (fcntl(trace->fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE) &&
 	    fcntl(trace->fd, F_ADD_SEALS, SEALS))
 		return -errno;
@@ -81,7 +83,7 @@ static bool is_recording(const struct trace_memory *head, off_t bytes)
 	       bytes == (off_t)memory_bytes(head->n_entries);
 }
 
-/* A hole that is written to when the file system is full is a SIGBUS. */
+/* A store to a hole raises SIGBUS when the file system is full. */
 static int reserve_entries(struct trace_ring *trace, uint32_t n_entries)
 {
 	if (n_entries > trace->n_entries)
@@ -114,7 +116,7 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries)
 		return err;
 	if (!head.magic)
 		write_head(trace);
-	/* What the cmportd before us was writing when it was killed. */
+	/* Drop the message that the previous cmportd was writing when it was killed. */
 	atomic_store(&trace->ring->begun, atomic_load(&trace->ring->written));
 	return 0;
 }
@@ -137,7 +139,7 @@ uint64_t trace_ring_put(struct trace_ring *trace, const struct trace_entry *entr
 	if (at >= trace->n_reserved && reserve_entries(trace, at + CHUNK_ENTRIES))
 		return 0;
 	atomic_store_explicit(&ring->begun, number, memory_order_relaxed);
-	/* Before any byte of the message: whoever sees one of those sees this, too. */
+	/* A reader that sees any byte of the message also sees the new value of begun. */
 	atomic_thread_fence(memory_order_release);
 	ring->message[at] = *entry;
 	ring->message[at].number = number;
@@ -147,7 +149,7 @@ uint64_t trace_ring_put(struct trace_ring *trace, const struct trace_entry *entr
 
 /* --- reading ------------------------------------------------------------- */
 
-/* All of it at once, so that its pages are there when cmportd writes to them. */
+/* Copying everything also faults in the pages before cmportd writes to them. */
 int trace_reader_init(struct trace_reader *reader, int fd)
 {
 	const size_t bytes = memory_bytes(TRACE_RING_ENTRIES);
@@ -156,7 +158,7 @@ int trace_reader_init(struct trace_reader *reader, int fd)
 	void *ring;
 
 	*reader = (struct trace_reader){ .ring = NULL };
-	/* If the file could be truncated, a reader that has mapped it could get SIGBUS. */
+	/* If the file could be truncated, a reader that has mapped it could receive SIGBUS. */
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) ||
 	    stat.st_size != (off_t)bytes)
 		return -EPROTO;
@@ -178,12 +180,12 @@ static int read_all(int fd, void *ret, size_t bytes, off_t at)
 		if (n < 0)
 			return -errno;
 		if (n == 0)
-			return -EPROTO; /* it was truncated meanwhile */
+			return -EPROTO; /* truncated meanwhile */
 	}
 	return 0;
 }
 
-/* Of messages with numbers behind @first up to @last, which fit into the ring. */
+/* Copies the messages after @first up to @last, which fit into the ring. */
 static int copy_entries(const struct trace_reader *reader, int fd, uint64_t first, uint64_t last)
 {
 	struct trace_entry *entries = reader->ring->message;
@@ -205,8 +207,10 @@ static uint64_t oldest_kept(const struct trace_reader *reader, uint64_t begun)
 	return begun > reader->n_entries ? begun - reader->n_entries : 0;
 }
 
-/* The head is read before and after the messages are copied. The first reading tells which message
- * was the last one written; the second tells which of the oldest were overwritten meanwhile. */
+/*
+ * The head is read before and after the messages are copied. The first read yields the latest
+ * complete message; the second shows which of the oldest were overwritten meanwhile.
+ */
 int trace_reader_update(struct trace_reader *reader, int fd)
 {
 	struct trace_memory head, *copy = reader->ring;
@@ -296,7 +300,10 @@ bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret)
 			reader->number = next;
 			return true;
 		}
-		/* Half of the ring is left to the writer, lest the next one is gone as well. */
+		/*
+		 * Half of the ring is left to the writer, so that the next message is not lost as
+		 * well.
+		 */
 		next = trace_reader_written(reader) - reader->n_entries / 2;
 		reader->n_missed += next - reader->number;
 		reader->number = next;
