@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What peers have asked: see asked.h.
- */
+/* Requests received from peers: see asked.h. */
 #include "mad/asked.h"
 
 #include <string.h>
 
-/* Return: where in its set a question is; -1: nowhere. */
+/* Return: the index of a request in its set, or -1. */
 static int find_question(const struct question *set, const struct mad_gid *gid, uint32_t id)
 {
 	int i;

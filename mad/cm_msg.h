@@ -3,8 +3,8 @@
  * The messages of the communication manager (IBTA vol. 1, chapter 12) as host structs, and the
  * 256-byte MADs that carry them.
  *
- * Integers are in host byte order. What a field means to a connection is cm/'s business; here a
- * message has a form, and nothing else.
+ * Integers are in host byte order. This folder knows the format of the messages; cm/ knows what
+ * they mean to a connection.
  */
 #ifndef MAD_CM_MSG_H
 #define MAD_CM_MSG_H
@@ -53,7 +53,7 @@ enum cm_attr {
 	CM_ATTR_APR,
 };
 
-/* Which message a MRA or a REJ answers. */
+/* The message that a MRA or a REJ answers. */
 enum cm_msg_answered {
 	CM_ANSWERED_REQ = 0,
 	CM_ANSWERED_REP = 1,
@@ -173,7 +173,7 @@ struct cm_rtu {
 struct cm_dreq {
 	uint32_t local_comm_id;
 	uint32_t remote_comm_id;
-	uint32_t remote_qpn; /* of the receiver's queue pair */
+	uint32_t remote_qpn; /* the receiver's queue pair */
 	uint8_t private_data[CM_DREQ_PRIVATE_BYTES];
 };
 
@@ -254,37 +254,36 @@ extern const struct wire_layout cm_apr_layout;
 /** cm_mad_attr() - the attribute id of a MAD, without decoding the rest. */
 uint16_t cm_mad_attr(const uint8_t mad[MAD_BYTES]);
 
-/** cm_msg_layout() - the layout of a body; NULL for an attribute that the CM class does not have.
- */
+/** cm_msg_layout() - the layout of a body; NULL for an attribute that is not of the CM class. */
 const struct wire_layout *cm_msg_layout(uint16_t attr_id);
 
-/** cm_msg_init() - begin a message: @msg is zeroed and its header filled. */
+/** cm_msg_init() - initialise a message: zero @msg and fill in its header. */
 void cm_msg_init(struct cm_msg *msg, enum cm_attr attr, uint64_t tid);
 
-/** cm_msg_encode() - write a message begun by cm_msg_init() into a MAD, all bytes of it. */
+/** cm_msg_encode() - encode a message from cm_msg_init() into all bytes of a MAD. */
 void cm_msg_encode(const struct cm_msg *msg, uint8_t mad[MAD_BYTES]);
 
 /**
- * cm_msg_decode() - read a message from a MAD
- * @mad:   what arrived
- * @bytes: how much of it
- * @msg:   filled on success, else untouched
+ * cm_msg_decode() - decode a MAD
+ * @mad:   the received MAD
+ * @bytes: its length
+ * @msg:   filled in on success, otherwise untouched
  *
- * Every field of a CM message is of fixed size, so a whole MAD cannot be malformed: whether its
- * values make sense is for the core to say.
+ * All fields of CM messages have fixed sizes, so no MAD of full length is malformed; the core
+ * checks the values.
  *
- * Return: 0; -EMSGSIZE if it is not 256 bytes long; -EBADMSG if base version, class, class
- * version or method are not those of a CM message; -ENOMSG if the attribute is unknown.
+ * Return: 0; -EMSGSIZE if @bytes is not 256; -EBADMSG if base version, class, class version or
+ * method are not those of a CM message; -ENOMSG if the attribute is unknown.
  */
 int cm_msg_decode(const uint8_t *mad, size_t bytes, struct cm_msg *msg);
 
-/** cm_msg_print() - name, ids and all fields that are not zero, on one line without its newline. */
+/** cm_msg_print() - print name, ids and all nonzero fields on one line, without a newline. */
 void cm_msg_print(const struct cm_msg *msg, FILE *out);
 
-/** cm_rej_reason_str() - what REJ.reason means, IBTA vol. 1, table 109; never NULL. */
+/** cm_rej_reason_str() - description of REJ.reason, IBTA vol. 1, table 109; never NULL. */
 const char *cm_rej_reason_str(uint16_t reason);
 
-/** cm_sidr_status_str() - what SIDR_REP.status means, IBTA vol. 1, 12.11; never NULL. */
+/** cm_sidr_status_str() - description of SIDR_REP.status, IBTA vol. 1, 12.11; never NULL. */
 const char *cm_sidr_status_str(uint8_t status);
 
 #endif

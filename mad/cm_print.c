@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * CM messages, REJ reasons and SIDR_REP statuses for human eyes.
- */
+/* Text forms of CM messages, REJ reasons and SIDR_REP statuses. */
 #include <string.h>
 
 #include "mad/cm_msg.h"
@@ -69,7 +67,7 @@ const char *cm_sidr_status_str(uint8_t status)
 	return status < N(sidr_statuses) ? sidr_statuses[status] : "reserved status";
 }
 
-/* Takes the CMA header out of private data, if there is one. */
+/* Moves the CMA header, if there is one, out of the private data. */
 static bool cut_cma_hdr(uint64_t service_id, uint8_t *data, size_t bytes, struct cma_hdr *ret_cma)
 {
 	struct cma_hdr cma;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rows of the header that RDMA IP CM puts in front of private data, and its service ids.
+ * The field table of the header that RDMA IP CM puts in front of private data, and its service ids.
  */
 #include "mad/cma_hdr.h"
 
-/* IBTA vol. 1, annex A11: 0x0000000001000000 to 0x0000000001ffffff are the IP CM's service ids. */
+/* IBTA vol. 1, annex A11: service ids 0x0000000001000000 to 0x0000000001ffffff are the IP CM's. */
 #define CMA_SERVICE_BLOCK 0x0000000001000000ull
 #define CMA_SERVICE_MASK  0xffffffffff000000ull
 

@@ -23,25 +23,26 @@ struct cma_hdr {
 
 extern const struct wire_layout cma_hdr_layout;
 
-/** cma_hdr_read() - from the beginning of private data. Return: false if it is no such header. */
+/** cma_hdr_read() - decode the header from private data. Return: false if there is none. */
 bool cma_hdr_read(const uint8_t *data, struct cma_hdr *ret);
 
 /**
- * cma_service_id() - service id of a port: annex A11
+ * cma_service_id() - service id of a port, annex A11
  * @port_space: RDMA_PS_TCP and so on
- * @port:       host byte order
+ * @port:       in host byte order
  *
- * Return: the service id, host byte order.
+ * Return: the service id in host byte order.
  */
 uint64_t cma_service_id(uint16_t port_space, uint16_t port);
 
 /**
- * cma_service_is_ip() - whether private data sent to a service begins with the CMA header
- * @service_id: host byte order
+ * cma_service_is_ip() - guess whether private data for a service begins with the CMA header
+ * @service_id: in host byte order
  *
- * Return: true inside the block that annex A11 reserves for the IP CM. It is a hint, for those who
- * only look on: the IPoIB port space is outside and has the header, an AF_IB request of the IB port
- * space is inside and has none. The listener knows.
+ * For observers only; a listener knows. The IPoIB port space is outside the block and has the
+ * header; AF_IB requests of the IB port space are inside and have none.
+ *
+ * Return: true inside the block that annex A11 reserves for the IP CM.
  */
 bool cma_service_is_ip(uint64_t service_id);
 

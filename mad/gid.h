@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A GID, and the IPv4 addresses among them: RoCE v2 names a port with an IPv4 address by the
- * IPv4-mapped IPv6 address (IBTA vol. 1, annex A17).
+ * GIDs, and how RoCE v2 maps IPv4 addresses to them: as IPv4-mapped IPv6 addresses (IBTA vol. 1,
+ * annex A17).
  */
 #ifndef MAD_GID_H
 #define MAD_GID_H
@@ -16,7 +16,7 @@ struct mad_gid {
 	uint8_t raw[16];
 };
 
-/** mad_gid_of_ipv4() - the GID of an address of four bytes in network order. */
+/** mad_gid_of_ipv4() - GID of an IPv4 address, which is four bytes in network byte order. */
 static inline struct mad_gid mad_gid_of_ipv4(const void *addr)
 {
 	struct mad_gid gid = {
@@ -27,7 +27,7 @@ static inline struct mad_gid mad_gid_of_ipv4(const void *addr)
 	return gid;
 }
 
-/** mad_gid_is_ipv4() - is it one of an IPv4 address, which is then at GID_IPV4_AT? */
+/** mad_gid_is_ipv4() - true if the GID maps an IPv4 address, which is at GID_IPV4_AT. */
 static inline bool mad_gid_is_ipv4(const struct mad_gid *gid)
 {
 	static const uint8_t prefix[GID_IPV4_AT] = { [10] = 0xff, [11] = 0xff };
@@ -36,10 +36,10 @@ static inline bool mad_gid_is_ipv4(const struct mad_gid *gid)
 }
 
 /**
- * mad_gid_hash() - so many bits for a GID, and an id or 0
+ * mad_gid_hash() - hash a GID and an id (or 0) to @bits bits
  *
- * They are the highest of the product, as no others depend on the last bytes of the GID: those by
- * which hosts of a subnet differ.
+ * Uses the highest bits of a product: only they depend on the last bytes of the GID, in which hosts
+ * of a subnet differ.
  */
 static inline unsigned int mad_gid_hash(const struct mad_gid *gid, uint32_t id, unsigned int bits)
 {

@@ -9,8 +9,10 @@
 
 #define BUCKETS_FIRST 64
 
-/* What an address handle depends on. The flow label is left out: it would make one a connection,
- * and serves only to spread data over equal paths. */
+/*
+ * Attributes that an address handle depends on. The flow label is left out: it only spreads data
+ * over equal-cost paths, and would need one handle per connection.
+ */
 struct key {
 	struct mad_gid dgid;
 	uint8_t sgid_index;
@@ -23,8 +25,8 @@ struct handle {
 	struct hash_node by_path;
 	struct list link; /* in handles.used or handles.retired */
 	struct key key;
-	unsigned int epoch; /* when it was made */
-	struct ibv_ah *ah;  /* NULL: answers could not come here, it has to go through umad */
+	unsigned int epoch; /* at creation */
+	struct ibv_ah *ah;  /* NULL: answers could not reach the inbox, so use umad */
 };
 
 int handles_init(struct handles *handles, struct ibv_pd *pd, uint8_t port_num, struct inbox *inbox)

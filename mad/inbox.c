@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way in beside QP1: see inbox.h. What the device puts before a message is the GRH, or in its
- * last twenty bytes the IPv4 header; the way back to the sender is read from there, as the kernel
- * does for QP1 (IBTA vol. 1, annex 17, A17.9.2).
+ * Reception beside QP1: see inbox.h. The device puts the GRH in front of a message, or an IPv4
+ * header in the last twenty bytes of that space; the path back to the sender is read from it, as
+ * the kernel does for QP1 (IBTA vol. 1, annex 17, A17.9.2).
  */
 #include "mad/inbox.h"
 
@@ -22,17 +22,17 @@
 #define GIDS_MAX       1024
 #define SGID_INDEX_MAX UINT8_MAX
 #define OWN_MAX	       64
-#define REST_BYTES     65536 /* no packet has more */
+#define REST_BYTES     65536 /* no packet is larger */
 
 struct own_gid {
 	struct mad_gid gid;
 	uint8_t index;
 };
 
-/* Pages of its own: where a kernel does not copy registered memory, a child has none of them. */
+/* On pages of its own, which a child lacks where the kernel does not copy registered memory. */
 struct room {
 	uint8_t slot[INBOX_SLOTS][SLOT_BYTES];
-	uint8_t rest[REST_BYTES]; /* of messages that are too long; of all slots */
+	uint8_t rest[REST_BYTES]; /* shared by all slots, for messages that are too long */
 };
 
 struct inbox {
@@ -44,9 +44,9 @@ struct inbox {
 	struct ibv_context *verbs;
 	uint8_t port_num;
 	unsigned int n_slots;
-	pthread_mutex_t lock;	     /* of the rows below */
-	struct own_gid own[OWN_MAX]; /* those that were asked for last */
-	unsigned int n_own;	     /* ever found */
+	pthread_mutex_t lock;	     /* of own[] */
+	struct own_gid own[OWN_MAX]; /* recently queried GIDs */
+	unsigned int n_own;	     /* total number found */
 	struct room *room;
 };
 
@@ -77,15 +77,17 @@ static int known_index(const struct inbox *inbox, const struct mad_gid *gid)
 	return -ENOENT;
 }
 
-/* Return: how many, in *ret, which is to be freed. */
+/* Return: the number of entries in *ret, which the caller frees. */
 static ssize_t read_gids(const struct inbox *inbox, struct ibv_gid_entry **ret)
 {
 	*ret = calloc(GIDS_MAX, sizeof(**ret));
 	return *ret ? ibv_query_gid_table(inbox->verbs, *ret, GIDS_MAX, 0) : 0;
 }
 
-/* Two interfaces may have the same link-local address, and so the same GID: what arrives does not
- * say which of them it was. */
+/*
+ * Return: the index of a GID, if it is unique: two interfaces may have the same link-local address,
+ * and an arriving message does not say which of them received it.
+ */
 static int find_index(struct inbox *inbox, const struct mad_gid *gid)
 {
 	struct ibv_gid_entry *entry;
@@ -160,8 +162,10 @@ bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index)
 	return own_index(inbox, &gid) == sgid_index;
 }
 
-/* As the request says: over RoCE mlx5 writes the packet type where a completion has the service
- * level, and others write nothing. */
+/*
+ * The service level of a REQ's path. Completions do not have it over RoCE: mlx5 stores the packet
+ * type there, other devices nothing.
+ */
 static uint8_t sl_of_path(const uint8_t mad[MAD_BYTES])
 {
 	struct cm_msg msg;
@@ -178,8 +182,10 @@ static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t s
 	int index;
 
 	*ret = (struct mad_path){ .sl = sl, .grh = true, .hop_limit = HOP_LIMIT };
-	/* Before an IPv4 header there may be anything, also what looks like a GRH; and a packet
-	 * that never left the host has no checksum. */
+	/*
+	 * The bytes in front of an IPv4 header may look like a GRH; and a packet that never left
+	 * the host has no checksum.
+	 */
 	if (grh[IPV4_AT] == 0x45 && (!is_grh(grh) || adds_up(grh + IPV4_AT))) {
 		ret->dgid = mad_gid_of_ipv4(grh + IPV4_AT + 12);
 		own = mad_gid_of_ipv4(grh + IPV4_AT + 16);
@@ -198,8 +204,10 @@ static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t s
 
 /* --- receiving ----------------------------------------------------------- */
 
-/* What has no room breaks the queue pair for ever, and anyone can send it: so there is room for
- * everything, if not a place of its own. */
+/*
+ * A message that is too long would break the queue pair for ever, and anyone can send one: rest[]
+ * takes what exceeds a slot.
+ */
 static int post_slot(struct inbox *inbox, uint64_t slot)
 {
 	struct ibv_sge sge[INBOX_SGES] = {
@@ -215,7 +223,9 @@ static int post_slot(struct inbox *inbox, uint64_t slot)
 	return -ibv_post_recv(inbox->qp, &wr, &bad);
 }
 
-/* Return: 1 with @wc, 0 if there is none, and then the channel will be readable for the next. */
+/*
+ * Return: 1 with @wc; 0 if there is none, with the channel armed for the next; negative on error.
+ */
 static int next_completion(struct inbox *inbox, struct ibv_wc *wc)
 {
 	struct ibv_cq *cq;
@@ -242,8 +252,10 @@ static int take_completion(struct inbox *inbox, const struct ibv_wc *wc, struct 
 	return way_back(inbox, slot, sl_of_path(mad), path);
 }
 
-/* What makes no sense is passed over, but one at a time: anyone may send here, as fast as he likes.
- * When the queue pair has broken, all slots come back, and none is posted again. */
+/*
+ * Skips one invalid message per call: anyone may send here at any rate. When the queue pair has
+ * broken, all slots are flushed and none is posted again.
+ */
 static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
 	struct inbox *inbox = (struct inbox *)port;
@@ -268,7 +280,7 @@ static int inbox_send(struct mad_port *port, const struct mad_path *path,
 	return -EOPNOTSUPP;
 }
 
-/* Its sender does. */
+/* The sender closes it. */
 static void inbox_close(struct mad_port *port)
 {
 	(void)port;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way in beside QP1: what peers send to the queue pair that our messages leave from. It comes
- * straight from the device's queue: no kernel thread, no system call a message, and no second look
- * for the sender's link address, which umad takes for each MAD. Only RoCE v2 has it.
+ * Reception beside QP1: messages that peers send to the queue pair from which ours leave. They come
+ * straight from the device's queue: without a kernel thread, without a system call per message, and
+ * without the lookup of the sender's link address that umad does for each MAD. RoCE v2 only.
  *
- * Made by sender.c, received from through mad_port.h by whoever has the sender.
+ * Created by sender.c; the owner of the sender receives through mad_port.h.
  */
 #ifndef MAD_INBOX_H
 #define MAD_INBOX_H
@@ -15,50 +15,49 @@
 
 #include "mad/port.h"
 
-#define INBOX_SLOTS 2048 /* QP1 has 512, but a kernel that empties it at once */
+#define INBOX_SLOTS 2048 /* QP1 has 512, but the kernel empties it at once */
 
-#define INBOX_SGES  2 /* a receive: see post() */
+#define INBOX_SGES  2 /* per receive: see post_slot() */
 
 struct inbox;
 
 /**
- * inbox_new() - what a queue pair needs to receive
+ * inbox_new() - create the resources for receiving on a queue pair
  * @pd:      of the queue pair
- * @n_slots: how many receives to post, INBOX_SLOTS at most
+ * @n_slots: number of receives to post, INBOX_SLOTS at most
  *
- * Return: 0 and @ret, to be given back with inbox_free(), or what the device says.
+ * Return: 0, with @ret to be released with inbox_free(); or the error of the device.
  */
 int inbox_new(struct ibv_pd *pd, uint8_t port_num, unsigned int n_slots, struct inbox **ret);
 
-/** inbox_cq() - for the queue pair's making: its receptions complete here */
+/** inbox_cq() - the receive CQ, for the creation of the queue pair */
 struct ibv_cq *inbox_cq(const struct inbox *inbox);
 
-/** inbox_start() - @qp, which is past RESET, receives from now on. Return: 0 or -errno. */
+/** inbox_start() - receive on @qp, which has left RESET. Return: 0 or -errno. */
 int inbox_start(struct inbox *inbox, struct ibv_qp *qp);
 
-/** inbox_port() - to receive from; its send() is -EOPNOTSUPP */
+/** inbox_port() - the port to receive from; its send() returns -EOPNOTSUPP */
 struct mad_port *inbox_port(struct inbox *inbox);
 
 /**
- * inbox_answers_for() - may a peer answer here to what was sent from this GID?
+ * inbox_answers_for() - true if a peer may answer here to messages from this GID
  *
- * Only if it is of RoCE v2, and the port has it once: two interfaces may share a link-local
- * address. Any thread may call it.
+ * The GID must be of RoCE v2 and unique on the port: two interfaces may share a link-local address.
+ * Thread-safe.
  */
 bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index);
 
 /**
- * inbox_path_to_self() - from a GID of the port to itself; an IPv4 address if there is one, a
- * link's at last
+ * inbox_path_to_self() - path from a GID of the port to itself, preferably IPv4, link-local last
  *
- * Return: 0; -ENOENT if it has none for which inbox_answers_for() holds.
+ * Return: 0; -ENOENT if inbox_answers_for() holds for none.
  */
 int inbox_path_to_self(struct inbox *inbox, struct mad_path *ret);
 
-/** inbox_forget() - the port's GIDs may have changed; any thread may call it */
+/** inbox_forget() - the port's GIDs may have changed. Thread-safe. */
 void inbox_forget(struct inbox *inbox);
 
-/** inbox_free() - after its queue pair was destroyed; NULL is allowed */
+/** inbox_free() - free, after the queue pair was destroyed; NULL is allowed */
 void inbox_free(struct inbox *inbox);
 
 #endif

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Ways to peers: see peers.h.
- */
+/* Ways to reach peers: see peers.h. */
 #include "mad/peers.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define HOLDS_NS      UINT64_C(1000000000)
-#define FRESH_NS      UINT64_C(2000000000) /* a peer reached then is slow, or lost a packet */
+#define FRESH_NS      UINT64_C(2000000000) /* a peer reached since is slow, or lost a packet */
 #define BUCKETS_FIRST 64
 
 /* --- peers --------------------------------------------------------------- */
@@ -50,7 +48,7 @@ static void set_way(struct peers *peers, struct peer *peer, enum way way)
 	peer->way = way;
 	list_remove(&peer->probed);
 	if (way == WAY_PROBED)
-		list_prepend(&peers->probed, &peer->probed); /* it is due at once */
+		list_prepend(&peers->probed, &peer->probed); /* due at once */
 }
 
 static void forget_peer(struct peers *peers, struct peer *peer)
@@ -85,7 +83,7 @@ static struct peer *add_peer(struct peers *peers, const struct mad_gid *gid)
 	return peer;
 }
 
-/* Return: NULL if there is no memory for one more. */
+/* Return: the peer, added if new; NULL when out of memory. */
 static struct peer *use_peer(struct peers *peers, const struct mad_gid *gid)
 {
 	struct peer *peer = find_peer(peers, gid);
@@ -147,7 +145,7 @@ bool peers_prove(struct peers *peers, const struct mad_path *path, uint64_t now_
 	return peers_own_way(peers) == WAY_PROBED;
 }
 
-/* A peer that sent nothing at all may be down, which says nothing about the way. */
+/* A peer that sent nothing at all may be down, which says nothing about the fast path. */
 static void end_round(struct peers *peers, struct peer *peer, uint64_t now_ns)
 {
 	peer->again_ns = now_ns + (PROBE_AVOIDED_NS << peer->n_failed);
@@ -194,7 +192,7 @@ void peers_came(struct peers *peers, const struct mad_gid *gid)
 		peer->is_alive = true;
 }
 
-/* An answer that comes late proves as much. */
+/* A late answer proves the fast path, too. */
 bool peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t request_id,
 		    uint64_t now_ns)
 {
@@ -253,7 +251,7 @@ uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_
 
 	if (!peer)
 		return PEER_BY_UMAD;
-	/* What follows must not overtake what went there: a DREQ its RTU. */
+	/* Messages must not overtake earlier ones to that queue pair, such as DREQ its RTU. */
 	if (peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS)
 		return peer->qpn;
 	return peer->way == WAY_WORKS ? PEER_QP1 : PEER_BY_UMAD;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rows of the subnet administration's records, and the two functions that use them: encode and
- * decode. To check a row, hold the table of the specification beside it.
+ * The field tables of the subnet administration's records, and the two functions that use them:
+ * encode and decode. To check a row, compare it with the specification's table.
  */
 #include "mad/sa_msg.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The messages of subnet administration (IBTA vol. 1, chapter 15) that a connection manager needs:
- * the records of paths, multicast members and services, as host structs, and the 256-byte MADs that
+ * records of paths, multicast members and services as host structs, and the 256-byte MADs that
  * carry them.
  *
  * Integers are in host byte order.
@@ -22,7 +22,7 @@ enum sa_method {
 	SA_METHOD_GET = 0x01,
 	SA_METHOD_SET = 0x02,
 	SA_METHOD_DELETE = 0x15,
-	SA_METHOD_RESPONSE = 0x80, /* of any of them: GetResp 0x81, DeleteResp 0x95 */
+	SA_METHOD_RESPONSE = 0x80, /* in all responses: GetResp 0x81, DeleteResp 0x95 */
 };
 
 /* IBTA vol. 1, 15.2.5. */
@@ -74,7 +74,7 @@ enum sa_selector {
 	SA_SELECTOR_LARGEST = 3,
 };
 
-/* What stands between the MAD header and the record: RMPP, which nothing here needs, and SA. */
+/* Between the MAD header and the record: the RMPP header, unused here, and the SA header. */
 struct sa_hdr {
 	uint8_t rmpp_version;
 	uint8_t rmpp_type;
@@ -162,27 +162,27 @@ extern const struct wire_layout sa_path_layout;
 extern const struct wire_layout sa_member_layout;
 extern const struct wire_layout sa_service_layout;
 
-/** sa_msg_layout() - the layout of a record; NULL for an attribute that is not known here. */
+/** sa_msg_layout() - the layout of a record; NULL for an unknown attribute. */
 const struct wire_layout *sa_msg_layout(uint16_t attr_id);
 
 /**
- * sa_msg_init() - begin a message: @msg is zeroed and its header filled
- * @comp_mask: which components of the record count
+ * sa_msg_init() - initialise a message: zero @msg and fill in its header
+ * @comp_mask: valid components of the record
  */
 void sa_msg_init(struct sa_msg *msg, enum sa_method method, enum sa_attr attr, uint64_t comp_mask,
 		 uint64_t tid);
 
-/** sa_msg_encode() - write a message begun by sa_msg_init() into a MAD, all bytes of it. */
+/** sa_msg_encode() - encode a message from sa_msg_init() into all bytes of a MAD. */
 void sa_msg_encode(const struct sa_msg *msg, uint8_t mad[MAD_BYTES]);
 
 /**
- * sa_msg_decode() - read a message from a MAD
- * @mad:   what arrived
- * @bytes: how much of it
- * @msg:   filled on success, else untouched
+ * sa_msg_decode() - decode a MAD
+ * @mad:   the received MAD
+ * @bytes: its length
+ * @msg:   filled in on success, otherwise untouched
  *
- * Return: 0; -EMSGSIZE if it is not 256 bytes long; -EBADMSG if base version, class or class
- * version are not those of SA; -ENOMSG if the attribute is not known here.
+ * Return: 0; -EMSGSIZE if @bytes is not 256; -EBADMSG if base version, class or class version are
+ * not those of SA; -ENOMSG if the attribute is unknown.
  */
 int sa_msg_decode(const uint8_t *mad, size_t bytes, struct sa_msg *msg);
 

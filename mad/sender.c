@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast way out of a port: see sender.h.
+ * The fast path out of a port: see sender.h.
  *
- * MADs are sent from registered slots, as not every device takes 256 bytes inline, and are kept
- * there until they have completed, so that what failed can go another way.
+ * MADs are sent from registered slots, as not every device takes 256 bytes inline. They stay there
+ * until they complete, so that failed ones can be sent another way.
  */
 #include "mad/sender.h"
 
@@ -28,7 +28,7 @@
 #define LOOK_NS	   1000000
 #define LOOKS	   50
 
-/* A message on its way out. */
+/* An outgoing message. */
 struct parting {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -36,7 +36,7 @@ struct parting {
 	bool is_posted;
 };
 
-/* Numbers of messages. */
+/* A queue of slot numbers. */
 struct row {
 	unsigned int n;
 	uint16_t at[SENDS_MAX];
@@ -49,13 +49,13 @@ struct mad_sender {
 	struct ibv_qp *qp;
 	uint8_t port_num;
 	bool broken;
-	unsigned int n_slots;  /* as many of SENDS_MAX as the device allows */
-	unsigned int n_posted; /* and not yet completed */
+	unsigned int n_slots;  /* of SENDS_MAX, as many as the device allows */
+	unsigned int n_posted; /* posted, not yet completed */
 	struct row held;       /* ready to be posted */
-	struct row failed;     /* to go another way */
+	struct row failed;     /* to be sent through umad */
 	struct row spare;
 	struct parting parting[SENDS_MAX];
-	uint8_t (*slot)[MAD_BYTES]; /* of the partings; pages of its own, as those of inbox.c */
+	uint8_t (*slot)[MAD_BYTES]; /* indexed as parting[]; on pages of its own, as in inbox.c */
 	struct ibv_mr *mr;
 	struct handles handles;
 	struct inbox *inbox;
@@ -159,7 +159,7 @@ static int start_qp(struct mad_sender *sender)
 	return -err;
 }
 
-/* Handles are kept by GID, which on InfiniBand is not all of an address. */
+/* Handles are cached by GID, which does not identify a destination on InfiniBand. */
 static bool is_roce(struct ibv_context *verbs, uint8_t port_num)
 {
 	struct ibv_port_attr attr;
@@ -209,7 +209,7 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 
 /* --- the way ------------------------------------------------------------- */
 
-/* Return: the queue pair that a message is for; PEER_BY_UMAD. */
+/* Return: the destination queue pair of a message, or PEER_BY_UMAD. */
 static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path *path,
 			 const struct mad_talk *talk)
 {
@@ -220,7 +220,7 @@ static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path 
 	return asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
 }
 
-/* Starts a round of probes if one is due. */
+/* Begins a round of probes if one is due. */
 static uint32_t choose_qpn(struct mad_sender *sender, const struct mad_path *path,
 			   const struct mad_talk *talk)
 {
@@ -251,7 +251,7 @@ static void complete_parting(struct mad_sender *sender, const struct ibv_wc *wc)
 	struct parting *parting = &sender->parting[wc->wr_id];
 
 	if (!parting->is_posted)
-		return; /* given up before, see give_up_posted() */
+		return; /* given up by give_up_posted() */
 	parting->is_posted = false;
 	sender->n_posted--;
 	if (wc->status == IBV_WC_SUCCESS) {
@@ -262,7 +262,7 @@ static void complete_parting(struct mad_sender *sender, const struct ibv_wc *wc)
 	put_number(&sender->failed, (unsigned int)wc->wr_id);
 }
 
-/* Nothing will complete any more. What has left all the same is said twice, which does no harm. */
+/* No more completions will come. Messages that did leave are sent twice, which is harmless. */
 static void give_up_posted(struct mad_sender *sender)
 {
 	unsigned int i;
@@ -423,7 +423,7 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 	return any;
 }
 
-/* In this order: a handle of the new epoch must not be made from the old GIDs. */
+/* The order matters: a handle of the new epoch must not be made from the old GIDs. */
 void mad_sender_forget(struct mad_sender *sender)
 {
 	inbox_forget(sender->inbox);
@@ -432,7 +432,7 @@ void mad_sender_forget(struct mad_sender *sender)
 	unlock_sender(sender);
 }
 
-/* --- whom it hears ------------------------------------------------------- */
+/* --- reception ------------------------------------------------------------ */
 
 struct mad_port *mad_sender_port(struct mad_sender *sender)
 {
@@ -453,7 +453,7 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 	unlock_sender(sender);
 }
 
-/* It names no request, unlike all others, and is not answered. */
+/* The lookup of mad_sender_prove() has request id 0, unlike all others, and is not answered. */
 static bool is_own_sign(const struct peers *peers, const struct mad_gid *gid,
 			const struct mad_talk *talk)
 {
@@ -541,7 +541,7 @@ void mad_sender_insist(struct mad_sender *sender)
 	unlock_sender(sender);
 }
 
-/* A queue pair that goes takes with it what it has not sent yet. */
+/* Destroying a queue pair discards messages that it has not sent yet. */
 static void await_posted(struct mad_sender *sender)
 {
 	const struct timespec look = { .tv_nsec = LOOK_NS };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a message is in a conversation: see talk.h.
- */
+/* Classification of messages: see talk.h. */
 #include "mad/talk.h"
 
 #define PKEY_DEFAULT	 0xffff
@@ -18,7 +16,7 @@ static const struct wire_field ids_fields[] = {
 };
 static const struct wire_layout ids_layout = WIRE_LAYOUT("ids", ids, ids_fields, 8);
 
-/* In which of the two is whose id. */
+/* Position of an id. */
 enum place {
 	NOWHERE,
 	FIRST,

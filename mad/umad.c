@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A port behind libibumad. Called through mad_port_ops by the engine in lib/ and by cmportd, who
- * do not know that it is this one.
+ * A port behind libibumad, used through mad_port_ops.
  *
- * A write() to umad holds its descriptor, for up to a second when the kernel has to resolve the
- * peer's link address, and meanwhile nothing is delivered to that descriptor. Hence one descriptor
- * that only receives, and a few that only send: a sender takes one that is idle.
+ * A write() to umad holds its descriptor for up to a second while the kernel resolves the peer's
+ * link address, and meanwhile nothing is delivered to that descriptor. Hence one descriptor that
+ * only receives, and a few that only send: each send takes an idle one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,14 +56,14 @@ static void addr_to_path(const struct ib_mad_addr *addr, struct mad_path *path)
 	path->sgid_index = addr->gid_index;
 	path->hop_limit = addr->hop_limit;
 	memcpy(path->dgid.raw, addr->gid, sizeof(path->dgid.raw));
-	/* Linux reads both from where a GRH begins; with an IPv4 header something else is there. */
+	/* Linux reads both from the place of a GRH; with an IPv4 header they are not there. */
 	if (mad_gid_is_ipv4(&path->dgid))
 		return;
 	path->traffic_class = addr->traffic_class;
 	path->flow_label = ntohl(addr->flow_label);
 }
 
-/* An idle sender, locked. If all are busy, the caller waits for one of them in turn. */
+/* Return: an idle sender, locked. If all are busy, wait for one, round-robin. */
 static struct sender *take_sender(struct owned_port *owned)
 {
 	unsigned int first = atomic_fetch_add_explicit(&owned->turn, 1, memory_order_relaxed);
@@ -90,10 +89,13 @@ static int umad_send_mad(struct mad_port *port, const struct mad_path *path,
 	int err;
 
 	memcpy(numbered, mad, MAD_BYTES);
-	/* The kernel refuses a transaction id that is in flight on the same descriptor. */
+	/* The kernel refuses a transaction id that is outstanding on the same descriptor. */
 	memcpy(numbered + MAD_TID_LOW_AT, &tid, sizeof(tid));
 	sender = take_sender(owned);
-	/* Timeout 0: the kernel would wait for a response, and no CM message counts as one. */
+	/*
+	 * Timeout 0: otherwise the kernel would wait for a response, and CM messages do not count
+	 * as such.
+	 */
 	err = umad_write(sender->fd, sender->agent, path, UMAD_QP1, numbered, 0);
 	pthread_mutex_unlock(&sender->lock);
 	return err;
@@ -129,7 +131,7 @@ static const struct mad_port_ops umad_ops = {
 	.close = umad_port_close,
 };
 
-/* With method 0 nothing is received: such an agent is always to be had. Return: 0 or -errno. */
+/* An agent with method 0 receives nothing, and can always be registered. Return: 0 or -errno. */
 static int register_agent(int fd, uint8_t method, uint32_t *ret_agent)
 {
 	struct umad_reg_attr attr = {
@@ -171,7 +173,7 @@ static struct owned_port *port_new(void)
 		pthread_mutex_init(&owned->sender[i].lock, NULL);
 		owned->sender[i].fd = -1;
 	}
-	/* Only for the reader of a trace, who should not see every process begin with 0. */
+	/* Processes start with different ids only for the readers of traces. */
 	if (getrandom(&tid, sizeof(tid), GRND_NONBLOCK) == sizeof(tid))
 		atomic_init(&owned->tid, tid);
 	return owned;
@@ -206,7 +208,7 @@ int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
 	return 0;
 
 fail:
-	/* Closed first, or the search for the owner would find ourselves. */
+	/* Close first, or the search for the owner would find this process. */
 	umad_port_close(&owned->port);
 	return refused ? umad_explain_busy(device, port_num, node, ret_who) : err;
 }

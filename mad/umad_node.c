@@ -16,7 +16,7 @@
 #include "mad/umad_owner.h"
 
 #define QP1_QKEY      0x80010000
-#define MESSAGE_BYTES 2048 /* of an Omni-Path MAD: a smaller buffer would block the queue */
+#define MESSAGE_BYTES 2048 /* size of an Omni-Path MAD: a smaller buffer would block the queue */
 
 _Static_assert(sizeof(struct ib_user_mad) == 64, "umad's header, with the P_Key index");
 
@@ -30,16 +30,19 @@ int umad_open_node(const char *device, uint8_t port_num, const char *node)
 	char path[PATH_MAX];
 	int fd;
 
-	/* Not by umad_open_port(): it looks up in sysfs, each time, what we know, and does not ask
-	 * for close-on-exec. To libibumad a port is its descriptor. */
+	/*
+	 * Not umad_open_port(): it looks up in sysfs again what we know, and does not set
+	 * close-on-exec. To libibumad a port is its descriptor.
+	 */
 	if (node[0]) {
 		snprintf(path, sizeof(path), "%s/%s", umad_dirs.dev, node);
 		fd = umad_dirs.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
-	/* A stand-in for libibumad may know of a device that the kernel does not. The real library
-	 * is not to be asked for one that the kernel knows: it writes to stderr what it does not
-	 * find. */
+	/*
+	 * A substitute for libibumad may have devices that the kernel does not know. Do not ask the
+	 * real library for others: it writes to stderr when it finds none.
+	 */
 	fd = umad_open_port(device, port_num);
 	if (fd < 0)
 		return -ENXIO;
@@ -48,7 +51,7 @@ int umad_open_node(const char *device, uint8_t port_num, const char *node)
 	return fd;
 }
 
-/* A removed device says EIO. */
+/* A removed device returns EIO. */
 static int error_of(int err)
 {
 	return err == EIO ? -ENODEV : -err;
@@ -76,7 +79,7 @@ static void path_to_addr(const struct mad_path *path, uint32_t qpn, struct ib_ma
 int umad_write(int fd, uint32_t agent, const struct mad_path *path, uint32_t qpn,
 	       const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
 {
-	struct message message; /* large, so not cleared */
+	struct message message; /* large, so not zeroed */
 	ssize_t n;
 
 	message.head = (struct ib_user_mad){ .agent_id = agent, .timeout_ms = wait_ms };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The device node of a port: how it is opened, and how MADs are written to it and read from it.
- */
+/* The device node of a port: opens it, writes MADs to it and reads them from it. */
 #ifndef MAD_UMAD_NODE_H
 #define MAD_UMAD_NODE_H
 
@@ -12,12 +10,12 @@
 #include "mad/port.h"
 
 /**
- * umad_open_node() - open a port, without waiting on reads and closed on exec
+ * umad_open_node() - open a port, non-blocking and close-on-exec
  * @device:   name of the RDMA device
  * @port_num: from 1
  * @node:     from umad_find_node(); empty if the kernel does not know the device
  *
- * Return: a descriptor, or -errno of open(); -ENXIO if no stand-in for libibumad has the port.
+ * Return: a descriptor; -errno of open(); -ENXIO if no substitute for libibumad has the port.
  */
 int umad_open_node(const char *device, uint8_t port_num, const char *node);
 
@@ -25,8 +23,8 @@ int umad_open_node(const char *device, uint8_t port_num, const char *node);
 
 /**
  * umad_write() - send a MAD
- * @qpn:     of the peer, UMAD_QP1 or one with the Q_Key of that
- * @wait_ms: how long the kernel waits for a response; 0: the MAD has none
+ * @qpn:     destination: UMAD_QP1, or a queue pair with the same Q_Key
+ * @wait_ms: how long the kernel waits for a response, in milliseconds; 0: none is expected
  *
  * Return: 0; -ENODEV when the device is gone; other -errno of write().
  */
@@ -34,8 +32,8 @@ int umad_write(int fd, uint32_t agent, const struct mad_path *path, uint32_t qpn
 	       const uint8_t mad[MAD_BYTES], unsigned int wait_ms);
 
 /**
- * umad_read() - take a MAD that has arrived, the first bytes of one that is longer
- * @ret_head: what the kernel says of it
+ * umad_read() - receive a MAD, truncated if it is longer
+ * @ret_head: the kernel's header
  *
  * Return: 0; -EAGAIN when there is none; -ENODEV when the device is gone; other -errno of read().
  */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The diagnosis behind umad_owner.h. The kernel only says "no"; who said it is found by looking.
- */
+/* The diagnosis of umad_owner.h. The kernel only refuses; this searches for the reason. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static void say(char text[128], const char
 	va_end(args);
 }
 
-/* One line of a small file, without its newline. */
+/* Reads one line of a small file, without its newline. */
 __attribute__((format(printf, 3, 4))) static bool read_line(char *line, size_t bytes,
 							    const char *format, ...)
 {
@@ -80,7 +78,7 @@ static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_
 {
 	char path[PATH_MAX];
 
-	/* A soft fabric shows its devices here as well, without the kernel's link. */
+	/* A soft fabric lists its devices here as well, without the kernel's "subsystem" link. */
 	snprintf(path, sizeof(path), "%s/class/infiniband/%s/subsystem", umad_dirs.sys, device);
 	if (access(path, F_OK)) {
 		say(ret_who->what, "there is no RDMA device %s", device);
@@ -123,7 +121,7 @@ int umad_find_node(const char *device, uint8_t port_num, char ret_node[UMAD_NODE
 		closedir(dir);
 	if (found)
 		return 0;
-	/* Out of descriptors or memory, one finds nothing and has proved nothing. */
+	/* Without descriptors or memory, finding nothing proves nothing. */
 	if (err == EMFILE || err == ENFILE || err == ENOMEM)
 		return cannot_look(err, ret_who);
 	return no_node(device, port_num, ret_who);
@@ -172,8 +170,10 @@ static void append_word(char list[128], const char *word)
 		snprintf(list + used, 128 - used, "%s%s", used ? " " : "", word);
 }
 
-/* Appends the modules that use a module, and with depth those that use them first: the order in
- * which they can be removed. */
+/*
+ * Appends the modules that use a module; with @depth, first those that use them: the order in which
+ * they can be removed.
+ */
 static void list_holders(const char *module, int depth, char list[128])
 {
 	char path[PATH_MAX];
@@ -201,7 +201,7 @@ static bool module_is_loaded(const char *module)
 	return !access(path, F_OK);
 }
 
-/* ib_cm shows its counters on the ports that it owns, and takes them away where it was too late. */
+/* ib_cm shows its counters only on the ports that it owns. */
 static bool ib_cm_counts(const char *device, uint8_t port_num)
 {
 	char path[PATH_MAX];
@@ -226,7 +226,7 @@ static int blame_ib_cm(struct umad_owner *ret_who)
 	return -EBUSY;
 }
 
-/* Whether a process has the node open; by name, because containers have it elsewhere. */
+/* Return: true if a process has the node open; by name, as containers mount it elsewhere. */
 static bool process_has_node(const char *pid, const char *node)
 {
 	char dir_path[PATH_MAX], path[PATH_MAX + NAME_MAX + 2], target[PATH_MAX];
@@ -251,7 +251,7 @@ static bool process_has_node(const char *pid, const char *node)
 	return found;
 }
 
-/* The first other process that has the node open, else this one, else 0. */
+/* Return: another process that has the node open, else this one, else 0. */
 static int find_process(const char *node)
 {
 	DIR *dir = opendir(umad_dirs.proc);

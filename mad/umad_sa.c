@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions to the subnet administrator through libibumad: see umad_sa.h.
+ * Requests to the subnet administrator through libibumad: see umad_sa.h.
  *
- * Unlike CM messages these are requests that the kernel knows answers to: it lets a response
- * through only while it waits for it. So it is told to wait for as long as we do, and repeats
- * nothing, because an administrator that is busy should be asked by one clock, not by two.
+ * The kernel matches responses to these requests, unlike CM messages: it delivers a response only
+ * while it waits for one. So its timeout is ours, without kernel retries: only one timer should
+ * drive retransmissions to a busy administrator.
  */
 #include "mad/umad_sa.h"
 
@@ -53,7 +53,7 @@ int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
 	struct ib_user_mad head;
 	int err;
 
-	/* What was sent comes back with a status if it was not answered. */
+	/* The kernel returns an unanswered request with a nonzero status. */
 	do
 		err = umad_read(sa->fd, &head, mad);
 	while (!err && head.status != 0);

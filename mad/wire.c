@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The field engine: walks the rows of a layout to encode, decode or print a message. Bits are moved
- * here and in wire_known.h, and nowhere else.
+ * The field engine: walks the rows of a layout to encode, decode or print a message. All bit
+ * arithmetic is here and in wire_known.h.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -114,7 +114,7 @@ void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *ho
 	wire_decode_known(layout, wire, host);
 }
 
-/* How many bytes there are up to the last one that is not zero. */
+/* Return: the length without trailing zero bytes. */
 static size_t used_bytes(const uint8_t *data, size_t bytes)
 {
 	while (bytes && !data[bytes - 1])
@@ -165,7 +165,7 @@ void wire_print(const struct wire_layout *layout, const void *host, int every, F
 		const struct wire_field *f = &layout->field[i];
 		bool zero = !used_bytes((const uint8_t *)host + f->offset, f->size);
 
-		/* A split member is printed once, with its lowest part. */
+		/* Print a split member once, with its lowest part. */
 		if (f->shift || (zero && !every))
 			continue;
 		fprintf(out, " %s=", f->name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The field engine: a message is a table of rows, one row a field, in the order of the table in
- * the InfiniBand specification. The same row encodes, decodes, prints and is tested.
+ * The field engine: a message is a table with one row per field, in the order of the table in the
+ * InfiniBand specification. The same row encodes, decodes, prints and is tested.
  *
- * Host structs hold integers in host byte order and byte strings as they are; the wire is
- * big-endian, most significant bit first. There is no bit arithmetic outside wire.c.
+ * Host structs hold integers in host byte order, and byte strings unchanged; the wire is
+ * big-endian, most significant bit first. All bit arithmetic is in wire.c and wire_known.h.
  */
 #ifndef MAD_WIRE_H
 #define MAD_WIRE_H
@@ -19,16 +19,16 @@ enum wire_kind {
 	WIRE_BYTES, /* whole bytes, copied: GIDs, addresses, private data */
 };
 
-/* How a field gets from the wire to its member: the rows' macros see which way is the shortest. */
+/* How a field moves between wire and member; the row macros choose the fastest way. */
 enum wire_move {
 	WIRE_ANY,     /* bit by bit, into a part of the member */
-	WIRE_IN_BYTE, /* bits of one byte, all that the member has */
-	WIRE_U8,      /* whole bytes, as many as the member has */
+	WIRE_IN_BYTE, /* bits within one byte, one-byte member */
+	WIRE_U8,      /* whole bytes, the member's full size */
 	WIRE_U16,
-	WIRE_U24, /* three bytes into four: QPNs, PSNs */
+	WIRE_U24, /* three bytes, four-byte member: QPNs, PSNs */
 	WIRE_U32,
 	WIRE_U64,
-	WIRE_COPY, /* as it is */
+	WIRE_COPY, /* byte string */
 };
 
 /* How wire_print() shows a value. */
@@ -46,7 +46,7 @@ struct wire_field {
 	uint16_t byte;	  /* first byte on the wire, from the start of the layout */
 	uint16_t bit;	  /* first bit in that byte, 0 = most significant */
 	uint16_t width;	  /* in bits */
-	uint16_t shift;	  /* the row holds the member's bits from this one up (split fields) */
+	uint16_t shift;	  /* lowest bit of the member that this row holds (split fields) */
 	enum wire_kind kind;
 	enum wire_move move;
 	enum wire_look look;
@@ -57,10 +57,10 @@ struct wire_layout {
 	const struct wire_field *field;
 	size_t n_fields;
 	size_t host_bytes; /* size of the host struct */
-	size_t wire_bytes; /* what the layout covers on the wire, reserved bits included */
+	size_t wire_bytes; /* size on the wire, including reserved bits */
 };
 
-/* Zero, or no compilation: an assertion for use inside an initializer. */
+/* Zero, or a compile error: an assertion for use in an initializer. */
 #define WIRE_CHECK(condition, message)               \
 	(0 * sizeof(struct {                         \
 		 _Static_assert(condition, message); \
@@ -74,7 +74,7 @@ struct wire_layout {
 	(_Generic(WIRE_MEMBER(type, member), bool : 1, uint8_t : 1, uint16_t : 2, uint32_t : 4, \
 		  uint64_t : 8))
 
-/* The way to a member of so many bytes, for bits that are all it has. */
+/* The fastest way for an unsplit field of @bits bits in a member of @size bytes. */
 #define WIRE_WAY(size, bit, bits)                                       \
 	((bits) == 8 * (size) && (bit) == 0	     ? WIRE_WHOLE(size) \
 	 : (bits) == 24 && (bit) == 0 && (size) == 4 ? WIRE_U24         \
@@ -104,9 +104,9 @@ struct wire_layout {
 	}
 
 /*
- * The rows: struct, member, byte, first bit, width in bits. WIRE and WIRE_ID differ in how they
- * print (decimal, hexadecimal); WIRE_PART holds a member's bits from the given one up, for a
- * field that the specification splits; the other two copy bytes.
+ * The rows: struct, member, byte, first bit, width in bits. WIRE prints in decimal, WIRE_ID in
+ * hexadecimal; WIRE_PART holds the member's bits from @shift up, for a field that the specification
+ * splits; WIRE_ADDR and WIRE_BLOB copy bytes.
  */
 #define WIRE(type, member, byte, bit, width)             \
 	WIRE_UINT_ROW(type, member, byte, bit, width, 0, \
@@ -126,17 +126,17 @@ struct wire_layout {
 	}
 
 /**
- * wire_encode() - write a host struct's fields to the wire
- * @wire: start of the layout's bytes; bits that no row names are left as they are
+ * wire_encode() - encode a host struct
+ * @wire: start of the layout's bytes; bits outside all rows are left unchanged
  *
- * A value wider than its field is cut to the field's width.
+ * Values are truncated to the width of their fields.
  */
 void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wire);
 
-/** wire_decode() - read all fields from the wire; members that no row names are zero. */
+/** wire_decode() - decode to a host struct; members without a row become zero. */
 void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *host);
 
-/** wire_print() - print fields as " name=value", in table order; @every: fields of value 0, too */
+/** wire_print() - print fields as " name=value", in table order; @every: also fields of value 0 */
 void wire_print(const struct wire_layout *layout, const void *host, int every, FILE *out);
 
 #endif

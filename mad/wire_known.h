@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The field engine for a layout that the compiler knows: its rows become straight code, a few
- * instructions each. Included by those who handle messages by the thousand, cm_msg.c and
- * lib/portd/proto/proto.c, and by wire.c, which does the same for any layout.
+ * The field engine for layouts that the compiler knows: it compiles the rows to straight-line code,
+ * a few instructions each. For code on the fast path (cm_msg.c, lib/portd/proto/proto.c), and for
+ * wire.c, which applies it to any layout.
  */
 #ifndef MAD_WIRE_KNOWN_H
 #define MAD_WIRE_KNOWN_H
@@ -14,17 +14,17 @@
 
 #define WIRE_STRAIGHT inline __attribute__((always_inline))
 
-/* A loop over rows that are known is none; clang decides for itself. */
+/* Unroll the loop over known rows; clang decides for itself. */
 #ifdef __clang__
 #define WIRE_UNROLL
 #else
 #define WIRE_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-/** wire_encode_any() - one row, however its bits lie; @wire: where its first byte is */
+/** wire_encode_any() - encode one row bit by bit; @wire: its first byte */
 void wire_encode_any(const struct wire_field *field, const void *host, uint8_t *wire);
 
-/** wire_decode_any() - likewise; the member's other bits stay */
+/** wire_decode_any() - decode one row bit by bit; keeps the member's other bits */
 void wire_decode_any(const struct wire_field *field, const uint8_t *wire, void *host);
 
 static WIRE_STRAIGHT uint8_t wire_mask(const struct wire_field *field)
@@ -135,7 +135,7 @@ static WIRE_STRAIGHT void wire_encode_known(const struct wire_layout *layout, co
 		wire_encode_field(&layout->field[i], host, wire + layout->field[i].byte);
 }
 
-/** wire_decode_known() - as wire_decode(), into a host struct that is all zero */
+/** wire_decode_known() - as wire_decode(), to a zeroed host struct */
 static WIRE_STRAIGHT void wire_decode_known(const struct wire_layout *layout, const uint8_t *wire,
 					    void *host)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Asking the subnet administrator: see agent.h. What several ask at once is asked once.
- */
+/* Requests to the subnet administrator: see agent.h. Equal requests share one errand. */
 #include "mad/sa/agent.h"
 
 #include <errno.h>
@@ -10,7 +8,7 @@
 
 #include "mad/sa/group.h"
 
-/* A question under way. */
+/* A request on the wire. */
 struct errand {
 	struct hash_node link; /* in agent.errands */
 	struct sa_agent *agent;
@@ -65,12 +63,11 @@ static void errand_landed(struct sa_flight *flight, int err, const struct sa_msg
 	if (!err && answer->hdr.attr_id == SA_ATTR_PATH_RECORD) {
 		if (!agent->paths)
 			agent->paths = calloc(1, sizeof(*agent->paths));
-		/* Without memory for it, it is not kept. */
+		/* Without memory, do not cache. */
 		if (agent->paths)
 			sa_paths_keep(agent->paths, &flight->msg, answer, agent->now);
 	}
-	hash_remove(&agent->errands,
-		    &errand->link); /* who asks again from done() gets another one */
+	hash_remove(&agent->errands, &errand->link); /* requests from done() begin a new errand */
 	while (!list_is_empty(&errand->asks)) {
 		ask = take_first(&errand->asks);
 		ask->done(ask, err, answer);
@@ -166,7 +163,7 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 		get_record(agent, ask);
 }
 
-/* An errand that is being answered is freed by who does that. */
+/* The loop that answers an errand frees it. */
 static void drop_if_idle(struct sa_agent *agent, struct errand *errand)
 {
 	if (!list_is_empty(&errand->asks) || !sa_flight_is_on(&errand->flight))
@@ -186,7 +183,7 @@ void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_tim
 		leave_errand(ask);
 		drop_if_idle(agent, errand);
 	} else {
-		list_remove(&ask->link); /* it is about to hear that its group is gone */
+		list_remove(&ask->link); /* dismissed, its done() is about to be called */
 	}
 }
 

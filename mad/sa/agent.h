@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subnet administrator as seen from one port: what was asked of it, the paths that it has told,
- * the multicast groups that are joined. Pure: time, calls and MADs go in, MADs and answers come
- * out. cmportd has one for each of its InfiniBand ports and serves all programs from it; a program
- * that owns its ports itself has them, too.
+ * One port's view of the subnet administrator: pending requests, known paths, joined multicast
+ * groups. Pure: time, calls and MADs go in; MADs and answers come out. cmportd has one for each of
+ * its InfiniBand ports and serves all programs from it; so does a program that owns its ports.
  */
 #ifndef MAD_SA_AGENT_H
 #define MAD_SA_AGENT_H
@@ -13,29 +12,29 @@
 #include "mad/sa/paths.h"
 
 #define SA_LEAVE_MS   800   /* four transmissions */
-#define SA_RENEW_MS   60000 /* how long another administrator may take to begin */
+#define SA_RENEW_MS   60000 /* how long a new administrator may take to start */
 #define SA_GROUPS_MAX 4096
 
 /*
- * Somebody who asks. The message says what for: a GET of a PathRecord, a ServiceRecord or a
- * MCMemberRecord; or a SET of a MCMemberRecord, which joins a group.
+ * A request of a client. The message says what for: GET of a PathRecord, a ServiceRecord or a
+ * MCMemberRecord; or SET of a MCMemberRecord, which joins a group.
  */
 struct sa_ask {
-	struct list link;      /* of those who wait for the same */
-	struct errand *errand; /* the question that it waits for; NULL if it waits for none */
+	struct list link;      /* in the list of clients with the same request */
+	struct errand *errand; /* the request on the wire; NULL: none */
 	struct sa_group *group;
-	bool is_told;	   /* that it is a member */
-	struct sa_msg msg; /* begun by sa_msg_init(), its transaction id is not used */
+	bool is_told;	   /* its membership was reported */
+	struct sa_msg msg; /* from sa_msg_init(); its transaction id is not used */
 	unsigned int timeout_ms;
 	/*
-	 * Called once, with the answer or why there is none: -ETIMEDOUT, -EINVAL, -ENOMEM, -ENOSPC.
-	 * For a group again, with -ENETRESET, if the membership was lost later. It may ask and
+	 * Called once, with the answer or an error: -ETIMEDOUT, -EINVAL, -ENOMEM, -ENOSPC. For a
+	 * group called again, with -ENETRESET, if the membership is lost later. It may ask and
 	 * withdraw.
 	 */
 	void (*done)(struct sa_ask *ask, int err, const struct sa_msg *answer);
 };
 
-/* What a port is told of its subnet, as ibv_query_port() has it. */
+/* What a port knows of its subnet, from ibv_query_port(). */
 struct sa_subnet {
 	uint16_t lid;
 	uint16_t sm_lid;
@@ -45,59 +44,60 @@ struct sa_subnet {
 
 struct sa_agent {
 	struct sa_flights flights;
-	struct sa_paths *paths; /* NULL until there is one */
-	struct hash errands;	/* questions under way, each for all who ask it */
-	uint64_t secret;	/* clients choose what they ask */
+	struct sa_paths *paths; /* NULL until one is known */
+	struct hash errands;	/* requests on the wire, each shared by all clients with the same
+				   request */
+	uint64_t secret;	/* hash key, since clients choose the requests */
 	struct list groups;
 	unsigned int n_groups;
 	struct sa_subnet subnet;
-	struct cm_time now; /* of the call that is being served */
+	struct cm_time now; /* of the current call */
 	uint64_t n_from_cache;
 };
 
 /**
- * sa_agent_init() - nothing asked, nothing known
- * @seed:   where transaction ids begin
+ * sa_agent_init() - initialise without requests and paths
+ * @seed:   start of the transaction ids
  * @secret: random
- * @send:   puts a MAD on the wire; @wait_ms: an answer that comes later is of no use
+ * @send:   sends a MAD; responses after @wait_ms milliseconds are ignored
  */
 void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 		   void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
 		   void *arg);
 
-/** sa_agent_fini() - forget all who ask, without a word to them or to the administrator. */
+/** sa_agent_fini() - drop all requests; calls no done() and sends nothing. */
 void sa_agent_fini(struct sa_agent *agent);
 
 /**
- * sa_agent_subnet() - the port was told something
- * @reregister: the administrator wants to hear again who is in which group
+ * sa_agent_subnet() - the port's attributes have changed
+ * @reregister: the administrator wants memberships to be reported again
  *
- * Another LID or administrator makes known paths worthless and memberships to be renewed, and what
- * is under way is asked once more.
+ * A change of LID or administrator invalidates known paths, renews memberships, and retransmits
+ * outstanding requests.
  */
 void sa_agent_subnet(struct sa_agent *agent, const struct sa_subnet *subnet, bool reregister,
 		     struct cm_time now);
 
-/** sa_agent_ask() - ask, or join. done() may be called before it returns. */
+/** sa_agent_ask() - ask, or join a group. May call done() before it returns. */
 void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now);
 
 /**
- * sa_agent_withdraw() - no longer interested: done() is not called any more
+ * sa_agent_withdraw() - cancel a request or leave a group; done() is not called any more
  *
- * The last one who is in a group leaves it. Harmless for who has had an answer, or none to expect.
+ * The last member leaves the group. No effect on a request that was answered or never made.
  */
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now);
 
-/** sa_agent_revalidate() - paths to this port lead nowhere, so the next one is asked for anew. */
+/** sa_agent_revalidate() - paths to this port do not work: drop them from the cache. */
 void sa_agent_revalidate(struct sa_agent *agent, const struct mad_gid *dgid);
 
-/** sa_agent_input() - a MAD of class SA has arrived. */
+/** sa_agent_input() - process a received MAD of class SA. */
 void sa_agent_input(struct sa_agent *agent, const uint8_t *mad, size_t bytes, struct cm_time now);
 
 /** sa_agent_expire() - run timers that are due. */
 void sa_agent_expire(struct sa_agent *agent, struct cm_time now);
 
-/** sa_agent_deadline() - when sa_agent_expire() is next needed. */
+/** sa_agent_deadline() - when to call sa_agent_expire() next. */
 struct cm_time sa_agent_deadline(const struct sa_agent *agent);
 
 #endif

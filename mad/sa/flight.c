@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Questions on their way: see flight.h.
- */
+/* Outstanding requests: see flight.h. */
 #include "mad/sa/flight.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#define TRY_BITS      6 /* of a transaction id: which transmission it was */
+#define TRY_BITS      6 /* of a transaction id: the transmission count */
 #define TRIES_MAX     (1u << TRY_BITS)
 #define NUMBER_MASK   (UINT32_MAX >> TRY_BITS)
-#define STATUS_BUSY   0x0001 /* IBTA vol. 1, 13.4.7: ask again later */
+#define STATUS_BUSY   0x0001 /* IBTA vol. 1, 13.4.7: retry later */
 #define STATUS_OF_MAD 0x001f
 
 void sa_flights_init(struct sa_flights *flights, uint32_t seed,
@@ -47,7 +45,7 @@ static void transmit_question(struct sa_flights *flights, struct sa_flight *flig
 	flights->send(flights->arg, mad, left_ms(flight, now));
 }
 
-/* As many as there is room for. Who waits has a timer, too: its time runs. */
+/* Sends waiting requests up to the limit. A waiting request times out, too. */
 static void admit_waiting(struct sa_flights *flights, struct cm_time now)
 {
 	struct sa_flight *flight;
@@ -82,7 +80,7 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 	admit_waiting(flights, now);
 }
 
-/* What comes next is admitted by who calls this. */
+/* The caller admits the next request. */
 static void take_out(struct sa_flights *flights, struct sa_flight *flight)
 {
 	cm_timer_disarm(&flights->timers, &flight->timer);
@@ -118,7 +116,7 @@ static struct sa_flight *find_flight(const struct sa_flights *flights, uint32_t 
 	return NULL;
 }
 
-/* Of IBTA vol. 1, 15.2.2: what the methods are answered with. */
+/* IBTA vol. 1, 15.2.2: the response methods. */
 static bool is_answer_to(const struct sa_msg *answer, const struct sa_msg *question)
 {
 	static const uint8_t response[] = {
@@ -144,7 +142,7 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 		return;
 	}
 	if ((msg.hdr.status & STATUS_OF_MAD) == STATUS_BUSY)
-		return; /* the timer asks again */
+		return; /* the timer retransmits */
 	flights->n_refused += msg.hdr.status != 0;
 	if (msg.hdr.status)
 		land_flight(flights, flight, -EINVAL, NULL, now);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions to the subnet administrator on their way: repeated until they are answered or given up,
- * and not too many at once, because one administrator serves a whole subnet. Pure: time and MADs go
- * in, MADs come out.
+ * Outstanding requests to the subnet administrator: retransmitted until they are answered or time
+ * out, and limited in number, because one administrator serves a whole subnet. Pure: time and MADs
+ * go in, MADs come out.
  *
- * Each transmission has a transaction id of its own, as umad wants it, and an answer to any of them
- * counts.
+ * Each transmission has its own transaction id, as umad requires; a response to any of them counts.
  */
 #ifndef MAD_SA_FLIGHT_H
 #define MAD_SA_FLIGHT_H
@@ -15,22 +14,25 @@
 #include "mad/sa_msg.h"
 
 #define SA_FLIGHTS_OUT_MAX 64
-#define SA_TRIES	   10 /* in the time that the asker grants, as the kernel has it */
+#define SA_TRIES	   10 /* within the client's timeout, as the kernel does */
 #define SA_TRY_MS_MIN	   50
 
 struct sa_flight;
 
-/* An answer, or NULL and why there is none: -ETIMEDOUT, or -EINVAL for an SA that says no. The
- * flight is over and may be used again. */
+/*
+ * Called with the response, or NULL and an error: -ETIMEDOUT; -EINVAL if the SA refused. The flight
+ * has ended and may be reused.
+ */
 typedef void sa_landed(struct sa_flight *flight, int err, const struct sa_msg *answer);
 
-/* A question under way; embedded in who asks. */
+/* An outstanding request; embedded by its owner. */
 struct sa_flight {
 	struct list link; /* in flights.out or flights.waiting */
 	struct cm_timer timer;
 	struct cm_time give_up;
 	uint64_t wait_ns; /* between transmissions */
-	uint32_t number;  /* transaction ids without the count of tries; 0 while not under way */
+	uint32_t
+		number; /* transaction id without the transmission count; 0 while not outstanding */
 	uint32_t tries;
 	bool is_out;
 	struct sa_msg msg;
@@ -42,40 +44,40 @@ struct sa_flights {
 	struct list waiting;
 	unsigned int n_out;
 	struct cm_timers timers;
-	uint32_t number; /* of the last one */
-	/* Puts a MAD on the wire; answers that come after @wait_ms are of no use any more. */
+	uint32_t number; /* of the last flight */
+	/* Sends a MAD; responses after @wait_ms milliseconds are ignored. */
 	void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms);
 	void *arg;
 	uint64_t n_sent, n_repeated, n_timeouts, n_refused, n_stray;
 };
 
-/** sa_flights_init() - none under way; @seed: where transaction ids begin. */
+/** sa_flights_init() - initialise without requests; @seed: start of the transaction ids. */
 void sa_flights_init(struct sa_flights *flights, uint32_t seed,
 		     void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
 		     void *arg);
 
 /**
- * sa_flight_start() - ask
- * @flight:     its msg was begun by sa_msg_init(), and landed is set; not under way
- * @timeout_ms: how long to try
+ * sa_flight_start() - send a request
+ * @flight:     not outstanding; its msg comes from sa_msg_init(), landed is set
+ * @timeout_ms: total timeout in milliseconds
  */
 void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
 		     struct cm_time now);
 
-/** sa_flight_stop() - never mind; harmless if it is not under way. landed() is not called. */
+/** sa_flight_stop() - cancel; no effect if not outstanding. landed() is not called. */
 void sa_flight_stop(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now);
 
-/** sa_flight_is_on() - is it under way? */
+/** sa_flight_is_on() - true while outstanding. */
 bool sa_flight_is_on(const struct sa_flight *flight);
 
-/** sa_flights_input() - a MAD has arrived; what answers none of the questions is counted. */
+/** sa_flights_input() - process a received MAD; counts it if it answers no request. */
 void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t bytes,
 		      struct cm_time now);
 
-/** sa_flights_expire() - repeat and give up what is due. */
+/** sa_flights_expire() - retransmit or end the requests that are due. */
 void sa_flights_expire(struct sa_flights *flights, struct cm_time now);
 
-/** sa_flights_again() - all that is out is sent once more: there is another administrator. */
+/** sa_flights_again() - retransmit all requests, to a new administrator. */
 void sa_flights_again(struct sa_flights *flights, struct cm_time now);
 
 #endif

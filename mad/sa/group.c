@@ -33,7 +33,7 @@ static void detach_ask(struct sa_ask *ask)
 	ask->group = NULL;
 }
 
-/* --- what is said to the administrator ----------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 static sa_landed join_landed, renewal_landed, leave_landed;
 
@@ -63,9 +63,9 @@ static void start_leave(struct sa_group *group)
 	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
-/* --- what it answers ----------------------------------------------------- */
+/* --- responses ------------------------------------------------------------ */
 
-/* The group is a member's no longer; whoever is told may come back at once, to another one. */
+/* The group's members lose it; done() may ask again at once, for a new group. */
 static void dismiss_all(struct sa_group *group, int err)
 {
 	struct list gone;
@@ -110,17 +110,17 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 	if (!err) {
 		group->joined = *answer;
 		group->state = SA_GROUP_MEMBER;
-		/* A member may leave, and others with it, while it is told. */
+		/* done() may leave the group, and so may others meanwhile. */
 		while (group->state == SA_GROUP_MEMBER && (ask = first_untold(group)))
 			report_joined(group, ask);
 		return;
 	}
-	list_remove(&group->link); /* who asks again from done() gets another one */
+	list_remove(&group->link); /* requests from done() begin a new group */
 	dismiss_all(group, err);
 	group_free(group);
 }
 
-/* What members were told: where packets of the group go, and with what key. */
+/* Parameters that were reported to members: where packets of the group go, and with which key. */
 static bool is_same_membership(const struct sa_member *a, const struct sa_member *b)
 {
 	return a->mlid == b->mlid && a->qkey == b->qkey && a->pkey == b->pkey && a->sl == b->sl &&
@@ -131,7 +131,7 @@ static void renewal_landed(struct sa_flight *flight, int err, const struct sa_ms
 {
 	struct sa_group *group = group_of(flight);
 
-	/* Without an answer err is not 0. */
+	/* err is nonzero if there is no answer. */
 	if (!err && is_same_membership(&answer->member, &group->joined.member)) {
 		group->state = SA_GROUP_MEMBER;
 		return;
@@ -144,7 +144,7 @@ static void leave_landed(struct sa_flight *flight, int err, const struct sa_msg 
 {
 	struct sa_group *group = group_of(flight);
 
-	(void)err; /* it is told, or nobody is there to be told */
+	(void)err; /* the administrator knows, or does not answer */
 	(void)answer;
 	if (list_is_empty(&group->members))
 		group_free(group);
@@ -154,7 +154,7 @@ static void leave_landed(struct sa_flight *flight, int err, const struct sa_msg 
 
 /* --- calls --------------------------------------------------------------- */
 
-/* An MGID of zero asks for a group of one's own. */
+/* MGID 0 asks the administrator for a new group. */
 static struct sa_group *find_group(struct sa_agent *agent, const struct sa_member *wanted)
 {
 	static const struct mad_gid none;
@@ -212,7 +212,7 @@ void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 	detach_ask(ask);
 	if (!list_is_empty(&group->members) || group->state == SA_GROUP_LEAVING)
 		return;
-	/* A join that was not answered may have been heard. */
+	/* A join that was not answered may have taken effect. */
 	sa_flight_stop(&agent->flights, &group->flight, agent->now);
 	start_leave(group);
 }
@@ -225,7 +225,7 @@ void groups_renew(struct sa_agent *agent)
 		if (group->state != SA_GROUP_MEMBER)
 			continue;
 		group->flight.msg = group->asked;
-		/* The administrator may have chosen the MGID, and what it chose stays. */
+		/* If the administrator chose the MGID, keep its choice. */
 		group->flight.msg.member.mgid = group->joined.member.mgid;
 		start_flight(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups that this port is a member of: one membership for all who are in it, because one
- * leave would end it for all.
+ * Multicast groups of this port: one membership for all local members of a group, because a leave
+ * would end it for all of them.
  */
 #ifndef MAD_SA_GROUP_H
 #define MAD_SA_GROUP_H
@@ -11,31 +11,31 @@
 enum sa_group_state {
 	SA_GROUP_JOINING,
 	SA_GROUP_MEMBER,
-	SA_GROUP_RENEWING, /* a member, as far as we know */
-	SA_GROUP_LEAVING,  /* who comes now waits until that is over */
+	SA_GROUP_RENEWING, /* probably still a member */
+	SA_GROUP_LEAVING,  /* new members wait until it is over */
 };
 
 struct sa_group {
 	struct list link; /* in agent.groups */
 	struct sa_agent *agent;
 	enum sa_group_state state;
-	struct sa_msg joined; /* the question, then the answer to it */
+	struct sa_msg joined; /* the request, then its response */
 	struct sa_msg asked;
 	struct list members; /* sa_ask.link */
 	unsigned int timeout_ms;
 	struct sa_flight flight;
 };
 
-/** group_join() - have an ask be a member. */
+/** group_join() - add a member. */
 void group_join(struct sa_agent *agent, struct sa_ask *ask);
 
-/** group_leave() - it no longer is. */
+/** group_leave() - remove a member. */
 void group_leave(struct sa_agent *agent, struct sa_ask *ask);
 
-/** groups_renew() - tell the administrator of all memberships again. */
+/** groups_renew() - report all memberships to the administrator again. */
 void groups_renew(struct sa_agent *agent);
 
-/** groups_free() - without a word. */
+/** groups_free() - free all; sends nothing. */
 void groups_free(struct sa_agent *agent);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The path cache: see paths.h. It cannot grow; what falls into a full set replaces the oldest.
- */
+/* The path cache: see paths.h. Its size is fixed; a new entry replaces the oldest of a full set. */
 #include "mad/sa/paths.h"
 
 #include <string.h>

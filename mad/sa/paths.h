@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths that the subnet administrator has told of late, by the question that it answered. So a
- * thousand connections to one service ask once; and none is older than a minute, or than what the
- * port was told of its subnet. Pure.
+ * A cache of paths from the subnet administrator, by request. A thousand connections to one service
+ * need one request; entries expire after a minute, or when the port's subnet attributes change.
+ * Pure.
  */
 #ifndef MAD_SA_PATHS_H
 #define MAD_SA_PATHS_H
@@ -15,7 +15,7 @@
 #define SA_PATH_LIFE_NS (60000 * CM_NS_PER_MS)
 #define SA_PATH_BYTES	58
 
-/* What makes two questions the same: the mask, and the record that it is of. */
+/* The key: component mask and record of the request. */
 struct sa_question {
 	uint8_t comp_mask[8];
 	uint8_t record[SA_PATH_BYTES];
@@ -32,18 +32,18 @@ struct sa_paths {
 	uint8_t victim[SA_PATHS_SETS];
 };
 
-/** sa_question_of() - a question for a path, to be compared with memcmp() */
+/** sa_question_of() - the key of a path request, comparable with memcmp() */
 void sa_question_of(const struct sa_msg *msg, struct sa_question *ret);
 
-/** sa_paths_find() - Return: the answer to a question, or NULL if it has to be asked. */
+/** sa_paths_find() - Return: the cached response to a request, or NULL. */
 const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa_msg *question,
 				   struct cm_time now);
 
-/** sa_paths_keep() - an answer came; it takes the place of an older one. */
+/** sa_paths_keep() - cache a response; it replaces an older one. */
 void sa_paths_keep(struct sa_paths *paths, const struct sa_msg *question,
 		   const struct sa_msg *answer, struct cm_time now);
 
-/** sa_paths_forget() - all paths to a port; with NULL: all. */
+/** sa_paths_forget() - drop all paths to a port; NULL drops all. */
 void sa_paths_forget(struct sa_paths *paths, const struct mad_gid *dgid);
 
 #endif
