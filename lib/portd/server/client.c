@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client as cmportd sees it: two sockets, a rate, and what waits for it. Nothing that it sends is
- * believed; a client that does not keep to the protocol is disconnected.
+ * A client as seen by cmportd: two sockets, a rate limit, and output queues. Its input is not
+ * trusted; a client that violates the protocol is disconnected.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@
 #include "lib/portd/server/subnet.h"
 
 #define DATA_BUFFER_BYTES (1 << 20)
-#define FULL_BUFFERS	  64 /* clients of a user that have so much; more of them have less each */
+#define FULL_BUFFERS	  64 /* clients of a user; above, each gets a smaller one */
 #define BATCH_MAX	  8
-#define ROW_PRICE	  0.0625 /* of a message: it was asked for, and is soon passed on */
+#define ROW_PRICE	  0.0625 /* messages: it was requested, and is only forwarded */
 
 /* --- coming and going ---------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static struct client *client_alloc(struct server *server)
 	return client;
 }
 
-/* So that its program can say why it is refused. */
+/* Refused clients are served so that the program can report why. */
 static bool may_be_heard(const struct client *client)
 {
 	uint32_t quota = quota_of(&client->server->options.quotas, QUOTA_USER_CLIENTS);
@@ -99,7 +99,7 @@ bool client_new(struct server *server, int fd)
 	return true;
 }
 
-/* It is our memory: of a user with 1,024 clients 220 MiB, and not a gigabyte. */
+/* cmportd's memory: 220 MiB for a user with 1,024 clients, not a gigabyte. */
 static int data_buffer_bytes(const struct client *client)
 {
 	const struct user *user = client->user;
@@ -116,7 +116,7 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	/* What a storm of requests puts there before the client gets to run. */
+	/* Must hold what a burst of requests queues before the client runs. */
 	if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	err = loop_watch(&server->loop, &client->data, pair[0], EPOLLIN, data_ready);
@@ -188,7 +188,7 @@ void client_expire(struct server *server)
 
 /* --- its rate ------------------------------------------------------------ */
 
-/* A user who has used up his own slows nobody else. */
+/* A user's excess slows down only that user's clients. */
 static bool has_tokens(const struct client *client)
 {
 	return client->tokens >= 1 && client->user->tokens >= 1;
@@ -215,7 +215,7 @@ static void set_throttled(struct server *server, struct client *client, bool on)
 
 /* --- requests and replies ------------------------------------------------ */
 
-/* Return: false if the request waits for the end of the grace period, or of the turn. */
+/* Return: false if the request is deferred to the end of the grace period, or to the next turn. */
 static bool handle_request(struct server *server, struct client *client,
 			   const struct portd_record *record, int fd)
 {
@@ -239,12 +239,12 @@ static bool handle_request(struct server *server, struct client *client,
 		if (portd_datagram_send(client->control.fd, &out, send_fd, MSG_DONTWAIT))
 			client_disconnect(server, client, "it does not take its answers");
 	}
-	fd_close(&send_fd[0]); /* the client's end of its data socket, or the trace ring */
-	fd_close(&send_fd[1]); /* its page */
+	fd_close(&send_fd[0]); /* the client's end of the data socket, or the trace ring */
+	fd_close(&send_fd[1]); /* the page of leases */
 	return true;
 }
 
-/* The requests behind one that waits wait, too. */
+/* Keeps the requests that follow a deferred one. */
 static void keep_rest(struct server *server, struct client *client)
 {
 	const struct portd_datagram *in = &server->in;
@@ -261,7 +261,7 @@ static void keep_rest(struct server *server, struct client *client)
 	memcpy(client->rest->data, in->data + in->at, client->rest->bytes);
 }
 
-/* Those in server->in. */
+/* Handles the requests in server->in. */
 static void handle_requests(struct server *server, struct client *client, int fd)
 {
 	struct portd_record record;
@@ -326,13 +326,13 @@ static void control_ready(struct watch *watch, uint32_t events)
 		return;
 	n = portd_datagram_receive(watch->fd, &server->in, fd, MSG_DONTWAIT);
 	list_remove(&client->stranger);
-	fd_close(&fd[1]); /* one is enough, but for alignment there is room for two */
+	fd_close(&fd[1]); /* one descriptor per datagram; alignment leaves room for two */
 	if (n > 0)
 		handle_requests(server, client, fd[0]);
 	else if (n == 0 || errno != EAGAIN)
 		close_after_turn(server, client);
 	if (n == 0)
-		fd_close(&fd[0]); /* an empty datagram may bring one */
+		fd_close(&fd[0]); /* an empty datagram may pass one */
 }
 
 /* --- messages from it ---------------------------------------------------- */
@@ -386,8 +386,7 @@ static ssize_t receive_messages(struct server *server, struct client *client)
 	return n;
 }
 
-/* To find that there is nothing more costs a system call: as many are tried as there were of late.
- */
+/* Detecting an empty socket costs a system call, so as many messages are tried as came lately. */
 static unsigned int next_batch(unsigned int n_taken, bool may_be_more)
 {
 	unsigned int next = may_be_more ? 2 * n_taken : n_taken;
@@ -425,7 +424,7 @@ static void data_ready(struct watch *watch, uint32_t events)
 		close_after_turn(server, client);
 }
 
-/* Return: false if it had no connection left. */
+/* Return: false if there is no connection left. */
 static bool end_next(struct server *server, struct client *client)
 {
 	uint32_t n_dead = tracker_dead_of(server->tracker, client->user->number);
@@ -447,14 +446,14 @@ void client_close(struct server *server, struct client *client)
 	unsigned int i;
 
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
-	/* It may have ended its connections itself, with other words than ours. */
+	/* The client may have ended its connections itself, with messages that are still unread. */
 	user_refill(client);
 	while (n > 0 && has_tokens(client) && !client->is_disconnected)
 		n = receive_messages(server, client);
 	for (i = 0; i < client->n_blocks; i++)
 		server->block_owner[client->block[i]] = NOBODY;
 	ports_client_gone(client->net_ns->ports, client->index);
-	host_port_forget_sender(server, client); /* what takes back a REQ of it comes after it */
+	host_port_forget_sender(server, client); /* before DREQs and REJs, which go after REQs */
 	while (end_next(server, client))
 		;
 	subnet_forget_client(server, client, true);

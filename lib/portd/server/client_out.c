@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client is sent on its data socket, several records to a datagram, and what waits for one
- * that does not read.
+ * Output on a client's data socket: several records to a datagram, and a backlog for a client that
+ * does not read.
  */
 #include <errno.h>
 #include <limits.h>
@@ -94,9 +94,11 @@ void client_flush(struct server *server, struct client *client)
 	client_watch_data(server, client);
 }
 
-/* A client that does not read loses requests first: their peers retransmit them. It loses no answer
- * to what it asks, but may not go on asking. It must learn that a port is gone, at most once for
- * each that it has opened. */
+/*
+ * A client that does not read loses requests first, because peers retransmit them. It loses no
+ * response to its own queries, but cannot send more of them. It must be notified that a port is
+ * gone, at most once for each port that it has opened.
+ */
 enum {
 	ROOM_FOR_REQUEST = BACKLOG_MAX / 2,
 	ROOM_FOR_MESSAGE = BACKLOG_MAX,

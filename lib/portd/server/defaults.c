@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ports have been set to by root, in the file of port_file.h. It is read at the beginning, and
- * again at each SIGHUP; clients are told of what has changed.
+ * Port settings made by root in the file of port_file.h. The file is read at the start and at each
+ * SIGHUP; clients are notified of changes.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "lib/portd/server/state.h"
 
-/* A file that is wrong changes nothing. */
+/* An invalid file leaves the settings unchanged. */
 static void read_file(struct server *server)
 {
 	const char *path = server->options.port_file;

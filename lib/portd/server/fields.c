@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client may put into a message: see fields.h. What has no row is as free as with stock,
- * where a program names it, too: a queue pair's number, PSNs, timeouts, private data, traffic
- * class, hop limit; on InfiniBand also LIDs and GIDs, as AF_IB has them.
+ * The values that a client may put into a message: see fields.h. Fields without a row are as free
+ * as with stock, where a program sets them too: queue pair number, PSNs, timeouts, private data,
+ * traffic class, hop limit; on InfiniBand also LIDs and GIDs, as with AF_IB.
  */
 #include "lib/portd/server/fields.h"
 
@@ -26,16 +26,16 @@ struct said {
 	const struct host_port *host_port;
 	const struct mad_path *path;
 	const struct cm_msg *msg;
-	struct gid_entry gid; /* of the path's index, if it was looked up */
+	struct gid_entry gid; /* of the path's index, if looked up */
 };
 
 /* --- who it is ------------------------------------------------------------ */
 
-/* A REJ may name no comm id of its sender, and a SIDR_REP names its receiver's. */
+/* A REJ may have no comm id of its sender, and a SIDR_REP has its receiver's id. */
 static bool has_own_comm_id(struct said *said)
 {
 	const struct cm_msg *msg = said->msg;
-	uint32_t comm_id = msg->rtu.local_comm_id; /* most begin with it */
+	uint32_t comm_id = msg->rtu.local_comm_id; /* the first field of most messages */
 
 	if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
 		return true;
@@ -73,7 +73,7 @@ static bool has_ib_sl(struct said *said)
 	return said->path->sl <= IB_SL_MAX;
 }
 
-/* All of RoCE is in one partition. */
+/* On RoCE, everything is in one partition. */
 static bool has_first_pkey(struct said *said)
 {
 	return said->path->pkey_index == 0;
@@ -84,7 +84,7 @@ static bool has_pkey(struct said *said)
 	return said->path->pkey_index < said->host_port->n_pkeys;
 }
 
-/* Drivers put it into a word of which the upper bits are the GID index. */
+/* Drivers put it into a word whose upper bits are the GID index. */
 static bool has_flow_label(struct said *said)
 {
 	return said->path->flow_label <= FLOW_LABEL_MAX;
@@ -96,7 +96,7 @@ static bool has_gid(struct said *said)
 			    said->path->sgid_index, &said->gid) == 0;
 }
 
-/* What nobody has shown to be his may be anybody's but ours. */
+/* A client outside home may use a GID that no namespace has shown, but not one of home. */
 static bool has_gid_of_its_namespace(struct said *said)
 {
 	const struct server *server = said->server;
@@ -111,7 +111,7 @@ static bool has_gid_of_its_namespace(struct said *said)
 
 /* --- what a REQ says of the way ------------------------------------------- */
 
-/* The peer's queue pair sends its data there. */
+/* The peer's queue pair sends its data to that GID. */
 static bool names_own_gid(struct said *said)
 {
 	return memcmp(&said->msg->req.primary.local_gid, &said->gid.gid, sizeof(said->gid.gid)) ==
@@ -132,7 +132,7 @@ static bool names_no_alternate(struct said *said)
 	       memcmp(&said->msg->req.alternate.local_gid, &nothing, sizeof(nothing)) == 0;
 }
 
-/* Nobody changes the path of a connection: with stock no program can ask for it. */
+/* No program may change the path of a connection: stock has no call for it. */
 static bool is_never_sent(struct said *said)
 {
 	(void)said;
@@ -141,7 +141,7 @@ static bool is_never_sent(struct said *said)
 
 /* --- the header of the IP CM service -------------------------------------- */
 
-/* Of a service of the IB port space the listener alone knows whether there is one. */
+/* For services of the IB port space, only the listener knows whether there is a header. */
 static bool read_header(const struct said *said, struct cma_hdr *ret, uint16_t *ret_ps)
 {
 	const struct cm_msg *msg = said->msg;
@@ -163,7 +163,7 @@ static bool has_own_port(struct said *said)
 	       ports_has(said->client->net_ns->ports, said->client->index, ps, hdr.src_port);
 }
 
-/* A GID of RoCE is an IP address; who talks to this host itself may use those for that. */
+/* A RoCE GID is an IP address. On a path to the same GID, a loopback address is valid too. */
 static bool has_own_address(struct said *said)
 {
 	struct cma_hdr hdr;

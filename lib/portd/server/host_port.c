@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ports of this host on which cmportd owns the CM class. Answers leave at once; requests gather
- * until all that has arrived was looked at, and leave a few at a time, so that in a storm of
- * requests no REP waits behind them. A message whose next hop has no link address yet waits here,
- * because the kernel would make us wait for it.
+ * The ports of this host on which cmportd owns the CM class. Responses are sent at once. Requests
+ * are queued until all input has been handled, and are sent a few at a time, so that in a burst of
+ * requests no REP waits behind them. A message whose next hop has no link address is queued here,
+ * because the kernel would block us until it has one.
  */
 #include <endian.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static struct xmit *take_request(struct server *server, struct xmit *xmit)
 	return xmit;
 }
 
-/* They are nobody's from now on, in their order. */
+/* They are moved to server.nobody, in order. */
 void host_port_forget_sender(struct server *server, const struct client *sender)
 {
 	struct xmit *xmit;
@@ -152,7 +152,7 @@ static int open_parts(struct server *server, struct host_port *host_port,
 	return err ? err : subnet_open(server, host_port);
 }
 
-/* A device that was renamed is the one that we have; another may have its old name by now. */
+/* A renamed device is still ours; its old name may be another device's by now. */
 static void follow_name(struct server *server, struct host_port *host_port)
 {
 	char name[PORTD_DEVICE_BYTES];
@@ -182,7 +182,7 @@ static struct host_port *host_port_find(struct server *server, const char *devic
 	return NULL;
 }
 
-/* Of a port that is there: handles have names in the state file, and are few. */
+/* Only for existing ports: handles are stored with names in the state file, and are few. */
 static int choose_handle(struct server *server, const char *device, uint8_t port_num)
 {
 	int handle = 0;
@@ -271,7 +271,7 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	struct client *client;
 
 	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
-	if (server->tracker) /* or they are left for the next cmportd */
+	if (server->tracker) /* NULL at the end: connections are left for the next cmportd */
 		tracker_port_gone(server->tracker, host_port->handle);
 	for_each_client (client, server)
 		server->above->port_gone(server, client, host_port->handle);
@@ -285,15 +285,17 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	host_port_free(host_port);
 }
 
-/* Zero is that of a device which only tests have. */
+/* Devices that only tests have use descriptor zero. */
 static void close_copy(int fd)
 {
 	if (fd > STDERR_FILENO)
 		close(fd);
 }
 
-/* As long as a child has them open, the port and the queue pair are not free, whatever becomes of
- * the parent. Verbs calls would take them from the parent. */
+/*
+ * The port and the queue pair are not free while a child has them open, whatever becomes of the
+ * parent. Verbs calls would release them for the parent too.
+ */
 void host_port_after_fork(struct host_port *host_port)
 {
 	mad_port_close(host_port->mad);
@@ -306,7 +308,7 @@ void host_port_after_fork(struct host_port *host_port)
 
 /* --- receiving ----------------------------------------------------------- */
 
-/* Return: how many were looked at, of so many that may be; fewer if @ret_err says why. */
+/* Return: the number of messages handled, up to @n_max; if it is less, @ret_err says why. */
 static unsigned int receive_mads(struct server *server, struct host_port *host_port,
 				 struct mad_port *port, unsigned int n_max, int *ret_err)
 {
@@ -335,8 +337,7 @@ void host_port_heard(struct host_port *host_port, const struct mad_path *path, u
 		mad_sender_heard(host_port->sender, &path->dgid, qpn);
 }
 
-/* To find that there is nothing more costs a system call: as many are tried as there were of late.
- */
+/* Detecting an empty queue costs a system call, so as many messages are tried as came lately. */
 static void qp1_ready(struct watch *watch, uint32_t events)
 {
 	struct host_port *host_port = container_of(watch, struct host_port, watch);
@@ -376,7 +377,7 @@ static void inbox_ready(struct watch *watch, uint32_t events)
 
 /* --- sending ------------------------------------------------------------- */
 
-/* Those of InfiniBand stay. */
+/* InfiniBand GIDs do not change. */
 static bool has_gids_that_go(const struct host_port *host_port, const struct mad_path *path)
 {
 	return path->grh && !host_port->subnet;
@@ -425,9 +426,11 @@ static void send_by_umad(struct host_port *host_port, const struct mad_path *pat
 	log_debug("a message was not sent: %s", strerror(-err));
 }
 
-/* If the peer has moved to another link address without a word, only the kernel's look at its
- * neighbour finds that out: what is repeated goes the slow way. So does what the sender cannot
- * take; what it takes is kept until the end of the turn. */
+/*
+ * If the peer has got another link address unannounced, only the kernel's neighbour solicitation
+ * detects that, so retransmissions are sent through umad. So are messages that the sender refuses.
+ * Messages that it accepts are held until the end of the turn.
+ */
 static bool send_by(struct host_port *host_port, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES], bool again)
 {
@@ -447,7 +450,7 @@ static bool send_by(struct host_port *host_port, const struct mad_path *path,
 		hop_revalidate(host_port->verbs, host_port->port_num, path->sgid_index,
 			       &path->dgid);
 	if (host_port->sender && mad_sender_is_busy(host_port->sender))
-		mad_sender_release(host_port->sender); /* it was said before */
+		mad_sender_release(host_port->sender); /* it was held earlier, so it goes first */
 	send_by_umad(host_port, path, mad);
 	return true;
 }
@@ -483,7 +486,7 @@ static struct xmit *xmit_new(struct server *server, struct host_port *host_port,
 	return xmit;
 }
 
-/* What takes back a REQ must not overtake it. */
+/* A message that cancels a REQ must not overtake it. */
 static bool has_to_queue(const struct user *user, const uint8_t mad[MAD_BYTES])
 {
 	uint16_t attr = cm_mad_attr(mad);
@@ -523,7 +526,7 @@ static void send_held(struct server *server, struct host_port *host_port)
 
 	probe_peers(host_port);
 	mad_sender_release(host_port->sender);
-	/* What the device did not send after all. */
+	/* Messages that the device has failed to send. */
 	while (mad_sender_failed(host_port->sender, &path, mad)) {
 		if (host_port_reaches_hop(host_port, &path)) {
 			send_by_umad(host_port, &path, mad);

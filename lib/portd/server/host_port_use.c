@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which host ports are in use. One that nobody has had for a while is closed, and its device with
- * the last of its ports: drivers are not unloaded while somebody has their device open.
+ * Use of host ports. A port that no client has used for a while is closed, and its device with the
+ * last of its ports: a driver cannot be unloaded while its device is open.
  */
 #include "base/log.h"
 #include "lib/portd/server/state.h"
@@ -52,7 +52,7 @@ void host_port_expire(struct server *server)
 		if (!cm_time_reached(host_port_deadline(host_port), server->now))
 			continue;
 		if (is_needed(server, host_port)) {
-			host_port->unused_at = server->now; /* look again later */
+			host_port->unused_at = server->now; /* check again later */
 			continue;
 		}
 		log_debug("%s port %u is closed: nobody uses it", host_port->device,

@@ -40,7 +40,7 @@ static void net_ns_free(struct net_ns *net_ns)
 	free(net_ns);
 }
 
-/* Kernels before 5.14 do not say. */
+/* Kernels before 5.14 lack the option. */
 static uint64_t cookie_of(int fd)
 {
 	socklen_t bytes = sizeof(uint64_t);
@@ -112,7 +112,7 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 		net_ns_free(net_ns);
 }
 
-/* --- GIDs of others ------------------------------------------------------- */
+/* --- GIDs of other namespaces ------------------------------------------------------- */
 
 #define READ_AGAIN_NS (250 * CM_NS_PER_MS)
 
@@ -138,7 +138,7 @@ static bool has_gid(const struct net_ns *net_ns, const struct mad_gid *gid, unsi
 	return false;
 }
 
-/* What is not found may be new; but nobody is asked all the time. */
+/* A GID that is not found may be new; the rate of reads is limited. */
 static bool read_gids(struct net_ns *net_ns, struct cm_time now)
 {
 	int n;

@@ -19,7 +19,7 @@ static int refuse_file(const char *path, const char *what)
 	return -EPERM;
 }
 
-/* In a folder like /tmp anybody could have put something there. */
+/* In a folder like /tmp any user could have created it. */
 static int look_at(int fd, const char *path)
 {
 	struct stat stat;

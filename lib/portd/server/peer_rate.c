@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Rates of peers: see peer_rate.h.
- */
+/* Message rates by host: see peer_rate.h. */
 #include "lib/portd/server/peer_rate.h"
 
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The port spaces of a host: see ports.h. A claim is a holder of its port in the tables of
- * lib/net/port_space.h; a lease is a port that is reserved there, with a mark that says for whom,
- * and in which word of his page it stands.
+ * lib/net/port_space.h. A lease is a port reserved there, with a mark that has the client and the
+ * word of its page.
  */
 #include "lib/portd/server/ports.h"
 
@@ -32,18 +32,18 @@ struct holder {
 	struct list of_tenant;
 	struct cm_node by_claim_id;
 	uint16_t client;
-	uint8_t heard_at; /* as portd_claim says it */
+	uint8_t heard_at; /* as in struct portd_claim */
 	bool listening;
 };
 
 struct tenant {
 	struct list holders;
-	uint32_t *shared; /* a count of several tenants, or NULL */
+	uint32_t *shared; /* count for several tenants, or NULL */
 	unsigned int n_claims;
-	struct lease_page *page; /* NULL before it has one */
+	struct lease_page *page; /* NULL: none yet */
 	unsigned int n_leases;
 	uint16_t last_leased;		      /* 0: none yet */
-	uint64_t is_leased[LEASE_WORDS / 64]; /* which words are, whatever the page says */
+	uint64_t is_leased[LEASE_WORDS / 64]; /* leased words, regardless of the page */
 };
 
 struct ports {
@@ -170,7 +170,7 @@ static void unreserve_lease(struct ports *ports, struct tenant *tenant, uint16_t
 	count_for(tenant, &tenant->n_leases, -1);
 }
 
-/* Of a port that is leased. Return: false if its client uses it. */
+/* @port is leased. Return: false if its client uses it. */
 static bool revoke_if_unused(struct ports *ports, uint16_t ps, uint16_t port)
 {
 	uint32_t mark = port_space_reserved(&ports->space, ps, port);
@@ -184,7 +184,7 @@ static bool revoke_if_unused(struct ports *ports, uint16_t ps, uint16_t port)
 
 typedef void lease_fn(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port);
 
-/* Call @act for all leases of a client that are where its page says; it may end them. */
+/* Calls @act for all leases of a client that match its page; @act may end them. */
 static void for_each_lease(struct ports *ports, uint16_t client, lease_fn *act)
 {
 	struct tenant *tenant = ports->tenant[client];
@@ -197,7 +197,7 @@ static void for_each_lease(struct ports *ports, uint16_t client, lease_fn *act)
 			word = i * 64 + (unsigned int)__builtin_ctzll(left);
 			lease_read(__atomic_load_n(&tenant->page->word[word], __ATOMIC_RELAXED),
 				   &ps, &port);
-			/* What the page says is true only if the port's mark says so, too. */
+			/* The page is trusted only if the mark of the port agrees. */
 			if (port_space_reserved(&ports->space, ps, port) == mark_of(client, word))
 				act(ports, tenant, ps, port);
 		}
@@ -210,7 +210,7 @@ static void revoke_one(struct ports *ports, struct tenant *tenant, uint16_t ps, 
 	revoke_if_unused(ports, ps, port);
 }
 
-/* A client that lies about a word keeps its port, as if it used it. */
+/* A client that falsifies a word keeps the port, as if it were in use. */
 static void revoke_all_unused(struct ports *ports)
 {
 	uint16_t i;
@@ -220,7 +220,7 @@ static void revoke_all_unused(struct ports *ports)
 			for_each_lease(ports, i, revoke_one);
 }
 
-/* Of a client that goes, also those that its page tells lies about. */
+/* Also ends leases whose words the client has falsified. */
 static void end_leases(struct ports *ports, uint16_t client)
 {
 	struct tenant *tenant = ports->tenant[client];
@@ -232,7 +232,7 @@ static void end_leases(struct ports *ports, uint16_t client)
 	count_for(tenant, &tenant->n_leases, -(int)tenant->n_leases);
 }
 
-/* Where a new lease of a port is to stand; LEASE_WORDS if the page is full. */
+/* Return: the word for a new lease of a port; LEASE_WORDS if the page is full. */
 static unsigned int free_word(const struct tenant *tenant, uint16_t port)
 {
 	unsigned int i, word;
@@ -280,7 +280,7 @@ static int lease_port(struct ports *ports, uint16_t client, uint16_t ps, uint16_
 	return 0;
 }
 
-/* The ports of a client follow each other where they can, which keeps both sides' tables small. */
+/* Prefers consecutive ports, which keeps the tables of both sides small. */
 static int lease_one(struct ports *ports, uint16_t client, uint16_t ps)
 {
 	uint16_t before = ports->tenant[client]->last_leased;
@@ -386,7 +386,7 @@ static int read_claim(struct port_claim *claim, const struct portd_claim *from)
 			   from->local_scope, &claim->local);
 }
 
-/* What is leased and not in use gives way; a lease of the client's own turns into its claim. */
+/* Revokes an unused lease of another client; a lease of the client's own becomes its claim. */
 static void clear_way(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
 	uint32_t mark = port_space_reserved(&ports->space, ps, port);
@@ -401,7 +401,7 @@ static void clear_way(struct ports *ports, uint16_t client, uint16_t ps, uint16_
 	unreserve_lease(ports, ports->tenant[client], ps, port);
 }
 
-/* A client asks again whose cmportd died in the middle: it has told us of the claim already. */
+/* The client repeats a request whose cmportd died meanwhile, and has reported the claim already. */
 static int bind_again(const struct holder *holder, const struct portd_claim *claim, uint16_t *ret)
 {
 	uint16_t port = addr_port(&holder->claim.local);
@@ -474,7 +474,7 @@ void ports_update(struct ports *ports, uint16_t client, const struct portd_claim
 		return;
 	if (read_claim(&is, claim))
 		return;
-	/* A listener's port is its own: it cannot be made sharable afterwards. */
+	/* A listener's port is exclusive and cannot become shared later. */
 	holder->claim.reuseaddr = is.reuseaddr && !holder->listening;
 	holder->claim.afonly = is.afonly;
 	holder->claim.local = is.local;
@@ -503,7 +503,7 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 		holder_free(ports, holder);
 }
 
-/* A listener on an address is one of that address's device alone. */
+/* A listener on an address belongs to the device of that address only. */
 static bool hears_device(const struct holder *holder, uint64_t handles)
 {
 	return holder->listening && (!holder->heard_at || (holder->heard_at <= PORTD_PORTS_MAX &&
@@ -514,16 +514,16 @@ static bool wants_destination(const struct port_claim *claim, const union addr *
 {
 	union addr scoped = *dst;
 
-	/* Which GID it was for, the listener itself will see. */
+	/* the listener itself checks the GID */
 	if (addr_is_ib(dst))
 		return addr_is_ib(&claim->local);
-	/* A header has no scope; the request came by the interface that the claim is of. */
+	/* A header has no scope; the request arrived on the interface of the claim. */
 	if (addr_is_link_local(dst))
 		scoped.in6.sin6_scope_id = addr_scope(&claim->local);
 	return port_claim_accepts(claim, &scoped);
 }
 
-/* Private data that does not begin with the header of the IP CM service is an AF_IB request's. */
+/* Private data without the header of the IP CM service belongs to an AF_IB request. */
 static union addr destination_of(const uint8_t *data, uint16_t port)
 {
 	struct cma_hdr hdr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Probes of the fast path (mad/peers.h): ours leave at the end of a turn, those of peers are
- * answered. They belong to no connection: no client is shown them, and they are not counted.
+ * Probes of the fast path (mad/peers.h): ours are sent at the end of a turn, those of peers are
+ * answered. They belong to no connection, so they are neither shown to clients nor counted.
  */
 #include <arpa/inet.h>
 
@@ -18,7 +18,7 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 
 	if (!mad_probe_answer(mad, answer))
 		return false;
-	/* Through umad, which arrives in any case. */
+	/* Through umad, which always works. */
 	if (peer_rate_spend(&server->peer_rate, &path->dgid, rate, server->now) &&
 	    host_port_reaches_hop(host_port, path))
 		mad_port_send(host_port->mad, path, answer);
@@ -35,7 +35,10 @@ void probe_self(struct host_port *host_port)
 		mad_port_send(host_port->mad, &path, mad);
 }
 
-/* Whether something dropped messages or the peer is in their way does not matter: they arrive. */
+/*
+ * Says nothing of the cause: whether the network drops messages or the peer does, they arrive by
+ * umad.
+ */
 static void warn_once(struct host_port *host_port, const struct mad_sender_score *score)
 {
 	char peer[INET6_ADDRSTRLEN] = "?";

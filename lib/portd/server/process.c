@@ -14,10 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define STAT_START 22 /* field of /proc/PID/stat: clock ticks from boot to the start */
+#define STAT_START 22 /* field of /proc/PID/stat: start time in clock ticks since boot */
 #define STAT_BYTES 1024
 
-/* The name, field 2, may hold anything, but nothing after it holds a parenthesis. */
+/* The name in field 2 may contain anything; no later field contains a parenthesis. */
 uint32_t process_start(pid_t pid)
 {
 	char path[32], stat[STAT_BYTES];
@@ -39,8 +39,10 @@ uint32_t process_start(pid_t pid)
 	return at ? (uint32_t)strtoull(at, NULL, 10) : 0;
 }
 
-/* A pidfd tells of the process that it was opened for, whoever gets its number; looked at after
- * it was opened, the start says whether it is the right one. */
+/*
+ * A pidfd keeps naming the process that it was opened for. The start time is read after opening,
+ * and tells whether that process is the right one.
+ */
 bool process_watch(pid_t pid, uint32_t start, int *ret_fd)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);

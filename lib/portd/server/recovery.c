@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What outlives a cmportd: its socket directory, and connections that one before us has left behind
- * when it was killed. Programs that resume report theirs; those of programs that were killed with
- * it are ended as if the program had died just now.
+ * What survives a cmportd: its socket directory, and the connections left behind when it was
+ * killed. Clients that resume report theirs; connections of clients that were killed too are ended
+ * as if their processes had just ended.
  */
 #include <errno.h>
 #include <string.h>
@@ -142,15 +142,17 @@ static bool is_alive(struct last_look *last, const struct tracked_owner *owner)
 	return last->is_alive;
 }
 
-/* A program that has been stopped for longer than the grace period has its connections still, as
- * it would have with the kernel. */
+/*
+ * A process that is stopped for longer than the grace period keeps its connections, as it would
+ * with the kernel.
+ */
 static bool may_resume(const struct server *server, struct last_look *last,
 		       const struct tracked *tracked)
 {
 	if (tracked->is_dead)
 		return false;
 	if (server->block_owner[tracked->owner.block] != NOBODY)
-		return true; /* it is telling us */
+		return true; /* it is reporting them */
 	return tracked->owner.pid && is_alive(last, &tracked->owner);
 }
 
@@ -170,7 +172,7 @@ static bool has_host_port(struct server *server, uint8_t handle)
 	return server->host_port[handle] != NULL;
 }
 
-/* Return: false if more than that one has gone. */
+/* Return: false if other orphans were removed as well. */
 static bool end_orphan(struct server *server, const struct tracked *orphan)
 {
 	uint8_t handle = orphan->is.handle;
@@ -204,7 +206,7 @@ static void end_orphans(struct server *server)
 	for (; tracked; tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
 		if (!may_resume(server, &last, tracked) && !end_orphan(server, tracked)) {
-			server->recovery_look_at = server->now; /* the list is another one now */
+			server->recovery_look_at = server->now; /* the list has changed */
 			return;
 		}
 	}

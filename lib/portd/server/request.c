@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What clients ask for on their control socket, one function a record.
- */
+/* Requests on the control socket, one function per record. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +16,12 @@ struct request {
 	struct server *server;
 	struct client *client;
 	const struct portd_record *record;
-	int fd; /* that came along, or -1; whoever takes it leaves -1 */
+	int fd; /* passed with the record, or -1; a function that keeps it sets -1 */
 	struct portd_reply *reply;
-	int *reply_fd; /* two */
+	int *reply_fd; /* array of two */
 };
 
-/* The program of a user who has enough is to say what of, and what helps. */
+/* The text of the reply names the quota and the remedy. */
 static int check_quota(struct request *request, enum quota quota, uint32_t has)
 {
 	struct client *client = request->client;
@@ -50,7 +48,7 @@ static void take_block(struct request *request, uint16_t block)
 		request->server->recovery->introduce(request->server, client);
 }
 
-/* What a cmportd before us knew is claimed first: who shows no ids of it waits as a new client. */
+/* Clients of the previous cmportd reclaim their ids first; one without ids waits. */
 static int check_turn(const struct request *request)
 {
 	const struct client *client = request->client;
@@ -61,8 +59,10 @@ static int check_turn(const struct request *request)
 											 : 0;
 }
 
-/* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
- * removes the state file has them begin anywhere. */
+/*
+ * Block 0 is not lent: comm id 0 means none. Numbers count up, from a random start if there is no
+ * state file.
+ */
 static int lend_block(struct request *request)
 {
 	struct server *server = request->server;
@@ -149,7 +149,7 @@ static int handle_hello(struct request *request)
 		err = client_open_data(request->server, request->client, &request->reply_fd[0]);
 	if (!err && !resumes && !request->client->visits)
 		err = lend_block(request);
-	if (err) { /* so that it may be said again */
+	if (err) { /* so that HELLO may be sent again */
 		ports_client_gone(request->client->net_ns->ports, request->client->index);
 		server_close(request->server, &request->client->data);
 		fd_close(&request->reply_fd[0]);
@@ -165,9 +165,9 @@ static int handle_hello(struct request *request)
 	return 0;
 }
 
-/* --- what an earlier cmportd knew ---------------------------------------- */
+/* --- resumption ---------------------------------------- */
 
-/* The log says so once. */
+/* Logged once per client. */
 static int refuse_claim(struct request *request, const char *what)
 {
 	struct client *client = request->client;
@@ -254,7 +254,7 @@ static int handle_open_port(struct request *request)
 	reply->ca_guid = host_port->cm.ca_guid;
 	reply->gid0 = host_port->cm.gid0;
 	reply->tos = host_port->tos;
-	if (request->client->resuming) /* its ids do not ask again */
+	if (request->client->resuming) /* ids that resume do not open the port again */
 		defaults_tell(request->server, request->client, host_port);
 	return 0;
 }
@@ -262,9 +262,9 @@ static int handle_open_port(struct request *request)
 /* --- port spaces --------------------------------------------------------- */
 
 /*
- * The kernel's check counts where it says what stock's does: in our own network namespace, and
- * below the ports that are everybody's there. Elsewhere a user may have a namespace of his own, in
- * which he may bind anything: there the user counts that connected.
+ * As in stock, the kernel's check applies in our own network namespace and below its first
+ * unprivileged port. A user can create other namespaces and bind any port there, so there the uid
+ * of the connection decides.
  */
 static bool may_bind_low(const struct request *request)
 {
@@ -286,7 +286,7 @@ static void refresh_limits(struct request *request, uint16_t port)
 
 	port_limits_reread(limits);
 	limits->may_bind_low = is_low && may_bind_low(request);
-	/* It may be a program that was started before this cmportd was installed. */
+	/* The program may have been started before this cmportd was installed. */
 	if (is_low && !limits->may_bind_low && request->fd < 0 && request->client->uid == 0)
 		log_warn("pid %d may not have port %u: it did not prove CAP_NET_BIND_SERVICE; "
 			 "if it has that, its library is an older one: restart it",
@@ -365,12 +365,11 @@ static int handle_stat(struct request *request)
 			    request->reply);
 }
 
-/* --- which ---------------------------------------------------------------- */
+/* --- dispatch ---------------------------------------------------------------- */
 
 /*
- * What each costs beyond the one that every record does, in messages of about 2 us: sockets and
- * files, and what is looked through for nothing. A device that is not there is looked for in sysfs,
- * a port among 28,000.
+ * Cost beyond that of any record, in messages of about 2 us: sockets, files and unsuccessful
+ * searches. A missing device is searched in sysfs, a free port among 28,000.
  */
 static const struct {
 	int (*handle)(struct request *);
@@ -406,8 +405,10 @@ int request_handle(struct server *server, struct client *client, const struct po
 
 	if (client->welcome != (record->type == PORTD_HELLO))
 		err = rows[record->type].handle(&request);
-	/* The holder of the port may have released it by a record or an end that is not read yet: a
-	 * server that is restarted must not get EADDRINUSE from its own previous instance. */
+	/*
+	 * The port's holder may have released it with a record, or by disconnecting, that has not
+	 * been read yet: a restarted server must not get EADDRINUSE from its own previous instance.
+	 */
 	client->looked_again = (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
 			       !client->looked_again;
 	if (client->looked_again) {
@@ -415,7 +416,7 @@ int request_handle(struct server *server, struct client *client, const struct po
 		err = -EAGAIN;
 	}
 	if (err == -EAGAIN)
-		return err; /* with the descriptor, for the next time */
+		return err; /* with the descriptor, which is kept for the next time */
 	fd_close(&request.fd);
 	if (err == -EPROTO)
 		return err;

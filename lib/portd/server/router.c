@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which client a message goes to that has arrived, and whether a client may send the one it wants
- * to. What belongs to no living client goes to our own core (cm/), which has the connections of the
- * dead and answers for nobody.
+ * Routing: the client that receives a message, and whether a client may send a message. Messages of
+ * no connected client go to our own core (cm/), which has the connections of ended processes and
+ * answers stray messages.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "cm/guard.h"
 #include "lib/portd/server/fields.h"
 
-#define STRAY_PRICE	10   /* messages: it goes by umad, after a look at the neighbour */
-#define STRAYS_A_SECOND 1000 /* to one host, of what it accepts for nobody */
+#define STRAY_PRICE	10   /* in messages; sent by umad, after a look-up of the neighbour */
+#define STRAYS_A_SECOND 1000 /* for each host; part of what it accepts from stray senders */
 #define STRAYS_AT_ONCE	100
 
 /* --- our own core -------------------------------------------------------- */
@@ -26,7 +26,7 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 			       fx->send[i].mad, false);
 }
 
-/* In the grace period the client that a message is for may be about to resume. */
+/* During the grace period, the client that a message is for may be about to resume. */
 static bool may_answer(struct server *server, struct host_port *host_port,
 		       const uint8_t mad[MAD_BYTES])
 {
@@ -69,8 +69,10 @@ static struct cm_msg refusal_of(const struct cm_msg *request)
 	return msg;
 }
 
-/* As the kernel: where anybody listens on the port, it is as if a program had refused. What the
- * request says is for none of them. */
+/*
+ * As the kernel does: if there are listeners on the port, the request is rejected as by a program,
+ * although none of them accepts its address.
+ */
 static void refuse_request(struct server *server, struct host_port *host_port,
 			   const struct mad_path *path, const struct cm_msg *request,
 			   const uint8_t request_mad[MAD_BYTES])
@@ -93,7 +95,7 @@ void router_reap(struct server *server, const struct cm_record *tracked)
 	if (host_port)
 		conn = cm_core_adopt(&server->core, tracked, &host_port->cm, NULL);
 	if (!conn) {
-		/* Over already, or out of memory: then the peer finds out by itself. */
+		/* Already over, or out of memory; the peer will time out. */
 		tracker_reaped(server->tracker, tracked->local_comm_id);
 		return;
 	}
@@ -138,8 +140,10 @@ static uint64_t handles_beside(const struct server *server, const struct host_po
 	return handles;
 }
 
-/* A request that is repeated, or shows that its peer has forgotten a connection, is for whoever
- * has that connection; a new one is for the listener. */
+/*
+ * A retransmitted request, or one that shows a stale connection, goes to the client of that
+ * connection; a new one goes to the listener.
+ */
 static uint16_t route_new(const struct server *server, const struct host_port *host_port,
 			  const struct mad_path *path, uint64_t service_id, const uint8_t *data)
 {
@@ -187,7 +191,7 @@ static uint16_t route_msg(const struct server *server, const struct host_port *h
 	case CM_ATTR_SIDR_REP:
 		return owner_of_id(server, msg->sidr_rep.request_id);
 	case CM_ATTR_REJ:
-		/* A peer that gives up on a REQ which we never answered names only its own id. */
+		/* A peer that gives up on a REQ without response sends only its own id. */
 		if (msg->rej.reason == CM_REJ_TIMEOUT)
 			to = client_of(tracker_of_remote(server->tracker, &peer,
 							 cm_rej_guid(&msg->rej),
@@ -195,7 +199,7 @@ static uint16_t route_msg(const struct server *server, const struct host_port *h
 		if (to != NOBODY)
 			return to;
 	}
-	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with the two ids */
+	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with both ids */
 }
 
 static bool is_request(const struct cm_msg *msg)
@@ -204,11 +208,11 @@ static bool is_request(const struct cm_msg *msg)
 }
 
 /*
- * Return: false for a message to be dropped: what a remote flood makes us remember for a client
- * that does not answer has a bound.
+ * Return: false for a message to be dropped, which limits what a remote flood makes us store for a
+ * client that does not respond.
  *
- * The peer's queue pair is learnt only from a message of a connection: anybody can send others,
- * with any host's address, and our answers to that host must not depend on them.
+ * The peer's queue pair is learnt only from messages of a connection: any host can send others,
+ * with any source address, and they must not affect our responses to that address.
  */
 static bool track_request(struct server *server, struct host_port *host_port,
 			  const struct mad_path *path, uint32_t source_qpn, uint16_t to,
@@ -229,9 +233,9 @@ static bool track_request(struct server *server, struct host_port *host_port,
 }
 
 /*
- * What a host may make us do that we know nothing of: answer it, or remember it for a listener. It
- * gets one message for each of its own, of the same size. A listener that does not read is spared
- * what it would not get: once it reads, it has no requests that it has never seen.
+ * Limits what an unknown host can trigger: a response, or a record for a listener. A host gets one
+ * message of equal size for each of its own. A listener that does not read gets no more requests;
+ * when it reads again, their peers retransmit them.
  */
 static bool may_ask(struct server *server, uint16_t to, const struct mad_path *path,
 		    const struct cm_msg *msg)
@@ -281,7 +285,9 @@ void router_received(struct server *server, struct host_port *host_port,
 
 /* --- may it be sent? ----------------------------------------------------- */
 
-/* The connection of what a client sends; the first answer to a REQ is found by the peer's id. */
+/*
+ * The connection of a client's message; the first response to a REQ is looked up by the peer's id.
+ */
 static const struct tracked *tracked_of(const struct server *server, const struct mad_path *path,
 					const struct cm_msg *msg)
 {
@@ -306,8 +312,10 @@ static const struct tracked *tracked_of(const struct server *server, const struc
 		       : tracker_of_remote(server->tracker, &peer, 0, msg->rtu.remote_comm_id);
 }
 
-/* The index that a client names was true when the connection began; its address may have gone
- * since, and another have come to its place. Return: false if it has gone for good. */
+/*
+ * The GID index in a message was valid when the connection began; that GID may have gone since, and
+ * another may have its index. Return: false if the GID is gone.
+ */
 static bool find_source(const struct server *server, const struct client *client,
 			const struct host_port *host_port, struct mad_path *path,
 			const struct cm_msg *msg)
@@ -344,7 +352,7 @@ static int check_message(struct server *server, struct client *client,
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
 	if (err != -EPERM || msg.hdr.attr_id != CM_ATTR_DREP)
 		return err;
-	/* For a connection that its client has forgotten: there are few, or somebody floods. */
+	/* For a connection that its client has forgotten: rare, unless the client floods. */
 	user_spend(client, STRAY_PRICE);
 	peer = mad_path_peer(&mad->path);
 	return peer_rate_take(&server->stray_rate, &peer, STRAYS_A_SECOND, STRAYS_AT_ONCE,
@@ -359,7 +367,7 @@ void router_sent(struct server *server, struct client *client, struct portd_mad 
 	int err;
 
 	if (!host_port)
-		return; /* its device is gone */
+		return; /* the device was removed */
 	err = check_message(server, client, host_port, mad);
 	if (err) {
 		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);

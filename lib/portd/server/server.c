@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cmportd: its beginning, its loop and its end. A turn looks at what has come, then sends: answers
- * have left by then, REQs follow a few at a time, and each client gets what came for it in one
- * piece.
+ * cmportd: start, event loop and shutdown. A turn handles all input first, and responses leave at
+ * once; then REQs are sent a few at a time, and each client gets its output in one piece.
  */
 #include "lib/portd/server/server.h"
 
@@ -28,7 +27,7 @@
 #define GRACE_LOOK_MS	   20
 #define THROTTLE_LOOK_MS   5
 #define PROBE_LOOK_MS	   50
-#define REQUESTS_LOOK_MS   1 /* at those that are more than their host accepts */
+#define REQUESTS_LOOK_MS   1 /* polling interval for REQs above the rate of their host */
 
 /* --- descriptors --------------------------------------------------------- */
 
@@ -47,8 +46,10 @@ static void resume_listening(struct server *server)
 		loop_change(&server->loop, &server->listening, EPOLLIN);
 }
 
-/* Out of descriptors: accept no more until a client leaves, else the loop would spin; or for a
- * while, since other processes of this host may have used them up. */
+/*
+ * Without free descriptors the loop would spin, so no connections are accepted until a client
+ * leaves, or for a while, because other processes of the host may have used them up.
+ */
 static void accept_client(struct watch *watch, uint32_t events)
 {
 	struct server *server = container_of(watch, struct server, listening);
@@ -80,7 +81,7 @@ static void begin_to_stop(struct watch *watch, uint32_t events)
 
 struct changes {
 	struct server *server;
-	bool moved; /* the way to peers */
+	bool moved; /* routes to peers */
 	bool paths;
 	bool gids;
 };
@@ -124,7 +125,7 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 		waiting_moved(server);
 }
 
-/* --- when to turn again -------------------------------------------------- */
+/* --- when the next turn is due -------------------------------------------------- */
 
 bool server_in_grace(struct server *server)
 {
@@ -148,8 +149,10 @@ static struct cm_time idle_deadline(const struct server *server)
 			     (uint64_t)server->options.idle_s * 1000 * CM_NS_PER_MS);
 }
 
-/* Whoever ends us may have ended the programs that we serve by the same signal, as systemd does
- * that stops a service. Who is still there after a moment will find the next cmportd. */
+/*
+ * The clients may have been terminated by the same signal, as by systemd when it stops a service.
+ * Those that remain after a moment will resume with the next cmportd.
+ */
 static struct cm_time stop_deadline(const struct server *server)
 {
 	if (server->core.n_conns)
@@ -307,7 +310,7 @@ static int make_tables(struct server *server)
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		return -errno;
-	if (server->options.client_fd < 0) /* users choose the paths by which mad/ files peers */
+	if (server->options.client_fd < 0) /* users choose the keys under which mad/ stores peers */
 		hash_set_secret(secret[6]);
 	err = cm_core_init(&server->core, secret[0]);
 	if (!err)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Taking and leaving a socket directory: the folder, the state file (state_file.h), the socket.
+ * Taking and leaving a socket directory: the directory, the state file (state_file.h), the socket.
  *
- * What is done as root in a folder is done through a descriptor of it, never follows a link in
- * it, and is not done at all where others could exchange what we have made.
+ * Operations of root go through a descriptor of the directory, never follow a symbolic link in it,
+ * and are refused where other users could replace our files.
  */
 #include "lib/portd/server/socket_dir.h"
 
@@ -28,18 +28,18 @@
 #define BACKLOG		4096
 #define LOOK_AGAIN_NS	10000000
 #define LOOKS		3000 /* 30 s, half of what clients wait: hosts can be slow to let one leave */
-#define ACTIVATED_FD	3    /* the first that systemd hands over, sd_listen_fds(3) */
+#define ACTIVATED_FD	3    /* the first descriptor from systemd, sd_listen_fds(3) */
 #define STATE_BYTES	(SOCKET_PATH_BYTES + sizeof(STATE_FILE_SUFFIX))
-#define SOCKET_MASK	0111 /* leaves 0666 of the 0777 that a socket is made with */
+#define SOCKET_MASK	0111 /* 0777 becomes 0666 */
 #define WRITABLE_OTHERS (S_IWGRP | S_IWOTH)
 
 struct socket_dir {
 	char path[SOCKET_PATH_BYTES];
-	const char *name; /* its last part */
+	const char *name; /* last component of path */
 	int folder_fd;
 	int fd;
 	bool is_activated;
-	dev_t dev; /* of the socket that we made */
+	dev_t dev; /* of the socket that we created */
 	ino_t ino;
 	struct state_file *state_file;
 };
@@ -54,7 +54,7 @@ static void folder_of(const struct socket_dir *dir, char ret[SOCKET_PATH_BYTES])
 		strcpy(ret, ".");
 		return;
 	}
-	n = n > 1 ? n - 1 : 1; /* without its slash, unless it is the root */
+	n = n > 1 ? n - 1 : 1; /* without the slash, except for the root directory */
 	memcpy(ret, dir->path, n);
 	ret[n] = '\0';
 }
@@ -72,7 +72,7 @@ static int look_at_folder(const struct socket_dir *dir, const char *folder)
 
 	if (fstat(dir->folder_fd, &stat) || lstat(folder, &link))
 		return -errno;
-	/* In a sticky folder others can add, but neither rename nor remove what is ours. */
+	/* In a sticky directory others can create files, but neither rename nor remove ours. */
 	is_trusted = (stat.st_uid == 0 || stat.st_uid == geteuid()) &&
 		     (!(stat.st_mode & WRITABLE_OTHERS) || stat.st_mode & S_ISVTX);
 	if (geteuid() == 0 && !is_trusted)
@@ -102,7 +102,7 @@ static int open_folder(struct socket_dir *dir)
 		err = -errno;
 		return refuse_dir(err, folder, strerror(-err));
 	}
-	/* Whatever the umask: clients must get in. */
+	/* Clients need access, whatever the umask. */
 	if (made && fchmod(dir->folder_fd, 0755))
 		return -errno;
 	return look_at_folder(dir, folder);
@@ -110,7 +110,7 @@ static int open_folder(struct socket_dir *dir)
 
 /* --- a socket of our own ------------------------------------------------- */
 
-/* A mode that is set afterwards would be set on whatever is there by then. */
+/* A later chmod() could change a file that has replaced the socket. */
 static int bind_with_mode(const struct socket_dir *dir)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -124,13 +124,13 @@ static int bind_with_mode(const struct socket_dir *dir)
 	return err;
 }
 
-/* Until listen() a client that comes is refused, as it is when nobody is there. */
+/* Clients are refused until listen(), as when there is no cmportd. */
 static int make_socket(struct socket_dir *dir)
 {
 	struct stat stat;
 	int err;
 
-	/* The lock is ours, so nobody listens on a socket that is left here. */
+	/* We hold the lock, so an existing socket is stale. */
 	if (fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW) == 0) {
 		if (!S_ISSOCK(stat.st_mode))
 			return refuse_dir(-EEXIST, dir->path, "is there and is no socket");
@@ -196,7 +196,7 @@ static int use_activated_socket(struct socket_dir *dir, bool is_one)
 	return 0;
 }
 
-/* None of it is meant for programs that we might start. */
+/* Programs that we start must not inherit them. */
 static int take_listening_socket(struct socket_dir *dir)
 {
 	const char *fds = secure_getenv("LISTEN_FDS");
@@ -210,8 +210,10 @@ static int take_listening_socket(struct socket_dir *dir)
 
 /* --- taking and leaving -------------------------------------------------- */
 
-/* Whoever holds the lock and does not serve is about to begin, or to leave: were we to go, a
- * client that started us because of the latter would wait in vain. */
+/*
+ * The holder of the lock that does not serve is starting or exiting. If we gave up while it exits,
+ * the client that started us would wait in vain.
+ */
 static int open_state_file(struct socket_dir *dir)
 {
 	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_NS };
@@ -293,14 +295,14 @@ bool socket_dir_is_activated(const struct socket_dir *dir)
 	return dir->is_activated;
 }
 
-/* The lock goes last: up to then nobody else touches the path. */
+/* The lock is released last: until then no other cmportd uses the path. */
 void socket_dir_leave(struct socket_dir *dir)
 {
 	struct stat stat;
 
 	if (!dir)
 		return;
-	/* Not the socket of another who has taken the path meanwhile, systemd for one. */
+	/* The path may have another socket by now, for example systemd's. */
 	if (dir->ino && !fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW) &&
 	    stat.st_dev == dir->dev && stat.st_ino == dir->ino)
 		unlinkat(dir->folder_fd, dir->name, 0);

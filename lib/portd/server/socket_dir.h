@@ -22,7 +22,7 @@ bool socket_dir_is_handed_over(void);
  *        the one of @path.
  * @ret:  to be released with socket_dir_leave()
  *
- * Waits up to 3 s for a holder of the path that neither serves nor exits.
+ * Waits up to 30 s for a holder of the path that neither serves nor exits.
  *
  * Return: 0; -EADDRINUSE if another cmportd has the path; -EPERM if, for root, other users may
  * write to the directory (sticky ones like /tmp are fine) or own a file in the way; -EEXIST if

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How connections and counters stand, for `purecm stat`. Clients are asked, because they alone
- * know; their rows are passed on to who asked, with cmportd's word for whose they are. What
- * cmportd knows itself, it adds: ports, what has passed there, connections of the dead. While
- * nobody asks, it costs an addition a message.
+ * The state of connections and counters, for `purecm stat`. Only clients know their ids and
+ * connections, so they are asked; their rows are forwarded to the requester, after cmportd has set
+ * their origin. cmportd adds its own rows: ports, counters of ports, connections of ended
+ * processes. Without queries the cost is one addition per message.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "lib/portd/proto/stat.h"
 #include "lib/portd/server/state.h"
 
-#define PAUSE_NS (20 * CM_NS_PER_MS) /* from one question of a client to its next */
+#define PAUSE_NS (20 * CM_NS_PER_MS) /* minimum interval between a client's queries */
 
-/* A question's number says whose it is; a client that came later has another. */
+/* A query id contains the index of its client, and is new for a later client of the same index. */
 #define ASKER_BITS 12
 _Static_assert(CLIENTS_MAX == 1 << ASKER_BITS, "a client's index fits into the number");
 
@@ -23,7 +23,7 @@ static bool sees_all(const struct client *asker)
 	return asker->uid == 0 || asker->uid == geteuid();
 }
 
-/* Many thousand connections may be told at once. Who may see all may be trusted with the memory. */
+/* There may be thousands of rows. A requester that sees all is trusted with the memory. */
 static unsigned int room_of(const struct client *asker)
 {
 	return sees_all(asker) ? 16 * BACKLOG_MAX : BACKLOG_MAX;
@@ -39,8 +39,8 @@ static bool may_see(const struct client *asker, const struct client *client)
 struct report {
 	struct server *server;
 	struct client *asker;
-	struct portd_stat_row row; /* of those that come next */
-	uint8_t port;		   /* and of which port they are */
+	struct portd_stat_row row; /* head of the next rows */
+	uint8_t port;		   /* handle in the next rows */
 	uint32_t n_rows;
 };
 
@@ -107,7 +107,7 @@ static void put_own(struct report *report, const struct host_port *host_port)
 	portd_stat_tally(&host_port->cm.tally, put_count, report);
 }
 
-/* A connection whose process is gone has no id. */
+/* A connection whose process has ended has no id. */
 static void put_dead(struct cm_conn *conn, void *arg)
 {
 	struct portd_record record = { .type = PORTD_STAT_ID };
@@ -163,7 +163,7 @@ static uint32_t has_of(const struct server *server, const struct user *user, enu
 	return PORTD_QUOTA_EACH;
 }
 
-/* @user: NULL for those of which it is not known what a user has. */
+/* @user: NULL for quotas whose use is not known. */
 static void put_quotas(struct report *report, const struct user *user)
 {
 	struct portd_record record = { .type = PORTD_STAT_QUOTA };
@@ -206,7 +206,7 @@ static void put_all_quotas(struct report *report)
 	put_end(report);
 }
 
-/* What passed in all is no secret; whose connections end, is. */
+/* Counters of ports are public; ended processes' connections are not. */
 static void put_all(struct report *report)
 {
 	report->row.client = PORTD_STAT_PASSING;
@@ -295,7 +295,7 @@ bool stat_row(struct server *server, struct client *client, struct portd_record 
 		return false;
 	asker = asker_of(server, client, record->stat_row.ask_id);
 	if (!asker)
-		return true; /* it has gone, or asked anew */
+		return true; /* it has disconnected, or sent a new query */
 	record->stat_row.client = client->index;
 	client_show(server, asker, record, room_of(asker));
 	return true;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The state file: see state_file.h. It is read once, and from then on only written.
- */
+/* The state file: see state_file.h. It is read once, and only written afterwards. */
 #include "lib/portd/server/state_file.h"
 
 #include <errno.h>
@@ -22,42 +20,42 @@
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/tracked_file.h"
 
-#define MAGIC	      UINT32_C(0x70634d32) /* with the layout's version in the last byte */
+#define MAGIC	      UINT32_C(0x70634d32) /* the last byte is the version of the layout */
 #define N_HEADS	      2
 #define HEAD_STRIDE   512
 #define ENTRIES_AT    1024
-#define SECRETS_AT    73728 /* of blocks: 65,536 */
-#define FORGOTTEN_S   10    /* who has not come back by then will not */
+#define SECRETS_AT    73728 /* 65,536 secrets of blocks */
+#define FORGOTTEN_S   10    /* clients do not resume later than that */
 #define LOOK_AGAIN_NS 5000000
 
 struct head {
 	uint32_t magic;
 	uint32_t check;
-	uint64_t sequence; /* the higher one counts */
+	uint64_t sequence; /* the head with the higher sequence is valid */
 	uint64_t taken_at_s;
-	uint32_t pid; /* who wrote it */
+	uint32_t pid; /* of the writer */
 	uint16_t next_block;
 	uint16_t unused;
 };
 
 struct entry {
 	uint32_t check;
-	uint32_t pid;	  /* 0: nobody */
-	uint32_t start;	  /* tells it from a later process of the same number; 0: unknown */
-	uint16_t clients; /* of the cmportd that runs */
-	uint16_t pending; /* of those before it */
+	uint32_t pid;	  /* 0: free entry */
+	uint32_t start;	  /* start time, because pids are reused; 0: unknown */
+	uint16_t clients; /* of the running cmportd */
+	uint16_t pending; /* of previous ones */
 };
 
 struct state_file {
 	int fd;
-	bool failed;   /* and it was said */
-	bool was_lost; /* there was none, or it made no sense */
+	bool failed;   /* a write failed; logged once */
+	bool was_lost; /* there was no valid file */
 	struct head head;
-	unsigned int n_entries; /* that were ever used */
+	unsigned int n_entries; /* highest entry ever used, plus one */
 	unsigned int n_pending;
 	uint64_t looked_at_ns;
 	struct entry entry[STATE_FILE_CLIENTS_MAX];
-	struct pollfd process[STATE_FILE_CLIENTS_MAX]; /* a pidfd of each pending one, or -1 */
+	struct pollfd process[STATE_FILE_CLIENTS_MAX]; /* pidfds of pending clients, or -1 */
 	struct tracked_file tracked;
 };
 
@@ -69,7 +67,7 @@ _Static_assert(sizeof(struct entry) == 16 &&
 _Static_assert(SECRETS_AT + 65536 * sizeof(uint64_t) == STATE_FILE_TRACKED_AT,
 	       "secrets in the file");
 
-/* FNV-1a: not for security, the file is our own, but for what was half written. */
+/* FNV-1a: the file is our own, so this detects partial writes, not attacks. */
 static uint32_t check_of(const void *bytes, size_t n)
 {
 	const uint8_t *byte = bytes;
@@ -198,7 +196,7 @@ static int read_file(struct state_file *file)
 		return -errno;
 	if (pread(file->fd, file->entry, sizeof(file->entry), ENTRIES_AT) < 0)
 		return -errno;
-	/* A client that was pending with a cmportd that then ran for long has found another way. */
+	/* A client that was pending with a cmportd that ran for longer will not resume. */
 	was_short = now_s >= old.taken_at_s && now_s - old.taken_at_s <= FORGOTTEN_S;
 	for (i = 0; i < STATE_FILE_CLIENTS_MAX; i++)
 		read_entry(file, i, was_short);
@@ -246,7 +244,10 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 			 "peers of programs are not told when they end",
 			 path, strerror(-err));
 	}
-	/* In this order: one who comes after a death in between waits for too many, not too few. */
+	/*
+	 * In this order: after a crash in between, the next cmportd waits for too many clients, not
+	 * too few.
+	 */
 	write_head(file);
 	write_at(file, file->entry, sizeof(file->entry), ENTRIES_AT);
 	*ret = file;
@@ -303,7 +304,7 @@ uint64_t state_file_lend(struct state_file *file, uint16_t block)
 	uint64_t secret = 0;
 
 	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
-		secret = 0; /* nobody will hold it again */
+		secret = 0; /* the secret becomes invalid */
 	write_at(file, &secret, sizeof(secret), secret_at(block));
 	return secret;
 }
@@ -319,7 +320,7 @@ bool state_file_was_lent(const struct state_file *file, uint16_t block, uint64_t
 	return file->was_lost && boot_time_s() - file->head.taken_at_s <= FORGOTTEN_S;
 }
 
-/* Return: the entry of a process, a free one if it is 0, or NULL. */
+/* Return: the entry of a process, a free entry if @pid is 0, or NULL. */
 static struct entry *find_entry(struct state_file *file, pid_t pid)
 {
 	unsigned int i;
@@ -381,7 +382,7 @@ unsigned int state_file_pending(struct state_file *file)
 		entry = &file->entry[i];
 		if (!entry->pending)
 			continue;
-		/* The kernel may have no pidfds. */
+		/* The kernel may not support pidfds. */
 		if (file->process[i].fd < 0 ? process_has_ended((pid_t)entry->pid, -1)
 					    : file->process[i].revents != 0) {
 			end_pending(file, i, entry->pending);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What clients ask of subnet administrators: see subnet.h. The agent of mad/sa/ does the work; here
- * it is given a clock, a descriptor and news of the port.
+ * Queries of clients to subnet administrators: see subnet.h. The agent in mad/sa/ does the work;
+ * this file provides its clock, descriptor and port events.
  */
 #include "lib/portd/server/subnet.h"
 
@@ -20,14 +20,17 @@
 #define TIMEOUT_MS_MAX 600000
 #define HOPS_TO_SM     255
 
-/* IBTA vol. 1, 14.2.1: where the administrator is found by those who need a GRH to get there. */
+/*
+ * IBTA vol. 1, 14.2.1: the well-known GUID of the administrator, used if a GRH is needed to reach
+ * it.
+ */
 #define SA_GUID UINT64_C(0x0200000000000002)
 
 struct subnet {
 	struct sa_agent agent;
 	struct umad_sa sa;
 	struct watch sa_watch;
-	struct watch async_watch; /* its descriptor is the device's */
+	struct watch async_watch; /* polls the device's descriptor */
 	struct host_port *host_port;
 	struct mad_path to_sm;
 };
@@ -96,7 +99,7 @@ static void report_port(struct server *server, struct subnet *subnet, bool rereg
 static struct subnet *subnet_new(struct host_port *host_port)
 {
 	struct subnet *subnet = calloc(1, sizeof(*subnet));
-	uint64_t random[2]; /* nobody may guess what a question is called, nor where it is filed */
+	uint64_t random[2]; /* transaction ids and hash positions must not be predictable */
 
 	if (!subnet || getrandom(random, sizeof(random), 0) != sizeof(random)) {
 		free(subnet);
@@ -150,7 +153,7 @@ static void receive_answers(struct watch *watch, uint32_t events)
 	while ((err = umad_sa_receive(&subnet->sa, mad)) == 0)
 		sa_agent_input(&subnet->agent, mad, sizeof(mad), server->now);
 	if (err == -ENODEV)
-		loop_change(&server->loop, watch, 0); /* the host port notices, too */
+		loop_change(&server->loop, watch, 0); /* the host port notices it too */
 }
 
 int subnet_open(struct server *server, struct host_port *host_port)
@@ -212,12 +215,12 @@ static void answer_client(struct sa_ask *ask, int err, const struct sa_msg *answ
 		wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path,
 			    record.sa_told.record);
 	asked->server->above->tell(asked->server, asked->client, &record);
-	/* A membership lasts; all else is over with its answer. */
+	/* A group membership lasts; other queries end with their response. */
 	if (err || ask->msg.hdr.method != SA_METHOD_SET)
 		client_ask_free(asked);
 }
 
-/* What a client may ask, and nothing else: it must not change anything but its memberships. */
+/* The only permitted queries: clients must not change anything except their own memberships. */
 static bool is_welcome(const struct portd_sa_ask *ask)
 {
 	if (!sa_msg_layout(ask->attr))
@@ -354,7 +357,7 @@ void subnet_close(struct server *server, struct host_port *host_port)
 		return;
 	forget_queries_of(server, host_port);
 	sa_agent_fini(&subnet->agent);
-	loop_unwatch(&server->loop, &subnet->async_watch); /* the device closes it */
+	loop_unwatch(&server->loop, &subnet->async_watch); /* the device closes its descriptor */
 	loop_unwatch(&server->loop, &subnet->sa_watch);
 	umad_sa_close(&subnet->sa);
 	free(subnet);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Showing all messages of this host to tracers, such as `purecm trace`, in a ring that they have
- * mapped, and recording the latest in a file beside the socket for those who ask afterwards. A
- * message costs no system call unless a tracer sleeps.
+ * Shows all messages of this host to tracers such as `purecm trace`, in a ring that they have
+ * mapped, and records the latest messages in a file beside the socket. A message costs no system
+ * call unless a tracer sleeps.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,7 @@
 
 #define GID_IS_GOOD_MS 10
 
-/* To look at the table costs a system call, so not for every message: what it says is good for a
- * moment. */
+/* Reading the GID table costs a system call, so an entry is cached for a moment. */
 static struct mad_gid local_gid(struct host_port *host_port, const struct mad_path *path,
 				struct cm_time now)
 {
@@ -84,7 +83,7 @@ static void write_entry(struct server *server, struct host_port *host_port, enum
 		show_tracers(server, &seen);
 }
 
-/* That nothing can be recorded keeps nobody from connecting. */
+/* A failure to record must not keep clients from connecting. */
 static void begin_recording(struct server *server, int fd)
 {
 	const uint32_t n_entries = server->options.n_recorded;
@@ -122,7 +121,7 @@ static void end_tracing(struct server *server, struct client *client)
 		trace_ring_fini(&server->trace_ring);
 }
 
-/* What others say to each other is for root, and for whoever runs this cmportd. */
+/* Messages of other users are visible only to root and to the user that cmportd runs as. */
 static int begin_tracing(struct server *server, struct client *client)
 {
 	int err, fd;

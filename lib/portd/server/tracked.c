@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tracked connections: see tracked.h. What messages do to them is in tracked_sent.c and
- * tracked_received.c, where they lie in tracked_table.c.
+ * The tracked connections: see tracked.h. tracked_sent.c and tracked_received.c have the effects of
+ * messages, tracked_table.c the storage.
  */
 #include "lib/portd/server/tracked.h"
 
@@ -10,7 +10,7 @@
 
 #include "lib/portd/server/tracked_view.h"
 
-/* --- finding ------------------------------------------------------------- */
+/* --- lookup ------------------------------------------------------------- */
 
 struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
 {
@@ -75,11 +75,12 @@ bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked)
 	return memcmp(&peer, &view->peer, sizeof(peer)) == 0;
 }
 
-/* --- changing ------------------------------------------------------------ */
+/* --- updates ------------------------------------------------------------ */
 
-/* In IDLE a peer may use its ids again. A tracked connection that never got a local comm id stays
- * in its table all the same: tracker_close() has to find it, and not the one of the same REQ come
- * again. */
+/*
+ * In IDLE the peer may reuse its ids. An entry that never got a local comm id stays in its table
+ * all the same: tracker_close() must find it, and not the entry of a duplicate of its REQ.
+ */
 static unsigned int tables_of(const struct tracked *tracked)
 {
 	bool has_peer = tracked->is.remote_comm_id != 0 && !tracked->is_refused;
@@ -135,11 +136,13 @@ struct cm_record tracked_begin(const struct view *view, enum cm_event event)
 	return is;
 }
 
-/* --- told by the client -------------------------------------------------- */
+/* --- reported by the client -------------------------------------------------- */
 
-/* What a client tells comes on another way than its messages, and may come after what its core did
- * next: a state goes forward only. Unless cmportd was killed meanwhile: then messages that it has
- * passed on may be lost. */
+/*
+ * Reports and messages use different sockets, so a report may arrive after later messages of the
+ * core: states only advance. After cmportd was killed, messages that it had forwarded may be lost,
+ * so an unconfirmed state is replaced.
+ */
 static bool is_outdated(const struct tracked *tracked, const struct cm_record *told)
 {
 	if (tracked->is_unconfirmed || !told->remote_comm_id ||
@@ -149,8 +152,10 @@ static bool is_outdated(const struct tracked *tracked, const struct cm_record *t
 	       (tracked_is_in(tracked, TRACKED_IN(IDLE)) || told->state < tracked->is.state);
 }
 
-/* The peer's half is what the peer has said. A core may have dropped a REP that was tracked, and
- * then has no peer's comm id; it cannot have one of a REP that never passed. */
+/*
+ * The peer's half is taken from its messages. A core may have dropped a tracked REP, and then has
+ * no comm id of the peer; it cannot have the comm id of a REP that never passed.
+ */
 static bool is_credible(const struct tracked *tracked, const struct cm_record *told)
 {
 	const unsigned int without_peer = TRACKED_IN(IDLE) | TRACKED_IN(REQ_SENT) |
@@ -165,7 +170,9 @@ static bool is_credible(const struct tracked *tracked, const struct cm_record *t
 	return told->remote_comm_id == tracked->is.remote_comm_id;
 }
 
-/* Without the peer's comm id there is nothing to end; and what is over may have been closed. */
+/*
+ * Without the peer's comm id there is nothing to end, and an ended connection may have been closed.
+ */
 static bool needs_no_record(const struct cm_record *told)
 {
 	return !told->remote_comm_id || told->state == CM_IDLE || told->state == CM_TIMEWAIT;
@@ -213,7 +220,7 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 	return 0;
 }
 
-/* Its client has read past the last of it: what it has closed is all of it. */
+/* The client has read past the latest delivery, so what it has closed covers all of them. */
 static bool was_heard(const struct tracked *tracked, const struct portd_close *close)
 {
 	return tracked_is_in(tracked, TRACKED_IN(IDLE)) ||
@@ -234,7 +241,9 @@ void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_
 	struct tracked *tracked = tracked_of_local(tracker, close->local_comm_id), *other = NULL;
 
 	if (!tracked && close->remote_comm_id) {
-		/* One that is over first: who has dropped a REQ gets to see it again. */
+		/*
+		 * Ended entries first: a client that has dropped a REQ receives its retransmission.
+		 */
 		while ((other = tracked_find(tracker, TRACKED_BY_REMOTE, other, &key)))
 			if (other->client == client && !other->is.local_comm_id &&
 			    was_heard(other, close) &&
@@ -245,7 +254,7 @@ void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_
 		tracked_remove(tracker, tracked);
 }
 
-/* --- asked by the router ------------------------------------------------- */
+/* --- lookup by the router ------------------------------------------------- */
 
 const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id)
 {

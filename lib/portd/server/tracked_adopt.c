@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tracked connections of those who are gone: of clients, until their connections have been
- * brought to an end, and of a cmportd before us, until somebody comes back or is known not to. Part
- * of tracked.h.
+ * Tracked connections without a client: those of ended clients, until they are disconnected, and
+ * those of a previous cmportd, until their client resumes or is known to have ended. Internal to
+ * the tracker.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,9 @@
 static void take_out(struct tracker *tracker, struct tracked *tracked, struct cm_record *ret)
 {
 	*ret = tracked->is;
-	/* All others end with one message, which is sent by then. */
+	/*
+	 * In other states the connection ends with a single message, which has been sent by then.
+	 */
 	if (tracked_is_in(tracked, TRACKED_IN(ESTABLISHED) | TRACKED_IN(DREQ_SENT)) &&
 	    tracked->is.local_comm_id)
 		tracked_reap(tracker, tracked);
@@ -23,7 +25,7 @@ static void take_out(struct tracker *tracker, struct tracked *tracked, struct cm
 		tracked_remove(tracker, tracked);
 }
 
-/* Whoever it names has not heard of it, as far as we know: nobody is told that it ends. */
+/* As far as we know the peer does not know the connection, so no message is sent. */
 static void forget_told(struct tracker *tracker, uint16_t client)
 {
 	struct tracked *tracked;
@@ -55,7 +57,7 @@ void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id)
 
 /* --- orphans ------------------------------------------------------------- */
 
-/* What any bytes could say has to be asked of each member whose values have a bound. */
+/* Validates every bounded member; the file may be corrupt. */
 static bool is_tracked(const struct tracker *tracker, struct tracked *tracked)
 {
 	const char *device;
@@ -167,7 +169,7 @@ int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num
 		if (!tracker_port(tracker, (uint8_t)i, &its, &its_num))
 			unknown = i;
 	}
-	/* One that means nothing yet is the better choice: there may be orphans of the others. */
+	/* Prefer an unnamed handle: there may be orphans of the others. */
 	i = unknown >= 0 ? unknown : free_one;
 	if (i >= 0 && tracker->store) {
 		tracker_port_gone(tracker, (uint8_t)i);

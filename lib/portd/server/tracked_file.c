@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The tracked connections' part of the state file: see tracked_file.h.
- */
+/* The part of the state file that stores tracked connections: see tracked_file.h. */
 #include "lib/portd/server/tracked_file.h"
 
 #include <errno.h>
@@ -20,7 +18,7 @@
 #include "lib/portd/server/own_file.h"
 #include "lib/portd/server/state_file.h"
 
-#define MAGIC	      UINT32_C(0x70635731) /* with the layout's version in the last byte */
+#define MAGIC	      UINT32_C(0x70635731) /* the last byte is the version of the layout */
 #define PORT_SEAL     UINT32_C(0x706f7274)
 #define BOOT_BYTES    40
 #define BOOT_ID	      "/proc/sys/kernel/random/boot_id"
@@ -35,10 +33,10 @@ struct stored_port {
 };
 
 struct tracked_head {
-	uint32_t magic;	 /* written last, when the rest is there */
-	uint32_t layout; /* what a version may forget to say */
+	uint32_t magic;	 /* written last, when the header is complete */
+	uint32_t layout; /* layout_id(), in case a change of MAGIC was forgotten */
 	uint64_t pid_ns;
-	char boot[BOOT_BYTES]; /* of the kernel that the connections were of */
+	char boot[BOOT_BYTES]; /* boot id of the kernel at the time */
 	struct stored_port port[TRACKED_PORTS];
 };
 
@@ -48,7 +46,7 @@ struct tracked_head {
 _Static_assert(sizeof(struct tracked_head) <= HEAD_BYTES, "the head has its room");
 _Static_assert(HEAD_BYTES % _Alignof(struct tracked) == 0, "records are aligned");
 
-/* Where a byte of the part is in the file. */
+/* Return: the offset in the file of a byte of the part. */
 static off_t offset_of(size_t byte)
 {
 	return STATE_FILE_TRACKED_AT + (off_t)byte;
@@ -59,7 +57,7 @@ static const struct tracked_file *file_of(const struct tracked_store *store)
 	return (const struct tracked_file *)store;
 }
 
-/* --- what it must be ----------------------------------------------------- */
+/* --- validation ----------------------------------------------------- */
 
 static uint32_t layout_id(void)
 {
@@ -93,14 +91,14 @@ static bool is_ours(const struct tracked_head *head)
 	       memcmp(head->boot, boot, BOOT_BYTES) == 0;
 }
 
-/* --- making it that ------------------------------------------------------ */
+/* --- initialization ------------------------------------------------------ */
 
 static int reserve_bytes(const struct tracked_file *file, size_t from, size_t bytes)
 {
 	return fallocate(file->fd, 0, offset_of(from), (off_t)bytes) ? -errno : 0;
 }
 
-/* To nothing first: what is added again is zero. */
+/* Truncated first, so that added bytes are zero. */
 static int renew_file(struct tracked_file *file)
 {
 	struct tracked_head *head = file->head;
@@ -120,8 +118,9 @@ static int renew_file(struct tracked_file *file)
 }
 
 /*
- * What is no whole chunk must not come back when the file grows. It may have holes, for which there
- * need not be memory when they are written to. A device's name is compared as a string.
+ * An incomplete chunk must not reappear when the file grows. Holes are filled, because a store to
+ * one could fail for lack of memory. Device names are terminated, because they are compared as
+ * strings.
  */
 static int take_over(struct tracked_file *file, size_t bytes)
 {
@@ -142,7 +141,7 @@ static int take_over(struct tracked_file *file, size_t bytes)
 	return reserve_bytes(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
 }
 
-/* Return: how many bytes have been copied into the part. */
+/* Return: the number of bytes copied into the part. */
 static size_t read_former_file(struct tracked_file *file, int folder_fd, const char *path)
 {
 	int fd = own_file_look(folder_fd, path);
@@ -159,7 +158,7 @@ static size_t read_former_file(struct tracked_file *file, int folder_fd, const c
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* Versions before this one had the same part in a file of its own, beside the state file. */
+/* Earlier versions stored this part in a file of its own, beside the state file. */
 static size_t import_former_file(struct tracked_file *file, int folder_fd, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a message does that is handed to a client: what the guards of cm/guard.c and the table of
- * cm/fsm.c say. Part of tracked.h.
+ * Effects of a message that is delivered to a client, by the guards of cm/guard.c and the table of
+ * cm/fsm.c. Internal to the tracker.
  */
 #include <errno.h>
 
@@ -27,8 +27,10 @@ static struct cm_record *find_by_remote(const struct cm_arrival *in, uint64_t gu
 	return tracked ? &tracked->is : NULL;
 }
 
-/* A connection that lives here may be over in the client's core. If it is not, its core will say so
- * with a REJ, and with a DREQ. */
+/*
+ * The client's core may have ended a connection that is live here. If it has not, the core itself
+ * sends a REJ and a DREQ.
+ */
 static struct cm_record *find_no_qpn(const struct cm_arrival *in, uint64_t guid, uint32_t qpn)
 {
 	(void)in, (void)guid, (void)qpn;
@@ -52,8 +54,10 @@ static struct cm_record record_of_lookup(const struct view *view)
 	return is;
 }
 
-/* 0 is no comm id: nothing could be found by it, and no answer would reach the peer. */
-/* Nobody has several connections under one id or queue pair; they are compared one by one. */
+/*
+ * No peer has several connections with the same id or queue pair; duplicates are compared one by
+ * one.
+ */
 static bool has_enough(const struct view *view, enum tracked_table table, uint32_t id)
 {
 	struct cm_key key = { .gid = view->peer, .id = id };
@@ -102,7 +106,7 @@ static int track_request(const struct view *view, enum cm_event event)
 	return 0;
 }
 
-/* --- one that is there --------------------------------------------------- */
+/* --- existing connections --------------------------------------------------- */
 
 static void step_by_rep(const struct view *view, struct tracked *tracked)
 {
@@ -124,7 +128,7 @@ static void step_by_dreq(const struct view *view, struct tracked *tracked)
 
 	if (tracked_step(view->tracker, tracked, CM_RX_DREQ) && !was_told &&
 	    tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD)))
-		tracked->is.tid = view->msg->hdr.tid; /* its answer bears it */
+		tracked->is.tid = view->msg->hdr.tid; /* its response has this transaction id */
 }
 
 static void step_by_message(const struct view *view, struct tracked *tracked, enum cm_event event)

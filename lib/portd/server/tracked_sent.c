@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a message that a client sends tells of its connection: which call its core has got, and
- * with that where it is in the table of cm/fsm.c. Part of tracked.h.
+ * Effects of a message that a client sends: it shows which call the client's core has got, and thus
+ * the transition in the table of cm/fsm.c. Internal to the tracker.
  */
 #include <errno.h>
 
@@ -19,8 +19,10 @@ static int sent_req(const struct view *view)
 
 	if (!req->local_comm_id || (tracked && tracked->client != view->client))
 		return -EPERM;
-	/* A retransmission may have crossed its answer. Any other REQ begins a new connection: the
-	 * client's core knows that the old one is over. */
+	/*
+	 * A retransmission may have crossed its response. Any other REQ begins a new connection:
+	 * the client's core knows that the old one has ended.
+	 */
 	if (tracked && tracked->is.active && tracked->starting_psn == req->starting_psn &&
 	    tracked->is.local_qpn == req->local_qpn)
 		return 0;
@@ -40,9 +42,9 @@ static int sent_req(const struct view *view)
 /* --- SIDR ---------------------------------------------------------------- */
 
 /*
- * Who looks up needs no tracked connection: to end it there is nothing to say. The answer names
- * what was asked, which must have been asked of this client. A core that serves the service no more
- * answers without a connection, and will close none.
+ * The requester of a lookup needs no tracked connection, because it has nothing to end. A response
+ * must name a request that was delivered to this client. A core that no longer has the service
+ * responds without a connection, and will not close one.
  */
 static int sent_sidr_rep(const struct view *view)
 {
@@ -67,14 +69,13 @@ static bool is_rej(const struct view *view, enum cm_rej_reason reason)
 	return view->msg->hdr.attr_id == CM_ATTR_REJ && view->msg->rej.reason == reason;
 }
 
-/* To a REP with the queue pair of a living connection; the core goes on waiting for another. */
+/* To a REP with the queue pair of a live connection; the core keeps waiting for another REP. */
 static bool is_to_stale_rep(const struct view *view)
 {
 	return is_rej(view, CM_REJ_STALE_CONNECTION) && view->msg->rej.message == CM_ANSWERED_REP;
 }
 
-/* A REJ may leave out the peer's comm id, and to a stale REP it names one that the core does not
- * take for its peer's. */
+/* A REJ may lack the peer's comm id; a REJ of a stale REP has one that the core does not store. */
 static bool may_name(const struct view *view, const struct tracked *tracked)
 {
 	if (tracked->is.remote_comm_id == view->remote_comm_id)
@@ -85,7 +86,7 @@ static bool may_name(const struct view *view, const struct tracked *tracked)
 	       (tracked->is.remote_comm_id == 0 && is_to_stale_rep(view));
 }
 
-/* The REQ was handed out again before the client had rejected it, and for its core it was new. */
+/* The REQ was delivered again before the client had rejected it, and was new for its core. */
 static struct tracked *track_again(const struct view *view, const struct tracked *rejected)
 {
 	struct tracked *tracked = tracked_add(view->tracker, view->client);
@@ -97,7 +98,7 @@ static struct tracked *track_again(const struct view *view, const struct tracked
 	return tracked;
 }
 
-/* The first answer to a REQ tells the client's comm id. */
+/* The first response to a REQ has the client's comm id. */
 static struct tracked *set_comm_id(const struct view *view, struct tracked *tracked)
 {
 	struct cm_record is;
@@ -112,7 +113,7 @@ static struct tracked *set_comm_id(const struct view *view, struct tracked *trac
 	return tracked;
 }
 
-/* A REJ may do without a comm id of the client. */
+/* A REJ may lack the client's comm id. */
 static struct tracked *answered_req(const struct view *view)
 {
 	uint16_t attr = view->msg->hdr.attr_id;
@@ -145,16 +146,16 @@ static struct tracked *tracked_of_message(const struct view *view)
 /* --- what it does -------------------------------------------------------- */
 
 /*
- * Messages cross. The client's core was further when it sent this one: a CALL_ESTABLISH says
- * nothing to the peer, and a DREQ may have come in that this tracked connection has not taken. Or
- * it was not yet where the tracked connection is, and has dropped since what led there: its REJ
- * ends the connection, as the peer's would.
+ * Messages cross. The client's core may have been ahead when it sent this one: CALL_ESTABLISH sends
+ * no message, and it may have read a DREQ that was not applied here. Or the core was behind, and
+ * has dropped the messages that were applied here: its REJ ends the connection, as the peer's
+ * would.
  */
 /* clang-format off */
 static const struct missed {
 	enum cm_event call;
 	unsigned int in;
-	enum cm_event first; /* then the call, if it is legal there */
+	enum cm_event first; /* followed by the call, if it is valid there */
 } missed[] = {
 	{ CM_CALL_REJ,  TRACKED_IN(ESTABLISHED), CM_RX_REJ },
 	{ CM_CALL_REJ,  TRACKED_IN(DREQ_RCVD), CM_CALL_DREP },
@@ -177,7 +178,9 @@ static void catch_up(const struct view *view, struct tracked *tracked, enum cm_e
 	}
 }
 
-/* The tracked connection has believed the REP, and maybe a REJ of the same peer. The core has not.
+/*
+ * The tracked connection has accepted the REP, and maybe a REJ from the same peer; the core has
+ * not.
  */
 static void take_back_rep(const struct view *view, struct tracked *tracked)
 {
@@ -195,7 +198,9 @@ static void step_by_call(const struct view *view, struct tracked *tracked, enum 
 			take_back_rep(view, tracked);
 		return;
 	}
-	/* The core makes no connection of a REQ that it refuses by itself, so it will not close it.
+	/*
+	 * The core makes no connection of a REQ that it rejects by itself, so it will not close
+	 * one.
 	 */
 	if (!tracked->is.local_comm_id &&
 	    (is_rej(view, CM_REJ_STALE_CONNECTION) || is_rej(view, CM_REJ_INVALID_SERVICE_ID))) {
@@ -227,7 +232,7 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
 		return 0;
 	if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
 		return sent_sidr_rep(&view);
-	/* All others begin with the two ids. */
+	/* All others begin with both comm ids. */
 	view.local_comm_id = msg->rtu.local_comm_id;
 	view.remote_comm_id = msg->rtu.remote_comm_id;
 	tracked = tracked_of_message(&view);

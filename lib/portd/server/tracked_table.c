@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Where the tracked connections lie: see tracked_table.h.
- */
+/* Storage and lookup of tracked connections: see tracked_table.h. */
 #include "lib/portd/server/tracked_table.h"
 
 #include <assert.h>
@@ -36,7 +34,7 @@ static struct cm_key key_of(const struct tracked *tracked, enum tracked_table ta
 	return key;
 }
 
-/* The GUID is left out, as it is not always known to who asks. */
+/* Hashed without the GUID, which callers do not always know. */
 static uint32_t *bucket_of(const struct tracker *tracker, enum tracked_table table,
 			   const struct cm_key *key)
 {
@@ -63,7 +61,7 @@ static void link_out(struct tracker *tracker, enum tracked_table table, struct t
 	uint32_t *link = bucket_of(tracker, table, &key);
 
 	while (*link != tracked->index) {
-		assert(*link != TRACKED_NONE); /* or its key was changed while it was in */
+		assert(*link != TRACKED_NONE); /* fails if a key was changed while in the table */
 		link = &tracked_at(tracker, *link)->next[table];
 	}
 	*link = tracked->next[table];
@@ -256,7 +254,7 @@ void tracked_remove(struct tracker *tracker, struct tracked *tracked)
 	free_tracked(tracker, tracked);
 }
 
-/* That it is found by its comm id still, tracked_find() alone tells; see tracked_of_local(). */
+/* It stays in its table for tracked_find() only; see tracked_of_local(). */
 void tracked_reap(struct tracker *tracker, struct tracked *tracked)
 {
 	remove_from_list(tracker, tracked);
@@ -277,7 +275,7 @@ void tracked_hand_over(struct tracker *tracker, struct tracked *orphan, uint16_t
 
 /* --- from the store ------------------------------------------------------ */
 
-/* The tables' part of a tracked connection is of no use in another process. */
+/* The links of the tables are invalid in another process. */
 static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint32_t index,
 			 tracked_looker *look)
 {

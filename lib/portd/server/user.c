@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "lib/portd/server/state.h"
 
-#define BURST_SHARE 10 /* of what a second allows, that much at once */
+#define BURST_SHARE 10 /* the burst is one such part of what a second allows */
 
 static struct user *find(struct server *server, uid_t uid)
 {
@@ -52,7 +52,7 @@ static void refill(struct server *server, struct user *user)
 	user->tokens_at = server->now;
 }
 
-/* All programs of a job may start at once: a burst is what a second allows. */
+/* All programs of a job may start at once, so the burst is one second's rate. */
 static void refill_connects(struct server *server, struct user *user)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_CONNECTS);

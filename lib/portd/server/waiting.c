@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Messages that wait for their next hop: see waiting.h.
- */
+/* Messages that wait for their next hop: see waiting.h. */
 #include "lib/portd/server/waiting.h"
 
 #include <stdlib.h>
@@ -9,17 +7,17 @@
 #include "lib/net/hop.h"
 #include "lib/portd/server/state.h"
 
-#define HOP_PRICE 10 /* messages: what a look costs that finds nobody */
+#define HOP_PRICE 10 /* in messages; the cost of an unsuccessful check */
 
-/* What a user's messages to a peer wait for. */
+/* A hop that messages of a user to a peer wait for. */
 struct hop {
-	struct list link; /* in user.hops: news first, then by when it was looked at */
+	struct list link; /* in user.hops: announced ones first, then by looked_at */
 	struct cm_node node;
 	struct user *user;
 	struct host_port *host_port;
 	uint8_t sgid_index;
 	struct mad_gid dgid;
-	union addr next; /* whose link address is missing */
+	union addr next; /* the address without a link address */
 	bool has_news;
 	struct cm_time looked_at;
 	struct list messages;
@@ -79,7 +77,7 @@ static void find_next(struct hop *hop)
 		 &hop->next);
 }
 
-/* It has been looked at just now. */
+/* Its neighbour has just been checked. */
 static struct hop *hop_new(struct server *server, struct user *user, const struct xmit *xmit)
 {
 	const struct cm_key key = key_of(user, xmit->host_port, &xmit->path);
@@ -147,7 +145,7 @@ static struct xmit *take_off_hop(struct server *server, struct xmit *xmit)
 	return xmit;
 }
 
-/* Whoever else waits, there is room for one more: who is alone has half of it. */
+/* Leaves room for other users: a single user gets at most half of it. */
 static bool may_wait(struct server *server, const struct host_port *host_port,
 		     const struct client *sender)
 {
@@ -238,10 +236,10 @@ void waiting_moved(struct server *server)
 
 struct looks {
 	unsigned int n_in_vain;
-	unsigned int n_left; /* messages that are gone, one way or the other */
+	unsigned int n_left; /* messages sent or dropped */
 };
 
-/* What a route's change has brought is found out at the next look, as if there were no news. */
+/* After a change of routes the hop is checked at once, as if the neighbour were new. */
 static struct cm_time look_at(const struct server *server, const struct hop *hop)
 {
 	struct cm_time when;
@@ -279,7 +277,7 @@ static void leave_as_far_as_possible(struct server *server, struct hop *hop, str
 	list_append(&hop->user->hops, &hop->link);
 }
 
-/* Return: what is to be looked at now, of the user whose turn it is. */
+/* Return: the hop to check next, of the user whose turn it is. */
 static struct hop *choose_hop(struct server *server, unsigned int *n_users)
 {
 	struct list *users = &server->waiting.users;
