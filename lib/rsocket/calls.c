@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The public calls on a socket: each finds the handle, keeps it while it is inside, and goes
- * through its operations. Polling is in poll.c.
+ * The public calls on a socket: each looks up the handle, holds a reference during the call, and
+ * uses the handle's operations. Polling is in poll.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +87,7 @@ int rclose(int socket)
 
 /* --- connecting ---------------------------------------------------------- */
 
-/* An operation that the kind of handle may not have. */
+/* Calls an operation that this kind of handle may lack. */
 #define IF_CAN(rs, op, ...) ((rs)->ops->op ? (rs)->ops->op(rs, ##__VA_ARGS__) : -EOPNOTSUPP)
 
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
@@ -178,8 +178,9 @@ int rfcntl(int socket, int cmd, ... /* arg */)
 
 /* --- sending and receiving ----------------------------------------------- */
 
-/* Other flags without a meaning here are ignored, as by stock: rstream sends with the flags that it
- * receives with. */
+/*
+ * Other flags without effect are ignored, as by stock: rstream passes its receive flags to sends.
+ */
 #define UNSUPPORTED_FLAGS (MSG_OOB | MSG_ERRQUEUE)
 
 static ssize_t send_to(struct rsock *rs, const struct iovec *iov, int n, int flags,
@@ -218,7 +219,7 @@ static ssize_t recv_from(struct rsock *rs, const struct iovec *iov, int n, int f
 	return received;
 }
 
-/* Public functions do not call each other: a program may replace each of them. */
+/* Public functions do not call each other, because a program may replace each of them. */
 static ssize_t send_buffer(int socket, const void *buf, size_t len, int flags,
 			   const struct sockaddr *addr, socklen_t bytes)
 {
@@ -314,7 +315,7 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 
 /* --- buffers that the peer writes into ----------------------------------- */
 
-/* Only streams have them. */
+/* For streams only. */
 #define IF_STREAM(rs, call) ((rs)->ops == &stream_ops ? (call) : -EOPNOTSUPP)
 
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)

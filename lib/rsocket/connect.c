@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The active side of a stream socket's set-up, and later events of its id: see connect.h.
- */
+/* The active side of a stream socket's set-up, and later events of its id: see connect.h. */
 #include "lib/rsocket/connect.h"
 
 #include <errno.h>
@@ -14,9 +12,9 @@
 #include "lib/rsocket/wait.h"
 #include "lib/sync/sync.h"
 
-#define TIMEOUT_MS    1000 /* of the first try to resolve; doubled for each retry */
+#define TIMEOUT_MS    1000 /* of the first resolution; doubled for each retry */
 #define RETRIES_MAX   6
-#define AF_IB_OFFSET  36 /* with IP addresses, the CM's own header is there */
+#define AF_IB_OFFSET  36 /* the CM's header precedes it with IP addresses */
 #define RETRY_COUNT   7
 #define PRIVATE_BYTES (AF_IB_OFFSET + RS_HELLO_BYTES)
 
@@ -35,7 +33,7 @@ size_t connect_private_offset(int domain)
 	return domain == AF_IB ? AF_IB_OFFSET : 0;
 }
 
-/* A call on a synchronous id that must not wait fails with EAGAIN; its event comes later. */
+/* A non-blocking call on a synchronous id fails with EAGAIN; its event comes later. */
 static int errno_of_start(int result)
 {
 	return result && errno != EAGAIN ? -errno : 0;
@@ -90,7 +88,7 @@ const struct stream_opening connect_opening = {
 
 /* --- events -------------------------------------------------------------- */
 
-/* A step of the set-up is done, or has failed. */
+/* A step of the set-up has succeeded or failed. */
 static void continue_opening(struct stream *s, int err)
 {
 	static const enum stream_event done[STREAM_N_STATES] = {
@@ -108,7 +106,7 @@ static void continue_opening(struct stream *s, int err)
 		if (!err)
 			return;
 	}
-	/* The REQ of a passive side was read when it came. */
+	/* The passive side has read the REQ already. */
 	if (!err && s->state == STREAM_CONNECTING) {
 		const struct rdma_conn_param *param = &s->id->event->param.conn;
 		struct rs_hello hello = { 0 };
@@ -135,7 +133,7 @@ void connect_readable(struct serviced *serviced)
 	if (err == -EAGAIN)
 		return;
 	pthread_mutex_lock(&s->base.lock);
-	/* Data that came before the end of the connection is handled first. */
+	/* Data that arrived before the end of the connection is handled first. */
 	stream_progress(&s->base);
 	was_opening = stream_is_opening(s->state);
 	event = s->id->event;
@@ -144,7 +142,7 @@ void connect_readable(struct serviced *serviced)
 	} else if (event && (event->event == RDMA_CM_EVENT_DISCONNECTED ||
 			     event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
 		stream_happen(s, STREAM_EV_GONE, 0);
-		/* The peer should not have to wait until our program closes the socket. */
+		/* The peer need not wait until our program closes the socket. */
 		rdma_disconnect(s->id);
 	}
 	is_opening = stream_is_opening(s->state);
@@ -177,7 +175,7 @@ static int check_connect(const struct stream *s, const struct sockaddr *addr, so
 	return bytes < addr_bytes(addr) ? -EINVAL : 0;
 }
 
-/* Both locks are held: an event may come at once. */
+/* Both locks are held, because an event may arrive at once. */
 static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
 	int err = check_connect(s, addr, bytes);

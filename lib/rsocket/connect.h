@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The set-up of stream sockets, step by step on the service thread: the active side, and the
- * sockets that a listener makes.
+ * The set-up of stream sockets on the service thread: the active side, and the sockets that a
+ * listener creates.
  */
 #ifndef LIB_RSOCKET_CONNECT_H
 #define LIB_RSOCKET_CONNECT_H
@@ -16,17 +16,17 @@ extern const struct stream_opening connect_opening;
 /** connect_readable() - handle an event of a socket's id; serviced.readable. */
 void connect_readable(struct serviced *serviced);
 
-/** connect_private_offset() - where the rs_hello is in a REQ's private data, for this family. */
+/** connect_private_offset() - the offset of rs_hello in a REQ's private data for a family */
 size_t connect_private_offset(int domain);
 
 /** listen_start() - rsock_ops.listen; listen_accept() - rsock_ops.accept */
 int listen_start(struct rsock *rs, int backlog);
 int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes);
 
-/** listen_end() - close the sockets that were not accepted; the service's lock is held. */
+/** listen_end() - close the sockets that were not accepted; the service's lock must be held */
 void listen_end(struct stream *listener);
 
-/** connect_copy_name() - an address for a program, truncated to its room as by accept(). */
+/** connect_copy_name() - copy an address to a program, truncated to its room as by accept() */
 void connect_copy_name(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes);
 
 #endif

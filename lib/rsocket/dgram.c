@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A datagram socket's life and calls: see dgram.h.
- */
+/* Operations of datagram sockets: see dgram.h. */
 #include "lib/rsocket/dgram.h"
 
 #include <errno.h>
@@ -21,8 +19,10 @@ static const struct rsock_ops dgram_ops;
 
 /* --- names --------------------------------------------------------------- */
 
-/* Bind to any port if there is none yet: queue pairs have the port's number, too. The lock is held,
- * so that of two threads that send first, one binds. */
+/*
+ * Binds to any port if unbound, because queue pairs have the same port number. The lock is held, so
+ * that only one of two threads that send first binds.
+ */
 static int bind_to_any(struct dgram *d)
 {
 	union addr local;
@@ -229,7 +229,7 @@ static bool has_packet(struct rsock *rs)
 	return !list_is_empty(&dgram_of(rs)->packets);
 }
 
-/* Return: the bytes that fit; the rest of the datagram is lost, as with UDP. */
+/* Return: the bytes copied; the rest of the datagram is lost, as with UDP. */
 static size_t copy_packet(const struct dgram_packet *packet, struct rs_transfer *in)
 {
 	struct rs_cursor to = { in->iov, 0 };
@@ -330,7 +330,7 @@ static void dgram_disarm(struct rsock *rs)
 		watch_notify(rs);
 }
 
-/* --- life ---------------------------------------------------------------- */
+/* --- lifetime ---------------------------------------------------------------- */
 
 static void dgram_close(struct rsock *rs)
 {

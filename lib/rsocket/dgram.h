@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Datagram sockets: a UDP socket, whose descriptor the program holds, and a queue pair for each
- * local address in use. The first datagram to a peer goes over UDP and asks for the peer's queue
- * pair; once that is known, the others go there.
+ * local address in use. The first datagram to a peer is sent over UDP and asks for the peer's queue
+ * pair; later ones use that queue pair.
  *
- * A datagram that does not fit into a packet of the device's port always goes over UDP.
+ * Datagrams that do not fit into a packet of the device's port always use UDP.
  *
- * Members are guarded by the handle's lock.
+ * The handle's lock protects all members.
  */
 #ifndef LIB_RSOCKET_DGRAM_H
 #define LIB_RSOCKET_DGRAM_H
@@ -18,18 +18,18 @@
 #include "lib/rsocket/rsock.h"
 #include "lib/rsocket/service.h"
 
-#define DGRAM_GRH_BYTES 40 /* before each received datagram, filled by the device */
+#define DGRAM_GRH_BYTES 40 /* before each received datagram, written by the device */
 
-/* A datagram that has come. */
+/* A received datagram. */
 struct dgram_packet {
 	struct list link; /* in dgram.packets, or alone */
 	union addr from;
-	struct dgram_qp *qp; /* NULL: it came over UDP, and is freed once read */
+	struct dgram_qp *qp; /* NULL: received over UDP, freed once read */
 	const uint8_t *data;
 	uint32_t bytes;
 };
 
-/* A queue pair, on the device that has a local address. */
+/* A queue pair on the device of a local address. */
 struct dgram_qp {
 	struct list link; /* in dgram.qps */
 	union addr local;
@@ -37,26 +37,26 @@ struct dgram_qp {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool armed;
-	uint32_t mtu; /* bytes of a packet */
+	uint32_t mtu; /* bytes of payload of a packet */
 	uint32_t n_slots;
-	uint8_t *memory; /* slots to receive into, then slots to send from */
+	uint8_t *memory; /* receive slots, then send slots */
 	struct ibv_mr *mr;
-	struct dgram_packet *packet; /* of each slot to receive into */
-	uint32_t *spare;	     /* slots to send from that are free */
+	struct dgram_packet *packet; /* one per receive slot */
+	uint32_t *spare;	     /* free send slots */
 	uint32_t n_spare;
 	uint32_t inline_bytes;
 };
 
-/* A peer, named by its UDP address. */
+/* A peer, identified by its UDP address. */
 struct dgram_dest {
 	struct hash_node node; /* by addr */
 	union addr addr;
 	struct dgram_qp *qp;
-	struct ibv_ah *ah; /* NULL until it is known */
+	struct ibv_ah *ah; /* NULL: unknown */
 	uint32_t qpn;
 	struct dgram *owner;
 	struct serviced resolving; /* service's lock */
-	struct rdma_cm_id *id;	   /* while it is being resolved; service's lock */
+	struct rdma_cm_id *id;	   /* set while resolving; service's lock */
 };
 
 struct dgram {
@@ -68,8 +68,8 @@ struct dgram {
 	int epoll_fd; /* of the completion channels */
 	struct list qps;
 	struct hash dests;
-	struct list packets; /* that have come and were not read */
-	uint32_t n_copies;   /* of them, those that came over UDP */
+	struct list packets; /* received, unread */
+	uint32_t n_copies;   /* of packets, those received over UDP */
 	union addr peer;     /* of rconnect() */
 	bool has_peer;
 	struct serviced udp;
@@ -86,35 +86,34 @@ int dgram_open(int domain, struct rsock **ret);
 /* --- dgram_qp.c ---------------------------------------------------------- */
 
 /**
- * dgram_qp_for() - the queue pair that datagrams to a peer are sent from, made if need be
+ * dgram_qp_for() - the queue pair to send to a peer from, created if necessary
  *
- * Return: 0 or -errno, ENODEV if the route is over no RDMA device.
+ * Return: 0 or -errno, ENODEV if the route uses no RDMA device.
  */
 int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret);
 
 /**
- * dgram_qp_make() - queues, and memory for as many datagrams as they hold, all receives posted
+ * dgram_qp_make() - create the queues, and memory for all their datagrams, and post all receives
+ * @qp: zeroed, except for its id, which has a device
  *
- * It is added to the socket, whose watches are notified. The lock is held.
+ * Adds @qp to the socket, and notifies its watches. The lock must be held.
  *
- * @qp: zeroed, but for its id, which has a device
- *
- * Return: 0 or -errno; what was made until then is for dgram_qp_free().
+ * Return: 0 or -errno; what was created before is released by dgram_qp_free().
  */
 int dgram_qp_make(struct dgram *d, struct dgram_qp *qp);
 
-/** dgram_qp_free() - its packets that were not read are lost. */
+/** dgram_qp_free() - free a queue pair; its unread packets are lost */
 void dgram_qp_free(struct dgram *d, struct dgram_qp *qp);
 
-/** dgram_qp_progress() - handle completions. */
+/** dgram_qp_progress() - handle completions */
 void dgram_qp_progress(struct dgram *d, struct dgram_qp *qp);
 
-/** dgram_qp_read() - a packet was read: post its slot again, or free it. */
+/** dgram_qp_read() - release a packet that was read: post its slot again, or free it */
 void dgram_qp_read(struct dgram *d, struct dgram_packet *packet);
 
 /**
- * dgram_qp_send() - a datagram to a peer's queue pair
- * @header: what goes before it
+ * dgram_qp_send() - send a datagram to a peer's queue pair
+ * @header: bytes to send before the datagram
  *
  * Return: 0, -EAGAIN if no slot is free, or -errno.
  */
@@ -123,29 +122,31 @@ int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_
 
 /* --- dgram_dest.c -------------------------------------------------------- */
 
-/** dgram_is_same_peer() - same address and port. */
+/** dgram_is_same_peer() - compare addresses and ports */
 bool dgram_is_same_peer(const union addr *a, const union addr *b);
 
-/** dgram_dest_get() - the peer of this address, made if need be. Return: 0 or -errno. */
+/** dgram_dest_get() - get the peer of an address, created if necessary. Return: 0 or -errno. */
 int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **ret);
 
-/** dgram_dest_resolve() - make an address handle to a queue pair; the service's lock is held. */
+/**
+ * dgram_dest_resolve() - create an address handle to a queue pair; the service's lock must be held
+ */
 void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32_t qpn);
 
-/** dgram_dest_stop_all() - end all resolving, under the service's lock; then free_all(). */
+/** dgram_dest_stop_all() - stop all resolution, under the service's lock; then call free_all() */
 void dgram_dest_stop_all(struct dgram *d);
 void dgram_dest_free_all(struct dgram *d);
 
 /* --- dgram_udp.c --------------------------------------------------------- */
 
-/** dgram_udp_readable() - serviced.readable: requests, answers and datagrams over UDP. */
+/** dgram_udp_readable() - serviced.readable: handle requests, responses and datagrams over UDP */
 void dgram_udp_readable(struct serviced *serviced);
 
-/** dgram_udp_send() - a datagram over UDP, or none, with where our queue pair is. */
+/** dgram_udp_send() - send a datagram, or none, over UDP, with the address of our queue pair */
 int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op op,
 		   const struct iovec *iov, int n_iov);
 
-/** dgram_deliver() - append a packet for the program, unless it is connected to another peer. */
+/** dgram_deliver() - queue a packet for the program, unless it is connected to another peer */
 bool dgram_deliver(struct dgram *d, struct dgram_packet *packet);
 
 #endif

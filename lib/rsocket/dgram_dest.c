@@ -58,7 +58,7 @@ static int begin_resolving(struct dgram_dest *dest, const union addr *where)
 	int fd, err;
 
 	from.in4.sin_port = 0;
-	/* The port does not matter for the path. */
+	/* The path does not depend on the port number. */
 	to.in4.sin_port = dest->addr.in4.sin_port;
 	if (rdma_create_id(NULL, &dest->id, NULL, RDMA_PS_UDP))
 		return -errno;
@@ -71,7 +71,7 @@ static int begin_resolving(struct dgram_dest *dest, const union addr *where)
 	return err;
 }
 
-/* A restarted peer has another queue pair. */
+/* A restarted peer has a new queue pair. */
 void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32_t qpn)
 {
 	bool is_known;

@@ -14,7 +14,7 @@
 #include "lib/rsocket/wait.h"
 
 #define RECV_BYTES	    (DGRAM_GRH_BYTES + DGRAM_SLOT_BYTES)
-#define IS_SEND		    (1ULL << 32) /* in a wr_id, above the slot */
+#define IS_SEND		    (1ULL << 32) /* in a wr_id, together with the slot */
 #define COMPLETIONS_AT_ONCE 16
 #define QKEY		    0x01234567
 #define SLOTS_MIN	    16
@@ -111,12 +111,12 @@ int dgram_qp_make(struct dgram *d, struct dgram_qp *qp)
 	if (err)
 		return err;
 	list_append(&d->qps, &qp->link);
-	/* A sleeping thread has not armed this one. */
+	/* Sleeping threads have not armed this completion queue. */
 	watch_notify(&d->base);
 	return 0;
 }
 
-/* Bound to the UDP socket's port number, so that a number in use is taken in both port spaces. */
+/* Binds to the UDP socket's port number, so that the number is taken in both port spaces. */
 static int bind_id(struct dgram_qp *qp)
 {
 	struct ibv_port_attr port;
@@ -177,7 +177,7 @@ void dgram_qp_free(struct dgram *d, struct dgram_qp *qp)
 	free(qp);
 }
 
-/* The source address of a datagram: the socket's, or the route's if it is bound to any. */
+/* The source address of a datagram: the socket's, or the route's if the socket is bound to any. */
 static int find_source(struct dgram *d, const union addr *peer, union addr *ret)
 {
 	struct net_route route;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The UDP side of a datagram socket: how peers find each other's queue pairs, and the datagrams
- * that are sent meanwhile. The service thread receives.
+ * The UDP side of a datagram socket: exchange of queue pair addresses, and datagrams sent before
+ * that is complete. The service thread receives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op
 	return sendmsg(d->base.fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* A datagram over UDP has no slot: it is copied. */
+/* A datagram over UDP has no slot, so it is copied. */
 static void deliver_copy(struct dgram *d, const union addr *from, const uint8_t *data, size_t bytes)
 {
 	struct dgram_packet *packet = NULL;

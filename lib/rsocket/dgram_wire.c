@@ -9,17 +9,17 @@
 
 #define UDP_TAG 0x55555555
 
-/* Of either kind: see the fields. */
+/* Members of both kinds of headers: see the fields. */
 struct header {
 	uint32_t tag;
 	uint8_t version; /* 4 or 6 */
 	uint8_t op;
-	uint8_t bytes; /* of the header */
+	uint8_t bytes; /* size of the header */
 	uint16_t port;
 	uint32_t flowinfo;
 	uint32_t qpn;
 	union {
-		uint8_t addr[16]; /* as addr_pack() has it */
+		uint8_t addr[16]; /* as in addr_pack() */
 		struct {
 			uint8_t zeros[12];
 			uint8_t addr4[4];
@@ -66,7 +66,7 @@ static const struct wire_layout udp_layouts[2] = {
 	WIRE_LAYOUT("UDP", header, udp6_fields, DGRAM_UDP_BYTES_MAX),
 };
 
-/* Fills in the members for the address. Return: the header's bytes. */
+/* Sets the members of the address. Return: the size of the header in bytes. */
 static size_t encode_header(const struct wire_layout layouts[2], struct header header,
 			    const union addr *addr, uint8_t *wire)
 {
@@ -81,7 +81,7 @@ static size_t encode_header(const struct wire_layout layouts[2], struct header h
 	return bytes;
 }
 
-/* Return: the header's bytes, or -EBADMSG. */
+/* Return: the size of the header in bytes, or -EBADMSG. */
 static ssize_t decode_header(const struct wire_layout layouts[2], const uint8_t *wire, size_t bytes,
 			     struct header *ret)
 {

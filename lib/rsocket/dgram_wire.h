@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What datagram sockets exchange: a header before each datagram on the queue pair, which names its
- * sender, and a header on the UDP socket, which says where a queue pair is. Both have two sizes,
+ * Wire formats of datagram sockets: the header of each datagram on the queue pair, which identifies
+ * its sender, and the header on the UDP socket, which locates a queue pair. Both have two sizes,
  * for IPv4 and IPv6.
  */
 #ifndef LIB_RSOCKET_DGRAM_WIRE_H
@@ -17,29 +17,31 @@
 #define DGRAM_SLOT_BYTES    2048 /* a datagram with its header */
 
 enum dgram_op {
-	DGRAM_DATA = 0,	   /* a datagram follows; to be answered */
-	DGRAM_CONTROL = 7, /* the answer */
+	DGRAM_DATA = 0,	   /* a datagram follows; request a response */
+	DGRAM_CONTROL = 7, /* the response */
 };
 
-/* On the UDP socket: where the sender's queue pair is. */
+/* On the UDP socket: the location of the sender's queue pair. */
 struct dgram_udp {
 	enum dgram_op op;
 	uint32_t qpn;
-	union addr addr; /* of its device's port; port number 0 */
+	union addr addr; /* of its device's port; the port number is 0 */
 };
 
 /**
- * dgram_ud_encode() - the header of a datagram
+ * dgram_ud_encode() - encode the header of a datagram
  * @from: the sender's UDP address
  * @wire: room for DGRAM_UD_BYTES_MAX
  *
- * Return: its bytes.
+ * Return: the size of the header in bytes.
  */
 size_t dgram_ud_encode(const union addr *from, uint8_t *wire);
 
 /**
- * dgram_ud_decode() - Return: the header's bytes, or -EBADMSG if it is invalid
- * @bytes: of the whole datagram
+ * dgram_ud_decode() - decode the header of a datagram
+ * @bytes: size of the whole datagram
+ *
+ * Return: the size of the header in bytes, or -EBADMSG if it is invalid.
  */
 ssize_t dgram_ud_decode(const uint8_t *wire, size_t bytes, union addr *ret);
 

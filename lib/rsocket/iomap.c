@@ -16,12 +16,12 @@ struct iomap {
 	struct list link; /* in stream.iomaps */
 	struct ibv_mr *mr;
 	uint64_t offset;
-	int slot;	 /* of the peer's table; -1: in none, the peer cannot write */
-	bool is_changed; /* its entry is to be written */
-	bool is_removed; /* only here until its entry is cleared */
+	int slot;	 /* in the peer's table; -1: none, so the peer cannot write */
+	bool is_changed; /* the entry must be written */
+	bool is_removed; /* kept until its entry is cleared */
 };
 
-/* --- ours ---------------------------------------------------------------- */
+/* --- our buffers ---------------------------------------------------------------- */
 
 static void free_iomap(struct iomap *map)
 {
@@ -31,7 +31,7 @@ static void free_iomap(struct iomap *map)
 	free(map);
 }
 
-/* A slot that is to be cleared can be reused: *removed is what held it, or NULL. */
+/* A slot to be cleared can be reused: *removed is the buffer that held it, or NULL. */
 static int find_free_slot(const struct stream *s, struct iomap **removed)
 {
 	struct iomap *map;
@@ -75,7 +75,7 @@ off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offse
 	struct iomap *map = NULL, *removed = NULL;
 	int slot = -1, err;
 
-	/* A negative result would be an error. */
+	/* Negative results are errors. */
 	if (prot & ~PROT_WRITE || offset < -1)
 		return -EINVAL;
 	pthread_mutex_lock(&s->base.lock);
@@ -113,7 +113,7 @@ int iomap_remove(struct stream *s, const void *buf, size_t bytes)
 	if (map && (map->slot < 0 || map->is_changed)) {
 		free_iomap(map);
 	} else if (map) {
-		/* The peer's entry has been written: clear it. */
+		/* The peer has the entry: clear it. */
 		ibv_dereg_mr(map->mr);
 		map->mr = NULL;
 		map->is_changed = true;

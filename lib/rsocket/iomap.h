@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Buffers that a peer writes into by offset: riomap(), riounmap() and riowrite(). Our buffers are
- * described by entries of the peer's table, which are written before the next data; the peer's
- * buffers are found in our table.
+ * Buffers that a peer writes to by offset: riomap(), riounmap() and riowrite(). Our buffers have
+ * entries in the peer's table, which are written before the next data; the peer's buffers have
+ * entries in ours.
  */
 #ifndef LIB_RSOCKET_IOMAP_H
 #define LIB_RSOCKET_IOMAP_H
@@ -16,9 +16,9 @@ off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offse
 int iomap_remove(struct stream *s, const void *buf, size_t bytes);
 
 /**
- * iomap_find() - where in the peer's memory an offset is
+ * iomap_find() - find the address in the peer's memory of an offset
  *
- * Return: its bytes are those up to the end of the buffer, or 0.
+ * Return: an entry whose size extends to the end of the buffer; 0 bytes if there is none.
  */
 struct rs_entry iomap_find(const struct stream *s, uint64_t offset);
 
@@ -26,13 +26,13 @@ struct rs_entry iomap_find(const struct stream *s, uint64_t offset);
  * iomap_update_peer() - write the entries of the peer's table that have changed
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send, and the lock, which is released to wait.
+ * The caller has the turn to send, and holds the lock, which is released to wait.
  *
  * Return: 0 or -errno.
  */
 int iomap_update_peer(struct stream *s, int flags);
 
-/** iomap_free_all() - at the end of the socket. */
+/** iomap_free_all() - free all buffers of a closed socket */
 void iomap_free_all(struct stream *s);
 
 #endif

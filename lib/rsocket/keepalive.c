@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keepalives of stream sockets, SO_KEEPALIVE: the service thread sends an RDMA write of no bytes
- * every so often. The peer's program does not notice; if the peer is gone, the write fails.
+ * Keepalives of stream sockets, SO_KEEPALIVE: the service thread sends an RDMA write of zero bytes
+ * periodically. The peer's program does not notice; if the peer is gone, the write fails.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define DEFAULT_S 7200
 #define MS_PER_S  1000
-#define LONGEST_S 4000000 /* in milliseconds it has to fit in 32 bits */
+#define LONGEST_S 4000000 /* fits into 32 bits in milliseconds */
 
 int keepalive_default_s(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listening stream sockets. The service thread answers requests as they come, whether the program
- * is in raccept() or not; connected sockets are kept in a list for raccept().
+ * Listening stream sockets. The service thread accepts requests as they arrive, independent of
+ * raccept(); connected sockets are queued for raccept().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 /* --- requests ------------------------------------------------------------ */
 
-/* Answer with REP; the peer's hello is in its request. */
+/* Sends REP; the peer's hello is in its request. */
 static int accept_request(struct stream *child, const struct rs_hello *hello)
 {
 	struct rdma_conn_param param = child->id->event->param.conn;
@@ -92,7 +92,7 @@ static void listener_readable(struct serviced *serviced)
 		handle_request(listener, id);
 }
 
-/* The set-up of a child is done, or has failed with @err. */
+/* The set-up of a child has succeeded, or failed with @err. */
 static void settle_child(struct stream *child, int err)
 {
 	struct stream *listener = child->listener;
@@ -149,7 +149,7 @@ static bool has_ready(struct rsock *rs)
 	return !list_is_empty(&stream_of(rs)->ready);
 }
 
-/* Return: the first that is ready, or NULL. */
+/* Return: the first ready socket, or NULL. */
 static struct stream *take_ready(struct stream *listener)
 {
 	struct stream *child = NULL;
@@ -202,7 +202,7 @@ void listen_end(struct stream *listener)
 
 	list_for_each_entry_safe (child, &listener->pending, sibling)
 		drop_child(child);
-	/* One at a time: a raccept() that is still inside takes some, too. */
+	/* One at a time, because a raccept() in progress takes sockets too. */
 	while ((child = take_ready(listener)))
 		drop_child(child);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The device's side of a stream socket: see memory.h.
- */
+/* The verbs objects of a stream socket: see memory.h. */
 #include "lib/rsocket/memory.h"
 
 #include <endian.h>
@@ -23,8 +21,10 @@
 
 /* --- making -------------------------------------------------------------- */
 
-/* Control messages need no credit: they find a receive even if the program has not called for long.
- * With only as many receives as credits, a peer that leaves would wait for the program. */
+/*
+ * Control messages need no credit and must find a receive even if the program makes no calls. With
+ * only as many receives as credits, a peer that disconnects would wait for the program.
+ */
 static uint32_t n_recvs(const struct stream *s)
 {
 	return s->sizes.rq_size + CTRL_SLOTS;
@@ -85,7 +85,7 @@ static int make_queues(struct stream *s)
 	return 0;
 }
 
-/* Registered memory is not copied at a fork: it shares no page with anything else. */
+/* Registered memory is not copied by fork(), so it shares no page with other data. */
 static int make_buffer(struct stream *s, size_t bytes, int access, void **ret, struct ibv_mr **mr)
 {
 	void *at = bytes <= SLOT_BYTES ? slot_new()
@@ -249,7 +249,7 @@ int memory_post(struct stream *s, enum rs_op op, uint32_t ring_bytes, const uint
 			send_window_signal(&s->out);
 		}
 	}
-	/* By member: to clear what other operations need costs as much as all of this. */
+	/* By member: clearing what other operations use would cost as much as all of this. */
 	wr.wr_id = (uint64_t)sent.op << 48 | (uint64_t)sent.slots << 32 | sent.ring_bytes;
 	wr.next = NULL;
 	wr.sg_list = sge;
@@ -301,7 +301,7 @@ int memory_arm(struct stream *s, bool for_sent)
 	if (!m->has_qp)
 		return -1;
 	arm_cq(&m->recv);
-	/* A queue pair may flush its receives before it reports the send that failed. */
+	/* A queue pair may flush its receives before it reports the failed send. */
 	if (for_sent || m->is_flushing)
 		arm_cq(&m->send);
 	return m->channel->fd;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Options of stream sockets: one row an option, with how it is set and read.
- */
+/* Options of stream sockets: one row per option, with functions to set and get it. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,14 +13,14 @@
 #define SEND_BYTES_MIN 2048
 #define SEND_BYTES_LOW 4096
 
-/* An option that is an int, mostly a member of struct stream. */
+/* An integer option, usually a member of struct stream. */
 struct row {
 	int level;
 	int name;
-	size_t offset; /* of the member; for get_constant(), the value */
+	size_t offset; /* of the member; the value for get_constant() */
 	int (*set)(struct stream *s, const struct row *row, int value);
 	int (*get)(struct stream *s, const struct row *row);
-	int cm_option; /* RDMA_OPTION_ID_*, for set_cm() */
+	int cm_option; /* for set_cm(): RDMA_OPTION_ID_* */
 };
 
 static int *member_of(struct stream *s, const struct row *row)
@@ -68,8 +66,10 @@ static int set_cm(struct stream *s, const struct row *row, int value)
 	return set_member(s, row, value);
 }
 
-/* As for TCP, the value is doubled, and read back doubled. Once there are buffers this has no
- * effect and is no error: programs set it at any time. */
+/*
+ * As for TCP, the value is doubled, and read back doubled. Ignored without an error once there are
+ * buffers, because programs set it at any time.
+ */
 static int set_buffer(struct stream *s, const struct row *row, int value)
 {
 	uint32_t bytes = value > INT32_MAX / 2 ? INT32_MAX - 1 : (uint32_t)value * 2;
@@ -107,7 +107,7 @@ static int get_idle(struct stream *s, const struct row *row)
 	return *member_of(s, row) ? *member_of(s, row) : keepalive_default_s();
 }
 
-/* Reading clears it. */
+/* Reading clears the error. */
 static int get_error(struct stream *s, const struct row *row)
 {
 	int error = s->error;
@@ -168,7 +168,7 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-/* --- options that are not an int ----------------------------------------- */
+/* --- other options ----------------------------------------- */
 
 static int set_route(struct stream *s, const void *value, socklen_t bytes)
 {

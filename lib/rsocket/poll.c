@@ -13,11 +13,11 @@
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 
-#define FEW 16 /* that need no allocation */
+#define FEW 16 /* entries that need no allocation */
 
-/* What we know of one of the program's entries. */
+/* State of one of the program's entries. */
 struct member {
-	struct rsock *rs; /* NULL: not ours */
+	struct rsock *rs; /* NULL: not an rsocket */
 	struct sleeper sleeper;
 };
 
@@ -27,11 +27,11 @@ struct round {
 	nfds_t n;
 	nfds_t n_ours;
 	struct member *member;
-	struct pollfd *sleep; /* what poll() gets: as fds, and the waker's at the end */
+	struct pollfd *sleep; /* for poll(): as fds, followed by the waker's */
 	struct waker *waker;
 };
 
-/* Before a sleep each socket is armed before it is looked at. Return: how many are ready. */
+/* With @for_sleep, arms each socket before checking it. Return: the number of ready sockets. */
 static int look_at_sockets(struct round *round, bool for_sleep)
 {
 	int n = 0;
@@ -53,8 +53,10 @@ static int look_at_sockets(struct round *round, bool for_sleep)
 	return n;
 }
 
-/* After poll(): copy the results of other descriptors, disarm sockets that had an event. Return:
- * how many of the others are ready. */
+/*
+ * Copies poll() results of other descriptors, and disarms sockets with an event. Return: the number
+ * of other descriptors that are ready.
+ */
 static int take_poll_results(struct round *round)
 {
 	int n = 0;
@@ -74,7 +76,7 @@ static int take_poll_results(struct round *round)
 	return n;
 }
 
-/* Return: how many are ready now, or -errno. */
+/* Return: the number of entries that are ready, or -errno. */
 static int look_at_all(struct round *round)
 {
 	int n = look_at_sockets(round, false);
@@ -132,7 +134,7 @@ static int sleep_until_any_ready(struct round *round, struct cm_time deadline)
 	return n;
 }
 
-/* Look for the settings' polling time, then sleep. Return: as poll(), or -errno. */
+/* Polls for the settings' polling time, then sleeps. Return: as poll(), or -errno. */
 static int wait_until_any_ready(struct round *round, int timeout_ms)
 {
 	struct cm_time deadline = wait_deadline(timeout_ms);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * repoll_create(), repoll_ctl(), repoll_wait(): epoll for sockets of ours and other descriptors.
+ * repoll_create(), repoll_ctl(), repoll_wait(): epoll for rsockets and other descriptors.
  *
- * An instance is an epoll descriptor. Other descriptors are in its set as they are; a socket of
- * ours is in it with the descriptor that its completions come on. Items that may have changed are
- * in a list, and a wait looks at the members of that list only, so that its cost depends on how
- * many are ready, not on how many there are. No thread is needed.
+ * An instance is an epoll descriptor. Other descriptors are in its set directly; an rsocket is in
+ * it with the descriptor of its completion events. Items that may have changed are in a list, and a
+ * wait checks only that list, so that its cost depends on the number of ready items, not on their
+ * total. No thread is needed.
  *
- * Locks: the instance's, then a socket's, then that of the list.
+ * Locks nest in this order: the instance's, a socket's, the list's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static struct repoll *repoll_of(struct rsock *rs)
 	return (struct repoll *)rs;
 }
 
-/* --- the list of what may have changed ----------------------------------- */
+/* --- the list of changed items ----------------------------------- */
 
 static void mark_changed(struct item *item)
 {
@@ -57,7 +57,7 @@ static size_t count_changed(struct repoll *repoll)
 	return n;
 }
 
-/* The list is not empty: only who has the instance's lock takes items. */
+/* The list is not empty: only the holder of the instance's lock takes items. */
 static struct item *take_changed(struct repoll *repoll)
 {
 	struct item *item;
@@ -69,15 +69,18 @@ static struct item *take_changed(struct repoll *repoll)
 	return item;
 }
 
-/* For items that there was no room for: the wake-up for them is taken. */
+/* For items that did not fit: their wake-up has been consumed. */
 static void wake_another(struct repoll *repoll, size_t n_left)
 {
 	if (n_left && repoll->n_sleeping)
 		waker_set(&repoll->waker);
 }
 
-/* The watch of a socket, whose lock is held. A closed one leaves the epoll set now: a call inside
- * may keep its descriptor open for long, and its events would lead to an item that may be gone. */
+/*
+ * The watch of a socket, whose lock is held. A closed socket leaves the epoll set now: a call in
+ * progress may keep its descriptor open for long, and events would refer to an item that may have
+ * been freed.
+ */
 static void socket_changed(struct watcher *watch)
 {
 	struct item *item = container_of(watch, struct item, watch);
@@ -109,7 +112,7 @@ static void drop_item(struct repoll *repoll, struct item *item)
 	free(item);
 }
 
-/* Closed sockets are dropped on the way, as by epoll. */
+/* Drops closed sockets, as epoll does. */
 static struct item *find_item(struct repoll *repoll, int fd)
 {
 	struct hash_node *node;
@@ -130,10 +133,12 @@ static struct item *find_item(struct repoll *repoll, int fd)
 	return NULL;
 }
 
-/* --- looking ------------------------------------------------------------- */
+/* --- checking ------------------------------------------------------------- */
 
-/* What of a socket is ready now. If it is left alone after this, it is armed before it is looked
- * at, so that any later event marks it. */
+/*
+ * Return: the socket's events. A socket that is not marked again was armed before it was checked,
+ * so that any later event marks it.
+ */
 static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = item };
@@ -143,8 +148,10 @@ static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 	int fd;
 
 	pthread_mutex_lock(&rs->lock);
-	/* A level-triggered item that is ready stays in the list and needs no event until it is
-	 * idle. */
+	/*
+	 * A level-triggered item that is ready stays in the list and needs no event until it is
+	 * idle.
+	 */
 	if (!rs->closed && !(item->asked.events & EPOLLET)) {
 		rs->ops->progress(rs);
 		events = rs->ops->events(rs, wanted);
@@ -161,7 +168,7 @@ static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 	return (uint32_t)events & (item->asked.events | ERROR_EVENTS);
 }
 
-/* Items that are marked meanwhile are for the next time. Return: how many were reported. */
+/* Items marked meanwhile are left for the next call. Return: the number of events reported. */
 static int look_at_changed(struct repoll *repoll, struct epoll_event *events, int room)
 {
 	size_t left = count_changed(repoll);
@@ -175,7 +182,7 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 			continue;
 		events[found++] = (struct epoll_event){ .events = ready, .data = item->asked.data };
 		item->is_spent = (item->asked.events & EPOLLONESHOT) != 0;
-		/* Level-triggered: it is looked at again, until it is found to be idle. */
+		/* Level-triggered: check it again until it is idle. */
 		if (!(item->asked.events & (EPOLLET | EPOLLONESHOT)))
 			mark_changed(item);
 	}
@@ -183,8 +190,10 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 	return found;
 }
 
-/* Of what epoll reports, other descriptors are reported, and sockets marked. Return: how many were
- * reported. */
+/*
+ * Reports events of other descriptors, and marks sockets with events. Return: the number of events
+ * reported.
+ */
 static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int room)
 {
 	struct epoll_event event[AT_ONCE];
@@ -210,7 +219,7 @@ static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int 
 	return found;
 }
 
-/* The lock is held. If other descriptors took all the room, sockets come first the next time. */
+/* The lock must be held. If other descriptors filled @events, sockets come first the next time. */
 static int look_at_all(struct repoll *repoll, struct epoll_event *events, int n)
 {
 	int found = repoll->is_full ? look_at_changed(repoll, events, n) : 0;
@@ -235,7 +244,9 @@ static int wait_events(struct rsock *rs, struct epoll_event *events, int n, int 
 	if (rs->ops != &repoll_ops || n <= 0 || !events)
 		return -EINVAL;
 	pthread_mutex_lock(&rs->lock);
-	/* The wake-up by repoll_close() is left there, for all who sleep. */
+	/*
+	 * The wake-up by repoll_close() is not consumed, so that it reaches all sleeping threads.
+	 */
 	while (!rs->closed && !(found = look_at_all(repoll, events, n))) {
 		if (err || wait_is_over(deadline) || rsock_is_nonblocking(rs, 0))
 			break;
@@ -251,8 +262,10 @@ static int wait_events(struct rsock *rs, struct epoll_event *events, int n, int 
 	return err && !found ? err : found;
 }
 
-/* Positive errors are the contract of the other two, see rsocket.h. A count leaves errno alone: a
- * program that sets it to 0 before can tell the two apart. */
+/*
+ * The other two return positive errors by contract, see rsocket.h. A successful call preserves
+ * errno, so a program that clears it before can distinguish both.
+ */
 int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout)
 {
 	int before = errno;
@@ -325,8 +338,10 @@ static int modify_item(struct repoll *repoll, struct item *item, const struct ep
 	return 0;
 }
 
-/* When another descriptor is closed it leaves the epoll set without notice: its number can be added
- * again if the kernel takes it. */
+/*
+ * Another descriptor leaves the epoll set without notice when it is closed, so its number can be
+ * added again if the kernel accepts it.
+ */
 static int add_item_again(struct repoll *repoll, struct item *item, struct rsock *rs, int fd,
 			  const struct epoll_event *event)
 {
@@ -381,14 +396,14 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return rsock_call(epfd, control_item(rs, op, fd, event)) ? errno : 0;
 }
 
-/* --- an instance's life -------------------------------------------------- */
+/* --- an instance -------------------------------------------------- */
 
 static void do_nothing(struct rsock *rs)
 {
 	(void)rs;
 }
 
-/* An instance may be polled like an epoll descriptor. */
+/* An instance can be polled like an epoll descriptor. */
 static short repoll_events(struct rsock *rs, short wanted)
 {
 	struct pollfd fd = { .fd = rs->fd, .events = wanted };
@@ -398,7 +413,7 @@ static short repoll_events(struct rsock *rs, short wanted)
 
 	if (poll(&fd, 1, 0) > 0)
 		return fd.revents;
-	/* An item that was reported and is still ready has no event: see look_at_socket(). */
+	/* A reported item that is still ready has no event: see look_at_socket(). */
 	for (left = count_changed(repoll); left && !found; left--) {
 		struct item *item = take_changed(repoll);
 

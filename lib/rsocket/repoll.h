@@ -15,10 +15,10 @@ struct item {
 	struct watcher watch;
 	struct hash_node node; /* by fd */
 	struct list changed;   /* in the instance's list, or alone */
-	struct repoll *owner;  /* for the watch */
-	struct rsock *rs;      /* held; NULL: not ours */
+	struct repoll *owner;  /* for watch */
+	struct rsock *rs;      /* held; NULL: not an rsocket */
 	int fd;
-	int sleep_fd; /* in the epoll set; -1: none; of a socket: its lock */
+	int sleep_fd; /* in the epoll set, or -1; protected by the socket's lock if there is one */
 	struct epoll_event asked;
 	bool is_spent; /* EPOLLONESHOT, and reported */
 };
@@ -26,11 +26,11 @@ struct item {
 struct repoll {
 	struct rsock base; /* first; fd: the epoll descriptor */
 	struct hash items;
-	unsigned int n_sleeping; /* threads that found nothing to report */
+	unsigned int n_sleeping; /* threads sleeping in repoll_wait() */
 	bool is_full;		 /* other descriptors left no room for sockets */
 	struct waker waker;	 /* in the epoll set, without an item */
 	pthread_mutex_t changed_lock;
-	struct list changed; /* items that may have changed, the oldest first */
+	struct list changed; /* items that may have changed, oldest first */
 };
 
 #endif

@@ -98,22 +98,22 @@ void rs_scatter(struct rs_cursor *to, const uint8_t *from, uint32_t bytes)
 
 /* --- the table ----------------------------------------------------------- */
 
-/* The lock is held for a few instructions, by every call on the socket. */
+/* Each call on the socket holds the lock for a few instructions. */
 struct entry {
 	struct rsock *rs;
 	bool is_locked; /* atomic */
 };
 
 static struct entry entries[TABLE_FD_MAX + 1];
-static int n_entries; /* atomic: those beyond were never used */
+static int n_entries; /* highest entry ever used, plus one; atomic */
 
-/* Return: the place of a descriptor, or NULL if it is too large for one. */
+/* Return: the entry of a descriptor, or NULL if it is too large. */
 static struct entry *entry_of(int fd)
 {
 	return fd >= 0 && fd <= TABLE_FD_MAX ? &entries[fd] : NULL;
 }
 
-/* As pthread_spin_lock(), without the call. */
+/* Like pthread_spin_lock(), but inline. */
 static void lock_entry(struct entry *entry)
 {
 	while (__atomic_test_and_set(&entry->is_locked, __ATOMIC_ACQUIRE))
@@ -126,7 +126,7 @@ static void unlock_entry(struct entry *entry)
 	__atomic_clear(&entry->is_locked, __ATOMIC_RELEASE);
 }
 
-/* Return: what was there. */
+/* Return: the previous handle. */
 static struct rsock *replace_handle(struct entry *entry, struct rsock *rs)
 {
 	struct rsock *before;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The common part of all handles of the socket layer: stream sockets, datagram sockets and
- * instances of repoll. The public calls find a handle by its descriptor and go through its
- * operations; wait.h is how they wait.
+ * instances of repoll. The public calls find a handle by its descriptor and use its operations;
+ * wait.h implements waiting.
  *
- * A handle has two counts. The table holds one reference, each call inside another, so that a
- * socket that is closed under a waiting thread ends when that thread has left it. A hold keeps only
- * the memory and the lock.
+ * A handle has two counts. The table and each call in progress hold a reference, so that a socket
+ * that is closed while a thread waits ends when that thread has returned. A hold keeps only the
+ * memory and the lock.
  *
  * Locks nest in this order: service (service.h), a handle's turns, a handle's lock, the engine's.
  */
@@ -31,13 +31,13 @@ struct rs_transfer {
 	const struct iovec *iov;
 	int n_iov;
 	int flags;
-	struct sockaddr *addr; /* of the receiver, or room for the sender's; or NULL */
-	socklen_t addr_bytes;  /* of the room at addr; after receiving, of the address */
+	struct sockaddr *addr; /* of the receiver, or room for the sender's, or NULL */
+	socklen_t addr_bytes;  /* size of that room; after receiving, of the address */
 };
 
 /*
- * The operations of a kind of handle. A missing one is -EOPNOTSUPP; all return 0 or more, or
- * -errno, and are called without the lock unless they say otherwise.
+ * The operations of a kind of handle. A missing operation means -EOPNOTSUPP. All return 0 or more,
+ * or -errno, and are called without the lock unless stated otherwise.
  */
 struct rsock_ops {
 	int (*bind)(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes);
@@ -46,7 +46,7 @@ struct rsock_ops {
 	int (*connect)(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes);
 	int (*shutdown)(struct rsock *rs, int how);
 	ssize_t (*send)(struct rsock *rs, const struct rs_transfer *out);
-	/* Disables cancellation itself, where it waits. */
+	/* Disables cancellation itself while it waits. */
 	ssize_t (*recv)(struct rsock *rs, struct rs_transfer *in);
 	int (*sockname)(struct rsock *rs, struct sockaddr_storage *ret);
 	int (*peername)(struct rsock *rs, struct sockaddr_storage *ret);
@@ -55,19 +55,22 @@ struct rsock_ops {
 
 	/* Locked: handle completions, without waiting. */
 	void (*progress)(struct rsock *rs);
-	/* Locked: those of these poll() events that hold now; POLLERR and POLLHUP unasked. */
+	/* Locked: the poll() events of @wanted that hold now, and POLLERR and POLLHUP. */
 	short (*events)(struct rsock *rs, short wanted);
 	/*
-	 * Locked: ask for an event when one of these poll() events may hold; it may come for
-	 * others, too. Return: the descriptor that will be readable, or -1.
+	 * Locked: request an event when one of these poll() events may hold; spurious events are
+	 * allowed. Return: the descriptor that will be readable, or -1.
 	 */
 	int (*arm)(struct rsock *rs, short wanted);
-	/* Locked: the descriptor was readable: take the event off it. */
+	/* Locked: read the event from the descriptor. */
 	void (*disarm)(struct rsock *rs);
 
-	/* Out of the table: wake all who wait, end the connection. */
+	/*
+	 * Called when the handle has left the table: wake up all waiting threads, end the
+	 * connection.
+	 */
 	void (*close)(struct rsock *rs);
-	/* The last reference is gone: free all but the memory of the handle itself. */
+	/* Called for the last reference: free everything except the handle's own memory. */
 	void (*end)(struct rsock *rs);
 };
 
@@ -75,25 +78,25 @@ struct rsock {
 	const struct rsock_ops *ops;
 	int fd;
 	unsigned int refs;  /* atomic */
-	unsigned int holds; /* atomic; the references together are one */
-	int nonblocking;    /* atomic: O_NONBLOCK was set by the program */
+	unsigned int holds; /* atomic; all references count as one */
+	int nonblocking;    /* atomic: set by the program with O_NONBLOCK */
 	pthread_mutex_t lock;
-	struct list watches; /* struct watcher: notified of changes */
-	unsigned int n_long; /* so many waits in a row were long: see wait.c */
-	bool has_event;	     /* to be taken off the descriptor before the next sleep: see wait.c */
+	struct list watches; /* struct watcher, notified of changes */
+	unsigned int n_long; /* number of consecutive long waits: see wait.c */
+	bool has_event;	     /* to be read before the next sleep: see wait.c */
 	bool closed;	     /* by rclose() */
 };
 
 /**
- * rsock_init() - a handle with one reference, its maker's
+ * rsock_init() - initialize a handle with one reference, owned by the caller
  * @rs: first member of zeroed memory from calloc(), which is freed with the last hold
  */
 void rsock_init(struct rsock *rs, const struct rsock_ops *ops);
 
-/** rsock_end() - for rsock_put() alone; cancellation is disabled. */
+/** rsock_end() - internal to rsock_put(); cancellation must be disabled */
 void rsock_end(struct rsock *rs);
 
-/** rsock_get() - one reference more; rsock_put() for each, the last ends the handle. */
+/** rsock_get() - take a reference, to be released with rsock_put(); the last ends the handle */
 static inline void rsock_get(struct rsock *rs)
 {
 	__atomic_add_fetch(&rs->refs, 1, __ATOMIC_RELAXED);
@@ -105,17 +108,20 @@ static inline void rsock_put(struct rsock *rs)
 		rsock_end(rs);
 }
 
-/** rsock_hold() - keep the memory and the lock, until rsock_unhold(). */
+/** rsock_hold() - keep the memory and the lock until rsock_unhold() */
 void rsock_hold(struct rsock *rs);
 void rsock_unhold(struct rsock *rs);
 
-/** rsock_verbs_error() - Return: -errno of libibverbs, which may leave it 0: clear it before. */
+/**
+ * rsock_verbs_error() - the -errno of a failed libibverbs call, which may not set errno: clear it
+ * before
+ */
 static inline int rsock_verbs_error(void)
 {
 	return errno ? -errno : -ENOMEM;
 }
 
-/** rs_transfer_bytes() - of all buffers. */
+/** rs_transfer_bytes() - the total size of all buffers */
 size_t rs_transfer_bytes(const struct rs_transfer *transfer);
 
 /* A position in the program's buffers. */
@@ -124,43 +130,51 @@ struct rs_cursor {
 	size_t at; /* in the first of them */
 };
 
-/** rs_advance() - move on by *bytes, or to the end of a buffer. Return: where that was; *bytes. */
+/**
+ * rs_advance() - advance by up to *bytes, but not beyond a buffer. Return: the old position;
+ * *bytes.
+ */
 void *rs_advance(struct rs_cursor *cursor, uint32_t *bytes);
 
-/** rs_gather(), rs_scatter() - copy from and to the program's buffers, which have so many bytes. */
+/**
+ * rs_gather(), rs_scatter() - copy @bytes from and to the program's buffers, which must be large
+ * enough
+ */
 void rs_gather(struct rs_cursor *from, uint8_t *to, uint32_t bytes);
 void rs_scatter(struct rs_cursor *to, const uint8_t *from, uint32_t bytes);
 
-/** rsock_is_nonblocking() - for a call with these MSG_ flags. */
+/** rsock_is_nonblocking() - return whether a call with these MSG_ flags must not block */
 bool rsock_is_nonblocking(const struct rsock *rs, int flags);
 
-/* The handle table: which descriptors of the process are sockets of ours. */
+/* The handle table: the descriptors of this process that are rsockets. */
 
 #define TABLE_FD_MAX 65535
 
 /**
- * table_add() - from now on, rs->fd leads to this handle
+ * table_add() - enter a handle under rs->fd
  *
- * The table keeps the caller's reference, until table_take().
+ * The table takes over the caller's reference until table_take().
  *
  * Return: 0; -ENOMEM, as stock, for a descriptor that is too large.
  */
 int table_add(struct rsock *rs);
 
-/** table_get() - Return: the handle, for rsock_put(); NULL if it is not ours. */
+/**
+ * table_get() - Return: the handle, to be released with rsock_put(); NULL if it is not an rsocket.
+ */
 struct rsock *table_get(int fd);
 
-/** table_take() - take it out. Return: the handle with the table's reference, or NULL. */
+/** table_take() - remove a handle. Return: the handle with the table's reference, or NULL. */
 struct rsock *table_take(int fd);
 
-/** table_after_fork() - in a forked child: release the locks, forget the parent's sockets. */
+/** table_after_fork() - in a forked child: release the locks, and drop the parent's sockets */
 void table_after_fork(void);
 
 /**
- * rsock_with() - evaluate a call with the handle of a descriptor, which is named rs in it
+ * rsock_with() - evaluate a call with the handle of a descriptor, which it refers to as rs
  *
- * The call itself disables cancellation where it waits. Return: its result, or -1 with errno set:
- * EBADF if the descriptor is not ours.
+ * The call disables cancellation itself while it waits. Return: its result, or -1 with errno set:
+ * EBADF if the descriptor is not an rsocket.
  */
 #define rsock_with(socket, call)                                      \
 	({                                                            \
@@ -176,7 +190,7 @@ void table_after_fork(void);
 		rsock_result;                                         \
 	})
 
-/** rsock_call() - the same, with cancellation disabled. */
+/** rsock_call() - like rsock_with(), with cancellation disabled */
 #define rsock_call(socket, call)                                       \
 	({                                                             \
 		int rsock_cancel_state = api_enter();                  \

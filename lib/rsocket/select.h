@@ -16,11 +16,14 @@
 /* One of the sets of select(). */
 struct select_set {
 	fd_set *fds;	/* or NULL */
-	short asked;	/* what poll() is asked for a member */
-	short reported; /* poll()'s results that leave the member in the set */
+	short asked;	/* poll() events to request for a member */
+	short reported; /* poll() results that keep a member in the set */
 };
 
-/** select_to_poll() - descriptors below @n, into as much room. Return: how many are in a set. */
+/**
+ * select_to_poll() - convert descriptors below @n; @ret has room for @n. Return: the number in any
+ * set.
+ */
 static inline nfds_t select_to_poll(const struct select_set sets[SELECT_N_SETS], int n,
 				    struct pollfd *ret)
 {
@@ -38,7 +41,7 @@ static inline nfds_t select_to_poll(const struct select_set sets[SELECT_N_SETS],
 	return count;
 }
 
-/** select_from_poll() - Return: as select(), or -EBADF; the sets are then as they were. */
+/** select_from_poll() - convert results. Return: as select(); -EBADF with unchanged sets. */
 static inline int select_from_poll(const struct select_set sets[SELECT_N_SETS],
 				   const struct pollfd *fds, nfds_t n)
 {
@@ -59,7 +62,7 @@ static inline int select_from_poll(const struct select_set sets[SELECT_N_SETS],
 	return count;
 }
 
-/** select_timeout_ms() - for poll(); -1 for NULL. */
+/** select_timeout_ms() - the timeout for poll(); -1 for NULL */
 static inline int select_timeout_ms(const struct timeval *timeout)
 {
 	int64_t ms = timeout ? (int64_t)timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000

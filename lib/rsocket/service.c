@@ -15,8 +15,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Under the lock. */
-static struct loop loop = { .fd = -1 }; /* open while there is a thread */
+/* Protected by the lock. */
+static struct loop loop = { .fd = -1 }; /* open while the thread runs */
 static struct waker wakeup = { .fd = -1 };
 static struct watch wakeup_watch;
 static struct cm_timers timers;
@@ -59,7 +59,7 @@ static void *run_service(void *unused)
 		struct pollfd fd = { .fd = loop.fd, .events = POLLIN };
 
 		service_unlock();
-		/* The turn itself is made under the lock, so that any thread may remove a watch. */
+		/* The loop turns under the lock, so that any thread may remove a watch. */
 		poll(&fd, 1, timeout_ms);
 		service_lock();
 		loop_turn(&loop, 0);
@@ -121,7 +121,7 @@ int service_add(struct serviced *serviced, int fd)
 	if (!err)
 		n_serviced++;
 	else
-		wake_thread(); /* which ends if it has nothing to serve */
+		wake_thread(); /* the thread ends if nothing is served */
 	return err;
 }
 
@@ -159,7 +159,7 @@ void service_expire_in(struct serviced *serviced, uint32_t ms)
 void service_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	/* Only closed: the epoll set behind the descriptor is the parent's, too. */
+	/* Closed without changes, because the parent shares the epoll set. */
 	loop_fini(&loop);
 	waker_close(&wakeup);
 	n_serviced = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The service thread of the socket layer: one per process, which exists while anything is served.
- * It sets connections up, handles their end, sends keepalives and answers for datagram sockets.
+ * The service thread of the socket layer: one per process, which runs while anything is served. It
+ * sets up connections, handles their end, sends keepalives and responds for datagram sockets.
  * Nothing that it calls may block.
  *
  * All callbacks run under the service's lock, one at a time. The lock nests outside every handle's.
@@ -13,40 +13,36 @@
 #include "base/timer.h"
 
 struct serviced {
-	void (*readable)(struct serviced *serviced); /* its descriptor is */
-	void (*expired)(struct serviced *serviced);  /* its timer has */
+	void (*readable)(struct serviced *serviced); /* the descriptor is readable */
+	void (*expired)(struct serviced *serviced);  /* the timer has expired */
 	struct watch watch;			     /* fd -1: not served */
 	struct cm_timer timer;
 };
 
-/** serviced_init() - not served yet; either callback may be NULL if it is never needed. */
+/** serviced_init() - initialize without serving; a callback that is never needed may be NULL */
 void serviced_init(struct serviced *serviced, void (*readable)(struct serviced *serviced),
 		   void (*expired)(struct serviced *serviced));
 
-/** service_lock() - keep callbacks from running; not recursive, not in a callback. */
+/** service_lock() - keep callbacks from running; not recursive, not for use in callbacks */
 void service_lock(void);
 void service_unlock(void);
 
 /**
- * service_add() - serve a descriptor; the service's lock is held, as for the rest
- *
- * Starts the thread if there is none.
- *
- * Return: 0 or -errno.
+ * service_add() - serve a descriptor; the service's lock must be held, as for the functions below
  */
 int service_add(struct serviced *serviced, int fd);
 
-/** service_remove() - no callback comes any more; harmless if it is not served. */
+/** service_remove() - stop callbacks; allowed if not served */
 void service_remove(struct serviced *serviced);
 
-/** service_pause() - ignore the descriptor until service_resume(). */
+/** service_pause() - ignore the descriptor until service_resume() */
 void service_pause(struct serviced *serviced);
 void service_resume(struct serviced *serviced);
 
-/** service_expire_in() - call expired() once, in so many milliseconds; 0: not at all. */
+/** service_expire_in() - call expired() once, after @ms milliseconds; 0 cancels */
 void service_expire_in(struct serviced *serviced, uint32_t ms);
 
-/** service_after_fork() - in a forked child: nothing is served, there is no thread. */
+/** service_after_fork() - in a forked child: reset the service, without a thread */
 void service_after_fork(void);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The administrator's settings: see settings.h. One row a file.
- */
+/* The administrator's settings: see settings.h. One row per file. */
 #include "lib/rsocket/settings.h"
 
 #include <limits.h>
@@ -13,7 +11,7 @@
 
 #define FOLDER	       "/etc/rdma/rsocket"
 #define SEND_BYTES_MIN 2048
-#define SEND_BYTES_LOW 4096 /* what a smaller send buffer becomes */
+#define SEND_BYTES_LOW 4096 /* minimum of the send buffer */
 
 static struct settings current = {
 	.polling_us = 10,

@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 struct settings {
-	uint32_t polling_us;  /* polling_time: before sleeping */
-	int wake_up_ms;	      /* wake_up_interval: the longest sleep */
+	uint32_t polling_us;  /* polling_time: polling before sleeping */
+	int wake_up_ms;	      /* wake_up_interval: maximum sleep */
 	uint32_t sq_size;     /* sqsize_default: of the send queue */
 	uint32_t rq_size;     /* rqsize_default: of the receive queue */
-	uint32_t inline_size; /* inline_default: bytes sent inline at most */
+	uint32_t inline_size; /* inline_default: maximum size of inline sends */
 	uint32_t recv_bytes;  /* mem_default: receive buffer */
 	uint32_t send_bytes;  /* wmem_default: send buffer */
 	uint32_t iomap_size;  /* iomap_size: buffers that a peer may map */
 };
 
-/** settings() - Return: the settings, read at the first call; any thread. */
+/** settings() - the settings, read at the first call; any thread */
 const struct settings *settings(void);
 
 #endif

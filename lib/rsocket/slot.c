@@ -12,13 +12,13 @@
 
 #include "base/list.h"
 
-#define N_SLOTS	   64 /* bits of the map */
+#define N_SLOTS	   64 /* bits of page.used */
 #define PAGE_BYTES ((size_t)N_SLOTS * SLOT_BYTES)
 #define ALL	   UINT64_MAX
 
 struct page {
 	struct list link;
-	uint64_t used; /* a bit for each slot */
+	uint64_t used; /* bitmap of slots */
 	uint8_t *at;
 };
 
@@ -41,7 +41,7 @@ static struct page *new_page(void)
 	return page;
 }
 
-/* Pages with room are in front. */
+/* Pages with free slots come first. */
 void *slot_new(void)
 {
 	struct page *page = NULL;
@@ -76,7 +76,7 @@ void slot_free(void *slot)
 	list_for_each_entry (page, &pages, link) {
 		size_t offset = (size_t)((uint8_t *)slot - page->at);
 
-		/* The difference to a page above the slot is huge. */
+		/* For a page above the slot, the difference wraps to a huge value. */
 		if (offset >= PAGE_BYTES)
 			continue;
 		page->used &= ~(1ULL << offset / SLOT_BYTES);

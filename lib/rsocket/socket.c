@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A stream socket's life: made around an id, bound, shut down, closed; and its readiness.
- */
+/* Life cycle of a stream socket: creation for an id, bind, shutdown, close; and its readiness. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -16,7 +14,7 @@
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 
-#define LEAVE_MS 10000 /* at most, for a peer that does not answer any more */
+#define LEAVE_MS 10000 /* timeout for a peer that no longer responds */
 
 /* --- making -------------------------------------------------------------- */
 
@@ -138,7 +136,7 @@ static bool is_all_sent(struct rsock *rs)
 	return (!s->n_sent && !s->owes) || s->state == STREAM_BROKEN;
 }
 
-/* When the time is up, the connection is given up. */
+/* The connection is given up at the timeout. */
 static int wait_all_sent(struct stream *s, int most_ms)
 {
 	struct cm_time until = wait_deadline(most_ms);
@@ -175,7 +173,7 @@ static int stream_shutdown(struct rsock *rs, int how)
 	return err || how == SHUT_RD ? err : wait_all_sent(s, LEAVE_MS);
 }
 
-/* The service is stopped last: it learns when the peer is gone, which ends the wait. */
+/* The service is stopped last, because it detects that the peer is gone, which ends the wait. */
 static void stream_close(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
@@ -189,7 +187,7 @@ static void stream_close(struct rsock *rs)
 	if (s->memory.has_qp)
 		wait_all_sent(s, lingers ? linger_s * 1000 : LEAVE_MS);
 	service_lock();
-	/* No call that is still inside is served again: each checks this under both locks. */
+	/* Calls in progress are not served again: each checks this under both locks. */
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	watch_notify(rs);
@@ -202,14 +200,14 @@ static void stream_close(struct rsock *rs)
 
 /* --- readiness ----------------------------------------------------------- */
 
-/* Of a socket that is not connected, or not yet. */
+/* For a socket that is not connected. */
 static short unconnected_events(const struct stream *s, short wanted)
 {
 	switch (s->state) {
 	case STREAM_LISTENING:
 		return list_is_empty(&s->ready) ? 0 : POLLIN;
 	case STREAM_FAILED:
-		/* As stock's; rstream prints it. */
+		/* As in stock; rstream prints it. */
 		errno = s->last_error;
 		return POLLERR | POLLIN | POLLOUT;
 	case STREAM_IDLE:
@@ -242,7 +240,7 @@ static short stream_events(struct rsock *rs, short wanted)
 			events |= POLLIN;
 		if (stream_may_send(s) || !stream_can_write(s->state))
 			events |= POLLOUT;
-		/* Not while there is data: rstream takes a hang-up for the end of the data. */
+		/* Not while there is data: rstream takes a hang-up as the end of the data. */
 		if (!stream_can_talk(s->state) && !s->in.unread)
 			events |= POLLHUP;
 		if (s->state == STREAM_BROKEN)
@@ -257,7 +255,7 @@ static short stream_events(struct rsock *rs, short wanted)
 	return events & (wanted | POLLERR | POLLHUP);
 }
 
-/* A reader need not be woken by send completions, unless a message that we owe waits for them. */
+/* Send completions need not wake up a reader, unless an owed message waits for them. */
 static int stream_arm(struct rsock *rs, short wanted)
 {
 	struct stream *s = stream_of(rs);

@@ -12,7 +12,7 @@ struct edge {
 /* clang-format off */
 #define TO(event, to, what) [STREAM_EV_##event] = { STREAM_##to, STREAM_##what }
 
-/* What can end any connection that is up. */
+/* Events that end any established connection. */
 #define ENDS                                   \
 	TO(GONE, DISCONNECTED, FLUSH),         \
 	TO(PEER_LEFT, DISCONNECTED, NOTHING),  \

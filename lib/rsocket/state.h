@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The states of a stream socket as a table of events: the next state and the action. Pure; stream.c
- * steps it and carries out the actions.
+ * The states of a stream socket as a table of events: next state and action. Pure; stream.c applies
+ * it and carries out the actions.
  */
 #ifndef LIB_RSOCKET_STATE_H
 #define LIB_RSOCKET_STATE_H
 
 #include <stdbool.h>
 
-#define STREAM_STATES(X)                                           \
-	X(IDLE)                                                    \
-	X(BOUND)                                                   \
-	X(LISTENING)                                               \
-	X(ADDR)	      /* the address is being resolved */          \
-	X(ROUTE)      /* the route */                              \
-	X(CONNECTING) /* REQ is out */                             \
-	X(ACCEPTING)  /* REP is out */                             \
-	X(OPEN)                                                    \
-	X(READ_ONLY)  /* we have announced that we send no more */ \
-	X(WRITE_ONLY) /* the peer has, or we read no more */       \
-	X(DISCONNECTED)                                            \
-	X(FAILED) /* never was connected */                        \
+#define STREAM_STATES(X)                                          \
+	X(IDLE)                                                   \
+	X(BOUND)                                                  \
+	X(LISTENING)                                              \
+	X(ADDR)	      /* the address is being resolved */         \
+	X(ROUTE)      /* the route is being resolved */           \
+	X(CONNECTING) /* REQ was sent */                          \
+	X(ACCEPTING)  /* REP was sent */                          \
+	X(OPEN)                                                   \
+	X(READ_ONLY)  /* we have announced the end of our data */ \
+	X(WRITE_ONLY) /* the peer has, or we stopped reading */   \
+	X(DISCONNECTED)                                           \
+	X(FAILED) /* was never connected */                       \
 	X(BROKEN) /* a transfer failed, or the peer violated the protocol */
 
 enum stream_state {
@@ -34,7 +34,7 @@ enum stream_state {
 	X(BIND)                                                   \
 	X(LISTEN)                                                 \
 	X(CONNECT)                                                \
-	X(ACCEPT) /* the socket was made for a request */         \
+	X(ACCEPT) /* the socket was created for a request */      \
 	X(ADDR_DONE)                                              \
 	X(ROUTE_DONE)                                             \
 	X(ESTABLISHED)                                            \
@@ -43,10 +43,10 @@ enum stream_state {
 	X(SHUT_RD) /* rshutdown() */                              \
 	X(SHUT_WR)                                                \
 	X(SHUT_RDWR)                                              \
-	X(PEER_SHUT) /* the peer sends no more */                 \
-	X(PEER_LEFT) /* neither sends nor receives */             \
+	X(PEER_SHUT) /* the peer sends no more data */            \
+	X(PEER_LEFT) /* the peer neither sends nor receives */    \
 	X(SEND_FAILED)                                            \
-	X(PEER_LIED) /* violated the protocol: the connection is ended */
+	X(PEER_LIED) /* protocol violation: the connection is ended */
 
 enum stream_event {
 #define X(name) STREAM_EV_##name,
@@ -56,43 +56,43 @@ enum stream_event {
 };
 
 enum stream_action {
-	STREAM_REFUSE, /* not in the table: the state stays */
+	STREAM_REFUSE, /* no edge in the table; the state stays */
 	STREAM_NOTHING,
 	STREAM_FIND_ROUTE,
 	STREAM_SEND_REQ,
-	STREAM_BEGIN,	   /* grant the second half of the buffer */
+	STREAM_BEGIN,	   /* grant the second half of the receive buffer */
 	STREAM_SAY_SHUT,   /* send CTRL shutdown */
 	STREAM_SAY_LEAVE,  /* send CTRL disconnect */
-	STREAM_FLUSH,	   /* queue pair to ERR: all requests end */
-	STREAM_GIVE_ERROR, /* keep the errno for SO_ERROR; flush */
+	STREAM_FLUSH,	   /* move the queue pair to ERR, which ends all requests */
+	STREAM_GIVE_ERROR, /* set SO_ERROR, and flush */
 };
 
 /**
- * stream_step() - an event
- * @state: moved; this is the only place where it is
+ * stream_step() - apply an event
+ * @state: updated; modified nowhere else
  *
  * Return: the action; STREAM_REFUSE if the event is impossible in this state.
  */
 enum stream_action stream_step(enum stream_state *state, enum stream_event event);
 
-/** stream_state_str() - "READ_ONLY"; stream_event_str() - "PEER_SHUT" */
+/** stream_state_str(), stream_event_str() - names such as "READ_ONLY" and "PEER_SHUT" */
 const char *stream_state_str(enum stream_state state);
 const char *stream_event_str(enum stream_event event);
 
-/** stream_is_before_connect() - no connection yet, and none being set up */
+/** stream_is_before_connect() - return whether there is no connection and no set-up of one */
 static inline bool stream_is_before_connect(enum stream_state state)
 {
 	return state == STREAM_IDLE || state == STREAM_BOUND || state == STREAM_LISTENING;
 }
 
-/** stream_is_opening() - is a connection being set up? */
+/** stream_is_opening() - return whether a connection is being set up */
 static inline bool stream_is_opening(enum stream_state state)
 {
 	return state == STREAM_ADDR || state == STREAM_ROUTE || state == STREAM_CONNECTING ||
 	       state == STREAM_ACCEPTING;
 }
 
-/** stream_can_read() - may more come; stream_can_write() - may more be sent? */
+/** stream_can_read(), stream_can_write() - return whether data may be received, or sent */
 static inline bool stream_can_read(enum stream_state state)
 {
 	return state == STREAM_OPEN || state == STREAM_READ_ONLY;
@@ -103,7 +103,7 @@ static inline bool stream_can_write(enum stream_state state)
 	return state == STREAM_OPEN || state == STREAM_WRITE_ONLY;
 }
 
-/** stream_can_talk() - do messages, of whatever kind, still make sense? */
+/** stream_can_talk() - return whether any message may still be sent */
 static inline bool stream_can_talk(enum stream_state state)
 {
 	return stream_can_read(state) || stream_can_write(state);

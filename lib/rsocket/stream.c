@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The events of a stream socket: completions become events of its state table, and the actions of
- * the table are carried out here. The set-up is in connect.c and listen.c, data in transfer.c.
+ * Events of a stream socket: completions become events of its state table, whose actions are
+ * carried out here. Set-up is in connect.c and listen.c, data transfer in transfer.c.
  */
 #include "lib/rsocket/stream.h"
 
@@ -111,7 +111,7 @@ static void handle_ctrl(struct stream *s, uint32_t value)
 		cut_off(s, SOCKET_LIE_CONTROL, value);
 }
 
-/* By operation; one that is not here does not exist. */
+/* By operation; others are invalid. */
 static void (*const handle_message[1 << 3])(struct stream *s, uint32_t value) = {
 	[RS_OP_DATA] = handle_data,
 	[RS_OP_SGL] = handle_sgl,
@@ -136,7 +136,7 @@ static void handle_send_completion(struct stream *s, const struct ibv_wc *wc)
 
 	if (sent.slots) {
 		s->n_sent--;
-		/* Slots for control messages are not those for data. */
+		/* Control messages have slots of their own. */
 		if (sent.op == RS_OP_CTRL || sent.op == RS_OP_SGL)
 			s->out.ctrl_slots++;
 		else
@@ -146,7 +146,7 @@ static void handle_send_completion(struct stream *s, const struct ibv_wc *wc)
 		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
 }
 
-/* Return: whether the receive is to be posted again. */
+/* Return: whether the receive must be posted again. */
 static bool handle_recv_completion(struct stream *s, const struct ibv_wc *wc)
 {
 	uint32_t message;
@@ -181,15 +181,17 @@ static void poll_recv_cq(struct stream *s)
 	} while (n == COMPLETIONS_AT_ONCE);
 }
 
-/* When a failed send is in its queue, all that was received before it is in the other, such as the
- * peer's disconnect, and is handled first. */
+/*
+ * A failed send in its queue implies that everything received before it is in the other queue, such
+ * as the peer's disconnect, and is handled first.
+ */
 void stream_progress(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
 	struct ibv_wc wc[COMPLETIONS_AT_ONCE];
 	int n;
 
-	/* Completions wait until the connection is established. */
+	/* Completions are not handled before the connection is established. */
 	if (!s->memory.has_qp || stream_is_opening(s->state))
 		return;
 	do {
@@ -201,7 +203,7 @@ void stream_progress(struct rsock *rs)
 	stream_send_owed(s);
 }
 
-/* --- messages that are owed to the peer ---------------------------------- */
+/* --- owed messages ---------------------------------- */
 
 static void post_ctrl(struct stream *s, enum rs_op op, uint32_t value, const struct piece *note,
 		      struct rs_entry to)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream socket: a synchronous id, a queue pair, two buffers in registered memory, and the
- * accounts of what may be sent.
+ * A stream socket: a synchronous id, a queue pair, two buffers in registered memory, and the flow
+ * control in both directions.
  *
- * Members are guarded by the handle's lock unless their comment says otherwise. One sender at a
- * time has the turn to send, one receiver the turn to receive, so that long copies need no lock.
+ * The handle's lock protects members unless their comment says otherwise. One sender at a time has
+ * the turn to send, and one receiver the turn to receive, so that long copies need no lock.
  */
 #ifndef LIB_RSOCKET_STREAM_H
 #define LIB_RSOCKET_STREAM_H
@@ -17,7 +17,7 @@
 #include "lib/rsocket/turn.h"
 #include "lib/rsocket/window.h"
 
-/* What the program may choose before connecting; accepted sockets inherit it. */
+/* Settings before connecting; accepted sockets inherit them. */
 struct stream_sizes {
 	uint32_t sq_size;
 	uint32_t rq_size;
@@ -27,7 +27,7 @@ struct stream_sizes {
 	uint32_t iomap_size;
 };
 
-/* Socket options with no effect here but to be read again, and those of keepalive.c and close. */
+/* Socket options that are only stored, and those of keepalive.c and close. */
 struct stream_options {
 	int reuse_addr;
 	int keepalive;
@@ -39,11 +39,11 @@ struct stream_options {
 	struct linger linger;
 };
 
-/* A completion queue. There are two, so that a reader sleeps on while sends complete. */
+/* A completion queue. There are two, so that send completions do not wake up a sleeping reader. */
 struct completions {
 	struct ibv_cq *cq;
 	bool armed;
-	unsigned int n_unacked; /* events taken off the channel */
+	unsigned int n_unacked; /* events read from the channel */
 };
 
 /* Registered memory and the objects of the device; see memory.h. */
@@ -59,10 +59,10 @@ struct stream_memory {
 	struct ibv_mr *recv_mr;
 	struct rs_entry *table; /* written by the peer: RS_TABLE_ENTRIES, then its buffers */
 	struct ibv_mr *table_mr;
-	unsigned int next_note; /* index in that room */
+	unsigned int next_note; /* index of a note in send_ring */
 };
 
-/* What we may write to at the peer, besides its buffer. */
+/* The peer's memory that we may write to, besides its receive buffer. */
 struct stream_peer {
 	uint64_t table_addr;
 	uint32_t table_key;
@@ -76,7 +76,7 @@ struct stream_peer {
 
 struct stream;
 
-/* The steps of the active side's set-up: 0 or -errno; the lock is held. */
+/* Steps of the active set-up. Return: 0 or -errno. The lock must be held. */
 struct stream_opening {
 	int (*find_route)(struct stream *s);
 	int (*send_req)(struct stream *s);
@@ -87,40 +87,40 @@ struct stream {
 	int domain;
 	struct rdma_cm_id *id;
 	enum stream_state state;
-	int error;	/* positive errno for SO_ERROR; cleared when asked for */
-	int last_error; /* the same, and stays */
+	int error;	/* positive errno for SO_ERROR; cleared when read */
+	int last_error; /* the same, not cleared */
 	struct stream_sizes sizes;
 	struct stream_options options;
 	struct stream_memory memory;
 	struct stream_peer peer;
 	struct send_window out;
 	struct recv_window in;
-	unsigned int owes; /* OWES_: to be sent when a slot is free */
-	uint32_t n_sent;   /* completions still to come */
+	unsigned int owes; /* OWES_*: to be sent when a slot is free */
+	uint32_t n_sent;   /* completions outstanding */
 	struct turn send_turn;
 	struct turn recv_turn;
 
 	/* Set-up: see connect.c. */
 	const struct stream_opening *opening;
 	struct serviced cm;
-	void *route; /* from the program: RDMA_ROUTE, or NULL */
+	void *route; /* from RDMA_ROUTE, or NULL */
 	size_t route_bytes;
 	uint32_t timeout_ms;
 	unsigned int n_retries;
 	struct sockaddr_storage target; /* of rconnect() */
 	struct stream *listener;	/* until it is ready for raccept(); service's lock */
-	/* Of a listener: the set-up of its child is done or has failed; service's lock. */
+	/* Of the listener: the set-up of its child has succeeded or failed; service's lock. */
 	void (*settled)(struct stream *child, int err);
-	struct list sibling; /* in the listener's list of pending or of ready */
+	struct list sibling; /* in the listener's list pending or ready */
 
 	/* Listeners: see listen.c. */
-	struct list pending; /* set-up under way; service's lock */
+	struct list pending; /* being set up; service's lock */
 	struct list ready;   /* for raccept() */
 	unsigned int n_ready;
 	unsigned int backlog;
 
 	struct serviced keepalive;
-	struct list iomaps; /* struct iomap, ours: see iomap.c */
+	struct list iomaps; /* struct iomap, our buffers: see iomap.c */
 };
 
 extern const struct rsock_ops stream_ops;
@@ -131,13 +131,13 @@ static inline struct stream *stream_of(struct rsock *rs)
 }
 
 /**
- * stream_new() - a socket around an id
- * @id:     synchronous, without events; the socket's from now on
+ * stream_new() - create a socket for an id
+ * @id:     synchronous, without events; owned by the socket from now on
  * @domain: address family
- * @like:   whose sizes and options it gets, or NULL for the settings
+ * @like:   socket to copy sizes and options from, or NULL for the settings
  * @ret:    has one reference, the caller's; its descriptor is that of the id's channel
  *
- * Return: 0 or -errno; the id is then still the caller's.
+ * Return: 0 or -errno; the caller then still owns the id.
  */
 int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, struct stream **ret);
 
@@ -145,37 +145,38 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 int stream_open(int domain, struct rsock **ret);
 
 /**
- * stream_happen() - an event: step the state table and carry out the action; the lock is held
- * @err: for events that carry one: -errno
+ * stream_happen() - apply an event to the state table and carry out the action; the lock must be
+ * held
+ * @err: -errno, for events that have one
  *
- * The socket's watches are notified if its state has changed.
+ * Notifies the socket's watches if the state has changed.
  *
  * Return: 0; -EINVAL if the event is impossible in this state; -errno of the action.
  */
 int stream_happen(struct stream *s, enum stream_event event, int err);
 
-/** stream_progress() - rsock_ops.progress: handles completions, sends what is owed. */
+/** stream_progress() - rsock_ops.progress: handle completions, send owed messages */
 void stream_progress(struct rsock *rs);
 
 /** stream_send_owed() - send owed messages as far as slots are free; the lock is held. */
 void stream_send_owed(struct stream *s);
 
-/** stream_owes() - is a message owed that waits for a slot? The lock is held. */
+/** stream_owes() - return whether a message waits for a slot; the lock must be held */
 static inline bool stream_owes(const struct stream *s)
 {
 	return s->owes || (stream_can_read(s->state) && recv_window_is_due(&s->in));
 }
 
-/** stream_flush() - move the queue pair to ERR, which ends all requests; the lock is held. */
+/** stream_flush() - move the queue pair to ERR, which ends all requests; the lock must be held */
 void stream_flush(struct stream *s);
 
-/** stream_may_send() - would a send take at least a byte now? The lock is held. */
+/** stream_may_send() - return whether a send would accept at least a byte; the lock must be held */
 static inline bool stream_may_send(const struct stream *s)
 {
 	return stream_can_write(s->state) && send_window_room(&s->out);
 }
 
-/** stream_may_recv() - would a receive return now: data, the end or an error? Locked. */
+/** stream_may_recv() - return whether a receive would return data, the end or an error; locked */
 bool stream_may_recv(const struct stream *s);
 
 /** stream_send(), stream_recv(): rsock_ops.send, .recv; see transfer.c. */
@@ -183,10 +184,10 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out);
 ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in);
 
 /**
- * stream_write() - riowrite(): data for the peer's buffers, see iomap.h
+ * stream_write() - riowrite(): write to the peer's buffers, see iomap.h
  *
- * It is copied even if it is registered: a program has no way to learn when it was sent, and
- * riostream overwrites the buffer at once.
+ * Copies even from registered memory: a program cannot learn when the data was sent, and riostream
+ * overwrites its buffer at once.
  *
  * Return: bytes written, up to the end of the peer's buffers; or -errno.
  */
@@ -196,7 +197,7 @@ ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offs
  * stream_await_room() - wait until a message that needs credit can be sent
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send, and the lock, which is released to wait.
+ * The caller has the turn to send, and holds the lock, which is released to wait.
  *
  * Return: 0; -EAGAIN; -errno of the connection's end.
  */
@@ -208,13 +209,13 @@ int stream_getopt(struct rsock *rs, int level, int name, void *value, socklen_t 
 
 /* Keepalives, SO_KEEPALIVE: see keepalive.c. */
 
-/** keepalive_init() - none yet. */
+/** keepalive_init() - initialize without keepalives */
 void keepalive_init(struct stream *s);
 
-/** keepalive_default_s() - the host's, for TCP. */
+/** keepalive_default_s() - the host's default for TCP, in seconds */
 int keepalive_default_s(void);
 
-/** keepalive_update() - the options or the state have changed; the service's lock is held. */
+/** keepalive_update() - apply a change of options or state; the service's lock must be held */
 void keepalive_update(struct stream *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Data of stream sockets. A send copies into the send buffer, or into the work request if it is
- * short; a receive copies out of the receive buffer. A long copy is made without the lock, which is
- * held to reserve and to account.
+ * Data transfer of stream sockets. A send copies into the send buffer, or into the work request if
+ * it is short; a receive copies from the receive buffer. Long copies are made without the lock,
+ * which is held to reserve and to account.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,13 +12,15 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 
-/* The first message of a call is short, so that it is on its way while the next is being copied.
- * The next ones grow: a message costs as much as copying thousands of bytes. */
+/*
+ * The first message of a call is short, so that it is in flight while the next is copied. Later
+ * ones grow: a message costs as much as copying thousands of bytes.
+ */
 #define FIRST_BYTES  8192
 #define GROWTH	     4
 #define LONGEST	     65536
-#define INLINE_BYTES 1024 /* copied to the stack at most */
-#define LOCKED_BYTES 1024 /* copied under the lock at most: taking it again costs as much */
+#define INLINE_BYTES 1024 /* maximum copied to the stack */
+#define LOCKED_BYTES 1024 /* maximum copied under the lock: taking it again costs as much */
 
 /* --- sending ------------------------------------------------------------- */
 
@@ -27,7 +29,7 @@ static uint32_t min_bytes(size_t a, uint32_t b)
 	return a < b ? (uint32_t)a : b;
 }
 
-/* Return: the -errno of a transfer that the state does not allow; @ended if the data has ended. */
+/* Return: -errno of a transfer that the state does not allow; @ended if the data has ended. */
 static int error_of_state(const struct stream *s, int ended)
 {
 	if (stream_is_opening(s->state))
@@ -44,7 +46,7 @@ static bool send_would_not_wait(struct rsock *rs)
 	return !stream_can_write(s->state) || stream_may_send(s);
 }
 
-/* The lock is held, and released to wait. Return: 0 or -errno. */
+/* The lock must be held, and is released while waiting. Return: 0 or -errno. */
 static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rsock *rs))
 {
 	int err;
@@ -104,7 +106,7 @@ static void lock_after_copy(struct stream *s, uint32_t bytes)
 		pthread_mutex_lock(&s->base.lock);
 }
 
-/* riowrite(): needs neither credit nor the peer's receive buffer. */
+/* riowrite() needs neither credit nor the peer's receive buffer. */
 static int post_write(struct stream *s, const struct piece *piece, int n, uint32_t bytes,
 		      bool is_inline, struct rs_entry to)
 {
@@ -120,7 +122,7 @@ static int post_write(struct stream *s, const struct piece *piece, int n, uint32
 	return err;
 }
 
-/* @where: of riowrite(); NULL: data of the stream. */
+/* @where: destination of riowrite(); NULL for stream data. */
 static int send_inline(struct stream *s, struct rs_cursor *from, uint32_t bytes,
 		       const struct rs_entry *where)
 {
@@ -135,7 +137,7 @@ static int send_inline(struct stream *s, struct rs_cursor *from, uint32_t bytes,
 		     : post_data(s, &piece, 1, bytes, true);
 }
 
-/* Only the thread that has the turn moves the head of the ring. */
+/* Only the thread that has the turn advances the head of the ring. */
 static int send_from_ring(struct stream *s, struct rs_cursor *from, uint32_t bytes,
 			  const struct rs_entry *where)
 {
@@ -159,9 +161,9 @@ static int send_from_ring(struct stream *s, struct rs_cursor *from, uint32_t byt
 }
 
 /*
- * @offset: of riowrite(), in the peer's buffers; NULL: data of the stream
+ * @offset: of riowrite(), in the peer's buffers; NULL for stream data
  *
- * Not inlined: a send that needs none of this should not pay for its stack and registers.
+ * Not inlined: sends that do not use it should not pay for its stack and registers.
  */
 __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
 						      const struct rs_transfer *out,
@@ -202,8 +204,10 @@ __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
 	return err && !sent ? err : (ssize_t)sent;
 }
 
-/* The common case: one short buffer that can be sent at once. Return: its bytes, or -errno; 0: it
- * is not that simple. */
+/*
+ * The common case: one short buffer that can be sent at once. Return: bytes sent, or -errno; 0 if
+ * it does not apply.
+ */
 static ssize_t send_at_once(struct stream *s, const struct rs_transfer *out)
 {
 	size_t bytes = out->n_iov == 1 ? out->iov->iov_len : 0;
@@ -251,7 +255,7 @@ static bool recv_would_not_wait(struct rsock *rs)
 	return stream_may_recv(stream_of(rs));
 }
 
-/* Return: 1 if there is something to read; 0 at the end of the data, or -errno. */
+/* Return: 1 if there is data; 0 at the end of the data; -errno. */
 static int await_data(struct stream *s, int flags)
 {
 	int err = 0;
@@ -284,7 +288,7 @@ static void count_read(struct stream *s, uint32_t bytes)
 		send_owed(s);
 }
 
-/* Only the thread that has the turn moves the head of the ring. */
+/* Only the thread that has the turn advances the head of the ring. */
 static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t left, bool peek)
 {
 	const uint8_t *ring = s->memory.recv_ring;
@@ -301,7 +305,7 @@ static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t le
 	return bytes;
 }
 
-/* Not inlined: a receive that needs none of this should not pay for its stack and registers. */
+/* Not inlined: receives that do not use it should not pay for its stack and registers. */
 __attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct rs_transfer *in)
 {
 	struct rs_cursor to = { in->iov, 0 };
@@ -330,8 +334,8 @@ __attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct r
 }
 
 /*
- * The common case: a few bytes that have arrived, in one piece. Nothing in here releases the lock,
- * or could be cancelled but for send_owed(). Return: its bytes; 0: it is not that simple.
+ * The common case: a few bytes that have arrived, in one piece. Nothing here releases the lock, and
+ * only send_owed() has a cancellation point. Return: bytes received; 0 if it does not apply.
  */
 static ssize_t recv_at_once(struct stream *s, const struct rs_transfer *in)
 {
@@ -342,7 +346,7 @@ static ssize_t recv_at_once(struct stream *s, const struct rs_transfer *in)
 	    bytes > s->in.ring_bytes - s->in.head || (bytes < wanted && in->flags & MSG_WAITALL))
 		return 0;
 	if (bytes) {
-		/* A short memcpy() becomes a string instruction, which is slower. */
+		/* A short memcpy() is compiled to a string instruction, which is slower. */
 		memmove(in->iov->iov_base, s->memory.recv_ring + s->in.head, bytes);
 		count_read(s, bytes);
 	}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The turn to send on a stream socket, or to receive: one call at a time, in pieces between which
- * the socket's lock is released. A turn costs nothing while nobody else wants it, unlike a second
- * mutex.
+ * The turn to send on a stream socket, or to receive: one call at a time, while it releases the
+ * socket's lock between pieces. Unlike a second mutex, an uncontended turn costs nothing.
  */
 #ifndef LIB_RSOCKET_TURN_H
 #define LIB_RSOCKET_TURN_H
@@ -16,7 +15,7 @@ struct turn {
 	pthread_cond_t given;
 };
 
-/** turn_init() - nobody has it; for turn_fini(). */
+/** turn_init() - initialize an untaken turn, for turn_fini() */
 static inline void turn_init(struct turn *turn)
 {
 	*turn = (struct turn){ .given = PTHREAD_COND_INITIALIZER };
@@ -27,7 +26,7 @@ static inline void turn_fini(struct turn *turn)
 	pthread_cond_destroy(&turn->given);
 }
 
-/** turn_take() - wait until nobody has it; lock: held, and released to wait. */
+/** turn_take() - wait for the turn; @lock must be held, and is released while waiting */
 static inline void turn_take(struct turn *turn, pthread_mutex_t *lock)
 {
 	turn->n_waiting++;
@@ -37,7 +36,7 @@ static inline void turn_take(struct turn *turn, pthread_mutex_t *lock)
 	turn->is_taken = true;
 }
 
-/** turn_give() - the lock is held. */
+/** turn_give() - release the turn; the lock must be held */
 static inline void turn_give(struct turn *turn)
 {
 	turn->is_taken = false;

@@ -36,7 +36,7 @@ void watch_notify(struct rsock *rs)
 		watch->changed(watch);
 }
 
-/* The caller looks at the handle anyway and needs no notification of its own. */
+/* The caller checks the handle anyway and needs no notification. */
 void watch_disarm(struct rsock *rs, struct watcher *own)
 {
 	watch_remove(own);
@@ -114,8 +114,10 @@ void waker_reset(struct waker *waker)
 
 	if (!__atomic_load_n(&waker->is_set, __ATOMIC_ACQUIRE))
 		return;
-	/* The thread that has set it may not have written yet. A write that came after this would
-	 * make the descriptor readable for good: without is_set, nobody reads it. */
+	/*
+	 * The thread that set the waker may not have written yet. If the write came after this, the
+	 * descriptor would stay readable for good: without is_set, no thread reads it.
+	 */
 	while (read(waker->fd, &count, sizeof(count)) < 0)
 		if (errno == EAGAIN)
 			sched_yield();
@@ -146,9 +148,11 @@ int wait_left_ms(struct cm_time deadline)
 
 /* --- one handle ---------------------------------------------------------- */
 
-/* After so many long waits in a row a thread sleeps at once, until something comes quickly:
- * polling takes the processor from a peer on the same one, and is in vain where an answer takes
- * longer than a sleep. */
+/*
+ * After this many consecutive long waits a thread sleeps at once, until a wait is short again:
+ * polling takes the processor from a peer on the same one, and is useless if a response takes
+ * longer than a sleep.
+ */
 #define LONG_WAITS 3
 
 static bool is_ready(struct rsock *rs, bool (*ready)(struct rsock *rs))
@@ -157,7 +161,7 @@ static bool is_ready(struct rsock *rs, bool (*ready)(struct rsock *rs))
 	return rs->closed || ready(rs);
 }
 
-/* Poll for the settings' polling time. Return: whether the condition holds. */
+/* Polls for the settings' polling time. Return: whether the condition holds. */
 static bool spin_until_ready(struct rsock *rs, bool (*ready)(struct rsock *rs), uint64_t begin_ns,
 			     uint64_t polling_ns)
 {
@@ -172,7 +176,7 @@ static bool spin_until_ready(struct rsock *rs, bool (*ready)(struct rsock *rs), 
 	return found;
 }
 
-/* The lock is held, and released to sleep. */
+/* The lock must be held, and is released while sleeping. */
 static int sleep_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 			     struct cm_time deadline)
 {
@@ -219,7 +223,7 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 	pthread_mutex_lock(&rs->lock);
 	if (!found)
 		err = sleep_until_ready(rs, wanted, ready, deadline);
-	/* A sleep and its end take about as long as polling is worth while. */
+	/* A sleep and a wake-up take about as long as polling pays off. */
 	if (clock_ns() - begin_ns <= 2 * polling_ns)
 		rs->n_long = 0;
 	else if (rs->n_long < LONG_WAITS)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The accounts of a stream socket: see window.h.
- */
+/* Flow control of a stream socket: see window.h. */
 #include "lib/rsocket/window.h"
 
 #include <errno.h>
@@ -47,8 +45,10 @@ bool send_window_refill(struct send_window *window, struct rs_entry *table)
 		struct rs_entry entry;
 		word words[2];
 
-		/* An entry may be written while we look. A device writes whole words, in order:
-		 * when key and length, which are one word, are there, the address is. */
+		/*
+		 * The entry may be written during the read. A device writes whole words, in order:
+		 * once key and length, which are one word, are present, the address is too.
+		 */
 		words[1] = __atomic_load_n((const word *)&table[i].key, __ATOMIC_ACQUIRE);
 		words[0] = __atomic_load_n((const word *)&table[i].addr, __ATOMIC_RELAXED);
 		memcpy(&entry, words, sizeof(entry));

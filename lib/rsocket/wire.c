@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The rows of a stream's private data, and the byte order of table entries: see wire.h.
- */
+/* The fields of a stream's private data, and the byte order of table entries: see wire.h. */
 #include "lib/rsocket/wire.h"
 
 #define SCALE_LITERAL_MAX 128

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which sockets of which programs become ours: see preload.h.
- */
+/* Selection of sockets that use RDMA: see preload.h. */
 #include "lib/rsocket/preload/preload.h"
 
 #include <errno.h>
@@ -15,7 +13,7 @@
 #define FILE_NAME "/etc/rdma/rsocket/preload_config"
 #define WORD	  64
 
-/* Words of a line, each also with one of its prefixes. */
+/* A word of a configuration line, also valid with one of the prefixes. */
 struct word {
 	const char *prefixes[2]; /* or NULL */
 	const char *text;
@@ -94,6 +92,6 @@ bool config_wants(int domain, int type, int protocol)
 		fclose(in);
 	if (any)
 		return wanted;
-	/* Datagrams have no fallback: only where they are configured. */
+	/* Datagram sockets have no fallback, so they must be configured. */
 	return (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
 }

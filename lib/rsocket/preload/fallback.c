@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TCP where there is no RDMA: the second socket of a listener, and the replacement of a connection
- * that fails. See preload.h.
+ * TCP in place of RDMA: the second socket of a listener, and the replacement of a connection that
+ * fails. See preload.h.
  */
 #include "lib/rsocket/preload/preload.h"
 
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 
-#define GIVE_UP_MS 3000 /* without an answer: try TCP */
+#define GIVE_UP_MS 3000 /* without a response, before TCP is tried */
 
 static bool is_stream(const struct sock *sock)
 {
@@ -29,7 +29,7 @@ static bool is_blocking(const struct sock *sock)
 	return !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
 }
 
-/* Return: a TCP socket with the options of the other, or -1. */
+/* Return: a TCP socket with the options of @sock's rsocket, or -1. */
 static int open_tcp(const struct sock *sock, int flags)
 {
 	static const struct {
@@ -56,7 +56,7 @@ static int open_tcp(const struct sock *sock, int flags)
 
 /* --- a listener ---------------------------------------------------------- */
 
-/* Bind the RDMA socket to the port number that TCP got. */
+/* Binds the RDMA socket to the port number of the TCP socket. */
 static int bind_same_port(struct sock *sock, int tcp, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct sockaddr_in6 whole = { 0 }, got = { 0 };
@@ -101,9 +101,9 @@ int fallback_listen(struct sock *sock, int backlog)
 	return result;
 }
 
-/* --- sockets in an epoll that are being connected ----------------------- */
+/* --- sockets being connected, in an epoll ----------------------- */
 
-/* A socket in an epoll whose connection is being set up. */
+/* A socket in an epoll, being connected. */
 struct connecting {
 	struct list link;
 	int fd;
@@ -113,7 +113,7 @@ struct connecting {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = { &all, &all };
-static unsigned int n_all; /* atomic: read without the lock to see if there is any */
+static unsigned int n_all; /* number of them; atomic, read without the lock */
 
 static bool is_any(void)
 {
@@ -138,7 +138,7 @@ static void note_connecting(int fd, const struct sock *sock)
 		if (each->fd == fd && each->epfd == sock->epfd)
 			it = each;
 	if (!it) {
-		/* Out of memory, the connection fails as it would without TCP. */
+		/* Out of memory: the connection fails as it would without TCP. */
 		it = calloc(1, sizeof(*it));
 		if (it) {
 			it->fd = fd;
@@ -199,7 +199,7 @@ enum outcome {
 	FAILED
 };
 
-/* The socket itself is asked, too: others may have the same epoll data. */
+/* Polls the socket too, because several sockets may have the same epoll data. */
 static enum outcome outcome_of(const struct sock *sock, const struct epoll_event *event,
 			       struct cm_time now)
 {
@@ -218,8 +218,7 @@ static enum outcome outcome_of(const struct sock *sock, const struct epoll_event
 	return is_late ? FAILED : PENDING;
 }
 
-/* What has been set up is forgotten. Return: one that has failed, whose event is taken out; or -1.
- */
+/* Forgets established connections. Return: a failed connection, whose event is removed; or -1. */
 static int take_failed(int epfd, struct epoll_event *events, int *n)
 {
 	struct cm_time now = clock_now();
@@ -255,7 +254,9 @@ static int take_failed(int epfd, struct epoll_event *events, int *n)
 	return fd;
 }
 
-/* A socket leaves its epolls. @ret: which, for enter_epolls() when it is one of the kernel's. */
+/*
+ * Removes a socket from its epoll sets. @ret: the sets, for enter_epolls() when it is a TCP socket.
+ */
 static void leave_epolls(int fd, struct list *ret)
 {
 	const struct sock *sock = map_get(fd);
@@ -309,7 +310,7 @@ void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_
 
 /* --- connect() ----------------------------------------------------------- */
 
-/* Make the descriptor a TCP socket. */
+/* Makes the descriptor a TCP socket. */
 static int swap_for_tcp(int fd, struct sock *sock, bool waits)
 {
 	int tcp = sock->tcp;
@@ -323,7 +324,9 @@ static int swap_for_tcp(int fd, struct sock *sock, bool waits)
 	return map_swap(fd, tcp);
 }
 
-/* Never blocks in rconnect(): a host without RDMA does not answer at all. Return: as connect(). */
+/*
+ * Never blocks in rconnect(), because a host without RDMA does not respond. Return: as connect().
+ */
 static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
 {
 	struct pollfd fd = { .fd = sock->rs, .events = POLLOUT };
@@ -380,7 +383,7 @@ bool fallback_retry(int fd, struct sock *sock)
 	sock->target_bytes = 0;
 	leave_epolls(fd, &taken);
 	done = swap_for_tcp(fd, sock, false) == 0;
-	/* In an epoll before it connects, a TCP socket would report a hang-up. */
+	/* Not before: an unconnected TCP socket reports a hang-up in an epoll. */
 	if (done)
 		real()->connect(fd, (struct sockaddr *)&target, bytes);
 	enter_epolls(&taken);

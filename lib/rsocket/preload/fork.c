@@ -19,14 +19,14 @@
 
 #define ZEROS	   4
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
-#define RETRY_MS   10	 /* while another child has the port */
+#define RETRY_MS   10	 /* while another child uses the port */
 
 enum stage {
 	NOT_OURS,
 	SOCKET,
-	CONNECTED, /* or about to be */
+	CONNECTED, /* or connecting */
 	ACCEPTED,
-	SETTLING, /* by a thread */
+	SETTLING, /* in progress in another thread */
 };
 
 static unsigned char stages[MAP_FD_MAX + 1]; /* enum stage, atomic */
@@ -91,7 +91,7 @@ union name {
 	struct sockaddr_in6 v6;
 };
 
-/* The address of an end of a connection, as IPv4 if it is mapped. Return: its size, or 0. */
+/* Gets a local or peer address, as IPv4 if it is mapped. Return: its size, or 0. */
 static socklen_t get_rdma_name(int (*get)(int fd, struct sockaddr *addr, socklen_t *bytes), int fd,
 			       union name *ret)
 {
@@ -122,7 +122,7 @@ static bool is_readable(int tcp, int timeout_ms)
 	return real()->poll(&fd, 1, timeout_ms) > 0;
 }
 
-/* Make a TCP descriptor stand for a connected socket of ours. */
+/* Puts a connected rsocket behind a TCP descriptor. */
 static void become_rdma(int tcp, int rs)
 {
 	static const int options[][2] = {
@@ -146,10 +146,10 @@ static void become_rdma(int tcp, int rs)
 /* --- the accepting end --------------------------------------------------- */
 
 /*
- * Children share their parent's port: one at a time may listen on it, so that each gets its own
- * client. The lock is a name of a UNIX socket, which ends with the process.
+ * Children share their parent's port. Only one at a time may listen on it, so that each gets its
+ * own client. The lock is a UNIX socket name, which is released when the process ends.
  *
- * Return: a descriptor to be closed afterwards; -1 if another has it.
+ * Return: a descriptor to be closed afterwards; -1 if another process holds the lock.
  */
 static int lock_port(const union name *name)
 {
@@ -167,7 +167,7 @@ static int lock_port(const union name *name)
 	return fd;
 }
 
-/* Return: a listener on the port of this connection, on all addresses; or -1. */
+/* Return: a listener on this connection's port, on all addresses; or -1. */
 static int listen_on_same_port(union name *name)
 {
 	socklen_t bytes = name->any.sa_family == AF_INET ? sizeof(name->v4) : sizeof(name->v6);
@@ -195,10 +195,10 @@ static bool is_same_host(const union name *a, const union name *b)
 }
 
 /*
- * Accept the connection of this client's host. The client closes TCP as soon as it is connected,
- * maybe before raccept() returns: from then on only the time limit ends the wait.
+ * Accepts the connection from this client's host. The client closes TCP as soon as it is connected,
+ * maybe before raccept() returns: after that, only the timeout ends the wait.
  *
- * Return: the connection, or -1 if none came.
+ * Return: the connection, or -1 if there was none.
  */
 static int accept_from_host(int tcp, const union name *client, int listener)
 {
@@ -238,13 +238,13 @@ static void settle_accepted(int tcp)
 	}
 	if (port >= 0)
 		listener = listen_on_same_port(&server);
-	/* A client that has given up meanwhile is served over TCP. */
+	/* A client that has given up is served over TCP. */
 	if (listener >= 0 && !is_readable(tcp, 0)) {
 		if (real()->send(tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS)
 			rs = accept_from_host(tcp, &client, listener);
 		rclose(listener);
 		listener = -1;
-		/* Once the zeros are sent, TCP is of no use any more. */
+		/* Once the zeros have been sent, the TCP connection is not used any more. */
 		if (rs >= 0)
 			become_rdma(tcp, rs);
 		else
@@ -278,13 +278,13 @@ static void settle_connected(int tcp)
 	}
 	if (rs >= 0)
 		rclose(rs);
-	/* The other end expects RDMA only from now on: the connection has failed. */
+	/* The other end accepts RDMA only from now on: the connection has failed. */
 	real()->shutdown(tcp, SHUT_RDWR);
 }
 
 /* --- first use ----------------------------------------------------------- */
 
-/* Return: false if another thread has settled it. */
+/* Return: false if another thread has done it. */
 static bool begin_settling(int fd, enum stage *ret)
 {
 	for (;;) {
@@ -304,7 +304,7 @@ static bool begin_settling(int fd, enum stage *ret)
 
 void fork_settle(int fd)
 {
-	static __thread bool is_inside; /* rpoll() below polls the descriptor, too */
+	static __thread bool is_inside; /* rpoll() below polls the descriptor too */
 	enum stage stage = stage_of(fd);
 	int saved = errno;
 

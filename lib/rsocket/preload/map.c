@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which socket each descriptor stands for: see preload.h.
- */
+/* The sockets behind descriptors: see preload.h. */
 #include "lib/rsocket/preload/preload.h"
 
 #include <errno.h>
@@ -11,7 +9,7 @@
 #include <stdlib.h>
 
 static struct sock *socks[MAP_FD_MAX + 1]; /* atomic */
-static struct sock *spares;		   /* never freed: a call may still be in one */
+static struct sock *spares;		   /* never freed: a call may still use one */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct sock *map_get(int fd)
@@ -72,7 +70,7 @@ int map_become(int fd, int rs)
 
 	if (!sock)
 		return -1;
-	/* This ends the TCP connection. */
+	/* Closes the TCP connection. */
 	result = real()->dup3(other, fd, cloexec) < 0 ? -1 : 0;
 	if (!result)
 		set_sock(fd, sock);

@@ -17,7 +17,7 @@
 
 /* --- opening and closing ------------------------------------------------- */
 
-/* Sizes from the environment, as stock's preload library has them. */
+/* Sizes from the environment, as in stock's preload library. */
 static void set_sizes(int rs)
 {
 	static const struct {
@@ -68,7 +68,7 @@ EXPORT int close(int fd)
 	return real()->close(fd);
 }
 
-/* Make a duplicate, which is open already, stand for the same socket. Return: it, or -1. */
+/* Puts the same socket behind a duplicate, which is already open. Return: @to, or -1. */
 static int alias_fd(int from, int to)
 {
 	struct sock *sock = map_get(from);
@@ -87,7 +87,7 @@ EXPORT int dup(int fd)
 	return alias_fd(fd, real()->dup(fd));
 }
 
-/* dup2() has closed the old meaning of a number only if it succeeded. */
+/* dup2() has closed the old descriptor only if it succeeded. */
 static int replace_fd(int from, int to, int result)
 {
 	if (from == to || result < 0)
@@ -141,7 +141,7 @@ static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *byte
 	return fd;
 }
 
-/* Accept from whichever of RDMA and TCP has a connection first. */
+/* Accepts the first connection over RDMA or TCP. */
 static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
 	struct pollfd both[2] = {
@@ -211,7 +211,7 @@ EXPORT int fcntl(int fd, int cmd, ...)
 		return rfcntl(sock->rs, cmd, arg);
 	if (is_socket && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
 		return alias_fd(fd, real()->fcntl(fd, cmd, arg));
-	/* Other commands are about the descriptor. */
+	/* Other commands concern the descriptor itself. */
 	return real()->fcntl(fd, cmd, arg);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: runs programs that use TCP over sockets of ours, unchanged. preload.c has the
- * calls that open, connect and close, transfer.c those that transfer data, wait.c those that wait.
+ * librspreload.so: runs unmodified TCP programs over rsockets. preload.c has the calls that open,
+ * connect and close, transfer.c those that transfer data, wait.c those that wait.
  *
- * Peers without RDMA are served, too: a connection that fails is tried with TCP, and a listener
+ * Peers without RDMA are supported: a connection that fails is retried with TCP, and a listener
  * also listens on a TCP port of the same number. The program sees one descriptor in all cases.
  */
 #ifndef PRELOAD_H
@@ -25,13 +25,13 @@
 
 /*
  * The functions of the C library that the preload library replaces, one row each, and the C
- * library's own, which it calls for all that is not a socket of ours.
+ * library's own, which it calls for all other descriptors.
  */
 
 /* clang-format off */
 /*
- * Those that do the same with the same arguments, on either kind: type, name, how the socket behind
- * the descriptor is found, parameters, and the arguments after the descriptor.
+ * Functions with equal arguments and meaning for both kinds: type, name, function that finds the
+ * socket behind the descriptor, parameters, and the arguments after the descriptor.
  */
 #define REAL_SAME(X)                                                                             \
 	X(int, shutdown, fork_settled, (int fd, int how), how)                                   \
@@ -97,36 +97,36 @@ struct real {
 #undef X
 };
 
-/** real() - Return: all of them, looked up at the first call. */
+/** real() - the C library's functions, looked up at the first call */
 const struct real *real(void);
 
 /**
- * real_is_inside() - does librdmacm make this call?
+ * real_is_inside() - return whether the caller is in librdmacm
  * @caller: __builtin_return_address(0)
  *
- * Its own sockets must not become RDMA sockets.
+ * librdmacm's own sockets must not become RDMA sockets.
  */
 bool real_is_inside(const void *caller);
 
 /* --- what descriptors stand for ------------------------------------------- */
 
 /*
- * Which socket each of the program's descriptors stands for. One that the preload library made is
- * open on /dev/null and stands for a socket of ours, which may change behind it. A listener has a
- * TCP socket besides, for peers without RDMA.
+ * The sockets behind the program's descriptors. A descriptor that the preload library creates is
+ * open on /dev/null and represents an rsocket, which may change behind it. A listener also has a
+ * TCP socket, for peers without RDMA.
  */
 
 #define MAP_FD_MAX 65535
 
 struct sock {
-	int refs; /* atomic: descriptors that stand for it */
-	int rs;	  /* the socket of ours */
+	int refs; /* descriptors; atomic */
+	int rs;	  /* the rsocket */
 	int tcp;  /* TCP socket on the same port; -1: none */
 	int domain;
-	int type; /* with flags, as the program said */
+	int type; /* with flags, as requested */
 	int protocol;
-	int repoll;		  /* that has it, and tcp once it listens; -1: none */
-	int epfd;		  /* beside which that instance is */
+	int repoll;		  /* instance that has rs, and tcp once it listens; -1: none */
+	int epfd;		  /* the epoll descriptor of that instance */
 	struct epoll_event asked; /* by epoll_ctl() */
 	bool is_repoll; /* the descriptor is an epoll one; rs: an instance of repoll beside it */
 	struct sockaddr_storage target; /* of a pending connect() */
@@ -135,34 +135,34 @@ struct sock {
 	struct sock *next;		/* in the list of unused ones */
 };
 
-/** map_get() - Return: what a descriptor stands for, or NULL if for itself. */
+/** map_get() - the socket behind a descriptor; NULL if there is none */
 struct sock *map_get(int fd);
 
 /**
- * map_new() - a descriptor that stands for a socket
+ * map_new() - open a descriptor for a socket
  * @rs: the socket, closed by map_forget()
  *
- * Return: the descriptor, or -1 with errno set; the socket is then still the caller's.
+ * Return: the descriptor, or -1 with errno set; the caller then still owns @rs.
  */
 int map_new(int rs, int domain, int type, int protocol);
 
-/** map_become() - a TCP descriptor stands for a socket from now on. Return: 0, or -1; as it was. */
+/** map_become() - put a socket behind a TCP descriptor. Return: 0, or -1 and no change. */
 int map_become(int fd, int rs);
 
-/** map_epoll() - an instance of repoll beside an epoll descriptor. Return: 0, or -1. */
+/** map_epoll() - put an instance of repoll beside an epoll descriptor. Return: 0, or -1. */
 int map_epoll(int epfd, int repoll);
 
 /**
- * map_alias() - a duplicate, which is open already, stands for the same
+ * map_alias() - put the same socket behind a duplicate, which is already open
  *
- * Return: 0; -1 with EMFILE if its number is beyond MAP_FD_MAX: it is closed then.
+ * Return: 0; -1 with EMFILE if @fd exceeds MAP_FD_MAX, and is then closed.
  */
 int map_alias(int fd, struct sock *sock);
 
-/** map_forget() - the descriptor stands for itself; the last closes the sockets behind. */
+/** map_forget() - detach a descriptor; the last one closes the sockets behind it */
 void map_forget(int fd);
 
-/** map_swap() - from now on, the descriptor is this TCP socket, whose own number is closed. */
+/** map_swap() - replace a descriptor by a TCP socket, whose own number is closed */
 int map_swap(int fd, int tcp);
 
 /* --- configuration -------------------------------------------------------- */
@@ -172,32 +172,34 @@ int map_swap(int fd, int tcp);
  *
  *     program domain type protocol
  *
- * A program is given by the beginning of its name; "*" means any. Without the file, or without a
- * line in it, all streams become ours.
+ * program is a prefix of the program's name, or "*". Without the file, or without entries in it,
+ * all stream sockets use RDMA.
  */
 
-/** config_wants() - does a socket of this kind, without SOCK_ flags, become ours? */
+/** config_wants() - return whether a socket of this kind, without SOCK_ flags, uses RDMA */
 bool config_wants(int domain, int type, int protocol);
 
 /**
- * config_matches() - does a line select this socket of this program?
- * @is_entry: whether it is an entry, not empty and not a comment
+ * config_matches() - return whether a line selects this socket of this program
+ * @is_entry: set to false for an empty line or a comment
  */
 bool config_matches(const char *line, const char *program, int domain, int type, int protocol,
 		    bool *is_entry);
 
 /* --- TCP where there is no RDMA ------------------------------------------- */
 
-/** fallback_bind() - bind(), both sockets to one port; only TCP if the address has no RDMA. */
+/**
+ * fallback_bind() - bind() both sockets to one port; TCP only, if the address has no RDMA device
+ */
 int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
 /** fallback_connect() - connect(), with TCP if RDMA fails or the peer does not answer in time. */
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
 /**
- * fallback_retry() - a pending connect() has failed: try TCP, without waiting
+ * fallback_retry() - retry a pending connect() that has failed with TCP, without blocking
  *
- * Return: false if none was pending, or TCP was tried before; else the descriptor is TCP's.
+ * Return: false if none was pending, or TCP was tried before; else the descriptor is a TCP socket.
  */
 bool fallback_retry(int fd, struct sock *sock);
 
@@ -205,68 +207,70 @@ bool fallback_retry(int fd, struct sock *sock);
 int fallback_listen(struct sock *sock, int backlog);
 
 /**
- * fallback_control() - epoll_ctl() has succeeded for a socket of ours
- * @epfd: has an instance of repoll beside it, which has the socket
+ * fallback_control() - note a successful epoll_ctl() of a socket
+ * @epfd: the epoll descriptor; the instance of repoll beside it has the socket
  *
- * The TCP socket of a listener follows. Until it listens it reports a hang-up, which epoll cannot
- * mask: it is added when it listens. A socket whose connection fails becomes TCP and stays in its
- * epolls: what they ask of it is noted while a connect() is pending.
+ * A listener's TCP socket is added too, but only when it listens: before, it reports a hang-up,
+ * which epoll cannot mask. A socket whose connection fails becomes TCP and stays in its epoll sets,
+ * so its events are recorded while a connect() is pending.
  */
 void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_event *event);
 
-/** fallback_forget() - a descriptor is closed, a socket or an epoll. */
+/** fallback_forget() - forget a closed descriptor, of a socket or an epoll */
 void fallback_forget(int fd);
 
-/** fallback_deadline() - Return: when to give up the first connect() in an epoll, or @deadline. */
+/**
+ * fallback_deadline() - the earlier of @deadline and the timeout of the first connect() in an epoll
+ */
 struct cm_time fallback_deadline(int epfd, struct cm_time deadline);
 
 /**
- * fallback_retry_all() - fallback_retry() of what has failed, or is late, in an epoll
- * @events: what the instance beside it reports, @n of them
+ * fallback_retry_all() - fallback_retry() all failed or late connections in an epoll
+ * @events: @n events from the instance beside it
  *
- * Return: how many events remain; those of connections that are retried with TCP are removed.
+ * Return: the number of events left; those of connections that are retried with TCP are removed.
  */
 int fallback_retry_all(int epfd, struct epoll_event *events, int n);
 
 /* --- fork mode ------------------------------------------------------------ */
 
 /*
- * Fork mode, for servers that fork after accept(): RDMAV_FORK_SAFE is set to a number that is not
- * 0, at both ends. A child process cannot use its parent's queue pair, so connections are made over
- * TCP and are moved to RDMA by the process that first transfers data.
+ * Fork mode, for servers that fork after accept(): RDMAV_FORK_SAFE is set to a non-zero number at
+ * both ends. A child process cannot use its parent's queue pair, so connections are made over TCP
+ * and are moved to RDMA by the process that first transfers data.
  *
  * The accepting end then listens on the RDMA port of the same number, sends four zero bytes over
  * TCP, and accepts one connection; the other end waits for the zeros, and connects. Until then a
  * descriptor is plain TCP, and it stays so if the other end is not in fork mode.
  */
 
-/** fork_mode() - is it on? */
+/** fork_mode() - return whether fork mode is on */
 bool fork_mode(void);
 
 /**
- * fork_note_socket(), fork_note_connect(), fork_note_accept() - record what a TCP descriptor is
+ * fork_note_socket(), fork_note_connect(), fork_note_accept() - record the use of a TCP descriptor
  *
- * A socket that would be ours; one whose connect() has begun; one from accept() on @listener. A
- * descriptor that was not noted as a socket stays TCP.
+ * A socket that could use RDMA; one whose connect() has begun; one from accept() on @listener. A
+ * descriptor without fork_note_socket() stays TCP.
  */
 void fork_note_socket(int fd);
 void fork_note_connect(int fd);
 void fork_note_accept(int listener, int fd);
 
-/** fork_forget() - the descriptor is closed, or something else now. */
+/** fork_forget() - forget a descriptor that is closed or reused */
 void fork_forget(int fd);
 
-/** fork_alias() - a duplicate stands for the same; the one used first becomes RDMA. */
+/** fork_alias() - note a duplicate; the one used first becomes RDMA */
 void fork_alias(int from, int to);
 
 /**
- * fork_settle() - the descriptor is about to be used: make it RDMA if possible
+ * fork_settle() - move a descriptor to RDMA if possible, before its first use
  *
- * Waits for the other end's first use, 10 s on the connecting end. errno is kept.
+ * Waits for the other end's first use; the connecting end for at most 10 s. errno is preserved.
  */
 void fork_settle(int fd);
 
-/** fork_settled() - map_get() of a descriptor that is about to be used. */
+/** fork_settled() - map_get() of a descriptor before its use */
 static inline struct sock *fork_settled(int fd)
 {
 	fork_settle(fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: calls that mean the same for either kind of descriptor, among them most that
- * transfer data. Programs that were compiled with checks of buffer sizes call the names with _chk.
+ * librspreload.so: calls with equal meaning for both kinds of descriptors, among them most that
+ * transfer data. Programs compiled with _FORTIFY_SOURCE call the names with _chk.
  */
 #include <errno.h>
 #include <rdma/rsocket.h>
@@ -36,7 +36,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 
 /* --- checked names ------------------------------------------------------- */
 
-/* No header declares them. */
+/* Not declared in any header. */
 ssize_t __read_chk(int fd, void *buf, size_t bytes, size_t room);
 ssize_t __recv_chk(int fd, void *buf, size_t bytes, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t bytes, size_t room, int flags,
@@ -66,7 +66,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t bytes, size_t room, int 
 
 /* --- sendfile() ---------------------------------------------------------- */
 
-/* The file's position moves by what was sent, not by what was read. */
+/* The file's position advances by the bytes sent, not by those read. */
 static ssize_t send_file(int rs, int in, off_t *offset, size_t bytes)
 {
 	off_t at = offset ? *offset : lseek(in, 0, SEEK_CUR);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: calls that wait. A listener is two descriptors, one of RDMA and one of TCP; a
+ * librspreload.so: calls that wait. A listener has two descriptors, one for RDMA and one for TCP; a
  * connection that fails becomes TCP while the program waits for it.
  */
 #include <errno.h>
@@ -37,8 +37,10 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return count;
 }
 
-/* Copy the results. Return: how many are ready; -1 if one has changed to TCP and all are to be
- * polled again. */
+/*
+ * Copies the results. Return: the number of ready entries; -1 if a connection has become TCP and
+ * all must be polled again.
+ */
 static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 {
 	int count = 0;
@@ -59,7 +61,7 @@ static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 	return again ? -1 : count;
 }
 
-/* Give up connections that were not answered in time. Return: whether one has changed to TCP. */
+/* Gives up connections after their timeout. Return: whether one has become TCP. */
 static bool give_up_late(struct pollfd *fds, nfds_t n)
 {
 	struct cm_time now = clock_now();
@@ -74,8 +76,10 @@ static bool give_up_late(struct pollfd *fds, nfds_t n)
 	return again;
 }
 
-/* The second half of @both is for the TCP sockets of listeners. An epoll descriptor that has
- * sockets of ours is polled by the instance beside it, which has the descriptor, too. */
+/*
+ * The second half of @both has the TCP sockets of listeners. An epoll descriptor with rsockets is
+ * polled through the instance beside it, which includes the descriptor.
+ */
 static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int timeout_ms)
 {
 	struct cm_time deadline = wait_deadline(timeout_ms);
@@ -175,8 +179,10 @@ EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *t
 
 /* --- epoll --------------------------------------------------------------- */
 
-/* The first socket of ours makes an instance of repoll beside the epoll descriptor, which has the
- * sockets, and the descriptor for all else. Return: the instance, or -1. */
+/*
+ * The first rsocket creates an instance of repoll beside the epoll descriptor; the instance has the
+ * rsockets, and the descriptor for everything else. Return: the instance, or -1.
+ */
 static int get_repoll_beside(int epfd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -214,7 +220,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return 0;
 }
 
-/* Replace the event that says that the epoll descriptor itself is ready by its own events. */
+/* Replaces the event of the epoll descriptor itself by that descriptor's events. */
 static int unfold_epoll(int epfd, const struct sock *sock, struct epoll_event *events, int n,
 			int room)
 {
