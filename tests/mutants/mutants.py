@@ -46,6 +46,7 @@ LATE_UNIT = ("cm/test_ids",)
 MEMORY = "cm/test_memory"
 WRAP = ("-Wl,--wrap=malloc", "-Wl,--wrap=calloc")
 SIM = (("--lies", "--moments", "4"), ("--patterns", "--depth", "5"), ("--count", "3000"))
+TEST_BYTES_MAX = 3 << 30  # of address space: a mutant that allocates for ever hurts nothing else
 TEST_SECONDS_MAX = 20  # of processor time: on a busy machine a slow test is no test that hangs
 WALL_FACTOR = 20
 
@@ -207,7 +208,8 @@ def killer_of(bench, mutant):
 def failure_of(command, environment, folder):
     """Run a test. Return what there is to say about its failure, None if it passes."""
     try:
-        done = subprocess.run(["prlimit", f"--cpu={TEST_SECONDS_MAX}", *command], env=environment,
+        done = subprocess.run(["prlimit", f"--cpu={TEST_SECONDS_MAX}", f"--as={TEST_BYTES_MAX}",
+                               *command], env=environment,
                               check=False, cwd=folder, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               timeout=WALL_FACTOR * TEST_SECONDS_MAX)
