@@ -25,14 +25,14 @@ from benchlib import LIBRARIES, LabError, environment, make_lab  # noqa: E402
 CALLERS = ("connect", "purecm", "cmportd")
 EVENTS = {
     "system calls": ("raw_syscalls/sys_enter",
-                     [f'hist:keys=common_cpu if comm == "{name}"' for name in CALLERS]),
+                     [f'hist:keys=id.syscall if comm == "{name}"' for name in CALLERS]),
     "wake-ups": ("sched/sched_wakeup", ["hist:keys=comm:size=4096"]),
 }
 TARGETS = {"system calls": 45, "wake-ups": 10}
 FEW, MANY = 1, 5  # times the client's 30 connections, one after the other
 EACH = 30
-ENTRY = re.compile(r'^# trigger info: .* if comm == "(.*?)" |^\{ comm: (.*?) *\} hitcount: +(\d+)|'
-                   r"^ *Hits: (\d+)", re.M)
+ENTRY = re.compile(r'^# trigger info: .* if comm == "(.*?)" |'
+                   r"^\{ (?:comm|id): (.*?) *(?:\[ *\d+\] *)?\} hitcount: +(\d+)", re.M)
 # What the lab itself has in a host.
 OF_LAB = re.compile(r"^(?:guestd|python3|sh|cat|init|rcu|ksoftirqd|kworker.*(?:virtio|vcon).*)")
 
@@ -68,11 +68,11 @@ class Counter:
                                  check=True).stdout
             table[kind] = collections.Counter()
             caller = None
-            for whose, name, number, hits in ENTRY.findall(text):
-                if name and not OF_LAB.match(name):
+            for whose, name, number in ENTRY.findall(text):
+                if caller and name:
+                    table[kind][f"{caller}: {name.removeprefix('sys_')}"] += int(number)
+                elif name and not OF_LAB.match(name):
                     table[kind][re.sub(r"[/:].*", "", name)] += int(number)
-                elif hits and caller:
-                    table[kind][caller] += int(hits)
                 caller = whose or caller
         return table
 
@@ -110,36 +110,50 @@ def round_of(lab, counters, args, library):
     return {key: (number - few.get(key, 0)) / (MANY - FEW) / EACH for key, number in many.items()}
 
 
+def measure(lab, args):
+    """Return {library: [round_of(), ...]}."""
+    counters = {"client": Counter(lab.a), "server": Counter(lab.b)}
+    rounds = {library: [] for library in LIBRARIES}
+    for _ in range(args.rounds):
+        for library in LIBRARIES:
+            rounds[library].append(round_of(lab, counters, args, library))
+    return rounds
+
+
+def medians_of(rounds, kind):
+    """Return {(kind, end, name): [of stock, of purecm]}."""
+    keys = sorted({key for table in rounds.values() for one in table for key in one
+                   if key[0] == kind})
+    return {key: [statistics.median(one.get(key, 0) for one in rounds[library])
+                  for library in LIBRARIES] for key in keys}
+
+
+def sums_of(medians):
+    return [sum(column) for column in zip(*medians.values())]
+
+
 def print_table(rounds, verbose):
     """Return how many targets are missed."""
     missed = 0
     print(f"{'of one connection, both hosts':38}" + "".join(f"{name:>10}" for name in LIBRARIES))
     for kind, limit in TARGETS.items():
-        keys = sorted({key for table in rounds.values() for one in table for key in one
-                       if key[0] == kind})
-        median = {(library, key): statistics.median(one.get(key, 0) for one in rounds[library])
-                  for library in LIBRARIES for key in keys}
-        sums = [sum(median[library, key] for key in keys) for library in LIBRARIES]
-        late = sums[1] > limit
+        medians = medians_of(rounds, kind)
+        stock, purecm = sums_of(medians)
+        late = purecm > limit
         missed += late
-        print(f"{kind:38}{sums[0]:10.1f}{sums[1]:10.1f}  {'MISSED' if late else 'ok'}, at most "
-              f"{limit}")
-        for key in keys if verbose else ():
-            row = [median[library, key] for library in LIBRARIES]
+        verdict = "MISSED" if late else "ok"
+        print(f"{kind:38}{stock:10.1f}{purecm:10.1f}  {verdict}, at most {limit}")
+        for (_, end, name), row in medians.items() if verbose else ():
             if max(row) >= 0.1:
-                print(f"  {key[1]:8}{key[2]:28}{row[0]:10.1f}{row[1]:10.1f}")
+                print(f"  {end:8}{name:28}{row[0]:10.1f}{row[1]:10.1f}")
     return missed
 
 
 def main():
     args = parse_args()
-    rounds = {library: [] for library in LIBRARIES}
     try:
         with make_lab(2, 1) as lab:
-            counters = {"client": Counter(lab.a), "server": Counter(lab.b)}
-            for _ in range(args.rounds):
-                for library in LIBRARIES:
-                    rounds[library].append(round_of(lab, counters, args, library))
+            rounds = measure(lab, args)
     except LabError as error:
         print(f"calls.py: {error}", file=sys.stderr)
         return 2

@@ -150,6 +150,15 @@ class Bench:
         return [statistics.median(self.figures.get((count, library, *key), [0])) / 1e6
                 for library in LIBRARIES]
 
+    def slowest(self, count, kind):
+        """Return what the slowest connect took of the median: it must not be far from it."""
+        tops = [self.figures[count, library, "client", kind, "full connect", "total"]
+                for library in LIBRARIES]
+        return [max(top) / statistics.median(top) for top in tops]
+
+    def medians_repeated(self, count):
+        return [statistics.median(self.repeated[count, library]) for library in LIBRARIES]
+
 
 class Table:
     """What is printed; counts the targets that are missed."""
@@ -177,19 +186,21 @@ class Table:
                          bench.medians(count, "server", kind, step, "sum"))
 
     def slowest(self, count, kind):
-        """A storm must not take far longer than it does as a rule."""
-        tops = [self.bench.figures[count, library, "client", kind, "full connect", "total"]
-                for library in LIBRARIES]
-        times = [max(top) / statistics.median(top) for top in tops]
+        times = self.bench.slowest(count, kind)
         print(f"{count:6} {'slowest connect, of its median':34}{times[0]:10.2f}{times[1]:10.2f}")
 
     def repeated(self, count):
-        pair = [statistics.median(self.bench.repeated[count, library]) for library in LIBRARIES]
+        pair = self.bench.medians_repeated(count)
         # Nothing is lost between these hosts, and both live.
         verdict = "MISSED, none wanted" if pair[1] else "ok, none"
         self.missed += bool(pair[1])
         print(f"{count:6} {f'REQs repeated, of {2 * count + 1}':34}{pair[0]:10.0f}{pair[1]:10.0f}"
               f"{'':10}{verdict}")
+
+
+def find_program():
+    """Return the path of Debian 13's cmtime; LabError if it cannot be had here."""
+    return userland.root_of(RELEASES["trixie"]) / "usr/bin/cmtime"
 
 
 def measure(bench, args):
@@ -224,7 +235,7 @@ def print_tables(bench, args):
 def main():
     args = parse_args()
     try:
-        program = userland.root_of(RELEASES["trixie"]) / "usr/bin/cmtime"
+        program = find_program()
     except LabError as error:
         print(f"skipped: there is no cmtime of Debian 13 here: {error}")
         return 77

@@ -59,6 +59,11 @@ class Crowd:
         for host in {lab.a, self.server}:
             host.run(["sysctl", "-q", "-w", "kernel.randomize_va_space=0"], check=True)
 
+    def warm_up(self):
+        """Have each program's files read from the machine's disk only once."""
+        for mode in LIBRARIES:
+            self.round(mode, 1, 1)
+
     def round(self, mode, processes, per_process):
         """Return (seconds, seconds at work, failed processes, what the first of them said)."""
         for host in {self.lab.a, self.server}:
@@ -86,7 +91,7 @@ class Crowd:
 
 
 def measure(crowd, args, processes, per_process):
-    """Print the rounds of one crowd. Return: whether the target is met."""
+    """Print the rounds of one crowd. Return ({library: median in s}, {library: failures})."""
     times = {mode: [] for mode in LIBRARIES}
     failures = {mode: 0 for mode in LIBRARIES}
     crowd_text = f"{processes:3} x {per_process:3}"
@@ -98,8 +103,14 @@ def measure(crowd, args, processes, per_process):
             work_text = f"{work_s:6.2f} s of work, " if args.hosts == 1 else ""
             print(f"{crowd_text} {mode:7} {took_s:6.2f} s, {work_text}{n_failed} failed {first}",
                   flush=True)
-    ratio = statistics.median(times["purecm"]) / statistics.median(times["stock"])
-    print(f"{crowd_text} ratio {ratio:.2f}, processes that failed: "
+    return {mode: statistics.median(times[mode]) for mode in LIBRARIES}, failures
+
+
+def judge(crowd, args, processes, per_process):
+    """Measure one crowd. Return: whether the target is met."""
+    medians, failures = measure(crowd, args, processes, per_process)
+    ratio = medians["purecm"] / medians["stock"]
+    print(f"{processes:3} x {per_process:3} ratio {ratio:.2f}, processes that failed: "
           f"stock {failures['stock']}, purecm {failures['purecm']}")
     return ratio <= 1 and not failures["purecm"]
 
@@ -111,9 +122,8 @@ def main():
     try:
         with make_lab(args.hosts) as lab:
             crowd = Crowd(lab, args)
-            for mode in LIBRARIES:
-                crowd.round(mode, 1, 1)  # its files are read from the machine's disk only once
-            met = [measure(crowd, args, *size) for size in args.crowds]
+            crowd.warm_up()
+            met = [judge(crowd, args, *size) for size in args.crowds]
     except LabError as error:
         print(f"crowd.py: {error}", file=sys.stderr)
         return 2
