@@ -16,6 +16,7 @@
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/link.h"
+#include "lib/net/netlink.h"
 #include "lib/portd/inline.h"
 #include "mad/umad_owner.h"
 
@@ -217,9 +218,12 @@ static void take_record(const struct portd_record *record, void *arg)
 
 static void host_receive(struct watch *of, uint32_t events)
 {
-	int err = portd_receive(link_client(), take_record, NULL);
+	int err;
 
 	(void)events;
+	net_batch_begin();
+	err = portd_receive(link_client(), take_record, NULL);
+	net_batch_end();
 	engine_received_all();
 	if (err == -EPIPE) {
 		log_debug("cmportd is gone");

@@ -194,6 +194,18 @@ struct net_event {
  */
 unsigned int net_changes(void);
 
+/**
+ * net_batch_begin() - one look at the announcements is enough for this thread's look-ups up to
+ * net_batch_end()
+ *
+ * For those that are about messages which had all been received before: the first look-up sees what
+ * was announced before any of them was sent. Reading announcements costs a system call.
+ */
+void net_batch_begin(void);
+
+/** net_batch_end() - each look-up reads the announcements again. */
+void net_batch_end(void);
+
 struct net_watch;
 
 /**

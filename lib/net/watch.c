@@ -42,6 +42,11 @@ static struct net_watch watches[WATCHES_MAX];
 static int netlink_fd = -1;
 static unsigned int n_changes; /* atomic: of addresses and links */
 static unsigned int n_qdisc_changes;
+static __thread enum {
+	EACH_LOOKS, /* look-up of this thread at the announcements */
+	NEXT_LOOKS,
+	NONE_LOOKS,
+} looks;
 static char message[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
 
 unsigned int net_changes(void)
@@ -263,12 +268,25 @@ int net_enter(void)
 	net_reenter();
 	rc = netlink_fd >= 0 ? 0 : open_netlink();
 	if (!rc) {
-		net_news_take();
+		if (looks != NONE_LOOKS)
+			net_news_take();
+		if (looks == NEXT_LOOKS)
+			looks = NONE_LOOKS;
 		return 0;
 	}
 	fd_close(&netlink_fd);
 	net_leave();
 	return rc;
+}
+
+void net_batch_begin(void)
+{
+	looks = NEXT_LOOKS;
+}
+
+void net_batch_end(void)
+{
+	looks = EACH_LOOKS;
 }
 
 int net_watch_open(struct net_watch **ret)

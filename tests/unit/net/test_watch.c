@@ -129,6 +129,26 @@ TEST(lookup_after_a_new_address_counts_a_change)
 	ck_assert_uint_ne(net_changes(), before);
 }
 
+/* A batch begins with what had been announced by then, and reads nothing more. */
+TEST(look_ups_of_a_batch_look_at_announcements_once)
+{
+	unsigned int before;
+
+	route_to("10.0.0.9");
+	before = net_changes();
+	run("ip addr add 10.0.5.1/32 dev d1");
+	net_batch_begin();
+	route_to("10.0.0.9");
+	ck_assert_uint_ne(net_changes(), before);
+	before = net_changes();
+	run("ip addr add 10.0.5.2/32 dev d1");
+	route_to("10.0.0.9");
+	ck_assert_uint_eq(net_changes(), before);
+	net_batch_end();
+	route_to("10.0.0.9");
+	ck_assert_uint_ne(net_changes(), before);
+}
+
 TEST(lookup_after_a_changed_link_counts_a_change)
 {
 	unsigned int before;
