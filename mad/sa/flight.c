@@ -5,11 +5,14 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/hash.h"
+
 #define TRY_BITS      6 /* of a transaction id: the transmission count */
 #define TRIES_MAX     (1u << TRY_BITS)
 #define NUMBER_MASK   (UINT32_MAX >> TRY_BITS)
 #define STATUS_BUSY   0x0001 /* IBTA vol. 1, 13.4.7: retry later */
 #define STATUS_OF_MAD 0x001f
+#define BUSY_NS_MAX   (SA_BUSY_MS_MAX * CM_NS_PER_MS)
 
 void sa_flights_init(struct sa_flights *flights, uint32_t seed,
 		     void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
@@ -74,6 +77,7 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 	flight->tries = 0;
 	flight->is_out = false;
 	flight->wait_ns = (try_ms < SA_TRY_MS_MIN ? SA_TRY_MS_MIN : try_ms) * CM_NS_PER_MS;
+	flight->busy_ns = SA_TRY_MS_MIN * CM_NS_PER_MS;
 	flight->give_up = cm_time_after(now, timeout_ms * CM_NS_PER_MS);
 	list_append(&flights->waiting, &flight->link);
 	cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
@@ -129,6 +133,23 @@ static bool is_answer_to(const struct sa_msg *answer, const struct sa_msg *quest
 	       answer->hdr.method == response[question->hdr.method];
 }
 
+/* Three to five quarters of busy_ns, so that hosts that were refused together return apart. */
+static uint64_t jittered_ns(const struct sa_flight *flight)
+{
+	uint64_t random = hash_bytes(&flight->msg.hdr.tid, sizeof(flight->msg.hdr.tid)) % 1024;
+
+	return flight->busy_ns / 4 * 3 + flight->busy_ns / 2 * random / 1024;
+}
+
+static void back_off(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
+{
+	struct cm_time again = cm_time_after(now, jittered_ns(flight));
+
+	cm_timer_arm(&flights->timers, &flight->timer, cm_time_earlier(again, flight->give_up));
+	flight->busy_ns = 2 * flight->busy_ns < BUSY_NS_MAX ? 2 * flight->busy_ns : BUSY_NS_MAX;
+	flights->n_busy++;
+}
+
 void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t bytes,
 		      struct cm_time now)
 {
@@ -141,8 +162,11 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 		flights->n_stray++;
 		return;
 	}
-	if ((msg.hdr.status & STATUS_OF_MAD) == STATUS_BUSY)
+	if ((msg.hdr.status & STATUS_OF_MAD) == STATUS_BUSY) {
+		if ((uint32_t)msg.hdr.tid == (uint32_t)flight->msg.hdr.tid)
+			back_off(flights, flight, now);
 		return; /* the timer retransmits */
+	}
 	flights->n_refused += msg.hdr.status != 0;
 	if (msg.hdr.status)
 		land_flight(flights, flight, -EINVAL, NULL, now);

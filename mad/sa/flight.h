@@ -16,6 +16,7 @@
 #define SA_FLIGHTS_OUT_MAX 64
 #define SA_TRIES	   10 /* within the client's timeout, as the kernel does */
 #define SA_TRY_MS_MIN	   50
+#define SA_BUSY_MS_MAX	   2000
 
 struct sa_flight;
 
@@ -31,6 +32,7 @@ struct sa_flight {
 	struct cm_timer timer;
 	struct cm_time give_up;
 	uint64_t wait_ns; /* between transmissions */
+	uint64_t busy_ns; /* until a retransmission after BUSY; doubled each time */
 	uint32_t
 		number; /* transaction id without the transmission count; 0 while not outstanding */
 	uint32_t tries;
@@ -48,7 +50,7 @@ struct sa_flights {
 	/* Sends a MAD; responses after @wait_ms milliseconds are ignored. */
 	void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms);
 	void *arg;
-	uint64_t n_sent, n_repeated, n_timeouts, n_refused, n_stray;
+	uint64_t n_sent, n_repeated, n_timeouts, n_refused, n_stray, n_busy;
 };
 
 /** sa_flights_init() - initialise without requests; @seed: start of the transaction ids. */

@@ -153,6 +153,65 @@ START_TEST(busy_administrator_is_asked_again)
 }
 END_TEST
 
+/* When question n was followed by the next, as it was answered by BUSY 1 ms later. */
+static uint64_t asked_again_ms(unsigned int n, uint64_t from_ms)
+{
+	uint8_t mad[MAD_BYTES];
+	uint64_t ms;
+
+	wire_answer(n, 1, 0, mad);
+	sa_flights_input(&flights, mad, MAD_BYTES, at_ms(from_ms));
+	for (ms = from_ms; n_sent == n + 1; ms++)
+		expire(ms);
+	return ms - from_ms;
+}
+
+START_TEST(busy_administrator_is_asked_later_each_time)
+{
+	uint64_t ms, wait_ms = SA_TRY_MS_MIN, now_ms = 1;
+	unsigned int n;
+
+	start(0, 60000);
+	for (n = 0; n < 5; n++, wait_ms *= 2) {
+		ms = asked_again_ms(n, now_ms);
+		now_ms += ms;
+		ck_assert_uint_ge(ms, wait_ms * 3 / 4);
+		ck_assert_uint_le(ms, wait_ms * 5 / 4 + 1);
+	}
+}
+END_TEST
+
+START_TEST(busy_administrator_is_asked_by_each_at_another_time)
+{
+	uint8_t mad[MAD_BYTES];
+	unsigned int i, n_early;
+
+	for (i = 0; i < SA_FLIGHTS_OUT_MAX; i++)
+		start((int)i, 60000);
+	for (i = 0; i < SA_FLIGHTS_OUT_MAX; i++) {
+		wire_answer(i, 1, 0, mad);
+		input(mad);
+	}
+	expire(1 + SA_TRY_MS_MIN);
+	n_early = n_sent - SA_FLIGHTS_OUT_MAX;
+	ck_assert_uint_ge(n_early, SA_FLIGHTS_OUT_MAX / 4);
+	ck_assert_uint_le(n_early, SA_FLIGHTS_OUT_MAX * 3 / 4);
+}
+END_TEST
+
+START_TEST(late_busy_of_an_earlier_try_changes_nothing)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	expire(200);
+	wire_answer(0, 1, 0, mad);
+	sa_flights_input(&flights, mad, MAD_BYTES, at_ms(201));
+	expire(399);
+	ck_assert_uint_eq(n_sent, 2);
+}
+END_TEST
+
 START_TEST(answer_of_another_attribute_is_a_stray)
 {
 	uint8_t mad[MAD_BYTES];
@@ -249,6 +308,9 @@ int main(void)
 	tcase_add_test(tcase, short_timeout_is_kept);
 	tcase_add_test(tcase, refusal_is_einval);
 	tcase_add_test(tcase, busy_administrator_is_asked_again);
+	tcase_add_test(tcase, busy_administrator_is_asked_later_each_time);
+	tcase_add_test(tcase, busy_administrator_is_asked_by_each_at_another_time);
+	tcase_add_test(tcase, late_busy_of_an_earlier_try_changes_nothing);
 	tcase_add_test(tcase, answer_of_another_attribute_is_a_stray);
 	tcase_add_test(tcase, question_of_a_peer_is_a_stray);
 	tcase_add_test(tcase, cut_answer_is_a_stray);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many questions to a subnet administrator at once, in virtual time: how many MADs that takes, how
+ * long, and how much memory. The administrator serves one question after the other, and answers
+ * BUSY to those that its queue has no room for.
+ */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/sa/wire.h"
+#include "tests/unit/test.h"
+
+#define HOSTS_MAX   8
+#define ASKS_MAX    50000
+#define QUEUE_MAX   4096
+#define TIMEOUT_MS  60000
+#define STATUS_BUSY 1
+
+struct question {
+	unsigned int host;
+	bool is_refused;
+	uint8_t mad[MAD_BYTES];
+};
+
+static struct sa_agent agents[HOSTS_MAX];
+static struct sa_ask *asks;
+static unsigned int n_done, n_wrong;
+static uint64_t now_ms;
+
+/* The administrator. */
+static struct question queue[QUEUE_MAX];
+static unsigned int n_queued, queue_room, served_a_ms;
+static unsigned int n_questions, n_refused, most_queued;
+
+static void arrive(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
+{
+	struct question *question = &queue[n_queued++];
+
+	(void)wait_ms;
+	ck_assert_uint_le(n_queued, QUEUE_MAX);
+	question->host = (unsigned int)((struct sa_agent *)arg - agents);
+	question->is_refused = n_queued > queue_room;
+	memcpy(question->mad, mad, MAD_BYTES);
+	n_questions++;
+	n_refused += question->is_refused;
+	most_queued = n_queued > most_queued ? n_queued : most_queued;
+}
+
+static void answer(const struct question *question)
+{
+	uint8_t mad[MAD_BYTES];
+
+	wire_clear();
+	wire_send(NULL, question->mad, 0);
+	wire_answer(0, question->is_refused ? STATUS_BUSY : 0, 7, mad);
+	sa_agent_input(&agents[question->host], mad, sizeof(mad), at_ms(now_ms));
+}
+
+/* Whom it refuses it answers at once; what comes meanwhile is for the next millisecond. */
+static void serve(void)
+{
+	static struct question old[QUEUE_MAX];
+	unsigned int n_old = n_queued, n_left = served_a_ms, i;
+
+	memcpy(old, queue, n_old * sizeof(old[0]));
+	n_queued = 0;
+	for (i = 0; i < n_old; i++) {
+		if (old[i].is_refused || n_left) {
+			n_left -= !old[i].is_refused;
+			answer(&old[i]);
+		} else {
+			queue[n_queued++] = old[i];
+		}
+	}
+}
+
+static void done(struct sa_ask *ask, int err, const struct sa_msg *answered)
+{
+	(void)ask;
+	n_done++;
+	n_wrong += err || answered->path.dlid != 7;
+}
+
+static void begin(unsigned int n_hosts, unsigned int room, unsigned int a_ms)
+{
+	unsigned int i;
+
+	n_done = n_wrong = n_queued = n_questions = n_refused = most_queued = 0;
+	now_ms = 0;
+	queue_room = room;
+	served_a_ms = a_ms;
+	for (i = 0; i < n_hosts; i++) {
+		sa_agent_init(&agents[i], 1 + 1000 * i, 2 + i, arrive, &agents[i]);
+		sa_agent_subnet(&agents[i], &(struct sa_subnet){ 3, 1, 0, true }, false, at_ms(0));
+	}
+	asks = calloc(n_hosts * (size_t)ASKS_MAX, sizeof(*asks));
+	ck_assert_ptr_nonnull(asks);
+}
+
+static void end(unsigned int n_hosts)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_hosts; i++)
+		sa_agent_fini(&agents[i]);
+	free(asks);
+}
+
+static void ask_all(unsigned int host, unsigned int n, unsigned int n_destinations)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct sa_ask *ask = &asks[host * ASKS_MAX + i];
+		const uint32_t destination = i % n_destinations;
+
+		sa_msg_init(&ask->msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID, 0);
+		memcpy(ask->msg.path.dgid.raw + 12, &destination, sizeof(destination));
+		ask->timeout_ms = TIMEOUT_MS;
+		ask->done = done;
+		sa_agent_ask(&agents[host], ask, at_ms(now_ms));
+	}
+}
+
+static void run_until_done(unsigned int n_hosts, unsigned int n)
+{
+	unsigned int i;
+
+	while (n_done < n && now_ms < TIMEOUT_MS) {
+		now_ms++;
+		serve();
+		for (i = 0; i < n_hosts; i++)
+			sa_agent_expire(&agents[i], at_ms(now_ms));
+	}
+	ck_assert_uint_eq(n_done, n);
+	ck_assert_uint_eq(n_wrong, 0);
+	printf("%u hosts, %u asked: %u questions, %u of them refused, %u waited at once, %u ms\n",
+	       n_hosts, n, n_questions, n_refused, most_queued, (unsigned int)now_ms);
+}
+
+START_TEST(ten_thousand_paths_are_ten_thousand_questions)
+{
+	begin(1, QUEUE_MAX, 20);
+	ask_all(0, 10000, 10000);
+	run_until_done(1, 10000);
+	ck_assert_uint_eq(n_questions, 10000);
+	ck_assert_uint_le(most_queued, SA_FLIGHTS_OUT_MAX);
+	end(1);
+}
+END_TEST
+
+START_TEST(ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questions)
+{
+	begin(1, QUEUE_MAX, 20);
+	ask_all(0, 10000, 100);
+	run_until_done(1, 10000);
+	ck_assert_uint_eq(n_questions, 100);
+	end(1);
+}
+END_TEST
+
+/* Eight hosts could have 512 questions out, and it takes 128. */
+START_TEST(busy_administrator_answers_all_in_the_end)
+{
+	unsigned int i;
+
+	begin(HOSTS_MAX, 128, 5);
+	for (i = 0; i < HOSTS_MAX; i++)
+		ask_all(i, 1000, 1000);
+	run_until_done(HOSTS_MAX, HOSTS_MAX * 1000);
+	ck_assert_uint_le(n_questions, 2 * HOSTS_MAX * 1000);
+	end(HOSTS_MAX);
+}
+END_TEST
+
+/* A subnet of 50,000 nodes, all of which a host connects to. */
+START_TEST(fifty_thousand_destinations_are_asked_for_in_bounded_memory)
+{
+	size_t before, during, after;
+
+	begin(1, QUEUE_MAX, 20);
+	before = mallinfo2().uordblks + mallinfo2().hblkhd;
+	ask_all(0, 50000, 50000);
+	during = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+	run_until_done(1, 50000);
+	after = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+	printf("%zu bytes for each question under way, %zu bytes of known paths afterwards\n",
+	       during / 50000, after);
+	ck_assert_uint_eq(n_questions, 50000);
+	ck_assert_uint_le(after, 2 << 20);
+	n_done = 0;
+	ask_all(0, 50000, 50000);
+	run_until_done(1, 50000);
+	printf("asked again within a minute: %u from what is known\n",
+	       (unsigned int)agents[0].n_from_cache);
+	end(1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("sa storm");
+	TCase *tcase = tcase_create("all");
+	SRunner *runner = srunner_create(suite);
+	int n_failed;
+
+	tcase_set_timeout(tcase, 100);
+	tcase_add_test(tcase, ten_thousand_paths_are_ten_thousand_questions);
+	tcase_add_test(tcase,
+		       ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questions);
+	tcase_add_test(tcase, busy_administrator_answers_all_in_the_end);
+	tcase_add_test(tcase, fifty_thousand_destinations_are_asked_for_in_bounded_memory);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_NORMAL);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
