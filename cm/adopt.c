@@ -26,7 +26,8 @@ static void remember_record(struct cm_conn *conn, const struct cm_record *record
 	conn->record = *record;
 	conn->local_comm_id = local_comm_id;
 	conn->service_id = record->remote_ca_guid; /* lookups only; others no longer need it */
-	conn->retry.transmissions = 1;		   /* so that ending an unanswered REQ sends REJ */
+	/* So that ending an unanswered REQ sends REJ. */
+	conn->retry.transmissions = 1;
 }
 
 struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_record *record,
