@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The socket address of native InfiniBand (AF_IB), for programs that address a GID and a
- * service id instead of an IP address and a port. The kernel's layout: 48 bytes, everything in
- * network byte order except family and scope id.
+ * The socket address of native InfiniBand (AF_IB), for programs that address a GID and a service id
+ * instead of an IP address and a port. Same layout as in the kernel: 48 bytes, all in network byte
+ * order except family and scope id.
  */
 #ifndef _RDMA_IB_H
 #define _RDMA_IB_H
@@ -22,7 +22,7 @@ extern "C" {
 #define PF_IB AF_IB
 #endif
 
-/* A GID, 16 bytes, in four widths. */
+/* A GID: 16 bytes, accessible in four widths. */
 struct ib_addr {
 	union {
 		__u8 uib_addr8[16];
@@ -40,7 +40,7 @@ struct ib_addr {
 };
 
 /**
- * ib_addr_any() - is it the wildcard?
+ * ib_addr_any() - test for the wildcard address
  * @a: address
  *
  * Return: 1 if all bytes are 0, else 0.
@@ -51,7 +51,7 @@ static inline int ib_addr_any(const struct ib_addr *a)
 }
 
 /**
- * ib_addr_loopback() - is it the loopback address?
+ * ib_addr_loopback() - test for the loopback address
  * @a: address
  *
  * Return: 1 if it is ::1, else 0.
@@ -63,9 +63,9 @@ static inline int ib_addr_loopback(const struct ib_addr *a)
 }
 
 /**
- * ib_addr_set() - put an address together
- * @addr: set
- * @w1:   bytes 0 to 3, network byte order as the rest
+ * ib_addr_set() - compose an address of four words
+ * @addr: filled in
+ * @w1:   bytes 0 to 3, in network byte order
  * @w2:   bytes 4 to 7
  * @w3:   bytes 8 to 11
  * @w4:   bytes 12 to 15
@@ -79,9 +79,9 @@ static inline void ib_addr_set(struct ib_addr *addr, __be32 w1, __be32 w2, __be3
 }
 
 /**
- * ib_addr_cmp() - order two addresses
- * @a1: one
- * @a2: other
+ * ib_addr_cmp() - compare two addresses
+ * @a1: first address
+ * @a2: second address
  *
  * Return: as memcmp().
  */
@@ -91,13 +91,13 @@ static inline int ib_addr_cmp(const struct ib_addr *a1, const struct ib_addr *a2
 }
 
 /**
- * struct sockaddr_ib - where an InfiniBand service is
+ * struct sockaddr_ib - address of an InfiniBand service
  * @sib_family:   AF_IB
  * @sib_pkey:     partition key
  * @sib_flowinfo: traffic class (bits 27..20) and flow label (19..0)
  * @sib_addr:     GID
  * @sib_sid:      service id
- * @sib_sid_mask: which of its bits count
+ * @sib_sid_mask: valid bits of the service id
  * @sib_scope_id: as sin6_scope_id
  */
 struct sockaddr_ib {

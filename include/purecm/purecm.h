@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What purecm can do and stock librdmacm cannot. Programs that want it include this beside
- * <rdma/rdma_cma.h>.
+ * Extensions of purecm over stock librdmacm. Include this in addition to <rdma/rdma_cma.h>.
  *
- * The options below need no symbol, so a program that sets them runs over the stock library too:
- * there rdma_set_option() answers ENOSYS. The functions are exported under the version PURECM_1.0;
- * a program that is to run over both looks them up with dlsym().
+ * The options below need no symbol, so a program that sets them also runs with the stock library,
+ * where rdma_set_option() fails with ENOSYS. The functions are exported under the version
+ * PURECM_1.0; a program that is to run with both libraries looks them up with dlsym().
  *
- * Environment, read once when a program first uses the library
- * - PURECM_LOG: what goes to standard error. Unset or empty: nothing. "warn": what was tolerated
- *   but is not as it should be. "debug": also every message and every change of state.
- * - PURECM_CONNECT_TIMEOUT_MS, PURECM_RETRIES: what ids have unless the program sets the option of
- *   that name. PURECM_RETRY_WAITS_MS likewise: "FIRST,LAST". `purecm run` sets them. Values that
- *   make no sense are as none, and PURECM_LOG=warn tells of them. Not for set-user-ID programs
+ * Environment variables, read once when a program first uses the library
+ * - PURECM_LOG: what to log to standard error. Unset or empty: nothing. "warn": problems that were
+ *   tolerated. "debug": also every message and every change of state.
+ * - PURECM_CONNECT_TIMEOUT_MS, PURECM_RETRIES: defaults for the options of these names.
+ *   PURECM_RETRY_WAITS_MS likewise: "FIRST,LAST". `purecm run` sets them. Invalid values are
+ *   ignored, and logged with PURECM_LOG=warn. Ignored in set-user-ID programs
  */
 #ifndef PURECM_PURECM_H
 #define PURECM_PURECM_H
@@ -25,24 +24,25 @@
 extern "C" {
 #endif
 
-/* The library is built with -fvisibility=hidden: what is declared here is what it exports. */
+/* The library is built with -fvisibility=hidden; it exports what is declared here. */
 #pragma GCC visibility push(default)
 
-/* Level for rdma_set_option(); the letters p, c, m, so that no stock level comes near. */
+/* Level for rdma_set_option(): the letters p, c, m, far from any stock level. */
 #define PURECM_OPTION 0x70636d
 
 /**
  * enum purecm_option - options of level PURECM_OPTION
- * @PURECM_OPTION_CONNECT_TIMEOUT_MS: uint32_t, above 0. How long a request (rdma_connect()) or
- *      an answer (rdma_accept()) is repeated to a peer that stays silent, before
- *      RDMA_CM_EVENT_UNREACHABLE. A peer that asks for more time gets it. To be set before the
- *      call it is for, else rdma_set_option() fails with EINVAL
- * @PURECM_OPTION_RETRY_WAITS: struct purecm_retry_waits. How long the library waits for an answer
- *      before it repeats a request, an answer or a disconnect request. To be set before the call it
- *      is for, else EINVAL
- * @PURECM_OPTION_RETRIES: uint32_t, at most 254. How often each of these is repeated before the
- *      peer counts as silent, 15 times by default; with PURECM_OPTION_CONNECT_TIMEOUT_MS whichever
- *      ends first. To be set before the call it is for, else EINVAL
+ * @PURECM_OPTION_CONNECT_TIMEOUT_MS: uint32_t, above 0. Timeout in milliseconds after which an
+ *                                    unanswered request (rdma_connect()) or response
+ *                                    (rdma_accept()) ends with RDMA_CM_EVENT_UNREACHABLE. A peer
+ *                                    can extend it with MRA. Must be set before that call,
+ *                                    otherwise rdma_set_option() fails with EINVAL
+ * @PURECM_OPTION_RETRY_WAITS: struct purecm_retry_waits. Intervals between retransmissions of a
+ *                             request, a response or a disconnect request. Must be set before the
+ *                             call that sends it, otherwise EINVAL
+ * @PURECM_OPTION_RETRIES: uint32_t, at most 254. Maximum number of retransmissions of each of
+ *                         these, 15 by default; with PURECM_OPTION_CONNECT_TIMEOUT_MS, whichever
+ *                         ends first. Must be set before the call that sends it, otherwise EINVAL
  */
 enum purecm_option {
 	PURECM_OPTION_CONNECT_TIMEOUT_MS = 1,
@@ -51,13 +51,13 @@ enum purecm_option {
 };
 
 /**
- * struct purecm_retry_waits - when to say it again
- * @first_ms: wait after the first transmission; after each further one it is twice as long
- * @last_ms:  and at most so long; not less than @first_ms
+ * struct purecm_retry_waits - retransmission intervals
+ * @first_ms: interval after the first transmission, in milliseconds; doubled after each further one
+ * @last_ms:  maximum interval, in milliseconds; at least @first_ms
  *
  * Both zero for the default: 1 s four times, then 2 s, then 4 s each. Without
- * PURECM_OPTION_CONNECT_TIMEOUT_MS 16 transmissions are made. A peer that asks for more time gets
- * it.
+ * PURECM_OPTION_CONNECT_TIMEOUT_MS there are 16 transmissions. A peer can extend the interval with
+ * MRA.
  */
 struct purecm_retry_waits {
 	uint32_t first_ms;
@@ -65,30 +65,30 @@ struct purecm_retry_waits {
 };
 
 /**
- * purecm_reject_str() - what the reason of a rejection means
+ * purecm_reject_str() - describe the reason of a rejection
  * @reason: status of RDMA_CM_EVENT_REJECTED: REJ reason, IBTA vol. 1, table 109
  *
- * Return: a phrase that is never freed; never NULL.
+ * Return: a static string; never NULL.
  */
 const char *purecm_reject_str(int reason);
 
 /**
- * purecm_sidr_str() - what the status of an answer to a datagram request means
+ * purecm_sidr_str() - describe the status of the response to a datagram request
  * @status: positive status of RDMA_CM_EVENT_UNREACHABLE: SIDR_REP status, IBTA vol. 1, 12.11
  *
- * Return: a phrase that is never freed; never NULL.
+ * Return: a static string; never NULL.
  */
 const char *purecm_sidr_str(int status);
 
 /**
- * purecm_last_failure() - what was wrong with which address or route, in words
- * @id:    whose rdma_bind_addr(), rdma_resolve_addr() or rdma_resolve_route() failed, by errno or
- * by an event
- * @text:  filled with a sentence, ended by a zero, cut if need be
- * @bytes: room in @text, above 0; 256 are enough
+ * purecm_last_failure() - explain the last failure to bind or resolve
+ * @id:    id of the failed rdma_bind_addr(), rdma_resolve_addr() or rdma_resolve_route(), whether
+ *         it failed with errno or with an event
+ * @text:  filled in with a sentence, NUL-terminated, truncated if necessary
+ * @bytes: size of @text, above 0; 256 is enough
  *
- * The sentence is of the last failure on this host and stays until the next; a call that succeeds
- * does not take it away. What a peer says is in its event: see purecm_reject_str().
+ * The sentence is about the last failure on this host and stays until the next one; calls that
+ * succeed do not clear it. Errors from a peer are in its event: see purecm_reject_str().
  *
  * Return: 0, or -1 with errno set: ENOENT if nothing has failed, EINVAL.
  */
@@ -112,16 +112,16 @@ enum purecm_message {
 
 /**
  * struct purecm_counters - messages of this process since its first id
- * @sent:        by kind, without repetitions
- * @received:    by kind, dropped ones included
- * @repeated:    sent again, for want of an answer
- * @duplicate:   received again; the answer was repeated if there was one
- * @malformed:   dropped: no message of the CM class
+ * @sent:        by kind, without retransmissions
+ * @received:    by kind, including dropped ones
+ * @repeated:    retransmissions
+ * @duplicate:   received duplicates; each is answered again if there was an answer
+ * @malformed:   dropped: not a message of the CM class
  * @unknown:     dropped: its ids name no connection
  * @alien:       dropped: not from the connection's peer
- * @unexpected:  dropped: means nothing in the connection's state
- * @no_memory:   dropped: a request, for want of memory; the peer repeats it
- * @unsupported: dropped: of a kind that is not served
+ * @unexpected:  dropped: not legal in the connection's state
+ * @no_memory:   dropped: a request, out of memory; the peer retransmits it
+ * @unsupported: dropped: a kind that is not supported
  */
 struct purecm_counters {
 	uint64_t sent[PURECM_N_MESSAGES];
@@ -138,15 +138,15 @@ struct purecm_counters {
 
 /**
  * purecm_get_counters() - read the counters
- * @counters: filled
- * @bytes:    sizeof(*counters) as the program knows it; members that the library does not know are
- *            zero
+ * @counters: filled in
+ * @bytes:    sizeof(*counters) as the program was compiled; members that the library does not know
+ *            become zero
  *
- * Return: 0, or -1 with errno set: EINVAL for no @counters.
+ * Return: 0, or -1 with errno set: EINVAL if @counters is NULL.
  */
 int purecm_get_counters(struct purecm_counters *counters, size_t bytes);
 
-/* What purecm_set_trace() tells of. */
+/* What purecm_set_trace() reports. */
 enum purecm_trace_kind {
 	PURECM_TRACE_SENT,
 	PURECM_TRACE_RECEIVED,
@@ -155,17 +155,17 @@ enum purecm_trace_kind {
 
 /**
  * struct purecm_trace - one message, or one change of a connection's state
- * @kind:          which; the other one's members are zero
- * @time_ns:       CLOCK_MONOTONIC
+ * @kind:          which of them; the members of the other are zero
+ * @time_ns:       CLOCK_MONOTONIC, in nanoseconds
  * @device:        messages: name of the RDMA device
- * @port_num:      messages: its port
- * @peer:          messages: GID of the other end
- * @mad:           messages: the whole MAD, as on the wire
+ * @port_num:      messages: port of the device
+ * @peer:          messages: GID of the peer
+ * @mad:           messages: the whole MAD, in wire format
  * @mad_bytes:     messages: 256
- * @local_comm_id: states: of the connection, host byte order; it is in its messages, too
- * @from:          states: the state it was in, as in the table of docs/state-machine.md
- * @to:            states: the state it is in now, which may be the same
- * @why:           states: what happened to it
+ * @local_comm_id: states: comm id of the connection in host byte order, as in its messages
+ * @from:          states: previous state, as named in docs/state-machine.md
+ * @to:            states: current state, which may be the same
+ * @why:           states: the event that caused the change
  */
 struct purecm_trace {
 	enum purecm_trace_kind kind;
@@ -181,16 +181,16 @@ struct purecm_trace {
 	const char *why;
 };
 
-/* @trace and what it points to are the library's, and gone when the function returns. */
+/* @trace and what it points to are valid only until the function returns. */
 typedef void (*purecm_trace_fn)(const struct purecm_trace *trace, void *arg);
 
 /**
- * purecm_set_trace() - have each message and each change of state told
- * @fn:  called from any thread, in several at once, also with locks of the library held: it must
- *       return soon, and call no function of the library. NULL for none
- * @arg: handed to it
+ * purecm_set_trace() - report each message and each change of state
+ * @fn:  called from any thread, possibly from several at once, and possibly with locks of the
+ *       library held: it must return soon, and must not call the library. NULL for none
+ * @arg: passed to @fn
  *
- * Takes the place of the function given before, which is not called any more when this returns.
+ * Replaces the previous function, which is not called any more after this returns.
  */
 void purecm_set_trace(purecm_trace_fn fn, void *arg);
 

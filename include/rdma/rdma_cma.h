@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection manager's public interface: identifiers, events, addresses. Programs include
- * it and link with librdmacm.so.1. Names, layouts and values are the ABI of that library and
- * never change; what can be said to purecm alone is in <purecm/purecm.h>.
+ * The connection manager's public interface: identifiers, events, addresses. Programs include it
+ * and link with librdmacm.so.1. Names, layouts and values are the ABI of that library and never
+ * change; extensions of purecm are in <purecm/purecm.h>.
  *
- * Conventions of every function here
+ * Conventions of all functions here
  * - int functions return 0, or -1 with errno set; pointer functions return NULL with errno set.
- * - A function that starts something returns 0 once it is started. What became of it is an event
- *   on the id's channel.
- * - An id made without a channel is synchronous: such a function returns only after the next event
- *   of the id, which stays readable in id->event until the next such call. An event that carries a
- *   failure makes the call return -1: ECONNREFUSED for RDMA_CM_EVENT_REJECTED, otherwise its
- * status.
- * - Functions may be called from any thread. One id belongs to one thread at a time, except that
- *   events of a channel may be taken and acknowledged anywhere.
- * - Addresses, ports, P_Keys, LIDs and GIDs are in network byte order, everything else in host
- * order.
+ * - A function that starts an operation returns 0 once it has started. An event on the id's channel
+ *   reports the result.
+ * - An id that was created without a channel is synchronous: such a function returns only after the
+ *   next event of the id, which stays readable in id->event until the next such call. An event that
+ *   reports a failure makes the call return -1: with ECONNREFUSED for RDMA_CM_EVENT_REJECTED,
+ *   otherwise with its status.
+ * - Functions may be called from any thread. Only one thread may use an id at a time, except that
+ *   any thread may get and acknowledge the events of a channel.
+ * - Addresses, ports, P_Keys, LIDs and GIDs are in network byte order, all else in host byte order.
  */
 #ifndef RDMA_CMA_H
 #define RDMA_CMA_H
@@ -29,32 +28,33 @@
 extern "C" {
 #endif
 
-/* The library is built with -fvisibility=hidden: what is declared here is what it exports. */
+/* The library is built with -fvisibility=hidden; it exports what is declared here. */
 #pragma GCC visibility push(default)
 
 /**
- * enum rdma_cm_event_type - what an event reports
- * @RDMA_CM_EVENT_ADDR_RESOLVED:    rdma_resolve_addr() is done, the id has a device and a port
- * @RDMA_CM_EVENT_ADDR_ERROR:       it failed; the id is still bound and may try again
- * @RDMA_CM_EVENT_ROUTE_RESOLVED:   rdma_resolve_route() is done, id->route has its path records
+ * enum rdma_cm_event_type - types of events
+ * @RDMA_CM_EVENT_ADDR_RESOLVED:    rdma_resolve_addr() succeeded, the id has a device and a port
+ * @RDMA_CM_EVENT_ADDR_ERROR:       it failed; the id is still bound, and may try again
+ * @RDMA_CM_EVENT_ROUTE_RESOLVED:   rdma_resolve_route() succeeded, id->route has its path records
  * @RDMA_CM_EVENT_ROUTE_ERROR:      it failed; the id may try again
- * @RDMA_CM_EVENT_CONNECT_REQUEST:  a peer asks; event->id is new, event->listen_id took the request
- * @RDMA_CM_EVENT_CONNECT_RESPONSE: the peer accepts an id without a queue pair of its own;
- *                                  move the program's, then call rdma_establish()
- * @RDMA_CM_EVENT_CONNECT_ERROR:    the queue pair could not be moved; the peer is told
- * @RDMA_CM_EVENT_UNREACHABLE:      nobody answered, or a datagram request was refused
- * @RDMA_CM_EVENT_REJECTED:         the peer said no; status is the REJ reason
+ * @RDMA_CM_EVENT_CONNECT_REQUEST:  a peer requests a connection; event->id is new, event->listen_id
+ *                                  is the listener
+ * @RDMA_CM_EVENT_CONNECT_RESPONSE: the peer has accepted, and the id has no queue pair of the
+ *                                  library; move the program's own, then call rdma_establish()
+ * @RDMA_CM_EVENT_CONNECT_ERROR:    the queue pair could not be moved; the peer gets a REJ
+ * @RDMA_CM_EVENT_UNREACHABLE:      no answer, or a datagram request was refused
+ * @RDMA_CM_EVENT_REJECTED:         the peer rejected the connection; status is the REJ reason
  * @RDMA_CM_EVENT_ESTABLISHED:      the connection carries data; param.ud addresses a datagram peer
- * @RDMA_CM_EVENT_DISCONNECTED:     the connection is over, whoever ended it
- * @RDMA_CM_EVENT_DEVICE_REMOVAL:   the device went away; the id can only be destroyed
- * @RDMA_CM_EVENT_MULTICAST_JOIN:   the group is joined, param.ud addresses it
- * @RDMA_CM_EVENT_MULTICAST_ERROR:  it could not be joined, or was lost
- * @RDMA_CM_EVENT_ADDR_CHANGE:      the interface's hardware address changed below the id
+ * @RDMA_CM_EVENT_DISCONNECTED:     the connection has ended, on either side's initiative
+ * @RDMA_CM_EVENT_DEVICE_REMOVAL:   the device was removed; the id can only be destroyed
+ * @RDMA_CM_EVENT_MULTICAST_JOIN:   the group was joined, param.ud addresses it
+ * @RDMA_CM_EVENT_MULTICAST_ERROR:  the group could not be joined, or the membership was lost
+ * @RDMA_CM_EVENT_ADDR_CHANGE:      the hardware address of the id's interface has changed
  * @RDMA_CM_EVENT_TIMEWAIT_EXIT:    packets of the former connection can no longer arrive
- * @RDMA_CM_EVENT_ADDRINFO_RESOLVED: rdma_resolve_addrinfo() is done, rdma_query_addrinfo() has it
+ * @RDMA_CM_EVENT_ADDRINFO_RESOLVED: rdma_resolve_addrinfo() succeeded, see rdma_query_addrinfo()
  * @RDMA_CM_EVENT_ADDRINFO_ERROR:   it failed
- * @RDMA_CM_EVENT_USER:             written by rdma_write_cm_event(); param.arg is the writer's
- * @RDMA_CM_EVENT_INTERNAL:         never handed to a program
+ * @RDMA_CM_EVENT_USER:             from rdma_write_cm_event(); param.arg is the writer's
+ * @RDMA_CM_EVENT_INTERNAL:         never passed to a program
  */
 enum rdma_cm_event_type {
 	RDMA_CM_EVENT_ADDR_RESOLVED = 0,
@@ -80,7 +80,7 @@ enum rdma_cm_event_type {
 };
 
 /**
- * enum rdma_port_space - whose port numbers an id uses, and what kind of service
+ * enum rdma_port_space - the port numbers that an id uses, and its kind of service
  * @RDMA_PS_IPOIB: datagrams with the Q_Key of the IPoIB broadcast group
  * @RDMA_PS_TCP:   connections
  * @RDMA_PS_UDP:   datagrams with the Q_Key RDMA_UDP_QKEY
@@ -94,8 +94,8 @@ enum rdma_port_space {
 };
 
 /*
- * How a service id (sockaddr_ib.sib_sid, after be64toh) holds a port space and a port: the
- * first two are masks, the others what the upper 48 bits say.
+ * A service id (sockaddr_ib.sib_sid, after be64toh) holds a port space and a port: the first two
+ * are masks, the others values of the upper 48 bits.
  */
 #define RDMA_IB_IP_PS_MASK   0xFFFFFFFFFFFF0000ULL
 #define RDMA_IB_IP_PORT_MASK 0x000000000000FFFFULL
@@ -103,14 +103,14 @@ enum rdma_port_space {
 #define RDMA_IB_IP_PS_UDP    0x0000000001110000ULL
 #define RDMA_IB_PS_IB	     0x00000000013F0000ULL
 
-/* The Q_Key both ends of RDMA_PS_UDP use without asking each other. */
+/* The Q_Key that both ends of RDMA_PS_UDP use without negotiation. */
 #define RDMA_UDP_QKEY 0x01234567
 
 /**
- * struct rdma_ib_addr - the InfiniBand side of an address pair
+ * struct rdma_ib_addr - the InfiniBand addresses of an id
  * @sgid: own GID
  * @dgid: the peer's GID
- * @pkey: partition key, network byte order
+ * @pkey: partition key, in network byte order
  */
 struct rdma_ib_addr {
 	union ibv_gid sgid;
@@ -119,8 +119,8 @@ struct rdma_ib_addr {
 };
 
 /*
- * Both ends of an id, as socket addresses and as GIDs. Each union is as large as any address family
- * needs; src_addr.sa_family says which member holds.
+ * Both ends of an id, as socket addresses and as GIDs. Each union has room for any address family;
+ * src_addr.sa_family selects the member.
  */
 struct rdma_addr {
 	union {
@@ -141,10 +141,10 @@ struct rdma_addr {
 };
 
 /**
- * struct rdma_route - how an id reaches its peer
- * @addr:      both ends
- * @path_rec:  path records, the library's memory, NULL before RDMA_CM_EVENT_ROUTE_RESOLVED
- * @num_paths: how many: 1, or 2 with an alternate path
+ * struct rdma_route - the route of an id to its peer
+ * @addr:      addresses of both ends
+ * @path_rec:  path records, owned by the library; NULL before RDMA_CM_EVENT_ROUTE_RESOLVED
+ * @num_paths: number of path records: 1, or 2 with an alternate path
  */
 struct rdma_route {
 	struct rdma_addr addr;
@@ -153,9 +153,9 @@ struct rdma_route {
 };
 
 /**
- * struct rdma_event_channel - where events of one or more ids arrive
- * @fd: readable exactly while rdma_get_cm_event() would not block; may be polled, put in an
- *      epoll set and switched to O_NONBLOCK by the program, but is read by the library alone
+ * struct rdma_event_channel - a channel for events of one or more ids
+ * @fd: readable exactly while rdma_get_cm_event() would not block; the program may poll it, add it
+ *      to an epoll set and set O_NONBLOCK, but only the library reads it
  */
 struct rdma_event_channel {
 	int fd;
@@ -163,24 +163,24 @@ struct rdma_event_channel {
 
 /**
  * struct rdma_cm_id - one end of a connection, a listener, or a datagram endpoint
- * @verbs:           the device's context, shared by every id of the process on that device; NULL
- *                   until a device is known
- * @channel:         where its events arrive
- * @context:         the program's own, never looked at
- * @qp:              queue pair made by rdma_create_qp(), else NULL
+ * @verbs:           device context, shared by all ids of the process on that device; NULL until a
+ *                   device is known
+ * @channel:         channel of its events
+ * @context:         the program's own, not used by the library
+ * @qp:              queue pair from rdma_create_qp(), else NULL
  * @route:           addresses and paths
  * @ps:              port space
- * @port_num:        port of the device, 0 until one is known
+ * @port_num:        port of the device, 0 until known
  * @event:           synchronous ids: the last event
  * @send_cq_channel: completion channel of @send_cq
- * @send_cq:         completion queue the library made, destroyed with the queue pair
+ * @send_cq:         completion queue that the library created, destroyed with the queue pair
  * @recv_cq_channel: completion channel of @recv_cq
  * @recv_cq:         as @send_cq
- * @srq:             shared receive queue made by rdma_create_srq(), else NULL
+ * @srq:             shared receive queue from rdma_create_srq(), else NULL
  * @pd:              the device's default protection domain, or that of @qp once it exists
- * @qp_type:         what rdma_create_id() or rdma_create_ep() chose
+ * @qp_type:         from rdma_create_id() or rdma_create_ep()
  *
- * Made by the library only. Programs may read everything and write @context.
+ * Only the library allocates it. Programs may read all members and write @context.
  */
 struct rdma_cm_id {
 	struct ibv_context *verbs;
@@ -200,29 +200,28 @@ struct rdma_cm_id {
 	enum ibv_qp_type qp_type;
 };
 
-/* For rdma_conn_param: as many as the device (and, when accepting, the peer) can do. */
+/* For rdma_conn_param: the maximum of the device (and, when accepting, of the peer). */
 enum {
 	RDMA_MAX_RESP_RES = 0xFF,
 	RDMA_MAX_INIT_DEPTH = 0xFF,
 };
 
 /**
- * struct rdma_conn_param - what one side offers, or what an event says the other offered
- * @private_data:        bytes for the peer; in an event they die with rdma_ack_cm_event()
- * @private_data_len:    how many. At most 56 in a request (92 with AF_IB), 196 when
- *                       accepting and 148 when rejecting. In an event always that maximum,
- *                       padded with zeros
- * @responder_resources: RDMA reads and atomics of the peer served at once; 0 means none
- * @initiator_depth:     own RDMA reads and atomics in flight at once
- * @flow_control:        end-to-end flow control wanted
- * @retry_count:         resends of a lost packet, 0 to 7; ignored when accepting
- * @rnr_retry_count:     resends to a receiver that was not ready, 0 to 7; 7 is for ever
- * @srq:                 nonzero if the queue pair has a shared receive queue. Taken from id->qp
- *                       when there is one
+ * struct rdma_conn_param - parameters that one side offers, or in an event, that the peer offered
+ * @private_data:        data for the peer; in an event valid until rdma_ack_cm_event()
+ * @private_data_len:    size in bytes: at most 56 in a request (92 with AF_IB), 196 when accepting,
+ *                       148 when rejecting. In an event always that maximum, padded with zeros
+ * @responder_resources: outstanding RDMA reads and atomics of the peer; 0 for none
+ * @initiator_depth:     own outstanding RDMA reads and atomics
+ * @flow_control:        nonzero for end-to-end flow control
+ * @retry_count:         retransmissions of a lost packet, 0 to 7; ignored when accepting
+ * @rnr_retry_count:     retransmissions to a receiver that is not ready, 0 to 7; 7 is unlimited
+ * @srq:                 nonzero if the queue pair has a shared receive queue. Ignored if there is
+ *                       an id->qp
  * @qp_num:              number of the queue pair, 24 bits. As @srq
  *
- * In an event the two depths are already seen from the receiving side: pass them on to
- * rdma_accept() as they are.
+ * In an event both depths are already from the receiver's point of view: pass them to rdma_accept()
+ * unchanged.
  */
 struct rdma_conn_param {
 	const void *private_data;
@@ -237,13 +236,13 @@ struct rdma_conn_param {
 };
 
 /**
- * struct rdma_ud_param - what a datagram event says about the other end
- * @private_data:     the peer's bytes (180 of a request, 216 with AF_IB, 136 of an answer), or the
- *                    context given to rdma_join_multicast()
- * @private_data_len: how many
- * @ah_attr:          ready for ibv_create_ah()
- * @qp_num:           where to send to, 24 bits
- * @qkey:             with which Q_Key
+ * struct rdma_ud_param - the peer's addressing data in a datagram event
+ * @private_data:     the peer's data (180 bytes in a request, 216 with AF_IB, 136 in a response),
+ *                    or the context from rdma_join_multicast()
+ * @private_data_len: size in bytes
+ * @ah_attr:          for ibv_create_ah()
+ * @qp_num:           destination queue pair, 24 bits
+ * @qkey:             Q_Key to send with
  */
 struct rdma_ud_param {
 	const void *private_data;
@@ -254,11 +253,11 @@ struct rdma_ud_param {
 };
 
 /**
- * struct rdma_cm_event - one event; the library's memory until rdma_ack_cm_event()
- * @id:        whom it is about
+ * struct rdma_cm_event - an event; owned by the library, valid until rdma_ack_cm_event()
+ * @id:        id that the event is about
  * @listen_id: RDMA_CM_EVENT_CONNECT_REQUEST: the listener, else NULL
- * @event:     what happened
- * @status:    0, a negative errno, or a positive code of the peer (REJ reason, SIDR status)
+ * @event:     type
+ * @status:    0, a negative errno, or a positive code from the peer (REJ reason, SIDR status)
  * @param:     conn for connections, ud for datagrams and multicast, arg for RDMA_CM_EVENT_USER
  */
 struct rdma_cm_event {
@@ -275,28 +274,28 @@ struct rdma_cm_event {
 
 /* rdma_addrinfo.ai_flags */
 #define RAI_PASSIVE	0x00000001 /* for listening: the result is a source address */
-#define RAI_NUMERICHOST 0x00000002 /* node is a number, ask no name server */
+#define RAI_NUMERICHOST 0x00000002 /* node is numeric, use no name server */
 #define RAI_NOROUTE	0x00000004 /* do not wait for path records */
-#define RAI_FAMILY	0x00000008 /* hints: ai_family says how node is written */
-#define RAI_SA		0x00000010 /* ask the subnet administrator for the service */
-#define RAI_DNS		0x00000020 /* ask the name server for the node */
+#define RAI_FAMILY	0x00000008 /* hints: ai_family is the format of node */
+#define RAI_SA		0x00000010 /* look the service up at the subnet administrator */
+#define RAI_DNS		0x00000020 /* look node up at the name server */
 
 /**
- * struct rdma_addrinfo - an address as rdma_getaddrinfo() finds it and rdma_create_ep() takes it
+ * struct rdma_addrinfo - an address, from rdma_getaddrinfo(), for rdma_create_ep()
  * @ai_flags:         RAI_ bits
  * @ai_family:        AF_INET, AF_INET6 or AF_IB
  * @ai_qp_type:       enum ibv_qp_type
  * @ai_port_space:    enum rdma_port_space
- * @ai_src_len:       bytes of @ai_src_addr
- * @ai_dst_len:       bytes of @ai_dst_addr
+ * @ai_src_len:       size of @ai_src_addr in bytes
+ * @ai_dst_len:       size of @ai_dst_addr in bytes
  * @ai_src_addr:      own address, or NULL
  * @ai_dst_addr:      the peer's address, or NULL
  * @ai_src_canonname: own canonical name, or NULL
  * @ai_dst_canonname: the peer's canonical name, or NULL
- * @ai_route_len:     bytes of @ai_route
+ * @ai_route_len:     size of @ai_route in bytes
  * @ai_route:         array of struct ibv_path_data, or NULL
- * @ai_connect_len:   bytes of @ai_connect
- * @ai_connect:       goes before the private data of the connection, or NULL
+ * @ai_connect_len:   size of @ai_connect in bytes
+ * @ai_connect:       sent in front of the private data of the connection, or NULL
  * @ai_next:          next result, or NULL
  */
 struct rdma_addrinfo {
@@ -317,7 +316,7 @@ struct rdma_addrinfo {
 	struct rdma_addrinfo *ai_next;
 };
 
-/* rdma_cm_join_mc_attr_ex.comp_mask: which of the other members are filled in. */
+/* rdma_cm_join_mc_attr_ex.comp_mask: which other members are valid. */
 enum rdma_cm_join_mc_attr_mask {
 	RDMA_CM_JOIN_MC_ATTR_ADDRESS = 1 << 0,
 	RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS = 1 << 1,
@@ -351,10 +350,10 @@ enum {
 
 /**
  * Options of RDMA_OPTION_ID
- * @RDMA_OPTION_ID_TOS:         uint8_t, type of service; to be set before rdma_resolve_route()
- * @RDMA_OPTION_ID_REUSEADDR:   int, nonzero lets several ids bind one port. On in any state but
- *                              listening, off only before binding
- * @RDMA_OPTION_ID_AFONLY:      int, nonzero keeps IPv4 peers from an IPv6 listener; to be set
+ * @RDMA_OPTION_ID_TOS:         uint8_t, type of service; must be set before rdma_resolve_route()
+ * @RDMA_OPTION_ID_REUSEADDR:   int, nonzero lets several ids bind one port. Can be turned on in any
+ *                              state but listening, and turned off only before binding
+ * @RDMA_OPTION_ID_AFONLY:      int, nonzero keeps IPv4 peers from an IPv6 listener; must be set
  *                              before listening
  * @RDMA_OPTION_ID_ACK_TIMEOUT: uint8_t, local ACK timeout of the queue pair as an InfiniBand time
  *                              (4.096 us * 2^n, 0 for none); reliable connections only
@@ -368,16 +367,16 @@ enum {
 
 /**
  * Options of RDMA_OPTION_IB
- * @RDMA_OPTION_IB_PATH: struct ibv_path_data[], takes the place of rdma_resolve_route() and
- *                       ends with RDMA_CM_EVENT_ROUTE_RESOLVED. The first entry whose flags are
- *                       exactly GMP, PRIMARY and BIDIRECTIONAL is used
+ * @RDMA_OPTION_IB_PATH: struct ibv_path_data[], replaces rdma_resolve_route() and completes with
+ *                       RDMA_CM_EVENT_ROUTE_RESOLVED. Uses the first entry whose flags are exactly
+ *                       GMP, PRIMARY and BIDIRECTIONAL
  */
 enum {
 	RDMA_OPTION_IB_PATH = 1,
 };
 
 /**
- * rdma_create_event_channel() - open a place for events to arrive
+ * rdma_create_event_channel() - create an event channel
  *
  * Its fd is blocking and close-on-exec.
  *
@@ -387,17 +386,17 @@ enum {
 struct rdma_event_channel *rdma_create_event_channel(void);
 
 /**
- * rdma_destroy_event_channel() - close a channel
- * @channel: with no ids left on it and every event acknowledged
+ * rdma_destroy_event_channel() - close an event channel
+ * @channel: without ids, and with all events acknowledged
  */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel);
 
 /**
- * rdma_create_id() - make an id
- * @channel: where its events go; NULL makes it synchronous, with a channel of its own
+ * rdma_create_id() - create an id
+ * @channel: channel for its events; NULL makes it synchronous, with a channel of its own
  * @id:      the new id, for rdma_destroy_id(); untouched on failure
- * @context: put into id->context
- * @ps:      RDMA_PS_UDP and RDMA_PS_IPOIB make a datagram id, the others a connected one
+ * @context: stored in id->context
+ * @ps:      RDMA_PS_UDP and RDMA_PS_IPOIB create a datagram id, the others a connected one
  *
  * Return: 0, or -1 with errno set: EINVAL for an unknown port space, ENODEV, ENOMEM.
  */
@@ -405,14 +404,14 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 		   enum rdma_port_space ps);
 
 /**
- * rdma_create_ep() - make a synchronous id, resolved or bound, in one call
+ * rdma_create_ep() - create a synchronous id, resolved or bound, in one call
  * @id:           the new id, for rdma_destroy_ep(); untouched on failure
- * @res:          what rdma_getaddrinfo() found; may be freed afterwards
+ * @res:          result of rdma_getaddrinfo(); may be freed afterwards
  * @pd:           protection domain of the queue pair, or NULL for the default
- * @qp_init_attr: the queue pair to make, or NULL for none
+ * @qp_init_attr: attributes of the queue pair, or NULL for none
  *
  * Without RAI_PASSIVE the id is resolved up to its route and gets its queue pair; @qp_init_attr is
- * updated as by rdma_create_qp(). With RAI_PASSIVE it is bound only; @pd and a copy of
+ * updated as by rdma_create_qp(). With RAI_PASSIVE it is only bound; @pd and a copy of
  * @qp_init_attr are kept for the ids that rdma_get_request() returns.
  *
  * Return: 0, or -1 with the errno of the step that failed.
@@ -421,46 +420,46 @@ int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv
 		   struct ibv_qp_init_attr *qp_init_attr);
 
 /**
- * rdma_destroy_ep() - take down what rdma_create_ep() or rdma_get_request() made
- * @id: gone afterwards, with its queue pair and shared receive queue
+ * rdma_destroy_ep() - destroy an id from rdma_create_ep() or rdma_get_request()
+ * @id: freed, with its queue pair and shared receive queue
  */
 void rdma_destroy_ep(struct rdma_cm_id *id);
 
 /**
- * rdma_destroy_id() - end an id
- * @id: freed unless the call fails; its queue pair is the caller's to destroy before
+ * rdma_destroy_id() - destroy an id
+ * @id: freed unless the call fails; the caller must have destroyed its queue pair
  *
- * Whatever is pending is given up, the peer is told what its state calls for, events not yet taken
- * are dropped. Blocks until every event taken from this id is acknowledged; for a listener that
- * includes its connection requests. Must not be called before acknowledging the event being
- * handled.
+ * Cancels pending operations, sends the peer the message that the id's state requires, and drops
+ * events that were not taken. Blocks until every event taken from this id is acknowledged; for a
+ * listener that includes its connection requests. Must not be called before acknowledging the event
+ * being handled.
  *
- * Return: 0, or -1 with errno set, and the id is still there.
+ * Return: 0, or -1 with errno set, and the id still exists.
  */
 int rdma_destroy_id(struct rdma_cm_id *id);
 
 /**
- * rdma_bind_addr() - choose the local address
+ * rdma_bind_addr() - bind an id to a local address
  * @id:   neither bound nor resolved yet
- * @addr: IPv4, IPv6 or AF_IB, copied. Port 0 takes a free one; a wildcard or loopback address
- *        leaves the device open
+ * @addr: IPv4, IPv6 or AF_IB address, copied. Port 0 assigns a free one; a wildcard or loopback
+ *        address leaves the device open
  *
- * Done at once, without event. id->route.addr.src_addr has the port taken.
+ * Completes at once, without event. id->route.addr.src_addr has the assigned port.
  *
- * Return: 0, or -1 with errno set: EINVAL if bound before or for an unknown family, EADDRNOTAVAIL
+ * Return: 0, or -1 with errno set: EINVAL if already bound or for an unknown family, EADDRNOTAVAIL
  * if the address is not local or the port conflicts with a wildcard, EADDRINUSE if the port is
  * taken, EACCES for a privileged port, ENODEV if the interface has no RDMA device.
  */
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 
 /**
- * rdma_resolve_addr() - find the device and hardware address that lead to a peer
+ * rdma_resolve_addr() - find the device and hardware address for a peer
  * @id:         bound or not
- * @src_addr:   bound to first, or NULL; ignored if @id is bound
- * @dst_addr:   the peer, copied
- * @timeout_ms: how long to look for its hardware address
+ * @src_addr:   address to bind to first, or NULL; ignored if @id is bound
+ * @dst_addr:   the peer's address, copied
+ * @timeout_ms: timeout for its hardware address, in milliseconds
  *
- * Done with RDMA_CM_EVENT_ADDR_RESOLVED or RDMA_CM_EVENT_ADDR_ERROR.
+ * Completes with RDMA_CM_EVENT_ADDR_RESOLVED or RDMA_CM_EVENT_ADDR_ERROR.
  *
  * Return: 0, or -1 with errno set and no event to come: EINVAL in a wrong state or for a mix of
  * families, ENETUNREACH, EHOSTUNREACH, ENODEV, and those of rdma_bind_addr().
@@ -471,33 +470,34 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 /**
  * rdma_resolve_route() - find the path to the resolved address
  * @id:         after RDMA_CM_EVENT_ADDR_RESOLVED
- * @timeout_ms: how long to ask, above 0
+ * @timeout_ms: timeout in milliseconds, above 0
  *
- * Done with RDMA_CM_EVENT_ROUTE_RESOLVED or RDMA_CM_EVENT_ROUTE_ERROR.
+ * Completes with RDMA_CM_EVENT_ROUTE_RESOLVED or RDMA_CM_EVENT_ROUTE_ERROR.
  *
- * Return: 0, or -1 with errno set: EINVAL in a wrong state or for no timeout.
+ * Return: 0, or -1 with errno set: EINVAL in a wrong state or without a timeout.
  */
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms);
 
 /**
- * rdma_create_qp() - make a queue pair and move it to where connecting needs it
+ * rdma_create_qp() - create a queue pair and prepare it for connecting
  * @id:           with a device, without a queue pair
  * @pd:           of the same device, or NULL for id->pd
- * @qp_init_attr: what to make; gets back the real capacities and the completion queues chosen
+ * @qp_init_attr: attributes; updated with the actual capacities and the completion queues used
  *
- * A completion queue that is asked for by size but not given is made, with a completion channel,
- * and kept in the id. A connected queue pair is left in INIT, a datagram one in RTS. The library
- * moves it from then on; rdma_destroy_qp() is the way to be rid of it.
+ * If @qp_init_attr has a size for a completion queue but no queue, one is created, with a
+ * completion channel, and stored in the id. A connected queue pair is left in INIT, a datagram one
+ * in RTS. From then on the library moves it; destroy it with rdma_destroy_qp() only.
  *
  * Return: 0, or -1 with errno set: EINVAL if there is a queue pair, no device, or a @pd of another
- * one; else what the device says.
+ * device; else the error of the device.
  */
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr);
 
 /**
  * rdma_create_qp_ex() - rdma_create_qp() with extended attributes
- * @id:           as there
- * @qp_init_attr: as there; the protection domain is its member, and is filled in if absent
+ * @id:           as for rdma_create_qp()
+ * @qp_init_attr: as for rdma_create_qp(), including the protection domain, which is filled in if
+ *                absent
  *
  * Return: as rdma_create_qp().
  */
@@ -510,12 +510,12 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init
 void rdma_destroy_qp(struct rdma_cm_id *id);
 
 /**
- * rdma_connect() - ask the peer for a connection, or for its datagram queue pair
+ * rdma_connect() - request a connection, or the peer's datagram queue pair
  * @id:    after RDMA_CM_EVENT_ROUTE_RESOLVED
- * @param: what to offer, copied; NULL for the most the device can do, if @id has a queue pair
+ * @param: parameters to offer, copied; NULL for the maximum of the device, if @id has a queue pair
  *
- * Done with RDMA_CM_EVENT_ESTABLISHED (RDMA_CM_EVENT_CONNECT_RESPONSE without a queue pair), or
- * with REJECTED, UNREACHABLE or CONNECT_ERROR, after which the id can only be destroyed.
+ * Completes with RDMA_CM_EVENT_ESTABLISHED (RDMA_CM_EVENT_CONNECT_RESPONSE without a queue pair),
+ * or with REJECTED, UNREACHABLE or CONNECT_ERROR, after which the id can only be destroyed.
  *
  * Return: 0, or -1 with errno set and nothing sent: EINVAL in a wrong state, for too much private
  * data, for depths above the device's, or without both queue pair and @param.
@@ -523,9 +523,10 @@ void rdma_destroy_qp(struct rdma_cm_id *id);
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param);
 
 /**
- * rdma_listen() - take connection requests
- * @id:      bound; if not, it gets the IPv4 wildcard and a free port
- * @backlog: requests kept until they are taken by rdma_get_cm_event(); 0 or less for the most
+ * rdma_listen() - listen for connection requests
+ * @id:      bound; if not, it is bound to the IPv4 wildcard and a free port
+ * @backlog: maximum number of requests not yet taken by rdma_get_cm_event(); 0 or less for the
+ *           largest possible
  *
  * Each request is a RDMA_CM_EVENT_CONNECT_REQUEST. Requests beyond @backlog are not answered, so
  * that the peer tries again.
@@ -537,34 +538,34 @@ int rdma_listen(struct rdma_cm_id *id, int backlog);
 /**
  * rdma_get_request() - wait for the next request of a synchronous listener
  * @listen: a synchronous id that listens
- * @id:     the requester's id, synchronous too, with the queue pair that @listen was made for
+ * @id:     the requester's id, also synchronous, with the queue pair from @listen's attributes
  *
  * The event is in (*id)->event, and is acknowledged by rdma_accept() or rdma_destroy_id() on @id.
  *
- * Return: 0, or -1 with errno set: EINVAL if @listen has a channel of the program's.
+ * Return: 0, or -1 with errno set: EINVAL if @listen is not synchronous.
  */
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
 
 /**
  * rdma_accept() - accept a pending connection request
- * @id:    the id that came with RDMA_CM_EVENT_CONNECT_REQUEST, not the listener
- * @param: what to offer the peer, or NULL to match what it asked for
+ * @id:    the id from RDMA_CM_EVENT_CONNECT_REQUEST, not the listener
+ * @param: parameters to offer, or NULL to match the request
  *
  * Moves the queue pair of @id to RTS and sends REP. The connection may carry data once
- * RDMA_CM_EVENT_ESTABLISHED arrives. @param->private_data is copied before the call returns.
- * A datagram request is answered, and no event follows.
+ * RDMA_CM_EVENT_ESTABLISHED arrives. @param->private_data is copied before the call returns. A
+ * datagram request is answered, and no event follows.
  *
  * Return: 0, or -1 with errno set: EINVAL if @id has no request pending or for too much private
- * data; the queue pair is then in error, and the peer rejected.
+ * data; the queue pair is then in the error state, and the peer is rejected.
  */
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
 
 /**
- * rdma_reject() - refuse a pending request, or an answer
- * @id:               as in rdma_accept(), or after RDMA_CM_EVENT_CONNECT_RESPONSE. Still to be
+ * rdma_reject() - reject a pending request or response
+ * @id:               as for rdma_accept(), or after RDMA_CM_EVENT_CONNECT_RESPONSE. Must still be
  *                    destroyed by the caller
- * @private_data:     says why, copied; may be NULL
- * @private_data_len: at most 148, for datagrams 136
+ * @private_data:     explanation for the peer, copied; may be NULL
+ * @private_data_len: size in bytes, at most 148, for datagrams 136
  *
  * Return: 0, or -1 with errno set: EINVAL if there is nothing to reject or for too much private
  * data.
@@ -572,41 +573,42 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len);
 
 /**
- * rdma_reject_ece() - rdma_reject(), because connection options do not fit
- * @id:               as there
- * @private_data:     as there
- * @private_data_len: as there
+ * rdma_reject_ece() - reject because enhanced connection options do not match
+ * @id:               as for rdma_reject()
+ * @private_data:     as for rdma_reject()
+ * @private_data_len: as for rdma_reject()
  *
  * Return: as rdma_reject().
  */
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len);
 
 /**
- * rdma_notify() - pass on an asynchronous verbs event that concerns the connection
+ * rdma_notify() - report an asynchronous verbs event that concerns the connection
  * @id:    with a connection
- * @event: IBV_EVENT_COMM_EST: data came before the peer's RTU, so the connection is up.
- *         IBV_EVENT_PATH_MIG: the device changed over to the alternate path
+ * @event: IBV_EVENT_COMM_EST: data came before the peer's RTU, so the connection is established.
+ *         IBV_EVENT_PATH_MIG: the device has migrated to the alternate path
  *
- * Return: 0, or -1 with errno set: EISCONN if established already, which may be ignored; EINVAL.
+ * Return: 0, or -1 with errno set: EISCONN if already established, which may be ignored; EINVAL.
  */
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
 
 /**
- * rdma_establish() - finish connecting with a queue pair of one's own
+ * rdma_establish() - complete a connection with the program's own queue pair
  * @id: after RDMA_CM_EVENT_CONNECT_RESPONSE, with the program's own queue pair in RTS
  *
  * Sends RTU. No event follows.
  *
- * Return: 0, or -1 with errno set: EINVAL if id->qp is set or no answer is pending.
+ * Return: 0, or -1 with errno set: EINVAL if id->qp is set or no response is pending.
  */
 int rdma_establish(struct rdma_cm_id *id);
 
 /**
- * rdma_disconnect() - end a connection, or agree to its end
+ * rdma_disconnect() - disconnect, or confirm the peer's disconnect
  * @id: connected now or before
  *
- * Moves the queue pair to error, which flushes it. Done with RDMA_CM_EVENT_DISCONNECTED. Both
- * sides call it; calling it for a connection that is gone is no error.
+ * Moves the queue pair to the error state, which flushes it. Completes with
+ * RDMA_CM_EVENT_DISCONNECTED. Both sides call it; a call on a connection that has already ended
+ * succeeds.
  *
  * Return: 0, or -1 with errno set: EINVAL if there never was a connection.
  */
@@ -615,34 +617,35 @@ int rdma_disconnect(struct rdma_cm_id *id);
 /**
  * rdma_join_multicast() - join a multicast group as a full member
  * @id:      a datagram id with a device
- * @addr:    the group, copied; an IP address, or AF_IB with the MGID
- * @context: comes back as param.ud.private_data of the group's events
+ * @addr:    address of the group, copied: an IP address, or AF_IB with the MGID
+ * @context: returned as param.ud.private_data of the group's events
  *
- * Done with RDMA_CM_EVENT_MULTICAST_JOIN, id->qp being attached, or RDMA_CM_EVENT_MULTICAST_ERROR.
+ * Completes with RDMA_CM_EVENT_MULTICAST_JOIN, after attaching id->qp, or with
+ * RDMA_CM_EVENT_MULTICAST_ERROR.
  *
- * On RoCE v2 there are groups of IPv4 only, and full members make their host a member by IGMP.
+ * RoCE v2 supports IPv4 groups only; a full member makes its host join the group by IGMP.
  *
  * Return: 0, or -1 with errno set: EINVAL without device, for a zero address or an unknown family;
- * 524, the kernel's ENOTSUPP, for a group that the link layer has no form for.
+ * 524, the kernel's ENOTSUPP, for a group that the link layer cannot represent.
  */
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
 
 /**
  * rdma_join_multicast_ex() - rdma_join_multicast() with a choice of membership
- * @id:           as there
+ * @id:           as for rdma_join_multicast()
  * @mc_join_attr: group and membership, copied
- * @context:      as there
+ * @context:      as for rdma_join_multicast()
  *
- * Return: as there; also ENOTSUP for unknown bits in comp_mask, EINVAL for missing ones or unknown
- * flags.
+ * Return: as rdma_join_multicast(); also ENOTSUP for unknown bits in comp_mask, EINVAL for missing
+ * bits or unknown flags.
  */
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr,
 			   void *context);
 
 /**
  * rdma_leave_multicast() - leave a group
- * @id:   that joined it
- * @addr: byte for byte the address it was joined by
+ * @id:   id that joined the group
+ * @addr: the same bytes as on joining
  *
  * Blocks until the group's events are acknowledged.
  *
@@ -652,28 +655,28 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
 
 /**
- * rdma_get_cm_event() - take the next event of a channel
- * @channel: from which; several threads may wait, each event goes to one of them
+ * rdma_get_cm_event() - get the next event of a channel
+ * @channel: the channel; several threads may wait on it, each event goes to one of them
  * @event:   the event, for rdma_ack_cm_event(); untouched on failure
  *
- * Blocks until there is one, unless the channel's fd is O_NONBLOCK. Moves the queue pair as the
- * event demands, in the calling thread, before it returns. A cancellation point.
+ * Blocks until there is an event, unless the channel's fd is O_NONBLOCK. Moves the queue pair as
+ * the event requires, in the calling thread, before it returns. A cancellation point.
  *
  * Return: 0, or -1 with errno set: EAGAIN, EINTR after a signal handler without SA_RESTART, EINVAL
- * for no @event, EBADF if the channel was destroyed.
+ * if @event is NULL, EBADF if the channel was destroyed.
  */
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 
 /**
- * rdma_ack_cm_event() - give an event back
- * @event: freed, together with the private data it points to
+ * rdma_ack_cm_event() - acknowledge an event
+ * @event: freed, with the private data that it points to
  *
  * Return: 0, or -1 with errno EINVAL for NULL.
  */
 int rdma_ack_cm_event(struct rdma_cm_event *event);
 
 /**
- * rdma_get_src_port() - the local port
+ * rdma_get_src_port() - get the local port
  * @id: any id
  *
  * Return: port in network byte order, 0 if not bound.
@@ -681,7 +684,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event);
 __be16 rdma_get_src_port(struct rdma_cm_id *id);
 
 /**
- * rdma_get_dst_port() - the peer's port
+ * rdma_get_dst_port() - get the peer's port
  * @id: any id
  *
  * Return: port in network byte order, 0 if there is no peer.
@@ -689,10 +692,10 @@ __be16 rdma_get_src_port(struct rdma_cm_id *id);
 __be16 rdma_get_dst_port(struct rdma_cm_id *id);
 
 /**
- * rdma_get_local_addr() - the local address
+ * rdma_get_local_addr() - get the local address
  * @id: any id
  *
- * Return: the address inside @id; its family is 0 if not bound.
+ * Return: pointer into @id; the family is 0 if not bound.
  */
 static __inline__ struct sockaddr *rdma_get_local_addr(struct rdma_cm_id *id)
 {
@@ -700,10 +703,10 @@ static __inline__ struct sockaddr *rdma_get_local_addr(struct rdma_cm_id *id)
 }
 
 /**
- * rdma_get_peer_addr() - the peer's address
+ * rdma_get_peer_addr() - get the peer's address
  * @id: any id
  *
- * Return: the address inside @id; its family is 0 if there is no peer.
+ * Return: pointer into @id; the family is 0 if there is no peer.
  */
 static __inline__ struct sockaddr *rdma_get_peer_addr(struct rdma_cm_id *id)
 {
@@ -712,11 +715,11 @@ static __inline__ struct sockaddr *rdma_get_peer_addr(struct rdma_cm_id *id)
 
 /**
  * rdma_get_devices() - list the RDMA devices
- * @num_devices: how many, or NULL
+ * @num_devices: number of devices, or NULL
  *
- * The contexts are the ones ids have in id->verbs. They stay open after rdma_free_devices().
+ * The contexts are those in id->verbs. They stay open after rdma_free_devices().
  *
- * Return: array ended by NULL, for rdma_free_devices(); or NULL with errno set: ENODEV, ENOMEM.
+ * Return: NULL-terminated array, for rdma_free_devices(); or NULL with errno set: ENODEV, ENOMEM.
  */
 struct ibv_context **rdma_get_devices(int *num_devices);
 
@@ -727,11 +730,11 @@ struct ibv_context **rdma_get_devices(int *num_devices);
 void rdma_free_devices(struct ibv_context **list);
 
 /**
- * rdma_event_str() - name of an event type
+ * rdma_event_str() - get the name of an event type
  * @event: any value
  *
- * Return: its enumerator as text that is never freed; "UNKNOWN EVENT" for RDMA_CM_EVENT_USER and
- * whatever comes after it.
+ * Return: the name of the enumerator, a static string; "UNKNOWN EVENT" for RDMA_CM_EVENT_USER and
+ * all following values.
  */
 const char *rdma_event_str(enum rdma_cm_event_type event);
 
@@ -741,36 +744,36 @@ const char *rdma_event_str(enum rdma_cm_event_type event);
  * @level:   RDMA_OPTION_ID or RDMA_OPTION_IB
  * @optname: an option of that level; the lists above say when it may be set
  * @optval:  the value, copied
- * @optlen:  its size in bytes, exactly that of the option's type
+ * @optlen:  size in bytes, exactly that of the option's type
  *
  * Return: 0, or -1 with errno set: ENOSYS for an unknown level or option, EINVAL for a wrong size,
- * value or state, EFAULT if there is a size and no value.
+ * value or state, EFAULT if there is a size but no value.
  */
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
 
 /**
  * rdma_migrate_id() - move an id to another channel
  * @id:      in any state
- * @channel: the new one; NULL makes the id synchronous
+ * @channel: the new channel; NULL makes the id synchronous
  *
- * Events not yet taken move along, in order. Blocks until those taken are acknowledged. Nobody may
- * wait on the old channel for this id meanwhile.
+ * Events not yet taken move along, in order. Blocks until all taken events are acknowledged. No
+ * thread may wait for events of this id on the old channel meanwhile.
  *
- * Return: 0, or -1 with errno set: EINVAL if @channel is NULL and the id is synchronous already.
+ * Return: 0, or -1 with errno set: EINVAL if @channel is NULL and the id is already synchronous.
  */
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
 
 /**
- * rdma_getaddrinfo() - turn names into what rdma_create_ep() needs
+ * rdma_getaddrinfo() - translate names to addresses for rdma_create_ep()
  * @node:    host name or address, or NULL
  * @service: service name or port, or NULL
- * @hints:   what is wanted, or NULL
+ * @hints:   selection criteria, or NULL
  * @res:     list of results, for rdma_freeaddrinfo()
  *
- * One address is found, the first that getaddrinfo() knows; it is a source with RAI_PASSIVE in the
- * hints and a destination else. Where ibacm runs and knows a path to it, ai_route has the path and
- * an AF_IB entry goes in front. Without @node and @service the addresses of @hints are taken. With
- * RAI_SA the subnet administrator is asked for @service.
+ * Returns one address, the first from getaddrinfo(): a source address with RAI_PASSIVE in the
+ * hints, otherwise a destination. If ibacm runs and knows a path to it, ai_route has the path, and
+ * an AF_IB entry precedes it. Without @node and @service the addresses of @hints are used. With
+ * RAI_SA the subnet administrator looks up @service.
  *
  * Return: 0; -1 with errno set: EINVAL if all three are NULL, ENODEV, ENOMEM, for RAI_SA also
  * EOPNOTSUPP with a @node or RAI_DNS, EINVAL without @service, ENOENT if no port is on an
@@ -786,57 +789,59 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 void rdma_freeaddrinfo(struct rdma_addrinfo *res);
 
 /**
- * rdma_init_qp_attr() - what ibv_modify_qp() needs for a queue pair of one's own
- * @id:           being connected, without a queue pair of the library's
- * @qp_attr:      qp_state says where to: IBV_QPS_INIT, IBV_QPS_RTR or IBV_QPS_RTS. The rest
- *                is filled in
+ * rdma_init_qp_attr() - get the attributes to move the program's own queue pair
+ * @id:           being connected, without a queue pair of the library
+ * @qp_attr:      in: qp_state, the target IBV_QPS_INIT, IBV_QPS_RTR or IBV_QPS_RTS; out: the other
+ *                attributes for ibv_modify_qp()
  * @qp_attr_mask: the matching IBV_QP_ bits
  *
- * Return: 0, or -1 with errno set: EINVAL without device or if the id has not come that far.
+ * Return: 0, or -1 with errno set: EINVAL without device or if the connection is not that far.
  */
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask);
 
 /**
- * rdma_set_local_ece() - enhanced connection options to send
- * @id:  without a queue pair of the library's, before rdma_connect() or rdma_accept()
- * @ece: copied; comp_mask 0 and a vendor_id
+ * rdma_set_local_ece() - set the enhanced connection options to send
+ * @id:  without a queue pair of the library, before rdma_connect() or rdma_accept()
+ * @ece: copied; with comp_mask 0 and a vendor_id
  *
  * Return: 0, or -1 with errno EINVAL.
  */
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece);
 
 /**
- * rdma_get_remote_ece() - enhanced connection options the peer sent
- * @id:  without a queue pair of the library's, after the peer's request or answer
- * @ece: filled in; vendor_id 0 if there were none
+ * rdma_get_remote_ece() - get the enhanced connection options of the peer
+ * @id:  without a queue pair of the library, after the peer's request or response
+ * @ece: filled in; vendor_id is 0 if there were none
  *
  * Return: 0, or -1 with errno EINVAL.
  */
 int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece);
 
 /**
- * rdma_resolve_addrinfo() - rdma_getaddrinfo() that ends with an event
- * @id:      whose event it will be; bound to an InfiniBand port for RAI_SA
- * @node:    as there; NULL for RAI_SA
- * @service: as there; for RAI_SA a service id or a service name
- * @hints:   as there; RAI_SA or RAI_DNS in ai_flags says whom to ask, RAI_DNS if neither
+ * rdma_resolve_addrinfo() - rdma_getaddrinfo() that completes with an event
+ * @id:      id of the event; bound to an InfiniBand port for RAI_SA
+ * @node:    as for rdma_getaddrinfo(); NULL for RAI_SA
+ * @service: as for rdma_getaddrinfo(); for RAI_SA a service id or a service name
+ * @hints:   as for rdma_getaddrinfo(); RAI_SA or RAI_DNS in ai_flags selects the source, RAI_DNS by
+ *           default
  *
- * Everything is copied. Done with RDMA_CM_EVENT_ADDRINFO_RESOLVED or, if the name server does not
- * know the name (ENOENT) or does not answer (ETIMEDOUT), with RDMA_CM_EVENT_ADDRINFO_ERROR. A name
- * server is not waited for here; what is wrong without asking one is an errno.
+ * All arguments are copied. Completes with RDMA_CM_EVENT_ADDRINFO_RESOLVED or, if the name server
+ * does not know the name (ENOENT) or does not answer (ETIMEDOUT), with
+ * RDMA_CM_EVENT_ADDRINFO_ERROR. The call does not wait for a name server; errors that need none are
+ * returned in errno.
  *
  * Return: 0, or -1 with errno set: EBUSY before an earlier result was queried, ENOENT for an
  * unknown service, EAFNOSUPPORT, ESOCKTNOSUPPORT; EINVAL for nothing to resolve; for RAI_SA also
- * ENOTSUP with a @node or with RAI_DNS, EINVAL without @service or device, EOPNOTSUPP on a port of
- * RoCE.
+ * ENOTSUP with a @node or with RAI_DNS, EINVAL without @service or device, EOPNOTSUPP on a RoCE
+ * port.
  */
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints);
 
 /**
- * rdma_query_addrinfo() - the results of rdma_resolve_addrinfo()
+ * rdma_query_addrinfo() - get the results of rdma_resolve_addrinfo()
  * @id:   after RDMA_CM_EVENT_ADDRINFO_RESOLVED
- * @info: list of results, for rdma_freeaddrinfo(). Handed over once
+ * @info: list of results, for rdma_freeaddrinfo(). Returned only once
  *
  * Return: 0, or -1 with errno set: ENOENT if there are none.
  */
@@ -844,13 +849,12 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 
 /**
  * rdma_write_cm_event() - queue an event of the program's own
- * @id:     whose event it will be
+ * @id:     id of the event
  * @event:  RDMA_CM_EVENT_USER
- * @status: comes back as event->status
- * @arg:    comes back as event->param.arg
+ * @status: returned as event->status
+ * @arg:    returned as event->param.arg
  *
- * It takes its place among the other events of the channel, and is acknowledged as they are. May be
- * called from any thread.
+ * The event is queued behind the channel's other events, and acknowledged like them. Thread-safe.
  *
  * Return: 0, or -1 with errno set: EINVAL for any other @event or an id that is being destroyed,
  * ENOMEM.

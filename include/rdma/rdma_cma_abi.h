@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program and the kernel's rdma_ucm module say to each other through
- * /dev/infiniband/rdma_cm, versions 3 and 4. purecm itself never speaks it; the header is kept
- * for programs that do (tracers, fuzzers, interposers), with the layouts they were written against.
+ * The protocol between a program and the kernel's rdma_ucm module on /dev/infiniband/rdma_cm,
+ * versions 3 and 4. purecm itself does not use it; the header is for programs that do (tracers,
+ * fuzzers, interposers), with the layouts that they were written for.
  *
- * A command is one write(): the eight bytes of struct ucma_abi_cmd_hdr, then the rest of its own
- * structure, all in host byte order unless typed otherwise. An answer is stored where the command's
- * response member points. Reserved members are 0.
+ * A command is one write(): the eight bytes of struct ucma_abi_cmd_hdr, then the rest of the
+ * command's structure, in host byte order unless typed otherwise. The kernel stores the response
+ * where the command's response member points. Reserved members are 0.
  */
 #ifndef RDMA_CMA_ABI_H
 #define RDMA_CMA_ABI_H
@@ -24,11 +24,13 @@ extern "C" {
 #define RDMA_USER_CM_MIN_ABI_VERSION 3
 #define RDMA_USER_CM_MAX_ABI_VERSION 4
 
-/* Room for private data in either direction; no message has as much. */
+/* Size of the private data in either direction; no message carries as much. */
 #define RDMA_MAX_PRIVATE_DATA 256
 
-/* ucma_abi_cmd_hdr.cmd. The two _IP commands and QUERY_ROUTE are version 3's, QUERY and on version
- * 4's. */
+/*
+ * ucma_abi_cmd_hdr.cmd. The two _IP commands and QUERY_ROUTE belong to version 3, QUERY and the
+ * following ones to version 4.
+ */
 enum {
 	UCMA_CMD_CREATE_ID,
 	UCMA_CMD_DESTROY_ID,
@@ -57,8 +59,7 @@ enum {
 	UCMA_CMD_WRITE_CM_EVENT,
 };
 
-/* ucma_abi_query.option: which of the _resp structures is wanted; GID is an addr_resp with AF_IB.
- */
+/* ucma_abi_query.option: the _resp structure to return; GID is an addr_resp with AF_IB. */
 enum {
 	UCMA_QUERY_ADDR,
 	UCMA_QUERY_PATH,
@@ -66,14 +67,14 @@ enum {
 	UCMA_QUERY_IB_SERVICE,
 };
 
-/* Starts every command: which one, the bytes that follow, the bytes the answer may take. */
+/* Header of every command: number, size of the rest, room for the response, both in bytes. */
 struct ucma_abi_cmd_hdr {
 	__u32 cmd;
 	__u16 in;
 	__u16 out;
 };
 
-/* Make an id; uid comes back in its events. */
+/* Create an id; its events carry uid. */
 struct ucma_abi_create_id {
 	__u32 cmd;
 	__u16 in;
@@ -85,12 +86,12 @@ struct ucma_abi_create_id {
 	__u8 reserved[5];
 };
 
-/* The kernel's handle of the id, for all commands that name one. */
+/* The kernel's handle of the id, used in all other commands. */
 struct ucma_abi_create_id_resp {
 	__u32 id;
 };
 
-/* Destroy an id; also leaves a group, whose id it then is. */
+/* Destroy an id; also leaves a group, by the id of the join. */
 struct ucma_abi_destroy_id {
 	__u32 cmd;
 	__u16 in;
@@ -100,7 +101,7 @@ struct ucma_abi_destroy_id {
 	__u32 reserved;
 };
 
-/* How many events of the id were taken, so that their acknowledgement can be awaited. */
+/* Number of events returned for the id; wait until as many are acknowledged. */
 struct ucma_abi_destroy_id_resp {
 	__u32 events_reported;
 };
@@ -160,7 +161,7 @@ struct ucma_abi_resolve_route {
 	__u32 timeout_ms;
 };
 
-/* Ask what became of an id, see UCMA_QUERY_ADDR and following; also for UCMA_CMD_QUERY_ROUTE. */
+/* Query an id, see UCMA_QUERY_ADDR and following; also for UCMA_CMD_QUERY_ROUTE. */
 struct ucma_abi_query {
 	__u32 cmd;
 	__u16 in;
@@ -170,7 +171,7 @@ struct ucma_abi_query {
 	__u32 option;
 };
 
-/* Answer to UCMA_CMD_QUERY_ROUTE. */
+/* Response to UCMA_CMD_QUERY_ROUTE. */
 struct ucma_abi_query_route_resp {
 	__be64 node_guid;
 	struct ib_user_path_rec ib_route[2];
@@ -183,7 +184,7 @@ struct ucma_abi_query_route_resp {
 	__u32 reserved1;
 };
 
-/* Answer to UCMA_QUERY_ADDR and UCMA_QUERY_GID. */
+/* Response to UCMA_QUERY_ADDR and UCMA_QUERY_GID. */
 struct ucma_abi_query_addr_resp {
 	__be64 node_guid;
 	__u8 port_num;
@@ -197,14 +198,14 @@ struct ucma_abi_query_addr_resp {
 	__u32 reserved1;
 };
 
-/* Answer to UCMA_QUERY_PATH: num_paths entries. */
+/* Response to UCMA_QUERY_PATH: num_paths entries. */
 struct ucma_abi_query_path_resp {
 	__u32 num_paths;
 	__u32 reserved;
 	struct ibv_path_data path_data[0];
 };
 
-/* struct rdma_conn_param; valid is nonzero if the caller gave one. */
+/* struct rdma_conn_param; valid is nonzero if the caller passed one. */
 struct ucma_abi_conn_param {
 	__u32 qp_num;
 	__u32 reserved;
@@ -219,7 +220,7 @@ struct ucma_abi_conn_param {
 	__u8 valid;
 };
 
-/* struct rdma_ud_param; reserved2 keeps the size the same for 32 and 64 bits. */
+/* struct rdma_ud_param; reserved2 makes the size the same for 32 and 64 bits. */
 struct ucma_abi_ud_param {
 	__u32 qp_num;
 	__u32 qkey;
@@ -256,7 +257,7 @@ struct ucma_abi_listen {
 	__u32 backlog;
 };
 
-/* Accept; uid replaces that of the request. */
+/* Accept; uid replaces the uid of the request. */
 struct ucma_abi_accept {
 	__u32 cmd;
 	__u16 in;
@@ -268,7 +269,7 @@ struct ucma_abi_accept {
 	struct ucma_abi_ece ece;
 };
 
-/* Reject; reason 0 for the usual one. */
+/* Reject; reason 0 for the default. */
 struct ucma_abi_reject {
 	__u32 cmd;
 	__u16 in;
@@ -307,7 +308,7 @@ struct ucma_abi_notify {
 	__u32 event;
 };
 
-/* Join a group by IP address; the answer is a ucma_abi_create_id_resp. */
+/* Join a group by IP address; the response is a ucma_abi_create_id_resp. */
 struct ucma_abi_join_ip_mcast {
 	__u32 cmd;
 	__u16 in;
@@ -318,7 +319,7 @@ struct ucma_abi_join_ip_mcast {
 	__u32 id;
 };
 
-/* Join a group, any family; the answer as before. */
+/* Join a group, any family; the response as above. */
 struct ucma_abi_join_mcast {
 	__u32 cmd;
 	__u16 in;
@@ -331,7 +332,7 @@ struct ucma_abi_join_mcast {
 	struct sockaddr_storage addr;
 };
 
-/* ucma_abi_ib_service.flags: by what a service is looked up. */
+/* ucma_abi_ib_service.flags: the key of the service lookup. */
 enum {
 	UCMA_IB_SERVICE_FLAG_ID = 1 << 0,
 	UCMA_IB_SERVICE_FLAG_NAME = 1 << 1,
@@ -371,14 +372,14 @@ struct ucma_user_service_rec {
 	__be64 data_64[2];
 };
 
-/* Answer to UCMA_QUERY_IB_SERVICE. */
+/* Response to UCMA_QUERY_IB_SERVICE. */
 struct ucma_abi_query_ib_service_resp {
 	__u32 num_service_recs;
 	__u32 reserved;
 	struct ucma_user_service_rec recs[0];
 };
 
-/* Take the next event. */
+/* Get the next event. */
 struct ucma_abi_get_event {
 	__u32 cmd;
 	__u16 in;
@@ -395,12 +396,12 @@ struct ucma_abi_event_resp {
 	union {
 		struct ucma_abi_conn_param conn;
 		struct ucma_abi_ud_param ud;
-		__u32 arg32[2]; /* of an event that the program wrote */
+		__u32 arg32[2]; /* RDMA_CM_EVENT_USER: the program's argument */
 	} param;
 	struct ucma_abi_ece ece;
 };
 
-/* Put an event on the channel of an id. */
+/* Queue an event on the channel of an id. */
 struct ucma_abi_write_cm_event {
 	__u32 cmd;
 	__u16 in;
@@ -428,7 +429,7 @@ struct ucma_abi_set_option {
 	__u32 optlen;
 };
 
-/* Move an id to this file; fd is the file it is on. */
+/* Move an id to this file; fd is its present file. */
 struct ucma_abi_migrate_id {
 	__u32 cmd;
 	__u16 in;

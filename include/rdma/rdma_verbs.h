@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Short forms of the verbs for an id that has its own queue pair: register, post, wait for the
- * completion. All but the shared receive queue calls are compiled into the program, so what they
- * read of struct rdma_cm_id (qp, pd, srq, the completion queues and their channels) is ABI as well.
+ * Short forms of the verbs for an id that has its own queue pair: register, post, wait for a
+ * completion. All but the shared receive queue calls are inlined into the program, so the members
+ * of struct rdma_cm_id that they read (qp, pd, srq, the completion queues and their channels) are
+ * part of the ABI.
  *
- * Every posting function takes @context, which comes back as ibv_wc.wr_id, and returns once the
- * work is queued; buffers and their registration must stay until it has completed. An array of @sgl
- * is copied. @flags are enum ibv_send_flags. @mr covers the buffer; where it may be NULL the data
- * is either inline (IBV_SEND_INLINE) or absent.
+ * Every posting function stores @context in ibv_wc.wr_id, and returns once the work request is
+ * queued; buffers and their registration must stay valid until it has completed. An array @sgl is
+ * copied. @flags are enum ibv_send_flags. @mr covers the buffer; it may be NULL where the data is
+ * inline (IBV_SEND_INLINE) or absent.
  *
- * Return of all int functions: 0, or -1 with errno set to what the device says (ENOMEM: queue
- * full).
+ * All int functions return 0, or -1 with errno set by the device (ENOMEM: queue full).
  */
 #ifndef RDMA_VERBS_H
 #define RDMA_VERBS_H
@@ -25,25 +25,27 @@
 extern "C" {
 #endif
 
-/* The library is built with -fvisibility=hidden: what is declared here is what it exports. */
+/* The library is built with -fvisibility=hidden; it exports what is declared here. */
 #pragma GCC visibility push(default)
 
 /**
- * rdma_create_srq() - make a shared receive queue for the id
- * @id:   with a device, without such a queue; id->srq afterwards
+ * rdma_create_srq() - create a shared receive queue for the id
+ * @id:   with a device, without a shared receive queue; sets id->srq
  * @pd:   of the same device, or NULL for id->pd
- * @attr: what to make; gets back the real capacities
+ * @attr: attributes; updated with the actual capacities
  *
- * Queue pairs made on @id later receive from it. To be destroyed after them by rdma_destroy_srq().
+ * Queue pairs that are created on @id later receive from it. Destroy it after them, with
+ * rdma_destroy_srq().
  *
- * Return: 0, or -1 with errno set: EINVAL for a @pd of another device; else what the device says.
+ * Return: 0, or -1 with errno set: EINVAL for a @pd of another device; else the error of the
+ * device.
  */
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
 
 /**
  * rdma_create_srq_ex() - rdma_create_srq() with extended attributes
- * @id:   as there
- * @attr: as there; IBV_SRQ_INIT_ATTR_TYPE is needed in comp_mask, absent members are filled in
+ * @id:   as for rdma_create_srq()
+ * @attr: attributes; comp_mask must have IBV_SRQ_INIT_ATTR_TYPE, absent members are filled in
  *
  * Return: as rdma_create_srq(); also EINVAL without a type.
  */
@@ -51,14 +53,14 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 
 /**
  * rdma_destroy_srq() - destroy the id's shared receive queue
- * @id: with such a queue; id->srq is NULL afterwards
+ * @id: with a shared receive queue; id->srq is NULL afterwards
  */
 void rdma_destroy_srq(struct rdma_cm_id *id);
 
 #pragma GCC visibility pop
 
 /**
- * rdma_seterrno() - turn the result of a verb into the convention of this library
+ * rdma_seterrno() - convert the result of a verb to this library's convention
  * @ret: 0, a positive errno, or -1 with errno already set
  *
  * Return: 0 for 0, else -1 with errno set.
@@ -73,10 +75,10 @@ static inline int rdma_seterrno(int ret)
 }
 
 /**
- * rdma_reg_msgs() - register a buffer to send from and receive into
+ * rdma_reg_msgs() - register a buffer for sending and receiving
  * @id:     with a protection domain
  * @addr:   first byte
- * @length: bytes
+ * @length: size in bytes
  *
  * Return: the registration, for rdma_dereg_mr(); or NULL with errno set.
  */
@@ -86,10 +88,10 @@ static inline struct ibv_mr *rdma_reg_msgs(struct rdma_cm_id *id, void *addr, si
 }
 
 /**
- * rdma_reg_read() - register a buffer the peer may read
+ * rdma_reg_read() - register a buffer that the peer may read
  * @id:     with a protection domain
  * @addr:   first byte
- * @length: bytes
+ * @length: size in bytes
  *
  * Return: the registration, for rdma_dereg_mr(); or NULL with errno set.
  */
@@ -99,10 +101,10 @@ static inline struct ibv_mr *rdma_reg_read(struct rdma_cm_id *id, void *addr, si
 }
 
 /**
- * rdma_reg_write() - register a buffer the peer may write
+ * rdma_reg_write() - register a buffer that the peer may write
  * @id:     with a protection domain
  * @addr:   first byte
- * @length: bytes
+ * @length: size in bytes
  *
  * Return: the registration, for rdma_dereg_mr(); or NULL with errno set.
  */
@@ -112,15 +114,15 @@ static inline struct ibv_mr *rdma_reg_write(struct rdma_cm_id *id, void *addr, s
 }
 
 /**
- * rdma_dereg_mr() - undo a registration
- * @mr: gone afterwards
+ * rdma_dereg_mr() - deregister a buffer
+ * @mr: the registration; freed
  */
 static inline int rdma_dereg_mr(struct ibv_mr *mr)
 {
 	return rdma_seterrno(ibv_dereg_mr(mr));
 }
 
-/* One buffer as a scatter/gather entry; without @mr its key is 0. */
+/* One buffer as a scatter/gather entry; the key is 0 without @mr. */
 static inline struct ibv_sge purecm_sge(void *addr, size_t length, struct ibv_mr *mr)
 {
 	struct ibv_sge sge;
@@ -131,7 +133,7 @@ static inline struct ibv_sge purecm_sge(void *addr, size_t length, struct ibv_mr
 	return sge;
 }
 
-/* A send work request that lacks only what its opcode adds. */
+/* A send work request without the members that depend on its opcode. */
 static inline struct ibv_send_wr purecm_send_wr(enum ibv_wr_opcode opcode, void *context,
 						struct ibv_sge *sgl, int nsge, int flags)
 {
@@ -146,7 +148,7 @@ static inline struct ibv_send_wr purecm_send_wr(enum ibv_wr_opcode opcode, void 
 	return wr;
 }
 
-/* Posts @wr, which has no successor. */
+/* Posts @wr alone. */
 static inline int purecm_post(struct rdma_cm_id *id, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
@@ -155,11 +157,11 @@ static inline int purecm_post(struct rdma_cm_id *id, struct ibv_send_wr *wr)
 }
 
 /**
- * rdma_post_recvv() - receive a message, by id->srq if there is one, else id->qp
+ * rdma_post_recvv() - post a receive to id->srq, or to id->qp if there is none
  * @id:      with one of them
  * @context: wr_id of the completion
  * @sgl:     the buffers
- * @nsge:    how many
+ * @nsge:    number of buffers
  */
 static inline int rdma_post_recvv(struct rdma_cm_id *id, void *context, struct ibv_sge *sgl,
 				  int nsge)
@@ -176,11 +178,11 @@ static inline int rdma_post_recvv(struct rdma_cm_id *id, void *context, struct i
 }
 
 /**
- * rdma_post_sendv() - send a message
+ * rdma_post_sendv() - post a send
  * @id:      with a queue pair
  * @context: wr_id of the completion
  * @sgl:     the buffers
- * @nsge:    how many
+ * @nsge:    number of buffers
  * @flags:   enum ibv_send_flags
  */
 static inline int rdma_post_sendv(struct rdma_cm_id *id, void *context, struct ibv_sge *sgl,
@@ -192,13 +194,13 @@ static inline int rdma_post_sendv(struct rdma_cm_id *id, void *context, struct i
 }
 
 /**
- * rdma_post_readv() - read the peer's memory
+ * rdma_post_readv() - post an RDMA read
  * @id:          with a queue pair
  * @context:     wr_id of the completion
- * @sgl:         the buffers to fill
- * @nsge:        how many
+ * @sgl:         the buffers to read into
+ * @nsge:        number of buffers
  * @flags:       enum ibv_send_flags
- * @remote_addr: where the peer has the data
+ * @remote_addr: address of the data at the peer
  * @rkey:        the peer's key for it
  */
 static inline int rdma_post_readv(struct rdma_cm_id *id, void *context, struct ibv_sge *sgl,
@@ -212,13 +214,13 @@ static inline int rdma_post_readv(struct rdma_cm_id *id, void *context, struct i
 }
 
 /**
- * rdma_post_writev() - write the peer's memory
+ * rdma_post_writev() - post an RDMA write
  * @id:          with a queue pair
  * @context:     wr_id of the completion
  * @sgl:         the buffers to write from
- * @nsge:        how many
+ * @nsge:        number of buffers
  * @flags:       enum ibv_send_flags
- * @remote_addr: where the peer wants the data
+ * @remote_addr: destination address at the peer
  * @rkey:        the peer's key for it
  */
 static inline int rdma_post_writev(struct rdma_cm_id *id, void *context, struct ibv_sge *sgl,
@@ -233,11 +235,11 @@ static inline int rdma_post_writev(struct rdma_cm_id *id, void *context, struct 
 
 /**
  * rdma_post_recv() - rdma_post_recvv() with one buffer
- * @id:      as there
- * @context: as there
+ * @id:      as for rdma_post_recvv()
+ * @context: wr_id of the completion
  * @addr:    first byte
- * @length:  bytes
- * @mr:      covers them
+ * @length:  size in bytes
+ * @mr:      covers the buffer
  */
 static inline int rdma_post_recv(struct rdma_cm_id *id, void *context, void *addr, size_t length,
 				 struct ibv_mr *mr)
@@ -249,12 +251,12 @@ static inline int rdma_post_recv(struct rdma_cm_id *id, void *context, void *add
 
 /**
  * rdma_post_send() - rdma_post_sendv() with one buffer
- * @id:      as there
- * @context: as there
+ * @id:      as for rdma_post_sendv()
+ * @context: wr_id of the completion
  * @addr:    first byte
- * @length:  bytes
- * @mr:      covers them; may be NULL
- * @flags:   as there
+ * @length:  size in bytes
+ * @mr:      covers the buffer; may be NULL
+ * @flags:   enum ibv_send_flags
  */
 static inline int rdma_post_send(struct rdma_cm_id *id, void *context, void *addr, size_t length,
 				 struct ibv_mr *mr, int flags)
@@ -266,14 +268,14 @@ static inline int rdma_post_send(struct rdma_cm_id *id, void *context, void *add
 
 /**
  * rdma_post_read() - rdma_post_readv() with one buffer
- * @id:          as there
- * @context:     as there
+ * @id:          as for rdma_post_readv()
+ * @context:     wr_id of the completion
  * @addr:        first byte
- * @length:      bytes
- * @mr:          covers them
- * @flags:       as there
- * @remote_addr: as there
- * @rkey:        as there
+ * @length:      size in bytes
+ * @mr:          covers the buffer
+ * @flags:       enum ibv_send_flags
+ * @remote_addr: as for rdma_post_readv()
+ * @rkey:        as for rdma_post_readv()
  */
 static inline int rdma_post_read(struct rdma_cm_id *id, void *context, void *addr, size_t length,
 				 struct ibv_mr *mr, int flags, uint64_t remote_addr, uint32_t rkey)
@@ -285,14 +287,14 @@ static inline int rdma_post_read(struct rdma_cm_id *id, void *context, void *add
 
 /**
  * rdma_post_write() - rdma_post_writev() with one buffer
- * @id:          as there
- * @context:     as there
+ * @id:          as for rdma_post_writev()
+ * @context:     wr_id of the completion
  * @addr:        first byte
- * @length:      bytes
- * @mr:          covers them; may be NULL
- * @flags:       as there
- * @remote_addr: as there
- * @rkey:        as there
+ * @length:      size in bytes
+ * @mr:          covers the buffer; may be NULL
+ * @flags:       enum ibv_send_flags
+ * @remote_addr: as for rdma_post_writev()
+ * @rkey:        as for rdma_post_writev()
  */
 static inline int rdma_post_write(struct rdma_cm_id *id, void *context, void *addr, size_t length,
 				  struct ibv_mr *mr, int flags, uint64_t remote_addr, uint32_t rkey)
@@ -307,11 +309,11 @@ static inline int rdma_post_write(struct rdma_cm_id *id, void *context, void *ad
  * @id:         with a datagram queue pair
  * @context:    wr_id of the completion
  * @addr:       first byte
- * @length:     bytes
- * @mr:         covers them; may be NULL
+ * @length:     size in bytes
+ * @mr:         covers the buffer; may be NULL
  * @flags:      enum ibv_send_flags
- * @ah:         whereto
- * @remote_qpn: to which queue pair there
+ * @ah:         address handle of the destination
+ * @remote_qpn: queue pair number at the destination
  */
 static inline int rdma_post_ud_send(struct rdma_cm_id *id, void *context, void *addr, size_t length,
 				    struct ibv_mr *mr, int flags, struct ibv_ah *ah,
@@ -327,8 +329,8 @@ static inline int rdma_post_ud_send(struct rdma_cm_id *id, void *context, void *
 }
 
 /*
- * Sleeps until @channel announces a completion of @cq. The library makes one channel for each
- * queue, with the id as context: anything else here is a broken id.
+ * Sleeps until @channel announces a completion of @cq. The library creates one channel per queue,
+ * with the id as context: any other event means that the id is corrupt.
  */
 static inline int purecm_sleep_on_cq(struct rdma_cm_id *id, struct ibv_cq *cq,
 				     struct ibv_comp_channel *channel)
@@ -344,7 +346,7 @@ static inline int purecm_sleep_on_cq(struct rdma_cm_id *id, struct ibv_cq *cq,
 	return 0;
 }
 
-/* Takes one completion of @cq. Arming comes before the second look, or one in between is missed. */
+/* Gets one completion of @cq. Polls again after arming, to catch one that came in between. */
 static inline int purecm_get_comp(struct rdma_cm_id *id, struct ibv_cq *cq,
 				  struct ibv_comp_channel *channel, struct ibv_wc *wc)
 {
@@ -368,7 +370,7 @@ static inline int purecm_get_comp(struct rdma_cm_id *id, struct ibv_cq *cq,
 
 /**
  * rdma_get_send_comp() - wait for the next completion of id->send_cq
- * @id: with a completion queue the library made
+ * @id: with a completion queue that the library created
  * @wc: filled in
  *
  * Return: 1, or -1 with errno set.
@@ -380,7 +382,7 @@ static inline int rdma_get_send_comp(struct rdma_cm_id *id, struct ibv_wc *wc)
 
 /**
  * rdma_get_recv_comp() - wait for the next completion of id->recv_cq
- * @id: with a completion queue the library made
+ * @id: with a completion queue that the library created
  * @wc: filled in
  *
  * Return: 1, or -1 with errno set.

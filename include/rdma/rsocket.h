@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sockets over RDMA: each function does what the socket call without the leading r does, over a
- * queue pair. A socket made here is a file descriptor, but only these functions may be used on it;
- * rpoll(), rselect() and repoll_wait() take other descriptors too.
+ * queue pair. A socket of rsocket() is a file descriptor that only these functions may use;
+ * rpoll(), rselect() and repoll_wait() also accept other descriptors.
  *
- * Return and errno are those of the socket call, and ENOTSUP for what is not offered: ancillary
- * data, options not listed at rsetsockopt(), other domains, types and protocols. There is no
- * SIGPIPE.
+ * Return values and errno are those of the socket call. ENOTSUP stands for unsupported features:
+ * ancillary data, options not listed at rsetsockopt(), other domains, types and protocols. SIGPIPE
+ * is never sent.
  */
 #ifndef RSOCKET_H
 #define RSOCKET_H
@@ -26,14 +26,14 @@
 extern "C" {
 #endif
 
-/* The library is built with -fvisibility=hidden: what is declared here is what it exports. */
+/* The library is built with -fvisibility=hidden; it exports what is declared here. */
 #pragma GCC visibility push(default)
 
 /**
  * rsocket() - open a socket
  * @domain:   AF_INET, AF_INET6 or AF_IB
- * @type:     SOCK_STREAM or SOCK_DGRAM, with SOCK_CLOEXEC and SOCK_NONBLOCK as wanted
- * @protocol: 0, IPPROTO_TCP or IPPROTO_UDP as fits @type
+ * @type:     SOCK_STREAM or SOCK_DGRAM, optionally with SOCK_CLOEXEC and SOCK_NONBLOCK
+ * @protocol: 0, or IPPROTO_TCP or IPPROTO_UDP to match @type
  *
  * Return: the socket, for rclose(); or -1 with errno set: ENODEV without RDMA device, ENOTSUP.
  */
@@ -51,7 +51,7 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /* rconnect() - as connect(). */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 
-/* rshutdown() - as shutdown(); waits until everything sent has arrived. */
+/* rshutdown() - as shutdown(); waits until all data has arrived at the peer. */
 int rshutdown(int socket, int how);
 
 /* rclose() - as close(). */
@@ -100,7 +100,7 @@ int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds,
  * repoll_create() - as epoll_create1()
  * @flags: O_CLOEXEC, O_NONBLOCK or 0
  *
- * Return: handle for the other two, closed by rclose(); or -1 with errno set.
+ * Return: a handle for repoll_ctl() and repoll_wait(), closed by rclose(); or -1 with errno set.
  */
 int repoll_create(int flags);
 
@@ -108,8 +108,8 @@ int repoll_create(int flags);
  * repoll_ctl() - as epoll_ctl()
  * @epfd:  from repoll_create()
  * @op:    EPOLL_CTL_ADD, EPOLL_CTL_MOD or EPOLL_CTL_DEL
- * @fd:    a socket of this library or any descriptor
- * @event: what is wanted, with EPOLLET or EPOLLONESHOT or without; copied
+ * @fd:    a socket of this library, or any other descriptor
+ * @event: events to wait for, optionally with EPOLLET or EPOLLONESHOT; copied
  *
  * Return: 0, or a positive errno: EEXIST, ENOENT, EBADF, EINVAL, ENOMEM.
  */
@@ -119,10 +119,10 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
  * repoll_wait() - as epoll_wait()
  * @epfd:      from repoll_create()
  * @events:    filled in
- * @maxevents: how many fit
- * @timeout:   milliseconds, negative for ever
+ * @maxevents: size of @events
+ * @timeout:   timeout in milliseconds; a negative value waits forever
  *
- * Return: how many were filled in, 0 after @timeout, or a positive errno.
+ * Return: number of events, 0 after @timeout, or a positive errno.
  */
 int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout);
 
@@ -132,15 +132,15 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /* rgetsockname() - as getsockname(). */
 int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen);
 
-/* Option level of what follows. */
+/* Option level of the options below. */
 #define SOL_RDMA 0x10000
 
 /**
  * Options of SOL_RDMA, to be set before connecting
- * @RDMA_SQSIZE:    int, sends in flight
- * @RDMA_RQSIZE:    int, receives in flight
- * @RDMA_INLINE:    int, messages up to so many bytes are sent inline
- * @RDMA_IOMAPSIZE: int, buffers the peer may riomap()
+ * @RDMA_SQSIZE:    int, size of the send queue
+ * @RDMA_RQSIZE:    int, size of the receive queue
+ * @RDMA_INLINE:    int, maximum size of messages that are sent inline, in bytes
+ * @RDMA_IOMAPSIZE: int, number of buffers that the peer may riomap()
  * @RDMA_ROUTE:     struct ibv_path_data[], the path to connect over
  */
 enum {
@@ -164,37 +164,37 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 int rfcntl(int socket, int cmd, ... /* arg */);
 
 /**
- * riomap() - let the peer write into a buffer by riowrite()
+ * riomap() - map a buffer, into which the peer may write with riowrite()
  * @socket: connected
- * @buf:    the buffer, the caller's until riounmap()
- * @len:    bytes
- * @prot:   PROT_WRITE, or PROT_NONE to register it for sending only
+ * @buf:    the buffer; must stay valid until riounmap()
+ * @len:    size in bytes
+ * @prot:   PROT_WRITE, or PROT_NONE to only register it for sending
  * @flags:  0
- * @offset: name of the buffer for the peer; -1 for its address
+ * @offset: offset by which the peer addresses the buffer; -1 for its address
  *
  * Return: the offset, or -1 with errno set: ENOMEM if the peer's table is full, EINVAL.
  */
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
 
 /**
- * riounmap() - take a buffer back
- * @socket: as in riomap()
- * @buf:    as in riomap()
- * @len:    as in riomap()
+ * riounmap() - unmap a buffer
+ * @socket: as for riomap()
+ * @buf:    as for riomap()
+ * @len:    as for riomap()
  *
- * Return: 0, or -1 with errno set: EINVAL if that very buffer is not mapped.
+ * Return: 0, or -1 with errno set: EINVAL if exactly this buffer is not mapped.
  */
 int riounmap(int socket, void *buf, size_t len);
 
 /**
- * riowrite() - write into a buffer of the peer, which is not told
+ * riowrite() - write into a buffer of the peer, which is not notified
  * @socket: connected
- * @buf:    what to write
- * @count:  bytes
- * @offset: the peer's name of the buffer, plus the distance into it
- * @flags:  as rsend()
+ * @buf:    data to write
+ * @count:  size in bytes
+ * @offset: offset of the peer's mapping, plus the position in the buffer
+ * @flags:  as for rsend()
  *
- * Return: bytes written, short where the peer's buffer ends; or (size_t)-1 with errno set.
+ * Return: bytes written, fewer if the peer's buffer ends; or (size_t)-1 with errno set.
  */
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags);
 
