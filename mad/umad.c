@@ -4,11 +4,10 @@
  *
  * A write() to umad holds its descriptor for up to a second while the kernel resolves the peer's
  * link address, and meanwhile nothing is delivered to that descriptor. Hence one descriptor that
- * only receives, and a few that only send: each send takes an idle one.
+ * only receives, and others that only send: see umad_writer.h.
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,20 +20,13 @@
 #include "mad/umad.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
+#include "mad/umad_writer.h"
 
-#define N_SENDERS      3
 #define MAD_TID_LOW_AT 12
-
-struct sender {
-	pthread_mutex_t lock;
-	int fd;
-	uint32_t agent;
-};
 
 struct owned_port {
 	struct mad_port port;
-	struct sender sender[N_SENDERS];
-	atomic_uint turn;
+	struct umad_writer *writer;
 	atomic_uint tid;
 };
 
@@ -63,42 +55,17 @@ static void addr_to_path(const struct ib_mad_addr *addr, struct mad_path *path)
 	path->flow_label = ntohl(addr->flow_label);
 }
 
-/* Return: an idle sender, locked. If all are busy, wait for one, round-robin. */
-static struct sender *take_sender(struct owned_port *owned)
-{
-	unsigned int first = atomic_fetch_add_explicit(&owned->turn, 1, memory_order_relaxed);
-	struct sender *sender;
-
-	for (unsigned int i = 0; i < N_SENDERS; i++) {
-		sender = &owned->sender[(first + i) % N_SENDERS];
-		if (!pthread_mutex_trylock(&sender->lock))
-			return sender;
-	}
-	sender = &owned->sender[first % N_SENDERS];
-	pthread_mutex_lock(&sender->lock);
-	return sender;
-}
-
 static int umad_send_mad(struct mad_port *port, const struct mad_path *path,
 			 const uint8_t mad[MAD_BYTES])
 {
 	struct owned_port *owned = from_port(port);
 	uint32_t tid = htonl(atomic_fetch_add_explicit(&owned->tid, 1, memory_order_relaxed));
 	uint8_t numbered[MAD_BYTES];
-	struct sender *sender;
-	int err;
 
 	memcpy(numbered, mad, MAD_BYTES);
 	/* The kernel refuses a transaction id that is outstanding on the same descriptor. */
 	memcpy(numbered + MAD_TID_LOW_AT, &tid, sizeof(tid));
-	sender = take_sender(owned);
-	/*
-	 * Timeout 0: otherwise the kernel would wait for a response, and CM messages do not count
-	 * as such.
-	 */
-	err = umad_write(sender->fd, sender->agent, path, UMAD_QP1, numbered, 0);
-	pthread_mutex_unlock(&sender->lock);
-	return err;
+	return umad_writer_send(owned->writer, path, numbered);
 }
 
 static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
@@ -117,10 +84,7 @@ static void umad_port_close(struct mad_port *port)
 {
 	struct owned_port *owned = from_port(port);
 
-	for (int i = 0; i < N_SENDERS; i++) {
-		fd_close(&owned->sender[i].fd);
-		pthread_mutex_destroy(&owned->sender[i].lock);
-	}
+	umad_writer_close(owned->writer);
 	fd_close(&port->fd);
 	free(owned);
 }
@@ -143,21 +107,21 @@ static int register_agent(int fd, uint8_t method, uint32_t *ret_agent)
 	return -umad_register2(fd, &attr, ret_agent);
 }
 
-static int open_senders(struct owned_port *owned, const char *device, uint8_t port_num,
-			const char *node)
-{
-	for (int i = 0; i < N_SENDERS; i++) {
-		struct sender *sender = &owned->sender[i];
-		int err;
+struct place {
+	const char *device;
+	uint8_t port_num;
+	const char *node;
+};
 
-		sender->fd = umad_open_node(device, port_num, node);
-		if (sender->fd < 0)
-			return sender->fd;
-		err = register_agent(sender->fd, 0, &sender->agent);
-		if (err)
-			return err;
-	}
-	return 0;
+static int open_sender(void *arg, uint32_t *ret_agent)
+{
+	const struct place *place = arg;
+	int fd = umad_open_node(place->device, place->port_num, place->node);
+	int err = fd < 0 ? fd : register_agent(fd, 0, ret_agent);
+
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
 }
 
 static struct owned_port *port_new(void)
@@ -169,10 +133,6 @@ static struct owned_port *port_new(void)
 		return NULL;
 	owned->port.ops = &umad_ops;
 	owned->port.fd = -1;
-	for (int i = 0; i < N_SENDERS; i++) {
-		pthread_mutex_init(&owned->sender[i].lock, NULL);
-		owned->sender[i].fd = -1;
-	}
 	/* Processes start with different ids only for the readers of traces. */
 	if (getrandom(&tid, sizeof(tid), GRND_NONBLOCK) == sizeof(tid))
 		atomic_init(&owned->tid, tid);
@@ -201,7 +161,8 @@ int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
 	err = register_agent(owned->port.fd, MAD_METHOD_SEND, &agent);
 	refused = err == -EINVAL || err == -EPERM;
 	if (!err)
-		err = open_senders(owned, device, port_num, node);
+		err = umad_writer_new(open_sender, &(struct place){ device, port_num, node },
+				      &owned->writer);
 	if (err)
 		goto fail;
 	*ret = &owned->port;

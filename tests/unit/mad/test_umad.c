@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,15 +16,34 @@
 
 #define HEAD_BYTES 64
 
-/* What the kernel was given, by whichever descriptor. Return: its number. */
+#define LIMIT_MS   60000
+#define FIRST_LANE 2 /* of what was opened: the owner, the callers, threads */
+
+/* What the kernel was given, by whichever descriptor; a thread may have to come to it. Return: its
+ * number. */
 static int take_written(uint8_t bytes[HEAD_BYTES + MAD_BYTES])
 {
-	for (int i = 0; i < fake.n_opened; i++)
+	struct pollfd ready[N_FDS_MAX];
+	int i;
+
+	for (i = 0; i < fake.n_opened; i++)
+		ready[i] = (struct pollfd){ .fd = fake.peer[i], .events = POLLIN };
+	ck_assert_int_ge(poll(ready, (nfds_t)fake.n_opened, LIMIT_MS), 1);
+	for (i = 0; i < fake.n_opened; i++)
 		if (recv(fake.peer[i], bytes, HEAD_BYTES + MAD_BYTES, MSG_DONTWAIT) ==
 		    HEAD_BYTES + MAD_BYTES)
 			return i;
 	ck_abort_msg("nothing was written");
 	return -1;
+}
+
+/* Return: how many bytes the kernel was given by one descriptor. */
+static ssize_t take_from(int i, uint8_t bytes[HEAD_BYTES + MAD_BYTES])
+{
+	struct pollfd ready = { .fd = fake.peer[i], .events = POLLIN };
+
+	ck_assert_int_eq(poll(&ready, 1, LIMIT_MS), 1);
+	return recv(fake.peer[i], bytes, HEAD_BYTES + MAD_BYTES, 0);
 }
 
 static const struct mad_path v6_path = {
@@ -38,6 +58,14 @@ static const struct mad_path v6_path = {
 	.flow_label = 0xabcde,
 	.dgid = { { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 } },
 };
+
+static struct mad_path path_to(uint8_t number)
+{
+	struct mad_path path = v6_path;
+
+	path.dgid.raw[15] = number;
+	return path;
+}
 
 static void deliver(const struct ib_mad_addr *addr, const uint8_t *mad, size_t bytes)
 {
@@ -168,6 +196,83 @@ TEST(send_changes_the_low_transaction_id_only)
 	ck_assert_mem_eq(first + HEAD_BYTES + 16, mad + 16, MAD_BYTES - 16);
 	ck_assert_mem_ne(first + HEAD_BYTES + 12, second + HEAD_BYTES + 12, 4);
 	mad_port_close(port);
+}
+
+/* As umad, which takes no heed of O_NONBLOCK: a write is held while the descriptor is full. */
+static void hold_writes_of(int i)
+{
+	int bytes = 0;
+
+	while (send(fake.fd[i], &bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		continue;
+	ck_assert(!fcntl(fake.fd[i], F_SETFL, fcntl(fake.fd[i], F_GETFL) & ~O_NONBLOCK));
+}
+
+TEST(write_that_is_held_holds_up_nobody_else)
+{
+	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
+	struct mad_path dead = path_to(1), other = path_to(2);
+	struct mad_port *port = open_rxe0();
+	struct ib_user_mad head;
+
+	hold_writes_of(FIRST_LANE);
+	ck_assert_int_eq(mad_port_send(port, &dead, mad), 0);
+	ck_assert_int_eq(mad_port_send(port, &dead, mad), 0);
+	ck_assert_int_eq(mad_port_send(port, &other, mad), 0);
+	ck_assert_int_eq(take_from(FIRST_LANE + 1, bytes), sizeof(bytes));
+	memcpy(&head, bytes, sizeof(head));
+	ck_assert_mem_eq(head.addr.gid, other.dgid.raw, 16);
+	close(fake.peer[FIRST_LANE]); /* what is held comes back */
+	mad_port_close(port);
+}
+
+TEST(peer_that_was_written_to_at_once_is_written_to_by_the_caller)
+{
+	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
+	struct mad_port *port = open_rxe0();
+	int first, own = 0;
+
+	ck_assert_int_eq(mad_port_send(port, &v6_path, mad), 0);
+	first = take_written(bytes);
+	for (int tries = 0; tries < LIMIT_MS && (own == 0 || own == first); tries++) {
+		ck_assert_int_eq(mad_port_send(port, &v6_path, mad), 0);
+		own = take_written(bytes);
+	}
+	ck_assert_int_eq(own, 1);
+	mad_port_close(port);
+}
+
+TEST(messages_to_one_peer_leave_in_their_order)
+{
+	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
+	struct mad_port *port = open_rxe0();
+
+	hold_writes_of(FIRST_LANE);
+	for (int i = 0; i < 8; i++) {
+		mad[MAD_BYTES - 1] = (uint8_t)i;
+		ck_assert_int_eq(mad_port_send(port, &v6_path, mad), 0);
+	}
+	for (int i = 0; i < 8;) {
+		if (take_from(FIRST_LANE, bytes) != sizeof(bytes))
+			continue; /* what it is full of */
+		ck_assert_uint_eq(bytes[HEAD_BYTES + MAD_BYTES - 1], i++);
+	}
+	mad_port_close(port);
+}
+
+TEST(what_waits_is_written_before_the_port_is_closed)
+{
+	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
+	struct mad_port *port = open_rxe0();
+
+	for (uint8_t i = 0; i < 8; i++) {
+		struct mad_path path = path_to(i);
+
+		ck_assert_int_eq(mad_port_send(port, &path, mad), 0);
+	}
+	mad_port_close(port);
+	for (int i = 0; i < 8; i++)
+		take_written(bytes);
 }
 
 TEST(nothing_there_is_eagain)
