@@ -68,6 +68,7 @@ ARROWS = (
     ("tools/fabric/host/", ("tools/fabric/host/", "tools/fabric/udp/", "tools/fabric/roce/",
                             "tools/fabric/wire/", "base/")),
     ("tools/fabric/ipoib/", ()),
+    ("tools/fabric/blocking/", ()),
     ("tools/", ("tools/", "lib/", "base/", "cm/", "mad/")),
     ("tests/", ("",)),
 )

@@ -85,6 +85,7 @@ class HostProcess:
              "--subnets", str(arguments.subnets),
              *(f"--pkey={pkey:#x}" for pkey in pkeys),
              *device,
+             *(["--netdev=-"] if "--quirk=second-port" in device else []),
              *(f"--netdev={name}" for name in interfaces)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         if self.kernel.stdout.readline().strip() != b"ready":

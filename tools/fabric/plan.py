@@ -17,18 +17,23 @@ QUIRKS = {  # wire/quirks.h
     "no-cm": "no connection manager: datagrams only, no umad, and GIDs are not IP addresses",
     "gids-last": "the GID table is filled from its end",
     "sent-sl": "of a datagram over RoCE, a completion has the SL and not the packet type",
+    "second-port": "the interface is that of port 2; port 1 is down, and has none",
+    "grh-required": "on InfiniBand: no packet leaves without a global route header (EINVAL)",
+    "umad-blocks": "the first write to umad for each peer takes a second",
     "strict-notify": "arming a completion queue that is not empty makes no event",
 }
 DEVICES = {  # name: (quirks, and limits of wire/page.h; where they are from)
     "mlx5": (("inline=800", "ud-inline=800", "slow=100"),
              "its driver; a command of its firmware takes 20 to 500 us"),
+    "mlx4": (("second-port",), "its driver: one device for two ports; here only port 2 is used"),
     "mlx4-vf": (("no-fast-path",), "assumed: QP1 of a VF is a proxy, nobody has tried"),
     "bnxt_re": (("inline=96", "ud-inline=96"), "its driver, queues of fixed size"),
     "irdma": (("inline=101", "ud-inline=101", "no-sl"), "its driver, older devices"),
     "hns": (("ud-inline=32",), "its driver, hip08"),
     "qedr": (("inline=128", "ud-inline=128"), "its driver"),
     "efa": (("no-cm",), "its driver: UD and SRD only, no CM class"),
-    "worst": (("inline=96", "ud-inline=32", "wr=1024", "no-sl", "no-fast-path", "gids-last"),
+    "worst": (("inline=96", "ud-inline=32", "wr=1024", "no-sl", "no-fast-path", "gids-last",
+               "second-port"),
               "the least of all the others but efa"),
 }
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
@@ -129,6 +134,14 @@ def options_of(arguments, hosts):
             named[host].append(f"slow={us}")
     return {host: [f"--limit={one}" if "=" in one else f"--quirk={one}" for one in some]
             for host, some in named.items()}
+
+
+def check_ports(arguments, hosts):
+    """Raise if a host has no room for a port before its first."""
+    if any("--quirk=second-port" in some for some in options_of(arguments, hosts).values()) and (
+            arguments.link == "ib" or arguments.ports > 1):
+        raise Wrong("a device whose port 2 alone is used (second-port) is for --link roce and "
+                    "--ports 1")
 
 
 def named_of(option, kind, texts, known, hosts):

@@ -152,22 +152,6 @@ static int open_parts(struct server *server, struct host_port *host_port,
 	return err ? err : subnet_open(server, host_port);
 }
 
-/* A renamed device is still ours; its old name may be another device's by now. */
-static void follow_name(struct server *server, struct host_port *host_port)
-{
-	char name[PORTD_DEVICE_BYTES];
-
-	memcpy(name, host_port->device, sizeof(name));
-	umad_device_name(host_port->verbs->device->dev_name, name);
-	if (!strcmp(name, host_port->device))
-		return;
-	log_debug("%s is called %s now", host_port->device, name);
-	memcpy(host_port->device, name, sizeof(name));
-	host_port->tos = port_file_tos(&server->port_file, name, host_port->port_num);
-	if (server->tracker)
-		tracker_rename(server->tracker, host_port->handle, name, host_port->port_num);
-}
-
 static struct host_port *host_port_find(struct server *server, const char *device, uint8_t port_num)
 {
 	struct host_port *host_port;
@@ -175,7 +159,7 @@ static struct host_port *host_port_find(struct server *server, const char *devic
 	for_each_host_port (host_port, server) {
 		if (host_port->port_num != port_num)
 			continue;
-		follow_name(server, host_port);
+		host_port_follow_name(server, host_port);
 		if (!strcmp(host_port->device, device))
 			return host_port;
 	}
@@ -225,6 +209,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	server->host_port[handle] = host_port;
 	if (server->n_host_ports <= (unsigned int)handle)
 		server->n_host_ports = (unsigned int)handle + 1;
+	host_port_group(server);
 	probe_self(host_port);
 	*ret = host_port;
 	return 0;
@@ -281,6 +266,7 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	waiting_port_gone(server, host_port);
 	subnet_close(server, host_port);
 	server->host_port[host_port->handle] = NULL;
+	host_port_group(server);
 	gid_forget(host_port->verbs);
 	host_port_free(host_port);
 }

@@ -128,18 +128,6 @@ static uint16_t client_of(const struct tracked *tracked)
 	return tracked ? tracked->client : NOBODY;
 }
 
-/* Return: the handles of all ports of its device, a bit each. */
-static uint64_t handles_beside(const struct server *server, const struct host_port *host_port)
-{
-	const struct host_port *other;
-	uint64_t handles = 0;
-
-	for_each_host_port (other, server)
-		if (!strcmp(other->device, host_port->device))
-			handles |= UINT64_C(1) << other->handle;
-	return handles;
-}
-
 /*
  * A retransmitted request, or one that shows a stale connection, goes to the client of that
  * connection; a new one goes to the listener.
@@ -153,8 +141,7 @@ static uint16_t route_new(const struct server *server, const struct host_port *h
 	if (path->grh &&
 	    !gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid))
 		net_ns = net_ns_of_gid(server->home, &gid, server->now);
-	return net_ns_listener(server->home, net_ns, service_id, data,
-			       handles_beside(server, host_port));
+	return net_ns_listener(server->home, net_ns, service_id, data, host_port->of_device);
 }
 
 static uint16_t route_req(const struct server *server, const struct host_port *host_port,

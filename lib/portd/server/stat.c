@@ -126,6 +126,7 @@ static void put_host_ports(struct report *report,
 	struct host_port *host_port;
 
 	for_each_host_port (host_port, report->server) {
+		host_port_follow_name(report->server, host_port);
 		report->port = host_port->handle;
 		what(report, host_port);
 	}

@@ -93,6 +93,7 @@ struct host_port {
 	struct watch inbox; /* the sender's queue pair */
 	uint8_t handle;
 	uint8_t port_num;
+	uint64_t of_device; /* the handles of all ports of its device, a bit each */
 	char device[PORTD_DEVICE_BYTES];
 	uint8_t tos; /* for ids that set none */
 	struct ibv_context *verbs;
@@ -574,6 +575,12 @@ void host_port_close(struct server *server, struct host_port *host_port);
  * host_port_after_fork() - in a child: close the copies of its descriptors, release nothing else
  */
 void host_port_after_fork(struct host_port *host_port);
+
+/** host_port_group() - note which ports are of one device, after ports came or went */
+void host_port_group(const struct server *server);
+
+/** host_port_follow_name() - take over a new name of its device */
+void host_port_follow_name(struct server *server, struct host_port *host_port);
 
 /** host_port_paths_changed() - handle a change of routes or link addresses */
 void host_port_paths_changed(struct host_port *host_port);

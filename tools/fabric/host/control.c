@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Orders to a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17", "remove"; to the
+ * Orders to a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17", "remove",
+ * "reset", "rename roceo1"; to the
  * subnet administrator "forget", to all that have heard of it "reregister". A datagram each, from
  * tools/fabric/fabric.
  */
@@ -56,6 +57,14 @@ static void remove_device(struct host *host)
 	agents_close(host);
 }
 
+/* As a driver does with a device that hangs: it goes, and comes back under its name. */
+static void reset_device(struct host *host)
+{
+	remove_device(host);
+	host->is_reset = true;
+	host->is_ending = true;
+}
+
 static void add_pod(struct host *host, unsigned int port_num, const char *address,
 		    unsigned int ifindex)
 {
@@ -76,7 +85,7 @@ static void add_pod(struct host *host, unsigned int port_num, const char *addres
 static void control_ready(struct watch *watch, uint32_t events)
 {
 	struct host *host = container_of(watch, struct host, control);
-	char order[ORDER_BYTES + 1] = "", what[8], address[INET6_ADDRSTRLEN];
+	char order[ORDER_BYTES + 1] = "", what[8], address[64];
 	unsigned int port_num, lid, ifindex;
 
 	(void)events;
@@ -90,6 +99,10 @@ static void control_ready(struct watch *watch, uint32_t events)
 		add_pod(host, port_num, address, ifindex);
 	else if (strcmp(order, "remove") == 0)
 		remove_device(host);
+	else if (strcmp(order, "reset") == 0)
+		reset_device(host);
+	else if (sscanf(order, "rename %63s", address) == 1)
+		identity_rename(host, address);
 	else if (strcmp(order, "forget") == 0)
 		sa_forget(host);
 	else if (strcmp(order, "reregister") == 0)

@@ -3,16 +3,25 @@
  * QP1: MADs to and from the wire.
  */
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
 #define BATCH	    64
 #define FULL_MEMBER 0x8000
+#define SA_GUID	    0x0200000000000002ull
 #define PKEY_MASK   0x7fff
+
+/* IBTA vol. 1, 14.2.1: whatever the GID of its port is. */
+static bool is_administrator(const union ibv_gid *gid)
+{
+	return gid->global.interface_id == htobe64(SA_GUID);
+}
 
 /* Where it came from is where an answer goes. IBTA vol. 1, 13.5.4. */
 static void give_mad(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
@@ -26,7 +35,9 @@ static void give_mad(struct host *host, const struct fab_packet *packet, const u
 			  .sl = packet->sl,
 			  .path_bits = packet->dlid & ((1u << port->lmc) - 1)},
 	};
-	int index = fab_page_find_gid(host->page, packet->port_num, &packet->dgid);
+	int index = is_administrator(&packet->dgid)
+			    ? 0
+			    : fab_page_find_gid(host->page, packet->port_num, &packet->dgid);
 
 	if (packet->flags & FAB_GRH) {
 		if (index < 0)
@@ -147,9 +158,8 @@ static int fill_packet(const struct host *host, uint8_t port_num, const struct i
 	};
 	if (port->state != IBV_PORT_ACTIVE)
 		return ENETDOWN;
-	/* RoCE has no other address. */
 	if (!head->addr.grh_present)
-		return port->link_layer == IBV_LINK_LAYER_ETHERNET ? EINVAL : 0;
+		return fab_needs_grh(host->page, port_num) ? EINVAL : 0;
 	if (!fab_page_gid(host->page, port_num, head->addr.gid_index, &sgid))
 		return EINVAL;
 	ret->flags |= FAB_GRH;

@@ -49,7 +49,8 @@ struct listener {
 	uint8_t port_num;
 };
 
-#define PODS_MAX 8
+#define PODS_MAX  8
+#define NO_NETDEV "-"
 
 /* An address of an interface in another network namespace, which lies on the port's. */
 struct pod_gid {
@@ -62,7 +63,7 @@ struct host {
 	struct fab_folder folder;
 	struct fab_page *page;
 	int page_fd;		       /* of its file: by which GIDs are held */
-	const char *netdev[FAB_PORTS]; /* of each port */
+	const char *netdev[FAB_PORTS]; /* of each port; NO_NETDEV: it is down */
 	struct pod_gid pod[PODS_MAX];
 	unsigned int n_pods;
 	unsigned int number; /* from 1: GUID and LID come from it */
@@ -76,6 +77,7 @@ struct host {
 	uint32_t limit[FAB_N_LIMITS]; /* of its device; 0: not said */
 	struct loop loop;
 	bool is_ending;
+	bool is_reset; /* and begins anew after its end */
 	struct fab_peers peers;
 	enum fab_wire wire;
 	struct udp_out out; /* with FAB_WIRE_ROCE: what QP1 sends */
@@ -99,6 +101,9 @@ __attribute__((format(printf, 2, 3))) void host_say(const struct host *host, con
 
 /** identity_open() - the page, and the GID table from then on. Return: 0 or -errno. */
 int identity_open(struct host *host);
+
+/** identity_rename() - the device has another name from now on; one that fits is taken. */
+void identity_rename(struct host *host, const char *name);
 
 /** identity_add_pod() - enter an address of another network namespace; @ifindex 0: take it out. */
 void identity_add_pod(struct host *host, const struct pod_gid *pod);
@@ -187,6 +192,9 @@ void subnet_set_lid(struct host *host, uint16_t lid);
 
 /** sysfs_write() - have /sys, where the host has one of its own, say what the page says. */
 void sysfs_write(const struct host *host);
+
+/** sysfs_rename() - the device had another name. */
+void sysfs_rename(const struct host *host, const char *old);
 
 /** sysfs_remove() - take the device out of /sys. */
 void sysfs_remove(const struct host *host);

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/wire/device.h"
 #include "tools/fabric/wire/quirks.h"
 
 #define GUID_PREFIX   0x0050430000000000ull /* "PC" in a vendor's place */
@@ -30,6 +31,11 @@ static const union ibv_gid no_gid;
 static bool is_roce(const struct host *host)
 {
 	return host->link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+static bool has_netdev(const struct host *host, uint8_t port_num)
+{
+	return strcmp(host->netdev[port_num - 1], NO_NETDEV) != 0;
 }
 
 static bool is_none(const union ibv_gid *gid)
@@ -233,7 +239,7 @@ static void update_port(struct host *host, uint8_t port_num)
 	struct wanted wanted = { .n = 0 };
 	bool changed = false;
 
-	if (host->page->is_removed)
+	if (host->page->is_removed || !has_netdev(host, port_num))
 		return;
 	collect_gids(netdev, !fab_has_quirk(host->page, FAB_QUIRK_NO_CM), &wanted);
 	want_pods(host, port_num, &wanted);
@@ -261,6 +267,21 @@ static void update_all(struct host *host)
 
 	for (i = 1; i <= host->n_ports; i++)
 		update_port(host, i);
+}
+
+void identity_rename(struct host *host, const char *name)
+{
+	char old[FAB_NAME_BYTES];
+
+	if (host->page->is_removed || strlen(name) >= FAB_NAME_BYTES || strchr(name, '/')) {
+		host_say(host, "cannot be renamed to %s", name);
+		return;
+	}
+	strcpy(old, host->page->device);
+	fab_page_write_begin(host->page);
+	strcpy(host->page->device, name);
+	fab_page_write_end(host->page);
+	sysfs_rename(host, old);
 }
 
 void identity_add_pod(struct host *host, const struct pod_gid *pod)
@@ -309,7 +330,7 @@ static void fill_port(struct host *host, uint8_t port_num)
 {
 	struct fab_port *port = &host->page->port[port_num - 1];
 
-	port->state = IBV_PORT_ACTIVE;
+	port->state = has_netdev(host, port_num) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	port->link_layer = host->link_layer;
 	port->mtu = IBV_MTU_4096;
 	port->pkey[0] = FAB_PKEY_DEFAULT;
@@ -322,10 +343,9 @@ static bool has_interfaces(const struct host *host)
 	unsigned int i;
 
 	for (i = 0; i < host->n_ports; i++) {
-		if (host->netdev[i] && if_nametoindex(host->netdev[i]))
+		if (!has_netdev(host, (uint8_t)(i + 1)) || if_nametoindex(host->netdev[i]))
 			continue;
-		host_say(host, "there is no interface %s",
-			 host->netdev[i] ? host->netdev[i] : "(none)");
+		host_say(host, "there is no interface %s", host->netdev[i]);
 		return false;
 	}
 	return true;
@@ -352,6 +372,8 @@ static void warn_of_netdev(const struct host *host, uint8_t port_num)
 	const char *netdev = host->netdev[port_num - 1];
 	struct ifreq answer;
 
+	if (!has_netdev(host, port_num))
+		return;
 	if (ask_netdev(netdev, SIOCGIFFLAGS, &answer) && !(answer.ifr_flags & IFF_UP))
 		host_say(host, "interface %s is down: \"ip link set %s up\" as root mends it",
 			 netdev, netdev);
@@ -383,9 +405,10 @@ int identity_open(struct host *host)
 		return -errno;
 	fab_page_write_begin(host->page);
 	strcpy(host->page->host, host->folder.host);
+	strcpy(host->page->device, FAB_DEVICE);
 	host->page->node_guid = htobe64(GUID_PREFIX | (uint64_t)host->number << 8);
 	if (host->wire == FAB_WIRE_ROCE)
-		host->page->node_guid = guid_of_link(host->netdev[0]);
+		host->page->node_guid = guid_of_link(host->netdev[host->n_ports - 1]);
 	host->page->n_ports = host->n_ports;
 	host->page->quirks = host->quirks;
 	fab_page_set_limits(host->page, host->limit);
@@ -419,8 +442,9 @@ void identity_close(struct host *host)
 	char path[FAB_PATH_BYTES];
 
 	identity_forget(host);
+	if (!host->page->is_removed)
+		events_send(host, IBV_EVENT_DEVICE_FATAL, 0);
 	host->page->is_removed = 1;
-	events_send(host, IBV_EVENT_DEVICE_FATAL, 0);
 	fab_folder_page(&host->folder, path);
 	unlink(path);
 }

@@ -205,7 +205,8 @@ int main(int argc, char **argv)
 	printf("ready\n");
 	fflush(stdout);
 	run_loop(&host);
-	sweep(&host);
+	if (!host.is_reset)
+		sweep(&host);
 	agents_close(&host);
 	rmpp_forget(&host, NULL);
 	sa_groups_free(&host);
@@ -214,5 +215,9 @@ int main(int argc, char **argv)
 	roce_close(&host);
 	fab_peers_fini(&host.peers);
 	udp_capture_close(&host.capture);
-	return 0;
+	if (!host.is_reset)
+		return 0;
+	execv("/proc/self/exe", argv);
+	host_say(&host, "its device does not come back: %s", strerror(errno));
+	return 1;
 }

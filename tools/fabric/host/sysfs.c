@@ -197,8 +197,7 @@ static const struct table {
 
 static void print_device(const struct subject *of, char text[TEXT_BYTES])
 {
-	(void)of;
-	strcpy(text, FAB_DEVICE);
+	strcpy(text, of->page->device);
 }
 
 static void print_verbs_abi(const struct subject *of, char text[TEXT_BYTES])
@@ -277,22 +276,24 @@ __attribute__((format(printf, 4, 5))) static void write_file(const struct host *
 }
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
-#define DEVICE	    "infiniband/" FAB_DEVICE
+#define DEVICE	    "infiniband/%s"
+#define CLASS_BYTES 32
 
 static void write_port(const struct host *host, struct subject *of)
 {
 	unsigned int i;
 
 	for (i = 0; i < ROWS(port_file); i++)
-		write_file(host, port_file[i].print, of, DEVICE "/ports/%u/%s", of->port_num,
-			   port_file[i].name);
+		write_file(host, port_file[i].print, of, DEVICE "/ports/%u/%s", of->page->device,
+			   of->port_num, port_file[i].name);
 	of->index = if_nametoindex(host->netdev[of->port_num - 1]);
-	write_file(host, print_ifindex, of, DEVICE "/device/net/%s/ifindex",
-		   host->netdev[of->port_num - 1]);
+	if (of->index)
+		write_file(host, print_ifindex, of, DEVICE "/device/net/%s/ifindex",
+			   of->page->device, host->netdev[of->port_num - 1]);
 	for (i = 0; i < ROWS(table); i++)
 		for (of->index = 0; of->index < table[i].n; of->index++)
 			write_file(host, table[i].file.print, of, DEVICE "/ports/%u/%s/%u",
-				   of->port_num, table[i].file.name, of->index);
+				   of->page->device, of->port_num, table[i].file.name, of->index);
 }
 
 void sysfs_write(const struct host *host)
@@ -305,7 +306,8 @@ void sysfs_write(const struct host *host)
 	if (access(path, W_OK)) /* this host may have no /sys of its own */
 		return;
 	for (i = 0; i < ROWS(device_file); i++)
-		write_file(host, device_file[i].print, &of, DEVICE "/%s", device_file[i].name);
+		write_file(host, device_file[i].print, &of, DEVICE "/%s", host->page->device,
+			   device_file[i].name);
 	for (i = 0; i < ROWS(uverbs_file); i++)
 		write_file(host, uverbs_file[i].print, &of, "%s", uverbs_file[i].name);
 	for (of.port_num = 1; of.port_num <= host->n_ports; of.port_num++) {
@@ -314,17 +316,41 @@ void sysfs_write(const struct host *host)
 	}
 }
 
+/* Return: false if the host has no /sys of its own, or nothing is there. */
+static bool move_class(const struct host *host, const char *from, const char *to)
+{
+	char path[FAB_PATH_BYTES], there[FAB_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/hosts/%s/sys/%s", host->folder.dir, host->folder.host,
+		 from);
+	snprintf(there, sizeof(there), "%s/hosts/%s/sys/%s", host->folder.dir, host->folder.host,
+		 to);
+	return !rename(path, there);
+}
+
+void sysfs_rename(const struct host *host, const char *old)
+{
+	char from[CLASS_BYTES], to[CLASS_BYTES];
+
+	snprintf(from, sizeof(from), "infiniband/%s", old);
+	snprintf(to, sizeof(to), "infiniband/%s", host->page->device);
+	move_class(host, from, to);
+	sysfs_write(host);
+}
+
+/* One that was reset may be removed again. */
 void sysfs_remove(const struct host *host)
 {
-	static const char *const class[] = { DEVICE, "infiniband_verbs/uverbs0" };
-	char path[FAB_PATH_BYTES], removed[FAB_PATH_BYTES];
-	unsigned int i;
+	char device[CLASS_BYTES], removed[CLASS_BYTES];
+	const char *class[] = { device, "infiniband_verbs/uverbs0" };
+	unsigned int i, n;
 
+	snprintf(device, sizeof(device), "infiniband/%s", host->page->device);
 	for (i = 0; i < ROWS(class); i++) {
-		snprintf(path, sizeof(path), "%s/hosts/%s/sys/%s", host->folder.dir,
-			 host->folder.host, class[i]);
-		snprintf(removed, sizeof(removed), "%s/hosts/%s/sys/removed-%u", host->folder.dir,
-			 host->folder.host, i);
-		rename(path, removed);
+		n = i;
+		do
+			snprintf(removed, sizeof(removed), "removed-%u", n++);
+		while (!move_class(host, class[i], removed) &&
+		       (errno == ENOTEMPTY || errno == EEXIST));
 	}
 }

@@ -32,15 +32,17 @@ static int open_page(struct fab_folder *folder, const struct fab_page **ret)
 
 int ca_find(const char *name, int *port_num, struct fab_folder *ret)
 {
+	char device[FAB_NAME_BYTES];
 	const struct fab_page *page;
 	int n_ports;
 
-	if (name && strcmp(name, FAB_DEVICE) != 0)
-		return -ENODEV;
 	if (open_page(ret, &page))
 		return -ENODEV;
 	n_ports = (int)page->n_ports;
+	fab_page_device(page, device);
 	fab_page_close(page);
+	if (name && strcmp(name, device) != 0)
+		return -ENODEV;
 	if (*port_num == UMAD_ANY_PORT)
 		*port_num = 1;
 	return *port_num < 0 || *port_num > n_ports ? -EINVAL : 0;
@@ -53,21 +55,21 @@ int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 
 	if (max < 1 || open_page(&folder, &page))
 		return 0;
+	fab_page_device(page, cas[0]);
 	fab_page_close(page);
-	strcpy(cas[0], FAB_DEVICE);
 	return 1;
 }
 
 struct umad_device_node *umad_get_ca_device_list(void)
 {
-	char names[1][UMAD_CA_NAME_LEN];
+	static char names[1][UMAD_CA_NAME_LEN]; /* in use as long as the list */
 	struct umad_device_node *node;
 
 	if (umad_get_cas_names(names, 1) != 1)
 		return NULL;
 	node = calloc(1, sizeof(*node));
 	if (node)
-		node->ca_name = FAB_DEVICE;
+		node->ca_name = names[0];
 	return node;
 }
 
@@ -85,12 +87,13 @@ int umad_sort_ca_device_list(struct umad_device_node **head, size_t size)
 
 /* --- ports --------------------------------------------------------------- */
 
-static int fill_port(umad_port_t *ret, const struct fab_port *port, int port_num)
+static int fill_port(umad_port_t *ret, const struct fab_page *page, int port_num)
 {
+	const struct fab_port *port = &page->port[port_num - 1];
 	int i;
 
 	memset(ret, 0, sizeof(*ret));
-	strcpy(ret->ca_name, FAB_DEVICE);
+	strcpy(ret->ca_name, page->device);
 	ret->portnum = port_num;
 	ret->base_lid = port->lid;
 	ret->lmc = port->lmc;
@@ -132,7 +135,7 @@ int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
 	struct fab_page page;
 	int err = read_page(ca_name, &portnum, &page);
 
-	return err ? err : fill_port(port, &page.port[portnum - 1], portnum);
+	return err ? err : fill_port(port, &page, portnum);
 }
 
 int umad_release_port(umad_port_t *port)
@@ -161,7 +164,7 @@ static int fill_ca(umad_ca_t *ca, const struct fab_page *page)
 	int err = 0;
 
 	memset(ca, 0, sizeof(*ca));
-	strcpy(ca->ca_name, FAB_DEVICE);
+	strcpy(ca->ca_name, page->device);
 	strcpy(ca->fw_ver, FAB_FW_VER);
 	strcpy(ca->hw_ver, "1");
 	strcpy(ca->ca_type, "soft fabric");
@@ -171,7 +174,7 @@ static int fill_ca(umad_ca_t *ca, const struct fab_page *page)
 	ca->system_guid = page->node_guid;
 	for (i = 1; !err && i <= page->n_ports; i++) {
 		ca->ports[i] = calloc(1, sizeof(umad_port_t));
-		err = ca->ports[i] ? fill_port(ca->ports[i], &page->port[i - 1], (int)i) : -ENOMEM;
+		err = ca->ports[i] ? fill_port(ca->ports[i], page, (int)i) : -ENOMEM;
 	}
 	if (err)
 		umad_release_ca(ca);

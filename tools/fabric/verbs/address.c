@@ -11,6 +11,7 @@
 
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
 #define MCAST_PREFIX 0xff
@@ -23,9 +24,7 @@ int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 
 	if (attr->port_num == 0 || attr->port_num > page->n_ports)
 		return EINVAL;
-	/* RoCE has no local address but the GID. */
-	if (!attr->is_global &&
-	    page->port[attr->port_num - 1].link_layer == IBV_LINK_LAYER_ETHERNET)
+	if (!attr->is_global && fab_needs_grh(page, attr->port_num))
 		return EINVAL;
 	if (!fab_page_gid(page, attr->port_num, attr->is_global ? attr->grh.sgid_index : 0, &sgid))
 		return EINVAL;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,10 +47,11 @@ static int device_new(struct fab_device **ret)
 	has_cm = !fab_has_quirk(device->page, FAB_QUIRK_NO_CM);
 	device->ibv.node_type = has_cm ? IBV_NODE_CA : IBV_NODE_UNSPECIFIED;
 	device->ibv.transport_type = has_cm ? IBV_TRANSPORT_IB : IBV_TRANSPORT_UNSPECIFIED;
-	strcpy(device->ibv.name, FAB_DEVICE);
+	fab_page_device(device->page, device->ibv.name);
 	strcpy(device->ibv.dev_name, "uverbs0");
 	strcpy(device->ibv.dev_path, "/sys/class/infiniband_verbs/uverbs0");
-	strcpy(device->ibv.ibdev_path, "/sys/class/infiniband/" FAB_DEVICE);
+	snprintf(device->ibv.ibdev_path, sizeof(device->ibv.ibdev_path), "/sys/class/infiniband/%s",
+		 device->ibv.name);
 	*ret = device;
 	return 0;
 }
@@ -74,12 +76,23 @@ static void device_put(struct fab_device *device)
 	free(device);
 }
 
+/* One that was renamed since is another struct: who has that one open knows it by its old name. */
+static bool is_as_known(void)
+{
+	char name[FAB_NAME_BYTES];
+
+	if (!known || known->page->is_removed)
+		return false;
+	fab_page_device(known->page, name);
+	return !strcmp(name, known->ibv.name);
+}
+
 static int device_get(struct fab_device **ret)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&known_lock);
-	if (known && !known->page->is_removed) {
+	if (is_as_known()) {
 		known->refs++;
 		*ret = known;
 	} else {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "tools/fabric/verbs/objects.h"
 #include "tools/fabric/wire/device.h"
+#include "tools/fabric/wire/quirks.h"
 
 #undef ibv_query_port
 
@@ -140,6 +141,8 @@ int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr
 	if (port_num == 0 || port_num > page->n_ports)
 		return EINVAL;
 	attr = attr_of(&page->port[port_num - 1]);
+	if (fab_has_quirk(page, FAB_QUIRK_GRH_REQUIRED))
+		attr.flags |= IBV_QPF_GRH_REQUIRED;
 	memset(ret, 0, bytes);
 	memcpy(ret, &attr, bytes < sizeof(attr) ? bytes : sizeof(attr));
 	return 0;

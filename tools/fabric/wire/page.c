@@ -131,6 +131,11 @@ void fab_page_read(const struct fab_page *page, struct fab_page *ret)
 	read_part(page, page, ret, sizeof(*ret));
 }
 
+void fab_page_device(const struct fab_page *page, char ret[FAB_NAME_BYTES])
+{
+	read_part(page, page->device, ret, FAB_NAME_BYTES);
+}
+
 bool fab_page_gid(const struct fab_page *page, uint8_t port_num, uint32_t index,
 		  struct fab_gid *ret)
 {

@@ -65,6 +65,7 @@ struct fab_page {
 	uint32_t quirks; /* a bit for each, quirks.h */
 	uint32_t limit[FAB_N_LIMITS];
 	char host[FAB_NAME_BYTES];
+	char device[FAB_NAME_BYTES]; /* its name, which may change */
 	__be64 node_guid;
 	struct fab_port port[FAB_PORTS];
 };
@@ -106,6 +107,9 @@ void fab_page_write_end(struct fab_page *page);
 
 /** fab_page_read() - a consistent copy of all that a page says. */
 void fab_page_read(const struct fab_page *page, struct fab_page *ret);
+
+/** fab_page_device() - what the device is called now. */
+void fab_page_device(const struct fab_page *page, char ret[FAB_NAME_BYTES]);
 
 /** fab_page_gid() - one entry of a port's GID table. Return: false if it is free. */
 bool fab_page_gid(const struct fab_page *page, uint8_t port_num, uint32_t index,
