@@ -188,7 +188,56 @@ def on_a_device_without_connection_manager_calls_say_that_there_is_none(build):
         raise AssertionError(f"it is said again: {said}")
 
 
+def order(build, words):
+    """A command that has the fabric do something to one of its hosts."""
+    return f"{build}/tools/purecm fabric {words.replace(' ', ' --dir $PURECM_FABRIC/../.. ', 1)}"
+
+
+def a_device_that_is_renamed_stays_the_same(build):
+    """For the server, which listens, for cmportd, and for a program that comes later."""
+    renamed = " && ".join(order(build, f"rename {host} roce{host}") for host in "ab")
+    seen = "until [ -e /sys/class/infiniband/roceb ]; do sleep 0.1; done"
+    before, after = play(build, None, FIRST, f"{renamed} && {seen} && {CLIENT} && ibv_devices")
+    named = {row["device"] for row in after if row.get("what") == "fast-peers"}
+    if named != {"rocea/1", "roceb/1"}:
+        raise AssertionError(f"ports after it: {named}")
+    if count(after, "sent", "REQ") != 1 + count(before, "sent", "REQ"):
+        raise AssertionError(f"{count(after, 'sent', 'REQ')} REQs were sent")
+
+
+def a_device_that_was_reset_has_connections_again(build):
+    """The client's, and the server's, whose program has to begin anew, as with any device."""
+    serve = "a&:while sleep 0.1; do rping -s -a 10.77.0.1 >/dev/null; done"
+    reset = "; ".join(f"{order(build, f'reset {host}')}; sleep 0.5; {FIRST} && echo {host}"
+                      for host in "ba")
+    done = run_on_fabric(build, LIMIT_S, serve, f"b:{FIRST}; {{ {reset}; }} | grep -x '[ab]'")
+    if done.stdout.splitlines()[-2:] != ["b", "a"]:
+        raise AssertionError(f"{done.stdout[-600:]}{done.stderr[-600:]}")
+
+
+def a_write_to_umad_that_blocks_holds_up_nobody_else(build):
+    """While the first message to a peer is written, for a second, connections to another one are
+    made. Who is slow may miss that second, but not with each of four peers."""
+    hosts = "abcdef"
+    servers = [f"{host}&:rping -s -P -a 10.77.0.{number} >/dev/null"
+               for number, host in enumerate(hosts, start=1) if host != "b"]
+    stat = f"{build}/tools/purecm stat"
+    script = FIRST + "".join(
+        f"; (rping -c -a 10.77.0.{number} -C 1; echo new) & "
+        f"until {stat} | grep -q 10.77.0.{number}: || ! kill -0 $!; do sleep 0.01; done; "
+        f"{CLIENT}; echo known; wait $!" for number in (3, 4, 5, 6))
+    done = run_on_fabric(build, LIMIT_S, "--hosts", ",".join(hosts), "--quirk", "b:umad-blocks",
+                         *servers, f"b:{{ {script}; }}")
+    said = [line for line in done.stdout.splitlines() if line in ("new", "known")]
+    firsts = said[::2]
+    if sorted(said) != ["known"] * 4 + ["new"] * 4 or "known" not in firsts:
+        raise AssertionError(f"{said}: {done.stderr[-600:]}")
+
+
 TESTS = (
+    a_device_that_is_renamed_stays_the_same,
+    a_device_that_was_reset_has_connections_again,
+    a_write_to_umad_that_blocks_holds_up_nobody_else,
     on_a_device_without_connection_manager_calls_say_that_there_is_none,
     programs_run_on_each_device,
     a_device_that_nobody_uses_is_closed_and_opened_again,
