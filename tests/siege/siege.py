@@ -115,7 +115,9 @@ def open_to_all():
     host = Path(os.environ["PURECM_FABRIC"])
     for folder in (host.parent.parent, host.parent):
         folder.chmod(0o755)
-    for path in (host, host / "ctx", host / "page", *host.glob("umad.*"),
+    slots = host / "slots"  # else an attacker makes it, and cmportd has no queue pair
+    slots.touch()
+    for path in (host, slots, host / "ctx", host / "page", *host.glob("umad.*"),
                  *(host / name for name in ("control", "gsi"))):
         path.chmod(0o777)
 
