@@ -179,13 +179,20 @@ static bool is_index(const struct table *table, const struct ibv_gid_entry *entr
 	return entry->port_num == question->port_num && entry->gid_index == question->gid_index;
 }
 
+/* Return: are type, interface and address these? */
+static bool has_identity(const struct ibv_gid_entry *entry, uint32_t type, uint32_t ifindex,
+			 const void *gid)
+{
+	return entry->gid_type == type && entry->ndev_ifindex == ifindex &&
+	       !memcmp(&entry->gid, gid, sizeof(entry->gid));
+}
+
 static bool is_entry(const struct table *table, const struct ibv_gid_entry *entry,
 		     const struct question *question)
 {
 	(void)table;
-	return entry->port_num == question->port_num && entry->gid_type == question->type &&
-	       entry->ndev_ifindex == question->ifindex && entry->gid_index <= MAD_INDEX_LAST &&
-	       !memcmp(&entry->gid, &question->gid, sizeof(question->gid));
+	return entry->port_num == question->port_num && entry->gid_index <= MAD_INDEX_LAST &&
+	       has_identity(entry, question->type, question->ifindex, &question->gid);
 }
 
 static uint16_t tag_of(const union ibv_gid *gid, uint32_t type, uint32_t ifindex)
@@ -320,8 +327,7 @@ bool gid_is_in_place(const struct gid_entry *entry)
 	struct ibv_gid_entry now;
 
 	return !ibv_query_gid_ex(entry->verbs, entry->port_num, entry->gid_index, &now, 0) &&
-	       now.gid_type == entry->type && now.ndev_ifindex == entry->ifindex &&
-	       !memcmp(&now.gid, &entry->gid, sizeof(now.gid));
+	       has_identity(&now, entry->type, entry->ifindex, &entry->gid);
 }
 
 void gid_forget(struct ibv_context *verbs)
