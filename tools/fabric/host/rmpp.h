@@ -1,47 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RMPP, IBTA vol. 1, 13.6: messages of subnet administration that are longer than a MAD, in
- * segments. As the kernel does it for agents of umad: a program writes and reads such a message as
- * one, headers first, then all data.
+ * segments. As in the kernel's umad, a program writes and reads such a message in one piece:
+ * headers, then all data.
  */
 #ifndef FABRIC_HOST_RMPP_H
 #define FABRIC_HOST_RMPP_H
 
 #include "tools/fabric/host/host.h"
 
-#define RMPP_HEADERS_BYTES 56 /* of MAD, RMPP and SA, in each segment */
+#define RMPP_HEADERS_BYTES 56 /* MAD, RMPP and SA headers of each segment */
 
 struct conn;
 
-/** rmpp_is_active() - is it a segment, or the first bytes of a message to be sent in segments? */
+/**
+ * rmpp_is_active() - return whether @mad is a segment, or begins a message to be sent in segments
+ */
 bool rmpp_is_active(const uint8_t mad[FAB_MAD_BYTES]);
 
 /**
  * rmpp_send() - send a message in segments
- * @from:    whose it is; it comes back with ETIMEDOUT if nobody acknowledges it. NULL: nobody's
- * @head:    where to
- * @message: headers and data; the header of RMPP is filled here
+ * @from:    the sender, to which it returns with ETIMEDOUT if it is not acknowledged; may be NULL
+ * @head:    the destination
+ * @message: headers and data; the RMPP header is set here
  *
- * Return: 0, or an errno (positive) as write() would give it.
+ * Return: 0, or a positive errno as from write().
  */
 int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
 	      const struct ib_user_mad *head, const uint8_t *message, size_t bytes);
 
 /**
- * rmpp_input() - a MAD came
+ * rmpp_input() - handle a received MAD
  *
- * A message that is complete is given to agents_receive().
+ * A complete message is delivered with agents_receive().
  *
- * Return: false if it is to be given to an agent as it is: it is no segment, or the agent
+ * Return: false if the MAD is to be delivered unchanged: it is not a segment, or its agent
  * assembles messages itself.
  */
 bool rmpp_input(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 		const uint8_t mad[FAB_MAD_BYTES]);
 
-/** rmpp_expire() - send again and give up what is due. Return: whether anything is under way. */
+/** rmpp_expire() - retransmit or give up what is due. Return: whether any transfer is active. */
 bool rmpp_expire(struct host *host, uint64_t now_ns);
 
-/** rmpp_forget() - forget the messages of a program; with NULL: all. */
+/** rmpp_forget() - drop the messages of a program; NULL drops all */
 void rmpp_forget(struct host *host, const struct conn *from);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The transport headers of a RoCE v2 packet as host structs, with the names of IBTA vol. 1, 9.2 and
- * 9.3. How they lie on the wire is in codec.c.
+ * The transport headers of a RoCE v2 packet as host structs, named as in IBTA vol. 1, 9.2 and 9.3.
+ * codec.c has their encoding.
  */
 #ifndef FABRIC_ROCE_HEADERS_H
 #define FABRIC_ROCE_HEADERS_H
@@ -58,7 +58,7 @@ struct roce_atomic_eth {
 /* ACK extended transport header, 9.3.5.1. */
 struct roce_aeth {
 	uint8_t kind;  /* enum aeth_kind */
-	uint8_t value; /* credits, a timer of RNR NAKs, or a code of NAKs */
+	uint8_t value; /* credits, RNR timer, or NAK code */
 	uint32_t msn;
 };
 
@@ -69,14 +69,14 @@ enum aeth_kind {
 	AETH_NAK = 3,
 };
 
-#define AETH_NO_CREDITS 31 /* 9.7.7.2: the responder does not do end-to-end flow control */
+#define AETH_NO_CREDITS 31 /* 9.7.7.2: no end-to-end flow control by the responder */
 
 /* ATOMIC ACK extended transport header, 9.3.5.3. */
 struct roce_atomic_ack_eth {
 	uint64_t original;
 };
 
-/* Immediate data, 9.3.6, as the program gave it; and the R_Key to invalidate, 9.3.7. */
+/* Immediate data, 9.3.6, in the program's byte order; or the R_Key to invalidate, 9.3.7. */
 struct roce_imm_dt {
 	uint8_t data[4];
 };
@@ -85,7 +85,7 @@ struct roce_ieth {
 	uint32_t rkey;
 };
 
-/* XRC extended transport header, annex A14: in all requests, before other extended headers. */
+/* XRC extended transport header, annex A14: precedes other extended headers in all requests. */
 struct roce_xrceth {
 	uint32_t srqn;
 };

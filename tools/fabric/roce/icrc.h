@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC of a RoCE v2 packet, IBTA vol. 1, A17.3.3: over the IP, UDP and transport
- * headers, in which what routers may change counts as all ones, and over the payload and its pad.
+ * The invariant CRC of a RoCE v2 packet, IBTA vol. 1, A17.3.3. It covers the IP, UDP and transport
+ * headers, with fields that routers may change replaced by ones, and the payload with its pad.
  *
- * The IPv4 identification is covered, and a UDP socket neither sets nor shows it. Linux sends 0
- * from a socket that is not connected, with "don't fragment", and 0, 1, 2, ... for the segments of
- * one UDP_SEGMENT send; so a sender knows it. A receiver solves for it: a packet passes if some
- * identification makes its ICRC right, a check of 16 bits instead of 32 (the UDP checksum, which
- * the kernel verifies, adds to it). With IPv6 the check is whole.
+ * It includes the IPv4 identification, which a UDP socket can neither set nor read. Linux sends 0
+ * from an unconnected socket with "don't fragment", and 0, 1, 2, ... for the segments of one
+ * UDP_SEGMENT send, so a sender knows it. A receiver solves for it: a packet is valid if its ICRC
+ * is right for any identification, a check of 16 bits instead of 32, in addition to the UDP
+ * checksum, which the kernel verifies. With IPv6 the check is complete.
  */
 #ifndef FABRIC_ROCE_ICRC_H
 #define FABRIC_ROCE_ICRC_H
@@ -17,20 +17,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the ICRC covers besides the UDP payload. */
+/* Inputs of the ICRC besides the UDP payload. */
 struct icrc_flow {
 	const union ibv_gid *sgid, *dgid; /* IPv4 as ::ffff:a.b.c.d */
 	uint16_t source_port;
-	uint16_t identification; /* of an IPv4 packet that is sent */
+	uint16_t identification; /* of a sent IPv4 packet */
 };
 
-/** icrc_is_ipv4() - does a GID stand for an IPv4 address? */
+/** icrc_is_ipv4() - return whether a GID is an IPv4 address */
 bool icrc_is_ipv4(const union ibv_gid *gid);
 
 /** icrc_seal() - write the ICRC into the last four bytes of a UDP payload. */
 void icrc_seal(const struct icrc_flow *flow, uint8_t *bytes, size_t n);
 
-/** icrc_holds() - does a UDP payload have the right ICRC? flow->identification does not matter. */
+/** icrc_holds() - check the ICRC of a UDP payload; flow->identification is ignored */
 bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the processes of a fabric send, as a capture of RoCE v2 packets: `fabric run --pcap`. Each
- * process appends to a file of the fabric's folder before it sends, so an answer never comes before
- * its question. The capture also has packets that a fault drops afterwards.
+ * Capture of the packets sent by processes of a fabric, as RoCE v2: `fabric run --pcap`. Each
+ * process appends to a file in the fabric's folder before it sends, so that a response never
+ * precedes its request. Packets that a fault drops are included.
  */
 #ifndef FABRIC_UDP_CAPTURE_H
 #define FABRIC_UDP_CAPTURE_H
@@ -11,22 +11,22 @@
 
 #include "tools/fabric/wire/packet.h"
 
-/* Zeros: nothing is captured. */
+/* Zeros: no capture. */
 struct udp_capture {
 	bool is_open;
 	int fd;
 };
 
-/** udp_capture_open() - if the fabric in this folder is captured. */
+/** udp_capture_open() - open the capture, if the fabric in this folder has one */
 void udp_capture_open(struct udp_capture *capture, const char *dir);
 
-/** udp_capture_close() - allowed twice, and without udp_capture_open(). */
+/** udp_capture_close() - may be called repeatedly, and without udp_capture_open() */
 void udp_capture_close(struct udp_capture *capture);
 
 /**
- * udp_capture_write() - append a packet; what RoCE v2 has no form for is left out
- * @packet:  payload and GIDs included, of a payload that fits into a path MTU
- * @payload: packet->bytes of it
+ * udp_capture_write() - append a packet, unless RoCE v2 has no form for it
+ * @packet:  with GIDs; its payload fits into a path MTU
+ * @payload: packet->bytes bytes
  */
 void udp_capture_write(const struct udp_capture *capture, const struct fab_packet *packet,
 		       const void *payload);

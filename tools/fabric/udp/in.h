@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving RoCE v2: the sockets that have UDP port 4791 of a host, for IPv4 and IPv6. What comes
- * is given as the kernel gives it: one packet, or several of one sender and size at once (UDP_GRO).
+ * Reception of RoCE v2: the sockets of a host's UDP port 4791, for IPv4 and IPv6. Data is returned
+ * as the kernel delivers it: one packet, or several of equal sender and size at once (UDP_GRO).
  *
- * Several sockets have the port (SO_REUSEPORT), and a classic BPF program chooses the one that a
- * packet comes to: the process with the queue pair receives it from the kernel itself.
+ * Several sockets share the port (SO_REUSEPORT), and a classic BPF program selects the one for a
+ * packet, so that the kernel delivers it to the process with the queue pair.
  */
 #ifndef FABRIC_UDP_IN_H
 #define FABRIC_UDP_IN_H
@@ -22,48 +22,47 @@
 /**
  * udp_in_open() - bind port 4791, for the first time on this host
  *
- * Return: a descriptor, non-blocking and closed on exec; -EADDRINUSE if somebody has the port;
- * -errno.
+ * Return: a descriptor, non-blocking and close-on-exec; -EADDRINUSE if the port is in use; -errno.
  */
 int udp_in_open(void);
 
-/** udp_in_open_more() - bind it once more, after udp_in_open(). Return: as that. */
+/** udp_in_open_more() - bind the port again, after udp_in_open(). Return: as udp_in_open(). */
 int udp_in_open_more(void);
 
 /**
- * udp_in_steer() - choose who gets what
- * @fd:   of udp_in_open()
- * @slot: packets for queue pairs of slot[i] come to the socket of the i-th udp_in_open_more(); 0:
- * to nobody; all others come to @fd
+ * udp_in_steer() - set the socket of each slot
+ * @fd:   from udp_in_open()
+ * @slot: the i-th udp_in_open_more() socket receives packets for queue pairs of slot[i]; no packets
+ *        if 0. All other packets go to @fd
  * @n:    less than UDP_IN_SOCKETS_MAX
  *
  * Return: 0 or -errno.
  */
 int udp_in_steer(int fd, const uint16_t *slot, unsigned int n);
 
-/** udp_in_take_groups() - whether packets for groups that the host has joined come here, too. */
+/** udp_in_take_groups() - set whether the socket receives packets of groups joined by the host */
 void udp_in_take_groups(int fd, bool on);
 
-/** udp_in_drain() - forget what came. */
+/** udp_in_drain() - discard received packets */
 void udp_in_drain(int fd);
 
 /**
- * udp_in_receive() - take what came
- * @page:      of the device, whose port it came to by the address; of a group by the interface
- * @ret:       the GIDs are addresses of IP; port_num is 0 if it is for none of the device's
- * @ret_bytes: FAB_FRAMES_BYTES_MAX of room; ret->bytes of payloads
+ * udp_in_receive() - receive packets
+ * @page:      of the device; the address, or a group's interface, determines the port
+ * @ret:       its GIDs are IP addresses; port_num is 0 if no port matches
+ * @ret_bytes: room for FAB_FRAMES_BYTES_MAX; gets ret->bytes of payloads
  *
- * Return: false if nothing is there.
+ * Return: false if there are none.
  */
 bool udp_in_receive(int fd, const struct fab_page *page, struct fab_frames *ret,
 		    uint8_t *ret_bytes);
 
 /**
- * udp_in_packet() - check and decode one payload of what came
- * @ret:         filled, with what IP says
- * @ret_payload: in @bytes; ret->bytes of it
+ * udp_in_packet() - check and decode one payload
+ * @ret:         the packet, including members from IP
+ * @ret_payload: points into @bytes; ret->bytes bytes
  *
- * Return: false if it is to be dropped silently: its ICRC is wrong, or it is no RoCE v2 packet.
+ * Return: false if it must be dropped silently: its ICRC is wrong, or it is not RoCE v2.
  */
 bool udp_in_packet(const struct fab_frames *frames, const uint8_t *bytes, size_t n,
 		   struct fab_packet *ret, const uint8_t **ret_payload);

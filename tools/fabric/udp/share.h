@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How a process gets a UDP socket for its slot: it connects to the socket `udp` in the host's
- * folder, sends the number of its slot, and gets the descriptor. As long as the connection lives,
- * what comes for that slot comes to that socket.
+ * folder, sends the number of its slot, and receives the descriptor. While the connection exists,
+ * packets for that slot go to that socket.
  */
 #ifndef FABRIC_SHARE_H
 #define FABRIC_SHARE_H
@@ -12,19 +12,22 @@
 #include "tools/fabric/wire/folder.h"
 
 /**
- * share_ask() - get the socket of a slot; waits for the answer
+ * share_ask() - request the socket of a slot; waits for the response
  * @ret_conn: the connection
  *
- * Both are the caller's, and closed on exec.
+ * Both are owned by the caller, and close-on-exec.
  *
  * Return: the socket, or -errno.
  */
 int share_ask(const struct fab_folder *folder, unsigned int slot, int *ret_conn);
 
-/** share_read() - what the other end of a connection asks for. Return: its slot; 0 at its end. */
+/**
+ * share_read() - read a request from a connection. Return: the slot; 0 at the end of the
+ * connection.
+ */
 uint16_t share_read(int conn);
 
-/** share_answer() - give it the socket; @fd: a descriptor, or -errno of why there is none. */
+/** share_answer() - send the socket; @fd is a descriptor, or the -errno of a failure */
 void share_answer(int conn, int fd);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The room of libibumad, which programs load instead of the distribution's: umad.c is ports,
- * agents and MADs, ca.c the device, names.c what is for printing. It may call wire/ and nothing
- * else of ours; what the kernel would do is done by the host's process, at the other end of a
- * socket (wire/umad_wire.h). It holds no state of a port: a port is its descriptor.
+ * libibumad for programs on a fabric, in place of the distribution's: umad.c has ports, agents and
+ * MADs, ca.c the device, names.c the printing functions. It may call wire/ only; the kernel's part
+ * is done by the host's process, at the other end of a socket (wire/umad_wire.h). It keeps no state
+ * of a port: a port is its descriptor.
  *
- * Below: which device and port a program means.
+ * Below: lookup of a device and port.
  */
 #ifndef FABRIC_UMAD_CA_H
 #define FABRIC_UMAD_CA_H
@@ -13,9 +13,9 @@
 #include "tools/fabric/wire/folder.h"
 
 /**
- * ca_find() - which device and port are meant, and the folder of the fabric
+ * ca_find() - find a device and port, and the fabric's folder
  * @name:     NULL for any
- * @port_num: 0 for any; set to the one that is meant
+ * @port_num: 0 for any; set to the port found
  *
  * Return: 0, or -ENODEV, -EINVAL.
  */
