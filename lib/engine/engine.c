@@ -22,8 +22,8 @@
 #include "lib/engine/link.h"
 #include "lib/engine/trace.h"
 
-#define SLACK_NS  (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
-#define READS_MAX 64		     /* turns, before what is overdue is no longer put off */
+#define SLACK_NS  (4 * CM_NS_PER_MS) /* deadlines this close together are served together */
+#define READS_MAX 64		     /* maximum turns by which overdue timers are put off */
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,7 +34,7 @@ static struct loop loop = { .fd = -1 };
 static int alarm_fd = -1;
 static struct net_watch *net_watch;
 static struct watch alarm_watch, network_watch;
-static struct cm_time rings_at; /* what the alarm is set to; under the lock */
+static struct cm_time rings_at; /* alarm time; under the lock */
 
 /* A counter under a keyed mixing function (splitmix64's). */
 uint64_t engine_random(void)
@@ -114,7 +114,9 @@ static struct cm_time next_deadline(void)
 			       cm_timers_deadline(&engine.resolutions));
 }
 
-/* The alarm is set by whoever brings a deadline nearer, so that the thread can sleep on. */
+/*
+ * Any thread that brings a deadline nearer sets the alarm, so that the engine's thread can sleep.
+ */
 static void set_alarm(struct cm_time deadline)
 {
 	struct itimerspec at = { .it_interval.tv_sec = 0 };
@@ -141,7 +143,7 @@ void engine_wake(void)
 
 void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
-	static struct cm_effects fx; /* large, and of the one thread that comes here */
+	static struct cm_effects fx; /* large, and used by one thread only */
 	static struct outbox box;
 
 	trace_message('<', port, path, mad);
@@ -156,7 +158,7 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	outbox_hold(&box, false);
 }
 
-/* Programs are woken, and answers leave, once for all that had come. */
+/* Sends answers and wakes programs once per batch. */
 void engine_received_all(void)
 {
 	outbox_release();
@@ -174,7 +176,7 @@ static bool is_overdue(void)
 	return is;
 }
 
-/* Where the thread was kept from running, what is unread may answer what seems to be overdue. */
+/* If the thread was delayed, unread messages may answer what seems to be overdue. */
 static void read_what_is_there(void)
 {
 	unsigned int i;
@@ -204,10 +206,10 @@ static void run_timers(void)
 	rooms->expire(clock_now());
 }
 
-/* How messages get to peers is cmportd's business. */
+/* cmportd handles the addresses of peers. */
 static void net_changed(const struct net_event *event, void *arg)
 {
-	bool *interfaces = arg; /* ports may have come, or their GIDs changed */
+	bool *interfaces = arg; /* ports may have come, or their GIDs have changed */
 
 	switch (event->change) {
 	case NET_CHANGE_NEIGH:
@@ -238,7 +240,7 @@ static void network_changed(struct watch *watch, uint32_t events)
 	rooms->interfaces_changed();
 }
 
-/* Timers are run after each turn anyway; the alarm, edge-triggered, is never read. */
+/* Timers run after each turn anyway; the edge-triggered alarm is never read. */
 static void alarm_rang(struct watch *watch, uint32_t events)
 {
 	(void)watch, (void)events;
@@ -247,7 +249,7 @@ static void alarm_rang(struct watch *watch, uint32_t events)
 void engine_turn(int most_ms)
 {
 	engine_lock();
-	/* An alarm that rings only now, or has been put off, wakes the thread for nothing. */
+	/* An alarm that already went off, or was put off, would wake the thread for nothing. */
 	if (cm_time_reached(rings_at, clock_now()))
 		rings_at = CM_TIME_NEVER;
 	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
@@ -324,8 +326,10 @@ static int init_state(void)
 	return 0;
 }
 
-/* A child has neither our thread nor any business with our ports and connections. It starts from
- * nothing; what the parent had is leaked on purpose, as its memory is shared with nobody. */
+/*
+ * A child has neither our thread nor our ports and connections, and starts from nothing. The
+ * parent's state is leaked on purpose: its memory is not shared.
+ */
 static void forget_parent(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -401,13 +405,13 @@ bool engine_is_started(void)
 	return started;
 }
 
-/* Each gets one last message. */
+/* Each connection sends one last message. */
 static void destroy_all(void)
 {
 	struct id *id;
 	struct outbox box;
 
-	engine.core.out_max = UINT_MAX; /* nobody will be there for the answers */
+	engine.core.out_max = UINT_MAX; /* the answers will not be received */
 	list_for_each_entry (id, &engine.ids, link) {
 		if (!id->conn)
 			continue;

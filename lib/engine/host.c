@@ -26,12 +26,12 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct host_rooms *rooms;
-static struct watch watch; /* of cmportd */
+static struct watch watch; /* of the descriptor to cmportd */
 static bool started;
-static bool ends_with_us;	    /* written with the client */
+static bool ends_with_us;	    /* set with the client */
 static bool is_exiting;		    /* atomic */
 static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
-static struct cm_time resume_at;    /* of the engine's thread */
+static struct cm_time resume_at;    /* used by the engine's thread only */
 
 static void host_receive(struct watch *of, uint32_t events);
 
@@ -40,7 +40,7 @@ void host_set_rooms(const struct host_rooms *above)
 	rooms = above;
 }
 
-/* --- finding it ---------------------------------------------------------- */
+/* --- finding cmportd ------------------------------------------------------ */
 
 static int lend_ids(const struct portd_ids *ids)
 {
@@ -85,7 +85,10 @@ int host_start(void)
 	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return 0;
 	lock_take(&lock, LOCK_HOST);
-	/* A cmportd that was met stays, even if it cannot be watched yet: the core has its ids. */
+	/*
+	 * Keep a cmportd that was found, even if it cannot be watched yet: the core has its comm
+	 * ids.
+	 */
 	if (!started && !link_client())
 		err = meet_portd();
 	if (!started && !err)
@@ -179,7 +182,7 @@ static struct port *port_named(const char *device, uint8_t port_num)
 
 /* --- messages ------------------------------------------------------------ */
 
-/* Return: of which port it is, as a handle; -1 of none. */
+/* Return: the handle of the record's port, or -1. */
 static int handle_of(const struct portd_record *record)
 {
 	if (record->type == PORTD_MAD)
@@ -236,7 +239,7 @@ static void host_receive(struct watch *of, uint32_t events)
 	}
 }
 
-/* --- what the next cmportd is told --------------------------------------- */
+/* --- reports to the next cmportd ------------------------------------------ */
 
 static struct cm_record record_of(const struct cm_conn *conn)
 {
@@ -346,7 +349,7 @@ bool host_record_of(const struct cm_conn *conn, struct cm_record *ret)
 	return true;
 }
 
-/* --- what has to be looked after ----------------------------------------- */
+/* --- before the thread sleeps --------------------------------------------- */
 
 static void fetch_ids(void)
 {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The connection to cmportd, and comm ids that it is to have back: see link.h.
- */
+/* The connection to cmportd, and the comm ids to return to it: see link.h. */
 #include "lib/engine/link.h"
 
 #include "lib/engine/port.h"
 
-static struct portd_client *client;		      /* atomic; written once in a process */
-static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of a step; under the engine's lock */
+static struct portd_client *client;		      /* atomic; written once per process */
+static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of one step; under the engine's lock */
 static unsigned int n_closing;
-static uint32_t n_heard; /* as in a CLOSE; under the engine's lock, too */
+static uint32_t n_heard; /* MADs received, as in a CLOSE; under the engine's lock */
 
 struct portd_client *link_client(void)
 {
@@ -39,9 +37,9 @@ void link_heard_none(void)
 	n_heard = 0;
 }
 
-/* --- comm ids that are free again ---------------------------------------- */
+/* --- freed comm ids -------------------------------------------------------- */
 
-/* Where no outbox is at hand, a port was removed, and there is nothing to send. */
+/* More than fit only when a port was removed, and then no message has to go first. */
 void link_released(struct cm_core *core, const struct cm_conn *conn)
 {
 	struct portd_close close = { .local_comm_id = conn->local_comm_id,
@@ -51,7 +49,7 @@ void link_released(struct cm_core *core, const struct cm_conn *conn)
 
 	(void)core;
 	if (!conn->port)
-		return; /* cmportd never heard of it */
+		return; /* cmportd does not know it */
 	close.peer_gid = mad_path_peer(&conn->path);
 	if (n_closing < OUTBOX_CLOSED_MAX)
 		closing[n_closing++] = close;

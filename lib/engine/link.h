@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection to cmportd, for whoever has something to say to it, and the comm ids that a step
- * of the core set free. Below the engine; what cmportd says comes in above it, in host.h.
+ * The client side of the connection to cmportd, and the comm ids that a step of the core has freed.
+ * Below the engine; messages from cmportd arrive above it, in host.h.
  */
 #ifndef LIB_ENGINE_LINK_H
 #define LIB_ENGINE_LINK_H
@@ -9,25 +9,25 @@
 #include "lib/engine/outbox.h"
 #include "lib/portd/client/client.h"
 
-/** link_client() - cmportd, after host_start(); NULL before. May be called under any lock. */
+/** link_client() - cmportd, or NULL before host_start(). May be called under any lock. */
 struct portd_client *link_client(void);
 
-/** link_begin() - cmportd was found. */
+/** link_begin() - set the client once cmportd was found. */
 void link_begin(struct portd_client *found);
 
-/** link_after_fork() - in a forked child: cmportd was the parent's. */
+/** link_after_fork() - in a forked child: drop the parent's connection to cmportd. */
 void link_after_fork(void);
 
-/** link_heard() - a MAD of cmportd's is being taken; the engine's lock is held. */
+/** link_heard() - count a MAD from cmportd; the engine's lock is held. */
 void link_heard(void);
 
-/** link_heard_none() - the next cmportd has sent nothing yet; likewise. */
+/** link_heard_none() - reset the count for the next cmportd; the engine's lock is held. */
 void link_heard_none(void);
 
-/** link_released() - cm_core.released: a comm id is free again; the engine's lock is held. */
+/** link_released() - cm_core.released: note a freed comm id; the engine's lock is held. */
 void link_released(struct cm_core *core, const struct cm_conn *conn);
 
-/** link_take_closed() - the comm ids that a step has set free; the engine's lock is held. */
+/** link_take_closed() - move the comm ids that a step has freed to an outbox; lock as above. */
 void link_take_closed(struct outbox *box);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending what the core wanted sent, after the engine's lock was given up. cmportd waits for link
- * addresses itself, and for all processes: nothing here blocks for them.
+ * Sends messages of the core after the engine's lock is released. cmportd resolves link addresses
+ * for all processes, so nothing here blocks on that.
  */
 #include "lib/engine/outbox.h"
 
@@ -12,7 +12,7 @@
 #include "lib/engine/port.h"
 #include "lib/engine/trace.h"
 
-/* Return: whether cmportd has the message's port. */
+/* Return: false if cmportd does not have the message's port. */
 static bool fill_mad(const struct cm_send *send, bool again, struct portd_mad *ret)
 {
 	struct port *port = port_of(send->port);
@@ -27,7 +27,7 @@ static bool fill_mad(const struct cm_send *send, bool again, struct portd_mad *r
 	return true;
 }
 
-/* After its messages, the comm ids; then the box is empty. */
+/* Closes the comm ids, after their messages, and empties the box. */
 static void empty_outbox(struct outbox *box)
 {
 	unsigned int i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a step of the core wants sent, kept until the engine's lock is given up. On the stack of
- * whoever steps the core.
+ * Messages that a step of the core wants sent, kept until the engine's lock is released. On the
+ * caller's stack.
  */
 #ifndef LIB_ENGINE_OUTBOX_H
 #define LIB_ENGINE_OUTBOX_H
@@ -15,12 +15,12 @@
 struct outbox {
 	unsigned int n;
 	struct cm_send send[OUTBOX_MAX]; /* each holds a reference to its port */
-	/* Comm ids that are free again: cmportd is told after it was given their last messages. */
+	/* Freed comm ids; cmportd gets them after their last messages. */
 	unsigned int n_closed;
 	struct portd_close closed[OUTBOX_CLOSED_MAX];
 };
 
-/** outbox_init() - an empty outbox. */
+/** outbox_init() - initialise an empty outbox. */
 static inline void outbox_init(struct outbox *box)
 {
 	box->n = 0;
@@ -28,23 +28,23 @@ static inline void outbox_init(struct outbox *box)
 }
 
 /**
- * outbox_flush() - send everything, in order; no lock is held
+ * outbox_flush() - send all messages, in order; no lock is held
  *
- * A message that cannot be sent is as good as lost: the protocol repeats what matters.
+ * A message that cannot be sent counts as lost: the protocol retransmits what matters.
  *
- * Return: 0, or the -errno of the first that failed.
+ * Return: 0, or the -errno of the first failure.
  */
 int outbox_flush(struct outbox *box);
 
 /**
- * outbox_hold() - as outbox_flush(), but nothing is sent before outbox_release()
- * @again: these messages were sent before, and not answered
+ * outbox_hold() - as outbox_flush(), but defer sending until outbox_release()
+ * @again: the messages are retransmissions
  *
- * The engine's thread may have received many messages, and answers them at once.
+ * Lets the engine's thread answer a batch of received messages at once.
  */
 void outbox_hold(struct outbox *box, bool again);
 
-/** outbox_release() - send what was held; no lock is held. */
+/** outbox_release() - send the held messages; no lock is held. */
 void outbox_release(void);
 
 #endif

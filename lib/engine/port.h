@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A port of a device whose CM messages cmportd delivers to this process. Calls nobody.
- */
+/* A port of a device whose CM messages cmportd delivers to this process. Calls nothing. */
 #ifndef LIB_ENGINE_PORT_H
 #define LIB_ENGINE_PORT_H
 
@@ -12,14 +10,14 @@
 
 struct device;
 
-/* A port that delivers CM messages to us. Counted: sends may be under way when it is removed. */
+/* Reference-counted: sends may be outstanding when the port is removed. */
 struct port {
 	struct cm_port cm; /* first; under the engine's lock */
-	int handle;	   /* of cmportd; -1 while it has none */
+	int handle;	   /* cmportd's; -1 without one */
 	struct device *device;
-	char name[64]; /* of the device, as cmportd was told it last */
+	char name[64]; /* of the device, as last reported to cmportd */
 	uint8_t port_num;
-	uint8_t tos;	   /* atomic; of ids that ask for none */
+	uint8_t tos;	   /* atomic; for ids that set none */
 	unsigned int refs; /* atomic */
 };
 
@@ -33,7 +31,7 @@ static inline uint8_t port_tos(const struct port *port)
 	return __atomic_load_n(&port->tos, __ATOMIC_RELAXED);
 }
 
-/** port_get() - keep a port; port_put() lets it go, the last frees it. */
+/** port_get() - take a reference; the last port_put() frees the port. */
 static inline struct port *port_get(struct port *port)
 {
 	__atomic_add_fetch(&port->refs, 1, __ATOMIC_RELAXED);

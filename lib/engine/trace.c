@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines for the debug log, calls of the program's function: see trace.h. Costs a test of two flags
- * when nobody wants either.
+ * The debug log, and calls of the program's trace function: see trace.h. Costs a test of two flags
+ * when neither is enabled.
  */
 #include "lib/engine/trace.h"
 
@@ -18,11 +18,11 @@
 
 /* --- the program's function ------------------------------------------------ */
 
-/* Held for reading while the function runs. */
+/* Read-locked while the function runs. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static purecm_trace_fn function;
 static void *function_arg;
-static bool is_wanted; /* atomic: spares others the lock */
+static bool is_wanted; /* atomic; avoids the lock if there is no function */
 
 void purecm_set_trace(purecm_trace_fn fn, void *arg)
 {

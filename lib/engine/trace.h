@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every message and every transition: a line each with PURECM_LOG=debug, and a call each of the
- * program's function that was given to purecm_set_trace().
+ * Traces every message and every transition: one log line each with PURECM_LOG=debug, and one call
+ * each of the function from purecm_set_trace().
  */
 #ifndef LIB_ENGINE_TRACE_H
 #define LIB_ENGINE_TRACE_H
@@ -10,19 +10,18 @@
 #include "lib/engine/port.h"
 
 /**
- * trace_message() - a message came ('<') or goes ('>')
- * @port: through which port
- * @path: to or from whom
- * @mad:  all of it
+ * trace_message() - trace a received ('<') or sent ('>') message
+ * @port: the local port
+ * @path: path from or to the peer
+ * @mad:  the whole MAD
  */
 void trace_message(char way, const struct port *port, const struct mad_path *path,
 		   const uint8_t mad[MAD_BYTES]);
 
-/** trace_step() - cm_core.trace: a connection moved. */
+/** trace_step() - cm_core.trace: trace a transition. */
 void trace_step(const struct cm_conn *conn, enum cm_state from, enum cm_event why);
 
-/** trace_after_fork() - a child keeps its parent's function, and not the threads that were in it.
- */
+/** trace_after_fork() - in a forked child: keep the function, reset the lock. */
 void trace_after_fork(void);
 
 #endif

@@ -64,13 +64,12 @@ void channel_close(struct channel *channel)
 	channel->closed = true;
 	lock_give(&channel->lock, LOCK_CHANNEL);
 	while (__atomic_load_n(&channel->n_writers, __ATOMIC_ACQUIRE))
-		sched_yield(); /* they do not stay long */
+		sched_yield(); /* writers are quick */
 	close(channel->pub.fd);
 	channel_put(channel);
 }
 
-/* Each id has a list of its own events, so that to destroy one costs no look at those of others.
- * Called with the lock held. */
+/* Each id has a list of its own events, so that destroying it does not scan others. Lock held. */
 static void queue_event(struct channel *channel, struct event *event)
 {
 	list_append(&channel->events, &event->link);
@@ -86,8 +85,10 @@ static void unqueue_event(struct event *event)
 	event->subject->request = NULL;
 }
 
-/* After events were taken out of the queue. With the last event all counts are read from the
- * eventfd; one that a writer has announced and not yet written arrives at once. */
+/*
+ * Called after events were removed. When the queue is empty, reads all counts from the eventfd; one
+ * that a writer has announced but not yet written arrives soon.
+ */
 static void settle_count(struct channel *channel)
 {
 	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
@@ -103,7 +104,7 @@ static void settle_count(struct channel *channel)
 	}
 }
 
-/* Channels with new events; under the engine's lock. Each holds a reference. */
+/* Channels with new events, each with a reference; under the engine's lock. */
 static struct list posted = { &posted, &posted };
 
 void channel_post(struct channel *channel, struct event *event)
@@ -138,7 +139,7 @@ void channel_after_fork(void)
 	channel_set_after_fork();
 }
 
-/* An event that was taken meanwhile needs no signal. *ret_wakes: how many sleepers to wake. */
+/* No signal if the event was taken meanwhile. *ret_wakes: number of sleepers to wake. */
 static bool begin_signal(struct channel *channel, unsigned int *ret_wakes)
 {
 	bool wanted;
@@ -169,7 +170,7 @@ static void signal_channel(struct channel *channel)
 		assert(n == sizeof(one));
 		(void)n;
 	}
-	/* Without the lock: the threads that are woken take it now. */
+	/* Without the lock, which the woken threads take now. */
 	__atomic_sub_fetch(&channel->n_writers, wanted, __ATOMIC_RELEASE);
 	while (wakes--)
 		sem_post(&channel->wake);
@@ -216,7 +217,7 @@ struct event *channel_withdraw_request(struct channel *channel, struct id *child
 	return event;
 }
 
-/* Called with the lock held. */
+/* The lock is held. */
 static struct event *first_event(struct channel *channel)
 {
 	struct event *event;
@@ -231,10 +232,10 @@ static struct event *first_event(struct channel *channel)
 }
 
 /*
- * A cancellation point. Return: 0; -EINTR, but not after a handler with SA_RESTART.
+ * A cancellation point. Return: 0; -EINTR, except after a handler with SA_RESTART.
  *
- * Inlined, as the address sanitizer of GCC 12 forgets to clear the stack of a function that a
- * cancellation leaves without a handler of its own.
+ * Inlined, because the address sanitizer of GCC 12 does not clear the stack of a function that is
+ * left by cancellation without a handler of its own.
  */
 static inline __attribute__((always_inline)) int sleep_on(sem_t *wake, int cancel_state)
 {
@@ -246,7 +247,7 @@ static inline __attribute__((always_inline)) int sleep_on(sem_t *wake, int cance
 	return err;
 }
 
-/* An interrupted thread leaves its post in the semaphore: a later sleeper wakes once in vain. */
+/* An interrupted thread leaves its post in the semaphore: a later sleeper wakes spuriously. */
 static void end_sleep(struct channel *channel)
 {
 	lock_take(&channel->lock, LOCK_CHANNEL);
@@ -264,8 +265,10 @@ static void cancel_sleep(void *arg)
 	channel_put(channel);
 }
 
-/* Releases the lock while it sleeps; rdma_get_cm_event() can be cancelled here. A thread that waits
- * on a closed channel is never woken. */
+/*
+ * Releases the lock while it sleeps; rdma_get_cm_event() can be cancelled here. A thread that waits
+ * on a closed channel is never woken.
+ */
 static int wait_for_event(struct channel *channel, int cancel_state)
 {
 	int err;
@@ -279,7 +282,7 @@ static int wait_for_event(struct channel *channel, int cancel_state)
 	return err;
 }
 
-/* Until the thread is cancelled: no event will come. */
+/* Sleeps until the thread is cancelled. */
 static int sleep_for_ever(int cancel_state)
 {
 	sem_t never;
@@ -312,8 +315,10 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 		return channel_set_just_lost(channel) ? sleep_for_ever(cancel_state) : -EBADF;
 	channel_get(channel);
 	while (!err && !(event = first_event(channel))) {
-		/* A thread that waits when the channel is closed goes on waiting: with an error
-		 * rping would fail at its end. */
+		/*
+		 * A thread that waits when the channel is closed keeps waiting: an error would make
+		 * rping fail at its end.
+		 */
 		if (!channel->closed && !channel_is_blocking(channel)) {
 			err = -EAGAIN;
 			break;

@@ -8,15 +8,15 @@
 #include "lib/diag/lock_order.h"
 
 #define N_CHAINS   256 /* a power of 2 */
-#define ALIGN_BITS 4   /* of what malloc() returns, which say nothing */
+#define ALIGN_BITS 4   /* low bits of malloc() results are constant */
 #define CLOSED_MAX 16
 #define LATE_NS	   (1000 * CM_NS_PER_MS)
 
-/* The chains are whole at every moment, so that a fork at any finds them so. */
+/* The chains are consistent at every moment, so that a fork at any time finds them so. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct channel *chains[N_CHAINS];
 
-/* Channels that were closed last, for those who come a moment too late. */
+/* Recently closed channels, for threads that come a moment too late. */
 struct closed {
 	const struct channel *channel;
 	pthread_t by;
@@ -33,7 +33,7 @@ static struct channel **chain_of(const struct channel *channel)
 	return &chains[(key ^ key >> 8) & (N_CHAINS - 1)];
 }
 
-/* Return: what points to it, or to the end of its chain. */
+/* Return: the link that points to the channel, or the last one of its chain. */
 static struct channel **find_channel(const struct channel *channel)
 {
 	struct channel **at = chain_of(channel);

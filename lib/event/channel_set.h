@@ -1,39 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The event channels that are open. A program may destroy a channel that another thread is about to
- * wait on, again; it then hands us a pointer to what was freed, which is looked up here before
- * anybody follows it. channel.c asks.
+ * The set of open event channels. A program may destroy a channel that another thread is about to
+ * wait on again, and so pass a dangling pointer; it is looked up here before it is dereferenced.
  */
 #ifndef LIB_EVENT_CHANNEL_SET_H
 #define LIB_EVENT_CHANNEL_SET_H
 
 #include "lib/event/channel.h"
 
-/** channel_set_add() - a new channel. */
+/** channel_set_add() - add a new channel. */
 void channel_set_add(struct channel *channel);
 
-/** channel_set_remove() - it is about to be closed. Return: whether it was open. */
+/** channel_set_remove() - remove a channel before closing it. Return: true if it was open. */
 bool channel_set_remove(struct channel *channel);
 
 /**
  * channel_set_lock() - lock a channel if it is open
- * @channel: any pointer; it is not followed unless it is an open channel's
+ * @channel: any pointer; dereferenced only if it is an open channel
  *
- * It cannot be freed while it is locked. Locks nest: the set's, channel.
+ * A locked channel is not freed. Lock order: set, channel.
  *
- * Return: whether it is open, and locked.
+ * Return: true if it is open, with its lock held.
  */
 bool channel_set_lock(struct channel *channel);
 
 /**
- * channel_set_just_lost() - was this a channel that blocks, which another thread has closed within
- *                           the last second?
+ * channel_set_just_lost() - true if another thread closed this blocking channel within 1 s
  *
- * Then the caller was on its way back to it, and is to be treated as if he were there already.
+ * The caller was then on its way back to the channel; treat it as if it were already waiting.
  */
 bool channel_set_just_lost(const struct channel *channel);
 
-/** channel_set_after_fork() - another thread of the parent may have been here. */
+/** channel_set_after_fork() - in a forked child: reset the lock. */
 void channel_set_after_fork(void);
 
 #endif

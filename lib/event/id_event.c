@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Events of ids: made, posted, charged to their owners, freed.
- */
+/* Events of ids: allocated, posted, charged to their owners, freed. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,7 +14,7 @@
 
 static struct pool long_events = POOL_OF(sizeof(struct event));
 
-/* Without private data a thousand events take forty pages instead of a hundred. */
+/* Without private data, a thousand events take forty pages instead of a hundred. */
 static struct pool brief_events = POOL_OF(offsetof(struct event, private_data));
 
 void id_events_after_fork(void)
@@ -64,7 +62,7 @@ void id_charge(const struct event *event)
 	lock_give(&id->lock, LOCK_ID);
 }
 
-/* An id without a spare keeps the event as one. Return: NULL, or the event, to be freed. */
+/* Keeps the event as the id's spare if it has none. Return: NULL, or the event, to be freed. */
 static struct event *keep_spare(struct id *id, struct event *event)
 {
 	if (id->spare || !event->is_long)
@@ -105,8 +103,10 @@ void id_wait_group_acked(struct id *id, const struct group *group)
 	lock_give(&id->lock, LOCK_ID);
 }
 
-/* Without memory for an event the program would wait for it for ever. One spare event an id is
- * enough: it comes back when it is acknowledged. */
+/*
+ * The event for use when out of memory, without which the program would wait forever. One per id is
+ * enough: it comes back when it is acknowledged.
+ */
 static struct event *take_spare(struct id *id)
 {
 	struct event *event;
@@ -142,7 +142,7 @@ static void fill_event(struct event *event, struct id *id, enum rdma_cm_event_ty
 	event->pub.status = status;
 }
 
-/* @event: new, or NULL if memory has run out. */
+/* @event: new, or NULL if out of memory. */
 static struct event *complete_event(struct event *event, struct id *id,
 				    enum rdma_cm_event_type type, int status)
 {
@@ -200,7 +200,7 @@ void id_event_spoil(struct event *event, enum rdma_cm_event_type type, int err)
 	errno = abs(err);
 }
 
-/* Requests that nobody took are refused: their ids were never shown to the program. */
+/* Destroys the ids of requests that were not taken, which refuses them. */
 void id_drop_events(struct list *events)
 {
 	struct event *event;
