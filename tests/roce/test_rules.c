@@ -7,7 +7,6 @@
 
 #include "tests/roce/world.h"
 #include "tests/unit/test.h"
-#include "tools/fabric/roce/icrc.h"
 
 #define BYTES	      1200 /* five packets */
 #define AT_ONCE_NS    5000 /* before anything can have arrived */
@@ -196,29 +195,13 @@ TEST_LOOP(no_more_reads_are_under_way_than_the_peer_answers, 1, 5)
 	world_close(world);
 }
 
-/* A packet of an end's peer comes to it. */
-static void inject(struct world *world, unsigned int to, struct fab_packet packet)
-{
-	struct icrc_flow flow = { .sgid = &world->end[!to].page.port[0].gid[0].gid,
-				  .dgid = &world->end[to].page.port[0].gid[0].gid,
-				  .source_port = 0xc0de };
-	static const uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
-	uint8_t data[ROCE_BYTES_MAX];
-	size_t n;
-
-	packet.pkey = 0xffff;
-	packet.dest_qpn = world->end[to].qp->qp_num;
-	packet.rkey = world->end[to].mr->rkey;
-	n = roce_write(&packet, payload, data);
-	icrc_seal(&flow, data, n);
-	world_inject(world, to, data, n);
-}
-
 static void ask(struct world *world, uint32_t psn, uint64_t address, uint32_t bytes)
 {
-	inject(world, 1,
-	       (struct fab_packet){
-		       .op = FAB_OP_READ, .psn = psn, .remote_addr = address, .dma_bytes = bytes });
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_READ,
+						 .psn = psn,
+						 .remote_addr = address,
+						 .dma_bytes = bytes });
 }
 
 static enum ibv_qp_state state_of(struct world *world, unsigned int end)
@@ -256,12 +239,12 @@ TEST(atomic_write_that_comes_again_is_answered_and_not_stored)
 	};
 
 	memset(memory, 1, 16);
-	inject(world, 1, packet); /* of zeros */
+	world_inject_packet(world, 1, packet); /* of zeros */
 	ck_assert_uint_eq(world->n_sent, 1);
 	ck_assert_int_eq(world->last.op, FAB_OP_READ_RESPONSE);
 	ck_assert(memory[0] == 0 && memory[7] == 0 && memory[8] == 1);
 	memory[0] = 2;
-	inject(world, 1, packet);
+	world_inject_packet(world, 1, packet);
 	ck_assert_uint_eq(world->n_sent, 2);
 	ck_assert_int_eq(world->last.op, FAB_OP_READ_RESPONSE);
 	ck_assert_int_eq(memory[0], 2);
@@ -316,10 +299,10 @@ TEST(ack_does_not_overtake_the_responses_before_it)
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
 	ask(world, 0, 0, READ_BYTES);
-	inject(world, 1,
-	       (struct fab_packet){ .op = FAB_OP_WRITE,
-				    .flags = FAB_FIRST | FAB_LAST | FAB_ASK_ACK,
-				    .psn = READ_BYTES / 256 });
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_WRITE,
+						 .flags = FAB_FIRST | FAB_LAST | FAB_ASK_ACK,
+						 .psn = READ_BYTES / 256 });
 	world_run(world);
 	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256 + 1);
 	ck_assert_int_eq(world->last.op, FAB_OP_ACK);
@@ -331,11 +314,11 @@ TEST_LOOP(write_of_another_length_than_it_says_is_refused, 0, 2)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
-	inject(world, 1,
-	       (struct fab_packet){ .op = FAB_OP_WRITE,
-				    .flags = FAB_FIRST | FAB_LAST,
-				    .dma_bytes = _i ? 128 : 256,
-				    .bytes = _i ? 256 : 128 });
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_WRITE,
+						 .flags = FAB_FIRST | FAB_LAST,
+						 .dma_bytes = _i ? 128 : 256,
+						 .bytes = _i ? 256 : 128 });
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
 	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
@@ -356,9 +339,10 @@ TEST_LOOP(packet_of_another_length_than_the_path_mtu_is_refused, 0,
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
 	world_receive(world, 1, 1, 0, 4096);
-	inject(world, 1,
-	       (struct fab_packet){
-		       .op = FAB_OP_SEND, .flags = lengths[_i].flags, .bytes = lengths[_i].bytes });
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_SEND,
+						 .flags = lengths[_i].flags,
+						 .bytes = lengths[_i].bytes });
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
 	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
@@ -370,9 +354,9 @@ TEST(send_that_invalidates_what_is_not_there_is_refused)
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
 	world_receive(world, 1, 1, 0, 4096);
-	inject(world, 1,
-	       (struct fab_packet){ .op = FAB_OP_SEND,
-				    .flags = FAB_FIRST | FAB_LAST | FAB_INVALIDATE });
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_SEND,
+						 .flags = FAB_FIRST | FAB_LAST | FAB_INVALIDATE });
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
 	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
@@ -387,8 +371,9 @@ TEST(nak_of_what_was_acknowledged_since_is_old)
 	world_run(world);
 	post(world, IBV_WR_RDMA_WRITE, 0);
 	n_sent = world->n_sent;
-	inject(world, 0,
-	       (struct fab_packet){ .op = FAB_OP_NAK, .syndrome = FAB_NAK_SEQUENCE, .psn = 1 });
+	world_inject_packet(
+		world, 0,
+		(struct fab_packet){ .op = FAB_OP_NAK, .syndrome = FAB_NAK_SEQUENCE, .psn = 1 });
 	ck_assert_uint_eq(world->n_sent, n_sent);
 	world_run(world);
 	check_done(world, 2);
@@ -500,10 +485,10 @@ TEST(cnp_of_somebody_else_is_ignored)
 	struct fab_packet cnp = { .service = FAB_SERVICE_CNP, .op = FAB_OP_CNP };
 
 	peer->raw[15]++;
-	inject(world, 0, cnp);
+	world_inject_packet(world, 0, cnp);
 	ck_assert_uint_eq(window_of(world), before);
 	peer->raw[15]--;
-	inject(world, 0, cnp);
+	world_inject_packet(world, 0, cnp);
 	ck_assert_uint_lt(window_of(world), before);
 	world_close(world);
 }

@@ -104,6 +104,8 @@ static void send_packet(struct fab_context *context, const char *path,
 	assert(bytes > 0);
 	icrc_seal(&flow, data, bytes);
 	the_world->last = *packet;
+	if (the_world->saw)
+		the_world->saw(number_of(context), packet);
 	the_world->n_cnps += packet->op == FAB_OP_CNP;
 	send_bytes(the_world, !number_of(context), data, bytes);
 }
@@ -143,6 +145,23 @@ static void take_bytes(struct world *world, unsigned int to, const uint8_t *byte
 void world_inject(struct world *world, unsigned int to, const uint8_t *bytes, size_t n)
 {
 	take_bytes(world, to, bytes, n);
+}
+
+void world_inject_packet(struct world *world, unsigned int to, struct fab_packet packet)
+{
+	union ibv_gid sgid = gid_of(!to), dgid = gid_of(to);
+	struct icrc_flow flow = { &sgid, &dgid, SOURCE_PORT, 0 };
+	static const uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
+	uint8_t data[ROCE_BYTES_MAX];
+	size_t n;
+
+	packet.pkey = FAB_PKEY_DEFAULT;
+	packet.dest_qpn = world->end[to].qp->qp_num;
+	if (!packet.rkey)
+		packet.rkey = world->end[to].mr->rkey;
+	n = roce_write(&packet, payload, data);
+	icrc_seal(&flow, data, n);
+	take_bytes(world, to, data, n);
 }
 
 /* --- time ---------------------------------------------------------------- */

@@ -49,6 +49,8 @@ struct world {
 	bool is_congested;	 /* a router marks all packets */
 	struct fab_packet last;	 /* that was sent */
 	uint64_t last_due_ns[2]; /* of what flies to each end: others come later */
+	/** saw() - if not NULL: an end sends a packet */
+	void (*saw)(unsigned int from, const struct fab_packet *packet);
 	/** fate_of() - of the packet with this number, from 0 */
 	enum fate (*fate_of)(unsigned int number, void *arg);
 	void *arg;
@@ -83,6 +85,10 @@ void world_run_for(struct world *world, uint64_t ns);
 
 /** world_inject() - bytes arrive at an end now, as a UDP payload of its peer; ICRC included. */
 void world_inject(struct world *world, unsigned int to, const uint8_t *bytes, size_t n);
+
+/** world_inject_packet() - as it, of what is to be written; P_Key, queue pair and key are the
+ * end's. */
+void world_inject_packet(struct world *world, unsigned int to, struct fab_packet packet);
 
 /** world_receive() - post a receive of an end's memory. */
 void world_receive(struct world *world, unsigned int end, uint64_t wr_id, size_t offset,

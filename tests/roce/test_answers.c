@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A responder that is asked, and a requester that is answered, as only a peer does that is not
+ * ours: each packet and completion, as the clauses of IBTA vol. 1 that are named have it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/roce/transcript.h"
+#include "tests/unit/test.h"
+
+#define READ_BYTES 16384 /* which takes 16 turns */
+
+static struct world *open_rc(void)
+{
+	return transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
+}
+
+static void post(struct world *world, enum ibv_wr_opcode opcode, uint32_t bytes)
+{
+	struct ibv_send_wr wr = { .opcode = opcode };
+
+	ck_assert_int_eq(world_post(world, 0, &wr, 0, 4096, bytes), 0);
+}
+
+static void ask_to_read(struct world *world, uint32_t psn, uint32_t bytes)
+{
+	world_inject_packet(
+		world, 1,
+		(struct fab_packet){
+			.op = FAB_OP_READ, .psn = psn, .remote_addr = 512, .dma_bytes = bytes });
+}
+
+static void inject_atomic(struct world *world, uint32_t psn, uint64_t add)
+{
+	world_inject_packet(
+		world, 1,
+		(struct fab_packet){
+			.op = FAB_OP_FETCH_ADD, .psn = psn, .remote_addr = 8, .compare_add = add });
+}
+
+static void inject_write(struct world *world, uint32_t psn, uint8_t flags)
+{
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_WRITE,
+						 .flags = flags | FAB_FIRST | FAB_LAST,
+						 .psn = psn,
+						 .remote_addr = 64,
+						 .dma_bytes = 4,
+						 .bytes = 4 });
+}
+
+/* --- a responder ---------------------------------------------------------- */
+
+/* 9.7.5.1.2: in the order of the requests, whatever turn they are sent in. */
+TEST(responses_to_many_requests_come_in_order)
+{
+	struct world *world = open_rc();
+	uint32_t psn = 0, msn = 0;
+	char wanted[512];
+
+	for (; psn < 2000; psn += 20) {
+		ask_to_read(world, psn, 4096);
+		inject_atomic(world, psn + 16, 1);
+		ask_to_read(world, psn + 17, 300);
+		inject_write(world, psn + 19, FAB_ASK_ACK);
+		snprintf(wanted, sizeof(wanted),
+			 "< RESPONSE f %u 256 bytes msn %u\n< RESPONSE l %u 256 bytes msn %u\n"
+			 "< ATOMIC_RESPONSE  %u was %u msn %u\n"
+			 "< RESPONSE f %u 256 bytes msn %u\n< RESPONSE l %u 44 bytes msn %u\n"
+			 "< ACK  %u msn %u\n",
+			 psn, msn + 1, psn + 15, msn + 1, psn + 16, psn / 20, msn + 2, psn + 17,
+			 msn + 3, psn + 18, msn + 3, psn + 19, msn + 4);
+		transcript_check(world, wanted);
+		msn += 4;
+	}
+	world_close(world);
+}
+
+TEST(gap_after_reads_is_told_after_their_responses)
+{
+	struct world *world = open_rc();
+
+	ask_to_read(world, 0, 1536);
+	inject_write(world, 7, 0);
+	inject_write(world, 8, 0);
+	transcript_check(world, "< RESPONSE f 0 256 bytes msn 1\n"
+				"< RESPONSE l 5 256 bytes msn 1\n"
+				"< NAK  6 why 0 msn 1\n");
+	inject_write(world, 6, FAB_ASK_ACK);
+	inject_write(world, 8, 0);
+	transcript_check(world, "< ACK  6 msn 2\n"
+				"< NAK  7 why 0 msn 2\n");
+	world_close(world);
+}
+
+TEST(duplicates)
+{
+	struct world *world = open_rc();
+
+	inject_write(world, 0, FAB_ASK_ACK);
+	inject_atomic(world, 1, 5);
+	ask_to_read(world, 2, 300);
+	inject_atomic(world, 4, 6);
+	transcript_check(world, "< ACK  0 msn 1\n"
+				"< ATOMIC_RESPONSE  1 was 0 msn 2\n"
+				"< RESPONSE f 2 256 bytes msn 3\n"
+				"< RESPONSE l 3 44 bytes msn 3\n"
+				"< ATOMIC_RESPONSE  4 was 5 msn 4\n");
+	inject_write(world, 0, 0);
+	inject_atomic(world, 1, 5);
+	ask_to_read(world, 2, 300);
+	ask_to_read(world, 3, 44);
+	inject_atomic(world, 4, 6);
+	inject_atomic(world, 3, 6); /* which was none */
+	transcript_check(world, "< ACK  4 msn 4\n"
+				"< ATOMIC_RESPONSE  1 was 0 msn 4\n"
+				"< RESPONSE f 2 256 bytes msn 4\n"
+				"< RESPONSE l 3 44 bytes msn 4\n"
+				"< RESPONSE fl 3 44 bytes msn 4\n"
+				"< ATOMIC_RESPONSE  4 was 5 msn 4\n");
+	world_close(world);
+}
+
+/* Of a long read, a part that is not yet sent is asked for again: it comes once. */
+TEST(duplicates_of_what_is_still_to_come)
+{
+	struct world *world = open_rc();
+
+	ask_to_read(world, 0, READ_BYTES);
+	ask_to_read(world, 64, 600);
+	inject_atomic(world, 67, 5);
+	ask_to_read(world, 64, 600);
+	ask_to_read(world, 66, 88); /* which is its end */
+	inject_atomic(world, 67, 5);
+	ask_to_read(world, 32, READ_BYTES / 2);
+	transcript_check(world, "< RESPONSE f 0 256 bytes msn 1\n"
+				"< RESPONSE f 32 256 bytes msn 3\n"
+				"< RESPONSE l 63 256 bytes msn 3\n"
+				"< RESPONSE f 64 256 bytes msn 2\n"
+				"< RESPONSE l 66 88 bytes msn 2\n"
+				"< ATOMIC_RESPONSE  67 was 0 msn 3\n");
+	world_close(world);
+}
+
+TEST(refusal_after_reads_is_told_after_their_responses)
+{
+	struct world *world = open_rc();
+
+	ask_to_read(world, 0, 1536);
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_WRITE,
+						 .flags = FAB_FIRST | FAB_LAST,
+						 .psn = 6,
+						 .rkey = 1,
+						 .dma_bytes = 4,
+						 .bytes = 4 });
+	inject_write(world, 7, FAB_ASK_ACK);
+	transcript_check(world, "< RESPONSE f 0 256 bytes msn 1\n"
+				"< RESPONSE l 5 256 bytes msn 1\n"
+				"< NAK  6 why 2 msn 1\n");
+	world_close(world);
+}
+
+/* --- a requester ----------------------------------------------------------- */
+
+static void inject_answer(struct world *world, uint8_t op, uint32_t psn, uint8_t syndrome)
+{
+	world_inject_packet(world, 0,
+			    (struct fab_packet){ .op = op,
+						 .flags = FAB_FIRST | FAB_LAST,
+						 .psn = psn,
+						 .syndrome = syndrome,
+						 .rnr_timer = 20 });
+}
+
+static enum fate lose_all(unsigned int number, void *arg)
+{
+	(void)number;
+	(void)arg;
+	return FATE_LOST;
+}
+
+/* 9.7.6.1: of what was sent, or it is none. */
+TEST(answers_to_nothing_are_ignored)
+{
+	struct world *world = open_rc();
+
+	inject_answer(world, FAB_OP_ACK, 0, 0);
+	inject_answer(world, FAB_OP_NAK, 0, FAB_NAK_REMOTE_ACCESS);
+	inject_answer(world, FAB_OP_READ_RESPONSE, 0, 0);
+	post(world, IBV_WR_RDMA_WRITE, 300);
+	inject_answer(world, FAB_OP_ACK, 2, 0);
+	inject_answer(world, FAB_OP_ACK, 0xffffff, 0);
+	inject_answer(world, FAB_OP_NAK, 2, FAB_NAK_REMOTE_ACCESS);
+	inject_answer(world, FAB_OP_NAK, 0xffffff, FAB_NAK_REMOTE_ACCESS);
+	inject_answer(world, FAB_OP_READ_RESPONSE, 0, 0);
+	inject_answer(world, FAB_OP_ATOMIC_RESPONSE, 0, 0);
+	transcript_check(world, "> WRITE f 0 at 4096+300 256 bytes\n"
+				"> WRITE la 1 44 bytes\n"
+				"< ACK  1 msn 1\n"
+				"done 0\n");
+	world_close(world);
+}
+
+/* 9.7.5.1.2: an answer to another operation is none to a read or an atomic. */
+TEST(read_wants_read_responses)
+{
+	struct world *world = open_rc();
+
+	post(world, IBV_WR_RDMA_READ, 8);
+	inject_answer(world, FAB_OP_ATOMIC_RESPONSE, 0, 0);
+	transcript_check(world, "> READ  0 at 4096+8\n"
+				"< RESPONSE fl 0 8 bytes msn 1\n"
+				"done 0\n");
+	world_close(world);
+}
+
+/* 9.7.5.2: what comes instead says that a response was lost; it is asked for once. */
+TEST(other_answers_come_instead_of_a_response)
+{
+	struct world *world = open_rc();
+
+	transcript_lost = 4;
+	post(world, IBV_WR_RDMA_WRITE, 8);
+	post(world, IBV_WR_RDMA_READ, 600);
+	post(world, IBV_WR_RDMA_WRITE, 8);
+	transcript_check(world, "> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+600\n"
+				"> WRITE fla 4 at 4096+8 8 bytes\n"
+				"< ACK  0 msn 1\n"
+				"< RESPONSE f 1 256 bytes msn 2\n"
+				"< RESPONSE l 3 88 bytes msn 2\n"
+				"< ACK  4 msn 3\n"
+				"> READ  1 at 4096+600\n"
+				"> WRITE fla 4 at 4096+8 8 bytes\n"
+				"< RESPONSE f 1 256 bytes msn 3\n"
+				"< RESPONSE l 3 88 bytes msn 3\n"
+				"< ACK  4 msn 3\n"
+				"done 0\n"
+				"done 0\n"
+				"done 0\n");
+	world_close(world);
+}
+
+/* Table 45, and 9.9.2: a NAK acknowledges what was before it. */
+TEST_LOOP(refusal_ends_the_request_it_is_for, FAB_NAK_INVALID_REQUEST, FAB_NAK_RNR)
+{
+	static const enum ibv_wc_status status[] = {
+		[FAB_NAK_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
+		[FAB_NAK_REMOTE_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[FAB_NAK_REMOTE_OPERATION] = IBV_WC_REM_OP_ERR,
+	};
+	struct world *world = open_rc();
+	char wanted[512];
+
+	world->fate_of = lose_all;
+	post(world, IBV_WR_RDMA_WRITE, 8);
+	post(world, IBV_WR_RDMA_WRITE, 8);
+	post(world, IBV_WR_RDMA_WRITE, 8);
+	inject_answer(world, FAB_OP_NAK, 1, (uint8_t)_i);
+	snprintf(wanted, sizeof(wanted),
+		 "> WRITE fla 0 at 4096+8 8 bytes\n> WRITE fla 1 at 4096+8 8 bytes\n"
+		 "> WRITE fla 2 at 4096+8 8 bytes\ndone 0\ndone 0 status %d\ndone 0 status %d\n",
+		 status[_i], IBV_WC_WR_FLUSH_ERR);
+	transcript_check(world, wanted);
+	world_close(world);
+}
+
+/* 9.7.6.1.2: it waits as long as the peer says, whatever else comes. */
+TEST(not_ready_again_is_waited_for)
+{
+	struct world *world = open_rc();
+
+	world->fate_of = lose_all;
+	post(world, IBV_WR_RDMA_WRITE, 300);
+	inject_answer(world, FAB_OP_NAK, 0, FAB_NAK_RNR);
+	inject_answer(world, FAB_OP_NAK, 0, FAB_NAK_SEQUENCE);
+	world->fate_of = NULL;
+	world_run_for(world, 10240000 - 1);
+	transcript_say("so late\n");
+	transcript_check(world, "> WRITE f 0 at 4096+300 256 bytes\n"
+				"> WRITE la 1 44 bytes\n"
+				"so late\n"
+				"> WRITE f 0 at 4096+300 256 bytes\n"
+				"> WRITE la 1 44 bytes\n"
+				"< ACK  1 msn 1\n"
+				"done 0\n");
+	world_close(world);
+}
+
+/* 9.7.6.1: and of the right length. */
+TEST(response_of_another_length_ends_the_read)
+{
+	struct world *world = open_rc();
+
+	world->fate_of = lose_all;
+	post(world, IBV_WR_RDMA_READ, 8);
+	world_inject_packet(world, 0,
+			    (struct fab_packet){ .op = FAB_OP_READ_RESPONSE,
+						 .flags = FAB_FIRST | FAB_LAST,
+						 .bytes = 12 });
+	transcript_check(world, "> READ  0 at 4096+8\n"
+				"done 0 status 7\n");
+	world_close(world);
+}
+
+/* 9.7.6.1.3: retry_cnt is 7. */
+TEST(peer_is_gone)
+{
+	struct world *world = open_rc();
+
+	world->fate_of = lose_all;
+	post(world, IBV_WR_RDMA_WRITE, 8);
+	post(world, IBV_WR_RDMA_READ, 8);
+	transcript_check(world, "> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"> WRITE fla 0 at 4096+8 8 bytes\n"
+				"> READ  1 at 4096+8\n"
+				"done 0 status 12\n"
+				"done 0 status 5\n");
+	ck_assert_uint_eq(world->now_ns, 1 + 8 * (4096ull << 10));
+	world_close(world);
+}
+
+static void drain(struct world *world, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	ck_assert_int_eq(ibv_modify_qp(world->end[0].qp, &attr, IBV_QP_STATE), 0);
+}
+
+/* 10.3.1.5: what has begun is ended, and nothing begins. */
+TEST(drained_queue_pair_begins_nothing)
+{
+	struct world *world = open_rc();
+
+	post(world, IBV_WR_RDMA_WRITE, 4608);
+	drain(world, IBV_QPS_SQD);
+	post(world, IBV_WR_RDMA_WRITE, 8);
+	world_run(world);
+	transcript_say("drained\n");
+	drain(world, IBV_QPS_RTS);
+	transcript_check(world, "> WRITE f 0 at 4096+4608 256 bytes\n"
+				"> WRITE  1 256 bytes\n"
+				"> WRITE  2 256 bytes\n"
+				"> WRITE a 3 256 bytes\n"
+				"> WRITE  4 256 bytes\n"
+				"> WRITE  5 256 bytes\n"
+				"> WRITE  6 256 bytes\n"
+				"> WRITE a 7 256 bytes\n"
+				"> WRITE  8 256 bytes\n"
+				"> WRITE  9 256 bytes\n"
+				"> WRITE  10 256 bytes\n"
+				"> WRITE a 11 256 bytes\n"
+				"> WRITE  12 256 bytes\n"
+				"> WRITE  13 256 bytes\n"
+				"> WRITE  14 256 bytes\n"
+				"> WRITE a 15 256 bytes\n"
+				"< ACK  3 msn 0\n"
+				"< ACK  7 msn 0\n"
+				"< ACK  11 msn 0\n"
+				"< ACK  15 msn 0\n"
+				"> WRITE  16 256 bytes\n"
+				"> WRITE la 17 256 bytes\n"
+				"< ACK  17 msn 1\n"
+				"drained\n"
+				"> WRITE fla 18 at 4096+8 8 bytes\n"
+				"< ACK  18 msn 2\n"
+				"done 0\n"
+				"done 0\n");
+	world_close(world);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * See transcript.h.
+ */
+#include "tests/roce/transcript.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/test.h"
+
+static char said[8192];
+unsigned int transcript_lost;
+
+void transcript_say(const char *format, ...)
+{
+	size_t at = strlen(said);
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(said + at, sizeof(said) - at, format, list);
+	va_end(list);
+}
+
+static void say_flags(const struct fab_packet *packet)
+{
+	static const struct {
+		uint8_t flag;
+		const char *letter;
+	} letters[] = {
+		{FAB_FIRST,	     "f"},
+		{ FAB_LAST,	    "l"},
+		   { FAB_ASK_ACK,	  "a"},
+		{ FAB_SOLICITED, "s"},
+		{ FAB_IMM,	   "i"},
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(letters) / sizeof(letters[0]); i++)
+		if (packet->flags & letters[i].flag)
+			transcript_say("%s", letters[i].letter);
+}
+
+/* What the headers have that a packet of this kind has. */
+static void say_fields(const struct fab_packet *packet)
+{
+	uint8_t op = packet->op;
+	bool is_first_write = op == FAB_OP_WRITE && packet->flags & FAB_FIRST;
+
+	if (op == FAB_OP_READ || is_first_write)
+		transcript_say(" at %" PRIu64 "+%u", packet->remote_addr, packet->dma_bytes);
+	if (op == FAB_OP_FETCH_ADD || op == FAB_OP_COMPARE_SWAP)
+		transcript_say(" at %" PRIu64 " %" PRIu64 " %" PRIu64, packet->remote_addr,
+			       packet->compare_add, packet->swap);
+	if (op == FAB_OP_ATOMIC_RESPONSE)
+		transcript_say(" was %" PRIu64, packet->compare_add);
+	if (op == FAB_OP_NAK)
+		transcript_say(" why %u", packet->syndrome);
+	if (packet->bytes)
+		transcript_say(" %u bytes", packet->bytes);
+	if (packet->flags & FAB_IMM)
+		transcript_say(" imm %x", packet->imm);
+	if (op == FAB_OP_ATOMIC_RESPONSE || op == FAB_OP_NAK || op == FAB_OP_ACK ||
+	    op == FAB_OP_READ_RESPONSE)
+		transcript_say(" msn %u", packet->msn);
+}
+
+static void saw(unsigned int from, const struct fab_packet *packet)
+{
+	static const char *const names[] = {
+		[FAB_OP_SEND] = "SEND",
+		[FAB_OP_WRITE] = "WRITE",
+		[FAB_OP_READ] = "READ",
+		[FAB_OP_READ_RESPONSE] = "RESPONSE",
+		[FAB_OP_COMPARE_SWAP] = "COMPARE_SWAP",
+		[FAB_OP_FETCH_ADD] = "FETCH_ADD",
+		[FAB_OP_ATOMIC_RESPONSE] = "ATOMIC_RESPONSE",
+		[FAB_OP_ACK] = "ACK",
+		[FAB_OP_NAK] = "NAK",
+		[FAB_OP_DATAGRAM] = "DATAGRAM",
+	};
+
+	if (packet->op == FAB_OP_READ_RESPONSE && !(packet->flags & (FAB_FIRST | FAB_LAST)))
+		return;
+	transcript_say("%s %s ", from ? "<" : ">", names[packet->op]);
+	say_flags(packet);
+	transcript_say(" %u", packet->psn);
+	say_fields(packet);
+	transcript_say("\n");
+}
+
+static void say_completions(struct world *world)
+{
+	struct ibv_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		while (ibv_poll_cq(world->end[i].cq, 1, &wc) == 1) {
+			transcript_say("done %u", i);
+			if (wc.status != IBV_WC_SUCCESS)
+				transcript_say(" status %d", wc.status);
+			else if (wc.opcode & IBV_WC_RECV)
+				transcript_say(" received %u", wc.byte_len);
+			if (wc.status == IBV_WC_SUCCESS && wc.wc_flags & IBV_WC_WITH_IMM)
+				transcript_say(" imm %x", wc.imm_data);
+			transcript_say("\n");
+		}
+}
+
+void transcript_check(struct world *world, const char *wanted)
+{
+	world_run(world);
+	say_completions(world);
+	ck_assert_str_eq(said, wanted);
+	said[0] = 0;
+}
+
+static enum fate lose_one(unsigned int number, void *arg)
+{
+	(void)arg;
+	return number == transcript_lost ? FATE_LOST : FATE_ARRIVES;
+}
+
+struct world *transcript_open(const struct world_config *config)
+{
+	struct world *world = world_open(config);
+
+	said[0] = 0;
+	transcript_lost = UINT32_MAX;
+	world->saw = saw;
+	world->fate_of = lose_one;
+	return world;
+}
