@@ -11,18 +11,25 @@
 extern bool verbs_allow_disassociate_destroy;
 bool verbs_allow_disassociate_destroy;
 
-#define REFUSED(name)              \
-	int name(void);            \
-	int name(void)             \
-	{                          \
-		return EOPNOTSUPP; \
+#define REFUSED(name)               \
+	int name(void);             \
+	int name(void)              \
+	{                           \
+		errno = EOPNOTSUPP; \
+		return EOPNOTSUPP;  \
 	}
 
-#define NOTHING(name)        \
-	void *name(void);    \
-	void *name(void)     \
-	{                    \
-		return NULL; \
+/* What the private interface of this release calls it. */
+#define REGISTER_DRIVER(number) verbs_register_driver_##number
+#define EXPAND(number)		REGISTER_DRIVER(number)
+#define FAB_REGISTER_DRIVER	EXPAND(FAB_PRIVATE)
+
+#define NOTHING(name)               \
+	void *name(void);           \
+	void *name(void)            \
+	{                           \
+		errno = EOPNOTSUPP; \
+		return NULL;        \
 	}
 
 /* clang-format off */
@@ -32,11 +39,13 @@ NOTHING(_verbs_init_and_alloc_context)
 REFUSED(execute_ioctl)
 REFUSED(ibv_cmd_advise_mr)
 REFUSED(ibv_cmd_alloc_dm)
+REFUSED(ibv_cmd_alloc_dmah)
 REFUSED(ibv_cmd_alloc_mw)
 REFUSED(ibv_cmd_alloc_pd)
 REFUSED(ibv_cmd_attach_mcast)
 REFUSED(ibv_cmd_close_xrcd)
 REFUSED(ibv_cmd_create_ah)
+REFUSED(ibv_cmd_create_comp_cntr)
 REFUSED(ibv_cmd_create_counters)
 REFUSED(ibv_cmd_create_cq)
 REFUSED(ibv_cmd_create_cq_ex)
@@ -54,6 +63,7 @@ REFUSED(ibv_cmd_dealloc_mw)
 REFUSED(ibv_cmd_dealloc_pd)
 REFUSED(ibv_cmd_dereg_mr)
 REFUSED(ibv_cmd_destroy_ah)
+REFUSED(ibv_cmd_destroy_comp_cntr)
 REFUSED(ibv_cmd_destroy_counters)
 REFUSED(ibv_cmd_destroy_cq)
 REFUSED(ibv_cmd_destroy_flow)
@@ -63,8 +73,12 @@ REFUSED(ibv_cmd_destroy_rwq_ind_table)
 REFUSED(ibv_cmd_destroy_srq)
 REFUSED(ibv_cmd_destroy_wq)
 REFUSED(ibv_cmd_detach_mcast)
+REFUSED(ibv_cmd_export_dmabuf_fd)
 REFUSED(ibv_cmd_free_dm)
+REFUSED(ibv_cmd_free_dmah)
 REFUSED(ibv_cmd_get_context)
+REFUSED(ibv_cmd_inc_comp_cntr)
+REFUSED(ibv_cmd_inc_err_comp_cntr)
 REFUSED(ibv_cmd_modify_cq)
 REFUSED(ibv_cmd_modify_flow_action_esp)
 REFUSED(ibv_cmd_modify_qp)
@@ -77,24 +91,56 @@ REFUSED(ibv_cmd_poll_cq)
 REFUSED(ibv_cmd_post_recv)
 REFUSED(ibv_cmd_post_send)
 REFUSED(ibv_cmd_post_srq_recv)
+REFUSED(ibv_cmd_qp_attach_comp_cntr)
+REFUSED(ibv_cmd_query_comp_cntr_caps)
 REFUSED(ibv_cmd_query_context)
 REFUSED(ibv_cmd_query_device_any)
 REFUSED(ibv_cmd_query_mr)
 REFUSED(ibv_cmd_query_port)
+REFUSED(ibv_cmd_query_port_speed)
 REFUSED(ibv_cmd_query_qp)
 REFUSED(ibv_cmd_query_srq)
+REFUSED(ibv_cmd_read_comp_cntr)
 REFUSED(ibv_cmd_read_counters)
+REFUSED(ibv_cmd_read_err_comp_cntr)
 REFUSED(ibv_cmd_reg_dm_mr)
 REFUSED(ibv_cmd_reg_dmabuf_mr)
 REFUSED(ibv_cmd_reg_mr)
+REFUSED(ibv_cmd_reg_mr_ex)
 REFUSED(ibv_cmd_req_notify_cq)
 REFUSED(ibv_cmd_rereg_mr)
 REFUSED(ibv_cmd_resize_cq)
+REFUSED(ibv_cmd_set_comp_cntr)
+REFUSED(ibv_cmd_set_err_comp_cntr)
+REFUSED(ibv_dmabuf_heap_alloc)
+REFUSED(ibv_dmabuf_heap_cc_shared_init)
+REFUSED(ibv_dmabuf_heap_destroy)
+REFUSED(ibv_dmabuf_heap_free)
 REFUSED(ibv_read_ibdev_sysfs_file)
 NOTHING(ibv_wr_opcode_str)
 NOTHING(verbs_init_cq)
 NOTHING(verbs_open_device)
-NOTHING(verbs_register_driver_34)
 NOTHING(verbs_set_ops)
 NOTHING(verbs_uninit_context)
+NOTHING(FAB_REGISTER_DRIVER)
+/* clang-format on */
+
+/* Verbs of rdma-core 57 and later, which no header of older ones declares. */
+/* clang-format off */
+REFUSED(_ibv_query_comp_cntr_caps)
+NOTHING(ibv_alloc_dmah)
+NOTHING(ibv_create_comp_cntr)
+REFUSED(ibv_dealloc_dmah)
+REFUSED(ibv_destroy_comp_cntr)
+REFUSED(ibv_dm_export_dmabuf_fd)
+REFUSED(ibv_export_buf_dmabuf_fd)
+REFUSED(ibv_inc_comp_cntr)
+REFUSED(ibv_inc_err_comp_cntr)
+REFUSED(ibv_qp_attach_comp_cntr)
+REFUSED(ibv_query_port_speed)
+REFUSED(ibv_read_comp_cntr)
+REFUSED(ibv_read_err_comp_cntr)
+NOTHING(ibv_reg_mr_ex)
+REFUSED(ibv_set_comp_cntr)
+REFUSED(ibv_set_err_comp_cntr)
 /* clang-format on */
