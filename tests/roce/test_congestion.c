@@ -140,6 +140,21 @@ TEST(progress_towards_the_next_packet_ends_with_a_loss)
 	world_close(world);
 }
 
+/* The timeout is 4.2 ms. */
+TEST(window_is_halved_while_round_trips_take_a_quarter_of_the_timeout)
+{
+	open_world();
+	send_and_acknowledge(1, 1048576);
+	ck_assert_uint_eq(sq->window, START + 1);
+	send_and_acknowledge(START, 1048592);
+	ck_assert_uint_eq(sq->window, (2 * START + 1) / 2);
+	send_and_acknowledge(1, 1048592);
+	ck_assert_uint_eq(sq->window, (2 * START + 1) / 4);
+	send_and_acknowledge(8, 100);
+	ck_assert_uint_eq(sq->window, (2 * START + 1) / 4 + 1);
+	world_close(world);
+}
+
 /* RFC 6298, 2.2 and 2.3. */
 TEST(patience_follows_the_round_trips)
 {

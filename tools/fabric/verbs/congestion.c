@@ -6,6 +6,9 @@
 
 #include "tools/fabric/verbs/carrier.h"
 
+#define TIMEOUT_UNIT_NS 4096 /* IBTA vol. 1, 9.7.6.1.3 */
+#define ROUND_TRIPS_MIN 4    /* that have to fit into a timeout */
+
 uint32_t congestion_psns(const struct fab_qp *qp, uint32_t bytes)
 {
 	uint32_t n = qp->payload_bytes ? bytes / qp->payload_bytes : 1;
@@ -94,6 +97,21 @@ static void take_round_trip(struct fab_send_queue *sq, uint64_t ns)
 	sq->rtt_ns = (7 * sq->rtt_ns + ns) / 8;
 }
 
+uint64_t congestion_timeout_ns(const struct fab_qp *qp)
+{
+	uint64_t min_ns = context_of(qp)->carrier->timeout_ns_min;
+	uint64_t ns = (uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout;
+
+	return ns > min_ns ? ns : min_ns;
+}
+
+/* A slow path loses nothing and holds ever more, until what is sent again comes too late. */
+static void keep_below_timeout(struct fab_qp *qp)
+{
+	if (qp->attr.timeout && qp->sq.rtt_ns > congestion_timeout_ns(qp) / ROUND_TRIPS_MIN)
+		congestion_lost(qp, false);
+}
+
 void congestion_acked(struct fab_qp *qp, uint64_t una)
 {
 	struct fab_send_queue *sq = &qp->sq;
@@ -103,6 +121,7 @@ void congestion_acked(struct fab_qp *qp, uint64_t una)
 		return;
 	take_round_trip(sq, carrier_now_ns(context_of(qp)) - sq->measured_ns);
 	sq->measured_ns = 0;
+	keep_below_timeout(qp);
 }
 
 uint64_t congestion_patience_ns(const struct fab_qp *qp)

@@ -4,7 +4,8 @@
  *
  * Where packets that are too many get lost (RoCE), the window adapts: it doubles in a round trip
  * until one is lost or marked by a router, is halved then, and grows by one packet a round trip
- * from there, like TCP's (RFC 5681). Queue pairs that share a path share it evenly so.
+ * from there, like TCP's (RFC 5681). It is halved, too, while a round trip takes more than a
+ * quarter of the timeout. Queue pairs that share a path share it evenly so.
  */
 #ifndef FABRIC_CONGESTION_H
 #define FABRIC_CONGESTION_H
@@ -28,6 +29,9 @@ void congestion_acked(struct fab_qp *qp, uint64_t una);
  * @late: and no answer tells of it
  */
 void congestion_lost(struct fab_qp *qp, bool late);
+
+/** congestion_timeout_ns() - the local ACK timeout of a queue pair that has one. */
+uint64_t congestion_timeout_ns(const struct fab_qp *qp);
 
 /** congestion_patience_ns() - the retransmission timeout; 0: no round trip was measured yet. */
 uint64_t congestion_patience_ns(const struct fab_qp *qp);

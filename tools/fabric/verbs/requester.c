@@ -18,9 +18,8 @@
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
 
-#define ATOMIC_BYTES	8
-#define RNR_FOR_EVER	7
-#define TIMEOUT_UNIT_NS 4096
+#define ATOMIC_BYTES 8
+#define RNR_FOR_EVER 7
 
 static struct fab_send *send_at(const struct fab_qp *qp, uint32_t i)
 {
@@ -60,8 +59,6 @@ static void set_early_deadline(struct fab_qp *qp, uint64_t now_ns)
 
 static void set_deadline(struct fab_qp *qp)
 {
-	uint64_t min_ns = context_of(qp)->carrier->timeout_ns_min;
-	uint64_t timeout_ns = (uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout;
 	uint64_t now_ns = carrier_now_ns(context_of(qp));
 	struct fab_send_queue *sq = &qp->sq;
 
@@ -69,7 +66,7 @@ static void set_deadline(struct fab_qp *qp)
 	sq->n_early = 0;
 	if (!is_reliable(qp) || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
-	sq->retry_ns = now_ns + (timeout_ns > min_ns ? timeout_ns : min_ns);
+	sq->retry_ns = now_ns + congestion_timeout_ns(qp);
 	set_early_deadline(qp, now_ns);
 	tick_start(context_of(qp));
 }
