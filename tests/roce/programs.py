@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Debian's programs over purecm on two hosts of a soft fabric whose wire is RoCE v2, as an ordinary
-user; and what tools/fabric/fabric says when that cannot be.
+user; and what tools/fabric/fabric says when that cannot be. The packets of some, with
+PURECM_TEST_LONG=1 of all, are captured: each has the right ICRC, and tshark finds none malformed.
 
 Prints a line per test and then "N passed, N failed, N skipped".
 """
 import argparse
 from pathlib import Path
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/fabric"))
 
 import programs  # noqa: E402
 from programs import Failure, RETRY  # noqa: E402
+from tshark_judge import judge_capture  # noqa: E402
 
 A, A6 = "10.77.0.1", "fd77::1"
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
+CAPTURED = 1 if LONG else 8  # each so many-th program
+HOST = re.compile("^([ab]&?:)")
 
 # Beside those of tests/fabric/programs.py: what, on a, on b, and what the output must have.
 MORE = (
@@ -58,8 +65,32 @@ GROUPS = tuple((f"a group of {version}", command, f"{command} {A}",
 
 
 class RoceTests(programs.Tests):
+    capture = None  # the file that what host a sends and receives is written to
+
     def command(self, *arguments):
-        return super().command("--wire", "roce", *arguments)  # what comes last counts
+        words = ["--wire", "roce", *arguments]  # what comes last counts
+        if not self.capture:
+            return super().command(*words)
+        first = next(i for i, word in enumerate(words) if HOST.match(word))
+        words[first:] = [HOST.sub(rf"\1until [ -s {self.capture} ]; do sleep 0.1; done; ", word) +
+                         "; status=$?; sleep 1; exit $status" for word in words[first:]]
+        words.insert(first, f"a&:exec dumpcap -q -i any -P -f 'port 4791' -w {self.capture}")
+        command = super().command(*words)
+        # Hosts get rights to their own network.
+        return [*self.user, "unshare", "-Urn", *command[len(self.user):]]
+
+    def captured(self, work, *arguments):
+        """Do a test, and look at its packets."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            self.capture = Path(folder, "packets.pcap")
+            try:
+                work(*arguments)
+                print("    ", judge_capture(self.capture), flush=True)
+            except SystemExit as error:
+                raise Failure(error) from error
+            finally:
+                self.capture = None
 
 
 def both_ends_on_one_host(tests):
@@ -130,10 +161,15 @@ def main():
         print(f"{reason}\n0 passed, 0 failed, 1 skipped")
         return programs.SKIPPED
     # The fabric's other wire carries all of the first.
-    some = programs.PROGRAMS[::1 if os.environ.get("PURECM_TEST_LONG") or arguments.only else 2]
-    for name, server, client, wanted in (*some, *MORE, *PERFTEST, *GROUPS):
-        if arguments.only in name:
-            tests.test(name, programs.program, tests, name, server, client, wanted)
+    some = programs.PROGRAMS[::1 if LONG or arguments.only else 2]
+    rows = [row for row in (*some, *MORE, *PERFTEST, *GROUPS) if arguments.only in row[0]]
+    captures = shutil.which("dumpcap") and shutil.which("tshark")
+    if not captures:
+        tests.report("skip", "the packets of programs", "tshark is not installed")
+    for number, row in enumerate(rows):
+        what = programs.program, tests, *row
+        is_captured = captures and number % CAPTURED == 0
+        tests.test(row[0], *((tests.captured, *what) if is_captured else what))
     tests.test("both ends on one host", both_ends_on_one_host, tests)
     tests.test("two machines, a fabric on each", two_machines, tests)
     tests.test("two fabrics in one network", second_fabric, tests)

@@ -92,17 +92,20 @@ LONG_FAULTS, FAULT_LIMIT_S = ("loss 10%", "delay 2ms reorder 99%"), 400
 
 
 class Process:
-    """Host b: commands of user 65534 on the fabric that runs there."""
+    """Host b: commands of user 65534 on the fabric that runs there.
 
-    def __init__(self, host, build):
+    inside: what runs a command where the interface is, if that is another network namespace
+    """
+
+    def __init__(self, host, build, interface="eth0", inside=""):
         self.host, self.device, self.gids = host, "fab0", None
         self.env = {"PURECM_FABRIC": f"{FOLDER}/hosts/a",
                     "PURECM_SOCKET": f"{FOLDER}/hosts/a/cmportd.sock",
                     "LD_LIBRARY_PATH": f"{build}/tools/fabric/lib:{build}/lib"}
         self.listens = f"{build}/tools/purecm stat | grep -q LISTEN"
-        self.prefix = NOBODY
-        fabric = (f"exec {NOBODY} {ROOT}/tools/fabric/fabric run --build {build} --wire roce "
-                  f"--hosts 1 --here eth0 --dir {FOLDER} 'a:sleep 100000'")
+        self.prefix = f"{inside} {NOBODY}"
+        fabric = (f"exec {self.prefix} {ROOT}/tools/fabric/fabric run --build {build} "
+                  f"--wire roce --hosts 1 --here {interface} --dir {FOLDER} 'a:sleep 100000'")
         self.fabric = host.start(fabric)
         host.wait_for(f"test -S {FOLDER}/hosts/a/control", timeout=60)
 
@@ -134,15 +137,16 @@ class Kernel:
         return f"exec sh -c '{text}'"
 
 
-def gid_indices(end):
-    """Of the IPv4 and the IPv6 address in a device's table, by address."""
+def gid_indices(end, addresses=None):
+    """Of addresses in a device's table, by address: of the host's IPv4 and IPv6 ones by default."""
+    addresses = addresses or (end.host.addr4, end.host.addr6)
     done = end.host.run(end.command("ibv_devinfo -v"), env=end.env, timeout=LIMIT_S)
     rows = [line.split("GID[")[1] for line in done.stdout.splitlines() if "GID[" in line]
     found = {address: row.split("]")[0].strip() for row in rows
-             for address in (end.host.addr4, end.host.addr6)
+             for address in addresses
              if row.split("]:")[1].split(",")[0].strip() in (address, f"::ffff:{address}")}
-    if len(found) != 2:
-        raise LabError(f"no GIDs of both versions in {done.output}")
+    if len(found) != len(addresses):
+        raise LabError(f"no GIDs of {addresses} in {done.output}")
     return found
 
 

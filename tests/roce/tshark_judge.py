@@ -7,6 +7,7 @@ A capture file of other origin can be checked as well (--capture): each packet t
 to have the right ICRC, and none may be malformed.
 """
 import argparse
+import itertools
 import shutil
 import struct
 import subprocess
@@ -68,16 +69,20 @@ def udp_payload(ip):
     return bytes(ip[head + 8:length])
 
 
-def icrc_is_right(ip):
+def icrc_is_right(ip, sizes):
     """Whether an IP packet is RoCE v2 with the right ICRC; None if it is not RoCE v2. A capture may
-    hold several that the kernel is to cut (UDP_SEGMENT)."""
+    hold several that the kernel is to cut (UDP_SEGMENT).
+
+    sizes: into which others of the capture are cut, which are tried first; they grow
+    """
     payload = udp_payload(ip)
     if payload is None:
         return None
     if is_right(ip, payload):
         return True
-    for size in range(16, len(payload), 4):
-        if is_right(ip, payload[:size]):
+    for size in itertools.chain(list(sizes), range(16, len(payload), 4)):
+        if size < len(payload) and is_right(ip, payload[:size]):
+            sizes.add(size)
             return all(is_right(ip, payload[at:at + size], at // size)
                        for at in range(0, len(payload), size))
     return False
@@ -85,7 +90,9 @@ def icrc_is_right(ip):
 
 def check_icrcs(path):
     """Return how many packets there are; raise for a wrong one."""
-    verdicts = [verdict for verdict in map(icrc_is_right, frames(path)) if verdict is not None]
+    sizes = set()
+    verdicts = [verdict for verdict in (icrc_is_right(ip, sizes) for ip in frames(path))
+                if verdict is not None]
     if not verdicts or not all(verdicts):
         raise SystemExit(f"{path}: {verdicts.count(False)} of {len(verdicts)} ICRCs are wrong")
     return len(verdicts)
@@ -125,6 +132,13 @@ def check_fields(path, expected):
                                  f"{fields}")
 
 
+def judge_capture(path):
+    """Return a line about the packets of a capture file; raise SystemExit if one is wrong."""
+    n = check_icrcs(path)
+    check_form(path)
+    return f"{n} packets, all well-formed, with the right ICRC"
+
+
 def judge_random(program, seed):
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         printed = subprocess.run([program, file.name, seed], capture_output=True, text=True,
@@ -147,9 +161,7 @@ def main():
         print("tshark is not installed\n0 passed, 0 failed, 1 skipped")
         return SKIPPED
     if arguments.capture:
-        n = check_icrcs(arguments.capture)
-        check_form(arguments.capture)
-        print(f"{n} packets, all well-formed, with the right ICRC")
+        print(judge_capture(arguments.capture))
     else:
         judge_random(arguments.program, arguments.seed)
     return 0
