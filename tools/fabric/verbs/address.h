@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The attributes of an address handle or of a connected queue pair, checked and resolved to a port.
+ * Validation of the attributes of an address handle or a connected queue pair, and lookup of the
+ * port.
  */
 #ifndef FABRIC_ADDRESS_H
 #define FABRIC_ADDRESS_H
 
 #include "tools/fabric/verbs/objects.h"
 
-/** address_check() - are these attributes of an address any good? Return: 0 or errno. */
+/** address_check() - validate the attributes of an address. Return: 0 or errno. */
 int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  union ibv_gid *ret_sgid);
 
-/** address_owner() - which port is at an address. Return: 0, or EHOSTUNREACH. */
+/** address_owner() - find the port of an address. Return: 0, or EHOSTUNREACH. */
 int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  struct fab_owner *ret);
 
 /**
- * address_hold() - take an entry of the GID table, and give back the one before
- * @attr: whose entry; NULL: none
+ * address_hold() - hold an entry of the GID table, and release the previous one
+ * @attr: has the entry; NULL: none
  *
- * As with the kernel, a GID that goes leaves a hole while a queue pair uses it, and no other takes
- * its index.
+ * As in the kernel, a GID that is removed leaves a hole while a queue pair uses it: its index is
+ * not reused.
  */
 void address_hold(struct fab_device *device, struct fab_held *held, const struct ibv_ah_attr *attr);
 

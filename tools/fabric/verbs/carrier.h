@@ -1,107 +1,110 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two wires under one transport.
+ * The two wires below one transport.
  *
- * requester.c, responder.c and datagram.c are the transport of the InfiniBand specification: they
- * turn work requests into packets (struct fab_packet: the fields of BTH, RETH, AETH, DETH, ...) and
- * packets into completions, and know neither sockets nor clock. A carrier brings packets to their
- * receivers, and says how large they are and how many may be on their way:
+ * requester.c, responder.c and datagram.c are the transport of the InfiniBand specification. They
+ * convert work requests to packets (struct fab_packet: the fields of BTH, RETH, AETH, DETH, ...)
+ * and packets to completions, and use neither sockets nor a clock. A carrier delivers packets, and
+ * determines their size and the number in flight:
  *
- *   carrier_unix.c  between hosts of one machine: a packet is a datagram of a unix socket from
- *                   process to process, 32 KiB of a message whatever the path MTU is (but while
- *                   a capture is made); the window is fixed, because what does not fit into a
- *                   socket waits in memory
- *   carrier_roce.c  RoCE v2: roce/ turns a packet into bytes, udp/ sends them, from this process,
- *                   to port 4791 of the peer, and receives what the kernel gives to the socket of
- *                   this process. A packet carries a path MTU. The window adapts, because what
- *                   does not fit into a socket is lost
+ *   carrier_unix.c  between hosts of one machine: a packet is a datagram of a unix socket between
+ *                   processes, 32 KiB of a message whatever the path MTU is (except during a
+ *                   capture); the window is fixed, because packets that do not fit into a socket
+ *                   are queued in memory
+ *   carrier_roce.c  RoCE v2: roce/ encodes a packet, udp/ sends it, from this process, to port 4791
+ *                   of the peer, and receives what the kernel delivers to the socket of this
+ *                   process. A packet carries a path MTU. The window adapts, because packets that
+ *                   do not fit into a socket are lost
  *
- * tests/roce/ has a third, with a clock of its own, which loses, repeats and delays packets.
+ * tests/roce/ has a third, with a clock of its own, which drops, duplicates and delays packets.
  */
 #ifndef FABRIC_CARRIER_H
 #define FABRIC_CARRIER_H
 
 #include "tools/fabric/verbs/objects.h"
 
-/** deliver_fn() - a packet came; locked. */
+/** deliver_fn() - handle a received packet; locked */
 typedef void deliver_fn(struct fab_context *context, const struct fab_packet *packet,
 			const void *payload);
 
 struct carrier {
-	/* How much of a requester's data may be unacknowledged. */
+	/* Limits of a requester's unacknowledged data. */
 	uint32_t window_bytes_min, window_bytes_start, window_bytes_max;
-	uint32_t read_bytes;	/* a read is asked for in parts of this size, and answered so */
-	uint32_t ask_ack_bytes; /* within a long message, an ACK is asked for each so many */
+	uint32_t read_bytes;	/* size of the parts in which reads are requested and answered */
+	uint32_t ask_ack_bytes; /* interval of ACK requests within a long message */
 
-	/* No answer is missed before, whatever `timeout` says: two processes have to wake up. */
+	/* Minimum timeout for a response, whatever `timeout` says: two processes must wake up. */
 	uint64_t timeout_ns_min;
-	/* Nor before this, whatever round trips were measured; 0: they do not count. */
+	/* Minimum timeout from measured round trips; 0: they are not used. */
 	uint64_t early_ns_min;
 
-	/** now_ns() - the time. */
+	/** now_ns() - the current time */
 	uint64_t (*now_ns)(const struct fab_context *context);
 
-	/** payload_bytes() - of a packet that is not the last of its message. */
+	/** payload_bytes() - payload of each packet except the last of a message */
 	uint32_t (*payload_bytes)(const struct fab_context *context, enum ibv_mtu path_mtu);
 
 	/**
-	 * open() - what it needs in a context, whose slot has its socket
+	 * open() - open the carrier in a context, whose slot has its socket
 	 *
-	 * Return: the descriptor that packets come by, or -errno.
+	 * Return: the descriptor for received packets, or -errno.
 	 */
 	int (*open)(struct fab_context *context);
 
-	/** close() - give it back; allowed twice, and without open(). */
+	/** close() - may be called repeatedly, and without open() */
 	void (*close)(struct fab_context *context);
 
 	/**
-	 * find() - who is at an address
-	 * @attr: good by address_check(), and no group
+	 * find() - find the port at an address
+	 * @attr: accepted by address_check(), not a group
 	 *
-	 * Return: 0, or EHOSTUNREACH and the like.
+	 * Return: 0, or EHOSTUNREACH and others.
 	 */
 	int (*find)(struct fab_context *context, const struct ibv_ah_attr *attr,
 		    struct fab_owner *ret);
 
-	/** send() - a packet of a connected queue pair leaves; @path: of qp->path. */
+	/** send() - send a packet of a connected queue pair; @path is that of qp->path */
 	void (*send)(struct fab_context *context, const char *path, const struct fab_packet *packet,
 		     const void *payload);
 
-	/** send_datagram() - one leaves, to a queue pair or a group. */
+	/** send_datagram() - send a datagram to a queue pair or a group */
 	void (*send_datagram)(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet,
 			      const void *payload);
 
-	/** flush() - all that was sent until now leaves; NULL if it has already. */
+	/** flush() - send everything accepted so far; NULL if sends are immediate */
 	void (*flush)(struct fab_context *context);
 
-	/** take() - take what came. Return: false if nothing did; NULL: it comes to the slot. */
+	/**
+	 * take() - handle received packets. Return: false if there were none; NULL: the slot gets
+	 * them.
+	 */
 	bool (*take)(struct fab_context *context, deliver_fn *deliver);
 
-	/** came() - context->buffer holds so many bytes that came to the slot. */
+	/** came() - handle @bytes received by the slot, in context->buffer */
 	void (*came)(struct fab_context *context, size_t bytes, deliver_fn *deliver);
 
 	/**
-	 * join() - packets of a group must come here, as a queue pair is attached to it
+	 * join() - receive packets of a group that a queue pair attaches to
 	 *
-	 * It is to be qp->mgid[qp->n_mgids]. NULL if nothing is to be done.
+	 * It will be qp->mgid[qp->n_mgids]. NULL if nothing is needed.
 	 *
 	 * Return: 0 or errno.
 	 */
 	int (*join)(struct fab_qp *qp, const union ibv_gid *mgid);
 
-	/** leave() - those of qp->mgid[i] need not; the last takes its place. */
+	/** leave() - undo join() for qp->mgid[i]; the last group takes its index */
 	void (*leave)(struct fab_qp *qp, unsigned int i);
 };
 
 extern const struct carrier carrier_unix, carrier_roce;
 
-/** carrier_now_ns() - the time by which the transport goes. */
+/** carrier_now_ns() - the transport's current time */
 static inline uint64_t carrier_now_ns(const struct fab_context *context)
 {
 	return context->carrier->now_ns(context);
 }
 
-/** context_unlock() - what was sent while it was locked leaves. */
+/** context_unlock() - unlock, after sending everything accepted while locked */
 static inline void context_unlock(struct fab_context *context)
 {
 	if (context->carrier->flush && context->has_thread)

@@ -12,28 +12,30 @@
 
 #include "tools/fabric/verbs/objects.h"
 
-/** congestion_reset() - begin anew, with the numbers that the queue pair has. */
+/** congestion_reset() - reset to the queue pair's present PSNs */
 void congestion_reset(struct fab_qp *qp);
 
-/** congestion_psns() - how many full packets make so many bytes; at least 1. */
+/** congestion_psns() - the number of full packets for @bytes; at least 1 */
 uint32_t congestion_psns(const struct fab_qp *qp, uint32_t bytes);
 
-/** congestion_sent() - a packet leaves, whose PSN is sq.send_psn. */
+/** congestion_sent() - note a sent packet, whose PSN is sq.send_psn */
 void congestion_sent(struct fab_qp *qp, const struct fab_packet *packet);
 
-/** congestion_acked() - all before @una is acknowledged; sq.una still is what it was. */
+/**
+ * congestion_acked() - note that all PSNs before @una are acknowledged; sq.una is not yet updated
+ */
 void congestion_acked(struct fab_qp *qp, uint64_t una);
 
 /**
- * congestion_lost() - packets were lost, or marked
- * @late: and no answer tells of it
+ * congestion_lost() - note lost or marked packets
+ * @late: detected by timeout only
  */
 void congestion_lost(struct fab_qp *qp, bool late);
 
 /** congestion_timeout_ns() - the local ACK timeout of a queue pair that has one. */
 uint64_t congestion_timeout_ns(const struct fab_qp *qp);
 
-/** congestion_patience_ns() - the retransmission timeout; 0: no round trip was measured yet. */
+/** congestion_patience_ns() - the retransmission timeout; 0: no round trip measured yet */
 uint64_t congestion_patience_ns(const struct fab_qp *qp);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device context: its counting of objects, its events, and the tables of functions that verbs.h's
- * inline functions call through.
+ * A device context: its count of objects, its events, and the tables of functions behind the inline
+ * functions of verbs.h.
  */
 #ifndef FABRIC_CONTEXT_H
 #define FABRIC_CONTEXT_H
@@ -10,14 +10,14 @@
 
 #include "tools/fabric/verbs/objects.h"
 
-/** context_handle() - a number for a new object; counts it; locked. */
+/** context_handle() - count a new object, and return its handle; locked */
 static inline uint32_t context_handle(struct fab_context *context)
 {
 	context->n_objects++;
 	return context->next_handle++;
 }
 
-/** context_command() - takes as long as what a driver has its firmware do; not locked. */
+/** context_command() - wait as long as a firmware command takes; not locked */
 static inline void context_command(struct ibv_context *verbs)
 {
 	uint32_t us = to_context(verbs)->device->page->limit[FAB_LIMIT_SLOW];
@@ -26,10 +26,10 @@ static inline void context_command(struct ibv_context *verbs)
 		usleep(us);
 }
 
-/** context_async() - tell the program of an event. */
+/** context_async() - report an asynchronous event */
 void context_async(struct fab_context *context, const struct ibv_async_event *event);
 
-/** context_set_ops() - fill the two tables of functions. */
+/** context_set_ops() - set the two tables of functions */
 void context_set_ops(struct verbs_context *verbs);
 
 #endif

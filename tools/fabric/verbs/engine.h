@@ -1,33 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The thread of a device context, which takes packets and looks at timers.
- */
+/* The thread of a device context, which handles packets and timers. */
 #ifndef FABRIC_ENGINE_H
 #define FABRIC_ENGINE_H
 
 #include "tools/fabric/verbs/objects.h"
 
 /**
- * context_start() - a socket and a thread for the context, unless it has them; locked
+ * context_start() - open a socket and start a thread for the context, if not done; locked
  *
- * A child that was forked since gets its own.
+ * A forked child gets its own.
  *
  * Return: 0 or -errno.
  */
 int context_start(struct fab_context *context);
 
-/** context_stop() - end the thread and give back the socket; not locked. */
+/** context_stop() - end the thread and close the socket; not locked */
 void context_stop(struct fab_context *context);
 
-/** context_deliver() - a packet came: give it to its queue pair, if that may have it; locked. */
+/** context_deliver() - deliver a packet to its queue pair, if allowed; locked */
 void context_deliver(struct fab_context *context, const struct fab_packet *packet,
 		     const void *payload);
 
-/** context_expire() - time went by: look at the deadlines of all queue pairs; locked. */
+/** context_expire() - check the deadlines of all queue pairs; locked */
 void context_expire(struct fab_context *context);
 
 /**
- * context_progress() - take packets that have come, as the thread would; locked
+ * context_progress() - handle received packets, as the thread does; locked
  *
  * Return: whether there may be more.
  */

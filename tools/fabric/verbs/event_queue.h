@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue of events with a descriptor that is readable exactly while it holds one: completion
- * channels and the asynchronous events of a context are made of it.
+ * A queue of events with a descriptor that is readable while it has any. Used for completion
+ * channels and for the asynchronous events of a context.
  */
 #ifndef FABRIC_EVENT_QUEUE_H
 #define FABRIC_EVENT_QUEUE_H
@@ -15,26 +15,26 @@
 struct event_queue {
 	pthread_mutex_t lock;
 	struct list events;
-	int fd; /* given to the program, who may make it non-blocking */
+	int fd; /* passed to the program, which may make it non-blocking */
 };
 
 /** event_queue_init() - Return: 0 or -errno. */
 int event_queue_init(struct event_queue *queue);
 
-/** event_queue_fini() - what it still holds is forgotten. */
+/** event_queue_fini() - free the queue and its events */
 void event_queue_fini(struct event_queue *queue);
 
 /** event_queue_post() - add an event. Return: 0 or -ENOMEM. */
 int event_queue_post(struct event_queue *queue, const struct ibv_async_event *event);
 
 /**
- * event_queue_take() - the oldest event, which is waited for
+ * event_queue_take() - wait for the oldest event
  *
  * Return: 0; -EAGAIN if there is none and the descriptor is non-blocking; -EINTR, -errno.
  */
 int event_queue_take(struct event_queue *queue, struct ibv_async_event *ret);
 
-/** event_queue_forget() - take out what is about an object that ends. */
+/** event_queue_forget() - remove the events of an object that is destroyed */
 void event_queue_forget(struct event_queue *queue, const void *object);
 
 #endif

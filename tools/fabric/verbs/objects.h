@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The room of libibverbs, which programs load instead of the distribution's. It may call udp/,
- * roce/, wire/ and base/ and nothing else of ours. A file calls files to the right of it or on
- * lines below:
+ * libibverbs for programs on a fabric, in place of the distribution's. It may call udp/, roce/,
+ * wire/ and base/ only. A file calls only files to the right of it or on lines below:
  *
- *   device.c ops.c                        opening a device; the tables that verbs.h calls through
+ *   device.c ops.c                        opening a device; the tables behind verbs.h
  *   qp.c modify.c batch.c cq_poll.c       queue pairs and their states; reading completions
- *   post.c post_recv.c engine.c           posting; the thread, which takes packets
+ *   post.c post_recv.c engine.c           posting; the thread, which handles packets
  *   requester.c responder.c datagram.c    the transport: transport.h
- *   completion.c                          how work ends, and queue pairs in error
- *   cq.c ack.c                            filling completion queues; what responders owe
- *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
- *   carrier_unix.c carrier_roce.c         the two wires under one transport: carrier.h
+ *   completion.c                          completion of work, and queue pairs in error
+ *   cq.c ack.c                            filling completion queues; a responder's output
+ *   channel.c srq.c transfer.c            events; shared receive queues; gather and scatter
+ *   carrier_unix.c carrier_roce.c         the two wires below one transport: carrier.h
  *   event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
  *   device_memory.c address.c group.c port.c xrc.c qp_state.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
- * convert.c (structs as the kernel has them) and refused.c (what is not supported).
+ * convert.c (the kernel's structs) and refused.c (unsupported functions).
  *
- * Below: the objects behind libibverbs' public structs. One lock guards all of a device context,
- * context->lock; no thread waits for anything while it holds it. Functions that are documented as
- * "locked" are called with it.
+ * Below: the objects behind libibverbs' public structs. One lock protects a device context,
+ * context->lock; no thread blocks while holding it. Functions documented as "locked" require it.
  */
 #ifndef FABRIC_OBJECTS_H
 #define FABRIC_OBJECTS_H
@@ -59,12 +57,12 @@ struct fab_device {
 	struct ibv_device ibv; /* first */
 	struct fab_folder folder;
 	const struct fab_page *page;
-	int page_fd;				/* by which GIDs are held ... */
-	uint32_t held[FAB_PORTS + 1][FAB_GIDS]; /* ... by so many queue pairs of this process */
-	unsigned int refs;			/* lists and contexts that know it */
+	int page_fd;				/* of the page's file, to hold GIDs */
+	uint32_t held[FAB_PORTS + 1][FAB_GIDS]; /* count of this process's queue pairs per GID */
+	unsigned int refs;			/* by lists and contexts */
 };
 
-/* The entry of a GID table that a queue pair has taken its address from. */
+/* The GID table entry of a queue pair's address. */
 struct fab_held {
 	uint8_t port_num; /* 0: none */
 	uint8_t index;
@@ -75,19 +73,19 @@ struct fab_mr {
 	uint64_t iova;
 	unsigned int access;
 	unsigned int *users;	/* of memory that is an object itself, or NULL */
-	unsigned int n_windows; /* that are bound to it */
-	bool is_window;		/* struct fab_window has it */
-	uint32_t qpn;		/* of a window: the only queue pair that may use it, or 0 */
+	unsigned int n_windows; /* bound to it */
+	bool is_window;		/* part of struct fab_window */
+	uint32_t qpn;		/* of a window: the only queue pair allowed, or 0 */
 };
 
 /* A memory window: a key for a range of a region, which changes without the kernel. */
 struct fab_window {
 	struct ibv_mw ibv;     /* first */
-	struct fab_mr range;   /* grants nothing while it is not bound */
-	struct fab_mr *region; /* to which it is bound, or NULL */
+	struct fab_mr range;   /* grants no access unless bound */
+	struct fab_mr *region; /* the bound region, or NULL */
 };
 
-/* Keys are an index into a table that grows, and eight bits that change with each use of it. */
+/* Keys are an index into a growing table, and eight bits that change with each use of the index. */
 struct fab_keys {
 	struct fab_mr **mr;
 	uint32_t n, last;
@@ -98,7 +96,7 @@ struct fab_context {
 	pthread_mutex_t lock;
 	struct fab_device *device;
 	const struct carrier *carrier;
-	unsigned int slot; /* 0: no queue pair was created yet */
+	unsigned int slot; /* 0: no queue pair created yet */
 	int fd;		   /* the socket of the slot */
 	int wake_fd, timer_fd;
 	struct loop loop; /* of the thread */
@@ -107,24 +105,24 @@ struct fab_context {
 	bool is_removed;
 	bool is_ending;
 	bool has_thread;
-	pid_t pid; /* whose thread it is: a forked child has none */
+	pid_t pid; /* process of the thread; a forked child has none */
 	pthread_t thread;
-	char *buffer;		/* FAB_BUFFER_BYTES: what came by the socket */
-	char *scratch;		/* FAB_FRAGMENT_BYTES: a payload that is gathered */
-	struct fab_peers peers; /* of carrier_unix */
-	struct udp_out out;	/* of carrier_roce, as are these: */
+	char *buffer;		/* FAB_BUFFER_BYTES for received data */
+	char *scratch;		/* FAB_FRAGMENT_BYTES for a gathered payload */
+	struct fab_peers peers; /* for carrier_unix */
+	struct udp_out out;	/* for carrier_roce, like the members below */
 	int udp_fd, udp_conn;	/* ../udp/share.h */
 	struct udp_capture capture;
-	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of their number; NULL with slot 0 */
+	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of the number; NULL with slot 0 */
 	uint32_t last_qp;
-	struct list active;   /* queue pairs with sends that are not acknowledged */
-	struct list unacked;  /* queue pairs that owe something at the end of a turn */
-	struct list attached; /* queue pairs that the carrier has joined to groups */
+	struct list active;   /* queue pairs with unacknowledged sends */
+	struct list unacked;  /* queue pairs with output at the end of a turn */
+	struct list attached; /* queue pairs joined to groups by the carrier */
 	struct list xrcds, xrc_srqs;
 	uint32_t last_srq;
 	struct fab_keys keys;
-	size_t dm_bytes;	/* of the device's memory that is taken */
-	unsigned int n_objects; /* that keep the context from being closed */
+	size_t dm_bytes;	/* allocated device memory */
+	unsigned int n_objects; /* which prevent closing the context */
 	uint32_t next_handle;
 	struct event_queue async;
 	struct verbs_context verbs; /* last */
@@ -134,7 +132,7 @@ struct fab_td;
 
 struct fab_pd {
 	struct ibv_pd ibv;   /* first */
-	struct fab_pd *root; /* of a parent domain its protection domain, else itself */
+	struct fab_pd *root; /* a parent domain's protection domain, else itself */
 	struct fab_td *td;   /* of a parent domain, or NULL */
 	unsigned int refs;
 };
@@ -160,25 +158,25 @@ enum fab_arm {
 struct fab_completion {
 	struct ibv_wc wc;
 	bool is_solicited;	/* or an error */
-	bool is_reported;	/* by an event */
-	uint64_t clock_ns;	/* of the device, which runs on: CLOCK_MONOTONIC */
-	uint64_t wall_clock_ns; /* both are 0 where the queue was made without */
+	bool is_reported;	/* in an event */
+	uint64_t clock_ns;	/* of the device, which is CLOCK_MONOTONIC */
+	uint64_t wall_clock_ns; /* both are 0 if not requested */
 };
 
 struct fab_cq {
-	struct ibv_cq_ex ex; /* first; struct ibv_cq is its beginning */
+	struct ibv_cq_ex ex; /* first; begins with struct ibv_cq */
 	struct fab_completion *ring;
 	uint32_t n, head, count;
 	enum fab_arm arm;
 	bool has_overrun;
 	unsigned int refs;
-	unsigned int n_comp_events; /* taken by ibv_get_cq_event() */
+	unsigned int n_comp_events; /* read with ibv_get_cq_event() */
 	unsigned int n_async_events;
 	uint64_t wc_flags;
-	struct fab_completion current; /* of ibv_start_poll() */
+	struct fab_completion current; /* for ibv_start_poll() */
 };
 
-/* A receive that waits. */
+/* A posted receive. */
 struct fab_receive {
 	uint64_t wr_id;
 	uint32_t n_sge;
@@ -187,17 +185,19 @@ struct fab_receive {
 };
 
 struct fab_receive_queue {
-	char *slot; /* n_max of struct fab_receive, stride bytes each */
+	char *slot; /* n_max of struct fab_receive, of stride bytes each */
 	size_t stride;
 	uint32_t n_max, max_sge, head, count;
 };
 
-/* An XRC domain. A message that arrives at a target queue pair names a shared receive queue of the
- * domain, and takes a receive from it. */
+/*
+ * An XRC domain. A message to a target queue pair names a shared receive queue of the domain, which
+ * provides the receive.
+ */
 struct fab_xrcd {
 	struct ibv_xrcd ibv; /* first */
 	struct list node;    /* in context->xrcds */
-	bool has_file;	     /* domains that were opened by the same file are one */
+	bool has_file;	     /* domains opened with the same file are shared */
 	dev_t dev;
 	ino_t ino;
 	unsigned int refs;
@@ -206,8 +206,8 @@ struct fab_xrcd {
 struct fab_srq {
 	struct ibv_srq ibv; /* first */
 	struct fab_receive_queue queue;
-	struct list xrc;       /* in context->xrc_srqs, or in none, as it is for XRC or not */
-	struct fab_xrcd *xrcd; /* of XRC, as are the next two */
+	struct list xrc;       /* in context->xrc_srqs; in no list unless for XRC */
+	struct fab_xrcd *xrcd; /* for XRC, as are the next two */
 	struct fab_cq *cq;
 	uint32_t number;
 	uint32_t limit; /* 0: not armed */
@@ -215,18 +215,18 @@ struct fab_srq {
 	unsigned int n_async_events;
 };
 
-/* A send that is not complete. */
+/* A posted send. */
 struct fab_send {
 	uint64_t wr_id;
 	enum ibv_wr_opcode opcode;
 	unsigned int flags;
 	uint64_t bytes;
-	uint64_t first_psn; /* as in struct fab_send_queue */
+	uint64_t first_psn; /* see struct fab_send_queue */
 	uint32_t n_psn;
 	uint32_t imm;
-	uint32_t rkey; /* also the one to invalidate, and the new one of a window */
+	uint32_t rkey; /* also the key to invalidate, or a window's new key */
 	uint64_t remote_addr, compare_add, swap;
-	uint64_t bind_bytes; /* at remote_addr: what a window is bound to */
+	uint64_t bind_bytes; /* at remote_addr: the range to bind a window to */
 	uint32_t bind_lkey;
 	unsigned int bind_access;
 	struct fab_ah *ah;
@@ -237,36 +237,36 @@ struct fab_send {
 };
 
 struct fab_send_queue {
-	struct fab_send **slot; /* allocated when first used */
+	struct fab_send **slot; /* allocated on first use */
 	uint32_t n_max, max_sge, max_inline, head, count;
-	uint32_t at; /* how many after head the one is that is sent next */
-	/* PSNs that never wrap around; a packet has the lower 24 bits. */
-	uint64_t una;		  /* the oldest that is not acknowledged */
-	uint64_t send_psn;	  /* the next to be sent */
-	uint64_t post_psn;	  /* the next for what is posted */
-	uint64_t begun_psn;	  /* the next that was never sent; send_psn goes back */
+	uint32_t at; /* offset from head of the next to send */
+	/* PSNs extended to 64 bits; a packet has the lower 24 bits. */
+	uint64_t una;		  /* oldest unacknowledged */
+	uint64_t send_psn;	  /* next to be sent */
+	uint64_t post_psn;	  /* next to be assigned to a posted send */
+	uint64_t begun_psn;	  /* next never sent; send_psn may go back */
 	uint64_t recover_psn;	  /* the window shrinks once until this is acknowledged */
-	uint32_t window;	  /* how many PSNs may be unacknowledged */
-	uint32_t window_slow;	  /* from here on it grows by one a round trip */
-	uint32_t window_progress; /* since it grew by one */
+	uint32_t window;	  /* limit of unacknowledged PSNs */
+	uint32_t window_slow;	  /* above, the window grows by one per round trip */
+	uint32_t window_progress; /* since the window grew by one */
 	uint8_t retries_left, rnr_left;
 	uint64_t deadline_ns; /* 0: none */
-	uint64_t retry_ns;    /* from then on, to send again is a retry */
-	uint8_t n_early;      /* how often that happened before, since the last progress or retry */
-	uint64_t measured_ns; /* when the packet was sent whose round trip is measured; 0: none */
+	uint64_t retry_ns;    /* retransmissions after this count as retries */
+	uint8_t n_early;      /* earlier retransmissions since the last progress or retry */
+	uint64_t measured_ns; /* when the measured packet was sent; 0: none */
 	uint64_t measured_psn;
-	uint64_t rtt_ns, rtt_deviation_ns; /* 0: not known yet */
+	uint64_t rtt_ns, rtt_deviation_ns; /* 0: unknown */
 	bool waits_for_rnr;
-	bool misses_response; /* and has asked again, since the last progress */
+	bool misses_response; /* requested again since the last progress */
 };
 
-/* What a responder remembers of an atomic, for when it is asked again. */
+/* The result of an atomic, for duplicates of its request. */
 struct fab_replay {
 	uint32_t psn;
 	uint64_t value;
 };
 
-/* Of a read or an atomic that was carried out, to be sent. */
+/* The response of an executed read or atomic, to be sent. */
 struct fab_response {
 	uint8_t op; /* FAB_OP_READ_RESPONSE or FAB_OP_ATOMIC_RESPONSE */
 	bool has_begun;
@@ -288,27 +288,27 @@ enum fab_owed {
 
 struct fab_responder {
 	uint32_t psn; /* expected */
-	uint32_t msn; /* messages completed */
+	uint32_t msn; /* number of completed messages */
 	bool in_message, nak_sent;
-	uint8_t owed;		       /* enum fab_owed: once all responses are sent */
+	uint8_t owed;		       /* enum fab_owed: sent after all responses */
 	uint8_t owed_nak;	       /* enum fab_nak */
-	bool is_refused;	       /* after the NAK, the queue pair is in error */
-	int refused_event;	       /* and the program has this event, unless it is -1 */
-	struct fab_response *response; /* FAB_RD_MAX, since the first: those to be sent, in order */
+	bool is_refused;	       /* the queue pair enters the error state after the NAK */
+	int refused_event;	       /* reported then, unless it is -1 */
+	struct fab_response *response; /* FAB_RD_MAX, from the first on: to be sent, in order */
 	unsigned int first_response, n_responses;
 	uint8_t message_op;	     /* enum fab_op, while in_message */
 	uint32_t srqn;		     /* of XRC: of the latest message */
-	uint64_t offset;	     /* of the next fragment in this message */
-	struct fab_receive *receive; /* a copy of the one this message fills, or NULL */
+	uint64_t offset;	     /* of the next fragment in the message */
+	struct fab_receive *receive; /* copy of the message's receive, or NULL */
 	uint64_t write_addr, write_bytes;
 	uint32_t write_rkey;
-	struct fab_replay *replay; /* FAB_RD_MAX, since the first atomic */
+	struct fab_replay *replay; /* FAB_RD_MAX, allocated with the first atomic */
 	unsigned int next_replay;
-	uint64_t cnp_ns; /* when the peer was last told of congestion */
+	uint64_t cnp_ns; /* time of the latest congestion notification */
 };
 
 struct fab_qp {
-	struct ibv_qp_ex ex; /* first; its beginning is struct ibv_qp */
+	struct ibv_qp_ex ex; /* first; begins with struct ibv_qp */
 	struct list active;
 	struct list unacked;
 	struct ibv_qp_attr attr; /* attr.qp_state is the state */
@@ -317,20 +317,20 @@ struct fab_qp {
 	struct fab_receive_queue rq;
 	struct fab_responder responder;
 	char *receive_buffer;	/* of responder.receive */
-	uint32_t payload_bytes; /* of a packet, unless it is a message's last */
+	uint32_t payload_bytes; /* of each packet except a message's last */
 	union ibv_gid sgid;
 	struct fab_held held;
 	struct fab_owner peer;
 	char path[FAB_PATH_BYTES]; /* of the peer's socket */
 	union ibv_gid mgid[FAB_MCAST_ATTACH];
-	int mgid_fd[FAB_MCAST_ATTACH]; /* of the carrier */
+	int mgid_fd[FAB_MCAST_ATTACH]; /* from the carrier */
 	unsigned int n_mgids;
-	struct list attached;  /* in context->attached, while it is to any */
+	struct list attached;  /* in context->attached, while attached to any group */
 	struct fab_xrcd *xrcd; /* of an XRC target */
 	unsigned int n_async_events;
 	bool has_reported_established;
-	unsigned int n_windows;	 /* of type 2, bound by it */
-	struct fab_batch *batch; /* of ibv_wr_start() and what follows; NULL where not asked for */
+	unsigned int n_windows;	 /* of type 2, bound through it */
+	struct fab_batch *batch; /* for ibv_wr_start() and others; NULL if not requested */
 };
 
 static inline struct fab_context *to_context(struct ibv_context *context)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Questions about the device and its ports that verbs.h asks through tables.
- */
+/* Queries of the device and its ports, behind the tables of verbs.h. */
 #ifndef FABRIC_PORT_H
 #define FABRIC_PORT_H
 
 #include <infiniband/verbs.h>
 
-/* What perftest asks for by a function that no header has: a type as sysfs has it. */
+/* Called by perftest, though no header declares it: the GID types of sysfs. */
 enum fab_gid_type_sysfs {
 	FAB_GID_TYPE_SYSFS_IB_ROCE_V1,
 	FAB_GID_TYPE_SYSFS_ROCE_V2,
@@ -17,7 +15,7 @@ enum fab_gid_type_sysfs {
 int ibv_query_gid_type(struct ibv_context *verbs, uint8_t port_num, unsigned int index,
 		       enum fab_gid_type_sysfs *type);
 
-/** port_query() - of struct verbs_context: as much of it as the program knows of. */
+/** port_query() - struct verbs_context.query_port: sets the members that the program knows */
 int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr *ret,
 	       size_t bytes);
 

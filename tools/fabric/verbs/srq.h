@@ -7,7 +7,9 @@
 
 #include "tools/fabric/verbs/objects.h"
 
-/** srq_create_ex() - ibv_create_srq_ex() of a queue for XRC; others are ibv_create_srq()'s. */
+/**
+ * srq_create_ex() - ibv_create_srq_ex() for XRC; other queues are created as by ibv_create_srq()
+ */
 struct ibv_srq *srq_create_ex(struct ibv_context *verbs, struct ibv_srq_init_attr_ex *attr);
 
 #endif

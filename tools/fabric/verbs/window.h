@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows, IBTA vol. 1, 10.6.7: of type 1, bound by ibv_bind_mw() for all queue pairs of the
- * domain, and of type 2B, bound by a work request for one queue pair, until it is invalidated.
+ * Memory windows, IBTA vol. 1, 10.6.7: type 1, bound by ibv_bind_mw() for all queue pairs of the
+ * domain, and type 2B, bound by a work request for one queue pair, until invalidated.
  */
 #ifndef FABRIC_WINDOW_H
 #define FABRIC_WINDOW_H
@@ -12,17 +12,17 @@
 struct ibv_mw *window_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int window_dealloc(struct ibv_mw *mw);
 
-/** window_bind() - carry out a request to bind; locked. Return: false if that is not allowed. */
+/** window_bind() - execute a bind request; locked. Return: false if it is not allowed. */
 bool window_bind(struct fab_qp *qp, const struct fab_send *send);
 
 /**
- * window_invalidate() - a window of type 2 stands for nothing until it is bound again; locked
+ * window_invalidate() - invalidate a window of type 2 until it is bound again; locked
  *
  * Return: false if this queue pair has no such window.
  */
 bool window_invalidate(struct fab_qp *qp, uint32_t rkey);
 
-/** window_forget() - the queue pair ends: its windows are no longer bound; locked. */
+/** window_forget() - unbind the windows of a queue pair that is destroyed; locked */
 void window_forget(struct fab_qp *qp);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Extended reliable connections, IBTA vol. 1, annex A14: domains, and which shared receive queue a
- * target's message goes to. A domain is one process's: no other joins it by its file.
+ * Extended reliable connections, IBTA vol. 1, annex A14: domains, and the shared receive queue of a
+ * target's message. A domain belongs to one process: others cannot join it through its file.
  *
- * The functions that take a queue pair are for all types: what is not a target of XRC has a
- * protection domain, a shared receive queue and a completion queue of its own. They are locked.
+ * The functions with a queue pair accept all types: other types use their own protection domain,
+ * shared receive queue and completion queue. They are locked.
  */
 #ifndef FABRIC_XRC_H
 #define FABRIC_XRC_H
@@ -18,19 +18,19 @@ int xrc_close(struct ibv_xrcd *xrcd);
 /** xrc_srq_number() - ibv_get_srq_num(). */
 int xrc_srq_number(struct ibv_srq *srq, uint32_t *ret);
 
-/** xrc_add() - a new shared receive queue is one of a domain, and has a number; locked. */
+/** xrc_add() - add a new shared receive queue to a domain, and number it; locked */
 void xrc_add(struct fab_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
 
-/** xrc_remove() - it ends; nothing for one that is not of XRC; locked. */
+/** xrc_remove() - remove a shared receive queue, if it is for XRC; locked */
 void xrc_remove(struct fab_srq *srq);
 
-/** xrc_srq() - where a message that names this queue finds its receive; NULL: the queue pair. */
+/** xrc_srq() - the shared receive queue for a message; NULL: the queue pair's own receives */
 struct fab_srq *xrc_srq(const struct fab_qp *qp, uint32_t srqn);
 
-/** xrc_pd() - whose keys a message may use, and its receive has; NULL: none, that queue is gone. */
+/** xrc_pd() - the protection domain for a message and its receive; NULL if that queue is gone */
 struct ibv_pd *xrc_pd(const struct fab_qp *qp, uint32_t srqn);
 
-/** xrc_receive_cq() - where its receive completes; NULL: nowhere, that queue is gone. */
+/** xrc_receive_cq() - the completion queue of the receive; NULL if that queue is gone */
 struct fab_cq *xrc_receive_cq(const struct fab_qp *qp, uint32_t srqn);
 
 #endif

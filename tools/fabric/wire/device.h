@@ -20,7 +20,7 @@ static inline bool fab_port_is_roce(const struct fab_port *port)
 	return port->link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
-/** fab_port_phys_state() - 5: the link is up, 3: it is disabled (IBTA vol. 1, 14.2.5.6). */
+/** fab_port_phys_state() - 5: LinkUp, 3: Disabled (IBTA vol. 1, 14.2.5.6) */
 static inline uint8_t fab_port_phys_state(const struct fab_port *port)
 {
 	return port->state >= IBV_PORT_INIT ? 5 : 3;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The folder of a fabric, which is its wiring: the paths in it.
+ * The paths in a fabric's folder, which connects its hosts.
  *
  *   hosts/NAME/page        the device (page.h)
- *   hosts/NAME/gsi         the socket that takes the packets for QP1
- *   hosts/NAME/umad.1      the socket that umad's descriptors of port 1 are connections to
- *   hosts/NAME/ctx/SLOT    the sockets of processes that have the device open
- *   hosts/NAME/udp         the socket that they get a UDP socket at (../udp/share.h)
- *   gids/HEX               a link to the port that has this GID: NAME.PORT
- *   lids/SUBNET.NUMBER     the same for a LID
+ *   hosts/NAME/gsi         socket for packets to QP1
+ *   hosts/NAME/umad.1      socket for umad descriptors of port 1
+ *   hosts/NAME/ctx/SLOT    sockets of processes that have the device open
+ *   hosts/NAME/udp         socket that gives them a UDP socket (../udp/share.h)
+ *   gids/HEX               link to the port with this GID: NAME.PORT
+ *   lids/SUBNET.NUMBER     link to the port with this LID
  *   joined/HEX/NAME.PORT   a port that joined this group, on InfiniBand
- *   groups/HEX/NAME.QPN    a queue pair that is attached to this multicast group
+ *   groups/HEX/NAME.QPN    a queue pair attached to this multicast group
  */
 #ifndef FABRIC_FOLDER_H
 #define FABRIC_FOLDER_H
@@ -22,8 +22,8 @@
 #include "tools/fabric/wire/page.h"
 
 #define FAB_ENV	       "PURECM_FABRIC"
-#define FAB_DIR_BYTES  64  /* of the fabric's folder: the names of sockets in it must fit */
-#define FAB_PATH_BYTES 160 /* the names of sockets are shorter: they fit into sockaddr_un */
+#define FAB_DIR_BYTES  64  /* of the fabric's folder, so that socket names fit */
+#define FAB_PATH_BYTES 160 /* socket names are shorter, to fit into sockaddr_un */
 
 struct fab_folder {
 	char dir[FAB_DIR_BYTES];
@@ -37,9 +37,9 @@ struct fab_owner {
 };
 
 /**
- * fab_folder_find() - the host that this process is on: $PURECM_FABRIC is its folder
+ * fab_folder_find() - find this process's host; $PURECM_FABRIC is its folder
  *
- * Return: 0; -ENODEV if the variable is not set; -ENAMETOOLONG, -EINVAL if it cannot be one.
+ * Return: 0; -ENODEV if the variable is not set; -ENAMETOOLONG, -EINVAL if it is invalid.
  */
 int fab_folder_find(struct fab_folder *ret);
 
@@ -52,14 +52,14 @@ void fab_folder_gsi(const struct fab_folder *folder, const char *host, char ret[
 /** fab_folder_umad() - the path of the umad socket of one of this host's ports. */
 void fab_folder_umad(const struct fab_folder *folder, uint8_t port_num, char ret[FAB_PATH_BYTES]);
 
-/** fab_folder_udp() - the path of the socket at which this host gives out UDP sockets. */
+/** fab_folder_udp() - the path of the socket that gives UDP sockets to this host's processes */
 void fab_folder_udp(const struct fab_folder *folder, char ret[FAB_PATH_BYTES]);
 
 /** fab_folder_slot() - the path of a process's socket, on any host. */
 void fab_folder_slot(const struct fab_folder *folder, const char *host, unsigned int slot,
 		     char ret[FAB_PATH_BYTES]);
 
-/** fab_folder_gid() - the path of the link that says who has a GID. */
+/** fab_folder_gid() - the path of the link to the owner of a GID */
 void fab_folder_gid(const struct fab_folder *folder, const union ibv_gid *gid,
 		    char ret[FAB_PATH_BYTES]);
 
@@ -67,54 +67,56 @@ void fab_folder_gid(const struct fab_folder *folder, const union ibv_gid *gid,
 void fab_folder_group(const struct fab_folder *folder, const union ibv_gid *mgid,
 		      char ret[FAB_PATH_BYTES]);
 
-/** fab_folder_read_member() - the name of a file in that folder. Return: false if it is another. */
+/** fab_folder_read_member() - parse the name of a member file. Return: false if it is none. */
 bool fab_folder_read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn);
 
-/** fab_folder_joined() - the path of the file that says that a port joined a group (InfiniBand). */
+/** fab_folder_joined() - the path of the file for a port that joined a group (InfiniBand) */
 void fab_folder_joined(const struct fab_folder *folder, const union ibv_gid *mgid,
 		       const struct fab_owner *member, char ret[FAB_PATH_BYTES]);
 
 /**
- * fab_folder_owner_of() - which port has a GID
+ * fab_folder_owner_of() - find the port with a GID
  *
- * Return: 0, or -EHOSTUNREACH if none has.
+ * Return: 0, or -EHOSTUNREACH if there is none.
  */
 int fab_folder_owner_of(const struct fab_folder *folder, const union ibv_gid *gid,
 			struct fab_owner *ret);
 
-/** fab_folder_owner_of_lid() - which port has a LID of an InfiniBand subnet. Return: as above. */
+/**
+ * fab_folder_owner_of_lid() - find the port with a LID of an InfiniBand subnet. Return: as above.
+ */
 int fab_folder_owner_of_lid(const struct fab_folder *folder, uint8_t subnet, uint16_t lid,
 			    struct fab_owner *ret);
 
-/** fab_folder_lid() - the path of the link that says which port has a LID. */
+/** fab_folder_lid() - the path of the link to the port with a LID */
 void fab_folder_lid(const struct fab_folder *folder, uint8_t subnet, uint16_t lid,
 		    char ret[FAB_PATH_BYTES]);
 
-/** fab_folder_own() - enter a port of this host at such a path. Return: 0, or -EEXIST. */
+/** fab_folder_own() - create a link to a port of this host. Return: 0, or -EEXIST. */
 int fab_folder_own(const struct fab_folder *folder, uint8_t port_num, const char *path);
 
 /**
- * fab_folder_take_slot() - a datagram socket for this process, at a number that is nobody's
- * @ret_slot: 1 to FAB_SLOTS - 1; numbers of processes that ended come back as late as possible
+ * fab_folder_take_slot() - create a datagram socket for this process, in a free slot
+ * @ret_slot: 1 to FAB_SLOTS - 1; slots of ended processes are reused as late as possible
  *
- * Return: a descriptor, non-blocking and closed on exec; -EBUSY if all are taken; -errno.
+ * Return: a descriptor, non-blocking and close-on-exec; -EBUSY if all are taken; -errno.
  */
 int fab_folder_take_slot(const struct fab_folder *folder, unsigned int *ret_slot);
 
 /**
- * fab_folder_bind() - a socket at a path, in the place of one whose process ended
- * @type: SOCK_DGRAM or SOCK_SEQPACKET; non-blocking and closed on exec
+ * fab_folder_bind() - create a socket at a path, replacing that of an ended process
+ * @type: SOCK_DGRAM or SOCK_SEQPACKET; non-blocking and close-on-exec
  *
- * The caller keeps others from trying at the same time.
+ * The caller must prevent concurrent calls.
  *
- * Return: a descriptor; -EADDRINUSE if a living process has it; -errno.
+ * Return: a descriptor; -EADDRINUSE if a running process has it; -errno.
  */
 int fab_folder_bind(const char *path, int type);
 
-/** fab_folder_widen() - room for messages as long as the kernel lets a socket send. */
+/** fab_folder_widen() - set the send buffer to 1 MiB, or less if the kernel limits it */
 void fab_folder_widen(int fd);
 
-/** fab_folder_sockaddr() - a path as an address; it has to fit. */
+/** fab_folder_sockaddr() - convert a path, which must fit */
 void fab_folder_sockaddr(const char *path, struct sockaddr_un *ret);
 
 #endif

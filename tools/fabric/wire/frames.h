@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE v2 packets as the kernel gave them: this header, and UDP payloads one after the other, all
- * of one size but the last, which may be shorter. Those for the queue pair of another process go to
- * its slot's socket in this form.
+ * RoCE v2 packets as delivered by the kernel: this header, and UDP payloads of equal size, except
+ * that the last may be shorter. Packets for the queue pair of another process are forwarded to its
+ * slot's socket in this form.
  */
 #ifndef FABRIC_FRAMES_H
 #define FABRIC_FRAMES_H
@@ -13,7 +13,7 @@
 #include "tools/fabric/wire/folder.h"
 
 #define FAB_FRAMES_MAGIC     0xfab2
-#define FAB_FRAMES_BYTES_MAX 65535 /* of payloads: what UDP_GRO gives at once */
+#define FAB_FRAMES_BYTES_MAX 65535 /* of payloads: maximum of UDP_GRO */
 
 struct fab_frames {
 	uint16_t magic;
@@ -22,15 +22,15 @@ struct fab_frames {
 	uint8_t hop_limit;
 	uint8_t traffic_class;
 	uint32_t bytes;	  /* of all payloads */
-	uint32_t ifindex; /* by which they came */
-	uint8_t port_num; /* of the device, by the address or by that */
+	uint32_t ifindex; /* receiving interface */
+	uint8_t port_num; /* of the device, found by address or interface */
 	union ibv_gid sgid, dgid;
 };
 
 /**
- * fab_frames_hand_on() - give packets to the process of this host that has a slot
- * @fd:    any datagram socket of AF_UNIX
- * @bytes: frames->bytes of payloads; lost if that process does not take them now
+ * fab_frames_hand_on() - forward packets to the process of a slot on this host
+ * @fd:    any AF_UNIX datagram socket
+ * @bytes: frames->bytes of payloads; lost if that process cannot accept them now
  */
 void fab_frames_hand_on(int fd, const struct fab_folder *folder, unsigned int slot,
 			const struct fab_frames *frames, const uint8_t *bytes);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The room of the wire: what the processes of a soft fabric have in common. It may call base/ and
- * nothing else of ours; verbs/, umad/ and host/ are built on it and know nothing of each other.
+ * The wire: the definitions shared by the processes of a soft fabric. It may call base/ only;
+ * verbs/, umad/ and host/ are built on it, and are independent of each other.
  *
  *   packet.h               packets (below)
  *   umad_wire.h            messages between a program's libibumad and its host
  *   folder.h               the fabric's folder: names of sockets, owners of GIDs and LIDs
  *   page.h device.h        a host's device as its processes read it
  *   quirks.h               the deviations that a device may have
- *   route.h                which port an address leads to
- *   peer.h faults.h        sending packets, and what goes wrong on the way
- *   frames.h               RoCE v2 packets as they came, for another process
+ *   route.h                the port that an address leads to
+ *   peer.h faults.h        sending packets, and faults
+ *   frames.h               received RoCE v2 packets, for another process
  *
- * A packet is a datagram of a unix socket: this header and its payload. Both ends are processes of
- * one machine, so numbers are in its byte order, except where verbs says otherwise. It is not a
- * packet of the InfiniBand specification, but has the same fields and takes one packet sequence
- * number. A message of any length is cut at FAB_FRAGMENT_BYTES, whatever the path MTU is: the unit
- * that is lost, repeated or out of order in a test.
+ * A packet is a datagram of a unix socket: this header and its payload. Both ends are on one
+ * machine, so values are in host byte order, except where verbs says otherwise. It is not a packet
+ * of the InfiniBand specification, but has the same fields and takes one packet sequence number. A
+ * message is split at FAB_FRAGMENT_BYTES, whatever the path MTU is. Tests drop, duplicate and
+ * reorder such packets.
  */
 #ifndef FABRIC_PACKET_H
 #define FABRIC_PACKET_H
@@ -32,17 +32,17 @@
 #define FAB_QP1_QKEY	   0x80010000u
 #define FAB_QPN_MULTICAST  0xffffffu
 
-/* A queue pair's number says which of its host's processes has it. */
+/* A queue pair number contains the slot of its process. */
 #define FAB_SLOT_SHIFT 14
 #define FAB_SLOTS      1024 /* 0 is the host itself: QP0 and QP1 */
 #define FAB_SLOT_QPS   (1u << FAB_SLOT_SHIFT)
 
-/* Congestion, in the lower bits of a traffic class: RFC 3168, 5. */
+/* Congestion bits of a traffic class: RFC 3168, 5. */
 #define FAB_ECN_MASK 3
-#define FAB_ECN_ECT  2 /* the sender heeds marks */
-#define FAB_ECN_CE   3 /* a router has marked it */
+#define FAB_ECN_ECT  2 /* ECN-capable sender */
+#define FAB_ECN_CE   3 /* congestion experienced */
 
-/* Of the queue pair that sends it; as in the opcodes of IBTA vol. 1, table 38. */
+/* Service of the sending queue pair; as in the opcodes of IBTA vol. 1, table 38. */
 enum fab_service {
 	FAB_SERVICE_RC = 0,
 	FAB_SERVICE_UC = 1,
@@ -59,12 +59,12 @@ enum fab_op {
 	FAB_OP_COMPARE_SWAP,
 	FAB_OP_FETCH_ADD,
 	FAB_OP_ATOMIC_RESPONSE,
-	FAB_OP_ATOMIC_WRITE, /* answered by a read response of nothing */
+	FAB_OP_ATOMIC_WRITE, /* answered by an empty read response */
 	FAB_OP_ACK,
 	FAB_OP_NAK,
 	FAB_OP_CNP, /* congestion notification, A17.9.3 */
 	FAB_OP_DATAGRAM,
-	FAB_OP_UNKNOWN, /* a request that no responder knows: reserved, or not supported here */
+	FAB_OP_UNKNOWN, /* a request with a reserved or unsupported opcode */
 	FAB_OP_EVENT,	/* from the host to its own processes: syndrome is an ibv_event_type */
 };
 
@@ -78,7 +78,7 @@ enum fab_flag {
 	FAB_INVALIDATE = 64, /* of a send: rkey is the key to invalidate */
 };
 
-/* Of a NAK, IBTA vol. 1, table 45; receiver not ready is one of them here. */
+/* Codes of a NAK, IBTA vol. 1, table 45; here they include receiver-not-ready. */
 enum fab_nak {
 	FAB_NAK_SEQUENCE,
 	FAB_NAK_INVALID_REQUEST,
@@ -96,7 +96,7 @@ struct fab_packet {
 	uint8_t service;   /* enum fab_service */
 	uint8_t port_num;  /* of the receiver; 0 of a group: any */
 	uint8_t from_port; /* of the sender */
-	uint8_t subnet;	   /* where it is from */
+	uint8_t subnet;	   /* of the source */
 	uint8_t sl;
 	uint16_t pkey;
 	uint16_t slid;
@@ -107,10 +107,10 @@ struct fab_packet {
 	uint32_t dest_qpn;
 	uint32_t src_qpn;
 	uint32_t psn;
-	uint32_t msn; /* of an answer: how many messages the responder has completed */
+	uint32_t msn; /* of a response: messages completed by the responder */
 	uint32_t qkey;
-	uint32_t srqn; /* of an XRC request: whose receive, and whose keys */
-	uint32_t imm;  /* as the program gave it */
+	uint32_t srqn; /* of an XRC request: provides receive and keys */
+	uint32_t imm;  /* in the program's byte order */
 	uint32_t rkey;
 	uint32_t dma_bytes;
 	uint32_t bytes; /* of payload */
@@ -123,13 +123,13 @@ struct fab_packet {
 
 #define FAB_PACKET_BYTES_MAX (sizeof(struct fab_packet) + FAB_FRAGMENT_BYTES)
 
-/** fab_psn_diff() - how far a is after b; negative if it is before (24 bits, cyclic). */
+/** fab_psn_diff() - a - b, negative if a precedes b (24 bits, cyclic) */
 static inline int32_t fab_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
-/** fab_psn_near() - the number that a PSN is the lower 24 bits of, if it is near another. */
+/** fab_psn_near() - extend a PSN of 24 bits to the number closest to @near */
 static inline uint64_t fab_psn_near(uint64_t near, uint32_t psn)
 {
 	return near + (uint64_t)(int64_t)fab_psn_diff(psn, (uint32_t)near & FAB_PSN_MASK);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The page of a host: its device, ports, GID and P_Key tables, in a file that the host's own
- * process writes and that every process with the device open has mapped. It stands for what a
- * driver knows of its hardware.
+ * The page of a host: its device, ports, GID and P_Key tables. It is a file that the host's process
+ * writes, and that every process with the device open has mapped. It takes the place of the
+ * driver's view of its hardware.
  */
 #ifndef FABRIC_PAGE_H
 #define FABRIC_PAGE_H
@@ -41,13 +41,12 @@ struct fab_port {
 	struct fab_gid gid[FAB_GIDS];
 };
 
-/* What a queue pair can be asked for, and how long the device takes; X(name, word of --limit, value
- * of a device without limits). */
+/* Limits of a queue pair, and the duration of commands; X(name, keyword of --limit, default). */
 #define FAB_LIMITS(X)                                        \
 	X(INLINE, "inline", 1024) /* bytes of inline data */ \
 	X(UD_INLINE, "ud-inline", 1024)                      \
 	X(WR, "wr", 16384) /* requests in a queue */         \
-	X(SLOW, "slow", 0) /* us that a command of the firmware takes */
+	X(SLOW, "slow", 0) /* duration of a firmware command, in us */
 
 enum fab_limit {
 #define X(name, word, value) FAB_LIMIT_##name,
@@ -58,11 +57,11 @@ enum fab_limit {
 
 struct fab_page {
 	uint32_t magic;
-	uint32_t turn; /* odd while the writer is at it */
+	uint32_t turn; /* odd during an update */
 	uint32_t is_removed;
 	uint32_t n_ports;
 	uint32_t wire;	 /* enum fab_wire */
-	uint32_t quirks; /* a bit for each, quirks.h */
+	uint32_t quirks; /* bitmap, see quirks.h */
 	uint32_t limit[FAB_N_LIMITS];
 	char host[FAB_NAME_BYTES];
 	char device[FAB_NAME_BYTES]; /* its name, which may change */
@@ -71,51 +70,51 @@ struct fab_page {
 };
 
 /**
- * fab_page_create() - a new page in a file, all zeros but for its magic number; by its one writer
+ * fab_page_create() - create a page in a file, zeroed except for its magic number; for its only
+ * writer
  *
- * Return: 0, with *ret to be unmapped by the end of the process; -errno.
+ * Return: 0, with *ret mapped until the process ends; -errno.
  */
 int fab_page_create(const char *path, struct fab_page **ret);
 
 /**
- * fab_page_open() - the page of a host, for reading; fab_page_close() gives it back
+ * fab_page_open() - map the page of a host, read-only; to be released with fab_page_close()
  *
- * Return: 0, -ENOENT if there is no such host, -EPROTO if it is of another version, -errno.
+ * Return: 0, -ENOENT if there is no such host, -EPROTO if its version differs, -errno.
  */
 int fab_page_open(const char *path, const struct fab_page **ret);
 
 /**
- * fab_page_hold_gid() - a GID that goes is to leave its entry empty while a queue pair uses it
- * @fd:   the page's file, open for reading; what it holds ends with it, or with the process
- * @hold: or let it go
+ * fab_page_hold_gid() - keep the table entry of a GID that is removed unused
+ * @fd:   the page's file, open for reading; holds end when it is closed, or with the process
+ * @hold: false to release
  */
 void fab_page_hold_gid(int fd, uint8_t port_num, uint32_t index, bool hold);
 
-/** fab_page_gid_is_held() - does anybody hold it? @fd: the page's file, open for writing */
+/** fab_page_gid_is_held() - return whether any process holds it; @fd: the file, open for writing */
 bool fab_page_gid_is_held(int fd, uint8_t port_num, uint32_t index);
 
-/** fab_page_close() - NULL is allowed. */
+/** fab_page_close() - unmap the page; NULL is allowed */
 void fab_page_close(const struct fab_page *page);
 
-/** fab_page_set_limits() - what queue pairs can be asked for; 0: as of a device without limits. */
+/** fab_page_set_limits() - set the limits of queue pairs; 0 selects the default */
 void fab_page_set_limits(struct fab_page *page, const uint32_t limit[FAB_N_LIMITS]);
 
-/** fab_page_write_begin() - what is written from here to fab_page_write_end() is seen as a whole.
- */
+/** fab_page_write_begin() - begin an update, atomic for readers until fab_page_write_end() */
 void fab_page_write_begin(struct fab_page *page);
 void fab_page_write_end(struct fab_page *page);
 
-/** fab_page_read() - a consistent copy of all that a page says. */
+/** fab_page_read() - copy the page consistently */
 void fab_page_read(const struct fab_page *page, struct fab_page *ret);
 
 /** fab_page_device() - what the device is called now. */
 void fab_page_device(const struct fab_page *page, char ret[FAB_NAME_BYTES]);
 
-/** fab_page_gid() - one entry of a port's GID table. Return: false if it is free. */
+/** fab_page_gid() - read an entry of a port's GID table. Return: false if it is free. */
 bool fab_page_gid(const struct fab_page *page, uint8_t port_num, uint32_t index,
 		  struct fab_gid *ret);
 
-/** fab_page_find_gid() - the index of a GID in a port's table. Return: it, or -1. */
+/** fab_page_find_gid() - find a GID in a port's table. Return: its index, or -1. */
 int fab_page_find_gid(const struct fab_page *page, uint8_t port_num, const union ibv_gid *gid);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sockets that packets are sent to. A send never blocks: what a full socket does not take waits
- * in memory, so two processes that send to each other cannot stall each other. The caller has a
- * lock around all of it, or one thread.
+ * Sending packets to sockets. A send never blocks: data that a full socket does not accept is
+ * queued in memory, so two processes that send to each other cannot block each other. The caller
+ * holds a lock, or has a single thread.
  */
 #ifndef FABRIC_PEER_H
 #define FABRIC_PEER_H
@@ -15,42 +15,42 @@
 #include "tools/fabric/wire/faults.h"
 #include "tools/fabric/wire/packet.h"
 
-#define FAB_PEERS_MAX 128 /* open at once; the one that was used longest ago makes room */
+#define FAB_PEERS_MAX 128 /* limit of open sockets; the least recently used is closed */
 
 struct fab_peers {
 	struct loop loop;   /* loop.fd is readable when fab_peers_flush() has work */
-	struct list recent; /* first the one used last */
+	struct list recent; /* most recently used first */
 	struct hash by_path;
 	struct fab_faulty faulty;
 };
 
-/** fab_peers_none() - nobody, and nothing is open: fab_peers_fini() is allowed. */
+/** fab_peers_none() - initialize without opening; fab_peers_fini() is allowed */
 void fab_peers_none(struct fab_peers *peers);
 
 /**
- * fab_peers_init() - nobody yet
+ * fab_peers_init() - initialize without peers
  * @dir:    the fabric's folder, for its faults
  * @sender: a number of this sender, for its random numbers
  *
- * Return: 0 or -errno; fab_peers_fini() is called in any case.
+ * Return: 0 or -errno; fab_peers_fini() must be called in any case.
  */
 int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender);
 
-/** fab_peers_fini() - what still waits is lost. Allowed twice. */
+/** fab_peers_fini() - close; queued packets are lost. May be called repeatedly. */
 void fab_peers_fini(struct fab_peers *peers);
 
 /**
  * fab_peers_send() - send a packet
  * @path:    of the receiver's socket
- * @payload: packet->bytes of it
+ * @payload: packet->bytes bytes
  *
- * Return: 0 if it was sent or waits; -ECONNREFUSED if there is no such process (any more), -errno:
- * the packet is lost.
+ * Return: 0 if it was sent or queued; -ECONNREFUSED if the process does not exist or has ended,
+ * -errno: the packet is lost.
  */
 int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
 		   const void *payload);
 
-/** fab_peers_flush() - send what waits, as far as it goes now. */
+/** fab_peers_flush() - send queued packets, as far as possible */
 void fab_peers_flush(struct fab_peers *peers);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which port a packet comes to. On RoCE the GID determines it; on InfiniBand the LID, within a
- * subnet. A router has a LID in each subnet, and brings a packet with a GRH to any GID of the other
- * subnets.
+ * Lookup of a packet's destination port: on RoCE by GID; on InfiniBand by LID, within a subnet. A
+ * router has a LID in each subnet, and forwards packets with a GRH to any GID of other subnets.
  */
 #ifndef FABRIC_ROUTE_H
 #define FABRIC_ROUTE_H
@@ -11,10 +10,10 @@
 #include "tools/fabric/wire/folder.h"
 
 #define FAB_SUBNETS    8
-#define FAB_LID_ROUTER 0xbf00 /* in every subnet; ends in zeros, so that it has no path bits */
+#define FAB_LID_ROUTER 0xbf00 /* in every subnet; the trailing zeros leave room for path bits */
 #define FAB_LID_MCAST  0xc000
 
-/* An address, as address handles and umad have it. */
+/* A destination, from an address handle or umad. */
 struct fab_route {
 	uint16_t dlid;
 	bool has_grh;
@@ -23,16 +22,16 @@ struct fab_route {
 };
 
 /**
- * fab_route_find() - who gets what is sent to an address
- * @from: the port that it leaves by
+ * fab_route_find() - find the destination port of an address
+ * @from: the source port
  *
- * Return: 0; -EHOSTUNREACH if nobody: there is no such port, it is in the other subnet, or the
- * packet must not go that far.
+ * Return: 0; -EHOSTUNREACH if there is no such port, it is in another subnet, or the hop limit is
+ * too low.
  */
 int fab_route_find(const struct fab_folder *folder, const struct fab_port *from,
 		   const struct fab_route *route, struct fab_owner *ret);
 
-/** fab_route_sent() - what a router changes of a packet, if its LID is the router's. */
+/** fab_route_sent() - apply a router's changes to a packet, if its LID is the router's */
 void fab_route_sent(struct fab_packet *packet);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages on a descriptor of umad, which is a connection (SOCK_SEQPACKET) of a process to its
- * host. They are as the kernel's, a struct ib_user_mad and the MAD, so that a program may use
- * read() and write() on the descriptor. What would be an ioctl() is a message whose agent is
- * FAB_UMAD_CONTROL, with a pipe (SCM_RIGHTS) that the answer is written to.
+ * Messages on a umad descriptor, which is a connection (SOCK_SEQPACKET) of a process to its host.
+ * As in the kernel, a message is a struct ib_user_mad and a MAD, so that programs may use read()
+ * and write() on the descriptor. An ioctl() becomes a message with agent FAB_UMAD_CONTROL and a
+ * pipe (SCM_RIGHTS) for the response.
  */
 #ifndef FABRIC_UMAD_WIRE_H
 #define FABRIC_UMAD_WIRE_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define FAB_UMAD_CONTROL    0xffffffffu
-#define FAB_UMAD_AGENTS_MAX 32 /* of a descriptor */
+#define FAB_UMAD_AGENTS_MAX 32 /* for each descriptor */
 #define FAB_MAD_BYTES	    256
 
 enum fab_umad_op {
@@ -30,7 +30,7 @@ struct fab_umad_request {
 };
 
 struct fab_umad_reply {
-	int32_t error; /* an errno, positive, or 0 */
+	int32_t error; /* positive errno, or 0 */
 	uint32_t agent_id;
 };
 
