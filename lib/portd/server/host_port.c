@@ -410,11 +410,8 @@ static void send_by_umad(struct host_port *host_port, const struct mad_path *pat
 	log_debug("a message was not sent: %s", strerror(-err));
 }
 
-/*
- * If the peer has got another link address unannounced, only the kernel's neighbour solicitation
- * detects that, so retransmissions are sent through umad. So are messages that the sender refuses.
- * Messages that it accepts are held until the end of the turn.
- */
+/* If the peer has got another link address unannounced, only the kernel's neighbour solicitation
+ * detects that, so retransmissions go through umad, like messages that the sender refuses. */
 static bool send_by(struct host_port *host_port, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES], bool again)
 {
@@ -522,21 +519,33 @@ static void send_held(struct server *server, struct host_port *host_port)
 	}
 }
 
+/* A host drops what its receive queue cannot hold, whoever sent it, so it has to answer first. */
 static bool may_leave(struct server *server, const struct xmit *xmit)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;
 	const struct mad_gid peer = mad_path_peer(&xmit->path);
 
-	return peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now);
+	if (!peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now))
+		return false;
+	if (cm_mad_attr(xmit->mad) == CM_ATTR_REJ ||
+	    peer_rate_take(&server->unanswered, &peer, UNANSWERED_S, UNANSWERED_MAX, server->now))
+		return true;
+	peer_rate_give(&server->request_rate, &peer);
+	return false;
 }
 
 static void send_request(struct server *server, struct xmit *xmit)
 {
+	const struct mad_gid peer = mad_path_peer(&xmit->path);
+
 	take_request(server, xmit);
-	if (!waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) && host_port_try(xmit))
-		free(xmit);
-	else
+	if (waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) ||
+	    !host_port_try(xmit)) {
+		peer_rate_give(&server->unanswered, &peer);
 		waiting_put(server, xmit);
+	} else {
+		free(xmit);
+	}
 }
 
 void host_port_send_requests(struct server *server)

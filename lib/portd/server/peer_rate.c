@@ -39,6 +39,13 @@ bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_
 	return true;
 }
 
+void peer_rate_give(struct peer_rate *rates, const struct mad_gid *peer)
+{
+	struct peer_rate_slot *slot = slot_of(rates, peer);
+
+	slot->spent = slot->spent > 1 ? slot->spent - 1 : 0;
+}
+
 bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		     struct cm_time now)
 {

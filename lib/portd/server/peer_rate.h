@@ -35,6 +35,9 @@ struct peer_rate {
 bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		    uint32_t burst, struct cm_time now);
 
+/** peer_rate_give() - take back what peer_rate_take() has counted for one message. */
+void peer_rate_give(struct peer_rate *rates, const struct mad_gid *peer);
+
 /**
  * peer_rate_spend() - count a received message; a burst may be as large as one second's rate
  *

@@ -237,6 +237,28 @@ static bool may_ask(struct server *server, uint16_t to, const struct mad_path *p
 	return to >= CLIENTS_MAX || client_takes_requests(server->client[to]);
 }
 
+static bool answers_request(const struct cm_msg *msg)
+{
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_MRA:
+		return msg->mra.message == CM_ANSWERED_REQ;
+	case CM_ATTR_REP:
+	case CM_ATTR_REJ:
+	case CM_ATTR_SIDR_REP:
+		return true;
+	}
+	return false;
+}
+
+static void note_answer(struct server *server, const struct mad_path *path,
+			const struct cm_msg *msg)
+{
+	const struct mad_gid peer = mad_path_peer(path);
+
+	if (answers_request(msg))
+		peer_rate_give(&server->unanswered, &peer);
+}
+
 void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
@@ -248,6 +270,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		return;
 	}
 	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
+	note_answer(server, path, &msg);
 	to = route_msg(server, host_port, path, &msg);
 	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
 		    path, mad);

@@ -62,7 +62,9 @@
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel solicits three times, a second apart */
 #define RECEIVE_BATCH  64
 #define REFUSALS_MAX   16   /* refused connections per turn */
-#define REQUEST_BURST  4000 /* REQs to one host at once */
+#define REQUEST_BURST  4000 /* REQs to one host at once, if it answers */
+#define UNANSWERED_MAX 512  /* unanswered REQs to one host: a quarter of its receive queue ... */
+#define UNANSWERED_S   2000 /* ... and that many more per second, as a listener may be slow */
 #define UNUSED_S       60   /* before an unused port is closed, if options.idle_s is 0 */
 #define SEND_BATCH     16   /* REQs sent before pending responses are handled again */
 
@@ -211,6 +213,7 @@ struct server {
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
 	struct peer_rate request_rate;	 /* REQs sent to remote hosts */
+	struct peer_rate unanswered;	 /* the unanswered ones of these */
 	struct peer_rate stray_rate;	 /* messages of unknown connections */
 	struct cm_time recovery_look_at; /* when to check the orphans next */
 	struct net_ns *home;

@@ -215,7 +215,7 @@ static void ask_often(struct rig_client *client, unsigned int n)
 
 	for (i = 1; i <= n; i++) {
 		scene_sends(client, scene_req(client, i % 65536));
-		if (i % (RATE_BURST / 2) == 0) {
+		if (i % UNANSWERED_MAX == 0) {
 			rig_pass(1000);
 			scene_wire();
 		}

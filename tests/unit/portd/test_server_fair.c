@@ -112,14 +112,44 @@ static unsigned int flood_bobs_peer(void)
 	return n_sent;
 }
 
-TEST(a_peer_gets_no_more_requests_of_this_host_than_it_accepts)
+/* More than its queue pair takes are lost if it does not get to run, Bob's among them. */
+TEST(a_peer_that_does_not_answer_gets_few_requests)
 {
-	const unsigned int rate = 15000;
-
-	ck_assert_uint_le(flood_bobs_peer(), REQUEST_BURST);
+	ck_assert_uint_le(flood_bobs_peer(), UNANSWERED_MAX);
 	scene_wire();
 	rig_pass(100);
-	ck_assert_uint_gt(rig_n_sent(), 1000);
+	ck_assert_uint_gt(rig_n_sent(), UNANSWERED_S / 20);
+	ck_assert_uint_le(rig_n_sent(), UNANSWERED_S / 10 + 1);
+}
+
+/* Return: how many requests have left until there were no more, or as many as asked for. */
+static unsigned int refuse_all(unsigned int n_max)
+{
+	const struct mad_path from = rig_peer(SCENE_PEER);
+	struct cm_msg msg, refusal;
+	struct rig_sent sent;
+	unsigned int n = 0;
+
+	flood_bobs_peer();
+	while (n < n_max && rig_sent(&sent, &msg)) {
+		n++;
+		refusal = talk_msg_of(CM_ATTR_REJ, 0, msg.req.local_comm_id);
+		refusal.rej.reason = CM_REJ_INVALID_SERVICE_ID;
+		rig_arrive(&from, &refusal);
+	}
+	return n;
+}
+
+TEST(a_peer_that_answers_gets_no_more_requests_than_it_accepts)
+{
+	const unsigned int rate = 15000;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < 4; i++)
+		n += refuse_all(10 * REQUEST_BURST);
+	ck_assert_uint_gt(n, 2 * UNANSWERED_MAX);
+	ck_assert_uint_le(n, REQUEST_BURST);
+	rig_pass(100);
 	ck_assert_uint_le(rig_n_sent(), rate / 10 + 1);
 }
 
