@@ -39,8 +39,6 @@ static struct client *client_alloc(struct server *server)
 	client->index = index;
 	client->control.fd = client->data.fd = client->asked_fd = -1;
 	client->reads.most = 1;
-	client->tokens = quota_of(&server->options.quotas, QUOTA_CLIENT_RATE) / 10.;
-	client->tokens_at = server->now;
 	list_init(&client->backlog);
 	list_init(&client->link);
 	list_init(&client->asks);
@@ -191,7 +189,7 @@ void client_expire(struct server *server)
 /* A user's excess slows down only that user's clients. */
 static bool has_tokens(const struct client *client)
 {
-	return client->tokens >= 1 && client->user->tokens >= 1;
+	return client->rate.tokens >= 1 && client->user->rate.tokens >= 1;
 }
 
 static uint32_t control_events(const struct client *client)

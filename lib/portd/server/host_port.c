@@ -261,7 +261,7 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	for_each_client (client, server)
 		server->above->port_gone(server, client, host_port->handle);
 	forget_requests_of(server, host_port, &server->nobody);
-	list_for_each_entry (user, &server->users, link)
+	list_for_each_entry (user, &server->users.all, link)
 		forget_requests_of(server, host_port, user);
 	waiting_port_gone(server, host_port);
 	subnet_close(server, host_port);

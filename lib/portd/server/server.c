@@ -375,7 +375,6 @@ int server_begin(struct server *server)
 	server->stop.fd = server->net.fd = server->listening.fd = server->reload.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
-	list_init(&server->users);
 	list_init(&server->senders);
 	user_init(&server->nobody, (uid_t)-1);
 	list_init(&server->strangers);
@@ -386,6 +385,8 @@ int server_begin(struct server *server)
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
 	err = loop_init(&server->loop);
+	if (!err)
+		err = users_init(&server->users);
 	if (!err)
 		err = make_tables(server);
 	if (!err)
@@ -416,7 +417,7 @@ void server_end(struct server *server)
 		host_port_close(server, host_port);
 	list_for_each_entry_safe (batch, &server->spare, link)
 		free(batch);
-	user_forget_all(server);
+	users_fini(&server->users);
 	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);
 	waiting_fini(&server->waiting);

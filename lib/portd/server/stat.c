@@ -200,7 +200,7 @@ static void put_all_quotas(struct report *report)
 	const struct user *user;
 
 	report->row.client = PORTD_STAT_ITSELF;
-	list_for_each_entry (user, &report->server->users, link)
+	list_for_each_entry (user, &report->server->users.all, link)
 		if (sees_all(report->asker) || user->uid == report->asker->uid)
 			put_quotas(report, user);
 	put_quotas(report, NULL);

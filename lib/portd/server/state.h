@@ -148,8 +148,7 @@ struct client {
 	uint64_t host_ports; /* bitmap of opened port handles */
 	unsigned int n_blocks;
 	uint16_t block[ID_BLOCKS_MAX];
-	double tokens; /* rate budget left */
-	struct cm_time tokens_at;
+	struct bucket rate;
 	bool throttled;
 	bool was_refused;   /* a claim was refused; logged once */
 	bool is_tracer;	    /* receives copies of all messages */
@@ -221,8 +220,7 @@ struct server {
 	unsigned int n_clients;
 	struct host_port *host_port[HOST_PORTS_MAX];
 	unsigned int n_host_ports; /* highest handle ever used, plus one */
-	struct list users;
-	uint16_t last_user;  /* the number assigned last */
+	struct users users;
 	struct user nobody;  /* our own core, and clients that have disconnected */
 	struct list senders; /* users with requests to send, in round-robin order */
 	struct waiting waiting;

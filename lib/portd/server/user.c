@@ -9,26 +9,25 @@
 #include "base/log.h"
 #include "lib/portd/server/state.h"
 
-#define BURST_SHARE 10 /* the burst is one such part of what a second allows */
+#define BURST_SHARE  10 /* the burst is one such part of what a second allows */
+#define RESTING_LOOK 4	/* users without clients to check for each new client */
 
-static struct user *find(struct server *server, uid_t uid)
+int users_init(struct users *users)
+{
+	list_init(&users->all);
+	list_init(&users->resting);
+	return hash_init(&users->by_uid, USERS_MAX);
+}
+
+static struct user *find_user(struct server *server, uid_t uid)
 {
 	struct user *user;
 
-	list_for_each_entry (user, &server->users, link)
+	hash_for_each_match_entry (user, &server->users.by_uid, hash_bytes(&uid, sizeof(uid)),
+				   by_uid)
 		if (user->uid == uid)
 			return user;
 	return NULL;
-}
-
-static bool has_number(const struct server *server, uint16_t number)
-{
-	struct user *user;
-
-	list_for_each_entry (user, &server->users, link)
-		if (user->number == number)
-			return true;
-	return number == 0;
 }
 
 static uint32_t allowed(const struct client *client, enum quota quota)
@@ -36,101 +35,133 @@ static uint32_t allowed(const struct client *client, enum quota quota)
 	return quota_of(&client->server->options.quotas, quota);
 }
 
-static double refilled(double tokens, struct cm_time since, struct cm_time now, uint32_t rate,
-		       double full)
-{
-	tokens += (double)(now.ns - since.ns) * rate / 1e9;
-	return tokens < full ? tokens : full;
-}
-
-static void refill(struct server *server, struct user *user)
+static void refill(const struct server *server, struct user *user)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_RATE);
 
-	user->tokens = refilled(user->tokens, user->tokens_at, server->now, rate,
-				(double)rate / BURST_SHARE);
-	user->tokens_at = server->now;
+	bucket_refill(&user->rate, server->now, rate, (double)rate / BURST_SHARE);
 }
 
 /* All programs of a job may start at once, so the burst is one second's rate. */
-static void refill_connects(struct server *server, struct user *user)
+static void refill_connects(const struct server *server, struct user *user)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_CONNECTS);
 
-	user->connects = refilled(user->connects, user->connects_at, server->now, rate, rate);
-	user->connects_at = server->now;
+	bucket_refill(&user->connects, server->now, rate, rate);
 }
 
 void user_init(struct user *user, uid_t uid)
 {
 	user->uid = uid;
 	list_init(&user->link);
+	list_init(&user->resting);
 	list_init(&user->requests);
 	list_init(&user->sends);
 	list_init(&user->hops);
 	list_init(&user->waits);
 }
 
-static void user_free(struct user *user)
+static void user_free(struct users *users, struct user *user)
 {
+	hash_remove(&users->by_uid, &user->by_uid);
+	users->numbered[user->number] = NULL;
+	users->n--;
 	list_remove(&user->link);
+	list_remove(&user->resting);
 	free(user);
 }
 
-static void forget_rested(struct server *server)
+static bool has_rested(struct server *server, struct user *user)
 {
 	const struct quotas *quotas = &server->options.quotas;
+
+	refill(server, user);
+	refill_connects(server, user);
+	return user->rate.tokens >= (double)quota_of(quotas, QUOTA_USER_RATE) / BURST_SHARE &&
+	       user->connects.tokens >= quota_of(quotas, QUOTA_USER_CONNECTS);
+}
+
+/* A few are checked for each new client, so there are never many to check. */
+static void forget_rested(struct server *server, bool is_full)
+{
+	struct users *users = &server->users;
+	struct user *user;
+	unsigned int i;
+
+	for (i = 0; i < RESTING_LOOK && !list_is_empty(&users->resting); i++) {
+		user = container_of(users->resting.next, struct user, resting);
+		list_remove(&user->resting);
+		list_append(&users->resting, &user->resting);
+		if (!tracker_dead_of(server->tracker, user->number) &&
+		    (is_full || has_rested(server, user)))
+			user_free(users, user);
+	}
+}
+
+/* One place is reserved for root. */
+static bool has_room(const struct users *users, uid_t uid)
+{
+	return users->n < (uid ? USERS_MAX - 2 : USERS_MAX - 1); /* no number is 0 */
+}
+
+static struct user *user_new(struct server *server, uid_t uid)
+{
+	struct users *users = &server->users;
 	struct user *user;
 
-	list_for_each_entry_safe (user, &server->users, link) {
-		refill(server, user);
-		refill_connects(server, user);
-		if (!user->n_clients &&
-		    user->tokens >= (double)quota_of(quotas, QUOTA_USER_RATE) / BURST_SHARE &&
-		    user->connects >= quota_of(quotas, QUOTA_USER_CONNECTS) &&
-		    !tracker_dead_of(server->tracker, user->number))
-			user_free(user);
-	}
+	if (!has_room(users, uid))
+		forget_rested(server, true);
+	user = has_room(users, uid) ? calloc(1, sizeof(*user)) : NULL;
+	if (!user)
+		return NULL;
+	user_init(user, uid);
+	do
+		users->last = (uint16_t)(users->last % (USERS_MAX - 1) + 1);
+	while (users->numbered[users->last]);
+	user->number = users->last;
+	users->numbered[user->number] = user;
+	users->n++;
+	list_append(&users->all, &user->link);
+	hash_insert(&users->by_uid, &user->by_uid, hash_bytes(&uid, sizeof(uid)));
+	refill(server, user);
+	refill_connects(server, user);
+	return user;
 }
 
 bool user_enter(struct server *server, struct client *client, uid_t uid)
 {
 	struct user *user;
 
-	forget_rested(server);
-	user = find(server, uid);
-	if (!user) {
-		user = calloc(1, sizeof(*user));
-		if (!user)
-			return false;
-		user_init(user, uid);
-		while (has_number(server, ++server->last_user))
-			;
-		user->number = server->last_user;
-		list_append(&server->users, &user->link);
-		user->tokens = (double)allowed(client, QUOTA_USER_RATE) / BURST_SHARE;
-		user->connects = allowed(client, QUOTA_USER_CONNECTS);
-		user->tokens_at = user->connects_at = server->now;
-	}
+	forget_rested(server, false);
+	user = find_user(server, uid);
+	if (!user)
+		user = user_new(server, uid);
+	if (!user)
+		return false;
+	list_remove(&user->resting);
 	client->user = user;
 	user->n_clients++;
-	user->connects--;
+	user->connects.tokens--;
 	return true;
 }
 
 void user_leave(struct client *client)
 {
-	client->user->n_clients--;
-	client->user->n_blocks -= client->n_blocks;
+	struct user *user = client->user;
+
+	user->n_blocks -= client->n_blocks;
+	if (--user->n_clients == 0)
+		list_append(&client->server->users.resting, &user->resting);
 	client->user = NULL;
 }
 
-void user_forget_all(struct server *server)
+void users_fini(struct users *users)
 {
 	struct user *user;
 
-	list_for_each_entry_safe (user, &server->users, link)
-		user_free(user);
+	list_for_each_entry_safe (user, &users->all, link)
+		user_free(users, user);
+	hash_fini(&users->by_uid);
 }
 
 static void say_once(const struct server *server, struct user *user, enum quota quota)
@@ -144,12 +175,12 @@ static void say_once(const struct server *server, struct user *user, enum quota 
 
 bool user_may_connect(struct server *server, uid_t uid)
 {
-	struct user *user = uid ? find(server, uid) : NULL;
+	struct user *user = uid ? find_user(server, uid) : NULL;
 
 	if (!user)
 		return true;
 	refill_connects(server, user);
-	if (user->connects >= 1)
+	if (user->connects.tokens >= 1)
 		return true;
 	say_once(server, user, QUOTA_USER_CONNECTS);
 	return false;
@@ -183,9 +214,9 @@ void user_spend(struct client *client, double tokens)
 {
 	struct user *user = client->user;
 
-	client->tokens -= tokens;
+	client->rate.tokens -= tokens;
 	if (user->uid)
-		user->tokens -= tokens;
+		user->rate.tokens -= tokens;
 	if (user->turn_no != client->server->turn_no)
 		user->turn = 0;
 	user->turn_no = client->server->turn_no;
@@ -201,11 +232,8 @@ bool user_has_turn(const struct client *client)
 
 void user_refill(struct client *client)
 {
-	const struct cm_time now = client->server->now;
+	const uint32_t rate = allowed(client, QUOTA_CLIENT_RATE);
 
-	client->tokens = refilled(client->tokens, client->tokens_at, now,
-				  allowed(client, QUOTA_CLIENT_RATE),
-				  (double)allowed(client, QUOTA_CLIENT_RATE) / BURST_SHARE);
-	client->tokens_at = now;
+	bucket_refill(&client->rate, client->server->now, rate, (double)rate / BURST_SHARE);
 	refill(client->server, client->user);
 }

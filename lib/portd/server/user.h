@@ -11,40 +11,60 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/hash.h"
 #include "base/list.h"
-#include "base/time.h"
+#include "lib/portd/server/bucket.h"
 #include "lib/portd/server/quota.h"
 
-#define USER_TURN 512 /* messages and requests read per user and turn, plus one datagram */
+#define USERS_MAX 8192 /* users with clients or a used-up rate: twice CLIENTS_MAX */
+#define USER_TURN 512  /* messages and requests read per user and turn, plus one datagram */
 
 struct server;
 struct client;
 
 struct user {
-	struct list link; /* in server.users */
+	struct list link;    /* in users.all */
+	struct list resting; /* in users.resting, while n_clients is 0 */
+	struct hash_node by_uid;
 	uid_t uid;
-	uint16_t number; /* for the tracker; 0: of server.nobody */
+	uint16_t number; /* for the tracker, index in users.numbered; 0: of server.nobody */
 	uint32_t n_clients;
 	uint32_t n_ports;   /* maintained by ports.c */
 	uint32_t n_blocks;  /* blocks of comm ids */
 	uint32_t n_tracked; /* maintained by the tracker */
 	uint32_t n_queued;
 	uint32_t n_asks;
-	double tokens; /* rate budget left */
-	struct cm_time tokens_at;
-	double connects; /* connections allowed now */
-	struct cm_time connects_at;
-	uint32_t n_waits;     /* messages waiting for link addresses */
-	struct list hops;     /* that those messages wait for */
-	struct list waits;    /* in server.waiting.users, if hops is not empty */
-	struct list requests; /* transmit entries: REQs and SIDR_REQs; responses go first */
-	struct list sends;    /* in server.senders, if requests is not empty */
-	double turn;	      /* messages and requests read in turn turn_no */
-	uint64_t turn_no;     /* of the server */
-	uint32_t was_refused; /* bitmap of quotas whose excess was logged */
+	struct bucket rate;
+	struct bucket connects; /* connections allowed now */
+	uint32_t n_waits;	/* messages waiting for link addresses */
+	struct list hops;	/* that those messages wait for */
+	struct list waits;	/* in server.waiting.users, if hops is not empty */
+	struct list requests;	/* transmit entries: REQs and SIDR_REQs; responses go first */
+	struct list sends;	/* in server.senders, if requests is not empty */
+	double turn;		/* messages and requests read in turn turn_no */
+	uint64_t turn_no;	/* of the server */
+	uint32_t was_refused;	/* bitmap of quotas whose excess was logged */
 };
 
-/** user_enter() - account a client to its user. Return: false when out of memory. */
+struct users {
+	struct list all;
+	struct list resting; /* without clients, longest first */
+	struct hash by_uid;
+	unsigned int n;
+	uint16_t last; /* the number assigned last */
+	struct user *numbered[USERS_MAX];
+};
+
+/** users_init() - an empty table. Return: 0 or -ENOMEM. */
+int users_init(struct users *users);
+
+/**
+ * user_enter() - account a client to its user
+ *
+ * If there are USERS_MAX users, one without clients is forgotten to make room.
+ *
+ * Return: false when out of memory, or if all users have clients or connections of ended clients.
+ */
 bool user_enter(struct server *server, struct client *client, uid_t uid);
 
 /**
@@ -83,8 +103,8 @@ void user_spend(struct client *client, double tokens);
 /** user_has_turn() - return whether the clients of its user may be read from again in this turn */
 bool user_has_turn(const struct client *client);
 
-/** user_forget_all() - free all users; there must be no clients */
-void user_forget_all(struct server *server);
+/** users_fini() - free all users; there must be no clients */
+void users_fini(struct users *users);
 
 /** user_refill() - add what a client and its user have earned since the last time */
 void user_refill(struct client *client);

@@ -374,9 +374,9 @@ static double cost_of(struct rig_client *client, const struct portd_record *reco
 
 	rig_pass(1000);
 	rig_ask(client, &cheap); /* has its tokens counted */
-	before = rig_server()->client[NOT_BOBS]->tokens;
+	before = rig_server()->client[NOT_BOBS]->rate.tokens;
 	ck_assert_int_eq(rig_ask(client, record), error);
-	return before - rig_server()->client[NOT_BOBS]->tokens;
+	return before - rig_server()->client[NOT_BOBS]->rate.tokens;
 }
 
 /* It makes the kernel tell all of its devices. */

@@ -137,9 +137,9 @@ TEST(an_answer_for_a_connection_that_nobody_knows_is_dear)
 	scene_connect(alice, 1);
 	rig_pass(1000);
 	scene_sends(alice, talk_msg_of(CM_ATTR_DREQ, alice->first + 1, 0x701));
-	before = client->tokens;
+	before = client->rate.tokens;
 	scene_sends(alice, talk_msg_of(CM_ATTR_DREP, alice->first + 2, 0x702));
-	ck_assert(before - client->tokens > 10);
+	ck_assert(before - client->rate.tokens > 10);
 	ck_assert_str_eq(scene_wire(), "DREQ, DREP");
 }
 

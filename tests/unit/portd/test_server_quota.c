@@ -46,7 +46,7 @@ static const struct user *mallory_is(void)
 	const struct user *user = NULL;
 	struct list *node;
 
-	list_for_each (node, &rig_server()->users) {
+	list_for_each (node, &rig_server()->users.all) {
 		user = container_of(node, struct user, link);
 		if (user->uid == MALLORY)
 			break;
@@ -378,7 +378,25 @@ TEST(a_user_who_has_rested_is_forgotten)
 	rig_pass(1000);
 	rig_come_as_user(BOB);
 	rig_meet(&mallory[1]);
-	ck_assert_uint_eq(list_length(&rig_server()->users), 2); /* root, and Bob */
+	ck_assert_uint_eq(list_length(&rig_server()->users.all), 2); /* root, and Bob */
+}
+
+/* A range of subordinate uids is as many users. */
+TEST(users_who_come_for_a_moment_leave_room_for_others)
+{
+	uid_t uid;
+	int fd;
+
+	for (uid = 100000; uid < 100000 + USERS_MAX + 100; uid++) {
+		rig_come_as_user(uid);
+		fd = rig_dial();
+		rig_settle();
+		close(fd);
+		rig_settle();
+	}
+	ck_assert_uint_le(list_length(&rig_server()->users.all), USERS_MAX);
+	rig_come_as_user(BOB + 1);
+	rig_meet(&mallory[0]);
 }
 
 /* Else who has many clients is read from at each turn, and who has one waits. */
@@ -395,9 +413,9 @@ TEST(in_a_turn_a_user_is_read_from_so_much_and_no_more)
 		rig_meet(&mallory[i]);
 	for (i = 0; i < N_MAX; i++)
 		fill(mallory[i].data, PORTD_CLOSE);
-	before = mallory_is()->tokens;
+	before = mallory_is()->rate.tokens;
 	rig_turn();
-	ck_assert(before - mallory_is()->tokens <= USER_TURN + n);
+	ck_assert(before - mallory_is()->rate.tokens <= USER_TURN + n);
 }
 
 /* --- what they are set to ------------------------------------------------ */
