@@ -2,16 +2,16 @@
 /*
  * Requests beyond the backlog: see backlog.h.
  *
- * Those that have waited for too long are dropped when the next one is taken, and need no timer: as
- * long as none is taken, there would be no room for what their peers repeat, either.
+ * Requests that waited too long are dropped when the next one is taken, without a timer: while none
+ * is taken, there is no room for the peers' retransmissions either.
  */
 #include "lib/conn/backlog.h"
 
 #include "base/clock.h"
 
 #define WAITING_MAX 128
-#define IDLE_NS	    (100 * CM_NS_PER_MS) /* the program takes none: it does not look */
-#define WAIT_NS	    (900 * CM_NS_PER_MS) /* then the peer asks again */
+#define IDLE_NS	    (100 * CM_NS_PER_MS) /* the program takes no requests */
+#define WAIT_NS	    (900 * CM_NS_PER_MS) /* the peer retransmits then */
 
 bool backlog_has_room(const struct id *listener)
 {
@@ -26,7 +26,7 @@ void backlog_add(struct event *event)
 	list_append(&listener->waiting, &event->link);
 }
 
-/* Neither REJ nor the removal of its device has ended it. */
+/* False once a REJ or the removal of its device has ended it. */
 static bool is_alive(const struct id *child)
 {
 	return child->conn && child->conn->state == CM_REQ_RCVD;
@@ -48,7 +48,7 @@ static struct event *take_first_waiting(struct id *listener)
 	return event;
 }
 
-/* Unanswered: the peer may ask again. */
+/* Drops it without an answer, so that the peer may retry. */
 static void drop_request(struct engine *engine, struct outbox *box, struct event *event,
 			 struct list *dropped)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections: rdma_connect(), rdma_accept(), rdma_reject(), rdma_reject_ece(), rdma_establish(),
- * rdma_notify(), rdma_disconnect(). Each has a message made of its arguments (params.h) and steps
+ * rdma_notify(), rdma_disconnect(). Each builds a message from its arguments (message.h) and steps
  * the core.
  */
 #include <errno.h>
@@ -48,9 +48,9 @@ static int send_request(struct id *id, enum cm_event verb, const struct conn_par
 	id->state = ID_CONNECT;
 	args.port = &id->path.port->cm;
 	err = engine_step(engine, &box, id->conn, verb, &args);
-	id->conn->retry_count = params->retry_count; /* which XRC's REQ does not say */
+	id->conn->retry_count = params->retry_count; /* an XRC REQ does not carry it */
 	if (!err) {
-		free(id->prefix); /* it is sent once */
+		free(id->prefix); /* sent only once */
 		id->prefix = NULL;
 		id->prefix_bytes = 0;
 	}
@@ -112,7 +112,7 @@ static int step_conn(struct id *id, enum cm_event verb, struct cm_msg *msg)
 	return err;
 }
 
-/* What the queue pair is moved with is what the REP will say. */
+/* The queue pair is moved with the depths that the REP carries. */
 static int set_depths(struct id *id, const struct conn_params *params)
 {
 	int err = -EINVAL;
@@ -127,7 +127,7 @@ static int set_depths(struct id *id, const struct conn_params *params)
 	return err;
 }
 
-/* What goes wrong here has the peer refused, as it waits for an answer. */
+/* Rejects the request on failure, as the peer waits for an answer. */
 static int send_rep(struct id *id, const struct conn_params *params)
 {
 	struct cm_msg msg;
@@ -146,7 +146,7 @@ static int send_rep(struct id *id, const struct conn_params *params)
 	return err;
 }
 
-/* Nobody confirms it, so there is no event either. */
+/* SIDR_REP is not acknowledged, so no event follows. */
 static int send_sidr_rep(struct id *id, const struct conn_params *params)
 {
 	struct cm_msg msg;
@@ -169,7 +169,7 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 
 	if (!id->attached || (!id->pub.qp && !param && !is_datagram(id)))
 		return -EINVAL;
-	engine_lock(); /* without a connection it fails later */
+	engine_lock(); /* without a connection a later step fails */
 	responder = id->conn ? id->conn->responder_resources : RDMA_MAX_RESP_RES;
 	initiator = id->conn ? id->conn->initiator_depth : RDMA_MAX_INIT_DEPTH;
 	engine_unlock();
@@ -184,7 +184,7 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	return err ? err : send_rep(id, &params);
 }
 
-/* No event follows that could take the place of the request's. */
+/* No event follows that would replace the request's. */
 static int accept_datagram(struct id *id, const struct rdma_conn_param *param)
 {
 	int err = accept_id(id, param);
@@ -228,7 +228,7 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 		   : -EINVAL);
 }
 
-/* A lookup is answered by it, as by rdma_accept() without parameters: it asks for nothing else. */
+/* A lookup is answered as by rdma_accept() without parameters. */
 static int establish_id(struct id *id)
 {
 	static const struct conn_params no_params;
@@ -249,7 +249,7 @@ int rdma_establish(struct rdma_cm_id *id)
 	return api_return(id ? establish_id(id_of(id)) : -EINVAL);
 }
 
-/* The peer's data is as good as its RTU; cmportd sees neither. */
+/* The peer's data counts as its RTU; cmportd sees neither, so report it. */
 static int establish_by_data(struct id *id)
 {
 	struct cm_record tracked;
@@ -291,8 +291,10 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 
 /* --- disconnect ---------------------------------------------------------- */
 
-/* Whether we begin or answer is for the state to say; a connection that is gone already needs
- * neither, and that is no error. */
+/*
+ * The state determines whether we send DREQ or DREP; a connection that has already ended needs
+ * neither, which is no error.
+ */
 static int disconnect_id(struct id *id)
 {
 	bool begun;

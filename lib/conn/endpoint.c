@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints: rdma_create_ep() and rdma_destroy_ep(), which take a synchronous id through the calls
- * that a program would make itself. The calls are the public ones.
+ * Endpoints: rdma_create_ep() and rdma_destroy_ep() take a synchronous id through the public calls
+ * that a program would make.
  */
 #include <errno.h>
 #include <rdma/rdma_verbs.h>
@@ -13,13 +13,13 @@
 
 #define RESOLVE_TIMEOUT_MS 2000
 
-/* Return: 0 or -errno, from a public call. */
+/* Return: 0, or -errno of a public call. */
 static int errno_of(int result)
 {
 	return result ? -errno : 0;
 }
 
-/* Return: a copy for *@ret, which is left alone if there is nothing to copy; 0 or -ENOMEM. */
+/* Copies bytes to *@ret, which is untouched if there are none. Return: 0 or -ENOMEM. */
 static int copy_bytes(const void *from, size_t bytes, void **ret)
 {
 	void *copy;
@@ -34,13 +34,13 @@ static int copy_bytes(const void *from, size_t bytes, void **ret)
 	return 0;
 }
 
-/* The size that comes with an address has to be that of its family. */
+/* The size given with an address must be that of its family. */
 static bool is_whole(const struct sockaddr *addr, socklen_t bytes)
 {
 	return !addr || bytes == addr_bytes(addr);
 }
 
-/* Queue pairs are for the requests to come. */
+/* Keeps the queue pair attributes for the ids of requests. */
 static int make_passive(struct id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd,
 			const struct ibv_qp_init_attr *attr)
 {
@@ -62,8 +62,10 @@ static int make_passive(struct id *id, const struct rdma_addrinfo *info, struct 
 	return 0;
 }
 
-/* A path that came with the address needs no resolution; rdma_set_option() leaves its event in the
- * channel. */
+/*
+ * A path that came with the address replaces resolution; rdma_set_option() leaves its event in the
+ * channel.
+ */
 static int resolve_endpoint_route(struct id *id, const struct rdma_addrinfo *info)
 {
 	int err, cancel_state;
@@ -103,7 +105,7 @@ static int make_active(struct id *id, const struct rdma_addrinfo *info, struct i
 	return err;
 }
 
-/* Not in api_return(): what waits in here can be cancelled. */
+/* Without api_return(), which would disable cancellation of the waits in here. */
 int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *qp_init_attr)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Kernel announcements about RDMA devices: see hotplug.h.
- */
+/* The kernel's announcements of RDMA devices: see hotplug.h. */
 #include "lib/conn/hotplug.h"
 
 #include <errno.h>
@@ -19,7 +17,7 @@
 #include "lib/engine/engine.h"
 
 #define UEVENT_BYTES 8192
-#define FROM_KERNEL  1 /* multicast group; udev speaks in the next one */
+#define FROM_KERNEL  1 /* multicast group; udev's is the next one */
 
 static int fd = -1;
 static struct watch watch;
@@ -35,7 +33,7 @@ static int open_socket(void)
 	return bind(made, (struct sockaddr *)&addr, sizeof(addr)) ? fd_give_up(made) : made;
 }
 
-/* An announcement is a list of strings: "add@/devices/...", "ACTION=add", "SUBSYSTEM=..." */
+/* A uevent is a list of strings: "add@/devices/...", "ACTION=add", "SUBSYSTEM=..." */
 static const char *value_of(const char *text, size_t bytes, const char *name)
 {
 	size_t n = strlen(name);
@@ -77,7 +75,7 @@ static void read_uevents(struct watch *of, uint32_t events)
 	(void)events;
 	for (;;) {
 		n = recvfrom(of->fd, text, UEVENT_BYTES, 0, (struct sockaddr *)&from, &from_bytes);
-		if (n < 0 && errno == ENOBUFS) /* some were lost: perhaps the one that counts */
+		if (n < 0 && errno == ENOBUFS) /* some were lost: assume an added device */
 			has_come = true;
 		else if (n < 0)
 			break;
@@ -90,7 +88,7 @@ static void read_uevents(struct watch *of, uint32_t events)
 		listen_extend();
 }
 
-/* Where a container does not let us, devices are only seen to go by their ports. */
+/* Without uevents, as in some containers, only ports report that devices are removed. */
 int hotplug_start(void)
 {
 	int err;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices that come and go while the process runs, as the kernel announces them to everyone
- * (uevents).
+ * Devices that are added and removed while the process runs, from the kernel's uevents.
  *
- * A port says of itself that it is gone, but only one that we have open; and nothing else says
- * that a device has come.
+ * An open port reports its own removal. Other removals, and new devices, are only known from
+ * uevents.
  */
 #ifndef LIB_CONN_HOTPLUG_H
 #define LIB_CONN_HOTPLUG_H
 
-/** hotplug_start() - have announcements acted on in the engine's thread. Return: 0 or -errno. */
+/** hotplug_start() - handle uevents in the engine's thread. Return: 0 or -errno. */
 int hotplug_start(void);
 
-/** hotplug_stop() - no more; in a forked child, or when the engine could not start. */
+/** hotplug_stop() - stop; in a forked child, or when the engine could not start. */
 void hotplug_stop(void);
 
 #endif

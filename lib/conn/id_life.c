@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The life of an id: rdma_create_id(), rdma_destroy_id().
- */
+/* Creation and destruction of ids: rdma_create_id(), rdma_destroy_id(). */
 #include <errno.h>
 
 #include "lib/api.h"
@@ -16,7 +14,7 @@
 
 /* --- destroying ---------------------------------------------------------- */
 
-/* From here on the engine, the core and the channel know nothing of the id. */
+/* Removes the id from the engine, the core and the channel. */
 static void withdraw_id(struct id *id, struct list *events)
 {
 	struct portd_record drop;
@@ -101,7 +99,7 @@ static int create_id(struct channel *channel, void *context, enum rdma_port_spac
 	return 0;
 }
 
-/* A synchronous id has a channel for itself. */
+/* A synchronous id has a channel of its own. */
 static int create_sync_id(void *context, enum rdma_port_space ps, struct rdma_cm_id **ret)
 {
 	struct channel *own;

@@ -17,9 +17,9 @@
 #include "lib/diag/warning.h"
 #include "lib/id/claims.h"
 
-/* --- whose request is it? ------------------------------------------------ */
+/* --- finding the listener ------------------------------------------------ */
 
-/* An endpoint that was made for no type of queue pair takes requests of all. */
+/* An endpoint without a queue pair type accepts requests of all types. */
 static struct id *find_listener(struct engine *engine, const struct request *request)
 {
 	uint64_t service_id = request->conn->service_id;
@@ -81,7 +81,7 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	return id;
 }
 
-/* A repeated REQ is met with MRA from now on. */
+/* From now on a duplicate REQ is answered with MRA. */
 static void post_request(struct engine *engine, struct outbox *box, struct event *event)
 {
 	struct cm_conn *conn = event->subject->conn;
@@ -126,7 +126,7 @@ static int give_channel(struct id *child)
 	return 0;
 }
 
-/* A request of a synchronous listener that cannot be shown is refused. */
+/* Refuses a request that cannot be attached if its listener is synchronous. */
 int listen_request_taken(struct event *event)
 {
 	struct id *child = event->subject;
@@ -168,8 +168,10 @@ static struct event *make_request_event(struct engine *engine, struct id *listen
 	return event;
 }
 
-/* Unanswered, a REQ comes again; by then there may be memory, or room in the queue. The kernel
- * answers a SIDR_REQ all the same. */
+/*
+ * An unanswered REQ is retransmitted; by then there may be memory, or room in the queue. A SIDR_REQ
+ * is refused, as the kernel does.
+ */
 static void deliver_request(struct engine *engine, struct outbox *box, struct id *listener,
 			    const struct request *request)
 {
@@ -188,13 +190,13 @@ static void deliver_request(struct engine *engine, struct outbox *box, struct id
 		backlog_add(event);
 }
 
-/* With REJ 28, or SIDR_REP 2. */
+/* Sends REJ 28, or SIDR_REP 2. */
 static void refuse_request(struct engine *engine, struct outbox *box, struct cm_conn *conn)
 {
 	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
 
-/* Our own GID in the REQ's path is where the peer's packets will go to: it must be ours. */
+/* The peer sends its packets to the GID of the REQ's path, which must be our GID. */
 static bool path_is_ours(const struct request *request)
 {
 	return request_is_lookup(request) ||
@@ -202,7 +204,7 @@ static bool path_is_ours(const struct request *request)
 		      sizeof(request->path.gid.gid)) == 0;
 }
 
-/* With a GID that would do. */
+/* Sends REJ with a valid GID in the additional information. */
 static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 		       uint16_t reason, const void *gid)
 {
@@ -252,7 +254,7 @@ void listen_stop(struct engine *engine, struct id *id)
 		engine->n_wildcards--;
 }
 
-/* Every port that can be had; only if none can is it an error. */
+/* Opens all ports; it is an error only if none can be opened. */
 static int open_all_ports(void)
 {
 	const struct device_list *list = device_list();
@@ -339,7 +341,7 @@ static int start_listening(struct id *id, int backlog)
 	if (err)
 		return err;
 	id_show_addrs(id);
-	if (log_is_debug()) /* whoever starts a server and then a client waits for this line */
+	if (log_is_debug()) /* scripts wait for this line before they start a client */
 		log_debug("listening on %s", addr_str(&id->claim.local, text));
 	return 0;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Builds connection messages from the program's parameters: see message.h.
- */
+/* Builds connection messages from a program's parameters: see message.h. */
 #include "lib/conn/message.h"
 
 #include <errno.h>
@@ -12,7 +10,7 @@
 #include "lib/verbs/qp.h"
 #include "mad/cma_hdr.h"
 
-#define CM_RESPONSE_TIMEOUT 20 /* 4.096 us * 2^20, 4.3 s: what the kernel promises and asks for */
+#define CM_RESPONSE_TIMEOUT 20 /* 4.096 us * 2^20, 4.3 s: what the kernel offers and requests */
 #define MAX_CM_RETRIES	    15
 #define RETRY_COUNT_MAX	    7
 #define QPN_MASK	    0xffffff
@@ -24,7 +22,7 @@ static uint8_t min_u8(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
-/* What came with the address (rdma_addrinfo.ai_connect) goes first. */
+/* Puts the prefix from the address (rdma_addrinfo.ai_connect) in front. */
 static int put_prefix(const struct id *id, struct conn_params *params)
 {
 	size_t room = sizeof(params->joined) - params->private_data_len;
@@ -42,8 +40,7 @@ static int put_prefix(const struct id *id, struct conn_params *params)
 	return 0;
 }
 
-/* How many RDMA READs: 0xff is as many as the device can do, and with @match_max no more than the
- * peer asked for. */
+/* Chooses a number of RDMA READs: 0xff means the device's maximum, limited by @match_max. */
 static int choose_depth(const struct id *id, uint8_t asked, uint8_t device_max, uint8_t match_max,
 			uint8_t *ret)
 {
@@ -108,7 +105,7 @@ static void put_cma_hdr(const struct id *id, uint8_t *to)
 	wire_encode(&cma_hdr_layout, &hdr, to);
 }
 
-/* AF_IB needs no header: the service id says it all. */
+/* AF_IB needs no header: the service id identifies the service. */
 static int put_request_data(const struct id *id, uint8_t *to, size_t room,
 			    const struct conn_params *params)
 {
@@ -120,7 +117,7 @@ static int put_request_data(const struct id *id, uint8_t *to, size_t room,
 				params->private_data_len);
 }
 
-/* IBTA vol. 1, 12.7.1. What an XRC initiator does not serve, and its own limits, stay 0. */
+/* IBTA vol. 1, 12.7.1. An XRC initiator serves no READs and sets no limits: they stay 0. */
 static void put_transport(const struct id *id, const struct conn_params *params, struct cm_req *req)
 {
 	enum ibv_qp_type type = id_transport(id);
@@ -176,7 +173,7 @@ int message_sidr_req(const struct id *id, const struct conn_params *params, stru
 
 /* --- the passive side ---------------------------------------------------- */
 
-/* An XRC target is named where an EE context would be, and begins nothing. */
+/* The QPN of an XRC target is in the EECN field; it initiates nothing. */
 static void put_responder(const struct id *id, const struct conn_params *params, struct cm_rep *rep)
 {
 	if (id_transport(id) == IBV_QPT_XRC_RECV) {
@@ -217,7 +214,7 @@ int message_sidr_rep(struct id *id, const struct conn_params *params, struct cm_
 				params->private_data_len);
 }
 
-/* --- refusals ------------------------------------------------------------ */
+/* --- rejections ----------------------------------------------------------- */
 
 int message_rej(enum cm_rej_reason reason, const void *data, uint8_t bytes, struct cm_msg *msg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_migrate_id(): an id moves to another channel and takes the events along that nobody has
- * taken yet. Without a channel it becomes synchronous; one that was is so no more.
+ * rdma_migrate_id() moves an id to another channel, with the events that were not taken yet.
+ * Without a channel the id becomes synchronous, otherwise asynchronous.
  */
 #include <errno.h>
 
@@ -9,8 +9,10 @@
 #include "lib/engine/engine.h"
 #include "lib/sync/sync.h"
 
-/* Requests in the queue, and those that wait for room in it, bring their ids along. With the
- * engine's lock held no event can come in between. */
+/*
+ * Queued requests, and those in the backlog, take their ids along. With the engine's lock held no
+ * event can come in between.
+ */
 static void move_events(struct id *id, struct channel *to)
 {
 	struct list events;
@@ -28,13 +30,13 @@ static void move_events(struct id *id, struct channel *to)
 	id_set_channel(id, to);
 }
 
-/* @becomes_sync: @to is to be the id's own */
+/* @becomes_sync: @to becomes the id's own channel */
 static int migrate_to(struct id *id, struct channel *to, bool becomes_sync)
 {
 	struct channel *own = id_is_sync(id) ? id->channel : NULL;
 
 	if (to == own)
-		return -EINVAL; /* it goes when the id leaves it */
+		return -EINVAL; /* that channel is closed when the id leaves it */
 	engine_lock();
 	move_events(id, to);
 	id_set_sync(id, becomes_sync);

@@ -20,14 +20,16 @@ static bool is_reached_by(const struct id *id, const struct net_event *event)
 	       addr_same_ip(&id->claim.peer, &event->addr);
 }
 
-/* A request that was not accepted has nobody to tell. */
+/* A request that was not accepted gets no event. */
 static bool is_at(const struct id *id, const struct net_event *event)
 {
 	return id->path.gid.verbs && is_alive(id) && id->path.gid.ifindex == event->ifindex &&
 	       (id->state != ID_CONNECT || id->accepted);
 }
 
-/* The first change tells which link address it was before. Return: whether it is another now. */
+/*
+ * The first change carries the original address. Return: true if it differs from the present one.
+ */
 static bool has_other_hw(struct first_hw *first, const struct net_event *event)
 {
 	if (!first->is_known)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Link addresses change: a bond fails over, at this host or at the peer, or another host takes the
- * peer's IP address. The events change no state: a connection stays connected.
+ * Changes of link addresses: a bond fails over, at this host or at the peer, or another host takes
+ * over the peer's IP address. The events change no state: connections remain connected.
  */
 #ifndef LIB_CONN_MOVE_H
 #define LIB_CONN_MOVE_H
@@ -10,9 +10,9 @@
 
 /**
  * move_of_peer() - report the new link address of a neighbour to its ids; no lock is held
- * @event: of a neighbour; ignored unless a link address of Ethernet has changed
+ * @event: of a neighbour; ignored unless its Ethernet address has changed
  *
- * As the kernel's connection manager since Linux 6.0: an id that resolved its route to this
+ * As in the kernel's connection manager since Linux 6.0: an id that resolved its route to this
  * neighbour gets RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, unless the link address is the one that the
  * neighbour had when the route was resolved.
  */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * rdma_set_option(), and the getters of addresses' ports. One row an option.
- */
+/* rdma_set_option(), and the getters of ports. One row per option. */
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
@@ -96,7 +94,7 @@ static const struct {
 	int level;
 	int name;
 	size_t bytes;
-	int (*set)(struct id *id, const void *value); /* with the engine's lock held */
+	int (*set)(struct id *id, const void *value); /* called with the engine's lock held */
 } options[] = {
 	{RDMA_OPTION_ID,  RDMA_OPTION_ID_TOS,		      1,				 set_tos		 },
 	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,	    sizeof(int),			 set_reuseaddr      },
@@ -108,7 +106,7 @@ static const struct {
 	{ PURECM_OPTION,	 PURECM_OPTION_RETRIES,		sizeof(uint32_t),		  set_retries	      },
 };
 
-/* Of the paths that a program may give there is one that counts. */
+/* Only one of the paths that a program may pass is used. */
 static const struct ibv_path_data *primary_path(const struct ibv_path_data *data, size_t n)
 {
 	const uint32_t flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
@@ -121,7 +119,7 @@ static const struct ibv_path_data *primary_path(const struct ibv_path_data *data
 	return NULL;
 }
 
-/* Takes the place of rdma_resolve_route(). */
+/* Replaces rdma_resolve_route(). */
 static int set_ib_path(struct id *id, const void *value, size_t bytes)
 {
 	const struct ibv_path_data *data;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What stock librdmacm does not have, as far as it only reads: texts and counters. See
- * <purecm/purecm.h>.
- */
+/* Extensions over stock librdmacm that only read: texts and counters. See <purecm/purecm.h>. */
 #include <purecm/purecm.h>
 
 #include <errno.h>

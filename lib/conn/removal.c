@@ -19,7 +19,7 @@ static void forget_conn(struct cm_conn *conn, void *arg)
 	id->conn = NULL;
 }
 
-/* A request that nobody has taken goes with the device. */
+/* A request that was not taken is dropped with its device. */
 static void withdraw_request(struct id *child, struct list *dropped)
 {
 	struct event *event = channel_withdraw_request(child->channel, child);
@@ -30,8 +30,10 @@ static void withdraw_request(struct id *child, struct list *dropped)
 	list_append(dropped, &event->link);
 }
 
-/* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. An id
- * whose address is being resolved is on no device yet, unless it was bound to one. */
+/*
+ * As in the kernel, a request that was not accepted gets no event; its id is unusable. An id whose
+ * address is being resolved is on no device yet, unless it was bound to one.
+ */
 static void report_removal(struct engine *engine, struct id *id, struct list *dropped)
 {
 	struct portd_record unsaid;
@@ -40,7 +42,7 @@ static void report_removal(struct engine *engine, struct id *id, struct list *dr
 	if (id->device_gone)
 		return;
 	resolve_stop(engine, id);
-	subnet_drop(&id->route_ask, &unsaid); /* cmportd has forgotten it with the port */
+	subnet_drop(&id->route_ask, &unsaid); /* cmportd has dropped it with the port */
 	if (id->state == ID_ADDR_QUERY && !id->attached) {
 		id->state = ID_ADDR_BOUND;
 		id->path.gid.verbs = NULL;

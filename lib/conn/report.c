@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From reports to events: which event, with which parameters, and what becomes of the id's state.
- * See report.h.
- */
+/* Translates reports to events: type, parameters, and the new state of the id. See report.h. */
 #include "lib/conn/report.h"
 
 #include <errno.h>
@@ -20,7 +17,7 @@ static void set_private_data(struct event *event, const uint8_t *data, uint8_t b
 	event->pub.param.conn.private_data_len = bytes;
 }
 
-/* The peer's depths, seen from our side. */
+/* The peer's depths, from our point of view. */
 static void set_rep(struct event *event, const struct cm_msg *msg)
 {
 	const struct cm_rep *rep = &msg->rep;
@@ -37,8 +34,10 @@ static void set_rep(struct event *event, const struct cm_msg *msg)
 	event->ece.options = msg->hdr.attr_mod;
 }
 
-/* The program answers the REP inside rdma_get_cm_event(), which may be a while: a repeated one is
- * met with MRA. */
+/*
+ * The program answers the REP in rdma_get_cm_event(), which may take a while: answer duplicates
+ * with MRA.
+ */
 static void report_response(struct engine *engine, struct outbox *box, struct id *id,
 			    const struct cm_msg *msg)
 {
@@ -76,7 +75,7 @@ static void set_service(struct id *id, struct event *event, const struct cm_sidr
 	path_to_ah(&id->path, &param->ah_attr);
 }
 
-/* All datagram queue pairs of an id have one Q_Key: a service with another cannot be reached. */
+/* All datagram queue pairs of an id have one Q_Key: a service with another one is unreachable. */
 static void report_answered(struct id *id, const struct cm_sidr_rep *rep)
 {
 	struct event *event = id_event(id, RDMA_CM_EVENT_UNREACHABLE, rep->status);
@@ -98,8 +97,10 @@ static void report_answered(struct id *id, const struct cm_sidr_rep *rep)
 	id_post(event);
 }
 
-/* Once disconnected, an id hears of the end of timewait and of nothing else; a request that was
- * not accepted yet has no one to hear of anything. */
+/*
+ * After a disconnect, an id only gets TIMEWAIT_EXIT; a request that was not accepted yet gets no
+ * event.
+ */
 static bool is_welcome(const struct id *id, enum cm_report_kind kind)
 {
 	if (!id->accepted)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Reading requests: see request.h.
- */
+/* Parses requests: see request.h. */
 #include "lib/conn/request.h"
 
 #include <endian.h>
@@ -27,7 +25,7 @@ static int set_ip_addrs(struct request *request, unsigned int ifindex)
 	return 0;
 }
 
-/* Of a request without the header of the IP CM service: who it is for and from are in the path. */
+/* For a request without the CMA header: the addresses are those of the path. */
 static void set_ib_addrs(struct request *request)
 {
 	union addr *src = &request->src, *dst = &request->dst;

@@ -36,7 +36,7 @@ static int claim_port(struct id *id)
 	return err;
 }
 
-/* From here to end_binding() nobody else touches the claim. The lock is held. */
+/* No other thread touches the claim until end_binding(). The lock is held. */
 static void begin_binding(const struct engine *engine, struct id *id, const union addr *addr)
 {
 	id->binding = true;
@@ -66,7 +66,7 @@ static void end_binding(struct id *id, const struct path *path, enum id_state ne
 	engine_unlock();
 }
 
-/* A service id is in a port space, or nowhere. */
+/* A service id must be in a port space. */
 static int check_sid(const struct id *id, const union addr *addr)
 {
 	union addr settled = *addr;
@@ -133,7 +133,7 @@ static int addr_taken(struct event *event)
 	return 0;
 }
 
-/* Both are called with the engine's lock held. */
+/* Called with the engine's lock held, as is the next function. */
 static void end_resolution(struct engine *engine, struct id *id, int status)
 {
 	if (!status)
@@ -194,8 +194,8 @@ void resolve_neigh_changed(const struct net_event *event)
 /* --- resolving ----------------------------------------------------------- */
 
 /*
- * Which interface the route has to leave by: that of a link-local source, that of the device that
- * a bound source stands for, or that of an earlier try. 0: any.
+ * The interface by which the route must leave: that of a link-local source, of the device that a
+ * bound source identifies, or of an earlier attempt. 0: any.
  */
 static unsigned int choose_interface(const struct id *id)
 {
@@ -222,7 +222,7 @@ static int find_path(struct id *id, struct path *path, int *ret_status)
 	return err;
 }
 
-/* The source that is chosen for a wildcard without a scope is shown without one, too. */
+/* A source that was chosen for a wildcard without scope is shown without scope, too. */
 static void set_source(struct id *id, const struct path *path)
 {
 	union addr *local = &id->claim.local;
@@ -258,7 +258,7 @@ static void take_path(struct id *id, struct path *path, int status, int timeout_
 	if (id->state != ID_ADDR_QUERY) {
 		/* its device went away meanwhile */
 	} else if (status) {
-		id->path.route.ifindex = path->route.ifindex; /* sticks, as in the kernel */
+		id->path.route.ifindex = path->route.ifindex; /* kept, as in the kernel */
 		end_resolution(engine, id, status);
 	} else {
 		before = id->path.port;
@@ -270,7 +270,7 @@ static void take_path(struct id *id, struct path *path, int status, int timeout_
 		else
 			begin_waiting(engine, id, timeout_ms);
 	}
-	engine_unlock(); /* from here on another thread may have taken the event and the id away */
+	engine_unlock(); /* from here on another thread may take the event and destroy the id */
 	if (is_claimed)
 		claims_changed(&claim);
 	if (before)
@@ -297,8 +297,10 @@ static int resolve_peer(struct id *id, const union addr *dst, int timeout_ms)
 	return 0;
 }
 
-/* What an id that was never bound is bound to: the source given, else the wildcard. A source of no
- * known family is refused even where it would not be looked at. */
+/*
+ * The address to bind an unbound id to: the given source, else the wildcard. A source of an unknown
+ * family is an error even if it is not used.
+ */
 static int choose_source(const struct sockaddr *src, const union addr *dst, union addr *ret)
 {
 	if (src)
@@ -314,7 +316,7 @@ static bool same_family(const union addr *a, const union addr *b)
 	return a->sa.sa_family == b->sa.sa_family;
 }
 
-/* An id that is bound already does not look at the source. */
+/* If the id is already bound, the source is ignored. */
 static int begin_query(struct id *id, const union addr *src, const union addr *dst, bool *ret_binds)
 {
 	struct engine *engine = engine_lock();
@@ -332,7 +334,7 @@ static int begin_query(struct id *id, const union addr *src, const union addr *d
 	return err;
 }
 
-/* After begin_query(). A source of the wrong family is bound all the same, as by stock. */
+/* After begin_query(). A source of the wrong family is bound nevertheless, as in stock. */
 static int bind_source(struct id *id, const union addr *dst)
 {
 	bool resolvable = same_family(&id->claim.local, dst);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The answers to a REQ, taken: see response.h.
- */
+/* The answers to a REQ: see response.h. */
 #include "lib/conn/response.h"
 
 #include <errno.h>
@@ -33,7 +31,7 @@ static int answer_rep(struct id *id)
 	return err;
 }
 
-/* With a queue pair of ours the program learns of the REP when all is ready. */
+/* If the library has the queue pair, the program gets an event only when all is ready. */
 int response_taken(struct event *event)
 {
 	struct id *id = event->subject;

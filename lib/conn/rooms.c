@@ -22,7 +22,7 @@
 #include "lib/path/subnet.h"
 
 #define EXIT_WAIT_MS	  200
-#define CONTAINER_WAIT_MS 2000 /* cmportd has read all long before, but on a busy host */
+#define CONTAINER_WAIT_MS 2000 /* an idle host needs far less */
 
 /* --- above the host ------------------------------------------------------ */
 
@@ -91,9 +91,9 @@ int rooms_start(void)
 }
 
 /*
- * A program that exits without destroying its ids leaves peers that would wait for it. cmportd ends
- * its connections as the kernel would. One that is of this process has to be given the time; and
- * the first process of a container is followed at once by all others there, cmportd for one.
+ * A program that exits without destroying its ids leaves peers waiting. cmportd ends its
+ * connections, as the kernel would. A cmportd within this process needs time for that; and when the
+ * first process of a container exits, all others there are killed at once, including cmportd.
  */
 static void __attribute__((destructor)) end_connections(void)
 {

@@ -65,8 +65,7 @@ static void route_told(struct subnet_ask *ask, int err, const struct sa_msg *ans
 	id_notify(id, RDMA_CM_EVENT_ROUTE_ERROR, err);
 }
 
-/* As with stock, what ibacm knows goes before everything else; if it cannot be used, it does not
- * count. */
+/* As in stock, a path from ibacm takes precedence; it is ignored if it cannot be used. */
 static bool take_path_of_ibacm(struct id *id)
 {
 	struct rdma_addr *addr = &id->pub.route.addr;
@@ -81,7 +80,7 @@ static bool take_path_of_ibacm(struct id *id)
 			       answer.n_paths * sizeof(answer.path[0])) == 0;
 }
 
-/* An acknowledge timeout is twice the packet life time; none (0) leaves that to the path. */
+/* The ACK timeout is twice the packet life time; 0 leaves that to the path. */
 static int complete_path(struct id *id)
 {
 	const struct id_options *option = &id->option;

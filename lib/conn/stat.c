@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the ids of this process stand: see stat.h. They are written down in one go, under the
- * engine's lock, so that the answer is of one moment: 0.1 us an id.
+ * A snapshot of the ids of this process: see stat.h. It is taken at once, under the engine's lock,
+ * so that it is consistent; that takes 0.1 us per id.
  */
 #include "lib/conn/stat.h"
 
@@ -16,18 +16,18 @@
 
 #define AGAIN_NS (4 * CM_NS_PER_MS)
 
-/* Of the engine's thread. Of several questions the last is answered. */
+/* Used by the engine's thread only. A new query replaces an unfinished one. */
 static struct {
-	uint32_t ask_id; /* 0: there is none */
+	uint32_t ask_id; /* 0: no query */
 	bool is_partial;
 	struct portd_stat_id *id;
 	size_t n_ids, ids_max;
 	struct portd_stat_count *count;
 	size_t n_counts;
-	size_t at; /* of all rows, ids first */
+	size_t at; /* next row to send; ids first */
 } answer;
 
-/* Records have states as numbers. */
+/* Records carry states as numbers. */
 enum {
 #define X(name) PORTD_ID_##name,
 	PORTD_ID_STATES(X)
@@ -37,7 +37,7 @@ enum {
 ID_STATES(X)
 #undef X
 
-/* --- writing down, under the engine's lock ------------------------------- */
+/* --- taking the snapshot, under the engine's lock ------------------------ */
 
 static uint8_t handle_of(const struct cm_port *port)
 {
@@ -71,7 +71,7 @@ static void write_id(const struct id *id, struct cm_time now, struct portd_stat_
 		row->port = handle_of(id->conn->port);
 }
 
-/* One that its id has left goes on until the peer has confirmed its end. */
+/* An orphan stays until the peer has confirmed its disconnect. */
 static void write_orphan(struct cm_conn *conn, void *arg)
 {
 	struct portd_stat_id *row;
@@ -160,7 +160,7 @@ void stat_asked(uint32_t ask_id)
 		port_put(port[i]);
 }
 
-/* Return: false when there is none left. */
+/* Return: false if there is no further record. */
 static bool next_record(struct portd_record *ret)
 {
 	size_t n = answer.n_ids + answer.n_counts;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Port numbers of ids: see claims.h.
- */
+/* Port claims of ids: see claims.h. */
 #include "lib/id/claims.h"
 
 #include <endian.h>
@@ -15,7 +13,7 @@
 
 static uint32_t next_claim_id; /* atomic */
 
-/* --- what cmportd is told ------------------------------------------------ */
+/* --- reports to cmportd --------------------------------------------------- */
 
 struct portd_claim claims_show(const struct id *id)
 {
@@ -39,7 +37,7 @@ struct portd_claim claims_show(const struct id *id)
 
 /* --- binding ------------------------------------------------------------- */
 
-/* A claim of our own at cmportd, known there by a number. */
+/* Requests a claim of our own from cmportd, identified by a number. */
 static int claim_port(struct id *id)
 {
 	uint32_t claim_id = __atomic_add_fetch(&next_claim_id, 1, __ATOMIC_RELAXED);
@@ -54,7 +52,7 @@ static int claim_port(struct id *id)
 		return 0;
 	}
 	id->claim_id = 0;
-	portd_release(link_client(), claim_id); /* the next cmportd may have been told of it */
+	portd_release(link_client(), claim_id); /* the next cmportd may already have it */
 	return err;
 }
 
@@ -82,7 +80,7 @@ int claims_bind(struct id *id)
 	return err;
 }
 
-/* --- afterwards ---------------------------------------------------------- */
+/* --- after binding -------------------------------------------------------- */
 
 int claims_listen(struct id *id)
 {

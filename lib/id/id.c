@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An id as an object: made, shown its device, freed. How it lives is in the files that use it;
- * rdma_create_id() and rdma_destroy_id() are in id_life.c.
+ * An id as an object: allocation, attachment to a device, release. rdma_create_id() and
+ * rdma_destroy_id() are in id_life.c.
  */
 #include "lib/id/id.h"
 
@@ -117,7 +117,7 @@ void id_set_channel(struct id *id, struct channel *channel)
 	id->pub.channel = &channel->pub;
 }
 
-/* --- what the program is shown ------------------------------------------- */
+/* --- the public members ---------------------------------------------------- */
 
 void id_show_addrs(struct id *id)
 {
