@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A check-up of this host: what each check of purecm doctor is given, and what it finds. The table
- * of checks is in doctor.c; the checks are in check_device.c, check_manager.c, check_host.c,
- * check_path.c and check_echo.c.
+ * A check-up of this host: inputs and findings of the checks of purecm doctor. doctor.c has the
+ * table of checks; the checks are in check_device.c, check_manager.c, check_host.c, check_path.c
+ * and check_echo.c.
  */
 #ifndef TOOLS_PURECM_CHECKUP_H
 #define TOOLS_PURECM_CHECKUP_H
@@ -17,18 +17,18 @@
 
 enum verdict {
 	VERDICT_OK,
-	VERDICT_NOTE, /* works, but may surprise; or could not be told */
-	VERDICT_BAD,  /* keeps things from working */
-	VERDICT_SKIP, /* of no use after what was found before */
+	VERDICT_NOTE, /* works, but may surprise; or unknown */
+	VERDICT_BAD,  /* prevents connections */
+	VERDICT_SKIP, /* useless after earlier findings */
 };
 
 struct finding {
 	enum verdict verdict;
 	char text[FINDING_BYTES];
-	char remedy[FINDING_BYTES]; /* instead of the table's; empty: that one */
+	char remedy[FINDING_BYTES]; /* replaces the table's remedy unless empty */
 };
 
-/* A port, as the device tells. */
+/* A port, as reported by the device. */
 struct check_port {
 	struct ibv_context *verbs;
 	const char *device;
@@ -39,13 +39,13 @@ struct check_port {
 struct checkup {
 	struct ibv_device **list;
 	int n_devices;
-	struct ibv_context **verbs; /* of those that could be opened */
+	struct ibv_context **verbs; /* devices that could be opened */
 	int n_verbs;
 	struct check_port port[CHECK_PORTS_MAX];
 	unsigned int n_ports;
 
-	/* Towards an address; each is known once its step succeeded. */
-	const char *target; /* as it was typed; NULL if none was */
+	/* The path to an address; each member is valid after its step has succeeded. */
+	const char *target; /* as given by the user; NULL if none */
 	union addr dst;
 	bool has_dst;
 	bool has_route;
@@ -58,34 +58,32 @@ struct checkup {
 
 typedef void check_function(struct checkup *checkup, struct finding *finding);
 
-/** found() - say something more; the worst verdict of all counts, SKIP least of all. */
+/** found() - add a statement to a finding; the worst verdict counts, SKIP is the least */
 void found(struct finding *finding, enum verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** found_remedy() - what helps, if it is more particular than the table's. */
+/** found_remedy() - set a remedy that is more specific than the table's */
 void found_remedy(struct finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/** check_port_is_active() - can it send? */
+/** check_port_is_active() - return whether a port can send */
 bool check_port_is_active(const struct check_port *port);
 
-/** check_port_is_roce() - over Ethernet, not InfiniBand. */
+/** check_port_is_roce() - return whether a port is Ethernet, not InfiniBand */
 bool check_port_is_roce(const struct check_port *port);
 
 /**
- * checkup_find_way() - the steps towards an address, without a word as long as it goes well
- * @checkup: its target is set; filled: has_dst, has_route, has_iface, has_gid
+ * checkup_find_way() - find the path to an address, printing errors only
+ * @checkup: target must be set; sets has_dst, has_route, has_iface, has_gid
  *
- * For those who send: purecm ping, purecm drill.
- *
- * Return: 0; -EHOSTUNREACH, after a complaint.
+ * Return: 0; -EHOSTUNREACH, after an error message.
  */
 int checkup_find_way(struct checkup *checkup);
 
 /** checkup_fini() - close the devices. */
 void checkup_fini(struct checkup *checkup);
 
-/* In the order of the table; the first two fill the check-up. */
+/* In the order of the table; the first two set the members of the check-up. */
 check_function check_devices;
 check_function check_ports;
 check_function check_gids;

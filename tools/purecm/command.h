@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every subcommand of the program purecm has: a row in the table of main.c, which calls it,
- * and the ways to say that something is wrong.
+ * The interface of a subcommand of purecm: a row in the table of main.c, and functions for error
+ * messages.
  */
 #ifndef TOOLS_PURECM_COMMAND_H
 #define TOOLS_PURECM_COMMAND_H
@@ -12,8 +12,8 @@
 
 /* Exit statuses, also in purecm(1). */
 #define STATUS_OK     0
-#define STATUS_FAILED 1 /* could not do it, or it found what keeps things from working */
-#define STATUS_USAGE  2 /* what is on the command line makes no sense */
+#define STATUS_FAILED 1 /* failed, or found a problem */
+#define STATUS_USAGE  2 /* invalid command line */
 
 struct command {
 	const char *name;
@@ -43,20 +43,20 @@ int trace_main(int argc, char **argv);
  * command_parse() - argp_parse() for a subcommand
  * @argp:  its options; the usage line begins with "purecm NAME"
  * @flags: ARGP_*
- * @ret:   the input of the parser
+ * @ret:   input of the parser
  *
- * Does not return on --help (status 0) or on a wrong command line (status 2).
+ * Does not return on --help (status 0) or on an invalid command line (status 2).
  */
 void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret);
 
-/** command_parse_pid() - the value of --pid. Return: it; a wrong one ends the program, status 2. */
+/** command_parse_pid() - parse the value of --pid; an invalid one ends the program with status 2 */
 uint32_t command_parse_pid(const char *text, struct argp_state *state);
 
-/** command_parse_seconds() - a number of seconds. Return: it; a wrong one ends the program. */
+/** command_parse_seconds() - parse a number of seconds; an invalid one ends the program */
 double command_parse_seconds(const char *text, const char *option, double min, double max,
 			     struct argp_state *state);
 
-/** complain() - "purecm: ..." and a newline on standard error, after what is in stdout. */
+/** complain() - print "purecm: ..." and a newline on standard error, after flushing stdout */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** command_end() - flush standard output. Return: @status, or STATUS_FAILED if that fails. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A script of purecm drill: what each line says. purecm(1) has the grammar. Read as a whole before
- * anything is sent, so that a mistake in the last line is found first.
+ * A parsed script of purecm drill. purecm(1) has the grammar. A script is parsed completely before
+ * anything is sent, so that all errors are found first.
  */
 #ifndef TOOLS_PURECM_DRILL_SCRIPT_H
 #define TOOLS_PURECM_DRILL_SCRIPT_H
@@ -31,16 +31,16 @@ struct drill_setting {
 };
 
 struct drill_line {
-	unsigned int number; /* in the file, from 1 */
+	unsigned int number; /* line number in the file, from 1 */
 	enum drill_verb verb;
-	char peer[DRILL_NAME_BYTES]; /* for this peer only; empty: for all */
+	char peer[DRILL_NAME_BYTES]; /* the only peer it applies to; empty: all */
 	bool has_time;
-	double from_s; /* since the end of the line before; of calls and messages to send, when */
+	double from_s; /* after the previous line; when to call or send */
 	double to_s;
-	char name[DRILL_NAME_BYTES]; /* of the message, the call, the event */
+	char name[DRILL_NAME_BYTES]; /* of the message, call or event */
 	uint16_t attr_id;
 	bool again;
-	char result[DRILL_NAME_BYTES]; /* of a call: "0", "EINVAL", "*" */
+	char result[DRILL_NAME_BYTES]; /* expected result of a call: "0", "EINVAL", "*" */
 	unsigned int n_settings;
 	struct drill_setting *setting;
 };
@@ -52,36 +52,36 @@ struct drill_script {
 	bool needs_agent;
 };
 
-/* What is wrong with a script, and where. */
+/* An error in a script, and its place. */
 struct drill_mistake {
 	unsigned int line;
 	char text[256];
 };
 
 /**
- * drill_script_read() - read a script
+ * drill_script_read() - parse a script
  * @in:      read to its end
- * @path:    for messages; must live as long as the script
- * @ret:     to be given to drill_script_fini(), also after a mistake
- * @mistake: filled if there is one
+ * @path:    for messages; must outlive the script
+ * @ret:     to be released with drill_script_fini(), also on error
+ * @mistake: set if the script is invalid
  *
- * Return: 0; -EINVAL if the script is wrong; -ENOMEM; -EIO.
+ * Return: 0; -EINVAL if the script is invalid; -ENOMEM; -EIO.
  */
 int drill_script_read(FILE *in, const char *path, struct drill_script *ret,
 		      struct drill_mistake *mistake);
 
 /**
- * drill_settings_read() - read defaults, which are settings and nothing else
+ * drill_settings_read() - parse defaults, which consist of settings only
  * @text:    "local_comm_id=$ours reason=28"
  * @attr_id: of the message
  * @setting: room for DRILL_SETTINGS_MAX
  *
- * Return: how many there are; it is a mistake of ours if one is wrong.
+ * Return: number of settings; an invalid one is a bug in the defaults.
  */
 unsigned int drill_settings_read(const char *text, uint16_t attr_id,
 				 struct drill_setting setting[DRILL_SETTINGS_MAX]);
 
-/** drill_script_fini() - free what was read. */
+/** drill_script_fini() - free a script */
 void drill_script_fini(struct drill_script *script);
 
 #endif

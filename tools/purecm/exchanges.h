@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of connections, counted for a scraper: how long answers, connecting and
- * disconnecting take, refusals by reason, requests without an answer.
+ * Metrics of connections: time to respond, to connect and to disconnect, rejections by reason,
+ * requests without a response.
  */
 #ifndef TOOLS_PURECM_EXCHANGES_H
 #define TOOLS_PURECM_EXCHANGES_H
@@ -10,19 +10,19 @@
 
 struct exchanges;
 
-/** exchanges_new() - all zero. Return: to be given back with exchanges_free(); NULL: no memory. */
+/** exchanges_new() - create zeroed metrics, for exchanges_free(). Return: NULL on ENOMEM. */
 struct exchanges *exchanges_new(void);
 
 /** exchanges_free() - NULL is allowed. */
 void exchanges_free(struct exchanges *exchanges);
 
-/** exchanges_take() - a message has passed this host. */
+/** exchanges_take() - count a message that passed this host */
 void exchanges_take(struct exchanges *exchanges, const struct observation *observation);
 
-/** exchanges_give_up() - count requests that have waited too long for an answer; now and then. */
+/** exchanges_give_up() - count requests whose response is overdue; to be called periodically */
 void exchanges_give_up(struct exchanges *exchanges, uint64_t now_ns);
 
-/** exchanges_print() - as metric.h has it. */
+/** exchanges_print() - print as in metric.h */
 void exchanges_print(const struct exchanges *exchanges);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A field of a message for people and for machines: by the rows of mad/, with what an encoded value
- * means.
+ * Fields of messages for people and for programs, by the rows of mad/, with the meaning of encoded
+ * values.
  */
 #ifndef TOOLS_PURECM_FIELD_H
 #define TOOLS_PURECM_FIELD_H
@@ -14,30 +14,28 @@
 /** field_uint() - the value of an integer; 0 for a field of bytes. */
 uint64_t field_uint(const struct wire_field *field, const void *host);
 
-/** field_is_zero() - all bits of it. */
+/** field_is_zero() - return whether all bits are zero */
 bool field_is_zero(const struct wire_field *field, const void *host);
 
-/** field_find() - by its name. Return: NULL if the layout has none of that name. */
+/** field_find() - find a field by name. Return: NULL if the layout has no such field. */
 const struct wire_field *field_find(const struct wire_layout *layout, const char *name);
 
-/** field_is_part() - does it only hold further bits of a field that was there before? */
+/** field_is_part() - return whether the field holds more bits of an earlier field */
 bool field_is_part(const struct wire_layout *layout, const struct wire_field *field);
 
-/** field_print() - "0x1f", "7", "::1"; bytes in hexadecimal, up to the last that is not zero. */
+/** field_print() - print "0x1f", "7", "::1"; bytes in hexadecimal, without trailing zeros */
 void field_print(const struct wire_field *field, const void *host, FILE *out);
 
-/**
- * field_print_note() - what the value means, " (1024 bytes)"; nothing where it speaks for itself
- */
+/** field_print_note() - print the meaning of a value, " (1024 bytes)", unless obvious */
 void field_print_note(const struct wire_field *field, const void *host, FILE *out);
 
-/** field_print_json() - "name":value */
+/** field_print_json() - print "name":value */
 void field_print_json(const struct wire_field *field, const void *host, FILE *out);
 
-/** encoded_s() - a 5-bit encoded time, 4.096 us * 2^t, in seconds. */
+/** encoded_s() - decode a 5-bit time, 4.096 us * 2^t, to seconds */
 double encoded_s(unsigned int t);
 
-/** print_json_string() - with quotes; what JSON cannot have is escaped. */
+/** print_json_string() - print a quoted and escaped string */
 void print_json_string(const char *text, FILE *out);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "tools/purecm/observation.h"
 
-/* One end, with its port in host byte order. */
+/* One end; the port is in host byte order. */
 struct kernel_end {
 	struct mad_gid gid;
 	uint16_t port;
@@ -30,16 +30,16 @@ struct kernel_event {
 	uint32_t qpn;
 	char word[32]; /* REJECTED, REJ_INVALID_GID */
 	int status;
-	bool is_icm;	    /* of the layer below, which has comm ids instead of ends ... */
-	bool is_of_request; /* ... and tells of a request that was received */
-	/* Of a MAD: */
+	bool is_icm;	    /* an event of ib_cm, which has comm ids, not addresses */
+	bool is_of_request; /* about a received request */
+	/* For a MAD: */
 	uint64_t tid;
 	unsigned int attr; /* 0: none */
 	unsigned int lid;  /* the peer's; 0 on RoCE */
 	enum observation_way way;
 };
 
-/** kernel_event_parse() - Return: false for a line of another kind. */
+/** kernel_event_parse() - parse a line. Return: false for a line of another kind. */
 bool kernel_event_parse(const char *line, struct kernel_event *ret);
 
 #endif

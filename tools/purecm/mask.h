@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Masks: addresses are replaced by others that mean nothing, each always by the same one, in
- * messages and in text, so that what is shown to strangers can still be followed.
+ * Anonymization: replaces each address by another one, always the same, in messages and in text, so
+ * that output shown to strangers can still be followed.
  */
 #ifndef TOOLS_PURECM_MASK_H
 #define TOOLS_PURECM_MASK_H
@@ -12,24 +12,24 @@
 
 struct mask;
 
-/** mask_new() - knows no address yet. Return: to be given back with mask_free(); NULL: no memory */
+/** mask_new() - start without addresses, for mask_free(). Return: NULL on ENOMEM. */
 struct mask *mask_new(void);
 
 /** mask_free() - NULL is allowed. */
 void mask_free(struct mask *mask);
 
 /**
- * mask_observation() - mask who sent a message to whom, all addresses and GUIDs in it, and wipe the
- * private data of programs
+ * mask_observation() - replace the addresses and GUIDs of a message, and clear the private data of
+ * programs
  *
- * IPv4 addresses become some of 198.18.0.0/15, others some of 2001:db8::/32, link-local ones stay
- * link-local. Ports, LIDs, numbers of queue pairs and comm ids stay.
+ * IPv4 addresses are replaced from 198.18.0.0/15, others from 2001:db8::/32; link-local ones stay
+ * link-local. Ports, LIDs, queue pair numbers and comm ids are kept.
  *
- * Return: false if the message is none that can be masked, and is not to be shown.
+ * Return: false if the message cannot be masked, and must not be shown.
  */
 bool mask_observation(struct mask *mask, struct observation *observation);
 
-/** mask_text() - print text with the addresses and GUIDs in it masked. */
+/** mask_text() - print text with its addresses and GUIDs replaced */
 void mask_text(struct mask *mask, const char *text, FILE *out);
 
 #endif

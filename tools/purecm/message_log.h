@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * All messages of a capture and what they did to their flows, kept in memory.
- */
+/* All messages of a capture with their effects on flows, in memory. */
 #ifndef TOOLS_PURECM_MESSAGE_LOG_H
 #define TOOLS_PURECM_MESSAGE_LOG_H
 
 #include "tools/purecm/filter.h"
 #include "tools/purecm/reading.h"
 
-#define MESSAGE_LOG_MAX 5000 /* messages; more make no picture */
+#define MESSAGE_LOG_MAX 5000 /* more do not make a readable picture */
 
 /* One message. */
 struct log_entry {
 	uint64_t time_ns;
 	struct flow_step step;
 	enum cm_attr attr;
-	char *brief; /* show_brief() of it */
+	char *brief; /* from show_brief() */
 };
 
 struct message_log {
@@ -23,22 +21,22 @@ struct message_log {
 	const struct filter *filter;
 	struct log_entry *told;
 	uint32_t count;
-	uint64_t end_ns; /* of the last message, shown or not */
-	bool is_cut;	 /* there were more */
+	uint64_t end_ns; /* of the last message, selected or not */
+	bool is_cut;	 /* there were more messages */
 };
 
 /**
- * message_log_read() - the messages that a filter lets through
- * @reading: where they are
- * @filter: by its outcome too; kept until message_log_fini()
- * @ret:    to be given back with message_log_fini()
+ * message_log_read() - read the messages selected by a filter
+ * @reading: the source
+ * @filter: including --outcome; must stay valid until message_log_fini()
+ * @ret:    to be released with message_log_fini()
  *
- * Return: 0; SOURCE_CUT, also with @ret; -errno. After a complaint, if not 0.
+ * Return: 0; SOURCE_CUT, also with @ret; -errno. After an error message, if not 0.
  */
 int message_log_read(const struct reading *reading, const struct filter *filter,
 		     struct message_log *ret);
 
-/** message_log_fini() - forget it. */
+/** message_log_fini() - free the messages */
 void message_log_fini(struct message_log *log);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An observation is a MAD that was seen on its way from one connection manager to another. A source
- * delivers observations: a capture, or the live trace of a host. The subcommands do not know which.
+ * An observation is a MAD seen between two connection managers. A source delivers observations:
+ * from a capture, or from the live trace of a host. Subcommands handle all sources alike.
  */
 #ifndef TOOLS_PURECM_OBSERVATION_H
 #define TOOLS_PURECM_OBSERVATION_H
@@ -15,14 +15,14 @@
 
 #define MAD_CLASS_SA 0x03
 
-/* As a host that is traced sees it; a capture does not tell. */
+/* Direction, seen from a traced host; unknown in a capture. */
 enum observation_way {
 	WAY_UNKNOWN,
 	WAY_OUT,
 	WAY_IN,
 };
 
-/* The network that carried the MAD; unknown where the source does not say. */
+/* The network that carried the MAD; unknown if the source does not tell. */
 enum observation_network {
 	NETWORK_UNKNOWN,
 	NETWORK_ROCE_V1,
@@ -35,105 +35,107 @@ struct observation {
 	uint64_t number;  /* of the packet in its source, from 1 */
 	enum observation_way way;
 	enum observation_network network;
-	struct mad_gid src; /* see observation_lid(): also of those who have no GID in the packet */
+	struct mad_gid src; /* see observation_lid() for packets without a GID */
 	struct mad_gid dst;
 	uint32_t src_qpn;
 	uint16_t pkey;
 	uint8_t mad[MAD_BYTES];
 
-	/* The packet as it was captured, until the next one is taken; NULL where there is none. */
+	/* The captured packet, valid until the next one is read; NULL if there is none. */
 	const uint8_t *frame;
 	size_t frame_bytes;
 	int link_type; /* LINKTYPE_* of the registry at tcpdump.org */
 };
 
-/* What a source has met, for the summary. */
+/* Counters of a source, for the summary. */
 struct source_counts {
 	uint64_t packets;
 	uint64_t mads; /* of the classes CM and SA */
-	uint64_t cut;  /* that would have been one, but the capture kept only its beginning */
+	uint64_t cut;  /* truncated packets with such a MAD */
 };
 
-/* Of a source that ends in the middle of a packet, as that of a tcpdump that was killed does, or
- * that is too large: what was taken is worth having. */
+/*
+ * The source ends within a packet, as after tcpdump was killed, or is too large: what was read is
+ * valid.
+ */
 #define SOURCE_CUT (-EBADMSG)
 
 struct source {
 	const char *name;
 	struct source_counts counts;
 
-	/* Return: 1 with @ret filled; 0 at the end; SOURCE_CUT or -errno, after a complaint. */
+	/* Return: 1 with @ret set; 0 at the end; SOURCE_CUT or -errno, after an error message. */
 	int (*next)(struct source *source, struct observation *ret);
 	void (*close)(struct source *source);
 };
 
 /**
- * capture_open() - the MADs of a capture file
+ * capture_open() - read the MADs of a capture file
  * @path: pcap or pcapng, "-" for standard input
- * @ret:  to be given back with its close()
+ * @ret:  to be released with its close()
  *
- * Return: 0; -errno, after a complaint that says what is wrong with it.
+ * Return: 0; -errno, after an error message.
  */
 int capture_open(const char *path, struct source **ret);
 
 /**
- * capture_open_live() - the MADs that pass an interface of this host, as they do
- * @interface: by name, or "any"
- * @ret:       to be given back with its close(); ends on SIGINT and SIGTERM
+ * capture_open_live() - capture the MADs on an interface of this host
+ * @interface: a name, or "any"
+ * @ret:       to be released with its close(); ends on SIGINT and SIGTERM
  *
- * Of devices that keep RDMA to themselves nothing is to be seen.
+ * Devices that do not pass RDMA packets to the kernel show nothing.
  *
- * Return: 0; -errno, after a complaint.
+ * Return: 0; -errno, after an error message.
  */
 int capture_open_live(const char *interface, struct source **ret);
 
 /**
- * tracer_open() - the messages that pass this host's cmportd, as they do
- * @pid: only those of this process; 0 for all
- * @ret: to be given back with its close(); ends on SIGINT and SIGTERM
+ * tracer_open() - trace the messages of this host's cmportd
+ * @pid: the only process to show; 0 for all
+ * @ret: to be released with its close(); ends on SIGINT and SIGTERM
  *
- * Return: 0; -errno, after a complaint: others than root and the user who runs it see nothing.
+ * Return: 0; -errno, after an error message. Only for root and the user that cmportd runs as.
  */
 int tracer_open(uint32_t pid, struct source **ret);
 
 /**
- * recorded_open() - the latest messages that passed this host's cmportd, also one that has ended
+ * recorded_open() - read the latest messages of this host's cmportd, running or not
  * @pid: as tracer_open()
- * @ret: to be given back with its close(); ends with the latest message
+ * @ret: to be released with its close(); ends with the latest message
  *
- * Return: 0; -errno, after a complaint.
+ * Return: 0; -errno, after an error message.
  */
 int recorded_open(uint32_t pid, struct source **ret);
 
 /**
- * kernel_open() - what the kernel's connection manager does, by its tracepoints, as messages
- * @path: lines that were saved from tracefs, "-" for standard input; NULL: as they come
- * @ret:  to be given back with its close(); live, it ends on SIGINT and SIGTERM
+ * kernel_open() - trace the kernel's connection manager by its tracepoints, as messages
+ * @path: lines saved from tracefs, "-" for standard input; NULL: live
+ * @ret:  to be released with its close(); live, it ends on SIGINT and SIGTERM
  *
- * Many fields are zero: the kernel does not tell them.
+ * Many fields are zero, because the kernel does not report them.
  *
- * Return: 0; -errno, after a complaint.
+ * Return: 0; -errno, after an error message.
  */
 int kernel_open(const char *path, struct source **ret);
 
-/** observation_is_cm() - is it a message of the CM class? Else it is of the SA's. */
+/** observation_is_cm() - return whether a MAD is of the CM class, not of the SA's */
 bool observation_is_cm(const struct observation *observation);
 
-/** observation_gid_of_ip4() - as RoCE v2 has it. */
+/** observation_gid_of_ip4() - the RoCE v2 GID of an IPv4 address */
 struct mad_gid observation_gid_of_ip4(const uint8_t ip[4]);
 
-/** observation_is_ip4() - does a GID stand for an IPv4 address? It is in the last four bytes. */
+/** observation_is_ip4() - return whether a GID is an IPv4 address, in the last four bytes */
 bool observation_is_ip4(const struct mad_gid *gid);
 
-/** observation_gid_of_lid() - what stands for the GID of one that has told its LID only. */
+/** observation_gid_of_lid() - a substitute for the GID of a sender known by LID only */
 struct mad_gid observation_gid_of_lid(uint16_t lid);
 
-/** observation_lid() - the LID in such a GID; 0 in all others. */
+/** observation_lid() - the LID in such a GID; 0 in all others */
 uint16_t observation_lid(const struct mad_gid *gid);
 
 #define WHO_BYTES 48
 
-/** who_str() - "10.77.0.1", "fd00::1", "lid 5". Return: @buf. */
+/** who_str() - format "10.77.0.1", "fd00::1", "lid 5". Return: @buf. */
 const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES]);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Text on a terminal, which may be narrow: words that are filled into its width.
- */
+/* Text for a terminal, filled to its width. */
 #ifndef TOOLS_PURECM_PAGE_H
 #define TOOLS_PURECM_PAGE_H
 
@@ -11,17 +9,17 @@
 
 #define PAGE_WIDTH_MIN 40
 
-/** page_width() - columns of standard output: of the terminal, else $COLUMNS, else 0 for any. */
+/**
+ * page_width() - columns of standard output: of the terminal, else $COLUMNS, else 0 for no limit
+ */
 unsigned int page_width(void);
 
 /**
- * page_fill() - print words, at a width
- * @text:   words, parted by blanks; none is broken
- * @column: where the cursor is
- * @indent: of all lines but the first, in columns
+ * page_fill() - print words, filled to a width
+ * @text:   words separated by blanks; words are not broken
+ * @column: the present column
+ * @indent: of all lines except the first, in columns
  * @width:  0 for no limit
- *
- * A newline follows the last word.
  */
 void page_fill(const char *text, unsigned int column, unsigned int indent, unsigned int width,
 	       FILE *out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A CM round trip without a program's connection: a REQ, and what comes back.
+ * A CM round trip without a connection: a REQ and its response.
  *
- * It goes through cmportd, as a program's own would. The queue pair that the REQ names exists, so
- * that no peer takes it for one of a living connection, and is never moved.
+ * The REQ is sent through cmportd, like a program's. Its queue pair exists, so that no peer takes
+ * the number for that of a live connection, and stays in RESET.
  */
 #ifndef TOOLS_PURECM_PROBE_H
 #define TOOLS_PURECM_PROBE_H
@@ -12,9 +12,9 @@
 #include "tools/purecm/checkup.h"
 
 enum probe_result {
-	PROBE_REP,     /* somebody listens, and accepted; turned down at once */
-	PROBE_REJ,     /* a connection manager is there */
-	PROBE_PATIENT, /* MRA, and then nothing: a program has the request */
+	PROBE_REP,     /* a listener has accepted; rejected at once */
+	PROBE_REJ,     /* there is a connection manager */
+	PROBE_PATIENT, /* MRA and no more: a program has the request */
 	PROBE_SILENCE,
 	PROBE_STOPPED, /* by a signal */
 };
@@ -22,26 +22,26 @@ enum probe_result {
 struct probe_answer {
 	enum probe_result result;
 	uint16_t reason; /* of a REJ */
-	double ms;	 /* until the first answer */
+	double ms;	 /* until the first response */
 };
 
 struct probe;
 
 /**
- * probe_open() - be able to send requests towards an address
- * @checkup: its way is known: has_gid, has_route, has_iface; outlives the probe
- * @port:    of the TCP port space; 0 is one where nobody listens
- * @ret:     to be given back with probe_close()
+ * probe_open() - prepare to send requests to an address
+ * @checkup: with has_gid, has_route, has_iface; must outlive the probe
+ * @port:    of the TCP port space; 0 for one without listener
+ * @ret:     to be released with probe_close()
  *
- * Return: 0; -errno, after a complaint.
+ * Return: 0; -errno, after an error message.
  */
 int probe_open(struct checkup *checkup, uint16_t port, struct probe **ret);
 
 /**
- * probe_shoot() - send one request and wait
- * @timeout_ms: how long for an answer
+ * probe_shoot() - send one request and wait for the response
+ * @timeout_ms: timeout in milliseconds
  *
- * Return: 0; -errno, after a complaint, if cmportd is gone or cannot send.
+ * Return: 0; -errno, after an error message, if cmportd has ended or cannot send.
  */
 int probe_shoot(struct probe *probe, unsigned int timeout_ms, struct probe_answer *ret);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Taking all observations of a source, one after the other, with the complaints that this may call
- * for.
- */
+/* Reading all observations of a source, with error messages. */
 #ifndef TOOLS_PURECM_READING_H
 #define TOOLS_PURECM_READING_H
 
@@ -10,47 +7,50 @@
 
 #include "tools/purecm/flow.h"
 
-/* Where a subcommand reads from: -r, -i, --recorded and --kernel; without them, cmportd. */
+/* The source of a subcommand: -r, -i, --recorded or --kernel; cmportd by default. */
 struct reading {
 	bool recorded;
 	bool kernel;
-	const char *kernel_file; /* NULL: as they come */
+	const char *kernel_file; /* NULL: live */
 	const char *file;	 /* "-" for standard input */
 	const char *interface;
-	uint32_t pid; /* 0: of all processes */
+	uint32_t pid; /* 0: all processes */
 };
 
-/** reading_argp - a child for the argp of a subcommand; its input is a struct reading. */
+/** reading_argp - child parser for a subcommand; its input is a struct reading */
 extern const struct argp reading_argp;
 
-/** reading_take - what is called for each. Return: 0; -ENOBUFS if that one was too much to keep;
- * any other -errno to end. */
+/**
+ * reading_take - handle an observation
+ *
+ * Return: 0; -ENOBUFS if it could not be kept; any other -errno to end.
+ */
 typedef int reading_take(void *arg, const struct observation *observation);
 
 /**
- * reading_source() - take what a source has
- * @source: to its end; stays the caller's
+ * reading_source() - read a source to its end
+ * @source: owned by the caller
  *
- * Return: 0; SOURCE_CUT, also if something was too much to keep; what ended @take; -errno of the
- * source. After a complaint, if not 0.
+ * Return: 0; SOURCE_CUT, also if @take returned -ENOBUFS; other errors of @take; -errno of the
+ * source. After an error message, if not 0.
  */
 int reading_source(struct source *source, reading_take *take, void *arg);
 
-/** reading_run() - reading_source() of what was asked for. */
+/** reading_run() - read the selected source, as reading_source() does */
 int reading_run(const struct reading *reading, reading_take *take, void *arg);
 
 /**
- * reading_flows() - the flows of it
- * @ret: to be given back with flows_free(), also after SOURCE_CUT
+ * reading_flows() - read the flows of the selected source
+ * @ret: to be released with flows_free(), also after SOURCE_CUT
  *
  * Return: as reading_run().
  */
 int reading_flows(const struct reading *reading, struct flows **ret);
 
-/** reading_name() - what it is called, for titles. */
+/** reading_name() - the name of the source, for titles */
 const char *reading_name(const struct reading *reading);
 
-/** reading_is_once() - can it be read but once? */
+/** reading_is_once() - return whether the source can be read only once */
 bool reading_is_once(const struct reading *reading);
 
 #endif

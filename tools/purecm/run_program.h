@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What purecm run looks at before it becomes the program: which library, and can the program be
- * given it?
+ * Checks of purecm run before it executes the program: which library to use, and whether it can be
+ * preloaded.
  */
 #ifndef TOOLS_PURECM_RUN_PROGRAM_H
 #define TOOLS_PURECM_RUN_PROGRAM_H
@@ -10,23 +10,23 @@
 #include <stdbool.h>
 
 /**
- * run_find_library() - purecm's librdmacm.so.1
- * @given: by the user, or NULL for the one that belongs to this program
- * @ret:   its path, from the root
+ * run_find_library() - find purecm's librdmacm.so.1
+ * @given: path from the user, or NULL for the one installed with this program
+ * @ret:   its absolute path
  *
- * Return: 0; -ENOENT or -EINVAL, after a complaint, if it is not there or is another's.
+ * Return: 0; -ENOENT or -EINVAL, after an error message, if it is missing or not purecm's.
  */
 int run_find_library(const char *given, char ret[PATH_MAX]);
 
-/** run_is_purecm() - is a file purecm's library? It knows PURECM_LOG. */
+/** run_is_purecm() - return whether a file is purecm's library, which contains PURECM_LOG */
 bool run_is_purecm(const char *path);
 
 /**
- * run_check_program() - can a library be preloaded into a program?
+ * run_check_program() - check whether a library can be preloaded into a program
  * @name: as for execvp()
  *
- * Return: 0, also for a program that is not found; -EINVAL, after a complaint, for one that is
- * statically linked or changes its user.
+ * Return: 0, also for a program that is not found; -EINVAL, after an error message, for one that is
+ * statically linked or set-user-ID.
  */
 int run_check_program(const char *name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MADs of the subnet administrator's class (IBTA vol. 1, chapter 15): what resolution of routes and
- * multicast say on InfiniBand. Looked at by the trace, and by it alone.
+ * MADs of the subnet administration class (IBTA vol. 1, chapter 15): route resolution and multicast
+ * on InfiniBand. Decoded for the trace only.
  */
 #ifndef TOOLS_PURECM_SA_H
 #define TOOLS_PURECM_SA_H
@@ -9,14 +9,14 @@
 #include "mad/sa_msg.h"
 
 /**
- * sa_decode() - read a MAD of the SA class
+ * sa_decode() - decode a MAD of the SA class
  * @ret: its header, and the record if a layout is returned
  *
- * Return: the record's layout, or NULL for a record that we do not read.
+ * Return: the record's layout, or NULL for an unsupported record.
  */
 const struct wire_layout *sa_decode(const uint8_t mad[MAD_BYTES], struct sa_msg *ret);
 
-/** sa_name() - "GetResp PathRecord". Return: @buf. */
+/** sa_name() - format "GetResp PathRecord". Return: @buf. */
 const char *sa_name(const struct mad_hdr *hdr, char *buf, size_t bytes);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Formats the columns of the table of ids. `purecm stat` and `purecm top` print them.
- */
+/* Formats the columns of the table of ids, for `purecm stat` and `purecm top`. */
 #ifndef TOOLS_PURECM_STAT_CELLS_H
 #define TOOLS_PURECM_STAT_CELLS_H
 
@@ -30,11 +28,11 @@ struct stat_cells {
 
 extern const char *const stat_titles[STAT_N_COLUMNS];
 
-/** stat_fill_cells() - what a row says. */
+/** stat_fill_cells() - format a row */
 void stat_fill_cells(const struct snapshot *snapshot, const struct portd_stat_id *id,
 		     struct stat_cells *ret);
 
-/** stat_widen() - make columns as wide as a row needs them. */
+/** stat_widen() - widen columns to fit a row */
 void stat_widen(unsigned int widths[STAT_N_COLUMNS], const struct stat_cells *cells);
 
 #endif

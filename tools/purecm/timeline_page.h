@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The page of purecm timeline: HTML with SVG, no script, nothing from elsewhere.
- */
+/* The page of purecm timeline: HTML with SVG, without scripts and external resources. */
 #ifndef TOOLS_PURECM_TIMELINE_PAGE_H
 #define TOOLS_PURECM_TIMELINE_PAGE_H
 
@@ -10,8 +8,8 @@
 #include "tools/purecm/message_log.h"
 
 /**
- * timeline_page() - write it
- * @log: what is drawn
+ * timeline_page() - write the page
+ * @log: messages to draw
  * @title: of the page: the capture's name
  */
 void timeline_page(const struct message_log *log, const char *title, FILE *out);
