@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of devices, what their ids share, and their ports: see device.h. rdma_get_devices() and
- * rdma_free_devices(). The lock here may be held across system calls; it is never taken with the
+ * The list of devices, their shared resources, and their ports: see device.h. rdma_get_devices()
+ * and rdma_free_devices(). The lock may be held across system calls; it is never taken with the
  * engine's lock held.
  */
 #include "lib/device/device.h"
@@ -19,17 +19,19 @@
 #include "lib/diag/warning.h"
 #include "lib/engine/host.h"
 
-#define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */
+#define N_DESCRIPTORS 4 /* that libibverbs opens at once while it loads drivers */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Both are read without the lock. Nothing that they ever led to is freed: programs keep contexts,
- * and threads may still read what was the list a moment ago. */
+/*
+ * Both are read without the lock. Nothing reachable from them is ever freed: programs keep
+ * contexts, and threads may still read an old list.
+ */
 static const struct device_list nothing;
-static const struct device_list *devices = &nothing; /* atomic: what is open */
-static struct device *known; /* atomic: what was ever opened, the last one first */
+static const struct device_list *devices = &nothing; /* atomic: the open devices */
+static struct device *known; /* atomic: all devices ever opened, latest first */
 
-static bool is_incomplete; /* for want of memory or descriptors; try again next time */
+static bool is_incomplete; /* lacked memory or descriptors; retry next time */
 
 /* --- the list ------------------------------------------------------------ */
 
@@ -38,7 +40,7 @@ const struct device_list *device_list(void)
 	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
 }
 
-/* libibverbs has another object for a device that was renamed; its node stays. */
+/* libibverbs has a new object for a renamed device; the node name stays the same. */
 static bool is_same(const struct ibv_device *a, const struct ibv_device *b)
 {
 	return a == b || (!strcmp(a->dev_name, b->dev_name) && strcmp(a->name, b->name) != 0);
@@ -54,7 +56,7 @@ static bool is_listed(const struct ibv_device *device)
 	return false;
 }
 
-/* The list from now on: without those that have gone, with a new one or NULL. */
+/* Publishes a new list without removed devices, and with a new one or NULL. */
 static int renew_list(struct device *with)
 {
 	size_t n_max = (size_t)devices->n + 1;
@@ -78,13 +80,13 @@ static int renew_list(struct device *with)
 	return 0;
 }
 
-/* What headers before rdma-core 46 do not name: see IBA volume 1, A19 (memory placement). */
+/* Constants that headers before rdma-core 46 lack: IBA volume 1, A19 (memory placement). */
 #define DEVICE_FLUSH_GLOBAL	(1ULL << 38)
 #define DEVICE_FLUSH_PERSISTENT (1ULL << 39)
 #define ACCESS_FLUSH_GLOBAL	(1U << 8)
 #define ACCESS_FLUSH_PERSISTENT (1U << 9)
 
-/* Kernels that know FLUSH (6.2 and later) say so here, and grant it to peers that may read. */
+/* Kernels with FLUSH (6.2 and later) report it here, and grant it to peers that may read. */
 static int query_device(struct device *device)
 {
 	struct ibv_device_attr_ex attr;
@@ -100,7 +102,7 @@ static int query_device(struct device *device)
 	return 0;
 }
 
-/* Adds it to the list. */
+/* Opens a device and adds it to the list. */
 static int fill_device(struct device *device, struct ibv_device *from)
 {
 	int err;
@@ -138,8 +140,10 @@ static int open_device(struct ibv_device *from)
 	return err;
 }
 
-/* libibverbs looks for its drivers once in a process: out of descriptors, it would find none and
- * never look again. So it is called only with a few to spare. */
+/*
+ * libibverbs loads its drivers once per process: without descriptors it would find none, and never
+ * retry. So it is called only when a few are available.
+ */
 static int check_descriptors(void)
 {
 	int fd[N_DESCRIPTORS];
@@ -156,7 +160,7 @@ static int check_descriptors(void)
 	return err;
 }
 
-/* Return: 0, or why a device that is there could not be opened. */
+/* Return: 0, or the first error of opening a device. */
 static int open_new_devices(void)
 {
 	struct ibv_device **list;
@@ -250,7 +254,7 @@ bool device_gone(struct device *device)
 	lock_take(&lock, LOCK_DEVICES);
 	is_news = !device->removed;
 	__atomic_store_n(&device->removed, true, __ATOMIC_RELEASE);
-	/* Without memory for a new list it stays in the old one, marked as removed. */
+	/* Without memory it stays in the old list, marked as removed. */
 	if (is_news)
 		renew_list(NULL);
 	lock_give(&lock, LOCK_DEVICES);
@@ -258,9 +262,9 @@ bool device_gone(struct device *device)
 	return is_news;
 }
 
-/* --- what ids of a device share ------------------------------------------ */
+/* --- shared by the ids of a device ---------------------------------------- */
 
-/* Both are kept, as the context is: made anew for each connection, they cost two system calls. */
+/* Kept like the context: creating one for each connection would cost two system calls. */
 int device_pd(struct device *device, struct ibv_pd **ret)
 {
 	struct ibv_pd *pd = __atomic_load_n(&device->pd, __ATOMIC_ACQUIRE);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which device, port and GID index stand for an address: see device.h. No lock is held.
- */
+/* Finds device, port and GID index of an address: see device.h. No lock is held. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -51,7 +49,7 @@ int device_find_loopback(struct gid_entry *ret)
 
 /* --- InfiniBand ---------------------------------------------------------- */
 
-#define PREFIX_BYTES 8 /* of a GID: its subnet */
+#define PREFIX_BYTES 8 /* of a GID: the subnet prefix */
 #define PKEY_BASE    0x7fff
 
 int device_pkey_index(const struct gid_entry *gid, uint16_t pkey, uint16_t *ret)
@@ -81,7 +79,7 @@ static bool leads_to(const struct gid_entry *gid, const union addr *dst, size_t 
 	       device_pkey_index(gid, be16toh(dst->ib.sib_pkey), &index) == 0;
 }
 
-/* By how many bytes of its GID a port has to agree with the destination. */
+/* Finds a port whose GID matches the destination in the first @bytes bytes. */
 static int find_port_to(const union addr *dst, size_t bytes, struct gid_entry *ret)
 {
 	const struct device_list *list = device_list();

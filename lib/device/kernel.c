@@ -10,7 +10,7 @@
 
 #define RELEASE(major, minor) ((major)*1000u + (minor))
 
-/* In order. A row holds from the release of the row before up to, but without, its own. */
+/* In order. A row applies to releases before its own, from the one of the previous row on. */
 static const struct {
 	unsigned int before;
 	struct kernel_habits habits;
@@ -43,7 +43,7 @@ const char *kernel_release(char room[KERNEL_RELEASE_BYTES])
 	const char *imitated = secure_getenv("PURECM_FABRIC_KERNEL");
 	struct utsname host = { .release = "" };
 
-	uname(&host); /* fails for a bad pointer only */
+	uname(&host); /* fails only for an invalid pointer */
 	snprintf(room, KERNEL_RELEASE_BYTES, "%s", imitated ? imitated : host.release);
 	return room;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From addresses to the device, port and GID that a path leaves by: see path.h. No lock is held.
- */
+/* Finds device, port and GID of a path's local end: see path.h. No lock is held. */
 #include <endian.h>
 #include <errno.h>
 
 #include "lib/path/path.h"
 
-/* A device may have come since the list was made. RDMA_PS_IPOIB wants an IP over InfiniBand
- * interface, and none of RoCE is one. */
+/*
+ * Tries a refreshed device list, too. RDMA_PS_IPOIB requires an IP over InfiniBand interface, which
+ * no RoCE interface is.
+ */
 static int find_gid(const union addr *addr, unsigned int ifindex, uint16_t ps,
 		    struct gid_entry *ret)
 {
@@ -32,11 +32,11 @@ int path_bind(const union addr *local, uint16_t ps, struct path *ret)
 		return -EINVAL;
 	err = net_iface_of_addr(local, &iface);
 	if (err == -EADDRNOTAVAIL && addr_is_link_local(local))
-		return -ENODEV; /* its interface is known, and is none of ours */
+		return -ENODEV; /* its interface is known, and has no RDMA device */
 	return err ? err : find_gid(local, iface.ifindex, ps, &ret->gid);
 }
 
-/* Its source is the destination, or the family's loopback address where that is a wildcard. */
+/* The source is the destination, or the loopback address if that is a wildcard. */
 static int find_loopback(const struct port_claim *claim, struct path *ret)
 {
 	union addr *src = &ret->route.src;
@@ -55,7 +55,7 @@ static int find_loopback(const struct port_claim *claim, struct path *ret)
 	return device_find_loopback(&ret->gid);
 }
 
-/* To an AF_IB address: its GID is the peer's, and there is no next hop to resolve. */
+/* To an AF_IB address: it contains the peer's GID, so there is no next hop to resolve. */
 static int find_native(const struct port_claim *claim, struct path *ret)
 {
 	uint16_t pkey = be16toh(claim->peer.ib.sib_pkey);

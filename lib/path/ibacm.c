@@ -34,7 +34,7 @@ void ibacm_fini(struct ibacm *acm)
 	pthread_mutex_destroy(&acm->lock);
 }
 
-/* A child that went on with its parent's connection would get the parent's answers. */
+/* A child with its parent's connection would get the parent's responses. */
 static void forget_parent(void)
 {
 	fd_close(&of_host.fd);
@@ -53,7 +53,7 @@ struct ibacm *ibacm_of_host(void)
 	return &of_host;
 }
 
-/* --- bytes, until a deadline ---------------------------------------------- */
+/* --- transfers with a deadline ------------------------------------------- */
 
 static int wait_for(int fd, short events, struct cm_time deadline)
 {
@@ -67,7 +67,7 @@ static int wait_for(int fd, short events, struct cm_time deadline)
 	return n ? 0 : -ETIMEDOUT;
 }
 
-/* Sends all bytes, or receives as many. */
+/* Sends or receives exactly @bytes bytes. */
 static int transfer_bytes(int fd, short events, uint8_t *at, size_t bytes, struct cm_time deadline)
 {
 	int err = 0;
@@ -90,7 +90,7 @@ static int transfer_bytes(int fd, short events, uint8_t *at, size_t bytes, struc
 
 /* --- connecting ------------------------------------------------------------ */
 
-/* Return: the port, 0 if the file names none. */
+/* Return: the port, or 0 if the file contains none. */
 static uint16_t read_port(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -142,7 +142,7 @@ static int connect_to_socket(const char *path, struct cm_time deadline)
 	return connect_to(&addr, sizeof(addr), deadline);
 }
 
-/* --- asking ----------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 static int exchange_messages(struct ibacm *acm, const struct ibacm_question *question,
 			     struct cm_time deadline, struct ibacm_answer *ret)
@@ -167,7 +167,7 @@ static int exchange_messages(struct ibacm *acm, const struct ibacm_question *que
 	return err ? err : verdict;
 }
 
-/* It is connected to once. */
+/* Connects on the first call only. */
 static int try_to_ask(struct ibacm *acm, const struct ibacm_question *question,
 		      struct ibacm_answer *ret)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Questions to ibacm and its answers, as bytes: see ibacm_msg.h.
- */
+/* Encodes requests to ibacm and decodes its responses: see ibacm_msg.h. */
 #include "lib/path/ibacm_msg.h"
 
 #include <endian.h>
@@ -11,7 +9,7 @@
 
 #define VERSION		 1
 #define OP_RESOLVE	 1
-#define OP_ANSWER	 0x80 /* with the opcode of the question */
+#define OP_ANSWER	 0x80 /* with the opcode of the request */
 
 #define FLAG_SOURCE	 1u
 #define FLAG_DESTINATION 2u
@@ -42,7 +40,7 @@ const struct wire_layout ibacm_header_layout =
 const struct wire_layout ibacm_entry_layout =
 	WIRE_LAYOUT("ibacm entry", ibacm_entry, entry_fields, IBACM_ENTRY_BYTES);
 
-/* The field engine writes big-endian; what was swapped before comes out in the host's order. */
+/* The field engine writes big-endian; swapping first yields the host's order. */
 static void put_header(const struct ibacm_header *header, uint8_t *wire)
 {
 	struct ibacm_header swapped = *header;
@@ -61,7 +59,7 @@ static void put_entry(const struct ibacm_entry *entry, uint8_t *wire)
 	wire_encode(&ibacm_entry_layout, &swapped, wire);
 }
 
-/* --- questions ------------------------------------------------------------ */
+/* --- requests ------------------------------------------------------------- */
 
 static bool put_address(const struct sockaddr *sa, uint32_t flags, uint8_t *wire)
 {
@@ -88,7 +86,7 @@ static bool is_gid(const struct sockaddr *sa)
 	return sa && sa->sa_family == AF_IB;
 }
 
-/* GIDs are asked for by a path that has nothing else. */
+/* GIDs are passed as a path record without other fields. */
 static size_t put_gids(const struct ibacm_question *question, uint8_t *wire)
 {
 	struct ibacm_entry entry = { .type = TYPE_PATH };
@@ -133,7 +131,7 @@ size_t ibacm_encode(const struct ibacm_question *question, uint64_t tid,
 	return header.length;
 }
 
-/* --- answers -------------------------------------------------------------- */
+/* --- responses ------------------------------------------------------------- */
 
 int ibacm_check(const uint8_t wire[IBACM_HEADER_BYTES], uint64_t tid, size_t *ret_bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client and ibacm, the path cache of InfiniBand hosts, say to each other: a header and some
- * entries, an address or a path each. Integers of the protocol itself are in the host's byte order,
- * as both ends are on one host; addresses and path records are as on the wire. Pure.
+ * The protocol between a client and ibacm, the path cache of InfiniBand hosts: a header and
+ * entries, each an address or a path. Integers of the protocol itself are in host byte order, as
+ * both ends are on one host; addresses and path records are in wire format. Pure.
  */
 #ifndef LIB_PATH_IBACM_MSG_H
 #define LIB_PATH_IBACM_MSG_H
@@ -22,7 +22,7 @@
 #define IBACM_ENTRIES_MAX   13
 #define IBACM_MESSAGE_BYTES (IBACM_HEADER_BYTES + IBACM_ENTRIES_MAX * IBACM_ENTRY_BYTES)
 
-/* Integers of more than a byte are big-endian here: ibacm_msg.c swaps them. */
+/* ibacm_msg.c swaps the multi-byte integers, as the layout is big-endian. */
 struct ibacm_header {
 	uint8_t version;
 	uint8_t opcode;
@@ -41,10 +41,10 @@ extern const struct wire_layout ibacm_header_layout;
 extern const struct wire_layout ibacm_entry_layout;
 
 /**
- * struct ibacm_question - between which ends?
+ * struct ibacm_question - a path request
  * @src:      AF_INET, AF_INET6, AF_IB, or NULL
  * @dst:      as @src
- * @no_delay: what ibacm does not know already is not wanted
+ * @no_delay: cached paths only
  */
 struct ibacm_question {
 	const struct sockaddr *src;
@@ -53,10 +53,10 @@ struct ibacm_question {
 };
 
 /**
- * struct ibacm_answer - what ibacm knows
- * @src:     own address, port 0; family AF_UNSPEC if it names none
- * @n_paths: how many of
- * @path:    ready for RDMA_OPTION_IB_PATH
+ * struct ibacm_answer - a response
+ * @src:     own address, port 0; family AF_UNSPEC if there is none
+ * @n_paths: number of paths
+ * @path:    paths, suitable for RDMA_OPTION_IB_PATH
  */
 struct ibacm_answer {
 	union addr src;
@@ -65,29 +65,29 @@ struct ibacm_answer {
 };
 
 /**
- * ibacm_encode() - write a question
- * @tid: comes back with the answer
+ * ibacm_encode() - encode a request
+ * @tid: transaction id, copied to the response
  *
- * Return: its bytes, 0 if it names no end.
+ * Return: its size in bytes, 0 if it has no address.
  */
 size_t ibacm_encode(const struct ibacm_question *question, uint64_t tid,
 		    uint8_t wire[IBACM_MESSAGE_BYTES]);
 
 /**
- * ibacm_check() - look at the header of an answer
+ * ibacm_check() - check the header of a response
  * @wire:      IBACM_HEADER_BYTES
- * @tid:       of the question
- * @ret_bytes: how many bytes of entries follow
+ * @tid:       of the request
+ * @ret_bytes: size of the entries that follow, in bytes
  *
- * Return: whether the entries are an answer, 0; -ENOENT if ibacm knows none; -EBADMSG if this is
- * no answer to the question, and nobody can tell what follows.
+ * Return: 0 if the entries are the response; -ENOENT if ibacm knows none; -EBADMSG if this does not
+ * answer the request, and the size is unknown.
  */
 int ibacm_check(const uint8_t wire[IBACM_HEADER_BYTES], uint64_t tid, size_t *ret_bytes);
 
 /**
- * ibacm_decode() - read the entries of an answer
- * @bytes: as ibacm_check() said
- * @ret:   filled; entries of kinds that were not asked for are passed over
+ * ibacm_decode() - decode the entries of a response
+ * @bytes: from ibacm_check()
+ * @ret:   filled in; ignores entries of other kinds
  */
 void ibacm_decode(const uint8_t *wire, size_t bytes, struct ibacm_answer *ret);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * InfiniBand paths: who the peer is (a GID, from its IP over InfiniBand link address or from an
- * AF_IB address), which way leads there (the subnet administrator knows), and how LIDs and P_Keys
- * get into messages, queue pairs and address handles.
+ * InfiniBand paths: the peer's GID comes from its IP over InfiniBand link address or from an AF_IB
+ * address, the path from the subnet administrator; and how LIDs and P_Keys get into messages, queue
+ * pairs and address handles.
  */
 #include <endian.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "lib/path/subnet.h"
 
 #define PERMISSIVE_LID	    0xffff
-#define TRAFFIC_CLASS_SHIFT 20	 /* in a flow info */
+#define TRAFFIC_CLASS_SHIFT 20	 /* in flow information */
 #define MULTICAST_PREFIX    0xff /* of a GID */
 
 /* --- the peer's end ------------------------------------------------------- */
@@ -25,14 +25,14 @@ static int set_pkey(struct path *path, uint16_t pkey)
 	return device_pkey_index(&path->gid, pkey, &path->pkey_index);
 }
 
-/* A group has no neighbour entry: its link address follows from that of the interface. */
+/* A group has no neighbour entry: its GID follows from the interface. */
 static int infiniband_meet(struct path *path, const union addr *peer)
 {
 	struct net_iface iface;
 	uint8_t hw[32];
 
 	(void)peer;
-	if (path_knows_peer(path)) /* by an AF_IB address */
+	if (path_knows_peer(path)) /* from an AF_IB address */
 		return 0;
 	if (path->route.gateway)
 		return -EADDRNOTAVAIL;
@@ -51,7 +51,7 @@ static int infiniband_meet(struct path *path, const union addr *peer)
 
 /* --- the path record ------------------------------------------------------ */
 
-/* The administrator may know of a path for each class of service. */
+/* The administrator may have a path for each class of service. */
 static void put_class(const struct path_query *query, struct sa_msg *msg)
 {
 	const union addr *local = &query->claim->local;
@@ -89,7 +89,7 @@ static int infiniband_complete(struct path *path, const struct path_query *query
 	return -EINPROGRESS;
 }
 
-/* What of our LID a port with several of them may choose is asked of the port. */
+/* The port's LMC tells which low bits of the source LID are path bits. */
 static void infiniband_take_lids(struct path *path, uint16_t slid, uint16_t dlid)
 {
 	struct ibv_port_attr attr;
@@ -101,9 +101,9 @@ static void infiniband_take_lids(struct path *path, uint16_t slid, uint16_t dlid
 		path->path_bits = (uint8_t)(slid & ((1u << attr.lmc) - 1));
 }
 
-/* --- of requests ---------------------------------------------------------- */
+/* --- paths of requests ---------------------------------------------------- */
 
-/* A lookup says nothing of GIDs: it came to the first one. */
+/* A SIDR_REQ contains no GIDs: assume GID 0. */
 static int read_lookup(struct path *path, const struct cm_conn *conn)
 {
 	path->gid.ifindex = 0;
@@ -114,7 +114,7 @@ static int read_lookup(struct path *path, const struct cm_conn *conn)
 	return set_pkey(path, path->pkey);
 }
 
-/* IBTA vol. 1, 12.7.11: the REQ's own LID is where data goes, unless it has none for us. */
+/* IBTA vol. 1, 12.7.11: data goes to the LID in the REQ, unless it is absent or permissive. */
 static int infiniband_read(struct path *path, const struct cm_conn *conn, const struct cm_msg *msg)
 {
 	const struct cm_req_path *primary = &msg->req.primary;
@@ -139,8 +139,10 @@ static int infiniband_read_alternate(struct path *path, const struct path *prima
 	return set_pkey(path, path->pkey);
 }
 
-/* The interface that has our address must be that of the port and the partition. Devices are not
- * searched: their lock comes before the engine's. */
+/*
+ * The interface with the local address must belong to the port and the partition. Does not search
+ * the devices: their lock comes before the engine's.
+ */
 static int infiniband_lead_back(struct path *path, const union addr *us, const union addr *peer)
 {
 	struct net_iface iface;
@@ -156,9 +158,9 @@ static int infiniband_lead_back(struct path *path, const union addr *us, const u
 	return !err && path->route.ifindex != iface.ifindex ? -EINVAL : err;
 }
 
-/* --- in other forms ------------------------------------------------------- */
+/* --- conversions ----------------------------------------------------------- */
 
-/* Its index was found with the path. */
+/* The index was found with the path. */
 static int infiniband_check_pkey(const struct path *path)
 {
 	(void)path;
@@ -166,9 +168,9 @@ static int infiniband_check_pkey(const struct path *path)
 }
 
 /*
- * IBTA vol. 1, 8.3: packets need a hop for the router that they leave the subnet by. As the kernel:
- * with one hop packets stay in the subnet, but between virtual functions of a device only the GID
- * tells them apart. Those to a group have a header always.
+ * IBTA vol. 1, 8.3: a GRH is needed beyond the subnet. As in the kernel, also with a hop limit of
+ * one: such packets stay in the subnet, but virtual functions of a device differ only in their
+ * GIDs. Packets to a group always have a GRH.
  */
 static bool needs_grh(const struct path *path)
 {

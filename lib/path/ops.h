@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What RoCE and InfiniBand do their own way with a path: a row of functions each. The contracts are
- * those of the functions in path.h that have the same names.
+ * Path operations that differ between RoCE and InfiniBand: a table of functions for each. The
+ * functions of the same names in path.h state the contracts.
  */
 #ifndef LIB_PATH_OPS_H
 #define LIB_PATH_OPS_H
@@ -15,12 +15,15 @@ struct path_ops {
 	int (*meet)(struct path *path, const union addr *peer);
 	int (*complete)(struct path *path, const struct path_query *query,
 			struct sa_msg *ret_question);
-	/* LIDs of a record; NULL where there are none. */
+	/* LIDs of a record; NULL if there are none. */
 	void (*take_lids)(struct path *path, uint16_t slid, uint16_t dlid);
-	/* What path_of_request() has read is there; .gid and all that follows from it is not. */
+	/*
+	 * Called when path_of_request() has read the message; .gid and what depends on it is not
+	 * set.
+	 */
 	int (*read)(struct path *path, const struct cm_conn *conn, const struct cm_msg *msg);
 	int (*lead_back)(struct path *path, const union addr *us, const union addr *peer);
-	/* As read(); NULL where there are no alternate paths. */
+	/* As read(); NULL if there are no alternate paths. */
 	int (*read_alternate)(struct path *path, const struct path *primary,
 			      const struct cm_req_path *req);
 	int (*check_pkey)(const struct path *path);
@@ -29,7 +32,7 @@ struct path_ops {
 	void (*to_ah)(const struct path *path, struct ibv_ah_attr *ret);
 	void (*show)(const struct path *path, struct rdma_ib_addr *io);
 	bool (*revalidate)(const struct path *path,
-			   struct portd_record *ret); /* NULL: nobody to tell */
+			   struct portd_record *ret); /* NULL: nothing to revalidate */
 };
 
 extern const struct path_ops path_roce;
@@ -49,7 +52,7 @@ static inline struct ibv_global_route path_grh(const struct path *path, uint8_t 
 	return grh;
 }
 
-/** path_knows_peer() - is the peer's GID known? */
+/** path_knows_peer() - true if the peer's GID is known */
 static inline bool path_knows_peer(const struct path *path)
 {
 	static const struct mad_gid none;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Paths, as far as RoCE and InfiniBand agree: see path.h.
- */
+/* Paths, as far as RoCE and InfiniBand are alike: see path.h. */
 #include "lib/path/path.h"
 
 #include <endian.h>
@@ -25,7 +23,7 @@ static const struct path_ops *ops_of(const struct path *path)
 	return link_layers[path->gid.type];
 }
 
-/* --- growing -------------------------------------------------------------- */
+/* --- completion in steps -------------------------------------------------- */
 
 int path_meet(struct path *path, const union addr *peer)
 {
@@ -56,9 +54,9 @@ void path_take_record(struct path *path, const struct sa_path *record)
 		ops->take_lids(path, record->slid, record->dlid);
 }
 
-/* --- of requests ---------------------------------------------------------- */
+/* --- paths of requests ---------------------------------------------------- */
 
-/* Its local end is the sender's. */
+/* The local end of the REQ's path is the sender's. */
 static void take_req_path(struct path *path, const struct cm_req_path *req)
 {
 	path->dgid = req->local_gid;
@@ -77,7 +75,7 @@ int path_of_request(struct port *port, const struct cm_conn *conn, const struct 
 	int err;
 
 	*ret = (struct path){ .port = port };
-	/* InfiniBand ports have a first GID, whatever happens to addresses. */
+	/* On InfiniBand, GID 0 exists regardless of IP addresses. */
 	if (gid_by_index(port->device->verbs, port->port_num, 0, &ret->gid))
 		ret->gid.type = IBV_GID_TYPE_ROCE_V2;
 	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ) {
@@ -113,7 +111,7 @@ int path_of_alternate(const struct path *primary, const struct cm_req *req, stru
 	return ops->read_alternate(ret, primary, &req->alternate);
 }
 
-/* --- in other forms ------------------------------------------------------- */
+/* --- conversions ----------------------------------------------------------- */
 
 int path_check_pkey(const struct path *path)
 {
@@ -138,8 +136,10 @@ void path_to_mad(const struct path *path, struct mad_path *ret)
 	ops_of(path)->to_mad(path, ret);
 }
 
-/* Where the path leaves the subnet nobody knows our LIDs; and RoCE over IP leaves it, unless the
- * program says otherwise. */
+/*
+ * LIDs have no meaning beyond the subnet, which RoCE over IP leaves unless the program sets the hop
+ * limit otherwise.
+ */
 void path_to_req(const struct path *path, uint8_t ca_ack_delay, struct cm_req_path *ret)
 {
 	bool is_local = path->hop_limit <= 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE paths: made from the IP route, since there is no subnet administrator. The GIDs are the IP
- * addresses, and the kernel resolves the link address of the next hop.
+ * RoCE paths: derived from the IP route, since there is no subnet administrator. The GIDs are the
+ * IP addresses, and the kernel resolves the link address of the next hop.
  */
 #include <endian.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "lib/device/kernel.h"
 #include "lib/path/ops.h"
 
-#define HEADERS_BYTES	96 /* what RoCE may need of an interface's MTU */
+#define HEADERS_BYTES	96 /* maximum size of RoCE headers within an interface's MTU */
 #define FLOW_LABEL_MASK 0xfffff
 #define PKEY_DEFAULT	0xffff
 #define PKEY_BASE	0x7fff
@@ -20,7 +20,7 @@ static int roce_meet(struct path *path, const union addr *peer)
 	return 0;
 }
 
-/* Return: the largest MTU whose packets fit; 0 if there is none. */
+/* Return: the largest IB MTU that fits; 0 if none does. */
 static uint8_t mtu_of_iface(const struct net_iface *iface)
 {
 	uint8_t mtu = IBV_MTU_4096; /* encoded: 128 bytes * 2^mtu */
@@ -30,7 +30,7 @@ static uint8_t mtu_of_iface(const struct net_iface *iface)
 	return mtu;
 }
 
-/* Spreads connections over equal paths, and is the same each time for the same ports. */
+/* Spreads connections over equal-cost paths; the same for the same pair of ports. */
 static uint32_t flow_label_of(const union addr *src, const union addr *dst)
 {
 	if (src->sa.sa_family == AF_INET6 && src->in6.sin6_flowinfo)
@@ -72,7 +72,7 @@ static int roce_read(struct path *path, const struct cm_conn *conn, const struct
 
 static int roce_lead_back(struct path *path, const union addr *us, const union addr *peer)
 {
-	unsigned int ifindex = path->gid.ifindex; /* where the request came in */
+	unsigned int ifindex = path->gid.ifindex; /* interface that received the request */
 	int err = gid_find(&path->port->device->verbs, 1, us, ifindex, &path->gid);
 
 	if (!err)
@@ -83,18 +83,18 @@ static int roce_lead_back(struct path *path, const union addr *us, const union a
 		err = net_route_leads_by(peer, us, ifindex);
 	path->hop_limit = path->route.hop_limit;
 	path->sgid = path->gid.gid;
-	if (!path_knows_peer(path)) /* a lookup does not name it */
+	if (!path_knows_peer(path)) /* a SIDR_REQ does not contain it */
 		path->dgid = addr_to_gid(peer);
 	return err;
 }
 
-/* A RoCE port is in one partition, as a full or as a limited member. */
+/* A RoCE port is in one partition, as a full or limited member. */
 static int roce_check_pkey(const struct path *path)
 {
 	return (path->pkey & PKEY_BASE) == PKEY_BASE ? 0 : -ENOENT;
 }
 
-/* However many hops the record says, packets take the route. */
+/* Packets follow the route, whatever the record's hop limit. */
 static void roce_to_mad(const struct path *path, struct mad_path *ret)
 {
 	*ret = (struct mad_path){
@@ -118,7 +118,7 @@ static void roce_to_ah(const struct path *path, struct ibv_ah_attr *ret)
 	};
 }
 
-/* As stock: the GIDs are the addresses', even where no device has these. */
+/* As in stock, the GIDs follow from the addresses, even if no device has them. */
 static void roce_show(const struct path *path, struct rdma_ib_addr *io)
 {
 	io->pkey = path->loopback ? htobe16(PKEY_DEFAULT) : 0;

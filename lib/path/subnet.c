@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Questions to subnet administrators: see subnet.h.
- */
+/* Requests to subnet administrators: see subnet.h. */
 #include "lib/path/subnet.h"
 
 #include <stdlib.h>
@@ -65,7 +63,7 @@ static struct subnet_ask *find_ask(struct engine *engine, uint32_t ask_id)
 	return NULL;
 }
 
-/* Who loses interest between the making of a question and its leaving says so before it leaves. */
+/* If a request was cancelled before it was sent, its SA_DROP has overtaken it: repeat that. */
 void subnet_send(const struct portd_record *record)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP };
@@ -94,7 +92,7 @@ void subnet_told(const struct portd_sa_told *told)
 	if (!ask)
 		goto out;
 	if (told->error || ask->msg.hdr.method != SA_METHOD_SET)
-		list_remove(&ask->link); /* a membership lasts */
+		list_remove(&ask->link); /* memberships stay in the list */
 	answer = ask->msg;
 	if (!told->error)
 		wire_decode(sa_msg_layout(answer.hdr.attr_id), told->record, &answer.path);
@@ -107,7 +105,7 @@ out:
 	subnet_send(&record);
 }
 
-/* The next cmportd has given the ports new handles. */
+/* The next cmportd has assigned new handles to the ports. */
 void subnet_resend(struct portd_client *client)
 {
 	struct engine *engine = engine_lock();
