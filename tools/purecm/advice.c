@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The table of advice.h. The first row that fits is taken: the particular before the general.
- */
+/* The table of advice.h. The first matching row applies, so specific rows precede general ones. */
 #include "tools/purecm/advice.h"
 
 #define ASKED	    .outcome = FLOW_ASKED, .reason = ADVICE_ANY
@@ -51,7 +49,7 @@
 
 /* clang-format off */
 static const struct advice table[] = {
-	/* --- never answered ---------------------------------------------- */
+	/* --- no response ---------------------------------------------- */
 	{ ASKED, .fits = { context_got_mra },
 	  .what = "{active} sent {requests}; {passive} asked it to wait up to {mra_wait} (MRA) and then did not answer.",
 	  .cause = "The server's program has the request and has neither accepted nor rejected it.",
@@ -100,7 +98,7 @@ static const struct advice table[] = {
 	{ GIVEN_UP,
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_HOST },
 
-	/* --- answered, not confirmed ------------------------------------- */
+	/* --- response not confirmed ------------------------------------- */
 	{ ANSWERED, .fits = { context_got_mra },
 	  .what = "{passive} accepted ({replies}); {active} asked it to wait up to {mra_wait} (MRA) and never confirmed with RTU.",
 	  .cause = "The client's program has not taken the event for the answer.",

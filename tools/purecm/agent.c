@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program purecm-agent: a program of rdma_cm on strings. It makes the calls that a drill tells
- * it to make, and reports events; on whichever librdmacm it finds, so that a drill can say what
- * each of them does. Started by hand, or by tests/drill/run.py; called by drill_link.c.
+ * The program purecm-agent: makes rdma_cm calls and reports events, controlled by a drill through
+ * lines of text. It runs with any librdmacm, so that a drill can compare implementations. Started
+ * by hand, or by tests/drill/run.py; drill_link.c connects to it.
  *
- * A line is a call: `accept id=id qpn=7`; it is answered by `0`, or the name of an errno. Events
- * are lines `event NAME key=value...`. One drill at a time; when it goes, all ids are destroyed.
- * Queue pairs are made up, so that each message is sent by a call of its own and none by a library.
+ * A line is a call, such as `accept id=id qpn=7`; the response is `0`, or the name of an errno.
+ * Events are lines `event NAME key=value...`. It serves one drill at a time; when the drill
+ * disconnects, all ids are destroyed. Queue pair numbers are invented, so that each message is sent
+ * by a call of its own and none by a library.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -33,7 +34,7 @@
 struct agent {
 	int control;
 	struct rdma_event_channel *channel;
-	struct sockaddr_storage drill; /* the other end of control: where resolve goes to */
+	struct sockaddr_storage drill; /* peer of control: the destination of resolve */
 	struct {
 		char name[NAME_BYTES];
 		struct rdma_cm_id *id;
@@ -44,7 +45,7 @@ struct agent {
 
 /* --- words --------------------------------------------------------------- */
 
-/* Return: the value of a key, or the fallback; valid until the next call. */
+/* Return: the value of a key, or @fallback; valid until the next call. */
 static const char *arg_of(const char *line, const char *key, const char *fallback)
 {
 	static char value[2 * DATA_BYTES + 8];
@@ -69,7 +70,7 @@ static unsigned long number_of(const char *line, const char *key, unsigned long 
 	return text ? strtoul(text, NULL, 0) : fallback;
 }
 
-/* "hex:616263". Return: how many bytes. */
+/* Parses "hex:616263". Return: number of bytes. */
 static uint8_t private_data(const char *line, uint8_t data[DATA_BYTES])
 {
 	const char *text = arg_of(line, "private_data", "hex:") + strlen("hex:");
@@ -86,7 +87,7 @@ static void send_line(struct agent *agent, const char *text)
 	char line[LINE_BYTES];
 	const int n = snprintf(line, sizeof(line), "%s\n", text);
 
-	/* Who does not listen any more is noticed when its end is read. */
+	/* Shut down, so that a disconnected drill is noticed at the next read. */
 	if (send(agent->control, line, (size_t)n, MSG_NOSIGNAL) != n)
 		shutdown(agent->control, SHUT_RDWR);
 }
@@ -129,7 +130,7 @@ static int add_id(struct agent *agent, const char *name, struct rdma_cm_id *id)
 	return -1;
 }
 
-/* id, id2, id3 ... */
+/* Named id, id2, id3 ... */
 static void add_request(struct agent *agent, struct rdma_cm_id *id)
 {
 	char name[NAME_BYTES] = "id";
@@ -181,7 +182,7 @@ static int call_listen(struct agent *agent, const char *line)
 	return add_id(agent, arg_of(line, "id", "listener"), id);
 }
 
-/* On a channel of its own, so that no other event comes in between. */
+/* On a channel of its own, so that no other event interferes. */
 static int take_step(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_event *event;
@@ -226,7 +227,7 @@ static struct rdma_conn_param conn_param(const char *line, uint8_t data[DATA_BYT
 {
 	uint32_t qpn = 2;
 
-	/* A new one each time: stock takes one it knows for that of an older connection. */
+	/* A new number each time: stock takes a known one as that of an older connection. */
 	if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
 		qpn = (uint32_t)getpid();
 	return (struct rdma_conn_param){
@@ -296,7 +297,7 @@ static int call_destroy(struct agent *agent, const char *line)
 static const struct {
 	const char *name;
 	int (*call)(struct rdma_cm_id *id, const char *line);
-	int (*make)(struct agent *agent, const char *line); /* instead, of calls that need no id */
+	int (*make)(struct agent *agent, const char *line); /* for calls without id */
 } calls[] = {
 	{ "listen", NULL, call_listen },
 	{ "resolve", NULL, call_resolve },
@@ -392,7 +393,7 @@ static void take_event(struct agent *agent)
 
 /* --- a drill ------------------------------------------------------------- */
 
-/* Return: false when the drill has gone. */
+/* Return: false when the drill has disconnected. */
 static bool take_lines(struct agent *agent)
 {
 	ssize_t n = recv(agent->control, agent->text + agent->n_text,
@@ -435,7 +436,7 @@ static void serve_drill(struct agent *agent)
 	}
 }
 
-/* An IPv4 address that was heard at :: */
+/* Converts an IPv4-mapped address, received through ::. */
 static void unmap_ip4(struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in6 from = *(const struct sockaddr_in6 *)addr;
@@ -458,7 +459,7 @@ static int accept_drill(int listener)
 	if (agent.control < 0)
 		return -1;
 	unmap_ip4(&agent.drill);
-	/* Events follow answers closely, and neither is to wait for the other's acknowledgement. */
+	/* Events follow responses closely; neither should wait for the other's acknowledgement. */
 	setsockopt(agent.control, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	agent.channel = rdma_create_event_channel();
 	if (!agent.channel) {
@@ -488,7 +489,7 @@ static int listen_on(const struct addrinfo *addr)
 	return -1;
 }
 
-/* At :: also IPv4 is heard, so that comes first. */
+/* :: also receives IPv4, so it is tried first. */
 static int listen_at(const char *host, const char *port)
 {
 	static const int families[] = { AF_INET6, AF_INET };

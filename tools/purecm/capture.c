@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Captures as a source of observations: libpcap reads pcap and pcapng, frame.c finds the MADs.
- */
+/* Captures as a source of observations: libpcap reads pcap and pcapng, frame.c finds the MADs. */
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <signal.h>
@@ -15,7 +13,7 @@
 #define NS_PER_S     UINT64_C(1000000000)
 
 #define LIVE_FILTER  "udp port 4791 or ether proto 0x8915 or (vlan and udp port 4791)"
-#define SNAP_BYTES   1024 /* a MAD with all headers before it */
+#define SNAP_BYTES   1024 /* a MAD with all its headers */
 #define LOOK_MS	     100
 #define BUFFER_BYTES (8 << 20)
 
@@ -24,14 +22,14 @@ struct capture {
 	pcap_t *pcap;
 	int link_type;
 	bool is_live;
-	uint64_t end_ns; /* later packets do not count; 0 until a signal ends the capture */
+	uint64_t end_ns; /* later packets are ignored; 0 until a signal ends the capture */
 };
 
-static pcap_t *volatile live; /* that a signal ends */
+static pcap_t *volatile live; /* ended by a signal */
 
 static uint64_t time_of(const struct pcap_pkthdr *header)
 {
-	/* libpcap was asked for nanoseconds, and puts them where the microseconds were. */
+	/* libpcap was asked for nanoseconds, and stores them in tv_usec. */
 	return (uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
 }
 
@@ -56,8 +54,8 @@ static void complain_of_losses(const struct capture *capture)
 }
 
 /*
- * As pcap_next_ex(), but a signal that ends a live capture does so behind what had passed by then:
- * libpcap would leave that in its buffer. A second signal ends it at once.
+ * Like pcap_next_ex(), but a signal ends a live capture after the packets that libpcap has
+ * buffered. A second signal ends it at once.
  */
 static int next_packet(struct capture *capture, struct pcap_pkthdr **header, const uint8_t **frame)
 {
@@ -134,7 +132,7 @@ static int check_link(const char *path, int link_type)
 	return -EPROTONOSUPPORT;
 }
 
-/* What the two ways of opening have in common. */
+/* Common part of both ways of opening. */
 static int begin_capture(struct capture *capture, const char *name, struct source **ret)
 {
 	int err;
@@ -162,7 +160,7 @@ int capture_open(const char *path, struct source **ret)
 	capture->pcap =
 		pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, why);
 	if (!capture->pcap) {
-		/* Of a file that it cannot open, libpcap names the path by itself. */
+		/* libpcap's message already has the path of a file that it cannot open. */
 		if (strncmp(why, path, strlen(path)) == 0)
 			complain("%s", why);
 		else
@@ -179,7 +177,7 @@ fail:
 	return err;
 }
 
-/* --- as it happens ------------------------------------------------------- */
+/* --- live capture ------------------------------------------------------- */
 
 static void end_live(int signal_number)
 {
@@ -202,7 +200,7 @@ static int set_up(pcap_t *pcap)
 	if (err < 0)
 		return err;
 	err = 0;
-	/* Where the filter does not suit the link, all packets are looked at. */
+	/* If the filter does not suit the link type, all packets are examined. */
 	if (!pcap_compile(pcap, &filter, LIVE_FILTER, 1, PCAP_NETMASK_UNKNOWN)) {
 		err = pcap_setfilter(pcap, &filter);
 		pcap_freecode(&filter);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Checks of devices and ports, by what libibverbs tells. Part of checkup.h.
- */
+/* Checks of devices and ports, from libibverbs. Part of checkup.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -12,7 +10,7 @@
 
 #include "tools/purecm/checkup.h"
 
-#define GIDS_MAX       256 /* of the entries that MADs can be sent from */
+#define GIDS_MAX       256 /* entries that MADs can be sent from */
 #define MTU_WANTED     IBV_MTU_1024
 #define PKEY_FULL      0xffff
 #define PKEY_LIMITED   0x7fff
@@ -122,7 +120,7 @@ static void look_at_port(struct checkup *checkup, struct ibv_context *verbs, uin
 	      check_port_is_roce(port) ? "Ethernet (RoCE)" : "InfiniBand");
 }
 
-/* efa and iWARP devices have neither QP1 nor MADs. */
+/* efa and iWARP devices have no QP1 and no MADs. */
 static bool has_cm(const struct ibv_device *device, struct finding *finding)
 {
 	if (device->transport_type == IBV_TRANSPORT_IB)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether packets as large as the path MTU reach an address and return whole. An interface with a
- * smaller MTU drops or cannot send them, so connections are made, and their data is lost. Told by
- * an echo request that may not be fragmented, and by its answer. Part of checkup.h.
+ * Checks whether packets as large as the path MTU reach an address and return complete, with an
+ * echo request that must not be fragmented. An interface with a smaller MTU drops such packets or
+ * cannot send them, so connections are established, but their data is lost. Part of checkup.h.
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ struct echo {
 	int fd;
 	bool is_ip6;
 	bool is_raw;
-	uint8_t cookie[COOKIE_BYTES]; /* by which an answer is known */
+	uint8_t cookie[COOKIE_BYTES]; /* identifies the response */
 };
 
 static int open_socket(struct echo *echo)
@@ -37,7 +37,7 @@ static int open_socket(struct echo *echo)
 	const int family = echo->is_ip6 ? AF_INET6 : AF_INET;
 	const int protocol = echo->is_ip6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
 
-	/* Most distributions allow all users the first one, and root only the other. */
+	/* Most distributions permit the former for all users, and the latter for root only. */
 	echo->fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, protocol);
 	echo->is_raw = echo->fd < 0;
 	if (echo->is_raw)
@@ -87,7 +87,7 @@ static uint16_t icmp_checksum(const uint8_t *bytes, size_t n)
 	return (uint16_t)~sum;
 }
 
-/* Return: of how many bytes the largest fragment was that the answer came in; 0: it came whole. */
+/* Return: size of the largest fragment of the response; 0: not fragmented. */
 static int fragment_of(struct msghdr *answer)
 {
 	struct cmsghdr *cmsg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks of what surrounds RDMA on this host: packet filters, namespaces, limits. Part of
+ * Checks of the environment of RDMA on this host: packet filters, namespaces, limits. Part of
  * checkup.h.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 /* --- packet filters ------------------------------------------------------ */
 
-/* What a list of rules says, read line by line. */
+/* Findings in a list of rules, read line by line. */
 struct rules {
 	bool drops_roce;
 	bool accepts_roce;
@@ -37,7 +37,7 @@ static bool has_word(const char *line, const char *const *words)
 	return false;
 }
 
-/* A rule without a condition. */
+/* Matches a rule without a condition. */
 static bool is_for_all(const char *line)
 {
 	static const char *const rules[] = { "drop", "reject", "-A INPUT -j ", "-A OUTPUT -j ",
@@ -67,7 +67,7 @@ static void take_rule(const char *line, struct rules *rules)
 	}
 }
 
-/* Return: whether the program could be asked. */
+/* Return: whether the command could be executed. */
 static bool ask_filter(const char *command, struct rules *rules)
 {
 	FILE *list = popen(command, "re");
@@ -124,7 +124,7 @@ static bool is_in_first_netns(void)
 {
 	struct stat ours, first;
 
-	/* Who may not look at process 1 is given the benefit of the doubt. */
+	/* Assume so if process 1 may not be examined. */
 	if (stat("/proc/self/ns/net", &ours) || stat("/proc/1/ns/net", &first))
 		return true;
 	return ours.st_ino == first.st_ino;

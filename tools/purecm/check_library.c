@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The check of which librdmacm.so.1 programs get, and whether the rest of an installation suits it.
- * Part of checkup.h.
+ * The check of the librdmacm.so.1 that programs get, and of the installation's consistency. Part of
+ * checkup.h.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,13 +16,15 @@
 
 #define NAME "librdmacm.so.1"
 
-/* Where purecm's installations put what keeps the kernel's connection manager from being loaded. */
+/*
+ * Files of purecm's installations that prevent the kernel's connection manager from being loaded.
+ */
 static const char *const module_rules[] = {
 	"/etc/modprobe.d/purecm.conf",
 	"/usr/lib/modprobe.d/purecm.conf",
 };
 
-/* Which file the dynamic linker finds by the name that programs ask for. */
+/* The file that the dynamic linker finds for the library's name. */
 static bool find_default(char ret[PATH_MAX])
 {
 	void *library = dlopen(NAME, RTLD_LAZY | RTLD_LOCAL);
@@ -34,7 +36,7 @@ static bool find_default(char ret[PATH_MAX])
 	return is_found;
 }
 
-/* Return: whether the linker's cache has a purecm's library. */
+/* Return: whether the linker's cache has purecm's library. */
 static bool find_in_cache(char ret[PATH_MAX])
 {
 	FILE *list = popen("PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null", "re");
@@ -68,7 +70,7 @@ static bool has_same_bytes(FILE *one, FILE *other)
 	return true;
 }
 
-/* Two installations, say a package's and one in /usr/local, need not be of one release. */
+/* Two installations, such as a package and /usr/local, may be of different releases. */
 static bool is_of_this_build(const char *path, char ret_ours[PATH_MAX])
 {
 	FILE *one, *other;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks of who manages connections on this host: umad, the CM class of each port, cmportd. Part
- * of checkup.h.
+ * Checks of the connection manager of this host: umad, the CM class of each port, cmportd. Part of
+ * checkup.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool is_served(char path[SOCKET_PATH_BYTES])
 	return !socket_path_find(path) && socket_path_is_served(path);
 }
 
-/* A soft fabric's devices are none of the kernel's. */
+/* Devices of a soft fabric are unknown to the kernel. */
 static bool has_stand_in(const struct check_port *port)
 {
 	int fd = umad_open_node(port->device, port->port_num, "");
@@ -72,7 +72,7 @@ void check_umad(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
-/* May it be told who has the class of a port? */
+/* Return: whether the owner of a port's class can be determined. */
 static bool is_known(const struct check_port *port)
 {
 	char node[UMAD_NODE_BYTES];
@@ -81,7 +81,7 @@ static bool is_known(const struct check_port *port)
 	return geteuid() == 0 && !umad_find_node(port->device, port->port_num, node, &who);
 }
 
-/* To take the class, for a moment, is the only way to learn whether it can be had. */
+/* Taking the class for a moment is the only way to find out whether it is free. */
 static void check_owner(const struct check_port *port, bool served, struct finding *finding)
 {
 	struct mad_port *mad_port;
@@ -121,7 +121,10 @@ void check_manager(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
-/* Something accepts connections at the socket: is it a cmportd that serves this library? */
+/*
+ * A process accepts connections at the socket: check whether it is a cmportd that serves this
+ * library.
+ */
 static void check_served(const char *path, struct finding *finding)
 {
 	struct portd_client *client;
@@ -177,7 +180,7 @@ void check_cmportd(struct checkup *checkup, struct finding *finding)
 	}
 }
 
-/* Return: a number of peers at a port, as cmportd has told it. */
+/* Return: a number of peers at a port, as reported by cmportd. */
 static uint64_t count_peers(const struct snapshot *snapshot, const struct check_port *port,
 			    enum portd_stat_counter what)
 {

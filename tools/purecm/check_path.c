@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way to an address, as rdma_resolve_addr() goes it: step by step, each with what the one
- * before has found. Part of checkup.h.
+ * The path to an address, resolved like rdma_resolve_addr(): step by step, each with the results of
+ * the previous one. Part of checkup.h.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include "tools/purecm/command.h"
 
 #define LOOK_AGAIN_MS 50
-#define LOOKS	      60 /* 3 s in all: as often as the kernel asks */
+#define LOOKS	      60 /* 3 s in total, like the kernel's solicitations */
 #define NS_PER_MS     1000000
 
 /* addr_str() without the port. */
@@ -142,7 +142,7 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
 	      checkup->iface.name);
 }
 
-/* The kernel asks as often as it sees fit; its answer is waited for. */
+/* The kernel decides how often to solicit; this waits for its result. */
 static enum net_neigh wait_for_neighbour(const struct net_route *route)
 {
 	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_MS * NS_PER_MS };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the subcommands share: parsing of options, complaints, the end.
- */
+/* Common functions of subcommands: parsing of options, error messages, termination. */
 #include "tools/purecm/command.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@ void command_parse(const struct argp *argp, int argc, char **argv, unsigned int 
 {
 	char usage_name[64];
 
-	/* argp names the program by argv[0] in its messages and in the usage line. */
+	/* argp uses argv[0] as the program's name in messages and in the usage line. */
 	snprintf(usage_name, sizeof(usage_name), "purecm %s", argv[0]);
 	argv[0] = usage_name;
 	argp_err_exit_status = STATUS_USAGE;

@@ -12,8 +12,8 @@
 
 #define NS_PER_S	1e9
 #define PKEY_DEFAULT	0xffff
-#define TIMEOUT_DEFAULT 20    /* encoded: of SIDR, and of who tells none */
-#define LOOKS_MAX	10000 /* connections: queue pairs come back sooner */
+#define TIMEOUT_DEFAULT 20    /* encoded; for SIDR, and for messages without a timeout */
+#define LOOKS_MAX	10000 /* connections to search; later, queue pair numbers are reused */
 #define SERVICE_IB	0x013f
 
 static bool is_zero(const uint8_t *bytes, size_t n)
@@ -28,7 +28,7 @@ static bool same_gid(const struct mad_gid *a, const struct mad_gid *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* --- of the request ------------------------------------------------------ */
+/* --- about the request ------------------------------------------------------ */
 
 bool context_got_mra(const struct context *context)
 {
@@ -114,7 +114,7 @@ static struct mad_gid gid_of_header(const struct cma_hdr *cma, const uint8_t add
 	return gid;
 }
 
-/* Where GIDs are made of IP addresses; on InfiniBand they are not. */
+/* Applies where GIDs are IP addresses, not to InfiniBand. */
 bool context_has_other_address(const struct context *context)
 {
 	const struct flow *flow = context->flow;
@@ -136,9 +136,9 @@ bool context_has_other_pkey(const struct context *context)
 	       (flow->is_sidr ? flow->sidr_req.pkey : flow->req.pkey) != PKEY_DEFAULT;
 }
 
-/* --- of the answer ------------------------------------------------------- */
+/* --- about the response ------------------------------------------------------- */
 
-/* The queue pair that is refused is of the REQ's sender, or of the REP's. */
+/* The rejected queue pair is the REQ sender's or the REP sender's. */
 static enum flow_end refused_end(const struct flow *flow)
 {
 	return flow_seen(flow, CM_ATTR_REJ)->by == FLOW_PASSIVE ? FLOW_ACTIVE : FLOW_PASSIVE;

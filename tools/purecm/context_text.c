@@ -71,7 +71,7 @@ static void print_service(const struct context *context, FILE *out)
 	fputs(flow_service(context->flow, text), out);
 }
 
-/* "one REQ", "3 REQs in 6.2 s" */
+/* Prints "one REQ", "3 REQs in 6.2 s". */
 static void print_times(const struct context *context, enum cm_attr attr, FILE *out)
 {
 	const struct flow_seen *seen = flow_seen(context->flow, attr);
@@ -122,7 +122,7 @@ static void print_reason(const struct context *context, FILE *out)
 		cm_rej_reason_str(context->flow->rej.reason));
 }
 
-/* Of the end that the REJ went to. */
+/* The queue pair of the REJ's receiver. */
 static void print_qpn(const struct context *context, FILE *out)
 {
 	const struct flow *flow = context->flow;
@@ -154,7 +154,7 @@ static void print_older_end(const struct context *context, FILE *out)
 		fputs(flow_outcome_text(older->outcome), out);
 }
 
-/* A GID, a GUID, or bytes: by their number. */
+/* A GID, a GUID, or other bytes, depending on their number. */
 static void print_ari(const struct context *context, FILE *out)
 {
 	const struct cm_rej *rej = &context->flow->rej;
@@ -176,7 +176,7 @@ static void print_ari(const struct context *context, FILE *out)
 	}
 }
 
-/* In the first byte: four bits, at either end of it by what one has read. */
+/* Four bits in the first byte; senders differ in which half they use. */
 static void print_ari_mtu(const struct context *context, FILE *out)
 {
 	const uint8_t byte = context->flow->rej.ari[0];

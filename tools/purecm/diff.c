@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm diff: two captures, connection by connection and message by message; what the second has
- * otherwise than the first, in words.
+ * purecm diff: compares two captures, connection by connection and message by message, and prints
+ * in words what differs in the second.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "tools/purecm/reading.h"
 
 #define NS_PER_S      1e9
-#define LATER_S	      0.1 /* that nobody's scheduler explains */
+#define LATER_S	      0.1 /* more than scheduling explains */
 #define INDENT	      11
 #define WIDTH_DEFAULT 100
 #define SIDES	      2
@@ -25,18 +25,18 @@ enum key {
 	KEY_LATER = 256,
 };
 
-/* A kind of message of a flow, of one end: the first one, and how many there were. */
+/* A kind of message of a flow, from one end: the first message, and their number. */
 struct said {
 	enum cm_attr attr;
 	enum flow_end from;
 	unsigned int count;
-	double after_s; /* since the flow's message before it; 0 of the first */
+	double after_s; /* since the previous message of the flow; 0 for the first */
 	struct cm_msg msg;
 };
 
 struct talk {
 	const struct flow *flow;
-	struct said *said; /* in the order of the first of each */
+	struct said *said; /* ordered by the first message of each */
 	unsigned int n;
 	uint64_t last_ns;
 	bool is_paired;
@@ -46,7 +46,7 @@ struct talk {
 struct side {
 	const char *name;
 	struct flows *flows;
-	struct talk *talk; /* by the flow's number - 1 */
+	struct talk *talk; /* by flow number - 1 */
 	uint32_t n;
 };
 
@@ -59,11 +59,11 @@ struct diff {
 
 	struct side side[SIDES];
 	unsigned int width;
-	const struct talk *a, *b; /* that are being compared */
-	const char *message;	  /* and in them; "" for the whole */
+	const struct talk *a, *b; /* flows being compared */
+	const char *message;	  /* message being compared; "" for the whole flow */
 	uint64_t n_pairs;
 	uint64_t n_differences;
-	bool has_title; /* of the pair */
+	bool has_title; /* of this pair */
 };
 
 /* clang-format off */
@@ -136,14 +136,17 @@ static const struct argp argp = {
 
 /* --- reading -------------------------------------------------------------- */
 
-/* Return: where messages of a flow go; NULL without memory. */
+/* Return: the entry for messages of a flow; NULL on ENOMEM. */
 static struct talk *talk_of(struct side *side, const struct flow *flow)
 {
 	const uint32_t n = flow->number;
 	struct talk *talk;
 
 	if (n > side->n) {
-		/* Flows begin one at a time: the room doubles when their number is a power of 2. */
+		/*
+		 * Flows begin one at a time, so the array doubles when their number is a power of
+		 * 2.
+		 */
 		if ((n & (n - 1)) == 0) {
 			talk = realloc(side->talk, 2ul * n * sizeof(*talk));
 			if (!talk)
@@ -169,7 +172,7 @@ static struct said *find_said(const struct talk *talk, enum cm_attr attr, enum f
 	return NULL;
 }
 
-/* A flow has a few. Return: NULL without memory. */
+/* The array is short. Return: NULL on ENOMEM. */
 static struct said *add_said(struct talk *talk, const struct cm_msg *msg,
 			     const struct flow_step *step, uint64_t now_ns)
 {
@@ -231,7 +234,7 @@ static void free_side(struct side *side)
 	flows_free(side->flows);
 }
 
-/* --- saying it ------------------------------------------------------------ */
+/* --- output ------------------------------------------------------------ */
 
 static void print_who(const struct talk *talk)
 {
@@ -254,7 +257,7 @@ static void print_title(struct diff *diff)
 	putchar('\n');
 }
 
-/* @what: "responder_resources", or what else differs; the rest is for people. */
+/* @what: "responder_resources", or another name of what differs; @text is for people. */
 static void print_difference(struct diff *diff, const char *what, const char *text)
 {
 	if (diff->json) {
@@ -338,7 +341,7 @@ static void compare_rows(struct diff *diff, const struct wire_layout *layout, co
 	}
 }
 
-/* Return: where the private data of a message begins with an IP CM header; else NULL. */
+/* Return: the IP CM header at the beginning of a message's private data; NULL if there is none. */
 static const uint8_t *ip_header_of(const struct cm_msg *msg)
 {
 	if (msg->hdr.attr_id == CM_ATTR_REQ && cma_service_is_ip(msg->req.service_id))
@@ -348,7 +351,7 @@ static const uint8_t *ip_header_of(const struct cm_msg *msg)
 	return NULL;
 }
 
-/* Bytes: what a program sent, behind the header of the IP CM service, if there is one. */
+/* Compares the program's own data, after the IP CM header, if there is one. */
 static void compare_data(struct diff *diff, const struct cm_msg *a, const struct cm_msg *b)
 {
 	const struct wire_layout *layout = cm_msg_layout(a->hdr.attr_id);
@@ -483,7 +486,7 @@ static bool is_taken(const struct diff *diff, const struct talk *talk)
 	       filter_takes_outcome(&diff->filter, talk->flow->outcome);
 }
 
-/* The next of B that may stand for one of A. Return: NULL if there is none. */
+/* The next flow of B that may correspond to one of A. Return: NULL if there is none. */
 static struct talk *find_partner(struct diff *diff, const struct talk *a, bool any_service,
 				 uint32_t *from)
 {
@@ -503,7 +506,7 @@ static struct talk *find_partner(struct diff *diff, const struct talk *a, bool a
 	return NULL;
 }
 
-/* First those to the same service, then what is left. */
+/* First pairs flows to the same service, then the remaining ones. */
 static void pair_up(struct diff *diff, bool any_service)
 {
 	struct talk *a, *b;

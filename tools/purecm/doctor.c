@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * purecm doctor: everything that must be right on this host, in order, and the way to an address.
- */
+/* purecm doctor: checks all requirements of this host, in order, and the path to an address. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

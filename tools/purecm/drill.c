@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm drill: scripts of messages and calls, carried out against the connection manager of
- * another host, whichever it is.
+ * purecm drill: scripts of messages and calls, executed against any connection manager on another
+ * host.
  */
 #include <errno.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ static const struct argp_option option_table[] = {
 	{ "port", KEY_PORT, "N", 0, "$port, which scripts listen at and ask for (7471)", 0 },
 	{ "agent", KEY_AGENT, "HOST[:PORT]", 0,
 	  "where purecm-agent makes the calls (ADDRESS:7470)", 0 },
-	{ "puppet", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 }, /* its former name */
+	{ "puppet", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 }, /* former name */
 	{ "peer", KEY_PEER, "NAME", 0, "which lines count (what the agent says it runs on)", 0 },
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for what has no time of its own (5)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "every message, call and event", 0 },
@@ -354,7 +354,7 @@ int drill_main(int argc, char **argv)
 	scripts = calloc(drill.n_paths, sizeof(*scripts));
 	if (!scripts)
 		return STATUS_FAILED;
-	/* All mistakes of all scripts, before anything is done. */
+	/* Report all errors in all scripts before executing any. */
 	for (i = 0; i < drill.n_paths; i++) {
 		if (read_script(drill.paths[i], &scripts[i]))
 			status = STATUS_USAGE;

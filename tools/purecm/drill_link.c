@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The port, the agent, and the queues of what they have to say.
- */
+/* The port, the agent, and the queues of their input. */
 #include "tools/purecm/drill_link.h"
 
 #include <errno.h>
@@ -68,7 +66,7 @@ int drill_link_open(const struct checkup *checkup, bool by_qp1, struct drill_lin
 			 who.remedy[0] ? "; " : "", who.remedy);
 		return err;
 	}
-	/* Without the privilege for it, messages go through umad, which sets the tid. */
+	/* Without the required privilege, messages are sent through umad, which sets the tid. */
 	if (by_qp1 || mad_sender_open(checkup->gid.verbs, checkup->gid.port_num, &ret->sender))
 		ret->sender = NULL;
 	if (ret->sender)
@@ -128,7 +126,7 @@ static int take_from(struct drill_link *link, struct mad_port *port)
 	while ((err = mad_port_receive(port, &path, mad)) == 0 || err == -ENOMSG) {
 		if (err || memcmp(&path.dgid, &link->path.dgid, sizeof(path.dgid)) != 0)
 			continue;
-		if (mad_probe_answer(mad, answer)) { /* no part of a drill */
+		if (mad_probe_answer(mad, answer)) { /* not part of a drill */
 			mad_port_send(link->port, &path, answer);
 			continue;
 		}
@@ -140,7 +138,7 @@ static int take_from(struct drill_link *link, struct mad_port *port)
 	return err == -EAGAIN ? 0 : err;
 }
 
-/* Where the peer answers to is his affair: at QP1, or where our messages leave from. */
+/* The peer may respond to QP1, or to the queue pair that our messages are sent from. */
 static int take_mads(struct drill_link *link)
 {
 	int err = take_from(link, link->port);
@@ -155,7 +153,7 @@ static int take_mads(struct drill_link *link)
 static int connect_to(const char *host, const char *port)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	const struct timeval limit = { .tv_sec = HELLO_TIMEOUT_S }; /* of connect(), too */
+	const struct timeval limit = { .tv_sec = HELLO_TIMEOUT_S }; /* also for connect() */
 	struct addrinfo *list, *each;
 	int fd = -1, err = getaddrinfo(host, port, &hints, &list);
 
@@ -180,7 +178,7 @@ static int connect_to(const char *host, const char *port)
 	return fd < 0 ? err : fd;
 }
 
-/* "hello stock" comes first. */
+/* The first line is "hello stock", for example. */
 static int read_hello(struct drill_link *link, char *ret_peer)
 {
 	const uint64_t end_ns = clock_ns() + HELLO_TIMEOUT_S * NS_PER_S;
@@ -273,7 +271,7 @@ int drill_link_wait(struct drill_link *link, uint64_t until_ns)
 	const uint64_t now_ns = clock_ns();
 	int n, err = 0;
 
-	/* Rounded up: a wait that ends too soon would be called again at once. */
+	/* Rounded up, because a wait that ends early would be repeated at once. */
 	n = poll(look, 3, until_ns > now_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1 : 0);
 	if (n < 0)
 		return -errno;

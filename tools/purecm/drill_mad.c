@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Fields of messages by name: which there are, what they are sent with, setting, comparing.
- */
+/* Fields of messages by name: lookup, defaults, setting, comparison. */
 #include "tools/purecm/drill_mad.h"
 
 #include <errno.h>
@@ -19,7 +17,7 @@
 static const struct {
 	uint16_t attr_id;
 	const char *name;
-	const char *defaults; /* in the script's language */
+	const char *defaults; /* in the syntax of scripts */
 } messages[] = {
 	{ CM_ATTR_REQ, "REQ",
 	  "local_comm_id=$ours service_id=$tcp_service local_ca_guid=$our_guid local_qpn=$our_qpn "
@@ -69,7 +67,7 @@ const char *drill_message_defaults(uint16_t attr_id)
 	return "";
 }
 
-/* --- finding ------------------------------------------------------------- */
+/* --- lookup ------------------------------------------------------------- */
 
 static int find_row(const struct wire_layout *layout, const char *name, enum drill_part part,
 		    struct drill_field *ret)
@@ -105,7 +103,7 @@ static bool has_ip(uint16_t attr_id)
 	return attr_id == CM_ATTR_REQ || attr_id == CM_ATTR_SIDR_REQ;
 }
 
-/* Where private data begins, in the MAD. */
+/* The offset of private data in the MAD. */
 static const struct wire_field *private_row(uint16_t attr_id)
 {
 	return field_find(cm_msg_layout(attr_id), "private_data");
@@ -161,7 +159,7 @@ int drill_field_takes(const struct drill_field *field, const struct drill_value 
 
 /* --- a message ----------------------------------------------------------- */
 
-/* Where the host struct is that the rows of a part belong to. */
+/* The offset of the host struct of a part's rows. */
 static size_t host_at(enum drill_part part)
 {
 	if (part == DRILL_IN_HEADER)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Lines of a script, carried out: what is sent, what is expected, calls of the agent.
- */
+/* Execution of the lines of a script: sending, expecting, calls of the agent. */
 #include "tools/purecm/drill_run.h"
 
 #include <errno.h>
@@ -43,7 +41,7 @@ static double since_s(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? (double)(to_ns - from_ns) / (double)NS_PER_S : 0;
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- initial variables ------------------------------------------------------- */
 
 static void put_ip(struct drill_vars *vars, const char *name, const union addr *addr)
 {
@@ -189,7 +187,7 @@ static int run_send(struct drill_run *run, const struct drill_line *line)
 		if (err)
 			return err;
 		memcpy(last, mad.raw, MAD_BYTES);
-		/* In every message that we send, the first field is our id. */
+		/* The first field of every message that we send, except SIDR_REP, is our id. */
 		if (line->attr_id != CM_ATTR_SIDR_REP)
 			note_ours(run, mad.msg.rtu.local_comm_id);
 		run->has_sent[line->attr_id] = true;
@@ -201,7 +199,7 @@ static int run_send(struct drill_run *run, const struct drill_line *line)
 
 /* --- expecting ----------------------------------------------------------- */
 
-/* Is it for a connection of an earlier script? A farewell gets its answer. */
+/* Return: whether a message is for a connection of an earlier script. A DREQ is answered. */
 static bool is_for_others(struct drill_run *run, const struct cm_msg *msg)
 {
 	struct cm_msg drep;
@@ -384,7 +382,7 @@ static int run_call(struct drill_run *run, const struct drill_line *line)
 	return 0;
 }
 
-/* Return: the value of `key=...` in an event; NULL if it has no such key. */
+/* Return: the value of `key=...` in an event; NULL if there is none. */
 static const char *find_key(const char *text, const char *key, char *to, size_t bytes)
 {
 	const size_t n = strlen(key);
@@ -501,7 +499,7 @@ int drill_run_all(struct drill_run *run)
 		if (run->line->peer[0] && strcmp(run->line->peer, run->peer) != 0)
 			continue;
 		err = run_line(run, run->line);
-		/* What was waited for has set the time of its arrival. */
+		/* An expected message or event has set step_ns to its arrival. */
 		if (run->line->verb != DRILL_EXPECT && run->line->verb != DRILL_EVENT)
 			run->step_ns = clock_ns();
 	}
@@ -516,7 +514,7 @@ void drill_run_end(struct drill_run *run)
 	unsigned int n = 0;
 
 	drill_link_leave_agent(run->link);
-	/* Nothing is ours any more, so every farewell gets its answer. */
+	/* No comm id is ours any more, so every DREQ is answered. */
 	run->n_ours = 0;
 	run->line = NULL;
 	do

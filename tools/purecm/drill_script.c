@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading scripts: lines into words, words into statements. Each complaint says what would have
- * been right.
+ * Parser of scripts: lines into words, words into statements. Each error message states what is
+ * valid.
  */
 #include "tools/purecm/drill_script.h"
 
@@ -15,19 +15,19 @@
 #define WORDS_MAX   64
 #define SECONDS_MAX 600
 
-/* What is known while a script is read. */
+/* State of the parser. */
 struct reader {
 	struct drill_script *script;
 	struct drill_mistake *mistake;
-	struct drill_line *line; /* that is being read */
+	struct drill_line *line; /* being parsed */
 	bool has_why;
 	unsigned int n_words, at;
 	char *word[WORDS_MAX];
 	unsigned int n_names;
-	char names[DRILL_VARS_MAX][DRILL_NAME_BYTES]; /* variables that have a value by now */
+	char names[DRILL_VARS_MAX][DRILL_NAME_BYTES]; /* variables that are set at this point */
 };
 
-/* Those that drill_run.c begins with. */
+/* Variables set by drill_run.c. */
 static const char *const first_names[] = {
 	"ours",	    "theirs",	 "our_qpn",	 "their_qpn",  "our_psn",     "our_guid",
 	"our_port", "our_ip",	 "their_ip",	 "ip_version", "here",	      "there",
@@ -59,7 +59,7 @@ static const char *or_end(const char *word)
 
 /* --- words --------------------------------------------------------------- */
 
-/* Cuts a word off; quotes keep blanks together. Return: where the next one may begin. */
+/* Terminates a word; quotes preserve blanks. Return: where the next word may begin. */
 static char *cut_word(char *at)
 {
 	bool is_quoted = false;
@@ -132,7 +132,7 @@ static int split_setting(struct reader *reader, char *word, struct drill_setting
 	return 0;
 }
 
-/* What can be asked of a value, and what can be given, differ. */
+/* Values to compare with and values to set differ in what they may be. */
 static int check_use(struct reader *reader, const struct drill_setting *setting, const char *text)
 {
 	const struct drill_value *value = &setting->value;
@@ -307,10 +307,10 @@ static int read_let(struct reader *reader)
 	return err;
 }
 
-/* Return: what follows, or NULL. */
+/* Return: the rest of the text, or NULL. */
 static const char *scan_seconds(const char *text, double *ret)
 {
-	/* Not by strtod() alone: it would take the first dot of "1..2" for its own. */
+	/* strtod() alone would take the first dot of "1..2". */
 	const char *end = text + strspn(text, "0123456789");
 	char copy[32];
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Values: text to value, value to text, variables.
- */
+/* Values: parsing, formatting, variables. */
 #include "tools/purecm/drill_value.h"
 
 #include <arpa/inet.h>
@@ -15,7 +13,7 @@
 
 #define HEX_PREFIX   "hex:"
 #define GID_BYTES    16
-#define RANDOM_BYTES 3 /* fits into every field that is worth it: 24 bits */
+#define RANDOM_BYTES 3 /* 24 bits, which fit into every relevant field */
 
 static int hex_digit(char c)
 {
@@ -54,7 +52,7 @@ static int parse_string(const char *text, struct drill_value *ret)
 	return 0;
 }
 
-/* Return: what follows the number, or NULL if there is none. */
+/* Return: the text after the number, or NULL if there is none. */
 static const char *scan_number(const char *text, uint64_t *ret)
 {
 	char *end;
@@ -159,7 +157,7 @@ static uint64_t random_number(void)
 
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return spare++;
-	/* Neither 0 nor all ones: both mean something in some field. */
+	/* 0 and all ones are excluded: both are special in some fields. */
 	return 2 + ((uint64_t)bytes[0] << 16 | bytes[1] << 8 | bytes[2]) % 0xfffff0;
 }
 

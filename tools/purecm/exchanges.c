@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Counting what becomes of connections: see exchanges.h. Each is counted on the side that this host
- * has of it.
- */
+/* Metrics of connections: see exchanges.h. Each connection is counted for this host's end. */
 #include "tools/purecm/exchanges.h"
 
 #include <inttypes.h>
@@ -14,8 +11,8 @@
 #include "tools/purecm/metric.h"
 
 #define NS_PER_S    1e9
-#define GIVE_UP_NS  UINT64_C(100000000000) /* longer than any peer's CM repeats a request */
-#define REASONS	    64			   /* reasons that IBTA defines are below */
+#define GIVE_UP_NS  UINT64_C(100000000000) /* longer than any peer's CM retransmits a request */
+#define REASONS	    64			   /* all reasons defined by IBTA are below */
 #define N_BUCKETS   (sizeof(bucket_s) / sizeof(bucket_s[0]))
 #define BUCKETS_MAX 16
 #define N_TIMES	    3
@@ -24,7 +21,7 @@ static const double bucket_s[] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 				   0.25,   0.5,	  1,	  2.5,	 5,    10,    30,   60 };
 _Static_assert(N_BUCKETS == BUCKETS_MAX, "each bucket has its count");
 
-/* From the first of one message to the first of another. */
+/* Time from the first message of one kind to the first of another. */
 static const struct time_metric {
 	const char *name;
 	const char *help;
@@ -36,15 +33,15 @@ static const struct time_metric {
 };
 
 struct histogram {
-	uint64_t count[BUCKETS_MAX + 1]; /* the last one: above all bounds */
+	uint64_t count[BUCKETS_MAX + 1]; /* the last: above all bounds */
 	double sum_s;
 };
 
 struct exchanges {
 	struct flows *flows;
-	uint32_t n_decided; /* the first flows, of which nothing is to be counted any more */
+	uint32_t n_decided; /* number of flows, from the first, that are completely counted */
 	struct histogram time[N_TIMES][FLOW_ENDS];
-	uint64_t refused[REASONS + 1][FLOW_ENDS][2]; /* by our side; 1: by us; the last: others */
+	uint64_t refused[REASONS + 1][FLOW_ENDS][2]; /* by our end; [1]: by us; last: others */
 	uint64_t unanswered[FLOW_ENDS];
 };
 
@@ -117,7 +114,7 @@ void exchanges_take(struct exchanges *exchanges, const struct observation *obser
 				  [by_us]++;
 }
 
-/* Requests are decided in their order: one that waits holds back those behind it for as long. */
+/* Requests are handled in order: a pending request delays those after it. */
 void exchanges_give_up(struct exchanges *exchanges, uint64_t now_ns)
 {
 	const struct flow *flow;
@@ -155,7 +152,7 @@ static void print_histogram(const struct time_metric *metric, enum flow_end side
 	       side_names[side], histogram->sum_s, metric->name, side_names[side], count);
 }
 
-/* One that never came is not said: there are 64. */
+/* Zero counts are omitted: there are 64 reasons. */
 static void print_refused(const struct exchanges *exchanges, unsigned int reason,
 			  enum flow_end side, bool by_us)
 {

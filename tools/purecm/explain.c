@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm explain: what became of each connection, in words; why, and what helps, of those that
- * failed; where the time went, of those that did not.
+ * purecm explain: describes each connection; the cause and remedy of failures, and the time spent
+ * in successful ones.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static const struct argp argp = {
 	       "remedy, and for every other one where its time went.",
 };
 
-/* --- where the time went ------------------------------------------------- */
+/* --- time spent ------------------------------------------------- */
 
 static double between_ms(uint64_t from_ns, uint64_t to_ns)
 {
@@ -88,7 +88,7 @@ static void print_repeats(const struct flow_seen *seen, const char *name, FILE *
 			between_ms(seen->first_ns, seen->last_ns));
 }
 
-/* One that came as late as a repetition is due is one. */
+/* A REP that is as late as a retransmission is due is a retransmission. */
 static void print_lost_rep(const struct flow *flow, FILE *out)
 {
 	const double took_ms = between_ms(flow_seen(flow, CM_ATTR_REQ)->last_ns,
@@ -169,7 +169,7 @@ static void print_success(const struct flow *flow, FILE *out)
 
 /* --- one connection ------------------------------------------------------ */
 
-/* Return: the text with its facts, to be freed; NULL for want of memory. */
+/* Return: the text with its facts, to be freed; NULL on ENOMEM. */
 static char *text_of(const struct context *context, const char *text)
 {
 	char *ret = NULL;
@@ -302,7 +302,7 @@ static void explain_flow(struct explain *explain, const struct flow *flow)
 	const struct context context = { explain->flows, flow, explain->end_ns };
 	const struct advice *advice;
 
-	/* That it is refused is what it is for, and no program waits for it. */
+	/* A rejection is the expected response to a probe, and no program waits for it. */
 	if (flow->is_sidr && flow->service_id == MAD_PROBE_SERVICE_ID)
 		return;
 	if (!filter_takes_flow(&explain->filter, flow) ||
@@ -326,7 +326,7 @@ int explain_main(int argc, char **argv)
 	err = reading_flows(&explain.reading, &explain.flows);
 	if (!explain.flows)
 		return STATUS_FAILED;
-	/* Up to now no answer was recorded, either. */
+	/* The recording shows that no response has arrived up to now. */
 	explain.end_ns = explain.reading.recorded ? clock_ns_of(CLOCK_REALTIME)
 						  : last_of(explain.flows);
 	explain.width = page_width();

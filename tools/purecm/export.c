@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm export: serves what Prometheus asks for, by HTTP, until it is stopped: the figures of
- * `purecm stat` at that moment, and what became of connections since it began, by the recording of
- * cmportd, which it follows.
+ * purecm export: serves metrics to Prometheus over HTTP until it is stopped: the figures of `purecm
+ * stat` at the time of the request, and metrics of connections since its start, from cmportd's
+ * recording, which it follows.
  *
- * A request is answered by a child, which one that reads slowly can hold up for a few seconds.
+ * A child process responds to each request, so that a slow reader holds up only that child, for a
+ * few seconds.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -28,7 +29,7 @@
 #define LISTEN_DEFAULT "localhost:9749"
 #define SOCKETS_MAX    4
 #define CHILDREN_MAX   8
-#define LOOK_MS	       250 /* between one look at the recording and the next */
+#define LOOK_MS	       250 /* polling interval of the recording */
 #define ANSWER_S       10
 #define STAT_WAIT_MS   1000
 #define REQUEST_BYTES  4096
@@ -39,11 +40,11 @@ struct exporter {
 	struct pollfd socket[SOCKETS_MAX];
 	nfds_t n_sockets;
 	unsigned int n_children;
-	int fd; /* of the recording; -1 while there is none */
+	int fd; /* of the recording; -1: none */
 	bool has_begun;
 	struct trace_reader reader;
 	uint64_t n_recorded;
-	uint64_t n_missed; /* of former readers */
+	uint64_t n_missed; /* by previous readers */
 	struct exchanges *exchanges;
 };
 
@@ -83,7 +84,7 @@ static void forget_recording(struct exporter *exporter)
 	exporter->fd = -1;
 }
 
-/* True if the file was removed or replaced. */
+/* Return: whether the file was removed or replaced. */
 static bool is_replaced(const struct exporter *exporter, const char *path)
 {
 	struct stat known, there;
@@ -104,7 +105,7 @@ static void count_recorded(struct exporter *exporter)
 	}
 }
 
-/* What was recorded before we came is not ours to count: the one before us has. */
+/* Messages recorded before our start are not counted: our predecessor has counted them. */
 static void open_recording(struct exporter *exporter, char path[PATH_MAX])
 {
 	exporter->fd = recorded_file(path);
@@ -131,7 +132,7 @@ static void follow_recording(struct exporter *exporter)
 	exchanges_give_up(exporter->exchanges, clock_ns_of(CLOCK_REALTIME));
 }
 
-/* --- an answer, in a child ------------------------------------------------ */
+/* --- a response, in a child process ------------------------------------------------ */
 
 static void print_stat(void)
 {
@@ -168,7 +169,7 @@ static void print_metrics(const struct exporter *exporter, bool is_openmetrics)
 	metric_end();
 }
 
-/* Return: whether a whole head came. */
+/* Return: whether a complete request head was received. */
 static bool read_request(char request[REQUEST_BYTES])
 {
 	size_t n = 0;
@@ -267,7 +268,7 @@ static int listen_at(struct exporter *exporter, const struct addrinfo *addr)
 	return 0;
 }
 
-/* "9749", "localhost:9749", "[::1]:9749". One family that a host does not have is no error. */
+/* "9749", "localhost:9749", "[::1]:9749". A missing address family is not an error. */
 static int listen_on(struct exporter *exporter)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };

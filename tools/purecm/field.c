@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Fields: value, text, meaning. The notes are a table by the field's name.
- */
+/* Fields: values, formatting, meaning. Notes are in a table by field name. */
 #include "tools/purecm/field.h"
 
 #include <arpa/inet.h>
@@ -10,7 +8,7 @@
 
 #include "mad/cm_msg.h"
 
-#define JSON_SAFE_MAX (1ull << 53) /* what a double holds exactly */
+#define JSON_SAFE_MAX (1ull << 53) /* exact in a double */
 
 uint64_t field_uint(const struct wire_field *field, const void *host)
 {
@@ -18,8 +16,7 @@ uint64_t field_uint(const struct wire_field *field, const void *host)
 
 	if (field->kind != WIRE_UINT)
 		return 0;
-		/* Members are as wide as their type: little or big endian, the copy has to begin at
-		 * the end that counts. */
+		/* On big-endian machines the low bytes of value are its last. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	memcpy(&value, (const uint8_t *)host + field->offset, field->size);
 #else
@@ -87,7 +84,7 @@ void field_print(const struct wire_field *field, const void *host, FILE *out)
 		print_bytes(field, host, out);
 }
 
-/* --- what values mean ---------------------------------------------------- */
+/* --- meaning of values ---------------------------------------------------- */
 
 double encoded_s(unsigned int t)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Reading the filters' options, and applying them.
- */
+/* Parsing and application of filter options. */
 #include "tools/purecm/filter.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The flows: two tables, one of each end by (its GID, its comm id), and who a message is about.
- * What a message does to the flow that it belongs to is in flow_step.c.
+ * The flows: two hash tables, one for each end by (its GID, its comm id), and the assignment of
+ * messages. The effect of a message on its flow is in flow_step.c.
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,23 +13,23 @@
 #define FLOWS_MIN    64
 #define SPEAKERS_MIN 64
 
-/* Somebody who has said something. */
+/* A sender that has sent any message. */
 struct speaker {
 	struct mad_gid gid;
 	struct hash_node by_gid;
 };
 
 struct flows {
-	struct flow **flow; /* the one with number n in place (n - 1) % room */
+	struct flow **flow; /* flow number n is at (n - 1) % room */
 	uint32_t max;
 	bool forgets;
-	uint32_t count; /* ever */
+	uint32_t count; /* total ever begun */
 	uint32_t room;
 	struct hash by_name[FLOW_ENDS];
 	struct hash speakers;
 };
 
-/* What finds the flow: an end, and what it calls the connection. */
+/* Lookup key of a flow: an end, and that end's comm id. */
 struct key {
 	const struct mad_gid *gid;
 	uint32_t comm_id;
@@ -124,7 +124,7 @@ static uint64_t hash_name(const struct mad_gid *gid, uint32_t comm_id)
 	return hash_bytes(&name, sizeof(name));
 }
 
-/* The latest comes first: comm ids may come back. */
+/* The latest flow comes first, because comm ids may be reused. */
 static struct flow *find_flow(const struct flows *flows, enum flow_end end, const struct key *key)
 {
 	struct hash_node *node;
@@ -233,7 +233,7 @@ static int take_req(struct flows *flows, const struct observation *observation,
 	return err;
 }
 
-/* SIDR: both messages bear the id of the one who asks. */
+/* SIDR: both messages have the requester's id. */
 static int take_sidr(struct flows *flows, const struct observation *observation,
 		     uint32_t request_id, struct flow_step *step)
 {
@@ -252,7 +252,7 @@ static int take_sidr(struct flows *flows, const struct observation *observation,
 	return 0;
 }
 
-/* Both ends of one host may have the same comm id, so the sender's own half has to fit as well. */
+/* Both ends on one host may have the same comm id, so the sender's own id must match too. */
 static bool ids_fit(const struct flow *flow, enum flow_end from, uint32_t local, uint32_t remote)
 {
 	uint32_t its_local, its_remote;
@@ -279,14 +279,17 @@ static struct flow *find_from(const struct flows *flows, const struct observatio
 	return ids_fit(flow, from, local, remote) ? flow : NULL;
 }
 
-/* A REP, or what answers a REQ, comes from the passive end, and so on: who most likely sends it. */
+/*
+ * A REP, or a response to a REQ, comes from the passive end, and so on. Return: the most likely
+ * sender.
+ */
 static enum flow_end likely_sender(const struct cm_msg *msg)
 {
 	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REP:
 		return FLOW_PASSIVE;
 	case CM_ATTR_MRA:
-	case CM_ATTR_REJ: /* both tell in the same place what they answer */
+	case CM_ATTR_REJ: /* in both, the field "message" is at the same place */
 		return msg->rej.message == CM_ANSWERED_REQ ? FLOW_PASSIVE : FLOW_ACTIVE;
 	}
 	return FLOW_ACTIVE;
@@ -295,7 +298,7 @@ static enum flow_end likely_sender(const struct cm_msg *msg)
 static int take_other(struct flows *flows, const struct observation *observation,
 		      const struct cm_msg *msg, struct flow_step *step)
 {
-	/* All of them begin with the two ids. */
+	/* All of them begin with both comm ids. */
 	const uint32_t local = msg->rtu.local_comm_id, remote = msg->rtu.remote_comm_id;
 	const enum flow_end likely = likely_sender(msg);
 	int err;

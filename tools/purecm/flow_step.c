@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message moves its sender as the call that sent it, and its receiver as the arrival that the
- * guards of cm/guard.c take it for, both by the table of cm/fsm.c. Of what cannot be by that table,
- * because its beginning was not seen or a message was lost, the message itself tells where its
- * sender is.
+ * A message advances its sender by the call that sent it, and its receiver by the arrival event of
+ * the guards in cm/guard.c, both with the table of cm/fsm.c. Where the table has no such
+ * transition, because the beginning was not seen or a message was lost, the message itself
+ * determines the state of its sender.
  */
 #include "tools/purecm/flow_step.h"
 
@@ -46,7 +46,7 @@ static bool try_event_in(struct cm_record *end, enum cm_state state, enum cm_eve
 
 /* --- the guards of the receiver ------------------------------------------ */
 
-/* The one connection that a message can name: flow.c has found it already. */
+/* The only connection that a message can name, which flow.c has found. */
 struct receiver {
 	struct cm_record record;
 	bool has_request; /* this REQ is not the first */
@@ -85,8 +85,8 @@ static bool is_answer_to_req(const struct cm_msg *msg)
 }
 
 /*
- * A message may have been lost, or sent before anybody looked, so ids and queue pairs that it names
- * are taken for those that the receiver knows.
+ * Messages may have been lost, or sent before the capture began, so ids and queue pairs in a
+ * message are assumed to be known to the receiver.
  */
 static enum cm_event arrival_of(const struct flow_step *step, const struct cm_msg *msg,
 				bool is_first)
@@ -96,7 +96,10 @@ static enum cm_event arrival_of(const struct flow_step *step, const struct cm_ms
 	struct cm_arrival in = { &lookups, &receiver, msg, *flow_gid(step->flow, step->from) };
 	struct cm_found found;
 
-	/* All but a REQ begin with the two ids. Who waits for a REP does not know the peer's. */
+	/*
+	 * All except a REQ begin with both ids. An end that waits for a REP does not know the
+	 * peer's.
+	 */
 	receiver.record.remote_comm_id = msg->rtu.local_comm_id;
 	if (is_answer_to_req(msg) || (msg->hdr.attr_id == CM_ATTR_REP && is_first))
 		receiver.record.remote_comm_id = 0;
@@ -116,7 +119,7 @@ static void move_sender(struct flow_step *step, const struct cm_msg *msg)
 		try_event_in(end, flow_step_usual(msg->hdr.attr_id)->sender, call);
 }
 
-/* Return: false if the message means nothing to its receiver. */
+/* Return: false if the message is not valid in its receiver's state. */
 static bool move_receiver(struct flow_step *step, const struct cm_msg *msg)
 {
 	struct cm_record *end = &step->flow->end[!step->from];
@@ -124,7 +127,7 @@ static bool move_receiver(struct flow_step *step, const struct cm_msg *msg)
 
 	if (try_event(end, arrival_of(step, msg, step->nth == 1)))
 		return true;
-	/* What was lost before, or never seen, does not make this one a stray. */
+	/* After a loss, or before the beginning was seen, this message is not a stray. */
 	if (try_event(end, first))
 		return true;
 	return !step->flow->is_whole &&
@@ -139,7 +142,7 @@ static enum flow_outcome outcome_of_rej(const struct flow_step *step)
 
 	if (flow->outcome == FLOW_REJECTED || flow->outcome == FLOW_GIVEN_UP)
 		return flow->outcome;
-	/* Who takes back what it has itself asked for does not reject anything. */
+	/* An end that withdraws its own request does not reject anything. */
 	if (step->from == FLOW_ACTIVE && flow->outcome == FLOW_ASKED)
 		return FLOW_GIVEN_UP;
 	return FLOW_REJECTED;
@@ -169,7 +172,7 @@ static enum flow_outcome outcome_of(const struct flow_step *step, const struct c
 	return now;
 }
 
-/* --- what it says -------------------------------------------------------- */
+/* --- contents -------------------------------------------------------- */
 
 static void learn_cma(struct flow *flow, const uint8_t *private_data)
 {
@@ -193,7 +196,7 @@ static void learn_req(struct flow *flow, const struct cm_req *req)
 	flow->req = *req;
 	flow->service_id = req->service_id;
 	tell_qpn(flow, FLOW_ACTIVE, req->local_qpn);
-	/* On InfiniBand the packet may bear LIDs only. */
+	/* On InfiniBand the packet may have LIDs only. */
 	if (observation_lid(flow_gid(flow, FLOW_ACTIVE)))
 		flow->req.primary.local_lid = observation_lid(flow_gid(flow, FLOW_ACTIVE));
 	learn_cma(flow, req->private_data);
@@ -251,7 +254,7 @@ static uint64_t hash_of(const uint8_t mad[MAD_BYTES])
 	for (i = 0; i < MAD_BYTES; i += sizeof(word)) {
 		memcpy(&word, mad + i, sizeof(word));
 		hash = (hash ^ word) * UINT64_C(1099511628211);
-		hash ^= hash >> 32; /* the upper bits of a word count below, too */
+		hash ^= hash >> 32; /* let the upper bits of a word count too */
 	}
 	return hash;
 }
@@ -265,7 +268,7 @@ static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_m
 		seen->first_ns = now_ns;
 		learn_fields(step->flow, msg);
 	}
-	/* A DREQ of either end is no repetition of the other's. */
+	/* A DREQ from one end is not a retransmission of the other end's. */
 	if (seen->count < UINT16_MAX)
 		seen->count++;
 	step->nth = seen->by == step->from ? seen->count : 1;
@@ -273,8 +276,10 @@ static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_m
 	step->flow->last_ns = now_ns;
 }
 
-/* Repetitions on the wire come after a tenth of a second at the earliest. A host that is traced
- * shows a message to itself twice, on its way out and in; twice the same way are two. */
+/*
+ * Retransmissions take at least a tenth of a second. A traced host shows a message to itself twice,
+ * outgoing and incoming; twice in the same direction means two messages.
+ */
 static bool is_copy(struct flow_step *step, const struct observation *observation)
 {
 	struct flow *flow = step->flow;

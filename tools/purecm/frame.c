@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From layer to layer: each function takes its header off the front of what is left of the packet
- * and hands the rest to the next. The numbers are those of IEEE 802.3, RFC 791, RFC 8200, IBTA
- * vol. 1 (chapter 7, annexes A16 and A17), and of the ERF format.
+ * Decoding by layer: each function takes its header off the rest of the packet and passes on the
+ * remainder. Numbers are those of IEEE 802.3, RFC 791, RFC 8200, IBTA vol. 1 (chapter 7, annexes
+ * A16 and A17), and of the ERF format.
  */
 #include "tools/purecm/frame.h"
 
@@ -37,7 +37,7 @@
 #define ERF_TYPE_IB_LINK 25
 #define ERF_TYPE_MORE	 0x80 /* extension headers follow */
 
-/* What is left of a packet. */
+/* The rest of a packet. */
 struct rest {
 	const uint8_t *at;
 	size_t bytes;
@@ -59,7 +59,7 @@ static uint32_t get_u32(const uint8_t *at)
 	return (uint32_t)get_u16(at) << 16 | get_u16(at + 2);
 }
 
-/* Takes a header off. Return: it; NULL if the packet ends before it does. */
+/* Takes a header off. Return: the header; NULL if the packet is shorter. */
 static const uint8_t *take_header(struct rest *rest, size_t bytes)
 {
 	const uint8_t *header = rest->at;
@@ -92,7 +92,8 @@ static int take_bth(struct rest rest)
 
 	if (!bth || !deth || (bth[0] != UD_SEND_ONLY && bth[0] != UD_SEND_ONLY_IMM))
 		return 0;
-	/* Whoever sends from a queue pair of his own is answered there: the Q_Key is QP1's anyway.
+	/*
+	 * A sender with its own queue pair gets the response there; the Q_Key is QP1's in any case.
 	 */
 	if (get_u24(bth + 5) != QPN_GSI && get_u32(deth) != QKEY_GSI)
 		return 0;
@@ -143,7 +144,7 @@ static int take_ip4(struct rest rest)
 	size_t bytes = rest.bytes ? (size_t)(rest.at[0] & 15) * 4 : 0;
 	const uint8_t *ip = bytes >= 20 ? take_header(&rest, bytes) : NULL;
 
-	/* A fragment that is not the first has no UDP header, and RoCE does not fragment. */
+	/* A fragment other than the first has no UDP header, and RoCE does not fragment. */
 	if (!ip || ip[9] != PROTO_UDP || (get_u16(ip + 6) & 0x1fff))
 		return 0;
 	rest.ret->src = observation_gid_of_ip4(ip + 12);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel's connection manager does on this host, as a source: its tracepoints, by an
- * instance of tracefs of our own, which is removed in the end, so nobody else's tracing changes.
+ * The kernel's connection manager as a source: its tracepoints, in a tracefs instance of our own,
+ * which is removed at the end, so that other tracing is not affected.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,22 +23,22 @@
 
 #define TEXT_BYTES  65536
 #define PAUSE_NS    50000000
-#define BUFFERS_KIB 65536 /* of all CPUs, but of each ... */
+#define BUFFERS_KIB 65536 /* total of all CPUs, but for each ... */
 #define BUFFER_MIN  512
 #define BUFFER_MAX  4096
-#define READS_AFTER 256 /* in a storm the end does not wait for a lull */
+#define READS_AFTER 256 /* limit after the end, which is not delayed by a storm */
 
 struct kernel {
 	struct source source; /* first */
 	struct kernel_lines *lines;
 	int fd;
 	bool is_live;
-	sigset_t usual_signals; /* that end us only where we look for them */
-	unsigned int n_after;	/* reads since then */
-	char text[TEXT_BYTES];	/* that was read: lines, and the beginning of one */
+	sigset_t usual_signals; /* ending signals, delivered at defined places only */
+	unsigned int n_after;	/* reads since the end */
+	char text[TEXT_BYTES];	/* data read: lines, and the beginning of one */
 	size_t n_text, n_taken;
-	char instance[128]; /* empty: there is none */
-	uint64_t offset_ns; /* from the clock of the trace to CLOCK_REALTIME */
+	char instance[128]; /* empty: none */
+	uint64_t offset_ns; /* from the trace's clock to CLOCK_REALTIME */
 	struct observation ready[KERNEL_LINE_MESSAGES];
 	int n_ready, at;
 };
@@ -51,22 +51,22 @@ static void end_reading(int signal_number)
 	is_over = 1;
 }
 
-/* What was traced before the signal is still read. Return: false at the end. */
+/* Lines traced before the signal are still read. Return: false at the end. */
 static bool await_lines(const struct kernel *kernel)
 {
 	struct pollfd poll_fd = { .fd = kernel->fd, .events = POLLIN };
 
 	if (!kernel->is_live || is_over)
 		return false;
-	fflush(stdout); /* what was there is to be seen before we sleep */
+	fflush(stdout); /* show output before sleeping */
 	if (ppoll(&poll_fd, 1, NULL, &kernel->usual_signals) <= 0)
 		return is_over;
-	/* Not for each line: those who are looked at come first, also by the scheduler. */
+	/* Not for each line: the traced programs have priority, also in scheduling. */
 	ppoll(NULL, 0, &(struct timespec){ .tv_nsec = PAUSE_NS }, &kernel->usual_signals);
 	return true;
 }
 
-/* What is no line in so many bytes is none that we know. Return: false at the end. */
+/* A line that exceeds the buffer is unknown. Return: false at the end. */
 static bool read_more(struct kernel *kernel)
 {
 	ssize_t n;
@@ -87,7 +87,7 @@ static bool read_more(struct kernel *kernel)
 	return n > 0;
 }
 
-/* Return: a line without its end; NULL when there are no more. */
+/* Return: a line without newline; NULL when there are no more. */
 static const char *next_line(struct kernel *kernel)
 {
 	char *line, *newline;
@@ -160,11 +160,11 @@ static const char *find_tracefs(void)
 /* clang-format off */
 #define WITHOUT_REASON "why this host refuses by itself is not seen"
 
-/* What is traced, and what is not known where the kernel does not have it. */
+/* The events to trace, and what is missed if the kernel lacks one. */
 static const struct {
 	const char *event;
 	const char *filter;  /* NULL: all */
-	const char *without; /* NULL: nothing can be told */
+	const char *without; /* NULL: not significant */
 } events[] = {
 	{ "rdma_cma/cm_event_handler", NULL, NULL },
 	{ "rdma_cma/cm_send_req", NULL, NULL },
@@ -209,7 +209,7 @@ static int write_file(const struct kernel *kernel, const char *name, const char 
 	return write_path(path, text);
 }
 
-/* A kernel that does not take it has larger ones. */
+/* A kernel that refuses has larger buffers. */
 static void set_buffers(const struct kernel *kernel)
 {
 	long kib = BUFFERS_KIB / sysconf(_SC_NPROCESSORS_CONF);
@@ -251,7 +251,7 @@ static int enable_events(const struct kernel *kernel)
 	return 0;
 }
 
-/* tracefs does not always say EPERM then. */
+/* Under lockdown, tracefs does not always return EPERM. */
 static bool is_locked_down(void)
 {
 	char text[64] = "";
@@ -307,9 +307,9 @@ static int mkdir_without_names(const char *tracefs, const char *instance)
 }
 
 /*
- * Where the kernel notes the names of tasks, it does so at each switch between two, and connecting
- * takes 1.5% longer. An instance has the options that the whole has when it is made; afterwards it
- * has no such option. A process of its own puts the option back, also if we are killed meanwhile.
+ * If the kernel records the names of tasks, it does so at each context switch, and connecting takes
+ * 1.5% longer. A new instance inherits the option from the top level, and cannot change it later. A
+ * process of its own restores the option, even if we are killed meanwhile.
  */
 static int make_without_names(const char *tracefs, const char *instance)
 {
@@ -346,7 +346,7 @@ static void remove_leftovers(const char *tracefs)
 		closedir(folder);
 }
 
-/* Return: 0, or -errno, which has been complained of. */
+/* Return: 0, or -errno after an error message. */
 static int make_instance(struct kernel *kernel)
 {
 	const char *tracefs = find_tracefs();
@@ -366,9 +366,9 @@ static int make_instance(struct kernel *kernel)
 		kernel->instance[0] = '\0';
 		return complain_of_tracefs(tracefs, err == -ENOENT ? -EINVAL : err);
 	}
-	write_file(kernel, "buffer_percent", "0"); /* wake us for each line; else there is none */
+	write_file(kernel, "buffer_percent", "0"); /* wake up for each line */
 	set_buffers(kernel);
-	/* CLOCK_MONOTONIC, which tells the time of the day. */
+	/* CLOCK_MONOTONIC, from which the time of day is derived. */
 	err = write_file(kernel, "trace_clock", "mono");
 	if (!err)
 		err = enable_events(kernel);
@@ -397,7 +397,7 @@ static int open_lines(struct kernel *kernel, const char *path)
 	int err;
 
 	if (!path) {
-		hold_signals(kernel); /* what is changed for a moment is put back */
+		hold_signals(kernel); /* a temporary change is always reverted */
 		err = make_instance(kernel);
 		if (err)
 			return err;

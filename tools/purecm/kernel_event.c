@@ -14,7 +14,7 @@
 
 #define NS_PER_S 1000000000u
 
-/* "10.77.0.2:59173", "[fd77::2]:59173"; "(einval)" while the id has no address. */
+/* Parses "10.77.0.2:59173", "[fd77::2]:59173"; "(einval)" while the id has no address. */
 static bool parse_end(const char *text, struct kernel_end *ret)
 {
 	char addr[INET6_ADDRSTRLEN];
@@ -23,7 +23,7 @@ static bool parse_end(const char *text, struct kernel_end *ret)
 
 	*ret = (struct kernel_end){ .port = 0 };
 	if (sscanf(text, "[%45[^]]]:%u", addr, &port) >= 1) {
-		addr[strcspn(addr, "%")] = '\0'; /* the interface of a link-local one */
+		addr[strcspn(addr, "%")] = '\0'; /* the interface of a link-local address */
 		ret->port = (uint16_t)port;
 		return inet_pton(AF_INET6, addr, ret->gid.raw) == 1;
 	}
@@ -34,7 +34,8 @@ static bool parse_end(const char *text, struct kernel_end *ret)
 	return true;
 }
 
-/* "  rping-281     [000] .....    73.228609: NAME: ". Return: what follows, NULL if it is no such.
+/*
+ * Parses " rping-281 [000] ..... 73.228609: NAME: ". Return: the rest; NULL if it does not match.
  */
 static const char *parse_head(const char *line, struct kernel_event *ret)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From lines of the kernel's tracer to messages: see kernel_line.h.
+ * Conversion of lines of the kernel's tracer to messages: see kernel_line.h.
  *
- * src is this host's end. A connection is known by its two ends; one that begins anew between the
- * same ends is another. That a request was received is told of the listener, which has no peer, and
- * then, as CONNECT_REQUEST, of the new connection. cm_send_mra sends nothing unless a request is
- * repeated (cm_tx_msgs shows none), so it tells of no message.
+ * src is this host's end. A connection is identified by its two ends; a new one between the same
+ * ends is another. A received request is reported for the listener, which has no peer, and then, as
+ * CONNECT_REQUEST, for the new connection. cm_send_mra sends nothing unless a request is
+ * retransmitted (cm_tx_msgs shows none), so it implies no message.
  *
- * MADs have a transaction id instead of ends. It becomes known when the task that was traced for a
- * connection sends: so a repetition is seen, and what no event of the connection tells of, the
- * farewell of an id that is destroyed.
+ * MADs have a transaction id instead of ends. It is learnt when the task that was traced for a
+ * connection sends. So retransmissions are seen, and messages without an event of the connection:
+ * the DREQ of an id that is destroyed.
  */
 #include "tools/purecm/kernel_line.h"
 
@@ -28,12 +28,12 @@
 #include "tools/purecm/kernel_event.h"
 
 #define TASKS	     256
-#define CONNS_MAX    4096 /* the latest: of older ones a message is a fragment */
+#define CONNS_MAX    4096 /* the latest; messages of older ones are fragments */
 #define PKEY_DEFAULT 0xffff
 #define CM_TID	     1
 #define MRA_OF_REQ   0
 #define MRA_OF_REP   1
-#define MRA_TIMEOUT  24 /* of every kernel's; what another peer says is not known */
+#define MRA_TIMEOUT  24 /* of every kernel; that of other peers is unknown */
 #define REJ_OF_REQ   0
 #define REJ_OF_REP   1
 #define REJ_OF_OTHER 2
@@ -44,25 +44,25 @@ struct conn {
 	struct hash_node by_ends;
 	struct kernel_end ends[2]; /* ours, the peer's */
 	uint32_t number;
-	bool is_ours; /* we asked */
+	bool is_ours; /* we are the active side */
 	bool is_sidr;
 	bool has_rep;
-	bool has_dreq;	 /* ours */
-	bool is_dropped; /* a request that nobody took; its repetition may be taken */
+	bool has_dreq;	 /* sent by us */
+	bool is_dropped; /* a request that was dropped; a retransmission may be accepted */
 	bool is_infiniband;
 	uint32_t qpn[2];
 	struct hash_node by_tid;
 	uint64_t tid;
-	uint32_t told[2];   /* kinds of messages, bits, that came [0] and went [1] ... */
-	uint32_t traced[2]; /* ... and those of which a MAD was traced */
+	uint32_t told[2];   /* bitmap of reported kinds of messages: received [0], sent [1] */
+	uint32_t traced[2]; /* those of which a MAD was traced */
 };
 
-/* The connection that a task was traced for last. */
+/* The connection that a task was last traced for. */
 struct task {
 	uint32_t pid;
 	uint32_t number; /* of the connection */
-	uint32_t kinds;	 /* of messages that it may send for it, bits */
-	bool brings;	 /* its request */
+	uint32_t kinds;	 /* bitmap of messages that it may send for it */
+	bool brings;	 /* it has delivered the request */
 	struct conn *conn;
 };
 
@@ -70,10 +70,10 @@ struct kernel_lines {
 	struct hash table;
 	struct hash tids;
 	struct task task[TASKS];
-	struct conn conn[CONNS_MAX]; /* a ring */
+	struct conn conn[CONNS_MAX]; /* ring */
 	uint32_t n_conns;
-	bool is_asked_for_sidr; /* by the request that was received last */
-	bool has_icm;		/* this kernel tells why it refuses by itself */
+	bool is_asked_for_sidr; /* the latest received request was a SIDR_REQ */
+	bool has_icm;		/* this kernel reports why it rejects by itself */
 	bool has_told_of_af_ib;
 };
 
@@ -84,7 +84,7 @@ enum of {
 };
 
 /* clang-format off */
-/* What an event means. The first row that fits counts. */
+/* The meaning of events. The first matching row applies. */
 static const struct row {
 	const char *event;
 	const char *word; /* NULL: any */
@@ -112,7 +112,7 @@ static const struct row {
 	{ "cm_event_handler", "DISCONNECTED", CM_ATTR_DREQ, WAY_IN, OF_NONE, OF_RC },
 };
 
-/* Events after which, or before which, a task sends, and what. */
+/* Events after or before which a task sends, and which messages. */
 static const struct {
 	const char *event;
 	uint32_t kinds;
@@ -127,7 +127,7 @@ static const struct {
 	{ "cm_id_destroy", BIT_OF(CM_ATTR_REJ) | BIT_OF(CM_ATTR_DREQ) | BIT_OF(CM_ATTR_DREP) },
 };
 
-/* Events that tell of no message, but why there is none. */
+/* Events that report no message, but why there is none. */
 static const struct {
 	const char *word;
 	const char *text;
@@ -142,7 +142,7 @@ static const struct {
 #define REFUSED "a request was refused that no program here has seen: "
 #define WHOSE	"; the kernel does not tell whose it is"
 
-/* Why the kernel refuses a request by itself. The first row that fits counts. */
+/* Why the kernel rejects a request by itself. The first matching row applies. */
 static const struct {
 	const char *event;
 	const char *word; /* NULL: any */
@@ -242,7 +242,7 @@ static const struct row *find_row(const struct kernel_lines *lines,
 	return NULL;
 }
 
-/* For other events than the senders a worker takes what comes. */
+/* For events other than the sending ones, a worker handles any connection. */
 static void remember_task(struct kernel_lines *lines, const struct kernel_event *event,
 			  struct conn *conn)
 {
@@ -259,7 +259,7 @@ static void remember_task(struct kernel_lines *lines, const struct kernel_event 
 	}
 }
 
-/* Once: the next message of the task may be another's. */
+/* Only once: the next message of the task may be of another connection. */
 static struct conn *take_conn_of_task(struct kernel_lines *lines, const struct kernel_event *event)
 {
 	struct task *task = &lines->task[event->pid % TASKS];
@@ -337,12 +337,12 @@ static void fill_rej(const struct conn *conn, const struct kernel_event *event,
 	if (way == WAY_IN)
 		rej->reason = (uint16_t)event->status;
 	else if (conn->is_ours && !conn->has_rep)
-		rej->reason = CM_REJ_TIMEOUT; /* the kernel withdraws, or its program */
+		rej->reason = CM_REJ_TIMEOUT; /* withdrawn by the kernel or its program */
 	else
 		rej->reason = CM_REJ_CONSUMER;
 }
 
-/* Ids by number: the active side's are even, the passive's odd. */
+/* Numbered ids: even for the active side, odd for the passive side. */
 static void fill_msg(const struct conn *conn, const struct kernel_event *event, enum cm_attr attr,
 		     enum observation_way way, struct cm_msg *msg)
 {
@@ -425,27 +425,30 @@ static int tell_all(struct conn *conn, const struct kernel_event *event, const s
 	enum cm_attr attr = row->attr;
 	int n = 0;
 
-	/* The answer to our DREQ is told by the same event as the peer's DREQ. */
+	/* The response to our DREQ is reported by the same event as the peer's DREQ. */
 	if (attr == CM_ATTR_DREQ && row->way == WAY_IN && conn->has_dreq)
 		attr = CM_ATTR_DREP;
 	if (row->begins)
-		conn->is_dropped = false; /* unless we are told so again */
+		conn->is_dropped = false; /* unless reported again */
 	if (row->begins && row->way == WAY_IN)
-		conn->traced[0] |= BIT_OF(attr); /* before it had a name */
-	/* A queue pair of the kernel: the REP is told of by nothing but its RTU ... */
+		conn->traced[0] |= BIT_OF(attr); /* traced before the connection was known */
+	/* With a kernel queue pair, the REP is only implied by its RTU ... */
 	if (attr == CM_ATTR_RTU && row->way == WAY_OUT && conn->is_ours && !conn->has_rep)
 		make_observation(conn, event, CM_ATTR_REP, WAY_IN, &ret[n++]);
-	/* ... and who has sent that is established. */
+	/* ... and the peer that has sent it is established. */
 	if (attr == CM_ATTR_RTU && row->way == WAY_IN && conn->is_ours)
 		return n;
 	if (!row->begins && conn->traced[row->way == WAY_OUT] & BIT_OF(attr) &&
 	    conn->told[row->way == WAY_OUT] & BIT_OF(attr))
-		return n; /* its MAD has told of it */
+		return n; /* reported by its MAD */
 	make_observation(conn, event, attr, row->way, &ret[n++]);
 	return n;
 }
 
-/* Does the MAD tell of it? Else an event of the connection has, or will, with more. */
+/*
+ * Return: whether only the MAD reports the message; otherwise an event of the connection does, with
+ * more data.
+ */
 static bool tells_alone(const struct conn *conn, const struct kernel_event *event, bool is_again)
 {
 	if (is_again || event->attr == CM_ATTR_MRA)
@@ -481,7 +484,7 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 	return 1;
 }
 
-/* A refusal that a kernel task sends for a program is shown as a message of that program. */
+/* A rejection that a kernel task sends for a program is shown as a message of that program. */
 static void take_refusal(struct kernel_lines *lines, const struct kernel_event *event,
 			 char note[KERNEL_LINE_NOTE])
 {
@@ -500,7 +503,7 @@ static void take_refusal(struct kernel_lines *lines, const struct kernel_event *
 	}
 }
 
-/* The kernel has no text for an address of AF_IB. */
+/* The kernel does not print AF_IB addresses. */
 static void tell_of_af_ib(struct kernel_lines *lines, const struct kernel_event *event,
 			  char note[KERNEL_LINE_NOTE])
 {
@@ -531,8 +534,8 @@ static void write_note(const struct kernel_event *event, char note[KERNEL_LINE_N
 }
 
 /*
- * A worker that destroys the id of the request that it has just brought: nobody took it. The kernel
- * answers nothing, and takes the repetition for another request.
+ * A worker destroys the id of a request that it has just delivered, because it was not accepted.
+ * The kernel sends no response, and takes a retransmission as another request.
  */
 static void drop_request(struct kernel_lines *lines, const struct kernel_event *event,
 			 struct conn *conn, char note[KERNEL_LINE_NOTE])

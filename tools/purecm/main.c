@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The program purecm: finds the subcommand in a table and calls it. purecm(1) is its manual.
- */
+/* The program purecm: looks up the subcommand in a table and calls it. purecm(1) is its manual. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/purecm/command.h"
 
-/* argp looks for it, from the C library: it must not be hidden, as all else is. */
+/* Read by argp in the C library, so it must not be hidden, as everything else is. */
 __attribute__((visibility("default"))) const char *argp_program_version = "purecm " PURECM_VERSION;
 
 /* clang-format off */
@@ -57,7 +55,7 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* For completion by shells: the names alone. */
+/* For shell completion: names only. */
 static void print_names(void)
 {
 	size_t i;
@@ -86,7 +84,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
-	/* Whoever starts us may ignore it, and `purecm trace | head` is to end without a word. */
+	/* The caller may ignore SIGPIPE, but `purecm trace | head` should end silently. */
 	signal(SIGPIPE, SIG_DFL);
 	if (argc < 2) {
 		print_usage(stderr);

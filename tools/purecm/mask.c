@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Masking: see mask.h. An address is a GID here, as everywhere; so are, with a prefix of their own,
- * GUIDs and link addresses. The n-th of its kind that is met becomes number n.
+ * Anonymization: see mask.h. Addresses are represented as GIDs, as everywhere; GUIDs and link
+ * addresses too, with prefixes of their own. The n-th address of a kind is replaced by number n.
  */
 #include "tools/purecm/mask.h"
 
@@ -14,7 +14,7 @@
 
 #define GUID_TEXT_GROUPS 4
 #define MAC_BYTES	 6
-#define TOKEN_BYTES	 64 /* no address is longer */
+#define TOKEN_BYTES	 64 /* longer than any address */
 
 enum kind {
 	KIND_IP4,
@@ -37,7 +37,7 @@ struct mask {
 	uint32_t of_kind[N_KINDS];
 };
 
-/* Where the number of an alias goes: its last bytes. */
+/* The number of an alias is stored in its last bytes. */
 static const struct mad_gid aliases[N_KINDS] = {
 	[KIND_IP4] = { { [10] = 0xff, 0xff, 198, 18 } },
 	[KIND_IP6] = { { 0x20, 0x01, 0x0d, 0xb8 } },
@@ -58,7 +58,7 @@ void mask_free(struct mask *mask)
 	free(mask);
 }
 
-/* Without memory for one more alias several addresses share one. */
+/* Out of memory: several addresses share one alias. */
 static struct alias *add_alias(struct mask *mask, const struct mad_gid *is, enum kind kind)
 {
 	static struct alias shared;
@@ -96,7 +96,7 @@ static void mask_bytes(struct mask *mask, struct mad_gid *gid, enum kind kind)
 
 /* --- addresses ------------------------------------------------------------ */
 
-/* Of nobody, of the host itself, or of no address at all. */
+/* Unspecified, loopback and broadcast addresses, and substitutes for LIDs. */
 static bool says_nothing(const struct mad_gid *gid)
 {
 	static const struct mad_gid none, loopback = { { [15] = 1 } };
@@ -138,7 +138,7 @@ static uint64_t mask_guid(struct mask *mask, uint64_t guid)
 
 /* --- messages ------------------------------------------------------------- */
 
-/* The IP CM header stays, masked; of the program's own data nothing does. */
+/* Keeps the IP CM header, masked, and clears the program's data. */
 static void mask_private_data(struct mask *mask, uint8_t *data, size_t bytes, bool has_header)
 {
 	struct cma_hdr cma;
@@ -205,7 +205,7 @@ bool mask_observation(struct mask *mask, struct observation *observation)
 	cm_msg_encode(&msg, observation->mad);
 	mask_gid(mask, &observation->src);
 	mask_gid(mask, &observation->dst);
-	observation->frame = NULL; /* which has the addresses, too */
+	observation->frame = NULL; /* contains the addresses too */
 	return true;
 }
 
@@ -264,7 +264,7 @@ static bool print_mac(struct mask *mask, const char *token, FILE *out)
 	return true;
 }
 
-/* "10.77.0.1:7174", and sentences that end with an address. */
+/* Handles "10.77.0.1:7174", and sentences that end with an address. */
 static void print_token(struct mask *mask, const char *text, size_t bytes, FILE *out)
 {
 	char token[TOKEN_BYTES];
@@ -290,7 +290,7 @@ void mask_text(struct mask *mask, const char *text, FILE *out)
 
 	while (*text) {
 		n = strspn(text, in_address);
-		/* A word that begins like one, "added", is none. */
+		/* A word such as "added" only begins like an address. */
 		if (n && !strchr(in_word, text[n] ? text[n] : ' ')) {
 			print_token(mask, text, n, out);
 		} else {

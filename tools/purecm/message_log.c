@@ -42,7 +42,7 @@ static int take_observation(void *arg, const struct observation *observation)
 	return append_message(log, observation, &msg, &step);
 }
 
-/* Now that it is known how the flows ended. */
+/* The outcomes are known only after the last message. */
 static void drop_other_outcomes(struct message_log *log)
 {
 	uint32_t i, kept = 0;

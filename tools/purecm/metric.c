@@ -16,7 +16,7 @@ void metric_use_openmetrics(bool is_openmetrics)
 	uses_openmetrics = is_openmetrics;
 }
 
-/* OpenMetrics names a counter without what its samples end in. */
+/* In OpenMetrics, a counter's name lacks the suffix of its samples. */
 void metric_begin(const char *name, const char *type, const char *help)
 {
 	size_t n = strlen(name);
@@ -27,7 +27,7 @@ void metric_begin(const char *name, const char *type, const char *help)
 	printf("# HELP %.*s %s\n# TYPE %.*s %s\n", (int)n, name, help, (int)n, name, type);
 }
 
-/* Backslash, quote and newline have to be escaped; other bytes that no text has are left out. */
+/* Backslash, quote and newline are escaped; bytes that are not text are omitted. */
 void metric_label(const char *name, const char *value)
 {
 	printf("%s=\"", name);

@@ -11,7 +11,7 @@
 #define MAD_CLASS_AT  1
 #define LID_AT	      14
 #define IPV4_AT	      12
-#define MARK_OF_A_LID 0xfc /* 0xfc00::/8 is assigned to nobody */
+#define MARK_OF_A_LID 0xfc /* 0xfc00::/8 is not assigned */
 
 static const uint8_t ipv4_prefix[IPV4_AT] = { [10] = 0xff, 0xff };
 static const uint8_t lid_prefix[LID_AT] = { MARK_OF_A_LID, 'L', 'I', 'D' };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The blocks of pcapng (draft-ietf-opsawg-pcapng) that it takes: section header, one interface
- * description for each link type, enhanced packets. In this machine's byte order, as allowed.
+ * The blocks of pcapng (draft-ietf-opsawg-pcapng) that are used: section header, one interface
+ * description for each link type, enhanced packets. In host byte order, as allowed.
  */
 #include "tools/purecm/pcapng.h"
 
@@ -69,7 +69,7 @@ static void put_section(struct pcapng *pcapng)
 	put_u32(pcapng, BYTE_ORDER_MAGIC);
 	put_u16(pcapng, 1);
 	put_u16(pcapng, 0);
-	put_u32(pcapng, UINT32_MAX); /* of unknown length */
+	put_u32(pcapng, UINT32_MAX); /* section length unknown */
 	put_u32(pcapng, UINT32_MAX);
 	put_u32(pcapng, bytes);
 }
@@ -83,13 +83,13 @@ static void put_interface(struct pcapng *pcapng, int link_type)
 	put_u32(pcapng, bytes);
 	put_u16(pcapng, (unsigned int)link_type);
 	put_u16(pcapng, 0);
-	put_u32(pcapng, 0); /* no limit to packets */
+	put_u32(pcapng, 0); /* no snap length */
 	put_option(pcapng, OPT_TSRESOL, &tsresol, 1);
 	put_option(pcapng, OPT_END, "", 0);
 	put_u32(pcapng, bytes);
 }
 
-/* Return: the number of the interface with that link type, described now if it was not. */
+/* Return: the interface number of a link type, described now if necessary. */
 static unsigned int interface_of(struct pcapng *pcapng, int link_type)
 {
 	unsigned int i;

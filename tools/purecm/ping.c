@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm ping: is there a connection manager at an address, does anybody listen, and how long does
- * an answer take?
+ * purecm ping: checks whether an address has a connection manager and a listener, and how long a
+ * response takes.
  */
 #include <errno.h>
 #include <math.h>
@@ -41,7 +41,7 @@ struct ping {
 
 	unsigned int n_sent;
 	unsigned int n_answered;
-	struct probe_answer last; /* that was an answer */
+	struct probe_answer last; /* the latest one that was a response */
 	double min_ms, max_ms, sum_ms, sum2_ms;
 };
 
@@ -70,7 +70,7 @@ static unsigned int parse_count(const char *text, unsigned int max, const char *
 	return (unsigned int)n;
 }
 
-/* HOST, HOST:PORT, [IPV6]:PORT; an IPv6 address without brackets has no port. */
+/* Parses HOST, HOST:PORT, [IPV6]:PORT; an IPv6 address without brackets has no port. */
 static void parse_target(struct ping *ping, const char *text, struct argp_state *state)
 {
 	const char *colon = strrchr(text, ':'), *end = colon;
@@ -132,7 +132,7 @@ static const struct argp argp = {
 	       "The exit status is 0 if there was an answer, and 1 if there was none.",
 };
 
-/* --- what is said -------------------------------------------------------- */
+/* --- output -------------------------------------------------------- */
 
 static const char *const result_words[] = {
 	[PROBE_REP] = "REP",	     [PROBE_REJ] = "REJ",      [PROBE_PATIENT] = "MRA",
@@ -222,7 +222,7 @@ static void print_summary(const struct ping *ping, const struct checkup *checkup
 	puts(conclusion_of(ping, checkup));
 }
 
-/* --- shooting ------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------ */
 
 static void stop_pinging(int signal_number)
 {

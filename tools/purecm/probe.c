@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Requests, and answers that are theirs.
- */
+/* Requests, and matching of their responses. */
 #include "tools/purecm/probe.h"
 
 #include <errno.h>
@@ -20,7 +18,7 @@
 #define PS_TCP		 0x0106
 #define PERMISSIVE_LID	 0xffff
 #define PKEY_DEFAULT	 0xffff
-#define RESPONSE_TIMEOUT 20 /* encoded; the kernel's values, all of them */
+#define RESPONSE_TIMEOUT 20 /* encoded; these are the kernel's values */
 #define PACKET_LIFE_TIME 18
 #define MAX_CM_RETRIES	 15
 #define RETRIES		 7
@@ -40,7 +38,7 @@ struct probe {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 
-	/* Of the request that is out. */
+	/* The pending request: */
 	uint32_t comm_id;
 	uint64_t sent_ns;
 	bool is_answered;
@@ -207,7 +205,7 @@ static void take_record(const struct portd_record *record, void *arg)
 	if (record->type != PORTD_MAD || cm_msg_decode(record->mad.mad, MAD_BYTES, &msg) ||
 	    probe->is_answered)
 		return;
-	/* All that can answer begin with the two ids; what is late is for an earlier one. */
+	/* All responses begin with both ids; late ones are for an earlier request. */
 	if (msg.hdr.attr_id != CM_ATTR_REP && msg.hdr.attr_id != CM_ATTR_REJ &&
 	    msg.hdr.attr_id != CM_ATTR_MRA)
 		return;
@@ -248,7 +246,7 @@ static int wait_for_answer(struct probe *probe, unsigned int timeout_ms)
 	return 0;
 }
 
-/* So that nobody waits for what will not come. */
+/* The peer must not keep waiting for an RTU. */
 static int say_goodbye(struct probe *probe)
 {
 	struct cm_msg rej;
@@ -282,7 +280,7 @@ int probe_shoot(struct probe *probe, unsigned int timeout_ms, struct probe_answe
 		complain("no more than %u requests at a time", probe->n_shots);
 		return -ENOSPC;
 	}
-	/* The first of a block may be 0, which is no comm id. */
+	/* The first id of a block may be 0, which is invalid. */
 	probe->comm_id = probe->ids.first + ++probe->n_shots;
 	*ret = (struct probe_answer){ .result = PROBE_SILENCE };
 	probe->ret = ret;

@@ -11,7 +11,7 @@
 #include "tools/purecm/command.h"
 
 enum key {
-	KEY_PID = 512, /* beyond those of the subcommands */
+	KEY_PID = 512, /* different from those of the subcommands */
 	KEY_RECORDED,
 	KEY_KERNEL,
 };

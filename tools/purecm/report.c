@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm report: what somebody who is to help has to know, in one file: the checks of doctor, the
- * counters of stat, the latest messages and what explain says of them, and versions.
+ * purecm report: collects information for support in one file: the checks of doctor, the counters
+ * of stat, the latest messages with the output of explain, and versions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct report {
 	bool masks;
 
 	char self[PATH_MAX]; /* this program */
-	char top[PATH_MAX];  /* a temporary folder, in which the one named name is packed */
+	char top[PATH_MAX];  /* temporary directory, which contains the directory to pack */
 	char name[NAME_BYTES];
 	int folder; /* descriptor of top/name */
 	struct mask *mask;
@@ -102,7 +102,7 @@ static FILE *open_part(const struct report *report, const char *name)
 	return file;
 }
 
-/* Return: a temporary file with what a command prints on both streams; NULL after a complaint. */
+/* Return: a temporary file with both output streams of a command; NULL after an error message. */
 static FILE *run_command(const char *const argv[ARGS_MAX + 2])
 {
 	char *args[ARGS_MAX + 2];
@@ -143,13 +143,13 @@ static void copy_text(struct mask *mask, FILE *from, FILE *to)
 	free(line);
 }
 
-/* --- what the other commands say ------------------------------------------ */
+/* --- output of other commands ------------------------------------------ */
 
 /* clang-format off */
 static const struct said {
 	const char *file;
-	const char *args[ARGS_MAX]; /* "@" stands for the address, if there is one */
-	bool is_masked; /* it is about messages that are */
+	const char *args[ARGS_MAX]; /* "@" is replaced by the address, if there is one */
+	bool is_masked; /* its input is masked already */
 } all_said[] = {
 	{ "doctor.txt", { "doctor", "@" }, false },
 	{ "stat.txt", { "stat" }, false },
@@ -196,7 +196,7 @@ static int take_observation(void *arg, const struct observation *observation)
 	return 0;
 }
 
-/* That there are none is worth a report, too. Return: 0, or -EIO for what cannot be written. */
+/* A report without messages is useful too. Return: 0, or -EIO if a file cannot be written. */
 static int write_messages(struct report *report)
 {
 	if (pcapng_open(MESSAGES, &report->file))
@@ -251,7 +251,7 @@ static int write_versions(const struct report *report)
 	return fclose(to) ? -EIO : 0;
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- the whole report ------------------------------------------------------------ */
 
 static int make_folder(struct report *report)
 {
@@ -272,7 +272,7 @@ static int make_folder(struct report *report)
 	return 0;
 }
 
-/* The commands run in the folder, so that what they say names no path of this host. */
+/* Commands run in the directory, so that their output has no paths of this host. */
 static int enter_folder(struct report *report)
 {
 	if (chdir(report->top) || mkdir(report->name, 0700) || chdir(report->name))
@@ -309,7 +309,7 @@ static void remove_folder(const struct report *report)
 		fclose(said);
 }
 
-/* Files that are named are the user's, and he is not where we are. */
+/* Paths given by the user are relative to the original working directory. */
 static int absolute_path(const char *path, const char *fallback, char ret[PATH_MAX])
 {
 	char here[PATH_MAX];

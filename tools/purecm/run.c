@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm run: a program over purecm's librdmacm, whatever it was linked with.
+ * purecm run: runs a program with purecm's librdmacm, whatever it was linked with.
  *
- * The library is preloaded. As it has the name that programs ask for, librdmacm.so.1, the dynamic
- * linker takes it for theirs, before it looks at any path that the program was built with.
+ * The library is preloaded. Because it has the name that programs request, librdmacm.so.1, the
+ * dynamic linker uses it before searching any path that the program was built with.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "tools/purecm/command.h"
 #include "tools/purecm/run_program.h"
 
-#define STATUS_CANNOT_RUN 126 /* as a shell has it */
+#define STATUS_CANNOT_RUN 126 /* as in shells */
 #define STATUS_NOT_FOUND  127
 #define ENV_BYTES	  (2 * PATH_MAX)
 #define RETRIES_MAX	  254
@@ -28,7 +28,7 @@ enum key {
 	KEY_INLINE = 'i',
 	KEY_LIBRARY = 'l',
 	KEY_SOCKET = 's',
-	KEY_DEADLINE = 512, /* long ones only */
+	KEY_DEADLINE = 512, /* long options only */
 	KEY_RETRIES,
 	KEY_RETRY_WAITS,
 };
@@ -38,7 +38,7 @@ struct run {
 	char **program;
 };
 
-/* What an option sets for the program. */
+/* Variables that options set for the program. */
 /* clang-format off */
 static const struct {
 	int key;
@@ -153,7 +153,7 @@ static const struct argp argp = {
 	       "status is the program's.",
 };
 
-/* What the caller preloads comes after ours. */
+/* The caller's preloaded libraries follow ours. */
 static int preload_library(const char *library)
 {
 	const char *others = getenv("LD_PRELOAD");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Looking at the library's and the program's files.
- */
+/* Examination of the library's and the program's files. */
 #include "tools/purecm/run_program.h"
 
 #include <elf.h>
@@ -19,8 +17,10 @@
 
 #define MARK "PURECM_LOG"
 
-/* From the folder of this program: as a distribution installs it beside the system's, as installed,
- * and as built. */
+/*
+ * Relative to this program's directory: as installed by a distribution beside the system's, as
+ * installed otherwise, and as built.
+ */
 static const char *const places[] = {
 	PURECM_LIB_FROM_BIN "/purecm/librdmacm.so.1",
 	PURECM_LIB_FROM_BIN "/librdmacm.so.1",
@@ -89,7 +89,7 @@ int run_find_library(const char *given, char ret[PATH_MAX])
 
 /* --- the program --------------------------------------------------------- */
 
-/* Return: an open file, or -1 where execvp() would not find it either. */
+/* Return: an open file; -1 if execvp() would not find it either. */
 static int open_program(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -108,7 +108,7 @@ static int open_program(const char *name)
 	return fd;
 }
 
-/* Only those of this machine's word size are looked at; scripts and others have an interpreter. */
+/* Only files of this machine's word size are examined; scripts and others have an interpreter. */
 static bool is_static(int fd)
 {
 	ElfW(Ehdr) elf;

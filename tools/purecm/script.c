@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm fabric (docs/fabric.md) and purecm certify (docs/hardware.md): run programs in Python that
+ * purecm fabric (docs/fabric.md) and purecm certify (docs/hardware.md): run Python programs that
  * were installed or built with this one.
  */
 #include <errno.h>
@@ -15,11 +15,12 @@
 
 #define PARTS_MAX 8
 
-/* The program's folder, and what is beside each other in it, the program first; it looks for the
- * rest itself. */
+/*
+ * The program's directory, and files in it, the program first; the program finds the others itself.
+ */
 struct script {
 	const char *folder;
-	const char *shown; /* as its usage calls it */
+	const char *shown; /* name in its usage */
 	const char *parts[PARTS_MAX];
 };
 
@@ -36,10 +37,10 @@ static const struct script certify = {
 	{"certify", "compare.py", "host.py", "link.py", "page.py", "trials.py"},
 };
 
-/* Where the folders are, from this program; in a build they are beside it. */
+/* Directories relative to this program; in a build tree they are beside it. */
 #define INSTALLED PURECM_LIB_FROM_BIN "/purecm"
 
-/* Return: NULL if nothing is missing. */
+/* Return: the first missing part; NULL if there is none. */
 static const char *missing_part(const struct script *script, const char *folder)
 {
 	char path[3 * PATH_MAX];
@@ -53,7 +54,7 @@ static const char *missing_part(const struct script *script, const char *folder)
 	return NULL;
 }
 
-/* Return: the path as it would be typed, which is shorter below the current folder. */
+/* Return: the path, relative if it is below the current directory. */
 static const char *as_typed(const char *path)
 {
 	char here[PATH_MAX];
@@ -73,7 +74,7 @@ static int find_folder(char ret[PATH_MAX])
 	return 0;
 }
 
-/* Return: whether this program is in a build folder, as ninja leaves it. */
+/* Return: whether this program is in a build tree of ninja. */
 static bool find_build(const char *here, char ret[PATH_MAX])
 {
 	char path[2 * PATH_MAX];
@@ -85,7 +86,7 @@ static bool find_build(const char *here, char ret[PATH_MAX])
 	return realpath(path, ret);
 }
 
-/* @ret: the folder of the script. */
+/* @ret: directory of the script. */
 static int find_parts(const struct script *script, char ret[2 * PATH_MAX])
 {
 	char here[PATH_MAX], build[PATH_MAX];

@@ -2,9 +2,9 @@
 /*
  * A connection as a sequence chart: its two ends as columns, time downwards. Part of show.h.
  *
- *	    seconds  10.77.0.1:42212              10.77.0.2:7000
- *	   0.000000  REQ_SENT      ----- REQ ---->  REQ_RCVD
- *	             reason=8 (...)
+ *     seconds  10.77.0.1:42212              10.77.0.2:7000
+ *    0.000000  REQ_SENT      ----- REQ ---->  REQ_RCVD
+ *              reason=8 (...)
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void print_title(struct show *show, const struct flow *flow)
 		ARROW_COLUMNS, "", "passive");
 }
 
-/* "----- REQ ---->", the name in the middle. */
+/* Prints "----- REQ ---->", with the name centred. */
 static void print_arrow(const char *name, bool right, FILE *out)
 {
 	int dashes = ARROW_COLUMNS - 3 - (int)strlen(name);
@@ -47,7 +47,7 @@ static void print_arrow(const char *name, bool right, FILE *out)
 		putc('>', out);
 }
 
-/* Where nothing is said for long, somebody waits. */
+/* Marks a long pause. */
 static void print_gap(struct show *show, uint64_t now_ns)
 {
 	if (now_ns > show->last_ns + GAP_NS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message as a line of JSON: an object a line, all fields by the names of the specification. Part
- * of show.h. Integers that a double cannot hold exactly are strings.
+ * A message as a line of JSON: one object per line, with all fields by their names in the
+ * specification. Part of show.h. Integers that a double cannot represent exactly are strings.
  */
 #include <inttypes.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A message as a line, with the fields that matter or with all of them. Part of show.h.
- */
+/* A message as a line, with the important fields or with all of them. Part of show.h. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,7 @@
 #define STATE_COLUMNS 12
 #define WIDE_COLUMNS  120
 
-/* The fields of a line, in its order; those that are zero are left out. Others: with -v. */
+/* The fields of a line, in order; zero fields are omitted. The others are shown with -v. */
 /* clang-format off */
 static const char *const req_brief[] = {
 	"local_comm_id", "local_qpn", "starting_psn", "service_id", "pkey", "path_mtu",
@@ -58,7 +56,7 @@ static const char *const *const briefs[FLOW_MESSAGES] = {
 #undef AT
 };
 
-/* Zero says something there: REQ as the message that is answered, success. */
+/* Zero is significant in these: REQ as the message a REJ refers to, success. */
 static bool is_said_when_zero(const char *name)
 {
 	return strcmp(name, "message") == 0 || strcmp(name, "status") == 0;
@@ -97,8 +95,10 @@ void show_begin(struct show *show, const struct observation *observation)
 	}
 }
 
-/* A clock may have been set back in the middle of a capture. Not as a double: half the time that a
- * line takes went into that. Return: columns. */
+/*
+ * The clock may have been set back during a capture. Not computed as a double, which took half of a
+ * line's time. Return: columns.
+ */
 static int print_time(const struct show *show, const struct observation *observation)
 {
 	const int64_t since_ns = (int64_t)(observation->time_ns - show->start_ns);
@@ -125,7 +125,7 @@ static void widen_column(struct show *show, const char *who)
 		show->who_columns = columns;
 }
 
-/* Return: how many columns it took. */
+/* Return: columns printed. */
 static int print_head(struct show *show, const struct shown *shown)
 {
 	const struct flow_step *step = shown->step;
@@ -148,7 +148,7 @@ static bool is_narrow(const struct show *show)
 	return show->width && show->width < WIDE_COLUMNS;
 }
 
-/* In columns where there is room for them, else as words. Return: columns taken. */
+/* In columns if there is room, otherwise as words. Return: columns used. */
 static int print_states(const struct show *show, const struct flow_step *step, FILE *words)
 {
 	const char *active = cm_state_str(step->state[FLOW_ACTIVE]);
@@ -164,7 +164,7 @@ static int print_states(const struct show *show, const struct flow_step *step, F
 	return fprintf(show->out, " %*s | %-*s", STATE_COLUMNS, active, STATE_COLUMNS, passive);
 }
 
-/* Of a repetition there is nothing new to say. */
+/* A retransmission has nothing new to show. */
 static void print_fields_of(const struct shown *shown, FILE *out)
 {
 	const struct flow_step *step = shown->step;
@@ -204,7 +204,7 @@ void show_line(struct show *show, const struct shown *shown)
 	free(text);
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- the full decode ----------------------------------------------------------- */
 
 static void print_blob(const struct wire_field *field, const void *host, FILE *out)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Asking cmportd and the processes: see snapshot.h.
- */
+/* Queries of cmportd and the processes: see snapshot.h. */
 #include "tools/purecm/snapshot.h"
 
 #include <errno.h>
@@ -18,12 +16,12 @@
 struct gathering {
 	struct snapshot *snapshot;
 	uint32_t ask_id;
-	unsigned int n_awaited; /* ends that have not come */
-	bool has_begun;		/* cmportd itself has said all */
+	unsigned int n_awaited; /* STAT_END records outstanding */
+	bool has_begun;		/* cmportd's own rows are complete */
 	int err;
 };
 
-/* Room for one more, at powers of two. */
+/* Makes room for one more entry; grows at powers of two. */
 static int grow_array(void **array, size_t n, size_t bytes)
 {
 	void *larger;
@@ -116,7 +114,7 @@ int snapshot_add_count(struct snapshot *snapshot, const struct portd_stat_count 
 	int err = grow_array((void **)&snapshot->count, snapshot->n_counts, sizeof(*row));
 
 	if (row->what >= PORTD_N_COUNTERS || row->message >= CM_TALLY_KINDS)
-		return 0; /* of a later version: not to be understood */
+		return 0; /* from a later version: unknown */
 	if (!err)
 		snapshot->count[snapshot->n_counts++] = *row;
 	return err;
@@ -155,7 +153,7 @@ static void take_record(const struct portd_record *record, void *arg)
 	if (((record->type < PORTD_STAT_PORT || record->type > PORTD_STAT_END) &&
 	     record->type != PORTD_STAT_QUOTA) ||
 	    record->stat_row.ask_id != gathering->ask_id)
-		return; /* of an earlier question */
+		return; /* of an earlier query */
 	if (record->type == PORTD_STAT_PROCESS)
 		err = take_process(snapshot, &record->stat_process);
 	else if (record->type == PORTD_STAT_ID)
@@ -169,7 +167,7 @@ static void take_record(const struct portd_record *record, void *arg)
 	if (record->type == PORTD_STAT_END)
 		take_end(gathering, &record->stat_end);
 	else if (record->type == PORTD_STAT_PROCESS)
-		snapshot->process[0].n_rows++; /* cmportd says it */
+		snapshot->process[0].n_rows++; /* a row of cmportd itself */
 	else
 		find_process(snapshot, record->stat_row.client)->n_rows++;
 	gathering->err = gathering->err ? gathering->err : err;

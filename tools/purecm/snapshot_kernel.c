@@ -19,7 +19,7 @@
 #include "tools/purecm/command.h"
 #include "tools/purecm/snapshot.h"
 
-#define KERNEL_CLIENT 0 /* of the kernel's own users, which have no process id */
+#define KERNEL_CLIENT 0 /* the kernel's own users, which have no pid */
 #define SYSFS	      "/sys/class/infiniband"
 
 /* The states of an id in the kernel's order. */
@@ -46,11 +46,11 @@ struct device {
 struct look {
 	struct snapshot *snapshot;
 	struct nl_sock *socket;
-	uint32_t pid; /* 0: of all */
+	uint32_t pid; /* 0: all */
 	struct device device[PORTD_PORTS_MAX];
 	unsigned int n_devices;
-	const struct device *at; /* which is asked about now */
-	size_t first_id;	 /* of its ids */
+	const struct device *at; /* being queried */
+	size_t first_id;	 /* of the device */
 	int err;
 };
 
@@ -106,7 +106,7 @@ static int take_device(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* Each row of a table. */
+/* Calls @take for each row of a table. */
 static int take_rows(struct nl_msg *msg, struct look *look, int table,
 		     int take(struct look *look, struct nlattr *const attr[]))
 {
@@ -144,7 +144,10 @@ static void read_process(struct snapshot_process *process)
 		process->uid = of_process.st_uid;
 }
 
-/* Of a kernel module: its name in brackets, without a process. Return: its number, or -errno. */
+/*
+ * A kernel module is shown by its name in brackets, without a process. Return: its number, or
+ * -errno.
+ */
 static int find_process(struct look *look, struct nlattr *const attr[])
 {
 	struct snapshot *snapshot = look->snapshot;
@@ -203,7 +206,7 @@ static uint8_t id_state_of(uint8_t state)
 	return row.id_state;
 }
 
-/* Return: its family, 4 or 6; 0 for none. */
+/* Return: the address family, 4 or 6; 0 for none. */
 static uint8_t read_addr(const struct nlattr *attr, uint8_t addr[16], uint16_t *port)
 {
 	struct sockaddr_storage storage = { .ss_family = AF_UNSPEC };
@@ -253,7 +256,7 @@ static int take_ids(struct nl_msg *msg, void *arg)
 	return take_rows(msg, arg, RDMA_NLDEV_ATTR_RES_CM_ID, take_id);
 }
 
-/* What a connection has come to is seen by its queue pair only. */
+/* The state of a connection shows only in its queue pair. */
 static int take_qp(struct look *look, struct nlattr *const attr[])
 {
 	uint32_t qpn = u32_of(attr[RDMA_NLDEV_ATTR_RES_LQPN]);
@@ -342,7 +345,7 @@ static int count_port(struct snapshot *snapshot, const char *device, unsigned in
 	return has_any;
 }
 
-/* Return: whether any port has counters: without a connection manager none has; or -errno. */
+/* Return: whether any port has counters, which none has without a connection manager; or -errno. */
 static int count_ports(struct look *look)
 {
 	unsigned int i, port, n = 0;
@@ -361,7 +364,7 @@ static int count_ports(struct look *look)
 	return n > 0;
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- the whole snapshot ------------------------------------------------------------ */
 
 static int complain_of(int err, const char *what)
 {
@@ -385,7 +388,7 @@ int snapshot_gather_kernel(uint32_t pid, struct snapshot *ret)
 	err = nl_connect(look.socket, NETLINK_RDMA);
 	if (err) {
 		nl_socket_free(look.socket);
-		return -ENOENT; /* no ib_core */
+		return -ENOENT; /* ib_core is not loaded */
 	}
 	err = snapshot_add_process(ret, &itself);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the processes of this moment have dropped at a port, and why, all together: cmportd passes
- * messages on, and does not learn what became of them. Part of snapshot.h.
+ * Messages that present processes have dropped at a port, by cause, in total: cmportd forwards
+ * messages, and does not learn what becomes of them. Part of snapshot.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "tools/purecm/snapshot.h"
 
-/* What each counts for itself, and cmportd does not at a port. */
+/* Counted by each process, but not by cmportd at a port. */
 static const enum portd_stat_counter summed[] = {
 	PORTD_COUNT_DUPLICATE,	PORTD_COUNT_UNKNOWN,   PORTD_COUNT_ALIEN,
 	PORTD_COUNT_UNEXPECTED, PORTD_COUNT_NO_MEMORY, PORTD_COUNT_UNSUPPORTED,
@@ -33,7 +33,7 @@ static void add_up(const struct snapshot *snapshot, struct sums *sums)
 	}
 }
 
-/* Once for each port, in whichever order its rows have come. Return: how many were put at @to. */
+/* Sums once for each port, in any order of rows. Return: number of counters stored at @to. */
 static size_t put_sums(struct sums *sums, struct portd_stat_row row, uint8_t port,
 		       struct portd_stat_count *to)
 {

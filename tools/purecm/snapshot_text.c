@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How the parts of a snapshot are called: see snapshot.h.
- */
+/* Names of the parts of a snapshot: see snapshot.h. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <rdma/rdma_cma.h>

@@ -21,7 +21,7 @@
 
 enum key {
 	KEY_JSON = 'j',
-	KEY_PID = 512, /* long ones only */
+	KEY_PID = 512, /* long options only */
 	KEY_PROMETHEUS,
 	KEY_WATCH,
 	KEY_WAIT,
@@ -35,7 +35,7 @@ struct stat_options {
 	bool prometheus;
 	bool kernel;
 	bool quotas;
-	double watch_s; /* 0: once */
+	double watch_s; /* 0: print once */
 	double wait_s;
 };
 
@@ -103,7 +103,7 @@ static const struct argp argp = {
 	       "counters; root those of all users, others their own.",
 };
 
-/* --- one look ------------------------------------------------------------ */
+/* --- one snapshot ------------------------------------------------------------ */
 
 static bool nobody_is_there(int err)
 {
@@ -116,7 +116,7 @@ static int visit_cmportd(const struct stat_options *options, struct portd_client
 	int err = portd_client_visit(ret, &why);
 
 	if (nobody_is_there(err) && options->prometheus)
-		stat_print_prometheus(NULL); /* which is no error */
+		stat_print_prometheus(NULL); /* not an error */
 	else if (nobody_is_there(err))
 		complain("no cmportd runs, and so no program over purecm that it could tell of");
 	else if (err)
@@ -142,7 +142,7 @@ static int gather_snapshot(const struct stat_options *options, struct portd_clie
 	int err = snapshot_gather(client, options->quotas ? PORTD_STAT_QUOTAS : options->pid,
 				  (unsigned int)(options->wait_s * 1000), ret);
 
-	/* For Prometheus they would be counters that fall; it can add up itself. */
+	/* For Prometheus they would be counters that fall; it can add them up itself. */
 	if (!err && !options->pid && !options->prometheus && !options->quotas)
 		err = snapshot_sum(ret);
 	if (err)
@@ -155,7 +155,7 @@ static int gather_kernel(const struct stat_options *options, struct snapshot *re
 	int err = snapshot_gather_kernel(options->pid, ret);
 
 	if (err == -ENOENT && options->prometheus)
-		return 0; /* is a figure */
+		return 0; /* a metric of its own */
 	if (err == -ENOENT)
 		complain("the kernel has no connection manager, or no RDMA device: modprobe "
 			 "rdma_ucm loads the one, `rdma dev` shows the other");
@@ -184,7 +184,7 @@ static int look_once(const struct stat_options *options, struct portd_client *cl
 	return err;
 }
 
-/* --- again and again ----------------------------------------------------- */
+/* --- repeated snapshots ----------------------------------------------------- */
 
 static void begin_page(const struct stat_options *options)
 {
@@ -212,7 +212,7 @@ static void sleep_s(double s)
 	nanosleep(&time, NULL);
 }
 
-/* A cmportd that has gone is looked for again. Ends when nobody reads, or by a signal. */
+/* Reconnects to cmportd when it has ended. Ends on a write error or a signal. */
 static int watch_snapshots(const struct stat_options *options)
 {
 	struct portd_client *client = NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How things stand, for machines: JSON, and the text format of Prometheus. Part of snapshot.h.
- */
+/* Snapshots for programs: JSON, and the text format of Prometheus. Part of snapshot.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,7 +121,7 @@ static void print_port_labels(const struct snapshot *snapshot, uint8_t port)
 	printf(",port=\"%u\"", is_known ? known->port_num : 0);
 }
 
-/* States in one order; ids without connection, and connections without id, in the last row. */
+/* Counts by state; ids without connection, and connections without id, are in the last entry. */
 struct census {
 	uint32_t n_ids[UINT8_MAX + 1];
 	uint32_t n_conns[UINT8_MAX + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How things stand, for people: a table of ids and connections where the terminal is wide enough
- * for it, else a paragraph each; then the counters. Part of snapshot.h.
+ * Snapshots for people: a table of ids and connections if the terminal is wide enough, otherwise a
+ * paragraph for each; then the counters. Part of snapshot.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ const char *const stat_titles[STAT_N_COLUMNS] = {
 
 static void print_process(const struct snapshot_process *process, char buf[STAT_CELL_BYTES])
 {
-	if (!process->pid) /* cmportd, a module of the kernel, "?" */
+	if (!process->pid) /* cmportd, a kernel module, "?" */
 		snprintf(buf, STAT_CELL_BYTES, "%s", process->program);
 	else
 		snprintf(buf, STAT_CELL_BYTES, "%s[%u]", process->program, process->pid);
@@ -51,7 +51,7 @@ static void print_age(uint64_t ms, char buf[STAT_CELL_BYTES])
 			 s / 3600 % 24);
 }
 
-/* Ours and the peer's; "-" for what is not known, or not yet. */
+/* Ours and the peer's; "-" if unknown. */
 static void print_pair(uint32_t local, uint32_t remote, char buf[STAT_CELL_BYTES])
 {
 	char theirs[16] = "-";
@@ -209,7 +209,7 @@ static void print_heading(const struct snapshot *snapshot, const struct portd_st
 		printf("\n%s at %s\n", who, place);
 }
 
-/* A line a counter: its messages by kind are words, which may fill lines. */
+/* One line per counter: its messages by kind are words, which may take several lines. */
 static size_t print_counter(const struct snapshot *snapshot, size_t at, unsigned int width)
 {
 	const struct portd_stat_count *first = &snapshot->count[at];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm timeline: a web page with a picture of a capture. Connections are swim lanes with a line
- * for each end, messages are arrows between the two.
+ * purecm timeline: a web page with a picture of a capture. Connections are lanes with a line for
+ * each end; messages are arrows between them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tools/purecm/timeline_page.h"
 
 enum key {
-	KEY_OUTPUT = 256, /* -o is --outcome */
+	KEY_OUTPUT = 256, /* long only: -o is --outcome */
 };
 
 struct timeline {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drawing. Time runs to the right, for all connections alike; so that messages which are
- * microseconds apart can be told apart beside waits of minutes, distances grow with the logarithm
- * of time. Where nothing is said for a second or more, the wait is shaded and its length written.
+ * Drawing. Time runs to the right, on one scale for all connections. Distances grow with the
+ * logarithm of time, so that messages microseconds apart can be distinguished beside waits of
+ * minutes. Pauses of a second or more are shaded and labelled with their length.
  */
 #include "tools/purecm/timeline_page.h"
 
@@ -14,7 +14,7 @@
 
 #define NS_PER_S   1e9
 #define GAP_S	   1.0
-#define STEP_PX	   46 /* at least, between one message and the next: a name fits */
+#define STEP_PX	   46 /* minimum distance of messages: a name fits */
 #define DECADE_PX  12
 #define MARGIN_PX  30
 #define TOP_PX	   28
@@ -25,8 +25,8 @@
 struct page {
 	const struct message_log *log;
 	FILE *out;
-	double *x;		  /* of each message */
-	uint32_t *lane;		  /* by the flow's number less 1: from 1, 0 for none */
+	double *x;		  /* position of each message */
+	uint32_t *lane;		  /* by flow number - 1: from 1, 0 for none */
 	const struct flow **flow; /* by lane */
 	uint32_t n_lanes;
 	double width;
@@ -91,7 +91,7 @@ static void put_text(const char *text, FILE *out)
 	}
 }
 
-/* --- where it goes ------------------------------------------------------- */
+/* --- positions ------------------------------------------------------- */
 
 static double gap_s(const struct message_log *log, uint32_t i)
 {

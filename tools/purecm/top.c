@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm top: ids and connections of this host as they change, those over purecm and those over the
- * kernel's connection manager in one table.
+ * purecm top: ids and connections of this host as they change, of purecm and of the kernel's
+ * connection manager in one table.
  */
 #include <curses.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ enum origin {
 	N_ORIGINS,
 };
 
-/* Since when an id of the kernel's is seen, which does not tell its age. */
+/* First sighting of a kernel id, whose age the kernel does not report. */
 struct seen_id {
 	struct hash_node by_key;
 	struct seen_key {
@@ -50,7 +50,7 @@ struct row {
 	uint32_t retries;
 };
 
-/* Messages that have passed all ports, from the beginning. */
+/* Total of messages at all ports. */
 struct passed {
 	uint64_t sent, received, repeated;
 };
@@ -59,7 +59,7 @@ struct top {
 	uint32_t pid; /* 0: all */
 	double delay_s;
 
-	struct portd_client *client; /* NULL: no cmportd, as far as we know */
+	struct portd_client *client; /* NULL: no cmportd known */
 	struct hash sightings;
 	uint64_t n_looks;
 
@@ -67,16 +67,16 @@ struct top {
 	size_t n_rows;
 	size_t n_of[N_ORIGINS];
 	bool has[N_ORIGINS];
-	unsigned int n_mute; /* processes that do not answer */
+	unsigned int n_mute; /* processes that do not respond */
 	struct passed passed, before;
 	uint64_t at_ns, before_ns;
 
 	enum stat_column sorted_by;
 	bool is_reverse;
-	size_t first; /* row on the screen */
+	size_t first; /* first row on the screen */
 };
 
-/* In the order in which a narrow terminal loses them, from the last. */
+/* By priority: a narrow terminal omits columns from the end. */
 static const enum stat_column columns[] = { STAT_PROCESS, STAT_ID,     STAT_CONNECTION,
 					    STAT_PEER,	  STAT_AGE,    STAT_RETRIES,
 					    STAT_LOCAL,	  STAT_DEVICE, STAT_QPN,
@@ -115,7 +115,7 @@ static const struct argp argp = {
 	       "the table once.",
 };
 
-/* --- one look ------------------------------------------------------------- */
+/* --- one snapshot ------------------------------------------------------------- */
 
 static void forget_sightings(struct top *top, bool all)
 {
@@ -131,7 +131,7 @@ static void forget_sightings(struct top *top, bool all)
 	}
 }
 
-/* Return: for how many ms it is seen. */
+/* Return: for how many milliseconds it has been seen. */
 static uint64_t remember_row(struct top *top, const struct snapshot *snapshot,
 			     const struct portd_stat_id *id)
 {
@@ -246,7 +246,7 @@ static void look_at_kernel(struct top *top)
 	snapshot_fini(&snapshot);
 }
 
-static const struct top *sorting; /* qsort() takes no argument for its function */
+static const struct top *sorting; /* qsort() has no argument for its function */
 
 static int compare_rows(const void *a, const void *b)
 {
@@ -289,7 +289,7 @@ static void look_once(struct top *top)
 
 /* --- the table ------------------------------------------------------------ */
 
-/* Return: how many columns fit. */
+/* Return: number of columns that fit. */
 static size_t measure_columns(const struct top *top, unsigned int widths[STAT_N_COLUMNS],
 			      unsigned int room)
 {
@@ -427,7 +427,7 @@ static void sort_by_next(struct top *top, size_t step)
 	sort_rows(top);
 }
 
-/* Return: false for the end. */
+/* Return: false to quit. */
 static bool handle_key(struct top *top, int key)
 {
 	const size_t page = LINES > HEAD_LINES + 1 ? (size_t)(LINES - HEAD_LINES - 1) : 1;
@@ -482,7 +482,7 @@ static void watch_keys(struct top *top)
 			key = getch();
 		} while (key != ERR && handle_key(top, key));
 		now_ns = clock_ns();
-		if (key == ERR && now_ns < next_ns) /* a terminal that has gone answers at once */
+		if (key == ERR && now_ns < next_ns) /* a closed terminal returns at once */
 			napms((int)((next_ns - now_ns) / 1000000));
 	} while (key == ERR);
 }

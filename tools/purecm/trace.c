@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm trace: every message of a source, a line each, as a chart, with the whole decode or as
- * JSON; and into a file.
+ * purecm trace: shows every message of a source as a line, as a chart, with the full decode or as
+ * JSON; and writes them to a file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct trace {
 	show_function *write_entry;
 	struct show show;
 	struct flows *flows;
-	struct flows *known; /* of a first reading: how flows end; or NULL */
+	struct flows *known; /* from a first pass: outcomes of flows; or NULL */
 	struct pcapng *file;
 	uint64_t n_shown;
 };
@@ -93,7 +93,7 @@ static const struct argp argp = {
 
 static enum flow_outcome outcome_of(const struct trace *trace, const struct flow *flow)
 {
-	/* A file that is still being written has grown since. */
+	/* A file that is still being written has grown. */
 	if (!trace->known || flow->number > flows_count(trace->known))
 		return flow->outcome;
 	return flows_get(trace->known, flow->number - 1)->outcome;
@@ -107,7 +107,7 @@ static bool is_shown(struct trace *trace, const struct shown *shown)
 	    !filter_takes_outcome(&trace->filter, outcome_of(trace, flow)) ||
 	    !filter_takes_message(&trace->filter, shown->msg))
 		return false;
-	/* The first that passes is the one that is drawn. */
+	/* The first flow that matches is drawn. */
 	if (trace->chart)
 		trace->filter.connection = flow->number;
 	return true;
@@ -127,8 +127,7 @@ static void write_message(struct trace *trace, const struct shown *shown)
 	pcapng_put(trace->file, shown->observation, comment);
 }
 
-/* Seconds are counted from the first message: of what was recorded, one wants to know when it was.
- */
+/* Times are relative to the first message, so its absolute time is shown for a recording. */
 static void begin_show(struct trace *trace, const struct observation *observation)
 {
 	if (trace->reading.recorded && !trace->json && !trace->show.has_begun) {
@@ -187,7 +186,7 @@ static int take_observation(void *arg, const struct observation *observation)
 
 /* --- all of them --------------------------------------------------------- */
 
-/* How flows end is known after their last message only: a first reading finds out. */
+/* Outcomes are known only after the last message, which requires a first pass. */
 static int read_ahead(struct trace *trace)
 {
 	int err;
@@ -200,7 +199,7 @@ static int read_ahead(struct trace *trace)
 		return -EINVAL;
 	}
 	err = reading_flows(&trace->reading, &trace->known);
-	return err == SOURCE_CUT ? 0 : err; /* the second reading comes to that end, too */
+	return err == SOURCE_CUT ? 0 : err; /* the second pass reaches that end too */
 }
 
 static show_function *choose_show(const struct trace *trace)
@@ -213,7 +212,7 @@ static show_function *choose_show(const struct trace *trace)
 		return show_chart;
 	if (trace->verbose)
 		return show_verbose;
-	/* Who only wants the file is not shown the messages as well. */
+	/* With a file only, messages are not printed. */
 	return trace->write ? NULL : show_line;
 }
 
@@ -236,7 +235,7 @@ int trace_main(int argc, char **argv)
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &trace);
-	/* What is captured right now is to be seen right now; tracer.c sees to that itself. */
+	/* Live messages must be shown at once; tracer.c flushes itself. */
 	if (trace.reading.interface || (trace.reading.file && reading_is_once(&trace.reading)))
 		setlinebuf(stdout);
 	else

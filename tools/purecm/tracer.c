@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The messages of this host as cmportd sees them, as sources: those that pass, and those that it
- * has recorded.
- */
+/* The messages of this host, as sources: those that pass cmportd, and those it has recorded. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,22 +18,22 @@
 #include "tools/purecm/recorded.h"
 
 #define PKEY_DEFAULT 0xffff
-#define LOOK_MS	     5	/* between one look at the ring and the next */
-#define LOOKS_IDLE   20 /* without anything new; then cmportd is to wake us */
-#define LOOKS_BUSY   50 /* that a storm may last before what it has brought is taken */
+#define LOOK_MS	     5	/* polling interval of the ring */
+#define LOOKS_IDLE   20 /* polls without messages, before sleeping until cmportd wakes us up */
+#define LOOKS_BUSY   50 /* polls during a storm, before messages are taken */
 #define BACKLOG_MAX  (TRACE_RING_ENTRIES / 2)
 #define NICE	     10
 
 /*
- * Those who are looked at come first: what they say is taken when they pause, or when it has grown
- * old, or much. Nobody is woken for a message while there are many.
+ * Traced programs have priority: messages are taken when there is a pause, or when they are old or
+ * many. No wake-up occurs for a message while there are many.
  */
 struct tracer {
 	struct source source; /* first */
 	struct portd_client *client;
 	struct trace_reader reader;
 	uint32_t pid;	  /* 0: all */
-	uint64_t n_ready; /* messages to be taken before the next pause */
+	uint64_t n_ready; /* messages to take before the next pause */
 	bool has_ended;
 };
 
@@ -72,14 +69,14 @@ static void ignore_record(const struct portd_record *record, void *arg)
 	(void)arg;
 }
 
-/* Until something comes on the socket: we are woken, or cmportd has gone. Return: 0 or -errno. */
+/* Waits for input on the socket: a wake-up, or the end of cmportd. Return: 0 or -errno. */
 static int pause_ms(struct tracer *tracer, int ms)
 {
 	struct pollfd poll_fd = { .fd = portd_client_fd(tracer->client), .events = POLLIN };
 	int err;
 
 	if (poll(&poll_fd, 1, ms) <= 0)
-		return 0; /* or a signal: is it over? */
+		return 0; /* or a signal: check for the end */
 	err = portd_receive(tracer->client, ignore_record, NULL);
 	return err == -EAGAIN ? 0 : err;
 }
@@ -91,7 +88,7 @@ static int sleep_long(struct tracer *tracer)
 	return err ? err : pause_ms(tracer, -1);
 }
 
-/* Return: 0 when there is something, or all is over; -errno when cmportd has gone. */
+/* Return: 0 when there is something, or at the end; -errno when cmportd has ended. */
 static int wait_for_lull(struct tracer *tracer)
 {
 	uint64_t written, last = tracer->reader.number;
@@ -116,15 +113,17 @@ static int wait_for_lull(struct tracer *tracer)
 	return err;
 }
 
-/* What came before the end is shown, too, also when it is cmportd's: whoever explains the whole, or
- * draws it, has that much. Return: 1 when there may be something, 0 when it is over. */
+/*
+ * Messages before the end are delivered too, even if cmportd has ended, so that they can be
+ * explained or drawn. Return: 1 if there may be messages, 0 at the end.
+ */
 static int await_entries(struct tracer *tracer)
 {
 	int err;
 
 	if (tracer->has_ended)
 		return 0;
-	fflush(NULL); /* what was there is to be seen before we sleep */
+	fflush(NULL); /* show output before sleeping */
 	err = wait_for_lull(tracer);
 	tracer->has_ended = is_over || err;
 	tracer->n_ready = trace_reader_written(&tracer->reader) - tracer->reader.number;
@@ -142,7 +141,7 @@ static bool take_entry(struct tracer *tracer, struct trace_entry *ret)
 		if (!tracer->pid || ret->pid == tracer->pid)
 			return true;
 	}
-	tracer->n_ready = 0; /* even if more were: they were missed */
+	tracer->n_ready = 0; /* even if there were more: they were missed */
 	return false;
 }
 
@@ -226,7 +225,7 @@ int tracer_open(uint32_t pid, struct source **ret)
 	return 0;
 }
 
-/* --- what was recorded ---------------------------------------------------- */
+/* --- the recording ---------------------------------------------------- */
 
 struct recorded {
 	struct source source; /* first */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The headers of a MAD, as frame.c takes them off again.
- */
+/* The headers of a MAD, which frame.c decodes. */
 #include "tools/purecm/wrap.h"
 
 #include <string.h>
@@ -23,7 +21,7 @@
 #define UD_SEND_ONLY 0x64
 #define QPN_GSI	     1
 #define LNH_LOCAL    2
-#define SPORT	     0xc000 /* of RoCE v2: anything from here on */
+#define SPORT	     0xc000 /* of RoCE v2: any port from here on */
 
 static const uint8_t qkey_gsi[4] = { 0x80, 0x01 };
 
@@ -65,7 +63,7 @@ static uint8_t *put_ip4(uint8_t *at, const struct observation *observation)
 	memset(ip, 0, IP4_BYTES);
 	ip[0] = 0x45;
 	put16(ip + 2, IP4_BYTES + ROCE_BYTES);
-	ip[6] = 0x40; /* not to be fragmented */
+	ip[6] = 0x40; /* don't fragment */
 	ip[8] = HOP_LIMIT;
 	ip[9] = PROTO_UDP;
 	put_bytes(ip + 12, observation->src.raw + 12, 4);
@@ -84,7 +82,7 @@ static uint8_t *put_ip6(uint8_t *at, const struct observation *observation)
 	return put_bytes(at, observation->dst.raw, 16);
 }
 
-/* Ethernet, IP and UDP; the check sum of RoCE v2's UDP is zero. */
+/* Ethernet, IP and UDP; RoCE v2 allows a zero UDP checksum. */
 static uint8_t *put_roce(uint8_t *at, const struct observation *observation)
 {
 	const bool ip4 = observation_is_ip4(&observation->src) &&
