@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two sides of the connect benchmark share. */
+/* Shared by both sides of the connect benchmark. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -9,7 +9,7 @@
 
 #define BENCH_PORT "7471"
 
-/* What the command line says. */
+/* Options from the command line. */
 struct bench_options {
 	const char *address; /* client: the server's; server: its own, or NULL for any */
 	const char *counts;  /* client: connections at a time, such as "1,100,1000" */
@@ -25,7 +25,7 @@ struct bench_options {
 int bench_client(const struct bench_options *options);
 
 /**
- * bench_server() - accept until SIGTERM, print this side's share of the work after each burst
+ * bench_server() - accept until SIGTERM, print this side's time after each burst
  * @options: the command line
  *
  * Return: exit status.
@@ -47,21 +47,22 @@ double bench_now_us(void);
 
 /**
  * bench_address() - parse a numeric address
- * @text:    the address, or NULL for the IPv6 wildcard, which takes IPv4, too
- * @address: out
+ * @text:    the address, or NULL for the IPv6 wildcard, which includes IPv4
+ * @address: the result
  */
 void bench_address(const char *text, struct sockaddr_storage *address);
 
 /**
- * bench_create_qp() - give an id a queue pair on a completion queue that all of the process share
+ * bench_create_qp() - create a queue pair for an id, with a completion queue shared by the whole
+ * process
  * @id: an id with a device
  */
 void bench_create_qp(struct rdma_cm_id *id);
 
 /**
- * bench_fake_qpn() - a queue pair number for a connection without a queue pair
+ * bench_fake_qpn() - make a number for a connection without a queue pair
  *
- * Return: 24 bits, another one at each call.
+ * Return: 24 bits, different at each call.
  */
 uint32_t bench_fake_qpn(void);
 

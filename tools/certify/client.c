@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The measuring side of the connect benchmark: each step is begun for all ids, then all their
- * events are awaited; the time of a step is the whole divided by the number of ids.
+ * The measuring side of the connect benchmark: each step is started for all ids, then all their
+ * events are awaited. The time of a step is the total divided by the number of ids.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,10 +15,10 @@
 #define PATIENCE_MS 120000
 #define COUNT_MAX   100000
 
-/* Between counts the server destroys what it has; see server.c. */
+/* Between counts the server destroys its ids; see server.c. */
 #define REST_US 500000
 
-/* Few connections are measured several times, as many as make up this number. */
+/* Small counts are repeated until this number of connections is reached. */
 #define AT_LEAST 30
 
 struct batch {
@@ -29,7 +29,7 @@ struct batch {
 	bool fake_qpn;
 };
 
-/* A step: begin it for one id; its event, if it has one, ends it. */
+/* A step: started for one id, and ended by its event, if any. */
 struct step {
 	const char *name;
 	void (*begin)(struct batch *batch, size_t i);
@@ -101,7 +101,7 @@ static const struct step steps[] = {
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
-/* Whether the event ends the step; one that cannot belong to a good run ends the process. */
+/* Return: whether the event ends the step; an event that indicates a failure ends the process. */
 static bool ends_step(const struct rdma_cm_event *event, const struct step *step)
 {
 	errno = 0;
@@ -172,7 +172,7 @@ static void measure_steps(struct batch *batch, size_t count)
 	free(batch->ids);
 }
 
-/* The first connection opens the device and fills caches: it is not measured. */
+/* The first connection opens the device and fills caches, so it is not measured. */
 static void warm_up(struct batch *batch)
 {
 	double unused[STEPS] = { 0 };

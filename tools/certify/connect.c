@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connect benchmark: how long each step of many connections takes. Compiled once and run with
- * either library; connect.py does that.
+ * The connect benchmark: measures each step of many connections. Compiled once and run with either
+ * library by connect.py.
  *
  *   connect server [-f] [ADDRESS]
  *   connect client [-f] [-n COUNT,...] ADDRESS
@@ -54,7 +54,7 @@ void bench_address(const char *text, struct sockaddr_storage *address)
 	freeaddrinfo(found);
 }
 
-/* Nothing is ever sent, so one completion queue does for any number of queue pairs. */
+/* No data is sent, so one completion queue suffices for any number of queue pairs. */
 void bench_create_qp(struct rdma_cm_id *id)
 {
 	static struct ibv_cq *cq;
@@ -72,7 +72,9 @@ void bench_create_qp(struct rdma_cm_id *id)
 		bench_die("rdma_create_qp");
 }
 
-/* The process id keeps one run's numbers from those of another that is still in timewait. */
+/*
+ * The process id distinguishes the numbers from those of a previous run that are still in TIMEWAIT.
+ */
 uint32_t bench_fake_qpn(void)
 {
 	static uint32_t count;
@@ -80,7 +82,7 @@ uint32_t bench_fake_qpn(void)
 	return (0x800000 | (uint32_t)getpid() << 14 | count++ % 16384) & 0xffffff;
 }
 
-/* Every connection may cost a descriptor or two. */
+/* Every connection may take one or two descriptors. */
 static void allow_many_files(void)
 {
 	struct rlimit limit;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many connections that are held while something happens to cmportd, without queue pairs. With
- * either library.
+ * Holds many connections, without queue pairs, while something happens to cmportd. For either
+ * library.
  *
  *   hold server ADDRESS PORT
  *   hold client ADDRESS PORT COUNT MORE
  *
- * The client connects COUNT times and says "held"; at SIGUSR1 it begins MORE, says "begun", and
- * "complete" when they are established; at the next one it disconnects all and says "ended". If
- * MORE is "leave", it exits when it has said "held", with its connections as they are. The
- * server accepts; it prints its counts on SIGUSR1 and exits on SIGTERM. If an event is unexpected,
- * or an expected one does not come, the process says so and exits with status 1. Queue pairs have
- * numbers from $HOLD_QPN on.
+ * The client makes COUNT connections and prints "held". At SIGUSR1 it begins MORE, prints "begun",
+ * and "complete" when they are established; at the next SIGUSR1 it disconnects all and prints
+ * "ended". If MORE is "leave", it exits after "held" without disconnecting. The server accepts; it
+ * prints its counts on SIGUSR1 and exits on SIGTERM. If an event is unexpected, or an expected one
+ * does not arrive, the process prints it and exits with status 1. Queue pairs are numbered from
+ * $HOLD_QPN.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 #define RESOLVE_MS 5000
-#define QUIET_MS   150000  /* more than any retransmission takes */
-#define HELD_MS	   3600000 /* then whoever started it is gone */
+#define QUIET_MS   150000  /* longer than any retransmission takes */
+#define HELD_MS	   3600000 /* after that, the caller has ended */
 #define IDS_MAX	   4096
 #define BACKLOG	   1024
 #define FIRST_QPN  0x1000
@@ -46,7 +46,7 @@ static void die_of(const char *what)
 	exit(1);
 }
 
-/* Two runs against one peer must not use the same numbers, unless they are to. */
+/* Two runs with one peer must not use the same numbers, unless intended. */
 static uint32_t first_qpn(void)
 {
 	const char *first = getenv("HOLD_QPN");
@@ -104,10 +104,10 @@ static void handle_event(enum rdma_cm_event_type type, int status, struct rdma_c
 	} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
 		n_established++;
 	} else if (type == RDMA_CM_EVENT_DISCONNECTED && is_ending && status == 0) {
-		rdma_disconnect(id); /* an answer, where the peer began */
+		rdma_disconnect(id); /* a response if the peer disconnected first */
 		n_disconnected++;
 	} else if (type == RDMA_CM_EVENT_TIMEWAIT_EXIT) {
-		if (n_ids == 0) /* a server; a process may have 65,536 connections */
+		if (n_ids == 0) /* a server; the limit is 65,536 connections per process */
 			rdma_destroy_id(id);
 	} else {
 		printf("noticed %s, status %d\n", rdma_event_str(type), status);
@@ -115,7 +115,7 @@ static void handle_event(enum rdma_cm_event_type type, int status, struct rdma_c
 	}
 }
 
-/* Return: false if nothing came for @wait_ms, or a signal did. */
+/* Return: false after @wait_ms without an event, or on a signal. */
 static bool take_turn(bool is_ending, int wait_ms)
 {
 	struct pollfd fds[2] = {
@@ -139,7 +139,7 @@ static bool take_turn(bool is_ending, int wait_ms)
 	return true;
 }
 
-/* Return: which. */
+/* Return: the signal number. */
 static uint32_t take_signal(void)
 {
 	struct signalfd_siginfo info;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program mads sends MADs between two hosts by each way that there is, and counts the answers.
+ * The program mads sends MADs between two hosts by each possible path, and counts the responses.
  * purecm certify runs it on both hosts.
  *
- *   mads answer ADDRESS            own the CM class of the port that leads to ADDRESS, and answer
+ *   mads answer ADDRESS            own the CM class of the port that leads to ADDRESS, and respond
  *   mads ask ADDRESS FROM TO N     send N lookups FROM umad or own, a queue pair of our own, TO qp1
- *                                  or a number, a queue pair of the host that answers
+ *                                  or a number, a queue pair of the responding host
  *
- * Answers come through umad, from QP1 to QP1: only the way there is on trial. Each says how its
- * question arrived. A connection manager answers what is for QP1, and does not say that. A way is
- * dead if none of the first few arrives.
+ * Responses are sent through umad, from QP1 to QP1, so only the request's path is tested. Each
+ * reports how its request arrived. A connection manager responds to requests to QP1 too, without
+ * that report. A path is dead if none of the first few requests arrives.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,9 +37,9 @@
 #define MAD_TID_LOW_AT 12
 #define AT_QP1	       1
 #define AT_OWN	       2
-#define DATA_MARKED    0x70636d31 /* in front of what an answer of ours says */
+#define DATA_MARKED    0x70636d31 /* precedes the report in a response */
 
-/* How a question arrived; in the private data of its answer. */
+/* How a request arrived; in the private data of its response. */
 struct arrival {
 	uint32_t mark, source_qpn, flow_label;
 	uint8_t at, grh, sl, hop_limit, traffic_class;
@@ -49,10 +49,10 @@ struct arrival {
 struct ways {
 	struct checkup checkup;
 	struct mad_port *umad;
-	struct mad_sender *sender; /* NULL: there is none, and why_not says why */
+	struct mad_sender *sender; /* NULL: none, see why_not */
 	int why_not;
 	struct mad_path path;
-	int fd; /* of another agent, which sends to whichever queue pair; -1: none */
+	int fd; /* of another agent, which can send to any queue pair; -1: none */
 	uint32_t agent;
 };
 
@@ -123,7 +123,7 @@ static uint32_t own_qpn(const struct ways *ways)
 	return ways->sender ? mad_sender_qpn(ways->sender) : 0;
 }
 
-/* Return: 0 with a message, and where it arrived; -EAGAIN. */
+/* Return: 0 with a message and the port it arrived at; -EAGAIN. */
 static int receive_mad(struct ways *ways, struct mad_path *path, uint8_t mad[MAD_BYTES],
 		       struct mad_port **ret)
 {
@@ -137,7 +137,7 @@ static int receive_mad(struct ways *ways, struct mad_path *path, uint8_t mad[MAD
 	return mad_port_receive(*ret, path, mad);
 }
 
-/* Return: false if nothing came within that time. */
+/* Return: false at the timeout. */
 static bool wait_for_mads(struct ways *ways, int timeout_ms)
 {
 	struct pollfd fds[2] = {
@@ -150,7 +150,7 @@ static bool wait_for_mads(struct ways *ways, int timeout_ms)
 	return poll(fds, 2, timeout_ms) > 0;
 }
 
-/* --- answering ----------------------------------------------------------- */
+/* --- responding ----------------------------------------------------------- */
 
 static void answer_one(struct ways *ways, struct mad_port *port, const struct mad_path *path,
 		       const uint8_t mad[MAD_BYTES])
@@ -174,7 +174,7 @@ static void answer_one(struct ways *ways, struct mad_port *port, const struct ma
 	mad_port_send(ways->umad, path, raw);
 }
 
-/* Ends with the one who reads our output, or by a signal. */
+/* Ends on a write error, when the reader of our output has ended, or on a signal. */
 static int answer_mads(struct ways *ways)
 {
 	struct mad_port *port;
@@ -196,16 +196,16 @@ static int answer_mads(struct ways *ways)
 	}
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- requesting -------------------------------------------------------------- */
 
 struct asking {
 	bool by_umad;
 	uint32_t qpn;
 	unsigned int n_wanted, n_sent, n_answered, n_open;
-	uint64_t *sent_ns; /* of each; 0: answered */
-	double *took_us;   /* of each that was answered, in the order of answers */
+	uint64_t *sent_ns; /* by request; 0: answered */
+	double *took_us;   /* in order of responses */
 	struct arrival arrival;
-	bool is_told; /* how they arrive */
+	bool is_told; /* its arrival was printed */
 };
 
 static int send_by_umad(struct ways *ways, uint32_t qpn, uint32_t number,
@@ -260,7 +260,10 @@ static void take_answer(struct asking *asking, const uint8_t mad[MAD_BYTES])
 	asking->is_told = true;
 }
 
-/* Until fewer than @most are unanswered, or none comes for that long: the open ones are lost. */
+/*
+ * Until fewer than @most are unanswered, or none arrives before the timeout: the open ones are
+ * lost.
+ */
 static int take_answers(struct ways *ways, struct asking *asking, unsigned int most)
 {
 	struct mad_port *port;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The accepting side of the connect benchmark: one thread, one channel. Ids that are disconnected
- * are kept until nothing has happened for a while, so that destroying them is no part of what the
- * client measures.
+ * The accepting side of the connect benchmark: one thread, one channel. Disconnected ids are kept
+ * until there has been no event for a while, so that destroying them does not affect the client's
+ * measurements.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 
 static volatile sig_atomic_t stopped;
 
-/* This side's calls in one burst. */
+/* Time of this side's calls in one burst. */
 struct share {
 	unsigned connections;
 	double create_qp_us, accept_us, disconnect_us, destroy_us;
@@ -46,7 +46,7 @@ static void accept_one(struct server *server, struct rdma_cm_id *id)
 	else
 		bench_create_qp(id);
 	created = bench_now_us();
-	/* The client reports what becomes of it. */
+	/* The client reports the connection's outcome. */
 	if (rdma_accept(id, &param))
 		perror("connect: rdma_accept");
 	server->share.connections++;

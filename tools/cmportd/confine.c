@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Confinement: see confine.h. The list has what cmportd, the C library, libibverbs with its
- * providers and the soft fabric's device call; devices are opened, and providers loaded, long after
- * the filter is set. A call that is not in it does not exist, so libraries take an older one.
+ * Confinement: see confine.h. The list has the system calls of cmportd, the C library, libibverbs
+ * with its providers and the soft fabric's device. Devices are opened, and providers loaded, long
+ * after the filter is installed. A call that is not listed fails as not implemented, so libraries
+ * fall back to an older one.
  */
 #include "tools/cmportd/confine.h"
 
@@ -30,7 +31,7 @@
 
 /* --- capabilities -------------------------------------------------------- */
 
-/* Where there is nothing to drop, as under the unit, the call may be forbidden already. */
+/* If there is nothing to drop, as under the service unit, capset() may be forbidden already. */
 static int keep_net_raw(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -50,7 +51,10 @@ static int drop_capabilities(void)
 {
 	int cap;
 
-	/* Who may not has nothing that could come back: no_new_privs sees to that. */
+	/*
+	 * Without the permission to drop them, capabilities cannot be regained either: no_new_privs
+	 * is set.
+	 */
 	for (cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
 		if (cap != CAP_NET_RAW)
 			prctl(PR_CAPBSET_DROP, cap);
@@ -60,7 +64,7 @@ static int drop_capabilities(void)
 
 /* --- system calls -------------------------------------------------------- */
 
-/* With any arguments; a row a purpose. */
+/* With any arguments; one row per purpose. */
 static const char *const allowed[] = {
 	/* descriptors */
 	"read write readv writev pread64 pwrite64 lseek close close_range dup dup2 dup3 fcntl "
@@ -73,7 +77,7 @@ static const char *const allowed[] = {
 	"open openat openat2 stat lstat fstat newfstatat fstatat64 stat64 lstat64 fstat64 statx "
 	"statfs fstatfs access faccessat faccessat2 readlink readlinkat getdents getdents64 "
 	"getcwd umask mkdir mkdirat unlink unlinkat",
-	/* sockets; of which kinds is said below */
+	/* sockets; their kinds are limited below */
 	"bind connect listen accept accept4 getsockname getpeername getsockopt setsockopt sendto "
 	"sendmsg sendmmsg recvfrom recvmsg recvmmsg send recv shutdown",
 	/* memory */
@@ -83,17 +87,17 @@ static const char *const allowed[] = {
 	"gettid sched_yield sched_getaffinity getcpu exit exit_group restart_syscall "
 	"rt_sigaction rt_sigprocmask rt_sigpending rt_sigreturn rt_sigtimedwait sigreturn "
 	"sigaltstack",
-	/* who we are, and which clients are still there */
+	/* our identity, and the existence of clients */
 	"getpid getppid getuid geteuid getgid getegid capget uname sysinfo getrandom getrlimit "
 	"ugetrlimit getrusage pidfd_open",
 };
 
-/* They look for leaks with a process of their own that traces this one. */
+/* Sanitizers look for leaks with a process that traces this one. */
 static const char allowed_sanitizers[] =
 	"clone ptrace wait4 prctl mprotect mmap kill tgkill personality setrlimit prlimit64 "
 	"process_vm_readv";
 
-/* With one argument (of which the bits in a mask are looked at) as it is here. */
+/* With an argument that has these values in the bits of the mask. */
 static const struct limited {
 	int call;
 	unsigned int arg;
@@ -110,7 +114,7 @@ static const struct limited {
 	{ SCMP_SYS(ioctl),	   1, UINT32_MAX,		  TCGETS		 },
 	{ SCMP_SYS(ioctl),	   1, UINT32_MAX,		  FIONREAD		   },
 	{ SCMP_SYS(ioctl),	   1, UINT32_MAX,		  FIONBIO		  },
- /* threads, no processes */
+ /* threads, not processes */
 	{ SCMP_SYS(clone),	   0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM},
  /* no memory is both writable and executable */
 	{ SCMP_SYS(mmap),	  2, PROT_WRITE | PROT_EXEC,  0		       },
@@ -135,7 +139,7 @@ static int allow_all(scmp_filter_ctx filter, const char *names)
 		call = seccomp_syscall_resolve_name(name);
 		if (call == __NR_SCMP_ERROR)
 			err = -EINVAL;
-		else /* one that this machine does not have is left out */
+		else /* a call that this machine lacks is omitted */
 			err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
 	}
 	free(copy);
@@ -168,15 +172,15 @@ static int load_filter(enum confine_how how)
 
 	if (!filter)
 		return -ENOMEM;
-	/* A kernel that cannot log, or a library that cannot sort, does without. */
+	/* Optional: the kernel may not support logging, nor the library sorting. */
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	err = add_rules(filter);
-	/* Its arguments cannot be looked at: the C library makes threads by clone() instead. */
+	/* The filter cannot see its arguments; the C library falls back to clone() for threads. */
 	if (!err && how == CONFINE_KILL)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!err)
-		err = seccomp_load(filter); /* and no_new_privs, of which it is the default */
+		err = seccomp_load(filter); /* also sets no_new_privs, by default */
 	seccomp_release(filter);
 	return err;
 }

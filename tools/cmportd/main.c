@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The program cmportd: arguments, surroundings, and then server_run(). cmportd(8) is its manual.
- */
+/* The program cmportd: arguments, environment, and then server_run(). cmportd(8) is its manual. */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +56,7 @@ enum key {
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
-/* argp looks for it, from the C library: it must not be hidden, as all else is. */
+/* Read by argp in the C library, so it must not be hidden, as everything else is. */
 __attribute__((visibility("default")))
 const char *argp_program_version = "cmportd (purecm) " PURECM_VERSION;
 
@@ -174,7 +172,7 @@ static const struct argp argp = {
 	       "that use purecm. They start it by themselves.",
 };
 
-/* --- what is asked for --------------------------------------------------- */
+/* --- arguments --------------------------------------------------- */
 
 static int find_idle(const struct arguments *arguments, unsigned int *ret)
 {
@@ -208,7 +206,7 @@ static int find_path(const char *value, char ret[SOCKET_PATH_BYTES])
 	return err;
 }
 
-/* Who asked for a log with the environment of some program must not lose its connections. */
+/* A wrong log file in a program's environment must not cost that program its connections. */
 static int open_log(const char *file)
 {
 	const char *value = file ? file : secure_getenv("PURECM_PORTD_LOG");
@@ -219,9 +217,9 @@ static int open_log(const char *file)
 	return file ? err : 0;
 }
 
-/* --- surroundings -------------------------------------------------------- */
+/* --- environment -------------------------------------------------------- */
 
-/* Else what is opened next would be standard error, and get the log. */
+/* Otherwise the next opened descriptor would become standard error, and receive the log. */
 static void fill_standard_streams(void)
 {
 	int fd;
@@ -238,21 +236,23 @@ static void set_surroundings(void)
 	const struct rlimit unlimited = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
 	struct rlimit limit;
 
-	/* Root's is: but by a capability that is dropped. */
+	/* For root it is unlimited only through a capability that is dropped. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	/* A client takes two descriptors. */
 	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	signal(SIGPIPE, SIG_IGN); /* whoever reads the log may go */
+	signal(SIGPIPE, SIG_IGN); /* the log's reader may end */
 	umask(022);
 	if (chdir("/"))
 		log_warn("/ cannot be entered: %s", strerror(errno));
 }
 
-/* A program may be the first, or the last, to go when memory is short; all of its host's
- * connections do not go with it. */
+/*
+ * The starting program may prefer to be killed first, or last, when memory is short; that must not
+ * apply to all connections of its host.
+ */
 static void be_killed_as_others(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -264,7 +264,7 @@ static void be_killed_as_others(void)
 	close(fd);
 }
 
-/* Return: a descriptor that is readable when one of them has come, or -errno. */
+/* Return: a descriptor that is readable when one of the signals is pending, or -errno. */
 static int watch_signals(int one, int other)
 {
 	sigset_t set;
@@ -289,7 +289,7 @@ static int watch_orders(struct server_options *options)
 
 /* --- in the background --------------------------------------------------- */
 
-static int ready_fd; /* on which the background process says that it serves */
+static int ready_fd; /* for the notice of the background process that it serves */
 
 static void say_ready(void)
 {
@@ -298,7 +298,7 @@ static void say_ready(void)
 	close(ready_fd);
 }
 
-/* Of two that are started at once, one finds the socket directory taken. */
+/* If two are started at once, one finds the socket directory taken. */
 static int await_service(pid_t pid, const char *path, int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
@@ -314,7 +314,7 @@ static int await_service(pid_t pid, const char *path, int fd)
 	return EXIT_FAILURE;
 }
 
-/* Those from @first on go to /dev/null. */
+/* Redirects the streams from @first on to /dev/null. */
 static void leave_streams(int first)
 {
 	int fd = open("/dev/null", O_RDWR);
@@ -331,10 +331,12 @@ static void leave_starter(void)
 	leave_streams(STDERR_FILENO);
 }
 
-/* --- all together -------------------------------------------------------- */
+/* --- start -------------------------------------------------------- */
 
-/* Of several that programs start at once all but one find the socket directory taken: that is no
- * news. */
+/*
+ * If programs start several at once, all except one find the socket directory taken; that is not
+ * logged.
+ */
 static int run_confined(struct server_options *options, enum confine_how how)
 {
 	int err = watch_orders(options);
