@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The environment as options of ids: see defaults.h. One row a variable.
- */
+/* Reads defaults of ids' options from the environment: see defaults.h. One row per variable. */
 #include "lib/diag/defaults.h"
 
 #include <ctype.h>
@@ -11,7 +9,7 @@
 
 #include "lib/diag/warning.h"
 
-/* Return: what follows the number; NULL if there is none, or it is out of range. */
+/* Return: the text behind the number; NULL if there is none, or it is out of range. */
 static const char *take_number(const char *text, uint32_t max, uint32_t *ret)
 {
 	unsigned long long value;

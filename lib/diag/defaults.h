@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ids have of the options of <purecm/purecm.h> unless the program sets them: from the
- * environment, so that programs that know nothing of purecm can be told.
+ * Defaults for the options of <purecm/purecm.h>, from the environment, for programs that do not
+ * know purecm.
  */
 #ifndef LIB_DIAG_DEFAULTS_H
 #define LIB_DIAG_DEFAULTS_H
@@ -10,10 +10,10 @@
 
 #define DEFAULTS_RETRIES_MAX 254
 
-/** defaults_get() - read at the first call, and the same from then on. */
+/** defaults_get() - the defaults, read on the first call. */
 const struct id_options *defaults_get(void);
 
-/** defaults_read() - what the environment says now. Return: in @ret, all of it written. */
+/** defaults_read() - read the environment now; sets all of @ret. */
 void defaults_read(struct id_options *ret);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sentences about failures: see failure.h. purecm_last_failure().
- */
+/* Texts of failures: see failure.h. purecm_last_failure(). */
 #include "lib/diag/failure.h"
 
 #include <errno.h>
@@ -66,7 +64,7 @@ __attribute__((format(printf, 2, 3))) static void set_failure(struct id *id, con
 	n = vasprintf(&text, format, args);
 	va_end(args);
 	if (n < 0)
-		return; /* without memory there is no sentence */
+		return; /* out of memory: no text */
 	log_debug("%s", text);
 	lock_take(&id->lock, LOCK_ID);
 	before = id->failure;

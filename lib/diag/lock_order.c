@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Who holds which lock: see lock_order.h.
- */
+/* The locks that a thread holds: see lock_order.h. */
 #include "lib/diag/lock_order.h"
 
 #include <assert.h>

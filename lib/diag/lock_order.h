@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The order in which the library's locks nest, checked where assertions are: each thread remembers
- * which it holds, as bits, and must hold none that come later. So a thread that takes locks in the
- * wrong order is caught the first time, without a second thread that deadlocks with it. These
- * functions stand in place of pthread_mutex_lock() and pthread_mutex_unlock().
+ * The lock order of the library, checked if assertions are enabled: each thread keeps a bit mask of
+ * the locks that it holds, and must hold none that comes later in the order. So a violation is
+ * detected the first time, without an actual deadlock. Use these functions instead of
+ * pthread_mutex_lock() and pthread_mutex_unlock().
  *
  * The lock of a client of cmportd (lib/portd/client/request.h) comes between host and engine. All
- * other locks (lib/net/, mad/, memory of ids, the log) are taken last, and briefly.
+ * other locks (lib/net/, mad/, memory of ids, the log) are innermost, and held briefly.
  */
 #ifndef LIB_DIAG_LOCK_ORDER_H
 #define LIB_DIAG_LOCK_ORDER_H
 
 #include <pthread.h>
 
-/* In the order in which they are taken. */
+/* In locking order. */
 enum lock_rank {
-	LOCK_QP, /* of an id, while its queue pair is used or taken away */
+	LOCK_QP, /* of an id, while its queue pair is used or removed */
 	LOCK_DEVICES,
 	LOCK_HOST,
 	LOCK_ENGINE,
-	LOCK_CHANNELS, /* the set of them */
+	LOCK_CHANNELS, /* of the set of channels */
 	LOCK_CHANNEL,
 	LOCK_ID,
 };
 
-/** lock_take() - lock; the thread must hold neither this one nor any that comes after it. */
+/** lock_take() - lock; the thread must not hold this lock or a later one. */
 void lock_take(pthread_mutex_t *lock, enum lock_rank rank);
 
-/** lock_give() - unlock; in any order. */
+/** lock_give() - unlock, in any order. */
 void lock_give(pthread_mutex_t *lock, enum lock_rank rank);
 
-/** lock_taken() - the calling thread has locked it in another way. */
+/** lock_taken() - record a lock that the thread has taken by other means. */
 void lock_taken(enum lock_rank rank);
 
-/** lock_after_fork() - the child's only thread holds none. */
+/** lock_after_fork() - in a forked child: record that no lock is held. */
 void lock_after_fork(void);
 
 #endif

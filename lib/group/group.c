@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What joining a multicast group means on RoCE, and leaving it on each link layer: see group.h.
+ * Joins multicast groups on RoCE, and leaves them on each link layer: see group.h.
  *
- * There is no subnet administrator to ask. The MGID is the group's address in another form, and
- * members of an IPv4 group have their host ask for its packets with IGMP.
+ * There is no subnet administrator. The MGID is derived from the group's address, and members of an
+ * IPv4 group make their host join it by IGMP.
  */
 #include "lib/group/group.h"
 
@@ -15,7 +15,7 @@
 #define HOP_LIMIT_V2 64
 #define HOP_LIMIT_V1 1
 
-/* The families and types that stock has groups for; 0.0.0.0/8, :: and an empty GID are none. */
+/* Families and types as in stock; 0.0.0.0/8, :: and an empty GID are no groups. */
 static int check_roce(const union addr *addr, bool v2)
 {
 	bool is_ip4 = addr->sa.sa_family == AF_INET;
@@ -39,7 +39,7 @@ int group_enter(struct group *group, const struct gid_entry *gid)
 	path_to_ah(&path, &group->ah);
 	group->qkey = RDMA_UDP_QKEY;
 	group->ifindex = gid->ifindex;
-	/* As with stock, an address that is no group's can be joined, to no effect. */
+	/* As in stock, joining an address that is no group succeeds without effect. */
 	if (!v2 || group->send_only || !addr_is_multicast(&addr))
 		return 0;
 	err = membership_join(group->ifindex, &addr);

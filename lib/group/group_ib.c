@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What joining a multicast group means on an InfiniBand subnet: see group.h. The record of the
- * partition's broadcast group is asked for, which says what all groups of IP over InfiniBand have
- * in common; then the administrator is asked to make us a member. Both through cmportd, which
- * counts members and leaves for who has died.
+ * Joins multicast groups on an InfiniBand subnet: see group.h. First queries the record of the
+ * partition's broadcast group, which has the parameters that all IP over InfiniBand groups share;
+ * then asks the administrator for the membership. Both go through cmportd, which counts members,
+ * and leaves on behalf of processes that have died.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define JOIN_MASK                                                                         \
 	(SA_MEMBER_MGID | SA_MEMBER_PORT_GID | SA_MEMBER_QKEY | SA_MEMBER_TRAFFIC_CLASS | \
 	 SA_MEMBER_PKEY | SA_MEMBER_SL | SA_MEMBER_FLOW_LABEL | SA_MEMBER_JOIN_STATE)
-/* A group of IP over InfiniBand itself is as its broadcast group is. */
+/* IP over InfiniBand's own groups use the parameters of the broadcast group. */
 #define IPOIB_MASK                                                                           \
 	(SA_MEMBER_MTU_SELECTOR | SA_MEMBER_MTU | SA_MEMBER_RATE_SELECTOR | SA_MEMBER_RATE | \
 	 SA_MEMBER_HOP_LIMIT)
@@ -46,7 +46,7 @@ static uint32_t qkey_of_group(const struct id *id, const struct sa_member *broad
 	return id->qkey ? id->qkey : RDMA_UDP_QKEY;
 }
 
-/* --- a member ------------------------------------------------------------ */
+/* --- the membership -------------------------------------------------------- */
 
 static void fill_group_ah(struct group *group, const struct sa_member *member)
 {
@@ -89,7 +89,7 @@ static void announce_failure(struct group *group, int err)
 	id_post(event);
 }
 
-/* Again, when the membership was lost, or the next cmportd has joined anew. */
+/* Called again when the membership is lost, or the next cmportd has joined again. */
 static void group_joined(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct group *group = container_of(ask, struct group, ask);
@@ -103,7 +103,7 @@ static void group_joined(struct subnet_ask *ask, int err, const struct sa_msg *a
 	group->is_announced = true;
 }
 
-/* --- the broadcast group ------------------------------------------------- */
+/* --- the broadcast group -------------------------------------------------- */
 
 static void put_join(struct group *group, const struct sa_member *broadcast)
 {
@@ -123,7 +123,7 @@ static void put_join(struct group *group, const struct sa_member *broadcast)
 	member->proxy_join = 0;
 }
 
-/* Without a broadcast group there is no IP over InfiniBand, and only AF_IB can do without. */
+/* Without a broadcast group there is no IP over InfiniBand; only AF_IB does not need it. */
 static void broadcast_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	static const struct sa_member none;

@@ -20,7 +20,7 @@
 
 /* --- joining ------------------------------------------------------------- */
 
-/* Of the families that groups are named by; 0 for any other. */
+/* Address size of the families that can name groups; 0 for others. */
 static socklen_t name_bytes(const struct sockaddr *sa)
 {
 	if (!sa)
@@ -75,7 +75,7 @@ void multicast_fill_event(struct event *event, struct group *group)
 	ud->qkey = group->qkey;
 }
 
-/* The device may have gone while the group was entered. */
+/* The device may have gone while the group was joined. */
 static int announce_group(struct id *id, struct group *group, struct event *event)
 {
 	int err = 0;
@@ -111,7 +111,7 @@ static int open_port(struct id *id, const struct gid_entry *gid)
 	return 0;
 }
 
-/* The administrator has to be asked, and the event comes when it has answered. */
+/* Requires a query of the administrator; the event follows its response. */
 static int enter_subnet(struct id *id, struct group *group, const struct gid_entry *gid)
 {
 	struct portd_record record;
@@ -123,7 +123,8 @@ static int enter_subnet(struct id *id, struct group *group, const struct gid_ent
 	engine = engine_lock();
 	err = can_join(id) ? 0 : -EINVAL;
 	if (!err) {
-		list_append(&id->groups, &group->link); /* before: the answer may be at hand */
+		list_append(&id->groups,
+			    &group->link); /* before asking: the response may be immediate */
 		err = group_ask(engine, group, &record);
 	}
 	if (err)
@@ -148,7 +149,7 @@ static int enter_now(struct id *id, struct group *group, const struct gid_entry 
 	return err;
 }
 
-/* How the group is entered, by the type of our GID. */
+/* How to join, by the type of the local GID. */
 static int (*const enter_group[])(struct id *id, struct group *group,
 				  const struct gid_entry *gid) = {
 	[IBV_GID_TYPE_IB] = enter_subnet,
@@ -213,7 +214,7 @@ int multicast_joined(struct event *event)
 
 	lock_take(&id->qp_lock, LOCK_QP);
 	if (id->pub.qp && !group->send_only) {
-		/* It may have been made before its id knew the Q_Key of IP over InfiniBand. */
+		/* The queue pair may be older than the id's IP over InfiniBand Q_Key. */
 		if (id->claim.ps == RDMA_PS_IPOIB)
 			err = ibv_modify_qp(id->pub.qp, &attr, IBV_QP_QKEY);
 		if (!err)
@@ -228,7 +229,7 @@ int multicast_joined(struct event *event)
 
 /* --- leaving ------------------------------------------------------------- */
 
-/* The one that was joined last, as with stock. */
+/* The most recently joined one, as in stock. */
 static struct group *find_group(const struct id *id, const struct sockaddr *sa)
 {
 	struct group *group, *found = NULL;
@@ -240,10 +241,9 @@ static struct group *find_group(const struct id *id, const struct sockaddr *sa)
 }
 
 /*
- * From here on no event of the group comes.
+ * Removes a group and its events from an id.
  *
- * Return: 0; -EADDRNOTAVAIL if there is no such group; -ENXIO if there is, but the device has gone,
- * as stock says then.
+ * Return: 0; -EADDRNOTAVAIL if there is no such group; -ENXIO if the device is gone, as in stock.
  */
 static int withdraw_group(struct id *id, const struct sockaddr *sa, struct list *events,
 			  struct group **ret)
@@ -299,7 +299,7 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	return api_return(id ? leave_group(id_of(id), addr) : -EINVAL);
 }
 
-/* --- when an id or a device goes ----------------------------------------- */
+/* --- removal of ids and devices -------------------------------------------- */
 
 void multicast_exit_all(struct id *id)
 {
@@ -317,7 +317,7 @@ void multicast_free_all(struct id *id)
 		free(group);
 }
 
-/* Takes the membership of one group on a device; what to leave goes into a copy. */
+/* Ends one membership on a device; copies it to @ret for leaving it. */
 static bool take_membership(const struct device *device, struct group *ret)
 {
 	struct id *id;

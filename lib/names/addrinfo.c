@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_getaddrinfo() and rdma_freeaddrinfo(): names to what rdma_create_ep() takes. The names are
- * the C library's business; here its first answer is told in terms of queue pairs and port spaces.
+ * rdma_getaddrinfo() and rdma_freeaddrinfo(): resolve names for rdma_create_ep(). The C library
+ * resolves them; this converts its first result to queue pair types and port spaces.
  */
 #include "lib/names/addrinfo.h"
 
@@ -20,11 +20,11 @@
 
 #define PKEY_DEFAULT 0xffff
 
-/* IBTA vol. 1, annex A11: a service id of the IP port spaces is space and port. */
+/* IBTA vol. 1, annex A11: a service id of the IP port spaces consists of port space and port. */
 #define SID_PS_MASK   0xffffffffffff0000ULL
 #define SID_PORT_MASK 0x000000000000ffffULL
 
-/* A name is worth nothing without a device: callers find out here that there is none. */
+/* Addresses are useless without a device, so fail early. */
 static bool have_devices(void)
 {
 	static atomic_bool seen;
@@ -42,7 +42,7 @@ static bool have_devices(void)
 	return n > 0;
 }
 
-/* Is the node an IPv6 text that stands for a GID? */
+/* Return: true if the node is the text of a GID. */
 static bool wants_gid(const struct rdma_addrinfo *hints)
 {
 	int flags = RAI_FAMILY | RAI_NUMERICHOST;
@@ -113,7 +113,7 @@ static int port_space_of(const struct addrinfo *ai, const struct rdma_addrinfo *
 	return ai->ai_protocol == IPPROTO_UDP ? RDMA_PS_UDP : 0;
 }
 
-/* Return: a copy for *@ret with its size in *@ret_bytes, or -ENOMEM. */
+/* Copies an address to *@ret, its size to *@ret_bytes. Return: 0 or -ENOMEM. */
 static int copy_addr(const void *from, socklen_t bytes, struct sockaddr **ret, socklen_t *ret_bytes)
 {
 	struct sockaddr *copy = malloc(bytes);
@@ -178,7 +178,7 @@ static int from_libc(struct rdma_addrinfo *rai, const struct addrinfo *ai,
 	return rc ? rc : take_name(rai, ai->ai_canonname);
 }
 
-/* Return: 0, -errno, or the EAI_ code in *@eai. */
+/* Return: 0; -errno; or the EAI_ code in *@eai. */
 static int ask_libc(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		    struct rdma_addrinfo *rai, int *eai)
 {
@@ -196,7 +196,7 @@ static int ask_libc(const char *node, const char *service, const struct rdma_add
 	return rc;
 }
 
-/* Without a name the hints are the answer. */
+/* Without a name, returns the addresses of the hints. */
 static int take_hints(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints)
 {
 	rai->ai_flags = hints->ai_flags;

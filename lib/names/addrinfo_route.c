@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ibacm adds to an address that rdma_getaddrinfo() found: the source, path records, and with
+ * Adds to an address of rdma_getaddrinfo() what ibacm knows: the source, path records, and with
  * these an entry for native InfiniBand in front. See addrinfo.h.
  */
 #include "lib/names/addrinfo.h"
@@ -13,7 +13,7 @@
 #include "lib/path/ibacm.h"
 #include "mad/cma_hdr.h"
 
-#define FLOW_SHIFT 8 /* below it is the hop limit */
+#define FLOW_SHIFT 8 /* the hop limit is below */
 
 /* --- the entry for InfiniBand ---------------------------------------------- */
 
@@ -24,7 +24,7 @@ static uint16_t port_of(const struct sockaddr *sa)
 	return addr_copy(sa, &addr) ? 0 : addr_port(&addr);
 }
 
-/* Return: for *@ret an address of @path's partition and flow; false without memory. */
+/* Stores in *@ret an address with the path's partition and flow. Return: false if out of memory. */
 static bool add_gid(const union ibv_gid *gid, const struct ibv_path_record *path,
 		    const struct rdma_addrinfo *ip, const struct sockaddr *port_from,
 		    struct sockaddr **ret, socklen_t *ret_bytes)
@@ -41,8 +41,10 @@ static bool add_gid(const union ibv_gid *gid, const struct ibv_path_record *path
 	return true;
 }
 
-/* What a request carries in front of its private data when the address was an IP address, and
- * nobody but us would know. The port is filled in when the request is sent. */
+/*
+ * A request to an IP address begins its private data with the CMA header, which an AF_IB request
+ * would lack. The source port is filled in when the request is sent.
+ */
 static bool add_header(const struct rdma_addrinfo *ip, struct rdma_addrinfo *ret)
 {
 	struct cma_hdr hdr = { .ip_version = 0 };
@@ -77,7 +79,7 @@ static bool is_ip(const struct sockaddr *sa)
 	return sa->sa_family == AF_INET || sa->sa_family == AF_INET6;
 }
 
-/* Return: the entry, NULL without memory. */
+/* Return: the entry, or NULL when out of memory. */
 static struct rdma_addrinfo *infiniband_entry(const struct rdma_addrinfo *from,
 					      const struct ibacm_answer *answer)
 {
@@ -102,7 +104,7 @@ static struct rdma_addrinfo *infiniband_entry(const struct rdma_addrinfo *from,
 	return NULL;
 }
 
-/* A request to an IP address tells the peer both: it makes no sense without the source. */
+/* The CMA header has both IP addresses, so it needs the source. */
 static bool wants_infiniband(const struct rdma_addrinfo *rai, int flags)
 {
 	if (flags & ADDRINFO_ROUTE_ONLY || !rai->ai_dst_addr)
@@ -110,7 +112,7 @@ static bool wants_infiniband(const struct rdma_addrinfo *rai, int flags)
 	return rai->ai_src_addr || !is_ip(rai->ai_dst_addr);
 }
 
-/* --- asking ------------------------------------------------------------------ */
+/* --- queries -------------------------------------------------------------- */
 
 static void take_source(struct rdma_addrinfo *rai, const struct ibacm_answer *answer)
 {

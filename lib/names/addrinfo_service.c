@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RAI_SA: addresses by the name of a service, which the subnet administrator of an InfiniBand
- * subnet knows. See addrinfo.h.
+ * RAI_SA: addresses by service name, from the subnet administrator of an InfiniBand subnet. See
+ * addrinfo.h.
  */
 #include "lib/names/addrinfo.h"
 
@@ -10,7 +10,7 @@
 
 #include "lib/device/device.h"
 
-/* Service records are asked for at the first active InfiniBand port, which is not served yet. */
+/* Service records are looked up at the first active InfiniBand port; not supported yet. */
 static int ask_subnets(void)
 {
 	const struct device_list *list;

@@ -15,16 +15,16 @@
 #include "lib/names/addrinfo.h"
 #include "lib/sync/sync.h"
 
-/* The program's strings and addresses are its own again once the call returns: these are copies. */
+/* Copies of the arguments, which the program may reuse once the call has returned. */
 struct lookup {
-	struct id *id; /* NULL once it was abandoned; under the engine's lock */
+	struct id *id; /* NULL once abandoned; under the engine's lock */
 	char *node;
 	char *service;
 	bool has_hints;
 	struct rdma_addrinfo hints;
 };
 
-/* --- what is asked ------------------------------------------------------- */
+/* --- arguments ------------------------------------------------------------- */
 
 static void lookup_free(struct lookup *lookup)
 {
@@ -35,7 +35,7 @@ static void lookup_free(struct lookup *lookup)
 	free(lookup);
 }
 
-/* NULL is no string, and no failure. */
+/* Copies a string, or NULL. Return: false when out of memory. */
 static bool copy_string(const char *from, char **ret)
 {
 	*ret = from ? strdup(from) : NULL;
@@ -75,9 +75,9 @@ static struct lookup *lookup_new(struct id *id, const char *node, const char *se
 	return NULL;
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- queries --------------------------------------------------------------- */
 
-/* EAGAIN is left out on purpose: it would say that a synchronous id's call is still under way. */
+/* Not EAGAIN: for a synchronous id it would mean that the call is still in progress. */
 static int errno_of_eai(int eai)
 {
 	switch (eai) {
@@ -102,7 +102,7 @@ static int errno_of_eai(int eai)
 	return EIO;
 }
 
-/* The engine's lock is held. Return: -ENOMEM if the program cannot be told. */
+/* The engine's lock is held. Return: -ENOMEM if there is no event. */
 static int post_result(struct id *id, struct rdma_addrinfo *list, int err)
 {
 	struct event *event = id_event(
@@ -115,7 +115,7 @@ static int post_result(struct id *id, struct rdma_addrinfo *list, int err)
 	return 0;
 }
 
-/* Who is still in the call hears of a failure there; who is not, by an event. */
+/* Within the call a failure is its return value, afterwards an event. */
 static int finish_lookup(struct lookup *lookup, struct rdma_addrinfo *list, int err, bool in_call)
 {
 	bool owned = false;
@@ -151,7 +151,7 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-/* Numbers are read at once. */
+/* Numeric addresses are parsed at once. */
 static bool needs_server(const struct lookup *lookup)
 {
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
@@ -167,7 +167,7 @@ static bool needs_server(const struct lookup *lookup)
 
 /* --- the calls ----------------------------------------------------------- */
 
-/* Service records belong to an InfiniBand subnet. */
+/* Service records exist on InfiniBand subnets only. */
 static int check_service_query(struct id *id, const char *node, const char *service, int flags)
 {
 	bool has_device;
@@ -177,7 +177,7 @@ static int check_service_query(struct id *id, const char *node, const char *serv
 	engine_lock();
 	has_device = id->path.gid.verbs;
 	engine_unlock();
-	/* A device here is a RoCE port's, which has no subnet administrator. */
+	/* Here the id is bound to a RoCE port, which has no subnet administrator. */
 	return has_device && service ? -EOPNOTSUPP : -EINVAL;
 }
 

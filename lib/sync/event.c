@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Channels and taking events from them: rdma_create_event_channel(), rdma_destroy_event_channel(),
+ * Channels, and taking events from them: rdma_create_event_channel(), rdma_destroy_event_channel(),
  * rdma_get_cm_event(), rdma_ack_cm_event().
  *
- * Each event carries a function that applies its effect to the id. The program's thread calls it
- * here, in the order of the queue.
+ * Each event has a function that applies its effect to the id. It is called here, in the program's
+ * thread, in the order of the queue.
  */
 #include "lib/sync/event.h"
 
@@ -14,7 +14,7 @@
 #include "lib/device/device.h"
 #include "lib/id/id.h"
 
-/* After CONNECT_ERROR these two tell the program nothing new. */
+/* After CONNECT_ERROR these two events carry no news. */
 static bool is_old_news(const struct event *event)
 {
 	return event->subject->connect_error && (event->pub.event == RDMA_CM_EVENT_REJECTED ||

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Synchronous ids: see sync.h. rdma_get_request() is here, too: it is how their requests come.
- */
+/* Synchronous ids: see sync.h. Also rdma_get_request(), by which they get requests. */
 #include "lib/sync/sync.h"
 
 #include <errno.h>
@@ -17,8 +15,10 @@ void sync_drop_event(struct id *id)
 		event_ack(event_of(event));
 }
 
-/* A positive status is the peer's reason; only REJECTED has an errno for it, else it stands for
- * one. */
+/*
+ * A positive status is the peer's reason. It maps to ECONNREFUSED for REJECTED, otherwise it is
+ * used as an errno.
+ */
 static int event_outcome(const struct rdma_cm_event *event)
 {
 	if (!event->status)
@@ -51,8 +51,10 @@ int sync_finish(struct id *id, bool had_event, int cancel_state)
 
 /* --- requests ------------------------------------------------------------ */
 
-/* Also makes the queue pair of an endpoint's request. The listener's attributes are for all of
- * them: what is chosen for one is not for the next. */
+/*
+ * Also creates the queue pair of an endpoint's request. It works on a copy of the listener's
+ * attributes, as creation modifies them.
+ */
 static int check_request(const struct id *listener, const struct rdma_cm_event *event)
 {
 	struct ibv_qp_init_attr attr;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Synchronous ids: made without a channel, they have one of their own, and a call that begins
- * something returns when its event has come. That event, whatever it is, is then in id->event
- * until the next such call.
+ * Synchronous ids: created without a channel, they have one of their own, and a call that starts an
+ * operation returns when its event arrives. That event, of any type, stays in id->event until the
+ * next such call.
  *
- * Calls that produce an event end in sync_return(); the others know nothing of this.
+ * Calls that produce an event return through sync_return(); other calls need no change.
  */
 #ifndef LIB_SYNC_SYNC_H
 #define LIB_SYNC_SYNC_H
@@ -13,12 +13,12 @@
 #include "lib/id/id.h"
 
 /**
- * sync_complete() - wait for the event of what was begun, and keep it in id->event
+ * sync_complete() - wait for the event of an operation, and store it in id->event
  * @id:           a synchronous id
- * @cancel_state: that of the program, see api.h
+ * @cancel_state: the program's, see api.h
  *
- * The event before is acknowledged first. With O_NONBLOCK on the id's channel this is the part that
- * is to be repeated when the channel is readable.
+ * Acknowledges the previous event first. If the id's channel is O_NONBLOCK, repeat this when the
+ * channel is readable.
  *
  * Return: 0 if the event's status is 0; -ECONNREFUSED for REJECTED, else the event's status as
  * -errno; -EAGAIN with O_NONBLOCK; as event_take().
@@ -26,32 +26,32 @@
 int sync_complete(struct id *id, int cancel_state);
 
 /**
- * sync_finish() - sync_complete() for what was begun just now
+ * sync_finish() - sync_complete() for an operation that was just started
  * @id:           a synchronous id
- * @had_event:    an event was waiting before that
- * @cancel_state: that of the program, see api.h
+ * @had_event:    true if an event was queued before
+ * @cancel_state: the program's, see api.h
  *
- * With O_NONBLOCK a call never completes at once, even if its event is there: programs that were
- * written for the kernel go on when the channel becomes readable, and would wait for ever.
+ * With O_NONBLOCK a call never completes at once, even if its event is queued: programs for the
+ * kernel's connection manager continue when the channel becomes readable, and would wait forever.
  *
  * Return: as sync_complete().
  */
 int sync_finish(struct id *id, bool had_event, int cancel_state);
 
-/** sync_drop_event() - acknowledge the event in id->event, if there is one. */
+/** sync_drop_event() - acknowledge the event in id->event, if any. */
 void sync_drop_event(struct id *id);
 
-/** sync_or_null() - the id if there is one and it is synchronous, else NULL. */
+/** sync_or_null() - the id if it is synchronous, else NULL. */
 static inline struct id *sync_or_null(struct id *id)
 {
 	return id && id_is_sync(id) ? id : NULL;
 }
 
 /**
- * sync_return() - api_return() for a call that begins something on an id, which may be NULL
+ * sync_return() - api_return() for a call that starts an operation on an id, which may be NULL
  *
- * Whether the id is synchronous is looked up before the call: another thread may take the event of
- * an id that is not, and destroy the id, before the call returns.
+ * Checks before the call whether the id is synchronous: if it is not, another thread may take its
+ * event and destroy it before the call returns.
  */
 #define sync_return(begun_id, call)                                                         \
 	({                                                                                  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_write_cm_event(): an event of the program's own, in line with the others of the id's
- * channel. It is charged to the id and acknowledged as they are.
+ * rdma_write_cm_event(): queues an event of the program's own on the id's channel. It is charged to
+ * the id and acknowledged like other events.
  */
 #include <errno.h>
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Completion queues made and destroyed with an id's queue pair: see cq.h.
- */
+/* Completion queues, created and destroyed with an id's queue pair: see cq.h. */
 #include "lib/verbs/cq.h"
 
 #include <errno.h>
 #include <stddef.h>
 
-/* Inline functions of rdma_verbs.h rely on cq_context and on a channel of its own. */
+/* Inline functions of rdma_verbs.h rely on cq_context and on one channel per queue. */
 static int make_cq(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel **channel,
 		   struct ibv_cq **cq)
 {

@@ -35,7 +35,7 @@ int ece_ask(struct id *id, struct ibv_qp *qp)
 	return 0;
 }
 
-/* Options of another vendor mean nothing here: the driver is told that there are none. */
+/* Options of another vendor are meaningless here: the driver gets none. */
 static int tell_driver(const struct id *id, struct ibv_qp *qp, const struct ibv_ece *remote)
 {
 	struct ibv_ece ece = { .vendor_id = id->local_ece.vendor_id };

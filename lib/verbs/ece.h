@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Enhanced connection establishment: each side tells the vendor of its device and which of that
- * vendor's options it would like, in REQ and REP. What is told for a program's own queue pair the
- * program says; for a queue pair of the library, its driver. All of it is in the program's threads.
+ * Enhanced connection establishment: REQ and REP carry each side's device vendor and the options of
+ * that vendor that it proposes. The program sets them for its own queue pair, the driver for a
+ * queue pair of the library. Used in the program's threads only.
  */
 #ifndef LIB_VERBS_ECE_H
 #define LIB_VERBS_ECE_H
 
 #include "lib/id/id.h"
 
-/** ece_put_req() - into a REQ: who we are and what we would like. */
+/** ece_put_req() - put the local vendor and options into a REQ. */
 void ece_put_req(const struct id *id, struct cm_msg *msg);
 
-/** ece_put_rep() - into a REP: the peer's vendor, whose options we understood, and ours. */
+/** ece_put_rep() - put the peer's vendor and the local options into a REP. */
 void ece_put_rep(const struct id *id, struct cm_msg *msg);
 
 /**
- * ece_begin() - a queue pair was made for an id: ask its driver, and tell it what a REQ said
+ * ece_begin() - exchange options with the driver of a new queue pair: its own, and a REQ's
  * @qp: in RESET
  *
- * A driver that knows nothing of ECE is no error, here and below.
+ * Here and below, a driver without ECE support is no error.
  *
  * Return: 0 or -errno.
  */
 int ece_begin(struct id *id, struct ibv_qp *qp);
 
-/** ece_ask() - learn what the driver offers once the queue pair is in INIT. Return: 0 or -errno. */
+/** ece_ask() - get the driver's options for a queue pair in INIT. Return: 0 or -errno. */
 int ece_ask(struct id *id, struct ibv_qp *qp);
 
 /**
- * ece_agree() - tell the id's queue pair what the REP said
+ * ece_agree() - set the options of the REP in the id's queue pair
  *
- * Return: 0; -EINVAL if the REP speaks of another vendor than our REQ did; the driver's own error,
- * positive, as the program is shown it in the event.
+ * Return: 0; -EINVAL if the REP has another vendor than our REQ; the driver's own positive error,
+ * which the program gets in the event.
  */
 int ece_agree(struct id *id);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs that the library makes and moves: rdma_create_qp(), rdma_create_qp_ex(),
+ * Queue pairs that the library creates and moves: rdma_create_qp(), rdma_create_qp_ex(),
  * rdma_destroy_qp(). See qp.h.
  */
 #include "lib/verbs/qp.h"
@@ -14,7 +14,7 @@
 #include "lib/verbs/cq.h"
 #include "lib/verbs/ece.h"
 
-/* --- moves --------------------------------------------------------------- */
+/* --- transitions ---------------------------------------------------------- */
 
 static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -25,8 +25,10 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return -err;
 }
 
-/* What the peer may do was not known when the queue pair was made: INIT to RTR may set it, which
- * saves a second move to INIT. */
+/*
+ * The peer's access rights were unknown when the queue pair was created: set them on INIT to RTR,
+ * which saves a second transition to INIT.
+ */
 static int move_qp(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -36,7 +38,7 @@ static int move_qp(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 	return err ? err : modify_qp(qp, &attr, mask);
 }
 
-/* The address may have gone while the queue pair took its index. */
+/* The address may have gone while the queue pair was moved with its index. */
 static int move_to_rtr(struct id *id)
 {
 	int err = move_qp(id, id->pub.qp, IBV_QPS_RTR);
@@ -58,7 +60,7 @@ int qp_to_error(struct id *id)
 	return id->pub.qp ? modify_qp(id->pub.qp, &attr, IBV_QP_STATE) : 0;
 }
 
-/* A datagram queue pair needs no peer to be ready. */
+/* A datagram queue pair needs no peer to become ready. */
 static int start_ud(struct id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR };
@@ -72,10 +74,9 @@ static int start_ud(struct id *id, struct ibv_qp *qp)
 	return err;
 }
 
-/* --- making -------------------------------------------------------------- */
+/* --- creation -------------------------------------------------------------- */
 
-/* A queue pair that takes part in XRC as a target shares the queue of the id's shared receive
- * queue, which outlives it. */
+/* An XRC target shares the completion queue of the id's shared receive queue, which outlives it. */
 static void drop_cqs(struct rdma_cm_id *id)
 {
 	if (id->qp_type != IBV_QPT_XRC_RECV || !id->srq)
@@ -202,7 +203,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp *qp;
 
-	/* Not held while the verb waits for the queue pair's events to be acknowledged. */
+	/* Released while the verb waits until the queue pair's events are acknowledged. */
 	lock_take(&id_of(id)->qp_lock, LOCK_QP);
 	qp = id->qp;
 	id->qp = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs layer: queue pairs, their attributes in each state, and the moves between states.
- * Everything here runs in the program's threads.
+ * Queue pairs, their attributes in each state, and the transitions between states. Used in the
+ * program's threads only.
  */
 #ifndef LIB_VERBS_QP_H
 #define LIB_VERBS_QP_H
@@ -9,28 +9,28 @@
 #include "lib/id/id.h"
 
 /**
- * qp_to_rts() - make the id's queue pair ready: RTR, then RTS
+ * qp_to_rts() - move the id's queue pair to RTR, then to RTS
  *
- * The connection has to be where the attributes are known: REQ received, or REP received.
+ * REQ or REP must have been received, so that the attributes are known.
  *
- * Return: 0 or -errno; the queue pair is where it got to then.
+ * Return: 0; -errno, and the queue pair may be in an intermediate state.
  */
 int qp_to_rts(struct id *id);
 
-/** qp_to_error() - flush the id's queue pair; harmless if it has none. Return: 0 or -errno. */
+/** qp_to_error() - move the id's queue pair to ERR, if it has one. Return: 0 or -errno. */
 int qp_to_error(struct id *id);
 
 /**
- * qp_attr_fill() - attributes for a move of a queue pair to INIT, RTR or RTS
- * @attr: qp_state says which; everything else that @ret_mask names is filled in
- * @with_access: also what the peer may do, which else only INIT says
+ * qp_attr_fill() - get the attributes to move a queue pair to INIT, RTR or RTS
+ * @attr: in: qp_state, the target; out: all other attributes in @ret_mask
+ * @with_access: include the peer's access rights, otherwise only set for INIT
  * @ret_mask: for ibv_modify_qp()
  *
- * Return: 0, -EINVAL if the connection is not where these attributes are known.
+ * Return: 0; -EINVAL if the attributes are not known yet.
  */
 int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask);
 
-/** qp_qkey() - of the id's datagram queue pair, made or not. */
+/** qp_qkey() - Q_Key of the id's datagram queue pair, which may not exist yet. */
 uint32_t qp_qkey(struct id *id);
 
 #endif

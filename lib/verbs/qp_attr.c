@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes into a queue pair's attributes, from what the two sides agreed on. rdma_init_qp_attr()
- * for programs that move their queue pairs themselves, qp.c for the others.
+ * Queue pair attributes from the parameters of a connection. rdma_init_qp_attr() is for programs
+ * that move their queue pairs themselves, qp.c for the others.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "lib/engine/engine.h"
 #include "lib/verbs/qp.h"
 
-/* What a type's attributes are about; UC has none of it. XRC is RC cut in two. */
+/* Attributes by type: UC has neither half. XRC splits RC into an initiator and a target. */
 static bool type_responds(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
@@ -25,7 +25,7 @@ static bool is_ud(const struct id *id)
 	return id_transport(id) == IBV_QPT_UD;
 }
 
-/* Once a queue pair may have it, the id has it. */
+/* The Q_Key is fixed once a queue pair may use it. */
 static uint32_t settle_qkey(struct id *id)
 {
 	if (!id->qkey)
@@ -87,7 +87,7 @@ static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 
 	attr->sq_psn = conn->remote_starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (id->alternate) { /* it may migrate from then on */
+	if (id->alternate) { /* may migrate from then on */
 		attr->path_mig_state = IBV_MIG_REARM;
 		*mask |= IBV_QP_PATH_MIG_STATE;
 	}
@@ -104,7 +104,7 @@ static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	}
 }
 
-/* In which states of the connection is enough known? */
+/* States of the connection in which the attributes are known. */
 #define STATE_BIT(name) (1u << CM_##name)
 
 static const unsigned int begun = STATE_BIT(REQ_SENT) | STATE_BIT(MRA_REQ_RCVD) |
@@ -128,7 +128,7 @@ static const struct {
 	[IBV_QPS_RTS] = { fill_rts, &agreed},
 };
 
-/* Before there is a connection the answer is that for INIT, whatever was asked. */
+/* Before connecting, returns the attributes of INIT for any target. */
 static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
 	enum ibv_qp_state state = attr->qp_state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues made through an id: rdma_create_srq(), rdma_create_srq_ex(),
- * rdma_destroy_srq(). Queue pairs that are made later use the id's, see qp.c.
+ * Shared receive queues of ids: rdma_create_srq(), rdma_create_srq_ex(), rdma_destroy_srq(). Queue
+ * pairs created later use the id's, see qp.c.
  */
 #include <errno.h>
 #include <rdma/rdma_verbs.h>
@@ -12,7 +12,7 @@
 #include "lib/id/id.h"
 #include "lib/verbs/cq.h"
 
-/* What arrives at an XRC queue completes at a queue of its own, whichever queue pair it came by. */
+/* An XRC queue has its own completion queue, for all queue pairs that receive through it. */
 static int add_xrc(struct id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	int err = 0;
