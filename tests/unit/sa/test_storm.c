@@ -213,7 +213,7 @@ int main(void)
 	tcase_add_test(tcase, busy_administrator_answers_all_in_the_end);
 	tcase_add_test(tcase, fifty_thousand_destinations_are_asked_for_in_bounded_memory);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
+	srunner_run_all(runner, CK_ENV);
 	n_failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
