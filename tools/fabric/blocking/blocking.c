@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The room of writes that block: a library that is preloaded into the commands of hosts with the
- * quirk umad-blocks. It stands for write() of the C library, and calls nothing of ours. A write to
- * umad takes no heed of O_NONBLOCK, and the kernel resolves the peer's link address in it; here
- * the first one to each peer takes BLOCK_S, whether the peer is there or not.
+ * Writes that block: a library preloaded into the commands of hosts with the quirk umad-blocks. It
+ * replaces write() of the C library, and calls nothing of ours. A write to umad ignores O_NONBLOCK,
+ * because the kernel resolves the peer's link address in it; here the first one to each peer takes
+ * BLOCK_S, whether the peer exists or not.
  */
 #include <dlfcn.h>
 #include <infiniband/umad.h>
@@ -25,7 +25,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t peer[PEERS_MAX][GID_BYTES];
 static unsigned int n_peers;
 
-/* Of umad on a fabric: "hosts/a/umad.1". */
+/* A umad socket of a fabric: "hosts/a/umad.1". */
 static bool is_umad(int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNSPEC };

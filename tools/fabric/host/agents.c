@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * umad: connections, their agents, and which of them a MAD is for. The rules are the kernel's: a
- * class's method has one owner, a response goes to the agent that sent the request, and a request
- * that times out comes back to it.
+ * umad: connections, their agents, and the dispatch of MADs. The rules are the kernel's: a method
+ * of a class has one owner, a response goes to the agent that sent the request, and a request that
+ * times out is returned to it.
  */
 #include <endian.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ struct agent {
 	uint32_t hi_tid;
 };
 
-/* For a program that is slow to read. */
+/* Queued for a program that reads slowly. */
 struct message {
 	struct list link;
 	size_t bytes;
@@ -85,7 +85,7 @@ static void wait_for_room(struct host *host, struct conn *conn, bool on)
 	loop_change(&host->loop, &conn->watch, EPOLLIN | (on ? EPOLLOUT : 0));
 }
 
-/* Return: false if there is no room; what is longer than a socket takes is lost. */
+/* Return: false if there is no room; a message too long for the socket is dropped. */
 static bool hand_over(const struct host *host, const struct conn *conn,
 		      const struct ib_user_mad *head, const uint8_t *mad, size_t bytes)
 {
@@ -136,7 +136,7 @@ static void drain_queue(struct host *host, struct conn *conn)
 	wait_for_room(host, conn, false);
 }
 
-/* --- who owns what ------------------------------------------------------- */
+/* --- ownership ------------------------------------------------------------ */
 
 static bool has_method(const struct agent *agent, const uint8_t *mad)
 {
@@ -208,7 +208,7 @@ static struct pending *find_pending(struct host *host, const struct conn *conn, 
 	return NULL;
 }
 
-/* Whether it is for this agent; a response is awaited once. */
+/* Return: whether a MAD is for this agent; a response matches a pending request once. */
 static bool agent_takes(struct host *host, struct conn *conn, const struct agent *agent,
 			const uint8_t *mad)
 {
@@ -296,7 +296,7 @@ static void await_response(struct host *host, struct conn *conn, const struct ib
 	list_append(&host->pending, &pending->link);
 }
 
-/* Only what is no response gets a transaction id of ours. */
+/* Only requests get a transaction id with our prefix. */
 static void stamp_tid(const struct agent *agent, uint8_t *mad)
 {
 	uint32_t high = htobe32(agent->hi_tid);
@@ -377,7 +377,7 @@ static void close_conn(struct host *host, struct conn *conn)
 	free(conn);
 }
 
-/* Return: the descriptor that came with a message, or -1. */
+/* Return: the descriptor passed with a message, or -1. */
 static int descriptor_of(struct msghdr *msg)
 {
 	struct cmsghdr *control = CMSG_FIRSTHDR(msg);
@@ -406,7 +406,7 @@ static void take_message(struct host *host, struct conn *conn, uint8_t *written,
 	carry_out_request(host, conn, &request, fd);
 }
 
-/* Return: false at its end. */
+/* Return: false at the end of the connection. */
 static bool read_one(struct host *host, struct conn *conn)
 {
 	static uint8_t written[WRITTEN_MAX]; /* the loop has one thread */
@@ -481,7 +481,7 @@ void agents_give_back(struct host *host, struct conn *conn, const struct ib_user
 	give_message(host, conn, back, mad, MAD_HEAD_BYTES);
 }
 
-/* What was asked comes back, and says that nobody answered. */
+/* Returns a request to its sender, with a timeout. */
 static void give_up(struct host *host, struct pending *pending)
 {
 	agents_give_back(host, pending->conn, &pending->head, pending->mad);

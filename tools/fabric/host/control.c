@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Orders to a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17", "remove",
- * "reset", "rename roceo1"; to the
- * subnet administrator "forget", to all that have heard of it "reregister". A datagram each, from
- * tools/fabric/fabric.
+ * Commands for a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17", "remove",
+ * "reset", "rename roceo1"; "forget" for the subnet administrator, and "reregister" for its
+ * clients. One datagram each, from tools/fabric/fabric.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,8 +38,10 @@ static void close_watch(struct host *host, struct watch *watch)
 	close(fd);
 }
 
-/* Like a hot unplug: each process that has the device open gets an event, and it cannot be opened
- * again. */
+/*
+ * Like a hot unplug: each process with the device open gets an event, and the device cannot be
+ * opened again.
+ */
 static void remove_device(struct host *host)
 {
 	unsigned int i;
@@ -57,7 +58,7 @@ static void remove_device(struct host *host)
 	agents_close(host);
 }
 
-/* As a driver does with a device that hangs: it goes, and comes back under its name. */
+/* Like a driver whose device hangs: the device disappears, and returns with its name. */
 static void reset_device(struct host *host)
 {
 	remove_device(host);

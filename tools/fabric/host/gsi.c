@@ -17,13 +17,13 @@
 #define SA_GUID	    0x0200000000000002ull
 #define PKEY_MASK   0x7fff
 
-/* IBTA vol. 1, 14.2.1: whatever the GID of its port is. */
+/* IBTA vol. 1, 14.2.1: the well-known GUID, independent of the port's GID. */
 static bool is_administrator(const union ibv_gid *gid)
 {
 	return gid->global.interface_id == htobe64(SA_GUID);
 }
 
-/* Where it came from is where an answer goes. IBTA vol. 1, 13.5.4. */
+/* Responses go back to the source of the request. IBTA vol. 1, 13.5.4. */
 static void give_mad(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
 {
 	const struct fab_port *port = &host->page->port[packet->port_num - 1];
@@ -80,7 +80,7 @@ static void gsi_ready(struct watch *watch, uint32_t events)
 	}
 }
 
-/* IBTA vol. 1, 10.9.3: QP1 takes what is of any partition of the port. */
+/* IBTA vol. 1, 10.9.3: QP1 accepts packets of all partitions of the port. */
 static bool has_pkey(const struct fab_port *port, uint16_t pkey)
 {
 	unsigned int i;
@@ -194,7 +194,7 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 		return err;
 	packet.port_num = to.port_num;
 	fab_folder_gsi(&host->folder, to.host, path);
-	/* A host that is down answers as little as one that is slow. */
+	/* An unreachable host fails silently, like a slow one. */
 	fab_peers_send(&host->peers, path, &packet, mad);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The page of the host and its GIDs. On RoCE a port's GIDs follow the addresses of its network
- * interface; each is entered in the fabric, so that others find the port by it.
+ * interface; each is entered in the fabric, so that other hosts can find the port.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -23,7 +23,7 @@
 #include "tools/fabric/wire/device.h"
 #include "tools/fabric/wire/quirks.h"
 
-#define GUID_PREFIX   0x0050430000000000ull /* "PC" in a vendor's place */
+#define GUID_PREFIX   0x0050430000000000ull /* "PC" in place of a vendor's OUI */
 #define HEADERS_BYTES 96
 
 static const union ibv_gid no_gid;
@@ -98,7 +98,7 @@ static void want_address(struct wanted *wanted, const struct sockaddr *addr)
 	}
 }
 
-/* @has_ip: those of its IP addresses, too. */
+/* @has_ip: include GIDs from the interface's IP addresses. */
 static void collect_gids(const char *netdev, bool has_ip, struct wanted *wanted)
 {
 	struct ifaddrs *all, *at;
@@ -139,7 +139,9 @@ static void want_pods(const struct host *host, uint8_t port_num, struct wanted *
 			want_gid(wanted, &host->pod[i].gid);
 }
 
-/* The kernel knows of which namespace each address is; we are told of those that are elsewhere. */
+/*
+ * The kernel knows the namespace of each address; here, those in other namespaces are configured.
+ */
 static unsigned int ifindex_of(const struct host *host, const union ibv_gid *gid,
 			       unsigned int ifindex)
 {
@@ -187,7 +189,7 @@ static bool add_gid(struct host *host, uint8_t port_num, const union ibv_gid *gi
 	return true;
 }
 
-/* Return: false if it does not say. */
+/* Return: false if the query fails. */
 static bool ask_netdev(const char *netdev, unsigned long what, struct ifreq *ret)
 {
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -202,7 +204,7 @@ static bool ask_netdev(const char *netdev, unsigned long what, struct ifreq *ret
 	return answers;
 }
 
-/* The largest path MTU whose packets fit into the interface's MTU, with all headers of RoCE. */
+/* The largest path MTU whose packets fit into the interface's MTU with all headers of RoCE. */
 static uint8_t path_mtu(const char *netdev)
 {
 	uint8_t mtu = IBV_MTU_4096;
@@ -214,7 +216,10 @@ static uint8_t path_mtu(const char *netdev)
 	return mtu;
 }
 
-/* Hosts of other machines may have our number: as other devices do, take the link address. */
+/*
+ * Hosts on other machines may have our number, so the GUID is made from the link address, as on
+ * other devices.
+ */
 static __be64 guid_of_link(const char *netdev)
 {
 	struct ifaddrs *all, *at;
@@ -230,7 +235,7 @@ static __be64 guid_of_link(const char *netdev)
 	return gid.global.interface_id;
 }
 
-/* Entries keep their place in the table while they last. */
+/* Entries keep their index while they exist. */
 static void update_port(struct host *host, uint8_t port_num)
 {
 	struct fab_port *port = &host->page->port[port_num - 1];
@@ -366,7 +371,7 @@ static bool has_address(const struct fab_port *port)
 	return false;
 }
 
-/* It may be mended while we run. */
+/* The cause may be removed while we run. */
 static void warn_of_netdev(const struct host *host, uint8_t port_num)
 {
 	const char *netdev = host->netdev[port_num - 1];

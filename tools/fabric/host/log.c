@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a host says: lines on standard error.
- */
+/* Messages of a host: lines on standard error. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fabric-host, started by tools/fabric/fabric in a host's namespaces: see host.h. It says "ready"
+ * fabric-host, started by tools/fabric/fabric in a host's namespaces: see host.h. It prints "ready"
  * on standard output, and ends when its standard input does.
  */
 #include <errno.h>
@@ -32,7 +32,7 @@ static void stdin_ready(struct watch *watch, uint32_t events)
 		container_of(watch, struct host, stdin_watch)->is_ending = true;
 }
 
-/* An agent of umad goes first: a program may be the subnet administrator. */
+/* umad agents take precedence: a program may be the subnet administrator. */
 static void mad_came(struct host *host, uint8_t port_num, struct ib_user_mad *head,
 		     const uint8_t mad[FAB_MAD_BYTES])
 {
@@ -120,7 +120,7 @@ static bool take_quirk(struct host *host, const char *name)
 	return true;
 }
 
-/* "inline=96" */
+/* Parses "inline=96". */
 static bool take_limit(struct host *host, const char *text)
 {
 	static const char *const words[] = {

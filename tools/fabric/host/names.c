@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * GIDs of our ports in the fabric: the links that others find a port by.
- */
+/* GIDs of our ports in the fabric: the links for other hosts. */
 #include <string.h>
 #include <unistd.h>
 

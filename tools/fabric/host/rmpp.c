@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RMPP: see rmpp.h. The sender starts again after the last segment that was acknowledged, so the
- * receiver keeps none that comes out of order.
+ * RMPP: see rmpp.h. The sender resumes after the last acknowledged segment, so the receiver does
+ * not keep segments that arrive out of order.
  */
 #include "tools/fabric/host/rmpp.h"
 
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 
 #define DATA_BYTES    (FAB_MAD_BYTES - RMPP_HEADERS_BYTES)
-#define SA_BYTES      20 /* of the SA header, which counts as payload of each segment */
+#define SA_BYTES      20 /* size of the SA header, which counts as payload of each segment */
 #define TYPE_DATA     1
 #define TYPE_ACK      2
 #define ACTIVE	      1
@@ -24,7 +24,7 @@
 #define MESSAGE_MAX   (4u << 20)
 #define RESEND_NS     UINT64_C(200000000)
 #define RESENDS	      10
-#define REMEMBERED_NS UINT64_C(5000000000) /* an acknowledgement may be lost */
+#define REMEMBERED_NS UINT64_C(5000000000) /* in case an acknowledgement is lost */
 
 struct sending {
 	struct list link;
@@ -43,7 +43,7 @@ struct receiving {
 	struct ib_user_mad head;
 	uint32_t n_segments, window_end;
 	uint64_t deadline_ns;
-	bool is_complete; /* its message is gone */
+	bool is_complete; /* the message has been delivered */
 	size_t bytes, room;
 	uint8_t *message;
 };
@@ -86,7 +86,7 @@ static size_t bytes_in(const struct sending *sending, uint32_t segment)
 	return left < DATA_BYTES ? left : DATA_BYTES;
 }
 
-/* The first says how much all are, the last how much is in it. */
+/* The first segment has the length of all, the last its own. */
 static uint32_t payload_of(const struct sending *sending, uint32_t segment)
 {
 	if (segment == 1)
@@ -159,8 +159,8 @@ int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
 		return EINVAL;
 	memcpy(&packet, message, RMPP_HEADERS_BYTES);
 	if (find_sending(host, port_num, head, &packet))
-		return 0; /* the question was repeated, the answer is on its way */
-	/* Read whole by send_segment(). */
+		return 0; /* a retransmitted request; the response is being sent */
+	/* send_segment() reads a whole MAD. */
 	sending = calloc(1, sizeof(*sending) + (bytes < FAB_MAD_BYTES ? FAB_MAD_BYTES : bytes));
 	if (!sending)
 		return ENOMEM;
@@ -179,7 +179,7 @@ int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
 	return err;
 }
 
-/* What is neither ACK nor DATA ends the exchange: STOP, ABORT. */
+/* Types other than ACK and DATA end the exchange: STOP, ABORT. */
 static void take_reply(struct host *host, struct sending *sending,
 		       const struct umad_sa_packet *packet)
 {
@@ -240,7 +240,7 @@ static struct receiving *find_receiving(struct host *host, uint8_t port_num,
 	return NULL;
 }
 
-/* The first segment stays: it says what exchange it is. */
+/* The first segment is kept, because it identifies the exchange. */
 static struct receiving *begin_receiving(struct host *host, uint8_t port_num,
 					 const struct ib_user_mad *head, const uint8_t *mad)
 {
@@ -264,7 +264,7 @@ static struct receiving *begin_receiving(struct host *host, uint8_t port_num,
 	return receiving;
 }
 
-/* As the kernel's: what was received, up to here and without gaps. */
+/* As the kernel does: acknowledges all segments received without gaps. */
 static void acknowledge(struct host *host, struct receiving *receiving)
 {
 	struct umad_sa_packet packet = packet_of(receiving->message);
@@ -300,7 +300,7 @@ static bool append(struct receiving *receiving, const uint8_t *data, size_t byte
 	return true;
 }
 
-/* Return: how much of its data counts, or -1 for a header that lies. */
+/* Return: number of valid data bytes, or -1 for an inconsistent header. */
 static int bytes_of_segment(const struct umad_sa_packet *packet)
 {
 	uint32_t payload = ntohl(packet->rmpp_hdr.paylen_newwin);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UDP port 4791 of the host: packets for QP1 are decoded here. Those for other queue pairs come to
+ * UDP port 4791 of the host: packets for QP1 are decoded here. Packets for other queue pairs go to
  * sockets of their processes (steer.c).
  */
 #include <errno.h>
@@ -20,7 +20,7 @@ static void give_to_gsi(struct host *host, const struct fab_frames *frames, cons
 		gsi_packet_came(host, &packet, payload);
 }
 
-/* What is not for QP1 came together with something that is, or its process has just ended. */
+/* A packet for another queue pair came together with one for QP1, or its process has just ended. */
 static void give_frame(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
 {
 	uint32_t qpn = roce_dest_qpn(bytes);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Requests to the subnet administrator, and its answers: see sa.h.
- */
+/* Requests to the subnet administrator, and its responses: see sa.h. */
 #include "tools/fabric/host/sa.h"
 
 #include <arpa/inet.h>
@@ -12,7 +10,7 @@
 #include "tools/fabric/host/rmpp.h"
 
 #define RESPONSE	0x80
-#define UNSUPPORTED	0x000c /* method and attribute, IBTA vol. 1, 13.4.7 */
+#define UNSUPPORTED	0x000c /* status for method and attribute, IBTA vol. 1, 13.4.7 */
 #define SA_STATUS_SHIFT 8
 #define ANSWER_TIME	18 /* 4.096 us * 2^18 */
 
@@ -85,9 +83,9 @@ static const struct attribute *find_attribute(const struct umad_sa_packet *reque
 	return NULL;
 }
 
-/* --- answers ------------------------------------------------------------- */
+/* --- responses ------------------------------------------------------------ */
 
-/* The manager is on the port whose LID all know. */
+/* The manager is on the port whose LID is every port's sm_lid. */
 static bool is_ours(const struct host *host, uint8_t port_num)
 {
 	const struct fab_port *port = &host->page->port[port_num - 1];
@@ -102,7 +100,7 @@ static void send_table(struct host *host, uint8_t port_num, const struct ib_user
 	uint8_t *message = malloc(RMPP_HEADERS_BYTES + bytes);
 
 	if (!message)
-		return; /* who asked asks again */
+		return; /* the requester retransmits */
 	packet->attr_offset = htons((uint16_t)(answer->record_bytes / 8));
 	memcpy(message, packet, RMPP_HEADERS_BYTES);
 	if (bytes)
@@ -111,7 +109,7 @@ static void send_table(struct host *host, uint8_t port_num, const struct ib_user
 	free(message);
 }
 
-/* What asks for one record must not find two. IBTA vol. 1, 15.4.6. */
+/* A request for one record must not match two. IBTA vol. 1, 15.4.6. */
 static unsigned int status_of(const struct sa_answer *answer, bool is_table)
 {
 	if (answer->is_short)
@@ -133,7 +131,7 @@ static void answer_request(struct host *host, uint8_t port_num, const struct ib_
 		status = attribute->answer(host, packet, &answer);
 		status = (status ? status : status_of(&answer, is_table)) << SA_STATUS_SHIFT;
 	}
-	/* Get and Set are both answered by GetResp. */
+	/* The response to both Get and Set is GetResp. */
 	packet->mad_hdr.method = packet->mad_hdr.method == UMAD_METHOD_SET
 					 ? UMAD_METHOD_GET_RESP
 					 : packet->mad_hdr.method | RESPONSE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MCMemberRecord, IBTA vol. 1, 15.2.5.17: groups, and the ports that are in them. The first full
- * member creates a group, and the group ends with the last one; only the broadcast group of IP over
- * InfiniBand is permanent, as with OpenSM. For each member there is a file, joined/MGID/HOST.PORT,
- * which receivers of the group's packets look for.
+ * MCMemberRecord, IBTA vol. 1, 15.2.5.17: groups and their member ports. The first full member
+ * creates a group, and the group ends with its last member; only the broadcast group of IP over
+ * InfiniBand is permanent, as with OpenSM. Each member has a file, joined/MGID/HOST.PORT, which
+ * receivers of the group's packets check.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -20,7 +20,7 @@
 #define MEMBERS_MAX  256
 #define MLID_FIRST   0xc000
 #define PKEY_AT	     4	   /* of an IP group's MGID */
-#define QKEY_ALL     0xb1b /* as OpenSM has it */
+#define QKEY_ALL     0xb1b /* as in OpenSM */
 #define MLID_LAST    0xfffe
 #define FULL_MEMBER  1
 #define JOIN_MASK    0x0f
@@ -29,7 +29,7 @@
 #define RECORD_ROOM  56 /* a multiple of 8 */
 #define SCOPE_SHIFT  4
 
-/* What a request must name to make a group, 15.2.5.17.2. */
+/* Components required to create a group, 15.2.5.17.2. */
 #define CREATES                                                                               \
 	(UMAD_SA_MCM_COMP_MASK_QKEY | UMAD_SA_MCM_COMP_MASK_PKEY | UMAD_SA_MCM_COMP_MASK_SL | \
 	 UMAD_SA_MCM_COMP_MASK_FLOW_LABEL | UMAD_SA_MCM_COMP_MASK_TCLASS)
@@ -146,7 +146,7 @@ static struct group *create_group(struct host *host, const struct umad_sa_mcmemb
 	return group;
 }
 
-/* A join is refused if a component that it names differs from the group's. */
+/* A join is refused if a component in it differs from the group's. */
 static bool group_agrees(const struct group *group, const struct umad_sa_mcmember_record *record,
 			 uint64_t mask)
 {
@@ -163,7 +163,7 @@ static bool group_agrees(const struct group *group, const struct umad_sa_mcmembe
 	       sa_selects(record->rate, SA_RATE);
 }
 
-/* @member may be NULL: the group itself. */
+/* @member is NULL for the group itself. */
 static void add_record(const struct group *group, const struct member *member,
 		       struct sa_answer *answer)
 {
@@ -191,7 +191,7 @@ static void drop_if_empty(struct group *group)
 	free(group);
 }
 
-/* A port that is not in the group's partition would receive nothing. IBTA vol. 1, 15.2.5.17.2. */
+/* A port outside of the group's partition would receive nothing. IBTA vol. 1, 15.2.5.17.2. */
 static bool is_in_partition(const struct host *host, const struct umad_sa_mcmember_record *record,
 			    __be16 pkey)
 {
@@ -280,7 +280,7 @@ static const struct sa_component components[] = {
 	{ 0,0,	0										    },
 };
 
-/* The groups; who is in them only those may know who have the key. */
+/* Lists groups; their members are shown only to trusted requesters. */
 static void add_members(const struct group *group, uint64_t mask,
 			const struct umad_sa_mcmember_record *asked, bool is_trusted,
 			struct sa_answer *answer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the answers of the subnet administrator are made of: ports, found by their GID or LID, the
- * comparisons that a request may ask for, and room for records.
+ * Helpers of the subnet administrator: ports by GID or LID, the comparisons that a request may
+ * contain, and memory for records.
  */
 #include "tools/fabric/host/sa.h"
 
@@ -72,7 +72,7 @@ bool sa_selects(uint8_t asked, uint8_t value)
 		return value < limit;
 	case UMAD_SA_SELECTOR_EXACTLY:
 		return value == limit;
-	default: /* the best there is */
+	default: /* the best */
 		return true;
 	}
 }

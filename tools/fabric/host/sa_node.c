@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * NodeRecord and PortInfoRecord, IBTA vol. 1, 15.2.5.2 and 15.2.5.3: what the agents of subnet
- * management say (smi.h), of all ports.
+ * NodeRecord and PortInfoRecord, IBTA vol. 1, 15.2.5.2 and 15.2.5.3: the attributes of the subnet
+ * management agents (smi.h), for all ports.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -19,7 +19,7 @@
 #define SWITCH_PORTS_AT (NODE_INFO_AT + 3)
 #define CAPABILITIES_AT (PORT_INFO_AT + 20)
 #define CAPABILITIES	(UINT64_C(1) << 7)
-#define ALL_OF_THESE	0x80000000u /* attribute modifier: these capabilities, and others */
+#define ALL_OF_THESE	0x80000000u /* attribute modifier: at least these capabilities */
 
 static const struct sa_component node_components[] = {
 	{1 << 0,	  0,  2 }, /* LID */
@@ -33,14 +33,14 @@ static const struct sa_component node_components[] = {
 	 { 1 << 9,  32, 2 },
 	{ 1 << 10, 34, 2 },
 	    { 1 << 11, 36, 4 },
-	 { 1 << 12, 40, 1 }, /* number of the port */
+	 { 1 << 12, 40, 1 }, /* port number */
 	{ 1 << 13, 41, 3 },
 	    { 1 << 14, 44, 64}, /* description */
 	{ 0,	     0,	0 },
 };
 
 static const struct sa_component port_components[] = {
-	{1 << 0,	  0,		     2}, /* LID and number of the port */
+	{1 << 0,	  0,		     2}, /* LID and port number */
 	{ 1 << 1,	  2,		     1},
 	{ 1 << 3,	  4,		     8},
 	{ 1 << 4,	  12,	      8}, /* prefix, LID, LID of the manager */
@@ -50,7 +50,7 @@ static const struct sa_component port_components[] = {
 	{ 0,	     0,		0},
 };
 
-/* Components without a row here cannot be asked for. */
+/* Components without a row are not supported in requests. */
 static bool may_ask(const struct sa_component *components, uint64_t mask)
 {
 	for (; components->mask; components++)

@@ -23,7 +23,7 @@ enum {
 };
 
 #define EXACTLY		 (UMAD_SA_SELECTOR_EXACTLY << UMAD_SA_SELECTOR_SHIFT)
-#define HOP_LIMIT_BEYOND 64 /* within this subnet it is 0 */
+#define HOP_LIMIT_BEYOND 64 /* 0 within this subnet */
 
 static bool find_port(const struct host *host, bool has_gid, const union ibv_gid *gid, bool has_lid,
 		      uint16_t lid, struct fab_port *ret)
@@ -32,7 +32,7 @@ static bool find_port(const struct host *host, bool has_gid, const union ibv_gid
 		return false;
 	if (!has_lid)
 		return has_gid;
-	/* By both, it must be the same port. */
+	/* GID and LID must be of the same port. */
 	if (has_gid)
 		return lid >> ret->lmc == ret->lid >> ret->lmc;
 	return sa_find_lid(host, lid, ret);
@@ -58,7 +58,7 @@ static bool is_full_member(const struct fab_port *port, uint16_t pkey)
 	return false;
 }
 
-/* Both are in the partition, at least one as a full member. IBTA vol. 1, 10.9.3. */
+/* Both must be in the partition, at least one as a full member. IBTA vol. 1, 10.9.3. */
 static bool may_talk(const struct fab_port *a, const struct fab_port *b, uint16_t pkey)
 {
 	return sa_has_pkey(a, pkey) && sa_has_pkey(b, pkey) &&
@@ -77,7 +77,7 @@ static void put_way(const struct fab_port *from, const struct fab_port *to, uint
 	ret->flowlabel_hoplimit = htonl(beyond ? HOP_LIMIT_BEYOND : 0);
 }
 
-/* What is asked for: one end, or any port of our subnet. */
+/* Return: whether a port matches a requested end, which may be any port of our subnet. */
 static bool is_end(const struct fab_port *port, bool has_gid, const union ibv_gid *gid,
 		   bool has_lid, uint16_t lid)
 {
@@ -133,7 +133,7 @@ unsigned int sa_path(struct host *host, const struct umad_sa_packet *request,
 	memcpy(&asked, request->data, sizeof(asked));
 	if (mask & (HAS_SGID | HAS_SLID) && mask & (HAS_DGID | HAS_DLID))
 		return one_path(host, request, &asked, mask, answer);
-	/* IBTA vol. 1, 15.2.5.16: a source must be named; OpenSM's tables do without. */
+	/* IBTA vol. 1, 15.2.5.16 requires a source; OpenSM's tables do not. */
 	if (request->mad_hdr.method != UMAD_SA_METHOD_GET_TABLE)
 		return UMAD_SA_STATUS_INSUF_COMPS;
 	smi_read_subnet(host, host->page->port[0].subnet, &subnet);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ServiceRecord, IBTA vol. 1, 15.2.5.14: services that programs register, each until its lease is
- * over.
+ * ServiceRecord, IBTA vol. 1, 15.2.5.14: services registered by programs, each until its lease
+ * expires.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -31,7 +31,7 @@ enum {
 
 #define BIT(n) (UINT64_C(1) << (n))
 
-/* The last four are arrays of numbers of 1, 2, 4 and 8 bytes, each a component. */
+/* The last four rows are arrays of numbers of 1, 2, 4 and 8 bytes, each number a component. */
 static const struct sa_component components[] = {
 	{HAS_ID,	  0,	     8 },
 	     { HAS_GID,	8,	   16},
@@ -107,7 +107,7 @@ static struct service *find_service(struct host *host, const uint8_t *record)
 	return NULL;
 }
 
-/* The key is for those who registered it. */
+/* The key is shown only to those who registered with it. */
 static void add_record(const struct service *service, bool with_key, struct sa_answer *answer)
 {
 	uint8_t record[RECORD_BYTES];

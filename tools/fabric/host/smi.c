@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP0: what a program asks the subnet management agents of an InfiniBand subnet. Each subnet is one
- * switch; each port of a host is at the port of the switch that its GUID says. All agents are
- * played here, by the host that asks, from the pages of the others. Nothing can be set: there are
- * no routes, and LIDs are the manager's (subnet.c).
+ * QP0: requests of programs to the subnet management agents of an InfiniBand subnet. Each subnet is
+ * one switch; the GUID of a host's port determines its switch port. The requesting host plays all
+ * agents, from the pages of the others. Nothing can be set: there are no routes, and LIDs are
+ * assigned by the manager (subnet.c).
  */
 #include "tools/fabric/host/smi.h"
 
@@ -18,23 +18,23 @@
 #include "tools/fabric/wire/route.h"
 
 #define PERMISSIVE    0xffff
-#define SWITCH_GUID   UINT64_C(0x0050430000ff0000) /* and the number of the subnet */
+#define SWITCH_GUID   UINT64_C(0x0050430000ff0000) /* plus the number of the subnet */
 #define SWITCH_PORTS  36
 #define LID_BLOCK     64
 #define PKEY_BLOCK    32
 #define GUID_BLOCK    8
-#define NO_PORT	      0xff /* of a switch: packets to that LID are dropped */
+#define NO_PORT	      0xff /* in a switch: packets to that LID are dropped */
 #define NODE_CA	      1
 #define NODE_SWITCH   2
 #define PHYS_LINK_UP  5
 #define PHYS_POLLING  2
-#define IS_SM	      2 /* of a port's capabilities */
+#define IS_SM	      2 /* port capability */
 #define SM_MASTER     3
 #define RESPONSE      0x80
-#define BAD_ATTRIBUTE 0x000c /* IBTA vol. 1, 13.4.7: method and attribute */
-#define BAD_VALUE     0x001c /* the modifier */
+#define BAD_ATTRIBUTE 0x000c /* status, IBTA vol. 1, 13.4.7: method and attribute */
+#define BAD_VALUE     0x001c /* status: attribute modifier */
 
-/* --- the subnet ------------------------------------------------------------ */
+/* --- the subnet ----------------------------------------------------------- */
 
 /* The GUID of host N ends in N00. */
 static unsigned int switch_port_of(const struct smi_end *end)
@@ -51,7 +51,7 @@ static void add_lid(const struct host *host, struct smi_subnet *subnet, uint16_t
 	if (subnet->n_ends == FAB_SWITCH_PORTS_MAX ||
 	    fab_folder_owner_of_lid(&host->folder, subnet->number, lid, &owner) ||
 	    !sa_read_page(host, &owner, &page) || lid != page.port[owner.port_num - 1].lid)
-		return; /* the others of a port have its path bits */
+		return; /* the other LIDs of a port differ in path bits */
 	memcpy(end->host, owner.host, sizeof(end->host));
 	end->number = owner.port_num;
 	end->n_ports = (uint8_t)page.n_ports;
@@ -111,7 +111,7 @@ static uint8_t n_switch_ports(const struct smi_subnet *subnet)
 	return most;
 }
 
-/* --- attributes, IBTA vol. 1, 14.2.5 ---------------------------------------- */
+/* --- attributes, IBTA vol. 1, 14.2.5 -------------------------------------- */
 
 static void put16(uint8_t *at, unsigned int value)
 {
@@ -156,8 +156,8 @@ static unsigned int get_node_info(const struct smi_place *place, uint32_t modifi
 	data[0] = data[1] = 1; /* base and class version */
 	data[2] = end ? NODE_CA : NODE_SWITCH;
 	data[3] = end ? end->n_ports : n_switch_ports(place->subnet);
-	put64(data + 4, guid);	/* of the system */
-	put64(data + 12, guid); /* of the node */
+	put64(data + 4, guid);	/* system */
+	put64(data + 12, guid); /* node */
 	put64(data + 20, end ? be64toh(end->port.gid[0].gid.global.interface_id) : guid);
 	put16(data + 28, end ? fab_port_pkeys(&end->port) : 1);
 	data[36] = end ? end->number : place->entry;
@@ -169,7 +169,7 @@ static unsigned int get_switch_info(const struct smi_place *place, uint32_t modi
 	(void)modifier;
 	if (place->end)
 		return BAD_ATTRIBUTE;
-	put16(data, FAB_LID_MCAST);	    /* room of the linear table */
+	put16(data, FAB_LID_MCAST);	    /* size of the linear table */
 	put16(data + 6, FAB_LID_MCAST - 1); /* the last LID in it */
 	data[11] = SA_LIFE_TIME << 3;
 	return 0;
@@ -192,11 +192,11 @@ static unsigned int get_guid_info(const struct smi_place *place, uint32_t modifi
 	return 0;
 }
 
-/* Bytes 28 to 51; the two ends of a link have the same. */
+/* Bytes 28 to 51, equal at both ends of a link. */
 static void put_link(uint8_t *data, uint8_t port_num, bool is_up)
 {
 	data[28] = port_num;
-	data[29] = data[30] = FAB_WIDTH_4X | 1; /* enabled and supported: 1x, too */
+	data[29] = data[30] = FAB_WIDTH_4X | 1; /* enabled and supported include 1x */
 	data[31] = FAB_WIDTH_4X;
 	data[32] =
 		(uint8_t)((FAB_SPEED_QDR | 2 | 1) << 4 | (is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN));
@@ -208,7 +208,7 @@ static void put_link(uint8_t *data, uint8_t port_num, bool is_up)
 	data[43] = 1 << 4;
 }
 
-/* Also of its other ports; on the wire a port's own number is 0 or what was asked for. */
+/* Also for the node's other ports; on the wire a port's own number may be given as 0. */
 static unsigned int get_port_info_of_host(const struct smi_place *place, uint32_t modifier,
 					  uint8_t *data)
 {
@@ -221,7 +221,7 @@ static unsigned int get_port_info_of_host(const struct smi_place *place, uint32_
 		return BAD_VALUE;
 	if (modifier && modifier != end->number) {
 		if (!other)
-			return BAD_VALUE; /* its other subnet's */
+			return BAD_VALUE; /* in another subnet */
 		port = &other->port;
 	}
 	memcpy(data + 8, &port->gid[0].gid.global.subnet_prefix, sizeof(uint64_t));
@@ -323,7 +323,7 @@ unsigned int smi_get(const struct smi_place *place, uint16_t attr_id, uint32_t m
 	return BAD_ATTRIBUTE;
 }
 
-/* Nothing can be set. Return: the status of the answer. */
+/* Nothing can be set. Return: the status of the response. */
 static unsigned int get_attribute(const struct smi_place *place, struct umad_smp *smp)
 {
 	unsigned int status = smi_get(place, ntohs(smp->attr_id), ntohl(smp->attr_mod), smp->data);
@@ -331,9 +331,9 @@ static unsigned int get_attribute(const struct smi_place *place, struct umad_smp
 	return smp->method == UMAD_METHOD_GET ? status : BAD_ATTRIBUTE;
 }
 
-/* --- the way there --------------------------------------------------------- */
+/* --- directed routes ------------------------------------------------------ */
 
-/* One hop: a host has no other way than by the port that the question is at. */
+/* One hop: a host has no exit except the present port. */
 static bool follow_link(struct smi_place *place, uint8_t exit)
 {
 	const struct smi_end *end = place->end;
@@ -351,7 +351,7 @@ static bool follow_link(struct smi_place *place, uint8_t exit)
 	return true;
 }
 
-/* IBTA vol. 1, 14.2.2: by the ports on the way. The way back is noted. */
+/* IBTA vol. 1, 14.2.2: follows the ports of the initial path, and records the return path. */
 static bool walk_route(struct smi_place *place, struct umad_smp *smp)
 {
 	unsigned int hop;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The UDP sockets of the processes: who connects and names its slot gets one that has port 4791,
- * and for as long as it lives the kernel gives that socket what comes for the slot. See host.h.
+ * The UDP sockets of the processes: a process that connects and sends its slot gets a socket of
+ * port 4791, and the kernel delivers packets for the slot to that socket while the connection
+ * lasts. See host.h.
  *
- * A socket is never closed, because others would then take its place in the kernel's order; the
- * next process gets it.
+ * Sockets are never closed, because others would then take their place in the kernel's order; they
+ * are reused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 struct owner {
 	struct watch watch;
 	struct steering *steering;
-	unsigned int socket; /* or NOBODY: it has none yet */
+	unsigned int socket; /* or NOBODY: none yet */
 };
 
 struct steering {
@@ -28,7 +29,7 @@ struct steering {
 	struct watch listener;
 	unsigned int n_sockets;
 	int fd[UDP_IN_SOCKETS_MAX - 1];
-	uint16_t slot[UDP_IN_SOCKETS_MAX - 1]; /* 0: it is free */
+	uint16_t slot[UDP_IN_SOCKETS_MAX - 1]; /* 0: free */
 };
 
 static int steer_sockets(struct steering *steering)
@@ -36,7 +37,7 @@ static int steer_sockets(struct steering *steering)
 	return udp_in_steer(steering->host->udp.fd, steering->slot, steering->n_sockets);
 }
 
-/* Return: the place of a socket that is free, or -errno. */
+/* Return: the index of a free socket, or -errno. */
 static int find_socket(struct steering *steering)
 {
 	unsigned int i;

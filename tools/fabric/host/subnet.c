@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subnet manager: it gives a host's ports on InfiniBand their LIDs, GID and partitions. It is
- * on port 1 of the first host of each subnet.
+ * The subnet manager: it assigns LIDs, GID and partitions to a host's InfiniBand ports. It is on
+ * port 1 of the first host of each subnet.
  */
 #include <endian.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "tools/fabric/wire/route.h"
 
 #define PREFIX_DEFAULT 0xfe80000000000000ull
-#define PREFIX_ROUTED  0xfec0000000000000ull /* and the number of the subnet, from 1 */
+#define PREFIX_ROUTED  0xfec0000000000000ull /* plus the number of the subnet, from 1 */
 
 static uint16_t lid_of(const struct host *host, unsigned int number, unsigned int port_num)
 {
@@ -73,7 +73,7 @@ void subnet_set_lid(struct host *host, uint16_t lid)
 {
 	struct fab_port *port = &host->page->port[0];
 
-	/* All know the administrator's, and nobody would tell them. */
+	/* All hosts know the administrator's LID, and would not be notified of a change. */
 	if (port->link_layer != IBV_LINK_LAYER_INFINIBAND || port->lid == port->sm_lid || !lid ||
 	    lid >= FAB_LID_ROUTER || lid & ((1u << host->lmc) - 1) || !is_lid_free(host, 1, lid)) {
 		host_say(host, "cannot have LID %u", lid);

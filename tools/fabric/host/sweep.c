@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ends the processes of a host, which have its folder in their environment. They would be left if
+ * Ends the processes of a host, which have its folder in their environment. They would remain if
  * tools/fabric/fabric was killed.
  */
 #include <ctype.h>
@@ -17,7 +17,7 @@
 
 #define ENVIRONMENT_MAX (1 << 20)
 
-/* Return: how many bytes of a process's environment, or 0. */
+/* Return: size of a process's environment in bytes, or 0. */
 static size_t read_environment(const char *pid, char *ret)
 {
 	char path[PATH_MAX];

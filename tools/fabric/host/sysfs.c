@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What /sys/class says of a device that the kernel has, as files in the folder that furnish.py
- * shows there: written anew whenever the page changes.
+ * Contents of /sys/class for the device, as files in the folder that furnish.py mounts there;
+ * updated whenever the page changes.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -16,14 +16,14 @@
 
 #define TEXT_BYTES 64
 
-/* What a file is about; a file of the whole device has no port, and most have no index. */
+/* The subject of a file; files of the whole device have no port, and most have no index. */
 struct subject {
 	const struct fab_page *page;
 	const struct fab_port *port;
 	unsigned int port_num, index;
 };
 
-/* A print function leaves no text for what there is not. */
+/* Sets an empty text if there is nothing to show. */
 typedef void print_fn(const struct subject *of, char text[TEXT_BYTES]);
 
 struct file {
@@ -182,7 +182,10 @@ static void print_pkey(const struct subject *of, char text[TEXT_BYTES])
 		sprintf(text, "0x%04x", of->port->pkey[of->index]);
 }
 
-/* A folder with a file for each entry; free ones, where the kernel has zeros, have none. */
+/*
+ * A folder with a file for each entry; there is none for free entries, for which the kernel shows
+ * zeros.
+ */
 static const struct table {
 	struct file file;
 	unsigned int n;
@@ -226,7 +229,7 @@ static bool has_text(const char *path, const char *text)
 	return is_same;
 }
 
-/* Who reads meanwhile finds the old text or the new one, as in the kernel. */
+/* Concurrent readers get the old or the new text, as in the kernel. */
 static void replace_file(const struct host *host, const char *path, const char *text)
 {
 	char fresh[FAB_PATH_BYTES];
@@ -338,7 +341,7 @@ void sysfs_rename(const struct host *host, const char *old)
 	sysfs_write(host);
 }
 
-/* One that was reset may be removed again. */
+/* The name of an earlier removal may still exist, after a reset. */
 void sysfs_remove(const struct host *host)
 {
 	char device[CLASS_BYTES], removed[CLASS_BYTES];

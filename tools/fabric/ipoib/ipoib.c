@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The room of IP over InfiniBand: a library that is preloaded into the commands of hosts on
- * InfiniBand. It stands for functions of the C library, and calls nothing of ours. No kernel makes
- * an IPoIB interface without a device; so this changes the answers of rtnetlink about the host's
- * Ethernet interface: its type, and the link addresses of it and its neighbours, which become 20
- * bytes long (RFC 4391, 9.1.1). Packets to them still go over Ethernet.
+ * IP over InfiniBand: a library preloaded into the commands of hosts on InfiniBand. It replaces
+ * functions of the C library, and calls nothing of ours. No kernel creates an IPoIB interface
+ * without a device, so this changes the responses of rtnetlink about the host's Ethernet interface:
+ * its type, and the link addresses of it and its neighbours, which become 20 bytes long (RFC 4391,
+ * 9.1.1). Packets to them still use Ethernet.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,14 +21,14 @@
 #define MAC_BYTES   6
 #define PORTS	    2
 #define HW_BYTES    20
-#define GROWN_BYTES 64 /* what a message grows by at most */
+#define GROWN_BYTES 64 /* maximum growth of a message */
 
-/* Of the MAC (plan.py): a prefix, the interface, the number of the host. */
+/* The MAC (plan.py) is a prefix, the interface, and the number of the host. */
 static const uint8_t mac_prefix[] = { 0x02, 0x50, 0x43 };
 #define MAC_INTERFACE_AT 3
 #define MAC_NUMBER_AT	 4
 
-/* QPN 1 and the GID (host/subnet.c), but for subnet, host and port. */
+/* QPN 1 and the GID (host/subnet.c), without subnet, host and port. */
 static const uint8_t hw_of_port[HW_BYTES] = {
 	0, 0, 0, 1, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x50, 0x43, 0x00, 0x00, 0x00, 0x00, 0x00,
 };
@@ -37,7 +37,7 @@ static const uint8_t hw_of_port[HW_BYTES] = {
 #define HW_NUMBER_AT 17
 #define HW_PORT_AT   19
 
-/* The group of all, ff12:401b:<P_Key>::ffff:ffff. */
+/* The all-nodes group, ff12:401b:<P_Key>::ffff:ffff. */
 static const uint8_t hw_of_all[HW_BYTES] = {
 	0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff,
 };
@@ -46,7 +46,7 @@ static const uint8_t hw_of_all[HW_BYTES] = {
 
 /* --- one message --------------------------------------------------------- */
 
-/* Where attributes begin. Return: 0 for a message that stays as it is. */
+/* Return: the offset of attributes; 0 for a message that is not changed. */
 static size_t body_bytes(const struct nlmsghdr *hdr)
 {
 	switch (hdr->nlmsg_type) {
@@ -89,7 +89,7 @@ static bool is_ours(const struct nlmsghdr *hdr)
 	return is_port((unsigned int)index);
 }
 
-/* What tools/fabric/fabric was told. */
+/* A setting from tools/fabric/fabric. */
 static unsigned long setting_of(const char *name)
 {
 	const char *value = getenv(name);
@@ -120,7 +120,7 @@ static void put_port(const uint8_t mac[MAC_BYTES], uint8_t hw[HW_BYTES])
 	hw[HW_PORT_AT] = mac[MAC_INTERFACE_AT] + 1;
 }
 
-/* Return: what an attribute says instead of a MAC, in *hw, or NULL. */
+/* Return: the address to put in place of a MAC, in *hw, or NULL. */
 static const uint8_t *translate_address(const struct nlmsghdr *hdr, const struct rtattr *attr,
 					uint8_t hw[HW_BYTES])
 {
@@ -150,7 +150,7 @@ static size_t put_attr(uint8_t *to, const struct rtattr *attr, const void *data,
 	return RTA_SPACE(bytes);
 }
 
-/* Return: the bytes of the message at @to. */
+/* Return: size of the message at @to in bytes. */
 static size_t rewrite_message(const struct nlmsghdr *hdr, uint8_t *to)
 {
 	size_t at = body_bytes(hdr), left = hdr->nlmsg_len - at;
@@ -171,7 +171,7 @@ static size_t rewrite_message(const struct nlmsghdr *hdr, uint8_t *to)
 	return at;
 }
 
-/* --- what was received --------------------------------------------------- */
+/* --- received messages --------------------------------------------------- */
 
 static size_t rewrite_all(const void *buffer, size_t bytes, uint8_t *to)
 {
@@ -199,8 +199,7 @@ static bool is_rtnetlink(int fd)
 	       protocol == NETLINK_ROUTE;
 }
 
-/* Return: what the caller is told to have received; a message that no longer fits stays as it is.
- */
+/* Return: the number of bytes received; a message that no longer fits is not changed. */
 static ssize_t translate_received(int fd, void *buffer, size_t room, ssize_t received)
 {
 	int err = errno;
@@ -212,7 +211,7 @@ static ssize_t translate_received(int fd, void *buffer, size_t room, ssize_t rec
 		errno = err;
 		return received;
 	}
-	/* Each message has a header at least. */
+	/* Each message has at least a header. */
 	copy = calloc(1, (size_t)received * (1 + GROWN_BYTES / sizeof(struct nlmsghdr)));
 	if (!copy)
 		return received;
@@ -225,7 +224,7 @@ static ssize_t translate_received(int fd, void *buffer, size_t room, ssize_t rec
 	return received;
 }
 
-/* --- in place of libc's -------------------------------------------------- */
+/* --- replacements --------------------------------------------------------- */
 
 #define REAL(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
 

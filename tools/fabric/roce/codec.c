@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The rows of the transport headers, and the table of opcodes: see codec.h.
- */
+/* The fields of the transport headers, and the table of opcodes: see codec.h. */
 #include "tools/fabric/roce/codec.h"
 
 #include <errno.h>
@@ -94,7 +92,7 @@ LAYOUT("ImmDt", imm_dt, IMM_DT_BYTES);
 LAYOUT("IETH", ieth, IETH_BYTES);
 LAYOUT("XRCETH", xrceth, XRCETH_BYTES);
 
-/* Extended headers, in the order in which they follow the BTH. */
+/* Extended headers, in the order of their appearance after the BTH. */
 enum {
 	DETH = 1,
 	RETH = 2,
@@ -125,7 +123,7 @@ struct opcode {
 		true, false, __VA_ARGS__ \
 	}
 
-/* Table 38, by the lower five bits. A datagram is a SEND only, with a DETH. */
+/* Table 38, indexed by the lower five bits. A datagram is always a SEND, with a DETH. */
 static const struct opcode opcodes[OPCODE_OPERATION + 1] = {
 	[0] = DATA(FAB_OP_SEND, FAB_FIRST, 0),
 	[1] = DATA(FAB_OP_SEND, 0, 0),
@@ -171,7 +169,7 @@ static bool has_operation(unsigned int service, unsigned int operation)
 	return service != FAB_SERVICE_UC || operation <= UC_OPERATIONS_MAX;
 }
 
-/* Those of the operation, and of the service. */
+/* The headers of the operation, and of the service. */
 static uint16_t headers_of(const struct opcode *opcode, unsigned int service)
 {
 	bool is_answer = opcode->op == FAB_OP_READ_RESPONSE || opcode->op == FAB_OP_ACK ||
@@ -211,7 +209,7 @@ static int find_operation(const struct fab_packet *packet)
 	return -1;
 }
 
-/* --- to the wire --------------------------------------------------------- */
+/* --- encoding ------------------------------------------------------------- */
 
 static struct roce_aeth aeth_of(const struct fab_packet *packet)
 {
@@ -224,7 +222,7 @@ static struct roce_aeth aeth_of(const struct fab_packet *packet)
 	return aeth;
 }
 
-/* Return: the end of what was written. */
+/* Return: the end of the data written. */
 static uint8_t *write_extended(const struct fab_packet *packet, uint16_t headers, uint8_t *at)
 {
 	struct roce_deth deth = { packet->qkey, packet->src_qpn };
@@ -295,7 +293,7 @@ size_t roce_write(const struct fab_packet *packet, const void *payload, uint8_t 
 	return (size_t)(at - ret) + bth.pad_cnt + ICRC_BYTES;
 }
 
-/* --- from the wire ------------------------------------------------------- */
+/* --- decoding ------------------------------------------------------------- */
 
 static size_t extended_bytes(uint16_t headers)
 {
@@ -317,7 +315,7 @@ static void take_atomic_eth(const struct roce_atomic_eth *atomic, struct fab_pac
 	ret->compare_add = is_swap ? atomic->compare : atomic->swap_add;
 }
 
-/* Return: false for a syndrome that is reserved, or is not of this operation. */
+/* Return: false for a syndrome that is reserved, or invalid for this operation. */
 static bool take_aeth(const struct roce_aeth *aeth, struct fab_packet *ret)
 {
 	ret->msn = aeth->msn;

@@ -10,7 +10,7 @@
 
 #include "tools/fabric/roce/codec.h"
 
-#define AFTER_LRH	 0x2144df1c /* the CRC of 8 bytes of ones, for the LRH that is not there */
+#define AFTER_LRH	 0x2144df1c /* the CRC of 8 bytes of ones, in place of the absent LRH */
 #define IPV4_BYTES	 20
 #define IPV6_BYTES	 40
 #define UDP_BYTES	 8
@@ -19,7 +19,7 @@
 #define IPV4_DF		 0x40
 #define IP_PROTOCOL_UDP	 17
 #define BTH_RESERVED_AT	 4
-#define CRC_ORDER_BYTES	 0xffffffff /* so many zero bytes leave a CRC as it was */
+#define CRC_ORDER_BYTES	 0xffffffff /* number of zero bytes that leave a CRC unchanged */
 
 static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -63,7 +63,7 @@ static uint8_t *put_ipv6(const struct icrc_flow *flow, size_t n, uint8_t *at)
 	return at + 2 * sizeof(flow->sgid->raw);
 }
 
-/* The CRC of all but the ICRC itself. */
+/* The CRC of everything except the ICRC. */
 static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
 	uint8_t prefix[PREFIX_BYTES_MAX], *at = prefix;
@@ -99,8 +99,10 @@ static uint32_t stored_of(const uint8_t *bytes, size_t n)
 	return icrc;
 }
 
-/* Undo what so many zero bytes did to a difference of CRCs; any thread may find a factor, and all
- * find the same. */
+/*
+ * Reverts the effect of @n zero bytes on a difference of CRCs. Any thread may compute a factor,
+ * always with the same result.
+ */
 static uint32_t without_zeros(uint32_t crc, size_t n)
 {
 	static uint32_t factors[ROCE_BYTES_MAX + IPV4_BYTES + UDP_BYTES];
@@ -114,9 +116,9 @@ static uint32_t without_zeros(uint32_t crc, size_t n)
 }
 
 /*
- * CRC is linear: the CRC for an identification differs from that for 0 by what the identification
- * alone leaves in the register, which is itself (two bytes, the first in the lower bits) taken in
- * before all that follows as zeros. Undone, the upper half of the difference has to be zero.
+ * CRC is linear: the CRC for an identification differs from that for 0 by the CRC of the
+ * identification alone, that is, the two bytes (the first in the lower bits) followed by zeros for
+ * the rest of the packet. After reverting the zeros, the upper half of the difference must be zero.
  */
 bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of pcap: see capture.h. The file's head, with times in nanoseconds and Ethernet as link,
- * is written by tools/fabric/fabric.
+ * Records of pcap: see capture.h. tools/fabric/fabric writes the file header, with times in
+ * nanoseconds and link type Ethernet.
  */
 #include "tools/fabric/udp/capture.h"
 
@@ -27,7 +27,7 @@
 #define IPV4_AT	       12
 #define IPV4_DF	       0x4000
 #define PROTO_UDP      17
-#define FLOW_PORTS     0xc000 /* A17.9.1: the source port is a flow's entropy, in this range */
+#define FLOW_PORTS     0xc000 /* A17.9.1: the source port provides flow entropy, in this range */
 
 struct record {
 	uint32_t s, ns, caught_bytes, bytes;
@@ -105,7 +105,7 @@ static uint8_t *put_ipv6(const struct fab_packet *packet, size_t n, uint8_t *at)
 	return at + 32;
 }
 
-/* Over IPv4 a UDP checksum may be left out; over IPv6 it may not. */
+/* A UDP checksum is optional over IPv4, and required over IPv6. */
 static void put_udp_checksum(const struct fab_packet *packet, const uint8_t *bytes, size_t n,
 			     uint8_t *udp)
 {
@@ -116,7 +116,7 @@ static void put_udp_checksum(const struct fab_packet *packet, const uint8_t *byt
 	put_u16(udp + 6, is ? is : 0xffff);
 }
 
-/* Return: how many bytes. */
+/* Return: number of bytes. */
 static size_t put_head(const struct fab_packet *packet, const uint8_t *bytes, size_t n,
 		       uint16_t source_port, uint8_t ret[HEAD_BYTES_MAX])
 {
@@ -135,7 +135,7 @@ static size_t put_head(const struct fab_packet *packet, const uint8_t *bytes, si
 	return (size_t)(udp + UDP_BYTES - ret);
 }
 
-/* One write a packet: other processes append, too. */
+/* One write per packet, because other processes append too. */
 static void append_packet(const struct udp_capture *capture, const uint8_t *head, size_t head_bytes,
 			  const uint8_t *bytes, size_t n)
 {
@@ -151,7 +151,7 @@ static void append_packet(const struct udp_capture *capture, const uint8_t *head
 	};
 
 	if (writev(capture->fd, iov, 3) < 0)
-		return; /* a full disk is nothing that a program could be told of */
+		return; /* the program cannot be told of a full disk */
 }
 
 void udp_capture_write(const struct udp_capture *capture, const struct fab_packet *packet,

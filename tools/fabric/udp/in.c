@@ -18,7 +18,7 @@
 
 #define RECEIVE_BYTES (8 << 20)
 #define IPV4_AT	      12
-#define DEST_QP_AT    4 /* of a UDP payload: the word that has it, below a reserved byte */
+#define DEST_QP_AT    4 /* offset in a UDP payload; the word has a reserved byte on top */
 #define QPN_MASK      0xffffff
 
 #ifndef UDP_NO_CHECK6_RX
@@ -31,7 +31,7 @@
 #define IPV6_MULTICAST_ALL 29
 #endif
 
-/* IPv4 as an IPv6 address is what a GID is: ::ffff:a.b.c.d. */
+/* An IPv4 address as a GID: ::ffff:a.b.c.d. */
 static union ibv_gid gid_of_ipv4(const struct in_addr *addr)
 {
 	union ibv_gid gid = {
@@ -46,7 +46,7 @@ static void set_options(int fd, int family)
 {
 	int on = 1, bytes = RECEIVE_BYTES;
 
-	/* Best effort: with less, more is lost, and repeated. */
+	/* Best effort: with a smaller buffer, more is lost and retransmitted. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
@@ -59,7 +59,10 @@ static void set_options(int fd, int family)
 	setsockopt(fd, SOL_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
 	setsockopt(fd, SOL_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
 	setsockopt(fd, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
-	/* Linux's rxe sends no UDP checksum over IPv6; the ICRC covers more than it would. */
+	/*
+	 * Linux's rxe sends no UDP checksum over IPv6; the ICRC covers more than the checksum
+	 * would.
+	 */
 	setsockopt(fd, SOL_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on));
 }
 
@@ -102,15 +105,17 @@ static int open_port(bool is_shared)
 
 int udp_in_open(void)
 {
-	/* Another fabric of the same user would let us share its port. */
+	/* Without the flag: another fabric of the same user would let us share its port. */
 	int fd = open_port(false);
 
 	if (fd < 0)
 		return fd;
 	close(fd);
 	fd = open_port(true);
-	/* Each of several members of a group gets its packets; Linux has the program of
-	 * udp_in_steer() choose if there is one alone. */
+	/*
+	 * Each of several members of a group gets its packets; with a single member, Linux lets the
+	 * program of udp_in_steer() choose.
+	 */
 	if (fd >= 0)
 		udp_in_take_groups(fd, true);
 	return fd;

@@ -18,7 +18,7 @@
 #include "tools/fabric/roce/icrc.h"
 
 #define SEND_BYTES     (4 << 20)
-#define FLOW_PORTS     0xc000 /* A17.9.1: the source port is a flow's entropy, in this range */
+#define FLOW_PORTS     0xc000 /* A17.9.1: the source port provides flow entropy, in this range */
 #define FLOW_TRIES     32
 #define HOP_LIMIT_MIN  1
 #define HOP_LIMIT_ELSE 64
@@ -88,7 +88,7 @@ static int bind_flow(int fd, int family)
 	for (i = 0; i <= FLOW_TRIES && err; i++) {
 		uint16_t port = (uint16_t)(FLOW_PORTS | (first + i * 61) % (0x10000 - FLOW_PORTS));
 
-		/* If all are taken, any will do. */
+		/* If all are taken, use any port. */
 		in.sin_port = htons(i < FLOW_TRIES ? port : 0);
 		in6.sin6_port = in.sin_port;
 		err = family == AF_INET ? bind(fd, (struct sockaddr *)&in, sizeof(in))
@@ -102,7 +102,7 @@ static int set_up(int fd, int family)
 	int on = 1, bytes = SEND_BYTES, err = 0;
 	int discover = family == AF_INET ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO;
 
-	/* Best effort: with less, more waits in memory. */
+	/* Best effort: with a smaller buffer, more is queued in memory. */
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	if (family == AF_INET6)
@@ -208,7 +208,10 @@ static int send_bytes(int fd, const struct udp_burst *burst, uint8_t *bytes, siz
 	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* In a packet that is sealed; it is sealed anew if it has to wait, so twice is not at all. */
+/*
+ * Inverts a bit of a sealed packet. A second call restores it, because a packet that must wait is
+ * sealed again.
+ */
 static void invert_bit(const struct udp_burst *burst)
 {
 	uint32_t bit = (uint32_t)burst->corrupt_bit % (uint32_t)(8 * burst->n_bytes);
@@ -233,7 +236,10 @@ static int send_one_by_one(const struct udp_socket *from, const struct udp_burst
 	return err;
 }
 
-/* A kernel, a device or a packet that is too large for the route may be against segments. */
+/*
+ * Segmentation may be refused by a kernel or a device, or for a packet that is too large for the
+ * route.
+ */
 static int send_burst(struct udp_socket *from, const struct udp_burst *burst)
 {
 	int err;
@@ -252,7 +258,7 @@ static int send_burst(struct udp_socket *from, const struct udp_burst *burst)
 	return err;
 }
 
-/* --- what fails ---------------------------------------------------------- */
+/* --- failures ------------------------------------------------------------- */
 
 static const struct {
 	int err;
@@ -275,7 +281,7 @@ static void log_send_error(struct udp_out *out, const struct udp_burst *burst, i
 	char to[INET6_ADDRSTRLEN] = "?";
 	unsigned int i;
 
-	/* That is what Linux says of a source address that it does not have. */
+	/* Linux returns this for a source address that it does not have. */
 	if (err == -ENETUNREACH &&
 	    udp_out_reach(&burst->sgid, &burst->dgid, burst->ifindex) == EADDRNOTAVAIL)
 		err = -EADDRNOTAVAIL;
@@ -306,7 +312,7 @@ static struct udp_socket *socket_for(struct udp_out *out, const struct udp_burst
 
 static void room_came(struct watch *watch, uint32_t events)
 {
-	(void)watch; /* udp_out_send_waiting() does it */
+	(void)watch; /* udp_out_send_waiting() does the work */
 	(void)events;
 }
 
@@ -462,7 +468,7 @@ void udp_out_fini(struct udp_out *out)
 {
 	struct list *node, *after;
 
-	/* First: a forked child has this epoll in common with its parent. */
+	/* First, because a forked child shares this epoll instance with its parent. */
 	loop_fini(&out->loop);
 	list_for_each_safe (node, after, &out->waiting)
 		free(container_of(node, struct waiting, link));

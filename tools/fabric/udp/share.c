@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A slot's number one way, a descriptor the other: see share.h.
- */
+/* Exchange of a slot number for a descriptor: see share.h. */
 #include "tools/fabric/udp/share.h"
 
 #include <errno.h>
@@ -13,7 +11,7 @@
 
 #define ANSWER_S 10
 
-/* The answer: an errno, and with 0 a descriptor. */
+/* The response: an errno, and a descriptor if it is 0. */
 struct answer {
 	struct msghdr msg;
 	struct iovec iov;
@@ -95,7 +93,7 @@ void share_answer(int conn, int fd)
 		answer.control.header.cmsg_type = SCM_RIGHTS;
 		memcpy(CMSG_DATA(&answer.control.header), &fd, sizeof(fd));
 	}
-	/* One that has ended since needs no answer. */
+	/* A process that has ended needs no response. */
 	if (sendmsg(conn, &answer.msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		errno = 0;
 }

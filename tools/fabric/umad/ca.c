@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The device as libibumad tells of it.
- */
+/* The device, as presented by libibumad. */
 #include "tools/fabric/umad/ca.h"
 
 #include <endian.h>
@@ -62,7 +60,7 @@ int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 
 struct umad_device_node *umad_get_ca_device_list(void)
 {
-	static char names[1][UMAD_CA_NAME_LEN]; /* in use as long as the list */
+	static char names[1][UMAD_CA_NAME_LEN]; /* valid as long as the list */
 	struct umad_device_node *node;
 
 	if (umad_get_cas_names(names, 1) != 1)
@@ -80,7 +78,7 @@ void umad_free_ca_device_list(struct umad_device_node *head)
 
 int umad_sort_ca_device_list(struct umad_device_node **head, size_t size)
 {
-	(void)head; /* of one */
+	(void)head; /* the list has one element */
 	(void)size;
 	return 0;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What classes, methods and attributes are called: the part of libibumad that is for printing.
- */
+/* Names of classes, methods and attributes: the printing functions of libibumad. */
 #include <infiniband/umad_str.h>
 #include <infiniband/umad_types.h>
 #include <stddef.h>

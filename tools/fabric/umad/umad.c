@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libibumad on a soft fabric: ports, agents, and MADs out and in. As with the real one, a port is
- * its descriptor, and agents end with it.
+ * libibumad on a soft fabric: ports, agents, sending and receiving MADs. As in the original, a port
+ * is its descriptor, and agents end with it.
  */
 #include <endian.h>
 #include <errno.h>
@@ -91,7 +91,7 @@ static int send_with_pipe(int fd, const struct fab_umad_request *request, int pi
 	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-/* Return: an errno, positive. */
+/* Return: a positive errno. */
 static int ask_host(int fd, const struct fab_umad_request *request, uint32_t *ret_agent)
 {
 	struct fab_umad_reply reply = { .error = EIO };
@@ -146,10 +146,10 @@ int umad_register(int portid, int mgmt_class, int mgmt_version, uint8_t rmpp_ver
 int umad_register_oui(int portid, int mgmt_class, uint8_t rmpp_version, uint8_t oui[3],
 		      long method_mask[16 / sizeof(long)])
 {
-	/* IBTA vol. 1, table 104: the vendors' classes that carry an OUI. */
+	/* IBTA vol. 1, table 104: vendor classes with an OUI. */
 	if (mgmt_class < 0x30 || mgmt_class > 0x4f)
 		return -EINVAL;
-	(void)oui; /* nobody else has the class here */
+	(void)oui; /* no other agent has the class here */
 	return umad_register(portid, mgmt_class, 1, rmpp_version, method_mask);
 }
 
@@ -186,7 +186,7 @@ int umad_poll(int portid, int timeout_ms)
 	return n < 0 || ready.revents != POLLIN ? -EIO : 0;
 }
 
-/* As the kernel: what does not fit stays, and its first segment says so. */
+/* As in the kernel: a message that does not fit stays queued, and its first segment is returned. */
 static ssize_t take_message(int portid, void *umad, size_t bytes)
 {
 	static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
@@ -224,7 +224,7 @@ int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 	*length = (int)(n - (ssize_t)sizeof(*head));
 	if ((size_t)n <= bytes)
 		return (int)head->agent_id;
-	errno = ENOSPC; /* which programs look at */
+	errno = ENOSPC; /* programs check for this errno */
 	return -ENOSPC;
 }
 
