@@ -105,10 +105,14 @@ uint64_t congestion_timeout_ns(const struct fab_qp *qp)
 	return ns > min_ns ? ns : min_ns;
 }
 
-/* A slow path loses nothing and holds ever more, until what is sent again comes too late. */
+/* A slow path loses nothing and holds ever more, until what is sent again comes too late. A small
+ * window is not the cause of long round trips. */
 static void keep_below_timeout(struct fab_qp *qp)
 {
-	if (qp->attr.timeout && qp->sq.rtt_ns > congestion_timeout_ns(qp) / ROUND_TRIPS_MIN)
+	uint32_t start = congestion_psns(qp, context_of(qp)->carrier->window_bytes_start);
+
+	if (qp->attr.timeout && qp->sq.window >= 2 * start &&
+	    qp->sq.rtt_ns > congestion_timeout_ns(qp) / ROUND_TRIPS_MIN)
 		congestion_lost(qp, false);
 }
 
