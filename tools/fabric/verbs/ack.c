@@ -10,7 +10,7 @@
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 
-#define CNP_INTERVAL_NS 50000 /* as devices have it; A17.9.4 leaves it to them */
+#define CNP_INTERVAL_NS 50000 /* as in devices; A17.9.4 leaves it to them */
 
 static void owe_ack(struct fab_qp *qp)
 {
@@ -125,7 +125,7 @@ static void send_read_packet(struct fab_qp *qp, struct fab_response *response,
 	response->left -= packet.bytes;
 }
 
-/* The memory may be gone, since the last part was sent. Return: false if it is. */
+/* The memory may have been deregistered since the last part. Return: false if so. */
 static bool send_read(struct fab_qp *qp, struct fab_response *response, uint32_t *budget)
 {
 	const struct fab_mr *mr = memory_find_remote(qp, response->srqn, response->rkey,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Addresses, see address.h, and address handles.
- */
+/* Addresses, see address.h, and address handles. */
 #include "tools/fabric/verbs/address.h"
 
 #include <arpa/inet.h>
@@ -115,7 +113,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 	return 0;
 }
 
-/* An IPv4 header is in the second half of the 40 bytes of a GRH, RoCE v2, A17.4.5. */
+/* RoCE v2, A17.4.5: an IPv4 header is in the second half of the 40 bytes of a GRH. */
 static void gids_of(const struct ibv_grh *grh, union ibv_gid *ret_from, union ibv_gid *ret_to)
 {
 	const uint8_t *v4 = (const uint8_t *)grh + 20;
@@ -148,7 +146,7 @@ int ibv_init_ah_from_wc(struct ibv_context *verbs, uint8_t port_num, struct ibv_
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	gids_of(grh, &from, &to);
-	/* A packet to a group is answered from our first GID of that kind. */
+	/* The response to a packet to a group has our first GID of that type as source. */
 	index = fab_page_find_gid(page, port_num, &to);
 	ret->is_global = 1;
 	ret->grh.dgid = from;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posting by ibv_wr_start() and what follows: what is asked for is gathered, and posted as one list
- * by ibv_wr_complete().
+ * Posting with ibv_wr_start() and its like: requests are collected, and posted as one list by
+ * ibv_wr_complete().
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static struct work *grow_batch(struct fab_batch *batch)
 	return more[batch->n_max] ? more[batch->n_max++] : NULL;
 }
 
-/* Return: the next piece of work, or NULL with the error noted. */
+/* Return: the next work request; NULL with the error stored. */
 static struct ibv_send_wr *add_work(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct fab_batch *batch = batch_of(ex);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Buffers that a device allocates, of rdma-core 57 and later: any memory will do here.
- */
+/* Buffers allocated by a device, of rdma-core 57 and later: any memory is suitable here. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
@@ -11,7 +9,7 @@ struct ibv_buf {
 	void *addr;
 };
 
-/* The headers of older releases do not declare them. */
+/* Not declared by headers of older releases. */
 void *ibv_alloc_buf(struct ibv_pd *pd, size_t bytes, struct ibv_buf **ret);
 void ibv_free_buf(struct ibv_buf *buf);
 struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t bytes,

@@ -67,7 +67,7 @@ static void close_sockets(struct fab_context *context)
 
 /* --- sending ------------------------------------------------------------- */
 
-/* The interface that has a GID of ours, or 0. */
+/* The interface with a GID of ours, or 0. */
 static uint32_t interface_of(const struct fab_context *context, uint8_t port_num,
 			     const union ibv_gid *gid)
 {
@@ -80,7 +80,7 @@ static uint32_t interface_of(const struct fab_context *context, uint8_t port_num
 	return entry.ifindex;
 }
 
-/* Whoever is there: IP says no more than whether there is a way. */
+/* Does not find out whether a host has the address: IP only tells whether there is a route. */
 static int find_way(struct fab_context *context, const struct ibv_ah_attr *attr,
 		    struct fab_owner *ret)
 {
@@ -131,7 +131,7 @@ static void deliver_to_group(struct fab_context *context, struct fab_packet *pac
 	list_for_each_safe (node, after, &context->attached) {
 		struct fab_qp *qp = container_of(node, struct fab_qp, attached);
 
-		/* Not to itself: IBTA vol. 1, 10.5.3.2. */
+		/* Not to the sender: IBTA vol. 1, 10.5.3.2. */
 		if (is_ours && packet->src_qpn == qp->ex.qp_base.qp_num)
 			continue;
 		packet->dest_qpn = qp->ex.qp_base.qp_num;
@@ -139,7 +139,7 @@ static void deliver_to_group(struct fab_context *context, struct fab_packet *pac
 	}
 }
 
-/* A BTH does not name the sender: it is the peer, if it has the peer's address. */
+/* A BTH does not identify the sender: it is the peer, if the packet has the peer's address. */
 static void name_sender(const struct fab_context *context, struct fab_packet *packet)
 {
 	const struct fab_qp *qp = context->qp[packet->dest_qpn % FAB_SLOT_QPS];
@@ -163,7 +163,7 @@ static void frame_came(struct fab_context *context, const struct fab_frames *fra
 		deliver(context, &packet, payload);
 }
 
-/* What others got, and was for us. */
+/* Packets for us that other processes have received. */
 static void frames_came(struct fab_context *context, size_t n_bytes, deliver_fn *deliver)
 {
 	const struct fab_frames *frames = (const struct fab_frames *)context->buffer;
@@ -180,7 +180,10 @@ static bool is_for_us(const struct fab_context *context, const uint8_t *bytes)
 	return qpn >> FAB_SLOT_SHIFT == context->slot || qpn == FAB_QPN_MULTICAST;
 }
 
-/* The kernel joins packets of a sender whomever they are for, and looks at the first of them. */
+/*
+ * The kernel coalesces a sender's packets for any queue pair, and selects the socket by the first
+ * of them.
+ */
 static void hand_on(const struct fab_context *context, const struct fab_frames *frames,
 		    const uint8_t *bytes, uint32_t n)
 {

@@ -22,7 +22,7 @@ static uint64_t now_ns(const struct fab_context *context)
 	return clock_ns();
 }
 
-/* What is captured is to be packets that RoCE v2 could have. */
+/* Captured packets must be possible with RoCE v2. */
 static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu path_mtu)
 {
 	return context->capture.is_open ? 128u << path_mtu : FAB_FRAGMENT_BYTES;
@@ -102,7 +102,7 @@ static void send_to_group(struct fab_qp *qp, struct fab_packet *packet, const vo
 	while (dir && (entry = readdir(dir))) {
 		if (!fab_folder_read_member(entry->d_name, host, &packet->dest_qpn))
 			continue;
-		/* Not to itself: IBTA vol. 1, 10.5.3.2. */
+		/* Not to the sender: IBTA vol. 1, 10.5.3.2. */
 		if (packet->dest_qpn == qp->ex.qp_base.qp_num &&
 		    strcmp(host, context->device->folder.host) == 0)
 			continue;

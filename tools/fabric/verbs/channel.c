@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion channels and the asynchronous events of a context: what programs wait for. Destroying
- * an object waits until the program has acknowledged all events about it.
+ * Completion channels and the asynchronous events of a context, which programs wait for. Destroying
+ * an object waits until the program has acknowledged all its events.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,11 +76,11 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 
 void context_async(struct fab_context *context, const struct ibv_async_event *event)
 {
-	/* Without memory an event is lost, as with a device whose event queue is full. */
+	/* Out of memory: the event is lost, as in a device whose event queue is full. */
 	event_queue_post(&context->async, event);
 }
 
-/* The counts of an object's events: taken by the program, and acknowledged. */
+/* Counts of an object's events: read by the program, and acknowledged. */
 struct tally {
 	unsigned int *taken;
 	uint32_t *acked;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How work ends: completions of sends and receives, and queue pairs in error.
- */
+/* Completion of work: completions of sends and receives, and queue pairs in error. */
 #include "tools/fabric/verbs/completion.h"
 
 #include "tools/fabric/verbs/ack.h"
@@ -58,7 +56,7 @@ void send_done(struct fab_qp *qp, enum ibv_wc_status status)
 		list_remove(&qp->active);
 }
 
-/* An XRC target has no queues, or they are not those of its receives; an initiator needs one. */
+/* An XRC target has no queues, or its receives use others; an initiator must have one. */
 void qp_forget(struct fab_qp *qp)
 {
 	struct ibv_qp *ibv = from_qp(qp);
@@ -88,7 +86,7 @@ void receive_completed(struct fab_qp *qp, const struct ibv_wc *wc, bool solicite
 {
 	struct fab_cq *cq = xrc_receive_cq(qp, qp->responder.srqn);
 
-	/* Of XRC, the shared receive queue may be gone. */
+	/* With XRC, the shared receive queue may be gone. */
 	if (cq)
 		cq_push(cq, wc, solicited);
 }
@@ -127,7 +125,7 @@ void qp_enter_error(struct fab_qp *qp, int event)
 	qp->attr.qp_state = IBV_QPS_ERR;
 	qp->sq.deadline_ns = 0;
 	qp->sq.waits_for_rnr = false;
-	/* Requests that were carried out before are still acknowledged. */
+	/* Executed requests are acknowledged first. */
 	ack_send(qp);
 	qp_flush(qp);
 	if (event >= 0)
@@ -143,7 +141,7 @@ void qp_fail(struct fab_qp *qp, enum ibv_wc_status status)
 		qp_enter_error(qp, -1);
 		return;
 	}
-	/* IBTA vol. 1, 10.3.1.6: unreliable ones still receive. */
+	/* IBTA vol. 1, 10.3.1.6: unreliable ones continue to receive. */
 	qp->attr.qp_state = IBV_QPS_SQE;
 	while (qp->sq.count)
 		send_done(qp, IBV_WC_WR_FLUSH_ERR);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Window and round trip of a requester: see congestion.h.
- */
+/* A requester's window and round-trip measurement: see congestion.h. */
 #include "tools/fabric/verbs/congestion.h"
 
 #include "tools/fabric/verbs/carrier.h"
 
 #define TIMEOUT_UNIT_NS 4096 /* IBTA vol. 1, 9.7.6.1.3 */
-#define ROUND_TRIPS_MIN 4    /* that have to fit into a timeout */
+#define ROUND_TRIPS_MIN 4    /* minimum number in a timeout */
 
 uint32_t congestion_psns(const struct fab_qp *qp, uint32_t bytes)
 {
@@ -49,7 +47,7 @@ static void grow_window(struct fab_qp *qp, uint32_t n_acked)
 		sq->window = max;
 }
 
-/* All that is lost of one window counts once. */
+/* All losses in one window count once. */
 void congestion_lost(struct fab_qp *qp, bool late)
 {
 	uint32_t min = congestion_psns(qp, context_of(qp)->carrier->window_bytes_min);
@@ -72,7 +70,7 @@ static bool is_answered_at_once(const struct fab_packet *packet)
 	return packet->flags & FAB_ASK_ACK || packet->op == FAB_OP_READ;
 }
 
-/* One packet at a time, which was not sent before: the answer to it is to this one. */
+/* Measures one packet at a time, not a retransmitted one, whose response would be ambiguous. */
 void congestion_sent(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	struct fab_send_queue *sq = &qp->sq;

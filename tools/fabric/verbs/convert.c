@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The kernel's structs made into those of verbs.h and back: what the stock librdmacm calls.
- */
+/* Conversions between the kernel's structs and those of verbs.h, as called by stock librdmacm. */
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_sa.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Completion queues: a ring of completions as ibv_poll_cq() returns them.
- */
+/* Completion queues: a ring of completions as returned by ibv_poll_cq(). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -60,7 +58,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_contex
 	return from_cq(cq);
 }
 
-/* IBTA vol. 1, 11.2.6.4: all events of a queue are acknowledged before it is destroyed. */
+/* IBTA vol. 1, 11.2.6.4: all events of a queue must be acknowledged before it is destroyed. */
 static void wait_for_acks(struct fab_cq *cq)
 {
 	pthread_mutex_lock(&cq->ex.mutex);
@@ -137,7 +135,7 @@ static void report_overrun(struct fab_cq *cq)
 	context_async(to_context(cq->ex.context), &event);
 }
 
-/* An armed queue makes an event of a completion. */
+/* A completion of an armed queue causes an event. */
 static void notify_channel(struct fab_cq *cq, struct fab_completion *of)
 {
 	struct ibv_async_event event = { .element = { .cq = from_cq(cq) } };
@@ -159,7 +157,7 @@ void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)
 		return;
 	}
 	next->wc = *wc;
-	/* An error is solicited by its nature: IBTA vol. 1, 11.4.2.2. */
+	/* Errors count as solicited: IBTA vol. 1, 11.4.2.2. */
 	next->is_solicited = solicited || wc->status != IBV_WC_SUCCESS;
 	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		next->clock_ns = clock_ns();

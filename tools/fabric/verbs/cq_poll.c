@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Reading completions: ibv_poll_cq(), and one field at a time, as struct ibv_cq_ex has it.
- */
+/* Reading completions: ibv_poll_cq(), and by field with struct ibv_cq_ex. */
 #include "tools/fabric/verbs/cq_poll.h"
 
 #include <errno.h>
@@ -10,8 +8,10 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/engine.h"
 
-/* Locks the context. An empty queue takes packets here: no thread has to wake up for a program that
- * polls. */
+/*
+ * Locks the context. For an empty queue, packets are handled here, so that no thread must wake up
+ * for a polling program.
+ */
 static struct fab_context *lock_filled(struct fab_cq *cq)
 {
 	struct fab_context *context = to_context(cq->ex.context);
@@ -22,7 +22,7 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 	return context;
 }
 
-/* Locked. Return: NULL if the queue is empty; good until it is unlocked. */
+/* Locked. Return: NULL if the queue is empty; valid until the context is unlocked. */
 static const struct fab_completion *take_first(struct fab_cq *cq)
 {
 	const struct fab_completion *first = &cq->ring[cq->head];
@@ -34,7 +34,7 @@ static const struct fab_completion *take_first(struct fab_cq *cq)
 	return first;
 }
 
-/* A program that only polls yields the processor to the one that it waits for. */
+/* A program that only polls yields the processor to the process that it waits for. */
 static void unlock_polled(struct fab_context *context, bool found)
 {
 	pthread_mutex_unlock(&context->lock);
@@ -65,7 +65,7 @@ int cq_req_notify(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-/* --- one field at a time ------------------------------------------------- */
+/* --- by field ------------------------------------------------------------- */
 
 static struct fab_cq *from_ex(struct ibv_cq_ex *ex)
 {
@@ -184,7 +184,7 @@ static void set_readers(struct fab_cq *cq)
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 #define KNOWN_MASK (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 
-/* That it is for one thread, or of a parent domain, changes nothing here. */
+/* Flags for a single thread, or a parent domain, have no effect here. */
 static bool is_supported(const struct ibv_cq_init_attr_ex *attr)
 {
 	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;

@@ -42,7 +42,7 @@ static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 	ret->dlid = attr->dlid;
 	ret->dest_qpn = send->remote_qpn;
 	ret->src_qpn = qp->ex.qp_base.qp_num;
-	/* IBTA vol. 1, 10.2.5: with the high bit set, the queue pair's own is sent. */
+	/* IBTA vol. 1, 10.2.5: if the high bit is set, the queue pair's own Q_Key is sent. */
 	ret->qkey = send->remote_qkey & QKEY_IS_PRIVILEGED ? qp->attr.qkey : send->remote_qkey;
 	ret->bytes = (uint32_t)send->bytes;
 	ret->flags = FAB_FIRST | FAB_LAST;
@@ -107,13 +107,13 @@ static uint16_t ip_checksum(const uint8_t *header, size_t bytes)
 	return (uint16_t)~sum;
 }
 
-/* What follows the IP header of a datagram over RoCE v2. */
+/* Size after the IP header of a datagram over RoCE v2. */
 static uint32_t ip_payload_bytes(const struct fab_packet *packet)
 {
 	return ROCE_BYTES + (packet->flags & FAB_IMM ? IMM_BYTES : 0) + ((packet->bytes + 3) & ~3u);
 }
 
-/* RoCE v2 over IPv4: the header in the second half, zeros before it. */
+/* RoCE v2 over IPv4: the header is in the second half, after zeros. */
 static void write_ipv4(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES])
 {
 	uint16_t bytes = htons((uint16_t)(IPV4_BYTES + ip_payload_bytes(packet)));
@@ -199,7 +199,7 @@ static bool is_multicast(const union ibv_gid *gid)
 	return gid->raw[0] == 0xff || (is_ipv4(gid) && (gid->raw[12] & 0xf0) == 0xe0);
 }
 
-/* On InfiniBand switches bring a group's packets to the ports of their subnet that joined it. */
+/* On InfiniBand, switches forward a group's packets to ports of their subnet that have joined. */
 static bool has_joined(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_device *device = context_of(qp)->device;
@@ -214,7 +214,7 @@ static bool has_joined(const struct fab_qp *qp, const struct fab_packet *packet)
 	return port->subnet == packet->subnet && access(path, F_OK) == 0;
 }
 
-/* The number of one that ended may be another's by now. */
+/* The number of a queue pair that was destroyed may have been reused. */
 static bool is_attached(const struct fab_qp *qp, const union ibv_gid *gid)
 {
 	unsigned int i;

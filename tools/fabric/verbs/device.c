@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device of the host that this process is on, if $PURECM_FABRIC says that there is one; else
- * there is none. A process that opens it twice has two contexts that share nothing.
+ * The device of this process's host, if $PURECM_FABRIC is set; otherwise there is none. A process
+ * that opens it twice has two independent contexts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static int device_new(struct fab_device **ret)
 		return err;
 	}
 	device->refs = 1;
-	/* As efa, whose driver says neither. */
+	/* As efa, whose driver sets neither. */
 	has_cm = !fab_has_quirk(device->page, FAB_QUIRK_NO_CM);
 	device->ibv.node_type = has_cm ? IBV_NODE_CA : IBV_NODE_UNSPECIFIED;
 	device->ibv.transport_type = has_cm ? IBV_TRANSPORT_IB : IBV_TRANSPORT_UNSPECIFIED;
@@ -56,7 +56,7 @@ static int device_new(struct fab_device **ret)
 	return 0;
 }
 
-/* All lists have the same struct as long as one is in use: programs compare pointers. */
+/* All lists have the same struct as long as one is in use, because programs compare pointers. */
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fab_device *known;
 
@@ -76,7 +76,7 @@ static void device_put(struct fab_device *device)
 	free(device);
 }
 
-/* One that was renamed since is another struct: who has that one open knows it by its old name. */
+/* A renamed device gets another struct: contexts that are open know it by its old name. */
 static bool is_as_known(void)
 {
 	char name[FAB_NAME_BYTES];
@@ -159,7 +159,7 @@ int ibv_get_device_index(struct ibv_device *device)
 
 static int context_init(struct fab_context *context, struct fab_device *device)
 {
-	/* Nothing is said to it, but programs copy it and pass it on. */
+	/* Not used, but programs duplicate it and pass it on. */
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int err = fd < 0 ? -errno : event_queue_init(&context->async);
 
@@ -216,8 +216,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_lock(&known_lock);
 	to_device(device)->refs++;
 	pthread_mutex_unlock(&known_lock);
-	/* The thread brings events. If it cannot start, creating a queue pair tries again and
-	 * fails. */
+	/*
+	 * The thread delivers events. If it cannot start, creating a queue pair retries that and
+	 * fails.
+	 */
 	pthread_mutex_lock(&context->lock);
 	context_start(context);
 	pthread_mutex_unlock(&context->lock);
@@ -230,7 +232,9 @@ int ibv_close_device(struct ibv_context *verbs)
 	struct fab_device *device = context->device;
 
 	context_stop(context);
-	/* Objects that the program has not destroyed still point to the context: leak it. */
+	/*
+	 * Objects that the program has not destroyed still point to the context, so it is leaked.
+	 */
 	if (context->n_objects)
 		return 0;
 	event_queue_fini(&context->async);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of the device: the program reaches it by copying, and by keys of regions that begin at
- * address 0. Each context has its own share.
+ * Device memory: programs access it by copying, and by keys of regions that begin at address 0.
+ * Each context has its own.
  */
 #include "tools/fabric/verbs/device_memory.h"
 
@@ -30,7 +30,7 @@ static bool is_inside(const struct fab_dm *dm, uint64_t offset, size_t bytes)
 	return bytes <= dm->bytes && offset <= dm->bytes - bytes;
 }
 
-/* It is copied in words of 4 bytes. */
+/* Copies are in words of 4 bytes. */
 static bool may_copy(const struct fab_dm *dm, uint64_t offset, size_t bytes)
 {
 	return is_inside(dm, offset, bytes) && offset % 4 == 0 && bytes % 4 == 0;
@@ -52,7 +52,7 @@ static int copy_from(void *to, struct ibv_dm *ibv, uint64_t offset, size_t bytes
 	return 0;
 }
 
-/* Locked. What of the device's memory nobody has. */
+/* Locked. Takes free device memory. */
 static bool take_share(struct fab_context *context, size_t bytes)
 {
 	if (bytes > FAB_DM_MAX - context->dm_bytes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protection domains; thread domains, and the parent domains that join the two. An object of a
- * parent domain is one of its protection domain. A thread domain is a promise of the program to
- * use what is in it from one thread at a time, of which this device makes no use.
+ * Protection domains; thread domains, and the parent domains that combine both. An object of a
+ * parent domain belongs to its protection domain. With a thread domain, the program promises to use
+ * its objects from one thread at a time; this device makes no use of that.
  */
 #include "tools/fabric/verbs/domain.h"
 
@@ -50,7 +50,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
 	return pd_new(verbs, NULL, NULL);
 }
 
-/* Memory of the program's own for queues is an offer, which a device need not take. */
+/* The program's own memory for queues is an offer, which a device need not accept. */
 struct ibv_pd *domain_alloc_parent(struct ibv_context *verbs,
 				   struct ibv_parent_domain_init_attr *attr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Symbols that drivers link with. perftest loads libraries of drivers, which need them to load; a
- * driver then registers itself, but matches no device here. The functions are never called; each
- * returns an error.
+ * Symbols that drivers link with. perftest loads libraries of drivers, which need them; a driver
+ * then registers itself, but matches no device here. The functions are never called; each returns
+ * an error.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@ bool verbs_allow_disassociate_destroy;
 		return EOPNOTSUPP;  \
 	}
 
-/* What the private interface of this release calls it. */
+/* The name in the private interface of this release. */
 #define REGISTER_DRIVER(number) verbs_register_driver_##number
 #define EXPAND(number)		REGISTER_DRIVER(number)
 #define FAB_REGISTER_DRIVER	EXPAND(FAB_PRIVATE)
@@ -125,7 +125,7 @@ NOTHING(verbs_uninit_context)
 NOTHING(FAB_REGISTER_DRIVER)
 /* clang-format on */
 
-/* Verbs of rdma-core 57 and later, which no header of older ones declares. */
+/* Verbs of rdma-core 57 and later, which older headers do not declare. */
 /* clang-format off */
 REFUSED(_ibv_query_comp_cntr_caps)
 NOTHING(ibv_alloc_dmah)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread of a device context, which does what a device does by itself: it takes packets from
- * the socket, looks at timers while sends are not acknowledged, and sends packets that had to wait.
+ * The thread of a device context, which does the work of a device: it handles received packets,
+ * checks timers while sends are unacknowledged, and sends packets that had to wait.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@
 
 /* --- packets ------------------------------------------------------------- */
 
-/* IBTA vol. 1, 10.9.3: the same partition, and at least one is a full member. */
+/* IBTA vol. 1, 10.9.3: the same partition, with at least one full member. */
 static bool pkey_matches(uint16_t a, uint16_t b)
 {
 	return (a & PKEY_MASK) == (b & PKEY_MASK) && ((a | b) & FULL_MEMBER);
@@ -57,7 +57,7 @@ static bool is_from_peer(const struct fab_qp *qp, const struct fab_packet *packe
 	       memcmp(&packet->dgid, &qp->sgid, sizeof(packet->dgid)) == 0;
 }
 
-/* XRC is RC cut in two: who asks, and who answers. */
+/* XRC splits RC into a requester and a responder. */
 static bool is_asked(const struct fab_qp *qp)
 {
 	return qp->init.qp_type != IBV_QPT_XRC_SEND;
@@ -68,7 +68,7 @@ static bool is_answered(const struct fab_qp *qp)
 	return qp->init.qp_type != IBV_QPT_XRC_RECV;
 }
 
-/* A17.9.2: a router on the way is congested. What a read brings is slowed by who asks for it. */
+/* A17.9.2: a router on the path is congested. Read responses are slowed down by their requester. */
 static void was_marked(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
@@ -151,7 +151,7 @@ void context_deliver(struct fab_context *context, const struct fab_packet *packe
 		deliver_to_qp(qp, packet, payload);
 }
 
-/* Events come from the host by the socket that packets come by. */
+/* The host sends events to the socket that receives packets. */
 static void bytes_came(struct fab_context *context, size_t n)
 {
 	const struct fab_packet *packet = (const struct fab_packet *)context->buffer;
@@ -184,7 +184,9 @@ bool context_progress(struct fab_context *context)
 		more = carrier->take ? carrier->take(context, context_deliver)
 				     : take_from_slot(context);
 	responder_end_turn(context);
-	/* The rest of a long response is the thread's, whoever took the request. */
+	/*
+	 * The rest of a long response is sent by the thread, whichever thread handled the request.
+	 */
 	if (!list_is_empty(&context->unacked))
 		eventfd_write(context->wake_fd, 1);
 	if (context->carrier->flush)
@@ -207,7 +209,10 @@ static void packets_came(struct watch *watch, uint32_t events)
 	}
 }
 
-/* Where packets have another socket: events, and what another process got for us. */
+/*
+ * If packets have another socket, this one receives events, and packets forwarded by other
+ * processes.
+ */
 static void slot_packets_came(struct watch *watch, uint32_t events)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, slot_packets);
@@ -249,7 +254,7 @@ static void timer_ticked(struct watch *watch, uint32_t events)
 	context_unlock(context);
 }
 
-/* There is more to be sent than the program's own thread has sent; or it is the end. */
+/* There is more to send than the program's own thread has sent; or the context is closing. */
 static void was_woken(struct watch *watch, uint32_t events)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, wake);
@@ -304,7 +309,7 @@ static int open_all(struct fab_context *context)
 	return watch_all(context);
 }
 
-/* No signal of the program is for this thread. */
+/* The thread blocks all signals, which are the program's. */
 static int start_thread(struct fab_context *context)
 {
 	sigset_t all, before;
@@ -343,7 +348,7 @@ static void close_all(struct fab_context *context)
 	context->slot = 0;
 }
 
-/* A forked child closes its copies and leaves the rest where it is. */
+/* A forked child closes its copies and leaves the rest to the parent. */
 static void leave_to_parent(struct fab_context *context)
 {
 	context->has_thread = false;
@@ -369,7 +374,7 @@ int context_start(struct fab_context *context)
 
 void context_stop(struct fab_context *context)
 {
-	/* What a child has of it is its parent's, also the files. */
+	/* In a child, everything belongs to the parent, including files. */
 	if (!context->has_thread || context->pid != getpid())
 		return;
 	__atomic_store_n(&context->is_ending, true, __ATOMIC_RELEASE);

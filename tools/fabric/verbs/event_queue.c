@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Events in memory, and an eventfd that says whether there are any: see event_queue.h.
- */
+/* Events in memory, and an eventfd that is readable while there are any: see event_queue.h. */
 #include "tools/fabric/verbs/event_queue.h"
 
 #include <errno.h>
@@ -98,7 +96,7 @@ void event_queue_forget(struct event_queue *queue, const void *object)
 	pthread_mutex_lock(&queue->lock);
 	list_for_each_safe (node, after, &queue->events) {
 		event = container_of(node, struct event, link);
-		/* A port's number is never mistaken for an object. */
+		/* A port number cannot equal an object's address. */
 		if (event->event.element.cq != object)
 			continue;
 		list_remove(node);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Multicast groups: for each member there is a file in the group's folder, named after its host and
- * QPN.
- */
+/* Multicast groups: each member has a file in the group's folder, named by its host and QPN. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,7 +58,7 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	struct fab_qp *qp = to_qp(ibv);
 	int err = 0;
 
-	(void)lid; /* the group is known by its GID here */
+	(void)lid; /* a group is identified by its GID here */
 	if (ibv->qp_type != IBV_QPT_UD || !is_group(gid))
 		return EINVAL;
 	pthread_mutex_lock(&context->lock);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Memory regions, with the checks that hardware makes on every access.
- */
+/* Memory regions, with the checks that hardware makes for every access. */
 #include "tools/fabric/verbs/memory.h"
 
 #include <errno.h>
@@ -23,7 +21,7 @@
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE)
 #define WRITE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Since Linux 5.14; the C library of Debian 11 does not know them. */
+/* Since Linux 5.14; not defined by the C library of Debian 11. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
@@ -50,7 +48,7 @@ static int grow_keys(struct fab_keys *keys)
 	return 0;
 }
 
-/* Index 0 is nobody's: a key of zero is a mistake of the program. */
+/* Index 0 is not used: a key of zero is a program error. */
 int memory_take_key(struct fab_context *context, struct fab_mr *mr)
 {
 	struct fab_keys *keys = &context->keys;
@@ -109,7 +107,7 @@ static bool is_range(const void *addr, size_t bytes)
 	return (uintptr_t)addr + bytes >= (uintptr_t)addr;
 }
 
-/* Memory that is not mapped cannot be pinned. */
+/* Unmapped memory cannot be pinned. */
 static bool is_mapped(const void *addr, size_t bytes)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -135,8 +133,10 @@ static bool populate_pages(uintptr_t at, uint64_t bytes, int advice)
 	return !madvise((void *)first, at + bytes - first, advice);
 }
 
-/* Memory that is registered on demand may have been unmapped, or made read-only: where a device
- * would report a page fault that nobody can resolve, an access would end the process. */
+/*
+ * On-demand memory may have been unmapped, or made read-only. A device would report an unresolvable
+ * page fault; here the access would kill the process.
+ */
 static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, unsigned int access)
 {
 	uintptr_t at = (uintptr_t)memory_at(mr, addr);
@@ -144,7 +144,7 @@ static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, uns
 	if (populate_pages(at, bytes,
 			   access & WRITE_ACCESS ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return true;
-	/* An older kernel refuses that for any memory, our own included. */
+	/* An older kernel refuses that for any memory, including ours. */
 	return !populate_pages((uintptr_t)mr, sizeof(*mr), MADV_POPULATE_READ) &&
 	       is_mapped((void *)at, bytes);
 }
@@ -244,7 +244,7 @@ static void change_mr(struct fab_mr *mr, int flags, struct ibv_pd *pd, void *add
 	}
 }
 
-/* The keys stay what they are. */
+/* The keys do not change. */
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
@@ -330,7 +330,7 @@ struct fab_mr *memory_find_remote(const struct fab_qp *qp, uint32_t srqn, uint32
 
 void *memory_at(const struct fab_mr *mr, uint64_t addr)
 {
-	/* Not by the pointer: all of the memory is registered at NULL. */
+	/* Not by pointer arithmetic: the whole address space is registered at NULL. */
 	return (void *)((uintptr_t)mr->ibv.addr + (addr - mr->iova));
 }
 
@@ -369,7 +369,7 @@ int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t 
 	for (i = 0; i < n_sge && !err; i++)
 		err = prefetch_range(context, pd, &sge[i], advice);
 	pthread_mutex_unlock(&context->lock);
-	/* Who does not wait for the end does not hear of pages that are not there. */
+	/* A caller that does not wait for the end gets no error for missing pages. */
 	return err == EFAULT && !(flags & IBV_ADVISE_MR_FLAG_FLUSH) ? 0 : err;
 }
 
@@ -382,7 +382,7 @@ int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t 
 		__atomic_store_n((type *)(to), value, __ATOMIC_RELEASE); \
 	} while (0)
 
-/* Of a word: as much as the address is aligned to. Return: how many bytes. */
+/* Stores part of a word, as the alignment allows. Return: number of bytes. */
 static size_t store_part(char *to, const char *from, size_t bytes)
 {
 	if (bytes >= sizeof(uint32_t) && (uintptr_t)to % sizeof(uint32_t) == 0) {
@@ -406,7 +406,7 @@ static size_t store_words(char *to, const char *from, size_t bytes)
 	return n;
 }
 
-/* Not memcpy(), which stores what overlaps twice, and in an order of its own. */
+/* Not memcpy(), which stores overlapping parts twice, and in any order. */
 void memory_store(void *at, const void *from, size_t bytes)
 {
 	size_t n, done = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ibv_modify_qp(): all attributes are checked before any of them changes.
- */
+/* ibv_modify_qp(): all attributes are checked before any is changed. */
 #include <errno.h>
 
 #include "tools/fabric/verbs/address.h"
@@ -16,7 +14,7 @@
 
 #define RETRY_MAX 7
 #define TIMER_MAX 31
-#define ATTRS	  ((IBV_QP_DEST_QPN << 1) - 1) /* later ones are of raw packets */
+#define ATTRS	  ((IBV_QP_DEST_QPN << 1) - 1) /* later ones are for raw packets */
 
 static bool is_bad_port(const struct fab_context *context, const struct ibv_qp_attr *attr)
 {
@@ -46,7 +44,7 @@ static bool is_bad_timer(const struct ibv_qp_attr *attr, int mask)
 	       (mask & IBV_QP_RNR_RETRY && attr->rnr_retry > RETRY_MAX);
 }
 
-/* The alternate path. IBTA vol. 1, 11.2.5.2: its port and P_Key come with it. */
+/* The alternate path. IBTA vol. 1, 11.2.5.2: it includes port and P_Key. */
 static bool is_bad_alternate(struct fab_context *context, const struct ibv_qp_attr *attr)
 {
 	union ibv_gid sgid;
@@ -77,7 +75,7 @@ static int check_attr(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mas
 	return is_bad_path(attr, mask) || is_bad_timer(attr, mask) ? EINVAL : 0;
 }
 
-/* A connected queue pair's address: who it is, and as what. */
+/* Sets the peer of a connected queue pair, and our GID towards it. */
 static int set_address(struct fab_qp *qp, const struct ibv_ah_attr *attr, uint32_t dest_qpn)
 {
 	struct fab_context *context = context_of(qp);

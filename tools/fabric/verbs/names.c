@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Names for printing, and rates as numbers: the functions of libibverbs that need no device.
- */
+/* Names for printing, and rates as numbers: the functions of libibverbs without a device. */
 #include <infiniband/verbs.h>
 
 static const char *name_of(const char *const *names, unsigned int n, unsigned int i)
@@ -100,7 +98,7 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return NAME_OF(names, status);
 }
 
-/* IBTA vol. 1, 9.11.1, and what came later; multiples of 2.5 Gbit/s, where it is one. */
+/* IBTA vol. 1, 9.11.1, and later rates; multiples of 2.5 Gbit/s, where exact. */
 static const struct {
 	enum ibv_rate rate;
 	int mult, mbps;

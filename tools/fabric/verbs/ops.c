@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables that verbs.h's inline functions call through. What is not in them is not supported,
- * and verbs.h says so to the program, but for a few that it calls without looking.
+ * The tables of functions behind the inline functions of verbs.h. Missing functions are not
+ * supported; verbs.h returns an error to the program, except for a few that it calls without a
+ * check.
  */
 #include <errno.h>
 

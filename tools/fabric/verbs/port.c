@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the device, its ports and their tables are: read from the host's page.
- */
+/* Attributes of the device, its ports and their tables, from the host's page. */
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/port.h"
 
@@ -16,7 +14,7 @@
 
 #undef ibv_query_port
 
-/* Since Linux 6.2; Debian 12's headers do not name it. */
+/* Since Linux 6.2; not defined by Debian 12's headers. */
 #define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
 
 #define ACK_DELAY	 15
@@ -103,7 +101,7 @@ int device_query_clock(struct ibv_context *verbs, struct ibv_values_ex *ret)
 	(void)verbs;
 	if (ret->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EOPNOTSUPP;
-	/* In cycles, as mlx5 has it: what a program compares timestamps with. */
+	/* In cycles, as in mlx5, for comparison with timestamps. */
 	if (ret->comp_mask)
 		ret->raw_clock = (struct timespec){ .tv_nsec = (long)clock_ns() };
 	return 0;
@@ -148,7 +146,7 @@ int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr
 	return 0;
 }
 
-/* For programs that were built before the table had it; their struct ends with the flags. */
+/* For programs built before the table had it; their struct ends with the flags. */
 int ibv_query_port(struct ibv_context *verbs, uint8_t port_num, struct _compat_ibv_port_attr *ret)
 {
 	return port_query(verbs, port_num, (struct ibv_port_attr *)ret,

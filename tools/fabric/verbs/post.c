@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posting sends: errors in the work request are refused at once, all others are completions in
+ * Posting sends: errors in a work request are refused at once, all others become completions in
  * error.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define FLAGS	     (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 #define ATOMIC_BYTES 8
 
-/* IBTA vol. 1, table 71: what each service can do. */
+/* IBTA vol. 1, table 71: the operations of each service. */
 unsigned int post_opcodes(enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_XRC_RECV)
@@ -50,7 +50,7 @@ static uint64_t bytes_of(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
-/* Of nothing no region is needed. */
+/* Binding nothing needs no region. */
 static bool is_bind(const struct ibv_send_wr *wr)
 {
 	return wr->bind_mw.mw && (wr->bind_mw.bind_info.mr || !wr->bind_mw.bind_info.length) &&
@@ -84,7 +84,7 @@ static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 	return qp->sq.count >= qp->sq.n_max ? ENOMEM : 0;
 }
 
-/* The next free slot; its memory is used again for later sends. Return: NULL without memory. */
+/* The next free slot, whose memory is reused. Return: NULL on ENOMEM. */
 static struct fab_send *take_slot(struct fab_qp *qp)
 {
 	struct fab_send_queue *sq = &qp->sq;
@@ -163,7 +163,7 @@ static void fill_send(struct fab_send *send, struct fab_qp *qp, const struct ibv
 		for (i = 0; i < n_sge_of(wr); i++)
 			send->sge[i] = wr->sg_list[i];
 	send->first_psn = qp->sq.post_psn;
-	/* A datagram is one packet; it takes no number of the peer's. */
+	/* A datagram is one packet, and uses no PSN of the peer. */
 	send->n_psn = BIT(wr->opcode) & LOCALS ? 0 : 1;
 	if (qp->payload_bytes && send->bytes)
 		send->n_psn = (uint32_t)((send->bytes - 1) / qp->payload_bytes) + 1;

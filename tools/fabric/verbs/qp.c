@@ -55,7 +55,7 @@ static uint32_t inline_max(const struct fab_page *page, enum ibv_qp_type type)
 	return page->limit[type == IBV_QPT_UD ? FAB_LIMIT_UD_INLINE : FAB_LIMIT_INLINE];
 }
 
-/* What a type does not have, the program need not bring. */
+/* The program need not provide queues that the type does not have. */
 static bool has_sends(enum ibv_qp_type type)
 {
 	return type != IBV_QPT_XRC_RECV;
@@ -87,14 +87,14 @@ static int check_init(const struct fab_page *page, const struct ibv_qp_init_attr
 	if (cap->max_send_wr > page->limit[FAB_LIMIT_WR] || cap->max_send_sge > FAB_SGE_MAX ||
 	    cap->max_inline_data > inline_max(page, init->qp_type))
 		return EINVAL;
-	/* With a shared queue, what is said of receives does not matter. */
+	/* With a shared queue, receive limits are ignored. */
 	if (has_receives(init) &&
 	    (cap->max_recv_wr > page->limit[FAB_LIMIT_WR] || cap->max_recv_sge > FAB_SGE_MAX))
 		return EINVAL;
 	return 0;
 }
 
-/* Locked. Numbers come back as late as possible. */
+/* Locked. Numbers are reused as late as possible. */
 static int take_number(struct fab_context *context, struct fab_qp *qp)
 {
 	uint32_t i, index;
@@ -183,7 +183,7 @@ static void qp_free(struct fab_qp *qp)
 	free(qp);
 }
 
-/* @pd: an XRC target need not have one; a domain of XRC says what it may access. */
+/* @pd: optional for an XRC target, whose access rights are those of the XRC domain. */
 static struct ibv_qp *create_qp(struct ibv_context *verbs, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
 				struct ibv_qp_init_attr *init)
 {
@@ -197,7 +197,7 @@ static struct ibv_qp *create_qp(struct ibv_context *verbs, struct ibv_pd *pd, st
 		errno = err;
 		return NULL;
 	}
-	/* A device may give more inline data than was asked for: this one does, as it is cheap. */
+	/* A device may provide more inline data than requested; here it is cheap. */
 	n_inline = inline_max(page, init->qp_type);
 	if (n_inline > INLINE_GIVEN)
 		n_inline = INLINE_GIVEN;
@@ -226,7 +226,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return NULL;
 }
 
-/* The flag of an ibv_wr_*() operation is the bit of its opcode, but for one. */
+/* The flag of an ibv_wr_*() operation is the bit of its opcode, with one exception. */
 static uint64_t send_ops(enum ibv_qp_type type)
 {
 	uint64_t opcodes = post_opcodes(type), atomic_write = UINT64_C(1) << IBV_WR_ATOMIC_WRITE;
@@ -303,7 +303,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		pthread_mutex_unlock(&context->lock);
 		return EBUSY;
 	}
-	/* Requests that were carried out are acknowledged, or the peer would report an error. */
+	/* Executed requests are acknowledged, or the peer would report an error. */
 	ack_send(qp);
 	window_forget(qp);
 	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
@@ -326,7 +326,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	struct fab_context *context = to_context(ibv->context);
 	struct fab_qp *qp = to_qp(ibv);
 
-	(void)attr_mask; /* more than is asked for may be told */
+	(void)attr_mask; /* more attributes than requested may be returned */
 	pthread_mutex_lock(&context->lock);
 	*attr = qp->attr;
 	attr->cur_qp_state = attr->qp_state;

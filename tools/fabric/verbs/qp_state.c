@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of IBTA vol. 1, 11.2.5.2, for the types of queue pairs that there are here, and annex
- * A14's for XRC.
+ * The table of IBTA vol. 1, 11.2.5.2, for the supported types of queue pairs, and that of annex A14
+ * for XRC.
  */
 #include "tools/fabric/verbs/qp_state.h"
 
@@ -40,8 +40,10 @@ enum {
 		LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC \
 	}
 
-/* perftest gives both ends of XRC what RC needs, although each uses half of it: it is taken, and of
- * no effect. What is valid for each type without an attribute has no row here: to RESET and to ERR.
+/*
+ * perftest passes the attributes of RC to both ends of XRC, although each uses half of them: the
+ * others are accepted and ignored. Transitions to RESET and ERR, valid for all types without
+ * attributes, have no row.
  */
 static const struct change changes[N_STATES][N_STATES] = {
 	[IBV_QPS_RESET] = {
@@ -80,7 +82,7 @@ static const struct change changes[N_STATES][N_STATES] = {
 	},
 };
 
-/* In the order of the columns. */
+/* In the order of columns. */
 static const enum ibv_qp_type types[N_TYPES] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
 						 IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV };
 
@@ -106,7 +108,7 @@ bool qp_state_allows(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask == 0;
 	change = &changes[from][to];
-	/* A reliable queue pair has no state of send error. */
+	/* A reliable queue pair has no send error state. */
 	if (!change->valid || (from == IBV_QPS_SQE && type != IBV_QPT_UC && type != IBV_QPT_UD))
 		return false;
 	return (mask & change->required[i]) == change->required[i] &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions that a soft fabric's device does not support, which return errors: sharing of objects
- * between processes, memory of other devices, enhanced connection establishment, files of a driver.
+ * Functions that the soft fabric's device does not support, which return errors: sharing objects
+ * between processes, memory of other devices, enhanced connection establishment, driver-specific
+ * files.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -94,7 +95,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	return -1;
 }
 
-/* A fork does no harm to registered memory: only this process accesses it, never hardware. */
+/* fork() does not affect registered memory: only this process accesses it, not hardware. */
 int ibv_fork_init(void)
 {
 	return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requester of connected queue pairs, IBTA vol. 1, 9.7: it sends in order, up to a window, and
- * goes back to the oldest packet that is not acknowledged when one is lost. It asks for a read in
- * parts, which limits what waits in memory on both sides. A part that is asked for again, whole or
- * its rest, ends where it ended the first time: a responder may compare.
+ * goes back to the oldest unacknowledged packet when one is lost. A read is requested in parts,
+ * which limits queued data on both sides. A part that is requested again, completely or its rest,
+ * ends where it ended the first time, because a responder may compare.
  *
- * A responder sends one NAK until the packet comes that it misses (9.7.5), so nothing tells of the
- * loss of this NAK, nor of what is sent again. Where the round trip is known, the requester does
- * not wait for `timeout` (9.7.6.1.3), a second with many programs: it retransmits once an
- * acknowledgement is late, which it may do at any time. Only expiries of `timeout` count as
+ * A responder sends one NAK until the missing packet arrives (9.7.5), so nothing reveals the loss
+ * of that NAK, or of a retransmission. Where the round trip is known, the requester does not wait
+ * for `timeout` (9.7.6.1.3), which is a second in many programs: it retransmits once an
+ * acknowledgement is late, which is permitted at any time. Only expiries of `timeout` count as
  * retries.
  */
 #include "tools/fabric/verbs/carrier.h"
@@ -38,7 +38,7 @@ static bool has_response(const struct fab_send *send)
 	       is_atomic(send);
 }
 
-/* Carried out here, without a packet: IBTA vol. 1, 10.6.6.3. */
+/* Executed here, without a packet: IBTA vol. 1, 10.6.6.3. */
 static bool is_local(const struct fab_send *send)
 {
 	return send->opcode == IBV_WR_LOCAL_INV || send->opcode == IBV_WR_BIND_MW;
@@ -46,7 +46,7 @@ static bool is_local(const struct fab_send *send)
 
 /* --- timers -------------------------------------------------------------- */
 
-/* The deadline is never after that of `timeout`. */
+/* The deadline is never later than that of `timeout`. */
 static void set_early_deadline(struct fab_qp *qp, uint64_t now_ns)
 {
 	struct fab_send_queue *sq = &qp->sq;
@@ -88,7 +88,7 @@ static void go_back(struct fab_qp *qp)
 
 /* --- sending ------------------------------------------------------------- */
 
-/* How many responses to a send are under way: of a read, its parts. */
+/* Number of outstanding responses to a send; parts, for a read. */
 static uint32_t responses_to(const struct fab_qp *qp, const struct fab_send *send)
 {
 	uint64_t part = congestion_psns(qp, context_of(qp)->carrier->read_bytes);
@@ -113,7 +113,7 @@ static unsigned int responses_awaited(const struct fab_qp *qp)
 	return n;
 }
 
-/* How many PSNs the next packet takes: those of its responses, for a read. */
+/* Number of PSNs of the next packet: those of its responses, for a read. */
 static uint32_t next_psns(const struct fab_qp *qp, const struct fab_send *send)
 {
 	uint32_t done = (uint32_t)(qp->sq.send_psn - send->first_psn);
@@ -138,7 +138,7 @@ static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
 
 	if (qp->attr.qp_state == IBV_QPS_SQD && !has_begun(qp, send))
 		return false;
-	/* What was sent before may still have to be sent again, by the key that goes. */
+	/* Earlier sends may have to be retransmitted with the key that is invalidated. */
 	if (is_local(send))
 		return sq->at == 0;
 	if (qp->init.qp_type == IBV_QPT_UC)
@@ -187,7 +187,7 @@ static bool has_imm(const struct fab_send *send)
 	return send->opcode == IBV_WR_SEND_WITH_IMM || send->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Of what carries data. */
+/* For operations with data. */
 static uint8_t op_of(const struct fab_send *send)
 {
 	if (send->opcode == IBV_WR_SEND || send->opcode == IBV_WR_SEND_WITH_IMM ||
@@ -211,7 +211,7 @@ static void mark_last(struct fab_packet *packet, const struct fab_send *send)
 	}
 }
 
-/* Within a message: each so many packets, twice a window at least, and where the window ends. */
+/* Within a message: at intervals, at least twice per window, and at the end of the window. */
 static bool asks_for_ack(const struct fab_qp *qp, uint32_t n)
 {
 	uint32_t interval = congestion_psns(qp, context_of(qp)->carrier->ask_ack_bytes);
@@ -287,7 +287,7 @@ static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *se
 	return IBV_WC_SUCCESS;
 }
 
-/* A send without acknowledgement is complete once it is sent. */
+/* An unacknowledged send is complete once it is sent. */
 static void complete_unreliable(struct fab_qp *qp)
 {
 	while (qp->sq.at)
@@ -313,7 +313,7 @@ void requester_push(struct fab_qp *qp)
 		if (qp->init.qp_type == IBV_QPT_UC)
 			complete_unreliable(qp);
 	}
-	/* An error is reported once all sends before it are complete. */
+	/* An error is reported once all earlier sends are complete. */
 	if (status != IBV_WC_SUCCESS && qp->sq.at == 0) {
 		qp_fail(qp, status);
 		return;
@@ -338,9 +338,9 @@ void requester_tell_drained(struct fab_qp *qp)
 	qp_async(qp, IBV_EVENT_SQ_DRAINED);
 }
 
-/* --- answers ------------------------------------------------------------- */
+/* --- responses ------------------------------------------------------------ */
 
-/* Every later answer shows that a response was lost: the first one suffices. */
+/* Every later response shows the loss again; the first one suffices. */
 static void ask_again(struct fab_qp *qp)
 {
 	if (!qp->sq.misses_response) {
@@ -350,14 +350,14 @@ static void ask_again(struct fab_qp *qp)
 	qp->sq.misses_response = true;
 }
 
-/* All before @una is acknowledged, also what has gone back since it was sent. */
+/* Everything before @una is acknowledged, even if send_psn went back in between. */
 static void advance_una(struct fab_qp *qp, uint64_t una)
 {
 	struct fab_send_queue *sq = &qp->sq;
 
 	congestion_acked(qp, una);
 	sq->una = una;
-	/* What found no receive once has found one since. */
+	/* The send that had found no receive has found one. */
 	sq->waits_for_rnr = false;
 	if (sq->send_psn < una) {
 		sq->send_psn = una;
@@ -366,7 +366,7 @@ static void advance_una(struct fab_qp *qp, uint64_t una)
 	reset_retries(qp);
 }
 
-/* All up to @psn arrived. Where a response should have come before, it was lost. */
+/* Everything up to @psn has arrived. If a response should have come before, it was lost. */
 static void take_acks_up_to(struct fab_qp *qp, uint64_t psn)
 {
 	struct fab_send_queue *sq = &qp->sq;
@@ -395,7 +395,7 @@ static void take_acks_up_to(struct fab_qp *qp, uint64_t psn)
 		ask_again(qp);
 }
 
-/* Where the data of a response goes, and how much it has to be. */
+/* The destination of a response's data, and the required size. */
 static uint32_t response_bytes(const struct fab_qp *qp, const struct fab_send *send,
 			       uint64_t offset)
 {
@@ -442,7 +442,7 @@ static void response_came(struct fab_qp *qp, const struct fab_packet *packet, co
 		send_done(qp, IBV_WC_SUCCESS);
 }
 
-/* IBTA vol. 1, table 46: how long to wait after an RNR NAK. */
+/* IBTA vol. 1, table 46: the delay after an RNR NAK. */
 static uint64_t rnr_ns(uint8_t timer)
 {
 	static const uint32_t times_us[32] = {

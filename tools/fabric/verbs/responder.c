@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder of connected queue pairs, IBTA vol. 1, 9.7 and 9.8: it takes packets in the order
- * of their PSNs, and answers duplicates without a second effect.
+ * The responder of connected queue pairs, IBTA vol. 1, 9.7 and 9.8: it executes packets in the
+ * order of their PSNs, and answers duplicates without executing them again.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static void send_nak(struct fab_qp *qp, enum fab_nak why)
 		ack_nak(qp, why);
 }
 
-/* The peer has its NAK; what was owed came before it, and nothing was taken since. */
+/* The peer has got the NAK, after everything that was owed; no packet was accepted since. */
 static void fail_refused(struct fab_qp *qp)
 {
 	ack_send(qp);
@@ -36,7 +36,8 @@ static void refuse_with_event(struct fab_qp *qp, enum fab_nak why, int event)
 		fail_refused(qp);
 }
 
-/* The peer gets a NAK, and the program an event. On unreliable queue pairs the message is dropped.
+/*
+ * The peer gets a NAK, and the program an event. On unreliable queue pairs the message is dropped.
  */
 static void refuse_request(struct fab_qp *qp, enum fab_nak why)
 {
@@ -77,7 +78,7 @@ static void receive_done(struct fab_qp *qp, enum ibv_wc_status status,
 	receive_completed(qp, &wc, packet->flags & FAB_SOLICITED);
 }
 
-/* The receive itself is in error: too short, or its memory may not be written. */
+/* The receive is in error: too short, or its memory is not writable. */
 static void receive_failed(struct fab_qp *qp, enum ibv_wc_status status,
 			   const struct fab_packet *packet)
 {
@@ -91,8 +92,10 @@ static void receive_failed(struct fab_qp *qp, enum ibv_wc_status status,
 		qp->responder.in_message = false;
 }
 
-/* The receive of a message that was dropped is used again. Return: whether there is one; else an
- * RNR NAK was sent. */
+/*
+ * The receive of a dropped message is reused. Return: whether there is one; otherwise an RNR NAK
+ * was sent.
+ */
 static bool take_receive(struct fab_qp *qp)
 {
 	if (!qp->responder.receive)
@@ -100,21 +103,23 @@ static bool take_receive(struct fab_qp *qp)
 	if (qp->responder.receive)
 		return true;
 	send_nak(qp, FAB_NAK_RNR);
-	/* IBTA vol. 1, 9.7.5.2.8: what follows is dropped until this request comes again. */
+	/* IBTA vol. 1, 9.7.5.2.8: later packets are dropped until this request is retransmitted. */
 	qp->responder.nak_sent = true;
 	return false;
 }
 
 /* --- requests ------------------------------------------------------------ */
 
-/* A message is complete, and the next answer says so. IBTA vol. 1, 9.7.7.1. */
+/* A message is complete, which the next response reports. IBTA vol. 1, 9.7.7.1. */
 static void count_message(struct fab_qp *qp)
 {
 	qp->responder.msn = (qp->responder.msn + 1) & FAB_PSN_MASK;
 }
 
-/* IBTA vol. 1, 9.7.4.1.6: all packets of a message are full but the last, which is not empty unless
- * it is the only one. */
+/*
+ * IBTA vol. 1, 9.7.4.1.6: all packets of a message are full except the last, which is not empty
+ * unless it is the only one.
+ */
 static bool has_good_length(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (!(packet->flags & FAB_LAST))
@@ -124,7 +129,7 @@ static bool has_good_length(const struct fab_qp *qp, const struct fab_packet *pa
 	return packet->bytes || packet->flags & FAB_FIRST;
 }
 
-/* Return: whether the packet was taken, and its number with it. */
+/* Return: whether the packet was accepted, with its PSN. */
 static bool take_send(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	struct fab_responder *responder = &qp->responder;
@@ -164,7 +169,7 @@ static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return false;
 	}
-	/* IBTA vol. 1, 9.7.4.1.5: of nothing, the key is not looked at. */
+	/* IBTA vol. 1, 9.7.4.1.5: the key is not checked for a length of zero. */
 	if (qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE &&
 	    (!packet->dma_bytes ||
 	     memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr,
@@ -174,7 +179,7 @@ static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
 	return false;
 }
 
-/* IBTA vol. 1, 9.7.4.1.6: the packets of a write carry as much as its first one says. */
+/* IBTA vol. 1, 9.7.4.1.6: the packets of a write have the total length given in the first. */
 static bool fits_write(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	uint64_t end = qp->responder.offset + packet->bytes;
@@ -356,8 +361,10 @@ static void take_atomic_write(struct fab_qp *qp, const struct fab_packet *packet
 
 /* --- order --------------------------------------------------------------- */
 
-/* PSNs wrap around: the latest atomic with this PSN is the one. What cannot be answered now is
- * asked for once more. */
+/*
+ * PSNs wrap around: the latest atomic with this PSN is meant. If there is no room for the response,
+ * the requester retransmits.
+ */
 static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 {
 	const struct fab_responder *responder = &qp->responder;
@@ -376,7 +383,7 @@ static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 	}
 }
 
-/* A response whose beginning was lost begins again; one that has not begun comes anyway. */
+/* A response whose beginning was lost starts again; one that has not started is sent anyway. */
 static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	uint32_t end = (packet->psn + read_psns(qp, packet->dma_bytes)) & FAB_PSN_MASK;
@@ -393,7 +400,7 @@ static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 		*owed = response;
 }
 
-/* Not stored again: the program may have used its place since. */
+/* Not stored again: the program may have reused the memory. */
 static void answer_atomic_write_again(struct fab_qp *qp, uint32_t psn)
 {
 	struct fab_response response = response_to_atomic_write(qp, psn);
@@ -403,7 +410,10 @@ static void answer_atomic_write_again(struct fab_qp *qp, uint32_t psn)
 		ack_add_response(qp, &response);
 }
 
-/* IBTA vol. 1, 9.7.5.1.2: a read is read again, an atomic is remembered, the rest acknowledged. */
+/*
+ * IBTA vol. 1, 9.7.5.1.2: a read is executed again, an atomic answered from memory, anything else
+ * acknowledged.
+ */
 static void answer_again(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (packet->op == FAB_OP_READ)
@@ -421,7 +431,10 @@ static bool is_data(const struct fab_packet *packet)
 	return packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE;
 }
 
-/* Annex A14: a request names a shared receive queue of the target's domain, and stays with it. */
+/*
+ * Annex A14: a request names a shared receive queue of the target's domain, the same for the whole
+ * message.
+ */
 static bool is_for_queue(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (qp->responder.in_message && packet->srqn != qp->responder.srqn)
@@ -430,8 +443,10 @@ static bool is_for_queue(struct fab_qp *qp, const struct fab_packet *packet)
 	return qp->init.qp_type != IBV_QPT_XRC_RECV || xrc_srq(qp, packet->srqn);
 }
 
-/* A message begins with its first packet, and nothing else comes before its last: IBTA vol. 1,
- * 9.7.4.1.2. */
+/*
+ * A message begins with a first packet, and none may follow before its last: IBTA vol. 1,
+ * 9.7.4.1.2.
+ */
 static bool is_in_place(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_responder *responder = &qp->responder;
@@ -474,8 +489,10 @@ static void take_request(struct fab_qp *qp, const struct fab_packet *packet, con
 		ack_owe(qp);
 }
 
-/* IBTA vol. 1, 9.8.2.2: a message that misses a packet is dropped; the next first packet begins a
- * new one. */
+/*
+ * IBTA vol. 1, 9.8.2.2: a message with a missing packet is dropped; the next first packet begins a
+ * new one.
+ */
 static void asked_unreliably(struct fab_qp *qp, const struct fab_packet *packet,
 			     const void *payload)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Shared receive queues: making, changing and ending them.
- */
+/* Shared receive queues: create, modify, destroy. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,7 +12,7 @@
 	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | \
 	 IBV_SRQ_INIT_ATTR_CQ)
 
-/* @xrcd, @cq: of XRC, or NULL. */
+/* @xrcd, @cq: for XRC; otherwise NULL. */
 static struct ibv_srq *create_srq(struct ibv_pd *pd, const struct ibv_srq_init_attr *init,
 				  struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {

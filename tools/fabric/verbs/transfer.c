@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What requester, responder and datagrams have in common: memory in and out by scatter/gather
- * lists, and the header of a packet.
+ * Common functions of requester, responder and datagrams: scatter/gather lists, and the packet
+ * header.
  */
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 	fab_route_sent(ret);
 }
 
-/* Whoever does not get it is noticed by the timer, or by nobody. */
+/* If the peer does not get the packet, a timer detects that, or nothing does. */
 void transport_send(struct fab_context *context, const char *path, const struct fab_packet *packet,
 		    const void *payload)
 {
@@ -56,7 +56,7 @@ void transport_send(struct fab_context *context, const char *path, const struct 
 	context->carrier->send(context, path, packet, payload);
 }
 
-/* A part of a list that lies in one of its elements. */
+/* A part of a list within one of its elements. */
 struct piece {
 	uint64_t addr;
 	uint32_t bytes;
@@ -146,7 +146,7 @@ static void report_limit(struct fab_srq *srq)
 	event_queue_post(&to_context(srq->ibv.context)->async, &event);
 }
 
-/* A copy, so that its place in the queue can be used again while a message fills it. */
+/* A copy, so that its place in the queue can be reused during the message. */
 struct fab_receive *transport_take_receive(struct fab_qp *qp)
 {
 	struct fab_srq *srq = xrc_srq(qp, qp->responder.srqn);

@@ -11,7 +11,10 @@
 #include "tools/fabric/verbs/memory.h"
 
 #define WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
-/* Local write may be said, as to other devices; a window grants nothing to its own program. */
+/*
+ * Local write is accepted, as by other devices, without effect: a window grants its own program
+ * nothing.
+ */
 #define GRANTS (WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 
 static struct fab_window *window_of(struct fab_mr *range)
@@ -87,7 +90,7 @@ int window_dealloc(struct ibv_mw *mw)
 
 /* --- binding ------------------------------------------------------------- */
 
-/* IBTA vol. 1, 10.6.7.2.4: the region allows it, and what the window grants is within it. */
+/* IBTA vol. 1, 10.6.7.2.4: the region must permit it, and include what the window grants. */
 static struct fab_mr *find_region(struct fab_qp *qp, const struct fab_send *send)
 {
 	struct fab_mr *region = memory_find(context_of(qp), qp->ex.qp_base.pd, send->bind_lkey,
@@ -126,7 +129,7 @@ bool window_bind(struct fab_qp *qp, const struct fab_send *send)
 	if (!range || !range->is_window || !is_same_domain(range->ibv.pd, qp->ex.qp_base.pd))
 		return false;
 	window = window_of(range);
-	/* One of type 2 has to be invalidated before. */
+	/* A window of type 2 must be invalidated first. */
 	if (window->ibv.type == IBV_MW_TYPE_2 && (window->region || !send->bind_bytes))
 		return false;
 	if (send->bind_bytes) {

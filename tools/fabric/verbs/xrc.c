@@ -33,7 +33,7 @@ static bool domain_exists(struct fab_context *context, const struct fab_xrcd *xr
 	return false;
 }
 
-/* As of open(): O_CREAT for one that need not exist, O_EXCL with it for one that must not. */
+/* As in open(): O_CREAT for a file that need not exist, with O_EXCL for one that must not. */
 static int name_domain(struct fab_context *context, struct fab_xrcd *xrcd,
 		       const struct ibv_xrcd_init_attr *attr)
 {

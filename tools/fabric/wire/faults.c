@@ -20,21 +20,21 @@
 
 #define REORDER_US 2000
 
-/* What becomes of one packet. */
+/* The faults of one packet. */
 struct fate {
-	unsigned int copies; /* 0: it is lost */
+	unsigned int copies; /* 0: lost */
 	uint32_t delay_us;
 	int32_t corrupt_bit;
 };
 
-/* A packet that the wire keeps for a while. */
+/* A delayed packet. */
 struct delayed {
 	struct list link;
 	uint64_t due_ns;
 	struct fab_packet packet;
 	int32_t corrupt_bit;
 	size_t way_bytes;
-	char bytes[]; /* the way, and then the payload */
+	char bytes[]; /* @way, followed by the payload */
 };
 
 static const struct fab_faults *open_faults(const char *dir)
@@ -59,7 +59,7 @@ static const struct fab_faults *open_faults(const char *dir)
 
 /* --- chance -------------------------------------------------------------- */
 
-/* splitmix64: any state will do to begin with. */
+/* splitmix64: any initial state is suitable. */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
@@ -74,7 +74,7 @@ static bool fault_happens(uint64_t *state, uint32_t of_a_million)
 	return of_a_million && next_random(state) % FAB_MILLION < of_a_million;
 }
 
-/* The connection manager also speaks beside QP1, with its Q_Key. */
+/* The connection manager also uses other queue pairs, with QP1's Q_Key. */
 static bool is_mad(const struct fab_packet *packet)
 {
 	return packet->dest_qpn == FAB_QP1 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths, and sockets at them: see folder.h. A socket that a dead process left is recognized by
- * connecting to it: the connection is refused.
+ * Paths, and the sockets at them: see folder.h. The stale socket of an ended process refuses
+ * connections.
  */
 #include "tools/fabric/wire/folder.h"
 
@@ -94,7 +94,7 @@ void fab_folder_group(const struct fab_folder *folder, const union ibv_gid *mgid
 	snprintf(ret, FAB_PATH_BYTES, "%s/groups/%s", folder->dir, hex);
 }
 
-/* A member's file is called after its host and its queue pair: "a.16385". */
+/* A member's file is named by its host and queue pair: "a.16385". */
 bool fab_folder_read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn)
 {
 	return sscanf(name, "%15[^.].%u", ret_host, ret_qpn) == 2;
@@ -155,7 +155,7 @@ int fab_folder_owner_of_lid(const struct fab_folder *folder, uint8_t subnet, uin
 
 void fab_folder_widen(int fd)
 {
-	int bytes = 1 << 20; /* the kernel takes what it allows */
+	int bytes = 1 << 20; /* limited by the kernel */
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
@@ -200,7 +200,7 @@ int fab_folder_bind(const char *path, int type)
 	return err;
 }
 
-/* Return: a socket at the first number from @first on that is free, or -errno. */
+/* Return: a socket at the first free slot from @first on, or -errno. */
 static int bind_from(const struct fab_folder *folder, unsigned int first, unsigned int *ret_slot)
 {
 	char path[FAB_PATH_BYTES];
@@ -237,7 +237,7 @@ int fab_folder_take_slot(const struct fab_folder *folder, unsigned int *ret_slot
 	if (pread(lock, &last, sizeof(last), 0) != sizeof(last))
 		last = 0;
 	fd = bind_from(folder, last, ret_slot);
-	/* If this fails, a number is reused earlier, which does no harm. */
+	/* If this fails, a slot is reused earlier, which is harmless. */
 	if (fd >= 0 && pwrite(lock, ret_slot, sizeof(*ret_slot), 0) < 0)
 		errno = 0;
 	close(lock);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * RoCE v2 packets from process to process: see frames.h.
- */
+/* Forwarding of RoCE v2 packets between processes: see frames.h. */
 #include "tools/fabric/wire/frames.h"
 
 #include <errno.h>
@@ -24,5 +22,5 @@ void fab_frames_hand_on(int fd, const struct fab_folder *folder, unsigned int sl
 	fab_folder_slot(folder, folder->host, slot, path);
 	fab_folder_sockaddr(path, &addr);
 	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		errno = 0; /* as UDP loses what is not taken */
+		errno = 0; /* lost, as with UDP */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The page of a host: see page.h. A sequence count guards it: the writer makes it odd, writes, and
- * makes it even; a reader who saw it change reads again.
+ * The page of a host: see page.h. Protected by a sequence count: the writer makes it odd, writes,
+ * and makes it even; a reader that sees a change reads again.
  */
 #include "tools/fabric/wire/page.h"
 
@@ -59,7 +59,7 @@ int fab_page_open(const char *path, const struct fab_page **ret)
 	return 0;
 }
 
-/* A byte of the file for each entry, whatever is there: a lock is on its number alone. */
+/* A byte range lock for each entry; the content of the file does not matter. */
 static struct flock lock_of_gid(short type, uint8_t port_num, uint32_t index)
 {
 	return (struct flock){ .l_type = type,
@@ -111,7 +111,7 @@ void fab_page_write_end(struct fab_page *page)
 	__atomic_store_n(&page->turn, page->turn + 1, __ATOMIC_RELEASE);
 }
 
-/* Copies @bytes of the page, as they were at one time. */
+/* Copies @bytes of the page atomically. */
 static void read_part(const struct fab_page *page, const void *from, void *to, size_t bytes)
 {
 	uint32_t before, after;

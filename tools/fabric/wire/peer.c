@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Connected datagram sockets, kept and found by the path they lead to: see peer.h.
- */
+/* Connected datagram sockets, cached by path: see peer.h. */
 #include "tools/fabric/wire/peer.h"
 
 #include <errno.h>
@@ -29,7 +27,7 @@ struct fab_peer {
 	struct hash_node by_path;
 	struct fab_peers *peers;
 	int fd;
-	struct watch room; /* in its socket, while packets wait */
+	struct watch room; /* waits for room in the socket while packets are queued */
 	struct list queue; /* of struct waiting */
 	unsigned int n_queued;
 	char path[FAB_PATH_BYTES];
@@ -69,7 +67,7 @@ static int open_socket(const char *path)
 		close(fd);
 		return err;
 	}
-	/* Best effort: with less, more waits in memory. */
+	/* Best effort: with a smaller buffer, more is queued in memory. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	return fd;
 }
@@ -212,7 +210,7 @@ static int send_now(struct fab_peers *peers, const char *path, const struct fab_
 		return err;
 	if (err != -ECONNREFUSED && err != -ENOTCONN && err != -EPIPE && err != -ECONNRESET)
 		return err;
-	/* The process ended; another may be bound to the same path by now. */
+	/* The process has ended; another may be bound to the path by now. */
 	forget_peer(peers, peer);
 	err = find_peer(peers, path, &peer);
 	return err ? err : try_send(peers, peer, packet, payload);
@@ -220,7 +218,7 @@ static int send_now(struct fab_peers *peers, const char *path, const struct fab_
 
 /* --- faults -------------------------------------------------------------- */
 
-/* A copy with one bit inverted. */
+/* Sends a copy with one bit inverted. */
 static int send_corrupted(struct fab_peers *peers, const char *path,
 			  const struct fab_packet *packet, const void *payload, uint32_t bit)
 {
@@ -283,7 +281,10 @@ int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
 
 void fab_peers_fini(struct fab_peers *peers)
 {
-	/* First: a forked child has this epoll in common with its parent, who needs the watches. */
+	/*
+	 * First, because a forked child shares this epoll instance with its parent, which needs the
+	 * watches.
+	 */
 	loop_fini(&peers->loop);
 	while (!list_is_empty(&peers->recent))
 		forget_peer(peers, container_of(peers->recent.next, struct fab_peer, link));

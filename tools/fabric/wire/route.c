@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* IBTA vol. 1, 19.2.3: a router decrements the hop limit, and drops packets whose limit is used up.
+/*
+ * IBTA vol. 1, 19.2.3: a router decrements the hop limit, and drops packets whose limit is
+ * exhausted.
  */
 static int find_beyond(const struct fab_folder *folder, const struct fab_port *from,
 		       const struct fab_route *route, struct fab_owner *ret)
