@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What addr.h promises: predicates and conversions of IPv4 and IPv6 socket addresses.
- */
+/* Predicates and conversions of IPv4 and IPv6 socket addresses: see addr.h. */
 #include "lib/net/addr.h"
 
 #include <arpa/inet.h>
@@ -44,7 +42,7 @@ void addr_set_any(union addr *addr, sa_family_t family)
 	addr->sa.sa_family = family;
 }
 
-/* The address in host byte order; only for AF_INET. */
+/* An AF_INET address in host byte order. */
 static uint32_t ip4(const union addr *addr)
 {
 	return ntohl(addr->in4.sin_addr.s_addr);

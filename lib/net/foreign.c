@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Another network namespace: see foreign.h.
- */
+/* Reads addresses of another network namespace: see foreign.h. */
 #include "lib/net/foreign.h"
 
 #include <errno.h>
@@ -19,17 +17,17 @@
 
 #define LINKS_MAX 64
 #define NO_NETNS  (-1)
-#define READS_MAX 256 /* of 32 KiB: an answer about thousands of interfaces */
+#define READS_MAX 256 /* of 32 KiB: enough for thousands of interfaces */
 
 struct lower_link {
 	unsigned int ifindex;
-	int netns; /* the namespace of the interface below, by its number there */
+	int netns; /* id of the lower interface's namespace, as seen there */
 };
 
 struct foreign {
 	struct lower_link link[LINKS_MAX];
 	unsigned int n_links;
-	int our_netns; /* this one's number there */
+	int our_netns; /* id of this namespace, as seen there */
 	struct net_foreign *gid;
 	unsigned int n_gids, room;
 };
@@ -54,9 +52,9 @@ bool net_foreign_is_socket(int fd)
 	return option_is(fd, SO_DOMAIN, AF_NETLINK) && option_is(fd, SO_PROTOCOL, NETLINK_ROUTE);
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
-/* Return: 1 at the end of the answer, 0 if more follows, -errno. */
+/* Return: 1 at the end of the response, 0 if more follows, -errno. */
 static int take_message(struct nlmsghdr *hdr, uint32_t seq,
 			int (*take)(struct nlmsghdr *hdr, struct foreign *foreign),
 			struct foreign *foreign)
@@ -75,7 +73,9 @@ static int take_message(struct nlmsghdr *hdr, uint32_t seq,
 	return rc ? rc : !(hdr->nlmsg_flags & NLM_F_MULTI);
 }
 
-/* Who has handed out the socket may go on using it, and send to it as fast as it is read. */
+/*
+ * The creator of the socket may flood it as fast as it is read, so the number of reads is limited.
+ */
 static int read_answer(int fd, uint32_t seq,
 		       int (*take)(struct nlmsghdr *hdr, struct foreign *foreign),
 		       struct foreign *foreign)
@@ -103,7 +103,7 @@ static int read_answer(int fd, uint32_t seq,
 	return rc < 0 ? rc : 0;
 }
 
-/* The kernel has answered, or begun to, when sendto() returns. */
+/* When sendto() returns, the kernel has responded, or begun to. */
 static int ask_kernel(int fd, struct nl_msg *msg,
 		      int (*take)(struct nlmsghdr *hdr, struct foreign *foreign),
 		      struct foreign *foreign)
@@ -126,7 +126,7 @@ static int ask_kernel(int fd, struct nl_msg *msg,
 	return err ? err : read_answer(fd, seq, take, foreign);
 }
 
-/* --- what is there ------------------------------------------------------- */
+/* --- responses ------------------------------------------------------------- */
 
 static bool lies_on_another(struct nlattr *info)
 {
@@ -198,8 +198,10 @@ static int take_address(struct nlmsghdr *hdr, struct foreign *foreign)
 	return 0;
 }
 
-/* The kernel gives our namespace a number there when it first names an interface that lies on one
- * of ours: so links come first. */
+/*
+ * The kernel assigns our namespace an id there when it first reports an interface on top of one of
+ * ours, so links are read first.
+ */
 static int ask_for_netns(int fd, struct foreign *foreign)
 {
 	struct rtgenmsg any = { .rtgen_family = AF_UNSPEC };

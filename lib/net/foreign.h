@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The addresses of another network namespace, for who may not enter it: read through a netlink
- * socket that somebody has made there and passed on. Who did that has the socket, too, and can take
- * answers away; what he cannot do is write one, as answers that are not the kernel's are dropped.
+ * Addresses of another network namespace, read without entering it: through a netlink socket that
+ * was created there and passed on. Its creator still has the socket, and can take responses away,
+ * but cannot forge any: responses that are not from the kernel are dropped.
  *
- * Only addresses of interfaces that lie on one of this namespace count (macvlan, ipvlan, VLAN): no
- * user can make such an interface without rights here, while he can have any address on an
- * interface of a namespace that he has made himself.
+ * Only addresses of interfaces on top of an interface of this namespace count (macvlan, ipvlan,
+ * VLAN): no user can create such an interface without privileges here, whereas any address can be
+ * set in a namespace that the user has created.
  */
 #ifndef LIB_NET_FOREIGN_H
 #define LIB_NET_FOREIGN_H
@@ -16,23 +16,25 @@
 #include "mad/cm_msg.h"
 
 struct net_foreign {
-	struct mad_gid gid;   /* that RoCE has for the address */
-	unsigned int ifindex; /* in that namespace */
+	struct mad_gid gid;   /* GID of the address on RoCE */
+	unsigned int ifindex; /* in the other namespace */
 };
 
-/** net_foreign_socket() - a socket of the calling thread's namespace. Return: it, or -errno. */
+/**
+ * net_foreign_socket() - open a socket in the thread's namespace. Return: the socket, or -errno.
+ */
 int net_foreign_socket(void);
 
-/** net_foreign_is_socket() - is any descriptor, from anybody, such a socket? */
+/** net_foreign_is_socket() - true if any descriptor is such a socket. */
 bool net_foreign_is_socket(int fd);
 
 /**
- * net_foreign_read() - what addresses there are
- * @fd:   net_foreign_is_socket(), not blocking
- * @ret:  filled
- * @room: how many fit; others are left out
+ * net_foreign_read() - read the addresses of the other namespace
+ * @fd:   checked with net_foreign_is_socket(), non-blocking
+ * @ret:  filled in
+ * @room: size of @ret; further addresses are left out
  *
- * Return: how many; -EAGAIN if answers are taken away; -errno.
+ * Return: number of addresses; -EAGAIN if responses were taken away; other -errno.
  */
 int net_foreign_read(int fd, struct net_foreign *ret, unsigned int room);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The GID tables behind gid.h: one copy per open device, read with two kinds of verbs calls
- * (ibv_query_port, ibv_query_gid_table).
+ * The cache of GID tables behind gid.h: one table per open device, read with ibv_query_port and
+ * ibv_query_gid_table.
  *
- * The kernel changes a device's table some time after it announced that an address changed. A
- * table that was read soon after it was forgotten may therefore be the old one: it answers once,
- * and is read again next time.
+ * The kernel updates a device's table some time after it announces an address change. So a table
+ * that was read soon after a flush may be outdated: it is used once, and read again next time.
  */
 #include "lib/net/gid.h"
 
@@ -21,25 +20,25 @@
 #define PORTS_MAX      8
 #define SETTLE_NS      (250 * CM_NS_PER_MS)
 #define MANY_GIDS      32  /* more than most ports have */
-#define MAD_INDEX_LAST 255 /* the MAD interface has 8 bits for it */
+#define MAD_INDEX_LAST 255 /* the MAD interface has 8 bits for the index */
 
 struct table {
 	struct ibv_context *verbs; /* NULL: free */
 	bool settled;
 	uint8_t n_ports;
-	bool usable[PORTS_MAX + 1]; /* by port number: RoCE, active or about to be */
-	bool v2[PORTS_MAX + 1];	    /* offers RoCE v2 */
-	bool ib[PORTS_MAX + 1];	    /* InfiniBand, in any state: its addresses stay */
+	bool usable[PORTS_MAX + 1]; /* by port number: RoCE, active or initialising */
+	bool v2[PORTS_MAX + 1];	    /* supports RoCE v2 */
+	bool ib[PORTS_MAX + 1];	    /* InfiniBand, in any state: its GIDs are permanent */
 	struct ibv_gid_entry *entry;
 	int n_entries;
 };
 
 static struct {
-	pthread_mutex_t lock; /* held across verbs queries: the kernel answers from memory */
+	pthread_mutex_t lock; /* held across verbs queries, which the kernel answers from memory */
 	struct table table[TABLES_MAX];
 	int victim;
-	uint64_t forgotten_ns; /* when tables were forgotten last */
-	unsigned int changes;  /* net_changes() then */
+	uint64_t forgotten_ns; /* time of the last flush */
+	unsigned int changes;  /* net_changes() at the last lookup */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void drop_table(struct table *table)
@@ -48,7 +47,7 @@ static void drop_table(struct table *table)
 	memset(table, 0, sizeof(*table));
 }
 
-/* Return: room that the GID tables of all ports need. */
+/* Return: number of entries in the GID tables of all ports. */
 static size_t read_ports(struct table *table)
 {
 	struct ibv_port_attr attr;
@@ -67,7 +66,7 @@ static size_t read_ports(struct table *table)
 	return n_entries;
 }
 
-/* Return: how many were read; -ENOMEM; another -errno also if there are more than @n_max. */
+/* Return: number of entries read; -ENOMEM; other -errno also if there are more than @n_max. */
 static ssize_t read_entries(struct table *table, size_t n_max)
 {
 	free(table->entry);
@@ -77,8 +76,10 @@ static ssize_t read_entries(struct table *table, size_t n_max)
 	return ibv_query_gid_table(table->verbs, table->entry, n_max, 0);
 }
 
-/* A table has room for a thousand, and a handful in it: room is made, and cleared, by the kernel,
- * too. */
+/*
+ * A table has a thousand entries, of which few are used: ask for few first, as the kernel also
+ * allocates and clears the size requested.
+ */
 static int read_table(struct table *table, struct ibv_context *verbs)
 {
 	size_t n_max;
@@ -112,10 +113,10 @@ static struct table *cached_table(const struct ibv_context *verbs)
 }
 
 /*
- * Read a device's table, in the place of what was cached of it. One that cannot be read has no GIDs
- * for us, unless it is our memory that is short: *ret_err says so then, and is not touched else.
+ * Reads a device's table to replace the cached one. One that cannot be read has no usable GIDs;
+ * sets *ret_err only if it failed for lack of memory.
  *
- * Return: NULL if it fails.
+ * Return: the table, or NULL on failure.
  */
 static struct table *refresh_table(struct ibv_context *verbs, int *ret_err)
 {
@@ -136,8 +137,10 @@ static struct table *refresh_table(struct ibv_context *verbs, int *ret_err)
 	return NULL;
 }
 
-/* What a look-up is for: an IP address on an interface, a GID of InfiniBand, an index, or an entry
- * wherever it is now. */
+/*
+ * The key of a lookup: an IP address on an interface, an InfiniBand GID, an index, or an entry at
+ * any index.
+ */
 struct question {
 	bool (*matches)(const struct table *table, const struct ibv_gid_entry *entry,
 			const struct question *question);
@@ -149,7 +152,7 @@ struct question {
 	uint16_t tag;
 };
 
-/* A port speaks RoCE v2 where it can: the type that the kernel's connection manager defaults to. */
+/* A port that supports RoCE v2 uses it, as the kernel's connection manager does by default. */
 static bool is_address(const struct table *table, const struct ibv_gid_entry *entry,
 		       const struct question *question)
 {
@@ -179,7 +182,7 @@ static bool is_index(const struct table *table, const struct ibv_gid_entry *entr
 	return entry->port_num == question->port_num && entry->gid_index == question->gid_index;
 }
 
-/* Return: are type, interface and address these? */
+/* Return: true if type, interface and GID match. */
 static bool has_identity(const struct ibv_gid_entry *entry, uint32_t type, uint32_t ifindex,
 			 const void *gid)
 {
@@ -242,7 +245,7 @@ static void forget_tables(const struct ibv_context *verbs)
 	cache.forgotten_ns = clock_coarse_ns();
 }
 
-/* Tables that may be out of date answer only when they were just read. */
+/* Outdated tables are used only right after reading them. */
 static int find_entry(struct ibv_context *const *devices, int n_devices,
 		      const struct question *question, struct gid_entry *ret)
 {
@@ -251,8 +254,10 @@ static int find_entry(struct ibv_context *const *devices, int n_devices,
 	int err = -ENODEV;
 
 	pthread_mutex_lock(&cache.lock);
-	/* A GID must not be older than the route that was looked up before it: the thread that
-	 * calls gid_forget() learns of changes at its leisure. */
+	/*
+	 * A GID must not be older than the route that was looked up before it: the thread that
+	 * calls gid_forget() may lag behind.
+	 */
 	changes = net_changes();
 	if (changes != cache.changes)
 		forget_tables(NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * GID tables: which device, port and index stand for an IP address on an interface. Read through
- * libibverbs and cached; a miss re-reads the tables, because the kernel fills them asynchronously.
+ * GID tables: the device, port and index of an IP address on an interface. Read through libibverbs
+ * and cached; a miss re-reads the tables, because the kernel updates them asynchronously.
  *
- * Resolution and binding ask, from any thread. What is cached is forgotten when a look-up of
- * netlink.h has seen an address or a link change. Whoever learns that a device's table or port
- * changed calls gid_forget(); so does whoever closes a device. A table that is read within a
- * quarter of a second of either may still be the old one and is not kept.
+ * Thread-safe. The cache is flushed when a lookup of netlink.h has seen an address or link change.
+ * Code that learns that a device's table or port has changed, or that closes a device, must call
+ * gid_forget(). A table that is read within a quarter of a second of either may still be the old
+ * one, and is not kept.
  */
 #ifndef LIB_NET_GID_H
 #define LIB_NET_GID_H
@@ -21,33 +21,32 @@ struct gid_entry {
 	struct ibv_context *verbs;
 	uint8_t port_num;
 	uint32_t gid_index;
-	enum ibv_gid_type type; /* IBV_GID_TYPE_ROCE_V2 is preferred, then V1, then IB */
+	enum ibv_gid_type type; /* preferred: IBV_GID_TYPE_ROCE_V2, then V1, then IB */
 	unsigned int ifindex;
 	union ibv_gid gid;
 };
 
 /**
- * gid_find() - the GID that stands for an IP address on an interface
- * @devices: open devices to look at, in order
- * @n_devices: how many
+ * gid_find() - find the GID of an IP address on an interface
+ * @devices: open devices to search, in order
+ * @n_devices: number of devices
  * @addr:    IP address
  * @ifindex: interface that owns it (the VLAN or bond, not its parent)
- * @ret:     filled on success
+ * @ret:     filled in on success
  *
- * Only ports that are RoCE and active or initialising count; on a port that offers RoCE v2 only
- * entries of that type match. Indices above 255 are not usable for MADs and are skipped.
+ * Searches only RoCE ports that are active or initialising; on a port that supports RoCE v2, only
+ * entries of that type match. Indices above 255 cannot be used for MADs and are skipped.
  *
- * Return: 0; -ENODEV if no device has it; -ENOMEM if one that could have it cannot be read for want
- * of memory.
+ * Return: 0; -ENODEV if no device has it; -ENOMEM if a table could not be read.
  */
 int gid_find(struct ibv_context *const *devices, int n_devices, const union addr *addr,
 	     unsigned int ifindex, struct gid_entry *ret);
 
 /**
- * gid_find_ib() - the InfiniBand port that has a GID
- * @devices: open devices to look at, in order
+ * gid_find_ib() - find the InfiniBand port with a GID
+ * @devices: open devices to search, in order
  * @gid:     the GID
- * @ifindex: of the IP over InfiniBand interface that goes with it, or 0: for @ret alone
+ * @ifindex: of its IP over InfiniBand interface, or 0; only stored in @ret
  *
  * Return: as gid_find().
  */
@@ -55,7 +54,7 @@ int gid_find_ib(struct ibv_context *const *devices, int n_devices, const struct 
 		unsigned int ifindex, struct gid_entry *ret);
 
 /**
- * gid_by_index() - one entry of a port's table, from the cache where possible
+ * gid_by_index() - get one entry of a port's table, from the cache if possible
  *
  * Return: 0; -ENODEV if there is no such entry; -ENOMEM.
  */
@@ -63,35 +62,32 @@ int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index
 		 struct gid_entry *ret);
 
 /**
- * gid_follow() - the index that an entry has by now: its address may have gone and come back
+ * gid_follow() - update the index of an entry: its address may have been removed and added again
  * @io: only the index changes
  *
- * Return: 0; -ENODEV if the port has no such entry any more; -ENOMEM.
+ * Return: 0; -ENODEV if the port no longer has the entry; -ENOMEM.
  */
 int gid_follow(struct gid_entry *io);
 
-/** gid_tag() - stands for an entry wherever in its table it is, as well as 16 bits can; never 0 */
+/** gid_tag() - a 16-bit hash that identifies an entry at any index; never 0 */
 uint16_t gid_tag(const struct gid_entry *entry);
 
-/** gid_by_tag() - as gid_by_index(), by what gid_tag() said of the entry. Return: likewise. */
+/** gid_by_tag() - as gid_by_index(), by the gid_tag() of the entry. */
 int gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag, struct gid_entry *ret);
 
 /**
- * gid_is_in_place() - return whether the entry is still at its index; queries the device itself
+ * gid_is_in_place() - true if the entry is still at its index; queries the device
  *
- * The kernel leaves an entry where it is while a queue pair uses it: what is in place after a queue
- * pair was moved to RTR is what the queue pair has.
+ * The kernel keeps an entry at its index while a queue pair uses it: an entry that is in place
+ * after the move to RTR is the one that the queue pair uses.
  */
 bool gid_is_in_place(const struct gid_entry *entry);
 
-/**
- * gid_forget() - drop what is cached: of one device, or all with NULL
- */
+/** gid_forget() - drop the cached tables of one device, or all with NULL */
 void gid_forget(struct ibv_context *verbs);
 
 /**
- * gid_after_fork() - start afresh in a forked child, whatever another thread of the parent was
- * doing here
+ * gid_after_fork() - in a forked child: start anew, whatever the parent's threads were doing here
  */
 void gid_after_fork(void);
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From a GID back to the route and the neighbour that its packets need: see hop.h.
- */
+/* Finds the route and the neighbour for the packets to a GID: see hop.h. */
 #include "lib/net/hop.h"
 
 #include <string.h>
 
-/* The IP address of a RoCE v2 GID; a link-local one is pinned to the interface. */
+/* The IP address of a RoCE v2 GID; the interface is the scope of a link-local one. */
 static void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
 {
 	memset(ret, 0, sizeof(*ret));

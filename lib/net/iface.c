@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interfaces and the addresses they have. Interfaces are asked one by one, addresses in one
- * dump, because the kernel cannot be asked who has an IPv4 address. Both are kept until the
- * kernel announces that a link or an address changed.
+ * Interfaces and their addresses. Interfaces are queried one by one, addresses in one dump, because
+ * the kernel has no query by IPv4 address. Both are cached until the kernel announces a change of a
+ * link or an address.
  */
 #include "lib/net/internal.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define IFACES_MAX 64
-#define BONDS_MAX  8 /* what more there are change their link addresses unseen */
+#define BONDS_MAX  8 /* further bonds: changes of link addresses are not detected */
 
 struct own_addr {
 	struct net_ip ip;
@@ -34,8 +34,10 @@ static struct {
 	bool addrs_valid;
 } cache;
 
-/* The link address that each bond had when it was last seen. net_iface_flush() keeps it: after any
- * other change, the next failover must still be recognised. */
+/*
+ * The link address of each bond when last seen. net_iface_flush() keeps it, so that the next
+ * failover is detected after any other change.
+ */
 static struct bond {
 	unsigned int ifindex; /* 0: free */
 	uint8_t hw[NET_ETHERNET_HW_BYTES];
@@ -103,7 +105,7 @@ void net_iface_announced(struct nlmsghdr *hdr, struct net_event *event)
 	memcpy(event->hw, bond->hw, sizeof(bond->hw));
 }
 
-/* A veth has a link, too, but that is no interface below it. */
+/* IFLA_LINK of a veth is its peer, not a lower interface. */
 static void take_kind(struct nlattr **attr, struct net_iface *iface)
 {
 	struct nlattr *info[IFLA_INFO_MAX + 1], *vlan[IFLA_VLAN_MAX + 1];
@@ -166,7 +168,7 @@ static int ask_link(unsigned int ifindex, struct net_iface *ret)
 		nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 	ret->ifindex = 0;
 	rc = net_request(msg, take_link, ret);
-	return !rc && !ret->ifindex ? -EPROTO : rc; /* it said yes, and nothing else */
+	return !rc && !ret->ifindex ? -EPROTO : rc; /* success without a result */
 }
 
 int net_iface_fetch(unsigned int ifindex, struct net_iface *ret)
@@ -216,7 +218,7 @@ static int add_addr(const struct own_addr *addr)
 	return 0;
 }
 
-/* IPv6 addresses count once it is certain that nobody else has them (RFC 4862, 5.4). */
+/* An IPv6 address is used only after duplicate address detection (RFC 4862, 5.4). */
 static bool is_usable(const struct ifaddrmsg *ifa, const struct nlattr *flags_attr)
 {
 	uint32_t flags = flags_attr ? nla_get_u32(flags_attr) : ifa->ifa_flags;
@@ -237,7 +239,7 @@ static int take_addr(struct nlmsghdr *hdr, void *arg)
 	(void)arg;
 	if (nlmsg_parse(hdr, sizeof(*ifa), attr, IFA_MAX, policy) < 0)
 		return -EPROTO;
-	/* On a point-to-point link, IFA_ADDRESS is the other end's. */
+	/* On a point-to-point link, IFA_ADDRESS is the peer's. */
 	own = attr[IFA_LOCAL] ? attr[IFA_LOCAL] : attr[IFA_ADDRESS];
 	if (!own || (ifa->ifa_family != AF_INET && ifa->ifa_family != AF_INET6) ||
 	    !is_usable(ifa, attr[IFA_FLAGS]))
@@ -262,7 +264,7 @@ static int load_addrs(void)
 	return 0;
 }
 
-/* The better of two interfaces with the same address: one that is up and goes somewhere. */
+/* Chooses between interfaces with the same address: prefers one that is up and not loopback. */
 static unsigned int better_iface(unsigned int a, unsigned int b)
 {
 	struct net_iface iface;

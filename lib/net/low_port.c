@@ -21,7 +21,7 @@ static int bind_to(int fd, uint16_t port)
 	return bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 }
 
-/* Where a UDP service has the port, another one proves as much. */
+/* If a UDP service has the port, another privileged one is as good a proof. */
 static int bind_low(int fd, uint16_t port)
 {
 	int err = bind_to(fd, port);
@@ -40,7 +40,7 @@ int low_port_prove(uint16_t port, int *ret)
 
 	if (fd < 0)
 		return -errno;
-	/* While the loopback interface is down the address is not local. */
+	/* The address is not local while the loopback interface is down. */
 	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
 	err = bind_low(fd, port);
 	if (err)
@@ -58,7 +58,7 @@ static bool option_is(int fd, int option, int wanted)
 	return !getsockopt(fd, SOL_SOCKET, option, &value, &bytes) && value == wanted;
 }
 
-/* Everybody may choose the "port" of a ping socket, whose name looks the same. */
+/* Any user may choose the "port" of a ping socket, whose address looks the same. */
 static bool is_udp(int fd)
 {
 	return option_is(fd, SO_DOMAIN, AF_INET) && option_is(fd, SO_TYPE, SOCK_DGRAM) &&

@@ -40,7 +40,7 @@ static int change_membership(const struct holder *holder, int option,
 	return setsockopt(holder->fd, level, option, &req, sizeof(req)) ? -errno : 0;
 }
 
-/* Return: the holder, NULL with errno. */
+/* Return: the holder; NULL with errno set. */
 static struct holder *holder_new(sa_family_t family)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
@@ -71,7 +71,7 @@ static void holder_free_if_idle(struct holder *holder)
 	free(holder);
 }
 
-/* By the first socket that has room: a full one says ENOBUFS (IPv4) or ENOMEM (IPv6). */
+/* Uses the first socket with room: a full one fails with ENOBUFS (IPv4) or ENOMEM (IPv6). */
 static int hold_membership(struct membership *membership)
 {
 	const union addr *group = &membership->group;
@@ -153,8 +153,7 @@ void membership_leave(unsigned int ifindex, const union addr *group)
 	membership = *at;
 	if (membership && --membership->n_joined == 0) {
 		*at = membership->next;
-		/* Where the interface is gone, so is the membership: nothing is lost if this fails.
-		 */
+		/* May fail: the membership goes with its interface. */
 		change_membership(membership->holder, MCAST_LEAVE_GROUP, membership);
 		membership->holder->n_held--;
 		holder_free_if_idle(membership->holder);

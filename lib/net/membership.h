@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memberships of this process in multicast groups of IP: what makes the kernel speak IGMP or MLD,
- * and the interface accept the group's packets. Joining and leaving ask, from any thread.
+ * Memberships of this process in IP multicast groups: they make the kernel send IGMP or MLD, and
+ * the interface accept the group's packets. Thread-safe.
  *
- * A membership is held by a socket, of which each takes only so many (net.ipv4.igmp_max_memberships
- * for IPv4); there are as many sockets as it needs. The kernel counts what the processes of a host
- * want, and forgets what a dead one wanted.
+ * Memberships belong to sockets, each of which can hold a limited number
+ * (net.ipv4.igmp_max_memberships for IPv4), so there are as many sockets as needed. The kernel
+ * counts the memberships of all processes, and drops those of a dead one.
  */
 #ifndef LIB_NET_MEMBERSHIP_H
 #define LIB_NET_MEMBERSHIP_H
@@ -13,21 +13,21 @@
 #include "lib/net/addr.h"
 
 /**
- * membership_join() - be a member of a group on an interface; counted
+ * membership_join() - join a group on an interface; counted
  * @ifindex: the interface
- * @group:   a multicast address; the port does not matter
+ * @group:   a multicast address; its port is ignored
  *
- * Each needs a membership_leave().
+ * Call membership_leave() for each.
  *
- * Return: 0; -ENODEV if the interface is gone; -EINVAL for an address that is no group's; -EMFILE,
+ * Return: 0; -ENODEV if the interface is gone; -EINVAL if the address is no group; -EMFILE,
  * -ENOMEM.
  */
 int membership_join(unsigned int ifindex, const union addr *group);
 
-/** membership_leave() - the opposite; harmless if this process is no member. */
+/** membership_leave() - leave a group; no effect if it was not joined. */
 void membership_leave(unsigned int ifindex, const union addr *group);
 
-/** membership_after_fork() - a child is no member of its parent's groups. */
+/** membership_after_fork() - in a forked child: drop the parent's memberships. */
 void membership_after_fork(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From groups to multicast GIDs: see mgid.h. */
+/* Maps groups to multicast GIDs: see mgid.h. */
 #include "lib/net/mgid.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #define SIGNATURE_V6  0x601b
 #define SIGNATURE_UDP 0x01 /* in place of the signature's low byte */
 
-/* As with the kernel's connection manager: 127.0.0.1 is none, but 0.1.2.3 is. */
+/* As in the kernel's connection manager: 127.0.0.1 is no group, but 0.1.2.3 is. */
 static bool is_no_group(const union addr *addr)
 {
 	return addr_is_zero(addr) || addr_is_loopback(addr);
@@ -28,7 +28,7 @@ struct mad_gid mgid_roce(const union addr *addr, bool v2)
 	return gid;
 }
 
-/* Transient, and of the administrator's making: ff1x:a01b. */
+/* Transient, created by the administrator: ff1x:a01b. */
 static bool is_verbatim(const union addr *addr)
 {
 	const uint8_t *raw = addr->in6.sin6_addr.s6_addr;
@@ -43,7 +43,7 @@ static void put16(uint8_t *at, uint16_t value)
 	at[1] = (uint8_t)value;
 }
 
-/* The low 28 bits of an IPv4 group, the low 80 of an IPv6 one. */
+/* Stores the low 28 bits of an IPv4 group, the low 80 of an IPv6 group. */
 static void put_group(struct mad_gid *gid, const union addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET) {

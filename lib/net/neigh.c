@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Neighbours: which next hops have a known link address. The first question goes to the kernel,
- * announcements keep the answer right from then on.
+ * Neighbours: the next hops with a known link address. The first lookup queries the kernel,
+ * announcements keep the entry up to date.
  *
- * Only "known" is answered from the cache: the kernel announces when that ends, but not when it
- * starts to ask again.
+ * Only NET_NEIGH_KNOWN is served from the cache: the kernel announces when that ends, but not when
+ * it starts to resolve again.
  */
 #include "lib/net/internal.h"
 
@@ -23,9 +23,8 @@
 #define HW_BYTES_MAX	    32
 #define REVALIDATE_PAUSE_NS (10000 * CM_NS_PER_MS)
 /*
- * A datagram without a byte to the discard service (RFC 863) makes the kernel resolve the next
- * hop for a process that may not write neighbour entries. Next to nobody listens there, and one
- * who does has nothing to read.
+ * An empty datagram to the discard service (RFC 863) makes the kernel resolve the next hop for a
+ * process that may not write neighbour entries. The service rarely runs, and gets no data.
  */
 #define DISCARD_PORT 9
 
@@ -38,7 +37,7 @@ struct entry {
 	struct key key; /* family 0: free */
 	uint8_t state;	/* enum net_neigh */
 	uint8_t hw_bytes;
-	uint8_t hw[HW_BYTES_MAX]; /* the last one known, also after it was lost */
+	uint8_t hw[HW_BYTES_MAX]; /* the last known one, also after it was lost */
 	uint64_t revalidated_ns;  /* 0: never */
 };
 
@@ -91,7 +90,7 @@ static enum net_neigh state_of_nud(unsigned int nud)
 	return nud & NUD_FAILED ? NET_NEIGH_FAILED : NET_NEIGH_NONE;
 }
 
-/* What one RTM_NEWNEIGH or RTM_DELNEIGH says, as an entry. Return: 0 or -EPROTO. */
+/* Parses one RTM_NEWNEIGH or RTM_DELNEIGH into an entry. Return: 0 or -EPROTO. */
 static int parse_neigh(struct nlmsghdr *hdr, void *arg)
 {
 	struct ndmsg *ndm = nlmsg_data(hdr);
@@ -157,7 +156,7 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
 	event->ifindex = news.key.ifindex;
 	net_ip_to_addr(&news.key.ip, &event->addr);
 	event->neigh = news.state;
-	if (!entry) /* never asked for: nothing to compare with, and not worth a place */
+	if (!entry) /* never looked up: nothing to compare with, and not worth caching */
 		return true;
 	tell_change(event, entry, &news);
 	known = entry->state == NET_NEIGH_KNOWN;
@@ -194,9 +193,9 @@ static enum net_neigh ask_kernel(const struct key *key)
 	struct net_iface iface;
 
 	/*
-	 * An announcement that is still in the socket may be older or newer than the answer, but
-	 * the last one is never older than the answer it differs from. So the answer counts only
-	 * if nothing was announced meanwhile.
+	 * An announcement that is still in the socket may be older or newer than the response, but
+	 * the last one is never older than a response that differs from it. So the response counts
+	 * only if nothing was announced meanwhile.
 	 */
 	entry->state = NET_NEIGH_NONE;
 	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), parse_neigh, &news) < 0)
@@ -240,7 +239,7 @@ enum net_neigh net_neigh_state(const struct net_route *route)
 	return state;
 }
 
-/* Send through the route's interface; neither binding to it nor choosing it needs privileges. */
+/* Sends through the route's interface; SO_DONTROUTE and the interface option need no privileges. */
 static int pin_socket(int fd, const struct net_route *route)
 {
 	uint32_t ifindex = htonl(route->ifindex);
@@ -254,7 +253,7 @@ static int pin_socket(int fd, const struct net_route *route)
 		rc = setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, &ifindex, sizeof(ifindex));
 	if (rc < 0)
 		return -errno;
-	/* The source matters to policy routing; an IPv4 one is no use towards an IPv6 router. */
+	/* Policy routing may use the source; an IPv4 one cannot be used towards an IPv6 router. */
 	if (route->src.sa.sa_family == route->next_hop.sa.sa_family &&
 	    bind(fd, &route->src.sa, addr_bytes(&route->src.sa)) < 0)
 		return -errno;
@@ -338,7 +337,7 @@ unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[HW_BYTES_MA
 		}
 	} else {
 		entry = find_entry(&key);
-		/* Known to look-ups of routes, perhaps never asked about here. */
+		/* Known to route lookups, but perhaps never queried here. */
 		if (!entry || entry->state != NET_NEIGH_KNOWN || !entry->hw_bytes)
 			ask_kernel(&key);
 		entry = find_entry(&key);

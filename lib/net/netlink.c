@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The request side of netlink.h: the lock, the socket that asks, and addresses as keys. libnl
- * builds and parses the messages; its caches are not used, because they copy whole tables where
- * one entry is wanted.
+ * The request side of netlink.h: the lock, the request socket, and addresses as keys. libnl builds
+ * and parses the messages; its caches are not used, because they copy whole tables for one entry.
  *
- * The sockets belong to the network namespace of the thread that came first.
+ * The sockets belong to the network namespace of the thread that called first.
  */
 #include "lib/net/internal.h"
 
@@ -84,7 +83,7 @@ struct nl_msg *net_message(int type, int flags, void *header, size_t bytes)
 	return msg;
 }
 
-/* What is left of an answer would be in the way of the next. */
+/* Closes the socket: the rest of a response would disturb the next request. */
 static int give_up(int err)
 {
 	close(net.fd);
@@ -139,7 +138,7 @@ struct exchange {
 	int (*take)(struct nlmsghdr *hdr, void *arg);
 	void *arg;
 	int rc;	   /* first failure */
-	bool done; /* the kernel has nothing more to say */
+	bool done; /* the response is complete */
 };
 
 static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
@@ -147,7 +146,7 @@ static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 	const struct nlmsgerr *err = nlmsg_data(hdr);
 	int rc = 0;
 
-	if (hdr->nlmsg_seq != net.seq) /* of a request that was given up */
+	if (hdr->nlmsg_seq != net.seq) /* of an abandoned request */
 		return;
 	exchange->done = !(hdr->nlmsg_flags & NLM_F_MULTI);
 	if (hdr->nlmsg_type == NLMSG_ERROR) {
@@ -162,11 +161,11 @@ static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 		exchange->rc = rc;
 }
 
-/* A dump is read to its end even after a failure: until then the socket takes no other. */
+/* A dump is read to its end even after a failure: until then the socket accepts no other. */
 int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg)
 {
 	struct exchange exchange = { .take = take, .arg = arg };
-	int rc = msg ? open_socket() : -ENOMEM; /* one before may have been given up */
+	int rc = msg ? open_socket() : -ENOMEM; /* the previous socket may have been closed */
 
 	if (!rc)
 		rc = request_send(msg);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The host's settings that port_space.c works by, read from /proc/sys and the thread's capability
- * set.
- */
+/* Reads the limits for port_space.c from /proc/sys and the thread's capabilities. */
 #include "lib/net/port_space.h"
 
 #include <fcntl.h>
@@ -19,7 +16,7 @@ static const struct port_limits defaults = {
 	.max_backlog = 1024,
 };
 
-/* Return: how many numbers were read. @kept_fd: of a file that stays open, or -1. */
+/* Return: number of integers read. @kept_fd: descriptor of a file to keep open, or -1. */
 static int read_numbers(const char *path, int *kept_fd, unsigned int *a, unsigned int *b)
 {
 	int fd = kept_fd && *kept_fd >= 0 ? *kept_fd : open(path, O_RDONLY | O_CLOEXEC);
@@ -49,7 +46,7 @@ static bool has_capability(unsigned int cap)
 	return data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap);
 }
 
-/* What may change between two binds. @fds: of the files, if they stay open; or NULL. */
+/* Settings that may change between two binds. @fds: descriptors to keep open, or NULL. */
 static void read_ports(struct port_limits *limits, int *fds)
 {
 	unsigned int a, b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables behind port_space.h: a page of 16 list heads for each 16 ports that were ever
- * used, each list the holders of one port, newest first; a port that is reserved has none. The
- * rules are those of the kernel's connection manager, errno included.
+ * The tables behind port_space.h. A page is allocated for each 16 ports that were ever used, with a
+ * list of holders for each port, newest first; a reserved port has none. Rules and errors are those
+ * of the kernel's connection manager.
  */
 #include "lib/net/port_space.h"
 
@@ -66,7 +66,7 @@ bool port_claim_accepts(const struct port_claim *claim, const union addr *dst)
 	return addr_is_any(&claim->local) || addr_same_ip(&claim->local, dst);
 }
 
-/* Return: NULL if none of its ports was ever used, or there is no such port space. */
+/* Return: the page, or NULL if it was never used, or there is no such port space. */
 static struct port_page *page_of(const struct port_space *space, uint16_t ps, uint16_t port)
 {
 	int table = table_of(ps);
@@ -81,7 +81,7 @@ struct port_claim *port_space_first(const struct port_space *space, uint16_t ps,
 	return page ? page->holders[port % PORT_PAGE_PORTS] : NULL;
 }
 
-/* Of a port space that there is. Return: NULL when out of memory. */
+/* The port space must exist. Return: the page, or NULL when out of memory. */
 static struct port_page *make_page(struct port_space *space, uint16_t ps, uint16_t port)
 {
 	struct port_page **page = &space->pages[table_of(ps)][port / PORT_PAGE_PORTS];
@@ -91,7 +91,7 @@ static struct port_page *make_page(struct port_space *space, uint16_t ps, uint16
 	return *page;
 }
 
-/* Make @claim the newest holder of @port. */
+/* Makes @claim the newest holder of @port. */
 static int hold_port(struct port_space *space, struct port_claim *claim, uint16_t port)
 {
 	struct port_page *page = make_page(space, claim->ps, port);
@@ -121,7 +121,7 @@ void port_space_release(struct port_space *space, struct port_claim *claim)
 	claim->link = NULL;
 }
 
-/* May @claim hold a port that it named, next to what @other holds? */
+/* Checks whether @claim may hold a given port together with @other. */
 static int check_conflict(const struct port_claim *claim, const struct port_claim *other,
 			  bool reuseaddr)
 {
@@ -155,7 +155,7 @@ static bool ips_differ(const union addr *a, const union addr *b)
 	       !addr_same_ip(a, b);
 }
 
-/* Could a packet tell the two apart, sharing a port? */
+/* Return: true if packets for the two claims differ, so that they can share a port. */
 static bool claims_differ(const struct port_claim *a, const struct port_claim *b)
 {
 	uint16_t a_port = addr_port(&a->peer);
@@ -176,7 +176,7 @@ static bool may_share(const struct port_space *space, const struct port_claim *c
 	return !other;
 }
 
-/* splitmix64 (public domain, S. Vigna): any seed will do, zero too. */
+/* splitmix64 (public domain, S. Vigna): any seed works, including zero. */
 static uint64_t next_random(struct port_space *space)
 {
 	uint64_t x = space->random_state += 0x9e3779b97f4a7c15;
@@ -195,7 +195,7 @@ static int find_ephemeral(struct port_space *space, const struct port_claim *cla
 	for (uint32_t i = 0; i < n_ports; i++) {
 		uint16_t port = first + (start + i) % n_ports;
 
-		/* A port just let go of may still have a peer that believes in it. */
+		/* Avoid the last port: its former peer may still consider it connected. */
 		if (port == space->last_port || !may_share(space, claim, port))
 			continue;
 		*ret = port;
@@ -250,7 +250,7 @@ int port_space_listen(struct port_space *space, struct port_claim *claim)
 	return rc;
 }
 
-/* --- ports without a claim ----------------------------------------------- */
+/* --- reservations ---------------------------------------------------------- */
 
 uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16_t port)
 {
@@ -261,7 +261,7 @@ uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16
 
 int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t *ret)
 {
-	const struct port_claim wildcard = { .ps = ps }; /* can be told from no other */
+	const struct port_claim wildcard = { .ps = ps }; /* differs from no other claim */
 
 	return table_of(ps) < 0 ? -EPROTONOSUPPORT : find_ephemeral(space, &wildcard, ret);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The service level of RoCE packets: from the type of service to a priority, and from there by the
- * traffic classes of a device (tc-mqprio(8)) or by the egress map of a VLAN. The classes of all
- * devices are read in one dump and kept until the kernel announces that a queueing discipline
- * changed. Classes that a driver has set up for DCB alone are not seen: no request of netlink tells
- * which they are.
+ * The service level of RoCE packets: the type of service maps to a priority, and that by the
+ * traffic classes of a device (tc-mqprio(8)) or the egress map of a VLAN. The classes of all
+ * devices are read in one dump and cached until the kernel announces a change of a queueing
+ * discipline. Classes that a driver uses for DCB only are not visible in netlink.
  */
 #include "lib/net/internal.h"
 
@@ -25,10 +24,10 @@ static struct {
 	struct classes device[DEVICES_MAX];
 	unsigned int n;
 	bool is_valid;
-	unsigned int changes; /* net_qdisc_changes() then */
+	unsigned int changes; /* net_qdisc_changes() at the dump */
 } cache;
 
-/* tc-prio(8): what the kernel makes of IP_TOS for SO_PRIORITY. */
+/* tc-prio(8): the kernel's mapping of IP_TOS to SO_PRIORITY. */
 static uint8_t priority_of_tos(uint8_t tos)
 {
 	static const uint8_t priorities[] = { TC_PRIO_BESTEFFORT, TC_PRIO_BULK, TC_PRIO_INTERACTIVE,
@@ -79,7 +78,7 @@ static const struct classes *classes_of(unsigned int ifindex)
 	return NULL;
 }
 
-/* The device at the bottom decides; only if it has no classes the VLAN's own map does. */
+/* The lowest device decides; the VLAN's own map applies only if that has no classes. */
 static uint8_t level_of_vlan(const struct net_iface *vlan, uint8_t priority)
 {
 	struct net_iface lower = *vlan;

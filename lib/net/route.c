@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Routes: one RTM_GETROUTE for each question, and the answers kept until the kernel announces a
- * change of links, addresses, routes or rules. What it does not announce (ICMP redirects, a
- * router's preference) is bounded by a life time.
+ * Routes: one RTM_GETROUTE for each lookup, cached until the kernel announces a change of links,
+ * addresses, routes or rules. Entries expire, since some changes are not announced (ICMP redirects,
+ * router preferences).
  */
 #include "lib/net/internal.h"
 
@@ -84,7 +84,7 @@ static void keep_answer(const struct question *question, const struct answer *an
 	entry->expires_ns = clock_coarse_ns() + ROUTE_LIFE_NS;
 }
 
-/* What a route that leads nowhere means to a caller; 0 for one that leads somewhere. */
+/* Return: the error for a route type that delivers nothing; 0 for other types. */
 static int type_error(unsigned int type)
 {
 	static const int errors[] = {
@@ -169,12 +169,12 @@ static struct nl_msg *route_request(const struct question *question)
 	return msg;
 }
 
-/* The kernel names lo for an address of this host; a device is found by the one that has it. */
+/* For a local address the kernel returns lo; find the interface that owns it. */
 static int own_interface(const struct question *question, struct answer *answer)
 {
 	int owner = net_owner_of_ip(&question->dst, question->ifindex);
 
-	if (owner == -EADDRNOTAVAIL) /* a local route without an address, as 127.0.0.2 has */
+	if (owner == -EADDRNOTAVAIL) /* a local route without an address, such as 127.0.0.2 */
 		return 0;
 	if (owner < 0)
 		return owner;
@@ -184,7 +184,7 @@ static int own_interface(const struct question *question, struct answer *answer)
 	return 0;
 }
 
-/* An entry of the tables, which may have several next hops; that there is one is all. */
+/* An entry of the tables may have several next hops; only its existence matters. */
 static int check_entry(struct nlmsghdr *hdr, void *arg)
 {
 	bool *is_there = arg;
@@ -212,7 +212,7 @@ static int ask_kernel(const struct question *question, struct answer *answer)
 	};
 	rc = net_request(route_request(question), take_route, answer);
 	if (!rc && !answer->ifindex)
-		rc = -EPROTO; /* it said yes, and nothing else */
+		rc = -EPROTO; /* success without a result */
 	if (!rc && answer->local)
 		rc = own_interface(question, answer);
 	if (!rc)
@@ -221,8 +221,8 @@ static int ask_kernel(const struct question *question, struct answer *answer)
 }
 
 /*
- * Link-local addresses pin the interface, and must agree about it. A multicast group of the link
- * (RFC 4291, 2.7) may leave it to the routes.
+ * Link-local addresses determine the interface, and must agree. A link-local multicast group (RFC
+ * 4291, 2.7) without a scope leaves it to the routes.
  */
 static int pin_to_link(unsigned int *ifindex, const union addr *addr)
 {

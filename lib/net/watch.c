@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel announces. Whoever enters the netlink code takes the announcements from the
- * socket and works them into the caches; what they mean is queued for each net_watch until its
- * net_watch_drain() reports it. The descriptor that its owner polls is an epoll of the socket and
- * of an eventfd that is raised while its queue holds something, so that no thread can take the news
- * of another.
+ * The kernel's announcements. Any thread that enters the netlink code reads them from the socket
+ * and applies them to the caches; reports are queued for each net_watch until its
+ * net_watch_drain(). The descriptor that the owner polls is an epoll of the socket and of an
+ * eventfd, which is set while the queue is not empty. So no thread can miss what another has read.
  */
 #include "lib/net/internal.h"
 
@@ -21,19 +20,19 @@
 #define QUEUE_EVENTS	256
 #define BATCH_EVENTS	32
 #define WATCH_RCV_BYTES (1 << 20)
-#define WATCHES_MAX	2 /* a process has an engine, and may be its own cmportd */
+#define WATCHES_MAX	2 /* a process has an engine, and may run its own cmportd */
 
 static const int groups[] = {
-	RTNLGRP_LINK,	     RTNLGRP_NEIGH,	 RTNLGRP_IPV4_IFADDR,
-	RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-	RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,	 RTNLGRP_NEXTHOP, /* these choose routes too */
+	RTNLGRP_LINK,	    RTNLGRP_NEIGH,	RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+	RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,
+	RTNLGRP_NEXTHOP, /* rules and next hops affect routes too */
 	RTNLGRP_TC,
 };
 
 struct net_watch {
 	bool is_open;
 	int wake_fd; /* eventfd: the queue is not empty */
-	int poll_fd; /* epoll of it and of the netlink socket */
+	int poll_fd; /* epoll of wake_fd and of the netlink socket */
 	int n_queued;
 	struct net_event queue[QUEUE_EVENTS];
 };
@@ -43,7 +42,7 @@ static int netlink_fd = -1;
 static unsigned int n_changes; /* atomic: of addresses and links */
 static unsigned int n_qdisc_changes;
 static __thread enum {
-	EACH_LOOKS, /* look-up of this thread at the announcements */
+	EACH_LOOKS, /* how this thread's lookups read the announcements */
 	NEXT_LOOKS,
 	NONE_LOOKS,
 } looks;
@@ -82,12 +81,12 @@ static int open_netlink(void)
 	netlink_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (netlink_fd < 0)
 		return -errno;
-	/* Best effort: with less room, announcements are lost sooner, and that is handled. */
+	/* Best effort: with less room, announcements are lost sooner, which is handled. */
 	setsockopt(netlink_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (bind(netlink_fd, (struct sockaddr *)&self, sizeof(self)) < 0)
 		return -errno;
 	for (unsigned int i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		/* EINVAL: a kernel too old to know the group announces nothing in it either. */
+		/* EINVAL: a kernel without this group announces nothing in it. */
 		if (setsockopt(netlink_fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
 			       sizeof(groups[i])) < 0 &&
 		    errno != EINVAL)
@@ -128,7 +127,7 @@ static void flush_all(void)
 	n_qdisc_changes++;
 }
 
-/* A full queue means the same to the reader as a full socket: look at everything again. */
+/* A full queue is reported like a full socket: re-read everything. */
 static void enqueue_for(struct net_watch *watch, const struct net_event *event)
 {
 	const struct net_event *last = watch->queue;
@@ -162,7 +161,7 @@ static void lose_announcements(void)
 {
 	struct net_event event;
 
-	memset(&event, 0, sizeof(event)); /* padding too: enqueue_for() compares bytes */
+	memset(&event, 0, sizeof(event)); /* padding, too: enqueue_for() compares bytes */
 	event.change = NET_CHANGE_LOST;
 	flush_all();
 	count_change();
@@ -214,7 +213,7 @@ static void take_announcement(struct nlmsghdr *hdr)
 	case RTM_DELQDISC:
 		n_qdisc_changes++;
 		return;
-	case RTM_NEWTCLASS: /* also announced to who wants to hear of queueing disciplines */
+	case RTM_NEWTCLASS: /* announced in the same group as queueing disciplines */
 	case RTM_DELTCLASS:
 	case RTM_NEWTFILTER:
 	case RTM_DELTFILTER:
@@ -225,14 +224,16 @@ static void take_announcement(struct nlmsghdr *hdr)
 		event.change = NET_CHANGE_ROUTE;
 		break;
 	}
-	/* A neighbour that failed can make the kernel choose another gateway. */
+	/* When a neighbour fails, the kernel may choose another gateway. */
 	if (event.change != NET_CHANGE_NEIGH || event.neigh == NET_NEIGH_FAILED)
 		net_route_flush();
 	enqueue_event(&event);
 }
 
-/* Every look-up comes here, and mostly finds nothing: recvfrom() finds that a third sooner than
- * recvmsg(), which has a header to copy and to check first. */
+/*
+ * Every lookup calls this, and mostly finds nothing: recvfrom() is a third faster then than
+ * recvmsg(), which has to copy and check a header first.
+ */
 void net_news_take(void)
 {
 	struct sockaddr_nl from;
@@ -240,7 +241,7 @@ void net_news_take(void)
 	for (;;) {
 		struct nlmsghdr *hdr = (struct nlmsghdr *)message;
 		socklen_t from_bytes = sizeof(from);
-		/* MSG_TRUNC: the whole length, also of a message that does not fit. */
+		/* MSG_TRUNC: return the full length even if the message does not fit. */
 		ssize_t bytes = recvfrom(netlink_fd, message, sizeof(message),
 					 MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
 					 &from_bytes);
@@ -250,7 +251,7 @@ void net_news_take(void)
 			continue;
 		if (bytes < 0 && errno != ENOBUFS)
 			return;
-		if (bytes >= 0 && from.nl_pid) /* only the kernel may tell us */
+		if (bytes >= 0 && from.nl_pid) /* accept messages of the kernel only */
 			continue;
 		if (bytes < 0 || bytes > (ssize_t)sizeof(message)) {
 			lose_announcements();
@@ -325,7 +326,7 @@ int net_watch_fd(const struct net_watch *watch)
 	return watch->poll_fd;
 }
 
-/* Return: how many reports were moved to @batch. */
+/* Return: number of reports moved to @batch. */
 static int take_batch(struct net_watch *watch, struct net_event *batch)
 {
 	eventfd_t count;
