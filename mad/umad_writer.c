@@ -21,8 +21,8 @@
 #include "mad/umad_node.h"
 
 #define CLOSE_MS	  1000
-#define TRUSTED_SETS_LOG2 10
-#define TRUSTED_IN_SET	  16 /* 16,384 peers; who is forgotten is written to by a thread again */
+#define TRUSTED_SETS_LOG2 12
+#define TRUSTED_IN_SET	  4 /* 16,384 peers; who is forgotten is written to by a thread again */
 
 struct letter {
 	struct list link;
@@ -94,7 +94,7 @@ static struct trusted *add_trusted(struct umad_writer *writer, const struct mad_
 /* Has so much time passed that the kernel may have resolved something? */
 static void note_write(struct umad_writer *writer, const struct mad_gid *gid, uint64_t begin_ns)
 {
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = clock_coarse_ns();
 	struct trusted *trusted = find_trusted(writer, gid);
 	bool was_slow = now_ns - begin_ns > UMAD_SLOW_NS;
 
@@ -120,7 +120,7 @@ static bool has_letter_to(const struct lane *lane, const struct mad_gid *gid)
 static void write_letter(struct lane *lane, struct letter *letter)
 {
 	struct umad_writer *writer = lane->writer;
-	uint64_t begin_ns = clock_ns();
+	uint64_t begin_ns = clock_coarse_ns();
 	int err;
 
 	pthread_mutex_unlock(&writer->lock);
@@ -239,7 +239,7 @@ int umad_writer_send(struct umad_writer *writer, const struct mad_path *path,
 	if (!path->grh)
 		return umad_write(writer->fd, writer->agent, path, UMAD_QP1, mad, 0);
 	pthread_mutex_lock(&writer->lock);
-	begin_ns = clock_ns();
+	begin_ns = clock_coarse_ns();
 	trusted = find_trusted(writer, &path->dgid);
 	if (!trusted || begin_ns > trusted->until_ns) {
 		err = put_letter(writer, path, mad);
