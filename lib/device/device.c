@@ -312,6 +312,14 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 
 /* --- ports --------------------------------------------------------------- */
 
+/* Between virtual functions of a port only the GID tells where a packet goes. */
+static bool requires_grh(const struct device *device, uint8_t port_num)
+{
+	struct ibv_port_attr attr;
+
+	return !ibv_query_port(device->verbs, port_num, &attr) && attr.flags & IBV_QPF_GRH_REQUIRED;
+}
+
 static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 {
 	struct port *port = calloc(1, sizeof(*port));
@@ -321,6 +329,7 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 		return -ENOMEM;
 	port->device = device;
 	port->port_num = port_num;
+	port->needs_grh = requires_grh(device, port_num);
 	port->refs = 1;
 	port->handle = -1;
 	err = host_open_port(port);

@@ -18,6 +18,7 @@ struct port {
 	char name[64]; /* of the device, as last reported to cmportd */
 	uint8_t port_num;
 	uint8_t tos;	   /* atomic; for ids that set none */
+	bool needs_grh;	   /* in all packets */
 	unsigned int refs; /* atomic */
 };
 

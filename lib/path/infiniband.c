@@ -170,11 +170,12 @@ static int infiniband_check_pkey(const struct path *path)
 /*
  * IBTA vol. 1, 8.3: a GRH is needed beyond the subnet. As in the kernel, also with a hop limit of
  * one: such packets stay in the subnet, but virtual functions of a device differ only in their
- * GIDs. Packets to a group always have a GRH.
+ * GIDs; and where the port requires it. Packets to a group always have a GRH.
  */
 static bool needs_grh(const struct path *path)
 {
-	return path->hop_limit > 0 || path->dgid.raw[0] == MULTICAST_PREFIX;
+	return path->hop_limit > 0 || (path->port && path->port->needs_grh) ||
+	       path->dgid.raw[0] == MULTICAST_PREFIX;
 }
 
 static void infiniband_to_mad(const struct path *path, struct mad_path *ret)

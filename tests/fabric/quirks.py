@@ -234,7 +234,15 @@ def a_write_to_umad_that_blocks_holds_up_nobody_else(build):
         raise AssertionError(f"{said}: {done.stderr[-600:]}")
 
 
+def where_infiniband_requires_a_grh_connections_are_made(build):
+    done = run_on_fabric(build, LIMIT_S, "--link", "ib", "--quirk", "grh-required", SERVER,
+                         "a&:udaddy >/dev/null", f"b:{{ {FIRST}; }} && udaddy -s 10.77.0.1")
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
+
+
 TESTS = (
+    where_infiniband_requires_a_grh_connections_are_made,
     a_device_that_is_renamed_stays_the_same,
     a_device_that_was_reset_has_connections_again,
     a_write_to_umad_that_blocks_holds_up_nobody_else,
