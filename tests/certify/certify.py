@@ -25,10 +25,11 @@ from lablib import Lab  # noqa: E402
 
 NOBODY = 65534
 LIMIT_S = 300
-LAB_LIMIT_S = 600
+LAB_LIMIT_S = 1800
 SHORT = ("addresses", "mads", "killed-cmportd", "fast-path")
 FAST_WAY = "MAD from a queue pair of its own to QP1"
 NOT_ALLOWED = {"port down, address gone, device renamed": "not tried"}
+ON_IB = ("addresses", "mads", "killed-cmportd", "fast-path")
 SURE_WAY = "MAD from QP1 to QP1"
 HANGS_ON_SPEED = "messages"  # a busy host answers late, and what waits for it is repeated
 
@@ -48,17 +49,21 @@ def certificate(folder):
     return {row["feature"]: row for row in found["rows"]}, found
 
 
-def certify_on_fabric(build, device, trials):
-    """Return (exit status, as certificate())."""
+def certify_on_fabric(build, options, trials, allowed=(), by_ssh=False):
+    """Certify hosts of a fabric with these options. Return (exit status, as certificate())."""
     certify = f"{build}/tools/purecm certify"
-    only = "--only " + " ".join(trials) if trials else ""
+    words = [*allowed, *(["--only", *trials] if trials else [])]
     with tempfile.TemporaryDirectory(prefix="certify-") as folder:
         os.chmod(folder, 0o777)
-        conduct = f"{certify} 10.77.0.2 --output {folder}/page {only}"
-        done = run_on_fabric(
-            build, LIMIT_S, *(["--device", device] if device else []), f"b&:{certify} --serve 2>&1",
-            f"a:for i in $(seq 100); do {conduct}; s=$?; [ -e {folder}/page.json ] && exit $s; "
-            "sleep 0.1; done; exit 9", prefix=nobody())
+        if by_ssh:
+            hosts = [f"a:{certify} --ssh b --rsh '{build}/tools/purecm fabric exec' "
+                     f"--command '{certify} --serve' --output {folder}/page {' '.join(words)}"]
+        else:
+            conduct = f"{certify} 10.77.0.2 --output {folder}/page {' '.join(words[len(allowed):])}"
+            hosts = [f"b&:{certify} --serve {' '.join(allowed)} 2>&1",
+                     f"a:for i in $(seq 100); do {conduct}; s=$?; [ -e {folder}/page.json ] && "
+                     "exit $s; sleep 0.1; done; exit 9"]
+        done = run_on_fabric(build, LIMIT_S, *options, *hosts, prefix=nobody())
         if not Path(folder, "page.json").exists():
             raise AssertionError(f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr}")
         return done.returncode, *certificate(folder)
@@ -83,7 +88,7 @@ def verdicts_on(device):
 
 
 def what_the_worst_device_cannot_do_is_said(build):
-    status, rows, found = certify_on_fabric(build, "worst", SHORT)
+    status, rows, found = certify_on_fabric(build, ("--device", "worst"), SHORT)
     expect(rows, verdicts_on("worst"), "worst")
     assert status == 0, f"status {status}"
     assert SURE_WAY in rows and "address: link-local" in rows, list(rows)
@@ -95,9 +100,31 @@ def what_the_worst_device_cannot_do_is_said(build):
 
 
 def check_device(build, device):
-    status, rows, _ = certify_on_fabric(build, device, ())
+    status, rows, _ = certify_on_fabric(build, ("--device", device) if device else (), ())
     expect(rows, verdicts_on(device) | NOT_ALLOWED, device)
     assert status == 0, f"{device}: status {status}"
+
+
+def infiniband_gets_its_verdicts(build):
+    """What knows RoCE only is not tried there, with --long all else is."""
+    trials = () if os.environ.get("PURECM_TEST_LONG") else ON_IB
+    status, rows, _ = certify_on_fabric(build, ("--link", "ib"), trials)
+    untried = {feature: "not tried" for feature, row in rows.items()
+               if "RoCE" in row["why"] or feature in (*NOT_ALLOWED, "ways of a MAD")}
+    expect(rows, untried, "InfiniBand")
+    assert "address: IPv4 over InfiniBand" in rows and "ways of a MAD" in rows, list(rows)
+    assert status == 0, f"status {status}"
+
+
+def by_ssh_both_hosts_are_certified_at_once(build):
+    """`fabric exec` stands for ssh; what is disrupted is a port, and a device's name. An address
+    needs root of the host's network."""
+    status, rows, found = certify_on_fabric(build, ("--device", "worst"), ("disruptions",),
+                                            ("--disrupt",), by_ssh=True)
+    address = "the address goes away for a second"
+    assert rows[address]["verdict"] in ("works", "not tried"), rows[address]
+    expect({name: row for name, row in rows.items() if name != address}, {}, "by ssh")
+    assert len(rows) == 3 and status == 0 and found["hosts"]["b"]["may_disrupt"], rows
 
 
 def nobody_serves_and_that_is_said(build):
@@ -134,9 +161,19 @@ def certify_in_lab(lab, build, *options):
         return certificate(folder)
 
 
+def add_vlan(guest, number):
+    guest.run("set -e; modprobe 8021q; ip link add link eth0 name eth0.5 type vlan id 5; "
+              f"ip addr add 10.77.5.{number}/24 dev eth0.5; ip link set eth0.5 up", check=True)
+
+
 def rxe_gets_its_verdicts(lab, build):
+    add_vlan(lab.a, 1)
+    add_vlan(lab.b, 2)
     rows, found = certify_in_lab(lab, build)
     expect(rows, {}, "rxe")
+    for feature in ("address: IPv4 on a VLAN", "address: link-local on a VLAN",
+                    "the device has another name for a second"):
+        assert feature in rows, f"no verdict on {feature}: {list(rows)}"
     device = found["hosts"]["b"]["devices"][0]
     assert device["name"] == "rxe0" and device["ports"][0]["gids"], device
 
@@ -145,7 +182,8 @@ def stock_gets_its_verdicts(lab, build):
     lab.b.mode("stock")
     rows, found = certify_in_lab(lab, build, "--stock")
     assert found["hosts"]["b"]["library"] == "stock", found["hosts"]["b"]
-    bad = [row for row in rows.values() if row["verdict"] == "does not work"]
+    bad = [f"{feature}: {row['why'][:200]}" for feature, row in rows.items()
+           if row["verdict"] == "does not work"]
     assert not bad, bad
 
 
@@ -168,7 +206,8 @@ def main():
         tests = [named(check_device, device) for device in (None, *CONNECTING)]
         return run_tests(tests, build)
     if not args.lab:
-        return run_tests((what_the_worst_device_cannot_do_is_said,
+        return run_tests((what_the_worst_device_cannot_do_is_said, infiniband_gets_its_verdicts,
+                          by_ssh_both_hosts_are_certified_at_once,
                           nobody_serves_and_that_is_said), build)
     try:
         return test_in_lab(build)

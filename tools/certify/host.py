@@ -8,6 +8,8 @@ import re
 import resource
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -25,6 +27,7 @@ MODULES = re.compile(r"^(ib_\w+|rdma\w*|iw_cm|mlx\w+|bnxt_re|irdma|hns_roce\w*|q
 PROGRAMS = ("purecm", "purecm-agent", "mads", "connect", "hold", "parity", "cmportd")
 DISRUPTED_S = 1
 ADMINISTRATOR = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+PEER = struct.Struct("iII")  # of SO_PEERCRED: pid, uid, gid
 QUIET = ("parity",)  # says on standard error how long each scenario took
 
 
@@ -156,7 +159,9 @@ class Host:
     def close(self):
         """End all that was started."""
         for number in list(self._running):
-            self.end(number)
+            if number != self._cmportd:
+                self.end(number)
+        self.stop_cmportd()
         self._folder.cleanup()
 
     # --- cmportd ---
@@ -179,12 +184,30 @@ class Host:
             time.sleep(0.02)
 
     def stop_cmportd(self, name="SIGTERM"):
-        """End it by a signal; all that the host has left says goodbye first, if it may."""
-        if not self._cmportd:
+        """End it by a signal; all that the host has left says goodbye first, if it may. A program
+        that has lost its cmportd starts another one, and it is that one which serves then."""
+        if not self._has_own_cmportd:
             return
-        self.signal(self._cmportd, name)
-        self.end(self._cmportd)
+        for signal_name in (name, "SIGKILL"):
+            pid = self._serving_pid()
+            if pid:
+                os.kill(pid, getattr(signal, signal_name))
+                deadline = time.monotonic() + END_S
+                while self._serving_pid() == pid and time.monotonic() < deadline:
+                    time.sleep(0.02)
+        if self._cmportd:
+            self.end(self._cmportd)
         self._cmportd = None
+
+    def _serving_pid(self):
+        """The process that serves at our socket, or 0."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
+            try:
+                link.connect(self._env["PURECM_SOCKET"])
+            except OSError:
+                return 0
+            peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+        return PEER.unpack(peer)[0]
 
     # --- taking stock ---
 
@@ -225,6 +248,8 @@ class Host:
         return {"name": path.name, "driver": driver.resolve().name if driver.exists() else "",
                 "pci": text_of(path / "device/vendor") + " " + text_of(path / "device/device"),
                 "firmware": text_of(path / "fw_ver"), "guid": text_of(path / "node_guid"),
+                "addresses": [address.split("/")[0] for net in self._paths(path / "device/net")
+                              for address in self._addresses(net.name)],
                 "ports": [self._port(port) for port in self._paths(path / "ports")]}
 
     def _port(self, path):
@@ -249,7 +274,7 @@ class Host:
         if not self._may_disrupt:
             raise Trouble("the host was not told --disrupt")
         there, back = self._disruption(what, *words)
-        kept = self._addresses(words[0]) if there[0] == "ip" and what == "down" else []
+        kept = self._addresses(words[0], "-6") if there[0] == "ip" and what == "down" else []
         self._administer(there)
         try:
             time.sleep(DISRUPTED_S)
@@ -262,10 +287,12 @@ class Host:
     @staticmethod
     def _disruption(what, subject, value=""):
         fabric = os.environ.get("PURECM_FABRIC")
-        if what == "down" and fabric:
-            port = [find_program("purecm"), "fabric", "port", "--dir", fabric + "/../..",
-                    Path(fabric).name]
-            return [*port, "down"], [*port, "up"]
+        if fabric and what in ("down", "rename"):
+            verb = [find_program("purecm"), "fabric", "port" if what == "down" else what, "--dir",
+                    fabric + "/../..", Path(fabric).name]
+            return [[*verb, *words] for words in
+                    (((value,), (subject,)) if what == "rename" else
+                     (("down", "--port", value), ("up", "--port", value)))]
         if what == "down":
             return [["ip", "link", "set", subject, word] for word in ("down", "up")]
         if what == "address":
@@ -276,12 +303,15 @@ class Host:
         raise Trouble(f"{what} is no disruption")
 
     @staticmethod
-    def _addresses(interface):
-        """Its IPv6 addresses."""
-        done = subprocess.run(["ip", "-o", "-6", "addr", "show", "dev", interface, "scope",
-                               "global"], capture_output=True, text=True, check=False,
-                              env=ADMINISTRATOR)
-        return [line.split()[3] for line in done.stdout.splitlines()]
+    def _addresses(interface, *of):
+        """Its IP addresses, with their prefixes; without iproute2, none."""
+        try:
+            done = subprocess.run(["ip", "-o", *of, "addr", "show", "dev", interface],
+                                  capture_output=True, text=True, check=False, env=ADMINISTRATOR)
+        except FileNotFoundError:
+            return []
+        return [line.split()[3] for line in done.stdout.splitlines()
+                if "scope link" not in line]
 
     @staticmethod
     def _administer(command):

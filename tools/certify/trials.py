@@ -6,12 +6,12 @@ import ipaddress
 import json
 from pathlib import Path
 import re
-import socket
 import time
 from typing import NamedTuple
 
 import compare
 from host import HERE, Trouble
+from ways import gids_of, ip_of, ways_between
 
 WORKS, SLOWER, FAILS, UNTRIED = "works", "works slower", "does not work", "not tried"
 ORDER = (WORKS, UNTRIED, SLOWER, FAILS)  # the worst last
@@ -30,7 +30,7 @@ REPEATS_MAX = 0.02  # of all messages: more are a sign that some are lost
 # Scenarios and words that show the device or the lab, not the connection manager.
 OF_THE_DEVICE = ("options-path-connect", "options-path-full", "exit-client-unheard",
                  "multicast-data-two")
-OF_THE_PORT = re.compile(r"\b(mtu|path_mtu|rate|life|timeout|sgid_index|hop) [\dx/]+")
+OF_THE_PORT = re.compile(r"\b(mtu|path_mtu|rate|life|timeout|sgid_index|hop|port_num) [\dx/]+")
 
 
 class Row(NamedTuple):
@@ -42,65 +42,6 @@ class Row(NamedTuple):
     figures: dict = {}
 
 
-class Way(NamedTuple):
-    """How one host reaches the other by IP."""
-    kind: str
-    here: str
-    there: str
-
-
-# --- addresses -----------------------------------------------------------------------------------
-
-def ip_of(gid):
-    """The IP address that a GID of RoCE is."""
-    address = ipaddress.IPv6Address(gid)
-    return address.ipv4_mapped or address
-
-
-def source_for(address):
-    """The address that this host would send from, or None without a route."""
-    family, _, _, _, where = socket.getaddrinfo(address, 4791, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(where)
-        except OSError:
-            return None
-        return probe.getsockname()[0]
-
-
-def gids_of(stock):
-    """Yield (device, port, GID entry) of RoCE v2."""
-    for device in stock["devices"]:
-        for port in device["ports"]:
-            for gid in port["gids"]:
-                if gid["type"] == "RoCE v2":
-                    yield device, port, gid
-
-
-def ways_between(here, there, named):
-    """Return the Ways: each address of the other host that this one has an address of the same
-    network for, and the one that was named."""
-    ours = {}
-    for _, _, gid in gids_of(here):
-        ours.setdefault(str(ip_of(gid["gid"])), gid["interface"])
-    ways = []
-    for _, _, gid in gids_of(there):
-        address, interface = ip_of(gid["gid"]), gid["interface"]
-        kind = ("link-local" if address.is_link_local else f"IPv{address.version}") + \
-            (" on a VLAN" if any(vlan.startswith(interface + " ") for vlan in there["vlans"])
-             else "")
-        for source, iface in ours.items() if address.is_link_local else ():
-            if ipaddress.ip_address(source).is_link_local and address.version == 6:
-                ways.append(Way(kind, f"{source}%{interface}", f"{address}%{iface}"))
-        source = None if address.is_link_local else source_for(str(address))
-        if source in ours:
-            ways.append(Way(kind, source, str(address)))
-    named = socket.getaddrinfo(named, None)[0][4][0] if named else None
-    if named and named not in [way.there for way in ways] and (not ways or not there["devices"]):
-        ways.append(Way("IPv6" if ":" in named else "IPv4", source_for(named), named))
-    return sorted(ways, key=lambda way: (way.there != named, way.kind))
-
-
 class Pair:
     """Both hosts, and what has become known of them."""
 
@@ -109,8 +50,8 @@ class Pair:
         self.stock = {"a": here.stock(), "b": there.stock()}
         self.ways = ways_between(self.stock["a"], self.stock["b"], named)
         if not self.ways:
-            raise Trouble("no address of RoCE v2 of this host is in a network of the other's; "
-                          "`purecm doctor ADDRESS` says more")
+            raise Trouble("no address of an RDMA device of this host is in a network of the "
+                          "other's; `purecm doctor ADDRESS` says more")
         self.mads = []
         self.fast_path = None  # whether MADs of a queue pair of our own arrive at QP1
 
@@ -188,6 +129,12 @@ def addresses(pair):
     if pair.stock["a"]["library"] == "stock":
         return
     for way in pair.ways:
+        if way.is_ib:  # purecm ping speaks RoCE
+            why = pulse(pair, way)
+            yield Row(f"address: {way.kind}", FAILS if why else WORKS, why or
+                      f"{way.here} to {way.there}: a connection", why and
+                      f"purecm doctor {way.there}")
+            continue
         text, status = pair.a.run(LIMIT_S, "purecm", "ping", "--json", "-c", "5", "-i", "0",
                                   way.there)
         said = objects(text)
@@ -245,6 +192,10 @@ def judge_mads(sender, receiver, some):
 
 
 def mads(pair):
+    if pair.main.is_ib:
+        yield Row("ways of a MAD", UNTRIED, "on InfiniBand purecm sends all messages through umad, "
+                  "from QP1 to QP1: no other way is needed")
+        return
     if not (pair.a.has_own_cmportd() and pair.b.has_own_cmportd()):
         yield Row("ways of a MAD", UNTRIED, "the CM class of a port is not free: a cmportd or the "
                   "kernel's connection manager has it",
@@ -271,7 +222,10 @@ def fast_path(pair):
             count[row["what"]] = count.get(row["what"], 0) + row["value"]
     reached, lost = count.get("fast-peers", 0), count.get("lost-peers", 0)
     figures = {key: count.get(key, 0) for key in ("sent", "repeated", "by-umad")}
-    if lost and pair.fast_path:
+    if pair.main.is_ib:
+        yield Row("fast path", WORKS, "on InfiniBand umad resolves no link addresses: there is no "
+                  "other path", figures=figures)
+    elif lost and pair.fast_path:
         yield Row("fast path", FAILS, "MADs from a queue pair of its own arrive, and cmportd does "
                   "not use it", figures=figures)
     elif lost or pair.fast_path is False:
@@ -297,6 +251,9 @@ def drills(pair):
     names = [path.name for path in sorted(HERE.glob("drill/*.drill"))]
     for name, driller, tested, target, _ in pair.directions(pair.main):
         feature = f"protocol, message by message ({name[-1]} tested)"
+        if pair.main.is_ib:
+            yield Row(feature, UNTRIED, "purecm drill speaks RoCE")
+            continue
         if not driller.has_own_cmportd():
             yield Row(feature, UNTRIED, "the other host's CM class is not free",
                       "systemctl stop cmportd.socket cmportd.service there")
@@ -325,6 +282,9 @@ def parity(pair):
     """The quick scenarios that two hosts play over IPv4, against what stock does."""
     if not ipaddress.ip_address(pair.main.there.split("%")[0]).version == 4:
         yield Row("as stock, event by event", UNTRIED, "there is no IPv4 address")
+        return
+    if pair.main.is_ib:
+        yield Row("as stock, event by event", UNTRIED, "what stock does is known of RoCE only")
         return
     reference = compare.parse_output(without_device((HERE / "stock.txt").read_text("utf-8")))
     rows, later = compare.load_differences(HERE / "differences.md")
@@ -388,11 +348,11 @@ def connected(feature, found, count, why):
                "to destroy"), figures=took)
 
 
-def pulse(pair):
+def pulse(pair, way=None):
     """Return why a connection fails now, or an empty text."""
     try:
         with pair.served(pair.b, "^ready", "connect", "server", "-f"):
-            return connect(pair.a, pair.main.there, "-f", "-n", "1")[1]
+            return connect(pair.a, (way or pair.main).there, "-f", "-n", "1")[1]
     except Trouble as trouble:
         return str(trouble)
 
@@ -517,13 +477,14 @@ def disruptions(pair):
         yield Row("port down, address gone, device renamed", UNTRIED,
                   "nobody allowed it", "purecm certify --serve --disrupt on host b")
         return
-    device, _, gid = entry_of(pair, "b", pair.main.there)
+    device, port, gid = entry_of(pair, "b", pair.main.there)
     if not device:
         yield Row("port down, address gone, device renamed", UNTRIED,
                   f"/sys does not say which device has {pair.main.there}")
         return
     prefix = "/64" if ":" in pair.main.there else "/24"
-    yield disrupted(pair, "the port goes down for a second", "down", gid["interface"])
+    yield disrupted(pair, "the port goes down for a second", "down", gid["interface"],
+                    str(port["number"]))
     yield disrupted(pair, "the address goes away for a second", "address", gid["interface"],
                     pair.main.there + prefix)
     yield disrupted(pair, "the device has another name for a second", "rename", device["name"],
