@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd of this process alone: see inline.h.
+ * A cmportd for this process only: see inline.h.
  *
- * One lock is held by the server's thread in all its turns, and given up while it waits. So a
- * fork() finds the server between two turns, and the child can close its copies of the server's
- * descriptors: what they stand for would outlive the parent otherwise.
+ * The server's thread holds one lock during its turns, and releases it while waiting. So fork()
+ * finds the server between two turns, and the child can close its copies of the server's
+ * descriptors, which would otherwise outlive the parent.
  */
 #include "lib/portd/inline.h"
 
@@ -21,16 +21,16 @@
 #include "lib/portd/proto/port_file.h"
 #include "lib/portd/server/server.h"
 
-#define END_WAIT_MS  2000 /* of one whose client has gone */
+#define END_WAIT_MS  2000 /* for the end of a previous server */
 #define FORK_WAIT_MS 1000
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows, and the server */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below, and the server */
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static struct server *server; /* NULL: none runs */
 static bool is_exiting;
-static __thread bool is_held __attribute__((tls_model("initial-exec"))); /* by who forks */
+static __thread bool is_held __attribute__((tls_model("initial-exec"))); /* by the forking thread */
 
-/* The server's turns are short; whoever is about to end or to fork does not wait for long. */
+/* Turns are short, so an exiting or forking thread does not wait for long. */
 static bool lock_within(int ms)
 {
 	const struct timespec look = { .tv_nsec = 1000000 };
@@ -43,7 +43,7 @@ static bool lock_within(int ms)
 	return true;
 }
 
-/* --- its thread ---------------------------------------------------------- */
+/* --- thread --------------------------------------------------------------- */
 
 static void unlock_server(void)
 {
@@ -66,7 +66,7 @@ static void *run_server(void *arg)
 	return NULL;
 }
 
-/* Return: 0 when none runs; -ETIMEDOUT; the lock is held. */
+/* Return: 0 when no server runs; -ETIMEDOUT; the lock is held. */
 static int await_end(const struct timespec *until)
 {
 	int err = 0;
@@ -92,7 +92,7 @@ static void let_server_run(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The parent's goes on there. What it has allocated is leaked here on purpose. */
+/* The parent's server continues there. Its memory is leaked in the child on purpose. */
 static void forget_server(void)
 {
 	if (is_held && server)
@@ -112,7 +112,7 @@ static void handle_forks(void)
 	are_handled = true;
 }
 
-/* --- for its client ------------------------------------------------------ */
+/* --- client --------------------------------------------------------------- */
 
 static int start_server(int client_fd)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd of this process alone, in a thread of it: what PURECM_PORTD=inline asks for. It runs
- * the code of the program cmportd (server/server.h) without its socket directory: no socket can be
- * connected to, no file is written, and it goes with its client, or with the process.
+ * A cmportd for this process only, in a thread, selected with PURECM_PORTD=inline. It runs the code
+ * of the program cmportd (server/server.h) without its socket directory: it has no socket to
+ * connect to, writes no file, and ends with its client, or with the process.
  */
 #ifndef LIB_PORTD_INLINE_H
 #define LIB_PORTD_INLINE_H
@@ -10,20 +10,20 @@
 #include "lib/portd/client/client.h"
 
 /**
- * inline_connect() - start it; for portd_client_open()
- * @ret_fd: connected to it; owned by the caller
+ * inline_connect() - start the server; for portd_client_open()
+ * @ret_fd: a connection to it; owned by the caller
  *
- * There is one at a time: one whose client has gone is waited for.
+ * Only one server runs at a time: waits for the end of one whose client has disconnected.
  *
- * Return: 0; -EBUSY if there is one that has a client; -ESHUTDOWN while the process exits; -errno.
+ * Return: 0; -EBUSY if there is one with a client; -ESHUTDOWN while the process exits; -errno.
  */
 int inline_connect(int *ret_fd, struct portd_why *ret_why);
 
 /**
- * inline_end() - its client has gone, as the process exits: wait until peers were told
- * @ms: no longer than that
+ * inline_end() - wait until the server has disconnected its connections when the process exits
+ * @ms: timeout in milliseconds
  *
- * No other is started.
+ * No server can be started afterwards.
  */
 void inline_end(int ms);
 

@@ -330,7 +330,7 @@ static void dgram_disarm(struct rsock *rs)
 		watch_notify(rs);
 }
 
-/* --- lifetime ---------------------------------------------------------------- */
+/* --- lifetime ------------------------------------------------------------- */
 
 static void dgram_close(struct rsock *rs)
 {

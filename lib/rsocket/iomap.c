@@ -21,7 +21,7 @@ struct iomap {
 	bool is_removed; /* kept until its entry is cleared */
 };
 
-/* --- our buffers ---------------------------------------------------------------- */
+/* --- our buffers ---------------------------------------------------------- */
 
 static void free_iomap(struct iomap *map)
 {

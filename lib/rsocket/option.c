@@ -168,7 +168,7 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-/* --- other options ----------------------------------------- */
+/* --- other options -------------------------------------------------------- */
 
 static int set_route(struct stream *s, const void *value, socklen_t bytes)
 {

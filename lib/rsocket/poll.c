@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rpoll() and rselect(): sockets of ours and other descriptors, in one wait. See wait.h for how
- * lost wakeups are prevented.
+ * rpoll() and rselect(): rsockets and other descriptors in one wait. See wait.h for how lost
+ * wakeups are prevented.
  */
 #include <errno.h>
 #include <rdma/rsocket.h>

@@ -29,7 +29,7 @@ static struct repoll *repoll_of(struct rsock *rs)
 	return (struct repoll *)rs;
 }
 
-/* --- the list of changed items ----------------------------------- */
+/* --- the list of changed items -------------------------------------------- */
 
 static void mark_changed(struct item *item)
 {
@@ -396,7 +396,7 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return rsock_call(epfd, control_item(rs, op, fd, event)) ? errno : 0;
 }
 
-/* --- an instance -------------------------------------------------- */
+/* --- an instance ---------------------------------------------------------- */
 
 static void do_nothing(struct rsock *rs)
 {

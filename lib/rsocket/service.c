@@ -93,7 +93,7 @@ static int start_thread(void)
 	return err;
 }
 
-/* --- what it serves ------------------------------------------------------ */
+/* --- served descriptors --------------------------------------------------- */
 
 void serviced_init(struct serviced *serviced, void (*readable)(struct serviced *serviced),
 		   void (*expired)(struct serviced *serviced))

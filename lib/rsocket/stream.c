@@ -203,7 +203,7 @@ void stream_progress(struct rsock *rs)
 	stream_send_owed(s);
 }
 
-/* --- owed messages ---------------------------------- */
+/* --- owed messages -------------------------------------------------------- */
 
 static void post_ctrl(struct stream *s, enum rs_op op, uint32_t value, const struct piece *note,
 		      struct rs_entry to)

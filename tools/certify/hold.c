@@ -32,7 +32,7 @@
 #define BACKLOG	   1024
 #define FIRST_QPN  0x1000
 #define QPN_RANGE  2048
-#define QPN_RANGES 8000 /* up to 24 bits */
+#define QPN_RANGES 8000 /* QPNs have 24 bits */
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *ids[IDS_MAX];

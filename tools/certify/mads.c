@@ -196,7 +196,7 @@ static int answer_mads(struct ways *ways)
 	}
 }
 
-/* --- requesting -------------------------------------------------------------- */
+/* --- requesting ----------------------------------------------------------- */
 
 struct asking {
 	bool by_umad;

@@ -172,7 +172,7 @@ static const struct argp argp = {
 	       "that use purecm. They start it by themselves.",
 };
 
-/* --- arguments --------------------------------------------------- */
+/* --- arguments ------------------------------------------------------------ */
 
 static int find_idle(const struct arguments *arguments, unsigned int *ret)
 {
@@ -217,7 +217,7 @@ static int open_log(const char *file)
 	return file ? err : 0;
 }
 
-/* --- environment -------------------------------------------------------- */
+/* --- environment ---------------------------------------------------------- */
 
 /* Otherwise the next opened descriptor would become standard error, and receive the log. */
 static void fill_standard_streams(void)
@@ -331,7 +331,7 @@ static void leave_starter(void)
 	leave_streams(STDERR_FILENO);
 }
 
-/* --- start -------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------- */
 
 /*
  * If programs start several at once, all except one find the socket directory taken; that is not

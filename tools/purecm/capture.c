@@ -177,7 +177,7 @@ fail:
 	return err;
 }
 
-/* --- live capture ------------------------------------------------------- */
+/* --- live capture --------------------------------------------------------- */
 
 static void end_live(int signal_number)
 {

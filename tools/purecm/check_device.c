@@ -218,7 +218,7 @@ void check_gids(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_SKIP, "not checked: no active port");
 }
 
-/* --- what a port is set to ----------------------------------------------- */
+/* --- port settings -------------------------------------------------------- */
 
 void check_mtu(struct checkup *checkup, struct finding *finding)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The conditions: see context.h.
- */
+/* The conditions of texts: see context.h. */
 #include "tools/purecm/context.h"
 
 #include <errno.h>
@@ -28,7 +26,7 @@ static bool same_gid(const struct mad_gid *a, const struct mad_gid *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* --- about the request ------------------------------------------------------ */
+/* --- about the request ---------------------------------------------------- */
 
 bool context_got_mra(const struct context *context)
 {
@@ -136,7 +134,7 @@ bool context_has_other_pkey(const struct context *context)
 	       (flow->is_sidr ? flow->sidr_req.pkey : flow->req.pkey) != PKEY_DEFAULT;
 }
 
-/* --- about the response ------------------------------------------------------- */
+/* --- about the response --------------------------------------------------- */
 
 /* The rejected queue pair is the REQ sender's or the REP sender's. */
 static enum flow_end refused_end(const struct flow *flow)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The facts that a text may name, as {words}. Part of context.h.
- */
+/* The facts for {words} in texts. Part of context.h. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>

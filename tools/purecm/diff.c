@@ -234,7 +234,7 @@ static void free_side(struct side *side)
 	flows_free(side->flows);
 }
 
-/* --- output ------------------------------------------------------------ */
+/* --- output --------------------------------------------------------------- */
 
 static void print_who(const struct talk *talk)
 {

@@ -148,7 +148,7 @@ static int take_mads(struct drill_link *link)
 	return err;
 }
 
-/* --- the agent ---------------------------------------------------------- */
+/* --- the agent ------------------------------------------------------------ */
 
 static int connect_to(const char *host, const char *port)
 {

@@ -67,7 +67,7 @@ const char *drill_message_defaults(uint16_t attr_id)
 	return "";
 }
 
-/* --- lookup ------------------------------------------------------------- */
+/* --- lookup --------------------------------------------------------------- */
 
 static int find_row(const struct wire_layout *layout, const char *name, enum drill_part part,
 		    struct drill_field *ret)

@@ -41,7 +41,7 @@ static double since_s(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? (double)(to_ns - from_ns) / (double)NS_PER_S : 0;
 }
 
-/* --- initial variables ------------------------------------------------------- */
+/* --- initial variables ---------------------------------------------------- */
 
 static void put_ip(struct drill_vars *vars, const char *name, const union addr *addr)
 {
@@ -349,7 +349,7 @@ static int run_expect(struct drill_run *run, const struct drill_line *line)
 	return err ? err : check_time(run, line, heard.at_ns);
 }
 
-/* --- the agent ---------------------------------------------------------- */
+/* --- the agent ------------------------------------------------------------ */
 
 static int run_call(struct drill_run *run, const struct drill_line *line)
 {

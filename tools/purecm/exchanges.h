@@ -13,7 +13,7 @@ struct exchanges;
 /** exchanges_new() - create zeroed metrics, for exchanges_free(). Return: NULL on ENOMEM. */
 struct exchanges *exchanges_new(void);
 
-/** exchanges_free() - NULL is allowed. */
+/** exchanges_free() - free metrics; NULL is allowed */
 void exchanges_free(struct exchanges *exchanges);
 
 /** exchanges_take() - count a message that passed this host */

@@ -74,7 +74,7 @@ static const struct argp argp = {
 	       "remedy, and for every other one where its time went.",
 };
 
-/* --- time spent ------------------------------------------------- */
+/* --- time spent ----------------------------------------------------------- */
 
 static double between_ms(uint64_t from_ns, uint64_t to_ns)
 {

@@ -132,7 +132,7 @@ static void follow_recording(struct exporter *exporter)
 	exchanges_give_up(exporter->exchanges, clock_ns_of(CLOCK_REALTIME));
 }
 
-/* --- a response, in a child process ------------------------------------------------ */
+/* --- a response, in a child process --------------------------------------- */
 
 static void print_stat(void)
 {

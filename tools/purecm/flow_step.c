@@ -172,7 +172,7 @@ static enum flow_outcome outcome_of(const struct flow_step *step, const struct c
 	return now;
 }
 
-/* --- contents -------------------------------------------------------- */
+/* --- contents ------------------------------------------------------------- */
 
 static void learn_cma(struct flow *flow, const uint8_t *private_data)
 {

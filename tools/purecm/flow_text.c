@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Flows in words. Part of flow.h.
- */
+/* Descriptions of flows in words. Part of flow.h. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A line of the kernel's tracer that tells of its connection manager or of a MAD of the CM class.
+ * A line of the kernel's tracer about its connection manager or about a MAD of the CM class.
  * Pure.
  *
  *   rping-281 [000] .....  73.228509: cm_send_req: cm.id=0 src=IP:PORT dst=IP:PORT tos=0 qp_num=17

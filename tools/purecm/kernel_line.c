@@ -91,7 +91,7 @@ static const struct row {
 	enum cm_attr attr;
 	enum observation_way way;
 	enum of begins; /* a connection */
-	enum of of;	/* of one that has begun: OF_NONE is any */
+	enum of of;	/* of a known connection: OF_NONE is any */
 } rows[] = {
 	{ "cm_send_req", NULL, CM_ATTR_REQ, WAY_OUT, OF_RC, OF_NONE },
 	{ "cm_send_sidr_req", NULL, CM_ATTR_SIDR_REQ, WAY_OUT, OF_SIDR, OF_NONE },

@@ -19,7 +19,7 @@ struct kernel_lines;
  */
 struct kernel_lines *kernel_lines_new(void);
 
-/** kernel_lines_free() - NULL is allowed. */
+/** kernel_lines_free() - free the state; NULL is allowed */
 void kernel_lines_free(struct kernel_lines *lines);
 
 /**

@@ -15,7 +15,7 @@ struct mask;
 /** mask_new() - start without addresses, for mask_free(). Return: NULL on ENOMEM. */
 struct mask *mask_new(void);
 
-/** mask_free() - NULL is allowed. */
+/** mask_free() - free a mask; NULL is allowed */
 void mask_free(struct mask *mask);
 
 /**

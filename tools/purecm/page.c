@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Filling words into lines.
- */
+/* Formatting of text: see page.h. */
 #include "tools/purecm/page.h"
 
 #include <stdlib.h>

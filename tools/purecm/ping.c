@@ -132,7 +132,7 @@ static const struct argp argp = {
 	       "The exit status is 0 if there was an answer, and 1 if there was none.",
 };
 
-/* --- output -------------------------------------------------------- */
+/* --- output --------------------------------------------------------------- */
 
 static const char *const result_words[] = {
 	[PROBE_REP] = "REP",	     [PROBE_REJ] = "REJ",      [PROBE_PATIENT] = "MRA",
@@ -222,7 +222,7 @@ static void print_summary(const struct ping *ping, const struct checkup *checkup
 	puts(conclusion_of(ping, checkup));
 }
 
-/* --- sending ------------------------------------------------------------ */
+/* --- sending -------------------------------------------------------------- */
 
 static void stop_pinging(int signal_number)
 {

@@ -45,7 +45,7 @@ int probe_open(struct checkup *checkup, uint16_t port, struct probe **ret);
  */
 int probe_shoot(struct probe *probe, unsigned int timeout_ms, struct probe_answer *ret);
 
-/** probe_close() - NULL is allowed. */
+/** probe_close() - free a probe; NULL is allowed */
 void probe_close(struct probe *probe);
 
 #endif

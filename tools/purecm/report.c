@@ -143,7 +143,7 @@ static void copy_text(struct mask *mask, FILE *from, FILE *to)
 	free(line);
 }
 
-/* --- output of other commands ------------------------------------------ */
+/* --- output of other commands --------------------------------------------- */
 
 /* clang-format off */
 static const struct said {
@@ -251,7 +251,7 @@ static int write_versions(const struct report *report)
 	return fclose(to) ? -EIO : 0;
 }
 
-/* --- the whole report ------------------------------------------------------------ */
+/* --- the whole report ----------------------------------------------------- */
 
 static int make_folder(struct report *report)
 {

@@ -204,7 +204,7 @@ void show_line(struct show *show, const struct shown *shown)
 	free(text);
 }
 
-/* --- the full decode ----------------------------------------------------------- */
+/* --- the full decode ------------------------------------------------------ */
 
 static void print_blob(const struct wire_field *field, const void *host, FILE *out)
 {

@@ -364,7 +364,7 @@ static int count_ports(struct look *look)
 	return n > 0;
 }
 
-/* --- the whole snapshot ------------------------------------------------------------ */
+/* --- the whole snapshot --------------------------------------------------- */
 
 static int complain_of(int err, const char *what)
 {

@@ -103,7 +103,7 @@ static const struct argp argp = {
 	       "counters; root those of all users, others their own.",
 };
 
-/* --- one snapshot ------------------------------------------------------------ */
+/* --- one snapshot --------------------------------------------------------- */
 
 static bool nobody_is_there(int err)
 {
@@ -184,7 +184,7 @@ static int look_once(const struct stat_options *options, struct portd_client *cl
 	return err;
 }
 
-/* --- repeated snapshots ----------------------------------------------------- */
+/* --- repeated snapshots --------------------------------------------------- */
 
 static void begin_page(const struct stat_options *options)
 {

@@ -91,7 +91,7 @@ static void put_text(const char *text, FILE *out)
 	}
 }
 
-/* --- positions ------------------------------------------------------- */
+/* --- positions ------------------------------------------------------------ */
 
 static double gap_s(const struct message_log *log, uint32_t i)
 {

@@ -115,7 +115,7 @@ static const struct argp argp = {
 	       "the table once.",
 };
 
-/* --- one snapshot ------------------------------------------------------------- */
+/* --- one snapshot --------------------------------------------------------- */
 
 static void forget_sightings(struct top *top, bool all)
 {

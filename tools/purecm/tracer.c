@@ -225,7 +225,7 @@ int tracer_open(uint32_t pid, struct source **ret)
 	return 0;
 }
 
-/* --- the recording ---------------------------------------------------- */
+/* --- the recording -------------------------------------------------------- */
 
 struct recorded {
 	struct source source; /* first */

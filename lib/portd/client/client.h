@@ -139,7 +139,7 @@ void portd_closed(struct portd_client *client, const struct portd_close *close);
 int portd_send_held(struct portd_client *client);
 
 /**
- * portd_drain() - wait until cmportd has read what was sent, and has had time to send it
+ * portd_drain() - wait until cmportd has read what was sent, and may have sent it
  * @ms: timeout in milliseconds for the reading
  */
 void portd_drain(struct portd_client *client, int ms);

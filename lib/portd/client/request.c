@@ -36,7 +36,7 @@ static int64_t now_ms(void)
 	return (int64_t)(clock_ns() / CM_NS_PER_MS);
 }
 
-/* --- finding it ---------------------------------------------------------- */
+/* --- connecting ----------------------------------------------------------- */
 
 static int connect_once(const char *path, int *ret)
 {
@@ -178,7 +178,7 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 	return nobody_is_there(err) ? -ECONNREFUSED : err;
 }
 
-/* --- requests -------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 int request_send(int to, const struct portd_record *record, int fd)
 {

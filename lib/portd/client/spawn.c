@@ -149,7 +149,7 @@ int spawn_find_program(char ret[PATH_MAX])
 	return may_start(ret, 0) ? 0 : -ENOENT;
 }
 
-/* --- environment ---------------------------------------------------- */
+/* --- environment ---------------------------------------------------------- */
 
 static const char *const kept[] = { "PURECM_LOG", "PURECM_IDLE_S", "PURECM_PORTD_LOG" };
 

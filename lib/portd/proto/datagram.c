@@ -53,7 +53,7 @@ ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[
 	ret->bytes = n < 0 ? 0 : (size_t)n;
 	ret->at = 0;
 	if (n >= 0 && msg.msg_flags & MSG_TRUNC) {
-		ret->data[0] = 0xff; /* no record begins like this */
+		ret->data[0] = 0xff; /* no record begins with this byte */
 		ret->bytes = 1;
 	}
 	if (!ret_fd)

@@ -12,7 +12,7 @@
 const char port_file_path[] = PORT_FILE;
 
 #define LINE_BYTES 512
-#define WORDS_MAX  5 /* one more than a line has */
+#define WORDS_MAX  5 /* one more than a valid line has */
 #define BLANKS	   " \t\r\n"
 
 static bool take_number(const char *text, uint8_t *ret)
@@ -42,11 +42,11 @@ static bool take_tos(const char *text, struct port_file_line *ret)
 	       take_number(text + sizeof(name) - 1, &ret->tos);
 }
 
-/* As the kernel writes it, in two words. Return: as take_line(). */
+/* The mode in the kernel's spelling, in two words. Return: as take_line(). */
 static int take_mode(char *const word[2])
 {
 	if (!strcmp(word[0], "default_roce_mode=RoCE") && !strcmp(word[1], "v2"))
-		return 0; /* it is so anyway */
+		return 0; /* the only mode anyway */
 	if (!strcmp(word[0], "default_roce_mode=IB/RoCE") && !strcmp(word[1], "v1"))
 		return -EPROTONOSUPPORT;
 	return -EINVAL;

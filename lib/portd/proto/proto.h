@@ -367,34 +367,34 @@ struct portd_record {
 	};
 };
 
-/* A datagram that is being filled or read. */
+/* A datagram being filled or read. */
 struct portd_datagram {
 	size_t bytes; /* filled so far */
 	size_t at;    /* read so far */
 	uint8_t data[PORTD_DATAGRAM_BYTES];
 };
 
-/** portd_put() - append a record. Return: false, and nothing changed, if there is no room. */
+/** portd_put() - append a record. Return: false, without a change, if there is no room. */
 bool portd_put(struct portd_datagram *datagram, const struct portd_record *record);
 
 /**
- * portd_get() - take the next record
+ * portd_get() - read the next record
  *
- * Return: 0; -ENODATA at the end; -EPROTO for anything that is not a record: a type that does not
- * exist, a length that its type cannot have, a record cut short. The rest is not to be read then.
+ * Return: 0; -ENODATA at the end; -EPROTO for an invalid record: an unknown type, a length that the
+ * type cannot have, or a truncated record. The rest must not be read then.
  */
 int portd_get(struct portd_datagram *datagram, struct portd_record *ret);
 
 /** portd_type_str() - "OPEN_PORT" */
 const char *portd_type_str(enum portd_type type);
 
-/** portd_is_asked() - does a client send this on its control socket? */
+/** portd_is_asked() - return whether a client sends this type on its control socket */
 bool portd_is_asked(enum portd_type type);
 
-/** portd_is_told() - does cmportd send this on a data socket? */
+/** portd_is_told() - return whether cmportd sends this type on a data socket */
 bool portd_is_told(enum portd_type type);
 
-/** portd_is_one_way() - does it get no REPLY? */
+/** portd_is_one_way() - return whether this type gets no REPLY */
 bool portd_is_one_way(enum portd_type type);
 
 #endif

@@ -20,7 +20,7 @@
 #define BATCH_MAX	  8
 #define ROW_PRICE	  0.0625 /* messages: it was requested, and is only forwarded */
 
-/* --- coming and going ---------------------------------------------------- */
+/* --- connect and disconnect ----------------------------------------------- */
 
 static void control_ready(struct watch *watch, uint32_t events);
 static void data_ready(struct watch *watch, uint32_t events);
@@ -184,7 +184,7 @@ void client_expire(struct server *server)
 	}
 }
 
-/* --- its rate ------------------------------------------------------------ */
+/* --- rate limit ----------------------------------------------------------- */
 
 /* A user's excess slows down only that user's clients. */
 static bool has_tokens(const struct client *client)
@@ -333,7 +333,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 		fd_close(&fd[0]); /* an empty datagram may pass one */
 }
 
-/* --- messages from it ---------------------------------------------------- */
+/* --- messages from the client --------------------------------------------- */
 
 void client_unthrottle(struct server *server)
 {

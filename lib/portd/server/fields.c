@@ -29,7 +29,7 @@ struct said {
 	struct gid_entry gid; /* of the path's index, if looked up */
 };
 
-/* --- who it is ------------------------------------------------------------ */
+/* --- identity ------------------------------------------------------------- */
 
 /* A REJ may have no comm id of its sender, and a SIDR_REP has its receiver's id. */
 static bool has_own_comm_id(struct said *said)
@@ -56,7 +56,7 @@ static bool has_our_guid(struct said *said)
 	       (msg->hdr.attr_id == CM_ATTR_REQ ? msg->req.local_ca_guid : msg->rep.local_ca_guid);
 }
 
-/* --- the way -------------------------------------------------------------- */
+/* --- path ----------------------------------------------------------------- */
 
 static bool has_grh(struct said *said)
 {
@@ -109,7 +109,7 @@ static bool has_gid_of_its_namespace(struct said *said)
 	       (of_gid == server->home && !hop_is_here(&said->gid));
 }
 
-/* --- what a REQ says of the way ------------------------------------------- */
+/* --- path in a REQ -------------------------------------------------------- */
 
 /* The peer's queue pair sends its data to that GID. */
 static bool names_own_gid(struct said *said)
@@ -181,7 +181,7 @@ static bool has_own_address(struct said *said)
 	return memcmp(&gid, &said->gid.gid, sizeof(gid)) == 0;
 }
 
-/* --- which ---------------------------------------------------------------- */
+/* --- table ---------------------------------------------------------------- */
 
 static const struct row {
 	const char *field;

@@ -519,7 +519,10 @@ static void send_held(struct server *server, struct host_port *host_port)
 	}
 }
 
-/* A host drops what its receive queue cannot hold, whoever sent it, so it has to answer first. */
+/*
+ * Limits unanswered REQs: a host drops whatever its receive queue cannot hold, including messages
+ * of other hosts.
+ */
 static bool may_leave(struct server *server, const struct xmit *xmit)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which device a host port is of. The kernel numbers devices ("uverbs0"); their names, by which
- * clients ask for ports, may change while they are open.
+ * The device of a host port. The kernel numbers devices ("uverbs0"); the names that clients use may
+ * change while devices are open.
  */
 #include <string.h>
 

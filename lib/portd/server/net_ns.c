@@ -112,7 +112,7 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 		net_ns_free(net_ns);
 }
 
-/* --- GIDs of other namespaces ------------------------------------------------------- */
+/* --- GIDs of other namespaces --------------------------------------------- */
 
 #define READ_AGAIN_NS (250 * CM_NS_PER_MS)
 

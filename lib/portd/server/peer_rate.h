@@ -35,7 +35,7 @@ struct peer_rate {
 bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		    uint32_t burst, struct cm_time now);
 
-/** peer_rate_give() - take back what peer_rate_take() has counted for one message. */
+/** peer_rate_give() - revert peer_rate_take() for one message */
 void peer_rate_give(struct peer_rate *rates, const struct mad_gid *peer);
 
 /**

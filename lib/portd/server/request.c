@@ -165,7 +165,7 @@ static int handle_hello(struct request *request)
 	return 0;
 }
 
-/* --- resumption ---------------------------------------- */
+/* --- resumption ----------------------------------------------------------- */
 
 /* Logged once per client. */
 static int refuse_claim(struct request *request, const char *what)
@@ -365,7 +365,7 @@ static int handle_stat(struct request *request)
 			    request->reply);
 }
 
-/* --- dispatch ---------------------------------------------------------------- */
+/* --- dispatch ------------------------------------------------------------- */
 
 /*
  * Cost beyond that of any record, in messages of about 2 us: sockets, files and unsuccessful

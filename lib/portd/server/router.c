@@ -116,7 +116,7 @@ void router_expire(struct server *server)
 				       &fx.send[i].path, fx.send[i].mad, true);
 }
 
-/* --- whose is it? -------------------------------------------------------- */
+/* --- receiver of a message ------------------------------------------------ */
 
 static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
 {
@@ -293,7 +293,7 @@ void router_received(struct server *server, struct host_port *host_port,
 	client_deliver(server, server->client[to], host_port, path, mad, is_request(&msg));
 }
 
-/* --- may it be sent? ----------------------------------------------------- */
+/* --- checks before sending ------------------------------------------------ */
 
 /*
  * The connection of a client's message; the first response to a REQ is looked up by the peer's id.

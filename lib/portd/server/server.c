@@ -125,7 +125,7 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 		waiting_moved(server);
 }
 
-/* --- when the next turn is due -------------------------------------------------- */
+/* --- when the next turn is due -------------------------------------------- */
 
 bool server_in_grace(struct server *server)
 {

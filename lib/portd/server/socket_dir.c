@@ -27,7 +27,7 @@
 
 #define BACKLOG		4096
 #define LOOK_AGAIN_NS	10000000
-#define LOOKS		3000 /* 30 s, half of what clients wait: hosts can be slow to let one leave */
+#define LOOKS		3000 /* 30 s, half of the clients' timeout: a slow host exits slowly */
 #define ACTIVATED_FD	3    /* the first descriptor from systemd, sd_listen_fds(3) */
 #define STATE_BYTES	(SOCKET_PATH_BYTES + sizeof(STATE_FILE_SUFFIX))
 #define SOCKET_MASK	0111 /* 0777 becomes 0666 */

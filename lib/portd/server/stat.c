@@ -34,7 +34,7 @@ static bool may_see(const struct client *asker, const struct client *client)
 	return sees_all(asker) || asker->uid == client->uid;
 }
 
-/* --- what cmportd knows itself ------------------------------------------- */
+/* --- cmportd's own rows --------------------------------------------------- */
 
 struct report {
 	struct server *server;
@@ -220,7 +220,7 @@ static void put_all(struct report *report)
 	put_end(report);
 }
 
-/* --- what clients know --------------------------------------------------- */
+/* --- rows of clients ------------------------------------------------------ */
 
 static bool is_asked(const struct client *asker, const struct client *client, uint32_t pid)
 {

@@ -95,7 +95,7 @@ struct host_port {
 	struct watch inbox; /* the sender's queue pair */
 	uint8_t handle;
 	uint8_t port_num;
-	uint64_t of_device; /* the handles of all ports of its device, a bit each */
+	uint64_t of_device; /* bitmap of the handles of its device's ports */
 	char device[PORTD_DEVICE_BYTES];
 	uint8_t tos; /* for ids that set none */
 	struct ibv_context *verbs;
@@ -212,7 +212,7 @@ struct server {
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
 	struct peer_rate request_rate;	 /* REQs sent to remote hosts */
-	struct peer_rate unanswered;	 /* the unanswered ones of these */
+	struct peer_rate unanswered;	 /* of these, the unanswered ones */
 	struct peer_rate stray_rate;	 /* messages of unknown connections */
 	struct cm_time recovery_look_at; /* when to check the orphans next */
 	struct net_ns *home;
@@ -577,10 +577,12 @@ void host_port_close(struct server *server, struct host_port *host_port);
  */
 void host_port_after_fork(struct host_port *host_port);
 
-/** host_port_group() - note which ports are of one device, after ports came or went */
+/**
+ * host_port_group() - update the handles of each device's ports, after ports were added or removed
+ */
 void host_port_group(const struct server *server);
 
-/** host_port_follow_name() - take over a new name of its device */
+/** host_port_follow_name() - adopt a new name of the device */
 void host_port_follow_name(struct server *server, struct host_port *host_port);
 
 /** host_port_paths_changed() - handle a change of routes or link addresses */

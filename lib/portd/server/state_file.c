@@ -147,7 +147,7 @@ static void end_pending(struct state_file *file, unsigned int i, unsigned int co
 		unwatch_process(file, i);
 }
 
-/* --- reading what is there ----------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static bool read_head(int fd, struct head *ret)
 {
@@ -284,7 +284,7 @@ pid_t state_file_holder(int folder_fd, const char *path)
 	return (pid_t)head.pid;
 }
 
-/* --- while it runs ------------------------------------------------------- */
+/* --- updates -------------------------------------------------------------- */
 
 uint16_t state_file_id_block(struct state_file *file)
 {

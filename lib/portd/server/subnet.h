@@ -21,7 +21,7 @@ void subnet_after_fork(struct host_port *host_port);
 /** subnet_close() - free the agent and the queries of clients there; clients get no response */
 void subnet_close(struct server *server, struct host_port *host_port);
 
-/** subnet_expire() - run timers. */
+/** subnet_expire() - run the agent's timers */
 void subnet_expire(struct server *server, struct host_port *host_port);
 
 /** subnet_deadline() - when subnet_expire() is next needed. */

@@ -10,7 +10,7 @@
 
 #include "lib/portd/server/tracked_view.h"
 
-/* --- lookup ------------------------------------------------------------- */
+/* --- lookup --------------------------------------------------------------- */
 
 struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
 {
@@ -75,7 +75,7 @@ bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked)
 	return memcmp(&peer, &view->peer, sizeof(peer)) == 0;
 }
 
-/* --- updates ------------------------------------------------------------ */
+/* --- updates -------------------------------------------------------------- */
 
 /*
  * In IDLE the peer may reuse its ids. An entry that never got a local comm id stays in its table
@@ -136,7 +136,7 @@ struct cm_record tracked_begin(const struct view *view, enum cm_event event)
 	return is;
 }
 
-/* --- reported by the client -------------------------------------------------- */
+/* --- reported by the client ----------------------------------------------- */
 
 /*
  * Reports and messages use different sockets, so a report may arrive after later messages of the

@@ -206,7 +206,7 @@ void tracker_port_gone(struct tracker *tracker, uint8_t port);
 /** tracker_is_empty() - return whether there are no connections of clients or ended clients */
 bool tracker_is_empty(const struct tracker *tracker);
 
-/* --- recovery, tracked_adopt.c ----------------------------------- */
+/* --- recovery, tracked_adopt.c -------------------------------------------- */
 
 /**
  * tracker_keep() - store the tracked connections in a file, as far as there is room

@@ -10,7 +10,7 @@
 #include "lib/portd/server/tracked_store.h"
 #include "lib/portd/server/tracked_view.h"
 
-/* --- the dead ------------------------------------------------------------ */
+/* --- ended clients -------------------------------------------------------- */
 
 static void take_out(struct tracker *tracker, struct tracked *tracked, struct cm_record *ret)
 {

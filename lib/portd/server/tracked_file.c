@@ -57,7 +57,7 @@ static const struct tracked_file *file_of(const struct tracked_store *store)
 	return (const struct tracked_file *)store;
 }
 
-/* --- validation ----------------------------------------------------- */
+/* --- validation ----------------------------------------------------------- */
 
 static uint32_t layout_id(void)
 {

@@ -23,7 +23,7 @@ struct tracked_file {
 	struct tracked_store store; /* first */
 	int fd;			    /* of the state file */
 	struct tracked_head *head;  /* NULL: no room for anything */
-	bool is_full;		    /* and the log says so */
+	bool is_full;		    /* room has run out, which was logged */
 };
 
 /**

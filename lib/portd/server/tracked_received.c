@@ -106,7 +106,7 @@ static int track_request(const struct view *view, enum cm_event event)
 	return 0;
 }
 
-/* --- existing connections --------------------------------------------------- */
+/* --- existing connections ------------------------------------------------- */
 
 static void step_by_rep(const struct view *view, struct tracked *tracked)
 {

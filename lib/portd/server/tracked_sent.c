@@ -62,7 +62,7 @@ static int sent_sidr_rep(const struct view *view)
 	return 0;
 }
 
-/* --- which connection it is about ---------------------------------------- */
+/* --- connection of a message ---------------------------------------------- */
 
 static bool is_rej(const struct view *view, enum cm_rej_reason reason)
 {
@@ -143,7 +143,7 @@ static struct tracked *tracked_of_message(const struct view *view)
 	return tracked;
 }
 
-/* --- what it does -------------------------------------------------------- */
+/* --- effects -------------------------------------------------------------- */
 
 /*
  * Messages cross. The client's core may have been ahead when it sent this one: CALL_ESTABLISH sends

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "lib/portd/server/state.h"
 
-#define BURST_SHARE  10 /* the burst is one such part of what a second allows */
+#define BURST_SHARE  10 /* the burst is one second's rate divided by this */
 #define RESTING_LOOK 4	/* users without clients to check for each new client */
 
 int users_init(struct users *users)

@@ -204,7 +204,7 @@ void waiting_port_gone(struct server *server, const struct host_port *host_port)
 	}
 }
 
-/* --- news ---------------------------------------------------------------- */
+/* --- announcements -------------------------------------------------------- */
 
 void waiting_neighbour(struct server *server, const union addr *addr)
 {
@@ -232,7 +232,7 @@ void waiting_moved(struct server *server)
 		look_by(server, server->now);
 }
 
-/* --- looking ------------------------------------------------------------- */
+/* --- checks --------------------------------------------------------------- */
 
 struct looks {
 	unsigned int n_in_vain;

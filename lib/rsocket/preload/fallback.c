@@ -101,7 +101,7 @@ int fallback_listen(struct sock *sock, int backlog)
 	return result;
 }
 
-/* --- sockets being connected, in an epoll ----------------------- */
+/* --- sockets being connected, in an epoll --------------------------------- */
 
 /* A socket in an epoll, being connected. */
 struct connecting {

@@ -63,7 +63,7 @@ struct host {
 	struct fab_folder folder;
 	struct fab_page *page;
 	int page_fd;		       /* of the page's file, to hold GIDs */
-	const char *netdev[FAB_PORTS]; /* of each port; NO_NETDEV: it is down */
+	const char *netdev[FAB_PORTS]; /* interface of each port; NO_NETDEV: port is down */
 	struct pod_gid pod[PODS_MAX];
 	unsigned int n_pods;
 	unsigned int number; /* from 1; determines GUID and LID */
@@ -77,7 +77,7 @@ struct host {
 	uint32_t limit[FAB_N_LIMITS]; /* 0: default */
 	struct loop loop;
 	bool is_ending;
-	bool is_reset; /* and begins anew after its end */
+	bool is_reset; /* restarts after its end */
 	struct fab_peers peers;
 	enum fab_wire wire;
 	struct udp_out out; /* with FAB_WIRE_ROCE: packets sent by QP1 */
@@ -102,7 +102,7 @@ __attribute__((format(printf, 2, 3))) void host_say(const struct host *host, con
 /** identity_open() - create the page, and keep its GID table up to date. Return: 0 or -errno. */
 int identity_open(struct host *host);
 
-/** identity_rename() - the device has another name from now on; one that fits is taken. */
+/** identity_rename() - rename the device; an invalid name is refused */
 void identity_rename(struct host *host, const char *name);
 
 /** identity_add_pod() - add an address of another network namespace; remove it if @ifindex is 0 */
@@ -197,7 +197,7 @@ void subnet_set_lid(struct host *host, uint16_t lid);
 /** sysfs_write() - update the host's own /sys, if it has one, from the page */
 void sysfs_write(const struct host *host);
 
-/** sysfs_rename() - the device had another name. */
+/** sysfs_rename() - rename the device in /sys; @old is its previous name */
 void sysfs_rename(const struct host *host, const char *old);
 
 /** sysfs_remove() - remove the device from /sys */

@@ -103,8 +103,10 @@ uint64_t congestion_timeout_ns(const struct fab_qp *qp)
 	return ns > min_ns ? ns : min_ns;
 }
 
-/* A slow path loses nothing and holds ever more, until what is sent again comes too late. A small
- * window is not the cause of long round trips. */
+/*
+ * A slow path with large buffers loses nothing, but delays packets until retransmissions are
+ * useless. A small window is not the cause of long round trips.
+ */
 static void keep_below_timeout(struct fab_qp *qp)
 {
 	uint32_t start = congestion_psns(qp, context_of(qp)->carrier->window_bytes_start);

@@ -32,7 +32,7 @@ void congestion_acked(struct fab_qp *qp, uint64_t una);
  */
 void congestion_lost(struct fab_qp *qp, bool late);
 
-/** congestion_timeout_ns() - the local ACK timeout of a queue pair that has one. */
+/** congestion_timeout_ns() - the local ACK timeout of a queue pair, which must have one */
 uint64_t congestion_timeout_ns(const struct fab_qp *qp);
 
 /** congestion_patience_ns() - the retransmission timeout; 0: no round trip measured yet */

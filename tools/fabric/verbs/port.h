@@ -22,7 +22,7 @@ int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr
 /** device_query_clock() - ibv_query_rt_values_ex(): the clock of completions' timestamps. */
 int device_query_clock(struct ibv_context *verbs, struct ibv_values_ex *ret);
 
-/** device_query_ex() - of struct verbs_context. */
+/** device_query_ex() - struct verbs_context.query_device_ex */
 int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *ret, size_t bytes);
 

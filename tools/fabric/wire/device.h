@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the one device of a host is called at first, and what all say of its ports: libibverbs,
- * libibumad and /sys.
+ * The initial name of a host's device, and port attributes common to libibverbs, libibumad and
+ * /sys.
  */
 #ifndef FABRIC_DEVICE_H
 #define FABRIC_DEVICE_H

@@ -64,7 +64,7 @@ struct fab_page {
 	uint32_t quirks; /* bitmap, see quirks.h */
 	uint32_t limit[FAB_N_LIMITS];
 	char host[FAB_NAME_BYTES];
-	char device[FAB_NAME_BYTES]; /* its name, which may change */
+	char device[FAB_NAME_BYTES]; /* present name */
 	__be64 node_guid;
 	struct fab_port port[FAB_PORTS];
 };
@@ -107,7 +107,7 @@ void fab_page_write_end(struct fab_page *page);
 /** fab_page_read() - copy the page consistently */
 void fab_page_read(const struct fab_page *page, struct fab_page *ret);
 
-/** fab_page_device() - what the device is called now. */
+/** fab_page_device() - the present name of the device */
 void fab_page_device(const struct fab_page *page, char ret[FAB_NAME_BYTES]);
 
 /** fab_page_gid() - read an entry of a port's GID table. Return: false if it is free. */
