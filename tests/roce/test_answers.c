@@ -147,18 +147,19 @@ TEST(refusal_after_reads_is_told_after_their_responses)
 {
 	struct world *world = open_rc();
 
-	ask_to_read(world, 0, 1536);
+	ask_to_read(world, 0, READ_BYTES);
 	world_inject_packet(world, 1,
 			    (struct fab_packet){ .op = FAB_OP_WRITE,
 						 .flags = FAB_FIRST | FAB_LAST,
-						 .psn = 6,
+						 .psn = 64,
 						 .rkey = 1,
 						 .dma_bytes = 4,
 						 .bytes = 4 });
-	inject_write(world, 7, FAB_ASK_ACK);
+	inject_write(world, 65, FAB_ASK_ACK);
 	transcript_check(world, "< RESPONSE f 0 256 bytes msn 1\n"
-				"< RESPONSE l 5 256 bytes msn 1\n"
-				"< NAK  6 why 2 msn 1\n");
+				"< RESPONSE l 63 256 bytes msn 1\n"
+				"< NAK  64 why 2 msn 1\n"
+				"event 1: local access violation work queue error\n");
 	world_close(world);
 }
 

@@ -220,8 +220,7 @@ TEST(long_read_is_answered_a_part_a_turn)
 
 	ask(world, 0, 0, READ_BYTES);
 	n_first = world->n_sent;
-	ck_assert_uint_gt(n_first, 0);
-	ck_assert_uint_lt(n_first, READ_BYTES / 256);
+	ck_assert_uint_eq(n_first, 8); /* with the request, and at the end of its turn */
 	world_run(world);
 	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256);
 	world_close(world);
@@ -444,6 +443,21 @@ TEST(marked_requests_draw_a_cnp_now_and_then_which_halves_the_window)
 	ck_assert_uint_eq(world->n_cnps, 1);
 	ck_assert_uint_ge(window_of(world), before / 2);
 	ck_assert_uint_lt(window_of(world), before);
+	world_close(world);
+}
+
+TEST(cnps_are_fifty_microseconds_apart)
+{
+	static const uint64_t at_ns[] = { 1, 50000, 50001, 100000, 100001 };
+	struct world *world = open_congested();
+	struct fab_packet packet = { .op = FAB_OP_WRITE, .flags = FAB_FIRST | FAB_LAST };
+	unsigned int i;
+
+	for (i = 0; i < 5; i++, packet.psn++) {
+		world->now_ns = at_ns[i];
+		world_inject_packet(world, 1, packet);
+		ck_assert_uint_eq(world->n_cnps, i / 2 + 1);
+	}
 	world_close(world);
 }
 

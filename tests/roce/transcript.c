@@ -33,8 +33,9 @@ static void say_flags(const struct fab_packet *packet)
 		{FAB_FIRST,	     "f"},
 		{ FAB_LAST,	    "l"},
 		   { FAB_ASK_ACK,	  "a"},
-		{ FAB_SOLICITED, "s"},
+		{ FAB_SOLICITED,	 "s"},
 		{ FAB_IMM,	   "i"},
+		   { FAB_INVALIDATE, "v"},
 	};
 	unsigned int i;
 
@@ -76,6 +77,7 @@ static void saw(unsigned int from, const struct fab_packet *packet)
 		[FAB_OP_READ_RESPONSE] = "RESPONSE",
 		[FAB_OP_COMPARE_SWAP] = "COMPARE_SWAP",
 		[FAB_OP_FETCH_ADD] = "FETCH_ADD",
+		[FAB_OP_ATOMIC_WRITE] = "ATOMIC_WRITE",
 		[FAB_OP_ATOMIC_RESPONSE] = "ATOMIC_RESPONSE",
 		[FAB_OP_ACK] = "ACK",
 		[FAB_OP_NAK] = "NAK",
@@ -91,22 +93,44 @@ static void saw(unsigned int from, const struct fab_packet *packet)
 	transcript_say("\n");
 }
 
+static void say_completion(unsigned int end, const struct ibv_wc *wc)
+{
+	bool is_good = wc->status == IBV_WC_SUCCESS;
+
+	transcript_say("done %u", end);
+	if (!is_good)
+		transcript_say(" status %d", wc->status);
+	else if (wc->opcode & IBV_WC_RECV)
+		transcript_say(" received %u", wc->byte_len);
+	if (is_good && wc->wc_flags & IBV_WC_WITH_IMM)
+		transcript_say(" imm %x", wc->imm_data);
+	if (is_good && wc->wc_flags & IBV_WC_WITH_INV)
+		transcript_say(" invalidated %x", wc->invalidated_rkey);
+	transcript_say("\n");
+}
+
 static void say_completions(struct world *world)
 {
+	struct ibv_async_event event;
 	struct ibv_wc wc;
 	unsigned int i;
 
-	for (i = 0; i < 2; i++)
-		while (ibv_poll_cq(world->end[i].cq, 1, &wc) == 1) {
-			transcript_say("done %u", i);
-			if (wc.status != IBV_WC_SUCCESS)
-				transcript_say(" status %d", wc.status);
-			else if (wc.opcode & IBV_WC_RECV)
-				transcript_say(" received %u", wc.byte_len);
-			if (wc.status == IBV_WC_SUCCESS && wc.wc_flags & IBV_WC_WITH_IMM)
-				transcript_say(" imm %x", wc.imm_data);
-			transcript_say("\n");
+	for (i = 0; i < 2; i++) {
+		struct event_queue *events = &world->end[i].context.async;
+
+		while (ibv_poll_cq(world->end[i].cq, 1, &wc) == 1)
+			say_completion(i, &wc);
+		while (!list_is_empty(&events->events) &&
+		       !ibv_get_async_event(&world->end[i].context.verbs.context, &event)) {
+			transcript_say("event %u: %s\n", i, ibv_event_type_str(event.event_type));
+			ibv_ack_async_event(&event);
 		}
+	}
+}
+
+void transcript_forget(void)
+{
+	said[0] = 0;
 }
 
 void transcript_check(struct world *world, const char *wanted)
@@ -114,7 +138,7 @@ void transcript_check(struct world *world, const char *wanted)
 	world_run(world);
 	say_completions(world);
 	ck_assert_str_eq(said, wanted);
-	said[0] = 0;
+	transcript_forget();
 }
 
 static enum fate lose_one(unsigned int number, void *arg)
@@ -127,7 +151,7 @@ struct world *transcript_open(const struct world_config *config)
 {
 	struct world *world = world_open(config);
 
-	said[0] = 0;
+	transcript_forget();
 	transcript_lost = UINT32_MAX;
 	world->saw = saw;
 	world->fate_of = lose_one;

@@ -4,8 +4,8 @@
  *
  * Where packets that are too many get lost (RoCE), the window adapts: it doubles in a round trip
  * until one is lost or marked by a router, is halved then, and grows by one packet a round trip
- * from there, like TCP's (RFC 5681). It is halved, too, while a round trip takes more than a
- * quarter of the timeout. Queue pairs that share a path share it evenly so.
+ * from there, like TCP's (RFC 5681). A large one is halved, too, while a round trip takes more than
+ * a quarter of the timeout. Queue pairs that share a path share it evenly so.
  */
 #ifndef FABRIC_CONGESTION_H
 #define FABRIC_CONGESTION_H

@@ -20,10 +20,9 @@ static void send_nak(struct fab_qp *qp, enum fab_nak why)
 		ack_nak(qp, why);
 }
 
-/* The peer has got the NAK, after everything that was owed; no packet was accepted since. */
+/* The peer has the NAK, and no packet was accepted since. */
 static void fail_refused(struct fab_qp *qp)
 {
-	ack_send(qp);
 	qp_enter_error(qp, qp->responder.refused_event);
 }
 
@@ -501,7 +500,6 @@ static void asked_unreliably(struct fab_qp *qp, const struct fab_packet *packet,
 
 	if (!in_order || packet->flags & FAB_FIRST)
 		responder->in_message = false;
-	responder->psn = packet->psn;
 	if (is_in_place(qp, packet))
 		take_request(qp, packet, payload);
 	else
