@@ -28,11 +28,11 @@ FOLDERS = ("base", "tools/fabric/roce", "tools/fabric/udp", "tools/fabric/verbs"
            "tools/fabric/wire")
 LIBS = ("check", "libdeflate", "zlib")
 TESTS = {"world": ("test_congestion", "test_rules", "test_fates", "test_random", "test_answers",
-                   "test_refusals", "test_wire", "transcript", "world"),
+                   "test_refusals", "test_sends", "test_wire", "transcript", "world"),
          "bytes": ("test_codec", "test_icrc", "packets")}
 RUNS = (("world", "congestion"), ("bytes", "codec"), ("bytes", "icrc"), ("world", "wire"),
-        ("world", "answers"), ("world", "refusals"), ("world", "rules"),
-        ("world", "fates"), ("world", "random"))
+        ("world", "answers"), ("world", "refusals"), ("world", "sends"),
+        ("world", "rules"), ("world", "fates"), ("world", "random"))
 
 
 class Bench:
