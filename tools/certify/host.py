@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A host on trial: its programs, its cmportd, and what can be known of it. The conductor has one of
-its own, and one on the other host, by link.py; both have the same orders."""
+"""A host under test: its programs, its cmportd, and its properties. The conductor uses a Host of
+its own, and one on the other host through link.py, with the same methods."""
 import os
 from pathlib import Path
 import platform
@@ -20,7 +20,7 @@ NET = Path("/sys/class/net")
 STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib"
 READY_S = 20
 END_S = 5
-# What else uses the kernel's connection manager, or has to do with it.
+# Other users of the kernel's connection manager, and related modules.
 MODULES = re.compile(r"^(ib_\w+|rdma\w*|iw_cm|mlx\w+|bnxt_re|irdma|hns_roce\w*|qedr|efa|siw|"
                      r"nvme\w*rdma|rpcrdma|svcrdma|xprtrdma|smbdirect|bonding|8021q)\s+\d+\s+(.*)$",
                      re.MULTILINE)
@@ -28,15 +28,16 @@ PROGRAMS = ("purecm", "purecm-agent", "mads", "connect", "hold", "parity", "cmpo
 DISRUPTED_S = 1
 ADMINISTRATOR = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 PEER = struct.Struct("iII")  # of SO_PEERCRED: pid, uid, gid
-QUIET = ("parity",)  # says on standard error how long each scenario took
+QUIET = ("parity",)  # prints the time of each scenario on standard error
 
 
 class Trouble(Exception):
-    """An order that cannot be carried out; the text says why."""
+    """A request that cannot be carried out; the text says why."""
 
 
 def find_program(name):
-    """Of a build folder, of which this one is a copy's, or of an installation."""
+    """Find a program of the build tree that contains this file or its copy, or of an installation.
+    """
     places = [HERE / name, HERE.parent / name, HERE.parent / name / name]
     places += [folder / where / name for folder in HERE.parents
                for where in ("bin", "libexec/purecm")]
@@ -47,7 +48,7 @@ def find_program(name):
 
 
 def find_library():
-    """The folder of purecm's librdmacm: Debian's private one, a build's, or libdir."""
+    """The directory of purecm's librdmacm: Debian's private one, a build's, or libdir."""
     for folder in (HERE.parent, HERE.parents[1] / "lib", HERE.parents[1]):
         if (folder / "librdmacm.so.1").exists():
             return str(folder)
@@ -55,7 +56,7 @@ def find_library():
 
 
 def text_of(path):
-    """A file's text, or an empty one."""
+    """The text of a file; empty if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -63,12 +64,12 @@ def text_of(path):
 
 
 def be_interruptible():
-    """A shell's background has programs ignore SIGINT, and some scenarios are about it."""
+    """Restore SIGINT, which background jobs of a shell ignore; some scenarios need it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Host:
-    """Carries out orders: the methods without an underscore, with values that JSON has."""
+    """The remote methods are those without an underscore, with JSON values."""
 
     def __init__(self, is_stock=False, may_disrupt=False):
         self._is_stock, self._may_disrupt = is_stock, may_disrupt
@@ -85,7 +86,7 @@ class Host:
             self._env["PURECM_SOCKET"] = self._folder.name + "/cmportd.sock"
 
     def _is_served(self):
-        """Whether there is a cmportd already, which is left alone."""
+        """Whether a cmportd is running already, which is left alone."""
         done = subprocess.run([find_program("purecm"), "stat", "--json"], env=self._env,
                               capture_output=True, check=False)
         return done.returncode == 0
@@ -93,7 +94,7 @@ class Host:
     # --- programs ---
 
     def start(self, program, *words):
-        """Return: its number."""
+        """Start a program. Return: its number."""
         if program not in PROGRAMS:
             raise Trouble(f"{program} is no program of purecm certify")
         words = [word.replace("@DATA", str(HERE)) for word in words]
@@ -109,13 +110,14 @@ class Host:
         return self._count
 
     def said(self, number):
-        """Return: [what it has printed, its status or None]."""
+        """Return: [its output so far, its status or None]."""
         child, path = self._running[number]
         status = child.poll()
         return [path.read_text(encoding="utf-8", errors="replace"), status]
 
     def expect(self, number, pattern, limit_s):
-        """Wait until a program has printed that, has ended, or for so long. Return: as said()."""
+        """Wait until a program has printed a text or ended, or for the timeout. Return: as said().
+        """
         deadline = time.monotonic() + limit_s
         while True:
             text, status = self.said(number)
@@ -145,7 +147,7 @@ class Host:
         return said
 
     def run(self, limit_s, program, *words):
-        """Run a program to its end. Return: [what it printed, its status], None if it hung."""
+        """Run a program to its end. Return: [its output, its status], None if it hung."""
         number = self.start(program, *words)
         child, _ = self._running[number]
         try:
@@ -157,7 +159,7 @@ class Host:
         return [text, None if hung else status]
 
     def close(self):
-        """End all that was started."""
+        """End everything that was started."""
         for number in list(self._running):
             if number != self._cmportd:
                 self.end(number)
@@ -167,11 +169,11 @@ class Host:
     # --- cmportd ---
 
     def has_own_cmportd(self):
-        """Whether it may be stopped and killed."""
+        """Whether cmportd was started here, and may be stopped and killed."""
         return self._has_own_cmportd
 
     def start_cmportd(self):
-        """Where one serves already, or none is needed, do nothing."""
+        """Start cmportd, unless one is running already or none is needed."""
         if not self._has_own_cmportd or self._cmportd:
             return
         self._cmportd = self.start("cmportd", "--idle", "0", "--open", "--socket",
@@ -184,8 +186,9 @@ class Host:
             time.sleep(0.02)
 
     def stop_cmportd(self, name="SIGTERM"):
-        """End it by a signal; all that the host has left says goodbye first, if it may. A program
-        that has lost its cmportd starts another one, and it is that one which serves then."""
+        """End cmportd by a signal. If the signal permits, it disconnects remaining connections
+        first. A program that loses its cmportd starts another one, which is then the one that
+        serves."""
         if not self._has_own_cmportd:
             return
         for signal_name in (name, "SIGKILL"):
@@ -200,7 +203,7 @@ class Host:
         self._cmportd = None
 
     def _serving_pid(self):
-        """The process that serves at our socket, or 0."""
+        """The pid of the process that serves our socket, or 0."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
             try:
                 link.connect(self._env["PURECM_SOCKET"])
@@ -212,7 +215,7 @@ class Host:
     # --- taking stock ---
 
     def stock(self):
-        """Return what is known of this host."""
+        """Return the properties of this host."""
         soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
         return {"name": platform.node(), "kernel": platform.release(),
                 "machine": platform.machine(), "uid": os.geteuid(),
@@ -236,7 +239,7 @@ class Host:
 
     @staticmethod
     def _privileged_qkey():
-        """What `rdma system` says of it; kernels before 6.7 do not."""
+        """The setting in `rdma system`; kernels before 6.7 have none."""
         rdma = shutil.which("rdma", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if not rdma:
             return ""
@@ -269,8 +272,8 @@ class Host:
     # --- disruptions ---
 
     def disrupt(self, what, *words):
-        """Do something to this host for a second, if --disrupt allows it, and undo it: while it
-        lasts there may be no way to tell this host anything. Return: the command."""
+        """Disrupt this host for a second, if --disrupt permits it, and restore it; meanwhile it may
+        be unreachable. Return: the command."""
         if not self._may_disrupt:
             raise Trouble("the host was not told --disrupt")
         there, back = self._disruption(what, *words)
@@ -304,7 +307,7 @@ class Host:
 
     @staticmethod
     def _addresses(interface, *of):
-        """Its IP addresses, with their prefixes; without iproute2, none."""
+        """IP addresses of this host, with their prefixes; none without iproute2."""
         try:
             done = subprocess.run(["ip", "-o", *of, "addr", "show", "dev", interface],
                                   capture_output=True, text=True, check=False, env=ADMINISTRATOR)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How the conductor has the other host work: orders are names of methods of host.Host, a JSON
-object a line, over TCP or over the standard files of a command such as ssh."""
+"""Remote control of the other host: requests are names of methods of host.Host, as one JSON object
+per line, over TCP or over the standard streams of a command such as ssh."""
 import json
 import socket
 import subprocess
@@ -13,7 +13,7 @@ HELLO_S = 10
 
 
 class Remote:
-    """The other host: each method is an order."""
+    """The other host; each method sends a request."""
 
     def __init__(self, reader, writer, end):
         self._reader, self._writer, self._end = reader, writer, end
@@ -33,7 +33,7 @@ class Remote:
         return answer["result"]
 
     def leave(self):
-        """It ends all that it has started, and itself."""
+        """The other host ends everything it has started, and exits."""
         try:
             self._ask("close", ())
         finally:
@@ -41,7 +41,7 @@ class Remote:
 
 
 def dial(name, port):
-    """The host that runs `purecm certify --serve`. Return: a Remote."""
+    """Connect to the host that runs `purecm certify --serve`. Return: a Remote."""
     try:
         link = socket.create_connection((name, port), HELLO_S)
     except OSError as error:
@@ -53,7 +53,7 @@ def dial(name, port):
 
 
 def start_by(command):
-    """Have a command, such as ssh, start it there. Return: a Remote."""
+    """Start the other side with a command, such as ssh. Return: a Remote."""
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def end():
@@ -63,7 +63,7 @@ def start_by(command):
 
 
 def obey(host, reader, writer):
-    """Carry out orders until there are no more."""
+    """Carry out requests until the connection ends."""
     for line in reader:
         order, *words = json.loads(line)
         try:
@@ -79,7 +79,7 @@ def obey(host, reader, writer):
 
 
 def serve(host, port, tell):
-    """Obey the first who comes."""
+    """Accept one connection, and carry out its requests."""
     with socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True) as door:
         tell(f"waiting for `purecm certify {socket.gethostname()}` on another host, at TCP port "
              f"{port}; whoever connects first may run purecm's programs as this user")
@@ -91,5 +91,5 @@ def serve(host, port, tell):
 
 
 def serve_standard_files(host):
-    """For start_by()."""
+    """The other end of start_by()."""
     obey(host, sys.stdin.buffer, sys.stdout.buffer)

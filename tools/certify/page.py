@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A certificate as one HTML page, which needs nothing else, and as text."""
+"""A certificate as one self-contained HTML page, and as text."""
 import html
 import json
 
@@ -21,7 +21,7 @@ def cell(value, name="td", colour=None):
 
 
 def table(head, rows):
-    """Rows are lists of cells already."""
+    """The cells in the rows are HTML already."""
     return "<table><tr>" + "".join(cell(each, "th") for each in head) + "</tr>\n" + \
         "\n".join("<tr>" + "".join(row) + "</tr>" for row in rows) + "</table>\n"
 
@@ -77,7 +77,7 @@ def summary(certificate):
 
 
 def line(row):
-    """A verdict as text."""
+    """A verdict as a line of text."""
     text = f"{row['verdict']:14} {row['feature']}: {row['why']}"
     if row["remedy"] and row["verdict"] != WORKS:
         text += f"\n{'':14} => {row['remedy']}"

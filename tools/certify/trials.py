@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The trials: what two hosts are made to do together, and the verdict on each feature. TRIALS at
-the end lists them in order."""
+"""The trials: what is tested between two hosts, and the verdict on each feature. TRIALS at the end
+lists them in order."""
 import contextlib
 import ipaddress
 import json
@@ -14,7 +14,7 @@ from host import HERE, Trouble
 from ways import gids_of, ip_of, ways_between
 
 WORKS, SLOWER, FAILS, UNTRIED = "works", "works slower", "does not work", "not tried"
-ORDER = (WORKS, UNTRIED, SLOWER, FAILS)  # the worst last
+ORDER = (WORKS, UNTRIED, SLOWER, FAILS)  # by severity, the worst last
 
 MADS = 1000
 WAYS = (("umad", "qp1"), ("own", "qp1"), ("umad", "own"), ("own", "own"))
@@ -26,8 +26,8 @@ HELD, MORE = 50, 10
 LIMIT_S = 60
 STORM_S = 120
 AGENT_PORT, HOLD_PORT = "7478", "7476"
-REPEATS_MAX = 0.02  # of all messages: more are a sign that some are lost
-# Scenarios and words that show the device or the lab, not the connection manager.
+REPEATS_MAX = 0.02  # of all messages; above, some are probably lost
+# Scenarios and words that depend on the device or the lab, not on the connection manager.
 OF_THE_DEVICE = ("options-path-connect", "options-path-full", "exit-client-unheard",
                  "multicast-data-two")
 OF_THE_PORT = re.compile(r"\b(mtu|path_mtu|rate|life|timeout|sgid_index|hop|port_num) [\dx/]+")
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 class Pair:
-    """Both hosts, and what has become known of them."""
+    """Both hosts, and what is known about them."""
 
     def __init__(self, here, there, named, tell):
         self.a, self.b, self.tell = here, there, tell
@@ -53,14 +53,14 @@ class Pair:
             raise Trouble("no address of an RDMA device of this host is in a network of the "
                           "other's; `purecm doctor ADDRESS` says more")
         self.mads = []
-        self.fast_path = None  # whether MADs of a queue pair of our own arrive at QP1
+        self.fast_path = None  # whether MADs from a queue pair of our own arrive at QP1
 
     @property
     def main(self):
         return self.ways[0]
 
     def directions(self, way):
-        """Yield (name, host that asks, host that answers, its address, the asker's)."""
+        """Yield (name, requesting host, responding host, its address, the requester's)."""
         yield "a to b", self.a, self.b, way.there, way.here
         yield "b to a", self.b, self.a, way.here, way.there
 
@@ -70,7 +70,7 @@ class Pair:
 
     @contextlib.contextmanager
     def without_cmportd(self, *hosts):
-        """While the CM class of their ports is needed for something else."""
+        """While the CM class of the ports is needed for something else."""
         for host in hosts:
             host.stop_cmportd()
         try:
@@ -81,7 +81,7 @@ class Pair:
 
     @contextlib.contextmanager
     def served(self, host, ready, *command):
-        """A program that serves while the block runs. Yields its number."""
+        """A program that runs as a server inside the block. Yields its number."""
         number = host.start(*command)
         try:
             text, status = host.expect(number, ready, LIMIT_S)
@@ -129,7 +129,7 @@ def addresses(pair):
     if pair.stock["a"]["library"] == "stock":
         return
     for way in pair.ways:
-        if way.is_ib:  # purecm ping speaks RoCE
+        if way.is_ib:  # purecm ping supports RoCE only
             why = pulse(pair, way)
             yield Row(f"address: {way.kind}", FAILS if why else WORKS, why or
                       f"{way.here} to {way.there}: a connection", why and
@@ -147,7 +147,7 @@ def addresses(pair):
                       f"{said[-1]['avg_ms']:.2f} ms", figures=said[-1])
 
 
-# --- ways of a MAD -------------------------------------------------------------------------------
+# --- paths of a MAD ------------------------------------------------------------------------------
 
 def ask_mads(host, target, qpn, sender, receiver):
     number = "qp1" if receiver == "qp1" else str(qpn)
@@ -157,7 +157,7 @@ def ask_mads(host, target, qpn, sender, receiver):
 
 
 def try_mads(pair, way):
-    """Return [{from, to, direction, ...}] of all ways over an address."""
+    """Return [{from, to, direction, ...}] for all paths over an address."""
     found = []
     for name, asker, answerer, target, back in pair.directions(way):
         with pair.served(answerer, "qpn", "mads", "answer", back) as number:
@@ -173,7 +173,7 @@ def try_mads(pair, way):
 
 
 def judge_mads(sender, receiver, some):
-    """Return the Row for a way, from what was found in both directions over all addresses."""
+    """Return the Row of a path, from the results in both directions over all addresses."""
     words = {"umad": "QP1", "own": "a queue pair of its own", "qp1": "QP1"}
     feature = f"MAD from {words[sender]} to {words[receiver]}"
     dead = [one for one in some if not one["answered"]]
@@ -212,7 +212,7 @@ def mads(pair):
 
 
 def fast_path(pair):
-    """What cmportd has made of it, after all those connections."""
+    """The state of cmportd's fast path after all those connections."""
     if pair.stock["a"]["library"] == "stock":
         return
     text, _ = pair.a.run(LIMIT_S, "purecm", "stat", "--json")
@@ -279,7 +279,7 @@ def without_device(text):
 
 
 def parity(pair):
-    """The quick scenarios that two hosts play over IPv4, against what stock does."""
+    """The quick scenarios for two hosts over IPv4, compared with stock."""
     if not ipaddress.ip_address(pair.main.there.split("%")[0]).version == 4:
         yield Row("as stock, event by event", UNTRIED, "there is no IPv4 address")
         return
@@ -313,7 +313,7 @@ def parity(pair):
 # --- connections ---------------------------------------------------------------------------------
 
 def connect(host, target, *options, limit_s=LIMIT_S):
-    """Return ({count: {step: us}}, why it failed)."""
+    """Return ({count: {step: us}}, cause of the failure)."""
     text, status = host.run(limit_s, "connect", "client", *options, target)
     found = {}
     for line in text.splitlines():
@@ -331,7 +331,7 @@ def connections(pair):
                 found, why = connect(asker, target, "-n", str(count))
                 us = found.get(count, {}).get("all")
                 yield connected(f"{count} connections with queue pairs ({name})", found, count, why)
-        # A slow host makes fewer, so that no verdict depends on its speed.
+        # A slow host makes fewer, so that the verdict does not depend on its speed.
         fits = int(STORM_S / 2 * 1e6 / us) if us else STORM
         count = STORM if fits >= STORM else max(fits // 100 * 100, 100)
         with pair.served(answerer, "^ready", "connect", "server", "-f"):
@@ -340,7 +340,7 @@ def connections(pair):
 
 
 def connected(feature, found, count, why):
-    """Return the Row on so many connections."""
+    """Return the Row for a number of connections."""
     took = found.get(count, {})
     fewer = "" if feature.startswith(f"{count} ") else f"{count}, as this host is slow: "
     return Row(feature, FAILS if why else WORKS, fewer + (why or
@@ -358,7 +358,7 @@ def pulse(pair, way=None):
 
 
 class Holding:
-    """Connections that are held between two hosts by the program hold."""
+    """Connections between two hosts held by the program hold."""
 
     def __init__(self, pair, count, more):
         self.pair, self.count, self.more = pair, count, more
@@ -393,7 +393,7 @@ class Holding:
         self.expect(self.pair.a, self.client, "^ended", "disconnecting")
 
     def disconnected(self):
-        """How many the server has seen end."""
+        """Number of disconnects that the server has seen."""
         b = self.pair.b
         seen = b.said(self.server)[0].count("\ncount")
         b.signal(self.server, "SIGUSR1")
@@ -458,7 +458,7 @@ def entry_of(pair, side, address):
 
 
 def disrupted(pair, feature, *words):
-    """Do something to host b for a moment. Return: the Row."""
+    """Disrupt host b for a moment. Return: the Row."""
     try:
         pair.b.disrupt(*words)
     except Trouble as trouble:
@@ -508,7 +508,7 @@ TRIALS = (
 
 
 def run(pair, names):
-    """Play the trials of these names. Yield Rows."""
+    """Run the trials with these names. Yield Rows."""
     for name, trial, has_pulse in TRIALS:
         if name not in names:
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The ways between two hosts by IP, from what is known of both."""
+"""The IP paths between two hosts, from the properties of both."""
 import ipaddress
 import socket
 from typing import NamedTuple
@@ -14,13 +14,13 @@ class Way(NamedTuple):
 
 
 def ip_of(gid):
-    """The IP address that a GID of RoCE is."""
+    """The IP address in a RoCE GID."""
     address = ipaddress.IPv6Address(gid)
     return address.ipv4_mapped or address
 
 
 def source_for(address):
-    """The address that this host would send from, or None without a route."""
+    """The address that this host would send from; None without a route."""
     family, _, _, _, where = socket.getaddrinfo(address, 4791, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -31,7 +31,7 @@ def source_for(address):
 
 
 def gids_of(stock):
-    """Yield (device, port, GID entry) of RoCE v2."""
+    """Yield (device, port, GID entry) for RoCE v2 entries."""
     for device in stock["devices"]:
         for port in device["ports"]:
             for gid in port["gids"]:
@@ -44,7 +44,7 @@ def is_on_vlan(stock, interface):
 
 
 def ways_of_roce(here, there):
-    """Yield the Ways between GIDs that are IP addresses."""
+    """Yield the Ways between GIDs with IP addresses."""
     ours = {}
     for _, _, gid in gids_of(here):
         ours.setdefault(str(ip_of(gid["gid"])), gid["interface"])
@@ -61,14 +61,14 @@ def ways_of_roce(here, there):
 
 
 def addresses_on_ib(stock):
-    """Yield the IP addresses of interfaces of ports on InfiniBand."""
+    """Yield the IP addresses of interfaces on InfiniBand ports."""
     for device in stock["devices"]:
         if any(port["link"] == "InfiniBand" for port in device["ports"]):
             yield from map(ipaddress.ip_address, device["addresses"])
 
 
 def ways_of_ib(here, there):
-    """Yield the Ways between addresses of IP over InfiniBand."""
+    """Yield the Ways between IP over InfiniBand addresses."""
     ours = [str(address) for address in addresses_on_ib(here)]
     for address in addresses_on_ib(there):
         source = None if address.is_link_local else source_for(str(address))
@@ -77,8 +77,8 @@ def ways_of_ib(here, there):
 
 
 def ways_between(here, there, named):
-    """Return the Ways: each address of the other host that this one has an address of the same
-    network for, and the one that was named."""
+    """Return the Ways: to each address of the other host in a network of this one, and to the one
+    given by the user."""
     ways = [*ways_of_roce(here, there), *ways_of_ib(here, there)]
     named = socket.getaddrinfo(named, None)[0][4][0] if named else None
     if named and named not in [way.there for way in ways] and (not ways or not there["devices"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Faults of a fabric's wire: what the user writes, and the file that all senders read
+"""Faults of a fabric's wire: conversion from the user's syntax to the file that all senders read
 (tools/fabric/wire/faults.h)."""
 import re
 import struct
@@ -15,7 +15,7 @@ HELP = ("'mads:loss=0.1,delay=2ms data:loss=0.01 seed=7': of "
 
 
 def value_of(kind, text):
-    """A share as so many of a million, or a delay in microseconds."""
+    """A share, as a number per million, or a delay in microseconds."""
     if kind == "delay":
         found = DURATION.match(text)
         if not found:
@@ -31,7 +31,7 @@ def value_of(kind, text):
 
 
 def parse(text):
-    """Return the bytes of the file that a description of faults means."""
+    """Return the bytes of the file for a description of faults."""
     values = {what: dict.fromkeys(KINDS, 0) for what in ("mads", "data")}
     seed = 0
     for part in text.split():

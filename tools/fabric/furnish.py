@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a host sees of the machine, in mount, UTS and IPC namespaces of its own: its name, the
-addresses of the other hosts, its interfaces and its device in /sys, its device nodes in /dev, and
-a /dev/shm that no other host shares."""
+"""The environment of a host, in mount, UTS and IPC namespaces of its own: its name, the addresses
+of the other hosts, its interfaces and its device in /sys, its device nodes in /dev, and a private
+/dev/shm."""
 import os
 from pathlib import Path
 import socket
@@ -14,7 +14,7 @@ OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY
 
 
 def try_unshare(flag):
-    """Return: whether this process has a new namespace of that kind."""
+    """Return: whether this process got a new namespace of that kind."""
     try:
         namespaces.unshare(flag)
     except OSError:
@@ -23,7 +23,7 @@ def try_unshare(flag):
 
 
 def bind(source, target):
-    """Show at @target the folder or file at @source; make @target if it is missing."""
+    """Mount the folder or file @source at @target, which is created if missing."""
     if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
     elif not os.path.exists(target):
@@ -32,7 +32,7 @@ def bind(source, target):
 
 
 def make_writable(path):
-    """Cover a folder in which nothing can be made with one that has the same in it."""
+    """Cover a read-only folder with a writable one of the same content."""
     old = os.open(path, OPEN_FOLDER)
     mount("tmpfs", path, kind="tmpfs", options="mode=755")
     for name in os.listdir(f"/proc/self/fd/{old}"):
@@ -42,13 +42,13 @@ def make_writable(path):
                 os.symlink(os.readlink(source), f"{path}/{name}")
             else:
                 bind(source, f"{path}/{name}")
-        except OSError:  # it went away meanwhile, or is not for us
+        except OSError:  # it has disappeared, or is not accessible
             pass
     os.close(old)
 
 
 def make_empty(path, kept):
-    """Cover a folder with an empty one, in which only these paths are what they were."""
+    """Cover a folder with an empty one, in which only the given paths stay visible."""
     below = {name: os.open(name, OPEN_FOLDER) for name in kept if f"{name}/".startswith(f"{path}/")}
     mount("tmpfs", path, kind="tmpfs", options="mode=1777")
     for name, old in below.items():
@@ -57,30 +57,29 @@ def make_empty(path, kept):
 
 
 def may_mount():
-    """Return: whether mounts are possible, none of which the machine will see."""
+    """Return: whether mounts are possible; the machine will not see them."""
     try:
         mount(None, "/", flags=SLAVE | RECURSIVE)
-    except OSError:  # a security module of the container
+    except OSError:  # denied by a security module of the container
         return False
     return True
 
 
 def show_interfaces():
-    """Mount /sys anew, which then has the interfaces of this network namespace."""
+    """Mount /sys again, so that it shows the interfaces of this network namespace."""
     groups = os.open("/sys/fs/cgroup", OPEN_FOLDER)
     try:
         mount("sysfs", "/sys", kind="sysfs")
         bind(f"/proc/self/fd/{groups}", "/sys/fs/cgroup")
-    except OSError:  # parts of /sys are hidden here, as in most containers: so they stay
+    except OSError:  # parts of /sys are hidden here, as in most containers, and stay so
         pass
     os.close(groups)
 
 
 def show_device(folder):
-    """Show the device in /sys and /dev, where programs look that want more than libibverbs says.
+    """Show the device in /sys and /dev, for programs that need more than libibverbs.
 
-    There is no umad: a librdmacm that found its node would talk to it rather than to libibumad.
-    """
+    There is no umad node: a librdmacm that found one would use it instead of libibumad."""
     classes = Path("/sys/class")
     if not all((classes / name).exists() for name in SYS_CLASSES):
         make_writable(str(classes))
@@ -92,15 +91,15 @@ def show_device(folder):
         make_writable("/dev")
         nodes.mkdir()
     mount("tmpfs", str(nodes), kind="tmpfs", options="mode=755")
-    bind("/dev/null", str(nodes / "uverbs0"))  # a character device that may be opened
+    bind("/dev/null", str(nodes / "uverbs0"))  # a character device that can be opened
 
 
 def name_hosts(hosts, folder):
-    """Have the hosts' names mean their addresses, first of all that /etc/hosts has."""
+    """Put the hosts' names before other entries of /etc/hosts."""
     before = Path("/etc/hosts")
     if not before.exists():
         return
-    # By IPv4 alone: a server that was given no address listens on nothing else.
+    # IPv4 only, because a server without an address listens on that only.
     lines = [f"{host.addresses(0)[0].partition('/')[0]}\t{host.name}\n" for host in hosts]
     ours = folder / "etc-hosts"
     ours.write_text("".join(lines) + before.read_text(encoding="utf-8"), encoding="utf-8")
@@ -108,7 +107,7 @@ def name_hosts(hosts, folder):
 
 
 def furnish_here(folder):
-    """Show a host on the machine's own network its device, where this process may."""
+    """Show a host on the machine's own network its device, if this process may mount."""
     uid, gid = os.geteuid(), os.getegid()
     if not try_unshare(namespaces.NEWNS | (namespaces.NEWUSER if uid else 0)):
         return
@@ -119,10 +118,9 @@ def furnish_here(folder):
 
 
 def furnish(host, hosts, folder, kept, own_tmp):
-    """Give this process what it may have of all that; what it may not have stays the machine's.
+    """Set up as much of the environment as permitted; the rest stays the machine's.
 
-    @folder: the host's; @kept: what must stay visible wherever it is; @own_tmp: cover /tmp too.
-    """
+    @folder: the host's; @kept: paths that must stay visible; @own_tmp: cover /tmp too."""
     try_unshare(namespaces.NEWIPC)
     if try_unshare(namespaces.NEWUTS):
         socket.sethostname(host.name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A host of the fabric, as a process in namespaces of its own: it sets up its network, starts
-fabric-host, and then runs commands: those that it is told on a socket, a JSON object a line, and
-those that `fabric exec` brings to another one."""
+fabric-host, and then runs commands, from a socket as one JSON object per line, and from `fabric
+exec` through another one."""
 import contextlib
 import json
 import os
@@ -15,14 +15,14 @@ from pathlib import Path
 import namespaces
 import netlink
 
-KERNEL = "6.1"  # what a fabric imitates, whatever it runs on: tests/fabric/stock.txt is of it
+KERNEL = "6.1"  # the version that a fabric imitates, on any kernel: see tests/fabric/stock.txt
 VISITORS = "exec"  # a socket in the host's folder
 ORDER_BYTES_MAX = 1 << 20
 DATAGRAMS_QUEUED = 512  # of a unix socket; the kernel's own default is 10
 
 
 def set_sysctl(name, value):
-    """Some are missing in some kernels, and then nothing is to be set."""
+    """Ignores settings that the kernel lacks."""
     try:
         Path("/proc/sys/net", name).write_text(str(value), encoding="ascii")
     except OSError:
@@ -31,7 +31,7 @@ def set_sysctl(name, value):
 
 def set_up_network(host):
     set_sysctl("unix/max_dgram_qlen", DATAGRAMS_QUEUED)
-    set_sysctl("ipv4/conf/all/arp_ignore", 1)  # all interfaces are on one wire
+    set_sysctl("ipv4/conf/all/arp_ignore", 1)  # all interfaces share one wire
     netlink.set_up("lo")
     for i, name in enumerate(host.interfaces):
         set_sysctl(f"ipv6/conf/{name}/accept_dad", 0)
@@ -42,7 +42,7 @@ def set_up_network(host):
 
 
 def environment(folder, host, arguments, libraries, preloads):
-    """What a program finds its host, its device and its cmportd by; and what ipoib/ says."""
+    """The variables by which a program finds its host, device and cmportd; and those of ipoib/."""
     here = Path(folder, "hosts", host.name)
     env = dict(os.environ, PURECM_FABRIC=str(here), PURECM_SOCKET=str(here / "cmportd.sock"),
                PURECM_FABRIC_SUBNETS=str(arguments.subnets),
@@ -56,12 +56,12 @@ def environment(folder, host, arguments, libraries, preloads):
 
 
 class HostProcess:
-    """Runs in the child; what it is told and says goes over self.link."""
+    """Runs in the child; communicates over self.link."""
 
     def __init__(self, host, link, env):
         self.host, self.env, self.link = host, env, link
         self.heard = b""  # of the next line
-        self.running = {}  # pid: what to do with its status, and its Popen
+        self.running = {}  # pid: callback for its status, and its Popen
         self.kernel = None
         self.visitors = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ready = selectors.DefaultSelector()
@@ -70,7 +70,7 @@ class HostProcess:
         self.link.sendall(json.dumps(what).encode() + b"\n")
 
     def listen(self):
-        """Start what we are told to. Return: False at the end."""
+        """Handle requests. Return: False at the end."""
         data = self.link.recv(65536)
         *lines, self.heard = (self.heard + data).split(b"\n")
         for line in lines:
@@ -92,28 +92,28 @@ class HostProcess:
             raise RuntimeError(f"host {self.host.name} does not start")
 
     def start(self, text, files, done):
-        """Run a command with these for its standard files; done(status) is called at its end."""
+        """Start a command with these standard streams; done(status) is called at its end."""
         child = subprocess.Popen(["/bin/sh", "-c", text], stdin=files[0], stdout=files[1],
                                  stderr=files[2], env=self.env, start_new_session=True,
                                  preexec_fn=begin_command)
-        # Kept, because a Popen that is collected takes the status of its child with it.
+        # Kept, because a collected Popen would reap its child.
         self.running[child.pid] = done, child
         return child.pid
 
     def start_command(self, number, text, fd):
-        """Run a command with its output to a descriptor of ours."""
+        """Start a command with its output to a descriptor of ours."""
         self.start(text, (subprocess.DEVNULL, fd, fd),
                    lambda status: self.say(ended=number, status=status))
         os.close(fd)
 
     def open_door(self):
-        """Let `fabric exec` in."""
+        """Accept connections of `fabric exec`."""
         self.visitors.bind(self.env["PURECM_FABRIC"] + "/" + VISITORS)
         self.visitors.listen()
         self.ready.register(self.visitors, selectors.EVENT_READ, self.let_in)
 
     def let_in(self):
-        """Start what a visitor brings; if he goes before its end, it ends."""
+        """Start a visitor's command, and end it if the visitor disconnects."""
         visitor, _ = self.visitors.accept()
         text, files, _, _ = socket.recv_fds(visitor, ORDER_BYTES_MAX, 3)
         if len(files) == 3:
@@ -151,7 +151,7 @@ class HostProcess:
                 done(child.returncode)
 
     def serve(self):
-        """Until the other end is closed; then nothing is left of the host, whatever ended it."""
+        """Run until the link is closed; then end everything on the host."""
         namespaces.adopt_orphans()
         namespaces.outlive_parent()
         wake, waker = os.pipe()
@@ -172,7 +172,7 @@ class HostProcess:
 
 
 def begin_command():
-    """In the process of a command: a fabric that was started by nohup passes nohup on."""
+    """Runs in the process of a command. A fabric started by nohup passes nohup on."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     namespaces.die_with_parent()
 

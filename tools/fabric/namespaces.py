@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Linux namespaces for the hosts of a fabric, made by an ordinary user; and mounts in them."""
+"""Linux namespaces for the hosts of a fabric, created without privileges; and mounts in them."""
 import ctypes
 import os
 import signal
@@ -8,13 +8,13 @@ NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x100000
 BIND, RECURSIVE, SLAVE = 0x1000, 0x4000, 0x80000  # of mount(2)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
-REFUSED = 77  # exit status of who could not have namespaces; Meson takes it for "skipped"
+REFUSED = 77  # exit status if namespaces are refused; Meson takes it as "skipped"
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Refused(Exception):
-    """This machine lets us make no namespaces."""
+    """This machine does not permit namespaces."""
 
 
 def unshare(flags):
@@ -36,23 +36,23 @@ def write(path, value):
 
 
 def map_ids(uid, outer_uid, gid, outer_gid):
-    """Be uid and gid in the new user namespace, which outside are outer_uid and outer_gid."""
+    """Map uid and gid of the new user namespace to outer_uid and outer_gid outside."""
     try:
         write("/proc/self/setgroups", "deny")
-    except OSError:  # it was denied further out
+    except OSError:  # already denied by the parent namespace
         pass
     write("/proc/self/uid_map", f"{uid} {outer_uid} 1")
     write("/proc/self/gid_map", f"{gid} {outer_gid} 1")
 
 
 def be_root_of_a_network():
-    """Enter a new network; for an ordinary user, as the root of a new user namespace."""
+    """Enter a new network namespace; for an ordinary user, as root of a new user namespace."""
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:
         try:
             unshare(NEWNET)
             return
-        except OSError:  # root of a container: as anybody
+        except OSError:  # root of a container: continue as an ordinary user
             pass
     try:
         unshare(NEWUSER | NEWNET)
@@ -65,7 +65,7 @@ def be_root_of_a_network():
 
 
 def be_ordinary(uid, gid):
-    """Be the user that one was before be_root_of_a_network(), with no capability after exec."""
+    """Return to the user before be_root_of_a_network(), without capabilities after exec."""
     if os.geteuid() == uid:
         return
     unshare(NEWUSER)
@@ -73,12 +73,12 @@ def be_ordinary(uid, gid):
 
 
 def die_with_parent():
-    """To be called after the last change of ids, which would undo it."""
+    """To be called after the last change of ids, which would revert it."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def outlive_parent():
-    """To end by oneself, what is below included."""
+    """Revert die_with_parent()."""
     libc.prctl(PR_SET_PDEATHSIG, 0)
 
 
@@ -88,7 +88,7 @@ def adopt_orphans():
 
 
 def children():
-    """The processes that have this one for a parent."""
+    """The child processes of this one."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -104,7 +104,7 @@ def children():
 
 
 def end_descendants():
-    """Kill every process below this one, and wait until there is none."""
+    """Kill all descendants of this process, and wait for them."""
     while True:
         for pid in children():
             try:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Network interfaces by rtnetlink, for fabric: a container may have no `ip`.
+"""Network interfaces through rtnetlink, because a container may lack `ip`.
 
-Only what a fabric needs: make interfaces, bring them up, give them addresses and neighbours.
-"""
+Only what a fabric needs: create interfaces, bring them up, add addresses and neighbours."""
 import ipaddress
 import os
 import socket
@@ -21,7 +20,7 @@ NESTED = 0x8000
 
 
 def attribute(kind, payload):
-    """One attribute, padded."""
+    """Encode an attribute, padded."""
     data = struct.pack("HH", len(payload) + 4, kind) + payload
     return data + bytes(-len(data) % 4)
 
@@ -55,7 +54,7 @@ def ifinfo(index=0, flags=0, change=0):
 
 
 def add_link(name, kind, mtu=0, data=b""):
-    """Make an interface of a kind: bridge, dummy ..."""
+    """Create an interface of a kind: bridge, dummy ..."""
     info = text(IFLA_INFO_KIND, kind)
     if data:
         info += attribute(IFLA_INFO_DATA | NESTED, data)
@@ -66,14 +65,14 @@ def add_link(name, kind, mtu=0, data=b""):
 
 
 def add_veth(name, peer, peer_pid, peer_mac, mtu):
-    """Make two ends of a wire, the second one in the network namespace of a process."""
+    """Create a veth pair, with the second end in the network namespace of a process."""
     far = ifinfo() + text(IFLA_IFNAME, peer) + number(IFLA_MTU, mtu)
     far += number(IFLA_NET_NS_PID, peer_pid) + attribute(IFLA_ADDRESS, peer_mac)
     add_link(name, "veth", mtu, attribute(VETH_INFO_PEER | NESTED, far))
 
 
 def set_up(name, master=None):
-    """Bring an interface up, as part of a bridge if one is given."""
+    """Bring an interface up, as part of a bridge if given."""
     body = ifinfo(index_of(name), IFF_UP, IFF_UP)
     if master:
         body += number(IFLA_MASTER, index_of(master))
@@ -85,7 +84,7 @@ def set_mac(name, mac):
 
 
 def add_address(name, address):
-    """Give an interface an address with a prefix, "10.0.0.1/24"; it is good at once."""
+    """Add an address with a prefix, "10.0.0.1/24", usable at once (no DAD)."""
     interface = ipaddress.ip_interface(address)
     family = socket.AF_INET if interface.version == 4 else socket.AF_INET6
     body = struct.pack("BBBBI", family, interface.network.prefixlen, 0, 0, index_of(name))
@@ -95,7 +94,7 @@ def add_address(name, address):
 
 
 def add_neighbour(name, address, lladdr):
-    """Say for good where an address is."""
+    """Add a permanent neighbour."""
     ip = ipaddress.ip_address(address)
     family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
     body = struct.pack("BxxxiHBB", family, index_of(name), NUD_PERMANENT, 0, 0)

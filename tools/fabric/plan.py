@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a fabric is to consist of: hosts, their addresses, the commands on them; and what is wrong
-with what was asked for."""
+"""The plan of a fabric: hosts, their addresses, the commands on them; and validation of the
+options."""
 import dataclasses
 import re
 import string
@@ -22,7 +22,7 @@ QUIRKS = {  # wire/quirks.h
     "umad-blocks": "the first write to umad for each peer takes a second",
     "strict-notify": "arming a completion queue that is not empty makes no event",
 }
-DEVICES = {  # name: (quirks, and limits of wire/page.h; where they are from)
+DEVICES = {  # name: (quirks, and limits of wire/page.h; source)
     "mlx5": (("inline=800", "ud-inline=800", "slow=100"),
              "its driver; a command of its firmware takes 20 to 500 us"),
     "mlx4": (("second-port",), "its driver: one device for two ports; here only port 2 is used"),
@@ -37,11 +37,11 @@ DEVICES = {  # name: (quirks, and limits of wire/page.h; where they are from)
               "the least of all the others but efa"),
 }
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
-DIR_BYTES_MAX = 60  # a socket's name in it has to fit into sun_path
+DIR_BYTES_MAX = 60  # the names of sockets in it must fit into sun_path
 
 
 class Wrong(Exception):
-    """Something the user can mend; the text says what."""
+    """An error that the user can correct; the text says what."""
 
 
 @dataclasses.dataclass
@@ -54,11 +54,11 @@ class Host:
 
     @property
     def interfaces(self):
-        """Those of its ports."""
+        """The interfaces of its ports."""
         return [f"fab{i}" for i in range(self.ports)]
 
     def addresses(self, i):
-        """Of interface i, with their prefixes."""
+        """The addresses of interface i, with their prefixes."""
         ipv6 = f"fd77:0:0:{i}::{self.number:x}" if i else f"fd77::{self.number:x}"
         return f"10.77.{i}.{self.number}/24", f"{ipv6}/64"
 
@@ -68,14 +68,14 @@ class Host:
 
 @dataclasses.dataclass
 class Command:
-    """A command on a host; what is in the background ends with the last of the others."""
+    """A command on a host; background commands end with the last of the others."""
     host: Host
     text: str
     background: bool
 
 
 def hosts_of(text, ports=1):
-    """The hosts that --hosts means: how many, or their names."""
+    """The hosts of --hosts: their number, or their names."""
     if not 1 <= ports <= PORTS_MAX:
         raise Wrong(f"--ports {ports}: a host has 1 to {PORTS_MAX}")
     if text.isdigit():
@@ -96,7 +96,7 @@ def hosts_of(text, ports=1):
 
 
 def pkey_of(text):
-    """A P_Key, as number."""
+    """A P_Key as a number."""
     try:
         pkey = int(text, 0)
     except ValueError:
@@ -107,8 +107,7 @@ def pkey_of(text):
 
 
 def pkeys_of(text, hosts):
-    """The partitions that --pkeys means: {host: [P_Keys]}, of all hosts or, as in "b:0x8001",
-    of one."""
+    """The partitions of --pkeys: {host: [P_Keys]}, for all hosts or, as in "b:0x8001", for one."""
     found = {host.name: [] for host in hosts}
     for part in filter(None, text.split(",")):
         name, colon, pkey = part.rpartition(":")
@@ -122,7 +121,7 @@ def pkeys_of(text, hosts):
 
 
 def options_of(arguments, hosts):
-    """What fabric-host of each host is told of its device: {host: [options]}."""
+    """The device options of each host's fabric-host: {host: [options]}."""
     named = named_of("--quirk", "quirk", arguments.quirk, QUIRKS, hosts)
     for host, devices in named_of("--device", "device", arguments.device, DEVICES, hosts).items():
         named[host] += [one for device in devices for one in DEVICES[device][0]]
@@ -137,7 +136,7 @@ def options_of(arguments, hosts):
 
 
 def check_ports(arguments, hosts):
-    """Raise if a host has no room for a port before its first."""
+    """Raise if the quirk second-port is not possible with the other options."""
     if any("--quirk=second-port" in some for some in options_of(arguments, hosts).values()) and (
             arguments.link == "ib" or arguments.ports > 1):
         raise Wrong("a device whose port 2 alone is used (second-port) is for --link roce and "
@@ -145,7 +144,8 @@ def check_ports(arguments, hosts):
 
 
 def named_of(option, kind, texts, known, hosts):
-    """What an option names: {host: [names]}, of all hosts or, as in "b:no-fast-path", of one."""
+    """The names in an option: {host: [names]}, for all hosts or, as in "b:no-fast-path", for one.
+    """
     found = {host.name: [] for host in hosts}
     for text in texts:
         name, colon, quirk = text.rpartition(":")
@@ -159,7 +159,7 @@ def named_of(option, kind, texts, known, hosts):
 
 
 def check_subnets(arguments, hosts):
-    """Raise if there cannot be such an InfiniBand."""
+    """Raise if this InfiniBand configuration is impossible."""
     is_ib = arguments.link == "ib"
     if not is_ib and (arguments.lmc or arguments.subnets > 1 or arguments.pkeys):
         raise Wrong("--lmc, --subnets and --pkeys are for --link ib")
@@ -175,7 +175,7 @@ def check_subnets(arguments, hosts):
 
 
 def check_wire(arguments):
-    """Raise if RoCE v2 cannot do what is asked for."""
+    """Raise if RoCE v2 does not support the options."""
     if arguments.wire == "roce" and arguments.link == "ib":
         raise Wrong("--wire roce is for --link roce: InfiniBand has no UDP")
 
@@ -187,7 +187,7 @@ def check_capture(arguments):
 
 
 def command_of(text, hosts):
-    """The command that "a:COMMAND" or "a&:COMMAND" means."""
+    """Parse "a:COMMAND" or "a&:COMMAND"."""
     name, colon, command = text.partition(":")
     background = name.endswith("&")
     host = next((host for host in hosts if host.name == name.rstrip("&")), None)
