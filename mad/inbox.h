@@ -4,7 +4,7 @@
  * straight from the device's queue: without a kernel thread, without a system call per message, and
  * without the lookup of the sender's link address that umad does for each MAD. RoCE v2 only.
  *
- * Created by sender.c; the owner of the sender receives through mad_port.h.
+ * Created by sender.c; the owner of the sender receives through mad/port.h.
  */
 #ifndef MAD_INBOX_H
 #define MAD_INBOX_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Who writes to umad: see umad_writer.h.
- */
+/* Writes MADs to umad: see umad_writer.h. */
 #include "mad/umad_writer.h"
 
 #include <errno.h>
@@ -22,7 +20,7 @@
 
 #define CLOSE_MS	  1000
 #define TRUSTED_SETS_LOG2 12
-#define TRUSTED_IN_SET	  4 /* 16,384 peers; who is forgotten is written to by a thread again */
+#define TRUSTED_IN_SET	  4 /* 16,384 peers; messages to an evicted one are queued again */
 
 struct letter {
 	struct list link;
@@ -30,7 +28,7 @@ struct letter {
 	uint8_t mad[MAD_BYTES];
 };
 
-/* A thread, and the descriptor that it writes to. */
+/* A thread and its descriptor. */
 struct lane {
 	struct umad_writer *writer;
 	int fd;
@@ -41,7 +39,7 @@ struct lane {
 	pthread_cond_t wake;
 };
 
-/* A peer that the last write to came back from at once. */
+/* A peer to which the last write returned at once. */
 struct trusted {
 	struct mad_gid gid;
 	uint64_t until_ns;
@@ -50,9 +48,9 @@ struct trusted {
 struct umad_writer {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
-	int fd; /* of the callers */
+	int fd; /* for writes in the caller's thread */
 	uint32_t agent;
-	pid_t pid; /* whose threads they are */
+	pid_t pid; /* process that owns the threads */
 	bool is_ending;
 	unsigned int n_threads;
 	unsigned int n_letters;
@@ -60,7 +58,7 @@ struct umad_writer {
 	struct trusted trusted[1 << TRUSTED_SETS_LOG2][TRUSTED_IN_SET];
 };
 
-/* --- who is trusted ------------------------------------------------------- */
+/* --- trusted peers --------------------------------------------------------- */
 
 static struct trusted *set_of(struct umad_writer *writer, const struct mad_gid *gid)
 {
@@ -78,7 +76,7 @@ static struct trusted *find_trusted(struct umad_writer *writer, const struct mad
 	return NULL;
 }
 
-/* In the place of the one that was written to longest ago. */
+/* Replaces the entry that expires first. */
 static struct trusted *add_trusted(struct umad_writer *writer, const struct mad_gid *gid)
 {
 	struct trusted *set = set_of(writer, gid), *oldest = set;
@@ -91,7 +89,7 @@ static struct trusted *add_trusted(struct umad_writer *writer, const struct mad_
 	return oldest;
 }
 
-/* Has so much time passed that the kernel may have resolved something? */
+/* A slow write means that the kernel may have resolved the address: trust ends. */
 static void note_write(struct umad_writer *writer, const struct mad_gid *gid, uint64_t begin_ns)
 {
 	uint64_t now_ns = clock_coarse_ns();
@@ -116,7 +114,7 @@ static bool has_letter_to(const struct lane *lane, const struct mad_gid *gid)
 	return false;
 }
 
-/* The lock is held, but while it writes. */
+/* Releases the lock while it writes. */
 static void write_letter(struct lane *lane, struct letter *letter)
 {
 	struct umad_writer *writer = lane->writer;
@@ -131,7 +129,7 @@ static void write_letter(struct lane *lane, struct letter *letter)
 	list_remove(&letter->link);
 	lane->n_letters--;
 	writer->n_letters--;
-	/* What the caller wrote would overtake those that are left. */
+	/* Queued messages to the peer must not be overtaken by the caller's. */
 	if (!has_letter_to(lane, &letter->path.dgid))
 		note_write(writer, &letter->path.dgid, begin_ns);
 	free(letter);
@@ -175,7 +173,7 @@ static void *run_lane(void *arg)
 	return NULL;
 }
 
-/* That of the peer's earlier messages, else the one with the least to do. */
+/* Chooses the lane of the peer's queued messages, else the one with the fewest. */
 static struct lane *choose_lane(struct umad_writer *writer, const struct mad_gid *gid)
 {
 	struct lane *best = &writer->lane[0];
@@ -227,7 +225,7 @@ static int put_letter(struct umad_writer *writer, const struct mad_path *path,
 	return 0;
 }
 
-/* --- for all --------------------------------------------------------------- */
+/* --- the API --------------------------------------------------------------- */
 
 int umad_writer_send(struct umad_writer *writer, const struct mad_path *path,
 		     const uint8_t mad[MAD_BYTES])
@@ -283,7 +281,7 @@ int umad_writer_new(int (*open)(void *arg, uint32_t *ret_agent), void *arg,
 	return fd < 0 ? fd : 0;
 }
 
-/* A child has the descriptors, and none of the threads. */
+/* A child inherits the descriptors, but not the threads. */
 static void close_in_child(struct umad_writer *writer)
 {
 	int i;
@@ -312,7 +310,7 @@ void umad_writer_close(struct umad_writer *writer)
 		err = pthread_cond_clockwait(&writer->ended, &writer->lock, CLOCK_MONOTONIC,
 					     &limit);
 	is_last = writer->n_threads == 0;
-	writer->pid = 0; /* who ends last frees it */
+	writer->pid = 0; /* the last thread to end frees it */
 	pthread_mutex_unlock(&writer->lock);
 	if (is_last)
 		free_writer(writer);

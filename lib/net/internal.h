@@ -49,7 +49,7 @@ unsigned int net_ip_bytes(const struct net_ip *ip);
 /**
  * net_enter() - open the sockets, take the lock, and process all announcements
  *
- * The thread cannot be cancelled until net_leave(), which would leave the lock held.
+ * Disables cancellation until net_leave(): a cancelled thread would leave the lock held.
  *
  * Return: 0 with the lock held, or -errno without it.
  */
