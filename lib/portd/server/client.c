@@ -428,24 +428,43 @@ static bool end_next(struct server *server, struct client *client)
 	return true;
 }
 
-void client_close(struct server *server, struct client *client)
+/* Its last messages are read, and it is sent nothing more. */
+static void begin_end(struct server *server, struct client *client)
 {
 	ssize_t n = !client->is_disconnected && client->data.fd >= 0;
-	unsigned int i;
 
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
-	/* The client may have ended its connections itself, with messages that are still unread. */
+	/* It may have ended its connections itself, with other words than ours. */
 	user_refill(client);
 	while (n > 0 && has_tokens(client) && !client->is_disconnected)
 		n = receive_messages(server, client);
-	for (i = 0; i < client->n_blocks; i++)
-		server->block_owner[client->block[i]] = NOBODY;
+	set_throttled(server, client, false);
+	client->is_disconnected = client->is_ending = true;
+	client->has_asked = false;
 	ports_client_gone(client->net_ns->ports, client->index);
-	host_port_forget_sender(server, client); /* before DREQs and REJs, which go after REQs */
-	while (end_next(server, client))
-		;
-	subnet_forget_client(server, client, true);
-	if (server->recovery && client->welcome && !client->visits)
-		server->recovery->dismiss(server, client);
-	client_forget(server, client);
+	host_port_forget_sender(server, client); /* what takes back a REQ of it comes after it */
+	server_close(server, &client->control);
+	server_close(server, &client->data);
+}
+
+bool client_close(struct server *server, struct client *client)
+{
+	unsigned int i;
+
+	if (!client->is_ending)
+		begin_end(server, client);
+	/* 65,536 connections at once would take a quarter of a second. */
+	do {
+		user_spend(client, 1);
+		if (end_next(server, client))
+			continue;
+		for (i = 0; i < client->n_blocks; i++)
+			server->block_owner[client->block[i]] = NOBODY;
+		subnet_forget_client(server, client, true);
+		if (server->recovery && client->welcome && !client->visits)
+			server->recovery->dismiss(server, client);
+		client_forget(server, client);
+		return true;
+	} while (user_has_turn(client));
+	return false;
 }

@@ -32,6 +32,7 @@ static void put_request(struct server *server, struct xmit *xmit)
 	if (list_is_empty(&user->requests))
 		list_append(&server->senders, &user->sends);
 	list_append(&user->requests, &xmit->link);
+	user->n_requests++;
 	if (xmit->sender)
 		xmit->sender->n_requests++;
 }
@@ -42,6 +43,7 @@ static struct xmit *take_request(struct server *server, struct xmit *xmit)
 	struct client *sender = xmit->sender;
 
 	list_remove(&xmit->link);
+	user->n_requests--;
 	list_remove(&user->sends);
 	if (!list_is_empty(&user->requests))
 		list_append(&server->senders, &user->sends);
@@ -487,6 +489,10 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 	if (!queues && !waiting_for(server, host_port, sender, path) &&
 	    send_now(host_port, path, mad, again))
 		return;
+	if (!sender && queues && server->nobody.n_requests >= NOBODYS_MAX) {
+		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
+		return;
+	}
 	xmit = xmit_new(server, host_port, sender, path, mad, again);
 	if (xmit && queues)
 		put_request(server, xmit);

@@ -116,15 +116,27 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 
 #define READ_AGAIN_NS (250 * CM_NS_PER_MS)
 
-void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd)
+static bool may_show(const struct net_ns *home, uid_t uid)
+{
+	const struct net_ns *net_ns;
+	unsigned int n = 0;
+
+	list_for_each_entry (net_ns, &home->link, link)
+		n += net_ns->netlink_fd >= 0 && net_ns->shown_by == uid;
+	return uid == 0 || n < NET_NS_SHOWN_MAX;
+}
+
+void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid)
 {
 	bool is_ours = net_ns != home && net_ns->netlink_fd < 0 && net_foreign_is_socket(fd) &&
-		       net_ns_made(net_ns, fd);
+		       net_ns_made(net_ns, fd) && may_show(home, uid);
 
-	if (!is_ours)
+	if (!is_ours) {
 		close(fd);
-	else
-		net_ns->netlink_fd = fd;
+		return;
+	}
+	net_ns->netlink_fd = fd;
+	net_ns->shown_by = uid;
 }
 
 static bool has_gid(const struct net_ns *net_ns, const struct mad_gid *gid, unsigned int ifindex)

@@ -14,7 +14,8 @@
 #include "lib/net/gid.h"
 #include "lib/portd/server/ports.h"
 
-#define NET_NS_GIDS 64
+#define NET_NS_GIDS	 64
+#define NET_NS_SHOWN_MAX 64 /* netlink sockets of one user; one request may have all read */
 
 struct net_ns {
 	struct list link; /* in the list of home */
@@ -23,6 +24,7 @@ struct net_ns {
 	uint64_t seed;
 	struct ports *ports;
 	int netlink_fd; /* in this namespace; -1: none, as for home */
+	uid_t shown_by; /* the user that gave netlink_fd */
 	struct cm_time read_at;
 	unsigned int n_gids;
 	struct net_foreign gid[NET_NS_GIDS]; /* cached */
@@ -56,9 +58,10 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns);
 
 /**
  * net_ns_show() - give a client's namespace a netlink socket
- * @fd: owned by the callee; closed if it is of another namespace, or if @net_ns already has one
+ * @fd:  owned by the callee; closed if it is of another namespace, or if @net_ns already has one
+ * @uid: of the client; a user other than root may give NET_NS_SHOWN_MAX sockets
  */
-void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd);
+void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid);
 
 /** net_ns_of_gid() - the namespace that has the interface of a local GID; home if none shows it */
 struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, struct cm_time now);

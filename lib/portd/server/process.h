@@ -7,6 +7,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/time.h"
+
+#define PROCESS_LOOKS 8192 /* twice as many as there can be clients */
+
+/* Whether a process existed when it was looked up last. */
+struct process_look {
+	uint32_t pid;
+	uint32_t start;
+	struct cm_time at;
+	bool is_alive;
+};
+
 /** process_start() - the start time in clock ticks since boot, modulo 2^32; 0: unknown */
 uint32_t process_start(pid_t pid);
 

@@ -8,13 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/state_file.h"
 
-#define LOOK_NS (500 * CM_NS_PER_MS)
+#define LOOK_NS	       (500 * CM_NS_PER_MS)
+#define ORPHANS_A_TURN 512
 
 _Static_assert(TRACKED_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
@@ -122,19 +124,19 @@ static void forget_unconfirmed(struct server *server, const struct client *clien
 
 /* --- clients that do not -------------------------------------------------- */
 
-struct last_look {
-	uint32_t pid;
-	uint32_t start;
-	bool is_alive;
-};
-
-static bool is_alive(struct last_look *last, const struct tracked_owner *owner)
+/* A process is looked up once per LOOK_NS, in whatever order its connections are. */
+static bool is_alive(struct server *server, const struct tracked_owner *owner)
 {
+	const uint64_t hash = hash_bytes(&owner->pid, sizeof(owner->pid));
+	struct process_look *last = &server->process_look[hash % PROCESS_LOOKS];
 	int fd = -1;
 
-	if (owner->pid == last->pid && owner->start == last->start)
+	if (owner->pid == last->pid && owner->start == last->start &&
+	    !cm_time_reached(cm_time_after(last->at, LOOK_NS), server->now))
 		return last->is_alive;
-	*last = (struct last_look){ .pid = owner->pid, .start = owner->start };
+	*last = (struct process_look){ .pid = owner->pid,
+				       .start = owner->start,
+				       .at = server->now };
 	last->is_alive = process_watch((pid_t)owner->pid, owner->start, &fd) &&
 			 !process_has_ended((pid_t)owner->pid, fd);
 	if (fd >= 0)
@@ -146,14 +148,13 @@ static bool is_alive(struct last_look *last, const struct tracked_owner *owner)
  * A process that is stopped for longer than the grace period keeps its connections, as it would
  * with the kernel.
  */
-static bool may_resume(const struct server *server, struct last_look *last,
-		       const struct tracked *tracked)
+static bool may_resume(struct server *server, const struct tracked *tracked)
 {
 	if (tracked->is_dead)
 		return false;
 	if (server->block_owner[tracked->owner.block] != NOBODY)
 		return true; /* it is reporting them */
-	return tracked->owner.pid && is_alive(last, &tracked->owner);
+	return tracked->owner.pid && is_alive(server, &tracked->owner);
 }
 
 static bool has_host_port(struct server *server, uint8_t handle)
@@ -194,22 +195,27 @@ static struct cm_time next_look(const struct server *server)
 	return is_over ? CM_TIME_NEVER : server->recovery_look_at;
 }
 
+/* A part of them in each turn; the list may change between turns. */
 static void end_orphans(struct server *server)
 {
-	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
-	struct last_look last = { .pid = 0 };
+	const struct tracked *tracked = server->next_orphan, *next;
+	unsigned int n;
 
-	if (!tracked || server_in_grace(server) ||
+	if (has_no_orphans(server) || server_in_grace(server) ||
 	    !cm_time_reached(server->recovery_look_at, server->now))
 		return;
-	server->recovery_look_at = cm_time_after(server->now, LOOK_NS);
-	for (; tracked; tracked = next) {
+	if (!tracked || !tracked->is_orphan)
+		tracked = tracker_orphan(server->tracker, NULL);
+	for (n = 0; tracked && n < ORPHANS_A_TURN; n++, tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
-		if (!may_resume(server, &last, tracked) && !end_orphan(server, tracked)) {
-			server->recovery_look_at = server->now; /* the list has changed */
+		if (!may_resume(server, tracked) && !end_orphan(server, tracked)) {
+			server->next_orphan = NULL;
 			return;
 		}
 	}
+	server->next_orphan = tracked;
+	if (!tracked)
+		server->recovery_look_at = cm_time_after(server->now, LOOK_NS);
 }
 
 /* --- ports --------------------------------------------------------------- */

@@ -211,6 +211,8 @@ static int handle_tracked(struct request *request)
 	if (host_port &&
 	    server->block_owner[tracked.local_comm_id >> ID_BLOCK_SHIFT] == client->index) {
 		host_port_mark_source(host_port, &tracked.path);
+		if (!tracked.path.sgid_tag && !host_port->subnet)
+			user_spend(client, WRONG_PRICE);
 		err = tracker_set(server->tracker, client->index, &tracked,
 				  (server->has_one_client || client->resuming) &&
 					  user_may_track(client));
@@ -248,7 +250,8 @@ static int handle_open_port(struct request *request)
 	}
 	host_port_taken(request->client, host_port);
 	if (request->fd >= 0)
-		net_ns_show(request->server->home, request->client->net_ns, request->fd);
+		net_ns_show(request->server->home, request->client->net_ns, request->fd,
+			    request->client->uid);
 	request->fd = -1;
 	reply->handle = host_port->handle;
 	reply->ca_guid = host_port->cm.ca_guid;

@@ -272,6 +272,8 @@ void router_received(struct server *server, struct host_port *host_port,
 	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
 	note_answer(server, path, &msg);
 	to = route_msg(server, host_port, path, &msg);
+	if (to < CLIENTS_MAX && server->client[to]->is_ending)
+		to = NOBODY;
 	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
 		    path, mad);
 	if (!may_ask(server, to, path, &msg)) {
@@ -350,10 +352,13 @@ static int check_message(struct server *server, struct client *client,
 
 	if (err)
 		return err;
-	if (!find_source(server, client, host_port, &mad->path, &msg))
+	if (!find_source(server, client, host_port, &mad->path, &msg)) {
+		user_spend(client, WRONG_PRICE);
 		return -EADDRNOTAVAIL;
+	}
 	wrong = fields_wrong(server, client, host_port, &mad->path, &msg);
 	if (wrong) {
+		user_spend(client, WRONG_PRICE);
 		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);
 		return -EPERM;
 	}

@@ -227,10 +227,10 @@ static void close_leaving_clients(struct server *server)
 {
 	struct client *client;
 
-	for_each_client (client, server)
-		if (client->leaving)
-			client_close(server, client);
 	server->any_leaving = false;
+	for_each_client (client, server)
+		if (client->leaving && !client_close(server, client))
+			server->any_leaving = true;
 	resume_listening(server);
 }
 

@@ -43,6 +43,7 @@
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/net_ns.h"
 #include "lib/portd/server/peer_rate.h"
+#include "lib/portd/server/process.h"
 #include "lib/portd/server/server.h"
 #include "lib/portd/server/tracked.h"
 #include "lib/portd/server/user.h"
@@ -61,6 +62,7 @@
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* before a client's own retransmission */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel solicits three times, a second apart */
 #define RECEIVE_BATCH  64
+#define NOBODYS_MAX    8192 /* unsent REQs and REJs of ended clients */
 #define REFUSALS_MAX   16   /* refused connections per turn */
 #define REQUEST_BURST  4000 /* REQs to one host at once, if it answers */
 #define UNANSWERED_MAX 512  /* unanswered REQs to one host: a quarter of its receive queue ... */
@@ -135,6 +137,7 @@ struct client {
 	bool welcome;	       /* HELLO was accepted */
 	bool resuming;
 	bool leaving;	      /* close at the end of this turn */
+	bool is_ending;	      /* sockets are closed, connections are being ended */
 	bool is_disconnected; /* no longer read from */
 	bool has_asked;
 	struct portd_record asked; /* deferred: HELLO in the grace period, BIND for a turn */
@@ -211,10 +214,12 @@ struct server {
 	struct cm_core core;		 /* ended processes' connections, stray messages */
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
-	struct peer_rate request_rate;	 /* REQs sent to remote hosts */
-	struct peer_rate unanswered;	 /* of these, the unanswered ones */
-	struct peer_rate stray_rate;	 /* messages of unknown connections */
-	struct cm_time recovery_look_at; /* when to check the orphans next */
+	struct peer_rate request_rate;	   /* REQs sent to remote hosts */
+	struct peer_rate unanswered;	   /* of these, the unanswered ones */
+	struct peer_rate stray_rate;	   /* messages of unknown connections */
+	struct cm_time recovery_look_at;   /* when to check the orphans next */
+	const struct tracked *next_orphan; /* where to go on; NULL: with the first */
+	struct process_look process_look[PROCESS_LOOKS];
 	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];
 	unsigned int n_clients;
@@ -423,8 +428,12 @@ void client_expire(struct server *server);
 /** client_forget() - free a client that may resume with the next cmportd */
 void client_forget(struct server *server, struct client *client);
 
-/** client_close() - free a disconnected client and all it had; its tracked connections are ended */
-void client_close(struct server *server, struct client *client);
+/**
+ * client_close() - end the tracked connections of a disconnected client, then free it
+ *
+ * Return: false if connections are left for the next turn.
+ */
+bool client_close(struct server *server, struct client *client);
 
 /** client_after_fork() - in a child: close the copies of its sockets */
 void client_after_fork(const struct client *client);

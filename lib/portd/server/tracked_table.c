@@ -250,6 +250,7 @@ void tracked_remove(struct tracker *tracker, struct tracked *tracked)
 	tracked_unseal(tracked);
 	tracked_index(tracker, tracked, 0);
 	remove_from_list(tracker, tracked);
+	tracked->is_orphan = false;
 	tracker->n_tracked--;
 	free_tracked(tracker, tracked);
 }

@@ -16,8 +16,9 @@
 #include "lib/portd/server/bucket.h"
 #include "lib/portd/server/quota.h"
 
-#define USERS_MAX 8192 /* users with clients or a used-up rate: twice CLIENTS_MAX */
-#define USER_TURN 512  /* messages and requests read per user and turn, plus one datagram */
+#define USERS_MAX   8192 /* users with clients or a used-up rate: twice CLIENTS_MAX */
+#define WRONG_PRICE 50	 /* in messages: an unused GID index has the GID table read again */
+#define USER_TURN   512	 /* messages and requests read per user and turn, plus one datagram */
 
 struct server;
 struct client;
@@ -39,11 +40,12 @@ struct user {
 	uint32_t n_waits;	/* messages waiting for link addresses */
 	struct list hops;	/* that those messages wait for */
 	struct list waits;	/* in server.waiting.users, if hops is not empty */
-	struct list requests;	/* transmit entries: REQs and SIDR_REQs; responses go first */
-	struct list sends;	/* in server.senders, if requests is not empty */
-	double turn;		/* messages and requests read in turn turn_no */
-	uint64_t turn_no;	/* of the server */
-	uint32_t was_refused;	/* bitmap of quotas whose excess was logged */
+	uint32_t n_requests;
+	struct list requests; /* transmit entries: REQs and SIDR_REQs; responses go first */
+	struct list sends;    /* in server.senders, if requests is not empty */
+	double turn;	      /* messages and requests read in turn turn_no */
+	uint64_t turn_no;     /* of the server */
+	uint32_t was_refused; /* bitmap of quotas whose excess was logged */
 };
 
 struct users {

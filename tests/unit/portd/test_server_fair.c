@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
@@ -380,6 +381,24 @@ static double cost_of(struct rig_client *client, const struct portd_record *reco
 }
 
 /* It makes the kernel tell all of its devices. */
+/* The GID table is read again. */
+TEST(to_name_a_gid_index_that_is_not_in_use_is_dear)
+{
+	struct portd_record cheap = { .type = PORTD_RELEASE };
+	struct cm_msg req = scene_req(&mallory[0], 1);
+	struct mad_path path = rig_peer(SCENE_PEER);
+	double before;
+
+	path.sgid_index = RIG_NO_GID;
+	rig_gid_moves(1);
+	rig_pass(1000);
+	rig_ask(&mallory[0], &cheap);
+	before = rig_server()->client[NOT_BOBS]->rate.tokens;
+	rig_send(&mallory[0], &path, &req);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(before - rig_server()->client[NOT_BOBS]->rate.tokens >= WRONG_PRICE);
+}
+
 TEST(to_ask_for_a_device_that_is_not_there_is_dear)
 {
 	struct portd_record open = {
@@ -450,6 +469,55 @@ TEST(a_peer_has_so_many_requests_under_one_queue_pair)
 	while (rig_next_msg(&bob, &req))
 		n++;
 	ck_assert_uint_eq(n, 16);
+}
+
+/* --- what ends ------------------------------------------------------------ */
+
+#define N_ENDED 3000
+
+static void ask_and_die(struct rig_client *client)
+{
+	struct mad_path peer = rig_peer(SCENE_PEER);
+	struct cm_msg req;
+	uint32_t n;
+
+	for (n = 1; n <= N_ENDED; n++) {
+		req = scene_req(client, n);
+		rig_send(client, &peer, &req);
+		if (n % UNANSWERED_MAX == 0)
+			rig_pass(1000);
+	}
+	rig_pass(1000);
+	close(client->control);
+	close(client->data);
+}
+
+TEST(a_turn_ends_few_connections_of_a_client_that_has_gone)
+{
+	struct tracker *tracker = rig_server()->tracker;
+	uint32_t left;
+
+	ask_and_die(&mallory[0]);
+	left = tracker_count(tracker, NOT_BOBS);
+	ck_assert_uint_eq(left, N_ENDED);
+	while (tracker_count(tracker, NOT_BOBS)) {
+		left = tracker_count(tracker, NOT_BOBS);
+		rig_turn();
+		ck_assert_uint_le(left - tracker_count(tracker, NOT_BOBS), USER_TURN + 1);
+	}
+	rig_settle();
+	ck_assert_ptr_null(rig_server()->client[NOT_BOBS]);
+}
+
+TEST(what_takes_back_requests_of_clients_that_have_gone_does_not_pile_up)
+{
+	unsigned int i;
+
+	for (i = 0; i < N_CLIENTS; i++) {
+		ask_and_die(&mallory[i]);
+		rig_settle();
+		ck_assert_uint_le(rig_server()->nobody.n_requests, NOBODYS_MAX);
+	}
 }
 
 /* --- what is kept -------------------------------------------------------- */

@@ -15,6 +15,7 @@
 
 #define ELSEWHERE 2
 #define NOWHERE	  3
+#define SOMEBODY  1000
 
 static struct rig_client carol;
 static struct rig_client dave;
@@ -155,6 +156,23 @@ TEST(an_interface_that_comes_later_is_found_and_nobody_is_asked_all_the_time)
 	rig_pass(1000);
 	scene_said(scene_peer_req(0x801, SCENE_ADDR));
 	ck_assert_str_eq(scene_handed(&carol), "REQ");
+}
+
+/* Anybody can make a thousand. */
+TEST(a_user_has_few_namespaces_read_for_a_request)
+{
+	uint64_t cookie;
+
+	rig_come_as_user(SOMEBODY);
+	for (cookie = ELSEWHERE; cookie < ELSEWHERE + 2 * NET_NS_SHOWN_MAX; cookie++) {
+		join_from(&carol, cookie);
+		show_netns(&carol);
+	}
+	rig_gid_is_elsewhere(IFINDEX);
+	rig_pass(1000);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_uint_le(rig_n_foreign_reads(), NET_NS_SHOWN_MAX);
+	ck_assert_uint_gt(rig_n_foreign_reads(), 0);
 }
 
 TEST(the_ports_of_a_namespace_go_with_its_last_client)
