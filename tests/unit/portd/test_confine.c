@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 #include "tools/cmportd/confine.h"
@@ -279,4 +280,31 @@ TEST(what_an_attacker_does_next_ends_him)
 		ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "%s: status %d",
 			      attacks[i].name, status);
 	}
+}
+
+static void *write_byte(void *arg)
+{
+	const int *fd = arg;
+
+	return write(*fd, "", 1) == 1 ? arg : NULL;
+}
+
+/* It sets the scheduling of its threads. */
+TEST(what_is_confined_may_start_a_thread)
+{
+	int status, ends[2];
+	pid_t pid;
+	char byte;
+
+	ck_assert_int_eq(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (confine(CONFINE_KILL) || thread_start(write_byte, &ends[1]))
+			_exit(1);
+		_exit(read(ends[0], &byte, 1) != 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	close(ends[0]);
+	close(ends[1]);
 }
