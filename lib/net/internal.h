@@ -77,6 +77,22 @@ int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg)
 /** net_request_after_fork() - drop the socket and reset the lock, for net_after_fork(). */
 void net_request_after_fork(void);
 
+/**
+ * net_news_want() - receive the announcements about a neighbour from now on; lock held
+ *
+ * Before it is looked up, so that no change is missed.
+ */
+void net_news_want(const struct net_ip *ip);
+
+/** net_filter_attach() - have a netlink socket receive the wanted announcements only. */
+void net_filter_attach(int fd);
+
+/** net_filter_want() - net_news_want(), given the socket. */
+void net_filter_want(int fd, const struct net_ip *ip);
+
+/** net_filter_forget() - no neighbour is wanted; for net_after_fork(). */
+void net_filter_forget(void);
+
 /** net_news_take() - apply all announcements to the caches, and queue reports; lock held. */
 void net_news_take(void);
 

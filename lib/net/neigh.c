@@ -74,6 +74,7 @@ static struct entry *find_or_add_entry(const struct key *key)
 
 	if (entry)
 		return entry;
+	net_news_want(&key->ip);
 	entry = &cache.entry[set][cache.victim[set]++ % CACHE_WAYS];
 	memset(entry, 0, sizeof(*entry));
 	entry->key = *key;
@@ -284,6 +285,7 @@ int net_neigh_ask(const struct net_route *route)
 
 	if (rc)
 		return rc;
+	net_news_want(&key.ip);
 	rc = net_request(neigh_request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, &key, NTF_USE, 0),
 			 NULL, NULL);
 	net_leave();

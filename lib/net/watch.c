@@ -83,6 +83,7 @@ static int open_netlink(void)
 		return -errno;
 	/* Best effort: with less room, announcements are lost sooner, which is handled. */
 	setsockopt(netlink_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	net_filter_attach(netlink_fd);
 	if (bind(netlink_fd, (struct sockaddr *)&self, sizeof(self)) < 0)
 		return -errno;
 	for (unsigned int i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
@@ -93,6 +94,11 @@ static int open_netlink(void)
 			return -errno;
 	}
 	return 0;
+}
+
+void net_news_want(const struct net_ip *ip)
+{
+	net_filter_want(netlink_fd, ip);
 }
 
 static int poll_add(const struct net_watch *watch, int fd)
@@ -365,5 +371,6 @@ void net_after_fork(void)
 	for (i = 0; i < WATCHES_MAX; i++)
 		close_watch(&watches[i]);
 	fd_close(&netlink_fd);
+	net_filter_forget();
 	flush_all();
 }

@@ -233,6 +233,62 @@ TEST(confirmed_neighbour_is_not_news)
 	ck_assert_int_eq(n_events, 0);
 }
 
+static void confirm_neighbour(const char *addr)
+{
+	run("ip neigh replace %s lladdr 02:00:00:00:00:01 dev veth0 nud reachable", addr);
+}
+
+static const char *const others[] = { "10.0.0.77", "fd00:10::77", "fd00:10::277" };
+
+/* Any process that has looked up routes would else be woken for each. */
+TEST_LOOP(neighbour_of_others_is_not_announced, 0, N(others))
+{
+	known_neighbour();
+	ck_assert(!readable(0));
+	confirm_neighbour(others[_i]);
+	ck_assert(!readable(0));
+}
+
+/* The kernel may choose another gateway then. */
+TEST_LOOP(failed_neighbour_of_others_is_announced, 0, N(others))
+{
+	known_neighbour();
+	confirm_neighbour(others[_i]);
+	run("ip neigh del %s dev veth0", others[_i]);
+	ck_assert(readable(0));
+}
+
+static const char *const looked_up[] = { "10.0.0.2", "2001:db8::2" };
+
+TEST_LOOP(neighbour_is_announced_as_soon_as_it_was_looked_up, 0, N(looked_up))
+{
+	struct net_route route = route_to(looked_up[_i]);
+
+	net_watch_drain(watch(), NULL, NULL);
+	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_NONE);
+	ck_assert(!readable(0));
+	confirm_neighbour(looked_up[_i]);
+	ck_assert(readable(0));
+	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
+}
+
+#define MANY 100 /* more than the filter compares */
+
+TEST(all_neighbours_are_announced_to_who_looks_up_many)
+{
+	struct net_route route = route_to("10.0.0.2");
+	unsigned int i;
+
+	for (i = 0; i < MANY; i++) {
+		route.next_hop.in4.sin_addr.s_addr = htonl(0x0a000002 + i);
+		net_neigh_state(&route);
+	}
+	net_watch_drain(watch(), NULL, NULL);
+	ck_assert(!readable(0));
+	confirm_neighbour("10.0.0.222");
+	ck_assert(readable(0));
+}
+
 TEST(lost_neighbour_is_not_known_any_more)
 {
 	struct net_route route = known_neighbour();
