@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The border of the library. Inside, errors are 0 or a negative errno and no thread is cancelled,
- * as it may hold a lock; outside they are -1 and errno. Only rdma_get_cm_event() can be cancelled,
- * and only where it waits.
+ * as it may hold a lock; outside they are -1 and errno. Only rdma_get_cm_event() and
+ * rdma_getaddrinfo() can be cancelled, and only where they wait for others.
  */
 #ifndef LIB_API_H
 #define LIB_API_H

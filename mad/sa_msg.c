@@ -11,6 +11,7 @@
 
 #define MAD_BASE_VERSION 1
 #define SA_HDR_BYTES	 (SA_DATA_AT - MAD_HDR_BYTES)
+#define SA_OF_PAYLOAD	 20 /* bytes of the SA header, which count as payload of a segment */
 
 /* clang-format off */
 
@@ -135,23 +136,69 @@ void sa_msg_encode(const struct sa_msg *msg, uint8_t mad[MAD_BYTES])
 	wire_encode(record, &msg->path, mad + SA_DATA_AT);
 }
 
+static bool is_table(const struct mad_hdr *hdr)
+{
+	return hdr->method == (SA_METHOD_RESPONSE | SA_METHOD_GET_TABLE) && !hdr->status;
+}
+
+/* A segment that nobody has assembled says how much of it counts. */
+static size_t table_bytes(const struct sa_hdr *sa, size_t bytes)
+{
+	const uint8_t whole = SA_RMPP_ACTIVE | SA_RMPP_LAST;
+	size_t data = bytes - SA_DATA_AT;
+
+	if (bytes == MAD_BYTES && (sa->rmpp_flags & whole) == whole &&
+	    sa->rmpp_data2 >= SA_OF_PAYLOAD && sa->rmpp_data2 - SA_OF_PAYLOAD < data)
+		return sa->rmpp_data2 - SA_OF_PAYLOAD;
+	return data;
+}
+
+static int find_table(const uint8_t *mad, size_t bytes, size_t least, struct sa_msg *msg)
+{
+	size_t data = table_bytes(&msg->sa, bytes);
+
+	msg->record_bytes = msg->sa.attr_offset * (size_t)8;
+	if (data && msg->record_bytes < least)
+		return -EBADMSG;
+	msg->table = mad + SA_DATA_AT;
+	msg->n_records = data ? data / msg->record_bytes : 0;
+	return 0;
+}
+
+void sa_msg_record(struct sa_msg *table, size_t i)
+{
+	assert(i < table->n_records);
+	wire_decode(sa_msg_layout(table->hdr.attr_id), table->table + i * table->record_bytes,
+		    &table->path);
+}
+
 int sa_msg_decode(const uint8_t *mad, size_t bytes, struct sa_msg *msg)
 {
 	const struct wire_layout *record;
-	struct mad_hdr hdr;
+	struct sa_msg read;
+	int err = 0;
 
-	if (bytes != MAD_BYTES)
+	if (bytes < SA_DATA_AT)
 		return -EMSGSIZE;
-	wire_decode(&mad_hdr_layout, mad, &hdr);
-	if (hdr.base_version != MAD_BASE_VERSION || hdr.mgmt_class != MAD_CLASS_SA ||
-	    hdr.class_version != MAD_SA_VERSION)
+	memset(&read, 0, sizeof(read));
+	wire_decode(&mad_hdr_layout, mad, &read.hdr);
+	if (bytes != MAD_BYTES && !is_table(&read.hdr))
+		return -EMSGSIZE;
+	if (read.hdr.base_version != MAD_BASE_VERSION || read.hdr.mgmt_class != MAD_CLASS_SA ||
+	    read.hdr.class_version != MAD_SA_VERSION)
 		return -EBADMSG;
-	record = sa_msg_layout(hdr.attr_id);
+	record = sa_msg_layout(read.hdr.attr_id);
 	if (!record)
 		return -ENOMSG;
-	memset(msg, 0, sizeof(*msg));
-	msg->hdr = hdr;
-	wire_decode(&sa_hdr_layout, mad + MAD_HDR_BYTES, &msg->sa);
-	wire_decode(record, mad + SA_DATA_AT, &msg->path);
+	wire_decode(&sa_hdr_layout, mad + MAD_HDR_BYTES, &read.sa);
+	if (is_table(&read.hdr))
+		err = find_table(mad, bytes, record->wire_bytes, &read);
+	else
+		wire_decode(record, mad + SA_DATA_AT, &read.path);
+	if (err)
+		return err;
+	if (read.n_records)
+		sa_msg_record(&read, 0);
+	*msg = read;
 	return 0;
 }

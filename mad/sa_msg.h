@@ -21,8 +21,9 @@
 enum sa_method {
 	SA_METHOD_GET = 0x01,
 	SA_METHOD_SET = 0x02,
+	SA_METHOD_GET_TABLE = 0x12,
 	SA_METHOD_DELETE = 0x15,
-	SA_METHOD_RESPONSE = 0x80, /* in all responses: GetResp 0x81, DeleteResp 0x95 */
+	SA_METHOD_RESPONSE = 0x80, /* in all responses: GetResp 0x81, GetTableResp 0x92 */
 };
 
 /* IBTA vol. 1, 15.2.5. */
@@ -74,7 +75,10 @@ enum sa_selector {
 	SA_SELECTOR_LARGEST = 3,
 };
 
-/* Between the MAD header and the record: the RMPP header, unused here, and the SA header. */
+#define SA_RMPP_ACTIVE 1 /* of rmpp_flags */
+#define SA_RMPP_LAST   4
+
+/* Between the MAD header and the record: the RMPP header and the SA header. */
 struct sa_hdr {
 	uint8_t rmpp_version;
 	uint8_t rmpp_type;
@@ -149,6 +153,9 @@ struct sa_service {
 struct sa_msg {
 	struct mad_hdr hdr;
 	struct sa_hdr sa;
+	/* Of a GetTableResp: its records, as on the wire, where it was decoded from. */
+	const uint8_t *table;
+	size_t n_records, record_bytes;
 	union {
 		struct sa_path path;
 		struct sa_member member;
@@ -177,13 +184,17 @@ void sa_msg_encode(const struct sa_msg *msg, uint8_t mad[MAD_BYTES]);
 
 /**
  * sa_msg_decode() - decode a MAD
- * @mad:   the received MAD
+ * @mad:   the received MAD; a table may be longer, with the headers of its first segment
  * @bytes: its length
- * @msg:   filled in on success, otherwise untouched
+ * @msg:   filled in on success, otherwise untouched; of a table with its first record
  *
- * Return: 0; -EMSGSIZE if @bytes is not 256; -EBADMSG if base version, class or class version are
- * not those of SA; -ENOMSG if the attribute is unknown.
+ * Return: 0; -EMSGSIZE if @bytes is not 256 and it is no table; -EBADMSG if base version, class or
+ * class version are not those of SA, or a table's records are too short; -ENOMSG if the attribute
+ * is unknown.
  */
 int sa_msg_decode(const uint8_t *mad, size_t bytes, struct sa_msg *msg);
+
+/** sa_msg_record() - read one of the records of a table, into itself */
+void sa_msg_record(struct sa_msg *table, size_t i);
 
 #endif

@@ -10,13 +10,15 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "mad/umad_owner.h"
 
 #define QP1_QKEY      0x80010000
-#define MESSAGE_BYTES 2048 /* size of an Omni-Path MAD: a smaller buffer would block the queue */
+#define MESSAGE_BYTES 2048  /* size of an Omni-Path MAD: a smaller buffer would block the queue */
+#define WHOLE_BYTES   65536 /* a table of some 370 records */
 
 _Static_assert(sizeof(struct ib_user_mad) == 64, "umad's header, with the P_Key index");
 
@@ -111,4 +113,54 @@ int umad_read(int fd, struct ib_user_mad *ret_head, uint8_t ret_mad[MAD_BYTES])
 	memcpy(ret_mad, message.mad, bytes);
 	memset(ret_mad + bytes, 0, MAD_BYTES - bytes);
 	return 0;
+}
+
+static int make_room(struct umad_buffer *buffer, size_t room)
+{
+	uint8_t *at;
+
+	if (room <= buffer->room)
+		return 0;
+	at = realloc(buffer->at, room);
+	if (!at)
+		return -ENOMEM;
+	buffer->at = at;
+	buffer->room = room;
+	return 0;
+}
+
+/* Return: what read() does; the message stays if it is ENOSPC, and the kernel says its length. */
+static ssize_t read_whole(int fd, const struct umad_buffer *buffer, struct ib_user_mad *ret_head)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, buffer->at, buffer->room);
+	while (n < 0 && errno == EINTR);
+	memcpy(ret_head, buffer->at, sizeof(*ret_head));
+	return n;
+}
+
+int umad_read_whole(int fd, struct umad_buffer *buffer, size_t *ret_bytes)
+{
+	struct ib_user_mad head;
+	int err = make_room(buffer, WHOLE_BYTES);
+	ssize_t n;
+
+	if (err)
+		return err;
+	n = read_whole(fd, buffer, &head);
+	if (n < 0 && errno == ENOSPC) {
+		err = make_room(buffer, head.length);
+		n = err ? 0 : read_whole(fd, buffer, &head);
+	}
+	if (err || n < 0)
+		return err ? err : error_of(errno);
+	if ((size_t)n < sizeof(head))
+		return -ENODEV;
+	*ret_bytes = (size_t)n - sizeof(head);
+	if (head.length <= buffer->room)
+		return 0;
+	err = make_room(buffer, head.length); /* a stand-in's socket has cut it off */
+	return err ? err : -EMSGSIZE;
 }

@@ -3,6 +3,7 @@
 #ifndef MAD_UMAD_NODE_H
 #define MAD_UMAD_NODE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/umad.h>
@@ -38,5 +39,20 @@ int umad_write(int fd, uint32_t agent, const struct mad_path *path, uint32_t qpn
  * Return: 0; -EAGAIN when there is none; -ENODEV when the device is gone; other -errno of read().
  */
 int umad_read(int fd, struct ib_user_mad *ret_head, uint8_t ret_mad[MAD_BYTES]);
+
+/* What is read of any length: struct ib_user_mad, and what is behind it. */
+struct umad_buffer {
+	uint8_t *at; /* room bytes, of malloc(); NULL until it is needed */
+	size_t room;
+};
+
+/**
+ * umad_read_whole() - take a message that has arrived, of whatever length (RMPP)
+ * @buffer:    grows if need be
+ * @ret_bytes: of the MAD, which begins after its struct ib_user_mad
+ *
+ * Return: as umad_read(); -ENOMEM; -EMSGSIZE: it was lost, and the next one like it will fit.
+ */
+int umad_read_whole(int fd, struct umad_buffer *buffer, size_t *ret_bytes);
 
 #endif

@@ -9,23 +9,29 @@
 #include "mad/umad_sa.h"
 
 #include <infiniband/umad.h>
+#include <infiniband/umad_types.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/fd.h"
 #include "mad/sa_msg.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
 
+#define RMPP_FLAGS_AT 26
+
 int umad_sa_open(const char *device, uint8_t port_num, struct umad_sa *ret)
 {
 	struct umad_reg_attr attr = {
 		.mgmt_class = MAD_CLASS_SA,
 		.mgmt_class_version = MAD_SA_VERSION,
+		.rmpp_version = UMAD_RMPP_VERSION,
 	};
 	char node[UMAD_NODE_BYTES] = "";
 	struct umad_owner who;
 	int err = umad_find_node(device, port_num, node, &who);
 
-	ret->fd = -1;
+	*ret = (struct umad_sa){ .fd = -1 };
 	if (err && err != -ENODEV)
 		return err;
 	ret->fd = umad_open_node(device, port_num, node);
@@ -40,6 +46,8 @@ int umad_sa_open(const char *device, uint8_t port_num, struct umad_sa *ret)
 void umad_sa_close(struct umad_sa *sa)
 {
 	fd_close(&sa->fd);
+	free(sa->buffer.at);
+	sa->buffer = (struct umad_buffer){ .at = NULL };
 }
 
 int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t mad[MAD_BYTES],
@@ -48,14 +56,30 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
 	return umad_write(sa->fd, sa->agent, path, UMAD_QP1, mad, wait_ms);
 }
 
-int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
+/* A kernel gives whole MADs, ibsim's stand-in what was written of them. What was assembled is as
+ * long as it is. */
+static void pad_mad(uint8_t *mad, size_t *bytes)
 {
-	struct ib_user_mad head;
+	if (*bytes >= MAD_BYTES || (*bytes > RMPP_FLAGS_AT && mad[RMPP_FLAGS_AT] & SA_RMPP_ACTIVE))
+		return;
+	memset(mad + *bytes, 0, MAD_BYTES - *bytes);
+	*bytes = MAD_BYTES;
+}
+
+int umad_sa_receive(struct umad_sa *sa, const uint8_t **ret_mad, size_t *ret_bytes)
+{
+	struct ib_user_mad head = { .status = 0 };
 	int err;
 
 	/* The kernel returns an unanswered request with a nonzero status. */
-	do
-		err = umad_read(sa->fd, &head, mad);
-	while (!err && head.status != 0);
-	return err;
+	do {
+		err = umad_read_whole(sa->fd, &sa->buffer, ret_bytes);
+		if (!err)
+			memcpy(&head, sa->buffer.at, sizeof(head));
+	} while (err == -EMSGSIZE || (!err && head.status != 0));
+	if (err)
+		return err;
+	pad_mad(sa->buffer.at + sizeof(head), ret_bytes);
+	*ret_mad = sa->buffer.at + sizeof(head);
+	return 0;
 }

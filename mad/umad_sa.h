@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Access to the subnet administrator from a port, through libibumad: a descriptor with an agent
- * that owns no method, which can always be registered.
+ * that owns no method, which can always be registered. The kernel assembles long responses (RMPP).
  */
 #ifndef MAD_UMAD_SA_H
 #define MAD_UMAD_SA_H
@@ -10,10 +10,12 @@
 #include <stdint.h>
 
 #include "mad/port.h"
+#include "mad/umad_node.h"
 
 struct umad_sa {
 	int fd; /* readable when umad_sa_receive() has a MAD */
 	uint32_t agent;
+	struct umad_buffer buffer;
 };
 
 /**
@@ -43,9 +45,11 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
 
 /**
  * umad_sa_receive() - receive one response; never blocks
+ * @ret_mad:   valid until the next call; an assembled message if it came in segments
+ * @ret_bytes: its length
  *
  * Return: 0; -EAGAIN when there is none; -ENODEV when the device is gone; other -errno.
  */
-int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES]);
+int umad_sa_receive(struct umad_sa *sa, const uint8_t **ret_mad, size_t *ret_bytes);
 
 #endif

@@ -776,8 +776,9 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
  * RAI_SA the subnet administrator looks up @service.
  *
  * Return: 0; -1 with errno set: EINVAL if all three are NULL, ENODEV, ENOMEM, for RAI_SA also
- * EOPNOTSUPP with a @node or RAI_DNS, EINVAL without @service, ENOENT if no port is on an
- * InfiniBand subnet; or an EAI_ code of getaddrinfo() if the name could not be resolved.
+ * EOPNOTSUPP with a @node or RAI_DNS, EINVAL without @service, ENOENT if no subnet administrator
+ * knows it, ETIMEDOUT if one does not answer, E2BIG for too many results; or an EAI_ code of
+ * getaddrinfo() if the name could not be resolved.
  */
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		     struct rdma_addrinfo **res);
@@ -827,8 +828,9 @@ int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece);
  *
  * All arguments are copied. Completes with RDMA_CM_EVENT_ADDRINFO_RESOLVED or, if the name server
  * does not know the name (ENOENT) or does not answer (ETIMEDOUT), with
- * RDMA_CM_EVENT_ADDRINFO_ERROR. The call does not wait for a name server; errors that need none are
- * returned in errno.
+ * RDMA_CM_EVENT_ADDRINFO_ERROR; with RAI_SA its status is an errno of rdma_getaddrinfo(). The call
+ * does not wait for a server; errors that need none are returned in errno. With RAI_SA an id that
+ * is bound to a GID then has the first result as its destination, and its route can be resolved.
  *
  * Return: 0, or -1 with errno set: EBUSY before an earlier result was queried, ENOENT for an
  * unknown service, EAFNOSUPPORT, ESOCKTNOSUPPORT; EINVAL for nothing to resolve; for RAI_SA also

@@ -17,9 +17,9 @@
 /* Removes the id from the engine, the core and the channel. */
 static void withdraw_id(struct id *id, struct list *events)
 {
-	struct portd_record drop;
+	struct portd_record drop, lookup_drop;
 	struct engine *engine;
-	bool is_dropped;
+	bool is_dropped, is_lookup_dropped;
 	struct outbox box;
 
 	outbox_init(&box);
@@ -29,7 +29,7 @@ static void withdraw_id(struct id *id, struct list *events)
 	list_remove(&id->link);
 	list_remove(&id->resolving);
 	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
-	lookup_abandon(id);
+	is_lookup_dropped = lookup_abandon(id, &lookup_drop);
 	is_dropped = subnet_drop(&id->route_ask, &drop);
 	if (id->conn)
 		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
@@ -40,6 +40,8 @@ static void withdraw_id(struct id *id, struct list *events)
 	outbox_flush(&box);
 	if (is_dropped)
 		subnet_send(&drop);
+	if (is_lookup_dropped)
+		subnet_send(&lookup_drop);
 	claims_release(id);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_getaddrinfo() and rdma_freeaddrinfo(): resolve names for rdma_create_ep(). The C library
- * resolves them; this converts its first result to queue pair types and port spaces.
+ * Names and services to what rdma_create_ep() takes, and rdma_freeaddrinfo(). The C library
+ * resolves names; this converts its first result to queue pair types and port spaces.
  */
 #include "lib/names/addrinfo.h"
 
@@ -16,6 +16,7 @@
 
 #include "lib/api.h"
 #include "lib/device/device.h"
+#include "lib/names/service.h"
 #include "mad/cma_hdr.h"
 
 #define PKEY_DEFAULT 0xffff
@@ -178,9 +179,28 @@ static int from_libc(struct rdma_addrinfo *rai, const struct addrinfo *ai,
 	return rc ? rc : take_name(rai, ai->ai_canonname);
 }
 
-/* Return: 0; -errno; or the EAI_ code in *@eai. */
+static void free_entry(void *rai)
+{
+	rdma_freeaddrinfo(rai);
+}
+
+/* The thread may be cancelled here, as with stock. */
+static int call_libc(const char *node, const char *service, const struct addrinfo *hints,
+		     int cancel_state, struct rdma_addrinfo *rai, struct addrinfo **ret)
+{
+	int eai;
+
+	pthread_cleanup_push(free_entry, rai);
+	api_leave(cancel_state);
+	eai = getaddrinfo(node, service, hints, ret);
+	api_enter();
+	pthread_cleanup_pop(0);
+	return eai;
+}
+
+/* Return: 0, -errno, or the EAI_ code in *@eai. */
 static int ask_libc(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		    struct rdma_addrinfo *rai, int *eai)
+		    int cancel_state, struct rdma_addrinfo *rai, int *eai)
 {
 	struct addrinfo libc_hints;
 	struct addrinfo *list;
@@ -188,7 +208,7 @@ static int ask_libc(const char *node, const char *service, const struct rdma_add
 
 	if (hints)
 		libc_hints = to_libc(hints);
-	*eai = getaddrinfo(node, service, hints ? &libc_hints : NULL, &list);
+	*eai = call_libc(node, service, hints ? &libc_hints : NULL, cancel_state, rai, &list);
 	if (*eai)
 		return 0;
 	rc = from_libc(rai, list, hints);
@@ -210,12 +230,12 @@ static int take_hints(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hin
 }
 
 static int resolve_name(const char *node, const char *service, const struct rdma_addrinfo *hints,
-			struct rdma_addrinfo *rai, int *eai)
+			int cancel_state, struct rdma_addrinfo *rai, int *eai)
 {
 	int rc;
 
 	if (node || service)
-		rc = ask_libc(node, service, hints, rai, eai);
+		rc = ask_libc(node, service, hints, cancel_state, rai, eai);
 	else
 		rc = take_hints(rai, hints);
 	if (rc || *eai || !hints || !hints->ai_src_len || rai->ai_src_len)
@@ -224,8 +244,17 @@ static int resolve_name(const char *node, const char *service, const struct rdma
 			 &rai->ai_src_len);
 }
 
+/* The subnet administrator knows nothing of names of hosts. */
+static int find_service(const char *node, const char *service, int flags, int cancel_state,
+			struct rdma_addrinfo **ret)
+{
+	if (node || flags & RAI_DNS)
+		return -EOPNOTSUPP;
+	return service ? service_find(service, cancel_state, ret) : -EINVAL;
+}
+
 int addrinfo_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		  struct rdma_addrinfo **ret, int *ret_eai)
+		  int cancel_state, struct rdma_addrinfo **ret, int *ret_eai)
 {
 	struct rdma_addrinfo *rai;
 	int rc;
@@ -236,11 +265,11 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 	if (!have_devices())
 		return -ENODEV;
 	if (hints && hints->ai_flags & RAI_SA)
-		return addrinfo_find_service(node, service, hints->ai_flags);
+		return find_service(node, service, hints->ai_flags, cancel_state, ret);
 	rai = calloc(1, sizeof(*rai));
 	if (!rai)
 		return -ENOMEM;
-	rc = resolve_name(node, service, hints, rai, ret_eai);
+	rc = resolve_name(node, service, hints, cancel_state, rai, ret_eai);
 	if (rc || *ret_eai) {
 		rdma_freeaddrinfo(rai);
 		return rc;
@@ -249,15 +278,6 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 		addrinfo_add_route(&rai, hints ? hints->ai_flags : 0);
 	*ret = rai;
 	return 0;
-}
-
-int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		     struct rdma_addrinfo **res)
-{
-	int eai;
-	int rc = api_return(addrinfo_find(node, service, hints, res, &eai));
-
-	return eai ? eai : rc;
 }
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res)

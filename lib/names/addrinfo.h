@@ -12,26 +12,18 @@
 
 /**
  * addrinfo_find() - resolve as rdma_getaddrinfo() does
+ * @cancel_state: of the program, see api.h: the thread may be cancelled while it waits
  * @ret:     for rdma_freeaddrinfo(); untouched on failure
  * @ret_eai: 0, or the EAI_ code of the C library, which takes precedence over the return value
  *
- * Blocks while it queries a name server. With EAI_SYSTEM, errno is set.
+ * Blocks while it queries a name server or a subnet administrator. With EAI_SYSTEM, errno is set.
+ * RAI_SA needs the engine.
  *
- * Return: 0; -EINVAL if all three are NULL; -ENODEV; -ENOMEM; -EOPNOTSUPP; -ENOENT.
+ * Return: 0; -EINVAL if all three are NULL; -ENODEV; -ENOMEM; with RAI_SA -EOPNOTSUPP for a @node
+ * or RAI_DNS, -EINVAL without @service, or as service_find().
  */
 int addrinfo_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		  struct rdma_addrinfo **ret, int *ret_eai);
-
-/**
- * addrinfo_find_service() - resolve a query with RAI_SA
- * @node:    must be NULL
- * @service: a service id or a service name
- * @flags:   of the hints
- *
- * Return: -EOPNOTSUPP for a @node, for RAI_DNS, and on an InfiniBand subnet; -EINVAL without
- * @service; -ENOENT if no port is on a subnet; or as device_list_load().
- */
-int addrinfo_find_service(const char *node, const char *service, int flags);
+		  int cancel_state, struct rdma_addrinfo **ret, int *ret_eai);
 
 /* In the hints, in addition to RAI_ bits: add path records, but no entry for InfiniBand. */
 #define ADDRINFO_ROUTE_ONLY 0x01000000

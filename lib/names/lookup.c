@@ -12,7 +12,9 @@
 #include "base/thread.h"
 #include "lib/api.h"
 #include "lib/engine/engine.h"
+#include "lib/id/claims.h"
 #include "lib/names/addrinfo.h"
+#include "lib/names/service.h"
 #include "lib/sync/sync.h"
 
 /* Copies of the arguments, which the program may reuse once the call has returned. */
@@ -22,6 +24,8 @@ struct lookup {
 	char *service;
 	bool has_hints;
 	struct rdma_addrinfo hints;
+	bool is_at_subnet; /* the query is under way, nothing else */
+	struct service_query query;
 };
 
 /* --- arguments ------------------------------------------------------------- */
@@ -103,13 +107,15 @@ static int errno_of_eai(int eai)
 }
 
 /* The engine's lock is held. Return: -ENOMEM if there is no event. */
-static int post_result(struct id *id, struct rdma_addrinfo *list, int err)
+static int post_result(struct id *id, struct rdma_addrinfo *list, int err,
+		       int (*taken)(struct event *event))
 {
 	struct event *event = id_event(
 		id, err ? RDMA_CM_EVENT_ADDRINFO_ERROR : RDMA_CM_EVENT_ADDRINFO_RESOLVED, err);
 
 	if (!event)
 		return -ENOMEM;
+	event->taken = taken;
 	id->addrinfo = list;
 	id_post(event);
 	return 0;
@@ -124,7 +130,7 @@ static int finish_lookup(struct lookup *lookup, struct rdma_addrinfo *list, int 
 	if (lookup->id) {
 		lookup->id->lookup = NULL;
 		if (!err || !in_call) {
-			owned = !post_result(lookup->id, list, err);
+			owned = !post_result(lookup->id, list, err, NULL);
 			err = err || owned ? err : -ENOMEM;
 		}
 	}
@@ -140,7 +146,8 @@ static int run_lookup(struct lookup *lookup, bool in_call)
 	const struct rdma_addrinfo *hints = lookup->has_hints ? &lookup->hints : NULL;
 	struct rdma_addrinfo *list = NULL;
 	int eai = 0;
-	int err = addrinfo_find(lookup->node, lookup->service, hints, &list, &eai);
+	int err = addrinfo_find(lookup->node, lookup->service, hints, PTHREAD_CANCEL_DISABLE, &list,
+				&eai);
 
 	return finish_lookup(lookup, list, eai ? -errno_of_eai(eai) : err, in_call);
 }
@@ -165,36 +172,124 @@ static bool needs_server(const struct lookup *lookup)
 	return false;
 }
 
-/* --- the calls ----------------------------------------------------------- */
-
-/* Service records exist on InfiniBand subnets only. */
-static int check_service_query(struct id *id, const char *node, const char *service, int flags)
+static int begin_lookup(struct id *id, struct lookup *lookup)
 {
-	bool has_device;
+	if (id->lookup || id->addrinfo)
+		return -EBUSY;
+	if (id->state == ID_DESTROYING)
+		return -EINVAL;
+	id->lookup = lookup;
+	return 0;
+}
 
+/* --- services of a subnet ------------------------------------------------ */
+
+/* What was found first is where the id goes to, if it was bound to a GID: as with stock its route
+ * can be resolved at once. */
+static int go_to_first(struct event *event)
+{
+	struct id *id = event->subject;
+	struct path path = { .port = NULL };
+	struct port_claim claim;
+	struct port *before;
+	int err, status;
+
+	engine_lock();
+	claim = id->claim;
+	if (id->state != ID_ADDR_BOUND || !addr_is_ib(&claim.local) || !id->addrinfo ||
+	    addr_copy(id->addrinfo->ai_dst_addr, &claim.peer)) {
+		engine_unlock();
+		return 0;
+	}
+	engine_unlock();
+	err = path_find(&(struct path_query){ .claim = &claim }, &path, &status);
+	if (err || status)
+		return 0; /* what was found is told all the same */
+	engine_lock();
+	before = path.port;
+	if (id->state == ID_ADDR_BOUND) {
+		before = id->path.port;
+		id->path = path;
+		id->claim.peer = claim.peer;
+		id->state = ID_ADDR_RESOLVED;
+		addr_store(&claim.peer, &id->pub.route.addr.dst_storage);
+	}
+	engine_unlock();
+	if (before)
+		port_put(before);
+	return 0;
+}
+
+static void service_found(struct service_query *query, int err)
+{
+	struct lookup *lookup = container_of(query, struct lookup, query);
+	struct portd_record none;
+
+	lookup->id->lookup = NULL;
+	if (!post_result(lookup->id, err ? NULL : query->list, err, go_to_first) && !err)
+		query->list = NULL;
+	service_query_fini(query, &none);
+	lookup_free(lookup);
+}
+
+/* Return: 0, and the id's end of a path, which is on an InfiniBand subnet. */
+static int find_own_end(struct id *id, const char *node, const char *service, int flags,
+			struct gid_entry *ret)
+{
 	if (node || flags & RAI_DNS)
 		return -ENOTSUP;
 	engine_lock();
-	has_device = id->path.gid.verbs;
+	*ret = id->path.gid;
 	engine_unlock();
-	/* Here the id is bound to a RoCE port, which has no subnet administrator. */
-	return has_device && service ? -EOPNOTSUPP : -EINVAL;
+	if (!ret->verbs || !service)
+		return -EINVAL;
+	return ret->type == IBV_GID_TYPE_IB ? 0 : -EOPNOTSUPP;
 }
 
-static int begin_lookup(struct id *id, struct lookup *lookup)
+static int begin_service_lookup(struct id *id, struct lookup *lookup, struct port *port)
 {
-	int err = 0;
+	struct portd_record question = { .type = PORTD_NONE };
+	struct engine *engine = engine_lock();
+	int err = begin_lookup(id, lookup);
 
-	engine_lock();
-	if (id->lookup || id->addrinfo)
-		err = -EBUSY;
-	else if (id->state == ID_DESTROYING)
-		err = -EINVAL;
-	else
-		id->lookup = lookup;
+	if (!err)
+		service_query_begin(&lookup->query, engine, port, &question);
 	engine_unlock();
+	subnet_send(&question);
 	return err;
 }
+
+static int resolve_service(struct id *id, const char *node, const char *service, int flags)
+{
+	struct lookup *lookup;
+	struct gid_entry gid;
+	struct port *port;
+	int err = find_own_end(id, node, service, flags, &gid);
+
+	if (err)
+		return err;
+	lookup = calloc(1, sizeof(*lookup));
+	if (!lookup)
+		return -ENOMEM;
+	lookup->id = id;
+	lookup->is_at_subnet = true;
+	err = service_query_init(&lookup->query, service);
+	lookup->query.done = service_found;
+	if (!err)
+		err = device_port_open(device_of(gid.verbs), gid.port_num, &port);
+	if (err) {
+		lookup_free(lookup);
+		return err;
+	}
+	err = begin_service_lookup(id, lookup, port);
+	if (err) {
+		port_put(port);
+		lookup_free(lookup);
+	}
+	return err;
+}
+
+/* --- the calls ----------------------------------------------------------- */
 
 static int resolve_addrinfo(struct id *id, const char *node, const char *service,
 			    const struct rdma_addrinfo *hints)
@@ -205,11 +300,13 @@ static int resolve_addrinfo(struct id *id, const char *node, const char *service
 	if (!node && !service && !hints)
 		return -EINVAL;
 	if (hints && hints->ai_flags & RAI_SA)
-		return check_service_query(id, node, service, hints->ai_flags);
+		return resolve_service(id, node, service, hints->ai_flags);
 	lookup = lookup_new(id, node, service, hints);
 	if (!lookup)
 		return -ENOMEM;
+	engine_lock();
 	err = begin_lookup(id, lookup);
+	engine_unlock();
 	if (err) {
 		lookup_free(lookup);
 		return err;
@@ -247,9 +344,18 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info)
 	return api_return(take_result(id_of(id), info));
 }
 
-void lookup_abandon(struct id *id)
+bool lookup_abandon(struct id *id, struct portd_record *ret_drop)
 {
-	if (id->lookup)
-		id->lookup->id = NULL;
+	struct lookup *lookup = id->lookup;
+	bool is_dropped = false;
+
 	id->lookup = NULL;
+	if (!lookup)
+		return false;
+	lookup->id = NULL;
+	if (lookup->is_at_subnet) {
+		is_dropped = service_query_fini(&lookup->query, ret_drop);
+		lookup_free(lookup);
+	}
+	return is_dropped;
 }

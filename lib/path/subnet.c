@@ -91,7 +91,8 @@ void subnet_told(const struct portd_sa_told *told)
 
 	if (!ask)
 		goto out;
-	if (told->error || ask->msg.hdr.method != SA_METHOD_SET)
+	ask->left = told->error ? 0 : told->left;
+	if (told->error || (ask->msg.hdr.method != SA_METHOD_SET && !told->left))
 		list_remove(&ask->link); /* memberships stay in the list */
 	answer = ask->msg;
 	if (!told->error)

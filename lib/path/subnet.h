@@ -20,6 +20,7 @@ struct subnet_ask {
 	uint32_t ask_id;
 	unsigned int timeout_ms;
 	bool asks_again;   /* set by done(): msg and done are those of a new request */
+	unsigned int left; /* records of a table for which done() is called again */
 	struct sa_msg msg; /* from sa_msg_init() */
 	/* As in struct sa_ask, called with the engine's lock held; must not block. */
 	void (*done)(struct subnet_ask *ask, int err, const struct sa_msg *answer);

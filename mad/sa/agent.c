@@ -54,13 +54,19 @@ static void errand_free(struct errand *errand)
 	free(errand);
 }
 
+static bool is_for_path(const struct sa_msg *question)
+{
+	return question->hdr.attr_id == SA_ATTR_PATH_RECORD &&
+	       question->hdr.method == SA_METHOD_GET;
+}
+
 static void errand_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct errand *errand = container_of(flight, struct errand, flight);
 	struct sa_agent *agent = errand->agent;
 	struct sa_ask *ask;
 
-	if (!err && answer->hdr.attr_id == SA_ATTR_PATH_RECORD) {
+	if (!err && is_for_path(&flight->msg)) {
 		if (!agent->paths)
 			agent->paths = calloc(1, sizeof(*agent->paths));
 		/* Without memory, do not cache. */
@@ -134,7 +140,7 @@ static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 	struct errand *errand;
 	struct sa_msg answer;
 
-	if (agent->paths && ask->msg.hdr.attr_id == SA_ATTR_PATH_RECORD)
+	if (agent->paths && is_for_path(&ask->msg))
 		known = sa_paths_find(agent->paths, &ask->msg, agent->now);
 	if (known) {
 		agent->n_from_cache++;

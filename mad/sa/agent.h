@@ -16,8 +16,8 @@
 #define SA_GROUPS_MAX 4096
 
 /*
- * A request of a client. The message says what for: GET of a PathRecord, a ServiceRecord or a
- * MCMemberRecord; or SET of a MCMemberRecord, which joins a group.
+ * A request of a client. The message says what for: GET or GET_TABLE of a PathRecord, a
+ * ServiceRecord or a MCMemberRecord; or SET of a MCMemberRecord, which joins a group.
  */
 struct sa_ask {
 	struct list link;      /* in the list of clients with the same request */
@@ -27,9 +27,9 @@ struct sa_ask {
 	struct sa_msg msg; /* from sa_msg_init(); its transaction id is not used */
 	unsigned int timeout_ms;
 	/*
-	 * Called once, with the answer or an error: -ETIMEDOUT, -EINVAL, -ENOMEM, -ENOSPC. For a
-	 * group called again, with -ENETRESET, if the membership is lost later. It may ask and
-	 * withdraw.
+	 * Called once, with the answer or an error: -ETIMEDOUT, -EINVAL, -ENOENT, -ENOMEM, -ENOSPC.
+	 * For a group called again, with -ENETRESET, if the membership is lost later. It may ask
+	 * and withdraw.
 	 */
 	void (*done)(struct sa_ask *ask, int err, const struct sa_msg *answer);
 };

@@ -7,12 +7,14 @@
 
 #include "base/hash.h"
 
-#define TRY_BITS      6 /* of a transaction id: the transmission count */
-#define TRIES_MAX     (1u << TRY_BITS)
-#define NUMBER_MASK   (UINT32_MAX >> TRY_BITS)
-#define STATUS_BUSY   0x0001 /* IBTA vol. 1, 13.4.7: retry later */
-#define STATUS_OF_MAD 0x001f
-#define BUSY_NS_MAX   (SA_BUSY_MS_MAX * CM_NS_PER_MS)
+#define TRY_BITS	  6 /* of a transaction id: the transmission count */
+#define TRIES_MAX	  (1u << TRY_BITS)
+#define NUMBER_MASK	  (UINT32_MAX >> TRY_BITS)
+#define STATUS_BUSY	  0x0001 /* IBTA vol. 1, 13.4.7: retry later */
+#define STATUS_OF_MAD	  0x001f
+#define BUSY_NS_MAX	  (SA_BUSY_MS_MAX * CM_NS_PER_MS)
+
+#define STATUS_NO_RECORDS 0x0300 /* 15.2.2 */
 
 void sa_flights_init(struct sa_flights *flights, uint32_t seed,
 		     void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
@@ -66,7 +68,8 @@ static void admit_waiting(struct sa_flights *flights, struct cm_time now)
 void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
 		     struct cm_time now)
 {
-	uint64_t try_ms = timeout_ms / SA_TRIES;
+	bool is_table = flight->msg.hdr.method == SA_METHOD_GET_TABLE;
+	uint64_t try_ms = timeout_ms / (is_table ? SA_TABLE_TRIES : SA_TRIES);
 
 	assert(!sa_flight_is_on(flight) && flight->landed);
 
@@ -126,6 +129,7 @@ static bool is_answer_to(const struct sa_msg *answer, const struct sa_msg *quest
 	static const uint8_t response[] = {
 		[SA_METHOD_GET] = SA_METHOD_RESPONSE | SA_METHOD_GET,
 		[SA_METHOD_SET] = SA_METHOD_RESPONSE | SA_METHOD_GET,
+		[SA_METHOD_GET_TABLE] = SA_METHOD_RESPONSE | SA_METHOD_GET_TABLE,
 		[SA_METHOD_DELETE] = SA_METHOD_RESPONSE | SA_METHOD_DELETE,
 	};
 
@@ -150,6 +154,15 @@ static void back_off(struct sa_flights *flights, struct sa_flight *flight, struc
 	flights->n_busy++;
 }
 
+/* Some administrators refuse a table without records. */
+static bool is_without_records(const struct sa_msg *answer)
+{
+	if (answer->hdr.method != (SA_METHOD_RESPONSE | SA_METHOD_GET_TABLE))
+		return false;
+	return answer->hdr.status ? answer->hdr.status == STATUS_NO_RECORDS
+				  : answer->n_records == 0;
+}
+
 void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t bytes,
 		      struct cm_time now)
 {
@@ -168,7 +181,9 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 		return; /* the timer retransmits */
 	}
 	flights->n_refused += msg.hdr.status != 0;
-	if (msg.hdr.status)
+	if (is_without_records(&msg))
+		land_flight(flights, flight, -ENOENT, NULL, now);
+	else if (msg.hdr.status)
 		land_flight(flights, flight, -EINVAL, NULL, now);
 	else
 		land_flight(flights, flight, 0, &msg, now);

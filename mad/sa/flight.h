@@ -14,6 +14,7 @@
 #include "mad/sa_msg.h"
 
 #define SA_FLIGHTS_OUT_MAX 64
+#define SA_TABLE_TRIES	   2  /* the answer to each is a whole table */
 #define SA_TRIES	   10 /* within the client's timeout, as the kernel does */
 #define SA_TRY_MS_MIN	   50
 #define SA_BUSY_MS_MAX	   2000
@@ -21,8 +22,8 @@
 struct sa_flight;
 
 /*
- * Called with the response, or NULL and an error: -ETIMEDOUT; -EINVAL if the SA refused. The flight
- * has ended and may be reused.
+ * Called with the response, or NULL and an error: -ETIMEDOUT; -ENOENT for a table without records;
+ * -EINVAL if the SA refused. The flight has ended and may be reused.
  */
 typedef void sa_landed(struct sa_flight *flight, int err, const struct sa_msg *answer);
 

@@ -24,7 +24,7 @@ GROUP = "ff15:a01b:ffff::7"
 LIMIT_S = 600
 AT_ONCE = 4  # most of the time goes by in waiting
 ORDINARY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-OURS = ("end", "group", "request")  # programs of this folder: END, GROUP, REQUEST in a command
+OURS = ("end", "group", "request", "service")  # programs of this folder: END in a command ...
 
 # What it shows, fabric options, command on a, command on b, what must be printed.
 CASES = (
@@ -129,6 +129,18 @@ CASES = (
     ("IP over two subnets", ("--subnets", "2"), "rping -s -C 2; udaddy",
      "rping -c -v -a 10.77.0.1 -C 2; sleep 0.5; udaddy -s 10.77.0.1",
      (r"b\| ping data: rdma-ping-1", r"a\| return status 0", r"b\| return status 0")),
+    ("a service is found by its name, and connected to", (), f"SERVICE offer news 7010 1 {A} {B}",
+     "SERVICE find news", (rf"b\| at {A}, service id 0x13f1b62, P_Key 0xffff\nb\| at {B}",
+                           r"b\| 2 found\nb\| connected", r"a\| served")),
+    ("a service of many segments is found by its id", ("--faults", "mads:loss=0.01 seed=4"),
+     f"SERVICE offer news 7010 700 {A}", "SERVICE find 0x13f1b62; SERVICE find news",
+     (r"b\| 1 found\nb\| connected", r"b\| 700 found")),
+    ("an id resolves a service by its name", (), f"SERVICE offer news 7010 3 {A}",
+     f"SERVICE resolve news {B}", (r"b\| 3 resolved\nb\| connected", r"a\| served")),
+    ("more services than a client is told", (), f"& SERVICE offer news 7010 1100 {A}",
+     "SERVICE find news || true", (r"b\| service: rdma_getaddrinfo: Argument list too long",)),
+    ("who asks a silent administrator can be cancelled", ("--faults", "mads:loss=1 seed=1"), "true",
+     "SERVICE cancel news", (r"b\| canceled\nb\| timed out",)),
     ("a group stays in its subnet", ("--subnets", "2"), f"GROUP {FAR_A} {GROUP} receive",
      f"GROUP {FAR_B} {GROUP} send", (r"b\| joined: LID 0xc001", r"a\| group: nothing came")),
     ("nobody listens in another subnet", ("--subnets", "2"), f"& END -S 0x1061b59 {FAR_A}",

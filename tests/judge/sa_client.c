@@ -8,6 +8,8 @@
  *   join MGID send
  *   leave MGID       give the membership up that was joined last
  *   member MGID      the record of a group
+ *   offer NAME ID    a service of this name, at our port
+ *   find NAME        all services of this name
  *   reset            the subnet has changed
  *   stats            what was sent, and what came from memory
  */
@@ -25,13 +27,14 @@
 #include "mad/sa/agent.h"
 #include "mad/umad_sa.h"
 
-#define ASKS_MAX   16
+#define ASKS_MAX   32
 #define TIMEOUT_MS 5000
 #define SETTLE_MS  300
 
 #define PATH_MASK \
 	(SA_PATH_DGID | SA_PATH_SGID | SA_PATH_REVERSIBLE | SA_PATH_NUMB_PATH | SA_PATH_PKEY)
-#define JOIN_MASK UINT64_C(0x130c7)
+#define JOIN_MASK  UINT64_C(0x130c7)
+#define OFFER_MASK UINT64_C(0x57) /* id, GID, P_Key, lease, name */
 
 static struct umad_sa sa;
 static struct mad_path to_sm;
@@ -65,6 +68,8 @@ static void done(struct sa_ask *ask, int err, const struct sa_msg *answer)
 	printf("%d", err);
 	if (answer)
 		wire_print(sa_msg_layout(answer->hdr.attr_id), &answer->path, 1, stdout);
+	if (answer && answer->table)
+		printf(" n=%zu", answer->n_records);
 	putchar('\n');
 	fflush(stdout);
 }
@@ -74,12 +79,13 @@ static void run(int64_t for_ms)
 {
 	struct cm_time end = cm_time_after(now(), (uint64_t)for_ms * CM_NS_PER_MS);
 	struct pollfd poll_fd = { .fd = sa.fd, .events = POLLIN };
-	uint8_t mad[MAD_BYTES];
+	const uint8_t *mad;
+	size_t bytes;
 
 	while (!is_done && !cm_time_reached(end, now())) {
 		/* Read only then: the simulator's descriptors always block. */
-		if (poll(&poll_fd, 1, 10) == 1 && umad_sa_receive(&sa, mad) == 0)
-			sa_agent_input(&agent, mad, sizeof(mad), now());
+		if (poll(&poll_fd, 1, 10) == 1 && umad_sa_receive(&sa, &mad, &bytes) == 0)
+			sa_agent_input(&agent, mad, bytes, now());
 		sa_agent_expire(&agent, now());
 	}
 }
@@ -130,6 +136,42 @@ static void join(const struct mad_gid *mgid, uint8_t join_state)
 	pose(ask);
 }
 
+static void registered(struct sa_flight *flight, int err, const struct sa_msg *answer)
+{
+	(void)flight;
+	(void)answer;
+	is_done = true;
+	printf("%d\n", err);
+	fflush(stdout);
+}
+
+/* Programs do it without librdmacm, and so without the agent. */
+static void offer(const char *name, const char *id)
+{
+	static struct sa_flight flight;
+	struct sa_service *service = &flight.msg.service;
+
+	sa_msg_init(&flight.msg, SA_METHOD_SET, SA_ATTR_SERVICE_RECORD, OFFER_MASK, 0);
+	service->service_id = strtoull(id, NULL, 0);
+	service->gid = our_gid;
+	service->pkey = 0xffff;
+	service->lease_s = UINT32_MAX;
+	snprintf((char *)service->name, sizeof(service->name), "%s", name);
+	flight.landed = registered;
+	is_done = false;
+	sa_flight_start(&agent.flights, &flight, TIMEOUT_MS, now());
+	run(2 * TIMEOUT_MS);
+}
+
+static void find(const char *name)
+{
+	struct sa_ask *ask = &asks[n_asks++];
+
+	sa_msg_init(&ask->msg, SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD, SA_SERVICE_NAME, 0);
+	snprintf((char *)ask->msg.service.name, sizeof(ask->msg.service.name), "%s", name);
+	pose(ask);
+}
+
 static void leave(const struct mad_gid *mgid)
 {
 	unsigned int i = n_asks;
@@ -170,6 +212,10 @@ static void obey(const char *line)
 		ask_member(&gid);
 	else if (!strcmp(verb, "join"))
 		join(&gid, !strcmp(how, "send") ? SA_JOIN_SEND_ONLY_FULL : SA_JOIN_FULL);
+	else if (!strcmp(verb, "offer"))
+		offer(gid_text, how);
+	else if (!strcmp(verb, "find"))
+		find(gid_text);
 	else if (!strcmp(verb, "leave"))
 		leave(&gid);
 	else if (!strcmp(verb, "reset"))

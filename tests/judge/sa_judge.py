@@ -150,6 +150,16 @@ def judge_groups(client, fabric):
     expect("a group of another Q_Key is refused", client.ask(f"join {BROADCAST} full")[0], -22)
 
 
+def judge_services(client, fabric):
+    expect("a service that nobody offers", client.ask("find news")[0], -2)
+    expect("OpenSM takes a ServiceRecord", client.ask("offer news 0x7001")[0], 0)
+    status, service = client.ask("find news")
+    expect("and lists it by its name", [status] + [
+        service.get(name) for name in ("service_id", "gid", "pkey", "n")],
+        [0, "0x7001", OUR_GID, "0xffff", "1"])
+    expect("which saquery sees", "0x0000000000007001" in fabric.ask("saquery", "SR"), True)
+
+
 def judge_restart(client, fabric, administrator):
     expect("another group is joined", client.ask(f"join {OTHER_GROUP} full")[0], 0)
     stop(administrator)
@@ -172,6 +182,7 @@ def judge(program, preload):
         client = Client(fabric, program)
         judge_paths(client)
         judge_groups(client, fabric)
+        judge_services(client, fabric)
         judge_restart(client, fabric, administrator)
 
 

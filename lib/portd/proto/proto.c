@@ -133,6 +133,7 @@ static const struct wire_field sa_revalidate_rows[] = {
 static const struct wire_field sa_told_rows[] = {
 	WIRE(portd_sa_told, ask_id, 0, 0, 32),
 	WIRE(portd_sa_told, error, 4, 0, 16),
+	WIRE(portd_sa_told, left, 6, 0, 16),
 	WIRE_BLOB(portd_sa_told, record, 8),
 };
 

@@ -184,6 +184,7 @@ struct portd_sa_revalidate {
 struct portd_sa_told {
 	uint32_t ask_id;
 	uint16_t error; /* an errno, 0 for success; ENETRESET: no longer a member */
+	uint16_t left;	/* of a table: so many records follow */
 	uint8_t record[PORTD_SA_BYTES];
 };
 

@@ -19,6 +19,7 @@
 
 #define TIMEOUT_MS_MAX 600000
 #define HOPS_TO_SM     255
+#define TABLE_MAX      1024 /* records that a client is told */
 
 /*
  * IBTA vol. 1, 14.2.1: the well-known GUID of the administrator, used if a GRH is needed to reach
@@ -146,12 +147,13 @@ static void receive_answers(struct watch *watch, uint32_t events)
 {
 	struct subnet *subnet = container_of(watch, struct subnet, sa_watch);
 	struct server *server = subnet->host_port->server;
-	uint8_t mad[MAD_BYTES];
+	const uint8_t *mad;
+	size_t bytes;
 	int err;
 
 	(void)events;
-	while ((err = umad_sa_receive(&subnet->sa, mad)) == 0)
-		sa_agent_input(&subnet->agent, mad, sizeof(mad), server->now);
+	while ((err = umad_sa_receive(&subnet->sa, &mad, &bytes)) == 0)
+		sa_agent_input(&subnet->agent, mad, bytes, server->now);
 	if (err == -ENODEV)
 		loop_change(&server->loop, watch, 0); /* the host port notices it too */
 }
@@ -203,18 +205,50 @@ static void client_ask_free(struct client_ask *asked)
 	free(asked);
 }
 
+static void refuse_query(struct server *server, struct client *client, uint32_t ask_id, int err)
+{
+	struct portd_record record = {
+		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = (uint16_t)-err}
+	};
+
+	server->above->tell(server, client, &record);
+}
+
+/* Tell a client the record of an answer; of a table so many follow. */
+static void tell_record(const struct client_ask *asked, const struct sa_msg *answer, size_t left)
+{
+	struct portd_record record = {
+		.type = PORTD_SA_TOLD,
+		.sa_told = {.ask_id = asked->ask_id, .left = (uint16_t)left}
+	};
+
+	wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path, record.sa_told.record);
+	asked->server->above->tell(asked->server, asked->client, &record);
+}
+
+static void tell_table(const struct client_ask *asked, const struct sa_msg *answer)
+{
+	struct sa_msg table = *answer;
+	size_t i;
+
+	for (i = 0; i < table.n_records; i++) {
+		sa_msg_record(&table, i);
+		tell_record(asked, &table, table.n_records - 1 - i);
+	}
+}
+
 static void answer_client(struct sa_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct client_ask *asked = container_of(ask, struct client_ask, ask);
-	struct portd_record record = {
-		.type = PORTD_SA_TOLD,
-		.sa_told = {.ask_id = asked->ask_id, .error = (uint16_t)-err}
-	};
 
-	if (answer)
-		wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path,
-			    record.sa_told.record);
-	asked->server->above->tell(asked->server, asked->client, &record);
+	if (!err && answer->n_records > TABLE_MAX)
+		err = -E2BIG;
+	if (err)
+		refuse_query(asked->server, asked->client, asked->ask_id, err);
+	else if (answer->table)
+		tell_table(asked, answer);
+	else
+		tell_record(asked, answer, 0);
 	/* A group membership lasts; other queries end with their response. */
 	if (err || ask->msg.hdr.method != SA_METHOD_SET)
 		client_ask_free(asked);
@@ -226,6 +260,7 @@ static bool is_welcome(const struct portd_sa_ask *ask)
 	if (!sa_msg_layout(ask->attr))
 		return false;
 	return ask->method == SA_METHOD_GET ||
+	       (ask->method == SA_METHOD_GET_TABLE && ask->attr == SA_ATTR_SERVICE_RECORD) ||
 	       (ask->method == SA_METHOD_SET && ask->attr == SA_ATTR_MCMEMBER_RECORD);
 }
 
@@ -242,15 +277,6 @@ static void set_query(struct client_ask *asked, const struct portd_sa_ask *wante
 	asked->ask.timeout_ms = wanted->timeout_ms < TIMEOUT_MS_MAX ? wanted->timeout_ms
 								    : TIMEOUT_MS_MAX;
 	asked->ask.done = answer_client;
-}
-
-static void refuse_query(struct server *server, struct client *client, uint32_t ask_id, int err)
-{
-	struct portd_record record = {
-		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = (uint16_t)-err}
-	};
-
-	server->above->tell(server, client, &record);
 }
 
 static void handle_query(struct server *server, struct client *client,

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RAI_SA (lib/names/addrinfo_service.c) on a host with one device of two ports, whose link is as
- * the test says.
+ * RAI_SA (lib/names/service.c) on a host with one device of two ports, whose link is as the test
+ * says. The engine runs; cmportd is a fake.
  */
+#include <endian.h>
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "mad/sa_msg.h"
 #include "tests/unit/fake_verbs.h"
+#include "tests/unit/lib/fake_cmportd.h"
 #include "tests/unit/test.h"
 
 static struct ibv_device device;
@@ -29,8 +33,19 @@ static void set_port(unsigned int i, enum ibv_port_state state, uint8_t link_lay
 	fake.port[i].link_layer = link_layer;
 }
 
+/* The engine keeps the cmportd that it has met. */
+static void meet_cmportd(void)
+{
+	static bool is_there;
+
+	if (!is_there)
+		fake_cmportd_begin();
+	is_there = true;
+}
+
 static void setup(void)
 {
+	meet_cmportd();
 	fake.listed = &device;
 	fake.n_listed = 1;
 	fake.n_ports = 2;
@@ -52,11 +67,94 @@ TEST(port_that_is_down_is_on_no_subnet)
 	expect(ENOENT, NULL, "7471", RAI_SA);
 }
 
-TEST(second_port_on_a_subnet_is_found)
+/* --- what the administrator says ------------------------------------------ */
+
+static unsigned int n_services;
+static struct sa_msg question;
+
+static void say(uint32_t ask_id, uint16_t error, unsigned int i)
 {
-	set_port(1, IBV_PORT_ACTIVE, IBV_LINK_LAYER_INFINIBAND);
-	expect(EOPNOTSUPP, NULL, "7471", RAI_SA);
+	struct portd_record told = {
+		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = error}
+	};
+	struct sa_service service = { .service_id = 7 + i, .pkey = 0x8001 };
+
+	if (!error)
+		told.sa_told.left = (uint16_t)(n_services - 1 - i);
+	service.gid.raw[15] = (uint8_t)i;
+	wire_encode(&sa_service_layout, &service, told.sa_told.record);
+	fake_cmportd_says(&told);
 }
+
+static void answer_question(const struct portd_record *record)
+{
+	unsigned int i;
+
+	if (record->type != PORTD_SA_ASK)
+		return;
+	wire_decode(&sa_service_layout, record->sa_ask.record, &question.service);
+	question.sa.comp_mask = record->sa_ask.comp_mask;
+	question.hdr.method = record->sa_ask.method;
+	for (i = 0; i < n_services; i++)
+		say(record->sa_ask.ask_id, 0, i);
+	if (!n_services)
+		say(record->sa_ask.ask_id, ENOENT, 0);
+}
+
+static void be_on_subnet(unsigned int services)
+{
+	n_services = services;
+	cmportd.meanwhile = answer_question;
+	set_port(1, IBV_PORT_ACTIVE, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void tear_down(void)
+{
+	cmportd.meanwhile = NULL;
+	rdma_freeaddrinfo(found);
+}
+
+FIXTURE(setup, tear_down);
+
+TEST(service_that_nobody_offers_is_unknown)
+{
+	be_on_subnet(0);
+	expect(ENOENT, NULL, "news", RAI_SA);
+	ck_assert_uint_eq(question.hdr.method, SA_METHOD_GET_TABLE);
+	ck_assert_uint_eq(question.sa.comp_mask, SA_SERVICE_NAME);
+	ck_assert_str_eq((const char *)question.service.name, "news");
+}
+
+TEST(each_record_is_an_address)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
+	const struct sockaddr_ib *at;
+
+	be_on_subnet(2);
+	ck_assert_int_eq(rdma_getaddrinfo(NULL, "0x7471", &hints, &found), 0);
+	ck_assert_uint_eq(question.sa.comp_mask, SA_SERVICE_ID);
+	ck_assert_uint_eq(question.service.service_id, 0x7471);
+	ck_assert_int_eq(found->ai_flags, RAI_SA);
+	ck_assert_int_eq(found->ai_family, AF_IB);
+	ck_assert_int_eq(found->ai_port_space, RDMA_PS_IB);
+	at = (const struct sockaddr_ib *)(const void *)found->ai_next->ai_dst_addr;
+	ck_assert_uint_eq(be64toh(at->sib_sid), 8);
+	ck_assert_uint_eq(be16toh(at->sib_pkey), 0x8001);
+	ck_assert_uint_eq(at->sib_addr.sib_addr8[15], 1);
+	ck_assert_ptr_null(found->ai_next->ai_next);
+}
+
+static const char *const bad_names[] = {
+	"", "a234567890123456789012345678901234567890123456789012345678901234"
+};
+
+TEST_LOOP(name_that_no_record_can_have_is_refused, 0, 2)
+{
+	be_on_subnet(1);
+	expect(EINVAL, NULL, bad_names[_i], RAI_SA);
+}
+
+FIXTURE(setup, NULL);
 
 TEST(subnet_is_not_asked_for_a_node)
 {

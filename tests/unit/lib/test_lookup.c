@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -301,6 +302,30 @@ TEST_LOOP(service_record_is_not_asked_for_without_subnet, 0,
 	expect_failure(rdma_resolve_addrinfo(&id->pub, service_queries[_i].node,
 					     service_queries[_i].service, &hints),
 		       service_queries[_i].err);
+}
+
+/* --- cancelling ------------------------------------------------------------ */
+
+static void *wait_for_server(void *arg)
+{
+	struct rdma_addrinfo *list;
+
+	(void)arg;
+	rdma_getaddrinfo("slow", "7471", NULL, &list);
+	return NULL;
+}
+
+TEST(who_waits_for_the_name_server_can_be_cancelled)
+{
+	pthread_t thread;
+	void *result;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_server, NULL), 0);
+	sem_wait(&asked);
+	ck_assert_int_eq(pthread_cancel(thread), 0);
+	ck_assert_int_eq(pthread_join(thread, &result), 0);
+	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", "7471", NULL, &found), 0);
 }
 
 /* --- ends ----------------------------------------------------------------- */

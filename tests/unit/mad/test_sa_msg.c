@@ -161,3 +161,83 @@ TEST(short_mad_is_refused)
 
 	ck_assert_int_eq(sa_msg_decode(mad, sizeof(mad) - 1, &msg), -EMSGSIZE);
 }
+
+/* --- tables -------------------------------------------------------------- */
+
+#define RECORD_BYTES 176
+#define N_RECORDS    3
+
+static uint8_t table[SA_DATA_AT + N_RECORDS * RECORD_BYTES];
+
+/* A table of services 1, 2, 3 with records of @record_bytes. */
+static int decode_table(size_t record_bytes, size_t bytes, struct sa_msg *ret)
+{
+	struct sa_msg msg;
+	size_t i;
+
+	sa_msg_init(&msg, SA_METHOD_GET, SA_ATTR_SERVICE_RECORD, 0, 5);
+	msg.hdr.method = 0x92;
+	msg.sa.attr_offset = (uint16_t)(record_bytes / 8);
+	sa_msg_encode(&msg, table);
+	for (i = 0; i < N_RECORDS; i++)
+		table[SA_DATA_AT + i * RECORD_BYTES + 7] = (uint8_t)(i + 1);
+	return sa_msg_decode(table, bytes, ret);
+}
+
+TEST(table_has_its_records_one_after_the_other)
+{
+	struct sa_msg msg;
+
+	ck_assert_int_eq(decode_table(RECORD_BYTES, sizeof(table), &msg), 0);
+	ck_assert_uint_eq(msg.n_records, N_RECORDS);
+	ck_assert_uint_eq(msg.service.service_id, 1);
+	sa_msg_record(&msg, 2);
+	ck_assert_uint_eq(msg.service.service_id, 3);
+}
+
+TEST(end_of_a_table_that_is_no_record_does_not_count)
+{
+	struct sa_msg msg;
+
+	ck_assert_int_eq(decode_table(RECORD_BYTES, sizeof(table) - 1, &msg), 0);
+	ck_assert_uint_eq(msg.n_records, N_RECORDS - 1);
+}
+
+TEST(table_may_be_empty)
+{
+	struct sa_msg msg;
+
+	ck_assert_int_eq(decode_table(0, SA_DATA_AT, &msg), 0);
+	ck_assert_uint_eq(msg.n_records, 0);
+}
+
+TEST(table_of_records_that_are_too_short_is_refused)
+{
+	struct sa_msg msg = { .n_records = 9 };
+
+	ck_assert_int_eq(decode_table(0, sizeof(table), &msg), -EBADMSG);
+	ck_assert_int_eq(decode_table(RECORD_BYTES - 8, sizeof(table), &msg), -EBADMSG);
+	ck_assert_uint_eq(msg.n_records, 9);
+	ck_assert_int_eq(decode_table(RECORD_BYTES, SA_DATA_AT - 1, &msg), -EMSGSIZE);
+}
+
+TEST_LOOP(segment_that_nobody_assembled_says_how_much_counts, 0, 4)
+{
+	static const struct {
+		uint32_t payload;
+		unsigned int n;
+	} row[] = {
+		{20,	      0},
+		   { 20 + 176, 1},
+		    { 19,	  1},
+		       { 1000,     1}
+	};
+	struct sa_msg msg;
+
+	decode_table(RECORD_BYTES, MAD_BYTES, &msg);
+	msg.sa.rmpp_flags = SA_RMPP_ACTIVE | SA_RMPP_LAST | 2;
+	msg.sa.rmpp_data2 = row[_i].payload;
+	sa_msg_encode(&msg, table);
+	ck_assert_int_eq(sa_msg_decode(table, MAD_BYTES, &msg), 0);
+	ck_assert_uint_eq(msg.n_records, row[_i].n);
+}

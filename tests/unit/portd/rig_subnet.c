@@ -15,12 +15,15 @@
 #include "tests/unit/portd/rig.h"
 
 #define QUESTIONS_MAX 4096
+#define ANSWER_MAX    400000
+#define SERVICE_BYTES 176
 
 static bool is_infiniband;
 static uint16_t sm_lid = 1;
 static struct sa_msg asked[QUESTIONS_MAX];
 static unsigned int n_asked;
-static uint8_t answer[MAD_BYTES];
+static uint8_t answer[ANSWER_MAX];
+static size_t answer_bytes;
 static bool has_answer;
 static int answer_fd = -1;
 static int async_fd = -1;
@@ -76,14 +79,15 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
 	return 0;
 }
 
-int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
+int umad_sa_receive(struct umad_sa *sa, const uint8_t **ret_mad, size_t *ret_bytes)
 {
 	eventfd_t one;
 
 	if (!has_answer)
 		return -EAGAIN;
 	has_answer = false;
-	memcpy(mad, answer, MAD_BYTES);
+	*ret_mad = answer;
+	*ret_bytes = answer_bytes;
 	return eventfd_read(sa->fd, &one);
 }
 
@@ -115,6 +119,19 @@ const struct sa_msg *rig_asked(unsigned int n)
 	return &asked[n];
 }
 
+/* @bytes: of which there are some behind the first MAD already */
+static void send_answer(const struct sa_msg *msg, size_t bytes)
+{
+	uint8_t mad[MAD_BYTES];
+
+	sa_msg_encode(msg, mad);
+	memcpy(answer, mad, bytes > MAD_BYTES ? SA_DATA_AT : MAD_BYTES);
+	answer_bytes = bytes;
+	has_answer = true;
+	eventfd_write(answer_fd, 1);
+	rig_settle();
+}
+
 void rig_sa_answers(unsigned int n, uint16_t status, uint16_t lid)
 {
 	struct sa_msg msg = *rig_asked(n);
@@ -125,10 +142,22 @@ void rig_sa_answers(unsigned int n, uint16_t status, uint16_t lid)
 		msg.path.dlid = lid;
 	else
 		msg.member.mlid = lid;
-	sa_msg_encode(&msg, answer);
-	has_answer = true;
-	eventfd_write(answer_fd, 1);
-	rig_settle();
+	send_answer(&msg, MAD_BYTES);
+}
+
+void rig_sa_lists(unsigned int n, unsigned int n_services)
+{
+	struct sa_msg msg = *rig_asked(n);
+	unsigned int i;
+
+	msg.hdr.method = SA_METHOD_RESPONSE | SA_METHOD_GET_TABLE;
+	msg.sa.attr_offset = SERVICE_BYTES / 8;
+	memset(answer, 0, sizeof(answer));
+	for (i = 0; i < n_services; i++) {
+		answer[SA_DATA_AT + i * SERVICE_BYTES + 6] = (uint8_t)(i >> 8);
+		answer[SA_DATA_AT + i * SERVICE_BYTES + 7] = (uint8_t)i;
+	}
+	send_answer(&msg, SA_DATA_AT + n_services * SERVICE_BYTES);
 }
 
 void rig_port_event(enum ibv_event_type type, uint16_t new_sm_lid)

@@ -24,6 +24,9 @@ const struct sa_msg *rig_asked(unsigned int n);
 /** rig_sa_answers() - it answers the n-th: the same record, with a LID in it; dealt with. */
 void rig_sa_answers(unsigned int n, uint16_t status, uint16_t lid);
 
+/** rig_sa_lists() - it answers the n-th with a table of services 0, 1, 2 ...; dealt with. */
+void rig_sa_lists(unsigned int n, unsigned int n_services);
+
 /** rig_port_event() - the device has news about port 1; dealt with. */
 void rig_port_event(enum ibv_event_type type, uint16_t sm_lid);
 

@@ -201,8 +201,8 @@ TEST_LOOP(what_would_change_the_subnet_is_refused, 0, 5)
 	} forbidden[] = {
 		{SA_METHOD_SET,	 SA_ATTR_SERVICE_RECORD },
 		{ SA_METHOD_SET,	 SA_ATTR_PATH_RECORD    },
-		{ SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD},
-		{ 0x12,		SA_ATTR_PATH_RECORD    },
+		{ SA_METHOD_DELETE,    SA_ATTR_MCMEMBER_RECORD},
+		{ SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD	   },
 		{ SA_METHOD_GET,	 0x11		      }
 	};
 	struct portd_record record = question(&carol, 5, forbidden[_i].method, forbidden[_i].attr);
@@ -210,6 +210,36 @@ TEST_LOOP(what_would_change_the_subnet_is_refused, 0, 5)
 	tell(&carol, &record);
 	ck_assert_int_eq(told(&carol, 5), EPERM);
 	ck_assert_uint_eq(rig_n_asked(), 0);
+}
+
+TEST(table_is_told_record_by_record)
+{
+	struct portd_record record =
+		question(&carol, 5, SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD);
+	unsigned int i;
+
+	tell(&carol, &record);
+	ck_assert_uint_eq(rig_asked(0)->hdr.method, SA_METHOD_GET_TABLE);
+	rig_sa_lists(0, 300);
+	for (i = 0; i < 300; i++) {
+		ck_assert(rig_next(&carol, &record));
+		ck_assert_uint_eq(record.sa_told.ask_id, 5);
+		ck_assert_uint_eq(record.sa_told.error, 0);
+		ck_assert_uint_eq(record.sa_told.left, 299 - i);
+		ck_assert_uint_eq(record.sa_told.record[6] << 8 | record.sa_told.record[7], i);
+	}
+	ck_assert_int_eq(told(&carol, 5), -1);
+}
+
+TEST_LOOP(table_that_is_empty_or_too_long_is_an_error, 0, 2)
+{
+	struct portd_record record =
+		question(&carol, 5, SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD);
+
+	tell(&carol, &record);
+	rig_sa_lists(0, _i ? 1025 : 0);
+	ck_assert_int_eq(told(&carol, 5), _i ? E2BIG : ENOENT);
+	ck_assert_int_eq(told(&carol, 5), -1);
 }
 
 TEST(port_that_was_not_opened_is_refused)

@@ -22,8 +22,8 @@
 #define LAST	      4
 #define WINDOW	      64
 #define MESSAGE_MAX   (4u << 20)
-#define RESEND_NS     UINT64_C(200000000)
-#define RESENDS	      10
+#define RESEND_NS     UINT64_C(50000000)
+#define RESENDS	      40
 #define REMEMBERED_NS UINT64_C(5000000000) /* in case an acknowledgement is lost */
 
 struct sending {
