@@ -136,7 +136,7 @@ static int loop(struct mad_port *port, struct mad_path path, int count, int n_th
 	}
 	if (stray) {
 		pthread_join(lost_thread, NULL);
-		printf("to nobody: %s\n", strerrorname_np(-lost.err) ?: "sent");
+		printf("to nobody: %s\n", lost.err ? strerrorname_np(-lost.err) : "accepted");
 	}
 	return err;
 }
