@@ -170,9 +170,10 @@ def rxe_gets_its_verdicts(lab, build):
     add_vlan(lab.a, 1)
     add_vlan(lab.b, 2)
     rows, found = certify_in_lab(lab, build)
-    expect(rows, {}, "rxe")
-    for feature in ("address: IPv4 on a VLAN", "address: link-local on a VLAN",
-                    "the device has another name for a second"):
+    # Both interfaces have one link-local address: what it is for goes through umad.
+    own = {feature: "works slower" for feature in rows if "a queue pair of its own" in feature}
+    expect(rows, own, "rxe")
+    for feature in ("address: IPv4 on a VLAN", "the device has another name for a second"):
         assert feature in rows, f"no verdict on {feature}: {list(rows)}"
     device = found["hosts"]["b"]["devices"][0]
     assert device["name"] == "rxe0" and device["ports"][0]["gids"], device
