@@ -22,20 +22,20 @@
 #define TRUSTED_SETS_LOG2 12
 #define TRUSTED_IN_SET	  4 /* 16,384 peers; messages to an evicted one are queued again */
 
-struct letter {
+struct queued {
 	struct list link;
 	struct mad_path path;
 	uint8_t mad[MAD_BYTES];
 };
 
 /* A thread and its descriptor. */
-struct lane {
+struct worker {
 	struct umad_writer *writer;
 	int fd;
 	uint32_t agent;
 	bool has_thread;
-	struct list letters; /* the first is being written */
-	unsigned int n_letters;
+	struct list queue; /* the first is being written */
+	unsigned int n_queued;
 	pthread_cond_t wake;
 };
 
@@ -53,8 +53,8 @@ struct umad_writer {
 	pid_t pid; /* process that owns the threads */
 	bool is_ending;
 	unsigned int n_threads;
-	unsigned int n_letters;
-	struct lane lane[UMAD_LANES];
+	unsigned int n_queued;
+	struct worker worker[UMAD_THREADS];
 	struct trusted trusted[1 << TRUSTED_SETS_LOG2][TRUSTED_IN_SET];
 };
 
@@ -102,49 +102,49 @@ static void note_write(struct umad_writer *writer, const struct mad_gid *gid, ui
 		trusted->until_ns = was_slow ? 0 : now_ns + UMAD_TRUST_NS;
 }
 
-/* --- lanes ---------------------------------------------------------------- */
+/* --- workers ---------------------------------------------------------------- */
 
-static bool has_letter_to(const struct lane *lane, const struct mad_gid *gid)
+static bool has_queued_to(const struct worker *worker, const struct mad_gid *gid)
 {
-	const struct letter *letter;
+	const struct queued *queued;
 
-	list_for_each_entry (letter, &lane->letters, link)
-		if (!memcmp(&letter->path.dgid, gid, sizeof(*gid)))
+	list_for_each_entry (queued, &worker->queue, link)
+		if (!memcmp(&queued->path.dgid, gid, sizeof(*gid)))
 			return true;
 	return false;
 }
 
 /* Releases the lock while it writes. */
-static void write_letter(struct lane *lane, struct letter *letter)
+static void write_queued(struct worker *worker, struct queued *queued)
 {
-	struct umad_writer *writer = lane->writer;
+	struct umad_writer *writer = worker->writer;
 	uint64_t begin_ns = clock_coarse_ns();
 	int err;
 
 	pthread_mutex_unlock(&writer->lock);
-	err = umad_write(lane->fd, lane->agent, &letter->path, UMAD_QP1, letter->mad, 0);
+	err = umad_write(worker->fd, worker->agent, &queued->path, UMAD_QP1, queued->mad, 0);
 	if (err)
 		log_debug("a message was not sent: %s", strerror(-err));
 	pthread_mutex_lock(&writer->lock);
-	list_remove(&letter->link);
-	lane->n_letters--;
-	writer->n_letters--;
+	list_remove(&queued->link);
+	worker->n_queued--;
+	writer->n_queued--;
 	/* Queued messages to the peer must not be overtaken by the caller's. */
-	if (!has_letter_to(lane, &letter->path.dgid))
-		note_write(writer, &letter->path.dgid, begin_ns);
-	free(letter);
+	if (!has_queued_to(worker, &queued->path.dgid))
+		note_write(writer, &queued->path.dgid, begin_ns);
+	free(queued);
 }
 
 static void free_writer(struct umad_writer *writer)
 {
-	struct letter *letter;
+	struct queued *queued;
 	int i;
 
-	for (i = 0; i < UMAD_LANES; i++) {
-		list_for_each_entry_safe (letter, &writer->lane[i].letters, link)
-			free(letter);
-		fd_close(&writer->lane[i].fd);
-		pthread_cond_destroy(&writer->lane[i].wake);
+	for (i = 0; i < UMAD_THREADS; i++) {
+		list_for_each_entry_safe (queued, &writer->worker[i].queue, link)
+			free(queued);
+		fd_close(&writer->worker[i].fd);
+		pthread_cond_destroy(&writer->worker[i].wake);
 	}
 	fd_close(&writer->fd);
 	pthread_cond_destroy(&writer->ended);
@@ -152,76 +152,76 @@ static void free_writer(struct umad_writer *writer)
 	free(writer);
 }
 
-static void *run_lane(void *arg)
+static void *run_worker(void *arg)
 {
-	struct lane *lane = arg;
-	struct umad_writer *writer = lane->writer;
-	bool is_forsaken;
+	struct worker *worker = arg;
+	struct umad_writer *writer = worker->writer;
+	bool is_abandoned;
 
 	pthread_mutex_lock(&writer->lock);
-	while (!writer->is_ending || (!list_is_empty(&lane->letters) && writer->pid)) {
-		if (list_is_empty(&lane->letters))
-			pthread_cond_wait(&lane->wake, &writer->lock);
+	while (!writer->is_ending || (!list_is_empty(&worker->queue) && writer->pid)) {
+		if (list_is_empty(&worker->queue))
+			pthread_cond_wait(&worker->wake, &writer->lock);
 		else
-			write_letter(lane, container_of(lane->letters.next, struct letter, link));
+			write_queued(worker, container_of(worker->queue.next, struct queued, link));
 	}
-	is_forsaken = --writer->n_threads == 0 && writer->pid == 0;
+	is_abandoned = --writer->n_threads == 0 && writer->pid == 0;
 	pthread_cond_signal(&writer->ended);
 	pthread_mutex_unlock(&writer->lock);
-	if (is_forsaken)
+	if (is_abandoned)
 		free_writer(writer);
 	return NULL;
 }
 
-/* Chooses the lane of the peer's queued messages, else the one with the fewest. */
-static struct lane *choose_lane(struct umad_writer *writer, const struct mad_gid *gid)
+/* Chooses the worker of the peer's queued messages, else the one with the fewest. */
+static struct worker *choose_worker(struct umad_writer *writer, const struct mad_gid *gid)
 {
-	struct lane *best = &writer->lane[0];
+	struct worker *best = &writer->worker[0];
 	int i;
 
-	for (i = 0; i < UMAD_LANES; i++) {
-		if (has_letter_to(&writer->lane[i], gid))
-			return &writer->lane[i];
-		if (writer->lane[i].n_letters < best->n_letters)
-			best = &writer->lane[i];
+	for (i = 0; i < UMAD_THREADS; i++) {
+		if (has_queued_to(&writer->worker[i], gid))
+			return &writer->worker[i];
+		if (writer->worker[i].n_queued < best->n_queued)
+			best = &writer->worker[i];
 	}
 	return best;
 }
 
-static int start_lane(struct lane *lane)
+static int start_worker(struct worker *worker)
 {
-	int err = lane->has_thread ? 0 : thread_start(run_lane, lane);
+	int err = worker->has_thread ? 0 : thread_start(run_worker, worker);
 
 	if (err)
 		return err;
-	lane->writer->n_threads += !lane->has_thread;
-	lane->has_thread = true;
+	worker->writer->n_threads += !worker->has_thread;
+	worker->has_thread = true;
 	return 0;
 }
 
-static int put_letter(struct umad_writer *writer, const struct mad_path *path,
-		      const uint8_t mad[MAD_BYTES])
+static int queue_mad(struct umad_writer *writer, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES])
 {
-	struct lane *lane = choose_lane(writer, &path->dgid);
-	struct letter *letter;
+	struct worker *worker = choose_worker(writer, &path->dgid);
+	struct queued *queued;
 	int err;
 
-	if (writer->n_letters == UMAD_LETTERS)
+	if (writer->n_queued == UMAD_QUEUED_MAX)
 		return -EAGAIN;
-	letter = malloc(sizeof(*letter));
-	if (!letter)
+	queued = malloc(sizeof(*queued));
+	if (!queued)
 		return -ENOMEM;
-	err = start_lane(lane);
+	err = start_worker(worker);
 	if (err) {
-		free(letter);
+		free(queued);
 		return err;
 	}
-	letter->path = *path;
-	memcpy(letter->mad, mad, MAD_BYTES);
-	list_append(&lane->letters, &letter->link);
-	lane->n_letters++;
-	writer->n_letters++;
-	pthread_cond_signal(&lane->wake);
+	queued->path = *path;
+	memcpy(queued->mad, mad, MAD_BYTES);
+	list_append(&worker->queue, &queued->link);
+	worker->n_queued++;
+	writer->n_queued++;
+	pthread_cond_signal(&worker->wake);
 	return 0;
 }
 
@@ -240,7 +240,7 @@ int umad_writer_send(struct umad_writer *writer, const struct mad_path *path,
 	begin_ns = clock_coarse_ns();
 	trusted = find_trusted(writer, &path->dgid);
 	if (!trusted || begin_ns > trusted->until_ns) {
-		err = put_letter(writer, path, mad);
+		err = queue_mad(writer, path, mad);
 		pthread_mutex_unlock(&writer->lock);
 		return err;
 	}
@@ -256,7 +256,7 @@ int umad_writer_new(int (*open)(void *arg, uint32_t *ret_agent), void *arg,
 		    struct umad_writer **ret)
 {
 	struct umad_writer *writer = calloc(1, sizeof(*writer));
-	struct lane *lane;
+	struct worker *worker;
 	int i, fd;
 
 	if (!writer)
@@ -264,16 +264,16 @@ int umad_writer_new(int (*open)(void *arg, uint32_t *ret_agent), void *arg,
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->ended, NULL);
 	writer->pid = getpid();
-	for (i = 0; i < UMAD_LANES; i++) {
-		lane = &writer->lane[i];
-		lane->writer = writer;
-		lane->fd = -1;
-		list_init(&lane->letters);
-		pthread_cond_init(&lane->wake, NULL);
+	for (i = 0; i < UMAD_THREADS; i++) {
+		worker = &writer->worker[i];
+		worker->writer = writer;
+		worker->fd = -1;
+		list_init(&worker->queue);
+		pthread_cond_init(&worker->wake, NULL);
 	}
 	fd = writer->fd = open(arg, &writer->agent);
-	for (i = 0; i < UMAD_LANES && fd >= 0; i++)
-		fd = writer->lane[i].fd = open(arg, &writer->lane[i].agent);
+	for (i = 0; i < UMAD_THREADS && fd >= 0; i++)
+		fd = writer->worker[i].fd = open(arg, &writer->worker[i].agent);
 	if (fd >= 0)
 		*ret = writer;
 	else
@@ -286,8 +286,8 @@ static void close_in_child(struct umad_writer *writer)
 {
 	int i;
 
-	for (i = 0; i < UMAD_LANES; i++)
-		fd_close(&writer->lane[i].fd);
+	for (i = 0; i < UMAD_THREADS; i++)
+		fd_close(&writer->worker[i].fd);
 	fd_close(&writer->fd);
 }
 
@@ -304,8 +304,8 @@ void umad_writer_close(struct umad_writer *writer)
 	}
 	pthread_mutex_lock(&writer->lock);
 	writer->is_ending = true;
-	for (i = 0; i < UMAD_LANES; i++)
-		pthread_cond_signal(&writer->lane[i].wake);
+	for (i = 0; i < UMAD_THREADS; i++)
+		pthread_cond_signal(&writer->worker[i].wake);
 	while (writer->n_threads && !err)
 		err = pthread_cond_clockwait(&writer->ended, &writer->lock, CLOCK_MONOTONIC,
 					     &limit);

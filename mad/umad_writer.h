@@ -12,10 +12,10 @@
 
 #include "mad/port.h"
 
-#define UMAD_LANES    4			   /* dead peers that delay no other peer */
-#define UMAD_LETTERS  1024		   /* queued messages; more are refused */
-#define UMAD_SLOW_NS  UINT64_C(20000000)   /* a slower write has waited for resolution */
-#define UMAD_TRUST_NS UINT64_C(5000000000) /* a kernel suspects a neighbour for longer */
+#define UMAD_THREADS	4		     /* dead peers that delay no other peer */
+#define UMAD_QUEUED_MAX 1024		     /* queued messages; more are refused */
+#define UMAD_SLOW_NS	UINT64_C(20000000)   /* a slower write has waited for resolution */
+#define UMAD_TRUST_NS	UINT64_C(5000000000) /* a kernel suspects a neighbour for longer */
 
 struct umad_writer;
 
