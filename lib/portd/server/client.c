@@ -38,7 +38,7 @@ static struct client *client_alloc(struct server *server)
 	client->server = server;
 	client->index = index;
 	client->control.fd = client->data.fd = client->asked_fd = -1;
-	client->reads.most = 1;
+	client->batch = 1;
 	list_init(&client->backlog);
 	list_init(&client->link);
 	list_init(&client->asks);
@@ -384,6 +384,16 @@ static ssize_t receive_messages(struct server *server, struct client *client)
 	return n;
 }
 
+/* Detecting an empty socket costs a system call, so as many messages are tried as came lately. */
+static unsigned int next_batch(unsigned int n_taken, bool may_be_more)
+{
+	unsigned int next = may_be_more ? 2 * n_taken : n_taken;
+
+	if (next == 0)
+		return 1;
+	return next < BATCH_MAX ? next : BATCH_MAX;
+}
+
 static void data_ready(struct watch *watch, uint32_t events)
 {
 	struct client *client = container_of(watch, struct client, data);
@@ -404,9 +414,9 @@ static void data_ready(struct watch *watch, uint32_t events)
 		return;
 	do
 		n = receive_messages(server, client);
-	while (n > 0 && ++i < client->reads.most && !client->leaving && client_may_send(client) &&
+	while (n > 0 && ++i < client->batch && !client->leaving && client_may_send(client) &&
 	       user_has_turn(client));
-	reads_done(&client->reads, i, n <= 0, BATCH_MAX);
+	client->batch = next_batch(i, n > 0);
 	client_watch_data(server, client);
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		close_after_turn(server, client);

@@ -34,7 +34,6 @@
 #include "cm/core.h"
 #include "base/list.h"
 #include "base/loop.h"
-#include "base/reads.h"
 #include "mad/port.h"
 #include "mad/sender.h"
 #include "mad/umad.h"
@@ -105,7 +104,7 @@ struct host_port {
 	struct mad_sender *sender; /* NULL: send everything through mad */
 	unsigned int n_clients;	   /* that have opened the port */
 	struct cm_time unused_at;  /* since when n_clients has been 0 */
-	struct reads reads;	   /* of QP1 */
+	unsigned int batch;	   /* messages to try to receive per turn */
 	unsigned int n_waiting;	   /* transmit entries waiting for link addresses */
 	bool has_unread;	   /* the sender's queue pair must be polled without an event */
 	bool is_probing;	   /* probes of peers may be due, see mad/peers.h */
@@ -161,7 +160,7 @@ struct client {
 	struct cm_time stat_at;
 	unsigned int n_requests; /* transmit entries in user.requests */
 	unsigned int n_waits;	 /* transmit entries waiting for a hop */
-	struct reads reads;	 /* of datagrams */
+	unsigned int batch;	 /* datagrams to try to read per turn */
 	struct list backlog;	 /* batches that the socket had no room for */
 	unsigned int n_backlog;
 	struct batch *out; /* being filled; sent at the end of the turn */
