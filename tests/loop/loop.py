@@ -85,8 +85,10 @@ class Bench:
     def run(self, *argv, timeout=3000, **env):
         done = subprocess.run([str(word) for word in argv], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.STDOUT, timeout=timeout, env={**os.environ, **env})
-        if done.returncode or FINDING.search(done.stdout):
-            raise AssertionError(f"status {done.returncode}: {done.stdout[-3000:]}")
+        found = FINDING.search(done.stdout)
+        if done.returncode or found:
+            said = done.stdout[found.start():][:3000] if found else done.stdout[-3000:]
+            raise AssertionError(f"status {done.returncode}: {said}")
         return done.stdout
 
 

@@ -368,7 +368,7 @@ static const struct server_rooms above_host_ports = {
 int server_begin(struct server *server)
 {
 	unsigned int i;
-	int err;
+	int err, users_err;
 
 	server->above = &above_host_ports;
 	server->recovery = server->options.recovery;
@@ -384,9 +384,10 @@ int server_begin(struct server *server)
 	server->trace_ring.fd = server->recording.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
+	users_err = users_init(&server->users); /* in any case, as server_end() ends both */
 	err = loop_init(&server->loop);
 	if (!err)
-		err = users_init(&server->users);
+		err = users_err;
 	if (!err)
 		err = make_tables(server);
 	if (!err)
