@@ -13,12 +13,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "lib/api.h"
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
 
-#define TIMEOUT_MS 2000 /* as stock */
-#define WAIT_S	   20	/* a cmportd that is replaced asks again */
+#define TIMEOUT_MS 2000	 /* as stock */
+#define WAIT_MS	   20000 /* a cmportd that is replaced asks again */
 
 /* --- the question -------------------------------------------------------- */
 
@@ -37,6 +38,7 @@ static void start_again(struct service_query *query)
 {
 	rdma_freeaddrinfo(query->list);
 	query->list = NULL;
+	query->end = &query->list;
 	query->err = 0;
 }
 
@@ -58,7 +60,6 @@ static struct sockaddr *address_of(const struct mad_gid *gid, uint16_t pkey, uin
 
 static int append_record(struct service_query *query, const struct sa_service *service)
 {
-	struct rdma_addrinfo **end = &query->list;
 	struct rdma_addrinfo *entry = calloc(1, sizeof(*entry));
 
 	if (!entry)
@@ -75,9 +76,8 @@ static int append_record(struct service_query *query, const struct sa_service *s
 		rdma_freeaddrinfo(entry);
 		return -ENOMEM;
 	}
-	while (*end)
-		end = &(*end)->ai_next;
-	*end = entry;
+	*query->end = entry;
+	query->end = &entry->ai_next;
 	return 0;
 }
 
@@ -102,6 +102,7 @@ int service_query_init(struct service_query *query, const char *service)
 	uint64_t service_id;
 
 	memset(query, 0, sizeof(*query));
+	query->end = &query->list;
 	query->ask.timeout_ms = TIMEOUT_MS;
 	query->ask.done = service_told;
 	if (read_service_id(service, &service_id)) {
@@ -165,11 +166,9 @@ static void end_waiting(void *arg)
 
 static int await_answer(struct waiting *waiting, int cancel_state)
 {
-	struct timespec end;
+	const struct timespec end = clock_after_ms(WAIT_MS);
 	int err;
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += WAIT_S;
 	do {
 		api_leave(cancel_state);
 		err = sem_clockwait(&waiting->ended, CLOCK_MONOTONIC, &end) ? errno : 0;
