@@ -234,6 +234,28 @@ def a_write_to_umad_that_blocks_holds_up_nobody_else(build):
         raise AssertionError(f"{said}: {done.stderr[-600:]}")
 
 
+def a_device_of_a_bond_has_connections_by_both_of_its_interfaces(build):
+    """The bond alone has GIDs, of its one port; what is sent to it comes by the other interface."""
+    names = "fab0s1/tx", "fab0s1/rx", "fab0s2/tx", "fab0s2/rx"
+    packets = " ".join(f"/sys/class/net/{name.replace('/', '/statistics/')}_packets"
+                       for name in names)
+    seen = ("cd /sys/class/infiniband/fab0; echo seen $(ls device/net) $(ls ports) "
+            f"$(cat ports/1/gid_attrs/ndevs/* 2>/dev/null | sort -u) $(cat {packets})")
+    done = run_on_fabric(build, LIMIT_S, "--device", "mlx5-lag", "--wire", "roce", SERVER,
+                         f"b:{FIRST.replace('-C 1', '-C 100')} >&2; {seen}; "
+                         f"{build}/tools/purecm stat --json; echo .")
+    rows = rows_of(done.stdout)[0]
+    line = next((line for line in done.stdout.splitlines() if line.startswith("seen ")), "nothing")
+    _, function, ports, above, *counts = line.split()
+    if (function, ports, above) != ("fab0s1", "1", "fab0"):
+        raise AssertionError(f"the device's interface, its ports, and its GIDs' interface: {line}")
+    if count(rows, "fast-peers") != 1:
+        raise AssertionError(f"MADs do not leave by the fast path: {rows}")
+    number = dict(zip(names, map(int, counts)))
+    if number["fab0s1/tx"] < 100 or number["fab0s2/rx"] < 100 or number["fab0s2/tx"] > 10:
+        raise AssertionError(f"packets of the interfaces: {number}")
+
+
 def where_infiniband_requires_a_grh_connections_are_made(build):
     done = run_on_fabric(build, LIMIT_S, "--link", "ib", "--quirk", "grh-required", SERVER,
                          "a&:udaddy >/dev/null", f"b:{{ {FIRST}; }} && udaddy -s 10.77.0.1")
@@ -242,6 +264,7 @@ def where_infiniband_requires_a_grh_connections_are_made(build):
 
 
 TESTS = (
+    a_device_of_a_bond_has_connections_by_both_of_its_interfaces,
     where_infiniband_requires_a_grh_connections_are_made,
     a_device_that_is_renamed_stays_the_same,
     a_device_that_was_reset_has_connections_again,

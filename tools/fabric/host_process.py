@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lag
 import namespaces
 import netlink
 
@@ -29,11 +30,15 @@ def set_sysctl(name, value):
         pass
 
 
-def set_up_network(host):
+def set_up_network(host, mtu):
     set_sysctl("unix/max_dgram_qlen", DATAGRAMS_QUEUED)
     set_sysctl("ipv4/conf/all/arp_ignore", 1)  # all interfaces share one wire
     netlink.set_up("lo")
     for i, name in enumerate(host.interfaces):
+        if host.is_lag:
+            for slave in host.slaves(i):
+                set_sysctl(f"ipv6/conf/{slave}/disable_ipv6", 1)
+            lag.bond(name, host.slaves(i), host.mac(i), mtu)
         set_sysctl(f"ipv6/conf/{name}/accept_dad", 0)
         set_sysctl(f"ipv6/conf/{name}/router_solicitations", 0)
         netlink.set_up(name)

@@ -15,7 +15,9 @@ IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_MASTER = 1, 3, 4, 10
 IFLA_LINKINFO, IFLA_NET_NS_PID = 18, 19
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS, IFA_F_NODAD = 1, 2, 8, 2
-NDA_DST, NDA_LLADDR, NUD_PERMANENT = 1, 2, 0x80
+IFLA_PROTINFO = 12
+NDA_DST, NDA_LLADDR, NUD_PERMANENT, NUD_NOARP, NTF_MASTER = 1, 2, 0x80, 0x40, 4
+BRIDGE_PORT = {"learning": 8, "unicast-flood": 9, "multicast-flood": 27, "broadcast-flood": 30}
 NESTED = 0x8000
 
 
@@ -77,6 +79,19 @@ def set_up(name, master=None):
     if master:
         body += number(IFLA_MASTER, index_of(master))
     ask(RTM_SETLINK, 0, body)
+
+
+def forbid(name, *what):
+    """Have a port of a bridge do without some of BRIDGE_PORT."""
+    options = b"".join(attribute(BRIDGE_PORT[each], b"\0") for each in what)
+    body = struct.pack("BxHiII", socket.AF_BRIDGE, 0, index_of(name), 0, 0)
+    ask(RTM_SETLINK, 0, body + attribute(IFLA_PROTINFO | NESTED, options))
+
+
+def add_station(name, mac):
+    """Have a bridge send what is for a link address out of this port, always."""
+    body = struct.pack("BxxxiHBB", socket.AF_BRIDGE, index_of(name), NUD_NOARP, NTF_MASTER, 0)
+    ask(RTM_NEWNEIGH, CREATE, body + attribute(NDA_LLADDR, mac))
 
 
 def set_mac(name, mac):

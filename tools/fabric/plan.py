@@ -19,12 +19,16 @@ QUIRKS = {  # wire/quirks.h
     "sent-sl": "of a datagram over RoCE, a completion has the SL and not the packet type",
     "second-port": "the interface is that of port 2; port 1 is down, and has none",
     "grh-required": "on InfiniBand: no packet leaves without a global route header (EINVAL)",
+    "lag": "the interface is a bond of two, its own alone has GIDs, and packets come by either",
     "umad-blocks": "the first write to umad for each peer takes a second",
     "strict-notify": "arming a completion queue that is not empty makes no event",
 }
 DEVICES = {  # name: (quirks, and limits of wire/page.h; source)
     "mlx5": (("inline=800", "ud-inline=800", "slow=100"),
              "its driver; a command of its firmware takes 20 to 500 us"),
+    "mlx5-lag": (("inline=800", "ud-inline=800", "slow=100", "lag"),
+                 "Linux 7907f23adc18 (one device for both ports of a bond), cfc1a89e449c (a slave "
+                 "for each queue pair, and one QP1 for each slave)"),
     "mlx4": (("second-port",), "its driver: one device for two ports; here only port 2 is used"),
     "mlx4-vf": (("no-fast-path",), "assumed: QP1 of a VF is a proxy, nobody has tried"),
     "bnxt_re": (("inline=96", "ud-inline=96"), "its driver, queues of fixed size"),
@@ -51,11 +55,17 @@ class Host:
     number: int
 
     ports: int = 1
+    is_lag: bool = False
 
     @property
     def interfaces(self):
         """The interfaces of its ports."""
         return [f"fab{i}" for i in range(self.ports)]
+
+    def slaves(self, i):
+        """What interface i is made of: itself, or two others."""
+        name = self.interfaces[i]
+        return [f"{name}s1", f"{name}s2"] if self.is_lag else [name]
 
     def addresses(self, i):
         """The addresses of interface i, with their prefixes."""
@@ -136,8 +146,13 @@ def options_of(arguments, hosts):
 
 
 def check_ports(arguments, hosts):
-    """Raise if the quirk second-port is not possible with the other options."""
-    if any("--quirk=second-port" in some for some in options_of(arguments, hosts).values()) and (
+    """Raise if the quirks of ports are not possible with the other options."""
+    options = options_of(arguments, hosts)
+    for host in hosts:
+        host.is_lag = "--quirk=lag" in options[host.name]
+    if any(host.is_lag for host in hosts) and (arguments.link == "ib" or arguments.here):
+        raise Wrong("a bond of two interfaces (lag) is for --link roce, and not for --here")
+    if any("--quirk=second-port" in some for some in options.values()) and (
             arguments.link == "ib" or arguments.ports > 1):
         raise Wrong("a device whose port 2 alone is used (second-port) is for --link roce and "
                     "--ports 1")

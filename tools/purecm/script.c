@@ -27,14 +27,14 @@ struct script {
 static const struct script fabric = {
 	"fabric",
 	"purecm fabric",
-	{"fabric", "faults.py", "furnish.py", "host_process.py", "namespaces.py", "netlink.py",
-	  "plan.py"},
+	{"fabric", "faults.py", "furnish.py", "host_process.py", "lag.py", "namespaces.py",
+	  "netlink.py", "plan.py"},
 };
 
 static const struct script certify = {
 	"certify",
 	"purecm certify",
-	{"certify", "compare.py", "host.py", "link.py", "page.py", "trials.py"},
+	{"certify", "compare.py", "host.py", "link.py", "page.py", "trials.py", "ways.py"},
 };
 
 /* Directories relative to this program; in a build tree they are beside it. */

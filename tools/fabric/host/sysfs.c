@@ -13,6 +13,7 @@
 
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/wire/device.h"
+#include "tools/fabric/wire/quirks.h"
 
 #define TEXT_BYTES 64
 
@@ -282,17 +283,31 @@ __attribute__((format(printf, 4, 5))) static void write_file(const struct host *
 #define DEVICE	    "infiniband/%s"
 #define CLASS_BYTES 32
 
+/* The interface of the device's function: of a bond's device, the first slave. */
+static const char *netdev_of_function(const struct host *host, uint8_t port_num,
+				      char slave[IF_NAMESIZE])
+{
+	const char *netdev = host->netdev[port_num - 1];
+
+	if (!fab_has_quirk(host->page, FAB_QUIRK_LAG))
+		return netdev;
+	snprintf(slave, IF_NAMESIZE, "%.12ss1", netdev);
+	return slave;
+}
+
 static void write_port(const struct host *host, struct subject *of)
 {
+	char slave[IF_NAMESIZE];
+	const char *netdev = netdev_of_function(host, of->port_num, slave);
 	unsigned int i;
 
 	for (i = 0; i < ROWS(port_file); i++)
 		write_file(host, port_file[i].print, of, DEVICE "/ports/%u/%s", of->page->device,
 			   of->port_num, port_file[i].name);
-	of->index = if_nametoindex(host->netdev[of->port_num - 1]);
+	of->index = if_nametoindex(netdev);
 	if (of->index)
 		write_file(host, print_ifindex, of, DEVICE "/device/net/%s/ifindex",
-			   of->page->device, host->netdev[of->port_num - 1]);
+			   of->page->device, netdev);
 	for (i = 0; i < ROWS(table); i++)
 		for (of->index = 0; of->index < table[i].n; of->index++)
 			write_file(host, table[i].file.print, of, DEVICE "/ports/%u/%s/%u",

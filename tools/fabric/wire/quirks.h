@@ -18,6 +18,7 @@
 	X(NO_CM, "no-cm") /* no connection manager: datagrams only, no umad, GIDs are not IP's */ \
 	X(GRH_REQUIRED, "grh-required")	  /* GRH required on InfiniBand too */                    \
 	X(SECOND_PORT, "second-port")	  /* port 1 is down: see main.c */                        \
+	X(LAG, "lag")			  /* the interface has two slaves: see lag.py */          \
 	X(UMAD_BLOCKS, "umad-blocks")	  /* 1 s for each new peer: see blocking/ */              \
 	X(GIDS_LAST, "gids-last")	  /* the GID table is filled from its end */              \
 	X(STRICT_NOTIFY, "strict-notify") /* events only for later completions */
