@@ -382,6 +382,7 @@ int main(int argc, char **argv)
 		.recovery = &server_recovery_from_files,
 		.tracing = &server_tracing_all,
 		.client_fd = -1,
+		.has_strangers = true,
 	};
 	char path[SOCKET_PATH_BYTES];
 

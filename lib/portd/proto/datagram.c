@@ -12,6 +12,11 @@ union control {
 	char room[CMSG_SPACE(2 * sizeof(int))];
 };
 
+union control_of_all {
+	struct cmsghdr align;
+	char room[CMSG_SPACE(PORTD_FDS_MAX * sizeof(int))];
+};
+
 int portd_datagram_send(int to, const struct portd_datagram *datagram, const int fd[2], int flags)
 {
 	unsigned int n_fds = fd ? (fd[0] >= 0) + (fd[1] >= 0) : 0;
@@ -36,14 +41,14 @@ int portd_datagram_send(int to, const struct portd_datagram *datagram, const int
 	return n < 0 ? -errno : 0;
 }
 
-ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[2], int flags)
+/* The descriptors are copied to @ret_fd, which has room for what fits into @control. */
+static ssize_t receive(int from, struct portd_datagram *ret, struct cmsghdr *control, size_t room,
+		       int *ret_fd, int flags)
 {
-	union control control;
 	struct iovec iov = { ret->data, sizeof(ret->data) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = ret_fd ? &control : NULL,
-			      .msg_controllen = ret_fd ? sizeof(control) : 0 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = room
+	};
 	struct cmsghdr *cmsg;
 	ssize_t n;
 
@@ -56,11 +61,30 @@ ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[
 		ret->data[0] = 0xff; /* no record begins with this byte */
 		ret->bytes = 1;
 	}
-	if (!ret_fd)
-		return n;
-	ret_fd[0] = ret_fd[1] = -1;
-	cmsg = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+	cmsg = n < 0 || !room ? NULL : CMSG_FIRSTHDR(&msg);
 	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
 		memcpy(ret_fd, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	return n;
+}
+
+ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[2], int flags)
+{
+	union control control;
+
+	if (!ret_fd)
+		return receive(from, ret, NULL, 0, NULL, flags);
+	ret_fd[0] = ret_fd[1] = -1;
+	return receive(from, ret, &control.align, sizeof(control), ret_fd, flags);
+}
+
+ssize_t portd_datagram_receive_all(int from, struct portd_datagram *ret,
+				   int ret_fd[PORTD_FDS_MAX + 1], int flags)
+{
+	union control_of_all control;
+	ssize_t n;
+
+	control.align.cmsg_len = CMSG_LEN(0); /* stays so if there are none */
+	n = receive(from, ret, &control.align, sizeof(control), ret_fd, flags);
+	ret_fd[(control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int)] = -1;
 	return n;
 }

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/proto/datagram.h"
+#include "lib/portd/server/closer.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
@@ -46,6 +47,12 @@ static struct client *client_alloc(struct server *server)
 	return client;
 }
 
+/* It may have come from the client. */
+static void discard(const struct client *client, int fd)
+{
+	user_discard(client->server, client->user, fd);
+}
+
 /* Refused clients are served so that the program can report why. */
 static bool may_be_heard(const struct client *client)
 {
@@ -59,17 +66,18 @@ bool client_new(struct server *server, int fd)
 	struct ucred cred = { .uid = (uid_t)-1 };
 	socklen_t bytes = sizeof(cred);
 	struct client *client;
+	struct user *user;
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
-	if (!user_may_connect(server, cred.uid)) {
-		close(fd);
+	if (!user_may_connect(server, cred.uid, &user)) {
+		user_discard(server, user, fd);
 		return false;
 	}
 	client = client_alloc(server);
 	if (!client || (cred.uid && server->n_clients >= CLIENTS_MAX - ROOT_CLIENTS) ||
 	    !user_enter(server, client, cred.uid)) {
 		log_warn("no room for another client: %u are here", server->n_clients);
-		close(fd);
+		user_discard(server, user, fd);
 		free(client);
 		return true;
 	}
@@ -81,8 +89,8 @@ bool client_new(struct server *server, int fd)
 	    loop_watch(&server->loop, &client->control, fd, EPOLLIN, control_ready)) {
 		if (client->net_ns)
 			net_ns_leave(server->home, client->net_ns);
+		discard(client, fd);
 		user_leave(client);
-		close(fd);
 		free(client);
 		return true;
 	}
@@ -127,13 +135,26 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd)
 	return 0;
 }
 
+/* There may be descriptors in its queue. The client must notice at once. */
+static void hang_up(struct server *server, struct client *client, struct watch *watch)
+{
+	int fd = watch->fd;
+
+	if (fd < 0)
+		return;
+	loop_unwatch(&server->loop, watch);
+	if (server->closer)
+		shutdown(fd, SHUT_RDWR);
+	discard(client, fd);
+}
+
 void client_forget(struct server *server, struct client *client)
 {
 	struct batch *batch;
 
-	server_close(server, &client->control);
-	server_close(server, &client->data);
-	fd_close(&client->asked_fd);
+	hang_up(server, client, &client->control);
+	hang_up(server, client, &client->data);
+	discard(client, client->asked_fd);
 	free(client->rest);
 	list_for_each_entry_safe (batch, &client->backlog, link)
 		free(batch);
@@ -190,6 +211,17 @@ void client_expire(struct server *server)
 static bool has_tokens(const struct client *client)
 {
 	return client->rate.tokens >= 1 && client->user->rate.tokens >= 1;
+}
+
+/* If they were sent faster than they can be closed, they would use up all of ours. */
+static bool has_too_many_fds(const struct client *client)
+{
+	return closer_count(client->user->closing) > CLOSER_MANY;
+}
+
+static bool may_be_read(const struct client *client)
+{
+	return has_tokens(client) && !has_too_many_fds(client);
 }
 
 static uint32_t control_events(const struct client *client)
@@ -279,7 +311,7 @@ static void handle_requests(struct server *server, struct client *client, int fd
 	}
 	if (err == -EPROTO)
 		client_disconnect(server, client, "not a record");
-	fd_close(&fd);
+	discard(client, fd);
 }
 
 void client_ask_again(struct server *server, struct client *client)
@@ -303,12 +335,18 @@ void client_ask_again(struct server *server, struct client *client)
 		loop_change(&server->loop, &client->control, control_events(client));
 }
 
+static void discard_all(const struct client *client, const int *fds)
+{
+	for (; *fds >= 0; fds++)
+		discard(client, *fds);
+}
+
 static void control_ready(struct watch *watch, uint32_t events)
 {
 	struct client *client = container_of(watch, struct client, control);
 	struct server *server = client->server;
+	int fd[PORTD_FDS_MAX + 1];
 	ssize_t n;
-	int fd[2];
 
 	if (client->has_asked) {
 		if (events & (EPOLLHUP | EPOLLERR))
@@ -316,21 +354,28 @@ static void control_ready(struct watch *watch, uint32_t events)
 		return;
 	}
 	user_refill(client);
-	if (!has_tokens(client) && !(events & (EPOLLHUP | EPOLLERR))) {
+	if (!may_be_read(client) && !(events & (EPOLLHUP | EPOLLERR))) {
 		set_throttled(server, client, true);
+		return;
+	}
+	if (has_too_many_fds(client)) { /* and has gone: what it asks for does not matter */
+		close_after_turn(server, client);
 		return;
 	}
 	if (!user_has_turn(client))
 		return;
-	n = portd_datagram_receive(watch->fd, &server->in, fd, MSG_DONTWAIT);
+	n = portd_datagram_receive_all(watch->fd, &server->in, fd, MSG_DONTWAIT);
 	list_remove(&client->stranger);
-	fd_close(&fd[1]); /* one descriptor per datagram; alignment leaves room for two */
-	if (n > 0)
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (fd[0] >= 0)
+		discard_all(client, fd + 1); /* one descriptor per datagram */
+	if (n > 0) {
 		handle_requests(server, client, fd[0]);
-	else if (n == 0 || errno != EAGAIN)
-		close_after_turn(server, client);
-	if (n == 0)
-		fd_close(&fd[0]); /* an empty datagram may pass one */
+		return;
+	}
+	discard(client, fd[0]); /* an empty datagram may pass one */
+	close_after_turn(server, client);
 }
 
 /* --- messages from the client --------------------------------------------- */
@@ -345,7 +390,7 @@ void client_unthrottle(struct server *server)
 		if (!client->throttled)
 			continue;
 		user_refill(client);
-		if (has_tokens(client))
+		if (may_be_read(client))
 			set_throttled(server, client, false);
 	}
 }
@@ -377,8 +422,13 @@ static void take_messages(struct server *server, struct client *client)
 /* Return: as recv(). */
 static ssize_t receive_messages(struct server *server, struct client *client)
 {
-	ssize_t n = portd_datagram_receive(client->data.fd, &server->in, NULL, MSG_DONTWAIT);
+	int fd[PORTD_FDS_MAX + 1];
+	ssize_t n = portd_datagram_receive_all(client->data.fd, &server->in, fd, MSG_DONTWAIT);
 
+	const int err = errno;
+
+	discard_all(client, fd); /* no message has any */
+	errno = err;
 	if (n > 0)
 		take_messages(server, client);
 	return n;
@@ -406,7 +456,7 @@ static void data_ready(struct watch *watch, uint32_t events)
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !client_may_send(client))
 		return;
 	user_refill(client);
-	if (!has_tokens(client)) {
+	if (!may_be_read(client)) {
 		set_throttled(server, client, true);
 		return;
 	}
@@ -446,15 +496,16 @@ static void begin_end(struct server *server, struct client *client)
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
 	/* It may have ended its connections itself, with other words than ours. */
 	user_refill(client);
-	while (n > 0 && has_tokens(client) && !client->is_disconnected)
+	while (n > 0 && has_tokens(client) && !client->is_disconnected &&
+	       closer_count(client->user->closing) < CLOSER_QUEUE_MAX / 2)
 		n = receive_messages(server, client);
 	set_throttled(server, client, false);
 	client->is_disconnected = client->is_ending = true;
 	client->has_asked = false;
 	ports_client_gone(client->net_ns->ports, client->index);
 	host_port_forget_sender(server, client); /* what takes back a REQ of it comes after it */
-	server_close(server, &client->control);
-	server_close(server, &client->data);
+	hang_up(server, client, &client->control);
+	hang_up(server, client, &client->data);
 }
 
 bool client_close(struct server *server, struct client *client)

@@ -126,17 +126,16 @@ static bool may_show(const struct net_ns *home, uid_t uid)
 	return uid == 0 || n < NET_NS_SHOWN_MAX;
 }
 
-void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid)
+bool net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid)
 {
 	bool is_ours = net_ns != home && net_ns->netlink_fd < 0 && net_foreign_is_socket(fd) &&
 		       net_ns_made(net_ns, fd) && may_show(home, uid);
 
-	if (!is_ours) {
-		close(fd);
-		return;
-	}
+	if (!is_ours)
+		return false;
 	net_ns->netlink_fd = fd;
 	net_ns->shown_by = uid;
+	return true;
 }
 
 static bool has_gid(const struct net_ns *net_ns, const struct mad_gid *gid, unsigned int ifindex)

@@ -58,10 +58,12 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns);
 
 /**
  * net_ns_show() - give a client's namespace a netlink socket
- * @fd:  owned by the callee; closed if it is of another namespace, or if @net_ns already has one
+ * @fd:  owned by the callee if it returns true
  * @uid: of the client; a user other than root may give NET_NS_SHOWN_MAX sockets
+ *
+ * Return: false if it is of another namespace, or if @net_ns already has one.
  */
-void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid);
+bool net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid);
 
 /** net_ns_of_gid() - the namespace that has the interface of a local GID; home if none shows it */
 struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, struct cm_time now);

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/net/low_port.h"
+#include "lib/portd/proto/lease.h"
 #include "lib/portd/server/state.h"
 
 #define LEASES_PER_PRICE 16
@@ -110,10 +111,11 @@ static int open_page(struct request *request)
 		return fd < 0 ? fd : 0;
 	}
 	fd = request->fd;
+	if (fd < 0 || !lease_is_page(fd)) /* closing anything else may wait */
+		return -EINVAL;
 	request->fd = -1;
-	return fd < 0 ? -EINVAL
-		      : ports_page_resume(ports, client->index, fd,
-					  user_room(client, QUOTA_USER_PORTS, *n_ports));
+	return ports_page_resume(ports, client->index, fd,
+				 user_room(client, QUOTA_USER_PORTS, *n_ports));
 }
 
 static int handle_hello(struct request *request)
@@ -249,10 +251,9 @@ static int handle_open_port(struct request *request)
 		return err;
 	}
 	host_port_taken(request->client, host_port);
-	if (request->fd >= 0)
-		net_ns_show(request->server->home, request->client->net_ns, request->fd,
-			    request->client->uid);
-	request->fd = -1;
+	if (request->fd >= 0 && net_ns_show(request->server->home, request->client->net_ns,
+					    request->fd, request->client->uid))
+		request->fd = -1;
 	reply->handle = host_port->handle;
 	reply->ca_guid = host_port->cm.ca_guid;
 	reply->gid0 = host_port->cm.gid0;
@@ -420,7 +421,7 @@ int request_handle(struct server *server, struct client *client, const struct po
 	}
 	if (err == -EAGAIN)
 		return err; /* with the descriptor, which is kept for the next time */
-	fd_close(&request.fd);
+	user_discard(server, client->user, request.fd);
 	if (err == -EPROTO)
 		return err;
 	user_spend(client, err ? rows[record->type].price_failed : rows[record->type].price);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
+#include "lib/portd/server/closer.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
@@ -390,6 +391,8 @@ int server_begin(struct server *server)
 		err = users_err;
 	if (!err)
 		err = make_tables(server);
+	if (!err && server->options.has_strangers && !(server->closer = closer_new()))
+		err = -ENOMEM;
 	if (!err)
 		err = watch_own_descriptors(server);
 	if (!err && server->recovery)
@@ -418,7 +421,8 @@ void server_end(struct server *server)
 		host_port_close(server, host_port);
 	list_for_each_entry_safe (batch, &server->spare, link)
 		free(batch);
-	users_fini(&server->users);
+	users_fini(server);
+	closer_free(server->closer);
 	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);
 	waiting_fini(&server->waiting);

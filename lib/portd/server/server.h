@@ -32,6 +32,7 @@ struct server_options {
 	struct quotas quotas; /* zeros: defaults */
 	uint32_t n_recorded;  /* number of messages kept in PATH.recorded; 0: none */
 	bool opens_ports;     /* open the ports of all devices at once, not on demand */
+	bool has_strangers;   /* clients are not trusted: close what they send in threads */
 	bool qp1_alone;	      /* use umad only and no queue pair of our own: mad/sender.h */
 	void (*serves)(void); /* called when clients can connect; may be NULL */
 	/* Called before and after each wait for events; may be NULL. */

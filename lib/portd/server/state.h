@@ -4,15 +4,15 @@
  * nothing blocks. A turn of the event loop processes all pending input, sends the responses at its
  * end, and then sends a few REQs, so that no REP waits behind a burst of REQs.
  *
- * All CM messages of the host pass through cmportd in both directions. The extra hop costs a
- * program less than posting to the device itself would (one send() against rxe's whole transmit
- * path), and lets cmportd track connections without reports from clients.
+ * All CM messages pass through cmportd in both directions, which lets it track connections without
+ * reports from clients, and costs a program less than posting to the device itself would.
  *
  *   server.c         start, event loop, timers and shutdown
  *   client.c         the sockets of a client: what it sends
  *   client_out.c     what is sent to a client
  *   request.c        requests on a client's control socket
  *   user.c           quota accounting by user
+ *   closer.c         threads that close what users have sent
  *   peer_rate.c      rate limits by remote host
  *   router.c         which client receives a message, and whether a client may send one
  *   fields.c         which values a client may put into a message
@@ -225,8 +225,9 @@ struct server {
 	struct host_port *host_port[HOST_PORTS_MAX];
 	unsigned int n_host_ports; /* highest handle ever used, plus one */
 	struct users users;
-	struct user nobody;  /* our own core, and clients that have disconnected */
-	struct list senders; /* users with requests to send, in round-robin order */
+	struct closer *closer; /* NULL: descriptors are closed at once */
+	struct user nobody;    /* our own core, and clients that have disconnected */
+	struct list senders;   /* users with requests to send, in round-robin order */
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */
 	struct list filled;    /* clients with an unsent batch */

@@ -5,8 +5,10 @@
 #include "lib/portd/server/user.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "lib/portd/server/closer.h"
 #include "lib/portd/server/state.h"
 
 #define BURST_SHARE  10 /* the burst is one second's rate divided by this */
@@ -61,8 +63,11 @@ void user_init(struct user *user, uid_t uid)
 	list_init(&user->waits);
 }
 
-static void user_free(struct users *users, struct user *user)
+static void user_free(struct server *server, struct user *user)
 {
+	struct users *users = &server->users;
+
+	closer_forget(server->closer, &user->closing);
 	hash_remove(&users->by_uid, &user->by_uid);
 	users->numbered[user->number] = NULL;
 	users->n--;
@@ -93,8 +98,8 @@ static void forget_rested(struct server *server, bool is_full)
 		list_remove(&user->resting);
 		list_append(&users->resting, &user->resting);
 		if (!tracker_dead_of(server->tracker, user->number) &&
-		    (is_full || has_rested(server, user)))
-			user_free(users, user);
+		    !closer_count(user->closing) && (is_full || has_rested(server, user)))
+			user_free(server, user);
 	}
 }
 
@@ -155,13 +160,21 @@ void user_leave(struct client *client)
 	client->user = NULL;
 }
 
-void users_fini(struct users *users)
+void user_discard(struct server *server, struct user *user, int fd)
+{
+	if (fd < 0)
+		return;
+	if (!server->closer || !user || !closer_put(server->closer, &user->closing, fd))
+		close(fd);
+}
+
+void users_fini(struct server *server)
 {
 	struct user *user;
 
-	list_for_each_entry_safe (user, &users->all, link)
-		user_free(users, user);
-	hash_fini(&users->by_uid);
+	list_for_each_entry_safe (user, &server->users.all, link)
+		user_free(server, user);
+	hash_fini(&server->users.by_uid);
 }
 
 static void say_once(const struct server *server, struct user *user, enum quota quota)
@@ -173,12 +186,15 @@ static void say_once(const struct server *server, struct user *user, enum quota 
 	user->was_refused |= UINT32_C(1) << quota;
 }
 
-bool user_may_connect(struct server *server, uid_t uid)
+bool user_may_connect(struct server *server, uid_t uid, struct user **ret_user)
 {
-	struct user *user = uid ? find_user(server, uid) : NULL;
+	struct user *user = find_user(server, uid);
 
-	if (!user)
+	*ret_user = user;
+	if (!user || !uid)
 		return true;
+	if (closer_count(user->closing) > CLOSER_QUEUE_MAX / 2)
+		return false;
 	refill_connects(server, user);
 	if (user->connects.tokens >= 1)
 		return true;

@@ -22,6 +22,7 @@
 
 struct server;
 struct client;
+struct closing;
 
 struct user {
 	struct list link;    /* in users.all */
@@ -41,11 +42,12 @@ struct user {
 	struct list hops;	/* that those messages wait for */
 	struct list waits;	/* in server.waiting.users, if hops is not empty */
 	uint32_t n_requests;
-	struct list requests; /* transmit entries: REQs and SIDR_REQs; responses go first */
-	struct list sends;    /* in server.senders, if requests is not empty */
-	double turn;	      /* messages and requests read in turn turn_no */
-	uint64_t turn_no;     /* of the server */
-	uint32_t was_refused; /* bitmap of quotas whose excess was logged */
+	struct list requests;	 /* transmit entries: REQs and SIDR_REQs; responses go first */
+	struct list sends;	 /* in server.senders, if requests is not empty */
+	double turn;		 /* messages and requests read in turn turn_no */
+	uint64_t turn_no;	 /* of the server */
+	struct closing *closing; /* descriptors that are being closed, see closer.h */
+	uint32_t was_refused;	 /* bitmap of quotas whose excess was logged */
 };
 
 struct users {
@@ -71,13 +73,14 @@ bool user_enter(struct server *server, struct client *client, uid_t uid);
 
 /**
  * user_may_connect() - return whether a user may connect once more
+ * @ret_user: the user, NULL if he is not known yet
  *
  * To be checked before any resources are used: a process that connects and disconnects in a loop is
  * limited by nothing else.
  *
  * Return: false if the user has connected too often, which is logged once.
  */
-bool user_may_connect(struct server *server, uid_t uid);
+bool user_may_connect(struct server *server, uid_t uid, struct user **ret_user);
 
 /** user_init() - initialize a user without clients */
 void user_init(struct user *user, uid_t uid);
@@ -105,8 +108,16 @@ void user_spend(struct client *client, double tokens);
 /** user_has_turn() - return whether the clients of its user may be read from again in this turn */
 bool user_has_turn(const struct client *client);
 
+/**
+ * user_discard() - close a descriptor that was sent by this user, or a socket that he has sent any
+ *                  through, elsewhere
+ * @user: NULL if he is not known
+ * @fd:   -1 is allowed
+ */
+void user_discard(struct server *server, struct user *user, int fd);
+
 /** users_fini() - free all users; there must be no clients */
-void users_fini(struct users *users);
+void users_fini(struct server *server);
 
 /** user_refill() - add what a client and its user have earned since the last time */
 void user_refill(struct client *client);

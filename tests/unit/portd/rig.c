@@ -25,7 +25,7 @@
 
 #define START_NS  (UINT64_C(1000) * 1000 * CM_NS_PER_MS)
 #define TURNS_MAX 100000
-#define FDS_MAX	  8
+#define FDS_MAX	  PORTD_FDS_MAX
 
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);

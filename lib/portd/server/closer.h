@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Closes descriptors that users have sent, in threads. close() of a file of FUSE waits for the
+ * user who serves it, and that of a TCP socket with SO_LINGER for its peer; the last close() of a
+ * unix socket does the same for the descriptors in its queue. At most one thread works for each
+ * user, so a user who makes it wait makes only himself wait.
+ */
+#ifndef LIB_PORTD_SERVER_CLOSER_H
+#define LIB_PORTD_SERVER_CLOSER_H
+
+#include <stdbool.h>
+
+#define CLOSER_THREADS	 12  /* users whose descriptors wait at the same time; TasksMax is 16 */
+#define CLOSER_MANY	 256 /* descriptors of a user, above which his clients are not read from */
+#define CLOSER_QUEUE_MAX 16384 /* descriptors of a user; twice the sockets of all clients */
+
+struct closer;
+struct closing; /* the descriptors of one user */
+
+/** closer_new() - Return: a closer without threads; they start on demand. NULL on ENOMEM. */
+struct closer *closer_new(void);
+
+/**
+ * closer_free() - let go of a closer, after closer_forget() of all users; NULL is allowed
+ *
+ * Threads end when they have closed what they are closing, and the last one frees the rest.
+ */
+void closer_free(struct closer *closer);
+
+/**
+ * closer_put() - close a descriptor soon, in a thread
+ * @closing: of the user; NULL before the first call; to be released with closer_forget()
+ * @fd:      owned by the callee if it returns true
+ *
+ * Return: false if that is not possible: out of memory, no thread, or CLOSER_QUEUE_MAX.
+ */
+bool closer_put(struct closer *closer, struct closing **closing, int fd);
+
+/** closer_count() - return how many descriptors are not closed yet; @closing may be NULL */
+unsigned int closer_count(const struct closing *closing);
+
+/** closer_forget() - the user ends; descriptors are still closed. *@closing may be NULL. */
+void closer_forget(struct closer *closer, struct closing **closing);
+
+#endif
