@@ -42,7 +42,7 @@ BY_USERS = (
     ("lookups", 4, SERVER), ("lies", 4, SERVER), ("noise", 4, SERVER), ("questions", 4, SERVER),
     ("visits", 4, SERVER), ("knocks", 4, SERVER), ("silence", 4, SERVER), ("deaths", 4, SERVER),
     ("devices", 4, SERVER), ("ids", 4, SERVER), ("ports", 4, SERVER), ("stats", 4, SERVER),
-    ("crowd", 2, SERVER))
+    ("crowd", 2, SERVER), ("descriptors", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
                 "wire:noise")
@@ -252,7 +252,7 @@ def play(what, name, *others):
     done = run_on_fabric(
         build, LIMIT_S + seconds, "--hosts", "3", "--gap", "0.3",
         f"a:{build}/tools/cmportd/cmportd --confine=kill --detach",
-        f"b&:exec {build}/tools/certify/hold server {SERVER} {PORT} >/dev/null",
+        f"b&:exec {build}/tools/certify/hold server {SERVER} {PORT} >&2",  # says why it ends
         *(f"{host}&:{words} {other}" for host, other in others), f"a:{words} {name}",
         stderr=subprocess.STDOUT)
     print(done.stdout, end="")
