@@ -19,6 +19,7 @@ import argparse
 import os
 from pathlib import Path
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -114,8 +115,8 @@ def play_rounds(build, program, names, every):
         with tempfile.TemporaryDirectory(prefix="parity-") as folder:
             said = play(build, program, some, folder, device)
         counts.append(judge(some, of_any_device if device else reference, said, device or "fabric"))
-        if counts[-1][1]:
-            print(f"on the device {device}: {counts[-1][1]} differ")
+        print("%s: %d as stock, %d other, %d not compared" % (device or "without quirks",
+                                                              *counts[-1]), flush=True)
     return tuple(map(sum, zip(*counts)))
 
 
@@ -145,6 +146,8 @@ def main():
     parser.add_argument("--names", action="store_true", help="print the scenarios' names and end")
     args = parser.parse_args()
     program = args.build / "tools/certify/parity"
+    # A background job of a shell ignores it, and some scenarios interrupt a process.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     names = scenarios(program)
     if args.names:
         print(" ".join(names))
