@@ -22,10 +22,11 @@ test_packages=(g++ binutils abigail-tools librdmacm-dev perftest qperf python3-p
 	libumad2sim0 curl iperf3 netcat-openbsd prometheus reuse ucx-utils gcc-s390x-linux-gnu
 	libc6-dev-s390x-cross gcc-i686-linux-gnu libc6-dev-i386-cross qemu-user-static)
 # Programs and machines that only `tools/check --long` plays: tests/programs/table.py,
-# tests/machines/machines.py, tests/tools/screenshot.py, tests/docs/site.py, tests/packaging.
+# tests/machines/machines.py, tests/tools/screenshot.py, tests/docs/site.py, tests/packaging,
+# tests/certify.
 long_packages=(libfabric-bin fio dapl2-utils openmpi-bin python3-mpi4py gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross musl-tools
-	wireshark xvfb xdotool imagemagick mkdocs git rpm)
+	wireshark xvfb xdotool imagemagick mkdocs git rpm openssh-client openssh-server)
 fuzz_packages=(clang libclang-rt-14-dev)
 
 # fail WHAT ADVICE: a sentence each.

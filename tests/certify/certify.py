@@ -4,8 +4,9 @@
 known, and, with --lab, on rxe.
 
 certify.py            a few trials, on the worst device
-certify.py --each     all of them, on each device
-certify.py --lab      all of them, on two kernels with rxe, and with stock on one
+certify.py --each     all of them, on each device, and by Debian's sshd
+certify.py --lab      all of them, on two kernels with rxe, and with stock on one; with --release
+                      those of another Debian
 
 On the fabric as user 65534 where root runs it. Prints a line a failure, and last "N passed, N
 failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no fabric, or no lab, here.
@@ -15,16 +16,24 @@ import json
 import os
 from pathlib import Path
 import shutil
+import subprocess
 import sys
 import tempfile
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests/lab", "tests/fabric")]
 from hosts import CONNECTING, DEVICES, Skip, run_on_fabric, run_tests  # noqa: E402
-from lablib import Lab  # noqa: E402
+from lablib import Lab, userland  # noqa: E402
+from lablib.release import RELEASES  # noqa: E402
 
 NOBODY = 65534
+SSH_PORT = 2222
 LIMIT_S = 300
+# What is built in the root of another release.
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm", "tools/purecm-agent",
+           *(f"tools/certify/{name}" for name in (
+               "connect", "hold", "mads", "parity", "certify", "host.py", "link.py", "page.py",
+               "trials.py", "ways.py", "compare.py", "differences.md", "stock.txt")))
 LAB_LIMIT_S = 1800
 SHORT = ("addresses", "mads", "killed-cmportd", "fast-path")
 FAST_WAY = "MAD from a queue pair of its own to QP1"
@@ -49,23 +58,35 @@ def certificate(folder):
     return {row["feature"]: row for row in found["rows"]}, found
 
 
-def certify_on_fabric(build, options, trials, allowed=(), by_ssh=False):
-    """Certify hosts of a fabric with these options. Return (exit status, as certificate())."""
+def keep(folder, device, options):
+    """Copy a whole certificate to the folder $PURECM_CERTIFICATES, if that is set."""
+    kept = os.environ.get("PURECM_CERTIFICATES")
+    name = "-".join([device, *(word for word in options if not word.startswith("--"))])
+    for suffix in (".json", ".html") if kept else ():
+        shutil.copyfile(f"{folder}/page{suffix}", f"{kept}/{name}{suffix}")
+
+
+def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), user=None):
+    """Certify hosts of a fabric with these options; others: commands that run meanwhile. rsh: a
+    command that starts the other side. Return (exit status, as certificate())."""
     certify = f"{build}/tools/purecm certify"
     words = [*allowed, *(["--only", *trials] if trials else [])]
     with tempfile.TemporaryDirectory(prefix="certify-") as folder:
         os.chmod(folder, 0o777)
-        if by_ssh:
-            hosts = [f"a:{certify} --ssh b --rsh '{build}/tools/purecm fabric exec' "
+        if rsh:
+            hosts = [f"a:{certify} --ssh b --rsh '{rsh}' "
                      f"--command '{certify} --serve' --output {folder}/page {' '.join(words)}"]
         else:
             conduct = f"{certify} 10.77.0.2 --output {folder}/page {' '.join(words[len(allowed):])}"
             hosts = [f"b&:{certify} --serve {' '.join(allowed)} 2>&1",
                      f"a:for i in $(seq 100); do {conduct}; s=$?; [ -e {folder}/page.json ] && "
                      "exit $s; sleep 0.1; done; exit 9"]
-        done = run_on_fabric(build, LIMIT_S, *options, *hosts, prefix=nobody())
+        done = run_on_fabric(build, LIMIT_S, *options, *others, *hosts,
+                             prefix=nobody() if user is None else user)
         if not Path(folder, "page.json").exists():
             raise AssertionError(f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr}")
+        if not trials:
+            keep(folder, "fabric", options)
         return done.returncode, *certificate(folder)
 
 
@@ -120,11 +141,39 @@ def by_ssh_both_hosts_are_certified_at_once(build):
     """`fabric exec` stands for ssh; what is disrupted is a port, and a device's name. An address
     needs root of the host's network."""
     status, rows, found = certify_on_fabric(build, ("--device", "worst"), ("disruptions",),
-                                            ("--disrupt",), by_ssh=True)
+                                            ("--disrupt",), f"{build}/tools/purecm fabric exec")
     address = "the address goes away for a second"
     assert rows[address]["verdict"] in ("works", "not tried"), rows[address]
     expect({name: row for name, row in rows.items() if name != address}, {}, "by ssh")
     assert len(rows) == 3 and status == 0 and found["hosts"]["b"]["may_disrupt"], rows
+
+
+def ssh_between(folder):
+    """Make keys in a folder. Return (the command of a host that lets this user in, ssh)."""
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/{name}"],
+                       check=True)
+    given = " ".join(f"{name}=${name}" for name in (
+        "PATH", "LD_LIBRARY_PATH", "PURECM_FABRIC", "PURECM_SOCKET", "PURECM_FABRIC_KERNEL"))
+    options = {"HostKey": f"{folder}/host", "AuthorizedKeysFile": f"{folder}/user.pub",
+               "PidFile": "none", "StrictModes": "no", "UsePAM": "no", "SetEnv": given}
+    words = " ".join(f'-o "{name}={value}"' for name, value in options.items())
+    trusting = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    return (f"mkdir -p /run/sshd; /usr/sbin/sshd -D -e -f /dev/null -p {SSH_PORT} {words}",
+            f"ssh -p {SSH_PORT} -i {folder}/user -o BatchMode=yes {trusting}")
+
+
+def by_debians_sshd_both_hosts_are_certified(build):
+    """As whoever runs this test: an ordinary user of a container may have no shell."""
+    assert Path("/usr/sbin/sshd").exists(), "apt-get install openssh-server"
+    with tempfile.TemporaryDirectory(prefix="certify-ssh-") as folder:
+        serve, ssh = ssh_between(folder)
+        status, rows, _ = certify_on_fabric(build, (), (*SHORT, "disruptions"), ("--disrupt",), ssh,
+                                            (f"b&:{serve} 2>&1",), ())
+    address = "the address goes away for a second"
+    assert rows[address]["verdict"] in ("works", "not tried"), rows[address]
+    expect({name: row for name, row in rows.items() if name != address}, {}, "by sshd")
+    assert status == 0, f"status {status}"
 
 
 def nobody_serves_and_that_is_said(build):
@@ -158,7 +207,11 @@ def certify_in_lab(lab, build, *options):
     with tempfile.TemporaryDirectory(prefix="certify-") as folder:
         for name in ("page.json", "page.html"):
             Path(folder, name).write_bytes(lab.a.read_file("/tmp/" + name))
-        return certificate(folder)
+        rows, found = certificate(folder)
+        kernel = ".".join(found["hosts"]["a"]["kernel"].split(".")[:2])
+        library = found["hosts"]["b"]["library"]
+        keep(folder, f"rxe-linux-{kernel}", ["stock"] if library == "stock" else [])
+        return rows, found
 
 
 def add_vlan(guest, number):
@@ -188,10 +241,12 @@ def stock_gets_its_verdicts(lab, build):
     assert not bad, bad
 
 
-def test_in_lab(build):
+def test_in_lab(build, release):
     if not shutil.which("qemu-system-x86_64"):
         raise Skip("QEMU is missing: apt-get install qemu-system-x86\n")
-    with Lab({"a": "purecm", "b": "purecm"}) as lab:
+    if not release.is_own:
+        build = userland.build_or_exit(release, TARGETS)
+    with Lab({"a": "purecm", "b": "purecm"}, release=release.name) as lab:
         return run_tests([named(test, build) for test in (
             rxe_gets_its_verdicts, stock_gets_its_verdicts)], lab)
 
@@ -201,17 +256,18 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--each", action="store_true", help="on each device of the fabric")
     parser.add_argument("--lab", action="store_true", help="between two kernels with rxe")
+    parser.add_argument("--release", choices=RELEASES, default="own", help="their Debian (own)")
     args = parser.parse_args()
     build = args.build.resolve()
     if args.each:
         tests = [named(check_device, device) for device in (None, *CONNECTING)]
-        return run_tests(tests, build)
+        return run_tests((*tests, by_debians_sshd_both_hosts_are_certified), build)
     if not args.lab:
         return run_tests((what_the_worst_device_cannot_do_is_said, infiniband_gets_its_verdicts,
                           by_ssh_both_hosts_are_certified_at_once,
                           nobody_serves_and_that_is_said), build)
     try:
-        return test_in_lab(build)
+        return test_in_lab(build, RELEASES[args.release])
     except Skip as skip:
         print(f"{skip}0 passed, 0 failed, 2 skipped")
         return 77

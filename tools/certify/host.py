@@ -230,8 +230,8 @@ class Host:
                             in MODULES.findall(text_of("/proc/modules"))},
                 "devices": [self._device(path) for path in self._paths(RDMA)],
                 "vlans": [line for line in text_of("/proc/net/vlan/config").splitlines()[2:]],
-                "bonds": {path.parent.name: text_of(path / "mode")
-                          for path in sorted(NET.glob("*/bonding"))}}
+                "bonds": {path.parent.name: f"{text_of(path / 'mode')} of "
+                          f"{text_of(path / 'slaves')}" for path in sorted(NET.glob("*/bonding"))}}
 
     @staticmethod
     def _paths(folder):

@@ -31,7 +31,7 @@
 #define N_MAX	       100000
 #define N_FIRST	       5
 #define AT_ONCE	       16
-#define LIMIT_FIRST_MS 500
+#define LIMIT_FIRST_MS 1000
 #define LIMIT_MS       1000
 #define NS_PER_US      1000.0
 #define MAD_TID_LOW_AT 12

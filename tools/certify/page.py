@@ -63,6 +63,7 @@ def render(certificate):
 <style>{STYLE}</style></head><body>
 <h1>purecm {html.escape(certificate["version"])} between two hosts</h1>
 <p>{certificate["date"]}, {certificate["seconds"]:.0f} s: {html.escape(summary(certificate))}</p>
+<p>Seconds: {", ".join(f"{name} {took:.0f}" for name, took in certificate["took"].items())}.</p>
 {verdicts(certificate["rows"])}{hosts}
 <h2>Ways of a MAD</h2>{mads}
 <h2>All of it</h2><details><summary>JSON</summary>
