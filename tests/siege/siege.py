@@ -5,9 +5,9 @@ worst, one kind after the other, while ten honest clients connect.
 
 Prints for each attack how much longer the honest ones need than beside as many programs that only
 compute, the two in turn, and how much memory cmportd has had. An attack succeeds if one of their
-connects fails, if cmportd ends or has more than its limit; in the long form, also if by the medians
-they need more than twice as long. Last it prints "N passed, N failed, N skipped". Exit status: 1 if
-an attack succeeded, 77 if there can be no fabric here.
+connects fails, if cmportd ends or has more than its limit; in the long form, also if by the median
+of the pairs they need more than twice as long. Last it prints "N passed, N failed, N skipped".
+Exit status: 1 if an attack succeeded, 77 if there can be no fabric here.
 """
 import argparse
 import os
@@ -144,10 +144,11 @@ def withstand(siege, name, kind, begin):
 
 
 def judge(siege):
-    """Print how much slower each attack has made the honest ones, by the medians."""
+    """Print how much slower each attack has made the honest ones: the median of its pairs. Both of
+    a pair have the same load beside them, different pairs may have different ones."""
     too_slow = []
     for name, (calm, attacked) in siege.took_s.items():
-        ratio = statistics.median(attacked) / statistics.median(calm)
+        ratio = statistics.median(its / other for its, other in zip(attacked, calm))
         print(f"{name}: {ratio:.2f} times as long, {len(calm)} pairs, "
               f"{statistics.median(calm):.2f} s beside programs that compute", flush=True)
         if ratio > SLOWER_MAX and len(calm) >= PAIRS_MIN:
