@@ -96,24 +96,30 @@ static bool may_any_resume(struct server *server)
 	return false;
 }
 
-static bool is_orphan_of(const struct server *server, const struct tracked *tracked,
-			 const struct client *client)
+static bool is_orphan_of(const struct tracked *tracked, const struct client *client)
 {
-	if (tracked->owner.block)
-		return server->block_owner[tracked->owner.block] == client->index;
-	return tracked->owner.pid && tracked->owner.pid == (uint32_t)client->pid;
+	return tracked->owner.block ||
+	       (tracked->owner.pid && tracked->owner.pid == (uint32_t)client->pid);
 }
 
-static void return_orphans_to(struct server *server, const struct client *client)
+/* Those of @block only: all clients of a host may come back at once. */
+static void return_orphans_of(struct server *server, uint16_t block, const struct client *client)
 {
-	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
+	const struct tracked *tracked = tracker_orphan_of(server->tracker, block, NULL), *next;
 
 	for (; tracked; tracked = next) {
-		next = tracker_orphan(server->tracker, tracked);
-		if (!tracked->is_dead && is_orphan_of(server, tracked, client) &&
+		next = tracker_orphan_of(server->tracker, block, tracked);
+		if (!tracked->is_dead && is_orphan_of(tracked, client) &&
 		    !tracker_return(server->tracker, tracked, client->index))
 			return;
 	}
+}
+
+/* The client has its first block again; who has had none is known by its pid. */
+static void return_orphans_to(struct server *server, const struct client *client)
+{
+	return_orphans_of(server, client->block[0], client);
+	return_orphans_of(server, 0, client);
 }
 
 static void forget_unconfirmed(struct server *server, const struct client *client)

@@ -251,6 +251,10 @@ bool tracker_port(const struct tracker *tracker, uint8_t handle, const char **re
  */
 const struct tracked *tracker_orphan(const struct tracker *tracker, const struct tracked *after);
 
+/** tracker_orphan_of() - iterate over the orphans whose client had @block as its first one */
+const struct tracked *tracker_orphan_of(const struct tracker *tracker, uint16_t block,
+					const struct tracked *after);
+
 /**
  * tracker_hold_block() - return whether an orphan, or a connection of an ended client, has a comm
  * id of the block

@@ -98,6 +98,19 @@ const struct tracked *tracker_orphan(const struct tracker *tracker, const struct
 	return tracked_at(tracker, after ? after->client_next : tracker->orphans.first);
 }
 
+const struct tracked *tracker_orphan_of(const struct tracker *tracker, uint16_t block,
+					const struct tracked *after)
+{
+	const struct tracked *next;
+
+	if (!after)
+		return tracker->orphan_of[block]
+			       ? tracked_at(tracker, tracker->orphan_of[block] - 1)
+			       : NULL;
+	next = tracked_at(tracker, after->client_next);
+	return next && next->owner.block == block ? next : NULL;
+}
+
 bool tracker_hold_block(const struct tracker *tracker, uint16_t block)
 {
 	return tracker->left_behind[block] != 0;

@@ -204,6 +204,36 @@ static void add_to_list(struct tracker *tracker, struct tracked *tracked,
 	count_in(tracker, tracked, list, 1);
 }
 
+/* The orphans of a block are neighbours. */
+static void add_orphan(struct tracker *tracker, struct tracked *tracked)
+{
+	uint32_t *first = &tracker->orphan_of[tracked->owner.block];
+	struct tracked *prev, *next;
+
+	if (!*first) {
+		add_to_list(tracker, tracked, &tracker->orphans);
+		*first = tracked->index + 1;
+		return;
+	}
+	prev = tracked_at(tracker, *first - 1);
+	next = tracked_at(tracker, prev->client_next);
+	tracked->client_prev = prev->index;
+	tracked->client_next = prev->client_next;
+	prev->client_next = tracked->index;
+	if (next)
+		next->client_prev = tracked->index;
+	count_in(tracker, tracked, &tracker->orphans, 1);
+}
+
+static void forget_first(struct tracker *tracker, const struct tracked *orphan,
+			 const struct tracked *next)
+{
+	uint32_t *first = &tracker->orphan_of[orphan->owner.block];
+
+	if (*first == orphan->index + 1)
+		*first = next && next->owner.block == orphan->owner.block ? next->index + 1 : 0;
+}
+
 static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
 {
 	struct tracked_client *list = tracked->is_orphan ? &tracker->orphans
@@ -212,6 +242,8 @@ static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
 	struct tracked *next = tracked_at(tracker, tracked->client_next);
 	struct tracked *prev = tracked_at(tracker, tracked->client_prev);
 
+	if (tracked->is_orphan)
+		forget_first(tracker, tracked, next);
 	if (next)
 		next->client_prev = tracked->client_prev;
 	if (prev)
@@ -294,7 +326,7 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 	}
 	tracked->is_orphan = true;
 	tracked->owner.user = 0;
-	add_to_list(tracker, tracked, &tracker->orphans);
+	add_orphan(tracker, tracked);
 	tracker->n_tracked++;
 	tracked_index(tracker, tracked, tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0);
 }
@@ -338,8 +370,10 @@ struct tracker *tracker_new(uint64_t secret)
 	tracker->free = TRACKED_NONE;
 	tracker->dead.first = tracker->orphans.first = TRACKED_NONE;
 	tracker->left_behind = calloc(UINT32_MAX / CM_ID_BLOCK + 1, sizeof(uint32_t));
+	tracker->orphan_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
 	tracker->dead_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
-	if (!tracker->left_behind || !tracker->dead_of || !grow_buckets(tracker)) {
+	if (!tracker->left_behind || !tracker->orphan_of || !tracker->dead_of ||
+	    !grow_buckets(tracker)) {
 		tracker_free(tracker);
 		return NULL;
 	}
@@ -360,6 +394,7 @@ void tracker_free(struct tracker *tracker)
 	free(tracker->buckets);
 	free(tracker->client);
 	free(tracker->left_behind);
+	free(tracker->orphan_of);
 	free(tracker->dead_of);
 	free(tracker);
 }

@@ -25,6 +25,7 @@
 #define NO_CONNECTIONS_BYTES (STATE_FILE_TRACKED_AT + 8192)
 #define GRACE_MS	     3000
 #define LOOK_MS		     500
+#define ORPHANS_A_TURN	     512
 #define AGES_MS		     (600 * 1000)
 
 static struct rig_client carol;
@@ -162,6 +163,36 @@ TEST(all_its_connections_end)
 		scene_connect(bob, n);
 	die_with_cmportd();
 	ck_assert_uint_eq(rig_server()->core.n_conns, 300);
+}
+
+/* More than a turn ends, and of two programs in turn. */
+TEST(many_that_are_left_end_a_few_in_each_turn)
+{
+	const uint32_t n_all = 4 * ORPHANS_A_TURN;
+	uint32_t n, before = 0;
+
+	rig_join(alice);
+	for (n = 1; n <= n_all / 2; n++) {
+		scene_connect(bob, n);
+		scene_connect(alice, n);
+	}
+	die();
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_server()->grace_until.ns = 0;
+	while (rig_server()->core.n_conns < n_all / 2) {
+		rig_turn();
+		n = rig_server()->core.n_conns;
+		ck_assert_uint_le(n - before, ORPHANS_A_TURN);
+		before = n;
+	}
+	rig_pass(AGES_MS);
+	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 0);
+	come_back(alice, -1);
+	for (n = 1; n <= n_all / 2; n++)
+		ck_assert_int_eq(tell(alice, n), 0);
+	say_resumed(alice);
+	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), n_all / 2);
 }
 
 TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)

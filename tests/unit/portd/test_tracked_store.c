@@ -109,6 +109,46 @@ TEST(orphan_has_its_owner)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.block, kept_owner.block);
 }
 
+static unsigned int orphans_of(uint16_t block)
+{
+	const struct tracked *tracked = NULL;
+	unsigned int n = 0;
+
+	for (; (tracked = tracker_orphan_of(kept_tracker, block, tracked)); n++)
+		ck_assert_uint_eq(tracked->owner.block, block);
+	return n;
+}
+
+/* Who comes back must not have to look at those of all others, who come back, too. */
+TEST(orphans_of_a_block_are_found_without_the_others)
+{
+	struct tracked_owner owner = kept_owner;
+	const struct tracked *second;
+	unsigned int n;
+
+	for (n = 0; n < 30; n++) {
+		owner.block = (uint16_t)(1 + n % 3);
+		ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &owner), 0);
+		kept_set(1 + n, 1);
+	}
+	kept_begin_again();
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 30);
+	for (n = 10; n > 1; n--) {
+		ck_assert_uint_eq(orphans_of(2), n);
+		second = tracker_orphan_of(kept_tracker, 2,
+					   tracker_orphan_of(kept_tracker, 2, NULL));
+		if (n % 2)
+			second = tracker_orphan_of(kept_tracker, 2, NULL);
+		ck_assert(tracker_return(kept_tracker, second, KEPT_CLIENT));
+	}
+	ck_assert(tracker_return(kept_tracker, tracker_orphan_of(kept_tracker, 2, NULL),
+				 KEPT_CLIENT));
+	ck_assert_uint_eq(orphans_of(1), 10);
+	ck_assert_uint_eq(orphans_of(2), 0);
+	ck_assert_uint_eq(orphans_of(3), 10);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 20);
+}
+
 TEST(nobody_finds_an_orphan_before_it_is_told_of)
 {
 	kept_set(1, 1);
