@@ -11,11 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define STAT_START 22 /* field of /proc/PID/stat: start time in clock ticks since boot */
 #define STAT_BYTES 1024
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 /* The name in field 2 may contain anything; no later field contains a parenthesis. */
 uint32_t process_start(pid_t pid)
@@ -67,4 +72,17 @@ bool process_has_ended(pid_t pid, int fd)
 	if (fd >= 0)
 		return poll(&pfd, 1, 0) > 0;
 	return kill(pid, 0) && errno == ESRCH;
+}
+
+bool process_of_socket_has_ended(int fd)
+{
+	int pidfd = -1;
+	socklen_t bytes = sizeof(pidfd);
+	bool has_ended;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &bytes))
+		return errno == ESRCH || errno == EINVAL; /* it was waited for */
+	has_ended = process_has_ended(0, pidfd);
+	close(pidfd);
+	return has_ended;
 }

@@ -34,4 +34,13 @@ bool process_watch(pid_t pid, uint32_t start, int *ret_fd);
 /** process_has_ended() - return whether the process has ended; @fd is from process_watch() */
 bool process_has_ended(pid_t pid, int fd);
 
+/**
+ * process_of_socket_has_ended() - return whether the process that connected a unix socket has ended
+ *
+ * Its pid, which SO_PEERCRED still says, may be another's by now; a pidfd of the socket's cannot.
+ *
+ * Return: false also on kernels without SO_PEERPIDFD (before 6.5).
+ */
+bool process_of_socket_has_ended(int fd);
+
 #endif

@@ -64,9 +64,20 @@ static bool were_ids_lent(struct server *server, uint16_t block, uint64_t secret
 
 /* --- clients that resume -------------------------------------------------- */
 
+/* To be asked after its pid was used: until then nobody else can have had that. */
+static bool has_own_pid(const struct client *client)
+{
+	return !process_of_socket_has_ended(client->control.fd);
+}
+
 static void record_client(struct server *server, struct client *client)
 {
 	client->start = state_file_add_client(server->state_file, client->pid);
+	if (has_own_pid(client))
+		return;
+	state_file_remove_client(server->state_file, client->pid);
+	client->pid = 0;
+	client->start = 0;
 }
 
 static void remove_client(struct server *server, const struct client *client)
@@ -124,7 +135,8 @@ static void return_orphans_to(struct server *server, const struct client *client
 
 static void forget_unconfirmed(struct server *server, const struct client *client)
 {
-	state_file_resumed(server->state_file, client->pid);
+	if (has_own_pid(client))
+		state_file_resumed(server->state_file, client->pid);
 	tracker_confirm(server->tracker, client->index);
 }
 

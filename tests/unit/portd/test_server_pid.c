@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client whose process has ended, so that its pid may be another's: Mallory connects in a process
+ * that ends, keeps the socket in another one, and waits until Bob's process has the pid. Bob was a
+ * client of the previous cmportd.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/portd/server/process.h"
+#include "tests/unit/portd/folder.h"
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define bob (&scene_bob)
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+static struct rig_client mallory;
+static pid_t bobs_pid;
+
+static void set_up(void)
+{
+	folder_make();
+	bobs_pid = fork();
+	if (bobs_pid == 0)
+		for (;;)
+			pause();
+	rig_set_up(socket_path);
+	rig_come_as(bobs_pid);
+	rig_join(bob);
+	rig_come_as(-1);
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_settle();
+}
+
+static void tear_down(void)
+{
+	kill(bobs_pid, SIGKILL);
+	waitpid(bobs_pid, NULL, 0);
+	rig_tear_down();
+}
+
+/* The kernel tells whose a socket is since Linux 6.5. */
+static bool has_pidfds_of_sockets(void)
+{
+	int pair[2], fd = -1;
+	socklen_t bytes = sizeof(fd);
+	bool has = !socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) &&
+		   (!getsockopt(pair[0], SOL_SOCKET, SO_PEERPIDFD, &fd, &bytes) ||
+		    errno != ENOPROTOOPT);
+
+	if (!has)
+		printf("skipped: this kernel has no SO_PEERPIDFD\n");
+	close(pair[0]);
+	close(pair[1]);
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+/* @is_reaped: nobody can have its pid before that. */
+static void connect_in_a_process_that_ends(bool is_reaped)
+{
+	siginfo_t info;
+	pid_t pid;
+
+	mallory.control = rig_dial_later();
+	pid = fork();
+	if (pid == 0) {
+		rig_connect(mallory.control);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | (is_reaped ? 0 : WNOWAIT)), 0);
+}
+
+static void resume_as_bob(void)
+{
+	struct portd_record record = { .type = PORTD_RESUMED };
+
+	rig_come_as(bobs_pid);
+	rig_settle();
+	ck_assert_int_eq(rig_resume(&mallory, bob->page_fd), 0);
+	rig_come_as(-1);
+	ck_assert_int_eq(rig_ask(&mallory, &record), 0);
+	rig_pass(10); /* it looks every 5 ms whether all have come */
+}
+
+FIXTURE(set_up, tear_down);
+
+TEST(who_has_resumed_is_not_awaited)
+{
+	mallory.control = rig_dial();
+	resume_as_bob();
+	ck_assert(!server_in_grace(rig_server()));
+}
+
+NEEDS(has_pidfds_of_sockets);
+
+TEST(a_socket_of_a_process_that_has_ended_is_known)
+{
+	int listener = rig_server()->listening.fd, fd;
+
+	connect_in_a_process_that_ends(true);
+	fd = accept(listener, NULL, NULL);
+	ck_assert(process_of_socket_has_ended(fd));
+	close(fd);
+	mallory.control = rig_dial_later();
+	rig_connect(mallory.control);
+	fd = accept(listener, NULL, NULL);
+	ck_assert(!process_of_socket_has_ended(fd));
+	close(fd);
+}
+
+TEST_LOOP(nobody_resumes_with_the_pid_of_another, 0, 2)
+{
+	connect_in_a_process_that_ends(_i);
+	resume_as_bob();
+	ck_assert(server_in_grace(rig_server()));
+}
+
+TEST_LOOP(nobody_is_recorded_with_the_pid_of_another, 0, 2)
+{
+	connect_in_a_process_that_ends(_i);
+	resume_as_bob();
+	ck_assert_int_eq(rig_server()->client[0]->pid, 0);
+	ck_assert_uint_eq(rig_server()->client[0]->start, 0);
+}
