@@ -568,6 +568,11 @@ void host_port_send_requests(struct server *server)
 	while (n_sent < SEND_BATCH && n_held < SEND_BATCH && !list_is_empty(&server->senders)) {
 		user = container_of(server->senders.next, struct user, sends);
 		xmit = container_of(user->requests.next, struct xmit, link);
+		if (xmit->again && tracker_is_outdated(server->tracker, xmit->mad)) {
+			free(take_request(server, xmit));
+			n_sent++;
+			continue;
+		}
 		if (may_leave(server, xmit)) {
 			send_request(server, xmit);
 			n_sent++;

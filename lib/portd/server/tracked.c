@@ -287,3 +287,14 @@ const struct tracked *tracker_of_qpn(const struct tracker *tracker, const struct
 
 	return find_not_in(tracker, TRACKED_BY_QPN, &key, TRACKED_IN(DREQ_SENT));
 }
+
+bool tracker_is_outdated(const struct tracker *tracker, const uint8_t mad[MAD_BYTES])
+{
+	const struct tracked *tracked;
+	struct cm_msg msg;
+
+	if (cm_msg_decode(mad, MAD_BYTES, &msg) || msg.hdr.attr_id != CM_ATTR_REQ)
+		return false;
+	tracked = tracker_of_local(tracker, msg.req.local_comm_id);
+	return !tracked || !tracked_is_in(tracked, TRACKED_IN(REQ_SENT) | TRACKED_IN(MRA_REQ_RCVD));
+}

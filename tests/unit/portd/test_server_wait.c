@@ -163,3 +163,79 @@ TEST(who_has_no_room_for_an_answer_that_came_late_is_disconnected_at_once)
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
+
+/* --- for their turn ------------------------------------------------------- */
+
+/* All that the peer may leave unanswered. */
+static void fill_turn(void)
+{
+	const struct mad_path peer = rig_peer(SCENE_PEER);
+	struct cm_msg req;
+	uint32_t n;
+
+	for (n = 0; n <= UNANSWERED_MAX; n++) {
+		req = scene_req(bob, 1000 + n);
+		rig_send(bob, &peer, &req);
+	}
+	scene_wire();
+}
+
+static void repeat_req(void)
+{
+	struct cm_msg req = scene_req(alice, 1);
+	struct portd_record record = {
+		.type = PORTD_MAD,
+		.mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER), .again = 1}
+	};
+
+	rig_encode(&record.mad, &req);
+	ck_assert(rig_tell(alice, &record));
+	rig_settle();
+}
+
+static unsigned int reqs_of_alice(void)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+	unsigned int n = 0;
+
+	while (rig_sent(&sent, &msg))
+		n += msg.hdr.attr_id == CM_ATTR_REQ && msg.req.local_comm_id == alice->first + 1;
+	return n;
+}
+
+TEST(a_request_that_is_repeated_leaves_when_it_may)
+{
+	struct cm_msg req = scene_req(alice, 1);
+
+	rig_send(alice, &(struct mad_path[]){ rig_peer(SCENE_PEER) }[0], &req);
+	fill_turn();
+	repeat_req();
+	rig_pass(1000);
+	ck_assert_uint_eq(reqs_of_alice(), 1);
+}
+
+/* The peer may have forgotten the connection by then. */
+TEST(a_request_that_was_answered_meanwhile_is_not_repeated)
+{
+	struct cm_msg req = scene_req(alice, 1);
+
+	rig_send(alice, &(struct mad_path[]){ rig_peer(SCENE_PEER) }[0], &req);
+	fill_turn();
+	repeat_req();
+	scene_said(talk_msg_of(CM_ATTR_REP, 0x701, alice->first + 1));
+	rig_pass(1000);
+	ck_assert_uint_eq(reqs_of_alice(), 0);
+}
+
+TEST(a_request_whose_client_has_gone_is_not_repeated)
+{
+	struct cm_msg req = scene_req(alice, 1);
+
+	rig_send(alice, &(struct mad_path[]){ rig_peer(SCENE_PEER) }[0], &req);
+	fill_turn();
+	repeat_req();
+	rig_leave(alice);
+	rig_pass(1000);
+	ck_assert_uint_eq(reqs_of_alice(), 0);
+}
