@@ -220,17 +220,32 @@ def mads(pair):
     pair.fast_path = all(one["answered"] for one in fast if one["kind"] == pair.main.kind)
 
 
-def fast_path(pair):
-    """The state of cmportd's fast path after all those connections."""
-    if pair.stock["a"]["library"] == "stock":
-        return
-    text, _ = pair.a.run(LIMIT_S, "purecm", "stat", "--json")
-    count = {}
+def counts_of(host):
+    """Return {what: count} of all ports of its cmportd."""
+    text, _ = host.run(LIMIT_S, "purecm", "stat", "--json")
+    count = dict.fromkeys(("sent", "repeated", "by-umad", "fast-peers", "lost-peers"), 0)
     for row in objects(text):
         if row.get("type") == "port_count":
             count[row["what"]] = count.get(row["what"], 0) + row["value"]
-    reached, lost = count.get("fast-peers", 0), count.get("lost-peers", 0)
-    figures = {key: count.get(key, 0) for key in ("sent", "repeated", "by-umad")}
+    return count
+
+
+def messages(pair):
+    """How many were repeated before cmportd is killed, which loses some."""
+    count = counts_of(pair.a)
+    repeated, sent = count["repeated"], count["sent"]
+    if sent and repeated > max(2, REPEATS_MAX * sent):
+        yield Row("messages", SLOWER, f"{repeated} of {sent} had to be sent again: something "
+                  "loses them, or the other host is slow", "purecm explain --recorded", count)
+    elif sent:
+        yield Row("messages", WORKS, f"{repeated} of {sent} were sent again", figures=count)
+
+
+def fast_path(pair):
+    """The state of cmportd's fast path after all those connections."""
+    count = counts_of(pair.a)
+    reached, lost = count["fast-peers"], count["lost-peers"]
+    figures = {key: count[key] for key in ("sent", "repeated", "by-umad")}
     if pair.main.is_ib:
         yield Row("fast path", WORKS, "on InfiniBand umad resolves no link addresses: there is no "
                   "other path", figures=figures)
@@ -246,12 +261,6 @@ def fast_path(pair):
         yield Row("fast path", WORKS, "purecm sends from a queue pair of its own", figures=figures)
     else:
         yield Row("fast path", UNTRIED, "cmportd has not asked the other host anything")
-    repeated, sent = figures["repeated"], figures["sent"]
-    if sent and repeated > max(2, REPEATS_MAX * sent):
-        yield Row("messages", SLOWER, f"{repeated} of {sent} had to be sent again: something "
-                  "loses them, or the other host is slow", "purecm explain --recorded", figures)
-    elif sent:
-        yield Row("messages", WORKS, f"{repeated} of {sent} were sent again", figures=figures)
 
 
 # --- drills and parity ---------------------------------------------------------------------------
@@ -528,6 +537,7 @@ TRIALS = (
     ("parity", parity, True),
     ("connections", connections, True),
     ("crowd", crowd, True),
+    ("messages", messages, False),
     ("killed-program", killed_program, True),
     ("killed-cmportd", killed_cmportd, True),
     ("disruptions", disruptions, True),
