@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands for a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17", "remove",
- * "reset", "rename roceo1"; "forget" for the subnet administrator, and "reregister" for its
- * clients. One datagram each, from tools/fabric/fabric.
+ * Commands for a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17",
+ * "pkeys 0x8001,0x8002", "remove", "reset", "rename roceo1"; "forget" for the subnet administrator,
+ * and "reregister" for its clients. One datagram each, from tools/fabric/fabric.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -98,6 +98,8 @@ static void control_ready(struct watch *watch, uint32_t events)
 		subnet_set_lid(host, (uint16_t)lid);
 	else if (sscanf(order, "pod %u %45s %u", &port_num, address, &ifindex) == 3)
 		add_pod(host, port_num, address, ifindex);
+	else if (sscanf(order, "pkeys %63[0-9a-fx,]", address) == 1)
+		subnet_set_pkeys(host, address);
 	else if (strcmp(order, "remove") == 0)
 		remove_device(host);
 	else if (strcmp(order, "reset") == 0)

@@ -194,6 +194,13 @@ void subnet_forget(const struct host *host, uint8_t port_num);
  */
 void subnet_set_lid(struct host *host, uint16_t lid);
 
+/**
+ * subnet_set_pkeys() - replace the P_Keys of port 1 after the default one, as by the subnet
+ * manager, and notify the processes
+ * @text: in hexadecimal, with commas between them
+ */
+void subnet_set_pkeys(struct host *host, const char *text);
+
 /** sysfs_write() - update the host's own /sys, if it has one, from the page */
 void sysfs_write(const struct host *host);
 

@@ -98,6 +98,24 @@ static void fill_partitions(const struct host *host, struct fab_port *port)
 		port->pkey[1 + i] = host->pkey[i];
 }
 
+void subnet_set_pkeys(struct host *host, const char *text)
+{
+	struct fab_port *port = &host->page->port[0];
+	char *end = (char *)(uintptr_t)text;
+
+	host->n_pkeys = 0;
+	while (*end && host->n_pkeys < FAB_PKEYS - 1) {
+		host->pkey[host->n_pkeys++] = (uint16_t)strtoul(end, &end, 16);
+		end += strspn(end, ",");
+	}
+	fab_page_write_begin(host->page);
+	memset(&port->pkey[1], 0, sizeof(port->pkey) - sizeof(port->pkey[0]));
+	fill_partitions(host, port);
+	fab_page_write_end(host->page);
+	sysfs_write(host);
+	events_send(host, IBV_EVENT_PKEY_CHANGE, 1);
+}
+
 void subnet_fill(struct host *host, uint8_t port_num)
 {
 	struct fab_port *port = &host->page->port[port_num - 1];

@@ -5,7 +5,10 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tools/fabric/verbs/objects.h"
@@ -22,8 +25,31 @@
 #define ODP_OF_UD	 (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
 #define ODP_OF_UC	 (ODP_OF_UD | IBV_ODP_SUPPORT_WRITE)
 #define ODP_OF_RC	 (ODP_OF_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
+#define FD_UNKNOWN	 (-2)
 #define CLOCK_KHZ	 1000000 /* it counts nanoseconds */
 #define PAGE_SIZES	 0xfffff000u
+
+/*
+ * For tests: if the host's folder has a file "queries", each query of a port's tables leaves a line
+ * in it, with the process that made it.
+ */
+static void note_query(struct ibv_context *verbs, const char *what)
+{
+	static int fd = FD_UNKNOWN; /* atomic */
+	const struct fab_folder *folder = &to_context(verbs)->device->folder;
+	char text[FAB_PATH_BYTES];
+	int is = __atomic_load_n(&fd, __ATOMIC_ACQUIRE);
+	int bytes;
+
+	if (is == FD_UNKNOWN) {
+		snprintf(text, sizeof(text), "%s/hosts/%s/queries", folder->dir, folder->host);
+		is = open(text, O_WRONLY | O_APPEND | O_CLOEXEC);
+		__atomic_store_n(&fd, is, __ATOMIC_RELEASE);
+	}
+	bytes = snprintf(text, sizeof(text), "%s %s\n", what, program_invocation_short_name);
+	if (is >= 0 && write(is, text, (size_t)bytes) != bytes)
+		abort();
+}
 
 int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 {
@@ -133,6 +159,7 @@ int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr
 	const struct fab_page *page = to_context(verbs)->device->page;
 	struct ibv_port_attr attr;
 
+	note_query(verbs, "port");
 	context_command(verbs);
 	if (page->is_removed)
 		return EIO;
@@ -158,6 +185,7 @@ int ibv_query_gid(struct ibv_context *verbs, uint8_t port_num, int index, union 
 	const struct fab_page *page = to_context(verbs)->device->page;
 	struct fab_gid entry;
 
+	note_query(verbs, "gid");
 	if (page->is_removed || port_num == 0 || port_num > page->n_ports || index < 0 ||
 	    index >= FAB_GIDS) {
 		errno = EINVAL;
@@ -180,8 +208,8 @@ static struct ibv_gid_entry entry_of(uint32_t port_num, uint32_t index, const st
 	};
 }
 
-int _ibv_query_gid_ex(struct ibv_context *verbs, uint32_t port_num, uint32_t gid_index,
-		      struct ibv_gid_entry *ret, uint32_t flags, size_t entry_size)
+static int read_gid(struct ibv_context *verbs, uint32_t port_num, uint32_t gid_index,
+		    struct ibv_gid_entry *ret, uint32_t flags, size_t entry_size)
 {
 	const struct fab_page *page = to_context(verbs)->device->page;
 	struct ibv_gid_entry entry;
@@ -196,6 +224,13 @@ int _ibv_query_gid_ex(struct ibv_context *verbs, uint32_t port_num, uint32_t gid
 	return 0;
 }
 
+int _ibv_query_gid_ex(struct ibv_context *verbs, uint32_t port_num, uint32_t gid_index,
+		      struct ibv_gid_entry *ret, uint32_t flags, size_t entry_size)
+{
+	note_query(verbs, "gid");
+	return read_gid(verbs, port_num, gid_index, ret, flags, entry_size);
+}
+
 ssize_t _ibv_query_gid_table(struct ibv_context *verbs, struct ibv_gid_entry *entries,
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
@@ -203,6 +238,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *verbs, struct ibv_gid_entry *en
 	uint32_t port_num, i;
 	size_t n = 0;
 
+	note_query(verbs, "gids");
 	if (flags)
 		return -EINVAL;
 	if (page->is_removed)
@@ -210,7 +246,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *verbs, struct ibv_gid_entry *en
 	for (port_num = 1; port_num <= page->n_ports; port_num++)
 		for (i = 0; i < FAB_GIDS; i++) {
 			struct ibv_gid_entry entry;
-			int err = _ibv_query_gid_ex(verbs, port_num, i, &entry, 0, sizeof(entry));
+			int err = read_gid(verbs, port_num, i, &entry, 0, sizeof(entry));
 
 			if (err)
 				continue;
@@ -240,6 +276,7 @@ int ibv_query_pkey(struct ibv_context *verbs, uint8_t port_num, int index, __be1
 {
 	const struct fab_page *page = to_context(verbs)->device->page;
 
+	note_query(verbs, "pkey");
 	context_command(verbs);
 	if (page->is_removed || port_num == 0 || port_num > page->n_ports || index < 0 ||
 	    index >= FAB_PKEYS) {
