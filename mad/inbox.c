@@ -14,6 +14,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
+
 #define GRH_BYTES      40
 #define SLOT_BYTES     (GRH_BYTES + MAD_BYTES)
 #define IPV4_AT	       20
@@ -22,11 +24,13 @@
 #define GIDS_MAX       1024
 #define SGID_INDEX_MAX UINT8_MAX
 #define OWN_MAX	       64
-#define REST_BYTES     65536 /* no packet is larger */
+#define AGAIN_NS       20000000 /* then the table is read again for a GID not in it */
+#define REST_BYTES     65536	/* no packet is larger */
 
 struct own_gid {
 	struct mad_gid gid;
-	uint8_t index;
+	int index; /* -ENOENT: it was in no entry, or in several */
+	uint64_t read_ns;
 };
 
 /* On pages of its own, which a child lacks where the kernel does not copy registered memory. */
@@ -46,7 +50,7 @@ struct inbox {
 	unsigned int n_slots;
 	pthread_mutex_t lock;	     /* of own[] */
 	struct own_gid own[OWN_MAX]; /* recently queried GIDs */
-	unsigned int n_own;	     /* total number found */
+	unsigned int n_own;	     /* total number queried */
 	struct room *room;
 };
 
@@ -67,14 +71,14 @@ static bool adds_up(const uint8_t *ipv4)
 	return (sum & 0xffff) + (sum >> 16) == 0xffff;
 }
 
-static int known_index(const struct inbox *inbox, const struct mad_gid *gid)
+static struct own_gid *known_gid(struct inbox *inbox, const struct mad_gid *gid)
 {
 	unsigned int i;
 
 	for (i = 0; i < inbox->n_own && i < OWN_MAX; i++)
 		if (!memcmp(&inbox->own[i].gid, gid, sizeof(*gid)))
-			return inbox->own[i].index;
-	return -ENOENT;
+			return &inbox->own[i];
+	return NULL;
 }
 
 /* Return: the number of entries in *ret, which the caller frees. */
@@ -88,7 +92,7 @@ static ssize_t read_gids(const struct inbox *inbox, struct ibv_gid_entry **ret)
  * Return: the index of a GID, if it is unique: two interfaces may have the same link-local address,
  * and an arriving message does not say which of them received it.
  */
-static int find_index(struct inbox *inbox, const struct mad_gid *gid)
+static int find_index(const struct inbox *inbox, const struct mad_gid *gid)
 {
 	struct ibv_gid_entry *entry;
 	ssize_t i, n = read_gids(inbox, &entry);
@@ -104,20 +108,24 @@ static int find_index(struct inbox *inbox, const struct mad_gid *gid)
 		n_found++;
 	}
 	free(entry);
-	if (n_found != 1 || index > SGID_INDEX_MAX)
-		return -ENOENT;
-	inbox->own[inbox->n_own++ % OWN_MAX] = (struct own_gid){ *gid, (uint8_t)index };
-	return (int)index;
+	return n_found == 1 && index <= SGID_INDEX_MAX ? (int)index : -ENOENT;
 }
 
 static int own_index(struct inbox *inbox, const struct mad_gid *gid)
 {
+	uint64_t now_ns = clock_coarse_ns();
+	struct own_gid *own;
 	int index;
 
 	pthread_mutex_lock(&inbox->lock);
-	index = known_index(inbox, gid);
-	if (index < 0)
+	own = known_gid(inbox, gid);
+	if (own && (own->index >= 0 || now_ns - own->read_ns < AGAIN_NS)) {
+		index = own->index;
+	} else {
 		index = find_index(inbox, gid);
+		own = own ? own : &inbox->own[inbox->n_own++ % OWN_MAX];
+		*own = (struct own_gid){ *gid, index, now_ns };
+	}
 	pthread_mutex_unlock(&inbox->lock);
 	return index;
 }

@@ -19,6 +19,7 @@
 #include "lib/engine/link.h"
 #include "lib/id/claims.h"
 #include "lib/net/membership.h"
+#include "lib/path/path.h"
 #include "lib/path/subnet.h"
 
 #define EXIT_WAIT_MS	  200
@@ -76,6 +77,7 @@ static const struct engine_rooms above_engine = {
 	.start = start_rooms,
 	.stop = hotplug_stop,
 	.report = report_handle,
+	.prepare = path_prepare,
 	.neighbour_changed = neighbour_changed,
 	.interface_changed = move_of_interface,
 	.interfaces_changed = listen_extend,

@@ -16,8 +16,10 @@
 
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
+#include "lib/device/port_info.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/host.h"
+#include "lib/engine/link.h"
 
 #define N_DESCRIPTORS 4 /* that libibverbs opens at once while it loads drivers */
 
@@ -116,7 +118,12 @@ static int fill_device(struct device *device, struct ibv_device *from)
 		return err;
 	device->n_ports = device->attr.phys_port_cnt;
 	device->port = calloc(device->n_ports, sizeof(struct port *));
-	err = device->port ? renew_list(device) : -ENOMEM;
+	device->handle = malloc(device->n_ports * sizeof(int));
+	device->cache = port_cache_new(device->n_ports);
+	if (!device->port || !device->handle || !device->cache)
+		return -ENOMEM;
+	memset(device->handle, -1, device->n_ports * sizeof(int));
+	err = renew_list(device);
 	if (err)
 		return err;
 	device->known = known;
@@ -134,8 +141,11 @@ static int open_device(struct ibv_device *from)
 	warning_of_device(ibv_get_device_name(from), err);
 	if (device && device->verbs)
 		ibv_close_device(device->verbs);
-	if (device)
+	if (device) {
 		free(device->port);
+		free(device->handle);
+		free(device->cache);
+	}
 	free(device);
 	return err;
 }
@@ -191,10 +201,18 @@ int device_count(void)
 	return n;
 }
 
+static unsigned int count_events(const struct ibv_context *verbs)
+{
+	const struct device *device = device_of(verbs);
+
+	return device ? device_events(device) : 0;
+}
+
 static int load_list(bool again)
 {
 	int err = 0;
 
+	gid_set_events(count_events);
 	lock_take(&lock, LOCK_DEVICES);
 	if (again || is_incomplete || device_count() == 0) {
 		err = open_new_devices();
@@ -233,6 +251,20 @@ struct device *device_of(const struct ibv_context *verbs)
 	while (device && device->verbs != verbs)
 		device = device->known;
 	return device;
+}
+
+unsigned int device_events(const struct device *device)
+{
+	unsigned int i, n_events;
+	int handle;
+
+	for (i = 0; i < device->n_ports; i++) {
+		handle = __atomic_load_n(&device->handle[i], __ATOMIC_ACQUIRE);
+		n_events = handle < 0 ? 0 : link_events(handle);
+		if (n_events)
+			return n_events * PORTD_PORTS_MAX + (unsigned int)handle + 1;
+	}
+	return 0;
 }
 
 struct device *device_of_node(const char *name)
@@ -312,26 +344,22 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 
 /* --- ports --------------------------------------------------------------- */
 
-/* Between virtual functions of a port only the GID tells where a packet goes. */
-static bool requires_grh(const struct device *device, uint8_t port_num)
-{
-	struct ibv_port_attr attr;
-
-	return !ibv_query_port(device->verbs, port_num, &attr) && attr.flags & IBV_QPF_GRH_REQUIRED;
-}
-
 static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 {
 	struct port *port = calloc(1, sizeof(*port));
+	struct port_info info = { .state = IBV_PORT_NOP };
 	int err;
 
 	if (!port)
 		return -ENOMEM;
+	port_info(device, port_num, &info);
 	port->device = device;
 	port->port_num = port_num;
-	port->needs_grh = requires_grh(device, port_num);
+	port->needs_grh = info.needs_grh;
+	port->is_infiniband = info.is_infiniband;
 	port->refs = 1;
 	port->handle = -1;
+	port->shown_handle = &device->handle[port_num - 1];
 	err = host_open_port(port);
 	if (err)
 		port_put(port);
@@ -380,8 +408,11 @@ void device_after_fork(void)
 	struct device *device;
 
 	pthread_mutex_init(&lock, NULL);
-	for (device = known; device; device = device->known)
+	port_info_after_fork();
+	for (device = known; device; device = device->known) {
 		memset(device->port, 0, device->n_ports * sizeof(struct port *));
+		memset(device->handle, -1, device->n_ports * sizeof(int));
+	}
 }
 
 /* --- the API ------------------------------------------------------------- */

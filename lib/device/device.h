@@ -25,6 +25,8 @@ struct device {
 	struct ibv_pd *pd;	   /* the default one; NULL until needed */
 	struct ibv_xrcd *xrcd;	   /* for queue pairs created without one; NULL until needed */
 	struct port **port;	   /* by port number - 1; NULL if not open */
+	int *handle;		   /* atomic; likewise, cmportd's handle; -1 if not open */
+	struct port_cache *cache;  /* likewise, see port_info.h */
 	uint8_t n_ports;
 	bool removed;	      /* written under the list's lock */
 	struct device *known; /* next in the list of all devices ever opened */
@@ -78,12 +80,10 @@ int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_ent
 int device_find_path_to(const union addr *dst, struct gid_entry *ret);
 
 /**
- * device_pkey_index() - find a P_Key, of full or limited membership, in a port's table
- * @pkey: in host byte order
- *
- * Return: 0; -ENOENT: the port is not in that partition.
+ * device_events() - a number that changes with each event of a device, while cmportd has one of its
+ * ports open for us; 0: its events are not known. Any lock.
  */
-int device_pkey_index(const struct gid_entry *gid, uint16_t pkey, uint16_t *ret);
+unsigned int device_events(const struct device *device);
 
 /** device_find_loopback() - find GID index 0 of the first active port. Return: 0 or -ENODEV. */
 int device_find_loopback(struct gid_entry *ret);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/device/device.h"
+#include "lib/device/port_info.h"
 #include "lib/net/netlink.h"
 
 /* --- GIDs ---------------------------------------------------------------- */
@@ -28,10 +29,10 @@ int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_ent
 
 static bool port_is_active(struct device *device, uint8_t port_num)
 {
-	struct ibv_port_attr attr;
+	struct port_info info;
 
-	return !device_is_gone(device) && ibv_query_port(device->verbs, port_num, &attr) == 0 &&
-	       attr.state == IBV_PORT_ACTIVE;
+	return !device_is_gone(device) && port_info(device, port_num, &info) == 0 &&
+	       info.state == IBV_PORT_ACTIVE;
 }
 
 int device_find_loopback(struct gid_entry *ret)
@@ -50,51 +51,29 @@ int device_find_loopback(struct gid_entry *ret)
 /* --- InfiniBand ---------------------------------------------------------- */
 
 #define PREFIX_BYTES 8 /* of a GID: the subnet prefix */
-#define PKEY_BASE    0x7fff
 
-int device_pkey_index(const struct gid_entry *gid, uint16_t pkey, uint16_t *ret)
+static bool leads_to(const struct device *device, uint8_t port_num, const union addr *dst)
 {
-	struct ibv_port_attr attr;
-	__be16 entry;
-	int i;
-
-	if (ibv_query_port(gid->verbs, gid->port_num, &attr))
-		return -ENOENT;
-	for (i = 0; i < attr.pkey_tbl_len; i++) {
-		if (ibv_query_pkey(gid->verbs, gid->port_num, i, &entry))
-			continue;
-		if (((be16toh(entry) ^ pkey) & PKEY_BASE) != 0)
-			continue;
-		*ret = (uint16_t)i;
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static bool leads_to(const struct gid_entry *gid, const union addr *dst, size_t bytes)
-{
+	struct port_info info;
 	uint16_t index;
 
-	return memcmp(&gid->gid, &dst->ib.sib_addr, bytes) == 0 &&
-	       device_pkey_index(gid, be16toh(dst->ib.sib_pkey), &index) == 0;
+	return !port_info(device, port_num, &info) && info.is_infiniband &&
+	       info.state == IBV_PORT_ACTIVE &&
+	       !port_pkey_index(device, port_num, be16toh(dst->ib.sib_pkey), &index);
 }
 
 /* Finds a port whose GID matches the destination in the first @bytes bytes. */
 static int find_port_to(const union addr *dst, size_t bytes, struct gid_entry *ret)
 {
 	const struct device_list *list = device_list();
-	struct ibv_port_attr attr;
 	uint8_t num;
 	int i;
 
 	for (i = 0; i < list->n; i++) {
 		for (num = 1; num <= list->device[i]->n_ports; num++) {
-			if (ibv_query_port(list->verbs[i], num, &attr) ||
-			    attr.link_layer != IBV_LINK_LAYER_INFINIBAND ||
-			    attr.state != IBV_PORT_ACTIVE)
-				continue;
 			if (gid_by_index(list->verbs[i], num, 0, ret) == 0 &&
-			    leads_to(ret, dst, bytes))
+			    memcmp(&ret->gid, &dst->ib.sib_addr, bytes) == 0 &&
+			    leads_to(list->device[i], num, dst))
 				return 0;
 		}
 	}

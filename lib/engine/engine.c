@@ -141,12 +141,25 @@ void engine_wake(void)
 
 /* --- the thread ---------------------------------------------------------- */
 
+static bool is_request(const uint8_t mad[MAD_BYTES])
+{
+	uint16_t attr = cm_mad_attr(mad);
+
+	return attr == CM_ATTR_REQ || attr == CM_ATTR_SIDR_REQ;
+}
+
+/* A request is located with the lock held, when no device may be queried. */
 void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	static struct cm_effects fx; /* large, and used by one thread only */
 	static struct outbox box;
+	bool locates = is_request(mad);
 
 	trace_message('<', port, path, mad);
+	if (locates) {
+		rooms->prepare(port);
+		gid_read_again_after(GID_NEVER);
+	}
 	outbox_init(&box);
 	engine_lock();
 	link_heard();
@@ -155,6 +168,8 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &fx);
 	take_effects(&box, &fx);
 	lock_give(&lock, LOCK_ENGINE);
+	if (locates)
+		gid_read_again_after(0);
 	outbox_hold(&box, false);
 }
 

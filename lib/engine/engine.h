@@ -42,6 +42,7 @@ struct engine_rooms {
 	void (*report)(struct engine *engine, struct outbox *box, const struct cm_report *report,
 		       const struct cm_msg *msg);
 	/* The others are called in the engine's thread, without the lock. */
+	void (*prepare)(struct port *port); /* before a request that it received is handled */
 	void (*neighbour_changed)(const struct net_event *event);
 	void (*interface_changed)(const struct net_event *event);
 	void (*interfaces_changed)(void); /* ports may have come, or their GIDs have changed */

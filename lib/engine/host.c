@@ -123,6 +123,7 @@ static void set_handle(struct port *port, int handle)
 	port->handle = handle;
 	if (handle >= 0)
 		ports[handle] = port_get(port);
+	__atomic_store_n(port->shown_handle, handle, __ATOMIC_RELEASE);
 	lock_give(&lock, LOCK_HOST);
 	if (before)
 		port_put(before);
@@ -230,6 +231,7 @@ static void host_receive(struct watch *of, uint32_t events)
 	engine_received_all();
 	if (err == -EPIPE) {
 		log_debug("cmportd is gone");
+		link_is_up(false);
 		engine_unwatch(of);
 		engine_lock();
 		link_heard_none();
@@ -320,6 +322,7 @@ static void resume_portd(void)
 
 	if (!err)
 		err = engine_watch(&watch, portd_client_fd(link_client()), host_receive);
+	link_is_up(!err);
 	if (err)
 		warning_of_cmportd_lost(err);
 	else

@@ -7,6 +7,7 @@
 static struct portd_client *client;		      /* atomic; written once per process */
 static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of one step; under the engine's lock */
 static unsigned int n_closing;
+static bool up;		 /* atomic */
 static uint32_t n_heard; /* MADs received, as in a CLOSE; under the engine's lock */
 
 struct portd_client *link_client(void)
@@ -17,12 +18,24 @@ struct portd_client *link_client(void)
 void link_begin(struct portd_client *found)
 {
 	__atomic_store_n(&client, found, __ATOMIC_RELEASE);
+	link_is_up(true);
+}
+
+void link_is_up(bool is)
+{
+	__atomic_store_n(&up, is, __ATOMIC_RELEASE);
+}
+
+unsigned int link_events(int handle)
+{
+	return __atomic_load_n(&up, __ATOMIC_ACQUIRE) ? portd_port_events(client, handle) : 0;
 }
 
 void link_after_fork(void)
 {
 	portd_client_after_fork(client);
 	client = NULL;
+	up = false;
 	n_closing = 0;
 	n_heard = 0;
 }

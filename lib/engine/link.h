@@ -15,6 +15,15 @@ struct portd_client *link_client(void);
 /** link_begin() - set the client once cmportd was found. */
 void link_begin(struct portd_client *found);
 
+/** link_is_up() - note whether cmportd is connected, and watches the devices of our ports */
+void link_is_up(bool is);
+
+/**
+ * link_events() - number of events of an opened port's device; 0: not known now. Any lock.
+ * @handle: of the port
+ */
+unsigned int link_events(int handle);
+
 /** link_after_fork() - in a forked child: drop the parent's connection to cmportd. */
 void link_after_fork(void);
 

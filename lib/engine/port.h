@@ -14,11 +14,13 @@ struct device;
 struct port {
 	struct cm_port cm; /* first; under the engine's lock */
 	int handle;	   /* cmportd's; -1 without one */
+	int *shown_handle; /* atomic copy, which outlives the port */
 	struct device *device;
 	char name[64]; /* of the device, as last reported to cmportd */
 	uint8_t port_num;
-	uint8_t tos;	   /* atomic; for ids that set none */
-	bool needs_grh;	   /* in all packets */
+	uint8_t tos;	/* atomic; for ids that set none */
+	bool needs_grh; /* atomic; in all packets */
+	bool is_infiniband;
 	unsigned int refs; /* atomic */
 };
 
@@ -30,6 +32,11 @@ static inline struct port *port_of(struct cm_port *cm)
 static inline uint8_t port_tos(const struct port *port)
 {
 	return __atomic_load_n(&port->tos, __ATOMIC_RELAXED);
+}
+
+static inline bool port_needs_grh(const struct port *port)
+{
+	return __atomic_load_n(&port->needs_grh, __ATOMIC_RELAXED);
 }
 
 /** port_get() - take a reference; the last port_put() frees the port. */

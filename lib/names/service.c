@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "lib/api.h"
 #include "lib/device/device.h"
+#include "lib/device/port_info.h"
 #include "lib/engine/engine.h"
 
 #define TIMEOUT_MS 2000	 /* as stock */
@@ -204,12 +205,12 @@ static int ask_port(struct port *port, const char *service, int cancel_state,
 	return err;
 }
 
-static bool is_on_subnet(struct ibv_context *verbs, uint8_t port_num)
+static bool is_on_subnet(const struct device *device, uint8_t port_num)
 {
-	struct ibv_port_attr attr;
+	struct port_info info;
 
-	return !ibv_query_port(verbs, port_num, &attr) && attr.state == IBV_PORT_ACTIVE &&
-	       attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
+	return !port_info(device, port_num, &info) && info.state == IBV_PORT_ACTIVE &&
+	       info.is_infiniband;
 }
 
 int service_find(const char *service, int cancel_state, struct rdma_addrinfo **ret)
@@ -225,7 +226,7 @@ int service_find(const char *service, int cancel_state, struct rdma_addrinfo **r
 	list = device_list();
 	for (i = 0; i < list->n; i++)
 		for (num = 1; num <= list->device[i]->n_ports; num++) {
-			if (!is_on_subnet(list->verbs[i], num))
+			if (!is_on_subnet(list->device[i], num))
 				continue;
 			err = device_port_open(list->device[i], num, &port);
 			if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The cache of GID tables behind gid.h: one table per open device, read with ibv_query_port and
- * ibv_query_gid_table.
+ * ibv_query_gid_table. These may be commands of firmware, so no lock is held meanwhile.
  *
  * The kernel updates a device's table some time after it announces an address change. So a table
  * that was read soon after a flush may be outdated: it is used once, and read again next time.
@@ -25,6 +25,9 @@
 struct table {
 	struct ibv_context *verbs; /* NULL: free */
 	bool settled;
+	bool stale;	     /* something has changed since it was read */
+	unsigned int events; /* of the device, before it was read */
+	uint64_t read_ns;    /* when it was read */
 	uint8_t n_ports;
 	bool usable[PORTS_MAX + 1]; /* by port number: RoCE, active or initialising */
 	bool v2[PORTS_MAX + 1];	    /* supports RoCE v2 */
@@ -34,12 +37,33 @@ struct table {
 };
 
 static struct {
-	pthread_mutex_t lock; /* held across verbs queries, which the kernel answers from memory */
+	pthread_mutex_t lock; /* not held while a device is queried */
 	struct table table[TABLES_MAX];
 	int victim;
 	uint64_t forgotten_ns; /* time of the last flush */
 	unsigned int changes;  /* net_changes() at the last lookup */
+	unsigned int n_flushes;
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static gid_events_fn *events_fn;   /* atomic; NULL: devices report no events */
+static __thread uint64_t reads_ns; /* of gid_read_again_after() */
+
+void gid_set_events(gid_events_fn *events)
+{
+	__atomic_store_n(&events_fn, events, __ATOMIC_RELEASE);
+}
+
+void gid_read_again_after(uint64_t ns)
+{
+	reads_ns = ns;
+}
+
+static unsigned int count_events(const struct ibv_context *verbs)
+{
+	gid_events_fn *events = __atomic_load_n(&events_fn, __ATOMIC_ACQUIRE);
+
+	return events ? events(verbs) : 0;
+}
 
 static void drop_table(struct table *table)
 {
@@ -99,7 +123,6 @@ static int read_table(struct table *table, struct ibv_context *verbs)
 		if (entry->gid_type == IBV_GID_TYPE_ROCE_V2 && entry->port_num <= PORTS_MAX)
 			table->v2[entry->port_num] = true;
 	}
-	table->settled = clock_coarse_ns() - cache.forgotten_ns > SETTLE_NS;
 	return 0;
 }
 
@@ -112,26 +135,90 @@ static struct table *cached_table(const struct ibv_context *verbs)
 	return NULL;
 }
 
-/*
- * Reads a device's table to replace the cached one. One that cannot be read has no usable GIDs;
- * sets *ret_err only if it failed for lack of memory.
- *
- * Return: the table, or NULL on failure.
- */
-static struct table *refresh_table(struct ibv_context *verbs, int *ret_err)
+static void note_flush(void)
 {
-	struct table *table = cached_table(verbs);
-	int err;
+	cache.forgotten_ns = clock_coarse_ns();
+	cache.n_flushes++;
+}
+
+static void flush_tables(void)
+{
+	for (int i = 0; i < TABLES_MAX; i++)
+		cache.table[i].stale = true;
+	note_flush();
+}
+
+/*
+ * A GID must not be older than the route that was looked up before it: the thread that calls
+ * gid_forget() may lag behind.
+ */
+static void note_changes(void)
+{
+	unsigned int changes = net_changes();
+
+	if (changes != cache.changes)
+		flush_tables();
+	cache.changes = changes;
+}
+
+static bool is_stale(const struct table *table)
+{
+	return table->stale || table->events != count_events(table->verbs);
+}
+
+static bool is_trusted(const struct table *table)
+{
+	return table && table->settled && !is_stale(table);
+}
+
+/* Return: true if this thread must not read the table again now. */
+static bool has_to_do(const struct table *table)
+{
+	if (reads_ns == GID_NEVER)
+		return true;
+	return table && !is_stale(table) && clock_coarse_ns() - table->read_ns < reads_ns;
+}
+
+/* A change while the table was read may be in it or not. */
+static struct table *keep_table(const struct table *fresh, unsigned int n_flushes)
+{
+	struct table *table = cached_table(fresh->verbs);
 
 	if (!table)
 		table = cached_table(NULL);
 	if (!table)
 		table = &cache.table[cache.victim++ % TABLES_MAX];
 	drop_table(table);
-	err = read_table(table, verbs);
+	*table = *fresh;
+	table->stale = cache.n_flushes != n_flushes;
+	return table;
+}
+
+/*
+ * Reads a device's table to replace the cached one. One that cannot be read has no usable GIDs;
+ * sets *ret_err only if it failed for lack of memory. The lock is held, but not during the query.
+ *
+ * Return: the table, or NULL on failure.
+ */
+static struct table *refresh_table(struct ibv_context *verbs, int *ret_err)
+{
+	unsigned int n_flushes = cache.n_flushes;
+	uint64_t now_ns = clock_coarse_ns();
+	struct table fresh = { .read_ns = now_ns,
+			       .events = count_events(verbs),
+			       .settled = now_ns - cache.forgotten_ns > SETTLE_NS };
+	struct table *old;
+	int err;
+
+	pthread_mutex_unlock(&cache.lock);
+	err = read_table(&fresh, verbs);
+	pthread_mutex_lock(&cache.lock);
 	if (!err)
-		return table;
-	drop_table(table);
+		return keep_table(&fresh, n_flushes);
+	drop_table(&fresh);
+	old = cached_table(verbs);
+	if (old)
+		drop_table(old);
 	if (err == -ENOMEM)
 		*ret_err = err;
 	return NULL;
@@ -236,41 +323,36 @@ static bool find_in(const struct table *table, const struct question *question,
 	return false;
 }
 
-static void forget_tables(const struct ibv_context *verbs)
-{
-	for (int i = 0; i < TABLES_MAX; i++) {
-		if (cache.table[i].verbs && (!verbs || cache.table[i].verbs == verbs))
-			drop_table(&cache.table[i]);
-	}
-	cache.forgotten_ns = clock_coarse_ns();
-}
-
 /* Outdated tables are used only right after reading them. */
 static int find_entry(struct ibv_context *const *devices, int n_devices,
 		      const struct question *question, struct gid_entry *ret)
 {
-	unsigned int changes;
 	bool found = false;
 	int err = -ENODEV;
 
 	pthread_mutex_lock(&cache.lock);
-	/*
-	 * A GID must not be older than the route that was looked up before it: the thread that
-	 * calls gid_forget() may lag behind.
-	 */
-	changes = net_changes();
-	if (changes != cache.changes)
-		forget_tables(NULL);
-	cache.changes = changes;
+	note_changes();
 	for (int i = 0; !found && i < n_devices; i++) {
 		const struct table *table = cached_table(devices[i]);
 
-		found = table && table->settled && find_in(table, question, ret);
+		found = (is_trusted(table) || has_to_do(table)) && find_in(table, question, ret);
 	}
 	for (int i = 0; !found && i < n_devices; i++)
-		found = find_in(refresh_table(devices[i], &err), question, ret);
+		if (!has_to_do(cached_table(devices[i])))
+			found = find_in(refresh_table(devices[i], &err), question, ret);
 	pthread_mutex_unlock(&cache.lock);
 	return found ? 0 : err;
+}
+
+void gid_refresh(struct ibv_context *verbs)
+{
+	int err;
+
+	pthread_mutex_lock(&cache.lock);
+	note_changes();
+	if (!is_trusted(cached_table(verbs)))
+		refresh_table(verbs, &err);
+	pthread_mutex_unlock(&cache.lock);
 }
 
 int gid_find(struct ibv_context *const *devices, int n_devices, const union addr *addr,
@@ -327,18 +409,46 @@ int gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag, struct
 	return find_entry(&verbs, 1, &question, ret);
 }
 
+/* What a trusted table says. Return: false if there is none. */
+static bool is_known_in_place(const struct gid_entry *entry)
+{
+	const struct question question = { .matches = is_index,
+					   .port_num = entry->port_num,
+					   .gid_index = entry->gid_index };
+	const struct table *table;
+	struct gid_entry now;
+	bool is;
+
+	pthread_mutex_lock(&cache.lock);
+	note_changes();
+	table = cached_table(entry->verbs);
+	is = is_trusted(table) && find_in(table, &question, &now) && now.type == entry->type &&
+	     now.ifindex == entry->ifindex && !memcmp(&now.gid, &entry->gid, sizeof(now.gid));
+	pthread_mutex_unlock(&cache.lock);
+	return is;
+}
+
 bool gid_is_in_place(const struct gid_entry *entry)
 {
 	struct ibv_gid_entry now;
 
-	return !ibv_query_gid_ex(entry->verbs, entry->port_num, entry->gid_index, &now, 0) &&
-	       has_identity(&now, entry->type, entry->ifindex, &entry->gid);
+	return is_known_in_place(entry) ||
+	       (!ibv_query_gid_ex(entry->verbs, entry->port_num, entry->gid_index, &now, 0) &&
+		has_identity(&now, entry->type, entry->ifindex, &entry->gid));
 }
 
 void gid_forget(struct ibv_context *verbs)
 {
+	struct table *table;
+
 	pthread_mutex_lock(&cache.lock);
-	forget_tables(verbs);
+	table = verbs ? cached_table(verbs) : NULL;
+	if (!verbs)
+		flush_tables();
+	else
+		note_flush();
+	if (table)
+		drop_table(table);
 	pthread_mutex_unlock(&cache.lock);
 }
 

@@ -3,10 +3,11 @@
  * GID tables: the device, port and index of an IP address on an interface. Read through libibverbs
  * and cached; a miss re-reads the tables, because the kernel updates them asynchronously.
  *
- * Thread-safe. The cache is flushed when a lookup of netlink.h has seen an address or link change.
- * Code that learns that a device's table or port has changed, or that closes a device, must call
- * gid_forget(). A table that is read within a quarter of a second of either may still be the old
- * one, and is not kept.
+ * Thread-safe; no lock is held while a device is queried. The cache is flushed when a lookup of
+ * netlink.h has seen an address or link change, and when a device reports an event
+ * (gid_set_events()). Code that learns otherwise that a device's table or port has changed, or that
+ * closes a device, must call gid_forget(). A table that is read within a quarter of a second of a
+ * flush may still be the old one, and is not kept.
  */
 #ifndef LIB_NET_GID_H
 #define LIB_NET_GID_H
@@ -76,14 +77,33 @@ uint16_t gid_tag(const struct gid_entry *entry);
 int gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag, struct gid_entry *ret);
 
 /**
- * gid_is_in_place() - true if the entry is still at its index; queries the device
+ * gid_is_in_place() - true if the entry is still at its index
  *
  * The kernel keeps an entry at its index while a queue pair uses it: an entry that is in place
- * after the move to RTR is the one that the queue pair uses.
+ * after the move to RTR is the one that the queue pair uses. Queries the device unless its table is
+ * cached and nothing has changed since.
  */
 bool gid_is_in_place(const struct gid_entry *entry);
 
-/** gid_forget() - drop the cached tables of one device, or all with NULL */
+/** gid_refresh() - read the table of a device, unless it is cached and nothing has changed since */
+void gid_refresh(struct ibv_context *verbs);
+
+#define GID_NEVER UINT64_MAX
+
+/**
+ * gid_read_again_after() - limit how often this thread's lookups read tables again
+ * @ns: 0 (the default): whenever that may help; GID_NEVER: not at all, as with a lock held: call
+ *      gid_refresh() before; otherwise at most once in this time, and after each change
+ */
+void gid_read_again_after(uint64_t ns);
+
+/* Return: a number that changes with each event of a device; 0 if its events are not known. */
+typedef unsigned int gid_events_fn(const struct ibv_context *verbs);
+
+/** gid_set_events() - set the function that counts the events of devices */
+void gid_set_events(gid_events_fn *events);
+
+/** gid_forget() - drop the cached tables of one device, or distrust all with NULL */
 void gid_forget(struct ibv_context *verbs);
 
 /**

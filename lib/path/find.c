@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <errno.h>
 
+#include "lib/device/port_info.h"
 #include "lib/path/path.h"
 
 /*
@@ -64,7 +65,8 @@ static int find_native(const struct port_claim *claim, struct path *ret)
 
 	ret->pkey = pkey ? pkey : UINT16_MAX;
 	if (!err)
-		err = device_pkey_index(&ret->gid, ret->pkey, &ret->pkey_index);
+		err = port_pkey_index(device_of(ret->gid.verbs), ret->gid.port_num, ret->pkey,
+				      &ret->pkey_index);
 	if (err)
 		return -ENODEV;
 	memcpy(&ret->dgid, &claim->peer.ib.sib_addr, sizeof(ret->dgid));
@@ -98,5 +100,8 @@ int path_find(const struct path_query *query, struct path *ret, int *ret_status)
 	err = addr_is_ib(dst) ? find_native(query->claim, ret) : find_route(query, ret, ret_status);
 	if (err || *ret_status)
 		return err;
-	return device_port_open(device_of(ret->gid.verbs), ret->gid.port_num, &ret->port);
+	err = device_port_open(device_of(ret->gid.verbs), ret->gid.port_num, &ret->port);
+	if (!err)
+		path_ask_port(ret);
+	return err;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <net/if_arp.h>
 
+#include "lib/device/port_info.h"
 #include "lib/net/mgid.h"
 #include "lib/path/ops.h"
 #include "lib/path/partition.h"
@@ -17,12 +18,43 @@
 #define TRAFFIC_CLASS_SHIFT 20	 /* in flow information */
 #define MULTICAST_PREFIX    0xff /* of a GID */
 
+/* --- the port -------------------------------------------------------------- */
+
+static void take_info(struct port *port)
+{
+	struct port_info info = port_info_known(port->device, port->port_num);
+
+	__atomic_store_n(&port->needs_grh, info.needs_grh, __ATOMIC_RELAXED);
+}
+
+static void infiniband_prepare(struct port *port)
+{
+	port_info_read(port->device);
+	take_info(port);
+}
+
+/* The P_Key of an AF_IB address has been looked up already. */
+static void infiniband_ask(const struct path *path)
+{
+	const struct port *port = path->port;
+	struct net_iface iface;
+	struct port_info info;
+	uint16_t index;
+
+	if (path_knows_peer(path) || net_iface_known(path->route.ifindex, &iface))
+		port_info(port->device, port->port_num, &info);
+	else
+		port_pkey_index(port->device, port->port_num, partition_pkey(&iface), &index);
+	take_info(path->port);
+}
+
 /* --- the peer's end ------------------------------------------------------- */
 
 static int set_pkey(struct path *path, uint16_t pkey)
 {
 	path->pkey = pkey;
-	return device_pkey_index(&path->gid, pkey, &path->pkey_index);
+	return port_pkey_known(device_of(path->gid.verbs), path->gid.port_num, pkey,
+			       &path->pkey_index);
 }
 
 /* A group has no neighbour entry: its GID follows from the interface. */
@@ -92,13 +124,16 @@ static int infiniband_complete(struct path *path, const struct path_query *query
 /* The port's LMC tells which low bits of the source LID are path bits. */
 static void infiniband_take_lids(struct path *path, uint16_t slid, uint16_t dlid)
 {
-	struct ibv_port_attr attr;
+	const struct device *device = slid ? device_of(path->gid.verbs) : NULL;
+	uint8_t lmc;
 
 	path->slid = slid;
 	path->dlid = dlid;
 	path->path_bits = 0;
-	if (slid && !ibv_query_port(path->gid.verbs, path->gid.port_num, &attr))
-		path->path_bits = (uint8_t)(slid & ((1u << attr.lmc) - 1));
+	if (!device)
+		return;
+	lmc = port_info_known(device, path->gid.port_num).lmc;
+	path->path_bits = (uint8_t)(slid & ((1u << lmc) - 1));
 }
 
 /* --- paths of requests ---------------------------------------------------- */
@@ -174,7 +209,7 @@ static int infiniband_check_pkey(const struct path *path)
  */
 static bool needs_grh(const struct path *path)
 {
-	return path->hop_limit > 0 || (path->port && path->port->needs_grh) ||
+	return path->hop_limit > 0 || (path->port && port_needs_grh(path->port)) ||
 	       path->dgid.raw[0] == MULTICAST_PREFIX;
 }
 
@@ -223,6 +258,8 @@ static bool infiniband_revalidate(const struct path *path, struct portd_record *
 
 const struct path_ops path_infiniband = {
 	.is_native = true,
+	.prepare = infiniband_prepare,
+	.ask = infiniband_ask,
 	.meet = infiniband_meet,
 	.complete = infiniband_complete,
 	.take_lids = infiniband_take_lids,

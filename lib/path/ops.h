@@ -12,6 +12,8 @@
 
 struct path_ops {
 	bool is_native;
+	void (*prepare)(struct port *port);   /* as path_prepare(); NULL: only the GIDs */
+	void (*ask)(const struct path *path); /* as path_ask_port(); NULL: nothing */
 	int (*meet)(struct path *path, const union addr *peer);
 	int (*complete)(struct path *path, const struct path_query *query,
 			struct sa_msg *ret_question);

@@ -25,6 +25,14 @@ static const struct path_ops *ops_of(const struct path *path)
 
 /* --- completion in steps -------------------------------------------------- */
 
+void path_ask_port(const struct path *path)
+{
+	const struct path_ops *ops = ops_of(path);
+
+	if (ops->ask)
+		ops->ask(path);
+}
+
 int path_meet(struct path *path, const union addr *peer)
 {
 	return path->loopback ? 0 : ops_of(path)->meet(path, peer);
@@ -67,6 +75,15 @@ static void take_req_path(struct path *path, const struct cm_req_path *req)
 	path->rate = req->packet_rate;
 	path->packet_life_time = req->local_ack_timeout ? req->local_ack_timeout - 1 : 0;
 	path->is_reversible = true;
+}
+
+void path_prepare(struct port *port)
+{
+	const struct path_ops *ops = port->is_infiniband ? &path_infiniband : &path_roce;
+
+	gid_refresh(port->device->verbs);
+	if (ops->prepare)
+		ops->prepare(port);
 }
 
 int path_of_request(struct port *port, const struct cm_conn *conn, const struct cm_msg *msg,

@@ -84,6 +84,9 @@ int path_bind(const union addr *local, uint16_t ps, struct path *ret);
  */
 int path_find(const struct path_query *query, struct path *ret, int *ret_status);
 
+/** path_ask_port() - ask the port what path_meet() has to know of it; no lock is held */
+void path_ask_port(const struct path *path);
+
 /**
  * path_meet() - set the peer's GID, once the next hop's link address is known
  * @peer: address of the peer
@@ -110,6 +113,13 @@ int path_complete(struct path *path, const struct path_query *query, struct sa_m
 void path_take_record(struct path *path, const struct sa_path *record);
 
 /* --- paths of requests ---------------------------------------------------- */
+
+/**
+ * path_prepare() - ask a port what path_of_request() has to know of it; no lock is held
+ *
+ * What is known and has not changed is not asked again.
+ */
+void path_prepare(struct port *port);
 
 /**
  * path_of_request() - the path back to the sender of a REQ or SIDR_REQ

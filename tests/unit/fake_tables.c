@@ -62,10 +62,18 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
+static void count_query(void)
+{
+	fake.n_queries++;
+	if (fake.queried)
+		fake.queried();
+}
+
 #undef ibv_query_port
 int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *ret)
 {
 	(void)context;
+	count_query();
 	if (port_num > FAKE_PORTS)
 		return EINVAL;
 	memcpy(ret, &fake.port[port_num - 1], sizeof(fake.port[0]));
@@ -75,6 +83,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *ret)
 {
 	(void)context, (void)port_num;
+	count_query();
 	*ret = htobe16(fake.pkey[index]);
 	return 0;
 }
@@ -83,6 +92,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 			     size_t max_entries, uint32_t flags, size_t entry_bytes)
 {
 	(void)context;
+	count_query();
 	fake.n_looks++;
 	if (flags || (size_t)fake.n_gids > max_entries)
 		return -EINVAL;
@@ -95,6 +105,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t g
 {
 	(void)context;
 	(void)flags;
+	count_query();
 	for (int i = 0; i < fake.n_gids; i++) {
 		if (fake.gid[i].gid_index != gid_index || fake.gid[i].port_num != port_num)
 			continue;

@@ -40,6 +40,8 @@ struct fake_verbs {
 	struct ibv_gid_entry gid[FAKE_GIDS]; /* of each device */
 	int n_gids;
 	int n_looks;		   /* at the GID tables */
+	int n_queries;		   /* of ports, P_Keys and GIDs: commands of firmware, perhaps */
+	void (*queried)(void);	   /* called by each, unless NULL */
 	uint16_t pkey[FAKE_PKEYS]; /* of each port, host byte order */
 
 	struct ibv_device device_node; /* the device as it is listed, if .listed is its address */

@@ -268,6 +268,11 @@ bool portd_give_port(struct portd_client *client, uint16_t ps, uint16_t port)
 	return given;
 }
 
+uint32_t portd_port_events(const struct portd_client *client, int handle)
+{
+	return lease_events(client->page, (unsigned int)handle);
+}
+
 int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };

@@ -108,6 +108,14 @@ uint16_t portd_take_port(struct portd_client *client, uint16_t ps);
 /** portd_give_port() - free a leased port. Return: false if the port is not leased. */
 bool portd_give_port(struct portd_client *client, uint16_t ps, uint16_t port);
 
+/**
+ * portd_port_events() - number of events of an opened port's device, modulo 2^32; no system call
+ * @handle: of the port
+ *
+ * cmportd counts them while it is connected. Never 0 for a port that was opened.
+ */
+uint32_t portd_port_events(const struct portd_client *client, int handle);
+
 /** portd_lease_ids() - lease one more block of comm ids. Return: 0, -ENOSPC, -errno. */
 int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The words of the page of leased ports: see lease.h. A port is stored at the word that its number
- * maps to, or in the next free one, so that it is found quickly.
+ * The page shared by a client and cmportd: see lease.h. A port is stored at the word that its
+ * number maps to, or in the next free one, so that it is found quickly.
  */
 #include "lib/portd/proto/lease.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+
+_Static_assert(sizeof(struct lease_page) == LEASE_PAGE_BYTES, "all of the page is used");
 
 #define STATE_BITS 2
 #define STATE_MASK 3u
@@ -96,6 +98,20 @@ bool lease_give_back(struct lease_page *page, uint16_t ps, uint16_t port)
 		if (swap_word(&page->word[(port + i) % LEASE_WORDS], used, unused))
 			return true;
 	return false;
+}
+
+uint32_t lease_events(const struct lease_page *page, unsigned int handle)
+{
+	return handle < LEASE_HANDLES ? __atomic_load_n(&page->n_events[handle], __ATOMIC_ACQUIRE)
+				      : 0;
+}
+
+void lease_count_event(struct lease_page *page, unsigned int handle)
+{
+	uint32_t *n_events = &page->n_events[handle % LEASE_HANDLES];
+
+	if (!__atomic_add_fetch(n_events, 1, __ATOMIC_ACQ_REL))
+		__atomic_add_fetch(n_events, 1, __ATOMIC_ACQ_REL);
 }
 
 bool lease_revoke(struct lease_page *page, unsigned int i, uint16_t ps, uint16_t port)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The page of leased ephemeral ports that a client shares with cmportd, one word per port. The
- * client takes and frees a port without a message; cmportd revokes a free port that another client
- * binds by number.
+ * The page that a client shares with cmportd: the ephemeral ports leased to it, one word per port,
+ * and how often the ports of devices that it has opened have changed.
+ *
+ * The client takes and frees an ephemeral port without a message; cmportd revokes a free one that
+ * another client binds by number. cmportd counts the asynchronous events of a device; what a client
+ * has read from the device is valid as long as it reads the same count.
  *
  * A client can write anything to the page. cmportd keeps its own list of leased ports, and reads
  * only whether a port is in use from the page.
@@ -13,8 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEASE_PAGE_BYTES 16384
-#define LEASE_WORDS	 (LEASE_PAGE_BYTES / sizeof(uint32_t))
+#define LEASE_PAGE_BYTES 20480
+#define LEASE_WORDS	 4096
+#define LEASE_HANDLES	 1024 /* a page of memory; no more than PORTD_PORTS_MAX are used */
 
 enum lease_state {
 	LEASE_EMPTY, /* no port */
@@ -25,6 +29,7 @@ enum lease_state {
 /* All bits of a word change at once, by compare-and-swap. */
 struct lease_page {
 	uint32_t word[LEASE_WORDS];
+	uint32_t n_events[LEASE_HANDLES]; /* by handle: of the port's device; 0: not opened yet */
 };
 
 #define LEASE_SEALS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -55,6 +60,12 @@ uint16_t lease_take(struct lease_page *page, uint16_t ps);
 
 /** lease_give_back() - client: free a port. Return: false if it is not on the page. */
 bool lease_give_back(struct lease_page *page, uint16_t ps, uint16_t port);
+
+/** lease_events() - client: number of events of an opened port's device, modulo 2^32; never 0 */
+uint32_t lease_events(const struct lease_page *page, unsigned int handle);
+
+/** lease_count_event() - cmportd: a port was opened, or its device has had an event */
+void lease_count_event(struct lease_page *page, unsigned int handle);
 
 /** lease_revoke() - cmportd: revoke word @i if it is free. Return: false if it is in use. */
 bool lease_revoke(struct lease_page *page, unsigned int i, uint16_t ps, uint16_t port);

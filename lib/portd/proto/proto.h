@@ -18,7 +18,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     8
+#define PORTD_VERSION	     9
 #define PORTD_DATAGRAM_BYTES 16384 /* maximum size of a datagram */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
@@ -75,7 +75,7 @@ enum portd_type {
 
 /*
  * The response to HELLO carries the first block of comm ids and two file descriptors: the data
- * socket and the page of port leases, in this order. A client that resumes passes its old page, and
+ * socket and the page of lease.h, in this order. A client that resumes passes its old page, and
  * gets no new one.
  */
 struct portd_hello {

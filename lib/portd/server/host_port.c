@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ports of this host on which cmportd owns the CM class. Responses are sent at once. Requests
- * are queued until all input has been handled, and are sent a few at a time, so that in a burst of
- * requests no REP waits behind them. A message whose next hop has no link address is queued here,
- * because the kernel would block us until it has one.
+ * are queued until all input has been handled, and are sent a few at a time, before new responses.
+ * A message whose next hop has no link address is queued: the kernel would block us until it has.
  */
 #include <endian.h>
 #include <errno.h>
@@ -121,6 +120,7 @@ static void host_port_free(struct host_port *host_port)
 {
 	loop_unwatch(&host_port->server->loop, &host_port->watch);
 	loop_unwatch(&host_port->server->loop, &host_port->inbox);
+	loop_unwatch(&host_port->server->loop, &host_port->async);
 	mad_sender_close(host_port->sender);
 	mad_port_close(host_port->mad);
 	if (host_port->verbs)
@@ -151,7 +151,9 @@ static int open_parts(struct server *server, struct host_port *host_port,
 	if (!err && host_port->sender)
 		err = loop_watch(&server->loop, &host_port->inbox,
 				 mad_sender_port(host_port->sender)->fd, EPOLLIN, inbox_ready);
-	return err ? err : subnet_open(server, host_port);
+	if (!err)
+		err = subnet_open(server, host_port);
+	return err ? err : device_events_watch(server, host_port);
 }
 
 static struct host_port *host_port_find(struct server *server, const char *device, uint8_t port_num)
@@ -193,7 +195,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	if (!host_port)
 		return -ENOMEM;
 	host_port->server = server;
-	host_port->watch.fd = host_port->inbox.fd = -1;
+	host_port->watch.fd = host_port->inbox.fd = host_port->async.fd = -1;
 	host_port->batch = 1;
 	host_port->unused_at = server->now;
 	host_port->port_num = port_num;
@@ -527,10 +529,7 @@ static void send_held(struct server *server, struct host_port *host_port)
 	}
 }
 
-/*
- * Limits unanswered REQs: a host drops whatever its receive queue cannot hold, including messages
- * of other hosts.
- */
+/* Limits unanswered REQs: a host drops what its receive queue cannot hold, also other hosts'. */
 static bool may_leave(struct server *server, const struct xmit *xmit)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;

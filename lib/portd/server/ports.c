@@ -347,6 +347,14 @@ int ports_page_new(struct ports *ports, uint16_t client)
 	return err ? err : fd;
 }
 
+void ports_count_event(struct ports *ports, uint16_t client, unsigned int handle)
+{
+	const struct tenant *tenant = ports->tenant[client];
+
+	if (tenant && tenant->page)
+		lease_count_event(tenant->page, handle);
+}
+
 int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t room)
 {
 	struct tenant *tenant = tenant_of(ports, client);

@@ -75,6 +75,9 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id);
 int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count,
 		uint16_t *ret_first);
 
+/** ports_count_event() - show a client on its page, if it has one, that a port has had an event */
+void ports_count_event(struct ports *ports, uint16_t client, unsigned int handle);
+
 /**
  * ports_page_new() - create the page of a new client
  *

@@ -251,6 +251,8 @@ static int handle_open_port(struct request *request)
 		return err;
 	}
 	host_port_taken(request->client, host_port);
+	ports_count_event(request->client->net_ns->ports, request->client->index,
+			  host_port->handle);
 	if (request->fd >= 0 && net_ns_show(request->server->home, request->client->net_ns,
 					    request->fd, request->client->uid))
 		request->fd = -1;

@@ -18,6 +18,7 @@
  *   fields.c         which values a client may put into a message
  *   host_port.c      the ports of this host: receiving, and sending in the right order
  *   host_port_use.c  which ports are in use; unused ones are closed
+ *   device_events.c  asynchronous events of devices
  *   defaults.c       port settings made by root
  *   waiting.c        messages whose next hop has no link address
  *   probe.c          probes of the fast path, ours and those of peers
@@ -67,7 +68,8 @@
 #define UNANSWERED_MAX 512  /* unanswered REQs to one host: a quarter of its receive queue ... */
 #define UNANSWERED_S   2000 /* ... and that many more per second, as a listener may be slow */
 #define UNUSED_S       60   /* before an unused port is closed, if options.idle_s is 0 */
-#define SEND_BATCH     16   /* REQs sent before pending responses are handled again */
+#define GIDS_AGAIN_NS  (20 * CM_NS_PER_MS) /* at most so often a GID table in doubt is read */
+#define SEND_BATCH     16 /* REQs sent before pending responses are handled again */
 
 /* A message to be sent. */
 struct xmit {
@@ -94,6 +96,7 @@ struct host_port {
 	struct server *server;
 	struct watch watch; /* QP1 */
 	struct watch inbox; /* the sender's queue pair */
+	struct watch async; /* the device's asynchronous events */
 	uint8_t handle;
 	uint8_t port_num;
 	uint64_t of_device; /* bitmap of the handles of its device's ports */
@@ -524,9 +527,7 @@ bool host_port_follow_source(const struct host_port *host_port, struct mad_path 
 /** host_port_reaches_hop() - return whether the next hop has a link address; if not, solicit it */
 bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path);
 
-/**
- * probe_peers() - send the probes that are due; warn once if the fast path does not reach a peer
- */
+/** probe_peers() - send the probes that are due; warn once if they do not reach a peer */
 void probe_peers(struct host_port *host_port);
 
 /** probe_self() - probe whether the fast path reaches the port itself, unless that is known */
@@ -549,9 +550,7 @@ void host_port_receive_inbox(struct server *server, struct host_port *host_port)
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
 
-/**
- * host_port_forget_sender() - detach unsent messages from a client that ends; they are still sent
- */
+/** host_port_forget_sender() - detach unsent messages of a client that ends; they are sent */
 void host_port_forget_sender(struct server *server, const struct client *sender);
 
 /**
@@ -572,6 +571,9 @@ void host_port_taken(struct client *client, struct host_port *host_port);
 /** host_port_left() - note that a client has ended and no longer uses its ports */
 void host_port_left(struct server *server, const struct client *client);
 
+/** device_events_watch() - react to the events of a host port's device. Return: 0 or -errno. */
+int device_events_watch(struct server *server, struct host_port *host_port);
+
 /** host_port_deadline() - when to close the port if no client opens it before */
 struct cm_time host_port_deadline(const struct host_port *host_port);
 
@@ -581,9 +583,7 @@ void host_port_expire(struct server *server);
 /** host_port_close() - close a port; its connections are dropped and no message is sent */
 void host_port_close(struct server *server, struct host_port *host_port);
 
-/**
- * host_port_after_fork() - in a child: close the copies of its descriptors, release nothing else
- */
+/** host_port_after_fork() - in a child: close the copies of its descriptors, nothing else */
 void host_port_after_fork(struct host_port *host_port);
 
 /**

@@ -7,7 +7,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,9 +30,9 @@ struct subnet {
 	struct sa_agent agent;
 	struct umad_sa sa;
 	struct watch sa_watch;
-	struct watch async_watch; /* polls the device's descriptor */
 	struct host_port *host_port;
 	struct mad_path to_sm;
+	struct mad_gid gid0; /* of the port */
 };
 
 struct client_ask {
@@ -57,14 +56,6 @@ static void send_query(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wai
 			  strerror(-err));
 }
 
-static struct mad_gid own_gid(const struct host_port *host_port)
-{
-	struct mad_gid gid = host_port->cm.gid0;
-
-	ibv_query_gid(host_port->verbs, host_port->port_num, 0, (union ibv_gid *)&gid);
-	return gid;
-}
-
 static void set_path_to_sm(struct subnet *subnet, const struct ibv_port_attr *attr)
 {
 	uint64_t guid = htobe64(SA_GUID);
@@ -74,18 +65,19 @@ static void set_path_to_sm(struct subnet *subnet, const struct ibv_port_attr *at
 		return;
 	subnet->to_sm.grh = true;
 	subnet->to_sm.hop_limit = HOPS_TO_SM;
-	subnet->to_sm.dgid = own_gid(subnet->host_port);
+	subnet->to_sm.dgid = subnet->gid0;
 	memcpy(subnet->to_sm.dgid.raw + 8, &guid, sizeof(guid));
 }
 
-static void report_port(struct server *server, struct subnet *subnet, bool reregister)
+void subnet_port_changed(struct server *server, struct host_port *host_port, bool reregister)
 {
-	struct host_port *host_port = subnet->host_port;
+	struct subnet *subnet = host_port->subnet;
 	struct ibv_port_attr attr;
 	struct sa_subnet now;
 
-	if (ibv_query_port(host_port->verbs, host_port->port_num, &attr))
+	if (!subnet || ibv_query_port(host_port->verbs, host_port->port_num, &attr))
 		return;
+	ibv_query_gid(host_port->verbs, host_port->port_num, 0, (union ibv_gid *)&subnet->gid0);
 	set_path_to_sm(subnet, &attr);
 	host_port->n_pkeys = attr.pkey_tbl_len;
 	now = (struct sa_subnet){ .lid = attr.lid,
@@ -107,40 +99,11 @@ static struct subnet *subnet_new(struct host_port *host_port)
 		return NULL;
 	}
 	subnet->host_port = host_port;
+	subnet->gid0 = host_port->cm.gid0;
 	subnet->sa.fd = -1;
 	subnet->sa_watch.fd = -1;
-	subnet->async_watch.fd = -1;
 	sa_agent_init(&subnet->agent, (uint32_t)random[0], random[1], send_query, subnet);
 	return subnet;
-}
-
-static void read_async_events(struct watch *watch, uint32_t events)
-{
-	struct subnet *subnet = container_of(watch, struct subnet, async_watch);
-	struct server *server = subnet->host_port->server;
-	struct ibv_async_event event;
-	bool is_ours;
-
-	(void)events;
-	while (ibv_get_async_event(subnet->host_port->verbs, &event) == 0) {
-		is_ours = event.element.port_num == subnet->host_port->port_num;
-		ibv_ack_async_event(&event);
-		switch ((int)event.event_type) {
-		case IBV_EVENT_CLIENT_REREGISTER:
-			if (is_ours)
-				report_port(server, subnet, true);
-			break;
-		case IBV_EVENT_PORT_ACTIVE:
-		case IBV_EVENT_PORT_ERR:
-		case IBV_EVENT_LID_CHANGE:
-		case IBV_EVENT_SM_CHANGE:
-		case IBV_EVENT_PKEY_CHANGE:
-		case IBV_EVENT_GID_CHANGE:
-			if (is_ours)
-				report_port(server, subnet, false);
-			break;
-		}
-	}
 }
 
 static void receive_answers(struct watch *watch, uint32_t events)
@@ -161,11 +124,10 @@ static void receive_answers(struct watch *watch, uint32_t events)
 int subnet_open(struct server *server, struct host_port *host_port)
 {
 	struct ibv_port_attr attr;
-	int async_fd, err = ibv_query_port(host_port->verbs, host_port->port_num, &attr);
+	int err = ibv_query_port(host_port->verbs, host_port->port_num, &attr);
 
 	if (err || attr.link_layer != IBV_LINK_LAYER_INFINIBAND)
 		return -err;
-	async_fd = host_port->verbs->async_fd;
 	host_port->subnet = subnet_new(host_port);
 	if (!host_port->subnet)
 		return -ENOMEM;
@@ -173,14 +135,10 @@ int subnet_open(struct server *server, struct host_port *host_port)
 	if (!err)
 		err = loop_watch(&server->loop, &host_port->subnet->sa_watch,
 				 host_port->subnet->sa.fd, EPOLLIN, receive_answers);
-	fcntl(async_fd, F_SETFL, fcntl(async_fd, F_GETFL) | O_NONBLOCK);
-	if (!err)
-		err = loop_watch(&server->loop, &host_port->subnet->async_watch, async_fd, EPOLLIN,
-				 read_async_events);
 	if (err)
 		subnet_close(server, host_port);
 	else
-		report_port(server, host_port->subnet, false);
+		subnet_port_changed(server, host_port, false);
 	return err;
 }
 
@@ -272,7 +230,7 @@ static void set_query(struct client_ask *asked, const struct portd_sa_ask *wante
 		    wanted->comp_mask, 0);
 	wire_decode(sa_msg_layout(wanted->attr), wanted->record, &msg->path);
 	if (wanted->method == SA_METHOD_SET)
-		msg->member.port_gid = own_gid(asked->host_port);
+		msg->member.port_gid = asked->host_port->subnet->gid0;
 	asked->ask_id = wanted->ask_id;
 	asked->ask.timeout_ms = wanted->timeout_ms < TIMEOUT_MS_MAX ? wanted->timeout_ms
 								    : TIMEOUT_MS_MAX;
@@ -383,7 +341,6 @@ void subnet_close(struct server *server, struct host_port *host_port)
 		return;
 	forget_queries_of(server, host_port);
 	sa_agent_fini(&subnet->agent);
-	loop_unwatch(&server->loop, &subnet->async_watch); /* the device closes its descriptor */
 	loop_unwatch(&server->loop, &subnet->sa_watch);
 	umad_sa_close(&subnet->sa);
 	free(subnet);

@@ -15,7 +15,8 @@ static struct portd_client *const client = (struct portd_client *)&cmportd;
 
 void fake_cmportd_begin(void)
 {
-	cmportd = (struct fake_cmportd){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	cmportd = (struct fake_cmportd){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+					 .n_events = 1 };
 	ck_assert_int_ge(cmportd.fd, 0);
 }
 
@@ -153,6 +154,12 @@ int portd_open_port(struct portd_client *of, const char *device, uint8_t port_nu
 		.ca_guid = 0x10 + port_num,
 	};
 	return 0;
+}
+
+uint32_t portd_port_events(const struct portd_client *of, int handle)
+{
+	(void)of, (void)handle;
+	return cmportd.n_events;
 }
 
 int portd_bind(struct portd_client *of, struct portd_claim *claim)

@@ -33,6 +33,7 @@ struct fake_cmportd {
 	uint16_t n_ports; /* ephemeral ones that were taken; those given back are not counted off */
 	bool has_no_ports;
 	unsigned int n_leases; /* of comm ids */
+	uint32_t n_events;     /* of each port's device */
 
 	/* What it says when the engine asks. */
 	struct portd_record says[FAKE_SAYS_MAX];

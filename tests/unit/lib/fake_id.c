@@ -20,6 +20,14 @@ void fake_end(void)
 	free(fake_device.xrcd);
 }
 
+struct device *fake_device_list(void)
+{
+	fake.listed = &fake.device_node;
+	fake.n_listed = 1;
+	ck_assert_int_eq(device_list_load(), 0);
+	return device_of(&fake.verbs.context);
+}
+
 struct id *fake_id(enum ibv_qp_type qp_type)
 {
 	struct id *id;

@@ -12,6 +12,9 @@ extern struct device fake_device; /* as the library keeps it, without having lis
 void fake_begin(void);
 void fake_end(void);
 
+/** fake_device_list() - list the device instead. Return: as the library keeps it then. */
+struct device *fake_device_list(void);
+
 /**
  * fake_id() - an id that was shown the fake device
  * @qp_type: as rdma_create_ep() would have set it

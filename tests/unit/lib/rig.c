@@ -11,7 +11,9 @@
 #include "lib/conn/listen.h"
 #include "lib/conn/report.h"
 #include "lib/conn/resolve.h"
+#include "lib/diag/lock_order.h"
 #include "lib/engine/host.h"
+#include "lib/path/path.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/test.h"
@@ -96,6 +98,7 @@ static const struct engine_rooms counting = {
 	.start = start,
 	.stop = do_nothing,
 	.report = keep_report,
+	.prepare = path_prepare,
 	.neighbour_changed = count_neighbour,
 	.interfaces_changed = count_interfaces,
 	.expire = count_expired,
@@ -108,6 +111,7 @@ const struct engine_rooms rig_reporting = {
 	.start = start,
 	.stop = do_nothing,
 	.report = report_handle,
+	.prepare = path_prepare,
 	.neighbour_changed = resolve_neigh_changed,
 	.interfaces_changed = listen_extend,
 	.expire = resolve_expire,
@@ -166,6 +170,15 @@ static void plug_device(void)
 	ck_assert_int_eq(device_port_open(rig.device, 1, &rig.port), 0);
 }
 
+/* Aborts if the engine's lock is held, which comes after the host's. */
+static void queried(void)
+{
+	static pthread_mutex_t any = PTHREAD_MUTEX_INITIALIZER;
+
+	lock_take(&any, LOCK_HOST);
+	lock_give(&any, LOCK_HOST);
+}
+
 void rig_begin_with(const struct engine_rooms *rooms)
 {
 	union addr own = rig_own(0);
@@ -173,6 +186,7 @@ void rig_begin_with(const struct engine_rooms *rooms)
 	rig.now_ns = 0;
 	rig = (struct rig){ .now_ns = clock_ns() }; /* Check reads this clock, too */
 	fake_begin();
+	fake.queried = queried;
 	fake_cmportd_begin();
 	fake_net_begin(&own);
 	ck_assert_int_eq(engine_init(rooms), 0);

@@ -17,7 +17,7 @@
 #include "lib/net/internal.h"
 #include "lib/path/partition.h"
 #include "lib/path/path.h"
-#include "tests/unit/fake_verbs.h"
+#include "tests/unit/lib/fake_id.h"
 #include "tests/unit/test.h"
 
 #define IB0	4711 /* an interface that this host does not have */
@@ -26,7 +26,7 @@
 #define HW_OWN	"\x80\x00\x02\x09\xfe\x80\0\0\0\0\0\0\0\x02\xc9\x03\0\x1a\x2b\x11"
 #define HW_ALL	"\x00\xff\xff\xff\xff\x12\x40\x1b\x80\x05\0\0\0\0\0\0\xff\xff\xff\xff"
 
-static struct ibv_context verbs;
+static struct port port;
 static int peer_hw_bytes;
 
 static const struct mad_gid peer_gid = {
@@ -89,7 +89,8 @@ int __wrap_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, voi
 static struct path path_to(const char *ip, bool gateway)
 {
 	struct path path = {
-		.gid = {.verbs = &verbs, .port_num = 1}
+		.gid = {.verbs = &fake.verbs.context, .port_num = 1},
+			.port = &port
 	};
 
 	path.route.ifindex = IB0;
@@ -107,6 +108,8 @@ static int meet(struct path *path)
 {
 	union addr peer = path->route.next_hop;
 
+	if (!path->loopback)
+		path_ask_port(path);
 	return path_meet(path, &peer);
 }
 
@@ -118,6 +121,7 @@ static void begin(void)
 	fake.port[0] = (struct ibv_port_attr){ .pkey_tbl_len = 3 };
 	memcpy(fake.pkey, pkeys, sizeof(pkeys));
 	peer_hw_bytes = NET_IPOIB_HW_BYTES;
+	port = (struct port){ .device = fake_device_list(), .port_num = 1 };
 }
 
 FIXTURE(begin, NULL);

@@ -17,7 +17,7 @@
 #define ALT_LMC	   2
 #define ALT_GID_AT 3
 
-static struct port port = { .device = &fake_device, .port_num = 1 };
+static struct port port = { .port_num = 1, .is_infiniband = true };
 
 static const struct mad_gid peer_gid = {
 	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}
@@ -34,6 +34,7 @@ static void set_up(void)
 	fake_net_begin(&own);
 	for (int i = 0; i < FAKE_PORTS; i++)
 		fake.port[i] = (struct ibv_port_attr){ .link_layer = IBV_LINK_LAYER_INFINIBAND,
+						       .state = IBV_PORT_ACTIVE,
 						       .gid_tbl_len = 1,
 						       .pkey_tbl_len = 2,
 						       .lmc = i ? ALT_LMC : 0 };
@@ -42,6 +43,8 @@ static void set_up(void)
 	fake.n_gids = 1;
 	fake.gid[0] = (struct ibv_gid_entry){ .gid_index = ALT_GID_AT, .port_num = 2 };
 	memcpy(&fake.gid[0].gid, &own_gid, sizeof(own_gid));
+	fake.n_ports = FAKE_PORTS;
+	port.device = fake_device_list();
 }
 
 FIXTURE(set_up, NULL);
@@ -241,6 +244,7 @@ TEST(path_bits_are_as_many_as_the_port_has)
 	struct path path;
 
 	fake.port[0].lmc = 2;
+	path_prepare(&port);
 	path = path_with_hops(0);
 	path_to_ah(&path, &ah);
 	path_to_mad(&path, &mad_path);
@@ -387,6 +391,7 @@ static struct path read_ib_request(const struct cm_msg *msg, int expected)
 
 	fake.gid[0].port_num = 1;
 	fake.gid[0].gid_index = 0;
+	path_prepare(&port);
 	ck_assert_int_eq(path_of_request(&port, &conn, msg, &path), expected);
 	return path;
 }
@@ -520,6 +525,7 @@ static int read_alternate(const struct cm_req *req, uint16_t pkey, struct path *
 	struct path primary = path_of_type(IBV_GID_TYPE_IB);
 
 	primary.pkey = pkey;
+	path_prepare(&port);
 	return path_of_alternate(&primary, req, ret);
 }
 

@@ -4,7 +4,10 @@
  * they go.
  */
 #include <errno.h>
+#include <stddef.h>
+#include <unistd.h>
 
+#include "lib/portd/proto/lease.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_subnet.h"
@@ -134,6 +137,28 @@ TEST(another_administrator_is_asked_at_once)
 	ask_path(&carol, 5);
 	rig_port_event(IBV_EVENT_SM_CHANGE, 77);
 	ck_assert_uint_eq(rig_n_asked(), 2);
+}
+
+static uint32_t n_events(const struct rig_client *client)
+{
+	off_t at = offsetof(struct lease_page, n_events) + client->handle * sizeof(uint32_t);
+	uint32_t n;
+
+	ck_assert_int_eq(pread(client->page_fd, &n, sizeof(n), at), sizeof(n));
+	return n;
+}
+
+TEST(events_of_the_port_are_counted_on_the_pages_of_its_clients)
+{
+	uint32_t before = n_events(&carol);
+
+	ck_assert_uint_gt(before, 0); /* it has opened the port */
+	rig_port_event(IBV_EVENT_PKEY_CHANGE, 1);
+	ck_assert_uint_eq(n_events(&carol), before + 1);
+	rig_port_event(IBV_EVENT_GID_CHANGE, 1);
+	ck_assert_uint_eq(n_events(&carol), before + 2);
+	rig_port_event(IBV_EVENT_QP_LAST_WQE_REACHED, 1); /* is not of a port */
+	ck_assert_uint_eq(n_events(&carol), before + 2);
 }
 
 TEST(revalidation_queries_a_path_anew)

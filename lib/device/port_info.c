@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The cache of what ports say of themselves: see port_info.h. */
+#include "lib/device/port_info.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define PKEY_BASE 0x7fff
+
+struct port_cache {
+	struct port_info info;
+	unsigned int events;  /* device_events() before it was read; 0: to be read again */
+	unsigned int n_asked; /* how often it was read */
+	unsigned int n_pkeys; /* of the table, those that were read: the first ones */
+	uint16_t *pkey;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* not held while a device is asked */
+
+struct port_cache *port_cache_new(uint8_t n_ports)
+{
+	return calloc(n_ports, sizeof(struct port_cache));
+}
+
+/* --- attributes ------------------------------------------------------------ */
+
+static struct port_cache *cache_of(const struct device *device, uint8_t port_num)
+{
+	return port_num && port_num <= device->n_ports ? &device->cache[port_num - 1] : NULL;
+}
+
+static bool is_current(const struct device *device, const struct port_cache *cache)
+{
+	return cache->events && cache->events == device_events(device);
+}
+
+static void keep_info(struct port_cache *cache, const struct port_info *info, unsigned int events)
+{
+	uint16_t *pkey = calloc(info->n_pkeys + 1u, sizeof(*pkey));
+
+	pthread_mutex_lock(&lock);
+	free(cache->pkey);
+	cache->info = *info;
+	cache->events = pkey ? events : 0;
+	cache->n_asked++;
+	cache->n_pkeys = 0;
+	cache->pkey = pkey;
+	pthread_mutex_unlock(&lock);
+}
+
+static int ask_port(const struct device *device, uint8_t port_num, struct port_info *ret)
+{
+	unsigned int events = device_events(device);
+	struct ibv_port_attr attr;
+	int err = ibv_query_port(device->verbs, port_num, &attr);
+
+	if (err)
+		return -err;
+	*ret = (struct port_info){
+		.state = attr.state,
+		.is_infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND,
+		.needs_grh = attr.flags & IBV_QPF_GRH_REQUIRED,
+		.lmc = attr.lmc,
+		.n_pkeys = attr.pkey_tbl_len,
+	};
+	keep_info(cache_of(device, port_num), ret, events);
+	return 0;
+}
+
+int port_info(const struct device *device, uint8_t port_num, struct port_info *ret)
+{
+	struct port_cache *cache = cache_of(device, port_num);
+	bool is;
+
+	if (!cache)
+		return -EINVAL;
+	pthread_mutex_lock(&lock);
+	is = is_current(device, cache);
+	if (is)
+		*ret = cache->info;
+	pthread_mutex_unlock(&lock);
+	return is ? 0 : ask_port(device, port_num, ret);
+}
+
+struct port_info port_info_known(const struct device *device, uint8_t port_num)
+{
+	const struct port_cache *cache = cache_of(device, port_num);
+	struct port_info info = { .state = IBV_PORT_NOP };
+
+	pthread_mutex_lock(&lock);
+	if (cache)
+		info = cache->info;
+	pthread_mutex_unlock(&lock);
+	return info;
+}
+
+/* --- P_Keys ----------------------------------------------------------------- */
+
+/* The lock is held. */
+static int find_pkey(const struct port_cache *cache, uint16_t pkey, uint16_t *ret)
+{
+	unsigned int i;
+
+	for (i = 0; i < cache->n_pkeys; i++) {
+		if (((cache->pkey[i] ^ pkey) & PKEY_BASE) != 0)
+			continue;
+		*ret = (uint16_t)i;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* Where the table was left off. Return: false if it was read to its end. */
+struct place {
+	unsigned int n_asked;
+	unsigned int index;
+};
+
+static bool next_place(const struct port_cache *cache, struct place *ret)
+{
+	*ret = (struct place){ cache->n_asked, cache->n_pkeys };
+	return cache->pkey && cache->n_pkeys < cache->info.n_pkeys;
+}
+
+/* Entries are read one by one, each with a command. */
+static void ask_pkey(const struct device *device, uint8_t port_num, const struct place *place)
+{
+	struct port_cache *cache = cache_of(device, port_num);
+	__be16 entry = 0;
+
+	if (ibv_query_pkey(device->verbs, port_num, (int)place->index, &entry))
+		entry = 0; /* no P_Key */
+	pthread_mutex_lock(&lock);
+	if (cache->n_asked == place->n_asked && cache->n_pkeys == place->index)
+		cache->pkey[cache->n_pkeys++] = be16toh(entry);
+	pthread_mutex_unlock(&lock);
+}
+
+int port_pkey_index(const struct device *device, uint8_t port_num, uint16_t pkey, uint16_t *ret)
+{
+	struct port_cache *cache = cache_of(device, port_num);
+	struct port_info info;
+	struct place place;
+	bool more = true;
+	int err = port_info(device, port_num, &info) ? -ENOENT : 0;
+
+	while (!err && more) {
+		pthread_mutex_lock(&lock);
+		err = find_pkey(cache, pkey, ret);
+		more = err && next_place(cache, &place);
+		pthread_mutex_unlock(&lock);
+		if (more)
+			ask_pkey(device, port_num, &place);
+		if (more)
+			err = 0;
+	}
+	return err;
+}
+
+int port_pkey_known(const struct device *device, uint8_t port_num, uint16_t pkey, uint16_t *ret)
+{
+	const struct port_cache *cache = cache_of(device, port_num);
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&lock);
+	if (cache && cache->pkey)
+		err = find_pkey(cache, pkey, ret);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+static void read_pkeys(const struct device *device, uint8_t port_num)
+{
+	struct port_cache *cache = cache_of(device, port_num);
+	struct place place;
+	bool more = true;
+
+	while (more) {
+		pthread_mutex_lock(&lock);
+		more = next_place(cache, &place);
+		pthread_mutex_unlock(&lock);
+		if (more)
+			ask_pkey(device, port_num, &place);
+	}
+}
+
+void port_info_read(const struct device *device)
+{
+	struct port_info info;
+	uint8_t num;
+
+	for (num = 1; num <= device->n_ports; num++)
+		if (!port_info(device, num, &info) && info.is_infiniband &&
+		    info.state == IBV_PORT_ACTIVE)
+			read_pkeys(device, num);
+}
+
+void port_info_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
