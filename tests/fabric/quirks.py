@@ -155,7 +155,7 @@ def programs_run_on_each_device(build):
 def a_device_that_nobody_uses_is_closed_and_opened_again(build):
     """While cmportd runs on for a tracer; stat has rows of ports that are open."""
     look = f"{build}/tools/purecm stat --json 2>/dev/null; echo ."
-    done = run_on_fabric(build, LIMIT_S, "--device", "worst", SERVER,
+    done = run_on_fabric(build, LIMIT_S, "--device", "mlx4-vf", SERVER,
                          f"b:{build}/tools/cmportd/cmportd --idle 1 & sleep 0.5; "
                          f"{build}/tools/purecm trace >/dev/null & tracer=$!; "
                          f"{{ {FIRST}; }} >&2; {look}; sleep 4; {look}; {CLIENT} >&2; {look}; "
@@ -163,6 +163,22 @@ def a_device_that_nobody_uses_is_closed_and_opened_again(build):
     sent = [count(rows, "sent", "REQ") for rows in rows_of(done.stdout)]
     if sent != [1, 0, 1]:
         raise AssertionError(f"REQs that open ports have sent: {sent}: {done.stderr[-600:]}")
+
+
+def of_a_device_that_nobody_uses_no_descriptor_stays_open(build):
+    """A driver can only be unloaded when nobody has its uverbs and umad nodes open. cmportd has a
+    few descriptors of its own since it first served anybody."""
+    count_them = "ls /proc/$portd/fd | wc -l"
+    use = ("rping -s -a 10.77.0.1 & user=$!; until [ $({count}) -gt {more} ]; do sleep 0.1; done; "
+           "{count}; kill $user; until [ $({count}) -lt {more} ]; do sleep 0.1; done; {count}; ")
+    uses = "".join(use.format(count=count_them, more="$((before + 8))") for _ in range(2))
+    done = run_on_fabric(build, LIMIT_S, "--hosts", "1",
+                         f"a:{build}/tools/cmportd/cmportd --idle 1 & portd=$!; sleep 0.5; "
+                         f"{build}/tools/purecm trace >/dev/null & tracer=$!; sleep 0.5; "
+                         f"before=$({count_them}); {uses} kill $tracer")
+    opened = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
+    if len(opened) != 4 or opened[3] != opened[1]:
+        raise AssertionError(f"descriptors of cmportd: {opened}: {done.stderr[-600:]}")
 
 
 def where_commands_take_their_time_connections_are_made(build):
@@ -272,6 +288,7 @@ TESTS = (
     on_a_device_without_connection_manager_calls_say_that_there_is_none,
     programs_run_on_each_device,
     a_device_that_nobody_uses_is_closed_and_opened_again,
+    of_a_device_that_nobody_uses_no_descriptor_stays_open,
     where_commands_take_their_time_connections_are_made,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
     without_a_quirk_messages_leave_by_the_fast_path,
