@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/conn/listen.h"
@@ -19,6 +20,11 @@
 #define UEVENT_BYTES 8192
 #define FROM_KERNEL  1 /* multicast group; udev's is the next one */
 
+#define LOOK_NS	     (500 * CM_NS_PER_MS)
+#define LOOKS	     240
+
+static struct cm_time look_at = { UINT64_MAX }; /* for a device that returns */
+static unsigned int n_looks;
 static int fd = -1;
 static struct watch watch;
 
@@ -104,7 +110,38 @@ int hotplug_start(void)
 	return 0;
 }
 
+/* --- a device that returns ------------------------------------------------ */
+
+void hotplug_expect(void)
+{
+	bool wanted = engine_lock()->n_wildcards > 0;
+
+	engine_unlock();
+	if (!wanted)
+		return;
+	look_at = cm_time_after(clock_now(), LOOK_NS);
+	n_looks = LOOKS;
+}
+
+void hotplug_look(void)
+{
+	int n_devices;
+
+	if (look_at.ns == UINT64_MAX || !cm_time_reached(look_at, clock_now()))
+		return;
+	n_devices = device_count();
+	listen_extend();
+	look_at = device_count() > n_devices || !--n_looks ? CM_TIME_NEVER
+							   : cm_time_after(clock_now(), LOOK_NS);
+}
+
+struct cm_time hotplug_deadline(void)
+{
+	return look_at;
+}
+
 void hotplug_stop(void)
 {
 	fd_close(&fd);
+	look_at = CM_TIME_NEVER;
 }

@@ -8,10 +8,25 @@
 #ifndef LIB_CONN_HOTPLUG_H
 #define LIB_CONN_HOTPLUG_H
 
+#include "base/time.h"
+
 /** hotplug_start() - handle uevents in the engine's thread. Return: 0 or -errno. */
 int hotplug_start(void);
 
 /** hotplug_stop() - stop; in a forked child, or when the engine could not start. */
 void hotplug_stop(void);
+
+/**
+ * hotplug_expect() - a device was removed, perhaps by a reset or a driver that is loaded again: if
+ * an id listens on all devices, look for it for two minutes, as its return may not be announced
+ * here; in the engine's thread
+ */
+void hotplug_expect(void);
+
+/** hotplug_look() - look for it if it is time; in the engine's thread, before it sleeps */
+void hotplug_look(void);
+
+/** hotplug_deadline() - time by which to call hotplug_look() */
+struct cm_time hotplug_deadline(void);
 
 #endif

@@ -41,12 +41,29 @@ static void resend_all(struct portd_client *to)
 	subnet_resend(to);
 }
 
+static void port_gone(struct port *port)
+{
+	removal_of_port(port);
+	hotplug_expect();
+}
+
+static void before_sleep(struct portd_client *client)
+{
+	stat_send_rows(client);
+	hotplug_look();
+}
+
+static struct cm_time rooms_deadline(void)
+{
+	return cm_time_earlier(stat_deadline(), hotplug_deadline());
+}
+
 static const struct host_rooms above_host = {
-	.port_gone = removal_of_port,
+	.port_gone = port_gone,
 	.receive = receive_record,
 	.resend = resend_all,
-	.before_sleep = stat_send_rows,
-	.deadline = stat_deadline,
+	.before_sleep = before_sleep,
+	.deadline = rooms_deadline,
 	.forget = stat_forget,
 };
 

@@ -231,6 +231,16 @@ def a_device_that_was_reset_has_connections_again(build):
         raise AssertionError(f"{done.stdout[-600:]}{done.stderr[-600:]}")
 
 
+def a_server_on_all_addresses_outlives_its_driver(build):
+    """The device goes, comes back and gets another name; the server's program does nothing. No
+    uevents arrive on a fabric."""
+    reset = f"{order(build, 'reset a')} && sleep 0.5 && {order(build, 'rename a rocea')}"
+    done = run_on_fabric(build, LIMIT_S, "a&:rping -s -P >/dev/null",
+                         f"b:{{ {FIRST} && {reset} && {FIRST} && echo again; }} | grep -x again")
+    if done.stdout.splitlines()[-1:] != ["again"]:
+        raise AssertionError(f"{done.stdout[-600:]}{done.stderr[-600:]}")
+
+
 def a_write_to_umad_that_blocks_holds_up_nobody_else(build):
     """While the first message to a peer is written, for a second, connections to another one are
     made. Who is slow may miss that second, but not with each of four peers."""
@@ -284,6 +294,7 @@ TESTS = (
     where_infiniband_requires_a_grh_connections_are_made,
     a_device_that_is_renamed_stays_the_same,
     a_device_that_was_reset_has_connections_again,
+    a_server_on_all_addresses_outlives_its_driver,
     a_write_to_umad_that_blocks_holds_up_nobody_else,
     on_a_device_without_connection_manager_calls_say_that_there_is_none,
     programs_run_on_each_device,
