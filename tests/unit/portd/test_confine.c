@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <linux/io_uring.h>
 #include <linux/perf_event.h>
 #include <sched.h>
@@ -290,6 +291,32 @@ static void *write_byte(void *arg)
 }
 
 /* It sets the scheduling of its threads. */
+/* The filter alone would stop the attacks above. */
+static bool has_only_net_raw(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
+	const uint32_t net_raw = CAP_TO_MASK(CAP_NET_RAW);
+
+	return !syscall(SYS_capget, &header, has) && !has[1].permitted && !has[1].effective &&
+	       !has[1].inheritable && !has[0].inheritable && !(has[0].permitted & ~net_raw) &&
+	       !(has[0].effective & ~net_raw);
+}
+
+TEST(what_is_confined_has_no_capability_but_net_raw)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		if (confine(CONFINE_REFUSE))
+			_exit(2);
+		_exit(has_only_net_raw() ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
 TEST(what_is_confined_may_start_a_thread)
 {
 	int status, ends[2];

@@ -384,6 +384,18 @@ TEST(who_comes_back_has_no_more_connections_than_others)
 	ck_assert_uint_eq(n, 3);
 }
 
+TEST(who_comes_back_has_no_connections_with_the_comm_ids_of_others)
+{
+	struct portd_record record = { 0 };
+	struct rig_client again;
+
+	come_back(&again);
+	rig_join(alice);
+	record = tracked_of(alice->first + 1, 0x701, CM_ESTABLISHED);
+	rig_ask(&again, &record);
+	ck_assert_str_eq(scene_tracked(alice->first + 1), "none");
+}
+
 TEST(who_comes_back_may_disconnect_what_it_had)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);

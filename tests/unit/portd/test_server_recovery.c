@@ -168,7 +168,7 @@ TEST(all_its_connections_end)
 /* More than a turn ends, and of two programs in turn. */
 TEST(many_that_are_left_end_a_few_in_each_turn)
 {
-	const uint32_t n_all = 4 * ORPHANS_A_TURN;
+	const uint32_t n_all = 2 * (ORPHANS_A_TURN + 50);
 	uint32_t n, before = 0;
 
 	rig_join(alice);
