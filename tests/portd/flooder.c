@@ -431,7 +431,7 @@ static void begin_as_client(void)
 
 	do /* others of its user may connect all the time */
 		err = portd_client_open(&client, &ids, &why);
-	while (err == -ECONNREFUSED);
+	while (err == -ECONNREFUSED || err == -ETIMEDOUT);
 	if (!err)
 		err = portd_open_port(client, device, 1, &reply, &why);
 	if (err)
