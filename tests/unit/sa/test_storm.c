@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/unit/sa/wire.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define HOSTS_MAX   8
@@ -48,13 +49,18 @@ static void arrive(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms
 	most_queued = n_queued > most_queued ? n_queued : most_queued;
 }
 
+static void make_answer(const struct question *question, uint8_t mad[MAD_BYTES])
+{
+	wire_clear();
+	wire_send(NULL, question->mad, 0);
+	wire_answer(0, question->is_refused ? STATUS_BUSY : 0, 7, mad);
+}
+
 static void answer(const struct question *question)
 {
 	uint8_t mad[MAD_BYTES];
 
-	wire_clear();
-	wire_send(NULL, question->mad, 0);
-	wire_answer(0, question->is_refused ? STATUS_BUSY : 0, 7, mad);
+	make_answer(question, mad);
 	sa_agent_input(&agents[question->host], mad, sizeof(mad), at_ms(now_ms));
 }
 
@@ -199,6 +205,59 @@ START_TEST(fifty_thousand_destinations_are_asked_for_in_bounded_memory)
 }
 END_TEST
 
+/* --- steps ---------------------------------------------------------------- */
+
+static struct sa_ask one_more;
+static uint8_t third_answer[MAD_BYTES];
+
+static void ask_one_more(void)
+{
+	sa_agent_ask(&agents[0], &one_more, at_ms(now_ms));
+}
+
+static void take_third_answer(void)
+{
+	sa_agent_input(&agents[0], third_answer, MAD_BYTES, at_ms(now_ms));
+}
+
+/* Of both numbers the agent has as many outstanding as it may, and the rest waits. */
+static unsigned long steps_beside(unsigned int n_others, void (*run)(void))
+{
+	unsigned long steps;
+
+	begin(1, QUEUE_MAX, 20);
+	ask_all(0, n_others, n_others);
+	one_more = (struct sa_ask){ .timeout_ms = TIMEOUT_MS, .done = done };
+	sa_msg_init(&one_more.msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID, 0);
+	memset(one_more.msg.path.dgid.raw, 0xee, sizeof(one_more.msg.path.dgid.raw));
+	/* The first responses allocate the table of known paths, and order all timers at once. */
+	answer(&queue[0]);
+	answer(&queue[1]);
+	make_answer(&queue[2], third_answer);
+	steps = steps_of(run);
+	end(1);
+	return steps;
+}
+
+static void check_steps(void (*run)(void))
+{
+	unsigned long few = steps_beside(100, run), many = steps_beside(10000, run);
+
+	ck_assert_msg(many <= few + few / 10, "%lu steps beside 100, %lu beside 10000", few, many);
+}
+
+START_TEST(a_query_costs_no_more_steps_beside_ten_thousand)
+{
+	check_steps(ask_one_more);
+}
+END_TEST
+
+START_TEST(a_response_costs_no_more_steps_beside_ten_thousand)
+{
+	check_steps(take_third_answer);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sa storm");
@@ -212,6 +271,8 @@ int main(void)
 		       ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questions);
 	tcase_add_test(tcase, busy_administrator_answers_all_in_the_end);
 	tcase_add_test(tcase, fifty_thousand_destinations_are_asked_for_in_bounded_memory);
+	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
+	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	n_failed = srunner_ntests_failed(runner);
