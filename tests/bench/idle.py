@@ -19,6 +19,7 @@ PORT = "7700"
 CHANGES = 100
 QUIET_S = 20
 SETTLE_S = 3
+STARTS = 20  # processes that start at once
 STORMS = {
     "a neighbour of another": ("neigh replace 10.77.0.{0} lladdr 02:00:00:00:00:{1:02x} dev {dev} "
                                "nud reachable"),
@@ -101,8 +102,11 @@ def begin(args, count):
 
 
 def begin_processes(args):
-    """The first starts cmportd: this is not about hundreds that look for one at once."""
-    return begin(args, 1) + begin(args, args.processes - 1)
+    """The first starts cmportd; the others follow a few at a time: this is not about a storm."""
+    clients = begin(args, 1)
+    while len(clients) < args.processes:
+        clients += begin(args, min(STARTS, args.processes - len(clients)))
+    return clients
 
 
 def measure_inside(args):
