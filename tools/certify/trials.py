@@ -34,6 +34,7 @@ REPEATS_MAX = 0.02  # of all messages; above, some are probably lost
 OF_THE_DEVICE = ("options-path-connect", "options-path-full", "exit-client-unheard",
                  "multicast-data-two")
 OF_THE_PORT = re.compile(r"\b(mtu|path_mtu|rate|life|timeout|sgid_index|hop|port_num) [\dx/]+")
+FLUSH = re.compile(r"\b(access_flags 0x)30(?=[\da-f]\b)")  # if a device can
 
 
 class Row(NamedTuple):
@@ -303,7 +304,7 @@ def drill(pair, driller, target, names):
 
 
 def without_device(text):
-    return OF_THE_PORT.sub(r"\1 own", compare.without_port(text))
+    return FLUSH.sub(r"\1", OF_THE_PORT.sub(r"\1 own", compare.without_port(text)))
 
 
 def parity(pair):
@@ -331,20 +332,32 @@ def as_stock(pair, feature, asker, answerer, target, back):
              if scenario.pair and scenario.pace == "quick" and scenario.family in ("any", "v4")
              and scenario.name in reference and scenario.name not in OF_THE_DEVICE
              and not compare.reason_to_wait(later, scenario.name)]
+    ends = pair, asker, answerer, target, back
+    differ, broken = compared(ends, reference, rows, names)
+    late = 0 if broken else len(differ)
+    if late:  # a busy host may not have answered in time: once more
+        differ, broken = compared(ends, reference, rows, list(differ))
+    why = f"{len(names) - len(differ)} of {len(names)} scenarios as two stock kernels"
+    if late:
+        why += f"; {late} were tried twice"
+    if broken:
+        why += f"; the run did not end: {broken}"
+    if differ:
+        why += "; other: " + ", ".join(differ)
+    return Row(feature, FAILS if differ else WORKS, why,
+               figures={"differences": {name: diff[:40] for name, diff in differ.items()}})
+
+
+def compared(ends, reference, rows, names):
+    """Play scenarios. Return ({name: difference} of those that differ, why they did not end)."""
+    pair, asker, answerer, target, back = ends
     with pair.served(answerer, "^ready", "parity", "server"):
         text, status = asker.run(PARITY_S, "parity", "client", target, back, target, *names)
     said = compare.parse_output(without_device(text))
     differ = {name: diff for name in names
               if (diff := compare.compare(rows, name, reference[name], said.get(name, {}),
                                           "here"))}
-    same = len(names) - len(differ)
-    why = f"{same} of {len(names)} scenarios as two stock kernels"
-    if status is None or not said:
-        why += f"; the run did not end: {last_line(text)}"
-    if differ:
-        why += "; other: " + ", ".join(differ)
-    return Row(feature, FAILS if differ else WORKS, why,
-               figures={"differences": {name: diff[:40] for name, diff in differ.items()}})
+    return differ, last_line(text) if status is None or not said else ""
 
 
 # --- connections ---------------------------------------------------------------------------------
