@@ -12,6 +12,7 @@ On the fabric as user 65534 where root runs it. Prints a line a failure, and las
 failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no fabric, or no lab, here.
 """
 import argparse
+import importlib
 import json
 import os
 from pathlib import Path
@@ -28,6 +29,7 @@ from lablib.release import RELEASES  # noqa: E402
 
 NOBODY = 65534
 SSH_PORT = 2222
+REPORTS = ROOT / "docs/certificates"
 LIMIT_S = 300
 # What is built in the root of another release.
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm", "tools/purecm-agent",
@@ -148,6 +150,27 @@ def by_ssh_both_hosts_are_certified_at_once(build):
     assert len(rows) == 3 and status == 0 and found["hosts"]["b"]["may_disrupt"], rows
 
 
+def what_depends_on_a_device_is_not_compared(build):
+    """Whether it can flush memory, for instance, as rxe of Linux 6.12 can; rights are."""
+    sys.path.insert(0, f"{build}/tools/certify")
+    trials = importlib.import_module("trials")
+    own, other, wrong = map(trials.without_device, ("  access_flags 0xe", "  access_flags 0x30e",
+                                                    "  access_flags 0x306"))
+    assert own == other != wrong, (own, other, wrong)
+
+
+def each_device_has_a_report_on_the_page(_):
+    """As `certify.py --each` kept it; docs/hardware.md links to each."""
+    page = Path(ROOT, "docs/hardware.md").read_text(encoding="utf-8")
+    for path in sorted(REPORTS.iterdir()):
+        assert f"certificates/{path.name}" in page, f"docs/hardware.md does not name {path.name}"
+    for device in (None, *CONNECTING):
+        name = "fabric.json" if not device else f"fabric-{device}.json"
+        found = json.loads(Path(REPORTS, name).read_text(encoding="utf-8"))
+        expect({row["feature"]: row for row in found["rows"]}, verdicts_on(device) | NOT_ALLOWED,
+               name)
+
+
 def ssh_between(folder):
     """Make keys in a folder. Return (the command of a host that lets this user in, ssh)."""
     for name in ("host", "user"):
@@ -264,6 +287,8 @@ def main():
         return run_tests((*tests, by_debians_sshd_both_hosts_are_certified), build)
     if not args.lab:
         return run_tests((what_the_worst_device_cannot_do_is_said, infiniband_gets_its_verdicts,
+                          each_device_has_a_report_on_the_page,
+                          what_depends_on_a_device_is_not_compared,
                           by_ssh_both_hosts_are_certified_at_once,
                           nobody_serves_and_that_is_said), build)
     try:
