@@ -37,7 +37,8 @@ static void make_file(const char *folder, const char *name)
 	char path[2 * PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		return;
 	fd = REAL(open)(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		close(fd);

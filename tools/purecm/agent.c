@@ -116,15 +116,18 @@ static const char *name_of(const struct agent *agent, const struct rdma_cm_id *i
 	return "?";
 }
 
+/* A name that were cut might be another id's. */
 static int add_id(struct agent *agent, const char *name, struct rdma_cm_id *id)
 {
-	size_t i;
+	size_t i, bytes = strlen(name) + 1;
 
+	if (bytes > NAME_BYTES)
+		return -1;
 	for (i = 0; i < IDS_MAX; i++) {
 		if (agent->ids[i].id)
 			continue;
 		agent->ids[i].id = id;
-		snprintf(agent->ids[i].name, NAME_BYTES, "%s", name);
+		memcpy(agent->ids[i].name, name, bytes);
 		return 0;
 	}
 	return -1;
