@@ -416,16 +416,19 @@ static void server_is_followed_by_another(struct scene *s)
 static void connect_to_both(struct scene *s)
 {
 	struct rdma_cm_id *first = dial(s), *second;
+	struct rdma_event_channel *of_first = s->channel;
 
 	meet(s);
 	take_event(s);
 	meet(s);
 	DO(rdma_disconnect(first));
+	open_channel(s); /* the first one's TIMEWAIT_EXIT may come before the second is connected */
 	second = dial(s);
 	take_event(s);
 	DO(rdma_disconnect(second));
 	close_id(second);
 	close_id(first);
+	rdma_destroy_event_channel(of_first);
 }
 
 const struct scenario exit_scenarios[] = {
