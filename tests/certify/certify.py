@@ -68,9 +68,11 @@ def keep(folder, device, options):
         shutil.copyfile(f"{folder}/page{suffix}", f"{kept}/{name}{suffix}")
 
 
-def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), user=None):
+def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), user=None,
+                      ends=("a", "b")):
     """Certify hosts of a fabric with these options; others: commands that run meanwhile. rsh: a
     command that starts the other side. Return (exit status, as certificate())."""
+    address = f"10.77.0.{1 + 'abc'.index(ends[1])}"
     certify = f"{build}/tools/purecm certify"
     words = [*allowed, *(["--only", *trials] if trials else [])]
     with tempfile.TemporaryDirectory(prefix="certify-") as folder:
@@ -79,10 +81,10 @@ def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), u
             hosts = [f"a:{certify} --ssh b --rsh '{rsh}' "
                      f"--command '{certify} --serve' --output {folder}/page {' '.join(words)}"]
         else:
-            conduct = f"{certify} 10.77.0.2 --output {folder}/page {' '.join(words[len(allowed):])}"
-            hosts = [f"b&:{certify} --serve {' '.join(allowed)} 2>&1",
-                     f"a:for i in $(seq 100); do {conduct}; s=$?; [ -e {folder}/page.json ] && "
-                     "exit $s; sleep 0.1; done; exit 9"]
+            conduct = f"{certify} {address} --output {folder}/page {' '.join(words[len(allowed):])}"
+            hosts = [f"{ends[1]}&:{certify} --serve {' '.join(allowed)} 2>&1",
+                     f"{ends[0]}:for i in $(seq 100); do {conduct}; s=$?; "
+                     f"[ -e {folder}/page.json ] && exit $s; sleep 0.1; done; exit 9"]
         done = run_on_fabric(build, LIMIT_S, *options, *others, *hosts,
                              prefix=nobody() if user is None else user)
         if not Path(folder, "page.json").exists():
@@ -126,6 +128,13 @@ def check_device(build, device):
     status, rows, _ = certify_on_fabric(build, ("--device", device) if device else (), ())
     expect(rows, verdicts_on(device) | NOT_ALLOWED, device)
     assert status == 0, f"{device}: status {status}"
+
+
+def hosts_of_other_addresses_than_the_labs_are_as_stock_too(build):
+    """Which are in stock.txt: 10.77.0.1 of the client, and 10.77.0.2 of the server."""
+    for ends in (("c", "b"), ("b", "a")) if os.environ.get("PURECM_TEST_LONG") else (("c", "a"),):
+        _, rows, _ = certify_on_fabric(build, ("--hosts", "3"), ("parity",), ends=ends)
+        expect(rows, {}, f"from {ends[0]} to {ends[1]}")
 
 
 def infiniband_gets_its_verdicts(build):
@@ -287,6 +296,7 @@ def main():
         return run_tests((*tests, by_debians_sshd_both_hosts_are_certified), build)
     if not args.lab:
         return run_tests((what_the_worst_device_cannot_do_is_said, infiniband_gets_its_verdicts,
+                          hosts_of_other_addresses_than_the_labs_are_as_stock_too,
                           each_device_has_a_report_on_the_page,
                           what_depends_on_a_device_is_not_compared,
                           by_ssh_both_hosts_are_certified_at_once,
