@@ -110,7 +110,7 @@ void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
 	transmit_copy(conn, turn);
 }
 
-void act_be_patient(struct cm_conn *conn, struct cm_turn *turn)
+void act_extend_deadline(struct cm_conn *conn, struct cm_turn *turn)
 {
 	cm_timer_arm(&turn->core->timers, &conn->timer,
 		     cm_retry_wait(&conn->retry, turn->msg->mra.service_timeout,

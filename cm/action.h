@@ -24,7 +24,7 @@ cm_action act_send_sidr_rep;
 cm_action act_repeat_sidr_rep; /* answer to a duplicate SIDR_REQ */
 cm_action act_refuse_lookup;   /* status 2: the owner is gone */
 cm_action act_repeat;	       /* retransmit the unanswered message */
-cm_action act_be_patient;      /* MRA: extend the deadline */
+cm_action act_extend_deadline; /* MRA: extend the deadline */
 
 /* REJ, by the rejected message and whether the peer knows our comm id: IBTA vol. 1, 12.6.7. */
 cm_action act_reject_req_unnamed; /* REQ; the peer knows no comm id of ours */

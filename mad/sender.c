@@ -29,7 +29,7 @@
 #define LOOKS	   50
 
 /* An outgoing message. */
-struct parting {
+struct outgoing {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 	struct mad_path path;
@@ -54,8 +54,8 @@ struct mad_sender {
 	struct row held;       /* ready to be posted */
 	struct row failed;     /* to be sent through umad */
 	struct row spare;
-	struct parting parting[SENDS_MAX];
-	uint8_t (*slot)[MAD_BYTES]; /* indexed as parting[]; on pages of its own, as in inbox.c */
+	struct outgoing outgoing[SENDS_MAX];
+	uint8_t (*slot)[MAD_BYTES]; /* indexed as outgoing[]; on pages of its own, as in inbox.c */
 	struct ibv_mr *mr;
 	struct handles handles;
 	struct inbox *inbox;
@@ -246,13 +246,13 @@ enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_p
 
 /* --- sending ------------------------------------------------------------- */
 
-static void complete_parting(struct mad_sender *sender, const struct ibv_wc *wc)
+static void complete_outgoing(struct mad_sender *sender, const struct ibv_wc *wc)
 {
-	struct parting *parting = &sender->parting[wc->wr_id];
+	struct outgoing *outgoing = &sender->outgoing[wc->wr_id];
 
-	if (!parting->is_posted)
+	if (!outgoing->is_posted)
 		return; /* given up by give_up_posted() */
-	parting->is_posted = false;
+	outgoing->is_posted = false;
 	sender->n_posted--;
 	if (wc->status == IBV_WC_SUCCESS) {
 		put_number(&sender->spare, (unsigned int)wc->wr_id);
@@ -269,9 +269,9 @@ static void give_up_posted(struct mad_sender *sender)
 
 	sender->broken = true;
 	for (i = 0; i < SENDS_MAX && sender->n_posted; i++) {
-		if (!sender->parting[i].is_posted)
+		if (!sender->outgoing[i].is_posted)
 			continue;
-		sender->parting[i].is_posted = false;
+		sender->outgoing[i].is_posted = false;
 		sender->n_posted--;
 		put_number(&sender->failed, i);
 	}
@@ -285,7 +285,7 @@ static void reap_completions(struct mad_sender *sender)
 	do {
 		n = ibv_poll_cq(sender->cq, POLL_BATCH, wc);
 		for (i = 0; i < n; i++)
-			complete_parting(sender, &wc[i]);
+			complete_outgoing(sender, &wc[i]);
 	} while (n == POLL_BATCH);
 	if (n < 0)
 		give_up_posted(sender);
@@ -293,20 +293,20 @@ static void reap_completions(struct mad_sender *sender)
 		handles_drain(&sender->handles);
 }
 
-static void prepare_parting(struct mad_sender *sender, const struct mad_path *path,
-			    struct ibv_ah *ah, uint32_t qpn, const uint8_t mad[MAD_BYTES])
+static void prepare_outgoing(struct mad_sender *sender, const struct mad_path *path,
+			     struct ibv_ah *ah, uint32_t qpn, const uint8_t mad[MAD_BYTES])
 {
 	unsigned int number = sender->spare.at[--sender->spare.n];
-	struct parting *parting = &sender->parting[number];
+	struct outgoing *outgoing = &sender->outgoing[number];
 
 	memcpy(sender->slot[number], mad, MAD_BYTES);
-	parting->path = *path;
-	parting->sge = (struct ibv_sge){ .addr = (uintptr_t)sender->slot[number],
-					 .length = MAD_BYTES,
-					 .lkey = sender->mr->lkey };
-	parting->wr = (struct ibv_send_wr){
+	outgoing->path = *path;
+	outgoing->sge = (struct ibv_sge){ .addr = (uintptr_t)sender->slot[number],
+					  .length = MAD_BYTES,
+					  .lkey = sender->mr->lkey };
+	outgoing->wr = (struct ibv_send_wr){
 		.wr_id = number,
-		.sg_list = &parting->sge,
+		.sg_list = &outgoing->sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY},
@@ -319,20 +319,20 @@ static void post_held(struct mad_sender *sender)
 	struct row *held = &sender->held;
 	struct ibv_send_wr *bad = NULL;
 	unsigned int i, n = held->n;
-	struct parting *parting;
+	struct outgoing *outgoing;
 	int err;
 
 	if (n == 0)
 		return;
 	for (i = 0; i + 1 < n; i++)
-		sender->parting[held->at[i]].wr.next = &sender->parting[held->at[i + 1]].wr;
-	err = ibv_post_send(sender->qp, &sender->parting[held->at[0]].wr, &bad);
+		sender->outgoing[held->at[i]].wr.next = &sender->outgoing[held->at[i + 1]].wr;
+	err = ibv_post_send(sender->qp, &sender->outgoing[held->at[0]].wr, &bad);
 	held->n = 0;
 	for (i = 0; i < n; i++) {
-		parting = &sender->parting[held->at[i]];
-		if (err && bad == &parting->wr)
+		outgoing = &sender->outgoing[held->at[i]];
+		if (err && bad == &outgoing->wr)
 			break;
-		parting->is_posted = true;
+		outgoing->is_posted = true;
 		sender->n_posted++;
 	}
 	for (; i < n; i++)
@@ -351,7 +351,7 @@ static int hold_to_qpn(struct mad_sender *sender, const struct mad_path *path, u
 	err = handles_make(&sender->handles, path, &ah);
 	if (err)
 		return err;
-	prepare_parting(sender, path, ah, qpn, mad);
+	prepare_outgoing(sender, path, ah, qpn, mad);
 	if (sender->held.n == HELD_MAX)
 		post_held(sender);
 	return 0;
@@ -402,7 +402,7 @@ void mad_sender_release(struct mad_sender *sender)
 
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
-	const struct parting *parting;
+	const struct outgoing *outgoing;
 	unsigned int number;
 	bool any;
 
@@ -414,8 +414,8 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 		number = sender->failed.at[0];
 		memmove(sender->failed.at, sender->failed.at + 1,
 			--sender->failed.n * sizeof(sender->failed.at[0]));
-		parting = &sender->parting[number];
-		*path = parting->path;
+		outgoing = &sender->outgoing[number];
+		*path = outgoing->path;
 		memcpy(mad, sender->slot[number], MAD_BYTES);
 		put_number(&sender->spare, number);
 	}

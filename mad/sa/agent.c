@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests to the subnet administrator: see agent.h. Equal requests share one errand. */
+/* Requests to the subnet administrator: see agent.h. Equal requests share one query. */
 #include "mad/sa/agent.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include "mad/sa/group.h"
 
 /* A request on the wire. */
-struct errand {
-	struct hash_node link; /* in agent.errands */
+struct query {
+	struct hash_node link; /* in agent.queries */
 	struct sa_agent *agent;
 	struct list asks;
 	struct sa_flight flight;
@@ -28,30 +28,30 @@ void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 
 /* --- questions ----------------------------------------------------------- */
 
-static void join_errand(struct errand *errand, struct sa_ask *ask)
+static void join_query(struct query *query, struct sa_ask *ask)
 {
-	ask->errand = errand;
-	list_append(&errand->asks, &ask->link);
+	ask->query = query;
+	list_append(&query->asks, &ask->link);
 }
 
-static void leave_errand(struct sa_ask *ask)
+static void leave_query(struct sa_ask *ask)
 {
 	list_remove(&ask->link);
-	ask->errand = NULL;
+	ask->query = NULL;
 }
 
 static struct sa_ask *take_first(struct list *asks)
 {
 	struct sa_ask *ask = container_of(asks->next, struct sa_ask, link);
 
-	leave_errand(ask);
+	leave_query(ask);
 	return ask;
 }
 
-static void errand_free(struct errand *errand)
+static void query_free(struct query *query)
 {
-	hash_remove(&errand->agent->errands, &errand->link);
-	free(errand);
+	hash_remove(&query->agent->queries, &query->link);
+	free(query);
 }
 
 static bool is_for_path(const struct sa_msg *question)
@@ -60,10 +60,10 @@ static bool is_for_path(const struct sa_msg *question)
 	       question->hdr.method == SA_METHOD_GET;
 }
 
-static void errand_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
+static void query_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
-	struct errand *errand = container_of(flight, struct errand, flight);
-	struct sa_agent *agent = errand->agent;
+	struct query *query = container_of(flight, struct query, flight);
+	struct sa_agent *agent = query->agent;
 	struct sa_ask *ask;
 
 	if (!err && is_for_path(&flight->msg)) {
@@ -73,12 +73,12 @@ static void errand_landed(struct sa_flight *flight, int err, const struct sa_msg
 		if (agent->paths)
 			sa_paths_keep(agent->paths, &flight->msg, answer, agent->now);
 	}
-	hash_remove(&agent->errands, &errand->link); /* requests from done() begin a new errand */
-	while (!list_is_empty(&errand->asks)) {
-		ask = take_first(&errand->asks);
+	hash_remove(&agent->queries, &query->link); /* requests from done() begin a new query */
+	while (!list_is_empty(&query->asks)) {
+		ask = take_first(&query->asks);
 		ask->done(ask, err, answer);
 	}
-	errand_free(errand);
+	query_free(query);
 }
 
 static void encode_untagged(const struct sa_msg *question, uint8_t ret[MAD_BYTES])
@@ -100,44 +100,44 @@ static uint64_t hash_question(const struct sa_agent *agent, const uint8_t mad[MA
 	return hash_bytes(words, sizeof(words));
 }
 
-static struct errand *errand_like(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES])
+static struct query *query_like(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES])
 {
 	uint8_t its[MAD_BYTES];
-	struct errand *errand;
+	struct query *query;
 
-	if (agent->errands.n_nodes == 0)
+	if (agent->queries.n_nodes == 0)
 		return NULL;
-	hash_for_each_match_entry (errand, &agent->errands, hash_question(agent, mad), link) {
-		encode_untagged(&errand->flight.msg, its);
+	hash_for_each_match_entry (query, &agent->queries, hash_question(agent, mad), link) {
+		encode_untagged(&query->flight.msg, its);
 		if (memcmp(its, mad, sizeof(its)) == 0)
-			return errand;
+			return query;
 	}
 	return NULL;
 }
 
-static void errand_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_t mad[MAD_BYTES])
+static void query_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_t mad[MAD_BYTES])
 {
-	struct errand *errand = calloc(1, sizeof(*errand));
+	struct query *query = calloc(1, sizeof(*query));
 
-	if (!errand || hash_reserve(&agent->errands, agent->errands.n_nodes + 1)) {
-		free(errand);
+	if (!query || hash_reserve(&agent->queries, agent->queries.n_nodes + 1)) {
+		free(query);
 		ask->done(ask, -ENOMEM, NULL);
 		return;
 	}
-	errand->agent = agent;
-	errand->flight.msg = ask->msg;
-	errand->flight.landed = errand_landed;
-	list_init(&errand->asks);
-	join_errand(errand, ask);
-	hash_insert(&agent->errands, &errand->link, hash_question(agent, mad));
-	sa_flight_start(&agent->flights, &errand->flight, ask->timeout_ms, agent->now);
+	query->agent = agent;
+	query->flight.msg = ask->msg;
+	query->flight.landed = query_landed;
+	list_init(&query->asks);
+	join_query(query, ask);
+	hash_insert(&agent->queries, &query->link, hash_question(agent, mad));
+	sa_flight_start(&agent->flights, &query->flight, ask->timeout_ms, agent->now);
 }
 
 static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 {
 	const struct sa_msg *known = NULL;
 	uint8_t mad[MAD_BYTES];
-	struct errand *errand;
+	struct query *query;
 	struct sa_msg answer;
 
 	if (agent->paths && is_for_path(&ask->msg))
@@ -149,18 +149,18 @@ static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 		return;
 	}
 	encode_untagged(&ask->msg, mad);
-	errand = errand_like(agent, mad);
-	if (errand)
-		join_errand(errand, ask);
+	query = query_like(agent, mad);
+	if (query)
+		join_query(query, ask);
 	else
-		errand_start(agent, ask, mad);
+		query_start(agent, ask, mad);
 }
 
 void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now)
 {
 	agent->now = now;
 	list_init(&ask->link);
-	ask->errand = NULL;
+	ask->query = NULL;
 	ask->group = NULL;
 	ask->is_told = false;
 	if (ask->msg.hdr.method == SA_METHOD_SET)
@@ -169,25 +169,25 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 		get_record(agent, ask);
 }
 
-/* The loop that answers an errand frees it. */
-static void drop_if_idle(struct sa_agent *agent, struct errand *errand)
+/* The loop that answers an query frees it. */
+static void drop_if_idle(struct sa_agent *agent, struct query *query)
 {
-	if (!list_is_empty(&errand->asks) || !sa_flight_is_on(&errand->flight))
+	if (!list_is_empty(&query->asks) || !sa_flight_is_on(&query->flight))
 		return;
-	sa_flight_stop(&agent->flights, &errand->flight, agent->now);
-	errand_free(errand);
+	sa_flight_stop(&agent->flights, &query->flight, agent->now);
+	query_free(query);
 }
 
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now)
 {
-	struct errand *errand = ask->errand;
+	struct query *query = ask->query;
 
 	agent->now = now;
 	if (ask->group) {
 		group_leave(agent, ask);
-	} else if (errand) {
-		leave_errand(ask);
-		drop_if_idle(agent, errand);
+	} else if (query) {
+		leave_query(ask);
+		drop_if_idle(agent, query);
 	} else {
 		list_remove(&ask->link); /* dismissed, its done() is about to be called */
 	}
@@ -241,18 +241,18 @@ struct cm_time sa_agent_deadline(const struct sa_agent *agent)
 
 void sa_agent_fini(struct sa_agent *agent)
 {
-	struct errand *errand;
+	struct query *query;
 
 	groups_free(agent);
-	if (agent->errands.n_nodes) {
-		hash_for_each_entry_safe (errand, &agent->errands, link) {
-			while (!list_is_empty(&errand->asks))
-				take_first(&errand->asks);
-			cm_timer_disarm(&agent->flights.timers, &errand->flight.timer);
-			errand_free(errand);
+	if (agent->queries.n_nodes) {
+		hash_for_each_entry_safe (query, &agent->queries, link) {
+			while (!list_is_empty(&query->asks))
+				take_first(&query->asks);
+			cm_timer_disarm(&agent->flights.timers, &query->flight.timer);
+			query_free(query);
 		}
 	}
-	hash_fini(&agent->errands);
+	hash_fini(&agent->queries);
 	free(agent->paths);
 	agent->paths = NULL;
 }

@@ -20,8 +20,8 @@
  * ServiceRecord or a MCMemberRecord; or SET of a MCMemberRecord, which joins a group.
  */
 struct sa_ask {
-	struct list link;      /* in the list of clients with the same request */
-	struct errand *errand; /* the request on the wire; NULL: none */
+	struct list link;    /* in the list of clients with the same request */
+	struct query *query; /* the request on the wire; NULL: none */
 	struct sa_group *group;
 	bool is_told;	   /* its membership was reported */
 	struct sa_msg msg; /* from sa_msg_init(); its transaction id is not used */
@@ -45,7 +45,7 @@ struct sa_subnet {
 struct sa_agent {
 	struct sa_flights flights;
 	struct sa_paths *paths; /* NULL until one is known */
-	struct hash errands;	/* requests on the wire, each shared by all clients with the same
+	struct hash queries;	/* requests on the wire, each shared by all clients with the same
 				   request */
 	uint64_t secret;	/* hash key, since clients choose the requests */
 	struct list groups;

@@ -190,7 +190,7 @@ static void end(void)
 		sa_agent_expire(&world.agent, world.now);
 	}
 	assert(sa_agent_deadline(&world.agent).ns == UINT64_MAX);
-	assert(world.agent.errands.n_nodes == 0 && list_is_empty(&world.agent.groups));
+	assert(world.agent.queries.n_nodes == 0 && list_is_empty(&world.agent.groups));
 	assert(world.agent.n_groups == 0 && world.agent.flights.n_out == 0);
 	assert(list_is_empty(&world.agent.flights.waiting));
 }

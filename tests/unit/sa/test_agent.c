@@ -117,13 +117,13 @@ START_TEST(many_questions_are_each_asked_once)
 
 	for (i = 0; i < ASKS; i++)
 		ask_path(i, (uint8_t)(i / 2), 0);
-	ck_assert_uint_eq(agent.errands.n_nodes, ASKS / 2);
+	ck_assert_uint_eq(agent.queries.n_nodes, ASKS / 2);
 	for (i = 0; i < ASKS; i += 2)
 		withdraw(i);
-	ck_assert_uint_eq(agent.errands.n_nodes, ASKS / 2);
+	ck_assert_uint_eq(agent.queries.n_nodes, ASKS / 2);
 	for (i = 1; i < ASKS; i += 2)
 		withdraw(i);
-	ck_assert_uint_eq(agent.errands.n_nodes, 0);
+	ck_assert_uint_eq(agent.queries.n_nodes, 0);
 }
 END_TEST
 
