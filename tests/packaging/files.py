@@ -27,7 +27,8 @@ HERE = {}  # what main() was told
 NO_SPDX = (".md", ".json", ".png", ".svg", ".txt", ".pcap", ".pcapng", ".map", ".build", ".drill",
            ".supp", ".hex", ".yml")
 NO_SPDX_IN = ("tests/fuzz/corpus/", "tests/fuzz/dict/", "tests/tools/captures/",
-              "tests/judge/golden/", "tools/packaging/debian/", "docs/man/functions/")
+              "tests/judge/golden/", "tools/packaging/debian/", "docs/man/functions/",
+              "docs/certificates/")
 NO_SPDX_NAMES = ("LICENSE", "dep5", "meson_options.txt", ".clang-format", ".editorconfig",
                  ".gitignore")
 
