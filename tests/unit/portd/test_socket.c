@@ -21,6 +21,7 @@
 #define PORT	    7174
 #define N_DATAGRAMS 20000
 #define LOOKS	    1000
+#define LOOK_US	    10000
 
 static pid_t server;
 
@@ -298,9 +299,10 @@ TEST_LOOP(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing, 0, 2
 		hang_up(&client);
 	}
 	client = meet(PORTD_VERSION);
-	/* A turn is over when the next client has an answer. */
+	/* A turn is over when the next client has an answer; threads may close later, closer.h. */
 	for (looks = 0; n_descriptors() > before && looks < LOOKS; looks++) {
 		hang_up(&client);
+		usleep(LOOK_US);
 		client = meet(PORTD_VERSION);
 	}
 	ck_assert_int_le(n_descriptors(), before);
