@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The cache of what ports say of themselves: see port_info.h. */
+/* The cache of port attributes: see port_info.h. */
 #include "lib/device/port_info.h"
 
 #include <endian.h>
@@ -17,7 +17,7 @@ struct port_cache {
 	uint16_t *pkey;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* not held while a device is asked */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* not held during a query */
 
 struct port_cache *port_cache_new(uint8_t n_ports)
 {

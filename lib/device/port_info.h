@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a port says of itself: state, LMC, P_Keys. To ask it may be a command of firmware, which
- * takes up to half a millisecond, so the answers are kept until cmportd reports an event of the
- * device. While cmportd has no port of the device open for us, each call asks.
+ * Attributes of a port: state, LMC, P_Keys. A query may be a firmware command, which takes up to
+ * half a millisecond, so the results are cached until cmportd reports an event of the device. While
+ * cmportd has no port of the device open for this process, each call queries the device.
  *
- * The functions that ask must be called without the engine's lock; with it, the others.
- * Thread-safe.
+ * Functions that query must be called without the engine's lock, the others with it. Thread-safe.
  */
 #ifndef LIB_DEVICE_PORT_INFO_H
 #define LIB_DEVICE_PORT_INFO_H
@@ -15,7 +14,7 @@
 struct port_info {
 	enum ibv_port_state state;
 	bool is_infiniband;
-	bool needs_grh; /* in all packets: between virtual functions only the GID tells the way */
+	bool needs_grh; /* required in all packets, as between virtual functions */
 	uint8_t lmc;
 	uint16_t n_pkeys; /* size of the table */
 };
@@ -23,7 +22,7 @@ struct port_info {
 /** port_cache_new() - make the cache of a device. Return: to be freed with free(), or NULL. */
 struct port_cache *port_cache_new(uint8_t n_ports);
 
-/** port_info() - ask a port, unless the answer is known. Return: 0 or -errno. */
+/** port_info() - query a port, unless its attributes are cached. Return: 0 or -errno. */
 int port_info(const struct device *device, uint8_t port_num, struct port_info *ret);
 
 /**
@@ -34,17 +33,16 @@ int port_info(const struct device *device, uint8_t port_num, struct port_info *r
  */
 int port_pkey_index(const struct device *device, uint8_t port_num, uint16_t pkey, uint16_t *ret);
 
-/** port_info_read() - ask all InfiniBand ports of a device, with their P_Keys, unless all is known
- */
+/** port_info_read() - query all InfiniBand ports of a device and their P_Keys, unless cached */
 void port_info_read(const struct device *device);
 
-/** port_info_known() - the last answer, zeros if there was none; asks nobody */
+/** port_info_known() - the cached attributes, zeros if there are none; never queries */
 struct port_info port_info_known(const struct device *device, uint8_t port_num);
 
-/** port_pkey_known() - as port_pkey_index(), of what was read last; asks nobody */
+/** port_pkey_known() - port_pkey_index() of the cached table; never queries */
 int port_pkey_known(const struct device *device, uint8_t port_num, uint16_t pkey, uint16_t *ret);
 
-/** port_info_after_fork() - in a forked child: whatever the parent's threads were doing here */
+/** port_info_after_fork() - in a forked child: reset the lock, which a thread may have held */
 void port_info_after_fork(void);
 
 #endif

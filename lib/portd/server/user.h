@@ -109,9 +109,9 @@ void user_spend(struct client *client, double tokens);
 bool user_has_turn(const struct client *client);
 
 /**
- * user_discard() - close a descriptor that was sent by this user, or a socket that he has sent any
- *                  through, elsewhere
- * @user: NULL if he is not known
+ * user_discard() - have a thread close a descriptor that this user has sent, or a socket through
+ *                  which the user has sent any, because close() may block
+ * @user: NULL if unknown
  * @fd:   -1 is allowed
  */
 void user_discard(struct server *server, struct user *user, int fd);
