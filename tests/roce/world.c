@@ -279,6 +279,7 @@ static const struct carrier carrier_world = {
 	.window_bytes_max = 16384,
 	.read_bytes = 1024,
 	.ask_ack_bytes = 1024,
+	.batch = 64,
 	.early_ns_min = EARLY_NS_MIN,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,

@@ -116,20 +116,19 @@ static uint32_t without_zeros(uint32_t crc, size_t n)
 }
 
 /*
- * CRC is linear: the CRC for an identification differs from that for 0 by the CRC of the
- * identification alone, that is, the two bytes (the first in the lower bits) followed by zeros for
- * the rest of the packet. After reverting the zeros, the upper half of the difference must be zero.
+ * CRC is linear: the CRC for another identification differs from that for the expected one by the
+ * CRC of the two identifications' difference, that is, two bytes (the first in the lower bits)
+ * followed by zeros for the rest of the packet. After reverting the zeros, the upper half of the
+ * difference must be zero.
  */
 bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
-	struct icrc_flow first = *flow;
 	uint32_t difference;
 
 	if (n < ROCE_BYTES_MIN || n > ROCE_BYTES_MAX)
 		return false;
-	first.identification = 0;
-	difference = crc_of(&first, bytes, n) ^ stored_of(bytes, n);
-	if (!icrc_is_ipv4(flow->dgid))
-		return difference == 0;
+	difference = crc_of(flow, bytes, n) ^ stored_of(bytes, n);
+	if (!difference || !icrc_is_ipv4(flow->dgid))
+		return !difference;
 	return without_zeros(difference, IPV4_BYTES - 4 + UDP_BYTES + n - ICRC_BYTES) >> 16 == 0;
 }

@@ -21,7 +21,7 @@
 struct icrc_flow {
 	const union ibv_gid *sgid, *dgid; /* IPv4 as ::ffff:a.b.c.d */
 	uint16_t source_port;
-	uint16_t identification; /* of a sent IPv4 packet */
+	uint16_t identification; /* of a sent IPv4 packet; the likely one of a received packet */
 };
 
 /** icrc_is_ipv4() - return whether a GID is an IPv4 address */
@@ -30,7 +30,11 @@ bool icrc_is_ipv4(const union ibv_gid *gid);
 /** icrc_seal() - write the ICRC into the last four bytes of a UDP payload. */
 void icrc_seal(const struct icrc_flow *flow, uint8_t *bytes, size_t n);
 
-/** icrc_holds() - check the ICRC of a UDP payload; flow->identification is ignored */
+/**
+ * icrc_holds() - check the ICRC of a UDP payload
+ *
+ * The result does not depend on flow->identification; the check is faster if that is right.
+ */
 bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n);
 
 #endif

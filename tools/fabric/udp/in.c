@@ -266,7 +266,8 @@ bool udp_in_packet(const struct fab_frames *frames, const uint8_t *bytes, size_t
 {
 	struct icrc_flow flow = { .sgid = &frames->sgid,
 				  .dgid = &frames->dgid,
-				  .source_port = frames->source_port };
+				  .source_port = frames->source_port,
+				  .identification = frames->identification };
 
 	if (!icrc_holds(&flow, bytes, n) || roce_read(bytes, n, ret, ret_payload))
 		return false;

@@ -32,6 +32,7 @@ struct carrier {
 	uint32_t window_bytes_min, window_bytes_start, window_bytes_max;
 	uint32_t read_bytes;	/* size of the parts in which reads are requested and answered */
 	uint32_t ask_ack_bytes; /* interval of ACK requests within a long message */
+	unsigned int batch;	/* receives that are handled before responses are flushed */
 
 	/* Minimum timeout for a response, whatever `timeout` says: two processes must wake up. */
 	uint64_t timeout_ns_min;

@@ -15,6 +15,7 @@
 #define WINDOW_PSNS  64
 #define READ_PSNS    16
 #define ASK_ACK_PSNS 16
+#define BATCH	     64
 
 static uint64_t now_ns(const struct fab_context *context)
 {
@@ -137,6 +138,7 @@ const struct carrier carrier_unix = {
 	.window_bytes_max = WINDOW_PSNS * FAB_FRAGMENT_BYTES,
 	.read_bytes = READ_PSNS * FAB_FRAGMENT_BYTES,
 	.ask_ack_bytes = ASK_ACK_PSNS * FAB_FRAGMENT_BYTES,
+	.batch = BATCH,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
 	.open = open_peers,

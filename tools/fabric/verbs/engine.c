@@ -20,7 +20,6 @@
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 
-#define BATCH	    64
 #define FULL_MEMBER 0x8000
 #define PKEY_MASK   0x7fff
 
@@ -176,11 +175,11 @@ bool context_progress(struct fab_context *context)
 {
 	const struct carrier *carrier = context->carrier;
 	bool more = true;
-	int i;
+	unsigned int i;
 
 	if (!context->has_thread)
 		return false;
-	for (i = 0; i < BATCH && more; i++)
+	for (i = 0; i < carrier->batch && more; i++)
 		more = carrier->take ? carrier->take(context, context_deliver)
 				     : take_from_slot(context);
 	responder_end_turn(context);
@@ -216,10 +215,10 @@ static void packets_came(struct watch *watch, uint32_t events)
 static void slot_packets_came(struct watch *watch, uint32_t events)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, slot_packets);
-	int i;
+	unsigned int i;
 
 	pthread_mutex_lock(&context->lock);
-	for (i = 0; i < BATCH && take_from_slot(context); i++)
+	for (i = 0; i < context->carrier->batch && take_from_slot(context); i++)
 		continue;
 	pthread_mutex_unlock(&context->lock);
 	packets_came(&context->packets, events);

@@ -19,6 +19,7 @@ struct fab_frames {
 	uint16_t magic;
 	uint16_t source_port;
 	uint16_t segment_bytes;
+	uint16_t identification; /* likely one of the first packet, over IPv4; see roce/icrc.h */
 	uint8_t hop_limit;
 	uint8_t traffic_class;
 	uint32_t bytes;	  /* of all payloads */
