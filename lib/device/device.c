@@ -118,11 +118,10 @@ static int fill_device(struct device *device, struct ibv_device *from)
 		return err;
 	device->n_ports = device->attr.phys_port_cnt;
 	device->port = calloc(device->n_ports, sizeof(struct port *));
-	device->handle = malloc(device->n_ports * sizeof(int));
+	device->handle = -1;
 	device->cache = port_cache_new(device->n_ports);
-	if (!device->port || !device->handle || !device->cache)
+	if (!device->port || !device->cache)
 		return -ENOMEM;
-	memset(device->handle, -1, device->n_ports * sizeof(int));
 	err = renew_list(device);
 	if (err)
 		return err;
@@ -143,7 +142,6 @@ static int open_device(struct ibv_device *from)
 		ibv_close_device(device->verbs);
 	if (device) {
 		free(device->port);
-		free(device->handle);
 		free(device->cache);
 	}
 	free(device);
@@ -255,16 +253,10 @@ struct device *device_of(const struct ibv_context *verbs)
 
 unsigned int device_events(const struct device *device)
 {
-	unsigned int i, n_events;
-	int handle;
+	int handle = __atomic_load_n(&device->handle, __ATOMIC_ACQUIRE);
+	unsigned int n_events = handle < 0 ? 0 : link_events(handle);
 
-	for (i = 0; i < device->n_ports; i++) {
-		handle = __atomic_load_n(&device->handle[i], __ATOMIC_ACQUIRE);
-		n_events = handle < 0 ? 0 : link_events(handle);
-		if (n_events)
-			return n_events * PORTD_PORTS_MAX + (unsigned int)handle + 1;
-	}
-	return 0;
+	return n_events ? n_events * PORTD_PORTS_MAX + (unsigned int)handle + 1 : 0;
 }
 
 struct device *device_of_node(const char *name)
@@ -359,7 +351,7 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 	port->is_infiniband = info.is_infiniband;
 	port->refs = 1;
 	port->handle = -1;
-	port->shown_handle = &device->handle[port_num - 1];
+	port->shown_handle = &device->handle;
 	err = host_open_port(port);
 	if (err)
 		port_put(port);
@@ -411,7 +403,7 @@ void device_after_fork(void)
 	port_info_after_fork();
 	for (device = known; device; device = device->known) {
 		memset(device->port, 0, device->n_ports * sizeof(struct port *));
-		memset(device->handle, -1, device->n_ports * sizeof(int));
+		device->handle = -1;
 	}
 }
 

@@ -25,8 +25,8 @@ struct device {
 	struct ibv_pd *pd;	   /* the default one; NULL until needed */
 	struct ibv_xrcd *xrcd;	   /* for queue pairs created without one; NULL until needed */
 	struct port **port;	   /* by port number - 1; NULL if not open */
-	int *handle;		   /* atomic; likewise, cmportd's handle; -1 if not open */
 	struct port_cache *cache;  /* likewise, see port_info.h */
+	int handle;		   /* atomic: cmportd's, of the port opened last; -1: none */
 	uint8_t n_ports;
 	bool removed;	      /* written under the list's lock */
 	struct device *known; /* next in the list of all devices ever opened */
@@ -80,8 +80,8 @@ int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_ent
 int device_find_path_to(const union addr *dst, struct gid_entry *ret);
 
 /**
- * device_events() - a number that changes with each event of a device, while cmportd has one of its
- * ports open for us; 0: its events are not known. Any lock.
+ * device_events() - a number that changes with each event of a device, while cmportd has the port
+ * open for us that was opened last; 0: its events are not known. Any lock.
  */
 unsigned int device_events(const struct device *device);
 

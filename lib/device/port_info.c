@@ -11,9 +11,9 @@
 
 struct port_cache {
 	struct port_info info;
-	unsigned int events;  /* device_events() before it was read; 0: to be read again */
-	unsigned int n_asked; /* how often it was read */
-	unsigned int n_pkeys; /* of the table, those that were read: the first ones */
+	unsigned int events;	/* device_events() before it was read; 0: to be read again */
+	unsigned int n_queries; /* how often it was read */
+	unsigned int n_pkeys;	/* of the table, those that were read: the first ones */
 	uint16_t *pkey;
 };
 
@@ -44,13 +44,13 @@ static void keep_info(struct port_cache *cache, const struct port_info *info, un
 	free(cache->pkey);
 	cache->info = *info;
 	cache->events = pkey ? events : 0;
-	cache->n_asked++;
+	cache->n_queries++;
 	cache->n_pkeys = 0;
 	cache->pkey = pkey;
 	pthread_mutex_unlock(&lock);
 }
 
-static int ask_port(const struct device *device, uint8_t port_num, struct port_info *ret)
+static int query_port(const struct device *device, uint8_t port_num, struct port_info *ret)
 {
 	unsigned int events = device_events(device);
 	struct ibv_port_attr attr;
@@ -81,7 +81,7 @@ int port_info(const struct device *device, uint8_t port_num, struct port_info *r
 	if (is)
 		*ret = cache->info;
 	pthread_mutex_unlock(&lock);
-	return is ? 0 : ask_port(device, port_num, ret);
+	return is ? 0 : query_port(device, port_num, ret);
 }
 
 struct port_info port_info_known(const struct device *device, uint8_t port_num)
@@ -112,50 +112,49 @@ static int find_pkey(const struct port_cache *cache, uint16_t pkey, uint16_t *re
 	return -ENOENT;
 }
 
-/* Where the table was left off. Return: false if it was read to its end. */
-struct place {
-	unsigned int n_asked;
-	unsigned int index;
-};
-
-static bool next_place(const struct port_cache *cache, struct place *ret)
-{
-	*ret = (struct place){ cache->n_asked, cache->n_pkeys };
-	return cache->pkey && cache->n_pkeys < cache->info.n_pkeys;
-}
-
-/* Entries are read one by one, each with a command. */
-static void ask_pkey(const struct device *device, uint8_t port_num, const struct place *place)
+/*
+ * Reads the next entry of the table, which is a command of its own. An entry that cannot be read
+ * counts as empty until the port is queried again, at the next call. Return: false if the whole
+ * table was read.
+ */
+static bool read_next_pkey(const struct device *device, uint8_t port_num)
 {
 	struct port_cache *cache = cache_of(device, port_num);
+	unsigned int n_queries, index;
 	__be16 entry = 0;
+	bool is_more;
+	int err;
 
-	if (ibv_query_pkey(device->verbs, port_num, (int)place->index, &entry))
-		entry = 0; /* no P_Key */
 	pthread_mutex_lock(&lock);
-	if (cache->n_asked == place->n_asked && cache->n_pkeys == place->index)
-		cache->pkey[cache->n_pkeys++] = be16toh(entry);
+	n_queries = cache->n_queries;
+	index = cache->n_pkeys;
+	is_more = cache->pkey && index < cache->info.n_pkeys;
 	pthread_mutex_unlock(&lock);
+	if (!is_more)
+		return false;
+	err = ibv_query_pkey(device->verbs, port_num, (int)index, &entry);
+	pthread_mutex_lock(&lock);
+	if (cache->n_queries == n_queries && cache->n_pkeys == index) {
+		cache->pkey[cache->n_pkeys++] = err ? 0 : be16toh(entry);
+		cache->events = err ? 0 : cache->events;
+	}
+	pthread_mutex_unlock(&lock);
+	return true;
 }
 
 int port_pkey_index(const struct device *device, uint8_t port_num, uint16_t pkey, uint16_t *ret)
 {
 	struct port_cache *cache = cache_of(device, port_num);
 	struct port_info info;
-	struct place place;
-	bool more = true;
-	int err = port_info(device, port_num, &info) ? -ENOENT : 0;
+	int err;
 
-	while (!err && more) {
+	if (port_info(device, port_num, &info))
+		return -ENOENT;
+	do {
 		pthread_mutex_lock(&lock);
 		err = find_pkey(cache, pkey, ret);
-		more = err && next_place(cache, &place);
 		pthread_mutex_unlock(&lock);
-		if (more)
-			ask_pkey(device, port_num, &place);
-		if (more)
-			err = 0;
-	}
+	} while (err && read_next_pkey(device, port_num));
 	return err;
 }
 
@@ -171,21 +170,6 @@ int port_pkey_known(const struct device *device, uint8_t port_num, uint16_t pkey
 	return err;
 }
 
-static void read_pkeys(const struct device *device, uint8_t port_num)
-{
-	struct port_cache *cache = cache_of(device, port_num);
-	struct place place;
-	bool more = true;
-
-	while (more) {
-		pthread_mutex_lock(&lock);
-		more = next_place(cache, &place);
-		pthread_mutex_unlock(&lock);
-		if (more)
-			ask_pkey(device, port_num, &place);
-	}
-}
-
 void port_info_read(const struct device *device)
 {
 	struct port_info info;
@@ -194,7 +178,8 @@ void port_info_read(const struct device *device)
 	for (num = 1; num <= device->n_ports; num++)
 		if (!port_info(device, num, &info) && info.is_infiniband &&
 		    info.state == IBV_PORT_ACTIVE)
-			read_pkeys(device, num);
+			while (read_next_pkey(device, num))
+				;
 }
 
 void port_info_after_fork(void)

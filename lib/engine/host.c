@@ -111,6 +111,16 @@ void host_after_fork(void)
 
 /* --- ports --------------------------------------------------------------- */
 
+/* The device's other port may be the one whose handle is shown. */
+static void show_handle(const struct port *port, int before, int handle)
+{
+	if (handle >= 0)
+		__atomic_store_n(port->shown_handle, handle, __ATOMIC_RELEASE);
+	else
+		__atomic_compare_exchange_n(port->shown_handle, &before, -1, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 static void set_handle(struct port *port, int handle)
 {
 	struct port *before = NULL;
@@ -120,10 +130,10 @@ static void set_handle(struct port *port, int handle)
 		before = ports[port->handle];
 		ports[port->handle] = NULL;
 	}
+	show_handle(port, port->handle, handle);
 	port->handle = handle;
 	if (handle >= 0)
 		ports[handle] = port_get(port);
-	__atomic_store_n(port->shown_handle, handle, __ATOMIC_RELEASE);
 	lock_give(&lock, LOCK_HOST);
 	if (before)
 		port_put(before);

@@ -14,7 +14,7 @@ struct device;
 struct port {
 	struct cm_port cm; /* first; under the engine's lock */
 	int handle;	   /* cmportd's; -1 without one */
-	int *shown_handle; /* atomic copy, which outlives the port */
+	int *shown_handle; /* atomic: that of the device's port opened last; outlives the port */
 	struct device *device;
 	char name[64]; /* of the device, as last reported to cmportd */
 	uint8_t port_num;

@@ -82,10 +82,14 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *ret)
 {
+	int err = fake.pkey_error;
+
 	(void)context, (void)port_num;
 	count_query();
-	*ret = htobe16(fake.pkey[index]);
-	return 0;
+	fake.pkey_error = 0;
+	if (!err)
+		*ret = htobe16(fake.pkey[index]);
+	return err;
 }
 
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,

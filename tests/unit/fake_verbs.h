@@ -43,6 +43,7 @@ struct fake_verbs {
 	int n_queries;		   /* of ports, P_Keys and GIDs: commands of firmware, perhaps */
 	void (*queried)(void);	   /* called by each, unless NULL */
 	uint16_t pkey[FAKE_PKEYS]; /* of each port, host byte order */
+	int pkey_error;		   /* errno of the next query of a P_Key, once */
 
 	struct ibv_device device_node; /* the device as it is listed, if .listed is its address */
 	struct verbs_context verbs;

@@ -139,6 +139,25 @@ TEST(port_that_cmportd_refuses_is_not_open)
 	ck_assert_int_eq(port.handle, -1);
 }
 
+TEST(events_of_a_device_are_known_while_the_port_opened_last_is_open)
+{
+	struct port port = { .device = rig.device,
+			     .port_num = 2,
+			     .handle = -1,
+			     .shown_handle = &rig.device->handle,
+			     .refs = 1 };
+	unsigned int first = device_events(rig.device);
+
+	ck_assert_uint_ne(first, 0);
+	ck_assert_int_eq(host_open_port(&port), 0);
+	ck_assert_uint_ne(device_events(rig.device), 0);
+	ck_assert_uint_ne(device_events(rig.device), first);
+	host_close_port(rig.port);
+	ck_assert_uint_ne(device_events(rig.device), 0);
+	host_close_port(&port);
+	ck_assert_uint_eq(device_events(rig.device), 0);
+}
+
 /* --- the next cmportd ------------------------------------------------------------ */
 
 TEST(next_cmportd_is_told_what_the_rooms_know)

@@ -101,6 +101,31 @@ TEST(pkeys_are_read_again_after_an_event)
 	ck_assert_uint_eq(index, 1);
 }
 
+TEST(pkey_whose_query_failed_is_asked_again)
+{
+	uint16_t index;
+	int before;
+
+	ask();
+	fake.pkey_error = EIO;
+	ck_assert_int_eq(port_pkey_index(rig.device, 1, 0xffff, &index), -ENOENT);
+	ck_assert_int_eq(port_pkey_index(rig.device, 1, 0xffff, &index), 0);
+	ck_assert_uint_eq(index, 0);
+	before = fake.n_queries;
+	ck_assert_int_eq(port_pkey_index(rig.device, 1, 0xffff, &index), 0);
+	ck_assert_int_eq(fake.n_queries, before);
+}
+
+TEST(pkeys_after_one_that_cannot_be_read_are_found)
+{
+	uint16_t index;
+
+	ask();
+	fake.pkey_error = EIO;
+	ck_assert_int_eq(port_pkey_index(rig.device, 1, 0x8006, &index), 0);
+	ck_assert_uint_eq(index, 2);
+}
+
 TEST(with_the_lock_the_last_answers_count)
 {
 	uint16_t index;
