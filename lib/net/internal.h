@@ -101,8 +101,26 @@ void net_route_flush(void);
 void net_iface_flush(void);
 void net_neigh_flush(void);
 
-/** net_qdisc_changes() - number of changes of queueing disciplines so far; lock held. */
-unsigned int net_qdisc_changes(void);
+/** net_class_changes() - number of changes of queueing disciplines and DCB so far; lock held. */
+unsigned int net_class_changes(void);
+
+/* Traffic classes of an interface. */
+struct net_classes {
+	unsigned int ifindex;
+	unsigned int n;
+	uint8_t class[NET_PRIORITIES]; /* by priority */
+};
+
+/**
+ * net_dcb_classes() - get the traffic classes that a driver has set up by DCB; lock held
+ *
+ * Return: the classes, until the next call; NULL if there are none.
+ */
+const struct net_classes *net_dcb_classes(const struct net_iface *iface);
+
+/** net_queues_have_classes() - read in @folder of sysfs whether a queue has a class other than 0.
+ */
+bool net_queues_have_classes(const char *folder);
 
 /**
  * net_neigh_announced() - apply an RTM_NEWNEIGH or RTM_DELNEIGH to the cache; lock held

@@ -26,7 +26,7 @@ static const int groups[] = {
 	RTNLGRP_LINK,	    RTNLGRP_NEIGH,	RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
 	RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,
 	RTNLGRP_NEXTHOP, /* rules and next hops affect routes too */
-	RTNLGRP_TC,
+	RTNLGRP_TC,	    RTNLGRP_DCB,
 };
 
 struct net_watch {
@@ -40,7 +40,7 @@ struct net_watch {
 static struct net_watch watches[WATCHES_MAX];
 static int netlink_fd = -1;
 static unsigned int n_changes; /* atomic: of addresses and links */
-static unsigned int n_qdisc_changes;
+static unsigned int n_class_changes;
 static __thread enum {
 	EACH_LOOKS, /* how this thread's lookups read the announcements */
 	NEXT_LOOKS,
@@ -53,9 +53,9 @@ unsigned int net_changes(void)
 	return __atomic_load_n(&n_changes, __ATOMIC_ACQUIRE);
 }
 
-unsigned int net_qdisc_changes(void)
+unsigned int net_class_changes(void)
 {
-	return n_qdisc_changes;
+	return n_class_changes;
 }
 
 static void count_change(void)
@@ -130,7 +130,7 @@ static void flush_all(void)
 	net_route_flush();
 	net_iface_flush();
 	net_neigh_flush();
-	n_qdisc_changes++;
+	n_class_changes++;
 }
 
 /* A full queue is reported like a full socket: re-read everything. */
@@ -217,7 +217,9 @@ static void take_announcement(struct nlmsghdr *hdr)
 		break;
 	case RTM_NEWQDISC:
 	case RTM_DELQDISC:
-		n_qdisc_changes++;
+	case RTM_GETDCB: /* announcements, too */
+	case RTM_SETDCB:
+		n_class_changes++;
 		return;
 	case RTM_NEWTCLASS: /* announced in the same group as queueing disciplines */
 	case RTM_DELTCLASS:

@@ -46,7 +46,7 @@ static size_t message_bytes;
 
 static const uint16_t types[] = {
 	RTM_NEWROUTE, RTM_NEWNEIGH, RTM_DELNEIGH, RTM_NEWADDR, RTM_DELADDR,  RTM_NEWLINK,
-	RTM_DELLINK,  NLMSG_ERROR,  NLMSG_DONE,	  RTM_NEWRULE, RTM_NEWQDISC,
+	RTM_DELLINK,  NLMSG_ERROR,  NLMSG_DONE,	  RTM_NEWRULE, RTM_NEWQDISC, RTM_GETDCB,
 };
 
 static void put_attr(struct nlmsghdr *hdr)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Prints service level and traffic class of the path from one address to another: path SOURCE
- * DESTINATION TOS..., - for an id without the option. One binary for both libraries.
+ * DESTINATION WORD..., for each type of service; - is an id without the option, and !COMMAND runs a
+ * command before the next. One binary for both libraries.
  */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #define TIMEOUT_MS 20000
+
+static int n_commands;
 
 static struct sockaddr_in address(const char *text)
 {
@@ -34,8 +37,9 @@ static int show_path(struct rdma_cm_id *id, const char *source, const char *dest
 		perror(destination);
 		return 1;
 	}
-	printf("type of service %s: level %u, class %u\n", tos, id->route.path_rec->sl,
-	       id->route.path_rec->traffic_class);
+	printf("after %d commands, type of service %s: level %u, class %u\n", n_commands, tos,
+	       id->route.path_rec->sl, id->route.path_rec->traffic_class);
+	fflush(stdout);
 	return 0;
 }
 
@@ -45,6 +49,11 @@ int main(int argc, char **argv)
 	int i, status = 0;
 
 	for (i = 3; i < argc; i++) {
+		if (argv[i][0] == '!') {
+			status |= system(argv[i] + 1);
+			n_commands++;
+			continue;
+		}
 		if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
 			return 1;
 		status |= show_path(id, argv[1], argv[2], argv[i]);

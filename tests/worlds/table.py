@@ -27,7 +27,8 @@ class Case(NamedTuple):
 class World:
     """Two hosts that are set up alike.
 
-    set_up: commands on each host; they know {n}, its number. is_sampled: a plain run has it.
+    set_up: commands on each host; they know {n}, its number, and {module}: lab_dcb.ko, if has_dcb.
+    is_sampled: a plain run has it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class World:
     set_up: tuple
     cases: tuple
     is_sampled: bool = False
+    has_dcb: bool = False
 
 
 def path(name, source, destination, service="- 0 2 8 16 24 106 255"):
@@ -151,6 +153,38 @@ CLASSES = World(
      Case("path over all, with classes", "", f"sh -c '{CLASSES_ADDED}; for n in 0 1 2 3 4; do "
           "{path} 10.9$n.0.1 10.9$n.0.2 - 0 8 16 24; done; tc qdisc del dev v0 root'")))
 
+def ets(priorities):
+    """The classes of v0, by priority; a word for path."""
+    return f"'!dcb ets set dev v0 prio-tc {priorities}'"
+
+
+def ets_changes(name, source, destination):
+    """The service levels in one program, while the classes of the interface change."""
+    levels = "0 8 16 24"
+    return path(name, source, destination,
+                f"{levels} {ets('all:0 0:2 2:1 4:3 6:2')} {levels} "
+                f"{ets('all:0 0:1 2:3 6:3')} {levels} {ets('all:0')} {levels}")
+
+
+# A driver whose hardware alone has the classes, and one that also configures the interface.
+HARDWARE, INTERFACE = (f"'!echo {digit} >/sys/module/lab_dcb/parameters/hw_only'"
+                       for digit in (1, 0))
+
+# No emulated card has operations of DCB: a module gives them to v0.
+DCB = World(
+    "dcb", "traffic classes by DCB below a VLAN and a macvlan", 1,
+    (*CLASSES.set_up, "insmod {module} ifname=v0"),
+    (ets_changes("by ETS", "10.90.0.1", "10.90.0.2"),
+     ets_changes("by ETS, over a VLAN with a map", "10.91.0.1", "10.91.0.2"),
+     ets_changes("by ETS, over a VLAN without a map", "10.94.0.1", "10.94.0.2"),
+     ets_changes("by ETS, over a macvlan", "10.92.0.1", "10.92.0.2"),
+     ets_changes("by ETS, over a macvlan on the VLAN", "10.93.0.1", "10.93.0.2"),
+     path("by ETS of the hardware alone, over a VLAN with a map", "10.91.0.1", "10.91.0.2",
+          f"{HARDWARE} {ets('all:0 0:2 2:1 4:3 6:2')} 0 8 16 24 {INTERFACE} {ets('all:0')}"),
+     path("by priorities of applications", "10.90.0.1", "10.90.0.2",
+          "'!dcb app add dev v0 dscp-prio 0:3 2:5' 0 8 16 24 '!dcb app flush dev v0'")),
+    has_dcb=True)
+
 # rxe receives nothing from the slaves of a VRF (Linux 6.1: stock's own requests get no answer). So
 # this world has only cases that end before a packet is sent, or that do not use the VRF.
 VRF = World(
@@ -244,4 +278,4 @@ PODS = World(
      Case("pod that looks up a service", "", f"{POD} udaddy -s 10.77.0.1"),
      Case("pod that is bound to its address", "", f"{POD} ucmatose -s 10.77.0.1 -b 10.88.0.2")))
 
-WORLDS = (PORTS, VLAN, CLASSES, VRF, BOND, POLICY, CHANGES, PODS)
+WORLDS = (PORTS, VLAN, CLASSES, DCB, VRF, BOND, POLICY, CHANGES, PODS)

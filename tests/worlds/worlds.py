@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE.parent / "lab"))
 
 from lablib import Lab, LabError, LabTimeout, doctor, qemu, userland  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
+import kernel_module  # noqa: E402
 from table import WORLDS  # noqa: E402
 
 # The server's library, the client's.
@@ -36,7 +37,7 @@ LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 
 # Lines that a program may print or not, depending on how its threads end.
 RACY = re.compile(r"DISCONNECT EVENT|wait for RDMA_READ_ADV|rdma_get_cm_event: Bad file|"
-                  r"connect error -1")
+                  r"connect error -1|wait for CONNECTED state")
 # What differs between two runs: queue pair numbers, sequence numbers, pointers, and figures of a
 # measurement.
 VOLATILE = ((re.compile(r"0x[0-9a-f]+"), "0x"), (re.compile(r"\b(QPN|PSN)\b.*"), ""),
@@ -85,9 +86,12 @@ def play_world(world, args, build):
     print(f"{world.name}: {world.what}", flush=True)
     cases = world.cases[::6] if args.sample else world.cases
     cases = [case for case in cases if re.search(args.only, case.name)]
+    module = kernel_module.build(RELEASES[args.release]) if world.has_dcb else ""
     with Lab({"a": "stock", "b": "stock"}, nics=world.nics, release=args.release) as lab:
         for number, host in enumerate((lab.a, lab.b), start=1):
-            host.run("set -e; " + "; ".join(world.set_up).replace("{n}", str(number)), check=True)
+            script = "set -e; " + "; ".join(world.set_up)
+            host.run(script.replace("{n}", str(number)).replace("{module}", str(module)),
+                     check=True)
             await_devices(host)
         stage = Stage(lab, build)
         stock = {case.name: stage.play(case, REFERENCE) for case in cases}

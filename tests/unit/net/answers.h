@@ -14,4 +14,7 @@ struct answer {
 /** answers_by() - from now on @choose fills in the answer to each request. */
 void answers_by(void (*choose)(const struct nlmsghdr *request, struct answer *ret));
 
+/** announce() - the kernel announces a message of this type, without content. */
+void announce(uint16_t type);
+
 #endif

@@ -17,11 +17,16 @@ ssize_t __real_recv(int fd, void *to, size_t bytes, int flags);
 ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags);
 ssize_t __real_send(int fd, const void *data, size_t bytes, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags);
+ssize_t __real_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockaddr *from,
+			socklen_t *from_bytes);
+ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockaddr *from,
+			socklen_t *from_bytes);
 
 static bool kernel_is_fake;
 static struct answer answer;
 static uint8_t left_over; /* of a message before this one */
 static void (*chooses)(const struct nlmsghdr *request, struct answer *ret);
+static uint16_t announcement; /* a type; 0: none */
 
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags)
 {
@@ -42,6 +47,24 @@ ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags)
 	memset(to, left_over, bytes);
 	memcpy(to, &answer, answer.hdr.nlmsg_len);
 	return answer.hdr.nlmsg_len;
+}
+
+ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockaddr *from,
+			socklen_t *from_bytes)
+{
+	struct nlmsghdr hdr = { .nlmsg_len = sizeof(hdr), .nlmsg_type = announcement };
+
+	if (!kernel_is_fake || !announcement)
+		return __real_recvfrom(fd, to, bytes, flags, from, from_bytes);
+	announcement = 0;
+	memcpy(to, &hdr, sizeof(hdr));
+	memset(from, 0, *from_bytes);
+	return sizeof(hdr);
+}
+
+void announce(uint16_t type)
+{
+	announcement = type;
 }
 
 void answers_by(void (*choose)(const struct nlmsghdr *request, struct answer *ret))

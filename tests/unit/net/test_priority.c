@@ -3,6 +3,8 @@
  * Service levels (lib/net/priority.c) on a host with a device, a VLAN on it, one on that, and a
  * macvlan on each. What stock does with the same interfaces is in tests/worlds.
  */
+#include <errno.h>
+#include <linux/dcbnl.h>
 #include <linux/if_link.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
@@ -44,7 +46,21 @@ static const struct {
 };
 
 static bool has_classes;
-static int n_dumps;
+static bool has_ets, queues_have_classes; /* by DCB */
+static uint8_t ets_answer[128];
+static size_t ets_bytes;
+static int n_dumps, n_dcb_requests;
+
+bool __real_net_queues_have_classes(const char *folder);
+bool __wrap_net_queues_have_classes(const char *folder);
+
+bool __wrap_net_queues_have_classes(const char *folder)
+{
+	if (strncmp(folder, "/sys/", 5) != 0)
+		return __real_net_queues_have_classes(folder);
+	ck_assert_str_eq(folder, "/sys/class/net/v0/queues");
+	return queues_have_classes;
+}
 
 /* Priorities of tc-prio(8), and three values that are none or too large. */
 static void put_egress(struct nl_msg *msg)
@@ -71,6 +87,8 @@ static struct nl_msg *link_of(unsigned int ifindex)
 	struct nl_msg *msg = net_message(RTM_NEWLINK, 0, &ifi, sizeof(ifi));
 	struct nlattr *info, *data;
 
+	if (ifindex == DEVICE)
+		nla_put_string(msg, IFLA_IFNAME, "v0");
 	if (!links[ifindex].link)
 		return msg;
 	nla_put_u32(msg, IFLA_LINK, links[ifindex].link);
@@ -100,11 +118,65 @@ static struct nl_msg *classes(void)
 	return msg;
 }
 
-static void answer(const struct nlmsghdr *request, struct answer *ret)
+/*
+ * The answer of Linux 6.1 to RTM_GETDCB after "dcb ets set dev v0 prio-tc all:0 0:2 2:1 4:3 6:2",
+ * without its header; the module of tests/worlds was the driver.
+ */
+static const uint8_t ets[] = {
+	/* clang-format off */
+	0x00, 0x15, 0x00, 0x00, 0x07, 0x00, 0x01, 0x00, 0x76, 0x30, 0x00, 0x00,
+	0x48, 0x00, 0x0d, 0x00, 0x3f, 0x00, 0x01, 0x00, 0x00, 0x08, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
+	0x00, 0x01, 0x00, 0x03, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04, 0x00, 0x03, 0x00,
+	0x05, 0x00, 0x0e, 0x00, 0x09, 0x00, 0x00, 0x00,
+	/* clang-format on */
+};
+#define ETS_CLASSES_AT 47 /* of priorities 0 to 7 */
+#define ETS_END	       (20 + sizeof(struct ieee_ets))
+
+static struct nl_msg *refusal(void)
+{
+	struct nlmsgerr err = { .error = -EOPNOTSUPP };
+
+	return net_message(NLMSG_ERROR, 0, &err, sizeof(err));
+}
+
+static struct nl_msg *ets_of(const struct nlmsghdr *request)
+{
+	const struct dcbmsg *header = NLMSG_DATA(request);
+	const struct nlattr *name = (const void *)(header + 1);
+	struct nl_msg *msg;
+
+	n_dcb_requests++;
+	ck_assert_uint_eq(header->cmd, DCB_CMD_IEEE_GET);
+	ck_assert_uint_eq(name->nla_type, DCB_ATTR_IFNAME);
+	if (!has_ets || strcmp(nla_data(name), "v0") != 0)
+		return refusal();
+	msg = nlmsg_alloc_simple(RTM_GETDCB, 0);
+	nlmsg_append(msg, ets_answer, ets_bytes, NLMSG_ALIGNTO);
+	return msg;
+}
+
+static struct nl_msg *answer_to(const struct nlmsghdr *request)
 {
 	const struct ifinfomsg *ifi = NLMSG_DATA(request);
-	struct nl_msg *msg = request->nlmsg_type == RTM_GETQDISC ? classes()
-								 : link_of(ifi->ifi_index);
+
+	switch (request->nlmsg_type) {
+	case RTM_GETQDISC:
+		return classes();
+	case RTM_GETDCB:
+		return ets_of(request);
+	default:
+		return link_of(ifi->ifi_index);
+	}
+}
+
+static void answer(const struct nlmsghdr *request, struct answer *ret)
+{
+	struct nl_msg *msg = answer_to(request);
 
 	ck_assert_uint_le(nlmsg_hdr(msg)->nlmsg_len, sizeof(*ret));
 	memcpy(ret, nlmsg_hdr(msg), nlmsg_hdr(msg)->nlmsg_len);
@@ -114,7 +186,10 @@ static void answer(const struct nlmsghdr *request, struct answer *ret)
 static void set_up(void)
 {
 	has_classes = false;
-	n_dumps = 0;
+	has_ets = queues_have_classes = false;
+	memcpy(ets_answer, ets, sizeof(ets));
+	ets_bytes = sizeof(ets);
+	n_dumps = n_dcb_requests = 0;
 	answers_by(answer);
 }
 
@@ -174,4 +249,82 @@ TEST(classes_are_asked_for_once_until_the_kernel_announces_others)
 	net_after_fork(); /* forgets all */
 	level(DEVICE, 0);
 	ck_assert_int_eq(n_dumps, 2);
+}
+
+/* --- classes by DCB ------------------------------------------------------ */
+
+static void set_up_ets(void)
+{
+	set_up();
+	has_ets = queues_have_classes = true;
+}
+
+FIXTURE(set_up_ets, NULL);
+
+TEST_LOOP(classes_by_dcb_go_before_egress_maps, DEVICE, VETH)
+{
+	ck_assert_levels((enum ifindex)_i, 2, 1, 2, 3);
+}
+
+TEST(mqprio_goes_before_dcb)
+{
+	has_classes = true;
+	ck_assert_levels(DEVICE, 0, 2, 4, 1);
+	ck_assert_int_eq(n_dcb_requests, 0);
+}
+
+TEST(classes_of_the_hardware_alone_do_not_count)
+{
+	queues_have_classes = false;
+	ck_assert_levels(DEVICE, 0, 0, 0, 0);
+	ck_assert_levels(VLAN, 3, 5, 1, 6);
+}
+
+TEST(driver_without_dcb_has_no_classes)
+{
+	has_ets = false;
+	ck_assert_levels(DEVICE, 0, 0, 0, 0);
+	ck_assert_levels(VLAN, 3, 5, 1, 6);
+}
+
+TEST(class_above_the_last_is_none)
+{
+	ets_answer[ETS_CLASSES_AT] = IEEE_8021QAZ_MAX_TCS;
+	ck_assert_levels(DEVICE, 0, 1, 2, 3);
+}
+
+TEST(answer_cut_anywhere_is_no_class)
+{
+	for (ets_bytes = sizeof(struct dcbmsg); ets_bytes < ETS_END; ets_bytes += 4) {
+		announce(RTM_SETDCB);
+		ck_assert_levels(DEVICE, 0, 0, 0, 0);
+	}
+}
+
+TEST(dcb_is_asked_once_until_the_kernel_announces_another)
+{
+	level(DEVICE, 0);
+	level(VLAN, 0);
+	level(MACVLAN, 0);
+	ck_assert_int_eq(n_dcb_requests, 1);
+	ets_answer[ETS_CLASSES_AT] = 7;
+	announce(RTM_SETDCB);
+	ck_assert_uint_eq(level(DEVICE, 0), 7);
+	ck_assert_int_eq(n_dcb_requests, 2);
+}
+
+TEST(driver_without_dcb_is_asked_once_too)
+{
+	has_ets = false;
+	level(DEVICE, 0);
+	level(DEVICE, BULK);
+	ck_assert_int_eq(n_dcb_requests, 1);
+}
+
+TEST(link_that_changes_may_have_other_classes)
+{
+	level(DEVICE, 0);
+	announce(RTM_NEWLINK);
+	level(DEVICE, 0);
+	ck_assert_int_eq(n_dcb_requests, 2);
 }
