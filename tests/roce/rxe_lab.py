@@ -83,8 +83,11 @@ IPV4 = tuple(perftest(program, "-R", wanted)
     perftest("ib_send_lat", "-R -c UD -s 64", f" 64      {ITERATIONS} "),
     ("qperf", "qperf", "qperf -t 1 -cm 1 ADDR4 rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat "
      "rc_fetch_add_mr", "rc_fetch_add_mr:"),
-    ("cmtime", "cmtime -b %s -c 20", "cmtime -s %s -c 20", "disconnect"),
 )
+CMTIME = ("cmtime", "cmtime -b %s -c 20", "cmtime -s %s -c 20", "disconnect")
+# Of rdma-core 65: both ends are steered by a controller, at a TCP port.
+CMTIME_STEERED = ("cmtime", "cmtime -L -b %s -C %s -c 20 -p 18515",
+                  "cmtime -b SELF -C %s -c 20 -p 18515", "disconnect")
 # tc-netem(8), of both ends
 FAULTS = ("loss 1%", "duplicate 5%", "corrupt 1%")
 # Between two stock hosts with rxe the first takes 200 s.
@@ -160,6 +163,8 @@ def sample(rows, only, number, of):
 class Tests:
     def __init__(self, lab):
         self.lab, self.count, self.limit_s = lab, {"ok": 0, "FAIL": 0}, LIMIT_S
+        is_steered = lab.a.run("cmtime -h 2>&1 | grep -q controller").ok
+        self.cmtime = CMTIME_STEERED if is_steered else CMTIME
 
     def report(self, name, why=None):
         verdict = "FAIL" if why else "ok"
@@ -171,7 +176,7 @@ class Tests:
         that comes too soon leaves requests behind, at which ucmatose ends, over stock too."""
         server = pair[0]
         commands = [text.replace("%s", address).replace("ADDR4", server.host.addr4)
-                    .replace("DEVICE", end.device).replace(
+                    .replace("SELF", end.host.addr4).replace("DEVICE", end.device).replace(
                         "GID", end.gids[end.host.addr6 if ":" in address else end.host.addr4])
                     for text, end in zip(texts, pair)]
         try:
@@ -206,7 +211,7 @@ class Tests:
             role, host = f"{what}, the {'process' if number else 'kernel'} serves", pair[0].host
             for program, *texts, wanted in sample(BOTH, only, number, 14):
                 self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
-            rows = sample(IPV4, only, 1 + 4 * number, 9)
+            rows = sample((*IPV4, self.cmtime), only, 1 + 4 * number, 9)
             with process.delay() if rows else contextlib.nullcontext():
                 for program, *texts, wanted in rows:
                     self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
