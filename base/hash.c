@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FNV_PRIME UINT64_C(0x100000001b3)
+
 static struct hash_node **bucket_of(const struct hash *table, uint64_t hash)
 {
 	return &table->bucket[hash & (table->n_buckets - 1)];
@@ -117,13 +119,16 @@ uint64_t hash_bytes(const void *key, size_t bytes)
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ __atomic_load_n(&secret, __ATOMIC_RELAXED);
 	const uint8_t *next = key;
 	uint32_t word;
-	size_t n;
 
-	for (; bytes; next += n, bytes -= n) {
-		n = bytes < sizeof(word) ? bytes : sizeof(word);
+	/* A constant size: no call of memcpy() for each word. */
+	for (; bytes >= sizeof(word); next += sizeof(word), bytes -= sizeof(word)) {
+		memcpy(&word, next, sizeof(word));
+		hash = (hash ^ word) * FNV_PRIME;
+	}
+	if (bytes) {
 		word = 0;
-		memcpy(&word, next, n);
-		hash = (hash ^ word) * UINT64_C(0x100000001b3);
+		memcpy(&word, next, bytes);
+		hash = (hash ^ word) * FNV_PRIME;
 	}
 	hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return hash ^ hash >> 32;
