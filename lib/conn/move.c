@@ -55,7 +55,7 @@ static void tell_of_interface(struct id *id, const struct net_event *event)
 static void tell_all(const struct net_event *event,
 		     void (*tell)(struct id *id, const struct net_event *event))
 {
-	static const uint8_t unknown[NET_ETHERNET_HW_BYTES];
+	static const uint8_t unknown[NET_IPOIB_HW_BYTES];
 	struct engine *engine;
 	struct id *id;
 

@@ -53,7 +53,7 @@ struct id_options {
 /* The original link address, once it has changed. */
 struct first_hw {
 	bool is_known;
-	uint8_t hw[NET_ETHERNET_HW_BYTES];
+	uint8_t hw[NET_IPOIB_HW_BYTES];
 };
 
 struct id {

@@ -40,7 +40,8 @@ static struct {
  */
 static struct bond {
 	unsigned int ifindex; /* 0: free */
-	uint8_t hw[NET_ETHERNET_HW_BYTES];
+	uint8_t hw[NET_IPOIB_HW_BYTES];
+	unsigned int hw_bytes;
 } bonds[BONDS_MAX];
 
 void net_iface_flush(void)
@@ -78,10 +79,11 @@ static void learn_bond(const struct net_iface *iface)
 
 	if (!bond)
 		bond = bond_of(0);
-	if (!bond || iface->hw_bytes != sizeof(bond->hw))
+	if (!bond || iface->hw_bytes > sizeof(bond->hw))
 		return;
 	bond->ifindex = iface->ifindex;
-	memcpy(bond->hw, iface->hw_addr, sizeof(bond->hw));
+	bond->hw_bytes = iface->hw_bytes;
+	memcpy(bond->hw, iface->hw_addr, iface->hw_bytes);
 }
 
 void net_iface_announced(struct nlmsghdr *hdr, struct net_event *event)
@@ -94,15 +96,15 @@ void net_iface_announced(struct nlmsghdr *hdr, struct net_event *event)
 		return;
 	event->ifindex = ((struct ifinfomsg *)nlmsg_data(hdr))->ifi_index;
 	bond = bond_of(event->ifindex);
-	if (!bond || !attr[IFLA_ADDRESS] || nla_len(attr[IFLA_ADDRESS]) != sizeof(bond->hw))
+	if (!bond || !attr[IFLA_ADDRESS] || nla_len(attr[IFLA_ADDRESS]) != (int)bond->hw_bytes)
 		return;
 	if (hdr->nlmsg_type == RTM_DELLINK)
 		bond->ifindex = 0;
-	if (!memcmp(bond->hw, nla_data(attr[IFLA_ADDRESS]), sizeof(bond->hw)))
+	if (!memcmp(bond->hw, nla_data(attr[IFLA_ADDRESS]), bond->hw_bytes))
 		return;
-	memcpy(event->hw_before, bond->hw, sizeof(bond->hw));
-	memcpy(bond->hw, nla_data(attr[IFLA_ADDRESS]), sizeof(bond->hw));
-	memcpy(event->hw, bond->hw, sizeof(bond->hw));
+	memcpy(event->hw_before, bond->hw, bond->hw_bytes);
+	memcpy(bond->hw, nla_data(attr[IFLA_ADDRESS]), bond->hw_bytes);
+	memcpy(event->hw, bond->hw, bond->hw_bytes);
 }
 
 /* IFLA_LINK of a veth is its peer, not a lower interface. */

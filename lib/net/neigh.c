@@ -128,11 +128,11 @@ static void tell_change(struct net_event *event, const struct entry *before,
 			const struct entry *now)
 {
 	event->hw_changed = hw_differs(before, now);
-	if (!event->hw_changed || before->hw_bytes != sizeof(event->hw_before) ||
-	    now->hw_bytes != sizeof(event->hw))
+	if (!event->hw_changed || before->hw_bytes != NET_ETHERNET_HW_BYTES ||
+	    now->hw_bytes != NET_ETHERNET_HW_BYTES)
 		return;
-	memcpy(event->hw_before, before->hw, sizeof(event->hw_before));
-	memcpy(event->hw, now->hw, sizeof(event->hw));
+	memcpy(event->hw_before, before->hw, NET_ETHERNET_HW_BYTES);
+	memcpy(event->hw, now->hw, NET_ETHERNET_HW_BYTES);
 }
 
 static void learn_neigh(struct entry *entry, const struct entry *news)

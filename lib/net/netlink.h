@@ -178,9 +178,10 @@ struct net_event {
 	enum net_neigh neigh; /* NEIGH: current state */
 	bool hw_changed;      /* NEIGH: differs from the link address of the last net_neigh_state();
 				 false if there was none */
-	/* NEIGH: of Ethernet, if changed; LINK: of a known bond, if changed; else zero */
-	uint8_t hw_before[NET_ETHERNET_HW_BYTES];
-	uint8_t hw[NET_ETHERNET_HW_BYTES];
+	/* NEIGH: of Ethernet, if changed; LINK: of a known bond, if changed; else zero, as are the
+	   bytes after an Ethernet address */
+	uint8_t hw_before[NET_IPOIB_HW_BYTES];
+	uint8_t hw[NET_IPOIB_HW_BYTES];
 };
 
 /**

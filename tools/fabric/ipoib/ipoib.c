@@ -44,6 +44,15 @@ static const uint8_t hw_of_all[HW_BYTES] = {
 #define HW_PKEY_AT  8
 #define FULL_MEMBER 0x8000
 
+/* An interface of this kind, in place of its own. */
+static const struct {
+	struct rtattr attr;
+	char kind[5];
+} bond_info = {
+	{RTA_LENGTH(sizeof("bond")), IFLA_INFO_KIND},
+	"bond"
+};
+
 /* --- one message --------------------------------------------------------- */
 
 /* Return: the offset of attributes; 0 for a message that is not changed. */
@@ -120,34 +129,44 @@ static void put_port(const uint8_t mac[MAC_BYTES], uint8_t hw[HW_BYTES])
 	hw[HW_PORT_AT] = mac[MAC_INTERFACE_AT] + 1;
 }
 
-/* Return: the address to put in place of a MAC, in *hw, or NULL. */
-static const uint8_t *translate_address(const struct nlmsghdr *hdr, const struct rtattr *attr,
-					uint8_t hw[HW_BYTES])
-{
-	const uint8_t *mac = RTA_DATA(attr);
+/* What an attribute contains. */
+struct content {
+	const void *data;
+	size_t bytes;
+};
 
-	if (RTA_PAYLOAD(attr) != MAC_BYTES)
-		return NULL;
+/* @hw has room for an address that is put in place of a MAC. */
+static struct content translate_attr(const struct nlmsghdr *hdr, const struct rtattr *attr,
+				     uint8_t hw[HW_BYTES])
+{
+	const struct content own = { RTA_DATA(attr), RTA_PAYLOAD(attr) };
+	const struct content bond = { &bond_info, bond_info.attr.rta_len };
+	const struct content address = { hw, HW_BYTES };
+
+	if (is_link(hdr) && attr->rta_type == IFLA_LINKINFO)
+		return setting_of("PURECM_FABRIC_IP_BOND") ? bond : own;
+	if (own.bytes != MAC_BYTES)
+		return own;
 	if (is_link(hdr) && attr->rta_type == IFLA_BROADCAST) {
 		put_all(hw);
-		return hw;
+		return address;
 	}
 	if (attr->rta_type != (is_link(hdr) ? IFLA_ADDRESS : NDA_LLADDR) ||
-	    memcmp(mac, mac_prefix, sizeof(mac_prefix)) != 0)
-		return NULL;
-	put_port(mac, hw);
-	return hw;
+	    memcmp(own.data, mac_prefix, sizeof(mac_prefix)) != 0)
+		return own;
+	put_port(own.data, hw);
+	return address;
 }
 
-static size_t put_attr(uint8_t *to, const struct rtattr *attr, const void *data, size_t bytes)
+static size_t put_attr(uint8_t *to, unsigned short type, const struct content *content)
 {
-	struct rtattr head = { .rta_len = (unsigned short)RTA_LENGTH(bytes),
-			       .rta_type = attr->rta_type };
+	struct rtattr head = { .rta_len = (unsigned short)RTA_LENGTH(content->bytes),
+			       .rta_type = type };
 
-	memset(to, 0, RTA_SPACE(bytes));
+	memset(to, 0, RTA_SPACE(content->bytes));
 	memcpy(to, &head, sizeof(head));
-	memcpy(to + RTA_LENGTH(0), data, bytes);
-	return RTA_SPACE(bytes);
+	memcpy(to + RTA_LENGTH(0), content->data, content->bytes);
+	return RTA_SPACE(content->bytes);
 }
 
 /* Return: size of the message at @to in bytes. */
@@ -159,10 +178,9 @@ static size_t rewrite_message(const struct nlmsghdr *hdr, uint8_t *to)
 
 	memcpy(to, hdr, at);
 	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
-		const uint8_t *other = translate_address(hdr, attr, hw);
+		const struct content content = translate_attr(hdr, attr, hw);
 
-		at += put_attr(to + at, attr, other ? other : RTA_DATA(attr),
-			       other ? HW_BYTES : RTA_PAYLOAD(attr));
+		at += put_attr(to + at, attr->rta_type, &content);
 	}
 	if (is_link(hdr))
 		((struct ifinfomsg *)NLMSG_DATA((struct nlmsghdr *)(void *)to))->ifi_type =
