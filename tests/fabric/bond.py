@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""IP over InfiniBand on a bond of both ports of a host, which a soft fabric imitates: fab0 is said to
-be a bond, and its link address becomes that of the second port.
+"""IP over InfiniBand on a bond of both ports of a host, which a soft fabric imitates: fab0 is said
+to be a bond, and its link address becomes that of the second port.
 
 Prints what fails and then "N passed, N failed, N skipped".
 """
