@@ -44,6 +44,7 @@ static struct client *client_alloc(struct server *server)
 	list_init(&client->link);
 	list_init(&client->asks);
 	list_init(&client->stranger);
+	list_init(&client->requests);
 	return client;
 }
 
@@ -160,7 +161,8 @@ void client_forget(struct server *server, struct client *client)
 		free(batch);
 	free(client->out);
 	list_remove(&client->link);
-	host_port_forget_sender(server, client);
+	waiting_forget_sender(server, client);
+	requests_forget_sender(server, client);
 	host_port_left(server, client);
 	subnet_forget_client(server, client, false);
 	if (client->throttled)
@@ -503,7 +505,8 @@ static void begin_end(struct server *server, struct client *client)
 	client->is_disconnected = client->is_ending = true;
 	client->has_asked = false;
 	ports_client_gone(client->net_ns->ports, client->index);
-	host_port_forget_sender(server, client); /* what takes back a REQ of it comes after it */
+	waiting_forget_sender(server, client);
+	requests_forget_sender(server, client); /* what takes back a REQ of it comes after it */
 	hang_up(server, client, &client->control);
 	hang_up(server, client, &client->data);
 }

@@ -74,7 +74,7 @@ static void events_ready(struct watch *watch, uint32_t events)
 	if (changes.of_port)
 		subnet_port_changed(server, host_port, changes.reregister);
 	if (changes.gids && !host_port->subnet)
-		host_port_paths_changed(host_port);
+		server->above->paths_changed(host_port);
 	tell_clients(server, host_port);
 }
 

@@ -17,70 +17,6 @@
 #include "lib/portd/server/subnet.h"
 #include "mad/umad_owner.h"
 
-/* --- transmit entries in lists ------------------------------------------- */
-
-static struct user *user_of(struct server *server, const struct client *sender)
-{
-	return sender ? sender->user : &server->nobody;
-}
-
-static void put_request(struct server *server, struct xmit *xmit)
-{
-	struct user *user = user_of(server, xmit->sender);
-
-	if (list_is_empty(&user->requests))
-		list_append(&server->senders, &user->sends);
-	list_append(&user->requests, &xmit->link);
-	user->n_requests++;
-	if (xmit->sender)
-		xmit->sender->n_requests++;
-}
-
-static struct xmit *take_request(struct server *server, struct xmit *xmit)
-{
-	struct user *user = user_of(server, xmit->sender);
-	struct client *sender = xmit->sender;
-
-	list_remove(&xmit->link);
-	user->n_requests--;
-	list_remove(&user->sends);
-	if (!list_is_empty(&user->requests))
-		list_append(&server->senders, &user->sends);
-	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
-		server->above->may_send(server, sender);
-	return xmit;
-}
-
-/* They are moved to server.nobody, in order. */
-void host_port_forget_sender(struct server *server, const struct client *sender)
-{
-	struct xmit *xmit;
-	struct list its;
-
-	waiting_forget_sender(server, sender);
-	if (!sender->n_requests)
-		return;
-	list_init(&its);
-	list_for_each_entry_safe (xmit, &sender->user->requests, link)
-		if (xmit->sender == sender)
-			list_append(&its, &take_request(server, xmit)->link);
-	list_for_each_entry_safe (xmit, &its, link) {
-		list_remove(&xmit->link);
-		xmit->sender = NULL;
-		put_request(server, xmit);
-	}
-}
-
-static void forget_requests_of(struct server *server, const struct host_port *host_port,
-			       const struct user *user)
-{
-	struct xmit *xmit;
-
-	list_for_each_entry_safe (xmit, &user->requests, link)
-		if (xmit->host_port == host_port)
-			free(take_request(server, xmit));
-}
-
 /* --- opening and closing ------------------------------------------------- */
 
 static int open_verbs(const char *device, struct ibv_context **ret)
@@ -256,7 +192,6 @@ void host_port_open_all(struct server *server)
 
 void host_port_close(struct server *server, struct host_port *host_port)
 {
-	struct user *user;
 	struct client *client;
 
 	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
@@ -264,9 +199,7 @@ void host_port_close(struct server *server, struct host_port *host_port)
 		tracker_port_gone(server->tracker, host_port->handle);
 	for_each_client (client, server)
 		server->above->port_gone(server, client, host_port->handle);
-	forget_requests_of(server, host_port, &server->nobody);
-	list_for_each_entry (user, &server->users.all, link)
-		forget_requests_of(server, host_port, user);
+	requests_port_gone(server, host_port);
 	waiting_port_gone(server, host_port);
 	subnet_close(server, host_port);
 	server->host_port[host_port->handle] = NULL;
@@ -467,6 +400,7 @@ static struct xmit *xmit_new(struct server *server, struct host_port *host_port,
 	xmit->deadline = cm_time_after(server->now, sender ? WAITING_NS : OUR_WAITING_NS);
 	xmit->host_port = host_port;
 	xmit->sender = sender;
+	list_init(&xmit->of_sender);
 	xmit->again = again;
 	xmit->path = *path;
 	memcpy(xmit->mad, mad, MAD_BYTES);
@@ -474,18 +408,19 @@ static struct xmit *xmit_new(struct server *server, struct host_port *host_port,
 }
 
 /* A message that cancels a REQ must not overtake it. */
-static bool has_to_queue(const struct user *user, const uint8_t mad[MAD_BYTES])
+static bool has_to_queue(struct server *server, const struct client *sender,
+			 const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	uint16_t attr = cm_mad_attr(mad);
 
 	return attr == CM_ATTR_REQ || attr == CM_ATTR_SIDR_REQ ||
-	       (attr == CM_ATTR_REJ && !list_is_empty(&user->requests));
+	       (attr == CM_ATTR_REJ && requests_to(server, sender, path));
 }
 
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
-	bool queues = has_to_queue(user_of(server, sender), mad);
+	bool queues = has_to_queue(server, sender, path, mad);
 	struct xmit *xmit;
 
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
@@ -499,7 +434,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 	}
 	xmit = xmit_new(server, host_port, sender, path, mad, again);
 	if (xmit && queues)
-		put_request(server, xmit);
+		requests_put(server, xmit);
 	else if (xmit)
 		waiting_put(server, xmit);
 }
@@ -527,61 +462,6 @@ static void send_held(struct server *server, struct host_port *host_port)
 		if (xmit)
 			waiting_put(server, xmit);
 	}
-}
-
-/* Limits unanswered REQs: a host drops what its receive queue cannot hold, also other hosts'. */
-static bool may_leave(struct server *server, const struct xmit *xmit)
-{
-	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;
-	const struct mad_gid peer = mad_path_peer(&xmit->path);
-
-	if (!peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now))
-		return false;
-	if (cm_mad_attr(xmit->mad) == CM_ATTR_REJ ||
-	    peer_rate_take(&server->unanswered, &peer, UNANSWERED_S, UNANSWERED_MAX, server->now))
-		return true;
-	peer_rate_give(&server->request_rate, &peer);
-	return false;
-}
-
-static void send_request(struct server *server, struct xmit *xmit)
-{
-	const struct mad_gid peer = mad_path_peer(&xmit->path);
-
-	take_request(server, xmit);
-	if (waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) ||
-	    !host_port_try(xmit)) {
-		peer_rate_give(&server->unanswered, &peer);
-		waiting_put(server, xmit);
-	} else {
-		free(xmit);
-	}
-}
-
-void host_port_send_requests(struct server *server)
-{
-	unsigned int n_sent = 0, n_held = 0;
-	struct user *user;
-	struct xmit *xmit;
-
-	while (n_sent < SEND_BATCH && n_held < SEND_BATCH && !list_is_empty(&server->senders)) {
-		user = container_of(server->senders.next, struct user, sends);
-		xmit = container_of(user->requests.next, struct xmit, link);
-		if (xmit->again && tracker_is_outdated(server->tracker, xmit->mad)) {
-			free(take_request(server, xmit));
-			n_sent++;
-			continue;
-		}
-		if (may_leave(server, xmit)) {
-			send_request(server, xmit);
-			n_sent++;
-			continue;
-		}
-		list_remove(&user->sends);
-		list_append(&server->senders, &user->sends);
-		n_held++;
-	}
-	server->requests_left = n_sent == SEND_BATCH && !list_is_empty(&server->senders);
 }
 
 void host_port_flush(struct server *server, struct host_port *host_port)

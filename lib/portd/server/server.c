@@ -291,7 +291,7 @@ void server_turn(struct server *server)
 	for_each_host_port (host_port, server)
 		subnet_expire(server, host_port);
 	waiting_look(server);
-	host_port_send_requests(server);
+	requests_send(server);
 	for_each_host_port (host_port, server)
 		host_port_flush(server, host_port);
 	list_for_each_entry_safe (client, &server->filled, link)
@@ -317,6 +317,8 @@ static int make_tables(struct server *server)
 	err = cm_core_init(&server->core, secret[0]);
 	if (!err)
 		err = waiting_init(&server->waiting, secret[5]);
+	if (!err)
+		err = cm_index_init(&server->lanes, secret[5]);
 	if (err)
 		return err;
 	server->core.released = forget_reaped;
@@ -364,6 +366,7 @@ static const struct server_rooms above_host_ports = {
 	.received = router_received,
 	.may_send = client_watch_data,
 	.port_gone = client_port_gone,
+	.paths_changed = host_port_paths_changed,
 	.tell = client_tell,
 };
 
@@ -427,6 +430,7 @@ void server_end(struct server *server)
 	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);
 	waiting_fini(&server->waiting);
+	cm_index_fini(&server->lanes);
 	if (server->recovery)
 		server->recovery->close(server);
 	trace_ring_fini(&server->recording);

@@ -20,6 +20,7 @@
  *   host_port_use.c  which ports are in use; unused ones are closed
  *   device_events.c  asynchronous events of devices
  *   defaults.c       port settings made by root
+ *   requests.c       requests that are not sent yet
  *   waiting.c        messages whose next hop has no link address
  *   probe.c          probes of the fast path, ours and those of peers
  *   recovery.c       the socket directory, and connections left behind by a previous cmportd
@@ -44,6 +45,7 @@
 #include "lib/portd/server/net_ns.h"
 #include "lib/portd/server/peer_rate.h"
 #include "lib/portd/server/process.h"
+#include "lib/portd/server/requests.h"
 #include "lib/portd/server/server.h"
 #include "lib/portd/server/tracked.h"
 #include "lib/portd/server/user.h"
@@ -73,7 +75,9 @@
 
 /* A message to be sent. */
 struct xmit {
-	struct list link; /* in user.requests, or in the queue of a hop */
+	struct list link;      /* in a lane, or in the queue of a hop */
+	struct lane *lane;     /* see requests.c */
+	struct list of_sender; /* in client.requests, while in a lane */
 	struct host_port *host_port;
 	struct client *sender;	 /* NULL: our own core, or a client that has disconnected */
 	struct cm_time deadline; /* for the link address of the next hop */
@@ -161,10 +165,11 @@ struct client {
 	bool visits;	    /* makes no connections */
 	uint32_t stat_id;   /* id of the latest STAT query; 0: none */
 	struct cm_time stat_at;
-	unsigned int n_requests; /* transmit entries in user.requests */
-	unsigned int n_waits;	 /* transmit entries waiting for a hop */
-	unsigned int batch;	 /* datagrams to try to read per turn */
-	struct list backlog;	 /* batches that the socket had no room for */
+	struct list requests; /* transmit entries in lanes of its user, oldest first */
+	unsigned int n_requests;
+	unsigned int n_waits; /* transmit entries waiting for a hop */
+	unsigned int batch;   /* datagrams to try to read per turn */
+	struct list backlog;  /* batches that the socket had no room for */
 	unsigned int n_backlog;
 	struct batch *out; /* being filled; sent at the end of the turn */
 	struct list link;  /* in server.filled while out is set */
@@ -184,6 +189,8 @@ struct server_rooms {
 	void (*may_send)(struct server *server, struct client *client);
 	/* a host port was closed */
 	void (*port_gone)(struct server *server, struct client *client, uint8_t handle);
+	/* messages may need other paths to their peers */
+	void (*paths_changed)(struct host_port *host_port);
 	/* queue a record that must not be lost; sent at the end of the turn */
 	void (*tell)(struct server *server, struct client *client,
 		     const struct portd_record *record);
@@ -231,6 +238,7 @@ struct server {
 	struct closer *closer; /* NULL: descriptors are closed at once */
 	struct user nobody;    /* our own core, and clients that have disconnected */
 	struct list senders;   /* users with requests to send, in round-robin order */
+	struct cm_index lanes; /* their unsent requests by user and peer */
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */
 	struct list filled;    /* clients with an unsent batch */
@@ -549,15 +557,6 @@ void host_port_receive_inbox(struct server *server, struct host_port *host_port)
  */
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
-
-/** host_port_forget_sender() - detach unsent messages of a client that ends; they are sent */
-void host_port_forget_sender(struct server *server, const struct client *sender);
-
-/**
- * host_port_send_requests() - send up to SEND_BATCH queued requests, round robin by user, and to
- * each host at three quarters of the rate that it accepts
- */
-void host_port_send_requests(struct server *server);
 
 /** host_port_flush() - send the messages that the sender holds */
 void host_port_flush(struct server *server, struct host_port *host_port);

@@ -57,7 +57,7 @@ void user_init(struct user *user, uid_t uid)
 	user->uid = uid;
 	list_init(&user->link);
 	list_init(&user->resting);
-	list_init(&user->requests);
+	list_init(&user->lanes);
 	list_init(&user->sends);
 	list_init(&user->hops);
 	list_init(&user->waits);

@@ -42,8 +42,8 @@ struct user {
 	struct list hops;	/* that those messages wait for */
 	struct list waits;	/* in server.waiting.users, if hops is not empty */
 	uint32_t n_requests;
-	struct list requests;	 /* transmit entries: REQs and SIDR_REQs; responses go first */
-	struct list sends;	 /* in server.senders, if requests is not empty */
+	struct list lanes;	 /* by host: REQs and SIDR_REQs; responses go first */
+	struct list sends;	 /* in server.senders, if lanes is not empty */
 	double turn;		 /* messages and requests read in turn turn_no */
 	uint64_t turn_no;	 /* of the server */
 	struct closing *closing; /* descriptors that are being closed, see closer.h */

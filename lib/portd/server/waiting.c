@@ -39,11 +39,6 @@ void waiting_fini(struct waiting *waiting)
 
 /* --- hops ---------------------------------------------------------------- */
 
-static struct user *user_of(struct server *server, const struct client *sender)
-{
-	return sender ? sender->user : &server->nobody;
-}
-
 static struct cm_key key_of(const struct user *user, const struct host_port *host_port,
 			    const struct mad_path *path)
 {
@@ -115,12 +110,12 @@ bool waiting_for(struct server *server, const struct host_port *host_port,
 		 const struct client *sender, const struct mad_path *path)
 {
 	return server->waiting.hops.table.n_nodes &&
-	       find_hop(server, user_of(server, sender), host_port, path);
+	       find_hop(server, requests_of(server, sender), host_port, path);
 }
 
 static bool append_to_hop(struct server *server, struct xmit *xmit)
 {
-	struct user *user = user_of(server, xmit->sender);
+	struct user *user = requests_of(server, xmit->sender);
 	struct hop *hop = find_hop(server, user, xmit->host_port, &xmit->path);
 
 	if (!hop)
@@ -139,7 +134,7 @@ static struct xmit *take_off_hop(struct server *server, struct xmit *xmit)
 {
 	list_remove(&xmit->link);
 	xmit->host_port->n_waiting--;
-	user_of(server, xmit->sender)->n_waits--;
+	requests_of(server, xmit->sender)->n_waits--;
 	if (xmit->sender)
 		xmit->sender->n_waits--;
 	return xmit;
@@ -149,7 +144,7 @@ static struct xmit *take_off_hop(struct server *server, struct xmit *xmit)
 static bool may_wait(struct server *server, const struct host_port *host_port,
 		     const struct client *sender)
 {
-	const struct user *user = user_of(server, sender);
+	const struct user *user = requests_of(server, sender);
 
 	return (sender ? sender->n_waits : user->n_waits) < WAITS_MAX &&
 	       user->n_waits + host_port->n_waiting < WAITING_MAX;

@@ -184,11 +184,11 @@ TEST(a_client_that_asks_and_reads_gets_all_answers)
 static unsigned int n_queued(void)
 {
 	struct list *node;
-	size_t n = 0;
+	unsigned int n = 0;
 
 	list_for_each (node, &rig_server()->senders)
-		n += list_length(&container_of(node, struct user, sends)->requests);
-	return (unsigned int)n;
+		n += container_of(node, struct user, sends)->n_requests;
+	return n;
 }
 
 /* Nobody answers them. */

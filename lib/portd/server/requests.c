@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests that are not sent yet: see requests.h. */
+#include "lib/portd/server/requests.h"
+
+#include <stdlib.h>
+
+#include "lib/portd/server/state.h"
+
+/* The unsent requests of a user to one host. */
+struct lane {
+	struct list link; /* in user.lanes, in round-robin order */
+	struct cm_node node;
+	struct user *user;
+	struct list requests;
+};
+
+/* --- lanes ---------------------------------------------------------------- */
+
+struct user *requests_of(struct server *server, const struct client *sender)
+{
+	return sender ? sender->user : &server->nobody;
+}
+
+static struct cm_key key_of(const struct user *user, const struct mad_path *path)
+{
+	return (struct cm_key){ .gid = mad_path_peer(path), .guid = (uintptr_t)user };
+}
+
+static struct lane *find_lane(const struct server *server, const struct user *user,
+			      const struct mad_path *path)
+{
+	const struct cm_key key = key_of(user, path);
+	struct cm_node *node = cm_index_find(&server->lanes, &key);
+
+	return node ? container_of(node, struct lane, node) : NULL;
+}
+
+static struct lane *lane_new(struct server *server, struct user *user, const struct mad_path *path)
+{
+	const struct cm_key key = key_of(user, path);
+	struct lane *lane = NULL;
+
+	if (cm_index_reserve(&server->lanes, server->lanes.table.n_nodes + 1) == 0)
+		lane = calloc(1, sizeof(*lane));
+	if (!lane)
+		return NULL;
+	lane->user = user;
+	list_init(&lane->requests);
+	cm_index_insert(&server->lanes, &lane->node, &key);
+	if (list_is_empty(&user->lanes))
+		list_append(&server->senders, &user->sends);
+	list_append(&user->lanes, &lane->link);
+	return lane;
+}
+
+static void lane_free(struct server *server, struct lane *lane)
+{
+	cm_index_remove(&server->lanes, &lane->node);
+	list_remove(&lane->link);
+	if (list_is_empty(&lane->user->lanes))
+		list_remove(&lane->user->sends);
+	free(lane);
+}
+
+/* The other users, and the other hosts of this one, come first now. */
+static void give_way(struct server *server, struct lane *lane)
+{
+	struct user *user = lane->user;
+
+	list_remove(&lane->link);
+	list_append(&user->lanes, &lane->link);
+	list_remove(&user->sends);
+	list_append(&server->senders, &user->sends);
+}
+
+bool requests_to(struct server *server, const struct client *sender, const struct mad_path *path)
+{
+	const struct user *user = requests_of(server, sender);
+
+	return !list_is_empty(&user->lanes) && find_lane(server, user, path);
+}
+
+/* --- requests ------------------------------------------------------------- */
+
+static bool append_to_lane(struct server *server, struct xmit *xmit)
+{
+	struct user *user = requests_of(server, xmit->sender);
+
+	xmit->lane = find_lane(server, user, &xmit->path);
+	if (!xmit->lane)
+		xmit->lane = lane_new(server, user, &xmit->path);
+	if (!xmit->lane)
+		return false;
+	list_append(&xmit->lane->requests, &xmit->link);
+	user->n_requests++;
+	if (xmit->sender) {
+		list_append(&xmit->sender->requests, &xmit->of_sender);
+		xmit->sender->n_requests++;
+	}
+	return true;
+}
+
+void requests_put(struct server *server, struct xmit *xmit)
+{
+	if (append_to_lane(server, xmit))
+		return;
+	stat_count(xmit->host_port, PORTD_COUNT_OVERFLOW, xmit->mad);
+	free(xmit);
+}
+
+static struct xmit *take_request(struct server *server, struct xmit *xmit)
+{
+	struct client *sender = xmit->sender;
+	struct lane *lane = xmit->lane;
+
+	list_remove(&xmit->link);
+	list_remove(&xmit->of_sender);
+	lane->user->n_requests--;
+	if (list_is_empty(&lane->requests))
+		lane_free(server, lane);
+	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
+		server->above->may_send(server, sender);
+	return xmit;
+}
+
+/* They are moved to server.nobody, in order. */
+void requests_forget_sender(struct server *server, struct client *sender)
+{
+	struct xmit *xmit;
+
+	list_for_each_entry_safe (xmit, &sender->requests, of_sender) {
+		take_request(server, xmit)->sender = NULL;
+		requests_put(server, xmit);
+	}
+}
+
+void requests_port_gone(struct server *server, const struct host_port *host_port)
+{
+	struct lane *lane;
+	struct xmit *xmit;
+
+	hash_for_each_entry_safe (lane, &server->lanes.table, node.link)
+		list_for_each_entry_safe (xmit, &lane->requests, link)
+			if (xmit->host_port == host_port)
+				free(take_request(server, xmit));
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+/* Limits unanswered REQs: a host drops what its receive queue cannot hold, also other hosts'. */
+static bool may_leave(struct server *server, const struct xmit *xmit)
+{
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;
+	const struct mad_gid peer = mad_path_peer(&xmit->path);
+
+	if (!peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now))
+		return false;
+	if (cm_mad_attr(xmit->mad) == CM_ATTR_REJ ||
+	    peer_rate_take(&server->unanswered, &peer, UNANSWERED_S, UNANSWERED_MAX, server->now))
+		return true;
+	peer_rate_give(&server->request_rate, &peer);
+	return false;
+}
+
+static void send_request(struct server *server, struct xmit *xmit)
+{
+	const struct mad_gid peer = mad_path_peer(&xmit->path);
+
+	take_request(server, xmit);
+	if (waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) ||
+	    !host_port_try(xmit)) {
+		peer_rate_give(&server->unanswered, &peer);
+		waiting_put(server, xmit);
+	} else {
+		free(xmit);
+	}
+}
+
+void requests_send(struct server *server)
+{
+	unsigned int n_sent = 0, n_held = 0;
+	struct user *user;
+	struct lane *lane;
+	struct xmit *xmit;
+
+	while (n_sent < SEND_BATCH && n_held < SEND_BATCH && !list_is_empty(&server->senders)) {
+		user = container_of(server->senders.next, struct user, sends);
+		lane = container_of(user->lanes.next, struct lane, link);
+		xmit = container_of(lane->requests.next, struct xmit, link);
+		give_way(server, lane);
+		if (xmit->again && tracker_is_outdated(server->tracker, xmit->mad)) {
+			free(take_request(server, xmit));
+			n_sent++;
+		} else if (may_leave(server, xmit)) {
+			send_request(server, xmit);
+			n_sent++;
+		} else {
+			n_held++;
+		}
+	}
+	server->requests_left = n_sent > 0 && !list_is_empty(&server->senders);
+}
