@@ -259,9 +259,20 @@ static void note_answer(struct server *server, const struct mad_path *path,
 		peer_rate_give(&server->unanswered, &peer);
 }
 
+/* A user and a host, in place of a host. */
+static struct mad_gid said_by(const struct client *client, const struct mad_path *path)
+{
+	struct mad_gid key = mad_path_peer(path);
+
+	key.raw[0] ^= (uint8_t)(client->user->number >> 8);
+	key.raw[1] ^= (uint8_t)client->user->number;
+	return key;
+}
+
 void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
+	struct mad_gid said;
 	struct cm_msg msg;
 	uint16_t to;
 
@@ -292,6 +303,8 @@ void router_received(struct server *server, struct host_port *host_port,
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
+	said = said_by(server->client[to], path);
+	peer_rate_give(&server->said_rate, &said);
 	client_deliver(server, server->client[to], host_port, path, mad, is_request(&msg));
 }
 
@@ -342,6 +355,18 @@ static bool find_source(const struct server *server, const struct client *client
 	return host_port_follow_source(host_port, path);
 }
 
+/*
+ * Limits messages for connections that the host has forgotten: it counts them as it counts the
+ * requests of this host, of all users. A host that knows a connection says something, too.
+ */
+static bool may_say(struct server *server, struct client *client, const struct mad_path *path)
+{
+	const struct mad_gid key = said_by(client, path);
+
+	return client->user->uid == 0 ||
+	       peer_rate_take(&server->said_rate, &key, SAID_A_SECOND, SAID_AT_ONCE, server->now);
+}
+
 static int check_message(struct server *server, struct client *client,
 			 const struct host_port *host_port, struct portd_mad *mad)
 {
@@ -365,6 +390,8 @@ static int check_message(struct server *server, struct client *client,
 	if (msg.hdr.attr_id == CM_ATTR_REQ && !user_may_track(client))
 		return -EDQUOT;
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
+	if (!err && !is_request(&msg) && !may_say(server, client, &mad->path))
+		return -EDQUOT;
 	if (err != -EPERM || msg.hdr.attr_id != CM_ATTR_DREP)
 		return err;
 	/* For a connection that its client has forgotten: rare, unless the client floods. */

@@ -326,7 +326,7 @@ static int make_tables(struct server *server)
 	server->tracker = tracker_new(secret[1]);
 	server->peer_rate.secret = secret[4];
 	server->request_rate.secret = server->stray_rate.secret = secret[4];
-	server->unanswered.secret = secret[4];
+	server->unanswered.secret = server->said_rate.secret = secret[4];
 	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
 }

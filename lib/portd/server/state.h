@@ -226,6 +226,7 @@ struct server {
 	struct peer_rate request_rate;	   /* REQs sent to remote hosts */
 	struct peer_rate unanswered;	   /* of these, the unanswered ones */
 	struct peer_rate stray_rate;	   /* messages of unknown connections */
+	struct peer_rate said_rate;	   /* of connections, by user and host */
 	struct cm_time recovery_look_at;   /* when to check the orphans next */
 	const struct tracked *next_orphan; /* where to go on; NULL: with the first */
 	struct process_look process_look[PROCESS_LOOKS];

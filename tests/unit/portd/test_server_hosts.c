@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts that do not answer, and the users who send to them. Mallory is a user with two clients.
+ * Hosts that do not answer, or have forgotten a connection, and the users who send to them. Mallory
+ * is a user with two clients.
  */
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/portd/talk.h"
@@ -61,4 +62,48 @@ TEST(a_host_that_does_not_answer_delays_no_requests_of_its_user_to_another)
 	rig_send(&mallory[1], &other, &req);
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert_mem_eq(&sent.path.dgid, &other.dgid, sizeof(other.dgid));
+}
+
+/* Return: how many DREQs for one connection have left in @n_s seconds. */
+static unsigned int repeat_dreq(unsigned int n_s)
+{
+	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, mallory[0].first + 1, 0x701);
+	unsigned int i;
+
+	scene_connect(&mallory[0], 1);
+	scene_wire();
+	for (i = 0; i < 10 * n_s; i++) {
+		send_datagrams(&mallory[0], &dreq, RATE_PER_S / 10);
+		rig_pass(100);
+	}
+	return rig_n_sent();
+}
+
+/* It counts them as it counts the requests of this host, of all its users together. */
+TEST(a_host_that_has_forgotten_a_connection_gets_so_many_messages_for_it)
+{
+	const unsigned int n_s = 3;
+	const unsigned int n_sent = repeat_dreq(n_s);
+
+	ck_assert_uint_gt(n_sent, SAID_AT_ONCE / 2);
+	ck_assert_uint_le(n_sent, SAID_AT_ONCE + (n_s + 1) * SAID_A_SECOND);
+}
+
+/* Or a job with many connections could not end them all at once. */
+TEST(a_host_that_says_something_may_be_said_as_much)
+{
+	const struct mad_path peer = rig_peer(SCENE_PEER);
+	struct cm_msg said, dreq;
+	unsigned int i;
+
+	repeat_dreq(3);
+	rig_pass(20);
+	dreq = talk_msg_of(CM_ATTR_DREQ, mallory[0].first + 1, 0x701);
+	said = talk_msg_of(CM_ATTR_RTU, 0x701, mallory[0].first + 1);
+	scene_wire();
+	for (i = 0; i < 100; i++)
+		rig_arrive(&peer, &said);
+	send_datagrams(&mallory[0], &dreq, 500);
+	ck_assert_uint_ge(rig_n_sent(), 100);
+	ck_assert_uint_le(rig_n_sent(), 100 + SAID_A_SECOND / 8);
 }
