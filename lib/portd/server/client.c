@@ -71,14 +71,14 @@ bool client_new(struct server *server, int fd)
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
 	if (!user_may_connect(server, cred.uid, &user)) {
-		user_discard(server, user, fd);
+		user_hang_up(server, user, fd);
 		return false;
 	}
 	client = client_alloc(server);
 	if (!client || (cred.uid && server->n_clients >= CLIENTS_MAX - ROOT_CLIENTS) ||
 	    !user_enter(server, client, cred.uid)) {
 		log_warn("no room for another client: %u are here", server->n_clients);
-		user_discard(server, user, fd);
+		user_hang_up(server, user, fd);
 		free(client);
 		return true;
 	}
@@ -90,7 +90,7 @@ bool client_new(struct server *server, int fd)
 	    loop_watch(&server->loop, &client->control, fd, EPOLLIN, control_ready)) {
 		if (client->net_ns)
 			net_ns_leave(server->home, client->net_ns);
-		discard(client, fd);
+		user_hang_up(server, client->user, fd);
 		user_leave(client);
 		free(client);
 		return true;
@@ -144,9 +144,7 @@ static void hang_up(struct server *server, struct client *client, struct watch *
 	if (fd < 0)
 		return;
 	loop_unwatch(&server->loop, watch);
-	if (server->closer)
-		shutdown(fd, SHUT_RDWR);
-	discard(client, fd);
+	user_hang_up(server, client->user, fd);
 }
 
 void client_forget(struct server *server, struct client *client)
@@ -499,7 +497,7 @@ static void begin_end(struct server *server, struct client *client)
 	/* It may have ended its connections itself, with other words than ours. */
 	user_refill(client);
 	while (n > 0 && has_tokens(client) && !client->is_disconnected &&
-	       closer_count(client->user->closing) < CLOSER_QUEUE_MAX / 2)
+	       closer_count(client->user->closing) < CLOSER_REFUSES)
 		n = receive_messages(server, client);
 	set_throttled(server, client, false);
 	client->is_disconnected = client->is_ending = true;

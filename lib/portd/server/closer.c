@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/list.h"
@@ -142,8 +143,6 @@ static bool add(struct closing *closing, int fd)
 	unsigned int room = closing->room ? 2 * closing->room : ROOM_FIRST;
 	int *bigger;
 
-	if (closing->n_fds == CLOSER_QUEUE_MAX)
-		return false;
 	if (closing->n_fds == closing->room) {
 		bigger = realloc(closing->fd, room * sizeof(*bigger));
 		if (!bigger)
@@ -191,6 +190,16 @@ bool closer_put(struct closer *closer, struct closing **closing, int fd)
 	}
 	pthread_mutex_unlock(&closer->lock);
 	return is_taken;
+}
+
+/* With SO_PASSCRED even an empty datagram has ancillary data, for which there is no room here. */
+bool closer_is_empty(int socket)
+{
+	struct msghdr msg = { 0 };
+
+	return !shutdown(socket, SHUT_RDWR) &&
+	       !setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) &&
+	       recvmsg(socket, &msg, MSG_PEEK | MSG_DONTWAIT) == 0 && !(msg.msg_flags & MSG_CTRUNC);
 }
 
 unsigned int closer_count(const struct closing *closing)

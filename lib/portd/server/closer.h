@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-#define CLOSER_THREADS	 12  /* users whose descriptors wait at the same time; TasksMax is 16 */
-#define CLOSER_MANY	 256 /* descriptors of a user, above which his clients are not read from */
-#define CLOSER_QUEUE_MAX 16384 /* descriptors of a user; twice the sockets of all clients */
+#define CLOSER_THREADS 12   /* users whose descriptors wait at the same time; TasksMax is 16 */
+#define CLOSER_MANY    256  /* descriptors of a user, above which his clients are not read from */
+#define CLOSER_REFUSES 8192 /* descriptors of a user, above which he may not connect */
 
 struct closer;
 struct closing; /* the descriptors of one user */
@@ -32,9 +32,16 @@ void closer_free(struct closer *closer);
  * @closing: of the user; NULL before the first call; to be released with closer_forget()
  * @fd:      owned by the callee if it returns true
  *
- * Return: false if that is not possible: out of memory, no thread, or CLOSER_QUEUE_MAX.
+ * Return: false if that is not possible: out of memory, or no thread.
  */
 bool closer_put(struct closer *closer, struct closing **closing, int fd);
+
+/**
+ * closer_is_empty() - shut down a unix socket, and return whether its queue is empty
+ *
+ * close() of such a socket does not wait, as there are no descriptors in its queue.
+ */
+bool closer_is_empty(int socket);
 
 /** closer_count() - return how many descriptors are not closed yet; @closing may be NULL */
 unsigned int closer_count(const struct closing *closing);

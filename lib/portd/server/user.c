@@ -164,8 +164,18 @@ void user_discard(struct server *server, struct user *user, int fd)
 {
 	if (fd < 0)
 		return;
-	if (!server->closer || !user || !closer_put(server->closer, &user->closing, fd))
+	if (!user)
+		user = &server->nobody;
+	if (!server->closer || !closer_put(server->closer, &user->closing, fd))
 		close(fd);
+}
+
+void user_hang_up(struct server *server, struct user *user, int socket)
+{
+	if (!server->closer || closer_is_empty(socket))
+		close(socket);
+	else
+		user_discard(server, user, socket);
 }
 
 void users_fini(struct server *server)
@@ -174,6 +184,7 @@ void users_fini(struct server *server)
 
 	list_for_each_entry_safe (user, &server->users.all, link)
 		user_free(server, user);
+	closer_forget(server->closer, &server->nobody.closing);
 	hash_fini(&server->users.by_uid);
 }
 
@@ -193,7 +204,7 @@ bool user_may_connect(struct server *server, uid_t uid, struct user **ret_user)
 	*ret_user = user;
 	if (!user || !uid)
 		return true;
-	if (closer_count(user->closing) > CLOSER_QUEUE_MAX / 2)
+	if (closer_count(user->closing) > CLOSER_REFUSES)
 		return false;
 	refill_connects(server, user);
 	if (user->connects.tokens >= 1)

@@ -111,12 +111,16 @@ void user_spend(struct client *client, double tokens);
 bool user_has_turn(const struct client *client);
 
 /**
- * user_discard() - have a thread close a descriptor that this user has sent, or a socket through
- *                  which the user has sent any, because close() may block
+ * user_discard() - have a thread close a descriptor that this user has sent, because close() may
+ *                  block
  * @user: NULL if unknown
  * @fd:   -1 is allowed
  */
 void user_discard(struct server *server, struct user *user, int fd);
+
+/** user_hang_up() - likewise for a unix socket of ours, which this user may have sent any through
+ */
+void user_hang_up(struct server *server, struct user *user, int socket);
 
 /** users_fini() - free all users; there must be no clients */
 void users_fini(struct server *server);

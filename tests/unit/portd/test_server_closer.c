@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #define BOB	 12345
 #define BUFFER	 4096
 #define DATAGRAM 100 /* descriptors */
+#define MANY	 17000
 
 static struct rig_client bob;
 static int listener, unread = -1; /* the peer of the latest lingering socket */
@@ -137,6 +140,16 @@ TEST(neither_does_one_that_was_not_received)
 	assert_nobody_has_waited();
 }
 
+TEST(neither_does_one_behind_an_empty_datagram)
+{
+	ck_assert(rig_put(bob.data, "\xff", 1, NULL, 0));
+	ck_assert(rig_put(bob.data, "", 0, NULL, 0));
+	send_away(bob.data, "", 0, lingering_socket());
+	rig_settle();
+	ck_assert(rig_is_disconnected(&bob));
+	assert_nobody_has_waited();
+}
+
 TEST(neither_does_the_last_of_more_than_a_request_can_have)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
@@ -198,4 +211,52 @@ TEST(it_is_read_from_again_when_they_are_closed)
 		err = rig_ask(&bob, &record);
 	}
 	ck_assert_int_eq(err, 0);
+}
+
+static void make_closers_wait(void)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+
+	send_record(bob.control, &record, lingering_socket());
+	rig_settle();
+	ck_assert_int_eq(rig_answer(&bob), 0);
+}
+
+TEST(connections_that_sent_no_descriptor_do_not_wait_to_be_closed)
+{
+	unsigned int n_fds, i;
+	int control;
+
+	make_closers_wait();
+	n_fds = rig_n_fds();
+	for (i = 0; i < 100; i++) {
+		control = rig_dial();
+		rig_settle();
+		rig_put(control, "", 0, NULL, 0);
+		close(control);
+		rig_pass(10);
+	}
+	ck_assert_uint_le(rig_n_fds(), n_fds);
+	assert_nobody_has_waited();
+}
+
+TEST(no_number_of_descriptors_makes_others_wait)
+{
+	struct user *user = rig_server()->client[2]->user;
+	struct rlimit limit;
+	unsigned int i;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max < MANY + 1000) {
+		printf("skipped: this process may have %u descriptors only\n",
+		       (unsigned int)limit.rlim_max);
+		return;
+	}
+	make_closers_wait();
+	for (i = 0; i < MANY; i++)
+		user_discard(rig_server(), user, dup(listener));
+	user_discard(rig_server(), user, lingering_socket());
+	assert_nobody_has_waited();
 }
