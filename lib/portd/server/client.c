@@ -274,7 +274,7 @@ static bool handle_request(struct server *server, struct client *client,
 	return true;
 }
 
-/* Keeps the requests that follow a deferred one. */
+/* Keeps the requests that follow a deferred one, or one that used up what the user may have. */
 static void keep_rest(struct server *server, struct client *client)
 {
 	const struct portd_datagram *in = &server->in;
@@ -308,10 +308,26 @@ static void handle_requests(struct server *server, struct client *client, int fd
 			return;
 		}
 		fd = -1;
+		if (server->in.at < server->in.bytes &&
+		    !(may_be_read(client) && user_has_turn(client))) {
+			keep_rest(server, client);
+			set_throttled(server, client, true);
+			return;
+		}
 	}
 	if (err == -EPROTO)
 		client_disconnect(server, client, "not a record");
 	discard(client, fd);
+}
+
+static void handle_rest(struct server *server, struct client *client)
+{
+	server->in.at = 0;
+	server->in.bytes = client->rest->bytes;
+	memcpy(server->in.data, client->rest->data, client->rest->bytes);
+	free(client->rest);
+	client->rest = NULL;
+	handle_requests(server, client, -1);
 }
 
 void client_ask_again(struct server *server, struct client *client)
@@ -323,14 +339,8 @@ void client_ask_again(struct server *server, struct client *client)
 	client->asked_fd = -1;
 	if (!handle_request(server, client, &record, fd))
 		return;
-	if (client->rest) {
-		server->in.at = 0;
-		server->in.bytes = client->rest->bytes;
-		memcpy(server->in.data, client->rest->data, client->rest->bytes);
-		free(client->rest);
-		client->rest = NULL;
-		handle_requests(server, client, -1);
-	}
+	if (client->rest)
+		handle_rest(server, client);
 	if (!client->has_asked)
 		loop_change(&server->loop, &client->control, control_events(client));
 }
@@ -348,7 +358,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 	int fd[PORTD_FDS_MAX + 1];
 	ssize_t n;
 
-	if (client->has_asked) {
+	if (client->has_asked || client->rest) {
 		if (events & (EPOLLHUP | EPOLLERR))
 			close_after_turn(server, client);
 		return;
@@ -390,8 +400,11 @@ void client_unthrottle(struct server *server)
 		if (!client->throttled)
 			continue;
 		user_refill(client);
-		if (may_be_read(client))
-			set_throttled(server, client, false);
+		if (!may_be_read(client) || (client->rest && !user_has_turn(client)))
+			continue;
+		set_throttled(server, client, false);
+		if (client->rest && !client->has_asked)
+			handle_rest(server, client);
 	}
 }
 

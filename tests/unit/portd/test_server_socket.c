@@ -272,6 +272,38 @@ TEST(what_follows_a_question_that_waits_is_answered_after_it)
 	ck_assert_int_eq(rig_ask(bob, &record), 0);
 }
 
+static unsigned int n_answers(void)
+{
+	unsigned int n = 0;
+	char byte;
+
+	while (recv(bob->control, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
+		n++;
+	return n;
+}
+
+/* A search for a device takes milliseconds, in which nobody else is served. */
+TEST(a_turn_answers_few_expensive_records_of_a_datagram)
+{
+	struct portd_record record = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
+	};
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int n, i;
+
+	for (i = 0; i < 10; i++)
+		ck_assert(portd_put(&out, &record));
+	rig_put(bob->control, out.data, out.bytes, NULL, 0);
+	rig_turn();
+	n = n_answers();
+	ck_assert_uint_eq(n, 1);
+	for (i = 0; i < 200; i++)
+		rig_pass(5);
+	ck_assert_uint_eq(n + n_answers(), 10);
+	record = (struct portd_record){ .type = PORTD_LEASE_IDS };
+	ck_assert_int_eq(rig_ask(bob, &record), 0);
+}
+
 TEST(a_client_that_does_not_take_its_answers_is_disconnected)
 {
 	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 0x106 } };
