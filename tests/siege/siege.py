@@ -41,8 +41,8 @@ BY_USERS = (
     ("requests", 4, SERVER), ("requests", 4, NOT_THERE), ("answers", 4, SERVER),
     ("lookups", 4, SERVER), ("lies", 4, SERVER), ("noise", 4, SERVER), ("questions", 4, SERVER),
     ("visits", 4, SERVER), ("knocks", 4, SERVER), ("silence", 4, SERVER), ("deaths", 4, SERVER),
-    ("devices", 4, SERVER), ("ids", 4, SERVER), ("ports", 4, SERVER), ("stats", 4, SERVER),
-    ("crowd", 2, SERVER), ("descriptors", 4, SERVER))
+    ("devices", 4, SERVER), ("bundles", 4, SERVER), ("ids", 4, SERVER), ("ports", 4, SERVER),
+    ("stats", 4, SERVER), ("crowd", 2, SERVER), ("descriptors", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
                 "wire:noise")
