@@ -5,7 +5,8 @@ over purecm, and what counts as success. run.py plays them; docs/programs.md is 
 import dataclasses
 from pathlib import Path
 
-FABRIC = Path(__file__).resolve().parents[2] / "tools/fabric/fabric"
+HERE = Path(__file__).resolve().parent
+FABRIC = HERE.parents[1] / "tools/fabric/fabric"
 A = "10.77.0.1"
 
 
@@ -57,6 +58,18 @@ def mpi(name, words, program, said, **more):
                  f"{words} /usr/bin/python3 -m mpi4py.bench {program}", said, **more)
 
 
+# What hydra takes for rsh.
+RSH = ("printf '#!/bin/sh\\nexec {fabric} exec \"$@\"\\n' >$PURECM_FABRIC/rsh && "
+       "chmod +x $PURECM_FABRIC/rsh && cd $PURECM_FABRIC && ")
+
+
+def netpipe(package, program, launch, **more):
+    """Messages of up to 4 KiB between two hosts, each 100 times."""
+    return alone(f"{program}, UCX", package, f"cd $PURECM_FABRIC && {launch} {program} -u 4096 "
+                 "-n 100", ((r"4096 bytes +100 times", 1),),
+                 figure=r"4096 bytes +100 times +--> .* in +(\S+)", unit="µs", **more)
+
+
 RING = ("ringtest -n 65536 -l 100", ((r"time for 100 loops", 1),))
 RING_TIME = {"figure": r"time for 100 loops = (\S+)", "unit": "s"}
 
@@ -89,6 +102,16 @@ def qperf(test):
                ((r"(?:bw|latency) +=", 1),), figure=r"(?:bw|latency) += +(.+)")
 
 
+def built(source, libraries, program):
+    """How a host builds a conversation of ours with a library, and the words that begin it."""
+    compiler = "g++" if source.endswith(".cc") else "gcc"
+    return (f"{compiler} -O2 {HERE / source} -o $PURECM_FABRIC/{program} {libraries} && "
+            f"exec $PURECM_FABRIC/{program}")
+
+
+GLOO = built("gloo.cc", "-lgloo", "gloo")
+RPMA = built("rpma.c", "-lrpma -libverbs", "rpma")
+
 DAT_CONF = ('echo ofa-v2-fab0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 '
             "'\"fab0 0\" \"\"' >$PURECM_FABRIC/dat.conf; "
             "export DAT_OVERRIDE=$PURECM_FABRIC/dat.conf; ")
@@ -105,7 +128,24 @@ def pingpong(program, options="-g 1"):
                figure=r"iters in \S+ seconds = (\S+)", unit="µs")
 
 
+def rdmacm(server, client, said):
+    """The client's address is its last word."""
+    return Row(client, "rdmacm-utils", server, f"{client} {A}", ((said, 1),))
+
+
 IB = ("--link", "ib")
+
+
+def subnet(command, *said, **more):
+    """A program that asks the subnet, of host a."""
+    return alone(command, "infiniband-diags", command, tuple((regex, 1) for regex in said),
+                 options=IB, **more)
+
+
+def between(program, client, said):
+    """A server of the management datagrams of a vendor, and its client."""
+    return Row(program, "infiniband-diags", f"{program} -S", client, ((said, 1),), options=IB)
+
 
 # As Debian packs them. Those skip themselves that need root, huge pages, another device, or what
 # this one does not announce.
@@ -158,6 +198,7 @@ ROWS = (
     perftest("ib_send_bw", "-d fab0 -x 1 -c UD"), perftest("ib_write_bw", "-d fab0 -x 1 -q 4"),
     perftest("ib_read_bw", "-d fab0 -x 1"), perftest("ib_atomic_bw", "-d fab0 -x 1"),
     perftest("ib_write_lat", "-d fab0 -x 1"), perftest("ib_send_lat", "-d fab0 -x 1 -e"),
+    perftest("ib_read_lat", "-d fab0 -x 1"), perftest("ib_atomic_lat", "-d fab0 -x 1"),
     xrc_perftest("ib_send_bw"), xrc_perftest("ib_write_bw"),
     perftest("ib_send_bw", "-R"), perftest("ib_write_lat", "-R"),
     *(qperf(test) for test in ("rc_lat", "rc_bw", "rc_rdma_write_lat", "rc_rdma_read_bw")),
@@ -166,14 +207,47 @@ ROWS = (
     pingpong("rc_pingpong", "-g 1 -N"), pingpong("srq_pingpong"),
     Row("ibv_xsrq_pingpong -g 1", "ibverbs-utils", "ibv_xsrq_pingpong -g 1",
         f"ibv_xsrq_pingpong -g 1 {A}", ((r"^success", 1),)),
+    alone("ibv_devices, ibv_devinfo", "ibverbs-utils", "ibv_devices; ibv_devinfo -v",
+          ((r"^ +fab0\s", 1), (r"GID\[ +1\]:\s+::ffff:10.77.0.1, RoCE v2", 1))),
+    rdmacm("rping -s -C 3", "rping -c -C 3 -v -a", r"^ping data: rdma-ping-2"),
+    rdmacm("ucmatose -C 20", "ucmatose -C 20 -s", r"return status 0"),
+    rdmacm("udaddy", "udaddy -s", r"return status 0"),
+    rdmacm("rdma_server", "rdma_client -s", r"^rdma_client: end 0$"),
+    Row("mckey", "rdmacm-utils", f"mckey -m 239.1.1.1 -b {A}",
+        "sleep 1; mckey -m 239.1.1.1 -s -b 10.77.0.2; sleep 1", ((r"return status 0", 2),),
+        patient=False),
+    rdmacm("rstream -S 65536 -C 100 -T v", "rstream -S 65536 -C 100 -T v -s", r"^custom +64k +100"),
+    rdmacm("riostream -S 64 -C 10 -T v", "riostream -S 64 -C 10 -T v -s", r"^custom +64 +10"),
+    Row("rcopy", "rdmacm-utils", "cd $PURECM_FABRIC && rcopy", "cd $PURECM_FABRIC && "
+        f"seq 200000 >numbers && rcopy numbers {A}:copy && cmp numbers ../a/copy && echo equal",
+        ((r"equal$", 1),)),
     Row("rdma_xclient -c x, XRC by rdma_cm", "rdmacm-utils", "rdma_xserver -c x",
         f"rdma_xclient -s {A} -c x", ((r"^rdma_xclient: end 0$", 1),), plain=True),
     alone("rdma-core's tests of verbs and rdma_cm", "python3-pyverbs",
           OWN_TESTS, ((r"^OK", 1),), figure=r"(?s)^(Ran \d+ tests.*skipped=\d+\))", plain=True),
+    Row("AllreduceRing, by verbs", "libgloo-dev g++",
+        f"mkdir $PURECM_FABRIC/../../gloo; {GLOO} 0 2 $PURECM_FABRIC/../../gloo",
+        f"{GLOO} 1 2 $PURECM_FABRIC/../../gloo", ((r"^sum of 2 ranks", 2),),
+        figure=r"^sum of 2 ranks: (\d+)", unit="µs", patient=False),
+    Row("write, flush, read", "librpma-dev", f"{RPMA} server {A} 7777", f"{RPMA} client {A} 7777",
+        ((r"^the same$", 1),)),
+    netpipe("netpipe-openmpi openmpi-bin", "NPopenmpi", "mpirun --mca plm_rsh_agent '{fabric} exec'"
+            " --host a:1,b:1 -np 2 --mca pml ucx"),
+    netpipe("netpipe-mpich2 mpich", "NPmpich2", f"{RSH}UCX_TLS=rc_verbs,ud_verbs,self mpiexec.mpich "
+            "-genvlist UCX_TLS -launcher rsh -launcher-exec $PURECM_FABRIC/rsh -hosts a,b -np 2"),
     alone("ibstat, ibstatus", "infiniband-diags", "ibstat; ibstatus",
           ((r"State: Active", 1), (r"state:\s+4: ACTIVE", 1)), options=IB),
     alone("saquery", "infiniband-diags", "saquery -p --src-to-dst 1:2", ((r"dlid", 1),),
           options=IB),
+    subnet("sminfo", r"sminfo: sm lid \d+ .* state 3 SMINFO_MASTER"),
+    subnet("smpquery nodeinfo 1", r"^NodeType:\.+Channel Adapter"),
+    subnet("ibnetdiscover", r"^Switch\s", r"^Ca\s"),
+    subnet("iblinkinfo", r"Active/ +LinkUp"),
+    subnet("ibhosts; ibswitches; ibnodes", r"^Ca\s+:", r"^Switch\s+:"),
+    subnet("ibaddr", r"LID start"),
+    subnet("ibtracert 1 2", r"^From ca .* portnum 1 lid 1", r"^To ca .* lid 2"),
+    between("ibping", "ibping -c 2 1", r"2 packets transmitted, 2 received"),
+    between("ibsysstat", "ibsysstat 1 ping", "sysstat ping succeeded"),
 )
 
 # What has no row, and why.
@@ -183,9 +257,10 @@ ABSENT = (
      "a completion arrives between arming and polling, on any device."),
     ("tgt and libiscsi (iSER)", "tgtd wants to be root. As root, libiscsi's login is refused with "
      "515 by tgtd itself: it receives all 599 bytes of it by RDMA, and answers that it has no such "
-     "target (class 2, detail 3), which its own list and discovery by TCP show. So it is a matter "
-     "of these two; not compared with rxe."),
-    ("ceph, gloo, mpich, valkey", "not tried"),
+     "target (class 2, detail 3), which its own list and discovery by TCP show. Between two stock "
+     "hosts with rxe it is the same: `iser_login_rx(2536) ... login failed, class:2 detail:3`."),
+    ("ceph", "not tried"),
+    ("valkey", "Debian 12 has none"),
     ("versions of Debian 13", "not tried"),
     ("the same on rxe", "tests/lab plays rdmacm-utils, perftest, qperf and pyverbs there, with "
      "stock first; the others not yet"),
