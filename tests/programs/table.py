@@ -233,8 +233,9 @@ ROWS = (
         ((r"^the same$", 1),)),
     netpipe("netpipe-openmpi openmpi-bin", "NPopenmpi", "mpirun --mca plm_rsh_agent '{fabric} exec'"
             " --host a:1,b:1 -np 2 --mca pml ucx"),
-    netpipe("netpipe-mpich2 mpich", "NPmpich2", f"{RSH}UCX_TLS=rc_verbs,ud_verbs,self mpiexec.mpich "
-            "-genvlist UCX_TLS -launcher rsh -launcher-exec $PURECM_FABRIC/rsh -hosts a,b -np 2"),
+    netpipe("netpipe-mpich2 mpich", "NPmpich2", f"{RSH}UCX_TLS=rc_verbs,ud_verbs,self "
+            "mpiexec.mpich -genvlist UCX_TLS -launcher rsh -launcher-exec $PURECM_FABRIC/rsh "
+            "-hosts a,b -np 2"),
     alone("ibstat, ibstatus", "infiniband-diags", "ibstat; ibstatus",
           ((r"State: Active", 1), (r"state:\s+4: ACTIVE", 1)), options=IB),
     alone("saquery", "infiniband-diags", "saquery -p --src-to-dst 1:2", ((r"dlid", 1),),
