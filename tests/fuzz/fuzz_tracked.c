@@ -78,7 +78,7 @@ static int file_of(const uint8_t *data, size_t bytes)
 
 static void tell(struct tracker *tracker)
 {
-	int handle = tracker_handle(tracker, (const char[PORTD_DEVICE_BYTES]){ "a" }, 1, 0);
+	int handle = tracker_handle(tracker, &(struct tracked_port){ 1, 1, "a" }, 0);
 	struct cm_record told = { .state = CM_ESTABLISHED,
 				  .handle = (uint8_t)handle,
 				  .local_comm_id = ID };

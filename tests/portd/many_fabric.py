@@ -148,6 +148,21 @@ def play_both(hosts):
     kill(following)
 
 
+def play_renamed(hosts):
+    """Kill a client and cmportd at once on a device that was renamed; start the next one."""
+    client = begin_holding(hosts, 100)
+    await_held(client)
+    await_rtus(100)
+    client.send_signal(signal.SIGSTOP)
+    os.kill(pid_of_cmportd(), signal.SIGKILL)
+    kill(client)
+    fabric = Path(os.environ["PURECM_FABRIC"]).parent.parent
+    subprocess.run([f"{hosts.build}/tools/purecm", "fabric", "rename", "--dir", fabric, "a",
+                    "roce7"], check=True)
+    await_nobody()
+    subprocess.run(hosts.cmportd.split(), check=True)
+
+
 def serves_b():
     """Return the file that says which process serves host b; each host has a folder."""
     return Path(os.environ["PURECM_FABRIC"]).parent / "serves-b"
@@ -251,7 +266,7 @@ def count_listeners(hosts):
 PLAYS = {"storm": play_storm, "lives": play_lives, "end": play_end,
          "pairs": play_pairs, "container": play_container, "both": play_both,
          "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two,
-         "pinned": play_pinned}
+         "pinned": play_pinned, "renamed": play_renamed}
 
 
 # --- tests ------------------------------------------------------------------
@@ -284,6 +299,11 @@ def who_is_killed_together_with_cmportd_is_disconnected_by_the_next(hosts):
               hosts.await_count("101 established 101 disconnected"))
 
 
+def who_is_killed_with_cmportd_before_its_device_is_renamed_is_disconnected(hosts):
+    hosts.run(hosts.server(), hosts.play("renamed"),
+              hosts.await_count("100 established 100 disconnected"))
+
+
 def whom_a_cmportd_was_disconnecting_the_next_disconnects(hosts):
     hosts.run(f"b:{hosts.cmportd}", hosts.play("told").replace("a:", "b:", 1), hosts.server(),
               hosts.play("unheard"), hosts.await_count("100 established 100 disconnected"))
@@ -308,6 +328,7 @@ TESTS = (a_storm_of_2000_connects_from_64_processes_has_no_failure,
          the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs,
          who_is_ended_together_with_cmportd_is_disconnected,
          who_is_killed_together_with_cmportd_is_disconnected_by_the_next,
+         who_is_killed_with_cmportd_before_its_device_is_renamed_is_disconnected,
          whom_a_cmportd_was_disconnecting_the_next_disconnects,
          who_lives_when_another_is_killed_together_with_cmportd_lives_on,
          who_is_a_container_of_its_own_is_disconnected,

@@ -107,12 +107,12 @@ static struct host_port *host_port_find(struct server *server, const char *devic
 }
 
 /* Only for existing ports: handles are stored with names in the state file, and are few. */
-static int choose_handle(struct server *server, const char *device, uint8_t port_num)
+static int choose_handle(struct server *server, const struct host_port *host_port)
 {
 	int handle = 0;
 
 	if (server->recovery)
-		return server->recovery->handle(server, device, port_num);
+		return server->recovery->handle(server, host_port);
 	while (handle < HOST_PORTS_MAX && server->host_port[handle])
 		handle++;
 	return handle < HOST_PORTS_MAX ? handle : -ENOSPC;
@@ -138,7 +138,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
 	host_port->tos = port_file_tos(&server->port_file, device, port_num);
 	err = open_parts(server, host_port, ret_who);
-	handle = err ? err : choose_handle(server, device, port_num);
+	handle = err ? err : choose_handle(server, host_port);
 	if (handle < 0) {
 		subnet_close(server, host_port);
 		host_port_free(host_port);

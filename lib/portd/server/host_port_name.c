@@ -9,10 +9,20 @@
 #include "lib/portd/server/state.h"
 #include "mad/umad_owner.h"
 
+struct tracked_port host_port_identity(const struct host_port *host_port)
+{
+	struct tracked_port port = { .guid = host_port->cm.ca_guid,
+				     .port_num = host_port->port_num };
+
+	memcpy(port.device, host_port->device, sizeof(port.device) - 1);
+	return port;
+}
+
 /* A renamed device is still ours; its old name may be another device's by now. */
 void host_port_follow_name(struct server *server, struct host_port *host_port)
 {
 	char name[PORTD_DEVICE_BYTES];
+	struct tracked_port port;
 
 	memcpy(name, host_port->device, sizeof(name));
 	umad_device_name(host_port->verbs->device->dev_name, name);
@@ -21,8 +31,10 @@ void host_port_follow_name(struct server *server, struct host_port *host_port)
 	log_debug("%s is called %s now", host_port->device, name);
 	memcpy(host_port->device, name, sizeof(name));
 	host_port->tos = port_file_tos(&server->port_file, name, host_port->port_num);
-	if (server->tracker)
-		tracker_rename(server->tracker, host_port->handle, name, host_port->port_num);
+	if (server->tracker) {
+		port = host_port_identity(host_port);
+		tracker_rename(server->tracker, host_port->handle, &port);
+	}
 }
 
 static uint64_t handles_of(const struct server *server, const char *dev_name)

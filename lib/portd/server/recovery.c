@@ -4,6 +4,7 @@
  * killed. Clients that resume report theirs; connections of clients that were killed too are ended
  * as if their processes had just ended.
  */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -140,6 +141,76 @@ static void forget_unconfirmed(struct server *server, const struct client *clien
 	tracker_confirm(server->tracker, client->index);
 }
 
+/* --- ports --------------------------------------------------------------- */
+
+static uint64_t handles_in_use(struct server *server)
+{
+	struct host_port *host_port;
+	uint64_t in_use = 0;
+
+	for_each_host_port (host_port, server)
+		in_use |= UINT64_C(1) << host_port->handle;
+	return in_use;
+}
+
+static bool is_stored(const struct tracker *tracker, const struct tracked_port *port,
+		      const char *name)
+{
+	struct tracked_port its;
+	uint8_t i;
+
+	for (i = 0; i < TRACKED_PORTS; i++)
+		if (tracker_port(tracker, i, &its) && its.guid == port->guid &&
+		    its.port_num == port->port_num && !strcmp(its.device, name))
+			return true;
+	return false;
+}
+
+/*
+ * Devices may have the same GUID: one that has the name was not renamed, and none gets the name of
+ * another stored port. Return: the name, or NULL if it has not changed or there is no such device.
+ */
+static const char *find_new_name(const struct tracker *tracker, struct ibv_device **list,
+				 const struct tracked_port *port)
+{
+	const char *found = NULL, *name;
+	int i;
+
+	for (i = 0; list[i]; i++) {
+		if (be64toh(ibv_get_device_guid(list[i])) != port->guid)
+			continue;
+		name = ibv_get_device_name(list[i]);
+		if (!strcmp(name, port->device))
+			return NULL;
+		if (!is_stored(tracker, port, name))
+			found = name;
+	}
+	return found;
+}
+
+/* Devices may have been renamed while no cmportd had them open. */
+static void follow_names(struct server *server)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	uint64_t in_use = handles_in_use(server);
+	struct tracked_port port;
+	const char *name;
+	uint8_t i;
+
+	for (i = 0; list && i < TRACKED_PORTS; i++) {
+		if (in_use >> i & 1 || !tracker_port(server->tracker, i, &port) || !port.guid)
+			continue;
+		name = find_new_name(server->tracker, list, &port);
+		if (!name)
+			continue;
+		log_debug("%s is called %s now", port.device, name);
+		strncpy(port.device, name, sizeof(port.device) - 1);
+		tracker_rename(server->tracker, i, &port);
+	}
+	if (list)
+		ibv_free_device_list(list);
+}
+
 /* --- clients that do not -------------------------------------------------- */
 
 /* A process is looked up once per LOOK_NS, in whatever order its connections are. */
@@ -179,15 +250,16 @@ static bool has_host_port(struct server *server, uint8_t handle)
 {
 	struct umad_owner who = { .what = "" };
 	struct host_port *host_port = server->host_port[handle];
-	uint8_t port_num = 0;
-	const char *device;
+	struct tracked_port port;
 
-	if (!host_port && tracker_port(server->tracker, handle, &device, &port_num) &&
-	    host_port_open(server, device, port_num, &host_port, &who)) {
+	if (host_port)
+		return true;
+	follow_names(server);
+	if (tracker_port(server->tracker, handle, &port) &&
+	    host_port_open(server, port.device, port.port_num, &host_port, &who))
 		log_warn("%s port %u cannot be opened to end connections of programs that "
 			 "are gone%s%s",
-			 device, port_num, who.what[0] ? ": " : "", who.what);
-	}
+			 port.device, port.port_num, who.what[0] ? ": " : "", who.what);
 	return server->host_port[handle] != NULL;
 }
 
@@ -236,18 +308,12 @@ static void end_orphans(struct server *server)
 		server->recovery_look_at = cm_time_after(server->now, LOOK_NS);
 }
 
-/* --- ports --------------------------------------------------------------- */
-
-static int choose_handle(struct server *server, const char *device, uint8_t port_num)
+static int choose_handle(struct server *server, const struct host_port *opened)
 {
-	char name[PORTD_DEVICE_BYTES] = "";
-	struct host_port *host_port;
-	uint64_t in_use = 0;
+	const struct tracked_port port = host_port_identity(opened);
 
-	strncpy(name, device, sizeof(name) - 1);
-	for_each_host_port (host_port, server)
-		in_use |= UINT64_C(1) << host_port->handle;
-	return tracker_handle(server->tracker, name, port_num, in_use);
+	follow_names(server);
+	return tracker_handle(server->tracker, &port, handles_in_use(server));
 }
 
 const struct server_recovery server_recovery_from_files = {

@@ -278,7 +278,7 @@ struct server_recovery {
 	bool (*is_none)(const struct server *server);
 	void (*settle)(struct server *server); /* called each turn */
 	struct cm_time (*deadline)(const struct server *server);
-	int (*handle)(struct server *server, const char *device, uint8_t port_num); /* -ENOSPC */
+	int (*handle)(struct server *server, const struct host_port *opened); /* or -ENOSPC */
 };
 
 /* What a client may see of other clients. */
@@ -311,9 +311,7 @@ static inline struct host_port *host_port_of(struct cm_port *cm)
 	return (struct host_port *)cm;
 }
 
-/**
- * server_next_client() - the next client from index @at, which is advanced; NULL if there is none
- */
+/** server_next_client() - the next client from index @at, which is advanced, or NULL */
 static inline struct client *server_next_client(const struct server *server, unsigned int *at)
 {
 	while (*at < CLIENTS_MAX)
@@ -586,10 +584,11 @@ void host_port_close(struct server *server, struct host_port *host_port);
 /** host_port_after_fork() - in a child: close the copies of its descriptors, nothing else */
 void host_port_after_fork(struct host_port *host_port);
 
-/**
- * host_port_group() - update the handles of each device's ports, after ports were added or removed
- */
+/** host_port_group() - update of_device of all host ports, after one was added or removed */
 void host_port_group(const struct server *server);
+
+/** host_port_identity() - what the state file has of a host port */
+struct tracked_port host_port_identity(const struct host_port *host_port);
 
 /** host_port_follow_name() - adopt a new name of the device */
 void host_port_follow_name(struct server *server, struct host_port *host_port);

@@ -67,28 +67,16 @@ _Static_assert(sizeof(struct entry) == 16 &&
 _Static_assert(SECRETS_AT + 65536 * sizeof(uint64_t) == STATE_FILE_TRACKED_AT,
 	       "secrets in the file");
 
-/* FNV-1a: the file is our own, so this detects partial writes, not attacks. */
-static uint32_t check_of(const void *bytes, size_t n)
-{
-	const uint8_t *byte = bytes;
-	uint32_t sum = UINT32_C(2166136261) ^ MAGIC;
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		sum = (sum ^ byte[i]) * UINT32_C(16777619);
-	return sum;
-}
-
 static uint32_t check_of_head(struct head head)
 {
 	head.check = 0;
-	return check_of(&head, sizeof(head));
+	return own_file_check(MAGIC, &head, sizeof(head));
 }
 
 static uint32_t check_of_entry(struct entry entry)
 {
 	entry.check = 0;
-	return check_of(&entry, sizeof(entry));
+	return own_file_check(MAGIC, &entry, sizeof(entry));
 }
 
 static uint64_t boot_time_s(void)

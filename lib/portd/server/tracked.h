@@ -61,6 +61,16 @@ struct tracked {
 	uint32_t seal; /* set last, when the entry is complete */
 };
 
+/*
+ * The port that a handle means. Devices are renamed, also while no cmportd runs, so a port is known
+ * by the node GUID and the port number.
+ */
+struct tracked_port {
+	uint64_t guid; /* of the node, host byte order; 0: unknown */
+	uint8_t port_num;
+	char device[PORTD_DEVICE_BYTES]; /* its last known name, ended by '\0' */
+};
+
 struct tracker;
 struct tracked_store;
 
@@ -235,12 +245,12 @@ int tracker_keep(struct tracker *tracker, struct tracked_store *store);
  */
 int tracker_own(struct tracker *tracker, uint16_t client, const struct tracked_owner *owner);
 
-/** tracker_rename() - set a new device name for a handle; @device has PORTD_DEVICE_BYTES */
-void tracker_rename(struct tracker *tracker, uint8_t handle, const char *device, uint8_t port_num);
+/** tracker_rename() - set a new device name for a handle */
+void tracker_rename(struct tracker *tracker, uint8_t handle, const struct tracked_port *port);
 
 /**
  * tracker_handle() - choose the handle of a port
- * @device: PORTD_DEVICE_BYTES, ended by '\0'
+ * @port:   with its current name; the names of stored ports have been updated, tracker_rename()
  * @in_use: bitmap of the handles of other ports
  *
  * Prefers the handle that the port had with the previous cmportd, so that tracked connections keep
@@ -248,11 +258,10 @@ void tracker_rename(struct tracker *tracker, uint8_t handle, const char *device,
  *
  * Return: the handle, or -ENOSPC.
  */
-int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num, uint64_t in_use);
+int tracker_handle(struct tracker *tracker, const struct tracked_port *port, uint64_t in_use);
 
 /** tracker_port() - look up the port that a handle means in orphans. Return: false if none. */
-bool tracker_port(const struct tracker *tracker, uint8_t handle, const char **ret_device,
-		  uint8_t *ret_port_num);
+bool tracker_port(const struct tracker *tracker, uint8_t handle, struct tracked_port *ret);
 
 /**
  * tracker_orphan() - iterate over the orphans

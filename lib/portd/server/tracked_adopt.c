@@ -60,12 +60,12 @@ void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id)
 /* Validates every bounded member; the file may be corrupt. */
 static bool is_tracked(const struct tracker *tracker, struct tracked *tracked)
 {
-	const char *device;
-	uint8_t port_num, grh;
+	struct tracked_port port;
+	uint8_t grh;
 
 	memcpy(&grh, &tracked->is.path.grh, sizeof(grh));
 	if (tracked->is.state >= CM_N_STATES || grh > 1 || tracked->is_told ||
-	    !tracker_port(tracker, tracked->is.handle, &device, &port_num) ||
+	    !tracker_port(tracker, tracked->is.handle, &port) ||
 	    tracked_left_behind(tracker, tracked->is.local_comm_id))
 		return false;
 	if (!tracker->store->is_same_view)
@@ -150,49 +150,45 @@ void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct
 
 /* --- ports --------------------------------------------------------------- */
 
-bool tracker_port(const struct tracker *tracker, uint8_t handle, const char **ret_device,
-		  uint8_t *ret_port_num)
+bool tracker_port(const struct tracker *tracker, uint8_t handle, struct tracked_port *ret)
 {
-	return tracker->store &&
-	       tracker->store->ops->port(tracker->store, handle, ret_device, ret_port_num);
+	return tracker->store && tracker->store->ops->port(tracker->store, handle, ret);
 }
 
-static bool is_port(const struct tracker *tracker, uint8_t handle, const char *device,
-		    uint8_t port_num)
+/* The name, too: devices may have the same GUID, and earlier versions did not store it. */
+static bool is_port(const struct tracker *tracker, uint8_t handle, const struct tracked_port *port)
 {
-	uint8_t its_num;
-	const char *its;
+	struct tracked_port its;
 
-	return tracker_port(tracker, handle, &its, &its_num) && its_num == port_num &&
-	       strcmp(its, device) == 0;
+	return tracker_port(tracker, handle, &its) && its.port_num == port->port_num &&
+	       (its.guid == port->guid || !its.guid) && strcmp(its.device, port->device) == 0;
 }
 
-int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num, uint64_t in_use)
+int tracker_handle(struct tracker *tracker, const struct tracked_port *port, uint64_t in_use)
 {
-	int i, free_one = -ENOSPC, unknown = -ENOSPC;
-	const char *its;
-	uint8_t its_num;
+	int i, its = -ENOSPC, unknown = -ENOSPC, free_one = -ENOSPC;
+	struct tracked_port other;
 
 	for (i = TRACKED_PORTS - 1; i >= 0; i--) {
 		if (in_use >> i & 1)
 			continue;
-		if (is_port(tracker, (uint8_t)i, device, port_num))
-			return i;
 		free_one = i;
-		if (!tracker_port(tracker, (uint8_t)i, &its, &its_num))
+		if (is_port(tracker, (uint8_t)i, port))
+			its = i;
+		else if (!tracker_port(tracker, (uint8_t)i, &other))
 			unknown = i;
 	}
 	/* Prefer an unnamed handle: there may be orphans of the others. */
-	i = unknown >= 0 ? unknown : free_one;
-	if (i >= 0 && tracker->store) {
+	i = its >= 0 ? its : unknown >= 0 ? unknown : free_one;
+	if (i >= 0 && i != its)
 		tracker_port_gone(tracker, (uint8_t)i);
-		tracker->store->ops->name_port(tracker->store, (uint8_t)i, device, port_num);
-	}
+	if (i >= 0)
+		tracker_rename(tracker, (uint8_t)i, port);
 	return i;
 }
 
-void tracker_rename(struct tracker *tracker, uint8_t handle, const char *device, uint8_t port_num)
+void tracker_rename(struct tracker *tracker, uint8_t handle, const struct tracked_port *port)
 {
 	if (tracker->store)
-		tracker->store->ops->name_port(tracker->store, handle, device, port_num);
+		tracker->store->ops->name_port(tracker->store, handle, port);
 }

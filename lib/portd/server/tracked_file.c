@@ -32,12 +32,22 @@ struct stored_port {
 	char device[PORTD_DEVICE_BYTES];
 };
 
+/*
+ * Earlier versions know nothing of this part of the header, which is zero in their files. When they
+ * store another port, they leave the GUID of the previous one, with a wrong checksum.
+ */
+struct stored_guid {
+	uint64_t guid;
+	uint32_t check; /* of the GUID, the port number and the name */
+};
+
 struct tracked_head {
 	uint32_t magic;	 /* written last, when the header is complete */
 	uint32_t layout; /* layout_id(), in case a change of MAGIC was forgotten */
 	uint64_t pid_ns;
 	char boot[BOOT_BYTES]; /* boot id of the kernel at the time */
 	struct stored_port port[TRACKED_PORTS];
+	struct stored_guid guid[TRACKED_PORTS];
 };
 
 #define HEAD_BYTES 8192
@@ -204,31 +214,43 @@ static void drop_chunks(struct tracked_store *store)
 
 /* --- ports --------------------------------------------------------------- */
 
-static void name_port(struct tracked_store *store, uint8_t handle, const char *device,
-		      uint8_t port_num)
+static uint32_t check_of(const struct stored_port *port, uint64_t guid)
+{
+	struct tracked_port checked = { .guid = guid, .port_num = port->port_num };
+
+	strncpy(checked.device, port->device, PORTD_DEVICE_BYTES - 1);
+	return own_file_check(PORT_SEAL, &checked,
+			      offsetof(struct tracked_port, device) + PORTD_DEVICE_BYTES);
+}
+
+static void name_port(struct tracked_store *store, uint8_t handle, const struct tracked_port *named)
 {
 	struct stored_port *port = &file_of(store)->head->port[handle];
+	struct stored_guid *guid = &file_of(store)->head->guid[handle];
 
 	port->seal = 0;
 	atomic_signal_fence(memory_order_seq_cst);
-	memcpy(port->device, device, PORTD_DEVICE_BYTES);
-	port->port_num = port_num;
+	memcpy(port->device, named->device, PORTD_DEVICE_BYTES);
+	port->port_num = named->port_num;
+	*guid = (struct stored_guid){ .guid = named->guid, .check = check_of(port, named->guid) };
 	atomic_signal_fence(memory_order_seq_cst);
 	port->seal = PORT_SEAL;
 }
 
-static bool port_named(const struct tracked_store *store, uint8_t handle, const char **ret_device,
-		       uint8_t *ret_port_num)
+static bool port_named(const struct tracked_store *store, uint8_t handle, struct tracked_port *ret)
 {
 	const struct stored_port *port;
+	const struct stored_guid *guid;
 
 	if (handle >= TRACKED_PORTS)
 		return false;
 	port = &file_of(store)->head->port[handle];
+	guid = &file_of(store)->head->guid[handle];
 	if (port->seal != PORT_SEAL)
 		return false;
-	*ret_device = port->device;
-	*ret_port_num = port->port_num;
+	ret->guid = guid->check == check_of(port, guid->guid) ? guid->guid : 0;
+	ret->port_num = port->port_num;
+	memcpy(ret->device, port->device, PORTD_DEVICE_BYTES);
 	return true;
 }
 

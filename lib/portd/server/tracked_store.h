@@ -22,12 +22,11 @@ struct tracked_store_ops {
 	struct tracked *(*grow)(struct tracked_store *store);
 	/* release the memory of all chunks; none may be in use */
 	void (*trim)(struct tracked_store *store);
-	/* set the port that a handle means; @device has PORTD_DEVICE_BYTES, ended by '\0' */
-	void (*name_port)(struct tracked_store *store, uint8_t handle, const char *device,
-			  uint8_t port_num);
+	/* set the port that a handle means */
+	void (*name_port)(struct tracked_store *store, uint8_t handle,
+			  const struct tracked_port *port);
 	/* look up the port of a handle. Return: false if the handle means none. */
-	bool (*port)(const struct tracked_store *store, uint8_t handle, const char **ret_device,
-		     uint8_t *ret_port_num);
+	bool (*port)(const struct tracked_store *store, uint8_t handle, struct tracked_port *ret);
 };
 
 struct tracked_store {

@@ -14,7 +14,7 @@
 struct tracker *kept_tracker;
 static struct state_file *state_file;
 static int folder_fd;
-static const char device[PORTD_DEVICE_BYTES] = "rdma0";
+static const struct tracked_port port = { .guid = 0xa, .port_num = 1, .device = "rdma0" };
 const struct tracked_owner kept_owner = { .pid = 1234, .start = 99, .block = 7 };
 
 /* --- the file ------------------------------------------------------------ */
@@ -36,7 +36,7 @@ void kept_begin(void)
 	kept_tracker = tracker_new(0x5eed);
 	ck_assert_int_eq(tracker_keep(kept_tracker, kept_open()), 0);
 	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &kept_owner), 0);
-	ck_assert_int_eq(tracker_handle(kept_tracker, device, 1, 0), KEPT_PORT);
+	ck_assert_int_eq(tracker_handle(kept_tracker, &port, 0), KEPT_PORT);
 }
 
 void kept_set_up(void)

@@ -260,4 +260,7 @@ struct portd_claim rig_claim(uint32_t claim_id, const char *addr);
 /** rig_listen() - BIND and LISTEN. Return: as rig_ask(). */
 int rig_listen(struct rig_client *client, const char *addr);
 
+/** rig_replace_device() - what has this name and node GUID now; at first RIG_DEVICE and RIG_GUID */
+void rig_replace_device(const char *name, uint64_t guid);
+
 #endif

@@ -10,6 +10,7 @@
 #include "tests/unit/portd/rig.h"
 
 static struct ibv_device device = { .name = RIG_DEVICE };
+static uint64_t guid = RIG_GUID;
 static struct ibv_context context = { .device = &device };
 
 struct ibv_device **ibv_get_device_list(int *ret_n)
@@ -34,6 +35,18 @@ const char *ibv_get_device_name(struct ibv_device *which)
 	return which->name;
 }
 
+__be64 ibv_get_device_guid(struct ibv_device *which)
+{
+	(void)which;
+	return htobe64(guid);
+}
+
+void rig_replace_device(const char *name, uint64_t new_guid)
+{
+	strncpy(device.name, name, sizeof(device.name) - 1);
+	guid = new_guid;
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *which)
 {
 	(void)which;
@@ -50,7 +63,7 @@ int ibv_query_device(struct ibv_context *which, struct ibv_device_attr *ret)
 {
 	(void)which;
 	memset(ret, 0, sizeof(*ret));
-	ret->node_guid = htobe64(RIG_GUID);
+	ret->node_guid = htobe64(guid);
 	ret->phys_port_cnt = RIG_PORTS;
 	return 0;
 }

@@ -526,8 +526,8 @@ TEST(what_takes_back_requests_of_clients_that_have_gone_does_not_pile_up)
 TEST(a_device_that_is_not_there_gets_no_handle)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1 } };
-	uint8_t i, port_num, n = 0;
-	const char *device;
+	struct tracked_port port;
+	uint8_t i, n = 0;
 
 	for (i = 0; i < HOST_PORTS_MAX; i++) {
 		snprintf(open.open_port.device, sizeof(open.open_port.device), "none%u", i);
@@ -535,7 +535,7 @@ TEST(a_device_that_is_not_there_gets_no_handle)
 		rig_pass(100);
 	}
 	for (i = 0; i < HOST_PORTS_MAX; i++)
-		n += tracker_port(rig_server()->tracker, i, &device, &port_num);
+		n += tracker_port(rig_server()->tracker, i, &port);
 	ck_assert_uint_eq(n, 1);
 }
 

@@ -543,8 +543,8 @@ TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 	struct cm_record tracked = { .state = CM_ESTABLISHED,
 				     .local_comm_id = bob->first + 1,
 				     .path = rig_peer(SCENE_PEER) };
-	const int handle = tracker_handle(rig_server()->tracker,
-					  (const char[PORTD_DEVICE_BYTES]){ "gone0" }, 1, 1);
+	const int handle =
+		tracker_handle(rig_server()->tracker, &(struct tracked_port){ 0, 1, "gone0" }, 1);
 
 	ck_assert_int_eq(handle, 1);
 	tracked.handle = (uint8_t)handle;

@@ -432,12 +432,17 @@ TEST(file_that_cannot_be_mapped_is_no_store)
 
 /* --- handles ------------------------------------------------------------- */
 
+static int handle_of_guid(uint64_t guid, const char *name, uint8_t port_num, uint64_t in_use)
+{
+	struct tracked_port port = { .guid = guid, .port_num = port_num };
+
+	strncpy(port.device, name, sizeof(port.device) - 1);
+	return tracker_handle(kept_tracker, &port, in_use);
+}
+
 static int handle_of(const char *name, uint8_t port_num, uint64_t in_use)
 {
-	char padded[PORTD_DEVICE_BYTES] = "";
-
-	strncpy(padded, name, sizeof(padded) - 1);
-	return tracker_handle(kept_tracker, padded, port_num, in_use);
+	return handle_of_guid(0xb, name, port_num, in_use);
 }
 
 TEST(port_has_the_handle_that_it_had)
@@ -448,6 +453,49 @@ TEST(port_has_the_handle_that_it_had)
 	ck_assert_int_eq(handle_of("c", 1, 0), 2);
 	ck_assert_int_eq(handle_of("b", 1, 0), 1);
 	ck_assert_int_eq(handle_of("b", 2, 0), 3);
+}
+
+TEST(port_of_another_device_with_the_name_has_another_handle)
+{
+	ck_assert_int_eq(handle_of_guid(0xb, "b", 1, 1), 1);
+	kept_begin_again();
+	ck_assert_int_eq(handle_of_guid(0xc, "b", 1, 1), 2);
+	ck_assert_int_eq(handle_of_guid(0xb, "b", 1, 1), 1);
+}
+
+static void rename_port(uint8_t handle, const char *name)
+{
+	struct tracked_port port;
+
+	ck_assert(tracker_port(kept_tracker, handle, &port));
+	strncpy(port.device, name, sizeof(port.device) - 1);
+	tracker_rename(kept_tracker, handle, &port);
+}
+
+TEST(renamed_port_keeps_its_handle_and_connections)
+{
+	kept_set(1, 1);
+	kept_begin_again();
+	rename_port(0, "roce0");
+	ck_assert_int_eq(handle_of_guid(0xa, "roce0", 1, 0), 0);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
+}
+
+/* Earlier versions write the name only. */
+TEST(guid_of_another_name_is_unknown)
+{
+	const char name[8] = "other";
+	struct tracked_port port;
+
+	ck_assert_int_eq(handle_of("b", 1, 1), 1);
+	kept_write(KEPT_PORTS_AT + KEPT_PORT_BYTES + KEPT_NAME_AT, name, sizeof(name));
+	kept_begin_again();
+	ck_assert(tracker_port(kept_tracker, 1, &port));
+	ck_assert_str_eq(port.device, name);
+	ck_assert_uint_eq(port.guid, 0);
+	ck_assert_int_eq(handle_of_guid(0xc, "other", 1, 1), 1);
+	ck_assert(tracker_port(kept_tracker, 1, &port));
+	ck_assert_uint_eq(port.guid, 0xc);
 }
 
 TEST(handle_that_is_needed_is_taken_with_its_orphans)

@@ -149,8 +149,7 @@ TEST_LOOP(garbage_does_no_harm, 0, 18)
 {
 	const struct tracked *tracked = NULL;
 	struct cm_record ret;
-	const char *name;
-	uint8_t port_num;
+	struct tracked_port port;
 	uint32_t n;
 
 	srand((unsigned int)_i);
@@ -163,8 +162,8 @@ TEST_LOOP(garbage_does_no_harm, 0, 18)
 	ck_assert_uint_le(kept_orphans(kept_tracker), 512);
 	while ((tracked = tracker_orphan(kept_tracker, NULL))) {
 		ck_assert_uint_lt(tracked->is.state, CM_N_STATES);
-		ck_assert(tracker_port(kept_tracker, tracked->is.handle, &name, &port_num));
-		ck_assert_uint_lt(strlen(name), PORTD_DEVICE_BYTES);
+		ck_assert(tracker_port(kept_tracker, tracked->is.handle, &port));
+		ck_assert_uint_lt(strlen(port.device), PORTD_DEVICE_BYTES);
 		tracker_adopt(kept_tracker, tracked, &ret);
 		tracker_reaped(kept_tracker, ret.local_comm_id);
 	}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client and cmportd die, and the device is renamed or replaced before the next cmportd: the
+ * client's connections are those of a node GUID, not of a name.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/portd/folder.h"
+#include "tests/unit/portd/lives.h"
+#include "tests/unit/test.h"
+
+static pid_t pid; /* of the client */
+
+static void begin(void)
+{
+	folder_make();
+	pid = fork();
+	if (pid == 0)
+		for (;;)
+			pause();
+	ck_assert_int_gt(pid, 0);
+	rig_set_up(socket_path);
+	rig_come_as(pid);
+	rig_join(&scene_bob);
+	rig_come_as(-1);
+	life_is_connected();
+}
+
+FIXTURE(begin, rig_tear_down);
+
+static void die_before_device_is(const char *name, uint64_t guid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	scene_wire();
+	rig_tear_down();
+	rig_replace_device(name, guid);
+	rig_set_up(socket_path);
+	rig_settle();
+}
+
+TEST(connections_on_a_device_that_was_renamed_end)
+{
+	die_before_device_is("roce0", RIG_GUID);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	ck_assert_str_eq(rig_server()->host_port[0]->device, "roce0");
+}
+
+TEST(connections_on_a_device_whose_name_another_has_are_forgotten)
+{
+	die_before_device_is(RIG_DEVICE, RIG_GUID + 1);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(tracker_is_empty(rig_server()->tracker));
+}
