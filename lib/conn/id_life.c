@@ -84,7 +84,7 @@ static int create_id(struct channel *channel, void *context, enum rdma_port_spac
 {
 	struct engine *engine;
 	struct id *id;
-	int err = device_list_load();
+	int err = device_list_check();
 
 	if (!err)
 		err = rooms_start();
@@ -105,7 +105,7 @@ static int create_id(struct channel *channel, void *context, enum rdma_port_spac
 static int create_sync_id(void *context, enum rdma_port_space ps, struct rdma_cm_id **ret)
 {
 	struct channel *own;
-	int err = device_list_load();
+	int err = device_list_check();
 
 	if (!err)
 		err = channel_new(&own);

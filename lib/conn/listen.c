@@ -257,8 +257,8 @@ void listen_stop(struct engine *engine, struct id *id)
 /* Opens all ports; it is an error only if none can be opened. */
 static int open_all_ports(void)
 {
+	int i, err, first = device_list_load();
 	const struct device_list *list = device_list();
-	int i, err, first = list->n ? 0 : -ENODEV;
 	struct port *port;
 	bool any = false;
 	uint8_t num;

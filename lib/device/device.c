@@ -16,6 +16,7 @@
 
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
+#include "lib/device/device_sysfs.h"
 #include "lib/device/port_info.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/host.h"
@@ -33,7 +34,15 @@ static const struct device_list nothing;
 static const struct device_list *devices = &nothing; /* atomic: the open devices */
 static struct device *known; /* atomic: all devices ever opened, latest first */
 
-static bool is_incomplete; /* lacked memory or descriptors; retry next time */
+static bool has_opened_all; /* none lacked memory or descriptors */
+static bool is_present;	    /* atomic: there was a device when last looked */
+
+/*
+ * The interfaces and GIDs for which devices have been opened, by a number of each. Two that share a
+ * place displace each other, and are looked for again.
+ */
+#define LOOKED_FOR_MAX 64
+static uint32_t looked_for[LOOKED_FOR_MAX]; /* atomic */
 
 /* --- the list ------------------------------------------------------------ */
 
@@ -48,14 +57,26 @@ static bool is_same(const struct ibv_device *a, const struct ibv_device *b)
 	return a == b || (!strcmp(a->dev_name, b->dev_name) && strcmp(a->name, b->name) != 0);
 }
 
-static bool is_listed(const struct ibv_device *device)
+static struct device *find_listed(const struct ibv_device *device)
 {
 	int i;
 
 	for (i = 0; i < devices->n; i++)
 		if (!devices->device[i]->removed && is_same(devices->verbs[i]->device, device))
-			return true;
-	return false;
+			return devices->device[i];
+	return NULL;
+}
+
+static void insert_by_place(struct device_list *list, struct device *device)
+{
+	int i = list->n++;
+
+	for (; i > 0 && list->device[i - 1]->place > device->place; i--) {
+		list->device[i] = list->device[i - 1];
+		list->verbs[i] = list->verbs[i - 1];
+	}
+	list->device[i] = device;
+	list->verbs[i] = device->verbs;
 }
 
 /* Publishes a new list without removed devices, and with a new one or NULL. */
@@ -72,10 +93,8 @@ static int renew_list(struct device *with)
 	for (i = 0; i <= devices->n; i++) {
 		struct device *device = i < devices->n ? devices->device[i] : with;
 
-		if (!device || device->removed)
-			continue;
-		list->device[list->n] = device;
-		list->verbs[list->n++] = device->verbs;
+		if (device && !device->removed)
+			insert_by_place(list, device);
 	}
 	list->before = devices;
 	__atomic_store_n(&devices, list, __ATOMIC_RELEASE);
@@ -130,11 +149,15 @@ static int fill_device(struct device *device, struct ibv_device *from)
 	return 0;
 }
 
-static int open_device(struct ibv_device *from)
+static int open_device(struct ibv_device *from, int place)
 {
 	struct device *device = calloc(1, sizeof(*device));
-	int err = device ? fill_device(device, from) : -ENOMEM;
+	int err = -ENOMEM;
 
+	if (device) {
+		device->place = place;
+		err = fill_device(device, from);
+	}
 	if (!err)
 		return 0;
 	warning_of_device(ibv_get_device_name(from), err);
@@ -168,22 +191,76 @@ static int check_descriptors(void)
 	return err;
 }
 
-/* Return: 0, or the first error of opening a device. */
-static int open_new_devices(void)
+/*
+ * Lists the devices of the system, open or not.
+ *
+ * Return: their number, the list to be freed with ibv_free_device_list(); 0 with *ret NULL if there
+ * is no RDMA module; -errno.
+ */
+static int list_devices(struct ibv_device ***ret)
 {
-	struct ibv_device **list;
-	int i, one, err = check_descriptors();
+	int err = check_descriptors();
+	int n = 0;
 
 	if (err)
 		return err;
-	list = ibv_get_device_list(NULL);
-	if (!list) /* ENOSYS without any RDMA module */
+	*ret = ibv_get_device_list(&n);
+	if (!*ret) /* ENOSYS without any RDMA module */
 		return errno == ENOMEM ? -ENOMEM : 0;
+	__atomic_store_n(&is_present, n > 0, __ATOMIC_RELEASE);
+	return n;
+}
+
+/* The devices that are open keep their places in the system's list. */
+static void renew_places(struct ibv_device *const *list)
+{
+	struct device *device;
+	int i;
+
 	for (i = 0; list[i]; i++) {
-		if (is_listed(list[i]))
+		device = find_listed(list[i]);
+		if (device)
+			device->place = i;
+	}
+}
+
+/* Which devices to open: those that are in part of a GID table of theirs; all if @want is NULL. */
+struct choice {
+	const struct device_want *want;
+	enum device_gids which;
+};
+
+/* Return: the number of devices that were chosen, open or not. */
+static int open_chosen(struct ibv_device *const *list, const struct choice *choice, int *ret_err)
+{
+	int i, err, n_chosen = 0;
+
+	for (i = 0; list[i]; i++) {
+		if (choice->want && !device_sysfs_has(list[i], choice->want, choice->which))
 			continue;
-		one = open_device(list[i]);
-		err = err ? err : one;
+		n_chosen++;
+		err = find_listed(list[i]) ? 0 : open_device(list[i], i);
+		*ret_err = *ret_err ? *ret_err : err;
+	}
+	return n_chosen;
+}
+
+/* Return: 0, or the first error of opening a device. */
+static int open_devices(const struct device_want *want)
+{
+	struct choice choice = { want, DEVICE_GIDS_OF_PORT };
+	struct ibv_device **list;
+	int n = list_devices(&list);
+	int err = 0;
+
+	if (n < 0 || !list)
+		return n;
+	renew_places(list);
+	if (n == 1)
+		choice.want = NULL;
+	if (!open_chosen(list, &choice, &err) && choice.want) {
+		choice.which = DEVICE_GIDS_FURTHER;
+		open_chosen(list, &choice, &err);
 	}
 	ibv_free_device_list(list);
 	return err;
@@ -206,15 +283,15 @@ static unsigned int count_events(const struct ibv_context *verbs)
 	return device ? device_events(device) : 0;
 }
 
-static int load_list(bool again)
+static int open_all(bool again)
 {
 	int err = 0;
 
 	gid_set_events(count_events);
 	lock_take(&lock, LOCK_DEVICES);
-	if (again || is_incomplete || device_count() == 0) {
-		err = open_new_devices();
-		is_incomplete = err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+	if (again || !has_opened_all || device_count() == 0) {
+		err = open_devices(NULL);
+		has_opened_all = err != -ENOMEM && err != -EMFILE && err != -ENFILE;
 	}
 	if (device_count())
 		err = 0;
@@ -224,14 +301,49 @@ static int load_list(bool again)
 	return err;
 }
 
+int device_list_check(void)
+{
+	struct ibv_device **list = NULL;
+	int n;
+
+	if (__atomic_load_n(&is_present, __ATOMIC_ACQUIRE))
+		return 0;
+	lock_take(&lock, LOCK_DEVICES);
+	n = list_devices(&list);
+	if (list)
+		ibv_free_device_list(list);
+	lock_give(&lock, LOCK_DEVICES);
+	if (n < 0)
+		return n;
+	return n ? 0 : -ENODEV;
+}
+
 int device_list_load(void)
 {
-	return load_list(false);
+	return open_all(false);
 }
 
 int device_list_refresh(void)
 {
-	return load_list(true);
+	return open_all(true);
+}
+
+bool device_list_has_looked_for(uint32_t number)
+{
+	return __atomic_load_n(&looked_for[number % LOOKED_FOR_MAX], __ATOMIC_ACQUIRE) == number;
+}
+
+void device_list_look_for(const struct device_want *want, uint32_t number)
+{
+	int err = 0;
+
+	gid_set_events(count_events);
+	lock_take(&lock, LOCK_DEVICES);
+	if (!has_opened_all)
+		err = open_devices(want);
+	if (!err)
+		__atomic_store_n(&looked_for[number % LOOKED_FOR_MAX], number, __ATOMIC_RELEASE);
+	lock_give(&lock, LOCK_DEVICES);
 }
 
 struct device *device_of(const struct ibv_context *verbs)
@@ -281,6 +393,9 @@ bool device_gone(struct device *device)
 	/* Without memory it stays in the old list, marked as removed. */
 	if (is_news)
 		renew_list(NULL);
+	has_opened_all = false; /* it may return */
+	memset(looked_for, 0, sizeof(looked_for));
+	__atomic_store_n(&is_present, device_count() > 0, __ATOMIC_RELEASE);
 	lock_give(&lock, LOCK_DEVICES);
 	gid_forget(device->verbs);
 	return is_news;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RDMA devices of the process. Each has one ibv_context, opened once and never closed, because
- * programs compare and keep the pointers; a default protection domain and an XRC domain, created
+ * RDMA devices of the process. Each has one ibv_context, opened when an address of the device is
+ * first looked up, or all devices are needed, and never closed, because programs compare and keep
+ * the pointers; a default protection domain and an XRC domain, created
  * when first needed and never freed; and the ports whose CM messages cmportd delivers to us.
  *
  * Stock frees a default protection domain with the last id. Only `rdma resource` shows the
@@ -28,6 +29,7 @@ struct device {
 	struct port_cache *cache;  /* likewise, see port_info.h */
 	int handle;		   /* atomic: cmportd's, of the port opened last; -1: none */
 	uint8_t n_ports;
+	int place;	      /* in the system's list of devices; under the list's lock */
 	bool removed;	      /* written under the list's lock */
 	struct device *known; /* next in the list of all devices ever opened */
 };
@@ -41,19 +43,29 @@ struct device_list {
 };
 
 /**
- * device_list_load() - open the devices of the system, once
+ * device_list_check() - find out whether there are devices, without opening any; cheap once found
  *
- * Return: 0; -ENODEV if there is none that can be opened; -ENOMEM.
+ * Return: 0, even if they cannot be opened; -ENODEV; -ENOMEM, -EMFILE, -ENFILE.
+ */
+int device_list_check(void);
+
+/**
+ * device_list_load() - open all devices of the system, once
+ *
+ * Return: 0; -ENODEV if there is none; -errno if none can be opened.
  */
 int device_list_load(void);
 
-/** device_list_refresh() - open new devices. Return: as device_list_load(). */
+/** device_list_refresh() - open all devices, also new ones. Return: as device_list_load(). */
 int device_list_refresh(void);
 
 /** device_count() - number of open devices; opens none. */
 int device_count(void);
 
-/** device_list() - the open devices; some may have been removed, see device_is_gone(). */
+/**
+ * device_list() - the open devices, in the system's order; some may have been removed, see
+ * device_is_gone().
+ */
 const struct device_list *device_list(void);
 
 /** device_of() - the device with this context, even if removed; or NULL. */
@@ -63,10 +75,13 @@ struct device *device_of(const struct ibv_context *verbs);
 struct device *device_of_node(const char *name);
 
 /**
- * device_find_gid() - find device, port and GID index of a local IP address
- * @ifindex: interface of the address
+ * device_find_gid() - find device, port and GID index of a local address
+ * @addr: of IP, or AF_IB
+ * @ifindex: interface of the address; 0 for AF_IB
  *
- * Return: 0 or -ENODEV.
+ * Opens the devices that sysfs shows with the interface; all if none of them has the address.
+ *
+ * Return: 0; -ENODEV; -errno if no device can be opened.
  */
 int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret);
 
@@ -75,7 +90,9 @@ int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_ent
  * @dst: its GID and P_Key
  * @ret: GID index 0 of the port with that GID, or of the first active one on its subnet
  *
- * Return: 0 or -ENODEV.
+ * Opens all devices.
+ *
+ * Return: 0; -ENODEV; -errno if no device can be opened.
  */
 int device_find_path_to(const union addr *dst, struct gid_entry *ret);
 
@@ -85,7 +102,10 @@ int device_find_path_to(const union addr *dst, struct gid_entry *ret);
  */
 unsigned int device_events(const struct device *device);
 
-/** device_find_loopback() - find GID index 0 of the first active port. Return: 0 or -ENODEV. */
+/**
+ * device_find_loopback() - find GID index 0 of the first active port of all devices. Return: 0 or
+ * -errno.
+ */
 int device_find_loopback(struct gid_entry *ret);
 
 /**
@@ -106,6 +126,17 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret);
  * Return: 0; -errno as umad_port_open(), with a warning that names the obstacle.
  */
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret);
+
+struct device_want;
+
+/**
+ * device_list_look_for() - open the devices of the system that sysfs shows with an interface or GID
+ * @number: of the interface or GID, for device_list_has_looked_for()
+ */
+void device_list_look_for(const struct device_want *want, uint32_t number);
+
+/** device_list_has_looked_for() - true if that was done and no device was removed since. */
+bool device_list_has_looked_for(uint32_t number);
 
 /** device_gone() - remove a device from the list. Return: true if it was listed. */
 bool device_gone(struct device *device);

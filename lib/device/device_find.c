@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "lib/device/device.h"
+#include "lib/device/device_sysfs.h"
 #include "lib/device/port_info.h"
 #include "lib/net/netlink.h"
 
@@ -17,14 +19,48 @@ static bool is_ipoib(unsigned int ifindex, struct mad_gid *ret)
 	return ifindex && !net_iface_known(ifindex, &iface) && net_iface_gid(&iface, ret);
 }
 
-int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
+static int find_in_open(const union addr *addr, const struct mad_gid *gid, bool is_ib,
+			unsigned int ifindex, struct gid_entry *ret)
 {
 	const struct device_list *list = device_list();
-	struct mad_gid gid = addr_to_gid(addr);
 
-	if (addr_is_ib(addr) || is_ipoib(ifindex, &gid))
-		return gid_find_ib(list->verbs, list->n, &gid, ifindex, ret);
-	return gid_find(list->verbs, list->n, addr, ifindex, ret);
+	return is_ib ? gid_find_ib(list->verbs, list->n, gid, ifindex, ret)
+		     : gid_find(list->verbs, list->n, addr, ifindex, ret);
+}
+
+/* Opens devices that may have the address, the first time that its interface or GID is seen. */
+static void look_for_device(const struct mad_gid *gid, bool is_ib, unsigned int ifindex)
+{
+	uint32_t number = ifindex ? ifindex : hash_bytes(gid, sizeof(*gid)) | 1;
+	struct device_want want = {
+		.iface = {"", ""}
+	};
+	struct net_iface iface;
+
+	if (device_list_has_looked_for(number))
+		return;
+	if (is_ib) {
+		want.gid = *gid;
+	} else if (!net_iface_known(ifindex, &iface)) {
+		strcpy(want.iface[0], iface.name);
+		if (iface.lower && !net_iface_known(iface.lower, &iface))
+			strcpy(want.iface[1], iface.name);
+	}
+	device_list_look_for(&want, number);
+}
+
+int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
+{
+	struct mad_gid gid = addr_to_gid(addr);
+	bool is_ib = addr_is_ib(addr) || is_ipoib(ifindex, &gid);
+	int err;
+
+	look_for_device(&gid, is_ib, ifindex);
+	err = find_in_open(addr, &gid, is_ib, ifindex, ret);
+	if (!err)
+		return 0;
+	err = device_list_refresh();
+	return err ? err : find_in_open(addr, &gid, is_ib, ifindex, ret);
 }
 
 static bool port_is_active(struct device *device, uint8_t port_num)
@@ -37,10 +73,14 @@ static bool port_is_active(struct device *device, uint8_t port_num)
 
 int device_find_loopback(struct gid_entry *ret)
 {
-	const struct device_list *list = device_list();
+	int err = device_list_load();
+	const struct device_list *list;
 	uint8_t port_num;
 	int i;
 
+	if (err)
+		return err;
+	list = device_list();
 	for (i = 0; i < list->n; i++)
 		for (port_num = 1; port_num <= list->device[i]->n_ports; port_num++)
 			if (port_is_active(list->device[i], port_num))
@@ -82,7 +122,9 @@ static int find_port_to(const union addr *dst, size_t bytes, struct gid_entry *r
 
 int device_find_path_to(const union addr *dst, struct gid_entry *ret)
 {
-	int err = find_port_to(dst, sizeof(ret->gid), ret);
+	int err = device_list_load();
 
-	return err ? find_port_to(dst, PREFIX_BYTES, ret) : 0;
+	if (err || !find_port_to(dst, sizeof(ret->gid), ret))
+		return err;
+	return find_port_to(dst, PREFIX_BYTES, ret);
 }

@@ -9,7 +9,6 @@
 #include <infiniband/ib.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +23,6 @@
 /* IBTA vol. 1, annex A11: a service id of the IP port spaces consists of port space and port. */
 #define SID_PS_MASK   0xffffffffffff0000ULL
 #define SID_PORT_MASK 0x000000000000ffffULL
-
-/* Addresses are useless without a device, so fail early. */
-static bool have_devices(void)
-{
-	static atomic_bool seen;
-	struct ibv_device **list;
-	int n = 0;
-
-	if (atomic_load_explicit(&seen, memory_order_relaxed))
-		return true;
-	n = device_count();
-	list = n ? NULL : ibv_get_device_list(&n);
-	if (list)
-		ibv_free_device_list(list);
-	if (n > 0)
-		atomic_store_explicit(&seen, true, memory_order_relaxed);
-	return n > 0;
-}
 
 /* Return: true if the node is the text of a GID. */
 static bool wants_gid(const struct rdma_addrinfo *hints)
@@ -262,7 +243,8 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 	*ret_eai = 0;
 	if (!node && !service && !hints)
 		return -EINVAL;
-	if (!have_devices())
+	/* Addresses are useless without a device, so fail early. */
+	if (device_list_check())
 		return -ENODEV;
 	if (hints && hints->ai_flags & RAI_SA)
 		return find_service(node, service, hints->ai_flags, cancel_state, ret);

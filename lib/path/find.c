@@ -6,17 +6,12 @@
 #include "lib/device/port_info.h"
 #include "lib/path/path.h"
 
-/*
- * Tries a refreshed device list, too. RDMA_PS_IPOIB requires an IP over InfiniBand interface, which
- * no RoCE interface is.
- */
+/* RDMA_PS_IPOIB requires an IP over InfiniBand interface, which no RoCE interface is. */
 static int find_gid(const union addr *addr, unsigned int ifindex, uint16_t ps,
 		    struct gid_entry *ret)
 {
 	int err = device_find_gid(addr, ifindex, ret);
 
-	if (err && device_list_refresh() == 0)
-		err = device_find_gid(addr, ifindex, ret);
 	return !err && ps == RDMA_PS_IPOIB && ret->type != IBV_GID_TYPE_IB ? -EINVAL : err;
 }
 

@@ -49,7 +49,7 @@ int event_take(struct channel *channel, int cancel_state, struct event **ret)
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct channel *channel;
-	int err = api_return(device_list_load());
+	int err = api_return(device_list_check());
 
 	if (!err)
 		err = api_return(channel_new(&channel));

@@ -37,6 +37,11 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct ibv_context *context;
 
+	if (fake.open_errno) {
+		errno = fake.open_errno;
+		return NULL;
+	}
+	fake.n_opened++;
 	if (device == &fake.device_node)
 		return &fake.verbs.context;
 	context = calloc(1, sizeof(*context));

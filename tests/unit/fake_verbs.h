@@ -35,6 +35,8 @@ struct fake_sent {
 struct fake_verbs {
 	struct ibv_device *listed; /* what the kernel has: a row of devices */
 	int n_listed;
+	int n_opened;	 /* devices, so far */
+	int open_errno;	 /* of opening one, or 0 */
 	uint8_t n_ports; /* of each device; 0 stands for 1 */
 	struct ibv_port_attr port[FAKE_PORTS];
 	struct ibv_gid_entry gid[FAKE_GIDS]; /* of each device */
