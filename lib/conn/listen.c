@@ -290,8 +290,10 @@ static int open_ports(struct id *id)
 	struct port *port;
 	int err;
 
-	if (addr_is_any(&id->claim.local))
+	if (addr_is_any(&id->claim.local)) {
+		net_watch_interfaces(); /* with which devices and ports may come */
 		return open_all_ports();
+	}
 	if (id->path.port)
 		return 0;
 	err = device_port_open(device_of(id->path.gid.verbs), id->path.gid.port_num, &port);

@@ -297,7 +297,7 @@ void engine_unwatch(struct watch *watch)
 
 static int open_descriptors(void)
 {
-	int err = net_watch_open(&net_watch);
+	int err = net_watch_open(NET_WATCH_OWN, &net_watch);
 
 	if (!err)
 		err = loop_init(&loop);

@@ -84,13 +84,21 @@ void net_request_after_fork(void);
  */
 void net_news_want(const struct net_ip *ip);
 
+/** net_news_want_link() - wake the watches for announcements about an interface; lock held */
+void net_news_want_link(unsigned int ifindex);
+
 /** net_filter_attach() - have a netlink socket receive the wanted announcements only. */
 void net_filter_attach(int fd);
 
-/** net_filter_want() - net_news_want(), given the socket. */
+/**
+ * net_filter_want(), net_filter_want_link(), net_filter_want_interfaces() - net_news_want(),
+ * net_news_want_link() and net_watch_interfaces(), given the socket.
+ */
 void net_filter_want(int fd, const struct net_ip *ip);
+void net_filter_want_link(int fd, uint32_t ifindex);
+void net_filter_want_interfaces(int fd);
 
-/** net_filter_forget() - no neighbour is wanted; for net_after_fork(). */
+/** net_filter_forget() - nothing is wanted; for net_after_fork(). */
 void net_filter_forget(void);
 
 /** net_news_take() - apply all announcements to the caches, and queue reports; lock held. */

@@ -204,16 +204,32 @@ void net_batch_begin(void);
 /** net_batch_end() - let each lookup read the announcements again. */
 void net_batch_end(void);
 
+/** net_catch_up() - apply what the kernel has announced by now, as each lookup does. */
+void net_catch_up(void);
+
 struct net_watch;
+
+enum net_watch_kind {
+	/* Neighbours, and changes of interfaces, that lookups of this process have asked for. */
+	NET_WATCH_OWN,
+	NET_WATCH_ALL, /* also all addresses, interfaces, routes, rules and next-hop objects */
+};
 
 /**
  * net_watch_open() - start watching the kernel's announcements
- * @ret: the watch, to be closed with net_watch_close(). A process can have two; each gets all
- *       announcements
+ * @ret: the watch, to be closed with net_watch_close(). A process can have two
+ *
+ * Lookups see every change, whatever is watched.
  *
  * Return: 0; -ENOSPC if there are two; other -errno.
  */
-int net_watch_open(struct net_watch **ret);
+int net_watch_open(enum net_watch_kind kind, struct net_watch **ret);
+
+/**
+ * net_watch_interfaces() - have NET_WATCH_OWN watches report all interfaces and addresses from now
+ * on
+ */
+void net_watch_interfaces(void);
 
 /** net_watch_close() - stop watching; NULL is allowed. */
 void net_watch_close(struct net_watch *watch);

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A filter of announcements, which the kernel runs: of neighbours only those pass that this process
- * has looked up or asked for, and those that failed, as that can change routes. Without it every
- * process would be woken whenever a neighbour of any other is confirmed, several times a minute.
+ * A filter of announcements, which the kernel runs, for the socket that wakes this process. It
+ * passes:
  *
- * Classic BPF, which needs no privileges. It compares the last byte of the address, so that other
- * neighbours may pass, too. If there are too many bytes, or the kernel refuses the filter, all
- * announcements pass.
+ * - neighbours that this process has looked up or asked for, and those that failed, as that can
+ *   change routes;
+ * - interfaces that it has looked up;
+ * - all interfaces and addresses if it asked for them.
+ *
+ * Without it every process would be woken whenever a neighbour of any other is confirmed, several
+ * times a minute, and when a container starts.
+ *
+ * Classic BPF, which needs no privileges. Neighbours are compared by the last byte of the address,
+ * so that others may pass, too. All pass if there are too many to compare, or if the kernel refuses
+ * the filter.
  */
 #include "lib/net/internal.h"
 
@@ -18,8 +25,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define WANTED_MAX 64 /* compared one after the other */
-#define CHECKS	   16 /* instructions before that */
+#define NEIGHS_MAX 64 /* compared one after the other */
+#define LINKS_MAX  16 /* likewise */
+#define STEPS_MAX  (NEIGHS_MAX + LINKS_MAX + 32)
 
 /* A message about a neighbour; its address is the first attribute. */
 struct neigh_msg {
@@ -29,77 +37,170 @@ struct neigh_msg {
 	uint8_t addr[16];
 };
 
-#define LOAD_BYTE(field)    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(struct neigh_msg, field))
-#define LOAD_HALF(field)    BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct neigh_msg, field))
-#define IF_IS(value, t, f)  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (t), (f))
-#define IF_HAS(value, t, f) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (value), (t), (f))
-#define PASS		    UINT32_MAX
+/* A message about an interface. */
+struct link_msg {
+	struct nlmsghdr hdr;
+	struct ifinfomsg link;
+};
 
 static struct {
-	bool is[UINT8_MAX + 1]; /* by the last byte of an address */
-	unsigned int n;
+	bool neigh[UINT8_MAX + 1]; /* by the last byte of an address */
+	unsigned int n_neighs;
+	uint32_t link[LINKS_MAX];
+	unsigned int n_links; /* more than LINKS_MAX: all are wanted */
+	bool all_interfaces;
 } wanted;
 
-/* Return: the number of instructions. What is loaded is in network byte order to the filter. */
-static unsigned short write_program(struct sock_filter *program)
-{
-	const uint8_t pass = (uint8_t)(CHECKS + wanted.n + 1);
-	const struct sock_filter checks[CHECKS] = {
-		LOAD_HALF(hdr.nlmsg_type),
-		IF_IS(htons(RTM_NEWNEIGH), 1, 0),
-		IF_IS(htons(RTM_DELNEIGH), 0, pass - 3),
-		LOAD_HALF(neigh.ndm_state),
-		IF_HAS(htons(NUD_FAILED), pass - 5, 0),
-		LOAD_BYTE(neigh.ndm_family),
-		IF_IS(AF_INET, 2, 0),
-		IF_IS(AF_INET6, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, 0), /* a bridge's table */
-		LOAD_HALF(attr.rta_type),
-		IF_IS(htons(NDA_DST), 0, pass - 11),
-		LOAD_BYTE(neigh.ndm_family),
-		IF_IS(AF_INET6, 2, 0),
-		LOAD_BYTE(addr[3]),
-		BPF_STMT(BPF_JMP | BPF_JA, 1),
-		LOAD_BYTE(addr[15]),
-	};
-	unsigned int i, n = CHECKS;
+struct program {
+	struct sock_filter step[STEPS_MAX];
+	uint8_t n;
+};
 
-	memcpy(program, checks, sizeof(checks));
-	for (i = 0; i <= UINT8_MAX; i++) {
-		if (!wanted.is[i])
-			continue;
-		program[n] = (struct sock_filter)IF_IS(i, (uint8_t)(pass - n - 1), 0);
-		n++;
+/* --- the instructions ------------------------------------------------------- */
+
+static void add_step(struct program *program, uint16_t code, uint32_t k)
+{
+	program->step[program->n++] = (struct sock_filter)BPF_STMT(code, k);
+}
+
+/* Jumps ahead by @t or @f steps. */
+static void add_jump(struct program *program, uint16_t code, uint32_t k, uint8_t t, uint8_t f)
+{
+	program->step[program->n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_K | code, k, t, f);
+}
+
+/* What is loaded is in network byte order to the filter. */
+static void load(struct program *program, uint16_t size, size_t offset)
+{
+	add_step(program, BPF_LD | BPF_ABS | size, (uint32_t)offset);
+}
+
+static void end(struct program *program, bool pass)
+{
+	add_step(program, BPF_RET | BPF_K, pass ? UINT32_MAX : 0);
+}
+
+/* A step that passes the message if what is loaded has this value. */
+static void pass_if(struct program *program, uint16_t code, uint32_t value)
+{
+	add_jump(program, code, value, 0, 1);
+	end(program, true);
+}
+
+/* --- the program ------------------------------------------------------------ */
+
+static void check_link(struct program *program)
+{
+	unsigned int i, n = wanted.n_links;
+
+	if (wanted.all_interfaces || n > LINKS_MAX) {
+		end(program, true);
+		return;
 	}
-	program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
-	program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, PASS);
-	return (unsigned short)n;
+	load(program, BPF_W, offsetof(struct link_msg, link.ifi_index));
+	for (i = 0; i < n; i++)
+		add_jump(program, BPF_JEQ, htonl(wanted.link[i]), (uint8_t)(n - i), 0);
+	end(program, false);
+	end(program, true);
+}
+
+/* Loads the last byte of an address that is the first attribute, and passes other messages. */
+static void load_last_byte(struct program *program)
+{
+	load(program, BPF_B, offsetof(struct neigh_msg, neigh.ndm_family));
+	add_jump(program, BPF_JEQ, AF_INET, 2, 0);
+	add_jump(program, BPF_JEQ, AF_INET6, 1, 0);
+	end(program, false); /* a bridge's table */
+	load(program, BPF_H, offsetof(struct neigh_msg, attr.rta_type));
+	add_jump(program, BPF_JEQ, htons(NDA_DST), 1, 0);
+	end(program, true);
+	load(program, BPF_B, offsetof(struct neigh_msg, neigh.ndm_family));
+	add_jump(program, BPF_JEQ, AF_INET6, 2, 0);
+	load(program, BPF_B, offsetof(struct neigh_msg, addr[3]));
+	add_step(program, BPF_JMP | BPF_JA, 1);
+	load(program, BPF_B, offsetof(struct neigh_msg, addr[15]));
+}
+
+static void check_neigh(struct program *program)
+{
+	unsigned int i, left = wanted.n_neighs;
+
+	if (left > NEIGHS_MAX) {
+		end(program, true);
+		return;
+	}
+	load(program, BPF_H, offsetof(struct neigh_msg, neigh.ndm_state));
+	pass_if(program, BPF_JSET, htons(NUD_FAILED));
+	load_last_byte(program);
+	for (i = 0; i <= UINT8_MAX; i++)
+		if (wanted.neigh[i])
+			add_jump(program, BPF_JEQ, i, (uint8_t)left--, 0);
+	end(program, false);
+	end(program, true);
+}
+
+static void write_program(struct program *program)
+{
+	struct program link = { .n = 0 };
+
+	check_link(&link);
+	load(program, BPF_H, offsetof(struct nlmsghdr, nlmsg_type));
+	add_jump(program, BPF_JEQ, htons(RTM_NEWNEIGH), (uint8_t)(link.n + 4), 0);
+	add_jump(program, BPF_JEQ, htons(RTM_DELNEIGH), (uint8_t)(link.n + 3), 0);
+	add_jump(program, BPF_JEQ, htons(RTM_NEWLINK), 2, 0);
+	add_jump(program, BPF_JEQ, htons(RTM_DELLINK), 1, 0);
+	end(program, wanted.all_interfaces); /* addresses */
+	memcpy(program->step + program->n, link.step, link.n * sizeof(link.step[0]));
+	program->n += link.n;
+	check_neigh(program);
 }
 
 void net_filter_attach(int fd)
 {
-	struct sock_filter program[CHECKS + WANTED_MAX + 2];
-	struct sock_fprog filter = { .filter = program };
+	struct program program = { .n = 0 };
+	struct sock_fprog filter = { .filter = program.step };
 	int unused = 0;
 
-	if (wanted.n <= WANTED_MAX) {
-		filter.len = write_program(program);
-		if (!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)))
-			return;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
+	write_program(&program);
+	filter.len = program.n;
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)))
+		setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
 }
+
+/* --- what is wanted ----------------------------------------------------------- */
 
 void net_filter_want(int fd, const struct net_ip *ip)
 {
-	bool *is = &wanted.is[ip->bytes[net_ip_bytes(ip) - 1]];
+	bool *is = &wanted.neigh[ip->bytes[net_ip_bytes(ip) - 1]];
 
 	if (*is)
 		return;
 	*is = true;
-	wanted.n++;
-	if (wanted.n <= WANTED_MAX + 1)
+	if (++wanted.n_neighs <= NEIGHS_MAX + 1)
 		net_filter_attach(fd);
+}
+
+void net_filter_want_link(int fd, uint32_t ifindex)
+{
+	unsigned int i;
+
+	for (i = 0; i < wanted.n_links && i < LINKS_MAX; i++)
+		if (wanted.link[i] == ifindex)
+			return;
+	if (wanted.n_links > LINKS_MAX)
+		return;
+	if (wanted.n_links < LINKS_MAX)
+		wanted.link[wanted.n_links] = ifindex;
+	wanted.n_links++;
+	net_filter_attach(fd);
+}
+
+void net_filter_want_interfaces(int fd)
+{
+	if (wanted.all_interfaces)
+		return;
+	wanted.all_interfaces = true;
+	net_filter_attach(fd);
 }
 
 void net_filter_forget(void)

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel's announcements. Any thread that enters the netlink code reads them from the socket
- * and applies them to the caches; reports are queued for each net_watch until its
- * net_watch_drain(). The descriptor that the owner polls is an epoll of the socket and of an
- * eventfd, which is set while the queue is not empty. So no thread can miss what another has read.
+ * The kernel's announcements, in two sockets. A process is woken by one of them, which a filter
+ * keeps to what it uses; the other one has everything, and waits until a lookup reads it. Any
+ * thread that enters the netlink code reads both and applies them to the caches; an epoll of both
+ * says in one system call that there is nothing.
+ *
+ * Reports are queued for each net_watch until its net_watch_drain(). The descriptor that the owner
+ * polls is an epoll of the sockets that it watches and of an eventfd, which is set while the queue
+ * is not empty. So no thread can miss what another has read.
  */
 #include "lib/net/internal.h"
 
@@ -19,27 +23,38 @@
 
 #define QUEUE_EVENTS	256
 #define BATCH_EVENTS	32
-#define WATCH_RCV_BYTES (1 << 20)
 #define WATCHES_MAX	2 /* a process has an engine, and may run its own cmportd */
+#define WATCH_RCV_BYTES (1 << 20)
+/*
+ * Of the socket that no thread waits for: an idle process must not keep the routes of a whole table
+ * in the kernel. What has no room is reported as lost, and read again when it is needed.
+ */
+#define QUIET_RCV_BYTES (16 << 10)
 
-static const int groups[] = {
-	RTNLGRP_LINK,	    RTNLGRP_NEIGH,	RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-	RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,
-	RTNLGRP_NEXTHOP, /* rules and next hops affect routes too */
-	RTNLGRP_TC,	    RTNLGRP_DCB,
-};
+#define GROUP(number)	(1u << ((number)-1))
+#define OWN_GROUPS                                                                 \
+	(GROUP(RTNLGRP_LINK) | GROUP(RTNLGRP_NEIGH) | GROUP(RTNLGRP_IPV4_IFADDR) | \
+	 GROUP(RTNLGRP_IPV6_IFADDR))
+/* Rules and next-hop objects affect routes, too. */
+#define ALL_GROUPS                                                                          \
+	(GROUP(RTNLGRP_LINK) | GROUP(RTNLGRP_IPV4_IFADDR) | GROUP(RTNLGRP_IPV6_IFADDR) |    \
+	 GROUP(RTNLGRP_IPV4_ROUTE) | GROUP(RTNLGRP_IPV6_ROUTE) | GROUP(RTNLGRP_IPV4_RULE) | \
+	 GROUP(RTNLGRP_IPV6_RULE) | GROUP(RTNLGRP_NEXTHOP) | GROUP(RTNLGRP_TC) |            \
+	 GROUP(RTNLGRP_DCB))
 
 struct net_watch {
 	bool is_open;
+	enum net_watch_kind kind;
 	int wake_fd; /* eventfd: the queue is not empty */
-	int poll_fd; /* epoll of wake_fd and of the netlink socket */
+	int poll_fd; /* epoll of wake_fd and of the netlink sockets */
 	int n_queued;
 	struct net_event queue[QUEUE_EVENTS];
 };
 
 static struct net_watch watches[WATCHES_MAX];
-static int netlink_fd = -1;
-static unsigned int n_changes; /* atomic: of addresses and links */
+static int fds[2] = { -1, -1 }; /* the netlink sockets, by kind of announcements */
+static int news_fd = -1;	/* epoll of both */
+static unsigned int n_changes;	/* atomic: of addresses and links */
 static unsigned int n_class_changes;
 static __thread enum {
 	EACH_LOOKS, /* how this thread's lookups read the announcements */
@@ -73,46 +88,84 @@ static void close_watch(struct net_watch *watch)
 	watch->is_open = false;
 }
 
-static int open_netlink(void)
+static int open_socket(enum net_watch_kind kind)
 {
-	struct sockaddr_nl self = { .nl_family = AF_NETLINK };
-	int bytes = WATCH_RCV_BYTES;
+	struct sockaddr_nl self = { .nl_family = AF_NETLINK,
+				    .nl_groups = kind == NET_WATCH_OWN ? OWN_GROUPS : ALL_GROUPS };
+	int bytes = kind == NET_WATCH_OWN ? WATCH_RCV_BYTES : QUIET_RCV_BYTES;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 
-	netlink_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (netlink_fd < 0)
+	fds[kind] = fd;
+	if (fd < 0)
 		return -errno;
 	/* Best effort: with less room, announcements are lost sooner, which is handled. */
-	setsockopt(netlink_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	net_filter_attach(netlink_fd);
-	if (bind(netlink_fd, (struct sockaddr *)&self, sizeof(self)) < 0)
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (kind == NET_WATCH_OWN)
+		net_filter_attach(fd);
+	return bind(fd, (struct sockaddr *)&self, sizeof(self)) < 0 ? -errno : 0;
+}
+
+static int poll_add(int poll_fd, int fd, enum net_watch_kind kind)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = kind };
+
+	return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_sockets(void)
+{
+	int kind, rc = 0;
+
+	news_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (news_fd < 0)
 		return -errno;
-	for (unsigned int i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		/* EINVAL: a kernel without this group announces nothing in it. */
-		if (setsockopt(netlink_fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
-			       sizeof(groups[i])) < 0 &&
-		    errno != EINVAL)
-			return -errno;
+	for (kind = NET_WATCH_OWN; !rc && kind <= NET_WATCH_ALL; kind++) {
+		rc = open_socket(kind);
+		if (!rc)
+			rc = poll_add(news_fd, fds[kind], kind);
 	}
-	return 0;
+	return rc;
+}
+
+static void close_sockets(void)
+{
+	fd_close(&fds[NET_WATCH_OWN]);
+	fd_close(&fds[NET_WATCH_ALL]);
+	fd_close(&news_fd);
 }
 
 void net_news_want(const struct net_ip *ip)
 {
-	net_filter_want(netlink_fd, ip);
+	net_filter_want(fds[NET_WATCH_OWN], ip);
 }
 
-static int poll_add(const struct net_watch *watch, int fd)
+void net_news_want_link(unsigned int ifindex)
 {
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return epoll_ctl(watch->poll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+	net_filter_want_link(fds[NET_WATCH_OWN], ifindex);
 }
 
-static int open_watch(struct net_watch *watch)
+void net_watch_interfaces(void)
+{
+	net_reenter();
+	net_filter_want_interfaces(fds[NET_WATCH_OWN]);
+	net_leave();
+}
+
+/* One that watches all has to keep up with bursts. */
+static int watch_all(struct net_watch *watch)
+{
+	int bytes = WATCH_RCV_BYTES;
+
+	setsockopt(fds[NET_WATCH_ALL], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	return poll_add(watch->poll_fd, fds[NET_WATCH_ALL], NET_WATCH_ALL);
+}
+
+static int open_watch(struct net_watch *watch, enum net_watch_kind kind)
 {
 	int rc;
 
 	watch->is_open = true;
+	watch->kind = kind;
 	watch->n_queued = 0;
 	watch->poll_fd = -1;
 	watch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -121,8 +174,10 @@ static int open_watch(struct net_watch *watch)
 	watch->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (watch->poll_fd < 0)
 		return -errno;
-	rc = poll_add(watch, netlink_fd);
-	return rc ? rc : poll_add(watch, watch->wake_fd);
+	rc = poll_add(watch->poll_fd, fds[NET_WATCH_OWN], NET_WATCH_OWN);
+	if (!rc && kind == NET_WATCH_ALL)
+		rc = watch_all(watch);
+	return rc ? rc : poll_add(watch->poll_fd, watch->wake_fd, 0);
 }
 
 static void flush_all(void)
@@ -154,16 +209,17 @@ static void enqueue_for(struct net_watch *watch, const struct net_event *event)
 	watch->n_queued = 1;
 }
 
-static void enqueue_event(const struct net_event *event)
+static void enqueue_event(const struct net_event *event, enum net_watch_kind kind)
 {
 	int i;
 
 	for (i = 0; i < WATCHES_MAX; i++)
-		if (watches[i].is_open)
+		if (watches[i].is_open && watches[i].kind == kind)
 			enqueue_for(&watches[i], event);
 }
 
-static void lose_announcements(void)
+/* Neighbours are in one socket only, which wakes everyone. */
+static void lose_announcements(enum net_watch_kind kind)
 {
 	struct net_event event;
 
@@ -171,7 +227,9 @@ static void lose_announcements(void)
 	event.change = NET_CHANGE_LOST;
 	flush_all();
 	count_change();
-	enqueue_event(&event);
+	enqueue_event(&event, NET_WATCH_ALL);
+	if (kind == NET_WATCH_OWN)
+		enqueue_event(&event, NET_WATCH_OWN);
 }
 
 static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
@@ -192,7 +250,28 @@ static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
 	}
 }
 
-static void take_announcement(struct nlmsghdr *hdr)
+/* The first of two copies finds the new link address of a bond; watches of both kinds need it. */
+static bool is_for_all_kinds(const struct net_event *event)
+{
+	static const uint8_t none[sizeof(event->hw)];
+
+	return event->change == NET_CHANGE_NEIGH ||
+	       (event->change == NET_CHANGE_LINK && memcmp(event->hw, none, sizeof(none)));
+}
+
+/* Interfaces and addresses may be in both sockets; each copy is for the watches of its kind. */
+static void report_announcement(const struct net_event *event, enum net_watch_kind kind)
+{
+	/* When a neighbour fails, the kernel may choose another gateway. */
+	if (event->change != NET_CHANGE_NEIGH || event->neigh == NET_NEIGH_FAILED)
+		net_route_flush();
+	if (kind == NET_WATCH_OWN || is_for_all_kinds(event))
+		enqueue_event(event, NET_WATCH_OWN);
+	if (kind == NET_WATCH_ALL || is_for_all_kinds(event))
+		enqueue_event(event, NET_WATCH_ALL);
+}
+
+static void take_announcement(struct nlmsghdr *hdr, enum net_watch_kind kind)
 {
 	struct net_event event;
 
@@ -232,17 +311,10 @@ static void take_announcement(struct nlmsghdr *hdr)
 		event.change = NET_CHANGE_ROUTE;
 		break;
 	}
-	/* When a neighbour fails, the kernel may choose another gateway. */
-	if (event.change != NET_CHANGE_NEIGH || event.neigh == NET_NEIGH_FAILED)
-		net_route_flush();
-	enqueue_event(&event);
+	report_announcement(&event, kind);
 }
 
-/*
- * Every lookup calls this, and mostly finds nothing: recvfrom() is a third faster then than
- * recvmsg(), which has to copy and check a header first.
- */
-void net_news_take(void)
+static void read_socket(enum net_watch_kind kind)
 {
 	struct sockaddr_nl from;
 
@@ -250,7 +322,7 @@ void net_news_take(void)
 		struct nlmsghdr *hdr = (struct nlmsghdr *)message;
 		socklen_t from_bytes = sizeof(from);
 		/* MSG_TRUNC: return the full length even if the message does not fit. */
-		ssize_t bytes = recvfrom(netlink_fd, message, sizeof(message),
+		ssize_t bytes = recvfrom(fds[kind], message, sizeof(message),
 					 MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
 					 &from_bytes);
 		int left;
@@ -262,12 +334,22 @@ void net_news_take(void)
 		if (bytes >= 0 && from.nl_pid) /* accept messages of the kernel only */
 			continue;
 		if (bytes < 0 || bytes > (ssize_t)sizeof(message)) {
-			lose_announcements();
+			lose_announcements(kind);
 			continue;
 		}
 		for (left = bytes; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
-			take_announcement(hdr);
+			take_announcement(hdr, kind);
 	}
+}
+
+/* Every lookup calls this, and mostly finds nothing. */
+void net_news_take(void)
+{
+	struct epoll_event ready[2];
+	int i, n = epoll_wait(news_fd, ready, 2, 0);
+
+	for (i = 0; i < n; i++)
+		read_socket(ready[i].data.u32);
 }
 
 int net_enter(void)
@@ -275,7 +357,7 @@ int net_enter(void)
 	int rc;
 
 	net_reenter();
-	rc = netlink_fd >= 0 ? 0 : open_netlink();
+	rc = news_fd >= 0 ? 0 : open_sockets();
 	if (!rc) {
 		if (looks != NONE_LOOKS)
 			net_news_take();
@@ -283,9 +365,15 @@ int net_enter(void)
 			looks = NONE_LOOKS;
 		return 0;
 	}
-	fd_close(&netlink_fd);
+	close_sockets();
 	net_leave();
 	return rc;
+}
+
+void net_catch_up(void)
+{
+	if (!net_enter())
+		net_leave();
 }
 
 void net_batch_begin(void)
@@ -298,7 +386,7 @@ void net_batch_end(void)
 	looks = EACH_LOOKS;
 }
 
-int net_watch_open(struct net_watch **ret)
+int net_watch_open(enum net_watch_kind kind, struct net_watch **ret)
 {
 	struct net_watch *watch = watches;
 	int rc = net_enter();
@@ -310,7 +398,7 @@ int net_watch_open(struct net_watch **ret)
 	if (watch == watches + WATCHES_MAX) {
 		rc = -ENOSPC;
 	} else {
-		rc = open_watch(watch);
+		rc = open_watch(watch, kind);
 		if (rc)
 			close_watch(watch);
 		else
@@ -372,7 +460,7 @@ void net_after_fork(void)
 	net_request_after_fork();
 	for (i = 0; i < WATCHES_MAX; i++)
 		close_watch(&watches[i]);
-	fd_close(&netlink_fd);
+	close_sockets();
 	net_filter_forget();
 	flush_all();
 }

@@ -81,6 +81,7 @@ void path_prepare(struct port *port)
 {
 	const struct path_ops *ops = port->is_infiniband ? &path_infiniband : &path_roce;
 
+	net_catch_up(); /* with changes of addresses, which GIDs follow */
 	gid_refresh(port->device->verbs);
 	if (ops->prepare)
 		ops->prepare(port);

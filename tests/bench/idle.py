@@ -25,6 +25,8 @@ STORMS = {
                                "nud reachable"),
     "a route of another": "route replace 10.99.{0}.0/24 via 10.77.0.{0} dev {dev}",
     "a link of another": "link set dev dummy1 mtu {0}",
+    "an address of another": "addr add 10.97.{0}.1/32 dev dummy1",
+    "a new interface": "link add new{0} type dummy",
 }
 
 

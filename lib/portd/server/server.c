@@ -339,7 +339,7 @@ static int watch_own_descriptors(struct server *server)
 		err = loop_watch(&server->loop, &server->stop, server->options.stop_fd, EPOLLIN,
 				 begin_to_stop);
 	if (!err)
-		err = net_watch_open(&server->net_watch);
+		err = net_watch_open(NET_WATCH_ALL, &server->net_watch);
 	return err ? err
 		   : loop_watch(&server->loop, &server->net, net_watch_fd(server->net_watch),
 				EPOLLIN, read_net_changes);

@@ -54,7 +54,7 @@ struct net_watch *watch(void)
 	static struct net_watch *opened;
 
 	if (!opened)
-		ck_assert_int_eq(net_watch_open(&opened), 0);
+		ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &opened), 0);
 	return opened;
 }
 

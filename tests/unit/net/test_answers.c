@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "lib/net/internal.h"
@@ -21,6 +22,8 @@ ssize_t __real_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockad
 			socklen_t *from_bytes);
 ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockaddr *from,
 			socklen_t *from_bytes);
+int __real_epoll_wait(int fd, struct epoll_event *ready, int n_max, int timeout_ms);
+int __wrap_epoll_wait(int fd, struct epoll_event *ready, int n_max, int timeout_ms);
 
 static bool kernel_is_fake;
 static struct answer answer;
@@ -60,6 +63,14 @@ ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockad
 	memcpy(to, &hdr, sizeof(hdr));
 	memset(from, 0, *from_bytes);
 	return sizeof(hdr);
+}
+
+int __wrap_epoll_wait(int fd, struct epoll_event *ready, int n_max, int timeout_ms)
+{
+	if (!kernel_is_fake || !announcement)
+		return __real_epoll_wait(fd, ready, n_max, timeout_ms);
+	ready->data.u32 = NET_WATCH_ALL;
+	return 1;
 }
 
 void announce(uint16_t type)

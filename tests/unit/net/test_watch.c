@@ -7,6 +7,7 @@
 #include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ TEST(two_watches_are_told_of_the_same_change)
 				      { .change = NET_CHANGE_LOST } };
 	struct net_watch *second;
 
-	ck_assert_int_eq(net_watch_open(&second), 0);
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &second), 0);
 	net_watch_drain(watch(), NULL, NULL);
 	net_watch_drain(second, NULL, NULL);
 	run("ip addr add 10.0.5.1/32 dev d1");
@@ -97,10 +98,10 @@ TEST(a_watch_that_was_closed_makes_room_for_another)
 {
 	struct net_watch *second, *third;
 
-	ck_assert_int_eq(net_watch_open(&second), 0);
-	ck_assert_int_eq(net_watch_open(&third), -ENOSPC);
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &second), 0);
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &third), -ENOSPC);
 	net_watch_close(second);
-	ck_assert_int_eq(net_watch_open(&third), 0);
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &third), 0);
 	net_watch_drain(third, NULL, NULL);
 	ck_assert(!is_readable(third, 0));
 	net_watch_close(third);
@@ -197,6 +198,125 @@ TEST(unread_reports_end_as_one_lost)
 	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 1);
 }
+
+/* --- a watch of what this process uses ---------------------------------------- */
+
+static struct net_watch *own_watch(void)
+{
+	struct net_watch *own;
+
+	ck_assert_int_eq(net_watch_open(NET_WATCH_OWN, &own), 0);
+	route_to("10.0.0.9");
+	net_watch_drain(own, NULL, NULL);
+	ck_assert(!is_readable(own, 0));
+	return own;
+}
+
+TEST(route_wakes_no_process_and_is_seen_by_its_next_lookup)
+{
+	struct net_watch *own = own_watch();
+
+	run("ip route add 10.6.0.0/16 via 10.0.0.254");
+	ck_assert(!is_readable(own, 0));
+	ck_assert_ip(route_to("10.6.0.1").next_hop, "10.0.0.254");
+	run("ip route replace 10.6.0.0/16 via 10.0.1.254");
+	ck_assert_ip(route_to("10.6.0.1").next_hop, "10.0.1.254");
+	run("ip rule add to 10.6.0.0/16 unreachable");
+	ck_assert_int_eq(lookup("10.6.0.1", NULL, NULL, &(struct net_route){ 0 }), -ENETUNREACH);
+	ck_assert(!is_readable(own, 0));
+	net_watch_close(own);
+}
+
+/* They have no room in the socket, which nobody reads meanwhile. */
+TEST(many_routes_wake_no_process_and_are_seen_by_its_next_lookup)
+{
+	struct net_watch *own = own_watch();
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		run("for i in $(seq 0 999); do echo route replace 10.5.$((i/256)).$((i%%256))"
+		    " via 10.0.%d.254; done | ip -b -",
+		    i);
+		ck_assert(!is_readable(own, 0));
+		ck_assert(strcmp(ip_text(route_to("10.5.3.231").next_hop), "10.0.0.254") == 0 ||
+			  i == 1);
+	}
+	ck_assert_ip(route_to("10.5.3.231").next_hop, "10.0.1.254");
+	net_watch_close(own);
+}
+
+TEST(interface_wakes_a_process_that_has_looked_it_up)
+{
+	struct net_watch *own = own_watch();
+	struct net_event event = { .change = NET_CHANGE_LOST };
+	struct net_iface iface;
+
+	ck_assert_int_eq(net_iface_get(if_nametoindex("d0"), &iface), 0);
+	run("ip link set d1 mtu 1400");
+	ck_assert(!is_readable(own, 0));
+	ck_assert_int_eq(net_iface_get(if_nametoindex("d1"), &iface), 0);
+	ck_assert_uint_eq(iface.mtu, 1400);
+	run("ip link set d1 mtu 1300");
+	ck_assert(is_readable(own, 0));
+	net_watch_drain(own, remember_last, &event);
+	ck_assert_int_eq(event.change, NET_CHANGE_LINK);
+	ck_assert_dev(event.ifindex, "d1");
+	net_watch_close(own);
+}
+
+/* More than the filter compares. */
+TEST(interface_wakes_a_process_that_has_looked_many_up)
+{
+	struct net_watch *own = own_watch();
+	struct net_iface iface;
+	unsigned int i;
+
+	for (i = 1000; i < 1040; i++)
+		net_iface_get(i, &iface);
+	run("ip link set d1 mtu 1400");
+	ck_assert(is_readable(own, 0));
+	net_watch_close(own);
+}
+
+TEST(address_wakes_a_process_that_listens_on_all)
+{
+	struct net_watch *own = own_watch();
+	struct net_event event = { .change = NET_CHANGE_LOST };
+	unsigned int before = net_changes();
+
+	run("ip addr add 10.0.5.1/32 dev d1");
+	ck_assert(!is_readable(own, 0));
+	net_catch_up();
+	ck_assert_uint_ne(net_changes(), before);
+	net_watch_interfaces();
+	run("ip addr add 10.0.5.2/32 dev d1");
+	ck_assert(is_readable(own, 0));
+	net_watch_drain(own, remember_last, &event);
+	ck_assert_int_eq(event.change, NET_CHANGE_ADDR);
+	ck_assert_ip(event.addr, "10.0.5.2");
+	run("ip link set d1 mtu 1400");
+	ck_assert(is_readable(own, 0));
+	net_watch_close(own);
+}
+
+/* A watch of everything next to it has both. */
+TEST(two_kinds_of_watch_get_each_change_once)
+{
+	struct net_watch *own = own_watch();
+	int n_own = 0, n_all = 0;
+
+	net_watch_interfaces();
+	net_watch_drain(watch(), NULL, NULL);
+	run("ip addr add 10.0.5.1/32 dev d1; ip route add 10.6.0.0/16 via 10.0.0.254");
+	route_to("10.0.0.9");
+	net_watch_drain(own, count, &n_own);
+	net_watch_drain(watch(), count, &n_all);
+	ck_assert_int_eq(n_own, 1); /* the address */
+	ck_assert_int_eq(n_all, 2); /* and routes, which are reported once in a row */
+	net_watch_close(own);
+}
+
+/* --- threads and forks -------------------------------------------------------- */
 
 static void *ask_often(void *arg)
 {
