@@ -10,16 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/list.h"
+#include "lib/net/internal.h"
+
+#define BUCKETS_MIN 16
+
 /* A socket that holds memberships. */
 struct holder {
-	struct holder *next;
+	struct list link; /* in with_room[] or full */
 	sa_family_t family;
 	int fd;
 	unsigned int n_held;
 };
 
 struct membership {
-	struct membership *next;
+	struct hash_node link;
 	struct holder *holder;
 	unsigned int ifindex;
 	union addr group; /* port 0 */
@@ -27,8 +33,18 @@ struct membership {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct holder *holders;
-static struct membership *memberships;
+/* The holders. A full one is not tried again until one of its groups is left. */
+static struct list with_room[] = {
+	{&with_room[0],	 &with_room[0]}, /* IPv4 */
+	{ &with_room[1], &with_room[1]}
+};
+static struct list full = { &full, &full };
+static struct hash memberships; /* by interface and group */
+
+static struct list *room_of(sa_family_t family)
+{
+	return &with_room[family != AF_INET];
+}
 
 static int change_membership(const struct holder *holder, int option,
 			     const struct membership *membership)
@@ -53,91 +69,126 @@ static struct holder *holder_new(sa_family_t family)
 		free(holder);
 		return NULL;
 	}
-	holder->next = holders;
-	holders = holder;
+	list_append(room_of(family), &holder->link);
 	return holder;
 }
 
 static void holder_free_if_idle(struct holder *holder)
 {
-	struct holder **at = &holders;
-
 	if (holder->n_held)
 		return;
-	while (*at != holder)
-		at = &(*at)->next;
-	*at = holder->next;
+	list_remove(&holder->link);
 	close(holder->fd);
 	free(holder);
 }
 
-/* Uses the first socket with room: a full one fails with ENOBUFS (IPv4) or ENOMEM (IPv6). */
+static bool is_full(int err)
+{
+	return err == -ENOBUFS || err == -ENOMEM; /* of IPv4 and IPv6 */
+}
+
+/* Return: 0; -ENOBUFS if no socket has room; other -errno. */
+static int hold_by_present(struct membership *membership)
+{
+	struct list *room = room_of(membership->group.sa.sa_family);
+	int err;
+
+	while (!list_is_empty(room)) {
+		membership->holder = container_of(room->next, struct holder, link);
+		err = change_membership(membership->holder, MCAST_JOIN_GROUP, membership);
+		if (!is_full(err))
+			return err;
+		list_remove(&membership->holder->link);
+		list_append(&full, &membership->holder->link);
+	}
+	return -ENOBUFS;
+}
+
 static int hold_membership(struct membership *membership)
 {
-	const union addr *group = &membership->group;
-	struct holder *holder = holders;
-	int err = -ENOBUFS;
+	int err = hold_by_present(membership);
 
-	for (; holder; holder = holder->next) {
-		if (holder->family != group->sa.sa_family)
-			continue;
-		err = change_membership(holder, MCAST_JOIN_GROUP, membership);
-		if (err != -ENOBUFS && err != -ENOMEM)
-			break;
-	}
-	if (!holder) {
-		holder = holder_new(group->sa.sa_family);
-		if (!holder)
+	if (err == -ENOBUFS) {
+		membership->holder = holder_new(membership->group.sa.sa_family);
+		if (!membership->holder)
 			return -errno;
-		err = change_membership(holder, MCAST_JOIN_GROUP, membership);
+		err = change_membership(membership->holder, MCAST_JOIN_GROUP, membership);
 	}
-	holder->n_held += !err;
-	membership->holder = holder;
-	holder_free_if_idle(holder);
+	membership->holder->n_held += !err;
+	holder_free_if_idle(membership->holder);
 	return err;
 }
 
-static struct membership **find_membership(unsigned int ifindex, const union addr *group)
+static void release_membership(struct membership *membership)
 {
-	struct membership **at = &memberships;
+	struct holder *holder = membership->holder;
 
-	while (*at && ((*at)->ifindex != ifindex || !addr_same_ip(&(*at)->group, group)))
-		at = &(*at)->next;
-	return at;
+	/* May fail: the membership goes with its interface. */
+	change_membership(holder, MCAST_LEAVE_GROUP, membership);
+	holder->n_held--;
+	list_remove(&holder->link);
+	list_append(room_of(holder->family), &holder->link);
+	holder_free_if_idle(holder);
+}
+
+static uint64_t hash_of(unsigned int ifindex, const union addr *group)
+{
+	struct {
+		struct net_ip ip;
+		uint32_t ifindex;
+	} key = { net_ip_of(group), ifindex };
+
+	return hash_bytes(&key, sizeof(key));
+}
+
+static struct membership *find_membership(unsigned int ifindex, const union addr *group)
+{
+	struct membership *membership;
+
+	if (!memberships.n_buckets)
+		return NULL;
+	hash_for_each_match_entry (membership, &memberships, hash_of(ifindex, group), link)
+		if (membership->ifindex == ifindex && addr_same_ip(&membership->group, group))
+			return membership;
+	return NULL;
+}
+
+static size_t wanted_buckets(void)
+{
+	return memberships.n_nodes < BUCKETS_MIN ? BUCKETS_MIN : memberships.n_nodes + 1;
 }
 
 static int join_first(unsigned int ifindex, const union addr *group)
 {
 	struct membership *membership = calloc(1, sizeof(*membership));
-	int err;
+	int err = membership ? hash_reserve(&memberships, wanted_buckets()) : -ENOMEM;
 
-	if (!membership)
-		return -ENOMEM;
-	membership->ifindex = ifindex;
-	membership->group = *group;
-	addr_set_port(&membership->group, 0);
-	err = hold_membership(membership);
+	if (!err) {
+		membership->ifindex = ifindex;
+		membership->group = *group;
+		addr_set_port(&membership->group, 0);
+		err = hold_membership(membership);
+	}
 	if (err) {
 		free(membership);
 		return err;
 	}
 	membership->n_joined = 1;
-	membership->next = memberships;
-	memberships = membership;
+	hash_insert(&memberships, &membership->link, hash_of(ifindex, group));
 	return 0;
 }
 
 int membership_join(unsigned int ifindex, const union addr *group)
 {
-	struct membership **at;
+	struct membership *membership;
 	int err = 0;
 
 	if (!ifindex)
 		return -ENODEV; /* the kernel would choose one */
 	pthread_mutex_lock(&lock);
-	at = find_membership(ifindex, group);
-	if (*at)
-		(*at)->n_joined++;
+	membership = find_membership(ifindex, group);
+	if (membership)
+		membership->n_joined++;
 	else
 		err = join_first(ifindex, group);
 	pthread_mutex_unlock(&lock);
@@ -146,29 +197,33 @@ int membership_join(unsigned int ifindex, const union addr *group)
 
 void membership_leave(unsigned int ifindex, const union addr *group)
 {
-	struct membership **at, *membership;
+	struct membership *membership;
 
 	pthread_mutex_lock(&lock);
-	at = find_membership(ifindex, group);
-	membership = *at;
+	membership = find_membership(ifindex, group);
 	if (membership && --membership->n_joined == 0) {
-		*at = membership->next;
-		/* May fail: the membership goes with its interface. */
-		change_membership(membership->holder, MCAST_LEAVE_GROUP, membership);
-		membership->holder->n_held--;
-		holder_free_if_idle(membership->holder);
+		hash_remove(&memberships, &membership->link);
+		release_membership(membership);
 		free(membership);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-void membership_after_fork(void)
+/* What the parent's threads were doing here does not matter: the memory is leaked. */
+static void close_all(struct list *holders)
 {
 	struct holder *holder;
 
-	pthread_mutex_init(&lock, NULL);
-	for (holder = holders; holder; holder = holder->next)
+	list_for_each_entry (holder, holders, link)
 		close(holder->fd);
-	holders = NULL;
-	memberships = NULL;
+	list_init(holders);
+}
+
+void membership_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	close_all(&with_room[0]);
+	close_all(&with_room[1]);
+	close_all(&full);
+	memberships = (struct hash){ 0 };
 }

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@
 #include "tests/unit/net/nets.h"
 #include "tests/unit/test.h"
 
-#define MANY 50 /* more than a socket takes */
+#define MANY 50	 /* more than a socket takes */
+#define MORE 200 /* as many as ten take */
 
 /* Whether `ip maddr` lists it. */
 static bool is_member(const char *dev, const char *group)
@@ -114,6 +116,37 @@ TEST(more_groups_than_a_socket_takes_are_joined_with_few)
 		leave("d0", nth(i));
 	ck_assert(!is_member("d0", nth(0)));
 	ck_assert_int_eq(n_descriptors(), before);
+}
+
+static int n_set; /* calls of setsockopt() */
+
+int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes);
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
+{
+	n_set++;
+	return __real_setsockopt(fd, level, name, value, bytes);
+}
+
+/* A full socket is tried once, however many there are. */
+TEST(join_costs_the_same_whatever_was_joined_before)
+{
+	int i, n_joins = 0;
+
+	for (i = 0; i < MORE; i++) {
+		n_set = 0;
+		ck_assert_int_eq(join("d0", nth(i)), 0);
+		ck_assert_int_le(n_set, 2);
+		n_joins += n_set;
+	}
+	ck_assert_int_lt(n_joins, MORE + MORE / 10);
+	leave("d0", nth(3));
+	n_set = 0;
+	ck_assert_int_eq(join("d0", nth(MORE)), 0); /* in its place, or in the last socket */
+	ck_assert_int_le(n_set, 2);
+	for (i = 0; i <= MORE; i++)
+		leave("d0", nth(i));
 }
 
 TEST(what_is_no_group_or_interface_is_refused_and_leaves_nothing)
