@@ -3,6 +3,7 @@
 #include "lib/conn/hotplug.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <stdbool.h>
 #include <string.h>
@@ -28,6 +29,30 @@ static unsigned int n_looks;
 static int fd = -1;
 static struct watch watch;
 
+/*
+ * Passes removals only: a new device is looked for when an address of it is. A new interface, with
+ * which containers start, is announced three times.
+ */
+static void skip_additions(int socket_fd)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 'r', 0, 1), /* "remove@", "add@" */
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog filter = { sizeof(steps) / sizeof(steps[0]), steps };
+
+	setsockopt(socket_fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+}
+
+void hotplug_watch_additions(void)
+{
+	int unused = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
+}
+
 static int open_socket(void)
 {
 	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = FROM_KERNEL };
@@ -36,6 +61,7 @@ static int open_socket(void)
 
 	if (made < 0)
 		return -errno;
+	skip_additions(made);
 	return bind(made, (struct sockaddr *)&addr, sizeof(addr)) ? fd_give_up(made) : made;
 }
 

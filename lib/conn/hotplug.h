@@ -13,6 +13,9 @@
 /** hotplug_start() - handle uevents in the engine's thread. Return: 0 or -errno. */
 int hotplug_start(void);
 
+/** hotplug_watch_additions() - a device that is added is to be listened on from now on */
+void hotplug_watch_additions(void);
+
 /** hotplug_stop() - stop; in a forked child, or when the engine could not start. */
 void hotplug_stop(void);
 

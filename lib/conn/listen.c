@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "lib/api.h"
 #include "lib/conn/backlog.h"
+#include "lib/conn/hotplug.h"
 #include "lib/conn/request.h"
 #include "lib/conn/resolve.h"
 #include "lib/conn/route.h"
@@ -291,7 +292,9 @@ static int open_ports(struct id *id)
 	int err;
 
 	if (addr_is_any(&id->claim.local)) {
-		net_watch_interfaces(); /* with which devices and ports may come */
+		/* Devices and ports may come. */
+		net_watch_interfaces();
+		hotplug_watch_additions();
 		return open_all_ports();
 	}
 	if (id->path.port)

@@ -2,9 +2,12 @@
 /* What the kernel announces of devices: lib/conn/hotplug.c, with announcements of the test. */
 #include "lib/conn/hotplug.h"
 
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <rdma/rdma_cma.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
@@ -158,4 +161,40 @@ TEST(announcement_without_a_node_is_ignored)
 	rig_routed(RDMA_PS_TCP);
 	announce((struct announcement){ text, sizeof(text), 0, 0 });
 	rig_expect_nothing();
+}
+
+/* --- what the socket lets through ---------------------------------------------- */
+
+/* Sends an announcement through the filter of the socket. Return: true if it arrives. */
+static bool arrives(const char *text)
+{
+	struct sock_filter steps[16];
+	struct sock_fprog filter = { 0, steps };
+	socklen_t n = sizeof(steps) / sizeof(steps[0]);
+	bool has_arrived;
+	char byte;
+	int fd[2];
+
+	ck_assert_int_eq(getsockopt(uevents->fd, SOL_SOCKET, SO_GET_FILTER, steps, &n), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM, 0, fd), 0);
+	filter.len = (unsigned short)n;
+	if (n)
+		ck_assert_int_eq(
+			setsockopt(fd[1], SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)),
+			0);
+	send(fd[0], text, strlen(text) + 1, MSG_DONTWAIT); /* fails if it is refused */
+	has_arrived = recv(fd[1], &byte, 1, MSG_DONTWAIT) == 1;
+	close(fd[0]);
+	close(fd[1]);
+	return has_arrived;
+}
+
+TEST(additions_wake_a_process_only_if_it_listens_on_all_addresses)
+{
+	ck_assert(arrives("remove@/devices/it"));
+	ck_assert(!arrives("add@/devices/it"));
+	ck_assert(!arrives("change@/devices/it"));
+	plug_in();
+	ck_assert(arrives("remove@/devices/it"));
+	ck_assert(arrives("add@/devices/it"));
 }
