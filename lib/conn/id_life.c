@@ -3,9 +3,10 @@
 #include <errno.h>
 
 #include "lib/api.h"
-#include "lib/conn/listen.h"
-#include "lib/conn/rooms.h"
 #include "lib/conn/backlog.h"
+#include "lib/conn/listen.h"
+#include "lib/conn/resolve.h"
+#include "lib/conn/rooms.h"
 #include "lib/engine/engine.h"
 #include "lib/group/multicast.h"
 #include "lib/id/claims.h"
@@ -27,8 +28,7 @@ static void withdraw_id(struct id *id, struct list *events)
 	listen_stop(engine, id);
 	id->state = ID_DESTROYING;
 	list_remove(&id->link);
-	list_remove(&id->resolving);
-	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
+	resolve_stop(engine, id);
 	is_lookup_dropped = lookup_abandon(id, &lookup_drop);
 	is_dropped = subnet_drop(&id->route_ask, &drop);
 	if (id->conn)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "lib/api.h"
 #include "lib/diag/failure.h"
 #include "lib/id/claims.h"
@@ -121,7 +122,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 void resolve_stop(struct engine *engine, struct id *id)
 {
 	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
-	list_remove(&id->resolving);
+	hash_remove(&engine->resolving, &id->resolving);
 }
 
 static int addr_taken(struct event *event)
@@ -178,16 +179,31 @@ void resolve_expire(struct cm_time now)
 	engine_unlock();
 }
 
+static uint64_t hash_of_hop(unsigned int ifindex, const union addr *hop)
+{
+	struct {
+		struct mad_gid gid;
+		uint32_t ifindex;
+	} key = { addr_to_gid(hop), ifindex };
+
+	return hash_bytes(&key, sizeof(key));
+}
+
 void resolve_neigh_changed(const struct net_event *event)
 {
+	uint64_t hash = hash_of_hop(event->ifindex, &event->addr);
 	struct engine *engine = engine_lock();
+	struct hash_node *node, *next;
 	struct cm_time now = clock_now();
 	struct id *id;
 
-	list_for_each_entry_safe (id, &engine->resolving, resolving)
+	for (node = hash_first(&engine->resolving, hash); node; node = next) {
+		next = hash_next(node);
+		id = container_of(node, struct id, resolving);
 		if (id->path.route.ifindex == event->ifindex &&
 		    addr_same_ip(&id->path.route.next_hop, &event->addr))
 			look_at_neighbour(engine, id, now);
+	}
 	engine_unlock();
 }
 
@@ -236,11 +252,14 @@ static void set_source(struct id *id, const struct path *path)
 
 static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
 {
+	const struct net_route *hop = &id->path.route;
 	struct cm_time now = clock_now();
 	uint64_t wait_ns = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CM_NS_PER_MS;
 
 	id->resolve_give_up = cm_time_after(now, wait_ns);
-	list_append(&engine->resolving, &id->resolving);
+	/* Without memory the chains get longer. */
+	hash_reserve(&engine->resolving, engine->resolving.n_nodes + 1);
+	hash_insert(&engine->resolving, &id->resolving, hash_of_hop(hop->ifindex, &hop->next_hop));
 	look_at_neighbour(engine, id, now);
 	engine_wake();
 }

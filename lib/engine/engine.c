@@ -22,8 +22,9 @@
 #include "lib/engine/link.h"
 #include "lib/engine/trace.h"
 
-#define SLACK_NS  (4 * CM_NS_PER_MS) /* deadlines this close together are served together */
-#define READS_MAX 64		     /* maximum turns by which overdue timers are put off */
+#define SLACK_NS      (4 * CM_NS_PER_MS) /* deadlines this close together are served together */
+#define READS_MAX     64		 /* maximum turns by which overdue timers are put off */
+#define WAITING_USUAL 64 /* ids that wait for an address or path; more make the tables grow */
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -319,6 +320,13 @@ static void close_descriptors(void)
 	rooms->stop();
 }
 
+static void free_tables(void)
+{
+	cm_core_fini(&engine.core);
+	hash_fini(&engine.subnet_asks);
+	hash_fini(&engine.resolving);
+}
+
 static int init_state(void)
 {
 	struct port_limits limits;
@@ -330,13 +338,18 @@ static int init_state(void)
 	err = cm_core_init(&engine.core, secret[0]);
 	if (err)
 		return err;
+	err = hash_init(&engine.subnet_asks, WAITING_USUAL);
+	if (!err)
+		err = hash_init(&engine.resolving, WAITING_USUAL);
+	if (err) {
+		free_tables();
+		return err;
+	}
 	engine.core.trace = trace_step;
 	port_limits_read(&limits);
 	port_space_init(&engine.ports, &limits, secret[1]);
 	engine.random_secret = secret[2];
 	list_init(&engine.ids);
-	list_init(&engine.resolving);
-	list_init(&engine.subnet_asks);
 	rings_at = CM_TIME_NEVER;
 	return 0;
 }
@@ -368,7 +381,7 @@ static void drop_state(void)
 	close_descriptors();
 	net_watch_close(net_watch);
 	net_watch = NULL;
-	cm_core_fini(&engine.core);
+	free_tables();
 	port_space_fini(&engine.ports);
 }
 

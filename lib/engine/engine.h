@@ -25,8 +25,8 @@ struct engine {
 	struct cm_core core;
 	struct port_space ports;
 	struct list ids;
-	struct list subnet_asks;      /* see subnet.h */
-	struct list resolving;	      /* id.resolving: pending address resolutions */
+	struct hash subnet_asks;      /* by number, see subnet.h */
+	struct hash resolving;	      /* id.resolving: address resolutions, by next hop */
 	struct cm_timers resolutions; /* id.resolve_timer */
 	unsigned int n_wildcards;     /* ids that listen on every device */
 	uint64_t random_secret;

@@ -83,7 +83,6 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	id->option = *defaults_get();
 	id->starting_psn = (uint32_t)engine_random() & PSN_MASK;
 	list_init(&id->link);
-	list_init(&id->resolving);
 	list_init(&id->groups);
 	list_init(&id->waiting);
 	list_init(&id->unread);

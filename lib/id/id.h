@@ -99,7 +99,7 @@ struct id {
 	size_t prefix_bytes;
 
 	/* Pending address resolution. */
-	struct list resolving;	       /* in the engine's list of resolutions */
+	struct hash_node resolving;    /* in engine.resolving */
 	struct cm_timer resolve_timer; /* next check of the neighbour */
 	struct cm_time resolve_give_up;
 

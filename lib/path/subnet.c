@@ -31,15 +31,31 @@ void subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port
 {
 	ask->port = port;
 	ask->ask_id = ++next_ask_id;
-	list_append(&engine->subnet_asks, &ask->link);
+	/* Without memory the chains get longer. */
+	hash_reserve(&engine->subnet_asks, engine->subnet_asks.n_nodes + 1);
+	hash_insert(&engine->subnet_asks, &ask->link, ask->ask_id);
 	*ret_record = record_of_ask(ask);
+}
+
+static struct subnet_ask *find_ask(struct engine *engine, uint32_t ask_id)
+{
+	struct subnet_ask *ask;
+
+	if (!engine->subnet_asks.n_nodes)
+		return NULL;
+	hash_for_each_match_entry (ask, &engine->subnet_asks, ask_id, link)
+		return ask;
+	return NULL;
 }
 
 bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record)
 {
-	if (!ask->link.next || list_is_empty(&ask->link))
+	struct engine *engine = engine_held();
+
+	/* In a forked child, one of the parent's is not there. */
+	if (find_ask(engine, ask->ask_id) != ask)
 		return false;
-	list_remove(&ask->link);
+	hash_remove(&engine->subnet_asks, &ask->link);
 	*ret_record = (struct portd_record){ .type = PORTD_SA_DROP,
 					     .sa_drop = { .ask_id = ask->ask_id } };
 	return true;
@@ -51,16 +67,6 @@ struct portd_record subnet_revalidate(const struct port *port, const struct mad_
 		.type = PORTD_SA_REVALIDATE,
 		.sa_revalidate = {.port = (uint8_t)port->handle, .dgid = *dgid}
 	};
-}
-
-static struct subnet_ask *find_ask(struct engine *engine, uint32_t ask_id)
-{
-	struct subnet_ask *ask;
-
-	list_for_each_entry (ask, &engine->subnet_asks, link)
-		if (ask->ask_id == ask_id)
-			return ask;
-	return NULL;
 }
 
 /* If a request was cancelled before it was sent, its SA_DROP has overtaken it: repeat that. */
@@ -93,7 +99,7 @@ void subnet_told(const struct portd_sa_told *told)
 		goto out;
 	ask->left = told->error ? 0 : told->left;
 	if (told->error || (ask->msg.hdr.method != SA_METHOD_SET && !told->left))
-		list_remove(&ask->link); /* memberships stay in the list */
+		hash_remove(&engine->subnet_asks, &ask->link); /* memberships stay */
 	answer = ask->msg;
 	if (!told->error)
 		wire_decode(sa_msg_layout(answer.hdr.attr_id), told->record, &answer.path);
@@ -114,8 +120,8 @@ void subnet_resend(struct portd_client *client)
 	size_t i, n = 0;
 	struct subnet_ask *ask;
 
-	records = calloc(list_length(&engine->subnet_asks) + 1, sizeof(*records));
-	list_for_each_entry (ask, &engine->subnet_asks, link)
+	records = calloc(engine->subnet_asks.n_nodes + 1, sizeof(*records));
+	hash_for_each_entry_safe (ask, &engine->subnet_asks, link)
 		if (records)
 			records[n++] = record_of_ask(ask);
 	engine_unlock();

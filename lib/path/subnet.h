@@ -6,7 +6,7 @@
 #ifndef LIB_PATH_SUBNET_H
 #define LIB_PATH_SUBNET_H
 
-#include "base/list.h"
+#include "base/hash.h"
 #include "lib/portd/client/client.h"
 #include "mad/sa_msg.h"
 
@@ -15,8 +15,8 @@ struct port;
 
 /* A pending request, or a membership; embedded by its owner. Under the engine's lock. */
 struct subnet_ask {
-	struct list link;  /* in engine.subnet_asks; NULLs before the first use */
-	struct port *port; /* the owner's reference */
+	struct hash_node link; /* in engine.subnet_asks; zeros before the first use */
+	struct port *port;     /* the owner's reference */
 	uint32_t ask_id;
 	unsigned int timeout_ms;
 	bool asks_again;   /* set by done(): msg and done are those of a new request */

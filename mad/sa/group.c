@@ -84,14 +84,12 @@ static void dismiss_all(struct sa_group *group, int err)
 	}
 }
 
+/* Members that were told are behind the others: all join before the group's answer, or after. */
 static struct sa_ask *first_untold(struct sa_group *group)
 {
-	struct sa_ask *ask;
+	struct sa_ask *ask = list_is_empty(&group->members) ? NULL : first_of(group);
 
-	list_for_each_entry (ask, &group->members, link)
-		if (!ask->is_told)
-			return ask;
-	return NULL;
+	return ask && !ask->is_told ? ask : NULL;
 }
 
 static void report_joined(struct sa_group *group, struct sa_ask *ask)
@@ -99,6 +97,8 @@ static void report_joined(struct sa_group *group, struct sa_ask *ask)
 	struct sa_msg joined = group->joined;
 
 	ask->is_told = true;
+	list_remove(&ask->link);
+	list_append(&group->members, &ask->link);
 	ask->done(ask, 0, &joined);
 }
 

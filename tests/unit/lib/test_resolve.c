@@ -9,6 +9,7 @@
 #include "tests/unit/lib/fake_ibacm.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/lib/rig.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define WAIT_MS 2000
@@ -201,6 +202,33 @@ TEST(announced_link_address_ends_the_wait)
 	announce_neighbour();
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	rig_expect_state(id, ID_ADDR_RESOLVED);
+}
+
+#define MANY 2000
+
+static void resolve_others(int n)
+{
+	union addr to = rig_peer(0);
+	struct id *other;
+
+	for (; n; n--) {
+		other = rig_id(RDMA_PS_TCP, ID_IDLE);
+		to.in4.sin_addr.s_addr = htonl(0xc6330000 + (uint32_t)n);
+		ck_assert_int_eq(rdma_resolve_addr(&other->pub, NULL, &to.sa, 1000), 0);
+	}
+}
+
+TEST(announcement_costs_the_same_among_ten_and_two_thousand_resolutions)
+{
+	unsigned long few, many;
+
+	fake_net.is_resolved = false;
+	fake_net.neigh = NET_NEIGH_PENDING;
+	resolve_others(10);
+	few = steps_of(announce_neighbour);
+	resolve_others(MANY);
+	many = steps_of(announce_neighbour);
+	ck_assert_uint_le(many, few + few / 10);
 }
 
 TEST(announcement_that_was_missed_is_noticed_a_moment_later)

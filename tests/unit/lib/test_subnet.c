@@ -6,6 +6,7 @@
 #include "lib/engine/engine.h"
 #include "lib/path/subnet.h"
 #include "tests/unit/lib/rig.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 static struct subnet_ask ask;
@@ -93,4 +94,47 @@ TEST(question_dropped_after_it_left_is_dropped_once)
 	leave();
 	ck_assert_uint_eq(cmportd.n_said, 2);
 	ck_assert_int_eq(cmportd.said[1].type, PORTD_SA_DROP);
+}
+
+/* --- many at a time --------------------------------------------------------- */
+
+#define MANY 10000
+
+static struct subnet_ask others[MANY];
+static struct subnet_ask *last;
+
+static void told_last(void)
+{
+	const struct portd_sa_told told = { .ask_id = last->ask_id, .left = 1 };
+
+	subnet_told(&told);
+}
+
+static void note(struct subnet_ask *of, int err, const struct sa_msg *answer)
+{
+	(void)of, (void)err, (void)answer;
+}
+
+/* Instructions of the response to the last of @n requests, @first of which are there. */
+static unsigned long steps_of_response(int first, int n)
+{
+	struct portd_record record;
+	int i;
+
+	engine_lock();
+	for (i = first; i < n; i++) {
+		last = &others[i];
+		sa_msg_init(&last->msg, SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD, 0, 0);
+		last->done = note;
+		subnet_ask(engine_held(), last, rig.port, &record);
+	}
+	engine_unlock();
+	return steps_of(told_last);
+}
+
+TEST(response_costs_the_same_among_ten_and_ten_thousand_requests)
+{
+	unsigned long few = steps_of_response(0, 10), many = steps_of_response(10, MANY);
+
+	ck_assert_uint_le(many, few + few / 10);
 }

@@ -208,16 +208,16 @@ END_TEST
 /* --- steps ---------------------------------------------------------------- */
 
 static struct sa_ask one_more;
-static uint8_t third_answer[MAD_BYTES];
+static uint8_t an_answer[MAD_BYTES];
 
 static void ask_one_more(void)
 {
 	sa_agent_ask(&agents[0], &one_more, at_ms(now_ms));
 }
 
-static void take_third_answer(void)
+static void take_answer(void)
 {
-	sa_agent_input(&agents[0], third_answer, MAD_BYTES, at_ms(now_ms));
+	sa_agent_input(&agents[0], an_answer, MAD_BYTES, at_ms(now_ms));
 }
 
 /* Of both numbers the agent has as many outstanding as it may, and the rest waits. */
@@ -233,7 +233,7 @@ static unsigned long steps_beside(unsigned int n_others, void (*run)(void))
 	/* The first responses allocate the table of known paths, and order all timers at once. */
 	answer(&queue[0]);
 	answer(&queue[1]);
-	make_answer(&queue[2], third_answer);
+	make_answer(&queue[2], an_answer);
 	steps = steps_of(run);
 	end(1);
 	return steps;
@@ -254,7 +254,37 @@ END_TEST
 
 START_TEST(a_response_costs_no_more_steps_beside_ten_thousand)
 {
-	check_steps(take_third_answer);
+	check_steps(take_answer);
+}
+END_TEST
+
+/* Instructions for each of @n members that wait for the answer to the first one's question. */
+static unsigned long steps_of_joining(unsigned int n)
+{
+	unsigned long steps;
+	unsigned int i;
+
+	begin(1, QUEUE_MAX, 20);
+	for (i = 0; i < n; i++) {
+		sa_msg_init(&asks[i].msg, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID,
+			    0);
+		asks[i].msg.member.mgid.raw[0] = 0xff;
+		asks[i].timeout_ms = TIMEOUT_MS;
+		asks[i].done = done;
+		sa_agent_ask(&agents[0], &asks[i], at_ms(now_ms));
+	}
+	ck_assert_uint_eq(n_queued, 1);
+	make_answer(&queue[0], an_answer);
+	steps = steps_of(take_answer);
+	end(1);
+	return steps / n;
+}
+
+START_TEST(a_member_costs_no_more_steps_in_a_group_of_two_thousand)
+{
+	unsigned long few = steps_of_joining(100), many = steps_of_joining(2000);
+
+	ck_assert_msg(many <= few + few / 10, "%lu steps in one of 100, %lu of 2000", few, many);
 }
 END_TEST
 
@@ -273,6 +303,7 @@ int main(void)
 	tcase_add_test(tcase, fifty_thousand_destinations_are_asked_for_in_bounded_memory);
 	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
+	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_two_thousand);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	n_failed = srunner_ntests_failed(runner);
