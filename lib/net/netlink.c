@@ -16,12 +16,12 @@
 
 #include "base/fd.h"
 
+static char response[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
 static struct {
 	pthread_mutex_t lock;
 	int cancel_state; /* of the holder */
 	int fd;
 	uint32_t seq;
-	char answer[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
 } net = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 struct net_ip net_ip_of(const union addr *addr)
@@ -173,8 +173,8 @@ int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg)
 	if (rc)
 		return rc;
 	while (!exchange.done) {
-		ssize_t bytes = recv(net.fd, net.answer, sizeof(net.answer), 0);
-		struct nlmsghdr *hdr = (struct nlmsghdr *)net.answer;
+		ssize_t bytes = recv(net.fd, response, sizeof(response), 0);
+		struct nlmsghdr *hdr = (struct nlmsghdr *)response;
 		int left = bytes;
 
 		if (bytes < 0 && errno == EINTR)

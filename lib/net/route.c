@@ -41,17 +41,17 @@ struct entry {
 	uint64_t expires_ns;
 };
 
+static uint32_t generation = 1; /* 0 is never valid */
 static struct {
-	uint32_t generation; /* 0 is never valid */
 	struct entry entry[CACHE_SETS][CACHE_WAYS];
 	uint8_t victim[CACHE_SETS];
-} cache = { .generation = 1 };
+} cache; /* zero, so that it takes no room in the library's file */
 
 void net_route_flush(void)
 {
-	if (!++cache.generation) {
+	if (!++generation) {
 		memset(cache.entry, 0, sizeof(cache.entry));
-		cache.generation = 1;
+		generation = 1;
 	}
 }
 
@@ -66,7 +66,7 @@ static const struct answer *cached_answer(const struct question *question)
 	uint64_t now_ns = clock_coarse_ns();
 
 	for (int i = 0; i < CACHE_WAYS; i++) {
-		if (set[i].generation == cache.generation && set[i].expires_ns > now_ns &&
+		if (set[i].generation == generation && set[i].expires_ns > now_ns &&
 		    !memcmp(&set[i].question, question, sizeof(*question)))
 			return &set[i].answer;
 	}
@@ -80,7 +80,7 @@ static void keep_answer(const struct question *question, const struct answer *an
 
 	entry->question = *question;
 	entry->answer = *answer;
-	entry->generation = cache.generation;
+	entry->generation = generation;
 	entry->expires_ns = clock_coarse_ns() + ROUTE_LIFE_NS;
 }
 
