@@ -17,7 +17,9 @@
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/proto/stat.h"
 
-#define PORTD_ANSWER_MS 15000 /* timeout for a response, after which the cmportd is given up */
+/* A cmportd that has not responded by then is given up, unless it waits for a CPU. */
+#define PORTD_ANSWER_MS	       15000
+#define PORTD_ANSWER_WAITS_MAX 8 /* of that length, while it waits for a CPU */
 
 struct portd_client;
 

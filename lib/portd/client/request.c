@@ -189,7 +189,35 @@ int request_send(int to, const struct portd_record *record, int fd)
 	return portd_datagram_send(to, &out, (int[2]){ fd, -1 }, 0);
 }
 
-static int wait_readable(int fd)
+/*
+ * Where hundreds of programs start at once, cmportd gets its share of a CPU late. A process that
+ * hangs sleeps, or is stopped.
+ *
+ * Return: false also if that cannot be found out, as from another pid namespace.
+ */
+static bool waits_for_cpu(int fd)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t bytes = sizeof(peer);
+	char path[32], text[256];
+	const char *state;
+	ssize_t n;
+	int stat;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) || peer.pid == getpid())
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)peer.pid);
+	stat = open(path, O_RDONLY | O_CLOEXEC);
+	if (stat < 0)
+		return false;
+	n = read(stat, text, sizeof(text) - 1);
+	close(stat);
+	text[n > 0 ? n : 0] = '\0';
+	state = strrchr(text, ')'); /* the end of the program's name */
+	return state && (strncmp(state, ") R", 3) == 0 || strncmp(state, ") D", 3) == 0);
+}
+
+static int poll_once(int fd)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
 	int64_t until = now_ms() + PORTD_ANSWER_MS;
@@ -201,6 +229,18 @@ static int wait_readable(int fd)
 	if (n < 0)
 		return -errno;
 	return n ? 0 : -ETIMEDOUT;
+}
+
+static int wait_readable(int fd)
+{
+	int i, err = -ETIMEDOUT;
+
+	for (i = 0; i < PORTD_ANSWER_WAITS_MAX && err == -ETIMEDOUT; i++) {
+		err = poll_once(fd);
+		if (err == -ETIMEDOUT && !waits_for_cpu(fd))
+			break;
+	}
+	return err;
 }
 
 /* Passed descriptors that the caller does not ask for are closed. */

@@ -193,7 +193,8 @@ static int use_activated_socket(struct socket_dir *dir, bool is_one)
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK))
 		return -errno;
 	dir->fd = fd;
-	return 0;
+	/* Clients see who has called this last as the process at the other end. */
+	return listen(fd, BACKLOG) ? -errno : 0;
 }
 
 /* Programs that we start must not inherit them. */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long a client waits for the answer of a cmportd (lib/portd/client/request.c) that sleeps, is
+ * stopped, or has work. A child stands for it and answers nothing; no time passes.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/portd/client/request.h"
+#include "tests/unit/portd/folder.h"
+#include "tests/unit/test.h"
+
+static pid_t server;
+static bool is_timeless;
+static int n_polls;
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	if (!is_timeless)
+		return __real_poll(fds, n, timeout_ms);
+	n_polls++;
+	return 0;
+}
+
+static void serve(void (*then)(void))
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", socket_path);
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(fd, 1))
+		_exit(1);
+	for (;;)
+		then();
+}
+
+static void sleep_on(void)
+{
+	pause();
+}
+
+static void work_on(void)
+{
+}
+
+static void stop(void)
+{
+	raise(SIGSTOP);
+}
+
+static int dial(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", socket_path);
+	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		usleep(1000);
+	return fd;
+}
+
+static void wait_for_state(char wanted)
+{
+	char path[32], state = '\0';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)server);
+	while (state != wanted) {
+		file = fopen(path, "r");
+		ck_assert_ptr_nonnull(file);
+		ck_assert_int_eq(fscanf(file, "%*d %*s %c", &state), 1);
+		fclose(file);
+	}
+}
+
+/* Return: how many times a client waits for the answer of a server that does @then. */
+static int n_waits(void (*then)(void), char state)
+{
+	const struct portd_record record = { .type = PORTD_HELLO };
+	struct portd_client client = { .control_fd = -1 };
+	struct portd_reply reply;
+	int err;
+
+	folder_make();
+	server = fork();
+	if (!server)
+		serve(then);
+	client.control_fd = dial();
+	wait_for_state(state);
+	is_timeless = true;
+	err = request_exchange(&client, &record, -1, &reply, NULL);
+	is_timeless = false;
+	ck_assert_int_eq(err, -ETIMEDOUT);
+	close(client.control_fd);
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	return n_polls;
+}
+
+TEST(sleeping_server_is_given_up)
+{
+	ck_assert_int_eq(n_waits(sleep_on, 'S'), 1);
+}
+
+TEST(stopped_server_is_given_up)
+{
+	ck_assert_int_eq(n_waits(stop, 'T'), 1);
+}
+
+TEST(server_that_waits_for_a_cpu_gets_more_time)
+{
+	ck_assert_int_eq(n_waits(work_on, 'R'), PORTD_ANSWER_WAITS_MAX);
+}
