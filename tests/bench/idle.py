@@ -19,7 +19,6 @@ PORT = "7700"
 CHANGES = 100
 QUIET_S = 20
 SETTLE_S = 3
-STARTS = 20  # processes that start at once
 STORMS = {
     "a neighbour of another": ("neigh replace 10.77.0.{0} lladdr 02:00:00:00:00:{1:02x} dev {dev} "
                                "nud reachable"),
@@ -36,6 +35,8 @@ def parse_args():
                         help="build folder (default: build)")
     parser.add_argument("--processes", type=int, default=500, help="default: 500")
     parser.add_argument("--devices", type=int, default=16, help="default: 16")
+    parser.add_argument("--starts", type=int, default=20,
+                        help="processes that start at once (default: 20)")
     parser.add_argument("--stock", action="store_true", help="measure stock")
     parser.add_argument("--inside", metavar="ADDRESS", help=argparse.SUPPRESS)
     parser.add_argument("--dev", default="eth0", help=argparse.SUPPRESS)
@@ -107,7 +108,7 @@ def begin_processes(args):
     """The first starts cmportd; the others follow a few at a time: this is not about a storm."""
     clients = begin(args, 1)
     while len(clients) < args.processes:
-        clients += begin(args, min(STARTS, args.processes - len(clients)))
+        clients += begin(args, min(args.starts, args.processes - len(clients)))
     return clients
 
 
@@ -156,7 +157,8 @@ def measure(args):
                              env=env, timeout=900)
         lab.b.wait_for(f"sleep 2; kill -0 {server.pid}", timeout=30)
         done = lab.a.run([sys.executable, __file__, "--inside", lab.b.addr4, "--build", args.build,
-                          "--processes", str(args.processes)], env=env, timeout=900)
+                          "--processes", str(args.processes), "--starts", str(args.starts)],
+                         env=env, timeout=900)
         server.stop()
     print(f"{args.processes} processes, {args.devices} devices, {mode}")
     print(done.output, end="")
