@@ -124,6 +124,14 @@ def what_the_worst_device_cannot_do_is_said(build):
     assert ways["own", "own"]["source_qpn"] > 1, ways
 
 
+def where_a_cmportd_runs_already_its_ports_are_opened(build):
+    """With this quirk the fabric starts one, which opens a port for programs only."""
+    status, rows, _ = certify_on_fabric(build, ("--device", "worst", "--quirk", "umad-blocks"),
+                                        ("addresses", "mads", "fast-path"))
+    expect(rows, {"fast path": "works slower", "ways of a MAD": "not tried"}, "umad-blocks")
+    assert "address: link-local" in rows and status == 0, (status, list(rows))
+
+
 def check_device(build, device):
     status, rows, _ = certify_on_fabric(build, ("--device", device) if device else (), ())
     expect(rows, verdicts_on(device) | NOT_ALLOWED, device)
@@ -295,7 +303,9 @@ def main():
         tests = [named(check_device, device) for device in (None, *CONNECTING)]
         return run_tests((*tests, by_debians_sshd_both_hosts_are_certified), build)
     if not args.lab:
-        return run_tests((what_the_worst_device_cannot_do_is_said, infiniband_gets_its_verdicts,
+        return run_tests((what_the_worst_device_cannot_do_is_said,
+                          where_a_cmportd_runs_already_its_ports_are_opened,
+                          infiniband_gets_its_verdicts,
                           hosts_of_other_addresses_than_the_labs_are_as_stock_too,
                           each_device_has_a_report_on_the_page,
                           what_depends_on_a_device_is_not_compared,

@@ -79,6 +79,7 @@ class Host:
         self._running = {}  # number: (Popen, path of its output)
         self._count = 0
         self._cmportd = None
+        self._listener = None  # has a cmportd that is not ours open the ports
         libraries = [STOCK_LIBRARIES if is_stock else find_library()]
         self._env["LD_LIBRARY_PATH"] = ":".join(
             filter(None, [*libraries, os.environ.get("LD_LIBRARY_PATH")]))
@@ -176,6 +177,8 @@ class Host:
     def start_cmportd(self):
         """Start cmportd, unless one is running already or none is needed. It ends if a program
         has started another one at the same time, which serves a moment later."""
+        if not self._has_own_cmportd and not self._is_stock and not self._listener:
+            self._open_ports()
         if not self._has_own_cmportd or self._cmportd:
             return
         self._cmportd = self.start("cmportd", "--idle", "0", "--open", "--socket",
@@ -185,6 +188,17 @@ class Host:
             text, status = self.said(self._cmportd)
             if time.monotonic() - begin > (READY_S if status is None else OTHER_READY_S):
                 raise Trouble(f"cmportd does not start: {text.strip() or status}")
+            time.sleep(0.02)
+
+    def _open_ports(self):
+        """Listen on all addresses: the running cmportd may open ports only for programs, and
+        answers nobody before."""
+        self._listener = self.start("hold", "server", "0.0.0.0", "0")
+        begin = time.monotonic()
+        while "ready" not in self.said(self._listener)[0]:
+            text, status = self.said(self._listener)
+            if status is not None or time.monotonic() - begin > READY_S:
+                raise Trouble(f"no program can listen: {text.strip() or status}")
             time.sleep(0.02)
 
     def stop_cmportd(self, name="SIGTERM"):
