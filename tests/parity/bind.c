@@ -75,6 +75,18 @@ static bool own_link_local(struct sockaddr_in6 *found)
 	return ok;
 }
 
+/* Without the id's fields, which then differ, too. */
+static void bind_with_scope_of_lo(struct scene *s, struct sockaddr_storage addr)
+{
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	struct sockaddr *on_lo;
+
+	((struct sockaddr_in6 *)&addr)->sin6_scope_id = if_nametoindex("lo");
+	on_lo = at(&addr, s->port);
+	DO(rdma_bind_addr(id, on_lo));
+	close_id(id);
+}
+
 static void link_local_needs_its_scope(struct scene *s)
 {
 	struct sockaddr_storage addr = { 0 };
@@ -87,8 +99,7 @@ static void link_local_needs_its_scope(struct scene *s)
 	bind_and_show(s, RDMA_PS_TCP, at(&addr, s->port));
 	v6->sin6_scope_id = 0;
 	bind_and_show(s, RDMA_PS_TCP, at(&addr, s->port));
-	v6->sin6_scope_id = if_nametoindex("lo");
-	bind_and_show(s, RDMA_PS_TCP, at(&addr, s->port));
+	bind_with_scope_of_lo(s, addr);
 	v6->sin6_scope_id = 9999;
 	bind_and_show(s, RDMA_PS_TCP, at(&addr, s->port));
 	v6->sin6_scope_id = scope;
