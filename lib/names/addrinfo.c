@@ -225,6 +225,14 @@ static int resolve_name(const char *node, const char *service, const struct rdma
 			 &rai->ai_src_len);
 }
 
+/* The thread may be cancelled here, as with stock. */
+static void add_route(struct rdma_addrinfo **list, int flags, int cancel_state)
+{
+	pthread_cleanup_push(free_entry, *list);
+	addrinfo_add_route(list, flags, cancel_state);
+	pthread_cleanup_pop(0);
+}
+
 /* The subnet administrator knows nothing of names of hosts. */
 static int find_service(const char *node, const char *service, int flags, int cancel_state,
 			struct rdma_addrinfo **ret)
@@ -257,7 +265,7 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 		return rc;
 	}
 	if (!(rai->ai_flags & RAI_PASSIVE))
-		addrinfo_add_route(&rai, hints ? hints->ai_flags : 0);
+		add_route(&rai, hints ? hints->ai_flags : 0, cancel_state);
 	*ret = rai;
 	return 0;
 }

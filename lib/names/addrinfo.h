@@ -39,11 +39,12 @@ struct sockaddr_ib addrinfo_gid_address(const union ibv_gid *gid, int port_space
 
 /**
  * addrinfo_add_route() - add source, paths and an InfiniBand entry from ibacm, if available
- * @list:  one entry that is not passive; an entry may be added in front
- * @flags: of the hints; with RAI_NUMERICHOST and RAI_NOROUTE only cached paths are used
+ * @list:         one entry that is not passive; an entry may be added in front
+ * @flags:        of the hints; with RAI_NUMERICHOST and RAI_NOROUTE only cached paths are used
+ * @cancel_state: of the program: the thread may be cancelled while it waits; the list is not freed
  *
  * Blocks for at most IBACM_TIMEOUT_MS. Out of memory is no error: the entry is valid without.
  */
-void addrinfo_add_route(struct rdma_addrinfo **list, int flags);
+void addrinfo_add_route(struct rdma_addrinfo **list, int flags, int cancel_state);
 
 #endif

@@ -127,13 +127,14 @@ static void take_source(struct rdma_addrinfo *rai, const struct ibacm_answer *an
 	rai->ai_src_len = bytes;
 }
 
-void addrinfo_add_route(struct rdma_addrinfo **list, int flags)
+void addrinfo_add_route(struct rdma_addrinfo **list, int flags, int cancel_state)
 {
 	struct rdma_addrinfo *rai = *list;
 	struct ibacm_question question = {
 		.src = rai->ai_src_addr,
 		.dst = rai->ai_dst_addr,
 		.no_delay = flags & (RAI_NUMERICHOST | RAI_NOROUTE),
+		.may_cancel = cancel_state == PTHREAD_CANCEL_ENABLE,
 	};
 	struct rdma_addrinfo *ib;
 	struct ibacm_answer answer;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "lib/api.h"
 #include "lib/diag/warning.h"
 
 static struct ibacm of_host;
@@ -55,32 +56,38 @@ struct ibacm *ibacm_of_host(void)
 
 /* --- transfers with a deadline ------------------------------------------- */
 
-static int wait_for(int fd, short events, struct cm_time deadline)
+static int wait_for(const struct ibacm *acm, int fd, short events)
 {
 	struct pollfd poller = { .fd = fd, .events = events };
 	struct cm_time now = clock_now();
-	uint64_t left_ns = cm_time_reached(deadline, now) ? 0 : deadline.ns - now.ns;
-	int n = poll(&poller, 1, (int)((left_ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS));
+	uint64_t left_ns = cm_time_reached(acm->deadline, now) ? 0 : acm->deadline.ns - now.ns;
+	int n;
 
+	if (acm->may_cancel)
+		api_leave(PTHREAD_CANCEL_ENABLE);
+	n = poll(&poller, 1, (int)((left_ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS));
+	if (acm->may_cancel)
+		api_enter();
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	return n ? 0 : -ETIMEDOUT;
 }
 
 /* Sends or receives exactly @bytes bytes. */
-static int transfer_bytes(int fd, short events, uint8_t *at, size_t bytes, struct cm_time deadline)
+static int transfer_bytes(const struct ibacm *acm, short events, uint8_t *at, size_t bytes)
 {
 	int err = 0;
 
 	while (bytes && !err) {
-		ssize_t n = events == POLLOUT ? send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
-					      : recv(fd, at, bytes, MSG_DONTWAIT);
+		ssize_t n = events == POLLOUT
+				    ? send(acm->fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
+				    : recv(acm->fd, at, bytes, MSG_DONTWAIT);
 
 		if (n > 0) {
 			at += n;
 			bytes -= (size_t)n;
 		} else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			err = wait_for(fd, events, deadline);
+			err = wait_for(acm, acm->fd, events);
 		} else {
 			err = -ECONNRESET;
 		}
@@ -104,8 +111,8 @@ static uint16_t read_port(const char *path)
 	return (uint16_t)port;
 }
 
-/* Return: a descriptor or -errno. */
-static int connect_to(const void *addr, socklen_t bytes, struct cm_time deadline)
+/* Not cancelled: on this host a connect ends at once. Return: a descriptor or -errno. */
+static int connect_to(struct ibacm *acm, const void *addr, socklen_t bytes)
 {
 	int fd = socket(((const struct sockaddr *)addr)->sa_family,
 			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -114,7 +121,7 @@ static int connect_to(const void *addr, socklen_t bytes, struct cm_time deadline
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, addr, bytes))
-		err = errno == EINPROGRESS ? wait_for(fd, POLLOUT, deadline) : -errno;
+		err = errno == EINPROGRESS ? wait_for(acm, fd, POLLOUT) : -errno;
 	if (!err && getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &(socklen_t){ sizeof(failure) }))
 		err = -errno;
 	err = err ? err : -failure;
@@ -124,28 +131,28 @@ static int connect_to(const void *addr, socklen_t bytes, struct cm_time deadline
 	return err;
 }
 
-static int connect_to_port(uint16_t port, struct cm_time deadline)
+static int connect_to_port(struct ibacm *acm, uint16_t port)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return port ? connect_to(&addr, sizeof(addr), deadline) : -ENOENT;
+	return port ? connect_to(acm, &addr, sizeof(addr)) : -ENOENT;
 }
 
-static int connect_to_socket(const char *path, struct cm_time deadline)
+static int connect_to_socket(struct ibacm *acm, const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(addr.sun_path, path);
-	return connect_to(&addr, sizeof(addr), deadline);
+	return connect_to(acm, &addr, sizeof(addr));
 }
 
 /* --- requests ------------------------------------------------------------- */
 
 static int exchange_messages(struct ibacm *acm, const struct ibacm_question *question,
-			     struct cm_time deadline, struct ibacm_answer *ret)
+			     struct ibacm_answer *ret)
 {
 	uint8_t wire[IBACM_MESSAGE_BYTES];
 	size_t bytes = ibacm_encode(question, ++acm->tid, wire);
@@ -153,15 +160,15 @@ static int exchange_messages(struct ibacm *acm, const struct ibacm_question *que
 
 	if (!bytes)
 		return -ENOENT;
-	err = transfer_bytes(acm->fd, POLLOUT, wire, bytes, deadline);
+	err = transfer_bytes(acm, POLLOUT, wire, bytes);
 	if (!err)
-		err = transfer_bytes(acm->fd, POLLIN, wire, IBACM_HEADER_BYTES, deadline);
+		err = transfer_bytes(acm, POLLIN, wire, IBACM_HEADER_BYTES);
 	if (err)
 		return err;
 	verdict = ibacm_check(wire, acm->tid, &bytes);
 	if (verdict == -EBADMSG)
 		return verdict;
-	err = transfer_bytes(acm->fd, POLLIN, wire, bytes, deadline);
+	err = transfer_bytes(acm, POLLIN, wire, bytes);
 	if (!err && !verdict)
 		ibacm_decode(wire, bytes, ret);
 	return err ? err : verdict;
@@ -171,21 +178,22 @@ static int exchange_messages(struct ibacm *acm, const struct ibacm_question *que
 static int try_to_ask(struct ibacm *acm, const struct ibacm_question *question,
 		      struct ibacm_answer *ret)
 {
-	struct cm_time deadline =
-		cm_time_after(clock_now(), (uint64_t)acm->timeout_ms * CM_NS_PER_MS);
 	int err;
 
+	acm->deadline = cm_time_after(clock_now(), (uint64_t)acm->timeout_ms * CM_NS_PER_MS);
+	acm->may_cancel = false;
 	if (!acm->is_tried) {
 		acm->is_tried = true;
-		acm->fd = connect_to_port(read_port(acm->port_file), deadline);
+		acm->fd = connect_to_port(acm, read_port(acm->port_file));
 		if (acm->fd < 0)
-			acm->fd = connect_to_socket(acm->socket, deadline);
+			acm->fd = connect_to_socket(acm, acm->socket);
 		if (acm->fd >= 0)
 			log_debug("ibacm is there");
 	}
 	if (acm->fd < 0)
 		return -ENOTCONN;
-	err = exchange_messages(acm, question, deadline, ret);
+	acm->may_cancel = question->may_cancel;
+	err = exchange_messages(acm, question, ret);
 	if (err && err != -ENOENT) {
 		warning_of_ibacm(err);
 		fd_close(&acm->fd);
@@ -193,12 +201,24 @@ static int try_to_ask(struct ibacm *acm, const struct ibacm_question *question,
 	return err;
 }
 
+/* The thread is cancelled: the next one connects again, since the answer is to come yet. */
+static void abandon_question(void *arg)
+{
+	struct ibacm *acm = arg;
+
+	fd_close(&acm->fd);
+	acm->is_tried = false;
+	pthread_mutex_unlock(&acm->lock);
+}
+
 int ibacm_ask(struct ibacm *acm, const struct ibacm_question *question, struct ibacm_answer *ret)
 {
 	int err;
 
 	pthread_mutex_lock(&acm->lock);
+	pthread_cleanup_push(abandon_question, acm);
 	err = try_to_ask(acm, question, ret);
+	pthread_cleanup_pop(0);
 	pthread_mutex_unlock(&acm->lock);
 	return err;
 }

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "base/time.h"
 #include "lib/path/ibacm_msg.h"
 
 #define IBACM_PORT_FILE	 "/run/ibacm.port" /* contains a TCP port of the loopback address */
@@ -21,7 +22,9 @@ struct ibacm {
 	int timeout_ms; /* of a request, including the connect */
 	pthread_mutex_t lock;
 	bool is_tried;
-	int fd; /* -1: none, or given up */
+	int fd;			 /* -1: none, or given up */
+	struct cm_time deadline; /* of the request that is under way */
+	bool may_cancel;
 	uint64_t tid;
 };
 
@@ -35,7 +38,8 @@ void ibacm_fini(struct ibacm *acm);
 struct ibacm *ibacm_of_host(void);
 
 /**
- * ibacm_ask() - request a path; serialised between threads
+ * ibacm_ask() - request a path; serialised between threads; the thread may be cancelled while it
+ * waits, if the question says so
  * @ret: untouched on failure
  *
  * Return: 0; -ENOENT if ibacm knows no path; -ENOTCONN if there is no ibacm; -ETIMEDOUT, -EBADMSG,

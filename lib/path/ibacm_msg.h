@@ -42,14 +42,16 @@ extern const struct wire_layout ibacm_entry_layout;
 
 /**
  * struct ibacm_question - a path request
- * @src:      AF_INET, AF_INET6, AF_IB, or NULL
- * @dst:      as @src
- * @no_delay: cached paths only
+ * @src:        AF_INET, AF_INET6, AF_IB, or NULL
+ * @dst:        as @src
+ * @no_delay:   cached paths only
+ * @may_cancel: the thread may be cancelled while it waits for the response
  */
 struct ibacm_question {
 	const struct sockaddr *src;
 	const struct sockaddr *dst;
 	bool no_delay;
+	bool may_cancel;
 };
 
 /**

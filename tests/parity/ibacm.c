@@ -10,7 +10,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +66,10 @@ static struct entry address(uint32_t flags, uint16_t type, uint8_t fill)
 
 /* --- answers -------------------------------------------------------------- */
 
+static pid_t asker; /* the child; SIGUSR1 tells it that it will get no answer */
+
 struct answer {
+	bool is_silent;
 	uint8_t status;
 	unsigned int n;
 	struct entry entry[4];
@@ -73,6 +78,11 @@ struct answer {
 static struct answer nothing(void)
 {
 	return (struct answer){ .n = 0 };
+}
+
+static struct answer silence(void)
+{
+	return (struct answer){ .is_silent = true };
 }
 
 static struct answer failure(void)
@@ -151,6 +161,10 @@ static void answer_one(int fd, const struct answer *answer)
 		return;
 	for (unsigned int i = HEADER_BYTES; i < length; i += ENTRY_BYTES)
 		print_hex("entry", wire + i, ENTRY_BYTES);
+	if (answer->is_silent) {
+		kill(asker, SIGUSR1);
+		return;
+	}
 	length = HEADER_BYTES + answer->n * ENTRY_BYTES;
 	wire[1] |= 0x80;
 	wire[2] = answer->status;
@@ -267,10 +281,33 @@ static void ask(const struct question *q)
 	fflush(stdout);
 }
 
+static void *ask_in_thread(void *q)
+{
+	ask(q);
+	return NULL;
+}
+
+/* Cancels the thread that asks while it waits. */
+static void ask_and_cancel(const struct question *q, const sigset_t *signals)
+{
+	struct question copy = *q;
+	pthread_t thread;
+	void *result;
+	int signal;
+
+	pthread_create(&thread, NULL, ask_in_thread, &copy);
+	sigwait(signals, &signal);
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	printf("  %s\n", result == PTHREAD_CANCELED ? "cancelled" : "not cancelled");
+	fflush(stdout);
+}
+
 /* clang-format off */
 static const struct question questions[] = {
 	{ "192.0.2.1", 0, 0, 0, NULL, NULL, nothing, "an empty answer" },
 	{ "192.0.2.1", 0, 0, 0, NULL, NULL, failure, "a failure" },
+	{ "192.0.2.1", 0, 0, 0, NULL, NULL, silence, "silence, in which the thread is cancelled" },
 	{ "192.0.2.1", 0, 0, 0, "192.0.2.9", NULL, one_path, "a path, and a source was given" },
 	{ "192.0.2.1", 0, 0, 0, NULL, NULL, two_paths_and_source, "source and two paths" },
 	{ "192.0.2.1", 0, 0, 0, "192.0.2.9", NULL, two_paths_and_source, "a source, and one given" },
@@ -300,24 +337,30 @@ static const struct question questions[] = {
 static void play(int listener, const struct question *q)
 {
 	struct answer answer = q->answer();
+	sigset_t signals;
 	int alive[2];
-	pid_t child;
 
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
 	printf("%s\n", q->what);
 	fflush(stdout);
 	if (pipe(alive))
 		exit(1);
-	child = fork();
-	if (child == 0) {
+	asker = fork();
+	if (asker == 0) {
 		close(alive[0]);
-		ask(q);
+		if (answer.is_silent)
+			ask_and_cancel(q, &signals);
+		else
+			ask(q);
 		_exit(0);
 	}
 	close(alive[1]);
 	serve(listener, alive[0], &answer);
 	fflush(stdout);
 	close(alive[0]);
-	waitpid(child, NULL, 0);
+	waitpid(asker, NULL, 0);
 }
 
 int main(void)

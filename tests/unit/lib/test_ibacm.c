@@ -395,6 +395,31 @@ TEST(threads_get_an_answer_each)
 	ck_assert_int_eq(server.n_questions, 400);
 }
 
+static void *ask_until_cancelled(void *unused)
+{
+	struct ibacm_question question = { .dst = (struct sockaddr *)&dst, .may_cancel = true };
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* as inside the library */
+	ibacm_ask(&acm, &question, &answer);
+	return unused;
+}
+
+TEST(thread_that_is_cancelled_leaves_ibacm_to_others)
+{
+	pthread_t thread;
+	void *result;
+
+	start_at_socket(is_silent);
+	ck_assert_int_eq(pthread_create(&thread, NULL, ask_until_cancelled, NULL), 0);
+	while (!server.n_questions)
+		sched_yield();
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+	server.reply = tells_a_path;
+	ck_assert_int_eq(ask(), 0);
+}
+
 TEST(child_starts_without_its_parents_connection)
 {
 	struct ibacm *of_host = ibacm_of_host();

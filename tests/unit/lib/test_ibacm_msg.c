@@ -35,7 +35,7 @@ FIXTURE(setup, NULL);
 
 static size_t encode(const void *src, const void *dst, bool no_delay)
 {
-	struct ibacm_question question = { src, dst, no_delay };
+	struct ibacm_question question = { .src = src, .dst = dst, .no_delay = no_delay };
 
 	return ibacm_encode(&question, TID, wire);
 }
