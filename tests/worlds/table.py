@@ -14,6 +14,8 @@ class Case(NamedTuple):
     Commands know {a}, {b}: the hosts' numbers, 1 and 2; {moves}, {path}: programs of this folder.
     An empty server: the client plays alone.
     meanwhile: a command on host b while the client runs; during_s: how long after its start.
+    before, after: commands on host b.
+    doubtful: an address, and the checks that purecm doctor finds bad on the way to it from host b.
     """
 
     name: str
@@ -21,6 +23,9 @@ class Case(NamedTuple):
     client: str
     meanwhile: str = ""
     during_s: float = 0
+    before: str = ""
+    after: str = ""
+    doubtful: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,6 +190,57 @@ DCB = World(
           "'!dcb app add dev v0 dscp-prio 0:3 2:5' 0 8 16 24 '!dcb app flush dev v0'")),
     has_dcb=True)
 
+def bad(what, destination, reason="", server="", before="", after=""):
+    """A connection from host b, and what is bad there; its eth1 has no GID."""
+    return Case(what, server and f"rping -s -C 1 -v -a {server}",
+                f"rping -c -C 1 -v -a {destination}", before=before, after=after,
+                doubtful=(destination, ["GIDs", reason] if reason else ["GIDs"]))
+
+
+def default_by(*routes):
+    """Default routes for a case."""
+    return {"before": "set -e; " + "; ".join(f"ip route add default {route}" for route in routes),
+            "after": "while ip route del default 2>/dev/null; do :; done"}
+
+
+# eth1 of host b has a device, but no address.
+BAD = World(
+    "bad", "routes that are missing, doubtful or wrong, and addresses that cannot be used", 2,
+    (OWN_ARP_ONLY, "modprobe dummy", "sysctl -qw net.ipv6.conf.eth1.disable_ipv6=1",
+     "ip link set eth1 up", "rdma link add rxe1 type rxe netdev eth1",
+     "if [ {n} = 1 ]; then ip addr add 10.98.0.1/24 dev eth1; "
+     "else ip route add 10.98.0.0/24 dev eth1; fi",
+     "ip addr add 10.99.0.{n}/32 dev eth0",
+     "ip link add d0 type dummy", "ip link set d0 up", "ip addr add 10.97.0.{n}/24 dev d0",
+     "sysctl -qw net.ipv6.conf.eth0.dad_transmits=1000",
+     "ip addr add fd00:99::{n}/64 dev eth0"),
+    (bad("no route", "10.96.0.1", "route"),
+     bad("route by an interface without an address", "10.98.0.1", "source GID"),
+     bad("interface without a device", "10.97.0.1", "source GID"),
+     bad("address that nobody has", "10.77.0.99", "neighbour"),
+     bad("two default routes", "10.99.0.1", server="10.99.0.1",
+         **default_by("via 10.77.0.1 metric 100", "via 10.98.0.1 metric 200")),
+     bad("two default routes, first by the interface without an address", "10.99.0.1",
+         "source GID", server="10.99.0.1",
+         **default_by("via 10.77.0.1 metric 200", "via 10.98.0.1 metric 100")),
+     bad("two default routes, the first silent", "10.99.0.1", "neighbour",
+         **default_by("via 10.77.0.1 metric 200", "via 10.77.0.99 metric 100")),
+     bad("two default routes, the first down", "10.99.0.1", server="10.99.0.1",
+         before="ip route add default via 10.77.0.1 metric 200; ip link set d0 up; "
+         "ip route add default via 10.97.0.9 dev d0 metric 100; ip link set d0 down",
+         after="ip link set d0 up; ip addr replace 10.97.0.2/24 dev d0; ip route del default"),
+     bad("default route that is unreachable", "10.99.0.1", "route",
+         before="ip route add unreachable default", after="ip route del unreachable default"),
+     Case("address that is tentative", "", "timeout 5 rping -s -C 1 -v -a fd00:99::2"),
+     Case("source that is tentative", "", "rping -c -C 1 -v -a fd00:77::1 -I fd00:99::2"),
+     Case("address of an interface without a device", "", "rping -s -C 1 -v -a 10.97.0.2"),
+     Case("address that goes as it is bound", "",
+          "sh -c 'ip addr add 10.77.0.66/24 dev eth0; ip addr del 10.77.0.66/24 dev eth0; "
+          "rping -s -C 1 -v -a 10.77.0.66'"),
+     Case("address that comes as it is bound", "",
+          "sh -c 'ip addr add 10.77.0.66/24 dev eth0; rping -c -C 1 -v -a 10.77.0.66; "
+          "ip addr del 10.77.0.66/24 dev eth0'")))
+
 # rxe receives nothing from the slaves of a VRF (Linux 6.1: stock's own requests get no answer). So
 # this world has only cases that end before a packet is sent, or that do not use the VRF.
 VRF = World(
@@ -278,4 +334,4 @@ PODS = World(
      Case("pod that looks up a service", "", f"{POD} udaddy -s 10.77.0.1"),
      Case("pod that is bound to its address", "", f"{POD} ucmatose -s 10.77.0.1 -b 10.88.0.2")))
 
-WORLDS = (PORTS, VLAN, CLASSES, DCB, VRF, BOND, POLICY, CHANGES, PODS)
+WORLDS = (PORTS, VLAN, CLASSES, DCB, VRF, BOND, POLICY, BAD, CHANGES, PODS)

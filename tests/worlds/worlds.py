@@ -8,6 +8,7 @@ the client's messages left is compared with stock, which may well fail. Prints a
 then "N passed, N failed, N skipped". Exit status: 0, 1 if a case differs, 77 if the lab cannot run.
 """
 import argparse
+import json
 import os
 from pathlib import Path
 import re
@@ -32,12 +33,13 @@ SERVER_S = 10  # for a server to end after its client
 # few more than stock, which probe the fast path.
 PACKETS_OF_USE = 13
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tests/worlds/path",
-           "tests/worlds/moves")
+           "tests/worlds/moves", "tools/purecm")
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 
 # Lines that a program may print or not, depending on how its threads end.
 RACY = re.compile(r"DISCONNECT EVENT|wait for RDMA_READ_ADV|rdma_get_cm_event: Bad file|"
-                  r"connect error -1|wait for CONNECTED state")
+                  r"connect error -1|wait for CONNECTED state|"
+                  r"waiting for addr/route resolution state")
 # What differs between two runs: queue pair numbers, sequence numbers, pointers, and figures of a
 # measurement.
 VOLATILE = ((re.compile(r"0x[0-9a-f]+"), "0x"), (re.compile(r"\b(QPN|PSN)\b.*"), ""),
@@ -145,6 +147,7 @@ class Stage:
         self._lab = lab
         self._library = build / "lib"
         self._cmportd = build / "tools/cmportd/cmportd"
+        self._purecm = build / "tools/purecm"
         self._programs = {name: build / "tests/worlds" / name for name in ("moves", "path")}
 
     def play(self, case, pairing):
@@ -154,6 +157,23 @@ class Stage:
             self._lab.guests[name].mode(mode, kill=True)
             if mode == "purecm":
                 self._serve(self._lab.guests[name])
+        self._lab.b.run(case.before, check=True)
+        try:
+            outcome = self._play_between(case, modes)
+            if case.doubtful and modes["b"] == "purecm":
+                outcome |= self._doubts(*case.doubtful)
+            return outcome
+        finally:
+            self._lab.b.run(case.after, check=True)
+
+    def _doubts(self, address, expected):
+        """Return what purecm doctor says that is not expected."""
+        done = self._lab.b.run([self._purecm, "doctor", "--json", address], timeout=TIMEOUT_S)
+        found = [check["check"] for check in map(json.loads, done.stdout.splitlines())
+                 if check["verdict"] == "bad"]
+        return {} if found == list(expected) else {"doctor says": done.stdout}
+
+    def _play_between(self, case, modes):
         before = self._packets()
         server = self._start("a", modes["a"], case.server) if case.server else None
         if server:
