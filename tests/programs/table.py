@@ -8,6 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 FABRIC = HERE.parents[1] / "tools/fabric/fabric"
 A = "10.77.0.1"
+IB = ("--link", "ib")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,8 +99,19 @@ def xrc_perftest(program):
 
 
 def qperf(test):
-    return Row(f"qperf {test}", "qperf", "qperf", f"qperf {A} -cm1 -t 1 {test}",
-               ((r"(?:bw|latency) +=", 1),), figure=r"(?:bw|latency) += +(.+)")
+    """By rdma_cm what can be. The others give no GRH, and so need InfiniBand."""
+    by_cm = not test.startswith(("uc_", "ud_"))
+    return Row(f"qperf {test}", "qperf", "qperf",
+               f"qperf {A} {'-cm1 ' * by_cm}-t 1 {test}",
+               ((r"(?:bw|latency|msg_rate) +=", 1),),
+               figure=r"(?:bw|latency|msg_rate) += +(.+)", options=() if by_cm else IB)
+
+
+QPERF = ("rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw",
+         "rc_rdma_write_lat", "rc_rdma_write_bw", "rc_rdma_write_poll_lat", "rc_compare_swap_mr",
+         "rc_fetch_add_mr", "ver_rc_compare_swap", "ver_rc_fetch_add", "uc_lat", "uc_bw",
+         "uc_bi_bw", "uc_rdma_write_lat", "uc_rdma_write_bw", "uc_rdma_write_poll_lat", "ud_lat",
+         "ud_bw", "ud_bi_bw")
 
 
 def built(source, libraries, program):
@@ -131,9 +143,6 @@ def pingpong(program, options="-g 1"):
 def rdmacm(server, client, said):
     """The client's address is its last word."""
     return Row(client, "rdmacm-utils", server, f"{client} {A}", ((said, 1),))
-
-
-IB = ("--link", "ib")
 
 
 def subnet(command, *said, **more):
@@ -199,9 +208,10 @@ ROWS = (
     perftest("ib_read_bw", "-d fab0 -x 1"), perftest("ib_atomic_bw", "-d fab0 -x 1"),
     perftest("ib_write_lat", "-d fab0 -x 1"), perftest("ib_send_lat", "-d fab0 -x 1 -e"),
     perftest("ib_read_lat", "-d fab0 -x 1"), perftest("ib_atomic_lat", "-d fab0 -x 1"),
+    perftest("ib_send_lat", "-d fab0 -x 1 -c UD"), perftest("ib_write_bw", "-d fab0 -x 1 -c UC"),
     xrc_perftest("ib_send_bw"), xrc_perftest("ib_write_bw"),
     perftest("ib_send_bw", "-R"), perftest("ib_write_lat", "-R"),
-    *(qperf(test) for test in ("rc_lat", "rc_bw", "rc_rdma_write_lat", "rc_rdma_read_bw")),
+    *(qperf(test) for test in QPERF),
     pingpong("rc_pingpong"), pingpong("uc_pingpong"), pingpong("ud_pingpong"),
     pingpong("rc_pingpong", "-g 1 -e -c"), pingpong("rc_pingpong", "-g 1 -t"),
     pingpong("rc_pingpong", "-g 1 -N"), pingpong("srq_pingpong"),
@@ -209,6 +219,18 @@ ROWS = (
         f"ibv_xsrq_pingpong -g 1 {A}", ((r"^success", 1),)),
     alone("ibv_devices, ibv_devinfo", "ibverbs-utils", "ibv_devices; ibv_devinfo -v",
           ((r"^ +fab0\s", 1), (r"GID\[ +1\]:\s+::ffff:10.77.0.1, RoCE v2", 1))),
+    pingpong("ud_pingpong", "-g 1 -e"),
+    Row("ibv_asyncwatch", "ibverbs-utils", "ibv_asyncwatch -d fab0",
+        "{fabric} port --dir $PURECM_FABRIC/../.. a down; sleep 0.5; "
+        "{fabric} port --dir $PURECM_FABRIC/../.. a up; sleep 0.5",
+        ((r"event_type IBV_EVENT_PORT_ERR", 1), (r"event_type IBV_EVENT_PORT_ACTIVE", 1)),
+        patient=False),
+    Row("udpong", "rdmacm-utils", f"udpong -b {A} -C 50", f"udpong -s {A} -C 50",
+        ((r"^custom ", 1),),
+        figure=r"^custom +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)", unit="Gbit/s"),
+    Row("cmtime", "rdmacm-utils", f"cmtime -b {A}", f"cmtime -s {A} -c 50", ((r"^disconnect", 1),)),
+    Row("rdma_xclient, rdma_xserver", "rdmacm-utils", "rdma_xserver", f"rdma_xclient -s {A}",
+        ((r"^rdma_xclient: end 0$", 1),)),
     rdmacm("rping -s -C 3", "rping -c -C 3 -v -a", r"^ping data: rdma-ping-2"),
     rdmacm("ucmatose -C 20", "ucmatose -C 20 -s", r"return status 0"),
     rdmacm("udaddy", "udaddy -s", r"return status 0"),
@@ -247,6 +269,11 @@ ROWS = (
     subnet("ibhosts; ibswitches; ibnodes", r"^Ca\s+:", r"^Switch\s+:"),
     subnet("ibaddr", r"LID start"),
     subnet("ibtracert 1 2", r"^From ca .* portnum 1 lid 1", r"^To ca .* lid 2"),
+    subnet("ibroute 0xbe00", r"0x0002 002 :.*b fab0"),
+    subnet("dump_fts", r"0x0002 002 .*b fab0"),
+    subnet("smpquery -D switchinfo 0,1", r"LinearFdbCap"),
+    subnet("smpdump 1 17", r"^(?:[0-9a-f]{4} ){7}[0-9a-f]{4}"),
+    subnet("ibportstate 1 1 query", r"LinkState:\.+Active"),
     between("ibping", "ibping -c 2 1", r"2 packets transmitted, 2 received"),
     between("ibsysstat", "ibsysstat 1 ping", "sysstat ping succeeded"),
 )
@@ -260,6 +287,16 @@ ABSENT = (
      "515 by tgtd itself: it receives all 599 bytes of it by RDMA, and answers that it has no such "
      "target (class 2, detail 3), which its own list and discovery by TCP show. Between two stock "
      "hosts with rxe it is the same: `iser_login_rx(2536) ... login failed, class:2 detail:3`."),
+    ("perftest's raw_ethernet_bw, raw_ethernet_lat, raw_ethernet_burst_lat, raw_ethernet_fs_rate",
+     "They send Ethernet frames by raw packet queue pairs, which the fabric does not announce."),
+    ("qperf's xrc_lat, xrc_bw, xrc_bi_bw", "Debian's is built without: it says \"bad test\"."),
+    ("qperf's uc_ and ud_ tests on RoCE", "They give no GRH, so the queue pair cannot become "
+     "ready to receive (not compared with rxe). They run on InfiniBand, above."),
+    ("perfquery, ibqueryerrors", "They need performance counters, which the fabric's devices do "
+     "not answer yet."),
+    ("ibccquery, ibccconfig, vendstat", "They need agents (congestion control, a vendor's) that "
+     "the fabric's devices do not have."),
+    ("ibfindnodesusing, ibidsverify", "They write to /var/cache, as root."),
     ("ceph", "not tried"),
     ("valkey", "Debian 12 has none"),
     ("versions of Debian 13", "not tried"),
