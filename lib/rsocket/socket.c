@@ -14,7 +14,7 @@
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 
-#define LEAVE_MS 10000 /* timeout for a peer that no longer responds */
+#define LEAVE_MS 30000 /* without any acknowledgement: timeout for a peer that is gone */
 
 /* --- making -------------------------------------------------------------- */
 
@@ -136,15 +136,36 @@ static bool is_all_sent(struct rsock *rs)
 	return (!s->n_sent && !s->owes) || s->state == STREAM_BROKEN;
 }
 
-/* The connection is given up at the timeout. */
-static int wait_all_sent(struct stream *s, int most_ms)
+/* Changes with each message that leaves or is acknowledged. */
+static uint32_t count_unsent(struct stream *s)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&s->base.lock);
+	n = s->n_sent << 2 | s->owes;
+	pthread_mutex_unlock(&s->base.lock);
+	return n;
+}
+
+/*
+ * The connection is given up at the timeout. On a path that loses packets a device may take minutes
+ * to send what is left, so if @is_renewed each acknowledgement begins the timeout anew.
+ */
+static int wait_all_sent(struct stream *s, int most_ms, bool is_renewed)
 {
 	struct cm_time until = wait_deadline(most_ms);
-	int err;
+	uint32_t n, n_before = count_unsent(s);
+	int err = -EINTR;
 
-	do
+	while (err == -EINTR) {
 		err = wait_until_ready(&s->base, POLLOUT, is_all_sent, until);
-	while (err == -EINTR);
+		n = count_unsent(s);
+		if (err == -EAGAIN && is_renewed && n != n_before) {
+			until = wait_deadline(most_ms);
+			err = -EINTR;
+		}
+		n_before = n;
+	}
 	pthread_mutex_lock(&s->base.lock);
 	if (err == -EAGAIN)
 		stream_happen(s, STREAM_EV_SEND_FAILED, -ETIMEDOUT);
@@ -170,7 +191,7 @@ static int stream_shutdown(struct rsock *rs, int how)
 	stream_progress(rs);
 	err = stream_happen(s, events[how], 0) == -EINVAL ? -ENOTCONN : 0;
 	pthread_mutex_unlock(&rs->lock);
-	return err || how == SHUT_RD ? err : wait_all_sent(s, LEAVE_MS);
+	return err || how == SHUT_RD ? err : wait_all_sent(s, LEAVE_MS, true);
 }
 
 /* The service is stopped last, because it detects that the peer is gone, which ends the wait. */
@@ -185,7 +206,7 @@ static void stream_close(struct rsock *rs)
 	stream_happen(s, STREAM_EV_SHUT_RDWR, 0);
 	pthread_mutex_unlock(&rs->lock);
 	if (s->memory.has_qp)
-		wait_all_sent(s, lingers ? linger_s * 1000 : LEAVE_MS);
+		wait_all_sent(s, lingers ? linger_s * 1000 : LEAVE_MS, !lingers);
 	service_lock();
 	/* Calls in progress are not served again: each checks this under both locks. */
 	pthread_mutex_lock(&rs->lock);
