@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Parity: creating channels and ids, and calls with arguments that cannot be right. */
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 
 #include "steps.h"
@@ -88,12 +89,14 @@ static void ports_are_read_from_the_addresses(struct scene *s)
 /* Programs of their own lie beside this one. They print a lot, of which the sum says enough. */
 static void run_beside(const char *name)
 {
-	char self[512] = { 0 };
+	char self[PATH_MAX + 16] = { 0 }; /* and the name */
 
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || !strrchr(self, '/'))
+	if (readlink("/proc/self/exe", self, PATH_MAX - 1) < 0 || !strrchr(self, '/'))
 		give_up("/proc/self/exe: %s", strerror(errno));
-	*strrchr(self, '/') = '\0';
-	shell("%s/%s | tee /tmp/%s.out | md5sum; wc -l </tmp/%s.out", self, name, name, name);
+	strcpy(strrchr(self, '/') + 1, name);
+	if (access(self, X_OK))
+		give_up("%s: %s", self, strerror(errno));
+	shell("%s | tee /tmp/%s.out | md5sum; wc -l </tmp/%s.out", self, name, name);
 }
 
 static void resolver_finds_the_same(struct scene *s)

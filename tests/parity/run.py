@@ -35,7 +35,7 @@ PAIRINGS = {"stock/stock": ("stock", "stock"), "purecm/stock": ("purecm", "stock
 REFERENCE = "stock/stock"
 # What is built in the root of another release.
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/certify/parity",
-           "tests/parity/addrinfo", "tests/parity/ibacm")
+           "tools/certify/addrinfo", "tools/certify/ibacm")
 # A sample has every tenth of a theme's scenarios for two hosts, which are played by stock with
 # itself and then by these in turn, and every second for one host, but none in which stock waits for
 # 98 s: the soft fabric compares all with what stock is known to say (tests/fabric/parity.py).
