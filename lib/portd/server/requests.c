@@ -108,18 +108,25 @@ void requests_put(struct server *server, struct xmit *xmit)
 	free(xmit);
 }
 
-static struct xmit *take_request(struct server *server, struct xmit *xmit)
+/* The lane may be empty then. */
+static void remove_from_lane(struct server *server, struct xmit *xmit)
 {
 	struct client *sender = xmit->sender;
-	struct lane *lane = xmit->lane;
 
 	list_remove(&xmit->link);
 	list_remove(&xmit->of_sender);
-	lane->user->n_requests--;
-	if (list_is_empty(&lane->requests))
-		lane_free(server, lane);
+	xmit->lane->user->n_requests--;
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
 		server->above->may_send(server, sender);
+}
+
+static struct xmit *take_request(struct server *server, struct xmit *xmit)
+{
+	struct lane *lane = xmit->lane;
+
+	remove_from_lane(server, xmit);
+	if (list_is_empty(&lane->requests))
+		lane_free(server, lane);
 	return xmit;
 }
 
@@ -139,10 +146,16 @@ void requests_port_gone(struct server *server, const struct host_port *host_port
 	struct lane *lane;
 	struct xmit *xmit;
 
-	hash_for_each_entry_safe (lane, &server->lanes.table, node.link)
-		list_for_each_entry_safe (xmit, &lane->requests, link)
-			if (xmit->host_port == host_port)
-				free(take_request(server, xmit));
+	hash_for_each_entry_safe (lane, &server->lanes.table, node.link) {
+		list_for_each_entry_safe (xmit, &lane->requests, link) {
+			if (xmit->host_port != host_port)
+				continue;
+			remove_from_lane(server, xmit);
+			free(xmit);
+		}
+		if (list_is_empty(&lane->requests))
+			lane_free(server, lane);
+	}
 }
 
 /* --- sending -------------------------------------------------------------- */
