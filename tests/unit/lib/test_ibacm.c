@@ -395,6 +395,11 @@ TEST(threads_get_an_answer_each)
 	ck_assert_int_eq(server.n_questions, 400);
 }
 
+/*
+ * Not with the address sanitizer: that of GCC 12 takes its own call of sigaltstack() for an
+ * overflow of the frames that a cancellation has unwound.
+ */
+#ifndef __SANITIZE_ADDRESS__
 static void *ask_until_cancelled(void *unused)
 {
 	struct ibacm_question question = { .dst = (struct sockaddr *)&dst, .may_cancel = true };
@@ -419,6 +424,7 @@ TEST(thread_that_is_cancelled_leaves_ibacm_to_others)
 	server.reply = tells_a_path;
 	ck_assert_int_eq(ask(), 0);
 }
+#endif
 
 TEST(child_starts_without_its_parents_connection)
 {
