@@ -26,7 +26,7 @@
 #define WAIT_MS	   20000
 #define RESOLVE_MS 2000
 #define REPEAT_MS  900 /* a request is not repeated before that */
-#define IDLE_MS	   300
+#define IDLE_MS	   600
 #define SETTLE_US  50000
 #define TAKES_US   5000
 #define QUIET_MS   100
