@@ -76,8 +76,8 @@ RING_TIME = {"figure": r"time for 100 loops = (\S+)", "unit": "s"}
 
 
 def fio(verb):
-    """To fio, who has a hostname and writes is the client, whatever the verb. It asks for no retries
-    where no receive is posted, so its server posts one for each of the 256 messages."""
+    """To fio, who has a hostname and writes is the client, whatever the verb. It asks for no
+    retries where no receive is posted, so its server posts one for each of the 256 messages."""
     common = "--ioengine=rdma --port=9999 --bs=64k --size=16m"
     return Row(f"fio --ioengine=rdma --verb={verb}", "fio",
                f"fio --name=server {common} --rw=read --iodepth=256",
