@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "lib/api.h"
+#include "lib/device/device.h"
 #include "lib/diag/failure.h"
 #include "lib/id/claims.h"
 #include "lib/sync/sync.h"
@@ -108,6 +109,13 @@ static int bind_addr(struct id *id, const struct sockaddr *sa)
 		err = bind_local(id, &addr);
 	if (err)
 		return err;
+	/*
+	 * A listener on all addresses needs all devices. They are opened before the program knows
+	 * the port: it may tell that to a peer (qperf does), which connects before rdma_listen()
+	 * is done. If none can be opened, rdma_listen() says so.
+	 */
+	if (addr_is_any(&addr))
+		device_list_load();
 	id_show_addrs(id);
 	return id->path.gid.verbs ? id_attach(id) : 0;
 }
