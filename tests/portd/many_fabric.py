@@ -135,27 +135,27 @@ def play_end(hosts):
     kill(client)
 
 
-def play_both(hosts):
-    """Kill a client and cmportd at once; the next program is one with a connection of its own."""
+def kill_both(hosts):
+    """Kill a client with 100 connections and cmportd at once."""
     client = begin_holding(hosts, 100)
     await_held(client)
     await_rtus(100)
     client.send_signal(signal.SIGSTOP)
     os.kill(pid_of_cmportd(), signal.SIGKILL)
     kill(client)
+
+
+def play_both(hosts):
+    """Kill a client and cmportd at once; the next program is one with a connection of its own."""
+    kill_both(hosts)
     following = begin_holding(hosts, 1)
     await_held(following)
     kill(following)
 
 
 def play_renamed(hosts):
-    """Kill a client and cmportd at once on a device that was renamed; start the next one."""
-    client = begin_holding(hosts, 100)
-    await_held(client)
-    await_rtus(100)
-    client.send_signal(signal.SIGSTOP)
-    os.kill(pid_of_cmportd(), signal.SIGKILL)
-    kill(client)
+    """Kill a client and cmportd at once; rename their device, and start the next cmportd."""
+    kill_both(hosts)
     fabric = Path(os.environ["PURECM_FABRIC"]).parent.parent
     subprocess.run([f"{hosts.build}/tools/purecm", "fabric", "rename", "--dir", fabric, "a",
                     "roce7"], check=True)
