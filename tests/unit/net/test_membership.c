@@ -129,7 +129,7 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 	return __real_setsockopt(fd, level, name, value, bytes);
 }
 
-/* A full socket is tried once, however many there are. */
+/* A join tries at most one full socket, however many are full. */
 TEST(join_costs_the_same_whatever_was_joined_before)
 {
 	int i, n_joins = 0;
