@@ -255,27 +255,6 @@ void listen_stop(struct engine *engine, struct id *id)
 		engine->n_wildcards--;
 }
 
-/* Opens all ports; it is an error only if none can be opened. */
-static int open_all_ports(void)
-{
-	int i, err, first = device_list_load();
-	const struct device_list *list = device_list();
-	struct port *port;
-	bool any = false;
-	uint8_t num;
-
-	for (i = 0; i < list->n; i++) {
-		for (num = 1; num <= list->device[i]->n_ports; num++) {
-			err = device_port_open(list->device[i], num, &port);
-			if (!err)
-				port_put(port);
-			any = any || !err;
-			first = first ? first : err;
-		}
-	}
-	return any ? 0 : first;
-}
-
 void listen_extend(void)
 {
 	bool wanted;
@@ -283,7 +262,7 @@ void listen_extend(void)
 	wanted = engine_lock()->n_wildcards > 0;
 	engine_unlock();
 	if (wanted && device_list_refresh() == 0)
-		open_all_ports();
+		device_open_all_ports();
 }
 
 static int open_ports(struct id *id)
@@ -295,7 +274,7 @@ static int open_ports(struct id *id)
 		/* Devices and ports may come. */
 		net_watch_interfaces();
 		hotplug_watch_additions();
-		return open_all_ports();
+		return device_open_all_ports();
 	}
 	if (id->path.port)
 		return 0;

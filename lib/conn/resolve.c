@@ -110,12 +110,12 @@ static int bind_addr(struct id *id, const struct sockaddr *sa)
 	if (err)
 		return err;
 	/*
-	 * A listener on all addresses needs all devices. They are opened before the program knows
-	 * the port: it may tell that to a peer (qperf does), which connects before rdma_listen()
-	 * is done. If none can be opened, rdma_listen() says so.
+	 * A listener on all addresses needs all ports. They are opened before the program knows its
+	 * port number: it may tell that to a peer (qperf does), which connects before rdma_listen()
+	 * is done. If none can be opened, rdma_listen() fails.
 	 */
 	if (addr_is_any(&addr))
-		device_list_load();
+		device_open_all_ports();
 	id_show_addrs(id);
 	return id->path.gid.verbs ? id_attach(id) : 0;
 }

@@ -496,6 +496,26 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 	return err;
 }
 
+int device_open_all_ports(void)
+{
+	int i, err, first = device_list_load();
+	const struct device_list *list = device_list();
+	struct port *port;
+	bool any = false;
+	uint8_t num;
+
+	for (i = 0; i < list->n; i++) {
+		for (num = 1; num <= list->device[i]->n_ports; num++) {
+			err = device_port_open(list->device[i], num, &port);
+			if (!err)
+				port_put(port);
+			any = any || !err;
+			first = first ? first : err;
+		}
+	}
+	return any ? 0 : first;
+}
+
 void device_port_gone(struct port *port)
 {
 	bool is_open;

@@ -127,6 +127,13 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret);
  */
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret);
 
+/**
+ * device_open_all_ports() - open all devices, and the ports of each; cheap if they are open
+ *
+ * Return: 0 if a port is open; -errno of the first that cannot be opened; 0 without devices.
+ */
+int device_open_all_ports(void);
+
 struct device_want;
 
 /**

@@ -56,6 +56,20 @@ TEST(wildcard_address_binds_to_no_device)
 	ck_assert_ptr_null(id->pub.verbs);
 }
 
+/* A peer may connect as soon as the program knows its port number: little is left to listen. */
+TEST(wildcard_address_has_the_ports_of_all_devices_opened)
+{
+	unsigned int n_opened = cmportd.n_handles;
+	union addr any;
+
+	device_port_gone(rig.port);
+	addr_set_any(&any, AF_INET);
+	ck_assert_int_eq(bind_id(&any), 0);
+	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
+	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
+	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
+}
+
 TEST(port_0_is_an_ephemeral_one_and_cmportd_is_not_asked)
 {
 	ck_assert_int_eq(bind_id(&own), 0);
