@@ -37,7 +37,7 @@ DEVICES = {  # name: (quirks, and limits of wire/page.h; source)
     "qedr": (("inline=128", "ud-inline=128"), "its driver"),
     "efa": (("no-cm",), "its driver: UD and SRD only, no CM class"),
     "worst": (("inline=96", "ud-inline=32", "wr=1024", "no-sl", "no-fast-path", "gids-last",
-               "second-port"),
+               "second-port", "umad-blocks"),
               "the least of all the others but efa"),
 }
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")

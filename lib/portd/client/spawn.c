@@ -47,7 +47,7 @@
  */
 #define DEFAULT_ACTION_BYTES 64
 
-#define ENV_MAX		     8
+#define ENV_MAX		     9
 #define ENV_BYTES	     (PATH_MAX + 32)
 
 /* All data that a child needs, prepared before it is created. */
@@ -153,7 +153,7 @@ int spawn_find_program(char ret[PATH_MAX])
 
 static const char *const kept[] = { "PURECM_LOG", "PURECM_IDLE_S", "PURECM_PORTD_LOG" };
 
-/* On a soft fabric, the device libraries are found through a variable too. */
+/* On a soft fabric, the device libraries are found through variables too. */
 static const char *const kept_on_fabric[] = { "PURECM_FABRIC", "LD_LIBRARY_PATH" };
 
 static void add_env(struct birth *birth, unsigned int *n, const char *name, const char *value)
@@ -166,9 +166,9 @@ static void add_env(struct birth *birth, unsigned int *n, const char *name, cons
 	}
 }
 
-static void keep_env(struct birth *birth, unsigned int *n, const char *name)
+static void keep_env(struct birth *birth, unsigned int *n, const char *from, const char *name)
 {
-	const char *value = secure_getenv(name);
+	const char *value = secure_getenv(from);
 
 	if (value)
 		add_env(birth, n, name, value);
@@ -181,9 +181,12 @@ static void make_env(struct birth *birth, const char *path)
 	add_env(birth, &n, "PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
 	add_env(birth, &n, "PURECM_SOCKET", path);
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		keep_env(birth, &n, kept[i]);
-	for (i = 0; secure_getenv("PURECM_FABRIC") && i < 2; i++)
-		keep_env(birth, &n, kept_on_fabric[i]);
+		keep_env(birth, &n, kept[i], kept[i]);
+	if (!secure_getenv("PURECM_FABRIC"))
+		return;
+	for (i = 0; i < sizeof(kept_on_fabric) / sizeof(kept_on_fabric[0]); i++)
+		keep_env(birth, &n, kept_on_fabric[i], kept_on_fabric[i]);
+	keep_env(birth, &n, "PURECM_FABRIC_PRELOAD", "LD_PRELOAD");
 }
 
 /* --- in the child -------------------------------------------------------- */

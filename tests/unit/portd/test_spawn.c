@@ -413,10 +413,21 @@ TEST(on_a_soft_fabric_it_finds_the_libraries_of_the_program)
 {
 	setenv("PURECM_FABRIC", "/tmp/f/hosts/a", 1);
 	setenv("LD_LIBRARY_PATH", "/nowhere", 1);
+	setenv("PURECM_FABRIC_PRELOAD", "libc.so.6", 1);
 	spawn();
 	wait_seen();
 	ck_assert_str_eq(said("env PURECM_FABRIC="), "/tmp/f/hosts/a");
 	ck_assert_str_eq(said("env LD_LIBRARY_PATH="), "/nowhere");
+	ck_assert_str_eq(said("env LD_PRELOAD="), "libc.so.6");
+}
+
+TEST(what_a_fabric_preloads_is_not_preloaded_elsewhere)
+{
+	setenv("PURECM_FABRIC_PRELOAD", "libc.so.6", 1);
+	spawn();
+	wait_seen();
+	ck_assert_uint_eq(count("env LD_PRELOAD="), 0);
+	ck_assert_uint_eq(count("env PURECM_FABRIC_PRELOAD="), 0);
 }
 
 TEST(it_is_in_a_session_and_folder_of_its_own)
