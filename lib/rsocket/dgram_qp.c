@@ -128,6 +128,7 @@ static int bind_id(struct dgram_qp *qp)
 		return -errno;
 	if (!qp->id->verbs)
 		return -ENODEV;
+	/* Not cached: a new MTU of the interface is no event of the device. */
 	err = ibv_query_port(qp->id->verbs, qp->id->port_num, &port);
 	qp->mtu = err ? 0 : 128U << port.active_mtu;
 	return -err;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "lib/id/id.h"
 #include "lib/rsocket/slot.h"
 
 #define QUEUE_MIN 16
@@ -37,19 +38,14 @@ static uint32_t clamp_u32(uint32_t value, uint32_t low, uint32_t high)
 	return value < high ? value : high;
 }
 
-static int clamp_sizes(struct stream *s)
+static void clamp_sizes(struct stream *s)
 {
-	struct ibv_device_attr attr;
-	uint32_t most;
-	int err = ibv_query_device(s->id->verbs, &attr);
+	int limit = id_of(s->id)->attached->attr.max_qp_wr;
+	uint32_t most = clamp_u32((uint32_t)limit, QUEUE_MIN, QUEUE_MAX);
 
-	if (err)
-		return -err;
-	most = clamp_u32((uint32_t)attr.max_qp_wr, QUEUE_MIN, QUEUE_MAX);
 	s->sizes.sq_size = clamp_u32(s->sizes.sq_size, QUEUE_MIN, most);
 	s->sizes.rq_size = clamp_u32(s->sizes.rq_size, QUEUE_MIN, most - CTRL_SLOTS);
 	s->sizes.recv_bytes = clamp_u32(s->sizes.recv_bytes & ~1U, 2, INT32_MAX);
-	return 0;
 }
 
 static int make_queues(struct stream *s)
@@ -125,10 +121,10 @@ int memory_make(struct stream *s)
 {
 	const int by_peer = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct stream_memory *m = &s->memory;
-	int err = clamp_sizes(s);
+	int err;
 
-	if (!err)
-		err = make_queues(s);
+	clamp_sizes(s);
+	err = make_queues(s);
 	if (!err)
 		err = make_buffer(s, send_ring_bytes(s), IBV_ACCESS_LOCAL_WRITE,
 				  (void **)&m->send_ring, &m->send_mr);

@@ -447,8 +447,8 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	(void)context;
-	*attr = (struct ibv_device_attr){ .max_qp_wr = MAX_QP_WR };
-	return 0;
+	(void)attr;
+	ck_abort_msg("it may be a command of firmware, and the limits are known");
 }
 
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
@@ -472,6 +472,7 @@ void wire_begin(void)
 				 .post_recv = post_recv}
 	};
 	device.verbs = &verbs.context;
+	device.attr.max_qp_wr = MAX_QP_WR;
 	pd.context = &verbs.context;
 	n_alive = 0;
 	lies_are_allowed = false;
