@@ -28,6 +28,7 @@ LIMIT_S = 60
 EACH = 30  # connections that the client makes for each of its counts
 FIRST, LATER = 1, 12  # counts: the first come with the probes, those between the two later
 UNUSED_S = 2  # that a cmportd has its port open for: the probes to itself are over
+COUNTED = r"^totals: [0-9]|^100[.]00 .* total$"  # the line with the number, of either
 COUNTERS = {  # what runs a program so that it leaves a file, and the number in that
     "instructions": ("valgrind --tool=callgrind --callgrind-out-file={} ",
                      re.compile(r"^totals: (\d+)", re.M)),
@@ -73,9 +74,16 @@ def count(build, option, counter, counts):
 
         run(build, portd, counts, wrap,
             f"; cd {folder}; kill $(cat $PURECM_FABRIC/../server pid-a pid-b); "
-            f"for i in $(seq 100); do grep -L total {' '.join(names)} | grep -q . || break; "
-            "sleep 0.1; done")
-        return sum(int(number.search((Path(folder) / name).read_text())[1]) for name in names)
+            f"for i in $(seq 600); do [ $(grep -lE '{COUNTED}' {' '.join(names)} 2>/dev/null | "
+            f"wc -l) = {len(names)} ] && break; sleep 0.1; done")
+        return sum(number_in(number, Path(folder, name)) for name in names)
+
+
+def number_in(number, path):
+    found = number.search(path.read_text(encoding="utf-8") if path.exists() else "")
+    if not found:
+        raise RuntimeError(f"{path.name} has counted nothing in a minute")
+    return int(found[1])
 
 
 def opening(build, option, counter):
@@ -85,7 +93,7 @@ def opening(build, option, counter):
         run_on_fabric(build, LIMIT_S, "--quirk", "no-fast-path", "--hosts", "1",
                       f"a:{prefix.format(f'{folder}/a')}{build}/tools/cmportd/cmportd --open "
                       f"--idle {UNUSED_S} --confine=no {option} 2>/dev/null")
-        return 2 * int(number.search((Path(folder) / "a").read_text())[1])
+        return 2 * number_in(number, Path(folder, "a"))
 
 
 def by_counts(build):

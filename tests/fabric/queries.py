@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a connection asks of a device: nothing, as long as nothing changes. To query a port, a P_Key
-or a GID may be a command of the device's firmware. The soft fabric's devices write down each.
+"""What a connection asks of a device: nothing, as long as nothing changes; and what changes is used
+after the device's event. To query a port, a P_Key or a GID may be a command of the device's
+firmware. The soft fabric's devices write down each. What becomes of GIDs is in moves.py.
 
 Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 1 if a test failed,
 77 if there can be no fabric here.
@@ -14,6 +15,7 @@ from hosts import main, run_on_fabric
 LIMIT_S = 60
 FEW, MANY = "1,9", "1,9,100"  # connections, those of a number at once
 MORE = 100
+RPING = "rping -c -a 10.77.0.1 -C 1"
 LINKS = {"RoCE": (), "InfiniBand": ("--link", "ib", "--lmc", "1"),
          "a partition": ("--link", "ib", "--pkeys", "0x8001", "--ip-pkey", "0x8001"),
          "no fast path": ("--quirk", "no-fast-path", "--quirk", "second-port")}
@@ -58,7 +60,29 @@ def without_cmportd_neither(build):
     connections_query_nothing(build, "inline")
 
 
+def a_partition_that_moves_in_the_table_is_found_again(build):
+    """By a server, a client that has connections already, and both cmportds. At its former index
+    is another partition then, whose packets the peer does not get."""
+    hold = f"{build}/tools/certify/hold"
+    held = "$PURECM_FABRIC/held"
+    begin_holding = (f"{hold} client 10.77.0.1 7480 5 5 >{held} & holder=$!; "
+                     f"until grep -q ^held {held}; do kill -0 $holder || exit 8; sleep 0.05; done")
+    for host in "ab":
+        moved = (f"{build}/tools/purecm fabric pkeys --dir $PURECM_FABRIC/../.. {host} "
+                 "0x8002,0x8001; sleep 0.5")
+        more = (f"kill -USR1 $holder; until grep -q ^complete {held}; do kill -0 $holder || "
+                "exit 9; sleep 0.05; done; kill $holder")
+        done = run_on_fabric(
+            build, LIMIT_S, "--link", "ib", "--pkeys", "0x8001", "--ip-pkey", "0x8001",
+            f"a&:{hold} server 10.77.0.1 7480", "a&:rping -s -P -a 10.77.0.1",
+            f"b:for i in $(seq 50); do {RPING} && break; sleep 0.1; done; {begin_holding}; {moved}; "
+            f"{RPING} && {more} && echo moved")
+        assert not done.returncode and "moved" in done.stdout.split(), (
+            host, done.returncode, done.stdout[-600:] + done.stderr[-600:])
+
+
 TESTS = (
+    a_partition_that_moves_in_the_table_is_found_again,
     a_hundred_connections_query_no_more_than_ten,
     without_cmportd_neither,
 )
