@@ -75,8 +75,8 @@ def a_partition_that_moves_in_the_table_is_found_again(build):
         done = run_on_fabric(
             build, LIMIT_S, "--link", "ib", "--pkeys", "0x8001", "--ip-pkey", "0x8001",
             f"a&:{hold} server 10.77.0.1 7480", "a&:rping -s -P -a 10.77.0.1",
-            f"b:for i in $(seq 50); do {RPING} && break; sleep 0.1; done; {begin_holding}; {moved}; "
-            f"{RPING} && {more} && echo moved")
+            f"b:for i in $(seq 50); do {RPING} && break; sleep 0.1; done; {begin_holding}; "
+            f"{moved}; {RPING} && {more} && echo moved")
         assert not done.returncode and "moved" in done.stdout.split(), (
             host, done.returncode, done.stdout[-600:] + done.stderr[-600:])
 
