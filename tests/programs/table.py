@@ -275,6 +275,9 @@ ROWS = (
     subnet("smpquery -D switchinfo 0,1", r"LinearFdbCap"),
     subnet("smpdump 1 17", r"^(?:[0-9a-f]{4} ){7}[0-9a-f]{4}"),
     subnet("ibportstate 1 1 query", r"LinkState:\.+Active"),
+    subnet("perfquery; perfquery -x 2 1; perfquery -R 0xbe00 2", r"^PortXmitData:\.+\d",
+           r"^PortUnicastRcvPkts:\.+\d"),
+    subnet("ibqueryerrors", r"3 nodes checked, 0 bad nodes found"),
     between("ibping", "ibping -c 2 1", r"2 packets transmitted, 2 received"),
     between("ibsysstat", "ibsysstat 1 ping", "sysstat ping succeeded"),
 )
@@ -293,8 +296,6 @@ ABSENT = (
     ("qperf's xrc_lat, xrc_bw, xrc_bi_bw", "Debian's is built without: it says \"bad test\"."),
     ("qperf's uc_ and ud_ tests on RoCE", "They give no GRH, so the queue pair cannot become "
      "ready to receive (not compared with rxe). They run on InfiniBand, above."),
-    ("perfquery, ibqueryerrors", "They need performance counters, which the fabric's devices do "
-     "not answer yet."),
     ("ibccquery, ibccconfig, vendstat", "They need agents (congestion control, a vendor's) that "
      "the fabric's devices do not have."),
     ("ibfindnodesusing, ibidsverify", "They write to /var/cache, as root."),

@@ -7,8 +7,10 @@
 
 #include "tests/roce/packets.h"
 #include "tests/unit/test.h"
+#include "tools/fabric/wire/counters.h"
 
-#define ROUNDS 50
+#define ROUNDS	  50
+#define LRH_BYTES 8
 
 static uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
 static uint8_t wire[ROCE_BYTES_MAX];
@@ -25,6 +27,7 @@ TEST_LOOP(packet_comes_back_as_it_was, 0, n_kinds)
 
 		ck_assert_uint_gt(n, 0);
 		ck_assert_uint_eq(n % 4, 0);
+		ck_assert_uint_eq(fab_packet_octets(&packet), LRH_BYTES + FAB_GRH_BYTES + n);
 		ck_assert_uint_eq(wire[0], kind->opcode);
 		ck_assert_uint_eq(roce_dest_qpn(wire), packet.dest_qpn);
 		ck_assert_int_eq(roce_read(wire, n, &read, &read_payload), 0);

@@ -25,6 +25,8 @@ static void set_port(struct host *host, unsigned int port_num, bool up)
 		return;
 	fab_page_write_begin(host->page);
 	port->state = state;
+	if (!up)
+		fab_count(host->counters, (uint8_t)port_num, FAB_LINK_DOWNED, 1);
 	fab_page_write_end(host->page);
 	sysfs_write(host);
 	events_send(host, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, (uint8_t)port_num);

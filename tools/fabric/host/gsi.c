@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/smi.h"
+#include "tools/fabric/wire/device.h"
 #include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
@@ -49,7 +51,7 @@ static void give_mad(struct host *host, const struct fab_packet *packet, const u
 		head.addr.flow_label = htonl(packet->flow_label);
 		memcpy(head.addr.gid, &packet->sgid, sizeof(head.addr.gid));
 	}
-	host->mad_came(host, packet->port_num, &head, mad);
+	host->mad_came(host, packet->port_num, packet->dlid, &head, mad);
 }
 
 static bool is_good(const struct host *host, const struct fab_packet *packet)
@@ -75,8 +77,11 @@ static void gsi_ready(struct watch *watch, uint32_t events)
 		n = recv(watch->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0)
 			return;
-		if (n == sizeof(in) && in.packet.magic == FAB_MAGIC && is_good(host, &in.packet))
-			give_mad(host, &in.packet, in.mad);
+		if (n != sizeof(in) || in.packet.magic != FAB_MAGIC || !is_good(host, &in.packet))
+			continue;
+		if (in.packet.dlid != SMI_LID_SWITCH) /* which the packet does not leave */
+			fab_count_received(host->counters, &in.packet);
+		give_mad(host, &in.packet, in.mad);
 	}
 }
 
@@ -94,8 +99,10 @@ static bool has_pkey(const struct fab_port *port, uint16_t pkey)
 
 void gsi_packet_came(struct host *host, const struct fab_packet *packet, const uint8_t *payload)
 {
-	if (is_good(host, packet) &&
-	    has_pkey(&host->page->port[packet->port_num - 1], packet->pkey))
+	if (!is_good(host, packet))
+		return;
+	fab_count_received(host->counters, packet);
+	if (has_pkey(&host->page->port[packet->port_num - 1], packet->pkey))
 		give_mad(host, packet, payload);
 }
 
@@ -116,15 +123,19 @@ int gsi_open(struct host *host, mad_came_fn *mad_came)
 
 /* --- sending ------------------------------------------------------------- */
 
+/* The administrator's host answers for the switch of its subnet. */
 static int find_owner(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 		      struct fab_owner *ret)
 {
+	const struct fab_port *port = &host->page->port[port_num - 1];
 	struct fab_route route = { .dlid = ntohs(head->addr.lid),
 				   .has_grh = head->addr.grh_present,
 				   .hop_limit = head->addr.hop_limit };
 
 	memcpy(&route.dgid, head->addr.gid, sizeof(route.dgid));
-	return -fab_route_find(&host->folder, &host->page->port[port_num - 1], &route, ret);
+	if (!fab_port_is_roce(port) && route.dlid == SMI_LID_SWITCH)
+		route.dlid = port->sm_lid;
+	return -fab_route_find(&host->folder, port, &route, ret);
 }
 
 static uint32_t interface_of(const struct host *host, uint8_t port_num, uint8_t gid_index)
@@ -134,8 +145,8 @@ static uint32_t interface_of(const struct host *host, uint8_t port_num, uint8_t 
 	return fab_page_gid(host->page, port_num, gid_index, &sgid) ? sgid.ifindex : 0;
 }
 
-static int fill_packet(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
-		       struct fab_packet *ret)
+static int fill_packet(const struct host *host, uint8_t port_num, uint16_t slid,
+		       const struct ib_user_mad *head, struct fab_packet *ret)
 {
 	const struct fab_port *port = &host->page->port[port_num - 1];
 	struct fab_gid sgid;
@@ -149,7 +160,7 @@ static int fill_packet(const struct host *host, uint8_t port_num, const struct i
 		.subnet = port->subnet,
 		.sl = head->addr.sl,
 		.pkey = port->pkey[head->addr.pkey_index % FAB_PKEYS],
-		.slid = (uint16_t)(port->lid | head->addr.path_bits),
+		.slid = slid,
 		.dlid = ntohs(head->addr.lid),
 		.dest_qpn = FAB_QP1,
 		.src_qpn = FAB_QP1,
@@ -172,16 +183,18 @@ static int fill_packet(const struct host *host, uint8_t port_num, const struct i
 	return 0;
 }
 
-int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
-	     const uint8_t mad[FAB_MAD_BYTES])
+int gsi_send_from(struct host *host, uint8_t port_num, uint16_t slid,
+		  const struct ib_user_mad *head, const uint8_t mad[FAB_MAD_BYTES])
 {
 	char path[FAB_PATH_BYTES];
 	struct fab_packet packet;
 	struct fab_owner to;
-	int err = fill_packet(host, port_num, head, &packet);
+	int err = fill_packet(host, port_num, slid, head, &packet);
 
 	if (!err)
 		udp_capture_write(&host->capture, &packet, mad);
+	if (!err && slid != SMI_LID_SWITCH)
+		fab_count_sent(host->counters, &packet);
 	if (!err && host->wire == FAB_WIRE_ROCE) {
 		udp_out_packet(&host->out, &packet,
 			       interface_of(host, port_num, head->addr.gid_index), mad);
@@ -197,4 +210,12 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 	/* An unreachable host fails silently, like a slow one. */
 	fab_peers_send(&host->peers, path, &packet, mad);
 	return 0;
+}
+
+int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+	     const uint8_t mad[FAB_MAD_BYTES])
+{
+	uint16_t lid = host->page->port[port_num - 1].lid;
+
+	return gsi_send_from(host, port_num, (uint16_t)(lid | head->addr.path_bits), head, mad);
 }

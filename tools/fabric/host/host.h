@@ -9,6 +9,7 @@
  *   control.c                    commands from tools/fabric/fabric
  *   identity.c                   the page, and the GID table as addresses change
  *   agents.c sa.c subnet.c       umad agents; the subnet administrator; the subnet manager
+ *   pma.c                        the performance management agents
  *   rmpp.c                       multi-packet messages
  *   roce.c                       port 4791: packets for QP1
  *   steer.c                      port 4791: a socket for each process
@@ -28,6 +29,7 @@
 #include "base/loop.h"
 #include "tools/fabric/udp/capture.h"
 #include "tools/fabric/udp/out.h"
+#include "tools/fabric/wire/counters.h"
 #include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
@@ -38,9 +40,13 @@ struct conn;
 struct host;
 struct steering;
 
-/** mad_came_fn() - handle a MAD received at a port; @head is complete except for the agent id */
-typedef void mad_came_fn(struct host *host, uint8_t port_num, struct ib_user_mad *head,
-			 const uint8_t mad[FAB_MAD_BYTES]);
+/**
+ * mad_came_fn() - handle a MAD received at a port
+ * @dlid: the LID that it was sent to
+ * @head: complete except for the agent id
+ */
+typedef void mad_came_fn(struct host *host, uint8_t port_num, uint16_t dlid,
+			 struct ib_user_mad *head, const uint8_t mad[FAB_MAD_BYTES]);
 
 /* The socket of a port for connections from umad. */
 struct listener {
@@ -82,9 +88,10 @@ struct host {
 	enum fab_wire wire;
 	struct udp_out out; /* with FAB_WIRE_ROCE: packets sent by QP1 */
 	struct udp_capture capture;
+	struct fab_counters *counters; /* of each slot; our own are the first */
 	struct watch udp, out_watch;
 	struct steering *steering; /* packets received by other queue pairs */
-	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;
+	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control, counters_watch;
 	struct listener listener[FAB_PORTS];
 	struct list conns;
 	struct list groups;   /* of the subnet administrator */
@@ -125,6 +132,12 @@ void gsi_packet_came(struct host *host, const struct fab_packet *packet, const u
  */
 int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 	     const uint8_t mad[FAB_MAD_BYTES]);
+
+/**
+ * gsi_send_from() - as gsi_send(), with another source LID
+ */
+int gsi_send_from(struct host *host, uint8_t port_num, uint16_t slid,
+		  const struct ib_user_mad *head, const uint8_t mad[FAB_MAD_BYTES]);
 
 /** agents_open() - open the sockets for connections from umad. Return: 0 or -errno. */
 int agents_open(struct host *host);
@@ -203,6 +216,11 @@ void subnet_set_pkeys(struct host *host, const char *text);
 
 /** sysfs_write() - update the host's own /sys, if it has one, from the page */
 void sysfs_write(const struct host *host);
+
+/**
+ * sysfs_follow_counters() - update the counters in /sys twice a second. Return: 0 or -errno.
+ */
+int sysfs_follow_counters(struct host *host);
 
 /** sysfs_rename() - rename the device in /sys; @old is its previous name */
 void sysfs_rename(const struct host *host, const char *old);

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/pma.h"
 #include "tools/fabric/host/rmpp.h"
 #include "tools/fabric/host/sa.h"
+#include "tools/fabric/host/smi.h"
 #include "tools/fabric/wire/quirks.h"
 
 static void peers_ready(struct watch *watch, uint32_t events)
@@ -33,12 +35,16 @@ static void stdin_ready(struct watch *watch, uint32_t events)
 }
 
 /* umad agents take precedence: a program may be the subnet administrator. */
-static void mad_came(struct host *host, uint8_t port_num, struct ib_user_mad *head,
+static void mad_came(struct host *host, uint8_t port_num, uint16_t dlid, struct ib_user_mad *head,
 		     const uint8_t mad[FAB_MAD_BYTES])
 {
-	if (!rmpp_input(host, port_num, head, mad) &&
-	    !agents_receive(host, port_num, head, mad, FAB_MAD_BYTES))
-		sa_received(host, port_num, head, mad);
+	bool is_for_switch = dlid == SMI_LID_SWITCH;
+
+	if (!is_for_switch && (rmpp_input(host, port_num, head, mad) ||
+			       agents_receive(host, port_num, head, mad, FAB_MAD_BYTES) ||
+			       sa_received(host, port_num, head, mad)))
+		return;
+	pma_received(host, port_num, dlid, head, mad);
 }
 
 static int make_folders(const struct host *host)
@@ -75,7 +81,10 @@ static int open_all(struct host *host)
 	if (!err)
 		err = make_folders(host);
 	if (!err)
+		err = fab_counters_create(&host->folder, &host->counters);
+	if (!err)
 		err = fab_peers_init(&host->peers, host->folder.dir, 0);
+	host->peers.faulty.counters = host->counters;
 	if (!err)
 		err = loop_watch(&host->loop, &host->peers_watch, host->peers.loop.fd, EPOLLIN,
 				 peers_ready);
@@ -91,6 +100,8 @@ static int open_all(struct host *host)
 		err = identity_open(host);
 	if (!err)
 		err = agents_open(host);
+	if (!err)
+		err = sysfs_follow_counters(host);
 	return err ? err : control_open(host);
 }
 

@@ -79,7 +79,7 @@ void smi_read_subnet(const struct host *host, uint8_t number, struct smi_subnet 
 		closedir(lids);
 }
 
-static const struct smi_end *end_at(const struct smi_subnet *subnet, unsigned int switch_port)
+const struct smi_end *smi_end_at(const struct smi_subnet *subnet, unsigned int switch_port)
 {
 	unsigned int i;
 
@@ -100,7 +100,7 @@ static const struct smi_end *end_of_lid(const struct smi_subnet *subnet, uint16_
 	return NULL;
 }
 
-static uint8_t n_switch_ports(const struct smi_subnet *subnet)
+uint8_t smi_switch_ports(const struct smi_subnet *subnet)
 {
 	uint8_t most = SWITCH_PORTS;
 	unsigned int i;
@@ -155,7 +155,7 @@ static unsigned int get_node_info(const struct smi_place *place, uint32_t modifi
 	(void)modifier;
 	data[0] = data[1] = 1; /* base and class version */
 	data[2] = end ? NODE_CA : NODE_SWITCH;
-	data[3] = end ? end->n_ports : n_switch_ports(place->subnet);
+	data[3] = end ? end->n_ports : smi_switch_ports(place->subnet);
 	put64(data + 4, guid);	/* system */
 	put64(data + 12, guid); /* node */
 	put64(data + 20, end ? be64toh(end->port.gid[0].gid.global.interface_id) : guid);
@@ -215,7 +215,7 @@ static unsigned int get_port_info_of_host(const struct smi_place *place, uint32_
 	const struct smi_end *end = place->end;
 	const struct fab_port *port = &end->port;
 	const struct smi_end *other =
-		end_at(place->subnet, end->switch_port - end->number + modifier);
+		smi_end_at(place->subnet, end->switch_port - end->number + modifier);
 
 	if (modifier > end->n_ports)
 		return BAD_VALUE;
@@ -242,9 +242,9 @@ static unsigned int get_port_info(const struct smi_place *place, uint32_t modifi
 
 	if (place->end)
 		return get_port_info_of_host(place, modifier, data);
-	if (modifier > n_switch_ports(place->subnet))
+	if (modifier > smi_switch_ports(place->subnet))
 		return BAD_VALUE;
-	end = end_at(place->subnet, modifier);
+	end = smi_end_at(place->subnet, modifier);
 	put_link(data, place->entry, !modifier || (end && end->port.state == IBV_PORT_ACTIVE));
 	if (!modifier)
 		put16(data + 16, SMI_LID_SWITCH);
@@ -344,7 +344,7 @@ static bool follow_link(struct smi_place *place, uint8_t exit)
 		*place = (struct smi_place){ place->subnet, NULL, end->switch_port };
 		return true;
 	}
-	end = end_at(place->subnet, exit);
+	end = smi_end_at(place->subnet, exit);
 	if (!end || end->port.state != IBV_PORT_ACTIVE)
 		return false;
 	*place = (struct smi_place){ place->subnet, end, end->number };

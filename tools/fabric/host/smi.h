@@ -36,6 +36,12 @@ struct smi_place {
 /** smi_read_subnet() - read the ports of a subnet from the hosts' pages */
 void smi_read_subnet(const struct host *host, uint8_t number, struct smi_subnet *ret);
 
+/** smi_switch_ports() - the number of the switch's ports */
+uint8_t smi_switch_ports(const struct smi_subnet *subnet);
+
+/** smi_end_at() - the host's port at a port of the switch, or NULL */
+const struct smi_end *smi_end_at(const struct smi_subnet *subnet, unsigned int switch_port);
+
 /**
  * smi_get() - get an attribute of a port or the switch; @data as in a MAD
  *

@@ -4,14 +4,17 @@
  * updated whenever the page changes.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/pma.h"
 #include "tools/fabric/wire/device.h"
 #include "tools/fabric/wire/quirks.h"
 
@@ -22,6 +25,7 @@ struct subject {
 	const struct fab_page *page;
 	const struct fab_port *port;
 	unsigned int port_num, index;
+	const uint64_t *counter; /* of the port: PMA_N_COUNTERS */
 };
 
 /* Sets an empty text if there is nothing to show. */
@@ -197,6 +201,21 @@ static const struct table {
 	{ { "pkeys", print_pkey },		   FAB_PKEYS},
 };
 
+/* --- counters of a port ---------------------------------------------------- */
+
+#define COUNTERS_NS 500000000
+
+static const char *const counter_file[] = {
+#define X(name) #name,
+	PMA_COUNTERS(X)
+#undef X
+};
+
+static void print_counter(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "%" PRIu64, of->counter[of->index]);
+}
+
 /* --- the class of uverbs ------------------------------------------------- */
 
 static void print_device(const struct subject *of, char text[TEXT_BYTES])
@@ -295,6 +314,18 @@ static const char *netdev_of_function(const struct host *host, uint8_t port_num,
 	return slave;
 }
 
+static void write_counters(const struct host *host, struct subject *of)
+{
+	uint64_t counter[PMA_N_COUNTERS];
+
+	pma_read(host, (uint8_t)of->port_num, counter);
+	of->counter = counter;
+	for (of->index = 0; of->index < PMA_N_COUNTERS; of->index++)
+		write_file(host, print_counter, of, DEVICE "/ports/%u/counters/%s",
+			   of->page->device, of->port_num, counter_file[of->index]);
+	of->counter = NULL;
+}
+
 static void write_port(const struct host *host, struct subject *of)
 {
 	char slave[IF_NAMESIZE];
@@ -312,16 +343,23 @@ static void write_port(const struct host *host, struct subject *of)
 		for (of->index = 0; of->index < table[i].n; of->index++)
 			write_file(host, table[i].file.print, of, DEVICE "/ports/%u/%s/%u",
 				   of->page->device, of->port_num, table[i].file.name, of->index);
+	write_counters(host, of);
+}
+
+static bool has_sys(const struct host *host)
+{
+	char path[FAB_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/hosts/%s/sys", host->folder.dir, host->folder.host);
+	return !access(path, W_OK);
 }
 
 void sysfs_write(const struct host *host)
 {
 	struct subject of = { .page = host->page };
-	char path[FAB_PATH_BYTES];
 	unsigned int i;
 
-	snprintf(path, sizeof(path), "%s/hosts/%s/sys", host->folder.dir, host->folder.host);
-	if (access(path, W_OK)) /* this host may have no /sys of its own */
+	if (!has_sys(host))
 		return;
 	for (i = 0; i < ROWS(device_file); i++)
 		write_file(host, device_file[i].print, &of, DEVICE "/%s", host->page->device,
@@ -332,6 +370,30 @@ void sysfs_write(const struct host *host)
 		of.port = &host->page->port[of.port_num - 1];
 		write_port(host, &of);
 	}
+}
+
+static void counters_ready(struct watch *watch, uint32_t events)
+{
+	struct host *host = container_of(watch, struct host, counters_watch);
+	struct subject of = { .page = host->page };
+	uint64_t count;
+
+	(void)events;
+	if (read(watch->fd, &count, sizeof(count)) < 0 || host->page->is_removed || !has_sys(host))
+		return;
+	for (of.port_num = 1; of.port_num <= host->n_ports; of.port_num++)
+		write_counters(host, &of);
+}
+
+int sysfs_follow_counters(struct host *host)
+{
+	struct itimerspec every = { .it_interval = { .tv_nsec = COUNTERS_NS },
+				    .it_value = { .tv_nsec = COUNTERS_NS } };
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd < 0 || timerfd_settime(fd, 0, &every, NULL))
+		return -errno;
+	return loop_watch(&host->loop, &host->counters_watch, fd, EPOLLIN, counters_ready);
 }
 
 /* Return: false if the host has no /sys of its own, or nothing is there. */

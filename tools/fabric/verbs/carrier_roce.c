@@ -157,6 +157,7 @@ static void frame_came(struct fab_context *context, const struct fab_frames *fra
 
 	if (!udp_in_packet(frames, bytes, n, &packet, &payload))
 		return;
+	fab_count_received(context->counters, &packet);
 	name_sender(context, &packet);
 	if (packet.dest_qpn == FAB_QPN_MULTICAST && packet.op == FAB_OP_DATAGRAM)
 		deliver_to_group(context, &packet, payload, deliver);

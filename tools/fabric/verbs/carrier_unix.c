@@ -46,6 +46,7 @@ static int open_peers(struct fab_context *context)
 	if (!err)
 		err = loop_watch(&context->loop, &context->waiting, context->peers.loop.fd, EPOLLIN,
 				 peers_have_room);
+	context->peers.faulty.counters = context->counters;
 	return err ? err : context->fd;
 }
 
@@ -127,9 +128,11 @@ static void packet_came(struct fab_context *context, size_t bytes, deliver_fn *d
 {
 	const struct fab_packet *packet = (const struct fab_packet *)context->buffer;
 
-	if (bytes >= sizeof(*packet) && packet->magic == FAB_MAGIC &&
-	    bytes == sizeof(*packet) + packet->bytes)
-		deliver(context, packet, packet + 1);
+	if (bytes < sizeof(*packet) || packet->magic != FAB_MAGIC ||
+	    bytes != sizeof(*packet) + packet->bytes)
+		return;
+	fab_count_received(context->counters, packet);
+	deliver(context, packet, packet + 1);
 }
 
 const struct carrier carrier_unix = {

@@ -79,8 +79,11 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	fill_header(qp, send, &packet);
-	if (port->state != IBV_PORT_ACTIVE || context->device->page->is_removed)
+	if (port->state != IBV_PORT_ACTIVE || context->device->page->is_removed) {
+		fab_count(context->counters, packet.from_port, FAB_XMIT_DISCARDS, 1);
 		return IBV_WC_SUCCESS;
+	}
+	fab_count_sent(context->counters, &packet);
 	udp_capture_write(&context->capture, &packet, payload);
 	context->carrier->send_datagram(qp, send->ah, &packet, payload);
 	return IBV_WC_SUCCESS;

@@ -294,6 +294,8 @@ static int watch_all(struct fab_context *context)
 
 static int open_all(struct fab_context *context)
 {
+	int err;
+
 	context->qp = calloc(FAB_SLOT_QPS, sizeof(struct fab_qp *));
 	context->buffer = malloc(FAB_BUFFER_BYTES);
 	context->scratch = malloc(FAB_FRAGMENT_BYTES);
@@ -304,6 +306,11 @@ static int open_all(struct fab_context *context)
 	context->fd = fab_folder_take_slot(&context->device->folder, &context->slot);
 	if (context->fd < 0)
 		return context->fd;
+	err = fab_counters_open(&context->device->folder, context->device->folder.host,
+				&context->of_slots);
+	if (err)
+		return err;
+	context->counters = &context->of_slots[context->slot];
 	udp_capture_open(&context->capture, context->device->folder.dir);
 	return watch_all(context);
 }
@@ -338,6 +345,8 @@ static void close_all(struct fab_context *context)
 	fd_close(&context->wake_fd);
 	context->carrier->close(context);
 	udp_capture_close(&context->capture);
+	fab_counters_close(context->of_slots);
+	context->of_slots = context->counters = NULL;
 	free(context->qp);
 	free(context->buffer);
 	free(context->scratch);

@@ -34,6 +34,7 @@
 #include "tools/fabric/udp/capture.h"
 #include "tools/fabric/udp/out.h"
 #include "tools/fabric/verbs/event_queue.h"
+#include "tools/fabric/wire/counters.h"
 #include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/page.h"
@@ -113,6 +114,8 @@ struct fab_context {
 	struct udp_out out;	/* for carrier_roce, like the members below */
 	int udp_fd, udp_conn;	/* ../udp/share.h */
 	struct udp_capture capture;
+	struct fab_counters *of_slots; /* of the host; NULL with slot 0 */
+	struct fab_counters *counters; /* those of the slot */
 	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of the number; NULL with slot 0 */
 	uint32_t last_qp;
 	struct list active;   /* queue pairs with unacknowledged sends */

@@ -50,8 +50,11 @@ void transport_send(struct fab_context *context, const char *path, const struct 
 {
 	const struct fab_page *page = context->device->page;
 
-	if (page->port[packet->from_port - 1].state != IBV_PORT_ACTIVE || page->is_removed)
+	if (page->port[packet->from_port - 1].state != IBV_PORT_ACTIVE || page->is_removed) {
+		fab_count(context->counters, packet->from_port, FAB_XMIT_DISCARDS, 1);
 		return;
+	}
+	fab_count_sent(context->counters, packet);
 	udp_capture_write(&context->capture, packet, payload);
 	context->carrier->send(context, path, packet, payload);
 }

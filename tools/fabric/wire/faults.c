@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "tools/fabric/wire/counters.h"
 #include "tools/fabric/wire/folder.h"
 
 #define REORDER_US 2000
@@ -172,6 +173,8 @@ int fab_faulty_send(struct fab_faulty *faulty, const void *way, size_t way_bytes
 	struct fate fate = decide_fate(faulty->faults, &faulty->random, packet);
 	int err = 0;
 
+	if (!fate.copies)
+		fab_count(faulty->counters, packet->from_port, FAB_XMIT_LOST, 1);
 	while (!err && fate.copies--) {
 		if (fate.delay_us)
 			err = delay_packet(faulty, way, way_bytes, packet, payload, &fate);

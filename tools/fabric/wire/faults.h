@@ -28,6 +28,7 @@ struct fab_faults {
 	struct fab_fault mads, data;
 };
 
+struct fab_counters;
 struct fab_faulty;
 
 /**
@@ -46,6 +47,7 @@ struct fab_faulty {
 	struct watch timer;
 	int timer_fd;
 	fab_put_fn *put;
+	struct fab_counters *counters; /* of the sender; NULL after fab_faulty_init() */
 };
 
 /** fab_faulty_none() - initialize without opening; fab_faulty_fini() is allowed */

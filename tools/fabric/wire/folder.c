@@ -47,6 +47,12 @@ void fab_folder_page(const struct fab_folder *folder, char ret[FAB_PATH_BYTES])
 	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/page", folder->dir, folder->host);
 }
 
+void fab_folder_counters(const struct fab_folder *folder, const char *host,
+			 char ret[FAB_PATH_BYTES])
+{
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/counters", folder->dir, host);
+}
+
 void fab_folder_gsi(const struct fab_folder *folder, const char *host, char ret[FAB_PATH_BYTES])
 {
 	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/gsi", folder->dir, host);

@@ -3,6 +3,7 @@
  * The paths in a fabric's folder, which connects its hosts.
  *
  *   hosts/NAME/page        the device (page.h)
+ *   hosts/NAME/counters    of its ports (counters.h)
  *   hosts/NAME/gsi         socket for packets to QP1
  *   hosts/NAME/umad.1      socket for umad descriptors of port 1
  *   hosts/NAME/ctx/SLOT    sockets of processes that have the device open
@@ -45,6 +46,10 @@ int fab_folder_find(struct fab_folder *ret);
 
 /** fab_folder_page() - the path of this host's page. */
 void fab_folder_page(const struct fab_folder *folder, char ret[FAB_PATH_BYTES]);
+
+/** fab_folder_counters() - the path of the counters of a host's ports */
+void fab_folder_counters(const struct fab_folder *folder, const char *host,
+			 char ret[FAB_PATH_BYTES]);
 
 /** fab_folder_gsi() - the path of a host's QP1 socket. */
 void fab_folder_gsi(const struct fab_folder *folder, const char *host, char ret[FAB_PATH_BYTES]);

@@ -7,6 +7,7 @@
  *   umad_wire.h            messages between a program's libibumad and its host
  *   folder.h               the fabric's folder: names of sockets, owners of GIDs and LIDs
  *   page.h device.h        a host's device as its processes read it
+ *   counters.h             what a host's ports have sent and received
  *   quirks.h               the deviations that a device may have
  *   route.h                the port that an address leads to
  *   peer.h faults.h        sending packets, and faults
