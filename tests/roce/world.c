@@ -307,6 +307,7 @@ static void open_context(struct world_end *end, unsigned int number)
 	list_init(&context->active);
 	list_init(&context->unacked);
 	list_init(&context->attached);
+	list_init(&context->pds);
 	assert(event_queue_init(&context->async) == 0);
 	context->device = &end->device;
 	context->carrier = &carrier_world;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/fabric/verbs/carrier.h"
@@ -157,10 +159,13 @@ int ibv_get_device_index(struct ibv_device *device)
 
 /* --- contexts ------------------------------------------------------------ */
 
+/* Those that this process has open, for import; under known_lock. */
+static struct list open_contexts = { &open_contexts, &open_contexts };
+
 static int context_init(struct fab_context *context, struct fab_device *device)
 {
-	/* Not used, but programs duplicate it and pass it on. */
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* For nothing but import: programs duplicate it and pass it on. */
+	int fd = memfd_create("fabric", MFD_CLOEXEC);
 	int err = fd < 0 ? -errno : event_queue_init(&context->async);
 
 	if (err) {
@@ -174,6 +179,8 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	list_init(&context->attached);
 	list_init(&context->xrcds);
 	list_init(&context->xrc_srqs);
+	list_init(&context->pds);
+	list_init(&context->dms);
 	fab_peers_none(&context->peers);
 	udp_out_none(&context->out);
 	context->fd = -1;
@@ -215,6 +222,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	}
 	pthread_mutex_lock(&known_lock);
 	to_device(device)->refs++;
+	context->users = 1;
+	list_append(&open_contexts, &context->open);
 	pthread_mutex_unlock(&known_lock);
 	/*
 	 * The thread delivers events. If it cannot start, creating a queue pair retries that and
@@ -226,11 +235,57 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return &context->verbs.context;
 }
 
+static bool is_context_of(const struct fab_context *context, const struct stat *file)
+{
+	struct stat own;
+
+	return !fstat(context->verbs.context.cmd_fd, &own) && own.st_dev == file->st_dev &&
+	       own.st_ino == file->st_ino;
+}
+
+/* A context of another process is not supported: its memory and queues are that process's. */
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct fab_context *context, *found = NULL;
+	struct stat file;
+
+	if (fstat(cmd_fd, &file))
+		return NULL;
+	pthread_mutex_lock(&known_lock);
+	list_for_each_entry (context, &open_contexts, open)
+		if (is_context_of(context, &file))
+			found = context;
+	if (found)
+		found->users++;
+	pthread_mutex_unlock(&known_lock);
+	if (!found) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (cmd_fd != found->verbs.context.cmd_fd)
+		close(cmd_fd); /* it was given to us */
+	return &found->verbs.context;
+}
+
+static bool is_last_user(struct fab_context *context)
+{
+	bool is_last;
+
+	pthread_mutex_lock(&known_lock);
+	is_last = --context->users == 0;
+	if (is_last)
+		list_remove(&context->open);
+	pthread_mutex_unlock(&known_lock);
+	return is_last;
+}
+
 int ibv_close_device(struct ibv_context *verbs)
 {
 	struct fab_context *context = to_context(verbs);
 	struct fab_device *device = context->device;
 
+	if (!is_last_user(context))
+		return 0;
 	context_stop(context);
 	/*
 	 * Objects that the program has not destroyed still point to the context, so it is leaked.

@@ -16,8 +16,10 @@
 struct fab_dm {
 	struct ibv_dm ibv; /* first */
 	size_t bytes;
-	unsigned int refs;
+	unsigned int refs; /* regions, and imports */
 	char *memory;
+	struct fab_dm *root; /* of an import: the one that was allocated, else itself */
+	struct list known;   /* in context->dms, unless it is an import */
 };
 
 static struct fab_dm *to_dm(struct ibv_dm *dm)
@@ -76,13 +78,17 @@ struct ibv_dm *device_memory_alloc(struct ibv_context *verbs, struct ibv_alloc_d
 	if (!dm)
 		return NULL;
 	dm->bytes = attr->length;
+	dm->root = dm;
+	list_init(&dm->known);
 	dm->ibv = (struct ibv_dm){ .context = verbs,
 				   .memcpy_to_dm = copy_to,
 				   .memcpy_from_dm = copy_from };
 	pthread_mutex_lock(&context->lock);
 	has_share = take_share(context, dm->bytes);
-	if (has_share)
+	if (has_share) {
 		dm->ibv.handle = context_handle(context);
+		list_append(&context->dms, &dm->known);
+	}
 	pthread_mutex_unlock(&context->lock);
 	if (has_share && !posix_memalign((void **)&dm->memory, 1u << LOG_ALIGN_MAX, dm->bytes)) {
 		memset(dm->memory, 0, dm->bytes);
@@ -101,6 +107,10 @@ int device_memory_free(struct ibv_dm *ibv)
 	struct fab_context *context = to_context(ibv->context);
 	struct fab_dm *dm = to_dm(ibv);
 
+	if (dm->root != dm) {
+		ibv_unimport_dm(ibv);
+		return 0;
+	}
 	pthread_mutex_lock(&context->lock);
 	if (dm->refs) {
 		pthread_mutex_unlock(&context->lock);
@@ -108,6 +118,7 @@ int device_memory_free(struct ibv_dm *ibv)
 	}
 	context->dm_bytes -= dm->bytes;
 	context->n_objects--;
+	list_remove(&dm->known);
 	pthread_mutex_unlock(&context->lock);
 	free(dm->memory);
 	free(dm);
@@ -126,6 +137,43 @@ struct ibv_mr *device_memory_reg(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t
 	}
 	mr = ibv_reg_mr_iova2(pd, dm->memory + offset, bytes, 0, access);
 	if (mr)
-		memory_use(mr, &dm->refs);
+		memory_use(mr, &dm->root->refs);
 	return mr;
+}
+
+struct ibv_dm *ibv_import_dm(struct ibv_context *verbs, uint32_t dm_handle)
+{
+	struct fab_context *context = to_context(verbs);
+	struct fab_dm *imported = calloc(1, sizeof(*imported)), *dm, *found = NULL;
+
+	if (!imported)
+		return NULL;
+	pthread_mutex_lock(&context->lock);
+	list_for_each_entry (dm, &context->dms, known)
+		if (dm->ibv.handle == dm_handle)
+			found = dm;
+	if (found) {
+		*imported = *found;
+		imported->refs = 0;
+		list_init(&imported->known);
+		found->refs++;
+		context->n_objects++;
+	}
+	pthread_mutex_unlock(&context->lock);
+	if (found)
+		return &imported->ibv;
+	free(imported);
+	errno = EINVAL;
+	return NULL;
+}
+
+void ibv_unimport_dm(struct ibv_dm *ibv)
+{
+	struct fab_context *context = to_context(ibv->context);
+
+	pthread_mutex_lock(&context->lock);
+	to_dm(ibv)->root->refs--;
+	context->n_objects--;
+	pthread_mutex_unlock(&context->lock);
+	free(to_dm(ibv));
 }

@@ -25,7 +25,7 @@ static struct fab_td *to_td(struct ibv_td *td)
 }
 
 /* @root: NULL for a protection domain. */
-static struct ibv_pd *pd_new(struct ibv_context *verbs, struct ibv_pd *root, struct fab_td *td)
+struct ibv_pd *domain_new(struct ibv_context *verbs, struct ibv_pd *root, struct fab_td *td)
 {
 	struct fab_context *context = to_context(verbs);
 	struct fab_pd *pd = calloc(1, sizeof(*pd));
@@ -41,13 +41,14 @@ static struct ibv_pd *pd_new(struct ibv_context *verbs, struct ibv_pd *root, str
 		pd->root->refs++;
 	if (td)
 		td->refs++;
+	list_append(&context->pds, &pd->known);
 	pthread_mutex_unlock(&context->lock);
 	return &pd->ibv;
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
 {
-	return pd_new(verbs, NULL, NULL);
+	return domain_new(verbs, NULL, NULL);
 }
 
 /* The program's own memory for queues is an offer, which a device need not accept. */
@@ -58,7 +59,7 @@ struct ibv_pd *domain_alloc_parent(struct ibv_context *verbs,
 		errno = attr->pd ? EOPNOTSUPP : EINVAL;
 		return NULL;
 	}
-	return pd_new(verbs, attr->pd, to_td(attr->td));
+	return domain_new(verbs, attr->pd, to_td(attr->td));
 }
 
 int ibv_dealloc_pd(struct ibv_pd *ibv)
@@ -75,6 +76,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 		pd->root->refs--;
 	if (pd->td)
 		pd->td->refs--;
+	list_remove(&pd->known);
 	context->n_objects--;
 	pthread_mutex_unlock(&context->lock);
 	free(pd);

@@ -253,6 +253,8 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	int err = check_rereg(flags, addr, length, access);
 
 	pthread_mutex_lock(&context->lock);
+	if (!err && mr->is_import)
+		err = EOPNOTSUPP;
 	if (!err && mr->n_windows)
 		err = EBUSY;
 	if (!err)
@@ -284,7 +286,8 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 		pthread_mutex_unlock(&context->lock);
 		return EBUSY;
 	}
-	memory_drop_key(context, mr);
+	if (!mr->is_import)
+		memory_drop_key(context, mr);
 	to_pd(ibv->pd)->refs--;
 	if (mr->users)
 		--*mr->users;

@@ -11,6 +11,7 @@
  *   cq.c ack.c                            filling completion queues; a responder's output
  *   channel.c srq.c transfer.c            events; shared receive queues; gather and scatter
  *   carrier_unix.c carrier_roce.c         the two wires below one transport: carrier.h
+ *   import.c                              another way to an object of this process
  *   event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
  *   device_memory.c address.c group.c port.c xrc.c qp_state.c
  *
@@ -76,6 +77,7 @@ struct fab_mr {
 	unsigned int *users;	/* of memory that is an object itself, or NULL */
 	unsigned int n_windows; /* bound to it */
 	bool is_window;		/* part of struct fab_window */
+	bool is_import;		/* has the keys of another one, and is in no table */
 	uint32_t qpn;		/* of a window: the only queue pair allowed, or 0 */
 };
 
@@ -122,10 +124,13 @@ struct fab_context {
 	struct list unacked;  /* queue pairs with output at the end of a turn */
 	struct list attached; /* queue pairs joined to groups by the carrier */
 	struct list xrcds, xrc_srqs;
+	struct list pds, dms; /* to be found by import */
 	uint32_t last_srq;
 	struct fab_keys keys;
 	size_t dm_bytes;	/* allocated device memory */
 	unsigned int n_objects; /* which prevent closing the context */
+	struct list open;	/* in the process's list of open contexts */
+	unsigned int users;	/* who have opened or imported it */
 	uint32_t next_handle;
 	struct event_queue async;
 	struct verbs_context verbs; /* last */
@@ -135,8 +140,9 @@ struct fab_td;
 
 struct fab_pd {
 	struct ibv_pd ibv;   /* first */
-	struct fab_pd *root; /* a parent domain's protection domain, else itself */
+	struct fab_pd *root; /* a parent or imported domain's protection domain, else itself */
 	struct fab_td *td;   /* of a parent domain, or NULL */
+	struct list known;   /* in context->pds */
 	unsigned int refs;
 };
 

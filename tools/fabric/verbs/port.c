@@ -114,6 +114,7 @@ int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_
 					.uc_odp_caps = ODP_OF_UC,
 					.ud_odp_caps = ODP_OF_UD},
 	};
+	attr.xrc_odp_caps = ODP_OF_RC;
 	attr.max_dm_size = FAB_DM_MAX;
 	attr.completion_timestamp_mask = UINT64_MAX;
 	attr.hca_core_clock = CLOCK_KHZ;

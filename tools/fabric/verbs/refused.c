@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions that the soft fabric's device does not support, which return errors: sharing objects
- * between processes, memory of other devices, enhanced connection establishment, driver-specific
- * files.
+ * Functions that the soft fabric's device does not support, which return errors: memory of other
+ * devices, enhanced connection establishment, driver-specific files.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -13,48 +12,6 @@ static void *refuse_call(void)
 {
 	errno = EOPNOTSUPP;
 	return NULL;
-}
-
-struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	(void)cmd_fd;
-	return refuse_call();
-}
-
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	(void)context;
-	(void)pd_handle;
-	return refuse_call();
-}
-
-void ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-}
-
-struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	(void)pd;
-	(void)mr_handle;
-	return refuse_call();
-}
-
-void ibv_unimport_mr(struct ibv_mr *mr)
-{
-	(void)mr;
-}
-
-struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	(void)context;
-	(void)dm_handle;
-	return refuse_call();
-}
-
-void ibv_unimport_dm(struct ibv_dm *dm)
-{
-	(void)dm;
 }
 
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
