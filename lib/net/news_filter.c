@@ -115,10 +115,13 @@ static void load_last_byte(struct program *program)
 	add_jump(program, BPF_JEQ, htons(NDA_DST), 1, 0);
 	end(program, true);
 	load(program, BPF_B, offsetof(struct neigh_msg, neigh.ndm_family));
-	add_jump(program, BPF_JEQ, AF_INET6, 2, 0);
-	load(program, BPF_B, offsetof(struct neigh_msg, addr[3]));
-	add_step(program, BPF_JMP | BPF_JA, 1);
+	add_jump(program, BPF_JEQ, AF_INET, 5, 0);
+	load(program, BPF_B, offsetof(struct neigh_msg, addr[0]));
+	add_jump(program, BPF_JEQ, 0xff, 0, 1);
+	end(program, false); /* multicast: no next hop */
 	load(program, BPF_B, offsetof(struct neigh_msg, addr[15]));
+	add_step(program, BPF_JMP | BPF_JA, 1);
+	load(program, BPF_B, offsetof(struct neigh_msg, addr[3]));
 }
 
 static void check_neigh(struct program *program)

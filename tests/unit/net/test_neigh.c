@@ -238,7 +238,8 @@ static void confirm_neighbour(const char *addr)
 	run("ip neigh replace %s lladdr 02:00:00:00:00:01 dev veth0 nud reachable", addr);
 }
 
-static const char *const others[] = { "10.0.0.77", "fd00:10::77", "fd00:10::277" };
+/* The last one is no next hop, whatever byte it ends with: each interface has it. */
+static const char *const others[] = { "10.0.0.77", "fd00:10::77", "fd00:10::277", "ff02::2" };
 
 /* Any process that has looked up routes would else be woken for each. */
 TEST_LOOP(neighbour_of_others_is_not_announced, 0, N(others))
