@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define CHUNK_BYTES 65536
+#define FIRST_BYTES 2048 /* many processes have one connection; then slabs share pages */
 
 struct chunk;
 
@@ -63,7 +64,8 @@ void slab_fini(struct slab *slab)
 static struct chunk *chunk_new(struct slab *slab)
 {
 	size_t bytes = slot_bytes(slab);
-	unsigned int n = SLAB_ONE_BY_ONE ? 1 : (unsigned int)(CHUNK_BYTES / bytes);
+	size_t room = list_is_empty(&slab->chunks) ? FIRST_BYTES : CHUNK_BYTES;
+	unsigned int n = SLAB_ONE_BY_ONE ? 1 : (unsigned int)(room / bytes);
 	struct chunk *chunk;
 
 	if (n == 0)

@@ -68,6 +68,18 @@ TEST(objects_are_aligned_for_everything)
 
 #if !SLAB_ONE_BY_ONE
 
+/* Otherwise, each slab costs a process with one connection two pages. */
+TEST(first_objects_of_slabs_are_close_together)
+{
+	struct slab other;
+	uintptr_t one = (uintptr_t)slab_take(&slab), two;
+
+	slab_init(&other, 100);
+	two = (uintptr_t)slab_take(&other);
+	ck_assert_uint_le(two > one ? two - one : one - two, 16384);
+	slab_fini(&other);
+}
+
 TEST(object_given_back_is_the_next_one_taken)
 {
 	take_all();
