@@ -42,41 +42,41 @@ struct entry {
 };
 
 static uint32_t generation = 1; /* 0 is never valid */
-static struct {
-	struct entry entry[CACHE_SETS][CACHE_WAYS];
-	uint8_t victim[CACHE_SETS];
-} cache; /* zero, so that it takes no room in the library's file */
+static struct set {
+	struct entry entry[CACHE_WAYS];
+	uint8_t victim;
+} cache[CACHE_SETS]; /* zero, so that it takes no room in the library's file */
 
 void net_route_flush(void)
 {
 	if (!++generation) {
-		memset(cache.entry, 0, sizeof(cache.entry));
+		memset(cache, 0, sizeof(cache));
 		generation = 1;
 	}
 }
 
-static uint32_t set_of(const struct question *question)
+static struct set *set_of(const struct question *question)
 {
-	return hash_bytes(question, sizeof(*question)) & (CACHE_SETS - 1);
+	return &cache[hash_bytes(question, sizeof(*question)) & (CACHE_SETS - 1)];
 }
 
 static const struct answer *cached_answer(const struct question *question)
 {
-	const struct entry *set = cache.entry[set_of(question)];
+	const struct entry *entry = set_of(question)->entry;
 	uint64_t now_ns = clock_coarse_ns();
 
-	for (int i = 0; i < CACHE_WAYS; i++) {
-		if (set[i].generation == generation && set[i].expires_ns > now_ns &&
-		    !memcmp(&set[i].question, question, sizeof(*question)))
-			return &set[i].answer;
+	for (int i = 0; i < CACHE_WAYS; i++, entry++) {
+		if (entry->generation == generation && entry->expires_ns > now_ns &&
+		    !memcmp(&entry->question, question, sizeof(*question)))
+			return &entry->answer;
 	}
 	return NULL;
 }
 
 static void keep_answer(const struct question *question, const struct answer *answer)
 {
-	uint32_t set = set_of(question);
-	struct entry *entry = &cache.entry[set][cache.victim[set]++ % CACHE_WAYS];
+	struct set *set = set_of(question);
+	struct entry *entry = &set->entry[set->victim++ % CACHE_WAYS];
 
 	entry->question = *question;
 	entry->answer = *answer;

@@ -184,6 +184,32 @@ TEST(lookup_after_lost_announcements_counts_a_change)
 	ck_assert_uint_ne(net_changes(), before);
 }
 
+static long resident_kib(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	long pages;
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%*d %ld", &pages), 1);
+	fclose(file);
+	return pages * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* The caches have room for thousands, and most processes use a few places of them. */
+TEST(lost_announcements_cost_a_process_little_memory)
+{
+	long before;
+
+	route_to("10.0.0.9");
+	run("ip addr add 10.0.5.1/32 dev d1");
+	route_to("10.0.0.9");
+	before = resident_kib();
+	run("for i in $(seq 0 9999); do"
+	    " echo route add 10.5.$((i/256)).$((i%%256)) via 10.0.0.254; done | ip -b -");
+	route_to("10.0.0.9");
+	ck_assert_int_le(resident_kib() - before, 100);
+}
+
 TEST(unread_reports_end_as_one_lost)
 {
 	int n_events = 0;
