@@ -36,6 +36,10 @@ static int alarm_fd = -1;
 static struct net_watch *net_watch;
 static struct watch alarm_watch, network_watch;
 static struct cm_time rings_at; /* alarm time; under the lock */
+static struct {
+	struct cm_effects fx;
+	struct outbox box;
+} own; /* the thread's, for one step; large */
 
 /* A counter under a keyed mixing function (splitmix64's). */
 uint64_t engine_random(void)
@@ -152,8 +156,6 @@ static bool is_request(const uint8_t mad[MAD_BYTES])
 /* A request is located with the lock held, when no device may be queried. */
 void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
-	static struct cm_effects fx; /* large, and used by one thread only */
-	static struct outbox box;
 	bool locates = is_request(mad);
 
 	trace_message('<', port, path, mad);
@@ -161,17 +163,17 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 		rooms->prepare(port);
 		gid_read_again_after(GID_NEVER);
 	}
-	outbox_init(&box);
+	outbox_init(&own.box);
 	engine_lock();
 	link_heard();
 	if (cm_core_reserve(&engine.core))
 		warning_of_requests();
-	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &fx);
-	take_effects(&box, &fx);
+	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &own.fx);
+	take_effects(&own.box, &own.fx);
 	lock_give(&lock, LOCK_ENGINE);
 	if (locates)
 		gid_read_again_after(0);
-	outbox_hold(&box, false);
+	outbox_hold(&own.box, false);
 }
 
 /* Sends answers and wakes programs once per batch. */
@@ -204,18 +206,16 @@ static void read_what_is_there(void)
 
 static void run_timers(void)
 {
-	static struct cm_effects fx;
-	static struct outbox box;
 	bool more = true, holds = false;
 
 	while (more) {
-		outbox_init(&box);
+		outbox_init(&own.box);
 		engine_lock();
-		more = cm_core_expire(&engine.core, clock_now(), &fx);
-		take_effects(&box, &fx);
+		more = cm_core_expire(&engine.core, clock_now(), &own.fx);
+		take_effects(&own.box, &own.fx);
 		engine_unlock();
-		holds = holds || box.n;
-		outbox_hold(&box, true);
+		holds = holds || own.box.n;
+		outbox_hold(&own.box, true);
 	}
 	if (holds)
 		outbox_release();
