@@ -8,7 +8,9 @@ Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 
 """
 import json
 import os
+import subprocess
 import sys
+import tempfile
 
 from hosts import CONNECTING, main, run_on_fabric
 
@@ -19,6 +21,8 @@ CLIENT = "rping -c -a 10.77.0.1 -C 1"
 # A client that comes before its server listens is refused, and tries again.
 FIRST = f"for i in $(seq 50); do {CLIENT} && break; sleep 0.1; done"
 LATER = 5
+VENDOR = 0x5043
+ALL_OPTIONS, NO_OPTIONS = (VENDOR, 7), (0, 0)
 
 
 def both_counts(build):
@@ -290,7 +294,33 @@ def where_infiniband_requires_a_grh_connections_are_made(build):
         raise AssertionError(f"status {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
 
 
+def options_said(build, *options):
+    """Have b connect to a. Return (vendor, options) of the REQ and of the REP."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/said.pcap"
+        done = run_on_fabric(build, LIMIT_S, "--pcap", path, *options, SERVER,
+                             f"b:{{ {FIRST}; }} >&2")
+        if done.returncode:
+            raise AssertionError(f"status {done.returncode}: {done.stderr[-600:]}")
+        shown = subprocess.run([build / "tools/purecm", "trace", "--json", "-r", path], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout
+    rows = {row["message"]: row for row in map(json.loads, shown.splitlines())}
+    return [(rows[name]["fields"]["vendor_id"], rows[name]["mad"]["attr_mod"])
+            for name in ("REQ", "REP")]
+
+
+def connections_agree_on_options_of_the_vendor(build):
+    """A REP has the vendor of the REQ: with none its options have no meaning."""
+    for options, wanted in ((("--quirk", "ece"), [ALL_OPTIONS, ALL_OPTIONS]),
+                            (("--quirk", "a:ece"), [NO_OPTIONS, (0, 7)]),
+                            (("--quirk", "b:ece"), [ALL_OPTIONS, (VENDOR, 0)]),
+                            ((), [NO_OPTIONS, NO_OPTIONS])):
+        said = options_said(build, *options)
+        assert said == wanted, (options, said)
+
+
 TESTS = (
+    connections_agree_on_options_of_the_vendor,
     a_device_of_a_bond_has_connections_by_both_of_its_interfaces,
     where_infiniband_requires_a_grh_connections_are_made,
     a_device_that_is_renamed_stays_the_same,

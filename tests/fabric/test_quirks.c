@@ -199,3 +199,32 @@ TEST(arming_for_what_is_solicited_makes_an_event_of_that_alone)
 	ck_assert(!take_event(&rig));
 	rig_close(&rig);
 }
+
+TEST(queue_pairs_agree_on_options_of_the_vendor_with_ece_alone)
+{
+	bool has_ece = !strcmp(quirk, "ece");
+	struct ibv_ece ece = { 0 }, none = { 0 };
+	struct ibv_device_attr attr;
+	uint32_t all;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(ibv_query_device(rig.verbs, &attr), 0);
+	ck_assert_int_eq(ibv_query_ece(rig.a.qp, &ece), has_ece ? 0 : EOPNOTSUPP);
+	ck_assert_uint_eq(ece.vendor_id, has_ece ? attr.vendor_id : 0);
+	ck_assert_int_eq(!ece.options, !has_ece);
+	/* Those that the device does not know are taken away; one stays. */
+	all = ece.options;
+	ece = (struct ibv_ece){ .vendor_id = attr.vendor_id, .options = 1u << 31 | 1 };
+	ck_assert_int_eq(ibv_set_ece(rig.a.qp, &ece), has_ece ? 0 : EOPNOTSUPP);
+	ck_assert_int_eq(ibv_query_ece(rig.a.qp, &ece), has_ece ? 0 : EOPNOTSUPP);
+	ck_assert_uint_eq(ece.options, has_ece);
+	ck_assert_int_eq(ibv_set_ece(rig.a.qp, &none), 0);
+	ece.vendor_id = attr.vendor_id + 1;
+	ck_assert_int_eq(ibv_set_ece(rig.a.qp, &ece), has_ece ? EINVAL : EOPNOTSUPP);
+	/* The other end has them all. */
+	if (has_ece)
+		ck_assert_int_eq(ibv_query_ece(rig.b.qp, &ece), 0);
+	ck_assert_uint_eq(ece.options, all);
+	rig_close(&rig);
+}

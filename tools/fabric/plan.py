@@ -21,12 +21,13 @@ QUIRKS = {  # wire/quirks.h
     "grh-required": "on InfiniBand: no packet leaves without a global route header (EINVAL)",
     "lag": "the interface is a bond of two, its own alone has GIDs, and packets come by either",
     "umad-blocks": "the first write to umad for each peer takes a second",
+    "ece": "queue pairs have options of their vendor, on which connections agree",
     "strict-notify": "arming a completion queue that is not empty makes no event",
 }
 DEVICES = {  # name: (quirks, and limits of wire/page.h; source)
-    "mlx5": (("inline=800", "ud-inline=800", "slow=100"),
+    "mlx5": (("inline=800", "ud-inline=800", "slow=100", "ece"),
              "its driver; a command of its firmware takes 20 to 500 us"),
-    "mlx5-lag": (("inline=800", "ud-inline=800", "slow=100", "lag"),
+    "mlx5-lag": (("inline=800", "ud-inline=800", "slow=100", "lag", "ece"),
                  "Linux 7907f23adc18 (one device for both ports of a bond), cfc1a89e449c (a slave "
                  "for each queue pair, and one QP1 for each slave)"),
     "mlx4": (("second-port",), "its driver: one device for two ports; here only port 2 is used"),

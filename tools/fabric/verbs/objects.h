@@ -11,7 +11,7 @@
  *   cq.c ack.c                            filling completion queues; a responder's output
  *   channel.c srq.c transfer.c            events; shared receive queues; gather and scatter
  *   carrier_unix.c carrier_roce.c         the two wires below one transport: carrier.h
- *   import.c                              another way to an object of this process
+ *   import.c ece.c                        another way to an object of this process; options
  *   event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
  *   device_memory.c address.c group.c port.c xrc.c qp_state.c
  *
@@ -338,7 +338,9 @@ struct fab_qp {
 	struct fab_xrcd *xrcd; /* of an XRC target */
 	unsigned int n_async_events;
 	bool has_reported_established;
-	unsigned int n_windows;	 /* of type 2, bound through it */
+	unsigned int n_windows; /* of type 2, bound through it */
+	bool has_ece;		/* the program has set options */
+	uint32_t ece_options;
 	struct fab_batch *batch; /* for ibv_wr_start() and others; NULL if not requested */
 };
 

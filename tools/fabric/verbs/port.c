@@ -21,7 +21,6 @@
 #define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
 
 #define ACK_DELAY	 15
-#define VENDOR_ID	 0x5043
 #define ODP_OF_UD	 (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
 #define ODP_OF_UC	 (ODP_OF_UD | IBV_ODP_SUPPORT_WRITE)
 #define ODP_OF_RC	 (ODP_OF_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
@@ -63,7 +62,7 @@ int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 		.sys_image_guid = page->node_guid,
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = PAGE_SIZES,
-		.vendor_id = VENDOR_ID,
+		.vendor_id = FAB_VENDOR_ID,
 		.vendor_part_id = 1,
 		.hw_ver = 1,
 		.max_qp = FAB_SLOT_QPS,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Functions that the soft fabric's device does not support, which return errors: memory of other
- * devices, enhanced connection establishment, driver-specific files.
+ * devices, driver-specific files.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -24,21 +24,6 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	(void)fd;
 	(void)access;
 	return refuse_call();
-}
-
-int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp;
-	return ece->vendor_id ? EOPNOTSUPP : 0;
-}
-
-int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	(void)qp;
-	ece->vendor_id = 0;
-	ece->options = 0;
-	ece->comp_mask = 0;
-	return EOPNOTSUPP;
 }
 
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,

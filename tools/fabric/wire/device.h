@@ -10,6 +10,7 @@
 
 #define FAB_DEVICE    "fab0"
 #define FAB_FW_VER    "1.0"
+#define FAB_VENDOR_ID 0x5043
 
 #define FAB_WIDTH_4X  2
 #define FAB_SPEED_QDR 4

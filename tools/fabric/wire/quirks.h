@@ -21,7 +21,8 @@
 	X(LAG, "lag")			  /* the interface has two slaves: see lag.py */          \
 	X(UMAD_BLOCKS, "umad-blocks")	  /* 1 s for each new peer: see blocking/ */              \
 	X(GIDS_LAST, "gids-last")	  /* the GID table is filled from its end */              \
-	X(STRICT_NOTIFY, "strict-notify") /* events only for later completions */
+	X(STRICT_NOTIFY, "strict-notify") /* events only for later completions */                 \
+	X(ECE, "ece")			  /* queue pairs agree on options of the vendor */
 
 enum fab_quirk {
 #define X(name, text) FAB_QUIRK_##name,
