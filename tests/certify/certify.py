@@ -35,7 +35,8 @@ LIMIT_S = 300
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm", "tools/purecm-agent",
            *(f"tools/certify/{name}" for name in (
                "connect", "hold", "mads", "parity", "certify", "host.py", "link.py", "page.py",
-               "trials.py", "ways.py", "compare.py", "differences.md", "stock.txt")))
+               "pair.py", "scripts.py", "trials.py", "ways.py", "compare.py", "differences.md",
+               "stock.txt")))
 LAB_LIMIT_S = 1800
 BLOCKED_US = 1e6  # by the first write to umad
 SHORT = ("addresses", "mads", "killed-cmportd", "fast-path")
@@ -159,6 +160,15 @@ def infiniband_gets_its_verdicts(build):
     assert status == 0, f"status {status}"
 
 
+def what_does_not_fit_into_the_time_is_left_out_and_said(build):
+    """Of each what comes first, and all of it works."""
+    status, rows, _ = certify_on_fabric(build, (), ("drills", "parity", "--seconds", "0.1"))
+    expect(rows, {}, "in no time")
+    assert len(rows) == 3 and status == 0, (status, list(rows))
+    for feature, row in rows.items():
+        assert "not played for want of time" in row["why"], f"{feature}: {row['why']}"
+
+
 def by_ssh_both_hosts_are_certified_at_once(build):
     """`fabric exec` stands for ssh; what is disrupted is a port, and a device's name. An address
     needs root of the host's network."""
@@ -173,8 +183,8 @@ def by_ssh_both_hosts_are_certified_at_once(build):
 def what_depends_on_a_device_is_not_compared(build):
     """Whether it can flush memory, for instance, as rxe of Linux 6.12 can; rights are."""
     sys.path.insert(0, f"{build}/tools/certify")
-    trials = importlib.import_module("trials")
-    own, other, wrong = map(trials.without_device, ("  access_flags 0xe", "  access_flags 0x30e",
+    scripts = importlib.import_module("scripts")
+    own, other, wrong = map(scripts.without_device, ("  access_flags 0xe", "  access_flags 0x30e",
                                                     "  access_flags 0x306"))
     assert own == other != wrong, (own, other, wrong)
 
@@ -312,6 +322,7 @@ def main():
                           hosts_of_other_addresses_than_the_labs_are_as_stock_too,
                           each_device_has_a_report_on_the_page,
                           what_depends_on_a_device_is_not_compared,
+                          what_does_not_fit_into_the_time_is_left_out_and_said,
                           by_ssh_both_hosts_are_certified_at_once,
                           nobody_serves_and_that_is_said), build)
     try:

@@ -4,8 +4,9 @@
  * purecm certify runs it on both hosts.
  *
  *   mads answer ADDRESS            own the CM class of the port that leads to ADDRESS, and respond
- *   mads ask ADDRESS FROM TO N     send N lookups FROM umad or own, a queue pair of our own, TO qp1
- *                                  or a number, a queue pair of the responding host
+ *   mads ask ADDRESS FROM TO N MS  send N lookups FROM umad or own, a queue pair of our own, TO qp1
+ *                                  or a number, a queue pair of the responding host; fewer if that
+ *                                  takes more than MS milliseconds
  *
  * Responses are sent through umad, from QP1 to QP1, so only the request's path is tested. Each
  * reports how its request arrived. A connection manager responds to requests to QP1 too, without
@@ -202,8 +203,9 @@ struct asking {
 	bool by_umad;
 	uint32_t qpn;
 	unsigned int n_wanted, n_sent, n_answered, n_open;
-	uint64_t *sent_ns; /* by request; 0: answered */
-	double *took_us;   /* in order of responses */
+	uint64_t limit_ns, end_ns; /* of sending */
+	uint64_t *sent_ns;	   /* by request; 0: answered */
+	double *took_us;	   /* in order of responses */
 	struct arrival arrival;
 	bool is_told; /* its arrival was printed */
 };
@@ -289,12 +291,15 @@ static int ask_all(struct ways *ways, struct asking *asking)
 	int err = 0;
 
 	while (!err && asking->n_sent < asking->n_wanted) {
-		if (asking->n_sent >= N_FIRST && !asking->n_answered)
+		if (asking->n_sent >= N_FIRST &&
+		    (!asking->n_answered || clock_ns() > asking->end_ns))
 			break;
 		err = send_one(ways, asking);
 		if (!err)
 			err = take_answers(ways, asking,
 					   asking->n_sent == N_FIRST ? 0 : AT_ONCE - 1);
+		if (asking->n_sent == N_FIRST) /* the first write to umad may have blocked */
+			asking->end_ns = clock_ns() + asking->limit_ns;
 	}
 	return err ? err : take_answers(ways, asking, 0);
 }
@@ -353,6 +358,7 @@ static bool parse_asking(char **words, struct asking *ret)
 	ret->by_umad = strcmp(words[0], "umad") == 0;
 	ret->qpn = is_qp1 ? 1 : (uint32_t)strtoul(words[1], NULL, 0);
 	ret->n_wanted = (unsigned int)strtoul(words[2], NULL, 10);
+	ret->limit_ns = strtoul(words[3], NULL, 10) * CM_NS_PER_MS;
 	return (ret->by_umad || strcmp(words[0], "own") == 0) && ret->qpn && ret->n_wanted &&
 	       ret->n_wanted <= N_MAX;
 }
@@ -365,8 +371,8 @@ int main(int argc, char **argv)
 	int err;
 
 	if (!answers &&
-	    (argc != 6 || strcmp(argv[1], "ask") != 0 || !parse_asking(argv + 3, &asking))) {
-		fputs("usage: mads answer ADDRESS\n       mads ask ADDRESS umad|own qp1|QPN N\n",
+	    (argc != 7 || strcmp(argv[1], "ask") != 0 || !parse_asking(argv + 3, &asking))) {
+		fputs("usage: mads answer ADDRESS\n       mads ask ADDRESS umad|own qp1|QPN N MS\n",
 		      stderr);
 		return STATUS_USAGE;
 	}

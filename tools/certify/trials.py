@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The trials: what is tested between two hosts, and the verdict on each feature. TRIALS at the end
 lists them in order."""
-import contextlib
 import ipaddress
-import json
-from pathlib import Path
 import re
 import time
-from typing import NamedTuple
 
-import compare
-from host import HERE, Trouble
-from ways import gids_of, ip_of, ways_between
-
-WORKS, SLOWER, FAILS, UNTRIED = "works", "works slower", "does not work", "not tried"
-ORDER = (WORKS, UNTRIED, SLOWER, FAILS)  # by severity, the worst last
+from host import Trouble
+from pair import (FAILS, LIMIT_S, SLOWER, UNTRIED, WORKS, Row, last_line, objects)
+from scripts import drills, parity
+from ways import gids_of, ip_of
 
 MADS = 1000
 ASKED_TWICE = 2
@@ -22,92 +16,11 @@ WAYS = (("umad", "qp1"), ("own", "qp1"), ("umad", "own"), ("own", "own"))
 FAST_PATH = ("own", "qp1")
 COUNTS = (1, 100)  # with queue pairs
 STORM = 10000  # without
-CROWD, EACH = 64, 4
+CROWD, FEW, EACH = 64, 8, 4
 HELD, MORE = 50, 10
-AS_STOCK = "as stock, event by event"
-LAB = "10.77.0.1", "10.77.0.2"  # client and server in stock.txt
-LIMIT_S = 60
 STORM_S = 120
-PARITY_S = 900  # as a slow host needs
-AGENT_PORT, HOLD_PORT = "7478", "7476"
+HOLD_PORT = "7476"
 REPEATS_MAX = 0.02  # of all messages; above, some are probably lost
-# Scenarios and words that depend on the device or the lab, not on the connection manager.
-OF_THE_DEVICE = ("options-path-connect", "options-path-full", "exit-client-unheard",
-                 "multicast-data-two")
-OF_THE_PORT = re.compile(r"\b(mtu|path_mtu|rate|life|timeout|sgid_index|hop|port_num) [\dx/]+")
-FLUSH = re.compile(r"\b(access_flags 0x)30(?=[\da-f]\b)")  # if a device can
-
-
-class Row(NamedTuple):
-    """A line of the certificate."""
-    feature: str
-    verdict: str
-    why: str
-    remedy: str = ""
-    figures: dict = {}
-
-
-class Pair:
-    """Both hosts, and what is known about them."""
-
-    def __init__(self, here, there, named, tell):
-        self.a, self.b, self.tell = here, there, tell
-        self.stock = {"a": here.stock(), "b": there.stock()}
-        self.ways = ways_between(self.stock["a"], self.stock["b"], named)
-        if not self.ways:
-            raise Trouble("no address of an RDMA device of this host is in a network of the "
-                          "other's; `purecm doctor ADDRESS` says more")
-        self.mads = []
-        self.took = {}  # seconds of each trial
-        self.fast_path = None  # whether MADs from a queue pair of our own arrive at QP1
-
-    @property
-    def main(self):
-        return self.ways[0]
-
-    def directions(self, way):
-        """Yield (name, requesting host, responding host, its address, the requester's)."""
-        yield "a to b", self.a, self.b, way.there, way.here
-        yield "b to a", self.b, self.a, way.here, way.there
-
-    def start_cmportds(self):
-        for host in (self.a, self.b):
-            host.start_cmportd()
-
-    @contextlib.contextmanager
-    def without_cmportd(self, *hosts):
-        """While the CM class of the ports is needed for something else."""
-        for host in hosts:
-            host.stop_cmportd()
-        try:
-            yield
-        finally:
-            for host in hosts:
-                host.start_cmportd()
-
-    @contextlib.contextmanager
-    def served(self, host, ready, *command):
-        """A program that runs as a server inside the block. Yields its number."""
-        number = host.start(*command)
-        try:
-            text, status = host.expect(number, ready, LIMIT_S)
-            if status is not None or not re.search(ready, text, re.MULTILINE):
-                raise Trouble(f"{command[0]} does not start: {text.strip()[-400:] or status}")
-            yield number
-        finally:
-            host.end(number)
-
-
-def last_line(text):
-    return (text.strip().splitlines() or ["it says nothing"])[-1]
-
-
-def objects(text):
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-
-
-def worst_of(verdicts):
-    return max(verdicts, key=ORDER.index)
 
 
 # --- the hosts -----------------------------------------------------------------------------------
@@ -155,11 +68,12 @@ def addresses(pair):
 
 # --- paths of a MAD ------------------------------------------------------------------------------
 
-def ask_mads(host, target, qpn, sender, receiver):
+def ask_mads(host, target, qpn, sender, receiver, seconds):
     """Ask again where none is answered, since a busy host may be late."""
     number = "qp1" if receiver == "qp1" else str(qpn)
     for _ in range(ASKED_TWICE):
-        text, _ = host.run(LIMIT_S, "mads", "ask", target, sender, number, str(MADS))
+        text, _ = host.run(LIMIT_S + seconds, "mads", "ask", target, sender, number, str(MADS),
+                           f"{1000 * seconds:.0f}")
         told = objects(text)
         said = told[-1] if told else {"sent": 0, "answered": 0, "error": last_line(text)}
         if said["answered"]:
@@ -167,8 +81,9 @@ def ask_mads(host, target, qpn, sender, receiver):
     return said
 
 
-def try_mads(pair, way):
-    """Return [{from, to, direction, ...}] for all paths over an address."""
+def try_mads(pair, way, ways_left):
+    """Return [{from, to, direction, ...}] for all paths over an address; ways_left: addresses to
+    try, this one included."""
     found = []
     for name, asker, answerer, target, back in pair.directions(way):
         with pair.served(answerer, "qpn", "mads", "answer", back) as number:
@@ -177,7 +92,8 @@ def try_mads(pair, way):
                 if receiver == "own" and not qpn:
                     said = {"sent": 0, "answered": 0, "error": "it has no such queue pair"}
                 else:
-                    said = ask_mads(asker, target, qpn, sender, receiver)
+                    parts = 2 * len(WAYS) * ways_left - len(found)
+                    said = ask_mads(asker, target, qpn, sender, receiver, pair.left(parts))
                 found.append({"from": sender, "to": receiver, "kind": way.kind,
                               "direction": name, **said})
     return found
@@ -199,7 +115,9 @@ def judge_mads(sender, receiver, some):
         return Row(feature, FAILS if needed else SLOWER, "none arrives: "
                    + (where if len(dead) < len(some) else "whatever the address") + error
                    + ("" if needed else "; purecm does without"))
-    return Row(feature, WORKS, f"{lost} of {sent} lost; median round trip: {', '.join(took)}")
+    fewer = f" (of {MADS * len(some)}, as this host is slow)" if sent < MADS * len(some) else ""
+    return Row(feature, WORKS, f"{lost} of {sent} lost{fewer}; median round trip: "
+               + ", ".join(took))
 
 
 def mads(pair):
@@ -213,8 +131,8 @@ def mads(pair):
                   "systemctl stop cmportd.socket cmportd.service; then certify again, as root")
         return
     with pair.without_cmportd(pair.a, pair.b):
-        for way in pair.ways:
-            pair.mads += try_mads(pair, way)
+        for i, way in enumerate(pair.ways):
+            pair.mads += try_mads(pair, way, len(pair.ways) - i)
     for sender, receiver in WAYS:
         yield judge_mads(sender, receiver, [one for one in pair.mads
                                             if (one["from"], one["to"]) == (sender, receiver)])
@@ -265,110 +183,6 @@ def fast_path(pair):
         yield Row("fast path", UNTRIED, "cmportd has not asked the other host anything")
 
 
-# --- drills and parity ---------------------------------------------------------------------------
-
-def drills(pair):
-    names = [path.name for path in sorted(HERE.glob("drill/*.drill"))]
-    for name, driller, tested, target, _ in pair.directions(pair.main):
-        feature = f"protocol, message by message ({name[-1]} tested)"
-        if pair.main.is_ib:
-            yield Row(feature, UNTRIED, "purecm drill speaks RoCE")
-            continue
-        if not driller.has_own_cmportd():
-            yield Row(feature, UNTRIED, "the other host's CM class is not free",
-                      "systemctl stop cmportd.socket cmportd.service there")
-            continue
-        with pair.without_cmportd(driller), \
-                pair.served(tested, "^ready", "purecm-agent", AGENT_PORT):
-            told, failed, said = drill(pair, driller, target, names)
-            late = [Path(each["script"]).name for each in failed]
-            if late:  # a busy host may have been late: once more
-                again, still_failed, said = drill(pair, driller, target, late)
-                failed = still_failed if len(again) == len(late) else failed
-        why = "; ".join(f"{Path(each['script']).stem}, line {each['line']}: {each['text']}"
-                        for each in failed[:5]) or ("" if told else said)
-        if late:
-            why = f"{len(late)} were tried twice" + (f"; {why}" if why else "")
-        ok = len(told) - len(failed)
-        yield Row(feature, WORKS if ok == len(names) else FAILS,
-                  f"{ok} of {len(names)} drills passed" + (f"; {why}" if why else ""))
-
-
-def drill(pair, driller, target, names):
-    """Play scripts. Return (what was said of each, of those that failed, the last line)."""
-    agent = f"{target}:{AGENT_PORT}" if ":" not in target else f"[{target}]:{AGENT_PORT}"
-    text, _ = driller.run(STORM_S, "purecm", "drill", "--json", "--to", target, "--agent", agent,
-                          *(["--qp1"] if pair.fast_path is False else []),
-                          *(f"@DATA/drill/{each}" for each in names))
-    told = objects(text)
-    return told, [each for each in told if each["result"] != "ok"], last_line(text)
-
-
-def without_device(text):
-    return FLUSH.sub(r"\1", OF_THE_PORT.sub(r"\1 own", compare.without_port(text)))
-
-
-def with_addresses_of_the_lab(text, client, server):
-    """Replace both hosts' addresses by those in stock.txt."""
-    known = dict(zip((client, server), LAB))
-    either = "|".join(map(re.escape, known))
-    return re.sub(rf"(?<![\d.])({either})(?![\d.])", lambda found: known[found[1]], text)
-
-
-def parity(pair):
-    """The quick scenarios for two hosts over IPv4, compared with stock; both ways if one is."""
-    if not ipaddress.ip_address(pair.main.there.split("%")[0]).version == 4:
-        yield Row(AS_STOCK, UNTRIED, "there is no IPv4 address")
-        return
-    if pair.main.is_ib:
-        yield Row(AS_STOCK, UNTRIED, "what stock does is known of RoCE only")
-        return
-    if pair.stock["b"]["library"] != "stock":
-        yield as_stock(pair, AS_STOCK, pair.a, pair.b, pair.main.there, pair.main.here)
-        return
-    for direction, *ends in pair.directions(pair.main):
-        yield as_stock(pair, f"{AS_STOCK} ({direction})", *ends)
-
-
-def as_stock(pair, feature, asker, answerer, target, back):
-    """Play the scenarios with the client on one host and the server on the other. Return: the Row.
-    """
-    reference = compare.parse_output(without_device((HERE / "stock.txt").read_text("utf-8")))
-    rows, later = compare.load_differences(HERE / "differences.md")
-    listed, _ = pair.a.run(LIMIT_S, "parity", "list")
-    names = [scenario.name for scenario in compare.parse_list(listed)
-             if scenario.pair and scenario.pace == "quick" and scenario.family in ("any", "v4")
-             and scenario.name in reference and scenario.name not in OF_THE_DEVICE
-             and not compare.reason_to_wait(later, scenario.name)]
-    ends = pair, asker, answerer, target, back
-    differ, broken = compared(ends, reference, rows, names)
-    late = 0 if broken else len(differ)
-    if late:  # a busy host may not have answered in time: once more
-        differ, broken = compared(ends, reference, rows, list(differ))
-    why = f"{len(names) - len(differ)} of {len(names)} scenarios as two stock kernels"
-    if late:
-        why += f"; {late} were tried twice"
-    if broken:
-        why += f"; the run did not end: {broken}"
-    if differ:
-        why += "; other: " + ", ".join(differ)
-    return Row(feature, FAILS if differ else WORKS, why,
-               figures={"differences": {name: diff[:40] for name, diff in differ.items()}})
-
-
-def compared(ends, reference, rows, names):
-    """Play scenarios. Return ({name: difference} of those that differ, why they did not end)."""
-    pair, asker, answerer, target, back = ends
-    with pair.served(answerer, "^ready", "parity", "server"):
-        text, status = asker.run(PARITY_S, "parity", "client", target, back, target, *names)
-    text = with_addresses_of_the_lab(without_device(text), back, target)
-    said = compare.parse_output(text)
-    differ = {name: diff for name in names
-              if (diff := compare.compare(rows, name, reference[name], said.get(name, {}),
-                                          "here"))}
-    return differ, last_line(text) if status is None or not said else ""
-
-
 # --- connections ---------------------------------------------------------------------------------
 
 def connect(host, target, *options, limit_s=LIMIT_S):
@@ -383,15 +197,15 @@ def connect(host, target, *options, limit_s=LIMIT_S):
 
 
 def connections(pair):
-    for name, asker, answerer, target, _ in pair.directions(pair.main):
-        us = None
+    for i, (name, asker, answerer, target, _) in enumerate(pair.directions(pair.main)):
+        us, seconds = None, pair.left(2 - i)
         with pair.served(answerer, "^ready", "connect", "server"):
             for count in COUNTS:
                 found, why = connect(asker, target, "-n", str(count))
                 us = found.get(count, {}).get("all")
                 yield connected(f"{count} connections with queue pairs ({name})", found, count, why)
         # A slow host makes fewer, so that the verdict does not depend on its speed.
-        fits = int(STORM_S / 2 * 1e6 / us) if us else STORM
+        fits = int(seconds / 2 * 1e6 / us) if us else STORM
         count = STORM if fits >= STORM else max(fits // 100 * 100, 100)
         with pair.served(answerer, "^ready", "connect", "server", "-f"):
             found, why = connect(asker, target, "-f", "-n", str(count), limit_s=3 * STORM_S)
@@ -461,18 +275,29 @@ class Holding:
 
 
 def crowd(pair):
+    """As many programs as the time suffices for, by that of a few."""
+    seconds = pair.left()
+    took = gather(pair, FEW)
+    count = CROWD if took * CROWD / FEW < seconds - took else FEW
+    if count > FEW:
+        took = gather(pair, count)
+    fewer = "" if count == CROWD else f"{count}, as this host is slow: "
+    yield Row(f"{CROWD} programs at once", WORKS, f"{fewer}{count * EACH} connections of {count} "
+              f"programs in {took:.1f} s", figures={"seconds": took})
+
+
+def gather(pair, count):
+    """Start so many programs that connect. Return: how many seconds it took."""
     begin = time.monotonic()
     server = pair.b.start("hold", "server", pair.main.there, HOLD_PORT)
     clients = []
     try:
         Holding.expect(pair.b, server, "^ready", "hold server")
         clients = [pair.a.start("hold", "client", pair.main.there, HOLD_PORT, str(EACH), "0")
-                   for _ in range(CROWD)]
+                   for _ in range(count)]
         for client in clients:
             Holding.expect(pair.a, client, "^held", "a program of the crowd")
-        took = time.monotonic() - begin
-        yield Row(f"{CROWD} programs at once", WORKS, f"{CROWD * EACH} connections of {CROWD} "
-                  f"programs in {took:.1f} s", figures={"seconds": took})
+        return time.monotonic() - begin
     finally:
         for client in clients:
             pair.a.signal(client, "SIGKILL")
@@ -569,10 +394,11 @@ TRIALS = (
 
 def run(pair, names):
     """Run the trials with these names. Yield Rows."""
-    for name, trial, has_pulse in TRIALS:
+    for i, (name, trial, has_pulse) in enumerate(TRIALS):
         if name not in names:
             continue
         pair.tell(name)
+        pair.begin([each for each, _, _ in TRIALS[i:] if each in names])
         begin = time.monotonic()
         try:
             pair.start_cmportds()

@@ -13,7 +13,7 @@
 
 #include "tools/purecm/command.h"
 
-#define PARTS_MAX 8
+#define PARTS_MAX 9
 
 /*
  * The program's directory, and files in it, the program first; the program finds the others itself.
@@ -34,7 +34,8 @@ static const struct script fabric = {
 static const struct script certify = {
 	"certify",
 	"purecm certify",
-	{"certify", "compare.py", "host.py", "link.py", "page.py", "trials.py", "ways.py"},
+	{"certify", "compare.py", "host.py", "link.py", "page.py", "pair.py", "scripts.py",
+	  "trials.py", "ways.py"},
 };
 
 /* Directories relative to this program; in a build tree they are beside it. */

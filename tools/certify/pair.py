@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Both hosts of a certificate, the time that the trials have, and what these share."""
+import contextlib
+import json
+import re
+import time
+from typing import NamedTuple
+
+from host import Trouble
+from ways import ways_between
+
+WORKS, SLOWER, FAILS, UNTRIED = "works", "works slower", "does not work", "not tried"
+ORDER = (WORKS, UNTRIED, SLOWER, FAILS)  # by severity, the worst last
+LIMIT_S = 60  # of one command
+SECONDS = 300  # of all trials
+# What each has of them; what one does not use is the others' that come later.
+PLANNED_S = {"doctor": 5, "addresses": 15, "mads": 45, "drills": 80, "parity": 65,
+             "connections": 30, "crowd": 15, "messages": 1, "killed-program": 7,
+             "killed-cmportd": 15, "disruptions": 20, "fast-path": 2}
+
+
+class Row(NamedTuple):
+    """A line of the certificate."""
+    feature: str
+    verdict: str
+    why: str
+    remedy: str = ""
+    figures: dict = {}
+
+
+class Pair:
+    """Both hosts, and what is known about them."""
+
+    def __init__(self, here, there, named, tell, seconds=SECONDS):
+        self.a, self.b, self.tell = here, there, tell
+        self.end = time.monotonic() + seconds  # of all trials
+        self.end_of_trial = self.end
+        self.stock = {"a": here.stock(), "b": there.stock()}
+        self.ways = ways_between(self.stock["a"], self.stock["b"], named)
+        if not self.ways:
+            raise Trouble("no address of an RDMA device of this host is in a network of the "
+                          "other's; `purecm doctor ADDRESS` says more")
+        self.mads = []
+        self.took = {}  # seconds of each trial
+        self.fast_path = None  # whether MADs from a queue pair of our own arrive at QP1
+
+    def begin(self, names):
+        """Begin the first of the trials that are left: find out when it should end."""
+        now = time.monotonic()
+        planned = [PLANNED_S[name] for name in names]
+        self.end_of_trial = now + max(self.end - now, 0) * planned[0] / sum(planned)
+
+    def left(self, parts=1):
+        """Seconds that the trial has left for one of its remaining parts."""
+        return max(self.end_of_trial - time.monotonic(), 0) / parts
+
+    @property
+    def main(self):
+        return self.ways[0]
+
+    def directions(self, way):
+        """Yield (name, requesting host, responding host, its address, the requester's)."""
+        yield "a to b", self.a, self.b, way.there, way.here
+        yield "b to a", self.b, self.a, way.here, way.there
+
+    def start_cmportds(self):
+        for host in (self.a, self.b):
+            host.start_cmportd()
+
+    @contextlib.contextmanager
+    def without_cmportd(self, *hosts):
+        """While the CM class of the ports is needed for something else."""
+        for host in hosts:
+            host.stop_cmportd()
+        try:
+            yield
+        finally:
+            for host in hosts:
+                host.start_cmportd()
+
+    @contextlib.contextmanager
+    def served(self, host, ready, *command):
+        """A program that runs as a server inside the block. Yields its number."""
+        number = host.start(*command)
+        try:
+            text, status = host.expect(number, ready, LIMIT_S)
+            if status is not None or not re.search(ready, text, re.MULTILINE):
+                raise Trouble(f"{command[0]} does not start: {text.strip()[-400:] or status}")
+            yield number
+        finally:
+            host.end(number)
+
+
+def last_line(text):
+    return (text.strip().splitlines() or ["it says nothing"])[-1]
+
+
+def objects(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Drills and the scenarios of parity: scripts with known outcomes, of which a slow host plays as
+many as there is time for."""
+import ipaddress
+from pathlib import Path
+import re
+
+import compare
+from host import HERE
+from pair import FAILS, LIMIT_S, UNTRIED, WORKS, Row, last_line, objects
+
+AS_STOCK = "as stock, event by event"
+LAB = "10.77.0.1", "10.77.0.2"  # client and server in stock.txt
+PARTS = 10  # of a run, to end it in time
+PART_S = 900  # as a slow host needs
+AGENT_PORT = "7478"
+# Scenarios and words that depend on the device or the lab, not on the connection manager.
+OF_THE_DEVICE = ("options-path-connect", "options-path-full", "exit-client-unheard",
+                 "multicast-data-two")
+OF_THE_PORT = re.compile(r"\b(mtu|path_mtu|rate|life|timeout|sgid_index|hop|port_num) [\dx/]+")
+FLUSH = re.compile(r"\b(access_flags 0x)30(?=[\da-f]\b)")  # if a device can
+
+
+def in_time(pair, directions, names):
+    """Yield parts of the names, each from all over the list, until the time of the trial has been
+    used; directions: that are left, this one included."""
+    end = pair.end_of_trial - pair.left() * (directions - 1) / directions
+    for i in range(PARTS):
+        if i and pair.left() <= pair.end_of_trial - end:
+            return
+        yield names[i::PARTS]
+
+
+def not_played(count):
+    return f"; {count} were not played for want of time (--seconds)" if count else ""
+
+
+def drills(pair):
+    names = [path.name for path in sorted(HERE.glob("drill/*.drill"))]
+    for i, (name, driller, tested, target, _) in enumerate(pair.directions(pair.main)):
+        feature = f"protocol, message by message ({name[-1]} tested)"
+        if pair.main.is_ib:
+            yield Row(feature, UNTRIED, "purecm drill speaks RoCE")
+            continue
+        if not driller.has_own_cmportd():
+            yield Row(feature, UNTRIED, "the other host's CM class is not free",
+                      "systemctl stop cmportd.socket cmportd.service there")
+            continue
+        played, told, failed, said, late = [], [], [], "", []
+        with pair.without_cmportd(driller), \
+                pair.served(tested, "^ready", "purecm-agent", AGENT_PORT):
+            for some in in_time(pair, 2 - i, names):
+                played += some
+                more_told, more_failed, said = drill(pair, driller, target, some)
+                told += more_told
+                failed += more_failed
+                if len(told) < len(played):
+                    break
+            late = [Path(each["script"]).name for each in failed]
+            if late:  # a busy host may have been late: once more
+                again, still_failed, said = drill(pair, driller, target, late)
+                failed = still_failed if len(again) == len(late) else failed
+        why = "; ".join(f"{Path(each['script']).stem}, line {each['line']}: {each['text']}"
+                        for each in failed[:5]) or ("" if len(told) == len(played) else said)
+        if late:
+            why = f"{len(late)} were tried twice" + (f"; {why}" if why else "")
+        ok = len(told) - len(failed)
+        yield Row(feature, WORKS if ok == len(played) else FAILS,
+                  f"{ok} of {len(played)} drills passed" + not_played(len(names) - len(played))
+                  + (f"; {why}" if why else ""))
+
+
+def drill(pair, driller, target, names):
+    """Play scripts. Return (what was said of each, of those that failed, the last line)."""
+    agent = f"{target}:{AGENT_PORT}" if ":" not in target else f"[{target}]:{AGENT_PORT}"
+    text, _ = driller.run(PART_S, "purecm", "drill", "--json", "--to", target, "--agent", agent,
+                          *(["--qp1"] if pair.fast_path is False else []),
+                          *(f"@DATA/drill/{each}" for each in names))
+    told = objects(text)
+    return told, [each for each in told if each["result"] != "ok"], last_line(text)
+
+
+def without_device(text):
+    return FLUSH.sub(r"\1", OF_THE_PORT.sub(r"\1 own", compare.without_port(text)))
+
+
+def with_addresses_of_the_lab(text, client, server):
+    """Replace both hosts' addresses by those in stock.txt."""
+    known = dict(zip((client, server), LAB))
+    either = "|".join(map(re.escape, known))
+    return re.sub(rf"(?<![\d.])({either})(?![\d.])", lambda found: known[found[1]], text)
+
+
+def parity(pair):
+    """The quick scenarios for two hosts over IPv4, compared with stock; both ways if one is."""
+    if not ipaddress.ip_address(pair.main.there.split("%")[0]).version == 4:
+        yield Row(AS_STOCK, UNTRIED, "there is no IPv4 address")
+        return
+    if pair.main.is_ib:
+        yield Row(AS_STOCK, UNTRIED, "what stock does is known of RoCE only")
+        return
+    if pair.stock["b"]["library"] != "stock":
+        yield as_stock(pair, AS_STOCK, 1, pair.a, pair.b, pair.main.there, pair.main.here)
+        return
+    for i, (direction, *ends) in enumerate(pair.directions(pair.main)):
+        yield as_stock(pair, f"{AS_STOCK} ({direction})", 2 - i, *ends)
+
+
+def as_stock(pair, feature, directions, *where):
+    """Play the scenarios with the client on one host and the server on the other; where: both, and
+    their addresses. Return: the Row.
+    """
+    reference = compare.parse_output(without_device((HERE / "stock.txt").read_text("utf-8")))
+    rows, later = compare.load_differences(HERE / "differences.md")
+    listed, _ = pair.a.run(LIMIT_S, "parity", "list")
+    names = [scenario.name for scenario in compare.parse_list(listed)
+             if scenario.pair and scenario.pace == "quick" and scenario.family in ("any", "v4")
+             and scenario.name in reference and scenario.name not in OF_THE_DEVICE
+             and not compare.reason_to_wait(later, scenario.name)]
+    ends = pair, *where
+    played, differ, broken = [], {}, ""
+    for some in in_time(pair, directions, names):
+        played += some
+        more, broken = compared(ends, reference, rows, some)
+        differ |= more
+        if broken:
+            break
+    late = 0 if broken else len(differ)
+    if late:  # a busy host may not have answered in time: once more
+        differ, broken = compared(ends, reference, rows, list(differ))
+    why = f"{len(played) - len(differ)} of {len(played)} scenarios as two stock kernels"
+    why += not_played(len(names) - len(played))
+    if late:
+        why += f"; {late} were tried twice"
+    if broken:
+        why += f"; the run did not end: {broken}"
+    if differ:
+        why += "; other: " + ", ".join(differ)
+    return Row(feature, FAILS if differ else WORKS, why,
+               figures={"differences": {name: diff[:40] for name, diff in differ.items()}})
+
+
+def compared(ends, reference, rows, names):
+    """Play scenarios. Return ({name: difference} of those that differ, why they did not end)."""
+    pair, asker, answerer, target, back = ends
+    with pair.served(answerer, "^ready", "parity", "server"):
+        text, status = asker.run(PART_S, "parity", "client", target, back, target, *names)
+    text = with_addresses_of_the_lab(without_device(text), back, target)
+    said = compare.parse_output(text)
+    differ = {name: diff for name in names
+              if (diff := compare.compare(rows, name, reference[name], said.get(name, {}),
+                                          "here"))}
+    return differ, last_line(text) if status is None or not said else ""
