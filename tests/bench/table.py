@@ -1,25 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""All targets of a storm in one table, stock and purecm alternating in the same emulated hosts.
+"""All targets of docs/scale.md in one table, stock and purecm in the same emulated hosts.
 
-Runs cmtime.py, connect.py, crowd.py and calls.py and prints a line for each target: stock, purecm,
-their ratio, what is wanted, and whether that is met. Rows in seconds are by the clock and need an
-idle machine; instructions, system calls and wake-ups are counted and do not.
+Runs cmtime.py, connect.py, crowd.py, calls.py, all_to_all.py, idle.py and core and prints a line
+for each target: stock, purecm, their ratio, what is wanted, and whether that is met. Rows in
+seconds and handshakes are by the clock and need an idle machine; instructions, system calls,
+wake-ups and memory are counted and do not. Targets in virtual time are unit tests.
 
 Exit status: 1 if a target is missed, 2 if a part could not be run; the others are.
 """
 import argparse
 import contextlib
+import io
 from pathlib import Path
+import re
 import statistics
+import subprocess
 import sys
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import all_to_all  # noqa: E402
 import calls  # noqa: E402
 import cmtime  # noqa: E402
 import connect  # noqa: E402
 import crowd  # noqa: E402
+import idle  # noqa: E402
 from benchlib import LIBRARIES, LabError, make_lab  # noqa: E402
 
 CPUS = (1, 2)  # of each host
@@ -27,6 +33,9 @@ INSTRUCTION_COUNTS = (1, 100, 1000)
 RATIOS = {"connect, program's QPs": 0.9, "connect, no QPs": 0.5, "connect, rdma_create_qp()": 0.8,
           "disconnect": 0.5, "processes": 0.7, "instructions": 0.6}
 SLOWEST_OF = 500  # connections at once
+MILLION = 1000000
+HANDSHAKES = MILLION  # a second
+CONNECTION_BYTES = 1024 - 136  # cmportd has the rest
 KINDS = {"QPs": "program's QPs", "no QPs": "no QPs"}
 
 
@@ -39,6 +48,8 @@ def parse_args():
                         help="connections at once (default: 100,500,2000)")
     parser.add_argument("--crowds", type=crowd.crowd_sizes, default=crowd.CROWDS,
                         help=f"processes x connections of each (default: {crowd.CROWDS})")
+    parser.add_argument("--hosts", type=int, default=9, help="of all to all (default: 9)")
+    parser.add_argument("--idle", type=int, default=500, help="idle processes (default: 500)")
     parser.add_argument("--parts", default=",".join(PARTS),
                         help=f"some of {', '.join(PARTS)} (default: all)")
     args = parser.parse_args()
@@ -70,6 +81,12 @@ class Table:
 
     def most(self, text, pair, limit):
         self.line(text, pair, limit, pair[1] <= limit)
+
+    def own(self, text, value, wanted, is_met):
+        """What stock was not measured for."""
+        self.missed += not is_met
+        print(f"{text:46}{'-':>10}{value:10.3f}{'-':>8}{wanted:8}  "
+              f"{'met' if is_met else 'MISSED'}", flush=True)
 
 
 def settings(args, **own):
@@ -151,8 +168,46 @@ def system_calls(table, args):
         table.most(f"counted, both hosts: {kind} of a connection", pair, limit)
 
 
+def all_pairs(table, args):
+    own = settings(args, hosts=args.hosts, few=10, many=1024, loss=0.01,
+                   pairs=args.hosts * (args.hosts - 1))
+    all_to_all.become_parent_of_all()
+    with contextlib.redirect_stdout(sys.stderr):
+        (few, many, _), failed = all_to_all.measure(own)
+    table.own("all to all: CPU of one of 1,024 by one of 10", many / few, all_to_all.COSTLIER,
+              not failed and many <= all_to_all.COSTLIER * few)
+
+
+def figures_of_idle(args, is_stock):
+    """Return {what: value}, as idle.py prints them."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        idle.measure(settings(args, processes=args.idle, devices=16, starts=20, stock=is_stock))
+    return {name: float(value)
+            for name, value in re.findall(r"^(.*[a-z)]): ([\d.]+)$", text.getvalue(), re.M)}
+
+
+def idle_processes(table, args):
+    stock, purecm = (figures_of_idle(args, is_stock) for is_stock in (True, False))
+    for name in stock:
+        limit = 0 if name.startswith("wake-ups") else stock[name]
+        table.most(f"idle: {name}"[:46], [stock[name], purecm[name]], limit)
+
+
+def protocol_alone(table, args):
+    text = subprocess.run([args.build / "tests/bench/core"], capture_output=True, text=True,
+                          check=True).stdout
+    for count, size, rate in re.findall(r"(\d+) connections: +(\d+) bytes.* (\d+)$", text, re.M):
+        if int(count) == MILLION:
+            table.own("core, a million: bytes each", int(size), CONNECTION_BYTES,
+                      int(size) <= CONNECTION_BYTES)
+        table.own(f"core, {count}: million handshakes/s", int(rate) / 1e6, HANDSHAKES / 1e6,
+                  int(rate) >= HANDSHAKES)
+
+
 PARTS = {"storms": storms, "queue-pairs": made_queue_pairs, "processes": crowds,
-         "instructions": instructions, "calls": system_calls}
+         "instructions": instructions, "calls": system_calls,
+         "all-to-all": all_pairs, "idle": idle_processes, "core": protocol_alone}
 
 
 def main():
