@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import socket
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x40000000
 BIND, RECURSIVE, SLAVE = 0x1000, 0x4000, 0x80000  # of mount(2)
@@ -64,12 +65,39 @@ def be_root_of_a_network():
                       "without: --hosts 1 --here INTERFACE") from error
 
 
-def be_ordinary(uid, gid):
-    """Return to the user before be_root_of_a_network(), without capabilities after exec."""
+def ordinary(uid, gid):
+    """Return: a user namespace of the user before be_root_of_a_network(), for be_ordinary(); None
+    if this is one. It is common to all hosts, or their processes could not write to each other's
+    memory: tools/fabric/wire/grants.h."""
     if os.geteuid() == uid:
+        return None
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        try:
+            ours.close()
+            unshare(NEWUSER)
+            map_ids(uid, 0, gid, 0)
+            theirs.send(b"made")
+            theirs.recv(1)  # until it is open in the parent
+        finally:
+            os._exit(0)
+    theirs.close()
+    if not ours.recv(4):
+        raise OSError("no user namespace can be made for an ordinary user")
+    namespace = os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
+    ours.close()
+    os.waitpid(child, 0)
+    return namespace
+
+
+def be_ordinary(namespace):
+    """Enter it, as a user without capabilities after exec."""
+    if namespace is None:
         return
-    unshare(NEWUSER)
-    map_ids(uid, 0, gid, 0)
+    if libc.setns(namespace, NEWUSER):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    os.close(namespace)
 
 
 def die_with_parent():
