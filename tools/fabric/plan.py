@@ -23,6 +23,7 @@ QUIRKS = {  # wire/quirks.h
     "umad-blocks": "the first write to umad for each peer takes a second",
     "ece": "queue pairs have options of their vendor, on which connections agree",
     "strict-notify": "arming a completion queue that is not empty makes no event",
+    "no-direct": "between hosts of one machine, too, all writes go by packets",
 }
 DEVICES = {  # name: (quirks, and limits of wire/page.h; source)
     "mlx5": (("inline=800", "ud-inline=800", "slow=100", "ece"),

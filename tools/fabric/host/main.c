@@ -50,6 +50,7 @@ static void mad_came(struct host *host, uint8_t port_num, uint16_t dlid, struct 
 static int make_folders(const struct host *host)
 {
 	static const char *const folder[] = { "hosts", "gids", "lids", "groups", "joined" };
+	static const char *const of_host[] = { "", "/ctx", "/grants" };
 	char path[FAB_PATH_BYTES];
 	unsigned int i;
 
@@ -58,11 +59,13 @@ static int make_folders(const struct host *host)
 		if (mkdir(path, 0700) && errno != EEXIST)
 			return -errno;
 	}
-	snprintf(path, sizeof(path), "%s/hosts/%s", host->folder.dir, host->folder.host);
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return -errno;
-	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->folder.dir, host->folder.host);
-	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+	for (i = 0; i < sizeof(of_host) / sizeof(of_host[0]); i++) {
+		snprintf(path, sizeof(path), "%s/hosts/%s%s", host->folder.dir, host->folder.host,
+			 of_host[i]);
+		if (mkdir(path, 0700) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
 }
 
 static int open_all(struct host *host)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/carrier.h"
+#include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 
@@ -30,6 +31,7 @@ static void send_owed(struct fab_qp *qp)
 	if (responder->owed == FAB_OWED_ACK) {
 		packet.op = FAB_OP_ACK;
 		packet.psn = (responder->psn - 1) & FAB_PSN_MASK;
+		packet.flags |= grant_is_given(qp) ? FAB_GRANTED : 0;
 	} else {
 		packet.op = FAB_OP_NAK;
 		packet.syndrome = responder->owed_nak;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "tools/fabric/verbs/carrier.h"
+#include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
@@ -47,11 +48,14 @@ static int open_peers(struct fab_context *context)
 		err = loop_watch(&context->loop, &context->waiting, context->peers.loop.fd, EPOLLIN,
 				 peers_have_room);
 	context->peers.faulty.counters = context->counters;
+	if (!err)
+		grants_open(context);
 	return err ? err : context->fd;
 }
 
 static void close_peers(struct fab_context *context)
 {
+	grants_close(context);
 	fab_peers_fini(&context->peers);
 }
 

@@ -4,6 +4,7 @@
 
 #include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/xrc.h"
 
@@ -123,6 +124,7 @@ void qp_enter_error(struct fab_qp *qp, int event)
 	if (qp->attr.qp_state == IBV_QPS_ERR)
 		return;
 	qp->attr.qp_state = IBV_QPS_ERR;
+	grant_end(qp);
 	qp->sq.deadline_ns = 0;
 	qp->sq.waits_for_rnr = false;
 	/* Executed requests are acknowledged first. */

@@ -17,6 +17,8 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
+#include "tools/fabric/verbs/grant.h"
+#include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 
@@ -76,6 +78,26 @@ static void was_marked(struct fab_qp *qp, const struct fab_packet *packet)
 		requester_slow_down(qp);
 }
 
+/*
+ * The rights are checked again, because a packet was accepted before the turn was read. IBTA vol.
+ * 1, 9.7.4.1.5.
+ */
+static void grant_if_allowed(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	uint32_t turn = __atomic_load_n(&context_of(qp)->device->page->turn, __ATOMIC_ACQUIRE);
+	const unsigned int whole = FAB_FIRST | FAB_LAST;
+	const struct fab_mr *mr;
+
+	if (packet->service != FAB_SERVICE_RC || !packet->bytes || turn & 1 ||
+	    (packet->flags & (whole | FAB_IMM)) != whole ||
+	    !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || !may_receive(qp, packet))
+		return;
+	mr = memory_find_remote(qp, 0, packet->rkey, packet->remote_addr, packet->bytes,
+				IBV_ACCESS_REMOTE_WRITE);
+	if (mr && !mr->is_window && !(mr->access & IBV_ACCESS_ON_DEMAND))
+		grant_give(qp, packet, mr, turn);
+}
+
 static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	bool is_datagram = packet->op == FAB_OP_DATAGRAM;
@@ -101,6 +123,8 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_UNKNOWN:
 		if (is_asked(qp))
 			responder_asked(qp, packet, payload);
+		if (packet->op == FAB_OP_WRITE && context_of(qp)->grants)
+			grant_if_allowed(qp, packet);
 		return;
 	case FAB_OP_READ_RESPONSE:
 	case FAB_OP_ATOMIC_RESPONSE:
@@ -267,6 +291,7 @@ static void *run_thread(void *arg)
 {
 	struct fab_context *context = arg;
 
+	fab_grants_live(context->grants);
 	while (!__atomic_load_n(&context->is_ending, __ATOMIC_ACQUIRE))
 		loop_turn(&context->loop, -1);
 	return NULL;
@@ -337,6 +362,9 @@ static void close_all(struct fab_context *context)
 	if (context->fd >= 0) {
 		fab_folder_slot(&context->device->folder, context->device->folder.host,
 				context->slot, path);
+		unlink(path);
+		fab_folder_grants(&context->device->folder, context->device->folder.host,
+				  context->slot, path);
 		unlink(path);
 	}
 	loop_fini(&context->loop);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/xrc.h"
 
 #undef ibv_reg_mr
@@ -258,6 +259,8 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	if (!err && mr->n_windows)
 		err = EBUSY;
 	if (!err)
+		grant_end_region(context, mr);
+	if (!err)
 		change_mr(mr, flags, pd, addr, length, access);
 	pthread_mutex_unlock(&context->lock);
 	if (!err)
@@ -286,8 +289,10 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 		pthread_mutex_unlock(&context->lock);
 		return EBUSY;
 	}
-	if (!mr->is_import)
+	if (!mr->is_import) {
+		grant_end_region(context, mr);
 		memory_drop_key(context, mr);
+	}
 	to_pd(ibv->pd)->refs--;
 	if (mr->users)
 		--*mr->users;

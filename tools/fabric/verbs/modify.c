@@ -7,6 +7,8 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/congestion.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/direct.h"
+#include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/qp_state.h"
 #include "tools/fabric/verbs/receive_queue.h"
@@ -159,6 +161,8 @@ static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mas
 {
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->attr.qp_state;
 
+	grant_end(qp);
+	direct_close(qp);
 	copy_attr(&qp->attr, attr, mask);
 	if (mask & IBV_QP_PATH_MTU)
 		qp->payload_bytes =

@@ -7,19 +7,21 @@
  *   qp.c modify.c batch.c cq_poll.c       queue pairs and their states; reading completions
  *   post.c post_recv.c engine.c           posting; the thread, which handles packets
  *   requester.c responder.c datagram.c    the transport: transport.h
+ *   direct.c                              writes without packets
  *   completion.c                          completion of work, and queue pairs in error
  *   cq.c ack.c                            filling completion queues; a responder's output
  *   channel.c srq.c transfer.c            events; shared receive queues; gather and scatter
  *   carrier_unix.c carrier_roce.c         the two wires below one transport: carrier.h
  *   import.c ece.c                        another way to an object of this process; options
  *   event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
- *   device_memory.c address.c group.c port.c xrc.c qp_state.c
+ *   device_memory.c address.c group.c port.c xrc.c qp_state.c grant.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
  * convert.c (the kernel's structs) and refused.c (unsupported functions).
  *
  * Below: the objects behind libibverbs' public structs. One lock protects a device context,
- * context->lock; no thread blocks while holding it. Functions documented as "locked" require it.
+ * context->lock; no thread blocks while holding it, except until a peer has written
+ * (../wire/grants.h). Functions documented as "locked" require it.
  */
 #ifndef FABRIC_OBJECTS_H
 #define FABRIC_OBJECTS_H
@@ -37,12 +39,14 @@
 #include "tools/fabric/verbs/event_queue.h"
 #include "tools/fabric/wire/counters.h"
 #include "tools/fabric/wire/frames.h"
+#include "tools/fabric/wire/grants.h"
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
 #include "tools/fabric/wire/folder.h"
 
 struct carrier;
+struct fab_direct;
 
 #define FAB_SGE_MAX	 32
 #define FAB_WR_MAX	 16384
@@ -110,11 +114,13 @@ struct fab_context {
 	bool has_thread;
 	pid_t pid; /* process of the thread; a forked child has none */
 	pthread_t thread;
-	char *buffer;		/* FAB_BUFFER_BYTES for received data */
-	char *scratch;		/* FAB_FRAGMENT_BYTES for a gathered payload */
-	struct fab_peers peers; /* for carrier_unix */
-	struct udp_out out;	/* for carrier_roce, like the members below */
-	int udp_fd, udp_conn;	/* ../udp/share.h */
+	char *buffer;		   /* FAB_BUFFER_BYTES for received data */
+	char *scratch;		   /* FAB_FRAGMENT_BYTES for a gathered payload */
+	struct fab_peers peers;	   /* for carrier_unix, like the next two */
+	struct fab_grants *grants; /* NULL: peers use packets only */
+	struct fab_qp **granted;   /* FAB_GRANTS: for which queue pair; NULL: free */
+	struct udp_out out;	   /* for carrier_roce, like the members below */
+	int udp_fd, udp_conn;	   /* ../udp/share.h */
 	struct udp_capture capture;
 	struct fab_counters *of_slots; /* of the host; NULL with slot 0 */
 	struct fab_counters *counters; /* those of the slot */
@@ -331,6 +337,8 @@ struct fab_qp {
 	struct fab_held held;
 	struct fab_owner peer;
 	char path[FAB_PATH_BYTES]; /* of the peer's socket */
+	unsigned int grant;	   /* index, if context->granted there is this queue pair */
+	struct fab_direct *direct; /* for writes without packets, or NULL */
 	union ibv_gid mgid[FAB_MCAST_ATTACH];
 	int mgid_fd[FAB_MCAST_ATTACH]; /* from the carrier */
 	unsigned int n_mgids;

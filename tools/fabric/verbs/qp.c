@@ -12,7 +12,9 @@
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/direct.h"
 #include "tools/fabric/verbs/engine.h"
+#include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
@@ -306,6 +308,8 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	/* Executed requests are acknowledged, or the peer would report an error. */
 	ack_send(qp);
 	window_forget(qp);
+	grant_end(qp);
+	direct_close(qp);
 	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);

@@ -14,6 +14,7 @@
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/congestion.h"
+#include "tools/fabric/verbs/direct.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
@@ -300,12 +301,28 @@ static bool may_send(const struct fab_qp *qp)
 	return qp->attr.qp_state == IBV_QPS_RTS || qp->attr.qp_state == IBV_QPS_SQD;
 }
 
+/* Return: whether the queue is empty now. */
+static bool write_directly(struct fab_qp *qp)
+{
+	struct fab_send_queue *sq = &qp->sq;
+	const struct fab_send *send;
+
+	if (!qp->direct || sq->count != 1 || qp->attr.qp_state != IBV_QPS_RTS)
+		return false;
+	send = send_at(qp, 0);
+	if (sq->una != send->first_psn || has_begun(qp, send) || !direct_write(qp, send))
+		return false;
+	sq->post_psn = send->first_psn;
+	send_done(qp, IBV_WC_SUCCESS);
+	return true;
+}
+
 void requester_push(struct fab_qp *qp)
 {
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
 	uint64_t before = qp->sq.send_psn;
 
-	if (!may_send(qp) || qp->sq.waits_for_rnr)
+	if (!may_send(qp) || qp->sq.waits_for_rnr || write_directly(qp))
 		return;
 	while (status == IBV_WC_SUCCESS && qp->sq.at < qp->sq.count &&
 	       may_go(qp, send_at(qp, qp->sq.at))) {
@@ -518,6 +535,8 @@ void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, cons
 {
 	if (!may_send(qp))
 		return;
+	if (packet->flags & FAB_GRANTED)
+		direct_open(qp);
 	if (packet->op == FAB_OP_ACK)
 		take_acks_up_to(qp, fab_psn_near(qp->sq.una, packet->psn));
 	else if (packet->op == FAB_OP_NAK)

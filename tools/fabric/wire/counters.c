@@ -121,15 +121,10 @@ uint32_t fab_packet_octets(const struct fab_packet *packet)
 	return octets + ((packet->bytes + PAD_BYTES - 1) & ~(uint32_t)(PAD_BYTES - 1));
 }
 
-/* There is one writer; readers must not see half of a value. */
 void fab_count(struct fab_counters *own, uint8_t port_num, enum fab_counter counter, uint64_t n)
 {
-	uint64_t *at;
-
-	if (!own || port_num == 0 || port_num > FAB_PORTS)
-		return;
-	at = &own->port[port_num - 1].n[counter];
-	__atomic_store_n(at, *at + n, __ATOMIC_RELAXED);
+	if (own && port_num && port_num <= FAB_PORTS)
+		__atomic_fetch_add(&own->port[port_num - 1].n[counter], n, __ATOMIC_RELAXED);
 }
 
 static bool is_to_itself(const struct fab_packet *packet)

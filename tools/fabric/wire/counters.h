@@ -27,7 +27,7 @@ struct fab_port_counters {
 	uint64_t n[FAB_N_COUNTERS];
 };
 
-/* Those of one process; it alone writes to them. */
+/* Those of one process; its peers add what they write to its memory (grants.h). */
 struct fab_counters {
 	struct fab_port_counters port[FAB_PORTS];
 };

@@ -167,6 +167,16 @@ static void put_due(struct watch *watch, uint32_t events)
 
 /* --- a sender ------------------------------------------------------------ */
 
+bool fab_faulty_has_faults(const struct fab_faulty *faulty)
+{
+	const struct fab_fault *data;
+
+	if (!faulty->faults)
+		return false;
+	data = &faulty->faults->data;
+	return data->loss || data->duplicate || data->reorder || data->corrupt || data->delay_us;
+}
+
 int fab_faulty_send(struct fab_faulty *faulty, const void *way, size_t way_bytes,
 		    const struct fab_packet *packet, const void *payload)
 {

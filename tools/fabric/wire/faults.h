@@ -6,6 +6,7 @@
 #ifndef FABRIC_FAULTS_H
 #define FABRIC_FAULTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,6 +70,9 @@ int fab_faulty_init(struct fab_faulty *faulty, const char *dir, uint32_t sender,
  * repeatedly.
  */
 void fab_faulty_fini(struct fab_faulty *faulty);
+
+/** fab_faulty_has_faults() - return whether packets with data have faults now */
+bool fab_faulty_has_faults(const struct fab_faulty *faulty);
 
 /**
  * fab_faulty_send() - send a packet, subject to the faults

@@ -74,6 +74,12 @@ void fab_folder_slot(const struct fab_folder *folder, const char *host, unsigned
 	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/ctx/%u", folder->dir, host, slot);
 }
 
+void fab_folder_grants(const struct fab_folder *folder, const char *host, unsigned int slot,
+		       char ret[FAB_PATH_BYTES])
+{
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/grants/%u", folder->dir, host, slot);
+}
+
 static void gid_hex(const union ibv_gid *gid, char ret[GID_HEX_BYTES])
 {
 	size_t i;

@@ -22,7 +22,8 @@
 	X(UMAD_BLOCKS, "umad-blocks")	  /* 1 s for each new peer: see blocking/ */              \
 	X(GIDS_LAST, "gids-last")	  /* the GID table is filled from its end */              \
 	X(STRICT_NOTIFY, "strict-notify") /* events only for later completions */                 \
-	X(ECE, "ece")			  /* queue pairs agree on options of the vendor */
+	X(ECE, "ece")			  /* queue pairs agree on options of the vendor */        \
+	X(NO_DIRECT, "no-direct")	  /* no writes without packets: grants.h */
 
 enum fab_quirk {
 #define X(name, text) FAB_QUIRK_##name,

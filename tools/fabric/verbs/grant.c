@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Grants to peers: see grant.h. */
+#include "tools/fabric/verbs/grant.h"
+
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "tools/fabric/wire/quirks.h"
+
+void grants_open(struct fab_context *context)
+{
+	const struct fab_device *device = context->device;
+	char path[FAB_PATH_BYTES];
+
+	/* A capture has all writes. */
+	if (context->capture.is_open || fab_has_quirk(device->page, FAB_QUIRK_NO_DIRECT))
+		return;
+	fab_folder_grants(&device->folder, device->folder.host, context->slot, path);
+	/* Where Yama restricts access to other processes; elsewhere this has no effect. */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	context->granted = calloc(FAB_GRANTS, sizeof(struct fab_qp *));
+	if (context->granted && fab_grants_create(path, &context->grants))
+		context->grants = NULL;
+}
+
+void grants_close(struct fab_context *context)
+{
+	fab_grants_close(context->grants);
+	context->grants = NULL;
+	free(context->granted);
+	context->granted = NULL;
+}
+
+/* Return: NULL if it has none. */
+static struct fab_grant *grant_of(const struct fab_qp *qp)
+{
+	const struct fab_context *context = context_of(qp);
+
+	/* The grants of a forked child's queue pairs belong to its parent. */
+	if (!context->grants || context->granted[qp->grant] != qp)
+		return NULL;
+	return &context->grants->grant[qp->grant];
+}
+
+/* Return: NULL if all are given. */
+static struct fab_grant *take_grant(struct fab_qp *qp)
+{
+	struct fab_context *context = context_of(qp);
+	unsigned int i;
+
+	for (i = 0; i < FAB_GRANTS; i++) {
+		if (context->granted[i])
+			continue;
+		context->granted[i] = qp;
+		qp->grant = i;
+		return &context->grants->grant[i];
+	}
+	return NULL;
+}
+
+static bool is_same(const struct fab_grant *grant, const struct fab_packet *header,
+		    const struct fab_mr *mr, uint32_t turn)
+{
+	return grant->is_valid && grant->turn == turn && grant->rkey == mr->ibv.rkey &&
+	       memcmp(&grant->header, header, sizeof(*header)) == 0;
+}
+
+void grant_give(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
+		uint32_t turn)
+{
+	struct fab_grant *grant = grant_of(qp);
+	struct fab_packet header;
+
+	if (!context_of(qp)->grants)
+		return;
+	fab_grant_header(packet, &header);
+	if (grant && is_same(grant, &header, mr, turn))
+		return;
+	if (!grant)
+		grant = take_grant(qp);
+	if (!grant || !fab_grant_lock(grant))
+		return;
+	memcpy(&grant->header, &header, sizeof(header));
+	grant->turn = turn;
+	grant->rkey = mr->ibv.rkey;
+	grant->iova = mr->iova;
+	grant->bytes = mr->ibv.length;
+	grant->at = (uintptr_t)mr->ibv.addr;
+	grant->is_valid = true;
+	fab_grant_unlock(grant);
+}
+
+bool grant_is_given(const struct fab_qp *qp)
+{
+	return grant_of(qp);
+}
+
+static void invalidate_grant(struct fab_grant *grant)
+{
+	bool locked = fab_grant_lock(grant);
+
+	grant->is_valid = false;
+	if (locked)
+		fab_grant_unlock(grant);
+}
+
+void grant_end(struct fab_qp *qp)
+{
+	struct fab_grant *grant = grant_of(qp);
+
+	if (!grant)
+		return;
+	invalidate_grant(grant);
+	context_of(qp)->granted[qp->grant] = NULL;
+}
+
+void grant_end_region(struct fab_context *context, const struct fab_mr *mr)
+{
+	unsigned int i;
+
+	for (i = 0; context->grants && i < FAB_GRANTS; i++)
+		if (context->granted[i] && context->grants->grant[i].rkey == mr->ibv.rkey)
+			invalidate_grant(&context->grants->grant[i]);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Grants for the peers of this process, by its responders: ../wire/grants.h. Locked. */
+#ifndef FABRIC_GRANT_H
+#define FABRIC_GRANT_H
+
+#include "tools/fabric/verbs/objects.h"
+
+/** grants_open() - offer grants; without them, peers use packets */
+void grants_open(struct fab_context *context);
+
+/** grants_close() - may be called repeatedly, and without grants_open() */
+void grants_close(struct fab_context *context);
+
+/**
+ * grant_give() - permit the sender of an accepted write to write to the region without packets
+ * @turn: of the host's page, from before the rights were checked
+ */
+void grant_give(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
+		uint32_t turn);
+
+/** grant_is_given() - return whether the peer of the queue pair may look for a grant */
+bool grant_is_given(const struct fab_qp *qp);
+
+/** grant_end() - end the queue pair's grant; no write comes after that */
+void grant_end(struct fab_qp *qp);
+
+/** grant_end_region() - end all grants for a region that changes; no write comes after that */
+void grant_end_region(struct fab_context *context, const struct fab_mr *mr);
+
+#endif

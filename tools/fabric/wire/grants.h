@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The grants of a process: a file that it writes, and that its peers on the machine have mapped. A
+ * grant is the permission to write to one region of the process's memory without a packet, by
+ * process_vm_writev(2), for one queue pair at the other end of a connection. It is given after a
+ * packet that was allowed to write there, and ends when the region or the queue pair changes.
+ *
+ * A peer writes while it holds the grant's lock, so no write comes after the end of a grant.
+ */
+#ifndef FABRIC_GRANTS_H
+#define FABRIC_GRANTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/fabric/wire/packet.h"
+
+#define FAB_GRANTS 64 /* per process; further queue pairs use packets */
+
+struct fab_grant {
+	pthread_mutex_t lock;
+	uint32_t is_valid;
+	uint32_t turn;		  /* of the host's page when the rights were checked */
+	struct fab_packet header; /* of the packet, as fab_grant_header() makes it */
+	uint32_t rkey;
+	uint64_t iova, bytes; /* of the region, */
+	uint64_t at;	      /* and its address in the process */
+};
+
+struct fab_grants {
+	uint32_t magic;
+	int32_t pid;
+	uint64_t pid_namespace;
+	pthread_mutex_t alive; /* held by a thread of the process until the process ends */
+	struct fab_grant grant[FAB_GRANTS];
+};
+
+/**
+ * fab_grants_create() - create a file without grants, replacing that of an ended process
+ *
+ * Return: 0 or -errno; *ret is to be released with fab_grants_close().
+ */
+int fab_grants_create(const char *path, struct fab_grants **ret);
+
+/**
+ * fab_grants_open() - map the grants of a peer
+ *
+ * Return: 0; -ESRCH if its process ids are not those of this process; -errno. *ret is to be
+ * released with fab_grants_close().
+ */
+int fab_grants_open(const char *path, struct fab_grants **ret);
+
+/** fab_grants_close() - unmap; NULL is allowed */
+void fab_grants_close(struct fab_grants *grants);
+
+/** fab_grants_live() - declare the process alive until the calling thread ends; NULL is allowed */
+void fab_grants_live(struct fab_grants *grants);
+
+/** fab_grants_is_alive() - return whether the process that gave them lives */
+bool fab_grants_is_alive(struct fab_grants *grants);
+
+/**
+ * fab_grant_lock() - lock, for the process that gave the grant
+ *
+ * Waits for a peer that writes, but not for one that is stopped: that has written by then.
+ *
+ * Return: whether it is locked.
+ */
+bool fab_grant_lock(struct fab_grant *grant);
+
+/** fab_grant_trylock() - lock, for a peer. Return: false if another has it. */
+bool fab_grant_trylock(struct fab_grant *grant);
+
+void fab_grant_unlock(struct fab_grant *grant);
+
+/** fab_grant_header() - make of a packet's header what all packets of its connection have */
+void fab_grant_header(const struct fab_packet *packet, struct fab_packet *ret);
+
+#endif
