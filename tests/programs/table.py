@@ -71,6 +71,17 @@ def netpipe(package, program, launch, **more):
                  figure=r"4096 bytes +100 times +--> .* in +(\S+)", unit="µs", **more)
 
 
+def verbs(feature):
+    """A conversation of our own through pyverbs."""
+    command = f"{HERE}/verbs_end.py {{}} {feature} {A}"
+    return Row(f"verbs_end.py {feature}", "python3-pyverbs", command.format("server"),
+               command.format("client"), ((r"^end 0$", 2),),
+               options=("--quirk", "ece") if feature == "ECE" else ())
+
+
+FEATURES = ("RC", "UC", "UD", "SRQ", "XRC", "extended-QP", "windows", "rereg", "device-memory",
+            "on-demand", "parent-domain", "events", "timestamps", "ECE", "import")
+
 RING = ("ringtest -n 65536 -l 100", ((r"time for 100 loops", 1),))
 RING_TIME = {"figure": r"time for 100 loops = (\S+)", "unit": "s"}
 
@@ -248,6 +259,7 @@ ROWS = (
         f"rdma_xclient -s {A} -c x", ((r"^rdma_xclient: end 0$", 1),), plain=True),
     alone("rdma-core's tests of verbs and rdma_cm", "python3-pyverbs",
           OWN_TESTS, ((r"^OK", 1),), figure=r"(?s)^(Ran \d+ tests.*skipped=\d+\))", plain=True),
+    *(verbs(feature) for feature in FEATURES),
     Row("AllreduceRing, by verbs", "libgloo-dev g++",
         f"mkdir $PURECM_FABRIC/../../gloo; {GLOO} 0 2 $PURECM_FABRIC/../../gloo",
         f"{GLOO} 1 2 $PURECM_FABRIC/../../gloo", ((r"^sum of 2 ranks", 2),),
