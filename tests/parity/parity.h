@@ -82,7 +82,8 @@ extern const struct scenario args_scenarios[], bind_scenarios[], option_scenario
 	sync_scenarios[], exit_scenarios[], backlog_scenarios[], account_scenarios[],
 	conflict_scenarios[], identity_scenarios[], endpoint_scenarios[], srq_scenarios[],
 	move_scenarios[], ece_scenarios[], type_scenarios[], multicast_scenarios[],
-	multicast_data_scenarios[], bad_scenarios[], verbs_scenarios[], killed_scenarios[];
+	multicast_data_scenarios[], bad_scenarios[], verbs_scenarios[], killed_scenarios[],
+	signal_scenarios[];
 
 /**
  * find_scenario() - look a scenario up by name

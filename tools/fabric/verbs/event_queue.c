@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -21,6 +20,8 @@ int event_queue_init(struct event_queue *queue)
 	if (queue->fd < 0)
 		return -errno;
 	pthread_mutex_init(&queue->lock, NULL);
+	sem_init(&queue->wake, 0, 0);
+	queue->n_asleep = 0;
 	return 0;
 }
 
@@ -39,6 +40,7 @@ void event_queue_fini(struct event_queue *queue)
 	list_for_each_safe (node, after, &queue->events)
 		free(container_of(node, struct event, link));
 	close(queue->fd);
+	sem_destroy(&queue->wake);
 	pthread_mutex_destroy(&queue->lock);
 }
 
@@ -52,16 +54,22 @@ int event_queue_post(struct event_queue *queue, const struct ibv_async_event *ev
 	pthread_mutex_lock(&queue->lock);
 	list_append(&queue->events, &node->link);
 	eventfd_write(queue->fd, 1);
+	if (queue->n_asleep) {
+		queue->n_asleep--;
+		sem_post(&queue->wake);
+	}
 	pthread_mutex_unlock(&queue->lock);
 	return 0;
 }
 
-static int try_take(struct event_queue *queue, struct ibv_async_event *ret)
+/* @sleeps: the caller waits on the semaphore if there is no event. */
+static int try_take(struct event_queue *queue, struct ibv_async_event *ret, bool sleeps)
 {
 	struct event *node;
 
 	pthread_mutex_lock(&queue->lock);
 	if (list_is_empty(&queue->events)) {
+		queue->n_asleep += sleeps;
 		pthread_mutex_unlock(&queue->lock);
 		return -EAGAIN;
 	}
@@ -76,12 +84,12 @@ static int try_take(struct event_queue *queue, struct ibv_async_event *ret)
 
 int event_queue_take(struct event_queue *queue, struct ibv_async_event *ret)
 {
-	struct pollfd ready = { .fd = queue->fd, .events = POLLIN };
-
-	while (try_take(queue, ret)) {
+	while (try_take(queue, ret, false)) {
 		if (fcntl(queue->fd, F_GETFL) & O_NONBLOCK)
 			return -EAGAIN;
-		if (poll(&ready, 1, -1) < 0)
+		if (!try_take(queue, ret, true))
+			return 0;
+		if (sem_wait(&queue->wake))
 			return -errno;
 	}
 	return 0;

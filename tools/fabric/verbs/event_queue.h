@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 
 #include "base/list.h"
@@ -16,6 +17,8 @@ struct event_queue {
 	pthread_mutex_t lock;
 	struct list events;
 	int fd; /* passed to the program, which may make it non-blocking */
+	sem_t wake;
+	unsigned int n_asleep; /* not woken yet; more if a signal or cancellation ended a wait */
 };
 
 /** event_queue_init() - Return: 0 or -errno. */
@@ -30,7 +33,8 @@ int event_queue_post(struct event_queue *queue, const struct ibv_async_event *ev
 /**
  * event_queue_take() - wait for the oldest event
  *
- * Return: 0; -EAGAIN if there is none and the descriptor is non-blocking; -EINTR, -errno.
+ * Return: 0; -EAGAIN if there is none and the descriptor is non-blocking; -EINTR, but
+ * not after a handler with SA_RESTART, as with a kernel's descriptor.
  */
 int event_queue_take(struct event_queue *queue, struct ibv_async_event *ret);
 
