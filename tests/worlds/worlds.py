@@ -41,9 +41,9 @@ RACY = re.compile(r"DISCONNECT EVENT|wait for RDMA_READ_ADV|rdma_get_cm_event: B
                   r"connect error -1|wait for CONNECTED state|"
                   r"waiting for addr/route resolution state")
 # What differs between two runs: queue pair numbers, sequence numbers, pointers, and figures of a
-# measurement.
+# measurement. What the library logs may follow such figures on the same line.
 VOLATILE = ((re.compile(r"0x[0-9a-f]+"), "0x"), (re.compile(r"\b(QPN|PSN)\b.*"), ""),
-            (re.compile(r"[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ *$"), "FIGURES"))
+            (re.compile(r"[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s*(purecm\[.*)?$"), "FIGURES"))
 
 
 def main():

@@ -8,7 +8,7 @@ from .errors import LabError
 PROGRAMS = ("iproute2", "kmod", "procps", "psmisc", "util-linux", "python3-minimal", "tcpdump",
             "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "librdmacm1", "perftest", "qperf",
             "python3-pyverbs", "iputils-ping", "ethtool", "systemd")
-COMPILERS = ("gcc", "libc6-dev", "pkg-config", "meson", "ninja-build", "librdmacm-dev",
+COMPILERS = ("gcc", "libc6-dev", "make", "pkg-config", "meson", "ninja-build", "librdmacm-dev",
              "libibverbs-dev", "libibumad-dev", "libnl-3-dev", "libpcap-dev", "check",
              "libncurses-dev", "libdeflate-dev", "zlib1g-dev", "libseccomp-dev")
 

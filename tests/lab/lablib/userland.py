@@ -89,22 +89,28 @@ def build(release, targets):
     targets: of ninja
     """
     folder = image.CHECKOUT / f"build-{release.name}"
-    root = root_of(release)
     folder.mkdir(exist_ok=True)
-    inside = f"{root}{image.CHECKOUT}"
+    run(release, image.CHECKOUT, f"""
+        cd "{image.CHECKOUT}"
+        [ -e "{folder}/build.ninja" ] || meson setup -Doptimization=0 "{folder}"
+        ninja -C "{folder}" {" ".join(targets)}""", "purecm does not build")
+    return folder
+
+
+def run(release, folder, script, failure):
+    """Run a shell script in a release's root, which has this machine's folder at the same path.
+    Raises LabError with what failed, and what the script printed.
+    """
+    root = root_of(release)
+    inside = f"{root}{folder}"
     os.makedirs(inside, exist_ok=True)
     script = f"""
         set -e
-        mount --bind '{image.CHECKOUT}' '{inside}'
+        mount --bind '{folder}' '{inside}'
         mount -t proc proc '{root}/proc'
-        exec chroot '{root}' /bin/sh -ec '
-            cd "{image.CHECKOUT}"
-            [ -e "{folder}/build.ninja" ] || meson setup -Doptimization=0 "{folder}"
-            ninja -C "{folder}" {" ".join(targets)}'
+        exec chroot '{root}' /bin/sh -ec '{script}'
     """
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
-        raise LabError(f"purecm does not build in a root of {release.name}:\n"
-                       f"{done.stdout[-3000:]}")
-    return folder
+        raise LabError(f"{failure} in a root of {release.name}:\n{done.stdout[-3000:]}")
