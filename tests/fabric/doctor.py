@@ -63,9 +63,19 @@ def on_infiniband_nothing_of_roce_is_missed(build):
     assert found["firewall"]["verdict"] == "skipped", found["firewall"]
 
 
+def an_interface_without_an_address_is_named(build):
+    change = ("a:ip addr add 10.88.0.1/32 dev lo; ip addr flush dev fab0 scope global; "
+              "ip route add 10.77.0.0/24 dev fab0 src 10.88.0.1")
+    found, status = examine(build, change, address="10.77.0.2")
+    assert status == 1, found
+    assert "fab0 is the interface of fab0" in found["source GID"]["text"], found["source GID"]
+    assert "ip addr add ADDRESS/PREFIX dev fab0" in found["source GID"]["remedy"], found
+
+
 TESTS = (nothing_is_in_the_way, nothing_is_in_the_way_where_cmportd_has_the_port,
          the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way,
-         a_device_without_a_connection_manager_is_named, on_infiniband_nothing_of_roce_is_missed)
+         a_device_without_a_connection_manager_is_named, on_infiniband_nothing_of_roce_is_missed,
+         an_interface_without_an_address_is_named)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/device/device_sysfs.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/command.h"
 
@@ -113,6 +114,41 @@ static int find_source_gid(struct checkup *checkup)
 			checkup->route.ifindex, &checkup->gid);
 }
 
+/* Return: the device whose GID tables show the interface, or NULL. */
+static const char *device_of_iface(const struct checkup *checkup)
+{
+	struct device_want want = { 0 };
+	int i;
+
+	snprintf(want.iface[0], sizeof(want.iface[0]), "%s", checkup->iface.name);
+	for (i = 0; i < checkup->n_devices; i++)
+		if (device_sysfs_has(checkup->list[i], &want, DEVICE_GIDS_OF_PORT))
+			return ibv_get_device_name(checkup->list[i]);
+	return NULL;
+}
+
+static void find_no_gid(const struct checkup *checkup, struct finding *finding)
+{
+	const char *iface = checkup->iface.name, *device = device_of_iface(checkup);
+	char src[ADDR_STR_BYTES];
+
+	ip_str(&checkup->route.src, src);
+	found(finding, VERDICT_BAD, "no active port has a GID for %s on %s", src, iface);
+	if (device) {
+		found(finding, VERDICT_BAD,
+		      "%s is the interface of %s, but the address is another's", iface, device);
+		found_remedy(finding,
+			     "ip addr add ADDRESS/PREFIX dev %s; or let the route leave by the "
+			     "interface that has %s",
+			     iface, src);
+	} else {
+		found_remedy(finding,
+			     "Let the route leave by an interface with an RDMA device (rdma link); "
+			     "or modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s",
+			     iface);
+	}
+}
+
 void check_source_gid(struct checkup *checkup, struct finding *finding)
 {
 	static const char *const types[] = {
@@ -127,12 +163,7 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
 		return;
 	}
 	if (find_source_gid(checkup)) {
-		found(finding, VERDICT_BAD, "no active port has a GID for %s on %s",
-		      ip_str(&checkup->route.src, src), checkup->iface.name);
-		found_remedy(finding,
-			     "rdma link show; for an interface without an RDMA device: "
-			     "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s",
-			     checkup->iface.name);
+		find_no_gid(checkup, finding);
 		return;
 	}
 	checkup->has_gid = true;
