@@ -86,9 +86,8 @@ static void service_told(struct subnet_ask *ask, int err, const struct sa_msg *a
 {
 	struct service_query *query = container_of(ask, struct service_query, ask);
 
-	if (ask->left + 1 != query->left)
+	if (ask->is_first)
 		start_again(query);
-	query->left = ask->left;
 	if (!err)
 		err = append_record(query, &answer->service);
 	if (err)

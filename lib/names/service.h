@@ -16,7 +16,6 @@ struct service_query {
 	struct subnet_ask ask;
 	struct port *port;		   /* a reference */
 	struct rdma_addrinfo *list, **end; /* what was found, and where the next one is linked */
-	unsigned int left;
 	int err;
 	/* Called once with what was found in list, or why not: -ENOENT, -ETIMEDOUT, -E2BIG,
 	 * -ENOMEM, -EINVAL. The engine's lock is held. */

@@ -31,6 +31,7 @@ void subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port
 {
 	ask->port = port;
 	ask->ask_id = ++next_ask_id;
+	ask->is_first = true;
 	/* Without memory the chains get longer. */
 	hash_reserve(&engine->subnet_asks, engine->subnet_asks.n_nodes + 1);
 	hash_insert(&engine->subnet_asks, &ask->link, ask->ask_id);
@@ -104,6 +105,7 @@ void subnet_told(const struct portd_sa_told *told)
 	if (!told->error)
 		wire_decode(sa_msg_layout(answer.hdr.attr_id), told->record, &answer.path);
 	ask->done(ask, -told->error, told->error ? NULL : &answer);
+	ask->is_first = false;
 	if (ask->asks_again)
 		subnet_ask(engine, ask, ask->port, &record);
 	ask->asks_again = false;
@@ -121,9 +123,11 @@ void subnet_resend(struct portd_client *client)
 	struct subnet_ask *ask;
 
 	records = calloc(engine->subnet_asks.n_nodes + 1, sizeof(*records));
-	hash_for_each_entry_safe (ask, &engine->subnet_asks, link)
+	hash_for_each_entry_safe (ask, &engine->subnet_asks, link) {
+		ask->is_first = true;
 		if (records)
 			records[n++] = record_of_ask(ask);
+	}
 	engine_unlock();
 	for (i = 0; i < n; i++)
 		portd_put_data(client, &records[i]);

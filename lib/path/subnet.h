@@ -21,6 +21,7 @@ struct subnet_ask {
 	unsigned int timeout_ms;
 	bool asks_again;   /* set by done(): msg and done are those of a new request */
 	unsigned int left; /* records of a table for which done() is called again */
+	bool is_first;	   /* record of a table, or of the next cmportd's, which asks anew */
 	struct sa_msg msg; /* from sa_msg_init() */
 	/* As in struct sa_ask, called with the engine's lock held; must not block. */
 	void (*done)(struct subnet_ask *ask, int err, const struct sa_msg *answer);

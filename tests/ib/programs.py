@@ -153,6 +153,11 @@ ORDER = f"{FABRIC} {{}} --dir $PURECM_FABRIC/../.. {{}};"
 SERVER = f"ucmatose -f gid -P ib -b {A}"
 CLIENT = f"ucmatose -f gid -P ib -s {A} | grep status;"
 
+# Kills its own cmportd while a program waits for the administrator.
+KILLED = ("CMPORTD & D=$!; until [ -S $PURECM_SOCKET ]; do sleep 0.05; done; "
+          "SERVICE find news & ASKER=$!; sleep 0.4; kill -9 $D; "
+          "kill -0 $ASKER && echo still asked; wait $ASKER")
+
 # Of what is known about the subnet. A program with a port of its own says no farewell if it is
 # killed, and looks at its port without being told.
 CHANGES = (
@@ -162,6 +167,9 @@ CHANGES = (
     ("a group has the members of all processes, and they join a new subnet manager's", (),
      "& sleep 60", f"{ROOT}/tests/ib/membership.sh {FABRIC}",
      (r"b\| one is left\nb\| joined anew\nb\| none is left",)),
+    ("a service is found although cmportd is killed before the administrator has answered",
+     ("--faults", "mads:delay=300ms"), f"SERVICE offer news 7010 3 {A}", KILLED,
+     (r"b\| still asked\n(?s:.*)b\| 3 found\nb\| connected",)),
 )
 
 # What the subnet management agents say, by QP0. Host b stays until a has asked.
@@ -203,6 +211,7 @@ def on_host(host, command, build):
     forever = "&" if command.startswith("& ") else ""
     for name in OURS:
         command = command.replace(f"{name.upper()} ", f"{build}/tests/ib/{name} ")
+    command = command.replace("CMPORTD ", f"{build}/tools/cmportd/cmportd ")
     return f"{host}{forever}:" + command.removeprefix("& ")
 
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/engine/link.h"
+#include "lib/path/subnet.h"
 #include "mad/sa_msg.h"
 #include "tests/unit/fake_verbs.h"
 #include "tests/unit/lib/fake_cmportd.h"
@@ -72,7 +74,7 @@ TEST(port_that_is_down_is_on_no_subnet)
 static unsigned int n_services;
 static struct sa_msg question;
 
-static void say(uint32_t ask_id, uint16_t error, unsigned int i)
+static struct portd_record told_of(uint32_t ask_id, uint16_t error, unsigned int i)
 {
 	struct portd_record told = {
 		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = error}
@@ -83,6 +85,13 @@ static void say(uint32_t ask_id, uint16_t error, unsigned int i)
 		told.sa_told.left = (uint16_t)(n_services - 1 - i);
 	service.gid.raw[15] = (uint8_t)i;
 	wire_encode(&sa_service_layout, &service, told.sa_told.record);
+	return told;
+}
+
+static void say(uint32_t ask_id, uint16_t error, unsigned int i)
+{
+	const struct portd_record told = told_of(ask_id, error, i);
+
 	fake_cmportd_says(&told);
 }
 
@@ -141,6 +150,37 @@ TEST(each_record_is_an_address)
 	ck_assert_uint_eq(be64toh(at->sib_sid), 8);
 	ck_assert_uint_eq(be16toh(at->sib_pkey), 0x8001);
 	ck_assert_uint_eq(at->sib_addr.sib_addr8[15], 1);
+	ck_assert_ptr_null(found->ai_next->ai_next);
+}
+
+/* A cmportd that has told the first of three records when it dies; the next knows of two. */
+static void die_and_answer(const struct portd_record *record)
+{
+	static bool has_died;
+	struct portd_record told;
+
+	if (record->type != PORTD_SA_ASK)
+		return;
+	if (has_died) {
+		answer_question(record);
+		return;
+	}
+	has_died = true;
+	n_services = 3;
+	told = told_of(record->sa_ask.ask_id, 0, 0);
+	subnet_told(&told.sa_told);
+	n_services = 2;
+	subnet_resend(link_client());
+}
+
+TEST(the_next_cmportds_records_replace_those_of_one_that_died)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
+
+	be_on_subnet(2);
+	cmportd.meanwhile = die_and_answer;
+	ck_assert_int_eq(rdma_getaddrinfo(NULL, "news", &hints, &found), 0);
+	ck_assert_ptr_nonnull(found->ai_next);
 	ck_assert_ptr_null(found->ai_next->ai_next);
 }
 
