@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #define PKEY_BASE 0x7fff
+#define PKEY_FULL 0x8000
+#define LIMITED	  1
 
 struct port_cache {
 	struct port_info info;
@@ -98,18 +100,24 @@ struct port_info port_info_known(const struct device *device, uint8_t port_num)
 
 /* --- P_Keys ----------------------------------------------------------------- */
 
-/* The lock is held. */
+/*
+ * Finds an entry of full membership before one of limited membership, among those that were read.
+ * The lock is held. Return: 0; LIMITED, with the index of that; -ENOENT.
+ */
 static int find_pkey(const struct port_cache *cache, uint16_t pkey, uint16_t *ret)
 {
+	int err = -ENOENT;
 	unsigned int i;
 
-	for (i = 0; i < cache->n_pkeys; i++) {
+	for (i = 0; i < cache->n_pkeys && err; i++) {
 		if (((cache->pkey[i] ^ pkey) & PKEY_BASE) != 0)
 			continue;
-		*ret = (uint16_t)i;
-		return 0;
+		if (err == -ENOENT || cache->pkey[i] & PKEY_FULL) {
+			*ret = (uint16_t)i;
+			err = cache->pkey[i] & PKEY_FULL ? 0 : LIMITED;
+		}
 	}
-	return -ENOENT;
+	return err;
 }
 
 /*
@@ -155,7 +163,7 @@ int port_pkey_index(const struct device *device, uint8_t port_num, uint16_t pkey
 		err = find_pkey(cache, pkey, ret);
 		pthread_mutex_unlock(&lock);
 	} while (err && read_next_pkey(device, port_num));
-	return err;
+	return err == LIMITED ? 0 : err;
 }
 
 int port_pkey_known(const struct device *device, uint8_t port_num, uint16_t pkey, uint16_t *ret)
@@ -167,7 +175,7 @@ int port_pkey_known(const struct device *device, uint8_t port_num, uint16_t pkey
 	if (cache && cache->pkey)
 		err = find_pkey(cache, pkey, ret);
 	pthread_mutex_unlock(&lock);
-	return err;
+	return err == LIMITED ? 0 : err;
 }
 
 void port_info_read(const struct device *device)

@@ -29,6 +29,8 @@ int port_info(const struct device *device, uint8_t port_num, struct port_info *r
  * port_pkey_index() - find a P_Key, of full or limited membership, in a port's table
  * @pkey: in host byte order
  *
+ * Whatever the membership of @pkey, an entry of full membership comes before a limited one.
+ *
  * Return: 0; -ENOENT: the port is not in that partition.
  */
 int port_pkey_index(const struct device *device, uint8_t port_num, uint16_t pkey, uint16_t *ret);
