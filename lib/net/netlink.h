@@ -24,7 +24,7 @@ struct net_route {
 	bool gateway;
 	bool local;	   /* the destination is an address of this host */
 	bool resolved;	   /* the link address was known at the time of the lookup */
-	uint8_t hop_limit; /* of the route, 64 by default */
+	uint8_t hop_limit; /* of the route, or of the host or the interface */
 };
 
 #define NET_PRIORITIES	      8 /* that a type of service can map to, plus one */

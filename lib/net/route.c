@@ -7,8 +7,12 @@
 #include "lib/net/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -29,7 +33,7 @@ struct answer {
 	struct net_ip src;
 	struct net_ip next_hop;
 	uint32_t ifindex;
-	uint8_t hop_limit;
+	uint8_t hop_limit; /* 0: the route has none of its own */
 	bool gateway;
 	bool local;
 };
@@ -121,8 +125,35 @@ static void read_hop_limit(struct nlattr *metrics, struct answer *answer)
 
 	if (!metrics || nla_parse_nested(attr, RTAX_MAX, metrics, policy) < 0)
 		return;
-	if (attr[RTAX_HOPLIMIT] && nla_get_u32(attr[RTAX_HOPLIMIT]))
+	if (attr[RTAX_HOPLIMIT])
 		answer->hop_limit = nla_get_u32(attr[RTAX_HOPLIMIT]);
+}
+
+static uint8_t read_setting(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[8] = "";
+
+	if (fd < 0)
+		return DEFAULT_HOP_LIMIT;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return *text ? (uint8_t)atoi(text) : DEFAULT_HOP_LIMIT;
+}
+
+/* Of IPv4 the host has one, of IPv6 each interface. A change is not announced. */
+static uint8_t default_hop_limit(unsigned int family, unsigned int ifindex)
+{
+	struct net_iface iface;
+	char path[64];
+
+	if (family == AF_INET)
+		return read_setting("/proc/sys/net/ipv4/ip_default_ttl");
+	if (net_iface_fetch(ifindex, &iface))
+		return DEFAULT_HOP_LIMIT;
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/hop_limit", iface.name);
+	return read_setting(path);
 }
 
 static int take_route(struct nlmsghdr *hdr, void *arg)
@@ -208,11 +239,12 @@ static int ask_kernel(const struct question *question, struct answer *answer)
 	*answer = (struct answer){
 		.src = question->src,
 		.next_hop = question->dst,
-		.hop_limit = DEFAULT_HOP_LIMIT,
 	};
 	rc = net_request(route_request(question), take_route, answer);
 	if (!rc && !answer->ifindex)
 		rc = -EPROTO; /* success without a result */
+	if (!rc && !answer->hop_limit)
+		answer->hop_limit = default_hop_limit(question->dst.family, answer->ifindex);
 	if (!rc && answer->local)
 		rc = own_interface(question, answer);
 	if (!rc)

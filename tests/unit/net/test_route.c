@@ -253,6 +253,25 @@ TEST(hop_limit_is_the_routes)
 	ck_assert_uint_eq(route_to("192.0.2.1").hop_limit, 7);
 }
 
+static const struct {
+	const char *change;
+	const char *dst;
+	uint8_t limit;
+} hop_limits[] = {
+	{"sysctl -qw net.ipv4.ip_default_ttl=33",					   "10.0.0.9", 33},
+	{ "sysctl -qw net.ipv4.ip_default_ttl=33",					   "10.0.0.1", 33},
+	{ "sysctl -qw net.ipv6.conf.d0.hop_limit=44; ip -6 route add fd00::/64 dev d0", "fd00::9",
+	  44											   },
+	{ "sysctl -qw net.ipv6.conf.d1.hop_limit=44; ip -6 route add fd00::/64 dev d0", "fd00::9",
+	  64											   },
+};
+
+TEST_LOOP(route_without_a_hop_limit_has_the_hosts_or_the_interfaces, 0, N(hop_limits))
+{
+	run("%s", hop_limits[_i].change);
+	ck_assert_uint_eq(route_to(hop_limits[_i].dst).hop_limit, hop_limits[_i].limit);
+}
+
 TEST(multicast_follows_its_route)
 {
 	struct net_route route;
