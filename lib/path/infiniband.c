@@ -15,6 +15,7 @@
 #include "lib/path/subnet.h"
 
 #define PERMISSIVE_LID	    0xffff
+#define PKEY_BASE	    0x7fff
 #define TRAFFIC_CLASS_SHIFT 20	 /* in flow information */
 #define MULTICAST_PREFIX    0xff /* of a GID */
 
@@ -186,7 +187,8 @@ static int infiniband_lead_back(struct path *path, const union addr *us, const u
 
 	if (err)
 		return err;
-	if (!net_iface_gid(&iface, &gid) || memcmp(&gid, &path->gid.gid, sizeof(gid)) != 0)
+	if (!net_iface_gid(&iface, &gid) || memcmp(&gid, &path->gid.gid, sizeof(gid)) != 0 ||
+	    ((partition_pkey(&iface) ^ path->pkey) & PKEY_BASE) != 0)
 		return -EINVAL;
 	path->gid.ifindex = iface.ifindex;
 	err = net_route_lookup(peer, us, iface.ifindex, &path->route);

@@ -73,12 +73,13 @@ static int roce_read(struct path *path, const struct cm_conn *conn, const struct
 static int roce_lead_back(struct path *path, const union addr *us, const union addr *peer)
 {
 	unsigned int ifindex = path->gid.ifindex; /* interface that received the request */
+	uint32_t type = path->gid.type;
 	int err = gid_find(&path->port->device->verbs, 1, us, ifindex, &path->gid);
 
 	if (!err)
 		err = net_route_lookup(peer, us, ifindex, &path->route);
-	if (!err && path->route.ifindex != ifindex)
-		err = -EINVAL;
+	if (!err && (path->route.ifindex != ifindex || path->gid.type != type))
+		err = -EINVAL; /* a queue pair of RoCE v2 would not reach a peer with v1 */
 	if (!err && !path->route.local && peer->sa.sa_family == AF_INET)
 		err = net_route_leads_by(peer, us, ifindex);
 	path->hop_limit = path->route.hop_limit;

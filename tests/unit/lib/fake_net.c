@@ -3,6 +3,7 @@
 #include "tests/unit/lib/fake_net.h"
 
 #include <errno.h>
+#include <net/if_arp.h>
 #include <string.h>
 
 #include "lib/net/membership.h"
@@ -68,8 +69,10 @@ static int get_iface(unsigned int ifindex, struct net_iface *ret)
 				   .name = "fake",
 				   .mtu = fake_net.mtu ? fake_net.mtu : 1500,
 				   .up = true,
+				   .arp_type = fake_net.hw_bytes ? ARPHRD_INFINIBAND : ARPHRD_ETHER,
 				   .hw_bytes = fake_net.hw_bytes };
 	memcpy(ret->hw_broadcast, fake_net.hw_broadcast, sizeof(ret->hw_broadcast));
+	memcpy(ret->hw_addr, fake_net.hw_addr, sizeof(ret->hw_addr));
 	return 0;
 }
 

@@ -22,6 +22,7 @@ struct fake_net {
 	enum net_neigh neigh;
 	unsigned int n_neigh_asked;
 	uint8_t hw_broadcast[32]; /* of interfaces, if .hw_bytes is not 0 */
+	uint8_t hw_addr[32];	  /* likewise */
 	uint8_t hw_bytes;
 	int join_err;	  /* of membership_join() */
 	int n_joined;	  /* groups that this process is a member of */

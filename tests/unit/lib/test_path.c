@@ -1,51 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What paths of both link layers become and are read from (lib/path/path.h): records, messages,
- * address vectors, alternate paths of requests. On a device with two ports, of which the second is
- * InfiniBand's and has four LIDs.
+ * address vectors.
  */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 
-#include "lib/path/path.h"
-#include "tests/unit/lib/fake_net.h"
-#include "tests/unit/lib/fake_id.h"
+#include "tests/unit/lib/path_rig.h"
 #include "tests/unit/test.h"
-
-#define PKEY	   0x8005
-#define ALT_LMC	   2
-#define ALT_GID_AT 3
-
-static struct port port = { .port_num = 1, .is_infiniband = true };
-
-static const struct mad_gid peer_gid = {
-	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}
-};
-static const struct mad_gid own_gid = {
-	{0xfe, 0x80, [15] = 2}
-};
-
-static void set_up(void)
-{
-	static const union addr own = { .in4.sin_family = AF_INET };
-
-	fake_begin();
-	fake_net_begin(&own);
-	for (int i = 0; i < FAKE_PORTS; i++)
-		fake.port[i] = (struct ibv_port_attr){ .link_layer = IBV_LINK_LAYER_INFINIBAND,
-						       .state = IBV_PORT_ACTIVE,
-						       .gid_tbl_len = 1,
-						       .pkey_tbl_len = 2,
-						       .lmc = i ? ALT_LMC : 0 };
-	fake.pkey[0] = 0xffff;
-	fake.pkey[1] = PKEY;
-	fake.n_gids = 1;
-	fake.gid[0] = (struct ibv_gid_entry){ .gid_index = ALT_GID_AT, .port_num = 2 };
-	memcpy(&fake.gid[0].gid, &own_gid, sizeof(own_gid));
-	fake.n_ports = FAKE_PORTS;
-	port.device = fake_device_list();
-}
 
 FIXTURE(set_up, NULL);
 
@@ -66,21 +29,6 @@ static const struct sa_path odd_record = {
 	.rate = 7,
 	.packet_life_time = 14,
 };
-
-static struct path path_of_type(enum ibv_gid_type type)
-{
-	struct path path = {
-		.gid = {.verbs = &fake.verbs.context,
-			 .port_num = 1,
-			 .gid_index = 2,
-			 .type = type},
-		.port = &port,
-		.route.hop_limit = 64,
-		.dgid = peer_gid,
-	};
-
-	return path;
-}
 
 TEST_LOOP(record_is_shown_as_it_was_given_but_for_lids_of_roce, IBV_GID_TYPE_IB,
 	  IBV_GID_TYPE_ROCE_V2 + 1)
@@ -442,7 +390,24 @@ TEST(ip_address_of_no_ipoib_interface_does_not_lead_back)
 	ck_assert_int_eq(path_lead_back(&path, &fake_net.own, &peer), -EINVAL);
 }
 
+TEST_LOOP(only_the_partition_of_the_interface_leads_back, 0, 3)
+{
+	static const uint16_t pkeys[] = { 0x8001, 0x0001, 0xffff };
+	struct path path = path_of_type(IBV_GID_TYPE_IB);
+	union addr peer = fake_net.own;
+
+	fake_net.hw_bytes = NET_IPOIB_HW_BYTES;
+	memcpy(&fake_net.hw_addr[NET_IPOIB_GID_AT], &own_gid, sizeof(own_gid));
+	fake_net.hw_broadcast[8] = 0x80; /* of P_Key 0x8001 */
+	fake_net.hw_broadcast[9] = 0x01;
+	memcpy(&path.gid.gid, &own_gid, sizeof(own_gid));
+	path.pkey = pkeys[_i];
+	ck_assert_int_eq(path_lead_back(&path, &fake_net.own, &peer), _i < 2 ? 0 : -EINVAL);
+}
+
 /* On a port with the address 10.0.0.1, as its second GID. */
+static uint32_t type_of_request = IBV_GID_TYPE_ROCE_V2;
+
 static struct path read_roce_request(const struct cm_msg *msg, int expected)
 {
 	struct cm_conn conn = {
@@ -462,7 +427,7 @@ static struct path read_roce_request(const struct cm_msg *msg, int expected)
 	fake.port[0].gid_tbl_len = 2;
 	fake.gid[0] = (struct ibv_gid_entry){ .gid_index = 1,
 					      .port_num = 1,
-					      .gid_type = IBV_GID_TYPE_ROCE_V2,
+					      .gid_type = type_of_request,
 					      .ndev_ifindex = FAKE_IFINDEX };
 	memcpy(&fake.gid[0].gid, &gid, sizeof(gid));
 	err = path_of_request(&port, &conn, msg, &path);
@@ -485,6 +450,17 @@ TEST(request_over_roce_names_the_peer_and_the_route_the_hops)
 	ck_assert_uint_eq(path.packet_life_time, 17);
 }
 
+TEST(request_by_roce_v1_to_a_port_with_v2_is_refused)
+{
+	struct cm_msg msg = req_between(&peer_gid, &own_gid);
+
+	type_of_request = IBV_GID_TYPE_ROCE_V1;
+	fake.n_gids = 1;
+	fake_add_gid("::ffff:10.0.0.1", 2, IBV_GID_TYPE_ROCE_V2);
+	fake.gid[1].ndev_ifindex = FAKE_IFINDEX;
+	read_roce_request(&msg, -EINVAL);
+}
+
 TEST(gid_of_who_looks_up_over_roce_is_its_address)
 {
 	struct cm_msg msg = { .hdr.attr_id = CM_ATTR_SIDR_REQ, .sidr_req.pkey = 0xffff };
@@ -500,101 +476,4 @@ TEST(way_back_by_another_interface_is_refused)
 
 	fake_net.leaves_by = FAKE_IFINDEX + 1;
 	read_roce_request(&msg, -EINVAL);
-}
-
-/* --- the alternate path of a request -------------------------------------- */
-
-static struct cm_req req_with_alternate(void)
-{
-	struct cm_req req = {
-		.alternate = {.local_lid = 0x21,
-			       .remote_lid = 0x47,
-			       .local_gid = peer_gid,
-			       .remote_gid = own_gid,
-			       .packet_rate = 7,
-			       .sl = 5,
-			       .subnet_local = 1,
-			       .local_ack_timeout = 18}
-	};
-
-	return req;
-}
-
-static int read_alternate(const struct cm_req *req, uint16_t pkey, struct path *ret)
-{
-	struct path primary = path_of_type(IBV_GID_TYPE_IB);
-
-	primary.pkey = pkey;
-	path_prepare(&port);
-	return path_of_alternate(&primary, req, ret);
-}
-
-TEST(alternate_path_is_read_from_the_request)
-{
-	struct cm_req req = req_with_alternate();
-	struct ibv_ah_attr ah;
-	struct path path;
-
-	ck_assert_int_eq(read_alternate(&req, PKEY, &path), 0);
-	path_to_ah(&path, &ah);
-	ck_assert_uint_eq(ah.dlid, 0x21);
-	ck_assert_uint_eq(ah.src_path_bits, 3);
-	ck_assert_uint_eq(ah.sl, 5);
-	ck_assert_uint_eq(ah.static_rate, 7);
-	ck_assert_uint_eq(ah.is_global, 0);
-	ck_assert_uint_eq(ah.port_num, 2);
-	ck_assert_uint_eq(path.pkey_index, 1);
-	ck_assert_uint_eq(path.packet_life_time, 17);
-}
-
-TEST_LOOP(alternate_path_with_hops_has_a_global_route_header, 0, 2) /* 1: within the subnet */
-{
-	struct cm_req req = req_with_alternate();
-	struct ibv_ah_attr ah;
-	struct path path;
-
-	req.alternate.subnet_local = (uint8_t)_i;
-	req.alternate.hop_limit = _i ? 1 : 64;
-	ck_assert_int_eq(read_alternate(&req, PKEY, &path), 0);
-	path_to_ah(&path, &ah);
-	ck_assert_uint_eq(ah.is_global, 1);
-	ck_assert_mem_eq(&ah.grh.dgid, &peer_gid, sizeof(peer_gid));
-	ck_assert_uint_eq(ah.grh.sgid_index, 3);
-	ck_assert_uint_eq(ah.grh.hop_limit, req.alternate.hop_limit);
-}
-
-TEST(request_without_an_alternate_path_has_none)
-{
-	struct cm_req req = { .local_comm_id = 1 };
-	struct path path;
-
-	ck_assert_int_eq(read_alternate(&req, PKEY, &path), 0);
-	ck_assert_ptr_null(path.gid.verbs);
-}
-
-TEST(roce_has_no_alternate_paths)
-{
-	struct path primary = path_of_type(IBV_GID_TYPE_ROCE_V2);
-	struct cm_req req = req_with_alternate();
-	struct path path;
-
-	ck_assert_int_eq(path_of_alternate(&primary, &req, &path), 0);
-	ck_assert_ptr_null(path.gid.verbs);
-}
-
-TEST(alternate_path_to_another_host_is_refused)
-{
-	struct cm_req req = req_with_alternate();
-	struct path path;
-
-	req.alternate.remote_gid = peer_gid;
-	ck_assert_int_eq(read_alternate(&req, PKEY, &path), -EINVAL);
-}
-
-TEST(alternate_path_out_of_the_partition_is_refused)
-{
-	struct cm_req req = req_with_alternate();
-	struct path path;
-
-	ck_assert_int_eq(read_alternate(&req, 0x8007, &path), -ENOENT);
 }
