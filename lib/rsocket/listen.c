@@ -179,7 +179,7 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 		if (rsock_is_nonblocking(rs, 0))
 			return -EAGAIN;
 		err = wait_until_ready(rs, POLLIN, has_ready, CM_TIME_NEVER);
-		if (err)
+		if (err && (err != -EINTR || !wait_is_restarted()))
 			return err;
 	}
 	service_lock();

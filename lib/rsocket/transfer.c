@@ -52,7 +52,9 @@ static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rs
 	int err;
 
 	pthread_mutex_unlock(&s->base.lock);
-	err = wait_until_ready(&s->base, wanted, ready, CM_TIME_NEVER);
+	do
+		err = wait_until_ready(&s->base, wanted, ready, CM_TIME_NEVER);
+	while (err == -EINTR && wait_is_restarted());
 	pthread_mutex_lock(&s->base.lock);
 	return err;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
@@ -232,4 +233,15 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 		err = -EBADF;
 	pthread_mutex_unlock(&rs->lock);
 	return err;
+}
+
+bool wait_is_restarted(void)
+{
+	struct sigaction action;
+
+	for (int number = 1; number < NSIG; number++)
+		if (!sigaction(number, NULL, &action) && action.sa_handler != SIG_DFL &&
+		    action.sa_handler != SIG_IGN && !(action.sa_flags & SA_RESTART))
+			return false;
+	return true;
 }

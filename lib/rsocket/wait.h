@@ -94,6 +94,16 @@ bool wait_is_over(struct cm_time deadline);
 int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		     struct cm_time deadline);
 
+/**
+ * wait_is_restarted() - whether a call whose wait ended with -EINTR waits again
+ *
+ * Such calls of stock librdmacm sleep in a read(), which the kernel restarts after a handler with
+ * SA_RESTART; a poll() it never restarts, and does not say which handler ran.
+ *
+ * Return: true if all signal handlers of the process have SA_RESTART.
+ */
+bool wait_is_restarted(void);
+
 /** wait_after_fork() - in a forked child: forget the parent's wakers */
 void wait_after_fork(void);
 

@@ -4,6 +4,7 @@
  */
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -229,3 +230,32 @@ TEST(a_sleeper_that_is_not_woken_looks_again)
 	close(woken.fd);
 }
 END_TEST
+
+/* --- signals ------------------------------------------------------------- */
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void handle(int number, int flags)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = flags };
+
+	ck_assert_int_eq(sigaction(number, &action, NULL), 0);
+}
+
+TEST(a_wait_is_restarted_if_all_handlers_have_sa_restart)
+{
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL); /* Check has handlers */
+	handle(SIGUSR1, SA_RESTART);
+	handle(SIGRTMAX, SA_RESTART | SA_NODEFER);
+	ck_assert(wait_is_restarted());
+	handle(SIGUSR2, 0);
+	ck_assert(!wait_is_restarted());
+	signal(SIGUSR2, SIG_IGN);
+	ck_assert(wait_is_restarted());
+	handle(SIGRTMAX, 0);
+	ck_assert(!wait_is_restarted());
+}
