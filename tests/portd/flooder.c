@@ -360,14 +360,12 @@ static bool come_and_stay(void)
 }
 
 /* Whose close() waits: its peer, which is on the same host, does not read. */
-static int lingering_socket(void)
+static int lingering_socket(int *ret_peer)
 {
 	const struct linger linger = { .l_onoff = 1, .l_linger = LINGER_S };
-	static int listener = -1, unread[UNREAD_MAX];
-	static unsigned int n;
+	static int listener = -1;
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	socklen_t bytes = sizeof(addr);
-	int *last = &unread[n++ % UNREAD_MAX];
 	char data[4096] = "";
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -377,22 +375,49 @@ static int lingering_socket(void)
 		if (bind(listener, (struct sockaddr *)&addr, sizeof(addr)) || listen(listener, 1))
 			die("a listener", -errno);
 	}
-	if (*last > 0)
-		close(*last);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ 1 }, sizeof(int));
 	if (getsockname(listener, (struct sockaddr *)&addr, &bytes) ||
 	    connect(fd, (struct sockaddr *)&addr, bytes))
 		die("a lingering socket", -errno);
-	*last = accept(listener, NULL, NULL);
+	*ret_peer = accept(listener, NULL, NULL);
 	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
 		continue;
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	return fd;
 }
 
+/* The first one waits until this process ends, others for a while. */
+static int some_lingering_socket(void)
+{
+	static int peers[UNREAD_MAX];
+	static unsigned int n;
+	int *at = &peers[n++ ? 1 + n % (UNREAD_MAX - 1) : 0];
+
+	if (*at > 0)
+		close(*at);
+	return lingering_socket(at);
+}
+
+/* It goes before it is let in, and leaves that in the queue. */
+static bool leave_lingering_sockets(void)
+{
+	const struct portd_record release = { .type = PORTD_RELEASE };
+	struct portd_datagram out = { .bytes = 0 };
+	const int fd[2] = { some_lingering_socket(), -1 };
+	int guest = connect_silently();
+	int err;
+
+	portd_put(&out, &release);
+	err = guest < 0 ? -ENOTCONN : portd_datagram_send(guest, &out, fd, 0);
+	close(fd[0]);
+	close(guest);
+	return !err;
+}
+
 static bool send_lingering_sockets(void)
 {
 	static int guest = -1;
-	const int fd[2] = { lingering_socket(), -1 };
+	const int fd[2] = { some_lingering_socket(), -1 };
 	struct portd_datagram out = { .bytes = 0 };
 	int err;
 
@@ -441,6 +466,7 @@ static const struct kind {
 	{ "stats",	   ask_how_things_stand,	 1	   },
 	{ "crowd",	   come_and_stay,		  1    },
 	{ "descriptors",	 send_lingering_sockets,	 1	   },
+	{ "stowaways",     leave_lingering_sockets, 1	  },
 	{ "computes",      compute,		       1	 },
 };
 

@@ -4,9 +4,10 @@
 worst, one kind after the other, while ten honest clients connect.
 
 Prints for each attack how much longer the honest ones need than beside as many programs that only
-compute, the two in turn, and how much memory cmportd has had. An attack succeeds if one of their
-connects fails, if cmportd ends or has more than its limit; in the long form, also if by the median
-of the pairs they need more than twice as long. Last it prints "N passed, N failed, N skipped".
+compute, the two in turn, and how much memory and how many descriptors cmportd has had. An attack
+succeeds if one of their connects fails, if cmportd ends or has more than its limits; in the long
+form, also if by the median of the pairs they need more than twice as long. Last it prints "N
+passed, N failed, N skipped".
 Exit status: 1 if an attack succeeded, 77 if there can be no fabric here.
 """
 import argparse
@@ -34,6 +35,8 @@ NOT_THERE = "10.77.0.99"
 CLIENTS, EACH = 10, 20
 NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
 MEMORY_MIB = 256  # a quarter of what the unit allows
+FDS_MAX = 4096  # a sixteenth of what the unit allows
+LASTS_S = {"stowaways": 1}  # at least; otherwise until the honest ones have connected
 SLOWER_MAX, PAIRS_MIN = 2, 5  # medians of fewer pairs say little
 
 # Kind of tests/portd/flooder.c, how many at once as uid 65534, to whom.
@@ -42,7 +45,8 @@ BY_USERS = (
     ("lookups", 4, SERVER), ("lies", 4, SERVER), ("noise", 4, SERVER), ("questions", 4, SERVER),
     ("visits", 4, SERVER), ("knocks", 4, SERVER), ("silence", 4, SERVER), ("deaths", 4, SERVER),
     ("devices", 4, SERVER), ("bundles", 4, SERVER), ("ids", 4, SERVER), ("ports", 4, SERVER),
-    ("stats", 4, SERVER), ("crowd", 2, SERVER), ("descriptors", 4, SERVER))
+    ("stats", 4, SERVER), ("crowd", 2, SERVER), ("descriptors", 4, SERVER),
+    ("stowaways", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
                 "wire:noise")
@@ -110,6 +114,10 @@ def memory_mib(pid):
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024
 
 
+def count_fds(pid):
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
 def open_to_all():
     """Let other users reach the device of this host, which the fabric keeps for its own."""
     host = Path(os.environ["PURECM_FABRIC"])
@@ -123,9 +131,12 @@ def open_to_all():
 
 
 def connect_beside(siege, begin, kind):
+    """Return: how long that took, and how many descriptors cmportd had afterwards."""
     attackers = begin(kind)
     try:
-        return siege.connect()
+        took_s = siege.connect()
+        time.sleep(max(0, LASTS_S.get(kind, 0) - took_s))
+        return took_s, count_fds(cmportd())
     finally:
         end(attackers)
 
@@ -135,12 +146,15 @@ def withstand(siege, name, kind, begin):
     begin(kind) returns processes."""
     pid = cmportd()
     calm, attacked = siege.took_s.setdefault(name, ([], []))
-    calm.append(connect_beside(siege, begin, "computes"))
-    attacked.append(connect_beside(siege, begin, kind))
+    calm.append(connect_beside(siege, begin, "computes")[0])
+    took_s, n_fds = connect_beside(siege, begin, kind)
+    attacked.append(took_s)
     assert cmportd() == pid, f"{name}: cmportd is another one"
     mib = memory_mib(pid)
-    print(f"{name}: {attacked[-1] / calm[-1]:.1f} times as long, {mib} MiB", flush=True)
+    print(f"{name}: {attacked[-1] / calm[-1]:.1f} times as long, {mib} MiB, "
+          f"{n_fds} descriptors", flush=True)
     assert mib < MEMORY_MIB, f"{name}: {mib} MiB"
+    assert n_fds < FDS_MAX, f"{name}: {n_fds} descriptors"
 
 
 def judge(siege):

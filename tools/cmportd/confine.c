@@ -72,7 +72,8 @@ static const char *const allowed[] = {
 	/* waiting, and the time */
 	"poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
 	"epoll_pwait2 nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time "
-	"timerfd_create timerfd_settime timerfd_gettime signalfd4",
+	"timerfd_create timerfd_settime timerfd_gettime signalfd4 timer_create timer_settime "
+	"timer_delete",
 	/* files: the state file, sysfs, /proc, /dev/infiniband, libraries of providers */
 	"open openat openat2 stat lstat fstat newfstatat fstatat64 stat64 lstat64 fstat64 statx "
 	"statfs fstatfs access faccessat faccessat2 readlink readlinkat getdents getdents64 "

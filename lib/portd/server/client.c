@@ -509,8 +509,7 @@ static void begin_end(struct server *server, struct client *client)
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
 	/* It may have ended its connections itself, with other words than ours. */
 	user_refill(client);
-	while (n > 0 && has_tokens(client) && !client->is_disconnected &&
-	       closer_count(client->user->closing) < CLOSER_REFUSES)
+	while (n > 0 && has_tokens(client) && !client->is_disconnected && !has_too_many_fds(client))
 		n = receive_messages(server, client);
 	set_throttled(server, client, false);
 	client->is_disconnected = client->is_ending = true;

@@ -5,18 +5,26 @@
 #include "lib/portd/server/closer.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/list.h"
 #include "base/thread.h"
 
-#define ROOM_FIRST 16
+#define ROOM_FIRST   16
+#define INTERRUPT    SIGALRM
+#define INTERRUPT_NS 1000000
+
+#ifndef sigev_notify_thread_id /* the C library may not name it */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 struct closing {
 	struct list link; /* in closer.ready, if there are descriptors and no thread */
-	unsigned int n;	  /* atomic: with the one that a thread is closing */
+	unsigned int n;	  /* atomic: with those that a thread is closing */
 	unsigned int n_fds;
 	unsigned int room;
 	int *fd;
@@ -84,20 +92,83 @@ static void make_ready(struct closer *closer, struct closing *closing)
 	closer->n_ready++;
 }
 
-/* Called with the lock, which is released while the descriptor is closed. */
-static void close_one(struct closer *closer)
+static void ignore_signal(int number)
+{
+	(void)number;
+}
+
+/*
+ * A timer whose signals interrupt close() in this thread. A socket that would wait, because of
+ * SO_LINGER, is then closed in the background. Return: false without one.
+ */
+static bool make_timer(timer_t *ret)
+{
+	const struct sigaction ignore = { .sa_handler = ignore_signal };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = INTERRUPT };
+	sigset_t only;
+
+	event.sigev_notify_thread_id = gettid();
+	if (sigaction(INTERRUPT, &ignore, NULL) || timer_create(CLOCK_MONOTONIC, &event, ret))
+		return false;
+	sigemptyset(&only);
+	sigaddset(&only, INTERRUPT);
+	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+	return true;
+}
+
+static void set_timer(const timer_t *timer, long ns)
+{
+	const struct timespec each = { .tv_nsec = ns };
+	const struct itimerspec spec = { .it_interval = each, .it_value = each };
+
+	if (timer)
+		timer_settime(*timer, 0, &spec, NULL);
+}
+
+static int compare_fds(const void *one, const void *other)
+{
+	return *(const int *)one - *(const int *)other;
+}
+
+/*
+ * Those with consecutive numbers are closed by one call: an interrupt ends the wait for all of
+ * them. Otherwise a user could send them faster than one per interrupt.
+ */
+static void close_fds(struct closing *closing, int *fd, unsigned int n)
+{
+	unsigned int i, n_run;
+
+	qsort(fd, n, sizeof(*fd), compare_fds);
+	for (i = 0; i < n; i += n_run) {
+		for (n_run = 1; i + n_run < n && fd[i + n_run] == fd[i] + (int)n_run;)
+			n_run++;
+		if (close_range((unsigned int)fd[i], (unsigned int)fd[i] + n_run - 1, 0)) {
+			n_run = 1;
+			close(fd[i]);
+		}
+		__atomic_sub_fetch(&closing->n, n_run, __ATOMIC_RELAXED);
+	}
+}
+
+/* Called with the lock, which is released while descriptors are closed. */
+static void serve_next(struct closer *closer, const timer_t *timer)
 {
 	struct closing *closing = container_of(closer->ready.next, struct closing, link);
-	int fd = closing->fd[--closing->n_fds];
+	unsigned int n_fds = closing->n_fds;
+	int *fd = closing->fd;
 
 	list_remove(&closing->link);
 	closer->n_ready--;
+	closing->fd = NULL;
+	closing->n_fds = closing->room = 0;
 	closing->is_served = true;
 	pthread_mutex_unlock(&closer->lock);
-	close(fd);
+	set_timer(timer, INTERRUPT_NS);
+	close_fds(closing, fd, n_fds);
+	set_timer(timer, 0);
+	free(fd);
 	pthread_mutex_lock(&closer->lock);
 	closing->is_served = false;
-	__atomic_sub_fetch(&closing->n, 1, __ATOMIC_RELAXED);
 	if (closing->n_fds)
 		make_ready(closer, closing);
 	else
@@ -107,6 +178,8 @@ static void close_one(struct closer *closer)
 static void *run(void *arg)
 {
 	struct closer *closer = arg;
+	timer_t timer;
+	const bool has_timer = make_timer(&timer);
 
 	pthread_mutex_lock(&closer->lock);
 	for (;;) {
@@ -117,8 +190,10 @@ static void *run(void *arg)
 		}
 		if (list_is_empty(&closer->ready))
 			break;
-		close_one(closer);
+		serve_next(closer, has_timer ? &timer : NULL);
 	}
+	if (has_timer)
+		timer_delete(timer);
 	unlock_and_leave(closer);
 	return NULL;
 }

@@ -2,20 +2,25 @@
 /*
  * Closes descriptors that users have sent, in threads. close() of a file of FUSE waits for the
  * user who serves it, and that of a TCP socket with SO_LINGER for its peer; the last close() of a
- * unix socket does the same for the descriptors in its queue. At most one thread works for each
- * user, so a user who makes it wait makes only himself wait.
+ * unix socket does the same for the descriptors in its queue. Sockets wait for 1 ms at most, as
+ * signals interrupt them; nothing interrupts FUSE.
+ *
+ * At most one thread works for each struct closing, so a user who makes it wait makes only himself
+ * wait. Each user has two: one for descriptors that cmportd has received, one for its own sockets
+ * with something in their queue. A file of FUSE may make the first wait as long as its user wants.
+ * It does not do that to the second, because the kernel waits when a descriptor is closed, and
+ * those in a queue are not in cmportd's table.
  */
 #ifndef LIB_PORTD_SERVER_CLOSER_H
 #define LIB_PORTD_SERVER_CLOSER_H
 
 #include <stdbool.h>
 
-#define CLOSER_THREADS 12   /* users whose descriptors wait at the same time; TasksMax is 16 */
-#define CLOSER_MANY    256  /* descriptors of a user, above which his clients are not read from */
-#define CLOSER_REFUSES 8192 /* descriptors of a user, above which he may not connect */
+#define CLOSER_THREADS 12  /* of struct closing at a time; TasksMax is 16 */
+#define CLOSER_MANY    256 /* descriptors of a user, above which his clients are not read from */
 
 struct closer;
-struct closing; /* the descriptors of one user */
+struct closing; /* descriptors of one user */
 
 /** closer_new() - Return: a closer without threads; they start on demand. NULL on ENOMEM. */
 struct closer *closer_new(void);

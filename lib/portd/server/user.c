@@ -68,6 +68,7 @@ static void user_free(struct server *server, struct user *user)
 	struct users *users = &server->users;
 
 	closer_forget(server->closer, &user->closing);
+	closer_forget(server->closer, &user->hanging_up);
 	hash_remove(&users->by_uid, &user->by_uid);
 	users->numbered[user->number] = NULL;
 	users->n--;
@@ -98,7 +99,8 @@ static void forget_rested(struct server *server, bool is_full)
 		list_remove(&user->resting);
 		list_append(&users->resting, &user->resting);
 		if (!tracker_dead_of(server->tracker, user->number) &&
-		    !closer_count(user->closing) && (is_full || has_rested(server, user)))
+		    !closer_count(user->closing) && !closer_count(user->hanging_up) &&
+		    (is_full || has_rested(server, user)))
 			user_free(server, user);
 	}
 }
@@ -162,20 +164,19 @@ void user_leave(struct client *client)
 
 void user_discard(struct server *server, struct user *user, int fd)
 {
-	if (fd < 0)
-		return;
 	if (!user)
 		user = &server->nobody;
-	if (!server->closer || !closer_put(server->closer, &user->closing, fd))
+	if (fd >= 0 && (!server->closer || !closer_put(server->closer, &user->closing, fd)))
 		close(fd);
 }
 
 void user_hang_up(struct server *server, struct user *user, int socket)
 {
-	if (!server->closer || closer_is_empty(socket))
+	if (!user)
+		user = &server->nobody;
+	if (!server->closer || closer_is_empty(socket) ||
+	    !closer_put(server->closer, &user->hanging_up, socket))
 		close(socket);
-	else
-		user_discard(server, user, socket);
 }
 
 void users_fini(struct server *server)
@@ -185,6 +186,7 @@ void users_fini(struct server *server)
 	list_for_each_entry_safe (user, &server->users.all, link)
 		user_free(server, user);
 	closer_forget(server->closer, &server->nobody.closing);
+	closer_forget(server->closer, &server->nobody.hanging_up);
 	hash_fini(&server->users.by_uid);
 }
 
@@ -204,8 +206,6 @@ bool user_may_connect(struct server *server, uid_t uid, struct user **ret_user)
 	*ret_user = user;
 	if (!user || !uid)
 		return true;
-	if (closer_count(user->closing) > CLOSER_REFUSES)
-		return false;
 	refill_connects(server, user);
 	if (user->connects.tokens >= 1)
 		return true;

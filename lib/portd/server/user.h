@@ -44,12 +44,13 @@ struct user {
 	struct list hops;	/* that those messages wait for */
 	struct list waits;	/* in server.waiting.users, if hops is not empty */
 	uint32_t n_requests;
-	struct list lanes;	 /* by host: REQs and SIDR_REQs; responses go first */
-	struct list sends;	 /* in server.senders, if lanes is not empty */
-	double turn;		 /* messages and requests read in turn turn_no */
-	uint64_t turn_no;	 /* of the server */
-	struct closing *closing; /* descriptors that are being closed, see closer.h */
-	uint32_t was_refused;	 /* bitmap of quotas whose excess was logged */
+	struct list lanes;	    /* by host: REQs and SIDR_REQs; responses go first */
+	struct list sends;	    /* in server.senders, if lanes is not empty */
+	double turn;		    /* messages and requests read in turn turn_no */
+	uint64_t turn_no;	    /* of the server */
+	struct closing *closing;    /* received descriptors, see closer.h */
+	struct closing *hanging_up; /* sockets with something in their queue */
+	uint32_t was_refused;	    /* bitmap of quotas whose excess was logged */
 };
 
 struct users {

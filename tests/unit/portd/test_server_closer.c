@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Descriptors that clients send, and whose close() waits: here TCP sockets with SO_LINGER whose
- * peer does not read. If cmportd closed one itself, it would wait for LINGER_S seconds.
+ * peer does not read. If cmportd closed one itself, it would wait for LINGER_S seconds. Nothing
+ * interrupts close() of a file of FUSE; here that of a certain pipe stands for it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,10 +27,59 @@
 #define BUFFER	 4096
 #define DATAGRAM 100 /* descriptors */
 #define MANY	 17000
+#define REFUSED	 1000
 
 static struct rig_client bob;
-static int listener, unread = -1; /* the peer of the latest lingering socket */
+static int listener;
+static int unread[REFUSED]; /* the peers of lingering sockets */
+static unsigned int n_unread;
 static time_t began;
+static int held[2];	 /* a pipe */
+static ino_t held_inode; /* its close() waits; 0: nothing's does */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
+
+int __wrap_close_range(unsigned int first, unsigned int last, int flags);
+int __real_close_range(unsigned int first, unsigned int last, int flags);
+
+static bool has_held(unsigned int first, unsigned int last)
+{
+	struct stat stat;
+	unsigned int fd;
+
+	for (fd = first; fd <= last; fd++)
+		if (!fstat((int)fd, &stat) && stat.st_ino == held_inode)
+			return true;
+	return false;
+}
+
+int __wrap_close_range(unsigned int first, unsigned int last, int flags)
+{
+	pthread_mutex_lock(&lock);
+	while (held_inode && has_held(first, last))
+		pthread_cond_wait(&let_go, &lock);
+	pthread_mutex_unlock(&lock);
+	return __real_close_range(first, last, flags);
+}
+
+static void hold(void)
+{
+	struct stat stat;
+
+	ck_assert_int_eq(pipe2(held, O_CLOEXEC), 0);
+	ck_assert_int_eq(fstat(held[0], &stat), 0);
+	pthread_mutex_lock(&lock);
+	held_inode = stat.st_ino;
+	pthread_mutex_unlock(&lock);
+}
+
+static void stop_holding(void)
+{
+	pthread_mutex_lock(&lock);
+	held_inode = 0;
+	pthread_cond_broadcast(&let_go);
+	pthread_mutex_unlock(&lock);
+}
 
 static void set_up(void)
 {
@@ -43,10 +96,11 @@ static void set_up(void)
 /* Also lets the closers end. */
 static void tear_down(void)
 {
+	stop_holding();
 	scene_tear_down();
-	close(unread);
+	while (n_unread)
+		close(unread[--n_unread]);
 	close(listener);
-	unread = -1;
 }
 
 FIXTURE(set_up, tear_down);
@@ -59,10 +113,12 @@ static int lingering_socket(void)
 	char data[BUFFER] = "";
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ BUFFER }, 4), 0);
 	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&addr, &bytes), 0);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, bytes), 0);
-	unread = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	ck_assert_int_ge(unread, 0);
+	ck_assert_uint_lt(n_unread, REFUSED);
+	unread[n_unread] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	ck_assert_int_ge(unread[n_unread++], 0);
 	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
 		continue;
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
@@ -179,13 +235,21 @@ static void flood_with_descriptors(void)
 	}
 }
 
-TEST(a_user_whose_descriptors_cannot_be_closed_is_not_read_from)
+static void make_closers_wait(void)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
+
+	hold();
+	send_record(bob.control, &record, held[0]);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(&bob), 0);
+}
+
+TEST(a_user_whose_descriptors_cannot_be_closed_is_not_read_from)
+{
 	unsigned int n_fds = rig_n_fds();
 
-	send_record(bob.control, &record, lingering_socket());
-	rig_settle();
+	make_closers_wait();
 	flood_with_descriptors();
 	ck_assert_uint_le(rig_n_fds() - n_fds, CLOSER_MANY + DATAGRAM + 2);
 	assert_nobody_has_waited();
@@ -200,26 +264,14 @@ TEST(it_is_read_from_again_when_they_are_closed)
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	int err = -1;
 
-	send_record(bob.control, &record, lingering_socket());
-	rig_settle();
-	rig_answer(&bob);
+	make_closers_wait();
 	flood_with_descriptors();
-	close(unread);
-	unread = -1;
+	stop_holding();
 	while (err && time(NULL) - began < WAITED_S) {
 		rig_pass(10);
 		err = rig_ask(&bob, &record);
 	}
 	ck_assert_int_eq(err, 0);
-}
-
-static void make_closers_wait(void)
-{
-	struct portd_record record = { .type = PORTD_LEASE_IDS };
-
-	send_record(bob.control, &record, lingering_socket());
-	rig_settle();
-	ck_assert_int_eq(rig_answer(&bob), 0);
 }
 
 TEST(connections_that_sent_no_descriptor_do_not_wait_to_be_closed)
@@ -259,4 +311,64 @@ TEST(no_number_of_descriptors_makes_others_wait)
 		user_discard(rig_server(), user, dup(listener));
 	user_discard(rig_server(), user, lingering_socket());
 	assert_nobody_has_waited();
+}
+
+/* Each connection has a descriptor in its queue, and all but the first are refused. */
+static void be_refused(int (*make)(void))
+{
+	int control, fd;
+	unsigned int i;
+
+	rig_server()->options.quotas.is[QUOTA_USER_CONNECTS] = 1;
+	rig_pass(1);
+	for (i = 0; i < REFUSED; i++) {
+		fd = make();
+		control = rig_dial();
+		ck_assert(rig_put(control, "", 1, &fd, 1));
+		close(fd);
+		rig_turn();
+		close(control);
+	}
+	rig_settle();
+}
+
+static void assert_all_are_closed(unsigned int n_fds)
+{
+	while (rig_n_fds() - n_unread > n_fds)
+		sched_yield();
+}
+
+static int copied_pipe(void)
+{
+	return fcntl(held[1], F_DUPFD_CLOEXEC, 0);
+}
+
+TEST(refused_connections_do_not_wait_for_other_descriptors_of_their_user)
+{
+	unsigned int n_fds;
+
+	make_closers_wait();
+	n_fds = rig_n_fds();
+	be_refused(copied_pipe);
+	assert_all_are_closed(n_fds + 1); /* what came with the first waits */
+}
+
+TEST(refused_connections_with_lingering_sockets_are_closed)
+{
+	unsigned int n_fds = rig_n_fds();
+
+	be_refused(lingering_socket);
+	assert_all_are_closed(n_fds);
+}
+
+TEST(received_lingering_sockets_are_closed)
+{
+	struct portd_record record = { .type = PORTD_RELEASE };
+	unsigned int n_fds = rig_n_fds(), i;
+
+	for (i = 0; i < CLOSER_MANY; i++) {
+		send_record(bob.control, &record, lingering_socket());
+		rig_pass(1);
+	}
+	assert_all_are_closed(n_fds);
 }
