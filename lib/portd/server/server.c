@@ -319,6 +319,8 @@ static int make_tables(struct server *server)
 		err = waiting_init(&server->waiting, secret[5]);
 	if (!err)
 		err = cm_index_init(&server->lanes, secret[5]);
+	if (!err)
+		err = cm_index_init(&server->asks, secret[5]);
 	if (err)
 		return err;
 	server->core.released = forget_reaped;
@@ -431,6 +433,7 @@ void server_end(struct server *server)
 	cm_core_fini(&server->core);
 	waiting_fini(&server->waiting);
 	cm_index_fini(&server->lanes);
+	cm_index_fini(&server->asks);
 	if (server->recovery)
 		server->recovery->close(server);
 	trace_ring_fini(&server->recording);

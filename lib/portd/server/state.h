@@ -240,6 +240,7 @@ struct server {
 	struct user nobody;    /* our own core, and clients that have disconnected */
 	struct list senders;   /* users with requests to send, in round-robin order */
 	struct cm_index lanes; /* their unsent requests by user and peer */
+	struct cm_index asks;  /* pending queries by client and ask_id, see subnet.c */
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */
 	struct list filled;    /* clients with an unsent batch */

@@ -36,7 +36,8 @@ struct subnet {
 };
 
 struct client_ask {
-	struct list link; /* in client.asks */
+	struct list link;     /* in client.asks */
+	struct cm_node by_id; /* in server.asks */
 	struct sa_ask ask;
 	uint32_t ask_id;
 	struct server *server;
@@ -155,8 +156,22 @@ struct cm_time subnet_deadline(const struct host_port *host_port)
 
 /* --- clients ------------------------------------------------------------- */
 
+static struct cm_key key_of(const struct client *client, uint32_t ask_id)
+{
+	return (struct cm_key){ .guid = client->index, .id = ask_id };
+}
+
+static struct client_ask *find_query(const struct client *client, uint32_t ask_id)
+{
+	struct cm_key key = key_of(client, ask_id);
+	struct cm_node *node = cm_index_find(&client->server->asks, &key);
+
+	return node ? container_of(node, struct client_ask, by_id) : NULL;
+}
+
 static void client_ask_free(struct client_ask *asked)
 {
+	cm_index_remove(&asked->server->asks, &asked->by_id);
 	list_remove(&asked->link);
 	asked->client->n_asks--;
 	asked->client->user->n_asks--;
@@ -237,21 +252,30 @@ static void set_query(struct client_ask *asked, const struct portd_sa_ask *wante
 	asked->ask.done = answer_client;
 }
 
+static int check_query(struct client *client, const struct host_port *host_port,
+		       const struct portd_sa_ask *wanted)
+{
+	if (!host_port)
+		return -ENODEV;
+	if (!host_port->subnet || !is_welcome(wanted) ||
+	    client->n_asks >= quota_of(&client->server->options.quotas, QUOTA_CLIENT_SA) ||
+	    !user_may(client, QUOTA_USER_SA, client->user->n_asks))
+		return -EPERM;
+	return find_query(client, wanted->ask_id) ? -EEXIST : 0;
+}
+
 static void handle_query(struct server *server, struct client *client,
 			 const struct portd_sa_ask *wanted)
 {
 	struct host_port *host_port = client_host_port(server, client, wanted->port);
-	struct client_ask *asked;
+	struct cm_key key = key_of(client, wanted->ask_id);
+	struct client_ask *asked = NULL;
+	int err = check_query(client, host_port, wanted);
 
-	if (!host_port || !host_port->subnet || !is_welcome(wanted) ||
-	    client->n_asks >= quota_of(&server->options.quotas, QUOTA_CLIENT_SA) ||
-	    !user_may(client, QUOTA_USER_SA, client->user->n_asks)) {
-		refuse_query(server, client, wanted->ask_id, host_port ? -EPERM : -ENODEV);
-		return;
-	}
-	asked = calloc(1, sizeof(*asked));
+	if (!err && cm_index_reserve(&server->asks, server->asks.table.n_nodes + 1) == 0)
+		asked = calloc(1, sizeof(*asked));
 	if (!asked) {
-		refuse_query(server, client, wanted->ask_id, -ENOMEM);
+		refuse_query(server, client, wanted->ask_id, err ? err : -ENOMEM);
 		return;
 	}
 	asked->server = server;
@@ -259,6 +283,7 @@ static void handle_query(struct server *server, struct client *client,
 	asked->host_port = host_port;
 	set_query(asked, wanted);
 	list_append(&client->asks, &asked->link);
+	cm_index_insert(&server->asks, &asked->by_id, &key);
 	client->n_asks++;
 	client->user->n_asks++;
 	sa_agent_ask(&host_port->subnet->agent, &asked->ask, server->now);
@@ -266,14 +291,12 @@ static void handle_query(struct server *server, struct client *client,
 
 static void withdraw_query(struct server *server, struct client *client, uint32_t ask_id)
 {
-	struct client_ask *asked;
+	struct client_ask *asked = find_query(client, ask_id);
 
-	list_for_each_entry_safe (asked, &client->asks, link) {
-		if (asked->ask_id != ask_id)
-			continue;
-		sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask, server->now);
-		client_ask_free(asked);
-	}
+	if (!asked)
+		return;
+	sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask, server->now);
+	client_ask_free(asked);
 }
 
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record)

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "lib/portd/proto/lease.h"
@@ -12,6 +13,7 @@
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_subnet.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define JOIN_MASK UINT64_C(0x130c7)
@@ -286,6 +288,43 @@ TEST(questions_of_one_client_are_limited)
 	ask_path(&dave, 1);
 	rig_sa_answers(0, 0, 7);
 	ck_assert_int_eq(told(&dave, 1), 0);
+}
+
+TEST(two_questions_of_a_client_have_different_ids)
+{
+	ask_path(&carol, 5);
+	ask_path(&dave, 5);
+	ask_path(&carol, 5);
+	ck_assert_int_eq(told(&carol, 5), EEXIST);
+	drop(&carol, 5);
+	ask_path(&carol, 5);
+	rig_sa_answers(0, 0, 7);
+	ck_assert_int_eq(told(&carol, 5), 0);
+	ck_assert_int_eq(told(&dave, 5), 0);
+	ck_assert_int_eq(told(&carol, 5), -1);
+}
+
+#define N_QUESTIONS 1000
+#define UNKNOWN	    5000
+
+static void drop_unknown(void)
+{
+	drop(&carol, UNKNOWN);
+}
+
+TEST(a_question_is_dropped_without_a_walk_over_the_others)
+{
+	unsigned long few, many;
+	uint32_t i;
+
+	drop_unknown();
+	few = steps_of(drop_unknown);
+	for (i = 0; i < N_QUESTIONS; i++)
+		ask_path(&carol, i);
+	drop_unknown();
+	many = steps_of(drop_unknown);
+	printf("%lu instructions, beside %u questions %lu\n", few, N_QUESTIONS, many);
+	ck_assert_uint_le(many, few + N_QUESTIONS / 2);
 }
 
 /* --- what a message may name there --------------------------------------- */
