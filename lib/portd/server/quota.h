@@ -21,6 +21,9 @@
 	X(USER_QUEUED, "user-queued", 2048, "datagrams that wait for clients of one user")   \
 	X(USER_RATE, "user-rate", 200000, "messages and requests of one user a second")      \
 	X(USER_SA, "user-sa", 4096, "queries and memberships of one user")                   \
+	X(USER_HOST, "user-host", 65536,                                                     \
+	  "unanswered messages of one user's connections to a host")                         \
+	X(USER_HOST_RATE, "user-host-rate", 2000, "more of these a second")                  \
 	X(CLIENT_HELLO, "client-hello", 10000, "ms until the first request of a client")     \
 	X(CLIENT_TRACKED, "client-tracked", 65536, "tracked connections of one client")      \
 	X(CLIENT_RATE, "client-rate", 50000, "messages and requests of one client a second") \

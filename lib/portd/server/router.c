@@ -361,10 +361,13 @@ static bool find_source(const struct server *server, const struct client *client
  */
 static bool may_say(struct server *server, struct client *client, const struct mad_path *path)
 {
+	const struct quotas *quotas = &server->options.quotas;
 	const struct mad_gid key = said_by(client, path);
 
 	return client->user->uid == 0 ||
-	       peer_rate_take(&server->said_rate, &key, SAID_A_SECOND, SAID_AT_ONCE, server->now);
+	       peer_rate_take(&server->said_rate, &key, quota_of(quotas, QUOTA_USER_HOST_RATE),
+			      quota_of(quotas, QUOTA_USER_HOST), server->now) ||
+	       user_may(client, QUOTA_USER_HOST, UINT32_MAX);
 }
 
 static int check_message(struct server *server, struct client *client,

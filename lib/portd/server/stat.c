@@ -153,6 +153,8 @@ static uint32_t has_of(const struct server *server, const struct user *user, enu
 		return user->n_asks;
 	case QUOTA_USER_CONNECTS:
 	case QUOTA_USER_RATE:
+	case QUOTA_USER_HOST:
+	case QUOTA_USER_HOST_RATE:
 	case QUOTA_CLIENT_HELLO:
 	case QUOTA_CLIENT_TRACKED:
 	case QUOTA_CLIENT_RATE:

@@ -16,11 +16,9 @@
 #include "lib/portd/server/bucket.h"
 #include "lib/portd/server/quota.h"
 
-#define USERS_MAX     8192  /* users with clients or a used-up rate: twice CLIENTS_MAX */
-#define WRONG_PRICE   50    /* in messages: an unused GID index has the GID table read again */
-#define SAID_AT_ONCE  65536 /* messages of a user's connections to a host that says nothing ... */
-#define SAID_A_SECOND 2000  /* ... and that many more per second */
-#define USER_TURN     512   /* messages and requests read per user and turn, plus one datagram */
+#define USERS_MAX   8192 /* users with clients or a used-up rate: twice CLIENTS_MAX */
+#define WRONG_PRICE 50	 /* in messages: an unused GID index has the GID table read again */
+#define USER_TURN   512	 /* messages and requests read per user and turn, plus one datagram */
 
 struct server;
 struct client;

@@ -7,8 +7,11 @@
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
 
-#define MALLORY	   1001
-#define OTHER_HOST 20 /* a host, see rig_peer() */
+#define SAID_AT_ONCE  65536 /* the defaults of user-host ... */
+#define SAID_A_SECOND 2000  /* ... and user-host-rate */
+
+#define MALLORY	      1001
+#define OTHER_HOST    20 /* a host, see rig_peer() */
 
 static struct rig_client mallory[2];
 
@@ -87,6 +90,15 @@ TEST(a_host_that_has_forgotten_a_connection_gets_so_many_messages_for_it)
 
 	ck_assert_uint_gt(n_sent, SAID_AT_ONCE / 2);
 	ck_assert_uint_le(n_sent, SAID_AT_ONCE + (n_s + 1) * SAID_A_SECOND);
+	ck_assert(rig_server()->client[2]->user->was_refused >> QUOTA_USER_HOST & 1);
+}
+
+TEST(that_number_is_a_quota)
+{
+	rig_server()->options.quotas.is[QUOTA_USER_HOST] = 1000;
+	rig_server()->options.quotas.is[QUOTA_USER_HOST_RATE] = 100;
+	ck_assert_uint_le(repeat_dreq(3), 1000 + 4 * 100);
+	ck_assert_uint_ge(rig_n_sent(), 1000);
 }
 
 /* Or a job with many connections could not end them all at once. */
