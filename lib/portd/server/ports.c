@@ -15,42 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cm/index.h"
-#include "base/list.h"
-#include "mad/cma_hdr.h"
-#include "lib/portd/proto/lease.h"
-
-#define TENANTS_MAX 65535
+#include "lib/portd/server/port_holders.h"
+#include "lib/portd/server/ports_own.h"
 
 /* The mark of a leased port: the client in the lower half, and the word of its page. */
 #define MARK_LEASE	(UINT32_C(1) << 31)
 #define MARK_WORD_SHIFT 16
 static_assert(LEASE_WORDS <= 1 << (31 - MARK_WORD_SHIFT), "each word has its mark");
-
-struct holder {
-	struct port_claim claim; /* first */
-	struct list of_tenant;
-	struct cm_node by_claim_id;
-	uint16_t client;
-	uint8_t heard_at; /* as in struct portd_claim */
-	bool listening;
-};
-
-struct tenant {
-	struct list holders;
-	uint32_t *shared; /* count for several tenants, or NULL */
-	unsigned int n_claims;
-	struct lease_page *page; /* NULL: none yet */
-	unsigned int n_leases;
-	uint16_t last_leased;		      /* 0: none yet */
-	uint64_t is_leased[LEASE_WORDS / 64]; /* leased words, regardless of the page */
-};
-
-struct ports {
-	struct port_space space;
-	struct cm_index by_claim_id;
-	struct tenant *tenant[TENANTS_MAX];
-};
 
 struct ports *ports_new(const struct port_limits *limits, uint64_t seed)
 {
@@ -84,6 +55,24 @@ struct port_limits *ports_limits(struct ports *ports)
 	return &ports->space.limits;
 }
 
+void ports_keep_holders(struct ports *ports, uint16_t *table)
+{
+	ports->holders = table;
+	port_holders_reserve(table, &ports->space);
+}
+
+void ports_end_reservations(struct ports *ports)
+{
+	port_holders_end(ports->holders, &ports->space);
+}
+
+bool ports_is_reserved(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
+{
+	const struct tenant *tenant = ports->tenant[client];
+
+	return port_holders_reserves(&ports->space, ps, port, tenant ? tenant->block : 0);
+}
+
 /* --- tenants and holders ------------------------------------------------- */
 
 static struct tenant *tenant_of(struct ports *ports, uint16_t client)
@@ -98,6 +87,11 @@ static struct tenant *tenant_of(struct ports *ports, uint16_t client)
 	list_init(&tenant->holders);
 	ports->tenant[client] = tenant;
 	return tenant;
+}
+
+void ports_identify(struct ports *ports, uint16_t client, uint16_t block)
+{
+	ports->tenant[client]->block = block;
 }
 
 bool ports_share(struct ports *ports, uint16_t client, uint32_t *count)
@@ -127,11 +121,13 @@ static struct holder *find_holder(const struct ports *ports, uint16_t client, ui
 static void holder_free(struct ports *ports, struct holder *holder)
 {
 	struct tenant *tenant = ports->tenant[holder->client];
+	const uint16_t port = addr_port(&holder->claim.local);
 
 	if (hash_is_in(&holder->by_claim_id.link))
 		count_for(tenant, &tenant->n_claims, -1);
 	cm_index_remove(&ports->by_claim_id, &holder->by_claim_id);
 	port_space_release(&ports->space, &holder->claim);
+	port_holders_forget(ports->holders, &ports->space, holder->claim.ps, port);
 	list_remove(&holder->of_tenant);
 	free(holder);
 }
@@ -156,6 +152,7 @@ static int reserve_lease(struct ports *ports, uint16_t client, uint16_t ps, uint
 
 	if (err)
 		return err;
+	port_holders_note(ports->holders, &ports->space, ps, port, tenant->block);
 	tenant->is_leased[word / 64] |= UINT64_C(1) << word % 64;
 	count_for(tenant, &tenant->n_leases, 1);
 	return 0;
@@ -166,6 +163,7 @@ static void unreserve_lease(struct ports *ports, struct tenant *tenant, uint16_t
 	unsigned int word = word_of(port_space_reserved(&ports->space, ps, port));
 
 	port_space_unreserve(&ports->space, ps, port);
+	port_holders_forget(ports->holders, &ports->space, ps, port);
 	tenant->is_leased[word / 64] &= ~(UINT64_C(1) << word % 64);
 	count_for(tenant, &tenant->n_leases, -1);
 }
@@ -355,29 +353,34 @@ void ports_count_event(struct ports *ports, uint16_t client, unsigned int handle
 		lease_count_event(tenant->page, handle);
 }
 
-int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t room)
+int ports_page_resume(struct ports *ports, uint16_t client, int fd)
 {
 	struct tenant *tenant = tenant_of(ports, client);
 	int err = tenant ? 0 : -ENOMEM;
-	unsigned int word;
-	uint16_t ps, port;
-	uint32_t value;
 
 	if (!err && (tenant->page || !lease_is_page(fd)))
 		err = -EINVAL;
 	if (!err)
 		err = map_page(tenant, fd);
 	close(fd);
-	if (err)
-		return err;
-	for (word = 0; word < LEASE_WORDS; word++) {
+	return err;
+}
+
+void ports_resume_leases(struct ports *ports, uint16_t client, uint32_t room)
+{
+	struct tenant *tenant = ports->tenant[client];
+	unsigned int word;
+	uint16_t ps, port;
+	uint32_t value;
+
+	for (word = 0; tenant->page && word < LEASE_WORDS; word++) {
 		value = __atomic_load_n(&tenant->page->word[word], __ATOMIC_ACQUIRE);
 		if (lease_read(value, &ps, &port) != LEASE_EMPTY &&
 		    (tenant->n_leases >= room || !may_be_leased(ports, port) ||
+		     !port_holders_give(&ports->space, ps, port, tenant->block) ||
 		     reserve_lease(ports, client, ps, port, word)))
 			set_word(tenant, word, LEASE_EMPTY);
 	}
-	return 0;
 }
 
 /* --- claims -------------------------------------------------------------- */
@@ -397,8 +400,11 @@ static int read_claim(struct port_claim *claim, const struct portd_claim *from)
 /* Revokes an unused lease of another client; a lease of the client's own becomes its claim. */
 static void clear_way(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
-	uint32_t mark = port_space_reserved(&ports->space, ps, port);
+	uint32_t mark;
 
+	if (!port_holders_give(&ports->space, ps, port, ports->tenant[client]->block))
+		return;
+	mark = port_space_reserved(&ports->space, ps, port);
 	if (!mark)
 		return;
 	if ((uint16_t)mark != client) {
@@ -469,6 +475,7 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 	cm_index_insert(&ports->by_claim_id, &holder->by_claim_id, &key);
 	count_for(tenant, &tenant->n_claims, 1);
 	*ret = addr_port(&holder->claim.local);
+	port_holders_note(ports->holders, &ports->space, claim->ps, *ret, tenant->block);
 	return 0;
 }
 
@@ -511,60 +518,6 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 		holder_free(ports, holder);
 }
 
-/* A listener on an address belongs to the device of that address only. */
-static bool hears_device(const struct holder *holder, uint64_t handles)
-{
-	return holder->listening && (!holder->heard_at || (holder->heard_at <= PORTD_PORTS_MAX &&
-							   handles >> (holder->heard_at - 1) & 1));
-}
-
-static bool wants_destination(const struct port_claim *claim, const union addr *dst)
-{
-	union addr scoped = *dst;
-
-	/* the listener itself checks the GID */
-	if (addr_is_ib(dst))
-		return addr_is_ib(&claim->local);
-	/* A header has no scope; the request arrived on the interface of the claim. */
-	if (addr_is_link_local(dst))
-		scoped.in6.sin6_scope_id = addr_scope(&claim->local);
-	return port_claim_accepts(claim, &scoped);
-}
-
-/* Private data without the header of the IP CM service belongs to an AF_IB request. */
-static union addr destination_of(const uint8_t *data, uint16_t port)
-{
-	struct cma_hdr hdr;
-	union addr dst;
-
-	addr_unpack(cma_hdr_read(data, &hdr) ? hdr.ip_version : AF_IB, hdr.dst_addr, port, 0, &dst);
-	return dst;
-}
-
-uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data,
-			uint64_t handles)
-{
-	uint16_t ps = (uint16_t)(service_id >> 16);
-	uint16_t port = (uint16_t)service_id;
-	uint16_t found = PORTS_NOBODY;
-	const struct port_claim *claim;
-	union addr dst;
-
-	if (service_id != cma_service_id(ps, port))
-		return PORTS_NOBODY;
-	dst = destination_of(data, port);
-	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
-		const struct holder *holder = (const struct holder *)claim;
-
-		if (!hears_device(holder, handles))
-			continue;
-		if (wants_destination(claim, &dst))
-			return holder->client;
-		found = PORTS_NOT_FOR_THEM;
-	}
-	return found;
-}
-
 bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
 	const struct port_claim *claim = port_space_first(&ports->space, ps, port);
@@ -572,7 +525,7 @@ bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t
 
 	while (claim && ((const struct holder *)claim)->client != client)
 		claim = claim->next;
-	return claim || (mark && (uint16_t)mark == client);
+	return claim || (mark & MARK_LEASE && (uint16_t)mark == client);
 }
 
 void ports_client_gone(struct ports *ports, uint16_t client)

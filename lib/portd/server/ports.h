@@ -86,16 +86,36 @@ void ports_count_event(struct ports *ports, uint16_t client, unsigned int handle
 int ports_page_new(struct ports *ports, uint16_t client);
 
 /**
- * ports_page_resume() - adopt the page that a client had from a previous cmportd
- * @room: maximum number of ports for the client
- * @fd:   sent by the client, so its content is not trusted; owned by the callee, also on error
- *
- * Words that name ports which are not ephemeral, are held by another client, or exceed @room are
- * revoked.
+ * ports_page_resume() - map the page that a client had from a previous cmportd
+ * @fd: sent by the client, so its content is not trusted; owned by the callee, also on error
  *
  * Return: 0, -EINVAL if it is not a page of ours, -errno.
  */
-int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t room);
+int ports_page_resume(struct ports *ports, uint16_t client, int fd);
+
+/**
+ * ports_resume_leases() - lease the ports on the page of ports_page_resume(), if there is one
+ * @room: maximum number of ports for the client
+ *
+ * Words that name ports which are not ephemeral, are held by another client or reserved for one, or
+ * exceed @room are revoked.
+ */
+void ports_resume_leases(struct ports *ports, uint16_t client, uint32_t room);
+
+/**
+ * ports_keep_holders() - record holders in a table, and reserve the ports recorded there already
+ * @table: of port_holders_map(); must outlive @ports; NULL is allowed
+ */
+void ports_keep_holders(struct ports *ports, uint16_t *table);
+
+/** ports_identify() - the first block of comm ids of a client; before it claims or leases ports */
+void ports_identify(struct ports *ports, uint16_t client, uint16_t block);
+
+/** ports_is_reserved() - return whether a port is reserved for another client, not here yet */
+bool ports_is_reserved(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
+
+/** ports_end_reservations() - the clients of the previous cmportd have resumed, or will not */
+void ports_end_reservations(struct ports *ports);
 
 /**
  * ports_listener() - find the listener of a request

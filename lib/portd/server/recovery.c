@@ -11,8 +11,9 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "lib/portd/server/socket_dir.h"
+#include "lib/portd/server/port_holders.h"
 #include "lib/portd/server/process.h"
+#include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/state_file.h"
 
@@ -22,6 +23,21 @@
 _Static_assert(TRACKED_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
 /* --- beginning and end --------------------------------------------------- */
+
+static void keep_port_holders(struct server *server)
+{
+	int fd;
+
+	if (socket_dir_open(server->dir, PORT_HOLDERS_SUFFIX, &fd))
+		return;
+	server->port_holders = port_holders_map(fd);
+	ports_keep_holders(server->home->ports, server->port_holders);
+}
+
+static void end_port_reservations(struct server *server)
+{
+	ports_end_reservations(server->home->ports);
+}
 
 static int take_dir(struct server *server)
 {
@@ -34,12 +50,14 @@ static int take_dir(struct server *server)
 	server->state_file = socket_dir_state_file(server->dir);
 	if (server->options.tracing && !socket_dir_open(server->dir, RECORDING_SUFFIX, &fd))
 		server->options.tracing->record(server, fd);
+	keep_port_holders(server);
 	store = state_file_tracked(server->state_file);
 	return store ? tracker_keep(server->tracker, store) : 0;
 }
 
 static void leave_dir(struct server *server)
 {
+	port_holders_unmap(server->port_holders);
 	socket_dir_leave(server->dir);
 }
 
@@ -328,6 +346,7 @@ const struct server_recovery server_recovery_from_files = {
 	.returns = return_orphans_to,
 	.resumed = forget_unconfirmed,
 	.awaits = may_any_resume,
+	.awaited = end_port_reservations,
 	.is_none = has_no_orphans,
 	.settle = end_orphans,
 	.deadline = next_look,

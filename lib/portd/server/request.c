@@ -45,6 +45,8 @@ static void take_block(struct request *request, uint16_t block)
 	request->server->block_owner[block] = client->index;
 	client->block[client->n_blocks++] = block;
 	client->user->n_blocks++;
+	if (client->n_blocks == 1)
+		ports_identify(client->net_ns->ports, client->index, block);
 	if (client->n_blocks == 1 && request->server->recovery)
 		request->server->recovery->introduce(request->server, client);
 }
@@ -100,10 +102,9 @@ static int open_page(struct request *request)
 {
 	struct client *client = request->client;
 	struct ports *ports = client->net_ns->ports;
-	uint32_t *n_ports = &client->user->n_ports;
 	int fd;
 
-	if (!ports_share(ports, client->index, n_ports))
+	if (!ports_share(ports, client->index, &client->user->n_ports))
 		return -ENOMEM;
 	if (!request->record->hello.resumes) {
 		fd = ports_page_new(ports, client->index);
@@ -114,8 +115,7 @@ static int open_page(struct request *request)
 	if (fd < 0 || !lease_is_page(fd)) /* closing anything else may wait */
 		return -EINVAL;
 	request->fd = -1;
-	return ports_page_resume(ports, client->index, fd,
-				 user_room(client, QUOTA_USER_PORTS, *n_ports));
+	return ports_page_resume(ports, client->index, fd);
 }
 
 static int handle_hello(struct request *request)
@@ -182,6 +182,13 @@ static int refuse_claim(struct request *request, const char *what)
 	return -EPERM;
 }
 
+/* Not before the client has shown which ports are reserved for it. */
+static void resume_leases(const struct client *client)
+{
+	ports_resume_leases(client->net_ns->ports, client->index,
+			    user_room(client, QUOTA_USER_PORTS, client->user->n_ports));
+}
+
 static int handle_hold_ids(struct request *request)
 {
 	uint16_t block = (uint16_t)(request->record->ids.first >> ID_BLOCK_SHIFT);
@@ -197,7 +204,10 @@ static int handle_hold_ids(struct request *request)
 	if (check_quota(request, QUOTA_USER_IDS, request->client->user->n_blocks))
 		return -EDQUOT;
 	take_block(request, block);
-	if (request->client->n_blocks == 1 && server->recovery)
+	if (request->client->n_blocks > 1)
+		return 0;
+	resume_leases(request->client);
+	if (server->recovery)
 		server->recovery->returns(request->server, request->client);
 	return 0;
 }
@@ -224,6 +234,8 @@ static int handle_tracked(struct request *request)
 
 static int handle_resumed(struct request *request)
 {
+	if (request->client->resuming && !request->client->n_blocks)
+		resume_leases(request->client);
 	if (request->client->resuming && request->server->recovery)
 		request->server->recovery->resumed(request->server, request->client);
 	request->client->resuming = false;
@@ -308,6 +320,9 @@ static int handle_bind(struct request *request)
 		err = check_quota(request, QUOTA_USER_PORTS, request->client->user->n_ports);
 	if (err)
 		return err;
+	if (ports_is_reserved(request->client->net_ns->ports, request->client->index, claim->ps,
+			      claim->local_port))
+		return -EAGAIN; /* until the grace period is over */
 	refresh_limits(request, claim->local_port);
 	return ports_bind(request->client->net_ns->ports, request->client->index, claim,
 			  &request->reply->port);

@@ -133,6 +133,7 @@ bool server_in_grace(struct server *server)
 	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
 				       !server->recovery->awaits(server))) {
 		server->grace_until.ns = 0;
+		server->recovery->awaited(server);
 		log_debug("the grace period is over");
 	}
 	return server->grace_until.ns != 0;
@@ -360,6 +361,8 @@ static int let_clients_in(struct server *server)
 	}
 	if (server->recovery->awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
+	else
+		server->recovery->awaited(server);
 	return loop_watch(&server->loop, &server->listening, server->listening.fd, EPOLLIN,
 			  accept_client);
 }
@@ -418,6 +421,9 @@ void server_end(struct server *server)
 	struct host_port *host_port;
 	struct client *client;
 
+	if (server->home)
+		ports_keep_holders(server->home->ports,
+				   NULL); /* the next cmportd needs the table */
 	for_each_client (client, server)
 		client_forget(server, client);
 	server->core.released = NULL;

@@ -23,6 +23,7 @@
  *   requests.c       requests that are not sent yet
  *   waiting.c        messages whose next hop has no link address
  *   probe.c          probes of the fast path, ours and those of peers
+ *   port_holders.c   the holders of ports, for the next cmportd
  *   recovery.c       the socket directory, and connections left behind by a previous cmportd
  *   subnet.c         queries of clients to subnet administrators
  *   tracer.c         copies of all messages for tracers
@@ -176,8 +177,6 @@ struct client {
 };
 
 struct server;
-struct client;
-struct host_port;
 
 /* The upcalls from host ports and subnet queries; they call no higher layer by name. */
 struct server_rooms {
@@ -202,6 +201,7 @@ struct server {
 	const struct server_recovery *recovery; /* copy of options.recovery */
 	struct socket_dir *dir;
 	struct state_file *state_file; /* owned by dir */
+	uint16_t *port_holders;	       /* mapped, see port_holders.h; or NULL */
 	struct loop loop;
 	struct watch listening;
 	struct watch net;
@@ -275,7 +275,8 @@ struct server_recovery {
 	void (*returns)(struct server *server,
 			const struct client *client); /* its first ids were returned to it */
 	void (*resumed)(struct server *server, const struct client *client); /* reported all */
-	bool (*awaits)(struct server *server); /* may any client still resume? */
+	bool (*awaits)(struct server *server);	/* may any client still resume? */
+	void (*awaited)(struct server *server); /* none may; called once */
 	bool (*is_none)(const struct server *server);
 	void (*settle)(struct server *server); /* called each turn */
 	struct cm_time (*deadline)(const struct server *server);
@@ -515,9 +516,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 /** host_port_open_all() - open the ports of all devices; failures are logged */
 void host_port_open_all(struct server *server);
 
-/**
- * defaults_begin() - read the port file, and watch for requests to reload it. Return: 0 or -errno.
- */
+/** defaults_begin() - read the port file, and again when requested. Return: 0 or -errno. */
 int defaults_begin(struct server *server);
 
 /** defaults_tell() - send a client the settings of a port, if it has opened that port */

@@ -412,7 +412,8 @@ TEST(a_page_is_taken_over_with_what_is_in_use)
 	port = lease_take(page, RDMA_PS_TCP);
 	ports_free(ports);
 	set_up();
-	ck_assert_int_eq(ports_page_resume(ports, 1, fd, UINT32_MAX), 0);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), 0);
+	ports_resume_leases(ports, 1, UINT32_MAX);
 	ck_assert_int_eq(bind_on(2, 1, HOST, port), -EADDRNOTAVAIL);
 }
 
@@ -428,7 +429,8 @@ TEST(a_page_names_no_port_that_is_anothers)
 	ports_free(ports);
 	set_up();
 	bind_on(2, 1, HOST, port);
-	ck_assert_int_eq(ports_page_resume(ports, 1, fd, UINT32_MAX), 0);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), 0);
+	ports_resume_leases(ports, 1, UINT32_MAX);
 	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
 }
 
@@ -437,7 +439,7 @@ TEST(a_file_that_could_be_cut_short_is_no_page)
 	int fd = memfd_create("forged", MFD_CLOEXEC);
 
 	ck_assert_int_eq(ftruncate(fd, LEASE_PAGE_BYTES), 0);
-	ck_assert_int_eq(ports_page_resume(ports, 1, fd, UINT32_MAX), -EINVAL);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
 
 /* Of a file system that knows no seals, which are then -1: unless the folder is in memory. */
@@ -449,7 +451,7 @@ TEST(an_ordinary_file_is_no_page)
 	ck_assert_int_ge(fd, 0);
 	unlink(name);
 	ck_assert_int_eq(ftruncate(fd, LEASE_PAGE_BYTES), 0);
-	ck_assert_int_eq(ports_page_resume(ports, 1, fd, UINT32_MAX), -EINVAL);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
 
 TEST(a_file_of_another_size_is_no_page)
@@ -458,7 +460,7 @@ TEST(a_file_of_another_size_is_no_page)
 
 	ck_assert_int_eq(ftruncate(fd, 100), 0);
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-	ck_assert_int_eq(ports_page_resume(ports, 1, fd, UINT32_MAX), -EINVAL);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
 
 TEST(a_descriptor_of_something_else_is_no_page)
@@ -466,7 +468,7 @@ TEST(a_descriptor_of_something_else_is_no_page)
 	int ends[2];
 
 	ck_assert_int_eq(pipe(ends), 0);
-	ck_assert_int_eq(ports_page_resume(ports, 1, ends[0], UINT32_MAX), -EINVAL);
+	ck_assert_int_eq(ports_page_resume(ports, 1, ends[0]), -EINVAL);
 	close(ends[1]);
 }
 

@@ -453,6 +453,7 @@ TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
 	struct portd_record lease = {
 		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
 	};
+	const struct portd_record resumed = { .type = PORTD_RESUMED };
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
 	uint32_t word;
 
@@ -460,6 +461,7 @@ TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
 	word = lease_word(RDMA_PS_TCP, leased_port(alice), LEASE_USED);
 	ck_assert_int_eq(pwrite(bob->page_fd, &word, sizeof(word), 0), sizeof(word));
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
+	ck_assert_int_eq(rig_ask(&carol, &resumed), 0);
 	ck_assert_int_eq(pread(bob->page_fd, &word, sizeof(word), 0), sizeof(word));
 	ck_assert_uint_eq(word, LEASE_EMPTY);
 }

@@ -250,6 +250,7 @@ static void come_back(struct rig_client *client, int page_fd)
 /* A page with more ports on it than anybody has leased. */
 TEST(ports_of_an_earlier_life_count)
 {
+	const struct portd_record resumed = { .type = PORTD_RESUMED };
 	struct lease_page *page;
 	unsigned int i, n = 0;
 
@@ -261,6 +262,7 @@ TEST(ports_of_an_earlier_life_count)
 	for (i = 0; i < 100; i++)
 		page->word[i] = lease_word(RDMA_PS_TCP, (uint16_t)(40000 + i), LEASE_FREE);
 	come_back(&mallory[1], mallory[0].page_fd);
+	rig_ask(&mallory[1], &resumed);
 	for (i = 0; i < 100; i++)
 		n += page->word[i] != LEASE_EMPTY;
 	munmap(page, LEASE_PAGE_BYTES);

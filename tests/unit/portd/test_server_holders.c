@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ports while the clients of a previous cmportd may resume: each is for the client that held it.
+ * Bob, Carol and the scene's Alice are clients of the same process; Carol resumes first.
+ */
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/unit/portd/folder.h"
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define bob	  (&scene_bob)
+#define GRACE_MS  3000
+#define PAGE_WORD 7 /* any word of a page */
+
+static struct rig_client carol;
+
+static void set_up(void)
+{
+	folder_make();
+	rig_set_up(socket_path);
+	rig_join(bob);
+	rig_join(&carol);
+}
+
+FIXTURE(set_up, rig_tear_down);
+
+static void restart(void)
+{
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_settle();
+}
+
+static void show_page(struct rig_client *client)
+{
+	const int page_fd = client->page_fd;
+
+	client->control = rig_dial();
+	ck_assert_int_eq(rig_resume(client, page_fd), 0);
+	client->page_fd = page_fd;
+}
+
+static void come_back(struct rig_client *client)
+{
+	show_page(client);
+	ck_assert_int_eq(rig_hold(client), 0);
+}
+
+static void say_resumed(struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_RESUMED };
+
+	ck_assert_int_eq(rig_ask(client, &record), 0);
+}
+
+/* Return: as rig_ask(): -1 while there is no answer. */
+static int bind_port(struct rig_client *client, const char *addr)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, addr) };
+
+	record.claim.reuseaddr = 1;
+	return rig_ask(client, &record);
+}
+
+static void release_port(struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_RELEASE, .claim = { .claim_id = 1 } };
+
+	rig_ask(client, &record);
+}
+
+TEST(a_port_is_reserved_for_its_holder)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	restart();
+	come_back(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
+	come_back(bob);
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	rig_pass(GRACE_MS);
+	ck_assert_int_eq(rig_answer(&carol), EADDRINUSE);
+}
+
+TEST(so_it_is_if_the_next_cmportd_ends_before_all_have_resumed)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	restart();
+	restart();
+	come_back(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
+}
+
+TEST(it_is_free_if_its_holder_does_not_come_back)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	restart();
+	come_back(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
+	rig_pass(GRACE_MS);
+	ck_assert_int_eq(rig_answer(&carol), 0);
+}
+
+TEST(one_that_was_released_is_free)
+{
+	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
+	release_port(bob);
+	restart();
+	come_back(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
+}
+
+TEST(one_that_nobody_took_again_is_free_after_the_next_restart)
+{
+	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
+	restart();
+	come_back(bob);
+	say_resumed(bob);
+	come_back(&carol);
+	say_resumed(&carol);
+	rig_pass(GRACE_MS);
+	restart();
+	come_back(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
+}
+
+TEST(one_of_several_holders_is_not_reserved)
+{
+	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
+	restart();
+	come_back(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
+	come_back(bob);
+	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
+}
+
+/* Return: the port. */
+static uint16_t lease(struct rig_client *client)
+{
+	struct portd_record record = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
+	};
+
+	ck_assert_int_eq(rig_ask(client, &record), 0);
+	return client->reply.port;
+}
+
+static bool has(const struct rig_client *client, uint16_t port)
+{
+	unsigned int i;
+
+	for (i = 0; i < rig_server()->n_clients; i++)
+		if (rig_server()->client[i] &&
+		    rig_server()->block_owner[client->first >> ID_BLOCK_SHIFT] == i)
+			return ports_has(rig_server()->home->ports, (uint16_t)i, RDMA_PS_TCP, port);
+	return false;
+}
+
+TEST(a_leased_port_is_reserved_too)
+{
+	const uint16_t port = lease(bob);
+	const uint32_t word = lease_word(RDMA_PS_TCP, port, LEASE_USED);
+	const off_t at = PAGE_WORD * sizeof(word);
+
+	ck_assert_int_eq(pwrite(carol.page_fd, &word, sizeof(word), at), sizeof(word));
+	restart();
+	come_back(&carol);
+	ck_assert(!has(&carol, port));
+	come_back(bob);
+	ck_assert(has(bob, port));
+}
+
+/* Who shows no ids resumes the leases of its page last. */
+TEST(so_it_is_for_who_shows_no_ids)
+{
+	const uint16_t port = lease(bob);
+	const uint32_t word = lease_word(RDMA_PS_TCP, port, LEASE_USED);
+	const off_t at = PAGE_WORD * sizeof(word);
+
+	ck_assert_int_eq(pwrite(carol.page_fd, &word, sizeof(word), at), sizeof(word));
+	restart();
+	show_page(&carol);
+	say_resumed(&carol);
+	come_back(bob);
+	ck_assert(has(bob, port));
+}
+
+TEST(no_reserved_port_is_leased_to_others)
+{
+	uint16_t port = lease(bob);
+	unsigned int i;
+
+	restart();
+	come_back(&carol);
+	for (i = 0; i < 64; i++)
+		ck_assert_uint_ne(lease(&carol), port);
+	come_back(bob);
+	ck_assert(has(bob, port));
+}
+
+static void spoil(void)
+{
+	char path[256];
+	FILE *file;
+	int i;
+
+	snprintf(path, sizeof(path), "%s.ports", socket_path);
+	file = fopen(path, "r+");
+	ck_assert_ptr_nonnull(file);
+	for (i = 0; i < 4 * 65536 * 2; i++)
+		fputc(i * 7, file);
+	fclose(file);
+}
+
+/* It makes others wait, no more. */
+TEST(any_content_of_the_file_is_harmless)
+{
+	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
+	rig_tear_down();
+	spoil();
+	rig_set_up(socket_path);
+	rig_settle();
+	come_back(bob);
+	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), -1);
+	rig_pass(GRACE_MS);
+	ck_assert_int_eq(rig_answer(bob), 0);
+}
