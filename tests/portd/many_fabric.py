@@ -120,6 +120,7 @@ def play_lives(hosts):
     for life in range(LIVES):
         client = begin_holding(hosts, 20, HOLD_QPN=str(SAME_QPN))
         await_held(client)
+        await_rtus(20 * (life + 1))
         kill(client)
         # A queue pair is its peer's until then.
         await_server(f"{20 * (life + 1)} disconnected")
