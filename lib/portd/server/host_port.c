@@ -17,6 +17,8 @@
 #include "lib/portd/server/subnet.h"
 #include "mad/umad_owner.h"
 
+#define HANDLE_PRICE 10 /* in messages: to make an address handle may be a command of firmware */
+
 /* --- opening and closing ------------------------------------------------- */
 
 static int open_verbs(const char *device, struct ibv_context **ret)
@@ -351,7 +353,7 @@ static void send_by_umad(struct host_port *host_port, const struct mad_path *pat
 
 /* If the peer has got another link address unannounced, only the kernel's neighbour solicitation
  * detects that, so retransmissions go through umad, like messages that the sender refuses. */
-static bool send_by(struct host_port *host_port, const struct mad_path *path,
+static bool send_by(struct host_port *host_port, struct client *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES], bool again)
 {
 	enum mad_sender_way way = !again && host_port->sender
@@ -360,6 +362,8 @@ static bool send_by(struct host_port *host_port, const struct mad_path *path,
 
 	if (way != MAD_SENDER_POSTS && !host_port_reaches_hop(host_port, path))
 		return false;
+	if (way == MAD_SENDER_RESOLVES && sender)
+		user_spend(sender, HANDLE_PRICE);
 	if (way != MAD_SENDER_REFUSES && !mad_sender_hold(host_port->sender, path, mad))
 		return true;
 	if (way == MAD_SENDER_POSTS && !host_port_reaches_hop(host_port, path))
@@ -376,13 +380,13 @@ static bool send_by(struct host_port *host_port, const struct mad_path *path,
 }
 
 /* A message whose source address has gone is dropped, as if it had been lost. */
-static bool send_now(struct host_port *host_port, const struct mad_path *path,
-		     const uint8_t mad[MAD_BYTES], bool again)
+static bool send_now(struct host_port *host_port, struct client *sender,
+		     const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
 	struct mad_path now = *path;
 
 	if (host_port_follow_source(host_port, &now))
-		return send_by(host_port, &now, mad, again);
+		return send_by(host_port, sender, &now, mad, again);
 	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
 	return true;
 }
@@ -426,7 +430,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
 	if (!queues && !waiting_for(server, host_port, sender, path) &&
-	    send_now(host_port, path, mad, again))
+	    send_now(host_port, sender, path, mad, again))
 		return;
 	if (!sender && queues && server->nobody.n_requests >= NOBODYS_MAX) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
@@ -441,7 +445,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 
 bool host_port_try(const struct xmit *xmit)
 {
-	return send_now(xmit->host_port, &xmit->path, xmit->mad, xmit->again);
+	return send_now(xmit->host_port, xmit->sender, &xmit->path, xmit->mad, xmit->again);
 }
 
 static void send_held(struct server *server, struct host_port *host_port)

@@ -119,3 +119,16 @@ TEST(a_host_that_says_something_may_be_said_as_much)
 	ck_assert_uint_ge(rig_n_sent(), 100);
 	ck_assert_uint_le(rig_n_sent(), 100 + SAID_A_SECOND / 8);
 }
+
+/* To make one may be a command of firmware, and a user chooses what needs another. */
+TEST(a_message_that_needs_a_new_address_handle_counts_as_several)
+{
+	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, mallory[0].first + 1, 0x701);
+
+	scene_connect(&mallory[0], 1);
+	scene_wire();
+	rig_sender_is_ready(false);
+	send_datagrams(&mallory[0], &dreq, RATE_BURST);
+	ck_assert_uint_ge(rig_n_sent(), RATE_BURST / 20);
+	ck_assert_uint_le(rig_n_sent(), RATE_BURST / 5);
+}
