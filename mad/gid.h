@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define GID_IPV4_AT 12
 
 struct mad_gid {
@@ -38,16 +40,14 @@ static inline bool mad_gid_is_ipv4(const struct mad_gid *gid)
 /**
  * mad_gid_hash() - hash a GID and an id (or 0) to @bits bits
  *
- * Uses the highest bits of a product: only they depend on the last bytes of the GID, in which hosts
- * of a subnet differ.
+ * Depends on hash_set_secret(), as users choose the GIDs of peers. Uses the highest bits of a
+ * product: only they depend on all bits of the id.
  */
 static inline unsigned int mad_gid_hash(const struct mad_gid *gid, uint32_t id, unsigned int bits)
 {
-	uint64_t half[2];
+	const uint64_t hash = hash_bytes(gid->raw, sizeof(gid->raw)) ^ id;
 
-	memcpy(half, gid->raw, sizeof(half));
-	return (unsigned int)(((half[0] ^ half[1] ^ id) * UINT64_C(0x9e3779b97f4a7c15)) >>
-			      (64 - bits));
+	return (unsigned int)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - bits));
 }
 
 #endif
