@@ -12,6 +12,8 @@
 #include "base/fd.h"
 #include "lib/net/hop.h"
 
+#define NAMESPACES_FIRST 16
+
 static struct net_ns *net_ns_new(uint64_t cookie, uint64_t seed)
 {
 	struct net_ns *net_ns = calloc(1, sizeof(*net_ns));
@@ -35,6 +37,7 @@ static struct net_ns *net_ns_new(uint64_t cookie, uint64_t seed)
 static void net_ns_free(struct net_ns *net_ns)
 {
 	list_remove(&net_ns->link);
+	hash_fini(&net_ns->namespaces);
 	ports_free(net_ns->ports);
 	fd_close(&net_ns->netlink_fd);
 	free(net_ns);
@@ -54,13 +57,19 @@ static uint64_t cookie_of(int fd)
 struct net_ns *net_ns_home(uint64_t seed)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct net_ns *home;
 	uint64_t cookie = 0;
 
 	if (fd >= 0) {
 		cookie = cookie_of(fd);
 		close(fd);
 	}
-	return net_ns_new(cookie, seed);
+	home = net_ns_new(cookie, seed);
+	if (home && hash_init(&home->namespaces, NAMESPACES_FIRST)) {
+		net_ns_free(home);
+		return NULL;
+	}
+	return home;
 }
 
 void net_ns_home_free(struct net_ns *home)
@@ -74,16 +83,35 @@ void net_ns_home_free(struct net_ns *home)
 	net_ns_free(home);
 }
 
+static uint64_t hash_of(uint64_t cookie)
+{
+	return hash_bytes(&cookie, sizeof(cookie));
+}
+
 static struct net_ns *find_net_ns(struct net_ns *home, uint64_t cookie)
 {
 	struct net_ns *net_ns;
 
 	if (!home->cookie || !cookie || cookie == home->cookie)
 		return home;
-	list_for_each_entry (net_ns, &home->link, link)
+	hash_for_each_match_entry (net_ns, &home->namespaces, hash_of(cookie), by_cookie)
 		if (net_ns->cookie == cookie)
 			return net_ns;
 	return NULL;
+}
+
+static struct net_ns *add_net_ns(struct net_ns *home, uint64_t cookie)
+{
+	struct net_ns *net_ns;
+
+	if (hash_reserve(&home->namespaces, home->namespaces.n_nodes + 1))
+		return NULL;
+	net_ns = net_ns_new(cookie, home->seed);
+	if (!net_ns)
+		return NULL;
+	list_append(&home->link, &net_ns->link);
+	hash_insert(&home->namespaces, &net_ns->by_cookie, hash_of(cookie));
+	return net_ns;
 }
 
 struct net_ns *net_ns_enter(struct net_ns *home, int fd)
@@ -91,13 +119,10 @@ struct net_ns *net_ns_enter(struct net_ns *home, int fd)
 	uint64_t cookie = cookie_of(fd);
 	struct net_ns *net_ns = find_net_ns(home, cookie);
 
-	if (!net_ns) {
-		net_ns = net_ns_new(cookie, home->seed);
-		if (!net_ns)
-			return NULL;
-		list_append(&home->link, &net_ns->link);
-	}
-	net_ns->n_clients++;
+	if (!net_ns)
+		net_ns = add_net_ns(home, cookie);
+	if (net_ns)
+		net_ns->n_clients++;
 	return net_ns;
 }
 
@@ -108,8 +133,10 @@ bool net_ns_made(const struct net_ns *net_ns, int fd)
 
 void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 {
-	if (--net_ns->n_clients == 0 && net_ns != home)
-		net_ns_free(net_ns);
+	if (--net_ns->n_clients || net_ns == home)
+		return;
+	hash_remove(&home->namespaces, &net_ns->by_cookie);
+	net_ns_free(net_ns);
 }
 
 /* --- GIDs of other namespaces --------------------------------------------- */
@@ -203,13 +230,18 @@ uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint6
 {
 	uint16_t to = ports_listener(net_ns->ports, service_id, data, handles);
 	struct net_ns *other;
+	unsigned int n = 0;
 
 	if (to != PORTS_NOBODY)
 		return to;
 	if (net_ns != home && has_listener(home, service_id, data, handles))
 		return PORTS_NOT_FOR_THEM;
-	list_for_each_entry (other, &home->link, link)
+	/* Only the reason of the rejection depends on them. */
+	list_for_each_entry (other, &home->link, link) {
 		if (has_listener(other, service_id, data, handles))
 			return PORTS_NOT_FOR_THEM;
+		if (++n == NET_NS_WALK_MAX)
+			break;
+	}
 	return PORTS_NOBODY;
 }

@@ -8,6 +8,7 @@
 #ifndef LIB_PORTD_SERVER_NET_NS_H
 #define LIB_PORTD_SERVER_NET_NS_H
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/time.h"
 #include "lib/net/foreign.h"
@@ -16,12 +17,15 @@
 
 #define NET_NS_GIDS	 64
 #define NET_NS_SHOWN_MAX 64 /* netlink sockets of one user; one request may have all read */
+#define NET_NS_WALK_MAX	 64 /* looked at for the reason of a rejection */
 
 struct net_ns {
-	struct list link; /* in the list of home */
-	uint64_t cookie;  /* the kernel's id of the namespace; 0: unknown */
+	struct list link;	    /* in the list of home */
+	struct hash_node by_cookie; /* in the table of home */
+	uint64_t cookie;	    /* the kernel's id of the namespace; 0: unknown */
 	unsigned int n_clients;
 	uint64_t seed;
+	struct hash namespaces; /* of home: the others, by cookie */
 	struct ports *ports;
 	int netlink_fd; /* in this namespace; -1: none, as for home */
 	uid_t shown_by; /* the user that gave netlink_fd */
@@ -68,7 +72,11 @@ bool net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid);
 /** net_ns_of_gid() - the namespace that has the interface of a local GID; home if none shows it */
 struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, struct cm_time now);
 
-/** net_ns_listener() - like ports_listener(), among the listeners in @net_ns */
+/**
+ * net_ns_listener() - like ports_listener(), among the listeners in @net_ns
+ *
+ * PORTS_NOT_FOR_THEM also for listeners in one of the first NET_NS_WALK_MAX other namespaces.
+ */
 uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint64_t service_id,
 			 const uint8_t *data, uint64_t handles);
 

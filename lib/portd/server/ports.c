@@ -43,7 +43,7 @@ void ports_free(struct ports *ports)
 
 	if (!ports)
 		return;
-	for (i = 0; i < TENANTS_MAX; i++)
+	for (i = 0; i < ports->n_tenants; i++)
 		ports_client_gone(ports, i);
 	cm_index_fini(&ports->by_claim_id);
 	port_space_fini(&ports->space);
@@ -86,6 +86,8 @@ static struct tenant *tenant_of(struct ports *ports, uint16_t client)
 		return NULL;
 	list_init(&tenant->holders);
 	ports->tenant[client] = tenant;
+	if (client >= ports->n_tenants)
+		ports->n_tenants = (uint16_t)(client + 1);
 	return tenant;
 }
 
@@ -213,7 +215,7 @@ static void revoke_all_unused(struct ports *ports)
 {
 	uint16_t i;
 
-	for (i = 0; i < TENANTS_MAX; i++)
+	for (i = 0; i < ports->n_tenants; i++)
 		if (ports->tenant[i])
 			for_each_lease(ports, i, revoke_one);
 }

@@ -33,6 +33,7 @@ struct tenant {
 struct ports {
 	struct port_space space;
 	struct cm_index by_claim_id;
+	uint16_t n_tenants; /* highest index ever used, plus one */
 	struct tenant *tenant[TENANTS_MAX];
 	uint16_t *holders; /* see port_holders.h; NULL: they are not kept */
 };

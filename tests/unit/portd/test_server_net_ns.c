@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define alice	  (&scene_alice)
@@ -213,4 +215,30 @@ TEST(where_the_kernel_does_not_say_all_are_at_home)
 	join_from(&carol, 0);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), EADDRINUSE);
+}
+
+/* --- many of them -------------------------------------------------------- */
+
+#define N_NAMESPACES 1000
+
+static void be_asked_for_nobody(void)
+{
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+}
+
+TEST(a_request_for_nobody_does_not_walk_over_all_namespaces)
+{
+	static struct rig_client clients[N_NAMESPACES];
+	unsigned long few, many;
+	unsigned int i;
+
+	join_from(&carol, ELSEWHERE);
+	few = steps_of(be_asked_for_nobody);
+	for (i = 0; i < N_NAMESPACES; i++) {
+		rig_come_from(SOMEBODY + i);
+		rig_meet(&clients[i]);
+	}
+	many = steps_of(be_asked_for_nobody);
+	printf("%lu instructions, beside %u namespaces %lu\n", few, N_NAMESPACES, many);
+	ck_assert_uint_le(many, 4 * few);
 }
