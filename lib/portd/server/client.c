@@ -19,6 +19,7 @@
 #define DATA_BUFFER_BYTES (1 << 20)
 #define FULL_BUFFERS	  64 /* clients of a user; above, each gets a smaller one */
 #define BATCH_MAX	  8
+#define UNTHROTTLE_NS	  CM_NS_PER_MS
 #define ROW_PRICE	  0.0625 /* messages: it was requested, and is only forwarded */
 
 /* --- connect and disconnect ----------------------------------------------- */
@@ -390,12 +391,15 @@ static void control_ready(struct watch *watch, uint32_t events)
 
 /* --- messages from the client --------------------------------------------- */
 
+/* Not in each turn: there may be a thousand of them, and a turn may be for one message of others.
+ */
 void client_unthrottle(struct server *server)
 {
 	struct client *client;
 
-	if (!server->n_throttled)
+	if (!server->n_throttled || !cm_time_reached(server->unthrottle_at, server->now))
 		return;
+	server->unthrottle_at = cm_time_after(server->now, UNTHROTTLE_NS);
 	for_each_client (client, server) {
 		if (!client->throttled)
 			continue;

@@ -247,6 +247,7 @@ struct server {
 	struct list spare;     /* unused batches */
 	unsigned int n_spare;
 	unsigned int n_throttled;
+	struct cm_time unthrottle_at; /* when to look at them next */
 	unsigned int n_tracers;
 	struct trace_ring trace_ring; /* exists while there are tracers */
 	struct trace_ring recording;  /* the latest messages, in a file; zeros: none */

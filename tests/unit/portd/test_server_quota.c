@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define MALLORY 1001
@@ -346,6 +348,34 @@ TEST(many_clients_of_a_user_are_read_at_one_rate)
 	ck_assert_uint_eq(rig_server()->n_throttled, N_MAX);
 	scene_sends(&bob, scene_req(&bob, 1));
 	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+static void turn(void)
+{
+	rig_turn();
+}
+
+TEST(a_turn_does_not_walk_over_clients_that_have_used_up_their_rate)
+{
+	unsigned long first, second;
+	unsigned int i;
+
+	for (i = 0; i < N_MAX; i++)
+		rig_meet(&mallory[i]);
+	allow(QUOTA_USER_RATE, 1000);
+	rig_pass(1000);
+	for (i = 0; i < N_MAX; i++) {
+		fill(mallory[i].data, PORTD_CLOSE);
+		rig_settle();
+	}
+	ck_assert_uint_eq(rig_server()->n_throttled, N_MAX);
+	rig_server()->unthrottle_at = rig_server()->now;
+	first = steps_of(turn);
+	rig_turn();
+	second = steps_of(turn);
+	printf("%lu instructions, then %lu, beside %u such clients\n", first, second, N_MAX);
+	ck_assert_uint_le(second, first);
+	ck_assert(!first || first - second > 20 * N_MAX);
 }
 
 TEST(requests_are_metered_as_messages_are)
