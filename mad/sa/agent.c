@@ -253,6 +253,7 @@ void sa_agent_fini(struct sa_agent *agent)
 		}
 	}
 	hash_fini(&agent->queries);
+	hash_fini(&agent->memberships);
 	free(agent->paths);
 	agent->paths = NULL;
 }

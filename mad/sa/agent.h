@@ -49,6 +49,7 @@ struct sa_agent {
 				   request */
 	uint64_t secret;	/* hash key, since clients choose the requests */
 	struct list groups;
+	struct hash memberships; /* the groups by MGID, port GID and join state */
 	unsigned int n_groups;
 	struct sa_subnet subnet;
 	struct cm_time now; /* of the current call */

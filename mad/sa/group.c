@@ -20,8 +20,35 @@ static struct sa_ask *first_of(struct sa_group *group)
 	return container_of(group->members.next, struct sa_ask, link);
 }
 
+/* --- the table ------------------------------------------------------------ */
+
+static uint64_t hash_membership(const struct sa_agent *agent, const struct mad_gid *mgid,
+				const struct sa_member *asked)
+{
+	uint64_t words[5] = { 0 };
+	unsigned int i;
+
+	memcpy(words, mgid, sizeof(*mgid));
+	memcpy(words + 2, &asked->port_gid, sizeof(asked->port_gid));
+	words[4] = asked->join_state;
+	for (i = 0; i < 5; i++)
+		words[i] = (words[i] + agent->secret) * (agent->secret | 1);
+	return hash_bytes(words, sizeof(words));
+}
+
+/* The MGID that counts is that of the response: the administrator may have chosen it. */
+static void file_group(struct sa_group *group)
+{
+	struct sa_agent *agent = group->agent;
+
+	hash_remove(&agent->memberships, &group->node);
+	hash_insert(&agent->memberships, &group->node,
+		    hash_membership(agent, &group->joined.member.mgid, &group->asked.member));
+}
+
 static void group_free(struct sa_group *group)
 {
+	hash_remove(&group->agent->memberships, &group->node);
 	list_remove(&group->link);
 	group->agent->n_groups--;
 	free(group);
@@ -109,13 +136,16 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 
 	if (!err) {
 		group->joined = *answer;
+		file_group(group);
 		group->state = SA_GROUP_MEMBER;
 		/* done() may leave the group, and so may others meanwhile. */
 		while (group->state == SA_GROUP_MEMBER && (ask = first_untold(group)))
 			report_joined(group, ask);
 		return;
 	}
-	list_remove(&group->link); /* requests from done() begin a new group */
+	/* Requests from done() begin a new group. */
+	hash_remove(&group->agent->memberships, &group->node);
+	list_remove(&group->link);
 	dismiss_all(group, err);
 	group_free(group);
 }
@@ -160,9 +190,10 @@ static struct sa_group *find_group(struct sa_agent *agent, const struct sa_membe
 	static const struct mad_gid none;
 	struct sa_group *group;
 
-	if (memcmp(&wanted->mgid, &none, sizeof(none)) == 0)
+	if (agent->n_groups == 0 || memcmp(&wanted->mgid, &none, sizeof(none)) == 0)
 		return NULL;
-	list_for_each_entry (group, &agent->groups, link)
+	hash_for_each_match_entry (group, &agent->memberships,
+				   hash_membership(agent, &wanted->mgid, wanted), node)
 		if (memcmp(&group->joined.member.mgid, &wanted->mgid, sizeof(none)) == 0 &&
 		    memcmp(&group->asked.member.port_gid, &wanted->port_gid, sizeof(none)) == 0 &&
 		    group->asked.member.join_state == wanted->join_state)
@@ -174,14 +205,17 @@ static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *a
 {
 	struct sa_group *group = calloc(1, sizeof(*group));
 
-	if (!group)
+	if (!group || hash_reserve(&agent->memberships, agent->n_groups + 1)) {
+		free(group);
 		return NULL;
+	}
 	group->agent = agent;
 	group->asked = ask->msg;
 	group->joined = ask->msg;
 	group->timeout_ms = ask->timeout_ms;
 	list_init(&group->members);
 	list_append(&agent->groups, &group->link);
+	file_group(group);
 	agent->n_groups++;
 	return group;
 }

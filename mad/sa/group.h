@@ -16,7 +16,8 @@ enum sa_group_state {
 };
 
 struct sa_group {
-	struct list link; /* in agent.groups */
+	struct list link;      /* in agent.groups */
+	struct hash_node node; /* in agent.memberships, unless its members have lost it */
 	struct sa_agent *agent;
 	enum sa_group_state state;
 	struct sa_msg joined; /* the request, then its response */

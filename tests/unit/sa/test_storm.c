@@ -288,6 +288,39 @@ START_TEST(a_member_costs_no_more_steps_in_a_group_of_two_thousand)
 }
 END_TEST
 
+static void ask_for_group(struct sa_ask *ask, unsigned int number)
+{
+	*ask = (struct sa_ask){ .timeout_ms = TIMEOUT_MS, .done = done };
+	sa_msg_init(&ask->msg, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
+	ask->msg.member.mgid.raw[0] = 0xff;
+	memcpy(ask->msg.member.mgid.raw + 8, &number, sizeof(number));
+}
+
+/* Instructions of joining a group of one's own beside others. */
+static unsigned long steps_of_group_beside(unsigned int n_others)
+{
+	unsigned long steps;
+	unsigned int i;
+
+	begin(1, QUEUE_MAX, 20);
+	for (i = 0; i < n_others; i++) {
+		ask_for_group(&asks[i], i);
+		sa_agent_ask(&agents[0], &asks[i], at_ms(now_ms));
+	}
+	ask_for_group(&one_more, n_others);
+	steps = steps_of(ask_one_more);
+	end(1);
+	return steps;
+}
+
+START_TEST(a_group_costs_no_more_steps_beside_four_thousand)
+{
+	unsigned long few = steps_of_group_beside(100), many = steps_of_group_beside(4000);
+
+	ck_assert_msg(many <= few + few / 10, "%lu steps beside 100, %lu beside 4000", few, many);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sa storm");
@@ -304,6 +337,7 @@ int main(void)
 	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_two_thousand);
+	tcase_add_test(tcase, a_group_costs_no_more_steps_beside_four_thousand);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	n_failed = srunner_ntests_failed(runner);
