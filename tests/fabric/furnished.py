@@ -113,7 +113,19 @@ def a_host_that_there_is_not_runs_nothing(build):
     assert done.returncode == 2 and "host c: No such file" in done.stdout, done.stdout
 
 
+def a_process_with_the_environment_of_another_host_is_noticed(build):
+    """Not so one in a network namespace of its own, as of a pod."""
+    done = hosts.run_on_fabric(
+        build, 20, "a:ibv_devices >/dev/null; PURECM_FABRIC=${PURECM_FABRIC%/*}/b ibv_devices "
+        ">/dev/null; unshare -Urn ibv_devices >/dev/null || true", "b:ibv_devices >/dev/null")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "network" in line]
+    assert said == ["fabric: PURECM_FABRIC says host b, but this process is in the network of host "
+                    "a; \"purecm fabric exec b COMMAND\" runs a command on host b"], said
+
+
 TESTS = (
+    a_process_with_the_environment_of_another_host_is_noticed,
     each_host_has_its_name_and_finds_the_others_by_theirs,
     the_device_node_can_be_read_and_written,
     sys_says_what_verbs_say,

@@ -437,7 +437,8 @@ def status_is_passed_on(tests):
 
 def time_is_limited(tests):
     done = tests.run("--timeout", "1", "a:sleep 60")
-    if done.returncode != 124 or "still running after 1.0 s: sleep 60" not in done.stderr:
+    if done.returncode != 124 or "still running after 1.0 s: sleep 60" not in done.stderr or \
+            "`stdbuf -oL PROGRAM` writes line by line" not in done.stderr:
         raise Failure(f"status {done.returncode}: {done.stderr}")
 
 

@@ -418,6 +418,7 @@ int identity_open(struct host *host)
 	host->page->quirks = host->quirks;
 	fab_page_set_limits(host->page, host->limit);
 	host->page->wire = host->wire;
+	host->page->network = fab_page_own_network();
 	for (i = 1; i <= host->n_ports; i++)
 		fill_port(host, i);
 	fab_page_write_end(host->page);

@@ -3,6 +3,7 @@
  * The device of this process's host, if $PURECM_FABRIC is set; otherwise there is none. A process
  * that opens it twice has two independent contexts.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,6 +21,51 @@
 #include "tools/fabric/wire/quirks.h"
 
 #undef ibv_get_device_list
+
+static bool has_network(const struct fab_folder *folder, const char *host, uint64_t network)
+{
+	struct fab_folder other = *folder;
+	const struct fab_page *page;
+	char path[FAB_PATH_BYTES];
+	bool has;
+
+	if (host[0] == '.' || strlen(host) >= sizeof(other.host))
+		return false;
+	strcpy(other.host, host);
+	fab_folder_page(&other, path);
+	if (fab_page_open(path, &page))
+		return false;
+	has = page->network == network;
+	fab_page_close(page);
+	return has;
+}
+
+/*
+ * A process with the environment of one host in the network of another has the device of the one
+ * and the addresses of the other. Other namespaces are a host's own: its pods.
+ */
+static void warn_of_mixed_hosts(const struct fab_device *device)
+{
+	uint64_t network = fab_page_own_network();
+	char path[FAB_PATH_BYTES];
+	struct dirent *entry;
+	DIR *hosts;
+
+	if (!network || network == device->page->network)
+		return;
+	snprintf(path, sizeof(path), "%s/hosts", device->folder.dir);
+	hosts = opendir(path);
+	while (hosts && (entry = readdir(hosts)))
+		if (has_network(&device->folder, entry->d_name, network))
+			fprintf(stderr,
+				"fabric: " FAB_ENV " says host %s, but this process is in the "
+				"network of host %s; \"purecm fabric exec %s COMMAND\" runs a "
+				"command on host %s\n",
+				device->folder.host, entry->d_name, device->folder.host,
+				device->folder.host);
+	if (hosts)
+		closedir(hosts);
+}
 
 static int device_new(struct fab_device **ret)
 {
@@ -45,6 +91,7 @@ static int device_new(struct fab_device **ret)
 		return err;
 	}
 	device->refs = 1;
+	warn_of_mixed_hosts(device);
 	/* As efa, whose driver sets neither. */
 	has_cm = !fab_has_quirk(device->page, FAB_QUIRK_NO_CM);
 	device->ibv.node_type = has_cm ? IBV_NODE_CA : IBV_NODE_UNSPECIFIED;

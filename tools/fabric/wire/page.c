@@ -88,6 +88,13 @@ void fab_page_close(const struct fab_page *page)
 		munmap((void *)(uintptr_t)page, sizeof(*page));
 }
 
+uint64_t fab_page_own_network(void)
+{
+	struct stat network;
+
+	return stat("/proc/self/ns/net", &network) ? 0 : network.st_ino;
+}
+
 void fab_page_set_limits(struct fab_page *page, const uint32_t limit[FAB_N_LIMITS])
 {
 	static const uint32_t without[] = {

@@ -66,6 +66,7 @@ struct fab_page {
 	char host[FAB_NAME_BYTES];
 	char device[FAB_NAME_BYTES]; /* present name */
 	__be64 node_guid;
+	uint64_t network; /* inode of the host's network namespace */
 	struct fab_port port[FAB_PORTS];
 };
 
@@ -96,6 +97,9 @@ bool fab_page_gid_is_held(int fd, uint8_t port_num, uint32_t index);
 
 /** fab_page_close() - unmap the page; NULL is allowed */
 void fab_page_close(const struct fab_page *page);
+
+/** fab_page_own_network() - the inode of this process's network namespace, 0 if unknown */
+uint64_t fab_page_own_network(void);
 
 /** fab_page_set_limits() - set the limits of queue pairs; 0 selects the default */
 void fab_page_set_limits(struct fab_page *page, const uint32_t limit[FAB_N_LIMITS]);
