@@ -39,7 +39,7 @@ LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 # Lines that a program may print or not, depending on how its threads end.
 RACY = re.compile(r"DISCONNECT EVENT|wait for RDMA_READ_ADV|rdma_get_cm_event: Bad file|"
                   r"connect error -1|wait for CONNECTED state|"
-                  r"waiting for addr/route resolution state")
+                  r"waiting for addr/route resolution state|TIMEWAIT_EXIT")
 # What differs between two runs: queue pair numbers, sequence numbers, pointers, and figures of a
 # measurement. What the library logs may follow such figures on the same line.
 VOLATILE = ((re.compile(r"0x[0-9a-f]+"), "0x"), (re.compile(r"\b(QPN|PSN)\b.*"), ""),
