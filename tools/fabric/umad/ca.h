@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libibumad for programs on a fabric, in place of the distribution's: umad.c has ports, agents and
- * MADs, ca.c the device, names.c the printing functions. It may call wire/ only; the kernel's part
- * is done by the host's process, at the other end of a socket (wire/umad_wire.h). It keeps no state
- * of a port: a port is its descriptor.
+ * MADs, ca.c and pair.c the device, names.c the printing functions. It may call wire/ only; the
+ * kernel's part is done by the host's process, at the other end of a socket (wire/umad_wire.h). It
+ * keeps no state of a port: a port is its descriptor.
  *
  * Below: lookup of a device and port.
  */
