@@ -128,10 +128,14 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 
 /* --- when the next turn is due -------------------------------------------- */
 
+/* Who is awaited is looked up once a turn: there may be a list of all connections to go through. */
 bool server_in_grace(struct server *server)
 {
-	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
-				       !server->recovery->awaits(server))) {
+	if (!server->grace_until.ns || server->grace_turn == server->turn_no)
+		return server->grace_until.ns != 0;
+	server->grace_turn = server->turn_no;
+	if (cm_time_reached(server->grace_until, server->now) ||
+	    !server->recovery->awaits(server)) {
 		server->grace_until.ns = 0;
 		server->recovery->awaited(server);
 		log_debug("the grace period is over");

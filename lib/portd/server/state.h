@@ -220,6 +220,7 @@ struct server {
 	struct cm_time idle_since;
 	struct cm_time listens_again_at; /* 0 ns: connections are accepted */
 	struct cm_time grace_until;	 /* 0 ns: no grace period */
+	uint64_t grace_turn;		 /* the last in which it was looked at */
 	struct cm_core core;		 /* ended processes' connections, stray messages */
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
@@ -541,9 +542,7 @@ void probe_peers(struct host_port *host_port);
 /** probe_self() - probe whether the fast path reaches the port itself, unless that is known */
 void probe_self(struct host_port *host_port);
 
-/**
- * probe_answer() - answer @mad if it is a probe of the peer at @path. Return: whether it was one.
- */
+/** probe_answer() - answer @mad if it is a probe of the peer at @path. Return: whether it was. */
 bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES]);
 

@@ -202,6 +202,45 @@ TEST(no_reserved_port_is_leased_to_others)
 	ck_assert(has(bob, port));
 }
 
+static struct server_recovery counting;
+static unsigned int n_looks;
+
+static bool count_looks(struct server *server)
+{
+	n_looks++;
+	return server->grace_until.ns != 0;
+}
+
+/* Each may go through all connections of the previous cmportd. */
+TEST(who_is_awaited_is_looked_up_once_a_turn)
+{
+	const struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+	const struct mad_path stranger = rig_peer(1);
+	struct cm_msg msg;
+	uint8_t mad[MAD_BYTES];
+	uint64_t turn;
+	unsigned int i;
+
+	restart();
+	counting = *rig_server()->recovery;
+	counting.awaits = count_looks;
+	rig_server()->recovery = &counting;
+	come_back(bob);
+	ck_assert_int_eq(rig_ask(bob, &open), 0);
+	cm_msg_init(&msg, CM_ATTR_DREQ, 1);
+	msg.dreq.local_comm_id = msg.dreq.remote_comm_id = 1;
+	cm_msg_encode(&msg, mad);
+	for (i = 0; i < 100; i++)
+		rig_arrive_bytes(1, &stranger, mad);
+	turn = rig_server()->turn_no;
+	n_looks = 0;
+	rig_settle();
+	ck_assert_uint_gt(n_looks, 0);
+	ck_assert_uint_le(n_looks, rig_server()->turn_no - turn);
+}
+
 static void spoil(void)
 {
 	char path[256];
