@@ -317,14 +317,17 @@ static bool may_revalidate(struct entry *entry)
 void net_neigh_revalidate(const struct net_route *route)
 {
 	struct key key = key_of(route);
+	int rc = 0;
 
 	if (route->local || net_enter())
 		return;
 	if (may_revalidate(find_or_add_entry(&key)) && is_believed(&key))
-		net_request(
+		rc = net_request(
 			neigh_request(RTM_NEWNEIGH, NLM_F_REPLACE | NLM_F_ACK, &key, 0, NUD_PROBE),
 			NULL, NULL);
 	net_leave();
+	if (rc == -EPERM)
+		ask_by_datagram(route);
 }
 
 unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[HW_BYTES_MAX])

@@ -100,8 +100,9 @@ int net_neigh_ask(const struct net_route *route);
  *
  * The kernel uses an entry for up to a minute without verifying it, even if it is wrong or the peer
  * has moved. This makes it send a unicast probe, while packets still leave, and broadcast three
- * seconds later. No effect within 10 s of the last time, on a static entry, or without
- * CAP_NET_ADMIN.
+ * seconds later. Without CAP_NET_ADMIN an empty datagram is sent instead, as by net_neigh_ask();
+ * the kernel probes five seconds after that, once the entry is no longer fresh (15 to 45 s). No
+ * effect within 10 s of the last time, or on a static entry.
  */
 void net_neigh_revalidate(const struct net_route *route);
 

@@ -181,6 +181,21 @@ TEST(revalidation_finds_a_wrong_link_address)
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
 
+/* The kernel is not told to, and finds out by itself once it has something to send. */
+TEST(unprivileged_revalidation_finds_a_stale_wrong_link_address)
+{
+	struct net_route route;
+
+	run("cd /proc/sys/net/ipv4/neigh/veth0; echo 1 > delay_first_probe_time; "
+	    "echo 100 > retrans_time_ms");
+	route = wrong_neighbour("stale");
+	drop_net_admin();
+	net_neigh_revalidate(&route);
+	wait_for(&route.next_hop, NET_NEIGH_FAILED);
+	ck_assert_int_eq(net_neigh_ask(&route), 0);
+	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
+}
+
 TEST(revalidation_keeps_a_right_link_address)
 {
 	struct net_route route;
