@@ -17,9 +17,11 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/list.h"
+#include "base/slab.h"
 
-#define CACHE_SETS	    1024 /* a power of 2 */
-#define CACHE_WAYS	    4
+#define ENTRIES_MAX	    16384 /* as many as mad/peers.h keeps peers */
+#define BUCKETS_MIN	    64
 #define HW_BYTES_MAX	    32
 #define REVALIDATE_PAUSE_NS (10000 * CM_NS_PER_MS)
 /*
@@ -34,55 +36,80 @@ struct key {
 };
 
 struct entry {
+	struct hash_node node;
+	struct list added; /* in cache.added */
 	struct key key;
-	uint32_t generation;
 	uint8_t state; /* enum net_neigh */
 	uint8_t hw_bytes;
 	uint8_t hw[HW_BYTES_MAX]; /* the last known one, also after it was lost */
 	uint64_t revalidated_ns;  /* 0: never */
 };
 
-static uint32_t generation = 1; /* 0 is never valid */
-static struct set {
-	struct entry entry[CACHE_WAYS];
-	uint8_t victim;
-} cache[CACHE_SETS];
+static struct {
+	struct hash by_key;
+	struct list added; /* the oldest first */
+	struct slab slab;
+	struct entry spare; /* is not found again; when out of memory */
+} cache;
 
-/* Most of the cache was never used: clearing it would give each process 300 kB more. */
-void net_neigh_flush(void)
+static void forget_entry(struct entry *entry)
 {
-	if (!++generation) {
-		memset(cache, 0, sizeof(cache));
-		generation = 1;
-	}
+	hash_remove(&cache.by_key, &entry->node);
+	list_remove(&entry->added);
+	slab_give(&cache.slab, entry);
 }
 
-static struct set *set_of(const struct key *key)
+void net_neigh_flush(void)
 {
-	return &cache[hash_bytes(key, sizeof(*key)) & (CACHE_SETS - 1)];
+	while (cache.by_key.n_nodes)
+		forget_entry(container_of(cache.added.next, struct entry, added));
 }
 
 static struct entry *find_entry(const struct key *key)
 {
-	struct entry *entry = set_of(key)->entry;
+	struct entry *entry;
 
-	for (int i = 0; i < CACHE_WAYS; i++, entry++) {
-		if (entry->generation == generation && !memcmp(&entry->key, key, sizeof(*key)))
+	if (!cache.by_key.n_nodes)
+		return NULL;
+	hash_for_each_match_entry (entry, &cache.by_key, hash_bytes(key, sizeof(*key)), node)
+		if (!memcmp(&entry->key, key, sizeof(*key)))
 			return entry;
-	}
 	return NULL;
+}
+
+/* Return: NULL when out of memory. */
+static struct entry *new_entry(void)
+{
+	size_t n = cache.by_key.n_nodes;
+
+	if (!cache.by_key.n_buckets) {
+		if (hash_init(&cache.by_key, BUCKETS_MIN))
+			return NULL;
+		list_init(&cache.added);
+		slab_init(&cache.slab, sizeof(struct entry));
+	}
+	if (n >= ENTRIES_MAX)
+		forget_entry(container_of(cache.added.next, struct entry, added));
+	else if (n >= cache.by_key.n_buckets)
+		hash_reserve(&cache.by_key, 2 * n); /* or chains become longer */
+	return slab_take(&cache.slab);
 }
 
 static struct entry *find_or_add_entry(const struct key *key)
 {
-	struct set *set = set_of(key);
 	struct entry *entry = find_entry(key);
 
 	if (entry)
 		return entry;
 	net_news_want(&key->ip);
-	entry = &set->entry[set->victim++ % CACHE_WAYS];
-	*entry = (struct entry){ .key = *key, .generation = generation, .state = NET_NEIGH_NONE };
+	entry = new_entry();
+	if (!entry) {
+		cache.spare = (struct entry){ .key = *key, .state = NET_NEIGH_NONE };
+		return &cache.spare;
+	}
+	*entry = (struct entry){ .key = *key, .state = NET_NEIGH_NONE };
+	hash_insert(&cache.by_key, &entry->node, hash_bytes(key, sizeof(*key)));
+	list_append(&cache.added, &entry->added);
 	return entry;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/net/internal.h"
 #include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
 #include "tests/unit/test.h"
@@ -303,6 +304,36 @@ TEST(all_neighbours_are_announced_to_who_looks_up_many)
 	ck_assert(!readable(0));
 	confirm_neighbour("10.0.0.222");
 	ck_assert(readable(0));
+}
+
+#define PEERS	   10000
+#define FIRST_PEER 0x0a010000 /* 10.1.0.0 */
+
+static bool is_kept(const struct net_route *route)
+{
+	bool is;
+
+	ck_assert_int_eq(net_enter(), 0);
+	is = net_neigh_is_known(route);
+	net_leave();
+	return is;
+}
+
+TEST(ten_thousand_neighbours_are_kept)
+{
+	struct net_route route = route_to("10.0.0.2");
+	unsigned int i;
+
+	run("for i in $(seq 0 39); do for j in $(seq 0 255); do echo \"neigh add 10.1.$i.$j lladdr "
+	    "02:00:00:00:00:01 dev veth0 nud permanent\"; done; done | ip -batch -");
+	for (i = 0; i < PEERS; i++) {
+		route.next_hop.in4.sin_addr.s_addr = htonl(FIRST_PEER + i);
+		ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
+	}
+	for (i = 0; i < PEERS; i++) {
+		route.next_hop.in4.sin_addr.s_addr = htonl(FIRST_PEER + i);
+		ck_assert_msg(is_kept(&route), "number %u was forgotten", i);
+	}
 }
 
 TEST(lost_neighbour_is_not_known_any_more)
