@@ -50,6 +50,10 @@ class Pair:
         planned = [PLANNED_S[name] for name in names]
         self.end_of_trial = now + max(self.end - now, 0) * planned[0] / sum(planned)
 
+    def is_over(self):
+        """Whether the time of all trials has been used."""
+        return time.monotonic() > self.end
+
     def left(self, parts=1):
         """Seconds that the trial has left for one of its remaining parts."""
         return max(self.end_of_trial - time.monotonic(), 0) / parts
