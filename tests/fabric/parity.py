@@ -97,23 +97,23 @@ def play(build, program, names, folder, device):
     return compare.parse_output(OWN.sub(r"\1\2 own", text) if device else text)
 
 
-def rounds(names, every):
+def rounds(names, args):
     """Yield (device, names of scenarios): what a program sees is the same whatever the device."""
     is_long = os.environ.get("PURECM_TEST_LONG")
-    yield None, names if is_long else names[::every]
-    for device in CONNECTING if is_long else [WORST]:
+    yield None, names if is_long else names[::args.every]
+    for device in CONNECTING if is_long else [args.device]:
         yield device, names if is_long else names[::EVERY]
 
 
-def play_rounds(build, program, names, every):
+def play_rounds(program, names, args):
     """Return (passed, failed, skipped)."""
     text = REFERENCE.read_text(encoding="utf-8")
     reference = compare.parse_output(text)
     of_any_device = compare.parse_output(OWN.sub(r"\1\2 own", text))
     counts = []
-    for device, some in rounds(names, every):
+    for device, some in rounds(names, args):
         with tempfile.TemporaryDirectory(prefix="parity-") as folder:
-            said = play(build, program, some, folder, device)
+            said = play(args.build, program, some, folder, device)
         counts.append(judge(some, of_any_device if device else reference, said, device or "fabric"))
         print("%s: %d as stock, %d other, %d not compared" % (device or "without quirks",
                                                               *counts[-1]), flush=True)
@@ -142,6 +142,8 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--every", default=1, type=int, metavar="N", help="so many-th scenario, "
                         "except with PURECM_TEST_LONG")
+    parser.add_argument("--device", default=WORST, help=f"besides the one without quirks ({WORST}); "
+                        "with PURECM_TEST_LONG, all")
     parser.add_argument("--take", metavar="DIR", help="what run.py --keep kept")
     parser.add_argument("--names", action="store_true", help="print the scenarios' names and end")
     args = parser.parse_args()
@@ -156,7 +158,7 @@ def main():
         take(args.take, names)
         return 0
     try:
-        counts = play_rounds(args.build, program, names, args.every)
+        counts = play_rounds(program, names, args)
     except RuntimeError as error:
         print(error)
         counts = (0, 1, 0)
