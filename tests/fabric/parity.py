@@ -142,8 +142,8 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--every", default=1, type=int, metavar="N", help="so many-th scenario, "
                         "except with PURECM_TEST_LONG")
-    parser.add_argument("--device", default=WORST, help=f"besides the one without quirks ({WORST}); "
-                        "with PURECM_TEST_LONG, all")
+    parser.add_argument("--device", default=WORST, help="besides the one without quirks "
+                        f"({WORST}); with PURECM_TEST_LONG, all")
     parser.add_argument("--take", metavar="DIR", help="what run.py --keep kept")
     parser.add_argument("--names", action="store_true", help="print the scenarios' names and end")
     args = parser.parse_args()
