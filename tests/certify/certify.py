@@ -190,6 +190,10 @@ def what_depends_on_a_device_is_not_compared(build):
     own, other, wrong = map(scripts.without_device, ("  access_flags 0xe", "  access_flags 0x30e",
                                                     "  access_flags 0x306"))
     assert own == other != wrong, (own, other, wrong)
+    none, some, unset = map(scripts.without_device, (
+        "vendor 0 options 0 comp_mask 0", "vendor 0x5043 options 0x7 comp_mask 0",
+        "vendor 0x1 options 0x2 comp_mask 9"))
+    assert none == some != unset, (none, some, unset)
 
 
 def each_device_has_a_report_on_the_page(_):

@@ -35,8 +35,9 @@ REFERENCE = HERE / "stock.txt"
 DIFFERENCES = ROOT / "tests/parity/differences.md"
 LIMIT_S = 300
 WORST = "worst"
-# Each device has its own order of GIDs, and another port.
-OWN = re.compile(r"\b(sgid_index) \d+|\b(port_num) (?:0x)?[12]\b")
+# Each device has its own order of GIDs, another port, and its driver's options for ECE.
+OWN = re.compile(r"\b(sgid_index) \d+|\b(port_num) (?:0x)?[12]\b|"
+                 r"\b(vendor) \w+ options \w+ comp_mask 0\b")
 EVERY = 15  # scenario is played on it in a plain run
 PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
 KILLED_MEANWHILE = re.compile(r"^==\d+==Unable to get registers from thread \d+\.\n", re.MULTILINE)
@@ -94,7 +95,7 @@ def play(build, program, names, folder, device):
     if found := found_by_sanitizers(folder):
         raise RuntimeError(found)
     text = compare.without_port(done.stdout)
-    return compare.parse_output(OWN.sub(r"\1\2 own", text) if device else text)
+    return compare.parse_output(OWN.sub(r"\1\2\3 own", text) if device else text)
 
 
 def rounds(names, args):
@@ -109,7 +110,7 @@ def play_rounds(program, names, args):
     """Return (passed, failed, skipped)."""
     text = REFERENCE.read_text(encoding="utf-8")
     reference = compare.parse_output(text)
-    of_any_device = compare.parse_output(OWN.sub(r"\1\2 own", text))
+    of_any_device = compare.parse_output(OWN.sub(r"\1\2\3 own", text))
     counts = []
     for device, some in rounds(names, args):
         with tempfile.TemporaryDirectory(prefix="parity-") as folder:
