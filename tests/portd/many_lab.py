@@ -77,7 +77,7 @@ class Bench:
         """Wait until cmportd has left by itself, and see that nothing is left behind."""
         self.b.wait_for("! pgrep -x cmportd", timeout=60)
         left = self.b.run("rdma resource show qp | grep -v 'type GSI'; rdma resource show cm_id; "
-                          "ls /run/purecm | grep -v -e state -e recorded").output.strip()
+                          "ls /run/purecm | grep -v -e state -e recorded -e ports").output.strip()
         same(left, "")
 
 
