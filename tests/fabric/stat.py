@@ -135,7 +135,8 @@ def one_process_can_be_asked_for(hosts):
 
 
 def a_process_that_is_stopped_is_named_and_holds_nobody_up(hosts):
-    done = hosts.of_connection("a", PID + "kill -STOP $P; {stat} --wait 0.3; kill -CONT $P")
+    stop = "kill -STOP $P; while grep -q State:.[^T] /proc/$P/task/*/status; do sleep 0.01; done; "
+    done = hosts.of_connection("a", PID + stop + "{stat} --wait 0.3; kill -CONT $P")
     assert "does not answer" in done.stdout, done.stdout
     assert "cmportd knows of 1 connection" in done.stdout, done.stdout
 
