@@ -76,9 +76,8 @@ class Bench:
     def wait_idle(self):
         """Wait until cmportd has left by itself, and see that nothing is left behind."""
         self.b.wait_for("! pgrep -x cmportd", timeout=60)
-        left = self.b.run("rdma resource show qp | grep -v 'type GSI'; rdma resource show cm_id; "
-                          "ls /run/purecm | grep -v -e state -e recorded -e ports").output.strip()
-        same(left, "")
+        same(self.b.run("rdma resource show qp | grep -v 'type GSI'; rdma resource show cm_id; ls "
+                        "/run/purecm | grep -v -e state -e recorded -e ports").output.strip(), "")
 
 
 def same(seen, wanted):
@@ -380,16 +379,22 @@ def hold_one(bench, address, socket):
 
 @check
 def the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs(bench):
-    server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
-    server.wait_for_output("^ready", timeout=30)
-    for _ in range(LIVES):
-        client = bench.hold(bench.b, "client", bench.a.addr4, PORT, 20, 0, HOLD_QPN="4660")
-        client.wait_for_output("^held 20", timeout=60)
-        client.kill(signal.SIGKILL)
-        client.wait(10)
+    for is_last in (False, True):
+        server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
+        server.wait_for_output("^ready", timeout=30)
+        try:
+            for _ in range(LIVES):
+                client = bench.hold(bench.b, "client", bench.a.addr4, PORT, 20, 0, HOLD_QPN="4660")
+                client.wait_for_output("^held 20", timeout=60)
+                client.kill(signal.SIGKILL)
+                client.wait(10)
+            break
+        except LabError as error:  # stock refuses while a busy server has not read DISCONNECTED
+            server.stop()
+            if is_last or "REJECTED, status 10" not in str(error):
+                raise
     ask_until(server, f"count {20 * LIVES} established {20 * LIVES} disconnected")
-    server.kill(signal.SIGTERM)
-    finish([server])
+    server.stop()
 
 
 # --- network namespaces -----------------------------------------------------
