@@ -555,7 +555,7 @@ static void wait_for(volatile char *message, unsigned int i)
 	memset((char *)(uintptr_t)message, 0, bytes);
 }
 
-/* In the second half, the permission is there. With a completion for each write, so that the queue
+/* The permission must be there in the second half. Each write has a completion, so that the queue
  * never fills. */
 static void answer(struct rig *rig, struct shared *shared)
 {

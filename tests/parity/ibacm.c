@@ -287,7 +287,7 @@ static void *ask_in_thread(void *q)
 	return NULL;
 }
 
-/* Cancels the thread that asks while it waits. */
+/* Cancels a thread while it waits for the response. */
 static void ask_and_cancel(const struct question *q, const sigset_t *signals)
 {
 	struct question copy = *q;

@@ -182,7 +182,7 @@ TEST(revalidation_finds_a_wrong_link_address)
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
 
-/* The kernel is not told to, and finds out by itself once it has something to send. */
+/* Without CAP_NET_ADMIN nobody can make the kernel probe; it probes when a datagram is sent. */
 TEST(unprivileged_revalidation_finds_a_stale_wrong_link_address)
 {
 	struct net_route route;

@@ -38,10 +38,9 @@ static struct fab_grant *find_grant(struct fab_grants *grants, const struct fab_
 }
 
 /*
- * A program may poll a number whose last byte is the message's, so that number is stored at once.
- * The kernel copies words of eight bytes at once; smaller ones byte by byte on a processor without
- * fast short "rep movsb" (measured with it: no part of 600,000 numbers of 2, 4 and 8 bytes was seen
- * without the rest).
+ * A program may poll a number whose last byte is the message's, so that number is stored in one
+ * piece. The kernel copies eight bytes in one piece, but fewer byte by byte on a processor without
+ * fast short "rep movsb". With it, a reader saw no part of 600,000 numbers of 2, 4 and 8 bytes.
  */
 static bool copies_short_words(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Grants for the peers of this process, by its responders: ../wire/grants.h. Locked. */
+/* What responders of this process grant to their peers: ../wire/grants.h. The context is locked. */
 #ifndef FABRIC_GRANT_H
 #define FABRIC_GRANT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions that the soft fabric's device does not support, which return errors: memory of other
- * devices, driver-specific files.
+ * Functions that the soft fabric's device does not support: they concern memory of other devices
+ * and driver-specific files. Each returns an error.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

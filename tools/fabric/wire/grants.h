@@ -63,7 +63,7 @@ bool fab_grants_is_alive(struct fab_grants *grants);
 /**
  * fab_grant_lock() - lock, for the process that gave the grant
  *
- * Waits for a peer that writes, but not for one that is stopped: that has written by then.
+ * Waits for a peer that writes, for 1 s at most: a peer that is stopped may hold the lock for ever.
  *
  * Return: whether it is locked.
  */
