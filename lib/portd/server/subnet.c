@@ -261,7 +261,7 @@ static int check_query(struct client *client, const struct host_port *host_port,
 	    client->n_asks >= quota_of(&client->server->options.quotas, QUOTA_CLIENT_SA) ||
 	    !user_may(client, QUOTA_USER_SA, client->user->n_asks))
 		return -EPERM;
-	return find_query(client, wanted->ask_id) ? -EEXIST : 0;
+	return 0;
 }
 
 static void handle_query(struct server *server, struct client *client,
@@ -270,8 +270,15 @@ static void handle_query(struct server *server, struct client *client,
 	struct host_port *host_port = client_host_port(server, client, wanted->port);
 	struct cm_key key = key_of(client, wanted->ask_id);
 	struct client_ask *asked = NULL;
-	int err = check_query(client, host_port, wanted);
+	int err;
 
+	/*
+	 * A query that its thread was about to send when the cmportd before died comes twice, from
+	 * subnet_resend() and from that thread, and the second has the port's handle of before.
+	 */
+	if (find_query(client, wanted->ask_id))
+		return;
+	err = check_query(client, host_port, wanted);
 	if (!err && cm_index_reserve(&server->asks, server->asks.table.n_nodes + 1) == 0)
 		asked = calloc(1, sizeof(*asked));
 	if (!asked) {
