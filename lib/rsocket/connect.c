@@ -215,8 +215,8 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 		return -EINPROGRESS;
 	do
 		err = wait_until_ready(rs, POLLOUT, is_settled, CM_TIME_NEVER);
-	while (err == -EINTR);
-	if (err)
+	while (err == -EINTR && wait_is_restarted());
+	if (err) /* after EINTR the connection is still being made, as with TCP */
 		return err;
 	pthread_mutex_lock(&rs->lock);
 	err = s->state == STREAM_FAILED ? -s->last_error : 0;

@@ -11,7 +11,8 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 
-#define BACKLOG_MAX 1024
+#define BACKLOG_MAX    1024
+#define INHERITS_SINCE 64 /* rdma-core: an accepted socket has the listener's O_NONBLOCK */
 
 /* --- requests ------------------------------------------------------------ */
 
@@ -185,6 +186,8 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 	service_lock();
 	service_resume(&listener->cm);
 	service_unlock();
+	if (RDMA_CORE >= INHERITS_SINCE)
+		child->base.nonblocking = rsock_is_nonblocking(rs, 0);
 	fd = child->base.fd;
 	connect_copy_name(rdma_get_peer_addr(child->id), addr, bytes);
 	err = table_add(&child->base);

@@ -63,7 +63,7 @@ static int set_cm(struct stream *s, const struct row *row, int value)
 	if (rdma_set_option(s->id, RDMA_OPTION_ID, row->cm_option,
 			    is_tos ? (void *)&tos : (void *)&on, is_tos ? sizeof(tos) : sizeof(on)))
 		return -errno;
-	return set_member(s, row, value);
+	return is_tos ? set_member(s, row, value) : set_bool(s, row, value);
 }
 
 /*
@@ -147,6 +147,7 @@ static const struct row rows[] = {
 	{ SOL_SOCKET, SO_SNDBUF, AT(sizes.send_bytes), set_buffer, get_member, 0 },
 	{ SOL_SOCKET, SO_KEEPALIVE, AT(options.keepalive), set_bool, get_member, 0 },
 	{ SOL_SOCKET, SO_OOBINLINE, AT(options.oob_inline), set_bool, get_member, 0 },
+	{ SOL_SOCKET, SO_BROADCAST, 0, NULL, get_constant, 0 },
 	{ SOL_SOCKET, SO_ERROR, 0, NULL, get_error, 0 },
 	{ SOL_SOCKET, SO_TYPE, SOCK_STREAM, NULL, get_constant, 0 },
 	{ SOL_SOCKET, SO_DOMAIN, AT(domain), NULL, get_member, 0 },
@@ -154,9 +155,10 @@ static const struct row rows[] = {
 	{ SOL_SOCKET, SO_ACCEPTCONN, 0, NULL, get_listening, 0 },
 	{ IPPROTO_TCP, TCP_NODELAY, AT(options.nodelay), set_bool, get_member, 0 },
 	{ IPPROTO_TCP, TCP_KEEPIDLE, AT(options.keepalive_s), set_idle, get_idle, 0 },
-	{ IPPROTO_TCP, TCP_KEEPCNT, 0, ignore_value, NULL, 0 },
-	{ IPPROTO_TCP, TCP_KEEPINTVL, 0, ignore_value, NULL, 0 },
-	{ IPPROTO_TCP, TCP_CONGESTION, 0, ignore_value, NULL, 0 },
+	/* Stock returns 1 for these. */
+	{ IPPROTO_TCP, TCP_KEEPCNT, 1, ignore_value, get_constant, 0 },
+	{ IPPROTO_TCP, TCP_KEEPINTVL, 1, ignore_value, get_constant, 0 },
+	{ IPPROTO_TCP, TCP_CONGESTION, 1, ignore_value, get_constant, 0 },
 	{ IPPROTO_TCP, TCP_MAXSEG, 0, ignore_value, get_mss, 0 },
 	{ IPPROTO_IP, IP_TOS, AT(options.tos), set_cm, get_member, RDMA_OPTION_ID_TOS },
 	{ IPPROTO_IPV6, IPV6_V6ONLY, AT(options.v6only), set_cm, get_member,
@@ -186,29 +188,46 @@ static int set_route(struct stream *s, const void *value, socklen_t bytes)
 	return 0;
 }
 
+static void path_data_of(const struct ibv_sa_path_rec *path, struct ibv_path_data *ret)
+{
+	*ret = (struct ibv_path_data){
+		.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL,
+		.path = {
+			.dgid = path->dgid,
+			.sgid = path->sgid,
+			.dlid = path->dlid,
+			.slid = path->slid,
+			.flowlabel_hoplimit = htobe32(be32toh(path->flow_label) << 8 |
+						      path->hop_limit),
+			.tclass = path->traffic_class,
+			.reversible_numpath = (uint8_t)(!!path->reversible << 7 | path->numb_path),
+			.pkey = path->pkey,
+			.qosclass_sl = htobe16(path->sl),
+			.mtu = (uint8_t)(path->mtu_selector << 6 | path->mtu),
+			.rate = (uint8_t)(path->rate_selector << 6 | path->rate),
+			.packetlifetime = (uint8_t)(path->packet_life_time_selector << 6 |
+						    path->packet_life_time),
+		},
+	};
+}
+
 static int get_route(struct stream *s, void *value, socklen_t *bytes)
 {
 	const struct rdma_route *route = &s->id->route;
 	struct ibv_path_data data;
 	socklen_t n = 0;
 
+	if (!route->path_rec && s->route) {
+		*bytes = *bytes < s->route_bytes ? *bytes : (socklen_t)s->route_bytes;
+		memcpy(value, s->route, *bytes);
+		return 0;
+	}
+	if (*bytes < sizeof(data))
+		return -EINVAL;
 	if (!route->path_rec)
 		return -ENODATA;
 	for (int i = 0; i < route->num_paths && n + sizeof(data) <= *bytes; i++) {
-		const struct ibv_sa_path_rec *path = &route->path_rec[i];
-
-		data = (struct ibv_path_data){
-			.flags = IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_GMP |
-				 IBV_PATH_FLAG_BIDIRECTIONAL,
-			.path = {.dgid = path->dgid,
-				  .sgid = path->sgid,
-				  .dlid = path->dlid,
-				  .slid = path->slid,
-				  .pkey = path->pkey,
-				  .mtu = path->mtu,
-				  .rate = path->rate,
-				  .packetlifetime = path->packet_life_time},
-		};
+		path_data_of(&route->path_rec[i], &data);
 		memcpy((uint8_t *)value + n, &data, sizeof(data));
 		n += sizeof(data);
 	}
@@ -275,6 +294,12 @@ static const struct row *find_row(int level, int name)
 	return NULL;
 }
 
+/* As for TCP: IP_TOS is a byte, or an int. */
+static bool may_be_byte(const struct row *row, socklen_t bytes)
+{
+	return row->level == IPPROTO_IP && row->name == IP_TOS && bytes;
+}
+
 static int set_option(struct stream *s, int level, int name, const void *value, socklen_t bytes)
 {
 	const struct row *row = find_row(level, name);
@@ -287,9 +312,12 @@ static int set_option(struct stream *s, int level, int name, const void *value, 
 		return -ENOTSUP;
 	if (row->set == ignore_value)
 		return 0;
-	if (bytes < sizeof(number))
+	if (bytes < sizeof(number) && !may_be_byte(row, bytes))
 		return -EINVAL;
-	memcpy(&number, value, sizeof(number));
+	if (bytes < sizeof(number))
+		number = *(const uint8_t *)value;
+	else
+		memcpy(&number, value, sizeof(number));
 	return row->set(s, row, number);
 }
 
@@ -319,11 +347,16 @@ static int get_option(struct stream *s, int level, int name, void *value, sockle
 			return other_rows[i].get(s, value, bytes);
 	if (!row || !row->get)
 		return -ENOTSUP;
-	if (*bytes < sizeof(number))
+	if (*bytes < sizeof(number) && !may_be_byte(row, *bytes))
 		return -EINVAL;
 	number = row->get(s, row);
-	memcpy(value, &number, sizeof(number));
-	*bytes = sizeof(number);
+	if (*bytes < sizeof(number)) {
+		*(uint8_t *)value = (uint8_t)number;
+		*bytes = 1;
+	} else {
+		memcpy(value, &number, sizeof(number));
+		*bytes = sizeof(number);
+	}
 	return 0;
 }
 

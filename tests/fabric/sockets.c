@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/sa.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -64,6 +65,10 @@ static const struct {
 	{ "TCP_NODELAY",		 IPPROTO_TCP,  TCP_NODELAY,	   1    },
 	{ "TCP_KEEPIDLE",		  IPPROTO_TCP,  TCP_KEEPIDLE,   600	 },
 	{ "TCP_KEEPIDLE of nothing", IPPROTO_TCP,  TCP_KEEPIDLE,	0	  },
+	{ "TCP_KEEPCNT",		 IPPROTO_TCP,  TCP_KEEPCNT,	   9    },
+	{ "TCP_KEEPINTVL",	   IPPROTO_TCP,	TCP_KEEPINTVL,  75	  },
+	{ "TCP_CONGESTION",	    IPPROTO_TCP,	 TCP_CONGESTION, 0	   },
+	{ "IP_TOS",		    IPPROTO_IP,	IP_TOS,		32   },
 	{ "TCP_CORK",		      IPPROTO_TCP,  TCP_CORK,	     1    },
 	{ "IPV6_V6ONLY",		 IPPROTO_IPV6, IPV6_V6ONLY,    1    },
 	{ "RDMA_SQSIZE",		 SOL_RDMA,	   RDMA_SQSIZE,	64   },
@@ -87,6 +92,20 @@ static void show_option(int fd, size_t i, const char *when)
 		show(what, value);
 }
 
+/* What a program that uses a byte sets, and what one that uses an int gets then. */
+static void set_tos_byte(int fd, const char *when)
+{
+	uint8_t tos = 16;
+	socklen_t bytes = sizeof(int);
+	int value = 0;
+	char what[64];
+
+	snprintf(what, sizeof(what), "%s set IP_TOS of a byte", when);
+	show(what, rsetsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)));
+	snprintf(what, sizeof(what), "%s IP_TOS then", when);
+	show(what, rgetsockopt(fd, IPPROTO_IP, IP_TOS, &value, &bytes) ? -1 : value);
+}
+
 static void set_options(int fd, const char *when)
 {
 	char what[128];
@@ -98,6 +117,7 @@ static void set_options(int fd, const char *when)
 				       sizeof(int)));
 		show_option(fd, i, when);
 	}
+	set_tos_byte(fd, when);
 }
 
 /* --- before there is a connection ---------------------------------------- */
@@ -123,10 +143,16 @@ static void flags_of(int fd)
 static void unconnected(void)
 {
 	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct ibv_path_data route = { 0 };
 	struct sockaddr_in addr;
-	socklen_t bytes = sizeof(addr);
+	socklen_t bytes;
 
 	flags_of(fd);
+	bytes = sizeof(route);
+	show("unconnected set RDMA_ROUTE", rsetsockopt(fd, SOL_RDMA, RDMA_ROUTE, &route, bytes));
+	show("unconnected RDMA_ROUTE", rgetsockopt(fd, SOL_RDMA, RDMA_ROUTE, &route, &bytes));
+	show("its size", bytes);
+	bytes = sizeof(addr);
 	show("unconnected rgetsockname", rgetsockname(fd, as_addr(&addr), &bytes));
 	set_options(fd, "unconnected");
 	rclose(fd);
@@ -141,6 +167,8 @@ static int listen_here(void)
 	if (rbind(fd, as_addr(&server_addr), sizeof(server_addr)))
 		die("rbind");
 	show("rbind again", rbind(fd, as_addr(&server_addr), sizeof(server_addr)));
+	show("SO_REUSEADDR when bound",
+	     rsetsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)));
 	show("rlisten", rlisten(fd, 5));
 	rfcntl(fd, F_SETFL, O_NONBLOCK);
 	show("raccept of nobody", raccept(fd, NULL, NULL));
@@ -189,6 +217,31 @@ static void names(int client, int server)
 	bytes = sizeof(theirs);
 	rgetpeername(client, as_addr(&theirs), &bytes);
 	show("the server's port", ntohs(theirs.sin_port));
+}
+
+/* All but the LIDs and the flow label: of RoCE, where stock has bytes of MAC addresses there. */
+static void route(int client)
+{
+	struct ibv_path_data data = { 0 };
+	const struct ibv_path_record *path = &data.path;
+	socklen_t bytes = sizeof(data) - 1;
+
+	show("RDMA_ROUTE without room", rgetsockopt(client, SOL_RDMA, RDMA_ROUTE, &data, &bytes));
+	bytes = sizeof(data);
+	show("RDMA_ROUTE", rgetsockopt(client, SOL_RDMA, RDMA_ROUTE, &data, &bytes));
+	show("its size", bytes);
+	show("flags", data.flags);
+	show("service id", (ssize_t)path->service_id);
+	show("the same GIDs", !memcmp(&path->dgid, &path->sgid, sizeof(path->dgid)));
+	show("hop limit", be32toh(path->flowlabel_hoplimit) & 0xff);
+	show("traffic class", path->tclass);
+	show("reversible, number of paths", path->reversible_numpath);
+	show("P_Key", be16toh(path->pkey));
+	show("QoS class, SL", be16toh(path->qosclass_sl));
+	show("MTU's selector", path->mtu >> 6);
+	show("rate's selector", path->rate >> 6);
+	show("packet life time's selector", path->packetlifetime >> 6);
+	show("preference", path->preference);
 }
 
 static void segments(int client)
@@ -274,6 +327,7 @@ static void connected(void)
 
 	names(client, server);
 	segments(client);
+	route(client);
 	transfers(client, server);
 	selecting(client, server);
 	set_options(client, "connected");
@@ -284,6 +338,20 @@ static void connected(void)
 	show("rrecv when the peer has closed", rrecv(client, &(char){ 0 }, 1, 0));
 	show("rsend when the peer has closed", rsend(client, "x", 1, 0));
 	rclose(client);
+	rclose(listener);
+}
+
+/* Of a listener with O_NONBLOCK. */
+static void inherited(void)
+{
+	int listener = listen_here(), server, client;
+
+	rfcntl(listener, F_SETFL, O_NONBLOCK);
+	client = connect_there(listener, &server);
+	show("an accepted socket inherits O_NONBLOCK",
+	     (rfcntl(server, F_GETFL, 0) & O_NONBLOCK) == O_NONBLOCK);
+	rclose(client);
+	rclose(server);
 	rclose(listener);
 }
 
@@ -326,6 +394,7 @@ int main(int argc, char **argv)
 	kinds();
 	unconnected();
 	connected();
+	inherited();
 	refused();
 	refused_later();
 	return 0;

@@ -330,14 +330,18 @@ static int swap_for_tcp(int fd, struct sock *sock, bool waits)
 static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
 {
 	struct pollfd fd = { .fd = sock->rs, .events = POLLOUT };
-	int result, error = 0;
+	struct cm_time until = cm_time_after(clock_now(), GIVE_UP_MS * CM_NS_PER_MS);
+	int result, n, error = 0;
 	socklen_t error_bytes = sizeof(error);
 
 	rfcntl(sock->rs, F_SETFL, O_NONBLOCK);
 	result = rconnect(sock->rs, addr, bytes);
 	if (result && errno == EINPROGRESS && waits) {
 		result = -1;
-		if (rpoll(&fd, 1, GIVE_UP_MS) == 1 &&
+		do
+			n = rpoll(&fd, 1, cm_time_ms_until(until, clock_now()));
+		while (n < 0 && errno == EINTR);
+		if (n == 1 &&
 		    rgetsockopt(sock->rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0)
 			result = error ? -1 : 0;
 	}

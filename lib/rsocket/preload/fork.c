@@ -258,6 +258,22 @@ static void settle_accepted(int tcp)
 
 /* --- the connecting end -------------------------------------------------- */
 
+/* The program called something else, which a signal may end; the connection must not end with it. */
+static bool connect_despite_signals(int rs, const struct sockaddr *addr, socklen_t bytes)
+{
+	struct pollfd fd = { .fd = rs, .events = POLLOUT };
+	socklen_t error_bytes = sizeof(int);
+	int error = 0;
+
+	if (rconnect(rs, addr, bytes) == 0)
+		return true;
+	if (errno != EINTR)
+		return false;
+	while (rpoll(&fd, 1, -1) < 0 && errno == EINTR)
+		;
+	return rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && !error;
+}
+
 static void settle_connected(int tcp)
 {
 	static const char zeros[ZEROS];
@@ -272,7 +288,7 @@ static void settle_connected(int tcp)
 		return;
 	bytes = get_rdma_name(real()->getpeername, tcp, &name);
 	rs = bytes ? rsocket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-	if (rs >= 0 && rconnect(rs, &name.any, bytes) == 0) {
+	if (rs >= 0 && connect_despite_signals(rs, &name.any, bytes)) {
 		become_rdma(tcp, rs);
 		return;
 	}

@@ -133,8 +133,8 @@ static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *byte
 
 	if (rs < 0)
 		return -1;
-	if (flags & SOCK_NONBLOCK)
-		rfcntl(rs, F_SETFL, O_NONBLOCK);
+	/* It may have inherited O_NONBLOCK; TCP's never do. */
+	rfcntl(rs, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0);
 	fd = map_new(rs, sock->domain, SOCK_STREAM | flags, sock->protocol);
 	if (fd < 0)
 		rclose(rs);
