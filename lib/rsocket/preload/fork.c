@@ -258,7 +258,7 @@ static void settle_accepted(int tcp)
 
 /* --- the connecting end -------------------------------------------------- */
 
-/* The program called something else, which a signal may end; the connection must not end with it. */
+/* A signal may end what the program called, but must not end this connection. */
 static bool connect_despite_signals(int rs, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct pollfd fd = { .fd = rs, .events = POLLOUT };
