@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What a connection asks of a device: nothing, as long as nothing changes; and what changes is used
-after the device's event. To query a port, a P_Key or a GID may be a command of the device's
-firmware. The soft fabric's devices write down each. What becomes of GIDs is in moves.py.
+after the device's event: a partition, the state of a port, its LID. To query a port, a P_Key or a
+GID may be a command of the device's firmware. The soft fabric's devices write down each. What
+becomes of GIDs is in moves.py.
 
 Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 1 if a test failed,
 77 if there can be no fabric here.
@@ -20,6 +21,34 @@ LINKS = {"RoCE": (), "InfiniBand": ("--link", "ib", "--lmc", "1"),
          "a partition": ("--link", "ib", "--pkeys", "0x8001", "--ip-pkey", "0x8001"),
          "no fast path": ("--quirk", "no-fast-path", "--quirk", "second-port")}
 WAYS = {"cmportd": "", "inline": "export PURECM_PORTD=inline; "}
+
+# after EVENT PORT QUERIED: a program resolves until it is led to that port and has queried that, or
+# two hundred times.
+STATES = """
+cd $PURECM_FABRIC
+mkfifo asked
+>said
+{program} <asked >>said &
+exec 5>asked
+resolve() {{
+    n=$(wc -l <said)
+    echo >&5
+    until [ $(wc -l <said) -gt $n ]; do kill -0 $! || exit 9; sleep 0.01; done
+}}
+resolve
+after() {{
+    >queries
+    [ "$1" = none ] || {fabric} ${{1%% *}} --dir $PURECM_FABRIC/../.. ${{1#* }}
+    for i in $(seq 200); do
+        resolve
+        port=$(sed -n '$s/RDMA_CM_EVENT_ADDR_RESOLVED //p' said)
+        queried=$(sed -n 's/ loopback_port$//p' queries | sort -u | grep port || echo none)
+        [ "$port $queried" = "$2 $3" ] && break
+        sleep 0.05
+    done
+    echo "$1: port $port, queried $queried"
+}}
+"""
 
 
 def begin(build, way):
@@ -81,7 +110,26 @@ def a_partition_that_moves_in_the_table_is_found_again(build):
             host, done.returncode, done.stdout[-600:] + done.stderr[-600:])
 
 
+def a_port_that_goes_down_or_gets_another_lid_is_queried_again(build):
+    """By a program that runs meanwhile, and between the events it is not queried."""
+    ups_and_downs = [("none", "none", "1"), ("port b down", "port", "2"), ("none", "none", "2"),
+                     ("port b up", "port", "1"), ("none", "none", "1")]
+    lids = [("none", "none", "1"), ("lid b 77", "port", "1"), ("none", "none", "1")]
+    for options, events in ((("--ports", "2"), ups_and_downs),
+                            (("--link", "ib", "--ports", "2"), ups_and_downs),
+                            (("--link", "ib"), lids)):
+        script = f"{begin(build, 'cmportd')}\n" + STATES.format(
+            program=f"{build}/tests/fabric/loopback_port", fabric=f"{build}/tools/purecm fabric")
+        done = run_on_fabric(
+            build, LIMIT_S, *options, "b:" + script
+            + "".join(f"after '{what}' {port} {queried}\n" for what, queried, port in events))
+        wanted = [f"{what}: port {port}, queried {queried}" for what, queried, port in events]
+        assert not done.returncode and done.stdout.splitlines() == wanted, (
+            options, done.stdout[-900:] + done.stderr[-600:])
+
+
 TESTS = (
+    a_port_that_goes_down_or_gets_another_lid_is_queried_again,
     a_partition_that_moves_in_the_table_is_found_again,
     a_hundred_connections_query_no_more_than_ten,
     without_cmportd_neither,
