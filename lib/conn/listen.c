@@ -12,6 +12,7 @@
 #include "lib/api.h"
 #include "lib/conn/backlog.h"
 #include "lib/conn/hotplug.h"
+#include "lib/conn/qkey.h"
 #include "lib/conn/request.h"
 #include "lib/conn/resolve.h"
 #include "lib/conn/route.h"
@@ -138,6 +139,8 @@ int listen_request_taken(struct event *event)
 	err = id_attach(child);
 	if (!err && child->pub.qp_type != IBV_QPT_UD)
 		err = route_show(child);
+	if (!err)
+		qkey_learn(child);
 	if (err)
 		warning_of_new_id(err);
 	err = id_is_sync(event->owner) ? give_channel(child) : 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "lib/api.h"
+#include "lib/conn/qkey.h"
 #include "lib/diag/failure.h"
 #include "lib/engine/engine.h"
 #include "lib/id/claims.h"
@@ -50,19 +51,46 @@ void route_set(struct id *id, const struct sa_path *record)
 	announce_route(id);
 }
 
+static void route_failed(struct id *id, int err)
+{
+	id->state = ID_ADDR_RESOLVED;
+	failure_of_path(id, err);
+	id_notify(id, RDMA_CM_EVENT_ROUTE_ERROR, err);
+}
+
+/* Without a broadcast group the Q_Key is that of the other port spaces. */
+static void qkey_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+{
+	struct id *id = container_of(ask, struct id, route_ask);
+
+	if (id->state != ID_ROUTE_QUERY)
+		return;
+	if (err && err != -EINVAL) {
+		route_failed(id, err);
+		return;
+	}
+	if (!err)
+		id->qkey = answer->member.qkey;
+	announce_route(id);
+}
+
 static void route_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct id *id = container_of(ask, struct id, route_ask);
 
 	if (id->state != ID_ROUTE_QUERY)
 		return;
-	if (!err) {
-		route_set(id, &answer->path);
+	if (err) {
+		route_failed(id, err);
 		return;
 	}
-	id->state = ID_ADDR_RESOLVED;
-	failure_of_path(id, err);
-	id_notify(id, RDMA_CM_EVENT_ROUTE_ERROR, err);
+	path_take_record(&id->path, &answer->path);
+	if (!qkey_question(id, &ask->msg)) {
+		announce_route(id);
+		return;
+	}
+	ask->done = qkey_told;
+	ask->asks_again = true;
 }
 
 /* As in stock, a path from ibacm takes precedence; it is ignored if it cannot be used. */

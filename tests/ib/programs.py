@@ -24,7 +24,8 @@ GROUP = "ff15:a01b:ffff::7"
 LIMIT_S = 600
 AT_ONCE = 4  # most of the time goes by in waiting
 ORDINARY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-OURS = ("end", "group", "request", "service")  # programs of this folder: END in a command ...
+# Programs of this folder, END in a command ...
+OURS = ("datagram", "end", "group", "request", "service")
 
 # What it shows, fabric options, command on a, command on b, what must be printed.
 CASES = (
@@ -56,6 +57,12 @@ CASES = (
      (r"a\| return status 0", r"b\| return status 0")),
     ("udaddy by IPv4", (), "udaddy", "udaddy -s 10.77.0.1",
      (r"a\| return status 0", r"b\| return status 0")),
+    ("datagrams in IP over InfiniBand's port space, with its queue key", (),
+     "udaddy -P ipoib -b 10.77.0.1 -c 3", "udaddy -P ipoib -s 10.77.0.1 -c 3",
+     (r"a\| return status 0", r"b\| return status 0")),
+    ("queue keys in IP over InfiniBand's port space, of a listener on all addresses", (),
+     "DATAGRAM 0.0.0.0", "DATAGRAM 10.77.0.2 10.77.0.1",
+     (r"a\| queue key 0x0b1b", r"b\| queue key 0x0b1b", r"b\| established, queue key 0x0b1b")),
     ("rdma_client", (), "rdma_server", "rdma_client -s 10.77.0.1", (r"b\| rdma_client: end 0",)),
     ("cmtime", (), "& exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50",
      (r"b\| disconnect",)),

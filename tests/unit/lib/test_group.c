@@ -312,3 +312,57 @@ TEST(answer_for_a_group_that_was_left_is_nobodys)
 	answer(0, &broadcast);
 	rig_expect_nothing();
 }
+
+/* --- RDMA_PS_IPOIB: the Q_Key is the broadcast group's ---------------------- */
+
+static void resolve_route_of_ipoib(void)
+{
+	struct portd_sa_told told = { 0 };
+	struct sa_path path = { .numb_path = 1 };
+
+	id = rig_on_device(RDMA_PS_IPOIB, ID_ADDR_RESOLVED);
+	id->pub.qp_type = IBV_QPT_UD;
+	move_to_infiniband();
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, 1000), 0);
+	told.ask_id = fake_cmportd_last(PORTD_SA_ASK)->sa_ask.ask_id;
+	wire_encode(sa_msg_layout(SA_ATTR_PATH_RECORD), &path, told.record);
+	subnet_told(&told);
+	rig_expect_nothing();
+}
+
+static void expect_qkey(struct id *of, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask;
+
+	ck_assert_int_eq(rdma_init_qp_attr(&of->pub, &attr, &mask), 0);
+	ck_assert_uint_eq(attr.qkey, qkey);
+}
+
+TEST(ipoib_route_brings_the_qkey_of_the_broadcast_group)
+{
+	struct sa_member asked;
+
+	resolve_route_of_ipoib();
+	asked = question(SA_METHOD_GET);
+	ck_assert_mem_eq(&asked.mgid, &HW_ALL[4], sizeof(asked.mgid));
+	answer(0, &broadcast);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	expect_qkey(id, QKEY);
+}
+
+TEST(ipoib_route_without_a_broadcast_group_has_the_usual_qkey)
+{
+	resolve_route_of_ipoib();
+	answer(-EINVAL, &broadcast);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	expect_qkey(id, RDMA_UDP_QKEY);
+}
+
+TEST(ipoib_route_fails_if_the_administrator_does_not_answer)
+{
+	resolve_route_of_ipoib();
+	answer(-ETIMEDOUT, &broadcast);
+	rig_expect(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
+	rig_expect_state(id, ID_ADDR_RESOLVED);
+}
