@@ -20,6 +20,10 @@ class Skip(Exception):
     """There can be no fabric, or no lab, here."""
 
 
+class SkipOne(Exception):
+    """Why one of the tests cannot be played here."""
+
+
 def run_on_fabric(build, limit_s, *words, stderr=subprocess.PIPE, env=None, prefix=()):
     """Run `fabric run` with its options and commands, as words after a command that prefix may
     have. Return: the ended process."""
@@ -33,18 +37,21 @@ def run_on_fabric(build, limit_s, *words, stderr=subprocess.PIPE, env=None, pref
 
 def run_tests(tests, subject):
     """Call each test with its subject, and print what failed and the counts. Return: the status."""
-    failed = 0
+    failed = skipped = 0
     try:
         for test in tests:
             try:
                 test(subject)
+            except SkipOne as skip:
+                skipped += 1
+                print(f"skipped: {test.__name__}: {skip}")
             except (AssertionError, StopIteration, IndexError) as wrong:
                 failed += 1
                 print(f"FAIL {test.__name__}: {wrong!r}")
     except Skip as skip:
         print(f"{skip}0 passed, 0 failed, {len(tests)} skipped")
         return SKIPPED
-    print(f"{len(tests) - failed} passed, {failed} failed, 0 skipped")
+    print(f"{len(tests) - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 

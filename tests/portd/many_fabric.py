@@ -20,7 +20,7 @@ import time
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "fabric"))
 
-from hosts import run_on_fabric, run_tests  # noqa: E402
+from hosts import SkipOne, run_on_fabric, run_tests  # noqa: E402
 
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 LIMIT_S = 100
@@ -31,6 +31,7 @@ PAIRS = 50 if LONG else 16
 LIVES = 10
 TRIES, TRY_S = 6000, 0.02
 SAME_QPN = 4660
+NO_GROUP = "no control group (v2) can be made here"
 
 
 class Hosts:
@@ -228,6 +229,63 @@ def play_pinned(hosts):
     kill(client)
 
 
+def make_group():
+    """Return a new control group (v2) beneath this process's, as a job of a batch system has it."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    roots = [Path(words[1]) for words in mounts if words[2] == "cgroup2"]
+    own = [line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines()
+           if line.startswith("0::")]
+    if not roots or not own:
+        return None
+    group = roots[0] / own[0].strip("/") / f"purecm-job-{os.getpid()}"
+    try:
+        group.mkdir()
+        enter_group(group)
+        enter_group(group.parent)
+    except OSError:
+        return None
+    return group
+
+
+def enter_group(group):
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def end_group(group):
+    """Kill all of a job at once."""
+    (group / "cgroup.kill").write_text("1")
+    for _ in range(TRIES):
+        if not (group / "cgroup.procs").read_text():
+            break
+        time.sleep(TRY_S)
+    group.rmdir()
+
+
+def play_job(hosts):
+    """End the job whose program has started cmportd, while a program outside of it is connected."""
+    group = make_group()
+    if not group:
+        print(NO_GROUP)
+        return
+    try:
+        enter_group(group)
+        client = begin_holding(hosts, 100)
+        enter_group(group.parent)
+        await_held(client)
+        assert str(pid_of_cmportd()) in (group / "cgroup.procs").read_text().split()
+        other = begin_holding(hosts, 50)
+        await_held(other)
+        await_rtus(150)
+    finally:
+        end_group(group)
+    client.wait()
+    await_server("150 established 100 disconnected")
+    assert other.poll() is None
+    following = begin_holding(hosts, 1)
+    await_held(following)
+    kill(other, following)
+
+
 def pid_of_cmportd():
     """Return who listens at the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
@@ -267,7 +325,7 @@ def count_listeners(hosts):
 PLAYS = {"storm": play_storm, "lives": play_lives, "end": play_end,
          "pairs": play_pairs, "container": play_container, "both": play_both,
          "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two,
-         "pinned": play_pinned, "renamed": play_renamed}
+         "job": play_job, "pinned": play_pinned, "renamed": play_renamed}
 
 
 # --- tests ------------------------------------------------------------------
@@ -320,6 +378,12 @@ def who_is_a_container_of_its_own_is_disconnected(hosts):
               hosts.await_count("100 established 100 disconnected"), first=())
 
 
+def who_is_outside_lives_on_when_a_jobs_control_group_is_killed_with_cmportd(hosts):
+    said = hosts.run(hosts.server(), hosts.play("job"), first=())
+    if NO_GROUP in said:
+        raise SkipOne(NO_GROUP)
+
+
 def neither_our_thread_nor_cmportd_is_scheduled_as_the_program(hosts):
     hosts.run(hosts.server(), hosts.play("pinned"), first=())
 
@@ -333,6 +397,7 @@ TESTS = (a_storm_of_2000_connects_from_64_processes_has_no_failure,
          whom_a_cmportd_was_disconnecting_the_next_disconnects,
          who_lives_when_another_is_killed_together_with_cmportd_lives_on,
          who_is_a_container_of_its_own_is_disconnected,
+         who_is_outside_lives_on_when_a_jobs_control_group_is_killed_with_cmportd,
          neither_our_thread_nor_cmportd_is_scheduled_as_the_program)
 
 
