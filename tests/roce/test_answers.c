@@ -217,6 +217,48 @@ TEST(read_wants_read_responses)
 	world_close(world);
 }
 
+/* Half a part of read_bytes, because the window has become smaller after losses. */
+TEST(read_is_requested_in_quarters_of_a_small_window)
+{
+	struct world *world = open_rc();
+
+	to_qp(world->end[0].qp)->sq.window = 8;
+	post(world, IBV_WR_RDMA_READ, 1024);
+	transcript_check(world, "> READ  0 at 4096+512\n"
+				"> READ  2 at 4608+512\n"
+				"< RESPONSE f 0 256 bytes msn 1\n"
+				"< RESPONSE l 1 256 bytes msn 1\n"
+				"< RESPONSE f 2 256 bytes msn 2\n"
+				"< RESPONSE l 3 256 bytes msn 2\n"
+				"done 0\n");
+	world_close(world);
+}
+
+/* The second response is lost, and the window has grown before the rest is requested again. */
+TEST(parts_of_a_read_stay_what_they_were)
+{
+	struct world *world = open_rc();
+	struct fab_qp *qp = to_qp(world->end[0].qp);
+
+	qp->sq.window = 8;
+	transcript_lost = 3;
+	post(world, IBV_WR_RDMA_READ, 1024);
+	qp->sq.window = 64;
+	transcript_check(world, "> READ  0 at 4096+512\n"
+				"> READ  2 at 4608+512\n"
+				"< RESPONSE f 0 256 bytes msn 1\n"
+				"< RESPONSE l 1 256 bytes msn 1\n"
+				"< RESPONSE f 2 256 bytes msn 2\n"
+				"< RESPONSE l 3 256 bytes msn 2\n"
+				"> READ  1 at 4352+256\n"
+				"> READ  2 at 4608+512\n"
+				"< RESPONSE fl 1 256 bytes msn 2\n"
+				"< RESPONSE f 2 256 bytes msn 2\n"
+				"< RESPONSE l 3 256 bytes msn 2\n"
+				"done 0\n");
+	world_close(world);
+}
+
 /* 9.7.5.2: what comes instead says that a response was lost; it is asked for once. */
 TEST(other_answers_come_instead_of_a_response)
 {

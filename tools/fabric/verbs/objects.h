@@ -238,6 +238,7 @@ struct fab_send {
 	uint64_t bytes;
 	uint64_t first_psn; /* see struct fab_send_queue */
 	uint32_t n_psn;
+	uint32_t part_psns; /* of a read that was requested; 0 before */
 	uint32_t imm;
 	uint32_t rkey; /* also the key to invalidate, or a window's new key */
 	uint64_t remote_addr, compare_add, swap;

@@ -163,6 +163,7 @@ static void fill_send(struct fab_send *send, struct fab_qp *qp, const struct ibv
 		for (i = 0; i < n_sge_of(wr); i++)
 			send->sge[i] = wr->sg_list[i];
 	send->first_psn = qp->sq.post_psn;
+	send->part_psns = 0;
 	/* A datagram is one packet, and uses no PSN of the peer. */
 	send->n_psn = BIT(wr->opcode) & LOCALS ? 0 : 1;
 	if (qp->payload_bytes && send->bytes)

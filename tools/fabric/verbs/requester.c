@@ -21,6 +21,7 @@
 
 #define ATOMIC_BYTES 8
 #define RNR_FOR_EVER 7
+#define PARTS	     4 /* of a window, that reads are requested in */
 
 static struct fab_send *send_at(const struct fab_qp *qp, uint32_t i)
 {
@@ -89,10 +90,29 @@ static void go_back(struct fab_qp *qp)
 
 /* --- sending ------------------------------------------------------------- */
 
+/*
+ * Several parts fit into the window, so that the responder has the next request while a part is
+ * under way. The number of PSNs is that of the send's first request.
+ */
+static uint32_t part_psns(const struct fab_qp *qp, const struct fab_send *send)
+{
+	const struct carrier *carrier = context_of(qp)->carrier;
+	uint32_t n = qp->attr.max_rd_atomic < PARTS ? qp->attr.max_rd_atomic : PARTS;
+	uint32_t min = congestion_psns(qp, carrier->window_bytes_min / PARTS);
+	uint32_t max = congestion_psns(qp, carrier->read_bytes);
+	uint32_t part = qp->sq.window / (n ? n : 1);
+
+	if (send->part_psns)
+		return send->part_psns;
+	if (part < min)
+		return min;
+	return part < max ? part : max;
+}
+
 /* Number of outstanding responses to a send; parts, for a read. */
 static uint32_t responses_to(const struct fab_qp *qp, const struct fab_send *send)
 {
-	uint64_t part = congestion_psns(qp, context_of(qp)->carrier->read_bytes);
+	uint64_t part = part_psns(qp, send);
 	uint64_t from = qp->sq.una, to = qp->sq.send_psn;
 
 	if (from < send->first_psn)
@@ -118,7 +138,7 @@ static unsigned int responses_awaited(const struct fab_qp *qp)
 static uint32_t next_psns(const struct fab_qp *qp, const struct fab_send *send)
 {
 	uint32_t done = (uint32_t)(qp->sq.send_psn - send->first_psn);
-	uint32_t part = congestion_psns(qp, context_of(qp)->carrier->read_bytes);
+	uint32_t part = part_psns(qp, send);
 	uint32_t left = send->n_psn - done;
 
 	if (send->opcode != IBV_WR_RDMA_READ)
@@ -159,7 +179,7 @@ static void send_packet(struct fab_qp *qp, struct fab_packet *packet, const void
 	transport_send(context_of(qp), qp->path, packet, payload);
 }
 
-static void send_read(struct fab_qp *qp, const struct fab_send *send, struct fab_packet *packet)
+static void send_read(struct fab_qp *qp, struct fab_send *send, struct fab_packet *packet)
 {
 	uint64_t offset = (qp->sq.send_psn - send->first_psn) * qp->payload_bytes;
 	uint64_t most = (uint64_t)next_psns(qp, send) * qp->payload_bytes;
@@ -169,6 +189,7 @@ static void send_read(struct fab_qp *qp, const struct fab_send *send, struct fab
 	packet->rkey = send->rkey;
 	packet->remote_addr = send->remote_addr + offset;
 	packet->dma_bytes = (uint32_t)(left < most ? left : most);
+	send->part_psns = part_psns(qp, send);
 	send_packet(qp, packet, NULL);
 }
 
@@ -261,7 +282,7 @@ static enum ibv_wc_status carry_out(struct fab_qp *qp, const struct fab_send *se
 	return IBV_WC_SUCCESS;
 }
 
-static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *send)
+static enum ibv_wc_status send_next(struct fab_qp *qp, struct fab_send *send)
 {
 	uint32_t n_psns = next_psns(qp, send);
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
