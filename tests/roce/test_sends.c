@@ -166,7 +166,7 @@ TEST_LOOP(drained_queue_pair_says_so_if_asked, 0, 2)
 	world_close(world);
 }
 
-static uint32_t bind(struct ibv_mw *mw, unsigned int end)
+static uint32_t bind_window(struct ibv_mw *mw, unsigned int end)
 {
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	struct ibv_send_wr wr = {
@@ -208,7 +208,7 @@ static struct ibv_mw *open_with_window(void)
 TEST(window_is_bound_and_ended_by_the_peer)
 {
 	struct ibv_mw *mw = open_with_window();
-	uint32_t rkey = bind(mw, 1);
+	uint32_t rkey = bind_window(mw, 1);
 
 	transcript_check(world, "done 1\n");
 	ck_assert_uint_eq(rkey, 0x202);
@@ -231,7 +231,7 @@ TEST(window_is_bound_and_ended_by_the_peer)
 TEST(window_is_ended_once)
 {
 	struct ibv_mw *mw = open_with_window();
-	uint32_t rkey = bind(mw, 1);
+	uint32_t rkey = bind_window(mw, 1);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 
 	transcript_check(world, "done 1\n");

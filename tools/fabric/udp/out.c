@@ -14,13 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "tools/fabric/roce/icrc.h"
 
-#define SEND_BYTES     (4 << 20)
-#define FLOW_PORTS     0xc000 /* A17.9.1: the source port provides flow entropy, in this range */
-#define FLOW_TRIES     32
-#define HOP_LIMIT_MIN  1
 #define HOP_LIMIT_ELSE 64
 #define IPV4_AT	       12
 
@@ -34,105 +29,13 @@ struct waiting {
 	uint8_t bytes[];
 };
 
-static bool is_multicast(const union ibv_gid *gid)
-{
-	return icrc_is_ipv4(gid) ? (gid->raw[IPV4_AT] & 0xf0) == 0xe0 : gid->raw[0] == 0xff;
-}
-
-static bool is_link_local(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
-
-/* --- sockets ------------------------------------------------------------- */
-
-static socklen_t address_of(const union ibv_gid *gid, uint16_t port, uint32_t ifindex,
-			    struct sockaddr_storage *ret)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)ret;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
-
-	memset(ret, 0, sizeof(*ret));
-	if (icrc_is_ipv4(gid)) {
-		in->sin_family = AF_INET;
-		in->sin_port = htons(port);
-		memcpy(&in->sin_addr, gid->raw + IPV4_AT, sizeof(in->sin_addr));
-		return sizeof(*in);
-	}
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(port);
-	memcpy(&in6->sin6_addr, gid->raw, sizeof(in6->sin6_addr));
-	if (is_link_local(gid) || is_multicast(gid))
-		in6->sin6_scope_id = ifindex;
-	return sizeof(*in6);
-}
-
-static uint16_t port_of(int fd)
-{
-	struct sockaddr_storage addr = { .ss_family = AF_UNSPEC };
-	socklen_t bytes = sizeof(addr);
-
-	if (getsockname(fd, (struct sockaddr *)&addr, &bytes))
-		return 0;
-	return ntohs(addr.ss_family == AF_INET ? ((struct sockaddr_in *)&addr)->sin_port
-					       : ((struct sockaddr_in6 *)&addr)->sin6_port);
-}
-
-static int bind_flow(int fd, int family)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
-	unsigned int i, first = (unsigned int)getpid() * 2654435761u >> 18;
-	int err = -1;
-
-	for (i = 0; i <= FLOW_TRIES && err; i++) {
-		uint16_t port = (uint16_t)(FLOW_PORTS | (first + i * 61) % (0x10000 - FLOW_PORTS));
-
-		/* If all are taken, use any port. */
-		in.sin_port = htons(i < FLOW_TRIES ? port : 0);
-		in6.sin6_port = in.sin_port;
-		err = family == AF_INET ? bind(fd, (struct sockaddr *)&in, sizeof(in))
-					: bind(fd, (struct sockaddr *)&in6, sizeof(in6));
-	}
-	return err ? -errno : 0;
-}
-
-static int set_up(int fd, int family)
-{
-	int on = 1, bytes = SEND_BYTES, err = 0;
-	int discover = family == AF_INET ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO;
-
-	/* Best effort: with a smaller buffer, more is queued in memory. */
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	if (family == AF_INET6)
-		err = setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &on, sizeof(on)) ||
-		      setsockopt(fd, SOL_IPV6, IPV6_MTU_DISCOVER, &discover, sizeof(discover));
-	else
-		err = setsockopt(fd, SOL_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
-	return err ? -errno : bind_flow(fd, family);
-}
-
-static int open_socket(struct udp_socket *ret, int family)
-{
-	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int err = fd < 0 ? -errno : set_up(fd, family);
-
-	if (err) {
-		fd_close(&fd);
-		return err;
-	}
-	ret->fd = fd;
-	ret->port = port_of(fd);
-	ret->has_segments = true;
-	return 0;
-}
-
 /* --- one burst ----------------------------------------------------------- */
 
 static void seal_burst(const struct udp_burst *burst, uint16_t port, bool is_cut_by_kernel)
 {
-	struct icrc_flow flow = { .sgid = &burst->sgid, .dgid = &burst->dgid, .source_port = port };
+	struct icrc_flow flow = { .sgid = &burst->flow.sgid,
+				  .dgid = &burst->dgid,
+				  .source_port = port };
 	size_t at, n;
 
 	for (at = 0; at < burst->n_bytes; at += burst->segment_bytes) {
@@ -165,47 +68,89 @@ static void add_control(struct control *control, int level, int type, const void
 
 static void add_ip_controls(struct control *control, const struct udp_burst *burst)
 {
-	int hop_limit = burst->hop_limit >= HOP_LIMIT_MIN ? burst->hop_limit : HOP_LIMIT_ELSE;
-	int traffic_class = burst->traffic_class;
-	bool needs_interface = is_multicast(&burst->dgid) || is_link_local(&burst->dgid);
+	int hop_limit = burst->flow.hop_limit, traffic_class = burst->flow.traffic_class;
+	bool needs_interface = udp_is_multicast(&burst->dgid) || udp_is_link_local(&burst->dgid);
 	struct in_pktinfo in = { .ipi_ifindex = needs_interface ? (int)burst->ifindex : 0 };
 	struct in6_pktinfo in6 = { .ipi6_ifindex = needs_interface ? burst->ifindex : 0 };
 
 	if (icrc_is_ipv4(&burst->dgid)) {
-		memcpy(&in.ipi_spec_dst, burst->sgid.raw + IPV4_AT, sizeof(in.ipi_spec_dst));
+		memcpy(&in.ipi_spec_dst, burst->flow.sgid.raw + IPV4_AT, sizeof(in.ipi_spec_dst));
 		add_control(control, SOL_IP, IP_PKTINFO, &in, sizeof(in));
 		add_control(control, SOL_IP, IP_TTL, &hop_limit, sizeof(hop_limit));
 		add_control(control, SOL_IP, IP_TOS, &traffic_class, sizeof(traffic_class));
 	} else {
-		memcpy(&in6.ipi6_addr, burst->sgid.raw, sizeof(in6.ipi6_addr));
+		memcpy(&in6.ipi6_addr, burst->flow.sgid.raw, sizeof(in6.ipi6_addr));
 		add_control(control, SOL_IPV6, IPV6_PKTINFO, &in6, sizeof(in6));
 		add_control(control, SOL_IPV6, IPV6_HOPLIMIT, &hop_limit, sizeof(hop_limit));
 		add_control(control, SOL_IPV6, IPV6_TCLASS, &traffic_class, sizeof(traffic_class));
 	}
 }
 
-static int send_bytes(int fd, const struct udp_burst *burst, uint8_t *bytes, size_t n,
-		      bool has_segments)
-{
-	uint64_t room[32];
+/* What the datagrams of a burst have in common. */
+struct envelope {
 	struct sockaddr_storage to;
-	struct iovec iov = { .iov_base = bytes, .iov_len = n };
-	struct msghdr msg = {
-		.msg_name = &to,
-		.msg_namelen = address_of(&burst->dgid, ROCE_UDP_PORT, burst->ifindex, &to),
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = room,
-		.msg_controllen = sizeof(room),
-	};
-	struct control control = { &msg, (struct cmsghdr *)room };
+	uint64_t room[32];
+	struct msghdr msg;
+};
+
+static void address_burst(const struct udp_socket *from, const struct udp_burst *burst,
+			  bool has_segments, struct envelope *ret)
+{
+	struct control control = { &ret->msg, (struct cmsghdr *)ret->room };
 	uint16_t segment_bytes = (uint16_t)burst->segment_bytes;
 
-	memset(room, 0, sizeof(room));
-	add_ip_controls(&control, burst);
+	ret->msg = (struct msghdr){
+		.msg_name = &ret->to,
+		.msg_namelen = udp_address(&burst->dgid, ROCE_UDP_PORT, burst->ifindex, &ret->to),
+		.msg_control = ret->room,
+	};
+	if (!from->is_bound || has_segments)
+		memset(ret->room, 0, sizeof(ret->room));
+	if (!from->is_bound)
+		add_ip_controls(&control, burst);
 	if (has_segments)
 		add_control(&control, SOL_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
-	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_whole(const struct udp_socket *from, const struct udp_burst *burst)
+{
+	struct iovec iov = { .iov_base = burst->bytes, .iov_len = burst->n_bytes };
+	struct envelope envelope;
+
+	address_burst(from, burst, true, &envelope);
+	envelope.msg.msg_iov = &iov;
+	envelope.msg.msg_iovlen = 1;
+	return sendmsg(from->fd, &envelope.msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Continues where a full socket has ended the last attempt. */
+static int send_segments(const struct udp_socket *from, struct udp_burst *burst)
+{
+	struct mmsghdr msgs[UDP_OUT_SEGMENTS];
+	struct iovec iov[UDP_OUT_SEGMENTS];
+	struct envelope envelope;
+	unsigned int i, first = burst->n_sent;
+	size_t at, left;
+	int n;
+
+	address_burst(from, burst, false, &envelope);
+	for (i = first; i < burst->n_segments; i++) {
+		at = i * burst->segment_bytes;
+		left = burst->n_bytes - at;
+		iov[i].iov_base = burst->bytes + at;
+		iov[i].iov_len = left < burst->segment_bytes ? left : burst->segment_bytes;
+		msgs[i].msg_hdr = envelope.msg;
+		msgs[i].msg_hdr.msg_iov = &iov[i];
+		msgs[i].msg_hdr.msg_iovlen = 1;
+	}
+	while (burst->n_sent < burst->n_segments) {
+		n = sendmmsg(from->fd, msgs + burst->n_sent, burst->n_segments - burst->n_sent,
+			     MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0)
+			return -errno;
+		burst->n_sent += (unsigned int)n;
+	}
+	return 0;
 }
 
 /*
@@ -220,18 +165,13 @@ static void invert_bit(const struct udp_burst *burst)
 		burst->bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 }
 
-static int send_one_by_one(const struct udp_socket *from, const struct udp_burst *burst)
+static int send_one_by_one(const struct udp_socket *from, struct udp_burst *burst)
 {
-	size_t at, n;
-	int err = 0;
+	int err;
 
 	seal_burst(burst, from->port, false);
 	invert_bit(burst);
-	for (at = 0; at < burst->n_bytes && !err; at += burst->segment_bytes) {
-		n = burst->n_bytes - at < burst->segment_bytes ? burst->n_bytes - at
-							       : burst->segment_bytes;
-		err = send_bytes(from->fd, burst, burst->bytes + at, n, false);
-	}
+	err = send_segments(from, burst);
 	invert_bit(burst);
 	return err;
 }
@@ -240,7 +180,7 @@ static int send_one_by_one(const struct udp_socket *from, const struct udp_burst
  * Segmentation may be refused by a kernel or a device, or for a packet that is too large for the
  * route.
  */
-static int send_burst(struct udp_socket *from, const struct udp_burst *burst)
+static int send_burst(struct udp_socket *from, struct udp_burst *burst)
 {
 	int err;
 
@@ -249,7 +189,7 @@ static int send_burst(struct udp_socket *from, const struct udp_burst *burst)
 	if (burst->n_segments == 1 || !from->has_segments)
 		return send_one_by_one(from, burst);
 	seal_burst(burst, from->port, true);
-	err = send_bytes(from->fd, burst, burst->bytes, burst->n_bytes, true);
+	err = send_whole(from, burst);
 	if (err != -EIO && err != -EINVAL && err != -ENOPROTOOPT && err != -EOPNOTSUPP)
 		return err;
 	err = send_one_by_one(from, burst);
@@ -283,7 +223,7 @@ static void log_send_error(struct udp_out *out, const struct udp_burst *burst, i
 
 	/* Linux returns this for a source address that it does not have. */
 	if (err == -ENETUNREACH &&
-	    udp_out_reach(&burst->sgid, &burst->dgid, burst->ifindex) == EADDRNOTAVAIL)
+	    udp_out_reach(&burst->flow.sgid, &burst->dgid, burst->ifindex) == EADDRNOTAVAIL)
 		err = -EADDRNOTAVAIL;
 	for (i = 0; i < sizeof(advice) / sizeof(advice[0]); i++) {
 		if (advice[i].err != err || out->complaints & 1u << i)
@@ -307,13 +247,19 @@ static bool is_full(int err)
 
 static struct udp_socket *socket_for(struct udp_out *out, const struct udp_burst *burst)
 {
-	return icrc_is_ipv4(&burst->dgid) ? &out->v4 : &out->v6;
+	return udp_sockets_find(&out->sockets, &burst->flow, &burst->dgid);
 }
 
 static void room_came(struct watch *watch, uint32_t events)
 {
 	(void)watch; /* udp_out_send_waiting() does the work */
 	(void)events;
+}
+
+static void await_room(struct udp_out *out, struct udp_socket *from)
+{
+	out->full = from;
+	loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
 }
 
 static void keep_burst(struct udp_out *out, const struct udp_burst *burst)
@@ -330,7 +276,7 @@ static void keep_burst(struct udp_out *out, const struct udp_burst *burst)
 	waiting->burst.bytes = waiting->bytes;
 	memcpy(waiting->bytes, burst->bytes, burst->n_bytes);
 	if (list_is_empty(&out->waiting))
-		loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
+		await_room(out, from);
 	list_append(&out->waiting, &waiting->link);
 	out->n_waiting += burst->n_bytes;
 }
@@ -349,6 +295,7 @@ void udp_out_flush(struct udp_out *out)
 	else if (err)
 		log_send_error(out, burst, err);
 	burst->n_segments = 0;
+	burst->n_sent = 0;
 	burst->n_bytes = 0;
 	burst->is_full = false;
 }
@@ -361,14 +308,15 @@ void udp_out_send_waiting(struct udp_out *out)
 
 	loop_turn(&out->loop, 0);
 	udp_out_flush(out);
-	loop_unwatch(&out->loop, &out->v4.room);
-	loop_unwatch(&out->loop, &out->v6.room);
+	if (out->full)
+		loop_unwatch(&out->loop, &out->full->room);
+	out->full = NULL;
 	while (!list_is_empty(&out->waiting)) {
 		waiting = container_of(out->waiting.next, struct waiting, link);
 		from = socket_for(out, &waiting->burst);
 		err = send_burst(from, &waiting->burst);
 		if (is_full(err)) {
-			loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
+			await_room(out, from);
 			return;
 		}
 		if (err)
@@ -381,26 +329,31 @@ void udp_out_send_waiting(struct udp_out *out)
 
 /* --- packets ------------------------------------------------------------- */
 
+static uint8_t hop_limit_of(const struct fab_packet *packet)
+{
+	return packet->hop_limit ? packet->hop_limit : HOP_LIMIT_ELSE;
+}
+
 static bool goes_along(const struct udp_burst *burst, const struct fab_packet *packet, size_t n)
 {
 	return !burst->is_full && n <= burst->segment_bytes &&
 	       burst->n_segments < UDP_OUT_SEGMENTS && burst->n_bytes + n <= UDP_OUT_BURST_BYTES &&
 	       burst->slot == packet->dest_qpn >> FAB_SLOT_SHIFT &&
-	       burst->hop_limit == packet->hop_limit &&
-	       burst->traffic_class == packet->traffic_class &&
+	       burst->flow.hop_limit == hop_limit_of(packet) &&
+	       burst->flow.traffic_class == packet->traffic_class &&
 	       memcmp(&burst->dgid, &packet->dgid, sizeof(burst->dgid)) == 0 &&
-	       memcmp(&burst->sgid, &packet->sgid, sizeof(burst->sgid)) == 0;
+	       memcmp(&burst->flow.sgid, &packet->sgid, sizeof(burst->flow.sgid)) == 0;
 }
 
 static void begin_burst(struct udp_burst *burst, const struct fab_packet *packet, uint32_t ifindex,
 			size_t n)
 {
-	burst->sgid = packet->sgid;
+	burst->flow.sgid = packet->sgid;
 	burst->dgid = packet->dgid;
 	burst->ifindex = ifindex;
 	burst->slot = packet->dest_qpn >> FAB_SLOT_SHIFT;
-	burst->hop_limit = packet->hop_limit;
-	burst->traffic_class = packet->traffic_class;
+	burst->flow.hop_limit = hop_limit_of(packet);
+	burst->flow.traffic_class = packet->traffic_class;
 	burst->segment_bytes = n;
 }
 
@@ -438,17 +391,16 @@ void udp_out_packet(struct udp_out *out, const struct fab_packet *packet, uint32
 void udp_out_none(struct udp_out *out)
 {
 	*out = (struct udp_out){
-		.v4 = {.fd = -1,		  .room = { .fd = -1 } },
-		.v6 = { .fd = -1,			  .room = { .fd = -1 } },
-		.loop = { .fd = -1},
+		.loop = { .fd = -1 },
 	};
+	udp_sockets_none(&out->sockets);
 	list_init(&out->waiting);
 	fab_faulty_none(&out->faulty);
 }
 
 int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender)
 {
-	int err, err6;
+	int err;
 
 	udp_out_none(out);
 	out->burst.bytes = malloc(UDP_OUT_BURST_BYTES + ROCE_BYTES_MAX);
@@ -459,9 +411,7 @@ int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender)
 		err = fab_faulty_init(&out->faulty, dir, sender, &out->loop, put_packet);
 	if (err)
 		return err;
-	err = open_socket(&out->v4, AF_INET);
-	err6 = open_socket(&out->v6, AF_INET6);
-	return err && err6 ? err : 0;
+	return udp_sockets_open(&out->sockets);
 }
 
 void udp_out_fini(struct udp_out *out)
@@ -475,8 +425,8 @@ void udp_out_fini(struct udp_out *out)
 	list_init(&out->waiting);
 	out->n_waiting = 0;
 	fab_faulty_fini(&out->faulty);
-	fd_close(&out->v4.fd);
-	fd_close(&out->v6.fd);
+	udp_sockets_close(&out->sockets);
+	out->full = NULL;
 	free(out->burst.bytes);
 	out->burst = (struct udp_burst){ .n_segments = 0 };
 }
@@ -484,8 +434,8 @@ void udp_out_fini(struct udp_out *out)
 int udp_out_reach(const union ibv_gid *sgid, const union ibv_gid *dgid, uint32_t ifindex)
 {
 	struct sockaddr_storage from, to;
-	socklen_t from_bytes = address_of(sgid, 0, ifindex, &from);
-	socklen_t to_bytes = address_of(dgid, ROCE_UDP_PORT, ifindex, &to);
+	socklen_t from_bytes = udp_address(sgid, 0, ifindex, &from);
+	socklen_t to_bytes = udp_address(dgid, ROCE_UDP_PORT, ifindex, &to);
 	int fd, err = 0;
 
 	if (from.ss_family != to.ss_family)
@@ -505,7 +455,7 @@ int udp_out_join(const union ibv_gid *mgid, uint32_t ifindex)
 	struct group_req request = { .gr_interface = ifindex };
 	int level, fd, err;
 
-	address_of(mgid, 0, ifindex, &request.gr_group);
+	udp_address(mgid, 0, ifindex, &request.gr_group);
 	level = request.gr_group.ss_family == AF_INET ? SOL_IP : SOL_IPV6;
 	fd = socket(request.gr_group.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)

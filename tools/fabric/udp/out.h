@@ -3,6 +3,7 @@
  * RoCE v2 over sockets, on top of roce/ and wire/.
  *
  *   out.h       sending, by any process of a host, to port 4791 of a peer (below)
+ *   sockets.h   the sockets for that
  *   in.h        receiving: the sockets of port 4791
  *   share.h     how a process gets one of these sockets from fabric-host
  *   capture.h   capture of sent packets, for both wires, in a file
@@ -21,27 +22,20 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "tools/fabric/roce/codec.h"
+#include "tools/fabric/udp/sockets.h"
 #include "tools/fabric/wire/faults.h"
 
 #define UDP_OUT_BURST_BYTES 65000 /* UDP over IPv4 allows 65507 */
 #define UDP_OUT_SEGMENTS    64	  /* accepted by all kernels with UDP_SEGMENT */
 #define UDP_OUT_WAITING_MAX (4u << 20)
 
-/* A socket for one IP version; not connected, so that Linux sends identification 0: roce/icrc.h */
-struct udp_socket {
-	int fd; /* -1: this host does not support this version */
-	uint16_t port;
-	bool has_segments;
-	struct watch room;
-};
-
 struct udp_burst {
-	union ibv_gid sgid, dgid;
+	struct udp_flow flow;
+	union ibv_gid dgid;
 	uint32_t ifindex;
 	uint32_t slot; /* of the receiver: all packets of a burst go to one socket */
-	uint8_t hop_limit, traffic_class;
 	bool is_full;
-	unsigned int n_segments;
+	unsigned int n_segments, n_sent; /* n_sent: where the kernel does not split */
 	size_t segment_bytes;
 	size_t n_bytes;
 	int32_t corrupt_bit; /* of the single segment; -1: none */
@@ -49,10 +43,11 @@ struct udp_burst {
 };
 
 struct udp_out {
-	struct udp_socket v4, v6;
+	struct udp_sockets sockets;
 	struct udp_burst burst;
 	struct loop loop; /* loop.fd is readable when udp_out_send_waiting() has work */
 	struct list waiting;
+	struct udp_socket *full; /* what is first in waiting waits for its room */
 	size_t n_waiting;
 	struct fab_faulty faulty;
 	unsigned int complaints; /* bitmap of reported kinds of failures */

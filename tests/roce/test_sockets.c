@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tools/fabric/udp/sockets.c: which socket sends a packet, and what it is bound to. */
+#include <netinet/in.h>
+
+#include "tests/unit/test.h"
+#include "tools/fabric/udp/sockets.h"
+
+#define V4(a, b, c, d)                                   \
+	{                                                \
+		.raw = { [10] = 0xff, 0xff, a, b, c, d } \
+	}
+
+static const union ibv_gid peer = V4(127, 0, 0, 2), group = V4(239, 0, 0, 1);
+static const union ibv_gid peer_v6 = { .raw = { [15] = 1 } };
+static struct udp_flow flow;
+static struct udp_sockets sockets;
+
+static void set_up(void)
+{
+	flow = (struct udp_flow){ .sgid = V4(127, 0, 0, 1), .hop_limit = 9, .traffic_class = 0x68 };
+	udp_sockets_none(&sockets);
+	ck_assert_int_eq(udp_sockets_open(&sockets), 0);
+}
+
+static void tear_down(void)
+{
+	udp_sockets_close(&sockets);
+}
+
+FIXTURE(set_up, tear_down);
+
+static int option(const struct udp_socket *from, int name)
+{
+	int value = -1;
+	socklen_t bytes = sizeof(value);
+
+	ck_assert_int_eq(getsockopt(from->fd, SOL_IP, name, &value, &bytes), 0);
+	return value;
+}
+
+TEST(flow_has_a_socket_that_sends_with_its_source_and_options)
+{
+	const struct udp_socket *from = udp_sockets_find(&sockets, &flow, &peer);
+	struct sockaddr_in addr;
+	socklen_t bytes = sizeof(addr);
+
+	ck_assert(from->is_bound);
+	ck_assert_int_eq(getsockname(from->fd, (struct sockaddr *)&addr, &bytes), 0);
+	ck_assert_uint_eq(ntohl(addr.sin_addr.s_addr), INADDR_LOOPBACK);
+	ck_assert_uint_eq(ntohs(addr.sin_port), from->port);
+	ck_assert_int_eq(option(from, IP_TTL), 9);
+	ck_assert_int_eq(option(from, IP_TOS), 0x68);
+}
+
+TEST(packets_of_one_flow_have_one_socket)
+{
+	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &peer),
+			 udp_sockets_find(&sockets, &flow, &peer));
+}
+
+TEST(another_traffic_class_has_another_socket)
+{
+	const struct udp_socket *first = udp_sockets_find(&sockets, &flow, &peer);
+
+	flow.traffic_class = 0;
+	ck_assert_ptr_ne(udp_sockets_find(&sockets, &flow, &peer), first);
+}
+
+TEST(source_that_is_not_ours_has_no_socket_of_its_own)
+{
+	flow.sgid = (union ibv_gid)V4(192, 0, 2, 1);
+	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &peer), &sockets.v4);
+}
+
+TEST(groups_and_ipv6_have_the_unbound_sockets)
+{
+	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &group), &sockets.v4);
+	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &peer_v6), &sockets.v6);
+}
+
+TEST(flows_beyond_the_limit_have_the_unbound_socket)
+{
+	for (flow.hop_limit = 1; flow.hop_limit <= UDP_BOUND_MAX; flow.hop_limit++)
+		ck_assert(udp_sockets_find(&sockets, &flow, &peer)->is_bound);
+	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &peer), &sockets.v4);
+}
