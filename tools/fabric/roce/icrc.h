@@ -24,6 +24,15 @@ struct icrc_flow {
 	uint16_t identification; /* of a sent IPv4 packet; the likely one of a received packet */
 };
 
+/**
+ * icrc_choose() - find out which library's CRC is faster here
+ * @now_ns: reads a clock
+ *
+ * libdeflate's vector instructions, used until then, are ten times as fast as zlib's tables, but
+ * take twice as long where a machine is emulated.
+ */
+void icrc_choose(uint64_t (*now_ns)(void));
+
 /** icrc_is_ipv4() - return whether a GID is an IPv4 address */
 bool icrc_is_ipv4(const union ibv_gid *gid);
 

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/fabric/roce/icrc.h"
 
 #define HOP_LIMIT_ELSE 64
@@ -403,6 +404,7 @@ int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender)
 	int err;
 
 	udp_out_none(out);
+	icrc_choose(clock_ns);
 	out->burst.bytes = malloc(UDP_OUT_BURST_BYTES + ROCE_BYTES_MAX);
 	if (!out->burst.bytes)
 		return -ENOMEM;
