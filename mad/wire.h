@@ -39,14 +39,17 @@ enum wire_look {
 	WIRE_DATA, /* in hexadecimal, the first 32 bytes */
 };
 
+#define WIRE_NAME_BYTES 28
+
+/* Without pointers, so that the dynamic linker need not write to each process's copy of a row. */
 struct wire_field {
-	const char *name; /* the member's name */
-	uint16_t offset;  /* of the member in the host struct */
-	uint16_t size;	  /* of the member, in bytes */
-	uint16_t byte;	  /* first byte on the wire, from the start of the layout */
-	uint16_t bit;	  /* first bit in that byte, 0 = most significant */
-	uint16_t width;	  /* in bits */
-	uint16_t shift;	  /* lowest bit of the member that this row holds (split fields) */
+	char name[WIRE_NAME_BYTES]; /* the member's name */
+	uint16_t offset;	    /* of the member in the host struct */
+	uint16_t size;		    /* of the member, in bytes */
+	uint16_t byte;		    /* first byte on the wire, from the start of the layout */
+	uint16_t bit;		    /* first bit in that byte, 0 = most significant */
+	uint16_t width;		    /* in bits */
+	uint16_t shift; /* lowest bit of the member that this row holds (split fields) */
 	enum wire_kind kind;
 	enum wire_move move;
 	enum wire_look look;
@@ -67,6 +70,9 @@ struct wire_layout {
 		 int unused;                         \
 	 }))
 
+#define WIRE_CHECK_NAME(member) \
+	WIRE_CHECK(sizeof(#member) <= WIRE_NAME_BYTES, #member ": the name is too long")
+
 #define WIRE_MEMBER(type, member) (((struct type *)0)->member)
 
 /* The member's size; compiles for unsigned integers only. */
@@ -86,7 +92,7 @@ struct wire_layout {
 #define WIRE_UINT_ROW(type, member, at_byte, at_bit, bits, low, way, how)                       \
 	{                                                                                       \
 		.name = #member, .offset = offsetof(struct type, member),                       \
-		.size = WIRE_UINT_SIZE(type, member) +                                          \
+		.size = WIRE_UINT_SIZE(type, member) + WIRE_CHECK_NAME(member) +                \
 			WIRE_CHECK((at_bit) < 8, #member ": first bit is not in its byte") +    \
 			WIRE_CHECK((bits) > 0 && (bits) + (low) <=                              \
 							 8 * sizeof(WIRE_MEMBER(type, member)), \
@@ -95,12 +101,12 @@ struct wire_layout {
 		.kind = WIRE_UINT, .move = (way), .look = (how),                                \
 	}
 
-#define WIRE_BYTES_ROW(type, member, at_byte, how)                                  \
-	{                                                                           \
-		.name = #member, .offset = offsetof(struct type, member),           \
-		.size = sizeof(WIRE_MEMBER(type, member)), .byte = (at_byte),       \
-		.width = 8 * sizeof(WIRE_MEMBER(type, member)), .kind = WIRE_BYTES, \
-		.move = WIRE_COPY, .look = (how),                                   \
+#define WIRE_BYTES_ROW(type, member, at_byte, how)                                   \
+	{                                                                            \
+		.name = #member, .offset = offsetof(struct type, member),            \
+		.size = sizeof(WIRE_MEMBER(type, member)) + WIRE_CHECK_NAME(member), \
+		.byte = (at_byte), .width = 8 * sizeof(WIRE_MEMBER(type, member)),   \
+		.kind = WIRE_BYTES, .move = WIRE_COPY, .look = (how),                \
 	}
 
 /*
