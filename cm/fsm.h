@@ -17,8 +17,8 @@ struct cm_turn {
 typedef void cm_action(struct cm_conn *conn, struct cm_turn *turn);
 
 struct cm_edge {
-	enum cm_state to;
-	cm_action *act; /* NULL: the event is not legal in this state */
+	uint8_t to;  /* enum cm_state */
+	uint8_t act; /* number of the action; 0: the event is not legal in this state */
 };
 
 /**

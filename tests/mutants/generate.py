@@ -92,7 +92,7 @@ def cell_mutants(text, state, cell, at):
     others = [other for other in (state, "IDLE", "TIMEWAIT") if other != to]
     for other in dict.fromkeys(others):
         yield put(f"leads to {other}", f"[CM_{event}] = {{ CM_{other}, {act} }},\n")
-    other = "act_count_duplicate" if act == "act_nothing" else "act_nothing"
+    other = "ACT_COUNT_DUPLICATE" if act == "ACT_NOTHING" else "ACT_NOTHING"
     yield put(f"does {other}", f"[CM_{event}] = {{ CM_{to}, {other} }},\n")
 
 
@@ -100,7 +100,7 @@ def filled_cells(root, text, state, block, at):
     used = {cell[1] for cell in CELL.finditer(block)}
     for event in enumerators(root, "CM_EVENTS"):
         if event not in used:
-            line = f"\n[CM_{event}] = {{ CM_{state}, act_nothing }},"
+            line = f"\n[CM_{event}] = {{ CM_{state}, ACT_NOTHING }},"
             yield Mutant(f"{FSM}: {state} + {event} is legal", FSM, text[:at] + line + text[at:])
 
 
