@@ -1,101 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writes that need no packet (tools/fabric/verbs/direct.h): when they take place, what ends the
- * permission, that they keep their order among other requests, and that a peer that never makes a
- * call gets them. Runs on hosts of a soft fabric that permits them, and, with PACKETS=1, on some
- * that do not: tests/fabric/meson.build.
+ * permission, and that they keep their order among other requests. Runs on hosts of a soft fabric
+ * that permits them, and, with PACKETS=1, on some that do not: tests/fabric/meson.build.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/fabric/rig.h"
+#include "tests/fabric/direct_rig.h"
 #include "tests/unit/test.h"
-#include "tools/fabric/wire/grants.h"
 #include "tools/fabric/wire/page.h"
 
-#define BYTES	8
-#define ANSWERS 500
-
-/* --- the number of packets ------------------------------------------------ */
-
-static atomic_uint n_packets;
-
-/* Its calls are the device's, too. */
-__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
-{
-	static ssize_t (*next)(int fd, const struct msghdr *msg, int flags);
-
-	if (!next)
-		next = (ssize_t(*)(int, const struct msghdr *, int))dlsym(RTLD_NEXT, "sendmsg");
-	n_packets++;
-	return next(fd, msg, flags);
-}
-
-static bool is_permitted(void)
-{
-	return !getenv("PACKETS");
-}
-
-/* --- requests -------------------------------------------------------------- */
-
-static struct ibv_send_wr write_at(struct rig *rig, struct ibv_sge *sge, uint64_t offset,
-				   uint32_t bytes)
-{
-	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_RDMA_WRITE, sge, bytes);
-
-	wr.wr.rdma.remote_addr += offset;
-	return wr;
-}
-
-/* Return: number of packets that it took. */
-static unsigned int write_text(struct rig *rig, const char *text, uint64_t offset)
-{
-	uint32_t bytes = (uint32_t)strlen(text);
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = write_at(rig, &sge, offset, bytes);
-	unsigned int before = n_packets;
-
-	memcpy(rig->a.memory, text, bytes);
-	rig_post(&rig->a, &wr);
-	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
-	ck_assert_int_eq(memcmp(rig->b.memory + offset, text, bytes), 0);
-	return n_packets - before;
-}
-
-/*
- * The permission is there once the device's thread runs and the host's page stays as it is. Return:
- * false if a second of writes was in packets.
- */
-static bool write_until_permitted(struct rig *rig)
-{
-	unsigned int i;
-
-	for (i = 0; i < 1000; i++) {
-		if (!write_text(rig, "elephant", 0))
-			return true;
-		usleep(1000);
-	}
-	return false;
-}
-
-static void open_permitted(struct rig *rig)
-{
-	rig_open(rig, &(struct rig_config){ 0 });
-	ck_assert_uint_ne(write_text(rig, "gazelles", 0), 0);
-	ck_assert(write_until_permitted(rig));
-}
-
 TIME_LIMIT_S(60);
+NEEDS(kernel_permits_writes);
 
 TEST(writes_need_no_packets_where_that_is_permitted)
 {
@@ -333,266 +260,33 @@ TEST(change_of_the_device_makes_the_peer_check_again)
 	rig_close(&rig);
 }
 
-/* --- peers that stop or die while they write --------------------------------- */
+/* --- kernels that refuse ----------------------------------------------------- */
 
-static struct fab_grants *grants_of(const struct end *end)
+static const int refusals[] = { EPERM, ENOSYS };
+
+/* As the filter of a container does. */
+static void refuse_writes(int err)
 {
-	struct fab_grants *grants;
-	char path[256];
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_process_vm_writev, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)err),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
-	snprintf(path, sizeof(path), "%s/grants/%u", getenv("PURECM_FABRIC"),
-		 end->qp->qp_num >> FAB_SLOT_SHIFT);
-	ck_assert_int_eq(fab_grants_open(path, &grants), 0);
-	return grants;
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-/* Return: a child that holds all locks of b's process. */
-static pid_t start_writer(struct rig *rig)
+TEST_LOOP(writes_that_the_kernel_refuses_go_by_packets, 0, 2)
 {
-	struct fab_grants *grants = grants_of(&rig->b);
-	pid_t child;
-	int ready[2];
+	struct rig rig;
 	unsigned int i;
-	char byte;
-
-	ck_assert_int_eq(pipe(ready), 0);
-	child = fork();
-	ck_assert_int_ge(child, 0);
-	for (i = 0; child == 0 && i < FAB_GRANTS; i++)
-		ck_assert(fab_grant_trylock(&grants->grant[i]));
-	if (child == 0) {
-		ck_assert_int_eq(write(ready[1], "", 1), 1);
-		for (;;)
-			pause();
-	}
-	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
-	fab_grants_close(grants);
-	return child;
-}
-
-TEST(region_is_deregistered_while_a_writer_is_stopped)
-{
-	struct ibv_sge sge;
-	struct ibv_send_wr wr;
-	struct rig rig;
-	pid_t child;
 
 	open_permitted(&rig);
-	child = start_writer(&rig);
-	/* Meanwhile others use packets. */
-	ck_assert_uint_ne(write_text(&rig, "elephant", 0), 0);
-	wr = write_at(&rig, &sge, 0, BYTES);
-	deregister(&rig);
-	rig_post(&rig.a, &wr);
-	rig_wait(rig.a.cq, IBV_WC_REM_ACCESS_ERR);
-	ck_assert_int_eq(kill(child, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(child, NULL, 0), child);
-}
-
-TEST(writer_that_is_killed_releases_the_lock)
-{
-	struct rig rig;
-	pid_t child;
-
-	open_permitted(&rig);
-	child = start_writer(&rig);
-	ck_assert_uint_ne(write_text(&rig, "gazelles", 0), 0);
-	ck_assert_int_eq(kill(child, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(child, NULL, 0), child);
-	ck_assert(write_until_permitted(&rig));
+	refuse_writes(refusals[_i]);
+	for (i = 0; i < 100; i++)
+		ck_assert_uint_ne(write_text(&rig, i % 2 ? "gazelles" : "elephant", i), 0);
 	rig_close(&rig);
-}
-
-/* --- two processes ---------------------------------------------------------- */
-
-/* Both have it mapped; the child's memory is in it. */
-struct shared {
-	atomic_uint qpn[2], rkey[2]; /* of the parent, of the child */
-	atomic_uint is_ready;	     /* number of ends in RTS */
-	atomic_uint n_packets;	     /* of the child's answers */
-	uint64_t addr[2];
-	char memory[2][4096];
-};
-
-static void shared_open(struct shared **ret)
-{
-	*ret = mmap(NULL, sizeof(**ret), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(*ret, MAP_FAILED);
-}
-
-/* This process uses a of its rig only. */
-static void connect_processes(struct rig *rig, struct shared *shared, unsigned int me)
-{
-	struct rig_config config = { .unconnected = true };
-	struct ibv_qp qp = { .qp_num = 0 };
-	struct end peer = { .qp = &qp };
-	static const enum ibv_qp_state states[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
-	unsigned int i;
-
-	rig_open(rig, &config);
-	ck_assert_int_eq(ibv_dereg_mr(rig->a.mr), 0);
-	free(rig->a.memory);
-	rig->a.memory = NULL;
-	rig->a.mr =
-		ibv_reg_mr(rig->pd, shared->memory[me], sizeof(shared->memory[me]), RIG_ALL_ACCESS);
-	ck_assert_ptr_nonnull(rig->a.mr);
-	shared->addr[me] = (uintptr_t)shared->memory[me];
-	shared->rkey[me] = rig->a.mr->rkey;
-	shared->qpn[me] = rig->a.qp->qp_num;
-	while (!shared->qpn[!me])
-		usleep(1000);
-	qp.qp_num = shared->qpn[!me];
-	for (i = 0; i < 3; i++)
-		ck_assert_int_eq(rig_modify(rig, &rig->a, &peer, states[i], &config), 0);
-	shared->is_ready++;
-	while (shared->is_ready < 2)
-		usleep(1000);
-}
-
-/* The source is the sender's own part, from @offset on; it goes to the peer's. */
-static void write_to_peer(struct rig *rig, struct shared *shared, unsigned int me, uint32_t offset,
-			  uint32_t bytes)
-{
-	struct ibv_sge sge = { (uintptr_t)shared->memory[me] + offset, bytes, rig->a.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED };
-
-	wr.wr.rdma.rkey = shared->rkey[!me];
-	wr.wr.rdma.remote_addr = shared->addr[!me] + offset;
-	rig_post(&rig->a, &wr);
-}
-
-static pid_t start_child(struct rig *rig, struct shared *shared,
-			 void (*run)(struct rig *rig, struct shared *shared))
-{
-	pid_t child = fork();
-
-	ck_assert_int_ge(child, 0);
-	if (child == 0) {
-		connect_processes(rig, shared, 1);
-		run(rig, shared);
-		_exit(0);
-	}
-	connect_processes(rig, shared, 0);
-	return child;
-}
-
-static void sleep_for_ever(struct rig *rig, struct shared *shared)
-{
-	(void)rig;
-	(void)shared;
-	for (;;)
-		pause();
-}
-
-static void write_once(struct rig *rig, struct shared *shared, char value)
-{
-	shared->memory[0][0] = value;
-	write_to_peer(rig, shared, 0, 0, 1);
-	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
-	ck_assert_int_eq(shared->memory[1][0], value);
-}
-
-TEST(stopped_process_gets_writes)
-{
-	struct shared *shared;
-	struct rig rig;
-	pid_t child;
-	int status;
-
-	shared_open(&shared);
-	child = start_child(&rig, shared, sleep_for_ever);
-	write_once(&rig, shared, 'e');
-	ck_assert_int_eq(kill(child, SIGSTOP), 0);
-	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-	ck_assert(WIFSTOPPED(status));
-	write_once(&rig, shared, 'g');
-	ck_assert_int_eq(kill(child, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(child, NULL, 0), child);
-}
-
-TEST(writes_to_a_process_that_was_killed_fail)
-{
-	struct shared *shared;
-	struct rig rig;
-	pid_t child;
-
-	shared_open(&shared);
-	child = start_child(&rig, shared, sleep_for_ever);
-	write_once(&rig, shared, 'e');
-	write_once(&rig, shared, 'g');
-	ck_assert_int_eq(kill(child, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(child, NULL, 0), child);
-	write_to_peer(&rig, shared, 0, 0, 1);
-	rig_wait(rig.a.cq, IBV_WC_RETRY_EXC_ERR);
-}
-
-/* --- programs that poll memory ----------------------------------------------- */
-
-/* Lengths whose last number is stored at once on any processor: see direct.c. */
-static uint32_t length_of(unsigned int i)
-{
-	return i % 2 ? 1 + 2 * (i % 32) : 8 * (1 + i % 8);
-}
-
-static void fill(char *message, unsigned int i)
-{
-	memset(message, (int)(1 + i % 100), length_of(i));
-}
-
-/* Polls the last byte, and answers in place: nothing of the message may be stored after that. */
-static void wait_for(volatile char *message, unsigned int i)
-{
-	uint32_t bytes = length_of(i), n;
-
-	while (message[bytes - 1] != (char)(1 + i % 100))
-		continue;
-	atomic_thread_fence(memory_order_acquire);
-	for (n = 0; n < bytes; n++)
-		ck_assert_int_eq(message[n], 1 + i % 100);
-	memset((char *)(uintptr_t)message, 0, bytes);
-}
-
-/* The permission must be there in the second half. Each write has a completion, so that the queue
- * never fills. */
-static void answer(struct rig *rig, struct shared *shared)
-{
-	unsigned int i, before = 0;
-	char *mine = shared->memory[1], *source = mine + 1024;
-
-	for (i = 0; i < ANSWERS; i++) {
-		wait_for(mine, i);
-		fill(source, i);
-		write_to_peer(rig, shared, 1, 1024, length_of(i));
-		rig_wait(rig->a.cq, IBV_WC_SUCCESS);
-		if (i < ANSWERS / 2)
-			before = n_packets;
-	}
-	shared->n_packets = n_packets - before;
-}
-
-TEST(two_programs_that_poll_memory_need_no_packets)
-{
-	unsigned int i, before = 0;
-	struct shared *shared;
-	struct rig rig;
-	pid_t child;
-	int status;
-
-	shared_open(&shared);
-	child = start_child(&rig, shared, answer);
-	for (i = 0; i < ANSWERS; i++) {
-		fill(shared->memory[0], i);
-		write_to_peer(&rig, shared, 0, 0, length_of(i));
-		rig_wait(rig.a.cq, IBV_WC_SUCCESS);
-		wait_for(shared->memory[0] + 1024, i);
-		if (i < ANSWERS / 2)
-			before = n_packets;
-	}
-	ck_assert_uint_eq(n_packets - before, 0);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-	ck_assert_uint_eq(shared->n_packets, 0);
 }

@@ -14,11 +14,12 @@
 #define WORD_BYTES sizeof(uint64_t)
 
 struct fab_direct {
-	struct fab_grants *grants;     /* of the peer's process */
+	struct fab_grants *grants;     /* of the peer's process; NULL if they cannot be used */
+	int32_t pid;		       /* of that process */
 	struct fab_grant *grant;       /* the one for this queue pair */
 	const struct fab_page *page;   /* of the peer's host */
 	struct fab_counters *of_slots; /* of the peer's host, or NULL */
-	bool is_refused;	       /* by the kernel */
+	bool is_refused;	       /* by the kernel, or as the files say */
 	bool copies_short_words;
 };
 
@@ -54,31 +55,30 @@ static bool copies_short_words(void)
 #endif
 }
 
-/* Return: NULL if the peer's files cannot be used. */
-static struct fab_direct *open_peer(const struct fab_qp *qp)
+static bool open_files(struct fab_direct *direct, const struct fab_qp *qp)
 {
 	const struct fab_folder *folder = &context_of(qp)->device->folder;
-	struct fab_direct *direct = calloc(1, sizeof(*direct));
 	struct fab_folder there = *folder;
 	char path[FAB_PATH_BYTES];
 
-	if (!direct)
-		return NULL;
-	direct->copies_short_words = copies_short_words();
 	memcpy(there.host, qp->peer.host, sizeof(there.host));
 	fab_folder_page(&there, path);
-	if (!fab_page_open(path, &direct->page)) {
-		fab_folder_grants(folder, qp->peer.host, qp->attr.dest_qp_num >> FAB_SLOT_SHIFT,
-				  path);
-		if (!fab_grants_open(path, &direct->grants)) {
-			if (fab_counters_open(folder, there.host, &direct->of_slots))
-				direct->of_slots = NULL;
-			return direct;
-		}
-	}
-	fab_page_close(direct->page);
-	free(direct);
-	return NULL;
+	if (fab_page_open(path, &direct->page))
+		return false;
+	if (fab_counters_open(folder, there.host, &direct->of_slots))
+		direct->of_slots = NULL;
+	fab_folder_grants(folder, there.host, qp->attr.dest_qp_num >> FAB_SLOT_SHIFT, path);
+	return !fab_grants_open(path, &direct->grants, &direct->pid);
+}
+
+/* What cannot be opened is not tried again. */
+static void open_peer(struct fab_qp *qp)
+{
+	qp->direct = calloc(1, sizeof(*qp->direct));
+	if (!qp->direct)
+		return;
+	qp->direct->copies_short_words = copies_short_words();
+	qp->direct->is_refused = !open_files(qp->direct, qp);
 }
 
 void direct_open(struct fab_qp *qp)
@@ -87,10 +87,12 @@ void direct_open(struct fab_qp *qp)
 
 	if (!context_of(qp)->grants)
 		return;
-	transport_header(qp, &header);
 	if (!qp->direct)
-		qp->direct = open_peer(qp);
-	if (qp->direct && !(qp->direct->grant && is_for(qp->direct->grant, &header)))
+		open_peer(qp);
+	if (!qp->direct || qp->direct->is_refused)
+		return;
+	transport_header(qp, &header);
+	if (!(qp->direct->grant && is_for(qp->direct->grant, &header)))
 		qp->direct->grant = find_grant(qp->direct->grants, &header);
 }
 
@@ -130,7 +132,7 @@ static bool store(struct fab_direct *direct, uint64_t at, const char *from, size
 		{ (void *)(uintptr_t)(at + bytes - last), last	       },
 	};
 	bool one = bytes == last;
-	ssize_t n = process_vm_writev(direct->grants->pid, &here, 1, there + one, one ? 1 : 2, 0);
+	ssize_t n = process_vm_writev(direct->pid, &here, 1, there + one, one ? 1 : 2, 0);
 
 	if (n < 0 && (errno == EPERM || errno == ENOSYS))
 		direct->is_refused = true;

@@ -82,8 +82,10 @@ void grant_give(struct fab_qp *qp, const struct fab_packet *packet, const struct
 	if (!context_of(qp)->grants)
 		return;
 	fab_grant_header(packet, &header);
-	if (grant && is_same(grant, &header, mr, turn))
+	if (grant && is_same(grant, &header, mr, turn)) {
+		fab_grant_free_lock(grant);
 		return;
+	}
 	if (!grant)
 		grant = take_grant(qp);
 	if (!grant || !fab_grant_lock(grant))

@@ -4,17 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define GRANTS_MAGIC  0x67726e74u
-#define STOPPED_AFTER 1 /* second; a write takes microseconds */
+#define GRANTS_MAGIC	 0x67726e74u
+#define STOPPED_AFTER_NS 1000000000 /* a write takes microseconds */
 
-/* The kernel releases a robust mutex when its owner dies. */
-static void lock_init(pthread_mutex_t *lock)
+/* The kernel marks a robust mutex when its owner dies. */
+static void init_robust(pthread_mutex_t *lock)
 {
 	pthread_mutexattr_t attr;
 
@@ -23,14 +27,6 @@ static void lock_init(pthread_mutex_t *lock)
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	pthread_mutex_init(lock, &attr);
 	pthread_mutexattr_destroy(&attr);
-}
-
-/* @err: of a function that locks. Return: whether it is locked. */
-static bool is_locked(pthread_mutex_t *lock, int err)
-{
-	if (err == EOWNERDEAD)
-		pthread_mutex_consistent(lock);
-	return !err || err == EOWNERDEAD;
 }
 
 /* Return: 0 if it is unknown. */
@@ -53,7 +49,6 @@ static struct fab_grants *map_file(int fd)
 int fab_grants_create(const char *path, struct fab_grants **ret)
 {
 	struct fab_grants *grants = NULL;
-	unsigned int i;
 	int fd;
 
 	/* Peers of an ended process may still have its file mapped. */
@@ -68,31 +63,48 @@ int fab_grants_create(const char *path, struct fab_grants **ret)
 		return -errno;
 	grants->pid = getpid();
 	grants->pid_namespace = pid_namespace();
-	lock_init(&grants->alive);
-	for (i = 0; i < FAB_GRANTS; i++)
-		lock_init(&grants->grant[i].lock);
+	init_robust(&grants->alive);
 	__atomic_store_n(&grants->magic, GRANTS_MAGIC, __ATOMIC_RELEASE);
 	*ret = grants;
 	return 0;
 }
 
-int fab_grants_open(const char *path, struct fab_grants **ret)
+/* A file of root's process is not open to others, but root may open the file of any user. */
+static bool is_own_file(int fd)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	struct fab_grants *grants = NULL;
 	struct stat file;
+
+	return !fstat(fd, &file) && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
+	       file.st_size == sizeof(struct fab_grants);
+}
+
+static bool is_own_process(int32_t pid)
+{
+	struct stat process;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%" PRId32, pid);
+	return pid > 0 && !stat(path, &process) && process.st_uid == geteuid();
+}
+
+int fab_grants_open(const char *path, struct fab_grants **ret, int32_t *ret_pid)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct fab_grants *grants = NULL;
 
 	if (fd < 0)
 		return -errno;
-	if (!fstat(fd, &file) && file.st_size == sizeof(*grants))
+	if (is_own_file(fd))
 		grants = map_file(fd);
 	close(fd);
 	if (!grants)
 		return -EPROTO;
 	if (__atomic_load_n(&grants->magic, __ATOMIC_ACQUIRE) == GRANTS_MAGIC &&
 	    grants->pid_namespace && grants->pid_namespace == pid_namespace()) {
+		*ret_pid = __atomic_load_n(&grants->pid, __ATOMIC_RELAXED);
 		*ret = grants;
-		return 0;
+		if (is_own_process(*ret_pid))
+			return 0;
 	}
 	fab_grants_close(grants);
 	return -ESRCH;
@@ -110,33 +122,73 @@ void fab_grants_live(struct fab_grants *grants)
 		pthread_mutex_lock(&grants->alive);
 }
 
-bool fab_grants_is_alive(struct fab_grants *grants)
+/*
+ * Not pthread_mutex_trylock(): that follows pointers in the mutex, which a peer can change. The
+ * kernel sets FUTEX_OWNER_DIED in the mutex's futex when the thread has ended, by exec() too.
+ */
+bool fab_grants_is_alive(const struct fab_grants *grants)
 {
-	int err = pthread_mutex_trylock(&grants->alive);
+	int word = __atomic_load_n(&grants->alive.__data.__lock, __ATOMIC_ACQUIRE);
 
-	/* After the death of its owner, this makes it impossible to lock it. */
-	if (!err || err == EOWNERDEAD)
-		pthread_mutex_unlock(&grants->alive);
-	return err == EBUSY;
+	return word & FUTEX_TID_MASK && !(word & FUTEX_OWNER_DIED);
 }
 
-bool fab_grant_lock(struct fab_grant *grant)
-{
-	struct timespec until;
+/* --- locks ---------------------------------------------------------------- */
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += STOPPED_AFTER;
-	return is_locked(&grant->lock, pthread_mutex_timedlock(&grant->lock, &until));
+static bool change_holder(struct fab_grant *grant, uint32_t from)
+{
+	return __atomic_compare_exchange_n(&grant->holder, &from, (uint32_t)gettid(), false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 bool fab_grant_trylock(struct fab_grant *grant)
 {
-	return is_locked(&grant->lock, pthread_mutex_trylock(&grant->lock));
+	return change_holder(grant, 0);
 }
 
 void fab_grant_unlock(struct fab_grant *grant)
 {
-	pthread_mutex_unlock(&grant->lock);
+	__atomic_store_n(&grant->holder, 0, __ATOMIC_RELEASE);
+}
+
+/* Takes the lock from a thread that has ended, too. */
+static bool take_lock(struct fab_grant *grant)
+{
+	uint32_t holder = __atomic_load_n(&grant->holder, __ATOMIC_RELAXED);
+	bool has_ended = holder &&
+			 (holder > INT32_MAX || (kill((pid_t)holder, 0) && errno == ESRCH));
+
+	return (!holder || has_ended) && change_holder(grant, holder);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+bool fab_grant_lock(struct fab_grant *grant)
+{
+	const struct timespec pause = { .tv_nsec = 20000 };
+	uint64_t until_ns;
+
+	if (take_lock(grant))
+		return true;
+	until_ns = now_ns() + STOPPED_AFTER_NS;
+	do {
+		nanosleep(&pause, NULL);
+		if (take_lock(grant))
+			return true;
+	} while (now_ns() < until_ns);
+	return false;
+}
+
+void fab_grant_free_lock(struct fab_grant *grant)
+{
+	if (__atomic_load_n(&grant->holder, __ATOMIC_RELAXED) && take_lock(grant))
+		fab_grant_unlock(grant);
 }
 
 void fab_grant_header(const struct fab_packet *packet, struct fab_packet *ret)

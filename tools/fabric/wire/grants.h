@@ -6,6 +6,9 @@
  * packet that was allowed to write there, and ends when the region or the queue pair changes.
  *
  * A peer writes while it holds the grant's lock, so no write comes after the end of a grant.
+ *
+ * A peer trusts nothing in the file: it writes only to the process that the file named when it was
+ * opened, and only if that process and the file are of its own user. It follows no pointers in it.
  */
 #ifndef FABRIC_GRANTS_H
 #define FABRIC_GRANTS_H
@@ -19,7 +22,7 @@
 #define FAB_GRANTS 64 /* per process; further queue pairs use packets */
 
 struct fab_grant {
-	pthread_mutex_t lock;
+	uint32_t holder; /* of the lock: a thread id; 0 if nobody has it */
 	uint32_t is_valid;
 	uint32_t turn;		  /* of the host's page when the rights were checked */
 	struct fab_packet header; /* of the packet, as fab_grant_header() makes it */
@@ -45,11 +48,13 @@ int fab_grants_create(const char *path, struct fab_grants **ret);
 
 /**
  * fab_grants_open() - map the grants of a peer
+ * @ret_pid: its process; the file may name another one later
  *
- * Return: 0; -ESRCH if its process ids are not those of this process; -errno. *ret is to be
- * released with fab_grants_close().
+ * Return: 0; -EPROTO if it is no such file of this user; -ESRCH if this process has other process
+ * ids, or the peer's process is not of this user; -errno. *ret is to be released with
+ * fab_grants_close().
  */
-int fab_grants_open(const char *path, struct fab_grants **ret);
+int fab_grants_open(const char *path, struct fab_grants **ret, int32_t *ret_pid);
 
 /** fab_grants_close() - unmap; NULL is allowed */
 void fab_grants_close(struct fab_grants *grants);
@@ -58,7 +63,7 @@ void fab_grants_close(struct fab_grants *grants);
 void fab_grants_live(struct fab_grants *grants);
 
 /** fab_grants_is_alive() - return whether the process that gave them lives */
-bool fab_grants_is_alive(struct fab_grants *grants);
+bool fab_grants_is_alive(const struct fab_grants *grants);
 
 /**
  * fab_grant_lock() - lock, for the process that gave the grant
@@ -73,6 +78,9 @@ bool fab_grant_lock(struct fab_grant *grant);
 bool fab_grant_trylock(struct fab_grant *grant);
 
 void fab_grant_unlock(struct fab_grant *grant);
+
+/** fab_grant_free_lock() - unlock what a thread that has ended had locked */
+void fab_grant_free_lock(struct fab_grant *grant);
 
 /** fab_grant_header() - make of a packet's header what all packets of its connection have */
 void fab_grant_header(const struct fab_packet *packet, struct fab_packet *ret);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A file of grants (tools/fabric/wire/grants.h) is taken for one only if a process of this user has
+ * made it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/test.h"
+#include "tools/fabric/wire/grants.h"
+
+#define OTHER_UID 65533
+
+static char forged[64] = "/tmp/grantsXXXXXX";
+
+static void make_forged(void)
+{
+	struct fab_grants *grants;
+	int fd = mkstemp(forged);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(fab_grants_create(forged, &grants), 0);
+	fab_grants_close(grants);
+}
+
+static void remove_forged(void)
+{
+	unlink(forged);
+}
+
+static int open_forged(void)
+{
+	struct fab_grants *grants;
+	int32_t pid;
+	int err = fab_grants_open(forged, &grants, &pid);
+
+	if (!err)
+		fab_grants_close(grants);
+	return err;
+}
+
+/* Return: the error of a file with this in it. */
+static int open_with(size_t offset, const void *value, size_t bytes)
+{
+	int fd = open(forged, O_WRONLY);
+
+	ck_assert_int_eq(pwrite(fd, value, bytes, (off_t)offset), (ssize_t)bytes);
+	close(fd);
+	return open_forged();
+}
+
+static int open_with_pid(int32_t pid)
+{
+	return open_with(offsetof(struct fab_grants, pid), &pid, sizeof(pid));
+}
+
+FIXTURE(make_forged, remove_forged);
+
+TEST(file_of_a_process_of_the_user_is_opened)
+{
+	ck_assert_int_eq(open_forged(), 0);
+	ck_assert_int_eq(open_with_pid(getpid()), 0);
+}
+
+TEST(file_with_numbers_that_no_process_has_is_refused)
+{
+	static const int32_t pids[] = { 0, -1, INT32_MIN, INT32_MAX };
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(open_with_pid(pids[i]), -ESRCH);
+}
+
+TEST(file_of_other_process_ids_is_refused)
+{
+	uint64_t none = 0, other = 12345;
+	uint32_t magic = 7;
+	size_t offset = offsetof(struct fab_grants, pid_namespace);
+
+	ck_assert_int_eq(open_with(offset, &none, sizeof(none)), -ESRCH);
+	ck_assert_int_eq(open_with(offset, &other, sizeof(other)), -ESRCH);
+	ck_assert_int_eq(open_with(offsetof(struct fab_grants, magic), &magic, 4), -ESRCH);
+}
+
+TEST(file_of_another_size_or_kind_is_refused)
+{
+	ck_assert_int_eq(truncate(forged, sizeof(struct fab_grants) - 1), 0);
+	ck_assert_int_eq(open_forged(), -EPROTO);
+	ck_assert_int_eq(unlink(forged), 0);
+	ck_assert_int_eq(mkfifo(forged, 0600), 0);
+	ck_assert_int_eq(open_forged(), -EPROTO);
+	ck_assert_int_eq(unlink(forged), 0);
+	ck_assert_int_eq(symlink("/proc/self/environ", forged), 0);
+	ck_assert_int_eq(open_forged(), -ELOOP);
+}
+
+static bool is_root(void)
+{
+	if (geteuid() == 0)
+		return true;
+	puts("root alone can make files and processes of other users");
+	return false;
+}
+
+NEEDS(is_root);
+
+TEST(root_does_not_open_a_file_of_another_user)
+{
+	ck_assert_int_eq(chown(forged, OTHER_UID, OTHER_UID), 0);
+	ck_assert_int_eq(open_forged(), -EPROTO);
+}
+
+TEST(root_does_not_write_to_a_process_of_another_user)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	ck_assert_int_eq(pipe(ready), 0);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		if (setuid(OTHER_UID) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	ck_assert_int_eq(open_with_pid(child), -ESRCH);
+	ck_assert_int_eq(kill(child, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
