@@ -150,6 +150,24 @@ static void close_on_demand(struct rig *rig)
 	rig_close(rig);
 }
 
+/* An option that a device may ignore; here it has no effect. */
+TEST(memory_with_relaxed_ordering_is_registered_and_written)
+{
+	struct rig rig;
+	struct ibv_mr *mr;
+
+	rig_open(&rig, &rc);
+	mr = ibv_reg_mr(rig.pd, rig.b.memory, RIG_BYTES,
+			RIG_ALL_ACCESS | IBV_ACCESS_RELAXED_ORDERING);
+	ck_assert_ptr_nonnull(mr);
+	ck_assert_int_eq(ibv_dereg_mr(rig.b.mr), 0);
+	rig.b.mr = mr;
+	memcpy(rig.a.memory, "elephant", 8);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", 8), 0);
+	rig_close(&rig);
+}
+
 TEST(memory_on_demand_need_not_be_there_when_it_is_registered)
 {
 	char *pages = reserve();

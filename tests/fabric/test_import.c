@@ -5,8 +5,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,4 +181,99 @@ TEST(context_is_closed_by_its_last_user)
 	ck_assert_ptr_nonnull(pd);
 	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
 	ck_assert_int_eq(ibv_close_device(verbs), 0);
+}
+
+/* --- another process -------------------------------------------------------- */
+
+/* Passes the descriptor, as programs that share a device do. */
+static void send_fd(int to, int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec part = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+	ck_assert_int_eq(sendmsg(to, &msg, 0), 1);
+}
+
+static int receive_fd(int from)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec part = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	int fd;
+
+	if (recvmsg(from, &msg, 0) != 1 || !CMSG_FIRSTHDR(&msg))
+		return -1;
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+/* Return: errno of the import, or 0; the descriptor is to stay open after a failure. */
+static int import_what_comes(int from)
+{
+	int fd = receive_fd(from);
+	struct ibv_context *verbs = ibv_import_device(fd);
+	int err = verbs ? 0 : errno;
+
+	return fcntl(fd, F_GETFD) < 0 ? EBADF : err;
+}
+
+/* A process that was there before, so that it has nothing of the context but the descriptor. */
+TEST(context_of_another_process_is_refused)
+{
+	struct rig rig;
+	int ends[2], status;
+	pid_t child;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		_exit(import_what_comes(ends[1]));
+	rig_open(&rig, &rc);
+	send_fd(ends[0], rig.verbs->cmd_fd);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), EOPNOTSUPP);
+	/* Its owner's is as before. */
+	strcpy(rig.a.memory, "still there");
+	write_to(&rig, rig.b.mr->rkey, (uintptr_t)rig.b.memory, IBV_WC_SUCCESS);
+	ck_assert_str_eq(rig.b.memory, "still there");
+	rig_close(&rig);
+}
+
+/* The descriptor is for import alone: a driver's commands have nowhere to go. */
+TEST(command_descriptor_takes_no_commands)
+{
+	struct rig rig;
+	char command[24] = { 0 };
+
+	rig_open(&rig, &rc);
+	ck_assert_int_ge(rig.verbs->cmd_fd, 0);
+	ck_assert_int_eq(ioctl(rig.verbs->cmd_fd, RDMA_VERBS_IOCTL, command), -1);
+	ck_assert_int_eq(errno, ENOTTY);
+	rig_close(&rig);
+}
+
+TEST(memory_of_a_dma_buffer_is_refused)
+{
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	errno = 0;
+	ck_assert_ptr_null(
+		ibv_reg_dmabuf_mr(rig.pd, 0, BYTES, 0, rig.verbs->cmd_fd, RIG_ALL_ACCESS));
+	ck_assert_int_eq(errno, EOPNOTSUPP);
+	rig_close(&rig);
 }

@@ -23,6 +23,7 @@ QUIRKS = {  # wire/quirks.h
     "umad-blocks": "the first write to umad for each peer takes a second",
     "ece": "queue pairs have options of their vendor, on which connections agree",
     "strict-notify": "arming a completion queue that is not empty makes no event",
+    "windows-2a": "memory windows of type 2 are of type 2A, not 2B",
     "no-direct": "between hosts of one machine, too, all writes go by packets",
 }
 DEVICES = {  # name: (quirks, and limits of wire/page.h; source)

@@ -50,6 +50,12 @@ static void note_query(struct ibv_context *verbs, const char *what)
 		abort();
 }
 
+static unsigned int windows_of_type_2(const struct fab_page *page)
+{
+	return fab_has_quirk(page, FAB_QUIRK_WINDOWS_2A) ? IBV_DEVICE_MEM_WINDOW_TYPE_2A
+							 : IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+}
+
 int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 {
 	const struct fab_page *page = to_context(verbs)->device->page;
@@ -70,7 +76,7 @@ int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 				    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS,
+				    windows_of_type_2(page) | IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = FAB_SGE_MAX,
 		.max_sge_rd = FAB_SGE_MAX,
 		.max_cq = 65536,
