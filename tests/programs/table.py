@@ -141,9 +141,10 @@ DAT_CONF = ('echo ofa-v2-fab0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.
             "export DAT_OVERRIDE=$PURECM_FABRIC/dat.conf; ")
 
 
-def dapl(program, said, options=""):
+def dapl(program, said, options="", run_options=()):
     command = f"{DAT_CONF}{program} -P ofa-v2-fab0 {options}"
-    return Row(f"{program} {options}".strip(), "dapl2-utils", command, f"{command} -h {A}", said)
+    return Row(f"{program} {options}".strip(), "dapl2-utils", command, f"{command} -h {A}", said,
+               options=run_options)
 
 
 def pingpong(program, options="-g 1"):
@@ -209,7 +210,8 @@ ROWS = (
         options=IB, **RING_TIME),
     *(fio(verb) for verb in ("write", "read", "send")),
     dapl("dtest", ((r"DAPL Test Complete|PASSED", 2),)),
-    dapl("dtestx", ((r"PASSED|Complete", 2),)),
+    # Its server tells its address by TCP and listens after that.
+    dapl("dtestx", ((r"PASSED|Complete", 2),), run_options=("--faults", "mads:delay=500ms")),
     dapl("dtestcm", ((r"PASS|onnections", 1),)),
     Row("dapltest -T T", "dapl2-utils", f"{DAT_CONF}dapltest -T S -D ofa-v2-fab0",
         f"{DAT_CONF}dapltest -T T -s {A} -D ofa-v2-fab0 -i 100 -t 1 -w 1 client SR 256 "
