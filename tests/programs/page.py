@@ -3,18 +3,23 @@
 """Prints docs/programs.md, from table.py and the figures of the last run that kept them."""
 import json
 from pathlib import Path
+import re
 import textwrap
 
 import table
 
+RELEASES = {"own": "Debian 12", "trixie": "Debian 13"}
 FIGURES = Path(__file__).with_name("figures.json")
 PAGE = """# Programs
 
-Programs and libraries of Debian 12 that use RDMA, on two hosts of [the soft fabric](fabric.md), as
-an ordinary user, over purecm where they use librdmacm. `tests/programs/run.py --long` plays them;
-each run of `tools/check` some. This page is printed by `tests/programs/page.py` from the table and
-from the figures that `run.py --take` kept. They are of a busy machine with two cores, and say no
-more than that it works.
+Programs and libraries of Debian 12 and 13 that use RDMA, on two hosts of [the soft
+fabric](fabric.md), as an ordinary user, over purecm where they use librdmacm: {count} rows,
+{programs} programs and libraries. `tests/programs/run.py --long` plays them, each run of
+`tools/check` some; `--release trixie` plays them in a root of Debian 13, with purecm built there,
+which the first run makes and keeps (as root; five minutes, hence only with `tools/check --long`).
+This page is printed by `tests/programs/page.py` from the table and from the figures that
+`run.py --take` kept. They are of a busy machine with two cores, and say no more than that it works;
+those of Debian 13 were taken beside much else, and cannot be compared with those of Debian 12.
 
 {rows}
 ## Without a row
@@ -32,21 +37,43 @@ def bullet(text):
 def print_page():
     """The page, from the table and the figures that were taken."""
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
+    rows = every_row()
     text = ""
-    for package in dict.fromkeys(row.package for row in table.ROWS):
-        rows = [row for row in table.ROWS if row.package == package]
+    for package in dict.fromkeys(row.package for row in rows.values()):
         text += f"## {package}\n\n" + "".join(
-            bullet(f"`{row.name}`: {figures.get(row.name, 'no figure yet')}"
-                   + (" (in each run)" if row.plain else "")) for row in rows) + "\n"
-    print(PAGE.format(rows=text.rstrip() + "\n", absent="".join(bullet(f"**{what}**: {why}")
-                                                for what, why in table.ABSENT)), end="")
+            bullet(describe(name, figures) + (" (in each run)" if row.plain else ""))
+            for name, row in rows.items() if row.package == package) + "\n"
+    count = len({program_of(row) for row in rows.values()})
+    print(PAGE.format(rows=text.rstrip() + "\n", count=len(rows), programs=count,
+                      absent="".join(bullet(f"**{what}**: {why}") for what, why in table.ABSENT)),
+          end="")
 
 
-def take(figures):
+def every_row():
+    """The rows of all releases, by name."""
+    return {row.name: row for release in reversed(RELEASES) for row in table.rows_of(release)}
+
+
+def program_of(row):
+    """The program of a row, the first in its name; a library is its package."""
+    own = row.package.startswith(("lib", "python3")) and not row.package.endswith("-bin")
+    return row.package.split()[0] if own else re.match(r"[\w-]+", row.name)[0]
+
+
+def describe(name, figures):
+    told = []
+    for release, title in RELEASES.items():
+        row = {row.name: row for row in table.rows_of(release)}.get(name)
+        if row:
+            told.append(f"{title}: {row.absent or figures[release].get(name, 'no figure yet')}")
+    return f"`{name}`: " + "; ".join(told)
+
+
+def take(figures, release):
     """Keep what the rows of a run gave."""
-    before = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
-    kept = {row.name: {**before, **figures}[row.name] for row in table.ROWS
-            if row.name in {**before, **figures}}
+    kept = json.loads(FIGURES.read_text(encoding="utf-8"))
+    new = {**kept[release], **figures}
+    kept[release] = {row.name: new[row.name] for row in table.rows_of(release) if row.name in new}
     FIGURES.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -3,7 +3,8 @@
 """Plays the rows of table.py on a soft fabric, as an ordinary user.
 
 Prints a line a row, with its figure, and then "N passed, N failed, N skipped". A row whose program
-is not installed is skipped, and named.
+is not installed is skipped, and named; of a row that the release cannot play, the reason is
+printed.
 """
 import argparse
 import os
@@ -15,12 +16,14 @@ import sys
 import tempfile
 import time
 
+import debian13
 import page
 import table
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 300
 SKIPPED = 77
+SHOWN = 2000  # characters of a failure's output, of its beginning and of its end
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 # A client that comes before its server listens is refused, as on any network: it tries again.
 AGAIN = "for i in $(seq 100); do ({}) && exit; sleep 0.2; done; exit 1"
@@ -68,6 +71,8 @@ def figure_of(row, output):
 
 def run_row(row, build, folder):
     """Return: verdict, and what to say of it."""
+    if row.absent:
+        return "none", row.absent
     missing = missing_packages(row)
     if missing:
         return "skip", f"not installed: {' '.join(missing)}"
@@ -77,16 +82,18 @@ def run_row(row, build, folder):
         return "skip", output.strip()
     wrong = judge(row, status, output)
     if wrong:
-        return "FAIL", f"{wrong}\n{output[-3000:]}"
+        middle = "\n[...]\n" if len(output) > 2 * SHOWN else ""
+        return "FAIL", f"{wrong}\n{output[:SHOWN]}{middle}{output[SHOWN:][-SHOWN:]}"
     return "ok", ", ".join(filter(None, [figure_of(row, output),
                                          f"{time.monotonic() - began:.1f} s in all"]))
 
 
 def chosen(arguments):
+    rows = table.rows_of(arguments.release)
     if arguments.only:
-        return [row for row in table.ROWS if re.search(arguments.only, row.name)]
+        return [row for row in rows if re.search(arguments.only, row.name)]
     is_long = arguments.long or arguments.take or os.environ.get("PURECM_TEST_LONG") == "1"
-    return [row for row in table.ROWS if is_long or row.plain]
+    return [row for row in rows if is_long or row.plain]
 
 
 def main():
@@ -94,8 +101,12 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--long", action="store_true", help="all rows, not those of a plain run")
     parser.add_argument("--only", metavar="REGEX", help="rows of that name")
+    parser.add_argument("--release", choices=("own", "trixie"), default="own", help="of Debian: "
+                        "this machine's, or 13 in a root that is made and kept")
     parser.add_argument("--take", action="store_true", help="keep the figures, of all rows")
     arguments = parser.parse_args()
+    if arguments.release == "trixie" and debian13.WHERE not in os.environ:
+        debian13.enter(sys.argv[1:])
     return run(arguments)
 
 
@@ -103,7 +114,7 @@ def run(arguments):
     figures = {}
     folder = tempfile.mkdtemp(prefix="programs-")
     os.chmod(folder, 0o777)
-    count = {"ok": 0, "FAIL": 0, "skip": 0}
+    count = {"ok": 0, "FAIL": 0, "skip": 0, "none": 0}
     try:
         for row in chosen(arguments):
             verdict, text = run_row(row, arguments.build.resolve(), folder)
@@ -114,7 +125,7 @@ def run(arguments):
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if arguments.take:
-        page.take(figures)
+        page.take(figures, arguments.release)
     print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
     if count["FAIL"]:
         return 1

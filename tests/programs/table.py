@@ -4,6 +4,7 @@ over purecm, and what counts as success. run.py plays them; docs/programs.md is 
 """
 import dataclasses
 from pathlib import Path
+import re
 
 HERE = Path(__file__).resolve().parent
 FABRIC = HERE.parents[1] / "tools/fabric/fabric"
@@ -29,6 +30,7 @@ class Row:
     options: tuple = ()  # of `fabric run`
     plain: bool = False  # part of each run of tools/check
     patient: bool = True  # the client may be started again: a server may be slow to listen
+    absent: str = ""  # why a release cannot play it
 
 
 def alone(name, package, command, said, **more):
@@ -296,6 +298,63 @@ ROWS = (
     between("ibsysstat", "ibsysstat 1 ping", "sysstat ping succeeded"),
 )
 
+# What Debian 13 lacks: regexes of rows, and why.
+ABSENT_IN_TRIXIE = ((r"^d(test|apltest)", "it has no dapl2-utils"),
+                    (r"^mpirun, openib", "its OpenMPI has no openib"))
+
+# rdma(8) asks the kernel for the interface of a device.
+RDMA = (r"""printf '#!/bin/sh\necho "[{\\"ifname\\":\\"fab0\\",\\"port\\":1,\\"netdev\\":"""
+        r"""\\"fab0\\"}]"\n' >rdma && chmod +x rdma && PATH=$PWD:$PATH """)
+
+# How commands differ there: regex of rows, text, its replacement.
+TRIXIE = (
+    # Its server accepts so many connections, 100 if not told, and ends.
+    (r"^cmtime", f"cmtime -b {A}", f"cmtime -b {A} -c 50"),
+    # Its own is built with MPI, and takes itself for one of a world of processes where its input
+    # is no terminal.
+    (r"^ucx_perftest", "ucx_perftest ", "ucx_perftest -P 0 "),
+    (r"^rdma-core's tests", "/usr/bin/python3 tests/", f"{RDMA}/usr/bin/python3 tests/"),
+)
+
+
+def rows_of(release):
+    """The rows as a release of Debian plays them: "own", which is Debian 12, or "trixie"."""
+    if release == "own":
+        return ROWS
+    return tuple(changed(row) for row in ROWS) + ONLY_TRIXIE
+
+
+def changed(row):
+    """A row as Debian 13 plays it."""
+    for name, why in ABSENT_IN_TRIXIE:
+        if re.search(name, row.name):
+            row = dataclasses.replace(row, absent=why)
+    for name, old, new in TRIXIE:
+        if re.search(name, row.name):
+            row = dataclasses.replace(row, server=row.server.replace(old, new),
+                                      client=row.client.replace(old, new))
+    return row
+
+
+def ceph(way, options, *said):
+    """Two processes of ceph's messenger, 100 requests of 4 KiB; they need no cluster. It
+    has few buffers here; its default is 32,768 of 128 KiB."""
+    env = ("PURECM_LOG=debug CEPH_ARGS='--ms_type async+rdma --ms_async_rdma_device_name fab0 "
+           "--ms_async_op_threads 1 --ms_async_rdma_receive_buffers 256 "
+           f"--ms_async_rdma_receive_queue_len 64 --ms_async_rdma_send_buffers 256 {options}'")
+    return Row(f"ceph_perf_msgr_client, {way}", "ceph-test",
+               f"cd $PURECM_FABRIC && {env} ceph_perf_msgr_server {A}:17777 1 0",
+               f"cd $PURECM_FABRIC && {env} ceph_perf_msgr_client {A}:17777 1 4 100 0 4096",
+               ((r"Total op 100 run time", 1), *said), figure=r"run time (\d+)us", unit="µs")
+
+
+# What Debian 12 does not have.
+ONLY_TRIXIE = (
+    ceph("async+rdma", "--ms_async_rdma_gid_idx 1"),
+    ceph("async+rdma by rdma_cm", "--ms_async_rdma_cm true --ms_async_rdma_type iwarp",
+         (r"listening on", 1)),
+)
+
 # What has no row, and why.
 ABSENT = (
     ("OpenMPI's openib by rdma_cm", "Debian 12's has no such way of connecting"),
@@ -313,13 +372,10 @@ ABSENT = (
     ("ibccquery, ibccconfig, vendstat", "They need agents (congestion control, a vendor's) that "
      "the fabric's devices do not have."),
     ("ibfindnodesusing, ibidsverify", "They write to /var/cache, as root."),
-    ("ceph", "not tried"),
-    ("valkey", "Debian 12 has none"),
-    ("versions of Debian 13", "In a root of it, over what was built on Debian 12, these rows "
-     "passed: rping, ucmatose, udaddy, rdma_client, qperf rc_lat, fi_pingpong msg, fio write, "
-     "ibv_rc_pingpong, perfquery, ibqueryerrors, sminfo, ibnetdiscover, saquery, smpquery, ibstat; "
-     "ib_send_bw runs. Two rows did not end in 25 s: cmtime, not explained, and ucx_perftest, "
-     "whose ends each say that there must be two processes. The others were not tried."),
+    ("ceph of Debian 12", "Its ceph-test has no program of the messenger's. Debian 13's are "
+     "above."),
+    ("valkey", "Debian 12 has none. Debian 13's is built without RDMA: it contains \"No RDMA "
+     "building support.\", and is not linked with librdmacm."),
     ("the same on rxe", "tests/lab plays rdmacm-utils, perftest, qperf and pyverbs there, with "
      "stock first; the others not yet"),
 )
