@@ -6,10 +6,13 @@
 #include "lib/group/multicast.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 
+#include "lib/conn/qkey.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/lib/rig.h"
+#include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
 #define MLID   0xc012
@@ -365,4 +368,46 @@ TEST(ipoib_route_fails_if_the_administrator_does_not_answer)
 	answer(-ETIMEDOUT, &broadcast);
 	rig_expect(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
 	rig_expect_state(id, ID_ADDR_RESOLVED);
+}
+
+static void *learn(void *arg)
+{
+	qkey_learn(arg);
+	return NULL;
+}
+
+/* As the thread does that takes a request; the engine's thread passes the answer on. */
+static void learn_from_answer(int err)
+{
+	pthread_t thread;
+
+	id = rig_on_device(RDMA_PS_IPOIB, ID_CONNECT);
+	id->pub.qp_type = IBV_QPT_UD;
+	move_to_infiniband();
+	ck_assert_int_eq(pthread_create(&thread, NULL, learn, id), 0);
+	threads_wait_asleep();
+	question(SA_METHOD_GET);
+	answer(err, &broadcast);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_SA_DROP), 0);
+}
+
+TEST(ipoib_request_waits_for_the_qkey)
+{
+	learn_from_answer(0);
+	expect_qkey(id, QKEY);
+}
+
+TEST(ipoib_request_without_an_answer_has_the_usual_qkey)
+{
+	learn_from_answer(-ETIMEDOUT);
+	expect_qkey(id, RDMA_UDP_QKEY);
+}
+
+TEST(ids_of_other_port_spaces_ask_for_no_qkey)
+{
+	move_to_infiniband();
+	qkey_learn(id);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_SA_ASK), 0);
+	expect_qkey(id, RDMA_UDP_QKEY);
 }
