@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prints service level and traffic class of the path from one address to another: path SOURCE
- * DESTINATION WORD..., for each type of service; - is an id without the option, and !COMMAND runs a
- * command before the next. One binary for both libraries.
+ * Prints the path from one address to another, IPv4 or IPv6: path SOURCE DESTINATION WORD..., for
+ * each type of service; - is an id without the option, and !COMMAND runs a command before the next.
+ * A SOURCE of - is not bound. One binary for both libraries.
  */
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,31 +15,48 @@
 
 static int n_commands;
 
-static struct sockaddr_in address(const char *text)
+static struct addrinfo *address(const char *text, const char *port)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(7471) };
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found;
 
-	if (inet_pton(AF_INET, text, &addr.sin_addr) != 1)
+	if (getaddrinfo(text, port, &hints, &found))
 		exit(2);
-	return addr;
+	return found;
+}
+
+static int resolve(struct rdma_cm_id *id, const char *source, const char *destination)
+{
+	struct addrinfo *from = strcmp(source, "-") ? address(source, "0") : NULL;
+	struct addrinfo *to = address(destination, "7471");
+	int rc;
+
+	rc = rdma_resolve_addr(id, from ? from->ai_addr : NULL, to->ai_addr, TIMEOUT_MS) ||
+	     rdma_resolve_route(id, TIMEOUT_MS);
+	freeaddrinfo(to);
+	if (from)
+		freeaddrinfo(from);
+	return rc;
 }
 
 static int show_path(struct rdma_cm_id *id, const char *source, const char *destination,
 		     const char *tos)
 {
-	struct sockaddr_in from = address(source), to = address(destination);
+	const struct ibv_sa_path_rec *path;
 	uint8_t value = (uint8_t)atoi(tos);
+	char gid[INET6_ADDRSTRLEN];
 
-	from.sin_port = 0;
 	if ((strcmp(tos, "-") != 0 &&
 	     rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value, sizeof(value))) ||
-	    rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, TIMEOUT_MS) ||
-	    rdma_resolve_route(id, TIMEOUT_MS)) {
+	    resolve(id, source, destination)) {
 		perror(destination);
 		return 1;
 	}
-	printf("after %d commands, type of service %s: level %u, class %u\n", n_commands, tos,
-	       id->route.path_rec->sl, id->route.path_rec->traffic_class);
+	path = id->route.path_rec;
+	printf("after %d commands, type of service %s to %s: level %u, class %u, %u hops, %s, %s\n",
+	       n_commands, tos, destination, path->sl, path->traffic_class, path->hop_limit,
+	       ibv_get_device_name(id->verbs->device),
+	       inet_ntop(AF_INET6, &path->sgid, gid, sizeof(gid)));
 	fflush(stdout);
 	return 0;
 }

@@ -334,4 +334,73 @@ PODS = World(
      Case("pod that looks up a service", "", f"{POD} udaddy -s 10.77.0.1"),
      Case("pod that is bound to its address", "", f"{POD} ucmatose -s 10.77.0.1 -b 10.88.0.2")))
 
-WORLDS = (PORTS, VLAN, CLASSES, DCB, VRF, BOND, POLICY, BAD, CHANGES, PODS)
+def equal(what, nexthops, destinations, source="-", before="", after="true"):
+    """The paths to eight destinations by equal routes: which of them the kernel takes depends on
+    both addresses, and on a secret of this boot.
+
+    destinations: their network, and the address number $n
+    """
+    network, pattern = destinations
+    family = "-6" if ":" in network else "-4"
+    numbers = " ".join(map(str, range(1, 9)))
+    script = (f"ip {family} route add {network} {nexthops} && for n in {numbers}; do "
+              f"{{path}} {source} {pattern} - 2>&1; done; ip {family} route del {network}")
+    return Case(f"equal {what}", "", f"sh -c '{script}'", before=before, after=after)
+
+
+def hops(what, destination, route, before="true", after="true"):
+    """The hop limit of the path to a destination, by a route that host b has in this case."""
+    return path(f"with {what}", "-", destination, "- 8")._replace(
+        before=f"{before}; ip route replace {route}", after=f"ip route del {route}; {after}")
+
+
+EQUAL_4 = "nexthop via 10.77.0.1 dev eth0 nexthop via 10.78.0.1 dev eth1"
+EQUAL_6 = "nexthop via fd00:77::1 dev eth0 nexthop via fd00:78::1 dev eth1"
+FAR_4, FAR_6 = ("10.95.0.0/24", "10.95.0.$n"), ("fd00:95::/64", "fd00:95::$n")
+ANY_4, ANY_6 = ("default", "10.96.0.$n"), ("default", "fd00:96::$n")
+
+# Host a has the addresses behind both routes on both interfaces, so that either of them connects.
+ROUTES = World(
+    "routes", "equal routes by two interfaces, a device on each, and routes with hop limits", 2,
+    (OWN_ARP_ONLY, "ip link set eth1 up", "ip addr add 10.78.0.{n}/24 dev eth1",
+     "ip addr add fd00:78::{n}/64 dev eth1 nodad",
+     "if [ {n} = 1 ]; then for i in 1 2 3 4; do for e in eth0 eth1; do "
+     "ip addr add 10.95.0.$i/32 dev $e; ip addr add fd00:95::$i/128 dev $e nodad; done; done; fi",
+     "rdma link add rxe1 type rxe netdev eth1"),
+    (equal("routes", EQUAL_4, FAR_4),
+     equal("routes, IPv6", EQUAL_6, FAR_6),
+     equal("routes, from an address of the first", EQUAL_4, FAR_4, "10.77.0.2"),
+     equal("routes, from an address of the second", EQUAL_4, FAR_4, "10.78.0.2"),
+     equal("routes, from an address of the second, IPv6", EQUAL_6, FAR_6, "fd00:78::2"),
+     equal("routes of different weight",
+           EQUAL_4.replace("eth0", "eth0 weight 9"), FAR_4),
+     equal("default routes", EQUAL_4, ANY_4),
+     equal("default routes, IPv6", EQUAL_6, ANY_6),
+     equal("default routes in a row", "via 10.78.0.1", ANY_4,
+           before="ip route append default via 10.77.0.1",
+           after="while ip route del default 2>/dev/null; do :; done"),
+     equal("routes of a group of next hops", "nhid 10", FAR_4,
+           before="ip nexthop add id 1 via 10.77.0.1 dev eth0; "
+           "ip nexthop add id 2 via 10.78.0.1 dev eth1; ip nexthop add id 10 group 1/2",
+           after="ip nexthop flush"),
+     equal("routes, one of them to nobody", EQUAL_4.replace("10.78.0.1", "10.78.0.99"),
+           FAR_4, before="ip neigh replace 10.78.0.99 lladdr 02:00:00:00:00:99 dev eth1",
+           after="ip neigh del 10.78.0.99 dev eth1"),
+     *(rping(f"by equal routes to {host}", f"-a {anybody}", f"-a {host}",
+             before=f"ip route replace {network} {nexthops}", after=f"ip route del {network}")
+       for anybody, network, nexthops, hosts in (
+           ("0.0.0.0", "10.95.0.0/24", EQUAL_4, "10.95.0.1 10.95.0.2 10.95.0.3 10.95.0.4"),
+           ("::", "fd00:95::/64", EQUAL_6, "fd00:95::1 fd00:95::2"))
+       for host in hosts.split()),
+     hops("the hops of the route", "10.95.0.1", "10.95.0.1 via 10.77.0.1 hoplimit 9"),
+     hops("the hops of the route, IPv6", "fd00:95::1", "fd00:95::1 via fd00:77::1 hoplimit 9"),
+     hops("255 hops of the route", "10.95.0.1", "10.95.0.1 via 10.77.0.1 hoplimit 255"),
+     hops("the hops of the host", "10.95.0.1", "10.95.0.1 via 10.77.0.1",
+          "sysctl -qw net.ipv4.ip_default_ttl=33", "sysctl -qw net.ipv4.ip_default_ttl=64"),
+     hops("the hops of the interface", "fd00:95::1", "fd00:95::1 via fd00:77::1",
+          "sysctl -qw net.ipv6.conf.eth0.hop_limit=44",
+          "sysctl -qw net.ipv6.conf.eth0.hop_limit=64"),
+     path("on the link", "-", "10.77.0.1", "- 8"),
+     path("on the link, IPv6", "-", "fd00:77::1", "- 8")))
+
+WORLDS = (PORTS, VLAN, CLASSES, DCB, VRF, BOND, POLICY, BAD, ROUTES, CHANGES, PODS)
