@@ -81,6 +81,10 @@ def rping(name, server, client, **more):
     return Case(f"rping {name}", f"rping -s -C 3 -v {server}", f"rping -c -C 3 -v {client}", **more)
 
 
+# Perftest's option for the source's address, which Debian 12's calls differently.
+SOURCE_OPTION = ("$(ib_send_bw --help 2>&1 | grep -q bind_source_ip && echo --bind_source_ip || "
+                 "echo --source_ip)")
+
 PORTS = World(
     "ports", "three interfaces, two of them in one subnet, an rxe device on each", 3,
     (OWN_ARP_ONLY, "ip link set eth1 up", "ip link set eth2 up",
@@ -109,7 +113,7 @@ PORTS = World(
           "udaddy -s 10.77.0.1 -b 10.77.0.102"),
      Case("rdma_client by the third port", "rdma_server -s 10.78.0.1", "rdma_client -s 10.78.0.1"),
      Case("ib_send_bw from the second port", "ib_send_bw -R -n 20 -s 64",
-          "ib_send_bw -R -n 20 -s 64 --bind_source_ip 10.77.0.102 10.77.0.1")),
+          f"sh -c 'ib_send_bw -R -n 20 -s 64 {SOURCE_OPTION} 10.77.0.102 10.77.0.1'")),
     is_sampled=True)
 
 VLAN = World(
