@@ -227,6 +227,13 @@ int __wrap_spawn_cmportd(const char *path, int *ret_fd)
 
 /* --- the program --------------------------------------------------------- */
 
+static void ask_name(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg)
+{
+	assert(port_num && !arg);
+	if (next_byte(&in) & 1)
+		strcpy(io_device, "fake1");
+}
+
 static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
 {
 	assert(device && port_num && handle <= UINT8_MAX && !arg);
@@ -244,7 +251,9 @@ static void tell(struct portd_client *to, void *arg)
 
 static void do_resume(void)
 {
-	static const struct portd_memory memory = { handle_is, tell, NULL };
+	static const struct portd_memory memory = { .ask_name = ask_name,
+						    .handle_is = handle_is,
+						    .tell = tell };
 
 	portd_resume(client, &memory);
 }

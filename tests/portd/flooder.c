@@ -39,6 +39,7 @@
 #define SILENT_MAX   500
 #define LINGER_S     60
 #define UNREAD_MAX   16
+#define NAMESAKES    200
 
 static struct portd_client *client;
 static struct mad_port *wire; /* instead of that */
@@ -79,7 +80,7 @@ static uint32_t own_id(void)
 	return ids.first + next_id++ % ids.count;
 }
 
-static void request_at(struct portd_mad *mad, uint16_t port)
+static void request_at(struct portd_mad *mad, uint16_t port, uint32_t qpn)
 {
 	struct cma_hdr hdr = { .ip_version = 4, .src_port = own_port };
 	struct cm_msg msg;
@@ -89,7 +90,7 @@ static void request_at(struct portd_mad *mad, uint16_t port)
 	req->local_comm_id = own_id();
 	req->service_id = cma_service_id(RDMA_PS_TCP, port);
 	req->local_ca_guid = ca_guid;
-	req->local_qpn = 0x800000 | req->local_comm_id;
+	req->local_qpn = qpn ? qpn : 0x800000 | req->local_comm_id;
 	req->local_cm_response_timeout = RESPONSE_EXP;
 	req->remote_cm_response_timeout = RESPONSE_EXP;
 	req->pkey = 0xffff;
@@ -106,12 +107,20 @@ static void request_at(struct portd_mad *mad, uint16_t port)
 /* Allowed, one by one: a connection each, that the peer refuses. */
 static void request(struct portd_mad *mad)
 {
-	request_at(mad, DEAF_PORT);
+	request_at(mad, DEAF_PORT, 0);
 }
 
 static void slow_request(struct portd_mad *mad)
 {
-	request_at(mad, SLOW_PORT);
+	request_at(mad, SLOW_PORT, 0);
+}
+
+/* With the queue pairs of others, whose connections the peer would take for stale. */
+static void namesake(struct portd_mad *mad)
+{
+	const char *first = getenv("HOLD_QPN"); /* see tools/certify/hold.c */
+
+	request_at(mad, DEAF_PORT, (first ? (uint32_t)atoi(first) : 1) + next_id % NAMESAKES);
 }
 
 /* Allowed too: it may belong to a connection that is forgotten. */
@@ -179,6 +188,11 @@ static bool say_requests(void)
 static bool say_slow_requests(void)
 {
 	return say(slow_request);
+}
+
+static bool say_namesakes(void)
+{
+	return say(namesake);
 }
 
 static bool say_answers(void)
@@ -452,6 +466,7 @@ static const struct kind {
 	{ "requests",      say_requests,	    BATCH},
 	{ "silence",	     stay_silent,		  1    },
 	{ "slow-requests", say_slow_requests,	      BATCH},
+	{ "namesakes",     say_namesakes,	      BATCH},
 	{ "answers",	     say_answers,		  BATCH},
 	{ "lies",	  say_lies,		    BATCH},
 	{ "noise",	   say_noise,		      BATCH},

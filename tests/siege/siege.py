@@ -5,9 +5,9 @@ worst, one kind after the other, while ten honest clients connect.
 
 Prints for each attack how much longer the honest ones need than beside as many programs that only
 compute, the two in turn, and how much memory and how many descriptors cmportd has had. An attack
-succeeds if one of their connects fails, if cmportd ends or has more than its limits; in the long
-form, also if by the median of the pairs they need more than twice as long. Last it prints "N
-passed, N failed, N skipped".
+succeeds if one of their connects fails or a connection ends, if cmportd ends or has more than its
+limits; in the long form, also if by the median of the pairs they need more than twice as long. Last
+it prints "N passed, N failed, N skipped".
 Exit status: 1 if an attack succeeded, 77 if there can be no fabric here.
 """
 import argparse
@@ -32,21 +32,23 @@ LIMIT_S = 120
 PORT, SLOW_PORT = 7700, 7998
 HONEST, SERVER, STRANGER = "10.77.0.1", "10.77.0.2", "10.77.0.3"
 NOT_THERE = "10.77.0.99"
-CLIENTS, EACH = 10, 20
+CLIENTS, EACH, FIRST_QPN = 10, 20, 0x1000
 NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
 MEMORY_MIB = 256  # a quarter of what the unit allows
 FDS_MAX = 4096  # a sixteenth of what the unit allows
-LASTS_S = {"stowaways": 1}  # at least; otherwise until the honest ones have connected
+# At least; otherwise until the honest ones have connected.
+LASTS_S = {"stowaways": 1, "namesakes": 1}
+AFTERWARDS = ("namesakes",)  # begin when the honest ones have connected
 SLOWER_MAX, PAIRS_MIN = 2, 5  # medians of fewer pairs say little
 
 # Kind of tests/portd/flooder.c, how many at once as uid 65534, to whom.
 BY_USERS = (
     ("requests", 4, SERVER), ("requests", 4, NOT_THERE), ("answers", 4, SERVER),
-    ("lookups", 4, SERVER), ("lies", 4, SERVER), ("noise", 4, SERVER), ("questions", 4, SERVER),
-    ("visits", 4, SERVER), ("knocks", 4, SERVER), ("silence", 4, SERVER), ("deaths", 4, SERVER),
-    ("devices", 4, SERVER), ("bundles", 4, SERVER), ("ids", 4, SERVER), ("ports", 4, SERVER),
-    ("stats", 4, SERVER), ("crowd", 2, SERVER), ("descriptors", 4, SERVER),
-    ("stowaways", 4, SERVER))
+    ("namesakes", 4, SERVER), ("lookups", 4, SERVER), ("lies", 4, SERVER), ("noise", 4, SERVER),
+    ("questions", 4, SERVER), ("visits", 4, SERVER), ("knocks", 4, SERVER),
+    ("silence", 4, SERVER), ("deaths", 4, SERVER), ("devices", 4, SERVER), ("bundles", 4, SERVER),
+    ("ids", 4, SERVER), ("ports", 4, SERVER), ("stats", 4, SERVER), ("crowd", 2, SERVER),
+    ("descriptors", 4, SERVER), ("stowaways", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
                 "wire:noise")
@@ -59,29 +61,33 @@ class Siege:
         self.build = build
         self.seconds = seconds
         self.only = only
+        self.qpn = FIRST_QPN  # of the honest clients, when they next connect
         self.took_s = {}  # of an attack: beside programs that compute, beside attackers
         self.hold = f"{build}/tools/certify/hold"
         self.flooder = f"{build}/tests/portd/flooder"
 
     def connect(self):
-        """Connect all honest clients at once. Return: how long that took, in seconds."""
+        """Connect all honest clients at once. Return: how long that took, in seconds, and their
+        processes."""
         words = [self.hold, "client", SERVER, str(PORT), str(EACH), "0"]
         begin = time.monotonic()
-        clients = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-                   for _ in range(CLIENTS)]
+        clients = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True,
+                                    env={**os.environ, "HOLD_QPN": str(self.qpn + i * EACH)})
+                   for i in range(CLIENTS)]
         said = [client.stdout.readline() for client in clients]
         took_s = time.monotonic() - begin
-        end(clients)
         if not all(line.startswith("held") for line in said):
+            end(clients)
             raise AssertionError(f"an honest client says {said}")
-        return took_s
+        return took_s, clients
 
     def attack(self, kind, count, peer, own=HONEST, user=NOBODY):
         """Begin an attack. Return: its processes."""
         words = [*user, self.flooder, kind, "fab0", own, peer, str(LIMIT_S)]
+        env = {**os.environ, "HOLD_QPN": str(self.qpn)}
         until = time.monotonic() + LIMIT_S
         while True:
-            attackers = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            attackers = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env)
                          for _ in range(count)]
             refused = [line for line in (each.stdout.readline() for each in attackers)
                        if line != "floods\n"]
@@ -132,13 +138,20 @@ def open_to_all():
 
 def connect_beside(siege, begin, kind):
     """Return: how long that took, and how many descriptors cmportd had afterwards."""
-    attackers = begin(kind)
+    siege.qpn += CLIENTS * EACH  # the server may not have forgotten those of before
+    attackers = [] if kind in AFTERWARDS else begin(kind)
+    clients = []
     try:
-        took_s = siege.connect()
-        time.sleep(max(0, LASTS_S.get(kind, 0) - took_s))
+        took_s, clients = siege.connect()
+        if kind in AFTERWARDS:
+            attackers = begin(kind)
+        time.sleep(max(0, LASTS_S.get(kind, 0) - took_s * (kind not in AFTERWARDS)))
+        said = [client.stdout.readline() for client in clients if client.poll() is not None]
+        assert not said, f"a connection ends: {said}"
         return took_s, count_fds(cmportd())
     finally:
         end(attackers)
+        end(clients)
 
 
 def withstand(siege, name, kind, begin):

@@ -9,6 +9,7 @@
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
+#include "cm/action.h"
 #include "lib/net/hop.h"
 #include "mad/cma_hdr.h"
 
@@ -54,6 +55,21 @@ static bool has_our_guid(struct said *said)
 
 	return said->host_port->cm.ca_guid ==
 	       (msg->hdr.attr_id == CM_ATTR_REQ ? msg->req.local_ca_guid : msg->rep.local_ca_guid);
+}
+
+/* Otherwise the peer would take the connection of another user for stale, and end it. */
+static bool names_own_qpn(struct said *said)
+{
+	const struct cm_msg *msg = said->msg;
+	const bool is_req = msg->hdr.attr_id == CM_ATTR_REQ;
+	const struct tracked_naming naming = {
+		.client = said->client->index,
+		.peer = mad_path_peer(said->path),
+		.of_device = said->host_port->of_device,
+		.qpn = is_req ? msg->req.local_qpn : cm_rep_qpn(&msg->rep),
+	};
+
+	return tracker_may_name(said->server->tracker, &naming);
 }
 
 /* --- path ----------------------------------------------------------------- */
@@ -183,6 +199,8 @@ static bool has_own_address(struct said *said)
 
 /* --- table ---------------------------------------------------------------- */
 
+const char fields_own_qpn[] = "queue pair number";
+
 static const struct row {
 	const char *field;
 	uint32_t in;
@@ -191,6 +209,7 @@ static const struct row {
 } rows[] = {
 	{"local comm id",			   ALL,		has_own_comm_id,		 has_own_comm_id},
 	{ "local CA GUID",			   IN(REQ) | IN(REP), has_our_guid,		    has_our_guid	 },
+	{ fields_own_qpn,			   IN(REQ) | IN(REP), names_own_qpn,	    names_own_qpn  },
 	{ "GRH",				    ALL,		      has_grh,		       NULL	    },
 	{ "service level",			   ALL,		has_roce_sl,		     has_ib_sl      },
 	{ "P_Key index",			    ALL,		      has_first_pkey,	      has_pkey       },

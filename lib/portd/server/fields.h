@@ -8,6 +8,9 @@
 
 #include "lib/portd/server/state.h"
 
+/* The field of which fields_wrong() says that another user's connection with the peer has it. */
+extern const char fields_own_qpn[];
+
 /**
  * fields_wrong() - find the first field of a client's message that the client may not set so
  * @host_port: an open port of the client

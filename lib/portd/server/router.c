@@ -370,8 +370,29 @@ static bool may_say(struct server *server, struct client *client, const struct m
 	       user_may(client, QUOTA_USER_HOST, UINT32_MAX);
 }
 
-static int check_message(struct server *server, struct client *client,
-			 const struct host_port *host_port, struct portd_mad *mad)
+/*
+ * A queue pair of another user's connection. The peer would reject the message, and end that
+ * connection; instead the client gets that REJ from us.
+ */
+static void refuse_for_peer(struct server *server, struct client *client,
+			    struct host_port *host_port, const struct mad_path *path,
+			    const struct cm_msg *msg)
+{
+	const bool is_req = msg->hdr.attr_id == CM_ATTR_REQ;
+	struct cm_msg rej;
+	uint8_t mad[MAD_BYTES];
+
+	cm_msg_init(&rej, CM_ATTR_REJ, msg->hdr.tid);
+	rej.rej.local_comm_id = is_req ? 0 : msg->rep.remote_comm_id;
+	rej.rej.remote_comm_id = is_req ? msg->req.local_comm_id : msg->rep.local_comm_id;
+	rej.rej.message = is_req ? CM_ANSWERED_REQ : CM_ANSWERED_REP;
+	rej.rej.reason = CM_REJ_STALE_CONNECTION;
+	cm_msg_encode(&rej, mad);
+	client_deliver(server, client, host_port, path, mad, false);
+}
+
+static int check_message(struct server *server, struct client *client, struct host_port *host_port,
+			 struct portd_mad *mad)
 {
 	struct mad_gid peer;
 	struct cm_msg msg;
@@ -388,6 +409,8 @@ static int check_message(struct server *server, struct client *client,
 	if (wrong) {
 		user_spend(client, WRONG_PRICE);
 		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);
+		if (wrong == fields_own_qpn)
+			refuse_for_peer(server, client, host_port, &mad->path, &msg);
 		return -EPERM;
 	}
 	if (msg.hdr.attr_id == CM_ATTR_REQ && !user_may_track(client))

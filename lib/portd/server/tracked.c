@@ -95,6 +95,8 @@ static unsigned int tables_of(const struct tracked *tracked)
 		tables |= 1u << TRACKED_BY_REMOTE;
 	if (has_peer && !tracked_is_in(tracked, without_qpn))
 		tables |= 1u << TRACKED_BY_QPN;
+	if (tracked_has_own_qpn(tracked))
+		tables |= 1u << TRACKED_BY_OWN_QPN;
 	return tables;
 }
 
@@ -189,6 +191,17 @@ static int add_as_told(struct tracker *tracker, uint16_t client, const struct cm
 	return 0;
 }
 
+static bool may_tell_qpn(const struct tracker *tracker, const struct tracked *tracked,
+			 const struct cm_record *told)
+{
+	const struct tracked_naming naming = { .client = tracked->client,
+					       .peer = mad_path_peer(&told->path),
+					       .of_device = UINT64_C(1) << tracked->is.handle,
+					       .qpn = told->local_qpn };
+
+	return tracker_may_name(tracker, &naming);
+}
+
 int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told,
 		bool may_add)
 {
@@ -208,6 +221,8 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 		return -EPERM;
 	if (is_outdated(tracked, told))
 		return 0;
+	if (told->local_qpn != tracked->is.local_qpn && !may_tell_qpn(tracker, tracked, told))
+		return -EPERM;
 	is = tracked->is;
 	is.state = told->state;
 	is.local_comm_id = told->local_comm_id;
@@ -286,6 +301,25 @@ const struct tracked *tracker_of_qpn(const struct tracker *tracker, const struct
 	struct cm_key key = { .gid = *peer, .guid = ca_guid, .id = remote_qpn };
 
 	return find_not_in(tracker, TRACKED_BY_QPN, &key, TRACKED_IN(DREQ_SENT));
+}
+
+static uint16_t user_of(const struct tracker *tracker, uint16_t client)
+{
+	return client < tracker->n_clients ? tracker->client[client].owner.user : 0;
+}
+
+bool tracker_may_name(const struct tracker *tracker, const struct tracked_naming *naming)
+{
+	const struct cm_key key = { .gid = naming->peer, .id = naming->qpn };
+	const struct tracked *tracked = NULL;
+
+	while ((tracked = tracked_find(tracker, TRACKED_BY_OWN_QPN, tracked, &key))) {
+		if (naming->of_device >> tracked->is.handle & 1 &&
+		    (tracked->is_orphan ||
+		     user_of(tracker, tracked->client) != user_of(tracker, naming->client)))
+			return false;
+	}
+	return true;
 }
 
 bool tracker_is_outdated(const struct tracker *tracker, const uint8_t mad[MAD_BYTES])

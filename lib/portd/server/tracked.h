@@ -20,9 +20,10 @@
 #define TRACKED_ALIKE_MAX 16 /* for each peer and comm id, or queue pair */
 
 enum tracked_table {
-	TRACKED_BY_LOCAL,  /* by local comm id */
-	TRACKED_BY_REMOTE, /* by peer and its comm id */
-	TRACKED_BY_QPN,	   /* by peer and its queue pair */
+	TRACKED_BY_LOCAL,   /* by local comm id */
+	TRACKED_BY_REMOTE,  /* by peer and its comm id */
+	TRACKED_BY_QPN,	    /* by peer and its queue pair */
+	TRACKED_BY_OWN_QPN, /* by peer and the client's queue pair */
 	TRACKED_N_TABLES,
 };
 
@@ -56,7 +57,7 @@ struct tracked {
 		uint32_t starting_psn; /* of the client's own REQ; same in a retransmission */
 		uint32_t handed; /* sequence number of the REQ's last delivery to the client */
 	};
-	uint32_t next[TRACKED_N_TABLES]; /* next in the same bucket, or TRACKED_NONE */
+	uint32_t next[TRACKED_BY_OWN_QPN]; /* next in the same bucket, or TRACKED_NONE */
 	struct tracked_owner owner;
 	uint32_t seal; /* set last, when the entry is complete */
 };
@@ -191,6 +192,24 @@ const struct tracked *tracker_of_remote(const struct tracker *tracker, const str
  */
 const struct tracked *tracker_of_qpn(const struct tracker *tracker, const struct mad_gid *peer,
 				     uint64_t ca_guid, uint32_t remote_qpn);
+
+/* A queue pair that a client names as its own. */
+struct tracked_naming {
+	uint16_t client;
+	struct mad_gid peer;
+	uint64_t
+		of_device; /* bitmap of the handles of its device's ports, which share its number */
+	uint32_t qpn;
+};
+
+/**
+ * tracker_may_name() - return whether a client may name a queue pair in a REQ or REP
+ *
+ * A peer takes a second connection with the same queue pair for a sign that the first one is stale,
+ * and ends it (IBTA vol. 1, 12.9.8.3.1). So false if another user has a connection with that peer
+ * and queue pair that the peer has accepted.
+ */
+bool tracker_may_name(const struct tracker *tracker, const struct tracked_naming *naming);
 
 /**
  * tracker_share() - add the connection count of a client without connections to a shared counter

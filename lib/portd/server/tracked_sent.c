@@ -207,7 +207,7 @@ static void step_by_call(const struct view *view, struct tracked *tracked, enum 
 		tracked_remove(view->tracker, tracked);
 		return;
 	}
-	if (call == CM_CALL_REP &&
+	if (call == CM_CALL_REP && /* in states that are not in the table by that queue pair */
 	    tracked_is_in(tracked, TRACKED_IN(REQ_RCVD) | TRACKED_IN(MRA_REQ_SENT)))
 		tracked->is.local_qpn = cm_rep_qpn(&view->msg->rep);
 	if (!tracked_step(view->tracker, tracked, call))

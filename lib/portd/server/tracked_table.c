@@ -20,6 +20,14 @@ struct tracked *tracked_at(const struct tracker *tracker, uint32_t index)
 		       : &tracker->chunk[index / TRACKED_CHUNK][index % TRACKED_CHUNK];
 }
 
+bool tracked_has_own_qpn(const struct tracked *tracked)
+{
+	const unsigned int states = 1u << CM_REP_RCVD | 1u << CM_MRA_REP_SENT | 1u << CM_REP_SENT |
+				    1u << CM_MRA_REP_RCVD | 1u << CM_ESTABLISHED;
+
+	return tracked->is.local_qpn && states >> tracked->is.state & 1;
+}
+
 /* --- tables -------------------------------------------------------------- */
 
 static struct cm_key key_of(const struct tracked *tracked, enum tracked_table table)
@@ -29,8 +37,11 @@ static struct cm_key key_of(const struct tracked *tracked, enum tracked_table ta
 	if (table == TRACKED_BY_LOCAL)
 		return key;
 	key.gid = mad_path_peer(&tracked->is.path);
-	key.guid = tracked->is.remote_ca_guid;
-	key.id = table == TRACKED_BY_QPN ? tracked->is.remote_qpn : tracked->is.remote_comm_id;
+	if (table != TRACKED_BY_OWN_QPN)
+		key.guid = tracked->is.remote_ca_guid;
+	key.id = table == TRACKED_BY_QPN       ? tracked->is.remote_qpn
+		 : table == TRACKED_BY_OWN_QPN ? tracked->is.local_qpn
+					       : tracked->is.remote_comm_id;
 	return key;
 }
 
@@ -45,12 +56,19 @@ static uint32_t *bucket_of(const struct tracker *tracker, enum tracked_table tab
 				 (hash & (tracker->n_buckets - 1))];
 }
 
+static uint32_t *next_of(const struct tracker *tracker, enum tracked_table table,
+			 struct tracked *tracked)
+{
+	return table == TRACKED_BY_OWN_QPN ? &tracker->next_by_own_qpn[tracked->index]
+					   : &tracked->next[table];
+}
+
 static void link_in(struct tracker *tracker, enum tracked_table table, struct tracked *tracked)
 {
 	struct cm_key key = key_of(tracked, table);
 	uint32_t *bucket = bucket_of(tracker, table, &key);
 
-	tracked->next[table] = *bucket;
+	*next_of(tracker, table, tracked) = *bucket;
 	*bucket = tracked->index;
 	tracked->in |= (uint8_t)(1u << table);
 }
@@ -62,15 +80,33 @@ static void link_out(struct tracker *tracker, enum tracked_table table, struct t
 
 	while (*link != tracked->index) {
 		assert(*link != TRACKED_NONE); /* fails if a key was changed while in the table */
-		link = &tracked_at(tracker, *link)->next[table];
+		link = next_of(tracker, table, tracked_at(tracker, *link));
 	}
-	*link = tracked->next[table];
+	*link = *next_of(tracker, table, tracked);
 	tracked->in &= (uint8_t) ~(1u << table);
+}
+
+/* A client chooses the key, and its accomplice on another host accepts all requests. */
+static bool has_enough_alike(const struct tracker *tracker, const struct tracked *tracked)
+{
+	const struct cm_key key = key_of(tracked, TRACKED_BY_OWN_QPN);
+	const struct tracked *other = NULL;
+	unsigned int n;
+
+	for (n = 0; n < TRACKED_ALIKE_MAX; n++) {
+		other = tracked_find(tracker, TRACKED_BY_OWN_QPN, other, &key);
+		if (!other)
+			return false;
+	}
+	return true;
 }
 
 void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables)
 {
 	enum tracked_table table;
+
+	if (tables & ~tracked->in & 1u << TRACKED_BY_OWN_QPN && has_enough_alike(tracker, tracked))
+		tables &= ~(1u << TRACKED_BY_OWN_QPN);
 
 	for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++) {
 		if ((tracked->in ^ tables) >> table & 1) {
@@ -85,15 +121,17 @@ void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned in
 struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table table,
 			     const struct tracked *after, const struct cm_key *key)
 {
+	uint32_t at = after ? *next_of(tracker, table, tracked_at(tracker, after->index))
+			    : *bucket_of(tracker, table, key);
 	struct tracked *tracked;
 	struct cm_key its;
 
-	tracked = tracked_at(tracker, after ? after->next[table] : *bucket_of(tracker, table, key));
-	for (; tracked; tracked = tracked_at(tracker, tracked->next[table])) {
+	while ((tracked = tracked_at(tracker, at))) {
 		its = key_of(tracked, table);
 		if (its.id == key->id && (key->guid == 0 || its.guid == key->guid) &&
 		    memcmp(&its.gid, &key->gid, sizeof(its.gid)) == 0)
 			break;
+		at = *next_of(tracker, table, tracked);
 	}
 	return tracked;
 }
@@ -140,10 +178,15 @@ static bool grow_chunk_pointers(struct tracker *tracker)
 {
 	uint32_t n = tracker->n_chunks_max ? 2 * tracker->n_chunks_max : 1;
 	struct tracked **grown = realloc(tracker->chunk, n * sizeof(struct tracked *));
+	uint32_t *next;
 
 	if (!grown)
 		return false;
 	tracker->chunk = grown;
+	next = realloc(tracker->next_by_own_qpn, n * TRACKED_CHUNK * sizeof(uint32_t));
+	if (!next)
+		return false;
+	tracker->next_by_own_qpn = next;
 	tracker->n_chunks_max = n;
 	return true;
 }
@@ -328,7 +371,9 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 	tracked->owner.user = 0;
 	add_orphan(tracker, tracked);
 	tracker->n_tracked++;
-	tracked_index(tracker, tracked, tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0);
+	tracked_index(tracker, tracked,
+		      (tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0) |
+			      (tracked_has_own_qpn(tracked) ? 1u << TRACKED_BY_OWN_QPN : 0));
 }
 
 bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)
@@ -391,6 +436,7 @@ void tracker_free(struct tracker *tracker)
 	if (tracker->store && tracker->n_tracked == 0)
 		tracker->store->ops->trim(tracker->store);
 	free(tracker->chunk);
+	free(tracker->next_by_own_qpn);
 	free(tracker->buckets);
 	free(tracker->client);
 	free(tracker->left_behind);
@@ -450,7 +496,8 @@ bool tracker_is_empty(const struct tracker *tracker)
 size_t tracker_bytes(const struct tracker *tracker)
 {
 	return sizeof(*tracker) + tracker->n_chunks * TRACKED_CHUNK * sizeof(struct tracked) +
-	       tracker->n_chunks_max * sizeof(struct tracked *) +
+	       tracker->n_chunks_max *
+		       (sizeof(struct tracked *) + TRACKED_CHUNK * sizeof(uint32_t)) +
 	       (size_t)tracker->n_buckets * TRACKED_N_TABLES * sizeof(uint32_t) +
 	       tracker->n_clients * sizeof(struct tracked_client);
 }

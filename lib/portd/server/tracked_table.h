@@ -31,6 +31,8 @@ struct tracker {
 	uint32_t n_tracked;
 	uint32_t n_buckets; /* per table; a power of two */
 	uint32_t *buckets;  /* all tables, one after the other */
+	/* next[TRACKED_BY_OWN_QPN] of each entry, which has no room for it */
+	uint32_t *next_by_own_qpn;
 	struct tracked_client *client;
 	uint32_t n_clients;
 	struct tracked_client dead;    /* connections of ended clients, being disconnected */
@@ -59,6 +61,14 @@ static inline void tracked_seal(struct tracked *tracked)
 	atomic_signal_fence(memory_order_seq_cst);
 	tracked->seal = TRACKED_SEAL ^ tracked->index;
 }
+
+/**
+ * tracked_has_own_qpn() - return whether a peer has accepted the connection with its queue pair
+ *
+ * Before, anybody could name queue pairs that others will create. Later, a client may release its
+ * queue pair as soon as either side disconnects.
+ */
+bool tracked_has_own_qpn(const struct tracked *tracked);
 
 /** tracked_at() - the entry of an index; NULL for TRACKED_NONE */
 struct tracked *tracked_at(const struct tracker *tracker, uint32_t index);
@@ -98,6 +108,8 @@ void tracked_forget_chunks(struct tracker *tracker);
 /**
  * tracked_index() - enter an entry into the given tables and remove it from the others
  * @tables: bitmap; while an entry is in a table, the members of its key must not change
+ *
+ * At most TRACKED_ALIKE_MAX entries with the same key are entered into TRACKED_BY_OWN_QPN.
  */
 void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
 

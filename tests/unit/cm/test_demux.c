@@ -295,6 +295,16 @@ TEST(stale_req_is_refused_and_the_old_connection_disconnected)
 	ck_assert_uint_eq(dreq.dreq.remote_qpn, rig.peer_qpn);
 }
 
+TEST(queue_pair_of_a_peer_in_a_req_from_another_host_is_not_stale)
+{
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	rig.path.dgid.raw[15]++;
+	rig_input(&rig, "REQ stale");
+	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
+	ck_assert_str_eq(rig_sent(&rig), "");
+	ck_assert_int_eq(rig.conn->state, CM_ESTABLISHED);
+}
+
 TEST(stale_rep_is_refused_and_the_old_connection_disconnected)
 {
 	struct cm_msg rej;

@@ -113,6 +113,20 @@ TEST(a_stale_req_is_for_who_has_the_connection)
 	ck_assert_str_eq(scene_handed(bob), "");
 }
 
+/* Any host can send a REQ with the queue pair and the CA of another one. */
+TEST(a_req_of_another_host_with_that_queue_pair_is_for_the_listener)
+{
+	struct cm_msg req = scene_peer_req(0x702, SCENE_ADDR);
+	struct mad_path other = rig_peer(SCENE_PEER + 1);
+
+	scene_connect(alice, 1);
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	req.req.local_qpn = SCENE_PEER_QPN + 0x701;
+	rig_arrive(&other, &req);
+	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_handed(bob), "REQ");
+}
+
 /* --- private data -------------------------------------------------------- */
 
 static bool is_secret(const struct portd_record *record)

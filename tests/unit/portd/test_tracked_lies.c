@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "lib/portd/server/tracked_table.h"
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
 
@@ -38,6 +39,44 @@ TEST_LOOP(message_about_anothers_connection_is_refused, 0, N_ABOUT_ONE)
 	talk_establish();
 	ck_assert_int_eq(talk_sent_by(OTHER, talk_msg_of(about_one[_i], LOCAL, REMOTE)), -EPERM);
 	ck_assert_str_eq(talk_state(), "ESTABLISHED");
+}
+
+/* The peer takes a second connection with that queue pair for a sign that this one is stale. */
+TEST(report_with_the_queue_pair_of_another_user_is_refused)
+{
+	struct cm_msg req = talk_our_req();
+	struct cm_record told;
+
+	ck_assert_int_eq(tracker_own(talk_tracker, OTHER, &(struct tracked_owner){ .user = 2 }), 0);
+	talk_establish();
+	req.req.local_comm_id++;
+	req.req.local_qpn++;
+	ck_assert_int_eq(talk_sent_by(OTHER, req), 0);
+	told = tracker_of_local(talk_tracker, LOCAL + 1)->is;
+	ck_assert_int_eq(tracker_set(talk_tracker, OTHER, &told, false), 0);
+	told.local_qpn = OUR_QPN;
+	ck_assert_int_eq(tracker_set(talk_tracker, OTHER, &told, false), -EPERM);
+}
+
+/* The accomplice of a client accepts all requests, and a search must end soon. */
+TEST(few_connections_with_one_peer_and_queue_pair_are_found_by_it)
+{
+	const struct cm_key key = { .gid = mad_path_peer(&talk_to_peer), .id = OUR_QPN };
+	const struct tracked *tracked = NULL;
+	struct cm_msg req = talk_our_req(), rep = talk_peer_rep();
+	unsigned int n;
+
+	for (n = 0; n < 4 * TRACKED_ALIKE_MAX; n++) {
+		talk_sent(req);
+		rep.rep.remote_comm_id = req.req.local_comm_id++;
+		rep.rep.local_comm_id++;
+		rep.rep.local_qpn++;
+		talk_received(rep);
+	}
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 4 * TRACKED_ALIKE_MAX);
+	for (n = 0; (tracked = tracked_find(talk_tracker, TRACKED_BY_OWN_QPN, tracked, &key)); n++)
+		continue;
+	ck_assert_uint_eq(n, TRACKED_ALIKE_MAX);
 }
 
 TEST_LOOP(message_about_anothers_request_is_refused, 0, N_ABOUT_ONE)

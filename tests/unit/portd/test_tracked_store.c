@@ -109,6 +109,22 @@ TEST(orphan_has_its_owner)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.block, kept_owner.block);
 }
 
+TEST(queue_pair_of_an_orphan_is_no_other_clients)
+{
+	const struct cm_record is = kept_version(1, 1);
+	struct tracked_naming naming = { .client = KEPT_CLIENT,
+					 .peer = mad_path_peer(&is.path),
+					 .of_device = 1u << KEPT_PORT,
+					 .qpn = is.local_qpn };
+
+	kept_set(1, 1);
+	ck_assert(tracker_may_name(kept_tracker, &naming));
+	kept_begin_again();
+	ck_assert(!tracker_may_name(kept_tracker, &naming));
+	ck_assert(tracker_return(kept_tracker, tracker_orphan(kept_tracker, NULL), KEPT_CLIENT));
+	ck_assert(tracker_may_name(kept_tracker, &naming));
+}
+
 static unsigned int orphans_of(uint16_t block)
 {
 	const struct tracked *tracked = NULL;

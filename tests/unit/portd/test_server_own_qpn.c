@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A REQ or REP with the queue pair of another user's connection: the peer would take that
+ * connection for stale, and end it. So it does not leave, and its sender is refused as by the peer.
+ */
+#include <errno.h>
+
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define MALLORY 1001
+
+#define alice	(&scene_alice) /* root's, as Bob */
+#define bob	(&scene_bob)
+
+static struct rig_client mallory;
+
+static void set_up(void)
+{
+	scene_set_up();
+	rig_come_as_user(MALLORY);
+	rig_join(&mallory);
+	scene_connect(alice, 1);
+	scene_wire();
+}
+
+FIXTURE(set_up, scene_tear_down);
+
+TEST(a_req_with_the_queue_pair_of_another_user_does_not_leave)
+{
+	scene_sends(&mallory, scene_req(&mallory, 1));
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_str_eq(scene_handed(&mallory), "REJ(REQ) 10");
+	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
+	ck_assert_str_eq(scene_tracked(mallory.first + 1), "none");
+	scene_sends(&mallory, scene_req(&mallory, 2));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+TEST(a_rep_with_the_queue_pair_of_another_user_does_not_leave)
+{
+	ck_assert_int_eq(rig_listen(&mallory, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x901, SCENE_ADDR));
+	scene_handed(&mallory);
+	scene_sends(&mallory, scene_rep(&mallory, 1, 0x901));
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_str_eq(scene_handed(&mallory), "REJ(REP) 10");
+	scene_sends(&mallory, scene_rep(&mallory, 2, 0x901));
+	ck_assert_str_eq(scene_wire(), "REP");
+}
+
+TEST(neither_does_a_req_with_that_of_a_passive_connection)
+{
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x901, SCENE_ADDR));
+	scene_sends(alice, scene_rep(alice, 2, 0x901));
+	scene_sends(&mallory, scene_req(&mallory, 2));
+	ck_assert_str_eq(scene_wire(), "REP");
+}
+
+/* Queue pairs of different devices, and connections with different hosts, are independent. */
+TEST(another_host_may_be_sent_that_queue_pair)
+{
+	struct mad_path other = rig_peer(SCENE_PEER + 1);
+	struct cm_msg req = scene_req(&mallory, 1);
+
+	rig_send(&mallory, &other, &req);
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+TEST(programs_of_one_user_may_name_each_others_queue_pairs)
+{
+	scene_sends(bob, scene_req(bob, 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+/* The kernel may give a released queue pair to any user. */
+TEST(the_queue_pair_of_a_connection_that_is_ending_is_free)
+{
+	scene_sends(alice, talk_msg_of(CM_ATTR_DREQ, alice->first + 1, 0x701));
+	scene_wire();
+	scene_sends(&mallory, scene_req(&mallory, 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+TEST(so_is_that_of_a_client_that_has_ended)
+{
+	rig_leave(alice);
+	scene_wire();
+	scene_sends(&mallory, scene_req(&mallory, 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+/* Else a user could name the queue pairs that others will create next, and lock them out. */
+TEST(a_request_that_is_not_accepted_reserves_no_queue_pair)
+{
+	scene_sends(&mallory, scene_req(&mallory, 2));
+	ck_assert_str_eq(scene_wire(), "REQ");
+	scene_sends(alice, scene_req(alice, 2));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+/* A client without a queue pair names 0. */
+TEST(connections_without_a_queue_pair_are_independent)
+{
+	struct cm_msg req = scene_req(alice, 2);
+
+	req.req.local_qpn = 0;
+	scene_sends(alice, req);
+	scene_said(scene_peer_rep(0x902, alice->first + 2));
+	ck_assert_str_eq(scene_tracked(alice->first + 2), "REP_RCVD");
+	req = scene_req(&mallory, 2);
+	req.req.local_qpn = 0;
+	scene_sends(&mallory, req);
+	ck_assert_str_eq(scene_wire(), "REQ, REQ");
+}
