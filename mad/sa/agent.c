@@ -127,6 +127,7 @@ static void query_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_
 	query->agent = agent;
 	query->flight.msg = ask->msg;
 	query->flight.landed = query_landed;
+	query->flight.turn = ask->turn;
 	list_init(&query->asks);
 	join_query(query, ask);
 	hash_insert(&agent->queries, &query->link, hash_question(agent, mad));
@@ -150,10 +151,13 @@ static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 	}
 	encode_untagged(&ask->msg, mad);
 	query = query_like(agent, mad);
-	if (query)
-		join_query(query, ask);
-	else
+	if (!query) {
 		query_start(agent, ask, mad);
+		return;
+	}
+	join_query(query, ask);
+	/* The one who asked first may have many requests that wait. */
+	sa_flight_turn(&agent->flights, &query->flight, ask->turn, agent->now);
 }
 
 void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now)

@@ -13,7 +13,7 @@
 
 #define SA_LEAVE_MS   800   /* four transmissions */
 #define SA_RENEW_MS   60000 /* how long a new administrator may take to start */
-#define SA_GROUPS_MAX 4096
+#define SA_GROUPS_MAX 16384 /* several times what one user may have */
 
 /*
  * A request of a client. The message says what for: GET or GET_TABLE of a PathRecord, a
@@ -26,6 +26,7 @@ struct sa_ask {
 	bool is_told;	   /* its membership was reported */
 	struct sa_msg msg; /* from sa_msg_init(); its transaction id is not used */
 	unsigned int timeout_ms;
+	uint8_t turn; /* less than SA_TURNS: requests of one turn leave room for others */
 	/*
 	 * Called once, with the answer or an error: -ETIMEDOUT, -EINVAL, -ENOENT, -ENOMEM, -ENOSPC.
 	 * For a group called again, with -ENETRESET, if the membership is lost later. It may ask

@@ -20,9 +20,12 @@ void sa_flights_init(struct sa_flights *flights, uint32_t seed,
 		     void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
 		     void *arg)
 {
+	unsigned int i;
+
 	*flights = (struct sa_flights){ .number = seed & NUMBER_MASK, .send = send, .arg = arg };
 	list_init(&flights->out);
-	list_init(&flights->waiting);
+	for (i = 0; i < SA_TURNS; i++)
+		list_init(&flights->turn[i].waiting);
 }
 
 bool sa_flight_is_on(const struct sa_flight *flight)
@@ -50,19 +53,54 @@ static void transmit_question(struct sa_flights *flights, struct sa_flight *flig
 	flights->send(flights->arg, mad, left_ms(flight, now));
 }
 
+/* Return: the request to send next, of the turns one after the other; NULL if none may leave. */
+static struct sa_flight *choose_waiting(struct sa_flights *flights)
+{
+	unsigned int i, turn;
+
+	for (i = 0; i < SA_TURNS && flights->n_waiting; i++) {
+		turn = flights->next_turn++ % SA_TURNS;
+		if (list_is_empty(&flights->turn[turn].waiting) ||
+		    (turn && flights->turn[turn].n_out >= SA_TURN_OUT_MAX))
+			continue;
+		return container_of(flights->turn[turn].waiting.next, struct sa_flight, link);
+	}
+	return NULL;
+}
+
 /* Sends waiting requests up to the limit. A waiting request times out, too. */
 static void admit_waiting(struct sa_flights *flights, struct cm_time now)
 {
 	struct sa_flight *flight;
 
-	while (!list_is_empty(&flights->waiting) && flights->n_out < SA_FLIGHTS_OUT_MAX) {
-		flight = container_of(flights->waiting.next, struct sa_flight, link);
+	while (flights->n_out < SA_FLIGHTS_OUT_MAX && (flight = choose_waiting(flights))) {
 		list_remove(&flight->link);
 		list_append(&flights->out, &flight->link);
 		flight->is_out = true;
+		flights->n_waiting--;
 		flights->n_out++;
+		flights->turn[flight->turn].n_out++;
 		transmit_question(flights, flight, now);
 	}
+}
+
+static void put_waiting(struct sa_flights *flights, struct sa_flight *flight)
+{
+	list_append(&flights->turn[flight->turn].waiting, &flight->link);
+	flights->n_waiting++;
+}
+
+void sa_flight_turn(struct sa_flights *flights, struct sa_flight *flight, uint8_t turn,
+		    struct cm_time now)
+{
+	assert(sa_flight_is_on(flight) && turn < SA_TURNS);
+	if (flight->is_out || flight->turn == turn)
+		return;
+	list_remove(&flight->link);
+	flights->n_waiting--;
+	flight->turn = turn;
+	put_waiting(flights, flight);
+	admit_waiting(flights, now);
 }
 
 void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
@@ -71,7 +109,7 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 	bool is_table = flight->msg.hdr.method == SA_METHOD_GET_TABLE;
 	uint64_t try_ms = timeout_ms / (is_table ? SA_TABLE_TRIES : SA_TRIES);
 
-	assert(!sa_flight_is_on(flight) && flight->landed);
+	assert(!sa_flight_is_on(flight) && flight->landed && flight->turn < SA_TURNS);
 
 	flights->number = (flights->number + 1) & NUMBER_MASK;
 	if (flights->number == 0)
@@ -82,7 +120,7 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 	flight->wait_ns = (try_ms < SA_TRY_MS_MIN ? SA_TRY_MS_MIN : try_ms) * CM_NS_PER_MS;
 	flight->busy_ns = SA_TRY_MS_MIN * CM_NS_PER_MS;
 	flight->give_up = cm_time_after(now, timeout_ms * CM_NS_PER_MS);
-	list_append(&flights->waiting, &flight->link);
+	put_waiting(flights, flight);
 	cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
 	admit_waiting(flights, now);
 }
@@ -93,6 +131,8 @@ static void take_out(struct sa_flights *flights, struct sa_flight *flight)
 	cm_timer_disarm(&flights->timers, &flight->timer);
 	list_remove(&flight->link);
 	flights->n_out -= flight->is_out;
+	flights->turn[flight->turn].n_out -= flight->is_out;
+	flights->n_waiting -= !flight->is_out;
 	flight->is_out = false;
 	flight->number = 0;
 }

@@ -14,6 +14,8 @@
 #include "mad/sa_msg.h"
 
 #define SA_FLIGHTS_OUT_MAX 64
+#define SA_TURN_OUT_MAX	   48 /* of one turn other than 0 */
+#define SA_TURNS	   64
 #define SA_TABLE_TRIES	   2  /* the answer to each is a whole table */
 #define SA_TRIES	   10 /* within the client's timeout, as the kernel does */
 #define SA_TRY_MS_MIN	   50
@@ -29,7 +31,7 @@ typedef void sa_landed(struct sa_flight *flight, int err, const struct sa_msg *a
 
 /* An outstanding request; embedded by its owner. */
 struct sa_flight {
-	struct list link; /* in flights.out or flights.waiting */
+	struct list link; /* in flights.out or flights.waiting[turn] */
 	struct cm_timer timer;
 	struct cm_time give_up;
 	uint64_t wait_ns; /* between transmissions */
@@ -38,14 +40,20 @@ struct sa_flight {
 		number; /* transaction id without the transmission count; 0 while not outstanding */
 	uint32_t tries;
 	bool is_out;
+	uint8_t turn; /* less than SA_TURNS; flights of one turn leave room for others */
 	struct sa_msg msg;
 	sa_landed *landed;
 };
 
 struct sa_flights {
 	struct list out;
-	struct list waiting;
 	unsigned int n_out;
+	struct {
+		struct list waiting;
+		unsigned int n_out;
+	} turn[SA_TURNS];
+	unsigned int n_waiting;
+	unsigned int next_turn;
 	struct cm_timers timers;
 	uint32_t number; /* of the last flight */
 	/* Sends a MAD; responses after @wait_ms milliseconds are ignored. */
@@ -61,11 +69,15 @@ void sa_flights_init(struct sa_flights *flights, uint32_t seed,
 
 /**
  * sa_flight_start() - send a request
- * @flight:     not outstanding; its msg comes from sa_msg_init(), landed is set
+ * @flight:     not outstanding; its msg comes from sa_msg_init(), landed and turn are set
  * @timeout_ms: total timeout in milliseconds
  */
 void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
 		     struct cm_time now);
+
+/** sa_flight_turn() - have a request that has not been sent yet wait in another turn */
+void sa_flight_turn(struct sa_flights *flights, struct sa_flight *flight, uint8_t turn,
+		    struct cm_time now);
 
 /** sa_flight_stop() - cancel; no effect if not outstanding. landed() is not called. */
 void sa_flight_stop(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now);

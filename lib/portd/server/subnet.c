@@ -249,6 +249,8 @@ static void set_query(struct client_ask *asked, const struct portd_sa_ask *wante
 	asked->ask_id = wanted->ask_id;
 	asked->ask.timeout_ms = wanted->timeout_ms < TIMEOUT_MS_MAX ? wanted->timeout_ms
 								    : TIMEOUT_MS_MAX;
+	/* Not turn 0, which has no limit. */
+	asked->ask.turn = (uint8_t)(1 + asked->client->user->number % (SA_TURNS - 1));
 	asked->ask.done = answer_client;
 }
 

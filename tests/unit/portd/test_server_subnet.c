@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/lease.h"
+#include "mad/sa/agent.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_subnet.h"
@@ -288,6 +289,39 @@ TEST(questions_of_one_client_are_limited)
 	ask_path(&dave, 1);
 	rig_sa_answers(0, 0, 7);
 	ck_assert_int_eq(told(&dave, 1), 0);
+}
+
+static void ask_path_to(struct rig_client *client, uint32_t ask_id, uint8_t host)
+{
+	struct portd_record record = question(client, ask_id, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
+
+	record.sa_ask.timeout_ms = 600000;
+	record.sa_ask.record[23] = host; /* of the DGID */
+	tell(client, &record);
+}
+
+/* The administrator does not answer Mallory, whose questions stay until they time out. */
+TEST(questions_of_one_user_do_not_keep_those_of_another_waiting)
+{
+	struct rig_client mallory;
+	unsigned int n;
+
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	for (n = 1; n <= 100; n++)
+		ask_path_to(&mallory, n, (uint8_t)n);
+	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX);
+	ask_path_to(&carol, 1, 200);
+	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX + 1);
+	ask_path_to(&carol, 2, 100); /* a question of Mallory's that waits */
+	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX + 2);
+}
+
+/* Otherwise nobody else could join a group. */
+TEST(memberships_of_one_user_leave_room_for_others)
+{
+	ck_assert_uint_gt(SA_GROUPS_MAX,
+			  2 * quota_of(&rig_server()->options.quotas, QUOTA_USER_SA));
 }
 
 TEST(question_that_comes_again_after_a_restart_is_answered_once)

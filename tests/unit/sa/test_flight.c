@@ -260,6 +260,56 @@ START_TEST(only_so_many_are_out)
 }
 END_TEST
 
+static void answer(int i)
+{
+	uint8_t mad[MAD_BYTES];
+
+	wire_answer(i, 0, 1, mad);
+	input(mad);
+}
+
+/* Nobody answers the first ones: they keep their places until they give up. */
+START_TEST(questions_of_one_turn_leave_places_to_others)
+{
+	for (int i = 0; i < MANY; i++) {
+		flight[i].turn = 1 + (i == MANY - 1);
+		start(i, 600000);
+	}
+	ck_assert_uint_eq(n_sent, SA_TURN_OUT_MAX + 1);
+	ck_assert(flight[MANY - 1].is_out);
+}
+END_TEST
+
+START_TEST(turns_alternate)
+{
+	for (int i = 0; i < MANY; i++) {
+		flight[i].turn = i < MANY - 1 ? 0 : 2;
+		start(i, 2000);
+	}
+	ck_assert(!flight[MANY - 1].is_out);
+	answer(0);
+	answer(1);
+	ck_assert(flight[MANY - 1].is_out);
+}
+END_TEST
+
+START_TEST(a_question_that_waits_may_change_its_turn)
+{
+	for (int i = 0; i < MANY; i++) {
+		flight[i].turn = 1;
+		start(i, 2000);
+	}
+	ck_assert(!flight[MANY - 1].is_out);
+	sa_flight_turn(&flights, &flight[MANY - 1], 2, at_ms(0));
+	ck_assert(flight[MANY - 1].is_out);
+	sa_flight_turn(&flights, &flight[0], 2, at_ms(0));
+	for (int i = 0; i < MANY; i++)
+		sa_flight_stop(&flights, &flight[i], at_ms(0));
+	ck_assert_uint_eq(flights.n_out + flights.n_waiting, 0);
+	ck_assert_uint_eq(flights.turn[1].n_out + flights.turn[2].n_out, 0);
+}
+END_TEST
+
 START_TEST(who_waits_for_a_turn_gives_up_in_time)
 {
 	for (int i = 0; i < MANY; i++)
@@ -315,6 +365,9 @@ int main(void)
 	tcase_add_test(tcase, question_of_a_peer_is_a_stray);
 	tcase_add_test(tcase, cut_answer_is_a_stray);
 	tcase_add_test(tcase, only_so_many_are_out);
+	tcase_add_test(tcase, questions_of_one_turn_leave_places_to_others);
+	tcase_add_test(tcase, turns_alternate);
+	tcase_add_test(tcase, a_question_that_waits_may_change_its_turn);
 	tcase_add_test(tcase, who_waits_for_a_turn_gives_up_in_time);
 	tcase_add_test(tcase, stopped_question_is_silent);
 	tcase_add_test(tcase, another_administrator_is_asked_at_once);
