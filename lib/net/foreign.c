@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/large.h"
 #include "lib/net/internal.h"
 
 #define LINKS_MAX 64
@@ -80,7 +81,7 @@ static int read_answer(int fd, uint32_t seq,
 		       int (*take)(struct nlmsghdr *hdr, struct foreign *foreign),
 		       struct foreign *foreign)
 {
-	static char answer[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+	static char answer[32768] LARGE_STATIC __attribute__((aligned(NLMSG_ALIGNTO)));
 	struct sockaddr_nl from = { .nl_pid = 1 };
 	struct nlmsghdr *hdr;
 	int left, n, rc = 0;

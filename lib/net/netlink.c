@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/large.h"
 
-static char response[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+static char response[32768] LARGE_STATIC __attribute__((aligned(NLMSG_ALIGNTO)));
 static struct {
 	pthread_mutex_t lock;
 	int cancel_state; /* of the holder */

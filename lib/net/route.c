@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/large.h"
 
 #define CACHE_SETS	  1024 /* a power of 2 */
 #define CACHE_WAYS	  4
@@ -49,7 +50,7 @@ static uint32_t generation = 1; /* 0 is never valid */
 static struct set {
 	struct entry entry[CACHE_WAYS];
 	uint8_t victim;
-} cache[CACHE_SETS]; /* zero, so that it takes no room in the library's file */
+} cache[CACHE_SETS] LARGE_STATIC; /* zero, so that it takes no room in the library's file */
 
 void net_route_flush(void)
 {

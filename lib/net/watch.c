@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/large.h"
 
 #define QUEUE_EVENTS	256
 #define BATCH_EVENTS	32
@@ -48,10 +49,11 @@ struct net_watch {
 	int wake_fd; /* eventfd: the queue is not empty */
 	int poll_fd; /* epoll of wake_fd and of the netlink sockets */
 	int n_queued;
-	struct net_event queue[QUEUE_EVENTS];
+	struct net_event *queue; /* one of queues[] */
 };
 
 static struct net_watch watches[WATCHES_MAX];
+static struct net_event queues[WATCHES_MAX][QUEUE_EVENTS] LARGE_STATIC;
 static int fds[2] = { -1, -1 }; /* the netlink sockets, by kind of announcements */
 static int news_fd = -1;	/* epoll of both */
 static unsigned int n_changes;	/* atomic: of addresses and links */
@@ -61,7 +63,7 @@ static __thread enum {
 	NEXT_LOOKS,
 	NONE_LOOKS,
 } looks;
-static char message[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+static char message[32768] LARGE_STATIC __attribute__((aligned(NLMSG_ALIGNTO)));
 
 unsigned int net_changes(void)
 {
@@ -166,6 +168,7 @@ static int open_watch(struct net_watch *watch, enum net_watch_kind kind)
 
 	watch->is_open = true;
 	watch->kind = kind;
+	watch->queue = queues[watch - watches];
 	watch->n_queued = 0;
 	watch->poll_fd = -1;
 	watch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
+
 void rsock_init(struct rsock *rs, const struct rsock_ops *ops)
 {
 	rs->ops = ops;
@@ -104,7 +106,7 @@ struct entry {
 	bool is_locked; /* atomic */
 };
 
-static struct entry entries[TABLE_FD_MAX + 1];
+static struct entry entries[TABLE_FD_MAX + 1] LARGE_STATIC;
 static int n_entries; /* highest entry ever used, plus one; atomic */
 
 /* Return: the entry of a descriptor, or NULL if it is too large. */
