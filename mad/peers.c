@@ -184,6 +184,13 @@ bool peers_probe(struct peers *peers, uint32_t id, uint64_t now_ns, struct mad_p
 	return false;
 }
 
+uint64_t peers_due_ns(const struct peers *peers)
+{
+	if (list_is_empty(&peers->probed))
+		return 0;
+	return container_of(peers->probed.next, struct peer, probed)->due_ns;
+}
+
 void peers_came(struct peers *peers, const struct mad_gid *gid)
 {
 	struct peer *peer = list_is_empty(&peers->probed) ? NULL : find_peer(peers, gid);

@@ -117,6 +117,9 @@ static inline enum way peers_own_way(const struct peers *peers)
 bool peers_probe(struct peers *peers, uint32_t id, uint64_t now_ns, struct mad_path *ret,
 		 uint32_t *ret_id);
 
+/** peers_due_ns() - when peers_probe() should be called next. Return: 0 if no round is going on. */
+uint64_t peers_due_ns(const struct peers *peers);
+
 /** peers_came() - a message, possibly forged, came from @gid */
 void peers_came(struct peers *peers, const struct mad_gid *gid);
 

@@ -500,15 +500,17 @@ void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *pat
 	unlock_sender(sender);
 }
 
+/* The clock of those who wait for a probe: the coarse one would have them wake too early. */
 bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
 {
+	uint64_t now_ns = clock_ns();
 	uint32_t id;
 	bool is_due;
 
 	pthread_mutex_lock(&sender->lock);
-	is_due = sender->peers.n[WAY_PROBED] &&
+	is_due = sender->peers.n[WAY_PROBED] && peers_due_ns(&sender->peers) <= now_ns &&
 		 getrandom(&id, sizeof(id), GRND_NONBLOCK) == sizeof(id) &&
-		 peers_probe(&sender->peers, id, clock_coarse_ns(), ret, &id);
+		 peers_probe(&sender->peers, id, now_ns, ret, &id);
 	unlock_sender(sender);
 	if (is_due)
 		mad_probe_write(id, ret_mad);
@@ -527,6 +529,7 @@ void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
 {
 	pthread_mutex_lock(&sender->lock);
 	*ret = (struct mad_sender_score){ .n_probed = sender->peers.n[WAY_PROBED],
+					  .probe_due_ns = peers_due_ns(&sender->peers),
 					  .n_reached = sender->peers.n[WAY_WORKS] -
 						       (peers_own_way(&sender->peers) == WAY_WORKS),
 					  .n_lost = sender->peers.n[WAY_FAILS],

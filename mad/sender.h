@@ -91,7 +91,8 @@ void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *pat
 
 /* Numbers of peers. */
 struct mad_sender_score {
-	unsigned int n_probed;	   /* being probed; next probe within PROBE_NS */
+	unsigned int n_probed;	   /* being probed */
+	uint64_t probe_due_ns;	   /* when to call mad_sender_probe() again, if any are */
 	unsigned int n_reached;	   /* reached by the fast path, without the port itself */
 	unsigned int n_lost;	   /* alive but not reached by it, including the port itself */
 	struct mad_gid first_lost; /* the first of n_lost */

@@ -470,7 +470,7 @@ static void send_held(struct server *server, struct host_port *host_port)
 
 void host_port_flush(struct server *server, struct host_port *host_port)
 {
-	if (host_port->sender && (host_port->is_probing || mad_sender_is_busy(host_port->sender)))
+	if (host_port->sender && (host_port->probes_at.ns || mad_sender_is_busy(host_port->sender)))
 		send_held(server, host_port);
 }
 

@@ -9,6 +9,8 @@
 #include "lib/portd/server/state.h"
 #include "mad/talk.h"
 
+#define PAUSE_NS (10 * CM_NS_PER_MS)
+
 bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES])
 {
@@ -52,6 +54,18 @@ static void warn_once(struct host_port *host_port, const struct mad_sender_score
 		 host_port->device, host_port->port_num, peer);
 }
 
+/* Not at once: a probe that is due may fail to leave, as early after boot, without random numbers.
+ */
+static struct cm_time next_probe(const struct server *server, const struct mad_sender_score *score)
+{
+	const struct cm_time soon = cm_time_after(server->now, PAUSE_NS);
+	const struct cm_time due = { .ns = score->probe_due_ns };
+
+	if (!score->n_probed)
+		return (struct cm_time){ .ns = 0 };
+	return due.ns > soon.ns ? due : soon;
+}
+
 void probe_peers(struct host_port *host_port)
 {
 	struct mad_sender_score score;
@@ -62,6 +76,6 @@ void probe_peers(struct host_port *host_port)
 		if (host_port_reaches_hop(host_port, &path))
 			mad_sender_send_probe(host_port->sender, &path, mad);
 	mad_sender_score(host_port->sender, &score);
-	host_port->is_probing = score.n_probed;
+	host_port->probes_at = next_probe(host_port->server, &score);
 	warn_once(host_port, &score);
 }

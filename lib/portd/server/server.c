@@ -27,7 +27,6 @@
 #define LISTENING_PAUSE_NS (1000 * CM_NS_PER_MS)
 #define GRACE_LOOK_MS	   20
 #define THROTTLE_LOOK_MS   5
-#define PROBE_LOOK_MS	   50
 #define REQUESTS_LOOK_MS   1 /* polling interval for REQs above the rate of their host */
 
 /* --- descriptors --------------------------------------------------------- */
@@ -166,16 +165,6 @@ static struct cm_time stop_deadline(const struct server *server)
 	return server->n_clients ? server->linger_until : server->now;
 }
 
-static bool any_probes(const struct server *server)
-{
-	struct host_port *host_port;
-
-	for_each_host_port (host_port, server)
-		if (host_port->is_probing)
-			return true;
-	return false;
-}
-
 static struct cm_time earlier_ms(const struct server *server, struct cm_time deadline, int ms)
 {
 	return cm_time_earlier(deadline, cm_time_after(server->now, (uint64_t)ms * CM_NS_PER_MS));
@@ -194,6 +183,8 @@ static int sleep_ms(struct server *server)
 	for_each_host_port (host_port, server) {
 		deadline = cm_time_earlier(deadline, subnet_deadline(host_port));
 		deadline = cm_time_earlier(deadline, host_port_deadline(host_port));
+		if (host_port->probes_at.ns)
+			deadline = cm_time_earlier(deadline, host_port->probes_at);
 	}
 	if (server->stop_at.ns)
 		deadline = cm_time_earlier(deadline, stop_deadline(server));
@@ -212,8 +203,6 @@ static int sleep_ms(struct server *server)
 	deadline = cm_time_earlier(deadline, server->waiting.look_at);
 	if (!list_is_empty(&server->senders))
 		deadline = earlier_ms(server, deadline, REQUESTS_LOOK_MS);
-	if (any_probes(server))
-		deadline = earlier_ms(server, deadline, PROBE_LOOK_MS);
 	return cm_time_ms_until(deadline, server->now);
 }
 

@@ -115,7 +115,7 @@ struct host_port {
 	unsigned int batch;	   /* messages to try to receive per turn */
 	unsigned int n_waiting;	   /* transmit entries waiting for link addresses */
 	bool has_unread;	   /* the sender's queue pair must be polled without an event */
-	bool is_probing;	   /* probes of peers may be due, see mad/peers.h */
+	struct cm_time probes_at;  /* when a probe of a peer is due, see mad/peers.h; 0: none */
 	bool has_warned;	   /* the log says that the fast path does not reach a peer */
 	bool is_gone;		   /* the device was removed; close at the end of this turn */
 	struct subnet *subnet;	   /* NULL on RoCE */

@@ -146,6 +146,21 @@ TEST(a_probe_is_repeated_with_another_id_until_it_is_answered)
 	}
 }
 
+TEST(the_next_probe_is_due_a_quarter_of_a_second_after_the_last_one)
+{
+	struct mad_gid carol = stranger(1);
+
+	ck_assert_uint_eq(peers_due_ns(&peers), 0);
+	ask_after(&bob, 0);
+	ck_assert_uint_eq(peers_due_ns(&peers), NOW_NS);
+	ck_assert(probes_after(0));
+	ck_assert_uint_eq(peers_due_ns(&peers), NOW_NS + PROBE_MS * MS_NS);
+	ask_after(&carol, 10);
+	ck_assert_uint_eq(peers_due_ns(&peers), NOW_NS + 10 * MS_NS);
+	ck_assert(probes_after(10));
+	ck_assert_uint_eq(peers_due_ns(&peers), NOW_NS + PROBE_MS * MS_NS);
+}
+
 TEST_LOOP(the_answer_to_any_probe_of_the_round_proves_the_way, 0, N_PROBES)
 {
 	uint32_t id;

@@ -96,6 +96,29 @@ TEST(a_probe_that_is_due_leaves_at_the_end_of_the_turn)
 	ck_assert_uint_eq(rig_n_sent(), 0);
 }
 
+static int wait_ms_before_probe(uint64_t due_ms)
+{
+	rig_probe(&(struct mad_sender_score){
+		.n_probed = 1, .probe_due_ns = rig_server()->now.ns + due_ms * CM_NS_PER_MS });
+	rig_settle();
+	rig_pass(0);
+	return rig_wait_ms();
+}
+
+TEST(cmportd_wakes_when_the_next_probe_is_due_and_not_before)
+{
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_int_eq(wait_ms_before_probe(250), 250);
+	ck_assert_int_eq(wait_ms_before_probe(7000), 7000);
+}
+
+/* As without random numbers, early after boot. */
+TEST(a_probe_that_is_due_and_does_not_leave_is_tried_again_a_moment_later)
+{
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_int_eq(wait_ms_before_probe(0), 10);
+}
+
 TEST(a_port_that_is_opened_proves_itself_and_asks_for_a_sign_through_umad)
 {
 	const struct portd_record open = {
