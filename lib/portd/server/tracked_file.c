@@ -19,6 +19,7 @@
 #include "lib/portd/server/state_file.h"
 
 #define MAGIC	      UINT32_C(0x70635731) /* the last byte is the version of the layout */
+#define VERSION_BITS  8
 #define PORT_SEAL     UINT32_C(0x706f7274)
 #define BOOT_BYTES    40
 #define BOOT_ID	      "/proc/sys/kernel/random/boot_id"
@@ -92,13 +93,28 @@ static uint64_t read_pid_ns(void)
 	return stat(PID_NS, &stat_of) ? 0 : (uint64_t)stat_of.st_ino;
 }
 
-static bool is_ours(const struct tracked_head *head)
+static bool is_of_this_boot(const struct tracked_head *head)
 {
 	char boot[BOOT_BYTES];
 
 	read_boot(boot);
-	return head->magic == MAGIC && head->layout == layout_id() &&
-	       memcmp(head->boot, boot, BOOT_BYTES) == 0;
+	return memcmp(head->boot, boot, BOOT_BYTES) == 0;
+}
+
+static bool is_ours(const struct tracked_head *head)
+{
+	return head->magic == MAGIC && head->layout == layout_id() && is_of_this_boot(head);
+}
+
+/* Another version stores what this one cannot read; after a boot there is nothing to be read. */
+static void warn_of_another_version(const struct tracked_head *head, const char *path)
+{
+	if (head->magic >> VERSION_BITS == MAGIC >> VERSION_BITS && !is_ours(head) &&
+	    is_of_this_boot(head))
+		log_warn("the connections in %s were stored by another version of cmportd, which "
+			 "this one cannot read: the peers of programs that have ended since are "
+			 "not told; they notice at their next message",
+			 path);
 }
 
 /* --- initialization ------------------------------------------------------ */
@@ -282,6 +298,7 @@ int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const ch
 		return -errno;
 	file->head = mapped;
 	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
+	warn_of_another_version(file->head, path);
 	if (!is_ours(file->head))
 		bytes = import_former_file(file, folder_fd, path);
 	return is_ours(file->head) ? take_over(file, bytes) : renew_file(file);

@@ -4,27 +4,55 @@
  * cut off, with holes, full of anything.
  */
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "cm/fsm.h"
 #include "tests/unit/portd/kept.h"
 #include "tests/unit/test.h"
 
 /* --- not ours ------------------------------------------------------------ */
 
-/* Where the head has: magic, layout, boot. */
-static const off_t head_at[] = { 0, 4, 16 };
+/* What the head has, where, and whether the log says that another version wrote it. */
+static const struct {
+	off_t at;
+	bool is_said;
+} head[] = {
+	{0,   true }, /* the version of the layout */
+	{ 3,  false}, /* the rest of the magic number */
+	{ 4,  true }, /* the layout */
+	{ 16, false}, /* the boot */
+};
 
 FIXTURE(kept_set_up, kept_tear_down);
 
-TEST_LOOP(file_of_another_version_or_boot_counts_as_nothing, 0, 3)
+static bool is_said(FILE *log, const char *what)
 {
+	char line[512];
+	bool is = false;
+
+	rewind(log);
+	while (fgets(line, sizeof(line), log))
+		is |= strstr(line, what) != NULL;
+	return is;
+}
+
+TEST_LOOP(file_of_another_version_or_boot_counts_as_nothing, 0,
+	  (int)(sizeof(head) / sizeof(head[0])))
+{
+	FILE *log = tmpfile();
+
+	ck_assert(log && dup2(fileno(log), STDERR_FILENO) >= 0);
+	log_set_verbose();
 	kept_set(1, 1);
-	kept_write(head_at[_i], "?", 1);
+	kept_write(head[_i].at, "?", 1);
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
+	ck_assert(is_said(log, "stored by another version") == head[_i].is_said);
+	fclose(log);
 	kept_set(1, 1);
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
