@@ -3,7 +3,8 @@
 """The library of one commit with cmportd of another, on the soft fabric: this tree and the last
 release, this tree and the commit before the last change of their protocol. If PORTD_VERSION is the
 same they work together and replace each other under live connections; if not, each refuses the
-other in plain words.
+other in plain words. In either case this tree's cmportd ends the connections of programs that were
+killed together with the other's, or says that it cannot read them.
 
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 without
 PURECM_TEST_LONG, a git repository, or a fabric.
@@ -52,6 +53,31 @@ until grep -q ^complete $PURECM_FABRIC/said; do sleep 0.05; kill -0 $client; don
 kill -USR1 $client
 wait $client
 cat $PURECM_FABRIC/said
+"""
+# A program and its cmportd are killed, and only the state file knows of their connections.
+INHERIT = """
+until grep -sq ^ready $PURECM_FABRIC/../b/said; do sleep 0.05; done
+$lib {hold} client 10.77.0.2 {port} {held} 1 >$PURECM_FABRIC/said 2>&1 & client=$!
+until grep -sq ^held $PURECM_FABRIC/said; do
+    sleep 0.05
+    kill -0 $client || cat $PURECM_FABRIC/said
+done
+served_by | grep " {first}/"
+kill -STOP $client
+kill -KILL $(served_by | cut -d ' ' -f 1)
+while served_by | grep -q .; do sleep 0.05; done
+kill -KILL $client
+{next}/tools/cmportd/cmportd --idle 0 >$PURECM_FABRIC/log 2>&1 & portd=$!
+server=$(cat $PURECM_FABRIC/../b/server)
+for i in $(seq 200); do
+    kill -USR1 $server
+    sleep 0.1
+    grep -q " {held} disconnected" $PURECM_FABRIC/../b/said && echo inherited && break
+    grep -q "stored by another version" $PURECM_FABRIC/log && echo refused && break
+done
+tail -n 1 $PURECM_FABRIC/../b/said
+cat $PURECM_FABRIC/log
+kill $portd
 """
 
 
@@ -129,6 +155,20 @@ def they_replace_each_other(pair):
         assert f"ended {all_of_them} established {all_of_them} disconnected" in told, told
 
 
+def connections_of_the_other_are_ended_or_refused_in_words(pair):
+    same = pair.versions[0] == pair.versions[1]
+    for first, last in ((pair.other, pair.build), (pair.build, pair.other))[:1 + same]:
+        inherit = INHERIT.format(hold=f"{pair.build}/tools/certify/hold", port=PORT, held=HELD,
+                                 first=first, next=last)
+        status, told = pair.run(
+            f"b&:echo $$ >$PURECM_FABRIC/server; exec {pair.build}/tools/certify/hold server "
+            f"10.77.0.2 {PORT} >$PURECM_FABRIC/said",
+            "a:set -e\n" + pair.host(first, first, inherit))
+        words = told.split()
+        assert "inherited" in words or ("refused" in words and not same), (status, told)
+        print(f"{pair.commit}: {'inherited' if 'inherited' in words else 'refused'}", flush=True)
+
+
 def they_refuse_each_other_in_words(pair):
     theirs, ours = pair.versions
     for library, first, versions in ((pair.other, pair.build, (ours, theirs)),
@@ -141,7 +181,7 @@ def they_refuse_each_other_in_words(pair):
 def play(pair):
     same = pair.versions[0] == pair.versions[1]
     tests = (they_talk, they_replace_each_other) if same else (they_refuse_each_other_in_words,)
-    return run_tests(tests, pair)
+    return run_tests((*tests, connections_of_the_other_are_ended_or_refused_in_words), pair)
 
 
 def why_not():
