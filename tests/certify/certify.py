@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests/lab", "tests/fabric")]
@@ -196,6 +197,22 @@ def what_depends_on_a_device_is_not_compared(build):
     assert none == some != unset, (none, some, unset)
 
 
+def drills_that_fail_where_clocks_differ_are_not_judged(build):
+    """As between emulated hosts, one of which was too busy at its boot to measure its clock."""
+    sys.path.insert(0, f"{build}/tools/certify")
+    pairs, scripts = map(importlib.import_module, ("pair", "scripts"))
+    for seconds, verdict in ((100, pairs.FAILS), (110, pairs.FAILS), (230, pairs.UNTRIED),
+                             (22, pairs.UNTRIED)):
+        pair = object.__new__(pairs.Pair)
+        pair.a, pair.b = (types.SimpleNamespace(clock=lambda now=now: now)
+                          for now in (1100, 2000 + seconds))
+        pair.clocks = 1000, 2000
+        for row in (pairs.Row("drills", pairs.FAILS, "16 of 18"), pairs.Row("", pairs.WORKS, "")):
+            said = scripts.unless_clocks_differ(pair, row)
+            wanted = verdict if row.verdict == pairs.FAILS else pairs.WORKS
+            assert said.verdict == wanted and row.why in said.why, (seconds, said)
+
+
 def each_device_has_a_report_on_the_page(_):
     """As `certify.py --each` kept it; docs/hardware.md links to each."""
     page = Path(ROOT, "docs/hardware.md").read_text(encoding="utf-8")
@@ -330,6 +347,7 @@ def main():
                           hosts_of_other_addresses_than_the_labs_are_as_stock_too,
                           each_device_has_a_report_on_the_page,
                           what_depends_on_a_device_is_not_compared,
+                          drills_that_fail_where_clocks_differ_are_not_judged,
                           what_does_not_fit_into_the_time_is_left_out_and_said,
                           by_ssh_both_hosts_are_certified_at_once,
                           nobody_serves_and_that_is_said), build)

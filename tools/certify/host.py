@@ -93,6 +93,11 @@ class Host:
                               capture_output=True, check=False)
         return done.returncode == 0
 
+    @staticmethod
+    def clock():
+        """Seconds since some moment."""
+        return time.monotonic()
+
     # --- programs ---
 
     def start(self, program, *words):

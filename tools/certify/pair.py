@@ -40,6 +40,7 @@ class Pair:
         if not self.ways:
             raise Trouble("no address of an RDMA device of this host is in a network of the "
                           "other's; `purecm doctor ADDRESS` says more")
+        self.clocks = self.read_clocks()
         self.mads = []
         self.took = {}  # seconds of each trial
         self.fast_path = None  # whether MADs from a queue pair of our own arrive at QP1
@@ -49,6 +50,16 @@ class Pair:
         now = time.monotonic()
         planned = [PLANNED_S[name] for name in names]
         self.end_of_trial = now + max(self.end - now, 0) * planned[0] / sum(planned)
+
+    def read_clocks(self):
+        """Return the seconds that either host counts, at one moment."""
+        before, there, after = self.a.clock(), self.b.clock(), self.a.clock()
+        return (before + after) / 2, there
+
+    def clock_ratio(self):
+        """How many seconds have gone by on host b, a second of host a's."""
+        here, there = (now - then for now, then in zip(self.read_clocks(), self.clocks))
+        return there / here
 
     def is_over(self):
         """Whether the time of all trials has been used."""
