@@ -13,75 +13,51 @@
 #include "cm/peer.h"
 
 /* Numbers, as pointers would be relocated in each process. */
+#define ACTIONS(X)                                                            \
+	X(ACT_NOTHING, act_nothing)                                           \
+	X(ACT_COUNT_DUPLICATE, act_count_duplicate)                           \
+	X(ACT_SEND_REQ, act_send_req)                                         \
+	X(ACT_SEND_REP, act_send_rep)                                         \
+	X(ACT_SEND_RTU, act_send_rtu)                                         \
+	X(ACT_SEND_DREQ, act_send_dreq)                                       \
+	X(ACT_SEND_DREP, act_send_drep)                                       \
+	X(ACT_SEND_MRA_TO_REQ, act_send_mra_to_req)                           \
+	X(ACT_SEND_MRA_TO_REP, act_send_mra_to_rep)                           \
+	X(ACT_SEND_SIDR_REQ, act_send_sidr_req)                               \
+	X(ACT_SEND_SIDR_REP, act_send_sidr_rep)                               \
+	X(ACT_REPEAT_SIDR_REP, act_repeat_sidr_rep)                           \
+	X(ACT_REFUSE_LOOKUP, act_refuse_lookup)                               \
+	X(ACT_REPEAT, act_repeat)                                             \
+	X(ACT_EXTEND_DEADLINE, act_extend_deadline)                           \
+	X(ACT_REJECT_REQ_UNNAMED, act_reject_req_unnamed)                     \
+	X(ACT_REJECT_REQ, act_reject_req)                                     \
+	X(ACT_REJECT_REP, act_reject_rep)                                     \
+	X(ACT_REJECT_OTHER, act_reject_other)                                 \
+	X(ACT_REJECT_TIMEOUT, act_reject_timeout)                             \
+	X(ACT_REJECT_STALE_REP, act_reject_stale_rep)                         \
+	X(ACT_REPORT_REQUEST, act_report_request)                             \
+	X(ACT_REPORT_LOOKUP, act_report_lookup)                               \
+	X(ACT_REPORT_ANSWERED, act_report_answered)                           \
+	X(ACT_REPORT_RESPONSE, act_report_response)                           \
+	X(ACT_REPORT_ESTABLISHED, act_report_established)                     \
+	X(ACT_REPORT_REJECTED, act_report_rejected)                           \
+	X(ACT_REPORT_STALE, act_report_stale)                                 \
+	X(ACT_REPORT_UNREACHABLE, act_report_unreachable)                     \
+	X(ACT_REPORT_DISCONNECTED, act_report_disconnected)                   \
+	X(ACT_REPORT_DISCONNECT_UNANSWERED, act_report_disconnect_unanswered) \
+	X(ACT_REPORT_TIMEWAIT_EXIT, act_report_timewait_exit)
+
 enum act {
 	ACT_ILLEGAL,
-	ACT_NOTHING,
-	ACT_COUNT_DUPLICATE,
-	ACT_SEND_REQ,
-	ACT_SEND_REP,
-	ACT_SEND_RTU,
-	ACT_SEND_DREQ,
-	ACT_SEND_DREP,
-	ACT_SEND_MRA_TO_REQ,
-	ACT_SEND_MRA_TO_REP,
-	ACT_SEND_SIDR_REQ,
-	ACT_SEND_SIDR_REP,
-	ACT_REPEAT_SIDR_REP,
-	ACT_REFUSE_LOOKUP,
-	ACT_REPEAT,
-	ACT_EXTEND_DEADLINE,
-	ACT_REJECT_REQ_UNNAMED,
-	ACT_REJECT_REQ,
-	ACT_REJECT_REP,
-	ACT_REJECT_OTHER,
-	ACT_REJECT_TIMEOUT,
-	ACT_REJECT_STALE_REP,
-	ACT_REPORT_REQUEST,
-	ACT_REPORT_LOOKUP,
-	ACT_REPORT_ANSWERED,
-	ACT_REPORT_RESPONSE,
-	ACT_REPORT_ESTABLISHED,
-	ACT_REPORT_REJECTED,
-	ACT_REPORT_STALE,
-	ACT_REPORT_UNREACHABLE,
-	ACT_REPORT_DISCONNECTED,
-	ACT_REPORT_DISCONNECT_UNANSWERED,
-	ACT_REPORT_TIMEWAIT_EXIT,
+#define X(name, function) name,
+	ACTIONS(X)
+#undef X
 };
 
 static cm_action *const action[] = {
-	[ACT_NOTHING] = act_nothing,
-	[ACT_COUNT_DUPLICATE] = act_count_duplicate,
-	[ACT_SEND_REQ] = act_send_req,
-	[ACT_SEND_REP] = act_send_rep,
-	[ACT_SEND_RTU] = act_send_rtu,
-	[ACT_SEND_DREQ] = act_send_dreq,
-	[ACT_SEND_DREP] = act_send_drep,
-	[ACT_SEND_MRA_TO_REQ] = act_send_mra_to_req,
-	[ACT_SEND_MRA_TO_REP] = act_send_mra_to_rep,
-	[ACT_SEND_SIDR_REQ] = act_send_sidr_req,
-	[ACT_SEND_SIDR_REP] = act_send_sidr_rep,
-	[ACT_REPEAT_SIDR_REP] = act_repeat_sidr_rep,
-	[ACT_REFUSE_LOOKUP] = act_refuse_lookup,
-	[ACT_REPEAT] = act_repeat,
-	[ACT_EXTEND_DEADLINE] = act_extend_deadline,
-	[ACT_REJECT_REQ_UNNAMED] = act_reject_req_unnamed,
-	[ACT_REJECT_REQ] = act_reject_req,
-	[ACT_REJECT_REP] = act_reject_rep,
-	[ACT_REJECT_OTHER] = act_reject_other,
-	[ACT_REJECT_TIMEOUT] = act_reject_timeout,
-	[ACT_REJECT_STALE_REP] = act_reject_stale_rep,
-	[ACT_REPORT_REQUEST] = act_report_request,
-	[ACT_REPORT_LOOKUP] = act_report_lookup,
-	[ACT_REPORT_ANSWERED] = act_report_answered,
-	[ACT_REPORT_RESPONSE] = act_report_response,
-	[ACT_REPORT_ESTABLISHED] = act_report_established,
-	[ACT_REPORT_REJECTED] = act_report_rejected,
-	[ACT_REPORT_STALE] = act_report_stale,
-	[ACT_REPORT_UNREACHABLE] = act_report_unreachable,
-	[ACT_REPORT_DISCONNECTED] = act_report_disconnected,
-	[ACT_REPORT_DISCONNECT_UNANSWERED] = act_report_disconnect_unanswered,
-	[ACT_REPORT_TIMEWAIT_EXIT] = act_report_timewait_exit,
+#define X(name, function) [name] = function,
+	ACTIONS(X)
+#undef X
 };
 
 /* clang-format off */
