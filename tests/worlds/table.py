@@ -380,9 +380,6 @@ ROUTES = World(
            EQUAL_4.replace("eth0", "eth0 weight 9"), FAR_4),
      equal("default routes", EQUAL_4, ANY_4),
      equal("default routes, IPv6", EQUAL_6, ANY_6),
-     equal("default routes in a row", "via 10.78.0.1", ANY_4,
-           before="ip route append default via 10.77.0.1",
-           after="while ip route del default 2>/dev/null; do :; done"),
      equal("routes of a group of next hops", "nhid 10", FAR_4,
            before="ip nexthop add id 1 via 10.77.0.1 dev eth0; "
            "ip nexthop add id 2 via 10.78.0.1 dev eth1; ip nexthop add id 10 group 1/2",
