@@ -383,20 +383,12 @@ def hold_one(bench, address, socket):
 def the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs(bench):
     server = bench.serve()
     for life in range(1, LIVES + 1):
-        last = hold_the_same(bench, "held 20")
-        server.kill(signal.SIGSTOP)  # stock refuses them, stock's too, until its program answers
-        last.kill(signal.SIGKILL)
-        hold_the_same(bench, "noticed RDMA_CM_EVENT_REJECTED, status 10")
-        server.kill(signal.SIGCONT)
+        client = bench.hold(bench.b, "client", bench.a.addr4, PORT, 20, 0, HOLD_QPN="4660")
+        client.wait_for_output("^held 20", timeout=60)
+        client.kill(signal.SIGKILL)
+        # Until its program has answered DISCONNECTED, stock refuses their queue pairs as stale.
         ask_until(server, f"count {20 * life} established {20 * life} disconnected")
     server.stop()
-
-
-def hold_the_same(bench, line):
-    """Connect to a stock host with the same queue pairs each time, until that line comes."""
-    client = bench.hold(bench.b, "client", bench.a.addr4, PORT, 20, 0, HOLD_QPN="4660")
-    client.wait_for_output(f"^{line}", timeout=60)
-    return client
 
 
 # --- network namespaces -----------------------------------------------------
