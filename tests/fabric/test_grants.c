@@ -38,12 +38,12 @@ static void remove_forged(void)
 
 static int open_forged(void)
 {
-	struct fab_grants *grants;
+	struct fab_grants *grants = NULL;
 	int32_t pid;
 	int err = fab_grants_open(forged, &grants, &pid);
 
-	if (!err)
-		fab_grants_close(grants);
+	ck_assert_int_eq(err == 0, grants != NULL);
+	fab_grants_close(grants);
 	return err;
 }
 

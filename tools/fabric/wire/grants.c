@@ -102,9 +102,10 @@ int fab_grants_open(const char *path, struct fab_grants **ret, int32_t *ret_pid)
 	if (__atomic_load_n(&grants->magic, __ATOMIC_ACQUIRE) == GRANTS_MAGIC &&
 	    grants->pid_namespace && grants->pid_namespace == pid_namespace()) {
 		*ret_pid = __atomic_load_n(&grants->pid, __ATOMIC_RELAXED);
-		*ret = grants;
-		if (is_own_process(*ret_pid))
+		if (is_own_process(*ret_pid)) {
+			*ret = grants;
 			return 0;
+		}
 	}
 	fab_grants_close(grants);
 	return -ESRCH;
