@@ -254,6 +254,43 @@ def pyverbs(scenario, **changes):
                 f"{PYVERBS} client {scenario} {{address}}", (r"^end 0$", 1), **changes)
 
 
+def fio(verb):
+    """To fio, who has a hostname and writes is the client, whatever the verb. The server of an
+    RDMA write or read has nothing to measure."""
+    common = "fio --ioengine=rdma --port=9999 --bs=16k --size=1m"
+    return Case(f"fio --verb={verb}", f"{common} --name=server --rw=read --iodepth=64",
+                f"{common} --name=client --rw=write --iodepth=4 --hostname={{address}} "
+                f"--verb={verb}", (r"bw=\S+", 1), families=IPV4,
+                server_said=(r"bw=\S+" if verb == "send" else "err= 0", 1))
+
+
+def fi_pingpong(endpoint, largest):
+    """With its largest message; rxe's datagrams have 1024 bytes here."""
+    command = f"fi_pingpong -p verbs -e {endpoint} -I 10"
+    return Case(f"fi_pingpong -e {endpoint}", command, f"{command} {{address}}",
+                (rf"^{largest} .*=10", 1), families=IPV4, ready="ss -ltn | grep -q :47592")
+
+
+def io_demo():
+    """UCX's, whose server serves until a signal ends it."""
+    command = "env UCX_TLS=rc_verbs,ud_verbs io_demo"
+    return Case("io_demo", command, f"{command} -i 100 {{address}}", ("exit with status 'OK'", 1),
+                server_said=("", 1), families=IPV4, endless=True)
+
+
+def migration():
+    """A machine of QEMU's, of 64 MB, that moves to the server."""
+    machine = "qemu-system-x86_64 -accel tcg -m 64 -display none -nodefaults -S -monitor stdio"
+    arrived = ("(until grep -q \"status: completed\" /tmp/said; do echo info migrate; sleep 1; "
+               "done; echo quit)")
+    return Case("qemu-system-x86_64, migrate rdma:",
+                f"sh -c 'sleep 1000 | exec {machine} -incoming rdma:{{address}}:4444'",
+                "sh -c ': >/tmp/said; (sleep 1; echo migrate -d rdma:{address}:4444; "
+                f"{arrived}) | {machine} | tee /tmp/said'",
+                (r"Migration status: completed", 1), server_said=("", 1), families=IPV4,
+                endless=True)
+
+
 def itself(case, **changes):
     """The same with both ends on one host, over IPv4."""
     return dataclasses.replace(case, name=f"{case.name} itself", one_host=True, families=IPV4,
@@ -290,7 +327,11 @@ RARE_ONE_HOST = (persistent_rping(4, 50), ucmatose("-c 5 -P ib"), udaddy("-c 20"
                  rdma_xclient("-c r"), perftest("ib_send_bw", "-R -s 64"), qperf("rc_lat"),
                  mckey("-C 5"), pyverbs("sync"))
 
+OTHERS = (*(fio(verb) for verb in ("write", "read", "send")), fi_pingpong("msg", "4k"),
+          fi_pingpong("dgram", "1k"), io_demo(), migration())
+
 RARE = (
+    *OTHERS,
     rcopy_ten(), rping(3, "-q"), rping(3, "", "-q"), ucmatose("-c 5 -P ib"), udaddy("-C 5 -S 500"),
     mckey("-c 4"), rstream("-C 20 -S 1024 -I 10 -T v"), pyverbs("udp"),
     pyverbs("reject", families=IPV4), pyverbs("external", families=IPV4),

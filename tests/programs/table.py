@@ -376,6 +376,6 @@ ABSENT = (
      "above."),
     ("valkey", "Debian 12 has none. Debian 13's is built without RDMA: it contains \"No RDMA "
      "building support.\", and is not linked with librdmacm."),
-    ("the same on rxe", "tests/lab plays rdmacm-utils, perftest, qperf and pyverbs there, with "
-     "stock first; the others not yet"),
+    ("the same on rxe", "tests/lab plays rdmacm-utils, perftest, qperf, pyverbs, fio, fi_pingpong, "
+     "io_demo and QEMU's migration there, with stock first; the others not yet"),
 )
