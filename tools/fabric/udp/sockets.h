@@ -2,10 +2,10 @@
 /*
  * The sockets that RoCE v2 is sent from, used by out.c.
  *
- * One socket for each IP version sends everything; control messages name the source address, the
- * hop limit and the traffic class. They cost a sixth of an IPv4 send in an emulated machine, so
- * there are also up to UDP_BOUND_MAX sockets that are bound to an IPv4 source address and have
- * these as options. None for IPv6: Linux would use the address even after its removal.
+ * One socket for each IP version can send everything: control messages name the source address, the
+ * hop limit and the traffic class. They cost a tenth of the bandwidth between emulated machines, so
+ * up to UDP_BOUND_MAX sockets are bound to an IPv4 source address and have the others as options.
+ * There are none for IPv6: Linux would go on using an address that was removed.
  *
  * No socket is connected, so that Linux sends identification 0: roce/icrc.h.
  */
