@@ -324,27 +324,30 @@ static int swap_for_tcp(int fd, struct sock *sock, bool waits)
 	return map_swap(fd, tcp);
 }
 
+bool fallback_await(int rs, struct cm_time until)
+{
+	struct pollfd fd = { .fd = rs, .events = POLLOUT };
+	socklen_t error_bytes = sizeof(int);
+	int n, error = 0;
+
+	do
+		n = rpoll(&fd, 1, cm_time_ms_until(until, clock_now()));
+	while (n < 0 && errno == EINTR);
+	return n == 1 && rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && !error;
+}
+
 /*
  * Never blocks in rconnect(), because a host without RDMA does not respond. Return: as connect().
  */
 static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
 {
-	struct pollfd fd = { .fd = sock->rs, .events = POLLOUT };
 	struct cm_time until = cm_time_after(clock_now(), GIVE_UP_MS * CM_NS_PER_MS);
-	int result, n, error = 0;
-	socklen_t error_bytes = sizeof(error);
+	int result;
 
 	rfcntl(sock->rs, F_SETFL, O_NONBLOCK);
 	result = rconnect(sock->rs, addr, bytes);
-	if (result && errno == EINPROGRESS && waits) {
-		result = -1;
-		do
-			n = rpoll(&fd, 1, cm_time_ms_until(until, clock_now()));
-		while (n < 0 && errno == EINTR);
-		if (n == 1 &&
-		    rgetsockopt(sock->rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0)
-			result = error ? -1 : 0;
-	}
+	if (result && errno == EINPROGRESS && waits)
+		result = fallback_await(sock->rs, until) ? 0 : -1;
 	if (waits)
 		rfcntl(sock->rs, F_SETFL, 0);
 	return result;

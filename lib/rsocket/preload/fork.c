@@ -261,17 +261,8 @@ static void settle_accepted(int tcp)
 /* A signal may end what the program called, but must not end this connection. */
 static bool connect_despite_signals(int rs, const struct sockaddr *addr, socklen_t bytes)
 {
-	struct pollfd fd = { .fd = rs, .events = POLLOUT };
-	socklen_t error_bytes = sizeof(int);
-	int error = 0;
-
-	if (rconnect(rs, addr, bytes) == 0)
-		return true;
-	if (errno != EINTR)
-		return false;
-	while (rpoll(&fd, 1, -1) < 0 && errno == EINTR)
-		;
-	return rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && !error;
+	return rconnect(rs, addr, bytes) == 0 ||
+	       (errno == EINTR && fallback_await(rs, CM_TIME_NEVER));
 }
 
 static void settle_connected(int tcp)

@@ -193,6 +193,14 @@ bool config_matches(const char *line, const char *program, int domain, int type,
  */
 int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
+/**
+ * fallback_await() - wait for the end of rconnect(), whatever signals come
+ * @rs: an rsocket whose rconnect() has begun
+ *
+ * Return: whether it is connected; false also at @until.
+ */
+bool fallback_await(int rs, struct cm_time until);
+
 /** fallback_connect() - connect(), with TCP if RDMA fails or the peer does not answer in time. */
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
