@@ -106,11 +106,11 @@ static bool is_ours(const struct tracked_head *head)
 	return head->magic == MAGIC && head->layout == layout_id() && is_of_this_boot(head);
 }
 
-/* Another version stores what this one cannot read; after a boot there is nothing to be read. */
+/* The file is not ours. Another version stores what this one cannot read; after a boot there is
+ * nothing to be read. */
 static void warn_of_another_version(const struct tracked_head *head, const char *path)
 {
-	if (head->magic >> VERSION_BITS == MAGIC >> VERSION_BITS && !is_ours(head) &&
-	    is_of_this_boot(head))
+	if (head->magic >> VERSION_BITS == MAGIC >> VERSION_BITS && is_of_this_boot(head))
 		log_warn("the connections in %s were stored by another version of cmportd, which "
 			 "this one cannot read: the peers of programs that have ended since are "
 			 "not told; they notice at their next message",
@@ -298,9 +298,10 @@ int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const ch
 		return -errno;
 	file->head = mapped;
 	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
-	warn_of_another_version(file->head, path);
-	if (!is_ours(file->head))
+	if (!is_ours(file->head)) {
+		warn_of_another_version(file->head, path);
 		bytes = import_former_file(file, folder_fd, path);
+	}
 	return is_ours(file->head) ? take_over(file, bytes) : renew_file(file);
 }
 

@@ -22,10 +22,11 @@ struct tracked *tracked_at(const struct tracker *tracker, uint32_t index)
 
 bool tracked_has_own_qpn(const struct tracked *tracked)
 {
-	const unsigned int states = 1u << CM_REP_RCVD | 1u << CM_MRA_REP_SENT | 1u << CM_REP_SENT |
-				    1u << CM_MRA_REP_RCVD | 1u << CM_ESTABLISHED;
+	const unsigned int states = TRACKED_IN(REP_RCVD) | TRACKED_IN(MRA_REP_SENT) |
+				    TRACKED_IN(REP_SENT) | TRACKED_IN(MRA_REP_RCVD) |
+				    TRACKED_IN(ESTABLISHED);
 
-	return tracked->is.local_qpn && states >> tracked->is.state & 1;
+	return tracked->is.local_qpn && tracked_is_in(tracked, states);
 }
 
 /* --- tables -------------------------------------------------------------- */

@@ -62,6 +62,14 @@ static inline void tracked_seal(struct tracked *tracked)
 	tracked->seal = TRACKED_SEAL ^ tracked->index;
 }
 
+#define TRACKED_IN(state) (1u << CM_##state)
+
+/** tracked_is_in() - return whether the state is one of TRACKED_IN(...) | TRACKED_IN(...) */
+static inline bool tracked_is_in(const struct tracked *tracked, unsigned int states)
+{
+	return states >> tracked->is.state & 1;
+}
+
 /**
  * tracked_has_own_qpn() - return whether a peer has accepted the connection with its queue pair
  *

@@ -6,8 +6,6 @@
 #include "cm/fsm.h"
 #include "lib/portd/server/tracked_table.h"
 
-#define TRACKED_IN(state) (1u << CM_##state)
-
 /* Lookups are keyed by (peer, service id, request id), see remote_ca_guid in cm/conn.h. */
 #define TRACKED_LOOKUPS \
 	(TRACKED_IN(SIDR_REQ_SENT) | TRACKED_IN(SIDR_REQ_RCVD) | TRACKED_IN(SIDR_REP_SENT))
@@ -22,12 +20,6 @@ struct view {
 	uint32_t local_comm_id;	 /* the client's */
 	uint32_t remote_comm_id; /* the peer's */
 };
-
-/** tracked_is_in() - return whether the state is one of TRACKED_IN(...) | TRACKED_IN(...) */
-static inline bool tracked_is_in(const struct tracked *tracked, unsigned int states)
-{
-	return states >> tracked->is.state & 1;
-}
 
 /** tracked_of_local() - look up the connection of any client; NULL for comm id 0 */
 struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id);
