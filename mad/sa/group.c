@@ -75,7 +75,6 @@ static void start_flight(struct sa_group *group, enum sa_group_state state, sa_l
 static void start_join(struct sa_group *group)
 {
 	group->flight.msg = group->asked;
-	group->flight.turn = group->turn;
 	start_flight(group, SA_GROUP_JOINING, join_landed, group->timeout_ms);
 }
 
@@ -214,7 +213,7 @@ static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *a
 	group->asked = ask->msg;
 	group->joined = ask->msg;
 	group->timeout_ms = ask->timeout_ms;
-	group->turn = ask->turn;
+	group->flight.turn = ask->turn;
 	list_init(&group->members);
 	list_append(&agent->groups, &group->link);
 	file_group(group);

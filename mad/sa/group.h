@@ -24,7 +24,6 @@ struct sa_group {
 	struct sa_msg asked;
 	struct list members; /* sa_ask.link */
 	unsigned int timeout_ms;
-	uint8_t turn;
 	struct sa_flight flight;
 };
 
