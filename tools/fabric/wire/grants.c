@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define GRANTS_MAGIC	 0x67726e74u
 #define STOPPED_AFTER_NS 1000000000 /* a write takes microseconds */
 
@@ -162,14 +164,6 @@ static bool take_lock(struct fab_grant *grant)
 	return (!holder || has_ended) && change_holder(grant, holder);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 bool fab_grant_lock(struct fab_grant *grant)
 {
 	const struct timespec pause = { .tv_nsec = 20000 };
@@ -177,12 +171,12 @@ bool fab_grant_lock(struct fab_grant *grant)
 
 	if (take_lock(grant))
 		return true;
-	until_ns = now_ns() + STOPPED_AFTER_NS;
+	until_ns = clock_ns() + STOPPED_AFTER_NS;
 	do {
 		nanosleep(&pause, NULL);
 		if (take_lock(grant))
 			return true;
-	} while (now_ns() < until_ns);
+	} while (clock_ns() < until_ns);
 	return false;
 }
 
