@@ -217,20 +217,22 @@ TEST(read_wants_read_responses)
 	world_close(world);
 }
 
-/* Half a part of read_bytes, because the window has become smaller after losses. */
+/* Of a read of 1,024 bytes, each half of read_bytes: the window has become smaller after losses. */
+#define TWO_PARTS                          \
+	"> READ  0 at 4096+512\n"          \
+	"> READ  2 at 4608+512\n"          \
+	"< RESPONSE f 0 256 bytes msn 1\n" \
+	"< RESPONSE l 1 256 bytes msn 1\n" \
+	"< RESPONSE f 2 256 bytes msn 2\n" \
+	"< RESPONSE l 3 256 bytes msn 2\n"
+
 TEST(read_is_requested_in_quarters_of_a_small_window)
 {
 	struct world *world = open_rc();
 
 	to_qp(world->end[0].qp)->sq.window = 8;
 	post(world, IBV_WR_RDMA_READ, 1024);
-	transcript_check(world, "> READ  0 at 4096+512\n"
-				"> READ  2 at 4608+512\n"
-				"< RESPONSE f 0 256 bytes msn 1\n"
-				"< RESPONSE l 1 256 bytes msn 1\n"
-				"< RESPONSE f 2 256 bytes msn 2\n"
-				"< RESPONSE l 3 256 bytes msn 2\n"
-				"done 0\n");
+	transcript_check(world, TWO_PARTS "done 0\n");
 	world_close(world);
 }
 
@@ -244,18 +246,12 @@ TEST(parts_of_a_read_stay_what_they_were)
 	transcript_lost = 3;
 	post(world, IBV_WR_RDMA_READ, 1024);
 	qp->sq.window = 64;
-	transcript_check(world, "> READ  0 at 4096+512\n"
-				"> READ  2 at 4608+512\n"
-				"< RESPONSE f 0 256 bytes msn 1\n"
-				"< RESPONSE l 1 256 bytes msn 1\n"
-				"< RESPONSE f 2 256 bytes msn 2\n"
-				"< RESPONSE l 3 256 bytes msn 2\n"
-				"> READ  1 at 4352+256\n"
-				"> READ  2 at 4608+512\n"
-				"< RESPONSE fl 1 256 bytes msn 2\n"
-				"< RESPONSE f 2 256 bytes msn 2\n"
-				"< RESPONSE l 3 256 bytes msn 2\n"
-				"done 0\n");
+	transcript_check(world, TWO_PARTS "> READ  1 at 4352+256\n"
+					  "> READ  2 at 4608+512\n"
+					  "< RESPONSE fl 1 256 bytes msn 2\n"
+					  "< RESPONSE f 2 256 bytes msn 2\n"
+					  "< RESPONSE l 3 256 bytes msn 2\n"
+					  "done 0\n");
 	world_close(world);
 }
 
