@@ -282,7 +282,7 @@ static void fill(char *message, unsigned int i)
 	memset(message, (int)(1 + i % 100), length_of(i));
 }
 
-/* Polls the last byte, and answers in place: nothing of the message may be stored after that. */
+/* The answer overwrites the message once its last byte is there: no other may be stored later. */
 static void wait_for(volatile char *message, unsigned int i)
 {
 	uint32_t bytes = length_of(i), n;

@@ -115,7 +115,7 @@ static void slow_request(struct portd_mad *mad)
 	request_at(mad, SLOW_PORT, 0);
 }
 
-/* With the queue pairs of others, whose connections the peer would take for stale. */
+/* A REQ with the queue pair of another user's connection, which the peer would take for stale. */
 static void namesake(struct portd_mad *mad)
 {
 	const char *first = getenv("HOLD_QPN"); /* see tools/certify/hold.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Prints the path from one address to another, IPv4 or IPv6: path SOURCE DESTINATION WORD..., for
- * each type of service; - is an id without the option, and !COMMAND runs a command before the next.
- * A SOURCE of - is not bound. One binary for both libraries.
+ * each WORD. A number is a type of service, "-" leaves that option out, and !COMMAND is run by the
+ * shell. A SOURCE of "-" means that the id is not bound. One binary serves both libraries.
  */
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -54,8 +54,7 @@ static void warn_once(struct host_port *host_port, const struct mad_sender_score
 		 host_port->device, host_port->port_num, peer);
 }
 
-/* Not at once: a probe that is due may fail to leave, as early after boot, without random numbers.
- */
+/* Later than now: early after boot there are no random numbers, and a due probe cannot be sent. */
 static struct cm_time next_probe(const struct server *server, const struct mad_sender_score *score)
 {
 	const struct cm_time soon = cm_time_after(server->now, PAUSE_NS);

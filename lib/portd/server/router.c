@@ -371,8 +371,8 @@ static bool may_say(struct server *server, struct client *client, const struct m
 }
 
 /*
- * A queue pair of another user's connection. The peer would reject the message, and end that
- * connection; instead the client gets that REJ from us.
+ * The message names the queue pair of another user's connection. The peer would reject it and end
+ * that connection, so the server rejects it in the peer's place.
  */
 static void refuse_for_peer(struct server *server, struct client *client,
 			    struct host_port *host_port, const struct mad_path *path,

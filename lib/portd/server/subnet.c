@@ -275,8 +275,8 @@ static void handle_query(struct server *server, struct client *client,
 	int err;
 
 	/*
-	 * A query that its thread was about to send when the cmportd before died comes twice, from
-	 * subnet_resend() and from that thread, and the second has the port's handle of before.
+	 * If a cmportd dies while a thread is about to send it a query, subnet_resend() and that
+	 * thread both send the query to this one. The second has the old handle of the port.
 	 */
 	if (find_query(client, wanted->ask_id))
 		return;

@@ -87,7 +87,7 @@ static void add_ip_controls(struct control *control, const struct udp_burst *bur
 	}
 }
 
-/* What the datagrams of a burst have in common. */
+/* The destination and the control messages of all datagrams of a burst. */
 struct envelope {
 	struct sockaddr_storage to;
 	uint64_t room[32];
@@ -124,18 +124,18 @@ static int send_whole(const struct udp_socket *from, const struct udp_burst *bur
 	return sendmsg(from->fd, &envelope.msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Continues where a full socket has ended the last attempt. */
+/* Resumes after the segments that the last attempt has sent, if the socket was full. */
 static int send_segments(const struct udp_socket *from, struct udp_burst *burst)
 {
 	struct mmsghdr msgs[UDP_OUT_SEGMENTS];
 	struct iovec iov[UDP_OUT_SEGMENTS];
 	struct envelope envelope;
-	unsigned int i, first = burst->n_sent;
+	unsigned int i;
 	size_t at, left;
 	int n;
 
 	address_burst(from, burst, false, &envelope);
-	for (i = first; i < burst->n_segments; i++) {
+	for (i = burst->n_sent; i < burst->n_segments; i++) {
 		at = i * burst->segment_bytes;
 		left = burst->n_bytes - at;
 		iov[i].iov_base = burst->bytes + at;

@@ -41,7 +41,7 @@ struct udp_sockets {
 	unsigned int n_bound;
 };
 
-/** udp_sockets_none() - initialize without opening */
+/** udp_sockets_none() - initialize without opening; udp_sockets_close() is allowed */
 void udp_sockets_none(struct udp_sockets *sockets);
 
 /** udp_sockets_open() - open the unbound sockets. Return: 0, or -errno if neither version works. */
