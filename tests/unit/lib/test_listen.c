@@ -155,6 +155,42 @@ TEST(request_without_a_route_back_by_its_interface_is_refused)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
+/* The port has two GIDs of the address, and receives by that of RoCE v1. */
+static void receive_by_roce_v1(const struct cm_msg *msg)
+{
+	fake.gid[0].gid = fake.gid[1].gid;
+	fake.gid[1].gid_type = IBV_GID_TYPE_ROCE_V1;
+	gid_forget(&fake.verbs.context);
+	rig_receive(msg);
+}
+
+TEST(request_by_roce_v1_is_refused_where_there_is_v2)
+{
+	struct cm_msg req = rig_req(ID);
+
+	rig_listener(1);
+	receive_by_roce_v1(&req);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
+TEST(lookup_by_roce_v1_is_refused_where_there_is_v2)
+{
+	struct id *id = rig_id(RDMA_PS_UDP, ID_IDLE);
+	struct cm_msg req = rig_req(ID), lookup;
+	union addr own = rig_own(RIG_PORT);
+
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
+	cm_msg_init(&lookup, CM_ATTR_SIDR_REQ, ID);
+	lookup.sidr_req.request_id = ID;
+	lookup.sidr_req.pkey = req.req.pkey;
+	lookup.sidr_req.service_id = cma_service_id(RDMA_PS_UDP, RIG_PORT);
+	memcpy(lookup.sidr_req.private_data, req.req.private_data, CMA_HDR_BYTES);
+	receive_by_roce_v1(&lookup);
+	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_SIDR_REP).sidr_rep.status, CM_SIDR_REJECT);
+	rig_expect_nothing();
+}
+
 /* --- what the program is shown --------------------------------------------------- */
 
 TEST(private_data_is_shown_without_its_header)
