@@ -38,8 +38,8 @@ def unpack_headers(release, kernel, folder):
             deb.unlink()
     headers = usr_src / f"linux-headers-{kernel.release}"
     common = one_of(usr_src, "linux-headers-*-common")
-    # The package names the place where it would be installed.
-    (headers / "Makefile").write_text(f"include {common}/Makefile\n")
+    # The package names the place where it would be installed; since 7.2 as the output folder, too.
+    (headers / "Makefile").write_text(f"KBUILD_OUTPUT={headers}\ninclude {common}/Makefile\n")
     return headers
 
 
