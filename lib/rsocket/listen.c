@@ -179,8 +179,8 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 	while (!(child = take_ready(listener))) {
 		if (rsock_is_nonblocking(rs, 0))
 			return -EAGAIN;
-		err = wait_until_ready(rs, POLLIN, has_ready, CM_TIME_NEVER);
-		if (err && (err != -EINTR || !wait_is_restarted()))
+		err = wait_restarted(rs, POLLIN, has_ready);
+		if (err)
 			return err;
 	}
 	service_lock();

@@ -52,9 +52,7 @@ static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rs
 	int err;
 
 	pthread_mutex_unlock(&s->base.lock);
-	do
-		err = wait_until_ready(&s->base, wanted, ready, CM_TIME_NEVER);
-	while (err == -EINTR && wait_is_restarted());
+	err = wait_restarted(&s->base, wanted, ready);
 	pthread_mutex_lock(&s->base.lock);
 	return err;
 }

@@ -5,13 +5,12 @@
 #include "lib/rsocket/wait.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "lib/rsocket/restart.h"
 #include "lib/rsocket/settings.h"
 
 static pthread_mutex_t spares_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -61,7 +60,7 @@ void sleeper_init(struct sleeper *sleeper, struct waker *waker)
 
 int waker_open(struct waker *waker)
 {
-	*waker = (struct waker){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	*waker = (struct waker){ .fd = eventfd(0, EFD_CLOEXEC) };
 	list_init(&waker->spare);
 	return waker->fd < 0 ? -errno : 0;
 }
@@ -119,10 +118,19 @@ void waker_reset(struct waker *waker)
 	 * The thread that set the waker may not have written yet. If the write came after this, the
 	 * descriptor would stay readable for good: without is_set, no thread reads it.
 	 */
-	while (read(waker->fd, &count, sizeof(count)) < 0)
-		if (errno == EAGAIN)
-			sched_yield();
+	while (read(waker->fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
 	__atomic_store_n(&waker->is_set, 0, __ATOMIC_RELEASE);
+}
+
+int waker_await(struct waker *waker)
+{
+	uint64_t count;
+
+	if (read(waker->fd, &count, sizeof(count)) < 0)
+		return -errno;
+	__atomic_store_n(&waker->is_set, 0, __ATOMIC_RELEASE);
+	return 0;
 }
 
 void wait_after_fork(void)
@@ -177,45 +185,86 @@ static bool spin_until_ready(struct rsock *rs, bool (*ready)(struct rsock *rs), 
 	return found;
 }
 
+/* A wait: whether it is restarted, and whether it has looked at the signal handlers. */
+struct wait {
+	struct cm_time deadline;
+	bool is_restarted, has_looked;
+};
+
+/* A look at the handlers takes longer than a short sleep, so only a longer one has it. */
+#define LOOK_MS 10
+
+static int sleep_in_poll(struct wait *wait, struct pollfd fds[2])
+{
+	int left_ms = wait_left_ms(wait->deadline), n;
+
+	if (wait->is_restarted && !wait->has_looked && left_ms > LOOK_MS)
+		left_ms = LOOK_MS;
+	n = poll(fds, 2, left_ms) < 0 ? -errno : 0;
+	if (wait->is_restarted && !fds[0].revents && !fds[1].revents) {
+		wait->has_looked = true;
+		if (restart_look())
+			n = 0;
+	}
+	return n;
+}
+
+/* Sets revents of the descriptors: a waker's, a handle's. Return: 0, -EINTR. */
+static int sleep_once(struct wait *wait, struct waker *waker, struct pollfd fds[2])
+{
+	int n;
+
+	if (wait->is_restarted && restart_is_mixed()) {
+		n = restart_sleep(waker, fds[1].fd);
+		fds[1].revents = n > 0 ? POLLIN : 0;
+		if (n >= 0 || n == -EINTR)
+			return n < 0 ? n : 0;
+	}
+	return sleep_in_poll(wait, fds);
+}
+
 /* The lock must be held, and is released while sleeping. */
 static int sleep_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-			     struct cm_time deadline)
+			     struct wait *wait)
 {
 	struct waker *waker = waker_new();
-	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	struct sleeper sleeper;
-	int n, err;
+	int err;
 
 	if (!waker)
 		return -errno;
 	sleeper_init(&sleeper, waker);
 	watch_add(rs, &sleeper.watch);
 	do {
+		struct pollfd fds[2] = {
+			{.fd = waker->fd, .events = POLLIN },
+			       { .events = POLLIN		  }
+		};
+
 		if (rs->has_event)
 			watch_disarm(rs, &sleeper.watch);
 		rs->has_event = false;
-		fds[0].fd = waker->fd;
 		fds[1].fd = rs->ops->arm(rs, wanted);
 		err = 0;
 		if (is_ready(rs, ready))
 			break;
 		pthread_mutex_unlock(&rs->lock);
-		n = poll(fds, 2, wait_left_ms(deadline));
-		err = n < 0 ? -errno : -EAGAIN;
-		if (fds[0].revents)
-			waker_reset(waker);
+		err = sleep_once(wait, waker, fds);
+		waker_reset(waker);
 		pthread_mutex_lock(&rs->lock);
-		rs->has_event |= n > 0 && fds[1].revents;
+		rs->has_event |= fds[1].revents != 0;
 		if (is_ready(rs, ready))
 			err = 0;
-	} while (err == -EAGAIN && !wait_is_over(deadline));
+		else if (!err)
+			err = -EAGAIN;
+	} while (err == -EAGAIN && !wait_is_over(wait->deadline));
 	watch_remove(&sleeper.watch);
 	waker_free(waker);
 	return err;
 }
 
-int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-		     struct cm_time deadline)
+static int wait_for(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
+		    struct wait *wait)
 {
 	uint64_t begin_ns = clock_ns(), polling_ns = settings()->polling_us * UINT64_C(1000);
 	bool found = spin_until_ready(rs, ready, begin_ns, polling_ns);
@@ -223,7 +272,7 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 
 	pthread_mutex_lock(&rs->lock);
 	if (!found)
-		err = sleep_until_ready(rs, wanted, ready, deadline);
+		err = sleep_until_ready(rs, wanted, ready, wait);
 	/* A sleep and a wake-up take about as long as polling pays off. */
 	if (clock_ns() - begin_ns <= 2 * polling_ns)
 		rs->n_long = 0;
@@ -235,13 +284,15 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 	return err;
 }
 
-bool wait_is_restarted(void)
+int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
+		     struct cm_time deadline)
 {
-	struct sigaction action;
+	return wait_for(rs, wanted, ready, &(struct wait){ .deadline = deadline });
+}
 
-	for (int number = 1; number < NSIG; number++)
-		if (!sigaction(number, NULL, &action) && action.sa_handler != SIG_DFL &&
-		    action.sa_handler != SIG_IGN && !(action.sa_flags & SA_RESTART))
-			return false;
-	return true;
+int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs))
+{
+	struct wait wait = { .deadline = CM_TIME_NEVER, .is_restarted = true };
+
+	return wait_for(rs, wanted, ready, &wait);
 }

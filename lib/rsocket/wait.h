@@ -62,6 +62,9 @@ void waker_set(struct waker *waker);
 /** waker_reset() - to be called before checking the condition; one thread at a time */
 void waker_reset(struct waker *waker);
 
+/** waker_await() - sleep until a waker is set, and reset it. Return: 0; -EINTR, as of read() */
+int waker_await(struct waker *waker);
+
 /** sleeper_init() - a watch that sets a waker; for watch_add(). */
 void sleeper_init(struct sleeper *sleeper, struct waker *waker);
 
@@ -95,14 +98,15 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 		     struct cm_time deadline);
 
 /**
- * wait_is_restarted() - whether a call whose wait ended with -EINTR waits again
+ * wait_restarted() - wait_until_ready() without a deadline, where stock librdmacm sleeps in a
+ * read()
  *
- * Such calls of stock librdmacm sleep in a read(), which the kernel restarts after a handler with
- * SA_RESTART; a poll() it never restarts, and does not say which handler ran.
+ * Goes on after a signal handler with SA_RESTART. In a process that never had handlers of both
+ * kinds, the first 10 ms after it got them are an exception: then any handler ends the wait.
  *
- * Return: true if all signal handlers of the process have SA_RESTART.
+ * Return: as wait_until_ready(); -EINTR only after a handler without SA_RESTART.
  */
-bool wait_is_restarted(void);
+int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs));
 
 /** wait_after_fork() - in a forked child: forget the parent's wakers */
 void wait_after_fork(void);

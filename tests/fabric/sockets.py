@@ -38,15 +38,6 @@ DIFFERENT = {
         "connected IP_TOS then: 1040": "connected IP_TOS then: 16",
     },
     "socket_signals": {
-        # These sleep in poll(), which does not say which handler ran; stock's sleep in a read().
-        "raccept, with SA_RESTART, another without: 0":
-            "raccept, with SA_RESTART, another without: EINTR",
-        "rconnect, with SA_RESTART, another without: ECONNREFUSED":
-            "rconnect, with SA_RESTART, another without: EINTR",
-        "rrecv, with SA_RESTART, another without: 1":
-            "rrecv, with SA_RESTART, another without: EINTR",
-        "rsend, with SA_RESTART, another without: 1":
-            "rsend, with SA_RESTART, another without: EINTR",
         # A connect() of TCP that a signal ended goes on; stock's socket is unusable.
         "rconnect, then rpoll, without SA_RESTART: EINTR":
             "rconnect, then rpoll, without SA_RESTART: ECONNREFUSED",

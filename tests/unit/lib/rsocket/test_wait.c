@@ -2,34 +2,36 @@
 /*
  * Waiting for handles: how sleeping threads are woken, and when a wait polls before it sleeps.
  */
+#include <errno.h>
 #include <poll.h>
-#include <sched.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/rsocket/restart.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 #include "tests/unit/test.h"
 
 /* --- what the library is given in place of the real ones ------------------ */
 
-#define POLLING_US UINT32_C(5000) /* more than a sleep and its end take on a busy machine */
-#define WAKE_UP_MS 1
+#define POLLING_US	 UINT32_C(5000) /* more than a sleep and its end take on a busy machine */
+#define WAKE_UP_MS	 1
+#define WAKE_UP_NEVER_MS 1000000
 
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
-int __real_sched_yield(void);
-int __wrap_sched_yield(void);
 const struct settings *__real_settings(void);
 const struct settings *__wrap_settings(void);
 
 static bool is_patient; /* the settings are these: */
 static struct settings patient;
-static time_t ahead_s;	 /* of the real clock */
-static int yields_to_fd; /* what another thread writes to while this one yields; 0: none */
+static time_t ahead_s; /* of the real clock */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
@@ -37,17 +39,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 
 	ret->tv_sec += ahead_s;
 	return result;
-}
-
-int __wrap_sched_yield(void)
-{
-	uint64_t one = 1;
-
-	if (yields_to_fd) {
-		ck_assert_int_eq(write(yields_to_fd, &one, sizeof(one)), sizeof(one));
-		yields_to_fd = 0;
-	}
-	return __real_sched_yield();
 }
 
 const struct settings *__wrap_settings(void)
@@ -67,17 +58,27 @@ FIXTURE(set_up, NULL);
 
 /* --- wakers and time ------------------------------------------------------ */
 
+static void *write_late(void *waker)
+{
+	uint64_t one = 1;
+
+	usleep(2000);
+	ck_assert_int_eq(write(((struct waker *)waker)->fd, &one, sizeof(one)), sizeof(one));
+	return NULL;
+}
+
 /* Otherwise the next thread that sleeps with it never sleeps: a loop without an end. */
 TEST(a_waker_that_is_just_being_set_is_not_left_readable)
 {
 	struct waker *waker = waker_new();
 	struct pollfd poll_fd = { .fd = waker->fd, .events = POLLIN };
+	pthread_t thread;
 
 	/* The first step of waking it; the second follows. */
 	waker->is_set = 1;
-	yields_to_fd = waker->fd;
+	ck_assert_int_eq(pthread_create(&thread, NULL, write_late, waker), 0);
 	waker_reset(waker);
-	ck_assert_int_eq(yields_to_fd, 0);
+	pthread_join(thread, NULL);
 	ck_assert_int_eq(poll(&poll_fd, 1, 0), 0);
 	waker_free(waker);
 }
@@ -233,9 +234,14 @@ END_TEST
 
 /* --- signals ------------------------------------------------------------- */
 
+#define N_SIGNALS 3
+
+static volatile sig_atomic_t n_handled;
+
 static void on_signal(int number)
 {
 	(void)number;
+	n_handled++;
 }
 
 static void handle(int number, int flags)
@@ -245,17 +251,152 @@ static void handle(int number, int flags)
 	ck_assert_int_eq(sigaction(number, &action, NULL), 0);
 }
 
-TEST(a_wait_is_restarted_if_all_handlers_have_sa_restart)
+static void set_default_handlers(void)
 {
 	for (int number = 1; number < NSIG; number++)
 		signal(number, SIG_DFL); /* Check has handlers */
+}
+
+TEST(a_look_at_the_handlers_finds_both_kinds)
+{
+	set_default_handlers();
+	ck_assert(restart_look() && !restart_is_mixed());
 	handle(SIGUSR1, SA_RESTART);
 	handle(SIGRTMAX, SA_RESTART | SA_NODEFER);
-	ck_assert(wait_is_restarted());
+	ck_assert(restart_look() && !restart_is_mixed());
 	handle(SIGUSR2, 0);
-	ck_assert(!wait_is_restarted());
+	ck_assert(!restart_look() && restart_is_mixed());
 	signal(SIGUSR2, SIG_IGN);
-	ck_assert(wait_is_restarted());
+	ck_assert(restart_look() && !restart_is_mixed());
 	handle(SIGRTMAX, 0);
-	ck_assert(!wait_is_restarted());
+	ck_assert(!restart_look() && restart_is_mixed());
+	signal(SIGUSR1, SIG_DFL);
+	ck_assert(!restart_look() && !restart_is_mixed());
 }
+END_TEST
+
+/* A handle that becomes ready when another thread has sent signals to the one that waits. */
+struct late {
+	struct rsock base; /* first */
+	int fd;		   /* -1: watches are notified instead */
+	bool is_ready;	   /* atomic */
+	pthread_t waiting;
+	pid_t tid;
+	int number; /* of the last signal; 0: none, and it becomes ready */
+};
+
+static void late_progress(struct rsock *rs)
+{
+	(void)rs;
+}
+
+static int late_arm(struct rsock *rs, short wanted)
+{
+	(void)wanted;
+	return ((struct late *)rs)->fd;
+}
+
+static bool late_is_ready(struct rsock *rs)
+{
+	return __atomic_load_n(&((struct late *)rs)->is_ready, __ATOMIC_ACQUIRE);
+}
+
+static const struct rsock_ops late_ops = { .progress = late_progress,
+					   .arm = late_arm,
+					   .disarm = late_progress };
+
+static void await_sleep(pid_t tid)
+{
+	char path[64], text[512], *state;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	do {
+		FILE *file = fopen(path, "r");
+
+		usleep(1000);
+		ck_assert(file && fgets(text, sizeof(text), file));
+		fclose(file);
+		state = strrchr(text, ')');
+	} while (!state || state[2] != 'S');
+}
+
+static void make_ready(struct late *late)
+{
+	uint64_t one = 1;
+
+	__atomic_store_n(&late->is_ready, true, __ATOMIC_RELEASE);
+	if (late->fd >= 0) {
+		ck_assert_int_eq(write(late->fd, &one, sizeof(one)), sizeof(one));
+		return;
+	}
+	pthread_mutex_lock(&late->base.lock);
+	watch_notify(&late->base);
+	pthread_mutex_unlock(&late->base.lock);
+}
+
+static void *send_signals(void *arg)
+{
+	struct late *late = arg;
+	int i;
+
+	for (i = 1; i <= N_SIGNALS; i++) {
+		await_sleep(late->tid);
+		pthread_kill(late->waiting, SIGUSR1);
+		while (n_handled < i)
+			usleep(1000);
+	}
+	await_sleep(late->tid);
+	if (late->number)
+		pthread_kill(late->waiting, late->number);
+	else
+		make_ready(late);
+	return NULL;
+}
+
+static int wait_amid_signals(int fd, int last)
+{
+	struct late late = { .fd = fd, .waiting = pthread_self(), .tid = gettid(), .number = last };
+	pthread_t thread;
+	int result;
+
+	rsock_init(&late.base, &late_ops);
+	n_handled = 0;
+	ck_assert_int_eq(pthread_create(&thread, NULL, send_signals, &late), 0);
+	result = wait_restarted(&late.base, POLLIN, late_is_ready);
+	pthread_join(thread, NULL);
+	return result;
+}
+
+/* Stock's read() goes on after the first handler, and ends by the second. */
+TEST(with_handlers_of_both_kinds_only_that_without_sa_restart_ends_a_wait)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	patient.wake_up_ms = WAKE_UP_NEVER_MS;
+	set_default_handlers();
+	handle(SIGUSR1, SA_RESTART);
+	handle(SIGUSR2, 0);
+	ck_assert_int_eq(wait_amid_signals(fd, 0), 0);
+	ck_assert_int_eq(n_handled, N_SIGNALS);
+	ck_assert_int_eq(wait_amid_signals(-1, 0), 0);
+	ck_assert_int_eq(n_handled, N_SIGNALS);
+	ck_assert_int_eq(wait_amid_signals(-1, SIGUSR2), -EINTR);
+	close(fd);
+	fd = eventfd(0, EFD_CLOEXEC);
+	ck_assert_int_eq(wait_amid_signals(fd, SIGUSR2), -EINTR);
+	ck_assert_int_eq(n_handled, N_SIGNALS + 1);
+	close(fd);
+}
+END_TEST
+
+TEST(a_wait_goes_on_if_all_handlers_have_sa_restart)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	set_default_handlers();
+	handle(SIGUSR1, SA_RESTART);
+	restart_look();
+	ck_assert_int_eq(wait_amid_signals(fd, 0), 0);
+	close(fd);
+}
+END_TEST
