@@ -39,7 +39,7 @@ static void read_level(void)
 	else if (strcmp(value, "debug") == 0)
 		level = LEVEL_DEBUG;
 	else
-		level = daemon_name && strcmp(value, "off") == 0 ? LEVEL_SILENT : LEVEL_WARN;
+		level = strcmp(value, "off") == 0 ? LEVEL_SILENT : LEVEL_WARN;
 }
 
 static enum level level_wanted(void)

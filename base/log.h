@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The log, one line per message. In a program: to standard error if PURECM_LOG is set: "warn" for
- * problems that the user can fix, "debug" also for all transitions and messages; silent by default.
- * In a daemon: to standard error or a file; warnings unless PURECM_LOG is "off".
+ * The log, one line per message, to standard error, in a daemon also to a file. PURECM_LOG: "warn"
+ * for problems that the user can fix, the default of a daemon; "debug" also for all transitions and
+ * messages; "off" for nothing, the default of a program.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

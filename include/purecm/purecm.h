@@ -7,7 +7,7 @@
  * PURECM_1.0; a program that is to run with both libraries looks them up with dlsym().
  *
  * Environment variables, read once when a program first uses the library
- * - PURECM_LOG: what to log to standard error. Unset or empty: nothing. "warn": problems that were
+ * - PURECM_LOG: what to log to standard error. Unset or "off": nothing. "warn": problems that were
  *   tolerated. "debug": also every message and every change of state.
  * - PURECM_CONNECT_TIMEOUT_MS, PURECM_RETRIES: defaults for the options of these names.
  *   PURECM_RETRY_WAITS_MS likewise: "FIRST,LAST". `purecm run` sets them. Invalid values are

@@ -65,9 +65,10 @@ TEST(program_is_silent_unless_somebody_asks)
 {
 	ck_assert_str_eq(printed_by(write_both, NULL), "");
 	ck_assert_str_eq(printed_by(write_both, ""), "");
+	ck_assert_str_eq(printed_by(write_both, "off"), "");
 }
 
-TEST(program_prints_warnings_for_any_word_but_debug)
+TEST(program_prints_warnings_for_any_other_word)
 {
 	assert_like(printed_by(write_both, "warn"),
 		    "purecm\\[[1-9]*] [0-9]*.[0-9][0-9][0-9][0-9][0-9][0-9] warn: warning 1\n");
