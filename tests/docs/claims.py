@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What docs/moving.md and docs/deployment.md state of figures, options, units, files and packages,
+against the tree.
+
+Ends with a line "N passed, N failed, N skipped".
+"""
+import argparse
+from pathlib import Path
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from counted import summary  # noqa: E402
+
+HERE = {}  # what main() was told
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def flat(name):
+    """Return a page without its line breaks."""
+    return " ".join(text(name).split())
+
+
+def defined(name, path):
+    """Return the number that a macro stands for."""
+    return int(re.search(rf"^#define {name}\s+(\d+)\b", text(path), re.MULTILINE)[1])
+
+
+class Moving(unittest.TestCase):
+    page = flat("docs/moving.md")
+
+    def test_the_number_of_scenarios(self):
+        listed = subprocess.run([HERE["parity"], "list"], check=True, capture_output=True,
+                                text=True).stdout.splitlines()
+        self.assertIn(f" {len(listed)} scenarios run with stock ", self.page)
+        self.assertIn(f" are {len(listed)} scenarios,", flat("docs/testing.md"))
+
+    def test_all_options_of_stock_are_named(self):
+        section = self.page.split("## Options")[1].split("##")[0]
+        options = set(re.findall(r"^\t(RDMA_OPTION_I[DB]_\w+) = ", text("include/rdma/rdma_cma.h"),
+                                 re.MULTILINE))
+        self.assertGreater(len(options), 4)
+        self.assertEqual(set(re.findall(r"RDMA_OPTION_I[DB]_\w+", section)), options)
+
+    def test_limits_and_defaults_of_retransmissions(self):
+        most = defined("DEFAULTS_RETRIES_MAX", "lib/diag/defaults.h")
+        usual = defined("CM_TRANSMISSIONS_MAX", "cm/retry.h") - 1
+        self.assertIn(f"0 to {most}; default {usual} |", self.page)
+
+
+class Deployment(unittest.TestCase):
+    page = flat("docs/deployment.md")
+    service = text("tools/cmportd/cmportd.service.in")
+    socket = text("tools/cmportd/cmportd.socket")
+
+    def test_limits_of_the_service(self):
+        rows = re.findall(r"\| ((?:Limit|Memory)\w+=\w+) \|", self.page)
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            self.assertIn(f"\n{row}\n", self.service)
+
+    def test_what_the_service_may_do(self):
+        self.assertIn("single capability CAP_NET_RAW", self.page)
+        self.assertIn("\nCapabilityBoundingSet=CAP_NET_RAW\n", self.service)
+        self.assertIn("`/dev/infiniband/umad*` and `uverbs*` and no other device", self.page)
+        self.assertEqual(re.findall("^DeviceAllow=char-(.*) rw$", self.service, re.MULTILINE),
+                         ["infiniband_mad", "infiniband_verbs"])
+        restarts = re.search(r"`(Restart=\S+)`, (\S+) ms after the death", self.page)
+        self.assertIn(f"\n{restarts[1]}\nRestartSec={restarts[2]}ms\n", self.service)
+
+    def test_path_and_mode_of_the_socket(self):
+        path, mode = re.search(r"opens `(\S+)` \(mode (\d+)", self.page).groups()
+        self.assertIn(f"\nListenSequentialPacket={path}\n", self.socket)
+        self.assertIn(f"\nSocketMode={mode}\n", self.socket)
+
+    def test_how_many_connections_the_state_file_has(self):
+        chunks = defined("TRACKED_CHUNKS_MAX", "lib/portd/server/tracked_file.h")
+        size = defined("TRACKED_CHUNK", "lib/portd/server/tracked_store.h")
+        self.assertIn(f"connections beyond {chunks * size:,} per host", self.page)
+        clients = defined("CLIENTS_MAX", "lib/portd/server/state.h")
+        self.assertIn(f"| {clients} clients, ", self.page)
+
+    def test_packages(self):
+        section = text("docs/deployment.md").split("## Versions")[0]
+        named = re.findall(r"^\| `([\w-]+)` \| ", section, re.MULTILINE)
+        built = re.findall("^Package: (.*)$", text("tools/packaging/debian/control"), re.MULTILINE)
+        self.assertEqual(sorted(named), sorted(built))
+
+    def test_the_commands_write_the_files_of_the_package_of_modules(self):
+        for name in ("modprobe.d", "modules-load.d"):
+            command, = re.findall(rf"^    (printf .*) > /etc/{name}/purecm.conf$",
+                                  text("docs/deployment.md"), re.MULTILINE)
+            written = subprocess.run(["sh", "-c", command], check=True, capture_output=True,
+                                     text=True).stdout
+            kept = re.sub("^#.*\n", "", text(f"tools/packaging/modules/{name}/purecm.conf"),
+                          flags=re.MULTILINE)
+            self.assertEqual(written, kept)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("parity", type=Path)
+    HERE.update(vars(parser.parse_args()))
+    return summary(unittest.main(argv=sys.argv[:1], exit=False).result)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
