@@ -78,6 +78,10 @@ class Packages(unittest.TestCase):
                        + (ROOT / "tools/packaging/debian/tests/rping").read_text(encoding="utf-8"))
         self.assertIn("b| ping data: rdma-ping-2", told)
 
+    def test_the_doctor_takes_both_copies_of_the_library_for_one(self):
+        told = in_root("ours purecm-librdmacm1 purecm cmportd; purecm doctor || true\n")
+        self.assertIn("programs use purecm's library", told)
+
     def test_installing_stocks_library_gives_it_back(self):
         library = in_root("ours purecm-librdmacm1 cmportd\n"
                           f"install {stock()}; installed rdmacm-utils\n"
