@@ -170,7 +170,7 @@ class Installed(Case):
 
     def test_the_unit_starts_the_program_that_was_installed(self):
         wanted = "/" + str(self.program().relative_to(self.root))
-        self.assertIn(f"\nExecStart={wanted}\n", self.units()["cmportd.service"])
+        self.assertIn(f"\nExecStart={wanted} $CMPORTD_OPTIONS\n", self.units()["cmportd.service"])
 
     def test_the_socket_unit_is_where_programs_look(self):
         default = run(self.program(), "--help")

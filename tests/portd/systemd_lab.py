@@ -7,6 +7,7 @@ Prints one line per check and then "N passed, N failed, N skipped". Exit status:
 77 if the lab cannot run here at all.
 """
 import argparse
+import os
 from pathlib import Path
 import shutil
 import subprocess
@@ -50,6 +51,11 @@ CHECKS = []
 def check(function):
     CHECKS.append(function)
     return function
+
+
+def long_check(function):
+    """A check for `tools/check --long`."""
+    return check(function) if os.environ.get("PURECM_TEST_LONG") else function
 
 
 class Host:
@@ -186,6 +192,56 @@ def a_pod_of_the_device_plugin_connects_as_nobody_through_the_hosts_cmportd(host
     finally:
         server.stop()
     host.guest.run("rm /etc/tmpfiles.d/purecm-rdma_cm.conf /dev/infiniband/rdma_cm").check()
+
+
+@long_check
+def the_drop_in_of_the_page_excludes_users_of_other_groups(host):
+    edit, section, *settings = commands_of_page("the mode of the socket in a drop-in").splitlines()
+    same([edit, section], ["# systemctl edit cmportd.socket", "[Socket]"])
+    host.guest.run("getent group rdma || groupadd rdma").check()
+    host.drop_in("cmportd.socket", "Socket", *settings)
+    host.run("systemctl daemon-reload", timeout=120)
+    try:
+        host.run(commands_of_page("and make the socket anew"), timeout=120)
+        same(host.run(f"stat -c '%a %G' {SOCKET}").strip(), "660 rdma")
+        server = host.serve("-C 1")
+        client = f"--clear-groups rping -c -v -a {host.guest.addr4} -C 1"
+        same(host.is_true(f"setpriv --reuid 65534 --regid 65534 {client}"), False)
+        rping_ended(host.guest.run(host.inside(f"setpriv --reuid 65534 --regid rdma {client}")))
+        server.wait(60)
+    finally:
+        host.guest.run("rm /etc/systemd/system/cmportd.socket.d/Socket.conf")
+        host.run("systemctl daemon-reload", timeout=120)
+        host.run("systemctl restart cmportd.socket", timeout=120)
+
+
+@long_check
+def a_reload_reads_the_file_of_ports_that_the_page_has(host):
+    host.ping()
+    before = host.pid()
+    for text, tos in ((commands_of_page("the last that matches a port counts"), 26), ("", 0)):
+        host.guest.run("mkdir -p /usr/local/etc/purecm").check()
+        host.guest.write_file("/usr/local/etc/purecm/ports", f"{text}\n".encode())
+        host.run("systemctl reload cmportd", timeout=120)
+        host.guest.wait_for(host.inside("/usr/local/bin/purecm doctor") +
+                            f" | grep -q 'rxe0/1 has default_roce_tos={tos},'", timeout=30)
+    same(host.pid(), before)
+
+
+@long_check
+def with_the_option_open_the_ports_are_open_before_anybody_comes(host):
+    page = (PAGE.parent / "man/cmportd.8").read_text(encoding="utf-8")
+    lines = page.split("\n[Service]\n")[1].split("\n.fi\n")[0].replace("\\-", "-").splitlines()
+    host.unit("cmportd.service.d/open.conf", "[Service]", *lines)
+    host.run("systemctl daemon-reload", timeout=120)
+    try:
+        host.guest.run(f": >{LOG}").check()
+        host.run("systemctl restart cmportd.service", timeout=120)
+        host.guest.wait_for(f"grep -q 'port 1 is open' {LOG}", timeout=60)
+    finally:
+        host.guest.run("rm /etc/systemd/system/cmportd.service.d/open.conf")
+        host.run("systemctl daemon-reload", timeout=120)
+        host.run("systemctl restart cmportd.service", timeout=120)
 
 
 @check
