@@ -358,10 +358,38 @@ def hops(what, destination, route, before="true", after="true"):
         before=f"{before}; ip route replace {route}", after=f"ip route del {route}; {after}")
 
 
+def default_routes(what, family, destination, first, second, *changes):
+    """The paths to a destination in one program: with two default routes, and after each change."""
+    flush = f"while ip {family} route del default 2>/dev/null; do :; done"
+    words = " ".join(f"'!{change.format(ip=f'ip {family} route', one=first, two=second)}' -"
+                     for change in ("{ip} append default {one}", *changes))
+    return Case(f"default route {what}", "", f"{{path}} - {destination} - {words}", before=flush,
+                after=flush)
+
+
 EQUAL_4 = "nexthop via 10.77.0.1 dev eth0 nexthop via 10.78.0.1 dev eth1"
 EQUAL_6 = "nexthop via fd00:77::1 dev eth0 nexthop via fd00:78::1 dev eth1"
 FAR_4, FAR_6 = ("10.95.0.0/24", "10.95.0.$n"), ("fd00:95::/64", "fd00:95::$n")
 ANY_4, ANY_6 = ("default", "10.96.0.$n"), ("default", "fd00:96::$n")
+
+# What becomes of two default routes: their names, their metrics, and changes. The kernel merges
+# equal ones of IPv6, and uses the one that it had first of IPv4.
+TAKEN_OVER = (
+    ("that goes and comes back, with another of a higher metric", (" metric 100", " metric 200"),
+     ("{ip} append default {two}", "{ip} del default {one}", "{ip} append default {one}",
+      "{ip} del default {two}", "{ip} del default {one}")),
+    ("that is replaced by one of a lower metric", (" metric 100", " metric 50"),
+     ("{ip} append default {two}", "{ip} del default {two}")),
+    ("that is exchanged", (" metric 100", " metric 100"),
+     ("{ip} replace default {two}", "{ip} replace default {one}")),
+    ("that goes and comes back, with another of the same metric", ("", ""),
+     ("{ip} append default {two}", "{ip} del default {one}", "{ip} append default {one}",
+      "{ip} del default {two}")),
+    ("that is down for a while, with another of a higher metric", (" metric 100", " metric 200"),
+     ("{ip} append default {two}", "ip link set eth0 down",
+      "ip link set eth0 up; ip addr replace fd00:77::2/64 dev eth0 nodad; "
+      "until ! rdma link show | grep -qv ACTIVE; do sleep 0.1; done; sleep 1; "
+      "{ip} replace default {one}")))
 
 # Host a has the addresses behind both routes on both interfaces, so that either of them connects.
 ROUTES = World(
@@ -380,6 +408,12 @@ ROUTES = World(
            EQUAL_4.replace("eth0", "eth0 weight 9"), FAR_4),
      equal("default routes", EQUAL_4, ANY_4),
      equal("default routes, IPv6", EQUAL_6, ANY_6),
+     *(default_routes(what + suffix, family, destination, first + more[0], second + more[1],
+                      *changes)
+       for family, suffix, destination, first, second in (
+           ("-4", "", "10.95.0.1", "via 10.77.0.1 dev eth0", "via 10.78.0.1 dev eth1"),
+           ("-6", ", IPv6", "fd00:95::1", "via fd00:77::1 dev eth0", "via fd00:78::1 dev eth1"))
+       for what, more, changes in TAKEN_OVER),
      equal("routes of a group of next hops", "nhid 10", FAR_4,
            before="ip nexthop add id 1 via 10.77.0.1 dev eth0; "
            "ip nexthop add id 2 via 10.78.0.1 dev eth1; ip nexthop add id 10 group 1/2",
