@@ -72,6 +72,8 @@ def parse_args():
     parser.add_argument("--tenth", action="store_true",
                         help="every tenth of what is quick, over IPv4; all with "
                         "PURECM_TEST_LONG")
+    parser.add_argument("--choice", action="store_true",
+                        help="every tenth of what is quick, over IPv4; with PURECM_TEST_LONG only")
     parser.add_argument("--everything", action="store_true",
                         help="also what differences.md says is not compared yet")
     parser.add_argument("--stock-only", action="store_true",
@@ -85,13 +87,16 @@ def parse_args():
     parser.add_argument("--list", action="store_true", help="print the scenarios and end")
     parser.add_argument("-v", "--verbose", action="store_true", help="also print what agrees")
     args = parser.parse_args()
+    is_long = bool(os.environ.get("PURECM_TEST_LONG"))
+    if args.choice and not is_long:
+        print("skipped: several minutes; PURECM_TEST_LONG=1 or tools/check --long runs it")
+        sys.exit(77)
     if args.release != "own":
         args.build = userland.build_or_exit(RELEASES[args.release], TARGETS)
     args.program = args.program or args.build / "tools/certify/parity"
     args.families = args.families.split(",")
-    is_long = bool(os.environ.get("PURECM_TEST_LONG"))
     args.sample = args.sample and not is_long
-    args.tenth = args.tenth and not is_long
+    args.tenth = args.choice or args.tenth and not is_long
     if args.tenth:
         args.families = ["v4"]
     if args.keep:
