@@ -89,3 +89,17 @@ TEST(change_of_an_interface_shows_at_once)
 	run("ip link del d0");
 	ck_assert_int_eq(net_iface_get(ifindex, &iface), -ENODEV);
 }
+
+/* RFC 4862, 5.4. */
+TEST(ipv6_address_is_not_used_before_its_duplicates_were_looked_for)
+{
+	union addr addr = ip("fd00:9::1");
+	struct net_iface iface;
+
+	run("sysctl -qw net.ipv6.conf.d0.accept_dad=1 net.ipv6.conf.d0.dad_transmits=1000; "
+	    "ip addr add fd00:9::1/64 dev d0; "
+	    "ip addr show dev d0 tentative | grep -q fd00:9::1");
+	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), -EADDRNOTAVAIL);
+	run("ip addr del fd00:9::1/64 dev d0; ip addr add fd00:9::1/64 dev d0 nodad");
+	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), 0);
+}
