@@ -12,12 +12,14 @@
 #include "tests/fabric/rig.h"
 #include "tests/unit/test.h"
 
-#define N(table)	 (int)(sizeof(table) / sizeof((table)[0]))
-#define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
-#define CAP_FLUSH	 (UINT64_C(3) << 38)
-#define EX_WITH_FLUSH	 (UINT64_C(1) << 11)
-#define EX_ATOMIC_WRITE	 (UINT64_C(1) << 12)
-#define WORD		 8
+#define N(table)		(int)(sizeof(table) / sizeof((table)[0]))
+#define CAP_ATOMIC_WRITE	(UINT64_C(1) << 40)
+#define CAP_FLUSH_GLOBAL	(UINT64_C(1) << 38)
+#define CAP_FLUSH_PERSISTENT	(UINT64_C(1) << 39)
+#define ACCESS_FLUSH_PERSISTENT (1 << 9)
+#define EX_WITH_FLUSH		(UINT64_C(1) << 11)
+#define EX_ATOMIC_WRITE		(UINT64_C(1) << 12)
+#define WORD			8
 
 /* What a row tries it with. */
 struct trial {
@@ -162,6 +164,14 @@ static bool flushes(struct trial *trial)
 	return creates(trial, IBV_QPT_RC, EX_WITH_FLUSH, 0);
 }
 
+static bool makes_persistent(struct trial *trial)
+{
+	struct ibv_mr *mr =
+		ibv_reg_mr(trial->rig.pd, trial->rig.a.memory, WORD, ACCESS_FLUSH_PERSISTENT);
+
+	return mr && !ibv_dereg_mr(mr);
+}
+
 static bool has_raw_packets(struct trial *trial)
 {
 	return creates(trial, IBV_QPT_RAW_PACKET, 0, 0);
@@ -223,7 +233,8 @@ static const struct {
 	{ IBV_DEVICE_MANAGED_FLOW_STEERING, steers_flows		 },
 	{ IBV_DEVICE_RAW_SCATTER_FCS,	      has_raw_packets	      },
 	{ IBV_DEVICE_PCI_WRITE_END_PADDING, pads_writes		},
-	{ CAP_FLUSH,			flushes		     },
+	{ CAP_FLUSH_GLOBAL,		    flushes		    },
+	{ CAP_FLUSH_PERSISTENT,		makes_persistent	 },
 	{ CAP_ATOMIC_WRITE,		    writes_atomically      },
 };
 
@@ -355,6 +366,9 @@ static const struct {
 	{ IBV_QP_EX_WITH_SEND_WITH_INV,	FUNCTION(send_inv)	   },
 	{ IBV_QP_EX_WITH_TSO,		      FUNCTION(send_tso)	 },
 	{ EX_ATOMIC_WRITE,			   FUNCTION(atomic_write)	  },
+#ifdef FAB_HAS_FLUSH
+	{ EX_WITH_FLUSH,			 FUNCTION(flush)		 },
+#endif
 };
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND };

@@ -15,7 +15,13 @@ static const struct rig_config rc = { .type = IBV_QPT_RC };
 
 /* --- queue pairs --------------------------------------------------------- */
 
-#define OPS IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+#define OPS	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+#define EX_FLUSH (1 << 11)
+#ifdef FAB_HAS_FLUSH
+#define ALL_OPS 0x1bff
+#else
+#define ALL_OPS 0x13ff
+#endif
 
 static const struct {
 	enum ibv_qp_type type;
@@ -23,12 +29,15 @@ static const struct {
 	uint64_t ops;
 	int error;
 } queue_pairs[] = {
-	{IBV_QPT_RC,	      OPS,			   0, 0x13ff,			      0		},
+	{IBV_QPT_RC,	      OPS,			   0, ALL_OPS,		       0	 },
 	{ IBV_QPT_UC,	      OPS,			   0, 0x18f,			     0	       },
 	{ IBV_QPT_UD,	      OPS,			   0, 0x0c,			    0	      },
 	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_SEND_WITH_INV, EOPNOTSUPP},
 	{ IBV_QPT_UD,	      OPS,			   0, IBV_QP_EX_WITH_TSO,		  EOPNOTSUPP},
-	{ IBV_QPT_RC,	      OPS,			   0, 1 << 11 /* FLUSH */,	   EOPNOTSUPP},
+#ifndef FAB_HAS_FLUSH
+	{ IBV_QPT_RC,	      OPS,			   0, EX_FLUSH,			EOPNOTSUPP},
+#endif
+	{ IBV_QPT_UC,	      OPS,			   0, EX_FLUSH,			EOPNOTSUPP},
 	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_ATOMIC_WRITE,  EOPNOTSUPP},
 	{ IBV_QPT_RC,	      OPS,			   0, UINT64_C(1) << 63,		 EOPNOTSUPP},
 	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_RDMA_READ,	EOPNOTSUPP},

@@ -350,6 +350,7 @@ def ceph(way, options, *said):
 
 # What Debian 12 does not have.
 ONLY_TRIXIE = (
+    verbs("flush"),
     ceph("async+rdma", "--ms_async_rdma_gid_idx 1"),
     ceph("async+rdma by rdma_cm", "--ms_async_rdma_cm true --ms_async_rdma_type iwarp",
          (r"listening on", 1)),

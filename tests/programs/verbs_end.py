@@ -90,11 +90,12 @@ class End:
         return AHAttr(port_num=1, is_global=True,
                       gr=GlobalRoute(dgid=GID(gid), sgid_index=GID_INDEX, hop_limit=64))
 
-    def connect(self, pair, number=None):
-        """Connect a pair with the other end's. number: what that end is told, if not its own."""
+    def connect(self, pair, number=None, access=0):
+        """Connect a pair with the other end's. number: what that end is told, if not its own;
+        access: what else is allowed."""
         peer = self.talk.swap(pair.qp_num if number is None else number)
         attributes = QPAttr(port_num=1)
-        attributes.qp_access_flags = ALL | ib.IBV_ACCESS_MW_BIND
+        attributes.qp_access_flags = ALL | ib.IBV_ACCESS_MW_BIND | access
         attributes.dest_qp_num = peer
         attributes.path_mtu = ib.IBV_MTU_1024
         attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 4
@@ -216,7 +217,7 @@ OPERATIONS = (ib.IBV_QP_EX_WITH_RDMA_WRITE | ib.IBV_QP_EX_WITH_RDMA_WRITE_WITH_I
               ib.IBV_QP_EX_WITH_SEND_WITH_INV | ib.IBV_QP_EX_WITH_SEND)
 
 
-def post(end, pair, operation, *words, length=8):
+def post(end, pair, operation, *words, length=8, status=ib.IBV_WC_SUCCESS):
     """One request by a function of an extended queue pair."""
     pair.wr_start()
     pair.wr_id, pair.wr_flags = 7, ib.IBV_SEND_SIGNALED
@@ -224,7 +225,7 @@ def post(end, pair, operation, *words, length=8):
     if length:
         pair.wr_set_sge(end.part(length))
     pair.wr_complete()
-    return end.done()
+    return end.done(status)
 
 
 def number(memory, offset=0):
@@ -252,6 +253,28 @@ def extended(talk):
         same(end.done().opcode, ib.IBV_WC_RECV_RDMA_WITH_IMM, "an opcode")
         same([number(end.memory, 512 + at) for at in (0, 8, 16)], [77, 99, 11], "the memory")
     talk.swap()
+
+
+def flushes(talk):
+    """A write, and a flush of its range and of its region; then what the region does not allow."""
+    allowed = ib.IBV_ACCESS_FLUSH_GLOBAL
+    end = End(talk, ALL | allowed)
+    caps = end.context.query_device_ex().device_cap_flags_ex
+    same([caps >> bit & 1 for bit in (38, 39)], [1, 0], "what flushes are announced")
+    pairs = [end.connect(end.pair(operations=OPERATIONS | ib.IBV_QP_EX_WITH_FLUSH), access=allowed)
+             for _ in range(2)]
+    rkey, addr = end.key(end.memory.rkey, end.memory.buf)
+    if end.is_client:
+        end.write(pairs[0], rkey, addr, HELLO)
+        for level in (ib.IBV_FLUSH_RANGE, ib.IBV_FLUSH_MR):
+            flushed = post(end, pairs[0], "flush", rkey, addr, len(HELLO), ib.IBV_FLUSH_GLOBAL,
+                           level, length=0)
+            same(flushed.opcode, ib.IBV_WC_FLUSH, "an opcode")
+        post(end, pairs[1], "flush", rkey, addr, len(HELLO), ib.IBV_FLUSH_PERSISTENT,
+             ib.IBV_FLUSH_RANGE, length=0, status=ib.IBV_WC_REM_ACCESS_ERR)
+    talk.swap()
+    if not end.is_client:
+        same(end.memory.read(len(HELLO), 0), HELLO, "what was flushed")
 
 
 def windows(talk):
@@ -446,6 +469,7 @@ FEATURES = {
     "UD": datagrams,
     "SRQ": shared_receives,
     "extended-QP": extended,
+    "flush": flushes,
     "windows": windows,
     "rereg": changed,
     "device-memory": device_memory,

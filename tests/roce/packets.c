@@ -43,6 +43,7 @@ const struct kind kinds[] = {
 	{ "RC FETCH ADD",		  0x14, RC,		    FAB_OP_FETCH_ADD,	      ONLY,	    false},
 	{ "RC SEND Last Inv",	      0x16, RC,		FAB_OP_SEND,	     LAST | INV, true },
 	{ "RC SEND Only Inv",	      0x17, RC,		FAB_OP_SEND,	     ONLY | INV, true },
+	{ "RC FLUSH",		      0x1c, RC,		FAB_OP_FLUSH,	      ONLY,	    false},
 	{ "RC ATOMIC WRITE",	     0x1d, RC,	       FAB_OP_ATOMIC_WRITE,    ONLY,	  true },
 	{ "UC SEND First",	   0x20, UC,		     FAB_OP_SEND,		  FIRST,	 true },
 	{ "UC SEND Last Imm",	      0x23, UC,		FAB_OP_SEND,	     LAST | IMM, true },
@@ -82,14 +83,18 @@ static void fill_fields(struct fab_packet *packet, const struct kind *kind)
 			      kind->op == FAB_OP_ATOMIC_WRITE;
 	bool is_atomic = kind->op == FAB_OP_COMPARE_SWAP || kind->op == FAB_OP_FETCH_ADD;
 
-	if (is_write_start || kind->op == FAB_OP_READ || is_atomic) {
+	bool has_range = is_write_start || kind->op == FAB_OP_READ || kind->op == FAB_OP_FLUSH;
+
+	if (has_range || is_atomic) {
 		packet->remote_addr = random_u64();
 		packet->rkey = (uint32_t)random_u64();
 	}
-	if (is_write_start || kind->op == FAB_OP_READ)
+	if (has_range)
 		packet->dma_bytes = (uint32_t)random_u64();
 	if (is_atomic || kind->op == FAB_OP_ATOMIC_RESPONSE)
 		packet->compare_add = random_u64();
+	if (kind->op == FAB_OP_FLUSH)
+		packet->flush = random() & 0x3f;
 	if (kind->op == FAB_OP_COMPARE_SWAP)
 		packet->swap = random_u64();
 	if (kind->flags & FAB_INVALIDATE)

@@ -93,7 +93,8 @@ static void print_fields(const struct kind *kind, const struct fab_packet *packe
 	       kind->opcode, !!(packet->flags & FAB_SOLICITED), -packet->bytes & 3u, packet->pkey,
 	       packet->dest_qpn, !!(packet->flags & FAB_ASK_ACK), packet->psn);
 	/* Of these, tshark does not know the extended headers. */
-	if (packet->service == FAB_SERVICE_XRC || packet->op == FAB_OP_ATOMIC_WRITE) {
+	if (packet->service == FAB_SERVICE_XRC || packet->op == FAB_OP_ATOMIC_WRITE ||
+	    packet->op == FAB_OP_FLUSH) {
 		printf("\n");
 		return;
 	}

@@ -68,6 +68,24 @@ TEST(write_only_with_immediate_has_each_field_in_its_place)
 	ck_assert_mem_eq(wire, expected, sizeof(expected));
 }
 
+/* Annex A19. */
+TEST(flush_has_its_header_before_the_range)
+{
+	static const uint8_t expected[] = {
+		0,    0,    0,	  0x12,				/* the whole region, persistent */
+		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, /* virtual address */
+		0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34, /* R_Key; DMA length */
+	};
+	struct fab_packet packet = { .op = FAB_OP_FLUSH,
+				     .flush = FAB_FLUSH_PERSISTENT | FAB_FLUSH_REGION,
+				     .remote_addr = 0x1112131415161718,
+				     .rkey = 0x21222324,
+				     .dma_bytes = 0x31323334 };
+
+	ck_assert_uint_eq(roce_write(&packet, NULL, wire), 12 + sizeof(expected) + 4);
+	ck_assert_mem_eq(wire + 12, expected, sizeof(expected));
+}
+
 TEST(compare_and_add_are_where_each_atomic_has_them)
 {
 	struct fab_packet packet = { .op = FAB_OP_COMPARE_SWAP, .compare_add = 1, .swap = 2 };
@@ -155,7 +173,8 @@ static bool is_a_kind(unsigned int opcode)
 	if (service == 3)
 		return operation == 4 || operation == 5;
 	return service == 0 || service == 5
-		       ? operation <= 20 || operation == 22 || operation == 23 || operation == 29
+		       ? operation <= 20 || operation == 22 || operation == 23 || operation == 28 ||
+				 operation == 29
 		       : operation <= 11;
 }
 

@@ -43,6 +43,11 @@ static const struct refusal {
 	  0,														 DENIED },
 	{ { .op = FAB_OP_ATOMIC_WRITE, .flags = ONLY, .dma_bytes = 8, .bytes = 8 },
 	  IBV_ACCESS_REMOTE_WRITE,											   DENIED },
+	{ { .op = FAB_OP_FLUSH, .rkey = KEY, .flush = FAB_FLUSH_GLOBAL },			  0,			     DENIED },
+	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL },					     0,			DENIED },
+	{ { .op = FAB_OP_FLUSH, .flush = 0, .dma_bytes = 8 },				      0,			 INVALID},
+	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL | 4, .dma_bytes = 8 },			 0,			    INVALID},
+	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL | 2 * FAB_FLUSH_REGION },		    0,			       INVALID},
  /* 9.7.4.1.6: lengths; 2^31 is the longest message */
 	{ { .op = FAB_OP_WRITE, .flags = FAB_FIRST, .dma_bytes = FAB_MSG_MAX + 1, .bytes = 256 },
 	  0,														 INVALID},
@@ -139,10 +144,12 @@ TEST_LOOP(refused_after_the_responses_before_it, 0, sizeof(refusals) / sizeof(re
 }
 
 /* 9.7.4.1.2: no more than max_dest_rd_atomic, and what is too much is not carried out. */
-TEST_LOOP(one_more_than_agreed, 0, 2)
+TEST_LOOP(one_more_than_agreed, 0, 3)
 {
-	struct fab_packet packet = { .op = _i ? FAB_OP_FETCH_ADD : FAB_OP_ATOMIC_WRITE,
+	static const uint8_t ops[] = { FAB_OP_ATOMIC_WRITE, FAB_OP_FETCH_ADD, FAB_OP_FLUSH };
+	struct fab_packet packet = { .op = ops[_i],
 				     .flags = ONLY,
+				     .flush = FAB_FLUSH_GLOBAL,
 				     .psn = READ_BYTES / 256,
 				     .remote_addr = AT };
 	struct world *world = open_filled(1);
@@ -250,6 +257,64 @@ TEST(atomic_write_is_a_message)
 				"< RESPONSE l 63 256 bytes msn 1\n"
 				"< RESPONSE fl 64 msn 2\n"
 				"< ACK  65 msn 3\n");
+	world_close(world);
+}
+
+static void allow_flush(struct world *world, unsigned int of_pair, unsigned int of_region)
+{
+	to_qp(world->end[1].qp)->attr.qp_access_flags |= of_pair;
+	container_of(world->end[1].mr, struct fab_mr, ibv)->access |= of_region;
+}
+
+/* Annex A19; what comes again is answered again. */
+TEST(flush_is_a_message)
+{
+	struct fab_packet packet = { .op = FAB_OP_FLUSH,
+				     .flush = FAB_FLUSH_GLOBAL,
+				     .remote_addr = AT,
+				     .dma_bytes = WORLD_BYTES - AT };
+	struct world *world = open_filled(0);
+
+	allow_flush(world, FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL);
+	world_inject_packet(world, 1, packet);
+	world_inject_packet(world, 1, packet);
+	inject_write(world, 1);
+	packet.psn = 2;
+	packet.remote_addr = WORLD_BYTES; /* where no range can be */
+	packet.flush |= FAB_FLUSH_REGION;
+	world_inject_packet(world, 1, packet);
+	transcript_check(world, "< RESPONSE fl 0 msn 1\n"
+				"< RESPONSE fl 0 msn 1\n"
+				"< ACK  1 msn 2\n"
+				"< RESPONSE fl 2 msn 3\n");
+	world_close(world);
+}
+
+static const struct {
+	unsigned int of_pair, of_region;
+	uint8_t flush;
+	uint32_t bytes;
+} not_flushed[] = {
+	{0,			FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL,			8	  },
+	{ FAB_ACCESS_FLUSH_GLOBAL, 0,			      FAB_FLUSH_GLOBAL,			8	  },
+	{ FAB_ACCESS_FLUSH_GLOBAL, 0,			      FAB_FLUSH_GLOBAL | FAB_FLUSH_REGION,	   0	     },
+	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL,			      WORLD_BYTES},
+	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_PERSISTENT,			  8	    },
+	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL | FAB_FLUSH_PERSISTENT,
+	  8												      },
+};
+
+TEST_LOOP(flush_needs_its_access, 0, sizeof(not_flushed) / sizeof(not_flushed[0]))
+{
+	struct world *world = open_filled(0);
+
+	allow_flush(world, not_flushed[_i].of_pair, not_flushed[_i].of_region);
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_FLUSH,
+						 .flush = not_flushed[_i].flush,
+						 .remote_addr = AT,
+						 .dma_bytes = not_flushed[_i].bytes });
+	transcript_check(world, "< NAK  0 why 2 msn 0\n" ACCESS);
 	world_close(world);
 }
 

@@ -78,6 +78,7 @@ static void saw(unsigned int from, const struct fab_packet *packet)
 		[FAB_OP_COMPARE_SWAP] = "COMPARE_SWAP",
 		[FAB_OP_FETCH_ADD] = "FETCH_ADD",
 		[FAB_OP_ATOMIC_WRITE] = "ATOMIC_WRITE",
+		[FAB_OP_FLUSH] = "FLUSH",
 		[FAB_OP_ATOMIC_RESPONSE] = "ATOMIC_RESPONSE",
 		[FAB_OP_ACK] = "ACK",
 		[FAB_OP_NAK] = "NAK",

@@ -72,6 +72,12 @@ static const struct wire_field ieth_fields[] = {
 	WIRE_ID(roce_ieth, rkey, 0, 0, 32),
 };
 
+/* A19 */
+static const struct wire_field feth_fields[] = {
+	WIRE(roce_feth, selectivity, 3, 2, 2),
+	WIRE(roce_feth, placement, 3, 4, 4),
+};
+
 /* A14 */
 static const struct wire_field xrceth_fields[] = {
 	WIRE_ID(roce_xrceth, srqn, 1, 0, 24),
@@ -91,6 +97,7 @@ LAYOUT("AtomicAckETH", atomic_ack_eth, ATOMIC_ACK_ETH_BYTES);
 LAYOUT("ImmDt", imm_dt, IMM_DT_BYTES);
 LAYOUT("IETH", ieth, IETH_BYTES);
 LAYOUT("XRCETH", xrceth, XRCETH_BYTES);
+LAYOUT("FETH", feth, FETH_BYTES);
 
 /* Extended headers, in the order of their appearance after the BTH. */
 enum {
@@ -103,6 +110,7 @@ enum {
 	IETH = 64,
 	CNP_RESERVED = 128,
 	XRCETH = 256,
+	FETH = 512,
 };
 
 struct opcode {
@@ -148,7 +156,8 @@ static const struct opcode opcodes[OPCODE_OPERATION + 1] = {
 	[20] = PLAIN(FAB_OP_FETCH_ADD, FAB_FIRST | FAB_LAST, ATOMIC_ETH),
 	[22] = DATA(FAB_OP_SEND, FAB_LAST | FAB_INVALIDATE, IETH),
 	[23] = DATA(FAB_OP_SEND, FAB_FIRST | FAB_LAST | FAB_INVALIDATE, IETH),
-	[29] = DATA(FAB_OP_ATOMIC_WRITE, FAB_FIRST | FAB_LAST, RETH), /* A19 */
+	[28] = PLAIN(FAB_OP_FLUSH, FAB_FIRST | FAB_LAST, FETH | RETH), /* A19 */
+	[29] = DATA(FAB_OP_ATOMIC_WRITE, FAB_FIRST | FAB_LAST, RETH),
 };
 
 /* A17.9.3 */
@@ -222,6 +231,14 @@ static struct roce_aeth aeth_of(const struct fab_packet *packet)
 	return aeth;
 }
 
+static struct roce_feth feth_of(const struct fab_packet *packet)
+{
+	return (struct roce_feth){
+		.selectivity = packet->flush >> FETH_PLACEMENT_BITS,
+		.placement = packet->flush & ((1 << FETH_PLACEMENT_BITS) - 1),
+	};
+}
+
 /* Return: the end of the data written. */
 static uint8_t *write_extended(const struct fab_packet *packet, uint16_t headers, uint8_t *at)
 {
@@ -238,6 +255,7 @@ static uint8_t *write_extended(const struct fab_packet *packet, uint16_t headers
 	struct roce_atomic_ack_eth atomic_ack = { packet->compare_add };
 	struct roce_ieth ieth = { packet->rkey };
 	struct roce_xrceth xrceth = { packet->srqn };
+	struct roce_feth feth = feth_of(packet);
 	struct roce_imm_dt imm;
 
 	memcpy(imm.data, &packet->imm, sizeof(imm.data));
@@ -249,6 +267,7 @@ static uint8_t *write_extended(const struct fab_packet *packet, uint16_t headers
 	}
 	PUT(DETH, deth_layout, deth)
 	PUT(XRCETH, xrceth_layout, xrceth)
+	PUT(FETH, feth_layout, feth)
 	PUT(RETH, reth_layout, reth)
 	PUT(ATOMIC_ETH, atomic_eth_layout, atomic)
 	PUT(AETH, aeth_layout, aeth)
@@ -298,8 +317,8 @@ size_t roce_write(const struct fab_packet *packet, const void *payload, uint8_t 
 static size_t extended_bytes(uint16_t headers)
 {
 	return (headers & DETH ? DETH_BYTES : 0) + (headers & XRCETH ? XRCETH_BYTES : 0) +
-	       (headers & RETH ? RETH_BYTES : 0) + (headers & ATOMIC_ETH ? ATOMIC_ETH_BYTES : 0) +
-	       (headers & AETH ? AETH_BYTES : 0) +
+	       (headers & FETH ? FETH_BYTES : 0) + (headers & RETH ? RETH_BYTES : 0) +
+	       (headers & ATOMIC_ETH ? ATOMIC_ETH_BYTES : 0) + (headers & AETH ? AETH_BYTES : 0) +
 	       (headers & ATOMIC_ACK_ETH ? ATOMIC_ACK_ETH_BYTES : 0) +
 	       (headers & IMM_DT ? IMM_DT_BYTES : 0) + (headers & IETH ? IETH_BYTES : 0) +
 	       (headers & CNP_RESERVED ? CNP_RESERVED_BYTES : 0);
@@ -343,6 +362,7 @@ static bool read_extended(const uint8_t *at, uint16_t headers, struct fab_packet
 	}
 	GET(DETH, deth_layout, roce_deth, deth)
 	GET(XRCETH, xrceth_layout, roce_xrceth, xrceth)
+	GET(FETH, feth_layout, roce_feth, feth)
 	GET(RETH, reth_layout, roce_reth, reth)
 	GET(ATOMIC_ETH, atomic_eth_layout, roce_atomic_eth, atomic)
 	GET(AETH, aeth_layout, roce_aeth, aeth)
@@ -356,6 +376,8 @@ static bool read_extended(const uint8_t *at, uint16_t headers, struct fab_packet
 	ret->remote_addr = reth.virtual_address;
 	ret->rkey = headers & IETH ? ieth.rkey : reth.rkey;
 	ret->dma_bytes = reth.dma_length;
+	if (headers & FETH)
+		ret->flush = (uint8_t)(feth.selectivity << FETH_PLACEMENT_BITS | feth.placement);
 	if (headers & ATOMIC_ETH)
 		take_atomic_eth(&atomic, ret);
 	if (headers & ATOMIC_ACK_ETH)

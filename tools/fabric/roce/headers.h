@@ -17,6 +17,7 @@
 #define IMM_DT_BYTES	     4
 #define IETH_BYTES	     4
 #define XRCETH_BYTES	     4
+#define FETH_BYTES	     4
 #define ICRC_BYTES	     4
 #define HEADERS_BYTES_MAX    (BTH_BYTES + XRCETH_BYTES + ATOMIC_ETH_BYTES)
 
@@ -84,6 +85,14 @@ struct roce_imm_dt {
 struct roce_ieth {
 	uint32_t rkey;
 };
+
+/* Flush extended transport header, annex A19. */
+struct roce_feth {
+	uint8_t selectivity; /* 0: a range, 1: a region */
+	uint8_t placement;   /* bitmap; 1: visible to all, 2: persistent */
+};
+
+#define FETH_PLACEMENT_BITS 4 /* below those of the selectivity */
 
 /* XRC extended transport header, annex A14: precedes other extended headers in all requests. */
 struct roce_xrceth {

@@ -236,17 +236,31 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, 
 	wr_set_inline_data(ex, (void *)(uintptr_t)data, sizeof(uint64_t));
 }
 
+#ifdef FAB_HAS_FLUSH
+_Static_assert((int)IBV_FLUSH_GLOBAL == FAB_FLUSH_GLOBAL, "the type is passed on");
+_Static_assert((int)IBV_FLUSH_PERSISTENT == FAB_FLUSH_PERSISTENT, "the type is passed on");
+
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t length,
+		     uint8_t type, uint8_t level)
+{
+	if (length > UINT32_MAX || level > IBV_FLUSH_MR ||
+	    type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT))
+		batch_of(ex)->err = EINVAL;
+	wr_atomic(ex, IBV_WR_FLUSH, rkey, addr, length,
+		  type | (level == IBV_FLUSH_MR ? FAB_FLUSH_REGION : 0u));
+}
+#endif
+
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct fab_batch *batch = batch_of(ex);
-	struct ibv_send_wr *bad;
 	uint32_t i;
 
 	if (batch->err || !batch->n)
 		return batch->err;
 	for (i = 0; i + 1 < batch->n; i++)
 		batch->work[i]->wr.next = &batch->work[i + 1]->wr;
-	return post_send(&ex->qp_base, &batch->work[0]->wr, &bad);
+	return post_batch(&ex->qp_base, &batch->work[0]->wr);
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
@@ -270,6 +284,9 @@ struct fab_batch *batch_new(struct ibv_qp_ex *ex)
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_atomic_write = wr_atomic_write;
+#ifdef FAB_HAS_FLUSH
+	ex->wr_flush = wr_flush;
+#endif
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_sge = wr_set_sge;

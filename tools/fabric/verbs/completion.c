@@ -21,6 +21,7 @@ static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)
 		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
 		[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
 		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+		[FAB_WR_FLUSH] = (enum ibv_wc_opcode)FAB_WC_FLUSH,
 		[IBV_WR_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
 	};
 

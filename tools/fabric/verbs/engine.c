@@ -120,6 +120,7 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_COMPARE_SWAP:
 	case FAB_OP_FETCH_ADD:
 	case FAB_OP_ATOMIC_WRITE:
+	case FAB_OP_FLUSH:
 	case FAB_OP_UNKNOWN:
 		if (is_asked(qp))
 			responder_asked(qp, packet, payload);

@@ -57,7 +57,14 @@ struct fab_direct;
 #define FAB_MSG_MAX	 (1u << 31)
 #define FAB_MCAST_ATTACH 64
 #define FAB_DM_MAX	 (256u << 10)
-#define FAB_BUFFER_BYTES (sizeof(struct fab_frames) + FAB_FRAMES_BYTES_MAX)
+/* Of annex A19; Debian 12's verbs.h has none of them. */
+#define FAB_ACCESS_FLUSH_GLOBAL	    (1u << 8)
+#define FAB_ACCESS_FLUSH_PERSISTENT (1u << 9)
+#define FAB_WR_FLUSH		    14
+#define FAB_WC_FLUSH		    8
+#define FAB_QP_EX_WITH_FLUSH	    (1u << 11)
+
+#define FAB_BUFFER_BYTES	    (sizeof(struct fab_frames) + FAB_FRAMES_BYTES_MAX)
 
 struct fab_device {
 	struct ibv_device ibv; /* first */
@@ -242,7 +249,8 @@ struct fab_send {
 	uint32_t imm;
 	uint32_t rkey; /* also the key to invalidate, or a window's new key */
 	uint64_t remote_addr, compare_add, swap;
-	uint64_t bind_bytes; /* at remote_addr: the range to bind a window to */
+	uint64_t bind_bytes; /* at remote_addr: the range to bind a window to, or to flush */
+	uint8_t flush;	     /* enum fab_flush */
 	uint32_t bind_lkey;
 	unsigned int bind_access;
 	struct fab_ah *ah;
@@ -409,6 +417,34 @@ static inline enum fab_service service_of(const struct fab_qp *qp)
 static inline bool is_reliable(const struct fab_qp *qp)
 {
 	return service_of(qp) == FAB_SERVICE_RC || service_of(qp) == FAB_SERVICE_XRC;
+}
+
+static inline bool is_atomic_send(const struct fab_send *send)
+{
+	return send->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       send->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static inline bool is_flush(const struct fab_send *send)
+{
+	return (int)send->opcode == FAB_WR_FLUSH;
+}
+
+static inline bool has_response(const struct fab_send *send)
+{
+	return send->opcode == IBV_WR_RDMA_READ || send->opcode == IBV_WR_ATOMIC_WRITE ||
+	       is_flush(send) || is_atomic_send(send);
+}
+
+/* Executed here, without a packet: IBTA vol. 1, 10.6.6.3. */
+static inline bool is_local(const struct fab_send *send)
+{
+	return send->opcode == IBV_WR_LOCAL_INV || send->opcode == IBV_WR_BIND_MW;
+}
+
+static inline bool has_imm(const struct fab_send *send)
+{
+	return send->opcode == IBV_WR_SEND_WITH_IMM || send->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 static inline struct fab_srq *to_srq(struct ibv_srq *srq)

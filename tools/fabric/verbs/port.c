@@ -18,15 +18,21 @@
 #undef ibv_query_port
 
 /* Since Linux 6.2; not defined by Debian 12's headers. */
+#define CAP_FLUSH_GLOBAL (UINT64_C(1) << 38)
 #define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
+#ifdef FAB_HAS_FLUSH
+#define NEWER_CAPS (CAP_ATOMIC_WRITE | CAP_FLUSH_GLOBAL)
+#else
+#define NEWER_CAPS CAP_ATOMIC_WRITE
+#endif
 
-#define ACK_DELAY	 15
-#define ODP_OF_UD	 (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
-#define ODP_OF_UC	 (ODP_OF_UD | IBV_ODP_SUPPORT_WRITE)
-#define ODP_OF_RC	 (ODP_OF_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
-#define FD_UNKNOWN	 (-2)
-#define CLOCK_KHZ	 1000000 /* it counts nanoseconds */
-#define PAGE_SIZES	 0xfffff000u
+#define ACK_DELAY  15
+#define ODP_OF_UD  (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
+#define ODP_OF_UC  (ODP_OF_UD | IBV_ODP_SUPPORT_WRITE)
+#define ODP_OF_RC  (ODP_OF_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
+#define FD_UNKNOWN (-2)
+#define CLOCK_KHZ  1000000 /* it counts nanoseconds */
+#define PAGE_SIZES 0xfffff000u
 
 /*
  * For tests: if the host's folder has a file "queries", each query of a port's tables leaves a line
@@ -111,7 +117,7 @@ int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_
 	(void)input;
 	if (err)
 		return err;
-	attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags | CAP_ATOMIC_WRITE;
+	attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags | NEWER_CAPS;
 	attr.phys_port_cnt_ex = attr.orig_attr.phys_port_cnt;
 	attr.odp_caps = (struct ibv_odp_caps){
 		.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,

@@ -11,10 +11,15 @@
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/transport.h"
 
-#define BIT(opcode)  (1u << (opcode))
-#define ATOMICS	     (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
-#define SENDS	     (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
-#define WRITES	     (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define BIT(opcode) (1u << (opcode))
+#define ATOMICS	    (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
+#define SENDS	    (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
+#define WRITES	    (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#ifdef FAB_HAS_FLUSH
+#define FLUSH BIT(FAB_WR_FLUSH)
+#else
+#define FLUSH 0u
+#endif
 #define LOCALS	     (BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_BIND_MW))
 #define FLAGS	     (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 #define ATOMIC_BYTES 8
@@ -26,7 +31,7 @@ unsigned int post_opcodes(enum ibv_qp_type type)
 		return 0;
 	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND)
 		return SENDS | BIT(IBV_WR_SEND_WITH_INV) | WRITES | BIT(IBV_WR_RDMA_READ) |
-		       ATOMICS | BIT(IBV_WR_ATOMIC_WRITE) | LOCALS;
+		       ATOMICS | BIT(IBV_WR_ATOMIC_WRITE) | FLUSH | LOCALS;
 	return type == IBV_QPT_UC ? SENDS | WRITES | LOCALS : SENDS;
 }
 
@@ -57,12 +62,11 @@ static bool is_bind(const struct ibv_send_wr *wr)
 	       (wr->bind_mw.mw->rkey ^ wr->bind_mw.rkey) <= UINT8_MAX;
 }
 
-static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr)
+static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr, unsigned int opcodes)
 {
 	uint64_t bytes;
 
-	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE ||
-	    !(post_opcodes(qp->init.qp_type) & BIT(wr->opcode)))
+	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE || !(opcodes & BIT(wr->opcode)))
 		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)FLAGS)
 		return EINVAL;
@@ -120,6 +124,15 @@ static void fill_bind(struct fab_send *send, const struct ibv_send_wr *wr)
 	send->bind_access = bind->mw_access_flags;
 }
 
+/* In the members of an atomic: see post_batch(). */
+static void fill_flush(struct fab_send *send, const struct ibv_send_wr *wr)
+{
+	send->remote_addr = wr->wr.atomic.remote_addr;
+	send->rkey = wr->wr.atomic.rkey;
+	send->bind_bytes = wr->wr.atomic.compare_add;
+	send->flush = (uint8_t)wr->wr.atomic.swap;
+}
+
 static void fill_remote(struct fab_send *send, const struct fab_qp *qp,
 			const struct ibv_send_wr *wr)
 {
@@ -135,6 +148,8 @@ static void fill_remote(struct fab_send *send, const struct fab_qp *qp,
 		send->rkey = wr->wr.atomic.rkey;
 		send->compare_add = wr->wr.atomic.compare_add;
 		send->swap = wr->wr.atomic.swap;
+	} else if ((int)wr->opcode == FAB_WR_FLUSH) {
+		fill_flush(send, wr);
 	} else if (wr->opcode == IBV_WR_BIND_MW) {
 		fill_bind(send, wr);
 	} else if (BIT(wr->opcode) & (BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_SEND_WITH_INV))) {
@@ -171,10 +186,10 @@ static void fill_send(struct fab_send *send, struct fab_qp *qp, const struct ibv
 	qp->sq.post_psn += send->n_psn;
 }
 
-static int append_send(struct fab_qp *qp, const struct ibv_send_wr *wr)
+static int append_send(struct fab_qp *qp, const struct ibv_send_wr *wr, unsigned int opcodes)
 {
 	struct fab_send *send;
-	int err = check_send(qp, wr);
+	int err = check_send(qp, wr, opcodes);
 
 	if (err)
 		return err;
@@ -224,7 +239,8 @@ void post_start(struct fab_qp *qp)
 	}
 }
 
-int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+		     unsigned int opcodes)
 {
 	struct fab_context *context = to_context(ibv->context);
 	struct fab_qp *qp = to_qp(ibv);
@@ -235,7 +251,7 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	if (qp->attr.qp_state < IBV_QPS_RTS)
 		err = EINVAL;
 	for (; !err && wr; wr = wr->next) {
-		err = append_send(qp, wr);
+		err = append_send(qp, wr, opcodes);
 		if (err)
 			break;
 	}
@@ -244,6 +260,19 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	post_start(qp);
 	context_unlock(context);
 	return err;
+}
+
+/* struct ibv_send_wr has no members for a flush. */
+int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	return post_list(qp, wr, bad, post_opcodes(qp->qp_type) & ~FLUSH);
+}
+
+int post_batch(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	return post_list(qp, wr, &bad, post_opcodes(qp->qp_type));
 }
 
 int post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)

@@ -228,13 +228,18 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return NULL;
 }
 
-/* The flag of an ibv_wr_*() operation is the bit of its opcode, with one exception. */
+static uint64_t move_bit(uint64_t bits, unsigned int from, uint64_t to)
+{
+	uint64_t bit = UINT64_C(1) << from;
+
+	return bits & bit ? (bits & ~bit) | to : bits;
+}
+
+/* The flag of an ibv_wr_*() operation is the bit of its opcode, with two exceptions. */
 static uint64_t send_ops(enum ibv_qp_type type)
 {
-	uint64_t opcodes = post_opcodes(type), atomic_write = UINT64_C(1) << IBV_WR_ATOMIC_WRITE;
-
-	return opcodes & atomic_write ? (opcodes & ~atomic_write) | IBV_QP_EX_WITH_ATOMIC_WRITE
-				      : opcodes;
+	return move_bit(move_bit(post_opcodes(type), FAB_WR_FLUSH, FAB_QP_EX_WITH_FLUSH),
+			IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE);
 }
 
 static bool is_supported(const struct ibv_qp_init_attr_ex *attr)

@@ -11,6 +11,13 @@ struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_e
 /** post_send() - struct ibv_context_ops.post_send. Return: 0, or errno with *bad set. */
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
+/**
+ * post_batch() - post what ibv_wr_*() collected. Return: as post_send().
+ *
+ * Of a flush, wr.atomic.compare_add is the number of bytes, and swap has bits of enum fab_flush.
+ */
+int post_batch(struct ibv_qp *qp, struct ibv_send_wr *wr);
+
 /** post_bind() - bind a window of type 1, which gets a new key. Return: 0 or errno. */
 int post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 

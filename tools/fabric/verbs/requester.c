@@ -28,24 +28,6 @@ static struct fab_send *send_at(const struct fab_qp *qp, uint32_t i)
 	return qp->sq.slot[(qp->sq.head + i) % qp->sq.n_max];
 }
 
-static bool is_atomic(const struct fab_send *send)
-{
-	return send->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       send->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static bool has_response(const struct fab_send *send)
-{
-	return send->opcode == IBV_WR_RDMA_READ || send->opcode == IBV_WR_ATOMIC_WRITE ||
-	       is_atomic(send);
-}
-
-/* Executed here, without a packet: IBTA vol. 1, 10.6.6.3. */
-static bool is_local(const struct fab_send *send)
-{
-	return send->opcode == IBV_WR_LOCAL_INV || send->opcode == IBV_WR_BIND_MW;
-}
-
 /* --- timers -------------------------------------------------------------- */
 
 /* The deadline is never later than that of `timeout`. */
@@ -204,9 +186,14 @@ static void send_atomic(struct fab_qp *qp, const struct fab_send *send, struct f
 	send_packet(qp, packet, NULL);
 }
 
-static bool has_imm(const struct fab_send *send)
+static void send_flush(struct fab_qp *qp, const struct fab_send *send, struct fab_packet *packet)
 {
-	return send->opcode == IBV_WR_SEND_WITH_IMM || send->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	packet->op = FAB_OP_FLUSH;
+	packet->flush = send->flush;
+	packet->rkey = send->rkey;
+	packet->remote_addr = send->remote_addr;
+	packet->dma_bytes = (uint32_t)send->bind_bytes;
+	send_packet(qp, packet, NULL);
 }
 
 /* For operations with data. */
@@ -295,8 +282,10 @@ static enum ibv_wc_status send_next(struct fab_qp *qp, struct fab_send *send)
 	packet.srqn = send->remote_srqn;
 	if (send->opcode == IBV_WR_RDMA_READ)
 		send_read(qp, send, &packet);
-	else if (is_atomic(send))
+	else if (is_atomic_send(send))
 		send_atomic(qp, send, &packet);
+	else if (is_flush(send))
+		send_flush(qp, send, &packet);
 	else
 		status = send_data(qp, send, &packet);
 	if (status != IBV_WC_SUCCESS)
@@ -439,9 +428,9 @@ static uint32_t response_bytes(const struct fab_qp *qp, const struct fab_send *s
 {
 	uint64_t left = send->bytes - offset;
 
-	if (is_atomic(send))
+	if (is_atomic_send(send))
 		return ATOMIC_BYTES;
-	if (send->opcode == IBV_WR_ATOMIC_WRITE)
+	if (send->opcode == IBV_WR_ATOMIC_WRITE || is_flush(send))
 		return 0;
 	return (uint32_t)(left < qp->payload_bytes ? left : qp->payload_bytes);
 }
@@ -461,7 +450,7 @@ static void response_came(struct fab_qp *qp, const struct fab_packet *packet, co
 	if (!sq->count || psn != sq->una || psn >= sq->begun_psn)
 		return;
 	send = send_at(qp, 0);
-	if (!has_response(send) || is_read == is_atomic(send))
+	if (!has_response(send) || is_read == is_atomic_send(send))
 		return;
 	offset = (psn - send->first_psn) * qp->payload_bytes;
 	bytes = response_bytes(qp, send, offset);

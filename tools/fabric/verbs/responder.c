@@ -321,21 +321,30 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }
 
-static struct fab_response response_to_atomic_write(const struct fab_qp *qp, uint32_t psn)
+static bool respond_empty(struct fab_qp *qp, uint32_t psn)
 {
-	return (struct fab_response){
+	struct fab_response response = {
 		.op = FAB_OP_READ_RESPONSE,
 		.psn = psn,
 		.n_psn = 1,
 		.msn = qp->responder.msn,
 	};
+
+	return ack_add_response(qp, &response);
+}
+
+static void take_empty(struct fab_qp *qp, uint32_t psn)
+{
+	count_message(qp);
+	advance_psn(qp, 1);
+	if (!respond_empty(qp, psn))
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }
 
 /* Annex A19. */
 static void take_atomic_write(struct fab_qp *qp, const struct fab_packet *packet,
 			      const void *payload)
 {
-	struct fab_response response;
 	struct fab_mr *mr;
 
 	if (packet->remote_addr % ATOMIC_BYTES || packet->bytes != ATOMIC_BYTES ||
@@ -351,11 +360,42 @@ static void take_atomic_write(struct fab_qp *qp, const struct fab_packet *packet
 		return;
 	}
 	memory_store(memory_at(mr, packet->remote_addr), payload, ATOMIC_BYTES);
-	count_message(qp);
-	advance_psn(qp, 1);
-	response = response_to_atomic_write(qp, packet->psn);
-	if (!ack_add_response(qp, &response))
+	take_empty(qp, packet->psn);
+}
+
+static unsigned int flush_access(uint8_t flush)
+{
+	return (flush & FAB_FLUSH_GLOBAL ? FAB_ACCESS_FLUSH_GLOBAL : 0) |
+	       (flush & FAB_FLUSH_PERSISTENT ? FAB_ACCESS_FLUSH_PERSISTENT : 0);
+}
+
+static bool may_flush(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	bool of_region = packet->flush & FAB_FLUSH_REGION;
+	unsigned int access = flush_access(packet->flush);
+	const struct fab_mr *mr = memory_of_key(context_of(qp), packet->rkey);
+
+	if ((qp->attr.qp_access_flags & access) != access || !mr)
+		return false;
+	return memory_find_remote(qp, packet->srqn, packet->rkey,
+				  of_region ? mr->iova : packet->remote_addr,
+				  of_region ? 0 : packet->dma_bytes, access);
+}
+
+/* Annex A19. What earlier requests stored is in the program's memory, and visible to all of it. */
+static void take_flush(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	if (!flush_access(packet->flush) || packet->flush & ~FAB_FLUSH_KNOWN ||
+	    qp->responder.n_responses >= qp->attr.max_dest_rd_atomic) {
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
+		return;
+	}
+	if (!may_flush(qp, packet)) {
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
+		return;
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	take_empty(qp, packet->psn);
 }
 
 /* --- order --------------------------------------------------------------- */
@@ -399,14 +439,13 @@ static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 		*owed = response;
 }
 
-/* Not stored again: the program may have reused the memory. */
-static void answer_atomic_write_again(struct fab_qp *qp, uint32_t psn)
+/* An atomic write is not stored again: the program may have reused the memory. */
+static void answer_empty_again(struct fab_qp *qp, uint32_t psn)
 {
-	struct fab_response response = response_to_atomic_write(qp, psn);
 	bool is_first;
 
 	if (!ack_find_response(qp, (psn + 1) & FAB_PSN_MASK, &is_first))
-		ack_add_response(qp, &response);
+		respond_empty(qp, psn);
 }
 
 /*
@@ -419,8 +458,8 @@ static void answer_again(struct fab_qp *qp, const struct fab_packet *packet)
 		read_again(qp, packet);
 	else if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
 		ack_owe(qp);
-	else if (packet->op == FAB_OP_ATOMIC_WRITE)
-		answer_atomic_write_again(qp, packet->psn);
+	else if (packet->op == FAB_OP_ATOMIC_WRITE || packet->op == FAB_OP_FLUSH)
+		answer_empty_again(qp, packet->psn);
 	else if (packet->op != FAB_OP_UNKNOWN)
 		replay_atomic(qp, packet->psn);
 }
@@ -459,20 +498,24 @@ static bool is_in_place(struct fab_qp *qp, const struct fab_packet *packet)
 	return packet->op == responder->message_op && !(packet->flags & FAB_FIRST);
 }
 
+static void take_answered(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+{
+	if (packet->op == FAB_OP_READ)
+		take_read(qp, packet);
+	else if (packet->op == FAB_OP_ATOMIC_WRITE)
+		take_atomic_write(qp, packet, payload);
+	else if (packet->op == FAB_OP_FLUSH)
+		take_flush(qp, packet);
+	else
+		take_atomic(qp, packet);
+}
+
 static void take_request(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	bool taken;
 
-	if (packet->op == FAB_OP_READ) {
-		take_read(qp, packet);
-		return;
-	}
-	if (packet->op == FAB_OP_ATOMIC_WRITE) {
-		take_atomic_write(qp, packet, payload);
-		return;
-	}
 	if (!is_data(packet)) {
-		take_atomic(qp, packet);
+		take_answered(qp, packet, payload);
 		return;
 	}
 	taken = packet->op == FAB_OP_SEND ? take_send(qp, packet, payload)

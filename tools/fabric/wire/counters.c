@@ -70,7 +70,7 @@ void fab_counters_close(struct fab_counters *of_slots)
 
 static uint32_t extended_octets(const struct fab_packet *packet)
 {
-	uint32_t reth = 16, aeth = 4, deth = 8, cnp = 16;
+	uint32_t reth = 16, aeth = 4, deth = 8, cnp = 16, feth = 4;
 
 	switch ((enum fab_op)packet->op) {
 	case FAB_OP_WRITE:
@@ -78,6 +78,8 @@ static uint32_t extended_octets(const struct fab_packet *packet)
 	case FAB_OP_READ:
 	case FAB_OP_ATOMIC_WRITE:
 		return reth;
+	case FAB_OP_FLUSH:
+		return feth + reth;
 	case FAB_OP_READ_RESPONSE:
 		return packet->flags & (FAB_FIRST | FAB_LAST) ? aeth : 0;
 	case FAB_OP_COMPARE_SWAP:

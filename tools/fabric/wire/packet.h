@@ -61,7 +61,8 @@ enum fab_op {
 	FAB_OP_COMPARE_SWAP,
 	FAB_OP_FETCH_ADD,
 	FAB_OP_ATOMIC_RESPONSE,
-	FAB_OP_ATOMIC_WRITE, /* answered by an empty read response */
+	FAB_OP_ATOMIC_WRITE, /* answered by an empty read response, as is the next */
+	FAB_OP_FLUSH,
 	FAB_OP_ACK,
 	FAB_OP_NAK,
 	FAB_OP_CNP, /* congestion notification, A17.9.3 */
@@ -90,6 +91,14 @@ enum fab_nak {
 	FAB_NAK_RNR,
 };
 
+/* What a flush is to achieve, and for what: bits as in the FETH of annex A19. */
+enum fab_flush {
+	FAB_FLUSH_GLOBAL = 1,
+	FAB_FLUSH_PERSISTENT = 2,
+	FAB_FLUSH_REGION = 16, /* the whole region instead of the range */
+	FAB_FLUSH_KNOWN = FAB_FLUSH_GLOBAL | FAB_FLUSH_PERSISTENT | FAB_FLUSH_REGION,
+};
+
 struct fab_packet {
 	uint16_t magic;
 	uint8_t op;	  /* enum fab_op */
@@ -101,6 +110,7 @@ struct fab_packet {
 	uint8_t from_port; /* of the sender */
 	uint8_t subnet;	   /* of the source */
 	uint8_t sl;
+	uint8_t flush; /* enum fab_flush */
 	uint16_t pkey;
 	uint16_t slid;
 	uint16_t dlid;
