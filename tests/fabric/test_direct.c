@@ -113,6 +113,77 @@ TEST(order_among_other_requests_is_kept)
 	rig_close(&rig);
 }
 
+/* --- unreliable connections ---------------------------------------------- */
+
+static void await_text(const struct rig *rig, const char *text)
+{
+	while (memcmp(rig->b.memory, text, BYTES))
+		usleep(100);
+}
+
+/* Return: number of packets. */
+static unsigned int write_unreliably(struct rig *rig, const char *text)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = write_at(rig, &sge, 0, BYTES);
+	unsigned int before = n_packets;
+
+	memcpy(rig->a.memory, text, BYTES);
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
+	await_text(rig, text);
+	return n_packets - before;
+}
+
+static bool write_unreliably_until_permitted(struct rig *rig)
+{
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (!write_unreliably(rig, i % 2 ? "gazelles" : "elephant"))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+TEST(unreliable_writes_need_no_packets_either)
+{
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
+	ck_assert_uint_ne(write_unreliably(&rig, "gazelles"), 0);
+	ck_assert_int_eq(write_unreliably_until_permitted(&rig), is_permitted());
+	rig_close(&rig);
+}
+
+TEST(unreliable_write_does_not_overtake_a_packet)
+{
+	struct ibv_sge sge;
+	struct rig rig;
+	unsigned int i;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
+	ck_assert(write_unreliably_until_permitted(&rig));
+	for (i = 0; i < 500; i++) {
+		struct ibv_send_wr wr = write_at(&rig, &sge, 0, BYTES);
+
+		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; /* the receiver must take a packet */
+		rig_receive(&rig.b, i, 0);
+		memcpy(rig.a.memory, "elephant", BYTES);
+		rig_post(&rig.a, &wr);
+		memcpy(rig.a.memory, "gazelles", BYTES);
+		wr.opcode = IBV_WR_RDMA_WRITE;
+		rig_post(&rig.a, &wr);
+		rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+		await_text(&rig, "gazelles");
+		rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+		rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	}
+	ck_assert(write_unreliably_until_permitted(&rig));
+	rig_close(&rig);
+}
+
 /* --- what ends the permission ---------------------------------------------- */
 
 static void deregister(struct rig *rig)

@@ -156,6 +156,14 @@ static bool is_write(const struct fab_send *send)
 	       send->bytes <= FAB_FRAGMENT_BYTES;
 }
 
+/* What was sent before in packets. A reliable requester knows that by their acknowledgements. */
+static bool has_handled_all(const struct fab_grant *grant, const struct fab_packet *header,
+			    const struct fab_send *send)
+{
+	return header->service != FAB_SERVICE_UC ||
+	       __atomic_load_n(&grant->psn, __ATOMIC_ACQUIRE) == (send->first_psn & FAB_PSN_MASK);
+}
+
 /* Nothing has changed since the responder checked the rights, and the range is in the region. */
 static bool covers(const struct fab_direct *direct, const struct fab_packet *header,
 		   const struct fab_send *send)
@@ -163,6 +171,7 @@ static bool covers(const struct fab_direct *direct, const struct fab_packet *hea
 	const struct fab_grant *grant = direct->grant;
 
 	return grant->is_valid && is_for(grant, header) && grant->rkey == send->rkey &&
+	       has_handled_all(grant, header, send) &&
 	       grant->turn == __atomic_load_n(&direct->page->turn, __ATOMIC_ACQUIRE) &&
 	       send->remote_addr >= grant->iova && send->bytes <= grant->bytes &&
 	       send->remote_addr - grant->iova <= grant->bytes - send->bytes;
@@ -192,7 +201,7 @@ static void count_write(const struct fab_qp *qp, struct fab_packet *packet, uint
 		fab_count_received(&of_slots[packet->dest_qpn >> FAB_SLOT_SHIFT], packet);
 }
 
-bool direct_write(struct fab_qp *qp, const struct fab_send *send)
+static bool write_by_grant(struct fab_qp *qp, const struct fab_send *send)
 {
 	struct fab_direct *direct = qp->direct;
 	struct fab_packet header;
@@ -211,4 +220,23 @@ bool direct_write(struct fab_qp *qp, const struct fab_send *send)
 	if (done)
 		count_write(qp, &header, (uint32_t)send->bytes);
 	return done;
+}
+
+/* No acknowledgement says that there is a grant. What is sought in vain is sought ever less often.
+ */
+static void look_for_grant(struct fab_qp *qp)
+{
+	uint32_t n = ++qp->n_by_packets;
+
+	if (n > 1 && (n & (n - 1)) == 0)
+		direct_open(qp);
+}
+
+bool direct_write(struct fab_qp *qp, const struct fab_send *send)
+{
+	if (write_by_grant(qp, send))
+		return true;
+	if (qp->init.qp_type == IBV_QPT_UC && is_write(send))
+		look_for_grant(qp);
+	return false;
 }

@@ -6,7 +6,8 @@
  * process_vm_writev(2), if the responder has granted that (../wire/grants.h).
  *
  * It uses no PSN, and is not acknowledged: it is executed when nothing else is outstanding, so it
- * comes after all earlier requests of its queue pair and before all later ones. In all other cases,
+ * comes after all earlier requests of its queue pair and before all later ones. An unreliable
+ * requester does not know what is outstanding; it compares PSNs with its grant. In all other cases,
  * and for all that the grant does not cover, the requester sends packets; so it is always the
  * responder that refuses. All functions are locked.
  */
@@ -15,7 +16,7 @@
 
 #include "tools/fabric/verbs/objects.h"
 
-/** direct_open() - look for a grant, as the peer said that there is one */
+/** direct_open() - look for a grant, as there may be one */
 void direct_open(struct fab_qp *qp);
 
 /** direct_close() - may be called repeatedly, and without direct_open() */

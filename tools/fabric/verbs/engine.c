@@ -88,7 +88,7 @@ static void grant_if_allowed(struct fab_qp *qp, const struct fab_packet *packet)
 	const unsigned int whole = FAB_FIRST | FAB_LAST;
 	const struct fab_mr *mr;
 
-	if (packet->service != FAB_SERVICE_RC || !packet->bytes || turn & 1 ||
+	if (packet->service == FAB_SERVICE_XRC || !packet->bytes || turn & 1 ||
 	    (packet->flags & (whole | FAB_IMM)) != whole ||
 	    !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || !may_receive(qp, packet))
 		return;
@@ -124,6 +124,8 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_UNKNOWN:
 		if (is_asked(qp))
 			responder_asked(qp, packet, payload);
+		if (packet->service == FAB_SERVICE_UC)
+			grant_advance(qp);
 		if (packet->op == FAB_OP_WRITE && context_of(qp)->grants)
 			grant_if_allowed(qp, packet);
 		return;

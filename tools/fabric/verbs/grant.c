@@ -96,8 +96,17 @@ void grant_give(struct fab_qp *qp, const struct fab_packet *packet, const struct
 	grant->iova = mr->iova;
 	grant->bytes = mr->ibv.length;
 	grant->at = (uintptr_t)mr->ibv.addr;
+	grant->psn = qp->responder.psn;
 	grant->is_valid = true;
 	fab_grant_unlock(grant);
+}
+
+void grant_advance(const struct fab_qp *qp)
+{
+	struct fab_grant *grant = grant_of(qp);
+
+	if (grant)
+		__atomic_store_n(&grant->psn, qp->responder.psn, __ATOMIC_RELEASE);
 }
 
 bool grant_is_given(const struct fab_qp *qp)

@@ -18,6 +18,13 @@ void grants_close(struct fab_context *context);
 void grant_give(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
 		uint32_t turn);
 
+/**
+ * grant_advance() - after each packet to an unreliable queue pair: show the peer which PSN is next
+ *
+ * The peer, who gets no acknowledgements, writes without packets only if it has sent no other.
+ */
+void grant_advance(const struct fab_qp *qp);
+
 /** grant_is_given() - return whether the peer of the queue pair may look for a grant */
 bool grant_is_given(const struct fab_qp *qp);
 

@@ -348,6 +348,7 @@ struct fab_qp {
 	char path[FAB_PATH_BYTES]; /* of the peer's socket */
 	unsigned int grant;	   /* index, if context->granted there is this queue pair */
 	struct fab_direct *direct; /* for writes without packets, or NULL */
+	uint32_t n_by_packets;	   /* of UC: short writes that found no grant */
 	union ibv_gid mgid[FAB_MCAST_ATTACH];
 	int mgid_fd[FAB_MCAST_ATTACH]; /* from the carrier */
 	unsigned int n_mgids;

@@ -317,7 +317,7 @@ static bool write_directly(struct fab_qp *qp)
 	struct fab_send_queue *sq = &qp->sq;
 	const struct fab_send *send;
 
-	if (!qp->direct || sq->count != 1 || qp->attr.qp_state != IBV_QPS_RTS)
+	if (sq->count != 1 || qp->attr.qp_state != IBV_QPS_RTS)
 		return false;
 	send = send_at(qp, 0);
 	if (sq->una != send->first_psn || has_begun(qp, send) || !direct_write(qp, send))

@@ -29,6 +29,7 @@ struct fab_grant {
 	uint32_t rkey;
 	uint64_t iova, bytes; /* of the region, */
 	uint64_t at;	      /* and its address in the process */
+	uint32_t psn;	      /* of UC: all packets before this one have been handled */
 };
 
 struct fab_grants {
