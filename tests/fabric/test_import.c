@@ -253,7 +253,7 @@ TEST(context_of_another_process_is_refused)
 	rig_close(&rig);
 }
 
-/* The descriptor is for import alone: a driver's commands have nowhere to go. */
+/* The descriptor is for import alone. Drivers give commands by ioctl(), older ones by write(). */
 TEST(command_descriptor_takes_no_commands)
 {
 	struct rig rig;
@@ -263,6 +263,8 @@ TEST(command_descriptor_takes_no_commands)
 	ck_assert_int_ge(rig.verbs->cmd_fd, 0);
 	ck_assert_int_eq(ioctl(rig.verbs->cmd_fd, RDMA_VERBS_IOCTL, command), -1);
 	ck_assert_int_eq(errno, ENOTTY);
+	ck_assert_int_eq(write(rig.verbs->cmd_fd, command, sizeof(command)), -1);
+	ck_assert_int_eq(errno, EPERM);
 	rig_close(&rig);
 }
 

@@ -209,10 +209,25 @@ int ibv_get_device_index(struct ibv_device *device)
 /* Those that this process has open, for import; under known_lock. */
 static struct list open_contexts = { &open_contexts, &open_contexts };
 
+/*
+ * For nothing but import: programs duplicate it and pass it on. It takes no commands: ioctl() fails
+ * with ENOTTY, and write() with EPERM. Return: -1, with errno.
+ */
+static int open_cmd_fd(void)
+{
+	const int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+	int fd = memfd_create("fabric", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 && fcntl(fd, F_ADD_SEALS, seals)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 static int context_init(struct fab_context *context, struct fab_device *device)
 {
-	/* For nothing but import: programs duplicate it and pass it on. */
-	int fd = memfd_create("fabric", MFD_CLOEXEC);
+	int fd = open_cmd_fd();
 	int err = fd < 0 ? -errno : event_queue_init(&context->async);
 
 	if (err) {
