@@ -25,7 +25,7 @@ test_packages=(g++ binutils abigail-tools librdmacm-dev perftest qperf python3-p
 # tests/machines/machines.py, tests/tools/screenshot.py, tests/docs/site.py, tests/packaging,
 # tests/certify.
 long_packages=(libfabric-bin fio dapl2-utils openmpi-bin python3-mpi4py netpipe-openmpi
-	netpipe-mpich2 mpich libgloo-dev librpma-dev gcc-aarch64-linux-gnu
+	netpipe-mpich2 mpich libgloo-dev librpma-dev srptools gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross musl-tools
 	wireshark xvfb xdotool imagemagick mkdocs git rpm openssh-client openssh-server)
 fuzz_packages=(clang libclang-rt-14-dev)

@@ -18,10 +18,12 @@ import sys
 import time
 
 LAB_DIR = Path(__file__).resolve().parent
-sys.path.insert(0, str(LAB_DIR))
+sys.path[:0] = [str(LAB_DIR), str(LAB_DIR.parent / "programs")]
 
 from lablib import Lab, LabError, doctor, qemu  # noqa: E402
 from program_cases import CASES, FAMILIES  # noqa: E402
+import page  # noqa: E402
+import table  # noqa: E402
 
 # Server's library, client's library. Stock with stock is the control: see --control.
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
@@ -50,6 +52,8 @@ def main():
     every = all_runs(args)
     runs = [run for run in (sample(every) if args.sample else every)
             if re.search(args.only, title(run))]
+    if args.take:
+        runs = with_row(runs)
     if args.list:
         print("\n".join(title(run) for run in runs))
         return 0
@@ -58,7 +62,7 @@ def main():
     if not args.control and not library.exists():
         print(f"{library} is missing; build it, or say where it is with --build")
         return 1
-    failed = run_all(runs * args.repeat, library.parent)
+    failed = run_all(runs * args.repeat, library.parent, args.take)
     print(f"{len(runs) * args.repeat - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not runs else 0
 
@@ -75,6 +79,8 @@ def parse():
                         help="every third case once a family, with stock at one end where stock "
                         "can")
     parser.add_argument("--control", action="store_true", help="stock with stock instead")
+    parser.add_argument("--take", action="store_true", help="stock with stock, too, and keep the "
+                        "times of what tests/programs has a row for")
     parser.add_argument("--list", action="store_true", help="print the cases' names only")
     args = parser.parse_args()
     args.sample = args.sample and not args.long
@@ -83,12 +89,20 @@ def parse():
 
 def all_runs(args):
     """Return (pairing, family, case) for the whole matrix."""
-    return [(pairing, family, case) for pairing in (CONTROL if args.control else PAIRINGS)
+    pairings = CONTROL if args.control else CONTROL + PAIRINGS if args.take else PAIRINGS
+    return [(pairing, family, case) for pairing in pairings
             for family in FAMILIES for case in CASES if family in case.families
             if args.long or not (case.long or case.long_v6 and family == "ipv6")
             if case.stock or "stock" not in pairing
             if case.stock_client or pairing[1] != "stock"
             if not case.one_host or pairing[0] == pairing[1]]
+
+
+def with_row(runs):
+    """Return those over IPv4 that a row of tests/programs has, all pairings of a case together."""
+    names = {table.on_rxe(row)[0] for row in page.every_row().values()}
+    return sorted((run for run in runs if run[2].name in names and run[1] == "ipv4"),
+                  key=lambda run: [case.name for case in CASES].index(run[2].name))
 
 
 def sample(runs):
@@ -111,19 +125,24 @@ def title(run):
     return f"{case.name:32} {family}  {client} to {server}"
 
 
-def run_all(runs, folder):
+def run_all(runs, folder, is_taken):
     """Run all in one lab and print a line about each. Return: how many failed."""
     if not runs:
         return 0
     server, client = runs[0][0]
     failed = 0
+    without_stock = set()  # cases that stock fails with itself
     with Lab({"a": server, "b": client}) as lab:
         for run in runs:
-            failed += not run_one(lab, run, folder)
+            if run[2] in without_stock:
+                continue
+            if not run_one(lab, run, folder, is_taken):
+                failed += 1
+                without_stock |= {run[2]} if run[0] == CONTROL[0] else set()
     return failed
 
 
-def run_one(lab, run, folder):
+def run_one(lab, run, folder, is_taken):
     """Return whether the case passed, after a line about it."""
     started = time.monotonic()
     for _ in range(ATTEMPTS):
@@ -135,6 +154,8 @@ def run_one(lab, run, folder):
     print(f"{'FAIL' if wrong else 'ok  '} {title(run)} {took_s:6.1f} s", flush=True)
     if wrong:
         explain(wrong, ends)
+    elif is_taken:
+        page.take_rxe(run[2].name, run[0], took_s)
     return not wrong
 
 

@@ -9,6 +9,8 @@ import textwrap
 import table
 
 RELEASES = {"own": "Debian 12", "trixie": "Debian 13"}
+PAIRINGS = {"stock stock": "stock", "stock purecm": "purecm as client",
+            "purecm stock": "purecm as server", "purecm purecm": "purecm at both ends"}
 FIGURES = Path(__file__).with_name("figures.json")
 PAGE = """# Programs
 
@@ -20,6 +22,9 @@ which the first run makes and keeps (as root; five minutes, hence only with `too
 This page is printed by `tests/programs/page.py` from the table and from the figures that
 `run.py --take` kept. They are of a busy machine with two cores, and say no more than that it works;
 those of Debian 13 were taken beside much else, and cannot be compared with those of Debian 12.
+On rxe, between two emulated kernels of Debian 12, each program runs with stock's library at both
+ends first, and then with purecm (`tests/lab/programs.py --take`; the times are those of the runs).
+"Verbs only" is a program that uses no connection manager: stock and purecm are the same to it.
 
 {rows}
 ## Without a row
@@ -66,7 +71,26 @@ def describe(name, figures):
         row = {row.name: row for row in table.rows_of(release)}.get(name)
         if row:
             told.append(f"{title}: {row.absent or figures[release].get(name, 'no figure yet')}")
+    case, why = table.on_rxe(every_row()[name])
+    told.append(f"rxe: {describe_rxe(case, figures) if case else why}")
     return f"`{name}`: " + "; ".join(told)
+
+
+def describe_rxe(case, figures):
+    seconds = figures["rxe"].get(case, {})
+    return ", ".join(f"{title} {seconds[pairing]}" for pairing, title in PAIRINGS.items()
+                     if pairing in seconds) or "all pairings, no figure yet"
+
+
+def take_rxe(case, pairing, seconds):
+    """Keep the time that a case took in a pairing of libraries, the server's first."""
+    kept = json.loads(FIGURES.read_text(encoding="utf-8"))
+    kept["rxe"].setdefault(case, {})[" ".join(pairing)] = f"{seconds:.1f} s"
+    write(kept)
+
+
+def write(kept):
+    FIGURES.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def take(figures, release):
@@ -74,7 +98,7 @@ def take(figures, release):
     kept = json.loads(FIGURES.read_text(encoding="utf-8"))
     new = {**kept[release], **figures}
     kept[release] = {row.name: new[row.name] for row in table.rows_of(release) if row.name in new}
-    FIGURES.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(kept)
 
 
 if __name__ == "__main__":

@@ -279,6 +279,8 @@ ROWS = (
           ((r"State: Active", 1), (r"state:\s+4: ACTIVE", 1)), options=IB),
     alone("saquery", "infiniband-diags", "saquery -p --src-to-dst 1:2", ((r"dlid", 1),),
           options=IB),
+    alone("ibsrpdm -v", "srptools", "ibsrpdm -v",
+          ((r"^Device fab0 was found", 1), (r"performing a capability query", 1)), options=IB),
     subnet("sminfo", r"sminfo: sm lid \d+ .* state 3 SMINFO_MASTER"),
     subnet("smpquery nodeinfo 1", r"^NodeType:\.+Channel Adapter"),
     subnet("ibnetdiscover", r"^Switch\s", r"^Ca\s"),
@@ -324,6 +326,17 @@ def rows_of(release):
     return tuple(changed(row) for row in ROWS) + ONLY_TRIXIE
 
 
+def on_rxe(row):
+    """Return: the case of a row in tests/lab, or None, and why it has none."""
+    for name, case in ON_RXE:
+        found = re.search(name, row.name)
+        if found:
+            return found.expand(case), ""
+    if row.options == IB:
+        return None, "no InfiniBand"
+    return None, next(why for name, why in NOT_ON_RXE if re.search(name, row.name))
+
+
 def changed(row):
     """A row as Debian 13 plays it."""
     for name, why in ABSENT_IN_TRIXIE:
@@ -356,6 +369,46 @@ ONLY_TRIXIE = (
          (r"listening on", 1)),
 )
 
+# How a row is played between two kernels with rxe: regex of rows, and the case of
+# tests/lab/program_cases.py, which has each pairing of stock's library and ours.
+ON_RXE = (
+    (r"^io_demo", "io_demo"),
+    (r"^fi_pingpong -p verbs -e (\w+)$", r"fi_pingpong -e \1"),
+    (r"^fio --ioengine=rdma (.*)", r"fio \1"),
+    (r"^qemu", "qemu-system-x86_64, migrate rdma:"),
+    (r"^(ib_\w+) -R$", r"\1 -R -s 64"),
+    (r"^qperf (rc_lat|rc_rdma_read_bw)$", "qperf -cm1 rc_lat rc_rdma_read_bw"),
+    (r"^qperf (rc_bw|rc_bi_bw)$", "qperf -cm1 rc_bw rc_bi_bw"),
+    (r"^qperf (rc_rdma_write_bw|rc_rdma_write_lat|rc_rdma_read_lat)$",
+     "qperf -cm1 rc_rdma_write_bw rc_rdma_write_lat rc_rdma_read_lat"),
+    (r"^cmtime", "cmtime -c 50"),
+    (r"^rdma_xclient, ", "rdma_xclient -c r"),
+    (r"^rping", "rping -C 10"),
+    (r"^ucmatose", "ucmatose -c 100"),
+    (r"^udaddy", "udaddy -c 100 -t 8"),
+    (r"^rdma_client", "rdma_client"),
+    (r"^mckey", "mckey -C 5"),
+    (r"^rstream", "rstream -C 20 -S 65536 -I 10 -T v"),
+    (r"^riostream", "riostream -C 20 -S 65536 -T v"),
+    (r"^rcopy", "rcopy"),
+    (r"^rdma-core's tests", "pyverbs sync"),
+)
+
+# Why others are not: regex of rows, reason. Of those with the option --link ib: rxe has no
+# InfiniBand.
+NOT_ON_RXE = (
+    (r"-c XRC|XRC by rdma_cm|xsrq", "no XRC"),
+    (r"^udpong", "stock's datagrams do not work on RoCE; purecm's do (tests/lab)"),
+    (r"^ceph.*rdma_cm", "not tried"),
+    (r"ofi_rxm", "stock fails: `fi_enable(): util/pingpong.c:1551, ret=-22 (Invalid argument)`"),
+    (r"^mpirun, libfabric", "stock fails, as ofi_rxm does: `PML cm cannot be selected`"),
+    (r"^(mpirun, UCX|NPopenmpi)", "stock fails with UCX's datagrams, which it finds as mlx5 sends "
+     "them: `UD endpoint ... unhandled timeout error`"),
+    (r"^write, flush, read", "stock passes; purecm not tried"),
+    (r"^((ucx|fi)_info|dtest|dapltest|fi_pingpong .*ofi_rxd|qperf (rc_|ver_))", "not tried"),
+    (r"^(ucx_|ibv_|ib_|verbs_end|AllreduceRing|NPmpich2|ceph)", "verbs only"),
+)
+
 # What has no row, and why.
 ABSENT = (
     ("OpenMPI's openib by rdma_cm", "Debian 12's has no such way of connecting"),
@@ -377,6 +430,4 @@ ABSENT = (
      "above."),
     ("valkey", "Debian 12 has none. Debian 13's is built without RDMA: it contains \"No RDMA "
      "building support.\", and is not linked with librdmacm."),
-    ("the same on rxe", "tests/lab plays rdmacm-utils, perftest, qperf, pyverbs, fio, fi_pingpong, "
-     "io_demo and QEMU's migration there, with stock first; the others not yet"),
 )
