@@ -38,6 +38,8 @@ CLIENT_STEPS = {
 SERVER_STEPS = ("create qp", "rtr qp", "rts qp")
 SLOWEST = 2  # times the median
 TIMEOUT_S = 600
+EXPLAINED = 3  # failed connections of each host of a storm that fails
+FAILED = re.compile(r"^#\d+ .*: FAILED.*(?:\n .*)*", re.M)
 
 HEADING = re.compile(r"^(?:Connect|Accept) \((\d+)\) (?:(QPs) test|test - (no QPs))$", re.M)
 ROW = re.compile(r"^([a-z]+(?: [a-z]+)*) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$", re.M)
@@ -134,9 +136,20 @@ class Bench:
         ends = {"client": storms_of(client.stdout), "server": storms_of(served.stdout)}
         if not client.ok or ("no QPs", "full connect") not in ends["client"]:
             raise LabError(f"{library}, {count} connections: {client.output.strip()[-500:]}\n"
-                           f"server: {served.output.strip()[-500:]}")
+                           f"server: {served.output.strip()[-500:]}{self.explained(library)}")
         self.repeated.setdefault((count, library), []).append(repeated)
         self.enter(count, library, ends)
+
+    def explained(self, library):
+        """Return why connections of the storm have failed, by the recordings of purecm's hosts."""
+        if self.mode(library) == "stock":
+            return ""
+        build = self.builds[library]
+        texts = {host.name: host.run([build / "tools/purecm", "explain", "--recorded"],
+                                     env=environment("purecm", build), timeout=TIMEOUT_S).output
+                 for host in self.hosts}
+        return "".join(f"\nrecorded on {name}:\n" + "\n".join(FAILED.findall(text)[:EXPLAINED])
+                       for name, text in texts.items())
 
     def enter(self, count, library, ends):
         for end, table in ends.items():

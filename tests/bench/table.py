@@ -17,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -80,8 +81,11 @@ class Table:
     @contextlib.contextmanager
     def part(self, name):
         """Go on with the other parts if this one cannot be run; it may be hours of work."""
+        began = time.monotonic()
         try:
             yield
+            print(f"table.py: {name} took {time.monotonic() - began:.0f} s", file=sys.stderr,
+                  flush=True)
         except (LabError, Skip, OSError, subprocess.SubprocessError) as error:
             self.wrong.append(f"table.py: {name} did not run: {error}")
             print(self.wrong[-1], file=sys.stderr, flush=True)
@@ -235,6 +239,9 @@ def main():
             PARTS[part](table, args)
     print(f"medians of {args.rounds} rounds; targets missed: {table.missed}; "
           f"parts that did not run: {len(table.wrong)}")
+    left_out = [part for part in PARTS if part not in args.parts]
+    if left_out:
+        print(f"left out by --parts: {', '.join(left_out)}")
     print(*table.wrong, sep="\n", end="\n" * bool(table.wrong), file=sys.stderr)
     return 2 if table.wrong else 1 if table.missed else 0
 
