@@ -40,7 +40,7 @@ struct cm_time host_port_deadline(const struct host_port *host_port)
 /* Messages wait, or connections of ended processes are being disconnected. */
 static bool is_needed(const struct server *server, const struct host_port *host_port)
 {
-	return host_port->n_waiting || server->core.n_conns || !list_is_empty(&server->senders) ||
+	return host_port->n_waiting || server->core.n_conns || !requests_are_none(server) ||
 	       (server->recovery && !server->recovery->is_none(server));
 }
 

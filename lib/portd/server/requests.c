@@ -6,9 +6,11 @@
 
 #include "lib/portd/server/state.h"
 
+#define HELD_BATCH 64 /* held lanes to look at per turn */
+
 /* The unsent requests of a user to one host. */
 struct lane {
-	struct list link; /* in user.lanes, in round-robin order */
+	struct list link; /* in user.lanes, in round-robin order; or in user.held_lanes */
 	struct cm_node node;
 	struct user *user;
 	struct list requests;
@@ -35,6 +37,31 @@ static struct lane *find_lane(const struct server *server, const struct user *us
 	return node ? container_of(node, struct lane, node) : NULL;
 }
 
+static void resume_lane(struct server *server, struct lane *lane)
+{
+	struct user *user = lane->user;
+
+	list_remove(&lane->link);
+	if (list_is_empty(&user->held_lanes))
+		list_remove(&user->holds);
+	if (list_is_empty(&user->lanes))
+		list_append(&server->senders, &user->sends);
+	list_append(&user->lanes, &lane->link);
+}
+
+/* Its host takes no more requests for now, so that it is not looked at for a while. */
+static void hold_lane(struct server *server, struct lane *lane)
+{
+	struct user *user = lane->user;
+
+	list_remove(&lane->link);
+	if (list_is_empty(&user->lanes))
+		list_remove(&user->sends);
+	if (list_is_empty(&user->held_lanes))
+		list_append(&server->holders, &user->holds);
+	list_append(&user->held_lanes, &lane->link);
+}
+
 static struct lane *lane_new(struct server *server, struct user *user, const struct mad_path *path)
 {
 	const struct cm_key key = key_of(user, path);
@@ -45,11 +72,10 @@ static struct lane *lane_new(struct server *server, struct user *user, const str
 	if (!lane)
 		return NULL;
 	lane->user = user;
+	list_init(&lane->link);
 	list_init(&lane->requests);
 	cm_index_insert(&server->lanes, &lane->node, &key);
-	if (list_is_empty(&user->lanes))
-		list_append(&server->senders, &user->sends);
-	list_append(&user->lanes, &lane->link);
+	resume_lane(server, lane);
 	return lane;
 }
 
@@ -59,6 +85,8 @@ static void lane_free(struct server *server, struct lane *lane)
 	list_remove(&lane->link);
 	if (list_is_empty(&lane->user->lanes))
 		list_remove(&lane->user->sends);
+	if (list_is_empty(&lane->user->held_lanes))
+		list_remove(&lane->user->holds);
 	free(lane);
 }
 
@@ -77,7 +105,7 @@ bool requests_to(struct server *server, const struct client *sender, const struc
 {
 	const struct user *user = requests_of(server, sender);
 
-	return !list_is_empty(&user->lanes) && find_lane(server, user, path);
+	return user->n_requests && find_lane(server, user, path);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -189,6 +217,23 @@ static void send_request(struct server *server, struct xmit *xmit)
 	}
 }
 
+/* The oldest of each user in turn; a limited number, as there may be one for each host. */
+static void resume_lanes(struct server *server)
+{
+	struct user *user;
+	unsigned int i;
+
+	if (!cm_time_reached(server->resume_at, server->now))
+		return;
+	server->resume_at = cm_time_after(server->now, REQUESTS_HOLD_MS * CM_NS_PER_MS);
+	for (i = 0; i < HELD_BATCH && !list_is_empty(&server->holders); i++) {
+		user = container_of(server->holders.next, struct user, holds);
+		list_remove(&user->holds);
+		list_append(&server->holders, &user->holds);
+		resume_lane(server, container_of(user->held_lanes.next, struct lane, link));
+	}
+}
+
 void requests_send(struct server *server)
 {
 	unsigned int n_sent = 0, n_held = 0;
@@ -196,7 +241,8 @@ void requests_send(struct server *server)
 	struct lane *lane;
 	struct xmit *xmit;
 
-	while (n_sent < SEND_BATCH && n_held < SEND_BATCH && !list_is_empty(&server->senders)) {
+	resume_lanes(server);
+	while (n_sent < SEND_BATCH && n_held < HELD_BATCH && !list_is_empty(&server->senders)) {
 		user = container_of(server->senders.next, struct user, sends);
 		lane = container_of(user->lanes.next, struct lane, link);
 		xmit = container_of(lane->requests.next, struct xmit, link);
@@ -208,8 +254,14 @@ void requests_send(struct server *server)
 			send_request(server, xmit);
 			n_sent++;
 		} else {
+			hold_lane(server, lane);
 			n_held++;
 		}
 	}
-	server->requests_left = n_sent > 0 && !list_is_empty(&server->senders);
+	server->requests_left = !list_is_empty(&server->senders);
+}
+
+bool requests_are_none(const struct server *server)
+{
+	return list_is_empty(&server->senders) && list_is_empty(&server->holders);
 }

@@ -11,6 +11,8 @@
 
 #include "mad/port.h"
 
+#define REQUESTS_HOLD_MS 1 /* between looks at the requests above the rate of their host */
+
 struct server;
 struct client;
 struct host_port;
@@ -37,5 +39,8 @@ void requests_port_gone(struct server *server, const struct host_port *host_port
  * that it accepts
  */
 void requests_send(struct server *server);
+
+/** requests_are_none() - return whether no request is queued */
+bool requests_are_none(const struct server *server);
 
 #endif

@@ -255,8 +255,10 @@ static void note_answer(struct server *server, const struct mad_path *path,
 {
 	const struct mad_gid peer = mad_path_peer(path);
 
-	if (answers_request(msg))
-		peer_rate_give(&server->unanswered, &peer);
+	if (!answers_request(msg))
+		return;
+	peer_rate_give(&server->unanswered, &peer);
+	server->resume_at = server->now; /* requests may have waited for this */
 }
 
 /* A user and a host, in place of a host. */

@@ -27,7 +27,6 @@
 #define LISTENING_PAUSE_NS (1000 * CM_NS_PER_MS)
 #define GRACE_LOOK_MS	   20
 #define THROTTLE_LOOK_MS   5
-#define REQUESTS_LOOK_MS   1 /* polling interval for REQs above the rate of their host */
 
 /* --- descriptors --------------------------------------------------------- */
 
@@ -201,8 +200,8 @@ static int sleep_ms(struct server *server)
 	if (server->n_throttled)
 		deadline = earlier_ms(server, deadline, THROTTLE_LOOK_MS);
 	deadline = cm_time_earlier(deadline, server->waiting.look_at);
-	if (!list_is_empty(&server->senders))
-		deadline = earlier_ms(server, deadline, REQUESTS_LOOK_MS);
+	if (!list_is_empty(&server->holders))
+		deadline = cm_time_earlier(deadline, server->resume_at);
 	return cm_time_ms_until(deadline, server->now);
 }
 
@@ -379,6 +378,7 @@ int server_begin(struct server *server)
 	server->now = clock_now();
 	server->idle_since = server->now;
 	list_init(&server->senders);
+	list_init(&server->holders);
 	user_init(&server->nobody, (uid_t)-1);
 	list_init(&server->strangers);
 	list_init(&server->filled);
@@ -444,7 +444,7 @@ void server_end(struct server *server)
 bool server_is_over(const struct server *server)
 {
 	if (server->has_one_client)
-		return server->n_clients == 0 && list_is_empty(&server->senders);
+		return server->n_clients == 0 && requests_are_none(server);
 	if (server->stop_at.ns)
 		return cm_time_reached(stop_deadline(server), server->now);
 	return is_idle(server) && cm_time_reached(idle_deadline(server), server->now);

@@ -224,12 +224,11 @@ struct server {
 	struct cm_core core;		 /* ended processes' connections, stray messages */
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
-	struct peer_rate request_rate;	   /* REQs sent to remote hosts */
-	struct peer_rate unanswered;	   /* of these, the unanswered ones */
-	struct peer_rate stray_rate;	   /* messages of unknown connections */
-	struct peer_rate said_rate;	   /* of connections, by user and host */
-	struct cm_time recovery_look_at;   /* when to check the orphans next */
-	const struct tracked *next_orphan; /* where to go on; NULL: with the first */
+	struct peer_rate request_rate, unanswered; /* REQs sent to remote hosts; unanswered ones */
+	struct peer_rate stray_rate;		   /* messages of unknown connections */
+	struct peer_rate said_rate;		   /* of connections, by user and host */
+	struct cm_time recovery_look_at;	   /* when to check the orphans next */
+	const struct tracked *next_orphan;	   /* where to go on; NULL: with the first */
 	struct process_look process_look[PROCESS_LOOKS];
 	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];
@@ -240,8 +239,10 @@ struct server {
 	struct closer *closer; /* NULL: descriptors are closed at once */
 	struct user nobody;    /* our own core, and clients that have disconnected */
 	struct list senders;   /* users with requests to send, in round-robin order */
-	struct cm_index lanes; /* their unsent requests by user and peer */
-	struct cm_index asks;  /* pending queries by client and ask_id, see subnet.c */
+	struct list holders;   /* users with requests that their hosts do not take yet, likewise */
+	struct cm_time resume_at; /* when to look at these next */
+	struct cm_index lanes;	  /* their unsent requests by user and peer */
+	struct cm_index asks;	  /* pending queries by client and ask_id, see subnet.c */
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */
 	struct list filled;    /* clients with an unsent batch */

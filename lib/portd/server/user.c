@@ -59,6 +59,8 @@ void user_init(struct user *user, uid_t uid)
 	list_init(&user->resting);
 	list_init(&user->lanes);
 	list_init(&user->sends);
+	list_init(&user->held_lanes);
+	list_init(&user->holds);
 	list_init(&user->hops);
 	list_init(&user->waits);
 }

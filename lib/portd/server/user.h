@@ -44,6 +44,8 @@ struct user {
 	uint32_t n_requests;
 	struct list lanes;	    /* by host: REQs and SIDR_REQs; responses go first */
 	struct list sends;	    /* in server.senders, if lanes is not empty */
+	struct list held_lanes;	    /* whose hosts take no more for now */
+	struct list holds;	    /* in server.holders, if held_lanes is not empty */
 	double turn;		    /* messages and requests read in turn turn_no */
 	uint64_t turn_no;	    /* of the server */
 	struct closing *closing;    /* received descriptors, see closer.h */

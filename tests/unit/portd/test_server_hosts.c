@@ -12,6 +12,8 @@
 
 #define MALLORY	      1001
 #define OTHER_HOST    20 /* a host, see rig_peer() */
+#define FIRST_SILENT  30 /* the first of ... */
+#define N_SILENT      64 /* ... so many that have not answered for long */
 
 static struct rig_client mallory[2];
 
@@ -65,6 +67,43 @@ TEST(a_host_that_does_not_answer_delays_no_requests_of_its_user_to_another)
 	rig_send(&mallory[1], &other, &req);
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert_mem_eq(&sent.path.dgid, &other.dgid, sizeof(other.dgid));
+}
+
+static void leave_unanswered(const struct mad_path *path)
+{
+	struct server *server = rig_server();
+	const struct mad_gid host = mad_path_peer(path);
+
+	while (peer_rate_take(&server->unanswered, &host, UNANSWERED_S, UNANSWERED_MAX,
+			      server->now))
+		continue;
+}
+
+TEST(requests_of_many_users_that_have_to_wait_delay_none_of_another)
+{
+	const struct mad_path other = rig_peer(OTHER_HOST);
+	struct rig_client users[N_SILENT];
+	struct cm_msg req = scene_req(&mallory[0], 1);
+	struct mad_path silent;
+	struct rig_sent sent;
+	struct cm_msg msg;
+	uint8_t i;
+
+	for (i = 0; i < N_SILENT; i++) {
+		silent = rig_peer(FIRST_SILENT + i);
+		rig_come_as_user(MALLORY + 1u + i);
+		rig_join(&users[i]);
+		leave_unanswered(&silent);
+		msg = scene_req(&users[i], 1);
+		rig_send(&users[i], &silent, &msg);
+	}
+	scene_wire();
+	rig_send(&mallory[0], &other, &req);
+	ck_assert(rig_sent(&sent, &msg));
+	ck_assert_mem_eq(&sent.path.dgid, &other.dgid, sizeof(other.dgid));
+	ck_assert_int_eq(rig_wait_ms(), 1);
+	rig_pass(2);
+	ck_assert_uint_gt(rig_n_sent(), N_SILENT / 2);
 }
 
 /* Return: how many DREQs for one connection have left in @n_s seconds. */

@@ -183,11 +183,12 @@ TEST(a_client_that_asks_and_reads_gets_all_answers)
 
 static unsigned int n_queued(void)
 {
-	struct list *node;
-	unsigned int n = 0;
+	struct server *server = rig_server();
+	unsigned int n = server->nobody.n_requests;
+	struct user *user;
 
-	list_for_each (node, &rig_server()->senders)
-		n += container_of(node, struct user, sends)->n_requests;
+	list_for_each_entry (user, &server->users.all, link)
+		n += user->n_requests;
 	return n;
 }
 
