@@ -30,6 +30,7 @@
 #define LOOK_MAX_MS   50
 #define HANG_UPS_MAX  40
 #define SEND_WAIT_S   1
+#define TELL_WAIT_S   5 /* a request needs no answer, but it must not get lost */
 
 static int64_t now_ms(void)
 {
@@ -272,10 +273,16 @@ int request_exchange(struct portd_client *client, const struct portd_record *rec
 {
 	int err = request_send(client->control_fd, record, fd);
 
-	if (err || portd_is_one_way(record->type))
-		return err;
-	err = wait_readable(client->control_fd);
-	return err ? err : receive_reply(client->control_fd, ret, ret_fd);
+	if (!err && portd_is_one_way(record->type))
+		return 0;
+	if (!err)
+		err = wait_readable(client->control_fd);
+	if (!err)
+		err = receive_reply(client->control_fd, ret, ret_fd);
+	/* An answer that comes later must not be taken for that to the next request. */
+	if (err)
+		shutdown(client->control_fd, SHUT_RDWR);
+	return err;
 }
 
 /*
@@ -418,11 +425,19 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 
 static int reach_server(struct portd_client *client, struct portd_why *why)
 {
+	const struct timeval wait = { .tv_sec = TELL_WAIT_S };
+	int err;
+
 	if (client->reach)
-		return client->reach(&client->control_fd, why);
-	if (client->visits)
-		return connect_once(client->path, &client->control_fd);
-	return connect_or_start(client->path, &client->control_fd, why);
+		err = client->reach(&client->control_fd, why);
+	else if (client->visits)
+		err = connect_once(client->path, &client->control_fd);
+	else
+		err = connect_or_start(client->path, &client->control_fd, why);
+	/* The program waits for a stopped cmportd only so long. */
+	if (!err)
+		setsockopt(client->control_fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	return err;
 }
 
 int request_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,

@@ -3,6 +3,7 @@
  * Resumption after cmportd has died: the client connects to the next one, starting it if necessary,
  * and reports all its state.
  */
+#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "lib/net/foreign.h"
@@ -78,5 +79,7 @@ void portd_tell_tracked(struct portd_client *client, const struct cm_record *tra
 {
 	struct portd_record record = { .type = PORTD_TRACK, .tracked = *tracked };
 
-	request_send(client->control_fd, &record, -1);
+	/* There may be thousands more, and each would wait. */
+	if (request_send(client->control_fd, &record, -1))
+		shutdown(client->control_fd, SHUT_RDWR);
 }

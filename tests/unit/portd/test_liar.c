@@ -11,11 +11,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #include "lib/portd/client/request.h"
 #include "lib/portd/proto/datagram.h"
 #include "tests/unit/test.h"
+
+#define N_UNREAD 5000 /* more than the buffer of a socket holds */
 
 static int liar, its_data; /* its ends */
 static int ours[2];	   /* ours: control and data */
@@ -146,6 +151,42 @@ TEST(descriptors_that_nobody_asked_for_are_closed)
 	answer(&reply, ours);
 	ck_assert_int_eq(portd_lease_ids(client, &ids), 0);
 	ck_assert_uint_eq(count_fds(), before);
+}
+
+/* A late answer, for example, to another request. */
+TEST(after_a_wrong_answer_no_other_is_believed)
+{
+	const struct portd_record wrong = { .type = PORTD_GONE };
+	struct portd_datagram out = { .bytes = 0 };
+	struct portd_reply reply;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	portd_put(&out, &wrong);
+	ck_assert_int_eq(portd_datagram_send(liar, &out, NULL, 0), 0);
+	answer(&(struct portd_reply){ .count = 77 }, NULL);
+	ck_assert_int_eq(portd_stat(client, 0, &reply), -EPROTO);
+	ck_assert_int_lt(portd_stat(client, 0, &reply), 0);
+}
+
+/* Its socket fills up; no send may wait for ever, nor each of many. */
+TEST(one_that_does_not_read_holds_nobody_up)
+{
+	const struct cm_record tracked = { .handle = 0 };
+	struct timeval wait = { 0 };
+	socklen_t bytes = sizeof(wait);
+	const uint64_t begin = clock_ns();
+	unsigned int i;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	ck_assert(!getsockopt(ours[0], SOL_SOCKET, SO_SNDTIMEO, &wait, &bytes));
+	ck_assert(wait.tv_sec > 0 && wait.tv_sec * 1000 <= PORTD_ANSWER_MS);
+	wait = (struct timeval){ .tv_usec = 20000 };
+	ck_assert(!setsockopt(ours[0], SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)));
+	for (i = 0; i < N_UNREAD; i++)
+		portd_tell_tracked(client, &tracked);
+	for (i = 0; i < N_UNREAD; i++)
+		portd_release(client, i);
+	ck_assert_uint_lt(clock_ns() - begin, N_UNREAD * UINT64_C(10000000));
 }
 
 TEST(text_without_an_end_gets_one)
