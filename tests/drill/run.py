@@ -46,7 +46,7 @@ NOT_HERE = {
     **{("REP_RCVD", event): AT_ONCE for event in (
         "CALL_RTU", "CALL_REJ", "CALL_DESTROY", "RX_REP_DUP", "RX_REJ", "RX_REJ_STALE")},
     **{("REQ_RCVD", event): AT_ONCE for event in (
-        "CALL_REP", "CALL_REJ", "CALL_DESTROY", "RX_REQ_DUP", "RX_REJ", "RX_REJ_STALE")},
+        "CALL_REP", "CALL_REJ", "RX_REQ_DUP", "RX_REJ", "RX_REJ_STALE")},
     ("REQ_RCVD", "CALL_FORGET"): "without memory for a request: tests/unit/cm/test_cells.c",
 }
 
