@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/command.h"
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
 #include "lib/device/device_sysfs.h"
@@ -111,8 +112,10 @@ static int renew_list(struct device *with)
 static int query_device(struct device *device)
 {
 	struct ibv_device_attr_ex attr;
-	int err = ibv_query_device_ex(device->verbs, NULL, &attr);
+	int err;
 
+	command_check();
+	err = ibv_query_device_ex(device->verbs, NULL, &attr);
 	if (err)
 		return -err;
 	device->attr = attr.orig_attr;
@@ -128,6 +131,7 @@ static int fill_device(struct device *device, struct ibv_device *from)
 {
 	int err;
 
+	command_check();
 	errno = 0;
 	device->verbs = ibv_open_device(from);
 	if (!device->verbs)
@@ -415,6 +419,7 @@ int device_pd(struct device *device, struct ibv_pd **ret)
 	}
 	lock_take(&lock, LOCK_DEVICES);
 	if (!device->pd) {
+		command_check();
 		errno = 0;
 		pd = ibv_alloc_pd(device->verbs);
 		if (!pd)
@@ -438,6 +443,7 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 
 	lock_take(&lock, LOCK_DEVICES);
 	if (!device->xrcd) {
+		command_check();
 		errno = 0;
 		device->xrcd = ibv_open_xrcd(device->verbs, &attr);
 		if (!device->xrcd)

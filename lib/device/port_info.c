@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/command.h"
+
 #define PKEY_BASE 0x7fff
 #define PKEY_FULL 0x8000
 #define LIMITED	  1
@@ -28,6 +30,19 @@ struct port_cache *port_cache_new(uint8_t n_ports)
 
 /* --- attributes ------------------------------------------------------------ */
 
+/* Those with the engine's lock wait for this one. */
+static void lock_cache(void)
+{
+	pthread_mutex_lock(&lock);
+	command_forbid();
+}
+
+static void unlock_cache(void)
+{
+	command_permit();
+	pthread_mutex_unlock(&lock);
+}
+
 static struct port_cache *cache_of(const struct device *device, uint8_t port_num)
 {
 	return port_num && port_num <= device->n_ports ? &device->cache[port_num - 1] : NULL;
@@ -42,22 +57,24 @@ static void keep_info(struct port_cache *cache, const struct port_info *info, un
 {
 	uint16_t *pkey = calloc(info->n_pkeys + 1u, sizeof(*pkey));
 
-	pthread_mutex_lock(&lock);
+	lock_cache();
 	free(cache->pkey);
 	cache->info = *info;
 	cache->events = pkey ? events : 0;
 	cache->n_queries++;
 	cache->n_pkeys = 0;
 	cache->pkey = pkey;
-	pthread_mutex_unlock(&lock);
+	unlock_cache();
 }
 
 static int query_port(const struct device *device, uint8_t port_num, struct port_info *ret)
 {
 	unsigned int events = device_events(device);
 	struct ibv_port_attr attr;
-	int err = ibv_query_port(device->verbs, port_num, &attr);
+	int err;
 
+	command_check();
+	err = ibv_query_port(device->verbs, port_num, &attr);
 	if (err)
 		return -err;
 	*ret = (struct port_info){
@@ -78,11 +95,11 @@ int port_info(const struct device *device, uint8_t port_num, struct port_info *r
 
 	if (!cache)
 		return -EINVAL;
-	pthread_mutex_lock(&lock);
+	lock_cache();
 	is = is_current(device, cache);
 	if (is)
 		*ret = cache->info;
-	pthread_mutex_unlock(&lock);
+	unlock_cache();
 	return is ? 0 : query_port(device, port_num, ret);
 }
 
@@ -91,10 +108,10 @@ struct port_info port_info_known(const struct device *device, uint8_t port_num)
 	const struct port_cache *cache = cache_of(device, port_num);
 	struct port_info info = { .state = IBV_PORT_NOP };
 
-	pthread_mutex_lock(&lock);
+	lock_cache();
 	if (cache)
 		info = cache->info;
-	pthread_mutex_unlock(&lock);
+	unlock_cache();
 	return info;
 }
 
@@ -133,20 +150,21 @@ static bool read_next_pkey(const struct device *device, uint8_t port_num)
 	bool is_more;
 	int err;
 
-	pthread_mutex_lock(&lock);
+	lock_cache();
 	n_queries = cache->n_queries;
 	index = cache->n_pkeys;
 	is_more = cache->pkey && index < cache->info.n_pkeys;
-	pthread_mutex_unlock(&lock);
+	unlock_cache();
 	if (!is_more)
 		return false;
+	command_check();
 	err = ibv_query_pkey(device->verbs, port_num, (int)index, &entry);
-	pthread_mutex_lock(&lock);
+	lock_cache();
 	if (cache->n_queries == n_queries && cache->n_pkeys == index) {
 		cache->pkey[cache->n_pkeys++] = err ? 0 : be16toh(entry);
 		cache->events = err ? 0 : cache->events;
 	}
-	pthread_mutex_unlock(&lock);
+	unlock_cache();
 	return true;
 }
 
@@ -159,9 +177,9 @@ int port_pkey_index(const struct device *device, uint8_t port_num, uint16_t pkey
 	if (port_info(device, port_num, &info))
 		return -ENOENT;
 	do {
-		pthread_mutex_lock(&lock);
+		lock_cache();
 		err = find_pkey(cache, pkey, ret);
-		pthread_mutex_unlock(&lock);
+		unlock_cache();
 	} while (err && read_next_pkey(device, port_num));
 	return err == LIMITED ? 0 : err;
 }
@@ -171,10 +189,10 @@ int port_pkey_known(const struct device *device, uint8_t port_num, uint16_t pkey
 	const struct port_cache *cache = cache_of(device, port_num);
 	int err = -ENOENT;
 
-	pthread_mutex_lock(&lock);
+	lock_cache();
 	if (cache && cache->pkey)
 		err = find_pkey(cache, pkey, ret);
-	pthread_mutex_unlock(&lock);
+	unlock_cache();
 	return err == LIMITED ? 0 : err;
 }
 

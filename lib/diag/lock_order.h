@@ -3,7 +3,8 @@
  * The lock order of the library, checked if assertions are enabled: each thread keeps a bit mask of
  * the locks that it holds, and must hold none that comes later in the order. So a violation is
  * detected the first time, without an actual deadlock. Use these functions instead of
- * pthread_mutex_lock() and pthread_mutex_unlock().
+ * pthread_mutex_lock() and pthread_mutex_unlock(). With the engine's lock or a later one, no
+ * command of a device may run (base/command.h).
  *
  * The lock of a client of cmportd (lib/portd/client/request.h) comes between host and engine. All
  * other locks (lib/net/, mad/, memory of ids, the log) are innermost, and held briefly.

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/command.h"
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
 #include "lib/engine/engine.h"
@@ -214,6 +215,7 @@ int multicast_joined(struct event *event)
 
 	lock_take(&id->qp_lock, LOCK_QP);
 	if (id->pub.qp && !group->send_only) {
+		command_check();
 		/* The queue pair may be older than the id's IP over InfiniBand Q_Key. */
 		if (id->claim.ps == RDMA_PS_IPOIB)
 			err = ibv_modify_qp(id->pub.qp, &attr, IBV_QP_QKEY);
@@ -266,6 +268,7 @@ static int withdraw_group(struct id *id, const struct sockaddr *sa, struct list 
 static void detach_from_group(struct id *id, struct group *group)
 {
 	lock_take(&id->qp_lock, LOCK_QP);
+	command_check();
 	if (group->is_attached && id->pub.qp)
 		ibv_detach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
 	group->is_attached = false;

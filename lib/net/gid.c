@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/command.h"
 #include "lib/net/netlink.h"
 
 #define TABLES_MAX     32
@@ -58,6 +59,19 @@ void gid_read_again_after(uint64_t ns)
 	reads_ns = ns;
 }
 
+/* Those with the engine's lock wait for this one. */
+static void lock_cache(void)
+{
+	pthread_mutex_lock(&cache.lock);
+	command_forbid();
+}
+
+static void unlock_cache(void)
+{
+	command_permit();
+	pthread_mutex_unlock(&cache.lock);
+}
+
 static unsigned int count_events(const struct ibv_context *verbs)
 {
 	gid_events_fn *events = __atomic_load_n(&events_fn, __ATOMIC_ACQUIRE);
@@ -77,6 +91,7 @@ static size_t read_ports(struct table *table)
 	struct ibv_port_attr attr;
 	size_t n_entries = 0;
 
+	command_check();
 	for (uint8_t port = 1; port <= PORTS_MAX; port++) {
 		if (ibv_query_port(table->verbs, port, &attr))
 			break;
@@ -97,6 +112,7 @@ static ssize_t read_entries(struct table *table, size_t n_max)
 	table->entry = calloc(n_max, sizeof(*table->entry));
 	if (!table->entry)
 		return -ENOMEM;
+	command_check();
 	return ibv_query_gid_table(table->verbs, table->entry, n_max, 0);
 }
 
@@ -210,9 +226,9 @@ static struct table *refresh_table(struct ibv_context *verbs, int *ret_err)
 	struct table *old;
 	int err;
 
-	pthread_mutex_unlock(&cache.lock);
+	unlock_cache();
 	err = read_table(&fresh, verbs);
-	pthread_mutex_lock(&cache.lock);
+	lock_cache();
 	if (!err)
 		return keep_table(&fresh, n_flushes);
 	drop_table(&fresh);
@@ -330,7 +346,7 @@ static int find_entry(struct ibv_context *const *devices, int n_devices,
 	bool found = false;
 	int err = -ENODEV;
 
-	pthread_mutex_lock(&cache.lock);
+	lock_cache();
 	note_changes();
 	for (int i = 0; !found && i < n_devices; i++) {
 		const struct table *table = cached_table(devices[i]);
@@ -340,7 +356,7 @@ static int find_entry(struct ibv_context *const *devices, int n_devices,
 	for (int i = 0; !found && i < n_devices; i++)
 		if (!has_to_do(cached_table(devices[i])))
 			found = find_in(refresh_table(devices[i], &err), question, ret);
-	pthread_mutex_unlock(&cache.lock);
+	unlock_cache();
 	return found ? 0 : err;
 }
 
@@ -348,11 +364,11 @@ void gid_refresh(struct ibv_context *verbs)
 {
 	int err;
 
-	pthread_mutex_lock(&cache.lock);
+	lock_cache();
 	note_changes();
 	if (!is_trusted(cached_table(verbs)))
 		refresh_table(verbs, &err);
-	pthread_mutex_unlock(&cache.lock);
+	unlock_cache();
 }
 
 int gid_find(struct ibv_context *const *devices, int n_devices, const union addr *addr,
@@ -419,12 +435,12 @@ static bool is_known_in_place(const struct gid_entry *entry)
 	struct gid_entry now;
 	bool is;
 
-	pthread_mutex_lock(&cache.lock);
+	lock_cache();
 	note_changes();
 	table = cached_table(entry->verbs);
 	is = is_trusted(table) && find_in(table, &question, &now) && now.type == entry->type &&
 	     now.ifindex == entry->ifindex && !memcmp(&now.gid, &entry->gid, sizeof(now.gid));
-	pthread_mutex_unlock(&cache.lock);
+	unlock_cache();
 	return is;
 }
 
@@ -432,16 +448,18 @@ bool gid_is_in_place(const struct gid_entry *entry)
 {
 	struct ibv_gid_entry now;
 
-	return is_known_in_place(entry) ||
-	       (!ibv_query_gid_ex(entry->verbs, entry->port_num, entry->gid_index, &now, 0) &&
-		has_identity(&now, entry->type, entry->ifindex, &entry->gid));
+	if (is_known_in_place(entry))
+		return true;
+	command_check();
+	return !ibv_query_gid_ex(entry->verbs, entry->port_num, entry->gid_index, &now, 0) &&
+	       has_identity(&now, entry->type, entry->ifindex, &entry->gid);
 }
 
 void gid_forget(struct ibv_context *verbs)
 {
 	struct table *table;
 
-	pthread_mutex_lock(&cache.lock);
+	lock_cache();
 	table = verbs ? cached_table(verbs) : NULL;
 	if (!verbs)
 		flush_tables();
@@ -449,7 +467,7 @@ void gid_forget(struct ibv_context *verbs)
 		note_flush();
 	if (table)
 		drop_table(table);
-	pthread_mutex_unlock(&cache.lock);
+	unlock_cache();
 }
 
 void gid_after_fork(void)

@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/command.h"
+
 /* Inline functions of rdma_verbs.h rely on cq_context and on one channel per queue. */
 static int make_cq(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel **channel,
 		   struct ibv_cq **cq)
 {
 	if (*cq || !entries)
 		return 0;
+	command_check();
 	errno = 0;
 	*channel = ibv_create_comp_channel(id->verbs);
 	if (*channel)
@@ -29,6 +32,7 @@ int cq_make(struct rdma_cm_id *id, uint32_t send_entries, uint32_t recv_entries)
 
 void cq_drop(struct rdma_cm_id *id)
 {
+	command_check();
 	if (id->recv_cq)
 		ibv_destroy_cq(id->recv_cq);
 	if (id->send_cq && id->send_cq != id->recv_cq)

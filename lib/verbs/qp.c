@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/command.h"
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
 #include "lib/diag/warning.h"
@@ -18,8 +19,10 @@
 
 static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int err = ibv_modify_qp(qp, attr, mask);
+	int err;
 
+	command_check();
+	err = ibv_modify_qp(qp, attr, mask);
 	if (err)
 		warning_of_queue_pair(qp->qp_num, attr->qp_state, -err);
 	return -err;
@@ -138,6 +141,7 @@ static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 
 	if (id->pub.srq && !attr->srq)
 		attr->srq = id->pub.srq;
+	command_check();
 	errno = 0;
 	qp = ibv_create_qp_ex(id->pub.verbs, attr);
 	if (!qp)
@@ -208,6 +212,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	qp = id->qp;
 	id->qp = NULL;
 	lock_give(&id_of(id)->qp_lock, LOCK_QP);
+	command_check();
 	ibv_destroy_qp(qp);
 	drop_cqs(id);
 }

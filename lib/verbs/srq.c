@@ -7,6 +7,7 @@
 #include <rdma/rdma_verbs.h>
 #include <string.h>
 
+#include "base/command.h"
 #include "lib/api.h"
 #include "lib/device/device.h"
 #include "lib/id/id.h"
@@ -36,6 +37,7 @@ static int make_srq(struct id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq *srq;
 
+	command_check();
 	errno = 0;
 	srq = ibv_create_srq_ex(id->pub.verbs, attr);
 	if (!srq)
@@ -92,6 +94,7 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 
 void rdma_destroy_srq(struct rdma_cm_id *id)
 {
+	command_check();
 	ibv_destroy_srq(id->srq);
 	id->srq = NULL;
 	cq_drop(id);

@@ -89,6 +89,11 @@ IMPURE_CALL = re.compile(r"\b(clock|clock_gettime|gettimeofday|time|u?sleep|nano
 
 INCLUDE = re.compile(r'\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 THREAD = re.compile(r"pthread_create\(")
+# Verbs that a device's firmware may execute; one of lib/ that holds locks checks that it may wait.
+COMMAND = re.compile(r"\bibv_(?:query_(?:port|pkey|gid|device)\w*|open_(?:device|xrcd)|alloc_pd|"
+                     r"create_(?:ah|cq|qp|srq)\w*|modify_\w+|destroy_(?:ah|cq|qp|srq)|"
+                     r"(?:at|de)tach_mcast|reg_mr|dereg_mr)\(")
+LOCKLESS = ("lib/rsocket/", "lib/portd/server/")  # never hold the engine's lock
 STATE = re.compile(r"(?:->|\.)state\s*=(?!=)")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X{3})\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$}>])/(?:wo" r"rk|home|Users|tmp/build|tmp/brief)\b")
@@ -179,6 +184,19 @@ def one_place_for_threads():
         if offence.startswith(("lib/", "portd/", "net/", "mad/", "sa/", "cm/")) and \
                 not offence.startswith("base/thread.c:"):
             yield offence
+
+
+def commands_are_checked():
+    """in lib/, who has a device execute a command makes sure that no lock is held"""
+    for name, function, number, length in functions():
+        if name.startswith("lib/") and name.endswith(".c") and not name.startswith(LOCKLESS):
+            lines = (ROOT / name).read_text(encoding="utf-8").splitlines()[number - 1:][:length]
+            body = "\n".join(strip_comments(lines))
+            if (found := COMMAND.search(body)) and "command_check();" not in body[:found.start()]:
+                yield f"{name}:{number}: {function} calls {found[0]}) without command_check()"
+    for name, number, ours, _ in includes():
+        if name.startswith(LOCKLESS) and ours == "lib/engine/engine.h":
+            yield f"{name}:{number}: LOCKLESS says that it does not hold the engine's lock"
 
 
 def functions():
@@ -282,8 +300,8 @@ class Skip(Exception):
 
 
 RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states, one_place_for_threads,
-         short_functions, short_files, narrow_lines, narrow_pages, opening_comments, finished,
-         no_machine_paths, clang_format)
+         commands_are_checked, short_functions, short_files, narrow_lines, narrow_pages,
+         opening_comments, finished, no_machine_paths, clang_format)
 
 
 def verdict_of(rule):

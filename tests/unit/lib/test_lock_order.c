@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include "base/command.h"
 #include "tests/unit/test.h"
 
 static pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
@@ -35,4 +36,35 @@ TEST_SIGNAL(two_channels_are_not_held_at_once, SIGABRT)
 TEST_SIGNAL(what_was_not_taken_is_not_given_back, SIGABRT)
 {
 	lock_give(&engine, LOCK_ENGINE);
+}
+
+TEST(commands_of_a_device_are_permitted_under_the_locks_before_the_engines)
+{
+	lock_take(&channel, LOCK_HOST);
+	command_check();
+	lock_take(&engine, LOCK_ENGINE);
+	ck_assert(!command_is_permitted());
+	lock_give(&engine, LOCK_ENGINE);
+	command_check();
+}
+
+TEST_LOOP(commands_of_a_device_are_not_permitted_under_later_ones, LOCK_ENGINE, LOCK_ID + 1)
+{
+	lock_take(&engine, (enum lock_rank)_i);
+	ck_assert(!command_is_permitted());
+	lock_give(&engine, (enum lock_rank)_i);
+	ck_assert(command_is_permitted());
+}
+
+TEST_SIGNAL(command_under_the_engines_lock_aborts, SIGABRT)
+{
+	lock_take(&engine, LOCK_ENGINE);
+	command_check();
+}
+
+TEST(forked_child_holds_no_lock)
+{
+	lock_take(&engine, LOCK_ENGINE);
+	lock_after_fork();
+	command_check();
 }
