@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """tests/parity on a soft fabric: purecm on both hosts, compared with what two stock kernels did.
-Some scenarios on the worst device, too; with $PURECM_TEST_LONG all on each.
+Some scenarios on each device, too, others on each; with $PURECM_TEST_LONG all on each.
 
 In a build with sanitizers what these find in a scenario's processes, cmportd or fabric-host is a
 failure, too. What stock did was taken down in the lab and stands in tests/fabric/stock.txt. After a
@@ -34,11 +34,10 @@ import compare  # noqa: E402
 REFERENCE = HERE / "stock.txt"
 DIFFERENCES = ROOT / "tests/parity/differences.md"
 LIMIT_S = 300
-WORST = "worst"
 # Each device has its own order of GIDs, another port, and its driver's options for ECE.
 OWN = re.compile(r"\b(sgid_index) \d+|\b(port_num) (?:0x)?[12]\b|"
                  r"\b(vendor) \w+ options \w+ comp_mask 0\b")
-EVERY = 15  # scenario is played on it in a plain run
+EVERY = 27  # scenario is played on each device in a plain run: all devices play a third of all
 PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
 KILLED_MEANWHILE = re.compile(r"^==\d+==Unable to get registers from thread \d+\.\n", re.MULTILINE)
 
@@ -102,8 +101,9 @@ def rounds(names, args):
     """Yield (device, names of scenarios): what a program sees is the same whatever the device."""
     is_long = os.environ.get("PURECM_TEST_LONG")
     yield None, names if is_long else names[::args.every]
-    for device in CONNECTING if is_long else [args.device]:
-        yield device, names if is_long else names[::EVERY]
+    for i, device in enumerate(CONNECTING):
+        if is_long or args.device in (None, device):
+            yield device, names if is_long else names[EVERY * i // len(CONNECTING)::EVERY]
 
 
 def play_rounds(program, names, args):
@@ -143,8 +143,8 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--every", default=1, type=int, metavar="N", help="so many-th scenario, "
                         "except with PURECM_TEST_LONG")
-    parser.add_argument("--device", default=WORST, help="besides the one without quirks "
-                        f"({WORST}); with PURECM_TEST_LONG, all")
+    parser.add_argument("--device", choices=CONNECTING, help="besides the one without quirks "
+                        "(all; so are they with PURECM_TEST_LONG)")
     parser.add_argument("--take", metavar="DIR", help="what run.py --keep kept")
     parser.add_argument("--names", action="store_true", help="print the scenarios' names and end")
     args = parser.parse_args()
