@@ -35,9 +35,9 @@ LIMIT_S = 300
 # What is built in the root of another release.
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm", "tools/purecm-agent",
            *(f"tools/certify/{name}" for name in (
-               "connect", "hold", "mads", "parity", "certify", "host.py", "link.py", "page.py",
-               "pair.py", "scripts.py", "trials.py", "ways.py", "compare.py", "differences.md",
-               "stock.txt")))
+               "attributes", "connect", "hold", "mads", "parity", "certify", "host.py",
+               "inventory.py", "link.py", "page.py", "pair.py", "scripts.py", "trials.py",
+               "ways.py", "compare.py", "differences.md", "stock.txt")))
 LAB_LIMIT_S = 3600
 UNHURRIED = ("--seconds", "3600")  # no verdict depends on the speed of the host
 BLOCKED_US = 1e6  # by the first write to umad

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A host under test: its programs, its cmportd, and its properties. The conductor uses a Host of
 its own, and one on the other host through link.py, with the same methods."""
+import json
 import os
 from pathlib import Path
-import platform
 import re
-import resource
 import shutil
 import signal
 import socket
@@ -14,20 +13,16 @@ import subprocess
 import tempfile
 import time
 
+import inventory
+
 HERE = Path(__file__).resolve().parent
-RDMA = Path("/sys/class/infiniband")
-NET = Path("/sys/class/net")
 STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib"
 READY_S = 20
 OTHER_READY_S = 5
 END_S = 5
-# Other users of the kernel's connection manager, and related modules.
-MODULES = re.compile(r"^(ib_\w+|rdma\w*|iw_cm|mlx\w+|bnxt_re|irdma|hns_roce\w*|qedr|efa|siw|"
-                     r"nvme\w*rdma|rpcrdma|svcrdma|xprtrdma|smbdirect|bonding|8021q)\s+\d+\s+(.*)$",
-                     re.MULTILINE)
-PROGRAMS = ("purecm", "purecm-agent", "mads", "connect", "hold", "parity", "cmportd")
+ATTRIBUTES_S = 30
+PROGRAMS = ("purecm", "purecm-agent", "attributes", "mads", "connect", "hold", "parity", "cmportd")
 DISRUPTED_S = 1
-ADMINISTRATOR = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 PEER = struct.Struct("iII")  # of SO_PEERCRED: pid, uid, gid
 QUIET = ("parity",)  # prints the time of each scenario on standard error
 
@@ -54,14 +49,6 @@ def find_library():
         if (folder / "librdmacm.so.1").exists():
             return str(folder)
     raise Trouble("purecm's librdmacm.so.1 is not installed beside purecm certify")
-
-
-def text_of(path):
-    """The text of a file; empty if it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def be_interruptible():
@@ -237,58 +224,10 @@ class Host:
 
     def stock(self):
         """Return the properties of this host."""
-        soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-        return {"name": platform.node(), "kernel": platform.release(),
-                "machine": platform.machine(), "uid": os.geteuid(),
-                "library": "stock" if self._is_stock else "purecm",
-                "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", "")
-                if hasattr(platform, "freedesktop_os_release") else "",
-                "cpus": os.cpu_count(), "may_disrupt": self._may_disrupt,
-                "limits": {"memlock": soft, "memlock_max": hard,
-                           "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0]},
-                "privileged_qkey": self._privileged_qkey(),
-                "modules": {name: f"used by {users}" for name, users
-                            in MODULES.findall(text_of("/proc/modules"))},
-                "devices": [self._device(path) for path in self._paths(RDMA)],
-                "vlans": [line for line in text_of("/proc/net/vlan/config").splitlines()[2:]],
-                "bonds": {path.parent.name: f"{text_of(path / 'mode')} of "
-                          f"{text_of(path / 'slaves')}" for path in sorted(NET.glob("*/bonding"))}}
-
-    @staticmethod
-    def _paths(folder):
-        return sorted(folder.iterdir()) if folder.is_dir() else []
-
-    @staticmethod
-    def _privileged_qkey():
-        """The setting in `rdma system`; kernels before 6.7 have none."""
-        rdma = shutil.which("rdma", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-        if not rdma:
-            return ""
-        done = subprocess.run([rdma, "system"], capture_output=True, text=True, check=False)
-        return done.stdout.strip()
-
-    def _device(self, path):
-        driver = path / "device/driver"
-        return {"name": path.name, "driver": driver.resolve().name if driver.exists() else "",
-                "pci": text_of(path / "device/vendor") + " " + text_of(path / "device/device"),
-                "firmware": text_of(path / "fw_ver"), "guid": text_of(path / "node_guid"),
-                "addresses": [address.split("/")[0] for net in self._paths(path / "device/net")
-                              for address in self._addresses(net.name)],
-                "ports": [self._port(port) for port in self._paths(path / "ports")]}
-
-    def _port(self, path):
-        attributes = path / "gid_attrs"
-        gids = []
-        for gid in sorted(self._paths(path / "gids"), key=lambda gid: int(gid.name)):
-            text = text_of(gid)
-            if text.replace(":", "").strip("0"):
-                gids.append({"index": int(gid.name), "gid": text,
-                             "type": text_of(attributes / "types" / gid.name),
-                             "interface": text_of(attributes / "ndevs" / gid.name)})
-        pkeys = [text_of(pkey) for pkey in self._paths(path / "pkeys")]
-        return {"number": int(path.name), "state": text_of(path / "state"),
-                "link": text_of(path / "link_layer"), "rate": text_of(path / "rate"),
-                "pkeys": [pkey for pkey in pkeys if pkey != "0x0000"], "gids": gids}
+        text, _ = self.run(ATTRIBUTES_S, "attributes")
+        said = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        return {"library": "stock" if self._is_stock else "purecm",
+                "may_disrupt": self._may_disrupt, **inventory.take(said)}
 
     # --- disruptions ---
 
@@ -298,7 +237,7 @@ class Host:
         if not self._may_disrupt:
             raise Trouble("the host was not told --disrupt")
         there, back = self._disruption(what, *words)
-        kept = self._addresses(words[0], "-6") if there[0] == "ip" and what == "down" else []
+        kept = inventory.addresses(words[0], "-6") if there[0] == "ip" and what == "down" else []
         self._administer(there)
         try:
             time.sleep(DISRUPTED_S)
@@ -327,21 +266,10 @@ class Host:
         raise Trouble(f"{what} is no disruption")
 
     @staticmethod
-    def _addresses(interface, *of):
-        """IP addresses of this host, with their prefixes; none without iproute2."""
-        try:
-            done = subprocess.run(["ip", "-o", *of, "addr", "show", "dev", interface],
-                                  capture_output=True, text=True, check=False, env=ADMINISTRATOR)
-        except FileNotFoundError:
-            return []
-        return [line.split()[3] for line in done.stdout.splitlines()
-                if "scope link" not in line]
-
-    @staticmethod
     def _administer(command):
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False,
-                                  env=ADMINISTRATOR)
+                                  env=inventory.ADMINISTRATOR)
         except FileNotFoundError as error:
             raise Trouble(f"{command[0]} is not installed") from error
         if done.returncode:

@@ -32,24 +32,47 @@ def verdicts(rows):
                    cell(row["why"]), cell(row["remedy"])] for row in rows])
 
 
+def words_of(facts):
+    """A dictionary as words."""
+    return ", ".join(f"{name} {value if isinstance(value, (str, int)) else json.dumps(value)}"
+                     for name, value in facts.items())
+
+
+def devices(stock):
+    """Yield the rows of a host's devices."""
+    for device in stock["devices"]:
+        inline = ", ".join(f"{device[key]} with {key[-2:].upper()}"
+                           for key in ("inline_rc", "inline_ud") if device.get(key, -1) >= 0)
+        about = {key: device[key] for key in ("pci", "vendor", "part", "revision", "board",
+                                              "provider", "transport", "atomics", "capabilities",
+                                              "error") if device.get(key)}
+        yield [cell(text) for text in (
+            device["name"], f"{device['driver']} {device['driver_version']}", device["firmware"],
+            words_of(about), inline, device.get("privileged_qkey", "unknown"),
+            words_of(device["lag"]) or "no", words_of(device.get("limits", {})))]
+
+
 def ports(stock):
     """Yield the rows of a host's ports."""
     for device in stock["devices"]:
         for port in device["ports"]:
             gids = "; ".join(f"{gid['index']}: {gid['gid']} {gid['type']} {gid['interface']}"
                              for gid in port["gids"])
+            about = {key: port[key] for key in port
+                     if key not in ("number", "state", "link", "rate", "pkeys", "gids")
+                     and port[key] not in ("", 0)}
             yield [cell(text) for text in (
-                f"{device['name']}/{port['number']}", device["driver"] or "no kernel driver",
-                device["firmware"], port["state"], port["link"], port["rate"],
-                " ".join(port["pkeys"]), gids)]
+                f"{device['name']}/{port['number']}", port["state"], port["link"], port["rate"],
+                words_of(about), words_of(port["pkeys"]), gids)]
 
 
 def host(name, stock):
     facts = [(key, value if isinstance(value, (str, int)) else json.dumps(value))
              for key, value in stock.items() if key != "devices" and value not in ("", [], {})]
     return f"<h2>Host {name}: {html.escape(stock['name'])}</h2>" + \
-        table(("port", "driver", "firmware", "state", "link", "rate", "P_Keys", "GIDs"),
-              ports(stock)) + \
+        table(("device", "driver", "firmware", "kind", "bytes inline", "Q_Key of QP1", "LAG",
+               "limits"), devices(stock)) + \
+        table(("port", "state", "link", "rate", "more", "P_Keys", "GIDs"), ports(stock)) + \
         table(("fact", "value"), [[cell(key), cell(value)] for key, value in facts])
 
 

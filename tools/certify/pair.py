@@ -19,6 +19,11 @@ PLANNED_S = {"doctor": 5, "addresses": 15, "mads": 45, "drills": 80, "parity": 6
              "killed-cmportd": 15, "disruptions": 20, "fast-path": 2}
 
 
+# A file outside of the folders that all systems have; such a path says where someone builds.
+PRIVATE = re.compile(r"(?<![\w.:/])/(?!(?:usr|lib\w*|etc|sys|proc|dev|opt|run|var|s?bin)/)"
+                     r"(?:[\w.+@~-]+/)+([\w.+@~-]*)")
+
+
 class Row(NamedTuple):
     """A line of the certificate."""
     feature: str
@@ -26,6 +31,11 @@ class Row(NamedTuple):
     why: str
     remedy: str = ""
     figures: dict = {}
+
+    def public(self):
+        """The same without the paths of someone's own files, but with their names."""
+        why, remedy = (PRIVATE.sub(r".../\1", text) for text in (self.why, self.remedy))
+        return self._replace(why=why, remedy=remedy)
 
 
 class Pair:
