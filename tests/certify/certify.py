@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import types
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +33,7 @@ NOBODY = 65534
 SSH_PORT = 2222
 REPORTS = ROOT / "docs/certificates"
 LIMIT_S = 300
+SOON_S = 6
 # What is built in the root of another release.
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm", "tools/purecm-agent",
            *(f"tools/certify/{name}" for name in (
@@ -47,6 +49,14 @@ NOT_ALLOWED = {"port down, address gone, device renamed": "not tried"}
 ON_IB = ("addresses", "mads", "killed-cmportd", "fast-path")
 SURE_WAY = "MAD from QP1 to QP1"
 HANGS_ON_SPEED = "messages"  # a busy host answers late, and what waits for it is repeated
+
+
+def part(build, name):
+    """A module of purecm certify."""
+    folder = f"{build}/tools/certify"
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(name)
 
 
 def nobody():
@@ -73,9 +83,10 @@ def keep(folder, device, options):
 
 
 def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), user=None,
-                      ends=("a", "b")):
+                      ends=("a", "b"), conduct=None):
     """Certify hosts of a fabric with these options; others: commands that run meanwhile. rsh: a
-    command that starts the other side. Return (exit status, as certificate())."""
+    command that starts the other side; conduct: one instead of `purecm certify`. Return (exit
+    status, as certificate())."""
     address = f"10.77.0.{1 + 'abc'.index(ends[1])}"
     certify = f"{build}/tools/purecm certify"
     words = [*allowed, *([] if "--seconds" in trials else UNHURRIED),
@@ -86,7 +97,8 @@ def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), u
             hosts = [f"a:{certify} --ssh b --rsh '{rsh}' "
                      f"--command '{certify} --serve' --output {folder}/page {' '.join(words)}"]
         else:
-            conduct = f"{certify} {address} --output {folder}/page {' '.join(words[len(allowed):])}"
+            conduct = (f"{conduct or certify} {address} --output {folder}/page "
+                       f"{' '.join(words[len(allowed):])}")
             hosts = [f"{ends[1]}&:{certify} --serve {' '.join(allowed)} 2>&1",
                      f"{ends[0]}:for i in $(seq 100); do {conduct}; s=$?; "
                      f"[ -e {folder}/page.json ] && exit $s; sleep 0.1; done; exit 9"]
@@ -173,6 +185,46 @@ def what_does_not_fit_into_the_time_is_left_out_and_said(build):
         assert cut in rows[feature]["why"] and status == 0, (status, rows)
 
 
+def what_does_not_end_in_time_is_ended_and_said(build):
+    """On a device that takes 50 ms for each command a hundred queue pairs take a minute."""
+    folder = f"{build}/tools/certify"
+    conduct = (f"python3 -c 'import sys; sys.path.insert(0, \"{folder}\"); import pair; "
+               f"pair.LEAST_S = {SOON_S}; sys.argv[0] = \"{folder}/certify\"; "
+               "exec(open(sys.argv[0]).read())'")
+    begin = time.monotonic()
+    _, rows, _ = certify_on_fabric(build, ("--slow", "50000"), (
+        "connections", "crowd", "--seconds", "0.1"), conduct=conduct)
+    expect({"crowd": rows["crowd"], "connections": rows["connections"]}, dict.fromkeys((
+        "connections", "crowd"), "not tried"), "cut")
+    assert time.monotonic() - begin < 4 * SOON_S, time.monotonic() - begin
+
+
+def what_is_left_of_the_time_limits_commands(build):
+    pairs = part(build, "pair")
+
+    class Slow:
+        """Commands never end."""
+        asked = []
+
+        def run(self, limit_s, *_):
+            self.asked.append(limit_s)
+            return ["half", None]
+
+        expect = lambda self, number, pattern, limit_s: self.run(limit_s)
+
+    for before_cut, limit_s, wanted in ((10, 5, 5), (3, 5, 3), (0, 5, None), (-1, 5, None)):
+        host = pairs.Timed(Slow(), types.SimpleNamespace(before_cut=lambda left=before_cut: left))
+        for call, text in ((lambda: host.run(limit_s, "mads"), "half"),
+                           (lambda: host.expect(1, "^ready", limit_s), "half")):
+            Slow.asked.clear()
+            try:
+                said = call()
+            except pairs.OutOfTime as late:
+                said = late.text
+            assert said == (["half", None] if wanted == limit_s else text if wanted else ""), said
+            assert Slow.asked == ([wanted] if wanted else []), (before_cut, Slow.asked)
+
+
 def by_ssh_both_hosts_are_certified_at_once(build):
     """`fabric exec` stands for ssh; what is disrupted is a port, and a device's name. An address
     needs root of the host's network."""
@@ -186,8 +238,7 @@ def by_ssh_both_hosts_are_certified_at_once(build):
 
 def what_depends_on_a_device_is_not_compared(build):
     """Whether it can flush memory, for instance, as rxe of Linux 6.12 can; rights are."""
-    sys.path.insert(0, f"{build}/tools/certify")
-    scripts = importlib.import_module("scripts")
+    scripts = part(build, "scripts")
     own, other, wrong = map(scripts.without_device, ("  access_flags 0xe", "  access_flags 0x30e",
                                                     "  access_flags 0x306"))
     assert own == other != wrong, (own, other, wrong)
@@ -199,8 +250,7 @@ def what_depends_on_a_device_is_not_compared(build):
 
 def drills_that_fail_where_clocks_differ_are_not_judged(build):
     """As between emulated hosts, one of which was too busy at its boot to measure its clock."""
-    sys.path.insert(0, f"{build}/tools/certify")
-    pairs, scripts = map(importlib.import_module, ("pair", "scripts"))
+    pairs, scripts = part(build, "pair"), part(build, "scripts")
     for seconds, verdict in ((100, pairs.FAILS), (110, pairs.FAILS), (230, pairs.UNTRIED),
                              (22, pairs.UNTRIED)):
         pair = object.__new__(pairs.Pair)
@@ -349,6 +399,8 @@ def main():
                           what_depends_on_a_device_is_not_compared,
                           drills_that_fail_where_clocks_differ_are_not_judged,
                           what_does_not_fit_into_the_time_is_left_out_and_said,
+                          what_does_not_end_in_time_is_ended_and_said,
+                          what_is_left_of_the_time_limits_commands,
                           by_ssh_both_hosts_are_certified_at_once,
                           nobody_serves_and_that_is_said), build)
     try:

@@ -6,7 +6,6 @@ are known, and from files as a host with VLANs, bonds and other users of its dev
 Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 1 if a test failed,
 77 if there can be no fabric here.
 """
-import importlib
 import json
 from pathlib import Path
 import re
@@ -15,6 +14,7 @@ import tempfile
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/fabric"))
+from certify import part  # noqa: E402
 from hosts import DEVICES, main, run_on_fabric  # noqa: E402
 
 LIMIT_S = 60
@@ -28,14 +28,6 @@ LIMITS = {"max_qp", "max_cq", "max_mr", "max_sge", "max_qp_wr", "max_cqe", "max_
           "max_qp_rd_atom", "max_qp_init_rd_atom", "max_mcast_grp", "max_pd", "max_mr_size"}
 PORT = {"number", "state", "link", "rate", "mtu", "pkeys", "gids", "lid", "grh_required",
         "gid_entries", "pkey_entries"}
-
-
-def part(build, name):
-    """A module of purecm certify."""
-    folder = f"{build}/tools/certify"
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    return importlib.import_module(name)
 
 
 def stock_on(build, *options):

@@ -13,6 +13,9 @@ WORKS, SLOWER, FAILS, UNTRIED = "works", "works slower", "does not work", "not t
 ORDER = (WORKS, UNTRIED, SLOWER, FAILS)  # by severity, the worst last
 LIMIT_S = 60  # of one command
 SECONDS = 300  # of all trials
+MORE_TIME = "--seconds 1800"
+RESERVED = 0.1  # of them, to end what was started
+LEAST_S = 60  # in which a slow host tries something of the first trial, however few they are
 # What each has of them; what one does not use is the others' that come later.
 PLANNED_S = {"doctor": 5, "addresses": 15, "mads": 45, "drills": 80, "parity": 65,
              "connections": 30, "crowd": 15, "messages": 1, "killed-program": 7,
@@ -38,12 +41,53 @@ class Row(NamedTuple):
         return self._replace(why=why, remedy=remedy)
 
 
+class OutOfTime(Trouble):
+    """A command did not end before all trials had to; text: what it has printed."""
+
+    def __init__(self, text=""):
+        super().__init__("no time was left to finish it")
+        self.text = text
+
+
+class Timed:
+    """A host whose commands end when the pair's time does."""
+
+    def __init__(self, host, pair):
+        self._host, self._pair = host, pair
+
+    def __getattr__(self, order):
+        return getattr(self._host, order)
+
+    def _limit(self, limit_s):
+        if self._pair.before_cut() <= 0:
+            raise OutOfTime()
+        return min(limit_s, self._pair.before_cut())
+
+    def run(self, limit_s, program, *words):
+        """As Host.run(), or raise OutOfTime."""
+        most_s = self._limit(limit_s)
+        text, status = self._host.run(most_s, program, *words)
+        if status is None and most_s < limit_s:
+            raise OutOfTime(text)
+        return [text, status]
+
+    def expect(self, number, pattern, limit_s):
+        """As Host.expect(), or raise OutOfTime."""
+        most_s = self._limit(limit_s)
+        text, status = self._host.expect(number, pattern, most_s)
+        if status is None and most_s < limit_s and not re.search(pattern, text, re.MULTILINE):
+            raise OutOfTime(text)
+        return [text, status]
+
+
 class Pair:
     """Both hosts, and what is known about them."""
 
     def __init__(self, here, there, named, tell, seconds=SECONDS):
-        self.a, self.b, self.tell = here, there, tell
-        self.end = time.monotonic() + seconds  # of all trials
+        self.a, self.b, self.tell = Timed(here, self), Timed(there, self), tell
+        begin = time.monotonic()
+        self.end = begin + (1 - RESERVED) * seconds  # of all trials
+        self.cut = max(self.end, begin + LEAST_S)  # of the last command
         self.end_of_trial = self.end
         self.stock = {"a": here.stock(), "b": there.stock()}
         self.ways = ways_between(self.stock["a"], self.stock["b"], named)
@@ -74,6 +118,14 @@ class Pair:
     def is_over(self):
         """Whether the time of all trials has been used."""
         return time.monotonic() > self.end
+
+    def is_cut(self):
+        """Whether no command may begin any more."""
+        return self.before_cut() <= 0
+
+    def before_cut(self):
+        """Seconds that a command may take."""
+        return self.cut - time.monotonic()
 
     def left(self, parts=1):
         """Seconds that the trial has left for one of its remaining parts."""
@@ -121,4 +173,6 @@ def last_line(text):
 
 
 def objects(text):
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    """The JSON objects that were printed, a line each; the last may be incomplete."""
+    return [json.loads(line) for line in text.splitlines()
+            if line.startswith("{") and line.endswith("}")]

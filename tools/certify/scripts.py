@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Drills and the scenarios of parity: scripts with known outcomes, of which a slow host plays as
 many as there is time for."""
+import contextlib
 import ipaddress
 from pathlib import Path
 import re
 
 import compare
 from host import HERE
-from pair import FAILS, LIMIT_S, UNTRIED, WORKS, Row, last_line, objects
+from pair import (FAILS, LIMIT_S, MORE_TIME, UNTRIED, WORKS, OutOfTime, Row, last_line, objects)
 
 AS_STOCK = "as stock, event by event"
 LAB = "10.77.0.1", "10.77.0.2"  # client and server in stock.txt
@@ -54,14 +55,14 @@ def drills(pair):
         with pair.without_cmportd(driller), \
                 pair.served(tested, "^ready", "purecm-agent", AGENT_PORT):
             for some in in_time(pair, 2 - i, names):
-                played += some
                 more_told, more_failed, said = drill(pair, driller, target, some)
                 told += more_told
                 failed += more_failed
-                if len(told) < len(played):
+                played += some[:len(more_told)] if pair.is_cut() else some
+                if len(more_told) < len(some):
                     break
             late = [Path(each["script"]).name for each in failed]
-            if late:  # a busy host may have been late: once more
+            if late and not pair.is_cut():  # a busy host may have been late: once more
                 again, still_failed, said = drill(pair, driller, target, late)
                 failed = still_failed if len(again) == len(late) else failed
         why = "; ".join(f"{Path(each['script']).stem}, line {each['line']}: {each['text']}"
@@ -69,6 +70,10 @@ def drills(pair):
         if late:
             why = f"{len(late)} were tried twice" + (f"; {why}" if why else "")
         ok = len(told) - len(failed)
+        if not played or (failed and pair.is_cut()):
+            yield Row(feature, UNTRIED, f"{OutOfTime()}: {ok} of {len(played)} drills passed",
+                      MORE_TIME)
+            continue
         yield unless_clocks_differ(pair, Row(
             feature, WORKS if ok == len(played) else FAILS,
             f"{ok} of {len(played)} drills passed" + not_played(len(names) - len(played))
@@ -93,9 +98,12 @@ def drill(pair, driller, target, names):
     umad for a second while the kernel resolves the peer's link address, and come too late."""
     before = [] if NO_HURRY in names else [NO_HURRY]
     agent = f"{target}:{AGENT_PORT}" if ":" not in target else f"[{target}]:{AGENT_PORT}"
-    text, _ = driller.run(PART_S, "purecm", "drill", "--json", "--to", target, "--agent", agent,
-                          *(["--qp1"] if pair.fast_path is False else []),
-                          *(f"@DATA/drill/{each}" for each in before + names))
+    try:
+        text, _ = driller.run(PART_S, "purecm", "drill", "--json", "--to", target, "--agent", agent,
+                              *(["--qp1"] if pair.fast_path is False else []),
+                              *(f"@DATA/drill/{each}" for each in before + names))
+    except OutOfTime as late:
+        text = late.text
     told = objects(text)[len(before):]
     return told, [each for each in told if each["result"] != "ok"], last_line(text)
 
@@ -140,15 +148,17 @@ def as_stock(pair, feature, directions, *where):
              and not compare.reason_to_wait(later, scenario.name)]
     ends = pair, *where
     played, differ, broken = [], {}, ""
-    for some in in_time(pair, directions, names):
-        played += some
-        more, broken = compared(ends, reference, rows, some)
-        differ |= more
-        if broken:
-            break
-    late = 0 if broken else len(differ)
+    with contextlib.suppress(OutOfTime):
+        for some in in_time(pair, directions, names):
+            more, broken = compared(ends, reference, rows, some)
+            played += some
+            differ |= more
+            if broken:
+                break
+    late = 0 if broken or pair.is_cut() else len(differ)
     if late:  # a busy host may not have answered in time: once more
-        differ, broken = compared(ends, reference, rows, list(differ))
+        with contextlib.suppress(OutOfTime):
+            differ, broken = compared(ends, reference, rows, list(differ))
     why = f"{len(played) - len(differ)} of {len(played)} scenarios as two stock kernels"
     why += not_played(len(names) - len(played))
     if late:
@@ -157,6 +167,8 @@ def as_stock(pair, feature, directions, *where):
         why += f"; the run did not end: {broken}"
     if differ:
         why += "; other: " + ", ".join(differ)
+    if not played or (differ and pair.is_cut()):
+        return Row(feature, UNTRIED, f"{OutOfTime()}: {why}", MORE_TIME)
     return Row(feature, FAILS if differ else WORKS, why,
                figures={"differences": {name: diff[:40] for name, diff in differ.items()}})
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The trials: what is tested between two hosts, and the verdict on each feature. TRIALS at the end
 lists them in order."""
+import contextlib
 import ipaddress
 import re
 import time
 
 from host import Trouble
-from pair import (FAILS, LIMIT_S, SLOWER, UNTRIED, WORKS, Row, last_line, objects)
+from pair import (FAILS, LIMIT_S, MORE_TIME, SLOWER, UNTRIED, WORKS, OutOfTime, Row, last_line,
+                  objects)
 from scripts import drills, parity
 from ways import gids_of, ip_of
 
@@ -82,9 +84,9 @@ def ask_mads(host, target, qpn, sender, receiver, seconds):
 
 
 def try_mads(pair, way, ways_left):
-    """Return [{from, to, direction, ...}] for all paths over an address; ways_left: addresses to
-    try, this one included."""
-    found = []
+    """Add {from, to, direction, ...} for all paths over an address to the pair's; ways_left:
+    addresses to try, this one included."""
+    before = len(pair.mads)
     for name, asker, answerer, target, back in pair.directions(way):
         with pair.served(answerer, "qpn", "mads", "answer", back) as number:
             qpn = objects(answerer.said(number)[0])[0]["qpn"]
@@ -92,11 +94,10 @@ def try_mads(pair, way, ways_left):
                 if receiver == "own" and not qpn:
                     said = {"sent": 0, "answered": 0, "error": "it has no such queue pair"}
                 else:
-                    parts = 2 * len(WAYS) * ways_left - len(found)
+                    parts = 2 * len(WAYS) * ways_left - (len(pair.mads) - before)
                     said = ask_mads(asker, target, qpn, sender, receiver, pair.left(parts))
-                found.append({"from": sender, "to": receiver, "kind": way.kind,
-                              "direction": name, **said})
-    return found
+                pair.mads.append({"from": sender, "to": receiver, "kind": way.kind,
+                                  "direction": name, **said})
 
 
 def judge_mads(sender, receiver, some, wanted):
@@ -104,6 +105,8 @@ def judge_mads(sender, receiver, some, wanted):
     how many MADs there were to send."""
     words = {"umad": "QP1", "own": "a queue pair of its own", "qp1": "QP1"}
     feature = f"MAD from {words[sender]} to {words[receiver]}"
+    if not some:
+        return Row(feature, UNTRIED, str(OutOfTime()), MORE_TIME)
     dead = [one for one in some if not one["answered"]]
     lost = sum(one["sent"] - one["answered"] for one in some)
     sent = sum(one["sent"] for one in some)
@@ -131,16 +134,17 @@ def mads(pair):
                   "kernel's connection manager has it",
                   "systemctl stop cmportd.socket cmportd.service; then certify again, as root")
         return
-    with pair.without_cmportd(pair.a, pair.b):
+    with pair.without_cmportd(pair.a, pair.b), contextlib.suppress(OutOfTime):
         for i, way in enumerate(pair.ways):
             if i == 0 or pair.left():
-                pair.mads += try_mads(pair, way, len(pair.ways) - i)
+                try_mads(pair, way, len(pair.ways) - i)
     for sender, receiver in WAYS:
         yield judge_mads(sender, receiver, [one for one in pair.mads
                                             if (one["from"], one["to"]) == (sender, receiver)],
                          2 * MADS * len(pair.ways))
-    fast = [one for one in pair.mads if (one["from"], one["to"]) == FAST_PATH]
-    pair.fast_path = all(one["answered"] for one in fast if one["kind"] == pair.main.kind)
+    fast = [one["answered"] for one in pair.mads
+            if (one["from"], one["to"], one["kind"]) == (*FAST_PATH, pair.main.kind)]
+    pair.fast_path = all(fast) if fast else None
 
 
 def counts_of(host):
@@ -229,6 +233,8 @@ def pulse(pair, way=None):
     try:
         with pair.served(pair.b, "^ready", "connect", "server", "-f"):
             return connect(pair.a, (way or pair.main).there, "-f", "-n", "1")[1]
+    except OutOfTime:
+        raise
     except Trouble as trouble:
         return str(trouble)
 
@@ -406,8 +412,8 @@ def run_all(pair, names):
     for i, (name, trial, has_pulse) in enumerate(TRIALS):
         if name not in names:
             continue
-        if pair.is_over():
-            yield Row(name, UNTRIED, "no time was left for it", "--seconds 1800")
+        if pair.took and pair.is_over():
+            yield Row(name, UNTRIED, "no time was left for it", MORE_TIME)
             continue
         pair.tell(name)
         pair.begin([each for each, _, _ in TRIALS[i:] if each in names])
@@ -415,10 +421,12 @@ def run_all(pair, names):
         try:
             pair.start_cmportds()
             yield from trial(pair)
+            why = pulse(pair) if has_pulse else ""
+            if why:
+                yield Row(f"connections after {name}", FAILS, why)
+        except OutOfTime as trouble:
+            yield Row(name, UNTRIED, str(trouble), MORE_TIME)
         except Trouble as trouble:
             yield Row(name, FAILS, str(trouble))
-        why = pulse(pair) if has_pulse else ""
-        if why:
-            yield Row(f"connections after {name}", FAILS, why)
         pair.took[name] = time.monotonic() - begin
         pair.tell(f"{name} took {pair.took[name]:.1f} s")
