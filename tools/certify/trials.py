@@ -22,6 +22,8 @@ CROWD, FEW, EACH = 64, 8, 4
 HELD, MORE = 50, 10
 STORM_S = 120
 HOLD_PORT = "7476"
+NEEDED = {"NET_ADMIN": "to take a port down and to rename a device", "NET_RAW":
+          "the fast path, from Linux 6.4 on", "IPC_LOCK": "to lock memory beyond the limit"}
 REPEATS_MAX = 0.02  # of all messages; above, some are probably lost
 
 
@@ -39,6 +41,10 @@ def doctors(pair):
         for check in bad:
             yield Row(f"host {name}: {check['check']}", FAILS, check["text"],
                       check.get("remedy", ""))
+        if lacking := [each for each in NEEDED if each not in pair.stock[name]["capabilities"]]:
+            yield Row(f"host {name}: rights", WORKS, f"as uid {pair.stock[name]['uid']}, without "
+                      + ", ".join(f"CAP_{each} ({NEEDED[each]})" for each in lacking),
+                      "root has them")
         notes = [f"{check['check']}: {check['text']}" for check in found
                  if check["verdict"] == "note"]
         if found and not bad:
