@@ -308,19 +308,26 @@ static int wait_resumed(struct portd_client *client)
 	return client->life == life ? -ECONNREFUSED : 0;
 }
 
+bool request_is_hang_up(int err)
+{
+	return err == -EPIPE || err == -ECONNRESET;
+}
+
+/* A cmportd that fails in another way than by its death is given one more chance. */
 static int ask_locked(struct portd_client *client, const struct portd_record *record, int fd,
 		      struct portd_reply *reply)
 {
-	int err = client->broken ? wait_resumed(client) : 0;
+	unsigned int i;
+	int err = -EPIPE;
 
-	if (err)
-		return err;
-	err = request_exchange(client, record, fd, reply, NULL);
-	if (err) {
-		break_connection(client);
-		err = wait_resumed(client);
+	for (i = 0; i < 2 || (i < REQUEST_TRIES_MAX && request_is_hang_up(err)); i++) {
+		err = client->broken ? wait_resumed(client) : 0;
+		if (err)
+			return err;
+		err = request_exchange(client, record, fd, reply, NULL);
 		if (!err)
-			err = request_exchange(client, record, fd, reply, NULL);
+			return 0;
+		break_connection(client);
 	}
 	return err;
 }
@@ -455,7 +462,7 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
 		err = reach_server(client, ret_why);
 		if (!err)
 			err = send_hello(client, resumes, ret_ids, ret_why);
-		if (err != -EPIPE && err != -ECONNRESET)
+		if (!request_is_hang_up(err))
 			return err;
 		poll(NULL, 0, look_ms);
 		look_ms = longer_look(look_ms);

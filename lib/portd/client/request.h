@@ -15,6 +15,9 @@
 #define BLOCKS_MAX 64
 #define PORTS_MAX  64
 
+/* Number of cmportds that may die one after the other while they are told or asked the same. */
+#define REQUEST_TRIES_MAX 8
+
 struct open_port {
 	char device[PORTD_DEVICE_BYTES];
 	uint8_t port_num;
@@ -44,6 +47,9 @@ struct portd_client {
 	pthread_mutex_t held_lock;
 	struct portd_datagram held; /* to be sent before or with the next messages */
 };
+
+/** request_is_hang_up() - return whether this is how the death of cmportd shows */
+bool request_is_hang_up(int err);
 
 /**
  * request_start() - connect to cmportd, starting it if necessary, and send HELLO

@@ -3,6 +3,7 @@
  * Resumption after cmportd has died: the client connects to the next one, starting it if necessary,
  * and reports all its state.
  */
+#include <errno.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
@@ -30,17 +31,14 @@ static int reopen_ports(struct portd_client *client, const struct portd_memory *
 	return err;
 }
 
-int portd_resume(struct portd_client *client, const struct portd_memory *memory)
+static int resume_once(struct portd_client *client, const struct portd_memory *memory)
 {
 	struct portd_record hold = { .type = PORTD_HOLD_IDS }, resumed = { .type = PORTD_RESUMED };
 	struct portd_why why = { "" };
 	struct portd_reply reply;
 	unsigned int i;
-	int err;
+	int err = request_start(client, true, NULL, &why);
 
-	pthread_mutex_lock(&client->lock);
-	client->broken = true;
-	err = request_start(client, true, NULL, &why);
 	for (i = 0; !err && i < client->n_blocks; i++) {
 		hold.ids = client->block[i];
 		request_exchange(client, &hold, -1, &reply, NULL);
@@ -51,6 +49,19 @@ int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 		memory->tell(client, memory->arg);
 		err = request_exchange(client, &resumed, -1, &reply, NULL);
 	}
+	return err;
+}
+
+/* The next cmportd may be killed as well, while it is told: then it is the one after it. */
+int portd_resume(struct portd_client *client, const struct portd_memory *memory)
+{
+	unsigned int i;
+	int err = -EPIPE;
+
+	pthread_mutex_lock(&client->lock);
+	client->broken = true;
+	for (i = 0; i < REQUEST_TRIES_MAX && request_is_hang_up(err); i++)
+		err = resume_once(client, memory);
 	if (!err) {
 		client->broken = false;
 		client->life++;

@@ -28,11 +28,24 @@ static struct portd_client *client;
 static struct portd_ids ids;
 static struct portd_why why;
 
+static int mortal_fd = -1; /* reached once, instead of the liar; or -1 */
+
 static int reach_liar(int *ret_fd, struct portd_why *ret_why)
 {
 	(void)ret_why;
-	*ret_fd = fcntl(ours[0], F_DUPFD_CLOEXEC, 0);
+	*ret_fd = mortal_fd >= 0 ? mortal_fd : fcntl(ours[0], F_DUPFD_CLOEXEC, 0);
+	mortal_fd = -1;
 	return *ret_fd < 0 ? -errno : 0;
+}
+
+/* Return: the other end. */
+static int reach_mortal_once(void)
+{
+	int pair[2];
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	mortal_fd = pair[0];
+	return pair[1];
 }
 
 static unsigned int n_hang_ups, n_reached;
@@ -228,6 +241,25 @@ TEST(port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it)
 	answer(&reply, ours);				   /* to HELLO */
 	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
 	shutdown(liar, SHUT_WR);
-	ck_assert_int_eq(portd_resume(client, &memory), -EPIPE);
+	ck_assert_int_eq(portd_resume(client, &memory), -ECONNREFUSED);
 	ck_assert_uint_eq(n_told, 0);
+}
+
+TEST(one_that_dies_while_it_is_told_is_followed_by_another)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+	struct portd_memory memory = { keep_name, count_handle, tell_nothing, NULL };
+	int mortal, live = liar;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	mortal = reach_mortal_once();
+	liar = mortal;
+	answer(&hello, ours); /* to HELLO; then it dies */
+	shutdown(mortal, SHUT_WR);
+	liar = live;
+	answer(&hello, ours);				   /* to HELLO */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
+	ck_assert_int_eq(portd_resume(client, &memory), 0);
+	close(mortal);
 }
