@@ -196,8 +196,8 @@ DCB = World(
 
 def bad(what, destination, reason="", server="", before="", after=""):
     """A connection from host b, and what is bad there; its eth1 has no GID."""
-    return Case(what, server and f"rping -s -C 1 -v -a {server}",
-                f"rping -c -C 1 -v -a {destination}", before=before, after=after,
+    return Case(what, server and f"rping -s -C 3 -v -a {server}",
+                f"rping -c -C 3 -v -a {destination}", before=before, after=after,
                 doubtful=(destination, ["GIDs", reason] if reason else ["GIDs"]))
 
 
@@ -206,6 +206,10 @@ def default_by(*routes):
     return {"before": "set -e; " + "; ".join(f"ip route add default {route}" for route in routes),
             "after": "while ip route del default 2>/dev/null; do :; done"}
 
+
+# An address is tentative while its duplicates are looked for, here 9,999 times, once a second. By
+# default hosts of the lab do not look for them.
+TENTATIVE = "ip addr show dev eth0 tentative | grep -q fd00:99::"
 
 # eth1 of host b has a device, but no address.
 BAD = World(
@@ -216,8 +220,8 @@ BAD = World(
      "else ip route add 10.98.0.0/24 dev eth1; fi",
      "ip addr add 10.99.0.{n}/32 dev eth0",
      "ip link add d0 type dummy", "ip link set d0 up", "ip addr add 10.97.0.{n}/24 dev d0",
-     "sysctl -qw net.ipv6.conf.eth0.dad_transmits=1000",
-     "ip addr add fd00:99::{n}/64 dev eth0"),
+     "sysctl -qw net.ipv6.conf.eth0.accept_dad=1 net.ipv6.conf.eth0.dad_transmits=9999",
+     "ip addr add fd00:99::{n}/64 dev eth0", TENTATIVE),
     (bad("no route", "10.96.0.1", "route"),
      bad("route by an interface without an address", "10.98.0.1", "source GID"),
      bad("interface without a device", "10.97.0.1", "source GID"),
@@ -235,8 +239,12 @@ BAD = World(
          after="ip link set d0 up; ip addr replace 10.97.0.2/24 dev d0; ip route del default"),
      bad("default route that is unreachable", "10.99.0.1", "route",
          before="ip route add unreachable default", after="ip route del unreachable default"),
-     Case("address that is tentative", "", "timeout 5 rping -s -C 1 -v -a fd00:99::2"),
-     Case("source that is tentative", "", "rping -c -C 1 -v -a fd00:77::1 -I fd00:99::2"),
+     Case("address that is tentative", "", "timeout 5 rping -s -C 1 -v -a fd00:99::2",
+          before=TENTATIVE, after=TENTATIVE),
+     Case("source that is tentative", "", "rping -c -C 1 -v -a fd00:77::1 -I fd00:99::2",
+          before=TENTATIVE, after=TENTATIVE),
+     Case("destination that is tentative", "", "rping -c -C 1 -v -a fd00:99::1",
+          before=TENTATIVE, after=TENTATIVE),
      Case("address of an interface without a device", "", "rping -s -C 1 -v -a 10.97.0.2"),
      Case("address that goes as it is bound", "",
           "sh -c 'ip addr add 10.77.0.66/24 dev eth0; ip addr del 10.77.0.66/24 dev eth0; "
