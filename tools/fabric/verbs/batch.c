@@ -42,14 +42,31 @@ static struct work *grow_batch(struct fab_batch *batch)
 	return more[batch->n_max] ? more[batch->n_max++] : NULL;
 }
 
-/* Return: the next work request; NULL with the error stored. */
+/* The first error is that of the list. */
+static void fail_batch(struct ibv_qp_ex *ex, int err)
+{
+	struct fab_batch *batch = batch_of(ex);
+
+	if (!batch->err)
+		batch->err = err;
+}
+
+/*
+ * As with mlx5, any operation of the type of queue pair may be used, not only those that were asked
+ * for. Return: the next work request; NULL with the error stored.
+ */
 static struct ibv_send_wr *add_work(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct fab_batch *batch = batch_of(ex);
-	struct work *work = batch->n < batch->n_max ? batch->work[batch->n] : grow_batch(batch);
+	struct work *work;
 
+	if (!(post_opcodes(ex->qp_base.qp_type) & 1u << opcode)) {
+		fail_batch(ex, EOPNOTSUPP);
+		return NULL;
+	}
+	work = batch->n < batch->n_max ? batch->work[batch->n] : grow_batch(batch);
 	if (!work) {
-		batch->err = ENOMEM;
+		fail_batch(ex, ENOMEM);
 		return NULL;
 	}
 	batch->n++;
@@ -66,7 +83,7 @@ static struct work *last_work(struct ibv_qp_ex *ex)
 	struct fab_batch *batch = batch_of(ex);
 
 	if (!batch->n)
-		batch->err = EINVAL;
+		fail_batch(ex, EINVAL);
 	return batch->n ? batch->work[batch->n - 1] : NULL;
 }
 
@@ -162,6 +179,14 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 	wr->bind_mw.bind_info = *bind;
 }
 
+static void wr_send_tso(struct ibv_qp_ex *ex, void *header, uint16_t bytes, uint16_t segment)
+{
+	(void)header;
+	(void)bytes;
+	(void)segment;
+	fail_batch(ex, EOPNOTSUPP);
+}
+
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct work *work = last_work(ex);
@@ -188,7 +213,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 	if (!work)
 		return;
 	if (n > FAB_SGE_MAX) {
-		batch_of(ex)->err = EINVAL;
+		fail_batch(ex, EINVAL);
 		return;
 	}
 	memcpy(work->sge, sge, n * sizeof(*sge));
@@ -209,7 +234,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 
 	for (i = 0; work && i < n; i++) {
 		if (bytes + buf[i].length > FAB_INLINE_MAX) {
-			batch_of(ex)->err = EINVAL;
+			fail_batch(ex, EINVAL);
 			return;
 		}
 		memcpy(work->inline_data + bytes, buf[i].addr, buf[i].length);
@@ -245,7 +270,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t 
 {
 	if (length > UINT32_MAX || level > IBV_FLUSH_MR ||
 	    type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT))
-		batch_of(ex)->err = EINVAL;
+		fail_batch(ex, EINVAL);
 	wr_atomic(ex, IBV_WR_FLUSH, rkey, addr, length,
 		  type | (level == IBV_FLUSH_MR ? FAB_FLUSH_REGION : 0u));
 }
@@ -276,6 +301,7 @@ struct fab_batch *batch_new(struct ibv_qp_ex *ex)
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
 	ex->wr_send_inv = wr_send_inv;
+	ex->wr_send_tso = wr_send_tso;
 	ex->wr_local_inv = wr_local_inv;
 	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_rdma_read = wr_rdma_read;

@@ -158,6 +158,25 @@ static uint64_t read_wall_clock(struct ibv_cq_ex *ex)
 	return from_ex(ex)->current.wall_clock_ns;
 }
 
+/* The device has none of these, so no queue is made for them; verbs.h calls them all the same. */
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
+{
+	(void)ex;
+	*info = (struct ibv_wc_tm_info){ .tag = 0 };
+}
+
 static void set_readers(struct fab_cq *cq)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
@@ -177,6 +196,9 @@ static void set_readers(struct fab_cq *cq)
 	ex->read_dlid_path_bits = read_dlid_path_bits;
 	ex->read_completion_ts = read_clock;
 	ex->read_completion_wallclock_ns = read_wall_clock;
+	ex->read_cvlan = read_cvlan;
+	ex->read_flow_tag = read_flow_tag;
+	ex->read_tm_info = read_tm_info;
 }
 
 #define KNOWN_FLAGS                                                    \
