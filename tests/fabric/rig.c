@@ -160,7 +160,8 @@ void rig_open(struct rig *rig, const struct rig_config *config)
 
 static void end_close(struct end *end)
 {
-	ck_assert_int_eq(ibv_destroy_qp(end->qp), 0);
+	if (end->qp)
+		ck_assert_int_eq(ibv_destroy_qp(end->qp), 0);
 	ck_assert_int_eq(ibv_destroy_cq(end->cq), 0);
 	ck_assert_int_eq(ibv_dereg_mr(end->mr), 0);
 	free(end->memory);

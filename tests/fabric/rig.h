@@ -16,7 +16,7 @@
 #define RIG_QKEY 0x1234
 
 struct end {
-	struct ibv_qp *qp;
+	struct ibv_qp *qp; /* NULL if a test has destroyed it */
 	struct ibv_cq *cq;
 	char *memory; /* RIG_BYTES */
 	struct ibv_mr *mr;

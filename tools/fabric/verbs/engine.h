@@ -31,4 +31,11 @@ void context_expire(struct fab_context *context);
  */
 bool context_progress(struct fab_context *context);
 
+/**
+ * context_catch_up() - handle what has come, before a queue pair ends; locked
+ *
+ * A device would have handled it when it came; the thread may still wait for a processor.
+ */
+void context_catch_up(struct fab_context *context);
+
 #endif

@@ -8,6 +8,7 @@
 #include "tools/fabric/verbs/congestion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/direct.h"
+#include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/qp_state.h"
@@ -193,6 +194,9 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 
 	context_command(ibv->context);
 	pthread_mutex_lock(&context->lock);
+	if (mask & IBV_QP_STATE &&
+	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
+		context_catch_up(context);
 	err = context->is_removed ? EIO : check_attr(qp, attr, mask);
 	qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
 	if (!err && mask & IBV_QP_AV)

@@ -306,6 +306,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	struct fab_qp *qp = to_qp(ibv);
 
 	pthread_mutex_lock(&context->lock);
+	context_catch_up(context);
 	if (qp->n_mgids) {
 		pthread_mutex_unlock(&context->lock);
 		return EBUSY;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A device handles a packet when it comes. Its thread may be late here: on a busy machine it waits
+ * for a processor. In these tests it does not run, and yet what has come before a queue pair ends
+ * counts. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ */
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
+
+#define WORD 8
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static bool is_late;
+
+/* The device's threads wait with it. */
+__attribute__((visibility("default"))) int epoll_wait(int fd, struct epoll_event *events, int n_max,
+						      int timeout_ms)
+{
+	int n = epoll_pwait(fd, events, n_max, timeout_ms, NULL);
+
+	pthread_mutex_lock(&mutex);
+	while (is_late)
+		pthread_cond_wait(&cond, &mutex);
+	pthread_mutex_unlock(&mutex);
+	return n;
+}
+
+static void set_late(bool value)
+{
+	pthread_mutex_lock(&mutex);
+	is_late = value;
+	pthread_cond_broadcast(&cond);
+	pthread_mutex_unlock(&mutex);
+}
+
+static int end_pair(struct end *end, bool is_destroyed)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	int err = is_destroyed ? ibv_destroy_qp(end->qp)
+			       : ibv_modify_qp(end->qp, &attr, IBV_QP_STATE);
+
+	if (is_destroyed)
+		end->qp = NULL;
+	return err;
+}
+
+/* B has it and has said so; A's program ends its queue pair before A's thread has run. */
+TEST(send_that_was_acknowledged_is_not_flushed)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	rig_receive(&rig.b, 1, WORD);
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, WORD);
+	set_late(true);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(end_pair(&rig.a, false), 0);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	set_late(false);
+	rig_close(&rig);
+}
+
+/* A write that has come is in B's memory, and A hears so, whatever becomes of B's queue pair. */
+TEST_LOOP(write_that_has_come_is_carried_out, 0, 2)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	rig.a.memory[0] = 'A';
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, WORD);
+	set_late(true);
+	rig_post(&rig.a, &wr);
+	ck_assert_int_eq(end_pair(&rig.b, _i), 0);
+	ck_assert_int_eq(rig.b.memory[0], 'A');
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	set_late(false);
+	rig_close(&rig);
+}
