@@ -74,13 +74,18 @@ static bool node_is_of(const char *class_dir, const char *node, const char *devi
 	       atoi(line) == port_num;
 }
 
-static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_who)
+/* A soft fabric lists its devices there as well, without the kernel's "subsystem" link. */
+static bool is_kernels(const char *device)
 {
 	char path[PATH_MAX];
 
-	/* A soft fabric lists its devices here as well, without the kernel's "subsystem" link. */
 	snprintf(path, sizeof(path), "%s/class/infiniband/%s/subsystem", umad_dirs.sys, device);
-	if (access(path, F_OK)) {
+	return access(path, F_OK) == 0;
+}
+
+static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_who)
+{
+	if (!is_kernels(device)) {
 		say(ret_who->what, "there is no RDMA device %s", device);
 		say(ret_who->remedy, "rdma link show");
 		return -ENODEV;
@@ -119,8 +124,9 @@ int umad_find_node(const char *device, uint8_t port_num, char ret_node[UMAD_NODE
 	err = errno;
 	if (dir)
 		closedir(dir);
-	if (found)
+	if (found && is_kernels(device))
 		return 0;
+	ret_node[0] = '\0';
 	/* Without descriptors or memory, finding nothing proves nothing. */
 	if (err == EMFILE || err == ENFILE || err == ENOMEM)
 		return cannot_look(err, ret_who);

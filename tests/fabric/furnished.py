@@ -44,6 +44,13 @@ def sys_says_what_verbs_say(build):
     assert said[8].split()[-1] == said[7] and said[9] == "fab0", said
 
 
+def sys_lists_umad_by_port(build):
+    """So that a program that is told a node of umad finds the device (srp_daemon)."""
+    said = lines(build, "--hosts", "1", "--ports", "2", "a:cd /sys/class/infiniband_mad; "
+                 "cat abi_version umad?/ibdev umad?/port")
+    assert said == ["5", "fab0", "fab0", "1", "2"], said
+
+
 def sys_of_infiniband_has_its_lid(build):
     said = lines(build, "--link", "ib", "--lmc", "2", f"b:cd {PORT}; cat link_layer lid "
                  "lid_mask_count sm_lid", "a:true")
@@ -56,8 +63,9 @@ def sys_follows_the_port_and_the_device(build):
     said = lines(build, "--hosts", "1", f"a:{FABRIC.format('port', 'a down')}; "
                  + wait.format(f"grep -q '1: DOWN' {PORT}/state")
                  + f"{FABRIC.format('remove', 'a')}; "
-                 + wait.format("! test -e /sys/class/infiniband/fab0"))
-    assert said == ["ok", "ok"], said
+                 + wait.format("! test -e /sys/class/infiniband/fab0")
+                 + wait.format("! test -e /sys/class/infiniband_mad/umad0"))
+    assert said == ["ok", "ok", "ok"], said
 
 
 def the_rest_of_sys_and_dev_stays(build):
@@ -129,6 +137,7 @@ TESTS = (
     each_host_has_its_name_and_finds_the_others_by_theirs,
     the_device_node_can_be_read_and_written,
     sys_says_what_verbs_say,
+    sys_lists_umad_by_port,
     sys_of_infiniband_has_its_lid,
     sys_follows_the_port_and_the_device,
     the_rest_of_sys_and_dev_stays,

@@ -9,7 +9,7 @@ import socket
 import namespaces
 from namespaces import BIND, RECURSIVE, SLAVE, mount
 
-SYS_CLASSES = ("infiniband", "infiniband_verbs")  # host/sysfs.c fills them
+SYS_CLASSES = ("infiniband", "infiniband_verbs", "infiniband_mad")  # host/sysfs.c fills them
 OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY
 
 
@@ -79,7 +79,7 @@ def show_interfaces():
 def show_device(folder):
     """Show the device in /sys and /dev, for programs that need more than libibverbs.
 
-    There is no umad node: a librdmacm that found one would use it instead of libibumad."""
+    There is no umad node, as none would take commands: libibumad is a substitute."""
     classes = Path("/sys/class")
     if not all((classes / name).exists() for name in SYS_CLASSES):
         make_writable(str(classes))

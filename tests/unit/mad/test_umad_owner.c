@@ -55,6 +55,19 @@ TEST(unknown_device_is_named)
 	ck_assert_str_eq(open_fails("rxe9", -ENXIO).what, "there is no RDMA device rxe9");
 }
 
+/* A soft fabric has none in /dev either; its libibumad opens the device. */
+TEST(device_that_the_kernel_does_not_know_is_opened_by_its_name)
+{
+	struct umad_owner who;
+	struct mad_port *port;
+
+	fake.is_stand_in = true;
+	put_file("fab0\n", "sys/class/infiniband_mad/umad1/ibdev");
+	put_file("1\n", "sys/class/infiniband_mad/umad1/port");
+	ck_assert_int_eq(umad_port_open("fab0", 1, &port, &who), 0);
+	mad_port_close(port);
+}
+
 TEST(missing_node_is_named)
 {
 	char path[128];

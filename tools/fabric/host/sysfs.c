@@ -216,7 +216,7 @@ static void print_counter(const struct subject *of, char text[TEXT_BYTES])
 	sprintf(text, "%" PRIu64, of->counter[of->index]);
 }
 
-/* --- the class of uverbs ------------------------------------------------- */
+/* --- the classes of uverbs and umad ---------------------------------------- */
 
 static void print_device(const struct subject *of, char text[TEXT_BYTES])
 {
@@ -229,9 +229,27 @@ static void print_verbs_abi(const struct subject *of, char text[TEXT_BYTES])
 	strcpy(text, "6");
 }
 
-static const struct file uverbs_file[] = {
+static void print_umad_abi(const struct subject *of, char text[TEXT_BYTES])
+{
+	(void)of;
+	strcpy(text, "5");
+}
+
+static void print_port_num(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "%u", of->port_num);
+}
+
+static const struct file class_file[] = {
 	{"infiniband_verbs/abi_version",	  print_verbs_abi},
 	{ "infiniband_verbs/uverbs0/ibdev", print_device	 },
+	{ "infiniband_mad/abi_version",	print_umad_abi },
+};
+
+/* Port N has umad(N - 1). */
+static const struct file umad_file[] = {
+	{"ibdev", print_device	},
+	{ "port", print_port_num},
 };
 
 /* --- files --------------------------------------------------------------- */
@@ -335,6 +353,9 @@ static void write_port(const struct host *host, struct subject *of)
 	for (i = 0; i < ROWS(port_file); i++)
 		write_file(host, port_file[i].print, of, DEVICE "/ports/%u/%s", of->page->device,
 			   of->port_num, port_file[i].name);
+	for (i = 0; i < ROWS(umad_file) && !fab_has_quirk(of->page, FAB_QUIRK_NO_CM); i++)
+		write_file(host, umad_file[i].print, of, "infiniband_mad/umad%u/%s",
+			   of->port_num - 1, umad_file[i].name);
 	of->index = if_nametoindex(netdev);
 	if (of->index)
 		write_file(host, print_ifindex, of, DEVICE "/device/net/%s/ifindex",
@@ -364,8 +385,8 @@ void sysfs_write(const struct host *host)
 	for (i = 0; i < ROWS(device_file); i++)
 		write_file(host, device_file[i].print, &of, DEVICE "/%s", host->page->device,
 			   device_file[i].name);
-	for (i = 0; i < ROWS(uverbs_file); i++)
-		write_file(host, uverbs_file[i].print, &of, "%s", uverbs_file[i].name);
+	for (i = 0; i < ROWS(class_file); i++)
+		write_file(host, class_file[i].print, &of, "%s", class_file[i].name);
 	for (of.port_num = 1; of.port_num <= host->n_ports; of.port_num++) {
 		of.port = &host->page->port[of.port_num - 1];
 		write_port(host, &of);
@@ -419,18 +440,26 @@ void sysfs_rename(const struct host *host, const char *old)
 }
 
 /* The name of an earlier removal may still exist, after a reset. */
+static void remove_class(const struct host *host, const char *name)
+{
+	char removed[CLASS_BYTES];
+	unsigned int n = 0;
+
+	do
+		snprintf(removed, sizeof(removed), "removed-%u", n++);
+	while (!move_class(host, name, removed) && (errno == ENOTEMPTY || errno == EEXIST));
+}
+
 void sysfs_remove(const struct host *host)
 {
-	char device[CLASS_BYTES], removed[CLASS_BYTES];
-	const char *class[] = { device, "infiniband_verbs/uverbs0" };
-	unsigned int i, n;
+	char name[CLASS_BYTES];
+	unsigned int i;
 
-	snprintf(device, sizeof(device), "infiniband/%s", host->page->device);
-	for (i = 0; i < ROWS(class); i++) {
-		n = i;
-		do
-			snprintf(removed, sizeof(removed), "removed-%u", n++);
-		while (!move_class(host, class[i], removed) &&
-		       (errno == ENOTEMPTY || errno == EEXIST));
+	snprintf(name, sizeof(name), "infiniband/%s", host->page->device);
+	remove_class(host, name);
+	remove_class(host, "infiniband_verbs/uverbs0");
+	for (i = 0; i < host->n_ports; i++) {
+		snprintf(name, sizeof(name), "infiniband_mad/umad%u", i);
+		remove_class(host, name);
 	}
 }
