@@ -52,8 +52,8 @@ static void fail_batch(struct ibv_qp_ex *ex, int err)
 }
 
 /*
- * As with mlx5, any operation of the type of queue pair may be used, not only those that were asked
- * for. Return: the next work request; NULL with the error stored.
+ * As with mlx5, operations of the type of queue pair may be used that were not asked for. Return:
+ * the next work request; NULL with the error stored.
  */
 static struct ibv_send_wr *add_work(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
@@ -293,7 +293,11 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	batch_of(ex)->n = 0;
 }
 
-struct fab_batch *batch_new(struct ibv_qp_ex *ex)
+/*
+ * Only rxe has the last two, and only on queue pairs that were made for them: librpma looks whether
+ * there is wr_flush(), and reads where there is none.
+ */
+struct fab_batch *batch_new(struct ibv_qp_ex *ex, uint64_t ops)
 {
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
@@ -309,16 +313,18 @@ struct fab_batch *batch_new(struct ibv_qp_ex *ex)
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
-	ex->wr_atomic_write = wr_atomic_write;
-#ifdef FAB_HAS_FLUSH
-	ex->wr_flush = wr_flush;
-#endif
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		ex->wr_atomic_write = wr_atomic_write;
+#ifdef FAB_HAS_FLUSH
+	if (ops & FAB_QP_EX_WITH_FLUSH)
+		ex->wr_flush = wr_flush;
+#endif
 	return calloc(1, sizeof(struct fab_batch));
 }
 

@@ -277,7 +277,7 @@ struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_e
 	memcpy(attr, &init, sizeof(init));
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return qp;
-	to_qp(qp)->batch = batch_new(&to_qp(qp)->ex);
+	to_qp(qp)->batch = batch_new(&to_qp(qp)->ex, attr->send_ops_flags);
 	if (to_qp(qp)->batch)
 		return qp;
 	ibv_destroy_qp(qp);

@@ -34,9 +34,12 @@ int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /**
- * batch_new() - set ibv_wr_start() and its like, and allocate their data. Return: NULL on ENOMEM.
+ * batch_new() - set ibv_wr_start() and its like, and allocate their data
+ * @ops: IBV_QP_EX_WITH_*, what was asked for
+ *
+ * Return: NULL on ENOMEM.
  */
-struct fab_batch *batch_new(struct ibv_qp_ex *qp);
+struct fab_batch *batch_new(struct ibv_qp_ex *qp, uint64_t ops);
 
 /** batch_free() - free the data of a batch; NULL is allowed */
 void batch_free(struct fab_batch *batch);
