@@ -16,6 +16,8 @@
 
 #include "tests/unit/test.h"
 
+#define LONG_TIMEOUT 14 /* 67 ms */
+
 /* --- the number of packets ------------------------------------------------ */
 
 atomic_uint n_packets;
@@ -129,10 +131,13 @@ void shared_open(struct shared **ret)
 	ck_assert_ptr_ne(*ret, MAP_FAILED);
 }
 
-/* This process uses a of its rig only. */
+/*
+ * This process uses a of its rig only. Both may poll memory, so that an acknowledgement waits for a
+ * processor.
+ */
 static void connect_processes(struct rig *rig, struct shared *shared, unsigned int me)
 {
-	struct rig_config config = { .unconnected = true };
+	struct rig_config config = { .unconnected = true, .timeout = LONG_TIMEOUT };
 	struct ibv_qp qp = { .qp_num = 0 };
 	struct end peer = { .qp = &qp };
 	static const enum ibv_qp_state states[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };

@@ -36,6 +36,7 @@ struct rig_config {
 	int cqe;	       /* 64 if 0 */
 	uint8_t rnr_retry;     /* 7, for ever, if 0 */
 	bool no_rnr_retry;
+	uint8_t timeout; /* 9, 2 ms, if 0 */
 	bool srq;
 	bool unconnected;  /* the queue pairs stay in RESET */
 	uint64_t send_ops; /* enum ibv_qp_create_send_ops_flags: for ibv_wr_start() and the like */
