@@ -73,7 +73,8 @@ def describe(name, figures):
             told.append(f"{title}: {row.absent or figures[release].get(name, 'no figure yet')}")
     case, why = table.on_rxe(every_row()[name])
     told.append(f"rxe: {describe_rxe(case, figures) if case else why}")
-    return f"`{name}`: " + "; ".join(told)
+    note = every_row()[name].note
+    return f"`{name}`: " + "; ".join(told) + (f". {note}" if note else "")
 
 
 def describe_rxe(case, figures):

@@ -31,6 +31,8 @@ class Row:
     plain: bool = False  # part of each run of tools/check
     patient: bool = True  # the client may be started again: a server may be slow to listen
     absent: str = ""  # why a release cannot play it
+    raced: str = ""  # regex: what an end says that has lost a race with itself
+    note: str = ""  # for the page
 
 
 def alone(name, package, command, said, **more):
@@ -51,8 +53,8 @@ def ucx_perftest(transports, test, options="", **more):
 def fi_pingpong(provider, endpoint, **more):
     command = f"fi_pingpong -p '{provider}' -e {endpoint} -I 100"
     return Row(f"fi_pingpong -p {provider} -e {endpoint}", "libfabric-bin", command,
-               f"{command} {A}", ((r"^64 .*=100", 1), (r"^4k .*=100", 1)),
-               figure=r"^64 +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)", unit="µs", **more)
+               f"{command} {A}", ((r"^64 .*=100", 1), (r"^4k .*=100", 1)), **more,
+               figure=r"^64 +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)", unit="µs")
 
 
 def mpi(name, words, program, said, **more):
@@ -203,7 +205,12 @@ ROWS = (
     alone("fi_info -p verbs", "libfabric-bin", "fi_info -p verbs",
           ((r"FI_EP_MSG", 1), (r"FI_EP_DGRAM", 1))),
     fi_pingpong("verbs", "msg"),
-    fi_pingpong("verbs;ofi_rxm", "rdm"),
+    fi_pingpong("verbs;ofi_rxm", "rdm", raced="cq_readerr: Work Request Flushed Error",
+                note="About one of 50 runs ends with an error, after all its messages, and is "
+                "played again: when the peer disconnects, a thread of libfabric destroys the queue "
+                "pair before its program has polled the last completion, which goes with it, as "
+                "with mlx5"),
+
     fi_pingpong("verbs;ofi_rxd", "rdm"),
     fi_pingpong("verbs", "dgram"),
     mpi("UCX", "--mca pml ucx", *RING, **RING_TIME),
