@@ -30,4 +30,7 @@ void transcript_forget(void);
  */
 void transcript_check(struct world *world, const char *wanted);
 
+/** transcript_compare() - all that was sent since the last check is this; nothing runs. */
+void transcript_compare(const char *wanted);
+
 #endif

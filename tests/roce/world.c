@@ -15,6 +15,7 @@
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 
 #define FLIGHT_NS    10000
@@ -175,7 +176,7 @@ static uint64_t now_ns(const struct fab_context *context)
 
 static uint64_t deadline_of(const struct world *world)
 {
-	uint64_t first = UINT64_MAX;
+	uint64_t first = UINT64_MAX, tick_ns = (world->now_ns / TICK_NS + 1) * TICK_NS;
 	unsigned int i;
 
 	for (i = 0; i < 2 * world->n_pairs; i++) {
@@ -185,6 +186,9 @@ static uint64_t deadline_of(const struct world *world)
 		if (deadline_ns && deadline_ns < first)
 			first = deadline_ns;
 	}
+	for (i = 0; i < 2; i++)
+		if (!list_is_empty(&world->end[i].context.deferred) && tick_ns < first)
+			first = tick_ns;
 	return first;
 }
 
@@ -306,6 +310,7 @@ static void open_context(struct world_end *end, unsigned int number)
 	pthread_mutex_init(&context->lock, NULL);
 	list_init(&context->active);
 	list_init(&context->unacked);
+	list_init(&context->deferred);
 	list_init(&context->attached);
 	list_init(&context->pds);
 	assert(event_queue_init(&context->async) == 0);

@@ -12,9 +12,14 @@
 #include "tools/fabric/verbs/transport.h"
 
 #define CNP_INTERVAL_NS 50000 /* as in devices; A17.9.4 leaves it to them */
+#define ACK_TURNS	8
 
-static void owe_ack(struct fab_qp *qp)
+static void has_output(struct fab_qp *qp)
 {
+	if (qp->responder.owed == FAB_OWED_DEFERRED_ACK) {
+		qp->responder.owed = FAB_OWED_ACK;
+		list_remove(&qp->unacked);
+	}
 	if (list_is_empty(&qp->unacked))
 		list_append(&context_of(qp)->unacked, &qp->unacked);
 }
@@ -28,24 +33,26 @@ static void send_owed(struct fab_qp *qp)
 		return;
 	transport_header(qp, &packet);
 	packet.msn = responder->msn;
-	if (responder->owed == FAB_OWED_ACK) {
-		packet.op = FAB_OP_ACK;
-		packet.psn = (responder->psn - 1) & FAB_PSN_MASK;
-		packet.flags |= grant_is_given(qp) ? FAB_GRANTED : 0;
-	} else {
+	if (responder->owed == FAB_OWED_NAK) {
 		packet.op = FAB_OP_NAK;
 		packet.syndrome = responder->owed_nak;
 		packet.psn = responder->psn;
 		packet.rnr_timer = qp->attr.min_rnr_timer;
+	} else {
+		packet.op = FAB_OP_ACK;
+		packet.psn = (responder->psn - 1) & FAB_PSN_MASK;
+		packet.flags |= grant_is_given(qp) ? FAB_GRANTED : 0;
 	}
+	if (responder->owed == FAB_OWED_DEFERRED_ACK)
+		list_remove(&qp->unacked);
 	responder->owed = FAB_OWED_NONE;
 	transport_send(context_of(qp), qp->path, &packet, NULL);
 }
 
 void ack_owe(struct fab_qp *qp)
 {
+	has_output(qp);
 	qp->responder.owed = FAB_OWED_ACK;
-	owe_ack(qp);
 }
 
 void ack_send(struct fab_qp *qp)
@@ -56,12 +63,71 @@ void ack_send(struct fab_qp *qp)
 
 void ack_nak(struct fab_qp *qp, enum fab_nak why)
 {
+	if (qp->responder.n_responses || qp->responder.owed == FAB_OWED_DEFERRED_ACK)
+		has_output(qp);
 	qp->responder.owed = FAB_OWED_NAK;
 	qp->responder.owed_nak = (uint8_t)why;
-	if (qp->responder.n_responses)
-		owe_ack(qp);
-	else
+	if (!qp->responder.n_responses)
 		send_owed(qp);
+}
+
+/* --- turns ---------------------------------------------------------------- */
+
+void ack_message_came(struct fab_qp *qp)
+{
+	struct fab_responder *responder = &qp->responder;
+
+	if (responder->is_unanswered)
+		responder->turns = 0;
+	responder->is_unanswered = true;
+}
+
+static void end_turns(struct fab_qp *qp)
+{
+	qp->responder.turns = 0;
+	qp->responder.is_unanswered = false;
+}
+
+void ack_answered(struct fab_qp *qp)
+{
+	struct fab_responder *responder = &qp->responder;
+
+	if (responder->is_unanswered && responder->turns < ACK_TURNS)
+		responder->turns++;
+	responder->is_unanswered = false;
+	if (responder->owed == FAB_OWED_DEFERRED_ACK)
+		send_owed(qp);
+}
+
+void ack_again(struct fab_qp *qp)
+{
+	end_turns(qp);
+	ack_owe(qp);
+}
+
+/* Return: whether it is. */
+static bool defer(struct fab_qp *qp)
+{
+	struct fab_responder *responder = &qp->responder;
+
+	if (responder->owed != FAB_OWED_ACK || !responder->is_unanswered ||
+	    responder->turns < ACK_TURNS)
+		return false;
+	responder->owed = FAB_OWED_DEFERRED_ACK;
+	list_append(&context_of(qp)->deferred, &qp->unacked);
+	return true;
+}
+
+void ack_send_deferred(struct fab_context *context)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &context->deferred) {
+		struct fab_qp *qp = container_of(node, struct fab_qp, unacked);
+
+		send_owed(qp);
+		end_turns(qp);
+	}
 }
 
 void ack_congestion(struct fab_qp *qp)
@@ -181,7 +247,7 @@ bool ack_add_response(struct fab_qp *qp, const struct fab_response *response)
 	if (none_before)
 		send_responses(qp, context_of(qp)->carrier->read_bytes);
 	if (responder->n_responses || responder->is_refused)
-		owe_ack(qp);
+		has_output(qp);
 	return true;
 }
 
@@ -205,6 +271,7 @@ bool ack_send_some(struct fab_qp *qp)
 	if (qp->responder.n_responses)
 		return false;
 	list_remove(&qp->unacked);
-	send_owed(qp);
+	if (!defer(qp))
+		send_owed(qp);
 	return true;
 }

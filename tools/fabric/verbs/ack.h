@@ -3,14 +3,33 @@
  * Data that a responder owes its requester: responses to reads and atomics, in order, then one ACK
  * for all packets of a turn, or a NAK. A long response is sent in parts, one part per turn, so that
  * no queue pair delays the others. All functions are locked.
+ *
+ * If a program takes turns with its peer, the ACK of a message is deferred until the program sends
+ * its answer, and follows it: the peer gets both at once, and neither end spends the time of an ACK
+ * before the answer (IBTA vol. 1, 9.7.5.1.2, lets a responder coalesce ACKs). The program takes
+ * turns if it answered ACK_TURNS messages in a row, each before the next one came. A deferred ACK
+ * is sent without an answer when the program polls in vain, at the next tick of the timer, when
+ * another message comes, and when the queue pair ends.
  */
 #ifndef FABRIC_ACK_H
 #define FABRIC_ACK_H
 
 #include "tools/fabric/verbs/objects.h"
 
-/** ack_owe() - send an ACK at the end of the turn */
+/** ack_owe() - send an ACK at the end of the turn, or with the program's answer */
 void ack_owe(struct fab_qp *qp);
+
+/** ack_message_came() - note that a message is complete */
+void ack_message_came(struct fab_qp *qp);
+
+/** ack_answered() - note that the program has sent something, and send a deferred ACK */
+void ack_answered(struct fab_qp *qp);
+
+/** ack_again() - acknowledge a duplicate at the end of the turn: the peer waits for an ACK */
+void ack_again(struct fab_qp *qp);
+
+/** ack_send_deferred() - send all deferred ACKs of a context; no answers come */
+void ack_send_deferred(struct fab_context *context);
 
 /** ack_congestion() - handle a packet marked by a router: notify the peer, at a limited rate */
 void ack_congestion(struct fab_qp *qp);
@@ -37,7 +56,9 @@ bool ack_add_response(struct fab_qp *qp, const struct fab_response *response);
 struct fab_response *ack_find_response(struct fab_qp *qp, uint32_t end_psn, bool *ret_is_first);
 
 /**
- * ack_send_some() - send one turn's part of a queue pair's responses. Return: whether all are sent.
+ * ack_send_some() - send one turn's part of a queue pair's responses, then its ACK or NAK
+ *
+ * Return: whether nothing is left for the next turn; the ACK may be deferred.
  */
 bool ack_send_some(struct fab_qp *qp);
 

@@ -81,6 +81,8 @@ void qp_drop_message(struct fab_qp *qp)
 	responder->receive = NULL;
 	responder->offset = 0;
 	responder->next_replay = 0;
+	responder->is_unanswered = false;
+	responder->turns = 0;
 	list_remove(&qp->unacked);
 }
 

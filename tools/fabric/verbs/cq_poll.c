@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "tools/fabric/verbs/ack.h"
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/engine.h"
 
@@ -17,8 +19,8 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 	struct fab_context *context = to_context(cq->ex.context);
 
 	pthread_mutex_lock(&context->lock);
-	if (!cq->count)
-		context_progress(context);
+	if (!cq->count && context_progress(context) == PROGRESS_NONE)
+		ack_send_deferred(context);
 	return context;
 }
 
@@ -37,7 +39,7 @@ static const struct fab_completion *take_first(struct fab_cq *cq)
 /* A program that only polls yields the processor to the process that it waits for. */
 static void unlock_polled(struct fab_context *context, bool found)
 {
-	pthread_mutex_unlock(&context->lock);
+	context_unlock(context);
 	if (!found)
 		sched_yield();
 }

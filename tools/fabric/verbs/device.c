@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
@@ -238,6 +239,7 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	pthread_mutex_init(&context->lock, NULL);
 	list_init(&context->active);
 	list_init(&context->unacked);
+	list_init(&context->deferred);
 	list_init(&context->attached);
 	list_init(&context->xrcds);
 	list_init(&context->xrc_srqs);
@@ -295,6 +297,19 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	context_start(context);
 	pthread_mutex_unlock(&context->lock);
 	return &context->verbs.context;
+}
+
+/* The peers of a program that just exits have their ACKs, as they would from a device. */
+__attribute__((destructor)) static void send_deferred_at_exit(void)
+{
+	struct fab_context *context;
+
+	list_for_each_entry (context, &open_contexts, open) {
+		if (context->pid != getpid() || pthread_mutex_trylock(&context->lock))
+			continue;
+		ack_send_deferred(context);
+		context_unlock(context);
+	}
 }
 
 static bool is_context_of(const struct fab_context *context, const struct stat *file)

@@ -200,18 +200,20 @@ static bool take_from_slot(struct fab_context *context)
 	return n >= 0;
 }
 
-bool context_progress(struct fab_context *context)
+enum progress context_progress(struct fab_context *context)
 {
 	const struct carrier *carrier = context->carrier;
 	bool more = true;
 	unsigned int i;
 
 	if (!context->has_thread)
-		return false;
+		return PROGRESS_NONE;
 	for (i = 0; i < carrier->batch && more; i++)
 		more = carrier->take ? carrier->take(context, context_deliver)
 				     : take_from_slot(context);
 	responder_end_turn(context);
+	if (!list_is_empty(&context->deferred))
+		tick_start(context);
 	/*
 	 * The rest of a long response is sent by the thread, whichever thread handled the request.
 	 */
@@ -219,7 +221,9 @@ bool context_progress(struct fab_context *context)
 		eventfd_write(context->wake_fd, 1);
 	if (context->carrier->flush)
 		context->carrier->flush(context);
-	return more;
+	if (more)
+		return PROGRESS_MORE;
+	return i > 1 ? PROGRESS_DONE : PROGRESS_NONE;
 }
 
 void context_catch_up(struct fab_context *context)
@@ -237,14 +241,14 @@ void context_catch_up(struct fab_context *context)
 static void packets_came(struct watch *watch, uint32_t events)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, packets);
-	bool more = true;
+	enum progress progress;
 
 	(void)events;
-	while (more) {
+	do {
 		pthread_mutex_lock(&context->lock);
-		more = context_progress(context);
+		progress = context_progress(context);
 		pthread_mutex_unlock(&context->lock);
-	}
+	} while (progress == PROGRESS_MORE);
 }
 
 /*
@@ -269,6 +273,7 @@ void context_expire(struct fab_context *context)
 	struct list *node, *after;
 	bool some = false;
 
+	ack_send_deferred(context);
 	list_for_each_safe (node, after, &context->active) {
 		struct fab_qp *qp = container_of(node, struct fab_qp, active);
 

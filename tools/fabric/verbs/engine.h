@@ -24,12 +24,14 @@ void context_deliver(struct fab_context *context, const struct fab_packet *packe
 /** context_expire() - check the deadlines of all queue pairs; locked */
 void context_expire(struct fab_context *context);
 
-/**
- * context_progress() - handle received packets, as the thread does; locked
- *
- * Return: whether there may be more.
- */
-bool context_progress(struct fab_context *context);
+enum progress {
+	PROGRESS_NONE, /* there were no packets */
+	PROGRESS_DONE, /* all packets that were there have been handled */
+	PROGRESS_MORE, /* there may be more */
+};
+
+/** context_progress() - handle received packets, as the thread does; locked */
+enum progress context_progress(struct fab_context *context);
 
 /**
  * context_catch_up() - handle what has come, before a queue pair ends; locked

@@ -2,6 +2,7 @@
 /* ibv_modify_qp(): all attributes are checked before any is changed. */
 #include <errno.h>
 
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/address.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
@@ -128,6 +129,7 @@ static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, in
 
 static void reset_qp(struct fab_qp *qp)
 {
+	ack_send(qp);
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);
 	qp_forget(qp);

@@ -135,6 +135,7 @@ struct fab_context {
 	uint32_t last_qp;
 	struct list active;   /* queue pairs with unacknowledged sends */
 	struct list unacked;  /* queue pairs with output at the end of a turn */
+	struct list deferred; /* queue pairs with FAB_OWED_DEFERRED_ACK */
 	struct list attached; /* queue pairs joined to groups by the carrier */
 	struct list xrcds, xrc_srqs;
 	struct list pds, dms; /* to be found by import */
@@ -307,6 +308,7 @@ struct fab_response {
 enum fab_owed {
 	FAB_OWED_NONE,
 	FAB_OWED_ACK,
+	FAB_OWED_DEFERRED_ACK,
 	FAB_OWED_NAK,
 };
 
@@ -328,13 +330,15 @@ struct fab_responder {
 	uint32_t write_rkey;
 	struct fab_replay *replay; /* FAB_RD_MAX, allocated with the first atomic */
 	unsigned int next_replay;
-	uint64_t cnp_ns; /* time of the latest congestion notification */
+	uint64_t cnp_ns;    /* time of the latest congestion notification */
+	bool is_unanswered; /* the program has sent nothing since the latest message */
+	uint8_t turns;	    /* messages in a row that the program answered; see ack.h */
 };
 
 struct fab_qp {
 	struct ibv_qp_ex ex; /* first; begins with struct ibv_qp */
 	struct list active;
-	struct list unacked;
+	struct list unacked;	 /* in context->unacked or context->deferred */
 	struct ibv_qp_attr attr; /* attr.qp_state is the state */
 	struct ibv_qp_init_attr init;
 	struct fab_send_queue sq;

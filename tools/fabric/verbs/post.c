@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/qp.h"
@@ -258,6 +259,7 @@ static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 	if (err)
 		*bad = wr;
 	post_start(qp);
+	ack_answered(qp);
 	context_unlock(context);
 	return err;
 }

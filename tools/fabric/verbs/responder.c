@@ -457,7 +457,7 @@ static void answer_again(struct fab_qp *qp, const struct fab_packet *packet)
 	if (packet->op == FAB_OP_READ)
 		read_again(qp, packet);
 	else if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
-		ack_owe(qp);
+		ack_again(qp);
 	else if (packet->op == FAB_OP_ATOMIC_WRITE || packet->op == FAB_OP_FLUSH)
 		answer_empty_again(qp, packet->psn);
 	else if (packet->op != FAB_OP_UNKNOWN)
@@ -481,10 +481,7 @@ static bool is_for_queue(struct fab_qp *qp, const struct fab_packet *packet)
 	return qp->init.qp_type != IBV_QPT_XRC_RECV || xrc_srq(qp, packet->srqn);
 }
 
-/*
- * A message begins with a first packet, and none may follow before its last: IBTA vol. 1,
- * 9.7.4.1.2.
- */
+/* IBTA vol. 1, 9.7.4.1.2: a message begins with a first packet, and has no other one. */
 static bool is_in_place(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_responder *responder = &qp->responder;
@@ -523,8 +520,10 @@ static void take_request(struct fab_qp *qp, const struct fab_packet *packet, con
 	if (!taken)
 		return;
 	advance_psn(qp, 1);
-	if (packet->flags & FAB_LAST)
+	if (packet->flags & FAB_LAST) {
 		count_message(qp);
+		ack_message_came(qp);
+	}
 	qp->responder.in_message = !(packet->flags & FAB_LAST);
 	qp->responder.message_op = packet->op;
 	if (packet->flags & FAB_ASK_ACK && is_reliable(qp))

@@ -6,8 +6,6 @@
 
 #include <sys/timerfd.h>
 
-#define TICK_NS 5000000
-
 static void set_timer(struct fab_context *context, long ns)
 {
 	struct itimerspec every = { .it_interval = { .tv_nsec = ns },

@@ -5,6 +5,8 @@
 
 #include "tools/fabric/verbs/objects.h"
 
+#define TICK_NS 5000000 /* the interval */
+
 /** tick_start() - start the timer, unless it runs */
 void tick_start(struct fab_context *context);
 

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ACKs of a program that takes turns with its peer: they wait for its answer, and never for long.
+ */
+#include <string.h>
+
+#include "tests/roce/transcript.h"
+#include "tests/unit/test.h"
+#include "tools/fabric/verbs/engine.h"
+
+#define TURNS	  8 /* after these, ACKs are deferred */
+#define FLIGHT_NS 50000
+
+static void send_from(struct world *world, unsigned int end)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+
+	world_receive(world, !end, 0, 1024, 256);
+	ck_assert_int_eq(world_post(world, end, &wr, 0, 0, 16), 0);
+	world_run_for(world, FLIGHT_NS);
+}
+
+static int poll(struct world *world, unsigned int end)
+{
+	struct ibv_wc wc[8];
+
+	return ibv_poll_cq(world->end[end].cq, 8, wc);
+}
+
+/* The second end has answered TURNS messages, and gets one more. */
+static struct world *open_after_turns(void)
+{
+	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
+	unsigned int i;
+
+	for (i = 0; i < TURNS; i++) {
+		send_from(world, 0);
+		ck_assert_int_gt(poll(world, 1), 0);
+		send_from(world, 1);
+		ck_assert_int_gt(poll(world, 0), 0);
+	}
+	transcript_forget();
+	send_from(world, 0);
+	transcript_compare("> SEND fla 8 16 bytes\n");
+	return world;
+}
+
+TEST(acks_come_at_once_until_the_program_has_taken_turns)
+{
+	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
+
+	send_from(world, 0);
+	transcript_compare("> SEND fla 0 16 bytes\n"
+			   "< ACK  0 msn 1\n");
+	send_from(world, 1);
+	transcript_compare("< SEND fla 0 16 bytes\n"
+			   "> ACK  0 msn 1\n");
+	world_close(world);
+}
+
+TEST(an_ack_follows_the_answer_of_a_program_that_takes_turns)
+{
+	struct world *world = open_after_turns();
+
+	send_from(world, 1);
+	transcript_compare("< SEND fla 8 16 bytes\n"
+			   "< ACK  8 msn 9\n");
+	world_close(world);
+}
+
+TEST(an_ack_is_sent_when_the_program_polls_in_vain)
+{
+	struct world *world = open_after_turns();
+
+	ck_assert_int_gt(poll(world, 1), 0);
+	transcript_compare("");
+	ck_assert_int_eq(poll(world, 1), 0);
+	transcript_compare("< ACK  8 msn 9\n");
+	send_from(world, 0);
+	transcript_compare("> SEND fla 9 16 bytes\n"
+			   "< ACK  9 msn 10\n");
+	world_close(world);
+}
+
+TEST(an_ack_is_sent_at_the_next_tick)
+{
+	struct world *world = open_after_turns();
+
+	context_expire(&world->end[1].context);
+	transcript_compare("< ACK  8 msn 9\n");
+	world_close(world);
+}
+
+TEST(an_ack_is_sent_when_another_message_comes)
+{
+	struct world *world = open_after_turns();
+
+	send_from(world, 0);
+	transcript_compare("> SEND fla 9 16 bytes\n"
+			   "< ACK  9 msn 10\n");
+	world_close(world);
+}
+
+TEST(a_repeated_message_is_acknowledged_at_once)
+{
+	struct world *world = open_after_turns();
+
+	world_inject_packet(world, 1,
+			    (struct fab_packet){ .op = FAB_OP_SEND,
+						 .flags = FAB_FIRST | FAB_LAST | FAB_ASK_ACK,
+						 .psn = TURNS,
+						 .bytes = 16 });
+	transcript_compare("< ACK  8 msn 9\n");
+	world_close(world);
+}
+
+TEST(a_nak_replaces_a_deferred_ack)
+{
+	struct world *world = open_after_turns();
+
+	transcript_lost = world->n_sent;
+	send_from(world, 0);
+	send_from(world, 0);
+	transcript_compare("> SEND fla 9 16 bytes\n"
+			   "> SEND fla 10 16 bytes\n"
+			   "< NAK  9 why 0 msn 9\n"
+			   "> SEND fla 9 16 bytes\n"
+			   "> SEND fla 10 16 bytes\n"
+			   "< ACK  9 msn 10\n"
+			   "< ACK  10 msn 11\n");
+	world_close(world);
+}
+
+static void change_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	ck_assert_int_eq(
+		ibv_modify_qp(qp, &(struct ibv_qp_attr){ .qp_state = state }, IBV_QP_STATE), 0);
+}
+
+TEST(a_deferred_ack_is_sent_before_the_queue_pair_ends)
+{
+	static const enum ibv_qp_state states[] = { IBV_QPS_RESET, IBV_QPS_ERR };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		struct world *world = open_after_turns();
+
+		change_state(world->end[1].qp, states[i]);
+		transcript_compare("< ACK  8 msn 9\n");
+		world_close(world);
+	}
+}
