@@ -9,6 +9,7 @@
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/engine.h"
+#include "tools/fabric/verbs/poller.h"
 
 /*
  * Locks the context. For an empty queue, packets are handled here, so that no thread must wake up
@@ -19,8 +20,10 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 	struct fab_context *context = to_context(cq->ex.context);
 
 	pthread_mutex_lock(&context->lock);
-	if (!cq->count && context_progress(context) == PROGRESS_NONE)
+	if (!cq->count && context_progress(context) == PROGRESS_NONE) {
 		ack_send_deferred(context);
+		poller_polled(context);
+	}
 	return context;
 }
 
@@ -62,6 +65,7 @@ int cq_req_notify(struct ibv_cq *ibv, int solicited_only)
 	struct fab_context *context = to_context(ibv->context);
 
 	pthread_mutex_lock(&context->lock);
+	poller_arms(context);
 	cq_arm(to_cq(ibv), solicited_only);
 	pthread_mutex_unlock(&context->lock);
 	return 0;

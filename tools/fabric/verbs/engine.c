@@ -19,6 +19,7 @@
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/memory.h"
+#include "tools/fabric/verbs/poller.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 
@@ -238,6 +239,19 @@ void context_catch_up(struct fab_context *context)
 
 /* --- the thread ---------------------------------------------------------- */
 
+/* Return: PROGRESS_NONE if they are left to the program. */
+static enum progress progress_unless_left(struct fab_context *context)
+{
+	bool is_left = poller_has_packets(context);
+	uint32_t events = is_left ? 0 : EPOLLIN;
+
+	if (context->packets.events != events)
+		loop_change(&context->loop, &context->packets, events);
+	if (is_left && list_is_empty(&context->unacked))
+		return PROGRESS_NONE;
+	return context_progress(context);
+}
+
 static void packets_came(struct watch *watch, uint32_t events)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, packets);
@@ -246,7 +260,7 @@ static void packets_came(struct watch *watch, uint32_t events)
 	(void)events;
 	do {
 		pthread_mutex_lock(&context->lock);
-		progress = context_progress(context);
+		progress = progress_unless_left(context);
 		pthread_mutex_unlock(&context->lock);
 	} while (progress == PROGRESS_MORE);
 }
@@ -280,7 +294,7 @@ void context_expire(struct fab_context *context)
 		requester_timer(qp, now_ns);
 		some = some || qp->sq.deadline_ns;
 	}
-	if (!some)
+	if (!some && !poller_has_packets(context))
 		tick_stop(context);
 }
 
@@ -291,6 +305,9 @@ static void timer_ticked(struct watch *watch, uint32_t events)
 
 	if (read(watch->fd, &count, sizeof(count)) < 0)
 		return;
+	pthread_mutex_lock(&context->lock);
+	poller_ticked(context);
+	pthread_mutex_unlock(&context->lock);
 	packets_came(&context->packets, events); /* on a busy CPU, what is awaited may be there */
 	pthread_mutex_lock(&context->lock);
 	context_expire(context);

@@ -13,7 +13,7 @@
  *   channel.c srq.c transfer.c            events; shared receive queues; gather and scatter
  *   carrier_unix.c carrier_roce.c         the two wires below one transport: carrier.h
  *   import.c ece.c                        another way to an object of this process; options
- *   event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
+ *   poller.c event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
  *   device_memory.c address.c group.c port.c xrc.c qp_state.c grant.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
@@ -106,6 +106,14 @@ struct fab_keys {
 	uint8_t *tag;
 };
 
+struct fab_poller {
+	bool has_packets;   /* the thread leaves them to the program */
+	uint8_t n_failed;   /* how often the program then polled no more */
+	uint32_t n_polls;   /* in vain, since since_ns */
+	uint32_t n_at_tick; /* of them, until ticked_ns */
+	uint64_t since_ns, ticked_ns;
+};
+
 struct fab_context {
 	pthread_mutex_t lock;
 	struct fab_device *device;
@@ -116,6 +124,7 @@ struct fab_context {
 	struct loop loop; /* of the thread */
 	struct watch packets, slot_packets, timer, waiting, wake;
 	bool is_ticking;
+	struct fab_poller poller;
 	bool is_removed;
 	bool is_ending;
 	bool has_thread;

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who handles packets: the context's thread, or a program that polls; see poller.h. */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "tests/roce/world.h"
+#include "tests/unit/test.h"
+#include "tools/fabric/verbs/poller.h"
+
+#define US	 1000
+#define MS	 1000000
+#define MANY	 200 /* polls in vain, which are enough */
+#define TICK_MS	 5
+#define BEGIN_NS 1000000000
+
+static struct world *open_world(void)
+{
+	struct world *world = world_open(&(struct world_config){ .type = IBV_QPT_RC });
+
+	world->now_ns = BEGIN_NS;
+	world->end[0].context.wake_fd = eventfd(0, EFD_NONBLOCK);
+	return world;
+}
+
+static void close_world(struct world *world)
+{
+	close(world->end[0].context.wake_fd);
+	world_close(world);
+}
+
+static void poll_in_vain(struct world *world, unsigned int times, uint64_t every_ns)
+{
+	struct ibv_wc wc;
+
+	for (; times; times--, world->now_ns += every_ns)
+		ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 0);
+}
+
+static bool thread_is_woken(struct world *world)
+{
+	eventfd_t count;
+
+	return eventfd_read(world->end[0].context.wake_fd, &count) == 0;
+}
+
+TEST(packets_are_left_to_a_program_that_polls)
+{
+	struct world *world = open_world();
+
+	ck_assert(!poller_has_packets(&world->end[0].context));
+	poll_in_vain(world, MANY, US);
+	ck_assert(poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+TEST(packets_are_not_left_to_a_program_that_polls_now_and_then)
+{
+	struct world *world = open_world();
+
+	poll_in_vain(world, MANY, MS);
+	ck_assert(!poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+TEST(the_thread_is_woken_when_a_program_that_polled_waits)
+{
+	struct world *world = open_world();
+
+	poll_in_vain(world, MANY, US);
+	ck_assert(!thread_is_woken(world));
+	ck_assert_int_eq(ibv_req_notify_cq(world->end[0].cq, 0), 0);
+	ck_assert(thread_is_woken(world));
+	ck_assert(!poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+TEST(the_thread_takes_over_when_the_program_polls_no_more)
+{
+	struct world *world = open_world();
+
+	poll_in_vain(world, MANY, US);
+	world->now_ns += TICK_MS * MS;
+	poller_ticked(&world->end[0].context);
+	ck_assert(poller_has_packets(&world->end[0].context)); /* it polled since the last tick */
+	world->now_ns += TICK_MS * MS;
+	poller_ticked(&world->end[0].context);
+	ck_assert(!poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+TEST(a_program_that_polls_in_bursts_must_poll_more_the_next_time)
+{
+	struct world *world = open_world();
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		poll_in_vain(world, 2 * MANY, US);
+		world->now_ns += TICK_MS * MS;
+		poller_ticked(&world->end[0].context);
+		world->now_ns += TICK_MS * MS;
+		poller_ticked(&world->end[0].context);
+	}
+	poll_in_vain(world, MANY, US);
+	ck_assert(!poller_has_packets(&world->end[0].context));
+	close_world(world);
+}

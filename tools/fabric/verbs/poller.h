@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program that polls a completion queue all the time handles packets itself, in ibv_poll_cq().
+ * The context's thread leaves them to it, or each packet would wake the thread, too, and cost a
+ * switch between threads.
+ *
+ * The thread takes over again when the program arms a completion queue, and at the first tick at
+ * which the program has polled less than POLLS_PER_MS: it computes, or watches its memory. Each
+ * such tick doubles the polls that the program must do in vain before packets are left to it again.
+ * All functions are locked.
+ */
+#ifndef FABRIC_POLLER_H
+#define FABRIC_POLLER_H
+
+#include "tools/fabric/verbs/objects.h"
+
+/** poller_polled() - the program has polled in vain */
+void poller_polled(struct fab_context *context);
+
+/** poller_arms() - the program is going to wait for an event */
+void poller_arms(struct fab_context *context);
+
+/** poller_has_packets() - return whether the thread leaves packets to the program; by the thread */
+bool poller_has_packets(const struct fab_context *context);
+
+/** poller_ticked() - check whether the program still polls; by the thread, at each tick */
+void poller_ticked(struct fab_context *context);
+
+#endif
