@@ -172,6 +172,15 @@ def all_of_it_is_on_the_page(build):
     assert not re.search(r"\bNone\b", text), text
 
 
+def roce_v1_which_purecm_has_not_is_named(build):
+    """Where a port has it: not by the type of an InfiniBand port's GIDs, which is the same."""
+    trials = part(build, "trials")
+    for link, kind, wanted in (("Ethernet", "IB/RoCE v1", True), ("Ethernet", "RoCE v2", False),
+                               ("InfiniBand", "IB/RoCE v1", False)):
+        port = {"link": link, "gids": [{"type": "RoCE v2"}, {"type": kind}]}
+        assert trials.has_roce_v1({"devices": [{"ports": [port]}]}) == wanted, (link, kind)
+
+
 def no_path_of_the_own_files_gets_into_a_certificate(build):
     row = part(build, "pair").Row
     for text, wanted in (
@@ -195,6 +204,7 @@ TESTS = (
     other_users_of_the_devices_are_noted,
     what_cannot_be_read_is_left_out,
     all_of_it_is_on_the_page,
+    roce_v1_which_purecm_has_not_is_named,
     no_path_of_the_own_files_gets_into_a_certificate,
 )
 

@@ -130,6 +130,11 @@ def judge_mads(sender, receiver, some, wanted):
                + ", ".join(took))
 
 
+def has_roce_v1(stock):
+    return any(gid["type"] == "IB/RoCE v1" for device in stock["devices"]
+               for port in device["ports"] if port["link"] == "Ethernet" for gid in port["gids"])
+
+
 def mads(pair):
     if pair.main.is_ib:
         yield Row("ways of a MAD", UNTRIED, "on InfiniBand purecm sends all messages through umad, "
@@ -148,6 +153,8 @@ def mads(pair):
         yield judge_mads(sender, receiver, [one for one in pair.mads
                                             if (one["from"], one["to"]) == (sender, receiver)],
                          2 * MADS * len(pair.ways))
+    if all(map(has_roce_v1, pair.stock.values())):
+        yield Row("MAD over RoCE v1", UNTRIED, "purecm has RoCE v2 only")
     fast = [one["answered"] for one in pair.mads
             if (one["from"], one["to"], one["kind"]) == (*FAST_PATH, pair.main.kind)]
     pair.fast_path = all(fast) if fast else None
