@@ -22,8 +22,9 @@ CROWD, FEW, EACH = 64, 8, 4
 HELD, MORE = 50, 10
 STORM_S = 120
 HOLD_PORT = "7476"
-NEEDED = {"NET_ADMIN": "to take a port down and to rename a device", "NET_RAW":
-          "the fast path, from Linux 6.4 on", "IPC_LOCK": "to lock memory beyond the limit"}
+NEEDED = {"NET_ADMIN": "to take a port down and to rename a device",
+          "NET_RAW": "the fast path, unless the kernel permits all users QP1's Q_Key",
+          "IPC_LOCK": "to lock memory beyond the limit"}
 REPEATS_MAX = 0.02  # of all messages; above, some are probably lost
 
 
