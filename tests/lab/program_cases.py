@@ -17,6 +17,9 @@ FORKING = Path(__file__).resolve().parent / "forking.py"
 TEN = "seq 1500000 | head -c 10M"
 TEN_SHA256 = "074150f329f71f11632523dd98c722bd8f635fa343a447aac9010065c3a8266a"
 PYVERBS = Path(__file__).resolve().parent / "pyverbs_end.py"
+RPMA = Path(__file__).resolve().parents[1] / "programs/rpma.c"
+DAT_CONF = ("echo ofa-v2-eth0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "
+            "\\\"eth0 0\\\" \\\"\\\" >/tmp/dat.conf; export DAT_OVERRIDE=/tmp/dat.conf; ")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,11 +267,34 @@ def fio(verb):
                 server_said=(r"bw=\S+" if verb == "send" else "err= 0", 1))
 
 
-def fi_pingpong(endpoint, largest):
+def fi_pingpong(endpoint, largest, layer=""):
     """With its largest message; rxe's datagrams have 1024 bytes here."""
-    command = f"fi_pingpong -p verbs -e {endpoint} -I 10"
-    return Case(f"fi_pingpong -e {endpoint}", command, f"{command} {{address}}",
+    command = f"fi_pingpong -p 'verbs{layer}' -e {endpoint} -I 10"
+    return Case(f"fi_pingpong -e {endpoint}{layer}", command, f"{command} {{address}}",
                 (rf"^{largest} .*=10", 1), families=IPV4, ready="ss -ltn | grep -q :47592")
+
+
+def rpma():
+    """The host compiles it."""
+    make = f"gcc {RPMA} -o /tmp/rpma -lrpma -libverbs && exec /tmp/rpma"
+    return Case("write, flush, read", f"sh -c '{make} server {{address}} 7777'",
+                f"sh -c '{make} client {{address}} 7777'", (r"^the same$", 1),
+                server_said=("", 1), families=IPV4)
+
+
+def dapl(program, options, said):
+    """Its ends agree by TCP, and connect by rdma_cm then, for which the server may be too slow."""
+    command = f"{DAT_CONF}exec {program} -P ofa-v2-eth0 {options}"
+    return Case(program, f"sh -c '{command}'", f"sh -c '{command} -h {{address}}'", said,
+                families=IPV4, ready="ss -ltn | grep -q :15828",
+                raced="non-consumer REJ, reason=8")
+
+
+def dapltest():
+    return Case("dapltest -T T", f"sh -c '{DAT_CONF}exec dapltest -T S -D ofa-v2-eth0'",
+                f"sh -c '{DAT_CONF}exec dapltest -T T -s {{address}} -D ofa-v2-eth0 -i 10 -t 1 "
+                "-w 1 client SR 256 server SR 256'", (r"End of Work", 1), server_said=("", 1),
+                families=IPV4, endless=True)
 
 
 def io_demo():
@@ -328,7 +354,11 @@ RARE_ONE_HOST = (persistent_rping(4, 50), ucmatose("-c 5 -P ib"), udaddy("-c 20"
                  mckey("-C 5"), pyverbs("sync"))
 
 OTHERS = (*(fio(verb) for verb in ("write", "read", "send")), fi_pingpong("msg", "4k"),
-          fi_pingpong("dgram", "1k"), io_demo(), migration())
+          fi_pingpong("dgram", "1k"), fi_pingpong("rdm", "4k", ";ofi_rxd"), io_demo(), migration(),
+          rpma(), dapl("dtest", "-b 4096 -B 10", (r"DAPL Test Complete. PASSED", 1)),
+          dapl("dtestx", "", (r"IB extension test - .* PASSED", 1)),
+          dapl("dtestcm", "-c 50", (r"DAPL Connection Test Complete", 1)),
+          dapltest())
 
 RARE = (
     *OTHERS,
@@ -346,7 +376,9 @@ RARE = (
     perftest("ib_send_bw", "-R -q 4"), perftest("ib_send_bw", "-z"), perftest("ib_send_lat", "-R"),
     perftest("ib_write_bw", "-R"), perftest("ib_write_lat", "-z"), perftest("ib_read_bw", "-R"),
     perftest("ib_atomic_bw", "-R"),
-    qperf("rc_bw", "rc_bi_bw"), qperf("rc_rdma_write_bw", "rc_rdma_write_lat", "rc_rdma_read_lat"),
+    qperf("rc_rdma_write_poll_lat", "rc_compare_swap_mr", "rc_fetch_add_mr"),
+    qperf("ver_rc_compare_swap", "ver_rc_fetch_add"), qperf("rc_bw", "rc_bi_bw"),
+    qperf("rc_rdma_write_bw", "rc_rdma_write_lat", "rc_rdma_read_lat"),
     mckey("-S 1000 -C 20"), rstream("-C 20 -S 64 -I 10 -T n"), rstream("-C 20 -S 64 -I 10 -T a"),
     rstream("-C 20 -S 1024 -I 10 -T b"), rstream("-C 20 -S 1024 -I 10 -T n"),
     rstream("-C 20 -S 1024 -I 10 -T a"), rstream("-C 20 -S 64 -I 10 -T v"),

@@ -381,6 +381,12 @@ ONLY_TRIXIE = (
 ON_RXE = (
     (r"^io_demo", "io_demo"),
     (r"^fi_pingpong -p verbs -e (\w+)$", r"fi_pingpong -e \1"),
+    (r"^fi_pingpong -p verbs;ofi_rxd", "fi_pingpong -e rdm;ofi_rxd"),
+    (r"^write, flush, read", "write, flush, read"),
+    (r"^(dtest\w*|dapltest -T T)$", r"\1"),
+    (r"^qperf (rc_rdma_write_poll_lat|rc_compare_swap_mr|rc_fetch_add_mr)$",
+     "qperf -cm1 rc_rdma_write_poll_lat rc_compare_swap_mr rc_fetch_add_mr"),
+    (r"^qperf (ver_rc_\w+)$", "qperf -cm1 ver_rc_compare_swap ver_rc_fetch_add"),
     (r"^fio --ioengine=rdma (.*)", r"fio \1"),
     (r"^qemu", "qemu-system-x86_64, migrate rdma:"),
     (r"^(ib_\w+) -R$", r"\1 -R -s 64"),
@@ -406,13 +412,12 @@ ON_RXE = (
 NOT_ON_RXE = (
     (r"-c XRC|XRC by rdma_cm|xsrq", "no XRC"),
     (r"^udpong", "stock's datagrams do not work on RoCE; purecm's do (tests/lab)"),
-    (r"^ceph.*rdma_cm", "not tried"),
+    (r"^ceph.*rdma_cm", "Debian 12's has no such program"),
     (r"ofi_rxm", "stock fails: `fi_enable(): util/pingpong.c:1551, ret=-22 (Invalid argument)`"),
     (r"^mpirun, libfabric", "stock fails, as ofi_rxm does: `PML cm cannot be selected`"),
     (r"^(mpirun, UCX|NPopenmpi)", "stock fails with UCX's datagrams, which it finds as mlx5 sends "
      "them: `UD endpoint ... unhandled timeout error`"),
-    (r"^write, flush, read", "stock passes; purecm not tried"),
-    (r"^((ucx|fi)_info|dtest|dapltest|fi_pingpong .*ofi_rxd|qperf (rc_|ver_))", "not tried"),
+    (r"^(ucx|fi)_info", "not tried"),
     (r"^(ucx_|ibv_|ib_|verbs_end|AllreduceRing|NPmpich2|ceph)", "verbs only"),
 )
 
