@@ -72,14 +72,19 @@ static int find_native(const struct port_claim *claim, struct path *ret)
 	return 0;
 }
 
+/*
+ * A bound source determines the GID, even if the route leaves by another interface: in a VRF and
+ * over IPv6 the kernel returns such a route although it was asked for one by the source's.
+ */
 static int find_route(const struct path_query *query, struct path *ret, int *ret_status)
 {
 	const struct port_claim *claim = query->claim;
 	const union addr *src = addr_is_any(&claim->local) ? NULL : &claim->local;
 	int err = net_route_lookup(&claim->peer, src, query->ifindex, &ret->route);
+	unsigned int ifindex = src && query->ifindex ? query->ifindex : ret->route.ifindex;
 
 	if (!err)
-		*ret_status = find_gid(&ret->route.src, ret->route.ifindex, claim->ps, &ret->gid);
+		*ret_status = find_gid(&ret->route.src, ifindex, claim->ps, &ret->gid);
 	ret->traffic_class = query->tos;
 	return err;
 }

@@ -53,9 +53,10 @@ static int show_path(struct rdma_cm_id *id, const char *source, const char *dest
 		return 1;
 	}
 	path = id->route.path_rec;
-	printf("after %d commands, type of service %s to %s: level %u, class %u, %u hops, %s, %s\n",
+	printf("after %d commands, type of service %s to %s: level %u, class %u, %u hops, MTU %u, "
+	       "%s, %s\n",
 	       n_commands, tos, destination, path->sl, path->traffic_class, path->hop_limit,
-	       ibv_get_device_name(id->verbs->device),
+	       128u << path->mtu, ibv_get_device_name(id->verbs->device),
 	       inet_ntop(AF_INET6, &path->sgid, gid, sizeof(gid)));
 	fflush(stdout);
 	return 0;

@@ -103,6 +103,13 @@ PORTS = World(
      rping("in the other subnet, IPv6", "-a fd00:78::1", "-a fd00:78::1"),
      rping("to the other subnet from a port of this one", "-a 10.78.0.1",
            "-a 10.78.0.1 -I 10.77.0.2"),
+     rping("to the other subnet from a port of this one, IPv6", "-a fd00:78::1",
+           "-a fd00:78::1 -I fd00:77::2"),
+     path("to the other subnet from a port of this one, IPv6", "fd00:77::2", "fd00:78::1", "- 8"),
+     path("to an own address of another port", "10.77.0.2", "10.78.0.2", "- 8"),
+     path("to an own address of another port, IPv6", "fd00:77::2", "fd00:78::2", "- 8"),
+     path("to an own address of this port", "10.77.0.2", "10.77.0.2", "- 8"),
+     path("to an own address without a source", "-", "fd00:78::2", "- 8"),
      rping("to a server on any address, by its third port", "-a 0.0.0.0", "-a 10.78.0.1"),
      rping("to a server on another port", "-a 10.77.0.101", "-a 10.77.0.1"),
      Case("rping from an address of nobody", "", "rping -c -C 3 -v -a 10.77.0.1 -I 10.77.0.222"),
@@ -257,12 +264,12 @@ BAD = World(
           "ip addr del 10.77.0.66/24 dev eth0'")))
 
 # rxe receives nothing from the slaves of a VRF (Linux 6.1: stock's own requests get no answer). So
-# this world has only cases that end before a packet is sent, or that do not use the VRF.
+# in this world paths into the VRF are resolved, but no case sends a packet of RoCE there.
 VRF = World(
     "vrf", "a VRF with two slaves, an rxe device on each", 3,
     (OWN_ARP_ONLY, "modprobe vrf", "ip link add red type vrf table 10", "ip link set red up",
      "ip link set eth1 master red", "ip link set eth2 master red",
-     "ip link set eth1 up", "ip link set eth2 up",
+     "ip link set eth1 up", "ip link set eth2 mtu 4400 up",
      "ip addr add 10.81.0.{n}/24 dev eth1", "ip addr add fd00:81::{n}/64 dev eth1 nodad",
      "ip addr add 10.82.0.{n}/24 dev eth2", "ip addr add fd00:82::{n}/64 dev eth2 nodad",
      "rdma link add rxe1 type rxe netdev eth1", "rdma link add rxe2 type rxe netdev eth2"),
@@ -270,6 +277,13 @@ VRF = World(
      Case("rping into the VRF without a source, IPv6", "", "rping -c -C 3 -v -a fd00:81::1"),
      Case("rping from a slave to an address outside", "",
           "rping -c -C 3 -v -a 10.99.0.1 -I 10.81.0.2"),
+     path("from a slave", "10.81.0.2", "10.81.0.1", "- 8"),
+     path("from a slave, IPv6", "fd00:81::2", "fd00:81::1", "- 8"),
+     path("from the other slave", "10.82.0.2", "10.82.0.1", "- 8"),
+     path("from the other slave, IPv6", "fd00:82::2", "fd00:82::1", "- 8"),
+     path("from a slave into the subnet of the other", "10.81.0.2", "10.82.0.1", "- 8"),
+     path("from a slave into the subnet of the other, IPv6", "fd00:81::2", "fd00:82::1", "- 8"),
+     path("from an address outside into the VRF", "10.77.0.2", "10.81.0.1", "- 8"),
      rping("outside of the VRF", "-a 10.77.0.1", "-a 10.77.0.1")))
 
 BOND = World(

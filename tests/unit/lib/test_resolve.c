@@ -152,6 +152,17 @@ TEST(route_without_a_device_is_an_event)
 	rig_expect_state(id, ID_ADDR_BOUND);
 }
 
+/* The kernel's tables may do so over IPv6, and in a VRF: the device stays that of the source. */
+TEST(bound_source_fixes_the_device_whatever_the_interface_of_the_route)
+{
+	fake_net.leaves_by = FAKE_IFINDEX + 1;
+	ck_assert_int_eq(bind_id(&own), 0);
+	ck_assert_int_eq(resolve(), 0);
+	ck_assert_uint_eq(fake_net.asked_ifindex, FAKE_IFINDEX);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_ptr_eq(id->pub.verbs, &fake.verbs.context);
+}
+
 /* As with the kernel. */
 TEST(next_try_leaves_by_the_same_interface)
 {
