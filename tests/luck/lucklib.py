@@ -7,7 +7,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "lab")]
 
 import sanitized  # noqa: E402
-from lablib import Lab, LabError, LabTimeout  # noqa: E402,F401
+from lablib import Lab, LabError, LabTimeout, userland  # noqa: E402,F401
+from lablib.release import RELEASES  # noqa: E402,F401
 
 STOCK_DIR = "/usr/lib/x86_64-linux-gnu"
 CHECKS = []
@@ -79,7 +80,12 @@ class Bench:
         return str(self.folder(variant) / "tests" / "luck" / name)
 
     def folder(self, variant=None):
-        return sanitized.folder_of(self.build, variant) if variant else self.build
+        if not variant:
+            return self.build
+        folder = sanitized.folder_of(self.build, variant)
+        if not folder.exists():
+            raise Skip(f"there is no {folder.name}")
+        return folder
 
     def env(self, stock=False, variant=None, **more):
         """Environment that makes a program take this library."""
