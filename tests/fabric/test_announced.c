@@ -297,6 +297,153 @@ TEST(memory_on_demand_is_what_it_says)
 	rig_close(&trial.rig);
 }
 
+/* What memory on demand serves, by type of queue pair. */
+static const struct {
+	enum ibv_qp_type type;
+	bool srq;
+	uint32_t bits;
+	enum ibv_wr_opcode opcode;
+} on_demand[] = {
+	{IBV_QPT_RC,  false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND		      },
+	{ IBV_QPT_RC, true,  IBV_ODP_SUPPORT_SRQ_RECV,		      IBV_WR_SEND		  },
+	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_WRITE,			    IBV_WR_RDMA_WRITE	      },
+	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_READ,			   IBV_WR_RDMA_READ	    },
+	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_ATOMIC,			     IBV_WR_ATOMIC_FETCH_AND_ADD},
+	{ IBV_QPT_UC, false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND		      },
+	{ IBV_QPT_UC, true,  IBV_ODP_SUPPORT_SRQ_RECV,		      IBV_WR_SEND		  },
+	{ IBV_QPT_UC, false, IBV_ODP_SUPPORT_WRITE,			    IBV_WR_RDMA_WRITE	      },
+	{ IBV_QPT_UD, false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND		      },
+	{ IBV_QPT_UD, true,  IBV_ODP_SUPPORT_SRQ_RECV,		      IBV_WR_SEND		  },
+};
+
+static uint32_t on_demand_bits(const struct trial *trial, enum ibv_qp_type type)
+{
+	const struct ibv_odp_caps *caps = &trial->attr.odp_caps;
+
+	if (type == IBV_QPT_RC)
+		return caps->per_transport_caps.rc_odp_caps;
+	return type == IBV_QPT_UC ? caps->per_transport_caps.uc_odp_caps
+				  : caps->per_transport_caps.ud_odp_caps;
+}
+
+static void register_on_demand(struct rig *rig, struct end *end)
+{
+	ck_assert_int_eq(ibv_dereg_mr(end->mr), 0);
+	end->mr =
+		ibv_reg_mr(rig->pd, end->memory, RIG_BYTES, IBV_ACCESS_ON_DEMAND | RIG_ALL_ACCESS);
+	ck_assert_ptr_nonnull(end->mr);
+}
+
+TEST_LOOP(memory_on_demand_serves_what_it_says, 0, N(on_demand))
+{
+	enum ibv_wr_opcode opcode = on_demand[_i].opcode;
+	struct trial trial;
+	struct rig *rig = &trial.rig;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+
+	rig_open(rig, &(struct rig_config){ .type = on_demand[_i].type, .srq = on_demand[_i].srq });
+	ck_assert_int_eq(ibv_query_device_ex(rig->verbs, NULL, &trial.attr), 0);
+	ck_assert_uint_eq(~on_demand_bits(&trial, on_demand[_i].type) & on_demand[_i].bits, 0);
+	register_on_demand(rig, &rig->a);
+	register_on_demand(rig, &rig->b);
+	if (opcode == IBV_WR_SEND)
+		rig_receive(&rig->b, 1, 100);
+	wr = rig_wr(rig, opcode, &sge, WORD);
+	if (on_demand[_i].type == IBV_QPT_UD) {
+		wr.wr.ud.ah = rig_ah(rig);
+		wr.wr.ud.remote_qpn = rig->b.qp->qp_num;
+		wr.wr.ud.remote_qkey = RIG_QKEY;
+	}
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
+	if (opcode == IBV_WR_SEND)
+		rig_wait(rig->b.cq, IBV_WC_SUCCESS);
+	if (on_demand[_i].type == IBV_QPT_UD)
+		ck_assert_int_eq(ibv_destroy_ah(wr.wr.ud.ah), 0);
+	rig_close(rig);
+}
+
+TEST(memory_on_demand_serves_nothing_else_that_is_announced)
+{
+	struct trial trial;
+
+	open_trial(&trial);
+	for (int type = IBV_QPT_RC; type <= IBV_QPT_UD; type++) {
+		uint32_t known = 0;
+
+		for (int i = 0; i < N(on_demand); i++)
+			known |= (int)on_demand[i].type == type ? on_demand[i].bits : 0;
+		ck_assert_uint_eq(on_demand_bits(&trial, (enum ibv_qp_type)type) & ~known, 0);
+	}
+	rig_close(&trial.rig);
+}
+
+/* --- sizes ---------------------------------------------------------------------- */
+
+static bool creates_with(struct trial *trial, struct ibv_qp_cap cap)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .send_cq = trial->rig.a.cq,
+					 .recv_cq = trial->rig.a.cq,
+					 .cap = cap };
+	struct ibv_qp *qp = ibv_create_qp(trial->rig.pd, &init);
+
+	return qp && !ibv_destroy_qp(qp);
+}
+
+TEST(queue_pair_may_be_as_large_as_the_device_says)
+{
+	uint32_t wr, sge;
+	struct trial trial;
+
+	open_trial(&trial);
+	wr = (uint32_t)trial.attr.orig_attr.max_qp_wr;
+	sge = (uint32_t)trial.attr.orig_attr.max_sge;
+	ck_assert(creates_with(&trial, (struct ibv_qp_cap){ wr, wr, sge, sge, 0 }));
+	ck_assert(!creates_with(&trial, (struct ibv_qp_cap){ wr + 1, 1, 1, 1, 0 }));
+	ck_assert(!creates_with(&trial, (struct ibv_qp_cap){ 1, wr + 1, 1, 1, 0 }));
+	ck_assert(!creates_with(&trial, (struct ibv_qp_cap){ 1, 1, sge + 1, 1, 0 }));
+	ck_assert(!creates_with(&trial, (struct ibv_qp_cap){ 1, 1, 1, sge + 1, 0 }));
+	rig_close(&trial.rig);
+}
+
+TEST(completion_queue_may_be_as_large_as_the_device_says)
+{
+	struct trial trial;
+	struct ibv_cq *cq;
+
+	open_trial(&trial);
+	cq = ibv_create_cq(trial.rig.verbs, trial.attr.orig_attr.max_cqe, NULL, NULL, 0);
+	ck_assert_ptr_nonnull(cq);
+	ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+	ck_assert_ptr_null(
+		ibv_create_cq(trial.rig.verbs, trial.attr.orig_attr.max_cqe + 1, NULL, NULL, 0));
+	rig_close(&trial.rig);
+}
+
+TEST(shared_receive_queue_may_be_as_large_as_the_device_says)
+{
+	struct ibv_srq_init_attr init = { .srq_context = NULL };
+	struct ibv_device_attr *attr;
+	struct trial trial;
+	struct ibv_srq *srq;
+
+	open_trial(&trial);
+	attr = &trial.attr.orig_attr;
+	init.attr = (struct ibv_srq_attr){ .max_wr = (uint32_t)attr->max_srq_wr,
+					   .max_sge = (uint32_t)attr->max_srq_sge };
+	srq = ibv_create_srq(trial.rig.pd, &init);
+	ck_assert_ptr_nonnull(srq);
+	ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+	init.attr.max_wr = (uint32_t)attr->max_srq_wr + 1;
+	ck_assert_ptr_null(ibv_create_srq(trial.rig.pd, &init));
+	init.attr.max_wr = 1;
+	init.attr.max_sge = (uint32_t)attr->max_srq_sge + 1;
+	ck_assert_ptr_null(ibv_create_srq(trial.rig.pd, &init));
+	rig_close(&trial.rig);
+}
+
 TEST(device_memory_has_the_size_that_it_says)
 {
 	struct ibv_alloc_dm_attr want;
