@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,6 @@ struct inbox {
 	struct ibv_context *verbs;
 	uint8_t port_num;
 	unsigned int n_slots;
-	pthread_mutex_t lock;	     /* of own[] */
 	struct own_gid own[OWN_MAX]; /* recently queried GIDs */
 	unsigned int n_own;	     /* total number queried */
 	struct room *room;
@@ -117,7 +115,6 @@ static int own_index(struct inbox *inbox, const struct mad_gid *gid)
 	struct own_gid *own;
 	int index;
 
-	pthread_mutex_lock(&inbox->lock);
 	own = known_gid(inbox, gid);
 	if (own && (own->index >= 0 || now_ns - own->read_ns < AGAIN_NS)) {
 		index = own->index;
@@ -126,7 +123,6 @@ static int own_index(struct inbox *inbox, const struct mad_gid *gid)
 		own = own ? own : &inbox->own[inbox->n_own++ % OWN_MAX];
 		*own = (struct own_gid){ *gid, index, now_ns };
 	}
-	pthread_mutex_unlock(&inbox->lock);
 	return index;
 }
 
@@ -347,7 +343,6 @@ int inbox_new(struct ibv_pd *pd, uint8_t port_num, unsigned int n_slots, struct 
 
 	if (!inbox)
 		return -ENOMEM;
-	pthread_mutex_init(&inbox->lock, NULL);
 	inbox->port.ops = &inbox_ops;
 	inbox->verbs = pd->context;
 	inbox->port_num = port_num;
@@ -383,9 +378,7 @@ struct mad_port *inbox_port(struct inbox *inbox)
 
 void inbox_forget(struct inbox *inbox)
 {
-	pthread_mutex_lock(&inbox->lock);
 	inbox->n_own = 0;
-	pthread_mutex_unlock(&inbox->lock);
 }
 
 void inbox_free(struct inbox *inbox)
@@ -400,6 +393,5 @@ void inbox_free(struct inbox *inbox)
 		munmap(inbox->room, sizeof(*inbox->room));
 	if (inbox->channel)
 		ibv_destroy_comp_channel(inbox->channel);
-	pthread_mutex_destroy(&inbox->lock);
 	free(inbox);
 }

@@ -4,7 +4,8 @@
  * straight from the device's queue: without a kernel thread, without a system call per message, and
  * without the lookup of the sender's link address that umad does for each MAD. RoCE v2 only.
  *
- * Created by sender.c; the owner of the sender receives through mad/port.h.
+ * Created by sender.c; the owner of the sender receives through mad/port.h, and serialises all
+ * calls.
  */
 #ifndef MAD_INBOX_H
 #define MAD_INBOX_H
@@ -43,7 +44,6 @@ struct mad_port *inbox_port(struct inbox *inbox);
  * inbox_answers_for() - true if a peer may answer here to messages from this GID
  *
  * The GID must be of RoCE v2 and unique on the port: two interfaces may share a link-local address.
- * Thread-safe.
  */
 bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index);
 
@@ -54,7 +54,7 @@ bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index);
  */
 int inbox_path_to_self(struct inbox *inbox, struct mad_path *ret);
 
-/** inbox_forget() - the port's GIDs may have changed. Thread-safe. */
+/** inbox_forget() - the port's GIDs may have changed */
 void inbox_forget(struct inbox *inbox);
 
 /** inbox_free() - free, after the queue pair was destroyed; NULL is allowed */

@@ -8,7 +8,6 @@
 #include "mad/sender.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +42,6 @@ struct row {
 };
 
 struct mad_sender {
-	pthread_mutex_t lock;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -62,21 +60,12 @@ struct mad_sender {
 	struct peers peers;
 	struct asked asked;
 	bool insists;
-	bool is_busy; /* atomic */
 };
-
-static void unlock_sender(struct mad_sender *sender)
-{
-	bool is_busy = sender->held.n || sender->n_posted || sender->failed.n ||
-		       sender->peers.n[WAY_PROBED];
-
-	__atomic_store_n(&sender->is_busy, is_busy, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&sender->lock);
-}
 
 bool mad_sender_is_busy(const struct mad_sender *sender)
 {
-	return __atomic_load_n(&sender->is_busy, __ATOMIC_RELAXED);
+	return sender->held.n || sender->n_posted || sender->failed.n ||
+	       sender->peers.n[WAY_PROBED];
 }
 
 static void put_number(struct row *row, unsigned int number)
@@ -196,7 +185,6 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 	sender = calloc(1, sizeof(*sender));
 	if (!sender)
 		return -ENOMEM;
-	pthread_mutex_init(&sender->lock, NULL);
 	sender->port_num = port_num;
 	err = open_parts(sender, verbs);
 	if (err) {
@@ -237,10 +225,8 @@ enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_p
 
 	if (!path->grh)
 		return way;
-	pthread_mutex_lock(&sender->lock);
 	if (choose_qpn(sender, path, &talk) != PEER_BY_UMAD)
 		way = handles_find(&sender->handles, path) ? MAD_SENDER_POSTS : MAD_SENDER_RESOLVES;
-	unlock_sender(sender);
 	return way;
 }
 
@@ -373,11 +359,9 @@ static int hold_or_send(struct mad_sender *sender, const struct mad_path *path,
 
 	if (!path->grh)
 		return -EAGAIN;
-	pthread_mutex_lock(&sender->lock);
 	err = hold_message(sender, path, mad);
 	if (!err && is_sent)
 		post_held(sender);
-	unlock_sender(sender);
 	return err;
 }
 
@@ -395,9 +379,7 @@ int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 
 void mad_sender_release(struct mad_sender *sender)
 {
-	pthread_mutex_lock(&sender->lock);
 	post_held(sender);
-	unlock_sender(sender);
 }
 
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES])
@@ -406,7 +388,6 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 	unsigned int number;
 	bool any;
 
-	pthread_mutex_lock(&sender->lock);
 	if (sender->n_posted)
 		reap_completions(sender);
 	any = sender->failed.n;
@@ -419,7 +400,6 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 		memcpy(mad, sender->slot[number], MAD_BYTES);
 		put_number(&sender->spare, number);
 	}
-	unlock_sender(sender);
 	return any;
 }
 
@@ -427,9 +407,7 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 void mad_sender_forget(struct mad_sender *sender)
 {
 	inbox_forget(sender->inbox);
-	pthread_mutex_lock(&sender->lock);
 	handles_forget(&sender->handles);
-	unlock_sender(sender);
 }
 
 /* --- reception ------------------------------------------------------------ */
@@ -448,9 +426,7 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 {
 	if (qpn <= PEER_QP1)
 		return;
-	pthread_mutex_lock(&sender->lock);
 	peers_heard(&sender->peers, gid, qpn, clock_coarse_ns());
-	unlock_sender(sender);
 }
 
 /* The lookup of mad_sender_prove() has request id 0, unlike all others, and is not answered. */
@@ -465,12 +441,10 @@ bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 {
 	bool begins;
 
-	pthread_mutex_lock(&sender->lock);
 	begins = !sender->insists && !sender->broken &&
 		 peers_own_way(&sender->peers) != WAY_WORKS &&
 		 !inbox_path_to_self(sender->inbox, ret) &&
 		 peers_prove(&sender->peers, ret, clock_coarse_ns());
-	unlock_sender(sender);
 	if (begins)
 		mad_probe_write(0, ret_mad);
 	return begins;
@@ -482,22 +456,18 @@ bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 	struct mad_talk talk = mad_talk_of(mad);
 	bool is_ours;
 
-	pthread_mutex_lock(&sender->lock);
 	peers_came(&sender->peers, gid);
 	is_ours = talk.attr_id == CM_ATTR_SIDR_REP
 			  ? peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns())
 			  : is_own_sign(&sender->peers, gid, &talk);
 	if (asked_note(&sender->asked, gid, &talk))
 		peers_missed(&sender->peers, gid, clock_coarse_ns());
-	unlock_sender(sender);
 	return is_ours;
 }
 
 void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *path)
 {
-	pthread_mutex_lock(&sender->lock);
 	peers_unanswered(&sender->peers, path, clock_coarse_ns());
-	unlock_sender(sender);
 }
 
 /* The clock of those who wait for a probe: the coarse one would have them wake too early. */
@@ -507,11 +477,9 @@ bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 	uint32_t id;
 	bool is_due;
 
-	pthread_mutex_lock(&sender->lock);
 	is_due = sender->peers.n[WAY_PROBED] && peers_due_ns(&sender->peers) <= now_ns &&
 		 getrandom(&id, sizeof(id), GRND_NONBLOCK) == sizeof(id) &&
 		 peers_probe(&sender->peers, id, now_ns, ret, &id);
-	unlock_sender(sender);
 	if (is_due)
 		mad_probe_write(id, ret_mad);
 	return is_due;
@@ -520,28 +488,22 @@ bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *path,
 			   const uint8_t mad[MAD_BYTES])
 {
-	pthread_mutex_lock(&sender->lock);
 	hold_to_qpn(sender, path, PEER_QP1, mad);
-	unlock_sender(sender);
 }
 
 void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
 {
-	pthread_mutex_lock(&sender->lock);
 	*ret = (struct mad_sender_score){ .n_probed = sender->peers.n[WAY_PROBED],
 					  .probe_due_ns = peers_due_ns(&sender->peers),
 					  .n_reached = sender->peers.n[WAY_WORKS] -
 						       (peers_own_way(&sender->peers) == WAY_WORKS),
 					  .n_lost = sender->peers.n[WAY_FAILS],
 					  .first_lost = sender->peers.lost };
-	unlock_sender(sender);
 }
 
 void mad_sender_insist(struct mad_sender *sender)
 {
-	pthread_mutex_lock(&sender->lock);
 	sender->insists = true;
-	unlock_sender(sender);
 }
 
 /* Destroying a queue pair discards messages that it has not sent yet. */
@@ -575,6 +537,5 @@ void mad_sender_close(struct mad_sender *sender)
 		ibv_destroy_cq(sender->cq);
 	if (sender->pd)
 		ibv_dealloc_pd(sender->pd);
-	pthread_mutex_destroy(&sender->lock);
 	free(sender);
 }

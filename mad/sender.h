@@ -16,6 +16,8 @@
  *
  * The Q_Key of QP1 is privileged: without CAP_NET_RAW there is no such queue pair, and all messages
  * go through umad.
+ *
+ * The caller serialises all calls for a sender, those for its inbox included.
  */
 #ifndef MAD_SENDER_H
 #define MAD_SENDER_H
@@ -52,8 +54,7 @@ uint32_t mad_sender_qpn(const struct mad_sender *sender);
 /**
  * mad_sender_came() - a message came from @gid, here or at QP1; call it before handling the message
  *
- * The message may be forged: it can only cause more messages to go through umad. This and the
- * following functions are thread-safe.
+ * The message may be forged: it can only cause more messages to go through umad.
  *
  * Return: true if the message answers a probe, or is the one from mad_sender_prove(): drop it.
  */
@@ -156,7 +157,7 @@ enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_p
 				   const uint8_t mad[MAD_BYTES]);
 
 /**
- * mad_sender_is_busy() - true if messages are held, posted or failed, or probes are due. Lock-free.
+ * mad_sender_is_busy() - true if messages are held, posted or failed, or probes are due
  */
 bool mad_sender_is_busy(const struct mad_sender *sender);
 
