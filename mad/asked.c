@@ -17,12 +17,13 @@ static int find_question(const struct question *set, const struct mad_gid *gid, 
 
 bool asked_note(struct asked *asked, const struct mad_gid *gid, const struct mad_talk *talk)
 {
-	unsigned int set = mad_gid_hash(gid, talk->sender_id, ASKED_SETS_LOG2);
 	struct question *question;
+	unsigned int set;
 	int i;
 
 	if (!talk->asks || !talk->sender_id)
 		return false;
+	set = mad_gid_hash(gid, talk->sender_id, ASKED_SETS_LOG2);
 	i = find_question(asked->of[set], gid, talk->sender_id);
 	if (i < 0) {
 		i = asked->next[set]++ % ASKED_IN_SET;
@@ -36,10 +37,12 @@ bool asked_note(struct asked *asked, const struct mad_gid *gid, const struct mad
 
 bool asked_again(const struct asked *asked, const struct mad_gid *gid, const struct mad_talk *talk)
 {
-	const struct question *set =
-		asked->of[mad_gid_hash(gid, talk->receiver_id, ASKED_SETS_LOG2)];
-	int i = talk->answers && talk->receiver_id ? find_question(set, gid, talk->receiver_id)
-						   : -1;
+	const struct question *set;
+	int i;
 
+	if (!talk->answers || !talk->receiver_id)
+		return false;
+	set = asked->of[mad_gid_hash(gid, talk->receiver_id, ASKED_SETS_LOG2)];
+	i = find_question(set, gid, talk->receiver_id);
 	return i >= 0 && set[i].again;
 }

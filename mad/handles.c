@@ -93,12 +93,21 @@ static struct handle *find_handle(struct handles *handles, const struct key *key
 	return NULL;
 }
 
+static void use_handle(struct handles *handles, struct handle *handle)
+{
+	list_remove(&handle->link);
+	list_append(&handles->used, &handle->link);
+}
+
 struct ibv_ah *handles_find(struct handles *handles, const struct mad_path *path)
 {
 	struct key key = key_of(path);
 	struct handle *handle = find_handle(handles, &key);
 
-	return handle && handle->epoch == handles->epoch ? handle->ah : NULL;
+	if (!handle || handle->epoch != handles->epoch)
+		return NULL;
+	use_handle(handles, handle);
+	return handle->ah;
 }
 
 static int make_ah(struct handles *handles, const struct key *key, struct ibv_ah **ret)
@@ -163,8 +172,7 @@ int handles_make(struct handles *handles, const struct mad_path *path, struct ib
 	}
 	if (err)
 		return err;
-	list_remove(&handle->link);
-	list_append(&handles->used, &handle->link);
+	use_handle(handles, handle);
 	*ret = handle->ah;
 	return *ret ? 0 : -EAGAIN;
 }

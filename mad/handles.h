@@ -37,7 +37,7 @@ int handles_init(struct handles *handles, struct ibv_pd *pd, uint8_t port_num, s
 /** handles_fini() - destroy all; no send may be outstanding. A zeroed cache is allowed. */
 void handles_fini(struct handles *handles);
 
-/** handles_find() - Return: the cached handle for @path, or NULL. */
+/** handles_find() - use the cached handle for @path. Return: the handle, or NULL. */
 struct ibv_ah *handles_find(struct handles *handles, const struct mad_path *path);
 
 /**

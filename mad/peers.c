@@ -122,15 +122,29 @@ static void begin_round(struct peers *peers, struct peer *peer, uint64_t now_ns)
 	set_way(peers, peer, WAY_PROBED);
 }
 
-void peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns)
+/* Messages must not overtake earlier ones to that queue pair, such as DREQ its RTU. */
+static bool has_own_qpn(const struct peer *peer, uint64_t now_ns)
+{
+	return peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS;
+}
+
+static uint32_t qpn_of(const struct peer *peer, uint64_t now_ns)
+{
+	if (has_own_qpn(peer, now_ns))
+		return peer->qpn;
+	return peer->way == WAY_WORKS ? PEER_QP1 : PEER_BY_UMAD;
+}
+
+uint32_t peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns)
 {
 	struct peer *peer = use_peer(peers, &path->dgid);
 
 	if (!peer)
-		return;
+		return PEER_BY_UMAD;
 	peer->path = *path;
 	if (peer->way == WAY_UNKNOWN || peer->way == WAY_FAILS)
 		begin_round(peers, peer, now_ns);
+	return qpn_of(peer, now_ns);
 }
 
 bool peers_prove(struct peers *peers, const struct mad_path *path, uint64_t now_ns)
@@ -256,10 +270,5 @@ uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_
 {
 	const struct peer *peer = find_peer(peers, gid);
 
-	if (!peer)
-		return PEER_BY_UMAD;
-	/* Messages must not overtake earlier ones to that queue pair, such as DREQ its RTU. */
-	if (peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS)
-		return peer->qpn;
-	return peer->way == WAY_WORKS ? PEER_QP1 : PEER_BY_UMAD;
+	return peer ? qpn_of(peer, now_ns) : PEER_BY_UMAD;
 }

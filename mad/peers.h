@@ -89,8 +89,12 @@ void peers_fini(struct peers *peers);
 /** peers_qpn() - where to send messages for @gid. Return: a QPN, or PEER_BY_UMAD. */
 uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_t now_ns);
 
-/** peers_asked() - a request leaves along @path: begin a round of probes if one is due */
-void peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
+/**
+ * peers_asked() - a request leaves along @path: begin a round of probes if one is due
+ *
+ * Return: as peers_qpn().
+ */
+uint32_t peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
 
 /**
  * peers_prove() - begin a round of probes to the port itself, unless one was answered

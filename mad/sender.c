@@ -197,37 +197,23 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 
 /* --- the way ------------------------------------------------------------- */
 
-/* Return: the destination queue pair of a message, or PEER_BY_UMAD. */
-static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path *path,
-			 const struct mad_talk *talk)
-{
-	uint32_t qpn = peers_qpn(&sender->peers, &path->dgid, clock_coarse_ns());
-
-	if (sender->insists)
-		return qpn == PEER_BY_UMAD ? PEER_QP1 : qpn;
-	return asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
-}
-
-/* Begins a round of probes if one is due. */
+/*
+ * Begins a round of probes if one is due. Return: the destination queue pair of a message, or
+ * PEER_BY_UMAD.
+ */
 static uint32_t choose_qpn(struct mad_sender *sender, const struct mad_path *path,
 			   const struct mad_talk *talk)
 {
+	const uint64_t now_ns = clock_coarse_ns();
+	uint32_t qpn;
+
 	if (talk->asks && !sender->broken && !sender->insists)
-		peers_asked(&sender->peers, path, clock_coarse_ns());
-	return find_qpn(sender, path, talk);
-}
-
-enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_path *path,
-				   const uint8_t mad[MAD_BYTES])
-{
-	struct mad_talk talk = mad_talk_of(mad);
-	enum mad_sender_way way = MAD_SENDER_REFUSES;
-
-	if (!path->grh)
-		return way;
-	if (choose_qpn(sender, path, &talk) != PEER_BY_UMAD)
-		way = handles_find(&sender->handles, path) ? MAD_SENDER_POSTS : MAD_SENDER_RESOLVES;
-	return way;
+		qpn = peers_asked(&sender->peers, path, now_ns);
+	else
+		qpn = peers_qpn(&sender->peers, &path->dgid, now_ns);
+	if (sender->insists)
+		return qpn == PEER_BY_UMAD ? PEER_QP1 : qpn;
+	return asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -325,22 +311,33 @@ static void post_held(struct mad_sender *sender)
 		put_number(&sender->failed, held->at[i]);
 }
 
+static bool may_hold(struct mad_sender *sender)
+{
+	if (sender->n_posted)
+		reap_completions(sender);
+	return !sender->broken && sender->spare.n;
+}
+
+static void hold_outgoing(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah *ah,
+			  uint32_t qpn, const uint8_t mad[MAD_BYTES])
+{
+	prepare_outgoing(sender, path, ah, qpn, mad);
+	if (sender->held.n == HELD_MAX)
+		post_held(sender);
+}
+
 static int hold_to_qpn(struct mad_sender *sender, const struct mad_path *path, uint32_t qpn,
 		       const uint8_t mad[MAD_BYTES])
 {
 	struct ibv_ah *ah;
 	int err;
 
-	reap_completions(sender);
-	if (sender->broken || sender->spare.n == 0)
+	if (!may_hold(sender))
 		return -EAGAIN;
 	err = handles_make(&sender->handles, path, &ah);
-	if (err)
-		return err;
-	prepare_outgoing(sender, path, ah, qpn, mad);
-	if (sender->held.n == HELD_MAX)
-		post_held(sender);
-	return 0;
+	if (!err)
+		hold_outgoing(sender, path, ah, qpn, mad);
+	return err;
 }
 
 static int hold_message(struct mad_sender *sender, const struct mad_path *path,
@@ -363,6 +360,24 @@ static int hold_or_send(struct mad_sender *sender, const struct mad_path *path,
 	if (!err && is_sent)
 		post_held(sender);
 	return err;
+}
+
+enum mad_sender_way mad_sender_try(struct mad_sender *sender, const struct mad_path *path,
+				   const uint8_t mad[MAD_BYTES])
+{
+	struct mad_talk talk = mad_talk_of(mad);
+	uint32_t qpn = path->grh ? choose_qpn(sender, path, &talk) : PEER_BY_UMAD;
+	struct ibv_ah *ah;
+
+	if (qpn == PEER_BY_UMAD)
+		return MAD_SENDER_REFUSES;
+	ah = handles_find(&sender->handles, path);
+	if (!ah)
+		return MAD_SENDER_RESOLVES;
+	if (!may_hold(sender))
+		return MAD_SENDER_REFUSES;
+	hold_outgoing(sender, path, ah, qpn, mad);
+	return MAD_SENDER_HOLDS;
 }
 
 int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
@@ -473,11 +488,14 @@ void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *pat
 /* The clock of those who wait for a probe: the coarse one would have them wake too early. */
 bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
 {
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns;
 	uint32_t id;
 	bool is_due;
 
-	is_due = sender->peers.n[WAY_PROBED] && peers_due_ns(&sender->peers) <= now_ns &&
+	if (!sender->peers.n[WAY_PROBED])
+		return false;
+	now_ns = clock_ns();
+	is_due = peers_due_ns(&sender->peers) <= now_ns &&
 		 getrandom(&id, sizeof(id), GRND_NONBLOCK) == sizeof(id) &&
 		 peers_probe(&sender->peers, id, now_ns, ret, &id);
 	if (is_due)

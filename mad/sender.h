@@ -142,18 +142,19 @@ void mad_sender_release(struct mad_sender *sender);
  */
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES]);
 
-/* What the sender would do with a message. */
+/* What the sender has done with a message, or would do. */
 enum mad_sender_way {
 	MAD_SENDER_REFUSES,  /* send it through umad */
-	MAD_SENDER_RESOLVES, /* resolves the peer's link address first, which may block */
-	MAD_SENDER_POSTS,    /* sends it at once */
+	MAD_SENDER_RESOLVES, /* mad_sender_hold() resolves the peer's link address, may block */
+	MAD_SENDER_HOLDS,    /* has taken it, as by mad_sender_hold() */
 };
 
 /**
- * mad_sender_way() - ask before passing a message to the sender. For a request, this may begin a
- * round of probes, as sending it would.
+ * mad_sender_try() - as mad_sender_hold(), but never block
+ *
+ * For a request that the sender does not take, this may begin a round of probes, too.
  */
-enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_path *path,
+enum mad_sender_way mad_sender_try(struct mad_sender *sender, const struct mad_path *path,
 				   const uint8_t mad[MAD_BYTES]);
 
 /**

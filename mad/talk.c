@@ -2,6 +2,8 @@
 /* Classification of messages: see talk.h. */
 #include "mad/talk.h"
 
+#include "mad/wire_known.h"
+
 #define PKEY_DEFAULT	 0xffff
 #define SIDR_UNSUPPORTED 1 /* no such service: IBTA vol. 1, 12.11 */
 
@@ -47,12 +49,12 @@ struct mad_talk mad_talk_of(const uint8_t mad[MAD_BYTES])
 {
 	uint16_t attr_id = cm_mad_attr(mad);
 	const struct kind *kind;
-	struct ids ids;
+	struct ids ids = { .first = 0 };
 
 	if (attr_id >= sizeof(kinds) / sizeof(kinds[0]))
 		return (struct mad_talk){ .asks = false };
 	kind = &kinds[attr_id];
-	wire_decode(&ids_layout, mad + MAD_HDR_BYTES, &ids);
+	wire_decode_known(&ids_layout, mad + MAD_HDR_BYTES, &ids);
 	return (struct mad_talk){ .asks = kind->asks,
 				  .answers = kind->answers,
 				  .attr_id = attr_id,
@@ -75,7 +77,10 @@ bool mad_probe_answer(const uint8_t mad[MAD_BYTES], uint8_t ret[MAD_BYTES])
 {
 	struct cm_msg asked, answer;
 
-	if (cm_msg_decode(mad, MAD_BYTES, &asked) || asked.hdr.attr_id != CM_ATTR_SIDR_REQ ||
+	/* Nearly all messages are no lookups. */
+	if (cm_mad_attr(mad) != CM_ATTR_SIDR_REQ)
+		return false;
+	if (cm_msg_decode(mad, MAD_BYTES, &asked) ||
 	    asked.sidr_req.service_id != MAD_PROBE_SERVICE_ID)
 		return false;
 	cm_msg_init(&answer, CM_ATTR_SIDR_REP, asked.hdr.tid);

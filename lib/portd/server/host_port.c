@@ -357,17 +357,17 @@ static bool send_by(struct host_port *host_port, struct client *sender, const st
 		    const uint8_t mad[MAD_BYTES], bool again)
 {
 	enum mad_sender_way way = !again && host_port->sender
-					  ? mad_sender_way(host_port->sender, path, mad)
+					  ? mad_sender_try(host_port->sender, path, mad)
 					  : MAD_SENDER_REFUSES;
 
-	if (way != MAD_SENDER_POSTS && !host_port_reaches_hop(host_port, path))
+	if (way == MAD_SENDER_HOLDS)
+		return true;
+	if (!host_port_reaches_hop(host_port, path))
 		return false;
 	if (way == MAD_SENDER_RESOLVES && sender)
 		user_spend(sender, HANDLE_PRICE);
-	if (way != MAD_SENDER_REFUSES && !mad_sender_hold(host_port->sender, path, mad))
+	if (way == MAD_SENDER_RESOLVES && !mad_sender_hold(host_port->sender, path, mad))
 		return true;
-	if (way == MAD_SENDER_POSTS && !host_port_reaches_hop(host_port, path))
-		return false;
 	if (again && host_port->sender)
 		mad_sender_unanswered(host_port->sender, path);
 	if (again && path->grh)

@@ -187,7 +187,7 @@ TEST(a_gid_that_two_interfaces_share_goes_through_umad)
 	fake_add_gid("fe80::1", 8, IBV_GID_TYPE_ROCE_V2);
 	ck_assert_uint_eq(qpn_to(PEER_V6, 7), 0);
 	ck_assert_uint_eq(qpn_to(PEER_V6, 8), 0);
-	ck_assert_int_ne(mad_sender_way(sender, &path, mad), MAD_SENDER_POSTS);
+	ck_assert_int_ne(mad_sender_try(sender, &path, mad), MAD_SENDER_HOLDS);
 }
 
 TEST(a_gid_of_roce_v1_goes_through_umad)
@@ -212,9 +212,11 @@ TEST(a_handle_is_made_once_for_each_peer)
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 	int n_made;
 
-	ck_assert_int_ne(mad_sender_way(sender, &path, mad), MAD_SENDER_POSTS);
+	ck_assert_int_ne(mad_sender_try(sender, &path, mad), MAD_SENDER_HOLDS);
 	qpn_to(PEER_V4, V4_INDEX);
-	ck_assert_int_eq(mad_sender_way(sender, &path, mad), MAD_SENDER_POSTS);
+	ck_assert_int_eq(mad_sender_try(sender, &path, mad), MAD_SENDER_HOLDS);
+	mad_sender_release(sender);
+	ck_assert_int_eq(fake.n_sent, 2);
 	n_made = fake.n_made;
 	qpn_to(PEER_V4, V4_INDEX);
 	ck_assert_int_eq(fake.n_made, n_made);
@@ -308,7 +310,7 @@ TEST_LOOP(a_message_to_who_was_not_reached_goes_through_umad, 0,
 
 	say(any_attr[_i], OUR_ID, PEER_ID);
 	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 0);
-	ck_assert_int_ne(mad_sender_way(sender, &path, mad), MAD_SENDER_POSTS);
+	ck_assert_int_ne(mad_sender_try(sender, &path, mad), MAD_SENDER_HOLDS);
 }
 
 TEST(a_question_to_who_was_not_reached_sends_a_probe_for_qp1_beside_it)
@@ -371,7 +373,7 @@ TEST_LOOP(an_answer_to_who_was_reached_does_not, 0, sizeof(answers) / sizeof(ans
 
 	be_answered();
 	ck_assert_uint_eq(qpn_of(answers[_i]), 1);
-	ck_assert_int_eq(mad_sender_way(sender, &path, mad), MAD_SENDER_POSTS);
+	ck_assert_int_eq(mad_sender_try(sender, &path, mad), MAD_SENDER_HOLDS);
 }
 
 static const struct asked_and_answered {

@@ -326,13 +326,12 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 	return true;
 }
 
-enum mad_sender_way mad_sender_way(struct mad_sender *sender, const struct mad_path *path,
+enum mad_sender_way mad_sender_try(struct mad_sender *sender, const struct mad_path *path,
 				   const uint8_t mad[MAD_BYTES])
 {
-	(void)sender;
-	(void)path;
-	(void)mad;
-	return sender_is_ready ? MAD_SENDER_POSTS : MAD_SENDER_RESOLVES;
+	if (!sender_is_ready)
+		return MAD_SENDER_RESOLVES;
+	return mad_sender_hold(sender, path, mad) ? MAD_SENDER_REFUSES : MAD_SENDER_HOLDS;
 }
 
 bool mad_sender_is_busy(const struct mad_sender *sender)
