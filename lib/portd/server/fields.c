@@ -27,7 +27,7 @@ struct said {
 	const struct host_port *host_port;
 	const struct mad_path *path;
 	const struct cm_msg *msg;
-	struct gid_entry gid; /* of the path's index, if looked up */
+	struct gid_entry gid; /* of the path's index; without verbs if not looked up */
 };
 
 /* --- identity ------------------------------------------------------------- */
@@ -116,8 +116,8 @@ static bool has_flow_label(struct said *said)
 
 static bool has_gid(struct said *said)
 {
-	return gid_by_index(said->host_port->verbs, said->host_port->port_num,
-			    said->path->sgid_index, &said->gid) == 0;
+	return said->gid.verbs || gid_by_index(said->host_port->verbs, said->host_port->port_num,
+					       said->path->sgid_index, &said->gid) == 0;
 }
 
 /* A client outside home may use a GID that no namespace has shown, but not one of home. */
@@ -316,11 +316,14 @@ enum fields_by fields_by(uint16_t attr_id, const char *field)
 
 const char *fields_wrong(const struct server *server, const struct client *client,
 			 const struct host_port *host_port, const struct mad_path *path,
-			 const struct cm_msg *msg)
+			 const struct gid_entry *gid, const struct cm_msg *msg)
 {
-	struct said said = {
-		.server = server, .client = client, .host_port = host_port, .path = path, .msg = msg
-	};
+	struct said said = { .server = server,
+			     .client = client,
+			     .host_port = host_port,
+			     .path = path,
+			     .msg = msg,
+			     .gid = *gid };
 	const uint32_t in = 1u << (msg->hdr.attr_id - CM_ATTR_REQ);
 	bool (*may)(struct said * said);
 	size_t i;

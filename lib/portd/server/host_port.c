@@ -308,28 +308,31 @@ static bool has_gids_that_go(const struct host_port *host_port, const struct mad
 	return path->grh && !host_port->subnet;
 }
 
-void host_port_mark_source(const struct host_port *host_port, struct mad_path *path)
+void host_port_mark_source(const struct host_port *host_port, struct mad_path *path,
+			   struct gid_entry *ret)
 {
-	struct gid_entry gid;
-
 	path->sgid_tag = 0;
-	if (has_gids_that_go(host_port, path) &&
-	    !gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid))
-		path->sgid_tag = gid_tag(&gid);
+	ret->verbs = NULL;
+	if (!has_gids_that_go(host_port, path))
+		return;
+	if (gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, ret))
+		ret->verbs = NULL;
+	else
+		path->sgid_tag = gid_tag(ret);
 }
 
-bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path)
+bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path,
+			     struct gid_entry *ret)
 {
-	struct gid_entry gid;
-
+	ret->verbs = NULL;
 	if (!path->sgid_tag || !has_gids_that_go(host_port, path))
 		return true;
-	if (!gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid) &&
-	    gid_tag(&gid) == path->sgid_tag)
+	if (!gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, ret) &&
+	    gid_tag(ret) == path->sgid_tag)
 		return true;
-	if (gid_by_tag(host_port->verbs, host_port->port_num, path->sgid_tag, &gid))
+	if (gid_by_tag(host_port->verbs, host_port->port_num, path->sgid_tag, ret))
 		return false;
-	path->sgid_index = (uint8_t)gid.gid_index;
+	path->sgid_index = (uint8_t)ret->gid_index;
 	return true;
 }
 
@@ -384,8 +387,9 @@ static bool send_now(struct host_port *host_port, struct client *sender,
 		     const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
 	struct mad_path now = *path;
+	struct gid_entry gid;
 
-	if (host_port_follow_source(host_port, &now))
+	if (host_port_follow_source(host_port, &now, &gid))
 		return send_by(host_port, sender, &now, mad, again);
 	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
 	return true;
@@ -430,7 +434,8 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
 	if (!queues && !waiting_for(server, host_port, sender, path) &&
-	    send_now(host_port, sender, path, mad, again))
+	    (sender ? send_by(host_port, sender, path, mad, again)
+		    : send_now(host_port, sender, path, mad, again)))
 		return;
 	if (!sender && queues && server->nobody.n_requests >= NOBODYS_MAX) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);

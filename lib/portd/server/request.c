@@ -218,11 +218,12 @@ static int handle_tracked(struct request *request)
 	struct server *server = request->server;
 	struct client *client = request->client;
 	const struct host_port *host_port = client_host_port(server, client, tracked.handle);
+	struct gid_entry gid;
 	int err = -EPERM;
 
 	if (host_port &&
 	    server->block_owner[tracked.local_comm_id >> ID_BLOCK_SHIFT] == client->index) {
-		host_port_mark_source(host_port, &tracked.path);
+		host_port_mark_source(host_port, &tracked.path, &gid);
 		if (!tracked.path.sgid_tag && !host_port->subnet)
 			user_spend(client, WRONG_PRICE);
 		err = tracker_set(server->tracker, client->index, &tracked,

@@ -206,12 +206,13 @@ static bool track_request(struct server *server, struct host_port *host_port,
 			  const struct cm_msg *msg)
 {
 	struct mad_path way = *path;
+	struct gid_entry gid;
 	bool is_known;
 
 	if (is_request(msg) && !user_may_track(server->client[to]))
 		return false;
 	if (is_request(msg))
-		host_port_mark_source(host_port, &way);
+		host_port_mark_source(host_port, &way, &gid);
 	if (tracker_received(server->tracker, to, host_port->handle, &way, msg, &is_known))
 		return false;
 	if (is_known)
@@ -341,20 +342,21 @@ static const struct tracked *tracked_of(const struct server *server, const struc
 
 /*
  * The GID index in a message was valid when the connection began; that GID may have gone since, and
- * another may have its index. Return: false if the GID is gone.
+ * another may have its index. @ret: as of host_port_mark_source(). Return: false if the GID is
+ * gone.
  */
 static bool find_source(const struct server *server, const struct client *client,
 			const struct host_port *host_port, struct mad_path *path,
-			const struct cm_msg *msg)
+			const struct cm_msg *msg, struct gid_entry *ret)
 {
 	const struct tracked *tracked = tracked_of(server, path, msg);
 
 	if (!tracked || tracked->client != client->index || !tracked->is.path.sgid_tag) {
-		host_port_mark_source(host_port, path);
+		host_port_mark_source(host_port, path, ret);
 		return true;
 	}
 	path->sgid_tag = tracked->is.path.sgid_tag;
-	return host_port_follow_source(host_port, path);
+	return host_port_follow_source(host_port, path, ret);
 }
 
 /*
@@ -396,6 +398,7 @@ static void refuse_for_peer(struct server *server, struct client *client,
 static int check_message(struct server *server, struct client *client, struct host_port *host_port,
 			 struct portd_mad *mad)
 {
+	struct gid_entry gid;
 	struct mad_gid peer;
 	struct cm_msg msg;
 	const char *wrong;
@@ -403,11 +406,11 @@ static int check_message(struct server *server, struct client *client, struct ho
 
 	if (err)
 		return err;
-	if (!find_source(server, client, host_port, &mad->path, &msg)) {
+	if (!find_source(server, client, host_port, &mad->path, &msg, &gid)) {
 		user_spend(client, WRONG_PRICE);
 		return -EADDRNOTAVAIL;
 	}
-	wrong = fields_wrong(server, client, host_port, &mad->path, &msg);
+	wrong = fields_wrong(server, client, host_port, &mad->path, &gid, &msg);
 	if (wrong) {
 		user_spend(client, WRONG_PRICE);
 		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);

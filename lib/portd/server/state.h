@@ -528,11 +528,12 @@ void defaults_tell(struct server *server, struct client *client, const struct ho
 /** host_port_heard() - learn a peer's queue pair @qpn from a message of a connection */
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);
 
-/** host_port_mark_source() - store the source GID in a path, in case its index changes */
-void host_port_mark_source(const struct host_port *host_port, struct mad_path *path);
-
-/** host_port_follow_source() - find the present index of that GID. Return: false if it has gone. */
-bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path);
+/* Store the source GID in a path, in case its index changes. @ret: it, without verbs if unknown. */
+void host_port_mark_source(const struct host_port *host_port, struct mad_path *path,
+			   struct gid_entry *ret);
+/* Find the present index of that GID. @ret: as above. Return: false if the GID has gone. */
+bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path,
+			     struct gid_entry *ret);
 
 /** host_port_reaches_hop() - return whether the next hop has a link address; if not, solicit it */
 bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path);
@@ -551,9 +552,8 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 void host_port_receive_inbox(struct server *server, struct host_port *host_port);
 
 /**
- * host_port_send() - send a message: a request at the end of the turn, anything else at once
- * @sender: its client, or NULL
- * @again:  the message is a retransmission
+ * host_port_send() - send a message, a request at the end of the turn; @again: a retransmission
+ * @sender: its client, or NULL; if it has one, the index of the source GID is the present one
  */
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
