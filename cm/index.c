@@ -24,15 +24,20 @@ static uint64_t hash_product(uint32_t a, uint32_t b, uint64_t secret)
  */
 uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret)
 {
-	uint64_t hash;
-	uint32_t gid[4];
+	uint64_t hash =
+		hash_product(key->id / SIDE_BY_SIDE, 0, secret * UINT64_C(0x94d049bb133111eb));
+	uint64_t half[2];
 
-	memcpy(gid, key->gid.raw, sizeof(gid));
-	hash = hash_product(gid[0], gid[1], secret * UINT64_C(0x9e3779b97f4a7c15)) +
-	       hash_product(gid[2], gid[3], secret * UINT64_C(0xd6e8feb86659fd93)) +
-	       hash_product((uint32_t)key->guid, (uint32_t)(key->guid >> 32),
-			    secret * UINT64_C(0xd1342543de82ef95)) +
-	       hash_product(key->id / SIDE_BY_SIDE, 0, secret * UINT64_C(0x94d049bb133111eb));
+	memcpy(half, key->gid.raw, sizeof(half));
+	/* Local keys have neither GID nor GUID, and others often have no GUID. */
+	if (half[0] | half[1])
+		hash += hash_product((uint32_t)half[0], (uint32_t)(half[0] >> 32),
+				     secret * UINT64_C(0x9e3779b97f4a7c15)) +
+			hash_product((uint32_t)half[1], (uint32_t)(half[1] >> 32),
+				     secret * UINT64_C(0xd6e8feb86659fd93));
+	if (key->guid)
+		hash += hash_product((uint32_t)key->guid, (uint32_t)(key->guid >> 32),
+				     secret * UINT64_C(0xd1342543de82ef95));
 	hash = (hash ^ hash >> 32) * UINT64_C(0xbf58476d1ce4e5b9);
 	hash ^= hash >> 32;
 	return hash ^ key->id % SIDE_BY_SIDE;
