@@ -17,28 +17,59 @@ union control_of_all {
 	char room[CMSG_SPACE(PORTD_FDS_MAX * sizeof(int))];
 };
 
+static ssize_t send_with_fds(int to, const struct portd_datagram *datagram, const int *fd,
+			     unsigned int n_fds, int flags)
+{
+	union control control = { { 0 } };
+	struct iovec iov = { .iov_len = datagram->bytes };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)) };
+	const void *data = datagram->data;
+
+	memcpy(&iov.iov_base, &data, sizeof(data)); /* not written to */
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+	memcpy(CMSG_DATA(&control.align), fd, n_fds * sizeof(int));
+	return sendmsg(to, &msg, flags);
+}
+
+/* Most datagrams pass no descriptors: for these send() and recv() cost less. */
 int portd_datagram_send(int to, const struct portd_datagram *datagram, const int fd[2], int flags)
 {
 	unsigned int n_fds = fd ? (fd[0] >= 0) + (fd[1] >= 0) : 0;
-	union control control = { { 0 } };
-	struct iovec iov = { .iov_len = datagram->bytes };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	const void *data = datagram->data;
 	ssize_t n;
 
-	memcpy(&iov.iov_base, &data, sizeof(data)); /* not written to */
-	if (n_fds) {
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(&control.align), fd, n_fds * sizeof(int));
-	}
+	flags |= MSG_NOSIGNAL;
 	do
-		n = sendmsg(to, &msg, MSG_NOSIGNAL | flags);
+		n = n_fds ? send_with_fds(to, datagram, fd, n_fds, flags)
+			  : send(to, datagram->data, datagram->bytes, flags);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
+}
+
+/* @n: what was received, or -1. Return: @n. */
+static ssize_t take_bytes(struct portd_datagram *ret, ssize_t n, bool is_truncated)
+{
+	ret->bytes = n < 0 ? 0 : (size_t)n;
+	ret->at = 0;
+	if (is_truncated) {
+		ret->data[0] = 0xff; /* no record begins with this byte */
+		ret->bytes = 1;
+	}
+	return n;
+}
+
+static ssize_t receive_alone(int from, struct portd_datagram *ret, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recv(from, ret->data, sizeof(ret->data), flags | MSG_TRUNC); /* its length */
+	while (n < 0 && errno == EINTR);
+	return take_bytes(ret, n, n > (ssize_t)sizeof(ret->data));
 }
 
 /* The descriptors are copied to @ret_fd, which has room for what fits into @control. */
@@ -55,13 +86,8 @@ static ssize_t receive(int from, struct portd_datagram *ret, struct cmsghdr *con
 	do
 		n = recvmsg(from, &msg, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && errno == EINTR);
-	ret->bytes = n < 0 ? 0 : (size_t)n;
-	ret->at = 0;
-	if (n >= 0 && msg.msg_flags & MSG_TRUNC) {
-		ret->data[0] = 0xff; /* no record begins with this byte */
-		ret->bytes = 1;
-	}
-	cmsg = n < 0 || !room ? NULL : CMSG_FIRSTHDR(&msg);
+	take_bytes(ret, n, n >= 0 && msg.msg_flags & MSG_TRUNC);
+	cmsg = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
 		memcpy(ret_fd, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
 	return n;
@@ -72,7 +98,7 @@ ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[
 	union control control;
 
 	if (!ret_fd)
-		return receive(from, ret, NULL, 0, NULL, flags);
+		return receive_alone(from, ret, flags);
 	ret_fd[0] = ret_fd[1] = -1;
 	return receive(from, ret, &control.align, sizeof(control), ret_fd, flags);
 }

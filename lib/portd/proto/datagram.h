@@ -12,7 +12,7 @@
 /**
  * portd_datagram_send() - send a datagram
  * @fd:    descriptors to pass, up to the first -1; owned by the caller. May be NULL
- * @flags: of sendmsg(); MSG_NOSIGNAL is added
+ * @flags: of send(); MSG_NOSIGNAL is added
  *
  * Return: 0 or -errno.
  */
@@ -24,7 +24,7 @@ int portd_datagram_send(int to, const struct portd_datagram *datagram, const int
  *
  * A truncated datagram is replaced by one that portd_get() rejects.
  *
- * Return: as recvmsg(), except for EINTR.
+ * Return: as recv(), except for EINTR; positive for a truncated one.
  */
 ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[2], int flags);
 

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "lib/portd/proto/proto.h"
+#include "lib/portd/proto/datagram.h"
 #include "tests/unit/test.h"
 
 static struct portd_record full_mad(void)
@@ -43,6 +45,30 @@ TEST(a_message_arrives_as_it_was_sent)
 	ck_assert_int_eq(portd_get(&datagram, &got), 0);
 	ck_assert_int_eq(got.type, PORTD_MAD);
 	ck_assert_mem_eq(&got.mad, &sent.mad, sizeof(got.mad));
+}
+
+/* With and without room for descriptors. */
+TEST_LOOP(a_datagram_that_is_too_long_has_no_records, 0, 2)
+{
+	const struct portd_record sent = full_mad();
+	struct portd_datagram in = { .bytes = 0 };
+	uint8_t out[PORTD_DATAGRAM_BYTES + 1];
+	struct portd_record got;
+	int pair[2], fd[2];
+
+	while (portd_put(&in, &sent))
+		;
+	memset(out, 0, sizeof(out));
+	memcpy(out, in.data, in.bytes);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	ck_assert_int_eq(send(pair[0], out, in.bytes, 0), in.bytes);
+	ck_assert_int_eq(portd_datagram_receive(pair[1], &in, _i ? fd : NULL, 0), in.bytes);
+	ck_assert_int_eq(portd_get(&in, &got), 0);
+	ck_assert_int_eq(send(pair[0], out, sizeof(out), 0), sizeof(out));
+	ck_assert_int_gt(portd_datagram_receive(pair[1], &in, _i ? fd : NULL, 0), 0);
+	ck_assert_int_eq(portd_get(&in, &got), -EPROTO);
+	close(pair[0]);
+	close(pair[1]);
 }
 
 TEST_LOOP(zeros_at_the_end_of_a_message_do_not_travel, 2, MAD_BYTES)
