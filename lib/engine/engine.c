@@ -66,11 +66,11 @@ struct engine *engine_held(void)
 void engine_unlock(void)
 {
 	struct list channels;
+	const bool any = channel_take_posted(&channels);
 
-	list_init(&channels);
-	channel_take_posted(&channels);
 	lock_give(&lock, LOCK_ENGINE);
-	channel_signal_posted(&channels);
+	if (any)
+		channel_signal_posted(&channels);
 }
 
 bool engine_id_is(const struct id *id, enum id_state state)
@@ -184,29 +184,37 @@ void engine_received_all(void)
 	engine_unlock();
 }
 
-static bool is_overdue(void)
+struct overdue {
+	bool connections;
+	bool resolutions;
+};
+
+static struct overdue what_is_overdue(void)
 {
-	bool is;
+	const struct cm_time now = clock_now();
+	struct overdue are;
 
 	engine_lock();
-	is = cm_time_reached(cm_core_deadline(&engine.core), clock_now());
+	are.connections = cm_time_reached(cm_core_deadline(&engine.core), now);
+	are.resolutions = cm_time_reached(cm_timers_deadline(&engine.resolutions), now);
 	engine_unlock();
-	return is;
+	return are;
 }
 
 /* If the thread was delayed, unread messages may answer what seems to be overdue. */
-static void read_what_is_there(void)
+static struct overdue read_what_is_there(void)
 {
+	struct overdue are = what_is_overdue();
 	unsigned int i;
 
-	for (i = 0; i < READS_MAX && is_overdue(); i++)
-		if (loop_turn(&loop, 0) <= 0)
-			break;
+	for (i = 0; i < READS_MAX && are.connections && loop_turn(&loop, 0) > 0; i++)
+		are = what_is_overdue();
+	return are;
 }
 
-static void run_timers(void)
+static void run_timers(struct overdue are)
 {
-	bool more = true, holds = false;
+	bool more = are.connections, holds = false;
 
 	while (more) {
 		outbox_init(&own.box);
@@ -219,7 +227,8 @@ static void run_timers(void)
 	}
 	if (holds)
 		outbox_release();
-	rooms->expire(clock_now());
+	if (are.resolutions)
+		rooms->expire(clock_now());
 }
 
 /* cmportd handles the addresses of peers. */
@@ -271,8 +280,7 @@ void engine_turn(int most_ms)
 	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
 	engine_unlock();
 	loop_turn(&loop, most_ms);
-	read_what_is_there();
-	run_timers();
+	run_timers(read_what_is_there());
 	rooms->before_sleep();
 }
 

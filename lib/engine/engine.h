@@ -46,6 +46,7 @@ struct engine_rooms {
 	void (*neighbour_changed)(const struct net_event *event);
 	void (*interface_changed)(const struct net_event *event);
 	void (*interfaces_changed)(void); /* ports may have come, or their GIDs have changed */
+	/* A timer of engine.resolutions has expired. */
 	void (*expire)(struct cm_time now);
 	void (*before_sleep)(void); /* before the engine's thread sleeps */
 	/* Time by which before_sleep() must be called even if nothing happens; the lock is held. */

@@ -123,14 +123,18 @@ void channel_post(struct channel *channel, struct event *event)
 	lock_give(&channel->lock, LOCK_CHANNEL);
 }
 
-void channel_take_posted(struct list *ret)
+bool channel_take_posted(struct list *ret)
 {
 	struct channel *channel;
 
+	if (list_is_empty(&posted))
+		return false;
+	list_init(ret);
 	list_for_each_entry_safe (channel, &posted, posted) {
 		list_remove(&channel->posted);
 		list_append(ret, &channel->posted);
 	}
+	return true;
 }
 
 void channel_after_fork(void)

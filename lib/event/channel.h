@@ -88,8 +88,12 @@ void channel_put(struct channel *channel);
  */
 void channel_post(struct channel *channel, struct event *event);
 
-/** channel_take_posted() - take the list of channels to signal; the engine's lock is held. */
-void channel_take_posted(struct list *ret);
+/**
+ * channel_take_posted() - take the list of channels to signal; the engine's lock is held
+ *
+ * Return: false if there are none; @ret is not set.
+ */
+bool channel_take_posted(struct list *ret);
 
 /** channel_after_fork() - in a forked child: drop the parent's list of channels to signal. */
 void channel_after_fork(void);

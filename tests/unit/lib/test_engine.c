@@ -120,7 +120,22 @@ TEST(rooms_above_are_looked_after_in_each_turn)
 	engine_turn(0);
 	engine_turn(0);
 	ck_assert_uint_eq(rig.n_looked, 2);
-	ck_assert_uint_eq(rig.n_expired, 2);
+}
+
+TEST(ids_that_wait_for_an_address_are_looked_at_when_a_timer_of_theirs_expires)
+{
+	const struct cm_time at = { .ns = rig.now_ns + CM_NS_PER_MS };
+	struct cm_timer timer = { 0 };
+
+	cm_timer_arm(&engine_held()->resolutions, &timer, at);
+	engine_turn(0);
+	ck_assert_uint_eq(rig.n_expired, 0);
+	rig.now_ns = at.ns;
+	engine_turn(0);
+	ck_assert_uint_eq(rig.n_expired, 1);
+	cm_timer_disarm(&engine_held()->resolutions, &timer);
+	engine_turn(0);
+	ck_assert_uint_eq(rig.n_expired, 1);
 }
 
 /* --- descriptors --------------------------------------------------------------------- */
