@@ -17,8 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +25,7 @@
 #include "mad/umad.h"
 #include "lib/portd/proto/datagram.h"
 #include "lib/portd/client/client.h"
+#include "tests/portd/flooder.h"
 
 #define BATCH	     32
 #define ON_WIRE	     "wire:"
@@ -36,9 +35,6 @@
 #define SLOW_PORT    7998 /* where somebody does who does not read */
 #define GIDS_MAX     64
 #define RESPONSE_EXP 20
-#define SILENT_MAX   500
-#define LINGER_S     60
-#define UNREAD_MAX   16
 #define NAMESAKES    200
 
 static struct portd_client *client;
@@ -52,7 +48,7 @@ static struct mad_path to_peer;
 static struct mad_gid own, peer;
 static uint16_t own_port;
 
-static void die(const char *what, int err)
+void die(const char *what, int err)
 {
 	printf("flooder: %s: %s\n", what, strerror(-err));
 	exit(1);
@@ -243,40 +239,6 @@ static bool come_and_go(void)
 	return true;
 }
 
-/* Return: a socket, or -1 */
-static int connect_silently(void)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-
-	strncpy(addr.sun_path, getenv("PURECM_SOCKET"), sizeof(addr.sun_path) - 1);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* Who says nothing has spent nothing. */
-static bool knock(void)
-{
-	int fd = connect_silently();
-
-	return fd >= 0 && !close(fd);
-}
-
-/* The latest stay: some are always about to speak. */
-static bool stay_silent(void)
-{
-	static int guest[SILENT_MAX];
-	static unsigned int n;
-	int *oldest = &guest[n++ % SILENT_MAX];
-
-	if (*oldest > 0)
-		close(*oldest);
-	*oldest = connect_silently();
-	return *oldest >= 0;
-}
-
 /* It dies with connections that it has just asked for. */
 static bool come_ask_and_go(void)
 {
@@ -301,44 +263,35 @@ static bool ask_for_devices(void)
 	return portd_open_port(client, "none", 1, &reply, &why) == -ENODEV;
 }
 
-static bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_answers)
+/* One that is open already: its name may have changed. */
+static bool open_again(void)
 {
-	char answer;
+	struct portd_reply reply;
+	struct portd_why why;
 
-	if (portd_datagram_send(to, out, NULL, 0))
-		return false;
-	while (n_answers && recv(to, &answer, sizeof(answer), 0) > 0)
-		n_answers--;
-	return n_answers == 0;
+	return portd_open_port(client, device, 1, &reply, &why) == 0;
 }
 
-/* As many in a datagram as there is room for, so that one turn has them all. */
-static bool ask_for_devices_at_once(void)
+/* Each gets a ring of shared memory. */
+static bool trace(void)
 {
-	const struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .visits = 1}
-	};
-	const struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
-	};
-	static int guest = -1;
-	struct portd_datagram out = { .bytes = 0 };
-	unsigned int n = 0;
+	struct trace_reader reader;
+	int err = portd_trace(client, &reader);
 
-	if (guest < 0) {
-		guest = connect_silently();
-		portd_put(&out, &hello);
-		if (guest >= 0 && !send_and_await(guest, &out, 1))
-			die("a greeting", -EPROTO);
-	}
-	out.bytes = 0;
-	while (portd_put(&out, &open))
-		n++;
-	if (guest >= 0 && send_and_await(guest, &out, n))
-		return true;
-	close(guest);
-	guest = -1;
-	return false;
+	if (!err)
+		trace_reader_fini(&reader);
+	return !err;
+}
+
+/* A connection that no message has made. */
+static bool report(void)
+{
+	struct cm_record tracked = {
+		.handle = handle, .path = to_peer, .local_comm_id = own_id(), .remote_comm_id = 1
+	};
+
+	portd_track(client, &tracked);
+	return true;
 }
 
 static bool ask_for_ids(void)
@@ -371,80 +324,6 @@ static bool come_and_stay(void)
 	struct portd_why why;
 
 	return portd_client_open(&guest, &its, &why) == 0;
-}
-
-/* Whose close() waits: its peer, which is on the same host, does not read. */
-static int lingering_socket(int *ret_peer)
-{
-	const struct linger linger = { .l_onoff = 1, .l_linger = LINGER_S };
-	static int listener = -1;
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	socklen_t bytes = sizeof(addr);
-	char data[4096] = "";
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (listener < 0) {
-		listener = socket(AF_INET, SOCK_STREAM, 0);
-		if (bind(listener, (struct sockaddr *)&addr, sizeof(addr)) || listen(listener, 1))
-			die("a listener", -errno);
-	}
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ 1 }, sizeof(int));
-	if (getsockname(listener, (struct sockaddr *)&addr, &bytes) ||
-	    connect(fd, (struct sockaddr *)&addr, bytes))
-		die("a lingering socket", -errno);
-	*ret_peer = accept(listener, NULL, NULL);
-	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
-		continue;
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	return fd;
-}
-
-/* The first one waits until this process ends, others for a while. */
-static int some_lingering_socket(void)
-{
-	static int peers[UNREAD_MAX];
-	static unsigned int n;
-	int *at = &peers[n++ ? 1 + n % (UNREAD_MAX - 1) : 0];
-
-	if (*at > 0)
-		close(*at);
-	return lingering_socket(at);
-}
-
-/* It goes before it is let in, and leaves that in the queue. */
-static bool leave_lingering_sockets(void)
-{
-	const struct portd_record release = { .type = PORTD_RELEASE };
-	struct portd_datagram out = { .bytes = 0 };
-	const int fd[2] = { some_lingering_socket(), -1 };
-	int guest = connect_silently();
-	int err;
-
-	portd_put(&out, &release);
-	err = guest < 0 ? -ENOTCONN : portd_datagram_send(guest, &out, fd, 0);
-	close(fd[0]);
-	close(guest);
-	return !err;
-}
-
-static bool send_lingering_sockets(void)
-{
-	static int guest = -1;
-	const int fd[2] = { some_lingering_socket(), -1 };
-	struct portd_datagram out = { .bytes = 0 };
-	int err;
-
-	if (guest < 0)
-		guest = connect_silently();
-	portd_put(&out, &(struct portd_record){ .type = PORTD_RELEASE });
-	err = guest < 0 ? -ENOTCONN : portd_datagram_send(guest, &out, fd, 0);
-	close(fd[0]);
-	if (!err)
-		return true;
-	close(guest);
-	guest = -1;
-	return false;
 }
 
 /* Nobody: what an attack does to others beyond taking time from the processors. */
@@ -482,6 +361,9 @@ static const struct kind {
 	{ "crowd",	   come_and_stay,		  1    },
 	{ "descriptors",	 send_lingering_sockets,	 1	   },
 	{ "stowaways",     leave_lingering_sockets, 1	  },
+	{ "opens",	   open_again,	       1	 },
+	{ "traces",	    trace,		   1    },
+	{ "reports",	     report,		     1    },
 	{ "computes",      compute,		       1	 },
 };
 
