@@ -66,9 +66,14 @@ static bool has_no_orphans(const struct server *server)
 	return !tracker_orphan(server->tracker, NULL);
 }
 
-static uint16_t next_id_block(struct server *server)
+static uint16_t next_id_block(const struct server *server)
 {
-	return state_file_id_block(server->state_file);
+	return state_file_next_block(server->state_file);
+}
+
+static uint16_t take_id_block(struct server *server, unsigned int skip)
+{
+	return state_file_id_block(server->state_file, skip);
 }
 
 static uint64_t lend_ids(struct server *server, uint16_t block)
@@ -337,7 +342,8 @@ static int choose_handle(struct server *server, const struct host_port *opened)
 const struct server_recovery server_recovery_from_files = {
 	.open = take_dir,
 	.close = leave_dir,
-	.id_block = next_id_block,
+	.next_block = next_id_block,
+	.id_block = take_id_block,
 	.lend = lend_ids,
 	.was_lent = were_ids_lent,
 	.welcome = record_client,

@@ -12,6 +12,8 @@
 #include "lib/portd/server/state.h"
 
 #define LEASES_PER_PRICE 16
+#define BLOCKS_PER_PRICE 512 /* looked at in a search for a free one */
+#define NAME_PRICE	 4   /* to read a device's name in sysfs */
 
 struct request {
 	struct server *server;
@@ -62,15 +64,41 @@ static int check_turn(const struct request *request)
 											 : 0;
 }
 
-/*
- * Block 0 is not lent: comm id 0 means none. Numbers count up, from a random start if there is no
- * state file.
- */
+/* Block 0 is not lent: comm id 0 means none. */
+static bool is_free(const struct server *server, uint16_t block)
+{
+	return block && server->block_owner[block] == NOBODY &&
+	       !tracker_hold_block(server->tracker, block);
+}
+
+/* Return: how many blocks are in use from the next one on; ID_BLOCKS if all are. */
+static unsigned int count_used(const struct server *server)
+{
+	uint16_t next = server->recovery ? server->recovery->next_block(server)
+					 : server->next_block;
+	unsigned int n = 0;
+
+	while (n < ID_BLOCKS && !is_free(server, (uint16_t)(next + n)))
+		n++;
+	return n;
+}
+
+static uint16_t take_number(struct server *server, unsigned int skip)
+{
+	uint16_t block = (uint16_t)(server->next_block + skip);
+
+	if (server->recovery)
+		return server->recovery->id_block(server, skip);
+	server->next_block = (uint16_t)(block + 1);
+	return block;
+}
+
+/* Numbers count up, from a random start if there is no state file. */
 static int lend_block(struct request *request)
 {
 	struct server *server = request->server;
 	struct client *client = request->client;
-	unsigned int tries;
+	unsigned int n_used;
 	uint16_t block;
 	int err;
 
@@ -81,15 +109,11 @@ static int lend_block(struct request *request)
 		err = check_quota(request, QUOTA_USER_IDS, client->user->n_blocks);
 	if (err)
 		return err;
-	for (tries = 0; tries < ID_BLOCKS; tries++) {
-		block = server->recovery ? server->recovery->id_block(server)
-					 : server->next_block++;
-		if (block && server->block_owner[block] == NOBODY &&
-		    !tracker_hold_block(server->tracker, block))
-			break;
-	}
-	if (tries == ID_BLOCKS)
+	n_used = count_used(server);
+	user_spend(client, (double)n_used / BLOCKS_PER_PRICE);
+	if (n_used == ID_BLOCKS)
 		return -ENOSPC;
+	block = take_number(server, n_used);
 	take_block(request, block);
 	if (server->recovery)
 		request->reply->secret = server->recovery->lend(server, block);
@@ -391,7 +415,9 @@ static int handle_stat(struct request *request)
 
 /*
  * Cost beyond that of any record, in messages of about 2 us: sockets, files and unsuccessful
- * searches. A missing device is searched in sysfs, a free port among 28,000.
+ * searches. A missing device is searched in sysfs, a free port among 28,000. What depends on how
+ * much there is to do is charged where it is done: leases, a search for ids, names of devices,
+ * rows.
  */
 static const struct {
 	int (*handle)(struct request *);
@@ -411,7 +437,7 @@ static const struct {
 	[PORTD_TRACK] = { handle_tracked,	  0,  0   },
 	[PORTD_RESUMED] = { handle_resumed,	    0,  0	 },
 	[PORTD_TRACE] = { handle_trace,	16, 0   },
-	[PORTD_STAT] = { handle_stat,	      0,	 0   },
+	[PORTD_STAT] = { handle_stat,	      8,	 0   },
 };
 
 int request_handle(struct server *server, struct client *client, const struct portd_record *record,
@@ -423,10 +449,12 @@ int request_handle(struct server *server, struct client *client, const struct po
 				   .fd = fd,
 				   .reply = ret,
 				   .reply_fd = ret_fd };
+	const uint64_t n_names_read = server->n_names_read;
 	int err = -EPROTO;
 
 	if (client->welcome != (record->type == PORTD_HELLO))
 		err = rows[record->type].handle(&request);
+	user_spend(client, NAME_PRICE * (double)(server->n_names_read - n_names_read));
 	/*
 	 * The port's holder may have released it with a record, or by disconnecting, that has not
 	 * been read yet: a restarted server must not get EADDRINUSE from its own previous instance.

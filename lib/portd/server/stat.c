@@ -12,7 +12,8 @@
 #include "lib/portd/proto/stat.h"
 #include "lib/portd/server/state.h"
 
-#define PAUSE_NS (20 * CM_NS_PER_MS) /* minimum interval between a client's queries */
+#define PAUSE_NS      (20 * CM_NS_PER_MS) /* minimum interval between a client's queries */
+#define OWN_ROW_PRICE 0.25		  /* in messages; a client's rows are charged to it */
 
 /* A query id contains the index of its client, and is new for a later client of the same index. */
 #define ASKER_BITS 12
@@ -257,7 +258,7 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 	ret->first = client->stat_id;
 	if (pid == PORTD_STAT_QUOTAS) {
 		put_all_quotas(&report);
-		user_spend(client, report.n_rows);
+		user_spend(client, OWN_ROW_PRICE * report.n_rows);
 		return 0;
 	}
 	for_each_client (other, server) {
@@ -267,7 +268,7 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 		ret->count++;
 	}
 	put_all(&report);
-	user_spend(client, ret->count);
+	user_spend(client, ret->count + OWN_ROW_PRICE * report.n_rows);
 	return 0;
 }
 

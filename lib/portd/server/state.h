@@ -256,6 +256,7 @@ struct server {
 	uint64_t n_seen;	      /* number of the latest message in trace_ring */
 	struct list asleep;	      /* tracers that wait for a message */
 	uint32_t n_stats;	      /* STAT queries so far */
+	uint64_t n_names_read;	      /* names of devices read from sysfs so far */
 	bool requests_left;	      /* the next turn must not wait */
 	bool asks_again;	      /* nor may this one: a request was deferred */
 	uint16_t next_block;	      /* next block to lend; unused with a recovery store */
@@ -267,9 +268,10 @@ struct server {
 struct server_recovery {
 	/* called before there are clients and host ports; sets the listening socket */
 	int (*open)(struct server *server);
-	void (*close)(struct server *server);			 /* the last call */
-	uint16_t (*id_block)(struct server *server);		 /* Return: the next block */
-	uint64_t (*lend)(struct server *server, uint16_t block); /* Return: a new secret */
+	void (*close)(struct server *server);				/* the last call */
+	uint16_t (*next_block)(const struct server *server);		/* is not taken */
+	uint16_t (*id_block)(struct server *server, unsigned int skip); /* takes one after those */
+	uint64_t (*lend)(struct server *server, uint16_t block);	/* Return: a new secret */
 	bool (*was_lent)(struct server *server, uint16_t block, uint64_t secret);
 	void (*welcome)(struct server *server, struct client *client); /* HELLO was accepted */
 	void (*introduce)(struct server *server,
@@ -354,11 +356,7 @@ void server_turn(struct server *server);
 /** server_is_over() - return whether the server has nothing left to do */
 bool server_is_over(const struct server *server);
 
-/**
- * server_end() - leave the socket directory and free all that the server owns
- *
- * The struct itself is not freed. No message is sent.
- */
+/** server_end() - leave the socket directory and free all but the struct; nothing is sent */
 void server_end(struct server *server);
 
 /** server_close() - stop watching a descriptor, and close it. */

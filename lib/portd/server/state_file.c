@@ -274,10 +274,16 @@ pid_t state_file_holder(int folder_fd, const char *path)
 
 /* --- updates -------------------------------------------------------------- */
 
-uint16_t state_file_id_block(struct state_file *file)
+uint16_t state_file_next_block(const struct state_file *file)
 {
-	uint16_t block = file->head.next_block++;
+	return file->head.next_block;
+}
 
+uint16_t state_file_id_block(struct state_file *file, unsigned int skip)
+{
+	uint16_t block = (uint16_t)(file->head.next_block + skip);
+
+	file->head.next_block = (uint16_t)(block + 1);
 	write_head(file);
 	return block;
 }

@@ -44,13 +44,16 @@ void state_file_close(struct state_file *file);
  */
 struct tracked_store *state_file_tracked(struct state_file *file);
 
+/** state_file_next_block() - the number of the next block of comm ids, which is not taken */
+uint16_t state_file_next_block(const struct state_file *file);
+
 /**
- * state_file_id_block() - take the number of the next block of comm ids
+ * state_file_id_block() - take the number of a block of comm ids: the next one, after @skip others
  *
  * Numbers count up from a random start, across restarts too: each is written to the file before it
  * is returned.
  */
-uint16_t state_file_id_block(struct state_file *file);
+uint16_t state_file_id_block(struct state_file *file, unsigned int skip);
 
 /** state_file_lend() - record that a block of comm ids was handed out. Return: its new secret. */
 uint64_t state_file_lend(struct state_file *file, uint16_t block);

@@ -366,63 +366,7 @@ TEST(what_takes_back_a_request_does_not_overtake_it_at_a_hop)
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
 }
 
-/* --- what is dear -------------------------------------------------------- */
-
-static double cost_of(struct rig_client *client, const struct portd_record *record, int error)
-{
-	struct portd_record cheap = { .type = PORTD_RELEASE };
-	double before;
-
-	rig_pass(1000);
-	rig_ask(client, &cheap); /* has its tokens counted */
-	before = rig_server()->client[NOT_BOBS]->rate.tokens;
-	ck_assert_int_eq(rig_ask(client, record), error);
-	return before - rig_server()->client[NOT_BOBS]->rate.tokens;
-}
-
-/* It makes the kernel tell all of its devices. */
-/* The GID table is read again. */
-TEST(to_name_a_gid_index_that_is_not_in_use_is_dear)
-{
-	struct portd_record cheap = { .type = PORTD_RELEASE };
-	struct cm_msg req = scene_req(&mallory[0], 1);
-	struct mad_path path = rig_peer(SCENE_PEER);
-	double before;
-
-	path.sgid_index = RIG_NO_GID;
-	rig_gid_moves(1);
-	rig_pass(1000);
-	rig_ask(&mallory[0], &cheap);
-	before = rig_server()->client[NOT_BOBS]->rate.tokens;
-	rig_send(&mallory[0], &path, &req);
-	ck_assert_str_eq(scene_wire(), "");
-	ck_assert(before - rig_server()->client[NOT_BOBS]->rate.tokens >= WRONG_PRICE);
-}
-
-TEST(to_ask_for_a_device_that_is_not_there_is_dear)
-{
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
-	};
-
-	ck_assert(cost_of(&mallory[0], &open, ENODEV) > 1000);
-}
-
-TEST(to_ask_for_many_ports_is_dear)
-{
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1024}
-	};
-
-	ck_assert(cost_of(&mallory[0], &lease, 0) > 50);
-}
-
-TEST(to_ask_all_clients_how_things_stand_is_as_dear_as_to_ask_each)
-{
-	struct portd_record stat = { .type = PORTD_STAT };
-
-	ck_assert(cost_of(&mallory[0], &stat, 0) >= N_CLIENTS);
-}
+/* --- what would be compared with all others -------------------------------- */
 
 TEST(a_port_has_so_many_claims)
 {

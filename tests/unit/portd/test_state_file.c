@@ -82,8 +82,20 @@ TEST(blocks_count_up)
 	uint16_t first;
 
 	take();
-	first = state_file_id_block(file());
-	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(first + 1));
+	first = state_file_id_block(file(), 0);
+	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(first + 1));
+}
+
+TEST(blocks_that_are_skipped_are_not_taken_later)
+{
+	uint16_t first;
+
+	take();
+	first = state_file_next_block(file());
+	ck_assert_uint_eq(state_file_id_block(file(), 7), (uint16_t)(first + 7));
+	ck_assert_uint_eq(state_file_next_block(file()), (uint16_t)(first + 8));
+	take_again();
+	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(first + 8));
 }
 
 TEST(blocks_count_on_after_leaving)
@@ -91,9 +103,9 @@ TEST(blocks_count_on_after_leaving)
 	uint16_t last;
 
 	take();
-	last = state_file_id_block(file());
+	last = state_file_id_block(file(), 0);
 	take_again();
-	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(last + 1));
+	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(last + 1));
 }
 
 static int hand_out_seven(void)
@@ -103,7 +115,7 @@ static int hand_out_seven(void)
 	if (socket_dir_take(socket_path, &dir))
 		return 1;
 	for (i = 0; i < 7; i++)
-		state_file_id_block(file());
+		state_file_id_block(file(), 0);
 	return 0;
 }
 
@@ -112,12 +124,12 @@ TEST(blocks_count_on_after_a_death)
 	uint16_t last;
 
 	take();
-	last = state_file_id_block(file());
+	last = state_file_id_block(file(), 0);
 	socket_dir_leave(dir);
 	dir = NULL;
 	ck_assert_int_eq(in_child(hand_out_seven), 0);
 	take();
-	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(last + 8));
+	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(last + 8));
 }
 
 TEST(blocks_begin_anywhere)
@@ -126,8 +138,8 @@ TEST(blocks_begin_anywhere)
 	int i;
 
 	take();
-	first = state_file_id_block(file());
-	for (i = 0; i < 8 && state_file_id_block(file()) == (uint16_t)(first + 1); i++) {
+	first = state_file_id_block(file(), 0);
+	for (i = 0; i < 8 && state_file_id_block(file(), 0) == (uint16_t)(first + 1); i++) {
 		socket_dir_leave(dir);
 		dir = NULL;
 		unlink(state_path);
@@ -169,8 +181,8 @@ TEST_LOOP(a_head_cut_short_loses_no_block, 1, HEAD_BYTES)
 	int fd;
 
 	take();
-	state_file_id_block(file());
-	last = state_file_id_block(file());
+	state_file_id_block(file(), 0);
+	last = state_file_id_block(file(), 0);
 	socket_dir_leave(dir);
 	dir = NULL;
 	fd = open(state_path, O_RDONLY);
@@ -180,7 +192,7 @@ TEST_LOOP(a_head_cut_short_loses_no_block, 1, HEAD_BYTES)
 	newer[SEQUENCE_AT + 1] ^= 0xff;
 	damage(next_head(), newer, (size_t)_i);
 	take();
-	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(last + 1));
+	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(last + 1));
 }
 
 TEST_LOOP(garbage_is_as_good_as_nothing, 0, 20)
@@ -194,7 +206,7 @@ TEST_LOOP(garbage_is_as_good_as_nothing, 0, 20)
 	damage(0, garbage, sizeof(garbage));
 	take();
 	ck_assert_uint_eq(state_file_pending(file()), 0);
-	state_file_id_block(file());
+	state_file_id_block(file(), 0);
 }
 
 static int note_client(void)

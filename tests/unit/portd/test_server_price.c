@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What requests cost the one who sends them, so that he cannot take more of cmportd's time by those
+ * that take long than by messages. Mallory is a user.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define MALLORY		 1001
+#define N_CLIENTS	 6
+#define MALLORYS	 2 /* mallory[0] among the clients: after Alice and Bob */
+#define ID_PRICE_LEAST	 100
+#define NAME_PRICE_LEAST 4
+
+static struct rig_client mallory[N_CLIENTS];
+
+static void set_up(void)
+{
+	unsigned int i;
+
+	scene_set_up();
+	rig_come_as_user(MALLORY);
+	for (i = 0; i < N_CLIENTS; i++)
+		rig_join(&mallory[i]);
+}
+
+static double cost_of(struct rig_client *client, const struct portd_record *record, int error)
+{
+	struct portd_record cheap = { .type = PORTD_RELEASE };
+	double before;
+
+	rig_pass(1000);
+	rig_ask(client, &cheap); /* has its tokens counted */
+	before = rig_server()->client[MALLORYS]->rate.tokens;
+	ck_assert_int_eq(rig_ask(client, record), error);
+	return before - rig_server()->client[MALLORYS]->rate.tokens;
+}
+
+FIXTURE(set_up, scene_tear_down);
+
+/* The GID table is read again. */
+TEST(to_name_a_gid_index_that_is_not_in_use_is_dear)
+{
+	struct portd_record cheap = { .type = PORTD_RELEASE };
+	struct cm_msg req = scene_req(&mallory[0], 1);
+	struct mad_path path = rig_peer(SCENE_PEER);
+	double before;
+
+	path.sgid_index = RIG_NO_GID;
+	rig_gid_moves(1);
+	rig_pass(1000);
+	rig_ask(&mallory[0], &cheap);
+	before = rig_server()->client[MALLORYS]->rate.tokens;
+	rig_send(&mallory[0], &path, &req);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(before - rig_server()->client[MALLORYS]->rate.tokens >= WRONG_PRICE);
+}
+
+/* It makes the kernel tell all of its devices. */
+TEST(to_ask_for_a_device_that_is_not_there_is_dear)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
+	};
+
+	ck_assert(cost_of(&mallory[0], &open, ENODEV) > 1000);
+}
+
+TEST(to_ask_for_many_ports_is_dear)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1024}
+	};
+
+	ck_assert(cost_of(&mallory[0], &lease, 0) > 50);
+}
+
+TEST(to_ask_all_clients_how_things_stand_is_as_dear_as_to_ask_each)
+{
+	struct portd_record stat = { .type = PORTD_STAT };
+
+	ck_assert(cost_of(&mallory[0], &stat, 0) >= N_CLIENTS);
+}
+
+/* --- names of devices ----------------------------------------------------- */
+
+static const struct portd_record open_again = {
+	.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+};
+
+TEST(to_open_a_port_again_costs_as_much_as_to_read_its_name)
+{
+	uint64_t before = rig_server()->n_names_read;
+	double cost = cost_of(&mallory[0], &open_again, 0);
+
+	ck_assert_uint_eq(rig_server()->n_names_read - before, 1);
+	ck_assert(cost >= 1 + NAME_PRICE_LEAST);
+}
+
+TEST(a_turn_reads_few_names_for_a_user)
+{
+	struct portd_datagram out;
+	uint64_t before;
+	unsigned int i, n = 0;
+
+	rig_pass(1000);
+	for (i = 0; i < N_CLIENTS; i++) {
+		out.bytes = 0;
+		while (portd_put(&out, &open_again))
+			n++;
+		rig_put(mallory[i].control, out.data, out.bytes, NULL, 0);
+	}
+	before = rig_server()->n_names_read;
+	rig_turn();
+	printf("%u requests: a turn reads %u names\n", n,
+	       (unsigned int)(rig_server()->n_names_read - before));
+	ck_assert_uint_gt(n, 2 * USER_TURN);
+	ck_assert_uint_le(rig_server()->n_names_read - before,
+			  USER_TURN / NAME_PRICE_LEAST + N_CLIENTS);
+}
+
+/* --- rows ----------------------------------------------------------------- */
+
+TEST(to_ask_how_things_stand_costs_more_if_there_is_more_to_tell)
+{
+	struct portd_record stat = { .type = PORTD_STAT, .stat = { .pid = 1 } };
+	double before = cost_of(&mallory[0], &stat, 0);
+	unsigned int i;
+
+	for (i = 0; i < PORTD_N_COUNTERS * CM_TALLY_KINDS; i++)
+		rig_server()->host_port[0]->passed[i / CM_TALLY_KINDS][i % CM_TALLY_KINDS] = 1;
+	ck_assert(cost_of(&mallory[0], &stat, 0) >= before + i / 8);
+}
+
+/* --- searches for ids ------------------------------------------------------ */
+
+static void use_up_ids(unsigned int n)
+{
+	const struct server *server = rig_server();
+	uint16_t next = server->recovery ? server->recovery->next_block(rig_server())
+					 : server->next_block;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		rig_server()->block_owner[(uint16_t)(next + i)] = 0;
+}
+
+TEST(to_search_for_ids_is_dear_if_there_are_none)
+{
+	struct portd_record lease = { .type = PORTD_LEASE_IDS };
+
+	use_up_ids(ID_BLOCKS);
+	ck_assert(cost_of(&mallory[0], &lease, ENOSPC) >= ID_PRICE_LEAST);
+}
+
+TEST(to_search_for_ids_is_dear_if_there_are_few)
+{
+	struct portd_record lease = { .type = PORTD_LEASE_IDS };
+
+	use_up_ids(ID_BLOCKS - 20); /* the last of these are held by clients already */
+	ck_assert(cost_of(&mallory[0], &lease, 0) >= ID_PRICE_LEAST);
+	ck_assert(cost_of(&mallory[0], &lease, 0) < ID_PRICE_LEAST);
+}
