@@ -20,10 +20,11 @@
  * PURECM_IDLE_S, PURECM_PORTD_LOG), /dev/null as standard streams (but see @ret_fd), none of our
  * descriptors, and default dispositions and an empty mask of signals. It is scheduled as
  * SCHED_OTHER on all CPUs (cpus.h) with nice value 0; resource limits that would end it are the
- * host's, not ours. The calling program gets no SIGCHLD and no child to wait for, and its fork
- * handlers do not run; only a program that inherits orphans, like the first process of a container,
- * becomes cmportd's parent. If several processes call this at once, one cmportd remains. errno is
- * preserved.
+ * host's, not ours. If root starts it where systemd runs, it asks for a control group of its own
+ * (tools/cmportd/own_group.h). The calling program gets no SIGCHLD and no child to wait for, and
+ * its fork handlers do not run; only a program that inherits orphans, like the first process of a
+ * container, becomes cmportd's parent. If several processes call this at once, one cmportd remains.
+ * errno is preserved.
  *
  * Return: 0 when it was started (connect to find out whether it runs), -ENOENT if there is no such
  * program, -errno.
