@@ -82,6 +82,59 @@ TEST(short_writes_of_any_length_and_place_are_whole)
 }
 
 /* All PSNs are in order, or a request would be refused or never answered. */
+/* Return: how many packets the write took. */
+static unsigned int write_long(struct rig *rig, uint32_t bytes, unsigned int seed, uint32_t n_sge)
+{
+	struct ibv_sge sge[2];
+	struct ibv_send_wr wr = write_at(rig, sge, 0, bytes);
+	unsigned int before = n_packets;
+	uint32_t i;
+
+	for (i = 0; i < bytes; i++)
+		rig->a.memory[i] = (char)(i * 7 + seed);
+	if (n_sge == 2) {
+		sge[1] = sge[0];
+		sge[0].length = bytes / 2;
+		sge[1].addr += bytes / 2;
+		sge[1].length = bytes - bytes / 2;
+		wr.num_sge = 2;
+	}
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig->a.memory, rig->b.memory, bytes), 0);
+	return n_packets - before;
+}
+
+static const struct {
+	uint32_t bytes, n_sge;
+	bool by_packets;
+} long_writes
+	[] = {
+		{32768,	 1, false},
+		{ 32769,	 1, false},
+		      { 1000000,	 1, false},
+		{ 1u << 20, 1, false},
+		{ 1048577,  1, true },
+		      { 32768,    2, false},
+		{ 32769,	 2, true }, /* what is gathered takes no more than a packet's room */
+};
+
+/* They are their own permission, too, once one has come in packets. */
+TEST_LOOP(long_writes_need_no_packets_either, 0, sizeof(long_writes) / sizeof(long_writes[0]))
+{
+	unsigned int i, n = 1;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ 0 });
+	ck_assert_uint_ne(write_long(&rig, long_writes[_i].bytes, 0, long_writes[_i].n_sge), 0);
+	for (i = 1; i < 20 && n; i++) {
+		n = write_long(&rig, long_writes[_i].bytes, i, long_writes[_i].n_sge);
+		usleep(n ? 1000 : 0);
+	}
+	ck_assert_int_eq(n != 0, long_writes[_i].by_packets);
+	rig_close(&rig);
+}
+
 TEST(order_among_other_requests_is_kept)
 {
 	struct ibv_sge sge[3];

@@ -12,6 +12,7 @@
 #include "tools/fabric/verbs/transport.h"
 
 #define WORD_BYTES sizeof(uint64_t)
+#define BYTES_MAX  (1u << 20) /* the call that posts a write returns after it */
 
 struct fab_direct {
 	struct fab_grants *grants;     /* of the peer's process; NULL if they cannot be used */
@@ -150,10 +151,13 @@ static bool is_wire_plain(const struct fab_qp *qp)
 	       !fab_faulty_has_faults(&context->peers.faulty);
 }
 
+/* What is gathered from several places must fit into context->scratch. */
 static bool is_write(const struct fab_send *send)
 {
+	bool in_one_piece = send->inline_data || send->n_sge == 1;
+
 	return send->opcode == IBV_WR_RDMA_WRITE && send->bytes &&
-	       send->bytes <= FAB_FRAGMENT_BYTES;
+	       send->bytes <= (in_one_piece ? BYTES_MAX : FAB_FRAGMENT_BYTES);
 }
 
 /* What was sent before in packets. A reliable requester knows that by their acknowledgements. */
@@ -188,17 +192,19 @@ static bool store_if_granted(struct fab_direct *direct, const struct fab_packet 
 	       store(direct, at, data, send->bytes, last);
 }
 
-/* As one packet, at both ends. */
+/* As the packets that there would be, at both ends. */
 static void count_write(const struct fab_qp *qp, struct fab_packet *packet, uint32_t bytes)
 {
 	struct fab_counters *of_slots = qp->direct->of_slots;
 
 	packet->op = FAB_OP_WRITE;
 	packet->flags |= FAB_FIRST | FAB_LAST;
-	packet->bytes = bytes;
-	fab_count_sent(context_of(qp)->counters, packet);
-	if (of_slots)
-		fab_count_received(&of_slots[packet->dest_qpn >> FAB_SLOT_SHIFT], packet);
+	for (; bytes; bytes -= packet->bytes) {
+		packet->bytes = bytes < qp->payload_bytes ? bytes : qp->payload_bytes;
+		fab_count_sent(context_of(qp)->counters, packet);
+		if (of_slots)
+			fab_count_received(&of_slots[packet->dest_qpn >> FAB_SLOT_SHIFT], packet);
+	}
 }
 
 static bool write_by_grant(struct fab_qp *qp, const struct fab_send *send)

@@ -88,14 +88,13 @@ static void was_marked(struct fab_qp *qp, const struct fab_packet *packet)
 static void grant_if_allowed(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	uint32_t turn = __atomic_load_n(&context_of(qp)->device->page->turn, __ATOMIC_ACQUIRE);
-	const unsigned int whole = FAB_FIRST | FAB_LAST;
 	const struct fab_mr *mr;
 
 	if (packet->service == FAB_SERVICE_XRC || !packet->bytes || turn & 1 ||
-	    (packet->flags & (whole | FAB_IMM)) != whole ||
+	    (packet->flags & (FAB_LAST | FAB_IMM)) != FAB_LAST ||
 	    !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || !may_receive(qp, packet))
 		return;
-	mr = memory_find_remote(qp, 0, packet->rkey, packet->remote_addr, packet->bytes,
+	mr = memory_find_remote(qp, 0, packet->rkey, packet->remote_addr, packet->dma_bytes,
 				IBV_ACCESS_REMOTE_WRITE);
 	if (mr && !mr->is_window && !(mr->access & IBV_ACCESS_ON_DEMAND))
 		grant_give(qp, packet, mr, turn);
