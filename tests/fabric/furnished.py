@@ -6,6 +6,7 @@ memory and files that no other host has.
 Prints what failed, then "N passed, N failed, N skipped".
 """
 import os
+import subprocess
 import sys
 
 import hosts
@@ -49,6 +50,29 @@ def sys_lists_umad_by_port(build):
     said = lines(build, "--hosts", "1", "--ports", "2", "a:cd /sys/class/infiniband_mad; "
                  "cat abi_version umad?/ibdev umad?/port")
     assert said == ["5", "fab0", "fab0", "1", "2"], said
+
+
+# What has no capability may not mount, as in most containers.
+WITHOUT_MOUNTS = ("unshare", "-Urn", "sh", "-c", "ip link set lo up; ip address add 10.1.1.1/24 "
+                  'dev lo; exec setpriv --bounding-set=-all --inh-caps=-all "$@"', "sh")
+
+
+def without_mounts_programs_see_the_device_by_a_library(build):
+    done = subprocess.run(
+        [*WITHOUT_MOUNTS, hosts.FABRIC, "run", "--build", build, "--hosts", "1", "--here", "lo",
+         "--raw", "--timeout", "20", f"a:cat {PORT}/state; "
+         "ls /sys/class/infiniband /dev/infiniband /sys/class/infiniband_mad; "
+         "node=/dev/infiniband/uverbs0; test -c $node && test -w $node && : <>$node && echo open; "
+         "ibstatus; "
+         "python3 -c 'import os; print(os.listdir(\"/sys/class/infiniband\"))'; "
+         "rping -s -C 1 >/dev/null & until rping -c -v -C 1 -a 10.1.1.1 2>/dev/null | "
+         "grep -o 'ping data'; do sleep 0.1; done; wait"],
+        capture_output=True, text=True, check=False)
+    said = done.stdout.splitlines()
+    assert done.returncode == 0 and said[0] == "4: ACTIVE", done.stdout + done.stderr
+    for line in ("uverbs0", "fab0", "umad0", "open", "['fab0']", "ping data",
+                 "Infiniband device 'fab0' port 1 status:"):
+        assert line in said, (line, done.stdout + done.stderr)
 
 
 def sys_of_infiniband_has_its_lid(build):
@@ -138,6 +162,7 @@ TESTS = (
     the_device_node_can_be_read_and_written,
     sys_says_what_verbs_say,
     sys_lists_umad_by_port,
+    without_mounts_programs_see_the_device_by_a_library,
     sys_of_infiniband_has_its_lid,
     sys_follows_the_port_and_the_device,
     the_rest_of_sys_and_dev_stays,

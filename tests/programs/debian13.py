@@ -18,7 +18,8 @@ SKIPPED = 77
 WHERE = "PURECM_PROGRAMS_RELEASE"
 PARTS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/fabric/fabric-host",
          "tools/fabric/fabric", *(f"tools/fabric/lib/{name}" for name in (
-             "libibverbs.so.1", "libibumad.so.3", "libfabric-ipoib.so", "libfabric-blocking.so")))
+             "libibverbs.so.1", "libibumad.so.3", "libfabric-ipoib.so", "libfabric-blocking.so",
+             "libfabric-view.so")))
 
 # Arguments: the root, the checkout, a program and its arguments, which run in the root. It becomes
 # the root of a mount namespace, as nobody may make a user namespace in a chroot.

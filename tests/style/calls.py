@@ -20,7 +20,7 @@ RING_MAX = 4
 # Libraries that stand in for others: their symbols are the C library's, or libibverbs', and are
 # seen by their own files only.
 STAND_INS = ("lib/rsocket/preload/", "tools/fabric/ipoib/",
-             "tools/fabric/blocking/", "tools/fabric/")
+             "tools/fabric/blocking/", "tools/fabric/view/", "tools/fabric/")
 
 SYMBOL = re.compile(r"^(.+\.o):\s*[0-9a-f]*\s+(\w) (\S+)$")
 

@@ -69,6 +69,7 @@ ARROWS = (
                             "tools/fabric/wire/", "base/")),
     ("tools/fabric/ipoib/", ()),
     ("tools/fabric/blocking/", ()),
+    ("tools/fabric/view/", ()),
     ("tools/", ("tools/", "lib/", "base/", "cm/", "mad/")),
     ("tests/", ("",)),
 )

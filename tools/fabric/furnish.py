@@ -76,6 +76,16 @@ def show_interfaces():
     os.close(groups)
 
 
+def make_device(folder):
+    """Make the folders of what show_device() mounts, or view/ shows, and a node for view/."""
+    for name in SYS_CLASSES:
+        (folder / "sys" / name).mkdir(parents=True, exist_ok=True)
+    node = folder / "dev/infiniband/uverbs0"
+    node.parent.mkdir(parents=True, exist_ok=True)
+    if not node.is_symlink():
+        node.symlink_to("/dev/null")
+
+
 def show_device(folder):
     """Show the device in /sys and /dev, for programs that need more than libibverbs.
 
@@ -84,7 +94,6 @@ def show_device(folder):
     if not all((classes / name).exists() for name in SYS_CLASSES):
         make_writable(str(classes))
     for name in SYS_CLASSES:
-        (folder / "sys" / name).mkdir(parents=True, exist_ok=True)
         bind(str(folder / "sys" / name), str(classes / name))
     nodes = Path("/dev/infiniband")
     if not nodes.exists():
@@ -107,25 +116,30 @@ def name_hosts(hosts, folder):
 
 
 def furnish_here(folder):
-    """Show a host on the machine's own network its device, if this process may mount."""
+    """Show a host on the machine's own network its device. Return: whether it is mounted."""
     uid, gid = os.geteuid(), os.getegid()
+    make_device(folder)
     if not try_unshare(namespaces.NEWNS | (namespaces.NEWUSER if uid else 0)):
-        return
+        return False
     if uid:
         namespaces.map_ids(uid, uid, gid, gid)
-    if may_mount():
-        show_device(folder)
+    if not may_mount():
+        return False
+    show_device(folder)
+    return True
 
 
 def furnish(host, hosts, folder, kept, own_tmp):
     """Set up as much of the environment as permitted; the rest stays the machine's.
 
-    @folder: the host's; @kept: paths that must stay visible; @own_tmp: cover /tmp too."""
+    @folder: the host's; @kept: paths that must stay visible; @own_tmp: cover /tmp too. Return:
+    whether the device is mounted."""
+    make_device(folder)
     try_unshare(namespaces.NEWIPC)
     if try_unshare(namespaces.NEWUTS):
         socket.sethostname(host.name)
     if not try_unshare(namespaces.NEWNS) or not may_mount():
-        return
+        return False
     here = os.getcwd()
     show_interfaces()
     show_device(folder)
@@ -134,3 +148,4 @@ def furnish(host, hosts, folder, kept, own_tmp):
         if os.path.isdir(path):
             make_empty(path, [str(folder.parents[1]), *kept, here])
     os.chdir(here)
+    return True
