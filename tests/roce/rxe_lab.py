@@ -39,7 +39,8 @@ ITERATIONS = 200 if LONG else 40  # of perftest
 FOLDER = "/tmp/f"
 DELAY = "mads:delay=200ms"
 NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
-TCP_LISTENS = "ss -ltn | grep -q -e :18515 -e :19765"  # perftest, qperf
+TCP_LISTENS = "ss -ltn | grep -q -e :18515 -e :19765 -e :7100"  # perftest, qperf, verbs_end.py
+VERBS_END = f"PYVERBS_ON=DEVICE PYVERBS_INDEX=GID {ROOT}/tests/programs/verbs_end.py"
 
 # What, the server (%s: its address), the client (%s: the server's), what the client prints. Over
 # IPv4 and IPv6.
@@ -84,6 +85,9 @@ IPV4 = tuple(perftest(program, "-R", wanted)
     ("qperf", "qperf", "qperf -t 1 -cm 1 ADDR4 rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat "
      "rc_fetch_add_mr", "rc_fetch_add_mr:"),
 )
+# Atomic writes, which rxe has since Linux 6.2. Flushes do not work yet: docs/fabric.md.
+NEWER = ("verbs_end.py extended-QP", f"{VERBS_END} server extended-QP %s",
+         f"{VERBS_END} client extended-QP %s", "end 0")
 CMTIME = ("cmtime", "cmtime -b %s -c 20", "cmtime -s %s -c 20", "disconnect")
 # Of rdma-core 65: both ends are steered by a controller, at a TCP port.
 CMTIME_STEERED = ("cmtime", "cmtime -L -b %s -C %s -c 20 -p 18515",
@@ -164,7 +168,9 @@ class Tests:
     def __init__(self, lab):
         self.lab, self.count, self.limit_s = lab, {"ok": 0, "FAIL": 0}, LIMIT_S
         is_steered = lab.a.run("cmtime -h 2>&1 | grep -q controller").ok
-        self.cmtime = CMTIME_STEERED if is_steered else CMTIME
+        self.extra = (CMTIME_STEERED if is_steered else CMTIME,)
+        if lab.a.run("grep -q IBV_WR_FLUSH /usr/include/infiniband/verbs.h").ok:
+            self.extra += (NEWER,)
 
     def report(self, name, why=None):
         verdict = "FAIL" if why else "ok"
@@ -211,7 +217,7 @@ class Tests:
             role, host = f"{what}, the {'process' if number else 'kernel'} serves", pair[0].host
             for program, *texts, wanted in sample(BOTH, only, number, 14):
                 self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
-            rows = sample((*IPV4, self.cmtime), only, 1 + 4 * number, 9)
+            rows = sample((*IPV4, *self.extra), only, 1 + 4 * number, 9)
             with process.delay() if rows else contextlib.nullcontext():
                 for program, *texts, wanted in rows:
                     self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
