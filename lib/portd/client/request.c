@@ -39,18 +39,36 @@ static int64_t now_ms(void)
 
 /* --- connecting ----------------------------------------------------------- */
 
+/* There may be many who connect, and a cmportd that is stopped accepts nobody. */
+static int connect_in_turn(int fd, const struct sockaddr_un *addr)
+{
+	const struct timeval wait = { .tv_sec = STARTING_MS / 1000 }, forever = { 0 };
+	const int64_t until = now_ms() + STARTING_MS;
+	int err;
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	do
+		err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? -errno : 0;
+	while (err == -EINTR && now_ms() < until);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &forever, sizeof(forever));
+	return err == -EAGAIN ? -ETIMEDOUT : err;
+}
+
 static int connect_once(const char *path, int *ret)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int err;
 
 	if (fd < 0)
 		return -errno;
 	strncpy(addr.sun_path, path, sizeof(addr.sun_path) - 1);
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		return fd_give_up(fd);
-	*ret = fd;
-	return 0;
+	err = connect_in_turn(fd, &addr);
+	if (err)
+		close(fd);
+	else
+		*ret = fd;
+	return err;
 }
 
 static bool nobody_is_there(int err)

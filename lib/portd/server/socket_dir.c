@@ -25,7 +25,6 @@
 #include "lib/portd/server/own_file.h"
 #include "lib/portd/server/state_file.h"
 
-#define BACKLOG		4096
 #define LOOK_AGAIN_NS	10000000
 #define LOOKS		3000 /* 30 s, half of the clients' timeout: a slow host exits slowly */
 #define ACTIVATED_FD	3    /* the first descriptor from systemd, sd_listen_fds(3) */
@@ -149,7 +148,7 @@ static int make_socket(struct socket_dir *dir)
 		return -errno;
 	dir->dev = stat.st_dev;
 	dir->ino = stat.st_ino;
-	return listen(dir->fd, BACKLOG) ? -errno : 0;
+	return listen(dir->fd, WAITING_CONNECTS) ? -errno : 0;
 }
 
 /* --- systemd's ----------------------------------------------------------- */
@@ -194,7 +193,7 @@ static int use_activated_socket(struct socket_dir *dir, bool is_one)
 		return -errno;
 	dir->fd = fd;
 	/* Clients see who has called this last as the process at the other end. */
-	return listen(fd, BACKLOG) ? -errno : 0;
+	return listen(fd, WAITING_CONNECTS) ? -errno : 0;
 }
 
 /* Programs that we start must not inherit them. */

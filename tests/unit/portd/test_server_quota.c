@@ -8,8 +8,11 @@
 #include <string.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "lib/portd/server/socket_dir.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
@@ -108,8 +111,10 @@ TEST(those_who_are_too_many_take_few_places)
 	unsigned int i, before = rig_server()->n_clients;
 
 	allow(QUOTA_USER_CLIENTS, 1);
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < 100; i++) {
 		rig_dial();
+		rig_settle();
+	}
 	ck_assert_uint_le(rig_server()->n_clients, before + 1 + BEYOND_MAX);
 }
 
@@ -148,6 +153,26 @@ TEST(who_was_turned_away_is_let_in_when_he_has_waited)
 	rig_pass(300);
 	ck_assert(is_let_in());
 	ck_assert(!is_let_in());
+}
+
+/* Another who connects would wait for all of them: he comes after those that he finds there. */
+TEST(few_wait_to_be_turned_away_before_another)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	socklen_t bytes = sizeof(addr);
+	unsigned int n = 0;
+	int fd;
+
+	getsockname(rig_server()->listening.fd, (struct sockaddr *)&addr, &bytes);
+	do {
+		fd = rig_dial_later();
+		if (connect(fd, (struct sockaddr *)&addr, bytes))
+			break;
+	} while (++n <= 2 * WAITING_CONNECTS);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_le(n, WAITING_CONNECTS + 1);
+	rig_settle();
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, bytes), 0);
 }
 
 /* They are accepted one a turn if they are let in. */
