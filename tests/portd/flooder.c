@@ -326,16 +326,6 @@ static bool come_and_stay(void)
 	return portd_client_open(&guest, &its, &why) == 0;
 }
 
-/* Nobody: what an attack does to others beyond taking time from the processors. */
-static bool compute(void)
-{
-	volatile unsigned int n = 0;
-
-	while (n < 100000)
-		n++;
-	return true;
-}
-
 static const struct kind {
 	const char *name;
 	bool (*once)(void);
@@ -364,7 +354,6 @@ static const struct kind {
 	{ "opens",	   open_again,	       1	 },
 	{ "traces",	    trace,		   1    },
 	{ "reports",	     report,		     1    },
-	{ "computes",      compute,		       1	 },
 };
 
 /* --- beginning ----------------------------------------------------------- */

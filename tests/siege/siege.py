@@ -5,10 +5,10 @@ worst, one kind after the other, while ten honest clients connect.
 
 Prints for each attack how much longer the honest ones need than beside the same load that does not
 concern their cmportd, the two in turn, and how much memory and how many descriptors cmportd has
-had. That load is as many programs that only compute, or the same attack on another host. An attack
-succeeds if an honest connect fails or a connection ends, if cmportd ends or has more than its
-limits, or if by the median of the pairs they need more than twice as long: then ten more pairs
-decide. Last it prints "N passed, N failed, N skipped".
+had. That load is the same attack on another host. An attack succeeds if an honest connect fails or
+a connection ends, if cmportd ends or has more than its limits, or if by the median of the pairs
+they need more than twice as long: then ten more pairs decide. Last it prints "N passed, N failed, N
+skipped".
 Exit status: 1 if an attack succeeded, 77 if there can be no fabric here.
 """
 import argparse
@@ -225,7 +225,7 @@ def be_besieged(siege, attacks):
 def by_users(siege, kind, count, peer):
     name = f"{count} users' {kind}" + (" to nobody" if peer == NOT_THERE else "")
     return Attack(name, kind, lambda kind: siege.attack(kind, count, peer),
-                  lambda _kind: siege.attack("computes", count, peer))
+                  lambda kind: [Remote("bystander", kind, count, peer)])
 
 
 def play_users(siege):
@@ -234,13 +234,13 @@ def play_users(siege):
 
 
 class Order:
-    """A file that all hosts of a fabric see: what the stranger is to do, and what he does."""
+    """A file that all hosts of a fabric see: what another host is to do, or what it does."""
 
     def __init__(self, name):
         self.path = Path(os.environ["PURECM_FABRIC"]).parent / name
 
     def give(self, what):
-        part = self.path.with_suffix(".part")
+        part = self.path.with_name(f"{self.path.name}.part")
         part.write_text(what, encoding="ascii")
         part.rename(self.path)
 
@@ -257,19 +257,33 @@ class Order:
             time.sleep(0.02)
 
 
-class Stranger:
-    """The attacker on another host, as a process that can be ended."""
+class Remote:
+    """Attackers on another host, as a process that can be ended."""
 
-    def __init__(self, kind, peer):
-        wanted = f"{kind} {peer}"
-        Order("wanted").give(wanted)
-        Order("done").wait(wanted)
+    def __init__(self, host, kind, count, peer):
+        self.wanted, self.done = Order(f"wanted.{host}"), Order(f"done.{host}")
+        wanted = f"{kind} {count} {peer}"
+        self.wanted.give(wanted)
+        self.done.wait(wanted)
 
     def send_signal(self, _signal):
-        Order("wanted").give("nothing")
+        self.wanted.give("nothing")
 
     def wait(self):
-        Order("done").wait("nothing")
+        self.done.wait("nothing")
+
+
+def obey(siege, host, own, user):
+    """Do on this host what is wanted, until this process is ended."""
+    attackers, wanted = [], "nothing"
+    while True:
+        wanted = Order(f"wanted.{host}").next(wanted)
+        end(attackers)
+        attackers = []
+        if wanted != "nothing":
+            kind, count, peer = wanted.split()
+            attackers = siege.attack(kind, int(count), peer, own=own, user=user)
+        Order(f"done.{host}").give(wanted)
 
 
 def start_slow_listener(siege, own):
@@ -283,33 +297,25 @@ def play_strangers(siege):
     slow = start_slow_listener(siege, HONEST)
     try:
         be_besieged(siege, [Attack(f"a host's {kind[len('wire:'):]}", kind,
-                                   lambda kind: [Stranger(kind, HONEST)],
-                                   lambda kind: [Stranger(kind, BYSTANDER)])
+                                   lambda kind: [Remote("stranger", kind, 1, HONEST)],
+                                   lambda kind: [Remote("stranger", kind, 1, BYSTANDER)])
                             for kind in BY_STRANGERS])
     finally:
         end([slow])
 
 
 def play_stranger(siege):
-    """Do what is wanted, on another host, until this process is ended."""
-    attackers, wanted = [], "nothing"
-    while True:
-        wanted = Order("wanted").next(wanted)
-        end(attackers)
-        attackers = []
-        if wanted != "nothing":
-            kind, peer = wanted.split()
-            attackers = siege.attack(kind, 1, peer, own=STRANGER, user=())
-        Order("done").give(wanted)
+    obey(siege, "stranger", STRANGER, ())
 
 
 def play_bystander(siege):
-    """Be attacked as well as the honest ones' host, so that this takes as much time."""
+    """Attack the cmportd of this host, or be attacked, as the honest ones' host."""
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda *_: sys.exit(0))
+    open_to_all()
     slow = start_slow_listener(siege, BYSTANDER)
     try:
-        signal.pause()
+        obey(siege, "bystander", BYSTANDER, NOBODY)
     finally:
         end([slow])
 
@@ -333,7 +339,7 @@ def play(what, name, *others):
 
 
 def users_of_a_host_do_not_hurt_each_other(what):
-    play(what, "users")
+    play(what, "users", ("d", "bystander"))
 
 
 def a_host_of_the_network_does_not_hurt_them(what):
