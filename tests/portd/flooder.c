@@ -332,6 +332,7 @@ static const struct kind {
 	unsigned int worth;
 } kinds[] = {
 	{"knocks",	    knock,		   1    },
+	{ "rattles",	     rattle,		     1    },
 	{ "requests",      say_requests,	    BATCH},
 	{ "silence",	     stay_silent,		  1    },
 	{ "slow-requests", say_slow_requests,	      BATCH},

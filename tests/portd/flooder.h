@@ -14,6 +14,9 @@ void die(const char *what, int err);
 /** knock() - connect without a word, and leave: one who says nothing has spent nothing */
 bool knock(void);
 
+/** rattle() - knock, without waiting for those who came before */
+bool rattle(void);
+
 /** stay_silent() - connect without a word; the latest stay, so some are always about to speak */
 bool stay_silent(void);
 

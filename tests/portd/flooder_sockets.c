@@ -18,10 +18,10 @@
 #define UNREAD_MAX 16
 
 /* Return: a socket, or -1 */
-static int connect_silently(void)
+static int connect_with(int flags)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
 
 	strncpy(addr.sun_path, getenv("PURECM_SOCKET"), sizeof(addr.sun_path) - 1);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
@@ -30,10 +30,23 @@ static int connect_silently(void)
 	return -1;
 }
 
+static int connect_silently(void)
+{
+	return connect_with(0);
+}
+
 /* Who says nothing has spent nothing. */
 bool knock(void)
 {
 	int fd = connect_silently();
+
+	return fd >= 0 && !close(fd);
+}
+
+/* A place that becomes free is taken before those who wait for one have been woken. */
+bool rattle(void)
+{
+	int fd = connect_with(SOCK_NONBLOCK);
 
 	return fd >= 0 && !close(fd);
 }

@@ -42,12 +42,14 @@ FDS_MAX = 4096  # a sixteenth of what the unit allows
 LASTS_S = {"stowaways": 1, "namesakes": 1}
 AFTERWARDS = ("namesakes",)  # begin when the honest ones have connected
 SLOWER_MAX, PAIRS_MORE = 2, 10  # a median of few pairs may be that of a busy machine
+# Known to slow more: what is missing is in docs/security.md, what is not defended against.
+SLOWER_MAX_OF = {"rattles": 4}
 
 # Kind of tests/portd/flooder.c, how many at once as uid 65534, to whom.
 BY_USERS = (
     ("requests", 4, SERVER), ("requests", 4, NOT_THERE), ("answers", 4, SERVER),
     ("namesakes", 4, SERVER), ("lookups", 4, SERVER), ("lies", 4, SERVER), ("noise", 4, SERVER),
-    ("questions", 4, SERVER), ("visits", 4, SERVER), ("knocks", 4, SERVER),
+    ("questions", 4, SERVER), ("visits", 4, SERVER), ("knocks", 4, SERVER), ("rattles", 4, SERVER),
     ("silence", 4, SERVER), ("deaths", 4, SERVER), ("devices", 4, SERVER), ("bundles", 4, SERVER),
     ("ids", 4, SERVER), ("ports", 4, SERVER), ("stats", 4, SERVER), ("crowd", 2, SERVER),
     ("descriptors", 4, SERVER), ("stowaways", 4, SERVER), ("opens", 4, SERVER),
@@ -194,7 +196,8 @@ def judge(siege, attacks):
     """Give those that seem too slow more pairs, and print what is so of each."""
     too_slow = []
     for attack in attacks:
-        if slower(siege, attack.name) > SLOWER_MAX:
+        limit = SLOWER_MAX_OF.get(attack.kind, SLOWER_MAX)
+        if slower(siege, attack.name) > limit:
             for _ in range(PAIRS_MORE):
                 withstand(siege, attack)
         calm, attacked = siege.took_s[attack.name]
@@ -202,9 +205,9 @@ def judge(siege, attacks):
         print(f"{attack.name}: {ratio:.2f} times as long, {len(calm)} pairs, "
               f"{statistics.median(calm):.2f} s and {statistics.median(attacked):.2f} s",
               flush=True)
-        if ratio > SLOWER_MAX:
+        if ratio > limit:
             too_slow.append(attack.name)
-    assert not too_slow, f"slowed by more than {SLOWER_MAX}: {too_slow}"
+    assert not too_slow, f"slowed by more than they may: {too_slow}"
 
 
 def be_besieged(siege, attacks):
