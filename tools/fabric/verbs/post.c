@@ -258,8 +258,8 @@ static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 	}
 	if (err)
 		*bad = wr;
-	post_start(qp);
 	ack_answered(qp);
+	post_start(qp);
 	context_unlock(context);
 	return err;
 }
