@@ -297,8 +297,13 @@ int rig_dial_later(void)
 
 void rig_connect(int fd)
 {
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		give_up("no connection to cmportd");
+	unsigned int turns = 0;
+
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+		if (errno != EAGAIN || turns++ > TURNS_MAX)
+			give_up("no connection to cmportd");
+		rig_turn();
+	}
 }
 
 int rig_dial(void)

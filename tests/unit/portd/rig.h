@@ -197,7 +197,7 @@ int rig_dial(void);
 /** rig_dial_later() - a socket for rig_connect(), while there are descriptors to be had. */
 int rig_dial_later(void);
 
-/** rig_connect() - connect it. */
+/** rig_connect() - connect it; the server turns while too many wait to be accepted. */
 void rig_connect(int fd);
 
 /** rig_resume() - a client says that it comes from an earlier cmportd. Return: as rig_ask(). */
