@@ -6,6 +6,8 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define TCASES_MAX 1024
 
@@ -13,6 +15,7 @@ struct TCase {
 	SFun set_up, tear_down;
 	const TTest *tests[64];
 	int first[64], end[64];
+	int signal[64]; /* which has to end the test, or 0 */
 	unsigned int n_tests;
 };
 
@@ -58,9 +61,10 @@ void tcase_add_checked_fixture(TCase *tcase, SFun set_up, SFun tear_down)
 
 void _tcase_add_test(TCase *tcase, const TTest *test, int signal, int status, int first, int end)
 {
-	if (signal || status || tcase->n_tests == sizeof(tcase->tests) / sizeof(*tcase->tests))
+	if (status || tcase->n_tests == sizeof(tcase->tests) / sizeof(*tcase->tests))
 		ck_abort_msg("%s needs a process of its own, or there is no room", test->name);
 	tcase->tests[tcase->n_tests] = test;
+	tcase->signal[tcase->n_tests] = signal;
 	tcase->first[tcase->n_tests] = first;
 	tcase->end[tcase->n_tests++] = end;
 }
@@ -89,6 +93,33 @@ static void run(const TCase *tcase, const TTest *test, int i)
 	n_run++;
 }
 
+/* In a process of its own. */
+static void run_to_signal(const TCase *tcase, const TTest *test, int i, int signal)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		run(tcase, test, i);
+		_exit(EXIT_SUCCESS);
+	}
+	running = test;
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
+	    WTERMSIG(status) != signal)
+		ck_abort_msg("not ended by signal %d, but with %#x", signal, status);
+	n_run++;
+}
+
+static void run_as_wanted(const TCase *tcase, unsigned int number, int i)
+{
+	if (tcase->signal[number])
+		run_to_signal(tcase, tcase->tests[number], i, tcase->signal[number]);
+	else
+		run(tcase, tcase->tests[number], i);
+}
+
 void srunner_run_all(SRunner *runner, enum print_output output)
 {
 	unsigned int i, j;
@@ -99,7 +130,7 @@ void srunner_run_all(SRunner *runner, enum print_output output)
 	for (i = 0; i < n_tcases; i++)
 		for (j = 0; j < tcases[i]->n_tests; j++)
 			for (k = tcases[i]->first[j]; k < tcases[i]->end[j]; k++)
-				run(tcases[i], tcases[i]->tests[j], k);
+				run_as_wanted(tcases[i], j, k);
 	printf("100%%: Checks: %d, Failures: 0, Errors: 0\n", n_run);
 }
 
