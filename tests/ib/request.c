@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cm/core.h"
 #include "mad/cm_msg.h"
 #include "mad/umad.h"
 
@@ -26,6 +28,8 @@
 #define ANSWER_MS    3000
 #define QUIET_MS     300
 #define RESPONSE_MTU 3
+#define TIMES_MAX    50
+#define AGAIN_US     200000
 
 static struct mad_port *port;
 static struct mad_path to_peer = { .dlid = LID_OF_A };
@@ -47,14 +51,14 @@ static bool receive(int ms, struct cm_msg *ret)
 	uint8_t mad[MAD_BYTES];
 	struct mad_path path;
 
+	memset(ret, 0, sizeof(*ret));
 	return poll(&ready, 1, ms) == 1 && !mad_port_receive(port, &path, mad) &&
 	       !cm_msg_decode(mad, sizeof(mad), ret);
 }
 
-static void show(const char *asked, int ms, struct cm_msg *ret)
+static void show(const char *asked, bool is_answered, const struct cm_msg *ret)
 {
-	memset(ret, 0, sizeof(*ret));
-	if (!receive(ms, ret))
+	if (!is_answered)
 		printf("%s: silence\n", asked);
 	else if (ret->hdr.attr_id == CM_ATTR_REJ)
 		printf("%s: %s, reason %u\n", asked, cm_msg_layout(ret->hdr.attr_id)->name,
@@ -75,9 +79,18 @@ static struct cm_req_path path_of(unsigned int bits, const struct mad_gid *to, u
 				     .local_ack_timeout = ack_timeout };
 }
 
+/* The program on the other end may start late. */
+static bool nobody_listens(const struct cm_msg *answer)
+{
+	return answer->hdr.attr_id == CM_ATTR_REJ &&
+	       answer->rej.reason == CM_REJ_INVALID_SERVICE_ID;
+}
+
 static void connect_to(const struct mad_gid *alternate, struct cm_msg *ret)
 {
+	unsigned int times = 0;
 	struct cm_msg msg;
+	bool is_answered;
 
 	cm_msg_init(&msg, CM_ATTR_REQ, 1);
 	msg.req.local_comm_id = OUR_ID;
@@ -96,8 +109,11 @@ static void connect_to(const struct mad_gid *alternate, struct cm_msg *ret)
 	msg.req.primary = path_of(0, &theirs, ACK_TIMEOUT);
 	msg.req.alternate = path_of(1, alternate, ALT_TIMEOUT);
 	memcpy(msg.req.private_data, "raw", sizeof("raw"));
-	send_msg(&msg);
-	show("REQ", ANSWER_MS, ret);
+	do {
+		send_msg(&msg);
+		is_answered = receive(ANSWER_MS, ret);
+	} while (nobody_listens(ret) && ++times < TIMES_MAX && !usleep(AGAIN_US));
+	show("REQ", is_answered, ret);
 }
 
 static void set_ids(struct cm_msg *msg, enum cm_attr attr, const struct cm_msg *rep)
@@ -111,13 +127,15 @@ static void set_ids(struct cm_msg *msg, enum cm_attr attr, const struct cm_msg *
 static void ask_to_move(const struct cm_msg *rep)
 {
 	struct cm_msg msg, answer;
+	bool is_answered;
 
 	set_ids(&msg, CM_ATTR_LAP, rep);
 	msg.lap.remote_qpn = rep->rep.local_qpn;
 	msg.lap.remote_cm_response_timeout = TIMEOUT;
 	msg.lap.alternate = path_of(1, &theirs, ALT_TIMEOUT);
 	send_msg(&msg);
-	show("LAP", QUIET_MS, &answer);
+	is_answered = receive(QUIET_MS, &answer);
+	show("LAP", is_answered, &answer);
 }
 
 /* The program on the other end does not look at events, so nothing is answered. */
