@@ -69,6 +69,19 @@ TEST(an_ack_leaves_with_the_answer_of_a_program_that_takes_turns)
 	world_close(world);
 }
 
+/* Who watches its memory for it (ib_write_lat) polls until it has the ACK, and then looks. */
+TEST(an_ack_follows_an_answer_that_is_a_write)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+	struct world *world = open_after_turns();
+
+	ck_assert_int_eq(world_post(world, 1, &wr, 0, 512, 16), 0);
+	world_run_for(world, FLIGHT_NS);
+	transcript_compare("< WRITE fla 8 at 512+16 16 bytes\n"
+			   "< ACK  8 msn 9\n");
+	world_close(world);
+}
+
 TEST(an_ack_is_sent_when_the_program_polls_in_vain)
 {
 	struct world *world = open_after_turns();

@@ -245,6 +245,11 @@ static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 {
 	struct fab_context *context = to_context(ibv->context);
 	struct fab_qp *qp = to_qp(ibv);
+	/*
+	 * A peer that watches its memory for an answer looks there after its own write is complete:
+	 * then the answer has to be there. Others take completions in the order of a device.
+	 */
+	bool is_watched = wr && wr->opcode == IBV_WR_RDMA_WRITE;
 	int err = 0;
 
 	pthread_mutex_lock(&context->lock);
@@ -258,8 +263,11 @@ static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 	}
 	if (err)
 		*bad = wr;
-	ack_answered(qp);
+	if (!is_watched)
+		ack_answered(qp);
 	post_start(qp);
+	if (is_watched)
+		ack_answered(qp);
 	context_unlock(context);
 	return err;
 }
