@@ -6,9 +6,10 @@
  *
  * If a program takes turns with its peer, the ACK of a message is deferred until the program sends
  * its answer, and leaves right before it, as from a device, or right after an answer that is a
- * write: the peer gets both at once (IBTA vol. 1, 9.7.5.1.2, lets a responder coalesce ACKs). The program takes turns if it answered ACK_TURNS messages in a row, each before the next
- * one came. A deferred ACK is sent without an answer when the program polls in vain, at the next
- * tick of the timer, when another message comes, and when the queue pair ends.
+ * write: the peer gets both at once (IBTA vol. 1, 9.7.5.1.2, lets a responder coalesce ACKs). The
+ * program takes turns if it answered ACK_TURNS messages in a row, each before the next one came. A
+ * deferred ACK is sent without an answer when the program polls in vain, at the next tick of the
+ * timer, when another message comes, and when the queue pair ends.
  */
 #ifndef FABRIC_ACK_H
 #define FABRIC_ACK_H
