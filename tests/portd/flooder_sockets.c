@@ -35,7 +35,7 @@ static int connect_silently(void)
 	return connect_with(0);
 }
 
-/* Who says nothing has spent nothing. */
+/* A connection without a request uses no quota of requests. */
 bool knock(void)
 {
 	int fd = connect_silently();
@@ -51,7 +51,7 @@ bool rattle(void)
 	return fd >= 0 && !close(fd);
 }
 
-/* The latest stay: some are always about to speak. */
+/* Keeps the latest connections open: some have always time left for their first request. */
 bool stay_silent(void)
 {
 	static int guest[SILENT_MAX];

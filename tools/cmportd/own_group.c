@@ -196,7 +196,7 @@ static int receive_all(int fd, void *bytes, size_t n)
 	return got < 0 ? -errno : (size_t)got == n ? 0 : -ECONNRESET;
 }
 
-/* By the credentials of the socket. */
+/* The bus reads our user id from the credentials of the socket. */
 static int authenticate(int fd)
 {
 	static const char auth[] = "\0AUTH EXTERNAL 30\r\n", begin[] = "BEGIN\r\n";

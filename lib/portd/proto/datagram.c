@@ -50,7 +50,7 @@ int portd_datagram_send(int to, const struct portd_datagram *datagram, const int
 	return n < 0 ? -errno : 0;
 }
 
-/* @n: what was received, or -1. Return: @n. */
+/* @n: number of bytes received, or -1. Return: @n. */
 static ssize_t take_bytes(struct portd_datagram *ret, ssize_t n, bool is_truncated)
 {
 	ret->bytes = n < 0 ? 0 : (size_t)n;

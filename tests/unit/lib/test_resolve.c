@@ -152,7 +152,7 @@ TEST(route_without_a_device_is_an_event)
 	rig_expect_state(id, ID_ADDR_BOUND);
 }
 
-/* The kernel's tables may do so over IPv6, and in a VRF: the device stays that of the source. */
+/* Over IPv6, and in a VRF, the kernel may choose a route by another interface than the source's. */
 TEST(bound_source_fixes_the_device_whatever_the_interface_of_the_route)
 {
 	fake_net.leaves_by = FAKE_IFINDEX + 1;

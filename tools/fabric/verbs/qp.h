@@ -35,7 +35,7 @@ int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_w
 
 /**
  * batch_new() - set ibv_wr_start() and its like, and allocate their data
- * @ops: IBV_QP_EX_WITH_*, what was asked for
+ * @ops: operations that the program requested, IBV_QP_EX_WITH_*
  *
  * Return: NULL on ENOMEM.
  */
