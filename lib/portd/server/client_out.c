@@ -95,9 +95,10 @@ void client_flush(struct server *server, struct client *client)
 }
 
 /*
- * A client that does not read loses requests first, because peers retransmit them. It loses no
- * response to its own queries, but cannot send more of them. It must be notified that a port is
- * gone, at most once for each port that it has opened.
+ * A client that does not read loses requests first, because peers retransmit them, and messages of
+ * no connection, because anybody can send those. It loses no response to its own queries, but
+ * cannot send more of them. It must be notified that a port is gone, at most once for each port
+ * that it has opened.
  */
 enum {
 	ROOM_FOR_REQUEST = BACKLOG_MAX / 2,
@@ -128,14 +129,16 @@ bool client_show(struct server *server, struct client *client, const struct port
 }
 
 void client_deliver(struct server *server, struct client *client, struct host_port *host_port,
-		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request)
+		    const struct mad_path *path, const uint8_t mad[MAD_BYTES],
+		    bool is_of_connection)
 {
 	struct portd_record record = {
 		.type = PORTD_MAD, .mad = {.port = host_port->handle, .path = *path}
 	};
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
-	if (client_show(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE))
+	if (client_show(server, client, &record,
+			is_of_connection ? ROOM_FOR_MESSAGE : ROOM_FOR_REQUEST))
 		tracker_handed(server->tracker, client->index);
 	else
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);

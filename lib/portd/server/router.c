@@ -195,6 +195,18 @@ static bool is_request(const struct cm_msg *msg)
 }
 
 /*
+ * Comm ids can be guessed. A message for an id of a client that is of no connection is limited as
+ * one for nobody is, but apart from those: responses to SIDR_REQs are of no connection, either.
+ */
+static bool may_stray(struct server *server, const struct mad_path *path)
+{
+	const struct mad_gid peer = mad_path_peer(path);
+
+	return peer_rate_spend(&server->astray_rate, &peer,
+			       quota_of(&server->options.quotas, QUOTA_PEER_RATE), server->now);
+}
+
+/*
  * Return: false for a message to be dropped, which limits what a remote flood makes us store for a
  * client that does not respond.
  *
@@ -203,21 +215,20 @@ static bool is_request(const struct cm_msg *msg)
  */
 static bool track_request(struct server *server, struct host_port *host_port,
 			  const struct mad_path *path, uint32_t source_qpn, uint16_t to,
-			  const struct cm_msg *msg)
+			  const struct cm_msg *msg, bool *ret_is_known)
 {
 	struct mad_path way = *path;
 	struct gid_entry gid;
-	bool is_known;
 
 	if (is_request(msg) && !user_may_track(server->client[to]))
 		return false;
 	if (is_request(msg))
 		host_port_mark_source(host_port, &way, &gid);
-	if (tracker_received(server->tracker, to, host_port->handle, &way, msg, &is_known))
+	if (tracker_received(server->tracker, to, host_port->handle, &way, msg, ret_is_known))
 		return false;
-	if (is_known)
+	if (*ret_is_known)
 		host_port_heard(host_port, path, source_qpn);
-	return true;
+	return *ret_is_known || is_request(msg) || may_stray(server, path);
 }
 
 /*
@@ -277,6 +288,7 @@ void router_received(struct server *server, struct host_port *host_port,
 {
 	struct mad_gid said;
 	struct cm_msg msg;
+	bool is_known;
 	uint16_t to;
 
 	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
@@ -302,13 +314,13 @@ void router_received(struct server *server, struct host_port *host_port,
 		answer_for_nobody(server, host_port, path, source_qpn, mad);
 		return;
 	}
-	if (!track_request(server, host_port, path, source_qpn, to, &msg)) {
+	if (!track_request(server, host_port, path, source_qpn, to, &msg, &is_known)) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
 	said = said_by(server->client[to], path);
 	peer_rate_give(&server->said_rate, &said);
-	client_deliver(server, server->client[to], host_port, path, mad, is_request(&msg));
+	client_deliver(server, server->client[to], host_port, path, mad, is_known);
 }
 
 /* --- checks before sending ------------------------------------------------ */
@@ -392,7 +404,7 @@ static void refuse_for_peer(struct server *server, struct client *client,
 	rej.rej.message = is_req ? CM_ANSWERED_REQ : CM_ANSWERED_REP;
 	rej.rej.reason = CM_REJ_STALE_CONNECTION;
 	cm_msg_encode(&rej, mad);
-	client_deliver(server, client, host_port, path, mad, false);
+	client_deliver(server, client, host_port, path, mad, true);
 }
 
 static int check_message(struct server *server, struct client *client, struct host_port *host_port,

@@ -224,6 +224,7 @@ struct server {
 	struct cm_core core;		 /* ended processes' connections, stray messages */
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
+	struct peer_rate astray_rate;		   /* for ids of clients, but of no connection */
 	struct peer_rate request_rate, unanswered; /* REQs sent to remote hosts; unanswered ones */
 	struct peer_rate stray_rate;		   /* messages of unknown connections */
 	struct peer_rate said_rate;		   /* of connections, by user and host */
@@ -399,7 +400,8 @@ bool client_takes_requests(struct client *client);
 
 /** client_deliver() - queue a message for a client; sent at the end of the turn */
 void client_deliver(struct server *server, struct client *client, struct host_port *host_port,
-		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
+		    const struct mad_path *path, const uint8_t mad[MAD_BYTES],
+		    bool is_of_connection);
 
 /** client_disconnect() - disconnect at the end of the turn; the rest of its input is discarded */
 void client_disconnect(struct server *server, struct client *client, const char *why);

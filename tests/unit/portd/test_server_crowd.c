@@ -282,9 +282,10 @@ TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
 TEST(a_client_that_does_not_read_loses_requests_first)
 {
 	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
-	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 1);
+	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 2);
 	uint64_t lost;
 
+	scene_connect(bob, 2);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	said_often(&req, 50000);
 	lost = rig_count(PORTD_COUNT_OVERFLOW);

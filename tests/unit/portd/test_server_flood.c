@@ -154,3 +154,42 @@ TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
 	ck_assert_uint_le(tracker_count(rig_server()->tracker, 0),
 			  20 * FLOOD - rig_count(PORTD_COUNT_OVERFLOW));
 }
+
+/* --- messages for ids that a client has, of no connection ------------------- */
+
+static struct cm_msg for_alice(unsigned int n)
+{
+	return talk_msg_of(CM_ATTR_DREQ, 0x10000 + n, alice->first + n % 1000);
+}
+
+static struct cm_msg answer_for_alice(unsigned int n)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_SIDR_REP, 0, 0);
+
+	msg.sidr_rep.request_id = alice->first + n % 1000;
+	return msg;
+}
+
+static struct cm_msg (*const strays[])(unsigned int n) = { for_alice, answer_for_alice };
+
+#define N_STRAYS (sizeof(strays) / sizeof(strays[0]))
+
+TEST_LOOP(a_client_gets_no_more_messages_of_no_connection_than_that, 0, N_STRAYS)
+{
+	flood(strays[_i], FLOOD);
+	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
+	ck_assert_uint_lt(rig_count(PORTD_COUNT_OVERFLOW), FLOOD);
+}
+
+TEST(a_client_that_does_not_read_loses_those_first)
+{
+	uint64_t lost;
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 20 * FLOOD;
+	scene_sends(alice, scene_req(alice, 1));
+	flood(for_alice, 20 * FLOOD);
+	lost = rig_count(PORTD_COUNT_OVERFLOW);
+	ck_assert_uint_gt(lost, 0);
+	scene_said(scene_peer_rep(0x701, alice->first + 1));
+	ck_assert_uint_eq(rig_count(PORTD_COUNT_OVERFLOW), lost);
+}
