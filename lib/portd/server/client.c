@@ -508,6 +508,8 @@ static bool end_next(struct server *server, struct client *client)
 /* Its last messages are read, and it is sent nothing more. */
 static void begin_end(struct server *server, struct client *client)
 {
+	const struct ports *ports = client->net_ns->ports;
+	const uint64_t n_looked_at = ports_n_looked_at(ports);
 	ssize_t n = !client->is_disconnected && client->data.fd >= 0;
 
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
@@ -519,6 +521,7 @@ static void begin_end(struct server *server, struct client *client)
 	client->is_disconnected = client->is_ending = true;
 	client->has_asked = false;
 	ports_client_gone(client->net_ns->ports, client->index);
+	user_spend(client, LOOK_PRICE * (double)(ports_n_looked_at(ports) - n_looked_at));
 	waiting_forget_sender(server, client);
 	requests_forget_sender(server, client); /* what takes back a REQ of it comes after it */
 	hang_up(server, client, &client->control);

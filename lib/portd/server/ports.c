@@ -21,6 +21,7 @@
 /* The mark of a leased port: the client in the lower half, and the word of its page. */
 #define MARK_LEASE	(UINT32_C(1) << 31)
 #define MARK_WORD_SHIFT 16
+#define LOOKS_AT_ALL	8192 /* the time to look through all marks, in leases looked at */
 static_assert(LEASE_WORDS <= 1 << (31 - MARK_WORD_SHIFT), "each word has its mark");
 
 struct ports *ports_new(const struct port_limits *limits, uint64_t seed)
@@ -194,6 +195,7 @@ static void for_each_lease(struct ports *ports, uint16_t client, lease_fn *act)
 
 	for (i = 0; i < LEASE_WORDS / 64 && tenant->n_leases; i++) {
 		for (left = tenant->is_leased[i]; left; left &= left - 1) {
+			ports->n_looked_at++;
 			word = i * 64 + (unsigned int)__builtin_ctzll(left);
 			lease_read(__atomic_load_n(&tenant->page->word[word], __ATOMIC_RELAXED),
 				   &ps, &port);
@@ -226,9 +228,11 @@ static void end_leases(struct ports *ports, uint16_t client)
 	struct tenant *tenant = ports->tenant[client];
 
 	for_each_lease(ports, client, unreserve_lease);
-	if (tenant->n_leases)
+	if (tenant->n_leases) {
 		port_space_unreserve_those(&ports->space, MARK_LEASE | UINT16_MAX,
 					   MARK_LEASE | client);
+		ports->n_looked_at += LOOKS_AT_ALL;
+	}
 	count_for(tenant, &tenant->n_leases, -(int)tenant->n_leases);
 }
 
@@ -518,6 +522,11 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 
 	if (holder)
 		holder_free(ports, holder);
+}
+
+uint64_t ports_n_looked_at(const struct ports *ports)
+{
+	return ports->n_looked_at;
 }
 
 bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)

@@ -141,6 +141,12 @@ bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 /** ports_has() - return whether the client has claimed or leased a port. */
 bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
 
+/**
+ * ports_n_looked_at() - return how many leases were looked at so far, of whatever client: because
+ * one has asked for a port and none was free, has ended, or has falsified its page
+ */
+uint64_t ports_n_looked_at(const struct ports *ports);
+
 /** ports_client_gone() - release all claims and leases of a client */
 void ports_client_gone(struct ports *ports, uint16_t client);
 

@@ -36,6 +36,7 @@ struct ports {
 	uint16_t n_tenants; /* highest index ever used, plus one */
 	struct tenant *tenant[TENANTS_MAX];
 	uint16_t *holders; /* see port_holders.h; NULL: they are not kept */
+	uint64_t n_looked_at;
 };
 
 #endif

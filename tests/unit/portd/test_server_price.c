@@ -5,15 +5,20 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 
+#include "lib/portd/proto/lease.h"
+#include "lib/portd/server/ports.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
-#define MALLORY		 1001
-#define N_CLIENTS	 6
-#define MALLORYS	 2 /* mallory[0] among the clients: after Alice and Bob */
-#define ID_PRICE_LEAST	 100
-#define NAME_PRICE_LEAST 4
+#define MALLORY		       1001
+#define N_CLIENTS	       8
+#define MALLORYS	       2 /* mallory[0] among the clients: after Alice and Bob */
+#define ID_PRICE_LEAST	       100
+#define NAME_PRICE_LEAST       4
+#define FALSE_PAGE_PRICE_LEAST 100
 
 static struct rig_client mallory[N_CLIENTS];
 
@@ -133,6 +138,62 @@ TEST(to_ask_how_things_stand_costs_more_if_there_is_more_to_tell)
 	for (i = 0; i < PORTD_N_COUNTERS * CM_TALLY_KINDS; i++)
 		rig_server()->host_port[0]->passed[i / CM_TALLY_KINDS][i % CM_TALLY_KINDS] = 1;
 	ck_assert(cost_of(&mallory[0], &stat, 0) >= before + i / 8);
+}
+
+/* --- leases of ports ------------------------------------------------------- */
+
+static const struct portd_record lease_one = {
+	.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1}
+};
+
+static struct lease_page *page_of(const struct rig_client *client)
+{
+	void *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  client->page_fd, 0);
+
+	ck_assert(page != MAP_FAILED);
+	return page;
+}
+
+/* All marks of ports are looked through for it. */
+TEST(to_leave_with_a_false_page_is_dear)
+{
+	struct portd_record cheap = { .type = PORTD_RELEASE };
+	const struct user *user;
+	double before;
+
+	ck_assert_int_eq(rig_ask(&mallory[1], &lease_one), 0);
+	memset(page_of(&mallory[1])->word, 0, LEASE_WORDS * sizeof(uint32_t));
+	rig_pass(1000);
+	rig_ask(&mallory[0], &cheap);
+	user = rig_server()->client[MALLORYS]->user;
+	before = user->rate.tokens;
+	rig_leave(&mallory[1]);
+	ck_assert(before - user->rate.tokens >= FALSE_PAGE_PRICE_LEAST);
+}
+
+/* Each lease is looked at: its client may not need it. These say that they need all. */
+TEST(to_ask_for_a_port_where_all_are_leased_is_dear)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1024}
+	};
+	uint32_t *rates = rig_server()->options.quotas.is;
+	struct lease_page *page;
+	unsigned int i, n = 0;
+
+	rates[QUOTA_USER_PORTS] = rates[QUOTA_CLIENT_RATE] = rates[QUOTA_USER_RATE] = 1000000;
+	rig_pass(1000);
+	for (i = 1; i < N_CLIENTS; i++) {
+		page = page_of(&mallory[i]);
+		do {
+			ck_assert_int_eq(rig_ask(&mallory[i], &lease), 0);
+			n += mallory[i].reply.count;
+			memset(page->word, 0xff, sizeof(page->word));
+		} while (mallory[i].reply.count);
+	}
+	ck_assert(cost_of(&mallory[0], &lease_one, 0) >= n / 64);
+	ck_assert_uint_eq(mallory[0].reply.count, 0);
 }
 
 /* --- searches for ids ------------------------------------------------------ */
