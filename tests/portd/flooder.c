@@ -163,6 +163,13 @@ static void lookup(struct portd_mad *mad)
 	put(mad, &msg);
 }
 
+/* Of somebody else's connection. */
+static void forgery(struct portd_mad *mad)
+{
+	*mad = (struct portd_mad){ .port = handle, .path = to_peer };
+	forge(&own, &peer, &mad->path.dgid, mad->mad);
+}
+
 static bool say(void (*make)(struct portd_mad *mad))
 {
 	struct portd_mad mads[BATCH];
@@ -209,6 +216,11 @@ static bool say_lies(void)
 static bool say_noise(void)
 {
 	return say(noise);
+}
+
+static bool say_forgeries(void)
+{
+	return say(forgery);
 }
 
 /* --- what it asks -------------------------------------------------------- */
@@ -339,6 +351,7 @@ static const struct kind {
 	{ "namesakes",     say_namesakes,	      BATCH},
 	{ "answers",	     say_answers,		  BATCH},
 	{ "lies",	  say_lies,		    BATCH},
+	{ "forgeries",     say_forgeries,	      BATCH},
 	{ "noise",	   say_noise,		      BATCH},
 	{ "questions",     ask,			    BATCH},
 	{ "visits",	    come_and_go,		 1	   },

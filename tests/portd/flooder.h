@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What flooder.c does with sockets of its own. Each function does it once, and returns whether that
- * worked.
+ * What flooder.c does with sockets of its own, and with messages of others. The functions that
+ * return bool do it once, and return whether that worked.
  */
 #ifndef TESTS_PORTD_FLOODER_H
 #define TESTS_PORTD_FLOODER_H
 
 #include <stdbool.h>
+
+#include "mad/cm_msg.h"
+#include "mad/gid.h"
 
 /** die() - say what is wrong, and end; @err is a negative errno */
 void die(const char *what, int err);
@@ -19,6 +22,16 @@ bool rattle(void);
 
 /** stay_silent() - connect without a word; the latest stay, so some are always about to speak */
 bool stay_silent(void);
+
+/**
+ * forge() - make a message of a connection that others have, see flooder_forger.c
+ * @own:    the address it is sent from
+ * @victim: one end of the connection, whose cmportd has recorded it in $FLOODER_RECORDING; if it
+ *          is another host, all messages go there
+ * @ret_to: the end to send it to
+ */
+void forge(const struct mad_gid *own, const struct mad_gid *victim, struct mad_gid *ret_to,
+	   uint8_t ret[MAD_BYTES]);
 
 /** ask_for_devices_at_once() - as many requests in a datagram as there is room for */
 bool ask_for_devices_at_once(void);

@@ -39,7 +39,8 @@ NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
 MEMORY_MIB = 256  # a quarter of what the unit allows
 FDS_MAX = 4096  # a sixteenth of what the unit allows
 # At least; otherwise until the honest ones have connected.
-LASTS_S = {"stowaways": 1, "namesakes": 1}
+LASTS_S = {"stowaways": 1, "namesakes": 1, "wire:forgeries": 1}
+RECORDED = ("wire:forgeries",)  # are made of what the honest ones' host has recorded
 AFTERWARDS = ("namesakes",)  # begin when the honest ones have connected
 SLOWER_MAX, PAIRS_MORE = 2, 10  # a median of few pairs may be that of a busy machine
 
@@ -54,7 +55,7 @@ BY_USERS = (
     ("traces", 4, SERVER), ("reports", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
-                "wire:noise")
+                "wire:noise", "wire:forgeries")
 
 
 class Siege:
@@ -90,6 +91,8 @@ class Siege:
         # sessions, they would otherwise take those of the honest ones.
         words = [*user, self.flooder, kind, "fab0", own, peer, str(ATTACK_S)]
         env = {**os.environ, "HOLD_QPN": str(self.qpn)}
+        if kind in RECORDED:
+            env["FLOODER_RECORDING"] = Order("recording").next("")
         until = time.monotonic() + ATTACK_S
         while True:
             attackers = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env,
@@ -104,6 +107,11 @@ class Siege:
             if "has enough" not in refused[0] or time.monotonic() > until:
                 raise AssertionError(f"an attacker says {refused[0]!r}")
             time.sleep(0.1)
+
+
+def last_words(processes):
+    """Return what those have said that have ended."""
+    return [process.stdout.readline() for process in processes if process.poll() is not None]
 
 
 def end(processes):
@@ -162,8 +170,10 @@ def connect_beside(siege, begin, kind, afterwards):
         if afterwards:
             attackers = begin(kind)
         time.sleep(max(0, LASTS_S.get(kind, 0) - took_s * (not afterwards)))
-        said = [client.stdout.readline() for client in clients if client.poll() is not None]
+        said = last_words(clients)
         assert not said, f"a connection ends: {said}"
+        said = last_words(attackers)
+        assert not said, f"an attacker ends: {said}"
         return took_s, count_fds(cmportd())
     finally:
         end(attackers)
@@ -248,7 +258,11 @@ class Order:
         part.rename(self.path)
 
     def wait(self, what):
-        while not self.path.exists() or self.path.read_text(encoding="ascii") != what:
+        while True:
+            is_there = self.path.read_text(encoding="ascii") if self.path.exists() else ""
+            assert not is_there.startswith("ended"), is_there
+            if is_there == what:
+                return
             time.sleep(0.02)
 
     def next(self, before):
@@ -269,6 +283,9 @@ class Remote:
         self.wanted.give(wanted)
         self.done.wait(wanted)
 
+    def poll(self):
+        return None  # wait() looks
+
     def send_signal(self, _signal):
         self.wanted.give("nothing")
 
@@ -281,6 +298,10 @@ def obey(siege, host, own, user):
     attackers, wanted = [], "nothing"
     while True:
         wanted = Order(f"wanted.{host}").next(wanted)
+        said = last_words(attackers)
+        if said:
+            Order(f"done.{host}").give(f"ended: {said}")
+            return
         end(attackers)
         attackers = []
         if wanted != "nothing":
@@ -297,6 +318,8 @@ def start_slow_listener(siege, own):
 
 
 def play_strangers(siege):
+    Order("recording").give(os.environ["PURECM_SOCKET"] + ".recorded")
+    end(siege.connect()[1])  # there has to be a recording
     slow = start_slow_listener(siege, HONEST)
     try:
         be_besieged(siege, [Attack(f"a host's {kind[len('wire:'):]}", kind,
