@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 from pathlib import Path
+import re
 import signal
 import socket
 import struct
@@ -31,6 +32,7 @@ PAIRS = 50 if LONG else 16
 LIVES = 10
 TRIES, TRY_S = 6000, 0.02
 SAME_QPN = 4660
+CLIENTS, MANY = 20, 4000  # who cost cmportd something, and connections of one of them
 NO_GROUP = "no control group (v2) can be made here"
 
 
@@ -211,6 +213,33 @@ def play_container(hosts):
     assert done.returncode == 0, done
 
 
+def play_other_container(hosts):
+    """Be the container beside that of cmportd, and get killed."""
+    client = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", hosts.hold, "client",
+                               SERVER, str(PORT), "100", "0"], stdout=subprocess.PIPE, text=True)
+    await_held(client)
+    await_rtus(100)
+    kill(client)
+
+
+def play_costs(hosts):
+    """Say what a client and a connection cost cmportd: descriptors, and bytes of its file."""
+    # The first client opens the port, for good.
+    clients = [begin_holding(hosts, 1)]
+    await_held(*clients)
+    own = Path(f"/proc/{pid_of_cmportd()}/fd")
+    before = len(list(own.iterdir()))
+    clients += [begin_holding(hosts, 1) for _ in range(CLIENTS)]
+    await_held(*clients[1:])
+    print(f"descriptors {len(list(own.iterdir())) - before}")
+    state = Path(os.environ["PURECM_SOCKET"] + ".state")
+    before = state.stat().st_blocks
+    clients += [begin_holding(hosts, MANY)]
+    await_held(clients[-1])
+    print(f"bytes {(state.stat().st_blocks - before) * 512}")
+    kill(*clients)
+
+
 def play_pinned(hosts):
     """Connect in a program with one CPU and another policy, which starts cmportd."""
     os.sched_setaffinity(0, range(os.cpu_count()))  # the kernel leaves out what is not for us
@@ -325,7 +354,8 @@ def count_listeners(hosts):
 PLAYS = {"storm": play_storm, "lives": play_lives, "end": play_end,
          "pairs": play_pairs, "container": play_container, "both": play_both,
          "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two,
-         "job": play_job, "pinned": play_pinned, "renamed": play_renamed}
+         "job": play_job, "pinned": play_pinned, "renamed": play_renamed,
+         "other-container": play_other_container, "costs": play_costs}
 
 
 # --- tests ------------------------------------------------------------------
@@ -378,6 +408,21 @@ def who_is_a_container_of_its_own_is_disconnected(hosts):
               hosts.await_count("100 established 100 disconnected"), first=())
 
 
+def who_is_in_a_container_that_is_killed_is_disconnected_by_a_cmportd_beside_it(hosts):
+    hosts.run(hosts.server(), hosts.play("other-container"),
+              hosts.await_count("100 established 100 disconnected"))
+
+
+def a_client_costs_the_descriptors_and_a_connection_the_bytes_that_the_page_says(hosts):
+    page = " ".join((HERE.parents[1] / "docs/deployment.md").read_text(encoding="utf-8").split())
+    each, = re.findall(r"\| (\w+) per client, ", page)
+    most, = re.findall(r"(\d+) bytes per connection in `/run`", page)
+    said = hosts.run(hosts.server(), hosts.play("costs"))
+    descriptors, size = map(int, re.search(r"descriptors (\d+)\nbytes (\d+)\n", said).groups())
+    assert (each, descriptors // CLIENTS) == ("two", 2), said
+    assert 0 < size <= int(most) * MANY, said
+
+
 def who_is_outside_lives_on_when_a_jobs_control_group_is_killed_with_cmportd(hosts):
     said = hosts.run(hosts.server(), hosts.play("job"), first=())
     if NO_GROUP in said:
@@ -397,6 +442,8 @@ TESTS = (a_storm_of_2000_connects_from_64_processes_has_no_failure,
          whom_a_cmportd_was_disconnecting_the_next_disconnects,
          who_lives_when_another_is_killed_together_with_cmportd_lives_on,
          who_is_a_container_of_its_own_is_disconnected,
+         who_is_in_a_container_that_is_killed_is_disconnected_by_a_cmportd_beside_it,
+         a_client_costs_the_descriptors_and_a_connection_the_bytes_that_the_page_says,
          who_is_outside_lives_on_when_a_jobs_control_group_is_killed_with_cmportd,
          neither_our_thread_nor_cmportd_is_scheduled_as_the_program)
 
