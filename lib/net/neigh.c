@@ -30,6 +30,10 @@
  */
 #define DISCARD_PORT 9
 
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
+
 struct key {
 	struct net_ip ip;
 	uint32_t ifindex;
@@ -271,7 +275,18 @@ enum net_neigh net_neigh_state(const struct net_route *route)
 	return state;
 }
 
-/* Sends through the route's interface; SO_DONTROUTE and the interface option need no privileges. */
+/* Before Linux 5.7 this takes privileges. */
+static bool bind_to_interface(int fd, unsigned int ifindex)
+{
+	int value = (int)ifindex;
+
+	return !setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &value, sizeof(value));
+}
+
+/*
+ * Sends through the route's interface. A source address of a VRF exists only for sockets that are
+ * bound to it or to an interface in it. Elsewhere the options below do, and need no privileges.
+ */
 static int pin_socket(int fd, const struct net_route *route)
 {
 	uint32_t ifindex = htonl(route->ifindex);
@@ -279,7 +294,9 @@ static int pin_socket(int fd, const struct net_route *route)
 	int rc;
 
 	setsockopt(fd, SOL_SOCKET, SO_DONTROUTE, &on, sizeof(on));
-	if (route->next_hop.sa.sa_family == AF_INET)
+	if (bind_to_interface(fd, route->ifindex))
+		rc = 0;
+	else if (route->next_hop.sa.sa_family == AF_INET)
 		rc = setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &ifindex, sizeof(ifindex));
 	else
 		rc = setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, &ifindex, sizeof(ifindex));
