@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* tools/fabric/udp/sockets.c: which socket sends a packet, and what it is bound to. */
+#include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include "tests/unit/test.h"
+#include "tools/fabric/udp/in.h"
 #include "tools/fabric/udp/sockets.h"
+#include "tools/fabric/udp/vrf.h"
+
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
 
 #define V4(a, b, c, d)                                   \
 	{                                                \
@@ -19,7 +28,7 @@ static void set_up(void)
 {
 	flow = (struct udp_flow){ .sgid = V4(127, 0, 0, 1), .hop_limit = 9, .traffic_class = 0x68 };
 	udp_sockets_none(&sockets);
-	ck_assert_int_eq(udp_sockets_open(&sockets), 0);
+	ck_assert_int_eq(udp_sockets_open(&sockets, 0), 0);
 }
 
 static void tear_down(void)
@@ -83,4 +92,52 @@ TEST(flows_beyond_the_limit_have_the_unbound_socket)
 	for (flow.hop_limit = 1; flow.hop_limit <= UDP_BOUND_MAX; flow.hop_limit++)
 		ck_assert(udp_sockets_find(&sockets, &flow, &peer)->is_bound);
 	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &peer), &sockets.v4);
+}
+
+/* --- VRFs: an interface of a VRF is not needed to bind to ------------------ */
+
+static uint32_t interface_bound_to(int fd)
+{
+	int ifindex = -1;
+	socklen_t bytes = sizeof(ifindex);
+
+	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &ifindex, &bytes), 0);
+	return (uint32_t)ifindex;
+}
+
+TEST(sockets_are_of_all_interfaces_without_a_vrf)
+{
+	ck_assert_uint_eq(interface_bound_to(sockets.v4.fd), 0);
+	ck_assert_uint_eq(interface_bound_to(udp_sockets_find(&sockets, &flow, &peer)->fd), 0);
+}
+
+TEST(all_sockets_that_send_are_bound_to_the_vrf)
+{
+	const uint32_t vrf = if_nametoindex("lo");
+
+	udp_sockets_close(&sockets);
+	ck_assert_int_eq(udp_sockets_open(&sockets, vrf), 0);
+	ck_assert_uint_eq(interface_bound_to(sockets.v4.fd), vrf);
+	if (sockets.v6.fd >= 0)
+		ck_assert_uint_eq(interface_bound_to(sockets.v6.fd), vrf);
+	ck_assert(udp_sockets_find(&sockets, &flow, &peer)->is_bound);
+	ck_assert_uint_eq(interface_bound_to(udp_sockets_find(&sockets, &flow, &peer)->fd), vrf);
+}
+
+TEST(sockets_that_receive_are_bound_to_the_vrf)
+{
+	const uint32_t vrf = if_nametoindex("lo");
+	int fd = udp_in_open_more(vrf);
+
+	if (fd == -EADDRINUSE) /* the machine has a RoCE device */
+		return;
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_eq(interface_bound_to(fd), vrf);
+	close(fd);
+}
+
+TEST(interface_without_a_master_is_in_no_vrf)
+{
+	ck_assert_uint_eq(udp_vrf_of(if_nametoindex("lo")), 0);
+	ck_assert_uint_eq(udp_vrf_of(0), 0);
 }

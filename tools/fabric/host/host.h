@@ -86,6 +86,7 @@ struct host {
 	bool is_reset; /* restarts after its end */
 	struct fab_peers peers;
 	enum fab_wire wire;
+	uint32_t vrf;	    /* of the ports' interfaces, with FAB_WIRE_ROCE */
 	struct udp_out out; /* with FAB_WIRE_ROCE: packets sent by QP1 */
 	struct udp_capture capture;
 	struct fab_counters *counters; /* of each slot; our own are the first */

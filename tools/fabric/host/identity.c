@@ -419,6 +419,7 @@ int identity_open(struct host *host)
 	fab_page_set_limits(host->page, host->limit);
 	host->page->wire = host->wire;
 	host->page->network = fab_page_own_network();
+	host->page->vrf = host->vrf;
 	for (i = 1; i <= host->n_ports; i++)
 		fill_port(host, i);
 	fab_page_write_end(host->page);

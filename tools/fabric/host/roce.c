@@ -4,10 +4,12 @@
  * sockets of their processes (steer.c).
  */
 #include <errno.h>
+#include <net/if.h>
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/udp/in.h"
+#include "tools/fabric/udp/vrf.h"
 
 #define BATCH 64
 
@@ -82,7 +84,8 @@ int roce_open(struct host *host)
 {
 	int err, fd;
 
-	fd = udp_in_open();
+	host->vrf = udp_vrf_of(if_nametoindex(host->netdev[0]));
+	fd = udp_in_open(host->vrf);
 	if (fd == -EADDRINUSE)
 		say_who_has_the_port(host);
 	if (fd < 0)
@@ -91,7 +94,7 @@ int roce_open(struct host *host)
 	if (!err)
 		err = steer_open(host);
 	if (!err)
-		err = udp_out_init(&host->out, host->folder.dir, 0);
+		err = udp_out_init(&host->out, host->vrf, host->folder.dir, 0);
 	return err ? err
 		   : loop_watch(&host->loop, &host->out_watch, host->out.loop.fd, EPOLLIN,
 				out_ready);

@@ -48,7 +48,7 @@ static int find_socket(struct steering *steering)
 			return (int)i;
 	if (i == UDP_IN_SOCKETS_MAX - 1)
 		return -EMFILE;
-	fd = udp_in_open_more();
+	fd = udp_in_open_more(steering->host->vrf);
 	if (fd < 0)
 		return fd;
 	steering->fd[steering->n_sockets++] = fd;

@@ -15,6 +15,7 @@
 
 #include "tools/fabric/roce/codec.h"
 #include "tools/fabric/roce/icrc.h"
+#include "tools/fabric/udp/vrf.h"
 
 #define RECEIVE_BYTES (8 << 20)
 #define IPV4_AT	      12
@@ -66,12 +67,14 @@ static void set_options(int fd, int family)
 	setsockopt(fd, SOL_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on));
 }
 
-static int bind_port(int fd, int family, bool is_shared)
+static int bind_port(int fd, uint32_t vrf, int family, bool is_shared)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(ROCE_UDP_PORT) };
-	int off = 0, on = is_shared;
+	int off = 0, on = is_shared, err = udp_vrf_bind(fd, vrf);
 
+	if (err)
+		return err;
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)))
 		return -errno;
 	if (family == AF_INET)
@@ -81,7 +84,7 @@ static int bind_port(int fd, int family, bool is_shared)
 	return bind(fd, (struct sockaddr *)&in6, sizeof(in6)) ? -errno : 0;
 }
 
-static int open_port(bool is_shared)
+static int open_port(uint32_t vrf, bool is_shared)
 {
 	static const int families[] = { AF_INET6, AF_INET };
 	int fd, err = -EAFNOSUPPORT;
@@ -89,7 +92,7 @@ static int open_port(bool is_shared)
 
 	for (i = 0; i < 2; i++) {
 		fd = socket(families[i], SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		err = fd < 0 ? -errno : bind_port(fd, families[i], is_shared);
+		err = fd < 0 ? -errno : bind_port(fd, vrf, families[i], is_shared);
 		if (!err) {
 			set_options(fd, families[i]);
 			udp_in_take_groups(fd, false);
@@ -103,15 +106,15 @@ static int open_port(bool is_shared)
 	return err;
 }
 
-int udp_in_open(void)
+int udp_in_open(uint32_t vrf)
 {
 	/* Without the flag: another fabric of the same user would let us share its port. */
-	int fd = open_port(false);
+	int fd = open_port(vrf, false);
 
 	if (fd < 0)
 		return fd;
 	close(fd);
-	fd = open_port(true);
+	fd = open_port(vrf, true);
 	/*
 	 * Each of several members of a group gets its packets; with a single member, Linux lets the
 	 * program of udp_in_steer() choose.
@@ -121,9 +124,9 @@ int udp_in_open(void)
 	return fd;
 }
 
-int udp_in_open_more(void)
+int udp_in_open_more(uint32_t vrf)
 {
-	return open_port(true);
+	return open_port(vrf, true);
 }
 
 int udp_in_steer(int fd, const uint16_t *slot, unsigned int n)

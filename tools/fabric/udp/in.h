@@ -21,13 +21,14 @@
 
 /**
  * udp_in_open() - bind port 4791, for the first time on this host
+ * @vrf: of the host's interface, see vrf.h
  *
  * Return: a descriptor, non-blocking and close-on-exec; -EADDRINUSE if the port is in use; -errno.
  */
-int udp_in_open(void);
+int udp_in_open(uint32_t vrf);
 
 /** udp_in_open_more() - bind the port again, after udp_in_open(). Return: as udp_in_open(). */
-int udp_in_open_more(void);
+int udp_in_open_more(uint32_t vrf);
 
 /**
  * udp_in_steer() - set the socket of each slot

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "tools/fabric/roce/icrc.h"
+#include "tools/fabric/udp/vrf.h"
 
 #define HOP_LIMIT_ELSE 64
 #define IPV4_AT	       12
@@ -224,7 +225,7 @@ static void log_send_error(struct udp_out *out, const struct udp_burst *burst, i
 
 	/* Linux returns this for a source address that it does not have. */
 	if (err == -ENETUNREACH &&
-	    udp_out_reach(&burst->flow.sgid, &burst->dgid, burst->ifindex) == EADDRNOTAVAIL)
+	    udp_out_reach(out, &burst->flow.sgid, &burst->dgid, burst->ifindex) == EADDRNOTAVAIL)
 		err = -EADDRNOTAVAIL;
 	for (i = 0; i < sizeof(advice) / sizeof(advice[0]); i++) {
 		if (advice[i].err != err || out->complaints & 1u << i)
@@ -399,7 +400,7 @@ void udp_out_none(struct udp_out *out)
 	fab_faulty_none(&out->faulty);
 }
 
-int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender)
+int udp_out_init(struct udp_out *out, uint32_t vrf, const char *dir, uint32_t sender)
 {
 	int err;
 
@@ -413,7 +414,7 @@ int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender)
 		err = fab_faulty_init(&out->faulty, dir, sender, &out->loop, put_packet);
 	if (err)
 		return err;
-	return udp_sockets_open(&out->sockets);
+	return udp_sockets_open(&out->sockets, vrf);
 }
 
 void udp_out_fini(struct udp_out *out)
@@ -433,20 +434,22 @@ void udp_out_fini(struct udp_out *out)
 	out->burst = (struct udp_burst){ .n_segments = 0 };
 }
 
-int udp_out_reach(const union ibv_gid *sgid, const union ibv_gid *dgid, uint32_t ifindex)
+int udp_out_reach(const struct udp_out *out, const union ibv_gid *sgid, const union ibv_gid *dgid,
+		  uint32_t ifindex)
 {
 	struct sockaddr_storage from, to;
 	socklen_t from_bytes = udp_address(sgid, 0, ifindex, &from);
 	socklen_t to_bytes = udp_address(dgid, ROCE_UDP_PORT, ifindex, &to);
-	int fd, err = 0;
+	int fd, err;
 
 	if (from.ss_family != to.ss_family)
 		return EINVAL;
 	fd = socket(from.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return errno;
-	if (bind(fd, (struct sockaddr *)&from, from_bytes) ||
-	    connect(fd, (struct sockaddr *)&to, to_bytes))
+	err = -udp_vrf_bind(fd, out->sockets.vrf);
+	if (!err && (bind(fd, (struct sockaddr *)&from, from_bytes) ||
+		     connect(fd, (struct sockaddr *)&to, to_bytes)))
 		err = errno;
 	close(fd);
 	return err;

@@ -58,11 +58,12 @@ void udp_out_none(struct udp_out *out);
 
 /**
  * udp_out_init() - open the sockets
+ * @vrf:          for the sockets, see vrf.h
  * @dir, @sender: for the fabric's faults, as in fab_faulty_init()
  *
  * Return: 0 or -errno; udp_out_fini() must be called in any case.
  */
-int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender);
+int udp_out_init(struct udp_out *out, uint32_t vrf, const char *dir, uint32_t sender);
 
 /** udp_out_fini() - close; queued packets are lost. May be called repeatedly. */
 void udp_out_fini(struct udp_out *out);
@@ -88,7 +89,8 @@ void udp_out_send_waiting(struct udp_out *out);
  * Return: 0; EINVAL if the IP versions differ; ENETUNREACH, EHOSTUNREACH and others from the
  * kernel's routes.
  */
-int udp_out_reach(const union ibv_gid *sgid, const union ibv_gid *dgid, uint32_t ifindex);
+int udp_out_reach(const struct udp_out *out, const union ibv_gid *sgid, const union ibv_gid *dgid,
+		  uint32_t ifindex);
 
 /**
  * udp_out_join() - join a group with this host, until the descriptor is closed

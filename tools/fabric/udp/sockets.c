@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "tools/fabric/roce/icrc.h"
+#include "tools/fabric/udp/vrf.h"
 
 #define SEND_BYTES (4 << 20)
 #define FLOW_PORTS 0xc000 /* A17.9.1: the source port provides flow entropy, in this range */
@@ -94,11 +95,14 @@ static int set_up(int fd, int family, const struct in_addr *source)
 	return err ? -errno : bind_flow(fd, family, source);
 }
 
-static int open_socket(struct udp_socket *ret, int family, const struct in_addr *source)
+static int open_socket(struct udp_socket *ret, uint32_t vrf, int family,
+		       const struct in_addr *source)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int err = fd < 0 ? -errno : set_up(fd, family, source);
+	int err = fd < 0 ? -errno : udp_vrf_bind(fd, vrf);
 
+	if (!err)
+		err = set_up(fd, family, source);
 	if (err) {
 		fd_close(&fd);
 		return err;
@@ -117,12 +121,13 @@ void udp_sockets_none(struct udp_sockets *sockets)
 	};
 }
 
-int udp_sockets_open(struct udp_sockets *sockets)
+int udp_sockets_open(struct udp_sockets *sockets, uint32_t vrf)
 {
 	const struct in_addr any = { .s_addr = htonl(INADDR_ANY) };
-	int err = open_socket(&sockets->v4, AF_INET, &any);
-	int err6 = open_socket(&sockets->v6, AF_INET6, &any);
+	int err = open_socket(&sockets->v4, vrf, AF_INET, &any);
+	int err6 = open_socket(&sockets->v6, vrf, AF_INET6, &any);
 
+	sockets->vrf = vrf;
 	return err && err6 ? err : 0;
 }
 
@@ -143,7 +148,7 @@ static bool is_of(const struct udp_socket *socket, const struct udp_flow *flow)
 	       memcmp(&socket->flow.sgid, &flow->sgid, sizeof(flow->sgid)) == 0;
 }
 
-static int bind_to_flow(struct udp_socket *ret, const struct udp_flow *flow)
+static int bind_to_flow(struct udp_socket *ret, uint32_t vrf, const struct udp_flow *flow)
 {
 	int hop_limit = flow->hop_limit, traffic_class = flow->traffic_class;
 	struct in_addr source;
@@ -151,7 +156,7 @@ static int bind_to_flow(struct udp_socket *ret, const struct udp_flow *flow)
 
 	*ret = (struct udp_socket){ .room = { .fd = -1 }, .flow = *flow, .is_bound = true };
 	memcpy(&source, flow->sgid.raw + IPV4_AT, sizeof(source));
-	err = open_socket(ret, AF_INET, &source);
+	err = open_socket(ret, vrf, AF_INET, &source);
 	if (!err && (setsockopt(ret->fd, SOL_IP, IP_TTL, &hop_limit, sizeof(hop_limit)) ||
 		     setsockopt(ret->fd, SOL_IP, IP_TOS, &traffic_class, sizeof(traffic_class)))) {
 		err = -errno;
@@ -172,7 +177,7 @@ struct udp_socket *udp_sockets_find(struct udp_sockets *sockets, const struct ud
 	for (i = 0; i < sockets->n_bound; i++)
 		if (is_of(&sockets->bound[i], flow))
 			return &sockets->bound[i];
-	if (i == UDP_BOUND_MAX || bind_to_flow(&sockets->bound[i], flow))
+	if (i == UDP_BOUND_MAX || bind_to_flow(&sockets->bound[i], sockets->vrf, flow))
 		return &sockets->v4;
 	sockets->n_bound++;
 	return &sockets->bound[i];

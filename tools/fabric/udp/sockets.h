@@ -37,6 +37,7 @@ struct udp_socket {
 };
 
 struct udp_sockets {
+	uint32_t vrf; /* that all are bound to, see vrf.h; 0: none */
 	struct udp_socket v4, v6, bound[UDP_BOUND_MAX];
 	unsigned int n_bound;
 };
@@ -44,8 +45,13 @@ struct udp_sockets {
 /** udp_sockets_none() - initialize without opening; udp_sockets_close() is allowed */
 void udp_sockets_none(struct udp_sockets *sockets);
 
-/** udp_sockets_open() - open the unbound sockets. Return: 0, or -errno if neither version works. */
-int udp_sockets_open(struct udp_sockets *sockets);
+/**
+ * udp_sockets_open() - open the sockets that are not bound to a source
+ * @vrf: for all sockets, see vrf.h
+ *
+ * Return: 0, or -errno if neither version works.
+ */
+int udp_sockets_open(struct udp_sockets *sockets, uint32_t vrf);
 
 /** udp_sockets_close() - close all. May be called repeatedly. */
 void udp_sockets_close(struct udp_sockets *sockets);

@@ -46,16 +46,24 @@ static void sockets_have_room(struct watch *watch, uint32_t events)
 	pthread_mutex_unlock(&context->lock);
 }
 
+/* A pod, which is in another network namespace, has not the host's VRF. */
+static uint32_t own_vrf(const struct fab_page *page)
+{
+	return page->network == fab_page_own_network() ? page->vrf : 0;
+}
+
 static int open_sockets(struct fab_context *context)
 {
-	int err = udp_out_init(&context->out, context->device->folder.dir, context->slot);
+	const struct fab_device *device = context->device;
+	int err = udp_out_init(&context->out, own_vrf(device->page), device->folder.dir,
+			       context->slot);
 
 	if (!err)
 		err = loop_watch(&context->loop, &context->waiting, context->out.loop.fd, EPOLLIN,
 				 sockets_have_room);
 	if (!err)
 		context->udp_fd = err =
-			share_ask(&context->device->folder, context->slot, &context->udp_conn);
+			share_ask(&device->folder, context->slot, &context->udp_conn);
 	return err;
 }
 
@@ -91,7 +99,7 @@ static int find_way(struct fab_context *context, const struct ibv_ah_attr *attr,
 	memset(ret, 0, sizeof(*ret));
 	if (!fab_page_gid(context->device->page, attr->port_num, attr->grh.sgid_index, &sgid))
 		return EINVAL;
-	err = udp_out_reach(&sgid.gid, &attr->grh.dgid, sgid.ifindex);
+	err = udp_out_reach(&context->out, &sgid.gid, &attr->grh.dgid, sgid.ifindex);
 	return err == ENETUNREACH ? EHOSTUNREACH : err;
 }
 
