@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The field engine: walks the rows of a layout to encode, decode or print a message. All bit
- * arithmetic is here and in wire_known.h.
+ * arithmetic is in wire_known.h.
  */
 #include <arpa/inet.h>
-#include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,96 +11,6 @@
 #include "mad/wire_known.h"
 
 #define DATA_BYTES_SHOWN 32
-
-static unsigned int min_uint(unsigned int a, unsigned int b)
-{
-	return a < b ? a : b;
-}
-
-/* Byte by byte, most significant bits first: a field may begin and end inside a byte. */
-static uint64_t bits_get(const uint8_t *wire, unsigned int bit, unsigned int width)
-{
-	uint64_t value = 0;
-
-	while (width) {
-		unsigned int n = min_uint(8 - bit, width);
-		unsigned int low = 8 - bit - n;
-
-		value = value << n | (*wire++ >> low & ((1u << n) - 1));
-		width -= n;
-		bit = 0;
-	}
-	return value;
-}
-
-static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64_t value)
-{
-	while (width) {
-		unsigned int n = min_uint(8 - bit, width);
-		unsigned int low = 8 - bit - n;
-		uint8_t mask = ((1u << n) - 1) << low;
-
-		width -= n;
-		*wire = (*wire & ~mask) | (value >> width << low & mask);
-		wire++;
-		bit = 0;
-	}
-}
-
-static uint64_t member_get(const struct wire_field *field, const void *host)
-{
-	const uint8_t *member = (const uint8_t *)host + field->offset;
-	uint64_t u64 = 0;
-	uint32_t u32;
-	uint16_t u16;
-
-	switch (field->size) {
-	case 1:
-		return *member;
-	case 2:
-		memcpy(&u16, member, sizeof(u16));
-		return u16;
-	case 4:
-		memcpy(&u32, member, sizeof(u32));
-		return u32;
-	default:
-		assert(field->size == 8);
-		memcpy(&u64, member, sizeof(u64));
-		return u64;
-	}
-}
-
-static void member_put(const struct wire_field *field, void *host, uint64_t value)
-{
-	uint8_t *member = (uint8_t *)host + field->offset;
-	uint32_t u32 = value;
-	uint16_t u16 = value;
-
-	switch (field->size) {
-	case 1:
-		*member = value;
-		return;
-	case 2:
-		memcpy(member, &u16, sizeof(u16));
-		return;
-	case 4:
-		memcpy(member, &u32, sizeof(u32));
-		return;
-	default:
-		assert(field->size == 8);
-		memcpy(member, &value, sizeof(value));
-	}
-}
-
-void wire_encode_any(const struct wire_field *f, const void *host, uint8_t *wire)
-{
-	bits_put(wire, f->bit, f->width, member_get(f, host) >> f->shift);
-}
-
-void wire_decode_any(const struct wire_field *f, const uint8_t *wire, void *host)
-{
-	member_put(f, host, member_get(f, host) | bits_get(wire, f->bit, f->width) << f->shift);
-}
 
 void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wire)
 {
@@ -145,10 +54,10 @@ static void print_value(const struct wire_field *field, const void *host, FILE *
 
 	switch (field->look) {
 	case WIRE_DEC:
-		fprintf(out, "%" PRIu64, member_get(field, host));
+		fprintf(out, "%" PRIu64, wire_member(field, host));
 		break;
 	case WIRE_HEX:
-		fprintf(out, "0x%" PRIx64, member_get(field, host));
+		fprintf(out, "0x%" PRIx64, wire_member(field, host));
 		break;
 	case WIRE_GID:
 		print_gid(member, out);

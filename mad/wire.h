@@ -21,7 +21,7 @@ enum wire_kind {
 
 /* How a field moves between wire and member; the row macros choose the fastest way. */
 enum wire_move {
-	WIRE_ANY,     /* bit by bit, into a part of the member */
+	WIRE_ANY,     /* any bits, into a part of the member */
 	WIRE_IN_BYTE, /* bits within one byte, one-byte member */
 	WIRE_U8,      /* whole bytes, the member's full size */
 	WIRE_U16,
@@ -89,16 +89,17 @@ struct wire_layout {
 #define WIRE_WHOLE(size) \
 	((size) == 1 ? WIRE_U8 : (size) == 2 ? WIRE_U16 : (size) == 4 ? WIRE_U32 : WIRE_U64)
 
-#define WIRE_UINT_ROW(type, member, at_byte, at_bit, bits, low, way, how)                       \
-	{                                                                                       \
-		.name = #member, .offset = offsetof(struct type, member),                       \
-		.size = WIRE_UINT_SIZE(type, member) + WIRE_CHECK_NAME(member) +                \
-			WIRE_CHECK((at_bit) < 8, #member ": first bit is not in its byte") +    \
-			WIRE_CHECK((bits) > 0 && (bits) + (low) <=                              \
-							 8 * sizeof(WIRE_MEMBER(type, member)), \
-				   #member ": the member cannot hold the field"),               \
-		.byte = (at_byte), .bit = (at_bit), .width = (bits), .shift = (low),            \
-		.kind = WIRE_UINT, .move = (way), .look = (how),                                \
+#define WIRE_UINT_ROW(type, member, at_byte, at_bit, bits, low, way, how)                        \
+	{                                                                                        \
+		.name = #member, .offset = offsetof(struct type, member),                        \
+		.size = WIRE_UINT_SIZE(type, member) + WIRE_CHECK_NAME(member) +                 \
+			WIRE_CHECK((at_bit) < 8, #member ": first bit is not in its byte") +     \
+			WIRE_CHECK((at_bit) + (bits) <= 64, #member ": more than eight bytes") + \
+			WIRE_CHECK((bits) > 0 && (bits) + (low) <=                               \
+							 8 * sizeof(WIRE_MEMBER(type, member)),  \
+				   #member ": the member cannot hold the field"),                \
+		.byte = (at_byte), .bit = (at_bit), .width = (bits), .shift = (low),             \
+		.kind = WIRE_UINT, .move = (way), .look = (how),                                 \
 	}
 
 #define WIRE_BYTES_ROW(type, member, at_byte, how)                                   \

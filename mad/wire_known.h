@@ -7,6 +7,7 @@
 #ifndef MAD_WIRE_KNOWN_H
 #define MAD_WIRE_KNOWN_H
 
+#include <assert.h>
 #include <endian.h>
 #include <string.h>
 
@@ -21,11 +22,82 @@
 #define WIRE_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-/** wire_encode_any() - encode one row bit by bit; @wire: its first byte */
-void wire_encode_any(const struct wire_field *field, const void *host, uint8_t *wire);
+static WIRE_STRAIGHT uint64_t wire_member(const struct wire_field *field, const void *host)
+{
+	const uint8_t *member = (const uint8_t *)host + field->offset;
+	uint64_t u64 = 0;
+	uint32_t u32;
+	uint16_t u16;
 
-/** wire_decode_any() - decode one row bit by bit; keeps the member's other bits */
-void wire_decode_any(const struct wire_field *field, const uint8_t *wire, void *host);
+	switch (field->size) {
+	case 1:
+		return *member;
+	case 2:
+		memcpy(&u16, member, sizeof(u16));
+		return u16;
+	case 4:
+		memcpy(&u32, member, sizeof(u32));
+		return u32;
+	default:
+		assert(field->size == 8);
+		memcpy(&u64, member, sizeof(u64));
+		return u64;
+	}
+}
+
+static WIRE_STRAIGHT void wire_set_member(const struct wire_field *field, void *host,
+					  uint64_t value)
+{
+	uint8_t *member = (uint8_t *)host + field->offset;
+	uint32_t u32 = (uint32_t)value;
+	uint16_t u16 = (uint16_t)value;
+
+	switch (field->size) {
+	case 1:
+		*member = (uint8_t)value;
+		return;
+	case 2:
+		memcpy(member, &u16, sizeof(u16));
+		return;
+	case 4:
+		memcpy(member, &u32, sizeof(u32));
+		return;
+	default:
+		assert(field->size == 8);
+		memcpy(member, &value, sizeof(value));
+	}
+}
+
+/* The number of bytes that have bits of the field: at most eight, see WIRE_UINT_ROW(). */
+static WIRE_STRAIGHT size_t wire_bytes(const struct wire_field *field)
+{
+	return (field->bit + field->width + 7u) / 8;
+}
+
+static WIRE_STRAIGHT void wire_encode_any(const struct wire_field *field, const void *host,
+					  uint8_t *wire)
+{
+	const uint64_t first = UINT64_MAX >> field->bit;
+	const uint64_t mask = first & ~(first >> (field->width - 1) >> 1);
+	uint64_t value = wire_member(field, host) >> field->shift;
+	uint64_t bits = 0;
+
+	memcpy(&bits, wire, wire_bytes(field));
+	value = value << (64 - field->width) >> field->bit;
+	bits = htobe64((be64toh(bits) & ~mask) | value);
+	memcpy(wire, &bits, wire_bytes(field));
+}
+
+/* Keeps the member's other bits. */
+static WIRE_STRAIGHT void wire_decode_any(const struct wire_field *field, const uint8_t *wire,
+					  void *host)
+{
+	uint64_t bits = 0;
+
+	memcpy(&bits, wire, wire_bytes(field));
+	bits = be64toh(bits) << field->bit >> (64 - field->width);
+	wire_set_member(field, host, wire_member(field, host) | bits << field->shift);
+}
 
 static WIRE_STRAIGHT uint8_t wire_mask(const struct wire_field *field)
 {
