@@ -177,10 +177,11 @@ int id_follow_address(struct id *id)
 	err = path_follow(&path, &gid);
 	if (err)
 		return err == -ENODEV ? -ENODATA : err;
-	if (gid.gid_index == path.gid.gid_index)
+	if (gid.gid_index == path.gid.gid_index && gid.as_of.n_edits == path.gid.as_of.n_edits)
 		return 0;
 	engine_lock();
 	id->path.gid.gid_index = gid.gid_index;
+	id->path.gid.as_of = gid.as_of;
 	if (id->conn)
 		id->conn->path.sgid_index = (uint8_t)gid.gid_index;
 	engine_unlock();

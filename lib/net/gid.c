@@ -44,7 +44,8 @@ static struct {
 	uint64_t forgotten_ns; /* time of the last flush */
 	unsigned int changes;  /* net_changes() at the last lookup */
 	unsigned int n_flushes;
-} cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	unsigned int n_edits; /* atomic; counts what makes earlier answers doubtful; never 0 */
+} cache = { .lock = PTHREAD_MUTEX_INITIALIZER, .n_edits = 1 };
 
 static gid_events_fn *events_fn;   /* atomic; NULL: devices report no events */
 static __thread uint64_t reads_ns; /* of gid_read_again_after() */
@@ -77,6 +78,12 @@ static unsigned int count_events(const struct ibv_context *verbs)
 	gid_events_fn *events = __atomic_load_n(&events_fn, __ATOMIC_ACQUIRE);
 
 	return events ? events(verbs) : 0;
+}
+
+static void count_edit(void)
+{
+	if (!__atomic_add_fetch(&cache.n_edits, 1, __ATOMIC_RELEASE))
+		count_edit();
 }
 
 static void drop_table(struct table *table)
@@ -155,6 +162,7 @@ static void note_flush(void)
 {
 	cache.forgotten_ns = clock_coarse_ns();
 	cache.n_flushes++;
+	count_edit();
 }
 
 static void flush_tables(void)
@@ -205,6 +213,7 @@ static struct table *keep_table(const struct table *fresh, unsigned int n_flushe
 	if (!table)
 		table = &cache.table[cache.victim++ % TABLES_MAX];
 	drop_table(table);
+	count_edit();
 	*table = *fresh;
 	table->stale = cache.n_flushes != n_flushes;
 	return table;
@@ -320,6 +329,13 @@ static bool is_tagged(const struct table *table, const struct ibv_gid_entry *ent
 	       tag_of(&entry->gid, entry->gid_type, entry->ndev_ifindex) == question->tag;
 }
 
+static struct gid_stamp stamp_of(const struct table *table)
+{
+	if (!is_trusted(table))
+		return (struct gid_stamp){ .n_edits = 0 };
+	return (struct gid_stamp){ cache.n_edits, cache.changes, table->events };
+}
+
 static bool find_in(const struct table *table, const struct question *question,
 		    struct gid_entry *ret)
 {
@@ -328,7 +344,8 @@ static bool find_in(const struct table *table, const struct question *question,
 
 		if (!question->matches(table, entry, question))
 			continue;
-		*ret = (struct gid_entry){ .verbs = table->verbs,
+		*ret = (struct gid_entry){ .as_of = stamp_of(table),
+					   .verbs = table->verbs,
 					   .port_num = entry->port_num,
 					   .gid_index = entry->gid_index,
 					   .type = entry->gid_type,
@@ -402,6 +419,15 @@ int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index
 	return find_entry(&verbs, 1, &question, ret);
 }
 
+bool gid_is_recent(const struct gid_entry *entry)
+{
+	const struct gid_stamp *as_of = &entry->as_of;
+
+	return as_of->n_edits && as_of->changes == net_changes() &&
+	       as_of->n_edits == __atomic_load_n(&cache.n_edits, __ATOMIC_ACQUIRE) &&
+	       as_of->events == count_events(entry->verbs);
+}
+
 int gid_follow(struct gid_entry *io)
 {
 	struct question question = { .matches = is_entry,
@@ -409,6 +435,8 @@ int gid_follow(struct gid_entry *io)
 				     .port_num = io->port_num,
 				     .type = io->type };
 
+	if (gid_is_recent(io))
+		return 0;
 	memcpy(&question.gid, &io->gid, sizeof(question.gid));
 	return find_entry(&io->verbs, 1, &question, io);
 }
@@ -448,7 +476,7 @@ bool gid_is_in_place(const struct gid_entry *entry)
 {
 	struct ibv_gid_entry now;
 
-	if (is_known_in_place(entry))
+	if (gid_is_recent(entry) || is_known_in_place(entry))
 		return true;
 	command_check();
 	return !ibv_query_gid_ex(entry->verbs, entry->port_num, entry->gid_index, &now, 0) &&
@@ -474,4 +502,5 @@ void gid_after_fork(void)
 {
 	pthread_mutex_init(&cache.lock, NULL);
 	memset(cache.table, 0, sizeof(cache.table));
+	count_edit();
 }

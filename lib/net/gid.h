@@ -18,7 +18,15 @@
 
 #include "lib/net/addr.h"
 
+/* What the cache had seen when it answered; .n_edits is 0 if its table was not to be trusted. */
+struct gid_stamp {
+	unsigned int n_edits; /* of the cache */
+	unsigned int changes; /* net_changes() */
+	unsigned int events;  /* of the device */
+};
+
 struct gid_entry {
+	struct gid_stamp as_of;
 	struct ibv_context *verbs;
 	uint8_t port_num;
 	uint32_t gid_index;
@@ -62,9 +70,13 @@ int gid_find_ib(struct ibv_context *const *devices, int n_devices, const struct 
 int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
 		 struct gid_entry *ret);
 
+/** gid_is_recent() - true if the lookup that yielded an entry would yield it again; takes no lock
+ */
+bool gid_is_recent(const struct gid_entry *entry);
+
 /**
  * gid_follow() - update the index of an entry: its address may have been removed and added again
- * @io: only the index changes
+ * @io: only the index and .as_of change
  *
  * Return: 0; -ENODEV if the port no longer has the entry; -ENOMEM.
  */

@@ -24,7 +24,7 @@
 struct said {
 	const struct server *server;
 	const struct client *client;
-	const struct host_port *host_port;
+	struct host_port *host_port;
 	const struct mad_path *path;
 	const struct cm_msg *msg;
 	struct gid_entry gid; /* of the path's index; without verbs if not looked up */
@@ -116,8 +116,8 @@ static bool has_flow_label(struct said *said)
 
 static bool has_gid(struct said *said)
 {
-	return said->gid.verbs || gid_by_index(said->host_port->verbs, said->host_port->port_num,
-					       said->path->sgid_index, &said->gid) == 0;
+	return said->gid.verbs ||
+	       host_port_gid(said->host_port, said->path->sgid_index, &said->gid) == 0;
 }
 
 /* A client outside home may use a GID that no namespace has shown, but not one of home. */
@@ -315,7 +315,7 @@ enum fields_by fields_by(uint16_t attr_id, const char *field)
 }
 
 const char *fields_wrong(const struct server *server, const struct client *client,
-			 const struct host_port *host_port, const struct mad_path *path,
+			 struct host_port *host_port, const struct mad_path *path,
 			 const struct gid_entry *gid, const struct cm_msg *msg)
 {
 	struct said said = { .server = server,

@@ -41,7 +41,7 @@ extern const char fields_own_qpn[];
  * Return: the name of the field, or NULL if the message is valid.
  */
 const char *fields_wrong(const struct server *server, const struct client *client,
-			 const struct host_port *host_port, const struct mad_path *path,
+			 struct host_port *host_port, const struct mad_path *path,
 			 const struct gid_entry *gid, const struct cm_msg *msg);
 
 #endif

@@ -308,27 +308,38 @@ static bool has_gids_that_go(const struct host_port *host_port, const struct mad
 	return path->grh && !host_port->subnet;
 }
 
-void host_port_mark_source(const struct host_port *host_port, struct mad_path *path,
+int host_port_gid(struct host_port *host_port, uint8_t index, struct gid_entry *ret)
+{
+	struct gid_entry *latest = &host_port->latest_gid;
+	int err = 0;
+
+	if (latest->gid_index != index || !gid_is_recent(latest))
+		err = gid_by_index(host_port->verbs, host_port->port_num, index, latest);
+	if (!err)
+		*ret = *latest;
+	return err;
+}
+
+void host_port_mark_source(struct host_port *host_port, struct mad_path *path,
 			   struct gid_entry *ret)
 {
 	path->sgid_tag = 0;
 	ret->verbs = NULL;
 	if (!has_gids_that_go(host_port, path))
 		return;
-	if (gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, ret))
+	if (host_port_gid(host_port, path->sgid_index, ret))
 		ret->verbs = NULL;
 	else
 		path->sgid_tag = gid_tag(ret);
 }
 
-bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path,
+bool host_port_follow_source(struct host_port *host_port, struct mad_path *path,
 			     struct gid_entry *ret)
 {
 	ret->verbs = NULL;
 	if (!path->sgid_tag || !has_gids_that_go(host_port, path))
 		return true;
-	if (!gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, ret) &&
-	    gid_tag(ret) == path->sgid_tag)
+	if (!host_port_gid(host_port, path->sgid_index, ret) && gid_tag(ret) == path->sgid_tag)
 		return true;
 	if (gid_by_tag(host_port->verbs, host_port->port_num, path->sgid_tag, ret))
 		return false;

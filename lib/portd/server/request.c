@@ -241,7 +241,7 @@ static int handle_tracked(struct request *request)
 	struct cm_record tracked = request->record->tracked;
 	struct server *server = request->server;
 	struct client *client = request->client;
-	const struct host_port *host_port = client_host_port(server, client, tracked.handle);
+	struct host_port *host_port = client_host_port(server, client, tracked.handle);
 	struct gid_entry gid;
 	int err = -EPERM;
 

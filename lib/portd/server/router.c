@@ -132,19 +132,18 @@ static uint16_t client_of(const struct tracked *tracked)
  * A retransmitted request, or one that shows a stale connection, goes to the client of that
  * connection; a new one goes to the listener.
  */
-static uint16_t route_new(const struct server *server, const struct host_port *host_port,
+static uint16_t route_new(const struct server *server, struct host_port *host_port,
 			  const struct mad_path *path, uint64_t service_id, const uint8_t *data)
 {
 	const struct net_ns *net_ns = server->home;
 	struct gid_entry gid;
 
-	if (path->grh &&
-	    !gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid))
+	if (path->grh && !host_port_gid(host_port, path->sgid_index, &gid))
 		net_ns = net_ns_of_gid(server->home, &gid, server->now);
 	return net_ns_listener(server->home, net_ns, service_id, data, host_port->of_device);
 }
 
-static uint16_t route_req(const struct server *server, const struct host_port *host_port,
+static uint16_t route_req(const struct server *server, struct host_port *host_port,
 			  const struct mad_path *path, const struct mad_gid *peer,
 			  const struct cm_req *req)
 {
@@ -159,7 +158,7 @@ static uint16_t route_req(const struct server *server, const struct host_port *h
 			    : to;
 }
 
-static uint16_t route_msg(const struct server *server, const struct host_port *host_port,
+static uint16_t route_msg(const struct server *server, struct host_port *host_port,
 			  const struct mad_path *path, const struct cm_msg *msg)
 {
 	const struct cm_sidr_req *lookup = &msg->sidr_req;
@@ -358,7 +357,7 @@ static const struct tracked *tracked_of(const struct server *server, const struc
  * gone.
  */
 static bool find_source(const struct server *server, const struct client *client,
-			const struct host_port *host_port, struct mad_path *path,
+			struct host_port *host_port, struct mad_path *path,
 			const struct cm_msg *msg, struct gid_entry *ret)
 {
 	const struct tracked *tracked = tracked_of(server, path, msg);

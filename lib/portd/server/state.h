@@ -87,14 +87,6 @@ struct xmit {
 	uint8_t mad[MAD_BYTES];
 };
 
-/* The latest GID table entry that was read, see tracer.c. */
-struct traced_gid {
-	bool is_known;
-	uint8_t index;
-	struct cm_time at;
-	struct mad_gid gid;
-};
-
 /* A port of this host whose CM class cmportd owns. */
 struct host_port {
 	struct cm_port cm; /* first */
@@ -120,7 +112,8 @@ struct host_port {
 	bool is_gone;		   /* the device was removed; close at the end of this turn */
 	struct subnet *subnet;	   /* NULL on RoCE */
 	uint16_t n_pkeys;	   /* P_Key table size on InfiniBand; 0 on RoCE */
-	struct traced_gid traced_gid;
+	/* The result of the latest lookup by host_port_gid(). */
+	struct gid_entry latest_gid;
 	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* messages by counter and kind */
 };
 
@@ -528,11 +521,14 @@ void defaults_tell(struct server *server, struct client *client, const struct ho
 /** host_port_heard() - learn a peer's queue pair @qpn from a message of a connection */
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);
 
+/** host_port_gid() - as gid_by_index(), without a lookup if nothing has changed since the last */
+int host_port_gid(struct host_port *host_port, uint8_t index, struct gid_entry *ret);
+
 /* Store the source GID in a path, in case its index changes. @ret: it, without verbs if unknown. */
-void host_port_mark_source(const struct host_port *host_port, struct mad_path *path,
+void host_port_mark_source(struct host_port *host_port, struct mad_path *path,
 			   struct gid_entry *ret);
 /* Find the present index of that GID. @ret: as above. Return: false if the GID has gone. */
-bool host_port_follow_source(const struct host_port *host_port, struct mad_path *path,
+bool host_port_follow_source(struct host_port *host_port, struct mad_path *path,
 			     struct gid_entry *ret);
 
 /** host_port_reaches_hop() - return whether the next hop has a link address; if not, solicit it */

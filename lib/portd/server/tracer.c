@@ -14,25 +14,15 @@
 #include "lib/net/gid.h"
 #include "lib/portd/server/state.h"
 
-#define GID_IS_GOOD_MS 10
-
-/* Reading the GID table costs a system call, so an entry is cached for a moment. */
-static struct mad_gid local_gid(struct host_port *host_port, const struct mad_path *path,
-				struct cm_time now)
+static struct mad_gid local_gid(struct host_port *host_port, const struct mad_path *path)
 {
-	struct traced_gid *known = &host_port->traced_gid;
 	struct gid_entry entry;
+	struct mad_gid gid;
 
-	if (!path->grh)
+	if (!path->grh || host_port_gid(host_port, path->sgid_index, &entry))
 		return host_port->cm.gid0;
-	if (known->is_known && known->index == path->sgid_index &&
-	    !cm_time_reached(cm_time_after(known->at, GID_IS_GOOD_MS * CM_NS_PER_MS), now))
-		return known->gid;
-	if (gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &entry))
-		return host_port->cm.gid0;
-	*known = (struct traced_gid){ .is_known = true, .index = path->sgid_index, .at = now };
-	memcpy(&known->gid, &entry.gid, sizeof(known->gid));
-	return known->gid;
+	memcpy(&gid, &entry.gid, sizeof(gid));
+	return gid;
 }
 
 static void wake_tracer(struct server *server, struct client *client)
@@ -71,7 +61,7 @@ static void write_entry(struct server *server, struct host_port *host_port, enum
 		.pid = whose ? (uint32_t)whose->pid : 0,
 		.way = (uint8_t)way,
 		.port_num = host_port->port_num,
-		.local_gid = local_gid(host_port, path, server->now),
+		.local_gid = local_gid(host_port, path),
 		.path = *path,
 	};
 

@@ -329,6 +329,63 @@ TEST(table_read_right_after_a_change_is_not_trusted_for_long)
 	ck_assert_uint_eq(gid.gid_index, 7);
 }
 
+TEST(entry_is_recent_until_a_change_is_seen)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert(gid_is_recent(&gid));
+	n_changes++;
+	ck_assert(!gid_is_recent(&gid));
+}
+
+TEST(entry_is_recent_until_its_device_is_forgotten)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	gid_forget(contexts[0]);
+	ck_assert(!gid_is_recent(&gid));
+}
+
+static unsigned int n_events;
+
+static unsigned int count_events(const struct ibv_context *verbs)
+{
+	(void)verbs;
+	return n_events;
+}
+
+TEST(entry_is_recent_until_its_device_reports_an_event)
+{
+	struct gid_entry gid;
+
+	gid_set_events(count_events);
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert(gid_is_recent(&gid));
+	n_events++;
+	ck_assert(!gid_is_recent(&gid));
+}
+
+TEST(entry_read_right_after_a_change_is_not_recent)
+{
+	struct gid_entry gid;
+
+	n_changes++;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert(!gid_is_recent(&gid));
+}
+
+TEST(recent_entry_is_followed_without_a_look_at_the_table)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	device[0].gid[3].gid_index = 7; /* unannounced */
+	ck_assert_int_eq(gid_follow(&gid), 0);
+	ck_assert_uint_eq(gid.gid_index, 3);
+}
+
 TEST(want_of_memory_is_not_want_of_a_device)
 {
 	struct gid_entry gid;
