@@ -130,19 +130,26 @@ void trace_ring_fini(struct trace_ring *trace)
 	*trace = (struct trace_ring){ .fd = -1 };
 }
 
-uint64_t trace_ring_put(struct trace_ring *trace, const struct trace_entry *entry)
+struct trace_entry *trace_ring_begin(struct trace_ring *trace)
 {
 	struct trace_memory *ring = trace->ring;
 	const uint64_t number = atomic_load_explicit(&ring->begun, memory_order_relaxed) + 1;
 	const uint32_t at = (uint32_t)(number % trace->n_entries);
 
 	if (at >= trace->n_reserved && reserve_entries(trace, at + CHUNK_ENTRIES))
-		return 0;
+		return NULL;
 	atomic_store_explicit(&ring->begun, number, memory_order_relaxed);
 	/* A reader that sees any byte of the message also sees the new value of begun. */
 	atomic_thread_fence(memory_order_release);
-	ring->message[at] = *entry;
 	ring->message[at].number = number;
+	return &ring->message[at];
+}
+
+uint64_t trace_ring_end(struct trace_ring *trace)
+{
+	struct trace_memory *ring = trace->ring;
+	const uint64_t number = atomic_load_explicit(&ring->begun, memory_order_relaxed);
+
 	atomic_store_explicit(&ring->written, number, memory_order_release);
 	return number;
 }

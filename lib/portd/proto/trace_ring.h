@@ -67,12 +67,14 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries);
 void trace_ring_fini(struct trace_ring *trace);
 
 /**
- * trace_ring_put() - append a message, overwriting the oldest
- * @entry: its number is ignored
+ * trace_ring_begin() - begin a message in the place of the oldest
  *
- * Return: the number assigned; 0 if the file has no room and nothing was written.
+ * Return: the entry, for the caller to fill in all but .number; NULL if the file has no room.
  */
-uint64_t trace_ring_put(struct trace_ring *trace, const struct trace_entry *entry);
+struct trace_entry *trace_ring_begin(struct trace_ring *trace);
+
+/** trace_ring_end() - show readers the message that was begun. Return: its number. */
+uint64_t trace_ring_end(struct trace_ring *trace);
 
 /* A reader: a tracer, or a program that reads a recording. */
 struct trace_reader {

@@ -34,43 +34,44 @@ static void wake_tracer(struct server *server, struct client *client)
 	client_show(server, client, &record, BACKLOG_MAX);
 }
 
-static void show_tracers(struct server *server, const struct trace_entry *seen)
+/* Return: the message's number in the ring; 0 if its file has no room. */
+static uint64_t append_entry(struct trace_ring *ring, struct host_port *host_port,
+			     enum portd_way way, const struct client *whose,
+			     const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
-	struct client *client;
+	struct trace_entry *entry = trace_ring_begin(ring);
 
-	server->n_seen = trace_ring_put(&server->trace_ring, seen);
-	list_for_each_entry_safe (client, &server->asleep, asleep)
-		wake_tracer(server, client);
-}
-
-static void record_entry(struct server *server, const struct trace_entry *seen)
-{
-	if (trace_ring_put(&server->recording, seen))
-		return;
-	log_warn("%s" RECORDING_SUFFIX " has no more room: messages are not recorded any more",
-		 server->options.path);
-	trace_ring_fini(&server->recording);
+	if (!entry)
+		return 0;
+	entry->time_ns = clock_ns_of(CLOCK_REALTIME);
+	entry->pid = whose ? (uint32_t)whose->pid : 0;
+	entry->way = (uint8_t)way;
+	entry->port_num = host_port->port_num;
+	memcpy(entry->device, host_port->device, sizeof(entry->device));
+	entry->local_gid = local_gid(host_port, path);
+	entry->path = *path;
+	memcpy(entry->mad, mad, MAD_BYTES);
+	return trace_ring_end(ring);
 }
 
 static void write_entry(struct server *server, struct host_port *host_port, enum portd_way way,
 			const struct client *whose, const struct mad_path *path,
 			const uint8_t mad[MAD_BYTES])
 {
-	struct trace_entry seen = {
-		.time_ns = clock_ns_of(CLOCK_REALTIME),
-		.pid = whose ? (uint32_t)whose->pid : 0,
-		.way = (uint8_t)way,
-		.port_num = host_port->port_num,
-		.local_gid = local_gid(host_port, path),
-		.path = *path,
-	};
+	struct trace_ring *recording = &server->recording;
+	struct client *client;
 
-	memcpy(seen.device, host_port->device, sizeof(seen.device));
-	memcpy(seen.mad, mad, MAD_BYTES);
-	if (server->recording.ring)
-		record_entry(server, &seen);
-	if (server->n_tracers)
-		show_tracers(server, &seen);
+	if (recording->ring && !append_entry(recording, host_port, way, whose, path, mad)) {
+		log_warn("%s" RECORDING_SUFFIX
+			 " has no more room: messages are not recorded any more",
+			 server->options.path);
+		trace_ring_fini(recording);
+	}
+	if (!server->n_tracers)
+		return;
+	server->n_seen = append_entry(&server->trace_ring, host_port, way, whose, path, mad);
+	list_for_each_entry_safe (client, &server->asleep, asleep)
+		wake_tracer(server, client);
 }
 
 /* A failure to record must not keep clients from connecting. */
