@@ -100,10 +100,27 @@ static unsigned int tables_of(const struct tracked *tracked)
 	return tables;
 }
 
+/* Return: the tables in which a record is found by the same ids and the same GID as another. */
+static unsigned int tables_alike(const struct cm_record *a, const struct cm_record *b)
+{
+	const struct mad_gid peer_a = mad_path_peer(&a->path), peer_b = mad_path_peer(&b->path);
+	unsigned int tables = a->local_comm_id == b->local_comm_id ? 1u << TRACKED_BY_LOCAL : 0;
+
+	if (memcmp(&peer_a, &peer_b, sizeof(peer_a)) != 0)
+		return tables;
+	if (a->remote_comm_id == b->remote_comm_id)
+		tables |= 1u << TRACKED_BY_REMOTE;
+	if (a->remote_qpn == b->remote_qpn)
+		tables |= 1u << TRACKED_BY_QPN;
+	if (a->local_qpn == b->local_qpn)
+		tables |= 1u << TRACKED_BY_OWN_QPN;
+	return tables;
+}
+
 void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is)
 {
 	tracked_unseal(tracked);
-	tracked_index(tracker, tracked, 0);
+	tracked_index(tracker, tracked, tracked->in & tables_alike(&tracked->is, is));
 	tracked->is = *is;
 	tracked_index(tracker, tracked, tables_of(tracked));
 	tracked_seal(tracked);

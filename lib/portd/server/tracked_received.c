@@ -60,16 +60,9 @@ static struct cm_record record_of_lookup(const struct view *view)
  */
 static bool has_enough(const struct view *view, enum tracked_table table, uint32_t id)
 {
-	struct cm_key key = { .gid = view->peer, .id = id };
-	const struct tracked *tracked = NULL;
-	unsigned int n;
+	const struct cm_key key = { .gid = view->peer, .id = id };
 
-	for (n = 0; n < TRACKED_ALIKE_MAX; n++) {
-		tracked = tracked_find(view->tracker, table, tracked, &key);
-		if (!tracked)
-			return false;
-	}
-	return true;
+	return tracked_has_enough(view->tracker, table, &key);
 }
 
 /* See tracker_close(). */

@@ -31,19 +31,37 @@ bool tracked_has_own_qpn(const struct tracked *tracked)
 
 /* --- tables -------------------------------------------------------------- */
 
+static uint32_t id_of(const struct tracked *tracked, enum tracked_table table)
+{
+	return table == TRACKED_BY_LOCAL     ? tracked->is.local_comm_id
+	       : table == TRACKED_BY_QPN     ? tracked->is.remote_qpn
+	       : table == TRACKED_BY_OWN_QPN ? tracked->is.local_qpn
+					     : tracked->is.remote_comm_id;
+}
+
+/* Without the GUID: see bucket_of(). */
 static struct cm_key key_of(const struct tracked *tracked, enum tracked_table table)
 {
-	struct cm_key key = { .id = tracked->is.local_comm_id };
+	struct cm_key key = { .id = id_of(tracked, table) };
 
-	if (table == TRACKED_BY_LOCAL)
-		return key;
-	key.gid = mad_path_peer(&tracked->is.path);
-	if (table != TRACKED_BY_OWN_QPN)
-		key.guid = tracked->is.remote_ca_guid;
-	key.id = table == TRACKED_BY_QPN       ? tracked->is.remote_qpn
-		 : table == TRACKED_BY_OWN_QPN ? tracked->is.local_qpn
-					       : tracked->is.remote_comm_id;
+	if (table != TRACKED_BY_LOCAL)
+		key.gid = mad_path_peer(&tracked->is.path);
 	return key;
+}
+
+static bool has_key(const struct tracked *tracked, enum tracked_table table,
+		    const struct cm_key *key)
+{
+	struct mad_gid peer;
+
+	if (id_of(tracked, table) != key->id)
+		return false;
+	if (table == TRACKED_BY_LOCAL)
+		return true;
+	if (key->guid && key->guid != tracked->is.remote_ca_guid)
+		return false;
+	peer = mad_path_peer(&tracked->is.path);
+	return memcmp(&peer, &key->gid, sizeof(peer)) == 0;
 }
 
 /* Hashed without the GUID, which callers do not always know. */
@@ -64,11 +82,46 @@ static uint32_t *next_of(const struct tracker *tracker, enum tracked_table table
 					   : &tracked->next[table];
 }
 
+/* Return: the first entry with the key in a chain that begins at an index, or NULL. */
+static struct tracked *find_in_chain(const struct tracker *tracker, enum tracked_table table,
+				     uint32_t at, const struct cm_key *key)
+{
+	struct tracked *tracked;
+
+	while ((tracked = tracked_at(tracker, at)) && !has_key(tracked, table, key))
+		at = *next_of(tracker, table, tracked);
+	return tracked;
+}
+
+static bool has_enough_alike(const struct tracker *tracker, enum tracked_table table, uint32_t at,
+			     const struct cm_key *key)
+{
+	struct tracked *other;
+	unsigned int n;
+
+	for (n = 0; n < TRACKED_ALIKE_MAX; n++) {
+		other = find_in_chain(tracker, table, at, key);
+		if (!other)
+			return false;
+		at = *next_of(tracker, table, other);
+	}
+	return true;
+}
+
+bool tracked_has_enough(const struct tracker *tracker, enum tracked_table table,
+			const struct cm_key *key)
+{
+	return has_enough_alike(tracker, table, *bucket_of(tracker, table, key), key);
+}
+
 static void link_in(struct tracker *tracker, enum tracked_table table, struct tracked *tracked)
 {
 	struct cm_key key = key_of(tracked, table);
 	uint32_t *bucket = bucket_of(tracker, table, &key);
 
+	/* A client chooses the key, and its accomplice on another host accepts all requests. */
+	if (table == TRACKED_BY_OWN_QPN && has_enough_alike(tracker, table, *bucket, &key))
+		return;
 	*next_of(tracker, table, tracked) = *bucket;
 	*bucket = tracked->index;
 	tracked->in |= (uint8_t)(1u << table);
@@ -87,35 +140,16 @@ static void link_out(struct tracker *tracker, enum tracked_table table, struct t
 	tracked->in &= (uint8_t) ~(1u << table);
 }
 
-/* A client chooses the key, and its accomplice on another host accepts all requests. */
-static bool has_enough_alike(const struct tracker *tracker, const struct tracked *tracked)
-{
-	const struct cm_key key = key_of(tracked, TRACKED_BY_OWN_QPN);
-	const struct tracked *other = NULL;
-	unsigned int n;
-
-	for (n = 0; n < TRACKED_ALIKE_MAX; n++) {
-		other = tracked_find(tracker, TRACKED_BY_OWN_QPN, other, &key);
-		if (!other)
-			return false;
-	}
-	return true;
-}
-
 void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables)
 {
+	const unsigned int before = tracked->in;
 	enum tracked_table table;
 
-	if (tables & ~tracked->in & 1u << TRACKED_BY_OWN_QPN && has_enough_alike(tracker, tracked))
-		tables &= ~(1u << TRACKED_BY_OWN_QPN);
-
-	for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++) {
-		if ((tracked->in ^ tables) >> table & 1) {
-			if (tables >> table & 1)
-				link_in(tracker, table, tracked);
-			else
-				link_out(tracker, table, tracked);
-		}
+	for (table = TRACKED_BY_LOCAL; (before ^ tables) >> table; table++) {
+		if (tables & ~before & 1u << table)
+			link_in(tracker, table, tracked);
+		if (before & ~tables & 1u << table)
+			link_out(tracker, table, tracked);
 	}
 }
 
@@ -124,17 +158,8 @@ struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table t
 {
 	uint32_t at = after ? *next_of(tracker, table, tracked_at(tracker, after->index))
 			    : *bucket_of(tracker, table, key);
-	struct tracked *tracked;
-	struct cm_key its;
 
-	while ((tracked = tracked_at(tracker, at))) {
-		its = key_of(tracked, table);
-		if (its.id == key->id && (key->guid == 0 || its.guid == key->guid) &&
-		    memcmp(&its.gid, &key->gid, sizeof(its.gid)) == 0)
-			break;
-		at = *next_of(tracker, table, tracked);
-	}
-	return tracked;
+	return find_in_chain(tracker, table, at, key);
 }
 
 /* --- memory -------------------------------------------------------------- */

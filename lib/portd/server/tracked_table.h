@@ -117,7 +117,7 @@ void tracked_forget_chunks(struct tracker *tracker);
  * tracked_index() - enter an entry into the given tables and remove it from the others
  * @tables: bitmap; while an entry is in a table, the members of its key must not change
  *
- * At most TRACKED_ALIKE_MAX entries with the same key are entered into TRACKED_BY_OWN_QPN.
+ * In TRACKED_BY_OWN_QPN, an entry is left out if tracked_has_enough().
  */
 void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
 
@@ -130,5 +130,9 @@ void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned in
  */
 struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table table,
 			     const struct tracked *after, const struct cm_key *key);
+
+/** tracked_has_enough() - return whether TRACKED_ALIKE_MAX entries have the key */
+bool tracked_has_enough(const struct tracker *tracker, enum tracked_table table,
+			const struct cm_key *key);
 
 #endif
