@@ -329,8 +329,10 @@ const char *fields_wrong(const struct server *server, const struct client *clien
 	size_t i;
 
 	for (i = 0; i < N_ROWS && rows[i].by == FIELDS_BY_ROW; i++) {
+		if (!(rows[i].in & in))
+			continue;
 		may = host_port->subnet ? rows[i].on_ib : rows[i].on_roce;
-		if (rows[i].in & in && may && !may(&said))
+		if (may && !may(&said))
 			return rows[i].fields;
 	}
 	return NULL;
