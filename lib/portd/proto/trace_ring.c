@@ -83,13 +83,21 @@ static bool is_recording(const struct trace_memory *head, off_t bytes)
 	       bytes == (off_t)memory_bytes(head->n_entries);
 }
 
-/* A store to a hole raises SIGBUS when the file system is full. */
+/*
+ * A store to a hole raises SIGBUS when the file system is full. Pages that are mapped here, many at
+ * a time, cost less than a page fault each.
+ */
 static int reserve_entries(struct trace_ring *trace, uint32_t n_entries)
 {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t from = trace->n_reserved ? memory_bytes(trace->n_reserved) & ~(page - 1) : 0, to;
+
 	if (n_entries > trace->n_entries)
 		n_entries = trace->n_entries;
-	if (fallocate(trace->fd, 0, 0, (off_t)memory_bytes(n_entries)))
+	to = memory_bytes(n_entries);
+	if (fallocate(trace->fd, 0, (off_t)from, (off_t)(to - from)))
 		return -errno;
+	madvise((char *)trace->ring + from, to - from, MADV_POPULATE_WRITE);
 	trace->n_reserved = n_entries;
 	return 0;
 }
@@ -109,9 +117,9 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries)
 			return -errno;
 		head.magic = 0;
 	}
-	err = reserve_entries(trace, CHUNK_ENTRIES);
+	err = map_for_writing(trace);
 	if (!err)
-		err = map_for_writing(trace);
+		err = reserve_entries(trace, CHUNK_ENTRIES);
 	if (err)
 		return err;
 	if (!head.magic)
