@@ -73,17 +73,25 @@ static const char *seen(const char *path, char room[PATH_MAX])
 		NEXT(name, SEEN, b);                     \
 	}
 
+/* The argument after flags, which open() has if it may create a file. */
+#define MODE_AFTER(flags)                             \
+	({                                            \
+		mode_t given = 0;                     \
+		va_list more;                         \
+                                                      \
+		va_start(more, flags);                \
+		if (flags & (O_CREAT | __O_TMPFILE))  \
+			given = va_arg(more, mode_t); \
+		va_end(more);                         \
+		given;                                \
+	})
+
 #define REPLACE_OPEN(name)                                \
 	PUBLIC int name(const char *path, int flags, ...) \
 	{                                                 \
 		typedef int next(const char *, int, ...); \
-		mode_t mode = 0;                          \
-		va_list more;                             \
+		const mode_t mode = MODE_AFTER(flags);    \
                                                           \
-		va_start(more, flags);                    \
-		if (flags & (O_CREAT | __O_TMPFILE))      \
-			mode = va_arg(more, mode_t);      \
-		va_end(more);                             \
 		NEXT(name, SEEN, flags, mode);            \
 	}
 
@@ -91,13 +99,8 @@ static const char *seen(const char *path, char room[PATH_MAX])
 	PUBLIC int name(int folder, const char *path, int flags, ...) \
 	{                                                             \
 		typedef int next(int, const char *, int, ...);        \
-		mode_t mode = 0;                                      \
-		va_list more;                                         \
+		const mode_t mode = MODE_AFTER(flags);                \
                                                                       \
-		va_start(more, flags);                                \
-		if (flags & (O_CREAT | __O_TMPFILE))                  \
-			mode = va_arg(more, mode_t);                  \
-		va_end(more);                                         \
 		NEXT(name, folder, SEEN, flags, mode);                \
 	}
 
