@@ -65,6 +65,8 @@ struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key 
 {
 	struct cm_node *node;
 
+	if (!index->table.n_nodes)
+		return NULL;
 	hash_for_each_match_entry (node, &index->table, cm_key_hash(key, index->secret), link)
 		if (key_equal(&node->key, key))
 			return node;

@@ -27,17 +27,16 @@ static bool awaits_answer(const struct cm_conn *conn)
 }
 
 /* Return: the representative of all connections that wait for the same answer, or NULL. */
-static struct cm_peer *peer_of(const struct cm_conn *conn, const struct cm_core *core)
+static struct cm_peer *peer_of(struct cm_conn *conn, const struct cm_core *core)
 {
-	struct cm_key key = peer_key(conn);
-	struct cm_node *node = cm_index_find(&core->peers, &key);
+	struct cm_key key;
+	struct cm_node *node;
 
+	if (hash_is_in(&conn->peer.node.link))
+		return &conn->peer;
+	key = peer_key(conn);
+	node = cm_index_find(&core->peers, &key);
 	return node ? container_of(node, struct cm_peer, node) : NULL;
-}
-
-static void stand_for_all(struct cm_peer *peer, const struct cm_key *key, struct cm_core *core)
-{
-	cm_index_insert(&core->peers, &peer->node, key);
 }
 
 void cm_peer_await(struct cm_conn *conn, struct cm_core *core)
@@ -50,13 +49,12 @@ void cm_peer_await(struct cm_conn *conn, struct cm_core *core)
 	} else {
 		peer = &conn->peer;
 		peer->said = (struct cm_said){ .n_waiting = 0 };
-		stand_for_all(peer, &key, core);
+		cm_index_insert(&core->peers, &peer->node, &key);
 	}
 	peer->said.n_waiting++;
 }
 
-void cm_peer_answered(const struct cm_conn *conn, struct cm_core *core, bool is_mra,
-		      struct cm_time now)
+void cm_peer_answered(struct cm_conn *conn, struct cm_core *core, bool is_mra, struct cm_time now)
 {
 	bool is_repeated = conn->retry.transmissions > 1;
 	struct cm_said *said;
@@ -75,7 +73,7 @@ void cm_peer_answered(const struct cm_conn *conn, struct cm_core *core, bool is_
 		said->round_trip_ns = now.ns - conn->retry.first.ns;
 }
 
-void cm_peer_repeated(const struct cm_conn *conn, struct cm_core *core, struct cm_time now)
+void cm_peer_repeated(struct cm_conn *conn, struct cm_core *core, struct cm_time now)
 {
 	struct cm_said *said;
 
@@ -99,7 +97,7 @@ void cm_peer_forget(struct cm_conn *conn, struct cm_core *core)
 		cm_index_remove(&core->peers, &conn->peer.node);
 		if (heir != &conn->peer) {
 			heir->said = conn->peer.said;
-			stand_for_all(heir, &conn->peer.node.key, core);
+			cm_index_insert(&core->peers, &heir->node, &conn->peer.node.key);
 		}
 	}
 	list_remove(&conn->peer.others);
@@ -110,7 +108,7 @@ static bool is_silent(const struct cm_said *said)
 	return said->n_asked >= ASKED_MAX;
 }
 
-static bool is_for_silent_peer(const struct cm_conn *conn, const struct cm_core *core)
+static bool is_for_silent_peer(struct cm_conn *conn, const struct cm_core *core)
 {
 	const struct cm_peer *peer = peer_of(conn, core);
 
@@ -156,7 +154,7 @@ static struct cm_time patience_until(const struct cm_conn *conn, const struct cm
 	return cm_time_later(usual, cm_time_after(since, trip_ns));
 }
 
-struct cm_time cm_peer_overdue(const struct cm_conn *conn, const struct cm_core *core)
+struct cm_time cm_peer_overdue(struct cm_conn *conn, const struct cm_core *core)
 {
 	const struct cm_time lost = cm_time_after(conn->retry.first, REORDERED_NS);
 	const struct cm_peer *peer = awaits_answer(conn) ? peer_of(conn, core) : NULL;

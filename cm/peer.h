@@ -28,11 +28,10 @@ void cm_peer_await(struct cm_conn *conn, struct cm_core *core);
  * cm_peer_answered() - record an answer of the peer; no effect if no message waits for one
  * @is_mra: the answer is an MRA, so the message still waits
  */
-void cm_peer_answered(const struct cm_conn *conn, struct cm_core *core, bool is_mra,
-		      struct cm_time now);
+void cm_peer_answered(struct cm_conn *conn, struct cm_core *core, bool is_mra, struct cm_time now);
 
 /** cm_peer_repeated() - record a retransmission; no effect if no message waits. */
-void cm_peer_repeated(const struct cm_conn *conn, struct cm_core *core, struct cm_time now);
+void cm_peer_repeated(struct cm_conn *conn, struct cm_core *core, struct cm_time now);
 
 /** cm_peer_forget() - stop waiting for an answer; no effect if no message waits. */
 void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
@@ -54,6 +53,6 @@ struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
  *
  * Return: the deadline; it has already passed if there is no reason to wait longer.
  */
-struct cm_time cm_peer_overdue(const struct cm_conn *conn, const struct cm_core *core);
+struct cm_time cm_peer_overdue(struct cm_conn *conn, const struct cm_core *core);
 
 #endif
