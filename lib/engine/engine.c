@@ -35,7 +35,7 @@ static struct loop loop = { .fd = -1 };
 static int alarm_fd = -1;
 static struct net_watch *net_watch;
 static struct watch alarm_watch, network_watch;
-static struct cm_time rings_at; /* alarm time; under the lock */
+static struct cm_time rings_at; /* alarm time; atomic, written under the lock */
 static struct {
 	struct cm_effects fx;
 	struct outbox box;
@@ -132,7 +132,7 @@ static void set_alarm(struct cm_time deadline)
 	ns = (ns + SLACK_NS - 1) / SLACK_NS * SLACK_NS;
 	if (ns >= rings_at.ns)
 		return;
-	rings_at.ns = ns;
+	__atomic_store_n(&rings_at.ns, ns, __ATOMIC_RELAXED);
 	at.it_value.tv_sec = (time_t)(ns / UINT64_C(1000000000));
 	at.it_value.tv_nsec = (long)(ns % UINT64_C(1000000000));
 	if (timerfd_settime(alarm_fd, TFD_TIMER_ABSTIME, &at, NULL))
@@ -191,9 +191,13 @@ struct overdue {
 
 static struct overdue what_is_overdue(void)
 {
+	const struct cm_time alarm = { __atomic_load_n(&rings_at.ns, __ATOMIC_RELAXED) };
 	const struct cm_time now = clock_now();
-	struct overdue are;
+	struct overdue are = { false, false };
 
+	/* The alarm rings at most so much later than the first deadline. */
+	if (!cm_time_reached(alarm, cm_time_after(now, SLACK_NS)))
+		return are;
 	engine_lock();
 	are.connections = cm_time_reached(cm_core_deadline(&engine.core), now);
 	are.resolutions = cm_time_reached(cm_timers_deadline(&engine.resolutions), now);
@@ -276,7 +280,7 @@ void engine_turn(int most_ms)
 	engine_lock();
 	/* An alarm that already went off, or was put off, would wake the thread for nothing. */
 	if (cm_time_reached(rings_at, clock_now()))
-		rings_at = CM_TIME_NEVER;
+		__atomic_store_n(&rings_at.ns, UINT64_MAX, __ATOMIC_RELAXED);
 	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
 	engine_unlock();
 	loop_turn(&loop, most_ms);

@@ -53,13 +53,14 @@ void id_free_spare(struct id *id)
 
 void id_charge(const struct event *event)
 {
-	struct id *id = event->owner;
-
-	lock_take(&id->lock, LOCK_ID);
-	id->n_taken++;
+	__atomic_add_fetch(&event->owner->n_taken, 1, __ATOMIC_RELAXED);
 	if (event->group)
-		event->group->n_taken++;
-	lock_give(&id->lock, LOCK_ID);
+		__atomic_add_fetch(&event->group->n_taken, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_all_acked(const unsigned int *n_taken, unsigned int n_acked)
+{
+	return n_acked == __atomic_load_n(n_taken, __ATOMIC_RELAXED);
 }
 
 /* Keeps the event as the id's spare if it has none. Return: NULL, or the event, to be freed. */
@@ -78,8 +79,8 @@ void id_credit(struct id *id, struct event *event)
 
 	lock_take(&id->lock, LOCK_ID);
 	event = keep_spare(id, event);
-	done = ++id->n_acked == id->n_taken;
-	if (group && ++group->n_acked == group->n_taken)
+	done = is_all_acked(&id->n_taken, ++id->n_acked);
+	if (group && is_all_acked(&group->n_taken, ++group->n_acked))
 		done = true;
 	if (done)
 		pthread_cond_broadcast(&id->all_acked);
@@ -90,7 +91,7 @@ void id_credit(struct id *id, struct event *event)
 void id_wait_acked(struct id *id)
 {
 	lock_take(&id->lock, LOCK_ID);
-	while (id->n_acked != id->n_taken)
+	while (!is_all_acked(&id->n_taken, id->n_acked))
 		pthread_cond_wait(&id->all_acked, &id->lock);
 	lock_give(&id->lock, LOCK_ID);
 }
@@ -98,7 +99,7 @@ void id_wait_acked(struct id *id)
 void id_wait_group_acked(struct id *id, const struct group *group)
 {
 	lock_take(&id->lock, LOCK_ID);
-	while (group->n_acked != group->n_taken)
+	while (!is_all_acked(&group->n_taken, group->n_acked))
 		pthread_cond_wait(&id->all_acked, &id->lock);
 	lock_give(&id->lock, LOCK_ID);
 }

@@ -32,9 +32,9 @@ struct group {
 
 	bool is_attached; /* the queue pair; by the program's threads only */
 
-	/* Events taken and acknowledged; under the id's lock. */
-	unsigned int n_taken;
-	unsigned int n_acked;
+	/* Events taken and acknowledged. */
+	unsigned int n_taken; /* atomic */
+	unsigned int n_acked; /* under the id's lock */
 };
 
 /**

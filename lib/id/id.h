@@ -127,7 +127,7 @@ struct id {
 	char *failure;	     /* text of the last failure: see failure.h; or NULL */
 	struct event *spare; /* for errors when out of memory; NULL while in use */
 	pthread_cond_t all_acked;
-	unsigned int n_taken;
+	unsigned int n_taken; /* atomic */
 	unsigned int n_acked;
 };
 
