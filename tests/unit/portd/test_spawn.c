@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -231,6 +233,28 @@ TEST(a_crowd_that_starts_it_at_once_leaves_one)
 	wait_seen();
 	ck_assert_uint_eq(count("pid "), 1);
 	ck_assert(socket_path_is_served(socket_path));
+}
+
+/* Any user may have the name that says so. */
+TEST(who_says_that_he_starts_it_and_does_not_is_waited_for_a_second)
+{
+	struct sockaddr_un turn = { .sun_family = AF_UNIX };
+	struct portd_client *client;
+	struct portd_ids ids;
+	struct portd_why why;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	pid_t pid;
+
+	snprintf(turn.sun_path + 1, sizeof(turn.sun_path) - 1, "%.100s.start", socket_path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&turn, sizeof(turn)), 0);
+	setenv("PURECM_SOCKET", socket_path, 1);
+	pid = fork();
+	if (pid == 0)
+		_exit(portd_client_open(&client, &ids, &why) != 0);
+	wait_seen();
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	close(fd);
 }
 
 /* --- what the program notices -------------------------------------------- */
