@@ -21,12 +21,14 @@ import statistics
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "fabric"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "fabric")]
 
 from hosts import run_on_fabric, run_tests  # noqa: E402
+import sanitized  # noqa: E402
 
 DEFAULT_S = 3600 if os.environ.get("PURECM_TEST_LONG") else 120
 LIMIT_S = 600  # in addition: to begin, and for the pairs that decide
@@ -351,10 +353,9 @@ PLAYS = {"users": play_users, "strangers": play_strangers, "stranger": play_stra
 
 
 def play(what, name, *others):
-    build, seconds, only = what
+    build, daemon, seconds, only = what
     words = (f"exec {sys.executable} {__file__} --build {build} --seconds {seconds} "
              f"--only '{only}' --play")
-    daemon = f"{build}/tools/cmportd/cmportd --confine=kill --detach"
     done = run_on_fabric(
         build, LIMIT_S + seconds, "--hosts", "4", "--gap", "0.3", f"a:{daemon}", f"d:{daemon}",
         f"b&:exec {build}/tools/certify/hold server {SERVER} {PORT} >&2",  # says why it ends
@@ -372,6 +373,29 @@ def a_host_of_the_network_does_not_hurt_them(what):
     play(what, "strangers", ("c", "stranger"), ("d", "bystander"))
 
 
+def plain_cmportd(build):
+    return f"{build}/tools/cmportd/cmportd --confine=kill --detach"
+
+
+def sanitized_cmportd(build, folder):
+    """Build a cmportd that ends with the first finding. Return: a command that starts one, which
+    writes what it finds to a folder."""
+    sanitized.build_variant(build, "asan")
+    program = sanitized.folder_of(build, "asan") / "tools/cmportd/cmportd"
+    return ("ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 "
+            f"{program} --confine=kill >{folder}/$$ 2>&1 & "
+            'until [ -S "$PURECM_SOCKET" ]; do sleep 0.1; done')
+
+
+def print_findings(folder):
+    """Return whether there are any."""
+    found = [file.read_text(encoding="utf-8", errors="replace")
+             for file in sorted(Path(folder).iterdir())]
+    for text in found:
+        print(text[:3000])
+    return any("Sanitizer" in text or "runtime error" in text for text in found)
+
+
 TESTS = (users_of_a_host_do_not_hurt_each_other, a_host_of_the_network_does_not_hurt_them)
 
 
@@ -382,13 +406,20 @@ def main():
                         help=f"go on for so long, {DEFAULT_S} by default; "
                              "0: each attack once, however long that takes")
     parser.add_argument("--only", default="", metavar="KIND", help="this kind of attack")
+    parser.add_argument("--sanitized", action="store_true",
+                        help="with a cmportd under the address and undefined behaviour sanitizers; "
+                             "each attack once, without a verdict on the time")
     parser.add_argument("--play", choices=PLAYS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     build = args.build.resolve()
     if args.play:
         PLAYS[args.play](Siege(build, args.seconds, args.only))
         return 0
-    return run_tests(TESTS, (build, args.seconds, args.only))
+    if not args.sanitized:
+        return run_tests(TESTS, (build, plain_cmportd(build), args.seconds, args.only))
+    with tempfile.TemporaryDirectory() as folder:
+        status = run_tests(TESTS, (build, sanitized_cmportd(build, folder), 0, args.only))
+        return 1 if print_findings(folder) else status
 
 
 if __name__ == "__main__":
