@@ -12,7 +12,6 @@
 #include "base/thread.h"
 #include "lib/api.h"
 #include "lib/engine/engine.h"
-#include "lib/id/claims.h"
 #include "lib/names/addrinfo.h"
 #include "lib/names/service.h"
 #include "lib/sync/sync.h"

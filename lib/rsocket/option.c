@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/id/id.h"
-#include "lib/rsocket/memory.h"
+#include "lib/rsocket/stream.h"
 
 #define SEND_BYTES_MIN 2048
 #define SEND_BYTES_LOW 4096

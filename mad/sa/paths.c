@@ -6,7 +6,8 @@
 
 #include "base/hash.h"
 
-void sa_question_of(const struct sa_msg *msg, struct sa_question *ret)
+/* Comparable with memcmp(). */
+static void fill_question(const struct sa_msg *msg, struct sa_question *ret)
 {
 	uint64_t mask = msg->sa.comp_mask;
 	int i;
@@ -29,7 +30,7 @@ const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa
 	struct sa_question wanted;
 	int i;
 
-	sa_question_of(question, &wanted);
+	fill_question(question, &wanted);
 	for (i = 0; i < SA_PATHS_WAYS; i++) {
 		known = &paths->known[set_of(&wanted)][i];
 		if (!cm_time_reached(known->expires, now) &&
@@ -56,7 +57,7 @@ void sa_paths_keep(struct sa_paths *paths, const struct sa_msg *question,
 	struct sa_known_path *known;
 	struct sa_question asked;
 
-	sa_question_of(question, &asked);
+	fill_question(question, &asked);
 	known = place_for(paths, &asked);
 	known->question = asked;
 	known->answer = *answer;

@@ -32,9 +32,6 @@ struct sa_paths {
 	uint8_t victim[SA_PATHS_SETS];
 };
 
-/** sa_question_of() - the key of a path request, comparable with memcmp() */
-void sa_question_of(const struct sa_msg *msg, struct sa_question *ret);
-
 /** sa_paths_find() - Return: the cached response to a request, or NULL. */
 const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa_msg *question,
 				   struct cm_time now);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cm/core.h"
 #include "tools/purecm/field.h"
 
 #define NS_PER_S	1e9

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "tools/purecm/field.h"
 
 #define NS_PER_S       1000000000ull
 #define PS_TCP	       0x0106ull

@@ -62,13 +62,6 @@ struct exchanges *exchanges_new(void)
 	return NULL;
 }
 
-void exchanges_free(struct exchanges *exchanges)
-{
-	if (exchanges)
-		flows_free(exchanges->flows);
-	free(exchanges);
-}
-
 /* --- counting ------------------------------------------------------------- */
 
 static void count_time(struct histogram *histogram, uint64_t ns)

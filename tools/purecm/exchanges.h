@@ -10,11 +10,8 @@
 
 struct exchanges;
 
-/** exchanges_new() - create zeroed metrics, for exchanges_free(). Return: NULL on ENOMEM. */
+/** exchanges_new() - create zeroed metrics for the life of the process. Return: NULL on ENOMEM. */
 struct exchanges *exchanges_new(void);
-
-/** exchanges_free() - free metrics; NULL is allowed */
-void exchanges_free(struct exchanges *exchanges);
 
 /** exchanges_take() - count a message that passed this host */
 void exchanges_take(struct exchanges *exchanges, const struct observation *observation);

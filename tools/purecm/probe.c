@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "cm/core.h"
-#include "cm/retry.h"
 #include "lib/portd/client/client.h"
 #include "mad/cma_hdr.h"
 #include "tools/purecm/command.h"

@@ -130,9 +130,6 @@ const char *snapshot_message(unsigned int kind);
 /** snapshot_counter() - "sent", "no-memory"; NULL beyond the last. */
 const char *snapshot_counter(unsigned int what);
 
-/** snapshot_counter_text() - the meaning of a counter */
-const char *snapshot_counter_text(unsigned int what);
-
 /** snapshot_is_gauge() - return whether a counter is a number of peers, which may fall */
 bool snapshot_is_gauge(unsigned int what);
 

@@ -106,11 +106,8 @@ const char *snapshot_message(unsigned int kind)
 	return kind < CM_TALLY_NONE ? cm_msg_layout((uint16_t)(CM_ATTR_REQ + kind))->name : "none";
 }
 
-static const struct {
-	const char *name;
-	const char *text;
-} counters[] = {
-#define X(name, text) { #name, text },
+static const char *const counters[] = {
+#define X(name, text) #name,
 	PORTD_STAT_COUNTERS(X)
 #undef X
 };
@@ -122,9 +119,8 @@ const char *snapshot_counter(unsigned int what)
 
 	if (what >= PORTD_N_COUNTERS)
 		return NULL;
-	for (i = 0; counters[what].name[i]; i++)
-		name[i] = counters[what].name[i] == '_' ? '-'
-							: (char)tolower(counters[what].name[i]);
+	for (i = 0; counters[what][i]; i++)
+		name[i] = counters[what][i] == '_' ? '-' : (char)tolower(counters[what][i]);
 	name[i] = '\0';
 	return name;
 }
@@ -132,9 +128,4 @@ const char *snapshot_counter(unsigned int what)
 bool snapshot_is_gauge(unsigned int what)
 {
 	return what == PORTD_COUNT_FAST_PEERS || what == PORTD_COUNT_LOST_PEERS;
-}
-
-const char *snapshot_counter_text(unsigned int what)
-{
-	return counters[what].text;
 }

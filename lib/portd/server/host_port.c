@@ -15,7 +15,6 @@
 #include "lib/net/hop.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
-#include "mad/umad_owner.h"
 
 #define HANDLE_PRICE 10 /* in messages: to make an address handle may be a command of firmware */
 

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cm/fsm.h"
 #include "lib/portd/server/own_file.h"
 #include "lib/portd/server/state_file.h"
 
