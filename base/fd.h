@@ -4,6 +4,8 @@
 #define BASE_FD_H
 
 #include <errno.h>
+#include <stdbool.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /** fd_close() - close *@fd unless it is -1, and set it to -1. */
@@ -21,6 +23,16 @@ static inline int fd_give_up(int fd)
 
 	close(fd);
 	return -err;
+}
+
+/** fd_option_is() - return whether a descriptor is a socket with this value of a SOL_SOCKET option
+ */
+static inline bool fd_option_is(int fd, int option, int wanted)
+{
+	socklen_t bytes = sizeof(int);
+	int value = -1;
+
+	return !getsockopt(fd, SOL_SOCKET, option, &value, &bytes) && value == wanted;
 }
 
 #endif

@@ -119,12 +119,6 @@ void act_extend_deadline(struct cm_conn *conn, struct cm_turn *turn)
 
 /* --- REQ ----------------------------------------------------------------- */
 
-/* The queue pair's timeout while the ACK delay is unknown: 2 * packet life time, encoded. */
-static uint8_t round_trip(uint8_t packet_life_time)
-{
-	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
-}
-
 static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 {
 	const struct cm_req *req = &args->msg->req;
@@ -141,7 +135,7 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 	conn->retry_count = req->retry_count;
 	conn->rnr_retry_count = req->rnr_retry_count;
 	conn->packet_life_time = args->packet_life_time;
-	conn->local_ack_timeout = round_trip(args->packet_life_time);
+	conn->local_ack_timeout = cm_round_trip(args->packet_life_time);
 }
 
 static void await_turn(struct cm_conn *conn, struct cm_pace *pace, const struct cm_msg *msg)
@@ -266,7 +260,7 @@ void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
 	conn->rnr_retry_count = req->rnr_retry_count;
 	conn->packet_life_time =
 		req->primary.local_ack_timeout ? (uint8_t)(req->primary.local_ack_timeout - 1) : 0;
-	conn->local_ack_timeout = round_trip(conn->packet_life_time);
+	conn->local_ack_timeout = cm_round_trip(conn->packet_life_time);
 	conn->peer_waits_ms = cm_encoded_ms(req->local_cm_response_timeout) *
 			      (req->max_cm_retries + 1u);
 	cm_index_peer(conn, turn->core);

@@ -98,6 +98,11 @@ uint64_t cm_encoded_ms(uint8_t t)
 	return UINT64_C(1) << (t > 8 ? t - 8 : 0);
 }
 
+uint8_t cm_round_trip(uint8_t packet_life_time)
+{
+	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
+}
+
 uint8_t cm_ack_timeout(uint8_t ca_ack_delay, uint8_t packet_life_time)
 {
 	unsigned int t = packet_life_time + 1u;

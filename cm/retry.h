@@ -82,6 +82,9 @@ struct cm_time cm_retry_wait(struct cm_retry *retry, uint8_t service_timeout,
 /** cm_encoded_ms() - convert an encoded time, 4.096 us * 2^t, to ms, rounded as 2^(t-8). */
 uint64_t cm_encoded_ms(uint8_t t);
 
+/** cm_round_trip() - cm_ack_timeout() while the ACK delay is unknown: 2 * packet life time. */
+uint8_t cm_round_trip(uint8_t packet_life_time);
+
 /**
  * cm_ack_timeout() - the queue pair's timeout for a path and a device
  * @ca_ack_delay:     of the device that sends the ACK, encoded

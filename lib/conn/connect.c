@@ -60,30 +60,25 @@ out:
 	return err;
 }
 
-static bool is_datagram(const struct id *id)
-{
-	return id_transport(id) == IBV_QPT_UD;
-}
-
 static int connect_id(struct id *id, const struct rdma_conn_param *param)
 {
 	struct conn_params params;
 	struct cm_msg msg;
 	int err;
 
-	if (!id->pub.qp && !param && !is_datagram(id))
+	if (!id->pub.qp && !param && !id_is_datagram(id))
 		return -EINVAL;
 	if (!id->attached || !engine_id_is(id, ID_ROUTE_RESOLVED))
 		return -EINVAL;
 	err = conn_params_init(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, &params);
 	if (err)
 		return err;
-	if (is_datagram(id))
+	if (id_is_datagram(id))
 		err = message_sidr_req(id, &params, &msg);
 	else
 		err = message_req(id, &params, &msg);
 	return err ? err
-		   : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &params,
+		   : send_request(id, id_is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &params,
 				  &msg);
 }
 
@@ -167,7 +162,7 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	struct conn_params params;
 	int err;
 
-	if (!id->attached || (!id->pub.qp && !param && !is_datagram(id)))
+	if (!id->attached || (!id->pub.qp && !param && !id_is_datagram(id)))
 		return -EINVAL;
 	engine_lock(); /* without a connection a later step fails */
 	responder = id->conn ? id->conn->responder_resources : RDMA_MAX_RESP_RES;
@@ -176,7 +171,7 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	err = conn_params_init(id, param, responder, initiator, &params);
 	if (err)
 		return err;
-	if (is_datagram(id))
+	if (id_is_datagram(id))
 		return send_sidr_rep(id, &params);
 	err = set_depths(id, &params);
 	if (!err && id->pub.qp)
@@ -198,7 +193,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	if (is_datagram(id_of(id)))
+	if (id_is_datagram(id_of(id)))
 		return api_return(accept_datagram(id_of(id), conn_param));
 	return sync_return(id_of(id), accept_id(id_of(id), conn_param));
 }
@@ -207,7 +202,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data, uint8_t bytes)
 {
-	bool is_lookup = is_datagram(id);
+	bool is_lookup = id_is_datagram(id);
 	struct cm_msg msg;
 	int err = is_lookup ? message_sidr_reject(data, bytes, &msg)
 			    : message_rej(reason, data, bytes, &msg);
@@ -236,7 +231,7 @@ static int establish_id(struct id *id)
 
 	if (id->pub.qp)
 		return -EINVAL;
-	if (is_datagram(id))
+	if (id_is_datagram(id))
 		return send_sidr_rep(id, &no_params);
 	err = step_conn(id, CM_CALL_RTU, NULL);
 	if (err)

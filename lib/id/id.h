@@ -159,6 +159,11 @@ static inline void id_set_sync(struct id *id, bool is_sync)
  */
 enum ibv_qp_type id_transport(const struct id *id);
 
+static inline bool id_is_datagram(const struct id *id)
+{
+	return id_transport(id) == IBV_QPT_UD;
+}
+
 /** id_state_str() - name of a state, such as "ADDR_BOUND" */
 const char *id_state_str(enum id_state state);
 

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/large.h"
 #include "lib/net/internal.h"
 
@@ -40,17 +41,10 @@ int net_foreign_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static bool option_is(int fd, int option, int wanted)
-{
-	socklen_t bytes = sizeof(int);
-	int value = -1;
-
-	return !getsockopt(fd, SOL_SOCKET, option, &value, &bytes) && value == wanted;
-}
-
 bool net_foreign_is_socket(int fd)
 {
-	return option_is(fd, SO_DOMAIN, AF_NETLINK) && option_is(fd, SO_PROTOCOL, NETLINK_ROUTE);
+	return fd_option_is(fd, SO_DOMAIN, AF_NETLINK) &&
+	       fd_option_is(fd, SO_PROTOCOL, NETLINK_ROUTE);
 }
 
 /* --- requests ------------------------------------------------------------- */

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 #define OTHERS_MAX 32
 
 static int bind_to(int fd, uint16_t port)
@@ -50,19 +52,11 @@ int low_port_prove(uint16_t port, int *ret)
 	return err;
 }
 
-static bool option_is(int fd, int option, int wanted)
-{
-	socklen_t bytes = sizeof(int);
-	int value = -1;
-
-	return !getsockopt(fd, SOL_SOCKET, option, &value, &bytes) && value == wanted;
-}
-
 /* Any user may choose the "port" of a ping socket, whose address looks the same. */
 static bool is_udp(int fd)
 {
-	return option_is(fd, SO_DOMAIN, AF_INET) && option_is(fd, SO_TYPE, SOCK_DGRAM) &&
-	       option_is(fd, SO_PROTOCOL, IPPROTO_UDP);
+	return fd_option_is(fd, SO_DOMAIN, AF_INET) && fd_option_is(fd, SO_TYPE, SOCK_DGRAM) &&
+	       fd_option_is(fd, SO_PROTOCOL, IPPROTO_UDP);
 }
 
 uint16_t low_port_proved(int fd)

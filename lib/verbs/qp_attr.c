@@ -20,11 +20,6 @@ static bool type_initiates(enum ibv_qp_type type)
 	return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
 }
 
-static bool is_ud(const struct id *id)
-{
-	return id_transport(id) == IBV_QPT_UD;
-}
-
 /* The Q_Key is fixed once a queue pair may use it. */
 static uint32_t settle_qkey(struct id *id)
 {
@@ -48,7 +43,7 @@ static void fill_init(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->pkey_index = id->path.pkey_index;
 	attr->port_num = id->path.gid.port_num;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	if (is_ud(id)) {
+	if (id_is_datagram(id)) {
 		attr->qkey = id->qkey;
 		*mask |= IBV_QP_QKEY;
 		return;
@@ -135,9 +130,9 @@ static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 
 	if (!id->path.gid.verbs || id->state == ID_LISTEN || state > IBV_QPS_ERR)
 		return -EINVAL;
-	if (is_ud(id))
+	if (id_is_datagram(id))
 		settle_qkey(id);
-	if (!id->conn || is_ud(id)) {
+	if (!id->conn || id_is_datagram(id)) {
 		fill_init(id, attr, ret_mask);
 		return 0;
 	}

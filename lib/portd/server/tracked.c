@@ -134,11 +134,6 @@ bool tracked_step(struct tracker *tracker, struct tracked *tracked, enum cm_even
 	return true;
 }
 
-static uint8_t round_trip(uint8_t packet_life_time)
-{
-	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
-}
-
 struct cm_record tracked_begin(const struct view *view, enum cm_event event)
 {
 	uint8_t ack_timeout = view->msg->req.primary.local_ack_timeout;
@@ -147,7 +142,7 @@ struct cm_record tracked_begin(const struct view *view, enum cm_event event)
 		.handle = view->port,
 		.tid = view->msg->hdr.tid,
 		.packet_life_time = packet_life_time,
-		.local_ack_timeout = round_trip(packet_life_time),
+		.local_ack_timeout = cm_round_trip(packet_life_time),
 		.path = *view->path,
 	};
 
