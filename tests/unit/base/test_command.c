@@ -35,7 +35,7 @@ static void *ask(void *permitted)
 	return NULL;
 }
 
-TEST(what_another_thread_holds_does_not_matter)
+TEST(locks_of_another_thread_forbid_no_command)
 {
 	bool permitted = false;
 	pthread_t other;

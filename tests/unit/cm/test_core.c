@@ -109,7 +109,7 @@ TEST(req_without_memory_is_dropped_and_may_come_again)
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
 
-TEST(what_is_connected_needs_no_memory)
+TEST(existing_connection_steps_without_memory)
 {
 	struct cm_msg msg;
 
@@ -295,7 +295,7 @@ TEST(a_port_counts_what_means_nothing_by_kind)
 	ck_assert_uint_eq(tally(CM_COUNT_UNEXPECTED, CM_ATTR_DREP), 1);
 }
 
-TEST(what_is_no_message_is_counted_apart_from_all_kinds)
+TEST(invalid_mad_has_a_counter_of_its_own)
 {
 	static const uint8_t none[MAD_BYTES];
 

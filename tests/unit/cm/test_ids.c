@@ -218,7 +218,7 @@ static const struct {
 	    { SECOND,    CM_ID_BLOCK	  }, /* lent already */
 };
 
-TEST_LOOP(what_is_not_a_new_block_is_refused, 0, sizeof(not_blocks) / sizeof(not_blocks[0]))
+TEST_LOOP(lending_anything_but_a_new_block_fails, 0, sizeof(not_blocks) / sizeof(not_blocks[0]))
 {
 	lend(SECOND);
 	ck_assert_int_eq(cm_core_lend_ids(&rig.core, not_blocks[_i].first, not_blocks[_i].count),

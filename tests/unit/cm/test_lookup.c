@@ -121,7 +121,7 @@ TEST(answer_is_remembered_as_long_as_its_id)
 	ck_assert_uint_eq(pair.host[PAIR_SERVER].n_ends, 2);
 }
 
-TEST(who_looks_up_may_leave_without_a_word)
+TEST(requester_of_a_lookup_may_be_destroyed_silently)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);

@@ -116,7 +116,7 @@ TEST_LOOP(req_is_lost_when_one_that_was_sent_100_ms_later_is_answered, 0, 2)
 	ck_assert_uint_eq(again_ms, laters[_i].again_ms);
 }
 
-TEST(what_is_lost_is_known_when_others_that_wait_for_it_go)
+TEST(lost_message_stays_known_when_the_representative_goes)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *first = ask();
@@ -143,7 +143,7 @@ TEST(req_is_repeated_in_time_when_another_peer_answers)
 	ck_assert_uint_eq(repeated_after_ms(start), 1000);
 }
 
-TEST(what_a_peer_said_is_known_when_others_that_wait_for_it_go)
+TEST(answers_of_a_peer_stay_known_when_the_representative_goes)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *first = ask();
@@ -225,7 +225,7 @@ TEST_LOOP(more_that_wait_for_a_peer_are_repeated_later, 0, sizeof(crowds) / size
 	ck_assert_uint_eq(repeated_after_ms(start), crowds[_i].again_ms);
 }
 
-TEST(who_no_longer_waits_delays_no_other)
+TEST(connection_that_no_longer_waits_delays_no_other)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *conn[11];

@@ -59,7 +59,7 @@ TEST(so_many_transmissions_are_made_as_are_asked_for)
 	ck_assert_uint_eq(end_ms, 3000);
 }
 
-TEST(of_transmissions_and_time_what_ends_first_counts)
+TEST(retries_end_by_number_or_by_time_whichever_is_first)
 {
 	const struct cm_waits few = { .transmissions_max = 2 }, many = { .transmissions_max = 200 };
 	struct cm_retry retry;

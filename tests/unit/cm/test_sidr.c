@@ -52,14 +52,14 @@ TEST(question_is_named_by_our_comm_id)
 	ck_assert_uint_eq(req.sidr_req.service_id, RIG_SERVICE);
 }
 
-TEST(who_asks_remembers_what_for)
+TEST(requester_stores_the_service_id)
 {
 	rig_reach(&rig, CM_SIDR_REQ_SENT, false);
 	ck_assert(rig.conn->active);
 	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
 }
 
-TEST(who_is_asked_remembers_by_whom_and_what_for)
+TEST(responder_stores_the_peer_and_the_service_id)
 {
 	be_looked_up();
 	ck_assert(!rig.conn->active);

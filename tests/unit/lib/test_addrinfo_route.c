@@ -145,7 +145,7 @@ TEST(path_without_source_makes_no_infiniband_entry)
 	ck_assert_ptr_null(found->ai_next);
 }
 
-TEST(who_wants_the_route_alone_gets_no_infiniband_entry)
+TEST(route_only_yields_no_infiniband_entry)
 {
 	give_source();
 	give_paths(1);

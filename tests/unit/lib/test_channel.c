@@ -51,7 +51,7 @@ TEST(destroyed_channel_says_ebadf)
 	ck_assert_int_eq(get(&channel->pub), EBADF);
 }
 
-TEST(what_never_was_a_channel_says_ebadf)
+TEST(pointer_to_no_channel_fails_with_ebadf)
 {
 	struct rdma_event_channel foreign = { .fd = 0 };
 

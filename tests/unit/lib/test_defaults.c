@@ -73,7 +73,7 @@ static const char *const bad[][2] = {
 	{ "PURECM_RETRY_WAITS_MS",	   "50,400,1"  },
 };
 
-TEST_LOOP(what_makes_no_sense_is_as_none, 0,
+TEST_LOOP(invalid_settings_count_as_none, 0,
 	  sizeof(bad) / sizeof(bad[0])) /* loop test: _i is the row */
 {
 	struct id_options options = with(bad[_i][0], bad[_i][1]);

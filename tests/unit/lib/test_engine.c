@@ -64,7 +64,7 @@ TEST(answers_leave_when_all_messages_have_come)
 	ck_assert_uint_eq(cmportd.n_sends, 1);
 }
 
-TEST(what_is_no_cm_message_is_dropped)
+TEST(invalid_mad_is_dropped)
 {
 	uint8_t mad[MAD_BYTES] = { 0 };
 	struct mad_path path = { .grh = true };

@@ -110,7 +110,7 @@ TEST(queue_pair_that_cannot_be_attached_is_an_error_of_the_event)
 	ck_assert_int_eq(fake.n_attached, 0);
 }
 
-TEST(who_only_sends_is_neither_attached_nor_a_member)
+TEST(send_only_member_is_not_attached)
 {
 	ck_assert_int_eq(join_to_send("239.1.2.3"), 0);
 	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
@@ -136,7 +136,7 @@ TEST(event_of_a_group_that_was_left_does_not_come)
 	ck_assert_int_eq(fake_net.n_joined, 0);
 }
 
-TEST(of_two_memberships_in_a_group_the_last_goes_first)
+TEST(second_membership_of_a_group_is_left_first)
 {
 	ck_assert_int_eq(join_to_send("239.1.2.3"), 0);
 	ck_assert_int_eq(join("239.1.2.3"), 0);

@@ -116,7 +116,7 @@ TEST(port_is_set_to_what_cmportd_says)
 	ck_assert_uint_eq(n_received, 0);
 }
 
-TEST(what_is_not_about_messages_is_for_the_room_above)
+TEST(records_without_a_mad_go_to_the_room_above)
 {
 	hear(&(struct portd_record){ .type = PORTD_STAT_ASK });
 	ck_assert_uint_eq(n_received, 1);

@@ -162,7 +162,7 @@ TEST(slow_name_server_does_not_hold_up_the_caller)
 	fetch();
 }
 
-TEST(what_the_caller_gave_is_its_own_again)
+TEST(arguments_may_be_reused_after_the_call)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET, .sin_port = 5 };
 	struct rdma_addrinfo hints = { .ai_src_addr = (struct sockaddr *)&src,
@@ -247,7 +247,7 @@ static const struct {
 	{ EAI_ADDRFAMILY, EAFNOSUPPORT   },
 };
 
-TEST_LOOP(what_the_name_server_says_is_an_errno, 0,
+TEST_LOOP(answer_of_the_name_server_becomes_an_errno, 0,
 	  sizeof(failures) / sizeof(failures[0])) /* loop test: _i is the row */
 {
 	server_says = failures[_i].eai;
@@ -255,7 +255,7 @@ TEST_LOOP(what_the_name_server_says_is_an_errno, 0,
 	expect_event(RDMA_CM_EVENT_ADDRINFO_ERROR, -failures[_i].err);
 }
 
-TEST(what_is_wrong_without_a_name_server_is_told_at_once)
+TEST(error_found_without_a_name_server_fails_at_once)
 {
 	expect_failure(rdma_resolve_addrinfo(&id->pub, "192.0.2.1", "no-such-service", NULL),
 		       ENOENT);
@@ -315,7 +315,7 @@ static void *wait_for_server(void *arg)
 	return NULL;
 }
 
-TEST(who_waits_for_the_name_server_can_be_cancelled)
+TEST(thread_that_waits_for_the_name_server_can_be_cancelled)
 {
 	pthread_t thread;
 	void *result;

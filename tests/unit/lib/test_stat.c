@@ -25,7 +25,7 @@ static struct id *new_id(void)
 
 FIXTURE(rig_begin, NULL);
 
-TEST(who_was_not_asked_says_nothing)
+TEST(process_that_was_not_asked_sends_nothing)
 {
 	stat_send_rows(NULL);
 	ck_assert_uint_eq(cmportd.n_datagrams, 0);
@@ -110,7 +110,7 @@ TEST(many_ids_take_several_datagrams)
 	ck_assert_uint_gt(cmportd.n_datagrams, 2);
 }
 
-TEST(what_has_no_room_is_told_later_and_once)
+TEST(rows_without_room_are_sent_later_and_once)
 {
 	new_id();
 	cmportd.n_busy = 2;
@@ -136,7 +136,7 @@ TEST(the_answer_is_of_the_moment_of_the_question)
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_ID), 0);
 }
 
-TEST(of_two_questions_the_last_is_answered)
+TEST(later_question_replaces_the_earlier)
 {
 	stat_asked(ASK_ID);
 	stat_asked(ASK_ID + 1);

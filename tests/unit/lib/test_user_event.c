@@ -72,7 +72,7 @@ static bool is_readable(void)
 	return poll(&poller, 1, 0) == 1;
 }
 
-TEST(what_was_written_is_read)
+TEST(event_is_read_as_it_was_written)
 {
 	struct rdma_cm_event *event;
 

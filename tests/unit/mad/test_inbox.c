@@ -319,7 +319,7 @@ static void arrive_thrice(void)
 		arrive_well();
 }
 
-TEST(what_comes_between_the_look_and_the_arming_is_found)
+TEST(message_between_the_poll_and_the_arming_is_found)
 {
 	struct mad_path path;
 
@@ -403,7 +403,7 @@ TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
 
 /* With RDMAV_FORK_SAFE, and a kernel before 5.12, a child has no such pages: nothing else may be in
  * them. */
-TEST(what_is_registered_has_pages_of_its_own)
+TEST(registered_memory_has_pages_of_its_own)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t fd_at = (uintptr_t)&inbox->fd;

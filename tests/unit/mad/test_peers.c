@@ -225,7 +225,7 @@ TEST(a_peer_that_sends_nothing_may_be_down_and_its_way_is_not_judged)
 	ck_assert(probes_after(ROUND_MS + AVOIDED_MS));
 }
 
-TEST(what_came_before_the_round_does_not_show_that_the_peer_is_there)
+TEST(message_before_the_round_does_not_prove_that_the_peer_exists)
 {
 	ask_after(&bob, 0);
 	peers_came(&peers, &bob);
@@ -427,7 +427,7 @@ TEST(a_peer_is_answered_where_it_sends_from)
 	ck_assert_uint_eq(qpn_after(&bob, 0), QPN);
 }
 
-TEST(what_was_heard_holds_for_a_second)
+TEST(queue_pair_of_a_peer_is_used_for_a_second)
 {
 	hear_after(&bob, QPN, 0);
 	ck_assert_uint_eq(qpn_after(&bob, 1000), QPN);
@@ -503,7 +503,7 @@ TEST(ten_thousand_peers_are_not_in_each_others_way)
 	}
 }
 
-TEST(of_more_peers_than_are_kept_the_one_used_least_recently_is_forgotten)
+TEST(least_recently_used_peer_is_forgotten_first)
 {
 	struct mad_gid gid = stranger(0);
 

@@ -169,7 +169,7 @@ TEST(held_messages_go_to_the_queue_pair_that_was_known_when_they_came)
 	ck_assert_uint_eq(fake.sent[1].qpn, QPN);
 }
 
-TEST(what_has_no_grh_goes_through_umad)
+TEST(message_without_grh_goes_through_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -387,7 +387,7 @@ static const struct asked_and_answered {
 	    { CM_ATTR_DREQ, CM_ATTR_DREP},
 };
 
-TEST_LOOP(what_is_asked_twice_is_answered_through_umad, 0,
+TEST_LOOP(repeated_question_is_answered_through_umad, 0,
 	  sizeof(asked_and_answered) / sizeof(asked_and_answered[0]))
 {
 	const struct asked_and_answered *row = &asked_and_answered[_i];
@@ -403,7 +403,7 @@ TEST_LOOP(what_is_asked_twice_is_answered_through_umad, 0,
 	ck_assert_uint_eq(qpn_of(row->answer), 0);
 }
 
-TEST(what_another_connection_or_host_asks_twice_changes_nothing)
+TEST(repeated_question_of_others_changes_nothing)
 {
 	struct mad_gid other = fake_gid_of("10.77.0.3");
 
@@ -481,7 +481,7 @@ TEST(without_an_address_handle_a_message_is_left_to_umad)
 	ck_assert_int_eq(count_failed(), 0);
 }
 
-TEST(what_the_device_does_not_take_has_failed)
+TEST(message_that_the_device_refuses_has_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -493,7 +493,7 @@ TEST(what_the_device_does_not_take_has_failed)
 	ck_assert_int_eq(count_failed(), 3);
 }
 
-TEST(what_completes_with_an_error_has_failed)
+TEST(message_that_completes_with_an_error_has_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -517,7 +517,7 @@ TEST(when_nothing_completes_any_more_all_has_failed)
 
 /* --- beginning and end --------------------------------------------------- */
 
-TEST(what_was_posted_leaves_before_the_queue_pair_goes)
+TEST(posted_messages_leave_before_the_queue_pair_is_destroyed)
 {
 	qpn_to(PEER_V4, V4_INDEX);
 	fake.slow_polls = 3;

@@ -260,7 +260,7 @@ TEST(messages_to_one_peer_leave_in_their_order)
 	mad_port_close(port);
 }
 
-TEST(what_waits_is_written_before_the_port_is_closed)
+TEST(waiting_messages_are_written_before_the_port_is_closed)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_port *port = open_rxe0();

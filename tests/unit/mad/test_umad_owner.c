@@ -84,7 +84,7 @@ TEST(other_open_errors_pass_through)
 	ck_assert_ptr_nonnull(strstr(open_fails("rxe0", -EMFILE).what, "Too many open files"));
 }
 
-TEST(want_of_descriptors_is_not_taken_for_want_of_a_device)
+TEST(lack_of_descriptors_is_not_reported_as_a_missing_device)
 {
 	struct rlimit limit, none = { .rlim_cur = 0 };
 
@@ -152,7 +152,7 @@ TEST(owner_of_a_port_without_node_is_not_guessed)
 			 "another process; no device node shows which");
 }
 
-TEST(want_of_memory_is_not_taken_for_an_owner)
+TEST(lack_of_memory_is_not_reported_as_an_owner)
 {
 	fake.register_errno = ENOMEM;
 	ck_assert_str_eq(open_fails("rxe0", -ENOMEM).what, "");

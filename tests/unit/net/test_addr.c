@@ -52,7 +52,7 @@ TEST_LOOP(address_is_what_its_row_says, 0, N(rows))
 	ck_assert_int_eq(addr_is_multicast(&addr), row->multicast);
 }
 
-TEST_LOOP(what_was_packed_is_unpacked, 0, N(rows))
+TEST_LOOP(packed_address_is_unpacked, 0, N(rows))
 {
 	union addr addr = ip(rows[_i].text), again;
 	bool is_ip4 = addr.sa.sa_family == AF_INET;
@@ -77,7 +77,7 @@ TEST(gid_is_packed_and_unpacked)
 	ck_assert_mem_eq(&again, &addr, sizeof(addr));
 }
 
-TEST(what_is_no_address_is_neither_packed_nor_unpacked)
+TEST(other_families_are_neither_packed_nor_unpacked)
 {
 	static const uint8_t versions[] = { 0, 1, 5, 7, 255 };
 	union addr addr = { .sa.sa_family = AF_UNSPEC };

@@ -140,7 +140,7 @@ TEST(address_on_an_interface_of_their_own_is_not_found)
 }
 
 /* Nor does it help to have it lie on one of a second namespace of one's own. */
-TEST(what_lies_on_an_interface_of_a_third_namespace_is_not_found)
+TEST(address_on_top_of_a_third_namespace_is_not_found)
 {
 	pid_t third = fork();
 
@@ -171,7 +171,7 @@ TEST(veth_that_leads_here_does_not_lie_on_ours)
 	ck_assert(!has("10.0.0.9"));
 }
 
-TEST(what_has_no_room_is_left_out)
+TEST(addresses_without_room_are_left_out)
 {
 	struct net_foreign found[2];
 

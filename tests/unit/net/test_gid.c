@@ -386,7 +386,7 @@ TEST(recent_entry_is_followed_without_a_look_at_the_table)
 	ck_assert_uint_eq(gid.gid_index, 3);
 }
 
-TEST(want_of_memory_is_not_want_of_a_device)
+TEST(lack_of_memory_is_not_reported_as_a_missing_device)
 {
 	struct gid_entry gid;
 

@@ -38,7 +38,7 @@ NEEDS(netns_allowed);
 TIME_LIMIT_S(30);
 FIXTURE(netns_enter, NULL);
 
-TEST(who_has_the_capability_proves_it)
+TEST(process_with_the_capability_proves_it)
 {
 	int fd = -1;
 
@@ -46,7 +46,7 @@ TEST(who_has_the_capability_proves_it)
 	ck_assert_uint_eq(low_port_proved(fd), 80);
 }
 
-TEST(who_has_it_not_does_not)
+TEST(process_without_the_capability_proves_nothing)
 {
 	int fd = -1;
 
@@ -73,7 +73,7 @@ TEST(a_loopback_interface_that_is_down_is_not_in_the_way)
 	ck_assert_int_eq(low_port_prove(80, &fd), 0);
 }
 
-TEST(what_is_no_such_socket_proves_nothing)
+TEST(other_sockets_prove_nothing)
 {
 	int ends[2];
 

@@ -149,7 +149,7 @@ TEST(join_costs_the_same_whatever_was_joined_before)
 		leave("d0", nth(i));
 }
 
-TEST(what_is_no_group_or_interface_is_refused_and_leaves_nothing)
+TEST(join_without_group_or_interface_fails_and_leaves_nothing)
 {
 	int before = n_descriptors();
 	union addr group = ip("239.1.2.3");

@@ -328,7 +328,7 @@ END_TEST
 
 /* One wake-up is for both sockets: the thread that took it had room for one, and may serve it for
  * long. */
-TEST(what_there_was_no_room_for_wakes_another_thread)
+TEST(events_without_room_wake_another_thread)
 {
 	struct pollfd other = { .fd = repoll, .events = POLLIN };
 	struct rsock *rs = table_get(repoll);

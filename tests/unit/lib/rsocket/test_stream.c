@@ -60,7 +60,7 @@ static void expect_text(int fd, const char *text, int flags)
 
 /* --- data ---------------------------------------------------------------- */
 
-TEST(what_is_sent_is_received)
+TEST(sent_data_is_received)
 {
 	send_text(pair.fd[0], "there");
 	expect_text(pair.fd[1], "there", 0);
@@ -426,7 +426,7 @@ END_TEST
 
 #define LONG_BYTES (1ULL << 32) /* one more than an entry can say */
 
-TEST(what_is_longer_than_an_entry_can_say_can_be_written_to)
+TEST(mapping_longer_than_an_entry_holds_can_be_written)
 {
 	char *memory = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -469,7 +469,7 @@ TEST(the_peers_table_holds_no_more_than_it_said)
 }
 END_TEST
 
-TEST(what_is_taken_back_makes_room_before_the_peer_knows)
+TEST(unmapped_entry_can_be_reused_before_the_peer_knows)
 {
 	static char memory[5][4096];
 
