@@ -9,6 +9,7 @@
 #include "tools/fabric/verbs/engine.h"
 
 #define TURNS	  8 /* after these, ACKs are deferred */
+#define POLLS	  8 /* after these in vain, they are sent */
 #define FLIGHT_NS 50000
 
 static void send_from(struct world *world, unsigned int end)
@@ -82,13 +83,21 @@ TEST(an_ack_follows_an_answer_that_is_a_write)
 	world_close(world);
 }
 
+static void poll_in_vain(struct world *world, unsigned int end, unsigned int times)
+{
+	for (; times; times--)
+		ck_assert_int_eq(poll(world, end), 0);
+}
+
+/* Once in vain is not enough: the peer's ACK, for which it polls, may be right behind the write. */
 TEST(an_ack_is_sent_when_the_program_polls_in_vain)
 {
 	struct world *world = open_after_turns();
 
 	ck_assert_int_gt(poll(world, 1), 0);
+	poll_in_vain(world, 1, POLLS - 1);
 	transcript_compare("");
-	ck_assert_int_eq(poll(world, 1), 0);
+	poll_in_vain(world, 1, 1);
 	transcript_compare("< ACK  8 msn 9\n");
 	send_from(world, 0);
 	transcript_compare("> SEND fla 9 16 bytes\n"
@@ -96,10 +105,13 @@ TEST(an_ack_is_sent_when_the_program_polls_in_vain)
 	world_close(world);
 }
 
-TEST(an_ack_is_sent_at_the_next_tick)
+/* The first may come when the program is about to answer. */
+TEST(an_ack_is_sent_at_the_second_tick)
 {
 	struct world *world = open_after_turns();
 
+	context_expire(&world->end[1].context);
+	transcript_compare("");
 	context_expire(&world->end[1].context);
 	transcript_compare("< ACK  8 msn 9\n");
 	world_close(world);

@@ -13,6 +13,8 @@
 
 #define CNP_INTERVAL_NS 50000 /* as in devices; A17.9.4 leaves it to them */
 #define ACK_TURNS	8
+/* Its write may have come, and the ACK behind it that it waits for not yet: post.c. */
+#define ACK_POLLS 8
 
 static void has_output(struct fab_qp *qp)
 {
@@ -108,13 +110,16 @@ void ack_again(struct fab_qp *qp)
 /* Return: whether it is. */
 static bool defer(struct fab_qp *qp)
 {
+	struct fab_context *context = context_of(qp);
 	struct fab_responder *responder = &qp->responder;
 
 	if (responder->owed != FAB_OWED_ACK || !responder->is_unanswered ||
 	    responder->turns < ACK_TURNS)
 		return false;
 	responder->owed = FAB_OWED_DEFERRED_ACK;
-	list_append(&context_of(qp)->deferred, &qp->unacked);
+	if (list_is_empty(&context->deferred))
+		context->deferred_polls = context->deferred_ticks = 0;
+	list_append(&context->deferred, &qp->unacked);
 	return true;
 }
 
@@ -128,6 +133,19 @@ void ack_send_deferred(struct fab_context *context)
 		send_owed(qp);
 		end_turns(qp);
 	}
+}
+
+void ack_polled(struct fab_context *context)
+{
+	if (!list_is_empty(&context->deferred) && ++context->deferred_polls == ACK_POLLS)
+		ack_send_deferred(context);
+}
+
+/* The first tick may come at once. */
+void ack_ticked(struct fab_context *context)
+{
+	if (!list_is_empty(&context->deferred) && ++context->deferred_ticks == 2)
+		ack_send_deferred(context);
 }
 
 void ack_congestion(struct fab_qp *qp)

@@ -8,8 +8,8 @@
  * its answer, and leaves right before it, as from a device, or right after an answer that is a
  * write: the peer gets both at once (IBTA vol. 1, 9.7.5.1.2, lets a responder coalesce ACKs). The
  * program takes turns if it answered ACK_TURNS messages in a row, each before the next one came. A
- * deferred ACK is sent without an answer when the program polls in vain, at the next tick of the
- * timer, when another message comes, and when the queue pair ends.
+ * deferred ACK is sent without an answer when the program polls in vain ACK_POLLS times in a row,
+ * at the second tick of the timer, when another message comes, and when the queue pair ends.
  */
 #ifndef FABRIC_ACK_H
 #define FABRIC_ACK_H
@@ -30,6 +30,12 @@ void ack_again(struct fab_qp *qp);
 
 /** ack_send_deferred() - send all deferred ACKs of a context; no answers come */
 void ack_send_deferred(struct fab_context *context);
+
+/** ack_polled() - note that the program has polled in vain; there may be no answer */
+void ack_polled(struct fab_context *context);
+
+/** ack_ticked() - note a tick of the timer */
+void ack_ticked(struct fab_context *context);
 
 /** ack_congestion() - handle a packet marked by a router: notify the peer, at a limited rate */
 void ack_congestion(struct fab_qp *qp);

@@ -21,7 +21,7 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 
 	pthread_mutex_lock(&context->lock);
 	if (!cq->count && context_progress(context) == PROGRESS_NONE) {
-		ack_send_deferred(context);
+		ack_polled(context);
 		poller_polled(context);
 	}
 	return context;

@@ -286,14 +286,14 @@ void context_expire(struct fab_context *context)
 	struct list *node, *after;
 	bool some = false;
 
-	ack_send_deferred(context);
+	ack_ticked(context);
 	list_for_each_safe (node, after, &context->active) {
 		struct fab_qp *qp = container_of(node, struct fab_qp, active);
 
 		requester_timer(qp, now_ns);
 		some = some || qp->sq.deadline_ns;
 	}
-	if (!some && !poller_has_packets(context))
+	if (!some && !poller_has_packets(context) && list_is_empty(&context->deferred))
 		tick_stop(context);
 }
 

@@ -142,10 +142,11 @@ struct fab_context {
 	struct fab_counters *counters; /* those of the slot */
 	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of the number; NULL with slot 0 */
 	uint32_t last_qp;
-	struct list active;   /* queue pairs with unacknowledged sends */
-	struct list unacked;  /* queue pairs with output at the end of a turn */
-	struct list deferred; /* queue pairs with FAB_OWED_DEFERRED_ACK */
-	struct list attached; /* queue pairs joined to groups by the carrier */
+	struct list active;			/* queue pairs with unacknowledged sends */
+	struct list unacked;			/* queue pairs with output at the end of a turn */
+	struct list deferred;			/* queue pairs with FAB_OWED_DEFERRED_ACK */
+	uint8_t deferred_polls, deferred_ticks; /* since the first of them */
+	struct list attached;			/* queue pairs joined to groups by the carrier */
 	struct list xrcds, xrc_srqs;
 	struct list pds, dms; /* to be found by import */
 	uint32_t last_srq;
