@@ -93,7 +93,7 @@ TEST(a_program_that_polls_in_bursts_must_poll_more_the_next_time)
 	struct world *world = open_world();
 	unsigned int i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 8; i++) {
 		poll_in_vain(world, 2 * MANY, US);
 		world->now_ns += TICK_MS * MS;
 		poller_ticked(&world->end[0].context);
@@ -102,5 +102,83 @@ TEST(a_program_that_polls_in_bursts_must_poll_more_the_next_time)
 	}
 	poll_in_vain(world, MANY, US);
 	ck_assert(!poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+static void poll_no_more(struct world *world)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		world->now_ns += TICK_MS * MS;
+		poller_ticked(&world->end[0].context);
+	}
+}
+
+static void find_one(struct world *world)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_wc wc;
+
+	ck_assert_int_eq(world_post(world, 0, &wr, 0, 512, 16), 0);
+	world_run_for(world, MS);
+	ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 1);
+}
+
+TEST(who_always_polls_keeps_the_packets_with_a_completion)
+{
+	struct world *world = open_world();
+
+	poll_in_vain(world, MANY, US);
+	find_one(world);
+	ck_assert(poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+/* As ib_write_lat: it polls until its write is complete, then it watches its memory. */
+TEST(who_has_watched_its_memory_has_the_packets_only_while_it_polls)
+{
+	struct world *world = open_world();
+
+	poll_in_vain(world, MANY, US);
+	poll_no_more(world);
+	ck_assert(!poller_has_packets(&world->end[0].context));
+	poll_in_vain(world, 4, US);
+	ck_assert(poller_has_packets(&world->end[0].context));
+	find_one(world);
+	ck_assert(!poller_has_packets(&world->end[0].context));
+	poll_in_vain(world, 4, US);
+	ck_assert(poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+static bool has_packets_after_many(struct world *world, bool thread_takes_some)
+{
+	unsigned int i;
+
+	poll_in_vain(world, MANY, US);
+	poll_no_more(world);
+	for (i = 0; i < MANY; i++) {
+		poll_in_vain(world, 4, US);
+		find_one(world);
+		if (thread_takes_some)
+			poller_thread_took(&world->end[0].context);
+	}
+	return poller_has_packets(&world->end[0].context);
+}
+
+TEST(who_only_seemed_to_watch_its_memory_has_the_packets_again)
+{
+	struct world *world = open_world();
+
+	ck_assert(has_packets_after_many(world, false));
+	close_world(world);
+}
+
+TEST(who_watches_its_memory_again_and_again_has_not)
+{
+	struct world *world = open_world();
+
+	ck_assert(!has_packets_after_many(world, true));
 	close_world(world);
 }

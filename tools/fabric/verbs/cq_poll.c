@@ -42,6 +42,8 @@ static const struct fab_completion *take_first(struct fab_cq *cq)
 /* A program that only polls yields the processor to the process that it waits for. */
 static void unlock_polled(struct fab_context *context, bool found)
 {
+	if (found)
+		poller_found(context);
 	context_unlock(context);
 	if (!found)
 		sched_yield();

@@ -243,12 +243,16 @@ static enum progress progress_unless_left(struct fab_context *context)
 {
 	bool is_left = poller_has_packets(context);
 	uint32_t events = is_left ? 0 : EPOLLIN;
+	enum progress progress;
 
 	if (context->packets.events != events)
 		loop_change(&context->loop, &context->packets, events);
 	if (is_left && list_is_empty(&context->unacked))
 		return PROGRESS_NONE;
-	return context_progress(context);
+	progress = context_progress(context);
+	if (progress != PROGRESS_NONE)
+		poller_thread_took(context);
+	return progress;
 }
 
 static void packets_came(struct watch *watch, uint32_t events)

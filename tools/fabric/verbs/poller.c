@@ -11,8 +11,11 @@
 
 #define NS_PER_MS	1000000
 #define POLLS_BEFORE	64u
+#define POLLS_AGAIN	2u
 #define POLLS_PER_MS	4
+#define POLLS_PER_TICK	8 /* however long that was: others may have had the processor */
 #define POLLS_SHIFT_MAX 12
+#define COMPLETIONS	64
 
 static void begin_count(struct fab_poller *poller, uint64_t now_ns)
 {
@@ -27,19 +30,54 @@ static bool is_fast(uint32_t n_polls, uint64_t ns)
 	return n_polls >= ns / NS_PER_MS * POLLS_PER_MS;
 }
 
+static uint32_t polls_before(const struct fab_poller *poller)
+{
+	return poller->n_failed ? POLLS_AGAIN << poller->n_failed : POLLS_BEFORE;
+}
+
+/* The thread would notice, but only when a packet has woken it. */
+static void leave_packets(struct fab_context *context, bool has_packets)
+{
+	context->poller.has_packets = has_packets;
+	loop_change(&context->loop, &context->packets, has_packets ? 0 : EPOLLIN);
+}
+
 void poller_polled(struct fab_context *context)
 {
 	struct fab_poller *poller = &context->poller;
 	uint64_t now_ns;
 
-	if (++poller->n_polls < POLLS_BEFORE << poller->n_failed || poller->has_packets)
+	if (++poller->n_polls < polls_before(poller) || poller->has_packets)
 		return;
 	now_ns = carrier_now_ns(context);
 	if (is_fast(poller->n_polls, now_ns - poller->since_ns)) {
-		poller->has_packets = true;
+		leave_packets(context, true);
 		tick_start(context);
 	}
 	begin_count(poller, now_ns);
+}
+
+void poller_found(struct fab_context *context)
+{
+	struct fab_poller *poller = &context->poller;
+
+	if (!poller->n_failed)
+		return;
+	begin_count(poller, carrier_now_ns(context));
+	if (!poller->has_packets)
+		return;
+	if (++poller->n_found == COMPLETIONS) {
+		poller->n_failed = poller->n_found = 0;
+		return;
+	}
+	leave_packets(context, false);
+	if (poller->n_failed > 1)
+		poller->n_failed--;
+}
+
+void poller_thread_took(struct fab_context *context)
+{
+	context->poller.n_found = 0;
 }
 
 void poller_arms(struct fab_context *context)
@@ -64,7 +102,7 @@ void poller_ticked(struct fab_context *context)
 	/* The first tick may come at once. */
 	if (now_ns - poller->ticked_ns < TICK_NS / 2)
 		return;
-	if (is_fast(n_polls, now_ns - poller->ticked_ns)) {
+	if (n_polls >= POLLS_PER_TICK) {
 		poller->n_at_tick = poller->n_polls;
 		poller->ticked_ns = now_ns;
 		return;

@@ -4,10 +4,12 @@
  * The context's thread leaves them to it, or each packet would wake the thread, too, and cost a
  * switch between threads.
  *
- * The thread takes over again when the program arms a completion queue, and at the first tick at
- * which the program has polled less than POLLS_PER_MS: it computes, or watches its memory. Each
- * such tick doubles the polls that the program must do in vain before packets are left to it again.
- * All functions are locked.
+ * The thread takes over again when the program arms a completion queue, and at the first tick since
+ * whose predecessor the program has hardly polled: it computes, or watches its memory. From then
+ * on, packets are left to it only while it polls in vain, until it finds a completion. Each further
+ * such tick doubles the polls that it must do in vain before, and each completion that it finds
+ * halves them. After COMPLETIONS completions without a packet for the thread, packets are left to
+ * the program as in the beginning. All functions are locked.
  */
 #ifndef FABRIC_POLLER_H
 #define FABRIC_POLLER_H
@@ -16,6 +18,12 @@
 
 /** poller_polled() - the program has polled in vain */
 void poller_polled(struct fab_context *context);
+
+/** poller_found() - the program has got a completion, and may do something else now */
+void poller_found(struct fab_context *context);
+
+/** poller_thread_took() - note that the thread has handled packets */
+void poller_thread_took(struct fab_context *context);
 
 /** poller_arms() - the program is going to wait for an event */
 void poller_arms(struct fab_context *context);
