@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ACKs of a program that takes turns with its peer: they wait for its answer, and never for long.
+ * And the end of a turn of the device, which handles several packets at a time.
  */
 #include <string.h>
 
 #include "tests/roce/transcript.h"
 #include "tests/unit/test.h"
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/engine.h"
+#include "tools/fabric/verbs/transport.h"
 
 #define TURNS	  8 /* after these, ACKs are deferred */
 #define POLLS	  8 /* after these in vain, they are sent */
@@ -175,4 +178,70 @@ TEST(a_deferred_ack_is_sent_before_the_queue_pair_ends)
 		transcript_compare("< ACK  8 msn 9\n");
 		world_close(world);
 	}
+}
+
+/* --- turns of the device --------------------------------------------------- */
+
+static struct fab_packet coming; /* packets like this one, with no end; taken off the wire */
+static unsigned int n_taken, n_taken_at_flush;
+
+static bool take_coming(struct fab_context *context, deliver_fn *deliver)
+{
+	uint8_t payload[16] = { 0 };
+
+	n_taken++;
+	deliver(context, &coming, payload);
+	coming.psn++;
+	return true;
+}
+
+static void note_flush(struct fab_context *context)
+{
+	(void)context;
+	n_taken_at_flush = n_taken;
+}
+
+/* Return: the number of packets to the second end that it handles before it sends. */
+static unsigned int packets_of_turn(struct world *world, struct fab_packet like)
+{
+	struct fab_context *context = &world->end[1].context;
+	static struct carrier carrier;
+
+	carrier = *context->carrier;
+	transport_header(to_qp(world->end[0].qp), &coming);
+	coming.op = like.op;
+	coming.flags |= like.flags;
+	coming.bytes = like.bytes;
+	coming.dma_bytes = like.dma_bytes;
+	coming.rkey = world->end[1].mr->rkey;
+	n_taken = 0;
+	carrier.batch = 4;
+	carrier.take = take_coming;
+	carrier.flush = note_flush;
+	context->carrier = &carrier;
+	ck_assert_int_eq(context_progress(context), PROGRESS_MORE);
+	return n_taken_at_flush;
+}
+
+TEST(a_turn_has_several_writes)
+{
+	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
+	unsigned int n = packets_of_turn(world, (struct fab_packet){ .op = FAB_OP_WRITE,
+								     .flags = FAB_FIRST | FAB_LAST,
+								     .bytes = 16,
+								     .dma_bytes = 16 });
+
+	ck_assert_int_eq(n, 4);
+	world_close(world);
+}
+
+/* The peer waits for it; to see that no more packets are there takes a system call. */
+TEST(a_turn_ends_with_the_answer_to_a_read)
+{
+	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
+	unsigned int n =
+		packets_of_turn(world, (struct fab_packet){ .op = FAB_OP_READ, .dma_bytes = 16 });
+
+	ck_assert_int_eq(n, 1);
+	world_close(world);
 }

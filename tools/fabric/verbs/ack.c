@@ -262,6 +262,7 @@ bool ack_add_response(struct fab_qp *qp, const struct fab_response *response)
 	if (!responder->response)
 		return false;
 	*response_at(qp, responder->n_responses++) = *response;
+	context_of(qp)->has_answer = true;
 	if (none_before)
 		send_responses(qp, context_of(qp)->carrier->read_bytes);
 	if (responder->n_responses || responder->is_refused)

@@ -208,7 +208,8 @@ enum progress context_progress(struct fab_context *context)
 
 	if (!context->has_thread)
 		return PROGRESS_NONE;
-	for (i = 0; i < carrier->batch && more; i++)
+	context->has_answer = false;
+	for (i = 0; i < carrier->batch && more && !context->has_answer; i++)
 		more = carrier->take ? carrier->take(context, context_deliver)
 				     : take_from_slot(context);
 	responder_end_turn(context);

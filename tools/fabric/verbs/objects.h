@@ -145,6 +145,7 @@ struct fab_context {
 	uint32_t last_qp;
 	struct list active;			/* queue pairs with unacknowledged sends */
 	struct list unacked;			/* queue pairs with output at the end of a turn */
+	bool has_answer;			/* a turn ends with it: somebody waits for it */
 	struct list deferred;			/* queue pairs with FAB_OWED_DEFERRED_ACK */
 	uint8_t deferred_polls, deferred_ticks; /* since the first of them */
 	struct list attached;			/* queue pairs joined to groups by the carrier */

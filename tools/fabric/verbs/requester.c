@@ -465,8 +465,10 @@ static void response_came(struct fab_qp *qp, const struct fab_packet *packet, co
 		return;
 	}
 	advance_una(qp, psn + 1);
-	if (sq->una == send->first_psn + send->n_psn)
-		send_done(qp, IBV_WC_SUCCESS);
+	if (sq->una < send->first_psn + send->n_psn)
+		return;
+	context_of(qp)->has_answer = true;
+	send_done(qp, IBV_WC_SUCCESS);
 }
 
 /* IBTA vol. 1, table 46: the delay after an RNR NAK. */
