@@ -14,13 +14,15 @@ import os
 from pathlib import Path
 import re
 import shlex
+import shutil
 import sys
 import time
 
 LAB_DIR = Path(__file__).resolve().parent
 sys.path[:0] = [str(LAB_DIR), str(LAB_DIR.parent / "programs")]
 
-from lablib import Lab, LabError, doctor, qemu  # noqa: E402
+from lablib import Lab, LabError, doctor, qemu, userland  # noqa: E402
+from lablib.release import RELEASES  # noqa: E402
 from program_cases import CASES, FAMILIES  # noqa: E402
 import page  # noqa: E402
 import table  # noqa: E402
@@ -34,12 +36,14 @@ SETTLE_S = 10
 
 # cmportd and the queue pair that it sends from stay for a moment longer, see expect_portd_leaves().
 LEFT_OVER = ("rdma resource show cm_id; rdma resource show qp | grep -v -e 'type GSI' -e cmportd; "
-             "busybox pidof {programs}; true")
+             "/run/lab/busybox pidof {programs}; true")
 IDLE_S = 2
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 
 HANGS_WHERE = ("for task in /proc/{pid}/task/*; do echo $task $(cat $task/comm $task/syscall); "
                "cat $task/stack; done")
+# What is built in the root of another release.
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd")
 PROGRAMS = sorted({Path(end.split()[0]).name for case in CASES
                    for end in (case.server, case.client)} - {"sh"})
 
@@ -49,6 +53,8 @@ def main():
     if not doctor.which(qemu.QEMU):
         print(f"skipped: {qemu.QEMU} is missing; {doctor.install('qemu-system-x86')}")
         return 77
+    if args.release != "own":
+        args.build = userland.build_or_exit(RELEASES[args.release], TARGETS)
     every = all_runs(args)
     runs = [run for run in (sample(every) if args.sample else every)
             if re.search(args.only, title(run))]
@@ -62,7 +68,7 @@ def main():
     if not args.control and not library.exists():
         print(f"{library} is missing; build it, or say where it is with --build")
         return 1
-    failed = run_all(runs * args.repeat, library.parent, args.take)
+    failed = run_all(args, runs * args.repeat, library.parent)
     print(f"{len(runs) * args.repeat - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not runs else 0
 
@@ -71,6 +77,9 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", type=Path, default=LAB_DIR.parent.parent / "build",
                         help="build folder (default: build)")
+    parser.add_argument("--release", choices=RELEASES, default="own",
+                        help="Debian's, of both hosts, with its own programs, as far as the lab "
+                        "has them there; without rare options")
     parser.add_argument("--only", default="", metavar="REGEX", help="run cases that match")
     parser.add_argument("--repeat", type=int, help="times (1; 5 for `tools/check --long`)",
                         default=5 if LONG else 1)
@@ -83,6 +92,7 @@ def parse():
                         "times of what tests/programs has a row for")
     parser.add_argument("--list", action="store_true", help="print the cases' names only")
     args = parser.parse_args()
+    args.long = args.long and args.release == "own"
     args.sample = args.sample and not args.long
     return args
 
@@ -90,12 +100,22 @@ def parse():
 def all_runs(args):
     """Return (pairing, family, case) for the whole matrix."""
     pairings = CONTROL if args.control else CONTROL + PAIRINGS if args.take else PAIRINGS
+    cases = [case for case in CASES if is_in(RELEASES[args.release], case)]
     return [(pairing, family, case) for pairing in pairings
-            for family in FAMILIES for case in CASES if family in case.families
+            for family in FAMILIES for case in cases if family in case.families
             if args.long or not (case.long or case.long_v6 and family == "ipv6")
             if case.stock or "stock" not in pairing
             if case.stock_client or pairing[1] != "stock"
             if not case.one_host or pairing[0] == pairing[1]]
+
+
+def is_in(release, case):
+    """Whether the guests of a release have a case's programs."""
+    if release.is_own:
+        return True
+    first = [end.removeprefix("sh -c '").split()[0] for end in (case.server, case.client)]
+    path = userland.root_of(release) / "usr/bin"
+    return case.stock and all(shutil.which(name, path=path) for name in first)
 
 
 def with_row(runs):
@@ -125,18 +145,18 @@ def title(run):
     return f"{case.name:32} {family}  {client} to {server}"
 
 
-def run_all(runs, folder, is_taken):
+def run_all(args, runs, folder):
     """Run all in one lab and print a line about each. Return: how many failed."""
     if not runs:
         return 0
     server, client = runs[0][0]
     failed = 0
     without_stock = set()  # cases that stock fails with itself
-    with Lab({"a": server, "b": client}) as lab:
+    with Lab({"a": server, "b": client}, release=args.release) as lab:
         for run in runs:
             if run[2] in without_stock:
                 continue
-            if not run_one(lab, run, folder, is_taken):
+            if not run_one(lab, run, folder, args.take):
                 failed += 1
                 without_stock |= {run[2]} if run[0] == CONTROL[0] else set()
     return failed
