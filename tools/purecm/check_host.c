@@ -120,14 +120,19 @@ void check_firewall(struct checkup *checkup, struct finding *finding)
 
 /* --- namespaces ---------------------------------------------------------- */
 
-static bool is_in_first_netns(void)
+enum netns {
+	NETNS_FIRST,
+	NETNS_OTHER,
+	NETNS_UNKNOWN, /* process 1 may not be examined */
+};
+
+static enum netns find_netns(void)
 {
 	struct stat ours, first;
 
-	/* Assume so if process 1 may not be examined. */
 	if (stat("/proc/self/ns/net", &ours) || stat("/proc/1/ns/net", &first))
-		return true;
-	return ours.st_ino == first.st_ino;
+		return NETNS_UNKNOWN;
+	return ours.st_ino == first.st_ino ? NETNS_FIRST : NETNS_OTHER;
 }
 
 static bool is_exclusive(void)
@@ -144,15 +149,18 @@ static bool is_exclusive(void)
 
 void check_namespaces(struct checkup *checkup, struct finding *finding)
 {
+	enum netns netns = find_netns();
 	unsigned int i;
 
-	if (is_in_first_netns())
+	if (netns == NETNS_FIRST)
 		found(finding, VERDICT_OK, "the network namespace is that of process 1");
-	else
+	else if (netns == NETNS_OTHER)
 		found(finding, VERDICT_NOTE, "the network namespace is not that of process 1");
+	else
+		found(finding, VERDICT_SKIP, "not checked: this user may not examine process 1");
 	if (is_exclusive())
 		found(finding, VERDICT_NOTE, "each RDMA device belongs to one network namespace");
-	for (i = 0; i < checkup->n_ports && !is_in_first_netns(); i++) {
+	for (i = 0; i < checkup->n_ports && netns == NETNS_OTHER; i++) {
 		if (strncmp(checkup->port[i].device, "rxe", 3) == 0)
 			found(finding, VERDICT_NOTE,
 			      "%s may be a soft-RoCE device, which on older "
