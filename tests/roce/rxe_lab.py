@@ -85,9 +85,9 @@ IPV4 = tuple(perftest(program, "-R", wanted)
     ("qperf", "qperf", "qperf -t 1 -cm 1 ADDR4 rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat "
      "rc_fetch_add_mr", "rc_fetch_add_mr:"),
 )
-# Atomic writes, which rxe has since Linux 6.2. Flushes do not work yet: docs/fabric.md.
-NEWER = ("verbs_end.py extended-QP", f"{VERBS_END} server extended-QP %s",
-         f"{VERBS_END} client extended-QP %s", "end 0")
+# Atomic writes and flushes, which rxe has since Linux 6.2.
+NEWER = tuple((f"verbs_end.py {feature}", f"{VERBS_END} server {feature} %s",
+               f"{VERBS_END} client {feature} %s", "end 0") for feature in ("extended-QP", "flush"))
 CMTIME = ("cmtime", "cmtime -b %s -c 20", "cmtime -s %s -c 20", "disconnect")
 # Of rdma-core 65: both ends are steered by a controller, at a TCP port.
 CMTIME_STEERED = ("cmtime", "cmtime -L -b %s -C %s -c 20 -p 18515",
@@ -112,7 +112,8 @@ class Process:
         self.listens = f"{build}/tools/purecm stat | grep -q LISTEN"
         self.prefix = f"{inside} {NOBODY}"
         fabric = (f"exec {self.prefix} {ROOT}/tools/fabric/fabric run --build {build} "
-                  f"--wire roce --hosts 1 --here {interface} --dir {FOLDER} 'a:sleep 100000'")
+                  f"--wire roce --quirk rxe-flush --hosts 1 --here {interface} --dir {FOLDER} "
+                  "'a:sleep 100000'")
         self.fabric = host.start(fabric)
         host.wait_for(f"test -S {FOLDER}/hosts/a/control", timeout=60)
 
@@ -170,7 +171,7 @@ class Tests:
         is_steered = lab.a.run("cmtime -h 2>&1 | grep -q controller").ok
         self.extra = (CMTIME_STEERED if is_steered else CMTIME,)
         if lab.a.run("grep -q IBV_WR_FLUSH /usr/include/infiniband/verbs.h").ok:
-            self.extra += (NEWER,)
+            self.extra += NEWER
 
     def report(self, name, why=None):
         verdict = "FAIL" if why else "ok"
@@ -226,8 +227,8 @@ class Tests:
 
 
 def judge(tests, path):
-    done = subprocess.run([ROOT / "tests/roce/tshark_judge.py", "--capture", path], text=True,
-                          capture_output=True, check=False)
+    done = subprocess.run([ROOT / "tests/roce/tshark_judge.py", "--with-rxe", "--capture", path],
+                          text=True, capture_output=True, check=False)
     tests.report("all packets have the right ICRC and are well-formed: " + done.stdout.strip(),
                  None if done.returncode == 0 else done.stdout + done.stderr)
 

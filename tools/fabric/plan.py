@@ -25,6 +25,7 @@ QUIRKS = {  # wire/quirks.h
     "strict-notify": "arming a completion queue that is not empty makes no event",
     "windows-2a": "memory windows of type 2 are of type 2A, not 2B",
     "no-direct": "between hosts of one machine, too, all writes go by packets",
+    "rxe-flush": "with --wire roce: the ICRC of flushes is that of rxe",
 }
 DEVICES = {  # name: (quirks, and limits of wire/page.h; source)
     "mlx5": (("inline=800", "ud-inline=800", "slow=100", "ece"),

@@ -21,6 +21,9 @@
 #define BTH_RESERVED_AT	 4
 #define TRIAL_BYTES	 1024
 #define TRIALS		 8
+#define OPERATION_MASK	 0x1f
+#define OPERATION_FLUSH	 28
+#define ZEROS_MAX	 (ROCE_BYTES_MAX + IPV4_BYTES + UDP_BYTES)
 #define CRC_ORDER_BYTES	 0xffffffff /* number of zero bytes that leave a CRC unchanged */
 
 static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -71,6 +74,13 @@ void icrc_choose(uint64_t (*now_ns)(void))
 	__atomic_store_n(&crc_more, crc, __ATOMIC_RELAXED);
 }
 
+static bool flush_is_as_rxe;
+
+void icrc_flush_as_rxe(bool on)
+{
+	__atomic_store_n(&flush_is_as_rxe, on, __ATOMIC_RELAXED);
+}
+
 /* --- the covered bytes ---------------------------------------------------- */
 
 static uint8_t *put_u16(uint8_t *at, size_t value)
@@ -108,6 +118,12 @@ static uint8_t *put_ipv6(const struct icrc_flow *flow, size_t n, uint8_t *at)
 	return at + 2 * sizeof(flow->sgid->raw);
 }
 
+static bool is_covered_twice(const uint8_t *bytes)
+{
+	return __atomic_load_n(&flush_is_as_rxe, __ATOMIC_RELAXED) &&
+	       (bytes[0] & OPERATION_MASK) == OPERATION_FLUSH;
+}
+
 /* The CRC of everything except the ICRC. */
 static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
@@ -123,7 +139,8 @@ static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_
 	memcpy(at, bytes, BTH_BYTES);
 	at[BTH_RESERVED_AT] = 0xff;
 	crc = add(AFTER_LRH, prefix, (size_t)(at - prefix) + BTH_BYTES);
-	return add(crc, bytes + BTH_BYTES, n - BTH_BYTES - ICRC_BYTES);
+	crc = add(crc, bytes + BTH_BYTES, n - BTH_BYTES - ICRC_BYTES);
+	return is_covered_twice(bytes) ? add(crc, bytes, n - ICRC_BYTES) : crc;
 }
 
 void icrc_seal(const struct icrc_flow *flow, uint8_t *bytes, size_t n)
@@ -151,7 +168,7 @@ static uint32_t stored_of(const uint8_t *bytes, size_t n)
  */
 static uint32_t without_zeros(uint32_t crc, size_t n)
 {
-	static uint32_t factors[ROCE_BYTES_MAX + IPV4_BYTES + UDP_BYTES];
+	static uint32_t factors[ZEROS_MAX];
 	uint32_t factor = __atomic_load_n(&factors[n], __ATOMIC_RELAXED);
 
 	if (!factor) {
@@ -170,11 +187,15 @@ static uint32_t without_zeros(uint32_t crc, size_t n)
 bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
 	uint32_t difference;
+	size_t after; /* the identification */
 
 	if (n < ROCE_BYTES_MIN || n > ROCE_BYTES_MAX)
 		return false;
 	difference = crc_of(flow, bytes, n) ^ stored_of(bytes, n);
 	if (!difference || !icrc_is_ipv4(flow->dgid))
 		return !difference;
-	return without_zeros(difference, IPV4_BYTES - 4 + UDP_BYTES + n - ICRC_BYTES) >> 16 == 0;
+	after = IPV4_BYTES - 4 + UDP_BYTES + n - ICRC_BYTES;
+	if (is_covered_twice(bytes))
+		after += n - ICRC_BYTES;
+	return after < ZEROS_MAX && without_zeros(difference, after) >> 16 == 0;
 }

@@ -33,6 +33,14 @@ struct icrc_flow {
  */
 void icrc_choose(uint64_t (*now_ns)(void));
 
+/**
+ * icrc_flush_as_rxe() - set whether the ICRC of flushes is rxe's, sent and received
+ *
+ * rxe (Linux 6.12) adds the transport headers of a flush a second time, as if they were its
+ * payload, which it does not have.
+ */
+void icrc_flush_as_rxe(bool on);
+
 /** icrc_is_ipv4() - return whether a GID is an IPv4 address */
 bool icrc_is_ipv4(const union ibv_gid *gid);
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "tools/fabric/roce/icrc.h"
 #include "tools/fabric/udp/in.h"
 #include "tools/fabric/udp/share.h"
 #include "tools/fabric/verbs/carrier.h"
@@ -58,6 +59,7 @@ static int open_sockets(struct fab_context *context)
 	int err = udp_out_init(&context->out, own_vrf(device->page), device->folder.dir,
 			       context->slot);
 
+	icrc_flush_as_rxe(fab_has_quirk(context->device->page, FAB_QUIRK_RXE_FLUSH));
 	if (!err)
 		err = loop_watch(&context->loop, &context->waiting, context->out.loop.fd, EPOLLIN,
 				 sockets_have_room);

@@ -24,7 +24,8 @@
 	X(STRICT_NOTIFY, "strict-notify") /* events only for later completions */                 \
 	X(ECE, "ece")			  /* queue pairs agree on options of the vendor */        \
 	X(NO_DIRECT, "no-direct")	  /* no writes without packets: grants.h */               \
-	X(WINDOWS_2A, "windows-2a")	  /* memory windows of type 2 are of type 2A, not 2B */
+	X(WINDOWS_2A, "windows-2a")	  /* memory windows of type 2 are of type 2A, not 2B */   \
+	X(RXE_FLUSH, "rxe-flush")	  /* the ICRC of flushes is rxe's: icrc.h */
 
 enum fab_quirk {
 #define X(name, text) FAB_QUIRK_##name,
