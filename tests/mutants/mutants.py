@@ -5,7 +5,8 @@
 Every row of the state table and of the message layouts, every guard, every rule of a timer. A
 mutant that no test notices is a test that is missing, or one that changes nothing that can be
 seen: those are listed in equivalent.txt, with the reason. The tests are built once, against a
-shared library of cm/ and mad/; for a mutant one file of that is compiled and linked anew.
+shared library of cm/ and mad/; for a mutant one file of that, or two that include a changed header,
+are compiled and linked anew.
 
 Prints killed/total and the survivors. Exit status: 1 if one survives that is not listed, or one
 is listed that does not exist or does not survive.
@@ -31,6 +32,7 @@ SOURCES = ("cm/action.c", "cm/adopt.c", "cm/core.c", "cm/demux.c", "cm/fsm.c",
            "cm/guard.c", "cm/ids.c", "cm/index.c", "cm/peer.c", "cm/retry.c", "base/hash.c",
            "base/slab.c", "base/timer.c", "mad/cm_msg.c", "mad/cm_print.c", "mad/cma_hdr.c",
            "mad/sa_msg.c", "mad/wire.c")
+INCLUDED_BY = {"mad/wire_known.h": ("mad/cm_msg.c", "mad/wire.c")}
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g0", "-w", "-fPIC", f"-I{ROOT}")
 MAIN = ROOT / "tests/unit/test_main.c"
 HELPERS = {"base": (), "cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}
@@ -196,11 +198,17 @@ def killer_of(bench, mutant):
     """Return what notices a mutant, "" if it does not compile, None if nothing notices."""
     with tempfile.TemporaryDirectory(dir=bench.folder) as name:
         folder = Path(name)
-        source, to = folder / Path(mutant.file).name, folder / "mutant.o"
-        source.write_text(mutant.text, encoding="utf-8")
-        instead = {mutant.file: to}
-        if bench.run_compiler("-c", source, "-o", to).returncode or \
-                not bench.link(folder, instead):
+        mutated = folder / mutant.file
+        mutated.parent.mkdir()
+        mutated.write_text(mutant.text, encoding="utf-8")
+        instead = {source: folder / f"{Path(source).name}.o"
+                   for source in INCLUDED_BY.get(mutant.file, (mutant.file,))}
+        for source, to in instead.items():
+            is_own = source == mutant.file
+            if bench.run_compiler("-c", mutated if is_own else ROOT / source, "-iquote", folder,
+                                  "-o", to).returncode:
+                return ""
+        if not bench.link(folder, instead):
             return ""
         return bench.judge(folder, instead)
 
