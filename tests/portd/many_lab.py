@@ -330,7 +330,7 @@ def a_user_who_floods_cmportd_fails_no_connect_of_another(bench):
     for kind in FLOODS:
         flooder = bench.b.start([*NOBODY, str(bench.build / "tests/portd/flooder"), kind, "rxe0",
                                  bench.b.addr4, bench.a.addr4, "60"], env=bench.env(), timeout=120)
-        flooder.wait_for_output("^floods", timeout=30)
+        flooder.wait_for_output("^floods", timeout=120)
         print(f"     {FLOODED} connects while a user floods with {kind} take "
               f"{held_in_s(bench) / quiet_s:.1f} times as long", flush=True)
         flooder.kill(signal.SIGKILL)
