@@ -67,7 +67,7 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries);
 void trace_ring_fini(struct trace_ring *trace);
 
 /**
- * trace_ring_begin() - begin a message in the place of the oldest
+ * trace_ring_begin() - begin a message that replaces the oldest
  *
  * Return: the entry, for the caller to fill in all but .number; NULL if the file has no room.
  */

@@ -142,8 +142,8 @@ bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
 
 /**
- * ports_n_looked_at() - return how many leases were looked at so far, of whatever client: because
- * one has asked for a port and none was free, has ended, or has falsified its page
+ * ports_n_looked_at() - return how many leases of all clients were looked at so far: when a client
+ * asks for a port and none is free, when it ends, and, if it has falsified its page, for that
  */
 uint64_t ports_n_looked_at(const struct ports *ports);
 

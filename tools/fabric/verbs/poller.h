@@ -9,7 +9,7 @@
  * on, packets are left to it only while it polls in vain, until it finds a completion. Each further
  * such tick doubles the polls that it must do in vain before, and each completion that it finds
  * halves them. After COMPLETIONS completions without a packet for the thread, packets are left to
- * the program as in the beginning. All functions are locked.
+ * the program as before the first such tick. All functions are locked.
  */
 #ifndef FABRIC_POLLER_H
 #define FABRIC_POLLER_H
