@@ -5,8 +5,13 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
 
 /** fd_close() - close *@fd unless it is -1, and set it to -1. */
 static inline void fd_close(int *fd)
@@ -33,6 +38,18 @@ static inline bool fd_option_is(int fd, int option, int wanted)
 	int value = -1;
 
 	return !getsockopt(fd, SOL_SOCKET, option, &value, &bytes) && value == wanted;
+}
+
+/**
+ * fd_bind_to_interface() - bind a socket to an interface, or to a VRF
+ *
+ * Return: 0 or -errno: -EPERM before Linux 5.7 without CAP_NET_RAW.
+ */
+static inline int fd_bind_to_interface(int fd, uint32_t ifindex)
+{
+	int value = (int)ifindex;
+
+	return setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &value, sizeof(value)) ? -errno : 0;
 }
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slab.h"
@@ -29,10 +30,6 @@
  * process that may not write neighbour entries. The service rarely runs, and gets no data.
  */
 #define DISCARD_PORT 9
-
-#ifndef SO_BINDTOIFINDEX
-#define SO_BINDTOIFINDEX 62
-#endif
 
 struct key {
 	struct net_ip ip;
@@ -275,14 +272,6 @@ enum net_neigh net_neigh_state(const struct net_route *route)
 	return state;
 }
 
-/* Before Linux 5.7 this takes privileges. */
-static bool bind_to_interface(int fd, unsigned int ifindex)
-{
-	int value = (int)ifindex;
-
-	return !setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &value, sizeof(value));
-}
-
 /*
  * Sends through the route's interface. A source address of a VRF exists only for sockets that are
  * bound to it or to an interface in it. Elsewhere the options below do, and need no privileges.
@@ -294,7 +283,7 @@ static int pin_socket(int fd, const struct net_route *route)
 	int rc;
 
 	setsockopt(fd, SOL_SOCKET, SO_DONTROUTE, &on, sizeof(on));
-	if (bind_to_interface(fd, route->ifindex))
+	if (fd_bind_to_interface(fd, route->ifindex) == 0)
 		rc = 0;
 	else if (route->next_hop.sa.sa_family == AF_INET)
 		rc = setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &ifindex, sizeof(ifindex));

@@ -5,14 +5,11 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "tests/unit/test.h"
 #include "tools/fabric/udp/in.h"
 #include "tools/fabric/udp/sockets.h"
 #include "tools/fabric/udp/vrf.h"
-
-#ifndef SO_BINDTOIFINDEX
-#define SO_BINDTOIFINDEX 62
-#endif
 
 #define V4(a, b, c, d)                                   \
 	{                                                \

@@ -2,7 +2,6 @@
 /* The VRF of an interface, asked of the kernel: see vrf.h. */
 #include "tools/fabric/udp/vrf.h"
 
-#include <errno.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <stdbool.h>
@@ -11,10 +10,6 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
-
-#ifndef SO_BINDTOIFINDEX
-#define SO_BINDTOIFINDEX 62
-#endif
 
 #define KIND_VRF "vrf"
 
@@ -97,9 +92,5 @@ uint32_t udp_vrf_of(uint32_t ifindex)
 
 int udp_vrf_bind(int fd, uint32_t vrf)
 {
-	int ifindex = (int)vrf;
-
-	if (vrf && setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &ifindex, sizeof(ifindex)))
-		return -errno;
-	return 0;
+	return vrf ? fd_bind_to_interface(fd, vrf) : 0;
 }
