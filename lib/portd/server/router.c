@@ -429,11 +429,10 @@ static int check_message(struct server *server, struct client *client, struct ho
 			refuse_for_peer(server, client, host_port, &mad->path, &msg);
 		return -EPERM;
 	}
-	if (msg.hdr.attr_id == CM_ATTR_REQ && !user_may_track(client))
+	if (!is_request(&msg) && !may_say(server, client, &mad->path))
 		return -EDQUOT;
-	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
-	if (!err && !is_request(&msg) && !may_say(server, client, &mad->path))
-		return -EDQUOT;
+	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg,
+			   user_may_track(client));
 	if (err != -EPERM || msg.hdr.attr_id != CM_ATTR_DREP)
 		return err;
 	/* For a connection that its client has forgotten: rare, unless the client floods. */

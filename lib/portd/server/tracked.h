@@ -92,20 +92,23 @@ void tracker_free(struct tracker *tracker);
  * @port:   handle of the port
  * @path:   path of the message
  * @msg:    the decoded message
+ * @may_add: may the client have one more tracked connection?
  *
  * A REQ adds a tracked connection. The first response to a REQ gives the tracked connection the
- * client's comm id. Other messages change the state, as they do in the client's core. Messages in
- * the two sockets of a client may cross, so a tracked connection can be behind or ahead of the core
- * while they are in flight, but not for good while the connection lives. A SIDR lookup is tracked
- * on the responding side only: the requester has nothing to end.
+ * client's comm id; after a REJ without one, another response adds a tracked connection. Other
+ * messages change the state, as they do in the client's core. Messages in the two sockets of a
+ * client may cross, so a tracked connection can be behind or ahead of the core while they are in
+ * flight, but not for good while the connection lives. A SIDR lookup is tracked on the responding
+ * side only: the requester has nothing to end.
  *
  * Messages must be passed in the order in which the client's core sent them, and tracker_close()
  * after the last message of a connection.
  *
- * Return: 0; -EPERM if the connection is not the client's, or has another peer or port; -ENOMEM.
+ * Return: 0; -EPERM if the connection is not the client's, has another peer or port, or is another
+ * one of a REQ that may not have more; -EDQUOT if a REQ may not add one; -ENOMEM.
  */
 int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
-		 const struct mad_path *path, const struct cm_msg *msg);
+		 const struct mad_path *path, const struct cm_msg *msg, bool may_add);
 
 /**
  * tracker_received() - track a message that is delivered to a client

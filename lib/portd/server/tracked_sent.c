@@ -26,6 +26,8 @@ static int sent_req(const struct view *view)
 	if (tracked && tracked->is.active && tracked->starting_psn == req->starting_psn &&
 	    tracked->is.local_qpn == req->local_qpn)
 		return 0;
+	if (!tracked && !view->may_add)
+		return -EDQUOT;
 	if (!tracked)
 		tracked = tracked_add(view->tracker, view->client);
 	if (!tracked)
@@ -86,11 +88,18 @@ static bool may_name(const struct view *view, const struct tracked *tracked)
 	       (tracked->is.remote_comm_id == 0 && is_to_stale_rep(view));
 }
 
-/* The REQ was delivered again before the client had rejected it, and was new for its core. */
+/*
+ * The REQ was delivered again before the client had rejected it, and was new for its core. Not more
+ * often than other connections that are alike: the client may say so as often as it likes.
+ */
 static struct tracked *track_again(const struct view *view, const struct tracked *rejected)
 {
-	struct tracked *tracked = tracked_add(view->tracker, view->client);
+	const struct cm_key key = { .gid = view->peer, .id = view->remote_comm_id };
+	struct tracked *tracked;
 
+	if (!view->may_add || tracked_has_enough(view->tracker, TRACKED_BY_REMOTE, &key))
+		return NULL;
+	tracked = tracked_add(view->tracker, view->client);
 	if (!tracked)
 		return NULL;
 	tracked->is = rejected->is;
@@ -216,14 +225,15 @@ static void step_by_call(const struct view *view, struct tracked *tracked, enum 
 }
 
 int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
-		 const struct mad_path *path, const struct cm_msg *msg)
+		 const struct mad_path *path, const struct cm_msg *msg, bool may_add)
 {
 	struct view view = { .tracker = tracker,
 			     .client = client,
 			     .port = port,
 			     .path = path,
 			     .peer = mad_path_peer(path),
-			     .msg = msg };
+			     .msg = msg,
+			     .may_add = may_add };
 	struct tracked *tracked;
 
 	if (msg->hdr.attr_id == CM_ATTR_REQ)

@@ -119,8 +119,9 @@ static void link_in(struct tracker *tracker, enum tracked_table table, struct tr
 	struct cm_key key = key_of(tracked, table);
 	uint32_t *bucket = bucket_of(tracker, table, &key);
 
-	/* A client chooses the key, and its accomplice on another host accepts all requests. */
-	if (table == TRACKED_BY_OWN_QPN && has_enough_alike(tracker, table, *bucket, &key))
+	/* The keys of a client's connections may be those that it and its accomplice have chosen.
+	 */
+	if (table != TRACKED_BY_LOCAL && has_enough_alike(tracker, table, *bucket, &key))
 		return;
 	*next_of(tracker, table, tracked) = *bucket;
 	*bucket = tracked->index;

@@ -117,7 +117,7 @@ void tracked_forget_chunks(struct tracker *tracker);
  * tracked_index() - enter an entry into the given tables and remove it from the others
  * @tables: bitmap; while an entry is in a table, the members of its key must not change
  *
- * In TRACKED_BY_OWN_QPN, an entry is left out if tracked_has_enough().
+ * An entry is left out of a table, other than that of local comm ids, if tracked_has_enough().
  */
 void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
 

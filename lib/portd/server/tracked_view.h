@@ -17,6 +17,7 @@ struct view {
 	const struct mad_path *path;
 	struct mad_gid peer; /* mad_path_peer() of path */
 	const struct cm_msg *msg;
+	bool may_add;		 /* a connection, for a message that is sent */
 	uint32_t local_comm_id;	 /* the client's */
 	uint32_t remote_comm_id; /* the peer's */
 };

@@ -103,7 +103,8 @@ static void portd_sends(const struct packet *packet)
 	int err;
 
 	ck_assert_int_eq(cm_msg_decode(packet->mad, MAD_BYTES, &msg), 0);
-	err = tracker_sent(model.tracker, MODEL_CLIENT, MODEL_HANDLE, &model.side[OURS].path, &msg);
+	err = tracker_sent(model.tracker, MODEL_CLIENT, MODEL_HANDLE, &model.side[OURS].path, &msg,
+			   true);
 	if (err == 0) {
 		put_on_wire(PEER, packet->mad);
 		return;

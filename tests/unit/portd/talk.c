@@ -89,7 +89,7 @@ struct cm_msg talk_rej_of(uint32_t local, uint32_t remote, enum cm_msg_answered 
 
 int talk_sent_by(uint16_t client, struct cm_msg msg)
 {
-	return tracker_sent(talk_tracker, client, PORT, &talk_to_peer, &msg);
+	return tracker_sent(talk_tracker, client, PORT, &talk_to_peer, &msg, true);
 }
 
 void talk_sent(struct cm_msg msg)

@@ -140,6 +140,19 @@ TEST(that_number_is_a_quota)
 	ck_assert_uint_ge(rig_n_sent(), 1000);
 }
 
+/* The peer has not heard of it, and must hear when the client ends. */
+TEST(a_message_that_is_not_sent_changes_nothing)
+{
+	const uint32_t comm_id = mallory[0].first + 1;
+
+	rig_server()->options.quotas.is[QUOTA_USER_HOST] = 1;
+	rig_server()->options.quotas.is[QUOTA_USER_HOST_RATE] = 1;
+	scene_connect(&mallory[0], 1);
+	scene_sends(&mallory[0], talk_msg_of(CM_ATTR_DREQ, comm_id, 0x701));
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_str_eq(scene_tracked(comm_id), "ESTABLISHED");
+}
+
 /* Or a job with many connections could not end them all at once. */
 TEST(a_host_that_says_something_may_be_said_as_much)
 {

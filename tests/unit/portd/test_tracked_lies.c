@@ -59,24 +59,120 @@ TEST(report_with_the_queue_pair_of_another_user_is_refused)
 }
 
 /* The accomplice of a client accepts all requests, and a search must end soon. */
-TEST(few_connections_with_one_peer_and_queue_pair_are_found_by_it)
-{
-	const struct cm_key key = { .gid = mad_path_peer(&talk_to_peer), .id = OUR_QPN };
-	const struct tracked *tracked = NULL;
-	struct cm_msg req = talk_our_req(), rep = talk_peer_rep();
-	unsigned int n;
+struct in_common {
+	enum tracked_table table;
+	uint32_t id;
+	void (*differ)(struct cm_msg *req, struct cm_msg *rep);
+};
 
-	for (n = 0; n < 4 * TRACKED_ALIKE_MAX; n++) {
+static void differ_by_the_peers_half(struct cm_msg *req, struct cm_msg *rep)
+{
+	(void)req;
+	rep->rep.local_comm_id++;
+	rep->rep.local_qpn++;
+}
+
+static void differ_by_comm_ids(struct cm_msg *req, struct cm_msg *rep)
+{
+	req->req.local_qpn++;
+	rep->rep.local_comm_id++;
+}
+
+static void differ_by_guid(struct cm_msg *req, struct cm_msg *rep)
+{
+	req->req.local_qpn++;
+	rep->rep.local_ca_guid++;
+	rep->rep.local_qpn++;
+}
+
+static const struct in_common in_common[] = {
+	{TRACKED_BY_OWN_QPN, OUR_QPN,  differ_by_the_peers_half},
+	{ TRACKED_BY_QPN,	  PEER_QPN, differ_by_comm_ids      },
+	{ TRACKED_BY_REMOTE, REMOTE,   differ_by_guid	    },
+};
+
+static void connect_alike(const struct in_common *what, unsigned int n)
+{
+	struct cm_msg req = talk_our_req(), rep = talk_peer_rep();
+
+	for (; n; n--) {
 		talk_sent(req);
 		rep.rep.remote_comm_id = req.req.local_comm_id++;
-		rep.rep.local_comm_id++;
-		rep.rep.local_qpn++;
 		talk_received(rep);
+		what->differ(&req, &rep);
 	}
-	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 4 * TRACKED_ALIKE_MAX);
-	for (n = 0; (tracked = tracked_find(talk_tracker, TRACKED_BY_OWN_QPN, tracked, &key)); n++)
-		continue;
-	ck_assert_uint_eq(n, TRACKED_ALIKE_MAX);
+}
+
+static unsigned int count_alike(const struct in_common *what)
+{
+	const struct cm_key key = { .gid = mad_path_peer(&talk_to_peer), .id = what->id };
+	const struct tracked *tracked = NULL;
+	unsigned int n = 0;
+
+	while ((tracked = tracked_find(talk_tracker, what->table, tracked, &key)))
+		n++;
+	return n;
+}
+
+TEST_LOOP(few_connections_with_something_in_common_are_found_by_it, 0, 3)
+{
+	const unsigned int n = 4 * TRACKED_ALIKE_MAX;
+	unsigned int i;
+
+	connect_alike(&in_common[_i], n);
+	ck_assert_uint_eq(count_alike(&in_common[_i]), TRACKED_ALIKE_MAX);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), n);
+	for (i = 0; i < n; i++)
+		ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL + i)->is.state, CM_REP_RCVD);
+}
+
+/* Also when the tables have grown, and the first of them have ended. */
+TEST_LOOP(connections_with_something_in_common_end_alike, 0, 3)
+{
+	const unsigned int n = 1000;
+	unsigned int i;
+
+	connect_alike(&in_common[_i], n);
+	ck_assert_uint_eq(count_alike(&in_common[_i]), TRACKED_ALIKE_MAX);
+	for (i = 0; i < n; i++)
+		talk_ended_by(ME, LOCAL + i, 0);
+	ck_assert_uint_eq(count_alike(&in_common[_i]), 0);
+	ck_assert(tracker_is_empty(talk_tracker));
+}
+
+/* Each name could be that of the same request come again. */
+TEST(rejected_request_becomes_few_connections)
+{
+	struct cm_msg rep = talk_our_rep();
+
+	talk_received(talk_peer_req());
+	talk_sent(talk_rej_of(0, REMOTE, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
+	for (; rep.rep.local_comm_id < LOCAL + 1000; rep.rep.local_comm_id++)
+		talk_sent_by(ME, rep);
+	ck_assert_uint_le(tracker_count(talk_tracker, ME), TRACKED_ALIKE_MAX);
+}
+
+TEST(rejected_request_becomes_no_more_connections_than_the_client_may_have)
+{
+	struct cm_msg rep = talk_our_rep();
+
+	talk_received(talk_peer_req());
+	talk_sent(talk_rej_of(0, REMOTE, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_peer, &rep, false), -EPERM);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
+	talk_sent(rep);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 2);
+}
+
+TEST(request_beyond_what_the_client_may_have_is_refused)
+{
+	struct cm_msg req = talk_our_req();
+
+	talk_sent(req);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_peer, &req, false), 0);
+	req.req.local_comm_id++;
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_peer, &req, false), -EDQUOT);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 
 TEST_LOOP(message_about_anothers_request_is_refused, 0, N_ABOUT_ONE)
@@ -91,7 +187,8 @@ TEST_LOOP(message_to_a_stranger_is_refused, 0, N_ABOUT_ONE)
 	struct cm_msg msg = talk_msg_of(about_one[_i], LOCAL, REMOTE);
 
 	talk_establish();
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg, true),
+			 -EPERM);
 }
 
 TEST_LOOP(message_through_another_port_is_refused, 0, N_ABOUT_ONE)
@@ -99,7 +196,8 @@ TEST_LOOP(message_through_another_port_is_refused, 0, N_ABOUT_ONE)
 	struct cm_msg msg = talk_msg_of(about_one[_i], LOCAL, REMOTE);
 
 	talk_establish();
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg, true),
+			 -EPERM);
 }
 
 TEST_LOOP(message_with_another_peers_comm_id_is_refused, 0, N_ABOUT_ONE)
@@ -113,7 +211,8 @@ TEST(answer_through_another_port_does_not_name_a_request)
 	struct cm_msg rep = talk_our_rep();
 
 	talk_received(talk_peer_req());
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &rep), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &rep, true),
+			 -EPERM);
 	ck_assert_str_eq(talk_state(), "none");
 }
 
