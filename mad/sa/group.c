@@ -36,14 +36,32 @@ static uint64_t hash_membership(const struct sa_agent *agent, const struct mad_g
 	return hash_bytes(words, sizeof(words));
 }
 
-/* The MGID that counts is that of the response: the administrator may have chosen it. */
+static bool is_same_gid(const struct mad_gid *a, const struct mad_gid *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* MGID 0 asks the administrator for a new group. */
+static bool asks_for_new(const struct mad_gid *mgid)
+{
+	static const struct mad_gid none;
+
+	return is_same_gid(mgid, &none);
+}
+
+/*
+ * The MGID that counts is that of the response: the administrator may have chosen it. A group
+ * without one is not looked for, and thousands of them would share a chain.
+ */
 static void file_group(struct sa_group *group)
 {
 	struct sa_agent *agent = group->agent;
+	const struct mad_gid *mgid = &group->joined.member.mgid;
 
 	hash_remove(&agent->memberships, &group->node);
-	hash_insert(&agent->memberships, &group->node,
-		    hash_membership(agent, &group->joined.member.mgid, &group->asked.member));
+	if (!asks_for_new(mgid))
+		hash_insert(&agent->memberships, &group->node,
+			    hash_membership(agent, mgid, &group->asked.member));
 }
 
 static void group_free(struct sa_group *group)
@@ -184,18 +202,16 @@ static void leave_landed(struct sa_flight *flight, int err, const struct sa_msg 
 
 /* --- calls --------------------------------------------------------------- */
 
-/* MGID 0 asks the administrator for a new group. */
 static struct sa_group *find_group(struct sa_agent *agent, const struct sa_member *wanted)
 {
-	static const struct mad_gid none;
 	struct sa_group *group;
 
-	if (agent->n_groups == 0 || memcmp(&wanted->mgid, &none, sizeof(none)) == 0)
+	if (agent->n_groups == 0 || asks_for_new(&wanted->mgid))
 		return NULL;
 	hash_for_each_match_entry (group, &agent->memberships,
 				   hash_membership(agent, &wanted->mgid, wanted), node)
-		if (memcmp(&group->joined.member.mgid, &wanted->mgid, sizeof(none)) == 0 &&
-		    memcmp(&group->asked.member.port_gid, &wanted->port_gid, sizeof(none)) == 0 &&
+		if (is_same_gid(&group->joined.member.mgid, &wanted->mgid) &&
+		    is_same_gid(&group->asked.member.port_gid, &wanted->port_gid) &&
 		    group->asked.member.join_state == wanted->join_state)
 			return group;
 	return NULL;

@@ -321,6 +321,35 @@ START_TEST(a_group_costs_no_more_steps_beside_four_thousand)
 }
 END_TEST
 
+/* Instructions of the answer to one who asked first for a new group, beside others who did. */
+static unsigned long steps_of_new_group_beside(unsigned int n_others)
+{
+	unsigned long steps;
+	unsigned int i;
+
+	begin(1, QUEUE_MAX, 20);
+	for (i = 0; i <= n_others; i++) {
+		ask_for_group(&asks[i], 0);
+		memset(&asks[i].msg.member.mgid, 0, sizeof(asks[i].msg.member.mgid));
+		sa_agent_ask(&agents[0], &asks[i], at_ms(now_ms));
+	}
+	answer(&queue[0]); /* orders all timers at once */
+	make_answer(&queue[1], an_answer);
+	steps = steps_of(take_answer);
+	end(1);
+	return steps;
+}
+
+START_TEST(a_new_group_costs_no_more_steps_beside_four_thousand)
+{
+	unsigned long few = steps_of_new_group_beside(100);
+	unsigned long many = steps_of_new_group_beside(4000);
+
+	printf("a new group: %lu steps beside 100, %lu beside 4000\n", few, many);
+	ck_assert_msg(many <= few + few / 10, "%lu steps beside 100, %lu beside 4000", few, many);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sa storm");
@@ -338,6 +367,7 @@ int main(void)
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_two_thousand);
 	tcase_add_test(tcase, a_group_costs_no_more_steps_beside_four_thousand);
+	tcase_add_test(tcase, a_new_group_costs_no_more_steps_beside_four_thousand);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	n_failed = srunner_ntests_failed(runner);
