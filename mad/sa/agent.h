@@ -26,7 +26,8 @@ struct sa_ask {
 	bool is_told;	   /* its membership was reported */
 	struct sa_msg msg; /* from sa_msg_init(); its transaction id is not used */
 	unsigned int timeout_ms;
-	uint8_t turn; /* less than SA_TURNS: requests of one turn leave room for others */
+	uint8_t turn;	/* less than SA_TURNS: requests of one turn leave room for others */
+	uint16_t payer; /* for agent.leaving */
 	/*
 	 * Called once, with the answer or an error: -ETIMEDOUT, -EINVAL, -ENOENT, -ENOMEM, -ENOSPC.
 	 * For a group called again, with -ENETRESET, if the membership is lost later. It may ask
@@ -55,6 +56,11 @@ struct sa_agent {
 	struct sa_subnet subnet;
 	struct cm_time now; /* of the current call */
 	uint64_t n_from_cache;
+	/*
+	 * Called when a group begins to be left, with the payer of its last member and 1, and when
+	 * that is over, with -1. May be NULL.
+	 */
+	void (*leaving)(struct sa_agent *agent, uint16_t payer, int n);
 };
 
 /**

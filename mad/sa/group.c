@@ -64,8 +64,18 @@ static void file_group(struct sa_group *group)
 			    hash_membership(agent, mgid, &group->asked.member));
 }
 
+static void set_state(struct sa_group *group, enum sa_group_state state)
+{
+	struct sa_agent *agent = group->agent;
+
+	if (agent->leaving && (group->state == SA_GROUP_LEAVING) != (state == SA_GROUP_LEAVING))
+		agent->leaving(agent, group->payer, state == SA_GROUP_LEAVING ? 1 : -1);
+	group->state = state;
+}
+
 static void group_free(struct sa_group *group)
 {
+	set_state(group, SA_GROUP_JOINING);
 	hash_remove(&group->agent->memberships, &group->node);
 	list_remove(&group->link);
 	group->agent->n_groups--;
@@ -85,7 +95,7 @@ static sa_landed join_landed, renewal_landed, leave_landed;
 static void start_flight(struct sa_group *group, enum sa_group_state state, sa_landed *landed,
 			 unsigned int timeout_ms)
 {
-	group->state = state;
+	set_state(group, state);
 	group->flight.landed = landed;
 	sa_flight_start(&group->agent->flights, &group->flight, timeout_ms, group->agent->now);
 }
@@ -93,10 +103,12 @@ static void start_flight(struct sa_group *group, enum sa_group_state state, sa_l
 static void start_join(struct sa_group *group)
 {
 	group->flight.msg = group->asked;
+	group->flight.turn = first_of(group)->turn;
 	start_flight(group, SA_GROUP_JOINING, join_landed, group->timeout_ms);
 }
 
-static void start_leave(struct sa_group *group)
+/* @last: a member of it, or who was one until now */
+static void start_leave(struct sa_group *group, const struct sa_ask *last)
 {
 	const struct sa_member *member = &group->joined.member;
 	struct sa_msg *msg = &group->flight.msg;
@@ -105,6 +117,8 @@ static void start_leave(struct sa_group *group)
 	msg->member.mgid = member->mgid;
 	msg->member.port_gid = group->asked.member.port_gid;
 	msg->member.join_state = group->asked.member.join_state;
+	group->payer = last->payer;
+	group->flight.turn = last->turn;
 	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
@@ -184,7 +198,7 @@ static void renewal_landed(struct sa_flight *flight, int err, const struct sa_ms
 		group->state = SA_GROUP_MEMBER;
 		return;
 	}
-	start_leave(group);
+	start_leave(group, first_of(group));
 	dismiss_all(group, -ENETRESET);
 }
 
@@ -229,7 +243,6 @@ static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *a
 	group->asked = ask->msg;
 	group->joined = ask->msg;
 	group->timeout_ms = ask->timeout_ms;
-	group->flight.turn = ask->turn;
 	list_init(&group->members);
 	list_append(&agent->groups, &group->link);
 	file_group(group);
@@ -265,7 +278,7 @@ void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 		return;
 	/* A join that was not answered may have taken effect. */
 	sa_flight_stop(&agent->flights, &group->flight, agent->now);
-	start_leave(group);
+	start_leave(group, ask);
 }
 
 void groups_renew(struct sa_agent *agent)

@@ -20,6 +20,7 @@ struct sa_group {
 	struct hash_node node; /* in agent.memberships, unless its members have lost it */
 	struct sa_agent *agent;
 	enum sa_group_state state;
+	uint16_t payer;	      /* while it is being left: of its last member */
 	struct sa_msg joined; /* the request, then its response */
 	struct sa_msg asked;
 	struct list members; /* sa_ask.link */

@@ -11,23 +11,23 @@
 #include <stdint.h>
 
 /* X(number, name, default, unit) */
-#define QUOTAS(X)                                                                            \
-	X(USER_CLIENTS, "user-clients", 1024, "connections of one user to cmportd")          \
-	X(USER_CONNECTS, "user-connects", 2000, "times that one user may connect a second")  \
-	X(USER_PORTS, "user-ports", 24576, "port numbers that one user has bound or leased") \
-	X(USER_IDS, "user-ids", 4096, "blocks of comm ids of one user")                      \
-	X(USER_TRACKED, "user-tracked", 262144, "tracked connections of one user")           \
-	X(USER_DEAD, "user-dead", 131072, "connections of ended programs of one user")       \
-	X(USER_QUEUED, "user-queued", 2048, "datagrams that wait for clients of one user")   \
-	X(USER_RATE, "user-rate", 200000, "messages and requests of one user a second")      \
-	X(USER_SA, "user-sa", 4096, "queries and memberships of one user")                   \
-	X(USER_HOST, "user-host", 65536,                                                     \
-	  "unanswered messages of one user's connections to a host")                         \
-	X(USER_HOST_RATE, "user-host-rate", 2000, "more of these a second")                  \
-	X(CLIENT_HELLO, "client-hello", 10000, "ms until the first request of a client")     \
-	X(CLIENT_TRACKED, "client-tracked", 65536, "tracked connections of one client")      \
-	X(CLIENT_RATE, "client-rate", 50000, "messages and requests of one client a second") \
-	X(CLIENT_SA, "client-sa", 1024, "queries and memberships of one client")             \
+#define QUOTAS(X)                                                                             \
+	X(USER_CLIENTS, "user-clients", 1024, "connections of one user to cmportd")           \
+	X(USER_CONNECTS, "user-connects", 2000, "times that one user may connect a second")   \
+	X(USER_PORTS, "user-ports", 24576, "port numbers that one user has bound or leased")  \
+	X(USER_IDS, "user-ids", 4096, "blocks of comm ids of one user")                       \
+	X(USER_TRACKED, "user-tracked", 262144, "tracked connections of one user")            \
+	X(USER_DEAD, "user-dead", 131072, "connections of ended programs of one user")        \
+	X(USER_QUEUED, "user-queued", 2048, "datagrams that wait for clients of one user")    \
+	X(USER_RATE, "user-rate", 200000, "messages and requests of one user a second")       \
+	X(USER_SA, "user-sa", 4096, "queries, memberships and groups being left of one user") \
+	X(USER_HOST, "user-host", 65536,                                                      \
+	  "unanswered messages of one user's connections to a host")                          \
+	X(USER_HOST_RATE, "user-host-rate", 2000, "more of these a second")                   \
+	X(CLIENT_HELLO, "client-hello", 10000, "ms until the first request of a client")      \
+	X(CLIENT_TRACKED, "client-tracked", 65536, "tracked connections of one client")       \
+	X(CLIENT_RATE, "client-rate", 50000, "messages and requests of one client a second")  \
+	X(CLIENT_SA, "client-sa", 1024, "queries and memberships of one client")              \
 	X(PEER_RATE, "peer-rate", 20000, "requests, and messages for nobody, of one host a second")
 
 enum quota {

@@ -151,7 +151,7 @@ static uint32_t has_of(const struct server *server, const struct user *user, enu
 	case QUOTA_USER_QUEUED:
 		return user->n_queued;
 	case QUOTA_USER_SA:
-		return user->n_asks;
+		return user->n_asks + user->n_leaving;
 	case QUOTA_USER_CONNECTS:
 	case QUOTA_USER_RATE:
 	case QUOTA_USER_HOST:

@@ -90,6 +90,15 @@ void subnet_port_changed(struct server *server, struct host_port *host_port, boo
 	sa_agent_subnet(&subnet->agent, &now, reregister, server->now);
 }
 
+/* A user who joins and leaves all the time would otherwise use up all groups of the port. */
+static void count_leaving(struct sa_agent *agent, uint16_t payer, int n)
+{
+	struct subnet *subnet = container_of(agent, struct subnet, agent);
+	struct user *user = subnet->host_port->server->users.numbered[payer];
+
+	user->n_leaving += (uint32_t)n;
+}
+
 static struct subnet *subnet_new(struct host_port *host_port)
 {
 	struct subnet *subnet = calloc(1, sizeof(*subnet));
@@ -104,6 +113,7 @@ static struct subnet *subnet_new(struct host_port *host_port)
 	subnet->sa.fd = -1;
 	subnet->sa_watch.fd = -1;
 	sa_agent_init(&subnet->agent, (uint32_t)random[0], random[1], send_query, subnet);
+	subnet->agent.leaving = count_leaving;
 	return subnet;
 }
 
@@ -251,6 +261,7 @@ static void set_query(struct client_ask *asked, const struct portd_sa_ask *wante
 								    : TIMEOUT_MS_MAX;
 	/* Not turn 0, which has no limit. */
 	asked->ask.turn = (uint8_t)(1 + asked->client->user->number % (SA_TURNS - 1));
+	asked->ask.payer = asked->client->user->number;
 	asked->ask.done = answer_client;
 }
 
@@ -261,7 +272,7 @@ static int check_query(struct client *client, const struct host_port *host_port,
 		return -ENODEV;
 	if (!host_port->subnet || !is_welcome(wanted) ||
 	    client->n_asks >= quota_of(&client->server->options.quotas, QUOTA_CLIENT_SA) ||
-	    !user_may(client, QUOTA_USER_SA, client->user->n_asks))
+	    !user_may(client, QUOTA_USER_SA, client->user->n_asks + client->user->n_leaving))
 		return -EPERM;
 	return 0;
 }

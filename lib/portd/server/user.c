@@ -100,7 +100,7 @@ static void forget_rested(struct server *server, bool is_full)
 		user = container_of(users->resting.next, struct user, resting);
 		list_remove(&user->resting);
 		list_append(&users->resting, &user->resting);
-		if (!tracker_dead_of(server->tracker, user->number) &&
+		if (!tracker_dead_of(server->tracker, user->number) && !user->n_leaving &&
 		    !closer_count(user->closing) && !closer_count(user->hanging_up) &&
 		    (is_full || has_rested(server, user)))
 			user_free(server, user);

@@ -37,6 +37,7 @@ struct user {
 	uint32_t n_tracked; /* maintained by the tracker */
 	uint32_t n_queued;
 	uint32_t n_asks;
+	uint32_t n_leaving; /* groups that its clients were the last members of */
 	struct bucket rate;
 	struct bucket connects; /* connections allowed now */
 	uint32_t n_waits;	/* messages waiting for link addresses */

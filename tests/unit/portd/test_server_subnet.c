@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/portd/proto/lease.h"
@@ -58,16 +59,22 @@ static void ask_path(struct rig_client *client, uint32_t ask_id)
 	tell(client, &record);
 }
 
-static void join(struct rig_client *client, uint32_t ask_id)
+static void join_group(struct rig_client *client, uint32_t ask_id, uint32_t group)
 {
 	struct portd_record record =
 		question(client, ask_id, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD);
 
 	record.sa_ask.comp_mask = JOIN_MASK;
 	record.sa_ask.record[0] = 0xff;
-	record.sa_ask.record[31] = 0x66; /* a port GID that is not ours */
+	memcpy(record.sa_ask.record + 12, &group, sizeof(group)); /* of the MGID */
+	record.sa_ask.record[31] = 0x66;			  /* a port GID that is not ours */
 	record.sa_ask.record[48] = SA_JOIN_FULL;
 	tell(client, &record);
+}
+
+static void join(struct rig_client *client, uint32_t ask_id)
+{
+	join_group(client, ask_id, 0);
 }
 
 static void drop(struct rig_client *client, uint32_t ask_id)
@@ -315,6 +322,47 @@ TEST(questions_of_one_user_do_not_keep_those_of_another_waiting)
 	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX + 1);
 	ask_path_to(&carol, 2, 100); /* a question of Mallory's that waits */
 	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX + 2);
+}
+
+/* Those that are being left, too: the administrator does not answer. */
+TEST(groups_that_a_user_joins_and_leaves_at_once_leave_room_for_others)
+{
+	uint32_t *quotas = rig_server()->options.quotas.is;
+	struct rig_client mallory;
+	int err = -1;
+	uint32_t n;
+
+	quotas[QUOTA_CLIENT_RATE] = quotas[QUOTA_USER_RATE] = 1000000;
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	for (n = 1; n <= SA_GROUPS_MAX + 100 && err < 0; n++) {
+		join_group(&mallory, n, n);
+		drop(&mallory, n);
+		err = told(&mallory, n);
+	}
+	join_group(&carol, 1, SA_GROUPS_MAX + 200);
+	printf("one user joins and leaves %u groups, then is told %d, another %d\n", n - 1, err,
+	       told(&carol, 1));
+	ck_assert_int_eq(err, EPERM);
+	ck_assert_uint_le(n, quota_of(&rig_server()->options.quotas, QUOTA_USER_SA) + 2);
+}
+
+TEST(a_user_is_known_until_his_groups_are_left)
+{
+	struct rig_client mallory, erin;
+
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	join(&mallory, 1);
+	rig_sa_answers(0, 0, 0xc001);
+	rig_leave(&mallory);
+	rig_pass(300);
+	rig_come_as_user(1002);
+	rig_join(&erin); /* those who have rested are forgotten */
+	ck_assert_uint_eq(rig_server()->users.n, 3);
+	rig_pass(600);
+	rig_join(&erin);
+	ck_assert_uint_eq(rig_server()->users.n, 2);
 }
 
 /* Otherwise nobody else could join a group. */
