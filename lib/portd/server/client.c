@@ -416,10 +416,16 @@ static void take_messages(struct server *server, struct client *client)
 {
 	const struct server_tracing *tracing = server->options.tracing;
 	struct portd_record record;
+	double paid = 1, price = 0; /* a datagram costs at least as much as one with a message */
 	int err;
 
+	user_spend(client, paid);
 	while ((err = portd_get(&server->in, &record)) == 0) {
-		user_spend(client, record.type == PORTD_STAT_ID ? ROW_PRICE : 1);
+		price += record.type == PORTD_STAT_ID ? ROW_PRICE : 1;
+		if (price > paid) {
+			user_spend(client, price - paid);
+			paid = price;
+		}
 		if (record.type == PORTD_MAD) {
 			router_sent(server, client, &record.mad);
 		} else if (record.type == PORTD_CLOSE) {

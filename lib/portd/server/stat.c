@@ -203,8 +203,10 @@ static void put_all_quotas(struct report *report)
 	const struct user *user;
 
 	report->row.client = PORTD_STAT_ITSELF;
-	list_for_each_entry (user, &report->server->users.all, link)
-		if (sees_all(report->asker) || user->uid == report->asker->uid)
+	if (!sees_all(report->asker))
+		put_quotas(report, report->asker->user);
+	else
+		list_for_each_entry (user, &report->server->users.all, link)
 			put_quotas(report, user);
 	put_quotas(report, NULL);
 	put_end(report);
@@ -268,7 +270,8 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 		ret->count++;
 	}
 	put_all(&report);
-	user_spend(client, ret->count + OWN_ROW_PRICE * report.n_rows);
+	user_spend(client,
+		   ret->count + OWN_ROW_PRICE * report.n_rows + LOOK_PRICE * server->n_clients);
 	return 0;
 }
 

@@ -18,7 +18,7 @@
 
 #define USERS_MAX   8192       /* users with clients or a used-up rate: twice CLIENTS_MAX */
 #define WRONG_PRICE 50	       /* in messages: an unused GID index has the GID table read again */
-#define LOOK_PRICE  (1.0 / 64) /* in messages: a lease of a port is looked at */
+#define LOOK_PRICE  (1.0 / 64) /* in messages: a lease of a port, or a client, is looked at */
 #define USER_TURN   512	       /* messages and requests read per user and turn, plus one datagram */
 
 struct server;

@@ -11,10 +11,12 @@
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/server/ports.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define MALLORY		       1001
 #define N_CLIENTS	       8
+#define OTHER_USERS	       500
 #define MALLORYS	       2 /* mallory[0] among the clients: after Alice and Bob */
 #define ID_PRICE_LEAST	       100
 #define NAME_PRICE_LEAST       4
@@ -138,6 +140,81 @@ TEST(to_ask_how_things_stand_costs_more_if_there_is_more_to_tell)
 	for (i = 0; i < PORTD_N_COUNTERS * CM_TALLY_KINDS; i++)
 		rig_server()->host_port[0]->passed[i / CM_TALLY_KINDS][i % CM_TALLY_KINDS] = 1;
 	ck_assert(cost_of(&mallory[0], &stat, 0) >= before + i / 8);
+}
+
+/* Return: what it costs to tell so many rows, with so many in a datagram. */
+static double cost_of_rows(unsigned int n, unsigned int each)
+{
+	const struct portd_record row = { .type = PORTD_STAT_ID };
+	struct portd_record cheap = { .type = PORTD_RELEASE };
+	struct portd_datagram out;
+	double before;
+	unsigned int i;
+
+	rig_pass(1000);
+	rig_ask(&mallory[0], &cheap);
+	before = rig_server()->client[MALLORYS]->rate.tokens;
+	for (; n; n -= each) {
+		out.bytes = 0;
+		for (i = 0; i < each; i++)
+			portd_put(&out, &row);
+		ck_assert(rig_put(mallory[0].data, out.data, out.bytes, NULL, 0));
+	}
+	rig_settle();
+	return before - rig_server()->client[MALLORYS]->rate.tokens;
+}
+
+TEST(a_datagram_of_one_row_costs_as_much_as_one_of_a_message)
+{
+	double one_by_one = cost_of_rows(64, 1), at_once = cost_of_rows(64, 64);
+
+	printf("64 rows one by one cost %.0f, at once %.0f\n", one_by_one, at_once);
+	ck_assert(one_by_one >= 64);
+	ck_assert(at_once < 8);
+}
+
+static void ask_for_quotas(void)
+{
+	struct portd_record stat = { .type = PORTD_STAT, .stat = { .pid = PORTD_STAT_QUOTAS } };
+
+	rig_ask(&mallory[0], &stat);
+}
+
+/* Each instruction is a system call. */
+TIME_LIMIT_S(60);
+
+TEST(to_ask_for_ones_own_quotas_takes_no_longer_beside_other_users)
+{
+	static struct user others[OTHER_USERS];
+	unsigned long few, many;
+	unsigned int i;
+
+	rig_pass(1000);
+	ask_for_quotas();
+	rig_pass(1000);
+	few = steps_of(ask_for_quotas);
+	for (i = 0; i < OTHER_USERS; i++) {
+		user_init(&others[i], 5000 + i);
+		list_append(&rig_server()->users.all, &others[i].link);
+	}
+	many = steps_of(ask_for_quotas);
+	for (i = 0; i < OTHER_USERS; i++)
+		list_remove(&others[i].link);
+	printf("%lu instructions, beside %u users %lu\n", few, OTHER_USERS, many);
+	ck_assert_uint_le(many, few + few / 10);
+}
+
+TIME_LIMIT_S(-1);
+
+TEST(to_ask_how_things_stand_costs_more_if_there_are_more_clients_to_look_through)
+{
+	struct portd_record stat = { .type = PORTD_STAT, .stat = { .pid = 1 } };
+	double few = cost_of(&mallory[0], &stat, 0), many;
+
+	rig_server()->n_clients += 3000;
+	many = cost_of(&mallory[0], &stat, 0);
+	rig_server()->n_clients -= 3000;
+	ck_assert(many >= few + 3000 / 64.0);
 }
 
 /* --- leases of ports ------------------------------------------------------- */
