@@ -495,12 +495,14 @@ static void data_ready(struct watch *watch, uint32_t events)
 		close_after_turn(server, client);
 }
 
-/* Return: false if there is no connection left. */
+/* Ends a connection, or some ports. Return: false if there are none left. */
 static bool end_next(struct server *server, struct client *client)
 {
 	uint32_t n_dead = tracker_dead_of(server->tracker, client->user->number);
 	struct cm_record tracked;
 
+	if (ports_client_goes(client->net_ns->ports, client->index))
+		return true;
 	if (!tracker_take(server->tracker, client->index, &tracked))
 		return false;
 	if (user_may(client, QUOTA_USER_DEAD, n_dead)) {
@@ -511,39 +513,58 @@ static bool end_next(struct server *server, struct client *client)
 	return true;
 }
 
-/* Its last messages are read, and it is sent nothing more. */
-static void begin_end(struct server *server, struct client *client)
+/*
+ * It may have ended its connections itself, with other words than ours. Return: false if there may
+ * be more of them, for the next turn.
+ */
+static bool hear_last_words(struct server *server, struct client *client)
 {
-	const struct ports *ports = client->net_ns->ports;
-	const uint64_t n_looked_at = ports_n_looked_at(ports);
 	ssize_t n = !client->is_disconnected && client->data.fd >= 0;
 
-	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
-	/* It may have ended its connections itself, with other words than ours. */
+	if (n)
+		shutdown(client->data.fd, SHUT_RD); /* who has inherited it says no more */
 	user_refill(client);
-	while (n > 0 && has_tokens(client) && !client->is_disconnected && !has_too_many_fds(client))
+	while (n > 0 && has_tokens(client) && !client->is_disconnected &&
+	       !has_too_many_fds(client)) {
+		if (!user_has_turn(client))
+			return false;
 		n = receive_messages(server, client);
+	}
+	return true;
+}
+
+/* It is sent nothing more. Return: false if this goes on in the next turn. */
+static bool begin_end(struct server *server, struct client *client)
+{
+	if (!hear_last_words(server, client))
+		return false;
+	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
 	set_throttled(server, client, false);
 	client->is_disconnected = client->is_ending = true;
 	client->has_asked = false;
-	ports_client_gone(client->net_ns->ports, client->index);
-	user_spend(client, LOOK_PRICE * (double)(ports_n_looked_at(ports) - n_looked_at));
 	waiting_forget_sender(server, client);
 	requests_forget_sender(server, client); /* what takes back a REQ of it comes after it */
 	hang_up(server, client, &client->control);
 	hang_up(server, client, &client->data);
+	return true;
 }
 
 bool client_close(struct server *server, struct client *client)
 {
+	const struct ports *ports = client->net_ns->ports;
+	uint64_t n_looked_at;
 	unsigned int i;
+	bool is_over;
 
-	if (!client->is_ending)
-		begin_end(server, client);
+	if (!client->is_ending && !begin_end(server, client))
+		return false;
 	/* 65,536 connections at once would take a quarter of a second. */
 	do {
+		n_looked_at = ports_n_looked_at(ports);
+		is_over = !end_next(server, client);
 		user_spend(client, 1);
-		if (end_next(server, client))
+		user_spend_looks(client, n_looked_at);
+		if (!is_over)
 			continue;
 		for (i = 0; i < client->n_blocks; i++)
 			server->block_owner[client->block[i]] = NOBODY;

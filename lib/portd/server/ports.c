@@ -539,6 +539,23 @@ bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t
 	return claim || (mark & MARK_LEASE && (uint16_t)mark == client);
 }
 
+bool ports_client_goes(struct ports *ports, uint16_t client)
+{
+	const struct tenant *tenant = ports->tenant[client];
+	struct holder *holder;
+	unsigned int n = 0;
+
+	if (!tenant)
+		return false;
+	list_for_each_entry_safe (holder, &tenant->holders, of_tenant) {
+		if (n++ == PORTS_GO_MAX)
+			return true;
+		holder_free(ports, holder);
+	}
+	ports_client_gone(ports, client);
+	return true;
+}
+
 void ports_client_gone(struct ports *ports, uint16_t client)
 {
 	struct tenant *tenant = ports->tenant[client];

@@ -18,6 +18,7 @@
 #define PORTS_NOBODY	   UINT16_MAX
 #define PORTS_NOT_FOR_THEM (UINT16_MAX - 1)
 #define PORTS_CLAIMS_MAX   65536 /* for each client */
+#define PORTS_GO_MAX	   8	 /* claims released at once */
 #define PORTS_SHARED_MAX   1024	 /* for each port; a request is compared with each */
 
 struct ports;
@@ -146,6 +147,14 @@ bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t
  * asks for a port and none is free, when it ends, and, if it has falsified its page, for that
  */
 uint64_t ports_n_looked_at(const struct ports *ports);
+
+/**
+ * ports_client_goes() - release PORTS_GO_MAX of the claims of a client, or, when there are none,
+ * its leases
+ *
+ * Return: false if it had nothing left.
+ */
+bool ports_client_goes(struct ports *ports, uint16_t client);
 
 /** ports_client_gone() - release all claims and leases of a client */
 void ports_client_gone(struct ports *ports, uint16_t client);

@@ -449,15 +449,14 @@ int request_handle(struct server *server, struct client *client, const struct po
 				   .fd = fd,
 				   .reply = ret,
 				   .reply_fd = ret_fd };
-	const struct ports *ports = client->net_ns->ports;
 	const uint64_t n_names_read = server->n_names_read;
-	const uint64_t n_looked_at = ports_n_looked_at(ports);
+	const uint64_t n_looked_at = ports_n_looked_at(client->net_ns->ports);
 	int err = -EPROTO;
 
 	if (client->welcome != (record->type == PORTD_HELLO))
 		err = rows[record->type].handle(&request);
 	user_spend(client, NAME_PRICE * (double)(server->n_names_read - n_names_read));
-	user_spend(client, LOOK_PRICE * (double)(ports_n_looked_at(ports) - n_looked_at));
+	user_spend_looks(client, n_looked_at);
 	/*
 	 * The port's holder may have released it with a record, or by disconnecting, that has not
 	 * been read yet: a restarted server must not get EADDRINUSE from its own previous instance.

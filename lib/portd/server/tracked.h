@@ -229,7 +229,7 @@ uint32_t tracker_count(const struct tracker *tracker, uint16_t client);
  * tracker_take() - remove one tracked connection of an ended client
  *
  * A connection that takes more than one message to end is kept until tracker_reaped(), for the next
- * cmportd.
+ * cmportd. One that only the client has reported is returned in IDLE: there is nothing to end.
  *
  * Return: false when there are no more.
  */

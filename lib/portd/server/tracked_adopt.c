@@ -25,25 +25,16 @@ static void take_out(struct tracker *tracker, struct tracked *tracked, struct cm
 		tracked_remove(tracker, tracked);
 }
 
-/* As far as we know the peer does not know the connection, so no message is sent. */
-static void forget_told(struct tracker *tracker, uint16_t client)
+bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *ret)
 {
 	struct tracked *tracked;
 
-	while (tracker_count(tracker, client) > 0) {
-		tracked = tracked_at(tracker, tracker->client[client].first);
-		if (!tracked->is_told)
-			return;
-		tracked_remove(tracker, tracked);
-	}
-}
-
-bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *ret)
-{
-	forget_told(tracker, client);
 	if (tracker_count(tracker, client) == 0)
 		return false;
-	take_out(tracker, tracked_at(tracker, tracker->client[client].first), ret);
+	tracked = tracked_at(tracker, tracker->client[client].first);
+	if (tracked->is_told) /* as far as we know its peer does not know it */
+		tracked->is.state = CM_IDLE;
+	take_out(tracker, tracked, ret);
 	return true;
 }
 

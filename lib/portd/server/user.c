@@ -252,6 +252,14 @@ void user_spend(struct client *client, double tokens)
 	user->turn += tokens;
 }
 
+void user_spend_looks(struct client *client, uint64_t n_looked_at)
+{
+	const uint64_t n = ports_n_looked_at(client->net_ns->ports) - n_looked_at;
+
+	if (n)
+		user_spend(client, LOOK_PRICE * (double)n);
+}
+
 bool user_has_turn(const struct client *client)
 {
 	const struct user *user = client->user;

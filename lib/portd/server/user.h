@@ -110,6 +110,9 @@ bool user_may_track(struct client *client);
 /** user_spend() - charge the rates of a client and its user */
 void user_spend(struct client *client, double tokens);
 
+/** user_spend_looks() - charge for what ports_n_looked_at() of its namespace counts since then */
+void user_spend_looks(struct client *client, uint64_t n_looked_at);
+
 /** user_has_turn() - return whether the clients of its user may be read from again in this turn */
 bool user_has_turn(const struct client *client);
 

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How much a turn does for one user at most, whatever he has left behind. Mallory is a user.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define MALLORY	  1001
+#define N_CLIENTS 8
+#define MALLORYS  2 /* mallory[0] among the clients: after Alice and Bob */
+#define N_MUCH	  3000
+
+static struct rig_client mallory[N_CLIENTS];
+
+static void set_up(void)
+{
+	unsigned int i;
+
+	scene_set_up();
+	rig_come_as_user(MALLORY);
+	for (i = 0; i < N_CLIENTS; i++)
+		rig_join(&mallory[i]);
+}
+
+static void hang_up(struct rig_client *client)
+{
+	close(client->control);
+	close(client->data);
+	client->control = client->data = -1;
+}
+
+FIXTURE(set_up, scene_tear_down);
+
+/* --- connections ---------------------------------------------------------- */
+
+static void report(const struct rig_client *client, uint16_t index, uint32_t n)
+{
+	struct cm_record told = { .state = CM_ESTABLISHED,
+				  .handle = client->handle,
+				  .path = rig_peer(SCENE_PEER) };
+
+	for (; n; n--) {
+		told.local_comm_id = client->first + n;
+		told.remote_comm_id = 0x70000000 + n;
+		ck_assert_int_eq(tracker_set(rig_server()->tracker, index, &told, true), 0);
+	}
+}
+
+/* No message is sent for those. */
+TEST(a_turn_forgets_few_connections_that_only_their_client_has_reported)
+{
+	struct tracker *tracker = rig_server()->tracker;
+	uint32_t left;
+
+	report(&mallory[0], MALLORYS, N_MUCH);
+	hang_up(&mallory[0]);
+	while ((left = tracker_count(tracker, MALLORYS))) {
+		rig_turn();
+		ck_assert_uint_le(left - tracker_count(tracker, MALLORYS), USER_TURN + 1);
+	}
+	rig_settle();
+	ck_assert_ptr_null(rig_server()->client[MALLORYS]);
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+/* --- last words ----------------------------------------------------------- */
+
+static unsigned int n_each; /* messages in a datagram */
+
+/* Return: how many there were room for. */
+static unsigned int fill_with_words(const struct rig_client *client)
+{
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = client->handle, .path = rig_peer(SCENE_PEER)}
+	};
+	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, client->first + 1, 1);
+	struct portd_datagram out;
+	unsigned int n = 0;
+
+	rig_encode(&record.mad, &dreq);
+	do {
+		out.bytes = 0;
+		for (n_each = 0; portd_put(&out, &record);)
+			n_each++;
+		n += n_each;
+	} while (rig_put(client->data, out.data, out.bytes, NULL, 0));
+	return n - n_each;
+}
+
+TEST(a_turn_reads_few_last_words_of_a_user)
+{
+	unsigned int i, n_words = 0, most = 0;
+	uint32_t *rates = rig_server()->options.quotas.is;
+	uint64_t before, n_read = 0;
+
+	rates[QUOTA_CLIENT_RATE] = rates[QUOTA_USER_RATE] = 10000000;
+	rig_pass(1000);
+	for (i = 0; i < N_CLIENTS; i++) {
+		n_words += fill_with_words(&mallory[i]);
+		hang_up(&mallory[i]);
+	}
+	for (i = 0; i < 100; i++) {
+		before = rig_count(PORTD_COUNT_FORBIDDEN);
+		rig_turn();
+		n_read += rig_count(PORTD_COUNT_FORBIDDEN) - before;
+		if (rig_count(PORTD_COUNT_FORBIDDEN) - before > most)
+			most = (unsigned int)(rig_count(PORTD_COUNT_FORBIDDEN) - before);
+	}
+	printf("%u last words, %u of them in one turn\n", n_words, most);
+	ck_assert_uint_gt(n_words, 2 * USER_TURN);
+	ck_assert_uint_eq(n_read, n_words);
+	ck_assert_uint_le(most, USER_TURN + n_each);
+	ck_assert_uint_eq(rig_server()->n_clients, MALLORYS);
+}
+
+/* A process has inherited its socket, and goes on. */
+TEST(a_client_ends_whatever_is_said_after_its_end)
+{
+	struct rig_client heir = mallory[0];
+	unsigned int i;
+
+	heir.data = dup(mallory[0].data);
+	fill_with_words(&heir);
+	hang_up(&mallory[0]);
+	for (i = 0; i < 10; i++) {
+		rig_turn();
+		fill_with_words(&heir);
+	}
+	close(heir.data);
+	ck_assert_ptr_null(rig_server()->client[MALLORYS]);
+}
+
+/* --- ports ---------------------------------------------------------------- */
+
+TEST(a_turn_releases_few_ports_of_a_client_that_has_gone)
+{
+	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(0, "0.0.0.0") };
+	const struct client *client = rig_server()->client[MALLORYS];
+	const uint32_t *n_ports = &client->user->n_ports;
+	uint32_t left;
+
+	bind.claim.local_port = 0;
+	for (; bind.claim.claim_id < 10 * N_MUCH / 3; bind.claim.claim_id++) {
+		if (bind.claim.claim_id % 500 == 0)
+			rig_pass(1000);
+		ck_assert_int_eq(rig_ask(&mallory[0], &bind), 0);
+	}
+	hang_up(&mallory[0]);
+	while ((left = *n_ports)) {
+		rig_turn();
+		ck_assert_uint_le(left - *n_ports, 9 * USER_TURN);
+	}
+}
