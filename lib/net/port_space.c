@@ -39,6 +39,7 @@ void port_space_init(struct port_space *space, const struct port_limits *limits,
 	space->limits = *limits;
 	space->random_state = seed;
 	space->last_port = 0;
+	space->n_looked_at = 0;
 }
 
 void port_space_fini(struct port_space *space)
@@ -195,6 +196,7 @@ static int find_ephemeral(struct port_space *space, const struct port_claim *cla
 	for (uint32_t i = 0; i < n_ports; i++) {
 		uint16_t port = first + (start + i) % n_ports;
 
+		space->n_looked_at++;
 		/* Avoid the last port: its former peer may still consider it connected. */
 		if (port == space->last_port || !may_share(space, claim, port))
 			continue;

@@ -21,7 +21,8 @@
 /* The mark of a leased port: the client in the lower half, and the word of its page. */
 #define MARK_LEASE	(UINT32_C(1) << 31)
 #define MARK_WORD_SHIFT 16
-#define LOOKS_AT_ALL	8192 /* the time to look through all marks, in leases looked at */
+#define SEARCH_MAX	65536 /* ports passed in search of those to be leased at once */
+#define LOOKS_AT_ALL	8192  /* the time to look through all marks, in leases looked at */
 static_assert(LEASE_WORDS <= 1 << (31 - MARK_WORD_SHIFT), "each word has its mark");
 
 struct ports *ports_new(const struct port_limits *limits, uint64_t seed)
@@ -30,12 +31,11 @@ struct ports *ports_new(const struct port_limits *limits, uint64_t seed)
 
 	if (!ports)
 		return NULL;
-	if (cm_index_init(&ports->by_claim_id, seed)) {
-		free(ports);
-		return NULL;
-	}
 	port_space_init(&ports->space, limits, seed);
-	return ports;
+	if (!cm_index_init(&ports->by_claim_id, seed) && !cm_index_init(&ports->listeners, seed))
+		return ports;
+	ports_free(ports);
+	return NULL;
 }
 
 void ports_free(struct ports *ports)
@@ -47,6 +47,7 @@ void ports_free(struct ports *ports)
 	for (i = 0; i < ports->n_tenants; i++)
 		ports_client_gone(ports, i);
 	cm_index_fini(&ports->by_claim_id);
+	cm_index_fini(&ports->listeners);
 	port_space_fini(&ports->space);
 	free(ports);
 }
@@ -129,6 +130,7 @@ static void holder_free(struct ports *ports, struct holder *holder)
 	if (hash_is_in(&holder->by_claim_id.link))
 		count_for(tenant, &tenant->n_claims, -1);
 	cm_index_remove(&ports->by_claim_id, &holder->by_claim_id);
+	cm_index_remove(&ports->listeners, &holder->by_port);
 	port_space_release(&ports->space, &holder->claim);
 	port_holders_forget(ports->holders, &ports->space, holder->claim.ps, port);
 	list_remove(&holder->of_tenant);
@@ -302,13 +304,16 @@ static int lease_one(struct ports *ports, uint16_t client, uint16_t ps)
 int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count,
 		uint16_t *ret_first)
 {
+	const uint64_t until = ports->space.n_looked_at + SEARCH_MAX;
 	struct tenant *tenant = ports->tenant[client];
 	unsigned int n;
 	int err = 0;
 
 	if (!tenant || !tenant->page)
 		return -ENOENT;
-	for (n = 0; n < count && n < LEASE_WORDS && !err; n += !err) {
+	if (count > LEASE_WORDS)
+		count = LEASE_WORDS;
+	for (n = 0; n < count && ports->space.n_looked_at < until && !err; n += !err) {
 		err = lease_one(ports, client, ps);
 		if (n == 0 && err == -EADDRNOTAVAIL) {
 			revoke_all_unused(ports);
@@ -435,14 +440,16 @@ static int bind_again(const struct holder *holder, const struct portd_claim *cla
 	return 0;
 }
 
-static bool is_full(const struct ports *ports, uint16_t ps, uint16_t port)
+/* Return: the number of claims of a port, with which a new one is compared. */
+static unsigned int count_claims(struct ports *ports, uint16_t ps, uint16_t port)
 {
 	const struct port_claim *claim = port_space_first(&ports->space, ps, port);
 	unsigned int n;
 
-	for (n = 0; claim && n < PORTS_SHARED_MAX; n++)
+	for (n = 0; claim; n++)
 		claim = claim->next;
-	return claim;
+	ports->n_looked_at += n;
+	return n;
 }
 
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim, uint16_t *ret)
@@ -458,7 +465,8 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 	if (holder)
 		return bind_again(holder, claim, ret);
 	if (tenant->n_claims == PORTS_CLAIMS_MAX ||
-	    (claim->local_port && is_full(ports, claim->ps, claim->local_port)))
+	    (claim->local_port &&
+	     count_claims(ports, claim->ps, claim->local_port) >= PORTS_SHARED_MAX))
 		return -ENOSPC;
 	holder = calloc(1, sizeof(*holder));
 	if (!holder)
@@ -511,7 +519,12 @@ int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim 
 		return -ENOENT;
 	ports_update(ports, client, claim);
 	holder->heard_at = claim->heard_at;
-	err = port_space_listen(&ports->space, &holder->claim);
+	count_claims(ports, holder->claim.ps, addr_port(&holder->claim.local));
+	err = holder->listening ? 0 : ports_add_listener(ports, holder);
+	if (!err)
+		err = port_space_listen(&ports->space, &holder->claim);
+	if (err && !holder->listening)
+		cm_index_remove(&ports->listeners, &holder->by_port);
 	holder->listening = holder->listening || !err;
 	return err;
 }
@@ -526,16 +539,16 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 
 uint64_t ports_n_looked_at(const struct ports *ports)
 {
-	return ports->n_looked_at;
+	return ports->n_looked_at + ports->space.n_looked_at / 4;
 }
 
-bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
+bool ports_has(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
 	const struct port_claim *claim = port_space_first(&ports->space, ps, port);
 	uint32_t mark = port_space_reserved(&ports->space, ps, port);
 
-	while (claim && ((const struct holder *)claim)->client != client)
-		claim = claim->next;
+	for (; claim && ((const struct holder *)claim)->client != client; claim = claim->next)
+		ports->n_looked_at++;
 	return claim || (mark & MARK_LEASE && (uint16_t)mark == client);
 }
 

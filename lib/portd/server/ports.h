@@ -19,7 +19,8 @@
 #define PORTS_NOT_FOR_THEM (UINT16_MAX - 1)
 #define PORTS_CLAIMS_MAX   65536 /* for each client */
 #define PORTS_GO_MAX	   8	 /* claims released at once */
-#define PORTS_SHARED_MAX   1024	 /* for each port; a request is compared with each */
+#define PORTS_SHARED_MAX   1024	 /* for each port */
+#define PORTS_LISTEN_MAX   256	 /* of these; a request is compared with each */
 
 struct ports;
 
@@ -54,7 +55,8 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 /**
  * ports_listen() - update a claim, and accept requests for it
  *
- * Return: 0, or as port_space_listen(); -ENOENT if the client has no such claim.
+ * Return: 0, or as port_space_listen(); -ENOENT if the client has no such claim; -ENOSPC when the
+ * port has PORTS_LISTEN_MAX listeners.
  */
 int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim *claim);
 
@@ -128,7 +130,7 @@ void ports_end_reservations(struct ports *ports);
  * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if all listeners of
  * the port are bound to other addresses, or if the header is invalid; PORTS_NOBODY.
  */
-uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data,
+uint16_t ports_listener(struct ports *ports, uint64_t service_id, const uint8_t *data,
 			uint64_t handles);
 
 /**
@@ -140,11 +142,14 @@ uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const ui
 bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 
 /** ports_has() - return whether the client has claimed or leased a port. */
-bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
+bool ports_has(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
 
 /**
- * ports_n_looked_at() - return how many leases of all clients were looked at so far: when a client
- * asks for a port and none is free, when it ends, and, if it has falsified its page, for that
+ * ports_n_looked_at() - return how much was looked at so far, to be charged
+ *
+ * The claims of a port that a client binds, listens on or names; each four ports that a search for
+ * a free one passes; leases of all clients, when a client asks for a port and none is free, and of
+ * a client that ends, with more if it has falsified its page.
  */
 uint64_t ports_n_looked_at(const struct ports *ports);
 

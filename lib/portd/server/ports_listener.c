@@ -1,7 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The listener of a request among the claims of a port: see ports.h. */
+#include <errno.h>
+
 #include "mad/cma_hdr.h"
 #include "lib/portd/server/ports_own.h"
+
+/* Return: the next listener with a key, latest first; NULL if there is none. */
+static struct holder *next_listener(const struct ports *ports, const struct cm_key *key,
+				    const struct holder *after)
+{
+	const struct cm_index *index = &ports->listeners;
+	struct hash_node *node = after ? hash_next(&after->by_port.link)
+				       : hash_first(&index->table, cm_key_hash(key, index->secret));
+	struct holder *holder;
+
+	for (; node; node = hash_next(node)) {
+		holder = container_of(node, struct holder, by_port.link);
+		if (holder->by_port.key.guid == key->guid && holder->by_port.key.id == key->id)
+			return holder;
+	}
+	return NULL;
+}
+
+static struct cm_key key_of(uint16_t ps, uint16_t port)
+{
+	return (struct cm_key){ .guid = ps, .id = port };
+}
+
+int ports_add_listener(struct ports *ports, struct holder *holder)
+{
+	const struct cm_key key = key_of(holder->claim.ps, addr_port(&holder->claim.local));
+	const struct holder *other = NULL;
+	unsigned int n = 0;
+
+	while ((other = next_listener(ports, &key, other)))
+		n++;
+	ports->n_looked_at += n;
+	if (n >= PORTS_LISTEN_MAX)
+		return -ENOSPC;
+	if (cm_index_reserve(&ports->listeners, ports->listeners.table.n_nodes + 1))
+		return -ENOMEM;
+	cm_index_insert(&ports->listeners, &holder->by_port, &key);
+	return 0;
+}
 
 /* A listener on an address belongs to the device of that address only. */
 static bool hears_device(const struct holder *holder, uint64_t handles)
@@ -33,24 +74,24 @@ static union addr destination_of(const uint8_t *data, uint16_t port)
 	return dst;
 }
 
-uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data,
+uint16_t ports_listener(struct ports *ports, uint64_t service_id, const uint8_t *data,
 			uint64_t handles)
 {
 	uint16_t ps = (uint16_t)(service_id >> 16);
 	uint16_t port = (uint16_t)service_id;
+	const struct cm_key key = key_of(ps, port);
+	const struct holder *holder = NULL;
 	uint16_t found = PORTS_NOBODY;
-	const struct port_claim *claim;
 	union addr dst;
 
 	if (service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
 	dst = destination_of(data, port);
-	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
-		const struct holder *holder = (const struct holder *)claim;
-
+	while ((holder = next_listener(ports, &key, holder))) {
+		ports->n_looked_at++;
 		if (!hears_device(holder, handles))
 			continue;
-		if (wants_destination(claim, &dst))
+		if (wants_destination(&holder->claim, &dst))
 			return holder->client;
 		found = PORTS_NOT_FOR_THEM;
 	}

@@ -14,6 +14,7 @@ struct holder {
 	struct port_claim claim; /* first */
 	struct list of_tenant;
 	struct cm_node by_claim_id;
+	struct cm_node by_port; /* while it listens */
 	uint16_t client;
 	uint8_t heard_at; /* as in struct portd_claim */
 	bool listening;
@@ -33,10 +34,14 @@ struct tenant {
 struct ports {
 	struct port_space space;
 	struct cm_index by_claim_id;
-	uint16_t n_tenants; /* highest index ever used, plus one */
+	struct cm_index listeners; /* holders by port space and port */
+	uint16_t n_tenants;	   /* highest index ever used, plus one */
 	struct tenant *tenant[TENANTS_MAX];
 	uint16_t *holders; /* see port_holders.h; NULL: they are not kept */
 	uint64_t n_looked_at;
 };
+
+/** ports_add_listener() - have a holder found by ports_listener(). Return: 0, -ENOSPC, -ENOMEM. */
+int ports_add_listener(struct ports *ports, struct holder *holder);
 
 #endif

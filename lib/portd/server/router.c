@@ -231,21 +231,27 @@ static bool track_request(struct server *server, struct host_port *host_port,
 }
 
 /*
- * Limits what an unknown host can trigger: a response, or a record for a listener. A host gets one
- * message of equal size for each of its own. A listener that does not read gets no more requests;
- * when it reads again, their peers retransmit them.
+ * Limits what an unknown host can trigger: a search for a listener, a response, or a record. A host
+ * gets one message of equal size for each of its own.
  */
-static bool may_ask(struct server *server, uint16_t to, const struct mad_path *path,
-		    const struct cm_msg *msg)
+static bool may_ask(struct server *server, const struct mad_path *path)
 {
-	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE);
-	struct mad_gid peer = mad_path_peer(path);
+	const struct mad_gid peer = mad_path_peer(path);
 
-	if (!is_request(msg) && to != NOBODY)
-		return true;
-	if (!peer_rate_spend(&server->peer_rate, &peer, rate, server->now))
-		return false;
-	return to >= CLIENTS_MAX || client_takes_requests(server->client[to]);
+	return peer_rate_spend(&server->peer_rate, &peer,
+			       quota_of(&server->options.quotas, QUOTA_PEER_RATE), server->now);
+}
+
+/*
+ * A listener that does not read gets no more requests; when it reads again, their peers retransmit
+ * them. Requests have been counted before their receiver was searched.
+ */
+static bool may_go_to(struct server *server, uint16_t to, const struct mad_path *path,
+		      const struct cm_msg *msg)
+{
+	if (is_request(msg))
+		return to >= CLIENTS_MAX || client_takes_requests(server->client[to]);
+	return to != NOBODY || may_ask(server, path);
 }
 
 static bool answers_request(const struct cm_msg *msg)
@@ -286,8 +292,8 @@ void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
 	struct mad_gid said;
+	bool may, is_known;
 	struct cm_msg msg;
-	bool is_known;
 	uint16_t to;
 
 	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
@@ -296,12 +302,13 @@ void router_received(struct server *server, struct host_port *host_port,
 	}
 	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
 	note_answer(server, path, &msg);
-	to = route_msg(server, host_port, path, &msg);
+	may = !is_request(&msg) || may_ask(server, path);
+	to = may ? route_msg(server, host_port, path, &msg) : NOBODY;
 	if (to < CLIENTS_MAX && server->client[to]->is_ending)
 		to = NOBODY;
 	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
 		    path, mad);
-	if (!may_ask(server, to, path, &msg)) {
+	if (!may || !may_go_to(server, to, path, &msg)) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
@@ -446,12 +453,14 @@ static int check_message(struct server *server, struct client *client, struct ho
 
 void router_sent(struct server *server, struct client *client, struct portd_mad *mad)
 {
+	const uint64_t n_looked_at = ports_n_looked_at(client->net_ns->ports);
 	struct host_port *host_port = client_host_port(server, client, mad->port);
 	int err;
 
 	if (!host_port)
 		return; /* the device was removed */
 	err = check_message(server, client, host_port, mad);
+	user_spend_looks(client, n_looked_at);
 	if (err) {
 		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);
 		log_debug("client %u, pid %d: a message was refused: %s", client->index,

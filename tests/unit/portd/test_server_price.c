@@ -4,10 +4,12 @@
  * that take long than by messages. Mallory is a user.
  */
 #include <errno.h>
+#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "mad/cma_hdr.h"
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/server/ports.h"
 #include "tests/unit/portd/scene.h"
@@ -34,9 +36,10 @@ static void set_up(void)
 		rig_join(&mallory[i]);
 }
 
+static const struct portd_record cheap = { .type = PORTD_RELEASE };
+
 static double cost_of(struct rig_client *client, const struct portd_record *record, int error)
 {
-	struct portd_record cheap = { .type = PORTD_RELEASE };
 	double before;
 
 	rig_pass(1000);
@@ -51,7 +54,6 @@ FIXTURE(set_up, scene_tear_down);
 /* The GID table is read again. */
 TEST(to_name_a_gid_index_that_is_not_in_use_is_dear)
 {
-	struct portd_record cheap = { .type = PORTD_RELEASE };
 	struct cm_msg req = scene_req(&mallory[0], 1);
 	struct mad_path path = rig_peer(SCENE_PEER);
 	double before;
@@ -146,7 +148,6 @@ TEST(to_ask_how_things_stand_costs_more_if_there_is_more_to_tell)
 static double cost_of_rows(unsigned int n, unsigned int each)
 {
 	const struct portd_record row = { .type = PORTD_STAT_ID };
-	struct portd_record cheap = { .type = PORTD_RELEASE };
 	struct portd_datagram out;
 	double before;
 	unsigned int i;
@@ -235,7 +236,6 @@ static struct lease_page *page_of(const struct rig_client *client)
 /* All marks of ports are looked through for it. */
 TEST(to_leave_with_a_false_page_is_dear)
 {
-	struct portd_record cheap = { .type = PORTD_RELEASE };
 	const struct user *user;
 	double before;
 
@@ -271,6 +271,125 @@ TEST(to_ask_for_a_port_where_all_are_leased_is_dear)
 	}
 	ck_assert(cost_of(&mallory[0], &lease_one, 0) >= n / 64);
 	ck_assert_uint_eq(mallory[0].reply.count, 0);
+}
+
+/* --- claims of one port ---------------------------------------------------- */
+
+#define SHARED	  7175
+#define N_SHARERS 640
+
+static struct portd_record sharer(uint32_t n, bool listens)
+{
+	struct portd_record claim = { .type = listens ? PORTD_LISTEN : PORTD_BIND,
+				      .claim = rig_claim(100 + n, SCENE_ADDR) };
+
+	claim.claim.local_addr[14] = (uint8_t)(n >> 8);
+	claim.claim.local_addr[15] = (uint8_t)n;
+	claim.claim.local_port = SHARED;
+	claim.claim.reuseaddr = 1;
+	return claim;
+}
+
+static void share_port(struct rig_client *client, uint32_t n)
+{
+	struct portd_record bind;
+
+	for (; n; n--) {
+		bind = sharer(n, false);
+		if (n % 100 == 0)
+			rig_pass(1000);
+		ck_assert_int_eq(rig_ask(client, &bind), 0);
+	}
+}
+
+TEST(to_share_a_port_is_dear_if_many_do)
+{
+	struct portd_record bind = sharer(0, false);
+
+	share_port(&mallory[1], N_SHARERS);
+	ck_assert(cost_of(&mallory[0], &bind, 0) >= N_SHARERS / 64);
+	bind.type = PORTD_LISTEN;
+	ck_assert(cost_of(&mallory[0], &bind, 0) >= N_SHARERS / 64);
+}
+
+static struct cm_msg req_from_shared(struct rig_client *client)
+{
+	struct cma_hdr hdr = { .ip_version = 6, .src_port = SHARED };
+	const struct mad_gid gid = rig_gid();
+	struct cm_msg req = scene_req(client, 1);
+
+	memcpy(hdr.src_addr, gid.raw, sizeof(gid.raw));
+	wire_encode(&cma_hdr_layout, &hdr, req.req.private_data);
+	return req;
+}
+
+/* Its own claim is the oldest. */
+TEST(to_send_from_a_port_is_dear_if_many_share_it)
+{
+	struct cm_msg req = req_from_shared(&mallory[0]);
+	double before;
+
+	share_port(&mallory[0], 1);
+	share_port(&mallory[1], N_SHARERS);
+	rig_pass(1000);
+	rig_ask(&mallory[0], &cheap);
+	before = rig_server()->client[MALLORYS]->rate.tokens;
+	scene_sends(&mallory[0], req);
+	ck_assert_str_eq(scene_wire(), "REQ");
+	ck_assert(before - rig_server()->client[MALLORYS]->rate.tokens >= N_SHARERS / 64);
+}
+
+/* --- of requests of other hosts -------------------------------------------- */
+
+static uint64_t looks_for_requests(unsigned int n)
+{
+	struct ports *ports = rig_server()->home->ports;
+	const uint64_t before = ports_n_looked_at(ports);
+	struct cm_msg req = scene_peer_req(0x701, "10.1.0.1");
+
+	req.req.service_id = cma_service_id(RDMA_PS_TCP, SHARED);
+	for (; n; n--) {
+		req.req.local_comm_id++;
+		scene_said(req);
+	}
+	return ports_n_looked_at(ports) - before;
+}
+
+TEST(a_request_is_compared_with_listeners_only)
+{
+	const struct portd_record listen = sharer(1, true);
+
+	share_port(&mallory[0], N_SHARERS);
+	ck_assert_uint_eq(looks_for_requests(1), 0);
+	ck_assert_int_eq(rig_ask(&mallory[0], &listen), 0);
+	ck_assert_uint_eq(looks_for_requests(1), 1);
+}
+
+TEST(a_port_has_so_many_listeners)
+{
+	struct portd_record listen;
+	uint32_t n;
+
+	share_port(&mallory[0], N_SHARERS);
+	for (n = 1; n <= N_SHARERS; n++) {
+		listen = sharer(n, true);
+		if (n % 100 == 0)
+			rig_pass(1000);
+		ck_assert_int_eq(rig_ask(&mallory[0], &listen), n <= PORTS_LISTEN_MAX ? 0 : ENOSPC);
+	}
+	ck_assert_uint_eq(looks_for_requests(1), PORTS_LISTEN_MAX);
+	rig_leave(&mallory[0]);
+	ck_assert_uint_eq(looks_for_requests(1), 0);
+}
+
+TEST(requests_beyond_the_rate_of_their_host_cost_no_search)
+{
+	const struct portd_record listen = sharer(1, true);
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 10;
+	share_port(&mallory[0], 1);
+	ck_assert_int_eq(rig_ask(&mallory[0], &listen), 0);
+	ck_assert_uint_eq(looks_for_requests(100), 10);
 }
 
 /* --- searches for ids ------------------------------------------------------ */
