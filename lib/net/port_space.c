@@ -252,6 +252,19 @@ int port_space_listen(struct port_space *space, struct port_claim *claim)
 	return rc;
 }
 
+bool port_space_may_become(const struct port_space *space, const struct port_claim *claim,
+			   const struct port_claim *to)
+{
+	const struct port_claim *other =
+		port_space_first(space, claim->ps, addr_port(&claim->local));
+
+	for (; other; other = other->next)
+		if (other != claim && check_conflict(to, other, to->reuseaddr) &&
+		    !check_conflict(claim, other, claim->reuseaddr))
+			return false;
+	return true;
+}
+
 /* --- reservations ---------------------------------------------------------- */
 
 uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16_t port)

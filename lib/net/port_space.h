@@ -123,6 +123,14 @@ int port_space_hold(struct port_space *space, struct port_claim *claim);
  */
 int port_space_listen(struct port_space *space, struct port_claim *claim);
 
+/**
+ * port_space_may_become() - return whether a bound claim may change as described by @to
+ *
+ * False if it would conflict with a holder with which it has been in no conflict.
+ */
+bool port_space_may_become(const struct port_space *space, const struct port_claim *claim,
+			   const struct port_claim *to);
+
 /** port_space_release() - release the port; no effect if the claim has none */
 void port_space_release(struct port_space *space, struct port_claim *claim);
 

@@ -219,26 +219,25 @@ struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, s
 	return found ? found : home;
 }
 
-static bool has_listener(const struct net_ns *net_ns, uint64_t service_id, const uint8_t *data,
-			 uint64_t handles)
+static bool has_listener(const struct net_ns *net_ns, const struct ports_request *request)
 {
-	return ports_listener(net_ns->ports, service_id, data, handles) != PORTS_NOBODY;
+	return ports_listener(net_ns->ports, request) != PORTS_NOBODY;
 }
 
-uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint64_t service_id,
-			 const uint8_t *data, uint64_t handles)
+uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns,
+			 const struct ports_request *request)
 {
-	uint16_t to = ports_listener(net_ns->ports, service_id, data, handles);
+	uint16_t to = ports_listener(net_ns->ports, request);
 	struct net_ns *other;
 	unsigned int n = 0;
 
 	if (to != PORTS_NOBODY)
 		return to;
-	if (net_ns != home && has_listener(home, service_id, data, handles))
+	if (net_ns != home && has_listener(home, request))
 		return PORTS_NOT_FOR_THEM;
 	/* Only the reason of the rejection depends on them. */
 	list_for_each_entry (other, &home->link, link) {
-		if (has_listener(other, service_id, data, handles))
+		if (has_listener(other, request))
 			return PORTS_NOT_FOR_THEM;
 		if (++n == NET_NS_WALK_MAX)
 			break;

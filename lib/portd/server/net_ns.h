@@ -77,7 +77,7 @@ struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, s
  *
  * PORTS_NOT_FOR_THEM also for listeners in one of the first NET_NS_WALK_MAX other namespaces.
  */
-uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint64_t service_id,
-			 const uint8_t *data, uint64_t handles);
+uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns,
+			 const struct ports_request *request);
 
 #endif

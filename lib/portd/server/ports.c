@@ -493,21 +493,32 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 	return 0;
 }
 
-void ports_update(struct ports *ports, uint16_t client, const struct portd_claim *claim)
+static int update_holder(struct ports *ports, struct holder *holder,
+			 const struct portd_claim *claim)
 {
-	struct holder *holder = find_holder(ports, client, claim->claim_id);
-	struct port_claim is;
+	struct port_claim is = { .ps = claim->ps };
 
-	if (!holder || addr_port(&holder->claim.local) != claim->local_port ||
-	    holder->claim.ps != claim->ps)
-		return;
-	if (read_claim(&is, claim))
-		return;
+	if (addr_port(&holder->claim.local) != claim->local_port || holder->claim.ps != claim->ps ||
+	    read_claim(&is, claim))
+		return -EINVAL;
 	/* A listener's port is exclusive and cannot become shared later. */
-	holder->claim.reuseaddr = is.reuseaddr && !holder->listening;
+	is.reuseaddr = is.reuseaddr && !holder->listening;
+	count_claims(ports, claim->ps, claim->local_port);
+	if (!port_space_may_become(&ports->space, &holder->claim, &is))
+		return -EADDRINUSE;
+	holder->claim.reuseaddr = is.reuseaddr;
 	holder->claim.afonly = is.afonly;
 	holder->claim.local = is.local;
 	holder->claim.peer = is.peer;
+	return 0;
+}
+
+void ports_update(struct ports *ports, uint16_t client, const struct portd_claim *claim)
+{
+	struct holder *holder = find_holder(ports, client, claim->claim_id);
+
+	if (holder)
+		update_holder(ports, holder, claim);
 }
 
 int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim *claim)
@@ -517,9 +528,9 @@ int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim 
 
 	if (!holder)
 		return -ENOENT;
-	ports_update(ports, client, claim);
+	if (update_holder(ports, holder, claim) == -EADDRINUSE)
+		return -EADDRINUSE;
 	holder->heard_at = claim->heard_at;
-	count_claims(ports, holder->claim.ps, addr_port(&holder->claim.local));
 	err = holder->listening ? 0 : ports_add_listener(ports, holder);
 	if (!err)
 		err = port_space_listen(&ports->space, &holder->claim);

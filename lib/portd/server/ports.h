@@ -56,11 +56,17 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
  * ports_listen() - update a claim, and accept requests for it
  *
  * Return: 0, or as port_space_listen(); -ENOENT if the client has no such claim; -ENOSPC when the
- * port has PORTS_LISTEN_MAX listeners.
+ * port has PORTS_LISTEN_MAX listeners; -EADDRINUSE also if the update would conflict with another
+ * claim.
  */
 int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim *claim);
 
-/** ports_update() - update the addresses and flags of a claim, but not its port */
+/**
+ * ports_update() - update the addresses and flags of a claim, but not its port
+ *
+ * No effect if the claim would conflict with another one: a client could take the requests for
+ * another client's address.
+ */
 void ports_update(struct ports *ports, uint16_t client, const struct portd_claim *claim);
 
 /** ports_release() - release a claim */
@@ -120,18 +126,24 @@ bool ports_is_reserved(const struct ports *ports, uint16_t client, uint16_t ps, 
 /** ports_end_reservations() - the clients of the previous cmportd have resumed, or will not */
 void ports_end_reservations(struct ports *ports);
 
+/* A REQ or SIDR_REQ that has arrived. */
+struct ports_request {
+	uint64_t service_id;
+	const uint8_t *data;  /* private data, which begins with the CMA header (annex A11) */
+	uint64_t handles;     /* bitmap of all ports of the device that it arrived at */
+	unsigned int ifindex; /* the interface that it arrived at; 0: unknown */
+};
+
 /**
  * ports_listener() - find the listener of a request
- * @service_id: of a REQ or SIDR_REQ
- * @data:       its private data, which begins with the CMA header (annex A11)
- * @handles:    bitmap of all ports of the device that the request arrived at; listeners on
- *              addresses of other devices do not count
+ *
+ * Listeners on addresses of other devices do not count, nor do those on link-local addresses of
+ * other interfaces.
  *
  * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if all listeners of
  * the port are bound to other addresses, or if the header is invalid; PORTS_NOBODY.
  */
-uint16_t ports_listener(struct ports *ports, uint64_t service_id, const uint8_t *data,
-			uint64_t handles);
+uint16_t ports_listener(struct ports *ports, const struct ports_request *request);
 
 /**
  * ports_share() - add the port count of a client without ports to a shared counter

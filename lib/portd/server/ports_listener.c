@@ -51,16 +51,17 @@ static bool hears_device(const struct holder *holder, uint64_t handles)
 							   handles >> (holder->heard_at - 1) & 1));
 }
 
-static bool wants_destination(const struct port_claim *claim, const union addr *dst)
+static bool wants_destination(const struct port_claim *claim, const union addr *dst,
+			      unsigned int ifindex)
 {
 	union addr scoped = *dst;
 
 	/* the listener itself checks the GID */
 	if (addr_is_ib(dst))
 		return addr_is_ib(&claim->local);
-	/* A header has no scope; the request arrived on the interface of the claim. */
+	/* A header has no scope. */
 	if (addr_is_link_local(dst))
-		scoped.in6.sin6_scope_id = addr_scope(&claim->local);
+		scoped.in6.sin6_scope_id = ifindex ? ifindex : addr_scope(&claim->local);
 	return port_claim_accepts(claim, &scoped);
 }
 
@@ -74,24 +75,23 @@ static union addr destination_of(const uint8_t *data, uint16_t port)
 	return dst;
 }
 
-uint16_t ports_listener(struct ports *ports, uint64_t service_id, const uint8_t *data,
-			uint64_t handles)
+uint16_t ports_listener(struct ports *ports, const struct ports_request *request)
 {
-	uint16_t ps = (uint16_t)(service_id >> 16);
-	uint16_t port = (uint16_t)service_id;
+	uint16_t ps = (uint16_t)(request->service_id >> 16);
+	uint16_t port = (uint16_t)request->service_id;
 	const struct cm_key key = key_of(ps, port);
 	const struct holder *holder = NULL;
 	uint16_t found = PORTS_NOBODY;
 	union addr dst;
 
-	if (service_id != cma_service_id(ps, port))
+	if (request->service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
-	dst = destination_of(data, port);
+	dst = destination_of(request->data, port);
 	while ((holder = next_listener(ports, &key, holder))) {
 		ports->n_looked_at++;
-		if (!hears_device(holder, handles))
+		if (!hears_device(holder, request->handles))
 			continue;
-		if (wants_destination(&holder->claim, &dst))
+		if (wants_destination(&holder->claim, &dst, request->ifindex))
 			return holder->client;
 		found = PORTS_NOT_FOR_THEM;
 	}

@@ -135,12 +135,17 @@ static uint16_t client_of(const struct tracked *tracked)
 static uint16_t route_new(const struct server *server, struct host_port *host_port,
 			  const struct mad_path *path, uint64_t service_id, const uint8_t *data)
 {
+	struct ports_request request = { .service_id = service_id,
+					 .data = data,
+					 .handles = host_port->of_device };
 	const struct net_ns *net_ns = server->home;
 	struct gid_entry gid;
 
-	if (path->grh && !host_port_gid(host_port, path->sgid_index, &gid))
+	if (path->grh && !host_port_gid(host_port, path->sgid_index, &gid)) {
 		net_ns = net_ns_of_gid(server->home, &gid, server->now);
-	return net_ns_listener(server->home, net_ns, service_id, data, host_port->of_device);
+		request.ifindex = gid.ifindex;
+	}
+	return net_ns_listener(server->home, net_ns, &request);
 }
 
 static uint16_t route_req(const struct server *server, struct host_port *host_port,

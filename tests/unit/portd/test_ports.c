@@ -2,76 +2,18 @@
 /*
  * lib/portd/server/ports.c and lease.c: who has which port, when the two who ask are two clients.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <rdma/rdma_cma.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mad/cma_hdr.h"
 #include "lib/portd/proto/lease.h"
-#include "lib/portd/server/ports.h"
-#include "tests/unit/test.h"
+#include "tests/unit/portd/ports_rig.h"
 
-#define PORT	 7174
-#define FIRST	 40000
-#define LAST	 40099
 #define N_PORTS	 (LAST - FIRST + 1)
 #define N_ROUNDS 20000
-#define BESIDE	 UINT64_C(6) /* the ports of handles 1 and 2 are one device's */
-#define ANY	 "0.0.0.0"
-#define HOST	 "10.0.0.1"
-#define OTHER	 "10.0.0.2"
-
-static struct ports *ports;
-
-static void set_up(void)
-{
-	struct port_limits limits = { .ephemeral_first = FIRST,
-				      .ephemeral_last = LAST,
-				      .unprivileged_first = 1024 };
-
-	ports = ports_new(&limits, 1);
-	ck_assert_ptr_nonnull(ports);
-}
-
-static void tear_down(void)
-{
-	ports_free(ports);
-}
-
-static struct portd_claim claim_on(uint32_t claim_id, const char *addr, uint16_t port)
-{
-	struct portd_claim claim = { .claim_id = claim_id,
-				     .ps = RDMA_PS_TCP,
-				     .local_family = 4,
-				     .afonly = 1,
-				     .local_port = port };
-
-	inet_pton(AF_INET, addr, claim.local_addr + 12);
-	return claim;
-}
-
-static int bind_on(uint16_t client, uint32_t claim_id, const char *addr, uint16_t port)
-{
-	struct portd_claim claim = claim_on(claim_id, addr, port);
-	uint16_t got;
-	int err = ports_bind(ports, client, &claim, &got);
-
-	if (!err && port)
-		ck_assert_uint_eq(got, port);
-	return err;
-}
-
-static int listen_on(uint16_t client, uint32_t claim_id, const char *addr)
-{
-	struct portd_claim claim = claim_on(claim_id, addr, PORT);
-
-	return ports_listen(ports, client, &claim);
-}
 
 static struct lease_page *page_of(uint16_t client, int *ret_fd)
 {
@@ -86,16 +28,6 @@ static struct lease_page *page_of(uint16_t client, int *ret_fd)
 	else
 		close(fd);
 	return page;
-}
-
-static struct cm_req req_to(const char *addr)
-{
-	struct cma_hdr hdr = { .ip_version = 4, .src_port = 1 };
-	struct cm_req req = { .service_id = cma_service_id(RDMA_PS_TCP, PORT) };
-
-	inet_pton(AF_INET, addr, hdr.dst_addr + 12);
-	wire_encode(&cma_hdr_layout, &hdr, req.private_data);
-	return req;
 }
 
 /* --- claims -------------------------------------------------------------- */
@@ -194,7 +126,7 @@ TEST(a_request_is_for_the_listener_of_its_address)
 	bind_on(2, 1, OTHER, PORT);
 	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
 	ck_assert_int_eq(listen_on(2, 1, OTHER), 0);
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE), 2);
+	ck_assert_uint_eq(listener_of(&req), 2);
 }
 
 TEST(who_only_holds_a_port_gets_no_requests)
@@ -202,8 +134,7 @@ TEST(who_only_holds_a_port_gets_no_requests)
 	struct cm_req req = req_to(HOST);
 
 	bind_on(1, 1, HOST, PORT);
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
-			  PORTS_NOBODY);
+	ck_assert_uint_eq(listener_of(&req), PORTS_NOBODY);
 }
 
 TEST(a_request_for_another_address_is_not_for_a_listener)
@@ -212,8 +143,7 @@ TEST(a_request_for_another_address_is_not_for_a_listener)
 
 	bind_on(1, 1, HOST, PORT);
 	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
-			  PORTS_NOT_FOR_THEM);
+	ck_assert_uint_eq(listener_of(&req), PORTS_NOT_FOR_THEM);
 }
 
 /* heard_at, and for whom a request is that comes to the other port of its device. */
@@ -238,8 +168,7 @@ TEST_LOOP(a_listener_hears_what_comes_to_its_device, 0, sizeof(hearing) / sizeof
 	bind_on(1, 1, HOST, PORT);
 	claim.heard_at = hearing[_i].heard_at;
 	ck_assert_int_eq(ports_listen(ports, 1, &claim), 0);
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
-			  hearing[_i].to);
+	ck_assert_uint_eq(listener_of(&req), hearing[_i].to);
 }
 
 TEST(a_header_that_makes_no_sense_is_for_no_listener)
@@ -249,8 +178,7 @@ TEST(a_header_that_makes_no_sense_is_for_no_listener)
 	bind_on(1, 1, HOST, PORT);
 	listen_on(1, 1, HOST);
 	req.private_data[1] = 0x50; /* IP version 5 */
-	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data, BESIDE),
-			  PORTS_NOT_FOR_THEM);
+	ck_assert_uint_eq(listener_of(&req), PORTS_NOT_FOR_THEM);
 }
 
 TEST(nobody_listens_on_the_claim_of_another)
