@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables behind port_space.h. A page is allocated for each 16 ports that were ever used, with a
- * list of holders for each port, newest first; a reserved port has none. Rules and errors are those
- * of the kernel's connection manager.
+ * The tables behind port_space.h. A page is allocated for each 16 ports that are used, with a list
+ * of holders for each port, newest first; a reserved port has none. A few pages are kept when they
+ * are empty. Rules and errors are those of the kernel's connection manager.
  */
 #include "lib/net/port_space.h"
 
@@ -11,6 +11,8 @@
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PAGES_KEPT 128
 
 static_assert(PORT_SPACE_PAGES * PORT_PAGE_PORTS == UINT16_MAX + 1, "each port has its place");
 
@@ -49,6 +51,7 @@ void port_space_fini(struct port_space *space)
 			free(space->pages[table][i]);
 	}
 	memset(space->pages, 0, sizeof(space->pages));
+	space->n_pages = 0;
 }
 
 bool port_claim_is_bound(const struct port_claim *claim)
@@ -87,9 +90,35 @@ static struct port_page *make_page(struct port_space *space, uint16_t ps, uint16
 {
 	struct port_page **page = &space->pages[table_of(ps)][port / PORT_PAGE_PORTS];
 
-	if (!*page)
-		*page = calloc(1, sizeof(**page));
+	if (*page)
+		return *page;
+	*page = calloc(1, sizeof(**page));
+	if (*page)
+		space->n_pages++;
 	return *page;
+}
+
+/* Keeps some, because ports that were used are used again. */
+static void drop_empty_page(struct port_space *space, struct port_page **page)
+{
+	unsigned int i;
+
+	if (space->n_pages <= PAGES_KEPT || !*page)
+		return;
+	for (i = 0; i < PORT_PAGE_PORTS; i++)
+		if ((*page)->holders[i] || (*page)->mark[i])
+			return;
+	free(*page);
+	*page = NULL;
+	space->n_pages--;
+}
+
+static void drop_empty_page_of(struct port_space *space, uint16_t ps, uint16_t port)
+{
+	int table = table_of(ps);
+
+	if (table >= 0)
+		drop_empty_page(space, &space->pages[table][port / PORT_PAGE_PORTS]);
 }
 
 /* Makes @claim the newest holder of @port. */
@@ -112,7 +141,6 @@ static int hold_port(struct port_space *space, struct port_claim *claim, uint16_
 
 void port_space_release(struct port_space *space, struct port_claim *claim)
 {
-	(void)space;
 	if (!claim->link)
 		return;
 	*claim->link = claim->next;
@@ -120,6 +148,7 @@ void port_space_release(struct port_space *space, struct port_claim *claim)
 		claim->next->link = claim->link;
 	claim->next = NULL;
 	claim->link = NULL;
+	drop_empty_page_of(space, claim->ps, addr_port(&claim->local));
 }
 
 /* Checks whether @claim may hold a given port together with @other. */
@@ -302,18 +331,21 @@ void port_space_unreserve(struct port_space *space, uint16_t ps, uint16_t port)
 {
 	struct port_page *page = page_of(space, ps, port);
 
-	if (page)
-		page->mark[port % PORT_PAGE_PORTS] = 0;
+	if (!page)
+		return;
+	page->mark[port % PORT_PAGE_PORTS] = 0;
+	drop_empty_page_of(space, ps, port);
 }
 
 void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_t mark)
 {
 	for (int i = 0; i < PORT_SPACE_TABLES * PORT_SPACE_PAGES; i++) {
-		struct port_page *page = space->pages[i / PORT_SPACE_PAGES][i % PORT_SPACE_PAGES];
+		struct port_page **page = &space->pages[i / PORT_SPACE_PAGES][i % PORT_SPACE_PAGES];
 
-		for (int port = 0; page && port < PORT_PAGE_PORTS; port++) {
-			if (page->mark[port] && (page->mark[port] & mask) == mark)
-				page->mark[port] = 0;
+		for (int port = 0; *page && port < PORT_PAGE_PORTS; port++) {
+			if ((*page)->mark[port] && ((*page)->mark[port] & mask) == mark)
+				(*page)->mark[port] = 0;
 		}
+		drop_empty_page(space, page);
 	}
 }

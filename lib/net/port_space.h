@@ -66,7 +66,8 @@ struct port_page;
 struct port_space {
 	struct port_limits limits; /* may be replaced at any time */
 	uint64_t random_state;
-	uint16_t last_port;   /* the latest ephemeral port */
+	uint16_t last_port; /* the latest ephemeral port */
+	unsigned int n_pages;
 	uint64_t n_looked_at; /* ports that searches for an ephemeral one have passed so far */
 	struct port_page *pages[PORT_SPACE_TABLES][PORT_SPACE_PAGES];
 };

@@ -367,6 +367,7 @@ static const struct kind {
 	{ "stowaways",     leave_lingering_sockets, 1	  },
 	{ "opens",	   open_again,	       1	 },
 	{ "traces",	    trace,		   1    },
+	{ "namespaces",	fill_a_namespace,	  1    },
 	{ "reports",	     report,		     1    },
 };
 

@@ -11,8 +11,13 @@
 #include "mad/cm_msg.h"
 #include "mad/gid.h"
 
+struct portd_datagram;
+
 /** die() - say what is wrong, and end; @err is a negative errno */
 void die(const char *what, int err);
+
+/** send_and_await() - send requests at once. Return: true if all of @n_answers came */
+bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_answers);
 
 /** knock() - connect without a word, and leave: one who says nothing has spent nothing */
 bool knock(void);
@@ -38,6 +43,9 @@ bool ask_for_devices_at_once(void);
 
 /** leave_lingering_sockets() - leave a socket whose close() waits in the queue of a connection */
 bool leave_lingering_sockets(void);
+
+/** fill_a_namespace() - connect from a new network namespace, and have each port there once */
+bool fill_a_namespace(void);
 
 /** send_lingering_sockets() - send a socket whose close() waits */
 bool send_lingering_sockets(void);

@@ -64,7 +64,7 @@ bool stay_silent(void)
 	return *oldest >= 0;
 }
 
-static bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_answers)
+bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_answers)
 {
 	char answer;
 

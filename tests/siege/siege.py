@@ -41,7 +41,7 @@ NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
 MEMORY_MIB = 256  # a quarter of what the unit allows
 FDS_MAX = 4096  # a sixteenth of what the unit allows
 # At least; otherwise until the honest ones have connected.
-LASTS_S = {"stowaways": 1, "namesakes": 1, "wire:forgeries": 1}
+LASTS_S = {"stowaways": 1, "namespaces": 2, "namesakes": 1, "wire:forgeries": 1}
 RECORDED = ("wire:forgeries",)  # are made of what the honest ones' host has recorded
 AFTERWARDS = ("namesakes",)  # begin when the honest ones have connected
 SLOWER_MAX, PAIRS_MORE = 2, 10  # a median of few pairs may be that of a busy machine
@@ -54,7 +54,8 @@ BY_USERS = (
     ("silence", 4, SERVER), ("deaths", 4, SERVER), ("devices", 4, SERVER), ("bundles", 4, SERVER),
     ("ids", 4, SERVER), ("ports", 4, SERVER), ("stats", 4, SERVER), ("crowd", 2, SERVER),
     ("descriptors", 4, SERVER), ("stowaways", 4, SERVER), ("opens", 4, SERVER),
-    ("traces", 4, SERVER), ("reports", 4, SERVER))
+    ("traces", 4, SERVER), ("reports", 4, SERVER),
+    ("namespaces", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
                 "wire:noise", "wire:forgeries")

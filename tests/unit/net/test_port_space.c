@@ -3,7 +3,9 @@
  * Port spaces (lib/net/port_space.h): who may hold a port next to whom.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <rdma/rdma_cma.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -398,6 +400,25 @@ TEST(all_ports_can_be_held)
 		port_space_release(&space, &claims[port]);
 	ck_assert_ptr_null(port_space_first(&space, RDMA_PS_TCP, 7471));
 	free(claims);
+}
+
+/* A client can bind and release each port, in each of its network namespaces. */
+TEST(released_ports_keep_little_memory)
+{
+	const size_t before = mallinfo2().uordblks;
+	struct port_claim c;
+
+	for (int port = 1024; port < 65536; port++) {
+		c = claim("0.0.0.0", port);
+		ck_assert_int_eq(port_space_bind(&space, &c), 0);
+		port_space_release(&space, &c);
+		ck_assert_int_eq(port_space_reserve(&space, RDMA_PS_UDP, port, 1), 0);
+		port_space_unreserve(&space, RDMA_PS_UDP, port);
+		ck_assert_int_eq(port_space_reserve(&space, RDMA_PS_IB, port, 1), 0);
+		port_space_unreserve_those(&space, UINT32_MAX, 1);
+	}
+	printf("%zu bytes\n", mallinfo2().uordblks - before);
+	ck_assert_uint_le(mallinfo2().uordblks - before, 65536);
 }
 
 FIXTURE(NULL, NULL);
