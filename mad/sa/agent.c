@@ -142,7 +142,7 @@ static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 	struct sa_msg answer;
 
 	if (agent->paths && is_for_path(&ask->msg))
-		known = sa_paths_find(agent->paths, &ask->msg, agent->now);
+		known = sa_paths_find(agent->paths, &ask->msg, ask->since, agent->now);
 	if (known) {
 		agent->n_from_cache++;
 		answer = *known;
@@ -197,12 +197,6 @@ void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_tim
 	}
 }
 
-void sa_agent_revalidate(struct sa_agent *agent, const struct mad_gid *dgid)
-{
-	if (agent->paths)
-		sa_paths_forget(agent->paths, dgid);
-}
-
 /* --- the subnet ---------------------------------------------------------- */
 
 void sa_agent_subnet(struct sa_agent *agent, const struct sa_subnet *subnet, bool reregister,
@@ -217,7 +211,7 @@ void sa_agent_subnet(struct sa_agent *agent, const struct sa_subnet *subnet, boo
 	if (!is_other && !reregister)
 		return;
 	if (agent->paths)
-		sa_paths_forget(agent->paths, NULL);
+		sa_paths_forget(agent->paths);
 	if (!subnet->is_active)
 		return;
 	sa_flights_again(&agent->flights, now);

@@ -26,8 +26,9 @@ struct sa_ask {
 	bool is_told;	   /* its membership was reported */
 	struct sa_msg msg; /* from sa_msg_init(); its transaction id is not used */
 	unsigned int timeout_ms;
-	uint8_t turn;	/* less than SA_TURNS: requests of one turn leave room for others */
-	uint16_t payer; /* for agent.leaving */
+	struct cm_time since; /* a path that was known then or before does not work; 0 ns: all do */
+	uint8_t turn;	      /* less than SA_TURNS: requests of one turn leave room for others */
+	uint16_t payer;	      /* for agent.leaving */
 	/*
 	 * Called once, with the answer or an error: -ETIMEDOUT, -EINVAL, -ENOENT, -ENOMEM, -ENOSPC.
 	 * For a group called again, with -ENETRESET, if the membership is lost later. It may ask
@@ -95,9 +96,6 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
  * The last member leaves the group. No effect on a request that was answered or never made.
  */
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now);
-
-/** sa_agent_revalidate() - paths to this port do not work: drop them from the cache. */
-void sa_agent_revalidate(struct sa_agent *agent, const struct mad_gid *dgid);
 
 /** sa_agent_input() - process a received MAD of class SA. */
 void sa_agent_input(struct sa_agent *agent, const uint8_t *mad, size_t bytes, struct cm_time now);

@@ -24,8 +24,9 @@ static unsigned int set_of(const struct sa_question *question)
 }
 
 const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa_msg *question,
-				   struct cm_time now)
+				   struct cm_time since, struct cm_time now)
 {
+	const struct cm_time oldest = cm_time_after(since, since.ns ? SA_PATH_LIFE_NS : 0);
 	const struct sa_known_path *known;
 	struct sa_question wanted;
 	int i;
@@ -34,6 +35,7 @@ const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa
 	for (i = 0; i < SA_PATHS_WAYS; i++) {
 		known = &paths->known[set_of(&wanted)][i];
 		if (!cm_time_reached(known->expires, now) &&
+		    !cm_time_reached(known->expires, oldest) &&
 		    memcmp(&known->question, &wanted, sizeof(wanted)) == 0)
 			return &known->answer;
 	}
@@ -64,12 +66,7 @@ void sa_paths_keep(struct sa_paths *paths, const struct sa_msg *question,
 	known->expires = cm_time_after(now, SA_PATH_LIFE_NS);
 }
 
-void sa_paths_forget(struct sa_paths *paths, const struct mad_gid *dgid)
+void sa_paths_forget(struct sa_paths *paths)
 {
-	struct sa_known_path *known = &paths->known[0][0];
-	int i;
-
-	for (i = 0; i < SA_PATHS_SETS * SA_PATHS_WAYS; i++, known++)
-		if (!dgid || memcmp(&known->answer.path.dgid, dgid, sizeof(*dgid)) == 0)
-			memset(known, 0, sizeof(*known));
+	memset(paths->known, 0, sizeof(paths->known));
 }

@@ -32,15 +32,20 @@ struct sa_paths {
 	uint8_t victim[SA_PATHS_SETS];
 };
 
-/** sa_paths_find() - Return: the cached response to a request, or NULL. */
+/**
+ * sa_paths_find() - look up the response to a request
+ * @since: responses of then or before do not count; 0 ns: all do
+ *
+ * Return: the cached response, or NULL.
+ */
 const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa_msg *question,
-				   struct cm_time now);
+				   struct cm_time since, struct cm_time now);
 
 /** sa_paths_keep() - cache a response; it replaces an older one. */
 void sa_paths_keep(struct sa_paths *paths, const struct sa_msg *question,
 		   const struct sa_msg *answer, struct cm_time now);
 
-/** sa_paths_forget() - drop all paths to a port; NULL drops all. */
-void sa_paths_forget(struct sa_paths *paths, const struct mad_gid *dgid);
+/** sa_paths_forget() - drop all. */
+void sa_paths_forget(struct sa_paths *paths);
 
 #endif

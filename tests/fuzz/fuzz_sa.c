@@ -33,6 +33,7 @@ static struct {
 	uint8_t sent[SENT_MAX][MAD_BYTES];
 	unsigned int n_sent;
 	struct cm_time now;
+	struct cm_time since[8]; /* of paths that do not work, by their DGID */
 	struct input in;
 	unsigned int depth; /* of done() that asks, and is told at once */
 } world;
@@ -89,7 +90,7 @@ static void question(struct sa_msg *msg)
 	if (kind % 4)
 		msg->service.service_id = next_byte(&world.in) & 7;
 	else
-		msg->path.dgid.raw[15] = next_byte(&world.in) & 7;
+		msg->path.dgid.raw[15] = next_byte(&world.in) % 8;
 }
 
 static void ask(void)
@@ -100,6 +101,7 @@ static void ask(void)
 		return;
 	question(&asker->ask.msg);
 	asker->ask.timeout_ms = next_byte(&world.in) * 20u;
+	asker->ask.since = world.since[asker->ask.msg.path.dgid.raw[15] % 8];
 	asker->ask.done = done;
 	asker->waits = true;
 	sa_agent_ask(&world.agent, &asker->ask, world.now);
@@ -171,9 +173,7 @@ static void subnet_changes(void)
 
 static void revalidate(void)
 {
-	struct mad_gid dgid = { .raw[15] = next_byte(&world.in) & 7 };
-
-	sa_agent_revalidate(&world.agent, &dgid);
+	world.since[next_byte(&world.in) % 8] = world.now;
 }
 
 /* All lose interest, and the administrator says no more. */

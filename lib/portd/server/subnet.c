@@ -247,6 +247,13 @@ static bool is_welcome(const struct portd_sa_ask *ask)
 	       (ask->method == SA_METHOD_SET && ask->attr == SA_ATTR_MCMEMBER_RECORD);
 }
 
+/* Paths to a few GIDs share it, which costs their user queries, but others nothing. */
+static struct cm_time *doubt_of(const struct client *client, const struct host_port *host_port,
+				const struct mad_gid *dgid)
+{
+	return &client->user->doubts[mad_gid_hash(dgid, host_port->handle, DOUBTS_LOG2)];
+}
+
 static void set_query(struct client_ask *asked, const struct portd_sa_ask *wanted)
 {
 	struct sa_msg *msg = &asked->ask.msg;
@@ -256,6 +263,8 @@ static void set_query(struct client_ask *asked, const struct portd_sa_ask *wante
 	wire_decode(sa_msg_layout(wanted->attr), wanted->record, &msg->path);
 	if (wanted->method == SA_METHOD_SET)
 		msg->member.port_gid = asked->host_port->subnet->gid0;
+	if (wanted->attr == SA_ATTR_PATH_RECORD)
+		asked->ask.since = *doubt_of(asked->client, asked->host_port, &msg->path.dgid);
 	asked->ask_id = wanted->ask_id;
 	asked->ask.timeout_ms = wanted->timeout_ms < TIMEOUT_MS_MAX ? wanted->timeout_ms
 								    : TIMEOUT_MS_MAX;
@@ -321,6 +330,7 @@ static void withdraw_query(struct server *server, struct client *client, uint32_
 
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record)
 {
+	const struct portd_sa_revalidate *failed = &record->sa_revalidate;
 	struct host_port *host_port;
 
 	switch ((int)record->type) {
@@ -331,9 +341,9 @@ bool subnet_record(struct server *server, struct client *client, const struct po
 		withdraw_query(server, client, record->sa_drop.ask_id);
 		return true;
 	case PORTD_SA_REVALIDATE:
-		host_port = client_host_port(server, client, record->sa_revalidate.port);
-		if (host_port && host_port->subnet)
-			sa_agent_revalidate(&host_port->subnet->agent, &record->sa_revalidate.dgid);
+		host_port = client_host_port(server, client, failed->port);
+		if (host_port)
+			*doubt_of(client, host_port, &failed->dgid) = server->now;
 		return true;
 	}
 	return false;

@@ -19,7 +19,8 @@
 #define USERS_MAX   8192       /* users with clients or a used-up rate: twice CLIENTS_MAX */
 #define WRONG_PRICE 50	       /* in messages: an unused GID index has the GID table read again */
 #define LOOK_PRICE  (1.0 / 64) /* in messages: a lease of a port, or a client, is looked at */
-#define USER_TURN   512	       /* messages and requests read per user and turn, plus one datagram */
+#define DOUBTS_LOG2 6
+#define USER_TURN   512 /* messages and requests read per user and turn, plus one datagram */
 
 struct server;
 struct client;
@@ -38,6 +39,7 @@ struct user {
 	uint32_t n_queued;
 	uint32_t n_asks;
 	uint32_t n_leaving; /* groups that its clients were the last members of */
+	struct cm_time doubts[1 << DOUBTS_LOG2]; /* when a path to a GID last failed, by its hash */
 	struct bucket rate;
 	struct bucket connects; /* connections allowed now */
 	uint32_t n_waits;	/* messages waiting for link addresses */

@@ -84,6 +84,16 @@ static void drop(struct rig_client *client, uint32_t ask_id)
 	tell(client, &record);
 }
 
+static void revalidate(struct rig_client *client)
+{
+	struct portd_record record = {
+		.type = PORTD_SA_REVALIDATE,
+		.sa_revalidate = {.port = client->handle, .dgid = { { [15] = 9 } }}
+	};
+
+	tell(client, &record);
+}
+
 /* Return: the error that it was told; -1 if nothing. */
 static int told(struct rig_client *client, uint32_t ask_id)
 {
@@ -173,16 +183,50 @@ TEST(events_of_the_port_are_counted_on_the_pages_of_its_clients)
 
 TEST(revalidation_queries_a_path_anew)
 {
-	struct portd_record revalidate = {
-		.type = PORTD_SA_REVALIDATE,
-		.sa_revalidate = {.port = carol.handle, .dgid = { { [15] = 9 } }}
-	};
-
 	ask_path(&carol, 5);
 	rig_sa_answers(0, 0, 7);
-	tell(&dave, &revalidate);
+	revalidate(&dave);
 	ask_path(&dave, 6);
 	ck_assert_uint_eq(rig_n_asked(), 2);
+}
+
+/* They wait for the administrator otherwise, who may be busy. */
+TEST(a_path_that_one_user_gives_up_is_known_to_others)
+{
+	struct rig_client mallory;
+
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	ask_path(&carol, 5);
+	rig_sa_answers(0, 0, 7);
+	revalidate(&mallory);
+	ask_path(&carol, 6);
+	ck_assert_uint_eq(rig_n_asked(), 1);
+	ask_path(&mallory, 1);
+	ck_assert_uint_eq(rig_n_asked(), 2);
+	rig_pass(1);
+	rig_sa_answers(1, 0, 8); /* which everybody knows from now on */
+	ask_path(&mallory, 2);
+	ask_path(&carol, 7);
+	ck_assert_uint_eq(rig_n_asked(), 2);
+}
+
+static void carol_revalidates(void)
+{
+	revalidate(&carol);
+}
+
+TEST(to_give_up_a_path_takes_no_walk_over_all)
+{
+	unsigned long none, some;
+
+	carol_revalidates();
+	none = steps_of(carol_revalidates);
+	ask_path(&carol, 5);
+	rig_sa_answers(0, 0, 7);
+	some = steps_of(carol_revalidates);
+	printf("to give up a path: %lu instructions, beside what is known %lu\n", none, some);
+	ck_assert_uint_le(some, none + none / 10);
 }
 
 TEST(membership_is_of_our_port_whatever_a_client_says)

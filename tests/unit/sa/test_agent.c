@@ -172,8 +172,11 @@ START_TEST(revalidated_path_is_asked_for_anew)
 	ask_path(2, 2, 0);
 	answer(0, 7);
 	answer(1, 8);
-	sa_agent_revalidate(&agent, &asks[0].msg.path.dgid);
+	asks[1].since = at_ms(3);
 	ask_path(1, 1, 3);
+	answer_at(2, 0, 9, 4);
+	ask_path(1, 1, 5);
+	ck_assert_uint_eq(lid_of[1], 9);
 	ask_path(3, 2, 3);
 	ck_assert_uint_eq(n_sent, 3);
 	ck_assert_uint_eq(lid_of[3], 8);
