@@ -14,6 +14,14 @@ struct query {
 	struct sa_agent *agent;
 	struct list asks;
 	struct sa_flight flight;
+	struct list link_table; /* in agent.tables */
+	struct table *table;	/* the answer, if it was one */
+	bool is_landing;	/* done() is being called */
+};
+
+struct table {
+	struct sa_msg msg;
+	uint8_t records[];
 };
 
 void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
@@ -24,6 +32,7 @@ void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 	sa_flights_init(&agent->flights, seed, send, arg);
 	agent->secret = secret;
 	list_init(&agent->groups);
+	list_init(&agent->tables);
 }
 
 /* --- questions ----------------------------------------------------------- */
@@ -51,6 +60,8 @@ static struct sa_ask *take_first(struct list *asks)
 static void query_free(struct query *query)
 {
 	hash_remove(&query->agent->queries, &query->link);
+	list_remove(&query->link_table);
+	free(query->table);
 	free(query);
 }
 
@@ -58,6 +69,41 @@ static bool is_for_path(const struct sa_msg *question)
 {
 	return question->hdr.attr_id == SA_ATTR_PATH_RECORD &&
 	       question->hdr.method == SA_METHOD_GET;
+}
+
+/* The answer is kept for as long as it takes to tell it. Return: 0 or -ENOMEM. */
+static int keep_table(struct query *query, const struct sa_msg *answer)
+{
+	const size_t bytes = answer->n_records * answer->record_bytes;
+
+	query->table = malloc(sizeof(*query->table) + bytes);
+	if (!query->table)
+		return -ENOMEM;
+	memcpy(query->table->records, answer->table, bytes);
+	query->table->msg = *answer;
+	query->table->msg.table = query->table->records;
+	list_append(&query->agent->tables, &query->link_table);
+	return 0;
+}
+
+/* Each ask that was told is behind the others, until it is withdrawn. */
+static void tell_table(struct query *query)
+{
+	struct sa_ask *ask;
+
+	query->is_landing = true;
+	while (!list_is_empty(&query->asks)) {
+		ask = container_of(query->asks.next, struct sa_ask, link);
+		if (ask->is_told)
+			break;
+		ask->is_told = true;
+		list_remove(&ask->link);
+		list_append(&query->asks, &ask->link);
+		ask->done(ask, 0, &query->table->msg);
+	}
+	query->is_landing = false;
+	if (list_is_empty(&query->asks))
+		query_free(query);
 }
 
 static void query_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
@@ -74,6 +120,14 @@ static void query_landed(struct sa_flight *flight, int err, const struct sa_msg 
 			sa_paths_keep(agent->paths, &flight->msg, answer, agent->now);
 	}
 	hash_remove(&agent->queries, &query->link); /* requests from done() begin a new query */
+	if (!err && answer->table) {
+		err = keep_table(query, answer);
+		if (!err) {
+			tell_table(query);
+			return;
+		}
+		answer = NULL;
+	}
 	while (!list_is_empty(&query->asks)) {
 		ask = take_first(&query->asks);
 		ask->done(ask, err, answer);
@@ -129,6 +183,7 @@ static void query_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_
 	query->flight.landed = query_landed;
 	query->flight.turn = ask->turn;
 	list_init(&query->asks);
+	list_init(&query->link_table);
 	join_query(query, ask);
 	hash_insert(&agent->queries, &query->link, hash_question(agent, mad));
 	sa_flight_start(&agent->flights, &query->flight, ask->timeout_ms, agent->now);
@@ -176,7 +231,8 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 /* The loop that answers an query frees it. */
 static void drop_if_idle(struct sa_agent *agent, struct query *query)
 {
-	if (!list_is_empty(&query->asks) || !sa_flight_is_on(&query->flight))
+	if (!list_is_empty(&query->asks) || query->is_landing ||
+	    (!query->table && !sa_flight_is_on(&query->flight)))
 		return;
 	sa_flight_stop(&agent->flights, &query->flight, agent->now);
 	query_free(query);
@@ -249,6 +305,12 @@ void sa_agent_fini(struct sa_agent *agent)
 			cm_timer_disarm(&agent->flights.timers, &query->flight.timer);
 			query_free(query);
 		}
+	}
+	while (!list_is_empty(&agent->tables)) {
+		query = container_of(agent->tables.next, struct query, link_table);
+		while (!list_is_empty(&query->asks))
+			take_first(&query->asks);
+		query_free(query);
 	}
 	hash_fini(&agent->queries);
 	hash_fini(&agent->memberships);

@@ -30,9 +30,10 @@ struct sa_ask {
 	uint8_t turn;	      /* less than SA_TURNS: requests of one turn leave room for others */
 	uint16_t payer;	      /* for agent.leaving */
 	/*
-	 * Called once, with the answer or an error: -ETIMEDOUT, -EINVAL, -ENOENT, -ENOMEM, -ENOSPC.
-	 * For a group called again, with -ENETRESET, if the membership is lost later. It may ask
-	 * and withdraw.
+	 * Called once, with the answer or an error; a table remains valid until the request is
+	 * withdrawn, which is required then. Errors: -ETIMEDOUT, -EINVAL, -ENOENT, -ENOMEM,
+	 * -ENOSPC. For a group called again, with -ENETRESET, if the membership is lost later. It
+	 * may ask and withdraw.
 	 */
 	void (*done)(struct sa_ask *ask, int err, const struct sa_msg *answer);
 };
@@ -50,6 +51,7 @@ struct sa_agent {
 	struct sa_paths *paths; /* NULL until one is known */
 	struct hash queries;	/* requests on the wire, each shared by all clients with the same
 				   request */
+	struct list tables;	/* queries whose answers were tables, until nobody needs them */
 	uint64_t secret;	/* hash key, since clients choose the requests */
 	struct list groups;
 	struct hash memberships; /* the groups by MGID, port GID and join state */

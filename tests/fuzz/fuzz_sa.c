@@ -25,6 +25,7 @@ struct asker {
 	struct sa_ask ask;
 	bool waits;
 	bool is_member;
+	const struct sa_msg *table; /* which it is being told */
 };
 
 static struct {
@@ -55,6 +56,7 @@ static void done(struct sa_ask *ask_of, int err, const struct sa_msg *answer)
 	assert(asker->waits || (asker->is_member && err == -ENETRESET));
 	assert(!err == !!answer);
 	asker->waits = false;
+	asker->table = answer && answer->table ? answer : NULL;
 	asker->is_member = !err && ask_of->msg.hdr.method == SA_METHOD_SET;
 	if (world.depth > 2 || !world.in.left)
 		return;
@@ -85,7 +87,8 @@ static void question(struct sa_msg *msg)
 		member_question(msg);
 		return;
 	}
-	sa_msg_init(msg, SA_METHOD_GET, kind % 4 ? SA_ATTR_SERVICE_RECORD : SA_ATTR_PATH_RECORD,
+	sa_msg_init(msg, kind % 16 == 2 ? SA_METHOD_GET_TABLE : SA_METHOD_GET,
+		    kind % 4 ? SA_ATTR_SERVICE_RECORD : SA_ATTR_PATH_RECORD,
 		    next_byte(&world.in) & 3, 0);
 	if (kind % 4)
 		msg->service.service_id = next_byte(&world.in) & 7;
@@ -97,7 +100,7 @@ static void ask(void)
 {
 	struct asker *asker = &world.askers[next_byte(&world.in) % ASKS];
 
-	if (asker->waits || asker->is_member)
+	if (asker->waits || asker->is_member || asker->table)
 		return;
 	question(&asker->ask.msg);
 	asker->ask.timeout_ms = next_byte(&world.in) * 20u;
@@ -109,8 +112,15 @@ static void ask(void)
 
 static void forget(struct asker *asker)
 {
-	if (!asker->waits && !asker->is_member)
+	struct sa_msg table;
+
+	if (!asker->waits && !asker->is_member && !asker->table)
 		return;
+	if (asker->table && asker->table->n_records) {
+		table = *asker->table;
+		sa_msg_record(&table, table.n_records - 1);
+	}
+	asker->table = NULL;
 	asker->waits = false;
 	asker->is_member = false;
 	sa_agent_withdraw(&world.agent, &asker->ask, world.now);
@@ -127,8 +137,7 @@ static void answer(void)
 	uint8_t mad[MAD_BYTES], fields, i;
 
 	memcpy(mad, world.sent[next_byte(&world.in) % SENT_MAX], MAD_BYTES);
-	mad[3] = mad[3] == SA_METHOD_DELETE ? SA_METHOD_DELETE | ANSWERED
-					    : SA_METHOD_GET | ANSWERED;
+	mad[3] = (mad[3] == SA_METHOD_SET ? SA_METHOD_GET : mad[3]) | ANSWERED;
 	fields = next_byte(&world.in) % ANY_FIELD;
 	for (i = 0; i < fields; i++) {
 		uint8_t at = next_byte(&world.in);

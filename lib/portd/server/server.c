@@ -175,7 +175,7 @@ static int sleep_ms(struct server *server)
 	struct host_port *host_port;
 
 	if (server->requests_left || server->asks_again || server->any_leaving ||
-	    server->any_unread)
+	    server->any_unread || !list_is_empty(&server->tellers))
 		return 0;
 	if (server->recovery)
 		deadline = cm_time_earlier(deadline, server->recovery->deadline(server));
@@ -283,6 +283,7 @@ void server_turn(struct server *server)
 	router_expire(server);
 	for_each_host_port (host_port, server)
 		subnet_expire(server, host_port);
+	subnet_tell(server);
 	waiting_look(server);
 	requests_send(server);
 	for_each_host_port (host_port, server)
@@ -379,6 +380,7 @@ int server_begin(struct server *server)
 	server->idle_since = server->now;
 	list_init(&server->senders);
 	list_init(&server->holders);
+	list_init(&server->tellers);
 	user_init(&server->nobody, (uid_t)-1);
 	list_init(&server->strangers);
 	list_init(&server->filled);

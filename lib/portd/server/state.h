@@ -237,6 +237,7 @@ struct server {
 	struct cm_time resume_at; /* when to look at these next */
 	struct cm_index lanes;	  /* their unsent requests by user and peer */
 	struct cm_index asks;	  /* pending queries by client and ask_id, see subnet.c */
+	struct list tellers;	  /* users whose clients are being told tables */
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */
 	struct list filled;    /* clients with an unsent batch */

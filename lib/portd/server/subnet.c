@@ -18,7 +18,8 @@
 
 #define TIMEOUT_MS_MAX 600000
 #define HOPS_TO_SM     255
-#define TABLE_MAX      1024 /* records that a client is told */
+#define TABLE_MAX      1024  /* records that a client is told */
+#define RECORD_PRICE   0.125 /* in messages: a record of a table */
 
 /*
  * IBTA vol. 1, 14.2.1: the well-known GUID of the administrator, used if a GRH is needed to reach
@@ -39,6 +40,9 @@ struct client_ask {
 	struct list link;     /* in client.asks */
 	struct cm_node by_id; /* in server.asks */
 	struct sa_ask ask;
+	const struct sa_msg *table; /* the answer, if it is one */
+	size_t n_told;		    /* of its records */
+	struct list telling;	    /* in user.tables */
 	uint32_t ask_id;
 	struct server *server;
 	struct client *client;
@@ -122,11 +126,13 @@ static void receive_answers(struct watch *watch, uint32_t events)
 	struct subnet *subnet = container_of(watch, struct subnet, sa_watch);
 	struct server *server = subnet->host_port->server;
 	const uint8_t *mad;
+	unsigned int n;
 	size_t bytes;
-	int err;
+	int err = 0;
 
 	(void)events;
-	while ((err = umad_sa_receive(&subnet->sa, &mad, &bytes)) == 0)
+	for (n = 0; n < RECEIVE_BATCH && (err = umad_sa_receive(&subnet->sa, &mad, &bytes)) == 0;
+	     n++)
 		sa_agent_input(&subnet->agent, mad, bytes, server->now);
 	if (err == -ENODEV)
 		loop_change(&server->loop, watch, 0); /* the host port notices it too */
@@ -181,11 +187,22 @@ static struct client_ask *find_query(const struct client *client, uint32_t ask_i
 
 static void client_ask_free(struct client_ask *asked)
 {
+	struct user *user = asked->client->user;
+
 	cm_index_remove(&asked->server->asks, &asked->by_id);
 	list_remove(&asked->link);
+	list_remove(&asked->telling);
+	if (list_is_empty(&user->tables))
+		list_remove(&user->tells);
 	asked->client->n_asks--;
-	asked->client->user->n_asks--;
+	user->n_asks--;
 	free(asked);
+}
+
+static void end_query(struct client_ask *asked)
+{
+	sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask, asked->server->now);
+	client_ask_free(asked);
 }
 
 static void refuse_query(struct server *server, struct client *client, uint32_t ask_id, int err)
@@ -209,32 +226,67 @@ static void tell_record(const struct client_ask *asked, const struct sa_msg *ans
 	asked->server->above->tell(asked->server, asked->client, &record);
 }
 
-static void tell_table(const struct client_ask *asked, const struct sa_msg *answer)
+/* A client may have a thousand equal queries for a table of a thousand. */
+static void tell_later(struct client_ask *asked, const struct sa_msg *table)
 {
-	struct sa_msg table = *answer;
-	size_t i;
+	struct user *user = asked->client->user;
 
-	for (i = 0; i < table.n_records; i++) {
-		sa_msg_record(&table, i);
-		tell_record(asked, &table, table.n_records - 1 - i);
-	}
+	asked->table = table;
+	if (list_is_empty(&user->tables))
+		list_append(&asked->server->tellers, &user->tells);
+	list_append(&user->tables, &asked->telling);
 }
 
 static void answer_client(struct sa_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct client_ask *asked = container_of(ask, struct client_ask, ask);
 
-	if (!err && answer->n_records > TABLE_MAX)
+	if (!err && answer->table && answer->n_records <= TABLE_MAX) {
+		tell_later(asked, answer);
+		return;
+	}
+	if (!err && answer->table) {
+		sa_agent_withdraw(&asked->host_port->subnet->agent, ask, asked->server->now);
 		err = -E2BIG;
+	}
 	if (err)
 		refuse_query(asked->server, asked->client, asked->ask_id, err);
-	else if (answer->table)
-		tell_table(asked, answer);
 	else
 		tell_record(asked, answer, 0);
 	/* A group membership lasts; other queries end with their response. */
 	if (err || ask->msg.hdr.method != SA_METHOD_SET)
 		client_ask_free(asked);
+}
+
+/* Tells as much as its user may be told in this turn, and one record in any case. Return: may it be
+ * told more? */
+static bool tell_more(struct client_ask *asked)
+{
+	struct sa_msg table = *asked->table;
+	struct client *client = asked->client;
+
+	do {
+		user_spend(client, RECORD_PRICE);
+		if (client->leaving)
+			break;
+		sa_msg_record(&table, asked->n_told++);
+		tell_record(asked, &table, table.n_records - asked->n_told);
+	} while (asked->n_told < table.n_records && user_has_turn(client));
+	if (client->leaving || asked->n_told == table.n_records)
+		end_query(asked);
+	return user_has_turn(client);
+}
+
+void subnet_tell(struct server *server)
+{
+	struct client_ask *asked;
+	struct user *user;
+
+	list_for_each_entry_safe (user, &server->tellers, tells) {
+		do
+			asked = container_of(user->tables.next, struct client_ask, telling);
+		while (tell_more(asked) && !list_is_empty(&user->tables));
+	}
 }
 
 /* The only permitted queries: clients must not change anything except their own memberships. */
@@ -307,6 +359,7 @@ static void handle_query(struct server *server, struct client *client,
 		refuse_query(server, client, wanted->ask_id, err ? err : -ENOMEM);
 		return;
 	}
+	list_init(&asked->telling);
 	asked->server = server;
 	asked->client = client;
 	asked->host_port = host_port;
@@ -318,14 +371,12 @@ static void handle_query(struct server *server, struct client *client,
 	sa_agent_ask(&host_port->subnet->agent, &asked->ask, server->now);
 }
 
-static void withdraw_query(struct server *server, struct client *client, uint32_t ask_id)
+static void withdraw_query(const struct client *client, uint32_t ask_id)
 {
 	struct client_ask *asked = find_query(client, ask_id);
 
-	if (!asked)
-		return;
-	sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask, server->now);
-	client_ask_free(asked);
+	if (asked)
+		end_query(asked);
 }
 
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record)
@@ -338,7 +389,7 @@ bool subnet_record(struct server *server, struct client *client, const struct po
 		handle_query(server, client, &record->sa_ask);
 		return true;
 	case PORTD_SA_DROP:
-		withdraw_query(server, client, record->sa_drop.ask_id);
+		withdraw_query(client, record->sa_drop.ask_id);
 		return true;
 	case PORTD_SA_REVALIDATE:
 		host_port = client_host_port(server, client, failed->port);

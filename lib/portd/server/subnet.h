@@ -27,6 +27,9 @@ void subnet_close(struct server *server, struct host_port *host_port);
 /** subnet_expire() - run the agent's timers */
 void subnet_expire(struct server *server, struct host_port *host_port);
 
+/** subnet_tell() - tell clients more of the tables that have come, the users in turn */
+void subnet_tell(struct server *server);
+
 /** subnet_deadline() - when subnet_expire() is next needed. */
 struct cm_time subnet_deadline(const struct host_port *host_port);
 

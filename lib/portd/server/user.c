@@ -57,6 +57,8 @@ void user_init(struct user *user, uid_t uid)
 	user->uid = uid;
 	list_init(&user->link);
 	list_init(&user->resting);
+	list_init(&user->tables);
+	list_init(&user->tells);
 	list_init(&user->lanes);
 	list_init(&user->sends);
 	list_init(&user->held_lanes);

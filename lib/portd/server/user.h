@@ -38,6 +38,8 @@ struct user {
 	uint32_t n_tracked; /* maintained by the tracker */
 	uint32_t n_queued;
 	uint32_t n_asks;
+	struct list tables; /* answers that its clients are being told */
+	struct list tells;  /* in server.tellers, if tables is not empty */
 	uint32_t n_leaving; /* groups that its clients were the last members of */
 	struct cm_time doubts[1 << DOUBTS_LOG2]; /* when a path to a GID last failed, by its hash */
 	struct bucket rate;
