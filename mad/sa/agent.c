@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mad/sa/group.h"
+#include "mad/sa/request.h"
 
 /* A request on the wire. */
 struct query {
@@ -36,6 +37,12 @@ void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 }
 
 /* --- questions ----------------------------------------------------------- */
+
+static void start_waiting(struct sa_agent *agent, struct sa_ask *ask)
+{
+	cm_timer_arm(&agent->waits, &ask->timer,
+		     cm_time_after(agent->now, ask->timeout_ms * CM_NS_PER_MS));
+}
 
 static void join_query(struct query *query, struct sa_ask *ask)
 {
@@ -99,7 +106,7 @@ static void tell_table(struct query *query)
 		ask->is_told = true;
 		list_remove(&ask->link);
 		list_append(&query->asks, &ask->link);
-		ask->done(ask, 0, &query->table->msg);
+		ask_tell(query->agent, ask, 0, &query->table->msg);
 	}
 	query->is_landing = false;
 	if (list_is_empty(&query->asks))
@@ -130,28 +137,9 @@ static void query_landed(struct sa_flight *flight, int err, const struct sa_msg 
 	}
 	while (!list_is_empty(&query->asks)) {
 		ask = take_first(&query->asks);
-		ask->done(ask, err, answer);
+		ask_tell(agent, ask, err, answer);
 	}
 	query_free(query);
-}
-
-static void encode_untagged(const struct sa_msg *question, uint8_t ret[MAD_BYTES])
-{
-	struct sa_msg untagged = *question;
-
-	untagged.hdr.tid = 0;
-	sa_msg_encode(&untagged, ret);
-}
-
-static uint64_t hash_question(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES])
-{
-	uint64_t words[MAD_BYTES / sizeof(uint64_t)];
-	unsigned int i;
-
-	memcpy(words, mad, sizeof(words));
-	for (i = 0; i < MAD_BYTES / sizeof(uint64_t); i++)
-		words[i] = (words[i] + agent->secret) * (agent->secret | 1);
-	return hash_bytes(words, sizeof(words));
 }
 
 static struct query *query_like(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES])
@@ -161,8 +149,8 @@ static struct query *query_like(const struct sa_agent *agent, const uint8_t mad[
 
 	if (agent->queries.n_nodes == 0)
 		return NULL;
-	hash_for_each_match_entry (query, &agent->queries, hash_question(agent, mad), link) {
-		encode_untagged(&query->flight.msg, its);
+	hash_for_each_match_entry (query, &agent->queries, request_hash(agent, mad), link) {
+		request_encode(&query->flight.msg, its);
 		if (memcmp(its, mad, sizeof(its)) == 0)
 			return query;
 	}
@@ -175,7 +163,7 @@ static void query_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_
 
 	if (!query || hash_reserve(&agent->queries, agent->queries.n_nodes + 1)) {
 		free(query);
-		ask->done(ask, -ENOMEM, NULL);
+		ask_tell(agent, ask, -ENOMEM, NULL);
 		return;
 	}
 	query->agent = agent;
@@ -185,7 +173,7 @@ static void query_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_
 	list_init(&query->asks);
 	list_init(&query->link_table);
 	join_query(query, ask);
-	hash_insert(&agent->queries, &query->link, hash_question(agent, mad));
+	hash_insert(&agent->queries, &query->link, request_hash(agent, mad));
 	sa_flight_start(&agent->flights, &query->flight, ask->timeout_ms, agent->now);
 }
 
@@ -204,13 +192,15 @@ static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 		ask->done(ask, 0, &answer);
 		return;
 	}
-	encode_untagged(&ask->msg, mad);
+	start_waiting(agent, ask);
+	request_encode(&ask->msg, mad);
 	query = query_like(agent, mad);
 	if (!query) {
 		query_start(agent, ask, mad);
 		return;
 	}
 	join_query(query, ask);
+	sa_flight_wait(&agent->flights, &query->flight, ask->timeout_ms, agent->now);
 	/* The one who asked first may have many requests that wait. */
 	sa_flight_turn(&agent->flights, &query->flight, ask->turn, agent->now);
 }
@@ -219,13 +209,16 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 {
 	agent->now = now;
 	list_init(&ask->link);
+	ask->timer = (struct cm_timer){ .link = NULL };
 	ask->query = NULL;
 	ask->group = NULL;
 	ask->is_told = false;
-	if (ask->msg.hdr.method == SA_METHOD_SET)
-		group_join(agent, ask);
-	else
+	if (ask->msg.hdr.method != SA_METHOD_SET) {
 		get_record(agent, ask);
+		return;
+	}
+	start_waiting(agent, ask);
+	group_join(agent, ask);
 }
 
 /* The loop that answers an query frees it. */
@@ -234,8 +227,8 @@ static void drop_if_idle(struct sa_agent *agent, struct query *query)
 	if (!list_is_empty(&query->asks) || query->is_landing ||
 	    (!query->table && !sa_flight_is_on(&query->flight)))
 		return;
-	sa_flight_stop(&agent->flights, &query->flight, agent->now);
-	query_free(query);
+	if (query->table || !sa_flight_rest(&agent->flights, &query->flight, agent->now))
+		query_free(query);
 }
 
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now)
@@ -243,6 +236,7 @@ void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_tim
 	struct query *query = ask->query;
 
 	agent->now = now;
+	cm_timer_disarm(&agent->waits, &ask->timer);
 	if (ask->group) {
 		group_leave(agent, ask);
 	} else if (query) {
@@ -251,6 +245,14 @@ void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_tim
 	} else {
 		list_remove(&ask->link); /* dismissed, its done() is about to be called */
 	}
+}
+
+void sa_agent_forget(struct sa_agent *agent, struct sa_ask *ask)
+{
+	cm_timer_disarm(&agent->waits, &ask->timer);
+	list_remove(&ask->link);
+	ask->query = NULL;
+	ask->group = NULL;
 }
 
 /* --- the subnet ---------------------------------------------------------- */
@@ -282,15 +284,26 @@ void sa_agent_input(struct sa_agent *agent, const uint8_t *mad, size_t bytes, st
 	sa_flights_input(&agent->flights, mad, bytes, now);
 }
 
+/* Each client has its own timeout, whatever others who have asked the same wait for. */
 void sa_agent_expire(struct sa_agent *agent, struct cm_time now)
 {
+	struct cm_timer *timer;
+	struct sa_ask *ask;
+	unsigned int i;
+
 	agent->now = now;
 	sa_flights_expire(&agent->flights, now);
+	for (i = 0; i < SA_EXPIRE_MAX && (timer = cm_timers_pop(&agent->waits, now)); i++) {
+		ask = container_of(timer, struct sa_ask, timer);
+		sa_agent_withdraw(agent, ask, now);
+		ask->done(ask, -ETIMEDOUT, NULL);
+	}
 }
 
 struct cm_time sa_agent_deadline(const struct sa_agent *agent)
 {
-	return cm_timers_deadline(&agent->flights.timers);
+	return cm_time_earlier(cm_timers_deadline(&agent->flights.timers),
+			       cm_timers_deadline(&agent->waits));
 }
 
 void sa_agent_fini(struct sa_agent *agent)

@@ -20,7 +20,8 @@
  * ServiceRecord or a MCMemberRecord; or SET of a MCMemberRecord, which joins a group.
  */
 struct sa_ask {
-	struct list link;    /* in the list of clients with the same request */
+	struct list link; /* in the list of clients with the same request */
+	struct cm_timer timer;
 	struct query *query; /* the request on the wire; NULL: none */
 	struct sa_group *group;
 	bool is_told;	   /* its membership was reported */
@@ -53,15 +54,16 @@ struct sa_agent {
 				   request */
 	struct list tables;	/* queries whose answers were tables, until nobody needs them */
 	uint64_t secret;	/* hash key, since clients choose the requests */
+	struct cm_timers waits; /* of all requests, by their own timeouts */
 	struct list groups;
-	struct hash memberships; /* the groups by MGID, port GID and join state */
+	struct hash memberships; /* the groups: see group.c */
 	unsigned int n_groups;
 	struct sa_subnet subnet;
 	struct cm_time now; /* of the current call */
 	uint64_t n_from_cache;
 	/*
-	 * Called when a group begins to be left, with the payer of its last member and 1, and when
-	 * that is over, with -1. May be NULL.
+	 * Called when nobody wants a group any more, with the payer of its last member and 1, and
+	 * when that is over, with -1. May be NULL.
 	 */
 	void (*leaving)(struct sa_agent *agent, uint16_t payer, int n);
 };
@@ -99,10 +101,13 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
  */
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now);
 
+/** sa_agent_forget() - like sa_agent_withdraw(), without a message: the agent is about to end */
+void sa_agent_forget(struct sa_agent *agent, struct sa_ask *ask);
+
 /** sa_agent_input() - process a received MAD of class SA. */
 void sa_agent_input(struct sa_agent *agent, const uint8_t *mad, size_t bytes, struct cm_time now);
 
-/** sa_agent_expire() - run timers that are due. */
+/** sa_agent_expire() - run the first timers that are due, as sa_flights_expire(). */
 void sa_agent_expire(struct sa_agent *agent, struct cm_time now);
 
 /** sa_agent_deadline() - when to call sa_agent_expire() next. */

@@ -103,12 +103,17 @@ void sa_flight_turn(struct sa_flights *flights, struct sa_flight *flight, uint8_
 	admit_waiting(flights, now);
 }
 
-void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
-		     struct cm_time now)
+static uint64_t interval_ns(const struct sa_flight *flight, unsigned int timeout_ms)
 {
 	bool is_table = flight->msg.hdr.method == SA_METHOD_GET_TABLE;
 	uint64_t try_ms = timeout_ms / (is_table ? SA_TABLE_TRIES : SA_TRIES);
 
+	return (try_ms < SA_TRY_MS_MIN ? SA_TRY_MS_MIN : try_ms) * CM_NS_PER_MS;
+}
+
+void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
+		     struct cm_time now)
+{
 	assert(!sa_flight_is_on(flight) && flight->landed && flight->turn < SA_TURNS);
 
 	flights->number = (flights->number + 1) & NUMBER_MASK;
@@ -117,12 +122,44 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 	flight->number = flights->number;
 	flight->tries = 0;
 	flight->is_out = false;
-	flight->wait_ns = (try_ms < SA_TRY_MS_MIN ? SA_TRY_MS_MIN : try_ms) * CM_NS_PER_MS;
+	flight->rests = false;
+	flight->wait_ns = interval_ns(flight, timeout_ms);
 	flight->busy_ns = SA_TRY_MS_MIN * CM_NS_PER_MS;
 	flight->give_up = cm_time_after(now, timeout_ms * CM_NS_PER_MS);
 	put_waiting(flights, flight);
 	cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
 	admit_waiting(flights, now);
+}
+
+void sa_flight_wait(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
+		    struct cm_time now)
+{
+	const struct cm_time give_up = cm_time_after(now, timeout_ms * CM_NS_PER_MS);
+	const uint64_t wait_ns = interval_ns(flight, timeout_ms);
+	const bool is_sooner = flight->rests || wait_ns < flight->wait_ns;
+
+	assert(sa_flight_is_on(flight));
+	if (flight->give_up.ns < give_up.ns)
+		flight->give_up = give_up;
+	if (wait_ns < flight->wait_ns)
+		flight->wait_ns = wait_ns;
+	flight->rests = false;
+	if (!flight->is_out)
+		cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
+	else if (is_sooner)
+		cm_timer_arm(&flights->timers, &flight->timer,
+			     cm_time_earlier(cm_time_after(now, flight->wait_ns), flight->give_up));
+}
+
+bool sa_flight_rest(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
+{
+	if (!flight->is_out) {
+		sa_flight_stop(flights, flight, now);
+		return false;
+	}
+	flight->rests = true;
+	cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
+	return true;
 }
 
 /* The caller admits the next request. */
@@ -216,7 +253,9 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 		return;
 	}
 	if ((msg.hdr.status & STATUS_OF_MAD) == STATUS_BUSY) {
-		if ((uint32_t)msg.hdr.tid == (uint32_t)flight->msg.hdr.tid)
+		if (flight->rests)
+			land_flight(flights, flight, -ETIMEDOUT, NULL, now);
+		else if ((uint32_t)msg.hdr.tid == (uint32_t)flight->msg.hdr.tid)
 			back_off(flights, flight, now);
 		return; /* the timer retransmits */
 	}
@@ -233,8 +272,9 @@ void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
 {
 	struct sa_flight *flight;
 	struct cm_timer *timer;
+	unsigned int i;
 
-	while ((timer = cm_timers_pop(&flights->timers, now))) {
+	for (i = 0; i < SA_EXPIRE_MAX && (timer = cm_timers_pop(&flights->timers, now)); i++) {
 		flight = container_of(timer, struct sa_flight, timer);
 		if (cm_time_reached(flight->give_up, now)) {
 			flights->n_timeouts++;
@@ -251,6 +291,6 @@ void sa_flights_again(struct sa_flights *flights, struct cm_time now)
 	struct sa_flight *flight;
 
 	list_for_each_entry (flight, &flights->out, link)
-		if (!cm_time_reached(flight->give_up, now))
+		if (!flight->rests && !cm_time_reached(flight->give_up, now))
 			transmit_question(flights, flight, now);
 }

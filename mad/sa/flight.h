@@ -20,6 +20,7 @@
 #define SA_TRIES	   10 /* within the client's timeout, as the kernel does */
 #define SA_TRY_MS_MIN	   50
 #define SA_BUSY_MS_MAX	   2000
+#define SA_EXPIRE_MAX	   64 /* timers that run in a call */
 
 struct sa_flight;
 
@@ -40,6 +41,7 @@ struct sa_flight {
 		number; /* transaction id without the transmission count; 0 while not outstanding */
 	uint32_t tries;
 	bool is_out;
+	bool rests;   /* nobody waits for it */
 	uint8_t turn; /* less than SA_TURNS; flights of one turn leave room for others */
 	struct sa_msg msg;
 	sa_landed *landed;
@@ -79,6 +81,21 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 void sa_flight_turn(struct sa_flights *flights, struct sa_flight *flight, uint8_t turn,
 		    struct cm_time now);
 
+/** sa_flight_wait() - have it wait longer, and more often retransmitted, for one more who waits */
+void sa_flight_wait(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
+		    struct cm_time now);
+
+/**
+ * sa_flight_rest() - nobody waits for the response any more
+ *
+ * The kernel waits for it in any case, and would for any number of requests that were stopped. So
+ * it counts as outstanding until it has a response or times out, and landed() is called then. It is
+ * not retransmitted, unless there is a call of sa_flight_wait().
+ *
+ * Return: false if it was not sent; it is stopped then.
+ */
+bool sa_flight_rest(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now);
+
 /** sa_flight_stop() - cancel; no effect if not outstanding. landed() is not called. */
 void sa_flight_stop(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now);
 
@@ -89,7 +106,7 @@ bool sa_flight_is_on(const struct sa_flight *flight);
 void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t bytes,
 		      struct cm_time now);
 
-/** sa_flights_expire() - retransmit or end the requests that are due. */
+/** sa_flights_expire() - retransmit or end the first SA_EXPIRE_MAX requests that are due. */
 void sa_flights_expire(struct sa_flights *flights, struct cm_time now);
 
 /** sa_flights_again() - retransmit all requests, to a new administrator. */

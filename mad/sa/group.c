@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memberships: see group.h.
+ *
+ * A group that is being joined is found by its whole request: the administrator may refuse another
+ * request for the same group, or not answer it. Others are found by MGID, port GID and join state,
+ * of which there is one membership: if two requests for it succeed, one group takes the members of
+ * both.
  */
 #include "mad/sa/group.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mad/sa/request.h"
 
 #define LEAVE_MASK (SA_MEMBER_MGID | SA_MEMBER_PORT_GID | SA_MEMBER_JOIN_STATE)
 
@@ -22,6 +29,19 @@ static struct sa_ask *first_of(struct sa_group *group)
 
 /* --- the table ------------------------------------------------------------ */
 
+static bool is_same_gid(const struct mad_gid *a, const struct mad_gid *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* MGID 0 asks the administrator for a new group. */
+static bool asks_for_new(const struct mad_gid *mgid)
+{
+	static const struct mad_gid none;
+
+	return is_same_gid(mgid, &none);
+}
+
 static uint64_t hash_membership(const struct sa_agent *agent, const struct mad_gid *mgid,
 				const struct sa_member *asked)
 {
@@ -36,24 +56,19 @@ static uint64_t hash_membership(const struct sa_agent *agent, const struct mad_g
 	return hash_bytes(words, sizeof(words));
 }
 
-static bool is_same_gid(const struct mad_gid *a, const struct mad_gid *b)
+/* A group that asks for a new one is not looked for, and thousands of them would share a chain. */
+static void file_by_request(struct sa_group *group)
 {
-	return memcmp(a, b, sizeof(*a)) == 0;
+	uint8_t mad[MAD_BYTES];
+
+	if (asks_for_new(&group->asked.member.mgid))
+		return;
+	request_encode(&group->asked, mad);
+	hash_insert(&group->agent->memberships, &group->node, request_hash(group->agent, mad));
 }
 
-/* MGID 0 asks the administrator for a new group. */
-static bool asks_for_new(const struct mad_gid *mgid)
-{
-	static const struct mad_gid none;
-
-	return is_same_gid(mgid, &none);
-}
-
-/*
- * The MGID that counts is that of the response: the administrator may have chosen it. A group
- * without one is not looked for, and thousands of them would share a chain.
- */
-static void file_group(struct sa_group *group)
+/* The MGID that counts is that of the response: the administrator may have chosen it. */
+static void file_by_membership(struct sa_group *group)
 {
 	struct sa_agent *agent = group->agent;
 	const struct mad_gid *mgid = &group->joined.member.mgid;
@@ -64,12 +79,54 @@ static void file_group(struct sa_group *group)
 			    hash_membership(agent, mgid, &group->asked.member));
 }
 
+static struct sa_group *find_joining(const struct sa_agent *agent, const struct sa_msg *asked)
+{
+	uint8_t mad[MAD_BYTES], its[MAD_BYTES];
+	struct sa_group *group;
+
+	request_encode(asked, mad);
+	hash_for_each_match_entry (group, &agent->memberships, request_hash(agent, mad), node) {
+		request_encode(&group->asked, its);
+		if (group->state == SA_GROUP_JOINING && memcmp(mad, its, sizeof(its)) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+static struct sa_group *find_member(const struct sa_agent *agent, const struct mad_gid *mgid,
+				    const struct sa_member *wanted)
+{
+	struct sa_group *group;
+
+	hash_for_each_match_entry (group, &agent->memberships, hash_membership(agent, mgid, wanted),
+				   node)
+		if (group->state != SA_GROUP_JOINING &&
+		    is_same_gid(&group->joined.member.mgid, mgid) &&
+		    is_same_gid(&group->asked.member.port_gid, &wanted->port_gid) &&
+		    group->asked.member.join_state == wanted->join_state)
+			return group;
+	return NULL;
+}
+
+/* Return: another group that is this one's membership, or NULL */
+static struct sa_group *find_twin(const struct sa_group *group)
+{
+	const struct mad_gid *mgid = &group->joined.member.mgid;
+
+	return asks_for_new(mgid) ? NULL : find_member(group->agent, mgid, &group->asked.member);
+}
+
+static bool is_left(enum sa_group_state state)
+{
+	return state == SA_GROUP_WITHDRAWN || state == SA_GROUP_LEAVING;
+}
+
 static void set_state(struct sa_group *group, enum sa_group_state state)
 {
 	struct sa_agent *agent = group->agent;
 
-	if (agent->leaving && (group->state == SA_GROUP_LEAVING) != (state == SA_GROUP_LEAVING))
-		agent->leaving(agent, group->payer, state == SA_GROUP_LEAVING ? 1 : -1);
+	if (agent->leaving && is_left(group->state) != is_left(state))
+		agent->leaving(agent, group->payer, is_left(state) ? 1 : -1);
 	group->state = state;
 }
 
@@ -90,7 +147,7 @@ static void detach_ask(struct sa_ask *ask)
 
 /* --- requests ------------------------------------------------------------- */
 
-static sa_landed join_landed, renewal_landed, leave_landed;
+static sa_landed join_landed, withdrawn_landed, renewal_landed, leave_landed;
 
 static void start_flight(struct sa_group *group, enum sa_group_state state, sa_landed *landed,
 			 unsigned int timeout_ms)
@@ -100,15 +157,8 @@ static void start_flight(struct sa_group *group, enum sa_group_state state, sa_l
 	sa_flight_start(&group->agent->flights, &group->flight, timeout_ms, group->agent->now);
 }
 
-static void start_join(struct sa_group *group)
-{
-	group->flight.msg = group->asked;
-	group->flight.turn = first_of(group)->turn;
-	start_flight(group, SA_GROUP_JOINING, join_landed, group->timeout_ms);
-}
-
-/* @last: a member of it, or who was one until now */
-static void start_leave(struct sa_group *group, const struct sa_ask *last)
+/* With the turn and the payer of a flight or a call that has just ended. */
+static void start_leave(struct sa_group *group)
 {
 	const struct sa_member *member = &group->joined.member;
 	struct sa_msg *msg = &group->flight.msg;
@@ -117,38 +167,48 @@ static void start_leave(struct sa_group *group, const struct sa_ask *last)
 	msg->member.mgid = member->mgid;
 	msg->member.port_gid = group->asked.member.port_gid;
 	msg->member.join_state = group->asked.member.join_state;
+	file_by_membership(group);
+	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
+}
+
+/* @last: a member of it, or who was one until now */
+static void charge(struct sa_group *group, const struct sa_ask *last)
+{
 	group->payer = last->payer;
 	group->flight.turn = last->turn;
-	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
 /* --- responses ------------------------------------------------------------ */
 
-/* The group's members lose it; done() may ask again at once, for a new group. */
-static void dismiss_all(struct sa_group *group, int err)
+static void move_members(struct sa_group *group, struct list *ret)
 {
-	struct list gone;
 	struct sa_ask *ask;
 
-	list_init(&gone);
+	list_init(ret);
 	while (!list_is_empty(&group->members)) {
 		ask = first_of(group);
 		detach_ask(ask);
-		list_append(&gone, &ask->link);
-	}
-	while (!list_is_empty(&gone)) {
-		ask = container_of(gone.next, struct sa_ask, link);
-		list_remove(&ask->link);
-		ask->done(ask, err, NULL);
+		list_append(ret, &ask->link);
 	}
 }
 
-/* Members that were told are behind the others: all join before the group's answer, or after. */
-static struct sa_ask *first_untold(struct sa_group *group)
+static struct sa_ask *take_first(struct list *asks)
 {
-	struct sa_ask *ask = list_is_empty(&group->members) ? NULL : first_of(group);
+	struct sa_ask *ask = container_of(asks->next, struct sa_ask, link);
 
-	return ask && !ask->is_told ? ask : NULL;
+	list_remove(&ask->link);
+	return ask;
+}
+
+/* The group's members lose it; done() may ask again at once, for a new group. */
+static void dismiss_all(struct sa_group *group, int err)
+{
+	struct sa_agent *agent = group->agent;
+	struct list gone;
+
+	move_members(group, &gone);
+	while (!list_is_empty(&gone))
+		ask_tell(agent, take_first(&gone), err, NULL);
 }
 
 static void report_joined(struct sa_group *group, struct sa_ask *ask)
@@ -158,28 +218,66 @@ static void report_joined(struct sa_group *group, struct sa_ask *ask)
 	ask->is_told = true;
 	list_remove(&ask->link);
 	list_append(&group->members, &ask->link);
-	ask->done(ask, 0, &joined);
+	ask_tell(group->agent, ask, 0, &joined);
+}
+
+/* Those that were told are behind the others. done() may leave the group, and so may others. */
+static void report_all(struct sa_group *group)
+{
+	while ((group->state == SA_GROUP_MEMBER || group->state == SA_GROUP_RENEWING) &&
+	       !list_is_empty(&group->members) && !first_of(group)->is_told)
+		report_joined(group, first_of(group));
+}
+
+/* Those who joined by another request are told now, or when the group was left and joined again. */
+static void merge(struct sa_group *group, struct sa_group *into)
+{
+	struct sa_ask *ask;
+
+	while (!list_is_empty(&group->members)) {
+		ask = container_of(group->members.prev, struct sa_ask, link);
+		list_remove(&ask->link);
+		list_prepend(&into->members, &ask->link); /* before those that were told */
+		ask->group = into;
+	}
+	group_free(group);
+	report_all(into);
 }
 
 static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
-	struct sa_group *group = group_of(flight);
-	struct sa_ask *ask;
+	struct sa_group *group = group_of(flight), *twin;
 
-	if (!err) {
-		group->joined = *answer;
-		file_group(group);
-		group->state = SA_GROUP_MEMBER;
-		/* done() may leave the group, and so may others meanwhile. */
-		while (group->state == SA_GROUP_MEMBER && (ask = first_untold(group)))
-			report_joined(group, ask);
+	if (err) {
+		/* Requests from done() begin a new group. */
+		hash_remove(&group->agent->memberships, &group->node);
+		list_remove(&group->link);
+		dismiss_all(group, err);
+		group_free(group);
 		return;
 	}
-	/* Requests from done() begin a new group. */
-	hash_remove(&group->agent->memberships, &group->node);
-	list_remove(&group->link);
-	dismiss_all(group, err);
-	group_free(group);
+	group->joined = *answer;
+	twin = find_twin(group);
+	if (twin) {
+		merge(group, twin);
+		return;
+	}
+	file_by_membership(group);
+	group->state = SA_GROUP_MEMBER;
+	report_all(group);
+}
+
+/* A request that was not answered may have taken effect. */
+static void withdrawn_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
+{
+	struct sa_group *group = group_of(flight);
+
+	if (!err)
+		group->joined = *answer;
+	if (err == -EINVAL || asks_for_new(&group->joined.member.mgid) || find_twin(group))
+		group_free(group);
+	else
+		start_leave(group);
 }
 
 /* Parameters that were reported to members: where packets of the group go, and with which key. */
@@ -198,37 +296,37 @@ static void renewal_landed(struct sa_flight *flight, int err, const struct sa_ms
 		group->state = SA_GROUP_MEMBER;
 		return;
 	}
-	start_leave(group, first_of(group));
+	charge(group, first_of(group));
+	start_leave(group);
 	dismiss_all(group, -ENETRESET);
 }
 
+/* Those who have come meanwhile join now. */
 static void leave_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct sa_group *group = group_of(flight);
+	struct sa_agent *agent = group->agent;
+	struct list members;
 
 	(void)err; /* the administrator knows, or does not answer */
 	(void)answer;
-	if (list_is_empty(&group->members))
-		group_free(group);
-	else
-		start_join(group);
+	move_members(group, &members);
+	group_free(group);
+	while (!list_is_empty(&members))
+		group_join(agent, take_first(&members));
 }
 
 /* --- calls --------------------------------------------------------------- */
 
-static struct sa_group *find_group(struct sa_agent *agent, const struct sa_member *wanted)
+static struct sa_group *find_group(struct sa_agent *agent, const struct sa_msg *asked)
 {
+	const struct sa_member *wanted = &asked->member;
 	struct sa_group *group;
 
 	if (agent->n_groups == 0 || asks_for_new(&wanted->mgid))
 		return NULL;
-	hash_for_each_match_entry (group, &agent->memberships,
-				   hash_membership(agent, &wanted->mgid, wanted), node)
-		if (is_same_gid(&group->joined.member.mgid, &wanted->mgid) &&
-		    is_same_gid(&group->asked.member.port_gid, &wanted->port_gid) &&
-		    group->asked.member.join_state == wanted->join_state)
-			return group;
-	return NULL;
+	group = find_member(agent, &wanted->mgid, wanted);
+	return group ? group : find_joining(agent, asked);
 }
 
 static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *ask)
@@ -242,31 +340,41 @@ static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *a
 	group->agent = agent;
 	group->asked = ask->msg;
 	group->joined = ask->msg;
-	group->timeout_ms = ask->timeout_ms;
+	group->flight.turn = ask->turn;
 	list_init(&group->members);
 	list_append(&agent->groups, &group->link);
-	file_group(group);
 	agent->n_groups++;
 	return group;
 }
 
+static void start_join(struct sa_group *group, unsigned int timeout_ms)
+{
+	file_by_request(group);
+	group->flight.msg = group->asked;
+	start_flight(group, SA_GROUP_JOINING, join_landed, timeout_ms);
+}
+
 void group_join(struct sa_agent *agent, struct sa_ask *ask)
 {
-	struct sa_group *group = find_group(agent, &ask->msg.member);
+	struct sa_group *group = find_group(agent, &ask->msg);
 	bool is_new = !group;
 
 	if (is_new && agent->n_groups < SA_GROUPS_MAX)
 		group = group_new(agent, ask);
 	if (!group) {
-		ask->done(ask, agent->n_groups < SA_GROUPS_MAX ? -ENOMEM : -ENOSPC, NULL);
+		ask_tell(agent, ask, agent->n_groups < SA_GROUPS_MAX ? -ENOMEM : -ENOSPC, NULL);
 		return;
 	}
 	ask->group = group;
 	list_append(&group->members, &ask->link);
-	if (is_new)
-		start_join(group);
-	else if (group->state == SA_GROUP_MEMBER || group->state == SA_GROUP_RENEWING)
+	if (is_new) {
+		start_join(group, ask->timeout_ms);
+	} else if (group->state == SA_GROUP_JOINING) {
+		sa_flight_wait(&agent->flights, &group->flight, ask->timeout_ms, agent->now);
+		sa_flight_turn(&agent->flights, &group->flight, ask->turn, agent->now);
+	} else if (group->state != SA_GROUP_LEAVING) {
 		report_joined(group, ask);
+	}
 }
 
 void group_leave(struct sa_agent *agent, struct sa_ask *ask)
@@ -276,9 +384,17 @@ void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 	detach_ask(ask);
 	if (!list_is_empty(&group->members) || group->state == SA_GROUP_LEAVING)
 		return;
-	/* A join that was not answered may have taken effect. */
-	sa_flight_stop(&agent->flights, &group->flight, agent->now);
-	start_leave(group, ask);
+	if (sa_flight_rest(&agent->flights, &group->flight, agent->now)) {
+		hash_remove(&agent->memberships, &group->node);
+		group->payer = ask->payer;
+		set_state(group, SA_GROUP_WITHDRAWN);
+		group->flight.landed = withdrawn_landed;
+	} else if (group->state == SA_GROUP_JOINING) {
+		group_free(group); /* the administrator was not asked */
+	} else {
+		charge(group, ask);
+		start_leave(group);
+	}
 }
 
 void groups_renew(struct sa_agent *agent)

@@ -10,6 +10,7 @@
 
 enum sa_group_state {
 	SA_GROUP_JOINING,
+	SA_GROUP_WITHDRAWN, /* joining, or renewing, but nobody wants it any more */
 	SA_GROUP_MEMBER,
 	SA_GROUP_RENEWING, /* probably still a member */
 	SA_GROUP_LEAVING,  /* new members wait until it is over */
@@ -17,14 +18,13 @@ enum sa_group_state {
 
 struct sa_group {
 	struct list link;      /* in agent.groups */
-	struct hash_node node; /* in agent.memberships, unless its members have lost it */
+	struct hash_node node; /* in agent.memberships: see group.c */
 	struct sa_agent *agent;
 	enum sa_group_state state;
-	uint16_t payer;	      /* while it is being left: of its last member */
+	uint16_t payer;	      /* while it is withdrawn or being left: of its last member */
 	struct sa_msg joined; /* the request, then its response */
 	struct sa_msg asked;
 	struct list members; /* sa_ask.link */
-	unsigned int timeout_ms;
 	struct sa_flight flight;
 };
 

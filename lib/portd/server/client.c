@@ -163,7 +163,7 @@ void client_forget(struct server *server, struct client *client)
 	waiting_forget_sender(server, client);
 	requests_forget_sender(server, client);
 	host_port_left(server, client);
-	subnet_forget_client(server, client, false);
+	subnet_forget_client(client);
 	if (client->throttled)
 		server->n_throttled--;
 	if (client->is_tracer)
@@ -495,13 +495,13 @@ static void data_ready(struct watch *watch, uint32_t events)
 		close_after_turn(server, client);
 }
 
-/* Ends a connection, or some ports. Return: false if there are none left. */
+/* Ends a connection, a query, or some ports. Return: false if there are none left. */
 static bool end_next(struct server *server, struct client *client)
 {
 	uint32_t n_dead = tracker_dead_of(server->tracker, client->user->number);
 	struct cm_record tracked;
 
-	if (ports_client_goes(client->net_ns->ports, client->index))
+	if (ports_client_goes(client->net_ns->ports, client->index) || subnet_client_goes(client))
 		return true;
 	if (!tracker_take(server->tracker, client->index, &tracked))
 		return false;
@@ -568,7 +568,6 @@ bool client_close(struct server *server, struct client *client)
 			continue;
 		for (i = 0; i < client->n_blocks; i++)
 			server->block_owner[client->block[i]] = NOBODY;
-		subnet_forget_client(server, client, true);
 		if (server->recovery && client->welcome && !client->visits)
 			server->recovery->dismiss(server, client);
 		client_forget(server, client);

@@ -402,21 +402,24 @@ bool subnet_record(struct server *server, struct client *client, const struct po
 
 static void forget_query(struct client_ask *asked)
 {
-	asked->ask.group = NULL;
-	list_remove(&asked->ask.link);
+	sa_agent_forget(&asked->host_port->subnet->agent, &asked->ask);
 	client_ask_free(asked);
 }
 
-void subnet_forget_client(struct server *server, struct client *client, bool leaves)
+bool subnet_client_goes(struct client *client)
+{
+	if (list_is_empty(&client->asks))
+		return false;
+	end_query(container_of(client->asks.next, struct client_ask, link));
+	return true;
+}
+
+void subnet_forget_client(struct client *client)
 {
 	struct client_ask *asked;
 
-	list_for_each_entry_safe (asked, &client->asks, link) {
-		if (leaves)
-			sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask,
-					  server->now);
+	list_for_each_entry_safe (asked, &client->asks, link)
 		forget_query(asked);
-	}
 }
 
 static void forget_queries_of(struct server *server, const struct host_port *host_port)

@@ -41,9 +41,15 @@ struct cm_time subnet_deadline(const struct host_port *host_port);
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record);
 
 /**
- * subnet_forget_client() - free the queries of a client that has disconnected
- * @leaves: leave its multicast groups; otherwise the client reports them to the next cmportd
+ * subnet_client_goes() - withdraw a query, or leave a group, of a client that has disconnected
+ *
+ * Return: false if it has none.
  */
-void subnet_forget_client(struct server *server, struct client *client, bool leaves);
+bool subnet_client_goes(struct client *client);
+
+/** subnet_forget_client() - free its queries; a client that has not disconnected repeats them to
+ * the next cmportd
+ */
+void subnet_forget_client(struct client *client);
 
 #endif

@@ -168,27 +168,47 @@ TEST(table_that_is_dropped_is_not_told_on)
 	ck_assert_uint_eq(rig_server()->client[2]->n_asks, 0);
 }
 
-/* Those that are being left, too: the administrator does not answer. */
+/* Joins and leaves until he is refused. Return: how often that was possible. */
+static uint32_t join_and_leave(struct rig_client *client, uint32_t n_max)
+{
+	uint32_t n = 0;
+
+	do {
+		join_group(client, n, n);
+		drop(client, n);
+	} while (told(client, n) < 0 && ++n < n_max);
+	return n;
+}
+
+/* The administrator does not answer. */
 TEST(groups_that_a_user_joins_and_leaves_at_once_leave_room_for_others)
 {
 	uint32_t *quotas = rig_server()->options.quotas.is;
 	struct rig_client mallory;
-	int err = -1;
 	uint32_t n;
 
 	quotas[QUOTA_CLIENT_RATE] = quotas[QUOTA_USER_RATE] = 1000000;
 	rig_come_as_user(1001);
 	rig_join(&mallory);
-	for (n = 1; n <= SA_GROUPS_MAX + 100 && err < 0; n++) {
-		join_group(&mallory, n, n);
-		drop(&mallory, n);
-		err = told(&mallory, n);
-	}
+	n = join_and_leave(&mallory, SA_GROUPS_MAX + 100);
 	join_group(&carol, 1, SA_GROUPS_MAX + 200);
-	printf("one user joins and leaves %u groups, then is told %d, another %d\n", n - 1, err,
-	       told(&carol, 1));
-	ck_assert_int_eq(err, EPERM);
-	ck_assert_uint_le(n, quota_of(&rig_server()->options.quotas, QUOTA_USER_SA) + 2);
+	ck_assert_int_eq(told(&carol, 1), -1);
+	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX + 1);
+	printf("one user joins and leaves %u groups, another joins one\n", n);
+}
+
+TEST(groups_that_are_being_left_are_in_a_users_quota)
+{
+	struct rig_client mallory;
+
+	rig_server()->options.quotas.is[QUOTA_USER_SA] = SA_TURN_OUT_MAX / 2;
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	ck_assert_uint_eq(join_and_leave(&mallory, SA_TURN_OUT_MAX), SA_TURN_OUT_MAX / 2);
+	rig_pass(2001); /* the joins have timed out */
+	ck_assert_uint_eq(join_and_leave(&mallory, 1), 0);
+	rig_pass(SA_LEAVE_MS + 1);
+	ck_assert_uint_eq(join_and_leave(&mallory, 1), 1);
 }
 
 TEST(a_user_is_known_until_his_groups_are_left)
@@ -218,6 +238,68 @@ TEST(memberships_of_one_user_leave_room_for_others)
 
 #define N_QUESTIONS 1000
 #define UNKNOWN	    5000
+
+/* A user's haste, or his mistakes, are his own. */
+TEST(who_asks_the_same_as_another_waits_for_as_long_as_he_says)
+{
+	struct rig_client mallory;
+	struct portd_record hasty;
+
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	hasty = question(&mallory, 1, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
+	hasty.sa_ask.record[23] = 9; /* as ask_path() */
+	hasty.sa_ask.timeout_ms = 1;
+	tell(&mallory, &hasty);
+	ask_path(&carol, 5);
+	rig_pass(10);
+	ck_assert_int_eq(told(&mallory, 1), ETIMEDOUT);
+	ck_assert_int_eq(told(&carol, 5), -1);
+	rig_sa_answers(0, 0, 7);
+	ck_assert_int_eq(told(&carol, 5), 0);
+}
+
+TEST(a_join_that_is_refused_makes_nobody_elses_fail)
+{
+	struct rig_client mallory;
+	struct portd_record wrong;
+
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	wrong = question(&mallory, 1, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD);
+	wrong.sa_ask.record[0] = 0xff; /* as join(), but with one component */
+	wrong.sa_ask.record[48] = SA_JOIN_FULL;
+	wrong.sa_ask.comp_mask = SA_MEMBER_MGID;
+	tell(&mallory, &wrong);
+	join(&carol, 5);
+	rig_sa_answers(0, 0x200, 0);
+	ck_assert_int_eq(told(&mallory, 1), EINVAL);
+	ck_assert_int_eq(told(&carol, 5), -1);
+	rig_sa_answers(1, 0, 0xc001);
+	ck_assert_int_eq(told(&carol, 5), 0);
+}
+
+TEST(to_leave_with_many_questions_costs_by_their_number)
+{
+	struct rig_client mallory, guest;
+	const struct user *user;
+	double tokens;
+	uint32_t n;
+
+	rig_come_as_user(1001);
+	rig_join(&guest);
+	rig_join(&mallory);
+	for (n = 1; n <= N_QUESTIONS; n++)
+		join_group(&mallory, n, n);
+	user = rig_server()->client[2]->user;
+	tokens = user->rate.tokens;
+	rig_leave(&mallory);
+	printf("to leave with %u joins costs %.0f messages\n", N_QUESTIONS,
+	       tokens - user->rate.tokens);
+	fflush(stdout);
+	ck_assert(tokens - user->rate.tokens >= N_QUESTIONS);
+	ck_assert_uint_eq(user->n_asks, 0);
+}
 
 static void drop_unknown(void)
 {

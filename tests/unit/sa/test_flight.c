@@ -41,7 +41,9 @@ static void start(int i, unsigned int timeout_ms)
 
 static void expire(uint64_t ms)
 {
-	sa_flights_expire(&flights, at_ms(ms));
+	do
+		sa_flights_expire(&flights, at_ms(ms));
+	while (cm_time_reached(cm_timers_deadline(&flights.timers), at_ms(ms)));
 }
 
 static void input(const uint8_t mad[MAD_BYTES])
@@ -310,6 +312,69 @@ START_TEST(a_question_that_waits_may_change_its_turn)
 }
 END_TEST
 
+/* --- that nobody waits for ------------------------------------------------ */
+
+static void rest(int i)
+{
+	ck_assert(sa_flight_rest(&flights, &flight[i], at_ms(1)));
+}
+
+START_TEST(resting_question_is_not_repeated_and_has_its_place)
+{
+	start(0, 2000);
+	rest(0);
+	expire(1000);
+	sa_flights_again(&flights, at_ms(1000));
+	ck_assert_uint_eq(n_sent, 1);
+	ck_assert_uint_eq(flights.n_out, 1);
+	expire(2001);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert_uint_eq(flights.n_out, 0);
+}
+END_TEST
+
+START_TEST(resting_question_ends_with_any_answer)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	rest(0);
+	wire_answer(0, _i, 7, mad); /* 1: busy */
+	input(mad);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert_int_eq(last_err, _i ? -ETIMEDOUT : 0);
+	ck_assert_uint_eq(flights.n_out, 0);
+}
+END_TEST
+
+START_TEST(resting_question_goes_on_when_one_waits_again)
+{
+	start(0, 2000);
+	rest(0);
+	sa_flight_wait(&flights, &flight[0], 4000, at_ms(1000));
+	expire(1199);
+	ck_assert_uint_eq(n_sent, 1);
+	expire(1200);
+	ck_assert_uint_eq(n_sent, 2);
+	expire(2001);
+	ck_assert_int_eq(n_landed, 0);
+	expire(5000);
+	ck_assert_int_eq(n_landed, 1);
+}
+END_TEST
+
+START_TEST(question_that_was_not_sent_does_not_rest)
+{
+	int i;
+
+	for (i = 0; i <= SA_FLIGHTS_OUT_MAX; i++)
+		start(i, 2000);
+	ck_assert(!sa_flight_rest(&flights, &flight[SA_FLIGHTS_OUT_MAX], at_ms(1)));
+	ck_assert(!sa_flight_is_on(&flight[SA_FLIGHTS_OUT_MAX]));
+	ck_assert_uint_eq(flights.n_waiting, 0);
+}
+END_TEST
+
 START_TEST(who_waits_for_a_turn_gives_up_in_time)
 {
 	for (int i = 0; i < MANY; i++)
@@ -368,6 +433,10 @@ int main(void)
 	tcase_add_test(tcase, questions_of_one_turn_leave_places_to_others);
 	tcase_add_test(tcase, turns_alternate);
 	tcase_add_test(tcase, a_question_that_waits_may_change_its_turn);
+	tcase_add_test(tcase, resting_question_is_not_repeated_and_has_its_place);
+	tcase_add_loop_test(tcase, resting_question_ends_with_any_answer, 0, 2);
+	tcase_add_test(tcase, resting_question_goes_on_when_one_waits_again);
+	tcase_add_test(tcase, question_that_was_not_sent_does_not_rest);
 	tcase_add_test(tcase, who_waits_for_a_turn_gives_up_in_time);
 	tcase_add_test(tcase, stopped_question_is_silent);
 	tcase_add_test(tcase, another_administrator_is_asked_at_once);

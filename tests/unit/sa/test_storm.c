@@ -114,18 +114,29 @@ static void end(unsigned int n_hosts)
 	free(asks);
 }
 
+static void ask_path_to(struct sa_ask *ask, uint32_t destination)
+{
+	*ask = (struct sa_ask){ .timeout_ms = TIMEOUT_MS, .done = done };
+	sa_msg_init(&ask->msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID, 0);
+	memcpy(ask->msg.path.dgid.raw + 12, &destination, sizeof(destination));
+}
+
+static void ask_for_group(struct sa_ask *ask, unsigned int number)
+{
+	*ask = (struct sa_ask){ .timeout_ms = TIMEOUT_MS, .done = done };
+	sa_msg_init(&ask->msg, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
+	ask->msg.member.mgid.raw[0] = 0xff;
+	memcpy(ask->msg.member.mgid.raw + 8, &number, sizeof(number));
+}
+
 static void ask_all(unsigned int host, unsigned int n, unsigned int n_destinations)
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
 		struct sa_ask *ask = &asks[host * ASKS_MAX + i];
-		const uint32_t destination = i % n_destinations;
 
-		sa_msg_init(&ask->msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID, 0);
-		memcpy(ask->msg.path.dgid.raw + 12, &destination, sizeof(destination));
-		ask->timeout_ms = TIMEOUT_MS;
-		ask->done = done;
+		ask_path_to(ask, i % n_destinations);
 		sa_agent_ask(&agents[host], ask, at_ms(now_ms));
 	}
 }
@@ -201,6 +212,50 @@ START_TEST(fifty_thousand_destinations_are_asked_for_in_bounded_memory)
 	run_until_done(1, 50000);
 	printf("asked again within a minute: %u from what is known\n",
 	       (unsigned int)agents[0].n_from_cache);
+	end(1);
+}
+END_TEST
+
+/* The kernel waits for each answer, ten minutes for these. */
+START_TEST(questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel)
+{
+	unsigned int i;
+
+	begin(1, QUEUE_MAX, 0);
+	for (i = 0; i < 4000; i++) {
+		ask_path_to(&asks[0], i);
+		sa_agent_ask(&agents[0], &asks[0], at_ms(now_ms));
+		sa_agent_withdraw(&agents[0], &asks[0], at_ms(now_ms));
+	}
+	ask_for_group(&asks[0], 0); /* waits */
+	sa_agent_ask(&agents[0], &asks[0], at_ms(now_ms));
+	sa_agent_withdraw(&agents[0], &asks[0], at_ms(now_ms));
+	printf("4,000 questions, withdrawn at once: the kernel waits for %u answers\n",
+	       n_questions);
+	fflush(stdout);
+	ck_assert_uint_le(n_questions, SA_FLIGHTS_OUT_MAX);
+	ck_assert_uint_eq(agents[0].n_groups, 0);
+	end(1);
+}
+END_TEST
+
+START_TEST(a_turn_gives_up_few_questions)
+{
+	unsigned int n, most = 0, n_turns = 0;
+
+	begin(1, QUEUE_MAX, 0);
+	ask_all(0, 4000, 4000);
+	now_ms = TIMEOUT_MS + 1;
+	while (n_done < 4000 && n_turns++ < 4000) {
+		n = n_done;
+		sa_agent_expire(&agents[0], at_ms(now_ms));
+		most = n_done - n > most ? n_done - n : most;
+	}
+	printf("4,000 questions time out in %u turns, at most %u at once; %u are sent\n", n_turns,
+	       most, n_questions);
+	fflush(stdout);
+	ck_assert_uint_eq(n_done, 4000);
+	ck_assert_uint_le(most, 2 * SA_EXPIRE_MAX);
 	end(1);
 }
 END_TEST
@@ -288,14 +343,6 @@ START_TEST(a_member_costs_no_more_steps_in_a_group_of_two_thousand)
 }
 END_TEST
 
-static void ask_for_group(struct sa_ask *ask, unsigned int number)
-{
-	*ask = (struct sa_ask){ .timeout_ms = TIMEOUT_MS, .done = done };
-	sa_msg_init(&ask->msg, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
-	ask->msg.member.mgid.raw[0] = 0xff;
-	memcpy(ask->msg.member.mgid.raw + 8, &number, sizeof(number));
-}
-
 /* Instructions of joining a group of one's own beside others. */
 static unsigned long steps_of_group_beside(unsigned int n_others)
 {
@@ -363,6 +410,8 @@ int main(void)
 		       ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questions);
 	tcase_add_test(tcase, busy_administrator_answers_all_in_the_end);
 	tcase_add_test(tcase, fifty_thousand_destinations_are_asked_for_in_bounded_memory);
+	tcase_add_test(tcase, questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel);
+	tcase_add_test(tcase, a_turn_gives_up_few_questions);
 	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_two_thousand);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What agent.c and group.c have in common: how a request is told from others, and ended. */
+#ifndef MAD_SA_REQUEST_H
+#define MAD_SA_REQUEST_H
+
+#include "mad/sa/agent.h"
+
+/** request_encode() - encode a request without its transaction id: equal ones are equal then */
+void request_encode(const struct sa_msg *request, uint8_t ret[MAD_BYTES]);
+
+/** request_hash() - hash what request_encode() has made; clients cannot predict it */
+uint64_t request_hash(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES]);
+
+/** ask_tell() - call done(): the request does not time out any more */
+void ask_tell(struct sa_agent *agent, struct sa_ask *ask, int err, const struct sa_msg *answer);
+
+#endif
