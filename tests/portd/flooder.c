@@ -371,6 +371,16 @@ static const struct kind {
 	{ "reports",	     report,		     1    },
 };
 
+/* Without messages to a peer. */
+static const struct kind kinds_of_subnet[] = {
+	{"paths",	   ask_for_paths,	  1},
+	 { "withdrawals", ask_for_paths_in_vain, 1},
+	{ "groups",	    join_groups,		 1},
+	 { "new-groups",	 make_groups,	      1},
+	{ "tables",	    ask_for_tables,	    1},
+	 { "doubts",	     doubt_paths,		  1},
+};
+
 /* --- beginning ----------------------------------------------------------- */
 
 static uint8_t gid_index(void)
@@ -412,6 +422,22 @@ static void begin_as_client(void)
 	ca_guid = reply.ca_guid;
 }
 
+struct portd_client *flooder_client(void)
+{
+	return client;
+}
+
+uint8_t flooder_port(void)
+{
+	return handle;
+}
+
+void flooder_come_back(void)
+{
+	portd_client_close(client);
+	begin_as_client();
+}
+
 static void begin_on_the_wire(void)
 {
 	struct umad_owner who = { .what = "" };
@@ -432,32 +458,47 @@ static void find_way(char **words)
 	};
 }
 
-static const struct kind *find_kind(const char *name)
+static const struct kind *find_kind_in(const struct kind *in, size_t n, const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(kinds[i].name, name))
-			return &kinds[i];
-	die(name, -EINVAL);
+	for (i = 0; i < n; i++)
+		if (!strcmp(in[i].name, name))
+			return &in[i];
 	return NULL;
+}
+
+static const struct kind *find_kind(const char *name, bool *ret_is_of_subnet)
+{
+	const struct kind *kind = find_kind_in(kinds, sizeof(kinds) / sizeof(kinds[0]), name);
+
+	*ret_is_of_subnet = !kind;
+	if (!kind)
+		kind = find_kind_in(kinds_of_subnet,
+				    sizeof(kinds_of_subnet) / sizeof(kinds_of_subnet[0]), name);
+	if (!kind)
+		die(name, -EINVAL);
+	return kind;
 }
 
 int main(int argc, char **argv)
 {
 	const struct kind *kind;
 	unsigned long said = 0, refused = 0;
+	bool on_wire, is_of_subnet;
 	time_t end;
 
 	if (argc != 6)
 		return 2;
-	kind = find_kind(strncmp(argv[1], ON_WIRE, strlen(ON_WIRE)) ? argv[1]
-								    : argv[1] + strlen(ON_WIRE));
-	find_way(argv + 2);
-	if (strncmp(argv[1], ON_WIRE, strlen(ON_WIRE)))
-		begin_as_client();
-	else
+	on_wire = !strncmp(argv[1], ON_WIRE, strlen(ON_WIRE));
+	kind = find_kind(argv[1] + (on_wire ? strlen(ON_WIRE) : 0), &is_of_subnet);
+	device = argv[2];
+	if (!is_of_subnet)
+		find_way(argv + 2);
+	if (on_wire)
 		begin_on_the_wire();
+	else
+		begin_as_client();
 	printf("floods\n");
 	fflush(stdout);
 	for (end = time(NULL) + atoi(argv[5]); time(NULL) < end;) {

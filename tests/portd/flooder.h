@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "lib/portd/client/client.h"
 #include "mad/cm_msg.h"
 #include "mad/gid.h"
 
@@ -18,6 +19,15 @@ void die(const char *what, int err);
 
 /** send_and_await() - send requests at once. Return: true if all of @n_answers came */
 bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_answers);
+
+/** flooder_client() - its connection to cmportd, until the next flooder_come_back() */
+struct portd_client *flooder_client(void);
+
+/** flooder_port() - the handle of its port */
+uint8_t flooder_port(void);
+
+/** flooder_come_back() - connect to cmportd again */
+void flooder_come_back(void);
 
 /** knock() - connect without a word, and leave: one who says nothing has spent nothing */
 bool knock(void);
@@ -46,6 +56,16 @@ bool leave_lingering_sockets(void);
 
 /** fill_a_namespace() - connect from a new network namespace, and have each port there once */
 bool fill_a_namespace(void);
+
+/* Of the subnet administrator: paths to nowhere; with their questions withdrawn at once; groups,
+ * each left at once but for a few; new groups, likewise; tables of services; paths that do not
+ * work. */
+bool ask_for_paths(void);
+bool ask_for_paths_in_vain(void);
+bool join_groups(void);
+bool make_groups(void);
+bool ask_for_tables(void);
+bool doubt_paths(void);
 
 /** send_lingering_sockets() - send a socket whose close() waits */
 bool send_lingering_sockets(void);

@@ -61,6 +61,15 @@ BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lie
                 "wire:noise", "wire:forgeries")
 
 
+# On InfiniBand: what users ask of the subnet administrator.
+BY_USERS_OF_SUBNET = (
+    ("paths", 4, SERVER), ("withdrawals", 4, SERVER), ("groups", 4, SERVER),
+    ("new-groups", 4, SERVER), ("tables", 4, SERVER), ("doubts", 4, SERVER))
+N_KINDS = len(BY_USERS) + len(BY_STRANGERS) + len(BY_USERS_OF_SUBNET)
+SERVICES = 900  # in a table
+SERVER_GID = "fe80::50:4300:0:201"
+
+
 class Siege:
     """What is on host a: honest clients, and attackers."""
 
@@ -225,7 +234,7 @@ def judge(siege, attacks):
 
 def be_besieged(siege, attacks):
     """Play each kind once, and go on for the share of the time that these have; then judge."""
-    share = 1 if siege.only else len(attacks) / (len(BY_USERS) + len(BY_STRANGERS))
+    share = 1 if siege.only else len(attacks) / N_KINDS
     until = time.monotonic() + siege.seconds * share
     attacks = [attack for attack in attacks
                if siege.only in ("", attack.kind.removeprefix("wire:"))]
@@ -247,6 +256,11 @@ def by_users(siege, kind, count, peer):
 def play_users(siege):
     open_to_all()
     be_besieged(siege, [by_users(siege, *each) for each in BY_USERS])
+
+
+def play_users_of_subnet(siege):
+    open_to_all()
+    be_besieged(siege, [by_users(siege, *each) for each in BY_USERS_OF_SUBNET])
 
 
 class Order:
@@ -349,16 +363,17 @@ def play_bystander(siege):
         end([slow])
 
 
-PLAYS = {"users": play_users, "strangers": play_strangers, "stranger": play_stranger,
-         "bystander": play_bystander}
+PLAYS = {"users": play_users, "users-of-subnet": play_users_of_subnet, "strangers": play_strangers,
+         "stranger": play_stranger, "bystander": play_bystander}
 
 
-def play(what, name, *others):
+def play(what, name, *others, link=(), commands=()):
     build, daemon, seconds, only = what
     words = (f"exec {sys.executable} {__file__} --build {build} --seconds {seconds} "
              f"--only '{only}' --play")
     done = run_on_fabric(
-        build, LIMIT_S + seconds, "--hosts", "4", "--gap", "0.3", f"a:{daemon}", f"d:{daemon}",
+        build, LIMIT_S + seconds, "--hosts", "4", *link, "--gap", "0.3", f"a:{daemon}",
+        f"d:{daemon}", *commands,
         f"b&:exec {build}/tools/certify/hold server {SERVER} {PORT} >&2",  # says why it ends
         *(f"{host}&:{words} {other}" for host, other in others), f"a:{words} {name}",
         stderr=subprocess.STDOUT)
@@ -368,6 +383,12 @@ def play(what, name, *others):
 
 def users_of_a_host_do_not_hurt_each_other(what):
     play(what, "users", ("d", "bystander"))
+
+
+def users_of_a_subnet_do_not_hurt_each_other(what):
+    play(what, "users-of-subnet", ("d", "bystander"), link=("--link", "ib"),
+         commands=(f"b&:exec {what[0]}/tests/ib/service offer siege {PORT} {SERVICES} "
+                   f"{SERVER_GID} >&2",))
 
 
 def a_host_of_the_network_does_not_hurt_them(what):
@@ -397,7 +418,8 @@ def print_findings(folder):
     return any("Sanitizer" in text or "runtime error" in text for text in found)
 
 
-TESTS = (users_of_a_host_do_not_hurt_each_other, a_host_of_the_network_does_not_hurt_them)
+TESTS = (users_of_a_host_do_not_hurt_each_other, users_of_a_subnet_do_not_hurt_each_other,
+         a_host_of_the_network_does_not_hurt_them)
 
 
 def main():
