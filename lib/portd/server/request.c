@@ -193,16 +193,16 @@ static int handle_hello(struct request *request)
 
 /* --- resumption ----------------------------------------------------------- */
 
-/* Logged once per client. */
+/* Logged once per user: he may connect 2,000 times a second. */
 static int refuse_claim(struct request *request, const char *what)
 {
 	struct client *client = request->client;
 
-	if (!client->was_refused)
+	if (!client->user->has_lied)
 		log_warn("pid %d, uid %u, has reported %s that it does not have; it is not said "
 			 "again",
 			 (int)client->pid, (unsigned int)client->uid, what);
-	client->was_refused = true;
+	client->user->has_lied = true;
 	return -EPERM;
 }
 

@@ -153,7 +153,6 @@ struct client {
 	uint16_t block[ID_BLOCKS_MAX];
 	struct bucket rate;
 	bool throttled;
-	bool was_refused;   /* a claim was refused; logged once */
 	bool is_tracer;	    /* receives copies of all messages */
 	struct list asleep; /* in server.asleep while it waits for the next message */
 	bool visits;	    /* makes no connections */

@@ -91,6 +91,12 @@ static bool has_rested(struct server *server, struct user *user)
 	       user->connects.tokens >= quota_of(quotas, QUOTA_USER_CONNECTS);
 }
 
+/* What was logged about him is not logged again as long as he is known. */
+static bool may_be_forgotten(struct server *server, struct user *user)
+{
+	return !user->was_refused && !user->has_lied && has_rested(server, user);
+}
+
 /* A few are checked for each new client, so there are never many to check. */
 static void forget_rested(struct server *server, bool is_full)
 {
@@ -104,7 +110,7 @@ static void forget_rested(struct server *server, bool is_full)
 		list_append(&users->resting, &user->resting);
 		if (!tracker_dead_of(server->tracker, user->number) && !user->n_leaving &&
 		    !closer_count(user->closing) && !closer_count(user->hanging_up) &&
-		    (is_full || has_rested(server, user)))
+		    (is_full || may_be_forgotten(server, user)))
 			user_free(server, user);
 	}
 }

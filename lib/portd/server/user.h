@@ -57,6 +57,7 @@ struct user {
 	struct closing *closing;    /* received descriptors, see closer.h */
 	struct closing *hanging_up; /* sockets with something in their queue */
 	uint32_t was_refused;	    /* bitmap of quotas whose excess was logged */
+	bool has_lied;		    /* a client's report was refused; logged once */
 };
 
 struct users {

@@ -201,7 +201,7 @@ TEST(nobody_has_a_connection_that_never_was)
 
 	rig_ask(bob, &record);
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
-	ck_assert(rig_server()->client[1]->was_refused);
+	ck_assert(rig_server()->client[1]->user->has_lied);
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "");
 }

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "lib/portd/server/socket_dir.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/steps.h"
@@ -506,4 +507,43 @@ static const char *const wrong[] = { "",
 TEST_LOOP(what_is_no_quota_is_refused, 0, sizeof(wrong) / sizeof(wrong[0]))
 {
 	ck_assert(!quota_set(&(struct quotas){ { 0 } }, wrong[_i]));
+}
+
+/* --- the log -------------------------------------------------------------- */
+
+#define VISITS 20
+
+/* Return: how often a file contains a text. */
+static unsigned int count_of(int fd, const char *text)
+{
+	static char all[1 << 20];
+	const char *at = all;
+	unsigned int n;
+
+	all[pread(fd, all, sizeof(all) - 1, 0)] = '\0';
+	for (n = 0; (at = strstr(at, text)); n++)
+		at++;
+	return n;
+}
+
+/* Also if it is away long enough to be forgotten. */
+TEST(a_user_fills_the_log_with_neither_false_claims_nor_quotas)
+{
+	int log = memfd_create("log", 0);
+	struct rig_client liar;
+	unsigned int i;
+
+	allow(QUOTA_USER_IDS, 1);
+	log_set_verbose();
+	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+	for (i = 0; i < VISITS; i++) {
+		rig_meet(&liar);
+		ck_assert_int_eq(rig_ask(&liar, &(struct portd_record){ .type = PORTD_LEASE_IDS }),
+				 EDQUOT);
+		rig_ask(&liar, &(struct portd_record){ .type = PORTD_TRACK });
+		rig_leave(&liar);
+		rig_pass(5000);
+	}
+	ck_assert_uint_eq(count_of(log, "has reached its quota"), 1);
+	ck_assert_uint_eq(count_of(log, "has reported"), 1);
 }
