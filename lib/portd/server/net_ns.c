@@ -28,6 +28,8 @@ static struct net_ns *net_ns_new(uint64_t cookie, uint64_t seed)
 		return NULL;
 	}
 	list_init(&net_ns->link);
+	list_init(&net_ns->of_shown);
+	list_init(&net_ns->shown);
 	net_ns->cookie = cookie;
 	net_ns->seed = seed;
 	net_ns->netlink_fd = -1;
@@ -37,6 +39,7 @@ static struct net_ns *net_ns_new(uint64_t cookie, uint64_t seed)
 static void net_ns_free(struct net_ns *net_ns)
 {
 	list_remove(&net_ns->link);
+	list_remove(&net_ns->of_shown);
 	hash_fini(&net_ns->namespaces);
 	ports_free(net_ns->ports);
 	fd_close(&net_ns->netlink_fd);
@@ -148,8 +151,8 @@ static bool may_show(const struct net_ns *home, uid_t uid)
 	const struct net_ns *net_ns;
 	unsigned int n = 0;
 
-	list_for_each_entry (net_ns, &home->link, link)
-		n += net_ns->netlink_fd >= 0 && net_ns->shown_by == uid;
+	list_for_each_entry (net_ns, &home->shown, of_shown)
+		n += net_ns->shown_by == uid;
 	return uid == 0 || n < NET_NS_SHOWN_MAX;
 }
 
@@ -162,6 +165,8 @@ bool net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid)
 		return false;
 	net_ns->netlink_fd = fd;
 	net_ns->shown_by = uid;
+	list_append(&home->shown, &net_ns->of_shown);
+	home->has_news = true;
 	return true;
 }
 
@@ -176,18 +181,39 @@ static bool has_gid(const struct net_ns *net_ns, const struct mad_gid *gid, unsi
 	return false;
 }
 
-/* A GID that is not found may be new; the rate of reads is limited. */
+static bool is_due(const struct net_ns *net_ns, struct cm_time now)
+{
+	return cm_time_reached(cm_time_after(net_ns->read_at, READ_AGAIN_NS), now);
+}
+
 static bool read_gids(struct net_ns *net_ns, struct cm_time now)
 {
 	int n;
 
-	if (net_ns->netlink_fd < 0 ||
-	    !cm_time_reached(cm_time_after(net_ns->read_at, READ_AGAIN_NS), now))
+	if (!is_due(net_ns, now))
 		return false;
 	net_ns->read_at = now;
 	n = net_foreign_read(net_ns->netlink_fd, net_ns->gid, NET_NS_GIDS);
 	net_ns->n_gids = n > 0 ? (unsigned int)n : 0;
 	return true;
+}
+
+/*
+ * A GID that is not found may be new. The rate of reads is limited, and that of looking which are
+ * due.
+ */
+static bool read_those_due(struct net_ns *home, struct cm_time now)
+{
+	struct net_ns *net_ns;
+	bool is_news = false;
+
+	if (!home->has_news && !is_due(home, now))
+		return false;
+	home->has_news = false;
+	home->read_at = now;
+	list_for_each_entry (net_ns, &home->shown, of_shown)
+		is_news |= read_gids(net_ns, now);
+	return is_news;
 }
 
 static struct net_ns *find_by_gid(struct net_ns *home, const struct gid_entry *entry)
@@ -196,7 +222,7 @@ static struct net_ns *find_by_gid(struct net_ns *home, const struct gid_entry *e
 	struct mad_gid gid;
 
 	memcpy(&gid, &entry->gid, sizeof(gid));
-	list_for_each_entry (net_ns, &home->link, link)
+	list_for_each_entry (net_ns, &home->shown, of_shown)
 		if (has_gid(net_ns, &gid, entry->ifindex))
 			return net_ns;
 	return NULL;
@@ -205,17 +231,13 @@ static struct net_ns *find_by_gid(struct net_ns *home, const struct gid_entry *e
 struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, struct cm_time now)
 {
 	struct net_ns *found;
-	bool is_news = false;
-	struct net_ns *net_ns;
 
-	if (list_is_empty(&home->link) || gid->type == IBV_GID_TYPE_IB || hop_is_here(gid))
+	if (list_is_empty(&home->shown) || gid->type == IBV_GID_TYPE_IB || hop_is_here(gid))
 		return home;
 	found = find_by_gid(home, gid);
 	if (found)
 		return found;
-	list_for_each_entry (net_ns, &home->link, link)
-		is_news |= read_gids(net_ns, now);
-	found = is_news ? find_by_gid(home, gid) : NULL;
+	found = read_those_due(home, now) ? find_by_gid(home, gid) : NULL;
 	return found ? found : home;
 }
 

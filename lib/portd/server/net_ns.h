@@ -21,11 +21,14 @@
 
 struct net_ns {
 	struct list link;	    /* in the list of home */
+	struct list of_shown;	    /* in home's, with a netlink_fd */
 	struct hash_node by_cookie; /* in the table of home */
 	uint64_t cookie;	    /* the kernel's id of the namespace; 0: unknown */
 	unsigned int n_clients;
 	uint64_t seed;
 	struct hash namespaces; /* of home: the others, by cookie */
+	struct list shown;	/* of home: those whose interfaces can be read */
+	bool has_news;		/* of home: one was shown that was not read yet */
 	struct ports *ports;
 	int netlink_fd; /* in this namespace; -1: none, as for home */
 	uid_t shown_by; /* the user that gave netlink_fd */

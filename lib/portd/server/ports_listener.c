@@ -80,14 +80,14 @@ uint16_t ports_listener(struct ports *ports, const struct ports_request *request
 	uint16_t ps = (uint16_t)(request->service_id >> 16);
 	uint16_t port = (uint16_t)request->service_id;
 	const struct cm_key key = key_of(ps, port);
-	const struct holder *holder = NULL;
+	const struct holder *holder = next_listener(ports, &key, NULL);
 	uint16_t found = PORTS_NOBODY;
 	union addr dst;
 
-	if (request->service_id != cma_service_id(ps, port))
+	if (!holder || request->service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
 	dst = destination_of(request->data, port);
-	while ((holder = next_listener(ports, &key, holder))) {
+	for (; holder; holder = next_listener(ports, &key, holder)) {
 		ports->n_looked_at++;
 		if (!hears_device(holder, request->handles))
 			continue;

@@ -29,6 +29,7 @@ static void join_from(struct rig_client *client, uint64_t cookie)
 }
 
 FIXTURE(scene_set_up, scene_tear_down);
+TIME_LIMIT_S(60);
 
 TEST(a_port_of_another_namespace_is_another_port)
 {
@@ -238,6 +239,28 @@ TEST(a_request_for_nobody_does_not_walk_over_all_namespaces)
 		rig_come_from(SOMEBODY + i);
 		rig_meet(&clients[i]);
 	}
+	many = steps_of(be_asked_for_nobody);
+	printf("%lu instructions, beside %u namespaces %lu\n", few, N_NAMESPACES, many);
+	ck_assert_uint_le(many, 4 * few);
+}
+
+/* None of them has shown its interfaces, but that of Carol. */
+TEST(a_request_for_somewhere_else_does_not_walk_over_all_namespaces)
+{
+	static struct rig_client clients[N_NAMESPACES];
+	unsigned long few, many;
+	unsigned int i;
+
+	join_from(&carol, ELSEWHERE);
+	show_netns(&carol);
+	rig_gid_is_elsewhere(IFINDEX);
+	be_asked_for_nobody();
+	few = steps_of(be_asked_for_nobody);
+	for (i = 0; i < N_NAMESPACES; i++) {
+		rig_come_from(SOMEBODY + i);
+		rig_meet(&clients[i]);
+	}
+	be_asked_for_nobody();
 	many = steps_of(be_asked_for_nobody);
 	printf("%lu instructions, beside %u namespaces %lu\n", few, N_NAMESPACES, many);
 	ck_assert_uint_le(many, 4 * few);
