@@ -19,6 +19,7 @@
 #define TIMEOUT_MS_MAX 600000
 #define HOPS_TO_SM     255
 #define TABLE_MAX      1024  /* records that a client is told */
+#define QUERY_PRICE    2     /* in messages: to send a MAD and receive another */
 #define RECORD_PRICE   0.125 /* in messages: a record of a table */
 
 /*
@@ -344,6 +345,8 @@ static void handle_query(struct server *server, struct client *client,
 	struct host_port *host_port = client_host_port(server, client, wanted->port);
 	struct cm_key key = key_of(client, wanted->ask_id);
 	struct client_ask *asked = NULL;
+	struct sa_agent *agent;
+	uint64_t n_from_cache;
 	int err;
 
 	/*
@@ -360,6 +363,7 @@ static void handle_query(struct server *server, struct client *client,
 		return;
 	}
 	list_init(&asked->telling);
+	agent = &host_port->subnet->agent;
 	asked->server = server;
 	asked->client = client;
 	asked->host_port = host_port;
@@ -368,7 +372,10 @@ static void handle_query(struct server *server, struct client *client,
 	cm_index_insert(&server->asks, &asked->by_id, &key);
 	client->n_asks++;
 	client->user->n_asks++;
-	sa_agent_ask(&host_port->subnet->agent, &asked->ask, server->now);
+	n_from_cache = agent->n_from_cache;
+	sa_agent_ask(agent, &asked->ask, server->now);
+	if (agent->n_from_cache == n_from_cache)
+		user_spend(client, QUERY_PRICE);
 }
 
 static void withdraw_query(const struct client *client, uint32_t ask_id)

@@ -279,6 +279,28 @@ TEST(a_join_that_is_refused_makes_nobody_elses_fail)
 	ck_assert_int_eq(told(&carol, 5), 0);
 }
 
+TEST(a_question_costs_more_than_an_answer_that_is_known)
+{
+	struct rig_client mallory;
+	const struct user *user;
+	double before, asked, known;
+
+	rig_come_as_user(1001);
+	rig_join(&mallory);
+	user = rig_server()->client[2]->user;
+	before = user->rate.tokens;
+	ask_path(&mallory, 1);
+	asked = before - user->rate.tokens;
+	rig_sa_answers(0, 0, 7);
+	before = user->rate.tokens;
+	ask_path(&mallory, 2);
+	known = before - user->rate.tokens;
+	printf("a question costs %.0f messages, a known answer %.0f\n", asked, known);
+	fflush(stdout);
+	ck_assert(asked >= 3);
+	ck_assert(known < 2);
+}
+
 TEST(to_leave_with_many_questions_costs_by_their_number)
 {
 	struct rig_client mallory, guest;
