@@ -103,7 +103,8 @@ static struct tracker *begin(int fd)
 {
 	struct tracker *tracker = tracker_new(1);
 
-	if (!tracker || tracker_keep(tracker, open_store(fd)))
+	if (!tracker || tracker_keep(tracker, open_store(fd)) ||
+	    tracker_own(tracker, ME, &(struct tracked_owner){ .block = 1 }))
 		abort();
 	return tracker;
 }

@@ -19,6 +19,7 @@
 
 #define LOOK_NS	       (500 * CM_NS_PER_MS)
 #define ORPHANS_A_TURN 512
+#define LOOKS_A_TURN   32 /* processes of orphans, with system calls for each */
 
 _Static_assert(TRACKED_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
@@ -121,40 +122,20 @@ static void set_owner(struct server *server, const struct client *client)
 
 static bool may_any_resume(struct server *server)
 {
-	const struct tracked *tracked = NULL;
-
-	if (state_file_pending(server->state_file))
-		return true;
-	while ((tracked = tracker_orphan(server->tracker, tracked)))
-		if (!tracked->owner.pid && !tracked->is_dead)
-			return true;
-	return false;
+	return state_file_pending(server->state_file) || tracker_awaits_unknown(server->tracker);
 }
 
-static bool is_orphan_of(const struct tracked *tracked, const struct client *client)
+/* The client has its first block again. All clients of a host may come back at once. */
+static void return_orphans_to(struct server *server, const struct client *client)
 {
-	return tracked->owner.block ||
-	       (tracked->owner.pid && tracked->owner.pid == (uint32_t)client->pid);
-}
-
-/* Those of @block only: all clients of a host may come back at once. */
-static void return_orphans_of(struct server *server, uint16_t block, const struct client *client)
-{
+	const uint16_t block = client->block[0];
 	const struct tracked *tracked = tracker_orphan_of(server->tracker, block, NULL), *next;
 
 	for (; tracked; tracked = next) {
 		next = tracker_orphan_of(server->tracker, block, tracked);
-		if (!tracked->is_dead && is_orphan_of(tracked, client) &&
-		    !tracker_return(server->tracker, tracked, client->index))
+		if (!tracked->is_dead && !tracker_return(server->tracker, tracked, client->index))
 			return;
 	}
-}
-
-/* The client has its first block again; who has had none is known by its pid. */
-static void return_orphans_to(struct server *server, const struct client *client)
-{
-	return_orphans_of(server, client->block[0], client);
-	return_orphans_of(server, 0, client);
 }
 
 static void forget_unconfirmed(struct server *server, const struct client *client)
@@ -246,6 +227,7 @@ static bool is_alive(struct server *server, const struct tracked_owner *owner)
 	if (owner->pid == last->pid && owner->start == last->start &&
 	    !cm_time_reached(cm_time_after(last->at, LOOK_NS), server->now))
 		return last->is_alive;
+	server->n_process_looks++;
 	*last = (struct process_look){ .pid = owner->pid,
 				       .start = owner->start,
 				       .at = server->now };
@@ -311,6 +293,7 @@ static struct cm_time next_look(const struct server *server)
 /* A part of them in each turn; the list may change between turns. */
 static void end_orphans(struct server *server)
 {
+	const uint64_t most_looks = server->n_process_looks + LOOKS_A_TURN;
 	const struct tracked *tracked = server->next_orphan, *next;
 	unsigned int n;
 
@@ -319,7 +302,8 @@ static void end_orphans(struct server *server)
 		return;
 	if (!tracked || !tracked->is_orphan)
 		tracked = tracker_orphan(server->tracker, NULL);
-	for (n = 0; tracked && n < ORPHANS_A_TURN; n++, tracked = next) {
+	for (n = 0; tracked && n < ORPHANS_A_TURN && server->n_process_looks < most_looks;
+	     n++, tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
 		if (!may_resume(server, tracked) && !end_orphan(server, tracked)) {
 			server->next_orphan = NULL;

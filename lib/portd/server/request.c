@@ -213,6 +213,12 @@ static void resume_leases(const struct client *client)
 			    user_room(client, QUOTA_USER_PORTS, client->user->n_ports));
 }
 
+/* All of them have been looked at. */
+static void spend_for_tracked(struct client *client)
+{
+	user_spend(client, LOOK_PRICE * tracker_count(client->server->tracker, client->index));
+}
+
 static int handle_hold_ids(struct request *request)
 {
 	uint16_t block = (uint16_t)(request->record->ids.first >> ID_BLOCK_SHIFT);
@@ -233,6 +239,7 @@ static int handle_hold_ids(struct request *request)
 	resume_leases(request->client);
 	if (server->recovery)
 		server->recovery->returns(request->server, request->client);
+	spend_for_tracked(request->client);
 	return 0;
 }
 
@@ -263,6 +270,8 @@ static int handle_resumed(struct request *request)
 		resume_leases(request->client);
 	if (request->client->resuming && request->server->recovery)
 		request->server->recovery->resumed(request->server, request->client);
+	if (request->client->resuming)
+		spend_for_tracked(request->client);
 	request->client->resuming = false;
 	return 0;
 }

@@ -120,6 +120,8 @@ static unsigned int tables_alike(const struct cm_record *a, const struct cm_reco
 void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is)
 {
 	tracked_unseal(tracked);
+	if (is->local_comm_id && !tracked->is.local_comm_id) /* its client has a block by now */
+		tracked->owner = tracker->client[tracked->client].owner;
 	tracked_index(tracker, tracked, tracked->in & tables_alike(&tracked->is, is));
 	tracked->is = *is;
 	tracked_index(tracker, tracked, tables_of(tracked));

@@ -254,7 +254,7 @@ bool tracker_is_empty(const struct tracker *tracker);
  * @store: must outlive the tracker
  *
  * To be called while the tracker is empty. Connections in the file, left by a previous cmportd,
- * become orphans until they are returned or adopted.
+ * become orphans until they are returned or adopted; those of clients without comm ids are dropped.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -294,6 +294,9 @@ const struct tracked *tracker_orphan(const struct tracker *tracker, const struct
 /** tracker_orphan_of() - iterate over the orphans whose client had @block as its first one */
 const struct tracked *tracker_orphan_of(const struct tracker *tracker, uint16_t block,
 					const struct tracked *after);
+
+/** tracker_awaits_unknown() - return whether an orphan, not dead, is of a client of unknown pid */
+bool tracker_awaits_unknown(const struct tracker *tracker);
 
 /**
  * tracker_hold_block() - return whether an orphan, or a connection of an ended client, has a comm

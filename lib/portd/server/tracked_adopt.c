@@ -48,7 +48,10 @@ void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id)
 
 /* --- orphans ------------------------------------------------------------- */
 
-/* Validates every bounded member; the file may be corrupt. */
+/*
+ * Validates every bounded member; the file may be corrupt. Clients get their connections back by
+ * their blocks: who has none has answered no request, and its peer sends that again.
+ */
 static bool is_tracked(const struct tracker *tracker, struct tracked *tracked)
 {
 	struct tracked_port port;
@@ -56,7 +59,7 @@ static bool is_tracked(const struct tracker *tracker, struct tracked *tracked)
 
 	memcpy(&grh, &tracked->is.path.grh, sizeof(grh));
 	if (tracked->is.state >= CM_N_STATES || grh > 1 || tracked->is_told ||
-	    !tracker_port(tracker, tracked->is.handle, &port) ||
+	    !tracked->owner.block || !tracker_port(tracker, tracked->is.handle, &port) ||
 	    tracked_left_behind(tracker, tracked->is.local_comm_id))
 		return false;
 	if (!tracker->store->is_same_view)
@@ -100,6 +103,11 @@ const struct tracked *tracker_orphan_of(const struct tracker *tracker, uint16_t 
 			       : NULL;
 	next = tracked_at(tracker, after->client_next);
 	return next && next->owner.block == block ? next : NULL;
+}
+
+bool tracker_awaits_unknown(const struct tracker *tracker)
+{
+	return tracker->n_unknown != 0;
 }
 
 bool tracker_hold_block(const struct tracker *tracker, uint16_t block)

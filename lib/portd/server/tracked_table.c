@@ -255,6 +255,8 @@ static void count_in(struct tracker *tracker, const struct tracked *tracked,
 	list->count += (uint32_t)by;
 	if (list == &tracker->dead || list == &tracker->orphans)
 		tracker->left_behind[tracked->is.local_comm_id / CM_ID_BLOCK] += (uint32_t)by;
+	if (list == &tracker->orphans && !tracked->owner.pid && !tracked->is_dead)
+		tracker->n_unknown += (uint32_t)by;
 	if (list == &tracker->dead)
 		tracker->dead_of[tracked->owner.user] += (uint32_t)by;
 	if (list->shared)

@@ -37,6 +37,7 @@ struct tracker {
 	uint32_t n_clients;
 	struct tracked_client dead;    /* connections of ended clients, being disconnected */
 	struct tracked_client orphans; /* connections whose clients may resume */
+	uint32_t n_unknown;	       /* orphans of clients of unknown pid that may resume */
 	uint32_t *orphan_of;	       /* the first orphan of each block, plus one; 0: none */
 	uint32_t *left_behind;	       /* number of dead and orphans by block of comm ids */
 	uint32_t *dead_of;	       /* number of dead by user */

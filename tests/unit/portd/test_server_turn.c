@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -153,4 +154,42 @@ TEST(a_turn_releases_few_ports_of_a_client_that_has_gone)
 		rig_turn();
 		ck_assert_uint_le(left - *n_ports, 9 * USER_TURN);
 	}
+}
+
+/* --- after a restart --------------------------------------------------------- */
+
+#define N_DEAD	  100
+#define LOOKS_MAX 32
+
+/* Each of its own process; to look at one takes system calls. */
+static void connect_as_processes(struct rig_client *client)
+{
+	struct tracked_owner owner = { .start = 1, .block = 1 };
+	uint32_t n;
+
+	for (n = 1; n <= N_DEAD; n++) {
+		owner.pid = 0x10000000 + n; /* there is none */
+		ck_assert_int_eq(tracker_own(rig_server()->tracker, 0, &owner), 0);
+		scene_connect(client, n);
+	}
+}
+
+TEST(a_turn_looks_at_few_processes_of_the_cmportd_before)
+{
+	unsigned int n_turns;
+	uint64_t before;
+
+	connect_as_processes(&scene_alice);
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_server()->grace_until.ns = 0;
+	ck_assert_ptr_nonnull(tracker_orphan(rig_server()->tracker, NULL));
+	for (n_turns = 0; tracker_orphan(rig_server()->tracker, NULL) && n_turns < N_DEAD;
+	     n_turns++) {
+		before = rig_server()->n_process_looks;
+		rig_turn();
+		ck_assert_uint_le(rig_server()->n_process_looks - before, LOOKS_MAX);
+	}
+	ck_assert_uint_ge(n_turns, N_DEAD / LOOKS_MAX);
+	ck_assert_ptr_null(tracker_orphan(rig_server()->tracker, NULL));
 }

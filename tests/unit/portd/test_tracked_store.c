@@ -165,6 +165,58 @@ TEST(orphans_of_a_block_are_found_without_the_others)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 20);
 }
 
+static struct cm_record unnamed(void)
+{
+	struct cm_record is = kept_version(1, 1);
+
+	is.local_comm_id = 0;
+	is.state = CM_REQ_RCVD;
+	return is;
+}
+
+/* Each client that came back would have to look at all of those. */
+TEST(request_to_a_client_without_comm_ids_is_not_kept)
+{
+	const struct tracked_owner owner = { .pid = 1234, .start = 99 };
+	const struct cm_record is = unnamed();
+
+	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &owner), 0);
+	ck_assert_int_eq(tracked_put(kept_tracker, KEPT_CLIENT, &is), 0);
+	kept_begin_again();
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
+}
+
+TEST(request_to_a_client_that_has_got_comm_ids_since_is_kept)
+{
+	const struct tracked_owner owner = { .pid = 1234, .start = 99 };
+	struct cm_record is = unnamed();
+
+	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &owner), 0);
+	ck_assert_int_eq(tracked_put(kept_tracker, KEPT_CLIENT, &is), 0);
+	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &kept_owner), 0);
+	is.local_comm_id = 1;
+	ck_assert_int_eq(tracker_set(kept_tracker, KEPT_CLIENT, &is, false), 0);
+	kept_begin_again();
+	ck_assert_uint_eq(orphans_of(kept_owner.block), 1);
+}
+
+TEST(orphans_of_unknown_processes_are_awaited_until_the_last)
+{
+	struct tracked_owner owner = kept_owner;
+
+	kept_set(1, 1);
+	kept_begin_again();
+	ck_assert(!tracker_awaits_unknown(kept_tracker));
+	owner.pid = 0;
+	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &owner), 0);
+	kept_set(2, 1);
+	kept_begin_again();
+	ck_assert(tracker_awaits_unknown(kept_tracker));
+	ck_assert(tracker_return(kept_tracker, tracker_orphan(kept_tracker, NULL), KEPT_CLIENT));
+	ck_assert(tracker_return(kept_tracker, tracker_orphan(kept_tracker, NULL), KEPT_CLIENT));
+	ck_assert(!tracker_awaits_unknown(kept_tracker));
+}
+
 TEST(nobody_finds_an_orphan_before_it_is_told_of)
 {
 	kept_set(1, 1);
