@@ -27,7 +27,6 @@
 #include "lib/portd/client/client.h"
 #include "tests/portd/flooder.h"
 
-#define BATCH	     32
 #define ON_WIRE	     "wire:"
 #define CLAIM	     7
 #define OWN_CLAIM    8
@@ -65,25 +64,25 @@ static struct mad_gid gid_of(const char *address)
 
 /* --- what it says -------------------------------------------------------- */
 
-static void put(struct portd_mad *mad, const struct cm_msg *msg)
+void flooder_put(struct portd_mad *mad, const struct cm_msg *msg)
 {
 	*mad = (struct portd_mad){ .port = handle, .path = to_peer };
 	cm_msg_encode(msg, mad->mad);
 }
 
-static uint32_t own_id(void)
+uint32_t flooder_id(void)
 {
 	return ids.first + next_id++ % ids.count;
 }
 
-static void request_at(struct portd_mad *mad, uint16_t port, uint32_t qpn)
+void flooder_request(struct portd_mad *mad, uint16_t port, uint32_t qpn)
 {
 	struct cma_hdr hdr = { .ip_version = 4, .src_port = own_port };
 	struct cm_msg msg;
 	struct cm_req *req = &msg.req;
 
 	cm_msg_init(&msg, CM_ATTR_REQ, next_id);
-	req->local_comm_id = own_id();
+	req->local_comm_id = flooder_id();
 	req->service_id = cma_service_id(RDMA_PS_TCP, port);
 	req->local_ca_guid = ca_guid;
 	req->local_qpn = qpn ? qpn : 0x800000 | req->local_comm_id;
@@ -97,18 +96,35 @@ static void request_at(struct portd_mad *mad, uint16_t port, uint32_t qpn)
 	memcpy(hdr.src_addr, own.raw, sizeof(own.raw));
 	memcpy(hdr.dst_addr, peer.raw, sizeof(peer.raw));
 	wire_encode(&cma_hdr_layout, &hdr, req->private_data);
-	put(mad, &msg);
+	flooder_put(mad, &msg);
+}
+
+void flooder_reply(struct portd_mad *mad, uint32_t remote_comm_id, uint32_t qpn)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_REP, next_id);
+	msg.rep.local_comm_id = flooder_id();
+	msg.rep.remote_comm_id = remote_comm_id;
+	msg.rep.local_ca_guid = ca_guid;
+	msg.rep.local_qpn = qpn;
+	flooder_put(mad, &msg);
+}
+
+void flooder_ask_itself(void)
+{
+	peer = to_peer.dgid = own;
 }
 
 /* Allowed, one by one: a connection each, that the peer refuses. */
 static void request(struct portd_mad *mad)
 {
-	request_at(mad, DEAF_PORT, 0);
+	flooder_request(mad, DEAF_PORT, 0);
 }
 
 static void slow_request(struct portd_mad *mad)
 {
-	request_at(mad, SLOW_PORT, 0);
+	flooder_request(mad, SLOW_PORT, 0);
 }
 
 /* A REQ with the queue pair of another user's connection, which the peer would take for stale. */
@@ -116,7 +132,7 @@ static void namesake(struct portd_mad *mad)
 {
 	const char *first = getenv("HOLD_QPN"); /* see tools/certify/hold.c */
 
-	request_at(mad, DEAF_PORT, (first ? (uint32_t)atoi(first) : 1) + next_id % NAMESAKES);
+	flooder_request(mad, DEAF_PORT, (first ? (uint32_t)atoi(first) : 1) + next_id % NAMESAKES);
 }
 
 /* Allowed too: it may belong to a connection that is forgotten. */
@@ -125,9 +141,9 @@ static void answer(struct portd_mad *mad)
 	struct cm_msg msg;
 
 	cm_msg_init(&msg, CM_ATTR_DREP, next_id);
-	msg.drep.local_comm_id = own_id();
+	msg.drep.local_comm_id = flooder_id();
 	msg.drep.remote_comm_id = next_id;
-	put(mad, &msg);
+	flooder_put(mad, &msg);
 }
 
 /* Of another's comm id; on the wire, for no connection. */
@@ -136,9 +152,9 @@ static void lie(struct portd_mad *mad)
 	struct cm_msg msg;
 
 	cm_msg_init(&msg, CM_ATTR_DREQ, next_id);
-	msg.dreq.local_comm_id = own_id() ^ 0x80000000;
+	msg.dreq.local_comm_id = flooder_id() ^ 0x80000000;
 	msg.dreq.remote_comm_id = next_id;
-	put(mad, &msg);
+	flooder_put(mad, &msg);
 }
 
 /* Of another class, or of none. */
@@ -154,13 +170,13 @@ static void lookup(struct portd_mad *mad)
 	struct cm_msg msg;
 
 	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, next_id);
-	msg.sidr_req.request_id = own_id();
+	msg.sidr_req.request_id = flooder_id();
 	msg.sidr_req.pkey = 0xffff;
 	msg.sidr_req.service_id = cma_service_id(RDMA_PS_UDP, DEAF_PORT);
 	memcpy(hdr.src_addr, own.raw, sizeof(own.raw));
 	memcpy(hdr.dst_addr, peer.raw, sizeof(peer.raw));
 	wire_encode(&cma_hdr_layout, &hdr, msg.sidr_req.private_data);
-	put(mad, &msg);
+	flooder_put(mad, &msg);
 }
 
 /* Of somebody else's connection. */
@@ -298,9 +314,10 @@ static bool trace(void)
 /* A connection that no message has made. */
 static bool report(void)
 {
-	struct cm_record tracked = {
-		.handle = handle, .path = to_peer, .local_comm_id = own_id(), .remote_comm_id = 1
-	};
+	struct cm_record tracked = { .handle = handle,
+				     .path = to_peer,
+				     .local_comm_id = flooder_id(),
+				     .remote_comm_id = 1 };
 
 	portd_track(client, &tracked);
 	return true;
@@ -369,6 +386,8 @@ static const struct kind {
 	{ "traces",	    trace,		   1    },
 	{ "namespaces",	fill_a_namespace,	  1    },
 	{ "reports",	     report,		     1    },
+	{ "renamings",     rename_connection,	  BATCH},
+	{ "lookalikes",	replace_lookalikes,	    BATCH},
 };
 
 /* Without messages to a peer. */
@@ -499,6 +518,7 @@ int main(int argc, char **argv)
 		begin_on_the_wire();
 	else
 		begin_as_client();
+	flooder_prepare(kind->name);
 	printf("floods\n");
 	fflush(stdout);
 	for (end = time(NULL) + atoi(argv[5]); time(NULL) < end;) {

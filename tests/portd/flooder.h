@@ -12,6 +12,8 @@
 #include "mad/cm_msg.h"
 #include "mad/gid.h"
 
+#define BATCH 32
+
 struct portd_datagram;
 
 /** die() - say what is wrong, and end; @err is a negative errno */
@@ -28,6 +30,36 @@ uint8_t flooder_port(void);
 
 /** flooder_come_back() - connect to cmportd again */
 void flooder_come_back(void);
+
+/* --- what the other files need of flooder.c -------------------------------- */
+
+/** flooder_id() - the next one of its comm ids */
+uint32_t flooder_id(void);
+
+/** flooder_ask_itself() - from now on, its requests are to its own address */
+void flooder_ask_itself(void);
+
+/** flooder_request() - a REQ to a port; @qpn: 0: one of its own for each */
+void flooder_request(struct portd_mad *mad, uint16_t port, uint32_t qpn);
+
+/** flooder_reply() - a REP to a REQ that has come to it */
+void flooder_reply(struct portd_mad *mad, uint32_t remote_comm_id, uint32_t qpn);
+
+/** flooder_put() - any other message */
+void flooder_put(struct portd_mad *mad, const struct cm_msg *msg);
+
+/* --- flooder_names.c --------------------------------------------------------- */
+
+/** flooder_prepare() - make what a kind of this file needs before it floods */
+void flooder_prepare(const char *kind);
+
+/** rename_connection() - accept a request that was rejected, each time under another name */
+bool rename_connection(void);
+
+/** replace_lookalikes() - close the oldest of many connections that are alike, and make others */
+bool replace_lookalikes(void);
+
+/* --- flooder_sockets.c, flooder_forger.c --------------------------------------- */
 
 /** knock() - connect without a word, and leave: one who says nothing has spent nothing */
 bool knock(void);
