@@ -68,17 +68,15 @@ static void pad_mad(uint8_t *mad, size_t *bytes)
 
 int umad_sa_receive(struct umad_sa *sa, const uint8_t **ret_mad, size_t *ret_bytes)
 {
-	struct ib_user_mad head = { .status = 0 };
+	struct ib_user_mad head;
 	int err;
 
-	/* The kernel returns an unanswered request with a nonzero status. */
-	do {
-		err = umad_read_whole(sa->fd, &sa->buffer, ret_bytes);
-		if (!err)
-			memcpy(&head, sa->buffer.at, sizeof(head));
-	} while (err == -EMSGSIZE || (!err && head.status != 0));
+	err = umad_read_whole(sa->fd, &sa->buffer, ret_bytes);
 	if (err)
-		return err;
+		return err == -EMSGSIZE ? -ENOMSG : err;
+	memcpy(&head, sa->buffer.at, sizeof(head));
+	if (head.status != 0) /* the kernel returns an unanswered request */
+		return -ENOMSG;
 	pad_mad(sa->buffer.at + sizeof(head), ret_bytes);
 	*ret_mad = sa->buffer.at + sizeof(head);
 	return 0;

@@ -48,7 +48,8 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
  * @ret_mad:   valid until the next call; an assembled message if it came in segments
  * @ret_bytes: its length
  *
- * Return: 0; -EAGAIN when there is none; -ENODEV when the device is gone; other -errno.
+ * Return: 0; -EAGAIN when there is none; -ENOMSG if what came is no response; -ENODEV when
+ * the device is gone; other -errno.
  */
 int umad_sa_receive(struct umad_sa *sa, const uint8_t **ret_mad, size_t *ret_bytes);
 

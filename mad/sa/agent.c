@@ -174,7 +174,7 @@ static void query_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_
 	list_init(&query->link_table);
 	join_query(query, ask);
 	hash_insert(&agent->queries, &query->link, request_hash(agent, mad));
-	sa_flight_start(&agent->flights, &query->flight, ask->timeout_ms, agent->now);
+	sa_flight_start(&agent->flights, &query->flight, request_wait_ms(ask), agent->now);
 }
 
 static void get_record(struct sa_agent *agent, struct sa_ask *ask)
@@ -200,7 +200,7 @@ static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 		return;
 	}
 	join_query(query, ask);
-	sa_flight_wait(&agent->flights, &query->flight, ask->timeout_ms, agent->now);
+	sa_flight_wait(&agent->flights, &query->flight, request_wait_ms(ask), agent->now);
 	/* The one who asked first may have many requests that wait. */
 	sa_flight_turn(&agent->flights, &query->flight, ask->turn, agent->now);
 }

@@ -11,9 +11,10 @@
 #include "mad/sa/flight.h"
 #include "mad/sa/paths.h"
 
-#define SA_LEAVE_MS   800   /* four transmissions */
-#define SA_RENEW_MS   60000 /* how long a new administrator may take to start */
-#define SA_GROUPS_MAX 16384 /* several times what one user may have */
+#define SA_WAIT_MS_MIN (SA_TRIES * SA_TRY_MS_MIN)
+#define SA_LEAVE_MS    800   /* four transmissions */
+#define SA_RENEW_MS    60000 /* how long a new administrator may take to start */
+#define SA_GROUPS_MAX  16384 /* several times what one user may have */
 
 /*
  * A request of a client. The message says what for: GET or GET_TABLE of a PathRecord, a

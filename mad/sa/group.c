@@ -368,9 +368,9 @@ void group_join(struct sa_agent *agent, struct sa_ask *ask)
 	ask->group = group;
 	list_append(&group->members, &ask->link);
 	if (is_new) {
-		start_join(group, ask->timeout_ms);
+		start_join(group, request_wait_ms(ask));
 	} else if (group->state == SA_GROUP_JOINING) {
-		sa_flight_wait(&agent->flights, &group->flight, ask->timeout_ms, agent->now);
+		sa_flight_wait(&agent->flights, &group->flight, request_wait_ms(ask), agent->now);
 		sa_flight_turn(&agent->flights, &group->flight, ask->turn, agent->now);
 	} else if (group->state != SA_GROUP_LEAVING) {
 		report_joined(group, ask);

@@ -28,3 +28,8 @@ void ask_tell(struct sa_agent *agent, struct sa_ask *ask, int err, const struct 
 	cm_timer_disarm(&agent->waits, &ask->timer);
 	ask->done(ask, err, answer);
 }
+
+unsigned int request_wait_ms(const struct sa_ask *ask)
+{
+	return ask->timeout_ms > SA_WAIT_MS_MIN ? ask->timeout_ms : SA_WAIT_MS_MIN;
+}

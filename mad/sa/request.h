@@ -14,4 +14,12 @@ uint64_t request_hash(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES]
 /** ask_tell() - call done(): the request does not time out any more */
 void ask_tell(struct sa_agent *agent, struct sa_ask *ask, int err, const struct sa_msg *answer);
 
+/**
+ * request_wait_ms() - how long to wait for the response to a request
+ *
+ * Longer than a client that is told after a millisecond that there is none: otherwise it could send
+ * the next one before the administrator can have answered.
+ */
+unsigned int request_wait_ms(const struct sa_ask *ask);
+
 #endif

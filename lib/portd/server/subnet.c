@@ -132,9 +132,11 @@ static void receive_answers(struct watch *watch, uint32_t events)
 	int err = 0;
 
 	(void)events;
-	for (n = 0; n < RECEIVE_BATCH && (err = umad_sa_receive(&subnet->sa, &mad, &bytes)) == 0;
-	     n++)
-		sa_agent_input(&subnet->agent, mad, bytes, server->now);
+	for (n = 0; n < RECEIVE_BATCH && (!err || err == -ENOMSG); n++) {
+		err = umad_sa_receive(&subnet->sa, &mad, &bytes);
+		if (!err)
+			sa_agent_input(&subnet->agent, mad, bytes, server->now);
+	}
 	if (err == -ENODEV)
 		loop_change(&server->loop, watch, 0); /* the host port notices it too */
 }

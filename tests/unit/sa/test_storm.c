@@ -239,6 +239,26 @@ START_TEST(questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel)
 }
 END_TEST
 
+/* The administrator, which serves a whole subnet, answers in a second. */
+START_TEST(questions_of_hasty_clients_wait_for_their_turn_as_others_do)
+{
+	unsigned int i;
+
+	begin(1, QUEUE_MAX, 0);
+	for (i = 0; i < 4000; i++) {
+		ask_path_to(&asks[i], i);
+		asks[i].timeout_ms = 1;
+		sa_agent_ask(&agents[0], &asks[i], at_ms(now_ms));
+		now_ms += i % 20 == 19;
+		sa_agent_expire(&agents[0], at_ms(now_ms));
+	}
+	printf("4,000 questions in 200 ms, each for 1 ms: %u are sent\n", n_questions);
+	fflush(stdout);
+	ck_assert_uint_le(n_questions, SA_FLIGHTS_OUT_MAX);
+	end(1);
+}
+END_TEST
+
 START_TEST(a_turn_gives_up_few_questions)
 {
 	unsigned int n, most = 0, n_turns = 0;
@@ -411,6 +431,7 @@ int main(void)
 	tcase_add_test(tcase, busy_administrator_answers_all_in_the_end);
 	tcase_add_test(tcase, fifty_thousand_destinations_are_asked_for_in_bounded_memory);
 	tcase_add_test(tcase, questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel);
+	tcase_add_test(tcase, questions_of_hasty_clients_wait_for_their_turn_as_others_do);
 	tcase_add_test(tcase, a_turn_gives_up_few_questions);
 	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
