@@ -19,6 +19,7 @@
 #define DATA_BUFFER_BYTES (1 << 20)
 #define FULL_BUFFERS	  64 /* clients of a user; above, each gets a smaller one */
 #define BATCH_MAX	  8
+#define END_PRICE	  16 /* messages: sockets and a page are closed */
 #define UNTHROTTLE_NS	  CM_NS_PER_MS
 #define ROW_PRICE	  0.0625 /* messages: it was requested, and is only forwarded */
 
@@ -539,6 +540,7 @@ static bool begin_end(struct server *server, struct client *client)
 	if (!hear_last_words(server, client))
 		return false;
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
+	user_spend(client, END_PRICE);
 	set_throttled(server, client, false);
 	client->is_disconnected = client->is_ending = true;
 	client->has_asked = false;

@@ -435,6 +435,13 @@ static bool has_to_queue(struct server *server, const struct client *sender,
 	       (attr == CM_ATTR_REJ && requests_to(server, sender, path));
 }
 
+/* If a client is not read from, others of its user are. */
+static bool has_room(const struct server *server, struct client *sender)
+{
+	return sender ? user_may(sender, QUOTA_USER_UNSENT, sender->user->n_requests)
+		      : server->nobody.n_requests < NOBODYS_MAX;
+}
+
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
@@ -447,7 +454,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 	    (sender ? send_by(host_port, sender, path, mad, again)
 		    : send_now(host_port, sender, path, mad, again)))
 		return;
-	if (!sender && queues && server->nobody.n_requests >= NOBODYS_MAX) {
+	if (queues && !has_room(server, sender)) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}

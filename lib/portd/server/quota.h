@@ -19,6 +19,7 @@
 	X(USER_TRACKED, "user-tracked", 262144, "tracked connections of one user")            \
 	X(USER_DEAD, "user-dead", 131072, "connections of ended programs of one user")        \
 	X(USER_QUEUED, "user-queued", 2048, "datagrams that wait for clients of one user")    \
+	X(USER_UNSENT, "user-unsent", 65536, "requests of one user that are not sent yet")    \
 	X(USER_RATE, "user-rate", 200000, "messages and requests of one user a second")       \
 	X(USER_SA, "user-sa", 4096, "queries, memberships and groups being left of one user") \
 	X(USER_HOST, "user-host", 65536,                                                      \

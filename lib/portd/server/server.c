@@ -26,6 +26,7 @@
 #define LINGER_NS	   (250 * CM_NS_PER_MS)
 #define LISTENING_PAUSE_NS (1000 * CM_NS_PER_MS)
 #define GRACE_LOOK_MS	   20
+#define CLOSES_BEYOND	   16
 #define THROTTLE_LOOK_MS   5
 
 /* --- descriptors --------------------------------------------------------- */
@@ -207,24 +208,34 @@ static int sleep_ms(struct server *server)
 
 /* --- a turn -------------------------------------------------------------- */
 
+/* At the end of the grace period, all clients of a user may have one. */
 static void answer_kept_requests(struct server *server)
 {
 	struct client *client;
 
 	server->asks_again = false;
-	for_each_client (client, server)
-		if (client->has_asked)
+	for_each_client (client, server) {
+		if (client->has_asked && user_has_turn(client))
 			client_ask_again(server, client);
+		else if (client->has_asked)
+			server->asks_again = true;
+	}
 }
 
+/* Some go on although the turn of their user is over, as his other clients may use up each. */
 static void close_leaving_clients(struct server *server)
 {
+	unsigned int n_beyond = 0;
 	struct client *client;
 
 	server->any_leaving = false;
-	for_each_client (client, server)
-		if (client->leaving && !client_close(server, client))
+	for_each_client (client, server) {
+		if (!client->leaving)
+			continue;
+		if ((!user_has_turn(client) && n_beyond++ >= CLOSES_BEYOND) ||
+		    !client_close(server, client))
 			server->any_leaving = true;
+	}
 	resume_listening(server);
 }
 

@@ -150,6 +150,8 @@ static uint32_t has_of(const struct server *server, const struct user *user, enu
 		return tracker_dead_of(server->tracker, user->number);
 	case QUOTA_USER_QUEUED:
 		return user->n_queued;
+	case QUOTA_USER_UNSENT:
+		return user->n_requests;
 	case QUOTA_USER_SA:
 		return user->n_asks + user->n_leaving;
 	case QUOTA_USER_CONNECTS:

@@ -134,6 +134,79 @@ TEST(a_client_ends_whatever_is_said_after_its_end)
 	ck_assert_ptr_null(rig_server()->client[MALLORYS]);
 }
 
+/* --- many clients ----------------------------------------------------------- */
+
+#define N_MANY	   100
+#define END_COST   17 /* messages, at least */
+#define HELLO_COST 16
+
+TEST(a_turn_ends_few_clients)
+{
+	static struct rig_client many[N_MANY];
+	unsigned int i, left, n_turns;
+
+	for (i = 0; i < N_MANY; i++)
+		rig_meet(&many[i]);
+	rig_pass(1000);
+	left = rig_server()->n_clients;
+	for (i = 0; i < N_MANY; i++)
+		hang_up(&many[i]);
+	for (n_turns = 0; rig_server()->n_clients > MALLORYS + N_CLIENTS; n_turns++) {
+		left = rig_server()->n_clients;
+		rig_turn();
+		ck_assert_uint_le(left - rig_server()->n_clients, USER_TURN / END_COST + 1 + 16);
+	}
+	ck_assert_uint_ge(n_turns, 2);
+}
+
+/* Their HELLOs wait for those who may come back. */
+TEST(a_turn_lets_few_of_those_in_who_have_waited)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int i, n, before;
+	int fd[N_MANY];
+
+	portd_put(&out, &hello);
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_come_as_user(MALLORY);
+	for (i = 0; i < N_MANY; i++) {
+		fd[i] = rig_dial();
+		rig_put(fd[i], out.data, out.bytes, NULL, 0);
+	}
+	rig_settle();
+	rig_server()->grace_until.ns = 1;
+	for (n = 0, before = N_MANY; before; before = n) {
+		rig_turn();
+		for (i = n = 0; i < N_MANY; i++)
+			n += rig_server()->client[i]->has_asked;
+		ck_assert_uint_le(before - n, USER_TURN / HELLO_COST + 1);
+	}
+	for (i = 0; i < N_MANY; i++)
+		close(fd[i]);
+}
+
+/* --- requests ---------------------------------------------------------------- */
+
+TEST(a_user_has_so_many_unsent_requests)
+{
+	uint32_t *quotas = rig_server()->options.quotas.is;
+	struct cm_msg req;
+	uint32_t n;
+
+	quotas[QUOTA_USER_UNSENT] = 100;
+	for (n = 1; n <= 2 * UNANSWERED_MAX + 200; n++) {
+		req = scene_req(&mallory[n % N_CLIENTS], n);
+		if (n % 500 == 0)
+			rig_pass(10);
+		scene_sends(&mallory[n % N_CLIENTS], req);
+		ck_assert_uint_le(rig_server()->client[MALLORYS]->user->n_requests, 100);
+	}
+	ck_assert_uint_eq(rig_server()->client[MALLORYS]->user->n_requests, 100);
+	ck_assert(rig_server()->client[MALLORYS]->user->was_refused >> QUOTA_USER_UNSENT & 1);
+}
+
 /* --- ports ---------------------------------------------------------------- */
 
 TEST(a_turn_releases_few_ports_of_a_client_that_has_gone)
