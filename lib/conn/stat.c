@@ -27,16 +27,6 @@ static struct {
 	size_t at; /* next row to send; ids first */
 } answer;
 
-/* Records carry states as numbers. */
-enum {
-#define X(name) PORTD_ID_##name,
-	PORTD_ID_STATES(X)
-#undef X
-};
-#define X(name) _Static_assert((int)PORTD_ID_##name == (int)ID_##name, "numbered alike");
-ID_STATES(X)
-#undef X
-
 /* --- taking the snapshot, under the engine's lock ------------------------ */
 
 static uint8_t handle_of(const struct cm_port *port)

@@ -22,17 +22,6 @@ void id_after_fork(void)
 	pool_after_fork(&ids);
 }
 
-static const char *const state_names[] = {
-#define X(name) #name,
-	ID_STATES(X)
-#undef X
-};
-
-const char *id_state_str(enum id_state state)
-{
-	return state_names[state];
-}
-
 static int qp_type_of(enum rdma_port_space ps, enum ibv_qp_type *ret)
 {
 	switch (ps) {

@@ -18,24 +18,11 @@
 #include "lib/net/port_space.h"
 #include "lib/path/path.h"
 #include "lib/path/subnet.h"
-
-/* States of an id, in the order of an active connection's life. */
-#define ID_STATES(X)      \
-	X(IDLE)           \
-	X(ADDR_BOUND)     \
-	X(LISTEN)         \
-	X(ADDR_QUERY)     \
-	X(ADDR_RESOLVED)  \
-	X(ROUTE_QUERY)    \
-	X(ROUTE_RESOLVED) \
-	X(CONNECT)        \
-	X(DISCONNECT)     \
-	X(DEVICE_REMOVAL) \
-	X(DESTROYING)
+#include "lib/portd/proto/proto.h"
 
 enum id_state {
 #define X(name) ID_##name,
-	ID_STATES(X)
+	PORTD_ID_STATES(X)
 #undef X
 };
 
@@ -163,9 +150,6 @@ static inline bool id_is_datagram(const struct id *id)
 {
 	return id_transport(id) == IBV_QPT_UD;
 }
-
-/** id_state_str() - name of a state, such as "ADDR_BOUND" */
-const char *id_state_str(enum id_state state);
 
 /**
  * id_new() - create an id in IDLE

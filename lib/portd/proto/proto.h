@@ -257,7 +257,7 @@ struct portd_stat_quota {
 
 struct portd_stat_id {
 	struct portd_stat_row row;
-	uint8_t id_state;   /* PORTD_ID_STATES */
+	uint8_t id_state;   /* enum id_state */
 	uint8_t conn_state; /* enum cm_state */
 	uint8_t active;	    /* active side of the connection */
 	uint8_t port;	    /* handle */
@@ -278,7 +278,7 @@ struct portd_stat_id {
 	uint64_t age_ms;     /* since the id was created; UINT64_MAX: unknown */
 };
 
-/* Same order as enum id_state of lib/id/id.h, which is checked. */
+/* The states of an id, in the order of an active connection's life: enum id_state. */
 #define PORTD_ID_STATES(X) \
 	X(IDLE)            \
 	X(ADDR_BOUND)      \
