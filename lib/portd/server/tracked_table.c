@@ -64,15 +64,23 @@ static bool has_key(const struct tracked *tracked, enum tracked_table table,
 	return memcmp(&peer, &key->gid, sizeof(peer)) == 0;
 }
 
-/* Hashed without the GUID, which callers do not always know. */
+static uint32_t *bucket_at(const struct tracker *tracker, enum tracked_table table, uint32_t i)
+{
+	return &tracker->buckets[table * (size_t)tracker->n_buckets_max + i];
+}
+
+/*
+ * Hashed without the GUID, which callers do not always know. What belongs into a bucket that there
+ * is not yet is in the one that will be split for it.
+ */
 static uint32_t *bucket_of(const struct tracker *tracker, enum tracked_table table,
 			   const struct cm_key *key)
 {
 	struct cm_key hashed = { .gid = key->gid, .id = key->id };
-	uint64_t hash = cm_key_hash(&hashed, tracker->secret);
+	uint32_t i = (uint32_t)cm_key_hash(&hashed, tracker->secret) & (tracker->n_buckets_max - 1);
 
-	return &tracker->buckets[table * (size_t)tracker->n_buckets +
-				 (hash & (tracker->n_buckets - 1))];
+	return bucket_at(tracker, table,
+			 i < tracker->n_buckets ? i : i - tracker->n_buckets_max / 2);
 }
 
 static uint32_t *next_of(const struct tracker *tracker, enum tracked_table table,
@@ -165,24 +173,68 @@ struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table t
 
 /* --- memory -------------------------------------------------------------- */
 
-static bool grow_buckets(struct tracker *tracker)
+static bool make_room_for_buckets(struct tracker *tracker)
 {
-	uint32_t n_buckets = tracker->n_buckets ? 2 * tracker->n_buckets : BUCKETS_MIN;
-	size_t bytes = (size_t)n_buckets * TRACKED_N_TABLES * sizeof(uint32_t);
-	uint32_t *buckets = malloc(bytes);
+	uint32_t n = tracker->n_buckets_max ? 2 * tracker->n_buckets_max : BUCKETS_MIN;
+	uint32_t *buckets = malloc((size_t)n * TRACKED_N_TABLES * sizeof(uint32_t));
 	enum tracked_table table;
-	uint32_t i;
 
 	if (!buckets)
 		return false;
-	memset(buckets, 0xff, bytes); /* TRACKED_NONE */
+	for (table = TRACKED_BY_LOCAL; tracker->buckets && table < TRACKED_N_TABLES; table++)
+		memcpy(&buckets[table * (size_t)n], bucket_at(tracker, table, 0),
+		       tracker->n_buckets * sizeof(uint32_t));
 	free(tracker->buckets);
 	tracker->buckets = buckets;
-	tracker->n_buckets = n_buckets;
-	for (i = 0; i < tracker->n_chunks * TRACKED_CHUNK; i++)
-		for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++)
-			if (tracked_at(tracker, i)->in >> table & 1)
-				link_in(tracker, table, tracked_at(tracker, i));
+	tracker->n_buckets_max = n;
+	return true;
+}
+
+/* Distributes a chain among its bucket and the new last one, each in the same order. */
+static void split_bucket(struct tracker *tracker, enum tracked_table table)
+{
+	const uint32_t last = tracker->n_buckets - 1;
+	uint32_t *from = bucket_at(tracker, table, last - tracker->n_buckets_max / 2);
+	uint32_t *to = bucket_at(tracker, table, last), at = *from;
+	uint32_t *new_bucket = to;
+	struct tracked *tracked;
+	struct cm_key key;
+
+	while ((tracked = tracked_at(tracker, at))) {
+		key = key_of(tracked, table);
+		if (bucket_of(tracker, table, &key) == new_bucket) {
+			*to = at;
+			to = next_of(tracker, table, tracked);
+		} else {
+			*from = at;
+			from = next_of(tracker, table, tracked);
+		}
+		at = *next_of(tracker, table, tracked);
+	}
+	*from = *to = TRACKED_NONE;
+}
+
+static bool grow_buckets(struct tracker *tracker)
+{
+	enum tracked_table table;
+
+	if (tracker->n_buckets == tracker->n_buckets_max && !make_room_for_buckets(tracker))
+		return false;
+	tracker->n_buckets++;
+	for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++) {
+		if (tracker->n_buckets > BUCKETS_MIN)
+			split_bucket(tracker, table);
+		else
+			*bucket_at(tracker, table, tracker->n_buckets - 1) = TRACKED_NONE;
+	}
+	return true;
+}
+
+static bool begin_buckets(struct tracker *tracker)
+{
+	while (tracker->n_buckets < BUCKETS_MIN)
+		if (!grow_buckets(tracker))
+			return false;
 	return true;
 }
 
@@ -447,7 +499,7 @@ struct tracker *tracker_new(uint64_t secret)
 	tracker->orphan_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
 	tracker->dead_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
 	if (!tracker->left_behind || !tracker->orphan_of || !tracker->dead_of ||
-	    !grow_buckets(tracker)) {
+	    !begin_buckets(tracker)) {
 		tracker_free(tracker);
 		return NULL;
 	}
@@ -527,6 +579,6 @@ size_t tracker_bytes(const struct tracker *tracker)
 	return sizeof(*tracker) + tracker->n_chunks * TRACKED_CHUNK * sizeof(struct tracked) +
 	       tracker->n_chunks_max *
 		       (sizeof(struct tracked *) + TRACKED_CHUNK * sizeof(uint32_t)) +
-	       (size_t)tracker->n_buckets * TRACKED_N_TABLES * sizeof(uint32_t) +
+	       (size_t)tracker->n_buckets_max * TRACKED_N_TABLES * sizeof(uint32_t) +
 	       tracker->n_clients * sizeof(struct tracked_client);
 }

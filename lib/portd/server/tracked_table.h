@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Storage and lookup of tracked connections: chunks that never move, a list of free entries, three
- * hash tables of indices that grow, and a list for each client.
+ * Storage and lookup of tracked connections: chunks that never move, a list of free entries, four
+ * hash tables of indices, and a list for each client. The tables grow by one bucket with each
+ * connection (linear hashing), so none of these takes long.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_TABLE_H
 #define LIB_PORTD_SERVER_TRACKED_TABLE_H
@@ -29,8 +30,9 @@ struct tracker {
 	uint32_t n_stored;     /* the first n_stored chunks are in the store */
 	uint32_t free;	       /* list linked by client_next */
 	uint32_t n_tracked;
-	uint32_t n_buckets; /* per table; a power of two */
-	uint32_t *buckets;  /* all tables, one after the other */
+	uint32_t n_buckets;	/* per table */
+	uint32_t n_buckets_max; /* room per table; a power of two */
+	uint32_t *buckets;	/* all tables, one after the other */
 	/* next[TRACKED_BY_OWN_QPN] of each entry, which has no room for it */
 	uint32_t *next_by_own_qpn;
 	struct tracked_client *client;

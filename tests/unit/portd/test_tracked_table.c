@@ -5,11 +5,13 @@
  * they can fail.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/portd/server/tracked.h"
 #include "tests/unit/portd/tracked_put.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define ME    1
@@ -105,6 +107,7 @@ static const uint32_t crowds[] = { 1000, 10000, 65536, 8193, 16385 };
 #define N_CROWDS (sizeof(crowds) / sizeof(crowds[0]))
 
 FIXTURE(set_up, tear_down);
+TIME_LIMIT_S(60);
 
 TEST_LOOP(tracked_costs_at_most_256_bytes, 0, N_CROWDS)
 {
@@ -123,6 +126,24 @@ TEST_LOOP(each_of_many_is_found, 0, N_CROWDS)
 				 tracked);
 		ck_assert_ptr_eq(tracker_of_qpn(tracker, &to_peer.dgid, 0xb, i), tracked);
 	}
+}
+
+#define N_FULL 8192 /* so many fill the tables */
+
+static void set_one_more(void)
+{
+	set(told(N_FULL + 1));
+}
+
+/* All others would wait while all were moved to larger tables. */
+TEST(tables_grow_in_small_steps)
+{
+	unsigned long steps;
+
+	set_many(N_FULL);
+	steps = steps_of(set_one_more);
+	printf("%lu instructions to add one to %u\n", steps, N_FULL);
+	ck_assert_uint_le(steps, 300000); /* copying a byte may count as one */
 }
 
 TEST(room_of_closed_connections_is_used_again)
