@@ -8,7 +8,7 @@ import sys
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lab"))
-from lablib import Lab, LabError  # noqa: E402,F401
+from lablib import Lab, LabError, Lockstep  # noqa: E402,F401
 
 LIBRARIES = ("stock", "purecm")
 STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"

@@ -3,6 +3,7 @@
 
 from .errors import LabError, LabTimeout
 from .lab import Lab
+from .lockstep import Lockstep
 from .process import Process, Result
 
-__all__ = ["Lab", "LabError", "LabTimeout", "Process", "Result"]
+__all__ = ["Lab", "LabError", "LabTimeout", "Lockstep", "Process", "Result"]

@@ -22,13 +22,16 @@ class LabConfig:
     root: str = "/"
     shares: tuple = ()
     nics: int = 1
+    lockstep: object = None
 
-    def acceleration(self):
+    def acceleration(self, number):
         """Return QEMU's words for the CPU.
 
         With "counted" the guest's clock goes on by 2 ns with each instruction, and when there is
         nothing to do at once to the next timer: what it measures does not depend on the machine.
         """
+        if self.lockstep:
+            return self.lockstep.options(number)
         if self.accel == "counted":
             return ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-cpu", "max"]
         if self.accel == "tcg":
@@ -55,18 +58,20 @@ class Lab:
     release: of Debian, whose kernel and userland the guests have: see release.py;
         $PURECM_LAB_RELEASE or the host's own by default
     nics: network interfaces per guest, eth0, eth1 ...; all are on one wire, only eth0 is set up
+    lockstep: Lockstep, for two hosts of one CPU that can execute instructions in step
     verbose: print a line on what takes long
     """
 
     def __init__(self, hosts=None, *, cpus=None, memory_mib=1024, boot_timeout=120, env=None,
-                 cwd=None, accel=None, release=None, nics=1, verbose=True):
+                 cwd=None, accel=None, release=None, nics=1, lockstep=None, verbose=True):
         modes = dict(hosts or {"a": "stock", "b": "purecm"})
         check_hosts(modes)
         self.release = releases.named(release or os.environ.get("PURECM_LAB_RELEASE") or "own")
         config = LabConfig(cpus or qemu.cpu_count(), memory_mib,
                            accel or os.environ.get("PURECM_LAB_ACCEL") or "tcg",
                            dict(env or {}), str(cwd or image.CHECKOUT),
-                           str(userland.root_of(self.release)), shares_of(self.release), nics)
+                           str(userland.root_of(self.release)), shares_of(self.release), nics,
+                           lockstep)
         self.guests = {name: Guest(name, number, mode, config)
                        for number, (name, mode) in enumerate(modes.items(), start=1)}
         self._cable = ()

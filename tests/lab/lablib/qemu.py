@@ -76,7 +76,7 @@ def arguments(image, config, variables, link, ends):
     argv = [
         QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-name", f"lab-{variables['LAB_NAME']}", "-M", "q35,vmport=off,hpet=off,usb=off",
-        *config.acceleration(), "-smp", smp(config.cpus), "-m", str(config.memory_mib),
+        *config.acceleration(number), "-smp", smp(config.cpus), "-m", str(config.memory_mib),
         "-kernel", str(image.kernel).replace(",", ",,"),
         "-initrd", str(image.initramfs).replace(",", ",,"),
         "-append", " ".join((*KERNEL_ARGS, *words)),
