@@ -125,6 +125,18 @@ static int send_whole(const struct udp_socket *from, const struct udp_burst *bur
 	return sendmsg(from->fd, &envelope.msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* A single packet without control messages: the kernel has the least to copy. */
+static int send_single(const struct udp_socket *from, const struct udp_burst *burst)
+{
+	struct sockaddr_storage to;
+	socklen_t bytes = udp_address(&burst->dgid, ROCE_UDP_PORT, burst->ifindex, &to);
+
+	return sendto(from->fd, burst->bytes, burst->n_bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+		      (struct sockaddr *)&to, bytes) < 0
+		       ? -errno
+		       : 0;
+}
+
 /* Resumes after the segments that the last attempt has sent, if the socket was full. */
 static int send_segments(const struct udp_socket *from, struct udp_burst *burst)
 {
@@ -173,7 +185,8 @@ static int send_one_by_one(const struct udp_socket *from, struct udp_burst *burs
 
 	seal_burst(burst, from->port, false);
 	invert_bit(burst);
-	err = send_segments(from, burst);
+	err = from->is_bound && burst->n_segments == 1 ? send_single(from, burst)
+						       : send_segments(from, burst);
 	invert_bit(burst);
 	return err;
 }
