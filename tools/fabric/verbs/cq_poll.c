@@ -11,6 +11,8 @@
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/poller.h"
 
+#define POLLS_PER_YIELD 4
+
 /*
  * Locks the context. For an empty queue, packets are handled here, so that no thread must wake up
  * for a polling program.
@@ -39,13 +41,18 @@ static const struct fab_completion *take_first(struct fab_cq *cq)
 	return first;
 }
 
-/* A program that only polls yields the processor to the process that it waits for. */
+/*
+ * A program that only polls yields the processor to the process that it waits for. Not each time:
+ * where nobody else is, to find that out takes as long as to look for a packet.
+ */
 static void unlock_polled(struct fab_context *context, bool found)
 {
+	bool yields = !found && context->poller.n_polls % POLLS_PER_YIELD == 0;
+
 	if (found)
 		poller_found(context);
 	context_unlock(context);
-	if (!found)
+	if (yields)
 		sched_yield();
 }
 
