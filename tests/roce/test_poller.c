@@ -182,3 +182,22 @@ TEST(who_watches_its_memory_again_and_again_has_not)
 	ck_assert(!has_packets_after_many(world, true));
 	close_world(world);
 }
+
+TEST(program_that_was_kept_from_polling_has_the_packets_again)
+{
+	struct world *world = open_world();
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		poll_in_vain(world, MANY, US);
+		poll_no_more(world);
+	}
+	for (i = 0; i < MANY; i++) {
+		poll_in_vain(world, 4, US);
+		find_one(world);
+		poller_thread_took(&world->end[0].context);
+	}
+	poll_in_vain(world, 4, US);
+	ck_assert(poller_has_packets(&world->end[0].context));
+	close_world(world);
+}

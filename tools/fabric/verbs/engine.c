@@ -244,29 +244,31 @@ static enum progress progress_unless_left(struct fab_context *context)
 {
 	bool is_left = poller_has_packets(context);
 	uint32_t events = is_left ? 0 : EPOLLIN;
-	enum progress progress;
 
 	if (context->packets.events != events)
 		loop_change(&context->loop, &context->packets, events);
 	if (is_left && list_is_empty(&context->unacked))
 		return PROGRESS_NONE;
-	progress = context_progress(context);
-	if (progress != PROGRESS_NONE)
-		poller_thread_took(context);
-	return progress;
+	return context_progress(context);
+}
+
+static void take_packets(struct fab_context *context, bool have_come)
+{
+	enum progress progress;
+
+	do {
+		pthread_mutex_lock(&context->lock);
+		progress = progress_unless_left(context);
+		if (progress != PROGRESS_NONE && have_come)
+			poller_thread_took(context);
+		pthread_mutex_unlock(&context->lock);
+	} while (progress == PROGRESS_MORE);
 }
 
 static void packets_came(struct watch *watch, uint32_t events)
 {
-	struct fab_context *context = container_of(watch, struct fab_context, packets);
-	enum progress progress;
-
 	(void)events;
-	do {
-		pthread_mutex_lock(&context->lock);
-		progress = progress_unless_left(context);
-		pthread_mutex_unlock(&context->lock);
-	} while (progress == PROGRESS_MORE);
+	take_packets(container_of(watch, struct fab_context, packets), true);
 }
 
 /*
@@ -307,12 +309,13 @@ static void timer_ticked(struct watch *watch, uint32_t events)
 	struct fab_context *context = container_of(watch, struct fab_context, timer);
 	uint64_t count;
 
+	(void)events;
 	if (read(watch->fd, &count, sizeof(count)) < 0)
 		return;
 	pthread_mutex_lock(&context->lock);
 	poller_ticked(context);
 	pthread_mutex_unlock(&context->lock);
-	packets_came(&context->packets, events); /* on a busy CPU, what is awaited may be there */
+	take_packets(context, false); /* on a busy CPU, what is awaited may be there */
 	pthread_mutex_lock(&context->lock);
 	context_expire(context);
 	context_unlock(context);

@@ -107,11 +107,12 @@ struct fab_keys {
 };
 
 struct fab_poller {
-	bool has_packets;   /* the thread leaves them to the program */
-	uint8_t n_failed;   /* how often the program then polled no more */
-	uint8_t n_found;    /* completions since the thread has handled a packet */
-	uint32_t n_polls;   /* in vain, since since_ns */
-	uint32_t n_at_tick; /* of them, until ticked_ns */
+	bool has_packets;    /* the thread leaves them to the program */
+	uint8_t n_failed;    /* how often the program then polled no more */
+	uint8_t n_found;     /* completions since the thread has handled a packet */
+	uint8_t n_by_thread; /* completions while the thread has the packets */
+	uint32_t n_polls;    /* in vain, since since_ns */
+	uint32_t n_at_tick;  /* of them, until ticked_ns */
 	uint64_t since_ns, ticked_ns;
 };
 

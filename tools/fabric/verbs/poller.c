@@ -16,6 +16,7 @@
 #define POLLS_PER_TICK	8 /* however long that was: others may have had the processor */
 #define POLLS_SHIFT_MAX 12
 #define COMPLETIONS	64
+#define LESS_AFTER	16 /* completions */
 
 static void begin_count(struct fab_poller *poller, uint64_t now_ns)
 {
@@ -57,6 +58,16 @@ void poller_polled(struct fab_context *context)
 	begin_count(poller, now_ns);
 }
 
+/* Or a program that waits less long for each completion would never have the packets again. */
+static void require_less(struct fab_poller *poller)
+{
+	if (++poller->n_by_thread < LESS_AFTER)
+		return;
+	poller->n_by_thread = 0;
+	if (poller->n_failed > 1)
+		poller->n_failed--;
+}
+
 void poller_found(struct fab_context *context)
 {
 	struct fab_poller *poller = &context->poller;
@@ -64,8 +75,10 @@ void poller_found(struct fab_context *context)
 	if (!poller->n_failed)
 		return;
 	begin_count(poller, carrier_now_ns(context));
-	if (!poller->has_packets)
+	if (!poller->has_packets) {
+		require_less(poller);
 		return;
+	}
 	if (++poller->n_found == COMPLETIONS) {
 		poller->n_failed = poller->n_found = 0;
 		return;

@@ -8,8 +8,10 @@
  * whose predecessor the program has hardly polled: it computes, or watches its memory. From then
  * on, packets are left to it only while it polls in vain, until it finds a completion. Each further
  * such tick doubles the polls that it must do in vain before, and each completion that it finds
- * halves them. After COMPLETIONS completions without a packet for the thread, packets are left to
- * the program as before the first such tick. All functions are locked.
+ * halves them, as do LESS_AFTER completions while the thread has the packets: it may have been
+ * another process that kept the program from polling. After COMPLETIONS completions without a
+ * packet for the thread, packets are left to the program as before the first such tick. All
+ * functions are locked.
  */
 #ifndef FABRIC_POLLER_H
 #define FABRIC_POLLER_H
@@ -22,7 +24,7 @@ void poller_polled(struct fab_context *context);
 /** poller_found() - the program has got a completion, and may do something else now */
 void poller_found(struct fab_context *context);
 
-/** poller_thread_took() - note that the thread has handled packets */
+/** poller_thread_took() - note that a packet has woken the thread, which has handled it */
 void poller_thread_took(struct fab_context *context);
 
 /** poller_arms() - the program is going to wait for an event */
