@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "base/fd.h"
+
 /** udp_vrf_of() - find the VRF that an interface belongs to. Return: its interface; 0: none. */
 uint32_t udp_vrf_of(uint32_t ifindex);
 
@@ -17,6 +19,9 @@ uint32_t udp_vrf_of(uint32_t ifindex);
  *
  * Return: 0 or -errno: -EPERM before Linux 5.7 without CAP_NET_RAW.
  */
-int udp_vrf_bind(int fd, uint32_t vrf);
+static inline int udp_vrf_bind(int fd, uint32_t vrf)
+{
+	return vrf ? fd_bind_to_interface(fd, vrf) : 0;
+}
 
 #endif
