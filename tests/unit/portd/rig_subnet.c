@@ -73,9 +73,9 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
 {
 	(void)sa;
 	(void)wait_ms;
-	if (path->dlid != sm_lid || n_asked == QUESTIONS_MAX)
+	if (path->dlid != sm_lid)
 		abort();
-	sa_msg_decode(mad, MAD_BYTES, &asked[n_asked++]);
+	sa_msg_decode(mad, MAD_BYTES, &asked[n_asked++ % QUESTIONS_MAX]);
 	return 0;
 }
 
@@ -114,9 +114,9 @@ unsigned int rig_n_asked(void)
 
 const struct sa_msg *rig_asked(unsigned int n)
 {
-	if (n >= n_asked)
+	if (n >= n_asked || n + QUESTIONS_MAX < n_asked)
 		abort();
-	return &asked[n];
+	return &asked[n % QUESTIONS_MAX];
 }
 
 /* @bytes: of which there are some behind the first MAD already */

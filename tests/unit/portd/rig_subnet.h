@@ -18,7 +18,7 @@ void rig_is_infiniband(void);
 /** rig_n_asked() - how many questions were sent to the administrator. */
 unsigned int rig_n_asked(void);
 
-/** rig_asked() - the n-th of them, from 0. */
+/** rig_asked() - the n-th of them, from 0; of the latest 4,096. */
 const struct sa_msg *rig_asked(unsigned int n);
 
 /** rig_sa_answers() - it answers the n-th: the same record, with a LID in it; dealt with. */
