@@ -158,14 +158,19 @@ static struct xmit *take_request(struct server *server, struct xmit *xmit)
 	return xmit;
 }
 
-/* They are moved to server.nobody, in order. */
+/* They are moved to server.nobody, in order, as far as there is room. */
 void requests_forget_sender(struct server *server, struct client *sender)
 {
 	struct xmit *xmit;
 
 	list_for_each_entry_safe (xmit, &sender->requests, of_sender) {
 		take_request(server, xmit)->sender = NULL;
-		requests_put(server, xmit);
+		if (server->nobody.n_requests < NOBODYS_MAX) {
+			requests_put(server, xmit);
+			continue;
+		}
+		stat_count(xmit->host_port, PORTD_COUNT_OVERFLOW, xmit->mad);
+		free(xmit);
 	}
 }
 

@@ -207,6 +207,28 @@ TEST(a_user_has_so_many_unsent_requests)
 	ck_assert(rig_server()->client[MALLORYS]->user->was_refused >> QUOTA_USER_UNSENT & 1);
 }
 
+/* Their host does not answer, and they come back all the time. */
+TEST(requests_of_clients_that_have_gone_do_not_pile_up)
+{
+	struct server *server = rig_server();
+	struct rig_client guest;
+	struct cm_msg req;
+	unsigned int i;
+	uint32_t n;
+
+	for (i = 0; i < 2 * NOBODYS_MAX / REQUESTS_MAX + 4; i++) {
+		rig_pass(50);
+		rig_join(&guest);
+		for (n = 1; n <= REQUESTS_MAX; n++) {
+			req = scene_req(&guest, n);
+			scene_sends(&guest, req);
+		}
+		rig_leave(&guest);
+		ck_assert_uint_le(server->nobody.n_requests, NOBODYS_MAX);
+	}
+	ck_assert_uint_eq(server->nobody.n_requests, NOBODYS_MAX);
+}
+
 /* --- ports ---------------------------------------------------------------- */
 
 TEST(a_turn_releases_few_ports_of_a_client_that_has_gone)
