@@ -30,7 +30,8 @@
 #define LOOK_MAX_MS   50
 #define HANG_UPS_MAX  40
 #define SEND_WAIT_S   1
-#define TELL_WAIT_S   5 /* a request needs no answer, but it must not get lost */
+#define UID_UNMAPPED  65534 /* the default of /proc/sys/kernel/overflowuid */
+#define TELL_WAIT_S   5	    /* a request needs no answer, but it must not get lost */
 
 static int64_t now_ms(void)
 {
@@ -69,6 +70,40 @@ static int connect_once(const char *path, int *ret)
 	else
 		*ret = fd;
 	return err;
+}
+
+/* Return: false also if that cannot be found out. A user namespace has few users, or all. */
+static bool has_all_users(void)
+{
+	FILE *map = fopen("/proc/self/uid_map", "re");
+	unsigned int first, its, n = 0;
+
+	if (!map)
+		return false;
+	if (fscanf(map, "%u %u %u", &first, &its, &n) != 3)
+		n = 0;
+	fclose(map);
+	return n == UINT32_MAX;
+}
+
+/*
+ * A cmportd learns, and could choose, with whom a program is connected. In the default folder only
+ * root can make a socket. Those who have no number in our user namespace have UID_UNMAPPED in it.
+ */
+static int check_server(const struct portd_client *client, struct portd_why *why)
+{
+	struct ucred peer = { .uid = 0 };
+	socklen_t bytes = sizeof(peer);
+
+	if (geteuid() != 0 || client->visits || strcmp(client->path, SOCKET_PATH_DEFAULT) == 0 ||
+	    getsockopt(client->control_fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) ||
+	    peer.uid == 0 || (peer.uid == UID_UNMAPPED && !has_all_users()))
+		return 0;
+	snprintf(why->text, sizeof(why->text),
+		 "cmportd at %s is of uid %u, and a program of root uses only root's; choose "
+		 "another socket with PURECM_SOCKET",
+		 client->path, (unsigned int)peer.uid);
+	return -EPERM;
 }
 
 static bool nobody_is_there(int err)
@@ -459,6 +494,8 @@ static int reach_server(struct portd_client *client, struct portd_why *why)
 		err = connect_once(client->path, &client->control_fd);
 	else
 		err = connect_or_start(client->path, &client->control_fd, why);
+	if (!err && !client->reach)
+		err = check_server(client, why);
 	/* The program waits for a stopped cmportd only so long. */
 	if (!err)
 		setsockopt(client->control_fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
