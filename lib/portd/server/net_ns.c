@@ -251,7 +251,7 @@ uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns,
 {
 	uint16_t to = ports_listener(net_ns->ports, request);
 	struct net_ns *other;
-	unsigned int n = 0;
+	uint64_t before, n = 0;
 
 	if (to != PORTS_NOBODY)
 		return to;
@@ -259,9 +259,11 @@ uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns,
 		return PORTS_NOT_FOR_THEM;
 	/* Only the reason of the rejection depends on them. */
 	list_for_each_entry (other, &home->link, link) {
+		before = ports_n_looked_at(other->ports);
 		if (has_listener(other, request))
 			return PORTS_NOT_FOR_THEM;
-		if (++n == NET_NS_WALK_MAX)
+		n += 1 + ports_n_looked_at(other->ports) - before;
+		if (n >= NET_NS_WALK_MAX)
 			break;
 	}
 	return PORTS_NOBODY;

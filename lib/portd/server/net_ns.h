@@ -17,7 +17,7 @@
 
 #define NET_NS_GIDS	 64
 #define NET_NS_SHOWN_MAX 64 /* netlink sockets of one user; one request may have all read */
-#define NET_NS_WALK_MAX	 64 /* looked at for the reason of a rejection */
+#define NET_NS_WALK_MAX	 64 /* looked at for the reason of a rejection, or listeners there */
 
 struct net_ns {
 	struct list link;	    /* in the list of home */
