@@ -199,7 +199,7 @@ def killer_of(bench, mutant):
     with tempfile.TemporaryDirectory(dir=bench.folder) as name:
         folder = Path(name)
         mutated = folder / mutant.file
-        mutated.parent.mkdir()
+        mutated.parent.mkdir(parents=True)
         mutated.write_text(mutant.text, encoding="utf-8")
         instead = {source: folder / f"{Path(source).name}.o"
                    for source in INCLUDED_BY.get(mutant.file, (mutant.file,))}

@@ -26,7 +26,7 @@ CODE = ("tools/fabric/verbs/congestion.c",)
 EQUIVALENT = Path(__file__).with_name("transport.txt")
 FOLDERS = ("base", "tools/fabric/roce", "tools/fabric/udp", "tools/fabric/verbs",
            "tools/fabric/wire")
-LIBS = ("check", "libdeflate", "zlib")
+LIBS = ("check", "libdeflate", "libnl-3.0", "zlib")
 TESTS = {"world": ("test_congestion", "test_rules", "test_fates", "test_random", "test_answers",
                    "test_refusals", "test_sends", "test_wire", "transcript", "world"),
          "bytes": ("test_codec", "test_icrc", "packets")}
@@ -41,9 +41,9 @@ class Bench:
     def __init__(self, folder):
         self.folder = folder
         self.compiler = shlex.split(os.environ.get("CC", "cc"))
-        self.libs = shlex.split(subprocess.run(["pkg-config", "--cflags", "--libs", *LIBS],
-                                               capture_output=True, text=True,
-                                               check=True).stdout)
+        self.headers, self.libs = (
+            shlex.split(subprocess.run(["pkg-config", what, *LIBS], capture_output=True, text=True,
+                                       check=True).stdout) for what in ("--cflags", "--libs"))
         sources = [path for name in FOLDERS for path in sorted((ROOT / name).glob("*.c"))]
         sources += [ROOT / "mad/wire.c", *sorted((ROOT / "mad").glob("*_msg.c"))]
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -58,7 +58,7 @@ class Bench:
     def compile(self, source):
         name = str(source.relative_to(ROOT))
         to = self.folder / (name.replace("/", "-") + ".o")
-        done = self.run_compiler("-c", source, "-o", to)
+        done = self.run_compiler(*self.headers, "-c", source, "-o", to)
         if done.returncode:
             sys.exit(f"{source}: {done.stderr}")
         return name, to
