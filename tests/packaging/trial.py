@@ -196,7 +196,8 @@ class Images(unittest.TestCase):
         image = docker.stages[0][0]
         created = json.loads(text(".devcontainer/devcontainer.json"))["postCreateCommand"]
         told = roots.enter(fresh_root(docker.release(image)), docker.script(
-            f"cd /root/purecm\n{created}\nmeson test -C build --no-rebuild --suite unit"))
+            f"cd /root/purecm\n{created}\n"
+            "meson test -C build --no-rebuild --suite unit --print-errorlogs"))
         self.assertRegex(told, r"Fail: +0\b")
 
 

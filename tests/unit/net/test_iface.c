@@ -96,7 +96,8 @@ TEST(ipv6_address_is_not_used_before_its_duplicates_were_looked_for)
 	union addr addr = ip("fd00:9::1");
 	struct net_iface iface;
 
-	run("sysctl -qw net.ipv6.conf.d0.accept_dad=1 net.ipv6.conf.d0.dad_transmits=1000; "
+	run("echo 1 > /proc/sys/net/ipv6/conf/d0/accept_dad; "
+	    "echo 1000 > /proc/sys/net/ipv6/conf/d0/dad_transmits; "
 	    "ip addr add fd00:9::1/64 dev d0; "
 	    "ip addr show dev d0 tentative | grep -q fd00:9::1");
 	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), -EADDRNOTAVAIL);

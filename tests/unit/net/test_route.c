@@ -254,21 +254,21 @@ TEST(hop_limit_is_the_routes)
 }
 
 static const struct {
-	const char *change;
+	const char *setting;
+	int is;
 	const char *dst;
 	uint8_t limit;
 } hop_limits[] = {
-	{"sysctl -qw net.ipv4.ip_default_ttl=33",					   "10.0.0.9", 33},
-	{ "sysctl -qw net.ipv4.ip_default_ttl=33",					   "10.0.0.1", 33},
-	{ "sysctl -qw net.ipv6.conf.d0.hop_limit=44; ip -6 route add fd00::/64 dev d0", "fd00::9",
-	  44											   },
-	{ "sysctl -qw net.ipv6.conf.d1.hop_limit=44; ip -6 route add fd00::/64 dev d0", "fd00::9",
-	  64											   },
+	{"ipv4/ip_default_ttl",	 33, "10.0.0.9", 33},
+	{ "ipv4/ip_default_ttl",	 33, "10.0.0.1", 33},
+	{ "ipv6/conf/d0/hop_limit", 44, "fd00::9",  44},
+	{ "ipv6/conf/d1/hop_limit", 44, "fd00::9",  64},
 };
 
 TEST_LOOP(route_without_a_hop_limit_has_the_hosts_or_the_interfaces, 0, N(hop_limits))
 {
-	run("%s", hop_limits[_i].change);
+	run("ip -6 route add fd00::/64 dev d0");
+	run("echo %d > /proc/sys/net/%s", hop_limits[_i].is, hop_limits[_i].setting);
 	ck_assert_uint_eq(route_to(hop_limits[_i].dst).hop_limit, hop_limits[_i].limit);
 }
 
