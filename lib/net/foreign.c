@@ -32,6 +32,7 @@ struct foreign {
 	int our_netns; /* id of this namespace, as seen there */
 	struct net_foreign *gid;
 	unsigned int n_gids, room;
+	unsigned int n_datagrams; /* read so far */
 };
 
 int net_foreign_socket(void)
@@ -87,6 +88,7 @@ static int read_answer(int fd, uint32_t seq,
 
 		if (bytes <= 0)
 			return bytes < 0 ? -errno : -EIO;
+		foreign->n_datagrams++;
 		if (n == READS_MAX)
 			return -EBUSY;
 		if (from.nl_pid)
@@ -215,19 +217,28 @@ static int ask_for_netns(int fd, struct foreign *foreign)
 	return err;
 }
 
-int net_foreign_read(int fd, struct net_foreign *ret, unsigned int room)
+static int read_gids(int fd, struct foreign *foreign)
 {
-	struct foreign foreign = { .our_netns = NO_NETNS, .gid = ret, .room = room };
 	struct ifinfomsg ifi = { .ifi_family = AF_UNSPEC };
 	struct ifaddrmsg ifa = { .ifa_family = AF_UNSPEC };
 	int err = ask_kernel(fd, net_message(RTM_GETLINK, NLM_F_DUMP, &ifi, sizeof(ifi)), take_link,
-			     &foreign);
+			     foreign);
 
 	if (!err)
-		err = ask_for_netns(fd, &foreign);
-	if (err || foreign.our_netns == NO_NETNS)
+		err = ask_for_netns(fd, foreign);
+	if (err || foreign->our_netns == NO_NETNS)
 		return err;
 	err = ask_kernel(fd, net_message(RTM_GETADDR, NLM_F_DUMP, &ifa, sizeof(ifa)), take_address,
-			 &foreign);
-	return err ? err : (int)foreign.n_gids;
+			 foreign);
+	return err ? err : (int)foreign->n_gids;
+}
+
+int net_foreign_read(int fd, struct net_foreign *ret, unsigned int room,
+		     unsigned int *ret_datagrams)
+{
+	struct foreign foreign = { .our_netns = NO_NETNS, .gid = ret, .room = room };
+	int n = read_gids(fd, &foreign);
+
+	*ret_datagrams = foreign.n_datagrams;
+	return n;
 }

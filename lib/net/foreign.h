@@ -33,9 +33,11 @@ bool net_foreign_is_socket(int fd);
  * @fd:   checked with net_foreign_is_socket(), non-blocking
  * @ret:  filled in
  * @room: size of @ret; further addresses are left out
+ * @ret_datagrams: how many were read, also on failure: about 0.1 ms each
  *
  * Return: number of addresses; -EAGAIN if responses were taken away; other -errno.
  */
-int net_foreign_read(int fd, struct net_foreign *ret, unsigned int room);
+int net_foreign_read(int fd, struct net_foreign *ret, unsigned int room,
+		     unsigned int *ret_datagrams);
 
 #endif

@@ -145,6 +145,8 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 /* --- GIDs of other namespaces --------------------------------------------- */
 
 #define READ_AGAIN_NS (250 * CM_NS_PER_MS)
+#define READ_SMALL    8	 /* datagrams of a namespace with few interfaces */
+#define READ_TURN     32 /* datagrams, then others wait for the next request */
 
 static bool may_show(const struct net_ns *home, uid_t uid)
 {
@@ -165,7 +167,7 @@ bool net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid)
 		return false;
 	net_ns->netlink_fd = fd;
 	net_ns->shown_by = uid;
-	list_append(&home->shown, &net_ns->of_shown);
+	list_prepend(&home->shown, &net_ns->of_shown);
 	home->has_news = true;
 	return true;
 }
@@ -183,36 +185,47 @@ static bool has_gid(const struct net_ns *net_ns, const struct mad_gid *gid, unsi
 
 static bool is_due(const struct net_ns *net_ns, struct cm_time now)
 {
-	return cm_time_reached(cm_time_after(net_ns->read_at, READ_AGAIN_NS), now);
+	return cm_time_reached(net_ns->due_at, now);
 }
 
-static bool read_gids(struct net_ns *net_ns, struct cm_time now)
+/* Users can make thousands of interfaces. What takes long is done rarely. Return: its price. */
+static unsigned int read_gids(struct net_ns *net_ns, struct cm_time now)
 {
-	int n;
+	unsigned int n_datagrams;
+	int n = net_foreign_read(net_ns->netlink_fd, net_ns->gid, NET_NS_GIDS, &n_datagrams);
 
-	if (!is_due(net_ns, now))
-		return false;
-	net_ns->read_at = now;
-	n = net_foreign_read(net_ns->netlink_fd, net_ns->gid, NET_NS_GIDS);
 	net_ns->n_gids = n > 0 ? (unsigned int)n : 0;
-	return true;
+	net_ns->due_at =
+		cm_time_after(now, READ_AGAIN_NS * (n_datagrams > READ_SMALL ? n_datagrams : 1));
+	return n_datagrams;
 }
 
 /*
- * A GID that is not found may be new. The rate of reads is limited, and that of looking which are
- * due.
+ * A GID that is not found may be new. The rate of reads is limited, that of looking which are due,
+ * and what one request has read: the others are first for the next one.
  */
 static bool read_those_due(struct net_ns *home, struct cm_time now)
 {
+	unsigned int n_datagrams = 0;
 	struct net_ns *net_ns;
 	bool is_news = false;
 
 	if (!home->has_news && !is_due(home, now))
 		return false;
 	home->has_news = false;
-	home->read_at = now;
-	list_for_each_entry (net_ns, &home->shown, of_shown)
-		is_news |= read_gids(net_ns, now);
+	home->due_at = cm_time_after(now, READ_AGAIN_NS);
+	list_for_each_entry_safe (net_ns, &home->shown, of_shown) {
+		if (!is_due(net_ns, now))
+			continue;
+		if (n_datagrams >= READ_TURN) {
+			home->has_news = true;
+			break;
+		}
+		n_datagrams += read_gids(net_ns, now);
+		is_news = true;
+		list_remove(&net_ns->of_shown);
+		list_append(&home->shown, &net_ns->of_shown);
+	}
 	return is_news;
 }
 

@@ -16,7 +16,7 @@
 #include "lib/portd/server/ports.h"
 
 #define NET_NS_GIDS	 64
-#define NET_NS_SHOWN_MAX 64 /* netlink sockets of one user; one request may have all read */
+#define NET_NS_SHOWN_MAX 64 /* netlink sockets of one user */
 #define NET_NS_WALK_MAX	 64 /* looked at for the reason of a rejection, or listeners there */
 
 struct net_ns {
@@ -30,9 +30,9 @@ struct net_ns {
 	struct list shown;	/* of home: those whose interfaces can be read */
 	bool has_news;		/* of home: one was shown that was not read yet */
 	struct ports *ports;
-	int netlink_fd; /* in this namespace; -1: none, as for home */
-	uid_t shown_by; /* the user that gave netlink_fd */
-	struct cm_time read_at;
+	int netlink_fd;	       /* in this namespace; -1: none, as for home */
+	uid_t shown_by;	       /* the user that gave netlink_fd */
+	struct cm_time due_at; /* when it may be read again; of home: when to look who is due */
 	unsigned int n_gids;
 	struct net_foreign gid[NET_NS_GIDS]; /* cached */
 };

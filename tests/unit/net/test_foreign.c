@@ -109,7 +109,8 @@ static bool has(const char *address)
 	struct net_foreign found[ROOM];
 	union addr addr = ip(address);
 	struct mad_gid gid = addr_to_gid(&addr);
-	int i, n = net_foreign_read(its_socket, found, ROOM);
+	unsigned int n_datagrams;
+	int i, n = net_foreign_read(its_socket, found, ROOM, &n_datagrams);
 
 	ck_assert_int_ge(n, 0);
 	for (i = 0; i < n; i++)
@@ -174,11 +175,12 @@ TEST(veth_that_leads_here_does_not_lie_on_ours)
 TEST(addresses_without_room_are_left_out)
 {
 	struct net_foreign found[2];
+	unsigned int n_datagrams;
 
 	add_macvlan("10.0.0.9");
 	there("ip addr add 10.0.0.10/24 dev m0");
 	there("ip addr add 10.0.0.11/24 dev m0");
-	ck_assert_int_eq(net_foreign_read(its_socket, found, 2), 2);
+	ck_assert_int_eq(net_foreign_read(its_socket, found, 2, &n_datagrams), 2);
 }
 
 /* A question about an interface that does not exist: its answer is in the way of others. */
@@ -202,14 +204,16 @@ static void ask_for_nothing(void)
 TEST(a_socket_that_its_owner_keeps_filling_is_read_for_a_while_only)
 {
 	struct net_foreign found[ROOM];
+	unsigned int n_datagrams;
 	int i, bytes = 4 << 20;
 
 	ck_assert_int_eq(setsockopt(its_socket, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)),
 			 0);
 	for (i = 0; i < 600; i++)
 		ask_for_nothing();
-	ck_assert_int_eq(net_foreign_read(its_socket, found, ROOM), -EBUSY);
-	for (i = 0; i < 10 && net_foreign_read(its_socket, found, ROOM) < 0; i++)
+	ck_assert_int_eq(net_foreign_read(its_socket, found, ROOM, &n_datagrams), -EBUSY);
+	ck_assert_uint_ge(n_datagrams, 256);
+	for (i = 0; i < 10 && net_foreign_read(its_socket, found, ROOM, &n_datagrams) < 0; i++)
 		;
 	ck_assert_int_lt(i, 10);
 }
@@ -228,4 +232,18 @@ TEST(only_sockets_of_rtnetlink_will_do)
 	close(fd);
 	close(udp);
 	close(audit);
+}
+
+/* So that cmportd reads it less often. */
+TEST(namespace_with_many_interfaces_takes_many_datagrams)
+{
+	struct net_foreign found[ROOM];
+	unsigned int few, many;
+
+	ck_assert_int_ge(net_foreign_read(its_socket, found, ROOM, &few), 0);
+	there("sh -c 'for i in $(seq 200); do echo link add v$i type veth peer name w$i; done |"
+	      " ip -b -'");
+	ck_assert_int_ge(net_foreign_read(its_socket, found, ROOM, &many), 0);
+	ck_assert_uint_lt(few, 8);
+	ck_assert_uint_gt(many, few + 8);
 }

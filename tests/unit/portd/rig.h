@@ -120,6 +120,9 @@ void rig_gid_is_elsewhere(unsigned int ifindex);
  */
 void rig_foreign_has(unsigned int ifindex);
 
+/** rig_foreign_takes() - to read one takes so many datagrams (1) */
+void rig_foreign_takes(unsigned int n_datagrams);
+
 /** rig_n_foreign_reads() - how often one was read */
 unsigned int rig_n_foreign_reads(void);
 

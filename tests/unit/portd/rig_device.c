@@ -45,7 +45,7 @@ static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
 static uint64_t n_hop_questions;
 static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: it has gone */
-static unsigned int elsewhere, foreign_has, n_foreign_reads;
+static unsigned int elsewhere, foreign_has, foreign_takes, n_foreign_reads;
 static bool sender_is_ready = true;
 static bool sends_fail; /* those of the sender, when they are posted */
 static int refusal;	/* of the sender */
@@ -102,7 +102,8 @@ struct mad_gid rig_gid(void)
 /* Of another network namespace. */
 
 bool __wrap_net_foreign_is_socket(int fd);
-int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room);
+int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room,
+			    unsigned int *ret_datagrams);
 
 void rig_gid_is_elsewhere(unsigned int ifindex)
 {
@@ -112,6 +113,11 @@ void rig_gid_is_elsewhere(unsigned int ifindex)
 void rig_foreign_has(unsigned int ifindex)
 {
 	foreign_has = ifindex;
+}
+
+void rig_foreign_takes(unsigned int n_datagrams)
+{
+	foreign_takes = n_datagrams;
 }
 
 unsigned int rig_n_foreign_reads(void)
@@ -130,11 +136,13 @@ bool __wrap_net_foreign_is_socket(int fd)
 	return fd >= 0;
 }
 
-int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room)
+int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room,
+			    unsigned int *ret_datagrams)
 {
 	(void)fd;
 	(void)room;
 	n_foreign_reads++;
+	*ret_datagrams = foreign_takes;
 	*ret = (struct net_foreign){ .gid.raw = { [15] = RIG_GID }, .ifindex = foreign_has };
 	return foreign_has ? 1 : 0;
 }
@@ -538,6 +546,7 @@ void rig_remove_device(void)
 void rig_device_forget(void)
 {
 	elsewhere = foreign_has = n_foreign_reads = 0;
+	foreign_takes = 1;
 	struct list *node, *after;
 	uint8_t i;
 

@@ -161,21 +161,65 @@ TEST(an_interface_that_comes_later_is_found_and_nobody_is_asked_all_the_time)
 	ck_assert_str_eq(scene_handed(&carol), "REQ");
 }
 
-/* Anybody can make a thousand. */
-TEST(a_user_has_few_namespaces_read_for_a_request)
+/* Anybody can make a thousand namespaces, each with thousands of interfaces. */
+static void show_many_namespaces(unsigned int n)
 {
 	uint64_t cookie;
 
 	rig_come_as_user(SOMEBODY);
-	for (cookie = ELSEWHERE; cookie < ELSEWHERE + 2 * NET_NS_SHOWN_MAX; cookie++) {
+	for (cookie = ELSEWHERE; cookie < ELSEWHERE + n; cookie++) {
 		join_from(&carol, cookie);
 		show_netns(&carol);
 	}
 	rig_gid_is_elsewhere(IFINDEX);
 	rig_pass(1000);
+}
+
+TEST(a_user_has_few_namespaces_read)
+{
+	unsigned int i;
+
+	show_many_namespaces(2 * NET_NS_SHOWN_MAX);
+	for (i = 0; i < 100; i++)
+		scene_said(scene_peer_req(0x701 + i, SCENE_ADDR));
+	ck_assert_uint_eq(rig_n_foreign_reads(), NET_NS_SHOWN_MAX);
+}
+
+TEST(a_request_has_few_large_namespaces_read)
+{
+	unsigned int i;
+
+	show_many_namespaces(NET_NS_SHOWN_MAX);
+	rig_foreign_takes(100);
+	for (i = 1; i <= NET_NS_SHOWN_MAX; i++) {
+		scene_said(scene_peer_req(0x701 + i, SCENE_ADDR));
+		ck_assert_uint_eq(rig_n_foreign_reads(), i);
+	}
+}
+
+TEST(a_large_namespace_is_read_rarely)
+{
+	listen_from(&carol, ELSEWHERE);
+	rig_gid_is_elsewhere(IFINDEX);
+	rig_foreign_takes(100);
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_uint_le(rig_n_foreign_reads(), NET_NS_SHOWN_MAX);
-	ck_assert_uint_gt(rig_n_foreign_reads(), 0);
+	rig_pass(24000);
+	scene_said(scene_peer_req(0x702, SCENE_ADDR));
+	ck_assert_uint_eq(rig_n_foreign_reads(), 1);
+	rig_pass(2000);
+	scene_said(scene_peer_req(0x703, SCENE_ADDR));
+	ck_assert_uint_eq(rig_n_foreign_reads(), 2);
+}
+
+TEST(a_new_namespace_is_read_before_large_ones_of_others)
+{
+	show_many_namespaces(NET_NS_SHOWN_MAX);
+	rig_foreign_takes(100);
+	rig_come_as_user(SOMEBODY + 1);
+	listen_from(&dave, NOWHERE + NET_NS_SHOWN_MAX);
+	rig_foreign_has(IFINDEX);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(&dave), "REQ");
 }
 
 TEST(the_ports_of_a_namespace_go_with_its_last_client)
