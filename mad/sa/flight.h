@@ -90,7 +90,7 @@ void sa_flight_wait(struct sa_flights *flights, struct sa_flight *flight, unsign
  *
  * The kernel waits for it in any case, and would for any number of requests that were stopped. So
  * it counts as outstanding until it has a response or times out, and landed() is called then. It is
- * not retransmitted, unless there is a call of sa_flight_wait().
+ * not retransmitted until sa_flight_wait() is called.
  *
  * Return: false if it was not sent; it is stopped then.
  */

@@ -462,24 +462,6 @@ static void must_be_empty(unsigned int n_fds)
 	assert(rig_n_fds() == n_fds);
 }
 
-/* In a folder that is new for each program, and without what a cmportd of the input before has
- * recorded. */
-static const char *clean_directory(void)
-{
-	static char path[96], state[112], folder[64];
-
-	if (!folder[0]) {
-		snprintf(folder, sizeof(folder), "%s/purecm-fuzz-XXXXXX",
-			 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-		if (!mkdtemp(folder))
-			abort();
-		snprintf(path, sizeof(path), "%s/s", folder);
-		snprintf(state, sizeof(state), "%s.state", path);
-	}
-	unlink(state);
-	return path;
-}
-
 /* Alice resumes before the others: the rig's random numbers are all equal, so that any client could
  * guess her secret. */
 static void resume_alice(const struct portd_record *track)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/fuzz/directory.h"
 #include "tests/fuzz/input.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_subnet.h"
@@ -187,31 +188,18 @@ static void must_be_empty(void)
 		assert(user->n_asks == 0 && user->n_leaving == 0 && list_is_empty(&user->tables));
 }
 
-static const char *clean_directory(void)
-{
-	static char path[96], state[112], folder[64];
-
-	if (!folder[0]) {
-		snprintf(folder, sizeof(folder), "%s/purecm-fuzz-XXXXXX",
-			 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-		if (!mkdtemp(folder))
-			abort();
-		snprintf(path, sizeof(path), "%s/s", folder);
-		snprintf(state, sizeof(state), "%s.state", path);
-		rig_is_infiniband();
-	}
-	unlink(state);
-	return path;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static void (*const does[])(void) = { do_ask,	do_ask,	   do_ask,    do_drop,
 					      do_doubt, do_answer, do_answer, do_list,
 					      do_event, do_pass,   do_read,   do_leave };
+	static bool is_infiniband;
 	unsigned int i;
 
 	in = (struct input){ data, bytes };
+	if (!is_infiniband)
+		rig_is_infiniband();
+	is_infiniband = true;
 	rig_set_up(clean_directory());
 	for (i = 0; i < N_QUOTAS; i++)
 		if (i == QUOTA_USER_RATE || i == QUOTA_CLIENT_RATE || i == QUOTA_USER_CONNECTS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections that have something in common, by which cmportd finds them: see flooder.h. The
- * accomplice is the flooder itself, which listens, too.
+ * flooder is its own accomplice: it also listens.
  */
 #include "tests/portd/flooder.h"
 

@@ -496,7 +496,7 @@ static void data_ready(struct watch *watch, uint32_t events)
 		close_after_turn(server, client);
 }
 
-/* Ends a connection, a query, or some ports. Return: false if there are none left. */
+/* End one connection or query, or release some ports. Return: false if nothing is left. */
 static bool end_next(struct server *server, struct client *client)
 {
 	uint32_t n_dead = tracker_dead_of(server->tracker, client->user->number);

@@ -158,7 +158,7 @@ static struct xmit *take_request(struct server *server, struct xmit *xmit)
 	return xmit;
 }
 
-/* They are moved to server.nobody, in order, as far as there is room. */
+/* Move the requests to server.nobody, in order; drop those for which there is no room. */
 void requests_forget_sender(struct server *server, struct client *sender)
 {
 	struct xmit *xmit;

@@ -222,7 +222,10 @@ static void answer_kept_requests(struct server *server)
 	}
 }
 
-/* Some go on although the turn of their user is over, as his other clients may use up each. */
+/*
+ * A user's other clients may use up each of his turns, so a few leaving clients go on after the end
+ * of the turn.
+ */
 static void close_leaving_clients(struct server *server)
 {
 	unsigned int n_beyond = 0;

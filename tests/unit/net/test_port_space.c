@@ -402,7 +402,7 @@ TEST(all_ports_can_be_held)
 	free(claims);
 }
 
-/* A client can bind and release each port, in each of its network namespaces. */
+/* Otherwise a client that binds and releases every port would make cmportd keep all pages. */
 TEST(released_ports_keep_little_memory)
 {
 	const size_t before = mallinfo2().uordblks;

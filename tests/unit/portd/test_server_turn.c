@@ -117,7 +117,7 @@ TEST(a_turn_reads_few_last_words_of_a_user)
 	ck_assert_uint_eq(rig_server()->n_clients, MALLORYS);
 }
 
-/* A process has inherited its socket, and goes on. */
+/* Another process has inherited the client's socket and still sends. */
 TEST(a_client_ends_whatever_is_said_after_its_end)
 {
 	struct rig_client heir = mallory[0];

@@ -47,7 +47,7 @@ static void sockets_have_room(struct watch *watch, uint32_t events)
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* A pod, which is in another network namespace, does not have the host's VRF. */
+/* The VRF of the host does not exist in the network namespace of a pod. */
 static uint32_t own_vrf(const struct fab_page *page)
 {
 	return page->network == fab_page_own_network() ? page->vrf : 0;

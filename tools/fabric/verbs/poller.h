@@ -24,7 +24,7 @@ void poller_polled(struct fab_context *context);
 /** poller_found() - the program has got a completion, and may do something else now */
 void poller_found(struct fab_context *context);
 
-/** poller_thread_took() - note that a packet has woken the thread, which has handled it */
+/** poller_thread_took() - note that the thread was woken by a packet and handled it */
 void poller_thread_took(struct fab_context *context);
 
 /** poller_arms() - the program is going to wait for an event */
