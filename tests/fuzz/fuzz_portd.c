@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "mad/cma_hdr.h"
 #include "lib/portd/server/tracked_table.h"
+#include "tests/fuzz/directory.h"
 #include "tests/unit/portd/rig.h"
 
 #define FUZZ_CLIENTS_MAX 4
