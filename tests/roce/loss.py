@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """RoCE v2 between two hosts of a fabric on a bad network: packets of both are lost, repeated,
-overtaken, delayed and corrupted, and rstream compares all bytes; an MTU shrinks, a host vanishes
-and a program is killed, and the other end gets an error instead of waiting for ever.
+overtaken, delayed and corrupted, and rstream compares all bytes; a process is stopped for a second;
+an MTU shrinks, a host vanishes and a program is killed, and the other end gets an error instead of
+waiting for ever.
 
 A plain run has all faults at once; with PURECM_TEST_LONG=1 also each alone, the ends, and 10 GB
 over IPv6, whose ICRC is whole, with one packet in a hundred corrupted.
@@ -60,6 +61,10 @@ until grep -q '{wanted}' $said/a $said/b; do sleep 0.1; done
 echo it ended
 """
 
+# Its queue pairs have a timeout of 67 ms and seven retries, and a device would answer meanwhile.
+LAT = "ib_send_lat -d fab0 -x 1 -D 4"
+STOP = "sleep 2; kill -STOP $pid; sleep 1; kill -CONT $pid"
+
 
 class LossTests(Tests):
     def __init__(self, build):
@@ -90,6 +95,15 @@ def end(tests, change, wanted):
         raise Failure(f"status {done.returncode}: {done.stdout}{done.stderr}")
 
 
+def stopped(tests):
+    """A process that gets no CPU for a second keeps its connection."""
+    server = f"{LAT} & pid=$!; {STOP}; wait $pid"
+    client = f"for i in $(seq 20); do {LAT} {A} && exit; sleep 0.1; done; exit 1"
+    done = tests.run(f"a:{server}", f"b:{client}")
+    if done.returncode or "b|  2 " not in done.stdout:
+        raise Failure(f"status {done.returncode}: {done.stdout}{done.stderr}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=ROOT / "build", type=Path)
@@ -102,6 +116,8 @@ def main():
     for row in STREAMS + (LONG_STREAMS if LONG else ()):
         if arguments.only in row[0]:
             tests.test("rstream, " + row[0], stream, tests, *row)
+    if arguments.only in "a process is stopped" and shutil.which("ib_send_lat"):
+        tests.test("a process is stopped", stopped, tests)
     for name, change, wanted in ENDS if LONG else ():
         if arguments.only in name:
             tests.test(name, end, tests, change, wanted)

@@ -26,9 +26,10 @@ static void note_time(unsigned int from, const struct fab_packet *packet)
 		times_ns[n_times++] = world->now_ns;
 }
 
-static void open_noting(void)
+static void open_noting(uint64_t retry_ns_min)
 {
-	world = world_open(&(struct world_config){ .type = IBV_QPT_RC });
+	world = world_open(
+		&(struct world_config){ .type = IBV_QPT_RC, .retry_ns_min = retry_ns_min });
 	world->saw = note_time;
 	n_times = 0;
 }
@@ -53,7 +54,7 @@ TEST_LOOP(not_ready_is_waited_for_as_long_as_it_says, 0, 32)
 				  .syndrome = FAB_NAK_RNR,
 				  .rnr_timer = (uint8_t)_i };
 
-	open_noting();
+	open_noting(0);
 	world->fate_of = lose_all;
 	post_write(0);
 	world_run_for(world, 1000);
@@ -111,7 +112,7 @@ TEST(patience_doubles_until_the_timeout)
 	uint64_t first_ns;
 	unsigned int i;
 
-	open_noting();
+	open_noting(0);
 	post_write(0);
 	world_run(world);
 	n_times = 0;
@@ -125,6 +126,29 @@ TEST(patience_doubles_until_the_timeout)
 	ck_assert_uint_eq(times_ns[n_times - 1] - times_ns[0], TIMEOUT_NS);
 	ck_assert_uint_eq(n_times, 6);
 	world->fate_of = NULL;
+	world_close(world);
+}
+
+/*
+ * A peer that is a process may wait for a CPU for longer: what is late is sent again meanwhile, but
+ * only so much time counts as a retry.
+ */
+TEST(retry_has_a_least)
+{
+	const uint64_t retry_ns = 16 * TIMEOUT_NS;
+	struct ibv_wc wc;
+
+	open_noting(retry_ns);
+	world->fate_of = lose_all;
+	post_write(0);
+	world_run(world);
+	ck_assert_uint_eq(times_ns[1] - times_ns[0], TIMEOUT_NS);
+	ck_assert_uint_eq(times_ns[2] - times_ns[1], 2 * TIMEOUT_NS);
+	ck_assert_uint_eq(times_ns[4] - times_ns[0], 15 * TIMEOUT_NS);
+	ck_assert_uint_eq(times_ns[5] - times_ns[0], retry_ns);
+	ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_uint_eq(world->now_ns - times_ns[0], 8 * retry_ns);
 	world_close(world);
 }
 

@@ -277,7 +277,7 @@ static int find_anybody(struct fab_context *context, const struct ibv_ah_attr *a
 	return 0;
 }
 
-static const struct carrier carrier_world = {
+static struct carrier carrier_world = {
 	.window_bytes_min = 512,
 	.window_bytes_start = 4096,
 	.window_bytes_max = 16384,
@@ -424,6 +424,7 @@ struct world *world_open(const struct world_config *config)
 	the_world = world;
 	list_init(&world->flying);
 	world->now_ns = 1;
+	carrier_world.retry_ns_min = config->retry_ns_min;
 	for (i = 0; i < 2; i++) {
 		open_context(&world->end[i], i);
 		open_objects(&world->end[i], config);

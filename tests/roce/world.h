@@ -62,6 +62,7 @@ struct world_config {
 	uint32_t psn; /* the first of both ends */
 	uint8_t max_rd_atomic;
 	uint8_t rnr_retry;
+	uint64_t retry_ns_min;
 	size_t guard_bytes; /* at both ends of the memory, which are not in the region */
 };
 

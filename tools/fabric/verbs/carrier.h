@@ -27,6 +27,12 @@
 typedef void deliver_fn(struct fab_context *context, const struct fab_packet *packet,
 			const void *payload);
 
+/*
+ * A responder that is a process answers when it gets a CPU, so a short `timeout` is lengthened. As
+ * with devices: mlx4's have this minimum.
+ */
+#define CARRIER_RETRY_NS_MIN 500000000
+
 struct carrier {
 	/* Limits of a requester's unacknowledged data. */
 	uint32_t window_bytes_min, window_bytes_start, window_bytes_max;
@@ -36,6 +42,8 @@ struct carrier {
 
 	/* Minimum timeout for a response, whatever `timeout` says: two processes must wake up. */
 	uint64_t timeout_ns_min;
+	/* Minimum time without progress that counts as a retry. */
+	uint64_t retry_ns_min;
 	/* Minimum timeout from measured round trips; 0: they are not used. */
 	uint64_t early_ns_min;
 

@@ -261,6 +261,7 @@ const struct carrier carrier_roce = {
 	.ask_ack_bytes = ASK_ACK_BYTES,
 	.batch = BATCH,
 	.timeout_ns_min = TIMEOUT_NS_MIN,
+	.retry_ns_min = CARRIER_RETRY_NS_MIN,
 	.early_ns_min = EARLY_NS_MIN,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,

@@ -146,6 +146,7 @@ const struct carrier carrier_unix = {
 	.read_bytes = READ_PSNS * FAB_FRAGMENT_BYTES,
 	.ask_ack_bytes = ASK_ACK_PSNS * FAB_FRAGMENT_BYTES,
 	.batch = BATCH,
+	.retry_ns_min = CARRIER_RETRY_NS_MIN,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
 	.open = open_peers,

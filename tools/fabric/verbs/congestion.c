@@ -103,6 +103,14 @@ uint64_t congestion_timeout_ns(const struct fab_qp *qp)
 	return ns > min_ns ? ns : min_ns;
 }
 
+uint64_t congestion_retry_ns(const struct fab_qp *qp)
+{
+	uint64_t min_ns = context_of(qp)->carrier->retry_ns_min;
+	uint64_t ns = congestion_timeout_ns(qp);
+
+	return ns > min_ns ? ns : min_ns;
+}
+
 /*
  * A slow path with large buffers loses nothing, but delays packets until retransmissions are
  * useless. A small window is not the cause of long round trips.
@@ -134,6 +142,6 @@ uint64_t congestion_patience_ns(const struct fab_qp *qp)
 	uint64_t ns = qp->sq.rtt_ns + 4 * qp->sq.rtt_deviation_ns;
 
 	if (!min_ns || !qp->sq.rtt_ns)
-		return 0;
+		return congestion_timeout_ns(qp);
 	return ns > min_ns ? ns : min_ns;
 }

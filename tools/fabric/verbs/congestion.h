@@ -35,7 +35,13 @@ void congestion_lost(struct fab_qp *qp, bool late);
 /** congestion_timeout_ns() - the local ACK timeout of a queue pair, which must have one */
 uint64_t congestion_timeout_ns(const struct fab_qp *qp);
 
-/** congestion_patience_ns() - the retransmission timeout; 0: no round trip measured yet */
+/**
+ * congestion_retry_ns() - the time without progress that counts as a retry: the local ACK timeout,
+ * lengthened if it is short (IBTA vol. 1, 9.7.6.1.3, permits four times as much)
+ */
+uint64_t congestion_retry_ns(const struct fab_qp *qp);
+
+/** congestion_patience_ns() - the time after which packets are sent again for the first time */
 uint64_t congestion_patience_ns(const struct fab_qp *qp);
 
 #endif

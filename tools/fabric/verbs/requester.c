@@ -9,7 +9,7 @@
  * of that NAK, or of a retransmission. Where the round trip is known, the requester does not wait
  * for `timeout` (9.7.6.1.3), which is a second in many programs: it retransmits once an
  * acknowledgement is late, which is permitted at any time. Only expiries of `timeout` count as
- * retries.
+ * retries, and a short one is lengthened for that: see congestion_retry_ns().
  */
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
@@ -30,14 +30,14 @@ static struct fab_send *send_at(const struct fab_qp *qp, uint32_t i)
 
 /* --- timers -------------------------------------------------------------- */
 
-/* The deadline is never later than that of `timeout`. */
+/* The deadline is never later than that of a retry. */
 static void set_early_deadline(struct fab_qp *qp, uint64_t now_ns)
 {
 	struct fab_send_queue *sq = &qp->sq;
 	uint64_t ns = congestion_patience_ns(qp) << sq->n_early;
 
 	sq->deadline_ns = sq->retry_ns;
-	if (ns && now_ns + ns < sq->retry_ns)
+	if (now_ns + ns < sq->retry_ns)
 		sq->deadline_ns = now_ns + ns;
 }
 
@@ -50,7 +50,7 @@ static void set_deadline(struct fab_qp *qp)
 	sq->n_early = 0;
 	if (!is_reliable(qp) || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
-	sq->retry_ns = now_ns + congestion_timeout_ns(qp);
+	sq->retry_ns = now_ns + congestion_retry_ns(qp);
 	set_early_deadline(qp, now_ns);
 	tick_start(context_of(qp));
 }
