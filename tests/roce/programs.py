@@ -132,7 +132,8 @@ def bad_interface(tests):
 
 WRONG = (
     (("--link", "ib", "a:true"), "InfiniBand has no UDP"),
-    (("--hosts", "1", "--here", "nothing0", "a:true"), "there is no interface nothing0"),
+    (("--hosts", "1", "--here", "nothing0", "a:true"),
+     "there is no interface nothing0; there are: lo"),
 )
 
 

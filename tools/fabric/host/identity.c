@@ -343,6 +343,19 @@ static void fill_port(struct host *host, uint8_t port_num)
 		subnet_fill(host, port_num);
 }
 
+static void say_interface_is_missing(const struct host *host, const char *name)
+{
+	struct if_nameindex *all = if_nameindex(), *at;
+	char there[256] = "";
+	size_t n = 0;
+
+	for (at = all; at && at->if_index && n < sizeof(there) - IF_NAMESIZE - 1; at++)
+		n += (size_t)snprintf(there + n, sizeof(there) - n, " %s", at->if_name);
+	if (all)
+		if_freenameindex(all);
+	host_say(host, "there is no interface %s; there are:%s", name, there);
+}
+
 static bool has_interfaces(const struct host *host)
 {
 	unsigned int i;
@@ -350,7 +363,7 @@ static bool has_interfaces(const struct host *host)
 	for (i = 0; i < host->n_ports; i++) {
 		if (!has_netdev(host, (uint8_t)(i + 1)) || if_nametoindex(host->netdev[i]))
 			continue;
-		host_say(host, "there is no interface %s", host->netdev[i]);
+		say_interface_is_missing(host, host->netdev[i]);
 		return false;
 	}
 	return true;
