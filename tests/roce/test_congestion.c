@@ -156,6 +156,16 @@ TEST(large_window_is_halved_while_round_trips_take_a_quarter_of_the_timeout)
 	world_close(world);
 }
 
+TEST(window_is_large_from_twice_the_first_on)
+{
+	open_world();
+	send_and_acknowledge(START - 1, 1048592);
+	ck_assert_uint_eq(sq->window, 2 * START - 1);
+	send_and_acknowledge(1, 1048592);
+	ck_assert_uint_eq(sq->window, START);
+	world_close(world);
+}
+
 /* RFC 6298, 2.2 and 2.3. */
 TEST(patience_follows_the_round_trips)
 {

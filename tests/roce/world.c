@@ -162,6 +162,8 @@ void world_inject_packet(struct world *world, unsigned int to, struct fab_packet
 	if (!packet.rkey)
 		packet.rkey = world->end[to].mr->rkey;
 	n = roce_write(&packet, payload, data);
+	if (!n)
+		return;
 	icrc_seal(&flow, data, n);
 	take_bytes(world, to, data, n);
 }

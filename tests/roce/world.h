@@ -88,7 +88,7 @@ void world_run_for(struct world *world, uint64_t ns);
 void world_inject(struct world *world, unsigned int to, const uint8_t *bytes, size_t n);
 
 /** world_inject_packet() - as it, of what is to be written; P_Key, queue pair and key are the
- * end's. */
+ * end's. Nothing arrives if RoCE has no such packet. */
 void world_inject_packet(struct world *world, unsigned int to, struct fab_packet packet);
 
 /** world_receive() - post a receive of an end's memory. */
