@@ -13,7 +13,8 @@
 #include "base/log.h"
 
 #define N_PORTS	    65536
-#define TABLE_BYTES (PORT_SPACE_TABLES * N_PORTS * sizeof(uint16_t))
+#define N_ENTRIES   (PORT_SPACE_TABLES * N_PORTS)
+#define TABLE_BYTES (N_ENTRIES * sizeof(uint16_t))
 
 /* The mark of a reserved port: with its holder; that of a lease has the highest bit. */
 #define MARK	  (UINT32_C(1) << 30)
@@ -72,12 +73,29 @@ void port_holders_forget(uint16_t *table, const struct port_space *space, uint16
 		*entry = 0;
 }
 
+/* Return: the next entry from @i on that is in use; N_ENTRIES if there is none. */
+static unsigned int next_noted(const uint16_t *table, unsigned int i)
+{
+	static const uint16_t none[1024];
+	const unsigned int n = sizeof(none) / sizeof(none[0]);
+
+	while (table && i < N_ENTRIES) {
+		if (i % n == 0 && memcmp(&table[i], none, sizeof(none)) == 0)
+			i += n;
+		else if (table[i])
+			return i;
+		else
+			i++;
+	}
+	return N_ENTRIES;
+}
+
 void port_holders_reserve(const uint16_t *table, struct port_space *space)
 {
 	unsigned int i;
 
-	for (i = 0; table && i < PORT_SPACE_TABLES * N_PORTS; i++)
-		if (table[i] && table[i] != PORT_HOLDERS_SEVERAL)
+	for (i = next_noted(table, 0); i < N_ENTRIES; i = next_noted(table, i + 1))
+		if (table[i] != PORT_HOLDERS_SEVERAL)
 			port_space_reserve(space, spaces[i / N_PORTS], (uint16_t)(i % N_PORTS),
 					   MARK | table[i]);
 }
@@ -87,10 +105,8 @@ void port_holders_end(uint16_t *table, struct port_space *space)
 	unsigned int i;
 
 	port_space_unreserve_those(space, MARK_BITS, MARK);
-	for (i = 0; table && i < PORT_SPACE_TABLES * N_PORTS; i++)
-		if (table[i])
-			port_holders_forget(table, space, spaces[i / N_PORTS],
-					    (uint16_t)(i % N_PORTS));
+	for (i = next_noted(table, 0); i < N_ENTRIES; i = next_noted(table, i + 1))
+		port_holders_forget(table, space, spaces[i / N_PORTS], (uint16_t)(i % N_PORTS));
 }
 
 bool port_holders_reserves(const struct port_space *space, uint16_t ps, uint16_t port,
