@@ -15,6 +15,16 @@ import subprocess
 import sys
 import tempfile
 
+MEMORY = "/dev/shm"  # cmportd makes files of half a megabyte for each input
+# With tens of thousands of features each, weighting the inputs by them takes longer than playing
+# them.
+UNWEIGHTED = ("fuzz_portd", "fuzz_subnet")
+
+
+def scratch_folder():
+    return tempfile.TemporaryDirectory(prefix="purecm-fuzz-",
+                                       dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
+
 
 def surroundings(scratch):
     return {**os.environ, "TMPDIR": scratch, "PURECM_SOCKET": f"{scratch}/none",
@@ -36,7 +46,7 @@ def main():
 
 def replay(args):
     """Return: the process that has ended, and what it did."""
-    with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as scratch:
+    with scratch_folder() as scratch:
         run = subprocess.run([args.target, str(args.corpus)], capture_output=True, text=True,
                              env=surroundings(scratch))
     return run, run.stdout.strip()
@@ -46,10 +56,11 @@ def fuzz(args):
     """Return: as replay()."""
     usual = "60" if os.environ.get("PURECM_TEST_LONG") else "4"
     seconds = int(os.environ.get("FUZZ_SECONDS") or usual)
-    with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as found, \
-            tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as scratch:
+    is_weighted = pathlib.Path(args.target).name not in UNWEIGHTED
+    with scratch_folder() as found, scratch_folder() as scratch:
         run = subprocess.run(
             [args.target, f"-max_total_time={seconds}", "-max_len=4096", "-print_final_stats=1",
+             f"-entropic={int(is_weighted)}",
              f"-artifact_prefix={args.corpus.parent}/{args.corpus.name}-", found, str(args.corpus)],
             capture_output=True, text=True, env=surroundings(scratch))
     executed = re.search(r"number_of_executed_units: (\d+)", run.stderr)
