@@ -117,7 +117,7 @@ struct cm_port {
 	struct mad_gid gid0;	    /* GID index 0, named in REJ 12 */
 	struct cm_pace requests;    /* REQ, SIDR_REQ */
 	struct cm_pace disconnects; /* DREQ */
-	struct cm_pace to_silent;   /* any of them, to peers that do not answer: peer.h */
+	struct cm_pace to_silent;   /* any of them, to silent and slow peers: peer.h */
 	struct cm_tally tally; /* of the connections of one core, and of messages that match none */
 };
 
@@ -128,6 +128,7 @@ struct cm_said {
 	struct cm_time heard;	 /* when the peer last answered a first transmission, or sent MRA */
 	struct cm_time answered; /* latest first transmission among the answered messages */
 	struct cm_time next;	 /* earliest time of the next retransmission */
+	struct cm_time slow;	 /* since when the peer is slow; 0: it is not */
 	uint64_t round_trip_ns;	 /* of the last message answered without retransmission */
 };
 

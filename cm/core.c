@@ -273,7 +273,11 @@ static bool wait_longer(struct cm_conn *conn, struct cm_turn *turn)
 	deadline = cm_peer_overdue(conn, turn->core);
 	if (cm_time_reached(deadline, turn->now))
 		return false;
+	if (conn->pace)
+		deadline =
+			cm_time_earlier(deadline, cm_peer_slot_until(conn, turn->core, turn->now));
 	cm_timer_arm(&turn->core->timers, &conn->timer, deadline);
+	cm_admit(conn->port, turn);
 	return true;
 }
 

@@ -2,12 +2,21 @@
 /* Tells busy peers from lost messages: see peer.h. */
 #include "cm/peer.h"
 
+#include "cm/action.h"
+
 /* A server with several threads may answer requests out of order. */
 #define REORDERED_NS (100 * CM_NS_PER_MS)
 
 /* What a slow server takes for one request, and the limit for any number of them. */
 #define EACH_NS	     (16 * CM_NS_PER_MS)
 #define CROWD_MAX_NS (2000 * CM_NS_PER_MS)
+
+/*
+ * How long a message may keep its slot: a DREQ for an interval and the time of a crowd; others
+ * longer, as a peer that stalls says so by MRA.
+ */
+#define SLOT_NS		(8000 * CM_NS_PER_MS)
+#define SLOT_OF_DREQ_NS (1000 * CM_NS_PER_MS + CROWD_MAX_NS)
 
 /*
  * Interval between two retransmissions to a peer, in which it may send MRA. A peer that answers
@@ -69,8 +78,11 @@ void cm_peer_answered(struct cm_conn *conn, struct cm_core *core, bool is_mra, s
 	if (is_mra)
 		return;
 	said->answered = cm_time_later(said->answered, conn->retry.first);
-	if (!is_repeated)
-		said->round_trip_ns = now.ns - conn->retry.first.ns;
+	if (is_repeated)
+		return;
+	said->round_trip_ns = now.ns - conn->retry.first.ns;
+	if (cm_time_reached(said->slow, conn->retry.first))
+		said->slow.ns = 0;
 }
 
 void cm_peer_repeated(struct cm_conn *conn, struct cm_core *core, struct cm_time now)
@@ -112,7 +124,7 @@ static bool is_for_silent_peer(struct cm_conn *conn, const struct cm_core *core)
 {
 	const struct cm_peer *peer = peer_of(conn, core);
 
-	return peer && is_silent(&peer->said);
+	return peer && (is_silent(&peer->said) || peer->said.slow.ns);
 }
 
 struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
@@ -128,6 +140,18 @@ struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
 		list_append(&port->to_silent.waiting, &conn->waiting);
 	}
 	return NULL;
+}
+
+struct cm_time cm_peer_slot_until(struct cm_conn *conn, struct cm_core *core, struct cm_time now)
+{
+	const uint64_t most_ns = conn->state == CM_DREQ_SENT ? SLOT_OF_DREQ_NS : SLOT_NS;
+	const struct cm_time until = cm_time_after(conn->retry.first, most_ns);
+
+	if (!cm_time_reached(until, now))
+		return until;
+	cm_settle(conn, core);
+	peer_of(conn, core)->said.slow = now;
+	return CM_TIME_NEVER;
 }
 
 /* Extra time for an answer, by the number of messages that wait for one. */

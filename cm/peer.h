@@ -40,13 +40,23 @@ void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
  * cm_peer_take_waiting() - take the next connection that waits for a send slot
  * @pace: one of @port's
  *
- * Messages to peers that did not answer several retransmissions move to the port's to_silent queue,
- * so that they do not delay messages to other peers.
+ * Messages to peers that did not answer several retransmissions, or are slow, move to the port's
+ * to_silent queue, so that they do not delay messages to other peers.
  *
  * Return: the connection, removed from the queue; NULL if there is none.
  */
 struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
 				     const struct cm_core *core);
+
+/**
+ * cm_peer_slot_until() - when a connection has to give its slot back although its peer seems busy
+ *
+ * Gives it back, and considers the peer slow, if that time has passed: a peer that answers one
+ * message now and then must not keep the slots of all others.
+ *
+ * Return: the time; CM_TIME_NEVER once it has passed.
+ */
+struct cm_time cm_peer_slot_until(struct cm_conn *conn, struct cm_core *core, struct cm_time now);
 
 /**
  * cm_peer_overdue() - deadline for an answer, given what the peer has answered since

@@ -4,7 +4,10 @@
  */
 #include <string.h>
 
+#include "tests/sim/host.h"
 #include "tests/sim/oracle.h"
+
+#define OUT_NS (8 * SIM_NS_PER_S) /* for so long an unanswered request keeps its place */
 
 static char last_letter(const struct sim_id *id)
 {
@@ -34,12 +37,17 @@ void oracle_no_duplicate(const struct sim_id *id)
 	}
 }
 
-/* Said once, and neither answered nor repeated; an MRA is an answer. */
+/*
+ * Said once, and neither answered nor repeated; an MRA is an answer. After a while it does not
+ * count any more, though the peer answers others.
+ */
 static bool is_out(const struct sim_id *id)
 {
+	const uint64_t age_ns = host_now(id->host).ns - id->asked_ns;
 	unsigned int n = id->order.role == ORDER_ACTIVE ? id->sent[0].n : id->sent[3].n;
 
-	return id->conn && n == 1 && !id->mra_wait_ns && strchr("QS", last_letter(id));
+	return id->conn && n == 1 && age_ns < OUT_NS && !id->mra_wait_ns &&
+	       strchr("QS", last_letter(id));
 }
 
 void oracle_in_turn(struct sim_host *host)

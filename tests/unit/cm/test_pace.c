@@ -261,3 +261,78 @@ TEST(dead_peers_are_given_up_one_and_all)
 	ck_assert_uint_eq(rig.port.disconnects.out, 0);
 	ck_assert_uint_lt(rig.now.ns, 62000 * CM_NS_PER_MS);
 }
+
+/* --- peers that answer now and then -------------------------------------------- */
+
+#define OTHER_HOST 99
+
+/* Return: a connection of a new peer queue pair, with a message that waits for an answer or slot.
+ */
+static struct cm_conn *say(enum cm_state state, uint8_t host)
+{
+	rig.path.dgid.raw[15] = host;
+	rig.peer_comm_id++;
+	rig.peer_qpn++;
+	rig_reach(&rig, state == CM_DREQ_SENT ? CM_ESTABLISHED : state, false);
+	if (state == CM_DREQ_SENT)
+		rig_call(&rig, CM_CALL_DREQ);
+	return rig.conn;
+}
+
+static void hear_after_900_ms(struct cm_conn *conn, const char *answer)
+{
+	const struct cm_time until = cm_time_after(rig.now, 900 * CM_NS_PER_MS);
+	const uint32_t latest = rig.peer_comm_id;
+
+	while (!cm_time_reached(until, cm_core_deadline(&rig.core)))
+		ck_assert(rig_timer(&rig));
+	rig.now = until;
+	take(conn);
+	rig.path = conn->path;
+	rig.peer_comm_id = conn->remote_comm_id;
+	rig_input(&rig, answer);
+	rig.peer_comm_id = latest;
+}
+
+static const struct {
+	enum cm_state state;
+	const char *answer;
+	uint64_t most_ms;
+} slow_ones[] = {
+	{CM_DREQ_SENT, "DREP", 4000},
+	{ CM_REQ_SENT, "REJ",  9000},
+};
+
+/* Answers what was sent first, every 900 ms, so that the rest seems to be queued there. */
+TEST_LOOP(peer_that_answers_now_and_then_holds_up_no_other, 0, 2)
+{
+	const struct cm_time begin = rig.now;
+	struct cm_conn *slow[20 * OUT_MAX], *honest;
+	unsigned int i;
+
+	for (i = 0; i < 20 * OUT_MAX; i++)
+		slow[i] = say(slow_ones[_i].state, 1);
+	honest = say(slow_ones[_i].state, OTHER_HOST);
+	for (i = 0; i < 40 && !honest->retry.transmissions; i++)
+		hear_after_900_ms(slow[i], slow_ones[_i].answer);
+	ck_assert_int_eq(honest->retry.transmissions, 1);
+	ck_assert_uint_lt(honest->retry.first.ns - begin.ns, slow_ones[_i].most_ms * CM_NS_PER_MS);
+}
+
+TEST(slow_peer_that_is_quick_again_waits_with_others)
+{
+	struct cm_conn *conn[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		conn[i] = say(CM_DREQ_SENT, 1);
+	for (i = 0; i < 2; i++)
+		hear_after_900_ms(conn[i], "DREP");
+	while (rig.port.disconnects.out)
+		ck_assert(rig_timer(&rig));
+	ck_assert_int_eq(conn[2]->retry.transmissions, 1);
+	say(CM_DREQ_SENT, 1);
+	ck_assert_uint_eq(rig.port.to_silent.out, 1);
+	rig_input(&rig, "DREP");
+	ck_assert(say(CM_DREQ_SENT, 1)->pace == &rig.port.disconnects);
+}
