@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 
 #include "base/fd.h"
 #include "lib/api.h"
@@ -377,10 +378,12 @@ int dgram_open(int domain, struct rsock **ret)
 	d->inline_size = settings()->inline_size;
 	list_init(&d->qps);
 	list_init(&d->packets);
+	list_init(&d->recent);
 	serviced_init(&d->udp, dgram_udp_readable, NULL);
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	d->base.fd = socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
-	if (d->epoll_fd < 0 || d->base.fd < 0)
+	if (d->epoll_fd < 0 || d->base.fd < 0 ||
+	    getrandom(&d->secret, sizeof(d->secret), 0) != sizeof(d->secret))
 		err = -errno;
 	if (!err)
 		err = hash_init(&d->dests, DESTS_MIN);

@@ -50,6 +50,7 @@ struct dgram_qp {
 /* A peer, identified by its UDP address. */
 struct dgram_dest {
 	struct hash_node node; /* by addr */
+	struct list recent;    /* in dgram.recent */
 	union addr addr;
 	struct dgram_qp *qp;
 	struct ibv_ah *ah; /* NULL: unknown */
@@ -57,6 +58,7 @@ struct dgram_dest {
 	struct dgram *owner;
 	struct serviced resolving; /* service's lock */
 	struct rdma_cm_id *id;	   /* set while resolving; service's lock */
+	bool is_held;		   /* by the service thread, while resolving, too */
 };
 
 struct dgram {
@@ -68,9 +70,12 @@ struct dgram {
 	int epoll_fd; /* of the completion channels */
 	struct list qps;
 	struct hash dests;
-	struct list packets; /* received, unread */
-	uint32_t n_copies;   /* of packets, those received over UDP */
-	union addr peer;     /* of rconnect() */
+	uint64_t secret;	  /* key of the table */
+	struct list recent;	  /* dests, the latest first */
+	unsigned int n_resolving; /* of them; service's lock */
+	struct list packets;	  /* received, unread */
+	uint32_t n_copies;	  /* of packets, those received over UDP */
+	union addr peer;	  /* of rconnect() */
 	bool has_peer;
 	struct serviced udp;
 };
@@ -125,11 +130,21 @@ int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_
 /** dgram_is_same_peer() - compare addresses and ports */
 bool dgram_is_same_peer(const union addr *a, const union addr *b);
 
-/** dgram_dest_get() - get the peer of an address, created if necessary. Return: 0 or -errno. */
+/**
+ * dgram_dest_get() - get the peer of an address, created if necessary; the lock must be held
+ *
+ * May take the place of another peer, so that pointers to others become invalid. Any host can send,
+ * and forge its address.
+ *
+ * Return: 0 or -errno.
+ */
 int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **ret);
 
 /**
  * dgram_dest_resolve() - create an address handle to a queue pair; the service's lock must be held
+ * @dest: is_held is set, and is cleared
+ *
+ * While too many are being resolved, nothing happens: the peer's next datagram over UDP asks again.
  */
 void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32_t qpn);
 

@@ -13,14 +13,26 @@
 #include "lib/sync/sync.h"
 
 #define TIMEOUT_MS 2000
-#define DESTS_MAX  65536 /* any host can send */
+#define DESTS_MAX  65536
+/* At a time: each takes a descriptor for as long as the peer wants, up to the timeout. */
+#define RESOLVING_MAX 64
+
+static void let_go(struct dgram_dest *dest)
+{
+	pthread_mutex_lock(&dest->owner->base.lock);
+	dest->is_held = false;
+	pthread_mutex_unlock(&dest->owner->base.lock);
+}
 
 static void stop_resolving(struct dgram_dest *dest)
 {
 	service_remove(&dest->resolving);
-	if (dest->id)
+	if (dest->id) {
 		rdma_destroy_id(dest->id);
+		dest->owner->n_resolving--;
+	}
 	dest->id = NULL;
+	let_go(dest);
 }
 
 /* --- the address handle -------------------------------------------------- */
@@ -62,6 +74,7 @@ static int begin_resolving(struct dgram_dest *dest, const union addr *where)
 	to.in4.sin_port = dest->addr.in4.sin_port;
 	if (rdma_create_id(NULL, &dest->id, NULL, RDMA_PS_UDP))
 		return -errno;
+	dest->owner->n_resolving++;
 	fd = dest->id->channel->fd;
 	if (fcntl(fd, F_SETFL, O_NONBLOCK))
 		return -errno;
@@ -80,7 +93,11 @@ void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32
 	is_known = dest->ah && dest->qpn == qpn;
 	dest->qpn = qpn;
 	pthread_mutex_unlock(&dest->owner->base.lock);
-	if (!is_known && !dest->id && begin_resolving(dest, where))
+	if (dest->id)
+		return;
+	if (is_known || dest->owner->n_resolving >= RESOLVING_MAX)
+		let_go(dest);
+	else if (begin_resolving(dest, where))
 		stop_resolving(dest);
 }
 
@@ -91,19 +108,33 @@ bool dgram_is_same_peer(const union addr *a, const union addr *b)
 	return addr_same_ip(a, b) && addr_port(a) == addr_port(b);
 }
 
-int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **ret)
+static void free_dest(struct dgram_dest *dest)
 {
-	struct mad_gid gid = addr_to_gid(addr);
-	uint64_t hash = hash_bytes(&gid, sizeof(gid)) ^ addr_port(addr);
+	hash_remove(&dest->owner->dests, &dest->node);
+	list_remove(&dest->recent);
+	if (dest->ah)
+		ibv_destroy_ah(dest->ah);
+	free(dest);
+}
+
+/* Few are held at a time. */
+static void forget_oldest(struct dgram *d)
+{
+	struct list *at = d->recent.prev;
+
+	while (container_of(at, struct dgram_dest, recent)->is_held)
+		at = at->prev;
+	free_dest(container_of(at, struct dgram_dest, recent));
+}
+
+static int add_dest(struct dgram *d, const union addr *addr, uint64_t hash, struct dgram_dest **ret)
+{
 	struct dgram_dest *dest;
 	int err;
 
-	hash_for_each_match_entry (dest, &d->dests, hash, node)
-		if (dgram_is_same_peer(&dest->addr, addr)) {
-			*ret = dest;
-			return 0;
-		}
-	if (d->dests.n_nodes >= DESTS_MAX || hash_reserve(&d->dests, d->dests.n_nodes + 1))
+	if (d->dests.n_nodes >= DESTS_MAX)
+		forget_oldest(d);
+	if (hash_reserve(&d->dests, d->dests.n_nodes + 1))
 		return -ENOMEM;
 	dest = calloc(1, sizeof(*dest));
 	if (!dest)
@@ -117,8 +148,36 @@ int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **
 	dest->owner = d;
 	serviced_init(&dest->resolving, resolving_readable, NULL);
 	hash_insert(&d->dests, &dest->node, hash);
+	list_prepend(&d->recent, &dest->recent);
 	*ret = dest;
 	return 0;
+}
+
+/* Senders choose their addresses, and must not know which collide. */
+static uint64_t hash_of(const struct dgram *d, const union addr *addr)
+{
+	const struct {
+		uint64_t secret, port;
+		struct mad_gid gid;
+	} key = { d->secret, addr_port(addr), addr_to_gid(addr) };
+
+	return hash_bytes(&key, sizeof(key));
+}
+
+int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **ret)
+{
+	uint64_t hash = hash_of(d, addr);
+	struct dgram_dest *dest;
+
+	hash_for_each_match_entry (dest, &d->dests, hash, node) {
+		if (!dgram_is_same_peer(&dest->addr, addr))
+			continue;
+		list_remove(&dest->recent);
+		list_prepend(&d->recent, &dest->recent);
+		*ret = dest;
+		return 0;
+	}
+	return add_dest(d, addr, hash, ret);
 }
 
 void dgram_dest_stop_all(struct dgram *d)
@@ -133,10 +192,7 @@ void dgram_dest_free_all(struct dgram *d)
 {
 	struct dgram_dest *dest;
 
-	hash_for_each_entry_safe (dest, &d->dests, node) {
-		if (dest->ah)
-			ibv_destroy_ah(dest->ah);
-		free(dest);
-	}
+	hash_for_each_entry_safe (dest, &d->dests, node)
+		free_dest(dest);
 	hash_fini(&d->dests);
 }

@@ -69,6 +69,8 @@ static void handle_udp(struct dgram *d, const union addr *from, const uint8_t *w
 		deliver_copy(d, from, wire + skip, bytes - (size_t)skip);
 		dgram_udp_send(d, dest, DGRAM_CONTROL, NULL, 0);
 	}
+	if (!err)
+		dest->is_held = true;
 	pthread_mutex_unlock(&d->base.lock);
 	if (!err)
 		dgram_dest_resolve(dest, &header.addr, header.qpn);

@@ -3,7 +3,9 @@
  * The set-up of a datagram socket's queue pair, over a device in memory that refuses what is not
  * inside registered memory; and its UDP side.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -182,5 +184,178 @@ TEST(two_threads_may_be_the_first_to_use_a_socket)
 		rsock_put(unbound);
 	}
 	pthread_barrier_destroy(&together);
+}
+END_TEST
+
+/* --- strangers ------------------------------------------------------------- */
+
+#define N_STRANGERS	100
+#define RESOLVING_MOST	64
+#define N_DESTS_MOST	65536
+#define NOT_RESOLVED_IN "127.0.0.99"
+
+int __real_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+			  enum rdma_port_space ps);
+int __wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+			  enum rdma_port_space ps);
+int __real_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
+			     int timeout_ms);
+int __wrap_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
+			     int timeout_ms);
+int __real_rdma_destroy_id(struct rdma_cm_id *id);
+int __wrap_rdma_destroy_id(struct rdma_cm_id *id);
+
+int __real_dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret);
+int __wrap_dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret);
+
+static bool is_besieged; /* all ids stay unresolved */
+static unsigned int n_unresolved;
+
+/* An id with a descriptor, as a synchronous one has. */
+int __wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+			  enum rdma_port_space ps)
+{
+	if (!is_besieged)
+		return __real_rdma_create_id(channel, id, context, ps);
+	*id = calloc(1, sizeof(**id));
+	(*id)->channel = calloc(1, sizeof(*(*id)->channel));
+	(*id)->channel->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	__atomic_add_fetch(&n_unresolved, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int __wrap_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
+			     int timeout_ms)
+{
+	if (!is_besieged)
+		return __real_rdma_resolve_addr(id, src, dst, timeout_ms);
+	errno = EAGAIN;
+	return -1;
+}
+
+int __wrap_rdma_destroy_id(struct rdma_cm_id *id)
+{
+	if (!is_besieged)
+		return __real_rdma_destroy_id(id);
+	close(id->channel->fd);
+	free(id->channel);
+	free(id);
+	return 0;
+}
+
+/* Without looking for a route. */
+int __wrap_dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
+{
+	if (!is_besieged)
+		return __real_dgram_qp_for(d, peer, ret);
+	*ret = container_of(d->qps.next, struct dgram_qp, link);
+	return 0;
+}
+
+/* A bound socket with a queue pair. */
+static struct rsock *open_besieged(struct dgram_qp *qp, union addr *ret)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	static struct ibv_qp pair = { .qp_num = 1 };
+	static struct rdma_cm_id id = { .qp = &pair };
+	socklen_t bytes = sizeof(*ret);
+	struct rsock *rs;
+
+	is_besieged = true;
+	n_unresolved = 0;
+	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
+	ck_assert_int_eq(rs->ops->bind(rs, (struct sockaddr *)&any, sizeof(any)), 0);
+	ck_assert_int_eq(getsockname(rs->fd, &ret->sa, &bytes), 0);
+	*qp = (struct dgram_qp){ .local = *ret, .id = &id };
+	list_init(&qp->link);
+	list_append(&dgram_of(rs)->qps, &qp->link);
+	return rs;
+}
+
+static void close_besieged(struct rsock *rs, struct dgram_qp *qp)
+{
+	rs->ops->close(rs);
+	list_remove(&qp->link);
+	rsock_put(rs);
+	is_besieged = false;
+}
+
+/* A datagram of another port, which says that the sender's queue pair is where nobody is. */
+static void send_as_stranger(const union addr *to)
+{
+	struct dgram_udp said = { .op = DGRAM_DATA, .qpn = 7 };
+	uint8_t wire[DGRAM_UDP_BYTES_MAX], answer[DGRAM_UDP_BYTES_MAX];
+	struct sockaddr_in *where = &said.addr.in4;
+	union addr unused;
+	int fd = listen_udp(&unused);
+	size_t bytes;
+
+	where->sin_family = AF_INET;
+	where->sin_addr.s_addr = inet_addr(NOT_RESOLVED_IN);
+	bytes = dgram_udp_encode(&said, wire);
+	ck_assert_int_eq(sendto(fd, wire, bytes, 0, &to->sa, sizeof(to->in4)), (ssize_t)bytes);
+	fcntl(fd, F_SETFL, 0);
+	ck_assert_int_gt(recv(fd, answer, sizeof(answer), 0), 0); /* it has been handled */
+	close(fd);
+}
+
+/* Each would take a descriptor of the program for two seconds. */
+TEST(few_addresses_of_strangers_are_resolved_at_a_time)
+{
+	struct dgram_qp qp;
+	union addr addr;
+	struct rsock *rs = open_besieged(&qp, &addr);
+
+	for (int i = 0; i < N_STRANGERS; i++)
+		send_as_stranger(&addr);
+	service_lock();
+	ck_assert_uint_eq(dgram_of(rs)->dests.n_nodes, N_STRANGERS);
+	ck_assert_uint_eq(n_unresolved, RESOLVING_MOST);
+	service_unlock();
+	close_besieged(rs, &qp);
+}
+END_TEST
+
+/* Sources of datagrams are easily forged. */
+TEST(the_latest_peer_takes_the_place_of_one_that_was_not_heard_for_long)
+{
+	union addr addr, peer = {
+		.in4 = {.sin_family = AF_INET, .sin_port = htons(9)}
+	};
+	struct dgram_dest *first = NULL, *dest;
+	struct dgram_qp qp;
+	struct rsock *rs = open_besieged(&qp, &addr);
+
+	pthread_mutex_lock(&rs->lock);
+	for (uint32_t i = 1; i <= N_DESTS_MOST + 1; i++) {
+		peer.in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + i);
+		ck_assert_int_eq(dgram_dest_get(dgram_of(rs), &peer, &dest), 0);
+		first = i == 1 ? dest : first;
+		peer.in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+		ck_assert_int_eq(dgram_dest_get(dgram_of(rs), &peer, &dest), 0);
+		ck_assert(dest == first);
+	}
+	ck_assert_uint_eq(dgram_of(rs)->dests.n_nodes, N_DESTS_MOST);
+	pthread_mutex_unlock(&rs->lock);
+	close_besieged(rs, &qp);
+}
+END_TEST
+
+TEST(which_peers_collide_in_the_table_is_not_known)
+{
+	union addr addr, peer = {
+		.in4 = {.sin_family = AF_INET, .sin_port = htons(9)}
+	};
+	struct dgram_dest *dest[2];
+	struct dgram_qp qp[2];
+	struct rsock *rs[2];
+
+	for (int i = 0; i < 2; i++) {
+		rs[i] = open_besieged(&qp[i], &addr);
+		ck_assert_int_eq(dgram_dest_get(dgram_of(rs[i]), &peer, &dest[i]), 0);
+	}
+	ck_assert_uint_ne(dest[0]->node.hash, dest[1]->node.hash);
+	for (int i = 0; i < 2; i++)
+		close_besieged(rs[i], &qp[i]);
 }
 END_TEST
