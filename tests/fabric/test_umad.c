@@ -6,15 +6,18 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/umad.h>
 #include <infiniband/verbs.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit/test.h"
+#include "tools/fabric/wire/umad_wire.h"
 
-#define MAD_BYTES   256
 #define CLASS_CM    7
 #define CLASS_SA    3
 #define METHOD_GET  1
@@ -25,7 +28,7 @@
 
 struct buffer {
 	struct ib_user_mad head;
-	uint8_t mad[MAD_BYTES];
+	uint8_t mad[FAB_MAD_BYTES];
 };
 
 static int open_port(void)
@@ -114,16 +117,16 @@ TEST_LOOP(class_is_free_when_its_owner_ends, 0, 2)
 
 TEST(message_reaches_the_owner_with_the_senders_address)
 {
-	int owner = open_port(), sender = open_port(), bytes = MAD_BYTES;
+	int owner = open_port(), sender = open_port(), bytes = FAB_MAD_BYTES;
 	union ibv_gid gid = own_gid();
 	struct buffer out = mad_to(&gid, CLASS_CM, METHOD_SEND), in;
 	uint32_t id, other;
 
 	ck_assert_int_eq(add_agent(owner, CLASS_CM, 1 << METHOD_SEND, &id), 0);
 	ck_assert_int_eq(add_agent(sender, CLASS_CM, 0, &other), 0);
-	ck_assert_int_eq(umad_send(sender, (int)other, &out, MAD_BYTES, 0, 0), 0);
+	ck_assert_int_eq(umad_send(sender, (int)other, &out, FAB_MAD_BYTES, 0, 0), 0);
 	ck_assert_int_eq(umad_recv(owner, &in, &bytes, WAIT_MS), (int)id);
-	ck_assert_int_eq(bytes, MAD_BYTES);
+	ck_assert_int_eq(bytes, FAB_MAD_BYTES);
 	ck_assert_uint_eq(in.head.addr.grh_present, 1);
 	ck_assert_uint_eq(in.head.addr.gid_index, GID_INDEX);
 	ck_assert_int_eq(memcmp(in.head.addr.gid, &gid, sizeof(gid)), 0);
@@ -137,22 +140,22 @@ TEST(message_reaches_the_owner_with_the_senders_address)
 
 TEST(response_goes_to_who_asked)
 {
-	int server = open_port(), client = open_port(), bytes = MAD_BYTES;
+	int server = open_port(), client = open_port(), bytes = FAB_MAD_BYTES;
 	union ibv_gid gid = own_gid();
 	struct buffer out = mad_to(&gid, CLASS_SA, METHOD_GET), in;
 	uint32_t id, other;
 
 	ck_assert_int_eq(add_agent(server, CLASS_SA, 1 << METHOD_GET, &id), 0);
 	ck_assert_int_eq(add_agent(client, CLASS_SA, 0, &other), 0);
-	ck_assert_int_eq(umad_send(client, (int)other, &out, MAD_BYTES, 2000, 0), 0);
+	ck_assert_int_eq(umad_send(client, (int)other, &out, FAB_MAD_BYTES, 2000, 0), 0);
 	ck_assert_int_eq(umad_recv(server, &in, &bytes, WAIT_MS), (int)id);
 	in.mad[3] = GET_RESP;
-	ck_assert_int_eq(umad_send(server, (int)id, &in, MAD_BYTES, 0, 0), 0);
+	ck_assert_int_eq(umad_send(server, (int)id, &in, FAB_MAD_BYTES, 0, 0), 0);
 	ck_assert_int_eq(umad_recv(client, &in, &bytes, WAIT_MS), (int)other);
 	ck_assert_int_eq(umad_status(&in), 0);
 	ck_assert_int_eq(memcmp(in.mad + 12, "low!", 4), 0);
 	/* It is awaited no longer. */
-	ck_assert_int_eq(umad_send(server, (int)id, &in, MAD_BYTES, 0, 0), 0);
+	ck_assert_int_eq(umad_send(server, (int)id, &in, FAB_MAD_BYTES, 0, 0), 0);
 	ck_assert_int_eq(umad_poll(client, 50), -ETIMEDOUT);
 	close(server);
 	close(client);
@@ -160,17 +163,85 @@ TEST(response_goes_to_who_asked)
 
 TEST(request_that_nobody_answers_comes_back)
 {
-	int fd = open_port(), bytes = MAD_BYTES;
+	int fd = open_port(), bytes = FAB_MAD_BYTES;
 	union ibv_gid gid = own_gid();
 	struct buffer out = mad_to(&gid, CLASS_SA, METHOD_GET), in;
 	uint32_t id;
 
 	ck_assert_int_eq(add_agent(fd, CLASS_SA, 0, &id), 0);
-	ck_assert_int_eq(umad_send(fd, (int)id, &out, MAD_BYTES, 20, 1), 0);
+	ck_assert_int_eq(umad_send(fd, (int)id, &out, FAB_MAD_BYTES, 20, 1), 0);
 	ck_assert_int_eq(umad_recv(fd, &in, &bytes, WAIT_MS), (int)id);
 	ck_assert_int_eq(umad_status(&in), ETIMEDOUT);
 	close(fd);
 }
+
+/* --- descriptors for answers ------------------------------------------------- */
+
+/* Registers an agent, with the answer to be written to the first of these descriptors. */
+static void ask_with(int port, const int fds[2])
+{
+	struct ib_user_mad head = { .agent_id = FAB_UMAD_CONTROL };
+	struct fab_umad_request request = { .op = FAB_UMAD_REGISTER };
+	struct iovec iov[2] = {
+		{&head,	 sizeof(head)   },
+		 { &request, sizeof(request)}
+	};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {
+		.header = {.cmsg_len = CMSG_LEN(2 * sizeof(int)),
+			    .cmsg_level = SOL_SOCKET,
+			    .cmsg_type = SCM_RIGHTS}
+	};
+	struct msghdr msg = { .msg_iov = iov,
+			      .msg_iovlen = 2,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+
+	memcpy(CMSG_DATA(&control.header), fds, 2 * sizeof(int));
+	ck_assert_int_gt(sendmsg(port, &msg, 0), 0);
+}
+
+TEST(descriptor_that_is_one_too_many_is_not_kept)
+{
+	int port = open_port(), answer[2], more[2];
+	struct pollfd ready = { .events = POLLIN };
+	struct fab_umad_reply reply;
+
+	ck_assert_int_eq(pipe(answer) + pipe(more), 0);
+	ask_with(port, (int[2]){ answer[1], more[1] });
+	close(answer[1]);
+	close(more[1]);
+	ck_assert_int_eq(read(answer[0], &reply, sizeof(reply)), sizeof(reply));
+	ck_assert_int_eq(reply.error, 0);
+	ready.fd = more[0];
+	ck_assert_int_eq(poll(&ready, 1, 1000), 1);
+	ck_assert(ready.revents & POLLHUP);
+	close(answer[0]);
+	close(more[0]);
+	close(port);
+}
+
+TEST(answer_that_finds_no_room_holds_up_nobody)
+{
+	int port = open_port(), other = open_port(), full[2];
+	char byte = 0;
+	uint32_t id;
+
+	ck_assert_int_eq(pipe2(full, O_NONBLOCK), 0);
+	while (write(full[1], &byte, 1) == 1)
+		;
+	fcntl(full[1], F_SETFL, 0);
+	ask_with(port, (int[2]){ full[1], full[1] });
+	ck_assert_int_eq(add_agent(other, CLASS_CM, 0, &id), 0);
+	close(full[0]);
+	close(full[1]);
+	close(port);
+	close(other);
+}
+
+/* --- devices ----------------------------------------------------------------- */
 
 TEST(unknown_device_or_port_is_refused)
 {

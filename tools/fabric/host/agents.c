@@ -6,6 +6,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/umad_types.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,7 +360,8 @@ static void carry_out_request(struct host *host, struct conn *conn,
 		conn->agent[request->agent_id].in_use = false;
 		reply.error = 0;
 	}
-	if (write(answer_fd, &reply, sizeof(reply)) < 0)
+	/* A program may pass a pipe that is full. */
+	if (fcntl(answer_fd, F_SETFL, O_NONBLOCK) || write(answer_fd, &reply, sizeof(reply)) < 0)
 		host_say(host, "a program did not wait for its answer");
 }
 
@@ -416,7 +418,7 @@ static bool read_one(struct host *host, struct conn *conn)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control,
-		.msg_controllen = sizeof(control),
+		.msg_controllen = CMSG_LEN(sizeof(int)), /* there would be room for two */
 	};
 	ssize_t n;
 	int fd;
