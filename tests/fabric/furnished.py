@@ -8,6 +8,7 @@ Prints what failed, then "N passed, N failed, N skipped".
 import os
 import subprocess
 import sys
+import tempfile
 
 import hosts
 
@@ -145,6 +146,30 @@ def a_host_that_there_is_not_runs_nothing(build):
     assert done.returncode == 2 and "host c: No such file" in done.stdout, done.stdout
 
 
+SILENT = """\"
+import os, socket, subprocess
+mute, rude = (socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2))
+for visitor in mute, rude:
+    visitor.connect(os.environ['PURECM_FABRIC'] + '/exec')
+socket.send_fds(rude, [bytes([255])], 3 * [os.open(os.devnull, os.O_WRONLY)])
+subprocess.run(['{0}', 'exec', 'a', 'echo hello'], timeout=20)
+\""""
+
+
+def a_visitor_who_says_nothing_stops_no_host(build):
+    """It connects to the socket of `fabric exec`, and sends no command, or what is no text."""
+    said = lines(build, f"a:python3 -c {SILENT.format(hosts.FABRIC)}")
+    assert said == ["hello"], said
+
+
+def a_folder_that_others_may_change_is_refused(build):
+    """They could put links in it, to what the fabric then overwrites."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        done = hosts.run_on_fabric(build, 20, "--dir", folder, "a:true")
+    assert done.returncode == 2 and "other users may change what is in it" in done.stderr, done
+
+
 def a_process_with_the_environment_of_another_host_is_noticed(build):
     """Not so one in a network namespace of its own, as of a pod."""
     done = hosts.run_on_fabric(
@@ -171,6 +196,8 @@ TESTS = (
     a_command_runs_on_another_host_as_by_ssh,
     a_command_on_another_host_ends_with_who_started_it,
     a_host_that_there_is_not_runs_nothing,
+    a_visitor_who_says_nothing_stops_no_host,
+    a_folder_that_others_may_change_is_refused,
 )
 
 if __name__ == "__main__":

@@ -118,11 +118,20 @@ class HostProcess:
         self.ready.register(self.visitors, selectors.EVENT_READ, self.let_in)
 
     def let_in(self):
-        """Start a visitor's command, and end it if the visitor disconnects."""
+        """Wait for a visitor's command; others need not wait for that."""
         visitor, _ = self.visitors.accept()
-        text, files, _, _ = socket.recv_fds(visitor, ORDER_BYTES_MAX, 3)
+        self.ready.register(visitor, selectors.EVENT_READ, lambda: self.take_order(visitor))
+
+    def take_order(self, visitor):
+        """Start a visitor's command, and end it if the visitor disconnects."""
+        self.ready.unregister(visitor)
+        try:
+            text, files, _, _ = socket.recv_fds(visitor, ORDER_BYTES_MAX, 3)
+        except OSError:
+            return
         if len(files) == 3:
-            pid = self.start(text.decode(), files, lambda status: self.let_out(visitor, status))
+            pid = self.start(os.fsdecode(text), files,
+                             lambda status: self.let_out(visitor, status))
             self.ready.register(visitor, selectors.EVENT_READ,
                                 lambda: self.let_go(visitor, pid))
         for fd in files:
