@@ -96,6 +96,21 @@ def limits_and_devices_are_as_promised(lab):
 
 
 @check
+def clocks_of_hosts_go_as_ours(lab):
+    for guest in lab.guests.values():
+        seen = []
+        for pause_s in (2, 0):
+            before = time.monotonic()
+            uptime = float(guest.run("cat /proc/uptime").stdout.split()[0])
+            seen.append((before, uptime, time.monotonic()))
+            time.sleep(pause_s)
+        first, last = seen
+        least, took, most = last[0] - first[2], last[1] - first[1], last[2] - first[0]
+        if not 0.9 * least < took < 1.1 * most:
+            raise AssertionError(f"{took:.2f} s in {least:.2f} to {most:.2f} s")
+
+
+@check
 def stock_rping_over_ipv4(lab):
     rping(lab.a, lab.b, lab.a.addr4)
 

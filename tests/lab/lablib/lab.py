@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import image, link, qemu, release as releases, userland
+from . import image, link, qemu, release as releases, tsc, userland
 from .errors import LabError
 from .guest import MODES, Guest
 
@@ -37,6 +37,11 @@ class LabConfig:
         if self.accel == "tcg":
             return ["-accel", "tcg,thread=multi", "-cpu", "max"]
         return ["-accel", self.accel, "-cpu", "host"]
+
+    def clock(self):
+        """Return the kernel's words for a CPU whose time stamp counter is the machine's."""
+        khz = tsc.khz() if self.accel == "tcg" and not self.lockstep else None
+        return [f"tsc_early_khz={khz}"] if khz else []
 
     def python(self):
         """Return the interpreter for the agent: the system's, else the one that runs us."""

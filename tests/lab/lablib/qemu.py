@@ -79,7 +79,7 @@ def arguments(image, config, variables, link, ends):
         *config.acceleration(number), "-smp", smp(config.cpus), "-m", str(config.memory_mib),
         "-kernel", str(image.kernel).replace(",", ",,"),
         "-initrd", str(image.initramfs).replace(",", ",,"),
-        "-append", " ".join((*KERNEL_ARGS, *words)),
+        "-append", " ".join((*KERNEL_ARGS, *config.clock(), *words)),
         *virtfs("hostroot", config.root),
         *(word for n, path in enumerate(config.shares) for word in virtfs(f"share{n}", path)),
         "-device", "virtio-serial-pci",
