@@ -122,6 +122,32 @@ TEST(duplicates)
 	world_close(world);
 }
 
+/*
+ * A peer that may have one read outstanding asked again for one that it has now got, and asks for
+ * the next while the answer is repeated.
+ */
+TEST(next_request_ends_what_is_repeated)
+{
+	struct world *world =
+		world_open(&(struct world_config){ .type = IBV_QPT_RC, .max_rd_atomic = 1 });
+	struct fab_qp *qp = to_qp(world->end[1].qp);
+
+	ask_to_read(world, 0, READ_BYTES);
+	world_run(world);
+	ask_to_read(world, 0, READ_BYTES);
+	ask_to_read(world, 64, 8);
+	ck_assert_uint_eq(qp->responder.psn, 65);
+	ask_to_read(world, 0, READ_BYTES);
+	inject_atomic(world, 65, 5);
+	ck_assert_uint_eq(qp->responder.psn, 66);
+	ask_to_read(world, 66, READ_BYTES);
+	ask_to_read(world, 130, READ_BYTES); /* two at once: 9.7.4.1.4 */
+	ck_assert_uint_eq(qp->responder.psn, 130);
+	world_run(world);
+	ck_assert_int_eq(qp->attr.qp_state, IBV_QPS_ERR);
+	world_close(world);
+}
+
 /* Of a long read, a part that is not yet sent is asked for again: it comes once. */
 TEST(duplicates_of_what_is_still_to_come)
 {

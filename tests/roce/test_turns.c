@@ -245,3 +245,14 @@ TEST(a_turn_ends_with_the_answer_to_a_read)
 	ck_assert_int_eq(n, 1);
 	world_close(world);
 }
+
+/* Where requests come faster than they can be answered, most are duplicates. */
+TEST(a_turn_goes_on_after_a_duplicate)
+{
+	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
+	const struct fab_packet read = { .op = FAB_OP_READ, .dma_bytes = 16 };
+
+	ck_assert_int_eq(packets_of_turn(world, read), 1);
+	ck_assert_int_eq(packets_of_turn(world, read), 2);
+	world_close(world);
+}

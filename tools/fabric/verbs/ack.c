@@ -250,6 +250,28 @@ static void send_responses(struct fab_qp *qp, uint32_t budget)
 	}
 }
 
+static void drop_response(struct fab_qp *qp, unsigned int i)
+{
+	for (; i + 1 < qp->responder.n_responses; i++)
+		*response_at(qp, i) = *response_at(qp, i + 1);
+	qp->responder.n_responses--;
+}
+
+bool ack_make_room(struct fab_qp *qp)
+{
+	unsigned int i;
+
+	if (qp->responder.n_responses < qp->attr.max_dest_rd_atomic)
+		return true;
+	for (i = 0; i < qp->responder.n_responses; i++) {
+		if (!response_at(qp, i)->is_again)
+			continue;
+		drop_response(qp, i);
+		return true;
+	}
+	return false;
+}
+
 bool ack_add_response(struct fab_qp *qp, const struct fab_response *response)
 {
 	struct fab_responder *responder = &qp->responder;
@@ -262,8 +284,8 @@ bool ack_add_response(struct fab_qp *qp, const struct fab_response *response)
 	if (!responder->response)
 		return false;
 	*response_at(qp, responder->n_responses++) = *response;
-	context_of(qp)->has_answer = true;
-	if (none_before)
+	context_of(qp)->has_answer |= !response->is_again;
+	if (none_before && !response->is_again)
 		send_responses(qp, context_of(qp)->carrier->read_bytes);
 	if (responder->n_responses || responder->is_refused)
 		has_output(qp);

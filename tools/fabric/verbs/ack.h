@@ -47,7 +47,20 @@ void ack_send(struct fab_qp *qp);
 void ack_nak(struct fab_qp *qp, enum fab_nak why);
 
 /**
+ * ack_make_room() - make room for the response to a new request
+ *
+ * A requester whose number of outstanding requests is limited shows by a new one that it has the
+ * responses it asked for again, so one that is to be repeated is dropped if there is no room.
+ *
+ * Return: false if max_dest_rd_atomic is exceeded.
+ */
+bool ack_make_room(struct fab_qp *qp);
+
+/**
  * ack_add_response() - queue a response, and send one turn's part of it
+ *
+ * To a duplicate (is_again) it is sent at the end of the turn: several may have come meanwhile,
+ * and need one response.
  *
  * Return: false if max_dest_rd_atomic is exceeded.
  */

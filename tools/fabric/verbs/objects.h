@@ -308,7 +308,8 @@ struct fab_replay {
 struct fab_response {
 	uint8_t op; /* FAB_OP_READ_RESPONSE or FAB_OP_ATOMIC_RESPONSE */
 	bool has_begun;
-	uint32_t psn; /* of the next packet */
+	bool is_again; /* to a duplicate */
+	uint32_t psn;  /* of the next packet */
 	uint32_t n_psn;
 	uint32_t msn;
 	uint32_t srqn; /* of XRC */

@@ -263,16 +263,17 @@ static void take_read(struct fab_qp *qp, const struct fab_packet *packet)
 	}
 	count_message(qp);
 	response = response_to_read(qp, packet);
-	if (ack_add_response(qp, &response))
+	if (ack_make_room(qp) && ack_add_response(qp, &response))
 		advance_psn(qp, response.n_psn);
 	else
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }
 
-static bool respond_to_atomic(struct fab_qp *qp, uint32_t psn, uint64_t value)
+static bool respond_to_atomic(struct fab_qp *qp, uint32_t psn, uint64_t value, bool is_again)
 {
 	struct fab_response response = {
 		.op = FAB_OP_ATOMIC_RESPONSE,
+		.is_again = is_again,
 		.psn = psn,
 		.n_psn = 1,
 		.msn = qp->responder.msn,
@@ -307,8 +308,7 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return;
 	}
-	if (packet->remote_addr % ATOMIC_BYTES ||
-	    responder->n_responses >= qp->attr.max_dest_rd_atomic) {
+	if (packet->remote_addr % ATOMIC_BYTES || !ack_make_room(qp)) {
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return;
 	}
@@ -317,14 +317,15 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 	replay->value = perform_atomic(memory_at(mr, packet->remote_addr), packet);
 	count_message(qp);
 	advance_psn(qp, 1);
-	if (!respond_to_atomic(qp, packet->psn, replay->value))
+	if (!respond_to_atomic(qp, packet->psn, replay->value, false))
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }
 
-static bool respond_empty(struct fab_qp *qp, uint32_t psn)
+static bool respond_empty(struct fab_qp *qp, uint32_t psn, bool is_again)
 {
 	struct fab_response response = {
 		.op = FAB_OP_READ_RESPONSE,
+		.is_again = is_again,
 		.psn = psn,
 		.n_psn = 1,
 		.msn = qp->responder.msn,
@@ -337,7 +338,7 @@ static void take_empty(struct fab_qp *qp, uint32_t psn)
 {
 	count_message(qp);
 	advance_psn(qp, 1);
-	if (!respond_empty(qp, psn))
+	if (!respond_empty(qp, psn, false))
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }
 
@@ -348,8 +349,7 @@ static void take_atomic_write(struct fab_qp *qp, const struct fab_packet *packet
 	struct fab_mr *mr;
 
 	if (packet->remote_addr % ATOMIC_BYTES || packet->bytes != ATOMIC_BYTES ||
-	    packet->dma_bytes != ATOMIC_BYTES ||
-	    qp->responder.n_responses >= qp->attr.max_dest_rd_atomic) {
+	    packet->dma_bytes != ATOMIC_BYTES || !ack_make_room(qp)) {
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return;
 	}
@@ -386,7 +386,7 @@ static bool may_flush(const struct fab_qp *qp, const struct fab_packet *packet)
 static void take_flush(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (!flush_access(packet->flush) || packet->flush & ~FAB_FLUSH_KNOWN ||
-	    qp->responder.n_responses >= qp->attr.max_dest_rd_atomic) {
+	    !ack_make_room(qp)) {
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return;
 	}
@@ -417,7 +417,7 @@ static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 
 		if (replay->psn != psn)
 			continue;
-		respond_to_atomic(qp, psn, replay->value);
+		respond_to_atomic(qp, psn, replay->value, true);
 		return;
 	}
 }
@@ -432,6 +432,7 @@ static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 	if (packet->dma_bytes > FAB_MSG_MAX || fab_psn_diff(end, qp->responder.psn) > 0 ||
 	    !may_read(qp, packet))
 		return;
+	response.is_again = true;
 	owed = ack_find_response(qp, end, &is_first);
 	if (!owed)
 		ack_add_response(qp, &response);
@@ -445,7 +446,7 @@ static void answer_empty_again(struct fab_qp *qp, uint32_t psn)
 	bool is_first;
 
 	if (!ack_find_response(qp, (psn + 1) & FAB_PSN_MASK, &is_first))
-		respond_empty(qp, psn);
+		respond_empty(qp, psn, true);
 }
 
 /*
