@@ -9,6 +9,7 @@
 
 #include "mad/cma_hdr.h"
 #include "lib/portd/server/ports.h"
+#include "tests/unit/portd/claims.h"
 #include "tests/unit/test.h"
 
 #define PORT   7174
@@ -34,18 +35,6 @@ static inline void set_up(void)
 static inline void tear_down(void)
 {
 	ports_free(ports);
-}
-
-static inline struct portd_claim claim_on(uint32_t claim_id, const char *addr, uint16_t port)
-{
-	struct portd_claim claim = { .claim_id = claim_id,
-				     .ps = RDMA_PS_TCP,
-				     .local_family = 4,
-				     .afonly = 1,
-				     .local_port = port };
-
-	inet_pton(AF_INET, addr, claim.local_addr + 12);
-	return claim;
 }
 
 static inline int bind_on(uint16_t client, uint32_t claim_id, const char *addr, uint16_t port)

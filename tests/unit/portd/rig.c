@@ -6,10 +6,8 @@
  */
 #include "tests/unit/portd/rig.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +19,7 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/datagram.h"
+#include "tests/unit/portd/claims.h"
 #include "tests/unit/portd/rig_device.h"
 
 #define START_NS  (UINT64_C(1000) * 1000 * CM_NS_PER_MS)
@@ -495,14 +494,7 @@ void rig_leave(struct rig_client *client)
 
 struct portd_claim rig_claim(uint32_t claim_id, const char *addr)
 {
-	struct portd_claim claim = { .claim_id = claim_id,
-				     .ps = RDMA_PS_TCP,
-				     .afonly = 1,
-				     .local_family = 4,
-				     .local_port = RIG_SERVICE };
-
-	inet_pton(AF_INET, addr, claim.local_addr + 12);
-	return claim;
+	return claim_on(claim_id, addr, RIG_SERVICE);
 }
 
 int rig_listen(struct rig_client *client, const char *addr)

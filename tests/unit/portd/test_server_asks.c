@@ -17,14 +17,23 @@
 FIXTURE(askers_set_up, rig_tear_down);
 TIME_LIMIT_S(60); /* each instruction that is counted is a system call */
 
+/* Return: the user, as cmportd knows him. */
+static const struct user *join_as_mallory(struct rig_client *client)
+{
+	const struct server *server = rig_server();
+
+	rig_come_as_user(1001);
+	rig_join(client);
+	return server->client[server->block_owner[client->first >> ID_BLOCK_SHIFT]]->user;
+}
+
 /* The administrator does not answer Mallory, whose questions stay until they time out. */
 TEST(questions_of_one_user_do_not_keep_those_of_another_waiting)
 {
 	struct rig_client mallory;
 	unsigned int n;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	for (n = 1; n <= 100; n++)
 		ask_path_to(&mallory, n, (uint8_t)n);
 	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX);
@@ -39,8 +48,7 @@ TEST(a_path_that_one_user_gives_up_is_known_to_others)
 {
 	struct rig_client mallory;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	ask_path(&carol, 5);
 	rig_sa_answers(0, 0, 7);
 	revalidate(&mallory);
@@ -140,10 +148,8 @@ TEST(tables_are_not_told_to_one_who_does_not_read)
 	double tokens;
 	unsigned int us;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	user = join_as_mallory(&mallory);
 	ask_for_tables(&mallory, 1000);
-	user = rig_server()->client[2]->user;
 	tokens = user->rate.tokens;
 	us = list_services();
 	printf("1,000 equal queries for a table of %u: %u us\n", TABLE, us);
@@ -159,8 +165,7 @@ TEST(table_that_is_dropped_is_not_told_on)
 	struct portd_record drop = { .type = PORTD_SA_DROP, .sa_drop = { .ask_id = 1 } };
 	struct rig_client mallory;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	ask_for_tables(&mallory, 9);
 	ck_assert(rig_tell(&mallory, &drop));
 	list_services();
@@ -188,8 +193,7 @@ TEST(groups_that_a_user_joins_and_leaves_at_once_leave_room_for_others)
 	uint32_t n;
 
 	quotas[QUOTA_CLIENT_RATE] = quotas[QUOTA_USER_RATE] = 1000000;
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	n = join_and_leave(&mallory, SA_GROUPS_MAX + 100);
 	join_group(&carol, 1, SA_GROUPS_MAX + 200);
 	ck_assert_int_eq(told(&carol, 1), -1);
@@ -202,8 +206,7 @@ TEST(groups_that_are_being_left_are_in_a_users_quota)
 	struct rig_client mallory;
 
 	rig_server()->options.quotas.is[QUOTA_USER_SA] = SA_TURN_OUT_MAX / 2;
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	ck_assert_uint_eq(join_and_leave(&mallory, SA_TURN_OUT_MAX), SA_TURN_OUT_MAX / 2);
 	rig_pass(2001); /* the joins have timed out */
 	ck_assert_uint_eq(join_and_leave(&mallory, 1), 0);
@@ -215,8 +218,7 @@ TEST(a_user_is_known_until_his_groups_are_left)
 {
 	struct rig_client mallory, erin;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	join(&mallory, 1);
 	rig_sa_answers(0, 0, 0xc001);
 	rig_leave(&mallory);
@@ -245,8 +247,7 @@ TEST(who_asks_the_same_as_another_waits_for_as_long_as_he_says)
 	struct rig_client mallory;
 	struct portd_record hasty;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	hasty = question(&mallory, 1, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
 	hasty.sa_ask.record[23] = 9; /* as ask_path() */
 	hasty.sa_ask.timeout_ms = 1;
@@ -264,8 +265,7 @@ TEST(a_join_that_is_refused_makes_nobody_elses_fail)
 	struct rig_client mallory;
 	struct portd_record wrong;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
+	join_as_mallory(&mallory);
 	wrong = question(&mallory, 1, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD);
 	wrong.sa_ask.record[0] = 0xff; /* as join(), but with one component */
 	wrong.sa_ask.record[48] = SA_JOIN_FULL;
@@ -285,9 +285,7 @@ TEST(a_question_costs_more_than_an_answer_that_is_known)
 	const struct user *user;
 	double before, asked, known;
 
-	rig_come_as_user(1001);
-	rig_join(&mallory);
-	user = rig_server()->client[2]->user;
+	user = join_as_mallory(&mallory);
 	before = user->rate.tokens;
 	ask_path(&mallory, 1);
 	asked = before - user->rate.tokens;
