@@ -231,26 +231,32 @@ static const struct {
 	{ -EAFNOSUPPORT,	 "is of an IP version that this host does not have"		    },
 };
 
+/* Once for each kind of failure. */
 static void log_send_error(struct udp_out *out, const struct udp_burst *burst, int err)
 {
+	const unsigned int n_kinds = sizeof(advice) / sizeof(advice[0]);
 	char to[INET6_ADDRSTRLEN] = "?";
-	unsigned int i;
+	unsigned int i = 0;
 
 	/* Linux returns this for a source address that it does not have. */
 	if (err == -ENETUNREACH &&
 	    udp_out_reach(out, &burst->flow.sgid, &burst->dgid, burst->ifindex) == EADDRNOTAVAIL)
 		err = -EADDRNOTAVAIL;
-	for (i = 0; i < sizeof(advice) / sizeof(advice[0]); i++) {
-		if (advice[i].err != err || out->complaints & 1u << i)
-			continue;
-		out->complaints |= 1u << i;
-		if (icrc_is_ipv4(&burst->dgid))
-			inet_ntop(AF_INET, burst->dgid.raw + IPV4_AT, to, sizeof(to));
-		else
-			inet_ntop(AF_INET6, burst->dgid.raw, to, sizeof(to));
+	while (i < n_kinds && advice[i].err != err)
+		i++;
+	if (out->complaints & 1u << i)
+		return;
+	out->complaints |= 1u << i;
+	if (icrc_is_ipv4(&burst->dgid))
+		inet_ntop(AF_INET, burst->dgid.raw + IPV4_AT, to, sizeof(to));
+	else
+		inet_ntop(AF_INET6, burst->dgid.raw, to, sizeof(to));
+	if (i < n_kinds)
 		fprintf(stderr, "fabric: a RoCE packet of %zu bytes to %s %s\n",
 			burst->segment_bytes, to, advice[i].text);
-	}
+	else
+		fprintf(stderr, "fabric: a RoCE packet of %zu bytes to %s cannot leave: %s\n",
+			burst->segment_bytes, to, strerror(-err));
 }
 
 /* --- waiting ------------------------------------------------------------- */
