@@ -27,7 +27,7 @@
 #define RECORD_BYTES 176
 #define NAME_AT	     48
 #define ALL_OF_IT    0x57 /* component mask: id, GID, P_Key, lease, name */
-#define TRIES	     300
+#define TRIES	     3000 /* 700 records take 59 s on a machine with a load of 20 */
 #define READY	     "all are offered"
 #define PAUSE_MS     100
 
@@ -64,26 +64,46 @@ static struct sockaddr_ib address(const char *gid, unsigned int port)
 
 /* --- the server ---------------------------------------------------------- */
 
-static void register_service(const char *name, const struct sockaddr_ib *at, uint16_t sm_lid)
+/* Of the administrator. */
+struct access {
+	int fd;
+	uint32_t agent;
+	uint16_t sm_lid;
+};
+
+static struct access open_access(void)
 {
 	struct umad_reg_attr attr = { .mgmt_class = UMAD_CLASS_SUBN_ADM,
 				      .mgmt_class_version = UMAD_SA_CLASS_VERSION };
+	struct access to;
+	umad_port_t port;
+
+	if (umad_init() || umad_get_port("fab0", 1, &port))
+		die("umad_get_port");
+	to.sm_lid = (uint16_t)port.sm_lid;
+	to.fd = umad_open_port("fab0", 1);
+	if (to.fd < 0 || umad_register2(to.fd, &attr, &to.agent))
+		die("umad");
+	return to;
+}
+
+static void register_service(const struct access *to, const char *name,
+			     const struct sockaddr_ib *at)
+{
 	struct {
 		struct ib_user_mad head;
 		struct umad_sa_packet packet;
 	} umad = { .packet = { .sm_key = { 0 } } };
-	int fd = umad_open_port("fab0", 1), bytes = sizeof(umad.packet);
+	int bytes = sizeof(umad.packet);
 	uint16_t pkey = 0xffff;
-	uint32_t agent;
+	static uint32_t tid;
 
-	if (fd < 0 || umad_register2(fd, &attr, &agent))
-		die("umad");
-	umad_set_addr(&umad, sm_lid, 1, 0, (int)0x80010000);
+	umad_set_addr(&umad, to->sm_lid, 1, 0, (int)0x80010000);
 	umad.packet.mad_hdr = (struct umad_hdr){ .base_version = 1,
 						 .mgmt_class = UMAD_CLASS_SUBN_ADM,
 						 .class_version = UMAD_SA_CLASS_VERSION,
 						 .method = UMAD_METHOD_SET,
-						 .tid = htobe64(1),
+						 .tid = htobe64(++tid),
 						 .attr_id = htons(UMAD_SA_ATTR_SERVICE_REC) };
 	umad.packet.comp_mask = htobe64(ALL_OF_IT);
 	memcpy(umad.packet.data, &at->sib_sid, 8);
@@ -91,20 +111,10 @@ static void register_service(const char *name, const struct sockaddr_ib *at, uin
 	memcpy(umad.packet.data + 24, &pkey, 2);
 	memset(umad.packet.data + 28, 0xff, 4);
 	snprintf((char *)umad.packet.data + NAME_AT, 64, "%s", name);
-	if (umad_send(fd, (int)agent, &umad, bytes, 50, 100) ||
-	    umad_recv(fd, &umad, &bytes, 6000) < 0 || umad_status(&umad) ||
+	if (umad_send(to->fd, (int)to->agent, &umad, bytes, 50, 1000) ||
+	    umad_recv(to->fd, &umad, &bytes, 60000) < 0 || umad_status(&umad) ||
 	    umad.packet.mad_hdr.status)
 		die("ServiceRecord");
-	close(fd);
-}
-
-static uint16_t lid_of_administrator(void)
-{
-	umad_port_t port;
-
-	if (umad_init() || umad_get_port("fab0", 1, &port))
-		die("umad_get_port");
-	return (uint16_t)port.sm_lid;
 }
 
 static void offer(const char *name, unsigned int port, unsigned int n, char **gids)
@@ -118,7 +128,7 @@ static void offer(const char *name, unsigned int port, unsigned int n, char **gi
 		.ai_src_len = sizeof(at),
 		.ai_src_addr = (struct sockaddr *)&at,
 	};
-	uint16_t sm_lid = lid_of_administrator();
+	const struct access to = open_access();
 	struct rdma_cm_id *listener, *id;
 	struct sockaddr_ib record;
 	unsigned int i;
@@ -128,10 +138,11 @@ static void offer(const char *name, unsigned int port, unsigned int n, char **gi
 	for (; *gids; gids++)
 		for (i = 0; i < n; i++) {
 			record = address(*gids, port + i);
-			register_service(name, &record, sm_lid);
+			register_service(&to, name, &record);
 		}
 	record = address(gids[-1], port + n);
-	register_service(READY, &record, sm_lid);
+	register_service(&to, READY, &record);
+	close(to.fd);
 	printf("offered\n");
 	fflush(stdout);
 	if (rdma_get_request(listener, &id) || rdma_accept(id, NULL))
@@ -159,7 +170,7 @@ static unsigned int print_list(const struct rdma_addrinfo *info)
 	return n;
 }
 
-/* The server may not be there yet. */
+/* The server may not be there yet, and the administrator may be busy. */
 static struct rdma_addrinfo *wait_for(const char *name)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
@@ -168,7 +179,7 @@ static struct rdma_addrinfo *wait_for(const char *name)
 
 	for (i = 0; i < TRIES && rc; i++) {
 		rc = rdma_getaddrinfo(NULL, name, &hints, &info);
-		if (rc && (rc != -1 || errno != ENOENT))
+		if (rc && (rc != -1 || (errno != ENOENT && errno != ETIMEDOUT)))
 			break;
 		if (rc)
 			poll(NULL, 0, PAUSE_MS);
