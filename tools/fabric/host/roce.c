@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <net/if.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
@@ -68,26 +67,9 @@ static void out_ready(struct watch *watch, uint32_t events)
 
 /* --- opening ------------------------------------------------------------- */
 
-/* A socket of the kernel itself, as rxe's, has no inode. */
-static bool is_port_of_kernel(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	unsigned int port, inode = 1;
-	bool found = false;
-	char line[256];
-
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "%*d: %*[0-9A-F]:%x %*s %*x %*s %*s %*s %*u %*d %u", &port,
-			       &inode) == 2 &&
-			port == ROCE_UDP_PORT && inode == 0;
-	if (file)
-		fclose(file);
-	return found;
-}
-
 static void say_who_has_the_port(const struct host *host)
 {
-	if (is_port_of_kernel("/proc/net/udp") || is_port_of_kernel("/proc/net/udp6"))
+	if (access("/sys/module/rdma_rxe", F_OK) == 0)
 		host_say(host,
 			 "UDP port 4791 is taken: rdma_rxe is loaded, and receives RoCE in this "
 			 "network namespace. \"rdma link delete rxe0\" frees the port (\"rdma "
