@@ -7,14 +7,15 @@ run.py starts both ends (table.py). Each says "end 0" when all was as it should 
 otherwise. Debian's python, as the module is built for no other.
 """
 import argparse
+import enum
 import json
 import os
 import socket
 import sys
 import tempfile
 import time
+import types
 
-from pyverbs import enums as ib
 from pyverbs.addr import AH, GID, AHAttr, GlobalRoute
 from pyverbs.cq import CQ, CQEX, CompChannel, CqInitAttrEx, PollCqAttr
 from pyverbs.device import DM, AllocDmAttr, Context
@@ -24,6 +25,14 @@ from pyverbs.qp import ECE, QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr, SrqInitAttrEx
 from pyverbs.wr import SGE, RecvWR, SendWR
 from pyverbs.xrcd import XRCD, XRCDInitAttr
+
+try:
+    from pyverbs import enums as ib
+except ImportError:  # since rdma-core 60 or so each enum is a class
+    from pyverbs import libibverbs_enums
+    ib = types.SimpleNamespace(**{name: value for kind in vars(libibverbs_enums).values()
+                                  if isinstance(kind, enum.EnumMeta)
+                                  for name, value in kind.__members__.items()})
 
 # Of another device: tests/roce/rxe_lab.py.
 DEVICE, GID_INDEX = os.environ.get("PYVERBS_ON", "fab0"), int(os.environ.get("PYVERBS_INDEX", "1"))
