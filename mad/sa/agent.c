@@ -292,6 +292,7 @@ void sa_agent_expire(struct sa_agent *agent, struct cm_time now)
 	unsigned int i;
 
 	agent->now = now;
+	groups_renew_some(agent);
 	sa_flights_expire(&agent->flights, now);
 	for (i = 0; i < SA_EXPIRE_MAX && (timer = cm_timers_pop(&agent->waits, now)); i++) {
 		ask = container_of(timer, struct sa_ask, timer);
@@ -302,7 +303,9 @@ void sa_agent_expire(struct sa_agent *agent, struct cm_time now)
 
 struct cm_time sa_agent_deadline(const struct sa_agent *agent)
 {
-	return cm_time_earlier(cm_timers_deadline(&agent->flights.timers),
+	if (groups_are_due(agent))
+		return agent->now;
+	return cm_time_earlier(sa_flights_deadline(&agent->flights),
 			       cm_timers_deadline(&agent->waits));
 }
 

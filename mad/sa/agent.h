@@ -14,6 +14,7 @@
 #define SA_WAIT_MS_MIN (SA_TRIES * SA_TRY_MS_MIN)
 #define SA_LEAVE_MS    800   /* four transmissions */
 #define SA_RENEW_MS    60000 /* how long a new administrator may take to start */
+#define SA_RENEW_MAX   64    /* groups that are renewed in a call */
 #define SA_GROUPS_MAX  16384 /* several times what one user may have */
 
 /*
@@ -59,6 +60,7 @@ struct sa_agent {
 	struct list groups;
 	struct hash memberships; /* the groups: see group.c */
 	unsigned int n_groups;
+	uint32_t n_renewals; /* times that all groups had to be renewed */
 	struct sa_subnet subnet;
 	struct cm_time now; /* of the current call */
 	uint64_t n_from_cache;

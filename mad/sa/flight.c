@@ -22,7 +22,9 @@ void sa_flights_init(struct sa_flights *flights, uint32_t seed,
 {
 	unsigned int i;
 
-	*flights = (struct sa_flights){ .number = seed & NUMBER_MASK, .send = send, .arg = arg };
+	*flights = (struct sa_flights){
+		.number = seed & NUMBER_MASK, .give_way_at = CM_TIME_NEVER, .send = send, .arg = arg
+	};
 	list_init(&flights->out);
 	for (i = 0; i < SA_TURNS; i++)
 		list_init(&flights->turn[i].waiting);
@@ -35,9 +37,12 @@ bool sa_flight_is_on(const struct sa_flight *flight)
 
 static unsigned int left_ms(const struct sa_flight *flight, struct cm_time now)
 {
+	uint64_t ms;
+
 	if (cm_time_reached(flight->give_up, now))
 		return 1;
-	return (unsigned int)((flight->give_up.ns - now.ns) / CM_NS_PER_MS) + 1;
+	ms = (flight->give_up.ns - now.ns) / CM_NS_PER_MS + 1;
+	return ms < SA_KERNEL_MS_MAX ? (unsigned int)ms : SA_KERNEL_MS_MAX;
 }
 
 static void transmit_question(struct sa_flights *flights, struct sa_flight *flight,
@@ -68,26 +73,127 @@ static struct sa_flight *choose_waiting(struct sa_flights *flights)
 	return NULL;
 }
 
+static void put_waiting(struct sa_flights *flights, struct sa_flight *flight)
+{
+	list_append(&flights->turn[flight->turn].waiting, &flight->link);
+	flights->n_waiting++;
+}
+
+static void put_out(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
+{
+	list_remove(&flight->link);
+	list_append(&flights->out, &flight->link);
+	flight->is_out = true;
+	flight->out_at = now;
+	flights->n_waiting--;
+	flights->n_out++;
+	flights->turn[flight->turn].n_out++;
+	transmit_question(flights, flight, now);
+}
+
+static void take_out(struct sa_flights *flights, struct sa_flight *flight)
+{
+	cm_timer_disarm(&flights->timers, &flight->timer);
+	list_remove(&flight->link);
+	flights->n_out -= flight->is_out;
+	flights->turn[flight->turn].n_out -= flight->is_out;
+	flights->n_waiting -= !flight->is_out;
+	flight->is_out = false;
+}
+
+/* --- fairness -------------------------------------------------------------- */
+
+static bool is_waiting(const struct sa_flights *flights, unsigned int turn)
+{
+	return !list_is_empty(&flights->turn[turn].waiting);
+}
+
+/* Return: how many places each turn may have that has a request, if all have many. */
+static unsigned int fair_share(const struct sa_flights *flights)
+{
+	unsigned int turn, n = 0;
+
+	for (turn = 0; turn < SA_TURNS; turn++)
+		n += flights->turn[turn].n_out || is_waiting(flights, turn);
+	return SA_FLIGHTS_OUT_MAX / n;
+}
+
+/* Return: a request of a turn with less than its share, of these the one whose turn it is. */
+static struct sa_flight *choose_needy(struct sa_flights *flights, unsigned int share)
+{
+	unsigned int i, turn;
+
+	for (i = 0; i < SA_TURNS; i++) {
+		turn = (flights->next_turn + i) % SA_TURNS;
+		if (!is_waiting(flights, turn) || flights->turn[turn].n_out >= share)
+			continue;
+		return container_of(flights->turn[turn].waiting.next, struct sa_flight, link);
+	}
+	return NULL;
+}
+
+/* Return: the oldest request of the turn with the most, if that is more than its share. */
+static struct sa_flight *choose_oldest(const struct sa_flights *flights, unsigned int share)
+{
+	unsigned int turn, most = 0;
+	struct sa_flight *flight;
+
+	for (turn = 1; turn < SA_TURNS; turn++)
+		if (flights->turn[turn].n_out > flights->turn[most].n_out)
+			most = turn;
+	if (flights->turn[most].n_out <= share)
+		return NULL;
+	list_for_each_entry (flight, &flights->out, link)
+		if (flight->turn == most)
+			return flight;
+	return NULL;
+}
+
+/* One that nobody waits for ends. */
+static void give_way(struct sa_flights *flights, struct sa_flight *flight)
+{
+	take_out(flights, flight);
+	if (flight->rests) {
+		flight->number = 0;
+		flight->landed(flight, -ETIMEDOUT, NULL);
+		return;
+	}
+	put_waiting(flights, flight);
+	cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
+}
+
+/* All places are taken. Return: false if no request gives way to another now. */
+static bool exchange_one(struct sa_flights *flights, struct cm_time now)
+{
+	const unsigned int share = fair_share(flights);
+	struct sa_flight *oldest = choose_oldest(flights, share);
+	struct sa_flight *needy = oldest ? choose_needy(flights, share) : NULL;
+	struct cm_time when;
+
+	if (!needy)
+		return false;
+	when = cm_time_after(oldest->out_at, SA_GIVE_WAY_MS * CM_NS_PER_MS);
+	if (!cm_time_reached(when, now)) {
+		flights->give_way_at = when;
+		return false;
+	}
+	flights->next_turn = needy->turn + 1;
+	put_out(flights, needy, now);
+	give_way(flights, oldest);
+	return true;
+}
+
 /* Sends waiting requests up to the limit. A waiting request times out, too. */
 static void admit_waiting(struct sa_flights *flights, struct cm_time now)
 {
 	struct sa_flight *flight;
 
-	while (flights->n_out < SA_FLIGHTS_OUT_MAX && (flight = choose_waiting(flights))) {
-		list_remove(&flight->link);
-		list_append(&flights->out, &flight->link);
-		flight->is_out = true;
-		flights->n_waiting--;
-		flights->n_out++;
-		flights->turn[flight->turn].n_out++;
-		transmit_question(flights, flight, now);
-	}
-}
-
-static void put_waiting(struct sa_flights *flights, struct sa_flight *flight)
-{
-	list_append(&flights->turn[flight->turn].waiting, &flight->link);
-	flights->n_waiting++;
+	while (flights->n_out < SA_FLIGHTS_OUT_MAX && (flight = choose_waiting(flights)))
+		put_out(flights, flight, now);
+	flights->give_way_at = CM_TIME_NEVER;
+	while (flights->n_out >= SA_FLIGHTS_OUT_MAX && flights->n_waiting &&
+	       exchange_one(flights, now))
+		continue;
 }
 
 void sa_flight_turn(struct sa_flights *flights, struct sa_flight *flight, uint8_t turn,
@@ -162,23 +268,12 @@ bool sa_flight_rest(struct sa_flights *flights, struct sa_flight *flight, struct
 	return true;
 }
 
-/* The caller admits the next request. */
-static void take_out(struct sa_flights *flights, struct sa_flight *flight)
-{
-	cm_timer_disarm(&flights->timers, &flight->timer);
-	list_remove(&flight->link);
-	flights->n_out -= flight->is_out;
-	flights->turn[flight->turn].n_out -= flight->is_out;
-	flights->n_waiting -= !flight->is_out;
-	flight->is_out = false;
-	flight->number = 0;
-}
-
 void sa_flight_stop(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
 {
 	if (!sa_flight_is_on(flight))
 		return;
 	take_out(flights, flight);
+	flight->number = 0;
 	admit_waiting(flights, now);
 }
 
@@ -186,6 +281,7 @@ static void land_flight(struct sa_flights *flights, struct sa_flight *flight, in
 			const struct sa_msg *answer, struct cm_time now)
 {
 	take_out(flights, flight);
+	flight->number = 0;
 	admit_waiting(flights, now);
 	flight->landed(flight, err, answer);
 }
@@ -274,6 +370,8 @@ void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
 	struct cm_timer *timer;
 	unsigned int i;
 
+	if (cm_time_reached(flights->give_way_at, now))
+		admit_waiting(flights, now);
 	for (i = 0; i < SA_EXPIRE_MAX && (timer = cm_timers_pop(&flights->timers, now)); i++) {
 		flight = container_of(timer, struct sa_flight, timer);
 		if (cm_time_reached(flight->give_up, now)) {
@@ -284,6 +382,11 @@ void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
 			transmit_question(flights, flight, now);
 		}
 	}
+}
+
+struct cm_time sa_flights_deadline(const struct sa_flights *flights)
+{
+	return cm_time_earlier(cm_timers_deadline(&flights->timers), flights->give_way_at);
 }
 
 void sa_flights_again(struct sa_flights *flights, struct cm_time now)

@@ -4,6 +4,10 @@
  * out, and limited in number, because one administrator serves a whole subnet. Pure: time and MADs
  * go in, MADs come out.
  *
+ * Some administrators do not answer some requests. If all places are taken, and a turn waits that
+ * has fewer than its fair share of them, the oldest request of the turn with most of them gives
+ * way: it is sent again later.
+ *
  * Each transmission has its own transaction id, as umad requires; a response to any of them counts.
  */
 #ifndef MAD_SA_FLIGHT_H
@@ -20,7 +24,9 @@
 #define SA_TRIES	   10 /* within the client's timeout, as the kernel does */
 #define SA_TRY_MS_MIN	   50
 #define SA_BUSY_MS_MAX	   2000
-#define SA_EXPIRE_MAX	   64 /* timers that run in a call */
+#define SA_EXPIRE_MAX	   64	 /* timers that run in a call */
+#define SA_GIVE_WAY_MS	   250	 /* for an answer, before it may give way */
+#define SA_KERNEL_MS_MAX   60000 /* how long the kernel waits for the answer to a MAD */
 
 struct sa_flight;
 
@@ -40,6 +46,7 @@ struct sa_flight {
 	uint32_t
 		number; /* transaction id without the transmission count; 0 while not outstanding */
 	uint32_t tries;
+	struct cm_time out_at; /* when it got its place */
 	bool is_out;
 	bool rests;   /* nobody waits for it */
 	uint8_t turn; /* less than SA_TURNS; flights of one turn leave room for others */
@@ -56,6 +63,7 @@ struct sa_flights {
 	} turn[SA_TURNS];
 	unsigned int n_waiting;
 	unsigned int next_turn;
+	struct cm_time give_way_at; /* when the next one may; CM_TIME_NEVER: no place is wanted */
 	struct cm_timers timers;
 	uint32_t number; /* of the last flight */
 	/* Sends a MAD; responses after @wait_ms milliseconds are ignored. */
@@ -108,6 +116,9 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 
 /** sa_flights_expire() - retransmit or end the first SA_EXPIRE_MAX requests that are due. */
 void sa_flights_expire(struct sa_flights *flights, struct cm_time now);
+
+/** sa_flights_deadline() - when to call sa_flights_expire() next. */
+struct cm_time sa_flights_deadline(const struct sa_flights *flights);
 
 /** sa_flights_again() - retransmit all requests, to a new administrator. */
 void sa_flights_again(struct sa_flights *flights, struct cm_time now);

@@ -341,6 +341,7 @@ static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *a
 	group->asked = ask->msg;
 	group->joined = ask->msg;
 	group->flight.turn = ask->turn;
+	group->n_renewals = agent->n_renewals;
 	list_init(&group->members);
 	list_append(&agent->groups, &group->link);
 	agent->n_groups++;
@@ -397,18 +398,45 @@ void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 	}
 }
 
-void groups_renew(struct sa_agent *agent)
+static void renew(struct sa_group *group)
+{
+	group->flight.msg = group->asked;
+	/* If the administrator chose the MGID, keep its choice. */
+	group->flight.msg.member.mgid = group->joined.member.mgid;
+	start_flight(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
+}
+
+static struct sa_group *next_due(const struct sa_agent *agent)
+{
+	struct sa_group *first = container_of(agent->groups.next, struct sa_group, link);
+
+	return !list_is_empty(&agent->groups) && first->n_renewals != agent->n_renewals ? first
+											: NULL;
+}
+
+bool groups_are_due(const struct sa_agent *agent)
+{
+	return next_due(agent);
+}
+
+void groups_renew_some(struct sa_agent *agent)
 {
 	struct sa_group *group;
+	unsigned int i;
 
-	list_for_each_entry (group, &agent->groups, link) {
-		if (group->state != SA_GROUP_MEMBER)
-			continue;
-		group->flight.msg = group->asked;
-		/* If the administrator chose the MGID, keep its choice. */
-		group->flight.msg.member.mgid = group->joined.member.mgid;
-		start_flight(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
+	for (i = 0; i < SA_RENEW_MAX && (group = next_due(agent)); i++) {
+		group->n_renewals = agent->n_renewals;
+		list_remove(&group->link);
+		list_append(&agent->groups, &group->link);
+		if (group->state == SA_GROUP_MEMBER)
+			renew(group);
 	}
+}
+
+void groups_renew(struct sa_agent *agent)
+{
+	agent->n_renewals++;
+	groups_renew_some(agent);
 }
 
 void groups_free(struct sa_agent *agent)

@@ -17,7 +17,8 @@ enum sa_group_state {
 };
 
 struct sa_group {
-	struct list link;      /* in agent.groups */
+	struct list link;      /* in agent.groups: those that are due to be renewed come first */
+	uint32_t n_renewals;   /* agent.n_renewals when it was made, or renewed */
 	struct hash_node node; /* in agent.memberships: see group.c */
 	struct sa_agent *agent;
 	enum sa_group_state state;
@@ -34,8 +35,14 @@ void group_join(struct sa_agent *agent, struct sa_ask *ask);
 /** group_leave() - remove a member. */
 void group_leave(struct sa_agent *agent, struct sa_ask *ask);
 
-/** groups_renew() - report all memberships to the administrator again. */
+/** groups_renew() - report all memberships to the administrator again: the first ones now */
 void groups_renew(struct sa_agent *agent);
+
+/** groups_renew_some() - report the next SA_RENEW_MAX of them. */
+void groups_renew_some(struct sa_agent *agent);
+
+/** groups_are_due() - return whether there are more. */
+bool groups_are_due(const struct sa_agent *agent);
 
 /** groups_free() - free all; sends nothing. */
 void groups_free(struct sa_agent *agent);

@@ -312,6 +312,105 @@ START_TEST(a_question_that_waits_may_change_its_turn)
 }
 END_TEST
 
+/* --- places that are taken by two turns, whose questions nobody answers ----- */
+
+#define NEWCOMER (MANY - 1)
+
+/* Return: the number of questions of a turn that are on the wire. */
+static unsigned int n_out_of(uint8_t turn)
+{
+	return flights.turn[turn].n_out;
+}
+
+static void fill_places(void)
+{
+	for (int i = 0; i < SA_FLIGHTS_OUT_MAX; i++) {
+		flight[i].turn = i < SA_TURN_OUT_MAX ? 1 : 2;
+		start(i, 600000);
+	}
+	ck_assert_uint_eq(flights.n_out, SA_FLIGHTS_OUT_MAX);
+}
+
+static void start_newcomer(uint8_t turn)
+{
+	flight[NEWCOMER].turn = turn;
+	start(NEWCOMER, 600000);
+}
+
+START_TEST(oldest_question_of_who_has_most_gives_way)
+{
+	fill_places();
+	start_newcomer(3);
+	ck_assert(!flight[NEWCOMER].is_out);
+	ck_assert_uint_le(sa_flights_deadline(&flights).ns, at_ms(SA_GIVE_WAY_MS).ns);
+	sa_flights_expire(&flights, at_ms(SA_GIVE_WAY_MS));
+	ck_assert(flight[NEWCOMER].is_out);
+	ck_assert(!flight[0].is_out);
+	ck_assert_uint_eq(n_out_of(2), SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX);
+	ck_assert_uint_eq(flights.n_out, SA_FLIGHTS_OUT_MAX);
+	ck_assert_int_eq(n_landed, 0);
+}
+END_TEST
+
+START_TEST(question_that_has_given_way_is_sent_again_and_answered)
+{
+	fill_places();
+	start_newcomer(3);
+	sa_flights_expire(&flights, at_ms(SA_GIVE_WAY_MS));
+	for (int i = 1; i < MANY; i++)
+		sa_flight_stop(&flights, &flight[i], at_ms(SA_GIVE_WAY_MS));
+	ck_assert(flight[0].is_out);
+	answer((int)n_sent - 1);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert(!sa_flight_is_on(&flight[0]));
+}
+END_TEST
+
+START_TEST(who_waits_gets_a_fair_share_and_no_more)
+{
+	const unsigned int share = SA_FLIGHTS_OUT_MAX / 3;
+	static struct sa_flight more[SA_FLIGHTS_OUT_MAX];
+	unsigned int i;
+
+	fill_places();
+	memset(more, 0, sizeof(more));
+	for (i = 0; i < SA_FLIGHTS_OUT_MAX; i++) {
+		sa_msg_init(&more[i].msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID, 0);
+		more[i].landed = landed;
+		more[i].turn = 3;
+		sa_flight_start(&flights, &more[i], 600000, at_ms(0));
+	}
+	for (i = 1; i < 10; i++)
+		sa_flights_expire(&flights, at_ms(i * SA_GIVE_WAY_MS));
+	ck_assert_uint_ge(n_out_of(1), share);
+	ck_assert_uint_eq(n_out_of(2), SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX);
+	ck_assert_uint_eq(n_out_of(3), share);
+}
+END_TEST
+
+START_TEST(question_that_nobody_waits_for_ends_when_it_gives_way)
+{
+	fill_places();
+	sa_flight_rest(&flights, &flight[0], at_ms(0));
+	start_newcomer(3);
+	sa_flights_expire(&flights, at_ms(SA_GIVE_WAY_MS));
+	ck_assert(flight[NEWCOMER].is_out);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert_int_eq(last_err, -ETIMEDOUT);
+	ck_assert(!sa_flight_is_on(&flight[0]));
+}
+END_TEST
+
+START_TEST(nothing_gives_way_to_another_of_the_same_turn)
+{
+	fill_places();
+	start_newcomer(1);
+	sa_flights_expire(&flights, at_ms(10 * SA_GIVE_WAY_MS));
+	ck_assert(flight[0].is_out);
+	ck_assert(!flight[NEWCOMER].is_out);
+}
+END_TEST
+
 /* --- that nobody waits for ------------------------------------------------ */
 
 static void rest(int i)
@@ -437,6 +536,11 @@ int main(void)
 	tcase_add_loop_test(tcase, resting_question_ends_with_any_answer, 0, 2);
 	tcase_add_test(tcase, resting_question_goes_on_when_one_waits_again);
 	tcase_add_test(tcase, question_that_was_not_sent_does_not_rest);
+	tcase_add_test(tcase, oldest_question_of_who_has_most_gives_way);
+	tcase_add_test(tcase, question_that_has_given_way_is_sent_again_and_answered);
+	tcase_add_test(tcase, who_waits_gets_a_fair_share_and_no_more);
+	tcase_add_test(tcase, question_that_nobody_waits_for_ends_when_it_gives_way);
+	tcase_add_test(tcase, nothing_gives_way_to_another_of_the_same_turn);
 	tcase_add_test(tcase, who_waits_for_a_turn_gives_up_in_time);
 	tcase_add_test(tcase, stopped_question_is_silent);
 	tcase_add_test(tcase, another_administrator_is_asked_at_once);

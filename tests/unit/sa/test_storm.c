@@ -280,6 +280,41 @@ START_TEST(a_turn_gives_up_few_questions)
 }
 END_TEST
 
+/* Another administrator has to be told of all memberships. */
+START_TEST(a_turn_renews_few_groups)
+{
+	const unsigned int n_groups = 4000;
+	struct sa_subnet subnet = { .lid = 1, .sm_lid = 2, .is_active = true };
+	unsigned int i, before, most = 0, n_turns = 0;
+
+	begin(1, QUEUE_MAX, 0);
+	sa_agent_subnet(&agents[0], &subnet, false, at_ms(now_ms));
+	for (i = 0; i < n_groups; i++) {
+		ask_for_group(&asks[i], i);
+		sa_agent_ask(&agents[0], &asks[i], at_ms(now_ms));
+	}
+	for (i = 0; i < n_queued; i++)
+		answer(&queue[i]);
+	ck_assert_uint_eq(n_done, n_groups);
+	subnet.sm_lid = 3;
+	before = agents[0].flights.number;
+	sa_agent_subnet(&agents[0], &subnet, false, at_ms(now_ms));
+	do {
+		most = agents[0].flights.number - before > most ? agents[0].flights.number - before
+								: most;
+		before = agents[0].flights.number;
+		if (agents[0].flights.n_out + agents[0].flights.n_waiting < n_groups)
+			ck_assert_uint_le(sa_agent_deadline(&agents[0]).ns, at_ms(now_ms).ns);
+		sa_agent_expire(&agents[0], at_ms(now_ms));
+	} while (n_turns++ < n_groups && agents[0].flights.number != before);
+	printf("%u groups are renewed in %u turns, at most %u at once\n", n_groups, n_turns, most);
+	fflush(stdout);
+	ck_assert_uint_eq(agents[0].flights.n_out + agents[0].flights.n_waiting, n_groups);
+	ck_assert_uint_le(most, 64);
+	end(1);
+}
+END_TEST
+
 /* --- steps ---------------------------------------------------------------- */
 
 static struct sa_ask one_more;
@@ -433,6 +468,7 @@ int main(void)
 	tcase_add_test(tcase, questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel);
 	tcase_add_test(tcase, questions_of_hasty_clients_wait_for_their_turn_as_others_do);
 	tcase_add_test(tcase, a_turn_gives_up_few_questions);
+	tcase_add_test(tcase, a_turn_renews_few_groups);
 	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_two_thousand);
