@@ -121,6 +121,19 @@ static void drop_empty_page_of(struct port_space *space, uint16_t ps, uint16_t p
 		drop_empty_page(space, &space->pages[table][port / PORT_PAGE_PORTS]);
 }
 
+static bool is_free(const struct port_page *page, uint16_t port)
+{
+	return !page->holders[port % PORT_PAGE_PORTS] && !page->mark[port % PORT_PAGE_PORTS];
+}
+
+static void count_used(struct port_space *space, uint16_t ps, int by)
+{
+	const int table = table_of(ps);
+
+	if (table >= 0)
+		space->n_used[table] += (uint32_t)by;
+}
+
 /* Makes @claim the newest holder of @port. */
 static int hold_port(struct port_space *space, struct port_claim *claim, uint16_t port)
 {
@@ -130,6 +143,7 @@ static int hold_port(struct port_space *space, struct port_claim *claim, uint16_
 	if (!page)
 		return -ENOMEM;
 	head = &page->holders[port % PORT_PAGE_PORTS];
+	count_used(space, claim->ps, is_free(page, port));
 	claim->next = *head;
 	claim->link = head;
 	if (claim->next)
@@ -141,6 +155,8 @@ static int hold_port(struct port_space *space, struct port_claim *claim, uint16_
 
 void port_space_release(struct port_space *space, struct port_claim *claim)
 {
+	const uint16_t port = addr_port(&claim->local);
+
 	if (!claim->link)
 		return;
 	*claim->link = claim->next;
@@ -148,7 +164,8 @@ void port_space_release(struct port_space *space, struct port_claim *claim)
 		claim->next->link = claim->link;
 	claim->next = NULL;
 	claim->link = NULL;
-	drop_empty_page_of(space, claim->ps, addr_port(&claim->local));
+	count_used(space, claim->ps, -is_free(page_of(space, claim->ps, port), port));
+	drop_empty_page_of(space, claim->ps, port);
 }
 
 /* Checks whether @claim may hold a given port together with @other. */
@@ -303,6 +320,15 @@ uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16
 	return page ? page->mark[port % PORT_PAGE_PORTS] : 0;
 }
 
+uint32_t port_space_n_free(const struct port_space *space, uint16_t ps)
+{
+	const uint32_t n = space->limits.ephemeral_last - space->limits.ephemeral_first + 1u;
+	const int table = table_of(ps);
+	const uint32_t n_used = table < 0 ? 0 : space->n_used[table];
+
+	return n_used < n ? n - n_used : 0;
+}
+
 int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t *ret)
 {
 	const struct port_claim wildcard = { .ps = ps }; /* differs from no other claim */
@@ -324,6 +350,7 @@ int port_space_reserve(struct port_space *space, uint16_t ps, uint16_t port, uin
 	if (page->holders[i] || page->mark[i])
 		return -EADDRINUSE;
 	page->mark[i] = mark;
+	count_used(space, ps, 1);
 	return 0;
 }
 
@@ -331,9 +358,10 @@ void port_space_unreserve(struct port_space *space, uint16_t ps, uint16_t port)
 {
 	struct port_page *page = page_of(space, ps, port);
 
-	if (!page)
+	if (!page || !page->mark[port % PORT_PAGE_PORTS])
 		return;
 	page->mark[port % PORT_PAGE_PORTS] = 0;
+	count_used(space, ps, -is_free(page, port));
 	drop_empty_page_of(space, ps, port);
 }
 
@@ -343,8 +371,10 @@ void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_
 		struct port_page **page = &space->pages[i / PORT_SPACE_PAGES][i % PORT_SPACE_PAGES];
 
 		for (int port = 0; *page && port < PORT_PAGE_PORTS; port++) {
-			if ((*page)->mark[port] && ((*page)->mark[port] & mask) == mark)
-				(*page)->mark[port] = 0;
+			if (!(*page)->mark[port] || ((*page)->mark[port] & mask) != mark)
+				continue;
+			(*page)->mark[port] = 0;
+			space->n_used[i / PORT_SPACE_PAGES] -= !(*page)->holders[port];
 		}
 		drop_empty_page(space, page);
 	}

@@ -428,7 +428,8 @@ static void begin_as_client(void)
 
 	do /* others of its user may connect all the time */
 		err = portd_client_open(&client, &ids, &why);
-	while (err == -ECONNREFUSED || err == -ETIMEDOUT);
+	while (err == -ECONNREFUSED || err == -ETIMEDOUT ||
+	       (err == -EDQUOT && strstr(why.text, "too often")));
 	if (!err)
 		err = portd_open_port(client, device, 1, &reply, &why);
 	if (err)

@@ -448,6 +448,20 @@ static int set_data_fd(struct portd_client *client, int fd)
 	return err;
 }
 
+/*
+ * A cmportd that turns a client away says why, and does not read what the client sends: the first
+ * call of recv() then fails with ECONNRESET. Return: false if it has said nothing.
+ */
+static bool read_refusal(int from, struct portd_reply *ret)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		if (receive_reply(from, ret, NULL) == 0)
+			return ret->error;
+	return false;
+}
+
 static int send_hello(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
 		      struct portd_why *why)
 {
@@ -459,6 +473,8 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 	int fd[2] = { -1, -1 };
 	int err = request_exchange(client, &record, resumes ? client->page_fd : -1, &reply, fd);
 
+	if (request_is_hang_up(err) && read_refusal(client->control_fd, &reply))
+		err = 0;
 	if (!err && reply.error) {
 		memcpy(why->text, reply.text, sizeof(why->text));
 		err = -reply.error;
@@ -510,18 +526,21 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
 
 	/*
 	 * A cmportd that is about to exit, or is killed, may still accept a connection that it will
-	 * not serve. The time to find the next one is not limited, because hosts can be slow.
+	 * not serve. One that has too many of them for now turns it away with EAGAIN. The time to
+	 * find the next one is not limited, because hosts can be slow.
 	 */
 	for (i = 0; i <= HANG_UPS_MAX; i++) {
 		fd_close(&client->control_fd);
 		err = reach_server(client, ret_why);
 		if (!err)
 			err = send_hello(client, resumes, ret_ids, ret_why);
-		if (!request_is_hang_up(err))
+		if (!request_is_hang_up(err) && err != -EAGAIN)
 			return err;
 		poll(NULL, 0, look_ms);
 		look_ms = longer_look(look_ms);
 	}
+	if (err == -EAGAIN)
+		return -EDQUOT; /* it has said what there is too much of */
 	snprintf(ret_why->text, sizeof(ret_why->text),
 		 "cmportd takes connections and hangs up; see `cmportd --verbose`, or set "
 		 "PURECM_PORTD=inline to do without");

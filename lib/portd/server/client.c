@@ -12,43 +12,20 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/proto/datagram.h"
+#include "lib/portd/server/admit.h"
 #include "lib/portd/server/closer.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
-#define DATA_BUFFER_BYTES (1 << 20)
-#define FULL_BUFFERS	  64 /* clients of a user; above, each gets a smaller one */
-#define BATCH_MAX	  8
-#define END_PRICE	  16 /* messages: sockets and a page are closed */
-#define UNTHROTTLE_NS	  CM_NS_PER_MS
-#define ROW_PRICE	  0.0625 /* messages: it was requested, and is only forwarded */
+#define BATCH_MAX     8
+#define END_PRICE     16 /* messages: sockets and a page are closed */
+#define UNTHROTTLE_NS CM_NS_PER_MS
+#define ROW_PRICE     0.0625 /* messages: it was requested, and is only forwarded */
 
 /* --- connect and disconnect ----------------------------------------------- */
 
 static void control_ready(struct watch *watch, uint32_t events);
 static void data_ready(struct watch *watch, uint32_t events);
-
-static struct client *client_alloc(struct server *server)
-{
-	struct client *client;
-	uint16_t index = 0;
-
-	while (index < CLIENTS_MAX && server->client[index])
-		index++;
-	client = index < CLIENTS_MAX ? calloc(1, sizeof(*client)) : NULL;
-	if (!client)
-		return NULL;
-	client->server = server;
-	client->index = index;
-	client->control.fd = client->data.fd = client->asked_fd = -1;
-	client->batch = 1;
-	list_init(&client->backlog);
-	list_init(&client->link);
-	list_init(&client->asks);
-	list_init(&client->stranger);
-	list_init(&client->requests);
-	return client;
-}
 
 /* It may have come from the client. */
 static void discard(const struct client *client, int fd)
@@ -56,70 +33,14 @@ static void discard(const struct client *client, int fd)
 	user_discard(client->server, client->user, fd);
 }
 
-/* Refused clients are served so that the program can report why. */
-static bool may_be_heard(const struct client *client)
-{
-	uint32_t quota = quota_of(&client->server->options.quotas, QUOTA_USER_CLIENTS);
-
-	return !client->is_beyond || client->user->n_clients <= quota + BEYOND_MAX;
-}
-
 bool client_new(struct server *server, int fd)
 {
-	struct ucred cred = { .uid = (uid_t)-1 };
-	socklen_t bytes = sizeof(cred);
-	struct client *client;
-	struct user *user;
-
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
-	if (!user_may_connect(server, cred.uid, &user)) {
-		user_hang_up(server, user, fd);
-		return false;
-	}
-	client = client_alloc(server);
-	if (!client || (cred.uid && server->n_clients >= CLIENTS_MAX - ROOT_CLIENTS) ||
-	    !user_enter(server, client, cred.uid)) {
-		log_warn("no room for another client: %u are here", server->n_clients);
-		user_hang_up(server, user, fd);
-		free(client);
-		return true;
-	}
-	client->pid = cred.pid;
-	client->uid = cred.uid;
-	client->is_beyond = !user_may(client, QUOTA_USER_CLIENTS, client->user->n_clients - 1);
-	client->net_ns = net_ns_enter(server->home, fd);
-	if (!client->net_ns || !may_be_heard(client) ||
-	    loop_watch(&server->loop, &client->control, fd, EPOLLIN, control_ready)) {
-		if (client->net_ns)
-			net_ns_leave(server->home, client->net_ns);
-		user_hang_up(server, client->user, fd);
-		user_leave(client);
-		free(client);
-		return true;
-	}
-	list_append(&server->strangers, &client->stranger);
-	client->speaks_until = cm_time_after(
-		server->now,
-		(uint64_t)quota_of(&server->options.quotas, QUOTA_CLIENT_HELLO) * CM_NS_PER_MS);
-	server->client[client->index] = client;
-	server->n_clients++;
-	log_debug("client %u, pid %d, uid %u", client->index, (int)client->pid,
-		  (unsigned int)client->uid);
-	return true;
-}
-
-/* cmportd's memory: 220 MiB for a user with 1,024 clients, not a gigabyte. */
-static int data_buffer_bytes(const struct client *client)
-{
-	const struct user *user = client->user;
-
-	return user->uid ? DATA_BUFFER_BYTES / (1 + (int)user->n_clients / FULL_BUFFERS)
-			 : DATA_BUFFER_BYTES;
+	return admit_client(server, fd, control_ready);
 }
 
 int client_open_data(struct server *server, struct client *client, int *ret_fd)
 {
-	int bytes = data_buffer_bytes(client);
+	int bytes = admit_buffer_bytes(client);
 	int pair[2];
 	int err;
 
@@ -134,6 +55,8 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd)
 		close(pair[1]);
 		return err;
 	}
+	client->n_buffer_bytes = bytes;
+	server->n_buffer_bytes += bytes;
 	*ret_fd = pair[1];
 	return 0;
 }
@@ -173,6 +96,8 @@ void client_forget(struct server *server, struct client *client)
 	net_ns_leave(server->home, client->net_ns);
 	list_remove(&client->stranger);
 	client->user->n_queued -= client->n_backlog;
+	server->users.n_queued -= client->n_backlog;
+	server->n_buffer_bytes -= client->n_buffer_bytes;
 	tracker_share(server->tracker, client->index, NULL);
 	user_leave(client);
 	server->client[client->index] = NULL;

@@ -71,6 +71,7 @@ void client_send_backlog(struct server *server, struct client *client)
 		list_remove(&batch->link);
 		client->n_backlog--;
 		client->user->n_queued--;
+		server->users.n_queued--;
 		batch_free(server, batch);
 	}
 	client_watch_data(server, client);
@@ -91,6 +92,7 @@ void client_flush(struct server *server, struct client *client)
 	list_append(&client->backlog, &batch->link);
 	client->n_backlog++;
 	client->user->n_queued++;
+	server->users.n_queued++;
 	client_watch_data(server, client);
 }
 

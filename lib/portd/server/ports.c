@@ -8,12 +8,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/portd/server/port_holders.h"
 #include "lib/portd/server/ports_own.h"
@@ -77,7 +74,7 @@ bool ports_is_reserved(const struct ports *ports, uint16_t client, uint16_t ps, 
 
 /* --- tenants and holders ------------------------------------------------- */
 
-static struct tenant *tenant_of(struct ports *ports, uint16_t client)
+struct tenant *ports_tenant(struct ports *ports, uint16_t client)
 {
 	struct tenant *tenant = ports->tenant[client];
 
@@ -98,20 +95,24 @@ void ports_identify(struct ports *ports, uint16_t client, uint16_t block)
 	ports->tenant[client]->block = block;
 }
 
-bool ports_share(struct ports *ports, uint16_t client, uint32_t *count)
+bool ports_share(struct ports *ports, uint16_t client, uint32_t *count, uint32_t *count_of_all)
 {
-	struct tenant *tenant = tenant_of(ports, client);
+	struct tenant *tenant = ports_tenant(ports, client);
 
-	if (tenant)
+	if (tenant) {
 		tenant->shared = count;
+		tenant->shared_by_all = count_of_all;
+	}
 	return tenant;
 }
 
 static void count_for(struct tenant *tenant, unsigned int *n, int by)
 {
 	*n += (unsigned int)by;
-	if (tenant->shared)
+	if (tenant->shared) {
 		*tenant->shared += (uint32_t)by;
+		*tenant->shared_by_all += (uint32_t)by;
+	}
 }
 
 static struct holder *find_holder(const struct ports *ports, uint16_t client, uint32_t claim_id)
@@ -326,57 +327,6 @@ int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int 
 	return err == -EPROTONOSUPPORT ? err : (int)n;
 }
 
-static int map_page(struct tenant *tenant, int fd)
-{
-	void *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	tenant->page = page;
-	return 0;
-}
-
-int ports_page_new(struct ports *ports, uint16_t client)
-{
-	struct tenant *tenant = tenant_of(ports, client);
-	int err = 0;
-	int fd;
-
-	if (!tenant || tenant->page)
-		return tenant ? -EEXIST : -ENOMEM;
-	fd = memfd_create("purecm ports", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, LEASE_PAGE_BYTES) || fcntl(fd, F_ADD_SEALS, LEASE_SEALS))
-		err = -errno;
-	if (!err)
-		err = map_page(tenant, fd);
-	if (err)
-		close(fd);
-	return err ? err : fd;
-}
-
-void ports_count_event(struct ports *ports, uint16_t client, unsigned int handle)
-{
-	const struct tenant *tenant = ports->tenant[client];
-
-	if (tenant && tenant->page)
-		lease_count_event(tenant->page, handle);
-}
-
-int ports_page_resume(struct ports *ports, uint16_t client, int fd)
-{
-	struct tenant *tenant = tenant_of(ports, client);
-	int err = tenant ? 0 : -ENOMEM;
-
-	if (!err && (tenant->page || !lease_is_page(fd)))
-		err = -EINVAL;
-	if (!err)
-		err = map_page(tenant, fd);
-	close(fd);
-	return err;
-}
-
 void ports_resume_leases(struct ports *ports, uint16_t client, uint32_t room)
 {
 	struct tenant *tenant = ports->tenant[client];
@@ -455,7 +405,7 @@ static unsigned int count_claims(struct ports *ports, uint16_t ps, uint16_t port
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim, uint16_t *ret)
 {
 	struct cm_key key = { .guid = client, .id = claim->claim_id };
-	struct tenant *tenant = tenant_of(ports, client);
+	struct tenant *tenant = ports_tenant(ports, client);
 	struct holder *holder;
 	int err;
 
@@ -551,6 +501,27 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 uint64_t ports_n_looked_at(const struct ports *ports)
 {
 	return ports->n_looked_at + ports->space.n_looked_at / 4;
+}
+
+static uint32_t share_of(const struct ports *ports, uint16_t ps, uint32_t has)
+{
+	const struct port_limits *limits = &ports->space.limits;
+	const uint32_t rest = (limits->ephemeral_last - limits->ephemeral_first + 1u) / 8;
+	const uint32_t n_free = port_space_n_free(&ports->space, ps);
+	const uint32_t of_all = n_free > rest ? n_free - rest : 0;
+	const uint32_t of_rest = has < PORTS_LITTLE ? PORTS_LITTLE - has : 0;
+
+	return of_all > of_rest ? of_all : of_rest;
+}
+
+uint32_t ports_share_of(struct ports *ports, uint16_t ps, uint32_t has)
+{
+	const uint32_t share = share_of(ports, ps, has);
+
+	if (share)
+		return share;
+	revoke_all_unused(ports);
+	return share_of(ports, ps, has);
 }
 
 bool ports_has(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)

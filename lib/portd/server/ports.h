@@ -20,7 +20,8 @@
 #define PORTS_CLAIMS_MAX   65536 /* for each client */
 #define PORTS_GO_MAX	   8	 /* claims released at once */
 #define PORTS_SHARED_MAX   1024	 /* for each port */
-#define PORTS_LISTEN_MAX   256	 /* of these; a request is compared with each */
+#define PORTS_LITTLE	   96
+#define PORTS_LISTEN_MAX   256 /* of these; a request is compared with each */
 
 struct ports;
 
@@ -146,12 +147,20 @@ struct ports_request {
 uint16_t ports_listener(struct ports *ports, const struct ports_request *request);
 
 /**
- * ports_share() - add the port count of a client without ports to a shared counter
+ * ports_share() - add the port count of a client without ports to shared counters
  * @count: the counter; must outlive the client
  *
  * Return: false when out of memory.
  */
-bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
+bool ports_share(struct ports *ports, uint16_t client, uint32_t *count, uint32_t *count_of_all);
+
+/**
+ * ports_share_of() - how many more ephemeral ports one may have who has @has
+ *
+ * The last eighth of a port space is for users with fewer than PORTS_LITTLE. If only that is left,
+ * unused leases are revoked.
+ */
+uint32_t ports_share_of(struct ports *ports, uint16_t ps, uint32_t has);
 
 /** ports_has() - return whether the client has claimed or leased a port. */
 bool ports_has(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);

@@ -23,7 +23,8 @@ struct holder {
 struct tenant {
 	uint16_t block; /* of comm ids, the client's first; 0: none */
 	struct list holders;
-	uint32_t *shared; /* count for several tenants, or NULL */
+	uint32_t *shared;	 /* count of the user's tenants, or NULL */
+	uint32_t *shared_by_all; /* likewise, of all users */
 	unsigned int n_claims;
 	struct lease_page *page; /* NULL: none yet */
 	unsigned int n_leases;
@@ -40,6 +41,9 @@ struct ports {
 	uint16_t *holders; /* see port_holders.h; NULL: they are not kept */
 	uint64_t n_looked_at;
 };
+
+/** ports_tenant() - what a client has; made if it has nothing. Return: NULL when out of memory. */
+struct tenant *ports_tenant(struct ports *ports, uint16_t client);
 
 /** ports_add_listener() - have a holder found by ports_listener(). Return: 0, -ENOSPC, -ENOMEM. */
 int ports_add_listener(struct ports *ports, struct holder *holder);

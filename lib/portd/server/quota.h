@@ -10,10 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define QUOTA_ALL_USERS 4   /* times the quota of one user is what all together may have */
+#define QUOTA_LITTLE	256 /* a part so small of a quota is little */
+
 /* X(number, name, default, unit) */
 #define QUOTAS(X)                                                                             \
 	X(USER_CLIENTS, "user-clients", 1024, "connections of one user to cmportd")           \
-	X(USER_CONNECTS, "user-connects", 2000, "times that one user may connect a second")   \
+	X(USER_CONNECTS, "user-connects", 500, "times that one user may connect a second")    \
 	X(USER_PORTS, "user-ports", 24576, "port numbers that one user has bound or leased")  \
 	X(USER_IDS, "user-ids", 4096, "blocks of comm ids of one user")                       \
 	X(USER_TRACKED, "user-tracked", 262144, "tracked connections of one user")            \
@@ -45,6 +48,21 @@ struct quotas {
 
 /** quota_of() - the limit in effect */
 uint32_t quota_of(const struct quotas *quotas, enum quota quota);
+
+/** quota_of_all() - what all users together may have */
+uint32_t quota_of_all(const struct quotas *quotas, enum quota quota);
+
+/**
+ * quota_leaves_share() - return whether a user may have one more without taking others' share
+ * @has:  what he has
+ * @all:  what all users together have
+ * @most: what they may have
+ *
+ * Of a user who has little, only @most is asked. One who has more leaves an eighth of all to those,
+ * and as much as he has to everybody, unless his quota is more than a quarter of all.
+ */
+bool quota_leaves_share(const struct quotas *quotas, enum quota quota, uint32_t has, uint32_t all,
+			uint32_t most);
 
 /** quota_name() - the name, for example "user-clients" */
 const char *quota_name(enum quota quota);

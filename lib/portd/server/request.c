@@ -27,14 +27,12 @@ struct request {
 /* The text of the reply names the quota and the remedy. */
 static int check_quota(struct request *request, enum quota quota, uint32_t has)
 {
-	struct client *client = request->client;
+	char why[USER_WHY_BYTES];
 
-	if (user_may(client, quota, has))
+	if (user_may(request->client, quota, has))
 		return 0;
-	snprintf(request->reply->text, sizeof(request->reply->text),
-		 "uid %u has enough: %s are limited to %u; cmportd --quota=%s=NUMBER allows more",
-		 (unsigned int)client->uid, quota_unit(quota),
-		 quota_of(&request->server->options.quotas, quota), quota_name(quota));
+	user_why(request->client, quota, has, why);
+	snprintf(request->reply->text, sizeof(request->reply->text), "%s", why);
 	return -EDQUOT;
 }
 
@@ -47,6 +45,7 @@ static void take_block(struct request *request, uint16_t block)
 	request->server->block_owner[block] = client->index;
 	client->block[client->n_blocks++] = block;
 	client->user->n_blocks++;
+	request->server->users.n_blocks++;
 	if (client->n_blocks == 1)
 		ports_identify(client->net_ns->ports, client->index, block);
 	if (client->n_blocks == 1 && request->server->recovery)
@@ -128,7 +127,8 @@ static int open_page(struct request *request)
 	struct ports *ports = client->net_ns->ports;
 	int fd;
 
-	if (!ports_share(ports, client->index, &client->user->n_ports))
+	if (!ports_share(ports, client->index, &client->user->n_ports,
+			 &request->server->users.n_ports))
 		return -ENOMEM;
 	if (!request->record->hello.resumes) {
 		fd = ports_page_new(ports, client->index);
@@ -156,13 +156,6 @@ static int handle_hello(struct request *request)
 			 "restart the one that is older",
 			 PORTD_VERSION, request->record->hello.version);
 		return -EPROTONOSUPPORT;
-	}
-	if (request->client->is_beyond) {
-		err = check_quota(request, QUOTA_USER_CLIENTS,
-				  request->client->user->n_clients - 1);
-		if (err)
-			return err;
-		request->client->is_beyond = false;
 	}
 	request->client->visits = request->record->hello.visits && !resumes;
 	if (!resumes && !request->client->visits && server_in_grace(request->server))
@@ -345,13 +338,35 @@ static void refresh_limits(struct request *request, uint16_t port)
 			 (int)request->client->pid, port);
 }
 
-static int handle_bind(struct request *request)
+/* @ret_room: how many of the ephemeral ones it may have; NULL: another is wanted */
+static int check_ports(struct request *request, uint16_t ps, uint32_t *ret_room)
 {
-	const struct portd_claim *claim = &request->record->claim;
+	const struct client *client = request->client;
+	const uint32_t has = client->user->n_ports;
+	uint32_t room = user_room(client, QUOTA_USER_PORTS, has), share;
 	int err = check_turn(request);
 
 	if (!err)
-		err = check_quota(request, QUOTA_USER_PORTS, request->client->user->n_ports);
+		err = check_quota(request, QUOTA_USER_PORTS, has);
+	if (err || !ret_room)
+		return err;
+	share = client->uid ? ports_share_of(client->net_ns->ports, ps, has) : room;
+	*ret_room = share < room ? share : room;
+	if (share)
+		return 0;
+	snprintf(request->reply->text, sizeof(request->reply->text),
+		 "uid %u has %u port numbers, and the last free ones of this port space are for "
+		 "users who have less than %u",
+		 (unsigned int)client->uid, has, PORTS_LITTLE);
+	return -EDQUOT;
+}
+
+static int handle_bind(struct request *request)
+{
+	const struct portd_claim *claim = &request->record->claim;
+	uint32_t room;
+	int err = check_ports(request, claim->ps, claim->local_port ? NULL : &room);
+
 	if (err)
 		return err;
 	if (ports_is_reserved(request->client->net_ns->ports, request->client->index, claim->ps,
@@ -386,11 +401,9 @@ static int handle_lease_ports(struct request *request)
 {
 	const struct portd_lease_ports *wanted = &request->record->lease_ports;
 	const struct client *client = request->client;
-	uint32_t room = user_room(client, QUOTA_USER_PORTS, client->user->n_ports);
-	int n = check_turn(request);
+	uint32_t room = 0;
+	int n = check_ports(request, wanted->ps, &room);
 
-	if (!n)
-		n = check_quota(request, QUOTA_USER_PORTS, client->user->n_ports);
 	if (n)
 		return n;
 	refresh_limits(request, 0);

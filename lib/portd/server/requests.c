@@ -121,6 +121,7 @@ static bool append_to_lane(struct server *server, struct xmit *xmit)
 		return false;
 	list_append(&xmit->lane->requests, &xmit->link);
 	user->n_requests++;
+	server->users.n_requests++;
 	if (xmit->sender) {
 		list_append(&xmit->sender->requests, &xmit->of_sender);
 		xmit->sender->n_requests++;
@@ -144,6 +145,7 @@ static void remove_from_lane(struct server *server, struct xmit *xmit)
 	list_remove(&xmit->link);
 	list_remove(&xmit->of_sender);
 	xmit->lane->user->n_requests--;
+	server->users.n_requests--;
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
 		server->above->may_send(server, sender);
 }

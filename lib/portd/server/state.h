@@ -8,6 +8,7 @@
  * reports from clients, and costs a program less than posting to the device itself would.
  *
  *   server.c         start, event loop, timers and shutdown
+ *   admit.c          which processes become clients
  *   client.c         the sockets of a client: what it sends
  *   client_out.c     what is sent to a client
  *   request.c        requests on a client's control socket
@@ -58,7 +59,6 @@
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
 #define ID_BLOCK_SHIFT 16
 #define ID_BLOCKS_MAX  64  /* for each client: 4 million connections before a comm id is reused */
-#define BEYOND_MAX     16  /* clients of a user over its quota, accepted to be sent the error */
 #define ROOT_CLIENTS   64  /* of CLIENTS_MAX, reserved for root */
 #define REQUESTS_MAX   512 /* unsent REQs of one client; above, the client is not read from */
 #define BACKLOG_MAX    64  /* datagrams queued for one client that does not read */
@@ -133,7 +133,6 @@ struct client {
 	struct list stranger; /* in server.strangers until the first request */
 	struct cm_time speaks_until;
 	struct net_ns *net_ns; /* whose port spaces the client uses */
-	bool is_beyond;	       /* over the quota of its user; HELLO is refused */
 	bool welcome;	       /* HELLO was accepted */
 	bool resuming;
 	bool leaving;	      /* close at the end of this turn */
@@ -162,6 +161,7 @@ struct client {
 	unsigned int n_requests;
 	unsigned int n_waits; /* transmit entries waiting for a hop */
 	unsigned int batch;   /* datagrams to try to read per turn */
+	int n_buffer_bytes;   /* of the data socket */
 	struct list backlog;  /* batches that the socket had no room for */
 	unsigned int n_backlog;
 	struct batch *out; /* being filled; sent at the end of the turn */
@@ -227,6 +227,7 @@ struct server {
 	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];
 	unsigned int n_clients;
+	int64_t n_buffer_bytes; /* of all clients' data sockets */
 	struct host_port *host_port[HOST_PORTS_MAX];
 	unsigned int n_host_ports; /* highest handle ever used, plus one */
 	struct users users;
@@ -364,7 +365,7 @@ bool server_in_grace(struct server *server);
  * client_new() - set up a client that has connected
  * @fd: its control socket, owned by the client
  *
- * Return: false if its user has connected too often; that costs next to nothing.
+ * Return: false if it was turned away; that costs next to nothing.
  */
 bool client_new(struct server *server, int fd);
 

@@ -102,6 +102,7 @@ static void count_leaving(struct sa_agent *agent, uint16_t payer, int n)
 	struct user *user = subnet->host_port->server->users.numbered[payer];
 
 	user->n_leaving += (uint32_t)n;
+	subnet->host_port->server->users.n_asks += (uint32_t)n;
 }
 
 static struct subnet *subnet_new(struct host_port *host_port)
@@ -199,6 +200,7 @@ static void client_ask_free(struct client_ask *asked)
 		list_remove(&user->tells);
 	asked->client->n_asks--;
 	user->n_asks--;
+	asked->server->users.n_asks--;
 	free(asked);
 }
 
@@ -374,6 +376,7 @@ static void handle_query(struct server *server, struct client *client,
 	cm_index_insert(&server->asks, &asked->by_id, &key);
 	client->n_asks++;
 	client->user->n_asks++;
+	server->users.n_asks++;
 	n_from_cache = agent->n_from_cache;
 	sa_agent_ask(agent, &asked->ask, server->now);
 	if (agent->n_from_cache == n_from_cache)

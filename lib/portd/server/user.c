@@ -4,6 +4,8 @@
  */
 #include "lib/portd/server/user.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,8 +13,10 @@
 #include "lib/portd/server/closer.h"
 #include "lib/portd/server/state.h"
 
-#define BURST_SHARE  10 /* the burst is one second's rate divided by this */
-#define RESTING_LOOK 4	/* users without clients to check for each new client */
+#define BURST_SHARE   10 /* the burst is one second's rate divided by this */
+#define RESTING_LOOK  4	 /* users without clients to check for each new client */
+#define CONNECT_PRICE 8	 /* in messages; for its end, see client.c */
+#define SAY_AGAIN_NS  (60000 * CM_NS_PER_MS)
 
 int users_init(struct users *users)
 {
@@ -44,12 +48,17 @@ static void refill(const struct server *server, struct user *user)
 	bucket_refill(&user->rate, server->now, rate, (double)rate / BURST_SHARE);
 }
 
-/* All programs of a job may start at once, so the burst is one second's rate. */
+/* All programs of a job may start at once. */
+static double connects_at_once(const struct server *server)
+{
+	return USER_CONNECTS_S * (double)quota_of(&server->options.quotas, QUOTA_USER_CONNECTS);
+}
+
 static void refill_connects(const struct server *server, struct user *user)
 {
-	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_CONNECTS);
-
-	bucket_refill(&user->connects, server->now, rate, rate);
+	bucket_refill(&user->connects, server->now,
+		      quota_of(&server->options.quotas, QUOTA_USER_CONNECTS),
+		      connects_at_once(server));
 }
 
 void user_init(struct user *user, uid_t uid)
@@ -88,7 +97,7 @@ static bool has_rested(struct server *server, struct user *user)
 	refill(server, user);
 	refill_connects(server, user);
 	return user->rate.tokens >= (double)quota_of(quotas, QUOTA_USER_RATE) / BURST_SHARE &&
-	       user->connects.tokens >= quota_of(quotas, QUOTA_USER_CONNECTS);
+	       user->connects.tokens >= connects_at_once(server);
 }
 
 /* What was logged about him is not logged again as long as he is known. */
@@ -159,6 +168,7 @@ bool user_enter(struct server *server, struct client *client, uid_t uid)
 	client->user = user;
 	user->n_clients++;
 	user->connects.tokens--;
+	user_spend(client, CONNECT_PRICE);
 	return true;
 }
 
@@ -167,6 +177,7 @@ void user_leave(struct client *client)
 	struct user *user = client->user;
 
 	user->n_blocks -= client->n_blocks;
+	client->server->users.n_blocks -= client->n_blocks;
 	if (--user->n_clients == 0)
 		list_append(&client->server->users.resting, &user->resting);
 	client->user = NULL;
@@ -200,36 +211,153 @@ void users_fini(struct server *server)
 	hash_fini(&server->users.by_uid);
 }
 
-static void say_once(const struct server *server, struct user *user, enum quota quota)
+/* --- quotas --------------------------------------------------------------- */
+
+static uint32_t all_have(const struct server *server, enum quota quota)
 {
-	if (!(user->was_refused >> quota & 1))
-		log_warn("uid %u has reached its quota %s=%u (%s); others are not affected",
-			 (unsigned int)user->uid, quota_name(quota),
-			 quota_of(&server->options.quotas, quota), quota_unit(quota));
-	user->was_refused |= UINT32_C(1) << quota;
+	switch ((int)quota) {
+	case QUOTA_USER_CLIENTS:
+		return server->n_clients + ROOT_CLIENTS;
+	case QUOTA_USER_PORTS:
+		return server->users.n_ports;
+	case QUOTA_USER_IDS:
+		return server->users.n_blocks;
+	case QUOTA_USER_TRACKED:
+		return tracker_count_all(server->tracker);
+	case QUOTA_USER_DEAD:
+		return tracker_count_dead(server->tracker);
+	case QUOTA_USER_QUEUED:
+		return server->users.n_queued;
+	case QUOTA_USER_UNSENT:
+		return server->users.n_requests;
+	case QUOTA_USER_SA:
+		return server->users.n_asks;
+	}
+	return 0; /* nothing that all have in common */
 }
 
-bool user_may_connect(struct server *server, uid_t uid, struct user **ret_user)
+static uint32_t all_may_have(const struct server *server, enum quota quota)
 {
-	struct user *user = find_user(server, uid);
+	const uint32_t most = quota_of_all(&server->options.quotas, quota);
 
-	*ret_user = user;
-	if (!user || !uid)
-		return true;
-	refill_connects(server, user);
-	if (user->connects.tokens >= 1)
-		return true;
-	say_once(server, user, QUOTA_USER_CONNECTS);
-	return false;
+	return quota == QUOTA_USER_CLIENTS && most > CLIENTS_MAX ? CLIENTS_MAX : most;
+}
+
+/* Those who come back after a restart had their shares before. */
+static bool leaves_share(const struct server *server, enum quota quota, uint32_t has)
+{
+	return server->grace_until.ns ||
+	       quota_leaves_share(&server->options.quotas, quota, has, all_have(server, quota),
+				  all_may_have(server, quota));
+}
+
+static void explain(const struct server *server, uid_t uid, enum quota quota, uint32_t has,
+		    char ret[USER_WHY_BYTES])
+{
+	const struct quotas *quotas = &server->options.quotas;
+
+	if (has >= quota_of(quotas, quota))
+		snprintf(ret, USER_WHY_BYTES,
+			 "uid %u has enough: %s are limited to %u; cmportd --quota=%s=NUMBER "
+			 "allows more",
+			 (unsigned int)uid, quota_unit(quota), quota_of(quotas, quota),
+			 quota_name(quota));
+	else
+		snprintf(
+			ret, USER_WHY_BYTES,
+			"uid %u has %u and all users have %u of %u (%s): the rest is for users who "
+			"have less; cmportd --quota=%s=NUMBER allows more",
+			(unsigned int)uid, has, all_have(server, quota),
+			all_may_have(server, quota), quota_unit(quota), quota_name(quota));
+}
+
+static void say_once(const struct server *server, struct user *user, enum quota quota, uint32_t has)
+{
+	char why[USER_WHY_BYTES];
+
+	if (user->was_refused >> quota & 1)
+		return;
+	user->was_refused |= UINT32_C(1) << quota;
+	if (has < quota_of(&server->options.quotas, quota)) {
+		explain(server, user->uid, quota, has, why);
+		log_warn("%s", why);
+		return;
+	}
+	log_warn("uid %u has reached its quota %s=%u (%s); others are not affected",
+		 (unsigned int)user->uid, quota_name(quota),
+		 quota_of(&server->options.quotas, quota), quota_unit(quota));
 }
 
 bool user_may(struct client *client, enum quota quota, uint32_t has)
 {
-	if (client->user->uid == 0 || has < allowed(client, quota))
+	if (client->user->uid == 0 ||
+	    (has < allowed(client, quota) && leaves_share(client->server, quota, has)))
 		return true;
-	say_once(client->server, client->user, quota);
+	say_once(client->server, client->user, quota, has);
 	return false;
 }
+
+void user_why(const struct client *client, enum quota quota, uint32_t has, char ret[USER_WHY_BYTES])
+{
+	explain(client->server, client->uid, quota, has, ret);
+}
+
+/* --- connects ------------------------------------------------------------- */
+
+static int check_connects(struct server *server, struct user *user, char *ret_why)
+{
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_CONNECTS);
+
+	refill_connects(server, user);
+	if (user->connects.tokens >= 1)
+		return 0;
+	snprintf(ret_why, USER_WHY_BYTES,
+		 "uid %u connects to cmportd too often: %s are limited to %u; cmportd --quota=%s="
+		 "NUMBER allows more",
+		 (unsigned int)user->uid, quota_unit(QUOTA_USER_CONNECTS), rate,
+		 quota_name(QUOTA_USER_CONNECTS));
+	say_once(server, user, QUOTA_USER_CONNECTS, rate);
+	return -EAGAIN;
+}
+
+void user_turned_away(struct server *server, struct user *user, uid_t uid, const char *why)
+{
+	if (!user)
+		user = &server->nobody;
+	user->n_turned_away++;
+	if (user->turned_at.ns &&
+	    !cm_time_reached(cm_time_after(user->turned_at, SAY_AGAIN_NS), server->now))
+		return;
+	log_warn("uid %u cannot connect: %s (%u connects since that was last said)",
+		 (unsigned int)uid, why, user->n_turned_away);
+	user->n_turned_away = 0;
+	user->turned_at = server->now;
+}
+
+int user_may_connect(struct server *server, uid_t uid, struct user **ret_user, char *ret_why)
+{
+	struct user *user = find_user(server, uid);
+	const uint32_t n_clients = user ? user->n_clients : 0;
+	int err;
+
+	*ret_user = user;
+	if (!uid)
+		return 0;
+	err = user ? check_connects(server, user, ret_why) : 0;
+	if (err)
+		return err;
+	if (n_clients < quota_of(&server->options.quotas, QUOTA_USER_CLIENTS) &&
+	    leaves_share(server, QUOTA_USER_CLIENTS, n_clients))
+		return 0;
+	explain(server, uid, QUOTA_USER_CLIENTS, n_clients, ret_why);
+	if (user)
+		say_once(server, user, QUOTA_USER_CLIENTS, n_clients);
+	else
+		user_turned_away(server, NULL, uid, ret_why);
+	return -EDQUOT;
+}
+
+/* --- what is left, and what is spent --------------------------------------- */
 
 uint32_t user_room(const struct client *client, enum quota quota, uint32_t has)
 {

@@ -16,11 +16,13 @@
 #include "lib/portd/server/bucket.h"
 #include "lib/portd/server/quota.h"
 
-#define USERS_MAX   8192       /* users with clients or a used-up rate: twice CLIENTS_MAX */
-#define WRONG_PRICE 50	       /* in messages: an unused GID index has the GID table read again */
-#define LOOK_PRICE  (1.0 / 64) /* in messages: a lease of a port, or a client, is looked at */
-#define DOUBTS_LOG2 6
-#define USER_TURN   512 /* messages and requests read per user and turn, plus one datagram */
+#define USERS_MAX	8192 /* users with clients or a used-up rate: twice CLIENTS_MAX */
+#define WRONG_PRICE	50   /* in messages: an unused GID index has the GID table read again */
+#define LOOK_PRICE	(1.0 / 64) /* in messages: a lease of a port, or a client, is looked at */
+#define DOUBTS_LOG2	6
+#define USER_WHY_BYTES	256
+#define USER_CONNECTS_S 4   /* seconds' worth of connects that are allowed at once */
+#define USER_TURN	512 /* messages and requests read per user and turn, plus one datagram */
 
 struct server;
 struct client;
@@ -57,6 +59,8 @@ struct user {
 	struct closing *closing;    /* received descriptors, see closer.h */
 	struct closing *hanging_up; /* sockets with something in their queue */
 	uint32_t was_refused;	    /* bitmap of quotas whose excess was logged */
+	uint32_t n_turned_away;	    /* connects, since that was logged */
+	struct cm_time turned_at;   /* when it was; 0 ns: never */
 	bool has_lied;		    /* a client's report was refused; logged once */
 };
 
@@ -65,7 +69,8 @@ struct users {
 	struct list resting; /* without clients, longest first */
 	struct hash by_uid;
 	unsigned int n;
-	uint16_t last; /* the number assigned last */
+	uint16_t last;						  /* the number assigned last */
+	uint32_t n_ports, n_blocks, n_queued, n_asks, n_requests; /* of all users together */
 	struct user *numbered[USERS_MAX];
 };
 
@@ -84,13 +89,17 @@ bool user_enter(struct server *server, struct client *client, uid_t uid);
 /**
  * user_may_connect() - return whether a user may connect once more
  * @ret_user: the user, NULL if he is not known yet
+ * @ret_why:  of USER_WHY_BYTES, if he may not
  *
- * To be checked before any resources are used: a process that connects and disconnects in a loop is
- * limited by nothing else.
+ * To be checked before any resources are used, as connects are limited by nothing else.
  *
- * Return: false if the user has connected too often, which is logged once.
+ * Return: 0; -EAGAIN if he has connected too often; -EDQUOT if he has too many clients, or all
+ * users together.
  */
-bool user_may_connect(struct server *server, uid_t uid, struct user **ret_user);
+int user_may_connect(struct server *server, uid_t uid, struct user **ret_user, char *ret_why);
+
+/** user_turned_away() - log that a user could not connect, at most once a minute, with a count */
+void user_turned_away(struct server *server, struct user *user, uid_t uid, const char *why);
 
 /** user_init() - initialize a user without clients */
 void user_init(struct user *user, uid_t uid);
@@ -102,9 +111,14 @@ void user_leave(struct client *client);
  * user_may() - return whether a client's user may have one more resource of a kind
  * @has: the present number
  *
- * Return: true for root. The first refusal of each quota is logged.
+ * Return: true for root; false also if he would take the share of others, unless what users had
+ * before a restart is being counted. The first refusal of each quota is logged.
  */
 bool user_may(struct client *client, enum quota quota, uint32_t has);
+
+/** user_why() - why user_may() has just refused: which quota it is, and what raises it */
+void user_why(const struct client *client, enum quota quota, uint32_t has,
+	      char ret[USER_WHY_BYTES]);
 
 /** user_room() - how many more resources a client's user may have; UINT32_MAX for root */
 uint32_t user_room(const struct client *client, enum quota quota, uint32_t has);

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,7 +349,11 @@ int rig_answer(struct rig_client *client)
 	struct portd_record record;
 	int fd[2];
 
-	if (portd_datagram_receive(client->control, &in, fd, MSG_DONTWAIT) <= 0)
+	ssize_t n = portd_datagram_receive(client->control, &in, fd, MSG_DONTWAIT);
+
+	if (n < 0 && errno == ECONNRESET) /* it was turned away, and is told why */
+		n = portd_datagram_receive(client->control, &in, fd, MSG_DONTWAIT);
+	if (n <= 0)
 		return -1;
 	if (portd_get(&in, &record) || record.type != PORTD_REPLY)
 		give_up("what came is no answer");
@@ -429,9 +434,9 @@ bool rig_next_msg(struct rig_client *client, struct cm_msg *ret)
 
 bool rig_is_disconnected(const struct rig_client *client)
 {
-	char byte;
+	struct pollfd control = { .fd = client->control };
 
-	return recv(client->control, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) == 0;
+	return ppoll(&control, 1, &(struct timespec){ 0 }, NULL) == 1 && control.revents & POLLHUP;
 }
 
 /* --- clients ------------------------------------------------------------- */

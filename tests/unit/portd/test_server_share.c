@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What all users together may have of a cmportd: however many of them take what they can, another
+ * who comes later gets something. Users MALLORY, MALLORY + 1, ... take, Erin comes.
+ */
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define MALLORY	  1001
+#define N_MALLORY 12
+#define ERIN	  2001
+#define PLACES	  (CLIENTS_MAX - ROOT_CLIENTS)
+
+static struct rig_client erin;
+
+FIXTURE(scene_set_up, scene_tear_down);
+TIME_LIMIT_S(100);
+
+static int say_hello(struct rig_client *client)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+
+	*client = (struct rig_client){ .control = rig_dial(), .data = -1 };
+	return rig_ask(client, &hello);
+}
+
+/* --- the rule ------------------------------------------------------------- */
+
+#define MOST  4096 /* four times the default */
+#define QUOTA QUOTA_USER_CLIENTS
+
+static bool leaves_share(uint32_t quota, uint32_t has, uint32_t all)
+{
+	const struct quotas quotas = { { [QUOTA] = quota } };
+
+	return quota_leaves_share(&quotas, QUOTA, has, all, MOST);
+}
+
+TEST(one_user_may_have_his_whole_quota)
+{
+	uint32_t has;
+
+	for (has = 0; has < 1024; has++)
+		ck_assert(leaves_share(0, has, has));
+}
+
+TEST(each_who_takes_leaves_as_much_and_an_eighth)
+{
+	ck_assert(leaves_share(0, 1000, MOST - MOST / 8 - 1001));
+	ck_assert(!leaves_share(0, 1000, MOST - MOST / 8 - 1000));
+}
+
+TEST(who_has_little_may_have_what_is_left)
+{
+	ck_assert(leaves_share(0, 3, MOST - 1));
+	ck_assert(!leaves_share(0, 4, MOST - 1));
+	ck_assert(!leaves_share(0, 0, MOST));
+}
+
+/* Who has set it wants that. */
+TEST(larger_quota_leaves_an_eighth_only)
+{
+	ck_assert(leaves_share(4000, 3500, 3500));
+	ck_assert(!leaves_share(4000, 3584, 3584));
+}
+
+/* A lower quota is for each user, and there may be as many users as before. */
+TEST(smaller_quota_leaves_all_as_much_as_before)
+{
+	const struct quotas quotas = { { [QUOTA] = 10 } };
+
+	ck_assert_uint_eq(quota_of_all(&quotas, QUOTA), MOST);
+}
+
+/* --- places --------------------------------------------------------------- */
+
+static unsigned int take_places(void)
+{
+	struct rig_client client = { .control = rig_dial() };
+	unsigned int n = 0;
+
+	for (rig_settle(); !rig_is_disconnected(&client); n++) {
+		client.control = rig_dial();
+		rig_settle();
+	}
+	return n;
+}
+
+TEST(users_who_take_all_places_together_leave_some_to_another)
+{
+	unsigned int i, n, all = 0;
+
+	for (i = 0; i < N_MALLORY; i++) {
+		rig_come_as_user(MALLORY + i);
+		n = take_places();
+		ck_assert_uint_ge(n, 4);
+		all += n;
+	}
+	printf("%u users take %u of %u places\n", N_MALLORY, all, PLACES);
+	fflush(stdout);
+	ck_assert_uint_ge(all, PLACES / 2);
+	rig_come_as_user(ERIN);
+	for (i = 0; i < 4; i++)
+		rig_join(&erin);
+}
+
+TEST(who_is_refused_by_the_share_of_others_is_told_so)
+{
+	const char *text = erin.reply.text;
+
+	rig_server()->n_clients += PLACES - 300;
+	rig_come_as_user(ERIN);
+	while (say_hello(&erin) == 0)
+		;
+	rig_server()->n_clients -= PLACES - 300;
+	ck_assert_uint_eq(erin.reply.error, EDQUOT);
+	ck_assert_msg(strstr(text, "uid 2001 has 4 and all users have ") == text &&
+			      strstr(text, "the rest is for users who have less") &&
+			      strstr(text, "cmportd --quota=user-clients=NUMBER"),
+		      "%s", text);
+}
+
+/* --- what a place gives ---------------------------------------------------- */
+
+static void take_all_but(enum quota quota, uint32_t *all, uint32_t n)
+{
+	*all += quota_of_all(&rig_server()->options.quotas, quota) - n;
+}
+
+static int ask_for_ids(void)
+{
+	return rig_ask(&erin, &(struct portd_record){ .type = PORTD_LEASE_IDS });
+}
+
+TEST(blocks_of_comm_ids_are_left)
+{
+	unsigned int i;
+
+	rig_come_as_user(ERIN);
+	take_all_but(QUOTA_USER_IDS, &rig_server()->users.n_blocks, 100);
+	rig_join(&erin);
+	for (i = 1; i < 16; i++)
+		ck_assert_int_eq(ask_for_ids(), 0);
+	ck_assert_int_eq(ask_for_ids(), EDQUOT);
+}
+
+TEST(requests_that_wait_are_left_room)
+{
+	rig_come_as_user(ERIN);
+	rig_join(&erin);
+	take_all_but(QUOTA_USER_UNSENT, &rig_server()->users.n_requests, 100);
+	scene_sends(&erin, scene_req(&erin, 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+	take_all_but(QUOTA_USER_UNSENT, &rig_server()->users.n_requests, 0);
+	scene_sends(&erin, scene_req(&erin, 2));
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+TEST(answers_that_wait_are_left_room)
+{
+	rig_come_as_user(ERIN);
+	rig_join(&erin);
+	take_all_but(QUOTA_USER_QUEUED, &rig_server()->users.n_queued, 1);
+	ck_assert(client_takes_requests(rig_server()->client[2]));
+	rig_server()->users.n_queued++;
+	ck_assert(!client_takes_requests(rig_server()->client[2]));
+}
+
+TEST(ports_are_left)
+{
+	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, "0.0.0.0") };
+
+	bind.claim.local_port = 0;
+	rig_come_as_user(ERIN);
+	rig_join(&erin);
+	take_all_but(QUOTA_USER_PORTS, &rig_server()->users.n_ports, 1);
+	ck_assert_int_eq(rig_ask(&erin, &bind), 0);
+	bind.claim.claim_id++;
+	ck_assert_int_eq(rig_ask(&erin, &bind), EDQUOT);
+}
+
+/* --- ephemeral ports ------------------------------------------------------- */
+
+#define LEASE 1024
+
+/* Has all its leases in use. Return: how many there are. */
+static unsigned int lease_all(struct rig_client *client)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = LEASE}
+	};
+	struct lease_page *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+				       client->page_fd, 0);
+	unsigned int n = 0;
+
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	while (rig_ask(client, &lease) == 0 && client->reply.count) {
+		n += client->reply.count;
+		memset(page->word, 0xff, sizeof(page->word));
+		rig_pass(1000);
+	}
+	munmap(page, LEASE_PAGE_BYTES);
+	return n;
+}
+
+static unsigned int lease_by_user(uid_t uid, unsigned int n_clients)
+{
+	struct rig_client client;
+	unsigned int n = 0;
+
+	rig_come_as_user(uid);
+	while (n_clients--) {
+		rig_meet(&client);
+		n += lease_all(&client);
+	}
+	return n;
+}
+
+TEST(users_who_take_all_ephemeral_ports_leave_some_to_another)
+{
+	unsigned int i, n, all = 0;
+
+	for (i = 0; i < N_MALLORY; i++) {
+		n = lease_by_user(MALLORY + i, 2);
+		ck_assert_uint_ge(n, 96);
+		all += n;
+	}
+	printf("%u users take %u ephemeral ports\n", N_MALLORY, all);
+	fflush(stdout);
+	ck_assert_uint_ge(all, 24000);
+	ck_assert_uint_eq(lease_by_user(ERIN, 1), 96);
+	ck_assert_msg(strncmp(scene_alice.reply.text, "uid", 3), "root has a quota");
+}
+
+TEST(one_user_may_have_nearly_all_ephemeral_ports)
+{
+	ck_assert_uint_eq(lease_by_user(MALLORY, 6), 24576);
+}
+
+/* --- memory ---------------------------------------------------------------- */
+
+/* Of its socket's queue; the kernel doubles what it is told. */
+TEST(buffers_of_all_clients_are_limited_together)
+{
+	struct server *server = rig_server();
+	struct rig_client client;
+
+	rig_come_as_user(MALLORY);
+	rig_meet(&client);
+	ck_assert_int_eq(server->client[2]->n_buffer_bytes, 1 << 20);
+	server->n_buffer_bytes += (INT64_C(1) << 29) - (40 << 20);
+	rig_come_as_user(MALLORY + 1);
+	rig_meet(&client);
+	ck_assert_int_lt(server->client[3]->n_buffer_bytes, 1 << 20);
+	server->n_buffer_bytes += 1 << 30;
+	rig_meet(&client);
+	ck_assert_int_eq(server->client[4]->n_buffer_bytes, 1 << 15);
+	rig_leave(&client);
+	server->n_buffer_bytes -= (INT64_C(1) << 29) - (40 << 20) + (1 << 30);
+	ck_assert_int_le(server->n_buffer_bytes, 4 << 20);
+}
+
+/* --- connects -------------------------------------------------------------- */
+
+TEST(who_connects_too_often_is_told_so)
+{
+	rig_server()->options.quotas.is[QUOTA_USER_CONNECTS] = 1;
+	rig_come_as_user(MALLORY);
+	rig_pass(1);
+	while (say_hello(&erin) == 0)
+		;
+	ck_assert_uint_eq(erin.reply.error, EAGAIN);
+	ck_assert_str_eq(erin.reply.text,
+			 "uid 1001 connects to cmportd too often: times that one user may connect "
+			 "a second are limited to 1; cmportd --quota=user-connects=NUMBER allows "
+			 "more");
+}
+
+/* Its HELLO and its end are paid as well, by 34. */
+TEST(a_connect_is_paid_as_messages_are)
+{
+	const struct user *user;
+	double before;
+
+	rig_come_as_user(MALLORY);
+	rig_meet(&erin);
+	user = rig_server()->client[2]->user;
+	before = user->rate.tokens;
+	rig_dial();
+	rig_settle();
+	ck_assert(before - user->rate.tokens >= 8);
+}
+
+/* --- the log --------------------------------------------------------------- */
+
+static unsigned int count_of(int fd, const char *text)
+{
+	static char all[1 << 16];
+	const char *at = all;
+	unsigned int n;
+
+	all[pread(fd, all, sizeof(all) - 1, 0)] = '\0';
+	for (n = 0; (at = strstr(at, text)); n++)
+		at++;
+	return n;
+}
+
+static void be_turned_away(unsigned int n)
+{
+	for (; n; n--) {
+		close(rig_dial());
+		rig_settle();
+	}
+}
+
+TEST(users_for_whom_there_is_no_place_do_not_fill_the_log)
+{
+	int log = memfd_create("log", 0);
+
+	log_set_verbose();
+	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+	rig_server()->n_clients += CLIENTS_MAX;
+	rig_come_as_user(ERIN);
+	be_turned_away(100);
+	ck_assert_uint_eq(count_of(log, "uid 2001 cannot connect: "), 1);
+	rig_pass(60001);
+	be_turned_away(100);
+	rig_server()->n_clients -= CLIENTS_MAX;
+	ck_assert_uint_eq(count_of(log, "uid 2001 cannot connect: "), 2);
+	ck_assert_uint_eq(count_of(log, "(100 connects since that was last said)"), 1);
+}
