@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How long a client waits for the answer of a cmportd (lib/portd/client/request.c) that sleeps, is
- * stopped, or has work. A child stands for it and answers nothing; no time passes.
+ * stopped, or has work: a child stands for it and answers nothing. How often it tries again if it
+ * is turned away. No time passes.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/portd/client/request.h"
+#include "lib/portd/proto/datagram.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 
@@ -121,4 +123,60 @@ TEST(stopped_server_is_given_up)
 TEST(server_that_waits_for_a_cpu_gets_more_time)
 {
 	ck_assert_int_eq(n_waits(work_on, 'R'), PORTD_ANSWER_WAITS_MAX);
+}
+
+/* --- turned away ------------------------------------------------------------ */
+
+static int refusal;
+static unsigned int n_tries;
+
+/* As cmportd: it says why, and hangs up. */
+static int turn_away(int *ret_fd, struct portd_why *why)
+{
+	struct portd_record answer = {
+		.type = PORTD_REPLY, .reply = {.error = (uint16_t)refusal, .text = "uid 7"}
+	};
+	struct portd_datagram out = { .bytes = 0 };
+	int pair[2];
+
+	(void)why;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	portd_put(&out, &answer);
+	ck_assert_int_eq(portd_datagram_send(pair[1], &out, NULL, 0), 0);
+	close(pair[1]);
+	*ret_fd = pair[0];
+	n_tries++;
+	return 0;
+}
+
+static int start_and_be_turned_away(int error, struct portd_why *ret_why)
+{
+	struct portd_client client = { .control_fd = -1, .data_fd = -1, .reach = turn_away };
+	struct portd_ids ids;
+	int err;
+
+	refusal = error;
+	is_timeless = true;
+	err = request_start(&client, false, &ids, ret_why);
+	is_timeless = false;
+	close(client.control_fd);
+	return err;
+}
+
+TEST(who_connects_too_often_tries_again_and_is_told_why_in_the_end)
+{
+	struct portd_why why = { "" };
+
+	ck_assert_int_eq(start_and_be_turned_away(EAGAIN, &why), -EDQUOT);
+	ck_assert_str_eq(why.text, "uid 7");
+	ck_assert_uint_ge(n_tries, 40);
+}
+
+TEST(who_has_too_many_clients_is_told_why_at_once)
+{
+	struct portd_why why = { "" };
+
+	ck_assert_int_eq(start_and_be_turned_away(EDQUOT, &why), -EDQUOT);
+	ck_assert_str_eq(why.text, "uid 7");
+	ck_assert_uint_eq(n_tries, 1);
 }
