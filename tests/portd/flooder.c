@@ -199,6 +199,21 @@ static bool say(void (*make)(struct portd_mad *mad))
 	return (wire ? err : portd_send(client, mads, BATCH)) == 0;
 }
 
+/* Requests, lookups and lies in turn, each from another address. */
+static bool say_as_strangers(void)
+{
+	static void (*const makes[])(struct portd_mad * mad) = { request, lookup, lie };
+	struct portd_mad mad;
+	unsigned int i;
+
+	for (i = 0; i < BATCH; i++) {
+		makes[i % (sizeof(makes) / sizeof(makes[0]))](&mad);
+		if (!send_as_stranger(&own, &mad))
+			return false;
+	}
+	return true;
+}
+
 static bool say_requests(void)
 {
 	return say(request);
@@ -388,6 +403,7 @@ static const struct kind {
 	{ "reports",	     report,		     1    },
 	{ "renamings",     rename_connection,	  BATCH},
 	{ "lookalikes",	replace_lookalikes,	    BATCH},
+	{ "strangers",     say_as_strangers,	 BATCH},
 };
 
 /* Without messages to a peer. */

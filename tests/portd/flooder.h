@@ -59,7 +59,7 @@ bool rename_connection(void);
 /** replace_lookalikes() - close the oldest of many connections that are alike, and make others */
 bool replace_lookalikes(void);
 
-/* --- flooder_sockets.c, flooder_forger.c --------------------------------------- */
+/* --- flooder_sockets.c, flooder_forger.c, flooder_strangers.c -------------------- */
 
 /** knock() - connect without a word, and leave: one who says nothing has spent nothing */
 bool knock(void);
@@ -79,6 +79,9 @@ bool stay_silent(void);
  */
 void forge(const struct mad_gid *own, const struct mad_gid *victim, struct mad_gid *ret_to,
 	   uint8_t ret[MAD_BYTES]);
+
+/** send_as_stranger() - send a message on the soft fabric from an address that nobody has */
+bool send_as_stranger(const struct mad_gid *own, const struct portd_mad *mad);
 
 /** ask_for_devices_at_once() - as many requests in a datagram as there is room for */
 bool ask_for_devices_at_once(void);

@@ -58,7 +58,7 @@ BY_USERS = (
     ("renamings", 4, SERVER), ("lookalikes", 4, SERVER))
 # From a host of the network, to the one where the honest ones are.
 BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
-                "wire:noise", "wire:forgeries")
+                "wire:noise", "wire:forgeries", "wire:strangers")
 
 
 # On InfiniBand: what users ask of the subnet administrator.

@@ -32,7 +32,10 @@
 	X(CLIENT_TRACKED, "client-tracked", 65536, "tracked connections of one client")       \
 	X(CLIENT_RATE, "client-rate", 50000, "messages and requests of one client a second")  \
 	X(CLIENT_SA, "client-sa", 1024, "queries and memberships of one client")              \
-	X(PEER_RATE, "peer-rate", 20000, "requests, and messages for nobody, of one host a second")
+	X(PEER_RATE, "peer-rate", 20000,                                                      \
+	  "requests, and messages for nobody, of one host a second")                          \
+	X(STRANGERS_RATE, "strangers-rate", 100000,                                           \
+	  "of these, of all hosts that have had no connection")
 
 enum quota {
 #define X(number, name, is, unit) QUOTA_##number,

@@ -36,6 +36,16 @@ static bool may_answer(struct server *server, struct host_port *host_port,
 	return may;
 }
 
+/* A message of a connection has come from it. */
+static void note_peer(struct server *server, struct host_port *host_port,
+		      const struct mad_path *path, uint32_t source_qpn)
+{
+	const struct mad_gid peer = mad_path_peer(path);
+
+	host_port_heard(host_port, path, source_qpn);
+	strangers_know(&server->strangers_rate, &peer);
+}
+
 static void answer_for_nobody(struct server *server, struct host_port *host_port,
 			      const struct mad_path *path, uint32_t source_qpn,
 			      const uint8_t mad[MAD_BYTES])
@@ -46,7 +56,7 @@ static void answer_for_nobody(struct server *server, struct host_port *host_port
 		return;
 	cm_core_input(&server->core, &host_port->cm, path, mad, MAD_BYTES, server->now, &fx);
 	if (fx.is_known)
-		host_port_heard(host_port, path, source_qpn);
+		note_peer(server, host_port, path, source_qpn);
 	send_effects(server, &fx);
 }
 
@@ -204,10 +214,13 @@ static bool is_request(const struct cm_msg *msg)
  */
 static bool may_stray(struct server *server, const struct mad_path *path)
 {
+	const struct quotas *quotas = &server->options.quotas;
 	const struct mad_gid peer = mad_path_peer(path);
 
-	return peer_rate_spend(&server->astray_rate, &peer,
-			       quota_of(&server->options.quotas, QUOTA_PEER_RATE), server->now);
+	return peer_rate_spend(&server->astray_rate, &peer, quota_of(quotas, QUOTA_PEER_RATE),
+			       server->now) &&
+	       strangers_may_stray(&server->strangers_rate, quota_of(quotas, QUOTA_STRANGERS_RATE),
+				   server->now);
 }
 
 /*
@@ -231,7 +244,7 @@ static bool track_request(struct server *server, struct host_port *host_port,
 	if (tracker_received(server->tracker, to, host_port->handle, &way, msg, ret_is_known))
 		return false;
 	if (*ret_is_known)
-		host_port_heard(host_port, path, source_qpn);
+		note_peer(server, host_port, path, source_qpn);
 	return *ret_is_known || is_request(msg) || may_stray(server, path);
 }
 
@@ -241,10 +254,13 @@ static bool track_request(struct server *server, struct host_port *host_port,
  */
 static bool may_ask(struct server *server, const struct mad_path *path)
 {
+	const struct quotas *quotas = &server->options.quotas;
 	const struct mad_gid peer = mad_path_peer(path);
 
-	return peer_rate_spend(&server->peer_rate, &peer,
-			       quota_of(&server->options.quotas, QUOTA_PEER_RATE), server->now);
+	return peer_rate_spend(&server->peer_rate, &peer, quota_of(quotas, QUOTA_PEER_RATE),
+			       server->now) &&
+	       strangers_may_ask(&server->strangers_rate, &peer,
+				 quota_of(quotas, QUOTA_STRANGERS_RATE), server->now);
 }
 
 /*

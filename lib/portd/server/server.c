@@ -335,6 +335,7 @@ static int make_tables(struct server *server)
 	server->next_block = (uint16_t)secret[3];
 	server->tracker = tracker_new(secret[1]);
 	server->peer_rate.secret = server->astray_rate.secret = secret[4];
+	server->strangers_rate.secret = secret[4];
 	server->request_rate.secret = server->stray_rate.secret = secret[4];
 	server->unanswered.secret = server->said_rate.secret = secret[4];
 	server->home = net_ns_home(secret[2]);

@@ -163,6 +163,7 @@ static uint32_t has_of(const struct server *server, const struct user *user, enu
 	case QUOTA_CLIENT_RATE:
 	case QUOTA_CLIENT_SA:
 	case QUOTA_PEER_RATE:
+	case QUOTA_STRANGERS_RATE:
 	case N_QUOTAS:
 		break;
 	}

@@ -14,7 +14,7 @@
  *   request.c        requests on a client's control socket
  *   user.c           quota accounting by user
  *   closer.c         threads that close what users have sent
- *   peer_rate.c      rate limits by remote host
+ *   peer_rate.c      rate limits by remote host; strangers.c: of all of them together
  *   router.c         which client receives a message, and whether a client may send one
  *   fields.c         which values a client may put into a message
  *   host_port.c      the ports of this host: receiving, and sending in the right order
@@ -49,6 +49,7 @@
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/requests.h"
 #include "lib/portd/server/server.h"
+#include "lib/portd/server/strangers.h"
 #include "lib/portd/server/tracked.h"
 #include "lib/portd/server/user.h"
 #include "lib/portd/server/waiting.h"
@@ -217,6 +218,7 @@ struct server {
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
 	struct peer_rate astray_rate;		   /* for ids of clients, but of no connection */
+	struct strangers strangers_rate;	   /* both, of all hosts together */
 	struct peer_rate request_rate, unanswered; /* REQs sent to remote hosts; unanswered ones */
 	struct peer_rate stray_rate;		   /* messages of unknown connections */
 	struct peer_rate said_rate;		   /* of connections, by user and host */

@@ -2,6 +2,8 @@
 /*
  * A host of the network that asks as fast as it can, and what others notice of that.
  */
+#include <string.h>
+
 #include "mad/talk.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
@@ -71,6 +73,98 @@ TEST_LOOP(a_host_gets_no_more_answers_than_its_rate, 0, N_KINDS)
 	ck_assert_uint_gt(rig_n_sent() - before, 0);
 	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
 }
+
+/* --- forged addresses: each message has another ---------------------------- */
+
+static void flood_from_everywhere(struct cm_msg (*number)(unsigned int n), unsigned int n)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	struct cm_msg msg;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		from.dgid.raw[12] = 0x55;
+		memcpy(from.dgid.raw + 13, &i, 2);
+		msg = number(i);
+		rig_arrive(&from, &msg);
+	}
+}
+
+static void limit_strangers(void)
+{
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_server()->options.quotas.is[QUOTA_STRANGERS_RATE] = RATE;
+}
+
+TEST_LOOP(hosts_without_connections_get_no_more_answers_than_their_common_rate, 0, N_KINDS)
+{
+	unsigned int before = rig_n_sent();
+
+	limit_strangers();
+	flood_from_everywhere(kinds[_i], FLOOD);
+	ck_assert_uint_le(rig_n_sent() - before, RATE);
+	ck_assert_uint_gt(rig_n_sent() - before, 0);
+	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
+}
+
+TEST(who_has_a_connection_is_answered_beside_a_flood_with_forged_addresses)
+{
+	limit_strangers();
+	scene_connect(alice, 1);
+	flood_from_everywhere(dreq_number, FLOOD);
+	scene_wire();
+	scene_said(dreq_number(0));
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+
+/* Of its connections, it may say anything. */
+TEST(a_connection_goes_on_beside_a_flood_with_forged_addresses)
+{
+	limit_strangers();
+	scene_connect(alice, 1);
+	flood_from_everywhere(dreq_number, FLOOD);
+	scene_handed(alice);
+	scene_said(scene_peer_dreq(0x701, alice, 1));
+	ck_assert_str_eq(scene_handed(alice), "DREQ");
+}
+
+/* Whose addresses can be forged, too. */
+TEST(hosts_with_connections_have_a_common_rate)
+{
+	struct server *server = rig_server();
+	struct mad_path from = rig_peer(SCENE_PEER);
+	struct mad_gid peer;
+	unsigned int i;
+
+	limit_strangers();
+	for (i = 0; i < FLOOD; i++) {
+		from.dgid.raw[12] = 0x55;
+		memcpy(from.dgid.raw + 13, &i, 2);
+		peer = mad_path_peer(&from);
+		strangers_know(&server->strangers_rate, &peer);
+	}
+	flood_from_everywhere(dreq_number, FLOOD);
+	ck_assert_uint_gt(rig_n_sent(), RATE);
+	ck_assert_uint_le(rig_n_sent(), (STRANGERS_TIMES + 1) * RATE);
+}
+
+TEST(messages_for_ids_of_clients_have_a_common_rate)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	struct cm_msg msg = talk_msg_of(CM_ATTR_DREQ, 0x10000, alice->first + 1);
+	unsigned int i, before = (unsigned int)rig_count(PORTD_COUNT_OVERFLOW);
+
+	limit_strangers();
+	for (i = 0; i < FLOOD; i++) {
+		from.dgid.raw[12] = 0x55;
+		memcpy(from.dgid.raw + 13, &i, 2);
+		rig_arrive(&from, &msg);
+	}
+	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW) - before,
+			  FLOOD - (STRANGERS_TIMES + 1) * RATE);
+}
+
+/* --- probes ---------------------------------------------------------------- */
 
 TEST(a_host_gets_no_more_answers_to_probes_than_its_rate)
 {

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What all remote hosts together may ask: see strangers.h. */
+#include "lib/portd/server/strangers.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "cm/index.h"
+
+static struct mad_gid *slot_of(struct strangers *strangers, const struct mad_gid *peer)
+{
+	const struct cm_key key = { .gid = *peer };
+
+	return &strangers->known[cm_key_hash(&key, strangers->secret) % STRANGERS_KNOWN];
+}
+
+void strangers_know(struct strangers *strangers, const struct mad_gid *peer)
+{
+	*slot_of(strangers, peer) = *peer;
+}
+
+static bool is_known(struct strangers *strangers, const struct mad_gid *peer)
+{
+	return memcmp(slot_of(strangers, peer), peer, sizeof(*peer)) == 0;
+}
+
+static bool take(struct bucket *bucket, double rate, struct cm_time now)
+{
+	bucket_refill(bucket, now, rate, rate);
+	if (bucket->tokens < 1)
+		return false;
+	bucket->tokens--;
+	return true;
+}
+
+static void log_refusal(struct strangers *strangers, uint32_t rate)
+{
+	if (!strangers->was_refused)
+		log_warn("hosts without connections ask more than %u times a second, all together "
+			 "(quota strangers-rate): what is more is dropped; it is not said again",
+			 rate);
+	strangers->was_refused = true;
+}
+
+bool strangers_may_ask(struct strangers *strangers, const struct mad_gid *peer, uint32_t rate,
+		       struct cm_time now)
+{
+	if (is_known(strangers, peer))
+		return take(&strangers->known_may, STRANGERS_TIMES * (double)rate, now);
+	if (take(&strangers->unknown_may, rate, now))
+		return true;
+	log_refusal(strangers, rate);
+	return false;
+}
+
+bool strangers_may_stray(struct strangers *strangers, uint32_t rate, struct cm_time now)
+{
+	return take(&strangers->astray_may, STRANGERS_TIMES * (double)rate, now);
+}

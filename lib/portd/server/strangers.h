@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What all remote hosts together may ask. peer_rate.h limits each address, but a host may forge any
+ * number of addresses. So those that have had no connection share a rate, and so do those that have
+ * had one: their addresses can be forged as well. Messages of connections do not count.
+ */
+#ifndef LIB_PORTD_SERVER_STRANGERS_H
+#define LIB_PORTD_SERVER_STRANGERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/portd/server/bucket.h"
+#include "mad/port.h"
+
+#define STRANGERS_KNOWN 16384 /* hosts that are remembered; by hash, one replaces another */
+#define STRANGERS_TIMES 2     /* the rate of those that are known is so many times as high */
+
+struct strangers {
+	uint64_t secret; /* random, so that no host can choose which one it replaces */
+	struct mad_gid known[STRANGERS_KNOWN];
+	struct bucket unknown_may, known_may, astray_may;
+	bool was_refused;
+};
+
+/** strangers_know() - note that a host has sent a message of a connection */
+void strangers_know(struct strangers *strangers, const struct mad_gid *peer);
+
+/**
+ * strangers_may_ask() - count a request, or a message for nobody
+ * @rate: messages per second of hosts that are not known; a burst may be one second's
+ *
+ * Return: false if it is too many. The first refusal is logged.
+ */
+bool strangers_may_ask(struct strangers *strangers, const struct mad_gid *peer, uint32_t rate,
+		       struct cm_time now);
+
+/**
+ * strangers_may_stray() - count a message that names a client, but none of its connections
+ *
+ * Responses to lookups, from hosts that are not known, are among them; so these have a rate of
+ * their own, STRANGERS_TIMES as high.
+ */
+bool strangers_may_stray(struct strangers *strangers, uint32_t rate, struct cm_time now);
+
+#endif
