@@ -277,6 +277,7 @@ void server_turn(struct server *server)
 		server->options.lock();
 	server->now = clock_now();
 	server->turn_no++;
+	users_next_turn(&server->users);
 	gid_read_again_after(GIDS_AGAIN_NS);
 	if (server->any_unread)
 		receive_unread(server);

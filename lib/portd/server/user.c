@@ -22,6 +22,7 @@ int users_init(struct users *users)
 {
 	list_init(&users->all);
 	list_init(&users->resting);
+	users->turn = USER_TURN;
 	return hash_init(&users->by_uid, USERS_MAX);
 }
 
@@ -377,7 +378,9 @@ bool user_may_track(struct client *client)
 
 void user_spend(struct client *client, double tokens)
 {
+	struct users *users = &client->server->users;
 	struct user *user = client->user;
+	bool had_turn;
 
 	client->rate.tokens -= tokens;
 	if (user->uid)
@@ -385,7 +388,9 @@ void user_spend(struct client *client, double tokens)
 	if (user->turn_no != client->server->turn_no)
 		user->turn = 0;
 	user->turn_no = client->server->turn_no;
+	had_turn = user->turn < users->turn;
 	user->turn += tokens;
+	users->n_at_turn += had_turn && user->turn >= users->turn;
 }
 
 void user_spend_looks(struct client *client, uint64_t n_looked_at)
@@ -400,7 +405,15 @@ bool user_has_turn(const struct client *client)
 {
 	const struct user *user = client->user;
 
-	return user->turn_no != client->server->turn_no || user->turn < USER_TURN;
+	return user->turn_no != client->server->turn_no || user->turn < client->server->users.turn;
+}
+
+void users_next_turn(struct users *users)
+{
+	users->turn = (double)USER_TURN / (users->n_at_turn ? users->n_at_turn : 1);
+	if (users->turn < USER_TURN_LEAST)
+		users->turn = USER_TURN_LEAST;
+	users->n_at_turn = 0;
 }
 
 void user_refill(struct client *client)

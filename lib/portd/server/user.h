@@ -23,6 +23,7 @@
 #define USER_WHY_BYTES	256
 #define USER_CONNECTS_S 4   /* seconds' worth of connects that are allowed at once */
 #define USER_TURN	512 /* messages and requests read per user and turn, plus one datagram */
+#define USER_TURN_LEAST 32  /* of many who have more to say */
 
 struct server;
 struct client;
@@ -69,7 +70,9 @@ struct users {
 	struct list resting; /* without clients, longest first */
 	struct hash by_uid;
 	unsigned int n;
-	uint16_t last;						  /* the number assigned last */
+	uint16_t last;		/* the number assigned last */
+	double turn;		/* messages and requests of each in this turn of the server */
+	unsigned int n_at_turn; /* users who have used that up */
 	uint32_t n_ports, n_blocks, n_queued, n_asks, n_requests; /* of all users together */
 	struct user *numbered[USERS_MAX];
 };
@@ -131,6 +134,9 @@ void user_spend(struct client *client, double tokens);
 
 /** user_spend_looks() - charge for what ports_n_looked_at() of its namespace counts since then */
 void user_spend_looks(struct client *client, uint64_t n_looked_at);
+
+/** users_next_turn() - a turn begins: those who used up the last one share what one may have */
+void users_next_turn(struct users *users);
 
 /** user_has_turn() - return whether the clients of its user may be read from again in this turn */
 bool user_has_turn(const struct client *client);

@@ -268,6 +268,62 @@ TEST(buffers_of_all_clients_are_limited_together)
 	ck_assert_int_le(server->n_buffer_bytes, 4 << 20);
 }
 
+/* --- a turn ---------------------------------------------------------------- */
+
+#define N_BUSY 8
+
+static struct rig_client busy[N_BUSY];
+static unsigned int n_each; /* messages in a datagram */
+
+static void say_much(const struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_CLOSE };
+	struct portd_datagram out = { .bytes = 0 };
+
+	for (n_each = 0; portd_put(&out, &record);)
+		n_each++;
+	while (rig_put(client->data, out.data, out.bytes, NULL, 0))
+		continue;
+}
+
+/* Return: how many messages a turn reads of all of them. */
+static double turn_of_all(void)
+{
+	double n = 0;
+	unsigned int i;
+
+	for (i = 0; i < N_BUSY; i++) {
+		rig_server()->client[2 + i]->batch = 64;
+		n += rig_server()->client[2 + i]->user->rate.tokens;
+	}
+	rig_turn();
+	for (i = 0; i < N_BUSY; i++)
+		n -= rig_server()->client[2 + i]->user->rate.tokens;
+	return n;
+}
+
+/* Another user waits for all of it. */
+TEST(many_users_who_have_much_to_say_share_a_turn)
+{
+	double first, second;
+	unsigned int i;
+
+	for (i = 0; i < N_BUSY; i++) {
+		rig_come_as_user(MALLORY + i);
+		rig_meet(&busy[i]);
+	}
+	rig_pass(1000);
+	for (i = 0; i < N_BUSY; i++)
+		say_much(&busy[i]);
+	first = turn_of_all();
+	second = turn_of_all();
+	printf("a turn reads %.0f messages of %u users, the next %.0f\n", first, N_BUSY, second);
+	fflush(stdout);
+	ck_assert(first > N_BUSY * USER_TURN);
+	ck_assert(second <= USER_TURN + N_BUSY * n_each);
+	ck_assert(second >= N_BUSY * USER_TURN_LEAST);
+}
+
 /* --- connects -------------------------------------------------------------- */
 
 TEST(who_connects_too_often_is_told_so)
