@@ -15,13 +15,16 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES])
 {
 	struct server *server = host_port->server;
-	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE);
+	const struct quotas *quotas = &server->options.quotas;
 	uint8_t answer[MAD_BYTES];
 
 	if (!mad_probe_answer(mad, answer))
 		return false;
 	/* Through umad, which always works. */
-	if (peer_rate_spend(&server->peer_rate, &path->dgid, rate, server->now) &&
+	if (peer_rate_spend(&server->peer_rate, &path->dgid, quota_of(quotas, QUOTA_PEER_RATE),
+			    server->now) &&
+	    strangers_may_ask(&server->strangers_rate, &path->dgid,
+			      quota_of(quotas, QUOTA_STRANGERS_RATE), server->now) &&
 	    host_port_reaches_hop(host_port, path))
 		mad_port_send(host_port->mad, path, answer);
 	return true;

@@ -182,6 +182,23 @@ TEST(a_host_gets_no_more_answers_to_probes_than_its_rate)
 	ck_assert_uint_eq(rig_n_sent() - before, RATE);
 }
 
+TEST(hosts_without_connections_get_no_more_answers_to_probes_than_their_common_rate)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	unsigned int i, before = rig_n_sent();
+	uint8_t mad[MAD_BYTES];
+
+	limit_strangers();
+	for (i = 0; i < FLOOD; i++) {
+		from.dgid.raw[12] = 0x55;
+		memcpy(from.dgid.raw + 13, &i, 2);
+		mad_probe_write(i + 1, mad);
+		rig_arrive_bytes(1, &from, mad);
+		rig_settle();
+	}
+	ck_assert_uint_eq(rig_n_sent() - before, RATE);
+}
+
 TEST_LOOP(a_host_gets_no_more_answers_than_it_has_asked_for, 0, N_KINDS)
 {
 	unsigned int before = rig_n_sent();
