@@ -148,14 +148,17 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 #define READ_SMALL    8	 /* datagrams of a namespace with few interfaces */
 #define READ_TURN     32 /* datagrams, then others wait for the next request */
 
+/* All of them are looked at for a GID that none has. A user leaves as many as he has to others. */
 static bool may_show(const struct net_ns *home, uid_t uid)
 {
 	const struct net_ns *net_ns;
-	unsigned int n = 0;
+	unsigned int n = 0, n_all = 0;
 
-	list_for_each_entry (net_ns, &home->shown, of_shown)
+	list_for_each_entry (net_ns, &home->shown, of_shown) {
 		n += net_ns->shown_by == uid;
-	return uid == 0 || n < NET_NS_SHOWN_MAX;
+		n_all++;
+	}
+	return uid == 0 || (n < NET_NS_SHOWN_MAX && n + n_all < NET_NS_SHOWN_ALL);
 }
 
 bool net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd, uid_t uid)

@@ -25,14 +25,29 @@ static void log_refusal(struct peer_rate *rates, const struct mad_gid *peer, uin
 	rates->was_refused = true;
 }
 
-bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
-		    uint32_t burst, struct cm_time now)
+static void let_time_pay(struct peer_rate_slot *slot, uint32_t rate, struct cm_time now)
 {
-	struct peer_rate_slot *slot = slot_of(rates, peer);
 	const double paid = (double)(now.ns - slot->at.ns) * rate / 1e9;
 
 	slot->spent = slot->spent > paid ? (float)(slot->spent - paid) : 0;
 	slot->at = now;
+}
+
+double peer_rate_spent(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
+		       struct cm_time now)
+{
+	struct peer_rate_slot *slot = slot_of(rates, peer);
+
+	let_time_pay(slot, rate, now);
+	return slot->spent;
+}
+
+bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
+		    uint32_t burst, struct cm_time now)
+{
+	struct peer_rate_slot *slot = slot_of(rates, peer);
+
+	let_time_pay(slot, rate, now);
 	if (slot->spent + 1 > (float)burst)
 		return false;
 	slot->spent++;

@@ -35,6 +35,10 @@ struct peer_rate {
 bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		    uint32_t burst, struct cm_time now);
 
+/** peer_rate_spent() - return how many messages are not covered by the elapsed time yet */
+double peer_rate_spent(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
+		       struct cm_time now);
+
 /** peer_rate_give() - revert peer_rate_take() for one message */
 void peer_rate_give(struct peer_rate *rates, const struct mad_gid *peer);
 

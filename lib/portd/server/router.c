@@ -309,10 +309,20 @@ static struct mad_gid said_by(const struct client *client, const struct mad_path
 	return key;
 }
 
+/* The host knows the client's connections, or asks for one. */
+static void note_said(struct server *server, const struct client *client,
+		      const struct mad_path *path)
+{
+	const struct mad_gid key = said_by(client, path), peer = mad_path_peer(path);
+
+	peer_rate_give(&server->said_rate, &key);
+	if (client->user->uid)
+		peer_rate_give(&server->said_by_all, &peer);
+}
+
 void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
-	struct mad_gid said;
 	bool may, is_known;
 	struct cm_msg msg;
 	uint16_t to;
@@ -345,8 +355,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
-	said = said_by(server->client[to], path);
-	peer_rate_give(&server->said_rate, &said);
+	note_said(server, server->client[to], path);
 	client_deliver(server, server->client[to], host_port, path, mad, is_known);
 }
 
@@ -400,17 +409,25 @@ static bool find_source(const struct server *server, const struct client *client
 
 /*
  * Limits messages for connections that the host has forgotten: it counts them as it counts the
- * requests of this host, of all users. A host that knows a connection says something, too.
+ * requests of this host, of all users. These together have twice what one may have, and each leaves
+ * as much as he has to others. A host that knows a connection says something, too.
  */
 static bool may_say(struct server *server, struct client *client, const struct mad_path *path)
 {
 	const struct quotas *quotas = &server->options.quotas;
-	const struct mad_gid key = said_by(client, path);
+	const uint32_t rate = quota_of(quotas, QUOTA_USER_HOST_RATE);
+	const uint32_t burst = quota_of(quotas, QUOTA_USER_HOST);
+	const struct mad_gid key = said_by(client, path), peer = mad_path_peer(path);
+	double spent;
 
-	return client->user->uid == 0 ||
-	       peer_rate_take(&server->said_rate, &key, quota_of(quotas, QUOTA_USER_HOST_RATE),
-			      quota_of(quotas, QUOTA_USER_HOST), server->now) ||
-	       user_may(client, QUOTA_USER_HOST, UINT32_MAX);
+	if (client->user->uid == 0)
+		return true;
+	spent = peer_rate_spent(&server->said_rate, &key, rate, server->now) +
+		peer_rate_spent(&server->said_by_all, &peer, 2 * rate, server->now);
+	if (spent + 2 > 2.0 * burst ||
+	    !peer_rate_take(&server->said_rate, &key, rate, burst, server->now))
+		return user_may(client, QUOTA_USER_HOST, UINT32_MAX);
+	return peer_rate_take(&server->said_by_all, &peer, 2 * rate, 2 * burst, server->now);
 }
 
 /*

@@ -339,6 +339,7 @@ static int make_tables(struct server *server)
 	server->strangers_rate.secret = secret[4];
 	server->request_rate.secret = server->stray_rate.secret = secret[4];
 	server->unanswered.secret = server->said_rate.secret = secret[4];
+	server->said_by_all.secret = secret[4];
 	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
 }

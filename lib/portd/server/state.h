@@ -221,7 +221,7 @@ struct server {
 	struct strangers strangers_rate;	   /* both, of all hosts together */
 	struct peer_rate request_rate, unanswered; /* REQs sent to remote hosts; unanswered ones */
 	struct peer_rate stray_rate;		   /* messages of unknown connections */
-	struct peer_rate said_rate;		   /* of connections, by user and host */
+	struct peer_rate said_rate, said_by_all;   /* of connections, by user and host; by host */
 	struct cm_time recovery_look_at;	   /* when to check the orphans next */
 	const struct tracked *next_orphan;	   /* where to go on; NULL: with the first */
 	struct process_look process_look[PROCESS_LOOKS];

@@ -147,7 +147,7 @@ static bool may_wait(struct server *server, const struct host_port *host_port,
 	const struct user *user = requests_of(server, sender);
 
 	return (sender ? sender->n_waits : user->n_waits) < WAITS_MAX &&
-	       user->n_waits + host_port->n_waiting < WAITING_MAX;
+	       (user->n_waits < WAITS_FEW || user->n_waits + host_port->n_waiting < WAITING_MAX);
 }
 
 void waiting_put(struct server *server, struct xmit *xmit)

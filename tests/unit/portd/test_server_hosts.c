@@ -140,6 +140,33 @@ TEST(that_number_is_a_quota)
 	ck_assert_uint_ge(rig_n_sent(), 1000);
 }
 
+#define N_USERS 8
+
+/* Else their host would drop the requests of all. */
+TEST(users_share_what_a_host_gets_that_has_forgotten_their_connections)
+{
+	struct rig_client user;
+	struct rig_sent sent;
+	struct cm_msg dreq;
+	unsigned int i, n, all = 0;
+
+	rig_server()->options.quotas.is[QUOTA_USER_HOST] = 2000;
+	rig_server()->options.quotas.is[QUOTA_USER_HOST_RATE] = 1;
+	for (i = 0; i < N_USERS; i++) {
+		rig_come_as_user(MALLORY + 1 + i);
+		rig_join(&user);
+		scene_connect(&user, i + 1);
+		dreq = talk_msg_of(CM_ATTR_DREQ, user.first + i + 1, 0x701 + i);
+		send_datagrams(&user, &dreq, 4000);
+		for (n = 0; rig_sent(&sent, &dreq); n++)
+			continue;
+		ck_assert_uint_ge(n, 10);
+		all += n;
+	}
+	ck_assert_uint_ge(all, 3000);
+	ck_assert_uint_le(all, 2 * 2000 + N_USERS);
+}
+
 /* The peer has not heard of it, and must hear when the client ends. */
 TEST(a_message_that_is_not_sent_changes_nothing)
 {

@@ -185,6 +185,26 @@ TEST(a_user_has_few_namespaces_read)
 	ck_assert_uint_eq(rig_n_foreign_reads(), NET_NS_SHOWN_MAX);
 }
 
+/* A request for a GID that none of them has looks at all. */
+TEST(users_share_the_namespaces_that_are_read)
+{
+	struct server *server = rig_server();
+	uint64_t cookie = ELSEWHERE;
+	unsigned int user, i, before;
+
+	for (user = 0; user < 12; user++) {
+		before = (unsigned int)list_length(&server->home->shown);
+		rig_come_as_user(SOMEBODY + user);
+		for (i = 0; i < NET_NS_SHOWN_MAX; i++) {
+			join_from(&carol, cookie++);
+			show_netns(&carol);
+		}
+		ck_assert_uint_gt(list_length(&server->home->shown), before);
+		rig_pass(1000);
+	}
+	ck_assert_uint_lt(list_length(&server->home->shown), NET_NS_SHOWN_ALL);
+}
+
 TEST(a_request_has_few_large_namespaces_read)
 {
 	unsigned int i;

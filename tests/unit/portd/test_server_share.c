@@ -268,6 +268,21 @@ TEST(buffers_of_all_clients_are_limited_together)
 	ck_assert_int_le(server->n_buffer_bytes, 4 << 20);
 }
 
+/* For the link address of a host that does not exist. */
+TEST(messages_that_wait_for_a_neighbour_are_left_room)
+{
+	struct host_port *host_port;
+
+	rig_come_as_user(ERIN);
+	rig_join(&erin);
+	host_port = rig_server()->host_port[erin.handle];
+	host_port->n_waiting += WAITING_MAX;
+	rig_hops_are_ready(false);
+	scene_sends(&erin, scene_req(&erin, 1));
+	ck_assert_uint_eq(rig_server()->client[2]->n_waits, 1);
+	host_port->n_waiting -= WAITING_MAX;
+}
+
 /* --- a turn ---------------------------------------------------------------- */
 
 #define N_BUSY 8
