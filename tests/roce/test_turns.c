@@ -92,6 +92,42 @@ static void poll_in_vain(struct world *world, unsigned int end, unsigned int tim
 		ck_assert_int_eq(poll(world, end), 0);
 }
 
+static bool are_coalesced(const struct fab_context *context)
+{
+	(void)context;
+	return false;
+}
+
+/* The peer can handle it while the program makes its answer. */
+TEST(no_ack_is_deferred_where_two_packets_do_not_leave_together)
+{
+	struct world *world = open_after_turns();
+	struct carrier carrier = *world->end[1].context.carrier;
+
+	carrier.coalesces = are_coalesced;
+	world->end[1].context.carrier = &carrier;
+	send_from(world, 1);
+	ck_assert_int_gt(poll(world, 0), 0);
+	transcript_forget();
+	send_from(world, 0);
+	transcript_compare("> ACK  8 msn 9\n"
+			   "> SEND fla 9 16 bytes\n"
+			   "< ACK  9 msn 10\n");
+	world_close(world);
+}
+
+/* The peer's program waits for it; to see that no more packets are there takes a system call. */
+TEST(a_turn_ends_with_the_message_that_a_program_waits_for)
+{
+	struct world *world = open_after_turns();
+
+	send_from(world, 1);
+	world->end[1].context.has_answer = false;
+	send_from(world, 0);
+	ck_assert(world->end[1].context.has_answer);
+	world_close(world);
+}
+
 /* Once in vain is not enough: the peer's ACK, for which it polls, may be right behind the write. */
 TEST(an_ack_is_sent_when_the_program_polls_in_vain)
 {

@@ -189,7 +189,9 @@ static uint64_t deadline_of(const struct world *world)
 			first = deadline_ns;
 	}
 	for (i = 0; i < 2; i++)
-		if (!list_is_empty(&world->end[i].context.deferred) && tick_ns < first)
+		if ((!list_is_empty(&world->end[i].context.deferred) ||
+		     world->end[i].context.held) &&
+		    tick_ns < first)
 			first = tick_ns;
 	return first;
 }

@@ -321,6 +321,16 @@ void udp_out_flush(struct udp_out *out)
 	burst->is_full = false;
 }
 
+bool udp_out_has_segments(const struct udp_out *out)
+{
+	unsigned int i;
+
+	for (i = 0; i < out->sockets.n_bound; i++)
+		if (!out->sockets.bound[i].has_segments)
+			return false;
+	return out->sockets.v4.has_segments && out->sockets.v6.has_segments;
+}
+
 void udp_out_send_waiting(struct udp_out *out)
 {
 	struct waiting *waiting;

@@ -80,6 +80,9 @@ void udp_out_packet(struct udp_out *out, const struct fab_packet *packet, uint32
 /** udp_out_flush() - send the burst. */
 void udp_out_flush(struct udp_out *out);
 
+/** udp_out_has_segments() - return whether the kernel splits bursts, as far as is known */
+bool udp_out_has_segments(const struct udp_out *out);
+
 /** udp_out_send_waiting() - send queued packets, as far as possible, and delayed ones */
 void udp_out_send_waiting(struct udp_out *out);
 

@@ -8,6 +8,7 @@
 
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/grant.h"
+#include "tools/fabric/verbs/held.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 
@@ -82,9 +83,17 @@ void ack_message_came(struct fab_qp *qp)
 	if (responder->is_unanswered)
 		responder->turns = 0;
 	responder->is_unanswered = true;
+	if (ack_takes_turns(qp))
+		context_of(qp)->has_answer = true;
+	held_show(context_of(qp));
 }
 
-static void end_turns(struct fab_qp *qp)
+bool ack_takes_turns(const struct fab_qp *qp)
+{
+	return qp->responder.turns == ACK_TURNS;
+}
+
+void ack_end_turns(struct fab_qp *qp)
 {
 	qp->responder.turns = 0;
 	qp->responder.is_unanswered = false;
@@ -103,7 +112,7 @@ void ack_answered(struct fab_qp *qp)
 
 void ack_again(struct fab_qp *qp)
 {
-	end_turns(qp);
+	ack_end_turns(qp);
 	ack_owe(qp);
 }
 
@@ -113,8 +122,8 @@ static bool defer(struct fab_qp *qp)
 	struct fab_context *context = context_of(qp);
 	struct fab_responder *responder = &qp->responder;
 
-	if (responder->owed != FAB_OWED_ACK || !responder->is_unanswered ||
-	    responder->turns < ACK_TURNS)
+	if (responder->owed != FAB_OWED_ACK || !responder->is_unanswered || !ack_takes_turns(qp) ||
+	    (context->carrier->coalesces && !context->carrier->coalesces(context)))
 		return false;
 	responder->owed = FAB_OWED_DEFERRED_ACK;
 	if (list_is_empty(&context->deferred))
@@ -131,7 +140,7 @@ void ack_send_deferred(struct fab_context *context)
 		struct fab_qp *qp = container_of(node, struct fab_qp, unacked);
 
 		send_owed(qp);
-		end_turns(qp);
+		ack_end_turns(qp);
 	}
 }
 

@@ -9,7 +9,8 @@
  * write: the peer gets both at once (IBTA vol. 1, 9.7.5.1.2, lets a responder coalesce ACKs). The
  * program takes turns if it answered ACK_TURNS messages in a row, each before the next one came. A
  * deferred ACK is sent without an answer when the program polls in vain ACK_POLLS times in a row,
- * at the second tick of the timer, when another message comes, and when the queue pair ends.
+ * at the second tick of the timer, when another message comes, and when the queue pair ends. Where
+ * two packets cannot leave together, no ACK is deferred: the peer may handle it meanwhile.
  */
 #ifndef FABRIC_ACK_H
 #define FABRIC_ACK_H
@@ -24,6 +25,12 @@ void ack_message_came(struct fab_qp *qp);
 
 /** ack_answered() - note that the program has sent something, and send a deferred ACK */
 void ack_answered(struct fab_qp *qp);
+
+/** ack_takes_turns() - return whether the program takes turns with its peer */
+bool ack_takes_turns(const struct fab_qp *qp);
+
+/** ack_end_turns() - the program does not take turns any more */
+void ack_end_turns(struct fab_qp *qp);
 
 /** ack_again() - acknowledge a duplicate at the end of the turn: the peer waits for an ACK */
 void ack_again(struct fab_qp *qp);

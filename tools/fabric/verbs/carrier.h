@@ -83,6 +83,9 @@ struct carrier {
 	/** flush() - send everything accepted so far; NULL if sends are immediate */
 	void (*flush)(struct fab_context *context);
 
+	/** coalesces() - return whether two packets may leave together, as one; NULL: they may */
+	bool (*coalesces)(const struct fab_context *context);
+
 	/**
 	 * take() - handle received packets. Return: false if there were none; NULL: the slot gets
 	 * them.

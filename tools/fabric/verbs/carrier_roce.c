@@ -130,6 +130,11 @@ static void flush_out(struct fab_context *context)
 	udp_out_flush(&context->out);
 }
 
+static bool are_coalesced(const struct fab_context *context)
+{
+	return udp_out_has_segments(&context->out);
+}
+
 /* --- receiving ----------------------------------------------------------- */
 
 static void deliver_to_group(struct fab_context *context, struct fab_packet *packet,
@@ -271,6 +276,7 @@ const struct carrier carrier_roce = {
 	.send = send_packet,
 	.send_datagram = send_datagram,
 	.flush = flush_out,
+	.coalesces = are_coalesced,
 	.take = take_frames,
 	.came = frames_came,
 	.join = join_group,

@@ -5,6 +5,7 @@
 #include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/grant.h"
+#include "tools/fabric/verbs/held.h"
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/xrc.h"
 
@@ -63,6 +64,8 @@ void qp_forget(struct fab_qp *qp)
 {
 	struct ibv_qp *ibv = from_qp(qp);
 
+	if (context_of(qp)->held == qp)
+		held_show(context_of(qp));
 	if (ibv->send_cq)
 		cq_forget(to_cq(ibv->send_cq), ibv->qp_num);
 	if (ibv->recv_cq)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/held.h"
 #include "tools/fabric/wire/quirks.h"
 
 static void cq_free(struct fab_cq *cq)
@@ -152,6 +153,8 @@ void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	struct fab_completion *next = &cq->ring[(cq->head + cq->count) % cq->n];
 
+	if (cq->is_last_held)
+		held_show(to_context(cq->ex.context));
 	if (cq->count == cq->n) {
 		report_overrun(cq);
 		return;

@@ -9,9 +9,15 @@
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/engine.h"
+#include "tools/fabric/verbs/held.h"
 #include "tools/fabric/verbs/poller.h"
 
 #define POLLS_PER_YIELD 4
+
+static uint32_t shown_of(const struct fab_cq *cq)
+{
+	return cq->count - cq->is_last_held;
+}
 
 /*
  * Locks the context. For an empty queue, packets are handled here, so that no thread must wake up
@@ -22,8 +28,9 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 	struct fab_context *context = to_context(cq->ex.context);
 
 	pthread_mutex_lock(&context->lock);
-	if (!cq->count && context_progress(context) == PROGRESS_NONE) {
+	if (!shown_of(cq) && context_progress(context) == PROGRESS_NONE) {
 		ack_polled(context);
+		held_polled(context);
 		poller_polled(context);
 	}
 	return context;
@@ -34,7 +41,7 @@ static const struct fab_completion *take_first(struct fab_cq *cq)
 {
 	const struct fab_completion *first = &cq->ring[cq->head];
 
-	if (!cq->count)
+	if (!shown_of(cq))
 		return NULL;
 	cq->head = (cq->head + 1) % cq->n;
 	cq->count--;
@@ -75,6 +82,7 @@ int cq_req_notify(struct ibv_cq *ibv, int solicited_only)
 
 	pthread_mutex_lock(&context->lock);
 	poller_arms(context);
+	held_show(context);
 	cq_arm(to_cq(ibv), solicited_only);
 	pthread_mutex_unlock(&context->lock);
 	return 0;

@@ -18,6 +18,7 @@
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/grant.h"
+#include "tools/fabric/verbs/held.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/poller.h"
 #include "tools/fabric/verbs/tick.h"
@@ -294,13 +295,15 @@ void context_expire(struct fab_context *context)
 	bool some = false;
 
 	ack_ticked(context);
+	held_ticked(context);
 	list_for_each_safe (node, after, &context->active) {
 		struct fab_qp *qp = container_of(node, struct fab_qp, active);
 
 		requester_timer(qp, now_ns);
 		some = some || qp->sq.deadline_ns;
 	}
-	if (!some && !poller_has_packets(context) && list_is_empty(&context->deferred))
+	if (!some && !poller_has_packets(context) && list_is_empty(&context->deferred) &&
+	    !context->held)
 		tick_stop(context);
 }
 

@@ -149,6 +149,8 @@ struct fab_context {
 	bool has_answer;			/* a turn ends with it: somebody waits for it */
 	struct list deferred;			/* queue pairs with FAB_OWED_DEFERRED_ACK */
 	uint8_t deferred_polls, deferred_ticks; /* since the first of them */
+	struct fab_qp *held;			/* whose completion is held back: held.h */
+	uint8_t held_polls, held_ticks;		/* since then */
 	struct list attached;			/* queue pairs joined to groups by the carrier */
 	struct list xrcds, xrc_srqs;
 	struct list pds, dms; /* to be found by import */
@@ -205,6 +207,7 @@ struct fab_cq {
 	uint32_t n, head, count;
 	enum fab_arm arm;
 	bool has_overrun;
+	bool is_last_held; /* the program does not see its last completion yet: held.h */
 	unsigned int refs;
 	unsigned int n_comp_events; /* read with ibv_get_cq_event() */
 	unsigned int n_async_events;
@@ -347,6 +350,7 @@ struct fab_responder {
 	uint64_t cnp_ns;    /* time of the latest congestion notification */
 	bool is_unanswered; /* the program has sent nothing since the latest message */
 	uint8_t turns;	    /* messages in a row that the program answered; see ack.h */
+	bool answers_by_write;
 };
 
 struct fab_qp {

@@ -253,6 +253,7 @@ static int post_list(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 	int err = 0;
 
 	pthread_mutex_lock(&context->lock);
+	qp->responder.answers_by_write = is_watched;
 	/* IBTA vol. 1, 10.3.1: nothing may be posted before RTS. */
 	if (qp->attr.qp_state < IBV_QPS_RTS)
 		err = EINVAL;

@@ -11,10 +11,12 @@
  * acknowledgement is late, which is permitted at any time. Only expiries of `timeout` count as
  * retries, and a short one is lengthened for that: see congestion_retry_ns().
  */
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/congestion.h"
 #include "tools/fabric/verbs/direct.h"
+#include "tools/fabric/verbs/held.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
@@ -416,8 +418,13 @@ static void take_acks_up_to(struct fab_qp *qp, uint64_t psn)
 	}
 	if (una > sq->una)
 		advance_una(qp, una);
-	while (n_done--)
-		send_done(qp, IBV_WC_SUCCESS);
+	if (n_done) {
+		while (n_done--)
+			send_done(qp, IBV_WC_SUCCESS);
+		if (ack_takes_turns(qp))
+			context_of(qp)->has_answer = true;
+		held_consider(qp);
+	}
 	if (lost)
 		ask_again(qp);
 }
