@@ -3,41 +3,17 @@
  * Completions of writes that are held back from a program that takes turns with its peer, on hosts
  * where two packets cannot leave together.
  */
-#include "tests/roce/world.h"
-#include "tests/unit/test.h"
+#include "tests/roce/turns.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/engine.h"
 
-#define TURNS	  8  /* after these, completions are held back */
-#define POLLS	  64 /* with the last of these, they are shown */
-#define FLIGHT_NS 50000
+#define TURNS 8	 /* after these, completions are held back */
+#define POLLS 64 /* with the last of these, they are shown */
 
 static bool are_coalesced(const struct fab_context *context)
 {
 	(void)context;
 	return false;
-}
-
-static void post_from(struct world *world, unsigned int end, enum ibv_wr_opcode opcode)
-{
-	struct ibv_send_wr wr = { .opcode = opcode };
-
-	world_receive(world, !end, 0, 1024, 256);
-	ck_assert_int_eq(world_post(world, end, &wr, 0, 0, 16), 0);
-	world_run_for(world, FLIGHT_NS);
-}
-
-static int poll(struct world *world, unsigned int end)
-{
-	struct ibv_wc wc[8];
-
-	return ibv_poll_cq(world->end[end].cq, 8, wc);
-}
-
-static void poll_in_vain(struct world *world, unsigned int end, unsigned int times)
-{
-	for (; times; times--)
-		ck_assert_int_eq(poll(world, end), 0);
 }
 
 /* The first end has answered some messages, the last one just now, and has the ACK of that. */
@@ -53,11 +29,11 @@ static struct world *open_after_turns(unsigned int turns, enum ibv_wr_opcode opc
 		world->end[i].context.carrier = &carrier;
 	for (i = 0; i < turns; i++) {
 		post_from(world, 1, opcode);
-		poll(world, 0);
-		poll(world, 1);
+		poll_end(world, 0);
+		poll_end(world, 1);
 		post_from(world, 0, opcode);
 		if (i + 1 < turns)
-			poll(world, 0);
+			poll_end(world, 0);
 	}
 	return world;
 }
@@ -66,7 +42,7 @@ TEST(a_completion_is_shown_at_once_until_the_program_has_taken_turns)
 {
 	struct world *world = open_after_turns(TURNS - 1, IBV_WR_RDMA_WRITE);
 
-	ck_assert_int_eq(poll(world, 0), 1);
+	ck_assert_int_eq(poll_end(world, 0), 1);
 	world_close(world);
 }
 
@@ -77,7 +53,7 @@ TEST(the_completion_of_a_write_is_held_back_until_the_peer_has_answered)
 
 	poll_in_vain(world, 0, 1);
 	post_from(world, 1, IBV_WR_RDMA_WRITE);
-	ck_assert_int_eq(poll(world, 0), 1);
+	ck_assert_int_eq(poll_end(world, 0), 1);
 	world_close(world);
 }
 
@@ -86,7 +62,7 @@ TEST(the_completion_of_a_send_is_not_held_back)
 {
 	struct world *world = open_after_turns(TURNS, IBV_WR_SEND);
 
-	ck_assert_int_eq(poll(world, 0), 1);
+	ck_assert_int_eq(poll_end(world, 0), 1);
 	world_close(world);
 }
 
@@ -95,7 +71,7 @@ TEST(a_completion_is_shown_when_the_program_polls_in_vain)
 	struct world *world = open_after_turns(TURNS, IBV_WR_RDMA_WRITE);
 
 	poll_in_vain(world, 0, POLLS - 1);
-	ck_assert_int_eq(poll(world, 0), 1);
+	ck_assert_int_eq(poll_end(world, 0), 1);
 	world_close(world);
 }
 
@@ -107,7 +83,7 @@ TEST(a_completion_is_shown_at_the_second_tick)
 	context_expire(&world->end[0].context);
 	poll_in_vain(world, 0, 1);
 	context_expire(&world->end[0].context);
-	ck_assert_int_eq(poll(world, 0), 1);
+	ck_assert_int_eq(poll_end(world, 0), 1);
 	world_close(world);
 }
 
@@ -116,7 +92,7 @@ TEST(a_completion_is_shown_when_another_one_follows_it)
 	struct world *world = open_after_turns(TURNS, IBV_WR_RDMA_WRITE);
 
 	post_from(world, 0, IBV_WR_RDMA_WRITE);
-	ck_assert_int_eq(poll(world, 0), 1);
+	ck_assert_int_eq(poll_end(world, 0), 1);
 	world_close(world);
 }
 
@@ -125,7 +101,7 @@ TEST(a_completion_is_shown_when_the_program_arms_a_queue)
 	struct world *world = open_after_turns(TURNS, IBV_WR_RDMA_WRITE);
 
 	ck_assert_int_eq(ibv_req_notify_cq(world->end[0].cq, 0), 0);
-	ck_assert_int_eq(poll(world, 0), 1);
+	ck_assert_int_eq(poll_end(world, 0), 1);
 	world_close(world);
 }
 
@@ -140,7 +116,7 @@ TEST(a_completion_is_shown_when_the_queue_pair_fails)
 	struct world *world = open_after_turns(TURNS, IBV_WR_RDMA_WRITE);
 
 	change_state(world->end[0].qp, IBV_QPS_ERR);
-	ck_assert_int_gt(poll(world, 0), 1); /* and the receives */
+	ck_assert_int_gt(poll_end(world, 0), 1); /* and the receives */
 	world_close(world);
 }
 

@@ -6,30 +6,13 @@
 #include <string.h>
 
 #include "tests/roce/transcript.h"
-#include "tests/unit/test.h"
+#include "tests/roce/turns.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/transport.h"
 
-#define TURNS	  8 /* after these, ACKs are deferred */
-#define POLLS	  8 /* after these in vain, they are sent */
-#define FLIGHT_NS 50000
-
-static void send_from(struct world *world, unsigned int end)
-{
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
-
-	world_receive(world, !end, 0, 1024, 256);
-	ck_assert_int_eq(world_post(world, end, &wr, 0, 0, 16), 0);
-	world_run_for(world, FLIGHT_NS);
-}
-
-static int poll(struct world *world, unsigned int end)
-{
-	struct ibv_wc wc[8];
-
-	return ibv_poll_cq(world->end[end].cq, 8, wc);
-}
+#define TURNS 8 /* after these, ACKs are deferred */
+#define POLLS 8 /* after these in vain, they are sent */
 
 /* The second end has answered TURNS messages, and gets one more. */
 static struct world *open_after_turns(void)
@@ -38,13 +21,13 @@ static struct world *open_after_turns(void)
 	unsigned int i;
 
 	for (i = 0; i < TURNS; i++) {
-		send_from(world, 0);
-		ck_assert_int_gt(poll(world, 1), 0);
-		send_from(world, 1);
-		ck_assert_int_gt(poll(world, 0), 0);
+		post_from(world, 0, IBV_WR_SEND);
+		ck_assert_int_gt(poll_end(world, 1), 0);
+		post_from(world, 1, IBV_WR_SEND);
+		ck_assert_int_gt(poll_end(world, 0), 0);
 	}
 	transcript_forget();
-	send_from(world, 0);
+	post_from(world, 0, IBV_WR_SEND);
 	transcript_compare("> SEND fla 8 16 bytes\n");
 	return world;
 }
@@ -53,10 +36,10 @@ TEST(acks_come_at_once_until_the_program_has_taken_turns)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
 
-	send_from(world, 0);
+	post_from(world, 0, IBV_WR_SEND);
 	transcript_compare("> SEND fla 0 16 bytes\n"
 			   "< ACK  0 msn 1\n");
-	send_from(world, 1);
+	post_from(world, 1, IBV_WR_SEND);
 	transcript_compare("< SEND fla 0 16 bytes\n"
 			   "> ACK  0 msn 1\n");
 	world_close(world);
@@ -67,7 +50,7 @@ TEST(an_ack_leaves_with_the_answer_of_a_program_that_takes_turns)
 {
 	struct world *world = open_after_turns();
 
-	send_from(world, 1);
+	post_from(world, 1, IBV_WR_SEND);
 	transcript_compare("< ACK  8 msn 9\n"
 			   "< SEND fla 8 16 bytes\n");
 	world_close(world);
@@ -86,12 +69,6 @@ TEST(an_ack_follows_an_answer_that_is_a_write)
 	world_close(world);
 }
 
-static void poll_in_vain(struct world *world, unsigned int end, unsigned int times)
-{
-	for (; times; times--)
-		ck_assert_int_eq(poll(world, end), 0);
-}
-
 static bool are_coalesced(const struct fab_context *context)
 {
 	(void)context;
@@ -106,10 +83,10 @@ TEST(no_ack_is_deferred_where_two_packets_do_not_leave_together)
 
 	carrier.coalesces = are_coalesced;
 	world->end[1].context.carrier = &carrier;
-	send_from(world, 1);
-	ck_assert_int_gt(poll(world, 0), 0);
+	post_from(world, 1, IBV_WR_SEND);
+	ck_assert_int_gt(poll_end(world, 0), 0);
 	transcript_forget();
-	send_from(world, 0);
+	post_from(world, 0, IBV_WR_SEND);
 	transcript_compare("> ACK  8 msn 9\n"
 			   "> SEND fla 9 16 bytes\n"
 			   "< ACK  9 msn 10\n");
@@ -121,9 +98,9 @@ TEST(a_turn_ends_with_the_message_that_a_program_waits_for)
 {
 	struct world *world = open_after_turns();
 
-	send_from(world, 1);
+	post_from(world, 1, IBV_WR_SEND);
 	world->end[1].context.has_answer = false;
-	send_from(world, 0);
+	post_from(world, 0, IBV_WR_SEND);
 	ck_assert(world->end[1].context.has_answer);
 	world_close(world);
 }
@@ -133,12 +110,12 @@ TEST(an_ack_is_sent_when_the_program_polls_in_vain)
 {
 	struct world *world = open_after_turns();
 
-	ck_assert_int_gt(poll(world, 1), 0);
+	ck_assert_int_gt(poll_end(world, 1), 0);
 	poll_in_vain(world, 1, POLLS - 1);
 	transcript_compare("");
 	poll_in_vain(world, 1, 1);
 	transcript_compare("< ACK  8 msn 9\n");
-	send_from(world, 0);
+	post_from(world, 0, IBV_WR_SEND);
 	transcript_compare("> SEND fla 9 16 bytes\n"
 			   "< ACK  9 msn 10\n");
 	world_close(world);
@@ -160,7 +137,7 @@ TEST(an_ack_is_sent_when_another_message_comes)
 {
 	struct world *world = open_after_turns();
 
-	send_from(world, 0);
+	post_from(world, 0, IBV_WR_SEND);
 	transcript_compare("> SEND fla 9 16 bytes\n"
 			   "< ACK  9 msn 10\n");
 	world_close(world);
@@ -184,8 +161,8 @@ TEST(a_nak_replaces_a_deferred_ack)
 	struct world *world = open_after_turns();
 
 	transcript_lost = world->n_sent;
-	send_from(world, 0);
-	send_from(world, 0);
+	post_from(world, 0, IBV_WR_SEND);
+	post_from(world, 0, IBV_WR_SEND);
 	transcript_compare("> SEND fla 9 16 bytes\n"
 			   "> SEND fla 10 16 bytes\n"
 			   "< NAK  9 why 0 msn 9\n"

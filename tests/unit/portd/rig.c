@@ -510,3 +510,15 @@ int rig_listen(struct rig_client *client, const char *addr)
 	record.type = PORTD_LISTEN;
 	return err ? err : rig_ask(client, &record);
 }
+
+unsigned int rig_said(int fd, const char *text)
+{
+	static char all[1 << 20];
+	const char *at = all;
+	unsigned int n;
+
+	all[pread(fd, all, sizeof(all) - 1, 0)] = '\0';
+	for (n = 0; (at = strstr(at, text)); n++)
+		at++;
+	return n;
+}

@@ -266,4 +266,7 @@ int rig_listen(struct rig_client *client, const char *addr);
 /** rig_replace_device() - what has this name and node GUID now; at first RIG_DEVICE and RIG_GUID */
 void rig_replace_device(const char *name, uint64_t guid);
 
+/** rig_said() - how often a log, a file of up to 1 MiB, contains a text */
+unsigned int rig_said(int fd, const char *text);
+
 #endif

@@ -372,18 +372,6 @@ TEST(a_connect_is_paid_as_messages_are)
 
 /* --- the log --------------------------------------------------------------- */
 
-static unsigned int count_of(int fd, const char *text)
-{
-	static char all[1 << 16];
-	const char *at = all;
-	unsigned int n;
-
-	all[pread(fd, all, sizeof(all) - 1, 0)] = '\0';
-	for (n = 0; (at = strstr(at, text)); n++)
-		at++;
-	return n;
-}
-
 static void be_turned_away(unsigned int n)
 {
 	for (; n; n--) {
@@ -401,10 +389,10 @@ TEST(users_for_whom_there_is_no_place_do_not_fill_the_log)
 	rig_server()->n_clients += CLIENTS_MAX;
 	rig_come_as_user(ERIN);
 	be_turned_away(100);
-	ck_assert_uint_eq(count_of(log, "uid 2001 cannot connect: "), 1);
+	ck_assert_uint_eq(rig_said(log, "uid 2001 cannot connect: "), 1);
 	rig_pass(60001);
 	be_turned_away(100);
 	rig_server()->n_clients -= CLIENTS_MAX;
-	ck_assert_uint_eq(count_of(log, "uid 2001 cannot connect: "), 2);
-	ck_assert_uint_eq(count_of(log, "(100 connects since that was last said)"), 1);
+	ck_assert_uint_eq(rig_said(log, "uid 2001 cannot connect: "), 2);
+	ck_assert_uint_eq(rig_said(log, "(100 connects since that was last said)"), 1);
 }
