@@ -14,7 +14,7 @@
 
 #define TIMEOUT_MS 2000
 #define DESTS_MAX  65536
-/* At a time: each takes a descriptor for as long as the peer wants, up to the timeout. */
+/* Each of them takes a descriptor until the peer answers, or the timeout. */
 #define RESOLVING_MAX 64
 
 static void let_go(struct dgram_dest *dest)

@@ -108,7 +108,7 @@ static bool is_waiting(const struct sa_flights *flights, unsigned int turn)
 	return !list_is_empty(&flights->turn[turn].waiting);
 }
 
-/* Return: how many places each turn may have that has a request, if all have many. */
+/* Return: the fair share: the number of places, by the number of turns with requests. */
 static unsigned int fair_share(const struct sa_flights *flights)
 {
 	unsigned int turn, n = 0;
@@ -118,7 +118,7 @@ static unsigned int fair_share(const struct sa_flights *flights)
 	return SA_FLIGHTS_OUT_MAX / n;
 }
 
-/* Return: a request of a turn with less than its share, of these the one whose turn it is. */
+/* Return: the next request, in order of turns, of a turn with less than its share. */
 static struct sa_flight *choose_needy(struct sa_flights *flights, unsigned int share)
 {
 	unsigned int i, turn;
@@ -149,7 +149,7 @@ static struct sa_flight *choose_oldest(const struct sa_flights *flights, unsigne
 	return NULL;
 }
 
-/* One that nobody waits for ends. */
+/* Frees the place of a request, and ends the request if nobody waits for it. */
 static void give_way(struct sa_flights *flights, struct sa_flight *flight)
 {
 	take_out(flights, flight);

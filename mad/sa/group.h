@@ -35,13 +35,13 @@ void group_join(struct sa_agent *agent, struct sa_ask *ask);
 /** group_leave() - remove a member. */
 void group_leave(struct sa_agent *agent, struct sa_ask *ask);
 
-/** groups_renew() - report all memberships to the administrator again: the first ones now */
+/** groups_renew() - begin to report all memberships again, with the first SA_RENEW_MAX */
 void groups_renew(struct sa_agent *agent);
 
-/** groups_renew_some() - report the next SA_RENEW_MAX of them. */
+/** groups_renew_some() - report the next SA_RENEW_MAX memberships again */
 void groups_renew_some(struct sa_agent *agent);
 
-/** groups_are_due() - return whether there are more. */
+/** groups_are_due() - return whether memberships are left to be reported */
 bool groups_are_due(const struct sa_agent *agent);
 
 /** groups_free() - free all; sends nothing. */

@@ -123,8 +123,8 @@ TEST(duplicates)
 }
 
 /*
- * A peer that may have one read outstanding asked again for one that it has now got, and asks for
- * the next while the answer is repeated.
+ * The peer may have one read outstanding. It repeats a read, receives the first response, and sends
+ * the next read while the second response is still queued.
  */
 TEST(next_request_ends_what_is_repeated)
 {

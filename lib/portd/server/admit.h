@@ -14,7 +14,7 @@ struct server;
 /**
  * admit_client() - let in the process at the other end of a socket, or turn it away
  * @fd:    owned by the callee
- * @ready: called when it has said something
+ * @ready: called when the client's socket is readable
  *
  * Return: false if it was turned away.
  */

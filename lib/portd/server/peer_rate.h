@@ -35,7 +35,7 @@ struct peer_rate {
 bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		    uint32_t burst, struct cm_time now);
 
-/** peer_rate_spent() - return how many messages are not covered by the elapsed time yet */
+/** peer_rate_spent() - return the number of counted messages that the rate has not refilled yet */
 double peer_rate_spent(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		       struct cm_time now);
 

@@ -61,8 +61,8 @@ uint32_t quota_of_all(const struct quotas *quotas, enum quota quota);
  * @all:  what all users together have
  * @most: what they may have
  *
- * Of a user who has little, only @most is asked. One who has more leaves an eighth of all to those,
- * and as much as he has to everybody, unless his quota is more than a quarter of all.
+ * A user who has little may have more up to @most. Other users must leave an eighth of @most to
+ * them, and as much as they have to everybody, unless their quota exceeds a quarter of @most.
  */
 bool quota_leaves_share(const struct quotas *quotas, enum quota quota, uint32_t has, uint32_t all,
 			uint32_t most);

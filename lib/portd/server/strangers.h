@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all remote hosts together may ask. peer_rate.h limits each address, but a host may forge any
- * number of addresses. So those that have had no connection share a rate, and so do those that have
- * had one: their addresses can be forged as well. Messages of connections do not count.
+ * Rate limits for all remote hosts together. peer_rate.h limits each address, but a host can forge
+ * any number of addresses. All hosts without a connection so far share one rate. All others share a
+ * second one, because their addresses can be forged, too. Messages of connections do not count.
  */
 #ifndef LIB_PORTD_SERVER_STRANGERS_H
 #define LIB_PORTD_SERVER_STRANGERS_H

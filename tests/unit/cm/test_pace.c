@@ -266,8 +266,7 @@ TEST(dead_peers_are_given_up_one_and_all)
 
 #define OTHER_HOST 99
 
-/* Return: a connection of a new peer queue pair, with a message that waits for an answer or slot.
- */
+/* Return: a new connection whose message waits for an answer or for a slot. */
 static struct cm_conn *say(enum cm_state state, uint8_t host)
 {
 	rig.path.dgid.raw[15] = host;

@@ -142,7 +142,7 @@ TEST(that_number_is_a_quota)
 
 #define N_USERS 8
 
-/* Else their host would drop the requests of all. */
+/* The remote host limits the rate of ours: one user's requests must not use it up. */
 TEST(users_share_what_a_host_gets_that_has_forgotten_their_connections)
 {
 	struct rig_client user;

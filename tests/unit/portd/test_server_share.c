@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all users together may have of a cmportd: however many of them take what they can, another
- * who comes later gets something. Users MALLORY, MALLORY + 1, ... take, Erin comes.
+ * The limits of cmportd for all users together: a user who connects late still gets resources when
+ * many others hold as many as they can. MALLORY, MALLORY + 1, ... hold them, Erin connects late.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>

@@ -5,7 +5,7 @@
 #include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/tick.h"
 
-#define HELD_POLLS 64 /* meanwhile the peer's program sees the write, and answers */
+#define HELD_POLLS 64 /* long enough for the peer's program to answer */
 #define HELD_TICKS 2  /* the first may come at once */
 
 static bool is_last_in(const struct fab_qp *qp, const struct fab_cq *cq)
