@@ -221,24 +221,11 @@ TEST(answers_to_nothing_are_ignored)
 	inject_answer(world, FAB_OP_ACK, 0xffffff, 0);
 	inject_answer(world, FAB_OP_NAK, 2, FAB_NAK_REMOTE_ACCESS);
 	inject_answer(world, FAB_OP_NAK, 0xffffff, FAB_NAK_REMOTE_ACCESS);
-	inject_answer(world, FAB_OP_READ_RESPONSE, 0, 0);
-	inject_answer(world, FAB_OP_ATOMIC_RESPONSE, 0, 0);
+	inject_answer(world, FAB_OP_READ_RESPONSE, 2, 0);
+	inject_answer(world, FAB_OP_ATOMIC_RESPONSE, 0xffffff, 0);
 	transcript_check(world, "> WRITE f 0 at 4096+300 256 bytes\n"
 				"> WRITE la 1 44 bytes\n"
 				"< ACK  1 msn 1\n"
-				"done 0\n");
-	world_close(world);
-}
-
-/* 9.7.5.1.2: an answer to another operation is none to a read or an atomic. */
-TEST(read_wants_read_responses)
-{
-	struct world *world = open_rc();
-
-	post(world, IBV_WR_RDMA_READ, 8);
-	inject_answer(world, FAB_OP_ATOMIC_RESPONSE, 0, 0);
-	transcript_check(world, "> READ  0 at 4096+8\n"
-				"< RESPONSE fl 0 8 bytes msn 1\n"
 				"done 0\n");
 	world_close(world);
 }
@@ -367,6 +354,81 @@ TEST(response_of_another_length_ends_the_read)
 						 .bytes = 12 });
 	transcript_check(world, "> READ  0 at 4096+8\n"
 				"done 0 status 7\n");
+	world_close(world);
+}
+
+static void inject_response(struct world *world, uint32_t psn, uint8_t flags)
+{
+	world_inject_packet(
+		world, 0,
+		(struct fab_packet){
+			.op = FAB_OP_READ_RESPONSE, .flags = flags, .psn = psn, .bytes = 256 });
+}
+
+static const struct {
+	enum ibv_wr_opcode opcode;
+	uint32_t bytes;
+	unsigned int n_good; /* first, and then middle ones */
+	uint8_t op, flags;   /* of what comes next */
+} unexpected[] = {
+	{IBV_WR_RDMA_WRITE,	     256, 0, FAB_OP_READ_RESPONSE,   FAB_FIRST | FAB_LAST},
+	{ IBV_WR_SEND,		       256, 0, FAB_OP_ATOMIC_RESPONSE, FAB_FIRST | FAB_LAST},
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_ATOMIC_RESPONSE, FAB_FIRST | FAB_LAST},
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, 8,	  0, FAB_OP_READ_RESPONSE,   FAB_FIRST | FAB_LAST},
+ /* of one packet */
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  FAB_FIRST	    },
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  0		    },
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  FAB_LAST		   },
+ /* of three */
+	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  0		    },
+	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  FAB_LAST		   },
+	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  FAB_FIRST | FAB_LAST},
+	{ IBV_WR_RDMA_READ,	    768, 1, FAB_OP_READ_RESPONSE,	  FAB_FIRST	    },
+	{ IBV_WR_RDMA_READ,	    768, 1, FAB_OP_READ_RESPONSE,	  FAB_LAST		   },
+	{ IBV_WR_RDMA_READ,	    768, 2, FAB_OP_READ_RESPONSE,	  0		    },
+	{ IBV_WR_RDMA_READ,	    768, 2, FAB_OP_READ_RESPONSE,	  FAB_FIRST | FAB_LAST},
+};
+
+/* 9.9.2: a response with another opcode than that of the PSN is a bad one. */
+TEST_LOOP(response_of_another_kind_ends_the_request, 0, sizeof(unexpected) / sizeof(unexpected[0]))
+{
+	struct world *world = open_rc();
+	unsigned int i;
+
+	world->fate_of = lose_all;
+	post(world, unexpected[_i].opcode, unexpected[_i].bytes);
+	transcript_forget();
+	for (i = 0; i < unexpected[_i].n_good; i++)
+		inject_response(world, i, i ? 0 : FAB_FIRST);
+	if (unexpected[_i].op == FAB_OP_READ_RESPONSE)
+		inject_response(world, i, unexpected[_i].flags);
+	else
+		inject_answer(world, unexpected[_i].op, i, 0);
+	transcript_check(world, "done 0 status 7\n");
+	world_close(world);
+}
+
+/* The rest that is requested again begins with "first"; what was sent before may still come. */
+TEST_LOOP(rest_of_a_read_comes_as_what_it_was_or_from_the_beginning, 0, 2)
+{
+	struct world *world = open_rc();
+
+	world->fate_of = lose_all;
+	post(world, IBV_WR_RDMA_READ, 2048); /* in two parts */
+	inject_response(world, 0, FAB_FIRST);
+	inject_response(world, 2, 0); /* 1 was lost */
+	inject_response(world, 1, _i ? FAB_FIRST : 0);
+	inject_response(world, 2, 0);
+	inject_response(world, 3, FAB_LAST);
+	inject_response(world, 4, FAB_FIRST);
+	inject_response(world, 5, 0);
+	inject_response(world, 6, 0);
+	inject_response(world, 7, FAB_LAST);
+	transcript_check(world, "> READ  0 at 4096+1024\n"
+				"> READ  4 at 5120+1024\n"
+				"> READ  1 at 4352+768\n"
+				"> READ  4 at 5120+1024\n"
+				"done 0\n");
 	world_close(world);
 }
 

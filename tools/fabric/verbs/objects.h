@@ -14,7 +14,7 @@
  *   carrier_unix.c carrier_roce.c         the two wires below one transport: carrier.h
  *   import.c ece.c                        another way to an object of this process; options
  *   poller.c event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
- *   device_memory.c address.c group.c port.c xrc.c qp_state.c grant.c
+ *   device_memory.c address.c group.c port.c xrc.c qp_state.c grant.c response.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
  * convert.c (the kernel's structs) and refused.c (unsupported functions).
@@ -286,6 +286,7 @@ struct fab_send_queue {
 	uint64_t send_psn;	  /* next to be sent */
 	uint64_t post_psn;	  /* next to be assigned to a posted send */
 	uint64_t begun_psn;	  /* next never sent; send_psn may go back */
+	uint64_t rest_psn;	  /* first of the part of a read that was requested again */
 	uint64_t recover_psn;	  /* the window shrinks once until this is acknowledged */
 	uint32_t window;	  /* limit of unacknowledged PSNs */
 	uint32_t window_slow;	  /* above, the window grows by one per round trip */

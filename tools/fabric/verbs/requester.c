@@ -17,11 +17,11 @@
 #include "tools/fabric/verbs/congestion.h"
 #include "tools/fabric/verbs/direct.h"
 #include "tools/fabric/verbs/held.h"
+#include "tools/fabric/verbs/response.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
 
-#define ATOMIC_BYTES 8
 #define RNR_FOR_EVER 7
 #define PARTS	     4 /* of a window, that reads are requested in */
 
@@ -174,6 +174,8 @@ static void send_read(struct fab_qp *qp, struct fab_send *send, struct fab_packe
 	packet->remote_addr = send->remote_addr + offset;
 	packet->dma_bytes = (uint32_t)(left < most ? left : most);
 	send->part_psns = part_psns(qp, send);
+	if ((qp->sq.send_psn - send->first_psn) % send->part_psns)
+		qp->sq.rest_psn = qp->sq.send_psn;
 	send_packet(qp, packet, NULL);
 }
 
@@ -429,44 +431,23 @@ static void take_acks_up_to(struct fab_qp *qp, uint64_t psn)
 		ask_again(qp);
 }
 
-/* The destination of a response's data, and the required size. */
-static uint32_t response_bytes(const struct fab_qp *qp, const struct fab_send *send,
-			       uint64_t offset)
-{
-	uint64_t left = send->bytes - offset;
-
-	if (is_atomic_send(send))
-		return ATOMIC_BYTES;
-	if (send->opcode == IBV_WR_ATOMIC_WRITE || is_flush(send))
-		return 0;
-	return (uint32_t)(left < qp->payload_bytes ? left : qp->payload_bytes);
-}
-
 static void response_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	struct fab_send_queue *sq = &qp->sq;
 	uint64_t psn = fab_psn_near(sq->una, packet->psn);
 	bool is_read = packet->op == FAB_OP_READ_RESPONSE;
+	enum ibv_wc_status status = IBV_WC_BAD_RESP_ERR;
 	const struct fab_send *send;
-	enum ibv_wc_status status;
-	uint64_t offset;
-	uint32_t bytes;
 
 	if (psn > sq->una)
 		take_acks_up_to(qp, psn - 1);
 	if (!sq->count || psn != sq->una || psn >= sq->begun_psn)
 		return;
 	send = send_at(qp, 0);
-	if (!has_response(send) || is_read == is_atomic_send(send))
-		return;
-	offset = (psn - send->first_psn) * qp->payload_bytes;
-	bytes = response_bytes(qp, send, offset);
-	/* IBTA vol. 1, 9.7.6.1: a response of another length is a bad one. */
-	if (is_read && packet->bytes != bytes)
-		status = IBV_WC_BAD_RESP_ERR;
-	else
-		status = transport_scatter(qp, send->sge, send->n_sge, offset,
-					   is_read ? payload : &packet->compare_add, bytes);
+	if (response_is_good(qp, send, packet))
+		status = transport_scatter(
+			qp, send->sge, send->n_sge, (psn - send->first_psn) * qp->payload_bytes,
+			is_read ? payload : &packet->compare_add, response_bytes(qp, send));
 	if (status != IBV_WC_SUCCESS) {
 		qp_fail(qp, status);
 		return;
