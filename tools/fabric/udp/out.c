@@ -358,6 +358,12 @@ void udp_out_send_waiting(struct udp_out *out)
 	}
 }
 
+void udp_out_retry(struct udp_out *out)
+{
+	if (!list_is_empty(&out->waiting) && loop_turn(&out->loop, 0) > 0)
+		udp_out_send_waiting(out);
+}
+
 /* --- packets ------------------------------------------------------------- */
 
 static uint8_t hop_limit_of(const struct fab_packet *packet)

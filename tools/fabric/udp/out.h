@@ -86,6 +86,9 @@ bool udp_out_has_segments(const struct udp_out *out);
 /** udp_out_send_waiting() - send queued packets, as far as possible, and delayed ones */
 void udp_out_send_waiting(struct udp_out *out);
 
+/** udp_out_retry() - udp_out_send_waiting(), if the socket that packets wait for has room */
+void udp_out_retry(struct udp_out *out);
+
 /**
  * udp_out_reach() - check whether there is a route to an address
  *

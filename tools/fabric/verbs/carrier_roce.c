@@ -125,9 +125,11 @@ static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab
 		       interface_of(context, packet->from_port, &packet->sgid), payload);
 }
 
+/* A program that polls may leave the thread no processor to send what waits for room. */
 static void flush_out(struct fab_context *context)
 {
 	udp_out_flush(&context->out);
+	udp_out_retry(&context->out);
 }
 
 static bool are_coalesced(const struct fab_context *context)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A socket without room: what waits for room leaves when a program polls, thread or not. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/test.h"
+#include "tools/fabric/verbs/carrier.h"
+#include "tools/fabric/verbs/engine.h"
+
+#define LOOPBACK                                           \
+	{                                                  \
+		.raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } \
+	}
+
+static bool is_full;
+static unsigned int n_sent;
+
+/* That of single packets, for the fabric's code in this program. */
+ssize_t sendto(int fd, const void *bytes, size_t n, int flags, const struct sockaddr *to,
+	       socklen_t to_bytes)
+{
+	(void)fd;
+	(void)bytes;
+	(void)flags;
+	(void)to;
+	(void)to_bytes;
+	if (is_full) {
+		errno = EAGAIN;
+		return -1;
+	}
+	n_sent++;
+	return (ssize_t)n;
+}
+
+static struct fab_page page;
+static struct fab_device device = { .page = &page };
+static struct fab_context *context;
+
+static void set_up(void)
+{
+	context = calloc(1, sizeof(*context));
+	ck_assert_ptr_nonnull(context);
+	list_init(&context->unacked);
+	list_init(&context->deferred);
+	context->device = &device;
+	context->carrier = &carrier_roce;
+	context->has_thread = true; /* which has no processor */
+	context->fd = context->udp_fd = context->wake_fd = -1;
+	context->buffer = malloc(sizeof(struct fab_frames) + FAB_FRAMES_BYTES_MAX);
+	ck_assert_ptr_nonnull(context->buffer);
+	ck_assert_int_eq(udp_out_init(&context->out, 0, "/", 1), 0);
+	n_sent = 0;
+}
+
+static void tear_down(void)
+{
+	udp_out_fini(&context->out);
+	free(context->buffer);
+	free(context);
+}
+
+FIXTURE(set_up, tear_down);
+
+static void send_one(void)
+{
+	struct fab_packet packet = { .op = FAB_OP_ACK, .sgid = LOOPBACK, .dgid = LOOPBACK };
+
+	carrier_roce.send(context, "", &packet, NULL);
+	carrier_roce.flush(context);
+}
+
+TEST(packets_that_wait_leave_when_the_program_polls)
+{
+	is_full = true;
+	send_one();
+	send_one();
+	ck_assert_uint_eq(n_sent, 0);
+	context_progress(context);
+	ck_assert_uint_eq(n_sent, 0);
+	is_full = false;
+	context_progress(context);
+	ck_assert_uint_eq(n_sent, 2);
+	context_progress(context);
+	ck_assert_uint_eq(n_sent, 2);
+}
+
+/* And before what is posted later. */
+TEST(packets_that_wait_leave_when_the_program_posts)
+{
+	is_full = true;
+	send_one();
+	is_full = false;
+	send_one();
+	ck_assert_uint_eq(n_sent, 2);
+}
