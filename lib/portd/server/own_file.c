@@ -37,7 +37,7 @@ static int open_at(int folder_fd, const char *path, int flags)
 {
 	const char *slash = strrchr(path, '/');
 	int fd = openat(folder_fd, slash ? slash + 1 : path,
-			flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
+			flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,19 @@ TEST(connections_of_the_version_before_are_orphans)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 	ck_assert(kept_is_version(tracker_orphan(kept_tracker, NULL), 1));
 	ck_assert_int_ne(access(former, F_OK), 0);
+}
+
+/* Of any user, in a folder like /tmp: to open it for reading would wait for a writer. */
+TEST(fifo_in_place_of_that_file_is_not_waited_for)
+{
+	char former[160];
+
+	tracker_free(kept_tracker);
+	snprintf(former, sizeof(former), "%s.wills", socket_path);
+	ck_assert_int_eq(mkfifo(former, 0666), 0);
+	ck_assert_int_eq(truncate(state_path, 1024 + STATE_FILE_CLIENTS_MAX * 16), 0);
+	kept_begin();
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 
 TEST(orphan_has_its_owner)
