@@ -216,13 +216,18 @@ static void revoke_one(struct ports *ports, struct tenant *tenant, uint16_t ps, 
 }
 
 /* A client that falsifies a word keeps the port, as if it were in use. */
+void ports_take_back(struct ports *ports, uint16_t client)
+{
+	if (ports->tenant[client])
+		for_each_lease(ports, client, revoke_one);
+}
+
 static void revoke_all_unused(struct ports *ports)
 {
 	uint16_t i;
 
 	for (i = 0; i < ports->n_tenants; i++)
-		if (ports->tenant[i])
-			for_each_lease(ports, i, revoke_one);
+		ports_take_back(ports, i);
 }
 
 /* Also ends leases whose words the client has falsified. */

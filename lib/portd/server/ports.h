@@ -162,6 +162,9 @@ bool ports_share(struct ports *ports, uint16_t client, uint32_t *count, uint32_t
  */
 uint32_t ports_share_of(struct ports *ports, uint16_t ps, uint32_t has);
 
+/** ports_take_back() - revoke the leases that a client does not use */
+void ports_take_back(struct ports *ports, uint16_t client);
+
 /** ports_has() - return whether the client has claimed or leased a port. */
 bool ports_has(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
 

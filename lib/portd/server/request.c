@@ -338,18 +338,41 @@ static void refresh_limits(struct request *request, uint16_t port)
 			 (int)request->client->pid, port);
 }
 
+/* Each program leases 256 ports at once, so 96 of them have all that a user may have. */
+static void take_back_leases(const struct request *request)
+{
+	struct server *server = request->server;
+	struct client *client = request->client, *other;
+	struct ports *ports;
+	uint64_t before, n = 0;
+
+	for_each_client (other, server) {
+		if (other->user != client->user)
+			continue;
+		ports = other->net_ns->ports;
+		before = ports_n_looked_at(ports);
+		ports_take_back(ports, other->index);
+		if (ports != client->net_ns->ports) /* see request_handle() */
+			n += ports_n_looked_at(ports) - before;
+	}
+	user_spend(client, LOOK_PRICE * (double)(server->n_clients + n));
+}
+
 /* @ret_room: how many of the ephemeral ones it may have; NULL: another is wanted */
 static int check_ports(struct request *request, uint16_t ps, uint32_t *ret_room)
 {
 	const struct client *client = request->client;
-	const uint32_t has = client->user->n_ports;
-	uint32_t room = user_room(client, QUOTA_USER_PORTS, has), share;
+	uint32_t has, room, share;
 	int err = check_turn(request);
 
+	if (!err && !user_has_room(client, QUOTA_USER_PORTS, client->user->n_ports))
+		take_back_leases(request);
+	has = client->user->n_ports;
 	if (!err)
 		err = check_quota(request, QUOTA_USER_PORTS, has);
 	if (err || !ret_room)
 		return err;
+	room = user_room(client, QUOTA_USER_PORTS, has);
 	share = client->uid ? ports_share_of(client->net_ns->ports, ps, has) : room;
 	*ret_room = share < room ? share : room;
 	if (share)

@@ -289,10 +289,15 @@ static void say_once(const struct server *server, struct user *user, enum quota 
 		 quota_of(&server->options.quotas, quota), quota_unit(quota));
 }
 
+bool user_has_room(const struct client *client, enum quota quota, uint32_t has)
+{
+	return client->user->uid == 0 ||
+	       (has < allowed(client, quota) && leaves_share(client->server, quota, has));
+}
+
 bool user_may(struct client *client, enum quota quota, uint32_t has)
 {
-	if (client->user->uid == 0 ||
-	    (has < allowed(client, quota) && leaves_share(client->server, quota, has)))
+	if (user_has_room(client, quota, has))
 		return true;
 	say_once(client->server, client->user, quota, has);
 	return false;

@@ -119,6 +119,9 @@ void user_leave(struct client *client);
  */
 bool user_may(struct client *client, enum quota quota, uint32_t has);
 
+/** user_has_room() - as user_may(), but nothing is logged */
+bool user_has_room(const struct client *client, enum quota quota, uint32_t has);
+
 /** user_why() - why user_may() has just refused: which quota it is, and what raises it */
 void user_why(const struct client *client, enum quota quota, uint32_t has,
 	      char ret[USER_WHY_BYTES]);

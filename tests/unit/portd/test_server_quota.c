@@ -248,6 +248,17 @@ TEST(a_user_has_so_many_ports)
 	ck_assert_int_eq(bind_number(&bob, 1), 0);
 }
 
+static void use_leases(const struct rig_client *client)
+{
+	struct lease_page *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+				       client->page_fd, 0);
+
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	while (lease_take(page, RDMA_PS_TCP))
+		continue;
+	munmap(page, LEASE_PAGE_BYTES);
+}
+
 TEST(leased_ports_count)
 {
 	struct portd_record lease = {
@@ -257,7 +268,43 @@ TEST(leased_ports_count)
 	allow(QUOTA_USER_PORTS, 1);
 	rig_meet(&mallory[0]);
 	ck_assert_int_eq(rig_ask(&mallory[0], &lease), 0);
+	use_leases(&mallory[0]);
 	ck_assert_int_eq(bind_number(&mallory[0], 1), EDQUOT);
+}
+
+#define JOB 200 /* processes; each leases more ports than it uses, together more than there are */
+
+static void start_job(void)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 256}
+	};
+	struct rig_client client;
+	unsigned int i;
+
+	for (i = 0; i < JOB; i++) {
+		rig_meet(&client);
+		ck_assert_int_eq(rig_ask(&client, &lease), 0);
+		ck_assert_uint_ge(client.reply.count, 1);
+		ck_assert_int_eq(bind_number(&client, 1), 0);
+		rig_pass(1); /* they start within half a second */
+	}
+}
+
+TEST(unused_leases_of_his_programs_keep_no_program_of_a_user_from_connecting)
+{
+	start_job();
+	ck_assert(!mallory_is()->was_refused);
+}
+
+/* Ports of all namespaces count. */
+TEST(nor_do_those_in_other_network_namespaces)
+{
+	rig_come_from(RIG_HOME + 1);
+	start_job();
+	rig_come_from(RIG_HOME);
+	start_job();
+	ck_assert(!mallory_is()->was_refused);
 }
 
 TEST(no_more_ports_are_leased_at_once_than_a_user_may_have)
