@@ -15,6 +15,7 @@
 
 #include "tools/fabric/roce/codec.h"
 #include "tools/fabric/roce/icrc.h"
+#include "tools/fabric/udp/sockets.h"
 #include "tools/fabric/udp/vrf.h"
 
 #define RECEIVE_BYTES (8 << 20)
@@ -216,17 +217,12 @@ static void take_sender(const struct sockaddr_storage *from, struct fab_frames *
 	}
 }
 
-static bool is_multicast(const union ibv_gid *gid)
-{
-	return icrc_is_ipv4(gid) ? (gid->raw[IPV4_AT] & 0xf0) == 0xe0 : gid->raw[0] == 0xff;
-}
-
 static uint8_t find_port(const struct fab_page *page, const struct fab_frames *frames)
 {
 	uint8_t port_num;
 
 	for (port_num = 1; port_num <= page->n_ports; port_num++) {
-		if (is_multicast(&frames->dgid)
+		if (udp_is_multicast(&frames->dgid)
 			    ? page->port[port_num - 1].gid[0].ifindex == frames->ifindex
 			    : fab_page_find_gid(page, port_num, &frames->dgid) >= 0)
 			return port_num;
