@@ -112,10 +112,27 @@ def two_machines(tests):
 
 
 def second_fabric(tests):
-    """The port is taken, and that is said."""
+    """The port is taken, and it is said by whom."""
     inner = f"{programs.FABRIC} run --build {tests.build} --wire roce --hosts 1 --here fab0 a:true"
     done = tests.run("--hosts", "1", f"a:{inner} 2>&1; true")
-    if "UDP port 4791 is taken" not in done.stdout:
+    if not re.search(r"UDP port 4791 is bound by process \d+ \(fabric-host\)", done.stdout):
+        raise Failure(done.stdout + done.stderr)
+
+
+HOLDER = ("import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); "
+          "s.bind(('::', 4791)); print('bound', flush=True); input()")
+
+
+def port_owner(tests, namespace, owner, wanted):
+    """Another process has the port: it is named, if the user may know."""
+    inner = (f"{' '.join(tests.user)} {programs.FABRIC} run --build {tests.build} "
+             "--wire roce --hosts 1 --here lo a:true")
+    script = (f'ip link set lo up; mkfifo in; {" ".join(owner)} python3 -c "{HOLDER}" <in >out & '
+              f"exec 3>in; until grep -q bound out; do sleep 0.1; done; {inner}; true")
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["unshare", namespace, "sh", "-c", script], text=True, cwd=folder,
+                              capture_output=True, timeout=programs.LIMIT_S, check=False)
+    if not re.search(wanted, done.stderr):
         raise Failure(done.stdout + done.stderr)
 
 
@@ -175,6 +192,11 @@ def main():
     tests.test("both ends on one host", both_ends_on_one_host, tests)
     tests.test("two machines, a fabric on each", two_machines, tests)
     tests.test("two fabrics in one network", second_fabric, tests)
+    tests.test("the port is a process's", port_owner, tests, "-n" if tests.user else "-Urn",
+               tests.user, r"UDP port 4791 is bound by process \d+ \(python3")
+    if tests.user:
+        tests.test("the port is another user's process's", port_owner, tests, "-n", (),
+                   "UDP port 4791 is taken(?s:.)*host a does not start; see above\n")
     tests.test("an interface that is down", bad_interface, tests)
     for options, wanted in WRONG:
         tests.test(f"refused: {wanted}", refused, tests, options, wanted)

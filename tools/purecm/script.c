@@ -28,7 +28,7 @@ static const struct script fabric = {
 	"fabric",
 	"purecm fabric",
 	{"fabric", "faults.py", "furnish.py", "host_process.py", "lag.py", "namespaces.py",
-	  "netlink.py", "plan.py"},
+	  "netlink.py", "plan.py", "udp_ports.py"},
 };
 
 static const struct script certify = {

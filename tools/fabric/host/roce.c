@@ -71,10 +71,10 @@ static void say_who_has_the_port(const struct host *host)
 {
 	if (access("/sys/module/rdma_rxe", F_OK) == 0)
 		host_say(host,
-			 "UDP port 4791 is taken: rdma_rxe is loaded, and receives RoCE in this "
-			 "network namespace. \"rdma link delete rxe0\" frees the port (\"rdma "
-			 "link\" shows all its devices); or use that device, or another network "
-			 "namespace");
+			 "UDP port 4791 is taken. rdma_rxe is loaded: if it receives RoCE in this "
+			 "network namespace (\"rdma link\" shows its devices), \"rdma link delete "
+			 "rxe0\" frees the port; or use that device, or another network namespace. "
+			 "Or a process has it (\"ss -ulnp sport = 4791\" shows that)");
 	else
 		host_say(host,
 			 "UDP port 4791 is taken: another process receives RoCE in this network "
