@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 import shutil
 import struct
+import subprocess
 import tempfile
 import unittest
 
@@ -31,6 +32,26 @@ def doctor(*args, **more):
     done = purecm("doctor", "--json", *args, **more)
     said = [json.loads(line) for line in done.stdout.decode().splitlines()]
     return done.returncode, {check["check"]: check for check in said}
+
+
+# A neighbour that answers no ARP for 2.3 s, while the kernel asks three times, a second apart. The
+# doctor comes after 2 s.
+LATE = """
+ip link add x0 type veth peer name x1
+unshare -n sleep 20 & peer=$!
+while [ $(readlink /proc/$peer/ns/net) = $(readlink /proc/self/ns/net) ]; do sleep 0.1; done
+ip link set x1 netns $peer
+there="nsenter -t $peer -n"
+$there ip link set x1 up arp off
+$there ip address add 192.0.2.2/24 dev x1
+ip address add 192.0.2.1/24 dev x0
+ip link set x0 up
+echo >/dev/udp/192.0.2.2/9
+sleep 2
+(sleep 0.3; $there ip link set x1 arp on) &
+"$@"
+kill $peer
+"""
 
 
 class Form(unittest.TestCase):
@@ -159,6 +180,16 @@ class Addresses(unittest.TestCase):
     def test_the_steps_after_one_that_failed_are_skipped(self):
         said = doctor("127.0.0.1")[1]
         self.assertEqual({said[name]["verdict"] for name in STEPS[1:]}, {"skipped"})
+
+    def test_a_neighbour_that_answers_the_next_question(self):
+        inside = ["unshare", "-Urn"]
+        if subprocess.run([*inside, "true"], check=False).returncode:
+            self.skipTest("no namespaces can be made here")
+        done = subprocess.run([*inside, "bash", "-c", LATE, "-", HERE["purecm"], "doctor", "--json",
+                               "192.0.2.2"], stdout=subprocess.PIPE, timeout=60, check=False)
+        said = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        self.assertEqual([check["verdict"] for check in said if check["check"] == "neighbour"],
+                         ["ok"], said)
 
 
 if __name__ == "__main__":

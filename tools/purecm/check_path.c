@@ -173,20 +173,22 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
 	      checkup->iface.name);
 }
 
-/* The kernel decides how often to solicit; this waits for its result. */
+/*
+ * The kernel decides how often to solicit; this waits for its result. It starts again if the
+ * kernel has given up meanwhile, which may have been an attempt that somebody else had begun, or
+ * has forgotten the neighbour, as when a link goes down and up.
+ */
 static enum net_neigh wait_for_neighbour(const struct net_route *route)
 {
 	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_MS * NS_PER_MS };
 	enum net_neigh state = net_neigh_state(route);
 	unsigned int looks;
 
-	if (state != NET_NEIGH_KNOWN)
-		net_neigh_ask(route);
 	for (looks = 0; state != NET_NEIGH_KNOWN && looks < LOOKS; looks++) {
+		if (state != NET_NEIGH_PENDING || !looks)
+			net_neigh_ask(route);
 		nanosleep(&wait, NULL);
 		state = net_neigh_state(route);
-		if (state == NET_NEIGH_FAILED)
-			break;
 	}
 	return state;
 }
