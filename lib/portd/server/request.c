@@ -176,6 +176,7 @@ static int handle_hello(struct request *request)
 		return err;
 	}
 	request->client->welcome = true;
+	request->client->n_stats_before = request->server->n_stats;
 	request->client->resuming = resumes;
 	if (recovery && !request->client->visits)
 		recovery->welcome(request->server, request->client);

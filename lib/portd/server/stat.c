@@ -19,6 +19,11 @@
 #define ASKER_BITS 12
 _Static_assert(CLIENTS_MAX == 1 << ASKER_BITS, "a client's index fits into the number");
 
+static uint32_t query_id(const struct client *asker)
+{
+	return asker->stat_no << ASKER_BITS | asker->index;
+}
+
 static bool sees_all(const struct client *asker)
 {
 	return asker->uid == 0 || asker->uid == geteuid();
@@ -232,8 +237,8 @@ static void put_all(struct report *report)
 
 static bool is_asked(const struct client *asker, const struct client *client, uint32_t pid)
 {
-	return client->welcome && !client->leaving && !client->visits &&
-	       (!pid || pid == (uint32_t)client->pid) && may_see(asker, client);
+	return client->welcome && !client->visits && (!pid || pid == (uint32_t)client->pid) &&
+	       may_see(asker, client);
 }
 
 static void ask_client(struct report *report, struct client *client)
@@ -255,19 +260,19 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 	struct report report = { .server = server, .asker = client };
 	struct client *other;
 
-	if (client->stat_id && server->now.ns - client->stat_at.ns < PAUSE_NS)
+	if (client->stat_no && server->now.ns - client->stat_at.ns < PAUSE_NS)
 		return -EBUSY;
 	client->stat_at = server->now;
-	client->stat_id = ++server->n_stats << ASKER_BITS | client->index;
-	report.row.ask_id = client->stat_id;
-	ret->first = client->stat_id;
+	client->stat_no = ++server->n_stats;
+	client->stat_pid = pid;
+	report.row.ask_id = ret->first = query_id(client);
 	if (pid == PORTD_STAT_QUOTAS) {
 		put_all_quotas(&report);
 		user_spend(client, OWN_ROW_PRICE * report.n_rows);
 		return 0;
 	}
 	for_each_client (other, server) {
-		if (!is_asked(client, other, pid))
+		if (other->leaving || !is_asked(client, other, pid))
 			continue;
 		ask_client(&report, other);
 		ret->count++;
@@ -278,14 +283,16 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 	return 0;
 }
 
+/* Rows of others would seem to be cmportd's own. Return: NULL unless it has asked this client. */
 static struct client *asker_of(const struct server *server, const struct client *client,
 			       uint32_t ask_id)
 {
 	struct client *asker = server->client[ask_id & (CLIENTS_MAX - 1)];
 
-	if (!asker || !ask_id || asker->stat_id != ask_id || asker->leaving)
+	if (!asker || !asker->stat_no || query_id(asker) != ask_id || asker->leaving ||
+	    (int32_t)(asker->stat_no - client->n_stats_before) <= 0)
 		return NULL;
-	return may_see(asker, client) ? asker : NULL;
+	return is_asked(asker, client, asker->stat_pid) ? asker : NULL;
 }
 
 static uint8_t known_port(const struct client *client, uint8_t port)

@@ -102,19 +102,18 @@ struct host_port {
 	uint8_t tos; /* for ids that set none */
 	struct ibv_context *verbs;
 	struct mad_port *mad;
-	struct mad_sender *sender; /* NULL: send everything through mad */
-	unsigned int n_clients;	   /* that have opened the port */
-	struct cm_time unused_at;  /* since when n_clients has been 0 */
-	unsigned int batch;	   /* messages to try to receive per turn */
-	unsigned int n_waiting;	   /* transmit entries waiting for link addresses */
-	bool has_unread;	   /* the sender's queue pair must be polled without an event */
-	struct cm_time probes_at;  /* when a probe of a peer is due, see mad/peers.h; 0: none */
-	bool has_warned;	   /* the log says that the fast path does not reach a peer */
-	bool is_gone;		   /* the device was removed; close at the end of this turn */
-	struct subnet *subnet;	   /* NULL on RoCE */
-	uint16_t n_pkeys;	   /* P_Key table size on InfiniBand; 0 on RoCE */
-	/* The result of the latest lookup by host_port_gid(). */
-	struct gid_entry latest_gid;
+	struct mad_sender *sender;   /* NULL: send everything through mad */
+	unsigned int n_clients;	     /* that have opened the port */
+	struct cm_time unused_at;    /* since when n_clients has been 0 */
+	unsigned int batch;	     /* messages to try to receive per turn */
+	unsigned int n_waiting;	     /* transmit entries waiting for link addresses */
+	bool has_unread;	     /* the sender's queue pair must be polled without an event */
+	struct cm_time probes_at;    /* when a probe of a peer is due, see mad/peers.h; 0: none */
+	bool has_warned;	     /* the log says that the fast path does not reach a peer */
+	bool is_gone;		     /* the device was removed; close at the end of this turn */
+	struct subnet *subnet;	     /* NULL on RoCE */
+	uint16_t n_pkeys;	     /* P_Key table size on InfiniBand; 0 on RoCE */
+	struct gid_entry latest_gid; /* that host_port_gid() looked up */
 	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* messages by counter and kind */
 };
 
@@ -153,10 +152,11 @@ struct client {
 	uint16_t block[ID_BLOCKS_MAX];
 	struct bucket rate;
 	bool throttled;
-	bool is_tracer;	    /* receives copies of all messages */
-	struct list asleep; /* in server.asleep while it waits for the next message */
-	bool visits;	    /* makes no connections */
-	uint32_t stat_id;   /* id of the latest STAT query; 0: none */
+	bool is_tracer;		    /* receives copies of all messages */
+	struct list asleep;	    /* in server.asleep while it waits for the next message */
+	bool visits;		    /* makes no connections */
+	uint32_t stat_no, stat_pid; /* of the latest STAT query; 0: none, all */
+	uint32_t n_stats_before;    /* its HELLO */
 	struct cm_time stat_at;
 	struct list requests; /* transmit entries in lanes of its user, oldest first */
 	unsigned int n_requests;

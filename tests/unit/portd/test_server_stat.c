@@ -201,6 +201,39 @@ TEST(rows_that_nobody_asked_for_are_dropped)
 	ck_assert(!rig_is_disconnected(alice));
 }
 
+/* `purecm stat` would take them for cmportd's own: it has not been told of that client. */
+TEST(rows_of_a_client_that_came_after_the_question_are_dropped)
+{
+	struct portd_record row = id_row(bob_asks());
+	struct rig_client carol;
+
+	rig_join(&carol);
+	ck_assert(rig_tell(&carol, &row));
+	rig_settle();
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	rig_pass(100);
+	row = id_row(bob_asks());
+	ck_assert(rig_tell(&carol, &row));
+	rig_settle();
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 1);
+}
+
+TEST(rows_of_another_process_than_was_asked_for_are_dropped)
+{
+	const struct portd_record of_other = { .type = PORTD_STAT, .stat = { .pid = 1 } };
+	struct portd_record row, end = { .type = PORTD_STAT_END };
+
+	ck_assert_int_eq(rig_ask(bob, &of_other), 0);
+	row = id_row(bob->reply.first);
+	end.stat_end.row.ask_id = bob->reply.first;
+	number_of(bob, PORTD_STAT_END);
+	alice_tells(&row);
+	alice_tells(&end);
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	alice_tells(&end);
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 0);
+}
+
 TEST(rows_of_an_earlier_question_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
@@ -307,12 +340,17 @@ TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client visitor = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+	struct portd_record row;
 
 	hello.hello.visits = 1;
 	ck_assert_int_eq(rig_ask(&visitor, &hello), 0);
 	ck_assert_uint_eq(visitor.reply.count, 0);
 	bob_asks();
 	ck_assert_uint_eq(bob->reply.count, 2);
+	row = id_row(bob->reply.first);
+	ck_assert(rig_tell(&visitor, &row));
+	rig_settle();
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 	close(visitor.control);
 	rig_settle();
 }
