@@ -115,6 +115,17 @@ def a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs(hosts):
     assert "ESTABLISHED" in narrow and max(map(len, narrow.splitlines())) <= 50, narrow
 
 
+def a_process_cannot_have_its_name_write_to_the_terminal_of_root(hosts):
+    name = "\\033]0;\\303\\177x"  # for printf
+    start = (f"a&:ln -s $(command -v rping) $PURECM_FABRIC/\"$(printf '{name}')\"; "
+             f"exec $PURECM_FABRIC/\"$(printf '{name}')\" -c -a 10.77.0.2 -C 1000000 >/dev/null")
+    then = UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
+                        then=f"{hosts.stat}; {hosts.stat} --json; {hosts.stat} --prometheus")
+    done = hosts.says(SERVER, "a:sleep 0.5", start, f"a:{then}")
+    assert done.stdout.count("?]0;??x") >= 3, done.stdout
+    assert all(sign == "\n" or " " <= sign <= "~" for sign in done.stdout), done.stdout
+
+
 def a_pipe_that_closes_ends_it(hosts):
     done = hosts.of_connection("a", "{stat} --watch=0.1 | head -n 3; echo over")
     assert done.stdout.rstrip().endswith("over") and "purecm:" not in done.stdout, done
@@ -241,6 +252,7 @@ def top_shows_a_connection_in_a_terminal_until_q(hosts):
 TESTS = (both_ends_tell_of_the_same_connection, quotas_are_shown,
          a_listener_is_shown_beside_its_connection, messages_are_counted_by_port_and_by_process,
          a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
+         a_process_cannot_have_its_name_write_to_the_terminal_of_root,
          a_pipe_that_closes_ends_it, prometheus_gets_lines_that_it_can_read,
          one_process_can_be_asked_for, a_process_that_is_stopped_is_named_and_holds_nobody_up,
          repetitions_of_a_request_are_counted, what_processes_drop_is_told_of_their_port_as_well,

@@ -37,6 +37,14 @@ static int grow_array(void **array, size_t n, size_t bytes)
 
 /* --- processes ----------------------------------------------------------- */
 
+/* Its user chooses a process's name, which must not control root's terminal. */
+static void replace_unprintable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 void snapshot_read_program(struct snapshot_process *process)
 {
 	char path[64];
@@ -49,6 +57,7 @@ void snapshot_read_program(struct snapshot_process *process)
 		return;
 	if (fgets(process->program, sizeof(process->program), comm))
 		process->program[strcspn(process->program, "\n")] = '\0';
+	replace_unprintable(process->program);
 	fclose(comm);
 }
 
@@ -73,6 +82,13 @@ static int take_process(struct snapshot *snapshot, const struct portd_stat_proce
 	snapshot_read_program(&process);
 	snapshot->index[process.client] = (uint16_t)snapshot->n_processes;
 	return snapshot_add_process(snapshot, &process);
+}
+
+/* Rows of a client that cmportd has not announced are nobody's; earlier versions pass them on. */
+static bool is_announced(const struct snapshot *snapshot, uint16_t client)
+{
+	return snapshot->index[client] || client == PORTD_STAT_ITSELF ||
+	       client == PORTD_STAT_PASSING;
 }
 
 static struct snapshot_process *find_process(const struct snapshot *snapshot, uint16_t client)
@@ -152,8 +168,10 @@ static void take_record(const struct portd_record *record, void *arg)
 
 	if (((record->type < PORTD_STAT_PORT || record->type > PORTD_STAT_END) &&
 	     record->type != PORTD_STAT_QUOTA) ||
-	    record->stat_row.ask_id != gathering->ask_id)
-		return; /* of an earlier query */
+	    record->stat_row.ask_id != gathering->ask_id ||
+	    (record->type != PORTD_STAT_PROCESS &&
+	     !is_announced(snapshot, record->stat_row.client)))
+		return; /* of an earlier query, or of a client that was not asked */
 	if (record->type == PORTD_STAT_PROCESS)
 		err = take_process(snapshot, &record->stat_process);
 	else if (record->type == PORTD_STAT_ID)
