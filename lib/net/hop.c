@@ -63,25 +63,34 @@ void hop_revalidate(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_in
 		net_neigh_revalidate(&route);
 }
 
+/* Return: its state, with its route; NET_NEIGH_KNOWN if nothing can be found out. */
+static enum net_neigh state_of(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+			       const struct mad_gid *dgid, struct net_route *ret)
+{
+	struct gid_entry local;
+
+	if (gid_by_index(verbs, port_num, sgid_index, &local) || local.type == IBV_GID_TYPE_IB)
+		return NET_NEIGH_KNOWN;
+	if (find_route(&local, dgid, ret))
+		return hop_is_here(&local) ? NET_NEIGH_PENDING : NET_NEIGH_KNOWN;
+	return net_neigh_state(ret);
+}
+
+bool hop_is_known(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		  const struct mad_gid *dgid)
+{
+	struct net_route route;
+
+	return state_of(verbs, port_num, sgid_index, dgid, &route) == NET_NEIGH_KNOWN;
+}
+
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
 		  const struct mad_gid *dgid)
 {
-	struct gid_entry local;
 	struct net_route route;
+	const enum net_neigh state = state_of(verbs, port_num, sgid_index, dgid, &route);
 
-	if (gid_by_index(verbs, port_num, sgid_index, &local) || local.type == IBV_GID_TYPE_IB)
-		return true;
-	if (find_route(&local, dgid, &route))
-		return !hop_is_here(&local);
-	switch (net_neigh_state(&route)) {
-	case NET_NEIGH_KNOWN:
-		return true;
-	case NET_NEIGH_PENDING:
-		return false;
-	case NET_NEIGH_FAILED:
-	case NET_NEIGH_NONE:
+	if (state == NET_NEIGH_FAILED || state == NET_NEIGH_NONE)
 		net_neigh_ask(&route);
-		return false;
-	}
-	return true;
+	return state == NET_NEIGH_KNOWN;
 }

@@ -23,6 +23,10 @@
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
 		  const struct mad_gid *dgid);
 
+/** hop_is_known() - as hop_is_ready(), but does not ask the kernel to resolve the next hop */
+bool hop_is_known(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		  const struct mad_gid *dgid);
+
 /**
  * hop_next() - get the next hop: a gateway, or the destination itself
  * @ret: filled in; all zero if there is no route. Other arguments as for hop_is_ready()

@@ -346,10 +346,21 @@ bool host_port_follow_source(struct host_port *host_port, struct mad_path *path,
 	return true;
 }
 
-bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path)
+bool host_port_reaches_hop(struct host_port *host_port, const struct mad_path *path)
 {
-	return !path->grh ||
-	       hop_is_ready(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
+	const bool is_ready = !path->grh || hop_is_ready(host_port->verbs, host_port->port_num,
+							 path->sgid_index, &path->dgid);
+
+	host_port->n_unresolved += !is_ready;
+	return is_ready;
+}
+
+bool host_port_may_solicit(struct host_port *host_port, const struct mad_path *path)
+{
+	struct server *server = host_port->server;
+
+	return !path->grh || strangers_hops_left(&server->strangers_rate, server->now) ||
+	       hop_is_known(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
 }
 
 static void send_by_umad(struct host_port *host_port, const struct mad_path *path,
@@ -442,6 +453,28 @@ static bool has_room(const struct server *server, struct client *sender)
 		      : server->nobody.n_requests < NOBODYS_MAX;
 }
 
+/* Return: whether the message is on its way, or dropped; false if it has to wait for its hop. */
+static bool send_at_once(struct server *server, struct host_port *host_port, struct client *sender,
+			 const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
+{
+	const struct mad_gid peer = mad_path_peer(path);
+	const bool is_known = strangers_are_known(&server->strangers_rate, &peer);
+	const unsigned int before = host_port->n_unresolved;
+	bool is_gone;
+
+	if (waiting_for(server, host_port, sender, path))
+		return false;
+	if (!is_known && !host_port_may_solicit(host_port, path)) {
+		stat_count(host_port, PORTD_COUNT_UNSENT, mad);
+		return true;
+	}
+	is_gone = sender ? send_by(host_port, sender, path, mad, again)
+			 : send_now(host_port, sender, path, mad, again);
+	if (!is_known)
+		strangers_use_hops(&server->strangers_rate, host_port->n_unresolved - before);
+	return is_gone;
+}
+
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
@@ -450,9 +483,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
-	if (!queues && !waiting_for(server, host_port, sender, path) &&
-	    (sender ? send_by(host_port, sender, path, mad, again)
-		    : send_now(host_port, sender, path, mad, again)))
+	if (!queues && send_at_once(server, host_port, sender, path, mad, again))
 		return;
 	if (queues && !has_room(server, sender)) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);

@@ -20,13 +20,17 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 
 	if (!mad_probe_answer(mad, answer))
 		return false;
+	if (!peer_rate_spend(&server->peer_rate, &path->dgid, quota_of(quotas, QUOTA_PEER_RATE),
+			     server->now) ||
+	    !strangers_may_ask(&server->strangers_rate, &path->dgid,
+			       quota_of(quotas, QUOTA_STRANGERS_RATE), server->now) ||
+	    !host_port_may_solicit(host_port, path))
+		return true;
 	/* Through umad, which always works. */
-	if (peer_rate_spend(&server->peer_rate, &path->dgid, quota_of(quotas, QUOTA_PEER_RATE),
-			    server->now) &&
-	    strangers_may_ask(&server->strangers_rate, &path->dgid,
-			      quota_of(quotas, QUOTA_STRANGERS_RATE), server->now) &&
-	    host_port_reaches_hop(host_port, path))
+	if (host_port_reaches_hop(host_port, path))
 		mad_port_send(host_port->mad, path, answer);
+	else
+		strangers_use_hops(&server->strangers_rate, 1);
 	return true;
 }
 

@@ -107,6 +107,7 @@ struct host_port {
 	struct cm_time unused_at;    /* since when n_clients has been 0 */
 	unsigned int batch;	     /* messages to try to receive per turn */
 	unsigned int n_waiting;	     /* transmit entries waiting for link addresses */
+	unsigned int n_unresolved;   /* times that a next hop had none */
 	bool has_unread;	     /* the sender's queue pair must be polled without an event */
 	struct cm_time probes_at;    /* when a probe of a peer is due, see mad/peers.h; 0: none */
 	bool has_warned;	     /* the log says that the fast path does not reach a peer */
@@ -196,18 +197,14 @@ struct server {
 	struct state_file *state_file; /* owned by dir */
 	uint16_t *port_holders;	       /* mapped, see port_holders.h; or NULL */
 	struct loop loop;
-	struct watch listening;
-	struct watch net;
+	struct watch listening, net;
 	struct net_watch *net_watch;
-	struct watch stop;
-	struct watch reload;
+	struct watch stop, reload;
 	struct port_file port_file;
 	struct cm_time stop_at;	     /* shutdown was requested; its last deadline */
 	struct cm_time linger_until; /* shutdown deadline while clients are connected */
 	bool has_one_client;	     /* client_fd was given; the server ends with that client */
-	bool any_leaving;
-	bool any_gone;
-	bool any_unread;
+	bool any_leaving, any_gone, any_unread;
 	uint64_t turn_no;
 	struct cm_time now; /* start of this turn */
 	struct cm_time idle_since;
@@ -536,7 +533,10 @@ bool host_port_follow_source(struct host_port *host_port, struct mad_path *path,
 			     struct gid_entry *ret);
 
 /** host_port_reaches_hop() - return whether the next hop has a link address; if not, solicit it */
-bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path);
+bool host_port_reaches_hop(struct host_port *host_port, const struct mad_path *path);
+
+/** host_port_may_solicit() - return whether to answer a host of no connection, or it has one */
+bool host_port_may_solicit(struct host_port *host_port, const struct mad_path *path);
 
 /** probe_peers() - send the probes that are due; warn once if they do not reach a peer */
 void probe_peers(struct host_port *host_port);

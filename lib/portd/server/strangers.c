@@ -7,21 +7,32 @@
 #include "base/log.h"
 #include "cm/index.h"
 
-static struct mad_gid *slot_of(struct strangers *strangers, const struct mad_gid *peer)
+static size_t slot_of(const struct strangers *strangers, const struct mad_gid *peer)
 {
 	const struct cm_key key = { .gid = *peer };
 
-	return &strangers->known[cm_key_hash(&key, strangers->secret) % STRANGERS_KNOWN];
+	return cm_key_hash(&key, strangers->secret) % STRANGERS_KNOWN;
 }
 
 void strangers_know(struct strangers *strangers, const struct mad_gid *peer)
 {
-	*slot_of(strangers, peer) = *peer;
+	strangers->known[slot_of(strangers, peer)] = *peer;
 }
 
-static bool is_known(struct strangers *strangers, const struct mad_gid *peer)
+bool strangers_are_known(const struct strangers *strangers, const struct mad_gid *peer)
 {
-	return memcmp(slot_of(strangers, peer), peer, sizeof(*peer)) == 0;
+	return memcmp(&strangers->known[slot_of(strangers, peer)], peer, sizeof(*peer)) == 0;
+}
+
+bool strangers_hops_left(struct strangers *strangers, struct cm_time now)
+{
+	bucket_refill(&strangers->hops, now, STRANGERS_HOPS_S, STRANGERS_HOPS);
+	return strangers->hops.tokens >= 1;
+}
+
+void strangers_use_hops(struct strangers *strangers, unsigned int n)
+{
+	strangers->hops.tokens -= n;
 }
 
 static bool take(struct bucket *bucket, double rate, struct cm_time now)
@@ -45,7 +56,7 @@ static void log_refusal(struct strangers *strangers, uint32_t rate)
 bool strangers_may_ask(struct strangers *strangers, const struct mad_gid *peer, uint32_t rate,
 		       struct cm_time now)
 {
-	if (is_known(strangers, peer))
+	if (strangers_are_known(strangers, peer))
 		return take(&strangers->known_may, STRANGERS_TIMES * (double)rate, now);
 	if (take(&strangers->unknown_may, rate, now))
 		return true;

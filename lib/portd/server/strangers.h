@@ -13,18 +13,35 @@
 #include "lib/portd/server/bucket.h"
 #include "mad/port.h"
 
-#define STRANGERS_KNOWN 16384 /* hosts that are remembered; by hash, one replaces another */
-#define STRANGERS_TIMES 2     /* the rate of those that are known is so many times as high */
+#define STRANGERS_KNOWN	 16384 /* hosts that are remembered; by hash, one replaces another */
+#define STRANGERS_HOPS	 50 /* next hops to be resolved at once for those that are not known ... */
+#define STRANGERS_HOPS_S 10 /* ... and that many more per second */
+#define STRANGERS_TIMES	 2  /* the rate of those that are known is so many times as high */
 
 struct strangers {
 	uint64_t secret; /* random, so that no host can choose which one it replaces */
 	struct mad_gid known[STRANGERS_KNOWN];
 	struct bucket unknown_may, known_may, astray_may;
+	struct bucket hops; /* of hosts that are not known, to be resolved */
 	bool was_refused;
 };
 
 /** strangers_know() - note that a host has sent a message of a connection */
 void strangers_know(struct strangers *strangers, const struct mad_gid *peer);
+
+/** strangers_are_known() - return whether that is so of a host, and was not long ago */
+bool strangers_are_known(const struct strangers *strangers, const struct mad_gid *peer);
+
+/**
+ * strangers_hops_left() - return whether a next hop may be resolved to answer a host
+ *
+ * Its address may be forged. For each one that does not exist the kernel keeps a neighbour for a
+ * while, and it has room for 1,024 by default, of all networks together.
+ */
+bool strangers_hops_left(struct strangers *strangers, struct cm_time now);
+
+/** strangers_use_hops() - count next hops that had to be resolved */
+void strangers_use_hops(struct strangers *strangers, unsigned int n);
 
 /**
  * strangers_may_ask() - count a request, or a message for nobody

@@ -164,6 +164,95 @@ TEST(messages_for_ids_of_clients_have_a_common_rate)
 			  FLOOD - (STRANGERS_TIMES + 1) * RATE);
 }
 
+/* --- forged addresses without link addresses -------------------------------- */
+
+#define SOLICITED_MAX 100 /* the kernel has room for 1,024 neighbours by default */
+
+static void flood_with_probes(unsigned int n)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	uint8_t mad[MAD_BYTES];
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		from.dgid.raw[12] = 0x55;
+		memcpy(from.dgid.raw + 13, &i, 2);
+		mad_probe_write(i + 1, mad);
+		rig_arrive_bytes(1, &from, mad);
+		rig_settle();
+	}
+}
+
+TEST_LOOP(few_link_addresses_are_asked_for_to_answer_forged_addresses, 0, N_KINDS)
+{
+	const uint64_t before = rig_hop_questions();
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_hops_are_ready(false);
+	flood_from_everywhere(kinds[_i], FLOOD);
+	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
+	ck_assert_uint_gt(rig_hop_questions() - before, 0);
+}
+
+TEST(few_are_asked_for_to_answer_forged_probes)
+{
+	const uint64_t before = rig_hop_questions();
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_hops_are_ready(false);
+	flood_with_probes(FLOOD);
+	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
+}
+
+/* Nor does a program that answers whatever comes. */
+TEST(few_are_asked_for_when_a_client_answers_forged_addresses)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	struct cm_msg msg;
+	uint64_t before;
+	unsigned int i;
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
+	rig_hops_are_ready(false);
+	before = rig_hop_questions();
+	for (i = 0; i < FLOOD; i++) {
+		from.dgid.raw[12] = 0x55;
+		memcpy(from.dgid.raw + 13, &i, 2);
+		msg = req_number(i);
+		rig_arrive(&from, &msg);
+		scene_handed(alice);
+		msg = talk_msg_of(CM_ATTR_REJ, 0, 0x10000 + i);
+		msg.rej.reason = CM_REJ_CONSUMER;
+		rig_send(alice, &from, &msg);
+	}
+	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
+}
+
+TEST(who_has_a_link_address_is_answered_beside_those)
+{
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_hops_are_ready(false);
+	flood_from_everywhere(req_number, FLOOD);
+	rig_hops_are_ready(true);
+	scene_wire();
+	scene_said(req_number(FLOOD));
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+
+TEST(a_host_without_link_address_is_asked_for_again_soon_after)
+{
+	uint64_t before;
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_hops_are_ready(false);
+	flood_from_everywhere(req_number, FLOOD);
+	rig_pass(5000);
+	before = rig_hop_questions();
+	scene_said(req_number(FLOOD));
+	ck_assert_uint_gt(rig_hop_questions(), before);
+}
+
 /* --- probes ---------------------------------------------------------------- */
 
 TEST(a_host_gets_no_more_answers_to_probes_than_its_rate)
@@ -184,18 +273,10 @@ TEST(a_host_gets_no_more_answers_to_probes_than_its_rate)
 
 TEST(hosts_without_connections_get_no_more_answers_to_probes_than_their_common_rate)
 {
-	struct mad_path from = rig_peer(SCENE_PEER);
-	unsigned int i, before = rig_n_sent();
-	uint8_t mad[MAD_BYTES];
+	const unsigned int before = rig_n_sent();
 
 	limit_strangers();
-	for (i = 0; i < FLOOD; i++) {
-		from.dgid.raw[12] = 0x55;
-		memcpy(from.dgid.raw + 13, &i, 2);
-		mad_probe_write(i + 1, mad);
-		rig_arrive_bytes(1, &from, mad);
-		rig_settle();
-	}
+	flood_with_probes(FLOOD);
 	ck_assert_uint_eq(rig_n_sent() - before, RATE);
 }
 
