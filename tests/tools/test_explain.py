@@ -191,6 +191,17 @@ class Worked(unittest.TestCase):
         said = last((0, ">", mads.req()), (4.2, "<", mads.rep()), (4.3, ">", mads.ids("RTU")))
         self.assertIn("an earlier one was probably lost", said["time"])
 
+    def test_a_ping_is_no_failure(self):
+        said = last((0, ">", mads.req(port=0)), (0.25, "<", mads.rej(8)))
+        self.assertEqual((said["outcome"], said["failed"]), ("probed", False))
+        self.assertIn("Answered in 250.0 ms", said["time"])
+        self.assertIn("purecm ping", said["time"])
+
+    def test_other_answers_to_a_ping_are_failures(self):
+        for messages in (((0.1, "<", mads.rej(10)),), (), ((6.1, ">", mads.rej(4, 0x100, 0)),)):
+            said = last((0, ">", mads.req(port=0)), *messages)
+            self.assertTrue(said["failed"], said)
+
     def test_what_began_before_the_trace_is_no_failure(self):
         said = last((0, "<", mads.dreq(0x200, 0x100, 0x11)), (0.1, ">", mads.ids("DREP")))
         self.assertEqual((said["outcome"], said["failed"]), ("closed", False))

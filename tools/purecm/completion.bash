@@ -11,7 +11,7 @@ _purecm() {
 	local word=$2 before=$3 command=${COMP_WORDS[1]}
 	local messages='REQ MRA REJ REP RTU DREQ DREP SIDR_REQ SIDR_REP LAP APR SA'
 	local outcomes='failed unanswered unconfirmed rejected gave-up unclosed established closed
-		resolved fragment'
+		resolved probed fragment'
 
 	# bash takes "--outcome=rej" apart.
 	[ "$before" = = ] && before=${COMP_WORDS[COMP_CWORD - 2]}

@@ -155,10 +155,24 @@ static void print_resolving(const struct flow *flow, FILE *out)
 	print_repeats(req, "The SIDR_REQ", out);
 }
 
+static void print_probed(const struct flow *flow, FILE *out)
+{
+	const struct flow_seen *req = flow_seen(flow, CM_ATTR_REQ);
+
+	if (req->count)
+		fprintf(out, "Answered in %.1f ms. ",
+			between_ms(req->first_ns, flow_seen(flow, CM_ATTR_REJ)->first_ns));
+	fputs("`purecm ping` sends such requests, to port 0, where nobody can listen. A program "
+	      "that does has named no port of its peer.",
+	      out);
+}
+
 static void print_success(const struct flow *flow, FILE *out)
 {
 	if (flow->outcome == FLOW_FRAGMENT) {
 		fputs("Only parts of it were seen.", out);
+	} else if (flow->outcome == FLOW_PROBED) {
+		print_probed(flow, out);
 	} else if (flow->is_sidr) {
 		print_resolving(flow, out);
 	} else {

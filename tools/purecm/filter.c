@@ -33,7 +33,7 @@ static const struct argp_option option_table[] = {
 	{ "message", KEY_MESSAGE, "NAME,...", 0, "REQ, MRA, REJ and so on; SA", FILTER_GROUP },
 	{ "outcome", KEY_OUTCOME, "WORD,...", 0,
 	  "connections that end so: failed, closed, established, rejected, unanswered, "
-	  "unconfirmed, gave-up, unclosed, resolved, fragment", FILTER_GROUP },
+	  "unconfirmed, gave-up, unclosed, resolved, probed, fragment", FILTER_GROUP },
 	{ "connection", KEY_CONNECTION, "N", 0, "the one that is shown as #N", FILTER_GROUP },
 	{ 0 },
 };

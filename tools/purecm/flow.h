@@ -36,6 +36,7 @@ enum flow_end {
 	X(CLOSING, "unclosed", "a disconnect without an answer")                \
 	X(CLOSED, "closed", "established and disconnected")                     \
 	X(RESOLVED, "resolved", "a queue pair of a datagram service was named") \
+	X(PROBED, "probed", "answered: a connection manager is there")          \
 	X(FRAGMENT, "fragment", "its beginning was not seen, and nothing ended")
 
 enum flow_outcome {

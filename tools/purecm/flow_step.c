@@ -136,7 +136,13 @@ static bool move_receiver(struct flow_step *step, const struct cm_msg *msg)
 
 /* --- outcome ------------------------------------------------------------- */
 
-static enum flow_outcome outcome_of_rej(const struct flow_step *step)
+/* Nobody can listen at port 0, so a connection manager always refuses such a request. */
+static bool is_ping(const struct flow *flow)
+{
+	return flow->has_cma && !flow->is_sidr && !(flow->service_id & 0xffff);
+}
+
+static enum flow_outcome outcome_of_rej(const struct flow_step *step, const struct cm_msg *msg)
 {
 	const struct flow *flow = step->flow;
 
@@ -145,6 +151,9 @@ static enum flow_outcome outcome_of_rej(const struct flow_step *step)
 	/* An end that withdraws its own request does not reject anything. */
 	if (step->from == FLOW_ACTIVE && flow->outcome == FLOW_ASKED)
 		return FLOW_GIVEN_UP;
+	if (flow->outcome == FLOW_ASKED && is_ping(flow) &&
+	    msg->rej.reason == CM_REJ_INVALID_SERVICE_ID)
+		return FLOW_PROBED;
 	return FLOW_REJECTED;
 }
 
@@ -161,7 +170,7 @@ static enum flow_outcome outcome_of(const struct flow_step *step, const struct c
 	case CM_ATTR_RTU:
 		return now == FLOW_CLOSED || now == FLOW_CLOSING ? now : FLOW_ESTABLISHED;
 	case CM_ATTR_REJ:
-		return outcome_of_rej(step);
+		return outcome_of_rej(step, msg);
 	case CM_ATTR_DREQ:
 		return now == FLOW_CLOSED ? now : FLOW_CLOSING;
 	case CM_ATTR_DREP:

@@ -49,6 +49,7 @@ bool flow_has_failed(const struct flow *flow)
 	case FLOW_ESTABLISHED:
 	case FLOW_CLOSED:
 	case FLOW_RESOLVED:
+	case FLOW_PROBED:
 	case FLOW_FRAGMENT:
 	case FLOW_N_OUTCOMES:
 		break;
