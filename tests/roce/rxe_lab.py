@@ -92,6 +92,7 @@ CMTIME = ("cmtime", "cmtime -b %s -c 20", "cmtime -s %s -c 20", "disconnect")
 # Of rdma-core 65: both ends are steered by a controller, at a TCP port.
 CMTIME_STEERED = ("cmtime", "cmtime -L -b %s -C %s -c 20 -p 18515",
                   "cmtime -b SELF -C %s -c 20 -p 18515", "disconnect")
+GROUP, GROUP_IN_IGMP = "239.1.1.1", "010101EF"
 # tc-netem(8), of both ends
 FAULTS = ("loss 1%", "duplicate 5%", "corrupt 1%")
 # Between two stock hosts with rxe the first takes 200 s.
@@ -234,12 +235,14 @@ def judge(tests, path):
 
 
 def multicast(tests, kernel, process):
+    """To a group that the listener has joined: before, its interface receives nothing for it."""
     for name, to, of in (("the kernel sends", process, kernel),
                          ("the process sends", kernel, process)):
-        listener = to.host.start(to.command(f"mckey -m 239.1.1.1 -b {to.host.addr4}"), env=to.env)
-        of.host.run(of.command(f"sleep 2; mckey -m 239.1.1.1 -s -b {of.host.addr4}"), env=of.env,
-                    timeout=LIMIT_S)
+        listener = to.host.start(to.command(f"mckey -m {GROUP} -b {to.host.addr4}"), env=to.env)
         try:
+            to.host.wait_for(f"grep -q {GROUP_IN_IGMP} /proc/net/igmp", LIMIT_S)
+            of.host.run(of.command(f"sleep 1; mckey -m {GROUP} -s -b {of.host.addr4}"),
+                        env=of.env, timeout=LIMIT_S)
             listener.wait(LIMIT_S)
         except LabError as error:
             listener.stop()
