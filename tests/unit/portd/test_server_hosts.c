@@ -167,6 +167,32 @@ TEST(users_share_what_a_host_gets_that_has_forgotten_their_connections)
 	ck_assert_uint_le(all, 2 * 2000 + N_USERS);
 }
 
+TEST(users_share_again_what_a_host_has_given_back)
+{
+	struct rig_client user;
+	struct rig_sent sent;
+	struct cm_msg msg;
+	unsigned int i, n;
+
+	rig_server()->options.quotas.is[QUOTA_USER_HOST] = 100;
+	rig_server()->options.quotas.is[QUOTA_USER_HOST_RATE] = 1;
+	scene_connect(&mallory[0], 1);
+	msg = talk_msg_of(CM_ATTR_DREQ, mallory[0].first + 1, 0x701);
+	send_datagrams(&mallory[0], &msg, 400);
+	for (i = 0; i < 90; i++)
+		scene_said(talk_msg_of(CM_ATTR_RTU, 0x701, mallory[0].first + 1));
+	scene_wire();
+	rig_come_as_user(MALLORY + 1);
+	rig_join(&user);
+	scene_connect(&user, 2);
+	scene_wire();
+	msg = talk_msg_of(CM_ATTR_DREQ, user.first + 2, 0x702);
+	send_datagrams(&user, &msg, 400);
+	for (n = 0; rig_sent(&sent, &msg); n++)
+		continue;
+	ck_assert_uint_ge(n, 70); /* otherwise 49 */
+}
+
 /* The peer has not heard of it, and must hear when the client ends. */
 TEST(a_message_that_is_not_sent_changes_nothing)
 {

@@ -185,6 +185,17 @@ TEST(a_user_has_few_namespaces_read)
 	ck_assert_uint_eq(rig_n_foreign_reads(), NET_NS_SHOWN_MAX);
 }
 
+TEST(root_has_any_number_read)
+{
+	uint64_t cookie;
+
+	for (cookie = ELSEWHERE; cookie <= ELSEWHERE + NET_NS_SHOWN_MAX; cookie++) {
+		join_from(&carol, cookie);
+		show_netns(&carol);
+	}
+	ck_assert_uint_eq(list_length(&rig_server()->home->shown), NET_NS_SHOWN_MAX + 1);
+}
+
 /* A request for a GID that none of them has looks at all. */
 TEST(users_share_the_namespaces_that_are_read)
 {

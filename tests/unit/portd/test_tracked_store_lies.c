@@ -66,6 +66,18 @@ TEST(process_ids_of_another_namespace_are_not_known)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.pid, 0);
 }
 
+TEST(connection_of_the_dead_awaits_no_unknown_process)
+{
+	struct cm_record tracked;
+
+	kept_set(1, 1);
+	ck_assert(tracker_take(kept_tracker, KEPT_CLIENT, &tracked));
+	kept_write(8, "????", 4);
+	kept_begin_again();
+	ck_assert(tracker_orphan(kept_tracker, NULL)->is_dead);
+	ck_assert(!tracker_awaits_unknown(kept_tracker));
+}
+
 TEST(tracked_without_seal_is_nothing)
 {
 	const uint32_t nothing = 0;

@@ -352,6 +352,23 @@ START_TEST(oldest_question_of_who_has_most_gives_way)
 }
 END_TEST
 
+/* Those of who has fewer stay, although they are older. */
+START_TEST(older_question_of_who_has_less_stays)
+{
+	const int n = SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX;
+
+	for (int i = 0; i < SA_FLIGHTS_OUT_MAX; i++) {
+		flight[i].turn = i < n ? 2 : 1;
+		start(i, 600000);
+	}
+	start_newcomer(3);
+	sa_flights_expire(&flights, at_ms(SA_GIVE_WAY_MS));
+	ck_assert(flight[0].is_out);
+	ck_assert(!flight[n].is_out);
+	ck_assert(flight[NEWCOMER].is_out);
+}
+END_TEST
+
 START_TEST(question_that_has_given_way_is_sent_again_and_answered)
 {
 	fill_places();
@@ -537,6 +554,7 @@ int main(void)
 	tcase_add_test(tcase, resting_question_goes_on_when_one_waits_again);
 	tcase_add_test(tcase, question_that_was_not_sent_does_not_rest);
 	tcase_add_test(tcase, oldest_question_of_who_has_most_gives_way);
+	tcase_add_test(tcase, older_question_of_who_has_less_stays);
 	tcase_add_test(tcase, question_that_has_given_way_is_sent_again_and_answered);
 	tcase_add_test(tcase, who_waits_gets_a_fair_share_and_no_more);
 	tcase_add_test(tcase, question_that_nobody_waits_for_ends_when_it_gives_way);
