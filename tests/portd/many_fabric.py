@@ -19,9 +19,10 @@ import sys
 import time
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "fabric"))
+sys.path[:0] = [str(HERE.parent / folder) for folder in ("fabric", "siege", "")]
 
 from hosts import SkipOne, run_on_fabric, run_tests  # noqa: E402
+from siege import NOBODY, open_to_all  # noqa: E402
 
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 LIMIT_S = 100
@@ -29,6 +30,7 @@ PORT = 7700
 CLIENT, SERVER = "10.77.0.1", "10.77.0.2"
 STORM, STORM_EACH = 64, 32
 PAIRS = 50 if LONG else 16
+JOB = 1000 if LONG else 200  # each leases 256 ports, and 96 times that is all that a user may have
 LIVES = 10
 TRIES, TRY_S = 6000, 0.02
 SAME_QPN = 4660
@@ -99,6 +101,26 @@ def play_storm(hosts):
     clients = [begin_holding(hosts, STORM_EACH) for _ in range(STORM)]
     await_held(*clients)
     print(f"stormed in {time.monotonic() - begin:.2f} s")
+    kill(*clients)
+
+
+def play_users_job(hosts):
+    """Connect from many processes of another user than root, which begin at once."""
+    open_to_all()
+    go = os.environ["PURECM_FABRIC"] + "/go"
+    os.mkfifo(go, 0o666)
+    os.chmod(go, 0o666)
+    words = [*NOBODY, "sh", "-c", 'read -r _ <"$0"; exec "$@"', go, hosts.hold, "client", SERVER,
+             str(PORT), "1", "0"]
+    clients = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True,
+                                env={**os.environ, "HOLD_QPN": str(SAME_QPN + i)})
+               for i in range(JOB)]
+    begin = time.monotonic()
+    with open(go, "w", encoding="ascii") as file:  # waits until one reads
+        file.write(JOB * "\n")
+        file.flush()
+        await_held(*clients)
+    print(f"began in {time.monotonic() - begin:.2f} s")
     kill(*clients)
 
 
@@ -351,7 +373,7 @@ def count_listeners(hosts):
     return sum(row.get("id_state") == "LISTEN" for row in rows)
 
 
-PLAYS = {"storm": play_storm, "lives": play_lives, "end": play_end,
+PLAYS = {"storm": play_storm, "users-job": play_users_job, "lives": play_lives, "end": play_end,
          "pairs": play_pairs, "container": play_container, "both": play_both,
          "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two,
          "job": play_job, "pinned": play_pinned, "renamed": play_renamed,
@@ -367,6 +389,12 @@ def a_storm_of_2000_connects_from_64_processes_has_no_failure(hosts):
     said = hosts.run(hosts.server(), hosts.play("storm"),
                      hosts.await_count(f"{STORM * STORM_EACH} disconnected"))
     print(f"{STORM} processes with {STORM_EACH} connects each: {said.strip().splitlines()[0]}")
+
+
+def all_processes_of_a_users_job_connect_at_once(hosts):
+    said = hosts.run(hosts.server(), hosts.play("users-job"),
+                     first=[f"a:PURECM_IDLE_S=600 {hosts.cmportd}"])
+    print(f"{JOB} processes of a user: {said.strip().splitlines()[0]}")
 
 
 def processes_of_a_host_talk_through_its_own_gid(hosts):
@@ -434,6 +462,7 @@ def neither_our_thread_nor_cmportd_is_scheduled_as_the_program(hosts):
 
 
 TESTS = (a_storm_of_2000_connects_from_64_processes_has_no_failure,
+         all_processes_of_a_users_job_connect_at_once,
          processes_of_a_host_talk_through_its_own_gid,
          the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs,
          who_is_ended_together_with_cmportd_is_disconnected,
