@@ -6,6 +6,7 @@
 #include "tests/portd/flooder.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +22,35 @@ struct stranger {
 	uint8_t mad[MAD_BYTES];
 };
 
-static void find_socket(const struct mad_gid *peer, struct sockaddr_un *ret)
+static int connect_to(const struct mad_gid *peer)
 {
 	const char *host = getenv("PURECM_FABRIC");
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/../%c/gsi", host ? host : "",
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/../%c/gsi", host ? host : "",
 		 FIRST_HOST + peer->raw[15] - 1);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		die("connecting to the other's QP1", -errno);
+	return fd;
+}
+
+/*
+ * Waits for room as other hosts do. Were it asleep in a call that blocks, the kernel would give it
+ * the room of each packet that is received, and the other hosts' packets would never find any.
+ */
+static bool send_in_turn(int fd, const struct stranger *stranger)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	ssize_t n;
+
+	while ((n = send(fd, stranger, sizeof(*stranger), 0)) < 0 && errno == EAGAIN)
+		poll(&poll_fd, 1, -1);
+	return n == sizeof(*stranger);
 }
 
 bool send_as_stranger(const struct mad_gid *own, const struct portd_mad *mad)
 {
-	static struct sockaddr_un to;
 	static uint32_t n;
 	static int fd = -1;
 	struct stranger stranger = {
@@ -52,15 +70,12 @@ bool send_as_stranger(const struct mad_gid *own, const struct portd_mad *mad)
 		},
 	};
 
-	if (fd < 0) {
-		fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		find_socket(&mad->path.dgid, &to);
-	}
+	if (fd < 0)
+		fd = connect_to(&mad->path.dgid);
 	n++;
 	memcpy(stranger.packet.sgid.raw, own->raw, sizeof(own->raw));
 	memcpy(stranger.packet.sgid.raw + 13, &n, 3);
 	memcpy(stranger.packet.dgid.raw, mad->path.dgid.raw, sizeof(mad->path.dgid.raw));
 	memcpy(stranger.mad, mad->mad, MAD_BYTES);
-	return sendto(fd, &stranger, sizeof(stranger), 0, (struct sockaddr *)&to, sizeof(to)) ==
-	       sizeof(stranger);
+	return send_in_turn(fd, &stranger);
 }

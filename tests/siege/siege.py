@@ -33,6 +33,7 @@ import sanitized  # noqa: E402
 DEFAULT_S = 3600 if os.environ.get("PURECM_TEST_LONG") else 120
 LIMIT_S = 600  # in addition: to begin, and for the pairs that decide
 ATTACK_S = 120
+START_S = 60
 PORT, SLOW_PORT = 7700, 7998
 HONEST, SERVER, STRANGER, BYSTANDER = (f"10.77.0.{i}" for i in range(1, 5))
 NOT_THERE = "10.77.0.99"
@@ -82,18 +83,29 @@ class Siege:
         self.hold = f"{build}/tools/certify/hold"
         self.flooder = f"{build}/tests/portd/flooder"
 
+    def wait_for_server(self):
+        """Return when a client can connect: the server's host may be slow to begin."""
+        words = [self.hold, "client", SERVER, str(PORT), "1", "leave"]
+        until = time.monotonic() + START_S
+        while (done := subprocess.run(words, stdout=subprocess.PIPE, text=True,
+                                      check=False)).returncode:
+            assert time.monotonic() < until, f"the server is not there: {done.stdout}"
+            time.sleep(0.1)
+
     def connect(self):
         """Connect all honest clients at once. Return: how long that took, in seconds, and their
         processes."""
         words = [self.hold, "client", SERVER, str(PORT), str(EACH), "0"]
         begin = time.monotonic()
         clients = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True,
-                                    env={**os.environ, "HOLD_QPN": str(self.qpn + i * EACH)})
+                                    env={**os.environ, "HOLD_QPN": str(self.qpn + i * EACH),
+                                         "PURECM_LOG": "warn"})
                    for i in range(CLIENTS)]
         said = [client.stdout.readline() for client in clients]
         took_s = time.monotonic() - begin
         if not all(line.startswith("held") for line in said):
             end(clients)
+            subprocess.run([f"{self.build}/tools/purecm", "stat"], check=False)
             raise AssertionError(f"an honest client says {said}")
         return took_s, clients
 
@@ -234,6 +246,7 @@ def judge(siege, attacks):
 
 def be_besieged(siege, attacks):
     """Play each kind once, and go on for the share of the time that these have; then judge."""
+    siege.wait_for_server()
     share = 1 if siege.only else len(attacks) / N_KINDS
     until = time.monotonic() + siege.seconds * share
     attacks = [attack for attack in attacks
@@ -335,6 +348,7 @@ def start_slow_listener(siege, own):
 
 
 def play_strangers(siege):
+    siege.wait_for_server()
     Order("recording").give(os.environ["PURECM_SOCKET"] + ".recorded")
     end(siege.connect()[1])  # there has to be a recording
     slow = start_slow_listener(siege, HONEST)
@@ -378,7 +392,8 @@ def play(what, name, *others, link=(), commands=()):
         *(f"{host}&:{words} {other}" for host, other in others), f"a:{words} {name}",
         stderr=subprocess.STDOUT)
     print(done.stdout, end="")
-    assert done.returncode == 0, f"status {done.returncode}"
+    wrong = re.findall(r"^\w*Error: .*$", done.stdout, re.MULTILINE)
+    assert done.returncode == 0, wrong[-1] if wrong else f"status {done.returncode}"
 
 
 def users_of_a_host_do_not_hurt_each_other(what):
@@ -396,7 +411,8 @@ def a_host_of_the_network_does_not_hurt_them(what):
 
 
 def plain_cmportd(build):
-    return f"{build}/tools/cmportd/cmportd --confine=kill --detach"
+    # It stays when it has no clients: in a folder that is open to all, root's programs start none.
+    return f"{build}/tools/cmportd/cmportd --confine=kill --idle=0 --detach"
 
 
 def sanitized_cmportd(build, folder):
@@ -407,7 +423,7 @@ def sanitized_cmportd(build, folder):
     # By default the sanitizer keeps 256 MiB of freed memory, which would count as cmportd's.
     return ("ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:quarantine_size_mb=32 "
             "UBSAN_OPTIONS=halt_on_error=1 "
-            f"{program} --confine=kill >{folder}/$$ 2>&1 & "
+            f"{program} --confine=kill --idle=0 >{folder}/$$ 2>&1 & "
             'until [ -S "$PURECM_SOCKET" ]; do sleep 0.1; done')
 
 
