@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
@@ -203,11 +202,17 @@ class Ping(unittest.TestCase):
         self.assertEqual([flow["outcome"] for flow in said], ["rejected"] * 2)
 
 
+def start_listening(host, words):
+    """Start a command that listens at an interface of a host. Return it when it does."""
+    running = host.start(f"exec {HERE['purecm']} {words}", timeout=60)
+    host.wait_for("grep -q ' 0003 ' /proc/net/packet", timeout=20)  # 0003: all packets
+    return running
+
+
 class Live(unittest.TestCase):
     def test_what_passes_an_interface_is_shown_as_it_happens(self):
         a, b = HERE["lab"].a, HERE["lab"].b
-        trace = b.start(f"exec {HERE['purecm']} trace -i eth0", timeout=60)
-        time.sleep(1)
+        trace = start_listening(b, "trace -i eth0")
         ping(a, b.addr4, "-c", "1")
         trace.wait_for_output(r"REQ .*\n.* REJ ", timeout=20)
         trace.kill(signal.SIGINT)
@@ -215,8 +220,7 @@ class Live(unittest.TestCase):
 
     def test_it_is_explained_after_ctrl_c(self):
         a, b = HERE["lab"].a, HERE["lab"].b
-        explain = b.start(f"exec {HERE['purecm']} explain -i any", timeout=60)
-        time.sleep(1)
+        explain = start_listening(b, "explain -i any")
         ping(a, b.addr6, "-c", "2")
         explain.kill(signal.SIGINT)
         done = explain.wait(20)
