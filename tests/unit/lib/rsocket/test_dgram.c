@@ -280,8 +280,11 @@ static void close_besieged(struct rsock *rs, struct dgram_qp *qp)
 	is_besieged = false;
 }
 
-/* A datagram of another port, which says that the sender's queue pair is where nobody is. */
-static void send_as_stranger(const union addr *to)
+/*
+ * A datagram of another port, which says that the sender's queue pair is where nobody is. Return:
+ * the descriptor of that port, which no other one gets before it is closed.
+ */
+static int send_as_stranger(const union addr *to)
 {
 	struct dgram_udp said = { .op = DGRAM_DATA, .qpn = 7 };
 	uint8_t wire[DGRAM_UDP_BYTES_MAX], answer[DGRAM_UDP_BYTES_MAX];
@@ -296,7 +299,7 @@ static void send_as_stranger(const union addr *to)
 	ck_assert_int_eq(sendto(fd, wire, bytes, 0, &to->sa, sizeof(to->in4)), (ssize_t)bytes);
 	fcntl(fd, F_SETFL, 0);
 	ck_assert_int_gt(recv(fd, answer, sizeof(answer), 0), 0); /* it has been handled */
-	close(fd);
+	return fd;
 }
 
 /* Each would take a descriptor of the program for two seconds. */
@@ -305,13 +308,16 @@ TEST(few_addresses_of_strangers_are_resolved_at_a_time)
 	struct dgram_qp qp;
 	union addr addr;
 	struct rsock *rs = open_besieged(&qp, &addr);
+	int fds[N_STRANGERS];
 
 	for (int i = 0; i < N_STRANGERS; i++)
-		send_as_stranger(&addr);
+		fds[i] = send_as_stranger(&addr);
 	service_lock();
 	ck_assert_uint_eq(dgram_of(rs)->dests.n_nodes, N_STRANGERS);
 	ck_assert_uint_eq(n_unresolved, RESOLVING_MOST);
 	service_unlock();
+	for (int i = 0; i < N_STRANGERS; i++)
+		close(fds[i]);
 	close_besieged(rs, &qp);
 }
 END_TEST
