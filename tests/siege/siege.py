@@ -96,6 +96,8 @@ class Siege:
         """Connect all honest clients at once. Return: how long that took, in seconds, and their
         processes."""
         words = [self.hold, "client", SERVER, str(PORT), str(EACH), "0"]
+        # An attack may have filled the kernel's neighbour table.
+        subprocess.run(["ip", "neigh", "flush", "to", SERVER], check=True)
         begin = time.monotonic()
         clients = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True,
                                     env={**os.environ, "HOLD_QPN": str(self.qpn + i * EACH),
