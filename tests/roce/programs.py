@@ -26,6 +26,7 @@ A, A6 = "10.77.0.1", "fd77::1"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 CAPTURED = 1 if LONG else 8  # each so many-th program
 HOST = re.compile("^([ab]&?:)")
+SBIN = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 # Beside those of tests/fabric/programs.py: what, on a, on b, and what the output must have.
 MORE = (
@@ -147,6 +148,40 @@ def bad_interface(tests):
         raise Failure(f"status {done.returncode}: {done.stdout}{done.stderr}")
 
 
+# A client, whose host or whose peer has a firewall; nothing else is there.
+FILTERED = """
+ip link add x0 type veth peer name x1
+unshare -n sleep 60 & peer=$!
+while [ $(readlink /proc/$peer/ns/net) = $(readlink /proc/self/ns/net) ]; do sleep 0.1; done
+ip link set x1 netns $peer
+nsenter -t $peer -n ip link set x1 up
+nsenter -t $peer -n ip address add 192.0.2.2/24 dev x1
+ip address add 192.0.2.1/24 dev x0
+ip link set x0 up
+nft "add table inet t; add chain inet t c { type filter hook $0 priority 0; }
+     add rule inet t c udp dport 4791 drop"
+"$@"
+kill $peer
+"""
+
+
+def firewall(tests, hook, *wanted):
+    """What each of our tools says of a rule that drops packets: root of the host's network runs
+    them."""
+    inner = f"{tests.build}/tools/purecm"
+    done = subprocess.run(
+        ["unshare", "-Urn", "bash", "-c", FILTERED, hook, programs.FABRIC, "run", "--build",
+         tests.build, "--wire", "roce", "--here", "x0",
+         f"a:{inner} ping -c 1 -W 1 192.0.2.2; {inner} doctor; true"],
+        text=True, capture_output=True, timeout=programs.LIMIT_S, check=False)
+    said = " ".join((done.stdout + done.stderr).replace("a| ", "").split())
+    if done.returncode or not all(text in said for text in wanted):
+        raise Failure(f"status {done.returncode}: {done.stdout}{done.stderr}")
+
+
+RULE = "a rule drops or rejects UDP port 4791: udp dport 4791 drop (table inet t, chain c)"
+
+
 WRONG = (
     (("--link", "ib", "a:true"), "InfiniBand has no UDP"),
     (("--hosts", "1", "--here", "nothing0", "a:true"),
@@ -198,6 +233,13 @@ def main():
         tests.test("the port is another user's process's", port_owner, tests, "-n", (),
                    "UDP port 4791 is taken(?s:.)*host a does not start; see above\n")
     tests.test("an interface that is down", bad_interface, tests)
+    if shutil.which("nft", path=SBIN):
+        tests.test("a firewall of what is sent", firewall, tests, "output", RULE,
+                   "is refused by a firewall of this host (UDP, destination port 4791)")
+        tests.test("a firewall of what is received", firewall, tests, "input", RULE,
+                   "no connection manager answers: there is none, or UDP port 4791 is filtered")
+    else:
+        tests.report("skip", "firewalls", "nft is not installed")
     for options, wanted in WRONG:
         tests.test(f"refused: {wanted}", refused, tests, options, wanted)
     shutil.rmtree(tests.folder)

@@ -85,6 +85,9 @@ class Form(unittest.TestCase):
 
 class Firewall(unittest.TestCase):
     def verdict(self, rules, status=0):
+        return self.said(rules, status)["verdict"]
+
+    def said(self, rules, status=0):
         """Return what is said of the rules that a program nft prints."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder)
@@ -95,13 +98,21 @@ class Firewall(unittest.TestCase):
                     encoding="utf-8")
                 (path / name).chmod(0o755)
             path_of_all = f"{folder}:{os.environ['PATH']}"
-            return doctor(env={"PATH": path_of_all})[1]["firewall"]["verdict"]
+            return doctor(env={"PATH": path_of_all})[1]["firewall"]
 
     def test_no_rules_are_in_nobodys_way(self):
         self.assertEqual(self.verdict(""), "ok")
 
     def test_a_rule_against_roce(self):
         self.assertEqual(self.verdict("\t\tudp dport 4791 counter drop\n"), "bad")
+
+    def test_the_rule_and_its_chain_are_named(self):
+        rules = ("table ip nat {\n\tchain output {\n\t}\n}\ntable inet filter {\n\tchain first {\n"
+                 "\t\ttcp dport 80 drop\n\t\tudp dport 4791 counter drop\n\t}\n}\n")
+        self.assertIn(": udp dport 4791 counter drop (table inet filter, chain first)",
+                      self.said(rules)["text"])
+        self.assertTrue(self.said("-A INPUT -p udp -m udp --dport 4791 -j DROP\n")["text"]
+                        .endswith(": -A INPUT -p udp -m udp --dport 4791 -j DROP"))
 
     def test_what_is_not_accepted_is_dropped(self):
         self.assertEqual(self.verdict(CHAIN % "drop"), "bad")

@@ -15,6 +15,8 @@
 
 #define ROCE_PORT      "4791"
 #define LINE_BYTES     512
+#define NAME_BYTES     40
+#define PLACE_BYTES    100
 #define MEMLOCK_WANTED (64ull << 20)
 #define FILES_WANTED   1024
 #define NETNS_MODE     "/sys/module/ib_core/parameters/netns_mode"
@@ -26,7 +28,32 @@ struct rules {
 	bool drops_roce;
 	bool accepts_roce;
 	bool drops_rest;
+	char table[NAME_BYTES], chain[NAME_BYTES]; /* nft's, around the line */
+	char rule[LINE_BYTES + PLACE_BYTES];	   /* the first that drops RoCE, and its place */
 };
+
+/* nft prints "table inet filter {", and in it "chain input {". */
+static void take_name(const char *line, const char *word, char ret[NAME_BYTES])
+{
+	size_t bytes = strlen(word);
+
+	if (strncmp(line, word, bytes) == 0)
+		snprintf(ret, NAME_BYTES, "%.*s", (int)strcspn(line, "{\n"), line);
+	if (ret[0] && ret[strlen(ret) - 1] == ' ')
+		ret[strlen(ret) - 1] = '\0';
+}
+
+static void take_refusal(const char *line, struct rules *rules)
+{
+	char place[PLACE_BYTES] = "";
+
+	if (rules->drops_roce)
+		return;
+	rules->drops_roce = true;
+	if (rules->table[0] && rules->chain[0])
+		snprintf(place, sizeof(place), " (%s, %s)", rules->table, rules->chain);
+	snprintf(rules->rule, sizeof(rules->rule), "%.*s%s", (int)strcspn(line, "\n"), line, place);
+}
 
 static bool has_word(const char *line, const char *const *words)
 {
@@ -59,8 +86,11 @@ static void take_rule(const char *line, struct rules *rules)
 					      NULL };
 
 	line += strspn(line, " \t");
+	take_name(line, "table ", rules->table);
+	take_name(line, "chain ", rules->chain);
 	if (strstr(line, ROCE_PORT)) {
-		rules->drops_roce |= has_word(line, refuse);
+		if (has_word(line, refuse))
+			take_refusal(line, rules);
 		rules->accepts_roce |= has_word(line, let_in);
 	} else if (has_word(line, chains) || is_for_all(line)) {
 		rules->drops_rest |= has_word(line, refuse);
@@ -109,7 +139,8 @@ void check_firewall(struct checkup *checkup, struct finding *finding)
 		      "cannot be checked: neither nft nor iptables-save "
 		      "works for this user");
 	else if (rules.drops_roce)
-		found(finding, VERDICT_BAD, "a rule drops or rejects UDP port " ROCE_PORT);
+		found(finding, VERDICT_BAD, "a rule drops or rejects UDP port " ROCE_PORT ": %s",
+		      rules.rule);
 	else if (rules.drops_rest && !rules.accepts_roce)
 		found(finding, VERDICT_BAD,
 		      "packets that no rule accepts are dropped, and no rule "

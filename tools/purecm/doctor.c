@@ -46,7 +46,7 @@ static const struct check host_checks[] = {
 	{ "library", check_library,
 	  "purecm run -- PROGRAM; or install purecm and run ldconfig" },
 	{ "firewall", check_firewall,
-	  "Allow UDP port 4791 in both directions: nft insert rule inet filter input udp dport 4791 accept" },
+	  "Allow UDP port 4791 in both directions, in each chain that drops it: nft insert rule inet filter input udp dport 4791 accept" },
 	{ "namespaces", check_namespaces,
 	  "rdma system show; rdma system set netns shared, or rdma dev set DEVICE netns NAME" },
 	{ "limits", check_limits,
