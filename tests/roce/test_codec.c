@@ -68,6 +68,20 @@ TEST(write_only_with_immediate_has_each_field_in_its_place)
 	ck_assert_mem_eq(wire, expected, sizeof(expected));
 }
 
+/* 9.7.7.2: 31 stands for none that are counted, which is what we send. */
+TEST_LOOP(ack_is_an_ack_whatever_its_credits_are, 0, 32)
+{
+	struct fab_packet packet = { .op = FAB_OP_ACK, .msn = 7 }, read;
+	size_t n = roce_write(&packet, NULL, wire);
+	const uint8_t *read_payload;
+
+	ck_assert_uint_eq(wire[BTH_BYTES], 31);
+	wire[BTH_BYTES] = (uint8_t)_i;
+	ck_assert_int_eq(roce_read(wire, n, &read, &read_payload), 0);
+	ck_assert_int_eq(read.op, FAB_OP_ACK);
+	ck_assert_uint_eq(read.msn, 7);
+}
+
 /* Annex A19. */
 TEST(flush_has_its_header_before_the_range)
 {

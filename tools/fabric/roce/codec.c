@@ -334,7 +334,12 @@ static void take_atomic_eth(const struct roce_atomic_eth *atomic, struct fab_pac
 	ret->compare_add = is_swap ? atomic->compare : atomic->swap_add;
 }
 
-/* Return: false for a syndrome that is reserved, or invalid for this operation. */
+/*
+ * The credits of an ACK are not kept: without any, a requester may send one packet, and a responder
+ * without a receive answers that by an RNR NAK, as it does here. IBTA vol. 1, 9.7.7.2.
+ *
+ * Return: false for a syndrome that is reserved, or invalid for this operation.
+ */
 static bool take_aeth(const struct roce_aeth *aeth, struct fab_packet *ret)
 {
 	ret->msn = aeth->msn;
