@@ -240,6 +240,19 @@ TEST(who_has_a_link_address_is_answered_beside_those)
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
+TEST(link_address_of_a_host_with_a_connection_is_asked_for_beside_those)
+{
+	uint64_t before;
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	scene_connect(alice, 1);
+	rig_hops_are_ready(false);
+	flood_from_everywhere(req_number, FLOOD);
+	before = rig_hop_questions();
+	scene_said(req_number(FLOOD));
+	ck_assert_uint_gt(rig_hop_questions(), before);
+}
+
 TEST(a_host_without_link_address_is_asked_for_again_soon_after)
 {
 	uint64_t before;

@@ -366,6 +366,7 @@ START_TEST(older_question_of_who_has_less_stays)
 	ck_assert(flight[0].is_out);
 	ck_assert(!flight[n].is_out);
 	ck_assert(flight[NEWCOMER].is_out);
+	ck_assert_uint_eq(n_sent, SA_FLIGHTS_OUT_MAX + 1);
 }
 END_TEST
 
