@@ -22,7 +22,7 @@ import generate
 import mutants
 
 ROOT = mutants.ROOT
-CODE = ("tools/fabric/verbs/congestion.c",)
+CODE = ("tools/fabric/verbs/congestion.c", "tools/fabric/verbs/response.c")
 EQUIVALENT = Path(__file__).with_name("transport.txt")
 FOLDERS = ("base", "tools/fabric/roce", "tools/fabric/udp", "tools/fabric/verbs",
            "tools/fabric/wire")

@@ -357,36 +357,43 @@ TEST(response_of_another_length_ends_the_read)
 	world_close(world);
 }
 
-static void inject_response(struct world *world, uint32_t psn, uint8_t flags)
+static void inject_response(struct world *world, uint32_t psn, uint8_t flags, uint32_t bytes)
 {
 	world_inject_packet(
 		world, 0,
 		(struct fab_packet){
-			.op = FAB_OP_READ_RESPONSE, .flags = flags, .psn = psn, .bytes = 256 });
+			.op = FAB_OP_READ_RESPONSE, .flags = flags, .psn = psn, .bytes = bytes });
 }
+
+#define ONLY (FAB_FIRST | FAB_LAST)
 
 static const struct {
 	enum ibv_wr_opcode opcode;
 	uint32_t bytes;
 	unsigned int n_good; /* first, and then middle ones */
 	uint8_t op, flags;   /* of what comes next */
+	uint32_t response_bytes;
 } unexpected[] = {
-	{IBV_WR_RDMA_WRITE,	     256, 0, FAB_OP_READ_RESPONSE,   FAB_FIRST | FAB_LAST},
-	{ IBV_WR_SEND,		       256, 0, FAB_OP_ATOMIC_RESPONSE, FAB_FIRST | FAB_LAST},
-	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_ATOMIC_RESPONSE, FAB_FIRST | FAB_LAST},
-	{ IBV_WR_ATOMIC_FETCH_AND_ADD, 8,	  0, FAB_OP_READ_RESPONSE,   FAB_FIRST | FAB_LAST},
+	{IBV_WR_RDMA_WRITE,	     256, 0, FAB_OP_READ_RESPONSE,   ONLY,	 256},
+	{ IBV_WR_RDMA_WRITE,	     256, 0, FAB_OP_READ_RESPONSE,   ONLY,	 0  },
+	{ IBV_WR_SEND,		       256, 0, FAB_OP_ATOMIC_RESPONSE, ONLY,	     0  },
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_ATOMIC_RESPONSE, ONLY,	  0  },
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, 8,	  0, FAB_OP_READ_RESPONSE,   ONLY,	 8  },
+	{ IBV_WR_ATOMIC_WRITE,	       8,	  0, FAB_OP_READ_RESPONSE,   ONLY,	 4  },
+	{ IBV_WR_ATOMIC_WRITE,	       8,	  0, FAB_OP_READ_RESPONSE,   FAB_FIRST, 0	},
+	{ IBV_WR_ATOMIC_WRITE,	       8,	  0, FAB_OP_ATOMIC_RESPONSE, ONLY,	   0  },
  /* of one packet */
-	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  FAB_FIRST	    },
-	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  0		    },
-	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  FAB_LAST		   },
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  FAB_FIRST, 256},
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  0,	     256},
+	{ IBV_WR_RDMA_READ,	    256, 0, FAB_OP_READ_RESPONSE,	  FAB_LAST,  256},
  /* of three */
-	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  0		    },
-	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  FAB_LAST		   },
-	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  FAB_FIRST | FAB_LAST},
-	{ IBV_WR_RDMA_READ,	    768, 1, FAB_OP_READ_RESPONSE,	  FAB_FIRST	    },
-	{ IBV_WR_RDMA_READ,	    768, 1, FAB_OP_READ_RESPONSE,	  FAB_LAST		   },
-	{ IBV_WR_RDMA_READ,	    768, 2, FAB_OP_READ_RESPONSE,	  0		    },
-	{ IBV_WR_RDMA_READ,	    768, 2, FAB_OP_READ_RESPONSE,	  FAB_FIRST | FAB_LAST},
+	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  0,	     256},
+	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  FAB_LAST,  256},
+	{ IBV_WR_RDMA_READ,	    768, 0, FAB_OP_READ_RESPONSE,	  ONLY,	256},
+	{ IBV_WR_RDMA_READ,	    768, 1, FAB_OP_READ_RESPONSE,	  FAB_FIRST, 256},
+	{ IBV_WR_RDMA_READ,	    768, 1, FAB_OP_READ_RESPONSE,	  FAB_LAST,  256},
+	{ IBV_WR_RDMA_READ,	    768, 2, FAB_OP_READ_RESPONSE,	  0,	     256},
+	{ IBV_WR_RDMA_READ,	    768, 2, FAB_OP_READ_RESPONSE,	  ONLY,	256},
 };
 
 /* 9.9.2: a response with another opcode than that of the PSN is a bad one. */
@@ -399,12 +406,24 @@ TEST_LOOP(response_of_another_kind_ends_the_request, 0, sizeof(unexpected) / siz
 	post(world, unexpected[_i].opcode, unexpected[_i].bytes);
 	transcript_forget();
 	for (i = 0; i < unexpected[_i].n_good; i++)
-		inject_response(world, i, i ? 0 : FAB_FIRST);
+		inject_response(world, i, i ? 0 : FAB_FIRST, 256);
 	if (unexpected[_i].op == FAB_OP_READ_RESPONSE)
-		inject_response(world, i, unexpected[_i].flags);
+		inject_response(world, i, unexpected[_i].flags, unexpected[_i].response_bytes);
 	else
 		inject_answer(world, unexpected[_i].op, i, 0);
 	transcript_check(world, "done 0 status 7\n");
+	world_close(world);
+}
+
+/* Annex A19. */
+TEST(atomic_write_is_answered_by_an_empty_response)
+{
+	struct world *world = open_rc();
+
+	post(world, IBV_WR_ATOMIC_WRITE, 8);
+	transcript_check(world, "> ATOMIC_WRITE fla 0 8 bytes\n"
+				"< RESPONSE fl 0 msn 1\n"
+				"done 0\n");
 	world_close(world);
 }
 
@@ -415,15 +434,15 @@ TEST_LOOP(rest_of_a_read_comes_as_what_it_was_or_from_the_beginning, 0, 2)
 
 	world->fate_of = lose_all;
 	post(world, IBV_WR_RDMA_READ, 2048); /* in two parts */
-	inject_response(world, 0, FAB_FIRST);
-	inject_response(world, 2, 0); /* 1 was lost */
-	inject_response(world, 1, _i ? FAB_FIRST : 0);
-	inject_response(world, 2, 0);
-	inject_response(world, 3, FAB_LAST);
-	inject_response(world, 4, FAB_FIRST);
-	inject_response(world, 5, 0);
-	inject_response(world, 6, 0);
-	inject_response(world, 7, FAB_LAST);
+	inject_response(world, 0, FAB_FIRST, 256);
+	inject_response(world, 2, 0, 256); /* 1 was lost */
+	inject_response(world, 1, _i ? FAB_FIRST : 0, 256);
+	inject_response(world, 2, 0, 256);
+	inject_response(world, 3, FAB_LAST, 256);
+	inject_response(world, 4, FAB_FIRST, 256);
+	inject_response(world, 5, 0, 256);
+	inject_response(world, 6, 0, 256);
+	inject_response(world, 7, FAB_LAST, 256);
 	transcript_check(world, "> READ  0 at 4096+1024\n"
 				"> READ  4 at 5120+1024\n"
 				"> READ  1 at 4352+768\n"
