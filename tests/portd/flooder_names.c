@@ -45,8 +45,11 @@ static uint32_t comm_id_of(const struct portd_mad *mad)
 
 static void send_all(const struct portd_mad *mads, unsigned int n)
 {
-	const int err = portd_send(flooder_client(), mads, n);
+	int err;
 
+	do /* on a busy machine cmportd may not read for a second */
+		err = portd_send(flooder_client(), mads, n);
+	while (err == -EAGAIN);
 	if (err)
 		die("a message", err);
 }
