@@ -102,14 +102,22 @@ def both_ends_on_one_host(tests):
 
 
 def two_machines(tests):
-    """Two fabrics, on networks that are joined, which have nothing else in common."""
+    """Two fabrics, on networks that are joined, which have nothing else in common. What one of
+    them captures has both ends."""
     inner = f"{programs.FABRIC} run --build {tests.build} --wire roce --hosts 1 --raw --here fab0"
     client = RETRY.replace("$", "\\$").format(f"rping -c -v -a {A} -C 3")
     client = client.replace("&& exit", "&& sleep 2 && exit")
-    done = tests.run("--wire", "unix", f"a:{inner} 'a:rping -s -C 3'",
-                     f'b:{inner} "a:{client}"')
-    if done.returncode or "b| ping data: rdma-ping-2" not in done.stdout:
-        raise Failure(done.stdout + done.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        capture = Path(folder, "packets.pcap")
+        done = tests.run("--wire", "unix", f"a:{inner} 'a:rping -s -C 3'",
+                         f'b:{inner} --pcap {capture} "a:{client}"')
+        if done.returncode or "b| ping data: rdma-ping-2" not in done.stdout:
+            raise Failure(done.stdout + done.stderr)
+        said = subprocess.run([tests.build / "tools/purecm", "explain", "--json", "-r", capture],
+                              text=True, capture_output=True, check=False).stdout
+    if '"outcome":"closed"' not in said or '"unanswered"' in said:
+        raise Failure(f"purecm explain says of the capture: {said}")
 
 
 def second_fabric(tests):

@@ -18,8 +18,10 @@ static void give_to_gsi(struct host *host, const struct fab_frames *frames, cons
 	struct fab_packet packet;
 	const uint8_t *payload;
 
-	if (udp_in_packet(frames, bytes, frames->bytes, &packet, &payload))
-		gsi_packet_came(host, &packet, payload);
+	if (!udp_in_packet(frames, bytes, frames->bytes, &packet, &payload))
+		return;
+	udp_capture_received(&host->capture, &host->folder, &packet, payload);
+	gsi_packet_came(host, &packet, payload);
 }
 
 /* A packet for another queue pair came together with one for QP1, or its process has just ended. */

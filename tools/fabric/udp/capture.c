@@ -174,3 +174,12 @@ void udp_capture_write(const struct udp_capture *capture, const struct fab_packe
 	icrc_seal(&flow, bytes, n);
 	append_packet(capture, head, put_head(packet, bytes, n, flow.source_port, head), bytes, n);
 }
+
+void udp_capture_received(const struct udp_capture *capture, const struct fab_folder *folder,
+			  const struct fab_packet *packet, const void *payload)
+{
+	struct fab_owner sender;
+
+	if (capture->is_open && fab_folder_owner_of(folder, &packet->sgid, &sender))
+		udp_capture_write(capture, packet, payload);
+}

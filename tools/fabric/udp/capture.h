@@ -2,13 +2,15 @@
 /*
  * Capture of the packets sent by processes of a fabric, as RoCE v2: `fabric run --pcap`. Each
  * process appends to a file in the fabric's folder before it sends, so that a response never
- * precedes its request. Packets that a fault drops are included.
+ * precedes its request. Packets that a fault drops are included, and those that are received from
+ * hosts outside of the fabric.
  */
 #ifndef FABRIC_UDP_CAPTURE_H
 #define FABRIC_UDP_CAPTURE_H
 
 #include <stdbool.h>
 
+#include "tools/fabric/wire/folder.h"
 #include "tools/fabric/wire/packet.h"
 
 /* Zeros: no capture. */
@@ -30,5 +32,9 @@ void udp_capture_close(struct udp_capture *capture);
  */
 void udp_capture_write(const struct udp_capture *capture, const struct fab_packet *packet,
 		       const void *payload);
+
+/** udp_capture_received() - append a packet if its sender is no host of the fabric in a folder */
+void udp_capture_received(const struct udp_capture *capture, const struct fab_folder *folder,
+			  const struct fab_packet *packet, const void *payload);
 
 #endif

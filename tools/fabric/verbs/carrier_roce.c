@@ -174,6 +174,7 @@ static void frame_came(struct fab_context *context, const struct fab_frames *fra
 
 	if (!udp_in_packet(frames, bytes, n, &packet, &payload))
 		return;
+	udp_capture_received(&context->capture, &context->device->folder, &packet, payload);
 	fab_count_received(context->counters, &packet);
 	name_sender(context, &packet);
 	if (packet.dest_qpn == FAB_QPN_MULTICAST && packet.op == FAB_OP_DATAGRAM)
