@@ -133,6 +133,7 @@ static void return_orphans_to(struct server *server, const struct client *client
 
 	for (; tracked; tracked = next) {
 		next = tracker_orphan_of(server->tracker, block, tracked);
+		strangers_know_peer_of(&server->strangers_rate, &tracked->is);
 		if (!tracked->is_dead && !tracker_return(server->tracker, tracked, client->index))
 			return;
 	}

@@ -102,6 +102,7 @@ void router_reap(struct server *server, const struct cm_record *tracked)
 	struct cm_conn *conn = NULL;
 	struct cm_effects fx;
 
+	strangers_know_peer_of(&server->strangers_rate, tracked);
 	if (host_port)
 		conn = cm_core_adopt(&server->core, tracked, &host_port->cm, NULL);
 	if (!conn) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cm/fsm.h"
 #include "cm/index.h"
 
 static size_t slot_of(const struct strangers *strangers, const struct mad_gid *peer)
@@ -17,6 +18,14 @@ static size_t slot_of(const struct strangers *strangers, const struct mad_gid *p
 void strangers_know(struct strangers *strangers, const struct mad_gid *peer)
 {
 	strangers->known[slot_of(strangers, peer)] = *peer;
+}
+
+void strangers_know_peer_of(struct strangers *strangers, const struct cm_record *is)
+{
+	const struct mad_gid peer = mad_path_peer(&is->path);
+
+	if (is->state == CM_ESTABLISHED || is->state == CM_DREQ_SENT)
+		strangers_know(strangers, &peer);
 }
 
 bool strangers_are_known(const struct strangers *strangers, const struct mad_gid *peer)

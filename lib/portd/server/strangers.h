@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm/record.h"
 #include "lib/portd/server/bucket.h"
 #include "mad/port.h"
 
@@ -28,6 +29,9 @@ struct strangers {
 
 /** strangers_know() - note that a host has sent a message of a connection */
 void strangers_know(struct strangers *strangers, const struct mad_gid *peer);
+
+/** strangers_know_peer_of() - likewise, if the host of a stored connection has answered */
+void strangers_know_peer_of(struct strangers *strangers, const struct cm_record *is);
 
 /** strangers_are_known() - return whether that is so of a host, and was not long ago */
 bool strangers_are_known(const struct strangers *strangers, const struct mad_gid *peer);

@@ -66,6 +66,42 @@ TEST(a_new_client_waits_for_three_seconds_at_most)
 	ck_assert_int_eq(rig_answer(&carol), 0);
 }
 
+/* Their neighbours are resolved without a limit, see strangers.h. */
+static bool is_peer_known(void)
+{
+	const struct mad_path path = rig_peer(SCENE_PEER);
+	const struct mad_gid peer = mad_path_peer(&path);
+
+	return strangers_are_known(&rig_server()->strangers_rate, &peer);
+}
+
+TEST(peer_of_a_client_of_the_past_is_known)
+{
+	scene_connect(alice, 1);
+	begin_again();
+	ck_assert(!is_peer_known());
+	resume(alice);
+	ck_assert(is_peer_known());
+}
+
+TEST(peer_of_a_dead_one_of_the_past_is_known)
+{
+	scene_connect(alice, 1);
+	rig_leave(alice);
+	begin_again();
+	rig_pass(GRACE_MS);
+	ck_assert(is_peer_known());
+}
+
+TEST(who_has_only_asked_in_the_past_is_not_known)
+{
+	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	begin_again();
+	resume(alice);
+	ck_assert(!is_peer_known());
+}
+
 TEST(nobody_is_answered_for_before_all_have_come_back)
 {
 	struct portd_record open = {
