@@ -336,8 +336,8 @@ def orders(tests):
 
 def second_port(tests, link):
     """A connection over it, which does not go on while it is down."""
-    down = f"{FABRIC} port --dir $PURECM_FABRIC/../.. b down --port 2; " \
-           "sleep 0.2; ibv_devinfo | grep state"
+    down = f"{FABRIC} port --dir $PURECM_FABRIC/../.. b down --port 2; for i in $(seq 100); do " \
+           "ibv_devinfo | grep -q PORT_DOWN && break; sleep 0.2; done; ibv_devinfo | grep state"
     done = tests.run("--link", link, "--ports", "2", "a:rping -s -C 2",
                      "b:(" + RETRY.format("rping -c -v -a 10.77.1.1 -C 2") + f"); {down}")
     states = [line.split()[-2] for line in done.stdout.splitlines() if "state:" in line]

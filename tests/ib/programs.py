@@ -222,13 +222,18 @@ def on_host(host, command, build):
     return f"{host}{forever}:" + command.removeprefix("& ")
 
 
+def gap_s():
+    """Return how long a server takes to listen, at most: it starts later on a busy machine."""
+    return 0.3 * max(1, os.getloadavg()[0] / os.cpu_count())
+
+
 def run_case(case, manner, build):
     """Return what is wrong with the output, or None."""
     _, options, on_a, on_b, wanted = case
     user = ORDINARY if os.geteuid() == 0 else []
     command = [*user, str(FABRIC), "run", "--build", build, "--link", "ib",
-               "--timeout", str(LIMIT_S // 2), *options, on_host("a", on_a, build),
-               on_host("b", on_b, build)]
+               "--timeout", str(LIMIT_S // 2), "--gap", str(gap_s()), *options,
+               on_host("a", on_a, build), on_host("b", on_b, build)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=LIMIT_S, check=False,
                           env=os.environ | {"PURECM_LOG": "warn"} | MANNERS[manner])
