@@ -132,7 +132,7 @@ end
 
 -- --- states ------------------------------------------------------------------
 
-local REASON_TIMEOUT, REASON_STALE = 4, 10
+local REASON_TIMEOUT, REASON_SERVICE, REASON_STALE = 4, 8, 10
 
 local function arrival_of(msg, is_first)
   if msg.name == "REQ" or msg.name == "SIDR_REQ" then
@@ -235,12 +235,21 @@ function outcome_of.RTU(_, now)
   return (now == "CLOSED" or now == "CLOSING") and now or "ESTABLISHED"
 end
 
-function outcome_of.REJ(step, now)
+-- Nobody can listen at port 0, so a connection manager always refuses such a request.
+local function is_ping(flow)
+  return flow.cma ~= nil and not flow.is_sidr and flow.service.port == 0
+end
+
+function outcome_of.REJ(step, now, msg)
   if now == "REJECTED" or now == "GIVEN_UP" then
     return now
   end
   -- Who takes back what it has itself asked for does not reject anything.
-  return step.from == "active" and now == "ASKED" and "GIVEN_UP" or "REJECTED"
+  if step.from == "active" and now == "ASKED" then
+    return "GIVEN_UP"
+  end
+  local is_probe = now == "ASKED" and is_ping(step.flow) and msg.reason == REASON_SERVICE
+  return is_probe and "PROBED" or "REJECTED"
 end
 
 function outcome_of.DREQ(_, now)
