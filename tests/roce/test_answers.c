@@ -427,7 +427,7 @@ TEST(atomic_write_is_answered_by_an_empty_response)
 	world_close(world);
 }
 
-/* The rest that is requested again begins with "first"; what was sent before may still come. */
+/* The response to a repeated request is a "first", that to the original request is a "middle". */
 TEST_LOOP(rest_of_a_read_comes_as_what_it_was_or_from_the_beginning, 0, 2)
 {
 	struct world *world = open_rc();

@@ -86,7 +86,7 @@ TEST(packets_that_wait_leave_when_the_program_polls)
 	ck_assert_uint_eq(n_sent, 2);
 }
 
-/* And before what is posted later. */
+/* Waiting packets also leave before the packets of a later post. */
 TEST(packets_that_wait_leave_when_the_program_posts)
 {
 	is_full = true;

@@ -16,7 +16,7 @@ static bool are_coalesced(const struct fab_context *context)
 	return false;
 }
 
-/* The first end has answered @turns messages by @opcode, and received the ACK of each answer. */
+/* Return: two ends; the first has answered @turns messages by @opcode, and received all ACKs. */
 static struct world *open_after_turns(unsigned int turns, enum ibv_wr_opcode opcode)
 {
 	struct world *world = world_open(&(struct world_config){ .type = IBV_QPT_RC });

@@ -155,7 +155,8 @@ uint16_t ports_listener(struct ports *ports, const struct ports_request *request
 bool ports_share(struct ports *ports, uint16_t client, uint32_t *count, uint32_t *count_of_all);
 
 /**
- * ports_share_of() - return how many more ephemeral ports a user with @has of them may have
+ * ports_share_of() - return how many more ephemeral ports a user may have
+ * @has: the number that the user has
  *
  * The last eighth of a port space is for users with fewer than PORTS_LITTLE. If only that is left,
  * unused leases are revoked.

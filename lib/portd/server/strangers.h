@@ -23,7 +23,7 @@ struct strangers {
 	uint64_t secret; /* random, so that no host can choose which one it replaces */
 	struct mad_gid known[STRANGERS_KNOWN];
 	struct bucket unknown_may, known_may, astray_may;
-	struct bucket hops; /* of hosts that are not known, to be resolved */
+	struct bucket hops; /* next hops that may be resolved for hosts that are not known */
 	bool was_refused;
 };
 
@@ -37,10 +37,10 @@ void strangers_know_peer_of(struct strangers *strangers, const struct cm_record 
 bool strangers_are_known(const struct strangers *strangers, const struct mad_gid *peer);
 
 /**
- * strangers_hops_left() - return whether a next hop may be resolved to answer a host
+ * strangers_hops_left() - return whether the kernel may resolve another next hop for an answer
  *
- * Its address may be forged. For each one that does not exist the kernel keeps a neighbour for a
- * while, and it has room for 1,024 by default, of all networks together.
+ * The address may be forged. The kernel keeps an entry for each address that does not exist, for a
+ * while. Its table has 1,024 entries by default, for all network namespaces together.
  */
 bool strangers_hops_left(struct strangers *strangers, struct cm_time now);
 

@@ -274,7 +274,7 @@ TEST(leased_ports_count)
 
 #define JOB 200 /* processes; each leases more ports than it uses, together more than there are */
 
-/* Return: how many ports the last process got at once. */
+/* Return: the number of ports that the last process has leased with one request. */
 static unsigned int start_job(unsigned int n)
 {
 	struct portd_record lease = {

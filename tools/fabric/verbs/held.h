@@ -21,7 +21,7 @@ void held_consider(struct fab_qp *qp);
 /** held_show() - show the completion that is held back, if there is one */
 void held_show(struct fab_context *context);
 
-/** held_polled() - note that the program has polled in vain */
+/** held_polled() - note that a poll has found no completion */
 void held_polled(struct fab_context *context);
 
 /** held_ticked() - note a tick of the timer */

@@ -17,8 +17,8 @@ uint32_t response_bytes(const struct fab_qp *qp, const struct fab_send *send)
 }
 
 /*
- * Within a part that was requested again, the first response of the repetition may come, or what
- * was sent before. Both end with the part.
+ * Within a part that was requested again, the next response may be the first one of the repetition,
+ * or one of the first attempt. Both attempts end with the part.
  */
 static bool is_in_place(const struct fab_qp *qp, const struct fab_send *send, uint8_t flags)
 {

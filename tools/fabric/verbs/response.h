@@ -13,7 +13,7 @@ uint32_t response_bytes(const struct fab_qp *qp, const struct fab_send *send);
 /**
  * response_is_good() - check a response with that PSN, to a send that may need none
  *
- * IBTA vol. 1, 9.7.6.1 and 9.9.2: one with another opcode or length than expected is a bad one.
+ * IBTA vol. 1, 9.7.6.1 and 9.9.2: a response with an unexpected opcode or length is bad.
  */
 bool response_is_good(const struct fab_qp *qp, const struct fab_send *send,
 		      const struct fab_packet *packet);

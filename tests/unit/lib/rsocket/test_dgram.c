@@ -281,8 +281,8 @@ static void close_besieged(struct rsock *rs, struct dgram_qp *qp)
 }
 
 /*
- * A datagram of another port, which says that the sender's queue pair is where nobody is. Return:
- * the descriptor of that port, which no other one gets before it is closed.
+ * Sends a datagram from another port. It names an address without a host as that of the sender's
+ * queue pair. Return: the descriptor of the port, which stays bound until it is closed.
  */
 static int send_as_stranger(const union addr *to)
 {
