@@ -4,8 +4,9 @@
 which has built the folder.
 
 A Meson test counts as what its program says: Check's "N%: Checks: N, Failures: N, Errors: N", or
-a last line "N passed, N failed, N skipped"; otherwise as one. Exit status: 1 if anything failed
-or nothing passed.
+a last line "N passed, N failed, N skipped"; otherwise as one. A program that fails is played once
+more at the end, alone; what it says then counts, and the end names it. Exit status: 1 if anything
+failed or nothing passed.
 """
 import argparse
 import collections
@@ -29,6 +30,10 @@ LONG = ("bench", "long")
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
 SHOWN_LINES = 60
+# Where more programs fail, the code is to blame, or the machine: none is played again.
+REPLAYS_MAX = 10
+# With more that pass only when played again, the first verdict of each counts.
+FLAKES_MAX = 4
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z", re.MULTILINE)
 CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.MULTILINE)
@@ -40,6 +45,9 @@ PROGRESS = re.compile(r"^\s*\d+/\d+ (?:\S+ / )?(.+?) +([A-Z]+) +([\d.]+)s")
 running = set()  # Meson's test runners
 
 Counts = collections.namedtuple("Counts", "passed failed skipped", defaults=(0, 0, 0))
+# A Meson test that has run: its suite, build folder and entry in the log; no folder, no test: the
+# runner of the suite did not run.
+Program = collections.namedtuple("Program", "suite build test")
 
 
 def main():
@@ -53,10 +61,13 @@ def main():
 def run(args):
     started = time.monotonic()
     print("\npurecm: tests", flush=True)
-    total, notes = Counts(), []
-    for counts, said in run_all(args, chosen(args)):
-        total = add(total, counts)
-        notes += said
+    programs = list(run_all(args, chosen(args)))
+    flakes = play_again(args, programs)
+    notes = remarks_on_flakes([programs[i] for i in flakes])
+    if len(flakes) <= FLAKES_MAX:
+        programs = [flakes.get(i, program) for i, program in enumerate(programs)]
+    notes = [note for program in programs for note in remarks(program)] + notes
+    total = total_of(program.test for program in programs)
     print("\n" + "".join(f"{note}\n" for note in notes), end="")
     print(f"{time.monotonic() - started:.0f} s; logs: {args.build}/meson-logs")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
@@ -64,14 +75,14 @@ def run(args):
 
 
 def run_all(args, suites):
-    """Run the suites; what boots a lab comes last and alone. Yields (Counts, notes) of each."""
+    """Run the suites; what boots a lab comes last and alone. Yields each Program."""
     slow = [suite for suite in suites if suite in LAB + LONG]
     with futures.ThreadPoolExecutor(SUITES_AT_ONCE) as pool:
         try:
             waiting = [pool.submit(run_suite, args, suite, suites)
                        for suite in suites if suite not in slow]
             for future in waiting:
-                yield summary(*future.result())
+                yield from summary(*future.result())
         except BaseException:
             # They end their tests before themselves, but only if they can say so.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -79,7 +90,7 @@ def run_all(args, suites):
                 meson.terminate()
             raise
     for suite in slow:
-        yield summary(*run_suite(args, suite, suites))
+        yield from summary(*run_suite(args, suite, suites))
 
 
 def parse():
@@ -99,8 +110,9 @@ def parse():
     return args
 
 
-def add(one, other):
-    return Counts(*(a + b for a, b in zip(one, other)))
+def total_of(tests):
+    """Return the sum of what Meson tests count for."""
+    return Counts(*map(sum, zip(Counts(), *map(counts_of, tests))))
 
 
 def suites_of_tests(build):
@@ -157,26 +169,25 @@ def run_suite(args, suite, suites):
     """Run one suite. Return: what summary() says of it."""
     build, name = {"sanitize": (args.sanitized, "unit"),
                    "fuzz": (args.fuzzed, "fuzz")}.get(suite, (args.build, suite))
-    later = left_to_others(build, name, suites)
-    log = build / f"meson-logs/testlog-{suite}.json"
-    log.unlink(missing_ok=True)
     slow = suite in LAB + LONG
     if slow:
         print(f"  {suite:9} two at a time; a few minutes", flush=True)
-    started = time.monotonic()
-    last_words = meson_test(args, build, name, later, log.stem, slow)
-    seconds = time.monotonic() - started
-    return suite, log, seconds, last_words
-
-
-def meson_test(args, build, suite, later, logbase, slow):
-    """Run Meson's test runner. Return: what it printed, for the case that it leaves no log."""
-    command = ["meson", "test", "-C", build, "--no-rebuild", "--suite", suite,
-               "--logbase", logbase]
-    for other in sorted(later):
-        command += ["--no-suite", other]
+    which = ["--suite", name]
+    for other in sorted(left_to_others(build, name, suites)):
+        which += ["--no-suite", other]
     if slow:
-        command += ["--num-processes", str(LABS_AT_ONCE)]
+        which += ["--num-processes", str(LABS_AT_ONCE)]
+    started = time.monotonic()
+    tests, last_words = meson_test(args, build, which, f"testlog-{suite}", slow)
+    return suite, build, tests, time.monotonic() - started, last_words
+
+
+def meson_test(args, build, which, logbase, is_shown):
+    """Run Meson's test runner. Return: the entries of its log, and what it printed, for the case
+    that there are none."""
+    log = build / f"meson-logs/{logbase}.json"
+    log.unlink(missing_ok=True)
+    command = ["meson", "test", "-C", build, "--no-rebuild", "--logbase", logbase, *which]
     environment = {**os.environ, "PURECM_TEST_LONG": "1" if args.long else "",
                    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
     printed = []
@@ -191,7 +202,7 @@ def meson_test(args, build, suite, later, logbase, slow):
             for line in meson.stdout:
                 printed.append(line)
                 found = PROGRESS.match(line)
-                if found and slow:
+                if found and is_shown:
                     name, verdict, seconds = found.groups()
                     print(f"            {verdict:9} {name:50}{float(seconds):7.1f} s", flush=True)
         except BaseException:
@@ -201,23 +212,23 @@ def meson_test(args, build, suite, later, logbase, slow):
         finally:
             running.discard(meson)
             timer.cancel()
-    return "".join(printed[-SHOWN_LINES:])
+    return tests_of(log), "".join(printed[-SHOWN_LINES:])
 
 
-def summary(suite, log, seconds, last_words):
-    """Print the line about a suite, and its failures. Return: (Counts, notes)."""
+def tests_of(log):
+    """Return the entries of a log of Meson's test runner."""
     try:
-        tests = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     except OSError:
-        tests = []
+        return []
+
+
+def summary(suite, build, tests, seconds, last_words):
+    """Print the line about a suite, and its failures. Return: its Programs."""
     if not tests:
         print(f"  {suite:9} the test runner did not run:\n{last_words}")
-        return Counts(failed=1), [f"FAIL {suite}: the test runner did not run"]
-    total, notes = Counts(), []
-    for test in tests:
-        counts = counts_of(test)
-        total = add(total, counts)
-        notes += remarks(suite, test, counts)
+        return [Program(suite, None, {"name": "the test runner", "result": "FAIL"})]
+    total = total_of(tests)
     text = ", ".join(f"{number} {what}" for what, number in total._asdict().items() if number)
     programs = f" in {len(tests)} programs" if len(tests) > 1 else ""
     print(f"  {suite:9} {text + programs:62}{seconds:7.1f} s")
@@ -225,7 +236,24 @@ def summary(suite, log, seconds, last_words):
         if counts_of(test).failed:
             print(excerpt(test))
     sys.stdout.flush()
-    return total, notes
+    return [Program(suite, build, test) for test in tests]
+
+
+def play_again(args, programs):
+    """Play the programs that failed once more, one at a time. Return: those that passed now, as
+    {number in @programs: Program}."""
+    failed = {i: program for i, program in enumerate(programs)
+              if program.build and counts_of(program.test).failed}
+    if not failed or len(failed) > REPLAYS_MAX:
+        return {}
+    print(f"  {'again':9} {len(failed)} programs that failed, one at a time", flush=True)
+    flakes = {}
+    for number, (i, program) in enumerate(failed.items()):
+        tests, _ = meson_test(args, program.build, [title(program.test)],
+                              f"testlog-again-{number}", True)
+        if tests and not total_of(tests).failed:
+            flakes[i] = program._replace(test=tests[0])
+    return flakes
 
 
 def counts_of(test):
@@ -244,7 +272,7 @@ def counts_of(test):
     if verdict == "SKIP":
         return counts if counts.skipped else Counts(skipped=1)
     if verdict != "OK" and not counts.failed:
-        return add(counts, Counts(failed=1))
+        return counts._replace(failed=1)
     return counts
 
 
@@ -252,8 +280,9 @@ def title(test):
     return test["name"].split(" / ", maxsplit=1)[-1]
 
 
-def remarks(suite, test, counts):
-    """Return a line for the end if the test failed or skipped something."""
+def remarks(program):
+    """Return a line for the end if the program failed or skipped something."""
+    suite, test, counts = program.suite, program.test, counts_of(program.test)
     if counts.failed:
         why = "out of time" if test["result"] == "INTERRUPT" else test["result"].lower()
         return [f"FAIL {suite}: {title(test)} ({why}); again: "
@@ -263,6 +292,24 @@ def remarks(suite, test, counts):
         why = reasons[-1].strip() if reasons else "it does not say why"
         return [f"skip {suite}: {title(test)}: {why}"]
     return []
+
+
+def remarks_on_flakes(programs):
+    """Return lines for the end about programs, as they failed, that passed when played again."""
+    if not programs:
+        return []
+    few = (f"more than {FLAKES_MAX}, so each counts as failed" if len(programs) > FLAKES_MAX else
+           "both outputs are in the logs; please add the lines to tests/flakes.md")
+    return [f"passed when played again ({few}):", *map(flake_row, programs)]
+
+
+def flake_row(program):
+    """Return the row of tests/flakes.md about a program that failed once."""
+    done = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True,
+                          text=True, check=False)
+    case = (failed_cases(program.test) or [program.test["result"].lower()])[0].strip()
+    return (f"| {time.strftime('%F')} | {done.stdout.strip() or '?'} | "
+            f"{program.suite}: {title(program.test)} | {case} | |")
 
 
 def failed_cases(test):

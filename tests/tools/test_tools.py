@@ -10,6 +10,7 @@ from pathlib import Path
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
@@ -58,7 +59,7 @@ class Counting(unittest.TestCase):
 
     def test_a_skip_is_reported_with_its_reason(self):
         test = {"name": "p:abi / headers", "result": "SKIP", "stdout": "skipped: no c++\n"}
-        self.assertEqual(run_suites.remarks("abi", test, run_suites.counts_of(test)),
+        self.assertEqual(run_suites.remarks(run_suites.Program("abi", "build", test)),
                          ["skip abi: headers: skipped: no c++"])
 
     def test_cases_that_failed_are_named_as_their_programs_name_them(self):
@@ -67,6 +68,43 @@ class Counting(unittest.TestCase):
                            ("a/b.c:12:F:core:it_holds:0: not so\n", "core:it_holds:0: not so")):
             test = {"name": "p:lab / x", "result": "FAIL", "stdout": "ok   y\n" + said}
             self.assertEqual(run_suites.failed_cases(test), [f"     {case}"])
+
+
+FAILS_ONCE = "#!/bin/sh\n[ -e $0.ran ] || { : >$0.ran; echo 'FAIL: one case'; exit 1; }\n"
+FAILS = "#!/bin/sh\necho '2 passed, 1 failed, 0 skipped'; exit 1\n"
+PASSES = "#!/bin/sh\necho '3 passed, 0 failed, 0 skipped'\n"
+
+
+
+def run_project(**scripts):
+    """Run a project with these tests. Return: the runner's status and its lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        project = ["project('sample')"]
+        for name, text in scripts.items():
+            (source / name).write_text(text, encoding="utf-8")
+            (source / name).chmod(0o755)
+            project.append(f"test('{name}', find_program('./{name}'), suite: 'unit')")
+        (source / "meson.build").write_text("\n".join(project) + "\n", encoding="utf-8")
+        subprocess.run(["meson", "setup", source / "build", source], check=True,
+                       capture_output=True)
+        done = subprocess.run([sys.executable, TOOLS / "run_suites.py", source / "build"],
+                              text=True, capture_output=True, check=False, cwd=folder)
+        return done.returncode, done.stdout.splitlines()
+
+
+class Replay(unittest.TestCase):
+    def test_what_passes_when_played_again_has_passed_and_is_named(self):
+        flaky = {f"flaky{i}": FAILS_ONCE for i in range(4)}
+        status, lines = run_project(good=PASSES, bad=FAILS, **flaky)
+        self.assertEqual((status, lines[-1]), (1, "9 passed, 1 failed, 0 skipped"))
+        again = next(i for i, line in enumerate(lines) if line.startswith("passed when played"))
+        self.assertEqual([line.split(" | ")[2:4] for line in lines[again + 1:again + 5]],
+                         [[f"unit: {name}", "one case"] for name in flaky])
+
+    def test_five_that_pass_when_played_again_fail_the_run(self):
+        status, lines = run_project(**{f"flaky{i}": FAILS_ONCE for i in range(5)})
+        self.assertEqual((status, lines[-1]), (1, "0 passed, 5 failed, 0 skipped"))
 
 
 CLIENT = """purecm[7] 5.000000 conn 0x1 IDLE -> REQ_SENT, CALL_REQ
