@@ -89,6 +89,15 @@ have_lists() {
 	compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null
 }
 
+# may_install: whether packages may be installed: $setup_asks is empty, or the user says so.
+may_install() {
+	local answer
+	[ -n "${setup_asks:-}" ] || return 0
+	[ -t 0 ] && [ -t 1 ] || return 1
+	read -r -p "  Install them with apt? [y/N] " answer
+	[[ $answer == [yY]* ]]
+}
+
 # install_packages PACKAGE...: installs what is missing, with what is needed for that.
 install_packages() {
 	local started=$EPOCHREALTIME wanted
@@ -105,6 +114,10 @@ install_packages() {
 	else
 		row install "package lists"
 	fi
+	[ -z "$wanted" ] || may_install ||
+		fail "these packages are missing: $wanted" \
+			"Install them with $setup_name --setup, or as root: apt-get update &&
+apt-get install --no-install-recommends $wanted"
 	[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null ||
 		fail "packages are missing and neither root nor sudo without a password is at hand." \
 			"As root: apt-get update && apt-get install --no-install-recommends $wanted"
