@@ -12,11 +12,13 @@ On the fabric as user 65534 where root runs it. Prints a line a failure, and las
 failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no fabric, or no lab, here.
 """
 import argparse
+import contextlib
 import importlib
 import json
 import os
 from pathlib import Path
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,7 @@ SSHD, SSH_PORT = "/usr/sbin/sshd", 2222
 NO_SSHD = "apt-get install openssh-server"
 REPORTS = ROOT / "docs/certificates"
 LIMIT_S = 300
+SECRET, SERVE = "PURECM_SECRET=of-the-test", "--serve --listen ::"
 SOON_S = 6
 # What is built in the root of another release.
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm", "tools/purecm-agent",
@@ -101,8 +104,8 @@ def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), u
         else:
             conduct = (f"{conduct or certify} {address} --output {folder}/page "
                        f"{' '.join(words[len(allowed):])}")
-            hosts = [f"{ends[1]}&:{certify} --serve {' '.join(allowed)} 2>&1",
-                     f"{ends[0]}:for i in $(seq 100); do {conduct}; s=$?; "
+            hosts = [f"{ends[1]}&:{SECRET} {certify} {SERVE} {' '.join(allowed)} 2>&1",
+                     f"{ends[0]}:export {SECRET}; for i in $(seq 100); do {conduct}; s=$?; "
                      f"[ -e {folder}/page.json ] && exit $s; sleep 0.1; done; exit 9"]
         done = run_on_fabric(build, LIMIT_S, *options, *others, *hosts,
                              prefix=nobody() if user is None else user)
@@ -312,6 +315,47 @@ def nobody_serves_and_that_is_said(build):
     assert done.returncode == 1 and "purecm certify --serve" in done.stdout, done.stdout
 
 
+@contextlib.contextmanager
+def serving(build):
+    """A certify that waits. Yields (its port, its secret)."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with subprocess.Popen([f"{build}/tools/purecm", "certify", "--serve", f"--port={port}"],
+                          stderr=subprocess.PIPE, text=True) as server:
+        try:
+            yield port, server.stderr.readline().split()[-1]
+        finally:
+            server.terminate()
+
+
+def who_does_not_know_the_secret_has_nothing_run(build):
+    """Nor does it keep the one who does waiting; neither may run what no trial needs."""
+    link = part(build, "link")
+    with tempfile.TemporaryDirectory() as folder, serving(build) as (port, secret):
+        shell = "run", 5, "purecm", "run", "--", "/bin/sh", "-c", f"touch {folder}/run"
+        strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
+        for stranger, text in zip(strangers, (
+                json.dumps(shell).encode() + b"\n", bytes(32) + b"x " + json.dumps(shell).encode()
+                + b"\n", b"\xff" * 5000 + b"\n")):
+            stranger.sendall(text)
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            assert link.greet(sock, secret.encode() + b"0", link.CLIENT) is None, "any secret"
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            remote = link.Remote(link.greet(sock, secret.encode(), link.CLIENT), sock.close)
+            assert remote.clock() > 0
+            for words in (shell, ("run", 5, "hold", "server", "/x"), ("start", "cmportd"),
+                          ("_start", "purecm"), ("run", 5, "purecm", "doctor", "--json", "-x")):
+                try:
+                    said = getattr(remote, words[0])(*words[1:])
+                except link.hosts.Trouble as trouble:
+                    said = str(trouble)
+                assert " no " in said, said
+            remote.leave()
+        assert not os.listdir(folder), "a stranger ran a command"
+        for stranger in strangers:
+            stranger.close()
+
+
 def named(test, *words):
     """A test with arguments, for run_tests()."""
     def run(subject):
@@ -343,10 +387,11 @@ def conduct_in_lab(lab, certify, *options):
 def certify_in_lab(lab, build, *options):
     """Return as certificate()."""
     certify = f"{build}/tools/purecm certify"
-    server = lab.b.start(f"{certify} --serve --disrupt {' '.join(options)}", timeout=LAB_LIMIT_S)
+    server = lab.b.start(f"{SECRET} {certify} {SERVE} --disrupt {' '.join(options)}",
+                         timeout=LAB_LIMIT_S)
     try:
         server.wait_for_output("waiting for", timeout=60)
-        return conduct_in_lab(lab, f"{certify} {lab.b.addr4}", *UNHURRIED)
+        return conduct_in_lab(lab, f"{SECRET} {certify} {lab.b.addr4}", *UNHURRIED)
     finally:
         server.stop()
 
@@ -466,6 +511,7 @@ def main():
                           what_does_not_end_in_time_is_ended_and_said,
                           what_is_left_of_the_time_limits_commands,
                           by_ssh_both_hosts_are_certified_at_once,
+                          who_does_not_know_the_secret_has_nothing_run,
                           nobody_serves_and_that_is_said), build)
     try:
         return test_in_lab(build, RELEASES[args.release])

@@ -34,6 +34,7 @@ LAB_STEP = 3
 # Of the peer on fabrics side by side: most of the time goes by in waiting.
 ADDRESSES = ("10.77.0.2", "fd77::2", "10.77.0.2", "fd77::2")
 AGENT_PORT = "7470"
+SECRET = "PURECM_SECRET"  # of the agents, which drills have to know
 STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 STEP = re.compile(r"conn 0x\w+ (\w+) -> \w+, (\w+)$", re.MULTILINE)
 
@@ -130,10 +131,12 @@ def in_lab(lab, build, mode, scripts):
     lab.b.mode(mode, kill=True)
     libraries = STOCK if mode == "stock" else str(build / "lib")
     agent = lab.b.start([str(build / "tools/purecm-agent"), AGENT_PORT],
-                         env={"LD_LIBRARY_PATH": libraries}, timeout=LAB_LIMIT_S)
+                         env={"LD_LIBRARY_PATH": libraries, SECRET: os.environ[SECRET]},
+                         timeout=LAB_LIMIT_S)
     try:
         agent.wait_for_output("^ready", timeout=20)
-        done = lab.a.run(drill(build, lab.b.addr4, scripts, "--timeout=10"), timeout=LAB_LIMIT_S)
+        done = lab.a.run(drill(build, lab.b.addr4, scripts, "--timeout=10"), timeout=LAB_LIMIT_S,
+                         env={SECRET: os.environ[SECRET]})
     finally:
         agent.stop()
     told = results(done.stdout)
@@ -203,6 +206,7 @@ def main():
     parser.add_argument("--long", action="store_true", help="all in the lab, not only every third",
                         default=bool(os.environ.get("PURECM_TEST_LONG")))
     args = parser.parse_args()
+    os.environ[SECRET] = "of-the-test"
     args.build = args.build.resolve()
     scripts = [path for path in sorted(HERE.glob("*.drill"))
                if not args.only or path.stem in args.only]

@@ -192,10 +192,10 @@ class Installed(Case):
 
     def test_purecm_there_certifies_with_what_is_there(self):
         purecm = self.dirs["bindir"] / "purecm"
-        conduct = f"{purecm} certify 10.77.0.2 --only addresses killed-program "\
+        conduct = f"PURECM_SECRET=x {purecm} certify 10.77.0.2 --only addresses killed-program "\
             f"--output {self.root}/page"
         shown = run(purecm, "fabric", "run", "--hosts", "2", "--raw",
-                    f"b&:{purecm} certify --serve 2>&1",
+                    f"b&:PURECM_SECRET=x {purecm} certify --serve --listen :: 2>&1",
                     f"a:for i in $(seq 100); do {conduct} && exit; sleep 0.1; done; exit 1")
         if "no user and network namespaces" in shown:
             self.skipTest(shown)

@@ -4,7 +4,9 @@
 
 Ends with a line "N passed, N failed, N skipped".
 """
+import contextlib
 from pathlib import Path
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -90,6 +92,28 @@ class Agent(unittest.TestCase):
         done = self.run_agent("no-such-service")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("purecm-agent: ", done.stderr)
+
+    def said_to(self, port, *lines):
+        """What the agent says to these lines, up to the first it does not answer."""
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as control:
+            control.sendall("".join(line + "\n" for line in lines).encode())
+            with contextlib.suppress(ConnectionResetError):
+                return control.recv(100)
+        return b""
+
+    def test_only_who_knows_the_secret_may_ask(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with subprocess.Popen([Path(HERE["purecm"]).parent / "purecm-agent", str(port)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
+            self.addCleanup(agent.kill)
+            secret = agent.stdout.readline().split("=")[1].strip()
+            agent.stdout.readline()
+            for wrong in ("listen", secret[1:] + "x", secret + "x"):
+                self.assertEqual(self.said_to(port, wrong, "destroy id=none" + " " * 100), b"")
+            self.assertTrue(self.said_to(port, secret).startswith(b"hello")
+                            or "no event channel" in agent.stderr.readline())  # no device here
+            agent.kill()
 
 
 if __name__ == "__main__":

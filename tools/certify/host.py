@@ -21,7 +21,14 @@ READY_S = 20
 OTHER_READY_S = 5
 END_S = 5
 ATTRIBUTES_S = 30
-PROGRAMS = ("purecm", "purecm-agent", "attributes", "mads", "connect", "hold", "parity", "cmportd")
+WORD = r"[\w.:%\[\]][\w.:%\[\]-]*"  # a name, an address or a number: no option, no path
+# The commands of trials.py and scripts.py, and no others: @ is a WORD.
+COMMANDS = {program: re.compile(words.replace("@", WORD)) for program, words in {
+    "purecm": r"stat --json|doctor --json @|ping --json -c @ -i @ @|"
+              r"drill --json --to @ --agent @( --qp1)?( DATA/drill/[\w-]+\.drill)+",
+    "purecm-agent": "@", "attributes": "", "mads": "(ask|answer)( @)+",
+    "connect": "(server|client)( -[fn]| @)*", "hold": "(server|client)( @)+",
+    "parity": "list|server|client( @)+"}.items()}
 DISRUPTED_S = 1
 PEER = struct.Struct("iII")  # of SO_PEERCRED: pid, uid, gid
 QUIET = ("parity",)  # prints the time of each scenario on standard error
@@ -87,10 +94,19 @@ class Host:
 
     # --- programs ---
 
+    def share(self, secret):
+        """The secret that drills and agents of both hosts have in common."""
+        self._env["PURECM_SECRET"] = secret
+
     def start(self, program, *words):
-        """Start a program. Return: its number."""
-        if program not in PROGRAMS:
-            raise Trouble(f"{program} is no program of purecm certify")
+        """Start a program; a word that begins with @DATA is a file of ours. Return: its number."""
+        line = " ".join(words)
+        known = COMMANDS.get(program)
+        if not known or not known.fullmatch(line.replace("@DATA", "DATA")):
+            raise Trouble(f"{program} {line}: no command of purecm certify")
+        return self._start(program, *words)
+
+    def _start(self, program, *words):
         words = [word.replace("@DATA", str(HERE)) for word in words]
         self._count += 1
         path = Path(self._folder.name, str(self._count))
@@ -173,8 +189,8 @@ class Host:
             self._open_ports()
         if not self._has_own_cmportd or self._cmportd:
             return
-        self._cmportd = self.start("cmportd", "--idle", "0", "--open", "--socket",
-                                   self._env["PURECM_SOCKET"])
+        self._cmportd = self._start("cmportd", "--idle", "0", "--open", "--socket",
+                                    self._env["PURECM_SOCKET"])
         begin = time.monotonic()
         while not self._is_served():
             text, status = self.said(self._cmportd)
@@ -236,6 +252,8 @@ class Host:
         be unreachable. Return: the command."""
         if not self._may_disrupt:
             raise Trouble("the host was not told --disrupt")
+        if not all(re.fullmatch(f"{WORD}(/[0-9]+)?", word) for word in words):
+            raise Trouble(f"{' '.join(words)}: neither an interface nor an address")
         there, back = self._disruption(what, *words)
         kept = inventory.addresses(words[0], "-6") if there[0] == "ip" and what == "down" else []
         self._administer(there)

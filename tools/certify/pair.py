@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import secrets
 import time
 from typing import NamedTuple
 
@@ -89,6 +90,9 @@ class Pair:
         self.end = begin + (1 - RESERVED) * seconds  # of all trials
         self.cut = max(self.end, begin + LEAST_S)  # of the last command
         self.end_of_trial = self.end
+        secret = secrets.token_hex()
+        for host in (here, there):
+            host.share(secret)
         self.stock = {"a": here.stock(), "b": there.stock()}
         self.ways = ways_between(self.stock["a"], self.stock["b"], named)
         if not self.ways:

@@ -4,6 +4,7 @@
  * lines of text. It runs with any librdmacm, so that a drill can compare implementations. Started
  * by hand, or by tests/drill/run.py; drill_link.c connects to it.
  *
+ * The first line is the secret, which the agent takes from PURECM_SECRET, or makes and prints.
  * A line is a call, such as `accept id=id qpn=7`; the response is `0`, or the name of an errno.
  * Events are lines `event NAME key=value...`. It serves one drill at a time; when the drill
  * disconnects, all ids are destroyed. Queue pair numbers are invented, so that each message is sent
@@ -30,6 +31,8 @@
 #define DATA_BYTES   256
 #define RESOLVE_MS   2000
 #define PORT_DEFAULT "7471"
+#define SECRET_BYTES 16
+#define SECRET_S     5 /* in which the drill has to say it */
 
 struct agent {
 	int control;
@@ -416,6 +419,24 @@ static bool take_lines(struct agent *agent)
 	return true;
 }
 
+/* Return: whether the first line is the secret. */
+static bool knows_secret(int control, const char *secret)
+{
+	const struct timeval limit = { .tv_sec = SECRET_S }, none = { 0 };
+	char said[LINE_BYTES];
+	const size_t n = strlen(secret);
+	unsigned char differs = 0;
+	size_t i;
+
+	setsockopt(control, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (n >= sizeof(said) || recv(control, said, n + 1, MSG_WAITALL) != (ssize_t)n + 1)
+		return false;
+	for (i = 0; i < n; i++)
+		differs |= (unsigned char)(said[i] ^ secret[i]);
+	setsockopt(control, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
+	return !differs && said[n] == '\n';
+}
+
 static void serve_drill(struct agent *agent)
 {
 	struct pollfd look[2] = {
@@ -452,7 +473,7 @@ static void unmap_ip4(struct sockaddr_storage *addr)
 	memcpy(&to->sin_addr, &from.sin6_addr.s6_addr[12], sizeof(to->sin_addr));
 }
 
-static int accept_drill(int listener)
+static int accept_drill(int listener, const char *secret)
 {
 	struct agent agent = { .control = -1 };
 	socklen_t bytes = sizeof(agent.drill);
@@ -461,6 +482,10 @@ static int accept_drill(int listener)
 	agent.control = accept(listener, (struct sockaddr *)&agent.drill, &bytes);
 	if (agent.control < 0)
 		return -1;
+	if (!knows_secret(agent.control, secret)) {
+		close(agent.control);
+		return 0;
+	}
 	unmap_ip4(&agent.drill);
 	/* Events follow responses closely; neither should wait for the other's acknowledgement. */
 	setsockopt(agent.control, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
@@ -517,23 +542,44 @@ static int listen_at(const char *host, const char *port)
 	return fd;
 }
 
+/* From the environment, or made and printed. Return: NULL without random numbers. */
+static const char *find_secret(void)
+{
+	static char made[2 * SECRET_BYTES + 1];
+	const char *given = getenv("PURECM_SECRET");
+	uint8_t random[SECRET_BYTES];
+	size_t i;
+
+	if (given && *given)
+		return given;
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return NULL;
+	for (i = 0; i < SECRET_BYTES; i++)
+		snprintf(made + 2 * i, 3, "%02x", random[i]);
+	printf("PURECM_SECRET=%s\n", made);
+	return made;
+}
+
 int main(int argc, char **argv)
 {
+	const char *secret;
 	int listener;
 
 	if (argc < 2 || argc > 3 || argv[1][0] == '-') {
 		fputs("usage: purecm-agent PORT [ADDRESS]\n\nMakes the calls that `purecm drill' "
-		      "on another host asks for; whoever can connect to the port may ask.\n",
+		      "on another host asks for, if it knows the secret:\nPURECM_SECRET of the "
+		      "environment, or one that is made and printed.\n",
 		      argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
 		return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	listener = listen_at(argc == 3 ? argv[2] : NULL, argv[1]);
-	if (listener < 0)
+	secret = listener < 0 ? NULL : find_secret();
+	if (!secret)
 		return 1;
 	puts("ready");
 	fflush(stdout);
-	while (!accept_drill(listener))
+	while (!accept_drill(listener, secret))
 		;
 	return 1;
 }

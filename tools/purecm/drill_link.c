@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -178,12 +179,13 @@ static int connect_to(const char *host, const char *port)
 	return fd < 0 ? err : fd;
 }
 
-/* The first line is "hello stock", for example. */
-static int read_hello(struct drill_link *link, char *ret_peer)
+/* Our first line is the secret, the agent's "hello stock", for example. */
+static int exchange_hello(struct drill_link *link, char *ret_peer)
 {
 	const uint64_t end_ns = clock_ns() + HELLO_TIMEOUT_S * NS_PER_S;
+	const char *secret = getenv("PURECM_SECRET");
 	struct drill_heard heard;
-	int err = 0;
+	int err = drill_link_say(link, secret ? secret : "");
 
 	while (!err && !link->replies.n)
 		err = drill_link_wait(link, end_ns);
@@ -191,7 +193,8 @@ static int read_hello(struct drill_link *link, char *ret_peer)
 		     strncmp(heard.text, HELLO, strlen(HELLO)) != 0))
 		err = -EPROTO;
 	if (err)
-		complain("what listens there is no agent, or serves another drill: %s",
+		complain("what listens there is no agent, serves another drill, or has another "
+			 "PURECM_SECRET than this environment: %s",
 			 strerror(-err));
 	else
 		snprintf(ret_peer, DRILL_NAME_BYTES, "%.*s", DRILL_NAME_BYTES - 1,
@@ -209,7 +212,7 @@ int drill_link_call_agent(struct drill_link *link, const char *host, const char 
 	link->agent = fd;
 	link->n_text = 0;
 	link->events.n = link->replies.n = 0;
-	return read_hello(link, ret_peer);
+	return exchange_hello(link, ret_peer);
 }
 
 void drill_link_leave_agent(struct drill_link *link)
