@@ -136,16 +136,25 @@ static int add_id(struct agent *agent, const char *name, struct rdma_cm_id *id)
 	return -1;
 }
 
+/* As add_id(), or destroys the id. */
+static int keep_id(struct agent *agent, const char *name, struct rdma_cm_id *id)
+{
+	int err = add_id(agent, name, id);
+
+	if (err)
+		rdma_destroy_id(id);
+	return err;
+}
+
 /* Named id, id2, id3 ... */
-static void add_request(struct agent *agent, struct rdma_cm_id *id)
+static int add_request(struct agent *agent, struct rdma_cm_id *id)
 {
 	char name[NAME_BYTES] = "id";
 	unsigned int n = 1;
 
 	while (find_id(agent, name))
 		snprintf(name, sizeof(name), "id%u", ++n);
-	if (add_id(agent, name, id))
-		rdma_destroy_id(id);
+	return add_id(agent, name, id);
 }
 
 static void forget_id(struct agent *agent, const struct rdma_cm_id *id)
@@ -185,7 +194,7 @@ static int call_listen(struct agent *agent, const char *line)
 		rdma_destroy_id(id);
 		return -1;
 	}
-	return add_id(agent, arg_of(line, "id", "listener"), id);
+	return keep_id(agent, arg_of(line, "id", "listener"), id);
 }
 
 /* On a channel of its own, so that no other event interferes. */
@@ -226,7 +235,7 @@ static int call_resolve(struct agent *agent, const char *line)
 	if (err && id)
 		rdma_destroy_id(id);
 	rdma_destroy_event_channel(channel);
-	return err ? -1 : add_id(agent, arg_of(line, "id", "id"), id);
+	return err ? -1 : keep_id(agent, arg_of(line, "id", "id"), id);
 }
 
 static struct rdma_conn_param conn_param(const char *line, uint8_t data[DATA_BYTES])
@@ -387,14 +396,17 @@ static void report_event(struct agent *agent, const struct rdma_cm_event *event)
 
 static void take_event(struct agent *agent)
 {
+	struct rdma_cm_id *surplus = NULL;
 	struct rdma_cm_event *event;
 
 	if (rdma_get_cm_event(agent->channel, &event))
 		return;
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		add_request(agent, event->id);
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST && add_request(agent, event->id))
+		surplus = event->id;
 	report_event(agent, event);
 	rdma_ack_cm_event(event);
+	if (surplus) /* after the acknowledgement, for which rdma_destroy_id() waits */
+		rdma_destroy_id(surplus);
 }
 
 /* --- a drill ------------------------------------------------------------- */
