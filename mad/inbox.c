@@ -15,8 +15,7 @@
 
 #include "base/clock.h"
 
-#define GRH_BYTES      40
-#define SLOT_BYTES     (GRH_BYTES + MAD_BYTES)
+#define SLOT_BYTES     (INBOX_GRH_BYTES + MAD_BYTES)
 #define IPV4_AT	       20
 #define IPV4_WORDS     10 /* of 16 bits, without options */
 #define HOP_LIMIT      64
@@ -24,7 +23,6 @@
 #define SGID_INDEX_MAX UINT8_MAX
 #define OWN_MAX	       64
 #define AGAIN_NS       20000000 /* then the table is read again for a GID not in it */
-#define REST_BYTES     65536	/* no packet is larger */
 
 struct own_gid {
 	struct mad_gid gid;
@@ -35,7 +33,7 @@ struct own_gid {
 /* On pages of its own, which a child lacks where the kernel does not copy registered memory. */
 struct room {
 	uint8_t slot[INBOX_SLOTS][SLOT_BYTES];
-	uint8_t rest[REST_BYTES]; /* shared by all slots, for messages that are too long */
+	uint8_t rest[INBOX_REST_BYTES]; /* shared by all slots, for messages that are too long */
 };
 
 struct inbox {
@@ -54,7 +52,7 @@ struct inbox {
 
 /* --- the way back -------------------------------------------------------- */
 
-static bool is_grh(const uint8_t grh[GRH_BYTES])
+static bool is_grh(const uint8_t grh[INBOX_GRH_BYTES])
 {
 	return grh[0] >> 4 == 6;
 }
@@ -179,27 +177,38 @@ static uint8_t sl_of_path(const uint8_t mad[MAD_BYTES])
 	return msg.req.primary.sl;
 }
 
-static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t sl,
-		    struct mad_path *ret)
+int inbox_grh_gids(const uint8_t grh[INBOX_GRH_BYTES], struct mad_gid *ret_source,
+		   struct mad_gid *ret_dest)
 {
-	struct mad_gid own;
-	int index;
-
-	*ret = (struct mad_path){ .sl = sl, .grh = true, .hop_limit = HOP_LIMIT };
 	/*
 	 * The bytes in front of an IPv4 header may look like a GRH; and a packet that never left
 	 * the host has no checksum.
 	 */
 	if (grh[IPV4_AT] == 0x45 && (!is_grh(grh) || adds_up(grh + IPV4_AT))) {
-		ret->dgid = mad_gid_of_ipv4(grh + IPV4_AT + 12);
-		own = mad_gid_of_ipv4(grh + IPV4_AT + 16);
+		*ret_source = mad_gid_of_ipv4(grh + IPV4_AT + 12);
+		*ret_dest = mad_gid_of_ipv4(grh + IPV4_AT + 16);
 	} else if (is_grh(grh)) {
-		ret->traffic_class = (uint8_t)(grh[0] << 4 | grh[1] >> 4);
-		ret->flow_label = (uint32_t)((grh[1] & 0xf) << 16 | grh[2] << 8 | grh[3]);
-		memcpy(&ret->dgid, grh + 8, sizeof(ret->dgid));
-		memcpy(&own, grh + 24, sizeof(own));
+		memcpy(ret_source, grh + 8, sizeof(*ret_source));
+		memcpy(ret_dest, grh + 24, sizeof(*ret_dest));
 	} else {
 		return -EPROTO;
+	}
+	return 0;
+}
+
+static int way_back(struct inbox *inbox, const uint8_t grh[INBOX_GRH_BYTES], uint8_t sl,
+		    struct mad_path *ret)
+{
+	struct mad_gid own;
+	int index, err;
+
+	*ret = (struct mad_path){ .sl = sl, .grh = true, .hop_limit = HOP_LIMIT };
+	err = inbox_grh_gids(grh, &ret->dgid, &own);
+	if (err)
+		return err;
+	if (!mad_gid_is_ipv4(&ret->dgid)) {
+		ret->traffic_class = (uint8_t)(grh[0] << 4 | grh[1] >> 4);
+		ret->flow_label = (uint32_t)((grh[1] & 0xf) << 16 | grh[2] << 8 | grh[3]);
 	}
 	index = own_index(inbox, &own);
 	ret->sgid_index = (uint8_t)index;
@@ -219,7 +228,7 @@ static int post_slot(struct inbox *inbox, uint64_t slot)
 		  .length = SLOT_BYTES,
 		  .lkey = inbox->mr->lkey},
 		{ .addr = (uintptr_t)inbox->room->rest,
-		  .length = REST_BYTES,
+		  .length = INBOX_REST_BYTES,
 		  .lkey = inbox->mr->lkey}
 	};
 	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = sge, .num_sge = INBOX_SGES }, *bad;
@@ -252,7 +261,7 @@ static int take_completion(struct inbox *inbox, const struct ibv_wc *wc, struct 
 	if (wc->byte_len != SLOT_BYTES || !(wc->wc_flags & IBV_WC_GRH))
 		return -EPROTO;
 	inbox->port.source_qpn = wc->src_qp;
-	memcpy(mad, slot + GRH_BYTES, MAD_BYTES);
+	memcpy(mad, slot + INBOX_GRH_BYTES, MAD_BYTES);
 	return way_back(inbox, slot, sl_of_path(mad), path);
 }
 

@@ -16,9 +16,21 @@
 
 #include "mad/port.h"
 
-#define INBOX_SLOTS 2048 /* QP1 has 512, but the kernel empties it at once */
+#define INBOX_SLOTS	 2048 /* QP1 has 512, but the kernel empties it at once */
 
-#define INBOX_SGES  2 /* per receive: see post_slot() */
+#define INBOX_SGES	 2 /* per receive: see post_slot() */
+
+#define INBOX_GRH_BYTES	 40    /* before each datagram, written by the device */
+#define INBOX_REST_BYTES 65536 /* no packet is larger */
+
+/**
+ * inbox_grh_gids() - the source and destination of a received datagram
+ * @grh: what the device put in front of it: a GRH, or an IPv4 header in the last twenty bytes
+ *
+ * Return: 0; -EPROTO if it is neither.
+ */
+int inbox_grh_gids(const uint8_t grh[INBOX_GRH_BYTES], struct mad_gid *ret_source,
+		   struct mad_gid *ret_dest);
 
 struct inbox;
 

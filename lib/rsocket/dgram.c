@@ -181,7 +181,7 @@ static int send_datagram(struct dgram *d, const struct rs_transfer *out)
 	bytes = dgram_ud_encode(&dest->qp->local, header);
 	if (payload > DGRAM_SLOT_BYTES - bytes)
 		return -EMSGSIZE;
-	if (!dest->ah || payload + bytes > dest->qp->mtu)
+	if (!dest->ah || dest->qp->is_broken || payload + bytes > dest->qp->mtu)
 		return dgram_udp_send(d, dest, DGRAM_DATA, out->iov, out->n_iov);
 	dgram_qp_progress(d, dest->qp);
 	return dgram_qp_send(dest, header, bytes, out);
@@ -230,6 +230,11 @@ static bool has_packet(struct rsock *rs)
 	return !list_is_empty(&dgram_of(rs)->packets);
 }
 
+static bool recv_would_not_wait(struct rsock *rs)
+{
+	return has_packet(rs) || dgram_of(rs)->error;
+}
+
 /* Return: the bytes copied; the rest of the datagram is lost, as with UDP. */
 static size_t copy_packet(const struct dgram_packet *packet, struct rs_transfer *in)
 {
@@ -251,11 +256,12 @@ static size_t copy_packet(const struct dgram_packet *packet, struct rs_transfer 
 static ssize_t recv_packet(struct dgram *d, struct rs_transfer *in)
 {
 	struct dgram_packet *packet;
-	ssize_t bytes = -EAGAIN;
+	ssize_t bytes;
 
 	pthread_mutex_lock(&d->base.lock);
 	if (!has_packet(&d->base))
 		d->base.ops->progress(&d->base);
+	bytes = d->error ? d->error : -EAGAIN;
 	if (has_packet(&d->base)) {
 		packet = container_of(d->packets.next, struct dgram_packet, link);
 		bytes = (ssize_t)copy_packet(packet, in);
@@ -272,7 +278,7 @@ static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 	ssize_t bytes = recv_packet(dgram_of(rs), in);
 
 	while (bytes == -EAGAIN && !err && !rsock_is_nonblocking(rs, in->flags)) {
-		err = wait_until_ready(rs, POLLIN, has_packet, CM_TIME_NEVER);
+		err = wait_until_ready(rs, POLLIN, recv_would_not_wait, CM_TIME_NEVER);
 		if (!err)
 			bytes = recv_packet(dgram_of(rs), in);
 	}
@@ -294,11 +300,11 @@ static short dgram_events(struct rsock *rs, short wanted)
 {
 	short events = 0;
 
-	if (has_packet(rs))
+	if (recv_would_not_wait(rs))
 		events |= POLLIN | POLLRDNORM;
 	if (has_slots(rs))
 		events |= POLLOUT | POLLWRNORM;
-	return events & wanted;
+	return (events & wanted) | (dgram_of(rs)->error ? POLLERR : 0);
 }
 
 static int dgram_arm(struct rsock *rs, short wanted)

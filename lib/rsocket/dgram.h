@@ -18,8 +18,6 @@
 #include "lib/rsocket/rsock.h"
 #include "lib/rsocket/service.h"
 
-#define DGRAM_GRH_BYTES 40 /* before each received datagram, written by the device */
-
 /* A received datagram. */
 struct dgram_packet {
 	struct list link; /* in dgram.packets, or alone */
@@ -37,13 +35,18 @@ struct dgram_qp {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool armed;
-	uint32_t mtu; /* bytes of payload of a packet */
+	bool is_roce;
+	bool is_broken; /* until all requests have completed; then it is restarted */
+	uint32_t mtu;	/* bytes of payload of a packet */
 	uint32_t n_slots;
-	uint8_t *memory; /* receive slots, then send slots */
+	uint8_t *memory; /* receive slots, send slots, and what exceeds a receive slot */
 	struct ibv_mr *mr;
 	struct dgram_packet *packet; /* one per receive slot */
 	uint32_t *spare;	     /* free send slots */
 	uint32_t n_spare;
+	uint32_t *idle; /* receive slots to be posted by a restart */
+	uint32_t n_idle;
+	uint32_t n_posted; /* receives */
 	uint32_t inline_bytes;
 };
 
@@ -77,6 +80,7 @@ struct dgram {
 	uint32_t n_copies;	  /* of packets, those received over UDP */
 	union addr peer;	  /* of rconnect() */
 	bool has_peer;
+	int error; /* -errno: a queue pair cannot be restarted */
 	struct serviced udp;
 };
 
@@ -110,7 +114,11 @@ int dgram_qp_make(struct dgram *d, struct dgram_qp *qp);
 /** dgram_qp_free() - free a queue pair; its unread packets are lost */
 void dgram_qp_free(struct dgram *d, struct dgram_qp *qp);
 
-/** dgram_qp_progress() - handle completions */
+/**
+ * dgram_qp_progress() - handle completions, at most as many as the queues have slots
+ *
+ * If there may be more, the watches are notified, so that nobody sleeps.
+ */
 void dgram_qp_progress(struct dgram *d, struct dgram_qp *qp);
 
 /** dgram_qp_read() - release a packet that was read: post its slot again, or free it */
@@ -146,7 +154,7 @@ int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **
  *
  * While too many are being resolved, nothing happens: the peer's next datagram over UDP asks again.
  */
-void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32_t qpn);
+void dgram_dest_resolve(struct dgram_dest *dest, uint32_t qpn);
 
 /** dgram_dest_stop_all() - stop all resolution, under the service's lock; then call free_all() */
 void dgram_dest_stop_all(struct dgram *d);

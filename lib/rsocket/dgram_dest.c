@@ -64,14 +64,12 @@ static void resolving_readable(struct serviced *serviced)
 	stop_resolving(dest);
 }
 
-static int begin_resolving(struct dgram_dest *dest, const union addr *where)
+static int begin_resolving(struct dgram_dest *dest)
 {
-	union addr from = dest->qp->local, to = *where;
+	union addr from = dest->qp->local, to = dest->addr;
 	int fd, err;
 
 	from.in4.sin_port = 0;
-	/* The path does not depend on the port number. */
-	to.in4.sin_port = dest->addr.in4.sin_port;
 	if (rdma_create_id(NULL, &dest->id, NULL, RDMA_PS_UDP))
 		return -errno;
 	dest->owner->n_resolving++;
@@ -85,7 +83,7 @@ static int begin_resolving(struct dgram_dest *dest, const union addr *where)
 }
 
 /* A restarted peer has a new queue pair. */
-void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32_t qpn)
+void dgram_dest_resolve(struct dgram_dest *dest, uint32_t qpn)
 {
 	bool is_known;
 
@@ -97,7 +95,7 @@ void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32
 		return;
 	if (is_known || dest->owner->n_resolving >= RESOLVING_MAX)
 		let_go(dest);
-	else if (begin_resolving(dest, where))
+	else if (begin_resolving(dest))
 		stop_resolving(dest);
 }
 

@@ -8,12 +8,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/log.h"
 #include "lib/net/netlink.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
+#include "lib/verbs/qp.h"
+#include "mad/inbox.h"
 
-#define RECV_BYTES	    (DGRAM_GRH_BYTES + DGRAM_SLOT_BYTES)
+#define RECV_BYTES	    (INBOX_GRH_BYTES + DGRAM_SLOT_BYTES)
 #define IS_SEND		    (1ULL << 32) /* in a wr_id, together with the slot */
 #define COMPLETIONS_AT_ONCE 16
 #define QKEY		    0x01234567
@@ -29,15 +32,34 @@ static uint8_t *send_slot(const struct dgram_qp *qp, uint32_t slot)
 	return qp->memory + (size_t)qp->n_slots * RECV_BYTES + (size_t)slot * DGRAM_SLOT_BYTES;
 }
 
+/* Shared by all receives. */
+static uint8_t *recv_rest(const struct dgram_qp *qp)
+{
+	return send_slot(qp, qp->n_slots);
+}
+
+/* A packet that is longer than its receive would break the queue pair, and anyone can send one. */
 static int post_recv(struct dgram_qp *qp, uint32_t slot)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)recv_slot(qp, slot),
-			       .length = RECV_BYTES,
-			       .lkey = qp->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 };
-	struct ibv_recv_wr *bad;
+	struct ibv_sge sge[INBOX_SGES] = {
+		{.addr = (uintptr_t)recv_slot(qp, slot),
+		  .length = RECV_BYTES,
+		  .lkey = qp->mr->lkey },
+		{ .addr = (uintptr_t)recv_rest(qp),
+		  .length = INBOX_REST_BYTES,
+		  .lkey = qp->mr->lkey}
+	};
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = sge, .num_sge = INBOX_SGES }, *bad;
+	int err;
 
-	return -ibv_post_recv(qp->id->qp, &wr, &bad);
+	/* A device leaves the bytes in front of an IPv4 header as they are. */
+	*recv_slot(qp, slot) = 0;
+	err = qp->is_broken ? EIO : ibv_post_recv(qp->id->qp, &wr, &bad);
+	if (err)
+		qp->idle[qp->n_idle++] = slot;
+	else
+		qp->n_posted++;
+	return -err;
 }
 
 /* --- making -------------------------------------------------------------- */
@@ -55,7 +77,7 @@ static int make_queues(struct dgram *d, struct dgram_qp *qp)
 		.cap = {.max_send_wr = qp->n_slots,
 			 .max_recv_wr = qp->n_slots,
 			 .max_send_sge = 1,
-			 .max_recv_sge = 1,
+			 .max_recv_sge = INBOX_SGES,
 			 .max_inline_data = d->inline_size},
 	};
 	struct epoll_event event = { .events = EPOLLIN };
@@ -79,12 +101,13 @@ static int make_queues(struct dgram *d, struct dgram_qp *qp)
 
 static int make_memory(struct dgram_qp *qp)
 {
-	size_t bytes = (size_t)qp->n_slots * (RECV_BYTES + DGRAM_SLOT_BYTES);
+	size_t bytes = (size_t)qp->n_slots * (RECV_BYTES + DGRAM_SLOT_BYTES) + INBOX_REST_BYTES;
 
 	qp->memory = calloc(1, bytes);
 	qp->packet = calloc(qp->n_slots, sizeof(*qp->packet));
 	qp->spare = calloc(qp->n_slots, sizeof(*qp->spare));
-	if (!qp->memory || !qp->packet || !qp->spare)
+	qp->idle = calloc(qp->n_slots, sizeof(*qp->idle));
+	if (!qp->memory || !qp->packet || !qp->spare || !qp->idle)
 		return -ENOMEM;
 	errno = 0;
 	qp->mr = ibv_reg_mr(qp->id->pd, qp->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
@@ -131,6 +154,7 @@ static int bind_id(struct dgram_qp *qp)
 	/* Not cached: a new MTU of the interface is no event of the device. */
 	err = ibv_query_port(qp->id->verbs, qp->id->port_num, &port);
 	qp->mtu = err ? 0 : 128U << port.active_mtu;
+	qp->is_roce = !err && port.link_layer == IBV_LINK_LAYER_ETHERNET;
 	return -err;
 }
 
@@ -175,6 +199,7 @@ void dgram_qp_free(struct dgram *d, struct dgram_qp *qp)
 	free(qp->memory);
 	free(qp->packet);
 	free(qp->spare);
+	free(qp->idle);
 	free(qp);
 }
 
@@ -229,33 +254,78 @@ void dgram_qp_read(struct dgram *d, struct dgram_packet *packet)
 	}
 }
 
-static void handle_received(struct dgram *d, struct dgram_qp *qp, const struct ibv_wc *wc)
+/* Any host can name another as the sender. On InfiniBand a GID is no IP address. */
+static bool is_sent_from(const struct dgram_qp *qp, const struct ibv_wc *wc, const union addr *from)
+{
+	const uint8_t *grh = recv_slot(qp, (uint32_t)wc->wr_id);
+	struct mad_gid claimed = addr_to_gid(from), source, dest;
+
+	if (!qp->is_roce || !(wc->wc_flags & IBV_WC_GRH))
+		return true;
+	return !inbox_grh_gids(grh, &source, &dest) && !memcmp(&claimed, &source, sizeof(source));
+}
+
+/* Return: whether the packet was queued for the program; otherwise its slot is free. */
+static bool handle_received(struct dgram *d, struct dgram_qp *qp, const struct ibv_wc *wc)
 {
 	struct dgram_packet *packet = &qp->packet[wc->wr_id];
-	const uint8_t *data = recv_slot(qp, (uint32_t)wc->wr_id) + DGRAM_GRH_BYTES;
-	uint32_t bytes = wc->byte_len > DGRAM_GRH_BYTES ? wc->byte_len - DGRAM_GRH_BYTES : 0;
+	const uint8_t *data = recv_slot(qp, (uint32_t)wc->wr_id) + INBOX_GRH_BYTES;
+	uint32_t bytes = wc->byte_len > INBOX_GRH_BYTES ? wc->byte_len - INBOX_GRH_BYTES : 0;
 	ssize_t header = dgram_ud_decode(data, bytes, &packet->from);
 
-	packet->data = data + (header > 0 ? header : 0);
-	packet->bytes = bytes - (uint32_t)(header > 0 ? header : 0);
-	if (header < 0 || !dgram_deliver(d, packet))
+	if (bytes > DGRAM_SLOT_BYTES || header < 0 || !is_sent_from(qp, wc, &packet->from))
+		return false;
+	packet->data = data + header;
+	packet->bytes = bytes - (uint32_t)header;
+	return dgram_deliver(d, packet);
+}
+
+static void handle_completion(struct dgram *d, struct dgram_qp *qp, const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS && !qp->is_broken) {
+		log_debug("socket %d: queue pair %u: %s; it is restarted", d->base.fd,
+			  qp->id->qp->qp_num, ibv_wc_status_str(wc->status));
+		qp->is_broken = true;
+		qp_to_error(id_of(qp->id));
+	}
+	if (wc->wr_id & IS_SEND) {
+		qp->spare[qp->n_spare++] = (uint32_t)wc->wr_id;
+		return;
+	}
+	qp->n_posted--;
+	if (wc->status != IBV_WC_SUCCESS || !handle_received(d, qp, wc))
 		post_recv(qp, (uint32_t)wc->wr_id);
+}
+
+/* Once all requests have completed. Meanwhile datagrams are sent over UDP. */
+static void restart_broken(struct dgram *d, struct dgram_qp *qp)
+{
+	uint32_t n = qp->n_idle;
+
+	if (!qp->is_broken || qp->n_posted || qp->n_spare < qp->n_slots || d->error)
+		return;
+	d->error = qp_restart(id_of(qp->id));
+	qp->is_broken = d->error != 0;
+	qp->n_idle = 0;
+	for (uint32_t i = 0; i < n; i++)
+		post_recv(qp, qp->idle[i]);
 }
 
 void dgram_qp_progress(struct dgram *d, struct dgram_qp *qp)
 {
 	struct ibv_wc wc[COMPLETIONS_AT_ONCE];
-	int n;
+	uint32_t left = 2 * qp->n_slots;
+	int n = COMPLETIONS_AT_ONCE;
 
-	do {
+	while (n == COMPLETIONS_AT_ONCE && left >= COMPLETIONS_AT_ONCE) {
 		n = ibv_poll_cq(qp->cq, COMPLETIONS_AT_ONCE, wc);
-		for (int i = 0; i < n; i++) {
-			if (wc[i].wr_id & IS_SEND)
-				qp->spare[qp->n_spare++] = (uint32_t)wc[i].wr_id;
-			else if (wc[i].status == IBV_WC_SUCCESS)
-				handle_received(d, qp, &wc[i]);
-		}
-	} while (n == COMPLETIONS_AT_ONCE);
+		for (int i = 0; i < n; i++)
+			handle_completion(d, qp, &wc[i]);
+		left -= COMPLETIONS_AT_ONCE;
+	}
+	if (n == COMPLETIONS_AT_ONCE)
+		watch_notify(&d->base);
+	restart_broken(d, qp);
 }
 
 /* --- sending ------------------------------------------------------------- */

@@ -9,8 +9,11 @@
 
 #include "lib/rsocket/dgram.h"
 
-#define COPIES_MAX 1024 /* unread; more are dropped */
-#define AT_ONCE	   16	/* so that each socket gets its share of the service thread */
+#define COPIES_MAX    1024 /* unread; more are dropped */
+#define AT_ONCE	      16   /* so that each socket gets its share of the service thread */
+
+#define QPN_GSI	      1
+#define QPN_MULTICAST 0xffffff
 
 int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op op,
 		   const struct iovec *iov, int n_iov)
@@ -54,11 +57,21 @@ static void deliver_copy(struct dgram *d, const union addr *from, const uint8_t 
 		dgram_qp_read(d, packet);
 }
 
+/* Otherwise anyone could have our datagrams sent to others, or to a multicast group. */
+static bool is_location_of(const struct dgram_udp *header, const union addr *from)
+{
+	struct mad_gid claimed = addr_to_gid(&header->addr), source = addr_to_gid(from);
+
+	return header->qpn > QPN_GSI && header->qpn != QPN_MULTICAST &&
+	       !memcmp(&claimed, &source, sizeof(source));
+}
+
 static void handle_udp(struct dgram *d, const union addr *from, const uint8_t *wire, size_t bytes)
 {
 	struct dgram_udp header;
 	struct dgram_dest *dest;
 	ssize_t skip = dgram_udp_decode(wire, bytes, &header);
+	bool is_located;
 	int err;
 
 	if (skip < 0)
@@ -69,11 +82,12 @@ static void handle_udp(struct dgram *d, const union addr *from, const uint8_t *w
 		deliver_copy(d, from, wire + skip, bytes - (size_t)skip);
 		dgram_udp_send(d, dest, DGRAM_CONTROL, NULL, 0);
 	}
-	if (!err)
+	is_located = !err && is_location_of(&header, from);
+	if (is_located)
 		dest->is_held = true;
 	pthread_mutex_unlock(&d->base.lock);
-	if (!err)
-		dgram_dest_resolve(dest, &header.addr, header.qpn);
+	if (is_located)
+		dgram_dest_resolve(dest, header.qpn);
 }
 
 void dgram_udp_readable(struct serviced *serviced)

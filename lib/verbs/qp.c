@@ -77,6 +77,14 @@ static int start_ud(struct id *id, struct ibv_qp *qp)
 	return err;
 }
 
+int qp_restart(struct id *id)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	int err = modify_qp(id->pub.qp, &attr, IBV_QP_STATE);
+
+	return err ? err : start_ud(id, id->pub.qp);
+}
+
 /* --- creation -------------------------------------------------------------- */
 
 /* An XRC target shares the completion queue of the id's shared receive queue, which outlives it. */

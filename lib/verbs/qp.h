@@ -21,6 +21,13 @@ int qp_to_rts(struct id *id);
 int qp_to_error(struct id *id);
 
 /**
+ * qp_restart() - move a datagram queue pair from ERR to RTS, so that its number stays
+ *
+ * All its requests must have completed. Return: 0 or -errno.
+ */
+int qp_restart(struct id *id);
+
+/**
  * qp_attr_fill() - get the attributes to move a queue pair to INIT, RTR or RTS
  * @attr: in: qp_state, the target; out: all other attributes in @ret_mask
  * @with_access: include the peer's access rights, otherwise only set for INIT

@@ -73,6 +73,29 @@ TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 }
 END_TEST
 
+/* Otherwise the socket would receive nothing any more, without telling. */
+TEST(a_queue_pair_that_has_failed_is_restarted)
+{
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct dgram_dest dest = { .qp = qp };
+	struct rsock *rs = open_with(qp);
+	const struct rs_transfer nothing = { 0 };
+	uint8_t header[DGRAM_UD_BYTES_MAX] = { 0 };
+
+	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
+	ck_assert_int_eq(dgram_qp_send(&dest, header, sizeof(header), &nothing), 0);
+	ck_assert_int_eq(ibv_modify_qp(qp->id->qp, &error, IBV_QP_STATE), 0);
+	while (qp->n_spare < qp->n_slots)
+		dgram_qp_progress(dgram_of(rs), qp);
+	dgram_qp_progress(dgram_of(rs), qp);
+	ck_assert(!qp->is_broken);
+	ck_assert_uint_eq(qp->n_posted, qp->n_slots);
+	ck_assert_uint_eq(qp->n_idle, 0);
+	close_with(rs, qp);
+}
+END_TEST
+
 static bool was_told;
 
 static void note(struct watcher *watch)
@@ -281,26 +304,58 @@ static void close_besieged(struct rsock *rs, struct dgram_qp *qp)
 }
 
 /*
- * Sends a datagram from another port. It names an address without a host as that of the sender's
- * queue pair. Return: the descriptor of the port, which stays bound until it is closed.
+ * Sends a datagram from another port, with the location of the sender's queue pair. Return: the
+ * descriptor of the port, which stays bound until it is closed.
  */
-static int send_as_stranger(const union addr *to)
+static int send_located(const union addr *to, const char *where, uint32_t qpn)
 {
-	struct dgram_udp said = { .op = DGRAM_DATA, .qpn = 7 };
+	struct dgram_udp said = { .op = DGRAM_DATA, .qpn = qpn };
 	uint8_t wire[DGRAM_UDP_BYTES_MAX], answer[DGRAM_UDP_BYTES_MAX];
-	struct sockaddr_in *where = &said.addr.in4;
 	union addr unused;
 	int fd = listen_udp(&unused);
 	size_t bytes;
 
-	where->sin_family = AF_INET;
-	where->sin_addr.s_addr = inet_addr(NOT_RESOLVED_IN);
+	said.addr.in4.sin_family = AF_INET;
+	said.addr.in4.sin_addr.s_addr = inet_addr(where);
 	bytes = dgram_udp_encode(&said, wire);
 	ck_assert_int_eq(sendto(fd, wire, bytes, 0, &to->sa, sizeof(to->in4)), (ssize_t)bytes);
 	fcntl(fd, F_SETFL, 0);
 	ck_assert_int_gt(recv(fd, answer, sizeof(answer), 0), 0); /* it has been handled */
 	return fd;
 }
+
+static int send_as_stranger(const union addr *to)
+{
+	return send_located(to, "127.0.0.1", 7);
+}
+
+static const struct {
+	const char *where;
+	uint32_t qpn;
+} lies[] = {
+	{"127.0.0.99", 7	  },
+	     { "239.1.1.1", 7	      },
+	 { "0.0.0.0",   7	},
+	{ "127.0.0.1", 0	 },
+	     { "127.0.0.1", 1	      },
+	 { "127.0.0.1", 0xffffff},
+};
+
+/* Otherwise a third host, or a whole group, gets what the program sends to the sender. */
+TEST_LOOP(a_sender_can_only_name_a_queue_pair_of_its_own_host, 0, sizeof(lies) / sizeof(lies[0]))
+{
+	struct dgram_qp qp;
+	union addr addr;
+	struct rsock *rs = open_besieged(&qp, &addr);
+
+	close(send_located(&addr, lies[_i].where, lies[_i].qpn));
+	close(send_as_stranger(&addr));
+	service_lock();
+	ck_assert_uint_eq(n_unresolved, 1);
+	service_unlock();
+	close_besieged(rs, &qp);
+}
+END_TEST
 
 /* Each would take a descriptor of the program for two seconds. */
 TEST(few_addresses_of_strangers_are_resolved_at_a_time)

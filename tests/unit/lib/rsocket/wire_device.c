@@ -47,7 +47,8 @@ struct wire_qp {
 	struct wire_cq *send_cq, *recv_cq;
 	struct request *queue; /* a ring of QUEUE_DEPTH */
 	unsigned int first, n;
-	unsigned int n_recvs;
+	uint64_t recv[QUEUE_DEPTH]; /* a ring: wr_id */
+	unsigned int first_recv, n_recvs;
 	unsigned int n_max_send, n_sending, n_quiet;
 	bool is_held, is_dead;
 };
@@ -201,10 +202,18 @@ static void done(struct wire_qp *qp, const struct request *request, enum ibv_wc_
 	qp->n_quiet = 0;
 }
 
+static uint64_t take_recv(struct wire_qp *qp)
+{
+	uint64_t wr_id = qp->recv[qp->first_recv];
+
+	qp->first_recv = (qp->first_recv + 1) % QUEUE_DEPTH;
+	qp->n_recvs--;
+	return wr_id;
+}
+
 static void deliver(struct wire_qp *to, uint32_t imm)
 {
-	to->n_recvs--;
-	complete(to->recv_cq, &(struct ibv_wc){ .wr_id = UINT64_MAX,
+	complete(to->recv_cq, &(struct ibv_wc){ .wr_id = take_recv(to),
 						.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 						.imm_data = imm });
 }
@@ -248,9 +257,9 @@ static void kill_qp(struct wire_qp *qp)
 		return;
 	qp->is_dead = true;
 	qp->is_held = false;
-	for (; qp->n_recvs; qp->n_recvs--)
+	while (qp->n_recvs)
 		complete(qp->recv_cq,
-			 &(struct ibv_wc){ .wr_id = UINT64_MAX, .status = IBV_WC_WR_FLUSH_ERR });
+			 &(struct ibv_wc){ .wr_id = take_recv(qp), .status = IBV_WC_WR_FLUSH_ERR });
 	carry_out(qp);
 }
 
@@ -305,7 +314,8 @@ static int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv
 	pthread_mutex_lock(&lock);
 	for (; wr; wr = wr->next) {
 		check_sges(wr->sg_list, wr->num_sge);
-		qp->n_recvs++;
+		ck_assert_uint_lt(qp->n_recvs, QUEUE_DEPTH);
+		qp->recv[(qp->first_recv + qp->n_recvs++) % QUEUE_DEPTH] = wr->wr_id;
 	}
 	if (qp->peer)
 		carry_out(qp->peer);
@@ -399,6 +409,8 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 	pthread_mutex_lock(&lock);
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
 		kill_qp((struct wire_qp *)pub);
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		((struct wire_qp *)pub)->is_dead = false;
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
