@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 
 #define LINE_BYTES 1024
 #define US_PER_S   1000000
@@ -32,8 +33,10 @@ static int to_fd = STDERR_FILENO;
 
 static void read_level(void)
 {
-	const char *value = daemon_name ? secure_getenv("PURECM_LOG") : getenv("PURECM_LOG");
+	const char *value = env_get("PURECM_LOG");
 
+	if (!value && !daemon_name) /* of a set-user-ID program, too */
+		value = getenv("PURECM_LOG");
 	if (!value || !*value)
 		level = daemon_name ? LEVEL_WARN : LEVEL_SILENT;
 	else if (strcmp(value, "debug") == 0)

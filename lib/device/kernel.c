@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 
+#include "base/env.h"
+
 #define RELEASE(major, minor) ((major)*1000u + (minor))
 
 /* In order. A row applies to releases before its own, from the one of the previous row on. */
@@ -40,7 +42,7 @@ const struct kernel_habits *kernel_habits(const char *release)
 
 const char *kernel_release(char room[KERNEL_RELEASE_BYTES])
 {
-	const char *imitated = secure_getenv("PURECM_FABRIC_KERNEL");
+	const char *imitated = env_get("PURECM_FABRIC_KERNEL");
 	struct utsname host = { .release = "" };
 
 	uname(&host); /* fails only for an invalid pointer */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "lib/diag/warning.h"
 
 /* Return: the text behind the number; NULL if there is none, or it is out of range. */
@@ -91,7 +92,7 @@ void defaults_read(struct id_options *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		text = secure_getenv(variables[i].name);
+		text = env_get(variables[i].name);
 		if (text && *text && !variables[i].set(text, ret))
 			warning_of_variable(variables[i].name, text);
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "lib/diag/lock_order.h"
@@ -55,7 +56,7 @@ static int lend_ids(const struct portd_ids *ids)
 
 static int meet_portd(void)
 {
-	const char *mode = secure_getenv("PURECM_PORTD");
+	const char *mode = env_get("PURECM_PORTD");
 	struct portd_client *found;
 	struct portd_ids ids;
 	struct portd_why why;

@@ -67,9 +67,9 @@ ARROWS = (
     ("tools/fabric/umad/", ("tools/fabric/umad/", "tools/fabric/wire/")),
     ("tools/fabric/host/", ("tools/fabric/host/", "tools/fabric/udp/", "tools/fabric/roce/",
                             "tools/fabric/wire/", "base/")),
-    ("tools/fabric/ipoib/", ()),
+    ("tools/fabric/ipoib/", ("base/",)),
     ("tools/fabric/blocking/", ()),
-    ("tools/fabric/view/", ()),
+    ("tools/fabric/view/", ("base/",)),
     ("tools/", ("tools/", "lib/", "base/", "cm/", "mad/")),
     ("tests/", ("",)),
 )

@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
+#include "base/env.h"
 #include "lib/portd/proto/socket_path.h"
 
 #define STACK_BYTES  65536
@@ -168,7 +169,7 @@ static void add_env(struct birth *birth, unsigned int *n, const char *name, cons
 
 static void keep_env(struct birth *birth, unsigned int *n, const char *from, const char *name)
 {
-	const char *value = secure_getenv(from);
+	const char *value = env_get(from);
 
 	if (value)
 		add_env(birth, n, name, value);
@@ -182,7 +183,7 @@ static void make_env(struct birth *birth, const char *path)
 	add_env(birth, &n, "PURECM_SOCKET", path);
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		keep_env(birth, &n, kept[i], kept[i]);
-	if (!secure_getenv("PURECM_FABRIC"))
+	if (!env_get("PURECM_FABRIC"))
 		return;
 	for (i = 0; i < sizeof(kept_on_fabric) / sizeof(kept_on_fabric[0]); i++)
 		keep_env(birth, &n, kept_on_fabric[i], kept_on_fabric[i]);

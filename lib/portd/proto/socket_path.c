@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/env.h"
+
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == SOCKET_PATH_BYTES,
 	       "a path that is accepted can be bound");
 
@@ -31,7 +33,7 @@ int socket_path_absolute(const char *path, char ret[SOCKET_PATH_BYTES])
 
 int socket_path_find(char ret[SOCKET_PATH_BYTES])
 {
-	const char *path = secure_getenv("PURECM_SOCKET");
+	const char *path = env_get("PURECM_SOCKET");
 
 	return socket_path_absolute(path && *path ? path : SOCKET_PATH_DEFAULT, ret);
 }

@@ -17,6 +17,8 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include "base/env.h"
+
 #define ZEROS	   4
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
 #define RETRY_MS   10	 /* while another child uses the port */
@@ -33,7 +35,7 @@ static unsigned char stages[MAP_FD_MAX + 1]; /* enum stage, atomic */
 
 bool fork_mode(void)
 {
-	const char *text = getenv("RDMAV_FORK_SAFE");
+	const char *text = env_get("RDMAV_FORK_SAFE");
 
 	return text && atoi(text);
 }

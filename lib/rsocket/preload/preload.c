@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "lib/rsocket/preload/preload.h"
 
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
@@ -30,7 +31,7 @@ static void set_sizes(int rs)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const char *text = getenv(rows[i].variable);
+		const char *text = env_get(rows[i].variable);
 		int value = text ? atoi(text) : 0;
 
 		if (text)

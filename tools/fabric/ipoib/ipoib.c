@@ -18,6 +18,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/env.h"
+
 #define MAC_BYTES   6
 #define PORTS	    2
 #define HW_BYTES    20
@@ -101,7 +103,7 @@ static bool is_ours(const struct nlmsghdr *hdr)
 /* A setting from tools/fabric/fabric. */
 static unsigned long setting_of(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = env_get(name);
 
 	return value ? strtoul(value, NULL, 0) : 0;
 }

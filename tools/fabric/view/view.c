@@ -21,6 +21,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/env.h"
+
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Prefixes of paths, and where they are in the host's folder. */
@@ -34,7 +36,7 @@ static const struct {
 /* Return: the path in the host's folder, in @room, or @path itself. */
 static const char *seen(const char *path, char room[PATH_MAX])
 {
-	const char *folder = getenv("PURECM_FABRIC");
+	const char *folder = env_get("PURECM_FABRIC");
 	size_t i;
 
 	for (i = 0; folder && path && i < sizeof(places) / sizeof(places[0]); i++) {

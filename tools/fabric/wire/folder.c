@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "tools/fabric/wire/packet.h"
 
 #define GID_HEX_BYTES 33
@@ -22,7 +23,7 @@
 /* "/tmp/f/hosts/a" is host a of the fabric /tmp/f. */
 int fab_folder_find(struct fab_folder *ret)
 {
-	const char *path = secure_getenv(FAB_ENV);
+	const char *path = env_get(FAB_ENV);
 	const char *name = path ? strrchr(path, '/') : NULL;
 	const char *middle = "/hosts";
 	size_t n_middle = strlen(middle);
