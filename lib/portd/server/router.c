@@ -324,6 +324,7 @@ static void note_said(struct server *server, const struct client *client,
 void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
+	struct client *client;
 	bool may, is_known;
 	struct cm_msg msg;
 	uint16_t to;
@@ -338,26 +339,26 @@ void router_received(struct server *server, struct host_port *host_port,
 	to = may ? route_msg(server, host_port, path, &msg) : NOBODY;
 	if (to < CLIENTS_MAX && server->client[to]->is_ending)
 		to = NOBODY;
-	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
-		    path, mad);
-	if (!may || !may_go_to(server, to, path, &msg)) {
+	client = to < CLIENTS_MAX ? server->client[to] : NULL;
+	if (client && !client_host_port(server, client, host_port->handle)) {
+		client = NULL;
+		to = NOBODY;
+	}
+	/* What is dropped is not recorded either: it would replace what is not. */
+	if (!may || !may_go_to(server, to, path, &msg) ||
+	    (client && !track_request(server, host_port, path, source_qpn, to, &msg, &is_known))) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
-	if (to == PORTS_NOT_FOR_THEM) {
+	tracer_show(server, host_port, PORTD_RECEIVED, client, path, mad);
+	if (client) {
+		note_said(server, client, path);
+		client_deliver(server, client, host_port, path, mad, is_known);
+	} else if (to == PORTS_NOT_FOR_THEM) {
 		refuse_request(server, host_port, path, &msg, mad);
-		return;
-	}
-	if (to == NOBODY || !client_host_port(server, server->client[to], host_port->handle)) {
+	} else {
 		answer_for_nobody(server, host_port, path, source_qpn, mad);
-		return;
 	}
-	if (!track_request(server, host_port, path, source_qpn, to, &msg, &is_known)) {
-		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
-		return;
-	}
-	note_said(server, server->client[to], path);
-	client_deliver(server, server->client[to], host_port, path, mad, is_known);
 }
 
 /* --- checks before sending ------------------------------------------------ */

@@ -92,6 +92,26 @@ TEST(a_tracer_sees_what_is_answered_for_nobody)
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REJ);
 }
 
+TEST(a_tracer_does_not_see_what_is_dropped)
+{
+	const unsigned int rate = 50, n = 4 * rate;
+	struct mad_path from = rig_peer(SCENE_PEER);
+	struct trace_entry seen;
+	unsigned int i, n_seen = 0;
+	struct cm_msg msg;
+
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = rate;
+	bob_traces();
+	for (i = 0; i < n; i++) {
+		msg = scene_peer_req(0x701 + i, SCENE_ADDR);
+		rig_arrive(&from, &msg);
+	}
+	while (trace_reader_take(&reader, &seen))
+		n_seen += seen.way == PORTD_RECEIVED;
+	ck_assert_uint_gt(n_seen, 0);
+	ck_assert_uint_eq(n_seen, n - rig_count(PORTD_COUNT_OVERFLOW));
+}
+
 TEST(messages_are_numbered)
 {
 	uint64_t first;
