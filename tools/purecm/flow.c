@@ -102,7 +102,7 @@ static int note_speaker(struct flows *flows, const struct mad_gid *gid)
 {
 	struct speaker *speaker;
 
-	if (flows_has_spoken(flows, gid))
+	if (flows->forgets || flows->speakers.n_nodes == flows->max || flows_has_spoken(flows, gid))
 		return 0;
 	if (hash_reserve(&flows->speakers, flows->speakers.n_nodes + 1))
 		return -ENOMEM;

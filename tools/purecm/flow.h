@@ -17,7 +17,7 @@
 #include "tools/purecm/observation.h"
 
 #define FLOWS_MAX     (1u << 20) /* limit of explain, which keeps all */
-#define FLOWS_ROLLING (1u << 16) /* limit of live output, which drops the oldest */
+#define FLOWS_ROLLING (1u << 14) /* limit of live output, which drops the oldest: 37 MB */
 #define FLOW_MESSAGES (CM_ATTR_APR - CM_ATTR_REQ + 1)
 
 enum flow_end {
@@ -123,7 +123,11 @@ uint32_t flows_count(const struct flows *flows);
 /** flows_get() - get a flow by @index from 0, in order of beginning; NULL if it was dropped */
 struct flow *flows_get(const struct flows *flows, uint32_t index);
 
-/** flows_has_spoken() - return whether any message from a sender was seen */
+/**
+ * flows_has_spoken() - return whether any message from a sender was seen
+ *
+ * At most as many senders as flows are known, and none where flows are dropped.
+ */
 bool flows_has_spoken(const struct flows *flows, const struct mad_gid *gid);
 
 /** flow_gid() - the address of an end, as used by the other end */
