@@ -84,7 +84,7 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	return sync_return(id_of(id), id ? connect_id(id_of(id), conn_param) : -EINVAL);
+	return sync_return(id, connect_id(id_of(id), conn_param));
 }
 
 /* --- accept -------------------------------------------------------------- */
@@ -191,11 +191,9 @@ static int accept_datagram(struct id *id, const struct rdma_conn_param *param)
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	if (id_is_datagram(id_of(id)))
+	if (!id_check(id) && id_is_datagram(id_of(id)))
 		return api_return(accept_datagram(id_of(id), conn_param));
-	return sync_return(id_of(id), accept_id(id_of(id), conn_param));
+	return sync_return(id, accept_id(id_of(id), conn_param));
 }
 
 /* --- reject, establish, notify ------------------------------------------- */
@@ -212,15 +210,16 @@ static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data,
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return api_return(id ? reject_id(id_of(id), CM_REJ_CONSUMER, private_data, private_data_len)
-			     : -EINVAL);
+	return api_return(
+		id_check(id)
+			?: reject_id(id_of(id), CM_REJ_CONSUMER, private_data, private_data_len));
 }
 
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return api_return(
-		id ? reject_id(id_of(id), CM_REJ_VENDOR_OPTION, private_data, private_data_len)
-		   : -EINVAL);
+	return api_return(id_check(id)
+				  ?: reject_id(id_of(id), CM_REJ_VENDOR_OPTION, private_data,
+					       private_data_len));
 }
 
 /* A lookup is answered as by rdma_accept() without parameters. */
@@ -241,7 +240,7 @@ static int establish_id(struct id *id)
 
 int rdma_establish(struct rdma_cm_id *id)
 {
-	return api_return(id ? establish_id(id_of(id)) : -EINVAL);
+	return api_return(id_check(id) ?: establish_id(id_of(id)));
 }
 
 /* The peer's data counts as its RTU; cmportd sees neither, so report it. */
@@ -281,7 +280,7 @@ static int notify_id(struct id *id, enum ibv_event_type event)
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	return api_return(id ? notify_id(id_of(id), event) : -EINVAL);
+	return api_return(id_check(id) ?: notify_id(id_of(id), event));
 }
 
 /* --- disconnect ---------------------------------------------------------- */
@@ -311,5 +310,5 @@ static int disconnect_id(struct id *id)
 
 int rdma_disconnect(struct rdma_cm_id *id)
 {
-	return sync_return(id_of(id), id ? disconnect_id(id_of(id)) : -EINVAL);
+	return sync_return(id, disconnect_id(id_of(id)));
 }

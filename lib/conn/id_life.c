@@ -67,10 +67,11 @@ static void destroy_id(struct id *id)
 
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
-	int cancel_state;
+	int cancel_state, err = id_check(id);
 
-	if (!id)
-		return api_return(-EINVAL);
+	/* As in stock, a child succeeds; the parent's id is not touched. */
+	if (err)
+		return err == -EACCES ? 0 : api_result(err);
 	cancel_state = api_enter();
 	destroy_id(id_of(id));
 	api_leave(cancel_state);
@@ -84,7 +85,7 @@ static int create_id(struct channel *channel, void *context, enum rdma_port_spac
 {
 	struct engine *engine;
 	struct id *id;
-	int err = device_list_check();
+	int err = channel_is_inherited(channel) ? -EACCES : device_list_check();
 
 	if (!err)
 		err = rooms_start();

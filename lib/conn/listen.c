@@ -335,5 +335,5 @@ static int start_listening(struct id *id, int backlog)
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	return api_return(id ? start_listening(id_of(id), backlog) : -EINVAL);
+	return api_return(id_check(id) ?: start_listening(id_of(id), backlog));
 }

@@ -53,6 +53,8 @@ static int migrate_id(struct id *id, struct channel *to)
 	struct channel *own;
 	int err;
 
+	if (to && channel_is_inherited(to))
+		return -EACCES;
 	if (to)
 		return migrate_to(id, to, false);
 	if (id_is_sync(id))
@@ -63,5 +65,5 @@ static int migrate_id(struct id *id, struct channel *to)
 
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-	return api_return(id ? migrate_id(id_of(id), channel_of(channel)) : -EINVAL);
+	return api_return(id_check(id) ?: migrate_id(id_of(id), channel_of(channel)));
 }

@@ -171,7 +171,7 @@ static int set_option(struct id *id, int level, int name, const void *value, siz
 
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
 {
-	return api_return(id ? set_option(id_of(id), level, optname, optval, optlen) : -EINVAL);
+	return api_return(id_check(id) ?: set_option(id_of(id), level, optname, optval, optlen));
 }
 
 static __be16 port_of_sockaddr(const struct sockaddr *sa)

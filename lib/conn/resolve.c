@@ -122,7 +122,7 @@ static int bind_addr(struct id *id, const struct sockaddr *sa)
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	return api_return(id ? bind_addr(id_of(id), addr) : -EINVAL);
+	return api_return(id_check(id) ?: bind_addr(id_of(id), addr));
 }
 
 /* --- waiting for a neighbour --------------------------------------------- */
@@ -398,6 +398,5 @@ static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const stru
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
 		      int timeout_ms)
 {
-	return sync_return(id_of(id),
-			   id ? resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms) : -EINVAL);
+	return sync_return(id, resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
 }

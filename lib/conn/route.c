@@ -131,6 +131,8 @@ static int resolve_route(struct id *id, int timeout_ms)
 	struct engine *engine;
 	int err = -EINVAL;
 
+	if (timeout_ms <= 0)
+		return -EINVAL;
 	if (take_path_of_ibacm(id))
 		return 0;
 	engine = engine_lock();
@@ -156,7 +158,5 @@ out:
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	if (!id || timeout_ms <= 0)
-		return api_return(-EINVAL);
-	return sync_return(id_of(id), resolve_route(id_of(id), timeout_ms));
+	return sync_return(id, resolve_route(id_of(id), timeout_ms));
 }

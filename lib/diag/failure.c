@@ -165,7 +165,7 @@ static int last_failure(struct id *id, char *text, size_t bytes)
 
 int purecm_last_failure(struct rdma_cm_id *id, char *text, size_t bytes)
 {
-	if (!id || !text || !bytes)
+	if (!text || !bytes)
 		return api_return(-EINVAL);
-	return api_return(last_failure(id_of(id), text, bytes));
+	return api_return(id_check(id) ?: last_failure(id_of(id), text, bytes));
 }

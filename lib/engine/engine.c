@@ -376,7 +376,6 @@ static void forget_parent(void)
 	pthread_mutex_init(&start_lock, NULL);
 	lock_after_fork();
 	close_descriptors();
-	channel_after_fork();
 	id_events_after_fork();
 	net_after_fork();
 	gid_after_fork();

@@ -18,12 +18,29 @@
 #include "lib/event/channel_set.h"
 #include "lib/id/id.h"
 
+/* Channels with new events, each with a reference; under the engine's lock. */
+static struct list posted = { &posted, &posted };
+
+static void after_fork(void)
+{
+	list_init(&posted);
+	channel_set_after_fork();
+}
+
+static void watch_forks(void)
+{
+	forks_count();
+	pthread_atfork(NULL, NULL, after_fork);
+}
+
 int channel_new(struct channel **ret)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct channel *channel = calloc(1, sizeof(*channel));
 	int fd = eventfd(0, EFD_CLOEXEC);
 	int err = errno;
 
+	pthread_once(&once, watch_forks);
 	if (!channel || fd < 0) {
 		free(channel);
 		if (fd < 0)
@@ -32,6 +49,7 @@ int channel_new(struct channel **ret)
 		return -ENOMEM;
 	}
 	channel->pub.fd = fd;
+	channel->n_forks = forks_so_far;
 	channel->refs = 1;
 	channel->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	sem_init(&channel->wake, 0, 0);
@@ -60,6 +78,10 @@ void channel_close(struct channel *channel)
 {
 	if (!channel_set_remove(channel))
 		return;
+	if (channel_is_inherited(channel)) {
+		close(channel->pub.fd);
+		return;
+	}
 	lock_take(&channel->lock, LOCK_CHANNEL);
 	channel->closed = true;
 	lock_give(&channel->lock, LOCK_CHANNEL);
@@ -104,9 +126,6 @@ static void settle_count(struct channel *channel)
 	}
 }
 
-/* Channels with new events, each with a reference; under the engine's lock. */
-static struct list posted = { &posted, &posted };
-
 void channel_post(struct channel *channel, struct event *event)
 {
 	lock_take(&channel->lock, LOCK_CHANNEL);
@@ -135,12 +154,6 @@ bool channel_take_posted(struct list *ret)
 		list_append(ret, &channel->posted);
 	}
 	return true;
-}
-
-void channel_after_fork(void)
-{
-	list_init(&posted);
-	channel_set_after_fork();
 }
 
 /* No signal if the event was taken meanwhile. *ret_wakes: number of sleepers to wake. */
@@ -313,10 +326,12 @@ bool channel_has_event(struct channel *channel)
 int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 {
 	struct event *event = NULL;
-	int err = 0;
+	int err = channel_set_lock(channel);
 
-	if (!channel_set_lock(channel))
-		return channel_set_just_lost(channel) ? sleep_for_ever(cancel_state) : -EBADF;
+	if (err == -EBADF && channel_set_just_lost(channel))
+		return sleep_for_ever(cancel_state);
+	if (err)
+		return err;
 	channel_get(channel);
 	while (!err && !(event = first_event(channel))) {
 		/*

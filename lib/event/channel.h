@@ -19,6 +19,7 @@
 #include <semaphore.h>
 #include <stdbool.h>
 
+#include "base/forks.h"
 #include "base/list.h"
 #include "mad/cm_msg.h"
 
@@ -44,6 +45,7 @@ struct event {
 
 struct channel {
 	struct rdma_event_channel pub; /* first */
+	unsigned int n_forks;	       /* forks_so_far, when it was created */
 	pthread_mutex_t lock;
 	struct list events;
 	struct channel *next_open; /* of channel_set.c */
@@ -64,12 +66,18 @@ static inline struct channel *channel_of(struct rdma_event_channel *pub)
 	return (struct channel *)pub;
 }
 
+/** channel_is_inherited() - true for a channel from before a fork() */
+static inline bool channel_is_inherited(const struct channel *channel)
+{
+	return channel->n_forks != forks_so_far;
+}
+
 /** channel_new() - create a channel. Return: 0 or -errno. */
 int channel_new(struct channel **ret);
 
 /**
  * channel_close() - close the descriptor; threads that wait for events keep waiting
- * @channel: ignored unless it is open
+ * @channel: ignored unless it is open; of an inherited one, only the descriptor is closed
  *
  * The memory is freed when the last thread has left and the last id is gone: a program that
  * destroys them in the wrong order is in error, but must not cause a use after free.
@@ -95,9 +103,6 @@ void channel_post(struct channel *channel, struct event *event);
  */
 bool channel_take_posted(struct list *ret);
 
-/** channel_after_fork() - in a forked child: drop the parent's list of channels to signal. */
-void channel_after_fork(void);
-
 /** channel_signal_posted() - wake the pollers of these channels; no lock is held. */
 void channel_signal_posted(struct list *channels);
 
@@ -113,7 +118,7 @@ void channel_signal_posted(struct list *channels);
  * as fatal.
  *
  * Return: 0; -EAGAIN if the descriptor is non-blocking and there is no event; -EINTR after a signal
- * handler without SA_RESTART; -EBADF if the channel was closed before.
+ * handler without SA_RESTART; -EBADF if the channel was closed before; -EACCES if it is inherited.
  */
 int channel_take(struct channel *channel, int cancel_state, struct event **ret);
 

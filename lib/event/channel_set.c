@@ -2,6 +2,7 @@
 /* The open event channels, by their address: see channel_set.h. */
 #include "lib/event/channel_set.h"
 
+#include <errno.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -89,16 +90,19 @@ bool channel_set_just_lost(const struct channel *channel)
 	return found;
 }
 
-bool channel_set_lock(struct channel *channel)
+int channel_set_lock(struct channel *channel)
 {
-	bool is_open;
+	int err = 0;
 
 	lock_take(&lock, LOCK_CHANNELS);
-	is_open = *find_channel(channel);
-	if (is_open)
+	if (!*find_channel(channel))
+		err = -EBADF;
+	else if (channel_is_inherited(channel))
+		err = -EACCES;
+	else
 		lock_take(&channel->lock, LOCK_CHANNEL);
 	lock_give(&lock, LOCK_CHANNELS);
-	return is_open;
+	return err;
 }
 
 void channel_set_after_fork(void)

@@ -20,9 +20,9 @@ bool channel_set_remove(struct channel *channel);
  *
  * A locked channel is not freed. Lock order: set, channel.
  *
- * Return: true if it is open, with its lock held.
+ * Return: 0 with its lock held; -EBADF if it is not open; -EACCES if it is inherited.
  */
-bool channel_set_lock(struct channel *channel);
+int channel_set_lock(struct channel *channel);
 
 /**
  * channel_set_just_lost() - true if another thread closed this blocking channel within 1 s

@@ -190,9 +190,9 @@ static int join_by_attr(struct id *id, const struct rdma_cm_join_mc_attr_ex *att
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr,
 			   void *context)
 {
-	if (!id || !mc_join_attr)
+	if (!mc_join_attr)
 		return api_return(-EINVAL);
-	return sync_return(id_of(id), join_by_attr(id_of(id), mc_join_attr, context));
+	return sync_return(id, join_by_attr(id_of(id), mc_join_attr, context));
 }
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
@@ -299,7 +299,7 @@ static int leave_group(struct id *id, const struct sockaddr *sa)
 
 int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	return api_return(id ? leave_group(id_of(id), addr) : -EINVAL);
+	return api_return(id_check(id) ?: leave_group(id_of(id), addr));
 }
 
 /* --- removal of ids and devices -------------------------------------------- */

@@ -62,6 +62,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 		pool_give(&ids, id);
 		return err;
 	}
+	id->n_forks = forks_so_far;
 	id->pub.channel = &channel->pub;
 	id->pub.ps = ps;
 	id->pub.qp_type = qp_type;

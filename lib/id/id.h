@@ -9,10 +9,12 @@
 #ifndef LIB_ID_ID_H
 #define LIB_ID_ID_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
+#include "base/forks.h"
 #include "cm/core.h"
 #include "lib/event/channel.h"
 #include "lib/net/port_space.h"
@@ -45,6 +47,7 @@ struct first_hw {
 
 struct id {
 	struct rdma_cm_id pub; /* first */
+	unsigned int n_forks;  /* forks_so_far, when it was created */
 	enum id_state state;
 	struct list link;		/* in the engine's list of ids */
 	void (*destroy)(struct id *id); /* as rdma_destroy_id(); no lock is held */
@@ -121,6 +124,18 @@ struct id {
 static inline struct id *id_of(struct rdma_cm_id *pub)
 {
 	return (struct id *)pub;
+}
+
+/**
+ * id_check() - check the id that a program passes to a call
+ *
+ * Return: 0; -EINVAL for NULL; -EACCES, as in stock, for an id from before a fork().
+ */
+static inline int id_check(const struct rdma_cm_id *id)
+{
+	if (!id)
+		return -EINVAL;
+	return ((const struct id *)id)->n_forks == forks_so_far ? 0 : -EACCES;
 }
 
 /**

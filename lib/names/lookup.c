@@ -318,8 +318,7 @@ static int resolve_addrinfo(struct id *id, const char *node, const char *service
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints)
 {
-	return sync_return(id_of(id),
-			   id ? resolve_addrinfo(id_of(id), node, service, hints) : -EINVAL);
+	return sync_return(id, resolve_addrinfo(id_of(id), node, service, hints));
 }
 
 static int take_result(struct id *id, struct rdma_addrinfo **ret)
@@ -338,9 +337,9 @@ static int take_result(struct id *id, struct rdma_addrinfo **ret)
 
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info)
 {
-	if (!id || !info)
+	if (!info)
 		return api_return(-EINVAL);
-	return api_return(take_result(id_of(id), info));
+	return api_return(id_check(id) ?: take_result(id_of(id), info));
 }
 
 bool lookup_abandon(struct id *id, struct portd_record *ret_drop)

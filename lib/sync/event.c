@@ -80,6 +80,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	if (!event)
 		return api_return(-EINVAL);
-	event_ack(event_of(event));
+	if (!id_check(&event_of(event)->owner->pub))
+		event_ack(event_of(event));
 	return 0;
 }

@@ -91,10 +91,10 @@ static int take_request(struct id *listener, int cancel_state, struct rdma_cm_id
 
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
-	int cancel_state, err;
+	int cancel_state, err = id ? id_check(listen) : -EINVAL;
 
-	if (!listen || !id)
-		return api_return(-EINVAL);
+	if (err)
+		return api_result(err);
 	cancel_state = api_enter();
 	err = take_request(id_of(listen), cancel_state, id);
 	api_leave(cancel_state);

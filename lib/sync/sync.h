@@ -41,29 +41,25 @@ int sync_finish(struct id *id, bool had_event, int cancel_state);
 /** sync_drop_event() - acknowledge the event in id->event, if any. */
 void sync_drop_event(struct id *id);
 
-/** sync_or_null() - the id if it is synchronous, else NULL. */
-static inline struct id *sync_or_null(struct id *id)
-{
-	return id && id_is_sync(id) ? id : NULL;
-}
-
 /**
- * sync_return() - api_return() for a call that starts an operation on an id, which may be NULL
+ * sync_return() - api_return() for a call that starts an operation on an id, after id_check()
  *
  * Checks before the call whether the id is synchronous: if it is not, another thread may take its
  * event and destroy it before the call returns.
  */
-#define sync_return(begun_id, call)                                                         \
-	({                                                                                  \
-		struct id *sync_id = sync_or_null(begun_id);                                \
-		bool sync_had_event = sync_id && channel_has_event(sync_id->channel);       \
-		int sync_cancel_state = api_enter();                                        \
-		int sync_err = (call);                                                      \
-                                                                                            \
-		if (!sync_err && sync_id)                                                   \
-			sync_err = sync_finish(sync_id, sync_had_event, sync_cancel_state); \
-		api_leave(sync_cancel_state);                                               \
-		api_result(sync_err);                                                       \
+#define sync_return(begun, call)                                                                 \
+	({                                                                                       \
+		int sync_err = id_check(begun);                                                  \
+		bool sync_is = !sync_err && id_is_sync(id_of(begun));                            \
+		bool sync_had_event = sync_is && channel_has_event(id_of(begun)->channel);       \
+		int sync_cancel_state = api_enter();                                             \
+                                                                                                 \
+		if (!sync_err)                                                                   \
+			sync_err = (call);                                                       \
+		if (!sync_err && sync_is)                                                        \
+			sync_err = sync_finish(id_of(begun), sync_had_event, sync_cancel_state); \
+		api_leave(sync_cancel_state);                                                    \
+		api_result(sync_err);                                                            \
 	})
 
 #endif

@@ -29,7 +29,7 @@ static int write_event(struct id *id, int status, uint64_t arg)
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
 			uint64_t arg)
 {
-	if (!id || event != RDMA_CM_EVENT_USER)
+	if (event != RDMA_CM_EVENT_USER)
 		return api_return(-EINVAL);
-	return api_return(write_event(id_of(id), status, arg));
+	return api_return(id_check(id) ?: write_event(id_of(id), status, arg));
 }

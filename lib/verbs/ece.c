@@ -73,16 +73,23 @@ int ece_agree(struct id *id)
 
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
-		return api_result(-EINVAL);
-	id_of(id)->local_ece = *ece;
-	return 0;
+	int err = id_check(id);
+
+	if (!err && (id->qp || !ece || !ece->vendor_id || ece->comp_mask))
+		err = -EINVAL;
+	if (!err)
+		id_of(id)->local_ece = *ece;
+	return api_result(err);
 }
 
 int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	if (!id || id->qp || !ece)
-		return api_result(-EINVAL);
+	int err = id_check(id);
+
+	if (!err && (id->qp || !ece))
+		err = -EINVAL;
+	if (err)
+		return api_result(err);
 	*ece = (struct ibv_ece){ .vendor_id = id_of(id)->remote_ece.vendor_id,
 				 .options = id_of(id)->remote_ece.options };
 	return 0;

@@ -170,7 +170,7 @@ static int create_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	int err;
 
-	if (id->pub.qp || !id->attached)
+	if (!attr || id->pub.qp || !id->attached)
 		return -EINVAL;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -191,9 +191,7 @@ static int create_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	if (!id || !attr)
-		return api_return(-EINVAL);
-	return api_return(create_qp(id_of(id), attr));
+	return api_return(id_check(id) ?: create_qp(id_of(id), attr));
 }
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -201,12 +199,12 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	struct ibv_qp_init_attr_ex ex = { 0 };
 	int err;
 
-	if (!id || !attr)
+	if (!attr)
 		return api_return(-EINVAL);
 	memcpy(&ex, attr, sizeof(*attr));
 	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
 	ex.pd = pd;
-	err = api_return(create_qp(id_of(id), &ex));
+	err = api_return(id_check(id) ?: create_qp(id_of(id), &ex));
 	memcpy(attr, &ex, sizeof(*attr));
 	return err;
 }
@@ -215,6 +213,8 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp *qp;
 
+	if (id_check(id))
+		return;
 	/* Released while the verb waits until the queue pair's events are acknowledged. */
 	lock_take(&id_of(id)->qp_lock, LOCK_QP);
 	qp = id->qp;

@@ -175,9 +175,9 @@ uint32_t qp_qkey(struct id *id)
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
 	int mask = 0;
-	int err = -EINVAL;
+	int err = qp_attr && qp_attr_mask ? id_check(id) : -EINVAL;
 
-	if (id && qp_attr && qp_attr_mask)
+	if (!err)
 		err = qp_attr_fill(id_of(id), qp_attr, false, &mask);
 	if (!err)
 		*qp_attr_mask = mask;

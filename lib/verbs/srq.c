@@ -71,9 +71,9 @@ static int create_srq(struct id *id, struct ibv_srq_init_attr_ex *attr)
 
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
-	if (!id || !attr)
+	if (!attr)
 		return api_return(-EINVAL);
-	return api_return(create_srq(id_of(id), attr));
+	return api_return(id_check(id) ?: create_srq(id_of(id), attr));
 }
 
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -87,13 +87,15 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 	ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
 	ex.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
 	ex.pd = pd;
-	err = api_return(create_srq(id_of(id), &ex));
+	err = api_return(id_check(id) ?: create_srq(id_of(id), &ex));
 	memcpy(attr, &ex, sizeof(*attr));
 	return err;
 }
 
 void rdma_destroy_srq(struct rdma_cm_id *id)
 {
+	if (id_check(id))
+		return;
 	command_check();
 	ibv_destroy_srq(id->srq);
 	id->srq = NULL;
