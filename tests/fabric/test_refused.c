@@ -4,6 +4,7 @@
  * provider that does not do it. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "tests/fabric/rig.h"
@@ -205,5 +206,169 @@ TEST(objects_that_there_are_none_of_are_refused)
 	REFUSED(ibv_create_wq(rig.verbs, &wq));
 	REFUSED(ibv_alloc_null_mr(rig.pd));
 #undef REFUSED
+	rig_close(&rig);
+}
+
+/* --- objects of another context ------------------------------------------ */
+
+/* Which object of a request is of another context. The errors are those of rxe of Linux 6.1. */
+enum foreign {
+	SEND_CQ,
+	RECV_CQ,
+	SRQ,
+	CHANNEL,
+	PD_OF_MR,
+	PD_OF_DOMAIN,
+	PD_OF_SRQ,
+	XRCD,
+	CQ_OF_SRQ,
+	DM,
+	WINDOW,
+	N_FOREIGN,
+};
+
+struct other {
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_comp_channel *channel;
+	struct ibv_xrcd *xrcd;
+	struct ibv_dm *dm;
+	struct ibv_mw *mw;
+};
+
+static void open_other(struct other *ret, const struct rig *rig)
+{
+	struct ibv_srq_init_attr srq = {
+		.attr = {.max_wr = 1, .max_sge = 1}
+	};
+	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 3, .fd = -1, .oflags = O_CREAT };
+	struct ibv_alloc_dm_attr dm = { .length = 64 };
+
+	ret->verbs = ibv_open_device(rig->verbs->device);
+	ck_assert_ptr_nonnull(ret->verbs);
+	ret->pd = ibv_alloc_pd(ret->verbs);
+	ret->cq = ibv_create_cq(ret->verbs, 1, NULL, NULL, 0);
+	ret->srq = ibv_create_srq(ret->pd, &srq);
+	ret->channel = ibv_create_comp_channel(ret->verbs);
+	ret->xrcd = ibv_open_xrcd(ret->verbs, &xrcd);
+	ret->dm = ibv_alloc_dm(ret->verbs, &dm);
+	ret->mw = ibv_alloc_mw(ret->pd, IBV_MW_TYPE_1);
+	ck_assert(ret->pd && ret->cq && ret->srq && ret->channel && ret->xrcd && ret->dm &&
+		  ret->mw);
+}
+
+static void close_other(struct other *other)
+{
+	ck_assert_int_eq(ibv_dealloc_mw(other->mw), 0);
+	ck_assert_int_eq(ibv_free_dm(other->dm), 0);
+	ck_assert_int_eq(ibv_close_xrcd(other->xrcd), 0);
+	ck_assert_int_eq(ibv_destroy_comp_channel(other->channel), 0);
+	ck_assert_int_eq(ibv_destroy_srq(other->srq), 0);
+	ck_assert_int_eq(ibv_destroy_cq(other->cq), 0);
+	ck_assert_int_eq(ibv_dealloc_pd(other->pd), 0);
+	ck_assert_int_eq(ibv_close_device(other->verbs), 0);
+}
+
+static bool makes_qp(struct rig *rig, const struct other *other, enum foreign which)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = which == SEND_CQ ? other->cq : rig->a.cq,
+		.recv_cq = which == RECV_CQ ? other->cq : rig->a.cq,
+		.srq = which == SRQ ? other->srq : NULL,
+		.cap = {1, 1, 1, 1, 0},
+	};
+
+	return ibv_create_qp(rig->pd, &init);
+}
+
+static bool makes_srq(struct rig *rig, const struct other *other, enum foreign which)
+{
+	struct ibv_xrcd_init_attr own = { .comp_mask = 3, .fd = -1, .oflags = O_CREAT };
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(rig->verbs, &own);
+	struct ibv_srq_init_attr_ex init = {
+		.attr = {.max_wr = 1, .max_sge = 1},
+		.srq_type = IBV_SRQT_XRC,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.pd = which == PD_OF_SRQ ? other->pd : rig->pd,
+		.xrcd = which == XRCD ? other->xrcd : xrcd,
+		.cq = which == CQ_OF_SRQ ? other->cq : rig->a.cq,
+	};
+	struct ibv_srq *srq = ibv_create_srq_ex(rig->verbs, &init);
+	int err = errno;
+
+	ibv_close_xrcd(xrcd);
+	errno = err;
+	return srq;
+}
+
+static bool makes(struct rig *rig, const struct other *other, enum foreign which)
+{
+	struct ibv_parent_domain_init_attr domain = { .pd = other->pd };
+	struct ibv_mw_bind bind = { .wr_id = 0 };
+
+	switch (which) {
+	case CHANNEL:
+		return ibv_create_cq(rig->verbs, 1, NULL, other->channel, 0);
+	case PD_OF_MR:
+		return !ibv_rereg_mr(rig->a.mr, IBV_REREG_MR_CHANGE_PD, other->pd, NULL, 0, 0);
+	case PD_OF_DOMAIN:
+		return ibv_alloc_parent_domain(rig->verbs, &domain);
+	case PD_OF_SRQ:
+	case XRCD:
+	case CQ_OF_SRQ:
+		return makes_srq(rig, other, which);
+	case DM:
+		return ibv_reg_dm_mr(rig->pd, other->dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+	case WINDOW:
+		errno = ibv_bind_mw(rig->a.qp, other->mw, &bind);
+		return !errno;
+	case SEND_CQ:
+	case RECV_CQ:
+	case SRQ:
+	case N_FOREIGN:
+		break;
+	}
+	return makes_qp(rig, other, which);
+}
+
+TEST_LOOP(object_of_another_context_is_refused, 0, N_FOREIGN)
+{
+	struct other other;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	open_other(&other, &rig);
+	ck_assert(!makes(&rig, &other, (enum foreign)_i));
+	ck_assert_int_eq(errno, _i == CHANNEL ? EBADF : _i == WINDOW ? EINVAL : ENOENT);
+	close_other(&other);
+	rig_close(&rig);
+}
+
+TEST(failed_command_returns_its_errno_and_sets_it)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	union ibv_gid gid = { .raw = { 0xff } };
+	struct ibv_port_attr port;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+#define SETS(call, error)                       \
+	do {                                    \
+		errno = 0;                      \
+		ck_assert_int_eq(call, error);  \
+		ck_assert_int_eq(errno, error); \
+	} while (0)
+	SETS(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE), EINVAL);
+	SETS(ibv_resize_cq(rig.a.cq, -1), EINVAL);
+	SETS(ibv_attach_mcast(rig.a.qp, &gid, 0), EINVAL);
+	SETS(ibv_detach_mcast(rig.a.qp, &gid, 0), EINVAL);
+	SETS(ibv_query_port(rig.verbs, 9, &port), EINVAL);
+	SETS(ibv_destroy_cq(rig.a.cq), EBUSY);
+	SETS(ibv_dealloc_pd(rig.pd), EBUSY);
+#undef SETS
 	rig_close(&rig);
 }

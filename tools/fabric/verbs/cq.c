@@ -48,6 +48,10 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_contex
 		errno = EINVAL;
 		return NULL;
 	}
+	if (IS_FOREIGN(channel, verbs)) { /* the kernel knows it by its descriptor */
+		errno = EBADF;
+		return NULL;
+	}
 	cq = cq_new(verbs, (uint32_t)cqe, cq_context, channel);
 	if (!cq)
 		return NULL;
@@ -79,7 +83,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_lock(&context->lock);
 	if (cq->refs) {
 		pthread_mutex_unlock(&context->lock);
-		return EBUSY;
+		return command_return(EBUSY);
 	}
 	context->n_objects--;
 	if (ibv->channel) {
@@ -101,15 +105,15 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	uint32_t i;
 
 	if (cqe < 1 || cqe > FAB_CQE_MAX)
-		return EINVAL;
+		return command_return(EINVAL);
 	bigger = cq_new(ibv->context, (uint32_t)cqe, NULL, NULL);
 	if (!bigger)
-		return ENOMEM;
+		return command_return(ENOMEM);
 	pthread_mutex_lock(&context->lock);
 	if (cq->count > (uint32_t)cqe) {
 		pthread_mutex_unlock(&context->lock);
 		cq_free(bigger);
-		return EINVAL;
+		return command_return(EINVAL);
 	}
 	for (i = 0; i < cq->count; i++)
 		bigger->ring[i] = cq->ring[(cq->head + i) % cq->n];

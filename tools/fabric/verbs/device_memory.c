@@ -41,7 +41,7 @@ static bool may_copy(const struct fab_dm *dm, uint64_t offset, size_t bytes)
 static int copy_to(struct ibv_dm *ibv, uint64_t offset, const void *from, size_t bytes)
 {
 	if (!may_copy(to_dm(ibv), offset, bytes))
-		return EINVAL;
+		return command_return(EINVAL);
 	memory_store(to_dm(ibv)->memory + offset, from, bytes);
 	return 0;
 }
@@ -49,7 +49,7 @@ static int copy_to(struct ibv_dm *ibv, uint64_t offset, const void *from, size_t
 static int copy_from(void *to, struct ibv_dm *ibv, uint64_t offset, size_t bytes)
 {
 	if (!may_copy(to_dm(ibv), offset, bytes))
-		return EINVAL;
+		return command_return(EINVAL);
 	memcpy(to, to_dm(ibv)->memory + offset, bytes);
 	return 0;
 }
@@ -114,7 +114,7 @@ int device_memory_free(struct ibv_dm *ibv)
 	pthread_mutex_lock(&context->lock);
 	if (dm->refs) {
 		pthread_mutex_unlock(&context->lock);
-		return EBUSY;
+		return command_return(EBUSY);
 	}
 	context->dm_bytes -= dm->bytes;
 	context->n_objects--;
@@ -131,6 +131,10 @@ struct ibv_mr *device_memory_reg(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t
 	struct fab_dm *dm = to_dm(ibv);
 	struct ibv_mr *mr;
 
+	if (IS_FOREIGN(ibv, pd->context)) {
+		errno = ENOENT;
+		return NULL;
+	}
 	if (!(access & IBV_ACCESS_ZERO_BASED) || !is_inside(dm, offset, bytes)) {
 		errno = EINVAL;
 		return NULL;

@@ -59,6 +59,10 @@ struct ibv_pd *domain_alloc_parent(struct ibv_context *verbs,
 		errno = attr->pd ? EOPNOTSUPP : EINVAL;
 		return NULL;
 	}
+	if (IS_FOREIGN(attr->pd, verbs) || IS_FOREIGN(attr->td, verbs)) {
+		errno = ENOENT;
+		return NULL;
+	}
 	return domain_new(verbs, attr->pd, to_td(attr->td));
 }
 
@@ -70,7 +74,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	pthread_mutex_lock(&context->lock);
 	if (pd->refs) {
 		pthread_mutex_unlock(&context->lock);
-		return EBUSY;
+		return command_return(EBUSY);
 	}
 	if (pd->root != pd)
 		pd->root->refs--;
@@ -110,7 +114,7 @@ int domain_dealloc_td(struct ibv_td *ibv)
 	pthread_mutex_lock(&context->lock);
 	if (td->refs) {
 		pthread_mutex_unlock(&context->lock);
-		return EBUSY;
+		return command_return(EBUSY);
 	}
 	context->n_objects--;
 	pthread_mutex_unlock(&context->lock);

@@ -25,9 +25,9 @@ int ibv_set_ece(struct ibv_qp *ibv, struct ibv_ece *ece)
 	if (!ece->vendor_id) /* of a peer without options */
 		return 0;
 	if (!has_ece(ibv))
-		return EOPNOTSUPP;
+		return command_return(EOPNOTSUPP);
 	if (ece->vendor_id != FAB_VENDOR_ID || ece->comp_mask)
-		return EINVAL;
+		return command_return(EINVAL);
 	ece->options &= ECE_OPTIONS;
 	pthread_mutex_lock(&context->lock);
 	qp->has_ece = true;
@@ -43,7 +43,7 @@ int ibv_query_ece(struct ibv_qp *ibv, struct ibv_ece *ece)
 
 	*ece = (struct ibv_ece){ .vendor_id = 0 };
 	if (!has_ece(ibv))
-		return EOPNOTSUPP;
+		return command_return(EOPNOTSUPP);
 	pthread_mutex_lock(&context->lock);
 	ece->vendor_id = FAB_VENDOR_ID;
 	ece->options = qp->has_ece ? qp->ece_options : ECE_OPTIONS;

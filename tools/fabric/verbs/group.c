@@ -60,7 +60,7 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 
 	(void)lid; /* a group is identified by its GID here */
 	if (ibv->qp_type != IBV_QPT_UD || !is_group(gid))
-		return EINVAL;
+		return command_return(EINVAL);
 	pthread_mutex_lock(&context->lock);
 	if (find_mgid(qp, gid) < 0) {
 		err = qp->n_mgids == FAB_MCAST_ATTACH ? ENOMEM : create_member(qp, gid);
@@ -70,7 +70,7 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 			qp->mgid[qp->n_mgids++] = *gid;
 	}
 	pthread_mutex_unlock(&context->lock);
-	return err;
+	return command_return(err);
 }
 
 int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
@@ -92,5 +92,5 @@ int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 		err = 0;
 	}
 	pthread_mutex_unlock(&context->lock);
-	return err;
+	return command_return(err);
 }

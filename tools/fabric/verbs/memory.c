@@ -261,6 +261,8 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	pthread_mutex_lock(&context->lock);
 	if (!err && mr->is_import)
 		err = EOPNOTSUPP;
+	if (!err && flags & IBV_REREG_MR_CHANGE_PD && IS_FOREIGN(pd, ibv->context))
+		err = ENOENT;
 	if (!err && mr->n_windows)
 		err = EBUSY;
 	if (!err)
@@ -292,7 +294,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	pthread_mutex_lock(&context->lock);
 	if (mr->n_windows) {
 		pthread_mutex_unlock(&context->lock);
-		return EBUSY;
+		return command_return(EBUSY);
 	}
 	if (!mr->is_import) {
 		grant_end_region(context, mr);
@@ -377,13 +379,13 @@ int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t 
 
 	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
 	    flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH)
-		return EOPNOTSUPP;
+		return command_return(EOPNOTSUPP);
 	pthread_mutex_lock(&context->lock);
 	for (i = 0; i < n_sge && !err; i++)
 		err = prefetch_range(context, pd, &sge[i], advice);
 	pthread_mutex_unlock(&context->lock);
 	/* A caller that does not wait for the end gets no error for missing pages. */
-	return err == EFAULT && !(flags & IBV_ADVISE_MR_FLAG_FLUSH) ? 0 : err;
+	return command_return(err == EFAULT && !(flags & IBV_ADVISE_MR_FLAG_FLUSH) ? 0 : err);
 }
 
 /* --- stores -------------------------------------------------------------- */

@@ -208,5 +208,5 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		ibv->state = qp->attr.qp_state;
 	}
 	context_unlock(context);
-	return err;
+	return command_return(err);
 }

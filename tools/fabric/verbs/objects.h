@@ -26,6 +26,7 @@
 #ifndef FABRIC_OBJECTS_H
 #define FABRIC_OBJECTS_H
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -385,6 +386,14 @@ struct fab_qp {
 	struct fab_batch *batch; /* for ibv_wr_start() and others; NULL if not requested */
 };
 
+/* A failed command also sets errno. */
+static inline int command_return(int err)
+{
+	if (err)
+		errno = err;
+	return err;
+}
+
 static inline struct fab_context *to_context(struct ibv_context *context)
 {
 	return container_of(context, struct fab_context, verbs.context);
@@ -485,6 +494,9 @@ static inline struct fab_pd *to_pd(struct ibv_pd *pd)
 {
 	return container_of(pd, struct fab_pd, ibv);
 }
+
+/* The kernel looks the number of an object up among those of the context: ENOENT if it is not. */
+#define IS_FOREIGN(object, verbs) ((object) && (object)->context != (verbs))
 
 static inline bool is_same_domain(struct ibv_pd *a, struct ibv_pd *b)
 {

@@ -67,7 +67,7 @@ int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 	const struct fab_page *page = to_context(verbs)->device->page;
 
 	if (page->is_removed)
-		return EIO;
+		return command_return(EIO);
 	*ret = (struct ibv_device_attr){
 		.fw_ver = FAB_FW_VER,
 		.node_guid = page->node_guid,
@@ -138,7 +138,7 @@ int device_query_clock(struct ibv_context *verbs, struct ibv_values_ex *ret)
 {
 	(void)verbs;
 	if (ret->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-		return EOPNOTSUPP;
+		return command_return(EOPNOTSUPP);
 	/* In cycles, as in mlx5, for comparison with timestamps. */
 	if (ret->comp_mask)
 		ret->raw_clock = (struct timespec){ .tv_nsec = (long)clock_ns() };
@@ -174,9 +174,9 @@ int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr
 	note_query(verbs, "port");
 	context_command(verbs);
 	if (page->is_removed)
-		return EIO;
+		return command_return(EIO);
 	if (port_num == 0 || port_num > page->n_ports)
-		return EINVAL;
+		return command_return(EINVAL);
 	attr = attr_of(&page->port[port_num - 1]);
 	if (fab_has_quirk(page, FAB_QUIRK_GRH_REQUIRED))
 		attr.flags |= IBV_QPF_GRH_REQUIRED;
@@ -228,9 +228,9 @@ static int read_gid(struct ibv_context *verbs, uint32_t port_num, uint32_t gid_i
 	struct fab_gid gid;
 
 	if (flags || port_num == 0 || port_num > page->n_ports || gid_index >= FAB_GIDS)
-		return EINVAL;
+		return command_return(EINVAL);
 	if (!fab_page_gid(page, (uint8_t)port_num, gid_index, &gid))
-		return ENODATA;
+		return command_return(ENODATA);
 	entry = entry_of(port_num, gid_index, &gid);
 	memcpy(ret, &entry, entry_size < sizeof(entry) ? entry_size : sizeof(entry));
 	return 0;

@@ -57,8 +57,12 @@ static uint64_t bytes_of(const struct ibv_send_wr *wr)
 }
 
 /* Binding nothing needs no region. */
-static bool is_bind(const struct ibv_send_wr *wr)
+static bool is_bind(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 {
+	const struct ibv_context *verbs = qp->ex.qp_base.context;
+
+	if (IS_FOREIGN(wr->bind_mw.mw, verbs) || IS_FOREIGN(wr->bind_mw.bind_info.mr, verbs))
+		return false;
 	return wr->bind_mw.mw && (wr->bind_mw.bind_info.mr || !wr->bind_mw.bind_info.length) &&
 	       (wr->bind_mw.mw->rkey ^ wr->bind_mw.rkey) <= UINT8_MAX;
 }
@@ -73,7 +77,7 @@ static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr, uns
 		return EINVAL;
 	if (n_sge_of(wr) < 0 || (uint32_t)n_sge_of(wr) > qp->sq.max_sge)
 		return EINVAL;
-	if (wr->opcode == IBV_WR_BIND_MW && !is_bind(wr))
+	if (wr->opcode == IBV_WR_BIND_MW && !is_bind(qp, wr))
 		return EINVAL;
 	bytes = bytes_of(wr);
 	if (bytes > FAB_MSG_MAX)

@@ -63,9 +63,14 @@ static bool has_sends(enum ibv_qp_type type)
 	return type != IBV_QPT_XRC_RECV;
 }
 
+static bool is_xrc(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
 static bool has_receives(const struct ibv_qp_init_attr *init)
 {
-	return init->qp_type != IBV_QPT_XRC_SEND && init->qp_type != IBV_QPT_XRC_RECV && !init->srq;
+	return !is_xrc(init->qp_type) && !init->srq;
 }
 
 static bool lacks_queue(const struct ibv_qp_init_attr *init)
@@ -73,6 +78,16 @@ static bool lacks_queue(const struct ibv_qp_init_attr *init)
 	if (!has_sends(init->qp_type))
 		return false;
 	return !init->send_cq || (!init->recv_cq && init->qp_type != IBV_QPT_XRC_SEND);
+}
+
+static bool has_foreign(const struct ibv_context *verbs, const struct ibv_pd *pd,
+			const struct ibv_xrcd *xrcd, const struct ibv_qp_init_attr *init)
+{
+	if (IS_FOREIGN(pd, verbs) || IS_FOREIGN(xrcd, verbs) ||
+	    (has_sends(init->qp_type) && IS_FOREIGN(init->send_cq, verbs)))
+		return true;
+	return !is_xrc(init->qp_type) &&
+	       (IS_FOREIGN(init->recv_cq, verbs) || IS_FOREIGN(init->srq, verbs));
 }
 
 static int check_init(const struct fab_page *page, const struct ibv_qp_init_attr *init)
@@ -116,13 +131,12 @@ static int take_number(struct fab_context *context, struct fab_qp *qp)
 static void fill_qp(struct fab_qp *qp, const struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp *ibv = from_qp(qp);
-	bool is_xrc = init->qp_type == IBV_QPT_XRC_SEND || init->qp_type == IBV_QPT_XRC_RECV;
 
 	qp->init = *init;
 	ibv->qp_context = init->qp_context;
 	ibv->send_cq = has_sends(init->qp_type) ? init->send_cq : NULL;
-	ibv->recv_cq = is_xrc ? NULL : init->recv_cq;
-	ibv->srq = is_xrc ? NULL : init->srq;
+	ibv->recv_cq = is_xrc(init->qp_type) ? NULL : init->recv_cq;
+	ibv->srq = is_xrc(init->qp_type) ? NULL : init->srq;
 	ibv->qp_type = init->qp_type;
 	ibv->state = IBV_QPS_RESET;
 	pthread_mutex_init(&ibv->mutex, NULL);
@@ -195,6 +209,8 @@ static struct ibv_qp *create_qp(struct ibv_context *verbs, struct ibv_pd *pd, st
 	int err = check_init(page, init);
 	uint32_t n_inline;
 
+	if (!err && has_foreign(verbs, pd, xrcd, init))
+		err = ENOENT;
 	if (err) {
 		errno = err;
 		return NULL;
@@ -309,7 +325,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	context_catch_up(context);
 	if (qp->n_mgids) {
 		pthread_mutex_unlock(&context->lock);
-		return EBUSY;
+		return command_return(EBUSY);
 	}
 	/* Executed requests are acknowledged, or the peer would report an error. */
 	ack_send(qp);

@@ -19,6 +19,10 @@ static struct ibv_srq *create_srq(struct ibv_pd *pd, const struct ibv_srq_init_a
 	struct fab_context *context = to_context(pd->context);
 	struct fab_srq *srq;
 
+	if (IS_FOREIGN(xrcd, pd->context) || IS_FOREIGN(cq, pd->context)) {
+		errno = ENOENT;
+		return NULL;
+	}
 	if (init->attr.max_wr == 0 || init->attr.max_wr > FAB_WR_MAX ||
 	    init->attr.max_sge > FAB_SGE_MAX) {
 		errno = EINVAL;
@@ -52,9 +56,12 @@ struct ibv_srq *srq_create_ex(struct ibv_context *verbs, struct ibv_srq_init_att
 {
 	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
 
-	(void)verbs;
 	if (attr->comp_mask != OF_XRC || attr->srq_type != IBV_SRQT_XRC) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (IS_FOREIGN(attr->pd, verbs)) {
+		errno = ENOENT;
 		return NULL;
 	}
 	return create_srq(attr->pd, &init, attr->xrcd, attr->cq);
@@ -68,7 +75,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	int err = 0;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return EINVAL;
+		return command_return(EINVAL);
 	pthread_mutex_lock(&context->lock);
 	n_max = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->queue.n_max;
 	limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
@@ -79,7 +86,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	if (!err)
 		srq->limit = limit;
 	pthread_mutex_unlock(&context->lock);
-	return err;
+	return command_return(err);
 }
 
 int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
@@ -111,7 +118,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	}
 	pthread_mutex_unlock(&context->lock);
 	if (busy)
-		return EBUSY;
+		return command_return(EBUSY);
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->events_completed != __atomic_load_n(&srq->n_async_events, __ATOMIC_RELAXED))
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);

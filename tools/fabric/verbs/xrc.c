@@ -84,7 +84,7 @@ int xrc_close(struct ibv_xrcd *ibv)
 	pthread_mutex_lock(&context->lock);
 	if (xrcd->refs) {
 		pthread_mutex_unlock(&context->lock);
-		return EBUSY;
+		return command_return(EBUSY);
 	}
 	list_remove(&xrcd->node);
 	context->n_objects--;
@@ -98,7 +98,7 @@ int xrc_close(struct ibv_xrcd *ibv)
 int xrc_srq_number(struct ibv_srq *srq, uint32_t *ret)
 {
 	if (!to_srq(srq)->xrcd)
-		return EINVAL;
+		return command_return(EINVAL);
 	*ret = to_srq(srq)->number;
 	return 0;
 }
