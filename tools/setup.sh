@@ -13,7 +13,7 @@ export HOME=${HOME:-/root} PATH=$PATH:/usr/sbin:/sbin
 
 build_packages=(gcc libc6-dev pkg-config meson ninja-build python3 check
 	libibverbs-dev libibumad-dev libnl-3-dev libnl-route-3-dev libpcap-dev libncurses-dev
-	libdeflate-dev zlib1g-dev libseccomp-dev)
+	libdeflate-dev zlib1g-dev libseccomp-dev libmicrohttpd-dev)
 device_packages=(ibverbs-providers rdmacm-utils)
 lab_packages=("${device_packages[@]}" qemu-system-x86 busybox-static util-linux kmod iproute2
 	procps tcpdump ibverbs-utils zstd mmdebstrap)

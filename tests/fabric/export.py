@@ -17,6 +17,7 @@ import tempfile
 from hosts import main, run_on_fabric
 
 LIMIT_S = 120
+SILENT, SILENT_LIMIT_S = 100, 4  # less than the limit of a silent connection
 URL = "http://127.0.0.1:9749/metrics"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 # Another test's cmportd may end meanwhile, of which the shell would speak among what is served.
@@ -92,8 +93,23 @@ def nothing_else_is_served(build):
     text = served(build, "curl -s http://127.0.0.1:9749/etc/passwd",
                   "curl -s -X POST http://127.0.0.1:9749/metrics",
                   "printf 'rubbish\\r\\n\\r\\n' | nc -N 127.0.0.1 9749", ask())
-    assert text.count("404 Not Found") == 1 and "is all that is served" in text, text
+    assert text.count("is all that is served") == 2, text
+    assert text.count("# HELP purecm_up ") == 1, text
     assert value(text, "purecm_recording") is not None
+
+
+def silent_connections_keep_no_scrape_waiting(build):
+    """Nor do those that begin a request and never end it."""
+    text = served(build, f"""python3 -c '
+import socket, subprocess, time
+held = [socket.create_connection(("127.0.0.1", 9749)) for _ in range({SILENT})]
+for one in held[::2]:
+    one.sendall(b"GET /metrics HTTP/1.1\\r\\nHost: ")
+begin = time.monotonic()
+subprocess.run(["curl", "-s", "{URL}"])
+print("took", time.monotonic() - begin)'""")
+    assert value(text, "purecm_recording") is not None, text
+    assert float(re.search("^took (.*)$", text, re.MULTILINE)[1]) < SILENT_LIMIT_S, text
 
 
 def prometheus_reads_it(build):
@@ -110,7 +126,8 @@ def prometheus_reads_it(build):
 
 
 TESTS = [connections_and_refusals_are_counted_over_a_restart_of_cmportd,
-         openmetrics_is_served_to_who_asks_for_it, nothing_else_is_served]
+         openmetrics_is_served_to_who_asks_for_it, nothing_else_is_served,
+         silent_connections_keep_no_scrape_waiting]
 if LONG and shutil.which("prometheus"):
     TESTS.append(prometheus_reads_it)
 

@@ -25,7 +25,7 @@ HERE = {}  # what main() was told, and the folder of the root
 IN_ROOT = ("rdmacm-utils", "ibverbs-providers", "python3", "libibumad-dev", "libibverbs-dev",
            "libnl-3-dev", "libnl-route-3-dev", "libpcap-dev", "libncurses-dev", "kmod", "mount",
            "dpkg-dev", "gcc", "libc6-dev", "pkgconf", "apt-utils", "libdeflate-dev", "zlib1g-dev",
-           "libseccomp-dev", "autopkgtest")
+           "libseccomp-dev", "libmicrohttpd-dev", "autopkgtest")
 
 PRELUDE = """
 install() { apt-get install -qq --no-install-recommends "$@" >/dev/null; }

@@ -133,6 +133,7 @@ class Installed(Case):
                             ("includedir", "purecm/purecm.h"),
                             ("libexecdir", "purecm/cmportd"),
                             ("bindir", "purecm"), ("bindir", "purecm-agent"),
+                            ("bindir", "purecm-export"),
                             ("bindir", "purecm-puppet"),
                             ("libdir", "purecm/certify/parity"),
                             ("libdir", "purecm/certify/drill/active-connect.drill"),

@@ -16,8 +16,8 @@ sys.path.insert(0, str(TESTS / "packaging"))
 import roots  # noqa: E402
 
 # Beside tshark and Python what the program purecm is linked with.
-IN_ROOT = ("tshark", "python3", "libibumad3", "libibverbs1", "libncurses6", "libnl-route-3-200",
-           "libpcap0.8")
+IN_ROOT = ("tshark", "python3", "libibumad3", "libibverbs1", "libmicrohttpd12", "libncurses6",
+           "libnl-route-3-200", "libpcap0.8")
 AS_USER = "setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/tmp"
 JUDGED = AS_USER + """ python3 /tests/tools/test_wireshark.py --purecm /programs/purecm \\
     --captures /tests/tools/captures --golden /tests/judge/golden \\

@@ -7,10 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
 
 void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret)
 {
 	char usage_name[64];
+	uint64_t secret;
+
+	/* Without random numbers only whoever forges addresses makes us slow. */
+	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) == sizeof(secret))
+		hash_set_secret(secret);
 
 	/* argp uses argv[0] as the program's name in messages and in the usage line. */
 	snprintf(usage_name, sizeof(usage_name), "purecm %s", argv[0]);

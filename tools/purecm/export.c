@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm export: serves metrics to Prometheus over HTTP until it is stopped: the figures of `purecm
- * stat` at the time of the request, and metrics of connections since its start, from cmportd's
- * recording, which it follows.
+ * The program purecm-export, which is purecm export: serves metrics to Prometheus over HTTP until
+ * it is stopped: the figures of `purecm stat` at the time of the request, and metrics of
+ * connections since its start, from cmportd's recording, which it follows.
  *
- * A child process responds to each request, so that a slow reader holds up only that child, for a
- * few seconds.
+ * libmicrohttpd speaks HTTP, in this thread: a slow reader holds up nobody.
  */
 #include <errno.h>
+#include <microhttpd.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,21 +25,28 @@
 #include "tools/purecm/recorded.h"
 #include "tools/purecm/snapshot.h"
 
-#define LISTEN_DEFAULT "localhost:9749"
-#define SOCKETS_MAX    4
-#define CHILDREN_MAX   8
-#define LOOK_MS	       250 /* polling interval of the recording */
-#define ANSWER_S       10
-#define STAT_WAIT_MS   1000
-#define REQUEST_BYTES  4096
+#define LISTEN_DEFAULT	"localhost:9749"
+#define SOCKETS_MAX	4
+#define CONNECTIONS_MAX 512u
+#define SILENT_S	5u  /* after which a connection is closed */
+#define LOOK_MS		250 /* polling interval of the recording */
+#define STAT_WAIT_MS	1000
+#define FRESH_NS	UINT64_C(1000000000) /* how long an answer is given */
+#define REQUEST_BYTES	8192		     /* of a connection: its request and our headers */
+
+struct answer {
+	struct MHD_Response *response;
+	uint64_t at_ns;
+};
 
 struct exporter {
 	const char *listen;
 
-	struct pollfd socket[SOCKETS_MAX];
+	struct pollfd socket[SOCKETS_MAX]; /* epoll descriptors of the daemons */
+	struct MHD_Daemon *daemon[SOCKETS_MAX];
 	nfds_t n_sockets;
-	unsigned int n_children;
-	int fd; /* of the recording; -1: none */
+	struct answer answer[2]; /* [1]: as OpenMetrics */
+	int fd;			 /* of the recording; -1: none */
 	bool has_begun;
 	struct trace_reader reader;
 	uint64_t n_recorded;
@@ -55,6 +61,9 @@ static const struct argp_option option_table[] = {
 	{ 0 },
 };
 /* clang-format on */
+
+/* Read by argp in the C library, so it must not be hidden. */
+__attribute__((visibility("default"))) const char *argp_program_version = "purecm " PURECM_VERSION;
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -132,7 +141,7 @@ static void follow_recording(struct exporter *exporter)
 	exchanges_give_up(exporter->exchanges, clock_ns_of(CLOCK_REALTIME));
 }
 
-/* --- a response, in a child process --------------------------------------- */
+/* --- a response ----------------------------------------------------------- */
 
 static void print_stat(void)
 {
@@ -169,83 +178,109 @@ static void print_metrics(const struct exporter *exporter, bool is_openmetrics)
 	metric_end();
 }
 
-/* Return: whether a complete request head was received. */
-static bool read_request(char request[REQUEST_BYTES])
+/* All functions print on standard output. Return: the text, to be freed; NULL on ENOMEM. */
+static char *metrics_text(const struct exporter *exporter, bool is_openmetrics, size_t *ret_bytes)
 {
-	size_t n = 0;
-	ssize_t got;
+	FILE *const terminal = stdout;
+	char *text = NULL;
+	FILE *memory = open_memstream(&text, ret_bytes);
 
-	request[0] = '\0';
-	while (!strstr(request, "\r\n\r\n") && n < REQUEST_BYTES - 1) {
-		got = read(STDIN_FILENO, request + n, REQUEST_BYTES - 1 - n);
-		if (got <= 0)
-			return false;
-		n += (size_t)got;
-		request[n] = '\0';
-	}
-	return strstr(request, "\r\n\r\n");
-}
-
-static void print_head(const char *status, const char *type)
-{
-	printf("HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\n\r\n", status, type);
-}
-
-static bool asks_for(const char *request, const char *method, const char *path)
-{
-	const size_t n = strlen(method), m = strlen(path);
-
-	return strncmp(request, method, n) == 0 && strncmp(request + n, path, m) == 0 &&
-	       (request[n + m] == ' ' || request[n + m] == '?');
-}
-
-static void answer_scrape(const struct exporter *exporter)
-{
-	char request[REQUEST_BYTES];
-	bool is_openmetrics;
-
-	if (!read_request(request)) {
-		print_head("400 Bad Request", "text/plain");
-		return;
-	}
-	is_openmetrics = strstr(request, "application/openmetrics-text");
-	if (!asks_for(request, "GET ", "/metrics")) {
-		print_head("404 Not Found", "text/plain");
-		puts("GET /metrics is all that is served.");
-		return;
-	}
-	print_head("200 OK", is_openmetrics
-				     ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-				     : "text/plain; version=0.0.4; charset=utf-8");
+	if (!memory)
+		return NULL;
+	stdout = memory;
 	print_metrics(exporter, is_openmetrics);
+	stdout = terminal;
+	fclose(memory);
+	return text;
 }
 
-static void answer_in_child(const struct exporter *exporter, int fd)
+static struct MHD_Response *make_response(char *text, size_t bytes, const char *type,
+					  enum MHD_ResponseMemoryMode mode)
 {
-	alarm(ANSWER_S);
-	dup2(fd, STDIN_FILENO);
-	dup2(fd, STDOUT_FILENO);
-	answer_scrape(exporter);
-	fflush(stdout);
-	_exit(0);
+	struct MHD_Response *response = MHD_create_response_from_buffer(bytes, text, mode);
+
+	if (response)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	return response;
+}
+
+/* Gathering may take STAT_WAIT_MS, so many requests get one answer. */
+static struct MHD_Response *metrics_response(struct exporter *exporter, bool is_openmetrics)
+{
+	struct answer *answer = &exporter->answer[is_openmetrics];
+	const uint64_t now_ns = clock_ns();
+	size_t bytes;
+	char *text;
+
+	if (answer->response && now_ns - answer->at_ns < FRESH_NS)
+		return answer->response;
+	text = metrics_text(exporter, is_openmetrics, &bytes);
+	if (!text)
+		return NULL;
+	if (answer->response)
+		MHD_destroy_response(answer->response);
+	answer->response = make_response(
+		text, bytes,
+		is_openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+			       : "text/plain; version=0.0.4; charset=utf-8",
+		MHD_RESPMEM_MUST_FREE);
+	answer->at_ns = clock_ns();
+	return answer->response;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection)
+{
+	static char text[] = "GET /metrics is all that is served.\n";
+	struct MHD_Response *response =
+		make_response(text, strlen(text), "text/plain", MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result result = MHD_NO;
+
+	if (response)
+		result = MHD_queue_response(connection, MHD_HTTP_NOT_FOUND, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result answer_request(void *arg, struct MHD_Connection *connection, const char *url,
+				      const char *method, const char *version, const char *data,
+				      size_t *bytes, void **state)
+{
+	const char *accept =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	struct MHD_Response *response;
+
+	(void)version;
+	(void)data;
+	(void)bytes;
+	(void)state;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 || strcmp(url, "/metrics") != 0)
+		return refuse(connection);
+	response = metrics_response(arg, accept && strstr(accept, "application/openmetrics-text"));
+	return response ? MHD_queue_response(connection, MHD_HTTP_OK, response) : MHD_NO;
 }
 
 /* --- serving -------------------------------------------------------------- */
 
-static void serve_child(struct exporter *exporter, int listener)
+static int serve(struct exporter *exporter, int fd)
 {
-	int fd = accept(listener, NULL, NULL);
-	pid_t pid;
+	const union MHD_DaemonInfo *info;
+	struct MHD_Daemon *daemon = MHD_start_daemon(
+		MHD_USE_EPOLL, 0, NULL, NULL, answer_request, exporter, MHD_OPTION_LISTEN_SOCKET,
+		fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		SILENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+		MHD_OPTION_END);
 
-	if (fd < 0)
-		return;
-	fflush(NULL);
-	pid = exporter->n_children < CHILDREN_MAX ? fork() : -1;
-	if (pid == 0)
-		answer_in_child(exporter, fd);
-	if (pid > 0)
-		exporter->n_children++;
-	close(fd);
+	if (!daemon)
+		return -EIO;
+	info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	if (!info) {
+		MHD_stop_daemon(daemon);
+		return -EIO;
+	}
+	exporter->daemon[exporter->n_sockets] = daemon;
+	exporter->socket[exporter->n_sockets++] =
+		(struct pollfd){ .fd = info->epoll_fd, .events = POLLIN };
+	return 0;
 }
 
 static int listen_at(struct exporter *exporter, const struct addrinfo *addr)
@@ -259,13 +294,13 @@ static int listen_at(struct exporter *exporter, const struct addrinfo *addr)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (addr->ai_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
-	if (bind(fd, addr->ai_addr, addr->ai_addrlen) || listen(fd, SOMAXCONN)) {
+	if (bind(fd, addr->ai_addr, addr->ai_addrlen) || listen(fd, SOMAXCONN))
 		err = -errno;
+	else
+		err = serve(exporter, fd);
+	if (err)
 		close(fd);
-		return err;
-	}
-	exporter->socket[exporter->n_sockets++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	return 0;
+	return err;
 }
 
 /* "9749", "localhost:9749", "[::1]:9749". A missing address family is not an error. */
@@ -303,21 +338,17 @@ static void run_exporter(struct exporter *exporter)
 	nfds_t i;
 
 	while (poll(exporter->socket, exporter->n_sockets, LOOK_MS) >= 0 || errno == EINTR) {
-		while (exporter->n_children && waitpid(-1, NULL, WNOHANG) > 0)
-			exporter->n_children--;
 		follow_recording(exporter);
-		for (i = 0; i < exporter->n_sockets; i++) {
-			if (exporter->socket[i].revents)
-				serve_child(exporter, exporter->socket[i].fd);
-			exporter->socket[i].revents = 0;
-		}
+		for (i = 0; i < exporter->n_sockets; i++)
+			MHD_run(exporter->daemon[i]); /* also when time limits end */
 	}
 }
 
-int export_main(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	struct exporter exporter = { .listen = LISTEN_DEFAULT, .fd = -1 };
 
+	argv[0] = (char[]){ "export" };
 	command_parse(&argp, argc, argv, 0, &exporter);
 	exporter.exchanges = exchanges_new();
 	if (!exporter.exchanges || listen_on(&exporter))

@@ -3,9 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "base/hash.h"
 #include "tools/purecm/command.h"
 
 /* Read by argp in the C library, so it must not be hidden, as everything else is. */
@@ -85,11 +83,7 @@ static int run_option(const char *option)
 int main(int argc, char **argv)
 {
 	const struct command *command;
-	uint64_t secret;
 
-	/* Without random numbers only whoever forges addresses makes us slow. */
-	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) == sizeof(secret))
-		hash_set_secret(secret);
 	/* The caller may ignore SIGPIPE, but `purecm trace | head` should end silently. */
 	signal(SIGPIPE, SIG_DFL);
 	if (argc < 2) {

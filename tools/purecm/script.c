@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm fabric (docs/fabric.md) and purecm certify (docs/hardware.md): run Python programs that
- * were installed or built with this one.
+ * purecm fabric (docs/fabric.md), purecm certify (docs/hardware.md) and purecm export: run programs
+ * that were installed or built with this one, the first two in Python.
  */
 #include <errno.h>
 #include <limits.h>
@@ -125,6 +125,21 @@ static int run_script(const struct script *script, char **argv)
 	setenv("PURECM_PROGRAM", script->shown, 1);
 	execv(program, argv);
 	complain("%s: %s%s", program, strerror(errno), errno == ENOENT ? "; it needs python3" : "");
+	return STATUS_FAILED;
+}
+
+int export_main(int argc, char **argv)
+{
+	char program[PATH_MAX + sizeof("/purecm-export")];
+	int err = find_folder(program);
+
+	(void)argc;
+	if (!err) {
+		strcat(program, "/purecm-export");
+		execv(program, argv);
+		err = -errno;
+	}
+	complain("purecm-export, beside purecm: %s", strerror(-err));
 	return STATUS_FAILED;
 }
 

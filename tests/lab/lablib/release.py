@@ -10,7 +10,8 @@ PROGRAMS = ("iproute2", "kmod", "procps", "psmisc", "util-linux", "python3-minim
             "python3-pyverbs", "iputils-ping", "ethtool", "systemd")
 COMPILERS = ("gcc", "libc6-dev", "make", "pkg-config", "meson", "ninja-build", "librdmacm-dev",
              "libibverbs-dev", "libibumad-dev", "libnl-3-dev", "libpcap-dev", "check",
-             "libncurses-dev", "libdeflate-dev", "zlib1g-dev", "libseccomp-dev")
+             "libncurses-dev", "libdeflate-dev", "zlib1g-dev", "libseccomp-dev",
+             "libmicrohttpd-dev")
 
 
 @dataclasses.dataclass(frozen=True)
