@@ -194,6 +194,13 @@ static struct nl_msg *route_request(const struct question *question)
 	if (!msg)
 		return NULL;
 	net_ip_put(msg, RTA_DST, &question->dst);
+	/*
+	 * The kernel's connection manager asks for a flow of root without a protocol. That cannot
+	 * be said here, and the default is UDP; of what can, the fewest rules are for ICMP.
+	 */
+	nla_put_u8(msg, RTA_IP_PROTO,
+		   question->dst.family == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+	nla_put_u32(msg, RTA_UID, 0);
 	if (question->src.family)
 		net_ip_put(msg, RTA_SRC, &question->src);
 	if (question->ifindex)

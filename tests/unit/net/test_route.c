@@ -96,6 +96,34 @@ TEST(given_source_chooses_among_rules)
 	ck_assert_ip(route.next_hop, "10.0.1.254");
 }
 
+static const char *const port_rules[] = {
+	"ipproto udp", "ipproto udp dport 4791", "ipproto tcp", "dport 4791", "sport 1-65534",
+};
+
+/* The kernel's connection manager resolves addresses without a protocol. */
+TEST_LOOP(rule_of_a_protocol_or_port_is_not_for_a_path, 0, N(port_rules))
+{
+	struct net_route route;
+
+	run("ip rule add to 10.0.0.9 %s table 100", port_rules[_i]);
+	run("ip route add unreachable default table 100");
+	run("ip -6 rule add to 2001:db8::9 %s table 100", port_rules[_i]);
+	run("ip -6 route add unreachable default table 100");
+	add_ip6("2001:db8::1", "d0");
+	run("ip -6 route add 2001:db8::/64 dev d0");
+	ck_assert_int_eq(lookup("10.0.0.9", NULL, NULL, &route), 0);
+	ck_assert_int_eq(lookup("2001:db8::9", NULL, NULL, &route), 0);
+}
+
+TEST(rule_of_root_is_for_all_paths)
+{
+	struct net_route route;
+
+	run("ip rule add to 10.0.0.9 uidrange 0-0 table 100");
+	run("ip route add unreachable default table 100");
+	ck_assert_int_eq(lookup("10.0.0.9", NULL, NULL, &route), -EHOSTUNREACH);
+}
+
 TEST(given_interface_chooses_the_source)
 {
 	struct net_route route;
