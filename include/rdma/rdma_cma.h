@@ -457,7 +457,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
  * @id:         bound or not
  * @src_addr:   address to bind to first, or NULL; ignored if @id is bound
  * @dst_addr:   the peer's address, copied
- * @timeout_ms: timeout for its hardware address, in milliseconds
+ * @timeout_ms: timeout for its hardware address, in milliseconds; negative: none
  *
  * Completes with RDMA_CM_EVENT_ADDR_RESOLVED or RDMA_CM_EVENT_ADDR_ERROR.
  *
@@ -470,7 +470,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 /**
  * rdma_resolve_route() - find the path to the resolved address
  * @id:         after RDMA_CM_EVENT_ADDR_RESOLVED
- * @timeout_ms: timeout in milliseconds, above 0
+ * @timeout_ms: timeout in milliseconds, not 0; negative: as long as possible
  *
  * Completes with RDMA_CM_EVENT_ROUTE_RESOLVED or RDMA_CM_EVENT_ROUTE_ERROR.
  *

@@ -262,9 +262,10 @@ static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
 {
 	const struct net_route *hop = &id->path.route;
 	struct cm_time now = clock_now();
-	uint64_t wait_ns = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CM_NS_PER_MS;
 
-	id->resolve_give_up = cm_time_after(now, wait_ns);
+	id->resolve_give_up = CM_TIME_NEVER;
+	if (timeout_ms >= 0)
+		id->resolve_give_up = cm_time_after(now, (uint64_t)timeout_ms * CM_NS_PER_MS);
 	/* Without memory the chains get longer. */
 	hash_reserve(&engine->resolving, engine->resolving.n_nodes + 1);
 	hash_insert(&engine->resolving, &id->resolving, hash_of_hop(hop->ifindex, &hop->next_hop));

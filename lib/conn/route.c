@@ -131,7 +131,7 @@ static int resolve_route(struct id *id, int timeout_ms)
 	struct engine *engine;
 	int err = -EINVAL;
 
-	if (timeout_ms <= 0)
+	if (!timeout_ms)
 		return -EINVAL;
 	if (take_path_of_ibacm(id))
 		return 0;

@@ -190,11 +190,16 @@ TEST(id_resolves_one_address_at_a_time)
 
 /* --- link addresses ---------------------------------------------------------------- */
 
-static void resolve_unknown(void)
+static void resolve_unknown_within(int timeout_ms)
 {
 	fake_net.is_resolved = false;
 	fake_net.neigh = NET_NEIGH_NONE;
-	ck_assert_int_eq(resolve(), 0);
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, timeout_ms), 0);
+}
+
+static void resolve_unknown(void)
+{
+	resolve_unknown_within(WAIT_MS);
 }
 
 static void announce_neighbour(void)
@@ -281,6 +286,16 @@ TEST(wait_for_a_link_address_ends_with_the_timeout)
 	pass_ms(1);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	rig_expect_state(id, ID_ADDR_BOUND);
+}
+
+TEST(negative_timeout_has_no_end)
+{
+	resolve_unknown_within(-1);
+	pass_ms(600 * 1000);
+	rig_expect_nothing();
+	fake_net.neigh = NET_NEIGH_KNOWN;
+	announce_neighbour();
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
 TEST(id_whose_address_was_not_resolved_may_try_again)
@@ -423,4 +438,5 @@ TEST(route_without_time_to_wait_is_refused)
 {
 	ck_assert_int_eq(resolve(), 0);
 	rig_expect_errno(rdma_resolve_route(&id->pub, 0), EINVAL);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, -1), 0);
 }
