@@ -287,21 +287,24 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 
 /*
  * The state determines whether we send DREQ or DREP; a connection that has already ended needs
- * neither, which is no error.
+ * neither, which is no error. Without a connection the queue pair moves to ERR nevertheless, as in
+ * stock: programs wait until their receives are flushed.
  */
 static int disconnect_id(struct id *id)
 {
 	bool begun;
 	int err;
 
-	engine_lock();
-	begun = id->conn || id->state == ID_LISTEN;
-	engine_unlock();
-	if (!id->attached || !begun)
+	if (!id->attached)
 		return -EINVAL;
 	err = qp_to_error(id);
 	if (err)
 		return err;
+	engine_lock();
+	begun = id->conn || id->state == ID_LISTEN;
+	engine_unlock();
+	if (!begun)
+		return -EINVAL;
 	id_follow_address(id);
 	if (step_conn(id, CM_CALL_DREQ, NULL))
 		step_conn(id, CM_CALL_DREP, NULL);

@@ -304,6 +304,28 @@ TEST(disconnecting_what_was_never_connected_is_refused)
 	rig_expect_errno(rdma_disconnect(&id->pub), EINVAL);
 }
 
+static struct id *with_queue_pair(struct id *of)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = of->pub.qp_type, .cap = { .max_send_wr = 1 } };
+
+	ck_assert_int_eq(rdma_create_qp(&of->pub, NULL, &attr), 0);
+	return of;
+}
+
+static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
+					  IBV_QPT_XRC_RECV };
+
+TEST_LOOP(disconnecting_what_was_never_connected_flushes_the_queue_pair, 0,
+	  sizeof(types) / sizeof(types[0]))
+{
+	id = rig_routed(types[_i] == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_IB);
+	id->pub.qp_type = types[_i];
+	with_queue_pair(id);
+	rig_expect_errno(rdma_disconnect(&id->pub), EINVAL);
+	ck_assert_int_eq(fake.move[fake.n_moves - 1].qp_state, IBV_QPS_ERR);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}
+
 /* --- addresses that go and come ---------------------------------------------- */
 
 #define INDEX	  1 /* of our address */
@@ -323,14 +345,6 @@ static void move_address(void)
 	fake.gid[fake.n_gids] = fake.gid[INDEX];
 	fake.gid[fake.n_gids++].gid_index = NEW_INDEX;
 	lose_address();
-}
-
-static struct id *with_queue_pair(struct id *of)
-{
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 1 } };
-
-	ck_assert_int_eq(rdma_create_qp(&of->pub, NULL, &attr), 0);
-	return of;
 }
 
 TEST(id_whose_address_went_cannot_connect)
