@@ -66,7 +66,7 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 	struct cm_msg msg;
 	int err;
 
-	if (!id->pub.qp && !param && !id_is_datagram(id))
+	if (!id->pub.qp && !param && id->pub.ps == RDMA_PS_TCP)
 		return -EINVAL;
 	if (!id->attached || !engine_id_is(id, ID_ROUTE_RESOLVED))
 		return -EINVAL;

@@ -123,7 +123,7 @@ static void put_transport(const struct id *id, const struct conn_params *params,
 	enum ibv_qp_type type = id_transport(id);
 
 	req->initiator_depth = params->initiator_depth;
-	req->flow_control = params->flow_control != 0;
+	req->flow_control = params->flow_control & 1;
 	if (type == IBV_QPT_XRC_SEND) {
 		req->transport_service_type = CM_TRANSPORT_EXTENDED;
 		req->extended_transport_type = CM_EXTENDED_XRC;
@@ -183,7 +183,7 @@ static void put_responder(const struct id *id, const struct conn_params *params,
 	}
 	rep->local_qpn = params->qpn;
 	rep->initiator_depth = params->initiator_depth;
-	rep->flow_control = params->flow_control != 0;
+	rep->flow_control = params->flow_control & 1;
 	rep->srq = params->srq != 0;
 }
 

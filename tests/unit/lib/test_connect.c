@@ -117,6 +117,19 @@ TEST(id_without_queue_pair_and_parameters_cannot_connect)
 	rig_expect_errno(rdma_connect(&id->pub, NULL), EINVAL);
 }
 
+TEST(id_of_rdma_ps_ib_connects_without_queue_pair_and_parameters)
+{
+	id = rig_routed(RDMA_PS_IB);
+	ck_assert_int_eq(rdma_connect(&id->pub, NULL), 0);
+	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_REQ).req.local_qpn, 0);
+}
+
+TEST_LOOP(lowest_bit_of_flow_control_is_sent, 0, 4)
+{
+	param.flow_control = (uint8_t)_i;
+	ck_assert_uint_eq(sent_req().flow_control, _i & 1);
+}
+
 TEST(id_connects_once)
 {
 	sent_req();
