@@ -128,7 +128,9 @@ static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
 	enum ibv_qp_state state = attr->qp_state;
 
-	if (!id->path.gid.verbs || id->state == ID_LISTEN || state > IBV_QPS_ERR)
+	if (!id->path.gid.verbs || state > IBV_QPS_ERR)
+		return -EINVAL;
+	if (id->state == ID_LISTEN && !id_is_datagram(id))
 		return -EINVAL;
 	if (id_is_datagram(id))
 		settle_qkey(id);

@@ -284,3 +284,14 @@ TEST(connected_id_cannot_listen)
 
 	rig_expect_errno(rdma_listen(&id->pub, 1), EINVAL);
 }
+
+TEST(only_a_listener_for_datagrams_gets_a_queue_pair)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD, .cap = { .max_send_wr = 1 } };
+	struct id *listener = rig_on_device(RDMA_PS_UDP, ID_LISTEN);
+
+	ck_assert_int_eq(rdma_create_qp(&listener->pub, NULL, &attr), 0);
+	listener = rig_on_device(RDMA_PS_TCP, ID_LISTEN);
+	attr.qp_type = IBV_QPT_RC;
+	rig_expect_errno(rdma_create_qp(&listener->pub, NULL, &attr), EINVAL);
+}
