@@ -83,8 +83,6 @@ int bind_local(struct id *id, const union addr *addr)
 	struct engine *engine;
 	int err = check_sid(id, addr);
 
-	if (!err)
-		err = bind_path(id, addr, &path);
 	if (err)
 		return err;
 	engine = engine_lock();
@@ -95,7 +93,9 @@ int bind_local(struct id *id, const union addr *addr)
 	engine_unlock();
 	if (err)
 		return err;
-	err = claim_port(id);
+	err = bind_path(id, addr, &path);
+	if (!err)
+		err = claim_port(id);
 	end_binding(id, &path, ID_ADDR_BOUND, err);
 	return err;
 }

@@ -108,6 +108,12 @@ TEST(id_is_bound_once)
 	rig_expect_errno(bind_id(&own), EINVAL);
 }
 
+TEST(bound_id_cannot_be_bound_to_an_address_that_there_is_not)
+{
+	ck_assert_int_eq(bind_id(&own), 0);
+	rig_expect_errno(bind_id(&peer), EINVAL);
+}
+
 TEST(ipoib_needs_an_infiniband_port)
 {
 	id = rig_id(RDMA_PS_IPOIB, ID_IDLE);
