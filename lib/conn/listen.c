@@ -268,12 +268,26 @@ void listen_extend(void)
 		device_open_all_ports();
 }
 
+/* A resolution that failed has left it. */
+static void drop_port(struct id *id)
+{
+	struct port *port;
+
+	engine_lock();
+	port = id->path.port;
+	id->path.port = NULL;
+	engine_unlock();
+	if (port)
+		port_put(port);
+}
+
 static int open_ports(struct id *id)
 {
 	struct port *port;
 	int err;
 
 	if (addr_is_any(&id->claim.local)) {
+		drop_port(id);
 		/* Devices and ports may come. */
 		net_watch_interfaces();
 		hotplug_watch_additions();
@@ -319,6 +333,8 @@ static int start_listening(struct id *id, int backlog)
 		err = -EINVAL;
 	if (!err)
 		err = open_ports(id);
+	if (!err && id->path.gid.verbs) /* a failed rdma_resolve_addr() may have bound it */
+		err = id_attach(id);
 	if (!err)
 		err = claims_listen(id);
 	if (err)

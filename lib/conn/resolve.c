@@ -142,12 +142,26 @@ static int addr_taken(struct event *event)
 	return 0;
 }
 
+/* The interface is kept, as in the kernel. */
+static void drop_source(struct id *id)
+{
+	union addr *local = &id->claim.local;
+	uint16_t port = addr_port(local);
+
+	addr_set_any(local, local->sa.sa_family);
+	addr_set_port(local, port);
+	memset(&id->path.gid, 0, sizeof(id->path.gid));
+	id->chose_source = false;
+}
+
 /* Called with the engine's lock held, as is the next function. */
 static void end_resolution(struct engine *engine, struct id *id, int status)
 {
 	if (!status)
 		status = path_meet(&id->path, &id->claim.peer);
 	resolve_stop(engine, id);
+	if (status && id->chose_source)
+		drop_source(id);
 	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
 	if (status)
 		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, status);
@@ -252,7 +266,8 @@ static void set_source(struct id *id, const struct path *path)
 	union addr *local = &id->claim.local;
 	uint16_t port = addr_port(local);
 
-	id->hides_scope = addr_is_any(local) && local->sa.sa_family == AF_INET6 &&
+	id->chose_source = addr_is_any(local) && !addr_is_ib(local);
+	id->hides_scope = id->chose_source && local->sa.sa_family == AF_INET6 &&
 			  !local->in6.sin6_scope_id;
 	*local = path->route.src;
 	addr_set_port(local, port);

@@ -71,6 +71,7 @@ struct id {
 	uint32_t qkey;	       /* datagrams: of the queue pair, once known */
 	bool accepted;	       /* connecting, or accepted by the program: it may get events */
 	bool connect_error;    /* CONNECT_ERROR was delivered: suppress further errors */
+	bool chose_source;     /* resolution replaced a wildcard; undone if it fails */
 	bool hides_scope;      /* the program sees its addresses without a scope, as in stock */
 	bool device_gone;      /* DEVICE_REMOVAL was posted */
 

@@ -314,6 +314,33 @@ TEST(id_whose_address_was_not_resolved_may_try_again)
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
+TEST(source_that_a_failed_resolution_chose_is_dropped)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask;
+
+	resolve_unknown();
+	pass_ms(WAIT_MS);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	rig_expect_errno(rdma_init_qp_attr(&id->pub, &attr, &mask), EINVAL);
+	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
+	ck_assert(addr_is_any(&id->claim.local));
+	ck_assert_uint_eq(ntohs(rdma_get_src_port(&id->pub)), FAKE_FIRST_PORT);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, 0); /* at all ports */
+}
+
+TEST(source_of_the_program_stays_when_a_resolution_fails)
+{
+	fake_net.is_resolved = false;
+	fake_net.neigh = NET_NEIGH_NONE;
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, &own.sa, &peer.sa, WAIT_MS), 0);
+	pass_ms(WAIT_MS);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
+	ck_assert(!addr_is_any(&id->claim.local));
+	ck_assert_ptr_eq(id->pub.verbs, &fake.verbs.context);
+}
+
 TEST(destroyed_id_waits_no_more)
 {
 	resolve_unknown();
