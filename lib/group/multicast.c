@@ -48,7 +48,7 @@ static int group_new(const struct sockaddr *sa, bool send_only, void *context, s
 
 static bool can_join(const struct id *id)
 {
-	return id->pub.qp_type == IBV_QPT_UD && id->path.gid.verbs && !id->path.loopback &&
+	return id->pub.qp_type == IBV_QPT_UD && id->path.gid.verbs &&
 	       (id->state == ID_ADDR_BOUND || id->state == ID_ADDR_RESOLVED);
 }
 
@@ -59,7 +59,7 @@ static int may_join(const struct id *id, struct gid_entry *ret)
 	engine_lock();
 	if (can_join(id)) {
 		*ret = id->path.gid;
-		err = 0;
+		err = id->path.loopback ? -ENODEV : 0;
 	}
 	engine_unlock();
 	return err;

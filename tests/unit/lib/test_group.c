@@ -91,6 +91,12 @@ TEST(member_is_told_where_the_group_is)
 	rdma_ack_cm_event(event);
 }
 
+TEST(id_that_resolved_the_loopback_has_no_device_for_groups)
+{
+	id->path.loopback = true;
+	rig_expect_errno(join("239.1.2.3"), ENODEV);
+}
+
 TEST(queue_pair_is_attached_when_the_event_is_taken)
 {
 	struct mad_gid mgid = fake_gid_of("::ffff:239.1.2.3");
