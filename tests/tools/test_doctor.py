@@ -22,6 +22,7 @@ CHECKS = ["devices", "ports", "GIDs", "MTU", "pkeys", "SM", "umad", "CM class", 
 STEPS = ["address", "route", "interface", "source GID", "neighbour", "path MTU"]
 
 CHAIN = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority 0; policy %s;\n"
+NOBODY = 65534
 INDENT = 19  # columns of verdict and name, before the text
 ACCEPTS = "\t\tudp dport 4791 accept\n"
 BUILD_ID_HEAD = struct.pack("III4s", 4, 20, 3, b"GNU")  # a note's in a library
@@ -81,6 +82,30 @@ class Form(unittest.TestCase):
 
     def test_two_addresses_are_one_too_many(self):
         self.assertEqual(purecm("doctor", "192.0.2.1", "192.0.2.2").returncode, 2)
+
+
+class Place(unittest.TestCase):
+    """Of the socket, where no cmportd runs."""
+
+    def verdict(self, **more):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            done = subprocess.run([HERE["purecm"], "doctor", "--json"], capture_output=True,
+                                  check=False, timeout=600, **more,
+                                  env={**os.environ, "PURECM_SOCKET": f"{folder}/place/socket"})
+            self.assertFalse(os.path.exists(f"{folder}/place"))
+        said = map(json.loads, done.stdout.decode().splitlines())
+        return next(check["verdict"] for check in said if check["check"] == "cmportd")
+
+    def test_who_may_make_its_folder_needs_no_other(self):
+        if os.geteuid():
+            self.skipTest("the doctor starts a cmportd, which stays a while")
+        self.assertEqual(self.verdict(), "ok")
+
+    def test_who_may_not_make_its_folder_is_told(self):
+        if os.geteuid():
+            self.skipTest("only root can be somebody else too")
+        self.assertEqual(self.verdict(user=NOBODY, group=NOBODY, extra_groups=[]), "bad")
 
 
 class Firewall(unittest.TestCase):

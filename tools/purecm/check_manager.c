@@ -149,17 +149,42 @@ static void check_served(const char *path, struct finding *finding)
 	}
 }
 
+/* As a program would; cmportd exits after its last client. */
+static int try_start(struct portd_why *why)
+{
+	struct portd_client *client;
+	struct portd_ids ids;
+	int err = portd_client_open(&client, &ids, why);
+
+	if (!err)
+		portd_client_close(client);
+	return err;
+}
+
+/* Started by root, it would leave a folder where no other user can start one. */
 static void check_startable(const char *path, struct finding *finding)
 {
+	struct portd_why why = { "" };
 	char program[PATH_MAX];
+	int err;
 
-	if (!spawn_find_program(program)) {
+	if (spawn_find_program(program)) {
+		found(finding, VERDICT_BAD, "does not run, and is not installed");
+		found_remedy(finding, "apt install cmportd, or meson install; PURECM_PORTD=inline "
+				      "does without for one process");
+		return;
+	}
+	err = geteuid() ? try_start(&why) : socket_path_try(path);
+	if (!err) {
 		found(finding, VERDICT_OK, "does not run; the first program starts it at %s", path);
 		return;
 	}
-	found(finding, VERDICT_BAD, "does not run, and is not installed");
-	found_remedy(finding, "apt install cmportd, or meson install; PURECM_PORTD=inline does "
-			      "without for one process");
+	found(finding, VERDICT_BAD, "does not run, and this user cannot start it at %s: %s", path,
+	      why.text[0] ? why.text : strerror(-err));
+	found_remedy(finding,
+		     "systemctl enable --now cmportd.socket; without systemd, run cmportd as root; "
+		     "or set PURECM_SOCKET=$XDG_RUNTIME_DIR/cmportd.sock for all programs of this "
+		     "user; see cmportd(8)");
 }
 
 void check_cmportd(struct checkup *checkup, struct finding *finding)

@@ -227,9 +227,14 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 	}
 	fd_close(&search.turn);
 	fd_close(&search.started);
+	if (nobody_is_there(err)) {
+		err = socket_path_try(path);
+		if (!err)
+			err = -ECONNREFUSED;
+	}
 	if (err)
 		explain_connect(path, err, search.spawn_err, why);
-	return nobody_is_there(err) ? -ECONNREFUSED : err;
+	return err;
 }
 
 /* --- requests ------------------------------------------------------------- */

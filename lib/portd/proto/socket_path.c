@@ -5,9 +5,11 @@
 #include "lib/portd/proto/socket_path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -50,4 +52,24 @@ bool socket_path_is_served(const char *path)
 	served = !connect(fd, (struct sockaddr *)&addr, sizeof(addr)) || errno == EAGAIN;
 	close(fd);
 	return served;
+}
+
+static int try_folder(const char *folder)
+{
+	return faccessat(AT_FDCWD, *folder ? folder : "/", W_OK | X_OK, AT_EACCESS) ? -errno : 0;
+}
+
+/* cmportd makes one folder, but not its parents. */
+int socket_path_try(const char *path)
+{
+	char folder[SOCKET_PATH_BYTES];
+	int err;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	*strrchr(folder, '/') = '\0';
+	err = try_folder(folder);
+	if (err != -ENOENT || !*folder)
+		return err;
+	*strrchr(folder, '/') = '\0';
+	return try_folder(folder);
 }

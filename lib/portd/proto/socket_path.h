@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The path of cmportd's socket, as used by programs, tools and cmportd. Accesses no files, except
- * socket_path_is_served().
+ * socket_path_is_served() and socket_path_try().
  */
 #ifndef LIB_PORTD_PROTO_SOCKET_PATH_H
 #define LIB_PORTD_PROTO_SOCKET_PATH_H
@@ -28,5 +28,13 @@ int socket_path_find(char ret[SOCKET_PATH_BYTES]);
 
 /** socket_path_is_served() - return whether a cmportd listens there, by connecting to it */
 bool socket_path_is_served(const char *path);
+
+/**
+ * socket_path_try() - whether this user may create a socket at a path, or the folder for it
+ * @path: absolute
+ *
+ * Return: 0, or the kernel's -errno.
+ */
+int socket_path_try(const char *path);
 
 #endif

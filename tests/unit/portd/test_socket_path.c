@@ -3,6 +3,7 @@
  * The path of cmportd's socket: from the environment, or the default; who serves it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,8 @@
 #include "lib/portd/proto/socket_path.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
+
+#define NOBODY 65534
 
 static void setup(void)
 {
@@ -71,4 +74,29 @@ TEST(a_path_is_served_while_somebody_listens_there)
 	close(fd);
 	ck_assert(!socket_path_is_served(socket_path));
 	unlink(socket_path);
+}
+
+static int try_in(const char *name)
+{
+	char path[SOCKET_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return socket_path_try(path);
+}
+
+TEST(a_socket_can_be_where_one_folder_is_missing)
+{
+	ck_assert_int_eq(try_in("s"), 0);
+	ck_assert_int_eq(try_in("a/s"), 0);
+	ck_assert_int_eq(try_in("a/b/s"), -ENOENT);
+}
+
+TEST(a_socket_cannot_be_in_somebody_elses_folder)
+{
+	if (!is_root())
+		return;
+	ck_assert_int_eq(seteuid(NOBODY), 0);
+	ck_assert_int_eq(socket_path_try("/etc/s"), -EACCES);
+	ck_assert_int_eq(socket_path_try("/etc/purecm.none/s"), -EACCES);
+	ck_assert_int_eq(seteuid(0), 0);
 }

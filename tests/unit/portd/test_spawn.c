@@ -32,6 +32,7 @@
 #define NO_LIBRARY	  ":" /* for LD_PRELOAD: a sanitizer wants to be the first library */
 #define CROWD		  20
 #define WAIT_MS		  5000
+#define NOBODY		  65534
 #define STOP_SIGNALS_ONLY "0000000000004003" /* SIGHUP, SIGINT, SIGTERM: it reads them */
 #define SIGPIPE_ONLY	  "0000000000001000"
 
@@ -179,11 +180,25 @@ TEST(client_is_told_at_once_why_none_serves)
 	struct portd_ids ids;
 	struct portd_why why;
 
-	setenv("PURECM_SOCKET", "/proc/purecm/s", 1);
-	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -ECONNREFUSED);
-	ck_assert_msg(strstr(why.text, "/proc/purecm") && strstr(why.text, "PURECM_PORTD=inline"),
+	setenv("PURECM_SOCKET", "/proc/purecm/a/s", 1);
+	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -ENOENT);
+	ck_assert_msg(strstr(why.text, "/proc/purecm/a") && strstr(why.text, "PURECM_PORTD=inline"),
 		      "it says: %s", why.text);
 	ck_assert_int_le(time(NULL) - begin, 3);
+}
+
+TEST(client_that_may_not_make_the_socket_is_told_so)
+{
+	struct portd_client *client;
+	struct portd_ids ids;
+	struct portd_why why;
+
+	if (!is_root())
+		return;
+	setenv("PURECM_SOCKET", "/etc/purecm.none/s", 1);
+	ck_assert_int_eq(seteuid(NOBODY), 0);
+	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -EACCES);
+	ck_assert_int_eq(seteuid(0), 0);
 }
 
 /* The fake one lets nobody in, but it is met. */
