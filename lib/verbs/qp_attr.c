@@ -132,6 +132,9 @@ static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 		return -EINVAL;
 	if (id->state == ID_LISTEN && !id_is_datagram(id))
 		return -EINVAL;
+	/* The loopback has no broadcast group, whose Q_Key it would be. */
+	if (id->claim.ps == RDMA_PS_IPOIB && id->path.loopback)
+		return -ENODEV;
 	if (id_is_datagram(id))
 		settle_qkey(id);
 	if (!id->conn || id_is_datagram(id)) {

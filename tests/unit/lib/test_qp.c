@@ -433,4 +433,14 @@ TEST(datagram_queue_pair_is_ready_at_once)
 	rdma_destroy_qp(pub);
 }
 
+TEST(ipoib_has_no_qkey_on_the_loopback)
+{
+	struct ibv_qp_init_attr attr = small(IBV_QPT_UD);
+
+	pub->qp_type = IBV_QPT_UD;
+	id->claim.ps = RDMA_PS_IPOIB;
+	id->path.loopback = true;
+	refuse(&attr, NULL, ENODEV);
+}
+
 /* --- running ------------------------------------------------------------- */
