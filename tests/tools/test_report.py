@@ -7,6 +7,7 @@ Ends with a line "N passed, N failed, N skipped".
 import os
 from pathlib import Path
 import re
+import stat
 import tarfile
 import tempfile
 import unittest
@@ -62,6 +63,22 @@ class Report(unittest.TestCase):
         done = purecm("report", "-o", "/nowhere/report.tar.gz", "-r", capture("refused"))
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"no report was written", done.stderr)
+
+
+    def test_what_has_its_name_is_replaced_and_not_written_to(self):
+        """A guessable name in a folder of all users may be a link that another one has made."""
+        for command in (("report", "-r", capture("refused"), "-o"), ("trace", "-r", capture(
+                "refused"), "-w"), ("timeline", "-r", capture("refused"), "--output")):
+            with tempfile.TemporaryDirectory() as folder:
+                victim, output = Path(folder, "victim"), Path(folder, "output")
+                victim.write_text("kept", encoding="ascii")
+                for make in (output.symlink_to, output.hardlink_to):
+                    make(victim)
+                    done = purecm(*command, output)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(victim.read_text(encoding="ascii"), "kept", command)
+                    self.assertEqual(output.lstat().st_mode, stat.S_IFREG | 0o600, command)
+                    output.unlink()
 
 
 class Masked(unittest.TestCase):

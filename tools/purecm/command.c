@@ -3,11 +3,14 @@
 #include "tools/purecm/command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 
@@ -47,6 +50,29 @@ double command_parse_seconds(const char *text, const char *option, double min, d
 		argp_error(state, "%s: %s is no number of seconds from %g to %g", option, text, min,
 			   max);
 	return s;
+}
+
+/* Whether there is a device, or a pipe of ours. */
+static bool may_write_to(const char *path)
+{
+	struct stat there;
+
+	return !lstat(path, &there) &&
+	       (S_ISCHR(there.st_mode) || (S_ISFIFO(there.st_mode) && there.st_uid == geteuid()));
+}
+
+FILE *command_create(const char *path)
+{
+	const int flags = O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+	int fd;
+
+	if (may_write_to(path)) {
+		fd = open(path, flags);
+	} else {
+		unlink(path);
+		fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+	}
+	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
 void complain(const char *format, ...)

@@ -7,6 +7,7 @@
 #define TOOLS_PURECM_COMMAND_H
 
 #include <argp.h>
+#include <stdio.h>
 
 #include "mad/cm_msg.h"
 
@@ -55,6 +56,16 @@ uint32_t command_parse_pid(const char *text, struct argp_state *state);
 /** command_parse_seconds() - parse a number of seconds; an invalid one ends the program */
 double command_parse_seconds(const char *text, const char *option, double min, double max,
 			     struct argp_state *state);
+
+/**
+ * command_create() - create a file for output, readable by its owner only
+ *
+ * What has that name, also a link, is replaced, not written to: in a folder of all users it may be
+ * another's. A device, and a pipe of ours, are written to.
+ *
+ * Return: NULL with errno.
+ */
+FILE *command_create(const char *path);
 
 /** complain() - print "purecm: ..." and a newline on standard error, after flushing stdout */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

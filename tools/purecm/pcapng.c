@@ -157,7 +157,7 @@ int pcapng_open(const char *path, struct pcapng **ret)
 		return -EINVAL;
 	}
 	pcapng->name = is_stdout ? "standard output" : path;
-	pcapng->file = is_stdout ? stdout : fopen(path, "wb");
+	pcapng->file = is_stdout ? stdout : command_create(path);
 	if (!pcapng->file) {
 		err = -errno;
 		complain("%s cannot be written: %s", path, strerror(errno));

@@ -94,7 +94,7 @@ static const struct argp argp = {
 
 static FILE *open_part(const struct report *report, const char *name)
 {
-	int fd = openat(report->folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = openat(report->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!file)
@@ -102,24 +102,26 @@ static FILE *open_part(const struct report *report, const char *name)
 	return file;
 }
 
-/* Return: a temporary file with both output streams of a command; NULL after an error message. */
-static FILE *run_command(const char *const argv[ARGS_MAX + 2])
+/*
+ * Return: a temporary file with both output streams of a command, or only the errors if there is a
+ * file for its output; NULL after an error message.
+ */
+static FILE *run_command(const char *const argv[ARGS_MAX + 2], FILE *output, int *ret_status)
 {
 	char *args[ARGS_MAX + 2];
 	FILE *file = tmpfile();
-	int status;
 	pid_t pid;
 
 	fflush(NULL);
 	pid = file ? fork() : -1;
 	if (pid == 0) {
-		dup2(fileno(file), STDOUT_FILENO);
+		dup2(fileno(output ? output : file), STDOUT_FILENO);
 		dup2(fileno(file), STDERR_FILENO);
 		memcpy(args, argv, sizeof(args));
 		execvp(args[0], args);
 		_exit(127);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+	if (pid < 0 || waitpid(pid, ret_status, 0) != pid) {
 		complain("%s cannot be run: %s", argv[0], strerror(errno));
 		if (file)
 			fclose(file);
@@ -162,7 +164,7 @@ static const struct said {
 static int write_output(struct report *report, const struct said *said)
 {
 	const char *argv[ARGS_MAX + 2] = { report->self };
-	int i, n = 1;
+	int i, status, n = 1;
 	FILE *to, *from;
 
 	for (i = 0; i < ARGS_MAX && said->args[i]; i++) {
@@ -172,7 +174,7 @@ static int write_output(struct report *report, const struct said *said)
 			argv[n++] = report->target;
 	}
 	to = open_part(report, said->file);
-	from = to ? run_command(argv) : NULL;
+	from = to ? run_command(argv, NULL, &status) : NULL;
 	if (from) {
 		copy_text(said->is_masked ? NULL : report->mask, from, to);
 		fclose(from);
@@ -283,28 +285,33 @@ static int enter_folder(struct report *report)
 
 static int pack_files(struct report *report, const char *output)
 {
-	const char *const argv[ARGS_MAX + 2] = { "tar",	 "-C",	 report->top,
-						 "-czf", output, report->name };
-	FILE *said = run_command(argv);
-	struct stat stat;
+	const char *const argv[ARGS_MAX + 2] = {
+		"tar", "-C", report->top, "-czf", "-", report->name
+	};
+	FILE *file = command_create(output);
+	FILE *said;
 	char line[256];
+	int status;
 
-	if (!said)
-		return -EIO;
-	while (fgets(line, sizeof(line), said))
+	if (!file)
+		return -errno;
+	said = run_command(argv, file, &status);
+	while (said && fgets(line, sizeof(line), said))
 		complain("%.*s", (int)strcspn(line, "\n"), line);
-	fclose(said);
-	return lstat(output, &stat) ? -EIO : 0;
+	if (said)
+		fclose(said);
+	return !fclose(file) && said && !status ? 0 : -EIO;
 }
 
 static void remove_folder(const struct report *report)
 {
 	const char *const argv[ARGS_MAX + 2] = { "rm", "-rf", "--", report->top };
 	FILE *said;
+	int status;
 
 	if (!*report->top)
 		return;
-	said = run_command(argv);
+	said = run_command(argv, NULL, &status);
 	if (said)
 		fclose(said);
 }

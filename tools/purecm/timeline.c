@@ -57,7 +57,7 @@ static const struct argp argp = {
 static int write_page(const struct timeline *timeline, const struct message_log *log)
 {
 	const bool is_stdout = !timeline->output || strcmp(timeline->output, "-") == 0;
-	FILE *out = is_stdout ? stdout : fopen(timeline->output, "w");
+	FILE *out = is_stdout ? stdout : command_create(timeline->output);
 	int err = 0;
 
 	if (!out) {
