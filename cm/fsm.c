@@ -120,6 +120,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     ACT_REPORT_STALE },
 	},
 	[CM_MRA_REQ_SENT] = {
+		[CM_CALL_FORGET]    = { CM_IDLE,         ACT_NOTHING },
 		[CM_CALL_REP]       = { CM_REP_SENT,     ACT_SEND_REP },
 		[CM_CALL_REJ]       = { CM_IDLE,         ACT_REJECT_REQ },
 		[CM_CALL_DESTROY]   = { CM_IDLE,         ACT_REJECT_REQ },

@@ -246,6 +246,22 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 		refuse_request(engine, box, conn);
 }
 
+void listen_forget(struct id *child)
+{
+	struct engine *engine;
+	struct outbox box;
+
+	outbox_init(&box);
+	engine = engine_lock();
+	if (child->conn && child->conn->state == CM_MRA_REQ_SENT) {
+		engine_step(engine, &box, child->conn, CM_CALL_FORGET, NULL);
+		child->conn = NULL;
+	}
+	engine_unlock();
+	outbox_flush(&box);
+	child->destroy(child);
+}
+
 /* --- rdma_listen --------------------------------------------------------- */
 
 void listen_stop(struct engine *engine, struct id *id)

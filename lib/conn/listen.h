@@ -13,6 +13,12 @@
 void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 		    const struct cm_msg *msg);
 
+/**
+ * listen_forget() - destroy the id of a request without an answer; the peer's next REQ is a new one
+ * @child: its request was neither accepted nor rejected
+ */
+void listen_forget(struct id *child);
+
 /** listen_stop() - stop accepting requests for an id; the engine's lock is held. */
 void listen_stop(struct engine *engine, struct id *id);
 

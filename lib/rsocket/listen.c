@@ -7,32 +7,55 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "lib/conn/listen.h"
+#include "lib/net/addr.h"
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 
-#define BACKLOG_MAX    1024
-#define INHERITS_SINCE 64 /* rdma-core: an accepted socket has the listener's O_NONBLOCK */
+#define BACKLOG_MAX	1024
+#define PENDING_MAX	256
+#define PENDING_OF_HOST 64
+#define INHERITS_SINCE	64 /* rdma-core: an accepted socket has the listener's O_NONBLOCK */
 
 /* --- requests ------------------------------------------------------------ */
 
-/* Sends REP; the peer's hello is in its request. */
-static int accept_request(struct stream *child, const struct rs_hello *hello)
+static struct rs_hello hello_of_peer(const struct stream *child)
 {
-	struct rdma_conn_param param = child->id->event->param.conn;
-	uint8_t data[RS_HELLO_BYTES] = { 0 };
-	int fd = child->id->channel->fd;
-	struct rs_hello ours;
-	int err = fcntl(fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
+	const struct rdma_conn_param *param = &child->id->event->param.conn;
+	size_t offset = connect_private_offset(child->domain);
+	struct rs_hello hello = { 0 };
 
+	if (param->private_data && param->private_data_len >= offset + RS_HELLO_BYTES)
+		wire_decode(&rs_hello_layout, (const uint8_t *)param->private_data + offset,
+			    &hello);
+	return hello;
+}
+
+static int prepare_child(struct stream *child)
+{
+	struct rs_hello hello = hello_of_peer(child);
+	int err = hello.version == RS_VERSION ? 0 : -ENOTSUP;
+
+	pthread_mutex_lock(&child->base.lock);
 	if (!err)
 		err = memory_make(child);
 	if (!err)
-		err = memory_learn(child, hello);
+		err = memory_learn(child, &hello);
 	if (!err)
 		err = stream_happen(child, STREAM_EV_ACCEPT, 0);
-	if (!err)
-		err = service_add(&child->cm, fd);
+	pthread_mutex_unlock(&child->base.lock);
+	return err;
+}
+
+/* Sends REP; the peer's hello is in its request. */
+static int accept_request(struct stream *child)
+{
+	struct rdma_conn_param param = child->id->event->param.conn;
+	uint8_t data[RS_HELLO_BYTES] = { 0 };
+	struct rs_hello ours;
+	int err = prepare_child(child);
+
 	if (err)
 		return err;
 	ours = memory_hello(child);
@@ -46,34 +69,82 @@ static void drop_child(struct stream *child)
 {
 	service_remove(&child->cm);
 	service_remove(&child->keepalive);
+	child->listener = NULL;
 	list_remove(&child->sibling);
 	rsock_put(&child->base);
 }
 
+/*
+ * The peer names its address, and a device may look for the link address of one that does not exist
+ * for a second.
+ */
+static void run_accepting(struct work *work)
+{
+	struct stream *child = container_of(work, struct stream, accepting);
+	int err = 0;
+
+	service_lock();
+	if (child->listener) {
+		service_unlock();
+		err = accept_request(child);
+		service_lock();
+	}
+	if (child->listener && !err)
+		err = service_add(&child->cm, child->id->channel->fd);
+	if (child->listener && err) {
+		rdma_reject(child->id, NULL, 0);
+		drop_child(child);
+	}
+	service_unlock();
+	rsock_put(&child->base);
+}
+
+/*
+ * A request takes descriptors, registered memory and a queue pair until the peer's RTU, which may
+ * never come. So a host that has many of them has to try again, and when all have too many, the
+ * oldest is given up: the RTU of an honest peer is there long before.
+ */
+static bool make_room(struct stream *listener, struct rdma_cm_id *id)
+{
+	union addr from = addr_load(&id->route.addr.dst_storage);
+	unsigned int n = 0, n_of_host = 0;
+	struct stream *child;
+
+	list_for_each_entry (child, &listener->pending, sibling) {
+		union addr peer = addr_load(&child->id->route.addr.dst_storage);
+
+		n++;
+		n_of_host += addr_same_ip(&from, &peer);
+	}
+	if (n_of_host >= PENDING_OF_HOST)
+		return false;
+	if (n >= PENDING_MAX)
+		drop_child(container_of(listener->pending.next, struct stream, sibling));
+	return true;
+}
+
 static void handle_request(struct stream *listener, struct rdma_cm_id *id)
 {
-	const struct rdma_conn_param *param = &id->event->param.conn;
-	size_t offset = connect_private_offset(listener->domain);
-	struct rs_hello hello = { 0 };
 	struct stream *child;
-	int err;
 
-	if (param->private_data && param->private_data_len >= offset + RS_HELLO_BYTES)
-		wire_decode(&rs_hello_layout, (const uint8_t *)param->private_data + offset,
-			    &hello);
-	if (hello.version != RS_VERSION || stream_new(id, listener->domain, listener, &child)) {
+	if (!make_room(listener, id)) {
+		listen_forget(id_of(id));
+		return;
+	}
+	if (fcntl(id->channel->fd, F_SETFL, O_NONBLOCK) ||
+	    stream_new(id, listener->domain, listener, &child)) {
 		rdma_reject(id, NULL, 0);
 		rdma_destroy_id(id);
 		return;
 	}
 	child->listener = listener;
 	list_append(&listener->pending, &child->sibling);
-	pthread_mutex_lock(&child->base.lock);
-	err = accept_request(child, &hello);
-	pthread_mutex_unlock(&child->base.lock);
-	if (err) {
+	child->accepting.run = run_accepting;
+	rsock_get(&child->base);
+	if (service_work(&child->accepting)) {
 		rdma_reject(id, NULL, 0);
 		drop_child(child);
+		rsock_put(&child->base);
 	}
 }
 

@@ -21,6 +21,10 @@ static struct waker wakeup = { .fd = -1 };
 static struct watch wakeup_watch;
 static struct cm_timers timers;
 static unsigned int n_serviced;
+static struct list works = { &works, &works };
+static unsigned int n_workers;
+
+#define WORKERS_MAX 64
 
 void service_lock(void)
 {
@@ -156,6 +160,40 @@ void service_expire_in(struct serviced *serviced, uint32_t ms)
 	wake_thread();
 }
 
+/* --- steps that may wait -------------------------------------------------- */
+
+static void *run_works(void *unused)
+{
+	(void)unused;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	service_lock();
+	while (!list_is_empty(&works)) {
+		struct work *work = container_of(works.next, struct work, link);
+
+		list_remove(&work->link);
+		service_unlock();
+		work->run(work);
+		service_lock();
+	}
+	n_workers--;
+	service_unlock();
+	return NULL;
+}
+
+int service_work(struct work *work)
+{
+	int err = 0;
+
+	if (n_workers < WORKERS_MAX) {
+		err = thread_start(run_works, NULL);
+		n_workers += !err;
+	}
+	if (!n_workers)
+		return err;
+	list_append(&works, &work->link);
+	return 0;
+}
+
 void service_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -163,5 +201,7 @@ void service_after_fork(void)
 	loop_fini(&loop);
 	waker_close(&wakeup);
 	n_serviced = 0;
+	n_workers = 0;
+	list_init(&works);
 	timers = (struct cm_timers){ 0 };
 }

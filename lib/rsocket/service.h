@@ -2,13 +2,14 @@
 /*
  * The service thread of the socket layer: one per process, which runs while anything is served. It
  * sets up connections, handles their end, sends keepalives and responds for datagram sockets.
- * Nothing that it calls may block.
+ * Nothing that it calls may block for a peer; such steps are for service_work().
  *
  * All callbacks run under the service's lock, one at a time. The lock nests outside every handle's.
  */
 #ifndef LIB_RSOCKET_SERVICE_H
 #define LIB_RSOCKET_SERVICE_H
 
+#include "base/list.h"
 #include "base/loop.h"
 #include "base/timer.h"
 
@@ -17,6 +18,12 @@ struct serviced {
 	void (*expired)(struct serviced *serviced);  /* the timer has expired */
 	struct watch watch;			     /* fd -1: not served */
 	struct cm_timer timer;
+};
+
+/* A step that may wait for the device or the kernel. */
+struct work {
+	struct list link;
+	void (*run)(struct work *work); /* without the lock, on a thread of its own */
 };
 
 /** serviced_init() - initialize without serving; a callback that is never needed may be NULL */
@@ -41,6 +48,13 @@ void service_resume(struct serviced *serviced);
 
 /** service_expire_in() - call expired() once, after @ms milliseconds; 0 cancels */
 void service_expire_in(struct serviced *serviced, uint32_t ms);
+
+/**
+ * service_work() - run a step soon, in the order of these calls, several at a time
+ *
+ * Return: 0; -errno if there is no thread for it.
+ */
+int service_work(struct work *work);
 
 /** service_after_fork() - in a forked child: reset the service, without a thread */
 void service_after_fork(void);

@@ -109,12 +109,13 @@ struct stream {
 	unsigned int n_retries;
 	struct sockaddr_storage target; /* of rconnect() */
 	struct stream *listener;	/* until it is ready for raccept(); service's lock */
+	struct work accepting;
 	/* Of the listener: the set-up of its child has succeeded or failed; service's lock. */
 	void (*settled)(struct stream *child, int err);
 	struct list sibling; /* in the listener's list pending or ready */
 
 	/* Listeners: see listen.c. */
-	struct list pending; /* being set up; service's lock */
+	struct list pending; /* being set up, the oldest first; service's lock */
 	struct list ready;   /* for raccept() */
 	unsigned int n_ready;
 	unsigned int backlog;

@@ -49,6 +49,7 @@ NOT_HERE = {
     **{("REQ_RCVD", event): AT_ONCE for event in (
         "CALL_REP", "CALL_REJ", "RX_REQ_DUP", "RX_REJ", "RX_REJ_STALE")},
     ("REQ_RCVD", "CALL_FORGET"): "without memory for a request: tests/unit/cm/test_cells.c",
+    ("MRA_REQ_SENT", "CALL_FORGET"): "of sockets only: tests/fabric/strangers.py",
 }
 
 

@@ -69,6 +69,7 @@ static const int leads_to[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_REJ_STALE] = TO(TIMEWAIT),
 	},
 	[CM_MRA_REQ_SENT] = {
+		[CM_CALL_FORGET] = TO(IDLE),
 		[CM_CALL_REP] = TO(REP_SENT),
 		[CM_CALL_REJ] = TO(IDLE),
 		[CM_CALL_DESTROY] = TO(IDLE),

@@ -92,6 +92,7 @@ static const struct row rows[] = {
 
 	{ CM_MRA_REQ_SENT, "local REP", CM_REP_SENT,     "REP",               "" },
 	{ CM_MRA_REQ_SENT, "local REJ", CM_IDLE,         "REJ(REQ) 28",       "" },
+	{ CM_MRA_REQ_SENT, "local forget",  RIG_GONE,    "",                  "" },
 	{ CM_MRA_REQ_SENT, "local destroy", RIG_GONE,    "REJ(REQ) 28",       "" },
 	{ CM_MRA_REQ_SENT, "REQ",       CM_MRA_REQ_SENT, "MRA(REQ)",          "" },
 	{ CM_MRA_REQ_SENT, "REQ stale", CM_MRA_REQ_SENT, "REJ(REQ) 10",       "" },
@@ -318,6 +319,9 @@ static const struct {
 	{ CM_REQ_RCVD, "local forget",
 	  "does the same when a backlog is full",
 	  "with us it is a call" },
+	{ CM_MRA_REQ_SENT, "local forget",
+	  "has no such call",
+	  "a listening socket limits half-open connections, and the peer may try again" },
 };
 /* clang-format on */
 

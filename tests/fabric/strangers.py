@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What hosts that never prove themselves take of a program with sockets, on a soft fabric, while
+an honest one connects to it.
+
+Prints a line per test and then "N passed, N failed, N skipped".
+"""
+import argparse
+from pathlib import Path
+import shutil
+import sys
+
+from programs import Failure, RETRY, ROOT, SKIPPED, Tests
+
+PORT = 7471  # rstream's
+OPTIONS = "-C 100 -S 4096 -T v"
+DESCRIPTORS = 1024
+HONEST = "z"
+LIMIT_S = 60
+
+
+def half_open(tests, hosts, count):
+    """Each host sends as many requests, which take descriptors of the listening socket's process
+    until an RTU comes."""
+    asked = "$PURECM_FABRIC/../asked"
+    command = f"{tests.build}/tests/fabric/half_open 10.77.0.1 {PORT} {count}"
+    serve = f"ulimit -n {DESCRIPTORS}; rstream -b 10.77.0.1 {OPTIONS}"
+    strangers = [f"{host}&:({RETRY.format(command)}) >>{asked}" for host in hosts]
+    client = f"timeout {LIMIT_S} sh -c '{RETRY}'".format(f"rstream -s 10.77.0.1 {OPTIONS}")
+    wait = f"until [ $(grep -c asked {asked}) -ge {len(hosts)} ]; do sleep 0.1; done"
+    done = tests.run("--hosts", ",".join(["a", *hosts, HONEST]), f"a&:{serve}", *strangers,
+                     f"{HONEST}:{wait}; {client}")
+    if done.returncode or f"{HONEST}| custom" not in done.stdout:
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=Path, default=ROOT / "build",
+                        help="build folder (default: build)")
+    tests = Tests(parser.parse_args().build.resolve())
+    try:
+        if not shutil.which("rstream") or tests.run("--hosts", "1", "a:true").returncode:
+            print("no rstream or no fabric here\n0 passed, 0 failed, 1 skipped")
+            return SKIPPED
+        tests.test("600 half-open connections of a host", half_open, tests, ["b"], 600)
+        tests.test("100 half-open connections of each of 8 hosts", half_open, tests,
+                   list("bcdefghi"), 100)
+        return tests.summary()
+    finally:
+        shutil.rmtree(tests.folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
