@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/text.h"
 
 #define LINE_BYTES 1024
 #define US_PER_S   1000000
@@ -92,7 +93,7 @@ static int print_head(char line[LINE_BYTES], enum level of)
 __attribute__((format(printf, 2, 0))) static void write_line(enum level of, const char *format,
 							     va_list args)
 {
-	int n, m, i, err = errno;
+	int n, m, err = errno;
 	char line[LINE_BYTES];
 
 	if (level_wanted() < of)
@@ -102,10 +103,8 @@ __attribute__((format(printf, 2, 0))) static void write_line(enum level of, cons
 	n += m < 0 ? 0 : m;
 	if (n > LINE_BYTES - 2)
 		n = LINE_BYTES - 2;
-	/* Device and program names must not send control characters to a terminal. */
-	for (i = 0; i < n; i++)
-		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-			line[i] = '?';
+	line[n] = '\0';
+	text_make_printable(line);
 	line[n++] = '\n';
 	if (write(to_fd, line, (size_t)n) < 0)
 		errno = 0; /* there is nowhere to report it */

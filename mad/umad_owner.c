@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "mad/umad_owner.h"
 
 #define MODULE_DEPTH_MAX 8
@@ -30,6 +31,7 @@ __attribute__((format(printf, 2, 3))) static void say(char text[128], const char
 	va_start(args, format);
 	vsnprintf(text, 128, format, args);
 	va_end(args);
+	text_make_printable(text); /* a process chooses its name */
 }
 
 /* Reads one line of a small file, without its newline. */

@@ -268,6 +268,12 @@ def drills_that_fail_where_clocks_differ_are_not_judged(build):
             assert said.verdict == wanted and row.why in said.why, (seconds, said)
 
 
+def the_other_host_does_not_control_the_terminal(build):
+    said = part(build, "page").line({"verdict": "works", "feature": "a\x1b[2J", "why": "\x9b2J",
+                                     "remedy": ""})
+    assert said == "works          a?[2J: ?2J", said
+
+
 def each_device_has_a_report_on_the_page(_):
     """As `certify.py --each` kept it; docs/hardware.md links to each."""
     page = Path(ROOT, "docs/hardware.md").read_text(encoding="utf-8")
@@ -505,6 +511,7 @@ def main():
                           infiniband_gets_its_verdicts,
                           hosts_of_other_addresses_than_the_labs_are_as_stock_too,
                           each_device_has_a_report_on_the_page,
+                          the_other_host_does_not_control_the_terminal,
                           what_depends_on_a_device_is_not_compared,
                           drills_that_fail_where_clocks_differ_are_not_judged,
                           what_does_not_fit_into_the_time_is_left_out_and_said,

@@ -286,6 +286,14 @@ def mended_flakes():
         yield f"tests/flakes.md: {program} has more than one row that nothing mended"
 
 
+def printable_names():
+    """who reads the name of a process, which its user chooses, makes it printable"""
+    for name, lines in files(".c"):
+        text = "\n".join(lines)
+        if not name.startswith("tests/") and '/comm"' in text and "make_printable" not in text:
+            yield f"{name}: reads /proc/PID/comm, without text_make_printable()"
+
+
 def clang_format():
     """C is formatted as .clang-format says"""
     program = shutil.which("clang-format-" + CLANG_FORMAT) or shutil.which("clang-format")
@@ -312,7 +320,8 @@ class Skip(Exception):
 
 RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states, one_place_for_threads,
          commands_are_checked, short_functions, short_files, narrow_lines, narrow_pages,
-         opening_comments, finished, no_machine_paths, mended_flakes, clang_format)
+         opening_comments, finished, no_machine_paths, mended_flakes, printable_names,
+         clang_format)
 
 
 def verdict_of(rule):

@@ -100,9 +100,14 @@ def summary(certificate):
     return ", ".join(f"{n} {verdict}" for verdict, n in count.items() if n)
 
 
+def printable(text):
+    """The text without what may control a terminal: the other host has chosen it."""
+    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+
+
 def line(row):
     """A verdict as a line of text."""
     text = f"{row['verdict']:14} {row['feature']}: {row['why']}"
     if row["remedy"] and row["verdict"] != WORKS:
         text += f"\n{'':14} => {row['remedy']}"
-    return text
+    return printable(text)

@@ -10,6 +10,11 @@ from pathlib import Path
 INODE = 9  # the column
 
 
+def printable(text):
+    """The text without what may control a terminal: a process chooses its name."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def inodes_of(port):
     """Of the sockets that are bound to it, as descriptors name them."""
     found = set()
@@ -29,5 +34,6 @@ def owners(port):
         with contextlib.suppress(OSError):  # it has ended, or is another user's
             if os.readlink(path) in inodes:
                 pid = path.split("/")[2]
-                found.add(f"process {pid} ({Path('/proc', pid, 'comm').read_text().strip()})")
+                comm = Path("/proc", pid, "comm").read_text(encoding="utf-8", errors="replace")
+                found.add(f"process {pid} ({printable(comm.strip())})")
     return sorted(found)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret)
 {
@@ -77,14 +78,16 @@ FILE *command_create(const char *path)
 
 void complain(const char *format, ...)
 {
+	char *text = NULL;
 	va_list args;
 
 	fflush(stdout);
-	fputs("purecm: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "purecm: %s\n", text ? text_make_printable(text) : format);
+	free(text);
 }
 
 int command_end(int status)

@@ -237,8 +237,9 @@ static void say_result(const struct drill *drill, const struct drill_run *run, c
 	if (drill->json) {
 		fputs("{\"script\":", stdout);
 		print_json_string(path, stdout);
-		printf(",\"peer\":\"%s\",\"result\":\"%s\",\"seconds\":%.3f", run->peer,
-		       err ? "failed" : "ok", s);
+		fputs(",\"peer\":", stdout);
+		print_json_string(run->peer, stdout);
+		printf(",\"result\":\"%s\",\"seconds\":%.3f", err ? "failed" : "ok", s);
 		if (err) {
 			printf(",\"line\":%u,\"text\":", line);
 			print_json_string(run->why, stdout);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "mad/talk.h"
 #include "mad/umad.h"
 #include "tools/purecm/command.h"
@@ -238,9 +239,10 @@ static void take_text(struct drill_link *link, const char *line)
 	const bool is_event = strncmp(line, event, sizeof(event) - 1) == 0;
 	struct drill_heard *heard = add_heard(link, is_event ? &link->events : &link->replies);
 
-	if (heard)
-		snprintf(heard->text, sizeof(heard->text), "%s",
-			 line + (is_event ? sizeof(event) - 1 : 0));
+	if (!heard)
+		return;
+	snprintf(heard->text, sizeof(heard->text), "%s", line + (is_event ? sizeof(event) - 1 : 0));
+	text_make_printable(heard->text);
 }
 
 static int take_lines(struct drill_link *link)

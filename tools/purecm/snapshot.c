@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
 
@@ -37,14 +38,6 @@ static int grow_array(void **array, size_t n, size_t bytes)
 
 /* --- processes ----------------------------------------------------------- */
 
-/* Its user chooses a process's name, which must not control root's terminal. */
-static void replace_unprintable(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 void snapshot_read_program(struct snapshot_process *process)
 {
 	char path[64];
@@ -57,7 +50,7 @@ void snapshot_read_program(struct snapshot_process *process)
 		return;
 	if (fgets(process->program, sizeof(process->program), comm))
 		process->program[strcspn(process->program, "\n")] = '\0';
-	replace_unprintable(process->program);
+	text_make_printable(process->program);
 	fclose(comm);
 }
 

@@ -110,12 +110,13 @@ TEST(verbose_is_debug_whatever_is_set)
 static void write_control_bytes(void)
 {
 	log_as_daemon("cmportd");
-	log_warn("a\033[2J\nb\177 \303\244");
+	log_warn("a\033[2J\nb\177 \303\244 \2332J \302\2332J \340\202\233 \xc3");
 }
 
 TEST(line_has_no_control_bytes)
 {
-	ck_assert_str_eq(printed_by(write_control_bytes, NULL), "cmportd: a?[2J?b? \303\244\n");
+	ck_assert_str_eq(printed_by(write_control_bytes, NULL),
+			 "cmportd: a?[2J?b? \303\244 ?2J ??2J ??? ?\n");
 }
 
 static void write_too_much(void)

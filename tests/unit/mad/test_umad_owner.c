@@ -127,6 +127,13 @@ TEST(ib_cm_that_came_too_late_is_not_blamed)
 	ck_assert_str_eq(who.remedy, "kill 4711");
 }
 
+TEST(a_process_cannot_control_the_terminal_by_its_name)
+{
+	fake.register_errno = EINVAL;
+	put_process(4711, "\033[2J\2332J\n", "/dev/infiniband/umad7");
+	ck_assert_str_eq(open_fails("rxe0", -EADDRINUSE).what, "process 4711 (?[2J?2J)");
+}
+
 TEST(user_of_another_port_is_not_blamed)
 {
 	fake.register_errno = EINVAL;
