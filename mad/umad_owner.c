@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -234,25 +236,32 @@ static int blame_ib_cm(struct umad_owner *ret_who)
 	return -EBUSY;
 }
 
-/* Return: true if a process has the node open; by name, as containers mount it elsewhere. */
-static bool process_has_node(const char *pid, const char *node)
+/* Return: the device number of a node; 0 if it is not known. */
+static dev_t device_number(const char *node)
 {
-	char dir_path[PATH_MAX], path[PATH_MAX + NAME_MAX + 2], target[PATH_MAX];
+	unsigned int major_number, minor_number;
+	char line[32];
+
+	if (!read_line(line, sizeof(line), "%s/class/infiniband_mad/%s/dev", umad_dirs.sys, node) ||
+	    sscanf(line, "%u:%u", &major_number, &minor_number) != 2)
+		return 0;
+	return makedev(major_number, minor_number);
+}
+
+/* Return: true if a process has the device open, whatever the path that it opened. */
+static bool process_has(const char *pid, dev_t device)
+{
+	char dir_path[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
 	struct dirent *entry;
 	bool found = false;
+	struct stat opened;
 	DIR *dir;
 
 	snprintf(dir_path, sizeof(dir_path), "%s/%s/fd", umad_dirs.proc, pid);
 	dir = opendir(dir_path);
 	while (dir && !found && (entry = readdir(dir))) {
-		const char *name;
-		ssize_t n;
-
 		snprintf(path, sizeof(path), "%s/%s", dir_path, entry->d_name);
-		n = readlink(path, target, sizeof(target) - 1);
-		target[n > 0 ? n : 0] = '\0';
-		name = strrchr(target, '/');
-		found = name && !strcmp(name + 1, node);
+		found = !stat(path, &opened) && S_ISCHR(opened.st_mode) && opened.st_rdev == device;
 	}
 	if (dir)
 		closedir(dir);
@@ -262,13 +271,13 @@ static bool process_has_node(const char *pid, const char *node)
 /* Return: another process that has the node open, else this one, else 0. */
 static int find_process(const char *node)
 {
-	DIR *dir = opendir(umad_dirs.proc);
+	const dev_t device = device_number(node);
+	DIR *dir = device ? opendir(umad_dirs.proc) : NULL;
 	struct dirent *entry;
 	int found = 0;
 
 	while (dir && (!found || found == getpid()) && (entry = readdir(dir)))
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    process_has_node(entry->d_name, node))
+		if (isdigit((unsigned char)entry->d_name[0]) && process_has(entry->d_name, device))
 			found = atoi(entry->d_name);
 	if (dir)
 		closedir(dir);

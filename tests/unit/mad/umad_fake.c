@@ -105,6 +105,7 @@ void set_up_fake_umad(void)
 	put_file("1\n", "sys/class/infiniband_mad/umad0/port");
 	put_file("rxe0\n", "sys/class/infiniband_mad/umad7/ibdev");
 	put_file("1\n", "sys/class/infiniband_mad/umad7/port");
+	put_file("1:3\n", "sys/class/infiniband_mad/umad7/dev"); /* that of /dev/null */
 	put_file("rxe0\n", "sys/class/infiniband_mad/issm7/ibdev");
 	put_file("", "sys/class/infiniband/rxe0/subsystem"); /* a link, in the kernel's */
 	put_file("0\n", "sys/class/infiniband/rxe0/ports/1/lid");
