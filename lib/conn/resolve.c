@@ -260,8 +260,11 @@ static int find_path(struct id *id, struct path *path, int *ret_status)
 	return err;
 }
 
-/* A source that was chosen for a wildcard without scope is shown without scope, too. */
-static void set_source(struct id *id, const struct path *path)
+/*
+ * A source that was chosen for a wildcard without scope is shown without scope, too. The peer is
+ * shown as it was given; here it is in the scope of the route.
+ */
+static void set_addrs(struct id *id, const struct path *path)
 {
 	union addr *local = &id->claim.local;
 	uint16_t port = addr_port(local);
@@ -271,6 +274,8 @@ static void set_source(struct id *id, const struct path *path)
 			  !local->in6.sin6_scope_id;
 	*local = path->route.src;
 	addr_set_port(local, port);
+	if (addr_is_link_local(&id->claim.peer))
+		id->claim.peer.in6.sin6_scope_id = path->route.ifindex;
 }
 
 static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
@@ -306,7 +311,7 @@ static void take_path(struct id *id, struct path *path, int status, int timeout_
 	} else {
 		before = id->path.port;
 		id->path = *path;
-		set_source(id, path);
+		set_addrs(id, path);
 		is_claimed = claims_state(id, &claim);
 		if (path->loopback || path->route.resolved)
 			end_resolution(engine, id, 0);
@@ -397,8 +402,6 @@ static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const stru
 	bool binds;
 	int err = addr_copy(dst_sa, &dst);
 
-	if (!err && addr_is_link_local(&dst) && !addr_scope(&dst))
-		err = -EINVAL;
 	if (!err)
 		err = choose_source(src_sa, &dst, &src);
 	if (!err)

@@ -204,6 +204,16 @@ static int by_ip(const void *a, const void *b)
 	return memcmp(&x->ip, &y->ip, sizeof(x->ip));
 }
 
+/* A coarser order than by_ip(). */
+static int by_ip_on_any_link(const void *a, const void *b)
+{
+	const struct own_addr *x = a;
+	const struct own_addr *y = b;
+	int order = memcmp(x->ip.bytes, y->ip.bytes, sizeof(x->ip.bytes));
+
+	return order ? order : (int)x->ip.family - (int)y->ip.family;
+}
+
 static int add_addr(const struct own_addr *addr)
 {
 	struct own_addr *more;
@@ -281,6 +291,7 @@ static unsigned int better_iface(unsigned int a, unsigned int b)
 
 int net_owner_of_ip(const struct net_ip *ip, unsigned int prefer)
 {
+	int (*const order)(const void *, const void *) = ip->scope ? by_ip : by_ip_on_any_link;
 	struct own_addr key = { .ip = *ip };
 	struct own_addr *end, *hit;
 	unsigned int owner;
@@ -288,13 +299,13 @@ int net_owner_of_ip(const struct net_ip *ip, unsigned int prefer)
 
 	if (rc)
 		return rc;
-	hit = cache.n_addrs ? bsearch(&key, cache.addr, cache.n_addrs, sizeof(key), by_ip) : NULL;
+	hit = cache.n_addrs ? bsearch(&key, cache.addr, cache.n_addrs, sizeof(key), order) : NULL;
 	if (!hit)
 		return -EADDRNOTAVAIL;
-	while (hit > cache.addr && !by_ip(&key, hit - 1))
+	while (hit > cache.addr && !order(&key, hit - 1))
 		hit--;
 	end = cache.addr + cache.n_addrs;
-	for (owner = hit->ifindex; hit < end && !by_ip(&key, hit); hit++) {
+	for (owner = hit->ifindex; hit < end && !order(&key, hit); hit++) {
 		if (hit->ifindex == prefer)
 			return prefer;
 		owner = better_iface(owner, hit->ifindex);

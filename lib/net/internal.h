@@ -154,7 +154,7 @@ int net_iface_fetch(unsigned int ifindex, struct net_iface *ret);
 
 /**
  * net_owner_of_ip() - find the interface with an address; lock held
- * @ip:     not a wildcard
+ * @ip:     not a wildcard; a link-local address without a scope may be on any interface
  * @prefer: the interface to prefer if several have it, or 0
  *
  * Return: its index; -EADDRNOTAVAIL; -errno of the request.

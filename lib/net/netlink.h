@@ -48,8 +48,9 @@ struct net_iface {
 
 /**
  * net_route_lookup() - look up how the kernel would send to an address
- * @dst:     destination, AF_INET or AF_INET6; the scope of a link-local one selects the interface
- * @src:     source to use, or NULL
+ * @dst:     destination, AF_INET or AF_INET6; the scope of a link-local one selects the interface,
+ *           unless another argument does
+ * @src:     source to use, or NULL; a link-local one has a scope, which selects the interface
  * @ifindex: interface to use, or 0
  * @ret:     filled in on success
  *

@@ -260,22 +260,24 @@ static int ask_kernel(const struct question *question, struct answer *answer)
 	return rc;
 }
 
-/*
- * Link-local addresses determine the interface, and must agree. A link-local multicast group (RFC
- * 4291, 2.7) without a scope leaves it to the routes.
- */
-static int pin_to_link(unsigned int *ifindex, const union addr *addr)
+/* Return: the interface that a link-local address or group (RFC 4291, 2.7) names, or 0. */
+static unsigned int link_of(const union addr *addr)
 {
-	bool group = addr->sa.sa_family == AF_INET6 &&
-		     IN6_IS_ADDR_MC_LINKLOCAL(&addr->in6.sin6_addr);
-	unsigned int scope = group ? addr->in6.sin6_scope_id : addr_scope(addr);
+	bool is_group = addr->sa.sa_family == AF_INET6 &&
+			IN6_IS_ADDR_MC_LINKLOCAL(&addr->in6.sin6_addr);
 
-	if (!group && !addr_is_link_local(addr))
-		return 0;
-	if ((!group && !scope) || (scope && *ifindex && *ifindex != scope))
+	return is_group ? addr->in6.sin6_scope_id : addr_scope(addr);
+}
+
+/* As in the kernel's connection manager, the destination's scope counts last. */
+static int choose_link(const union addr *dst, const union addr *src, unsigned int *ifindex)
+{
+	unsigned int link = src ? addr_scope(src) : 0;
+
+	if (src && addr_is_link_local(src) && (!link || (*ifindex && *ifindex != link)))
 		return -EINVAL;
-	if (scope)
-		*ifindex = scope;
+	if (!*ifindex)
+		*ifindex = link ? link : link_of(dst);
 	return 0;
 }
 
@@ -287,11 +289,11 @@ static int pose_question(const union addr *dst, const union addr *src, unsigned 
 
 	if (!addr_bytes(&dst->sa) || (src && src->sa.sa_family != dst->sa.sa_family))
 		return -EINVAL;
-	if (src_given && pin_to_link(&ifindex, src) < 0)
-		return -EINVAL;
-	if (pin_to_link(&ifindex, dst) < 0)
+	if (choose_link(dst, src_given ? src : NULL, &ifindex))
 		return -EINVAL;
 	ret->dst = net_ip_of(dst);
+	if (addr_is_link_local(dst))
+		ret->dst.scope = ifindex;
 	ret->src = net_ip_of(src_given ? src : NULL);
 	ret->ifindex = ifindex;
 	ret->flags = 0;
@@ -302,6 +304,8 @@ static void tell_route(const struct answer *answer, struct net_route *ret)
 {
 	net_ip_to_addr(&answer->src, &ret->src);
 	net_ip_to_addr(&answer->next_hop, &ret->next_hop);
+	if (addr_is_link_local(&ret->next_hop))
+		ret->next_hop.in6.sin6_scope_id = answer->ifindex;
 	ret->ifindex = answer->ifindex;
 	ret->gateway = answer->gateway;
 	ret->local = answer->local;

@@ -222,11 +222,25 @@ TEST(route_that_is_prohibited_leads_nowhere)
 	ck_assert_int_lt(leads_by("192.0.2.1", "10.0.0.1", "d0"), 0);
 }
 
-TEST(link_local_without_scope_is_refused)
+TEST(link_local_without_scope_goes_out_where_the_routes_say)
 {
 	struct net_route route;
 
-	ck_assert_int_eq(lookup("fe80::9", NULL, NULL, &route), -EINVAL);
+	run("ip -6 route add fe80::/64 dev d1 metric 1");
+	route = route_to("fe80::9");
+	ck_assert_dev(route.ifindex, "d1");
+	ck_assert_ip(route.next_hop, "fe80::9%d1");
+}
+
+TEST(own_link_local_without_scope_is_local_to_the_interface_that_has_it)
+{
+	struct net_route route;
+
+	add_ip6("fe80::5", "d1");
+	route = route_to("fe80::5");
+	ck_assert(route.local);
+	ck_assert_dev(route.ifindex, "d1");
+	ck_assert_ip(route.src, "fe80::5%d1");
 }
 
 TEST(link_local_goes_out_where_its_scope_says)
@@ -243,11 +257,31 @@ TEST(link_local_goes_out_where_its_scope_says)
 	ck_assert_ip(route.src, "fe80::5%d1");
 }
 
-TEST(scope_and_interface_must_agree)
+TEST(interface_comes_before_the_scope_of_the_destination)
 {
 	struct net_route route;
 
-	ck_assert_int_eq(lookup("fe80::9%d1", NULL, "d0", &route), -EINVAL);
+	ck_assert_int_eq(lookup("fe80::9%d1", NULL, "d0", &route), 0);
+	ck_assert_dev(route.ifindex, "d0");
+	ck_assert_ip(route.next_hop, "fe80::9%d0");
+}
+
+TEST(scope_of_the_source_comes_before_that_of_the_destination)
+{
+	struct net_route route;
+
+	add_ip6("fe80::5", "d0");
+	ck_assert_int_eq(lookup("fe80::9%d1", "fe80::5%d0", NULL, &route), 0);
+	ck_assert_dev(route.ifindex, "d0");
+	ck_assert_ip(route.next_hop, "fe80::9%d0");
+}
+
+TEST(scope_of_the_source_and_interface_must_agree)
+{
+	struct net_route route;
+
+	add_ip6("fe80::5", "d0");
+	ck_assert_int_eq(lookup("fe80::9", "fe80::5%d0", "d1", &route), -EINVAL);
 }
 
 static const struct {
