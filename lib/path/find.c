@@ -32,13 +32,13 @@ int path_bind(const union addr *local, uint16_t ps, struct path *ret)
 	return err ? err : find_gid(local, iface.ifindex, ps, &ret->gid);
 }
 
-/* The source is the destination, or the loopback address if that is a wildcard. */
+/* A wildcard source becomes the destination, or the loopback address if that is a wildcard. */
 static int find_loopback(const struct port_claim *claim, struct path *ret)
 {
 	union addr *src = &ret->route.src;
 
 	ret->loopback = true;
-	*src = claim->peer;
+	*src = addr_is_zero(&claim->local) ? claim->peer : claim->local;
 	if (addr_is_zero(src)) {
 		addr_set_any(src, claim->peer.sa.sa_family);
 		if (src->sa.sa_family == AF_INET)
@@ -79,7 +79,7 @@ static int find_native(const struct port_claim *claim, struct path *ret)
 static int find_route(const struct path_query *query, struct path *ret, int *ret_status)
 {
 	const struct port_claim *claim = query->claim;
-	const union addr *src = addr_is_any(&claim->local) ? NULL : &claim->local;
+	const union addr *src = addr_is_zero(&claim->local) ? NULL : &claim->local;
 	int err = net_route_lookup(&claim->peer, src, query->ifindex, &ret->route);
 	unsigned int ifindex = src && query->ifindex ? query->ifindex : ret->route.ifindex;
 
@@ -89,15 +89,41 @@ static int find_route(const struct path_query *query, struct path *ret, int *ret
 	return err;
 }
 
+/*
+ * As in stock, a source that identifies a device stays even if the destination is a wildcard or a
+ * loopback address. The path leads from the device to itself.
+ */
+static int find_to_itself(const struct path_query *query, struct path *ret, int *ret_status)
+{
+	struct port_claim claim = *query->claim;
+	struct path_query itself = *query;
+	int err;
+
+	if (addr_is_ib(&claim.local)) {
+		claim.peer.ib.sib_addr = claim.local.ib.sib_addr;
+		return find_native(&claim, ret);
+	}
+	claim.peer = claim.local;
+	itself.claim = &claim;
+	err = find_route(&itself, ret, ret_status);
+	ret->route.hop_limit = 0;
+	return err;
+}
+
 int path_find(const struct path_query *query, struct path *ret, int *ret_status)
 {
-	const union addr *dst = &query->claim->peer;
+	const struct port_claim *claim = query->claim;
 	int err;
 
 	*ret_status = 0;
-	if (addr_is_any(dst))
-		return find_loopback(query->claim, ret);
-	err = addr_is_ib(dst) ? find_native(query->claim, ret) : find_route(query, ret, ret_status);
+	if (addr_is_any(&claim->peer) && addr_is_any(&claim->local))
+		return find_loopback(claim, ret);
+	if (addr_is_any(&claim->peer))
+		err = find_to_itself(query, ret, ret_status);
+	else if (addr_is_ib(&claim->peer))
+		err = find_native(claim, ret);
+	else
+		err = find_route(query, ret, ret_status);
 	if (err || *ret_status)
 		return err;
 	err = device_port_open(device_of(ret->gid.verbs), ret->gid.port_num, &ret->port);

@@ -142,6 +142,36 @@ TEST(source_is_the_one_of_the_route)
 	ck_assert_uint_eq(addr_port(&id->claim.local), FAKE_FIRST_PORT);
 }
 
+/* To the kernel, a source identifies its device even if the destination is no other host's. */
+TEST_LOOP(bound_source_stays_whatever_the_destination, 0, 2)
+{
+	peer.in4.sin_addr.s_addr = htonl(_i ? INADDR_LOOPBACK : INADDR_ANY);
+	ck_assert_int_eq(bind_id(&own), 0);
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert(addr_same_ip(&id->claim.local, &own));
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+TEST(loopback_source_reaches_no_peer)
+{
+	own.in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(bind_id(&own), 0);
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	ck_assert(addr_is_loopback(&id->claim.local));
+}
+
+TEST(link_local_peer_is_shown_without_the_scope_of_its_route)
+{
+	peer = (union addr){ .in6.sin6_family = AF_INET6, .in6.sin6_addr = { { { 0xfe, 0x80 } } } };
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_uint_eq(id->pub.route.addr.dst_sin6.sin6_scope_id, 0);
+	ck_assert_uint_eq(addr_scope(&id->claim.peer), FAKE_IFINDEX);
+}
+
 TEST(without_a_route_the_id_stays_bound)
 {
 	fake_net.route_err = -ENETUNREACH;
