@@ -165,20 +165,29 @@ static bool handle_recv_completion(struct stream *s, const struct ibv_wc *wc)
 	return true;
 }
 
+/*
+ * A peer that follows the protocol has no more messages under way than its credits and a few of
+ * control. One that sends without end gets no more at a time, so that others get the lock; the
+ * watches are notified, so that nobody sleeps.
+ */
 static void poll_recv_cq(struct stream *s)
 {
 	struct ibv_wc wc[COMPLETIONS_AT_ONCE];
-	int n;
+	uint32_t left = s->sizes.rq_size + COMPLETIONS_AT_ONCE;
+	int n = COMPLETIONS_AT_ONCE;
 
-	do {
+	while (n == COMPLETIONS_AT_ONCE && left >= COMPLETIONS_AT_ONCE) {
 		uint32_t n_again = 0;
 
+		left -= COMPLETIONS_AT_ONCE;
 		n = ibv_poll_cq(s->memory.recv.cq, COMPLETIONS_AT_ONCE, wc);
 		for (int i = 0; i < n; i++)
 			n_again += handle_recv_completion(s, &wc[i]);
 		if (n_again && stream_can_talk(s->state) && memory_post_recvs(s, n_again))
 			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
-	} while (n == COMPLETIONS_AT_ONCE);
+	}
+	if (n == COMPLETIONS_AT_ONCE)
+		watch_notify(&s->base);
 }
 
 /*

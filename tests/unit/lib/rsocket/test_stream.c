@@ -548,3 +548,29 @@ TEST(a_half_that_is_told_of_twice_is_a_lie)
 	ck_assert_int_eq(events_of(pair.fd[0], POLLIN) & POLLERR, POLLERR);
 }
 END_TEST
+
+#define FLOOD 100000
+
+/* Otherwise the thread that looks at the socket holds its lock as long as the peer likes. */
+TEST(a_peer_that_floods_gets_its_turn_and_no_more)
+{
+	struct stream_sizes sizes = pair_small();
+	struct stream *s;
+
+	sizes.rq_size = 128;
+	pair_free(&pair);
+	pair = pair_make(sizes);
+	s = pair.end[1];
+	wire_flood(s->id->qp, rs_message(RS_OP_CTRL, RS_CTRL_KEEPALIVE), FLOOD);
+	pthread_mutex_lock(&s->base.lock);
+	stream_progress(&s->base);
+	pthread_mutex_unlock(&s->base.lock);
+	ck_assert_uint_gt(wire_flood_left(s->id->qp), FLOOD / 2);
+	send_text(pair.fd[0], "honest");
+	while (!(events_of(pair.fd[1], POLLIN) & POLLIN))
+		;
+	expect_text(pair.fd[1], "honest", 0);
+	wire_flood(s->id->qp, 0, 0);
+	events_of(pair.fd[1], POLLIN);
+}
+END_TEST

@@ -51,6 +51,8 @@ struct wire_qp {
 	unsigned int first_recv, n_recvs;
 	unsigned int n_max_send, n_sending, n_quiet;
 	bool is_held, is_dead;
+	uint32_t flood;
+	unsigned int n_flood;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -319,6 +321,10 @@ static int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv
 	}
 	if (qp->peer)
 		carry_out(qp->peer);
+	while (qp->n_flood && qp->n_recvs) {
+		qp->n_flood--;
+		deliver(qp, htobe32(qp->flood));
+	}
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -546,6 +552,25 @@ void wire_inject(struct ibv_qp *pub, uint32_t message)
 	if (qp->n_recvs)
 		deliver(qp, htobe32(message));
 	pthread_mutex_unlock(&lock);
+}
+
+void wire_flood(struct ibv_qp *pub, uint32_t message, unsigned int n)
+{
+	struct wire_qp *qp = (struct wire_qp *)pub;
+
+	pthread_mutex_lock(&lock);
+	qp->flood = message;
+	qp->n_flood = n;
+	while (qp->n_flood && qp->n_recvs) {
+		qp->n_flood--;
+		deliver(qp, htobe32(message));
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned int wire_flood_left(struct ibv_qp *pub)
+{
+	return ((struct wire_qp *)pub)->n_flood;
 }
 
 void wire_hold(struct ibv_qp *pub, bool hold)

@@ -34,6 +34,13 @@ void wire_allow_lies(void);
 /** wire_inject() - a message, in host order, that the peer of this queue pair never sent. */
 void wire_inject(struct ibv_qp *qp, uint32_t message);
 
+/**
+ * wire_flood() - have the peer of this queue pair send a message, in host order, for each receive
+ * that is posted, @n times; wire_flood_left(): how often it will yet
+ */
+void wire_flood(struct ibv_qp *qp, uint32_t message, unsigned int n);
+unsigned int wire_flood_left(struct ibv_qp *qp);
+
 /** wire_hold() - keep what a queue pair posts from being carried out, or no longer. */
 void wire_hold(struct ibv_qp *qp, bool hold);
 
