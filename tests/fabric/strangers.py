@@ -10,7 +10,7 @@ from pathlib import Path
 import shutil
 import sys
 
-from programs import Failure, RETRY, ROOT, SKIPPED, Tests
+from programs import FORKING, Failure, PRELOAD, RETRY, ROOT, SKIPPED, Tests
 
 PORT = 7471  # rstream's
 OPTIONS = "-C 100 -S 4096 -T v"
@@ -34,6 +34,18 @@ def half_open(tests, hosts, count):
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
 
+def squatter(tests):
+    """Another user of the server's host has bound the name that once was the lock of the port."""
+    squat = "import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); " \
+            "s.bind('\\\\0rsocket_fork.8000'); s.recv(1)"
+    preload = f"RDMAV_FORK_SAFE=1 {PRELOAD} python3 {FORKING}"
+    done = tests.run(f'a&:python3 -c "{squat}"', f"a&:{preload} server 10.77.0.1 4",
+                     f"b:PURECM_LOG=debug {preload} client 10.77.0.1 4 2>&1 | "
+                     "grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c")
+    if "4 CONNECTING -> OPEN" not in done.stdout or "1 forked 4" not in done.stdout:
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build",
@@ -46,6 +58,7 @@ def main():
         tests.test("600 half-open connections of a host", half_open, tests, ["b"], 600)
         tests.test("100 half-open connections of each of 8 hosts", half_open, tests,
                    list("bcdefghi"), 100)
+        tests.test("a squatter on the lock of a preloaded server that forks", squatter, tests)
         return tests.summary()
     finally:
         shutil.rmtree(tests.folder)

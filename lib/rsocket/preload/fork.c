@@ -9,12 +9,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "base/env.h"
@@ -22,6 +21,7 @@
 #define ZEROS	   4
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
 #define RETRY_MS   10	 /* while another child uses the port */
+#define PORT_LOCKS 64	 /* ports may share one */
 
 enum stage {
 	NOT_OURS,
@@ -56,9 +56,36 @@ static void set_stage(int fd, enum stage stage)
 		__atomic_store_n(&stages[fd], (unsigned char)stage, __ATOMIC_RELEASE);
 }
 
+/*
+ * Children share their parent's port. Only one at a time may listen on it, so that each gets its
+ * own client. The locks are in memory that children inherit, so that no other user has them; a lock
+ * is free when the thread that has it ends.
+ */
+static pthread_mutex_t *port_locks; /* PORT_LOCKS; NULL: none */
+
+static void make_port_locks(void)
+{
+	pthread_mutexattr_t attr;
+	void *at = mmap(NULL, PORT_LOCKS * sizeof(*port_locks), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return;
+	port_locks = at;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	for (int i = 0; i < PORT_LOCKS; i++)
+		pthread_mutex_init(&port_locks[i], &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 void fork_note_socket(int fd)
 {
-	set_stage(fd, SOCKET);
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_port_locks);
+	set_stage(fd, port_locks ? SOCKET : NOT_OURS);
 }
 
 void fork_note_connect(int fd)
@@ -147,26 +174,15 @@ static void become_rdma(int tcp, int rs)
 
 /* --- the accepting end --------------------------------------------------- */
 
-/*
- * Children share their parent's port. Only one at a time may listen on it, so that each gets its
- * own client. The lock is a UNIX socket name, which is released when the process ends.
- *
- * Return: a descriptor to be closed afterwards; -1 if another process holds the lock.
- */
-static int lock_port(const union name *name)
+/* Return: the lock, to be unlocked by this thread; NULL if another has it. */
+static pthread_mutex_t *lock_port(const union name *name)
 {
-	struct sockaddr_un lock = { .sun_family = AF_UNIX };
-	int fd = real()->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int length = snprintf(lock.sun_path + 1, sizeof(lock.sun_path) - 1, "rsocket_fork.%d",
-			      ntohs(name->v4.sin_port));
-	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
-			  (socklen_t)length;
+	pthread_mutex_t *lock = &port_locks[ntohs(name->v4.sin_port) % PORT_LOCKS];
+	int err = pthread_mutex_trylock(lock);
 
-	if (fd >= 0 && real()->bind(fd, (struct sockaddr *)&lock, bytes)) {
-		real()->close(fd);
-		fd = -1;
-	}
-	return fd;
+	if (err == EOWNERDEAD)
+		err = pthread_mutex_consistent(lock);
+	return err ? NULL : lock;
 }
 
 /* Return: a listener on this connection's port, on all addresses; or -1. */
@@ -228,17 +244,18 @@ static void settle_accepted(int tcp)
 {
 	static const char zeros[ZEROS];
 	union name server, client;
-	int listener = -1, port = -1, rs = -1;
+	int listener = -1, rs = -1;
+	pthread_mutex_t *port = NULL;
 
 	if (!get_rdma_name(real()->getsockname, tcp, &server) ||
 	    !get_rdma_name(real()->getpeername, tcp, &client))
 		return;
-	while (port < 0 && !is_readable(tcp, 0)) {
+	while (!port && !is_readable(tcp, 0)) {
 		port = lock_port(&server);
-		if (port < 0)
+		if (!port)
 			is_readable(tcp, RETRY_MS);
 	}
-	if (port >= 0)
+	if (port)
 		listener = listen_on_same_port(&server);
 	/* A client that has given up is served over TCP. */
 	if (listener >= 0 && !is_readable(tcp, 0)) {
@@ -254,8 +271,8 @@ static void settle_accepted(int tcp)
 	}
 	if (listener >= 0)
 		rclose(listener);
-	if (port >= 0)
-		real()->close(port);
+	if (port)
+		pthread_mutex_unlock(port);
 }
 
 /* --- the connecting end -------------------------------------------------- */
