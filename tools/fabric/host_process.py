@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import lag
+import listening
 import namespaces
 import netlink
 
@@ -63,10 +64,11 @@ def environment(folder, host, arguments, libraries, preloads):
 class HostProcess:
     """Runs in the child; communicates over self.link."""
 
-    def __init__(self, host, link, env):
-        self.host, self.env, self.link = host, env, link
+    def __init__(self, host, link, env, purecm):
+        """@purecm: the program, or None"""
+        self.host, self.env, self.link, self.purecm = host, env, link, purecm
         self.heard = b""  # of the next line
-        self.running = {}  # pid: callback for its status, and its Popen
+        self.running = {}  # pid: callback for its status, and its Popen or None
         self.kernel = None
         self.visitors = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ready = selectors.DefaultSelector()
@@ -105,11 +107,23 @@ class HostProcess:
         self.running[child.pid] = done, child
         return child.pid
 
-    def start_command(self, number, text, fd):
-        """Start a command with its output to a descriptor of ours."""
-        self.start(text, (subprocess.DEVNULL, fd, fd),
-                   lambda status: self.say(ended=number, status=status))
+    def start_command(self, number, text, fd, listen_s):
+        """Start a command with its output to a descriptor of ours.
+
+        @listen_s: how long to wait for it to listen; 0: not at all"""
+        session = self.start(text, (subprocess.DEVNULL, fd, fd),
+                             lambda status: self.say(ended=number, status=status))
         os.close(fd)
+        if listen_s:
+            self.watch_for_listener(session, number, listen_s)
+
+    def watch_for_listener(self, session, number, limit_s):
+        """In a process of its own: other commands need not wait for that."""
+        pid = os.fork()
+        if pid == 0:
+            namespaces.die_with_parent()
+            os._exit(not listening.wait(session, self.purecm, self.env, limit_s))
+        self.running[pid] = (lambda status: status or self.say(listens=number)), None
 
     def open_door(self):
         """Accept connections of `fabric exec`."""
@@ -161,8 +175,10 @@ class HostProcess:
                 self.say(died=self.host.name)
             elif pid in self.running:
                 done, child = self.running.pop(pid)
-                child.returncode = os.waitstatus_to_exitcode(status)
-                done(child.returncode)
+                code = os.waitstatus_to_exitcode(status)
+                if child:
+                    child.returncode = code
+                done(code)
 
     def serve(self):
         """Run until the link is closed; then end everything on the host."""

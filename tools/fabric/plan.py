@@ -87,6 +87,10 @@ class Command:
     text: str
     background: bool
 
+    def __str__(self):
+        first, *more = self.text.strip().splitlines()
+        return f"'{self.host.name}{'&' * self.background}:{first}{' ...' * bool(more)}'"
+
 
 def hosts_of(text, ports=1):
     """The hosts of --hosts: their number, or their names."""
