@@ -23,6 +23,22 @@ def lines(build, *words):
     return done.stdout.splitlines()
 
 
+BEYOND = """
+import errno, socket
+for family, address in ((socket.AF_INET, "240.0.0.1"), (socket.AF_INET6, "2001:db8::1")):
+    print(socket.socket(family).connect_ex((address, 1)) == errno.ENETUNREACH)
+"""
+
+
+def address_beyond_has_a_route_that_ends_at_a_router(build):
+    """TCP hears so at once; a request of rdma_cm is lost, as with any other router."""
+    clients = (f"PURECM_CONNECT_TIMEOUT_MS=500 rping -c -a {address} 2>&1"
+               for address in ("240.0.0.1", "2001:db8::1"))
+    said = lines(build, "--hosts", "1", f"a:python3 -c '{BEYOND}'; {'; '.join(clients)}; true")
+    assert said[:2] == ["True", "True"], said
+    assert sum("RDMA_CM_EVENT_UNREACHABLE, error -110" in line for line in said) == 2, said
+
+
 def each_host_has_its_name_and_finds_the_others_by_theirs(build):
     said = lines(build, "--hosts", "server,client", "server:hostname; getent hosts client",
                  "client:hostname; getent hosts server")
@@ -182,6 +198,7 @@ def a_process_with_the_environment_of_another_host_is_noticed(build):
 
 
 TESTS = (
+    address_beyond_has_a_route_that_ends_at_a_router,
     a_process_with_the_environment_of_another_host_is_noticed,
     each_host_has_its_name_and_finds_the_others_by_theirs,
     the_device_node_can_be_read_and_written,

@@ -16,6 +16,7 @@ import lag
 import listening
 import namespaces
 import netlink
+import plan
 
 KERNEL = "6.1"  # the version that a fabric imitates, on any kernel: see tests/fabric/stock.txt
 VISITORS = "exec"  # a socket in the host's folder
@@ -45,6 +46,19 @@ def set_up_network(host, mtu):
         netlink.set_up(name)
         for address in host.addresses(i):
             netlink.add_address(name, address)
+    for router in plan.ROUTER:
+        netlink.add_default_route(router)
+
+
+def set_up_router(name):
+    """A router for the hosts, on the interface of their switch. It says that what is beyond is
+    unreachable, so that programs need not wait for a timeout."""
+    set_sysctl("ipv4/ip_forward", 1)
+    set_sysctl("ipv4/icmp_ratelimit", 0)
+    set_sysctl("ipv6/conf/all/forwarding", 1)
+    set_sysctl("ipv6/icmp/ratelimit", 0)
+    for address, bits in zip(plan.ROUTER, (24, 64)):
+        netlink.add_address(name, f"{address}/{bits}")
 
 
 def environment(folder, host, arguments, libraries, preloads):

@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 
-RTM_NEWLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWNEIGH = 16, 19, 20, 28
+RTM_NEWLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 19, 20, 24, 28
 REQUEST, ACK, CREATE, EXCLUSIVE = 1, 4, 0x400, 0x200
 NLMSG_ERROR = 2
 IFF_UP = 1
@@ -16,6 +16,7 @@ IFLA_LINKINFO, IFLA_NET_NS_PID = 18, 19
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS, IFA_F_NODAD = 1, 2, 8, 2
 IFLA_PROTINFO = 12
+RTA_GATEWAY, RT_TABLE_MAIN, RTPROT_STATIC, RTN_UNICAST = 5, 254, 4, 1
 NDA_DST, NDA_LLADDR, NUD_PERMANENT, NUD_NOARP, NTF_MASTER = 1, 2, 0x80, 0x40, 4
 BRIDGE_PORT = {"learning": 8, "unicast-flood": 9, "multicast-flood": 27, "broadcast-flood": 30}
 NESTED = 0x8000
@@ -106,6 +107,15 @@ def add_address(name, address):
     body += attribute(IFA_LOCAL, interface.packed) + attribute(IFA_ADDRESS, interface.packed)
     body += number(IFA_FLAGS, IFA_F_NODAD)
     ask(RTM_NEWADDR, CREATE | EXCLUSIVE, body)
+
+
+def add_default_route(gateway):
+    """Send what is for no other network to a router."""
+    ip = ipaddress.ip_address(gateway)
+    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+    body = struct.pack("BBBBBBBBI", family, 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST,
+                       0)
+    ask(RTM_NEWROUTE, CREATE | EXCLUSIVE, body + attribute(RTA_GATEWAY, ip.packed))
 
 
 def add_neighbour(name, address, lladdr):

@@ -45,6 +45,7 @@ DEVICES = {  # name: (quirks, and limits of wire/page.h; source)
               "the least of all the others but efa"),
 }
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
+ROUTER = ("10.77.0.254", "fd77::fffe")  # of all hosts; it knows no other network
 DIR_BYTES_MAX = 60  # the names of sockets in it must fit into sun_path
 
 
