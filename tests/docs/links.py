@@ -12,7 +12,7 @@ import sys
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)\)")
 NAMED = re.compile(r"`((?:base|cm|mad|lib|tools|tests|include|docs)/[\w./-]+)`")
-READ = re.compile(r'(?:getenv\(|^\t\{ ?)"(PURECM_\w+)"', re.M)
+READ = re.compile(r'(?:(?:getenv|env_get)\(|^\t\{ ?)"(PURECM_\w+)"', re.M)
 ROW = re.compile(r"^\| `(PURECM_\w+)` \|", re.M)
 
 
