@@ -32,22 +32,29 @@ int path_bind(const union addr *local, uint16_t ps, struct path *ret)
 	return err ? err : find_gid(local, iface.ifindex, ps, &ret->gid);
 }
 
-/* A wildcard source becomes the destination, or the loopback address if that is a wildcard. */
+/* The source becomes the destination, or the loopback address if that is a wildcard. */
+static void set_loopback(union addr *src, const union addr *peer)
+{
+	const bool is_any = addr_is_zero(peer);
+
+	if (addr_is_ib(src)) { /* it has its own service id */
+		src->ib.sib_addr = peer->ib.sib_addr;
+		src->ib.sib_addr.sib_addr8[15] |= is_any;
+		src->ib.sib_pkey = peer->ib.sib_pkey;
+	} else if (src->sa.sa_family == AF_INET6) {
+		src->in6.sin6_addr = is_any ? in6addr_loopback : peer->in6.sin6_addr;
+	} else {
+		src->in4.sin_addr.s_addr = is_any ? htonl(INADDR_LOOPBACK)
+						  : peer->in4.sin_addr.s_addr;
+	}
+}
+
 static int find_loopback(const struct port_claim *claim, struct path *ret)
 {
-	union addr *src = &ret->route.src;
-
 	ret->loopback = true;
-	*src = addr_is_zero(&claim->local) ? claim->peer : claim->local;
-	if (addr_is_zero(src)) {
-		addr_set_any(src, claim->peer.sa.sa_family);
-		if (src->sa.sa_family == AF_INET)
-			src->in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		else if (src->sa.sa_family == AF_INET6)
-			src->in6.sin6_addr = in6addr_loopback;
-		else
-			src->ib.sib_addr.sib_addr8[15] = 1;
-	}
+	ret->route.src = claim->local;
+	if (addr_is_zero(&claim->local))
+		set_loopback(&ret->route.src, &claim->peer);
 	return device_find_loopback(&ret->gid);
 }
 

@@ -2,6 +2,7 @@
 /* rdma_bind_addr(), rdma_resolve_addr() and rdma_resolve_route(): lib/conn/resolve.c and move.c. */
 #include "lib/conn/resolve.h"
 
+#include <endian.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
@@ -152,6 +153,21 @@ TEST_LOOP(bound_source_stays_whatever_the_destination, 0, 2)
 	ck_assert(addr_same_ip(&id->claim.local, &own));
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+TEST(source_of_the_empty_gid_has_a_service_id)
+{
+	peer = (union addr){
+		.ib = {.sib_family = AF_IB,
+			.sib_pkey = htobe16(0xffff),
+			.sib_sid = htobe64(RDMA_PS_TCP << 16 | RIG_PORT),
+			.sib_sid_mask = UINT64_MAX}
+	};
+	ck_assert_int_eq(resolve(), 0);
+	ck_assert_uint_eq(be64toh(id->claim.local.ib.sib_sid), RDMA_PS_TCP << 16 | FAKE_FIRST_PORT);
+	ck_assert_uint_eq(id->claim.local.ib.sib_sid_mask, UINT64_MAX);
+	ck_assert_uint_eq(id->claim.local.ib.sib_pkey, htobe16(0xffff));
+	ck_assert(addr_is_loopback(&id->claim.local));
 }
 
 TEST(loopback_source_reaches_no_peer)
