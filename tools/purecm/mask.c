@@ -6,14 +6,20 @@
 #include "tools/purecm/mask.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/purecm/field.h"
 
+#define HEX		 "0123456789abcdefABCDEF"
 #define GUID_TEXT_GROUPS 4
+#define GUID_DIGITS	 16
+#define GUID_DIGITS_MIN	 10 /* more than a comm id's */
 #define MAC_BYTES	 6
+#define IPOIB_BYTES	 20
+#define PAIRS_MAX	 20
 #define TOKEN_BYTES	 64 /* longer than any address */
 
 enum kind {
@@ -229,6 +235,17 @@ static bool print_ip(struct mask *mask, const char *token, FILE *out)
 	return true;
 }
 
+static bool print_gid(struct mask *mask, struct mad_gid gid, const char *separator, FILE *out)
+{
+	size_t i;
+
+	mask_gid(mask, &gid);
+	for (i = 0; i < sizeof(gid.raw); i++)
+		fprintf(out, "%s%02x", i ? separator : "", gid.raw[i]);
+	return true;
+}
+
+/* "0002:c903:000a:1b2c" */
 static bool print_guid(struct mask *mask, const char *token, FILE *out)
 {
 	unsigned int group[GUID_TEXT_GROUPS], i;
@@ -248,56 +265,119 @@ static bool print_guid(struct mask *mask, const char *token, FILE *out)
 	return true;
 }
 
-static bool print_mac(struct mask *mask, const char *token, FILE *out)
+/* Return: how many pairs of digits with one separator between them a token is; 0 if it is not. */
+static size_t read_pairs(const char *token, char separator, uint8_t bytes[PAIRS_MAX])
 {
-	struct mad_gid mac = { { 0 } };
-	uint8_t *at = mac.raw + sizeof(mac) - MAC_BYTES;
-	int n = 0, i;
+	size_t n = 0;
 
-	if (sscanf(token, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &at[0], &at[1], &at[2], &at[3],
-		   &at[4], &at[5], &n) != MAC_BYTES ||
-	    token[n])
+	for (; n < PAIRS_MAX; n++, token += separator ? 3 : 2) {
+		if (!isxdigit((unsigned char)token[0]) || !isxdigit((unsigned char)token[1]))
+			return 0;
+		sscanf(token, "%2hhx", &bytes[n]);
+		if (!token[2])
+			return n + 1;
+		if (separator && token[2] != separator)
+			return 0;
+	}
+	return 0;
+}
+
+/* MACs, and link addresses of IP over InfiniBand: four bytes and a GID. */
+static bool print_link(struct mask *mask, const char *token, FILE *out)
+{
+	const char separator[] = { strchr(token, '-') ? '-' : ':', '\0' };
+	uint8_t bytes[PAIRS_MAX];
+	const size_t n = read_pairs(token, *separator, bytes);
+	struct mad_gid gid = { { 0 } };
+	size_t i;
+
+	if (n == IPOIB_BYTES) {
+		for (i = 0; i < IPOIB_BYTES - sizeof(gid); i++)
+			fprintf(out, "%02x%s", bytes[i], separator);
+		memcpy(gid.raw, bytes + IPOIB_BYTES - sizeof(gid), sizeof(gid));
+		return print_gid(mask, gid, separator, out);
+	}
+	if (n != MAC_BYTES)
 		return false;
-	mask_bytes(mask, &mac, KIND_MAC);
+	memcpy(gid.raw + sizeof(gid) - MAC_BYTES, bytes, MAC_BYTES);
+	mask_bytes(mask, &gid, KIND_MAC);
 	for (i = 0; i < MAC_BYTES; i++)
-		fprintf(out, "%s%02x", i ? ":" : "", at[i]);
+		fprintf(out, "%s%02x", i ? separator : "", gid.raw[sizeof(gid) - MAC_BYTES + i]);
 	return true;
 }
 
-/* Handles "10.77.0.1:7174", and sentences that end with an address. */
-static void print_token(struct mask *mask, const char *text, size_t bytes, FILE *out)
+/* Digits alone: a GID, a GUID, and with 0x also one whose leading zeros are left out. */
+static bool print_digits(struct mask *mask, const char *token, FILE *out)
 {
-	char token[TOKEN_BYTES];
-	size_t n;
+	const bool has_0x = token[0] == '0' && tolower((unsigned char)token[1]) == 'x';
+	const char *digits = token + (has_0x ? 2 : 0);
+	const size_t n = strlen(digits);
+	uint8_t bytes[PAIRS_MAX];
+	struct mad_gid gid;
 
-	for (n = bytes < TOKEN_BYTES ? bytes : 0; n; n--) {
+	if (!n || digits[strspn(digits, HEX)])
+		return false;
+	if (n == 2 * sizeof(gid) && read_pairs(digits, '\0', bytes) == sizeof(gid)) {
+		memcpy(gid.raw, bytes, sizeof(gid));
+		fputs(has_0x ? "0x" : "", out);
+		return print_gid(mask, gid, "", out);
+	}
+	/* A number in decimal may have as many digits; a GUID begins with a vendor's. */
+	if (n > GUID_DIGITS || n < (has_0x ? GUID_DIGITS_MIN : GUID_DIGITS) ||
+	    (!has_0x && digits[strspn(digits, "0123456789")] == '\0' && digits[0] != '0'))
+		return false;
+	fprintf(out, "%s%016" PRIx64, has_0x ? "0x" : "",
+		mask_guid(mask, strtoull(digits, NULL, 16)));
+	return true;
+}
+
+static bool may_end(const char *text, size_t n)
+{
+	const char after = text[n], last = text[n - 1];
+
+	/* 10.77.0.1a is an address and a letter; fd00::1a is not fd00::1. */
+	return last != '-' && !isdigit((unsigned char)after) &&
+	       (!isxdigit((unsigned char)after) || memchr(text, '.', n));
+}
+
+/* Return: the bytes of the longest address that begins there, which is printed; 0 if none does. */
+static size_t print_address(struct mask *mask, const char *text, FILE *out)
+{
+	size_t n = strspn(text, HEX "xX:.-");
+	char token[TOKEN_BYTES];
+
+	for (n = n < TOKEN_BYTES ? n : TOKEN_BYTES - 1; n > 1; n--) {
 		memcpy(token, text, n);
 		token[n] = '\0';
-		if ((n == bytes || !strchr("0123456789abcdefABCDEF", text[n])) &&
-		    (print_ip(mask, token, out) || print_mac(mask, token, out) ||
-		     print_guid(mask, token, out)))
-			break;
+		if (may_end(text, n) &&
+		    (print_ip(mask, token, out) || print_link(mask, token, out) ||
+		     print_guid(mask, token, out) || print_digits(mask, token, out)))
+			return n;
 	}
-	fwrite(text + n, 1, bytes - n, out);
+	return 0;
+}
+
+/* An address may begin after what is no letter or digit, and with a digit after a letter. */
+static bool may_begin(char before, char first)
+{
+	if (first == ':')
+		return true;
+	return !isalnum((unsigned char)before) ||
+	       (isdigit((unsigned char)first) && isalpha((unsigned char)before));
 }
 
 void mask_text(struct mask *mask, const char *text, FILE *out)
 {
-	static const char in_address[] = "0123456789abcdefABCDEF:.";
-	static const char in_word[] =
-		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char before = ' ';
 	size_t n;
 
 	while (*text) {
-		n = strspn(text, in_address);
-		/* A word such as "added" only begins like an address. */
-		if (n && !strchr(in_word, text[n] ? text[n] : ' ')) {
-			print_token(mask, text, n, out);
-		} else {
-			n = strspn(text, in_word);
-			n = n ? n : 1;
-			fwrite(text, 1, n, out);
+		n = may_begin(before, *text) ? print_address(mask, text, out) : 0;
+		if (!n) {
+			putc(*text, out);
+			n = 1;
 		}
 		text += n;
+		before = text[-1];
 	}
 }
