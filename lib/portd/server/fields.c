@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cm/action.h"
+#include "cm/guard.h"
 #include "lib/net/hop.h"
 #include "mad/cma_hdr.h"
 
@@ -55,6 +56,14 @@ static bool has_our_guid(struct said *said)
 
 	return said->host_port->cm.ca_guid ==
 	       (msg->hdr.attr_id == CM_ATTR_REQ ? msg->req.local_ca_guid : msg->rep.local_ca_guid);
+}
+
+/* A REJ after a timeout is found by the GUID in it: it must not be another host's. */
+static bool has_our_guid_after_timeout(struct said *said)
+{
+	const struct cm_rej *rej = &said->msg->rej;
+
+	return rej->reason != CM_REJ_TIMEOUT || cm_rej_guid(rej) == said->host_port->cm.ca_guid;
 }
 
 /* Otherwise the peer would take the connection of another user for stale, and end it. */
@@ -231,6 +240,7 @@ static const struct row {
 	{ "local_comm_id", OF_CONNECTIONS, FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
 	{ "request_id", IN(SIDR_REQ), FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
 	{ "local_ca_guid", IN(REQ) | IN(REP), FIELDS_BY_ROW, has_our_guid, has_our_guid },
+	{ "ari", IN(REJ), FIELDS_BY_ROW, has_our_guid_after_timeout, has_our_guid_after_timeout },
 	{ fields_own_qpn, IN(REQ) | IN(REP), FIELDS_BY_ROW, names_own_qpn, names_own_qpn },
 	{ "local_eecn", IN(REP), FIELDS_BY_ROW, names_own_eecn, names_own_eecn },
 	{ "path.grh", ALL, FIELDS_BY_ROW, has_grh, NULL },
@@ -278,7 +288,7 @@ static const struct row {
 	{ "target_ack_delay failover_accepted", IN(REP), FIELDS_FREE, NULL, NULL },
 	{ "message", IN(MRA) | IN(REJ), FIELDS_FREE, NULL, NULL },
 	{ "service_timeout", IN(MRA), FIELDS_FREE, NULL, NULL },
-	{ "ari_bytes reason ari", IN(REJ), FIELDS_FREE, NULL, NULL },
+	{ "ari_bytes reason", IN(REJ), FIELDS_FREE, NULL, NULL },
 	{ "remote_qpn", IN(DREQ), FIELDS_FREE, NULL, NULL },
 	{ "status info_bytes info", IN(APR) | IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
 	{ "qpn qkey", IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
