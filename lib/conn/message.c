@@ -139,11 +139,14 @@ static void put_transport(const struct id *id, const struct conn_params *params,
 int message_req(const struct id *id, const struct conn_params *params, struct cm_msg *msg)
 {
 	struct cm_req *req = &msg->req;
-	int err = path_check_pkey(&id->path);
+	int err;
 
+	cm_msg_init(msg, CM_ATTR_REQ, 0);
+	err = put_request_data(id, req->private_data, CM_REQ_PRIVATE_BYTES, params);
+	if (!err)
+		err = path_check_pkey(&id->path);
 	if (err)
 		return err;
-	cm_msg_init(msg, CM_ATTR_REQ, 0);
 	req->service_id = claims_service_id(&id->claim.peer, id->claim.ps);
 	req->local_qpn = params->qpn;
 	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
@@ -155,20 +158,19 @@ int message_req(const struct id *id, const struct conn_params *params, struct cm
 	put_transport(id, params, req);
 	ece_put_req(id, msg);
 	path_to_req(&id->path, id->attached->attr.local_ca_ack_delay, &req->primary);
-	return put_request_data(id, req->private_data, CM_REQ_PRIVATE_BYTES, params);
+	return 0;
 }
 
 int message_sidr_req(const struct id *id, const struct conn_params *params, struct cm_msg *msg)
 {
 	struct cm_sidr_req *req = &msg->sidr_req;
-	int err = path_check_pkey(&id->path);
+	int err;
 
-	if (err)
-		return err;
 	cm_msg_init(msg, CM_ATTR_SIDR_REQ, 0);
 	req->service_id = claims_service_id(&id->claim.peer, id->claim.ps);
 	req->pkey = id->path.pkey;
-	return put_request_data(id, req->private_data, CM_SIDR_REQ_PRIVATE_BYTES, params);
+	err = put_request_data(id, req->private_data, CM_SIDR_REQ_PRIVATE_BYTES, params);
+	return err ? err : path_check_pkey(&id->path);
 }
 
 /* --- the passive side ---------------------------------------------------- */

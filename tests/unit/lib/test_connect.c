@@ -89,6 +89,17 @@ TEST(private_data_without_room_is_refused)
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
+TEST(private_data_without_room_is_said_before_a_partition_that_the_port_is_not_in)
+{
+	static const uint8_t data[255];
+
+	id->path.pkey = 0x8001;
+	rig_expect_errno(rdma_connect(&id->pub, &param), ENOENT);
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
+}
+
 TEST(as_many_reads_as_possible_are_what_the_device_can_do)
 {
 	struct cm_req req;
