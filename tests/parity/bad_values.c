@@ -311,6 +311,116 @@ static int name_that_is_no_number(struct scene *s, struct rdma_cm_id *id)
 	return refused_name("localhost", "1", &hints);
 }
 
+/* two faults at once: which is said? */
+
+static int bind_to_a_foreign_address(struct scene *s, struct rdma_cm_id *id)
+{
+	return rdma_bind_addr(id, at(&s->peer, 0));
+}
+
+static int bind_to_a_port_in_use(struct scene *s, struct rdma_cm_id *id)
+{
+	struct rdma_cm_id *other = open_id(s, "other", RDMA_PS_TCP);
+	int ret, err;
+
+	if (rdma_bind_addr(other, at(&s->self, s->port)))
+		give_up("rdma_bind_addr: %s", strerror(errno));
+	ret = rdma_bind_addr(id, at(&s->self, s->port));
+	err = errno;
+	close_id(other);
+	errno = err;
+	return ret;
+}
+
+static int resolve_from_a_foreign_address_to_nowhere(struct scene *s, struct rdma_cm_id *id)
+{
+	return rdma_resolve_addr(id, at(&s->peer, 0), numeric("203.0.113.1", 1), RESOLVE_MS);
+}
+
+static int resolve_to_the_other_family(struct scene *s, struct rdma_cm_id *id)
+{
+	return rdma_resolve_addr(id, at(&s->self, 0),
+				 numeric(s->family == AF_INET ? "fd77::9" : "10.77.0.9", 1),
+				 RESOLVE_MS);
+}
+
+static int connect_too_deep_with_the_most_data(struct scene *s, struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = {
+		.private_data = noise,
+		.private_data_len = 255,
+		.responder_resources = 254,
+	};
+
+	(void)s;
+	return rdma_connect(id, &param);
+}
+
+static int accept_too_deep_with_the_most_data(struct scene *s, struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = {
+		.private_data = noise,
+		.private_data_len = 255,
+		.responder_resources = 254,
+	};
+
+	(void)s;
+	return rdma_accept(id, &param);
+}
+
+static int option_of_no_name_and_no_length(struct scene *s, struct rdma_cm_id *id)
+{
+	uint8_t value = 0;
+
+	(void)s;
+	return rdma_set_option(id, BEYOND, BEYOND, &value, 0);
+}
+
+static int option_of_no_name_that_is_too_long(struct scene *s, struct rdma_cm_id *id)
+{
+	static const uint8_t value[5000];
+
+	(void)s;
+	return rdma_set_option(id, RDMA_OPTION_ID, BEYOND, (void *)(uintptr_t)value, sizeof(value));
+}
+
+static int path_of_half_a_record_too_many(struct scene *s, struct rdma_cm_id *id)
+{
+	static const struct ibv_path_data path[40];
+
+	(void)s;
+	return rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, (void *)(uintptr_t)path,
+			       sizeof(path) - 1);
+}
+
+static int join_in_a_way_to_come_of_no_family(struct scene *s, struct rdma_cm_id *id)
+{
+	struct sockaddr addr = { .sa_family = BEYOND };
+	struct rdma_cm_join_mc_attr_ex attr = { .comp_mask = 4, .addr = &addr };
+
+	(void)s;
+	return rdma_join_multicast_ex(id, &attr, NULL);
+}
+
+static int join_a_host(struct scene *s, struct rdma_cm_id *id)
+{
+	return rdma_join_multicast(id, at(&s->peer, 0), NULL);
+}
+
+static int leave_a_host(struct scene *s, struct rdma_cm_id *id)
+{
+	return rdma_leave_multicast(id, at(&s->peer, 7));
+}
+
+static int attributes_beyond_of_no_device(struct scene *s, struct rdma_cm_id *id)
+{
+	struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)BEYOND };
+	int mask;
+
+	(void)s;
+	return rdma_init_qp_attr(id, &attr, &mask);
+}
+
 const struct bad_row bad_values[] = {
 	ROW(event_into_nothing),
 	ROW(bind_to_nothing),
@@ -348,5 +458,18 @@ const struct bad_row bad_values[] = {
 	ROW(service_beyond_all_ports),
 	ROW(name_of_no_family),
 	ROW(name_that_is_no_number),
+	ROW(bind_to_a_foreign_address),
+	ROW(bind_to_a_port_in_use),
+	ROW(resolve_from_a_foreign_address_to_nowhere),
+	ROW(resolve_to_the_other_family),
+	ROW_FROM(BOUND, connect_too_deep_with_the_most_data),
+	ROW_FROM(BOUND, accept_too_deep_with_the_most_data),
+	ROW(option_of_no_name_and_no_length),
+	ROW(option_of_no_name_that_is_too_long),
+	ROW(path_of_half_a_record_too_many),
+	ROW(join_in_a_way_to_come_of_no_family),
+	ROW(join_a_host),
+	ROW(leave_a_host),
+	ROW(attributes_beyond_of_no_device),
 };
 const size_t n_bad_values = sizeof(bad_values) / sizeof(bad_values[0]);

@@ -12,6 +12,7 @@ static void walk(struct scene *s, struct rdma_cm_id *(*build)(struct scene *), b
 	for (op = state_ops; op->name; op++) {
 		id = build(s);
 		run_state_op(op, s, id, 0);
+		show_remains(id);
 		if (with_peer)
 			meet(s);
 		close_id(id);

@@ -31,7 +31,7 @@ static const struct scenario *const themes[] = {
 	sync_scenarios,	    exit_scenarios,	 backlog_scenarios,	   gone_scenarios,
 	endpoint_scenarios, srq_scenarios,	 move_scenarios,	   ece_scenarios,
 	type_scenarios,	    multicast_scenarios, multicast_data_scenarios, bad_scenarios,
-	verbs_scenarios,    killed_scenarios,	 signal_scenarios,
+	verbs_scenarios,    killed_scenarios,	 signal_scenarios,	   remain_scenarios,
 };
 
 void each_scenario(void (*visit)(const struct scenario *, void *), void *arg)

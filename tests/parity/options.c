@@ -152,6 +152,7 @@ static struct ibv_path_data odd_path(const struct rdma_cm_id *id)
 
 static void odd_paths_are_taken_in_part(struct scene *s)
 {
+	struct rdma_conn_param param = { .qp_num = unused_qpn() };
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 	struct ibv_path_data data;
 	uint8_t value = 0x68;
@@ -165,6 +166,10 @@ static void odd_paths_are_taken_in_part(struct scene *s)
 	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	data = odd_path(id);
 	set_path(s, id, &data, 1);
+	/* In the path's partition the port is not; but which of the faults is said? */
+	param.private_data = s;
+	param.private_data_len = 255;
+	DO(rdma_connect(id, &param));
 	close_id(id);
 }
 

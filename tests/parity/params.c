@@ -49,6 +49,30 @@ static void accept_nothing_given(struct scene *s)
 	accept_with(s, NULL);
 }
 
+/* Nor a queue pair, which only RDMA_PS_TCP asks for. */
+static void nothing_given_in_ib(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_IB);
+
+	DO(rdma_connect(id, NULL));
+	take_event(s);
+	meet(s);
+	close_id(id);
+}
+
+static void refuse_nothing_given_in_ib(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_IB, 0);
+	struct rdma_cm_event *event = wait_event(s->channel);
+	struct rdma_cm_id *child = event->id;
+
+	rdma_ack_cm_event(event);
+	DO(rdma_reject(child, NULL, 0));
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
 static void all_zero(struct scene *s)
 {
 	struct rdma_conn_param param = { 0 };
@@ -89,7 +113,7 @@ static void accept_all_maximum(struct scene *s)
 static const struct rdma_conn_param lopsided = {
 	.responder_resources = 3,
 	.initiator_depth = 5,
-	.flow_control = 1,
+	.flow_control = 2,
 	.retry_count = 4,
 	.rnr_retry_count = 2,
 };
@@ -289,6 +313,8 @@ static void accept_with_own_timeout(struct scene *s)
 
 const struct scenario param_scenarios[] = {
 	PAIR("params-null", nothing_given, accept_nothing_given, 0, "no parameters at all"),
+	PAIR("params-null-ib", nothing_given_in_ib, refuse_nothing_given_in_ib, 0,
+	     "neither parameters nor a queue pair, in RDMA_PS_IB"),
 	PAIR("params-zero", all_zero, accept_all_zero, 0, "all zero"),
 	PAIR("params-maximum", all_maximum, accept_all_maximum, 0,
 	     "0xFF for the depths, 255 for the retries"),

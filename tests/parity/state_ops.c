@@ -195,7 +195,7 @@ const struct state_op state_ops[] = {
 	{ "resolve_route",		   resolve_route,	  NEEDS_DEVICE			       },
 	{ "listen",		      listen_on,	       0				    },
 	{ "connect",		     connect_with_param,	 NEEDS_DEVICE			      },
-	{ "connect without param",	   connect_without_param, 0				    },
+	{ "connect without param",	   connect_without_param, NEEDS_DEVICE			       },
 	{ "accept",		      accept_with_param,     ACCEPTS | NEEDS_DEVICE | ENDS_REQUEST},
 	{ "reject",		      reject,		    ENDS_REQUEST			 },
 	{ "reject_ece",			reject_ece,	    ENDS_REQUEST			 },
@@ -236,4 +236,54 @@ void run_state_op(const struct state_op *op, struct scene *s, struct rdma_cm_id 
 	show_call(op->name, result);
 	if (request && !result)
 		take_event(s);
+}
+
+struct remains {
+	int verbs, pd, port_num, num_paths, event, qp, state, access_flags;
+	struct sockaddr_storage src, dst; /* without ports, which may be ephemeral */
+};
+
+static struct remains remains_of(const struct rdma_cm_id *id)
+{
+	const struct rdma_addr *addr = &id->route.addr;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct remains now;
+
+	memset(&now, 0, sizeof(now));
+	now.verbs = !!id->verbs;
+	now.pd = !!id->pd;
+	now.port_num = id->port_num;
+	now.num_paths = id->route.num_paths;
+	now.event = !!id->event;
+	now.src = addr->src_storage;
+	now.dst = addr->dst_storage;
+	((struct sockaddr_in *)&now.src)->sin_port = 0;
+	((struct sockaddr_in *)&now.dst)->sin_port = 0;
+	if (id->qp && ibv_query_qp(id->qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS, &init))
+		give_up("ibv_query_qp: %s", strerror(errno));
+	now.qp = !!id->qp;
+	if (id->qp) {
+		now.state = attr.qp_state;
+		now.access_flags = (int)attr.qp_access_flags;
+	}
+	return now;
+}
+
+void show_remains(const struct rdma_cm_id *id)
+{
+	static struct remains last;
+	const struct remains now = remains_of(id);
+
+	if (memcmp(&now, &last, sizeof(now)) == 0)
+		return;
+	last = now;
+	SAY("  verbs %d pd %d port_num %d paths %d event %d", now.verbs, now.pd, now.port_num,
+	    now.num_paths, now.event);
+	show_address("src", &id->route.addr.src_addr);
+	show_address("dst", &id->route.addr.dst_addr);
+	if (!id->qp)
+		return;
+	show_qp_state(id);
+	SAY("  access_flags %#x", now.access_flags);
 }

@@ -37,4 +37,12 @@ extern const struct state_op state_ops[];
 void run_state_op(const struct state_op *op, struct scene *s, struct rdma_cm_id *id,
 		  unsigned avoid);
 
+/**
+ * show_remains() - print what a call has left: device, addresses, the queue pair's state
+ * @id: the id, with or without a queue pair
+ *
+ * Prints nothing if that is what was printed before.
+ */
+void show_remains(const struct rdma_cm_id *id);
+
 #endif

@@ -130,6 +130,7 @@ static void walk_with_peer(struct scene *s, struct rdma_cm_id *(*build)(struct s
 	for (op = state_ops; op->name; op++) {
 		id = build(s);
 		run_state_op(op, s, id, avoid);
+		show_remains(id);
 		meet(s);
 		close_id(id);
 		meet(s);
@@ -300,6 +301,22 @@ static void walk_requested(struct scene *s)
 	close_id(listener);
 }
 
+static struct rdma_cm_id *requested_with_qp(struct scene *s)
+{
+	struct rdma_cm_id *child = wait_request(s);
+
+	make_qp(child);
+	return child;
+}
+
+static void walk_requested_with_qp(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0);
+
+	walk_with_peer(s, requested_with_qp, 0);
+	close_id(listener);
+}
+
 static void request_each(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("request");
@@ -342,5 +359,7 @@ const struct scenario state_scenarios[] = {
 		   "every call on a rejected id"),
 	PAIR_LIMIT("state-requested", request_each, walk_requested, 0, 60,
 		   "every call on the id of a request"),
+	PAIR_LIMIT("state-requested-qp", request_each, walk_requested_with_qp, 0, 60,
+		   "the same with a queue pair"),
 	LAST_SCENARIO,
 };

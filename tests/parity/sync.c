@@ -7,19 +7,19 @@
 
 #include "steps.h"
 
-static struct rdma_cm_id *open_synchronous(const char *label)
+static struct rdma_cm_id *open_synchronous(const char *label, enum rdma_port_space ps)
 {
 	struct rdma_cm_id *id;
 
-	if (rdma_create_id(NULL, &id, (void *)(uintptr_t)label, RDMA_PS_TCP))
+	if (rdma_create_id(NULL, &id, (void *)(uintptr_t)label, ps))
 		give_up("rdma_create_id: %s", strerror(errno));
 	name_id(id, label);
 	return id;
 }
 
-static struct rdma_cm_id *synchronous_listener(struct scene *s)
+static struct rdma_cm_id *synchronous_listener(struct scene *s, enum rdma_port_space ps)
 {
-	struct rdma_cm_id *id = open_synchronous("listener");
+	struct rdma_cm_id *id = open_synchronous("listener", ps);
 
 	DO(rdma_bind_addr(id, any(s, s->port)));
 	DO(rdma_listen(id, 0));
@@ -27,9 +27,9 @@ static struct rdma_cm_id *synchronous_listener(struct scene *s)
 	return id;
 }
 
-static struct rdma_cm_id *synchronous_ready(struct scene *s)
+static struct rdma_cm_id *synchronous_ready(struct scene *s, enum rdma_port_space ps)
 {
-	struct rdma_cm_id *id = open_synchronous("client");
+	struct rdma_cm_id *id = open_synchronous("client", ps);
 
 	meet(s);
 	DO(rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS));
@@ -40,7 +40,7 @@ static struct rdma_cm_id *synchronous_ready(struct scene *s)
 
 static void failures_become_errno(struct scene *s)
 {
-	struct rdma_cm_id *id = open_synchronous("id");
+	struct rdma_cm_id *id = open_synchronous("id", RDMA_PS_TCP);
 
 	show_id(id);
 	DO(rdma_resolve_addr(id, NULL, beside(s, SILENT, s->port), 300));
@@ -56,7 +56,7 @@ static void failures_become_errno(struct scene *s)
 
 static void nonblocking_is_eagain(struct scene *s)
 {
-	struct rdma_cm_id *id = open_synchronous("id");
+	struct rdma_cm_id *id = open_synchronous("id", RDMA_PS_TCP);
 
 	fcntl(id->channel->fd, F_SETFL, fcntl(id->channel->fd, F_GETFL) | O_NONBLOCK);
 	DO(rdma_resolve_addr(id, NULL, beside(s, SILENT, s->port), 300));
@@ -67,7 +67,7 @@ static void nonblocking_is_eagain(struct scene *s)
 
 static void connect_in_step(struct scene *s)
 {
-	struct rdma_cm_id *id = synchronous_ready(s);
+	struct rdma_cm_id *id = synchronous_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("in step");
 
 	make_qp(id);
@@ -83,7 +83,7 @@ static void connect_in_step(struct scene *s)
 
 static void accept_in_step(struct scene *s)
 {
-	struct rdma_cm_id *listener = synchronous_listener(s), *child;
+	struct rdma_cm_id *listener = synchronous_listener(s, RDMA_PS_TCP), *child;
 	struct rdma_conn_param param = usual_param("welcome");
 
 	DO(rdma_get_request(listener, &child));
@@ -106,7 +106,7 @@ static void accept_in_step(struct scene *s)
 
 static void connect_and_be_refused(struct scene *s)
 {
-	struct rdma_cm_id *id = synchronous_ready(s);
+	struct rdma_cm_id *id = synchronous_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("let me in");
 
 	make_qp(id);
@@ -122,7 +122,7 @@ static void connect_and_be_refused(struct scene *s)
 
 static void connect_to_nobody(struct scene *s)
 {
-	struct rdma_cm_id *id = open_synchronous("client");
+	struct rdma_cm_id *id = open_synchronous("client", RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("anybody there?");
 
 	DO(rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS));
@@ -136,7 +136,7 @@ static void connect_to_nobody(struct scene *s)
 
 static void refuse_in_step(struct scene *s)
 {
-	struct rdma_cm_id *listener = synchronous_listener(s), *child;
+	struct rdma_cm_id *listener = synchronous_listener(s, RDMA_PS_TCP), *child;
 
 	DO(rdma_get_request(listener, &child));
 	name_id(child, "child");
@@ -148,7 +148,7 @@ static void refuse_in_step(struct scene *s)
 
 static void reply_is_left_to_the_caller(struct scene *s)
 {
-	struct rdma_cm_id *id = synchronous_ready(s);
+	struct rdma_cm_id *id = synchronous_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("by hand");
 
 	param.qp_num = unused_qpn();
@@ -177,7 +177,7 @@ static void take_own_event(struct rdma_cm_id *id, int result)
 
 static void connect_without_waiting(struct scene *s)
 {
-	struct rdma_cm_id *id = open_synchronous("client");
+	struct rdma_cm_id *id = open_synchronous("client", RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("at leisure");
 
 	meet(s);
@@ -215,7 +215,7 @@ static void one_behind(struct scene *s)
 
 static void accept_and_stay(struct scene *s)
 {
-	struct rdma_cm_id *listener = synchronous_listener(s), *child;
+	struct rdma_cm_id *listener = synchronous_listener(s, RDMA_PS_TCP), *child;
 	struct rdma_conn_param param = usual_param("welcome");
 
 	DO(rdma_get_request(listener, &child));
@@ -235,7 +235,7 @@ static void accept_and_stay(struct scene *s)
 
 static struct rdma_cm_id *connect_now(struct scene *s)
 {
-	struct rdma_cm_id *id = synchronous_ready(s);
+	struct rdma_cm_id *id = synchronous_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("in step");
 
 	make_qp(id);
@@ -269,7 +269,7 @@ static void disconnect_before_the_other(struct scene *s)
 /* An option's event is nobody's: the next call takes it for its own. */
 static void event_of_a_path_is_the_next_calls(struct scene *s)
 {
-	struct rdma_cm_id *id = open_synchronous("client");
+	struct rdma_cm_id *id = open_synchronous("client", RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("too early");
 	struct ibv_path_data data = { .flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
 					       IBV_PATH_FLAG_BIDIRECTIONAL };
@@ -306,7 +306,7 @@ static void *end_id(void *arg)
 /* A request's event is the listener's, though its id holds it. */
 static void listener_waits_for_its_requests(struct scene *s)
 {
-	struct ending ending = { .id = synchronous_listener(s) };
+	struct ending ending = { .id = synchronous_listener(s, RDMA_PS_TCP) };
 	struct rdma_cm_id *child;
 	pthread_t thread;
 
@@ -333,6 +333,34 @@ static void be_refused_late(struct scene *s)
 	close_id(id);
 }
 
+/* --- lookups --------------------------------------------------------------- */
+
+static void look_up_in_step(struct scene *s)
+{
+	struct rdma_cm_id *id = synchronous_ready(s, RDMA_PS_UDP);
+	struct rdma_conn_param param = { .private_data = "who?", .private_data_len = 4 };
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	show_event(id->event);
+	close_id(id);
+}
+
+/* The accept has no event of its own. */
+static void answer_in_step(struct scene *s)
+{
+	struct rdma_cm_id *listener = synchronous_listener(s, RDMA_PS_UDP), *child;
+	struct rdma_conn_param param = { .private_data = "me", .private_data_len = 2 };
+
+	DO(rdma_get_request(listener, &child));
+	name_id(child, "child");
+	make_qp(child);
+	DO(rdma_accept(child, &param));
+	SAY("event %s", child->event ? "set" : "NULL");
+	close_id(child);
+	close_id(listener);
+}
+
 const struct scenario sync_scenarios[] = {
 	LOCAL("sync-errors", failures_become_errno, 0, "events' statuses as errno"),
 	LOCAL("sync-nonblocking", nonblocking_is_eagain, 0,
@@ -355,5 +383,7 @@ const struct scenario sync_scenarios[] = {
 	     "the end of a listener while a request's event is held by its id"),
 	PAIR("sync-external", reply_is_left_to_the_caller, accept_in_step, 0,
 	     "a synchronous id without a queue pair"),
+	PAIR("sync-datagram", look_up_in_step, answer_in_step, 0,
+	     "a lookup, both sides synchronous"),
 	LAST_SCENARIO,
 };
