@@ -5,12 +5,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +66,45 @@ TEST(memory_that_is_not_there_is_not_registered)
 	ck_assert_ptr_null(ibv_reg_mr(rig.pd, memory, 8192, 0));
 	ck_assert_int_eq(errno, EFAULT);
 	rig_close(&rig);
+}
+
+/* As `ulimit -l` does in a command; an ordinary user has no capability to ignore it. */
+static void limit_pages(rlim_t n)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { .effective = 0 } };
+	struct rlimit limit = { n * 4096, n * 4096 };
+
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	ck_assert_int_eq(syscall(SYS_capset, &head, none), 0);
+}
+
+TEST(locked_memory_is_limited_if_a_command_limits_it)
+{
+	static char pages[3 * 4096] __attribute__((aligned(4096)));
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *verbs = ibv_open_device(list[0]);
+	struct ibv_pd *pd = ibv_alloc_pd(verbs);
+	struct ibv_mr *one, *two;
+
+	limit_pages(2);
+	one = ibv_reg_mr(pd, pages, 1, 0);
+	ck_assert_ptr_nonnull(one);
+	ck_assert_ptr_null(ibv_reg_mr(pd, pages + 4095, 2, 0));
+	ck_assert_int_eq(errno, ENOMEM);
+	two = ibv_reg_mr(pd, pages, sizeof(pages), IBV_ACCESS_ON_DEMAND);
+	ck_assert_ptr_nonnull(two);
+	ck_assert_int_eq(ibv_dereg_mr(two), 0);
+	errno = 0;
+	ibv_rereg_mr(one, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, pages, 8192, 0);
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_int_eq(ibv_dereg_mr(one), 0);
+	two = ibv_reg_mr(pd, pages + 4095, 2, 0);
+	ck_assert_ptr_nonnull(two);
+	ck_assert_int_eq(ibv_dereg_mr(two), 0);
+	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+	ck_assert_int_eq(ibv_close_device(verbs), 0);
+	ibv_free_device_list(list);
 }
 
 TEST(work_is_posted_only_in_its_states)

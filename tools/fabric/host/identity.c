@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -409,6 +410,7 @@ static void warn_of_netdev(const struct host *host, uint8_t port_num)
 int identity_open(struct host *host)
 {
 	char path[FAB_PATH_BYTES];
+	struct rlimit memlock;
 	uint8_t i;
 	int err;
 
@@ -432,6 +434,7 @@ int identity_open(struct host *host)
 	fab_page_set_limits(host->page, host->limit);
 	host->page->wire = host->wire;
 	host->page->network = fab_page_own_network();
+	host->page->memlock = getrlimit(RLIMIT_MEMLOCK, &memlock) ? 0 : memlock.rlim_cur;
 	host->page->vrf = host->vrf;
 	for (i = 1; i <= host->n_ports; i++)
 		fill_port(host, i);

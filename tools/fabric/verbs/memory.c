@@ -9,6 +9,7 @@
 
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/grant.h"
+#include "tools/fabric/verbs/pinned.h"
 #include "tools/fabric/verbs/xrc.h"
 
 #undef ibv_reg_mr
@@ -199,8 +200,11 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	mr = mr_new(pd, addr, length, iova, access);
 	if (!mr)
 		return NULL;
+	if (!(access & IBV_ACCESS_ON_DEMAND))
+		err = -pinned_take(context->device->page, addr, length, &mr->n_pinned);
 	pthread_mutex_lock(&context->lock);
-	err = memory_take_key(context, mr);
+	if (!err)
+		err = memory_take_key(context, mr);
 	if (!err) {
 		mr->ibv.handle = context_handle(context);
 		to_pd(pd)->refs++;
@@ -208,6 +212,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	pthread_mutex_unlock(&context->lock);
 	if (!err)
 		return &mr->ibv;
+	pinned_drop(mr->n_pinned);
 	free(mr);
 	errno = -err;
 	return NULL;
@@ -250,6 +255,18 @@ static void change_mr(struct fab_mr *mr, int flags, struct ibv_pd *pd, void *add
 	}
 }
 
+/* The old pages are let go when the new ones are there. */
+static int repin(struct fab_mr *mr, const void *addr, size_t bytes)
+{
+	uint64_t before = mr->n_pinned;
+	int err =
+		pinned_take(to_context(mr->ibv.context)->device->page, addr, bytes, &mr->n_pinned);
+
+	if (!err)
+		pinned_drop(before);
+	return err;
+}
+
 /* The keys do not change. */
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
@@ -265,6 +282,8 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		err = ENOENT;
 	if (!err && mr->n_windows)
 		err = EBUSY;
+	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		err = repin(mr, addr, length);
 	if (!err)
 		grant_end_region(context, mr);
 	if (!err)
@@ -305,6 +324,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 		--*mr->users;
 	context->n_objects--;
 	pthread_mutex_unlock(&context->lock);
+	pinned_drop(mr->n_pinned);
 	free(mr);
 	return 0;
 }

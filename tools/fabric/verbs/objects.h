@@ -91,6 +91,7 @@ struct fab_mr {
 	bool is_window;		/* part of struct fab_window */
 	bool is_import;		/* has the keys of another one, and is in no table */
 	uint32_t qpn;		/* of a window: the only queue pair allowed, or 0 */
+	uint64_t n_pinned;	/* pages */
 };
 
 /* A memory window: a key for a range of a region, which changes without the kernel. */

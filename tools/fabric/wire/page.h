@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FAB_PAGE_MAGIC	 0x66616274u
+#define FAB_PAGE_MAGIC	 0x66616275u
 #define FAB_GIDS	 64
 #define FAB_PKEYS	 16
 #define FAB_PORTS	 2
@@ -67,6 +67,7 @@ struct fab_page {
 	char device[FAB_NAME_BYTES]; /* present name */
 	__be64 node_guid;
 	uint64_t network; /* inode of the host's network namespace */
+	uint64_t memlock; /* limit of bytes, of the host itself */
 	uint32_t vrf;	  /* interface of the VRF that the ports belong to there; 0: none */
 	struct fab_port port[FAB_PORTS];
 };
