@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A listening socket whose device takes long to accept a request: see run_accepting(). */
+#include <errno.h>
+#include <rdma/rsocket.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/rsocket/connect.h"
+#include "lib/rsocket/wire.h"
+#include "tests/unit/lib/rsocket/wire_device.h"
+#include "tests/unit/test.h"
+
+int __real_rdma_listen(struct rdma_cm_id *id, int backlog);
+int __wrap_rdma_listen(struct rdma_cm_id *id, int backlog);
+int __real_rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
+int __wrap_rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
+int __real_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
+int __wrap_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
+
+static struct rdma_cm_id *request; /* the only one; NULL: none */
+static sem_t accepting, accepted;
+
+int __wrap_rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	return request ? 0 : __real_rdma_listen(id, backlog);
+}
+
+int __wrap_rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
+{
+	uint64_t count;
+
+	if (!request)
+		return __real_rdma_get_request(listen, id);
+	ck_assert_int_eq(read(listen->channel->fd, &count, sizeof(count)), sizeof(count));
+	*id = request;
+	return 0;
+}
+
+int __wrap_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	if (!request)
+		return __real_rdma_accept(id, param);
+	sem_post(&accepting);
+	sem_wait(&accepted);
+	errno = EAGAIN;
+	return -1;
+}
+
+/* An id with a descriptor of its own, as a synchronous one has. */
+static struct rdma_cm_id *own_id(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id = wire_id();
+
+	channel->fd = eventfd(0, EFD_CLOEXEC);
+	id->channel = channel;
+	return id;
+}
+
+static void ask(const struct rdma_cm_id *listener)
+{
+	uint64_t one = 1;
+
+	ck_assert_int_eq(write(listener->channel->fd, &one, sizeof(one)), sizeof(one));
+	sem_wait(&accepting);
+}
+
+/* It may look for a second for the address of a peer that does not exist. */
+TEST(an_accept_that_waits_for_the_device_keeps_no_lock)
+{
+	struct rs_hello hello = { .version = RS_VERSION, .credits = 1, .table_entries = 2 };
+	static uint8_t data[RS_HELLO_BYTES];
+	static struct rdma_cm_event event = {
+		.param.conn = {.private_data = data, .private_data_len = sizeof(data)}
+	};
+	static struct rdma_event_channel channel[2];
+	static struct stream *listener;
+	struct stream *child;
+
+	wire_begin();
+	wire_encode(&rs_hello_layout, &hello, data);
+	ck_assert_int_eq(sem_init(&accepting, 0, 0) | sem_init(&accepted, 0, 0), 0);
+	request = own_id(&channel[1]);
+	request->event = &event;
+	ck_assert_int_eq(stream_new(own_id(&channel[0]), AF_INET, NULL, &listener), 0);
+	ck_assert_int_eq(listen_start(&listener->base, 1), 0);
+	ask(listener->id);
+	service_lock();
+	child = container_of(listener->pending.next, struct stream, sibling);
+	ck_assert_ptr_eq(child->id, request);
+	service_unlock();
+	/* No engine knows these ids, so they cannot be freed: keep the socket. */
+	rsock_hold(&child->base);
+	sem_post(&accepted);
+}
+END_TEST
