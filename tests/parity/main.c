@@ -23,15 +23,25 @@
 #define FIRST_PORT   7100
 
 static const struct scenario *const themes[] = {
-	args_scenarios,	    bind_scenarios,	 conflict_scenarios,	   option_scenarios,
-	resolve_scenarios,  qp_scenarios,	 identity_scenarios,	   event_scenarios,
-	account_scenarios,  migrate_scenarios,	 state_scenarios,	   refuse_scenarios,
-	connect_scenarios,  param_scenarios,	 external_scenarios,	   disconnect_scenarios,
-	destroy_scenarios,  datagram_scenarios,	 datagram_odd_scenarios,   datagram_state_scenarios,
-	sync_scenarios,	    exit_scenarios,	 backlog_scenarios,	   gone_scenarios,
-	endpoint_scenarios, srq_scenarios,	 move_scenarios,	   ece_scenarios,
-	type_scenarios,	    multicast_scenarios, multicast_data_scenarios, bad_scenarios,
-	verbs_scenarios,    killed_scenarios,	 signal_scenarios,	   remain_scenarios,
+	args_scenarios,		  bind_scenarios,
+	conflict_scenarios,	  option_scenarios,
+	resolve_scenarios,	  qp_scenarios,
+	identity_scenarios,	  event_scenarios,
+	account_scenarios,	  migrate_scenarios,
+	state_scenarios,	  refuse_scenarios,
+	connect_scenarios,	  param_scenarios,
+	external_scenarios,	  disconnect_scenarios,
+	destroy_scenarios,	  datagram_scenarios,
+	datagram_odd_scenarios,	  datagram_state_scenarios,
+	sync_scenarios,		  exit_scenarios,
+	backlog_scenarios,	  gone_scenarios,
+	endpoint_scenarios,	  srq_scenarios,
+	move_scenarios,		  ece_scenarios,
+	type_scenarios,		  multicast_scenarios,
+	multicast_data_scenarios, bad_scenarios,
+	verbs_scenarios,	  killed_scenarios,
+	signal_scenarios,	  remain_scenarios,
+	forked_scenarios,	  resolve_odd_scenarios,
 };
 
 void each_scenario(void (*visit)(const struct scenario *, void *), void *arg)

@@ -83,7 +83,7 @@ extern const struct scenario args_scenarios[], bind_scenarios[], option_scenario
 	conflict_scenarios[], identity_scenarios[], endpoint_scenarios[], srq_scenarios[],
 	move_scenarios[], ece_scenarios[], type_scenarios[], multicast_scenarios[],
 	multicast_data_scenarios[], bad_scenarios[], verbs_scenarios[], killed_scenarios[],
-	signal_scenarios[], remain_scenarios[];
+	signal_scenarios[], remain_scenarios[], forked_scenarios[], resolve_odd_scenarios[];
 
 /**
  * find_scenario() - look a scenario up by name

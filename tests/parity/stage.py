@@ -7,7 +7,8 @@ from lablib import LabError, LabTimeout
 
 # The address families as run.py names them, and which scenarios link-local addresses get.
 LINK_LOCAL = ("args-ports", "bind-own", "conflict-one-process", "resolve-peer", "resolve-source",
-              "resolve-bound", "connect-basic", "connect-own-address", "connect-traffic",
+              "resolve-bound", "resolve-scopeless", "connect-basic", "connect-own-address",
+              "connect-traffic",
               "refuse-no-listener", "refuse-with-data", "disconnect-client", "external-connect",
               "destroy-connected", "datagram-lookup", "datagram-own-address", "exit-client")
 
