@@ -8,7 +8,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +19,8 @@
 #include "base/log.h"
 #include "lib/api.h"
 #include "lib/diag/warning.h"
+
+#define LISTENING 0x0a /* in /proc/net/tcp */
 
 static struct ibacm of_host;
 static pthread_once_t of_host_once = PTHREAD_ONCE_INIT;
@@ -97,18 +101,45 @@ static int transfer_bytes(const struct ibacm *acm, short events, uint8_t *at, si
 
 /* --- connecting ------------------------------------------------------------ */
 
+/* What another user says of paths and addresses is not believed. */
+static bool is_trusted(uid_t uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
 /* Return: the port, or 0 if the file contains none. */
 static uint16_t read_port(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	unsigned int port = 0;
+	struct stat stat;
 
 	if (!file)
 		return 0;
-	if (fscanf(file, "%5u", &port) != 1 || port > UINT16_MAX)
+	if (fstat(fileno(file), &stat) || !is_trusted(stat.st_uid) ||
+	    fscanf(file, "%5u", &port) != 1 || port > UINT16_MAX)
 		port = 0;
 	fclose(file);
 	return (uint16_t)port;
+}
+
+/* The file may be older than who listens now. Return: whether another user does, by /proc/net. */
+static bool is_anothers(const char *table, uint16_t port)
+{
+	unsigned int local_port, state, uid;
+	char *line = NULL;
+	size_t room = 0;
+	FILE *file = fopen(table, "re");
+	bool found = false;
+
+	while (file && !found && getline(&line, &room, file) >= 0)
+		found = sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %u",
+			       &local_port, &state, &uid) == 3 &&
+			local_port == port && state == LISTENING && !is_trusted(uid);
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
 }
 
 /* Not cancelled: on this host a connect ends at once. Return: a descriptor or -errno. */
@@ -136,7 +167,11 @@ static int connect_to_port(struct ibacm *acm, uint16_t port)
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return port ? connect_to(acm, &addr, sizeof(addr)) : -ENOENT;
+	if (!port)
+		return -ENOENT;
+	if (is_anothers("/proc/net/tcp", port) || is_anothers("/proc/net/tcp6", port))
+		return -EPERM;
+	return connect_to(acm, &addr, sizeof(addr));
 }
 
 static int connect_to_socket(struct ibacm *acm, const char *path)

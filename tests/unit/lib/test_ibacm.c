@@ -267,6 +267,23 @@ TEST(answer_comes_from_the_port)
 	ck_assert_uint_eq(answer.n_paths, 1);
 }
 
+/* A port file may be stale, and its port another user's; or the file is another user's. */
+TEST_LOOP(another_user_is_not_asked, 0, 2)
+{
+	const uid_t nobody = 65534;
+	uint16_t port;
+	int fd;
+
+	if (geteuid() != 0)
+		return; /* only root can give a socket away */
+	port = open_port(&fd);
+	write_port(port);
+	ck_assert_int_eq(_i ? fchown(fd, nobody, -1) : chown(port_file, nobody, -1), 0);
+	start(fd, tells_a_path);
+	ck_assert_int_ne(ask(), 0);
+	ck_assert_int_eq(server.n_questions, 0);
+}
+
 TEST(socket_is_tried_when_nobody_is_at_the_port)
 {
 	int fd;
