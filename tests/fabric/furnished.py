@@ -39,6 +39,13 @@ def address_beyond_has_a_route_that_ends_at_a_router(build):
     assert sum("RDMA_CM_EVENT_UNREACHABLE, error -110" in line for line in said) == 2, said
 
 
+def another_user_is_told_why_there_is_no_device(build):
+    if os.geteuid():
+        raise hosts.SkipOne("only root can become another user")
+    said = lines(build, "--hosts", "1", "a:setpriv --reuid 65534 --clear-groups ibv_devices 2>&1")
+    assert "user 65534 may not use this fabric, which is another user's" in said[0], said
+
+
 def each_host_has_its_name_and_finds_the_others_by_theirs(build):
     said = lines(build, "--hosts", "server,client", "server:hostname; getent hosts client",
                  "client:hostname; getent hosts server")
@@ -199,6 +206,7 @@ def a_process_with_the_environment_of_another_host_is_noticed(build):
 
 TESTS = (
     address_beyond_has_a_route_that_ends_at_a_router,
+    another_user_is_told_why_there_is_no_device,
     a_process_with_the_environment_of_another_host_is_noticed,
     each_host_has_its_name_and_finds_the_others_by_theirs,
     the_device_node_can_be_read_and_written,

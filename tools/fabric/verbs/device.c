@@ -81,6 +81,7 @@ static int device_new(struct fab_device **ret)
 	if (!err) {
 		fab_folder_page(&device->folder, path);
 		err = fab_page_open(path, &device->page);
+		fab_folder_report_denied(err);
 	}
 	if (!err) {
 		device->page_fd = open(path, O_RDONLY | O_CLOEXEC);

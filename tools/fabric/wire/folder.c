@@ -137,11 +137,26 @@ int fab_folder_own(const struct fab_folder *folder, uint8_t port_num, const char
 	return symlink(owner, path) ? -errno : 0;
 }
 
+void fab_folder_report_denied(int err)
+{
+	static int is_reported;
+
+	if (err == -EACCES && !__atomic_exchange_n(&is_reported, 1, __ATOMIC_RELAXED))
+		fprintf(stderr,
+			"fabric: user %u may not use this fabric, which is another user's: no device, "
+			"no new connections; run the program as the user who started the fabric\n",
+			(unsigned int)geteuid());
+}
+
 static int read_owner(const char *path, struct fab_owner *ret)
 {
 	char owner[OWNER_BYTES];
 	ssize_t n = readlink(path, owner, sizeof(owner) - 1);
 
+	if (n < 0 && errno == EACCES) {
+		fab_folder_report_denied(-EACCES);
+		return -EACCES;
+	}
 	if (n <= 0)
 		return -EHOSTUNREACH;
 	owner[n] = '\0';

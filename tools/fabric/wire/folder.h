@@ -39,6 +39,12 @@ struct fab_owner {
 };
 
 /**
+ * fab_folder_report_denied() - say on standard error, once, why a folder cannot be used
+ * @err: what failed; nothing is said unless it is -EACCES
+ */
+void fab_folder_report_denied(int err);
+
+/**
  * fab_folder_find() - find this process's host; $PURECM_FABRIC is its folder
  *
  * Return: 0; -ENODEV if the variable is not set; -ENAMETOOLONG, -EINVAL if it is invalid.

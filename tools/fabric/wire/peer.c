@@ -64,6 +64,7 @@ static int open_socket(const char *path)
 	fab_folder_sockaddr(path, &addr);
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		err = errno == ENOENT ? -ECONNREFUSED : -errno;
+		fab_folder_report_denied(err);
 		close(fd);
 		return err;
 	}
