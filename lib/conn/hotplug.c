@@ -13,8 +13,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "lib/conn/listen.h"
-#include "lib/conn/removal.h"
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
 
@@ -22,10 +20,13 @@
 #define FROM_KERNEL  1 /* multicast group; udev's is the next one */
 
 #define LOOK_NS	     (500 * CM_NS_PER_MS)
-#define LOOKS	     240
+#define LOOKS	     240 /* for a device that returns */
+#define LOOKS_LACKS  20	 /* for ports of a device that is coming */
 
-static struct cm_time look_at = { UINT64_MAX }; /* for a device that returns */
+/* Atomic. */
+static struct cm_time look_at = { UINT64_MAX };
 static unsigned int n_looks;
+static bool is_missed; /* a device, by an id that listens on all */
 static int fd = -1;
 static struct watch watch;
 
@@ -91,9 +92,11 @@ static void handle_uevent(const char *text, size_t bytes, bool *has_come)
 		*has_come = true;
 	if (strcmp(action, "remove") != 0 || strcmp(subsystem, "infiniband_verbs") != 0)
 		return;
+	device_list_enter();
 	device = device_of_node(name ? name + 1 : node);
 	if (device)
-		removal_of_device(device);
+		device_gone(device);
+	device_list_leave();
 }
 
 static void read_uevents(struct watch *of, uint32_t events)
@@ -116,8 +119,10 @@ static void read_uevents(struct watch *of, uint32_t events)
 			handle_uevent(text, (size_t)n, &has_come);
 		}
 	}
-	if (has_come)
-		listen_extend();
+	if (!has_come)
+		return;
+	hotplug_extend();
+	hotplug_settle();
 }
 
 /* Without uevents, as in some containers, only ports report that devices are removed. */
@@ -138,36 +143,79 @@ int hotplug_start(void)
 
 /* --- a device that returns ------------------------------------------------ */
 
-void hotplug_expect(void)
+static void set_look(bool wanted)
 {
-	bool wanted = engine_lock()->n_wildcards > 0;
+	struct cm_time at = wanted ? cm_time_after(clock_now(), LOOK_NS) : CM_TIME_NEVER;
+
+	__atomic_store_n(&look_at.ns, at.ns, __ATOMIC_RELEASE);
+}
+
+static void begin_looking(unsigned int looks)
+{
+	if (looks > __atomic_load_n(&n_looks, __ATOMIC_RELAXED))
+		__atomic_store_n(&n_looks, looks, __ATOMIC_RELAXED);
+	set_look(true);
+	engine_lock();
+	engine_wake_at(hotplug_deadline());
+	engine_unlock();
+}
+
+static bool has_wildcards(void)
+{
+	bool has = engine_lock()->n_wildcards > 0;
 
 	engine_unlock();
-	if (!wanted)
+	return has;
+}
+
+void hotplug_expect(void)
+{
+	if (!has_wildcards())
 		return;
-	look_at = cm_time_after(clock_now(), LOOK_NS);
-	n_looks = LOOKS;
+	__atomic_store_n(&is_missed, true, __ATOMIC_RELAXED);
+	begin_looking(LOOKS);
+}
+
+void hotplug_settle(void)
+{
+	if (device_lacks_port() && hotplug_deadline().ns == UINT64_MAX)
+		begin_looking(LOOKS_LACKS);
+}
+
+void hotplug_extend(void)
+{
+	if (has_wildcards())
+		device_open_all_ports();
+	device_close_unused(false);
 }
 
 void hotplug_look(void)
 {
+	const struct cm_time at = hotplug_deadline();
 	int n_devices;
 
-	if (look_at.ns == UINT64_MAX || !cm_time_reached(look_at, clock_now()))
+	if (at.ns == UINT64_MAX || !cm_time_reached(at, clock_now()))
 		return;
+	set_look(false); /* now, as another thread may want a look after this one */
 	n_devices = device_count();
-	listen_extend();
-	look_at = device_count() > n_devices || !--n_looks ? CM_TIME_NEVER
-							   : cm_time_after(clock_now(), LOOK_NS);
+	device_settle();
+	hotplug_extend();
+	if (device_count() > n_devices)
+		__atomic_store_n(&is_missed, false, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&is_missed, __ATOMIC_RELAXED) && !device_lacks_port())
+		__atomic_store_n(&n_looks, 0, __ATOMIC_RELAXED);
+	else if (__atomic_load_n(&n_looks, __ATOMIC_RELAXED) &&
+		 __atomic_sub_fetch(&n_looks, 1, __ATOMIC_RELAXED))
+		set_look(true);
 }
 
 struct cm_time hotplug_deadline(void)
 {
-	return look_at;
+	return (struct cm_time){ __atomic_load_n(&look_at.ns, __ATOMIC_ACQUIRE) };
 }
 
 void hotplug_stop(void)
 {
 	fd_close(&fd);
-	look_at = CM_TIME_NEVER;
+	set_look(false);
 }

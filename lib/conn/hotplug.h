@@ -22,9 +22,18 @@ void hotplug_stop(void);
 /**
  * hotplug_expect() - a device was removed, perhaps by a reset or a driver that is loaded again: if
  * an id listens on all devices, look for it for two minutes, as its return may not be announced
- * here; in the engine's thread
+ * here; no lock is held
  */
 void hotplug_expect(void);
+
+/**
+ * hotplug_settle() - if a port could not be opened because its device is just coming, or going: try
+ * again for ten seconds; no lock is held
+ */
+void hotplug_settle(void);
+
+/** hotplug_extend() - open the ports of new devices if an id listens on all; no lock is held */
+void hotplug_extend(void);
 
 /** hotplug_look() - look for it if it is time; in the engine's thread, before it sleeps */
 void hotplug_look(void);

@@ -143,6 +143,7 @@ int listen_request_taken(struct event *event)
 		qkey_learn(child);
 	if (err)
 		warning_of_new_id(err);
+	device_close_unused(true);
 	err = id_is_sync(event->owner) ? give_channel(child) : 0;
 	if (err) {
 		child->destroy(child);
@@ -274,16 +275,6 @@ void listen_stop(struct engine *engine, struct id *id)
 		engine->n_wildcards--;
 }
 
-void listen_extend(void)
-{
-	bool wanted;
-
-	wanted = engine_lock()->n_wildcards > 0;
-	engine_unlock();
-	if (wanted && device_list_refresh() == 0)
-		device_open_all_ports();
-}
-
 /* A resolution that failed has left it. */
 static void drop_port(struct id *id)
 {
@@ -307,7 +298,9 @@ static int open_ports(struct id *id)
 		/* Devices and ports may come. */
 		net_watch_interfaces();
 		hotplug_watch_additions();
-		return device_open_all_ports();
+		err = device_open_all_ports();
+		hotplug_settle();
+		return err;
 	}
 	if (id->path.port)
 		return 0;
@@ -357,6 +350,7 @@ static int start_listening(struct id *id, int backlog)
 		return err;
 	err = serve_requests(engine_lock(), id, backlog);
 	engine_unlock();
+	device_close_unused(true);
 	if (err)
 		return err;
 	id_show_addrs(id);

@@ -22,9 +22,6 @@ void listen_forget(struct id *child);
 /** listen_stop() - stop accepting requests for an id; the engine's lock is held. */
 void listen_stop(struct engine *engine, struct id *id);
 
-/** listen_extend() - open the ports of new devices; no lock is held. */
-void listen_extend(void);
-
 /**
  * listen_request_taken() - taken() of CONNECT_REQUEST: see struct event
  *

@@ -9,6 +9,7 @@
 #include "lib/conn/resolve.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"
+#include "lib/engine/host.h"
 #include "lib/group/multicast.h"
 
 static void forget_conn(struct cm_conn *conn, void *arg)
@@ -57,16 +58,27 @@ static void report_removal(struct engine *engine, struct id *id, struct list *dr
 		withdraw_request(id, dropped);
 }
 
+static void drop_port(struct port *port)
+{
+	struct engine *engine = engine_lock();
+
+	cm_core_port_gone(&engine->core, &port->cm, forget_conn, NULL);
+	engine_unlock();
+	host_close_port(port);
+	port_put(port);
+}
+
 void removal_of_device(struct device *device)
 {
 	struct engine *engine;
 	struct list dropped;
+	struct port *port;
 	struct id *id;
 
-	if (!device_gone(device))
-		return;
 	list_init(&dropped);
 	warning_of_removal(ibv_get_device_name(device->verbs->device));
+	while ((port = device_take_port(device)))
+		drop_port(port);
 	engine = engine_lock();
 	list_for_each_entry (id, &engine->ids, link)
 		if (id->path.gid.verbs == device->verbs)
@@ -74,14 +86,4 @@ void removal_of_device(struct device *device)
 	engine_unlock();
 	multicast_device_gone(device);
 	id_drop_events(&dropped);
-}
-
-void removal_of_port(struct port *port)
-{
-	struct engine *engine = engine_lock();
-
-	cm_core_port_gone(&engine->core, &port->cm, forget_conn, NULL);
-	engine_unlock();
-	removal_of_device(port->device);
-	device_port_gone(port);
 }

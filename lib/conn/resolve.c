@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "lib/api.h"
+#include "lib/conn/hotplug.h"
 #include "lib/device/device.h"
 #include "lib/diag/failure.h"
 #include "lib/id/claims.h"
@@ -55,6 +56,22 @@ static bool can_bind(const struct id *id)
 	return id->state == ID_IDLE && !id->binding;
 }
 
+/*
+ * An open port reports the removal of its device. If it cannot be opened, the calls that need it
+ * fail.
+ */
+static void open_port(const struct path *path)
+{
+	struct port *port;
+
+	if (!path->gid.verbs)
+		return;
+	if (device_port_open(device_of(path->gid.verbs), path->gid.port_num, &port))
+		hotplug_settle();
+	else
+		port_put(port);
+}
+
 static void end_binding(struct id *id, const struct path *path, enum id_state next, int err)
 {
 	engine_lock();
@@ -62,6 +79,7 @@ static void end_binding(struct id *id, const struct path *path, enum id_state ne
 	if (!err) {
 		id->state = next;
 		id->path.gid = path->gid;
+		id_use_device(id);
 	} else {
 		memset(&id->claim.local, 0, sizeof(id->claim.local));
 	}
@@ -96,6 +114,8 @@ int bind_local(struct id *id, const union addr *addr)
 	err = bind_path(id, addr, &path);
 	if (!err)
 		err = claim_port(id);
+	if (!err)
+		open_port(&path);
 	end_binding(id, &path, ID_ADDR_BOUND, err);
 	return err;
 }
@@ -105,8 +125,11 @@ static int bind_addr(struct id *id, const struct sockaddr *sa)
 	union addr addr;
 	int err = addr_copy(sa, &addr);
 
+	device_list_enter();
 	if (!err)
 		err = bind_local(id, &addr);
+	device_list_leave();
+	device_close_unused(true);
 	if (err)
 		return err;
 	/*
@@ -311,6 +334,7 @@ static void take_path(struct id *id, struct path *path, int status, int timeout_
 	} else {
 		before = id->path.port;
 		id->path = *path;
+		id_use_device(id);
 		set_addrs(id, path);
 		is_claimed = claims_state(id, &claim);
 		if (path->loopback || path->route.resolved)
@@ -333,6 +357,8 @@ static int resolve_peer(struct id *id, const union addr *dst, int timeout_ms)
 
 	id->claim.peer = *dst;
 	err = find_path(id, &path, &status);
+	if (path.loopback)
+		open_port(&path);
 	if (err) {
 		engine_lock();
 		if (id->state == ID_ADDR_QUERY) /* its device may have gone meanwhile */
@@ -391,6 +417,8 @@ static int bind_source(struct id *id, const union addr *dst)
 
 	if (!err)
 		err = claim_port(id);
+	if (!err)
+		open_port(&path);
 	end_binding(id, &path, resolvable ? ID_ADDR_QUERY : ID_ADDR_BOUND, err);
 	return err || resolvable ? err : -EINVAL;
 }
@@ -409,9 +437,14 @@ static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const stru
 	if (err)
 		return err;
 	err = begin_query(id, &src, &dst, &binds);
+	device_list_enter();
 	if (!err && binds)
 		err = bind_source(id, &dst);
-	return err ? err : resolve_peer(id, &dst, timeout_ms);
+	if (!err)
+		err = resolve_peer(id, &dst, timeout_ms);
+	device_list_leave();
+	device_close_unused(true);
+	return err;
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,

@@ -43,8 +43,7 @@ static void resend_all(struct portd_client *to)
 
 static void port_gone(struct port *port)
 {
-	removal_of_port(port);
-	hotplug_expect();
+	device_gone(port->device);
 }
 
 static void before_sleep(struct portd_client *client)
@@ -69,9 +68,16 @@ static const struct host_rooms above_host = {
 
 /* --- above the engine ---------------------------------------------------- */
 
+static void handle_removal(struct device *device)
+{
+	removal_of_device(device);
+	hotplug_expect();
+}
+
 static int start_rooms(void)
 {
 	host_set_rooms(&above_host);
+	device_set_gone(handle_removal);
 	return hotplug_start();
 }
 
@@ -97,7 +103,7 @@ static const struct engine_rooms above_engine = {
 	.prepare = path_prepare,
 	.neighbour_changed = neighbour_changed,
 	.interface_changed = move_of_interface,
-	.interfaces_changed = listen_extend,
+	.interfaces_changed = hotplug_extend,
 	.expire = resolve_expire,
 	.before_sleep = host_before_sleep,
 	.deadline = host_deadline,

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The list of devices, their shared resources, and their ports: see device.h. rdma_get_devices()
- * and rdma_free_devices(). The lock may be held across system calls; it is never taken with the
- * engine's lock held.
- */
+/* Opens and closes devices, their shared resources, and their ports: see device.h. */
 #include "lib/device/device.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/command.h"
-#include "lib/api.h"
-#include "lib/diag/lock_order.h"
+#include "lib/device/device_list.h"
 #include "lib/device/device_sysfs.h"
 #include "lib/device/port_info.h"
 #include "lib/diag/warning.h"
@@ -25,18 +18,9 @@
 
 #define N_DESCRIPTORS 4 /* that libibverbs opens at once while it loads drivers */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/*
- * Both are read without the lock. Nothing reachable from them is ever freed: programs keep
- * contexts, and threads may still read an old list.
- */
-static const struct device_list nothing;
-static const struct device_list *devices = &nothing; /* atomic: the open devices */
-static struct device *known; /* atomic: all devices ever opened, latest first */
-
-static bool has_opened_all; /* none lacked memory or descriptors */
-static bool is_present;	    /* atomic: there was a device when last looked */
+static void (*gone_fn)(struct device *device); /* atomic; NULL: nobody is to be told */
+static bool has_opened_all;		       /* without an error; under the list's lock */
+static bool is_present;			       /* atomic: there was a device when last looked */
 
 /*
  * The interfaces and GIDs for which devices have been opened, by a number of each. Two that share a
@@ -45,62 +29,7 @@ static bool is_present;	    /* atomic: there was a device when last looked */
 #define LOOKED_FOR_MAX 64
 static uint32_t looked_for[LOOKED_FOR_MAX]; /* atomic */
 
-/* --- the list ------------------------------------------------------------ */
-
-const struct device_list *device_list(void)
-{
-	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
-}
-
-/* libibverbs has a new object for a renamed device; the node name stays the same. */
-static bool is_same(const struct ibv_device *a, const struct ibv_device *b)
-{
-	return a == b || (!strcmp(a->dev_name, b->dev_name) && strcmp(a->name, b->name) != 0);
-}
-
-static struct device *find_listed(const struct ibv_device *device)
-{
-	int i;
-
-	for (i = 0; i < devices->n; i++)
-		if (!devices->device[i]->removed && is_same(devices->verbs[i]->device, device))
-			return devices->device[i];
-	return NULL;
-}
-
-static void insert_by_place(struct device_list *list, struct device *device)
-{
-	int i = list->n++;
-
-	for (; i > 0 && list->device[i - 1]->place > device->place; i--) {
-		list->device[i] = list->device[i - 1];
-		list->verbs[i] = list->verbs[i - 1];
-	}
-	list->device[i] = device;
-	list->verbs[i] = device->verbs;
-}
-
-/* Publishes a new list without removed devices, and with a new one or NULL. */
-static int renew_list(struct device *with)
-{
-	size_t n_max = (size_t)devices->n + 1;
-	struct device_list *list = calloc(1, sizeof(*list) + n_max * 2 * sizeof(void *));
-	int i;
-
-	if (!list)
-		return -ENOMEM;
-	list->device = (struct device **)(list + 1);
-	list->verbs = (struct ibv_context **)(list->device + n_max);
-	for (i = 0; i <= devices->n; i++) {
-		struct device *device = i < devices->n ? devices->device[i] : with;
-
-		if (device && !device->removed)
-			insert_by_place(list, device);
-	}
-	list->before = devices;
-	__atomic_store_n(&devices, list, __ATOMIC_RELEASE);
-	return 0;
-}
+/* --- opening and closing ------------------------------------------------- */
 
 /* Constants that headers before rdma-core 46 lack: IBA volume 1, A19 (memory placement). */
 #define DEVICE_FLUSH_GLOBAL	(1ULL << 38)
@@ -145,12 +74,31 @@ static int fill_device(struct device *device, struct ibv_device *from)
 	device->cache = port_cache_new(device->n_ports);
 	if (!device->port || !device->cache)
 		return -ENOMEM;
-	err = renew_list(device);
-	if (err)
-		return err;
-	device->known = known;
-	__atomic_store_n(&known, device, __ATOMIC_RELEASE);
-	return 0;
+	return device_list_add(device);
+}
+
+static void close_device(struct device *device)
+{
+	command_check();
+	if (device->xrcd)
+		ibv_close_xrcd(device->xrcd);
+	if (device->pd)
+		ibv_dealloc_pd(device->pd);
+	if (device->verbs) {
+		gid_forget(device->verbs);
+		ibv_close_device(device->verbs);
+	}
+	port_cache_free(device->cache, device->n_ports);
+	free(device->port);
+	free(device);
+}
+
+void device_close_unused(bool seen_too)
+{
+	struct device *device;
+
+	while ((device = device_list_take_unused(seen_too)))
+		close_device(device);
 }
 
 static int open_device(struct ibv_device *from, int place)
@@ -165,15 +113,12 @@ static int open_device(struct ibv_device *from, int place)
 	if (!err)
 		return 0;
 	warning_of_device(ibv_get_device_name(from), err);
-	if (device && device->verbs)
-		ibv_close_device(device->verbs);
-	if (device) {
-		free(device->port);
-		free(device->cache);
-	}
-	free(device);
+	if (device)
+		close_device(device);
 	return err;
 }
+
+/* --- the system's list ---------------------------------------------------- */
 
 /*
  * libibverbs loads its drivers once per process: without descriptors it would find none, and never
@@ -215,6 +160,78 @@ static int list_devices(struct ibv_device ***ret)
 	return n;
 }
 
+/* The caller holds the lock of the list. */
+static void drop_device(struct device *device)
+{
+	device_list_drop(device);
+	has_opened_all = false; /* it may return */
+	memset(looked_for, 0, sizeof(looked_for));
+	__atomic_store_n(&is_present, device_count() > 0, __ATOMIC_RELEASE);
+	gid_forget(device->verbs);
+}
+
+static void tell_gone(void)
+{
+	void (*gone)(struct device * device) = __atomic_load_n(&gone_fn, __ATOMIC_ACQUIRE);
+	struct device *device;
+
+	while ((device = device_list_next_untold())) {
+		if (gone)
+			gone(device);
+		device_put(device);
+	}
+}
+
+bool device_gone(struct device *device)
+{
+	bool is_news;
+
+	device_list_lock();
+	is_news = !device->removed;
+	if (is_news)
+		drop_device(device);
+	device_list_unlock();
+	tell_gone();
+	return is_news;
+}
+
+void device_set_gone(void (*gone)(struct device *device))
+{
+	__atomic_store_n(&gone_fn, gone, __ATOMIC_RELEASE);
+}
+
+static bool is_in(struct ibv_device *const *list, const struct ibv_device *device)
+{
+	while (*list && *list != device)
+		list++;
+	return *list;
+}
+
+/* A removed device may be announced nowhere, and a process may no longer see a device that works.
+ */
+static void drop_missing(struct ibv_device *const *list)
+{
+	const struct device_list *open = device_list();
+	struct ibv_port_attr attr;
+	int i;
+
+	command_check();
+	for (i = 0; i < open->n; i++)
+		if (!open->device[i]->removed && !is_in(list, open->verbs[i]->device) &&
+		    ibv_query_port(open->verbs[i], 1, &attr))
+			drop_device(open->device[i]);
+}
+
+static void look_for_missing(void)
+{
+	struct ibv_device **list = NULL;
+
+	if (list_devices(&list) < 0 || !list)
+		return;
+	drop_missing(list);
+	ibv_free_device_list(list);
+}
+
 /* The devices that are open keep their places in the system's list. */
 static void renew_places(struct ibv_device *const *list)
 {
@@ -222,7 +239,7 @@ static void renew_places(struct ibv_device *const *list)
 	int i;
 
 	for (i = 0; list[i]; i++) {
-		device = find_listed(list[i]);
+		device = device_list_find(list[i]);
 		if (device)
 			device->place = i;
 	}
@@ -243,7 +260,7 @@ static int open_chosen(struct ibv_device *const *list, const struct choice *choi
 		if (choice->want && !device_sysfs_has(list[i], choice->want, choice->which))
 			continue;
 		n_chosen++;
-		err = find_listed(list[i]) ? 0 : open_device(list[i], i);
+		err = device_list_find(list[i]) ? 0 : open_device(list[i], i);
 		*ret_err = *ret_err ? *ret_err : err;
 	}
 	return n_chosen;
@@ -253,12 +270,16 @@ static int open_chosen(struct ibv_device *const *list, const struct choice *choi
 static int open_devices(const struct device_want *want)
 {
 	struct choice choice = { want, DEVICE_GIDS_OF_PORT };
+	static struct ibv_device *const none[1];
 	struct ibv_device **list;
 	int n = list_devices(&list);
 	int err = 0;
 
-	if (n < 0 || !list)
+	if (n < 0)
 		return n;
+	drop_missing(list ? list : none);
+	if (!list)
+		return 0;
 	renew_places(list);
 	if (n == 1)
 		choice.want = NULL;
@@ -268,16 +289,6 @@ static int open_devices(const struct device_want *want)
 	}
 	ibv_free_device_list(list);
 	return err;
-}
-
-int device_count(void)
-{
-	const struct device_list *list = device_list();
-	int i, n = 0;
-
-	for (i = 0; i < list->n; i++)
-		n += !device_is_gone(list->device[i]);
-	return n;
 }
 
 static unsigned int count_events(const struct ibv_context *verbs)
@@ -292,16 +303,17 @@ static int open_all(bool again)
 	int err = 0;
 
 	gid_set_events(count_events);
-	lock_take(&lock, LOCK_DEVICES);
+	device_list_lock();
 	if (again || !has_opened_all || device_count() == 0) {
 		err = open_devices(NULL);
-		has_opened_all = err != -ENOMEM && err != -EMFILE && err != -ENFILE;
+		has_opened_all = !err;
 	}
 	if (device_count())
 		err = 0;
 	else if (!err)
 		err = -ENODEV;
-	lock_give(&lock, LOCK_DEVICES);
+	device_list_unlock();
+	tell_gone();
 	return err;
 }
 
@@ -312,11 +324,11 @@ int device_list_check(void)
 
 	if (__atomic_load_n(&is_present, __ATOMIC_ACQUIRE))
 		return 0;
-	lock_take(&lock, LOCK_DEVICES);
+	device_list_lock();
 	n = list_devices(&list);
 	if (list)
 		ibv_free_device_list(list);
-	lock_give(&lock, LOCK_DEVICES);
+	device_list_unlock();
 	if (n < 0)
 		return n;
 	return n ? 0 : -ENODEV;
@@ -342,29 +354,13 @@ void device_list_look_for(const struct device_want *want, uint32_t number)
 	int err = 0;
 
 	gid_set_events(count_events);
-	lock_take(&lock, LOCK_DEVICES);
+	device_list_lock();
 	if (!has_opened_all)
 		err = open_devices(want);
 	if (!err)
 		__atomic_store_n(&looked_for[number % LOOKED_FOR_MAX], number, __ATOMIC_RELEASE);
-	lock_give(&lock, LOCK_DEVICES);
-}
-
-struct device *device_of(const struct ibv_context *verbs)
-{
-	const struct device_list *list = device_list();
-	struct device *device;
-	int i;
-
-	if (!verbs)
-		return NULL;
-	for (i = 0; i < list->n; i++)
-		if (list->verbs[i] == verbs)
-			return list->device[i];
-	device = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
-	while (device && device->verbs != verbs)
-		device = device->known;
-	return device;
+	device_list_unlock();
+	tell_gone();
 }
 
 unsigned int device_events(const struct device *device)
@@ -373,36 +369,6 @@ unsigned int device_events(const struct device *device)
 	unsigned int n_events = handle < 0 ? 0 : link_events(handle);
 
 	return n_events ? n_events * PORTD_PORTS_MAX + (unsigned int)handle + 1 : 0;
-}
-
-struct device *device_of_node(const char *name)
-{
-	const struct device_list *list = device_list();
-	int i;
-
-	for (i = 0; i < list->n; i++)
-		if (!device_is_gone(list->device[i]) &&
-		    !strcmp(list->verbs[i]->device->dev_name, name))
-			return list->device[i];
-	return NULL;
-}
-
-bool device_gone(struct device *device)
-{
-	bool is_news;
-
-	lock_take(&lock, LOCK_DEVICES);
-	is_news = !device->removed;
-	__atomic_store_n(&device->removed, true, __ATOMIC_RELEASE);
-	/* Without memory it stays in the old list, marked as removed. */
-	if (is_news)
-		renew_list(NULL);
-	has_opened_all = false; /* it may return */
-	memset(looked_for, 0, sizeof(looked_for));
-	__atomic_store_n(&is_present, device_count() > 0, __ATOMIC_RELEASE);
-	lock_give(&lock, LOCK_DEVICES);
-	gid_forget(device->verbs);
-	return is_news;
 }
 
 /* --- shared by the ids of a device ---------------------------------------- */
@@ -417,7 +383,7 @@ int device_pd(struct device *device, struct ibv_pd **ret)
 		*ret = pd;
 		return 0;
 	}
-	lock_take(&lock, LOCK_DEVICES);
+	device_list_lock();
 	if (!device->pd) {
 		command_check();
 		errno = 0;
@@ -428,7 +394,7 @@ int device_pd(struct device *device, struct ibv_pd **ret)
 	}
 	if (!err)
 		*ret = device->pd;
-	lock_give(&lock, LOCK_DEVICES);
+	device_list_unlock();
 	return err;
 }
 
@@ -441,7 +407,7 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 	};
 	int err = 0;
 
-	lock_take(&lock, LOCK_DEVICES);
+	device_list_lock();
 	if (!device->xrcd) {
 		command_check();
 		errno = 0;
@@ -451,7 +417,7 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 	}
 	if (!err)
 		*ret = device->xrcd;
-	lock_give(&lock, LOCK_DEVICES);
+	device_list_unlock();
 	return err;
 }
 
@@ -465,7 +431,11 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 
 	if (!port)
 		return -ENOMEM;
-	port_info(device, port_num, &info);
+	/* cmportd would open the port of another device that has its name now. */
+	if (port_info(device, port_num, &info)) {
+		free(port);
+		return -ENODEV;
+	}
 	port->device = device;
 	port->port_num = port_num;
 	port->needs_grh = info.needs_grh;
@@ -473,12 +443,20 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 	port->refs = 1;
 	port->handle = -1;
 	port->shown_handle = &device->handle;
+	port->users = &device->users;
+	device_get(device);
 	err = host_open_port(port);
 	if (err)
 		port_put(port);
 	else
 		*ret = port;
 	return err;
+}
+
+/* Without a node for umad, or no device for cmportd: the device is coming, or going. */
+static bool is_unsettled(int err)
+{
+	return err == -ENXIO || err == -ENODEV;
 }
 
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
@@ -488,9 +466,9 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 
 	if (err)
 		return err;
-	lock_take(&lock, LOCK_DEVICES);
+	device_list_lock();
 	if (device->removed || port_num == 0 || port_num > device->n_ports) {
-		lock_give(&lock, LOCK_DEVICES);
+		device_list_unlock();
 		return -ENODEV;
 	}
 	slot = &device->port[port_num - 1];
@@ -498,99 +476,104 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 		err = open_port(device, port_num, slot);
 	if (!err)
 		*ret = port_get(*slot);
-	lock_give(&lock, LOCK_DEVICES);
+	else if (is_unsettled(err))
+		__atomic_store_n(&device->lacks_port, true, __ATOMIC_RELAXED);
+	device_list_unlock();
 	return err;
+}
+
+/* Return: 0, or -errno of the first port that cannot be opened; *ret_any is set if one can be. */
+static int open_ports(struct device *device, bool *ret_any)
+{
+	struct port *port;
+	int err, first = 0;
+	uint8_t num;
+
+	for (num = 1; num <= device->n_ports; num++) {
+		err = device_port_open(device, num, &port);
+		if (!err)
+			port_put(port);
+		*ret_any = *ret_any || !err;
+		first = first ? first : err;
+	}
+	return first;
 }
 
 int device_open_all_ports(void)
 {
-	int i, err, first = device_list_load();
-	const struct device_list *list = device_list();
-	struct port *port;
+	int i, err, first = device_list_refresh();
+	const struct device_list *list;
 	bool any = false;
-	uint8_t num;
 
+	device_list_enter();
+	list = device_list();
 	for (i = 0; i < list->n; i++) {
-		for (num = 1; num <= list->device[i]->n_ports; num++) {
-			err = device_port_open(list->device[i], num, &port);
-			if (!err)
-				port_put(port);
-			any = any || !err;
-			first = first ? first : err;
-		}
+		err = open_ports(list->device[i], &any);
+		first = first ? first : err;
 	}
+	device_list_leave();
 	return any ? 0 : first;
 }
 
-void device_port_gone(struct port *port)
+bool device_lacks_port(void)
 {
-	bool is_open;
+	const struct device_list *list;
+	bool lacks = false;
+	int i;
 
-	lock_take(&lock, LOCK_DEVICES);
-	is_open = port->device->port[port->port_num - 1] == port;
-	if (is_open)
-		port->device->port[port->port_num - 1] = NULL;
-	lock_give(&lock, LOCK_DEVICES);
-	host_close_port(port);
-	if (is_open)
-		port_put(port);
+	device_list_enter();
+	list = device_list();
+	for (i = 0; i < list->n; i++)
+		lacks = lacks || (!device_is_gone(list->device[i]) &&
+				  __atomic_load_n(&list->device[i]->lacks_port, __ATOMIC_RELAXED));
+	device_list_leave();
+	return lacks;
+}
+
+void device_settle(void)
+{
+	const struct device_list *list;
+	struct device *device;
+	bool any = false;
+	int i;
+
+	device_list_lock();
+	look_for_missing();
+	device_list_unlock();
+	tell_gone();
+	device_list_enter();
+	list = device_list();
+	for (i = 0; i < list->n; i++) {
+		device = list->device[i];
+		if (__atomic_exchange_n(&device->lacks_port, false, __ATOMIC_RELAXED))
+			open_ports(device, &any);
+	}
+	device_list_leave();
+}
+
+struct port *device_take_port(struct device *device)
+{
+	struct port *port = NULL;
+	int i;
+
+	device_list_lock();
+	for (i = 0; i < device->n_ports && !port; i++) {
+		port = device->port[i];
+		device->port[i] = NULL;
+	}
+	device_list_unlock();
+	return port;
+}
+
+static void drop_ports(struct device *device)
+{
+	memset(device->port, 0, device->n_ports * sizeof(struct port *));
+	device->handle = -1;
 }
 
 void device_after_fork(void)
 {
-	struct device *device;
-
-	pthread_mutex_init(&lock, NULL);
+	device_list_after_fork();
 	port_info_after_fork();
-	for (device = known; device; device = device->known) {
-		memset(device->port, 0, device->n_ports * sizeof(struct port *));
-		device->handle = -1;
-	}
-}
-
-/* --- the API ------------------------------------------------------------- */
-
-static int get_devices(struct ibv_context ***ret, int *ret_n)
-{
-	const struct device_list *list;
-	struct ibv_context **verbs;
-	struct ibv_pd *pd;
-	int err = device_list_refresh();
-	int i;
-
-	if (err)
-		return err;
-	list = device_list();
-	verbs = calloc((size_t)list->n + 1, sizeof(*verbs));
-	if (!verbs)
-		return -ENOMEM;
-	for (i = 0, *ret_n = 0; !err && i < list->n; i++) {
-		if (device_is_gone(list->device[i]))
-			continue;
-		err = device_pd(list->device[i], &pd);
-		if (!err)
-			verbs[(*ret_n)++] = list->verbs[i];
-	}
-	if (err) {
-		rdma_free_devices(verbs);
-		return err;
-	}
-	*ret = verbs;
-	return 0;
-}
-
-struct ibv_context **rdma_get_devices(int *num_devices)
-{
-	struct ibv_context **list = NULL;
-	int n = 0;
-	int err = api_return(get_devices(&list, &n));
-
-	if (num_devices)
-		*num_devices = err ? 0 : n;
-	return err ? NULL : list;
-}
-
-void rdma_free_devices(struct ibv_context **list)
-{
-	free(list);
+	device_list_walk(drop_ports);
 }

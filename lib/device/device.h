@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RDMA devices of the process. Each has one ibv_context, opened when an address of the device is
- * first looked up, or all devices are needed, and never closed, because programs compare and keep
- * the pointers; a default protection domain and an XRC domain, created
- * when first needed and never freed; and the ports whose CM messages cmportd delivers to us.
+ * first looked up, or all devices are needed; a default protection domain and an XRC domain,
+ * created when first needed; and the ports whose CM messages cmportd delivers to us. All of them
+ * stay until the device is removed, because programs compare and keep the pointers.
+ *
+ * A removed device is closed once it has no users: ids, ports, lists of rdma_get_devices(). If the
+ * program has seen it, its next call that looks at devices closes it, as with stock, and not the
+ * call that ends the last use: programs destroy an id first, and then their own objects.
  *
  * Stock frees a default protection domain with the last id. Only `rdma resource` shows the
  * difference, and a connection needs two system calls less.
@@ -29,18 +33,55 @@ struct device {
 	struct port_cache *cache;  /* likewise, see port_info.h */
 	int handle;		   /* atomic: cmportd's, of the port opened last; -1: none */
 	uint8_t n_ports;
-	int place;	      /* in the system's list of devices; under the list's lock */
-	bool removed;	      /* written under the list's lock */
-	struct device *known; /* next in the list of all devices ever opened */
+	int place;	    /* in the system's list of devices; under the list's lock */
+	bool removed;	    /* written under the list's lock */
+	bool is_told;	    /* device_set_gone()'s function knows that; under the list's lock */
+	bool is_seen;	    /* atomic: the program has had its context */
+	bool lacks_port;    /* atomic: one could not be opened; see device_settle() */
+	unsigned int users; /* atomic */
+	struct device *known, *next_unlinked; /* links of device_list.c */
 };
 
-/* A snapshot of the devices, immutable and never freed: readers hold no lock. */
+/* A snapshot of the devices, immutable: readers hold no lock. */
 struct device_list {
 	int n;
 	struct device **device;
 	struct ibv_context **verbs; /* contexts of the devices */
-	const struct device_list *before;
+	struct device_list *before;
 };
+
+/**
+ * device_list_enter() - begin to look at devices: none that this thread finds is closed before
+ * device_list_leave(). Nests. Any lock.
+ */
+void device_list_enter(void);
+void device_list_leave(void);
+
+/** device_get() - a new user of a device: it is not closed before device_put(). Any lock. */
+static inline void device_get(struct device *device)
+{
+	__atomic_add_fetch(&device->users, 1, __ATOMIC_RELAXED);
+}
+
+/** device_put() - end of a use; NULL is allowed. Any lock. */
+static inline void device_put(struct device *device)
+{
+	if (device)
+		__atomic_sub_fetch(&device->users, 1, __ATOMIC_ACQ_REL);
+}
+
+/** device_see() - the program gets to know the context of a device */
+static inline void device_see(struct device *device)
+{
+	__atomic_store_n(&device->is_seen, true, __ATOMIC_RELAXED);
+}
+
+/**
+ * device_close_unused() - close removed devices without users, unless a thread looks at devices; no
+ * lock is held
+ * @seen_too: those that the program has seen, too: in its own calls only
+ */
+void device_close_unused(bool seen_too);
 
 /**
  * device_list_check() - find out whether there are devices, without opening any; cheap once found
@@ -64,18 +105,22 @@ int device_count(void);
 
 /**
  * device_list() - the open devices, in the system's order; some may have been removed, see
- * device_is_gone().
+ * device_is_gone(). After device_list_enter().
  */
 const struct device_list *device_list(void);
 
-/** device_of() - the device with this context, even if removed; or NULL. */
+/** device_of() - the device with this context, even if removed; or NULL. It is not closed yet. */
 struct device *device_of(const struct ibv_context *verbs);
 
-/** device_of_node() - the listed device with this node, such as "uverbs0", or NULL. */
+/**
+ * device_of_node() - the listed device with this node, such as "uverbs0", or NULL. After
+ * device_list_enter().
+ */
 struct device *device_of_node(const char *name);
 
 /**
- * device_find_gid() - find device, port and GID index of a local address
+ * device_find_gid() - find device, port and GID index of a local address; after
+ * device_list_enter(), as are the functions below that find a GID
  * @addr: of IP, or AF_IB
  * @ifindex: interface of the address; 0 for AF_IB
  *
@@ -110,7 +155,7 @@ int device_find_loopback(struct gid_entry *ret);
 
 /**
  * device_pd() - get the default protection domain, creating it if needed
- * @ret: shared by all ids of the device, valid until the process ends
+ * @ret: shared by all ids of the device, valid until it is closed
  *
  * Return: 0 or -errno.
  */
@@ -134,6 +179,15 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
  */
 int device_open_all_ports(void);
 
+/**
+ * device_lacks_port() - true if a port could not be opened because its device was just coming, or
+ * going
+ */
+bool device_lacks_port(void);
+
+/** device_settle() - open those ports, or notice that their devices are gone; no lock is held */
+void device_settle(void);
+
 struct device_want;
 
 /**
@@ -145,8 +199,17 @@ void device_list_look_for(const struct device_want *want, uint32_t number);
 /** device_list_has_looked_for() - true if that was done and no device was removed since. */
 bool device_list_has_looked_for(uint32_t number);
 
-/** device_gone() - remove a device from the list. Return: true if it was listed. */
+/**
+ * device_gone() - remove a device from the list, and call device_set_gone()'s function; the caller
+ * uses the device; no lock is held. Return: true if it was listed.
+ */
 bool device_gone(struct device *device);
+
+/**
+ * device_set_gone() - set what is called of each removed device, once, in the thread that notices;
+ * no lock is held
+ */
+void device_set_gone(void (*gone)(struct device *device));
 
 /** device_is_gone() - true if removed; may be called with any lock held. */
 static inline bool device_is_gone(const struct device *device)
@@ -154,8 +217,8 @@ static inline bool device_is_gone(const struct device *device)
 	return __atomic_load_n(&device->removed, __ATOMIC_ACQUIRE);
 }
 
-/** device_port_gone() - drop the list's reference to a port of a removed device. */
-void device_port_gone(struct port *port);
+/** device_take_port() - of a removed device: an open port, which is the caller's now; or NULL */
+struct port *device_take_port(struct device *device);
 
 /** device_after_fork() - in a forked child: drop the ports, without touching the parent's. */
 void device_after_fork(void);

@@ -71,21 +71,28 @@ static bool port_is_active(struct device *device, uint8_t port_num)
 	       info.state == IBV_PORT_ACTIVE;
 }
 
-int device_find_loopback(struct gid_entry *ret)
+static int find_active_port(struct gid_entry *ret)
 {
-	int err = device_list_load();
-	const struct device_list *list;
+	const struct device_list *list = device_list();
 	uint8_t port_num;
 	int i;
 
-	if (err)
-		return err;
-	list = device_list();
 	for (i = 0; i < list->n; i++)
 		for (port_num = 1; port_num <= list->device[i]->n_ports; port_num++)
-			if (port_is_active(list->device[i], port_num))
-				return gid_by_index(list->verbs[i], port_num, 0, ret);
+			if (port_is_active(list->device[i], port_num) &&
+			    !gid_by_index(list->verbs[i], port_num, 0, ret))
+				return 0;
 	return -ENODEV;
+}
+
+int device_find_loopback(struct gid_entry *ret)
+{
+	int err = device_list_load();
+
+	if (!err && !find_active_port(ret))
+		return 0;
+	err = device_list_refresh();
+	return err ? err : find_active_port(ret);
 }
 
 /* --- InfiniBand ---------------------------------------------------------- */
@@ -120,11 +127,19 @@ static int find_port_to(const union addr *dst, size_t bytes, struct gid_entry *r
 	return -ENODEV;
 }
 
+static int find_path_to(const union addr *dst, struct gid_entry *ret)
+{
+	int err = find_port_to(dst, sizeof(ret->gid), ret);
+
+	return err ? find_port_to(dst, PREFIX_BYTES, ret) : 0;
+}
+
 int device_find_path_to(const union addr *dst, struct gid_entry *ret)
 {
 	int err = device_list_load();
 
-	if (err || !find_port_to(dst, sizeof(ret->gid), ret))
-		return err;
-	return find_port_to(dst, PREFIX_BYTES, ret);
+	if (!err && !find_path_to(dst, ret))
+		return 0;
+	err = device_list_refresh();
+	return err ? err : find_path_to(dst, ret);
 }

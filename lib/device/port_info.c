@@ -28,6 +28,15 @@ struct port_cache *port_cache_new(uint8_t n_ports)
 	return calloc(n_ports, sizeof(struct port_cache));
 }
 
+void port_cache_free(struct port_cache *cache, uint8_t n_ports)
+{
+	int i;
+
+	for (i = 0; cache && i < n_ports; i++)
+		free(cache[i].pkey);
+	free(cache);
+}
+
 /* --- attributes ------------------------------------------------------------ */
 
 /* Those with the engine's lock wait for this one. */

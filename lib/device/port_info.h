@@ -19,8 +19,9 @@ struct port_info {
 	uint16_t n_pkeys; /* size of the table */
 };
 
-/** port_cache_new() - make the cache of a device. Return: to be freed with free(), or NULL. */
+/** port_cache_new() - make the cache of a device. Return: for port_cache_free(), or NULL. */
 struct port_cache *port_cache_new(uint8_t n_ports);
+void port_cache_free(struct port_cache *cache, uint8_t n_ports);
 
 /** port_info() - query a port, unless its attributes are cached. Return: 0 or -errno. */
 int port_info(const struct device *device, uint8_t port_num, struct port_info *ret);

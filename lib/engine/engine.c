@@ -144,6 +144,11 @@ void engine_wake(void)
 	set_alarm(next_deadline());
 }
 
+void engine_wake_at(struct cm_time time)
+{
+	set_alarm(time);
+}
+
 /* --- the thread ---------------------------------------------------------- */
 
 static bool is_request(const uint8_t mad[MAD_BYTES])

@@ -115,6 +115,9 @@ int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 /** engine_wake() - a deadline may have moved nearer; the lock is held. */
 void engine_wake(void);
 
+/** engine_wake_at() - call the rooms' before_sleep() by this time; the lock is held. */
+void engine_wake_at(struct cm_time time);
+
 /**
  * engine_watch() - call a function in the engine's thread whenever a descriptor is readable
  *

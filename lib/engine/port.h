@@ -12,9 +12,10 @@ struct device;
 
 /* Reference-counted: sends may be outstanding when the port is removed. */
 struct port {
-	struct cm_port cm; /* first; under the engine's lock */
-	int handle;	   /* cmportd's; -1 without one */
-	int *shown_handle; /* atomic: that of the device's port opened last; outlives the port */
+	struct cm_port cm;   /* first; under the engine's lock */
+	int handle;	     /* cmportd's; -1 without one */
+	int *shown_handle;   /* atomic: that of the device's port opened last */
+	unsigned int *users; /* atomic: of the device, which outlives the port; or NULL */
 	struct device *device;
 	char name[64]; /* of the device, as last reported to cmportd */
 	uint8_t port_num;
@@ -48,8 +49,11 @@ static inline struct port *port_get(struct port *port)
 
 static inline void port_put(struct port *port)
 {
-	if (!__atomic_sub_fetch(&port->refs, 1, __ATOMIC_ACQ_REL))
-		free(port);
+	if (__atomic_sub_fetch(&port->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (port->users)
+		__atomic_sub_fetch(port->users, 1, __ATOMIC_ACQ_REL);
+	free(port);
 }
 
 #endif

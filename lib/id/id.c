@@ -91,6 +91,8 @@ void id_free(struct id *id)
 	free(id->request_qp);
 	free(id->prefix);
 	id_free_spare(id);
+	device_put(id->device);
+	device_put(id->attached);
 	channel_put(id->channel);
 	pthread_cond_destroy(&id->all_acked);
 	pthread_mutex_destroy(&id->lock);
@@ -131,6 +133,16 @@ static void show_gids(struct id *id)
 	path_show(&id->path, ibaddr);
 }
 
+void id_use_device(struct id *id)
+{
+	struct device *before = id->device;
+
+	id->device = device_of(id->path.gid.verbs);
+	if (id->device)
+		device_get(id->device);
+	device_put(before);
+}
+
 int id_attach(struct id *id)
 {
 	struct device *device = device_of(id->path.gid.verbs);
@@ -143,6 +155,8 @@ int id_attach(struct id *id)
 		err = device_pd(device, &pd);
 		if (err)
 			return err;
+		device_get(device);
+		device_see(device);
 		id->attached = device;
 		id->pub.verbs = device->verbs;
 		id->pub.pd = pd;

@@ -60,6 +60,7 @@ struct id {
 	bool binding;	   /* a port request is pending */
 	struct id_options option;
 	struct path path;	 /* valid as far as the address is bound or resolved */
+	struct device *device;	 /* that of path.gid, with a reference; or NULL */
 	bool has_own_route;	 /* rdma_resolve_route() found its path */
 	struct first_hw peer_hw; /* of the peer, when the route was resolved */
 	struct first_hw own_hw;	 /* of the interface of path.gid */
@@ -102,7 +103,8 @@ struct id {
 
 	struct list groups; /* multicast: struct group, in the order of joining */
 
-	/* The attached device; this and the ECE are used by the program's threads only. */
+	/* The attached device, with a reference; this and the ECE are used by the program's
+	 * threads. */
 	struct device *attached;
 	struct ibv_ece local_ece;  /* to send in REQ or REP; vendor 0: none */
 	struct ibv_ece remote_ece; /* the peer's, as passed to the program */
@@ -249,6 +251,9 @@ void id_event_spoil(struct event *event, enum rdma_cm_event_type type, int err);
 
 /** id_drop_events() - free withdrawn events, and destroy the ids of requests; no lock is held */
 void id_drop_events(struct list *events);
+
+/** id_use_device() - keep the device of path.gid from being closed; the engine's lock is held */
+void id_use_device(struct id *id);
 
 /**
  * id_show_addrs() - store the local address in the public part, and a destination of its family.

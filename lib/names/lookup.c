@@ -201,14 +201,16 @@ static int go_to_first(struct event *event)
 		return 0;
 	}
 	engine_unlock();
+	device_list_enter();
 	err = path_find(&(struct path_query){ .claim = &claim }, &path, &status);
 	if (err || status)
-		return 0; /* what was found is told all the same */
+		goto out; /* what was found is told all the same */
 	engine_lock();
 	before = path.port;
 	if (id->state == ID_ADDR_BOUND) {
 		before = id->path.port;
 		id->path = path;
+		id_use_device(id);
 		id->claim.peer = claim.peer;
 		id->state = ID_ADDR_RESOLVED;
 		addr_store(&claim.peer, &id->pub.route.addr.dst_storage);
@@ -216,6 +218,8 @@ static int go_to_first(struct event *event)
 	engine_unlock();
 	if (before)
 		port_put(before);
+out:
+	device_list_leave();
 	return 0;
 }
 

@@ -212,27 +212,40 @@ static bool is_on_subnet(const struct device *device, uint8_t port_num)
 	       info.is_infiniband;
 }
 
-int service_find(const char *service, int cancel_state, struct rdma_addrinfo **ret)
+/* Opens the nth port that is on a subnet. Return: false if there are fewer. */
+static bool open_subnet_port(int nth, struct port **ret, int *ret_err)
 {
 	const struct device_list *list;
-	struct port *port;
+	bool found = false;
 	uint8_t num;
+	int i;
+
+	device_list_enter();
+	list = device_list();
+	for (i = 0; i < list->n && !found; i++)
+		for (num = 1; num <= list->device[i]->n_ports && !found; num++) {
+			found = is_on_subnet(list->device[i], num) && nth-- == 0;
+			if (found)
+				*ret_err = device_port_open(list->device[i], num, ret);
+		}
+	device_list_leave();
+	return found;
+}
+
+int service_find(const char *service, int cancel_state, struct rdma_addrinfo **ret)
+{
+	struct port *port;
 	int err = device_list_load();
 	int i, found = -ENOENT;
 
 	if (err)
 		return err;
-	list = device_list();
-	for (i = 0; i < list->n; i++)
-		for (num = 1; num <= list->device[i]->n_ports; num++) {
-			if (!is_on_subnet(list->device[i], num))
-				continue;
-			err = device_port_open(list->device[i], num, &port);
-			if (!err)
-				err = ask_port(port, service, cancel_state, ret);
-			if (!err || err == -EINVAL)
-				return err;
-			found = err == -ENOENT ? found : err;
-		}
+	for (i = 0; open_subnet_port(i, &port, &err); i++) {
+		if (!err)
+			err = ask_port(port, service, cancel_state, ret);
+		if (!err || err == -EINVAL)
+			return err;
+		found = err == -ENOENT ? found : err;
+	}
 	return found;
 }

@@ -52,7 +52,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 int ibv_close_device(struct ibv_context *context)
 {
-	free(context);
+	fake.n_closed++;
+	if (context != &fake.verbs.context)
+		free(context);
 	return 0;
 }
 
@@ -74,11 +76,17 @@ static void count_query(void)
 		fake.queried();
 }
 
+static bool is_listed(const struct ibv_device *device)
+{
+	return device >= fake.listed && device < fake.listed + fake.n_listed;
+}
+
 #undef ibv_query_port
 int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *ret)
 {
-	(void)context;
 	count_query();
+	if (fake.gone_errno && !is_listed(context->device))
+		return fake.gone_errno;
 	if (port_num > FAKE_PORTS)
 		return EINVAL;
 	memcpy(ret, &fake.port[port_num - 1], sizeof(fake.port[0]));

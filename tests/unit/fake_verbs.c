@@ -268,10 +268,10 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	return pd;
 }
 
-/* It goes last. */
+/* They go last. */
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	ck_assert_int_eq(fake.n_made, 1);
+	ck_assert_int_eq(fake.n_made, fake.n_pds);
 	return drop(pd, &fake.n_pds);
 }
 
@@ -462,9 +462,18 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 
 static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
+	struct ibv_xrcd *xrcd = make(sizeof(*xrcd), &fake.n_xrcds);
+
 	ck_assert_ptr_eq(context, &fake.verbs.context);
 	ck_assert_int_eq(attr->fd, -1);
-	return make(sizeof(struct ibv_xrcd), &fake.n_xrcds);
+	if (xrcd)
+		xrcd->context = context;
+	return xrcd;
+}
+
+static int close_xrcd(struct ibv_xrcd *xrcd)
+{
+	return drop(xrcd, &fake.n_xrcds);
 }
 
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
@@ -497,6 +506,7 @@ struct ibv_context *fake_verbs_begin(void)
 		.verbs = {.create_qp_ex = create_qp_ex,
 			   .create_srq_ex = create_srq_ex,
 			   .open_xrcd = open_xrcd,
+			   .close_xrcd = close_xrcd,
 			   .sz = sizeof(fake.verbs),
 			   .context.abi_compat = __VERBS_ABI_IS_EXTENDED,
 			   .context.ops = { .poll_cq = fake_poll_cq,

@@ -36,7 +36,9 @@ struct fake_verbs {
 	struct ibv_device *listed; /* what the kernel has: a row of devices */
 	int n_listed;
 	int n_opened;	 /* devices, so far */
+	int n_closed;	 /* likewise */
 	int open_errno;	 /* of opening one, or 0 */
+	int gone_errno;	 /* of querying the port of one that is open and not listed, or 0 */
 	uint8_t n_ports; /* of each device; 0 stands for 1 */
 	struct ibv_port_attr port[FAKE_PORTS];
 	struct ibv_gid_entry gid[FAKE_GIDS]; /* of each device */

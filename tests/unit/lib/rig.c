@@ -8,7 +8,8 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "lib/conn/listen.h"
+#include "lib/conn/hotplug.h"
+#include "lib/conn/removal.h"
 #include "lib/conn/report.h"
 #include "lib/conn/resolve.h"
 #include "lib/diag/lock_order.h"
@@ -113,7 +114,7 @@ const struct engine_rooms rig_reporting = {
 	.report = report_handle,
 	.prepare = path_prepare,
 	.neighbour_changed = resolve_neigh_changed,
-	.interfaces_changed = listen_extend,
+	.interfaces_changed = hotplug_extend,
 	.expire = resolve_expire,
 	.before_sleep = do_nothing,
 	.deadline = never,
@@ -190,6 +191,7 @@ void rig_begin_with(const struct engine_rooms *rooms)
 	fake_cmportd_begin();
 	fake_net_begin(&own);
 	ck_assert_int_eq(engine_init(rooms), 0);
+	device_set_gone(removal_of_device);
 	ck_assert_int_eq(host_start(), 0);
 	plug_device();
 	ck_assert_int_eq(channel_new(&rig.channel), 0);

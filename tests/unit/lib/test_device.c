@@ -47,6 +47,13 @@ static struct ibv_context *only_device(void)
 	return verbs;
 }
 
+/* The device is gone; nobody has said so. */
+static void swap(int first, int n)
+{
+	fake.gone_errno = EIO;
+	plug(first, n);
+}
+
 static void unplug(struct ibv_context *verbs)
 {
 	ck_assert(device_gone(device_of(verbs)));
@@ -79,6 +86,7 @@ TEST(ids_of_a_device_that_has_gone_still_find_it)
 	plug(0, 1);
 	verbs = only_device();
 	device = device_of(verbs);
+	device_get(device);
 	unplug(verbs);
 	plug(1, 1);
 	ck_assert_ptr_ne(device_of(only_device()), device);
@@ -103,6 +111,133 @@ TEST(host_may_have_any_number_of_devices)
 	rdma_free_devices(list);
 }
 
+TEST(device_that_is_no_longer_listed_is_gone)
+{
+	plug(0, 1);
+	only_device();
+	swap(1, 1);
+	ck_assert_ptr_eq(only_device()->device, &plugged[1]);
+}
+
+TEST(last_device_that_is_no_longer_listed_is_gone)
+{
+	plug(0, 1);
+	only_device();
+	swap(0, 0);
+	ck_assert_ptr_null(rdma_get_devices(NULL));
+	ck_assert_str_eq(strerrorname_np(errno), "ENODEV");
+}
+
+/* As after chroot(): sysfs is out of sight. */
+TEST(device_that_answers_stays_even_if_it_is_not_listed)
+{
+	struct ibv_context *verbs;
+
+	plug(0, 1);
+	verbs = only_device();
+	fake.n_listed = 0;
+	ck_assert_ptr_eq(only_device(), verbs);
+}
+
+/* --- protection domains ------------------------------------------------------ */
+
+static int count_devices(void)
+{
+	struct ibv_context **list;
+	int n;
+
+	list = rdma_get_devices(&n);
+	if (list)
+		rdma_free_devices(list);
+	return n;
+}
+
+TEST(device_without_a_protection_domain_is_omitted_once)
+{
+	plug(0, 3);
+	fake.fail_at = 2;
+	ck_assert_int_eq(count_devices(), 2);
+	ck_assert_int_eq(count_devices(), 3);
+}
+
+TEST(only_device_without_a_protection_domain_is_an_error)
+{
+	plug(0, 1);
+	fake.fail_at = 1;
+	ck_assert_int_eq(count_devices(), 0);
+	ck_assert_str_eq(strerrorname_np(errno), strerrorname_np(FAKE_ERROR));
+}
+
+/* --- closing ----------------------------------------------------------------- */
+
+static void expect_closed(int n)
+{
+	device_close_unused(true);
+	ck_assert_int_eq(fake.n_closed, n);
+}
+
+TEST(list_keeps_a_removed_device_open)
+{
+	struct ibv_context **list;
+
+	plug(0, 1);
+	list = rdma_get_devices(NULL);
+	unplug(list[0]);
+	expect_closed(0);
+	rdma_free_devices(list);
+	expect_closed(1);
+	ck_assert_int_eq(fake.n_pds, 0);
+}
+
+TEST(next_list_closes_a_removed_device)
+{
+	plug(0, 1);
+	only_device();
+	swap(1, 1);
+	only_device();
+	ck_assert_int_eq(fake.n_closed, 1);
+}
+
+TEST(device_is_not_closed_while_a_thread_looks)
+{
+	plug(0, 1);
+	unplug(only_device());
+	device_list_enter();
+	expect_closed(0);
+	device_list_leave();
+	expect_closed(1);
+}
+
+/* The program may use it until it makes a call; nobody but the program knows. */
+TEST(device_that_the_program_has_seen_is_closed_in_its_calls_only)
+{
+	plug(0, 1);
+	unplug(only_device());
+	device_close_unused(false);
+	ck_assert_int_eq(fake.n_closed, 0);
+	expect_closed(1);
+}
+
+TEST(device_that_the_program_has_not_seen_is_closed_by_any_thread)
+{
+	plug(0, 1);
+	ck_assert_int_eq(device_list_load(), 0);
+	device_list_enter();
+	device_gone(device_of_node(plugged[0].dev_name));
+	device_list_leave();
+	device_close_unused(false);
+	ck_assert_int_eq(fake.n_closed, 1);
+}
+
+TEST(device_that_is_there_is_not_closed)
+{
+	plug(0, 1);
+	only_device();
+	expect_closed(0);
+}
+
+/* --- readers ----------------------------------------------------------------- */
+
 static atomic_bool is_over;
 
 /* Whatever the list says: no pointer in it leads to what was freed. */
@@ -113,9 +248,12 @@ static void *read_list(void *arg)
 
 	(void)arg;
 	while (!is_over) {
+		device_list_enter();
 		list = device_list();
 		for (i = 0; i < list->n; i++)
-			ck_assert_ptr_eq(device_of(list->verbs[i]), list->device[i]);
+			if (device_of(list->verbs[i]) != list->device[i])
+				ck_abort_msg("another device has this context");
+		device_list_leave();
 	}
 	return NULL;
 }
@@ -151,10 +289,12 @@ TEST(list_may_be_read_while_it_changes)
 		plug(i, 2);
 		ck_assert_int_eq(device_list_refresh(), 0);
 		device_gone(device_of_node(plugged[i].dev_name));
+		device_close_unused(true);
 	}
 	is_over = true;
 	for (i = 0; i < N_READERS; i++)
 		pthread_join(reader[i], NULL);
+	expect_closed(N_TIMES);
 }
 
 TEST(renamed_device_is_the_same_device)

@@ -255,3 +255,43 @@ TEST(loopback_and_native_destinations_open_all)
 	ck_assert_int_eq(fake.n_opened, N_DEVICES);
 	ck_assert_int_eq(device_find_loopback(&gid), -ENODEV); /* no entry 0 */
 }
+
+TEST(loopback_is_the_first_active_port_that_has_a_gid)
+{
+	struct gid_entry gid;
+
+	plug(1);
+	fake.n_ports = 2;
+	fake.port[1] = fake.port[0];
+	fake.gid[0].port_num = 2;
+	fake.gid[0].gid_index = 0;
+	ck_assert_int_eq(device_find_loopback(&gid), 0);
+	ck_assert_uint_eq(gid.port_num, 2);
+}
+
+TEST(device_that_could_not_be_opened_is_tried_again)
+{
+	plug(1);
+	ck_assert_int_eq(device_list_load(), 0);
+	plug(2);
+	fake.open_errno = EACCES;
+	ck_assert_int_eq(device_list_refresh(), 0);
+	ck_assert_int_eq(device_count(), 1);
+	fake.open_errno = 0;
+	ck_assert_int_eq(device_list_load(), 0);
+	ck_assert_int_eq(device_count(), 2);
+}
+
+TEST(loopback_is_looked_for_on_a_device_that_has_come)
+{
+	static struct ibv_device next = { .dev_name = "uverbs9" };
+	struct gid_entry gid;
+
+	plug(1);
+	fake.gid[0].gid_index = 0;
+	ck_assert_int_eq(device_find_loopback(&gid), 0);
+	fake.gone_errno = EIO;
+	fake.listed = &next;
+	ck_assert_int_eq(device_find_loopback(&gid), 0);
+	ck_assert_ptr_eq(gid.verbs->device, &next);
+}

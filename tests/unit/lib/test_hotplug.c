@@ -163,6 +163,67 @@ TEST(announcement_without_a_node_is_ignored)
 	rig_expect_nothing();
 }
 
+/* --- what is looked for ------------------------------------------------------- */
+
+static void let_a_second_pass(void)
+{
+	rig.now_ns += 1000 * CM_NS_PER_MS;
+	hotplug_look();
+}
+
+/* A device may come some time before its port can be opened. */
+TEST(port_of_a_bound_id_is_opened_later_if_its_device_is_just_coming)
+{
+	unsigned int n_opened = cmportd.n_handles;
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(0);
+
+	device_take_port(rig.device);
+	cmportd.open_err = -ENXIO;
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	let_a_second_pass();
+	cmportd.open_err = 0;
+	ck_assert_uint_eq(cmportd.n_handles, n_opened);
+	let_a_second_pass();
+	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
+	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
+}
+
+TEST(device_that_goes_before_its_port_was_opened_is_news)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(0);
+
+	device_take_port(rig.device);
+	cmportd.open_err = -ENXIO;
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	fake.gone_errno = EIO;
+	fake.n_listed = 0;
+	let_a_second_pass();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+TEST(other_failures_to_open_a_port_are_final)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(0);
+
+	device_take_port(rig.device);
+	cmportd.open_err = -EACCES;
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
+}
+
+/* The listener's program makes no call. */
+TEST(device_of_a_listener_on_all_is_closed_when_the_next_one_comes)
+{
+	plug_in();
+	port_put(rig.port);
+	fake.gone_errno = EIO;
+	announce_text(UEVENT("add", "infiniband", "infiniband/uverbs1"));
+	ck_assert_int_eq(fake.n_closed, 1);
+}
+
 /* --- what the socket lets through ---------------------------------------------- */
 
 /* Sends an announcement through the filter of the socket. Return: true if it arrives. */

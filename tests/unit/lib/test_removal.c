@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A device goes away: lib/conn/removal.c. */
-#include "lib/conn/removal.h"
+#include "lib/device/device.h"
 
+#include <errno.h>
 #include <rdma/rdma_cma.h>
 
 #include "tests/unit/lib/fake_net.h"
@@ -17,7 +18,7 @@ FIXTURE(set_up, NULL);
 
 static void remove_device(void)
 {
-	removal_of_device(rig.device);
+	device_gone(rig.device);
 }
 
 TEST(ids_on_the_device_learn_that_it_is_gone)
@@ -66,7 +67,7 @@ TEST(connected_id_learns_of_it_and_the_peer_does_not)
 	struct id *id = rig_connected();
 	unsigned int n_sent = fake_cmportd_count(PORTD_MAD);
 
-	removal_of_port(rig.port);
+	remove_device();
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	ck_assert_ptr_null(id->conn);
 	ck_assert_uint_eq(engine_held()->core.n_conns, 0);
@@ -79,7 +80,7 @@ TEST(request_that_nobody_has_taken_goes_with_the_device)
 	struct cm_msg req = rig_req(1);
 
 	rig_receive(&req);
-	removal_of_port(rig.port);
+	remove_device();
 	ck_assert_uint_eq(listener->n_requests, 0);
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* of the listener */
 	rig_expect_nothing();
@@ -91,7 +92,7 @@ TEST(request_that_was_not_accepted_is_dead_without_an_event)
 
 	rig_listener(1);
 	child = rig_requested(1);
-	removal_of_port(rig.port);
+	remove_device();
 	rig_expect_state(child, ID_DEVICE_REMOVAL);
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* of the listener */
 	rig_expect_nothing();
@@ -106,4 +107,73 @@ TEST(device_that_is_gone_resolves_nothing)
 	remove_device();
 	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+}
+
+TEST(call_that_misses_the_device_is_news_to_its_ids)
+{
+	rig_routed(RDMA_PS_TCP);
+	fake.gone_errno = EIO;
+	fake.n_listed = 0;
+	ck_assert_int_eq(device_list_refresh(), -ENODEV);
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+/* --- closing ----------------------------------------------------------------- */
+
+static void expect_closed(int n)
+{
+	device_close_unused(true);
+	ck_assert_int_eq(fake.n_closed, n);
+}
+
+static void destroy_told(struct id *id)
+{
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	rdma_destroy_id(&id->pub);
+}
+
+TEST(device_is_closed_after_its_last_id)
+{
+	struct id *first = rig_routed(RDMA_PS_TCP), *last = rig_routed(RDMA_PS_UDP);
+
+	port_put(rig.port);
+	remove_device();
+	destroy_told(first);
+	expect_closed(0);
+	destroy_told(last);
+	expect_closed(1);
+	ck_assert_int_eq(fake.n_pds, 0);
+}
+
+TEST(bound_id_keeps_its_device_open)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(0);
+
+	port_put(rig.port);
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	remove_device();
+	expect_closed(0);
+	destroy_told(id);
+	expect_closed(1);
+}
+
+/* A message may be under way. */
+TEST(port_keeps_its_device_open)
+{
+	remove_device();
+	expect_closed(0);
+	port_put(rig.port);
+	expect_closed(1);
+}
+
+TEST(shared_receive_domain_goes_with_the_device)
+{
+	struct ibv_xrcd *xrcd;
+
+	ck_assert_int_eq(device_xrcd(rig.device, &xrcd), 0);
+	port_put(rig.port);
+	remove_device();
+	expect_closed(1);
+	ck_assert_int_eq(fake.n_xrcds, 0);
 }

@@ -63,11 +63,33 @@ TEST(wildcard_address_has_the_ports_of_all_devices_opened)
 	unsigned int n_opened = cmportd.n_handles;
 	union addr any;
 
-	device_port_gone(rig.port);
+	ck_assert_ptr_eq(device_take_port(rig.device), rig.port);
 	addr_set_any(&any, AF_INET);
 	ck_assert_int_eq(bind_id(&any), 0);
 	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
 	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
+	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
+}
+
+/* An open port reports the removal of its device. */
+TEST(bound_address_has_its_port_opened)
+{
+	unsigned int n_opened = cmportd.n_handles;
+
+	device_take_port(rig.device);
+	ck_assert_int_eq(bind_id(&own), 0);
+	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
+}
+
+TEST(loopback_address_has_its_port_opened)
+{
+	unsigned int n_opened = cmportd.n_handles;
+	union addr any;
+
+	device_take_port(rig.device);
+	addr_set_any(&any, AF_INET);
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &any.sa, 1000), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
 }
 
