@@ -117,15 +117,14 @@ int rooms_start(void)
 
 /*
  * A program that exits without destroying its ids leaves peers waiting. cmportd ends its
- * connections, as the kernel would. A cmportd within this process needs time for that; and when the
- * first process of a container exits, all others there are killed at once, including cmportd.
+ * connections, as the kernel would. The ports of one that serves only this process are free for the
+ * next program when it has; and when the first process of a container exits, all others there are
+ * killed at once, including cmportd.
  */
 static void __attribute__((destructor)) end_connections(void)
 {
-	if (!engine_is_started() || !link_client())
+	if (!engine_is_started() || !link_client() || host_leave(EXIT_WAIT_MS))
 		return;
-	if (host_ends_with_us())
-		host_end(EXIT_WAIT_MS);
-	else if (getpid() == 1 && engine_destroy_connections(EXIT_WAIT_MS))
+	if (getpid() == 1 && engine_destroy_connections(EXIT_WAIT_MS))
 		portd_drain(link_client(), CONTAINER_WAIT_MS);
 }

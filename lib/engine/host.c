@@ -18,7 +18,6 @@
 #include "lib/engine/engine.h"
 #include "lib/engine/link.h"
 #include "lib/net/netlink.h"
-#include "lib/portd/inline.h"
 #include "mad/umad_owner.h"
 
 #define HANDLES	     64
@@ -29,7 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct host_rooms *rooms;
 static struct watch watch; /* of the descriptor to cmportd */
 static bool started;
-static bool ends_with_us;	    /* set with the client */
+static bool has_own;		    /* cmportd serves only us; set with the client */
 static bool is_exiting;		    /* atomic */
 static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
 static struct cm_time resume_at;    /* used by the engine's thread only */
@@ -62,9 +61,9 @@ static int meet_portd(void)
 	struct portd_why why;
 	int err;
 
-	ends_with_us = mode && strcmp(mode, "inline") == 0;
-	err = ends_with_us ? portd_client_open_by(&found, inline_connect, &ids, &why)
-			   : portd_client_open(&found, &ids, &why);
+	has_own = mode && strcmp(mode, "inline") == 0;
+	err = has_own ? portd_client_open_by(&found, portd_start_own, &ids, &why)
+		      : portd_client_open(&found, &ids, &why);
 	if (err) {
 		warning_of_cmportd(why.text, err);
 		return err;
@@ -105,7 +104,7 @@ void host_after_fork(void)
 	pthread_mutex_init(&lock, NULL);
 	link_after_fork();
 	started = false;
-	ends_with_us = false;
+	has_own = false;
 	is_exiting = false;
 	memset(ports, 0, sizeof(ports));
 }
@@ -341,18 +340,13 @@ static void resume_portd(void)
 	resume_at = err ? cm_time_after(clock_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
 }
 
-/* --- the end ------------------------------------------------------------- */
-
-bool host_ends_with_us(void)
+bool host_leave(int ms)
 {
-	return link_client() && ends_with_us;
-}
-
-void host_end(int ms)
-{
+	if (!has_own)
+		return false;
 	__atomic_store_n(&is_exiting, true, __ATOMIC_RELEASE);
-	portd_client_hang_up(link_client());
-	inline_end(ms);
+	portd_client_leave(link_client(), ms);
+	return true;
 }
 
 bool host_record_of(const struct cm_conn *conn, struct cm_record *ret)

@@ -2,8 +2,7 @@
 /*
  * The library's view of its host, which owns the CM class of the ports, and hands out comm ids and
  * port numbers. The host is cmportd, which serves all processes and outlives them; or, with
- * PURECM_PORTD=inline, the same server in a thread of this process (lib/portd/inline.h), which
- * serves only this process and ends with it.
+ * PURECM_PORTD=inline, a cmportd that serves only this process and ends after it.
  *
  * Do not call these functions with the engine's lock held, unless stated otherwise.
  */
@@ -63,14 +62,13 @@ struct cm_time host_deadline(void);
  */
 bool host_record_of(const struct cm_conn *conn, struct cm_record *ret);
 
-/** host_ends_with_us() - true if cmportd ends with this process. */
-bool host_ends_with_us(void);
-
 /**
- * host_end() - leave cmportd when the process exits; it ends the connections to peers
- * @ms: timeout in milliseconds
+ * host_leave() - when the process exits: leave a cmportd that serves only this process
+ * @ms: how long to wait until it has ended the connections to peers and freed the ports
+ *
+ * Return: false if there is none.
  */
-void host_end(int ms);
+bool host_leave(int ms);
 
 /** host_after_fork() - in a forked child: start anew. */
 void host_after_fork(void);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs with PURECM_PORTD=inline: each has a cmportd in a thread of its own.
+"""Programs with PURECM_PORTD=inline: each has a cmportd of its own.
 
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
 fabric here.
@@ -16,6 +16,8 @@ SERVE = ("channel", "id l", f"bind l {ADDR} 7301", "listen l", "event 20000 s", 
          "event 5000", "event 5000")
 DIAL = ("channel", "id c", f"resolve c {ADDR} 7301 2000", "event 5000", "route c", "event 5000",
         "qp c", "connect c", "event 9000")
+LEAVES = ["ESTABLISHED s 0", "DISCONNECTED s 0"]
+KILL_CMPORTD = "shell pkill -9 --ns $PPID --nslist net -f [c]mportd.--client"
 
 
 def agent(build, *commands, env=""):
@@ -43,7 +45,22 @@ def play(build, name):
 def a_program_that_exits_takes_leave_of_its_peers(build):
     done = run(build, "a:" + agent(build, *SERVE),
                "b:" + agent(build, *DIAL, "exit", env=INLINE) + " >/dev/null")
-    assert said_by(done, "a")[-2:] == ["ESTABLISHED s 0", "DISCONNECTED s 0"], done.stdout
+    assert said_by(done, "a")[-2:] == LEAVES, done.stdout
+
+
+def a_program_that_is_killed_takes_leave_of_its_peers(build):
+    done = run(build, "a:" + agent(build, *SERVE),
+               "b:" + agent(build, *DIAL, "die", env=INLINE) + " >/dev/null; true")
+    assert said_by(done, "a")[-2:] == LEAVES, done.stdout
+
+
+def a_cmportd_that_is_killed_is_replaced_and_no_connection_ends(build):
+    done = run(build, "a:" + agent(build, *SERVE),
+               "b:" + agent(build, *DIAL, KILL_CMPORTD, "pending 1000", "id d",
+                            f"resolve d {ADDR} 7301 2000", "event 5000", "disconnect c",
+                            "event 5000", env=INLINE))
+    said = said_by(done, "b")
+    assert {"none", "ADDR_RESOLVED d 0", "DISCONNECTED c 0", LEAVES[1]} <= set(said), done.stdout
 
 
 def a_second_process_is_told_who_has_the_port(build):
@@ -74,8 +91,11 @@ def a_program_that_another_executes_inherits_nothing(build):
     play(build, "exec")
 
 
-TESTS = (a_program_that_exits_takes_leave_of_its_peers, a_second_process_is_told_who_has_the_port,
-         nobody_can_look_in, a_child_is_refused_the_port_and_hurts_nobody,
+TESTS = (a_program_that_exits_takes_leave_of_its_peers,
+         a_program_that_is_killed_takes_leave_of_its_peers,
+         a_cmportd_that_is_killed_is_replaced_and_no_connection_ends,
+         a_second_process_is_told_who_has_the_port, nobody_can_look_in,
+         a_child_is_refused_the_port_and_hurts_nobody,
          a_child_has_the_port_once_its_parent_is_gone,
          a_child_that_exits_leaves_its_parents_ids_alone,
          a_program_that_another_executes_inherits_nothing)

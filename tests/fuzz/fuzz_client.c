@@ -43,7 +43,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 				  const struct timespec *until);
-int __wrap_spawn_cmportd(const char *path, int *ret_fd);
+int __wrap_spawn_cmportd(const char *path, int client_fd, int *ret_fd);
 
 static struct input in;
 static struct portd_client *client;
@@ -218,9 +218,9 @@ int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 	return 0;
 }
 
-int __wrap_spawn_cmportd(const char *path, int *ret_fd)
+int __wrap_spawn_cmportd(const char *path, int client_fd, int *ret_fd)
 {
-	(void)path;
+	(void)path, (void)client_fd;
 	*ret_fd = -1;
 	return next_byte(&in) & 1 ? 0 : -ENOENT;
 }

@@ -6,7 +6,7 @@
  * device is a loop-back.
  *
  * Its GIDs are those of the interface loop0, which loop.py makes. Linked with programs that hold
- * the library (then with PURECM_PORTD=inline), and with a cmportd.
+ * the library, and with a cmportd.
  */
 #include <arpa/inet.h>
 #include <endian.h>

@@ -50,11 +50,6 @@ def check(function):
     return function
 
 
-def long_check(function):
-    """Register one that takes long, for `tools/check --long`."""
-    return check(function) if LONG else function
-
-
 class Skip(Exception):
     """A check that cannot run here; the text says why."""
 
@@ -158,19 +153,12 @@ BURSTS = ("none_has_to_be_repeated_while_the_program_takes_them",
 @check
 def more_requests_at_once_than_the_backlog_holds(bench):
     for name in BURSTS:
-        bench.run(bench.program("loop/burst"), name, PURECM_PORTD="inline")
         with Cmportd(bench) as cmportd:
             bench.run(bench.program("loop/burst"), name, PURECM_SOCKET=str(cmportd.socket))
 
 
 def rounds_of(said):
     return int(re.search(r"^memory: (\d+) rounds", said, re.MULTILINE)[1])
-
-
-@long_check
-def each_call_of_the_library_may_fail_where_it_owns_the_ports(bench):
-    said = bench.run(bench.program("loop/scarce"), "memory", ADDRESS, PURECM_PORTD="inline")
-    return f"{rounds_of(said)} calls"
 
 
 @check
@@ -231,22 +219,22 @@ def each_call_of_cmportd_may_fail(bench):
 @check
 def each_call_of_the_library_may_fail_and_nothing_leaks(bench):
     bench.build_variant("asan")
-    said = bench.run(bench.program("loop/scarce", "asan"), "memory", ADDRESS,
-                     PURECM_PORTD="inline")
+    with Cmportd(bench) as cmportd:
+        said = bench.run(bench.program("loop/scarce", "asan"), "memory", ADDRESS,
+                         PURECM_SOCKET=str(cmportd.socket))
     return f"{rounds_of(said)} calls"
 
 
 def stress(bench, variant, **env):
     """Threads that make all calls at each other's ids. Return: how many plays."""
-    for seed in SEEDS:
-        bench.run(bench.program("loop/stress", variant), PLAYS, seed, PURECM_PORTD="inline", **env)
     with Cmportd(bench, variant=variant) as cmportd:
-        bench.run(bench.program("loop/stress", variant), PLAYS, 1,
-                  PURECM_SOCKET=str(cmportd.socket), **env)
+        for seed in SEEDS:
+            bench.run(bench.program("loop/stress", variant), PLAYS, seed,
+                      PURECM_SOCKET=str(cmportd.socket), **env)
         log = cmportd.log()
     if FINDING.search(log):
         raise AssertionError(log[:3000])
-    return f"{5 * PLAYS * (len(SEEDS) + 1)} plays"
+    return f"{5 * PLAYS * len(SEEDS)} plays"
 
 
 @check
@@ -278,9 +266,10 @@ def eight_threads_use_locks_in_order_says_helgrind(bench):
     if not shutil.which("valgrind"):
         raise Skip("no valgrind; apt-get install valgrind")
     plays = 50 if LONG else 5
-    bench.run("valgrind", "--tool=helgrind", "-q", "--error-exitcode=9", "--fair-sched=yes",
-              f"--suppressions={HERE}/helgrind.supp", bench.program("loop/stress"), plays, 1,
-              PURECM_PORTD="inline")
+    with Cmportd(bench) as cmportd:
+        bench.run("valgrind", "--tool=helgrind", "-q", "--error-exitcode=9", "--fair-sched=yes",
+                  f"--suppressions={HERE}/helgrind.supp", bench.program("loop/stress"), plays, 1,
+                  PURECM_SOCKET=str(cmportd.socket))
     return f"{5 * plays} plays"
 
 
@@ -300,17 +289,15 @@ def conversations_use_and_leave_no_memory_says_valgrind(bench):
     usual = EPHEMERAL.read_text(encoding="ascii")
     EPHEMERAL.write_text(ONE_PAGE, encoding="ascii")
     try:
-        inline = [blocks_left(bench, n, PURECM_PORTD="inline") for n in (FEW, MANY)]
         with Cmportd(bench) as cmportd:
-            served = [blocks_left(bench, n, PURECM_SOCKET=str(cmportd.socket))
-                      for n in (FEW, MANY)]
+            few, many = [blocks_left(bench, n, PURECM_SOCKET=str(cmportd.socket))
+                         for n in (FEW, MANY)]
     finally:
         EPHEMERAL.write_text(usual, encoding="ascii")
     # What is made once may be made late: on a busy machine one block was not there after the few.
-    if any(many - few >= MANY - FEW for few, many in (inline, served)):
-        raise AssertionError(f"{inline[0]} blocks after {FEW} conversations, {inline[1]} after "
-                             f"{MANY}; with cmportd {served[0]}, {served[1]}")
-    return f"the process keeps {inline[1]} blocks, {served[1]} with cmportd"
+    if many - few >= MANY - FEW:
+        raise AssertionError(f"{few} blocks after {FEW} conversations, {many} after {MANY}")
+    return f"the process keeps {many} blocks"
 
 
 def run_check(function, build):

@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 
 #define NAMES_MAX  64
 #define NAME_BYTES 32
-#define WORDS_MAX  6
+#define WORDS_MAX  12
 
 struct named {
 	char name[NAME_BYTES];
@@ -258,6 +259,23 @@ static void do_exit(void)
 	exit(0);
 }
 
+static void do_die(void)
+{
+	say("ok");
+	fflush(stdout);
+	kill(getpid(), SIGKILL);
+}
+
+static void do_shell(void)
+{
+	char command[256] = "";
+	int i, n = 0;
+
+	for (i = 1; i < WORDS_MAX && *word[i]; i++)
+		n += snprintf(command + n, sizeof(command) - (size_t)n, "%s ", word[i]);
+	say("%d", system(command));
+}
+
 static const struct {
 	const char *name;
 	void (*act)(void);
@@ -281,6 +299,8 @@ static const struct {
 	   { "pending",	do_pending   },
 	      { "devices",	   do_devices   },
 	{ "exit",	  do_exit	  },
+	   { "die",	    do_die	   },
+	      { "shell",	 do_shell	  },
 };
 
 static void split(char *line)

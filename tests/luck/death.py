@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Processes that end: with and without the chance to say so, and those that beget others.
 
-cmportd speaks for a process that was killed, see exit.c of tests/parity. Here is what happens
-without it (PURECM_PORTD=inline): the peer keeps the connection until it wants to end it itself.
-Then the next process of ours on that host answers; without one the peer's DREQ runs out of retries,
-after 98 s for a kernel and 50 s for us.
+cmportd speaks for a process that was killed, see exit.c of tests/parity; here it is one of its own
+(PURECM_PORTD=inline).
 """
 import signal
 
@@ -95,30 +93,12 @@ def exit_in_the_handshake_tells_a_stock_peer(bench):
 
 
 @check("death")
-def next_process_answers_for_one_that_was_killed(bench):
-    with Couple(bench) as couple:
-        couple.connect()
-        end(couple.ours, signal.SIGKILL)
-        same(couple.stock.event(1000), "none")
-        with bench.agent(bench.b, PURECM_PORTD="inline") as successor:
-            listen(successor, "listener", bench.b.addr4, PORT)
-            couple.stock.all("disconnect id")
+def kill_ends_connections_at_a_stock_peer_at_once(bench):
+    for way in (Couple.connect, Couple.be_connected):
+        with Couple(bench) as couple:
+            way(couple)
+            end(couple.ours, signal.SIGKILL)
             same(couple.stock.event(AT_ONCE_MS), "DISCONNECTED id 0")
-            establish(couple.stock, successor, "anew", "anew", bench.b, PORT)
-
-
-@check("death", long=True)
-def killed_peer_of_ours_is_given_up_after_all_retries(bench):
-    bench.modes("purecm", "purecm")
-    with bench.agent(bench.a, PURECM_PORTD="inline") as survivor, \
-            bench.agent(bench.b, PURECM_PORTD="inline") as victim:
-        listen(victim, "listener", bench.b.addr4, PORT)
-        survivor.all("channel")
-        establish(survivor, victim, "id", "id", bench.b, PORT)
-        end(victim, signal.SIGKILL)
-        same(survivor.event(1000), "none")
-        survivor.all("disconnect id")
-        same(survivor.event(60000), "DISCONNECTED id -110")
 
 
 def play(name, inline):

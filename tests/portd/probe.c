@@ -16,7 +16,7 @@ int probe_spawn(const char *path)
 {
 	int fd; /* open to our end: nobody reads it */
 
-	return spawn_cmportd(path, &fd);
+	return spawn_cmportd(path, -1, &fd);
 }
 
 static int spawn_from(const char *library, const char *path)

@@ -53,7 +53,6 @@ ARROWS = (
                            "lib/net/")),
     ("lib/portd/server/", ("lib/portd/server/", "lib/portd/proto/", "base/", "cm/", "mad/",
                            "lib/net/")),
-    ("lib/portd/", ("lib/portd/", "lib/diag/", "base/")),
     *(("lib/" + room + "/", (*LIB_BELOW, *("lib/" + below + "/" for below in LIB_ROOMS[:at + 1]),
                              *LIB_DATA))
       for at, room in enumerate(LIB_ROOMS)),
@@ -74,9 +73,8 @@ ARROWS = (
     ("tests/", ("",)),
 )
 
-# Folder -> whose files alone may include its headers: the library reaches the server by one file.
-ONLY_FROM = {"lib/portd/server/": ("lib/portd/server/", "lib/portd/inline.c", "tools/cmportd/",
-                                   "tests/")}
+# Folder -> whose files alone may include its headers: the library has no code of the server.
+ONLY_FROM = {"lib/portd/server/": ("lib/portd/server/", "tools/cmportd/", "tests/")}
 
 # What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
 # and mad/sa/ and these files of mad/, and what they are built on.

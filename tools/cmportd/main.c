@@ -40,6 +40,7 @@ struct arguments {
 	bool opens_ports;
 	bool qp1_alone;
 	bool started;
+	bool has_one_client;
 };
 
 enum key {
@@ -55,6 +56,7 @@ enum key {
 	KEY_PORTS = 'p',
 	KEY_CONFINE = 'c',
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
+	KEY_CLIENT,	   /* serve PORTD_CLIENT_FD instead of a socket: spawn.c */
 };
 
 /* Read by argp in the C library, so it must not be hidden, as everything else is. */
@@ -91,6 +93,7 @@ static const struct argp_option option_table[] = {
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
 	{ "started", KEY_STARTED, NULL, OPTION_HIDDEN, NULL, 0 },
+	{ "client", KEY_CLIENT, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
 /* clang-format on */
@@ -158,6 +161,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_STARTED:
 		arguments->started = true;
+		return 0;
+	case KEY_CLIENT:
+		arguments->has_one_client = true;
 		return 0;
 	case KEY_VERBOSE:
 		log_set_verbose();
@@ -357,7 +363,8 @@ static int run_confined(struct server_options *options, enum confine_how how)
 	if (!err)
 		err = server_run(options);
 	if (err && (err != -EADDRINUSE || !options->serves))
-		log_warn("%s cannot be served: %s", options->path, strerror(-err));
+		log_warn("%s cannot be served: %s", options->path ? options->path : "the client",
+			 strerror(-err));
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -390,10 +397,7 @@ int main(int argc, char **argv)
 {
 	struct arguments arguments = { .n_recorded = RECORDING_ENTRIES };
 	struct server_options options = {
-		.recovery = &server_recovery_from_files,
-		.tracing = &server_tracing_all,
 		.client_fd = -1,
-		.has_strangers = true,
 	};
 	char path[SOCKET_PATH_BYTES];
 
@@ -405,7 +409,10 @@ int main(int argc, char **argv)
 		return STATUS_USAGE;
 	if (open_log(arguments.log))
 		return EXIT_FAILURE;
-	options.path = path;
+	if (arguments.has_one_client)
+		options.client_fd = PORTD_CLIENT_FD;
+	else
+		options.path = path;
 	options.port_file = arguments.port_file ? arguments.port_file : port_file_path;
 	options.opens_ports = arguments.opens_ports;
 	options.quotas = arguments.quotas;
@@ -415,7 +422,8 @@ int main(int argc, char **argv)
 	set_surroundings();
 	if (arguments.started) {
 		be_killed_as_others();
-		be_grouped_apart(path);
+		if (options.path)
+			be_grouped_apart(path);
 	}
 	return arguments.detach ? serve_in_background(&options, arguments.confine)
 				: run_confined(&options, arguments.confine);

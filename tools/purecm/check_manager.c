@@ -170,8 +170,7 @@ static void check_startable(const char *path, struct finding *finding)
 
 	if (spawn_find_program(program)) {
 		found(finding, VERDICT_BAD, "does not run, and is not installed");
-		found_remedy(finding, "apt install cmportd, or meson install; PURECM_PORTD=inline "
-				      "does without for one process");
+		found_remedy(finding, "apt install cmportd, or meson install");
 		return;
 	}
 	err = geteuid() ? try_start(&why) : socket_path_try(path);

@@ -58,7 +58,7 @@ static const struct argp_option option_table[] = {
 	  "every message and every change of state on standard error", 0 },
 	{ "warn", KEY_WARN, NULL, 0, "on standard error what is wrong and what mends it", 0 },
 	{ "inline", KEY_INLINE, NULL, 0,
-	  "without cmportd: the program owns the ports, alone on this host", 0 },
+	  "with a cmportd of its own: the program has the ports, alone on this host", 0 },
 	{ "socket", KEY_SOCKET, "PATH", 0, "of the cmportd to use", 0 },
 	{ "deadline", KEY_DEADLINE, "SECONDS", 0,
 	  "a peer that says nothing for so long is unreachable; 50 without it", 0 },

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -103,10 +104,13 @@ void portd_client_close(struct portd_client *client)
 	free_client(client);
 }
 
-void portd_client_hang_up(struct portd_client *client)
+void portd_client_leave(struct portd_client *client, int ms)
 {
-	shutdown(client->control_fd, SHUT_RDWR);
-	shutdown(client->data_fd, SHUT_RDWR);
+	struct pollfd poll_fd = { .fd = client->control_fd };
+
+	shutdown(client->control_fd, SHUT_WR);
+	shutdown(client->data_fd, SHUT_WR);
+	poll(&poll_fd, 1, ms);
 }
 
 void portd_client_after_fork(struct portd_client *client)

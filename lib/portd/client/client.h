@@ -42,6 +42,14 @@ int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 		      struct portd_why *ret_why);
 
 /**
+ * portd_start_own() - start a cmportd for this process alone, for portd_client_open_by()
+ * @ret_fd: a connection to it; owned by the caller. It ends when the connection does.
+ *
+ * Return: 0; -ECONNREFUSED; -errno.
+ */
+int portd_start_own(int *ret_fd, struct portd_why *ret_why);
+
+/**
  * portd_client_open_by() - connect to a cmportd by other means than its socket path
  * @reach: opens a connection, now and after the present one has ended; returns 0 or -errno
  *
@@ -64,11 +72,13 @@ int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why);
 void portd_client_close(struct portd_client *client);
 
 /**
- * portd_client_hang_up() - disconnect when the process exits; cmportd ends open connections
+ * portd_client_leave() - when the process exits: disconnect from a cmportd of portd_start_own(),
+ * and wait until it has ended the connections and freed the ports
+ * @ms: timeout in milliseconds
  *
  * Leaves the descriptors open, because other threads may be about to use them. Takes no lock.
  */
-void portd_client_hang_up(struct portd_client *client);
+void portd_client_leave(struct portd_client *client, int ms);
 
 /** portd_client_after_fork() - in a forked child: close the parent's sockets and free the client */
 void portd_client_after_fork(struct portd_client *client);

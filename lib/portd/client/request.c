@@ -117,18 +117,17 @@ static void explain_connect(const char *path, int err, int spawn_err, struct por
 
 	if (said) {
 		snprintf(why->text + said, sizeof(why->text) - said,
-			 "; or set PURECM_PORTD=inline to do without");
+			 "; or set PURECM_PORTD=inline for a cmportd without a socket");
 		return;
 	}
 	if (spawn_err)
 		snprintf(why->text, sizeof(why->text),
-			 "no cmportd at %s, and none can be started: %s; start one, or set "
-			 "PURECM_PORTD=inline to do without",
+			 "no cmportd at %s, and none can be started: %s; install or start one",
 			 path, strerror(-spawn_err));
 	else
 		snprintf(why->text, sizeof(why->text),
 			 "cmportd at %s cannot be reached: %s; see `cmportd --verbose`, or set "
-			 "PURECM_PORTD=inline to do without",
+			 "PURECM_PORTD=inline for one without a socket",
 			 path, strerror(-err));
 }
 
@@ -219,7 +218,7 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 			search.turn = take_turn(path);
 		if (!search.has_started &&
 		    (search.turn >= 0 || now_ms() > search.begin_ms + OTHERS_MS)) {
-			search.spawn_err = spawn_cmportd(path, &search.started);
+			search.spawn_err = spawn_cmportd(path, -1, &search.started);
 			search.has_started = true;
 		}
 		wait_for_sign(&search);
@@ -235,6 +234,36 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 	if (err)
 		explain_connect(path, err, search.spawn_err, why);
 	return err;
+}
+
+int portd_start_own(int *ret_fd, struct portd_why *ret_why)
+{
+	struct search search = { .why = ret_why,
+				 .begin_ms = now_ms(),
+				 .sign_ms = now_ms(),
+				 .look_ms = LOOK_AGAIN_MS,
+				 .turn = -1,
+				 .started = -1,
+				 .has_started = true };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	search.spawn_err = spawn_cmportd(NULL, pair[1], &search.started);
+	close(pair[1]);
+	while (search.started >= 0 && has_hope(&search))
+		wait_for_sign(&search);
+	fd_close(&search.started);
+	if (!search.spawn_err && !ret_why->text[0]) {
+		*ret_fd = pair[0];
+		return 0;
+	}
+	close(pair[0]);
+	if (search.spawn_err)
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "this process cannot start a cmportd of its own: %s",
+			 strerror(-search.spawn_err));
+	return -ECONNREFUSED;
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -548,6 +577,6 @@ int request_start(struct portd_client *client, bool resumes, struct portd_ids *r
 		return -EDQUOT; /* it has said what there is too much of */
 	snprintf(ret_why->text, sizeof(ret_why->text),
 		 "cmportd takes connections and hangs up; see `cmportd --verbose`, or set "
-		 "PURECM_PORTD=inline to do without");
+		 "PURECM_PORTD=inline for one without a socket");
 	return -ECONNREFUSED;
 }

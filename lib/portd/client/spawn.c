@@ -55,12 +55,13 @@
 struct birth {
 	const char *program;
 	bool is_of_host; /* its socket is SOCKET_PATH_DEFAULT */
-	char *argv[5];
+	char *argv[4];
 	char *envp[ENV_MAX];
 	char env[ENV_MAX][ENV_BYTES];
 	char *stack; /* two stacks of STACK_BYTES */
 	struct cpus cpus;
 	int stderr_fd;
+	int client_fd; /* becomes PORTD_CLIENT_FD; -1: none */
 	int err;
 };
 
@@ -180,7 +181,8 @@ static void make_env(struct birth *birth, const char *path)
 	unsigned int i, n = 0;
 
 	add_env(birth, &n, "PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-	add_env(birth, &n, "PURECM_SOCKET", path);
+	if (path)
+		add_env(birth, &n, "PURECM_SOCKET", path);
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		keep_env(birth, &n, kept[i], kept[i]);
 	if (!env_get("PURECM_FABRIC"))
@@ -271,16 +273,28 @@ static int open_streams(int stderr_fd)
 }
 
 /* Kernels before 5.9 lack close_range(). */
-static void close_others(void)
+static void close_from(int first)
 {
 	struct rlimit limit = { .rlim_cur = FDS_MAX };
 	int fd;
 
-	if (!syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0))
+	if (!syscall(SYS_close_range, first, UINT_MAX, 0))
 		return;
 	getrlimit(RLIMIT_NOFILE, &limit);
-	for (fd = STDERR_FILENO + 1; fd < FDS_MAX && (rlim_t)fd < limit.rlim_cur; fd++)
+	for (fd = first; fd < FDS_MAX && (rlim_t)fd < limit.rlim_cur; fd++)
 		close(fd);
+}
+
+/* Duplicated first: dup2() to the same number would leave it close-on-exec. */
+static int keep_client(int client_fd)
+{
+	int fd = client_fd < 0 ? PORTD_CLIENT_FD - 1
+			       : fcntl(client_fd, F_DUPFD, PORTD_CLIENT_FD + 1);
+
+	if (fd < 0 || (client_fd >= 0 && dup2(fd, PORTD_CLIENT_FD) < 0))
+		return -errno;
+	close_from(client_fd < 0 ? PORTD_CLIENT_FD : PORTD_CLIENT_FD + 1);
+	return 0;
 }
 
 __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
@@ -294,8 +308,9 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 
 	setsid();
 	birth->err = open_streams(birth->stderr_fd);
+	if (!birth->err)
+		birth->err = keep_client(birth->client_fd);
 	if (!birth->err) {
-		close_others();
 		if (birth->is_of_host)
 			enter_network_of_host();
 		for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -353,16 +368,17 @@ static int give_birth(struct birth *birth)
 
 static int start_program(struct birth *birth, const char *path)
 {
-	char program[PATH_MAX], option[sizeof("--socket=") + PATH_MAX];
+	char program[PATH_MAX], option[sizeof("--socket=") + PATH_MAX] = "--client";
 	char name[] = "cmportd", started[] = "--started";
 	int err = spawn_find_program(program);
 
 	if (err)
 		return err;
-	snprintf(option, sizeof(option), "--socket=%s", path);
+	if (path)
+		snprintf(option, sizeof(option), "--socket=%s", path);
 	birth->program = program;
 	cpus_of_host(&birth->cpus);
-	birth->is_of_host = strcmp(path, SOCKET_PATH_DEFAULT) == 0;
+	birth->is_of_host = path && strcmp(path, SOCKET_PATH_DEFAULT) == 0;
 	birth->argv[0] = name;
 	birth->argv[1] = option;
 	birth->argv[2] = started;
@@ -376,7 +392,7 @@ static int start_program(struct birth *birth, const char *path)
 	return err;
 }
 
-int spawn_cmportd(const char *path, int *ret_fd)
+int spawn_cmportd(const char *path, int client_fd, int *ret_fd)
 {
 	int ends[2], err, saved = errno;
 	struct birth *birth = calloc(1, sizeof(*birth));
@@ -385,6 +401,7 @@ int spawn_cmportd(const char *path, int *ret_fd)
 	err = !birth ? -ENOMEM : pipe2(ends, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
 	if (!err) {
 		birth->stderr_fd = ends[1];
+		birth->client_fd = client_fd;
 		err = start_program(birth, path);
 		close(ends[1]);
 		if (err)

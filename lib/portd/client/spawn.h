@@ -6,8 +6,9 @@
 #include <limits.h>
 
 /**
- * spawn_cmportd() - start cmportd for a socket path, in a session of its own
- * @path:   of the socket, absolute
+ * spawn_cmportd() - start cmportd for a socket path, or for one client, in a session of its own
+ * @path:      of the socket, absolute; NULL: none, it serves @client_fd only
+ * @client_fd: the server's end of a socket pair, which stays the caller's; -1 with a path
  * @ret_fd: end of file when that cmportd serves or has ended; any text read before says why it does
  *          not serve. Non-blocking, to be closed by the caller; -1 on error
  *
@@ -17,19 +18,19 @@
  *
  * At SOCKET_PATH_DEFAULT, cmportd runs in the network namespace of the host's first process if
  * possible; elsewhere in ours. It gets a clean environment (PATH, PURECM_SOCKET, PURECM_LOG,
- * PURECM_IDLE_S, PURECM_PORTD_LOG), /dev/null as standard streams (but see @ret_fd), none of our
- * descriptors, and default dispositions and an empty mask of signals. It is scheduled as
- * SCHED_OTHER on all CPUs (cpus.h) with nice value 0; resource limits that would end it are the
- * host's, not ours. If root starts it where systemd runs, it asks for a control group of its own
- * (tools/cmportd/own_group.h). The calling program gets no SIGCHLD and no child to wait for, and
- * its fork handlers do not run; only a program that inherits orphans, like the first process of a
- * container, becomes cmportd's parent. If several processes call this at once, one cmportd remains.
- * errno is preserved.
+ * PURECM_IDLE_S, PURECM_PORTD_LOG), /dev/null as standard streams (but see @ret_fd), no other of
+ * our descriptors than @client_fd, and default dispositions and an empty mask of signals. It is
+ * scheduled as SCHED_OTHER on all CPUs (cpus.h) with nice value 0; resource limits that would end
+ * it are the host's, not ours. If root starts it where systemd runs, it asks for a control group of
+ * its own (tools/cmportd/own_group.h). The calling program gets no SIGCHLD and no child to wait
+ * for, and its fork handlers do not run; only a program that inherits orphans, like the first
+ * process of a container, becomes cmportd's parent. If several processes call this at once, one
+ * cmportd remains. errno is preserved.
  *
  * Return: 0 when it was started (connect to find out whether it runs), -ENOENT if there is no such
  * program, -errno.
  */
-int spawn_cmportd(const char *path, int *ret_fd);
+int spawn_cmportd(const char *path, int client_fd, int *ret_fd);
 
 /** spawn_find_program() - the program that spawn_cmportd() would start. Return: 0, or -ENOENT. */
 int spawn_find_program(char ret[PATH_MAX]);

@@ -10,6 +10,7 @@
 
 #define SOCKET_PATH_BYTES   108 /* size of sun_path */
 #define SOCKET_PATH_DEFAULT "/run/purecm/cmportd.sock"
+#define PORTD_CLIENT_FD	    3 /* of the only client of a cmportd without a path, `cmportd --client` */
 
 /**
  * socket_path_absolute() - make a socket path absolute

@@ -15,6 +15,7 @@
 #include "lib/portd/server/admit.h"
 #include "lib/portd/server/closer.h"
 #include "lib/portd/server/state.h"
+#include "lib/portd/server/state_file.h"
 #include "lib/portd/server/subnet.h"
 
 #define BATCH_MAX     8
@@ -91,7 +92,7 @@ void client_forget(struct server *server, struct client *client)
 	if (client->throttled)
 		server->n_throttled--;
 	if (client->is_tracer)
-		server->options.tracing->end(server, client);
+		tracer_end(server, client);
 	ports_client_gone(client->net_ns->ports, client->index);
 	net_ns_leave(server->home, client->net_ns);
 	list_remove(&client->stranger);
@@ -110,13 +111,6 @@ static void close_after_turn(struct server *server, struct client *client)
 {
 	client->leaving = true;
 	server->any_leaving = true;
-}
-
-void client_after_fork(const struct client *client)
-{
-	fd_close(&(int){ client->control.fd });
-	fd_close(&(int){ client->data.fd });
-	fd_close(&(int){ client->asked_fd });
 }
 
 void client_expire(struct server *server)
@@ -340,7 +334,6 @@ void client_unthrottle(struct server *server)
 
 static void take_messages(struct server *server, struct client *client)
 {
-	const struct server_tracing *tracing = server->options.tracing;
 	struct portd_record record;
 	double paid = 1, price = 0; /* a datagram costs at least as much as one with a message */
 	int err;
@@ -356,8 +349,8 @@ static void take_messages(struct server *server, struct client *client)
 			router_sent(server, client, &record.mad);
 		} else if (record.type == PORTD_CLOSE) {
 			tracker_close(server->tracker, client->index, &record.close);
-		} else if (!(tracing && (tracing->row(server, client, &record) ||
-					 tracing->await(server, client, &record))) &&
+		} else if (!stat_row(server, client, &record) &&
+			   !tracer_await(server, client, &record) &&
 			   !subnet_record(server, client, &record)) {
 			client_disconnect(server, client,
 					  "a record that is not for its data socket");
@@ -495,8 +488,8 @@ bool client_close(struct server *server, struct client *client)
 			continue;
 		for (i = 0; i < client->n_blocks; i++)
 			server->block_owner[client->block[i]] = NOBODY;
-		if (server->recovery && client->welcome && !client->visits)
-			server->recovery->dismiss(server, client);
+		if (client->welcome && !client->visits)
+			state_file_remove_client(server->state_file, client->pid);
 		client_forget(server, client);
 		return true;
 	} while (user_has_turn(client));

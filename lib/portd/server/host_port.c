@@ -107,18 +107,6 @@ static struct host_port *host_port_find(struct server *server, const char *devic
 	return NULL;
 }
 
-/* Only for existing ports: handles are stored with names in the state file, and are few. */
-static int choose_handle(struct server *server, const struct host_port *host_port)
-{
-	int handle = 0;
-
-	if (server->recovery)
-		return server->recovery->handle(server, host_port);
-	while (handle < HOST_PORTS_MAX && server->host_port[handle])
-		handle++;
-	return handle < HOST_PORTS_MAX ? handle : -ENOSPC;
-}
-
 int host_port_open(struct server *server, const char *device, uint8_t port_num,
 		   struct host_port **ret, struct umad_owner *ret_who)
 {
@@ -139,7 +127,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
 	host_port->tos = port_file_tos(&server->port_file, device, port_num);
 	err = open_parts(server, host_port, ret_who);
-	handle = err ? err : choose_handle(server, host_port);
+	handle = err ? err : host_port_choose_handle(server, host_port);
 	if (handle < 0) {
 		subnet_close(server, host_port);
 		host_port_free(host_port);
@@ -207,27 +195,6 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	host_port_group(server);
 	gid_forget(host_port->verbs);
 	host_port_free(host_port);
-}
-
-/* Devices that only tests have use descriptor zero. */
-static void close_copy(int fd)
-{
-	if (fd > STDERR_FILENO)
-		close(fd);
-}
-
-/*
- * The port and the queue pair are not free while a child has them open, whatever becomes of the
- * parent. Verbs calls would release them for the parent too.
- */
-void host_port_after_fork(struct host_port *host_port)
-{
-	mad_port_close(host_port->mad);
-	if (host_port->sender)
-		close_copy(mad_sender_port(host_port->sender)->fd);
-	subnet_after_fork(host_port);
-	close_copy(host_port->verbs->async_fd);
-	close_copy(host_port->verbs->cmd_fd);
 }
 
 /* --- receiving ----------------------------------------------------------- */
@@ -300,51 +267,6 @@ static void inbox_ready(struct watch *watch, uint32_t events)
 }
 
 /* --- sending ------------------------------------------------------------- */
-
-/* InfiniBand GIDs do not change. */
-static bool has_gids_that_go(const struct host_port *host_port, const struct mad_path *path)
-{
-	return path->grh && !host_port->subnet;
-}
-
-int host_port_gid(struct host_port *host_port, uint8_t index, struct gid_entry *ret)
-{
-	struct gid_entry *latest = &host_port->latest_gid;
-	int err = 0;
-
-	if (latest->gid_index != index || !gid_is_recent(latest))
-		err = gid_by_index(host_port->verbs, host_port->port_num, index, latest);
-	if (!err)
-		*ret = *latest;
-	return err;
-}
-
-void host_port_mark_source(struct host_port *host_port, struct mad_path *path,
-			   struct gid_entry *ret)
-{
-	path->sgid_tag = 0;
-	ret->verbs = NULL;
-	if (!has_gids_that_go(host_port, path))
-		return;
-	if (host_port_gid(host_port, path->sgid_index, ret))
-		ret->verbs = NULL;
-	else
-		path->sgid_tag = gid_tag(ret);
-}
-
-bool host_port_follow_source(struct host_port *host_port, struct mad_path *path,
-			     struct gid_entry *ret)
-{
-	ret->verbs = NULL;
-	if (!path->sgid_tag || !has_gids_that_go(host_port, path))
-		return true;
-	if (!host_port_gid(host_port, path->sgid_index, ret) && gid_tag(ret) == path->sgid_tag)
-		return true;
-	if (gid_by_tag(host_port->verbs, host_port->port_num, path->sgid_tag, ret))
-		return false;
-	path->sgid_index = (uint8_t)ret->gid_index;
-	return true;
-}
 
 bool host_port_reaches_hop(struct host_port *host_port, const struct mad_path *path)
 {

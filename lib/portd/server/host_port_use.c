@@ -41,7 +41,7 @@ struct cm_time host_port_deadline(const struct host_port *host_port)
 static bool is_needed(const struct server *server, const struct host_port *host_port)
 {
 	return host_port->n_waiting || server->core.n_conns || !requests_are_none(server) ||
-	       (server->recovery && !server->recovery->is_none(server));
+	       tracker_orphan(server->tracker, NULL);
 }
 
 void host_port_expire(struct server *server)

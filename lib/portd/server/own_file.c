@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,10 +43,23 @@ static int open_at(int folder_fd, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+static int make_in_memory(int *ret_fd)
+{
+	int fd = memfd_create("purecm", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
 int own_file_open(int folder_fd, const char *path, int *ret_fd)
 {
-	int fd = open_at(folder_fd, path, O_RDWR | O_CREAT);
+	int fd;
 
+	if (folder_fd < 0)
+		return make_in_memory(ret_fd);
+	fd = open_at(folder_fd, path, O_RDWR | O_CREAT);
 	if (fd == -ELOOP)
 		return refuse_file(path, "is a link");
 	if (fd < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A file of our own beside the socket, in a folder where other users may be able to create files.
+ * Without a folder (-1) it is a file in memory, which ends with its descriptors.
  */
 #ifndef LIB_PORTD_SERVER_OWN_FILE_H
 #define LIB_PORTD_SERVER_OWN_FILE_H

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "lib/net/low_port.h"
 #include "lib/portd/proto/lease.h"
+#include "lib/portd/server/recovery.h"
 #include "lib/portd/server/state.h"
+#include "lib/portd/server/state_file.h"
 
 #define LEASES_PER_PRICE 16
 #define BLOCKS_PER_PRICE 512 /* looked at in a search for a free one */
@@ -48,8 +50,8 @@ static void take_block(struct request *request, uint16_t block)
 	request->server->users.n_blocks++;
 	if (client->n_blocks == 1)
 		ports_identify(client->net_ns->ports, client->index, block);
-	if (client->n_blocks == 1 && request->server->recovery)
-		request->server->recovery->introduce(request->server, client);
+	if (client->n_blocks == 1)
+		recovery_introduce(request->server, client);
 }
 
 /* Clients of the previous cmportd reclaim their ids first; one without ids waits. */
@@ -59,8 +61,8 @@ static int check_turn(const struct request *request)
 
 	if (client->visits)
 		return -EPERM;
-	return client->resuming && !client->n_blocks && server_in_grace(request->server) ? -EAGAIN
-											 : 0;
+	return client->resuming && !client->n_blocks && recovery_in_grace(request->server) ? -EAGAIN
+											   : 0;
 }
 
 /* Block 0 is not lent: comm id 0 means none. */
@@ -73,8 +75,7 @@ static bool is_free(const struct server *server, uint16_t block)
 /* Return: how many blocks are in use from the next one on; ID_BLOCKS if all are. */
 static unsigned int count_used(const struct server *server)
 {
-	uint16_t next = server->recovery ? server->recovery->next_block(server)
-					 : server->next_block;
+	uint16_t next = state_file_next_block(server->state_file);
 	unsigned int n = 0;
 
 	while (n < ID_BLOCKS && !is_free(server, (uint16_t)(next + n)))
@@ -82,17 +83,6 @@ static unsigned int count_used(const struct server *server)
 	return n;
 }
 
-static uint16_t take_number(struct server *server, unsigned int skip)
-{
-	uint16_t block = (uint16_t)(server->next_block + skip);
-
-	if (server->recovery)
-		return server->recovery->id_block(server, skip);
-	server->next_block = (uint16_t)(block + 1);
-	return block;
-}
-
-/* Numbers count up, from a random start if there is no state file. */
 static int lend_block(struct request *request)
 {
 	struct server *server = request->server;
@@ -112,10 +102,9 @@ static int lend_block(struct request *request)
 	user_spend(client, (double)n_used / BLOCKS_PER_PRICE);
 	if (n_used == ID_BLOCKS)
 		return -ENOSPC;
-	block = take_number(server, n_used);
+	block = state_file_id_block(server->state_file, n_used);
 	take_block(request, block);
-	if (server->recovery)
-		request->reply->secret = server->recovery->lend(server, block);
+	request->reply->secret = state_file_lend(server->state_file, block);
 	request->reply->first = (uint32_t)block << ID_BLOCK_SHIFT;
 	request->reply->count = UINT32_C(1) << ID_BLOCK_SHIFT;
 	return 0;
@@ -144,7 +133,6 @@ static int open_page(struct request *request)
 
 static int handle_hello(struct request *request)
 {
-	const struct server_recovery *recovery = request->server->recovery;
 	bool resumes = request->record->hello.resumes != 0;
 	int err;
 
@@ -158,7 +146,7 @@ static int handle_hello(struct request *request)
 		return -EPROTONOSUPPORT;
 	}
 	request->client->visits = request->record->hello.visits && !resumes;
-	if (!resumes && !request->client->visits && server_in_grace(request->server))
+	if (!resumes && !request->client->visits && recovery_in_grace(request->server))
 		return -EAGAIN;
 	err = open_page(request);
 	if (!err && !tracker_share(request->server->tracker, request->client->index,
@@ -178,10 +166,9 @@ static int handle_hello(struct request *request)
 	request->client->welcome = true;
 	request->client->n_stats_before = request->server->n_stats;
 	request->client->resuming = resumes;
-	if (recovery && !request->client->visits)
-		recovery->welcome(request->server, request->client);
-	if (recovery)
-		recovery->introduce(request->server, request->client);
+	if (!request->client->visits)
+		recovery_welcome(request->server, request->client);
+	recovery_introduce(request->server, request->client);
 	return 0;
 }
 
@@ -222,8 +209,7 @@ static int handle_hold_ids(struct request *request)
 		return -EPERM;
 	if (server->block_owner[block] != NOBODY)
 		return -EEXIST;
-	if (server->recovery &&
-	    !server->recovery->was_lent(server, block, request->record->ids.secret))
+	if (!state_file_was_lent(server->state_file, block, request->record->ids.secret))
 		return refuse_claim(request, "comm ids");
 	if (check_quota(request, QUOTA_USER_IDS, request->client->user->n_blocks))
 		return -EDQUOT;
@@ -231,8 +217,7 @@ static int handle_hold_ids(struct request *request)
 	if (request->client->n_blocks > 1)
 		return 0;
 	resume_leases(request->client);
-	if (server->recovery)
-		server->recovery->returns(request->server, request->client);
+	recovery_return(request->server, request->client);
 	spend_for_tracked(request->client);
 	return 0;
 }
@@ -262,8 +247,8 @@ static int handle_resumed(struct request *request)
 {
 	if (request->client->resuming && !request->client->n_blocks)
 		resume_leases(request->client);
-	if (request->client->resuming && request->server->recovery)
-		request->server->recovery->resumed(request->server, request->client);
+	if (request->client->resuming)
+		recovery_resumed(request->server, request->client);
 	if (request->client->resuming)
 		spend_for_tracked(request->client);
 	request->client->resuming = false;
@@ -440,8 +425,7 @@ static int handle_lease_ports(struct request *request)
 
 static int handle_trace(struct request *request)
 {
-	const struct server_tracing *tracing = request->server->options.tracing;
-	const int fd = tracing ? tracing->begin(request->server, request->client) : -EOPNOTSUPP;
+	const int fd = tracer_begin(request->server, request->client);
 
 	request->reply_fd[0] = fd < 0 ? -1 : fd;
 	return fd < 0 ? fd : 0;
@@ -449,12 +433,8 @@ static int handle_trace(struct request *request)
 
 static int handle_stat(struct request *request)
 {
-	const struct server_tracing *tracing = request->server->options.tracing;
-
-	if (!tracing)
-		return -EOPNOTSUPP;
-	return tracing->ask(request->server, request->client, request->record->stat.pid,
-			    request->reply);
+	return stat_ask(request->server, request->client, request->record->stat.pid,
+			request->reply);
 }
 
 /* --- dispatch ------------------------------------------------------------- */

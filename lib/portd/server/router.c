@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cm/guard.h"
 #include "lib/portd/server/fields.h"
+#include "lib/portd/server/recovery.h"
 
 #define STRAY_PRICE	10   /* in messages; sent by umad, after a look-up of the neighbour */
 #define STRAYS_A_SECOND 1000 /* for each host; part of what it accepts from stray senders */
@@ -30,7 +31,7 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 static bool may_answer(struct server *server, struct host_port *host_port,
 		       const uint8_t mad[MAD_BYTES])
 {
-	bool may = !server_in_grace(server);
+	bool may = !recovery_in_grace(server);
 
 	stat_count(host_port, may ? PORTD_COUNT_ANSWERED : PORTD_COUNT_HELD_BACK, mad);
 	return may;

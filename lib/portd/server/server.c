@@ -6,6 +6,7 @@
 #include "lib/portd/server/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,6 +19,7 @@
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
 #include "lib/portd/server/closer.h"
+#include "lib/portd/server/recovery.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
@@ -30,14 +32,6 @@
 #define THROTTLE_LOOK_MS   5
 
 /* --- descriptors --------------------------------------------------------- */
-
-void server_close(struct server *server, struct watch *watch)
-{
-	int fd = watch->fd;
-
-	loop_unwatch(&server->loop, watch);
-	fd_close(&fd);
-}
 
 static void resume_listening(struct server *server)
 {
@@ -69,13 +63,18 @@ static void accept_client(struct watch *watch, uint32_t events)
 	}
 }
 
-static void begin_to_stop(struct watch *watch, uint32_t events)
+static void begin_to_stop(struct server *server)
+{
+	server->stop_at = cm_time_after(server->now, STOP_NS);
+	server->linger_until = cm_time_after(server->now, LINGER_NS);
+}
+
+static void take_stop(struct watch *watch, uint32_t events)
 {
 	struct server *server = container_of(watch, struct server, stop);
 
 	(void)events;
-	server->stop_at = cm_time_after(server->now, STOP_NS);
-	server->linger_until = cm_time_after(server->now, LINGER_NS);
+	begin_to_stop(server);
 	loop_change(&server->loop, watch, 0);
 }
 
@@ -127,25 +126,10 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 
 /* --- when the next turn is due -------------------------------------------- */
 
-/* Who is awaited is looked up once a turn: there may be a list of all connections to go through. */
-bool server_in_grace(struct server *server)
-{
-	if (!server->grace_until.ns || server->grace_turn == server->turn_no)
-		return server->grace_until.ns != 0;
-	server->grace_turn = server->turn_no;
-	if (cm_time_reached(server->grace_until, server->now) ||
-	    !server->recovery->awaits(server)) {
-		server->grace_until.ns = 0;
-		server->recovery->awaited(server);
-		log_debug("the grace period is over");
-	}
-	return server->grace_until.ns != 0;
-}
-
 static bool is_idle(const struct server *server)
 {
 	return server->options.idle_s && server->n_clients == 0 && server->core.n_conns == 0 &&
-	       (!server->recovery || server->recovery->is_none(server));
+	       orphans_are_none(server);
 }
 
 static struct cm_time idle_deadline(const struct server *server)
@@ -160,7 +144,7 @@ static struct cm_time idle_deadline(const struct server *server)
  */
 static struct cm_time stop_deadline(const struct server *server)
 {
-	if (server->core.n_conns)
+	if (server->core.n_conns || !requests_are_none(server))
 		return server->stop_at;
 	return server->n_clients ? server->linger_until : server->now;
 }
@@ -178,8 +162,7 @@ static int sleep_ms(struct server *server)
 	if (server->requests_left || server->asks_again || server->any_leaving ||
 	    server->any_unread || !list_is_empty(&server->tellers))
 		return 0;
-	if (server->recovery)
-		deadline = cm_time_earlier(deadline, server->recovery->deadline(server));
+	deadline = cm_time_earlier(deadline, orphans_deadline(server));
 	for_each_host_port (host_port, server) {
 		deadline = cm_time_earlier(deadline, subnet_deadline(host_port));
 		deadline = cm_time_earlier(deadline, host_port_deadline(host_port));
@@ -240,6 +223,8 @@ static void close_leaving_clients(struct server *server)
 			server->any_leaving = true;
 	}
 	resume_listening(server);
+	if (server->has_one_client && !server->n_clients)
+		begin_to_stop(server);
 }
 
 static void receive_unread(struct server *server)
@@ -270,11 +255,7 @@ void server_turn(struct server *server)
 	int n;
 	struct client *client;
 
-	if (server->options.unlock)
-		server->options.unlock();
 	n = loop_wait(&server->loop, ms);
-	if (server->options.lock)
-		server->options.lock();
 	server->now = clock_now();
 	server->turn_no++;
 	users_next_turn(&server->users);
@@ -290,10 +271,9 @@ void server_turn(struct server *server)
 		close_leaving_clients(server);
 	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
 		resume_listening(server);
-	if (keeps && n < LOOP_EVENTS_MAX && !server_in_grace(server))
+	if (keeps && n < LOOP_EVENTS_MAX && !recovery_in_grace(server))
 		answer_kept_requests(server);
-	if (server->recovery)
-		server->recovery->settle(server);
+	orphans_end(server);
 	client_unthrottle(server);
 	router_expire(server);
 	for_each_host_port (host_port, server)
@@ -321,8 +301,7 @@ static int make_tables(struct server *server)
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		return -errno;
-	if (server->options.client_fd < 0) /* users choose the keys under which mad/ stores peers */
-		hash_set_secret(secret[6]);
+	hash_set_secret(secret[6]); /* users choose the keys under which mad/ stores peers */
 	err = cm_core_init(&server->core, secret[0]);
 	if (!err)
 		err = waiting_init(&server->waiting, secret[5]);
@@ -333,7 +312,6 @@ static int make_tables(struct server *server)
 	if (err)
 		return err;
 	server->core.released = forget_reaped;
-	server->next_block = (uint16_t)secret[3];
 	server->tracker = tracker_new(secret[1]);
 	server->peer_rate.secret = server->astray_rate.secret = secret[4];
 	server->strangers_rate.secret = secret[4];
@@ -350,7 +328,7 @@ static int watch_own_descriptors(struct server *server)
 
 	if (server->options.stop_fd >= 0)
 		err = loop_watch(&server->loop, &server->stop, server->options.stop_fd, EPOLLIN,
-				 begin_to_stop);
+				 take_stop);
 	if (!err)
 		err = net_watch_open(NET_WATCH_ALL, &server->net_watch);
 	return err ? err
@@ -358,21 +336,26 @@ static int watch_own_descriptors(struct server *server)
 				EPOLLIN, read_net_changes);
 }
 
-/* A server of one client, which is connected already, does not listen. */
+/* The client sees the end of our copy of its socket, in server_end(), when the ports are free. */
+static int let_one_in(struct server *server, int client_fd)
+{
+	int fd = fcntl(client_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0 || fcntl(client_fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, O_NONBLOCK))
+		return -errno;
+	server->has_one_client = true;
+	client_new(server, fd);
+	return server->n_clients ? 0 : -ENOMEM;
+}
+
 static int let_clients_in(struct server *server)
 {
-	int fd = server->options.client_fd;
-
-	if (fd >= 0) {
-		server->options.client_fd = -1;
-		server->has_one_client = true;
-		client_new(server, fd);
-		return server->n_clients ? 0 : -ENOMEM;
-	}
-	if (server->recovery->awaits(server))
+	if (server->options.client_fd >= 0)
+		return let_one_in(server, server->options.client_fd);
+	if (recovery_awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
 	else
-		server->recovery->awaited(server);
+		recovery_awaited(server);
 	return loop_watch(&server->loop, &server->listening, server->listening.fd, EPOLLIN,
 			  accept_client);
 }
@@ -383,6 +366,7 @@ static const struct server_rooms above_host_ports = {
 	.port_gone = client_port_gone,
 	.paths_changed = host_port_paths_changed,
 	.tell = client_tell,
+	.show = client_show,
 };
 
 int server_begin(struct server *server)
@@ -391,7 +375,6 @@ int server_begin(struct server *server)
 	int err, users_err;
 
 	server->above = &above_host_ports;
-	server->recovery = server->options.recovery;
 	server->stop.fd = server->net.fd = server->listening.fd = server->reload.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
@@ -412,12 +395,12 @@ int server_begin(struct server *server)
 		err = users_err;
 	if (!err)
 		err = make_tables(server);
-	if (!err && server->options.has_strangers && !(server->closer = closer_new()))
+	if (!err && server->options.client_fd < 0 && !(server->closer = closer_new()))
 		err = -ENOMEM;
 	if (!err)
 		err = watch_own_descriptors(server);
-	if (!err && server->recovery)
-		err = server->recovery->open(server);
+	if (!err)
+		err = recovery_open(server);
 	if (!err)
 		err = defaults_begin(server);
 	if (!err)
@@ -452,8 +435,7 @@ void server_end(struct server *server)
 	waiting_fini(&server->waiting);
 	cm_index_fini(&server->lanes);
 	cm_index_fini(&server->asks);
-	if (server->recovery)
-		server->recovery->close(server);
+	recovery_close(server);
 	trace_ring_fini(&server->recording);
 	net_watch_close(server->net_watch);
 	fd_close(&server->options.client_fd);
@@ -462,67 +444,28 @@ void server_end(struct server *server)
 
 bool server_is_over(const struct server *server)
 {
-	if (server->has_one_client)
-		return server->n_clients == 0 && requests_are_none(server);
 	if (server->stop_at.ns)
 		return cm_time_reached(stop_deadline(server), server->now);
 	return is_idle(server) && cm_time_reached(idle_deadline(server), server->now);
 }
 
-int server_start(const struct server_options *options, struct server **ret)
+int server_run(const struct server_options *options)
 {
 	struct server *server = calloc(1, sizeof(*server));
 	int err;
 
-	if (!server) {
-		fd_close(&(int){ options->client_fd });
+	if (!server)
 		return -ENOMEM;
-	}
 	server->options = *options;
 	err = server_begin(server);
-	if (err) {
-		server_drop(server);
-		return err;
+	if (!err) {
+		log_debug("at %s", options->path ? options->path : "one client");
+		if (options->serves)
+			options->serves();
+		while (!server_is_over(server))
+			server_turn(server);
 	}
-	*ret = server;
-	return 0;
-}
-
-void server_drop(struct server *server)
-{
 	server_end(server);
 	free(server);
-}
-
-void server_serve(struct server *server)
-{
-	while (!server_is_over(server))
-		server_turn(server);
-	server_drop(server);
-}
-
-void server_after_fork(struct server *server)
-{
-	struct host_port *host_port;
-	struct client *client;
-
-	for_each_client (client, server)
-		client_after_fork(client);
-	for_each_host_port (host_port, server)
-		host_port_after_fork(host_port);
-	loop_fini(&server->loop);
-}
-
-int server_run(const struct server_options *options)
-{
-	struct server *server;
-	int err = server_start(options, &server);
-
-	if (err)
-		return err;
-	log_debug("at %s", options->path);
-	if (options->serves)
-		options->serves();
-	server_serve(server);
-	return 0;
+	return err;
 }

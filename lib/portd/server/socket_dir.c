@@ -235,29 +235,34 @@ static int open_state_file(struct socket_dir *dir)
 	return err;
 }
 
-int socket_dir_take(const char *path, struct socket_dir **ret)
+static int take_path(struct socket_dir *dir, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	struct socket_dir *dir;
 	int err;
 
 	if (strlen(path) >= SOCKET_PATH_BYTES)
 		return -ENAMETOOLONG;
 	if (!*path || (slash && !slash[1]))
 		return -EINVAL;
-	dir = calloc(1, sizeof(*dir));
-	if (!dir)
-		return -ENOMEM;
 	strcpy(dir->path, path);
 	dir->name = slash ? dir->path + (slash - path) + 1 : dir->path;
-	dir->folder_fd = -1;
-	dir->fd = -1;
 	dir->is_activated = socket_dir_is_handed_over();
 	err = open_folder(dir);
 	if (!err)
 		err = open_state_file(dir);
-	if (!err)
-		err = take_listening_socket(dir);
+	return err ? err : take_listening_socket(dir);
+}
+
+int socket_dir_take(const char *path, struct socket_dir **ret)
+{
+	struct socket_dir *dir = calloc(1, sizeof(*dir));
+	int err;
+
+	if (!dir)
+		return -ENOMEM;
+	dir->folder_fd = -1;
+	dir->fd = -1;
+	err = path ? take_path(dir, path) : open_state_file(dir);
 	if (err) {
 		socket_dir_leave(dir);
 		return err;

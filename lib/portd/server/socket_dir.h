@@ -22,7 +22,7 @@ bool socket_dir_is_handed_over(void);
  * @path: of the socket; absolute if the process changes its working directory. The parent directory
  *        is created if it is missing (mode 0755), PATH.state is created and locked, and the stale
  *        socket of an ended cmportd is replaced. A socket passed by systemd is used, and must be
- *        the one of @path.
+ *        the one of @path. NULL: there is no socket, and the files are in memory.
  * @ret:  to be released with socket_dir_leave()
  *
  * Waits up to 30 s for a holder of the path that neither serves nor exits.
@@ -33,7 +33,8 @@ bool socket_dir_is_handed_over(void);
  */
 int socket_dir_take(const char *path, struct socket_dir **ret);
 
-/** socket_dir_listen_fd() - the listening socket: non-blocking, mode 0666, SOCK_SEQPACKET. */
+/** socket_dir_listen_fd() - the listening socket: non-blocking, mode 0666, SOCK_SEQPACKET; -1: none
+ */
 int socket_dir_listen_fd(const struct socket_dir *dir);
 
 /** socket_dir_is_activated() - return whether systemd passed the socket; then it is not removed */

@@ -54,7 +54,7 @@ static void put_row(struct report *report, struct portd_record *record)
 {
 	record->stat_row = report->row;
 	report->n_rows++;
-	client_show(report->server, report->asker, record, room_of(report->asker));
+	report->server->above->show(report->server, report->asker, record, room_of(report->asker));
 }
 
 static void put_count(struct portd_stat_count *count, void *arg)
@@ -252,7 +252,7 @@ static void ask_client(struct report *report, struct client *client)
 	report->row.client = client->index;
 	put_row(report, &process);
 	question.stat_ask.ask_id = report->row.ask_id;
-	client_show(report->server, client, &question, BACKLOG_MAX / 2);
+	report->server->above->show(report->server, client, &question, BACKLOG_MAX / 2);
 }
 
 int stat_ask(struct server *server, struct client *client, uint32_t pid, struct portd_reply *ret)
@@ -314,6 +314,6 @@ bool stat_row(struct server *server, struct client *client, struct portd_record 
 	if (!asker)
 		return true; /* it has disconnected, or sent a new query */
 	record->stat_row.client = client->index;
-	client_show(server, asker, record, room_of(asker));
+	server->above->show(server, asker, record, room_of(asker));
 	return true;
 }

@@ -18,6 +18,8 @@
  *   router.c         which client receives a message, and whether a client may send one
  *   fields.c         which values a client may put into a message
  *   host_port.c      the ports of this host: receiving, and sending in the right order
+ *   host_port_gid.c  the source GIDs of messages
+ *   host_port_name.c names of devices, and handles
  *   host_port_use.c  which ports are in use; unused ones are closed
  *   device_events.c  asynchronous events of devices
  *   defaults.c       port settings made by root
@@ -25,7 +27,8 @@
  *   waiting.c        messages whose next hop has no link address
  *   probe.c          probes of the fast path, ours and those of peers
  *   port_holders.c   the holders of ports, for the next cmportd
- *   recovery.c       the socket directory, and connections left behind by a previous cmportd
+ *   recovery.c       clients of a previous cmportd, which resume
+ *   orphans.c        its connections, which nobody resumes
  *   subnet.c         queries of clients to subnet administrators
  *   tracer.c         copies of all messages for tracers
  *   stat.c           the state of connections, and counters
@@ -36,6 +39,7 @@
 #include <sys/types.h>
 
 #include "cm/core.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/loop.h"
 #include "mad/port.h"
@@ -172,7 +176,7 @@ struct client {
 
 struct server;
 
-/* The upcalls from host ports and subnet queries; they call no higher layer by name. */
+/* The upcalls from below client.c and router.c, which call those by no name. */
 struct server_rooms {
 	/* a message arrived at a host port, sent from @source_qpn */
 	void (*received)(struct server *server, struct host_port *host_port,
@@ -184,15 +188,16 @@ struct server_rooms {
 	void (*port_gone)(struct server *server, struct client *client, uint8_t handle);
 	/* messages may need other paths to their peers */
 	void (*paths_changed)(struct host_port *host_port);
-	/* queue a record that must not be lost; sent at the end of the turn */
+	/* as client_tell() and client_show() */
 	void (*tell)(struct server *server, struct client *client,
 		     const struct portd_record *record);
+	bool (*show)(struct server *server, struct client *client,
+		     const struct portd_record *record, unsigned int room);
 };
 
 struct server {
 	struct server_options options;
 	const struct server_rooms *above;
-	const struct server_recovery *recovery; /* copy of options.recovery */
 	struct socket_dir *dir;
 	struct state_file *state_file; /* owned by dir */
 	uint16_t *port_holders;	       /* mapped, see port_holders.h; or NULL */
@@ -203,7 +208,7 @@ struct server {
 	struct port_file port_file;
 	struct cm_time stop_at;	     /* shutdown was requested; its last deadline */
 	struct cm_time linger_until; /* shutdown deadline while clients are connected */
-	bool has_one_client;	     /* client_fd was given; the server ends with that client */
+	bool has_one_client;	     /* client_fd was given; the server ends after that client */
 	bool any_leaving, any_gone, any_unread;
 	uint64_t turn_no;
 	struct cm_time now; /* start of this turn */
@@ -230,10 +235,11 @@ struct server {
 	struct host_port *host_port[HOST_PORTS_MAX];
 	unsigned int n_host_ports; /* highest handle ever used, plus one */
 	struct users users;
-	struct closer *closer; /* NULL: descriptors are closed at once */
-	struct user nobody;    /* our own core, and clients that have disconnected */
-	struct list senders;   /* users with requests to send, in round-robin order */
-	struct list holders;   /* users with requests that their hosts do not take yet, likewise */
+	struct closer
+		*closer;     /* NULL: the only client is trusted, its descriptors are closed here */
+	struct user nobody;  /* our own core, and clients that have disconnected */
+	struct list senders; /* users with requests to send, in round-robin order */
+	struct list holders; /* users with requests that their hosts do not take yet, likewise */
 	struct cm_time resume_at; /* when to look at these next */
 	struct cm_index lanes;	  /* their unsent requests by user and peer */
 	struct cm_index asks;	  /* pending queries by client and ask_id, see subnet.c */
@@ -254,58 +260,8 @@ struct server {
 	uint64_t n_names_read;	      /* names of devices read from sysfs so far */
 	bool requests_left;	      /* the next turn must not wait */
 	bool asks_again;	      /* nor may this one: a request was deferred */
-	uint16_t next_block;	      /* next block to lend; unused with a recovery store */
 	uint16_t block_owner[ID_BLOCKS];
 	struct portd_datagram in; /* the datagram being read */
-};
-
-/* What survives a restart of cmportd: a socket, and a file beside it. */
-struct server_recovery {
-	/* called before there are clients and host ports; sets the listening socket */
-	int (*open)(struct server *server);
-	void (*close)(struct server *server);				/* the last call */
-	uint16_t (*next_block)(const struct server *server);		/* is not taken */
-	uint16_t (*id_block)(struct server *server, unsigned int skip); /* takes one after those */
-	uint64_t (*lend)(struct server *server, uint16_t block);	/* Return: a new secret */
-	bool (*was_lent)(struct server *server, uint16_t block, uint64_t secret);
-	void (*welcome)(struct server *server, struct client *client); /* HELLO was accepted */
-	void (*introduce)(struct server *server,
-			  const struct client *client);			     /* got its first ids */
-	void (*dismiss)(struct server *server, const struct client *client); /* it ended */
-	void (*returns)(struct server *server,
-			const struct client *client); /* its first ids were returned to it */
-	void (*resumed)(struct server *server, const struct client *client); /* reported all */
-	bool (*awaits)(struct server *server);	/* may any client still resume? */
-	void (*awaited)(struct server *server); /* none may; called once */
-	bool (*is_none)(const struct server *server);
-	void (*settle)(struct server *server); /* called each turn */
-	struct cm_time (*deadline)(const struct server *server);
-	int (*handle)(struct server *server, const struct host_port *opened); /* or -ENOSPC */
-};
-
-/* What a client may see of other clients. */
-struct server_tracing {
-	/* To be called before there are messages. Takes ownership of @fd, the recording's file. */
-	void (*record)(struct server *server, int fd);
-	/* Return: a descriptor of the trace ring, owned by the caller; -EPERM; -errno. */
-	int (*begin)(struct server *server, struct client *client);
-	/*
-	 * Handle an AWAIT: notify the tracer of the next message. Return: false if @client is no
-	 * tracer.
-	 */
-	bool (*await)(struct server *server, struct client *client,
-		      const struct portd_record *record);
-	void (*end)(struct server *server, struct client *client); /* the client is disconnecting */
-	void (*message)(struct server *server, struct host_port *host_port, enum portd_way way,
-			const struct client *whose, const struct mad_path *path,
-			const uint8_t mad[MAD_BYTES]);
-	/*
-	 * A client queries the state of connections; other clients report it. Return: as stat_ask()
-	 * and stat_row().
-	 */
-	int (*ask)(struct server *server, struct client *client, uint32_t pid,
-		   struct portd_reply *ret);
-	bool (*row)(struct server *server, struct client *client, struct portd_record *record);
 };
 
 static inline struct host_port *host_port_of(struct cm_port *cm)
@@ -355,10 +311,13 @@ bool server_is_over(const struct server *server);
 void server_end(struct server *server);
 
 /** server_close() - stop watching a descriptor, and close it. */
-void server_close(struct server *server, struct watch *watch);
+static inline void server_close(struct server *server, struct watch *watch)
+{
+	int fd = watch->fd;
 
-/** server_in_grace() - return whether clients of a previous cmportd may still resume */
-bool server_in_grace(struct server *server);
+	loop_unwatch(&server->loop, watch);
+	fd_close(&fd);
+}
 
 /**
  * client_new() - set up a client that has connected
@@ -444,9 +403,6 @@ void client_forget(struct server *server, struct client *client);
  */
 bool client_close(struct server *server, struct client *client);
 
-/** client_after_fork() - in a child: close the copies of its sockets */
-void client_after_fork(const struct client *client);
-
 /**
  * request_handle() - handle a record from a control socket
  * @fd: the descriptor that came with the record, or -1; owned by the callee
@@ -478,13 +434,35 @@ static inline void stat_count(struct host_port *host_port, enum portd_stat_count
 	host_port->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
 }
 
+/** tracer_record() - begin the recording of messages in a file, which is taken over */
+void tracer_record(struct server *server, int fd);
+
+/**
+ * tracer_begin() - let a client see all messages
+ *
+ * Return: a descriptor of the trace ring, owned by the caller; -EPERM except for root and the user
+ * that cmportd runs as; -errno.
+ */
+int tracer_begin(struct server *server, struct client *client);
+
+/** tracer_await() - handle an AWAIT. Return: false for another record, or if it is no tracer. */
+bool tracer_await(struct server *server, struct client *client, const struct portd_record *record);
+
+/** tracer_end() - the client is disconnecting */
+void tracer_end(struct server *server, struct client *client);
+
+/** tracer_write() - as tracer_show(), if there is a recording or a tracer */
+void tracer_write(struct server *server, struct host_port *host_port, enum portd_way way,
+		  const struct client *whose, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES]);
+
 /** tracer_show() - record a message and show it to tracers; @whose may be NULL */
 static inline void tracer_show(struct server *server, struct host_port *host_port,
 			       enum portd_way way, const struct client *whose,
 			       const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	if (server->recording.ring || server->n_tracers)
-		server->options.tracing->message(server, host_port, way, whose, path, mad);
+		tracer_write(server, host_port, way, whose, path, mad);
 }
 
 /** router_received() - handle a message that arrived at a host port, sent from @source_qpn */
@@ -582,14 +560,17 @@ void host_port_expire(struct server *server);
 /** host_port_close() - close a port; its connections are dropped and no message is sent */
 void host_port_close(struct server *server, struct host_port *host_port);
 
-/** host_port_after_fork() - in a child: close the copies of its descriptors, nothing else */
-void host_port_after_fork(struct host_port *host_port);
-
 /** host_port_group() - update of_device of all host ports, after one was added or removed */
 void host_port_group(const struct server *server);
 
 /** host_port_identity() - what the state file has of a host port */
 struct tracked_port host_port_identity(const struct host_port *host_port);
+
+/** host_port_choose_handle() - the one that it had before, or another. Return: it, or -ENOSPC. */
+int host_port_choose_handle(struct server *server, const struct host_port *opened);
+
+/** host_port_follow_names() - adopt new names of devices of stored ports that are not open */
+void host_port_follow_names(struct server *server);
 
 /** host_port_follow_name() - adopt a new name of the device */
 void host_port_follow_name(struct server *server, struct host_port *host_port);

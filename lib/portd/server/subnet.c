@@ -446,12 +446,6 @@ static void forget_queries_of(struct server *server, const struct host_port *hos
 	}
 }
 
-void subnet_after_fork(struct host_port *host_port)
-{
-	if (host_port->subnet)
-		umad_sa_close(&host_port->subnet->sa);
-}
-
 void subnet_close(struct server *server, struct host_port *host_port)
 {
 	struct subnet *subnet = host_port->subnet;

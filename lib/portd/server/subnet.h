@@ -18,9 +18,6 @@ int subnet_open(struct server *server, struct host_port *host_port);
 /** subnet_port_changed() - read again what the agent knows of its port, if there is an agent */
 void subnet_port_changed(struct server *server, struct host_port *host_port, bool reregister);
 
-/** subnet_after_fork() - in a child: close the copy of its descriptor. */
-void subnet_after_fork(struct host_port *host_port);
-
 /** subnet_close() - free the agent and the queries of clients there; clients get no response */
 void subnet_close(struct server *server, struct host_port *host_port);
 

@@ -31,7 +31,7 @@ static void wake_tracer(struct server *server, struct client *client)
 					     .seen = { .number = server->n_seen } };
 
 	list_remove(&client->asleep);
-	client_show(server, client, &record, BACKLOG_MAX);
+	server->above->show(server, client, &record, BACKLOG_MAX);
 }
 
 /* Return: the message's number in the ring; 0 if its file has no room. */
@@ -54,9 +54,9 @@ static uint64_t append_entry(struct trace_ring *ring, struct host_port *host_por
 	return trace_ring_end(ring);
 }
 
-static void write_entry(struct server *server, struct host_port *host_port, enum portd_way way,
-			const struct client *whose, const struct mad_path *path,
-			const uint8_t mad[MAD_BYTES])
+void tracer_write(struct server *server, struct host_port *host_port, enum portd_way way,
+		  const struct client *whose, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES])
 {
 	struct trace_ring *recording = &server->recording;
 	struct client *client;
@@ -75,7 +75,7 @@ static void write_entry(struct server *server, struct host_port *host_port, enum
 }
 
 /* A failure to record must not keep clients from connecting. */
-static void begin_recording(struct server *server, int fd)
+void tracer_record(struct server *server, int fd)
 {
 	const uint32_t n_entries = server->options.n_recorded;
 	int err = n_entries ? trace_ring_open(&server->recording, fd, n_entries) : ftruncate(fd, 0);
@@ -90,8 +90,7 @@ static void begin_recording(struct server *server, int fd)
 	trace_ring_fini(&server->recording);
 }
 
-static bool await_message(struct server *server, struct client *client,
-			  const struct portd_record *record)
+bool tracer_await(struct server *server, struct client *client, const struct portd_record *record)
 {
 	if (record->type != PORTD_AWAIT || !client->is_tracer)
 		return false;
@@ -102,7 +101,7 @@ static bool await_message(struct server *server, struct client *client,
 	return true;
 }
 
-static void end_tracing(struct server *server, struct client *client)
+void tracer_end(struct server *server, struct client *client)
 {
 	if (!client->is_tracer)
 		return;
@@ -113,7 +112,7 @@ static void end_tracing(struct server *server, struct client *client)
 }
 
 /* Messages of other users are visible only to root and to the user that cmportd runs as. */
-static int begin_tracing(struct server *server, struct client *client)
+int tracer_begin(struct server *server, struct client *client)
 {
 	int err, fd;
 
@@ -136,16 +135,6 @@ static int begin_tracing(struct server *server, struct client *client)
 	if (fd >= 0)
 		return fd;
 	err = -errno;
-	end_tracing(server, client);
+	tracer_end(server, client);
 	return err;
 }
-
-const struct server_tracing server_tracing_all = {
-	.record = begin_recording,
-	.begin = begin_tracing,
-	.await = await_message,
-	.end = end_tracing,
-	.message = write_entry,
-	.ask = stat_ask,
-	.row = stat_row,
-};

@@ -95,9 +95,15 @@ void portd_client_close(struct portd_client *of)
 	(void)of;
 }
 
-void portd_client_hang_up(struct portd_client *of)
+void portd_client_leave(struct portd_client *of, int ms)
 {
-	(void)of;
+	(void)of, (void)ms;
+}
+
+int portd_start_own(int *ret_fd, struct portd_why *ret_why)
+{
+	(void)ret_fd, (void)ret_why;
+	return -ECONNREFUSED;
 }
 
 void portd_client_after_fork(struct portd_client *of)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/datagram.h"
+#include "lib/portd/server/closer.h"
 #include "tests/unit/portd/claims.h"
 #include "tests/unit/portd/rig_device.h"
 
@@ -185,14 +186,15 @@ static void begin(const struct server_options *options)
 	is_running = true;
 	if (server_begin(server))
 		give_up("cmportd does not begin");
+	closer_free(
+		server->closer); /* descriptors are closed at once, so that they can be counted */
+	server->closer = NULL;
 	is_running = false;
 }
 
 void rig_set_up(const char *path)
 {
-	const struct server_options options = { .recovery = &server_recovery_from_files,
-						.tracing = &server_tracing_all,
-						.path = address.sun_path,
+	const struct server_options options = { .path = address.sun_path,
 						.client_fd = -1,
 						.n_recorded = n_recorded,
 						.opens_ports = opens_ports };
@@ -204,7 +206,7 @@ void rig_set_up(const char *path)
 
 void rig_set_up_alone(void)
 {
-	struct server_options options = { .recovery = NULL };
+	struct server_options options = { .path = NULL };
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))

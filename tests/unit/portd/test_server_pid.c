@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/portd/server/process.h"
+#include "lib/portd/server/recovery.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
@@ -99,7 +100,7 @@ TEST(who_has_resumed_is_not_awaited)
 {
 	mallory.control = rig_dial();
 	resume_as_bob();
-	ck_assert(!server_in_grace(rig_server()));
+	ck_assert(!recovery_in_grace(rig_server()));
 }
 
 NEEDS(has_pidfds_of_sockets);
@@ -123,7 +124,7 @@ TEST_LOOP(nobody_resumes_with_the_pid_of_another, 0, 2)
 {
 	connect_in_a_process_that_ends(_i);
 	resume_as_bob();
-	ck_assert(server_in_grace(rig_server()));
+	ck_assert(recovery_in_grace(rig_server()));
 }
 
 TEST_LOOP(nobody_is_recorded_with_the_pid_of_another, 0, 2)

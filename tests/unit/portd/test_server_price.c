@@ -12,6 +12,7 @@
 #include "mad/cma_hdr.h"
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/server/ports.h"
+#include "lib/portd/server/state_file.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
@@ -397,8 +398,7 @@ TEST(requests_beyond_the_rate_of_their_host_cost_no_search)
 static void use_up_ids(unsigned int n)
 {
 	const struct server *server = rig_server();
-	uint16_t next = server->recovery ? server->recovery->next_block(rig_server())
-					 : server->next_block;
+	uint16_t next = state_file_next_block(server->state_file);
 	unsigned int i;
 
 	for (i = 0; i < n; i++)

@@ -117,7 +117,7 @@ static void spawn(void)
 {
 	int fd;
 
-	ck_assert_int_eq(spawn_cmportd(socket_path, &fd), 0);
+	ck_assert_int_eq(spawn_cmportd(socket_path, -1, &fd), 0);
 	close(fd);
 }
 
@@ -155,7 +155,7 @@ TEST(its_starter_is_told_when_it_serves)
 {
 	int fd;
 
-	ck_assert_int_eq(spawn_cmportd(socket_path, &fd), 0);
+	ck_assert_int_eq(spawn_cmportd(socket_path, -1, &fd), 0);
 	ck_assert_str_eq(read_all(fd), "");
 	ck_assert(socket_path_is_served(socket_path));
 	wait_seen();
@@ -167,7 +167,7 @@ TEST(its_starter_is_told_why_it_does_not_serve)
 	const char *said;
 	int fd;
 
-	ck_assert_int_eq(spawn_cmportd(path, &fd), 0);
+	ck_assert_int_eq(spawn_cmportd(path, -1, &fd), 0);
 	said = read_all(fd);
 	ck_assert_msg(strstr(said, path) && strstr(said, strerror(ENOENT)), "it said: %s", said);
 }
@@ -222,7 +222,7 @@ static int spawn_once(void)
 {
 	char text[64];
 	int fd;
-	int err = spawn_cmportd(socket_path, &fd);
+	int err = spawn_cmportd(socket_path, -1, &fd);
 
 	if (err || fcntl(fd, F_SETFL, 0))
 		return 1;

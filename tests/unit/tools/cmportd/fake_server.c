@@ -130,9 +130,6 @@ static void be_slow(const char *path)
 		nanosleep(&wait, NULL);
 }
 
-const struct server_recovery server_recovery_from_files;
-const struct server_tracing server_tracing_all;
-
 int server_run(const struct server_options *options)
 {
 	struct socket_dir *dir;
