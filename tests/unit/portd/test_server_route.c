@@ -172,13 +172,10 @@ TEST_LOOP(private_data_goes_to_its_owner_only, 0, sizeof(kinds) / sizeof(kinds[0
 TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
 {
 	struct cm_msg rej = talk_rej_of(0x701, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
-	unsigned int i;
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	rej.rej.ari_bytes = 8;
-	for (i = 0; i < 8; i++)
-		rej.rej.ari[i] = (uint8_t)(SCENE_PEER_GUID >> (56 - 8 * i));
+	talk_time_out(&rej.rej, SCENE_PEER_GUID);
 	scene_said(rej);
 	ck_assert_str_eq(scene_handed(alice), "REQ, REJ(REQ) 4");
 }
@@ -234,6 +231,7 @@ TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 		.type = PORTD_MAD, .mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER)}
 	};
 
+	talk_time_out(&rej.rej, RIG_GUID);
 	rig_encode(&record.mad, &req);
 	rig_tell(alice, &record);
 	rig_encode(&record.mad, &rej);

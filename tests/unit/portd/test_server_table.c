@@ -116,16 +116,6 @@ static void hears_request(struct cm_msg request)
 	scene_said(request);
 }
 
-/* What has to be found by it: a REJ after a timeout. */
-static void name_own_guid(struct cm_rej *rej)
-{
-	unsigned int i;
-
-	rej->reason = CM_REJ_TIMEOUT;
-	for (i = 0; i < sizeof(uint64_t); i++)
-		rej->ari[i] = (uint8_t)(RIG_GUID >> (56 - 8 * i));
-}
-
 /* Return: a message that Bob may send. */
 static struct cm_msg valid(enum cm_attr attr)
 {
@@ -148,7 +138,7 @@ static struct cm_msg valid(enum cm_attr attr)
 		if (attr == CM_ATTR_REP)
 			msg = scene_rep(bob, 1, PEERS_ID);
 		else if (attr == CM_ATTR_REJ)
-			name_own_guid(&msg.rej);
+			talk_time_out(&msg.rej, RIG_GUID);
 	} else {
 		scene_connect(bob, 1);
 		msg.rtu.remote_comm_id = 0x701;
