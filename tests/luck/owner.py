@@ -12,7 +12,7 @@ def refused(agent, address, errno, *words):
     """Both ways to need a port fail with errno, and with one warning that has the words."""
     agent.all("channel", "id client", "id server", f"bind server {address} {PORT}")
     same(agent.do(f"resolve client {address} {PORT} 1000"), errno)
-    agent.process.wait_for_output("warn:", timeout=10)
+    agent.process.wait_for_output("warn:", timeout=60)
     same(len(agent.warnings), 1)
     for word in words:
         if word not in agent.warnings[0]:

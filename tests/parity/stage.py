@@ -102,7 +102,7 @@ class Stage:
         self.prepare(self.lab.b, self.server)
         server = self.lab.b.start([self.args.program, "server"], env=self.library(self.server))
         try:
-            server.wait_for_output("^ready", timeout=10)
+            server.wait_for_output("^ready", timeout=60)
             self.play_together([s for s in scenarios if not s.alone])
             self.play_alone([s for s in scenarios if s.alone])
         finally:

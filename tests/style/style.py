@@ -76,6 +76,33 @@ ARROWS = (
 # Folder -> whose files alone may include its headers: the library has no code of the server.
 ONLY_FROM = {"lib/portd/server/": ("lib/portd/server/", "tools/cmportd/", "tests/")}
 
+# Tests that wait for a fixed time, or with a short limit, and why that decides no verdict.
+FIXED_WAITS = {
+    "tests/bench/": "measures time",
+    "tests/fabric/socket_signals.c": "interrupts a call that has begun, as recorded of stock",
+    "tests/judge/capture_golden.py": "records captures, by hand",
+    "tests/lab/lablib/": "settles a capture, compares clocks, ends its own threads",
+    "tests/lab/selftest.py": "tries the limits themselves",
+    "tests/loop/burst.c": "what comes later counts as not come",
+    "tests/luck/changes.py": "a retransmission falls into the wait on any machine",
+    "tests/luck/crowd.c": "a later call makes the play no easier",
+    "tests/luck/family.c": "a thread that runs on after dlclose() would crash meanwhile",
+    "tests/luck/netem.py": "how long nothing leaves a host",
+    "tests/luck/storm.c": "how slow a server is",
+    "tests/parity/steps.c": "that nothing comes, on stock and on purecm",
+    "tests/portd/confined.c": "at least the interval between two queries",
+    "tests/portd/flooder_names.c": "the pace of an attacker",
+    "tests/portd/many_fabric.py": "kills in the middle of something, wherever that is",
+    "tests/portd/many_lab.py": "kills in the middle of something, wherever that is",
+    "tests/siege/siege.py": "how long an attack lasts",
+    "tests/tools/kernel_lab.py": "sends a frame twice, a second apart",
+    "tests/tools/make_captures.py": "records captures, by hand",
+    "tests/unit/lib/rsocket/test_wait.c": "a waker that comes late",
+    "tests/worlds/": "changes a world while a program runs",
+}
+LIMIT_LEAST_S = 20  # that only a failure reaches
+C_WAIT = re.compile(r"^\t(?:u|nano)?sleep\(")  # deeper it is in a loop, which looks for something
+
 # What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
 # and mad/sa/ and these files of mad/, and what they are built on.
 PURE = ("cm/", "mad/sa/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.",
@@ -292,6 +319,34 @@ def printable_names():
             yield f"{name}: reads /proc/PID/comm, without text_make_printable()"
 
 
+def no_fixed_waits():
+    """tests wait for a condition, with a limit of at least 20 s; or FIXED_WAITS says why not"""
+    for name, lines in files(".c", ".py"):
+        if name.startswith("tests/") and not name.startswith(tuple(FIXED_WAITS)):
+            yield from (python_waits if name.endswith(".py") else c_waits)(name, lines)
+
+
+def c_waits(name, lines):
+    """Yield an offence for each wait of a fixed time in a C file."""
+    for number, line in enumerate(lines, start=1):
+        if C_WAIT.match(line):
+            yield f"{name}:{number}: {line.strip()}"
+
+
+def python_waits(name, lines):
+    """Yield an offence for each wait of a fixed time, and each short limit, in a Python file."""
+    tree = ast.parse("\n".join(lines))
+    polls = {id(inner) for loop in ast.walk(tree) if isinstance(loop, (ast.For, ast.While))
+             for inner in ast.walk(loop)}
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        limit = next((word.value.value for word in node.keywords if word.arg == "timeout"
+                      and isinstance(word.value, ast.Constant)), None)
+        if ast.unparse(node.func) == "time.sleep" and id(node) not in polls:
+            yield f"{name}:{node.lineno}: a wait of a fixed time"
+        if isinstance(limit, (int, float)) and limit < LIMIT_LEAST_S:
+            yield f"{name}:{node.lineno}: a limit of {limit} s"
+
+
 def clang_format():
     """C is formatted as .clang-format says"""
     program = shutil.which("clang-format-" + CLANG_FORMAT) or shutil.which("clang-format")
@@ -319,7 +374,7 @@ class Skip(Exception):
 RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states, one_place_for_threads,
          commands_are_checked, short_functions, short_files, narrow_lines, narrow_pages,
          opening_comments, finished, no_machine_paths, mended_flakes, printable_names,
-         clang_format)
+         no_fixed_waits, clang_format)
 
 
 def verdict_of(rule):

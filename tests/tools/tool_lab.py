@@ -91,7 +91,7 @@ class Doctor(unittest.TestCase):
     def test_a_cmportd_that_serves_is_seen(self):
         portd = self.a.start([HERE["cmportd"], "--idle", "0", "--socket", "/run/purecm/x.sock"])
         try:
-            self.a.wait_for("test -S /run/purecm/x.sock", timeout=10)
+            self.a.wait_for("test -S /run/purecm/x.sock", timeout=60)
             done = self.a.run(f"PURECM_SOCKET=/run/purecm/x.sock {HERE['purecm']} doctor",
                               timeout=60)
             self.assertEqual(done.status, 0, done.output)
@@ -176,7 +176,7 @@ class Ping(unittest.TestCase):
         self.b.mode("purecm")
         portd = self.b.start([HERE["cmportd"], "--idle", "0"])
         try:
-            self.b.wait_for("test -S /run/purecm/cmportd.sock", timeout=10)
+            self.b.wait_for("test -S /run/purecm/cmportd.sock", timeout=60)
             self.b.run([HERE["purecm"], "ping", self.a.addr4, "-c1", "--timeout=0.2"])
             status, answers, _ = ping(self.a, self.b.addr4, "-c", "2")
         finally:
