@@ -9,7 +9,6 @@ Prints one line per check and then "N passed, N failed, N skipped". Exit status:
 import argparse
 import os
 from pathlib import Path
-import re
 import shutil
 import subprocess
 import sys
@@ -299,18 +298,6 @@ def without_the_units_a_program_starts_what_is_installed(host):
     host.ping()
     same(host.guest.run(f"readlink /proc/{host.pid()}/exe").stdout.strip(),
          "/usr/local/libexec/purecm/cmportd")
-
-
-@check
-def such_a_cmportd_has_a_control_group_of_its_own(host):
-    host.run("systemctl stop cmportd.socket cmportd.service", timeout=120)
-    host.ping()
-    group = host.guest.run(f"cat /proc/{host.pid()}/cgroup").check().stdout.strip()
-    name = group.rpartition("/")[2]
-    if not re.fullmatch(r"0::.*/system\.slice/cmportd-\d+\.scope", group):
-        raise AssertionError(f"it is in {group}")
-    same(host.run(f"systemctl show --value -p MemoryMax -p TasksMax {name}").split(),
-         [str(1 << 30), "16"])
 
 
 def run(function, host):

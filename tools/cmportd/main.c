@@ -21,7 +21,6 @@
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/server.h"
 #include "tools/cmportd/confine.h"
-#include "tools/cmportd/own_group.h"
 
 #define STATUS_USAGE   2
 #define IDLE_DEFAULT_S 10
@@ -271,16 +270,6 @@ static void be_killed_as_others(void)
 	close(fd);
 }
 
-/*
- * The host's cmportd: it serves others, too, so it must not end with the program. If programs start
- * several at once, those that find it served need none.
- */
-static void be_grouped_apart(const char *path)
-{
-	if (strcmp(path, SOCKET_PATH_DEFAULT) == 0 && !socket_path_is_served(path))
-		own_group_enter();
-}
-
 /* Return: a descriptor that is readable when one of the signals is pending, or -errno. */
 static int watch_signals(int one, int other)
 {
@@ -420,11 +409,8 @@ int main(int argc, char **argv)
 	options.qp1_alone = arguments.qp1_alone;
 	options.serves = arguments.started ? leave_starter : NULL;
 	set_surroundings();
-	if (arguments.started) {
+	if (arguments.started)
 		be_killed_as_others();
-		if (options.path)
-			be_grouped_apart(path);
-	}
 	return arguments.detach ? serve_in_background(&options, arguments.confine)
 				: run_confined(&options, arguments.confine);
 }

@@ -21,8 +21,7 @@
  * PURECM_IDLE_S, PURECM_PORTD_LOG), /dev/null as standard streams (but see @ret_fd), no other of
  * our descriptors than @client_fd, and default dispositions and an empty mask of signals. It is
  * scheduled as SCHED_OTHER on all CPUs (cpus.h) with nice value 0; resource limits that would end
- * it are the host's, not ours. If root starts it where systemd runs, it asks for a control group of
- * its own (tools/cmportd/own_group.h). The calling program gets no SIGCHLD and no child to wait
+ * it are the host's, not ours. The calling program gets no SIGCHLD and no child to wait
  * for, and its fork handlers do not run; only a program that inherits orphans, like the first
  * process of a container, becomes cmportd's parent. If several processes call this at once, one
  * cmportd remains. errno is preserved.
