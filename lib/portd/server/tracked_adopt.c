@@ -74,7 +74,7 @@ int tracker_keep(struct tracker *tracker, struct tracked_store *store)
 		return -ENOMEM;
 	if (tracker->n_tracked == 0 && tracker->n_chunks) {
 		tracked_forget_chunks(tracker);
-		store->ops->trim(store);
+		tracked_store_trim(store);
 	}
 	return 0;
 }
@@ -151,7 +151,7 @@ void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct
 
 bool tracker_port(const struct tracker *tracker, uint8_t handle, struct tracked_port *ret)
 {
-	return tracker->store && tracker->store->ops->port(tracker->store, handle, ret);
+	return tracker->store && tracked_store_port(tracker->store, handle, ret);
 }
 
 /* The name, too: devices may have the same GUID, and earlier versions did not store it. */
@@ -189,5 +189,5 @@ int tracker_handle(struct tracker *tracker, const struct tracked_port *port, uin
 void tracker_rename(struct tracker *tracker, uint8_t handle, const struct tracked_port *port)
 {
 	if (tracker->store)
-		tracker->store->ops->name_port(tracker->store, handle, port);
+		tracked_store_name_port(tracker->store, handle, port);
 }

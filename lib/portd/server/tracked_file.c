@@ -199,12 +199,12 @@ static size_t import_former_file(struct tracked_file *file, int folder_fd, const
 
 /* --- chunks -------------------------------------------------------------- */
 
-static struct tracked *chunk_at(const struct tracked_store *store, uint32_t i)
+struct tracked *tracked_store_chunk(const struct tracked_store *store, uint32_t i)
 {
 	return (struct tracked *)((char *)file_of(store)->head + HEAD_BYTES + i * CHUNK_BYTES);
 }
 
-static struct tracked *add_chunk(struct tracked_store *store)
+struct tracked *tracked_store_grow(struct tracked_store *store)
 {
 	struct tracked_file *file = (struct tracked_file *)store;
 	int err = -EFBIG;
@@ -212,7 +212,7 @@ static struct tracked *add_chunk(struct tracked_store *store)
 	if (!file->is_full && store->n_chunks < TRACKED_CHUNKS_MAX)
 		err = reserve_bytes(file, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
 	if (!err)
-		return chunk_at(store, store->n_chunks++);
+		return tracked_store_chunk(store, store->n_chunks++);
 	if (!file->is_full)
 		log_warn("connections beyond the %u-th are not in the state file: %s; should "
 			 "cmportd be killed, their peers are not told when they end",
@@ -221,7 +221,7 @@ static struct tracked *add_chunk(struct tracked_store *store)
 	return NULL;
 }
 
-static void drop_chunks(struct tracked_store *store)
+void tracked_store_trim(struct tracked_store *store)
 {
 	if (ftruncate(file_of(store)->fd, offset_of(HEAD_BYTES)) == 0)
 		store->n_chunks = 0;
@@ -238,7 +238,8 @@ static uint32_t check_of(const struct stored_port *port, uint64_t guid)
 			      offsetof(struct tracked_port, device) + PORTD_DEVICE_BYTES);
 }
 
-static void name_port(struct tracked_store *store, uint8_t handle, const struct tracked_port *named)
+void tracked_store_name_port(struct tracked_store *store, uint8_t handle,
+			     const struct tracked_port *named)
 {
 	struct stored_port *port = &file_of(store)->head->port[handle];
 	struct stored_guid *guid = &file_of(store)->head->guid[handle];
@@ -252,7 +253,7 @@ static void name_port(struct tracked_store *store, uint8_t handle, const struct 
 	port->seal = PORT_SEAL;
 }
 
-static bool port_named(const struct tracked_store *store, uint8_t handle, struct tracked_port *ret)
+bool tracked_store_port(const struct tracked_store *store, uint8_t handle, struct tracked_port *ret)
 {
 	const struct stored_port *port;
 	const struct stored_guid *guid;
@@ -271,14 +272,6 @@ static bool port_named(const struct tracked_store *store, uint8_t handle, struct
 
 /* --- opening ------------------------------------------------------------- */
 
-static const struct tracked_store_ops ops = {
-	.chunk = chunk_at,
-	.grow = add_chunk,
-	.trim = drop_chunks,
-	.name_port = name_port,
-	.port = port_named,
-};
-
 int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const char *path)
 {
 	struct stat stat;
@@ -286,7 +279,6 @@ int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const ch
 	void *mapped;
 
 	file->fd = fd;
-	file->store.ops = &ops;
 	file->store.is_same_view = true;
 	if (fstat(fd, &stat))
 		return -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Storage for tracked connections that survive a restart of cmportd. Optional; the tracker uses it
- * through its operations only.
+ * Storage for tracked connections that survives cmportd: chunks of them, and the names of ports, in
+ * the state file (tracked_file.c). Where the file has no room, there is none.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_STORE_H
 #define LIB_PORTD_SERVER_TRACKED_STORE_H
@@ -13,26 +13,26 @@
 
 #define TRACKED_CHUNK 256 /* tracked connections */
 
-struct tracked_store;
-
-struct tracked_store_ops {
-	/* get one of n_chunks; the content of those present at the start is not trusted */
-	struct tracked *(*chunk)(const struct tracked_store *store, uint32_t i);
-	/* add a zeroed chunk; NULL if there is no room, which is logged */
-	struct tracked *(*grow)(struct tracked_store *store);
-	/* release the memory of all chunks; none may be in use */
-	void (*trim)(struct tracked_store *store);
-	/* set the port that a handle means */
-	void (*name_port)(struct tracked_store *store, uint8_t handle,
-			  const struct tracked_port *port);
-	/* look up the port of a handle. Return: false if the handle means none. */
-	bool (*port)(const struct tracked_store *store, uint8_t handle, struct tracked_port *ret);
-};
-
 struct tracked_store {
-	const struct tracked_store_ops *ops;
 	uint32_t n_chunks;
 	bool is_same_view; /* process ids in it are of our pid namespace */
 };
+
+/** tracked_store_chunk() - one of n_chunks; what was there at the start is not trusted */
+struct tracked *tracked_store_chunk(const struct tracked_store *store, uint32_t i);
+
+/** tracked_store_grow() - add a zeroed chunk. Return: NULL if there is no room, which is logged. */
+struct tracked *tracked_store_grow(struct tracked_store *store);
+
+/** tracked_store_trim() - release the memory of all chunks; none may be in use */
+void tracked_store_trim(struct tracked_store *store);
+
+/** tracked_store_name_port() - set the port that a handle means */
+void tracked_store_name_port(struct tracked_store *store, uint8_t handle,
+			     const struct tracked_port *port);
+
+/** tracked_store_port() - the port of a handle. Return: false if the handle means none. */
+bool tracked_store_port(const struct tracked_store *store, uint8_t handle,
+			struct tracked_port *ret);
 
 #endif

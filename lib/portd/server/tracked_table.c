@@ -278,7 +278,7 @@ static bool grow_chunks(struct tracker *tracker)
 	if (tracker->n_chunks == tracker->n_chunks_max && !grow_chunk_pointers(tracker))
 		return false;
 	if (tracker->store)
-		chunk = tracker->store->ops->grow(tracker->store);
+		chunk = tracked_store_grow(tracker->store);
 	if (chunk)
 		tracker->n_stored++;
 	else
@@ -468,7 +468,7 @@ bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)
 			if (!grow_buckets(tracker))
 				return false;
 		tracker->chunk[tracker->n_chunks] =
-			tracker->store->ops->chunk(tracker->store, tracker->n_chunks);
+			tracked_store_chunk(tracker->store, tracker->n_chunks);
 		tracker->n_chunks++;
 		tracker->n_stored++;
 		for (i = (tracker->n_chunks - 1) * TRACKED_CHUNK;
@@ -515,7 +515,7 @@ void tracker_free(struct tracker *tracker)
 	for (i = tracker->n_stored; i < tracker->n_chunks; i++)
 		free(tracker->chunk[i]);
 	if (tracker->store && tracker->n_tracked == 0)
-		tracker->store->ops->trim(tracker->store);
+		tracked_store_trim(tracker->store);
 	free(tracker->chunk);
 	free(tracker->next_by_own_qpn);
 	free(tracker->buckets);
