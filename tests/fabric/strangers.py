@@ -46,6 +46,21 @@ def squatter(tests):
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
 
+def silent(tests):
+    """A client of a server that forks and sends first gets the zeros and stays silent. Its child
+    has the port, the child of the next client must not wait for it."""
+    asked = "$PURECM_FABRIC/../asked"
+    stay = f"import socket; s = socket.create_connection(('10.77.0.1', 8000)); s.recv(4); " \
+           f"print('asked', flush=True); s.recv(1)"
+    hear = "import socket; s = socket.create_connection(('10.77.0.1', 8000)); print(s.recv(9))"
+    preload = f"RDMAV_FORK_SAFE=1 {PRELOAD} timeout {LIMIT_S} python3"
+    done = tests.run("--hosts", "a,b,c", f"a&:{preload} {FORKING} greet 10.77.0.1 2",
+                     "b&:" + RETRY.format(f'python3 -c "{stay}" 2>&1 >{asked}'),
+                     f"c:until grep -q asked {asked}; do sleep 0.1; done; {preload} -c \"{hear}\"")
+    if done.returncode or "c| b'hello'" not in done.stdout:
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build",
@@ -59,6 +74,7 @@ def main():
         tests.test("100 half-open connections of each of 8 hosts", half_open, tests,
                    list("bcdefghi"), 100)
         tests.test("a squatter on the lock of a preloaded server that forks", squatter, tests)
+        tests.test("a silent client of a preloaded server that forks", silent, tests)
         return tests.summary()
     finally:
         shutil.rmtree(tests.folder)

@@ -16,11 +16,13 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/env.h"
 
 #define ZEROS	   4
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
 #define RETRY_MS   10	 /* while another child uses the port */
+#define TURN_MS	   3000	 /* after that, the client of the child that uses it is silent */
 #define PORT_LOCKS 64	 /* ports may share one */
 
 enum stage {
@@ -61,7 +63,12 @@ static void set_stage(int fd, enum stage stage)
  * own client. The locks are in memory that children inherit, so that no other user has them; a lock
  * is free when the thread that has it ends.
  */
-static pthread_mutex_t *port_locks; /* PORT_LOCKS; NULL: none */
+struct port_lock {
+	pthread_mutex_t mutex;
+	uint64_t since_ns; /* atomic; 0: free, or taken just now */
+};
+
+static struct port_lock *port_locks; /* PORT_LOCKS; NULL: none */
 
 static void make_port_locks(void)
 {
@@ -76,7 +83,7 @@ static void make_port_locks(void)
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	for (int i = 0; i < PORT_LOCKS; i++)
-		pthread_mutex_init(&port_locks[i], &attr);
+		pthread_mutex_init(&port_locks[i].mutex, &attr);
 	pthread_mutexattr_destroy(&attr);
 }
 
@@ -174,15 +181,53 @@ static void become_rdma(int tcp, int rs)
 
 /* --- the accepting end --------------------------------------------------- */
 
-/* Return: the lock, to be unlocked by this thread; NULL if another has it. */
-static pthread_mutex_t *lock_port(const union name *name)
+/*
+ * A client that does not connect after the zeros keeps its child here. Its turn cannot be ended:
+ * TCP has the zeros, and nothing in a later request tells it from others of its host.
+ */
+static bool is_turn_over(const struct port_lock *lock)
 {
-	pthread_mutex_t *lock = &port_locks[ntohs(name->v4.sin_port) % PORT_LOCKS];
-	int err = pthread_mutex_trylock(lock);
+	uint64_t since = __atomic_load_n(&lock->since_ns, __ATOMIC_ACQUIRE);
+
+	return since && clock_ns() - since > TURN_MS * CM_NS_PER_MS;
+}
+
+static bool try_lock_port(struct port_lock *lock)
+{
+	int err = pthread_mutex_trylock(&lock->mutex);
 
 	if (err == EOWNERDEAD)
-		err = pthread_mutex_consistent(lock);
-	return err ? NULL : lock;
+		err = pthread_mutex_consistent(&lock->mutex);
+	if (err)
+		return false;
+	__atomic_store_n(&lock->since_ns, clock_ns(), __ATOMIC_RELEASE);
+	return true;
+}
+
+static void unlock_port(struct port_lock *lock)
+{
+	__atomic_store_n(&lock->since_ns, 0, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock->mutex);
+}
+
+/*
+ * Waits for the turn of this connection. A program that sends first must not wait for its client,
+ * which may have given up and waits for data.
+ *
+ * Return: the lock, to be unlocked by this thread; NULL if the connection stays on TCP.
+ */
+static struct port_lock *lock_port(int tcp, const union name *name)
+{
+	struct port_lock *lock = &port_locks[ntohs(name->v4.sin_port) % PORT_LOCKS];
+
+	while (!is_readable(tcp, 0)) {
+		if (try_lock_port(lock))
+			return lock;
+		if (is_turn_over(lock))
+			return NULL;
+		is_readable(tcp, RETRY_MS);
+	}
+	return NULL;
 }
 
 /* Return: a listener on this connection's port, on all addresses; or -1. */
@@ -245,18 +290,15 @@ static void settle_accepted(int tcp)
 	static const char zeros[ZEROS];
 	union name server, client;
 	int listener = -1, rs = -1;
-	pthread_mutex_t *port = NULL;
+	struct port_lock *port;
 
 	if (!get_rdma_name(real()->getsockname, tcp, &server) ||
 	    !get_rdma_name(real()->getpeername, tcp, &client))
 		return;
-	while (!port && !is_readable(tcp, 0)) {
-		port = lock_port(&server);
-		if (!port)
-			is_readable(tcp, RETRY_MS);
-	}
-	if (port)
-		listener = listen_on_same_port(&server);
+	port = lock_port(tcp, &server);
+	if (!port)
+		return;
+	listener = listen_on_same_port(&server);
 	/* A client that has given up is served over TCP. */
 	if (listener >= 0 && !is_readable(tcp, 0)) {
 		if (real()->send(tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS)
@@ -271,8 +313,7 @@ static void settle_accepted(int tcp)
 	}
 	if (listener >= 0)
 		rclose(listener);
-	if (port)
-		pthread_mutex_unlock(port);
+	unlock_port(port);
 }
 
 /* --- the connecting end -------------------------------------------------- */
