@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What docs/moving.md and docs/deployment.md state of figures, options, units, files and packages,
-against the tree.
+"""What docs/moving.md, docs/deployment.md and docs/security.md state of figures, options, units,
+files, packages and limits, against the tree.
 
 Ends with a line "N passed, N failed, N skipped".
 """
@@ -31,7 +31,7 @@ def flat(name):
 
 def defined(name, path):
     """Return the number that a macro stands for."""
-    return int(re.search(rf"^#define {name}\s+(\d+)\b", text(path), re.MULTILINE)[1])
+    return int(re.search(rf"^#define {name}\s+(\d+)u?\b", text(path), re.MULTILINE)[1])
 
 
 class Moving(unittest.TestCase):
@@ -103,6 +103,42 @@ class Deployment(unittest.TestCase):
             kept = re.sub("^#.*\n", "", text(f"tools/packaging/modules/{name}/purecm.conf"),
                           flags=re.MULTILINE)
             self.assertEqual(written, kept)
+
+
+class Security(unittest.TestCase):
+    page = flat("docs/security.md").replace(" | | | ", " ")  # a row of two lines
+    server = "lib/portd/server/"
+    limits = (  # as the page says it, the macro, its file
+        ("the latest {} that were", "STRANGERS_KNOWN", server + "strangers.h"),
+        ("{} next hops at once", "STRANGERS_HOPS", server + "strangers.h"),
+        ("forbidden field {}", "WRONG_PRICE", server + "user.h"),
+        ("{} unsent of a client", "REQUESTS_MAX", server + "state.h"),
+        ("Root has {} places", "ROOT_CLIENTS", server + "state.h"),
+        ("share {} unsent requests", "NOBODYS_MAX", server + "state.h"),
+        ("{} of one key", "TRACKED_ALIKE_MAX", server + "tracked.h"),
+        ("{} groups", "SA_GROUPS_MAX", "mad/sa/agent.h"),
+        ("{} of a port's", "SA_TURN_OUT_MAX", "mad/sa/flight.h"),
+        ("{} of a host; 256, the oldest", "PENDING_OF_HOST", "lib/rsocket/listen.c"),
+        ("of a host; {}, the oldest", "PENDING_MAX", "lib/rsocket/listen.c"),
+        ("{} senders are located", "RESOLVING_MAX", "lib/rsocket/dgram_dest.c"),
+        ("{} peers", "DESTS_MAX", "lib/rsocket/dgram_dest.c"),
+        ("{} connections, 5 s", "CONNECTIONS_MAX", "tools/purecm/export.c"),
+        ("{} ids", "IDS_MAX", "tools/purecm/agent.c"),
+    )
+
+    def test_limits(self):
+        for said, name, path in self.limits:
+            self.assertIn(said.format(f"{defined(name, path):,}"), self.page)
+
+    def test_quotas(self):
+        quotas = set(re.findall(r'^\tX\(\w+, "([\w-]+)"', text(self.server + "quota.h"),
+                                re.MULTILINE))
+        named = set(re.findall(r"`((?:user|client|peer|strangers)-[\w-]+)`", self.page))
+        self.assertGreater(len(named), 8)
+        self.assertLessEqual(named, quotas)
+
+    def test_length(self):
+        self.assertLessEqual(len(self.page.split()), 1800)
 
 
 def main():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The values that a client may put into a message. The table in fields.c has a row for each field
- * of each message; docs/security.md prints it in groups.
+ * of each message; docs/security.md has it in groups.
  */
 #ifndef LIB_PORTD_SERVER_FIELDS_H
 #define LIB_PORTD_SERVER_FIELDS_H
