@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define N_RESETS    5
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 #define PORT	    7471
 
 static struct sockaddr_in own, group;

@@ -99,13 +99,14 @@ static int open_all(struct host *host)
 		err = gsi_open(host, mad_came);
 	if (!err && host->wire == FAB_WIRE_ROCE)
 		err = roce_open(host);
+	/* Before the device appears: whoever sees that it is back may reset it again. */
+	if (!err)
+		err = control_open(host);
 	if (!err)
 		err = identity_open(host);
 	if (!err)
 		err = agents_open(host);
-	if (!err)
-		err = sysfs_follow_counters(host);
-	return err ? err : control_open(host);
+	return err ? err : sysfs_follow_counters(host);
 }
 
 static void run_loop(struct host *host)
