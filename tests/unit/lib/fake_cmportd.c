@@ -27,11 +27,17 @@ void fake_cmportd_says(const struct portd_record *record)
 	ck_assert_int_eq(eventfd_write(cmportd.fd, 1), 0);
 }
 
+/* A test may look while the thread that asked waits for the answer. */
+static unsigned int count_said(void)
+{
+	return __atomic_load_n(&cmportd.n_said, __ATOMIC_ACQUIRE);
+}
+
 unsigned int fake_cmportd_count(enum portd_type type)
 {
 	unsigned int i, n = 0;
 
-	for (i = 0; i < cmportd.n_said; i++)
+	for (i = 0; i < count_said(); i++)
 		n += cmportd.said[i].type == type;
 	return n;
 }
@@ -40,7 +46,7 @@ const struct portd_record *fake_cmportd_last(enum portd_type type)
 {
 	unsigned int i;
 
-	for (i = cmportd.n_said; i > 0; i--)
+	for (i = count_said(); i > 0; i--)
 		if (cmportd.said[i - 1].type == type)
 			return &cmportd.said[i - 1];
 	ck_abort_msg("cmportd was not given %s", portd_type_str(type));
@@ -63,7 +69,8 @@ static void keep(const struct portd_record *record)
 	if (cmportd.meanwhile)
 		cmportd.meanwhile(record);
 	ck_assert_uint_lt(cmportd.n_said, FAKE_SAID_MAX);
-	cmportd.said[cmportd.n_said++] = *record;
+	cmportd.said[cmportd.n_said] = *record;
+	__atomic_add_fetch(&cmportd.n_said, 1, __ATOMIC_RELEASE);
 }
 
 static void keep_claim(enum portd_type type, const struct portd_claim *claim)
