@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A device that goes away under ids in every state, and one that comes instead.
 
-rxe waits at its removal until the last process has closed its verbs context, which neither library
-ever does: so the removal runs in the background, and what comes back has another name.
+rxe waits at its removal until the last process has closed its verbs context, which stock never does
+and purecm not before the last id of the device is destroyed: so the removal runs in the background,
+and what comes back has another name.
 """
 from lucklib import check, same
 
