@@ -30,6 +30,16 @@ static inline int fd_give_up(int fd)
 	return -err;
 }
 
+/**
+ * fd_check_for_verbs() - check that libibverbs can open the descriptors that it needs
+ *
+ * It loads its drivers once per process, at its first list of devices: without descriptors it would
+ * find none, and never retry.
+ *
+ * Return: 0, -EMFILE or -ENFILE.
+ */
+int fd_check_for_verbs(void);
+
 /** fd_option_is() - return whether a descriptor is a socket with this value of a SOL_SOCKET option
  */
 static inline bool fd_option_is(int fd, int option, int wanted)

@@ -6,17 +6,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/command.h"
+#include "base/fd.h"
 #include "lib/device/device_list.h"
 #include "lib/device/device_sysfs.h"
 #include "lib/device/port_info.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/host.h"
 #include "lib/engine/link.h"
-
-#define N_DESCRIPTORS 4 /* that libibverbs opens at once while it loads drivers */
 
 static void (*gone_fn)(struct device *device); /* atomic; NULL: nobody is to be told */
 static bool has_opened_all;		       /* without an error; under the list's lock */
@@ -121,26 +119,6 @@ static int open_device(struct ibv_device *from, int place)
 /* --- the system's list ---------------------------------------------------- */
 
 /*
- * libibverbs loads its drivers once per process: without descriptors it would find none, and never
- * retry. So it is called only when a few are available.
- */
-static int check_descriptors(void)
-{
-	int fd[N_DESCRIPTORS];
-	int i, n, err = 0;
-
-	for (n = 0; n < N_DESCRIPTORS && !err; n++) {
-		fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		if (fd[n] < 0 && (errno == EMFILE || errno == ENFILE))
-			err = -errno;
-	}
-	for (i = 0; i < n; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
-	return err;
-}
-
-/*
  * Lists the devices of the system, open or not.
  *
  * Return: their number, the list to be freed with ibv_free_device_list(); 0 with *ret NULL if there
@@ -148,7 +126,7 @@ static int check_descriptors(void)
  */
 static int list_devices(struct ibv_device ***ret)
 {
-	int err = check_descriptors();
+	int err = fd_check_for_verbs();
 	int n = 0;
 
 	if (err)

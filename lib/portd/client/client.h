@@ -34,8 +34,9 @@ struct portd_why {
  * @ret_ids: the first block of comm ids
  * @ret_why: set on error
  *
- * Return: 0; -ECONNREFUSED if there is no cmportd and none can be started; -EACCES if this user may
- * not connect; the error of socket_path_try() if it cannot start one; -EPROTONOSUPPORT if its
+ * Return: 0; -ECONNREFUSED if there is no cmportd and none can be started; -EMFILE, -ENFILE or
+ * -ENOMEM if that is because this process, or cmportd, has reached its limit; -EACCES if this user
+ * may not connect; the error of socket_path_try() if it cannot start one; -EPROTONOSUPPORT if its
  * version differs; -ETIMEDOUT; -errno.
  */
 int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,

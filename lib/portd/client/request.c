@@ -227,7 +227,9 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 	fd_close(&search.turn);
 	fd_close(&search.started);
 	if (nobody_is_there(err)) {
-		err = socket_path_try(path);
+		err = search.spawn_err == -ENOENT ? 0 : search.spawn_err;
+		if (!err)
+			err = socket_path_try(path);
 		if (!err)
 			err = -ECONNREFUSED;
 	}
@@ -513,8 +515,9 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 		memcpy(why->text, reply.text, sizeof(why->text));
 		err = -reply.error;
 	}
+	/* The kernel drops those for which this process has no number. */
 	if (!err && (fd[0] < 0 || (!resumes && fd[1] < 0)))
-		err = -EPROTO;
+		err = -EMFILE;
 	if (!err && !resumes)
 		err = map_page(client, fd[1]);
 	if (err) {

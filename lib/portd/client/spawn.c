@@ -144,9 +144,12 @@ static int find_from(const char *our_folder, char ret[PATH_MAX])
 int spawn_find_program(char ret[PATH_MAX])
 {
 	char ours[PATH_MAX];
+	int err = getauxval(AT_SECURE) ? -ENOENT : find_our_folder(ours);
 
-	if (!getauxval(AT_SECURE) && !find_our_folder(ours))
+	if (!err)
 		return find_from(ours, ret);
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
 	snprintf(ret, PATH_MAX, "%s", PORTD_PROGRAM);
 	return may_start(ret, 0) ? 0 : -ENOENT;
 }
@@ -307,14 +310,14 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 	unsigned int i;
 
 	setsid();
+	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		set_limit(limits[i].resource, limits[i].wanted);
 	birth->err = open_streams(birth->stderr_fd);
 	if (!birth->err)
 		birth->err = keep_client(birth->client_fd);
 	if (!birth->err) {
 		if (birth->is_of_host)
 			enter_network_of_host();
-		for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-			set_limit(limits[i].resource, limits[i].wanted);
 		be_scheduled_as_others(&birth->cpus);
 		/*
 		 * Raw system calls, because the C library would change all threads of the program

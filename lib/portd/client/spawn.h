@@ -31,7 +31,11 @@
  */
 int spawn_cmportd(const char *path, int client_fd, int *ret_fd);
 
-/** spawn_find_program() - the program that spawn_cmportd() would start. Return: 0, or -ENOENT. */
+/**
+ * spawn_find_program() - the program that spawn_cmportd() would start
+ *
+ * Return: 0; -ENOENT; -EMFILE, -ENFILE or -ENOMEM if it cannot be looked for.
+ */
 int spawn_find_program(char ret[PATH_MAX]);
 
 #endif

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "lib/net/hop.h"
 #include "lib/portd/server/state.h"
@@ -22,11 +23,15 @@
 
 static int open_verbs(const char *device, struct ibv_context **ret)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i, err = -ENODEV;
+	struct ibv_device **list;
+	int i, err = fd_check_for_verbs();
 
+	if (err)
+		return err;
+	list = ibv_get_device_list(NULL);
 	if (!list)
 		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	err = -ENODEV;
 	for (i = 0; list[i]; i++) {
 		if (strcmp(ibv_get_device_name(list[i]), device) != 0)
 			continue;
@@ -158,7 +163,7 @@ static uint8_t count_ports(struct ibv_device *device)
 
 void host_port_open_all(struct server *server)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_device **list = fd_check_for_verbs() ? NULL : ibv_get_device_list(NULL);
 	struct host_port *host_port;
 	const char *device;
 	uint8_t port_num;

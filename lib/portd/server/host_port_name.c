@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/server/state.h"
 #include "mad/umad_owner.h"
@@ -108,7 +109,7 @@ static const char *find_new_name(const struct tracker *tracker, struct ibv_devic
 /* Devices may have been renamed while no cmportd had them open. */
 void host_port_follow_names(struct server *server)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_device **list = fd_check_for_verbs() ? NULL : ibv_get_device_list(NULL);
 	uint64_t in_use = handles_in_use(server);
 	struct tracked_port port;
 	const char *name;

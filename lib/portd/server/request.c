@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -466,6 +467,19 @@ static const struct {
 	[PORTD_STAT] = { handle_stat,	      8,	 0   },
 };
 
+/* A cmportd that programs start cannot exceed the hard limits of the first one. */
+static void explain_limit(struct portd_reply *reply, enum __rlimit_resource resource,
+			  const char *option)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		snprintf(reply->text, sizeof(reply->text),
+			 "cmportd has reached a limit, `ulimit %s` of the program that started it; "
+			 "start it where that is higher",
+			 option);
+}
+
 int request_handle(struct server *server, struct client *client, const struct portd_record *record,
 		   int fd, struct portd_reply *ret, int ret_fd[2])
 {
@@ -500,6 +514,10 @@ int request_handle(struct server *server, struct client *client, const struct po
 		return err;
 	user_spend(client, err ? rows[record->type].price_failed : rows[record->type].price);
 	ret->error = (uint16_t)-err;
+	if (err == -EMFILE)
+		explain_limit(ret, RLIMIT_NOFILE, "-Hn");
+	else if (err == -ENOMEM)
+		explain_limit(ret, RLIMIT_AS, "-Hv");
 	if (err)
 		log_debug("client %u, pid %d: %s: %s", client->index, (int)client->pid,
 			  portd_type_str(record->type), strerror(-err));

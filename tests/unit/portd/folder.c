@@ -60,6 +60,22 @@ void limit_files(rlim_t bytes)
 	setrlimit(RLIMIT_FSIZE, &limit);
 }
 
+void leave_descriptors(unsigned int n)
+{
+	struct rlimit limit;
+	int fds[9], next;
+	unsigned int i;
+
+	for (i = 0; i <= n; i++)
+		fds[i] = dup(0);
+	next = fds[n];
+	for (i = 0; i <= n; i++)
+		close(fds[i]);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = (rlim_t)next;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 int in_child(int (*run)(void))
 {
 	pid_t pid = fork();

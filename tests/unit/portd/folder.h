@@ -26,6 +26,9 @@ void folder_make(void);
  */
 void limit_files(rlim_t bytes);
 
+/** leave_descriptors() - from now on this process can have @n more, at most 8 */
+void leave_descriptors(unsigned int n);
+
 /** in_child() - run something in a child that then just stops. Return: its exit status. */
 int in_child(int (*run)(void));
 

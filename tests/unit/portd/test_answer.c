@@ -2,7 +2,7 @@
 /*
  * How long a client waits for the answer of a cmportd (lib/portd/client/request.c) that sleeps, is
  * stopped, or has work: a child stands for it and answers nothing. How often it tries again if it
- * is turned away. No time passes.
+ * is turned away. No time passes. And how it takes descriptors when it has no room for them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/portd/client/client.h"
 #include "lib/portd/client/request.h"
 #include "lib/portd/proto/datagram.h"
 #include "tests/unit/portd/folder.h"
@@ -179,4 +181,48 @@ TEST(who_has_too_many_clients_is_told_why_at_once)
 	ck_assert_int_eq(start_and_be_turned_away(EDQUOT, &why), -EDQUOT);
 	ck_assert_str_eq(why.text, "uid 7");
 	ck_assert_uint_eq(n_tries, 1);
+}
+
+/* --- descriptors ------------------------------------------------------------ */
+
+static unsigned int n_free;
+
+/* As cmportd, whose two descriptors find fewer free numbers. */
+static int welcome(int *ret_fd, struct portd_why *why)
+{
+	const struct portd_record answer = { .type = PORTD_REPLY };
+	struct portd_datagram out = { .bytes = 0 };
+	int pair[2];
+
+	(void)why;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	portd_put(&out, &answer);
+	ck_assert_int_eq(portd_datagram_send(pair[1], &out, (int[2]){ 0, 0 }, 0), 0);
+	leave_descriptors(n_free);
+	*ret_fd = pair[0];
+	return 0;
+}
+
+TEST_LOOP(who_has_no_room_for_descriptors_is_told_so, 0, 2)
+{
+	struct portd_client client = { .control_fd = -1, .data_fd = -1, .reach = welcome };
+	struct portd_why why = { "" };
+	struct portd_ids ids;
+
+	n_free = (unsigned int)_i;
+	ck_assert_int_eq(request_start(&client, false, &ids, &why), -EMFILE);
+	close(client.control_fd);
+}
+
+/* A socket, a pipe and a file: each of these may be the one that cannot be had. */
+TEST_LOOP(who_cannot_start_a_cmportd_for_want_of_descriptors_is_told_so, 0, 4)
+{
+	struct portd_client *client;
+	struct portd_ids ids;
+	struct portd_why why;
+
+	folder_make();
+	setenv("PURECM_SOCKET", socket_path, 1);
+	leave_descriptors((unsigned int)_i);
+	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -EMFILE);
 }

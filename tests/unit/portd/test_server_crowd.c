@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -69,29 +70,13 @@ TEST(when_one_leaves_the_next_is_welcome)
 
 /* --- descriptors --------------------------------------------------------- */
 
-static rlim_t limit_fds(rlim_t limit)
+static void lift_limit(void)
 {
-	struct rlimit is;
+	struct rlimit limit;
 
-	getrlimit(RLIMIT_NOFILE, &is);
-	limit = limit ? limit : is.rlim_max;
-	is.rlim_cur = limit;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &is), 0);
-	return limit;
-}
-
-/* From now on this process can have @n more. */
-static void leave_descriptors(unsigned int n)
-{
-	int fds[8], next;
-	unsigned int i;
-
-	for (i = 0; i <= n; i++)
-		fds[i] = dup(0);
-	next = fds[n];
-	for (i = 0; i <= n; i++)
-		close(fds[i]);
-	limit_fds((rlim_t)next);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves)
@@ -115,7 +100,7 @@ TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some)
 	leave_descriptors(0);
 	rig_connect(fd);
 	rig_settle();
-	limit_fds(0);
+	lift_limit();
 	rig_pass(1000);
 	ck_assert_uint_eq(rig_server()->n_clients, 3);
 }
@@ -140,10 +125,24 @@ TEST_LOOP(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 
 	before = rig_n_fds();
 	leave_descriptors((unsigned int)_i);
 	ck_assert_int_eq(rig_ask(&carol, &hello), EMFILE);
-	limit_fds(0);
+	ck_assert_ptr_nonnull(strstr(carol.reply.text, "ulimit -Hn"));
+	lift_limit();
 	close(carol.control);
 	rig_settle();
 	ck_assert_uint_eq(rig_n_fds(), before - 2);
+}
+
+/* libibverbs would find no driver, and not look again. */
+TEST_LOOP(no_device_is_looked_for_without_descriptors, 0, 4)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "other"}
+	};
+
+	leave_descriptors((unsigned int)_i);
+	ck_assert_int_eq(rig_ask(alice, &open), EMFILE);
+	lift_limit();
+	ck_assert_int_eq(rig_ask(alice, &open), ENODEV);
 }
 
 TEST_LOOP(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again, 0, 3)
@@ -154,7 +153,7 @@ TEST_LOOP(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again, 0,
 	rig_settle();
 	leave_descriptors((unsigned int)_i);
 	ck_assert_int_eq(rig_ask(&carol, &hello), EMFILE);
-	limit_fds(0);
+	lift_limit();
 	ck_assert_int_eq(rig_ask(&carol, &hello), 0);
 }
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whether there are descriptors: see fd.h. */
+#include "base/fd.h"
+
+#include <fcntl.h>
+
+#define N_WANTED 4 /* that libibverbs opens at once while it loads drivers */
+
+int fd_check_for_verbs(void)
+{
+	int fd[N_WANTED];
+	int i, n, err = 0;
+
+	for (n = 0; n < N_WANTED && !err; n++) {
+		fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (fd[n] < 0 && (errno == EMFILE || errno == ENFILE))
+			err = -errno;
+	}
+	for (i = 0; i < n; i++)
+		fd_close(&fd[i]);
+	return err;
+}
