@@ -35,6 +35,7 @@ LAB_STEP = 3
 ADDRESSES = ("10.77.0.2", "fd77::2", "10.77.0.2", "fd77::2")
 AGENT_PORT = "7470"
 SECRET = "PURECM_SECRET"  # of the agents, which drills have to know
+NO_WAY_BACK = "ip route del default; ip -6 route del default"  # on fabrics; the lab has none
 STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 STEP = re.compile(r"conn 0x\w+ (\w+) -> \w+, (\w+)$", re.MULTILINE)
 
@@ -68,7 +69,8 @@ def on_fabric(build, address, scripts):
     """Return (results, what the agent logged) of one fabric."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "agent.log")
-        agent = f"PURECM_LOG=debug exec {build}/tools/purecm-agent {AGENT_PORT} 2>{log}"
+        agent = (f"{NO_WAY_BACK}; PURECM_LOG=debug exec {build}/tools/purecm-agent {AGENT_PORT} "
+                 f"2>{log}")
         done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", f"b&:{agent}",
                              "a:" + " ".join(drill(build, address, scripts)))
         if done.returncode not in (0, 1):
