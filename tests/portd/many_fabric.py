@@ -303,10 +303,10 @@ def enter_group(group):
 
 
 def end_group(group):
-    """Kill all of a job at once."""
+    """Kill all of a job at once. (cgroup.procs no longer lists what is still exiting.)"""
     (group / "cgroup.kill").write_text("1")
     for _ in range(TRIES):
-        if not (group / "cgroup.procs").read_text():
+        if "populated 0" in (group / "cgroup.events").read_text():
             break
         time.sleep(TRY_S)
     group.rmdir()
