@@ -46,6 +46,30 @@ def another_user_is_told_why_there_is_no_device(build):
     assert "user 65534 may not use this fabric, which is another user's" in said[0], said
 
 
+# Listens, becomes another user, and accepts; by synchronous calls.
+ACCEPT_LATER = """
+import ctypes, errno, os, struct
+cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+hints = struct.pack("4i2I6P", 1, 0, 2, 0x106, 0, 0, *6 * [0])  # RAI_PASSIVE, RC, RDMA_PS_TCP
+attr = struct.pack("4P7I", *4 * [0], 1, 1, 1, 1, 0, 2, 0)
+found, listener, request = (ctypes.c_void_p() for _ in range(3))
+assert cm.rdma_getaddrinfo(None, b"7471", hints, ctypes.byref(found)) == 0
+assert cm.rdma_create_ep(ctypes.byref(listener), found, None, attr) == 0
+assert cm.rdma_listen(listener, 1) == 0
+os.setuid(65534)
+assert cm.rdma_get_request(listener, ctypes.byref(request)) == 0
+print(cm.rdma_accept(request, None), errno.errorcode[ctypes.get_errno()], flush=True)
+"""
+
+
+def a_server_that_becomes_another_user_is_told_why_it_cannot_accept(build):
+    if os.geteuid():
+        raise hosts.SkipOne("only root can become another user")
+    said = lines(build, "--raw", f"a&:exec python3 -c '{ACCEPT_LATER}' 2>&1",
+                 "b:rping -c -a 10.77.0.1 -p 7471 >/dev/null 2>&1; true")
+    assert "user 65534 may not use this fabric" in said[0] and said[1:] == ["-1 EACCES"], said
+
+
 def each_host_has_its_name_and_finds_the_others_by_theirs(build):
     said = lines(build, "--hosts", "server,client", "server:hostname; getent hosts client",
                  "client:hostname; getent hosts server")
@@ -207,6 +231,7 @@ def a_process_with_the_environment_of_another_host_is_noticed(build):
 TESTS = (
     address_beyond_has_a_route_that_ends_at_a_router,
     another_user_is_told_why_there_is_no_device,
+    a_server_that_becomes_another_user_is_told_why_it_cannot_accept,
     a_process_with_the_environment_of_another_host_is_noticed,
     each_host_has_its_name_and_finds_the_others_by_theirs,
     the_device_node_can_be_read_and_written,
