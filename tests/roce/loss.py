@@ -47,7 +47,7 @@ ENDS = (
     ("an address goes",
      "ip address add 10.77.0.99/16 dev fab0; ip address del 10.77.0.2/24 dev fab0",
      r"its source address is not (any more) this host\|completion failed status 12"),
-    ("a route goes", "ip route del 10.77.0.0/24", "has no route"),
+    ("a route goes", "ip route del default; ip route del 10.77.0.0/24", "has no route"),
     ("a route is prohibited", "ip route add prohibit 10.77.0.1", "is refused by this host"),
     ("a host vanishes", "ip link set fab0 down", "completion failed status 12"),
     ("a program is killed", "kill -9 $(cat $said/pid)", "DISCONNECT EVENT"),
