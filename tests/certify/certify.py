@@ -149,7 +149,7 @@ def what_the_worst_device_cannot_do_is_said(build):
 
 def where_a_cmportd_runs_already_its_ports_are_opened(build):
     """It opens a port for programs only."""
-    serving = [f"{host}&:exec {build}/tools/cmportd/cmportd --idle 0" for host in "ab"]
+    serving = [f"{host}:{build}/tools/cmportd/cmportd --detach --idle 0" for host in "ab"]
     status, rows, _ = certify_on_fabric(build, ("--device", "worst"), (
         "addresses", "mads", "fast-path"), others=serving)
     expect(rows, {"fast path": "works slower", "ways of a MAD": "not tried"}, "served already")

@@ -130,8 +130,8 @@ def play(tests, names):
     stream = RETRY.format(f"rstream -C {COUNT} -S 65536 -T v -s {HOSTS[0]}")
     connect = RETRY.format(f"rping -c -a {HOSTS[0]} -C 2")
     done = tests.run("--hosts", "3", f"a&:{SERVER}",
-                     "c&:" + shlex.join(["python3", __file__, "--attack", *names]),
-                     "b:sleep 0.5; " + CLIENT.format(stream=stream, connect=connect, times=TIMES))
+                     "b:sleep 1; " + CLIENT.format(stream=stream, connect=connect, times=TIMES),
+                     "c&:" + shlex.join(["python3", __file__, "--attack", *names]))
     if done.returncode or "b| unharmed" not in done.stdout or "c|" in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr[-1000:]}")
 

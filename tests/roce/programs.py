@@ -75,7 +75,8 @@ class RoceTests(programs.Tests):
         first = next(i for i, word in enumerate(words) if HOST.match(word))
         words[first:] = [HOST.sub(rf"\1until [ -s {self.capture} ]; do sleep 0.1; done; ", word) +
                          "; status=$?; sleep 1; exit $status" for word in words[first:]]
-        words.insert(first, f"a&:exec dumpcap -q -i any -P -f 'port 4791' -w {self.capture}")
+        words[first:first] = ["--gap", "0.3",  # it never listens
+                              f"a&:exec dumpcap -q -i any -P -f 'port 4791' -w {self.capture}"]
         command = super().command(*words)
         # Hosts get rights to their own network.
         return [*self.user, "unshare", "-Urn", *command[len(self.user):]]
