@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cm/guard.h"
 #include "cm/peer.h"
 
 /* Bounds of the timeout that a peer can set for our retransmissions of a REP. */
@@ -416,17 +417,13 @@ void act_reject_other(struct cm_conn *conn, struct cm_turn *turn)
 void act_reject_timeout(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg msg;
-	int i;
 
 	if (conn->retry.transmissions == 0)
 		return; /* still waiting for a send slot: the peer does not know the REQ */
 	begin_msg(conn, &msg, CM_ATTR_REJ);
 	msg.rej.local_comm_id = conn->local_comm_id;
 	msg.rej.message = CM_ANSWERED_OTHER;
-	msg.rej.reason = CM_REJ_TIMEOUT;
-	msg.rej.ari_bytes = sizeof(conn->port->ca_guid);
-	for (i = 0; i < msg.rej.ari_bytes; i++)
-		msg.rej.ari[i] = (uint8_t)(conn->port->ca_guid >> (56 - 8 * i));
+	cm_rej_timeout(&msg.rej, conn->port->ca_guid);
 	emit_msg(conn, turn, &msg);
 }
 

@@ -108,6 +108,16 @@ static enum cm_event guard_mra(const struct cm_arrival *in, struct cm_found *ret
 	return CM_NO_EVENT;
 }
 
+void cm_rej_timeout(struct cm_rej *rej, uint64_t ca_guid)
+{
+	int i;
+
+	rej->reason = CM_REJ_TIMEOUT;
+	rej->ari_bytes = sizeof(ca_guid);
+	for (i = 0; i < rej->ari_bytes; i++)
+		rej->ari[i] = (uint8_t)(ca_guid >> (56 - 8 * i));
+}
+
 uint64_t cm_rej_guid(const struct cm_rej *rej)
 {
 	uint64_t guid = 0;

@@ -49,6 +49,9 @@ enum cm_event cm_guard(const struct cm_arrival *in, struct cm_found *ret);
 /** cm_call_of() - the call that sends a message of this kind, or CM_NO_EVENT. */
 enum cm_event cm_call_of(const struct cm_msg *msg);
 
+/** cm_rej_timeout() - give a REJ reason 4, and the CA GUID that this is to be found by */
+void cm_rej_timeout(struct cm_rej *rej, uint64_t ca_guid);
+
 /** cm_rej_guid() - the CA GUID in the additional information of a REJ with reason 4. */
 uint64_t cm_rej_guid(const struct cm_rej *rej);
 

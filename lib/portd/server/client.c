@@ -486,8 +486,10 @@ bool client_close(struct server *server, struct client *client)
 		user_spend_looks(client, n_looked_at);
 		if (!is_over)
 			continue;
-		for (i = 0; i < client->n_blocks; i++)
+		for (i = 0; i < client->n_blocks; i++) {
 			server->block_owner[client->block[i]] = NOBODY;
+			router_left(server, (uint32_t)client->block[i] << ID_BLOCK_SHIFT);
+		}
 		if (client->welcome && !client->visits)
 			state_file_remove_client(server->state_file, client->pid);
 		client_forget(server, client);

@@ -15,6 +15,12 @@
 #define STRAY_PRICE	10   /* in messages; sent by umad, after a look-up of the neighbour */
 #define STRAYS_A_SECOND 1000 /* for each host; part of what it accepts from stray senders */
 #define STRAYS_AT_ONCE	100
+#define LEFT_NS		(60000 * CM_NS_PER_MS) /* longer than a peer repeats a REP */
+
+static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
+{
+	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
+}
 
 /* --- our own core -------------------------------------------------------- */
 
@@ -47,6 +53,53 @@ static void note_peer(struct server *server, struct host_port *host_port,
 	strangers_know(&server->strangers_rate, &peer);
 }
 
+void router_left(struct server *server, uint32_t comm_id)
+{
+	server->block_left[comm_id >> ID_BLOCK_SHIFT] = server->now;
+}
+
+static bool has_left(const struct server *server, uint32_t comm_id)
+{
+	const struct cm_time at = server->block_left[comm_id >> ID_BLOCK_SHIFT];
+
+	return at.ns && owner_of_id(server, comm_id) == NOBODY &&
+	       !cm_time_reached(cm_time_after(at, LEFT_NS), server->now);
+}
+
+/* It sends DREQ until that is answered; one in TIMEWAIT has sent REJ, once. */
+static bool is_being_ended(const struct server *server, uint32_t comm_id)
+{
+	const struct cm_key key = { .id = comm_id };
+	struct cm_node *node = cm_index_find(&server->core.by_local, &key);
+
+	return node && container_of(node, struct cm_conn, by_local)->state != CM_TIMEWAIT;
+}
+
+/*
+ * The REJ for a connection of a program that has ended is sent once. If it was lost, the peer
+ * repeats its REP, or has sent RTU and would wait for ever. Reason 4, as the peer of an RTU or MRA
+ * may not know our comm id.
+ */
+static void reject_for_left(struct server *server, struct host_port *host_port,
+			    const struct mad_path *path, const struct cm_msg *msg)
+{
+	const uint16_t attr = msg->hdr.attr_id;
+	const uint32_t comm_id = msg->rtu.remote_comm_id; /* REP and MRA begin with both, too */
+	uint8_t mad[MAD_BYTES];
+	struct cm_msg rej;
+
+	if ((attr != CM_ATTR_REP && attr != CM_ATTR_RTU && attr != CM_ATTR_MRA) ||
+	    !has_left(server, comm_id) || is_being_ended(server, comm_id))
+		return;
+	cm_msg_init(&rej, CM_ATTR_REJ, msg->hdr.tid);
+	rej.rej.local_comm_id = comm_id;
+	rej.rej.remote_comm_id = msg->rtu.local_comm_id;
+	rej.rej.message = attr == CM_ATTR_REP ? CM_ANSWERED_REP : CM_ANSWERED_OTHER;
+	cm_rej_timeout(&rej.rej, host_port->cm.ca_guid);
+	cm_msg_encode(&rej, mad);
+	host_port_send(server, host_port, NULL, path, mad, false);
+}
+
 static void answer_for_nobody(struct server *server, struct host_port *host_port,
 			      const struct mad_path *path, uint32_t source_qpn,
 			      const uint8_t mad[MAD_BYTES])
@@ -59,6 +112,7 @@ static void answer_for_nobody(struct server *server, struct host_port *host_port
 	if (fx.is_known)
 		note_peer(server, host_port, path, source_qpn);
 	send_effects(server, &fx);
+	reject_for_left(server, host_port, path, &fx.msg);
 }
 
 static struct cm_msg refusal_of(const struct cm_msg *request)
@@ -103,6 +157,8 @@ void router_reap(struct server *server, const struct cm_record *tracked)
 	struct cm_conn *conn = NULL;
 	struct cm_effects fx;
 
+	if (tracked->local_comm_id) /* else the program has sent no message */
+		router_left(server, tracked->local_comm_id);
 	strangers_know_peer_of(&server->strangers_rate, tracked);
 	if (host_port)
 		conn = cm_core_adopt(&server->core, tracked, &host_port->cm, NULL);
@@ -129,11 +185,6 @@ void router_expire(struct server *server)
 }
 
 /* --- receiver of a message ------------------------------------------------ */
-
-static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
-{
-	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
-}
 
 static uint16_t client_of(const struct tracked *tracked)
 {

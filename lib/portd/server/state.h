@@ -261,6 +261,11 @@ struct server {
 	bool requests_left;	      /* the next turn must not wait */
 	bool asks_again;	      /* nor may this one: a request was deferred */
 	uint16_t block_owner[ID_BLOCKS];
+	/*
+	 * When the owner ended; zeros: never. Blocks are lent in turn, so one is not soon lent
+	 * again. It may be: held back, one user's short-lived programs would use up all of them.
+	 */
+	struct cm_time block_left[ID_BLOCKS];
 	struct portd_datagram in; /* the datagram being read */
 };
 
@@ -475,6 +480,9 @@ void router_sent(struct server *server, struct client *client, struct portd_mad 
 
 /** router_reap() - end a connection of an ended process, as the kernel would */
 void router_reap(struct server *server, const struct cm_record *tracked);
+
+/** router_left() - note that the program with the block of this comm id has ended just now */
+void router_left(struct server *server, uint32_t comm_id);
 
 /** router_expire() - run the timers of our own core */
 void router_expire(struct server *server);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cm/guard.h"
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/test.h"
 
@@ -14,6 +15,8 @@
 
 #define AGES_MS	  (600 * 1000)
 #define MOMENT_MS 250
+#define WHILE_MS  (60 * 1000)
+#define PEER_RATE 20000
 
 FIXTURE(scene_set_up, scene_tear_down);
 
@@ -107,6 +110,91 @@ TEST(the_comm_ids_of_a_dead_client_are_not_handed_out_again_next)
 	rig_leave(bob);
 	rig_meet(&carol);
 	ck_assert_uint_ne(carol.first, first);
+}
+
+/* --- what the peer still says ---------------------------------------------- */
+
+static void ends_in_the_middle(void)
+{
+	scene_sends(bob, scene_req(bob, 1));
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "REQ, REJ(other) 4");
+}
+
+/* The REJ was lost; the peer would repeat its REP for 50 s. */
+TEST(a_rep_to_a_dead_client_is_answered_with_rej)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	ends_in_the_middle();
+	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	ck_assert(rig_sent(&sent, &msg));
+	ck_assert_uint_eq(msg.hdr.attr_id, CM_ATTR_REJ);
+	ck_assert_uint_eq(msg.rej.message, CM_ANSWERED_REP);
+	ck_assert_uint_eq(msg.rej.reason, CM_REJ_TIMEOUT);
+	ck_assert_uint_eq(cm_rej_guid(&msg.rej), RIG_GUID);
+	ck_assert_uint_eq(msg.rej.local_comm_id, life_id());
+	ck_assert_uint_eq(msg.rej.remote_comm_id, LIFE_REMOTE_ID);
+}
+
+TEST(an_mra_to_a_dead_client_is_answered_with_rej)
+{
+	ends_in_the_middle();
+	scene_said(talk_msg_of(CM_ATTR_MRA, LIFE_REMOTE_ID, life_id()));
+	ck_assert_str_eq(scene_wire(), "REJ(other) 4");
+}
+
+/* It would count as established for ever. */
+TEST(an_rtu_to_a_dead_client_is_answered_with_rej)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(LIFE_REMOTE_ID, SCENE_ADDR));
+	scene_sends(bob, scene_rep(bob, 1, LIFE_REMOTE_ID));
+	rig_leave(bob);
+	scene_wire();
+	scene_said(talk_msg_of(CM_ATTR_RTU, LIFE_REMOTE_ID, life_id()));
+	ck_assert_str_eq(scene_wire(), "REJ(other) 4");
+}
+
+TEST(what_is_being_ended_with_dreq_is_not_rejected)
+{
+	life_is_connected();
+	rig_leave(bob);
+	scene_wire();
+	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+TEST(the_ids_of_a_dead_client_are_rejected_for_a_while)
+{
+	ends_in_the_middle();
+	rig_pass(WHILE_MS - 1);
+	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	ck_assert_str_eq(scene_wire(), "REJ(REP) 4");
+	rig_pass(1);
+	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+TEST(ids_that_nobody_had_are_not_rejected)
+{
+	ends_in_the_middle();
+	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id() + (UINT32_C(100) << ID_BLOCK_SHIFT)));
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+/* As many as other messages for nobody. */
+TEST(a_stranger_gets_no_more_rejs_than_other_answers)
+{
+	const struct cm_msg rep = scene_peer_rep(LIFE_REMOTE_ID, life_id());
+	const struct mad_path stranger = rig_peer(SCENE_PEER + 1);
+	unsigned int i;
+
+	ends_in_the_middle();
+	for (i = 0; i < PEER_RATE + 100; i++)
+		rig_arrive(&stranger, &rep);
+	ck_assert_uint_eq(rig_n_sent(), PEER_RATE);
 }
 
 /* --- last words ---------------------------------------------------------- */
