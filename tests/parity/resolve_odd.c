@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Parity: address resolution with sources, scopes, timeouts and rules that are seldom used. */
+#include <endian.h>
+#include <errno.h>
 #include <limits.h>
 #include <net/if.h>
 #include <netdb.h>
+
+#include <infiniband/ib.h>
 
 #include "steps.h"
 
@@ -164,6 +168,79 @@ static void rules_of_ports_and_protocols(struct scene *s)
 		try_rule(s, rules[i]);
 }
 
+/* --- AF_IB ---------------------------------------------------------------- */
+
+/* The GID that a RoCE port has for an IP address; @ip may be NULL: the wildcard address. */
+static struct sockaddr_ib gid_of(const struct sockaddr_storage *ip, enum rdma_port_space ps,
+				 uint16_t port)
+{
+	struct sockaddr_ib ib = { .sib_family = AF_IB,
+				  .sib_pkey = htobe16(0xffff),
+				  .sib_sid = htobe64((uint64_t)ps << 16 | port),
+				  .sib_sid_mask = htobe64(UINT64_MAX) };
+
+	if (!ip)
+		return ib;
+	if (ip->ss_family == AF_INET6) {
+		memcpy(&ib.sib_addr, &((const struct sockaddr_in6 *)ip)->sin6_addr, 16);
+		return ib;
+	}
+	memset(ib.sib_addr.sib_raw + 10, 0xff, 2);
+	memcpy(ib.sib_addr.sib_raw + 12, &((const struct sockaddr_in *)ip)->sin_addr, 4);
+	return ib;
+}
+
+/* Prints the call that fails: with stock, GIDs of RoCE ports are resolved, but have no routes. */
+static void go_to_gid(struct scene *s, enum rdma_port_space ps, const char *how,
+		      struct sockaddr_ib *from, struct sockaddr_ib *to)
+{
+	struct rdma_cm_id *id = open_id(s, "id", ps);
+
+	if (rdma_resolve_addr(id, (struct sockaddr *)from, (struct sockaddr *)to, RESOLVE_MS)) {
+		SAY("%s: no address: %s", how, strerrorname_np(errno));
+	} else {
+		expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+		if (rdma_resolve_route(id, RESOLVE_MS))
+			SAY("%s: no route: %s", how, strerrorname_np(errno));
+		else
+			take_event(s);
+	}
+	close_id(id);
+}
+
+static void gids_in_space(struct scene *s, enum rdma_port_space ps)
+{
+	struct sockaddr_ib own = gid_of(&s->self, ps, 0), peer = gid_of(&s->peer, ps, s->port);
+	struct sockaddr_ib here = gid_of(&s->self, ps, s->port),
+			   any_gid = gid_of(NULL, ps, s->port);
+	struct rdma_cm_id *id;
+
+	go_to_gid(s, ps, "to own", NULL, &here);
+	go_to_gid(s, ps, "to the peer's", NULL, &peer);
+	go_to_gid(s, ps, "to the wildcard", NULL, &any_gid);
+	go_to_gid(s, ps, "from own to own", &own, &here);
+	go_to_gid(s, ps, "from own to the peer's", &own, &peer);
+	SAY("at own");
+	id = open_id(s, "id", ps);
+	DO(rdma_bind_addr(id, (struct sockaddr *)&here));
+	close_id(id);
+	SAY("at the wildcard");
+	id = open_id(s, "id", ps);
+	if (!DO(rdma_bind_addr(id, (struct sockaddr *)&any_gid)))
+		DO(rdma_listen(id, 1));
+	close_id(id);
+}
+
+static void gids_of_roce(struct scene *s)
+{
+	SAY("TCP");
+	gids_in_space(s, RDMA_PS_TCP);
+	SAY("UDP");
+	gids_in_space(s, RDMA_PS_UDP);
+	SAY("IB");
+	gids_in_space(s, RDMA_PS_IB);
+}
+
 const struct scenario resolve_odd_scenarios[] = {
 	LOCAL("resolve-from-bound", bound_source_stays, 0,
 	      "a bound source and destinations of this host, and a bound loopback address"),
@@ -172,5 +249,6 @@ const struct scenario resolve_odd_scenarios[] = {
 	LOCAL("resolve-timeout-negative", negative_timeouts, ALONE, "negative timeouts"),
 	LOCAL("resolve-rules", rules_of_ports_and_protocols, ALONE,
 	      "routing rules with protocols, ports and users"),
+	LOCAL("resolve-gid", gids_of_roce, 0, "AF_IB addresses: GIDs of RoCE ports"),
 	LAST_SCENARIO,
 };
