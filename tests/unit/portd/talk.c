@@ -87,16 +87,6 @@ struct cm_msg talk_rej_of(uint32_t local, uint32_t remote, enum cm_msg_answered 
 	return msg;
 }
 
-void talk_time_out(struct cm_rej *rej, uint64_t guid)
-{
-	unsigned int i;
-
-	rej->reason = CM_REJ_TIMEOUT;
-	rej->ari_bytes = sizeof(guid);
-	for (i = 0; i < sizeof(guid); i++)
-		rej->ari[i] = (uint8_t)(guid >> (56 - 8 * i));
-}
-
 int talk_sent_by(uint16_t client, struct cm_msg msg)
 {
 	return tracker_sent(talk_tracker, client, PORT, &talk_to_peer, &msg, true);

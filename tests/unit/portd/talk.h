@@ -36,9 +36,6 @@ struct cm_msg talk_msg_of(enum cm_attr attr, uint32_t local, uint32_t remote);
 struct cm_msg talk_rej_of(uint32_t local, uint32_t remote, enum cm_msg_answered what,
 			  uint16_t reason);
 
-/** talk_time_out() - make a REJ one after a timeout, which names the CA of its sender */
-void talk_time_out(struct cm_rej *rej, uint64_t guid);
-
 /* The usual ones. */
 struct cm_msg talk_our_req(void);
 struct cm_msg talk_peer_req(void);

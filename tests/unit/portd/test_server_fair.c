@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cm/guard.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -356,7 +357,7 @@ TEST(what_takes_back_a_request_does_not_overtake_it_at_a_hop)
 	rig_settle();
 	rig_hops_are_ready(true); /* but nobody has looked */
 	msg.rej.message = CM_ANSWERED_REQ;
-	talk_time_out(&msg.rej, RIG_GUID);
+	cm_rej_timeout(&msg.rej, RIG_GUID);
 	rej.mad.port = bob.handle;
 	rej.mad.path = rig_peer(SCENE_PEER);
 	rig_encode(&rej.mad, &msg);

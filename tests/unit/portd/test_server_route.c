@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cm/guard.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -175,7 +176,7 @@ TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	talk_time_out(&rej.rej, SCENE_PEER_GUID);
+	cm_rej_timeout(&rej.rej, SCENE_PEER_GUID);
 	scene_said(rej);
 	ck_assert_str_eq(scene_handed(alice), "REQ, REJ(REQ) 4");
 }
@@ -231,7 +232,7 @@ TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 		.type = PORTD_MAD, .mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER)}
 	};
 
-	talk_time_out(&rej.rej, RIG_GUID);
+	cm_rej_timeout(&rej.rej, RIG_GUID);
 	rig_encode(&record.mad, &req);
 	rig_tell(alice, &record);
 	rig_encode(&record.mad, &rej);

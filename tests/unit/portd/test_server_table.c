@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cm/guard.h"
 #include "lib/portd/server/fields.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/portd/scene.h"
@@ -138,7 +139,7 @@ static struct cm_msg valid(enum cm_attr attr)
 		if (attr == CM_ATTR_REP)
 			msg = scene_rep(bob, 1, PEERS_ID);
 		else if (attr == CM_ATTR_REJ)
-			talk_time_out(&msg.rej, RIG_GUID);
+			cm_rej_timeout(&msg.rej, RIG_GUID);
 	} else {
 		scene_connect(bob, 1);
 		msg.rtu.remote_comm_id = 0x701;
