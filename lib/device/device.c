@@ -185,18 +185,24 @@ static bool is_in(struct ibv_device *const *list, const struct ibv_device *devic
 	return *list;
 }
 
+static bool answers(const struct device *device)
+{
+	struct ibv_port_attr attr;
+
+	command_check();
+	return ibv_query_port(device->verbs, 1, &attr) == 0;
+}
+
 /* A removed device may be announced nowhere, and a process may no longer see a device that works.
  */
 static void drop_missing(struct ibv_device *const *list)
 {
 	const struct device_list *open = device_list();
-	struct ibv_port_attr attr;
 	int i;
 
-	command_check();
 	for (i = 0; i < open->n; i++)
 		if (!open->device[i]->removed && !is_in(list, open->verbs[i]->device) &&
-		    ibv_query_port(open->verbs[i], 1, &attr))
+		    !answers(open->device[i]))
 			drop_device(open->device[i]);
 }
 
@@ -409,7 +415,10 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 
 	if (!port)
 		return -ENOMEM;
-	/* cmportd would open the port of another device that has its name now. */
+	/*
+	 * If the device is gone, before or meanwhile, cmportd opens the port of another one that
+	 * has its name now, and will not report that this one is gone.
+	 */
 	if (port_info(device, port_num, &info)) {
 		free(port);
 		return -ENODEV;
@@ -424,6 +433,10 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 	port->users = &device->users;
 	device_get(device);
 	err = host_open_port(port);
+	if (!err && !answers(device)) {
+		host_close_port(port);
+		err = -ENODEV;
+	}
 	if (err)
 		port_put(port);
 	else
@@ -432,9 +445,9 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 }
 
 /* Without a node for umad, or no device for cmportd: the device is coming, or going. */
-static bool is_unsettled(int err)
+static bool is_unsettled(const struct device *device, int err)
 {
-	return err == -ENXIO || err == -ENODEV;
+	return err == -ENXIO || err == -ENODEV || !answers(device);
 }
 
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
@@ -454,7 +467,7 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 		err = open_port(device, port_num, slot);
 	if (!err)
 		*ret = port_get(*slot);
-	else if (is_unsettled(err))
+	else if (is_unsettled(device, err))
 		__atomic_store_n(&device->lacks_port, true, __ATOMIC_RELAXED);
 	device_list_unlock();
 	return err;

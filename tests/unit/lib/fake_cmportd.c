@@ -160,6 +160,8 @@ int portd_open_port(struct portd_client *of, const char *device, uint8_t port_nu
 		    struct portd_reply *ret, struct portd_why *ret_why)
 {
 	(void)of, (void)device, (void)ret_why;
+	if (cmportd.opening)
+		cmportd.opening();
 	if (cmportd.open_err)
 		return cmportd.open_err;
 	*ret = (struct portd_reply){

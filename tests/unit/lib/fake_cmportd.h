@@ -41,6 +41,7 @@ struct fake_cmportd {
 	bool has_ended;
 
 	void (*meanwhile)(const struct portd_record *record); /* before a record is kept; or NULL */
+	void (*opening)(void);				      /* before a port is opened; or NULL */
 	int fd;
 };
 

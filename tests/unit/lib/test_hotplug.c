@@ -203,6 +203,36 @@ TEST(device_that_goes_before_its_port_was_opened_is_news)
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
+static void reset_device(void)
+{
+	fake.gone_errno = EIO;
+	fake.n_listed = 0;
+}
+
+static void expect_news_of_reset_while_opening(int open_err)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(0);
+
+	device_take_port(rig.device);
+	cmportd.opening = reset_device;
+	cmportd.open_err = open_err;
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	let_a_second_pass();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+/* cmportd, which knows devices by name, has opened the port of the next one. */
+TEST(device_that_is_reset_while_its_port_is_opened_is_news)
+{
+	expect_news_of_reset_while_opening(0);
+}
+
+TEST(device_that_is_reset_while_cmportd_looks_at_it_is_news)
+{
+	expect_news_of_reset_while_opening(-EIO);
+}
+
 TEST(other_failures_to_open_a_port_are_final)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
