@@ -58,6 +58,11 @@ static void report_removal(struct engine *engine, struct id *id, struct list *dr
 		withdraw_request(id, dropped);
 }
 
+void removal_of_id(struct engine *engine, struct id *id)
+{
+	report_removal(engine, id, NULL);
+}
+
 static void drop_port(struct port *port)
 {
 	struct engine *engine = engine_lock();

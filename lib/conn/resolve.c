@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "lib/api.h"
 #include "lib/conn/hotplug.h"
+#include "lib/conn/removal.h"
 #include "lib/device/device.h"
 #include "lib/diag/failure.h"
 #include "lib/id/claims.h"
@@ -74,12 +75,15 @@ static void open_port(const struct path *path)
 
 static void end_binding(struct id *id, const struct path *path, enum id_state next, int err)
 {
-	engine_lock();
+	struct engine *engine = engine_lock();
+
 	id->binding = false;
 	if (!err) {
 		id->state = next;
 		id->path.gid = path->gid;
 		id_use_device(id);
+		if (id->device && device_is_gone(id->device))
+			removal_of_id(engine, id);
 	} else {
 		memset(&id->claim.local, 0, sizeof(id->claim.local));
 	}

@@ -39,6 +39,35 @@ TEST(removal_is_news_once)
 	rig_expect_nothing();
 }
 
+static void remove_meanwhile(const struct portd_record *record)
+{
+	if (record->type == PORTD_BIND)
+		remove_device();
+}
+
+TEST(id_that_is_being_bound_to_the_device_learns_of_it)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(RIG_PORT);
+
+	cmportd.meanwhile = remove_meanwhile;
+	rdma_bind_addr(&id->pub, &own.sa);
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	rig_expect_state(id, ID_DEVICE_REMOVAL);
+}
+
+TEST(resolution_whose_source_is_being_bound_to_the_device_fails)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(RIG_PORT), peer = rig_peer(RIG_PORT);
+
+	cmportd.meanwhile = remove_meanwhile;
+	rdma_resolve_addr(&id->pub, &own.sa, &peer.sa, 1000);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	rig_expect_nothing();
+	rig_expect_state(id, ID_ADDR_BOUND);
+}
+
 TEST(id_on_no_device_does_not_notice)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_ADDR_BOUND);
