@@ -211,6 +211,7 @@ TEST_LOOP(who_has_no_room_for_descriptors_is_told_so, 0, 2)
 
 	n_free = (unsigned int)_i;
 	ck_assert_int_eq(request_start(&client, false, &ids, &why), -EMFILE);
+	allow_descriptors();
 	close(client.control_fd);
 }
 
@@ -225,4 +226,5 @@ TEST_LOOP(who_cannot_start_a_cmportd_for_want_of_descriptors_is_told_so, 0, 4)
 	setenv("PURECM_SOCKET", socket_path, 1);
 	leave_descriptors((unsigned int)_i);
 	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -EMFILE);
+	allow_descriptors();
 }
