@@ -18,8 +18,9 @@ LIMIT_S = 40
 SKIPPED = 77
 
 PARTS = (*(f"tools/fabric/{name}" for name in ("fabric", "faults.py", "furnish.py",
-                                               "host_process.py", "lag.py", "namespaces.py",
-                                               "netlink.py", "plan.py", "udp_ports.py")),
+                                               "host_process.py", "lag.py", "listening.py",
+                                               "namespaces.py", "netlink.py", "plan.py",
+                                               "udp_ports.py", "watch.py")),
          "tools/cmportd/cmportd", "tools/fabric/fabric-host", "tools/fabric/lib/libibverbs.so.1",
          "tools/fabric/lib/libibumad.so.3", "lib/librdmacm.so.1")
 HAS_LIBRARIES = 'IFS=:; for folder in $LD_LIBRARY_PATH; do test -d "$folder" || exit 1; done'
