@@ -26,8 +26,8 @@ def examine(build, *commands, address="", options=()):
 def nothing_is_in_the_way(build):
     found, status = examine(build)
     assert status == 0, found
-    # Process 1 is of another user namespace: nobody knows whether its network is the host's.
-    assert found["namespaces"]["verdict"] == "skipped", found["namespaces"]
+    # Process 1 is in another network namespace; in some containers that cannot be seen.
+    assert found["namespaces"]["verdict"] in ("skipped", "note"), found["namespaces"]
 
 
 def nothing_is_in_the_way_where_cmportd_has_the_port(build):

@@ -13,7 +13,7 @@
 
 #include "tools/purecm/command.h"
 
-#define PARTS_MAX 9
+#define PARTS_MAX 11
 
 /*
  * The program's directory, and files in it, the program first; the program finds the others itself.
@@ -27,8 +27,8 @@ struct script {
 static const struct script fabric = {
 	"fabric",
 	"purecm fabric",
-	{"fabric", "faults.py", "furnish.py", "host_process.py", "lag.py", "namespaces.py",
-	  "netlink.py", "plan.py", "udp_ports.py"},
+	{"fabric", "faults.py", "furnish.py", "host_process.py", "lag.py", "listening.py",
+	  "namespaces.py", "netlink.py", "plan.py", "udp_ports.py", "watch.py"},
 };
 
 static const struct script certify = {
