@@ -29,7 +29,8 @@ void limit_files(rlim_t bytes);
 /** leave_descriptors() - from now on this process can have @n more, at most 8 */
 void leave_descriptors(unsigned int n);
 
-/** allow_descriptors() - the limit is the hard one again; the leak sanitizer needs some at the end */
+/** allow_descriptors() - the limit is the hard one again; the leak sanitizer needs some at the end
+ */
 void allow_descriptors(void);
 
 /** in_child() - run something in a child that then just stops. Return: its exit status. */
