@@ -4,8 +4,11 @@
  */
 #include "lib/diag/warning.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 
 static const char no_memory[] = "out of memory: ";
@@ -38,11 +41,20 @@ void warning_of_device(const char *device, int err)
 		 device, strerror(-err));
 }
 
+/* A bound id has its port opened, again and again for a while: the same is said once. */
 void warning_of_port(const char *device, uint8_t port_num, int err, const char *what,
 		     const char *remedy)
 {
-	log_warn("%s port %u: no CM messages can be sent or received: %s%s%s%s%s", device, port_num,
+	static uint32_t latest; /* atomic */
+	char text[512];
+	uint32_t hash;
+
+	snprintf(text, sizeof(text),
+		 "%s port %u: no CM messages can be sent or received: %s%s%s%s%s", device, port_num,
 		 strerror(-err), what[0] ? ": " : "", what, remedy[0] ? "; " : "", remedy);
+	hash = (uint32_t)hash_bytes(text, strlen(text));
+	if (__atomic_exchange_n(&latest, hash, __ATOMIC_RELAXED) != hash)
+		log_warn("%s", text);
 }
 
 void warning_of_port_lost(const char *device, uint8_t port_num, int err)
