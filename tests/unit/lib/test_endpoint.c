@@ -2,7 +2,6 @@
 /* rdma_create_ep() and rdma_destroy_ep(): lib/conn/endpoint.c. */
 #include <rdma/rdma_verbs.h>
 
-#include "lib/conn/rooms.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
@@ -12,19 +11,8 @@ static struct rdma_addrinfo info;
 static struct ibv_qp_init_attr attr;
 static struct rdma_cm_id *endpoint;
 
-int __real_rooms_start(void);
-int __wrap_rooms_start(void);
-static bool is_here;
-
-/* The engine is the rig's. */
-int __wrap_rooms_start(void)
-{
-	return is_here ? 0 : __real_rooms_start();
-}
-
 static void set_up(void)
 {
-	is_here = true;
 	rig_begin_with(&rig_reporting);
 	own = rig_own(RIG_PORT);
 	peer = rig_peer(RIG_PORT);
