@@ -119,9 +119,10 @@ int rooms_start(void)
  * A program that exits without destroying its ids leaves peers waiting. cmportd ends its
  * connections, as the kernel would. The ports of one that serves only this process are free for the
  * next program when it has; and when the first process of a container exits, all others there are
- * killed at once, including cmportd.
+ * killed at once, including cmportd. It runs after the destructors without a number, such as that
+ * of sockets whose data is still being sent.
  */
-static void __attribute__((destructor)) end_connections(void)
+static void __attribute__((destructor(101))) end_connections(void)
 {
 	if (!engine_is_started() || !link_client() || host_leave(EXIT_WAIT_MS))
 		return;

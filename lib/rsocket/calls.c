@@ -14,6 +14,7 @@
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/iomap.h"
+#include "lib/rsocket/leave.h"
 #include "lib/rsocket/service.h"
 #include "lib/rsocket/slot.h"
 #include "lib/rsocket/wait.h"
@@ -25,6 +26,7 @@
 static void forget_parent(void)
 {
 	service_after_fork();
+	leave_after_fork();
 	wait_after_fork();
 	slot_after_fork();
 	table_after_fork();

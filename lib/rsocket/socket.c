@@ -10,11 +10,10 @@
 #include "lib/net/addr.h"
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/iomap.h"
+#include "lib/rsocket/leave.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
-
-#define LEAVE_MS 30000 /* without any acknowledgement: timeout for a peer that is gone */
 
 /* --- making -------------------------------------------------------------- */
 
@@ -45,6 +44,7 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 	turn_init(&s->recv_turn);
 	serviced_init(&s->cm, connect_readable, NULL);
 	keepalive_init(s);
+	leave_init(s);
 	list_init(&s->sibling);
 	list_init(&s->pending);
 	list_init(&s->ready);
@@ -129,52 +129,6 @@ static int stream_peername(struct rsock *rs, struct sockaddr_storage *ret)
 
 /* --- the end ------------------------------------------------------------- */
 
-static bool is_all_sent(struct rsock *rs)
-{
-	struct stream *s = stream_of(rs);
-
-	return (!s->n_sent && !s->owes) || s->state == STREAM_BROKEN;
-}
-
-/* Changes with each message that leaves or is acknowledged. */
-static uint32_t count_unsent(struct stream *s)
-{
-	uint32_t n;
-
-	pthread_mutex_lock(&s->base.lock);
-	n = s->n_sent << 2 | s->owes;
-	pthread_mutex_unlock(&s->base.lock);
-	return n;
-}
-
-/*
- * The connection is given up at the timeout. On a path that loses packets a device may take minutes
- * to send what is left, so if @is_renewed each acknowledgement begins the timeout anew.
- */
-static int wait_all_sent(struct stream *s, int most_ms, bool is_renewed)
-{
-	struct cm_time until = wait_deadline(most_ms);
-	uint32_t n, n_before = count_unsent(s);
-	int err = -EINTR;
-
-	while (err == -EINTR) {
-		err = wait_until_ready(&s->base, POLLOUT, is_all_sent, until);
-		n = count_unsent(s);
-		if (err == -EAGAIN && is_renewed && n != n_before) {
-			until = wait_deadline(most_ms);
-			err = -EINTR;
-		}
-		n_before = n;
-	}
-	pthread_mutex_lock(&s->base.lock);
-	if (err == -EAGAIN)
-		stream_happen(s, STREAM_EV_SEND_FAILED, -ETIMEDOUT);
-	else if (s->state == STREAM_DISCONNECTED)
-		stream_flush(s);
-	pthread_mutex_unlock(&s->base.lock);
-	return err == -EAGAIN ? -ETIMEDOUT : err;
-}
-
 static int stream_shutdown(struct rsock *rs, int how)
 {
 	static const enum stream_event events[] = {
@@ -191,10 +145,13 @@ static int stream_shutdown(struct rsock *rs, int how)
 	stream_progress(rs);
 	err = stream_happen(s, events[how], 0) == -EINVAL ? -ENOTCONN : 0;
 	pthread_mutex_unlock(&rs->lock);
-	return err || how == SHUT_RD ? err : wait_all_sent(s, LEAVE_MS, true);
+	return err || how == SHUT_RD ? err : leave_begin(s, -1);
 }
 
-/* The service is stopped last, because it detects that the peer is gone, which ends the wait. */
+/*
+ * The service is stopped last, because it detects that the peer is gone, which ends the wait; by
+ * leave.c if that is still waiting.
+ */
 static void stream_close(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
@@ -206,14 +163,15 @@ static void stream_close(struct rsock *rs)
 	stream_happen(s, STREAM_EV_SHUT_RDWR, 0);
 	pthread_mutex_unlock(&rs->lock);
 	if (s->memory.has_qp)
-		wait_all_sent(s, lingers ? linger_s * 1000 : LEAVE_MS, !lingers);
+		leave_begin(s, lingers ? linger_s * 1000 : -1);
 	service_lock();
 	/* Calls in progress are not served again: each checks this under both locks. */
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	watch_notify(rs);
 	pthread_mutex_unlock(&rs->lock);
-	service_remove(&s->cm);
+	if (leave_is_over(s))
+		service_remove(&s->cm);
 	service_remove(&s->keepalive);
 	listen_end(s);
 	service_unlock();

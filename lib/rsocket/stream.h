@@ -121,6 +121,12 @@ struct stream {
 	unsigned int backlog;
 
 	struct serviced keepalive;
+
+	/* After the end, until all is sent: see leave.c; service's lock. */
+	struct serviced leave;
+	struct list leaving;
+	uint32_t n_unsent; /* changes with each message that leaves or is acknowledged */
+
 	struct list iomaps; /* struct iomap, our buffers: see iomap.c */
 };
 

@@ -61,6 +61,41 @@ def silent(tests):
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
 
+# The client stops itself; the server sends, closes and exits while it is stopped.
+STOPPING = """
+import os, signal, socket
+s = socket.create_connection(('10.77.0.1', 8000))
+os.kill(os.getpid(), signal.SIGSTOP)
+print('got', sum(map(len, iter(lambda: s.recv(1 << 16), b''))), flush=True)
+"""
+CLOSING = """
+import socket, subprocess, time
+s = socket.create_server(('10.77.0.1', 8000))
+c = s.accept()[0]
+subprocess.run(['sh', '-c', 'until grep -q stopped {said}; do sleep 0.1; done'])
+c.sendall(bytes(20000))
+began = time.monotonic()
+{end}
+print('prompt' if time.monotonic() - began < {prompt_s} else 'late', flush=True)
+"""
+PROMPT_S = 5  # the queue pair gives up a peer that does not acknowledge after 17 s
+
+
+def stopped(tests, end):
+    """A server of one thread ends the connection of a stopped client: others need not wait, and the
+    client gets what was sent when it goes on, although the server has exited by then."""
+    said = "$PURECM_FABRIC/../said"
+    client = f"python3 -c \"{STOPPING}\" & until grep -q '^State:.T' /proc/$!/status; do " \
+             f"sleep 0.1; done; echo stopped >{said}; " \
+             f"until grep -q 'prompt\\|late' {said}; do sleep 0.1; done; kill -CONT $!; wait $!; " \
+             f"cat {said}"
+    server = f"python3 -c \"{CLOSING.format(said=said, end=end, prompt_s=PROMPT_S)}\""
+    done = tests.run(f"a&:touch {said}; {PRELOAD} {server} >>{said}",
+                     f"b:export {PRELOAD}; {client}")
+    if done.returncode or "b| got 20000" not in done.stdout or "b| prompt" not in done.stdout:
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build",
@@ -75,6 +110,9 @@ def main():
                    list("bcdefghi"), 100)
         tests.test("a squatter on the lock of a preloaded server that forks", squatter, tests)
         tests.test("a silent client of a preloaded server that forks", silent, tests)
+        tests.test("close() of a stopped client", stopped, tests, "c.close()")
+        tests.test("shutdown() of a stopped client", stopped, tests,
+                   "c.shutdown(socket.SHUT_RDWR)")
         return tests.summary()
     finally:
         shutil.rmtree(tests.folder)

@@ -241,16 +241,6 @@ TEST(both_may_shut_down_at_once)
 }
 END_TEST
 
-/* Stock waits for ever for the completion of its last message. */
-TEST(rshutdown_hang_it_ends_when_the_peer_is_gone)
-{
-	wire_hold(pair.end[0]->id->qp, true);
-	send_text(pair.fd[0], "never sent");
-	wire_cut(pair.end[0]->id->qp);
-	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
-}
-END_TEST
-
 TEST(a_cut_cable_is_an_error_that_is_told_once)
 {
 	int error = 0;
