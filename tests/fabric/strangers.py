@@ -17,6 +17,7 @@ OPTIONS = "-C 100 -S 4096 -T v"
 DESCRIPTORS = 1024
 HONEST = "z"
 LIMIT_S = 60
+HEAR = "import socket; s = socket.create_connection(('10.77.0.1', 8000)); print(s.recv(9))"
 
 
 def half_open(tests, hosts, count):
@@ -46,18 +47,17 @@ def squatter(tests):
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
 
-def silent(tests):
-    """A client of a server that forks and sends first gets the zeros and stays silent. Its child
-    has the port, the child of the next client must not wait for it."""
+def silent(tests, server, client, said):
+    """A client of a server that forks gets the zeros and stays silent. Its child has the port, the
+    child of the next client must not wait for it."""
     asked = "$PURECM_FABRIC/../asked"
     stay = f"import socket; s = socket.create_connection(('10.77.0.1', 8000)); s.recv(4); " \
            f"print('asked', flush=True); s.recv(1)"
-    hear = "import socket; s = socket.create_connection(('10.77.0.1', 8000)); print(s.recv(9))"
     preload = f"RDMAV_FORK_SAFE=1 {PRELOAD} timeout {LIMIT_S} python3"
-    done = tests.run("--hosts", "a,b,c", f"a&:{preload} {FORKING} greet 10.77.0.1 2",
+    done = tests.run("--hosts", "a,b,c", f"a&:{preload} {FORKING} {server} 10.77.0.1 2",
                      "b&:" + RETRY.format(f'python3 -c "{stay}" 2>&1 >{asked}'),
-                     f"c:until grep -q asked {asked}; do sleep 0.1; done; {preload} -c \"{hear}\"")
-    if done.returncode or "c| b'hello'" not in done.stdout:
+                     f"c:until grep -q asked {asked}; do sleep 0.1; done; {preload} {client}")
+    if done.returncode or f"c| {said}" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
 
@@ -109,7 +109,10 @@ def main():
         tests.test("100 half-open connections of each of 8 hosts", half_open, tests,
                    list("bcdefghi"), 100)
         tests.test("a squatter on the lock of a preloaded server that forks", squatter, tests)
-        tests.test("a silent client of a preloaded server that forks", silent, tests)
+        tests.test("a silent client of a preloaded server that forks and sends first", silent,
+                   tests, "greet", f'-c "{HEAR}"', "b'hello'")
+        tests.test("a silent client of a preloaded server that forks and reads first", silent,
+                   tests, "server", f"{FORKING} client 10.77.0.1 1", "forked 1")
         tests.test("close() of a stopped client", stopped, tests, "c.close()")
         tests.test("shutdown() of a stopped client", stopped, tests,
                    "c.shutdown(socket.SHUT_RDWR)")
