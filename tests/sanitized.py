@@ -36,7 +36,7 @@ def build_variant(build, variant):
     """Bring what suites run of a folder up to date; it is made if it is not there."""
     folder = folder_of(build, variant)
     folder.mkdir(exist_ok=True)
-    with open(folder / ".lock", "w", encoding="ascii") as lock:
+    with open(folder / ".lock", "a", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "build.ninja").exists():
             run("meson", "setup", folder, SOURCE, *options(variant))

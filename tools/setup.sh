@@ -139,7 +139,7 @@ build_in() {
 	local folder=$1 targets=$2 started=$EPOCHREALTIME
 	shift 2
 	mkdir -p "$folder" || fail "the folder $folder cannot be made." "Is the checkout writable?"
-	exec 8>"$folder/.lock"
+	exec 8>>"$folder/.lock"
 	flock 8
 	if [ ! -e "$folder/build.ninja" ]; then
 		row build "$folder, from nothing"

@@ -6,11 +6,13 @@ Ends with a line "N passed, N failed, N skipped".
 """
 import argparse
 import json
+import os
 from pathlib import Path
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -21,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEBIAN = ROOT / "tools/packaging/debian"
 SPEC = ROOT / "tools/packaging/purecm.spec"
 HERE = {}  # what main() was told
+NOBODY = 65534
 
 # Under the licence in LICENSE without a line that says so: what cannot hold one, or holds only
 # values that a program or a tool's format prescribes.
@@ -122,6 +125,27 @@ class Debian(unittest.TestCase):
         words = text(DEBIAN / "copyright").replace("\n .\n", "\n").split()
         licence = text(ROOT / "LICENSE").partition("authors\n")[2].split()
         self.assertEqual(words[-len(licence):], licence)
+
+
+@unittest.skipIf(os.geteuid(), "links of another user need root")
+class Building(unittest.TestCase):
+    def test_root_follows_no_link_of_another_user(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Path(folder, "kept")
+            kept.mkdir()
+            Path(kept, "purecm_1.deb").touch()
+            release = text(Path("/etc/os-release"))
+            release = re.search(r"^VERSION_CODENAME=(\w+)", release, re.MULTILINE)[1]
+            for link in Path(folder, "into"), Path(folder, "into", release):
+                link.parent.mkdir(exist_ok=True)
+                link.symlink_to(kept)
+                os.lchown(link, NOBODY, NOBODY)
+                done = subprocess.run(
+                    [ROOT / "tools/packaging/build-deb", "--here", "--into", f"{folder}/into"],
+                    capture_output=True, text=True, check=False)
+                self.assertIn(f"{link} is a link of nobody", done.stderr)
+                self.assertEqual(os.listdir(kept), ["purecm_1.deb"])
+                link.unlink()
 
 
 class Licences(unittest.TestCase):
