@@ -111,6 +111,7 @@ def certify_on_fabric(build, options, trials, allowed=(), rsh=None, others=(), u
                              prefix=nobody() if user is None else user)
         if not Path(folder, "page.json").exists():
             raise AssertionError(f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr}")
+        assert not Path(folder, "page.html").stat().st_mode & 0o077, "others can read the page"
         if not trials:
             keep(folder, "fabric", options)
         return done.returncode, *certificate(folder)
