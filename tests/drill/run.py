@@ -69,7 +69,7 @@ def on_fabric(build, address, scripts):
     """Return (results, what the agent logged) of one fabric."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "agent.log")
-        agent = (f"{NO_WAY_BACK}; PURECM_LOG=debug exec {build}/tools/purecm-agent {AGENT_PORT} "
+        agent = (f"{NO_WAY_BACK}; PURECM_LOG=debug exec {build}/tools/purecm-agent {AGENT_PORT} :: "
                  f"2>{log}")
         done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", f"b&:{agent}",
                              "a:" + " ".join(drill(build, address, scripts)))
@@ -98,7 +98,7 @@ def two_drills_compared(build):
         diffs = [f"{build}/tools/purecm diff --later=100 {files[0]} {other}"
                  for other in files[1:]]
         done = run_on_fabric(build, LIMIT_S, "--gap", "0.5",
-                             f"b&:exec {build}/tools/purecm-agent {AGENT_PORT}",
+                             f"b&:exec {build}/tools/purecm-agent {AGENT_PORT} ::",
                              "a:" + "; ".join(steps + diffs))
     wanted = ("1 pair of connections: nothing differs",
               "A: established and disconnected; B: refused by the other end")
@@ -133,7 +133,7 @@ def in_lab(lab, build, mode, scripts):
     """Return the results against one library on host b."""
     lab.b.mode(mode, kill=True)
     libraries = STOCK if mode == "stock" else str(build / "lib")
-    agent = lab.b.start([str(build / "tools/purecm-agent"), AGENT_PORT],
+    agent = lab.b.start([str(build / "tools/purecm-agent"), AGENT_PORT, "::"],
                          env={"LD_LIBRARY_PATH": libraries, SECRET: os.environ[SECRET]},
                          timeout=LAB_LIMIT_S)
     try:

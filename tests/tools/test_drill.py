@@ -79,6 +79,11 @@ class CommandLine(unittest.TestCase):
                       self.complaint("--to=127.0.0.1", self.script("> RTU"), status=1))
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
 class Agent(unittest.TestCase):
     def run_agent(self, *args):
         return subprocess.run([Path(HERE["purecm"]).parent / "purecm-agent", *args],
@@ -93,6 +98,18 @@ class Agent(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("purecm-agent: ", done.stderr)
 
+    def test_only_its_host_reaches_it_unless_it_is_told_an_address(self):
+        for address, reached in ((), False), (("::",), True):
+            port = free_port()
+            with subprocess.Popen([Path(HERE["purecm"]).parent / "purecm-agent", str(port),
+                                   *address], stdout=subprocess.PIPE, text=True) as agent:
+                self.addCleanup(agent.kill)
+                agent.stdout.readline()
+                agent.stdout.readline()
+                with socket.socket() as control:  # 127.0.0.2 is this host's, but not 127.0.0.1
+                    self.assertEqual(control.connect_ex(("127.0.0.2", port)) == 0, reached)
+                agent.kill()
+
     def said_to(self, port, *lines):
         """What the agent says to these lines, up to the first it does not answer."""
         with socket.create_connection(("127.0.0.1", port), timeout=20) as control:
@@ -102,8 +119,7 @@ class Agent(unittest.TestCase):
         return b""
 
     def test_only_who_knows_the_secret_may_ask(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         with subprocess.Popen([Path(HERE["purecm"]).parent / "purecm-agent", str(port)],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
             self.addCleanup(agent.kill)

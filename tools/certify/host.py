@@ -26,7 +26,7 @@ WORD = r"[\w.:%\[\]][\w.:%\[\]-]*"  # a name, an address or a number: no option,
 COMMANDS = {program: re.compile(words.replace("@", WORD)) for program, words in {
     "purecm": r"stat --json|doctor --json @|ping --json -c @ -i @ @|"
               r"drill --json --to @ --agent @( --qp1)?( DATA/drill/[\w-]+\.drill)+",
-    "purecm-agent": "@", "attributes": "", "mads": "(ask|answer)( @)+",
+    "purecm-agent": "@ ::", "attributes": "", "mads": "(ask|answer)( @)+",
     "connect": "(server|client)( -[fn]| @)*", "hold": "(server|client)( @)+",
     "parity": "list|server|client( @)+"}.items()}
 DISRUPTED_S = 1

@@ -53,7 +53,7 @@ def drills(pair):
             continue
         played, told, failed, said, late = [], [], [], "", []
         with pair.without_cmportd(driller), \
-                pair.served(tested, "^ready", "purecm-agent", AGENT_PORT):
+                pair.served(tested, "^ready", "purecm-agent", AGENT_PORT, "::"):
             for some in in_time(pair, 2 - i, names):
                 more_told, more_failed, said = drill(pair, driller, target, some)
                 told += more_told

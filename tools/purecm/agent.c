@@ -529,7 +529,7 @@ static int listen_on(const struct addrinfo *addr)
 	return -1;
 }
 
-/* :: also receives IPv4, so it is tried first. */
+/* NULL: all addresses. :: also receives IPv4, so it is tried first. */
 static int listen_at(const char *host, const char *port)
 {
 	static const int families[] = { AF_INET6, AF_INET };
@@ -574,18 +574,20 @@ static const char *find_secret(void)
 
 int main(int argc, char **argv)
 {
-	const char *secret;
+	const char *secret, *host = argc == 3 ? argv[2] : "127.0.0.1";
 	int listener;
 
 	if (argc < 2 || argc > 3 || argv[1][0] == '-') {
 		fputs("usage: purecm-agent PORT [ADDRESS]\n\nMakes the calls that `purecm drill' "
 		      "on another host asks for, if it knows the secret:\nPURECM_SECRET of the "
-		      "environment, or one that is made and printed.\n",
+		      "environment, or one that is made and printed. The secret\nis not encrypted: "
+		      "give the ADDRESS of a network that you trust, or ::.\nWithout, only this host "
+		      "reaches it.\n",
 		      argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
 		return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	listener = listen_at(argc == 3 ? argv[2] : NULL, argv[1]);
+	listener = listen_at(strcmp(host, "::") ? host : NULL, argv[1]); /* IPv6 may be off */
 	secret = listener < 0 ? NULL : find_secret();
 	if (!secret)
 		return 1;
