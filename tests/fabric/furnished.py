@@ -217,6 +217,18 @@ def a_folder_that_others_may_change_is_refused(build):
     assert done.returncode == 2 and "other users may change what is in it" in done.stderr, done
 
 
+def a_folder_that_others_may_read_lets_them_do_nothing(build):
+    """Not even with an umask that makes all sockets theirs: commands would run as this user. Any
+    user may connect to cmportd, as on a real host."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        theirs = f"find {folder} ! -type l -perm /o+w ! -name cmportd.sock; ls -l {folder}/pcap"
+        done = hosts.run_on_fabric(build, 20, "--dir", folder, "--pcap", f"{folder}-pcap",
+                                   f"a:{theirs}", prefix=["sh", "-c", 'umask 0; exec "$@"', "sh"])
+        os.unlink(f"{folder}-pcap")
+    assert done.stdout.startswith("-rw------- ") and done.stdout.count("\n") == 1, done
+
+
 def a_process_with_the_environment_of_another_host_is_noticed(build):
     """Not so one in a network namespace of its own, as of a pod."""
     done = hosts.run_on_fabric(
@@ -233,6 +245,7 @@ TESTS = (
     another_user_is_told_why_there_is_no_device,
     a_server_that_becomes_another_user_is_told_why_it_cannot_accept,
     a_process_with_the_environment_of_another_host_is_noticed,
+    a_folder_that_others_may_read_lets_them_do_nothing,
     each_host_has_its_name_and_finds_the_others_by_theirs,
     the_device_node_can_be_read_and_written,
     sys_says_what_verbs_say,
