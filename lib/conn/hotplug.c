@@ -182,6 +182,23 @@ void hotplug_settle(void)
 		begin_looking(LOOKS_LACKS);
 }
 
+void hotplug_check(void)
+{
+	device_settle();
+	hotplug_settle();
+}
+
+/* The news may be of a device that had the handle before, and be late. */
+void hotplug_port_gone(struct port *port)
+{
+	if (!device_answers(port->device)) {
+		device_gone(port->device);
+		return;
+	}
+	device_doubt(port->device);
+	hotplug_settle();
+}
+
 void hotplug_extend(void)
 {
 	if (has_wildcards())

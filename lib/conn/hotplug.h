@@ -2,13 +2,14 @@
 /*
  * Devices that are added and removed while the process runs, from the kernel's uevents.
  *
- * An open port reports its own removal. Other removals, and new devices, are only known from
- * uevents.
+ * An open port reports its own removal, but not one while cmportd is replaced. Other removals, and
+ * new devices, are only known from uevents.
  */
 #ifndef LIB_CONN_HOTPLUG_H
 #define LIB_CONN_HOTPLUG_H
 
 #include "base/time.h"
+#include "lib/engine/port.h"
 
 /** hotplug_start() - handle uevents in the engine's thread. Return: 0 or -errno. */
 int hotplug_start(void);
@@ -31,6 +32,15 @@ void hotplug_expect(void);
  * again for ten seconds; no lock is held
  */
 void hotplug_settle(void);
+
+/**
+ * hotplug_check() - cmportd was replaced: notice removals meanwhile, and try again to open ports
+ * that it could not open; no lock is held
+ */
+void hotplug_check(void);
+
+/** hotplug_port_gone() - cmportd says that the device of the port is gone; no lock is held */
+void hotplug_port_gone(struct port *port);
 
 /** hotplug_extend() - open the ports of new devices if an id listens on all; no lock is held */
 void hotplug_extend(void);

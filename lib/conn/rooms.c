@@ -41,11 +41,6 @@ static void resend_all(struct portd_client *to)
 	subnet_resend(to);
 }
 
-static void port_gone(struct port *port)
-{
-	device_gone(port->device);
-}
-
 static void before_sleep(struct portd_client *client)
 {
 	stat_send_rows(client);
@@ -58,12 +53,13 @@ static struct cm_time rooms_deadline(void)
 }
 
 static const struct host_rooms above_host = {
-	.port_gone = port_gone,
+	.port_gone = hotplug_port_gone,
 	.receive = receive_record,
 	.resend = resend_all,
 	.before_sleep = before_sleep,
 	.deadline = rooms_deadline,
 	.forget = stat_forget,
+	.resumed = hotplug_check,
 };
 
 /* --- above the engine ---------------------------------------------------- */

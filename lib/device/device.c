@@ -185,7 +185,7 @@ static bool is_in(struct ibv_device *const *list, const struct ibv_device *devic
 	return *list;
 }
 
-static bool answers(const struct device *device)
+bool device_answers(const struct device *device)
 {
 	struct ibv_port_attr attr;
 
@@ -202,7 +202,7 @@ static void drop_missing(struct ibv_device *const *list)
 
 	for (i = 0; i < open->n; i++)
 		if (!open->device[i]->removed && !is_in(list, open->verbs[i]->device) &&
-		    !answers(open->device[i]))
+		    !device_answers(open->device[i]))
 			drop_device(open->device[i]);
 }
 
@@ -433,7 +433,7 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 	port->users = &device->users;
 	device_get(device);
 	err = host_open_port(port);
-	if (!err && !answers(device)) {
+	if (!err && !device_answers(device)) {
 		host_close_port(port);
 		err = -ENODEV;
 	}
@@ -447,7 +447,7 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 /* Without a node for umad, or no device for cmportd: the device is coming, or going. */
 static bool is_unsettled(const struct device *device, int err)
 {
-	return err == -ENXIO || err == -ENODEV || !answers(device);
+	return err == -ENXIO || err == -ENODEV || !device_answers(device);
 }
 
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
@@ -463,12 +463,11 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 		return -ENODEV;
 	}
 	slot = &device->port[port_num - 1];
-	if (!*slot)
-		err = open_port(device, port_num, slot);
+	err = *slot ? host_reopen_port(*slot) : open_port(device, port_num, slot);
 	if (!err)
 		*ret = port_get(*slot);
 	else if (is_unsettled(device, err))
-		__atomic_store_n(&device->lacks_port, true, __ATOMIC_RELAXED);
+		device_doubt(device);
 	device_list_unlock();
 	return err;
 }

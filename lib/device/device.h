@@ -37,7 +37,7 @@ struct device {
 	bool removed;	    /* written under the list's lock */
 	bool is_told;	    /* device_set_gone()'s function knows that; under the list's lock */
 	bool is_seen;	    /* atomic: the program has had its context */
-	bool lacks_port;    /* atomic: one could not be opened; see device_settle() */
+	bool lacks_port;    /* atomic: one may not be open; see device_settle() */
 	unsigned int users; /* atomic */
 	struct device *known, *next_unlinked; /* links of device_list.c */
 };
@@ -179,11 +179,17 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
  */
 int device_open_all_ports(void);
 
-/**
- * device_lacks_port() - true if a port could not be opened because its device was just coming, or
- * going
- */
+/** device_lacks_port() - true if a device may be just coming, or going: see device_doubt() */
 bool device_lacks_port(void);
+
+/** device_doubt() - a port could not be opened, or is said to be gone: for device_settle() */
+static inline void device_doubt(struct device *device)
+{
+	__atomic_store_n(&device->lacks_port, true, __ATOMIC_RELAXED);
+}
+
+/** device_answers() - return whether a device has not been removed, by a command */
+bool device_answers(const struct device *device);
 
 /** device_settle() - open those ports, or notice that their devices are gone; no lock is held */
 void device_settle(void);

@@ -139,27 +139,44 @@ static void set_handle(struct port *port, int handle)
 		port_put(before);
 }
 
-int host_open_port(struct port *port)
+static int open_at_cmportd(struct port *port, struct portd_reply *reply)
 {
-	const struct ibv_device *device = port->device->verbs->device;
-	struct portd_reply reply = { .error = 0 };
 	struct portd_why why = { "" };
 	int err;
 
-	memcpy(port->name, device->name, sizeof(port->name));
-	umad_device_name(device->dev_name, port->name);
-	err = portd_open_port(link_client(), port->name, port->port_num, &reply, &why);
-	if (!err && reply.handle >= HANDLES)
+	umad_device_name(port->device->verbs->device->dev_name, port->name);
+	err = portd_open_port(link_client(), port->name, port->port_num, reply, &why);
+	if (!err && reply->handle >= HANDLES)
 		err = -EPROTO;
-	if (err) {
+	if (err)
 		warning_of_port(port->name, port->port_num, err, why.text, "");
+	return err;
+}
+
+int host_open_port(struct port *port)
+{
+	struct portd_reply reply = { .error = 0 };
+	int err;
+
+	memcpy(port->name, port->device->verbs->device->name, sizeof(port->name));
+	err = open_at_cmportd(port, &reply);
+	if (err)
 		return err;
-	}
 	cm_port_init(&port->cm, reply.ca_guid, &reply.gid0);
 	port->tos = reply.tos;
 	port->handle = -1;
 	set_handle(port, reply.handle);
 	return 0;
+}
+
+int host_reopen_port(struct port *port)
+{
+	struct portd_reply reply = { .error = 0 };
+	int err = port->handle < 0 ? open_at_cmportd(port, &reply) : 0;
+
+	if (!err && port->handle < 0)
+		set_handle(port, reply.handle);
+	return err;
 }
 
 void host_close_port(struct port *port)
@@ -317,8 +334,10 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 	(void)arg;
 	if (!port)
 		return;
-	if (handle < 0)
+	if (handle < 0) {
 		warning_of_port_lost(device, port_num, handle);
+		device_doubt(port->device);
+	}
 	set_handle(port, handle < HANDLES ? handle : -EPROTO);
 	port_put(port);
 }
@@ -337,6 +356,8 @@ static void resume_portd(void)
 		warning_of_cmportd_lost(err);
 	else
 		log_debug("the next cmportd knows everything");
+	if (!err)
+		rooms->resumed();
 	resume_at = err ? cm_time_after(clock_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
 }
 

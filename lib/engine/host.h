@@ -15,12 +15,13 @@
 
 /* Upcalls for records other than messages, in the engine's thread. */
 struct host_rooms {
-	void (*port_gone)(struct port *port); /* its device was removed */
+	void (*port_gone)(struct port *port); /* the device that had its handle was removed */
 	void (*receive)(const struct portd_record *record);
 	void (*resend)(struct portd_client *to); /* report their state to the next cmportd */
 	void (*before_sleep)(struct portd_client *client); /* before the engine's thread sleeps */
 	struct cm_time (*deadline)(void); /* time by which to call before_sleep() */
 	void (*forget)(void);		  /* cmportd is gone */
+	void (*resumed)(void);		  /* the next one knows everything, and has the ports */
 };
 
 /** host_set_rooms() - set the upcalls; before host_start(). */
@@ -40,6 +41,13 @@ int host_start(void);
  * Return: 0; -errno as umad_port_open(), with a warning in the log.
  */
 int host_open_port(struct port *port);
+
+/**
+ * host_reopen_port() - open a port again that the next cmportd could not open
+ *
+ * Return: 0; -errno as host_open_port(). A port with a handle is left as it is.
+ */
+int host_reopen_port(struct port *port);
 
 /** host_close_port() - stop delivery to a port and free its handle. */
 void host_close_port(struct port *port);

@@ -6,6 +6,7 @@ stays, no descriptor and no thread.
 Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 1 if a test failed,
 77 if there can be no fabric here.
 """
+import os
 import re
 import sys
 
@@ -33,6 +34,17 @@ def nothing_stays(way):
     return test
 
 
+def reset_while_cmportd_is_replaced_is_noticed(build):
+    """The program meets the next cmportd when the next device is there."""
+    kill = ("for p in $(pidof cmportd); do tr '\\0' '\\n' </proc/$p/environ | "
+            "grep -qx PURECM_SOCKET=$PURECM_SOCKET && kill -9 $p; done 2>/dev/null")
+    script = f"kill -STOP $PPID; {kill}; {RESET.format(build)}; kill -CONT $PPID"
+    done = run_on_fabric(build, LIMIT_S, "--hosts", "1",
+                         f'a:{build}/tests/fabric/resets listener "$SCRIPT" 10.77.0.1',
+                         env={**os.environ, "SCRIPT": script})
+    assert not done.returncode, f"status {done.returncode}: {done.stdout}{done.stderr[-600:]}"
+
+
 def nothing_stays_of_a_server_on_all_addresses(build):
     """It hears of each device by a connection only."""
     serve = "a&:rping -s -P >/dev/null & echo $! >$PURECM_FABRIC/../server; wait"
@@ -49,4 +61,5 @@ def nothing_stays_of_a_server_on_all_addresses(build):
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, [nothing_stays(way) for way in WAYS]
-                  + [nothing_stays_of_a_server_on_all_addresses]))
+                  + [reset_while_cmportd_is_replaced_is_noticed,
+                     nothing_stays_of_a_server_on_all_addresses]))

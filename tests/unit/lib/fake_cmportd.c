@@ -150,6 +150,11 @@ int portd_resume(struct portd_client *of, const struct portd_memory *memory)
 	if (cmportd.resume_err)
 		return cmportd.resume_err;
 	cmportd.has_ended = false;
+	if (cmportd.reopened)
+		memory->handle_is(cmportd.reopened, 1,
+				  cmportd.open_err ? cmportd.open_err
+						   : FAKE_HANDLE + cmportd.n_handles++,
+				  memory->arg);
 	memory->tell(of, memory->arg);
 	return 0;
 }

@@ -40,6 +40,8 @@ struct fake_cmportd {
 	unsigned int n_says;
 	bool has_ended;
 
+	const char *reopened; /* the device whose port 1 the next cmportd opens anew; or NULL */
+
 	void (*meanwhile)(const struct portd_record *record); /* before a record is kept; or NULL */
 	void (*opening)(void);				      /* before a port is opened; or NULL */
 	int fd;

@@ -8,7 +8,7 @@
 
 #define TRY_AGAIN_MS 500
 
-static unsigned int n_received, n_gone, n_resends, n_forgets;
+static unsigned int n_received, n_gone, n_resends, n_forgets, n_resumed;
 
 static void count_gone(struct port *port)
 {
@@ -43,6 +43,11 @@ static void count_forget(void)
 	n_forgets++;
 }
 
+static void count_resumed(void)
+{
+	n_resumed++;
+}
+
 static const struct host_rooms above = {
 	.port_gone = count_gone,
 	.receive = count_received,
@@ -50,6 +55,7 @@ static const struct host_rooms above = {
 	.before_sleep = ignore_sleep,
 	.deadline = never,
 	.forget = count_forget,
+	.resumed = count_resumed,
 };
 
 static void set_up(void)
@@ -195,9 +201,11 @@ TEST(cmportd_that_is_not_there_yet_is_tried_again_later)
 	cmportd.resume_err = 0;
 	host_before_sleep();
 	ck_assert_uint_eq(n_resends, 0);
+	ck_assert_uint_eq(n_resumed, 0);
 	rig.now_ns += TRY_AGAIN_MS * CM_NS_PER_MS;
 	host_before_sleep();
 	ck_assert_uint_eq(n_resends, 1);
+	ck_assert_uint_eq(n_resumed, 1);
 	ck_assert(host_deadline().ns == CM_TIME_NEVER.ns);
 }
 

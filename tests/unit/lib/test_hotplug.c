@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/engine/engine.h"
+#include "lib/engine/host.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 
@@ -242,6 +244,97 @@ TEST(other_failures_to_open_a_port_are_final)
 	cmportd.open_err = -EACCES;
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
 	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
+}
+
+/* --- what cmportd says ------------------------------------------------------------ */
+
+static void keep_nothing(struct portd_client *to)
+{
+	(void)to;
+}
+
+static void do_nothing(void)
+{
+}
+
+/* cmportd is replaced by one that opens the port of the device, or fails to. */
+static void replace_cmportd(int open_err)
+{
+	static const struct host_rooms rooms = {
+		.resend = keep_nothing,
+		.before_sleep = keep_nothing,
+		.deadline = hotplug_deadline,
+		.forget = do_nothing,
+		.resumed = hotplug_check,
+	};
+
+	host_set_rooms(&rooms);
+	cmportd.has_ended = true;
+	fake_cmportd_says(&(struct portd_record){ .type = PORTD_SEEN });
+	engine_turn(0);
+	cmportd.reopened = "fake0";
+	cmportd.open_err = open_err;
+	host_before_sleep();
+}
+
+TEST(device_that_is_reset_while_cmportd_is_replaced_is_news)
+{
+	rig_routed(RDMA_PS_TCP);
+	reset_device();
+	replace_cmportd(0);
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+TEST(device_that_the_next_cmportd_does_not_find_is_looked_at_again)
+{
+	rig_routed(RDMA_PS_TCP);
+	replace_cmportd(-ENODEV);
+	rig_expect_nothing();
+	reset_device();
+	let_a_second_pass();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+TEST(port_that_the_next_cmportd_cannot_open_is_opened_when_next_needed)
+{
+	struct port *port;
+
+	replace_cmportd(-EMFILE);
+	ck_assert_int_lt(rig.port->handle, 0);
+	ck_assert_int_eq(device_port_open(rig.device, 1, &port), -EMFILE);
+	cmportd.open_err = 0;
+	ck_assert_int_eq(device_port_open(rig.device, 1, &port), 0);
+	ck_assert_ptr_eq(port, rig.port);
+	ck_assert_int_ge(port->handle, 0);
+	port_put(port);
+}
+
+TEST(port_that_is_gone_takes_its_device_along)
+{
+	rig_routed(RDMA_PS_TCP);
+	reset_device();
+	hotplug_port_gone(rig.port);
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+/* The handle was that of a device before it. */
+TEST(device_that_answers_is_not_gone)
+{
+	rig_routed(RDMA_PS_TCP);
+	hotplug_port_gone(rig.port);
+	let_a_second_pass();
+	rig_expect_nothing();
+	ck_assert_int_ge(rig.port->handle, 0);
+	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
+}
+
+TEST(device_that_answers_for_a_last_time_is_looked_at_again)
+{
+	rig_routed(RDMA_PS_TCP);
+	hotplug_port_gone(rig.port);
+	reset_device();
+	let_a_second_pass();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
 /* The listener's program makes no call. */
