@@ -112,10 +112,23 @@ static struct host_port *host_port_find(struct server *server, const char *devic
 	return NULL;
 }
 
+/* A device may have been reset without anybody having noticed yet: the next one has its name. */
+static struct host_port *find_alive(struct server *server, const char *device, uint8_t port_num)
+{
+	struct host_port *host_port = host_port_find(server, device, port_num);
+	struct ibv_device_attr attr;
+
+	if (!host_port || !ibv_query_device(host_port->verbs, &attr))
+		return host_port;
+	log_warn("RDMA device %s is gone", host_port->device);
+	host_port_close(server, host_port);
+	return NULL;
+}
+
 int host_port_open(struct server *server, const char *device, uint8_t port_num,
 		   struct host_port **ret, struct umad_owner *ret_who)
 {
-	struct host_port *host_port = host_port_find(server, device, port_num);
+	struct host_port *host_port = find_alive(server, device, port_num);
 	int handle, err;
 
 	*ret = host_port;

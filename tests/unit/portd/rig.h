@@ -266,6 +266,9 @@ int rig_listen(struct rig_client *client, const char *addr);
 /** rig_replace_device() - what has this name and node GUID now; at first RIG_DEVICE and RIG_GUID */
 void rig_replace_device(const char *name, uint64_t guid);
 
+/** rig_reset_device() - what is open does not answer; it can be opened again */
+void rig_reset_device(void);
+
 /** rig_said() - how often a log, a file of up to 1 MiB, contains a text */
 unsigned int rig_said(int fd, const char *text);
 

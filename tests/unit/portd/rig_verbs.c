@@ -3,6 +3,7 @@
  * What stands for libibverbs in the rig: its one device, with the calls that cmportd makes.
  */
 #include <endian.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 static struct ibv_device device = { .name = RIG_DEVICE };
 static uint64_t guid = RIG_GUID;
 static struct ibv_context context = { .device = &device };
+static bool is_reset; /* until it is opened again */
 
 struct ibv_device **ibv_get_device_list(int *ret_n)
 {
@@ -47,9 +49,15 @@ void rig_replace_device(const char *name, uint64_t new_guid)
 	guid = new_guid;
 }
 
+void rig_reset_device(void)
+{
+	is_reset = true;
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *which)
 {
 	(void)which;
+	is_reset = false;
 	return &context;
 }
 
@@ -62,6 +70,8 @@ int ibv_close_device(struct ibv_context *which)
 int ibv_query_device(struct ibv_context *which, struct ibv_device_attr *ret)
 {
 	(void)which;
+	if (is_reset)
+		return EIO;
 	memset(ret, 0, sizeof(*ret));
 	ret->node_guid = htobe64(guid);
 	ret->phys_port_cnt = RIG_PORTS;

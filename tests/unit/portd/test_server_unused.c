@@ -66,6 +66,20 @@ TEST(a_port_that_was_closed_is_opened_with_the_same_handle)
 	ck_assert_uint_eq(carol.handle, alice->handle);
 }
 
+/* QP1 has not been read yet. */
+TEST(a_port_of_a_device_that_was_reset_is_opened_anew)
+{
+	struct portd_record told;
+	struct rig_client carol;
+
+	rig_reset_device();
+	rig_join(&carol);
+	ck_assert(is_open());
+	ck_assert(rig_next(alice, &told));
+	ck_assert_int_eq(told.type, PORTD_GONE);
+	ck_assert(!rig_next(&carol, &told));
+}
+
 TEST(connections_of_the_dead_are_ended_first)
 {
 	scene_connect(alice, 1);
