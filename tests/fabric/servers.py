@@ -26,10 +26,18 @@ def client_in_the_background_holds_nobody_up(build):
     assert (done.returncode, done.stderr) == (0, ""), done
 
 
-def it_begins_in_the_end(build):
+def it_begins_when_a_server_is_idle(build):
     done = run_on_fabric(build, LIMIT_S, "a&:sleep 100", "b:echo here")
     assert done.returncode == 0 and done.stdout == "here\n", done
-    assert "'a&:sleep 100' does not listen; 'b:echo here' starts" in done.stderr, done
+    assert "'a&:sleep 100' does not listen, and is idle; 'b:echo here' starts" in done.stderr, done
+
+
+def server_that_works_before_it_listens_is_waited_for(build):
+    """It works longer than one may be idle."""
+    work = "timeout 8 sh -c 'while :; do :; done'"
+    done = run_on_fabric(build, LIMIT_S, f"a&:{work}; rping -s -C 1",
+                         "b:rping -c -a 10.77.0.1 -C 1")
+    assert done.returncode == 0, done
 
 
 def server_that_has_failed_is_named_and_counts(build):
@@ -62,7 +70,9 @@ def what_is_waited_for_is_said(build):
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, [client_begins_when_a_server_listens, so_it_does_with_tcp,
-                            client_in_the_background_holds_nobody_up, it_begins_in_the_end,
+                            client_in_the_background_holds_nobody_up,
+                            it_begins_when_a_server_is_idle,
+                            server_that_works_before_it_listens_is_waited_for,
                             server_that_has_failed_is_named_and_counts,
                             server_that_is_killed_is_named_and_counts,
                             status_of_a_client_comes_first, server_that_is_ended_has_not_failed,

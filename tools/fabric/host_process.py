@@ -121,23 +121,22 @@ class HostProcess:
         self.running[child.pid] = done, child
         return child.pid
 
-    def start_command(self, number, text, fd, listen_s):
-        """Start a command with its output to a descriptor of ours.
-
-        @listen_s: how long to wait for it to listen; 0: not at all"""
+    def start_command(self, number, text, fd, waits):
+        """Start a command with its output to a descriptor of ours, and say whether it listens if
+        somebody waits for that."""
         session = self.start(text, (subprocess.DEVNULL, fd, fd),
                              lambda status: self.say(ended=number, status=status))
         os.close(fd)
-        if listen_s:
-            self.watch_for_listener(session, number, listen_s)
+        if waits:
+            self.watch_for_listener(session, number)
 
-    def watch_for_listener(self, session, number, limit_s):
+    def watch_for_listener(self, session, number):
         """In a process of its own: other commands need not wait for that."""
         pid = os.fork()
         if pid == 0:
             namespaces.die_with_parent()
-            os._exit(not listening.wait(session, self.purecm, self.env, limit_s))
-        self.running[pid] = (lambda status: status or self.say(listens=number)), None
+            os._exit(not listening.wait(session, self.purecm, self.env))
+        self.running[pid] = (lambda status: self.say(settled=number, listens=not status)), None
 
     def open_door(self):
         """Accept connections of `fabric exec`."""

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 POLL_S = 0.03
+IDLE_LOOKS = 150  # at a command, of which none finds that it works: longer on a busy machine
 STAT_S = 5  # a program that is stopped does not answer
 TCP_STATES = ("0A", "01")  # in /proc/net/tcp: LISTEN, ESTABLISHED
 ID_STATES = ("LISTEN", "CONNECT")  # in `purecm stat`
@@ -39,10 +40,29 @@ def has_socket(pid, inodes):
         return False
 
 
+def members(session):
+    return [name for name in os.listdir("/proc") if name.isdigit() and is_in(int(name), session)]
+
+
 def listens_on_tcp(session):
     inodes = tcp_sockets()
-    return bool(inodes) and any(name.isdigit() and is_in(int(name), session) and
-                                has_socket(name, inodes) for name in os.listdir("/proc"))
+    return bool(inodes) and any(has_socket(pid, inodes) for pid in members(session))
+
+
+def work(session):
+    """Return what changes when processes of the session work: which there are, and their CPU times;
+    None while one is running, or waits for a CPU or a disk."""
+    found = []
+    for pid in members(session):
+        try:
+            state, *fields = Path("/proc", pid, "stat").read_text(
+                encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except (OSError, ValueError):  # it has ended
+            continue
+        if state in "RD":
+            return None
+        found.append((pid, fields[10:14]))
+    return found
 
 
 def listens_by_cm(session, purecm, env):
@@ -58,11 +78,15 @@ def listens_by_cm(session, purecm, env):
                for row in map(json.loads, rows))
 
 
-def wait(session, purecm, env, limit_s):
-    """Wait until a process of the session listens or is connected. Return: whether one is."""
-    deadline = time.monotonic() + limit_s
+def wait(session, purecm, env):
+    """Wait until a process of the session listens or is connected, or all are idle. Return: whether
+    one listens."""
+    before, idle_looks = None, 0
     while not (listens_on_tcp(session) or listens_by_cm(session, purecm, env)):
-        if time.monotonic() > deadline:
+        now = work(session)
+        idle_looks = idle_looks + 1 if now == before and now is not None else 0
+        if idle_looks == IDLE_LOOKS:
             return False
+        before = now
         time.sleep(POLL_S)
     return True

@@ -13,7 +13,7 @@ class Watch:
     """Waits for output and ends of commands."""
 
     def __init__(self, fabric):
-        self.fabric, self.status, self.text, self.listening = fabric, {}, {}, set()
+        self.fabric, self.status, self.text, self.listens = fabric, {}, {}, {}
         self.ready = selectors.DefaultSelector()
         for host in fabric.hosts:
             self.ready.register(fabric.links[host.name][0], selectors.EVENT_READ, host)
@@ -38,8 +38,8 @@ class Watch:
         message = self.fabric.read(host)
         if message is None or "died" in message:
             raise Wrong(f"host {host.name} is gone")
-        if "listens" in message:
-            self.listening.add(message["listens"])
+        if "settled" in message:
+            self.listens[message["settled"]] = message["listens"]
             return
         self.status[message["ended"]] = message["status"]
         if message["status"]:
