@@ -84,8 +84,7 @@ def a_link_that_went_down_is_counted(build):
     """An order is carried out some time after it was given."""
     wait = "until ibv_devinfo | grep -q {}; do sleep 0.02; done; "
     link = counters(said(
-        build, "a&:sleep 1000",
-        f"b:{FABRIC.format('port', 'b down')}{wait.format('PORT_DOWN')}"
+        build, f"b:{FABRIC.format('port', 'b down')}{wait.format('PORT_DOWN')}"
         f"{FABRIC.format('port', 'b up')}{wait.format('PORT_ACTIVE')}"
         f"perfquery 2 1; perfquery {SWITCH} 2"))
     assert [port["LinkDownedCounter"] for port in link] == [1, 1], link

@@ -15,7 +15,9 @@ import tempfile
 from hosts import Skip, main, run_on_fabric
 
 LIMIT_S = 60
-CAPTURE = "b&:exec tcpdump -l -nn -v -i fab0 'src 10.77.0.1 and udp dst port 4791' 2>/dev/null"
+CAPTURE = ("b&:exec tcpdump -l -nn -v -i fab0 'src 10.77.0.1 and udp dst port 4791' "
+           "2>$PURECM_FABRIC/begun")
+CAPTURES = "until grep -q listening $PURECM_FABRIC/../b/begun; do sleep 0.1; done; "
 SERVER = "b&:while :; do ucmatose >/dev/null; done"
 CLIENT = ("for i in $(seq 100); do {} ucmatose -s 10.77.0.2 {} >/dev/null && break; sleep 0.1; "
           "done")
@@ -37,8 +39,9 @@ def packets_have_the_type_of_service_that_was_asked_for(build):
         clients = "; ".join(CLIENT.format(before.format(folder), option)
                             for before, option, _ in ASKED)
         done = run_on_fabric(
-            build, LIMIT_S, "--wire", "roce", CAPTURE, SERVER,
-            f"a:{build}/tools/cmportd/cmportd --ports {PORTS.format(folder)} & P=$!; sleep 0.5; "
+            build, LIMIT_S, "--wire", "roce", "--gap", "0", CAPTURE, SERVER,
+            f"a:{CAPTURES}{build}/tools/cmportd/cmportd --ports {PORTS.format(folder)} & P=$!; "
+            "sleep 0.5; "
             + clients + "; sleep 0.5; kill $P")
     seen = list(dict.fromkeys(int(tos, 16) & DSCP
                               for tos in re.findall(r"tos 0x([0-9a-f]+)", done.stdout)))
