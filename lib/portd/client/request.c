@@ -120,7 +120,10 @@ static void explain_connect(const char *path, int err, int spawn_err, struct por
 			 "; or set PURECM_PORTD=inline for a cmportd without a socket");
 		return;
 	}
-	if (spawn_err)
+	if (err == -EMFILE)
+		snprintf(why->text, sizeof(why->text),
+			 "cmportd at %s cannot be reached or started; raise `ulimit -n`", path);
+	else if (spawn_err)
 		snprintf(why->text, sizeof(why->text),
 			 "no cmportd at %s, and none can be started: %s; install or start one",
 			 path, strerror(-spawn_err));

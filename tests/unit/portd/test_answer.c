@@ -227,4 +227,5 @@ TEST_LOOP(who_cannot_start_a_cmportd_for_want_of_descriptors_is_told_so, 0, 4)
 	leave_descriptors((unsigned int)_i);
 	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -EMFILE);
 	allow_descriptors();
+	ck_assert_ptr_nonnull(strstr(why.text, "ulimit -n"));
 }
