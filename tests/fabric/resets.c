@@ -225,10 +225,24 @@ static void print_counts(void)
 	printf("%d descriptors, %d threads\n", fds, tasks);
 }
 
+/* The order is carried out some time after the command. */
 static void reset(const char *command)
 {
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *verbs = list && *list ? ibv_open_device(*list) : NULL;
+	int tries = PATIENCE_MS / 10;
+	struct ibv_port_attr attr;
+
+	if (!verbs)
+		die("ibv_open_device");
 	if (system(command))
 		die(command);
+	while (!ibv_query_port(verbs, 1, &attr) && tries--)
+		usleep(10000);
+	if (tries < 0)
+		die("no reset");
+	ibv_close_device(verbs);
+	ibv_free_device_list(list);
 }
 
 static void play_ids(const struct way *way, const char *command)
