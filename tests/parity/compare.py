@@ -99,9 +99,12 @@ def apply_differences(rows, name, reference, lines):
     """Return both with accepted differences taken out.
 
     A row with two lines makes ours into stock's; a row with one drops that line where it stands.
+    Releases of stock may differ: if rows have the same line of ours, the one that stock has counts.
     """
     rows = [row for row in rows if fnmatch.fnmatch(name, row.names)]
-    same = {row.ours: row.stock for row in rows if row.ours and row.stock}
+    said = {line.strip() for line in reference}
+    same = {row.ours: row.stock
+            for row in sorted(rows, key=lambda row: row.stock in said) if row.ours and row.stock}
     only_stock = {row.stock for row in rows if not row.ours}
     only_ours = {row.ours for row in rows if not row.stock}
     reference = [line for line in reference if line.strip() not in only_stock]
