@@ -182,10 +182,9 @@ static void list_devices(void)
 /* A socket of the type, bound to the device's address. */
 static int bound_socket(int type)
 {
-	int s = rsocket(AF_INET, type, 0);
+	int s;
 
-	if (s < 0)
-		die("rsocket");
+	UNTIL_BACK((s = rsocket(AF_INET, type, 0)) < 0);
 	UNTIL_BACK(rbind(s, (struct sockaddr *)&own, sizeof(own)));
 	return s;
 }
