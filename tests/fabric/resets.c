@@ -59,12 +59,15 @@ static void expect_event(enum rdma_cm_event_type type)
 	rdma_ack_cm_event(event);
 }
 
-/* The device, or its CM port, may not be back yet: repeats a call until it succeeds. */
-#define UNTIL_BACK(call)                                           \
-	for (int tries = PATIENCE_MS / 10; (call) != 0; tries--) { \
-		if ((errno != ENODEV && errno != ENXIO) || !tries) \
-			die(#call);                                \
-		usleep(10000);                                     \
+/*
+ * The device, or its CM port, may not be back yet, and verbs of the one before fail with EIO until
+ * its removal is known: repeats a call until it succeeds.
+ */
+#define UNTIL_BACK(call)                                                           \
+	for (int tries = PATIENCE_MS / 10; (call) != 0; tries--) {                 \
+		if ((errno != ENODEV && errno != ENXIO && errno != EIO) || !tries) \
+			die(#call);                                                \
+		usleep(10000);                                                     \
 	}
 
 static struct rdma_cm_id *new_id(enum rdma_port_space ps)
