@@ -7,7 +7,8 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 
-#define MOMENT_MS   10
+#define MOMENT_MS   500 /* while nobody is slow; a process that ends by _exit() leaves no rest */
+#define SHORT_MS    2	/* while others are */
 #define LEAVING_MAX 256 /* descriptors, registered memory and queue pairs that nobody sees */
 
 /* Protected by the service's lock. */
@@ -126,7 +127,8 @@ static int wait_all_sent(struct stream *s, int most_ms)
 
 int leave_begin(struct stream *s, int linger_ms)
 {
-	int err = wait_all_sent(s, linger_ms < 0 ? MOMENT_MS : linger_ms);
+	int moment_ms = __atomic_load_n(&n_leaving, __ATOMIC_RELAXED) ? SHORT_MS : MOMENT_MS;
+	int err = wait_all_sent(s, linger_ms < 0 ? moment_ms : linger_ms);
 
 	if (err == -ETIMEDOUT && linger_ms < 0) {
 		service_lock();

@@ -65,23 +65,27 @@ def silent(tests, server, client, said):
 STOPPING = """
 import os, signal, socket
 s = socket.create_connection(('10.77.0.1', 8000))
+s.sendall(b'x')
 os.kill(os.getpid(), signal.SIGSTOP)
 print('got', sum(map(len, iter(lambda: s.recv(1 << 16), b''))), flush=True)
 """
 CLOSING = """
-import socket, subprocess, time
+import os, socket, subprocess, threading, time
 s = socket.create_server(('10.77.0.1', 8000))
 c = s.accept()[0]
+c.recv(1)
 subprocess.run(['sh', '-c', 'until grep -q stopped {said}; do sleep 0.1; done'])
 c.sendall(bytes(20000))
 began = time.monotonic()
 {end}
 print('prompt' if time.monotonic() - began < {prompt_s} else 'late', flush=True)
 """
+# As a child of a server that forks: it takes its time, and the client goes on long after that.
+CHILD = "threading.Timer(2, print, ('prompt',), dict(flush=True)).start(); c.close(); os._exit(0)"
 PROMPT_S = 5  # the queue pair gives up a peer that does not acknowledge after 17 s
 
 
-def stopped(tests, end):
+def stopped(tests, end, mode=""):
     """A server of one thread ends the connection of a stopped client: others need not wait, and the
     client gets what was sent when it goes on, although the server has exited by then."""
     said = "$PURECM_FABRIC/../said"
@@ -90,8 +94,8 @@ def stopped(tests, end):
              f"until grep -q 'prompt\\|late' {said}; do sleep 0.1; done; kill -CONT $!; wait $!; " \
              f"cat {said}"
     server = f"python3 -c \"{CLOSING.format(said=said, end=end, prompt_s=PROMPT_S)}\""
-    done = tests.run(f"a&:touch {said}; {PRELOAD} {server} >>{said}",
-                     f"b:export {PRELOAD}; {client}")
+    done = tests.run(f"a&:touch {said}; {mode} {PRELOAD} {server} >>{said}",
+                     f"b:export {mode} {PRELOAD}; {client}")
     if done.returncode or "b| got 20000" not in done.stdout or "b| prompt" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
@@ -116,6 +120,8 @@ def main():
         tests.test("close() of a stopped client", stopped, tests, "c.close()")
         tests.test("shutdown() of a stopped client", stopped, tests,
                    "c.shutdown(socket.SHUT_RDWR)")
+        tests.test("a stopped client of a child of a preloaded server that forks", stopped, tests,
+                   CHILD, "RDMAV_FORK_SAFE=1")
         return tests.summary()
     finally:
         shutil.rmtree(tests.folder)

@@ -23,7 +23,8 @@
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
 #define RETRY_MS   10	 /* while another child uses the port */
 #define TURN_MS	   3000	 /* after that, the client of the child that uses it is silent */
-#define PORT_LOCKS 64	 /* ports may share one */
+#define LINGER_S   30
+#define PORT_LOCKS 64 /* ports may share one */
 
 enum stage {
 	NOT_OURS,
@@ -166,6 +167,8 @@ static void become_rdma(int tcp, int rs)
 		{ SOL_SOCKET, SO_KEEPALIVE},
 	};
 	int flags = real()->fcntl(tcp, F_GETFL);
+	struct linger linger = { 0 };
+	socklen_t linger_bytes = sizeof(linger);
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		int level = options[i][0], name = options[i][1], value;
@@ -173,6 +176,12 @@ static void become_rdma(int tcp, int rs)
 
 		if (real()->getsockopt(tcp, level, name, &value, &bytes) == 0)
 			rsetsockopt(rs, level, name, &value, sizeof(value));
+	}
+	/* Children end by _exit(), which loses what is still to be sent; nobody waits for one. */
+	if (real()->getsockopt(tcp, SOL_SOCKET, SO_LINGER, &linger, &linger_bytes) == 0) {
+		if (!linger.l_onoff)
+			linger = (struct linger){ .l_onoff = 1, .l_linger = LINGER_S };
+		rsetsockopt(rs, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	}
 	rfcntl(rs, F_SETFL, flags & O_NONBLOCK);
 	if (map_become(tcp, rs))

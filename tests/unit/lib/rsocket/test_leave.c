@@ -29,6 +29,7 @@ static void tear_down(void)
 }
 
 FIXTURE(set_up, tear_down);
+TIME_LIMIT_S(60); /* each of many peers takes a moment */
 
 static void send_text(int fd, const char *text)
 {
