@@ -29,9 +29,8 @@ NOBODY = 65534
 # values that a program or a tool's format prescribes.
 NO_SPDX = (".md", ".json", ".png", ".svg", ".txt", ".pcap", ".pcapng", ".map", ".build", ".drill",
            ".supp", ".hex", ".yml")
-NO_SPDX_IN = ("tests/fuzz/corpus/", "tests/fuzz/dict/", "tests/tools/captures/",
-              "tests/judge/golden/", "tools/packaging/debian/", "docs/man/functions/",
-              "docs/certificates/")
+NO_SPDX_IN = ("tests/fuzz/corpus/", "tests/tools/captures/", "tests/judge/golden/",
+              "tools/packaging/debian/", "docs/man/functions/", "docs/certificates/")
 NO_SPDX_NAMES = ("LICENSE", "dep5", "meson_options.txt", ".clang-format", ".editorconfig",
                  ".gitignore")
 
