@@ -33,7 +33,7 @@ static struct tracked_store *open_store(int fd)
 {
 	tracked_file_close(&file);
 	file = (struct tracked_file){ .fd = -1 };
-	if (tracked_file_open(&file, fd, -1, "s.state"))
+	if (tracked_file_open(&file, fd, "s.state"))
 		abort();
 	return &file.store;
 }

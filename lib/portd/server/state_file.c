@@ -225,7 +225,7 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 		state_file_close(file);
 		return err;
 	}
-	err = tracked_file_open(&file->tracked, file->fd, folder_fd, path);
+	err = tracked_file_open(&file->tracked, file->fd, path);
 	if (err) {
 		tracked_file_close(&file->tracked);
 		log_warn("%s has no room for connections: %s; should cmportd be killed, the "

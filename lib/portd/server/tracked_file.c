@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,14 +15,13 @@
 #include "lib/portd/server/own_file.h"
 #include "lib/portd/server/state_file.h"
 
-#define MAGIC	      UINT32_C(0x70635731) /* the last byte is the version of the layout */
-#define VERSION_BITS  8
-#define PORT_SEAL     UINT32_C(0x706f7274)
-#define BOOT_BYTES    40
-#define BOOT_ID	      "/proc/sys/kernel/random/boot_id"
-#define PID_NS	      "/proc/self/ns/pid"
-#define FORMER_SUFFIX ".wills" /* instead of ".state" */
-#define CHUNK_BYTES   (TRACKED_CHUNK * sizeof(struct tracked))
+#define MAGIC	     UINT32_C(0x70635731) /* the last byte is the version of the layout */
+#define VERSION_BITS 8
+#define PORT_SEAL    UINT32_C(0x706f7274)
+#define BOOT_BYTES   40
+#define BOOT_ID	     "/proc/sys/kernel/random/boot_id"
+#define PID_NS	     "/proc/self/ns/pid"
+#define CHUNK_BYTES  (TRACKED_CHUNK * sizeof(struct tracked))
 
 struct stored_port {
 	uint32_t seal;
@@ -166,37 +163,6 @@ static int take_over(struct tracked_file *file, size_t bytes)
 	return reserve_bytes(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
 }
 
-/* Return: the number of bytes copied into the part. */
-static size_t read_former_file(struct tracked_file *file, int folder_fd, const char *path)
-{
-	int fd = own_file_look(folder_fd, path);
-	struct stat stat;
-	ssize_t n = -1;
-
-	if (fd < 0)
-		return 0;
-	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == geteuid() &&
-	    stat.st_size >= HEAD_BYTES && stat.st_size <= (off_t)MAP_BYTES &&
-	    !reserve_bytes(file, 0, (size_t)stat.st_size))
-		n = pread(fd, file->head, (size_t)stat.st_size, 0);
-	close(fd);
-	return n < 0 ? 0 : (size_t)n;
-}
-
-/* Earlier versions stored this part in a file of its own, beside the state file. */
-static size_t import_former_file(struct tracked_file *file, int folder_fd, const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char former[PATH_MAX];
-	size_t bytes;
-
-	snprintf(former, sizeof(former), "%.*s" FORMER_SUFFIX,
-		 (int)(strlen(name) - strlen(STATE_FILE_SUFFIX)), name);
-	bytes = read_former_file(file, folder_fd, former);
-	unlinkat(folder_fd, former, 0);
-	return bytes;
-}
-
 /* --- chunks -------------------------------------------------------------- */
 
 struct tracked *tracked_store_chunk(const struct tracked_store *store, uint32_t i)
@@ -272,7 +238,7 @@ bool tracked_store_port(const struct tracked_store *store, uint8_t handle, struc
 
 /* --- opening ------------------------------------------------------------- */
 
-int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const char *path)
+int tracked_file_open(struct tracked_file *file, int fd, const char *path)
 {
 	struct stat stat;
 	size_t bytes;
@@ -289,11 +255,10 @@ int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const ch
 		return -errno;
 	file->head = mapped;
 	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
-	if (!is_ours(file->head)) {
-		warn_of_another_version(file->head, path);
-		bytes = import_former_file(file, folder_fd, path);
-	}
-	return is_ours(file->head) ? take_over(file, bytes) : renew_file(file);
+	if (is_ours(file->head))
+		return take_over(file, bytes);
+	warn_of_another_version(file->head, path);
+	return renew_file(file);
 }
 
 void tracked_file_close(struct tracked_file *file)

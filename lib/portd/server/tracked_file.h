@@ -28,15 +28,13 @@ struct tracked_file {
 
 /**
  * tracked_file_open() - map the part, and initialize it unless it is valid
- * @file:      zeroed; to be released with tracked_file_close(), also on error
- * @fd:        the state file, locked by the caller, who keeps it
- * @folder_fd: the folder, in which the last component of @path is looked up
- * @path:      of the state file. Connections in PATH.wills, the file of earlier versions, are
- *             imported, and that file is removed.
+ * @file: zeroed; to be released with tracked_file_close(), also on error
+ * @fd:   the state file, locked by the caller, who keeps it
+ * @path: of the state file, for the log
  *
  * Return: 0, or -errno if it cannot be mapped or has no room for anything.
  */
-int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const char *path);
+int tracked_file_open(struct tracked_file *file, int fd, const char *path);
 
 /** tracked_file_close() - unmap the part; its content stays. A zeroed @file is allowed. */
 void tracked_file_close(struct tracked_file *file);

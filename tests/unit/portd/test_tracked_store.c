@@ -78,42 +78,6 @@ TEST(record_lies_in_the_file_where_the_first_version_had_it)
 	}
 }
 
-/* It had PATH.wills for the part that is now behind the entries of processes. */
-TEST(connections_of_the_version_before_are_orphans)
-{
-	size_t bytes = KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES;
-	char former[160];
-	void *part = malloc(bytes);
-	int fd;
-
-	kept_set(1, 1);
-	tracker_free(kept_tracker);
-	kept_read(0, part, bytes);
-	snprintf(former, sizeof(former), "%s.wills", socket_path);
-	fd = open(former, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	ck_assert_int_eq(write(fd, part, bytes), (ssize_t)bytes);
-	close(fd);
-	free(part);
-	ck_assert_int_eq(truncate(state_path, 1024 + STATE_FILE_CLIENTS_MAX * 16), 0);
-	kept_begin();
-	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
-	ck_assert(kept_is_version(tracker_orphan(kept_tracker, NULL), 1));
-	ck_assert_int_ne(access(former, F_OK), 0);
-}
-
-/* Of any user, in a folder like /tmp: to open it for reading would wait for a writer. */
-TEST(fifo_in_place_of_that_file_is_not_waited_for)
-{
-	char former[160];
-
-	tracker_free(kept_tracker);
-	snprintf(former, sizeof(former), "%s.wills", socket_path);
-	ck_assert_int_eq(mkfifo(former, 0666), 0);
-	ck_assert_int_eq(truncate(state_path, 1024 + STATE_FILE_CLIENTS_MAX * 16), 0);
-	kept_begin();
-	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
-}
-
 TEST(orphan_has_its_owner)
 {
 	kept_set(1, 1);
@@ -404,7 +368,7 @@ static void look_at_copy(const void *file, size_t bytes, const struct update *up
 	int fd = memfd_create("killed", MFD_CLOEXEC);
 
 	ck_assert_int_eq(pwrite(fd, file, bytes, STATE_FILE_TRACKED_AT), (ssize_t)bytes);
-	ck_assert_int_eq(tracked_file_open(&copy, fd, -1, state_path), 0);
+	ck_assert_int_eq(tracked_file_open(&copy, fd, state_path), 0);
 	ck_assert_int_eq(tracker_keep(next, &copy.store), 0);
 	ck_assert_uint_ge(kept_orphans(next), update->n_min);
 	ck_assert_uint_le(kept_orphans(next), update->n_max);
@@ -498,7 +462,7 @@ TEST(without_room_for_anything_there_is_no_store)
 	int err;
 
 	limit_files(STATE_FILE_TRACKED_AT + KEPT_HEAD_BYTES - 1);
-	err = tracked_file_open(&file, fd, -1, state_path);
+	err = tracked_file_open(&file, fd, state_path);
 	limit_files(RLIM_INFINITY);
 	ck_assert_int_eq(err, -EFBIG);
 	ck_assert_ptr_null(file.head);
@@ -509,7 +473,7 @@ TEST(file_that_cannot_be_mapped_is_no_store)
 	struct tracked_file file = { .fd = -1 };
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	ck_assert_int_lt(tracked_file_open(&file, fd, -1, state_path), 0);
+	ck_assert_int_lt(tracked_file_open(&file, fd, state_path), 0);
 }
 
 /* --- handles ------------------------------------------------------------- */
