@@ -134,7 +134,6 @@ class Installed(Case):
                             ("libexecdir", "purecm/cmportd"),
                             ("bindir", "purecm"), ("bindir", "purecm-agent"),
                             ("bindir", "purecm-export"),
-                            ("bindir", "purecm-puppet"),
                             ("libdir", "purecm/certify/parity"),
                             ("libdir", "purecm/certify/drill/active-connect.drill"),
                             ("libdir", "purecm/fabric/fabric-host"),

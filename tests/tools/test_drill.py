@@ -45,9 +45,6 @@ class CommandLine(unittest.TestCase):
     def test_an_agent_without_a_host(self):
         self.assertIn("HOST[:PORT]", self.complaint("--check", "--agent=:7", "x"))
 
-    def test_the_former_name_of_the_agents_option(self):
-        self.assertIn("HOST[:PORT]", self.complaint("--check", "--puppet=:7", "x"))
-
     def test_a_script_that_is_not_there(self):
         self.assertIn("No such file", self.complaint("--check", self.folder / "none"))
 

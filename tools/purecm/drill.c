@@ -57,7 +57,6 @@ static const struct argp_option option_table[] = {
 	{ "port", KEY_PORT, "N", 0, "$port, which scripts listen at and ask for (7471)", 0 },
 	{ "agent", KEY_AGENT, "HOST[:PORT]", 0,
 	  "where purecm-agent makes the calls (ADDRESS:7470)", 0 },
-	{ "puppet", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 }, /* former name */
 	{ "peer", KEY_PEER, "NAME", 0, "which lines count (what the agent says it runs on)", 0 },
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for what has no time of its own (5)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "every message, call and event", 0 },
