@@ -11,6 +11,7 @@ failed or nothing passed.
 import argparse
 import collections
 from concurrent import futures
+import functools
 import json
 import os
 from pathlib import Path
@@ -34,6 +35,9 @@ SHOWN_LINES = 60
 REPLAYS_MAX = 10
 # With more that pass only when played again, the first verdict of each counts.
 FLAKES_MAX = 4
+# How long each program took when --times was given last, by which --part divides them.
+TIMES = Path(__file__).resolve().parents[1] / "tests/times.txt"
+UNTIMED_S = 60
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z", re.MULTILINE)
 CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.MULTILINE)
@@ -61,7 +65,10 @@ def main():
 def run(args):
     started = time.monotonic()
     print("\npurecm: tests", flush=True)
-    programs = list(run_all(args, chosen(args)))
+    suites = chosen(args)
+    programs = list(run_all(args, suites, part_of(args, suites)))
+    if args.times:
+        note_times(programs)
     flakes = play_again(args, programs)
     notes = remarks_on_flakes([programs[i] for i in flakes])
     if len(flakes) <= FLAKES_MAX:
@@ -74,12 +81,14 @@ def run(args):
     return 1 if total.failed or not total.passed else 0
 
 
-def run_all(args, suites):
-    """Run the suites; what boots a lab comes last and alone. Yields each Program."""
+def run_all(args, suites, names):
+    """Run the suites, only tests of these @names if not None; what boots a lab comes last and
+    alone. Yields each Program."""
+    suites = [suite for suite in suites if names is None or names[suite]]
     slow = [suite for suite in suites if suite in LAB + LONG]
     with futures.ThreadPoolExecutor(SUITES_AT_ONCE) as pool:
         try:
-            waiting = [pool.submit(run_suite, args, suite, suites)
+            waiting = [pool.submit(run_suite, args, suite, suites, names and names[suite])
                        for suite in suites if suite not in slow]
             for future in waiting:
                 yield from summary(*future.result())
@@ -90,7 +99,7 @@ def run_all(args, suites):
                 meson.terminate()
             raise
     for suite in slow:
-        yield from summary(*run_suite(args, suite, suites))
+        yield from summary(*run_suite(args, suite, suites, names and names[suite]))
 
 
 def parse():
@@ -103,6 +112,10 @@ def parse():
     parser.add_argument("--suite", action="append", help="only this one; may be repeated")
     parser.add_argument("--quick", action="store_true", help="no suite that boots a lab")
     parser.add_argument("--long", action="store_true", help="also the longest ones")
+    parser.add_argument("--part", type=part, metavar="K/N", help="the K-th of N parts that take "
+                        "about the same time")
+    parser.add_argument("--times", action="store_true", help=f"note in {TIMES.name} how long each "
+                        "program took")
     parser.add_argument("--seconds", type=float, default=float("inf"),
                         help="what has not ended after this time has failed")
     args = parser.parse_args()
@@ -110,16 +123,72 @@ def parse():
     return args
 
 
+def part(text):
+    """Return K and N of a text K/N."""
+    k, n = map(int, text.split("/"))
+    if not 1 <= k <= n:
+        raise ValueError
+    return k, n
+
+
+def part_of(args, suites):
+    """Return the names of the tests of each suite that are in this part, or None for all: the next
+    longest test always goes to the part that takes the least time so far."""
+    if not args.part:
+        return None
+    times = known_times()
+    tests = sorted(((times.get(f"{suite}: {name}", UNTIMED_S), suite, name) for suite in suites
+                    for name in names_in(args, suite, suites)), reverse=True)
+    number, n_parts = args.part
+    taken = [0] * n_parts
+    names = {suite: [] for suite in suites}
+    for seconds, suite, name in tests:
+        least = taken.index(min(taken))
+        taken[least] += seconds
+        if least == number - 1:
+            names[suite].append(name)
+    return names
+
+
+def names_in(args, suite, suites):
+    """Return the names of the tests that run_suite() runs for a suite."""
+    build, name = folder_of(args, suite)
+    others = left_to_others(build, name, suites)
+    return [test for test, of_test in tests_by_name(build) if name in of_test
+            and not of_test & others]
+
+
+def known_times():
+    """Return the seconds of each program, as {"suite: name": seconds}."""
+    lines = TIMES.read_text(encoding="utf-8").splitlines() if TIMES.exists() else []
+    return {name: float(seconds) for seconds, name in (line.split(" ", 1) for line in lines)}
+
+
+def note_times(programs):
+    times = known_times()
+    times.update({f"{program.suite}: {title(program.test)}": program.test["duration"]
+                  for program in programs if program.build})
+    TIMES.write_text("".join(f"{seconds:.0f} {name}\n" for name, seconds in sorted(times.items())),
+                     encoding="utf-8")
+
+
 def total_of(tests):
     """Return the sum of what Meson tests count for."""
     return Counts(*map(sum, zip(Counts(), *map(counts_of, tests))))
 
 
-def suites_of_tests(build):
-    """Return the suites of each test of the build folder."""
+@functools.cache
+def tests_by_name(build):
+    """Return the name and the suites of each test of the build folder."""
     listing = subprocess.run(["meson", "introspect", build, "--tests"], capture_output=True,
                              text=True, check=True).stdout
-    return [{suite.split(":")[-1] for suite in test["suite"]} for test in json.loads(listing)]
+    return [(test["name"], {suite.split(":")[-1] for suite in test["suite"]})
+            for test in json.loads(listing)]
+
+
+def suites_of_tests(build):
+    """Return the suites of each test of the build folder."""
+    return [suites for _, suites in tests_by_name(build)]
 
 
 def known_suites(build):
@@ -165,14 +234,19 @@ def left_to_others(build, suite, suites):
     return {other for other in later if other in suites or suite not in LAB}
 
 
-def run_suite(args, suite, suites):
-    """Run one suite. Return: what summary() says of it."""
-    build, name = {"sanitize": (args.sanitized, "unit"),
-                   "fuzz": (args.fuzzed, "fuzz")}.get(suite, (args.build, suite))
+def folder_of(args, suite):
+    """Return the build folder of a suite, and the suite's name there."""
+    return {"sanitize": (args.sanitized, "unit"),
+            "fuzz": (args.fuzzed, "fuzz")}.get(suite, (args.build, suite))
+
+
+def run_suite(args, suite, suites, names):
+    """Run one suite, or its tests of these @names. Return: what summary() says of it."""
+    build, name = folder_of(args, suite)
     slow = suite in LAB + LONG
     if slow:
         print(f"  {suite:9} two at a time; a few minutes", flush=True)
-    which = ["--suite", name]
+    which = ["--suite", name, *map(argument_of, names or [])]
     for other in sorted(left_to_others(build, name, suites)):
         which += ["--no-suite", other]
     if slow:
