@@ -216,7 +216,8 @@ def order(build, words):
 def a_device_that_is_renamed_stays_the_same(build):
     """For the server, which listens, for cmportd, and for a program that comes later."""
     renamed = " && ".join(order(build, f"rename {host} roce{host}") for host in "ab")
-    seen = "until [ -e /sys/class/infiniband/roceb ]; do sleep 0.1; done"
+    seen = " && ".join(f"{build}/tools/purecm fabric exec {host} 'until [ -e /sys/class/infiniband/"
+                       f"roce{host} ]; do sleep 0.1; done'" for host in "ab")
     before, after = play(build, None, FIRST, f"{renamed} && {seen} && {CLIENT} && ibv_devices")
     named = {row["device"] for row in after if row.get("what") == "fast-peers"}
     if named != {"rocea/1", "roceb/1"}:
