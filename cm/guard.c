@@ -194,17 +194,17 @@ static const struct {
 	enum cm_event (*guard)(const struct cm_arrival *in, struct cm_found *ret);
 	enum cm_event call;
 } kinds[] = {
-	[CM_ATTR_REQ] = {guard_req,	     CM_CALL_REQ	 },
-	[CM_ATTR_MRA] = { guard_mra,	     CM_CALL_MRA	 },
-	[CM_ATTR_REJ] = { guard_rej,	     CM_CALL_REJ	 },
-	[CM_ATTR_REP] = { guard_rep,	     CM_CALL_REP	 },
-	[CM_ATTR_RTU] = { guard_rtu,	     CM_CALL_RTU	 },
-	[CM_ATTR_DREQ] = { guard_dreq,	       CM_CALL_DREQ    },
-	[CM_ATTR_DREP] = { guard_drep,	       CM_CALL_DREP    },
-	[CM_ATTR_SIDR_REQ] = { guard_sidr_req,    CM_CALL_SIDR_REQ},
-	[CM_ATTR_SIDR_REP] = { guard_sidr_rep,    CM_CALL_SIDR_REP},
-	[CM_ATTR_LAP] = { guard_unsupported, CM_NO_EVENT	 },
-	[CM_ATTR_APR] = { guard_unsupported, CM_NO_EVENT	 },
+	[CM_ATTR_REQ] = { guard_req, CM_CALL_REQ },
+	[CM_ATTR_MRA] = { guard_mra, CM_CALL_MRA },
+	[CM_ATTR_REJ] = { guard_rej, CM_CALL_REJ },
+	[CM_ATTR_REP] = { guard_rep, CM_CALL_REP },
+	[CM_ATTR_RTU] = { guard_rtu, CM_CALL_RTU },
+	[CM_ATTR_DREQ] = { guard_dreq, CM_CALL_DREQ },
+	[CM_ATTR_DREP] = { guard_drep, CM_CALL_DREP },
+	[CM_ATTR_SIDR_REQ] = { guard_sidr_req, CM_CALL_SIDR_REQ },
+	[CM_ATTR_SIDR_REP] = { guard_sidr_rep, CM_CALL_SIDR_REP },
+	[CM_ATTR_LAP] = { guard_unsupported, CM_NO_EVENT },
+	[CM_ATTR_APR] = { guard_unsupported, CM_NO_EVENT },
 };
 
 enum cm_event cm_guard(const struct cm_arrival *in, struct cm_found *ret)

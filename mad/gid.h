@@ -21,9 +21,7 @@ struct mad_gid {
 /** mad_gid_of_ipv4() - GID of an IPv4 address, which is four bytes in network byte order. */
 static inline struct mad_gid mad_gid_of_ipv4(const void *addr)
 {
-	struct mad_gid gid = {
-		.raw = {[10] = 0xff, [11] = 0xff}
-	};
+	struct mad_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
 
 	memcpy(&gid.raw[GID_IPV4_AT], addr, sizeof(gid.raw) - GID_IPV4_AT);
 	return gid;

@@ -116,9 +116,9 @@ static int make_ah(struct handles *handles, const struct key *key, struct ibv_ah
 		.is_global = 1,
 		.port_num = handles->port_num,
 		.sl = key->sl,
-		.grh = {.sgid_index = key->sgid_index,
+		.grh = { .sgid_index = key->sgid_index,
 			 .hop_limit = key->hop_limit,
-			 .traffic_class = key->traffic_class},
+			 .traffic_class = key->traffic_class },
 	};
 
 	*ret = NULL;

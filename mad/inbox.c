@@ -223,14 +223,12 @@ static int way_back(struct inbox *inbox, const uint8_t grh[INBOX_GRH_BYTES], uin
  */
 static int post_slot(struct inbox *inbox, uint64_t slot)
 {
-	struct ibv_sge sge[INBOX_SGES] = {
-		{.addr = (uintptr_t)inbox->room->slot[slot],
-		  .length = SLOT_BYTES,
-		  .lkey = inbox->mr->lkey},
-		{ .addr = (uintptr_t)inbox->room->rest,
-		  .length = INBOX_REST_BYTES,
-		  .lkey = inbox->mr->lkey}
-	};
+	struct ibv_sge sge[INBOX_SGES] = { { .addr = (uintptr_t)inbox->room->slot[slot],
+					     .length = SLOT_BYTES,
+					     .lkey = inbox->mr->lkey },
+					   { .addr = (uintptr_t)inbox->room->rest,
+					     .length = INBOX_REST_BYTES,
+					     .lkey = inbox->mr->lkey } };
 	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = sge, .num_sge = INBOX_SGES }, *bad;
 
 	return -ibv_post_recv(inbox->qp, &wr, &bad);

@@ -102,7 +102,7 @@ static int create_qp(struct mad_sender *sender, struct ibv_context *verbs)
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD,
 		.sq_sig_all = 1,
-		.cap = {.max_send_sge = 1, .max_recv_sge = INBOX_SGES},
+		.cap = { .max_send_sge = 1, .max_recv_sge = INBOX_SGES },
 	};
 	struct ibv_device_attr limits;
 	unsigned int n_max = INBOX_SLOTS;
@@ -281,7 +281,7 @@ static void prepare_outgoing(struct mad_sender *sender, const struct mad_path *p
 		.sg_list = &outgoing->sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
-		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY},
+		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY },
 	};
 	put_number(&sender->held, number);
 }

@@ -29,15 +29,15 @@ static const struct kind {
 	bool asks, answers;
 	enum place sender, receiver;
 } kinds[] = {
-	[CM_ATTR_REQ] = {true,	false, FIRST,   NOWHERE},
-	[CM_ATTR_MRA] = { false, true,  FIRST,   SECOND },
-	[CM_ATTR_REJ] = { false, true,  FIRST,   SECOND },
-	[CM_ATTR_REP] = { true,	true,  FIRST,   SECOND },
-	[CM_ATTR_RTU] = { false, true,  FIRST,   SECOND },
-	[CM_ATTR_DREQ] = { true,	 false, FIRST,   SECOND },
-	[CM_ATTR_DREP] = { false, true,	FIRST,   SECOND },
-	[CM_ATTR_SIDR_REQ] = { true,  false, FIRST,   NOWHERE},
-	[CM_ATTR_SIDR_REP] = { false, true,  NOWHERE, FIRST  },
+	[CM_ATTR_REQ] = { true, false, FIRST, NOWHERE },
+	[CM_ATTR_MRA] = { false, true, FIRST, SECOND },
+	[CM_ATTR_REJ] = { false, true, FIRST, SECOND },
+	[CM_ATTR_REP] = { true, true, FIRST, SECOND },
+	[CM_ATTR_RTU] = { false, true, FIRST, SECOND },
+	[CM_ATTR_DREQ] = { true, false, FIRST, SECOND },
+	[CM_ATTR_DREP] = { false, true, FIRST, SECOND },
+	[CM_ATTR_SIDR_REQ] = { true, false, FIRST, NOWHERE },
+	[CM_ATTR_SIDR_REP] = { false, true, NOWHERE, FIRST },
 };
 
 static uint32_t id_at(const struct ids *ids, enum place place)

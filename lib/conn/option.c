@@ -96,14 +96,14 @@ static const struct {
 	size_t bytes;
 	int (*set)(struct id *id, const void *value); /* called with the engine's lock held */
 } options[] = {
-	{RDMA_OPTION_ID,  RDMA_OPTION_ID_TOS,		      1,				 set_tos		 },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,	    sizeof(int),			 set_reuseaddr      },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,		 sizeof(int),			      set_afonly	 },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,	      1,				 set_ack_timeout	 },
-	{ PURECM_OPTION,	 PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t),		     set_connect_timeout},
-	{ PURECM_OPTION,	 PURECM_OPTION_RETRY_WAITS,	    sizeof(struct purecm_retry_waits),
-	  set_retry_waits											  },
-	{ PURECM_OPTION,	 PURECM_OPTION_RETRIES,		sizeof(uint32_t),		  set_retries	      },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 1, set_tos },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, sizeof(int), set_reuseaddr },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, sizeof(int), set_afonly },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 1, set_ack_timeout },
+	{ PURECM_OPTION, PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t), set_connect_timeout },
+	{ PURECM_OPTION, PURECM_OPTION_RETRY_WAITS, sizeof(struct purecm_retry_waits),
+	  set_retry_waits },
+	{ PURECM_OPTION, PURECM_OPTION_RETRIES, sizeof(uint32_t), set_retries },
 };
 
 /* Only one of the paths that a program may pass is used. */

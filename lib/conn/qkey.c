@@ -42,9 +42,7 @@ static void wake_asker(struct subnet_ask *ask, int err, const struct sa_msg *ans
 
 void qkey_learn(struct id *id)
 {
-	struct waiting waiting = {
-		.ask = {.timeout_ms = TIMEOUT_MS, .done = wake_asker}
-	};
+	struct waiting waiting = { .ask = { .timeout_ms = TIMEOUT_MS, .done = wake_asker } };
 	const struct timespec end = clock_after_ms(WAIT_MS);
 	struct portd_record question = { .type = PORTD_NONE }, drop = { .type = PORTD_NONE };
 	struct engine *engine = engine_lock();

@@ -32,9 +32,7 @@ static int find_in_open(const union addr *addr, const struct mad_gid *gid, bool 
 static void look_for_device(const struct mad_gid *gid, bool is_ib, unsigned int ifindex)
 {
 	uint32_t number = ifindex ? ifindex : hash_bytes(gid, sizeof(*gid)) | 1;
-	struct device_want want = {
-		.iface = {"", ""}
-	};
+	struct device_want want = { .iface = { "", "" } };
 	struct net_iface iface;
 
 	if (device_list_has_looked_for(number))

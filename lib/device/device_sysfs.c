@@ -15,8 +15,8 @@ static const struct range {
 	unsigned int first;
 	unsigned int end;
 } ranges[] = {
-	[DEVICE_GIDS_OF_PORT] = {0,  2 }, /* of RoCE v1 and v2 */
-	[DEVICE_GIDS_FURTHER] = { 2, 32}, /* a table may have a thousand, each one a file */
+	[DEVICE_GIDS_OF_PORT] = { 0, 2 },  /* of RoCE v1 and v2 */
+	[DEVICE_GIDS_FURTHER] = { 2, 32 }, /* a table may have a thousand, each one a file */
 };
 
 /*

@@ -17,9 +17,9 @@ static const struct {
 	unsigned int before;
 	struct kernel_habits habits;
 } ages[] = {
-	{RELEASE(6,					  0), { .packet_life_time = 18 } },
-	{ RELEASE(6,						 2),					  { .packet_life_time = 18, .reports_moves = true } },
-	{ UINT_MAX, { .packet_life_time = 16, .reports_moves = true }},
+	{ RELEASE(6, 0), { .packet_life_time = 18 } },
+	{ RELEASE(6, 2), { .packet_life_time = 18, .reports_moves = true } },
+	{ UINT_MAX, { .packet_life_time = 16, .reports_moves = true } },
 };
 
 static unsigned int parse_release(const char *release)

@@ -79,10 +79,10 @@ static const struct {
 	const char *name;
 	bool (*set)(const char *text, struct id_options *options);
 } variables[] = {
-	{"PURECM_CONNECT_TIMEOUT_MS", set_connect_timeout},
-	{ "PURECM_RETRIES",	    set_retries	},
-	{ "PURECM_RETRY_WAITS_MS",	   set_retry_waits	   },
-	{ "PURECM_TOS",		set_tos		},
+	{ "PURECM_CONNECT_TIMEOUT_MS", set_connect_timeout },
+	{ "PURECM_RETRIES", set_retries },
+	{ "PURECM_RETRY_WAITS_MS", set_retry_waits },
+	{ "PURECM_TOS", set_tos },
 };
 
 void defaults_read(struct id_options *ret)

@@ -19,30 +19,30 @@ struct phrase {
 };
 
 static const struct phrase address_phrases[] = {
-	{EADDRNOTAVAIL, "no interface of this host has this address"			      },
-	{ ENODEV,	  "its interface has no RDMA device"				     },
+	{ EADDRNOTAVAIL, "no interface of this host has this address" },
+	{ ENODEV, "its interface has no RDMA device" },
 	{ EINVAL,
-	  "it is link-local without a scope id, or its interface does not suit the port space"},
-	{ 0,	     NULL								 },
+	  "it is link-local without a scope id, or its interface does not suit the port space" },
+	{ 0, NULL },
 };
 
 static const struct phrase port_phrases[] = {
-	{EADDRINUSE,     "another id is bound to the port"					},
-	{ EADDRNOTAVAIL, "another id is bound to the port, and one of the two to all addresses"},
-	{ EACCES,	  "a port below 1024 needs CAP_NET_BIND_SERVICE"			 },
-	{ 0,	     NULL								  },
+	{ EADDRINUSE, "another id is bound to the port" },
+	{ EADDRNOTAVAIL, "another id is bound to the port, and one of the two to all addresses" },
+	{ EACCES, "a port below 1024 needs CAP_NET_BIND_SERVICE" },
+	{ 0, NULL },
 };
 
 static const struct phrase route_phrases[] = {
-	{ENETUNREACH,   "the kernel has no route to it"				       },
-	{ EHOSTUNREACH, "the kernel's route to it is of type unreachable"		  },
+	{ ENETUNREACH, "the kernel has no route to it" },
+	{ EHOSTUNREACH, "the kernel's route to it is of type unreachable" },
 	{ EACCES,
-	  "the kernel's route to it is of type prohibit, or the umad node cannot be opened"},
-	{ ENODEV,	  "no RDMA device has an active port"				      },
-	{ ENXIO,	 "the port has no umad node; try modprobe ib_umad"		   },
-	{ EBUSY,	 "the kernel's ib_cm owns the CM class of the port"		    },
-	{ EADDRINUSE,   "another process owns the CM class of the port"		      },
-	{ 0,	     NULL							      },
+	  "the kernel's route to it is of type prohibit, or the umad node cannot be opened" },
+	{ ENODEV, "no RDMA device has an active port" },
+	{ ENXIO, "the port has no umad node; try modprobe ib_umad" },
+	{ EBUSY, "the kernel's ib_cm owns the CM class of the port" },
+	{ EADDRINUSE, "another process owns the CM class of the port" },
+	{ 0, NULL },
 };
 
 static const char *phrase_of(const struct phrase *table, int err)

@@ -34,10 +34,8 @@ struct membership {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* The holders. A full one is not tried again until one of its groups is left. */
-static struct list with_room[] = {
-	{&with_room[0],	 &with_room[0]}, /* IPv4 */
-	{ &with_room[1], &with_room[1]}
-};
+static struct list with_room[] = { { &with_room[0], &with_room[0] }, /* IPv4 */
+				   { &with_room[1], &with_room[1] } };
 static struct list full = { &full, &full };
 static struct hash memberships; /* by interface and group */
 

@@ -39,9 +39,8 @@ static int partition_of_iface(unsigned int ifindex, struct partition *ret)
 int partition_of(const union addr *local, unsigned int ifindex, struct partition *ret)
 {
 	/* RFC 4391, 4: ff12:401b:<P_Key>::ffff:ffff */
-	static const struct mad_gid broadcast = {
-		{0xff, 0x12, 0x40, 0x1b, [12] = 0xff, 0xff, 0xff, 0xff}
-	};
+	static const struct mad_gid broadcast = { { 0xff, 0x12, 0x40, 0x1b, [12] = 0xff, 0xff, 0xff,
+						    0xff } };
 	uint16_t pkey = be16toh(local->ib.sib_pkey);
 
 	if (!addr_is_ib(local))

@@ -12,15 +12,13 @@ static uint32_t next_ask_id; /* under the engine's lock */
 
 static struct portd_record record_of_ask(const struct subnet_ask *ask)
 {
-	struct portd_record record = {
-		.type = PORTD_SA_ASK,
-		.sa_ask = {.port = (uint8_t)ask->port->handle,
-			    .method = ask->msg.hdr.method,
-			    .attr = ask->msg.hdr.attr_id,
-			    .ask_id = ask->ask_id,
-			    .timeout_ms = ask->timeout_ms,
-			    .comp_mask = ask->msg.sa.comp_mask}
-	};
+	struct portd_record record = { .type = PORTD_SA_ASK,
+				       .sa_ask = { .port = (uint8_t)ask->port->handle,
+						   .method = ask->msg.hdr.method,
+						   .attr = ask->msg.hdr.attr_id,
+						   .ask_id = ask->ask_id,
+						   .timeout_ms = ask->timeout_ms,
+						   .comp_mask = ask->msg.sa.comp_mask } };
 
 	wire_encode(sa_msg_layout(ask->msg.hdr.attr_id), &ask->msg.path, record.sa_ask.record);
 	return record;
@@ -64,10 +62,9 @@ bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record)
 
 struct portd_record subnet_revalidate(const struct port *port, const struct mad_gid *dgid)
 {
-	return (struct portd_record){
-		.type = PORTD_SA_REVALIDATE,
-		.sa_revalidate = {.port = (uint8_t)port->handle, .dgid = *dgid}
-	};
+	return (struct portd_record){ .type = PORTD_SA_REVALIDATE,
+				      .sa_revalidate = { .port = (uint8_t)port->handle,
+							 .dgid = *dgid } };
 }
 
 /* If a request was cancelled before it was sent, its SA_DROP has overtaken it: repeat that. */

@@ -41,14 +41,12 @@ static uint8_t *recv_rest(const struct dgram_qp *qp)
 /* A packet that is longer than its receive would break the queue pair, and anyone can send one. */
 static int post_recv(struct dgram_qp *qp, uint32_t slot)
 {
-	struct ibv_sge sge[INBOX_SGES] = {
-		{.addr = (uintptr_t)recv_slot(qp, slot),
-		  .length = RECV_BYTES,
-		  .lkey = qp->mr->lkey },
-		{ .addr = (uintptr_t)recv_rest(qp),
-		  .length = INBOX_REST_BYTES,
-		  .lkey = qp->mr->lkey}
-	};
+	struct ibv_sge sge[INBOX_SGES] = { { .addr = (uintptr_t)recv_slot(qp, slot),
+					     .length = RECV_BYTES,
+					     .lkey = qp->mr->lkey },
+					   { .addr = (uintptr_t)recv_rest(qp),
+					     .length = INBOX_REST_BYTES,
+					     .lkey = qp->mr->lkey } };
 	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = sge, .num_sge = INBOX_SGES }, *bad;
 	int err;
 
@@ -74,11 +72,11 @@ static int make_queues(struct dgram *d, struct dgram_qp *qp)
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_UD,
 		.sq_sig_all = 1,
-		.cap = {.max_send_wr = qp->n_slots,
+		.cap = { .max_send_wr = qp->n_slots,
 			 .max_recv_wr = qp->n_slots,
 			 .max_send_sge = 1,
 			 .max_recv_sge = INBOX_SGES,
-			 .max_inline_data = d->inline_size},
+			 .max_inline_data = d->inline_size },
 	};
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -341,7 +339,7 @@ int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
-		.wr.ud = {.ah = dest->ah, .remote_qpn = dest->qpn, .remote_qkey = QKEY},
+		.wr.ud = { .ah = dest->ah, .remote_qpn = dest->qpn, .remote_qkey = QKEY },
 	};
 	uint32_t payload = (uint32_t)rs_transfer_bytes(out);
 	struct rs_cursor from = { out->iov, 0 };

@@ -22,9 +22,7 @@ int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op
 	struct dgram_udp header = { .op = op,
 				    .qpn = dest->qp->id->qp->qp_num,
 				    .addr = dest->qp->local };
-	struct iovec whole[1 + UIO_MAXIOV] = {
-		{wire, dgram_udp_encode(&header, wire)}
-	};
+	struct iovec whole[1 + UIO_MAXIOV] = { { wire, dgram_udp_encode(&header, wire) } };
 	union addr to = dest->addr;
 	struct msghdr msg = { .msg_name = &to,
 			      .msg_namelen = addr_bytes(&to.sa),

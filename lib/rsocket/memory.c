@@ -53,11 +53,11 @@ static int make_queues(struct stream *s)
 	struct stream_memory *m = &s->memory;
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = s->sizes.sq_size,
+		.cap = { .max_send_wr = s->sizes.sq_size,
 			 .max_recv_wr = n_recvs(s),
 			 .max_send_sge = 2,
 			 .max_recv_sge = 1,
-			 .max_inline_data = s->sizes.inline_size},
+			 .max_inline_data = s->sizes.inline_size },
 	};
 
 	errno = 0;

@@ -277,9 +277,9 @@ static const struct {
 	int (*set)(struct stream *s, const void *value, socklen_t bytes);
 	int (*get)(struct stream *s, void *value, socklen_t *bytes);
 } other_rows[] = {
-	{SOL_SOCKET,   SO_LINGER,	 set_linger, get_linger},
-	{ SOL_RDMA,    RDMA_ROUTE, set_route,  get_route },
-	{ IPPROTO_TCP, TCP_INFO,	 NULL,       get_info	},
+	{ SOL_SOCKET, SO_LINGER, set_linger, get_linger },
+	{ SOL_RDMA, RDMA_ROUTE, set_route, get_route },
+	{ IPPROTO_TCP, TCP_INFO, NULL, get_info },
 };
 
 /* --- rsetsockopt(), rgetsockopt() ---------------------------------------- */

@@ -212,9 +212,9 @@ static int select_all(int n, const struct select_set *sets, const struct timeval
 int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
 {
 	const struct select_set sets[SELECT_N_SETS] = {
-		{readfds,	   POLLIN,  POLLIN | POLLRDNORM | POLLHUP | POLLERR},
-		{ writefds,  POLLOUT, POLLOUT | POLLWRNORM | POLLERR	    },
-		{ exceptfds, POLLPRI, POLLPRI | POLLERR			},
+		{ readfds, POLLIN, POLLIN | POLLRDNORM | POLLHUP | POLLERR },
+		{ writefds, POLLOUT, POLLOUT | POLLWRNORM | POLLERR },
+		{ exceptfds, POLLPRI, POLLPRI | POLLERR },
 	};
 
 	return api_return(select_all(nfds, sets, timeout));

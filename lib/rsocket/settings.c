@@ -27,13 +27,10 @@ static const struct {
 	const char *file;
 	uint32_t *value;
 } rows[] = {
-	{"polling_time",	  &current.polling_us },
-	 { "sqsize_default", &current.sq_size    },
-	{ "rqsize_default", &current.rq_size    },
-	 { "inline_default", &current.inline_size},
-	{ "mem_default",	 &current.recv_bytes },
-	 { "wmem_default",   &current.send_bytes },
-	{ "iomap_size",	&current.iomap_size },
+	{ "polling_time", &current.polling_us }, { "sqsize_default", &current.sq_size },
+	{ "rqsize_default", &current.rq_size },	 { "inline_default", &current.inline_size },
+	{ "mem_default", &current.recv_bytes },	 { "wmem_default", &current.send_bytes },
+	{ "iomap_size", &current.iomap_size },
 };
 
 static void read_number(const char *file, int *value)

@@ -145,10 +145,7 @@ static int send_from_ring(struct stream *s, struct rs_cursor *from, uint32_t byt
 	uint32_t head = s->out.ring_head;
 	uint32_t first = min_bytes(s->out.ring_bytes - head, bytes);
 	uint32_t lkey = s->memory.send_mr->lkey;
-	struct piece piece[2] = {
-		{ring + head, first,	      lkey},
-		      { ring,	      bytes - first, lkey}
-	};
+	struct piece piece[2] = { { ring + head, first, lkey }, { ring, bytes - first, lkey } };
 	int n;
 
 	unlock_for_copy(s, bytes);

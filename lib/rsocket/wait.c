@@ -236,10 +236,8 @@ static int sleep_until_ready(struct rsock *rs, short wanted, bool (*ready)(struc
 	sleeper_init(&sleeper, waker);
 	watch_add(rs, &sleeper.watch);
 	do {
-		struct pollfd fds[2] = {
-			{.fd = waker->fd, .events = POLLIN },
-			       { .events = POLLIN		  }
-		};
+		struct pollfd fds[2] = { { .fd = waker->fd, .events = POLLIN },
+					 { .events = POLLIN } };
 
 		if (rs->has_event)
 			watch_disarm(rs, &sleeper.watch);

@@ -118,9 +118,9 @@ static const struct {
 	fill_fn *fill;
 	const unsigned int *legal;
 } moves[] = {
-	[IBV_QPS_INIT] = {fill_init, &begun },
-	[IBV_QPS_RTR] = { fill_rtr, &agreed},
-	[IBV_QPS_RTS] = { fill_rts, &agreed},
+	[IBV_QPS_INIT] = { fill_init, &begun },
+	[IBV_QPS_RTR] = { fill_rtr, &agreed },
+	[IBV_QPS_RTS] = { fill_rts, &agreed },
 };
 
 /* Before connecting, returns the attributes of INIT for any target. */

@@ -162,10 +162,7 @@ static void registering(void)
 static void posting(struct ibv_mr *mr)
 {
 	void *context = (void *)0xc0ffee, *buf = (void *)0x10000;
-	struct ibv_sge sgl[2] = {
-		{0x1000,  16, 1},
-		   { 0x2000, 32, 2}
-	};
+	struct ibv_sge sgl[2] = { { 0x1000, 16, 1 }, { 0x2000, 32, 2 } };
 
 	registration.addr = buf;
 	registration.length = 4096;
@@ -220,11 +217,11 @@ static void addressing(void)
 int main(void)
 {
 	static struct ibv_context context = {
-		.ops = {.post_send = post_send,
+		.ops = { .post_send = post_send,
 			 .post_recv = post_recv,
 			 .post_srq_recv = post_srq_recv,
 			 .poll_cq = poll_cq,
-			 .req_notify_cq = req_notify_cq},
+			 .req_notify_cq = req_notify_cq },
 	};
 	static struct ibv_qp qp = { .context = &context, .qp_type = IBV_QPT_RC };
 	static struct ibv_srq srq = { .context = &context };

@@ -218,9 +218,9 @@ static double measure(unsigned int n, unsigned int n_rounds)
 }
 
 static const struct argp_option option_table[] = {
-	{"count",						       'n', "N", 0, "Connections that stand; may be repeated (1000 and 1000000)", 0 },
-	{ "rounds",							  'r', "N", 0, "Take the best of so many (5)", 0 },
-	{ 0},
+	{ "count", 'n', "N", 0, "Connections that stand; may be repeated (1000 and 1000000)", 0 },
+	{ "rounds", 'r', "N", 0, "Take the best of so many (5)", 0 },
+	{ 0 },
 };
 
 struct options {

@@ -282,11 +282,7 @@ static void in_turns(const struct turns *turns, int fd, uint32_t bytes, uint32_t
 	static const struct {
 		const char *name;
 		double (*one)(int fd, uint32_t bytes, uint32_t n);
-	} whats[] = {
-		{"latency",  echo  },
-		     { "send",    sink  },
-		       { "receive", source}
-	};
+	} whats[] = { { "latency", echo }, { "send", sink }, { "receive", source } };
 
 	check_order(bytes, n);
 	for (size_t i = 0; i < sizeof(whats) / sizeof(whats[0]); i++) {

@@ -124,7 +124,7 @@ static struct rdma_cm_id *wildcard(void)
 static struct rdma_cm_id *queue_pair(void)
 {
 	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
 	struct rdma_cm_id *id = tcp();
@@ -158,13 +158,13 @@ static const struct way {
 	const char *name;
 	struct rdma_cm_id *(*begin)(void);
 } ways[] = {
-	{"tcp",	 tcp	     },
-	{ "udp",	 udp	     },
-	{ "listener",   listener  },
-	{ "wildcard",   wildcard  },
-	{ "queue-pair", queue_pair},
-	{ "member",	    member	   },
-	{ "loopback",   loopback  },
+	{ "tcp", tcp },
+	{ "udp", udp },
+	{ "listener", listener },
+	{ "wildcard", wildcard },
+	{ "queue-pair", queue_pair },
+	{ "member", member },
+	{ "loopback", loopback },
 };
 
 /* --- without ids ----------------------------------------------------------------- */

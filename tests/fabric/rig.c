@@ -44,7 +44,7 @@ static struct ibv_qp_attr attr_of(struct rig *rig, const struct end *peer,
 		.timeout = config->timeout ? config->timeout : TIMEOUT,
 		.retry_cnt = 7,
 		.rnr_retry = config->rnr_retry ? config->rnr_retry : 7,
-		.ah_attr = {.is_global = 1, .port_num = 1},
+		.ah_attr = { .is_global = 1, .port_num = 1 },
 	};
 
 	if (config->no_rnr_retry)
@@ -112,7 +112,7 @@ static void end_open(struct rig *rig, struct end *end, unsigned int access,
 	struct ibv_qp_init_attr init = {
 		.qp_type = config->type ? config->type : IBV_QPT_RC,
 		.srq = is_b ? rig->srq : NULL,
-		.cap = {DEPTH, DEPTH, 2, 2, 128},
+		.cap = { DEPTH, DEPTH, 2, 2, 128 },
 	};
 
 	end->cq = ibv_create_cq(rig->verbs, config->cqe ? config->cqe : DEPTH, NULL,
@@ -129,9 +129,7 @@ static void end_open(struct rig *rig, struct end *end, unsigned int access,
 
 static void srq_open(struct rig *rig)
 {
-	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = DEPTH, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
 
 	rig->srq = ibv_create_srq(rig->pd, &init);
 	ck_assert_ptr_nonnull(rig->srq);

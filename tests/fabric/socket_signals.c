@@ -225,8 +225,8 @@ static ssize_t call_rpoll_of_listener(struct play *play)
 static ssize_t call_rpoll_with_pipe(struct play *play)
 {
 	struct pollfd fds[2] = {
-		{.fd = play->server,   .events = POLLIN},
-		{ .fd = play->pipe[0], .events = POLLIN},
+		{ .fd = play->server, .events = POLLIN },
+		{ .fd = play->pipe[0], .events = POLLIN },
 	};
 
 	return rpoll(fds, 2, -1);
@@ -271,20 +271,20 @@ static const struct {
 	ssize_t (*call)(struct play *play);
 	void (*then)(struct play *play);
 } plays[] = {
-	{"raccept",		     begin_listening,  call_raccept,		    then_connect},
-	{ "rconnect",		      begin_unanswered, call_rconnect,	       then_refuse },
-	{ "rconnect, then rpoll",	  begin_unanswered, call_rconnect_and_rpoll,   then_refuse },
-	{ "rrecv",		   begin_connected,  call_rrecv,		then_send	  },
-	{ "rsend",		   begin_full,       call_rsend,		   then_read   },
-	{ "rrecv of a datagram",	 begin_datagrams,  call_rrecv,		      then_nothing},
-	{ "rpoll",		   begin_connected,  call_rpoll,		then_send	  },
-	{ "rpoll for room",	    begin_full,	call_rpoll_for_room,	     then_read   },
-	{ "rpoll of a listener",	 begin_listening,  call_rpoll_of_listener,	  then_connect},
-	{ "rpoll with a pipe",      begin_mixed,	    call_rpoll_with_pipe,	  then_write  },
-	{ "rpoll of a pipe alone",  begin_mixed,	call_rpoll_of_pipe,	    then_write  },
-	{ "rpoll with a timeout",	  begin_connected,  call_rpoll_with_timeout,   then_nothing},
-	{ "rselect",		     begin_connected,  call_rselect,		    then_send   },
-	{ "rselect with a timeout", begin_connected,  call_rselect_with_timeout, then_nothing},
+	{ "raccept", begin_listening, call_raccept, then_connect },
+	{ "rconnect", begin_unanswered, call_rconnect, then_refuse },
+	{ "rconnect, then rpoll", begin_unanswered, call_rconnect_and_rpoll, then_refuse },
+	{ "rrecv", begin_connected, call_rrecv, then_send },
+	{ "rsend", begin_full, call_rsend, then_read },
+	{ "rrecv of a datagram", begin_datagrams, call_rrecv, then_nothing },
+	{ "rpoll", begin_connected, call_rpoll, then_send },
+	{ "rpoll for room", begin_full, call_rpoll_for_room, then_read },
+	{ "rpoll of a listener", begin_listening, call_rpoll_of_listener, then_connect },
+	{ "rpoll with a pipe", begin_mixed, call_rpoll_with_pipe, then_write },
+	{ "rpoll of a pipe alone", begin_mixed, call_rpoll_of_pipe, then_write },
+	{ "rpoll with a timeout", begin_connected, call_rpoll_with_timeout, then_nothing },
+	{ "rselect", begin_connected, call_rselect, then_send },
+	{ "rselect with a timeout", begin_connected, call_rselect_with_timeout, then_nothing },
 };
 
 /* --- signals ------------------------------------------------------------- */
@@ -294,10 +294,10 @@ static const struct {
 	int flags;   /* of the handler of the signals that are sent */
 	bool others; /* whether another handler has the opposite flag */
 } handlers[] = {
-	{"with SA_RESTART",		     SA_RESTART, false},
-	{ "without SA_RESTART",		0,	   false},
+	{ "with SA_RESTART", SA_RESTART, false },
+	{ "without SA_RESTART", 0, false },
 	{ "with SA_RESTART, another without", SA_RESTART, true },
-	{ "without SA_RESTART, another with", 0,		 true },
+	{ "without SA_RESTART, another with", 0, true },
 };
 
 static size_t number; /* of the row of plays[] */

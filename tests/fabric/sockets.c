@@ -56,27 +56,27 @@ static const struct {
 	const char *text;
 	int level, name, value;
 } options[] = {
-	{"SO_REUSEADDR",		  SOL_SOCKET,   SO_REUSEADDR,   1    },
-	{ "SO_RCVBUF",	       SOL_SOCKET,   SO_RCVBUF,      65536},
-	{ "SO_SNDBUF",	       SOL_SOCKET,   SO_SNDBUF,      65536},
-	{ "SO_KEEPALIVE",		  SOL_SOCKET,   SO_KEEPALIVE,   1    },
-	{ "SO_OOBINLINE",		  SOL_SOCKET,   SO_OOBINLINE,   1    },
-	{ "SO_BROADCAST",		  SOL_SOCKET,   SO_BROADCAST,   1    },
-	{ "TCP_NODELAY",		 IPPROTO_TCP,  TCP_NODELAY,	   1    },
-	{ "TCP_KEEPIDLE",		  IPPROTO_TCP,  TCP_KEEPIDLE,   600	 },
-	{ "TCP_KEEPIDLE of nothing", IPPROTO_TCP,  TCP_KEEPIDLE,	0	  },
-	{ "TCP_KEEPCNT",		 IPPROTO_TCP,  TCP_KEEPCNT,	   9    },
-	{ "TCP_KEEPINTVL",	   IPPROTO_TCP,	TCP_KEEPINTVL,  75	  },
-	{ "TCP_CONGESTION",	    IPPROTO_TCP,	 TCP_CONGESTION, 0	   },
-	{ "IP_TOS",		    IPPROTO_IP,	IP_TOS,		32   },
-	{ "TCP_CORK",		      IPPROTO_TCP,  TCP_CORK,	     1    },
-	{ "IPV6_V6ONLY",		 IPPROTO_IPV6, IPV6_V6ONLY,    1    },
-	{ "RDMA_SQSIZE",		 SOL_RDMA,	   RDMA_SQSIZE,	64   },
-	{ "RDMA_RQSIZE",		 SOL_RDMA,	   RDMA_RQSIZE,	48   },
-	{ "RDMA_INLINE",		 SOL_RDMA,	   RDMA_INLINE,	32   },
-	{ "RDMA_IOMAPSIZE",	    SOL_RDMA,     RDMA_IOMAPSIZE, 300  },
-	{ "an option that is none",  SOL_SOCKET,	9999,	      1	},
-	{ "a level that is none",	  9999,		1,		   1    },
+	{ "SO_REUSEADDR", SOL_SOCKET, SO_REUSEADDR, 1 },
+	{ "SO_RCVBUF", SOL_SOCKET, SO_RCVBUF, 65536 },
+	{ "SO_SNDBUF", SOL_SOCKET, SO_SNDBUF, 65536 },
+	{ "SO_KEEPALIVE", SOL_SOCKET, SO_KEEPALIVE, 1 },
+	{ "SO_OOBINLINE", SOL_SOCKET, SO_OOBINLINE, 1 },
+	{ "SO_BROADCAST", SOL_SOCKET, SO_BROADCAST, 1 },
+	{ "TCP_NODELAY", IPPROTO_TCP, TCP_NODELAY, 1 },
+	{ "TCP_KEEPIDLE", IPPROTO_TCP, TCP_KEEPIDLE, 600 },
+	{ "TCP_KEEPIDLE of nothing", IPPROTO_TCP, TCP_KEEPIDLE, 0 },
+	{ "TCP_KEEPCNT", IPPROTO_TCP, TCP_KEEPCNT, 9 },
+	{ "TCP_KEEPINTVL", IPPROTO_TCP, TCP_KEEPINTVL, 75 },
+	{ "TCP_CONGESTION", IPPROTO_TCP, TCP_CONGESTION, 0 },
+	{ "IP_TOS", IPPROTO_IP, IP_TOS, 32 },
+	{ "TCP_CORK", IPPROTO_TCP, TCP_CORK, 1 },
+	{ "IPV6_V6ONLY", IPPROTO_IPV6, IPV6_V6ONLY, 1 },
+	{ "RDMA_SQSIZE", SOL_RDMA, RDMA_SQSIZE, 64 },
+	{ "RDMA_RQSIZE", SOL_RDMA, RDMA_RQSIZE, 48 },
+	{ "RDMA_INLINE", SOL_RDMA, RDMA_INLINE, 32 },
+	{ "RDMA_IOMAPSIZE", SOL_RDMA, RDMA_IOMAPSIZE, 300 },
+	{ "an option that is none", SOL_SOCKET, 9999, 1 },
+	{ "a level that is none", 9999, 1, 1 },
 };
 
 static void show_option(int fd, size_t i, const char *when)
@@ -260,8 +260,8 @@ static void transfers(int client, int server)
 	char buf[16], more[16];
 	struct iovec in = { buf, 3 };
 	struct iovec out[2] = {
-		{(char[]){ "ab" },   2},
-		{ (char[]){ "cde" }, 3},
+		{ (char[]){ "ab" }, 2 },
+		{ (char[]){ "cde" }, 3 },
 	};
 	struct msghdr msg = { .msg_iov = out, .msg_iovlen = 2 };
 	struct sockaddr_in from;

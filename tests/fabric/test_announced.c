@@ -56,9 +56,7 @@ static bool sends_rnr_naks(struct trial *trial)
 
 static bool resizes_shared_queues(struct trial *trial)
 {
-	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = 4, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_srq *srq = ibv_create_srq(trial->rig.pd, &init);
 	struct ibv_srq_attr attr = { .max_wr = 100 };
 	int err = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
@@ -141,7 +139,7 @@ static struct ibv_qp *qp_with(struct trial *trial, enum ibv_qp_type type, uint64
 		.pd = trial->rig.pd,
 		.send_cq = trial->rig.a.cq,
 		.recv_cq = trial->rig.a.cq,
-		.cap = {1, 1, 1, 1, 0},
+		.cap = { 1, 1, 1, 1, 0 },
 	};
 
 	return ibv_create_qp_ex(trial->rig.verbs, &init);
@@ -201,9 +199,7 @@ static bool checks_ip(struct trial *trial)
 
 static bool resizes_queue_pairs(struct trial *trial)
 {
-	struct ibv_qp_attr attr = {
-		.cap = {200, 200, 1, 1, 0}
-	};
+	struct ibv_qp_attr attr = { .cap = { 200, 200, 1, 1, 0 } };
 
 	return !ibv_modify_qp(trial->rig.a.qp, &attr, IBV_QP_CAP);
 }
@@ -217,25 +213,25 @@ static const struct {
 	uint64_t flag;
 	bool (*works)(struct trial *trial);
 } flags[] = {
-	{IBV_DEVICE_RESIZE_MAX_WR,	    resizes_queue_pairs	},
-	{ IBV_DEVICE_RAW_MULTI,		has_raw_multicast	  },
-	{ IBV_DEVICE_CURR_QP_STATE_MOD,	checks_current_state   },
-	{ IBV_DEVICE_SYS_IMAGE_GUID,	     has_image_guid	    },
-	{ IBV_DEVICE_RC_RNR_NAK_GEN,	     sends_rnr_naks	    },
-	{ IBV_DEVICE_SRQ_RESIZE,		 resizes_shared_queues  },
-	{ IBV_DEVICE_MEM_WINDOW,		 binds_windows_of_type_1},
-	{ IBV_DEVICE_UD_IP_CSUM,		 checks_ip		   },
-	{ IBV_DEVICE_XRC,			  opens_xrc_domains	    },
-	{ IBV_DEVICE_MEM_MGT_EXTENSIONS,	 invalidates	     },
-	{ IBV_DEVICE_MEM_WINDOW_TYPE_2B,	 binds_windows_of_type_2},
-	{ IBV_DEVICE_RC_IP_CSUM,		 checks_ip		   },
-	{ IBV_DEVICE_RAW_IP_CSUM,		  has_raw_packets	  },
-	{ IBV_DEVICE_MANAGED_FLOW_STEERING, steers_flows		 },
-	{ IBV_DEVICE_RAW_SCATTER_FCS,	      has_raw_packets	      },
-	{ IBV_DEVICE_PCI_WRITE_END_PADDING, pads_writes		},
-	{ CAP_FLUSH_GLOBAL,		    flushes		    },
-	{ CAP_FLUSH_PERSISTENT,		makes_persistent	 },
-	{ CAP_ATOMIC_WRITE,		    writes_atomically      },
+	{ IBV_DEVICE_RESIZE_MAX_WR, resizes_queue_pairs },
+	{ IBV_DEVICE_RAW_MULTI, has_raw_multicast },
+	{ IBV_DEVICE_CURR_QP_STATE_MOD, checks_current_state },
+	{ IBV_DEVICE_SYS_IMAGE_GUID, has_image_guid },
+	{ IBV_DEVICE_RC_RNR_NAK_GEN, sends_rnr_naks },
+	{ IBV_DEVICE_SRQ_RESIZE, resizes_shared_queues },
+	{ IBV_DEVICE_MEM_WINDOW, binds_windows_of_type_1 },
+	{ IBV_DEVICE_UD_IP_CSUM, checks_ip },
+	{ IBV_DEVICE_XRC, opens_xrc_domains },
+	{ IBV_DEVICE_MEM_MGT_EXTENSIONS, invalidates },
+	{ IBV_DEVICE_MEM_WINDOW_TYPE_2B, binds_windows_of_type_2 },
+	{ IBV_DEVICE_RC_IP_CSUM, checks_ip },
+	{ IBV_DEVICE_RAW_IP_CSUM, has_raw_packets },
+	{ IBV_DEVICE_MANAGED_FLOW_STEERING, steers_flows },
+	{ IBV_DEVICE_RAW_SCATTER_FCS, has_raw_packets },
+	{ IBV_DEVICE_PCI_WRITE_END_PADDING, pads_writes },
+	{ CAP_FLUSH_GLOBAL, flushes },
+	{ CAP_FLUSH_PERSISTENT, makes_persistent },
+	{ CAP_ATOMIC_WRITE, writes_atomically },
 };
 
 /*
@@ -304,16 +300,16 @@ static const struct {
 	uint32_t bits;
 	enum ibv_wr_opcode opcode;
 } on_demand[] = {
-	{IBV_QPT_RC,  false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND		      },
-	{ IBV_QPT_RC, true,  IBV_ODP_SUPPORT_SRQ_RECV,		      IBV_WR_SEND		  },
-	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_WRITE,			    IBV_WR_RDMA_WRITE	      },
-	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_READ,			   IBV_WR_RDMA_READ	    },
-	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_ATOMIC,			     IBV_WR_ATOMIC_FETCH_AND_ADD},
-	{ IBV_QPT_UC, false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND		      },
-	{ IBV_QPT_UC, true,  IBV_ODP_SUPPORT_SRQ_RECV,		      IBV_WR_SEND		  },
-	{ IBV_QPT_UC, false, IBV_ODP_SUPPORT_WRITE,			    IBV_WR_RDMA_WRITE	      },
-	{ IBV_QPT_UD, false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND		      },
-	{ IBV_QPT_UD, true,  IBV_ODP_SUPPORT_SRQ_RECV,		      IBV_WR_SEND		  },
+	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND },
+	{ IBV_QPT_RC, true, IBV_ODP_SUPPORT_SRQ_RECV, IBV_WR_SEND },
+	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_WRITE, IBV_WR_RDMA_WRITE },
+	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_READ, IBV_WR_RDMA_READ },
+	{ IBV_QPT_RC, false, IBV_ODP_SUPPORT_ATOMIC, IBV_WR_ATOMIC_FETCH_AND_ADD },
+	{ IBV_QPT_UC, false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND },
+	{ IBV_QPT_UC, true, IBV_ODP_SUPPORT_SRQ_RECV, IBV_WR_SEND },
+	{ IBV_QPT_UC, false, IBV_ODP_SUPPORT_WRITE, IBV_WR_RDMA_WRITE },
+	{ IBV_QPT_UD, false, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV, IBV_WR_SEND },
+	{ IBV_QPT_UD, true, IBV_ODP_SUPPORT_SRQ_RECV, IBV_WR_SEND },
 };
 
 static uint32_t on_demand_bits(const struct trial *trial, enum ibv_qp_type type)
@@ -501,20 +497,20 @@ static const struct {
 	uint64_t op;
 	size_t function;
 } functions[] = {
-	{IBV_QP_EX_WITH_RDMA_WRITE,	     FUNCTION(rdma_write)	  },
-	{ IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,  FUNCTION(rdma_write_imm)  },
-	{ IBV_QP_EX_WITH_SEND,		       FUNCTION(send)	      },
-	{ IBV_QP_EX_WITH_SEND_WITH_IMM,	FUNCTION(send_imm)	   },
-	{ IBV_QP_EX_WITH_RDMA_READ,	    FUNCTION(rdma_read)	},
-	{ IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,   FUNCTION(atomic_cmp_swp)  },
-	{ IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, FUNCTION(atomic_fetch_add)},
-	{ IBV_QP_EX_WITH_LOCAL_INV,	    FUNCTION(local_inv)	},
-	{ IBV_QP_EX_WITH_BIND_MW,		  FUNCTION(bind_mw)	    },
-	{ IBV_QP_EX_WITH_SEND_WITH_INV,	FUNCTION(send_inv)	   },
-	{ IBV_QP_EX_WITH_TSO,		      FUNCTION(send_tso)	 },
-	{ EX_ATOMIC_WRITE,			   FUNCTION(atomic_write)	  },
+	{ IBV_QP_EX_WITH_RDMA_WRITE, FUNCTION(rdma_write) },
+	{ IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, FUNCTION(rdma_write_imm) },
+	{ IBV_QP_EX_WITH_SEND, FUNCTION(send) },
+	{ IBV_QP_EX_WITH_SEND_WITH_IMM, FUNCTION(send_imm) },
+	{ IBV_QP_EX_WITH_RDMA_READ, FUNCTION(rdma_read) },
+	{ IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, FUNCTION(atomic_cmp_swp) },
+	{ IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, FUNCTION(atomic_fetch_add) },
+	{ IBV_QP_EX_WITH_LOCAL_INV, FUNCTION(local_inv) },
+	{ IBV_QP_EX_WITH_BIND_MW, FUNCTION(bind_mw) },
+	{ IBV_QP_EX_WITH_SEND_WITH_INV, FUNCTION(send_inv) },
+	{ IBV_QP_EX_WITH_TSO, FUNCTION(send_tso) },
+	{ EX_ATOMIC_WRITE, FUNCTION(atomic_write) },
 #ifdef FAB_HAS_FLUSH
-	{ EX_WITH_FLUSH,			 FUNCTION(flush)		 },
+	{ EX_WITH_FLUSH, FUNCTION(flush) },
 #endif
 };
 

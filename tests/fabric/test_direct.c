@@ -110,14 +110,10 @@ static const struct {
 	bool by_packets;
 } long_writes
 	[] = {
-		{32768,	 1, false},
-		{ 32769,	 1, false},
-		      { 1000000,	 1, false},
-		{ 1u << 20, 1, false},
-		{ 1048577,  1, true },
-		      { 32768,    2, false},
-		{ 32769,	 2, true }, /* what is gathered takes no more than a packet's room */
-};
+		{ 32768, 1, false },	{ 32769, 1, false },  { 1000000, 1, false },
+		{ 1u << 20, 1, false }, { 1048577, 1, true }, { 32768, 2, false },
+		{ 32769, 2, true }, /* what is gathered takes no more than a packet's room */
+	};
 
 /* They are their own permission, too, once one has come in packets. */
 TEST_LOOP(long_writes_need_no_packets_either, 0, sizeof(long_writes) / sizeof(long_writes[0]))
@@ -288,12 +284,12 @@ static const struct {
 	void (*end)(struct rig *rig);
 	enum ibv_wc_status status;
 } ends[] = {
-	{deregister,	      IBV_WC_REM_ACCESS_ERR},
-	{ withdraw_access,	   IBV_WC_REM_ACCESS_ERR},
-	{ change_domain,	 IBV_WC_REM_ACCESS_ERR},
-	{ shrink_region,	 IBV_WC_REM_ACCESS_ERR},
-	{ withdraw_access_of_qp, IBV_WC_REM_ACCESS_ERR},
-	{ enter_error,	       IBV_WC_RETRY_EXC_ERR },
+	{ deregister, IBV_WC_REM_ACCESS_ERR },
+	{ withdraw_access, IBV_WC_REM_ACCESS_ERR },
+	{ change_domain, IBV_WC_REM_ACCESS_ERR },
+	{ shrink_region, IBV_WC_REM_ACCESS_ERR },
+	{ withdraw_access_of_qp, IBV_WC_REM_ACCESS_ERR },
+	{ enter_error, IBV_WC_RETRY_EXC_ERR },
 };
 
 TEST_LOOP(changes_at_the_peer_end_the_permission, 0, sizeof(ends) / sizeof(ends[0]))

@@ -97,10 +97,10 @@ static const struct {
 	int access;
 	int error;
 } wrong[] = {
-	{0,				8,	0,		       EINVAL},
-	{ 1 << 3,			  8,	     0,			EINVAL},
-	{ IBV_REREG_MR_CHANGE_TRANSLATION, SIZE_MAX, 0,			EFAULT},
-	{ IBV_REREG_MR_CHANGE_ACCESS,      8,	 IBV_ACCESS_REMOTE_WRITE, EINVAL},
+	{ 0, 8, 0, EINVAL },
+	{ 1 << 3, 8, 0, EINVAL },
+	{ IBV_REREG_MR_CHANGE_TRANSLATION, SIZE_MAX, 0, EFAULT },
+	{ IBV_REREG_MR_CHANGE_ACCESS, 8, IBV_ACCESS_REMOTE_WRITE, EINVAL },
 };
 
 TEST_LOOP(region_stays_as_it_is_if_the_change_is_wrong, 0, (int)(sizeof(wrong) / sizeof(wrong[0])))
@@ -220,14 +220,14 @@ TEST(all_memory_may_be_registered_at_once)
 static const struct {
 	int protection, advice, flags, error;
 } advised[] = {
-	{FOR_BOTH,   IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,	 IBV_ADVISE_MR_FLAG_FLUSH, 0	     },
-	{ FOR_READ,  IBV_ADVISE_MR_ADVICE_PREFETCH,	   IBV_ADVISE_MR_FLAG_FLUSH, 0	       },
-	{ FOR_READ,  IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,	 IBV_ADVISE_MR_FLAG_FLUSH, EFAULT	  },
-	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH,	    IBV_ADVISE_MR_FLAG_FLUSH, EFAULT    },
-	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH,	    0,			       0	 },
-	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, 0	 },
-	{ FOR_BOTH,  77,				     0,			   EOPNOTSUPP},
-	{ FOR_BOTH,  IBV_ADVISE_MR_ADVICE_PREFETCH,	   1 << 5,		   EOPNOTSUPP},
+	{ FOR_BOTH, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, 0 },
+	{ FOR_READ, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, 0 },
+	{ FOR_READ, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, EFAULT },
+	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, EFAULT },
+	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, 0 },
+	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, 0 },
+	{ FOR_BOTH, 77, 0, EOPNOTSUPP },
+	{ FOR_BOTH, IBV_ADVISE_MR_ADVICE_PREFETCH, 1 << 5, EOPNOTSUPP },
 };
 
 TEST_LOOP(advice_about_memory_on_demand_is_taken_or_refused, 0,
@@ -390,9 +390,7 @@ static struct ibv_cq_ex *timed_queue(struct rig *rig, struct ibv_qp **ret_qp)
 			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
 	};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(rig->verbs, &init);
-	struct ibv_qp_init_attr qp_init = {
-		.qp_type = IBV_QPT_UD, .cap = {1, 1, 1, 1, 0}
-	};
+	struct ibv_qp_init_attr qp_init = { .qp_type = IBV_QPT_UD, .cap = { 1, 1, 1, 1, 0 } };
 
 	ck_assert_ptr_nonnull(cq);
 	qp_init.send_cq = ibv_cq_ex_to_cq(cq);

@@ -42,7 +42,7 @@ static struct ibv_qp_ex *qp_with(struct rig *rig, enum ibv_qp_type type, uint64_
 		.pd = rig->pd,
 		.send_cq = rig->a.cq,
 		.recv_cq = rig->a.cq,
-		.cap = {4, 4, 1, 1, 0},
+		.cap = { 4, 4, 1, 1, 0 },
 	};
 	struct ibv_qp *qp = ibv_create_qp_ex(rig->verbs, &init);
 
@@ -75,9 +75,9 @@ static const struct {
 	uint64_t op;
 	size_t begin;
 } rare[] = {
-	{IBV_QP_EX_WITH_ATOMIC_WRITE, offsetof(struct ibv_qp_ex, wr_atomic_write)},
+	{ IBV_QP_EX_WITH_ATOMIC_WRITE, offsetof(struct ibv_qp_ex, wr_atomic_write) },
 #ifdef FAB_HAS_FLUSH
-	{ IBV_QP_EX_WITH_FLUSH,	offsetof(struct ibv_qp_ex, wr_flush)	     },
+	{ IBV_QP_EX_WITH_FLUSH, offsetof(struct ibv_qp_ex, wr_flush) },
 #endif
 };
 
@@ -279,21 +279,21 @@ static const struct {
 	enum ibv_qp_type type;
 	void (*call)(struct ibv_qp_ex *ex);
 } operations[] = {
-	{IBV_QPT_RC,  send_segments	    },
-	{ IBV_QPT_UC, send_segments	    },
-	{ IBV_QPT_UC, send_and_invalidate},
-	{ IBV_QPT_UC, read_far	       },
-	{ IBV_QPT_UC, add_far	      },
-	{ IBV_QPT_UC, swap_far	       },
-	{ IBV_QPT_UD, send_segments	    },
-	{ IBV_QPT_UD, send_and_invalidate},
-	{ IBV_QPT_UD, read_far	       },
-	{ IBV_QPT_UD, add_far	      },
-	{ IBV_QPT_UD, swap_far	       },
-	{ IBV_QPT_UD, write_far		},
-	{ IBV_QPT_UD, write_and_tell     },
-	{ IBV_QPT_UD, invalidate	 },
-	{ IBV_QPT_UD, bind_window	  },
+	{ IBV_QPT_RC, send_segments },
+	{ IBV_QPT_UC, send_segments },
+	{ IBV_QPT_UC, send_and_invalidate },
+	{ IBV_QPT_UC, read_far },
+	{ IBV_QPT_UC, add_far },
+	{ IBV_QPT_UC, swap_far },
+	{ IBV_QPT_UD, send_segments },
+	{ IBV_QPT_UD, send_and_invalidate },
+	{ IBV_QPT_UD, read_far },
+	{ IBV_QPT_UD, add_far },
+	{ IBV_QPT_UD, swap_far },
+	{ IBV_QPT_UD, write_far },
+	{ IBV_QPT_UD, write_and_tell },
+	{ IBV_QPT_UD, invalidate },
+	{ IBV_QPT_UD, bind_window },
 };
 
 /* Which of these were asked for makes no difference, as with mlx5. */

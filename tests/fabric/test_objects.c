@@ -41,9 +41,9 @@ static const struct {
 	unsigned int access;
 	int error;
 } registrations[] = {
-	{IBV_ACCESS_REMOTE_WRITE,   EINVAL},
-	{ IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
-	{ 1u << 12,		    EINVAL},
+	{ IBV_ACCESS_REMOTE_WRITE, EINVAL },
+	{ IBV_ACCESS_REMOTE_ATOMIC, EINVAL },
+	{ 1u << 12, EINVAL },
 };
 
 TEST_LOOP(access_that_makes_no_sense_is_not_registered, 0, 3)
@@ -319,9 +319,7 @@ TEST(port_tells_who_has_no_queue_pair)
 /* As programs do that become daemons: the device is open, and then they fork. */
 TEST(forked_child_has_a_device_that_works)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}
-	};
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 	struct rig rig;
 	int status;
 	pid_t pid;

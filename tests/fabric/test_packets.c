@@ -64,11 +64,11 @@ static const struct {
 	uint8_t op, flags;
 	uint8_t next_op, next_flags;
 } sequences[] = {
-	{FAB_OP_WRITE,	FAB_FIRST, FAB_OP_SEND,	FAB_LAST		 },
-	{ FAB_OP_SEND,  FAB_FIRST, FAB_OP_WRITE,	FAB_LAST		 },
-	{ FAB_OP_SEND,  FAB_FIRST, FAB_OP_SEND,      FAB_FIRST | FAB_LAST},
-	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_READ,	0			  },
-	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_FETCH_ADD, 0		       },
+	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_SEND, FAB_LAST },
+	{ FAB_OP_SEND, FAB_FIRST, FAB_OP_WRITE, FAB_LAST },
+	{ FAB_OP_SEND, FAB_FIRST, FAB_OP_SEND, FAB_FIRST | FAB_LAST },
+	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_READ, 0 },
+	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_FETCH_ADD, 0 },
 };
 
 TEST_LOOP(message_goes_on_as_what_it_began_as, 0, sizeof(sequences) / sizeof(sequences[0]))

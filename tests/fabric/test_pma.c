@@ -46,12 +46,12 @@ static uint32_t agent, tid;
 static struct buffer request_of(uint8_t method, uint16_t attribute, uint8_t port)
 {
 	return (struct buffer){
-		.mad = {.base_version = 1,
+		.mad = { .base_version = 1,
 			 .mgmt_class = UMAD_CLASS_PERF_MGMT,
 			 .class_version = 1,
 			 .method = method,
 			 .attr_id = htons(attribute) },
-		.data = { [1] = port},
+		.data = { [1] = port },
 	};
 }
 
@@ -148,12 +148,12 @@ TEST(what_it_cannot_has_the_status_of_that)
 		uint8_t port;
 		unsigned int status;
 	} cases[] = {
-		{2,  GET, PORT_COUNTERS,		 LID_B,	1,  BAD_VERSION  },
-		{ 1, SET, UMAD_ATTR_CLASS_PORT_INFO, LID_B,	    1,  BAD_METHOD	  },
-		{ 1, GET, SAMPLES,		   LID_B,	  1,  BAD_ATTRIBUTE},
-		{ 1, GET, PORT_COUNTERS,		 LID_B,	0,  BAD_VALUE    },
-		{ 1, GET, PORT_COUNTERS,		 LID_B,	2,  BAD_VALUE    },
-		{ 1, GET, EXTENDED,		    LID_SWITCH, 37, BAD_VALUE    },
+		{ 2, GET, PORT_COUNTERS, LID_B, 1, BAD_VERSION },
+		{ 1, SET, UMAD_ATTR_CLASS_PORT_INFO, LID_B, 1, BAD_METHOD },
+		{ 1, GET, SAMPLES, LID_B, 1, BAD_ATTRIBUTE },
+		{ 1, GET, PORT_COUNTERS, LID_B, 0, BAD_VALUE },
+		{ 1, GET, PORT_COUNTERS, LID_B, 2, BAD_VALUE },
+		{ 1, GET, EXTENDED, LID_SWITCH, 37, BAD_VALUE },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

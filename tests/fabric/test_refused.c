@@ -30,28 +30,28 @@ static const struct {
 	uint64_t ops;
 	int error;
 } queue_pairs[] = {
-	{IBV_QPT_RC,	      OPS,			   0, ALL_OPS,		       0	 },
-	{ IBV_QPT_UC,	      OPS,			   0, 0x18f,			     0	       },
-	{ IBV_QPT_UD,	      OPS,			   0, 0x0c,			    0	      },
-	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_SEND_WITH_INV, EOPNOTSUPP},
-	{ IBV_QPT_UD,	      OPS,			   0, IBV_QP_EX_WITH_TSO,		  EOPNOTSUPP},
+	{ IBV_QPT_RC, OPS, 0, ALL_OPS, 0 },
+	{ IBV_QPT_UC, OPS, 0, 0x18f, 0 },
+	{ IBV_QPT_UD, OPS, 0, 0x0c, 0 },
+	{ IBV_QPT_UC, OPS, 0, IBV_QP_EX_WITH_SEND_WITH_INV, EOPNOTSUPP },
+	{ IBV_QPT_UD, OPS, 0, IBV_QP_EX_WITH_TSO, EOPNOTSUPP },
 #ifndef FAB_HAS_FLUSH
-	{ IBV_QPT_RC,	      OPS,			   0, EX_FLUSH,			EOPNOTSUPP},
+	{ IBV_QPT_RC, OPS, 0, EX_FLUSH, EOPNOTSUPP },
 #endif
-	{ IBV_QPT_UC,	      OPS,			   0, EX_FLUSH,			EOPNOTSUPP},
-	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_ATOMIC_WRITE,  EOPNOTSUPP},
-	{ IBV_QPT_RC,	      OPS,			   0, UINT64_C(1) << 63,		 EOPNOTSUPP},
-	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_RDMA_READ,	EOPNOTSUPP},
-	{ IBV_QPT_UD,	      OPS,			   0, IBV_QP_EX_WITH_RDMA_WRITE,	 EOPNOTSUPP},
-	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_CREATE_FLAGS, 0, 0,				   0	     },
-	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_CREATE_FLAGS, 2, 0,				   EOPNOTSUPP},
-	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_XRCD,	     0, 0,				   EOPNOTSUPP},
-	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_RX_HASH,	0, 0,			      EOPNOTSUPP},
-	{ IBV_QPT_RC,	      1u << 31,			0, 0,			      EOPNOTSUPP},
-	{ IBV_QPT_RAW_PACKET, 0,				 0, 0,			       EOPNOTSUPP},
-	{ IBV_QPT_XRC_RECV,   0,			       0, 0,			     EINVAL    }, /* of no domain */
-	{ IBV_QPT_DRIVER,	  0,			     0, 0,				   EOPNOTSUPP},
-	{ 77,		 0,			     0, 0,			    EINVAL    },
+	{ IBV_QPT_UC, OPS, 0, EX_FLUSH, EOPNOTSUPP },
+	{ IBV_QPT_UC, OPS, 0, IBV_QP_EX_WITH_ATOMIC_WRITE, EOPNOTSUPP },
+	{ IBV_QPT_RC, OPS, 0, UINT64_C(1) << 63, EOPNOTSUPP },
+	{ IBV_QPT_UC, OPS, 0, IBV_QP_EX_WITH_RDMA_READ, EOPNOTSUPP },
+	{ IBV_QPT_UD, OPS, 0, IBV_QP_EX_WITH_RDMA_WRITE, EOPNOTSUPP },
+	{ IBV_QPT_RC, IBV_QP_INIT_ATTR_CREATE_FLAGS, 0, 0, 0 },
+	{ IBV_QPT_RC, IBV_QP_INIT_ATTR_CREATE_FLAGS, 2, 0, EOPNOTSUPP },
+	{ IBV_QPT_RC, IBV_QP_INIT_ATTR_XRCD, 0, 0, EOPNOTSUPP },
+	{ IBV_QPT_RC, IBV_QP_INIT_ATTR_RX_HASH, 0, 0, EOPNOTSUPP },
+	{ IBV_QPT_RC, 1u << 31, 0, 0, EOPNOTSUPP },
+	{ IBV_QPT_RAW_PACKET, 0, 0, 0, EOPNOTSUPP },
+	{ IBV_QPT_XRC_RECV, 0, 0, 0, EINVAL }, /* of no domain */
+	{ IBV_QPT_DRIVER, 0, 0, 0, EOPNOTSUPP },
+	{ 77, 0, 0, 0, EINVAL },
 };
 
 TEST_LOOP(queue_pair_has_what_was_asked_for_or_is_refused, 0, N(queue_pairs))
@@ -61,7 +61,7 @@ TEST_LOOP(queue_pair_has_what_was_asked_for_or_is_refused, 0, N(queue_pairs))
 		.comp_mask = IBV_QP_INIT_ATTR_PD | queue_pairs[_i].mask,
 		.create_flags = queue_pairs[_i].create_flags,
 		.send_ops_flags = queue_pairs[_i].ops,
-		.cap = {1, 1, 1, 1, 0},
+		.cap = { 1, 1, 1, 1, 0 },
 	};
 	struct ibv_qp *qp;
 	struct rig rig;
@@ -95,11 +95,9 @@ static const struct {
 	enum ibv_wr_opcode opcode;
 	unsigned int flags;
 } requests[] = {
-	{IBV_WR_BIND_MW, 0		    }, /* of no window */
-	{ IBV_WR_TSO,    0		},
-	  { 100,		 0		   },
-	      { IBV_WR_SEND,   IBV_SEND_IP_CSUM},
-	{ IBV_WR_SEND,   1u << 5	       },
+	{ IBV_WR_BIND_MW, 0 }, /* of no window */
+	{ IBV_WR_TSO, 0 },	  { 100, 0 }, { IBV_WR_SEND, IBV_SEND_IP_CSUM },
+	{ IBV_WR_SEND, 1u << 5 },
 };
 
 TEST_LOOP(request_that_cannot_be_carried_out_is_refused, 0, N(requests))
@@ -123,14 +121,14 @@ static const struct {
 	uint32_t mask, flags;
 	int error;
 } queues[] = {
-	{IBV_WC_STANDARD_FLAGS,				 0,			    0,				       0	 },
-	{ IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,	       0,				  0,				     0	       },
+	{ IBV_WC_STANDARD_FLAGS, 0, 0, 0 },
+	{ IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0, 0, 0 },
 	{ IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, IBV_CQ_INIT_ATTR_MASK_FLAGS,
-	  IBV_CREATE_CQ_ATTR_SINGLE_THREADED,									     0		},
-	{ IBV_WC_EX_WITH_TM_INFO,			  0,			     0,					EOPNOTSUPP},
-	{ UINT64_C(1) << 63,			     0,				0,				   EOPNOTSUPP},
-	{ 0,					     IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, EOPNOTSUPP},
-	{ 0,					     1u << 31,		       0,				 EOPNOTSUPP},
+	  IBV_CREATE_CQ_ATTR_SINGLE_THREADED, 0 },
+	{ IBV_WC_EX_WITH_TM_INFO, 0, 0, EOPNOTSUPP },
+	{ UINT64_C(1) << 63, 0, 0, EOPNOTSUPP },
+	{ 0, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, EOPNOTSUPP },
+	{ 0, 1u << 31, 0, EOPNOTSUPP },
 };
 
 TEST_LOOP(completion_queue_has_what_was_asked_for_or_is_refused, 0, N(queues))
@@ -159,17 +157,17 @@ static const struct {
 	uint32_t mask;
 	int error;
 } shared_queues[] = {
-	{IBV_SRQT_BASIC, IBV_SRQ_INIT_ATTR_TYPE,			  0	    },
-	{ IBV_SRQT_XRC,	IBV_SRQ_INIT_ATTR_TYPE,			EOPNOTSUPP}, /* likewise */
-	{ IBV_SRQT_TM,   IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_TM, EOPNOTSUPP},
-	{ 77,	      IBV_SRQ_INIT_ATTR_TYPE,			      EOPNOTSUPP},
-	{ 0,	     1u << 31,				      EOPNOTSUPP},
+	{ IBV_SRQT_BASIC, IBV_SRQ_INIT_ATTR_TYPE, 0 },
+	{ IBV_SRQT_XRC, IBV_SRQ_INIT_ATTR_TYPE, EOPNOTSUPP }, /* likewise */
+	{ IBV_SRQT_TM, IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_TM, EOPNOTSUPP },
+	{ 77, IBV_SRQ_INIT_ATTR_TYPE, EOPNOTSUPP },
+	{ 0, 1u << 31, EOPNOTSUPP },
 };
 
 TEST_LOOP(shared_receive_queue_has_what_was_asked_for_or_is_refused, 0, N(shared_queues))
 {
 	struct ibv_srq_init_attr_ex init = {
-		.attr = {.max_wr = 1, .max_sge = 1},
+		.attr = { .max_wr = 1, .max_sge = 1 },
 		.srq_type = shared_queues[_i].type,
 		.comp_mask = IBV_SRQ_INIT_ATTR_PD | shared_queues[_i].mask,
 	};
@@ -240,9 +238,7 @@ struct other {
 
 static void open_other(struct other *ret, const struct rig *rig)
 {
-	struct ibv_srq_init_attr srq = {
-		.attr = {.max_wr = 1, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 3, .fd = -1, .oflags = O_CREAT };
 	struct ibv_alloc_dm_attr dm = { .length = 64 };
 
@@ -278,7 +274,7 @@ static bool makes_qp(struct rig *rig, const struct other *other, enum foreign wh
 		.send_cq = which == SEND_CQ ? other->cq : rig->a.cq,
 		.recv_cq = which == RECV_CQ ? other->cq : rig->a.cq,
 		.srq = which == SRQ ? other->srq : NULL,
-		.cap = {1, 1, 1, 1, 0},
+		.cap = { 1, 1, 1, 1, 0 },
 	};
 
 	return ibv_create_qp(rig->pd, &init);
@@ -289,7 +285,7 @@ static bool makes_srq(struct rig *rig, const struct other *other, enum foreign w
 	struct ibv_xrcd_init_attr own = { .comp_mask = 3, .fd = -1, .oflags = O_CREAT };
 	struct ibv_xrcd *xrcd = ibv_open_xrcd(rig->verbs, &own);
 	struct ibv_srq_init_attr_ex init = {
-		.attr = {.max_wr = 1, .max_sge = 1},
+		.attr = { .max_wr = 1, .max_sge = 1 },
 		.srq_type = IBV_SRQT_XRC,
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,

@@ -101,11 +101,11 @@ TEST(router_brings_what_has_hops_left_to_the_other_subnet)
 
 /* What a router does not take: each is one thing away from what it takes. */
 static const struct fab_route refused[] = {
-	{.dlid = FAB_LID_ROUTER,  .has_grh = false, .hop_limit = 2, .dgid = GID(2, 0xc)},
-	{ .dlid = FAB_LID_ROUTER, .has_grh = true,  .hop_limit = 1, .dgid = GID(2, 0xc)},
-	{ .dlid = FAB_LID_ROUTER, .has_grh = true,  .hop_limit = 2, .dgid = GID(1, 0xb)},
-	{ .dlid = FAB_LID_ROUTER, .has_grh = true,  .hop_limit = 2, .dgid = GID(2, 0xd)},
-	{ .dlid = 3,		     .has_grh = true,  .hop_limit = 2, .dgid = GID(2, 0xc)},
+	{ .dlid = FAB_LID_ROUTER, .has_grh = false, .hop_limit = 2, .dgid = GID(2, 0xc) },
+	{ .dlid = FAB_LID_ROUTER, .has_grh = true, .hop_limit = 1, .dgid = GID(2, 0xc) },
+	{ .dlid = FAB_LID_ROUTER, .has_grh = true, .hop_limit = 2, .dgid = GID(1, 0xb) },
+	{ .dlid = FAB_LID_ROUTER, .has_grh = true, .hop_limit = 2, .dgid = GID(2, 0xd) },
+	{ .dlid = 3, .has_grh = true, .hop_limit = 2, .dgid = GID(2, 0xc) },
 };
 
 TEST_LOOP(nobody_gets_what_the_router_does_not_take, 0, sizeof(refused) / sizeof(refused[0]))

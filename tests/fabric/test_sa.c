@@ -50,9 +50,7 @@ static void tear_down(void)
 
 static union ibv_gid gid_of(uint64_t guid)
 {
-	return (union ibv_gid){
-		.global = {htobe64(PREFIX), htobe64(guid)}
-	};
+	return (union ibv_gid){ .global = { htobe64(PREFIX), htobe64(guid) } };
 }
 
 /* Return: the status of the answer, which replaces the request. */
@@ -145,7 +143,7 @@ TEST(path_without_a_source_is_too_little)
 static struct umad_sa_mcmember_record group_of(uint8_t last, uint64_t guid, uint8_t join_state)
 {
 	struct umad_sa_mcmember_record record = {
-		.mgid = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = last},
+		.mgid = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = last },
 		.qkey = htonl(0x1234),
 		.pkey = 0xffff,
 		.scope_state = join_state,
@@ -211,9 +209,8 @@ TEST(last_member_takes_the_group_along)
 
 TEST(broadcast_group_is_always_there)
 {
-	struct umad_sa_mcmember_record record = {
-		.mgid = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff}
-	};
+	struct umad_sa_mcmember_record record = { .mgid = { 0xff, 0x12, 0x40, 0x1b, 0xff,
+							    0xff, [12] = 0xff, 0xff, 0xff, 0xff } };
 
 	ck_assert_uint_eq(ask_group(UMAD_METHOD_GET, &record, 1), 0);
 	ck_assert_uint_eq(record.qkey, htonl(0xb1b));

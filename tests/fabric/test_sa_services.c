@@ -47,9 +47,7 @@ struct service {
 
 static union ibv_gid gid_of(uint64_t guid)
 {
-	return (union ibv_gid){
-		.global = {htobe64(UINT64_C(0xfe80) << 48), htobe64(guid)}
-	};
+	return (union ibv_gid){ .global = { htobe64(UINT64_C(0xfe80) << 48), htobe64(guid) } };
 }
 
 static struct service service_of(uint64_t id, uint64_t guid)

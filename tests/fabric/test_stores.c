@@ -28,13 +28,13 @@ static const struct {
 	enum ibv_qp_type type;
 	enum ibv_wr_opcode opcode;
 } ways[] = {
-	{"write",		   IBV_QPT_RC, IBV_WR_RDMA_WRITE		 },
-	{ "write with immediate",  IBV_QPT_RC, IBV_WR_RDMA_WRITE_WITH_IMM },
-	{ "send",		  IBV_QPT_RC, IBV_WR_SEND		  },
-	{ "response of a read",	IBV_QPT_RC, IBV_WR_RDMA_READ	     },
-	{ "response of an atomic", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD},
-	{ "unreliable write",      IBV_QPT_UC, IBV_WR_RDMA_WRITE_WITH_IMM },
-	{ "datagram",	      IBV_QPT_UD, IBV_WR_SEND		      },
+	{ "write", IBV_QPT_RC, IBV_WR_RDMA_WRITE },
+	{ "write with immediate", IBV_QPT_RC, IBV_WR_RDMA_WRITE_WITH_IMM },
+	{ "send", IBV_QPT_RC, IBV_WR_SEND },
+	{ "response of a read", IBV_QPT_RC, IBV_WR_RDMA_READ },
+	{ "response of an atomic", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD },
+	{ "unreliable write", IBV_QPT_UC, IBV_WR_RDMA_WRITE_WITH_IMM },
+	{ "datagram", IBV_QPT_UD, IBV_WR_SEND },
 };
 
 static const uint32_t lengths[] = { 2,	3,  4,	5,  7,	8,  9,	15, 16, 17, 24,	 31,  32,
@@ -127,10 +127,8 @@ static bool is_response(enum ibv_wr_opcode opcode)
 
 static void receive_into(struct rig *rig, const struct ibv_sge *field_sge)
 {
-	struct ibv_sge sge[2] = {
-		{(uintptr_t)rig->b.memory, GRH_BYTES, rig->b.mr->lkey},
-		  *field_sge
-	};
+	struct ibv_sge sge[2] = { { (uintptr_t)rig->b.memory, GRH_BYTES, rig->b.mr->lkey },
+				  *field_sge };
 	bool is_datagram = rig->b.qp->qp_type == IBV_QPT_UD;
 	struct ibv_recv_wr *bad,
 		wr = { .sg_list = is_datagram ? sge : sge + 1, .num_sge = is_datagram ? 2 : 1 };

@@ -64,9 +64,7 @@ static union ibv_gid own_gid(void)
 
 static struct buffer mad_to(const union ibv_gid *gid, uint8_t mgmt_class, uint8_t method)
 {
-	struct buffer buffer = {
-		.mad = {1, mgmt_class, 2, method}
-	};
+	struct buffer buffer = { .mad = { 1, mgmt_class, 2, method } };
 
 	umad_set_addr(&buffer, 0, 1, 0, (int)0x80010000);
 	buffer.head.addr.grh_present = gid != NULL;
@@ -182,18 +180,13 @@ static void ask_with(int port, const int fds[2])
 {
 	struct ib_user_mad head = { .agent_id = FAB_UMAD_CONTROL };
 	struct fab_umad_request request = { .op = FAB_UMAD_REGISTER };
-	struct iovec iov[2] = {
-		{&head,	 sizeof(head)   },
-		 { &request, sizeof(request)}
-	};
+	struct iovec iov[2] = { { &head, sizeof(head) }, { &request, sizeof(request) } };
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {
-		.header = {.cmsg_len = CMSG_LEN(2 * sizeof(int)),
-			    .cmsg_level = SOL_SOCKET,
-			    .cmsg_type = SCM_RIGHTS}
-	};
+	} control = { .header = { .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
 	struct msghdr msg = { .msg_iov = iov,
 			      .msg_iovlen = 2,
 			      .msg_control = &control,

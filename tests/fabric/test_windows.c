@@ -275,7 +275,7 @@ static struct ibv_send_wr bind_wr(struct ibv_mw *mw, struct ibv_mw_bind_info inf
 	return (struct ibv_send_wr){
 		.opcode = IBV_WR_BIND_MW,
 		.send_flags = IBV_SEND_SIGNALED,
-		.bind_mw = {mw, ibv_inc_rkey(mw->rkey), info},
+		.bind_mw = { mw, ibv_inc_rkey(mw->rkey), info },
 	};
 }
 
@@ -442,9 +442,7 @@ TEST_LOOP(only_windows_of_type_2_are_invalidated_from_here, 0, 3)
 
 TEST(queue_pair_that_ends_leaves_its_windows_unbound)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}
-	};
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 	struct ibv_mw *mw;
 	struct rig rig;
 

@@ -44,7 +44,7 @@ static struct ibv_xrcd *open_domain(struct ibv_context *verbs, int fd, int oflag
 static struct ibv_srq *new_srq(struct xrc *xrc, struct ibv_xrcd *xrcd, struct ibv_pd *pd)
 {
 	struct ibv_srq_init_attr_ex init = {
-		.attr = {.max_wr = 8, .max_sge = 1},
+		.attr = { .max_wr = 8, .max_sge = 1 },
 		.comp_mask = SRQ_ATTRS,
 		.srq_type = IBV_SRQT_XRC,
 		.pd = pd,
@@ -69,7 +69,7 @@ static void replace_qp(struct xrc *xrc, struct end *end, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = type,
-		.cap = {8, 0, 1, 0, 64},
+		.cap = { 8, 0, 1, 0, 64 },
 		.send_cq = end->cq,
 	};
 
@@ -111,9 +111,7 @@ static void open_xrc(struct xrc *xrc)
 static void close_xrc(struct xrc *xrc)
 {
 	struct rig *rig = &xrc->rig;
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}
-	};
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 
 	ck_assert_int_eq(ibv_destroy_qp(rig->b.qp), 0);
 	if (xrc->srq)

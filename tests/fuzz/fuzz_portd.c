@@ -94,9 +94,8 @@ static void do_connect(void)
 
 static int open_port_1(struct rig_client *who)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 	int err = rig_ask(who, &open);
 
 	who->handle = who->reply.handle;
@@ -200,9 +199,7 @@ static struct mad_path next_path(void)
 /* @to: where a client sends it; NULL for a message of a peer */
 static void next_fields(struct cm_msg *msg, uint64_t guid, const struct mad_path *to)
 {
-	struct cma_hdr hdr = {
-		.ip_version = 4, .dst_addr = {[12] = 10, [15] = 1}
-	};
+	struct cma_hdr hdr = { .ip_version = 4, .dst_addr = { [12] = 10, [15] = 1 } };
 
 	if (msg->hdr.attr_id == CM_ATTR_REQ) {
 		msg->req.local_ca_guid = guid;

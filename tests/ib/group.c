@@ -49,7 +49,7 @@ static void open_id(const char *gid)
 	struct sockaddr_ib ib = address(gid);
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_UD,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
 	};
 
 	channel = rdma_create_event_channel();

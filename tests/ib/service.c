@@ -33,7 +33,7 @@
 
 static struct ibv_qp_init_attr queues = {
 	.qp_type = IBV_QPT_RC,
-	.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}
+	.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
 };
 
 static void die(const char *what)

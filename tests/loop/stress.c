@@ -310,10 +310,7 @@ static void move_it_any_time(struct player *player)
 
 static void do_it_alone(struct player *player)
 {
-	struct ibv_qp_init_attr qp = {
-		.cap = {4, 4, 1, 1, 0},
-		  .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr qp = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct rdma_cm_id *id = set_out(player->own, RDMA_PS_TCP, TCP_PORT, true);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
 	uint8_t tos = 1;
@@ -330,10 +327,7 @@ static void do_it_alone(struct player *player)
 
 static void be_an_endpoint(struct player *player)
 {
-	struct ibv_qp_init_attr qp = {
-		.cap = {4, 4, 1, 1, 0},
-		  .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr qp = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *found;
 	struct rdma_cm_id *id;
 	char port[8];
@@ -388,14 +382,14 @@ static const struct {
 	const char *name;
 	void (*play)(struct player *player);
 } plays[] = {
-	{"driven by the hall",	let_it_run	   },
-	{ "looked up",	       look_it_up	  },
-	{ "destroyed any time", destroy_it_any_time},
-	{ "moved any time",	    move_it_any_time   },
-	{ "alone",		   do_it_alone	       },
-	{ "an endpoint",	 be_an_endpoint	},
-	{ "in a group",		join_a_group	     },
-	{ "a listener",		open_a_shop	    },
+	{ "driven by the hall", let_it_run },
+	{ "looked up", look_it_up },
+	{ "destroyed any time", destroy_it_any_time },
+	{ "moved any time", move_it_any_time },
+	{ "alone", do_it_alone },
+	{ "an endpoint", be_an_endpoint },
+	{ "in a group", join_a_group },
+	{ "a listener", open_a_shop },
 };
 #define N_PLAYS (sizeof(plays) / sizeof(plays[0]))
 

@@ -148,10 +148,7 @@ static void do_route(void)
 
 static void do_qp(void)
 {
-	struct ibv_qp_init_attr attr = {
-		.cap = {4, 4, 1, 1, 0},
-		  .qp_type = the_id()->qp_type
-	};
+	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = the_id()->qp_type };
 
 	answer(rdma_create_qp(the_id(), NULL, &attr));
 }
@@ -280,27 +277,13 @@ static const struct {
 	const char *name;
 	void (*act)(void);
 } commands[] = {
-	{"channel",     do_channel	},
-	   { "id",	   do_id	 },
-	      { "datagram",   do_datagram	},
-	{ "bind",	  do_bind	  },
-	   { "listen",     do_listen	 },
-	      { "resolve",	   do_resolve   },
-	{ "route",	   do_route	    },
-	   { "qp",	   do_qp	 },
-	      { "connect",	   do_connect   },
-	{ "accept",	    do_accept    },
-	   { "reject",     do_reject	 },
-	      { "disconnect", do_disconnect},
-	{ "join",	  do_join	  },
-	   { "leave",      do_leave     },
-	      { "destroy",	   do_destroy   },
-	{ "event",	   do_event	    },
-	   { "pending",	do_pending   },
-	      { "devices",	   do_devices   },
-	{ "exit",	  do_exit	  },
-	   { "die",	    do_die	   },
-	      { "shell",	 do_shell	  },
+	{ "channel", do_channel }, { "id", do_id },	      { "datagram", do_datagram },
+	{ "bind", do_bind },	   { "listen", do_listen },   { "resolve", do_resolve },
+	{ "route", do_route },	   { "qp", do_qp },	      { "connect", do_connect },
+	{ "accept", do_accept },   { "reject", do_reject },   { "disconnect", do_disconnect },
+	{ "join", do_join },	   { "leave", do_leave },     { "destroy", do_destroy },
+	{ "event", do_event },	   { "pending", do_pending }, { "devices", do_devices },
+	{ "exit", do_exit },	   { "die", do_die },	      { "shell", do_shell },
 };
 
 static void split(char *line)

@@ -178,13 +178,13 @@ static const struct {
 	const char *name;
 	int (*act)(const char *addr);
 } plays[] = {
-	{"fork-before-first-use",  fork_before_first_use	 },
-	{ "fork-after-use",	    fork_after_use		   },
-	{ "fork-after-use-served", fork_after_use_served	 },
-	{ "fork-and-inherit",      fork_and_inherit	       },
-	{ "fork-with-open-ids",	fork_with_open_connections},
-	{ "exec",		  exec_inherits_nothing	},
-	{ "dlclose",		     close_the_library	       },
+	{ "fork-before-first-use", fork_before_first_use },
+	{ "fork-after-use", fork_after_use },
+	{ "fork-after-use-served", fork_after_use_served },
+	{ "fork-and-inherit", fork_and_inherit },
+	{ "fork-with-open-ids", fork_with_open_connections },
+	{ "exec", exec_inherits_nothing },
+	{ "dlclose", close_the_library },
 };
 
 int main(int argc, char **argv)

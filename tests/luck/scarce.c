@@ -78,8 +78,8 @@ static const struct good {
 	void (*restrict_to)(int n);
 	bool (*was_missed)(void); /* and have plenty again */
 } goods[] = {
-	{"memory", restrict_memory, memory_was_missed},
-	{ "fds",	 restrict_fds,    fds_were_missed  },
+	{ "memory", restrict_memory, memory_was_missed },
+	{ "fds", restrict_fds, fds_were_missed },
 };
 
 /* --- one round ----------------------------------------------------------- */

@@ -77,10 +77,7 @@ static bool expect_both(struct talk *talk, enum rdma_cm_event_type type)
 
 static struct ibv_qp_init_attr qp_of(enum ibv_qp_type type)
 {
-	return (struct ibv_qp_init_attr){
-		.cap = {4, 4, 1, 1, 0},
-		  .qp_type = type
-	};
+	return (struct ibv_qp_init_attr){ .cap = { 4, 4, 1, 1, 0 }, .qp_type = type };
 }
 
 static bool make_qp(struct talk *talk, struct rdma_cm_id *id)

@@ -99,10 +99,7 @@ static bool wait_taken(struct taker *taker, int before)
 
 static int make_qp(struct rdma_cm_id *id, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {
-		.cap = {1, 1, 1, 1, 0},
-		  .qp_type = type
-	};
+	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = type };
 
 	return rdma_create_qp(id, NULL, &init);
 }

@@ -88,10 +88,7 @@ static struct rdma_cm_id *next_event(enum rdma_cm_event_type type)
 
 static void equip(struct end *end, struct rdma_cm_id *id)
 {
-	struct ibv_qp_init_attr attr = {
-		.cap = {4, 4, 1, 1, 0},
-		  .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 
 	end->id = id;
 	NEED(rdma_create_qp(id, NULL, &attr));

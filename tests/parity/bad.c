@@ -20,7 +20,7 @@
 static struct ibv_qp_init_attr qp_init(enum ibv_qp_type type, uint32_t n_wr)
 {
 	return (struct ibv_qp_init_attr){
-		.cap = {n_wr, n_wr, 1, 1, 0},
+		.cap = { n_wr, n_wr, 1, 1, 0 },
 		.qp_type = type,
 	};
 }
@@ -153,9 +153,7 @@ static int attributes_of_reset(struct scene *s, struct rdma_cm_id *id)
 
 static int shared_queue_without_end(struct scene *s, struct rdma_cm_id *id)
 {
-	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = HUGE, .max_sge = HUGE}
-	};
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = HUGE, .max_sge = HUGE } };
 
 	(void)s;
 	return rdma_create_srq(id, NULL, &init);

@@ -218,7 +218,7 @@ static int attributes_of_ready_to_send(struct scene *s, struct rdma_cm_id *id)
 static int queue_pair_of_wide_requests(struct scene *s, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init = {
-		.cap = {1, 1, HUGE, HUGE, 0},
+		.cap = { 1, 1, HUGE, HUGE, 0 },
 		.qp_type = IBV_QPT_RC,
 	};
 

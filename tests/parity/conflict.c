@@ -35,19 +35,10 @@ struct case_of_two {
 };
 
 static const struct case_of_two cases[] = {
-	{ANY,       ANY,	    0, 0},
-	 { ANY,	OWN,	     0, 0},
-	  { OWN,	 ANY,      0, 0},
-	      { OWN,	     OWN,	  0, 0},
-	{ OWN,      LOOPBACK, 0, 0},
-	 { LOOPBACK, OWN,	  0, 0},
-	  { ANY,	 ANY,      1, 0},
-	      { ANY,	     ANY,	  0, 1},
-	{ ANY,      ANY,	    1, 1},
-	 { OWN,	OWN,	     1, 0},
-	  { OWN,	 OWN,      0, 1},
-	      { OWN,	     OWN,	  1, 1},
-	{ ANY,      OWN,	    1, 1},
+	{ ANY, ANY, 0, 0 },	 { ANY, OWN, 0, 0 },	  { OWN, ANY, 0, 0 }, { OWN, OWN, 0, 0 },
+	{ OWN, LOOPBACK, 0, 0 }, { LOOPBACK, OWN, 0, 0 }, { ANY, ANY, 1, 0 }, { ANY, ANY, 0, 1 },
+	{ ANY, ANY, 1, 1 },	 { OWN, OWN, 1, 0 },	  { OWN, OWN, 0, 1 }, { OWN, OWN, 1, 1 },
+	{ ANY, OWN, 1, 1 },
 };
 
 static void one_case(struct scene *s, const struct case_of_two *c)

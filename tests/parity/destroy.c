@@ -47,7 +47,7 @@ static void queue_pair_may_outlive_the_id(struct scene *s)
 		.qp_type = IBV_QPT_RC,
 		.send_cq = cq,
 		.recv_cq = cq,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	DO(rdma_create_qp(id, NULL, &attr));
 	qp = id->qp;

@@ -145,7 +145,7 @@ static void answer_with_a_library_queue_pair(struct scene *s)
 	struct rdma_conn_param param = usual_param("ece");
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	show_remote(child);

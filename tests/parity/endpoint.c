@@ -31,7 +31,7 @@ static struct ibv_qp_init_attr small_qp(void)
 {
 	return (struct ibv_qp_init_attr){
 		.qp_type = IBV_QPT_UD,
-		.cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
 		.sq_sig_all = 1,
 	};
 }

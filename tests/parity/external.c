@@ -33,7 +33,7 @@ static struct own_qp create_own(struct rdma_cm_id *id)
 		.qp_type = IBV_QPT_RC,
 		.send_cq = own.cq,
 		.recv_cq = own.cq,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	own.qp = ibv_create_qp(id->pd, &init);

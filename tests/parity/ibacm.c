@@ -98,7 +98,7 @@ static struct answer one_path(void)
 static struct answer two_paths_and_source(void)
 {
 	return (struct answer){
-		.n = 3, .entry = {address(SOURCE, IPV4, 10), path(0x2b, 0x11), path(0x2c, 0x22)}
+		.n = 3, .entry = { address(SOURCE, IPV4, 10), path(0x2b, 0x11), path(0x2c, 0x22) }
 	};
 }
 
@@ -114,20 +114,16 @@ static struct answer source_of_ipv6(void)
 
 static struct answer ends_of_ipv6(void)
 {
-	return (struct answer){
-		.n = 3,
-		.entry = {address(SOURCE, IPV6, 0x20), address(DESTINATION, IPV6, 0x21),
-			   path(0x2b, 0x11)}
-	};
+	return (struct answer){ .n = 3,
+				.entry = { address(SOURCE, IPV6, 0x20),
+					   address(DESTINATION, IPV6, 0x21), path(0x2b, 0x11) } };
 }
 
 static struct answer ends_of_ipv4(void)
 {
-	return (struct answer){
-		.n = 3,
-		.entry = {address(SOURCE, IPV4, 10), address(DESTINATION, IPV4, 11),
-			   path(0x2b, 0x11)}
-	};
+	return (struct answer){ .n = 3,
+				.entry = { address(SOURCE, IPV4, 10),
+					   address(DESTINATION, IPV4, 11), path(0x2b, 0x11) } };
 }
 
 /* --- the host's ibacm ------------------------------------------------------ */
@@ -190,10 +186,8 @@ static int open_socket(void)
 /* Until the child, who holds the other end of @alive, is gone. */
 static void serve(int listener, int alive, const struct answer *answer)
 {
-	struct pollfd fds[] = {
-		{.fd = alive,     .events = POLLIN},
-		   { .fd = listener, .events = POLLIN}
-	};
+	struct pollfd fds[] = { { .fd = alive, .events = POLLIN },
+				{ .fd = listener, .events = POLLIN } };
 
 	while (poll(fds, 2, PATIENCE_MS) > 0 && !fds[0].revents) {
 		if (fds[1].fd == listener) {

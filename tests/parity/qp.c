@@ -8,7 +8,7 @@ static struct ibv_qp_init_attr small_attr(void)
 {
 	return (struct ibv_qp_init_attr){
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 3, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 3, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 }
 
@@ -106,7 +106,7 @@ static void extended_form_wants_its_own_device(struct scene *s)
 	struct rdma_cm_id *id = bound_id(s);
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	DO(rdma_create_qp_ex(id, &attr));
@@ -143,7 +143,7 @@ static struct ibv_qp_init_attr_ex small_attr_ex(struct ibv_pd *pd)
 {
 	return (struct ibv_qp_init_attr_ex){
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
@@ -262,9 +262,7 @@ static void xrc_target(struct scene *s)
 {
 	struct rdma_cm_id *id = bound_id(s);
 	struct ibv_qp_init_attr attr = small_attr();
-	struct ibv_srq_init_attr srq = {
-		.attr = {.max_wr = 4, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	id->qp_type = attr.qp_type = IBV_QPT_XRC_RECV;
 	DO(rdma_create_qp(id, NULL, &attr));

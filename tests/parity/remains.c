@@ -108,7 +108,7 @@ static void queue_pair_of_a_listener(struct scene *s, enum rdma_port_space ps)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	struct rdma_cm_id *id = open_id(s, "id", ps);
 

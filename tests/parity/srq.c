@@ -8,7 +8,7 @@ static struct ibv_qp_init_attr small_attr(void)
 {
 	return (struct ibv_qp_init_attr){
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 3, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 3, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 }
 
@@ -23,9 +23,7 @@ static struct rdma_cm_id *bound_id(struct scene *s)
 
 static void shared_receive_queue_belongs_to_the_id(struct scene *s)
 {
-	struct ibv_srq_init_attr srq = {
-		.attr = {.max_wr = 4, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_qp_init_attr attr = small_attr();
 	struct rdma_cm_id *id = bound_id(s);
 
@@ -45,9 +43,7 @@ static void shared_receive_queue_belongs_to_the_id(struct scene *s)
 
 static void queue_goes_before_its_queue_pair(struct scene *s)
 {
-	struct ibv_srq_init_attr srq = {
-		.attr = {.max_wr = 4, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_qp_init_attr attr = small_attr();
 	struct rdma_cm_id *id = bound_id(s);
 
@@ -67,9 +63,7 @@ static void show_limits(const struct ibv_srq_attr *attr)
 
 static void impossible_queue_leaves_nothing(struct scene *s)
 {
-	struct ibv_srq_init_attr srq = {
-		.attr = {.max_wr = 1u << 30, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
 	struct ibv_qp_init_attr attr = small_attr();
 	struct rdma_cm_id *id = bound_id(s);
 
@@ -91,7 +85,7 @@ static struct ibv_srq_init_attr_ex small_ex(uint32_t comp_mask, enum ibv_srq_typ
 					    struct ibv_pd *pd)
 {
 	return (struct ibv_srq_init_attr_ex){
-		.attr = {.max_wr = 4, .max_sge = 1},
+		.attr = { .max_wr = 4, .max_sge = 1 },
 		.comp_mask = comp_mask,
 		.srq_type = type,
 		.pd = pd,
@@ -134,9 +128,7 @@ static void extended_form_needs_a_type(struct scene *s)
 
 static void caller_brings_the_queue(struct scene *s)
 {
-	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = 4, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_qp_init_attr attr = small_attr();
 	struct rdma_cm_id *id = bound_id(s);
 	struct ibv_srq *srq = ibv_create_srq(id->pd, &init);
@@ -153,9 +145,7 @@ static void caller_brings_the_queue(struct scene *s)
 /* Both sides' events say srq 1, although nobody gave it. */
 static struct rdma_cm_id *with_queue(struct rdma_cm_id *id)
 {
-	struct ibv_srq_init_attr srq = {
-		.attr = {.max_wr = 4, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	DO(rdma_create_srq(id, NULL, &srq));
 	make_qp(id);

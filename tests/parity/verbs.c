@@ -28,7 +28,7 @@ static void make_wide_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = id->qp_type,
-		.cap = {N_WR, N_WR, 2, 2, 16},
+		.cap = { N_WR, N_WR, 2, 2, 16 },
 		.sq_sig_all = 1,
 	};
 
@@ -229,9 +229,7 @@ static void receive_shared(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 1);
 	struct rdma_conn_param param = usual_param(NULL);
-	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = N_WR, .max_sge = 1}
-	};
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = N_WR, .max_sge = 1 } };
 	struct end end = { .id = wait_request(s) };
 
 	DO(rdma_create_srq(end.id, NULL, &init));

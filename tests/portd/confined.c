@@ -155,20 +155,16 @@ static void send_message(void)
 
 static void ask_administrator(void)
 {
-	struct portd_record ask = {
-		.type = PORTD_SA_ASK,
-		.sa_ask = {.port = port.handle,
-			    .method = SA_METHOD_GET,
-			    .attr = SA_ATTR_PATH_RECORD,
-			    .ask_id = ASK,
-			    .timeout_ms = WAIT_MS,
-			    .comp_mask = SA_PATH_DGID}
-	};
+	struct portd_record ask = { .type = PORTD_SA_ASK,
+				    .sa_ask = { .port = port.handle,
+						.method = SA_METHOD_GET,
+						.attr = SA_ATTR_PATH_RECORD,
+						.ask_id = ASK,
+						.timeout_ms = WAIT_MS,
+						.comp_mask = SA_PATH_DGID } };
 	struct portd_record drop = { .type = PORTD_SA_DROP, .sa_drop = { .ask_id = ASK + 1 } };
-	struct portd_record doubt = {
-		.type = PORTD_SA_REVALIDATE,
-		.sa_revalidate = {.port = port.handle, .dgid = port.gid0}
-	};
+	struct portd_record doubt = { .type = PORTD_SA_REVALIDATE,
+				      .sa_revalidate = { .port = port.handle, .dgid = port.gid0 } };
 	struct sa_path path = { .dgid = port.gid0 };
 
 	wire_encode(sa_msg_layout(SA_ATTR_PATH_RECORD), &path, ask.sa_ask.record);

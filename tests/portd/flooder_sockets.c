@@ -78,12 +78,10 @@ bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_ans
 /* As many in a datagram as there is room for, so that one turn has them all. */
 bool ask_for_devices_at_once(void)
 {
-	const struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .visits = 1}
-	};
-	const struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
-	};
+	const struct portd_record hello = { .type = PORTD_HELLO,
+					    .hello = { .version = PORTD_VERSION, .visits = 1 } };
+	const struct portd_record open = { .type = PORTD_OPEN_PORT,
+					   .open_port = { .port_num = 1, .device = "none" } };
 	static int guest = -1;
 	struct portd_datagram out = { .bytes = 0 };
 	unsigned int n = 0;

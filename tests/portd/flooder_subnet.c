@@ -36,15 +36,13 @@ static bool say(const struct portd_record *record)
 
 static struct portd_record request(uint8_t method, uint16_t attr, uint64_t comp_mask)
 {
-	return (struct portd_record){
-		.type = PORTD_SA_ASK,
-		.sa_ask = {.port = flooder_port(),
-			    .method = method,
-			    .attr = attr,
-			    .ask_id = ++last_id,
-			    .timeout_ms = PATIENCE_S * 1000,
-			    .comp_mask = comp_mask}
-	};
+	return (struct portd_record){ .type = PORTD_SA_ASK,
+				      .sa_ask = { .port = flooder_port(),
+						  .method = method,
+						  .attr = attr,
+						  .ask_id = ++last_id,
+						  .timeout_ms = PATIENCE_S * 1000,
+						  .comp_mask = comp_mask } };
 }
 
 static bool withdraw(uint32_t ask_id)
@@ -83,9 +81,7 @@ static bool join_and_leave(const struct mad_gid *mgid)
 /* It stays in some, as many as it may. */
 bool join_groups(void)
 {
-	struct mad_gid mgid = {
-		.raw = {0xff, 0x12}
-	};
+	struct mad_gid mgid = { .raw = { 0xff, 0x12 } };
 
 	memcpy(mgid.raw + 12, &last_id, sizeof(last_id));
 	return join_and_leave(&mgid);
@@ -115,13 +111,10 @@ bool ask_for_tables(void)
 /* Those that the honest ones use. */
 bool doubt_paths(void)
 {
-	static const struct mad_gid server = {
-		.raw = {0xfe, 0x80, [9] = 0x50, 0x43, [14] = 2, 1}
-	};
-	struct portd_record doubt = {
-		.type = PORTD_SA_REVALIDATE,
-		.sa_revalidate = {.port = flooder_port(), .dgid = server}
-	};
+	static const struct mad_gid server = { .raw = { 0xfe, 0x80, [9] = 0x50, 0x43, [14] = 2,
+							1 } };
+	struct portd_record doubt = { .type = PORTD_SA_REVALIDATE,
+				      .sa_revalidate = { .port = flooder_port(), .dgid = server } };
 
 	return say(&doubt);
 }

@@ -26,28 +26,31 @@ struct plan {
 };
 
 static const struct plan plans[] = {
-	{"SEND",		  IBV_QPT_RC, 1, { IBV_WR_SEND },		  0},
-	{ "SEND with immediate",	 IBV_QPT_RC, 1, { IBV_WR_SEND_WITH_IMM },	  0},
-	{ "WRITE",		   IBV_QPT_RC, 1, { IBV_WR_RDMA_WRITE },		 0},
-	{ "WRITE with immediate", IBV_QPT_RC, 1, { IBV_WR_RDMA_WRITE_WITH_IMM },	 0},
-	{ "READ",		  IBV_QPT_RC, 1, { IBV_WR_RDMA_READ },	       0},
-	{ "COMPARE SWAP",	  IBV_QPT_RC, 1, { IBV_WR_ATOMIC_CMP_AND_SWP },	0},
-	{ "FETCH ADD",	       IBV_QPT_RC, 1, { IBV_WR_ATOMIC_FETCH_AND_ADD }, 0},
+	{ "SEND", IBV_QPT_RC, 1, { IBV_WR_SEND }, 0 },
+	{ "SEND with immediate", IBV_QPT_RC, 1, { IBV_WR_SEND_WITH_IMM }, 0 },
+	{ "WRITE", IBV_QPT_RC, 1, { IBV_WR_RDMA_WRITE }, 0 },
+	{ "WRITE with immediate", IBV_QPT_RC, 1, { IBV_WR_RDMA_WRITE_WITH_IMM }, 0 },
+	{ "READ", IBV_QPT_RC, 1, { IBV_WR_RDMA_READ }, 0 },
+	{ "COMPARE SWAP", IBV_QPT_RC, 1, { IBV_WR_ATOMIC_CMP_AND_SWP }, 0 },
+	{ "FETCH ADD", IBV_QPT_RC, 1, { IBV_WR_ATOMIC_FETCH_AND_ADD }, 0 },
 	{ "atomics",
-	  IBV_QPT_RC,			  4,
+	  IBV_QPT_RC,
+	  4,
 	  { IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD,
 	    IBV_WR_ATOMIC_FETCH_AND_ADD },
-	  0									 },
+	  0 },
 	{ "all of them",
-	  IBV_QPT_RC,			  7,
+	  IBV_QPT_RC,
+	  7,
 	  { IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE_WITH_IMM,
 	    IBV_WR_RDMA_READ, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE },
-	  0									 },
+	  0 },
 	{ "all of them, fenced",
-	  IBV_QPT_RC,			  6,
+	  IBV_QPT_RC,
+	  6,
 	  { IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE,
 	    IBV_WR_RDMA_READ, IBV_WR_SEND_WITH_IMM },
-	  IBV_SEND_FENCE							    },
+	  IBV_SEND_FENCE },
 };
 #define N_PLANS (sizeof(plans) / sizeof(plans[0]))
 
@@ -181,9 +184,7 @@ TIME_LIMIT_S(300);
 
 TEST_LOOP(each_fate_of_each_of_the_first_packets, 0, N_PLANS)
 {
-	struct fates fates = {
-		.number = {0, UINT32_MAX}
-	};
+	struct fates fates = { .number = { 0, UINT32_MAX } };
 
 	for (fates.number[0] = 0; fates.number[0] < FIRST_PACKETS; fates.number[0]++)
 		for (fates.fate[0] = FATE_ARRIVES; fates.fate[0] < N_FATES; fates.fate[0]++)
@@ -244,7 +245,7 @@ static void send_datagrams(struct world *world)
 			.wr_id = i,
 			.opcode = IBV_WR_SEND_WITH_IMM,
 			.imm_data = i,
-			.wr.ud = {ah, world->end[1].qp->qp_num, 0x11},
+			.wr.ud = { ah, world->end[1].qp->qp_num, 0x11 },
 		};
 
 		ck_assert_int_eq(

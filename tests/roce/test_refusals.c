@@ -27,45 +27,52 @@ static const struct refusal {
 	enum why why;
 } refusals[] = {
 	/* 9.7.4.1.2: order */
-	{{ .op = FAB_OP_SEND, .flags = FAB_LAST, .bytes = 8 },					0,			   INVALID},
-	{ { .op = FAB_OP_WRITE, .flags = 0, .bytes = 256 },					    0,			       INVALID},
- /* 9.7.4.1.5: keys and rights */
+	{ { .op = FAB_OP_SEND, .flags = FAB_LAST, .bytes = 8 }, 0, INVALID },
+	{ { .op = FAB_OP_WRITE, .flags = 0, .bytes = 256 }, 0, INVALID },
+	/* 9.7.4.1.5: keys and rights */
 	{ { .op = FAB_OP_WRITE, .flags = ONLY, .rkey = KEY, .dma_bytes = 8, .bytes = 8 },
-	  0,														 DENIED },
+	  0,
+	  DENIED },
 	{ { .op = FAB_OP_WRITE, .flags = ONLY, .dma_bytes = 8, .bytes = 8 },
-	  IBV_ACCESS_REMOTE_WRITE,											   DENIED },
-	{ { .op = FAB_OP_WRITE, .flags = ONLY },						  IBV_ACCESS_REMOTE_WRITE,  DENIED },
-	{ { .op = FAB_OP_READ, .rkey = KEY, .dma_bytes = 8 },				      0,			 DENIED },
-	{ { .op = FAB_OP_READ, .dma_bytes = 8 },						  IBV_ACCESS_REMOTE_READ,	 DENIED },
-	{ { .op = FAB_OP_FETCH_ADD, .rkey = KEY, .compare_add = 1 },				     0,			DENIED },
-	{ { .op = FAB_OP_FETCH_ADD, .compare_add = 1 },						IBV_ACCESS_REMOTE_ATOMIC, DENIED },
+	  IBV_ACCESS_REMOTE_WRITE,
+	  DENIED },
+	{ { .op = FAB_OP_WRITE, .flags = ONLY }, IBV_ACCESS_REMOTE_WRITE, DENIED },
+	{ { .op = FAB_OP_READ, .rkey = KEY, .dma_bytes = 8 }, 0, DENIED },
+	{ { .op = FAB_OP_READ, .dma_bytes = 8 }, IBV_ACCESS_REMOTE_READ, DENIED },
+	{ { .op = FAB_OP_FETCH_ADD, .rkey = KEY, .compare_add = 1 }, 0, DENIED },
+	{ { .op = FAB_OP_FETCH_ADD, .compare_add = 1 }, IBV_ACCESS_REMOTE_ATOMIC, DENIED },
 	{ { .op = FAB_OP_ATOMIC_WRITE, .flags = ONLY, .rkey = KEY, .dma_bytes = 8, .bytes = 8 },
-	  0,														 DENIED },
+	  0,
+	  DENIED },
 	{ { .op = FAB_OP_ATOMIC_WRITE, .flags = ONLY, .dma_bytes = 8, .bytes = 8 },
-	  IBV_ACCESS_REMOTE_WRITE,											   DENIED },
-	{ { .op = FAB_OP_FLUSH, .rkey = KEY, .flush = FAB_FLUSH_GLOBAL },			  0,			     DENIED },
-	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL },					     0,			DENIED },
-	{ { .op = FAB_OP_FLUSH, .flush = 0, .dma_bytes = 8 },				      0,			 INVALID},
-	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL | 4, .dma_bytes = 8 },			 0,			    INVALID},
-	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL | 2 * FAB_FLUSH_REGION },		    0,			       INVALID},
- /* 9.7.4.1.6: lengths; 2^31 is the longest message */
+	  IBV_ACCESS_REMOTE_WRITE,
+	  DENIED },
+	{ { .op = FAB_OP_FLUSH, .rkey = KEY, .flush = FAB_FLUSH_GLOBAL }, 0, DENIED },
+	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL }, 0, DENIED },
+	{ { .op = FAB_OP_FLUSH, .flush = 0, .dma_bytes = 8 }, 0, INVALID },
+	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL | 4, .dma_bytes = 8 }, 0, INVALID },
+	{ { .op = FAB_OP_FLUSH, .flush = FAB_FLUSH_GLOBAL | 2 * FAB_FLUSH_REGION }, 0, INVALID },
+	/* 9.7.4.1.6: lengths; 2^31 is the longest message */
 	{ { .op = FAB_OP_WRITE, .flags = FAB_FIRST, .dma_bytes = FAB_MSG_MAX + 1, .bytes = 256 },
-	  0,														 INVALID},
+	  0,
+	  INVALID },
 	{ { .op = FAB_OP_WRITE, .flags = FAB_FIRST, .dma_bytes = FAB_MSG_MAX, .bytes = 256 },
-	  0,														 DENIED },
-	{ { .op = FAB_OP_WRITE, .flags = FAB_FIRST, .dma_bytes = 256, .bytes = 256 },	      0,			 INVALID},
-	{ { .op = FAB_OP_READ, .dma_bytes = FAB_MSG_MAX + 1 },				       0,			  INVALID},
-	{ { .op = FAB_OP_READ, .dma_bytes = FAB_MSG_MAX },					   0,			      DENIED },
-	{ { .op = FAB_OP_ATOMIC_WRITE, .flags = ONLY, .dma_bytes = 8, .bytes = 12 },		     0,			INVALID},
-	{ { .op = FAB_OP_ATOMIC_WRITE, .flags = ONLY, .dma_bytes = 12, .bytes = 8 },		     0,			INVALID},
- /* 9.7.4.1.7: alignment */
-	{ { .op = FAB_OP_FETCH_ADD, .remote_addr = 4, .compare_add = 1 },			  0,			     INVALID},
+	  0,
+	  DENIED },
+	{ { .op = FAB_OP_WRITE, .flags = FAB_FIRST, .dma_bytes = 256, .bytes = 256 }, 0, INVALID },
+	{ { .op = FAB_OP_READ, .dma_bytes = FAB_MSG_MAX + 1 }, 0, INVALID },
+	{ { .op = FAB_OP_READ, .dma_bytes = FAB_MSG_MAX }, 0, DENIED },
+	{ { .op = FAB_OP_ATOMIC_WRITE, .flags = ONLY, .dma_bytes = 8, .bytes = 12 }, 0, INVALID },
+	{ { .op = FAB_OP_ATOMIC_WRITE, .flags = ONLY, .dma_bytes = 12, .bytes = 8 }, 0, INVALID },
+	/* 9.7.4.1.7: alignment */
+	{ { .op = FAB_OP_FETCH_ADD, .remote_addr = 4, .compare_add = 1 }, 0, INVALID },
 	{ { .op = FAB_OP_ATOMIC_WRITE,
 	    .flags = ONLY,
 	    .remote_addr = 4,
 	    .dma_bytes = 8,
 	    .bytes = 8 },
-	  0,														 INVALID},
+	  0,
+	  INVALID },
 };
 
 static struct world *open_filled(uint8_t max_rd_atomic)
@@ -295,13 +302,13 @@ static const struct {
 	uint8_t flush;
 	uint32_t bytes;
 } not_flushed[] = {
-	{0,			FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL,			8	  },
-	{ FAB_ACCESS_FLUSH_GLOBAL, 0,			      FAB_FLUSH_GLOBAL,			8	  },
-	{ FAB_ACCESS_FLUSH_GLOBAL, 0,			      FAB_FLUSH_GLOBAL | FAB_FLUSH_REGION,	   0	     },
-	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL,			      WORLD_BYTES},
-	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_PERSISTENT,			  8	    },
+	{ 0, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL, 8 },
+	{ FAB_ACCESS_FLUSH_GLOBAL, 0, FAB_FLUSH_GLOBAL, 8 },
+	{ FAB_ACCESS_FLUSH_GLOBAL, 0, FAB_FLUSH_GLOBAL | FAB_FLUSH_REGION, 0 },
+	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL, WORLD_BYTES },
+	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_PERSISTENT, 8 },
 	{ FAB_ACCESS_FLUSH_GLOBAL, FAB_ACCESS_FLUSH_GLOBAL, FAB_FLUSH_GLOBAL | FAB_FLUSH_PERSISTENT,
-	  8												      },
+	  8 },
 };
 
 TEST_LOOP(flush_needs_its_access, 0, sizeof(not_flushed) / sizeof(not_flushed[0]))

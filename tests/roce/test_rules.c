@@ -100,10 +100,10 @@ static void post_two_losing(struct world *world, unsigned int first, unsigned in
 }
 
 static const unsigned int losses[][2] = {
-	{1,  6	       }, /* a packet, and the same once more: 5 is the NAK */
-	{ 1, 5	       }, /* a packet, and the NAK */
-	{ 4, UINT32_MAX}, /* the last packet */
-	{ 5, UINT32_MAX}, /* the ACK */
+	{ 1, 6 },	   /* a packet, and the same once more: 5 is the NAK */
+	{ 1, 5 },	   /* a packet, and the NAK */
+	{ 4, UINT32_MAX }, /* the last packet */
+	{ 5, UINT32_MAX }, /* the ACK */
 };
 
 TEST_LOOP(what_no_nak_tells_of_is_sent_again_before_the_timeout, 0, 4)
@@ -327,9 +327,9 @@ static const struct {
 	uint8_t flags;
 	uint32_t bytes;
 } lengths[] = {
-	{FAB_FIRST,	     128},
-	{ FAB_FIRST,	     512},
-	{ FAB_FIRST | FAB_LAST, 512},
+	{ FAB_FIRST, 128 },
+	{ FAB_FIRST, 512 },
+	{ FAB_FIRST | FAB_LAST, 512 },
 };
 
 TEST_LOOP(packet_of_another_length_than_the_path_mtu_is_refused, 0,
@@ -549,9 +549,9 @@ static const struct {
 	uint64_t router_ns;
 	unsigned int percent; /* of the path, that all together use at least */
 } routers[] = {
-	{12000,	 35},
-	{ 20000, 50},
-	{ 30000, 65},
+	{ 12000, 35 },
+	{ 20000, 50 },
+	{ 30000, 65 },
 };
 
 /* One begins alone, and has the largest window when the others come. */

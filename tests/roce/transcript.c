@@ -30,12 +30,8 @@ static void say_flags(const struct fab_packet *packet)
 		uint8_t flag;
 		const char *letter;
 	} letters[] = {
-		{FAB_FIRST,	     "f"},
-		{ FAB_LAST,	    "l"},
-		   { FAB_ASK_ACK,	  "a"},
-		{ FAB_SOLICITED,	 "s"},
-		{ FAB_IMM,	   "i"},
-		   { FAB_INVALIDATE, "v"},
+		{ FAB_FIRST, "f" },	{ FAB_LAST, "l" }, { FAB_ASK_ACK, "a" },
+		{ FAB_SOLICITED, "s" }, { FAB_IMM, "i" },  { FAB_INVALIDATE, "v" },
 	};
 	unsigned int i;
 

@@ -40,9 +40,7 @@ static struct world *the_world;
 
 static union ibv_gid gid_of(unsigned int end)
 {
-	union ibv_gid gid = {
-		.raw = {[10] = 0xff, 0xff, 192, 0, 2, (uint8_t)(1 + end)}
-	};
+	union ibv_gid gid = { .raw = { [10] = 0xff, 0xff, 192, 0, 2, (uint8_t)(1 + end) } };
 
 	return gid;
 }
@@ -351,10 +349,10 @@ static struct ibv_qp *create_qp(struct world_end *end, enum ibv_qp_type type)
 		.qp_type = type,
 		.send_cq = end->cq,
 		.recv_cq = end->cq,
-		.cap = {.max_send_wr = 64,
+		.cap = { .max_send_wr = 64,
 			 .max_recv_wr = 64,
 			 .max_send_sge = 1,
-			 .max_recv_sge = 1},
+			 .max_recv_sge = 1 },
 	};
 	struct ibv_qp *qp = ibv_create_qp(end->pd, &init);
 
@@ -380,7 +378,7 @@ static void connect_end(struct world *world, unsigned int number, const struct w
 		.timeout = TIMEOUT,
 		.retry_cnt = 7,
 		.rnr_retry = config->rnr_retry ? config->rnr_retry : 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 }},
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } },
 	};
 	struct ibv_qp *qp = world->end[number].qp;
 	int path = is_ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;

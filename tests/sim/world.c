@@ -34,7 +34,7 @@ void world_identity(struct sim_host *host, unsigned int life)
 {
 	host->guid = (life + 1) * 0x100 + 0xa + host->number;
 	host->gid = (struct mad_gid){
-		.raw = {[10] = 0xff, 0xff, 10, 0, (uint8_t)life, host->number}
+		.raw = { [10] = 0xff, 0xff, 10, 0, (uint8_t)life, host->number }
 	};
 }
 

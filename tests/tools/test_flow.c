@@ -12,12 +12,8 @@
 #include "tools/purecm/reading.h"
 #include "tools/purecm/wrap.h"
 
-static const struct mad_gid a = {
-	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}
-};
-static const struct mad_gid b = {
-	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}
-};
+static const struct mad_gid a = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
+static const struct mad_gid b = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 2 } };
 
 #define N_KEPT 100
 

@@ -503,7 +503,7 @@ int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 struct ibv_context *fake_verbs_begin(void)
 {
 	fake = (struct fake_verbs){
-		.verbs = {.create_qp_ex = create_qp_ex,
+		.verbs = { .create_qp_ex = create_qp_ex,
 			   .create_srq_ex = create_srq_ex,
 			   .open_xrcd = open_xrcd,
 			   .close_xrcd = close_xrcd,
@@ -512,7 +512,7 @@ struct ibv_context *fake_verbs_begin(void)
 			   .context.ops = { .poll_cq = fake_poll_cq,
 					    .req_notify_cq = fake_req_notify_cq,
 					    .post_recv = fake_post_recv,
-					    .post_send = fake_post_send }},
+					    .post_send = fake_post_send } },
 		.n_sends_left = -1,
 	};
 	snprintf(fake.device_node.name, sizeof(fake.device_node.name), "fake0");

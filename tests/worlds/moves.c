@@ -73,9 +73,7 @@ static bool has_gid(const char *text)
 {
 	struct ibv_gid_entry entry[GIDS_MAX];
 	struct sockaddr_in addr = address(text, 0);
-	union ibv_gid gid = {
-		.raw = {[10] = 0xff, [11] = 0xff}
-	};
+	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
 	ssize_t i, n = ibv_query_gid_table(client->verbs, entry, GIDS_MAX, 0);
 
 	memcpy(gid.raw + 12, &addr.sin_addr, 4);
@@ -135,7 +133,7 @@ static int make_queue_pair(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	return rdma_create_qp(id, NULL, &attr);

@@ -89,14 +89,14 @@ static void destroy_id(struct batch *batch, size_t i)
 }
 
 static const struct step steps[] = {
-	{"create_id",      create_nth_id,    -1				 },
-	{ "resolve_addr",  resolve_addr,	RDMA_CM_EVENT_ADDR_RESOLVED },
-	{ "resolve_route", resolve_route,	  RDMA_CM_EVENT_ROUTE_RESOLVED},
-	{ "create_qp",     create_qp,	  -1			     },
-	{ "connect",	     begin_connect,    RDMA_CM_EVENT_ESTABLISHED   },
-	{ "disconnect",	begin_disconnect, RDMA_CM_EVENT_DISCONNECTED  },
-	{ "destroy_qp",	destroy_qp,	    -1			       },
-	{ "destroy_id",	destroy_id,	    -1			       },
+	{ "create_id", create_nth_id, -1 },
+	{ "resolve_addr", resolve_addr, RDMA_CM_EVENT_ADDR_RESOLVED },
+	{ "resolve_route", resolve_route, RDMA_CM_EVENT_ROUTE_RESOLVED },
+	{ "create_qp", create_qp, -1 },
+	{ "connect", begin_connect, RDMA_CM_EVENT_ESTABLISHED },
+	{ "disconnect", begin_disconnect, RDMA_CM_EVENT_DISCONNECTED },
+	{ "destroy_qp", destroy_qp, -1 },
+	{ "destroy_id", destroy_id, -1 },
 };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))

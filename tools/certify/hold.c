@@ -118,10 +118,8 @@ static void handle_event(enum rdma_cm_event_type type, int status, struct rdma_c
 /* Return: false after @wait_ms without an event, or on a signal. */
 static bool take_turn(bool is_ending, int wait_ms)
 {
-	struct pollfd fds[2] = {
-		{.fd = channel->fd, .events = POLLIN},
-		 { .fd = signals,	  .events = POLLIN}
-	};
+	struct pollfd fds[2] = { { .fd = channel->fd, .events = POLLIN },
+				 { .fd = signals, .events = POLLIN } };
 	enum rdma_cm_event_type type;
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;

@@ -141,10 +141,8 @@ static int receive_mad(struct ways *ways, struct mad_path *path, uint8_t mad[MAD
 /* Return: false at the timeout. */
 static bool wait_for_mads(struct ways *ways, int timeout_ms)
 {
-	struct pollfd fds[2] = {
-		{.fd = ways->umad->fd, .events = POLLIN},
-		    { .fd = -1,		.events = POLLIN}
-	};
+	struct pollfd fds[2] = { { .fd = ways->umad->fd, .events = POLLIN },
+				 { .fd = -1, .events = POLLIN } };
 
 	if (ways->sender)
 		fds[1].fd = mad_sender_port(ways->sender)->fd;

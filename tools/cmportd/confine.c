@@ -106,31 +106,31 @@ static const struct limited {
 	uint64_t mask;
 	uint64_t is;
 } limited[] = {
-	{SCMP_SYS(socket),		    0, UINT32_MAX,		   AF_UNIX		   },
-	{ SCMP_SYS(socket),		    0, UINT32_MAX,		   AF_NETLINK	      },
-	{ SCMP_SYS(socket),		    0, UINT32_MAX,		   AF_INET		   },
-	{ SCMP_SYS(socket),		    0, UINT32_MAX,		   AF_INET6		    },
-	{ SCMP_SYS(socketpair),		0, UINT32_MAX,	       AF_UNIX		       },
-	{ SCMP_SYS(ioctl),		   1, IOCTL_TYPE,		  IOCTL_OF_RDMA		},
-	{ SCMP_SYS(ioctl),		   1, IOCTL_TYPE,		  IOCTL_OF_SOCKETS	   },
-	{ SCMP_SYS(ioctl),		   1, UINT32_MAX,		  TCGETS		 },
-	{ SCMP_SYS(ioctl),		   1, UINT32_MAX,		  FIONREAD		   },
-	{ SCMP_SYS(ioctl),		   1, UINT32_MAX,		  FIONBIO		  },
- /* threads, not processes */
-	{ SCMP_SYS(clone),		   0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM},
- /* no memory is both writable and executable */
-	{ SCMP_SYS(mmap),		  2, PROT_WRITE | PROT_EXEC,  0		       },
-	{ SCMP_SYS(mmap),		  2, PROT_WRITE | PROT_EXEC,  PROT_WRITE		},
-	{ SCMP_SYS(mmap),		  2, PROT_WRITE | PROT_EXEC,  PROT_EXEC	       },
-	{ SCMP_SYS(mprotect),	      2, PROT_EXEC,		    0		      },
-	{ SCMP_SYS(fchmod),		    1, S_ISUID | S_ISGID,	  0			    },
-	{ SCMP_SYS(prctl),		   0, UINT32_MAX,		  PR_SET_NAME	      },
-	{ SCMP_SYS(prctl),		   0, UINT32_MAX,		  PR_CAPBSET_READ	  },
-	{ SCMP_SYS(kill),		  1, UINT32_MAX,		 0			   },
-	{ SCMP_SYS(sched_setscheduler), 1, UINT32_MAX,	       SCHED_OTHER		   },
-	{ SCMP_SYS(tgkill),		    2, UINT32_MAX,		   SIGABRT		   },
- /* of our own limits */
-	{ SCMP_SYS(prlimit64),	       0, UINT32_MAX,	      0			},
+	{ SCMP_SYS(socket), 0, UINT32_MAX, AF_UNIX },
+	{ SCMP_SYS(socket), 0, UINT32_MAX, AF_NETLINK },
+	{ SCMP_SYS(socket), 0, UINT32_MAX, AF_INET },
+	{ SCMP_SYS(socket), 0, UINT32_MAX, AF_INET6 },
+	{ SCMP_SYS(socketpair), 0, UINT32_MAX, AF_UNIX },
+	{ SCMP_SYS(ioctl), 1, IOCTL_TYPE, IOCTL_OF_RDMA },
+	{ SCMP_SYS(ioctl), 1, IOCTL_TYPE, IOCTL_OF_SOCKETS },
+	{ SCMP_SYS(ioctl), 1, UINT32_MAX, TCGETS },
+	{ SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD },
+	{ SCMP_SYS(ioctl), 1, UINT32_MAX, FIONBIO },
+	/* threads, not processes */
+	{ SCMP_SYS(clone), 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM },
+	/* no memory is both writable and executable */
+	{ SCMP_SYS(mmap), 2, PROT_WRITE | PROT_EXEC, 0 },
+	{ SCMP_SYS(mmap), 2, PROT_WRITE | PROT_EXEC, PROT_WRITE },
+	{ SCMP_SYS(mmap), 2, PROT_WRITE | PROT_EXEC, PROT_EXEC },
+	{ SCMP_SYS(mprotect), 2, PROT_EXEC, 0 },
+	{ SCMP_SYS(fchmod), 1, S_ISUID | S_ISGID, 0 },
+	{ SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME },
+	{ SCMP_SYS(prctl), 0, UINT32_MAX, PR_CAPBSET_READ },
+	{ SCMP_SYS(kill), 1, UINT32_MAX, 0 },
+	{ SCMP_SYS(sched_setscheduler), 1, UINT32_MAX, SCHED_OTHER },
+	{ SCMP_SYS(tgkill), 2, UINT32_MAX, SIGABRT },
+	/* of our own limits */
+	{ SCMP_SYS(prlimit64), 0, UINT32_MAX, 0 },
 };
 
 static int allow_all(scmp_filter_ctx filter, const char *names)

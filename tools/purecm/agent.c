@@ -451,10 +451,8 @@ static bool knows_secret(int control, const char *secret)
 
 static void serve_drill(struct agent *agent)
 {
-	struct pollfd look[2] = {
-		{.fd = agent->control,	.events = POLLIN},
-		{ .fd = agent->channel->fd, .events = POLLIN}
-	};
+	struct pollfd look[2] = { { .fd = agent->control, .events = POLLIN },
+				  { .fd = agent->channel->fd, .events = POLLIN } };
 	bool is_there = true;
 	size_t i;
 

@@ -119,10 +119,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = {
-	{&filter_argp, 0, NULL, 0 },
-	      { 0	  }
-};
+static const struct argp_child children[] = { { &filter_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	.options = option_table,

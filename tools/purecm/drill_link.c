@@ -268,11 +268,10 @@ static int take_lines(struct drill_link *link)
 
 int drill_link_wait(struct drill_link *link, uint64_t until_ns)
 {
-	struct pollfd look[3] = {
-		{.fd = link->port->fd,					 .events = POLLIN},
-		{ .fd = link->agent,					   .events = POLLIN},
-		{ .fd = link->sender ? mad_sender_port(link->sender)->fd : -1, .events = POLLIN}
-	};
+	struct pollfd look[3] = { { .fd = link->port->fd, .events = POLLIN },
+				  { .fd = link->agent, .events = POLLIN },
+				  { .fd = link->sender ? mad_sender_port(link->sender)->fd : -1,
+				    .events = POLLIN } };
 	const uint64_t now_ns = clock_ns();
 	int n, err = 0;
 

@@ -27,9 +27,9 @@ static const struct time_metric {
 	const char *help;
 	enum cm_attr from, to;
 } times[N_TIMES] = {
-	{"purecm_answer_seconds",	   "from a REQ to its REP",   CM_ATTR_REQ,	 CM_ATTR_REP },
-	{ "purecm_connect_seconds",    "from a REQ to the RTU",   CM_ATTR_REQ,  CM_ATTR_RTU },
-	{ "purecm_disconnect_seconds", "from a DREQ to its DREP", CM_ATTR_DREQ, CM_ATTR_DREP},
+	{ "purecm_answer_seconds", "from a REQ to its REP", CM_ATTR_REQ, CM_ATTR_REP },
+	{ "purecm_connect_seconds", "from a REQ to the RTU", CM_ATTR_REQ, CM_ATTR_RTU },
+	{ "purecm_disconnect_seconds", "from a DREQ to its DREP", CM_ATTR_DREQ, CM_ATTR_DREP },
 };
 
 struct histogram {

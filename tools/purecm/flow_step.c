@@ -15,11 +15,9 @@
 
 static const struct flow_usual usual[FLOW_MESSAGES] = {
 #define AT(name) [CM_ATTR_##name - CM_ATTR_REQ]
-	AT(REP) = {CM_REQ_RCVD,	 CM_REQ_SENT   },
-	   AT(RTU) = { CM_REP_RCVD,    CM_REP_SENT	},
-	AT(REJ) = { CM_REQ_RCVD,	 CM_IDLE	 },
-	   AT(DREQ) = { CM_ESTABLISHED, CM_ESTABLISHED},
-	AT(DREP) = { CM_DREQ_RCVD,   CM_DREQ_SENT	},
+	AT(REP) = { CM_REQ_RCVD, CM_REQ_SENT },	   AT(RTU) = { CM_REP_RCVD, CM_REP_SENT },
+	AT(REJ) = { CM_REQ_RCVD, CM_IDLE },	   AT(DREQ) = { CM_ESTABLISHED, CM_ESTABLISHED },
+	AT(DREP) = { CM_DREQ_RCVD, CM_DREQ_SENT },
 #undef AT
 };
 

@@ -52,7 +52,7 @@ static int make_queue_pair(struct probe *probe)
 	struct ibv_context *verbs = probe->checkup->gid.verbs;
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
 	};
 
 	probe->pd = ibv_alloc_pd(verbs);
@@ -178,13 +178,11 @@ static void make_req(const struct probe *probe, struct cm_msg *msg)
 static int send_msg(struct probe *probe, const struct cm_msg *msg)
 {
 	const struct checkup *checkup = probe->checkup;
-	struct portd_mad mad = {
-		.port = probe->opened.handle,
-		.path = {.grh = true,
-			  .sgid_index = (uint8_t)checkup->gid.gid_index,
-			  .hop_limit = checkup->route.hop_limit,
-			  .dgid = probe->peer}
-	};
+	struct portd_mad mad = { .port = probe->opened.handle,
+				 .path = { .grh = true,
+					   .sgid_index = (uint8_t)checkup->gid.gid_index,
+					   .hop_limit = checkup->route.hop_limit,
+					   .dgid = probe->peer } };
 	int err;
 
 	cm_msg_encode(msg, mad.mad);

@@ -11,13 +11,8 @@ static const struct {
 	uint8_t method;
 	const char *name;
 } methods[] = {
-	{0x01,	"Get"	      },
-	     { 0x02, "Set"	   },
-	       { 0x12, "GetTable"	  },
-	       { 0x15, "Delete"	},
-	{ 0x81, "GetResp"	  },
-	     { 0x92, "GetTableResp"},
-	       { 0x95, "DeleteResp"  },
+	{ 0x01, "Get" },     { 0x02, "Set" },	       { 0x12, "GetTable" },   { 0x15, "Delete" },
+	{ 0x81, "GetResp" }, { 0x92, "GetTableResp" }, { 0x95, "DeleteResp" },
 };
 const struct wire_layout *sa_decode(const uint8_t mad[MAD_BYTES], struct sa_msg *ret)
 {

@@ -27,15 +27,15 @@ struct script {
 static const struct script fabric = {
 	"fabric",
 	"purecm fabric",
-	{"fabric", "faults.py", "furnish.py", "host_process.py", "lag.py", "listening.py",
-	  "namespaces.py", "netlink.py", "plan.py", "udp_ports.py", "watch.py"},
+	{ "fabric", "faults.py", "furnish.py", "host_process.py", "lag.py", "listening.py",
+	  "namespaces.py", "netlink.py", "plan.py", "udp_ports.py", "watch.py" },
 };
 
 static const struct script certify = {
 	"certify",
 	"purecm certify",
-	{"certify", "compare.py", "host.py", "link.py", "page.py", "pair.py", "scripts.py",
-	  "trials.py", "ways.py"},
+	{ "certify", "compare.py", "host.py", "link.py", "page.py", "pair.py", "scripts.py",
+	  "trials.py", "ways.py" },
 };
 
 /* Directories relative to this program; in a build tree they are beside it. */

@@ -32,10 +32,10 @@ static const struct {
 	const char *folder;
 	enum portd_stat_counter what;
 } counters[] = {
-	{"cm_tx_msgs",	PORTD_COUNT_SENT	 },
-	{ "cm_rx_msgs",	PORTD_COUNT_RECEIVED },
-	{ "cm_tx_retries",	   PORTD_COUNT_REPEATED },
-	{ "cm_rx_duplicates", PORTD_COUNT_DUPLICATE},
+	{ "cm_tx_msgs", PORTD_COUNT_SENT },
+	{ "cm_rx_msgs", PORTD_COUNT_RECEIVED },
+	{ "cm_tx_retries", PORTD_COUNT_REPEATED },
+	{ "cm_rx_duplicates", PORTD_COUNT_DUPLICATE },
 };
 
 struct device {

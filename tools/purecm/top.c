@@ -138,7 +138,7 @@ static uint64_t remember_row(struct top *top, const struct snapshot *snapshot,
 	struct seen_key key = {
 		.pid = snapshot_process(snapshot, id->row.client)->pid,
 		.qpn = id->local_qpn,
-		.ports = {id->local_port, id->peer_port},
+		.ports = { id->local_port, id->peer_port },
 	};
 	struct seen_id *seen;
 	struct hash_node *node;

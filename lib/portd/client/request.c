@@ -506,7 +506,7 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 {
 	struct portd_record record = {
 		.type = PORTD_HELLO,
-		.hello = {.version = PORTD_VERSION, .resumes = resumes, .visits = client->visits},
+		.hello = { .version = PORTD_VERSION, .resumes = resumes, .visits = client->visits },
 	};
 	struct portd_reply reply = { .error = 0 };
 	int fd[2] = { -1, -1 };

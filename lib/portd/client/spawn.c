@@ -216,13 +216,10 @@ static const struct {
 	enum __rlimit_resource resource;
 	rlim_t wanted;
 } limits[] = {
-	{RLIMIT_AS,	     RLIM_INFINITY},
-	   { RLIMIT_CPU,	 RLIM_INFINITY},
-	{ RLIMIT_DATA,    RLIM_INFINITY},
-	   { RLIMIT_FSIZE,   RLIM_INFINITY},
-	{ RLIMIT_MEMLOCK, RLIM_INFINITY},
-	   { RLIMIT_NOFILE,  FDS_WANTED   },
-	{ RLIMIT_STACK,	8 << 20	},
+	{ RLIMIT_AS, RLIM_INFINITY },	   { RLIMIT_CPU, RLIM_INFINITY },
+	{ RLIMIT_DATA, RLIM_INFINITY },	   { RLIMIT_FSIZE, RLIM_INFINITY },
+	{ RLIMIT_MEMLOCK, RLIM_INFINITY }, { RLIMIT_NOFILE, FDS_WANTED },
+	{ RLIMIT_STACK, 8 << 20 },
 };
 
 /* Root may exceed the program's hard limit; others are raised to it. */

@@ -257,7 +257,7 @@ struct tail {
 };
 
 static const struct tail tails[PORTD_N_TYPES] = {
-	[PORTD_MAD] = {offsetof(struct portd_record, mad.mad), MAD_BYTES},
+	[PORTD_MAD] = { offsetof(struct portd_record, mad.mad), MAD_BYTES },
 };
 
 /* Required in common by all versions. */

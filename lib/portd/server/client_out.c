@@ -134,9 +134,8 @@ void client_deliver(struct server *server, struct client *client, struct host_po
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES],
 		    bool is_of_connection)
 {
-	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = host_port->handle, .path = *path}
-	};
+	struct portd_record record = { .type = PORTD_MAD,
+				       .mad = { .port = host_port->handle, .path = *path } };
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
 	if (client_show(server, client, &record,

@@ -62,7 +62,7 @@ void defaults_tell(struct server *server, struct client *client, const struct ho
 {
 	const struct portd_record record = {
 		.type = PORTD_PORT_TOS,
-		.port_tos = {.port = host_port->handle, .tos = host_port->tos},
+		.port_tos = { .port = host_port->handle, .tos = host_port->tos },
 	};
 
 	if (client_host_port(server, client, host_port->handle) == host_port)

@@ -451,20 +451,20 @@ static const struct {
 	unsigned int price;
 	unsigned int price_failed;
 } rows[PORTD_N_TYPES] = {
-	[PORTD_HELLO] = {handle_hello,	16, 16  },
-	[PORTD_OPEN_PORT] = { handle_open_port,	0,  2000},
-	[PORTD_BIND] = { handle_bind,	      0,	 100 },
-	[PORTD_LISTEN] = { handle_listen,	  0,  0   },
-	[PORTD_UPDATE] = { handle_update,	  0,  0   },
-	[PORTD_RELEASE] = { handle_release,	    0,  0	 },
-	[PORTD_LEASE_PORTS] = { handle_lease_ports, 0,  100 },
-	[PORTD_LEASE_AHEAD] = { handle_lease_ports, 0,  100 },
-	[PORTD_LEASE_IDS] = { lend_block,	  0,  0   },
-	[PORTD_HOLD_IDS] = { handle_hold_ids,    0,	 0   },
-	[PORTD_TRACK] = { handle_tracked,	  0,  0   },
-	[PORTD_RESUMED] = { handle_resumed,	    0,  0	 },
-	[PORTD_TRACE] = { handle_trace,	16, 0   },
-	[PORTD_STAT] = { handle_stat,	      8,	 0   },
+	[PORTD_HELLO] = { handle_hello, 16, 16 },
+	[PORTD_OPEN_PORT] = { handle_open_port, 0, 2000 },
+	[PORTD_BIND] = { handle_bind, 0, 100 },
+	[PORTD_LISTEN] = { handle_listen, 0, 0 },
+	[PORTD_UPDATE] = { handle_update, 0, 0 },
+	[PORTD_RELEASE] = { handle_release, 0, 0 },
+	[PORTD_LEASE_PORTS] = { handle_lease_ports, 0, 100 },
+	[PORTD_LEASE_AHEAD] = { handle_lease_ports, 0, 100 },
+	[PORTD_LEASE_IDS] = { lend_block, 0, 0 },
+	[PORTD_HOLD_IDS] = { handle_hold_ids, 0, 0 },
+	[PORTD_TRACK] = { handle_tracked, 0, 0 },
+	[PORTD_RESUMED] = { handle_resumed, 0, 0 },
+	[PORTD_TRACE] = { handle_trace, 16, 0 },
+	[PORTD_STAT] = { handle_stat, 8, 0 },
 };
 
 /* A cmportd that programs start cannot exceed the hard limits of the first one. */

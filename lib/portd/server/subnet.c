@@ -212,9 +212,8 @@ static void end_query(struct client_ask *asked)
 
 static void refuse_query(struct server *server, struct client *client, uint32_t ask_id, int err)
 {
-	struct portd_record record = {
-		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = (uint16_t)-err}
-	};
+	struct portd_record record = { .type = PORTD_SA_TOLD,
+				       .sa_told = { .ask_id = ask_id, .error = (uint16_t)-err } };
 
 	server->above->tell(server, client, &record);
 }
@@ -222,10 +221,9 @@ static void refuse_query(struct server *server, struct client *client, uint32_t 
 /* Tell a client the record of an answer; of a table so many follow. */
 static void tell_record(const struct client_ask *asked, const struct sa_msg *answer, size_t left)
 {
-	struct portd_record record = {
-		.type = PORTD_SA_TOLD,
-		.sa_told = {.ask_id = asked->ask_id, .left = (uint16_t)left}
-	};
+	struct portd_record record = { .type = PORTD_SA_TOLD,
+				       .sa_told = { .ask_id = asked->ask_id,
+						    .left = (uint16_t)left } };
 
 	wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path, record.sa_told.record);
 	asked->server->above->tell(asked->server, asked->client, &record);

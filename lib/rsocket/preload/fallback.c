@@ -36,9 +36,9 @@ static int open_tcp(const struct sock *sock, int flags)
 		int level, name;
 		bool is_v6_only;
 	} rows[] = {
-		{SOL_SOCKET,    SO_REUSEADDR, false},
-		{ IPPROTO_TCP,  TCP_NODELAY,  false},
-		{ IPPROTO_IPV6, IPV6_V6ONLY,  true },
+		{ SOL_SOCKET, SO_REUSEADDR, false },
+		{ IPPROTO_TCP, TCP_NODELAY, false },
+		{ IPPROTO_IPV6, IPV6_V6ONLY, true },
 	};
 	int tcp = real()->socket(sock->domain, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 

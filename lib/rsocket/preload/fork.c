@@ -163,8 +163,8 @@ static bool is_readable(int tcp, int timeout_ms)
 static void become_rdma(int tcp, int rs)
 {
 	static const int options[][2] = {
-		{IPPROTO_TCP, TCP_NODELAY },
-		{ SOL_SOCKET, SO_KEEPALIVE},
+		{ IPPROTO_TCP, TCP_NODELAY },
+		{ SOL_SOCKET, SO_KEEPALIVE },
 	};
 	int flags = real()->fcntl(tcp, F_GETFL);
 	struct linger linger = { 0 };
@@ -274,10 +274,8 @@ static bool is_same_host(const union name *a, const union name *b)
  */
 static int accept_from_host(int tcp, const union name *client, int listener)
 {
-	struct pollfd both[2] = {
-		{.fd = listener, .events = POLLIN		   },
-		      { .fd = tcp,	   .events = POLLIN | POLLRDHUP}
-	};
+	struct pollfd both[2] = { { .fd = listener, .events = POLLIN },
+				  { .fd = tcp, .events = POLLIN | POLLRDHUP } };
 	union name peer;
 
 	while (rpoll(both, 2, both[1].fd < 0 ? GIVE_UP_MS : -1) > 0) {

@@ -25,9 +25,9 @@ static void set_sizes(int rs)
 		const char *variable;
 		int option;
 	} rows[] = {
-		{"RS_SQ_SIZE",	RDMA_SQSIZE},
-		{ "RS_RQ_SIZE", RDMA_RQSIZE},
-		{ "RS_INLINE",  RDMA_INLINE},
+		{ "RS_SQ_SIZE", RDMA_SQSIZE },
+		{ "RS_RQ_SIZE", RDMA_RQSIZE },
+		{ "RS_INLINE", RDMA_INLINE },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -145,10 +145,8 @@ static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *byte
 /* Accepts the first connection over RDMA or TCP. */
 static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	struct pollfd both[2] = {
-		{.fd = sock->rs,	  .events = POLLIN},
-		      { .fd = sock->tcp, .events = POLLIN}
-	};
+	struct pollfd both[2] = { { .fd = sock->rs, .events = POLLIN },
+				  { .fd = sock->tcp, .events = POLLIN } };
 	bool waits = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
 
 	for (;;) {

@@ -158,9 +158,9 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *timeout)
 {
 	const struct select_set sets[SELECT_N_SETS] = {
-		{in,   POLLIN,  POLLIN | POLLHUP | POLLERR},
-		{ out, POLLOUT, POLLOUT | POLLERR	  },
-		{ err, POLLPRI, POLLPRI			},
+		{ in, POLLIN, POLLIN | POLLHUP | POLLERR },
+		{ out, POLLOUT, POLLOUT | POLLERR },
+		{ err, POLLPRI, POLLPRI },
 	};
 	struct pollfd fds[FD_SETSIZE];
 	nfds_t count = n >= 0 && n <= FD_SETSIZE ? select_to_poll(sets, n, fds) : 0;

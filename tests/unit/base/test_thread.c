@@ -94,14 +94,8 @@ static const struct {
 	const char *list;
 	unsigned long left;
 } lists[] = {
-	{"",	      0xff},
-	     { "\n",	     0xff},
-	   { "0\n",	    0xfe},
-	    { "1-3\n",    0xf1},
-	{ "1-3,5\n",  0xd1},
-	     { "6-9999\n", 0x3f},
-	   { "7-",	   0xff},
-	    { "x",	   0xff},
+	{ "", 0xff },	     { "\n", 0xff },	   { "0\n", 0xfe }, { "1-3\n", 0xf1 },
+	{ "1-3,5\n", 0xd1 }, { "6-9999\n", 0x3f }, { "7-", 0xff },  { "x", 0xff },
 };
 
 TEST_LOOP(isolated_cpus_are_left_out, 0, sizeof(lists) / sizeof(lists[0]))

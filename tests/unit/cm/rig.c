@@ -10,12 +10,8 @@
 #include "tests/unit/cm/text.h"
 #include "tests/unit/test.h"
 
-static const struct mad_gid our_gid = {
-	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}
-};
-static const struct mad_gid peer_gid = {
-	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}
-};
+static const struct mad_gid our_gid = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
+static const struct mad_gid peer_gid = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 2 } };
 
 void rig_init(struct rig *rig)
 {
@@ -24,7 +20,7 @@ void rig_init(struct rig *rig)
 		.our_qpn = RIG_OUR_QPN,
 		.peer_comm_id = 0x70000001,
 		.peer_qpn = 0x000222,
-		.path = {.grh = true, .dgid = peer_gid},
+		.path = { .grh = true, .dgid = peer_gid },
 	};
 	ck_assert_int_eq(cm_core_init(&rig->core, 0x5eed), 0);
 	cm_port_init(&rig->port, RIG_OUR_GUID, &our_gid);
@@ -274,29 +270,29 @@ struct way {
 };
 
 static const struct way active_ways[CM_N_STATES] = {
-	[CM_REQ_SENT] = {CM_IDLE,	   "local REQ"     },
-	[CM_MRA_REQ_RCVD] = { CM_REQ_SENT,	   "MRA(REQ)"      },
-	[CM_REP_RCVD] = { CM_REQ_SENT,    "REP"	     },
-	[CM_MRA_REP_SENT] = { CM_REP_RCVD,	   "local MRA"     },
-	[CM_ESTABLISHED] = { CM_REP_RCVD,	  "local RTU"     },
-	[CM_DREQ_SENT] = { CM_ESTABLISHED, "local DREQ"	},
-	[CM_DREQ_RCVD] = { CM_ESTABLISHED, "DREQ"	  },
-	[CM_TIMEWAIT] = { CM_DREQ_SENT,	"DREP"	       },
-	[CM_SIDR_REQ_SENT] = { CM_IDLE,	"local SIDR_REQ"},
+	[CM_REQ_SENT] = { CM_IDLE, "local REQ" },
+	[CM_MRA_REQ_RCVD] = { CM_REQ_SENT, "MRA(REQ)" },
+	[CM_REP_RCVD] = { CM_REQ_SENT, "REP" },
+	[CM_MRA_REP_SENT] = { CM_REP_RCVD, "local MRA" },
+	[CM_ESTABLISHED] = { CM_REP_RCVD, "local RTU" },
+	[CM_DREQ_SENT] = { CM_ESTABLISHED, "local DREQ" },
+	[CM_DREQ_RCVD] = { CM_ESTABLISHED, "DREQ" },
+	[CM_TIMEWAIT] = { CM_DREQ_SENT, "DREP" },
+	[CM_SIDR_REQ_SENT] = { CM_IDLE, "local SIDR_REQ" },
 };
 
 static const struct way passive_ways[CM_N_STATES] = {
-	[CM_REQ_RCVD] = {CM_IDLE,	   "REQ"		 },
-	[CM_MRA_REQ_SENT] = { CM_REQ_RCVD,	   "local MRA"     },
-	[CM_REP_SENT] = { CM_REQ_RCVD,      "local REP"	   },
-	[CM_MRA_REP_RCVD] = { CM_REP_SENT,	   "MRA(REP)"      },
-	[CM_ESTABLISHED] = { CM_REP_SENT,	  "RTU"		},
-	[CM_DREQ_SENT] = { CM_ESTABLISHED,   "local DREQ"	},
-	[CM_DREQ_RCVD] = { CM_ESTABLISHED,   "DREQ"	  },
-	[CM_TIMEWAIT] = { CM_DREQ_RCVD,	"local DREP"    },
-	[CM_IDLE] = { CM_TIMEWAIT,	   "timer"	   },
-	[CM_SIDR_REQ_RCVD] = { CM_IDLE,		"SIDR_REQ"	   },
-	[CM_SIDR_REP_SENT] = { CM_SIDR_REQ_RCVD, "local SIDR_REP"},
+	[CM_REQ_RCVD] = { CM_IDLE, "REQ" },
+	[CM_MRA_REQ_SENT] = { CM_REQ_RCVD, "local MRA" },
+	[CM_REP_SENT] = { CM_REQ_RCVD, "local REP" },
+	[CM_MRA_REP_RCVD] = { CM_REP_SENT, "MRA(REP)" },
+	[CM_ESTABLISHED] = { CM_REP_SENT, "RTU" },
+	[CM_DREQ_SENT] = { CM_ESTABLISHED, "local DREQ" },
+	[CM_DREQ_RCVD] = { CM_ESTABLISHED, "DREQ" },
+	[CM_TIMEWAIT] = { CM_DREQ_RCVD, "local DREP" },
+	[CM_IDLE] = { CM_TIMEWAIT, "timer" },
+	[CM_SIDR_REQ_RCVD] = { CM_IDLE, "SIDR_REQ" },
+	[CM_SIDR_REP_SENT] = { CM_SIDR_REQ_RCVD, "local SIDR_REP" },
 };
 
 bool rig_can_reach(enum cm_state state, bool passive)

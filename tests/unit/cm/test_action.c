@@ -173,14 +173,10 @@ static const struct {
 	bool passive;
 	const char *input;
 } paired[] = {
-	{CM_REP_RCVD,      false, "local RTU" },
-	 { CM_MRA_REP_SENT, false, "REP"	 },
-	{ CM_MRA_REQ_SENT, true,	 "REQ"       },
-	 { CM_ESTABLISHED,  false, "REP"	},
-	{ CM_ESTABLISHED,  false, "local DREQ"},
-	 { CM_ESTABLISHED,  true,	 "local DREQ"},
-	{ CM_DREQ_RCVD,	false, "local DREP"},
-	 { CM_TIMEWAIT,	true,  "DREQ"	     },
+	{ CM_REP_RCVD, false, "local RTU" },	 { CM_MRA_REP_SENT, false, "REP" },
+	{ CM_MRA_REQ_SENT, true, "REQ" },	 { CM_ESTABLISHED, false, "REP" },
+	{ CM_ESTABLISHED, false, "local DREQ" }, { CM_ESTABLISHED, true, "local DREQ" },
+	{ CM_DREQ_RCVD, false, "local DREP" },	 { CM_TIMEWAIT, true, "DREQ" },
 };
 
 TEST_LOOP(message_bears_both_comm_ids, 0, sizeof(paired) / sizeof(paired[0]))
@@ -288,13 +284,8 @@ static const struct {
 	uint8_t response_timeout, retries;
 	uint64_t give_up_ms;
 } waits[] = {
-	{20,  15, 50000},
-	   { 31, 15, 50000},
-	      { 20, 1,  8192 },
-	       { 20, 0,	4096 },
-	{ 18, 3,	 4096 },
-	   { 10, 0,  4000 },
-	      { 0,  0,  4000 },
+	{ 20, 15, 50000 }, { 31, 15, 50000 }, { 20, 1, 8192 }, { 20, 0, 4096 },
+	{ 18, 3, 4096 },   { 10, 0, 4000 },   { 0, 0, 4000 },
 };
 
 TEST_LOOP(rep_is_given_up_when_the_peer_no_longer_waits, 0, sizeof(waits) / sizeof(waits[0]))
@@ -345,8 +336,7 @@ TEST(caller_says_when_to_repeat_a_request)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_args args = {
-		.port = &rig.port, .path = &rig.path, .waits = {50, 100, 0},
-			       .msg = &req
+		.port = &rig.port, .path = &rig.path, .waits = { 50, 100, 0 }, .msg = &req
 	};
 
 	rig_reach(&rig, CM_IDLE, false);
@@ -359,9 +349,7 @@ TEST(caller_says_when_to_repeat_a_request)
 
 TEST(caller_says_when_to_repeat_a_disconnect_request)
 {
-	struct cm_args args = {
-		.waits = {50, 100, 0}
-	};
+	struct cm_args args = { .waits = { 50, 100, 0 } };
 
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	cm_core_call(&rig.core, rig.conn, CM_CALL_DREQ, &args, rig.now, &rig.out);
@@ -371,10 +359,7 @@ TEST(caller_says_when_to_repeat_a_disconnect_request)
 TEST(caller_says_when_to_repeat_a_reply)
 {
 	struct cm_msg rep;
-	struct cm_args args = {
-		.waits = {50, 100, 0},
-			 .msg = &rep
-	};
+	struct cm_args args = { .waits = { 50, 100, 0 }, .msg = &rep };
 
 	cm_msg_init(&rep, CM_ATTR_REP, 0);
 	rig_reach(&rig, CM_REQ_RCVD, true);

@@ -60,18 +60,10 @@ static const struct {
 	enum cm_state state;
 	bool passive;
 } alive[] = {
-	{CM_REQ_SENT,      false},
-	    { CM_MRA_REQ_RCVD, false},
-	{ CM_REP_RCVD,     false},
-	{ CM_MRA_REP_SENT, false},
-	    { CM_REQ_RCVD,	   true },
-	{ CM_MRA_REQ_SENT, true },
-	{ CM_REP_SENT,     true },
-	    { CM_MRA_REP_RCVD, true },
-	{ CM_ESTABLISHED,  false},
-	{ CM_ESTABLISHED,  true },
-	    { CM_DREQ_RCVD,    false},
-	{ CM_DREQ_RCVD,	true },
+	{ CM_REQ_SENT, false },	    { CM_MRA_REQ_RCVD, false }, { CM_REP_RCVD, false },
+	{ CM_MRA_REP_SENT, false }, { CM_REQ_RCVD, true },	{ CM_MRA_REQ_SENT, true },
+	{ CM_REP_SENT, true },	    { CM_MRA_REP_RCVD, true },	{ CM_ESTABLISHED, false },
+	{ CM_ESTABLISHED, true },   { CM_DREQ_RCVD, false },	{ CM_DREQ_RCVD, true },
 };
 
 #define N_ALIVE (sizeof(alive) / sizeof(alive[0]))
@@ -128,9 +120,9 @@ static const struct {
 	enum cm_state state;
 	bool passive;
 } over[] = {
-	{CM_IDLE,	   false},
-	{ CM_IDLE,	   true },
-	{ CM_TIMEWAIT, false},
+	{ CM_IDLE, false },
+	{ CM_IDLE, true },
+	{ CM_TIMEWAIT, false },
 	{ CM_TIMEWAIT, true },
 };
 

@@ -325,17 +325,12 @@ static const struct {
 	bool passive;
 	const char *input;
 } duplicates[] = {
-	{CM_MRA_REQ_RCVD,  false, "MRA(REQ)"},
-	{ CM_REP_RCVD,     false, "REP"	    },
-	{ CM_MRA_REP_SENT, false, "REP"	},
-	{ CM_REQ_RCVD,     true,  "REQ"	   },
-	{ CM_MRA_REQ_SENT, true,	 "REQ"     },
-	{ CM_REP_SENT,     true,  "REQ"	   },
-	{ CM_MRA_REP_RCVD, true,	 "REQ"     },
-	{ CM_MRA_REP_RCVD, true,	 "MRA(REP)"},
-	{ CM_ESTABLISHED,  true,	"REQ"     },
-	{ CM_ESTABLISHED,  true,	"RTU"     },
-	{ CM_DREQ_RCVD,	true,  "DREQ"    },
+	{ CM_MRA_REQ_RCVD, false, "MRA(REQ)" }, { CM_REP_RCVD, false, "REP" },
+	{ CM_MRA_REP_SENT, false, "REP" },	{ CM_REQ_RCVD, true, "REQ" },
+	{ CM_MRA_REQ_SENT, true, "REQ" },	{ CM_REP_SENT, true, "REQ" },
+	{ CM_MRA_REP_RCVD, true, "REQ" },	{ CM_MRA_REP_RCVD, true, "MRA(REP)" },
+	{ CM_ESTABLISHED, true, "REQ" },	{ CM_ESTABLISHED, true, "RTU" },
+	{ CM_DREQ_RCVD, true, "DREQ" },
 };
 
 TEST_LOOP(duplicates_are_counted, 0, sizeof(duplicates) / sizeof(duplicates[0]))

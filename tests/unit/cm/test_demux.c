@@ -232,17 +232,17 @@ static const struct {
 	unsigned int at;
 	uint8_t value;
 } garbage[] = {
-	{0,	     0,	1	  },
-	{ 24,	      0,	 1   },
-	{ 255,       0,  1   },
-	{ 257,       0,  1   },
-	{ MAD_BYTES, 0,	2	  },
-	{ MAD_BYTES, 1,	3	  },
-	{ MAD_BYTES, 2,	1	  },
-	{ MAD_BYTES, 3,	0x81},
-	{ MAD_BYTES, 17, 0x0f},
-	{ MAD_BYTES, 17, 0x1b},
-	{ MAD_BYTES, 16, 1   },
+	{ 0, 0, 1 },
+	{ 24, 0, 1 },
+	{ 255, 0, 1 },
+	{ 257, 0, 1 },
+	{ MAD_BYTES, 0, 2 },
+	{ MAD_BYTES, 1, 3 },
+	{ MAD_BYTES, 2, 1 },
+	{ MAD_BYTES, 3, 0x81 },
+	{ MAD_BYTES, 17, 0x0f },
+	{ MAD_BYTES, 17, 0x1b },
+	{ MAD_BYTES, 16, 1 },
 };
 
 TEST_LOOP(garbage_is_counted_and_dropped, 0, sizeof(garbage) / sizeof(garbage[0]))
@@ -364,28 +364,28 @@ struct rej_case {
 
 static const struct rej_case rejs[] = {
 	/* To a REQ: the peer needs to have no id, and we know none of it. */
-	{CM_REQ_SENT,      false, 0, 8,  true,  false, false, true },
-	{ CM_REQ_SENT,     false, 0, 28, true,  true,	 false, true },
-	{ CM_MRA_REQ_RCVD, false, 0, 28, true,  true,  false, true },
-	{ CM_REQ_SENT,     false, 0, 28, false, true,  false, false},
-	{ CM_REQ_SENT,     false, 2, 28, true,  true,	 false, false},
-	{ CM_REQ_SENT,     false, 2, 28, true,  false, false, true },
-	{ CM_REP_RCVD,     false, 0, 28, true,  true,	 false, false},
- /* To anything else: both ids count. */
-	{ CM_REP_SENT,     true,  1, 28, true,  true,	false, true },
-	{ CM_REP_SENT,     true,  2, 28, true,  true,	false, true },
-	{ CM_REP_SENT,     true,  1, 28, true,  false, false, false},
-	{ CM_REP_SENT,     true,  1, 28, false, true,	 false, false},
-	{ CM_REP_SENT,     true,  0, 28, true,  true,	false, false},
-	{ CM_ESTABLISHED,  false, 2, 28, true,  true,  false, true },
- /* Reason 4: the peer's id and its GUID, and nothing else. */
-	{ CM_REQ_RCVD,     true,  2, 4,  false, true,	true,  true },
-	{ CM_REP_SENT,     true,  2, 4,  false, true,	true,  true },
-	{ CM_REP_SENT,     true,  0, 4,  false, true,	true,  true },
-	{ CM_REP_SENT,     true,  2, 4,  false, true,	false, false},
-	{ CM_REP_SENT,     true,  2, 4,  true,	 true,  false, false},
-	{ CM_REP_SENT,     true,  2, 4,  true,	 false, true,  false},
-	{ CM_REQ_SENT,     false, 0, 4,  true,  true,	true,  false},
+	{ CM_REQ_SENT, false, 0, 8, true, false, false, true },
+	{ CM_REQ_SENT, false, 0, 28, true, true, false, true },
+	{ CM_MRA_REQ_RCVD, false, 0, 28, true, true, false, true },
+	{ CM_REQ_SENT, false, 0, 28, false, true, false, false },
+	{ CM_REQ_SENT, false, 2, 28, true, true, false, false },
+	{ CM_REQ_SENT, false, 2, 28, true, false, false, true },
+	{ CM_REP_RCVD, false, 0, 28, true, true, false, false },
+	/* To anything else: both ids count. */
+	{ CM_REP_SENT, true, 1, 28, true, true, false, true },
+	{ CM_REP_SENT, true, 2, 28, true, true, false, true },
+	{ CM_REP_SENT, true, 1, 28, true, false, false, false },
+	{ CM_REP_SENT, true, 1, 28, false, true, false, false },
+	{ CM_REP_SENT, true, 0, 28, true, true, false, false },
+	{ CM_ESTABLISHED, false, 2, 28, true, true, false, true },
+	/* Reason 4: the peer's id and its GUID, and nothing else. */
+	{ CM_REQ_RCVD, true, 2, 4, false, true, true, true },
+	{ CM_REP_SENT, true, 2, 4, false, true, true, true },
+	{ CM_REP_SENT, true, 0, 4, false, true, true, true },
+	{ CM_REP_SENT, true, 2, 4, false, true, false, false },
+	{ CM_REP_SENT, true, 2, 4, true, true, false, false },
+	{ CM_REP_SENT, true, 2, 4, true, false, true, false },
+	{ CM_REQ_SENT, false, 0, 4, true, true, true, false },
 };
 
 TEST_LOOP(rej_means_the_connection_that_it_names, 0, sizeof(rejs) / sizeof(rejs[0]))
@@ -420,19 +420,19 @@ static const struct {
 	bool names_us, names_peer;
 	uint8_t ari_bytes;
 } rejected[] = {
-	{CM_REQ_SENT,      false, "local REJ",	   2, 28, true,	false, 0},
-	{ CM_REQ_SENT,     false, "local destroy", 2, 4,  true,  false, 8},
-	{ CM_MRA_REQ_RCVD, false, "local destroy", 2, 4,	 true,  false, 8},
-	{ CM_REP_RCVD,     false, "local REJ",	   1, 28, true,	true,  0},
-	{ CM_REP_RCVD,     false, "local destroy", 1, 28, true,  true,  0},
-	{ CM_MRA_REP_SENT, false, "local destroy", 1, 28, true,	true,  0},
-	{ CM_REQ_RCVD,     true,  "local REJ",	  0, 28, false, true,  0},
-	{ CM_REQ_RCVD,     true,  "local destroy", 0, 28, false, true,  0},
-	{ CM_MRA_REQ_SENT, true,	 "local REJ",     0, 28, true,  true,	 0},
-	{ CM_MRA_REQ_SENT, true,	 "local destroy", 0, 28, true,  true,  0},
-	{ CM_REP_SENT,     true,  "local REJ",	  2, 28, true,  true,  0},
-	{ CM_REP_SENT,     true,  "local destroy", 2, 28, true,  true,	 0},
-	{ CM_MRA_REP_RCVD, true,	 "local destroy", 2, 28, true,  true,  0},
+	{ CM_REQ_SENT, false, "local REJ", 2, 28, true, false, 0 },
+	{ CM_REQ_SENT, false, "local destroy", 2, 4, true, false, 8 },
+	{ CM_MRA_REQ_RCVD, false, "local destroy", 2, 4, true, false, 8 },
+	{ CM_REP_RCVD, false, "local REJ", 1, 28, true, true, 0 },
+	{ CM_REP_RCVD, false, "local destroy", 1, 28, true, true, 0 },
+	{ CM_MRA_REP_SENT, false, "local destroy", 1, 28, true, true, 0 },
+	{ CM_REQ_RCVD, true, "local REJ", 0, 28, false, true, 0 },
+	{ CM_REQ_RCVD, true, "local destroy", 0, 28, false, true, 0 },
+	{ CM_MRA_REQ_SENT, true, "local REJ", 0, 28, true, true, 0 },
+	{ CM_MRA_REQ_SENT, true, "local destroy", 0, 28, true, true, 0 },
+	{ CM_REP_SENT, true, "local REJ", 2, 28, true, true, 0 },
+	{ CM_REP_SENT, true, "local destroy", 2, 28, true, true, 0 },
+	{ CM_MRA_REP_RCVD, true, "local destroy", 2, 28, true, true, 0 },
 };
 
 TEST_LOOP(rej_names_what_the_peer_can_find, 0, sizeof(rejected) / sizeof(rejected[0]))

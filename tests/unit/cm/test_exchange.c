@@ -214,11 +214,11 @@ static const struct {
 	enum cm_attr attr;
 	const char *chart;
 } doubles[] = {
-	{PAIR_CLIENT,  CM_ATTR_REQ,  "REQ+> <REP RTU> DREQ> <DREP"	  },
-	{ PAIR_SERVER, CM_ATTR_REP,  "REQ> <REP+ RTU> RTU> DREQ> <DREP" },
-	{ PAIR_CLIENT, CM_ATTR_RTU,  "REQ> <REP RTU+> DREQ> <DREP"	  },
-	{ PAIR_CLIENT, CM_ATTR_DREQ, "REQ> <REP RTU> DREQ+> <DREP <DREP"},
-	{ PAIR_SERVER, CM_ATTR_DREP, "REQ> <REP RTU> DREQ> <DREP+"	   },
+	{ PAIR_CLIENT, CM_ATTR_REQ, "REQ+> <REP RTU> DREQ> <DREP" },
+	{ PAIR_SERVER, CM_ATTR_REP, "REQ> <REP+ RTU> RTU> DREQ> <DREP" },
+	{ PAIR_CLIENT, CM_ATTR_RTU, "REQ> <REP RTU+> DREQ> <DREP" },
+	{ PAIR_CLIENT, CM_ATTR_DREQ, "REQ> <REP RTU> DREQ+> <DREP <DREP" },
+	{ PAIR_SERVER, CM_ATTR_DREP, "REQ> <REP RTU> DREQ> <DREP+" },
 };
 
 TEST_LOOP(message_that_comes_twice_counts_once, 0, sizeof(doubles) / sizeof(doubles[0]))

@@ -204,17 +204,12 @@ TEST_LOOP(message_was_sent_with_one_call, 0, 11)
 		enum cm_attr attr;
 		enum cm_event call;
 	} calls[] = {
-		{CM_ATTR_REQ,       CM_CALL_REQ	   },
-		{ CM_ATTR_MRA,      CM_CALL_MRA	   },
-		{ CM_ATTR_REJ,      CM_CALL_REJ	   },
-		{ CM_ATTR_REP,      CM_CALL_REP	   },
-		{ CM_ATTR_RTU,      CM_CALL_RTU	   },
-		{ CM_ATTR_DREQ,	CM_CALL_DREQ    },
-		{ CM_ATTR_DREP,	CM_CALL_DREP    },
-		{ CM_ATTR_SIDR_REQ, CM_CALL_SIDR_REQ},
-		{ CM_ATTR_SIDR_REP, CM_CALL_SIDR_REP},
-		{ CM_ATTR_LAP,      CM_NO_EVENT	   },
-		{ CM_ATTR_APR,      CM_NO_EVENT	   },
+		{ CM_ATTR_REQ, CM_CALL_REQ },		{ CM_ATTR_MRA, CM_CALL_MRA },
+		{ CM_ATTR_REJ, CM_CALL_REJ },		{ CM_ATTR_REP, CM_CALL_REP },
+		{ CM_ATTR_RTU, CM_CALL_RTU },		{ CM_ATTR_DREQ, CM_CALL_DREQ },
+		{ CM_ATTR_DREP, CM_CALL_DREP },		{ CM_ATTR_SIDR_REQ, CM_CALL_SIDR_REQ },
+		{ CM_ATTR_SIDR_REP, CM_CALL_SIDR_REP }, { CM_ATTR_LAP, CM_NO_EVENT },
+		{ CM_ATTR_APR, CM_NO_EVENT },
 	};
 	struct cm_msg msg = msg_of(calls[_i].attr, PEERS_OLD, OLD_ID);
 

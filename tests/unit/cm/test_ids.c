@@ -211,11 +211,8 @@ static const struct {
 	uint32_t first;
 	uint32_t count;
 } not_blocks[] = {
-	{FIRST,	 CM_ID_BLOCK / 2},
-	    { FIRST,     CM_ID_BLOCK * 2},
-	{ FIRST,	 0		   },
-	{ FIRST + 1, CM_ID_BLOCK	 },
-	    { SECOND,    CM_ID_BLOCK	  }, /* lent already */
+	{ FIRST, CM_ID_BLOCK / 2 }, { FIRST, CM_ID_BLOCK * 2 }, { FIRST, 0 },
+	{ FIRST + 1, CM_ID_BLOCK }, { SECOND, CM_ID_BLOCK }, /* lent already */
 };
 
 TEST_LOOP(lending_anything_but_a_new_block_fails, 0, sizeof(not_blocks) / sizeof(not_blocks[0]))

@@ -285,9 +285,9 @@ static const struct {
 	bool passive;
 	const char *sent;
 } ends[] = {
-	{CM_SIDR_REQ_SENT,  false, ""	      },
-	{ CM_SIDR_REQ_RCVD, true,  "SIDR_REP 2"},
-	{ CM_SIDR_REP_SENT, true,  ""	     },
+	{ CM_SIDR_REQ_SENT, false, "" },
+	{ CM_SIDR_REQ_RCVD, true, "SIDR_REP 2" },
+	{ CM_SIDR_REP_SENT, true, "" },
 };
 
 TEST_LOOP(lookup_of_a_dead_process_ends_as_if_it_was_destroyed, 0, sizeof(ends) / sizeof(ends[0]))

@@ -46,11 +46,11 @@ static const struct {
 	const char *input;
 	const char *sent;
 } releases[] = {
-	{"REP",		 "REQ"	       },
-	{ "REJ",		 "REQ"	       },
-	{ "MRA(REQ)",      "REQ"		    },
-	{ "timer",	   "REQ, REQ"	      },
-	{ "local destroy", "REJ(other) 4, REQ"},
+	{ "REP", "REQ" },
+	{ "REJ", "REQ" },
+	{ "MRA(REQ)", "REQ" },
+	{ "timer", "REQ, REQ" },
+	{ "local destroy", "REJ(other) 4, REQ" },
 };
 
 FIXTURE(set_up, tear_down);
@@ -298,8 +298,8 @@ static const struct {
 	const char *answer;
 	uint64_t after_ms;
 } slow_ones[] = {
-	{CM_DREQ_SENT, "DREP", 3000},
-	{ CM_REQ_SENT, "REJ",  8000},
+	{ CM_DREQ_SENT, "DREP", 3000 },
+	{ CM_REQ_SENT, "REJ", 8000 },
 };
 
 /* Answers what was sent first, every 900 ms, so that the rest seems to be queued there. */

@@ -65,13 +65,10 @@ static const struct {
 	const char *answer;
 	uint64_t again_ms;
 } kinds[] = {
-	{CM_REQ_SENT,       "REP",      2700},
-	{ CM_REQ_SENT,      "REJ",      2700},
-	{ CM_REQ_SENT,      "MRA(REQ)", 1900},
-	{ CM_REP_SENT,      "RTU",      2700},
-	{ CM_REP_SENT,      "MRA(REP)", 1900},
-	{ CM_DREQ_SENT,	"DREP",	2700},
-	{ CM_SIDR_REQ_SENT, "SIDR_REP", 2900},
+	{ CM_REQ_SENT, "REP", 2700 },		{ CM_REQ_SENT, "REJ", 2700 },
+	{ CM_REQ_SENT, "MRA(REQ)", 1900 },	{ CM_REP_SENT, "RTU", 2700 },
+	{ CM_REP_SENT, "MRA(REP)", 1900 },	{ CM_DREQ_SENT, "DREP", 2700 },
+	{ CM_SIDR_REQ_SENT, "SIDR_REP", 2900 },
 };
 
 TEST_LOOP(nothing_is_repeated_while_its_receiver_answers_others, 0,
@@ -100,8 +97,8 @@ static const struct {
 	unsigned int later_ms;
 	uint64_t again_ms;
 } laters[] = {
-	{99,   2502},
-	{ 100, 1000},
+	{ 99, 2502 },
+	{ 100, 1000 },
 };
 
 TEST_LOOP(req_is_lost_when_one_that_was_sent_100_ms_later_is_answered, 0, 2)
@@ -209,11 +206,7 @@ static const struct {
 	unsigned int n;
 	uint64_t again_ms;
 } crowds[] = {
-	{1,    1000},
-	     { 2,	  1016},
-	  { 11,	1160},
-	{ 126, 3000},
-	       { 128, 3000},
+	{ 1, 1000 }, { 2, 1016 }, { 11, 1160 }, { 126, 3000 }, { 128, 3000 },
 };
 
 TEST_LOOP(more_that_wait_for_a_peer_are_repeated_later, 0, sizeof(crowds) / sizeof(crowds[0]))
@@ -353,10 +346,10 @@ static const struct {
 	bool says_mra;	       /* to what is repeated meanwhile */
 	unsigned int n_repeated;
 } storms[] = {
-	{15,    15, false, 0},
-	{ 2900, 8,  false, 0},
-	{ 6000, 8,  true,	 2},
-	{ 20,   60, false, 0},
+	{ 15, 15, false, 0 },
+	{ 2900, 8, false, 0 },
+	{ 6000, 8, true, 2 },
+	{ 20, 60, false, 0 },
 };
 
 static void run_timers_until(struct cm_time until, struct cm_conn *const conn[], bool says_mra)

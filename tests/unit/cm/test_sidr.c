@@ -118,8 +118,7 @@ TEST(caller_says_when_to_repeat_a_question)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 	struct cm_args args = {
-		.port = &rig.port, .path = &rig.path, .waits = {50, 100, 0},
-			       .msg = &req
+		.port = &rig.port, .path = &rig.path, .waits = { 50, 100, 0 }, .msg = &req
 	};
 
 	rig_reach(&rig, CM_IDLE, false);

@@ -18,12 +18,9 @@
 
 static struct port port = { .port_num = 1, .is_infiniband = true };
 
-static const struct mad_gid peer_gid = {
-	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}
-};
-static const struct mad_gid own_gid = {
-	{0xfe, 0x80, [15] = 2}
-};
+static const struct mad_gid peer_gid = { { 0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a,
+					   0x2b, 0x3d } };
+static const struct mad_gid own_gid = { { 0xfe, 0x80, [15] = 2 } };
 
 static void set_up(void)
 {
@@ -49,10 +46,10 @@ static void set_up(void)
 static struct path path_of_type(enum ibv_gid_type type)
 {
 	struct path path = {
-		.gid = {.verbs = &fake.verbs.context,
+		.gid = { .verbs = &fake.verbs.context,
 			 .port_num = 1,
 			 .gid_index = 2,
-			 .type = type},
+			 .type = type },
 		.port = &port,
 		.route.hop_limit = 64,
 		.dgid = peer_gid,

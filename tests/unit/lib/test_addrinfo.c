@@ -87,14 +87,14 @@ static const struct {
 	int qp_type, port_space;
 	int found_qp_type, found_port_space;
 } kinds[] = {
-	{0,		 0,		IBV_QPT_RC,	    RDMA_PS_TCP	},
-	{ IBV_QPT_RC,	      0,		 IBV_QPT_RC,	     RDMA_PS_TCP	 },
-	{ IBV_QPT_UC,	      RDMA_PS_TCP,   IBV_QPT_UC,       RDMA_PS_TCP  },
-	{ IBV_QPT_XRC_RECV, RDMA_PS_IB,	IBV_QPT_XRC_RECV, RDMA_PS_IB   },
-	{ IBV_QPT_UD,	      0,		 IBV_QPT_UD,	     RDMA_PS_UDP	 },
-	{ 0,		RDMA_PS_UDP,	  IBV_QPT_UD,	      RDMA_PS_UDP  },
-	{ 0,		RDMA_PS_IPOIB, IBV_QPT_UD,	RDMA_PS_IPOIB},
-	{ IBV_QPT_UD,	      RDMA_PS_IB,	  IBV_QPT_UD,	      RDMA_PS_IB	 },
+	{ 0, 0, IBV_QPT_RC, RDMA_PS_TCP },
+	{ IBV_QPT_RC, 0, IBV_QPT_RC, RDMA_PS_TCP },
+	{ IBV_QPT_UC, RDMA_PS_TCP, IBV_QPT_UC, RDMA_PS_TCP },
+	{ IBV_QPT_XRC_RECV, RDMA_PS_IB, IBV_QPT_XRC_RECV, RDMA_PS_IB },
+	{ IBV_QPT_UD, 0, IBV_QPT_UD, RDMA_PS_UDP },
+	{ 0, RDMA_PS_UDP, IBV_QPT_UD, RDMA_PS_UDP },
+	{ 0, RDMA_PS_IPOIB, IBV_QPT_UD, RDMA_PS_IPOIB },
+	{ IBV_QPT_UD, RDMA_PS_IB, IBV_QPT_UD, RDMA_PS_IB },
 };
 
 TEST_LOOP(queue_pair_and_port_space_complete_each_other, 0, sizeof(kinds) / sizeof(kinds[0]))

@@ -164,9 +164,9 @@ static const struct {
 	int flags;
 	bool haste;
 } hastes[] = {
-	{0,			      false},
-	{ RAI_NUMERICHOST,		   true },
-	{ RAI_NOROUTE,		       true },
+	{ 0, false },
+	{ RAI_NUMERICHOST, true },
+	{ RAI_NOROUTE, true },
 	{ RAI_NOROUTE | RAI_NUMERICHOST, true },
 };
 

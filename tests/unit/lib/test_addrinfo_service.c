@@ -76,9 +76,8 @@ static struct sa_msg question;
 
 static struct portd_record told_of(uint32_t ask_id, uint16_t error, unsigned int i)
 {
-	struct portd_record told = {
-		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = error}
-	};
+	struct portd_record told = { .type = PORTD_SA_TOLD,
+				     .sa_told = { .ask_id = ask_id, .error = error } };
 	struct sa_service service = { .service_id = 7 + i, .pkey = 0x8001 };
 
 	if (!error)

@@ -58,19 +58,19 @@ TEST(type_of_service_may_be_0)
 }
 
 static const char *const bad[][2] = {
-	{"PURECM_TOS",			"256"	      },
-	{ "PURECM_CONNECT_TIMEOUT_MS", "0"	   },
-	{ "PURECM_CONNECT_TIMEOUT_MS", "-1"	    },
-	{ "PURECM_CONNECT_TIMEOUT_MS", "5s"	    },
-	{ "PURECM_CONNECT_TIMEOUT_MS", "4294967296"},
-	{ "PURECM_CONNECT_TIMEOUT_MS", " 5"	    },
-	{ "PURECM_RETRIES",	    "255"	  },
-	{ "PURECM_RETRIES",	    "many"	   },
-	{ "PURECM_RETRY_WAITS_MS",	   "50"	},
-	{ "PURECM_RETRY_WAITS_MS",	   "50,"	 },
-	{ "PURECM_RETRY_WAITS_MS",	   "400,50"    },
-	{ "PURECM_RETRY_WAITS_MS",	   "0,50"	  },
-	{ "PURECM_RETRY_WAITS_MS",	   "50,400,1"  },
+	{ "PURECM_TOS", "256" },
+	{ "PURECM_CONNECT_TIMEOUT_MS", "0" },
+	{ "PURECM_CONNECT_TIMEOUT_MS", "-1" },
+	{ "PURECM_CONNECT_TIMEOUT_MS", "5s" },
+	{ "PURECM_CONNECT_TIMEOUT_MS", "4294967296" },
+	{ "PURECM_CONNECT_TIMEOUT_MS", " 5" },
+	{ "PURECM_RETRIES", "255" },
+	{ "PURECM_RETRIES", "many" },
+	{ "PURECM_RETRY_WAITS_MS", "50" },
+	{ "PURECM_RETRY_WAITS_MS", "50," },
+	{ "PURECM_RETRY_WAITS_MS", "400,50" },
+	{ "PURECM_RETRY_WAITS_MS", "0,50" },
+	{ "PURECM_RETRY_WAITS_MS", "50,400,1" },
 };
 
 TEST_LOOP(invalid_settings_count_as_none, 0,

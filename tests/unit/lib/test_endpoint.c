@@ -17,7 +17,7 @@ static void set_up(void)
 	own = rig_own(RIG_PORT);
 	peer = rig_peer(RIG_PORT);
 	attr = (struct ibv_qp_init_attr){
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
 	};
 	info = (struct rdma_addrinfo){
 		.ai_qp_type = IBV_QPT_RC,

@@ -115,9 +115,8 @@ TEST(port_that_is_gone_is_named_to_the_room_above)
 
 TEST(port_is_set_to_what_cmportd_says)
 {
-	hear(&(struct portd_record){
-		.type = PORTD_PORT_TOS, .port_tos = {.port = FAKE_HANDLE, .tos = 104}
-	});
+	hear(&(struct portd_record){ .type = PORTD_PORT_TOS,
+				     .port_tos = { .port = FAKE_HANDLE, .tos = 104 } });
 	ck_assert_uint_eq(port_tos(rig.port), 104);
 	ck_assert_uint_eq(n_received, 0);
 }

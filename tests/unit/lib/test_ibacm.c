@@ -346,14 +346,14 @@ static const struct {
 	reply *reply;
 	int err;
 } failures[] = {
-	{is_silent,		     -ETIMEDOUT },
-	{ hangs_up,		    -ECONNRESET},
-	{ hangs_up_in_the_header,	  -ECONNRESET},
-	{ hangs_up_in_an_entry,	-ECONNRESET},
+	{ is_silent, -ETIMEDOUT },
+	{ hangs_up, -ECONNRESET },
+	{ hangs_up_in_the_header, -ECONNRESET },
+	{ hangs_up_in_an_entry, -ECONNRESET },
 	{ falls_silent_in_an_entry, -ETIMEDOUT },
-	{ talks_nonsense,		  -EBADMSG   },
-	{ promises_too_much,	     -EBADMSG   },
-	{ answers_another,	   -EBADMSG   },
+	{ talks_nonsense, -EBADMSG },
+	{ promises_too_much, -EBADMSG },
+	{ answers_another, -EBADMSG },
 };
 
 TEST_LOOP(bad_ibacm_costs_its_answer_and_is_not_asked_again, 0,

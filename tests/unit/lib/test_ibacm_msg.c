@@ -178,12 +178,7 @@ static const struct {
 	unsigned int at;
 	uint8_t byte;
 } lies[] = {
-	{0,   0      },
-	  { 0,  2	 },
-	    { 1,	 0	   },
-	      { 1,  2	     },
-	{ 8,  TID + 1},
-	{ 15, 1	},
+	{ 0, 0 }, { 0, 2 }, { 1, 0 }, { 1, 2 }, { 8, TID + 1 }, { 15, 1 },
 };
 
 TEST_LOOP(answer_to_something_else_is_refused, 0,

@@ -29,9 +29,8 @@
 static struct port port;
 static int peer_hw_bytes;
 
-static const struct mad_gid peer_gid = {
-	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}
-};
+static const struct mad_gid peer_gid = { { 0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a,
+					   0x2b, 0x3d } };
 
 /* --- the kernel ---------------------------------------------------------- */
 
@@ -88,10 +87,8 @@ int __wrap_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, voi
 
 static struct path path_to(const char *ip, bool gateway)
 {
-	struct path path = {
-		.gid = {.verbs = &fake.verbs.context, .port_num = 1},
-			.port = &port
-	};
+	struct path path = { .gid = { .verbs = &fake.verbs.context, .port_num = 1 },
+			     .port = &port };
 
 	path.route.ifindex = IB0;
 	path.route.gateway = gateway;

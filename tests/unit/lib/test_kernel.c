@@ -14,19 +14,19 @@ static const struct {
 	uint8_t packet_life_time;
 	bool is_older_than_6_0;
 } kernels[] = {
-	{"4.18.0-553.el8_10.x86_64", 18, true },
-	{ "5.15.0",		    18, true },
-	{ "6.0.0",		   18, false},
-	{ "6.1.0-37-amd64",	    18, false},
-	{ "6.1.192-2",	       18, false},
-	{ "6.2",		     16, false},
-	{ "6.2.0-rc1",	       16, false},
-	{ "6.12.48+deb13-amd64",	 16, false},
-	{ "6.18.44",		     16, false},
-	{ "7.0.0",		   16, false},
-	{ "10.0",		    16, false},
-	{ "",			16, false},
-	{ "hurd",		    16, false},
+	{ "4.18.0-553.el8_10.x86_64", 18, true },
+	{ "5.15.0", 18, true },
+	{ "6.0.0", 18, false },
+	{ "6.1.0-37-amd64", 18, false },
+	{ "6.1.192-2", 18, false },
+	{ "6.2", 16, false },
+	{ "6.2.0-rc1", 16, false },
+	{ "6.12.48+deb13-amd64", 16, false },
+	{ "6.18.44", 16, false },
+	{ "7.0.0", 16, false },
+	{ "10.0", 16, false },
+	{ "", 16, false },
+	{ "hurd", 16, false },
 };
 
 #define N_KERNELS ((int)(sizeof(kernels) / sizeof(kernels[0])))

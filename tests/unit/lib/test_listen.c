@@ -121,21 +121,17 @@ TEST(request_for_a_gid_of_another_host_is_refused_with_ours)
 TEST(request_with_a_header_of_another_version_is_refused)
 {
 	rig_listener(1);
-	request_from(&(struct cma_hdr){
-		.cma_version = 1,
-		.ip_version = 4,
-		.src_addr = {[12] = 192,  0, 2, 2},
-		.dst_addr = { [12] = 192, 0, 2, 1}
-	    });
+	request_from(&(struct cma_hdr){ .cma_version = 1,
+					.ip_version = 4,
+					.src_addr = { [12] = 192, 0, 2, 2 },
+					.dst_addr = { [12] = 192, 0, 2, 1 } });
 	expect_rej(CM_REJ_CONSUMER);
 }
 
 TEST(request_from_no_address_is_refused)
 {
 	rig_listener(1);
-	request_from(&(struct cma_hdr){
-		.ip_version = 4, .dst_addr = {[12] = 192, 0, 2, 1}
-	     });
+	request_from(&(struct cma_hdr){ .ip_version = 4, .dst_addr = { [12] = 192, 0, 2, 1 } });
 	expect_rej(CM_REJ_CONSUMER);
 }
 

@@ -238,13 +238,13 @@ TEST(failure_leaves_the_id_free_for_another_look_up)
 static const struct {
 	int eai, err;
 } failures[] = {
-	{EAI_NONAME,      ENOENT	     },
-	{ EAI_AGAIN,	     ETIMEDOUT      },
-	{ EAI_FAIL,	    EIO		},
-	{ EAI_MEMORY,     ENOMEM	     },
-	{ EAI_FAMILY,     EAFNOSUPPORT   },
-	{ EAI_SOCKTYPE,	ESOCKTNOSUPPORT},
-	{ EAI_ADDRFAMILY, EAFNOSUPPORT   },
+	{ EAI_NONAME, ENOENT },
+	{ EAI_AGAIN, ETIMEDOUT },
+	{ EAI_FAIL, EIO },
+	{ EAI_MEMORY, ENOMEM },
+	{ EAI_FAMILY, EAFNOSUPPORT },
+	{ EAI_SOCKTYPE, ESOCKTNOSUPPORT },
+	{ EAI_ADDRFAMILY, EAFNOSUPPORT },
 };
 
 TEST_LOOP(answer_of_the_name_server_becomes_an_errno, 0,
@@ -288,10 +288,10 @@ static const struct {
 	int flags;
 	int err;
 } service_queries[] = {
-	{"host", "7471", RAI_SA,		  ENOTSUP},
-	{ NULL,	"7471", RAI_SA | RAI_DNS, ENOTSUP},
-	{ NULL,	"7471", RAI_SA,		EINVAL },
-	{ NULL,	NULL,   RAI_SA,	      EINVAL },
+	{ "host", "7471", RAI_SA, ENOTSUP },
+	{ NULL, "7471", RAI_SA | RAI_DNS, ENOTSUP },
+	{ NULL, "7471", RAI_SA, EINVAL },
+	{ NULL, NULL, RAI_SA, EINVAL },
 };
 
 TEST_LOOP(service_record_is_not_asked_for_without_subnet, 0,

@@ -77,11 +77,7 @@ TEST(waits_leave_retries_as_they_are)
 	ck_assert_uint_eq(id->option.waits.transmissions_max, 5);
 }
 
-static const struct purecm_retry_waits bad[] = {
-	{0,  1},
-	  { 1, 0},
-	    { 2, 1}
-};
+static const struct purecm_retry_waits bad[] = { { 0, 1 }, { 1, 0 }, { 2, 1 } };
 
 TEST_LOOP(waits_that_make_no_sense_are_refused, 0,
 	  sizeof(bad) / sizeof(bad[0])) /* loop test: _i is the row */

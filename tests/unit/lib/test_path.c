@@ -75,9 +75,8 @@ TEST(infiniband_asks_the_subnet_administrator)
 
 TEST(traffic_class_of_an_ipv6_flow_is_asked_for)
 {
-	struct port_claim claim = {
-		.local.in6 = {.sin6_family = AF_INET6, .sin6_flowinfo = htobe32(0x5abcdef0)}
-	};
+	struct port_claim claim = { .local.in6 = { .sin6_family = AF_INET6,
+						   .sin6_flowinfo = htobe32(0x5abcdef0) } };
 	struct path_query query = { .claim = &claim, .tos = 0x20 };
 	struct path path = path_of_type(IBV_GID_TYPE_IB);
 	struct sa_msg msg;
@@ -97,10 +96,8 @@ static int complete_roce(struct path *path, const struct path_query *query)
 
 TEST(roce_path_follows_from_route_and_options)
 {
-	struct port_claim claim = {
-		.local.in4 = {.sin_family = AF_INET,  .sin_port = htobe16(2)},
-		.peer.in4 = { .sin_family = AF_INET, .sin_port = htobe16(5)}
-	};
+	struct port_claim claim = { .local.in4 = { .sin_family = AF_INET, .sin_port = htobe16(2) },
+				    .peer.in4 = { .sin_family = AF_INET, .sin_port = htobe16(5) } };
 	struct path_query query = { .claim = &claim,
 				    .has_tos = true,
 				    .tos = 0x68,
@@ -332,9 +329,7 @@ static struct cm_msg req_between(const struct mad_gid *peer, const struct mad_gi
 
 static struct path read_ib_request(const struct cm_msg *msg, int expected)
 {
-	struct cm_conn conn = {
-		.path = {.dlid = 0x33, .hop_limit = 2, .dgid = peer_gid}
-	};
+	struct cm_conn conn = { .path = { .dlid = 0x33, .hop_limit = 2, .dgid = peer_gid } };
 	struct path path;
 
 	fake.gid[0].port_num = 1;
@@ -410,12 +405,9 @@ static uint32_t type_of_request = IBV_GID_TYPE_ROCE_V2;
 
 static struct path read_roce_request(const struct cm_msg *msg, int expected)
 {
-	struct cm_conn conn = {
-		.path = {.grh = true, .sgid_index = 1}
-	};
-	union addr us = {
-		.in4 = {.sin_family = AF_INET, .sin_addr.s_addr = htobe32(0x0a000001)}
-	};
+	struct cm_conn conn = { .path = { .grh = true, .sgid_index = 1 } };
+	union addr us = { .in4 = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htobe32(0x0a000001) } };
 	union addr peer = us;
 	struct mad_gid gid = addr_to_gid(&us);
 	struct path path;

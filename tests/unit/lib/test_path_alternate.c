@@ -10,16 +10,14 @@ FIXTURE(set_up, NULL);
 
 static struct cm_req req_with_alternate(void)
 {
-	struct cm_req req = {
-		.alternate = {.local_lid = 0x21,
-			       .remote_lid = 0x47,
-			       .local_gid = peer_gid,
-			       .remote_gid = own_gid,
-			       .packet_rate = 7,
-			       .sl = 5,
-			       .subnet_local = 1,
-			       .local_ack_timeout = 18}
-	};
+	struct cm_req req = { .alternate = { .local_lid = 0x21,
+					     .remote_lid = 0x47,
+					     .local_gid = peer_gid,
+					     .remote_gid = own_gid,
+					     .packet_rate = 7,
+					     .sl = 5,
+					     .subnet_local = 1,
+					     .local_ack_timeout = 18 } };
 
 	return req;
 }

@@ -36,7 +36,7 @@ static struct ibv_qp_init_attr small(enum ibv_qp_type type)
 {
 	return (struct ibv_qp_init_attr){
 		.qp_type = type,
-		.cap = {.max_send_wr = 3, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 3, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 }
 
@@ -340,10 +340,10 @@ static const struct {
 	enum ibv_qp_type type;
 	int rtr, rts;
 } paths[] = {
-	{IBV_QPT_RC,	      RTR_MASK | RESPONDS, RTS_MASK | INITIATES	},
-	{ IBV_QPT_UC,	      RTR_MASK,		RTS_MASK		 },
-	{ IBV_QPT_XRC_SEND, RTR_MASK,	      RTS_MASK | INITIATES	   },
-	{ IBV_QPT_XRC_RECV, RTR_MASK | RESPONDS, RTS_MASK | IBV_QP_TIMEOUT},
+	{ IBV_QPT_RC, RTR_MASK | RESPONDS, RTS_MASK | INITIATES },
+	{ IBV_QPT_UC, RTR_MASK, RTS_MASK },
+	{ IBV_QPT_XRC_SEND, RTR_MASK, RTS_MASK | INITIATES },
+	{ IBV_QPT_XRC_RECV, RTR_MASK | RESPONDS, RTS_MASK | IBV_QP_TIMEOUT },
 };
 
 TEST_LOOP(each_type_is_moved_with_what_it_has, 0, sizeof(paths) / sizeof(paths[0]))

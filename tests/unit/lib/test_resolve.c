@@ -179,12 +179,10 @@ TEST_LOOP(bound_source_stays_whatever_the_destination, 0, 2)
 
 TEST(source_of_the_empty_gid_has_a_service_id)
 {
-	peer = (union addr){
-		.ib = {.sib_family = AF_IB,
-			.sib_pkey = htobe16(0xffff),
-			.sib_sid = htobe64(RDMA_PS_TCP << 16 | RIG_PORT),
-			.sib_sid_mask = UINT64_MAX}
-	};
+	peer = (union addr){ .ib = { .sib_family = AF_IB,
+				     .sib_pkey = htobe16(0xffff),
+				     .sib_sid = htobe64(RDMA_PS_TCP << 16 | RIG_PORT),
+				     .sib_sid_mask = UINT64_MAX } };
 	ck_assert_int_eq(resolve(), 0);
 	ck_assert_uint_eq(be64toh(id->claim.local.ib.sib_sid), RDMA_PS_TCP << 16 | FAKE_FIRST_PORT);
 	ck_assert_uint_eq(id->claim.local.ib.sib_sid_mask, UINT64_MAX);
@@ -422,14 +420,12 @@ TEST(destroyed_id_waits_no_more)
 
 static void announce_move(uint8_t from, uint8_t to)
 {
-	struct net_event event = {
-		.change = NET_CHANGE_NEIGH,
-		.ifindex = FAKE_IFINDEX,
-		.addr = rig_peer(0),
-		.hw_changed = true,
-		.hw_before = {2,  [5] = from},
-		.hw = { 2, [5] = to  }
-	};
+	struct net_event event = { .change = NET_CHANGE_NEIGH,
+				   .ifindex = FAKE_IFINDEX,
+				   .addr = rig_peer(0),
+				   .hw_changed = true,
+				   .hw_before = { 2, [5] = from },
+				   .hw = { 2, [5] = to } };
 
 	move_of_peer(&event);
 }
@@ -481,12 +477,10 @@ TEST(peer_of_an_older_kernel_moves_without_a_word)
 
 static void announce_failover(uint8_t from, uint8_t to)
 {
-	struct net_event event = {
-		.change = NET_CHANGE_LINK,
-		.ifindex = FAKE_IFINDEX,
-		.hw_before = {2,  [5] = from},
-		.hw = { 2, [5] = to  }
-	};
+	struct net_event event = { .change = NET_CHANGE_LINK,
+				   .ifindex = FAKE_IFINDEX,
+				   .hw_before = { 2, [5] = from },
+				   .hw = { 2, [5] = to } };
 
 	move_of_interface(&event);
 }

@@ -27,15 +27,13 @@ FIXTURE(setup, teardown);
 
 static struct ibv_srq_init_attr small(void)
 {
-	return (struct ibv_srq_init_attr){
-		.attr = {.max_wr = 4, .max_sge = 1}
-	};
+	return (struct ibv_srq_init_attr){ .attr = { .max_wr = 4, .max_sge = 1 } };
 }
 
 static struct ibv_srq_init_attr_ex small_ex(uint32_t comp_mask, enum ibv_srq_type type)
 {
 	return (struct ibv_srq_init_attr_ex){
-		.attr = {.max_wr = 4, .max_sge = 1},
+		.attr = { .max_wr = 4, .max_sge = 1 },
 		.comp_mask = comp_mask,
 		.srq_type = type,
 	};

@@ -105,12 +105,12 @@ static const struct outcome {
 	int status;
 	int result;
 } outcomes[] = {
-	{RDMA_CM_EVENT_ESTABLISHED,    0,		0		  },
-	{ RDMA_CM_EVENT_TIMEWAIT_EXIT, 0,	  0	    },
-	{ RDMA_CM_EVENT_ADDR_ERROR,    -ETIMEDOUT, -ETIMEDOUT   },
-	{ RDMA_CM_EVENT_REJECTED,	  28,	      -ECONNREFUSED},
-	{ RDMA_CM_EVENT_REJECTED,	  0,	     0	       },
-	{ RDMA_CM_EVENT_UNREACHABLE,   2,		-2	   },
+	{ RDMA_CM_EVENT_ESTABLISHED, 0, 0 },
+	{ RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, 0 },
+	{ RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, -ETIMEDOUT },
+	{ RDMA_CM_EVENT_REJECTED, 28, -ECONNREFUSED },
+	{ RDMA_CM_EVENT_REJECTED, 0, 0 },
+	{ RDMA_CM_EVENT_UNREACHABLE, 2, -2 },
 };
 
 TEST_LOOP(status_of_the_next_event_is_the_result, 0,

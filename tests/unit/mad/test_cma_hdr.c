@@ -13,12 +13,10 @@ TEST(ipv4_header_becomes_the_bytes_of_annex_a11)
 	static const char hex[] = "00 40 c350  # version, IP version, source port\n"
 				  "000000000000000000000000 0a000001\n"
 				  "000000000000000000000000 0a000002\n";
-	struct cma_hdr cma = {
-		.ip_version = 4,
-		.src_port = 50000,
-		.src_addr = {[12] = 10,	 0, 0, 1},
-		.dst_addr = { [12] = 10, 0, 0, 2}
-	};
+	struct cma_hdr cma = { .ip_version = 4,
+			       .src_port = 50000,
+			       .src_addr = { [12] = 10, 0, 0, 1 },
+			       .dst_addr = { [12] = 10, 0, 0, 2 } };
 	uint8_t expected[CMA_HDR_BYTES], wire[CMA_HDR_BYTES] = { 0 };
 
 	ck_assert_int_eq(hex_read(hex, expected, sizeof(expected)), CMA_HDR_BYTES);

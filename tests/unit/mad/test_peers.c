@@ -16,9 +16,7 @@
 #define N_DOUBLINGS 6
 #define N_LOST	    8 /* peers, before new ones are probed now and then only */
 
-static const struct mad_gid bob = {
-	{0xfe, 0x80, [15] = 1}
-};
+static const struct mad_gid bob = { { 0xfe, 0x80, [15] = 1 } };
 
 static struct peers peers;
 
@@ -34,10 +32,8 @@ static void teardown(void)
 
 static struct mad_gid stranger(unsigned int number)
 {
-	return (struct mad_gid){
-		{0xfd, [13] = (uint8_t)(number >> 16), [14] = (uint8_t)(number >> 8),
-		  [15] = (uint8_t)number}
-	};
+	return (struct mad_gid){ { 0xfd, [13] = (uint8_t)(number >> 16),
+				   [14] = (uint8_t)(number >> 8), [15] = (uint8_t)number } };
 }
 
 static uint32_t qpn_after(const struct mad_gid *gid, uint64_t ms)
@@ -282,9 +278,7 @@ TEST(where_many_peers_are_lost_and_none_is_reached_new_ones_are_probed_now_and_t
 
 /* --- the port itself ----------------------------------------------------- */
 
-static const struct mad_gid own = {
-	{0xfe, 0x80, [15] = 99}
-};
+static const struct mad_gid own = { { 0xfe, 0x80, [15] = 99 } };
 
 static bool prove_self(const struct mad_gid *gid, uint64_t ms)
 {

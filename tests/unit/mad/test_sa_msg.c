@@ -31,12 +31,8 @@ static const char member_question[] = "01 03 02 02 0000 0000 0000000100000003 00
 
 static void fill_path(struct sa_msg *msg)
 {
-	static const struct mad_gid dgid = {
-		{0xfe, 0x80, [13] = 0x10, 0, 3}
-	};
-	static const struct mad_gid sgid = {
-		{0xfe, 0x80, [13] = 0x10, 0, 1}
-	};
+	static const struct mad_gid dgid = { { 0xfe, 0x80, [13] = 0x10, 0, 3 } };
+	static const struct mad_gid sgid = { { 0xfe, 0x80, [13] = 0x10, 0, 1 } };
 
 	sa_msg_init(msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, 0x780f, 0x100000002);
 	msg->path.service_id = 0x01061c06;
@@ -107,13 +103,13 @@ static const struct {
 	enum sa_attr attr;
 	const char *bits;
 } whole[] = {
-	{SA_ATTR_PATH_RECORD,      HEADERS "ffffffffffffffff" ONES_16 ONES_16
-				       "ffff ffff 8fffffff ff ff ffff ffff ff ff ff ff"},
+	{ SA_ATTR_PATH_RECORD, HEADERS "ffffffffffffffff" ONES_16 ONES_16
+				       "ffff ffff 8fffffff ff ff ffff ffff ff ff ff ff" },
 	{ SA_ATTR_MCMEMBER_RECORD,
-	  HEADERS ONES_16 ONES_16 ONES_4 "ffff ff ff ffff ff ff ffffffff ff 80"					},
+	  HEADERS ONES_16 ONES_16 ONES_4 "ffff ff ff ffff ff ff ffffffff ff 80" },
 	{ SA_ATTR_SERVICE_RECORD,
 	  HEADERS "ffffffffffffffff" ONES_16 "ffff 0000" ONES_4 ONES_16 ONES_16 ONES_16 ONES_16
-		  ONES_16 ONES_16 ONES_16 ONES_16 ONES_16							   },
+		  ONES_16 ONES_16 ONES_16 ONES_16 ONES_16 },
 };
 
 TEST_LOOP(every_bit_that_is_not_reserved_is_read_and_written, 0,
@@ -226,12 +222,7 @@ TEST_LOOP(segment_that_nobody_assembled_says_how_much_counts, 0, 4)
 	static const struct {
 		uint32_t payload;
 		unsigned int n;
-	} row[] = {
-		{20,	      0},
-		   { 20 + 176, 1},
-		    { 19,	  1},
-		       { 1000,     1}
-	};
+	} row[] = { { 20, 0 }, { 20 + 176, 1 }, { 19, 1 }, { 1000, 1 } };
 	struct sa_msg msg;
 
 	decode_table(RECORD_BYTES, MAD_BYTES, &msg);

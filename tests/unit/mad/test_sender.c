@@ -379,12 +379,8 @@ TEST_LOOP(an_answer_to_who_was_reached_does_not, 0, sizeof(answers) / sizeof(ans
 static const struct asked_and_answered {
 	enum cm_attr question, answer;
 } asked_and_answered[] = {
-	{CM_ATTR_REP,   CM_ATTR_RTU },
-	      { CM_ATTR_REP,  CM_ATTR_MRA },
-	    { CM_ATTR_REP,  CM_ATTR_REJ },
-	{ CM_ATTR_REQ,  CM_ATTR_REJ },
-	      { CM_ATTR_REQ,  CM_ATTR_MRA },
-	    { CM_ATTR_DREQ, CM_ATTR_DREP},
+	{ CM_ATTR_REP, CM_ATTR_RTU }, { CM_ATTR_REP, CM_ATTR_MRA }, { CM_ATTR_REP, CM_ATTR_REJ },
+	{ CM_ATTR_REQ, CM_ATTR_REJ }, { CM_ATTR_REQ, CM_ATTR_MRA }, { CM_ATTR_DREQ, CM_ATTR_DREP },
 };
 
 TEST_LOOP(repeated_question_is_answered_through_umad, 0,

@@ -287,18 +287,16 @@ TEST(nothing_there_is_eagain)
 
 TEST(received_path_leads_back)
 {
-	const struct ib_mad_addr addr = {
-		.lid = htons(0x1234),
-		.sl = 5,
-		.path_bits = 2,
-		.grh_present = 1,
-		.gid_index = 9,
-		.hop_limit = 64,
-		.traffic_class = 0xb8,
-		.gid = {0x20, 0x01, 0x0d, 0xb8, [15] = 1},
-		.flow_label = htonl(0xabcde),
-		.pkey_index = 3
-	};
+	const struct ib_mad_addr addr = { .lid = htons(0x1234),
+					  .sl = 5,
+					  .path_bits = 2,
+					  .grh_present = 1,
+					  .gid_index = 9,
+					  .hop_limit = 64,
+					  .traffic_class = 0xb8,
+					  .gid = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 },
+					  .flow_label = htonl(0xabcde),
+					  .pkey_index = 3 };
 	struct mad_port *port = open_rxe0();
 	uint8_t sent[MAD_BYTES], mad[MAD_BYTES];
 	struct mad_path path;
@@ -313,12 +311,10 @@ TEST(received_path_leads_back)
 
 TEST(traffic_class_of_an_ipv4_packet_is_not_believed)
 {
-	const struct ib_mad_addr addr = {
-		.grh_present = 1,
-		.traffic_class = 0x45,
-		.flow_label = htonl(0x12345),
-		.gid = {[10] = 0xff, 0xff, 10, 0, 0, 2}
-	};
+	const struct ib_mad_addr addr = { .grh_present = 1,
+					  .traffic_class = 0x45,
+					  .flow_label = htonl(0x12345),
+					  .gid = { [10] = 0xff, 0xff, 10, 0, 0, 2 } };
 	struct mad_port *port = open_rxe0();
 	uint8_t mad[MAD_BYTES] = { 0 };
 	struct mad_path path;

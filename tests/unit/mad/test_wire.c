@@ -256,9 +256,7 @@ END_TEST
 
 START_TEST(mapped_address_is_printed_as_ipv4)
 {
-	struct sample sample = {
-		.gid = {[10] = 0xff, 0xff, 192, 0, 2, 1}
-	};
+	struct sample sample = { .gid = { [10] = 0xff, 0xff, 192, 0, 2, 1 } };
 	char text[200];
 
 	print_sample(&sample, 0, text, sizeof(text));
@@ -268,9 +266,7 @@ END_TEST
 
 START_TEST(long_data_is_shortened)
 {
-	struct sample sample = {
-		.data = {0xde, 0xad, [39] = 1}
-	};
+	struct sample sample = { .data = { 0xde, 0xad, [39] = 1 } };
 	char text[200];
 
 	print_sample(&sample, 0, text, sizeof(text));

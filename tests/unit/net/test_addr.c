@@ -18,24 +18,24 @@ static const struct row {
 	const char *text;
 	bool zero, loopback, any, link_local, multicast;
 } rows[] = {
-	{.text = "0.0.0.0",	     .zero = true, .any = true },
-	{ .text = "0.1.2.3",		     .any = true },
-	{ .text = "127.0.0.1",	       .loopback = true, .any = true },
-	{ .text = "127.9.8.7",			       .loopback = true, .any = true },
+	{ .text = "0.0.0.0", .zero = true, .any = true },
+	{ .text = "0.1.2.3", .any = true },
+	{ .text = "127.0.0.1", .loopback = true, .any = true },
+	{ .text = "127.9.8.7", .loopback = true, .any = true },
 	{ .text = "10.0.0.1" },
-	{ .text = "169.254.1.1"			},
-	{ .text = "223.255.255.255"},
-	{ .text = "224.0.0.1",			       .multicast = true },
-	{ .text = "239.255.255.255",			     .multicast = true },
+	{ .text = "169.254.1.1" },
+	{ .text = "223.255.255.255" },
+	{ .text = "224.0.0.1", .multicast = true },
+	{ .text = "239.255.255.255", .multicast = true },
 	{ .text = "240.0.0.1" },
-	{ .text = "::",					 .zero = true, .any = true },
-	{ .text = "::1",.loopback = true, .any = true },
-	{ .text = "2001:db8::1"},
-	{ .text = "fe80::1",			     .link_local = true },
-	{ .text = "febf::1",			     .link_local = true },
-	{ .text = "fec0::1"},
-	{ .text = "ff02::1",			     .multicast = true },
-	{ .text = "::ffff:127.0.0.1"			     },
+	{ .text = "::", .zero = true, .any = true },
+	{ .text = "::1", .loopback = true, .any = true },
+	{ .text = "2001:db8::1" },
+	{ .text = "fe80::1", .link_local = true },
+	{ .text = "febf::1", .link_local = true },
+	{ .text = "fec0::1" },
+	{ .text = "ff02::1", .multicast = true },
+	{ .text = "::ffff:127.0.0.1" },
 };
 
 #define N(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -68,7 +68,7 @@ TEST_LOOP(packed_address_is_unpacked, 0, N(rows))
 
 TEST(gid_is_packed_and_unpacked)
 {
-	union addr addr = { .ib = {.sib_family = AF_IB, .sib_sid = htobe64(7471)} }, again;
+	union addr addr = { .ib = { .sib_family = AF_IB, .sib_sid = htobe64(7471) } }, again;
 	uint8_t bytes[16] = { 0 };
 
 	memset(&addr.ib.sib_addr, 0xfe, 16);
@@ -193,24 +193,22 @@ static const struct {
 	int ret;
 	uint64_t settled;
 } sids[] = {
-	{RDMA_PS_IB,   0,		 0,	    RDMA_PS_IB,	0x013f0000},
-	{ RDMA_PS_IB,  0x013f1234,	  ~0ull,	 RDMA_PS_IB,	     0x013f1234},
-	{ RDMA_PS_IB,  0x01061234,	  ~0ull,	 RDMA_PS_TCP,      0x01061234},
-	{ RDMA_PS_IB,  0x01111234,	  ~0ull,	 RDMA_PS_UDP,      0x01111234},
-	{ RDMA_PS_IB,  0x1234,	      0xffff, RDMA_PS_IB,	  0x013f1234},
-	{ RDMA_PS_TCP, 0x1234,	       0xffff, RDMA_PS_TCP,	    0x01061234},
-	{ RDMA_PS_TCP, 0x01111234,	   ~0ull,  -EPROTONOSUPPORT, 0	      },
-	{ RDMA_PS_UDP, 0x013f1234,	   ~0ull,  -EPROTONOSUPPORT, 0	      },
-	{ RDMA_PS_IB,  0x990000001234, ~0ull,  -EPROTONOSUPPORT, 0	 },
+	{ RDMA_PS_IB, 0, 0, RDMA_PS_IB, 0x013f0000 },
+	{ RDMA_PS_IB, 0x013f1234, ~0ull, RDMA_PS_IB, 0x013f1234 },
+	{ RDMA_PS_IB, 0x01061234, ~0ull, RDMA_PS_TCP, 0x01061234 },
+	{ RDMA_PS_IB, 0x01111234, ~0ull, RDMA_PS_UDP, 0x01111234 },
+	{ RDMA_PS_IB, 0x1234, 0xffff, RDMA_PS_IB, 0x013f1234 },
+	{ RDMA_PS_TCP, 0x1234, 0xffff, RDMA_PS_TCP, 0x01061234 },
+	{ RDMA_PS_TCP, 0x01111234, ~0ull, -EPROTONOSUPPORT, 0 },
+	{ RDMA_PS_UDP, 0x013f1234, ~0ull, -EPROTONOSUPPORT, 0 },
+	{ RDMA_PS_IB, 0x990000001234, ~0ull, -EPROTONOSUPPORT, 0 },
 };
 
 TEST_LOOP(service_id_says_the_port_space, 0, sizeof(sids) / sizeof(sids[0]))
 {
-	union addr addr = {
-		.ib = {.sib_family = AF_IB,
-			.sib_sid = htobe64(sids[_i].sid),
-			.sib_sid_mask = htobe64(sids[_i].mask)}
-	};
+	union addr addr = { .ib = { .sib_family = AF_IB,
+				    .sib_sid = htobe64(sids[_i].sid),
+				    .sib_sid_mask = htobe64(sids[_i].mask) } };
 
 	ck_assert_int_eq(addr_settle_sid(&addr, sids[_i].ps), sids[_i].ret);
 	if (sids[_i].ret > 0)
@@ -219,9 +217,7 @@ TEST_LOOP(service_id_says_the_port_space, 0, sizeof(sids) / sizeof(sids[0]))
 
 TEST(port_of_an_af_ib_address_is_in_its_service_id)
 {
-	union addr addr = {
-		.ib = {.sib_family = AF_IB, .sib_sid = htobe64(0x01060000)}
-	};
+	union addr addr = { .ib = { .sib_family = AF_IB, .sib_sid = htobe64(0x01060000) } };
 
 	addr_set_port(&addr, 7174);
 	ck_assert_uint_eq(be64toh(addr.ib.sib_sid), 0x01060000 | 7174);
@@ -234,11 +230,11 @@ TEST_LOOP(text_is_what_people_write, 0, 4)
 		const char *address, *text;
 		unsigned int scope;
 	} texts[] = {
-		{"192.0.2.1",				"192.0.2.1:7471",	 0	   },
-		{ "2001:db8::1",				 "[2001:db8::1]:7471", 0	 },
-		{ "fe80::1",				 "[fe80::1%7]:7471",	 7	   },
+		{ "192.0.2.1", "192.0.2.1:7471", 0 },
+		{ "2001:db8::1", "[2001:db8::1]:7471", 0 },
+		{ "fe80::1", "[fe80::1%7]:7471", 7 },
 		{ "fe80:1234:1234:1234:1234:1234:1234:1234",
-		  "[fe80:1234:1234:1234:1234:1234:1234:1234%4294967295]:7471",      UINT32_MAX},
+		  "[fe80:1234:1234:1234:1234:1234:1234:1234%4294967295]:7471", UINT32_MAX },
 	};
 	union addr addr = ip(texts[_i].address);
 	char buf[ADDR_STR_BYTES];

@@ -189,13 +189,11 @@ static void ask_for_nothing(void)
 	struct {
 		struct nlmsghdr hdr;
 		struct ifinfomsg ifi;
-	} question = {
-		.hdr = {.nlmsg_len = sizeof(question),
-			 .nlmsg_type = RTM_GETLINK,
-			 .nlmsg_flags = NLM_F_REQUEST,
-			 .nlmsg_seq = 1 },
-		.ifi = { .ifi_index = 999999 }
-	};
+	} question = { .hdr = { .nlmsg_len = sizeof(question),
+				.nlmsg_type = RTM_GETLINK,
+				.nlmsg_flags = NLM_F_REQUEST,
+				.nlmsg_seq = 1 },
+		       .ifi = { .ifi_index = 999999 } };
 
 	ck_assert_int_eq(send(its_socket, &question, sizeof(question), 0), sizeof(question));
 }

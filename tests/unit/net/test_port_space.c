@@ -61,25 +61,25 @@ static const struct {
 	int second_flags;
 	int rc;
 } pairs[] = {
-	{"10.0.0.1",     0,		 "10.0.0.1",    0,		-EADDRINUSE   },
-	{ "10.0.0.1",    0,		 "10.0.0.2",    0,		0		  },
-	{ "10.0.0.1",    0,		 "0.0.0.0",	    0,	       -EADDRNOTAVAIL},
-	{ "0.0.0.0",     0,		"10.0.0.1",    0,	       -EADDRNOTAVAIL},
-	{ "0.0.0.0",     0,		"0.0.0.0",	   0,	      -EADDRNOTAVAIL},
-	{ "127.0.0.1",   0,		  "10.0.0.1",    0,		 -EADDRNOTAVAIL},
-	{ "127.0.0.1",   0,		  "127.0.0.1",   0,		  -EADDRNOTAVAIL},
-	{ "10.0.0.1",    0,		 "::",	       0,		  -EADDRNOTAVAIL},
-	{ "10.0.0.1",    AFONLY,	      "::",	    0,	       -EADDRNOTAVAIL},
-	{ "10.0.0.1",    AFONLY,	      "::",	    AFONLY,	    0	      },
-	{ "0.0.0.0",     AFONLY,	     "::",	   AFONLY,	   0	     },
-	{ "0.0.0.0",     AFONLY,	     "0.0.0.0",	AFONLY,		-EADDRNOTAVAIL},
-	{ "10.0.0.1",    0,		 "2001:db8::1", 0,		   0	     },
-	{ "10.0.0.1",    REUSE,	     "10.0.0.1",	 REUSE,		0		  },
-	{ "10.0.0.1",    REUSE,	     "10.0.0.1",	 0,		    -EADDRINUSE	},
-	{ "10.0.0.1",    0,		 "10.0.0.1",    REUSE,	    -EADDRINUSE	},
-	{ "0.0.0.0",     REUSE,	    "0.0.0.0",     REUSE | AFONLY, 0		 },
-	{ "2001:db8::1", 0,		    "2001:db8::1", 0,	      -EADDRINUSE	  },
-	{ "2001:db8::1", REUSE | AFONLY, "::1",		AFONLY,		-EADDRNOTAVAIL},
+	{ "10.0.0.1", 0, "10.0.0.1", 0, -EADDRINUSE },
+	{ "10.0.0.1", 0, "10.0.0.2", 0, 0 },
+	{ "10.0.0.1", 0, "0.0.0.0", 0, -EADDRNOTAVAIL },
+	{ "0.0.0.0", 0, "10.0.0.1", 0, -EADDRNOTAVAIL },
+	{ "0.0.0.0", 0, "0.0.0.0", 0, -EADDRNOTAVAIL },
+	{ "127.0.0.1", 0, "10.0.0.1", 0, -EADDRNOTAVAIL },
+	{ "127.0.0.1", 0, "127.0.0.1", 0, -EADDRNOTAVAIL },
+	{ "10.0.0.1", 0, "::", 0, -EADDRNOTAVAIL },
+	{ "10.0.0.1", AFONLY, "::", 0, -EADDRNOTAVAIL },
+	{ "10.0.0.1", AFONLY, "::", AFONLY, 0 },
+	{ "0.0.0.0", AFONLY, "::", AFONLY, 0 },
+	{ "0.0.0.0", AFONLY, "0.0.0.0", AFONLY, -EADDRNOTAVAIL },
+	{ "10.0.0.1", 0, "2001:db8::1", 0, 0 },
+	{ "10.0.0.1", REUSE, "10.0.0.1", REUSE, 0 },
+	{ "10.0.0.1", REUSE, "10.0.0.1", 0, -EADDRINUSE },
+	{ "10.0.0.1", 0, "10.0.0.1", REUSE, -EADDRINUSE },
+	{ "0.0.0.0", REUSE, "0.0.0.0", REUSE | AFONLY, 0 },
+	{ "2001:db8::1", 0, "2001:db8::1", 0, -EADDRINUSE },
+	{ "2001:db8::1", REUSE | AFONLY, "::1", AFONLY, -EADDRNOTAVAIL },
 };
 
 static struct port_claim claim_with(const char *address, int flags)
@@ -272,14 +272,14 @@ static const struct {
 	uint16_t peer_port;
 	int rc;
 } sharers[] = {
-	{"10.0.0.1",  "10.0.0.9", 7471, -EADDRNOTAVAIL},
-	{ "10.0.0.1", "10.0.0.9", 7472, 0		  },
-	{ "10.0.0.1", "10.0.0.8", 7471, 0		  },
-	{ "10.0.0.2", "10.0.0.9", 7471, 0		  },
-	{ "0.0.0.0",  "10.0.0.9", 7471, -EADDRNOTAVAIL},
-	{ "0.0.0.0",  "10.0.0.9", 7472, 0		 },
-	{ "10.0.0.1", "0.0.0.0",	 7471, -EADDRNOTAVAIL},
-	{ "10.0.0.1", "10.0.0.9", 0,    -EADDRNOTAVAIL},
+	{ "10.0.0.1", "10.0.0.9", 7471, -EADDRNOTAVAIL },
+	{ "10.0.0.1", "10.0.0.9", 7472, 0 },
+	{ "10.0.0.1", "10.0.0.8", 7471, 0 },
+	{ "10.0.0.2", "10.0.0.9", 7471, 0 },
+	{ "0.0.0.0", "10.0.0.9", 7471, -EADDRNOTAVAIL },
+	{ "0.0.0.0", "10.0.0.9", 7472, 0 },
+	{ "10.0.0.1", "0.0.0.0", 7471, -EADDRNOTAVAIL },
+	{ "10.0.0.1", "10.0.0.9", 0, -EADDRNOTAVAIL },
 };
 
 TEST_LOOP(ephemeral_port_is_shared_by_those_who_differ, 0, N(sharers))
@@ -363,14 +363,8 @@ TEST(holders_are_listed_newest_first)
 
 TEST_LOOP(port_is_free_when_all_holders_let_go_in_any_order, 0, 6)
 {
-	static const int orders[][3] = {
-		{0,  1, 2},
-		     { 0, 2, 1},
-		  { 1, 0, 2},
-		       { 1, 2, 0},
-		    { 2, 0, 1},
-		 { 2, 1, 0}
-	};
+	static const int orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+					 { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
 	struct port_claim claims[3] = { claim("10.0.0.1", 7471), claim("10.0.0.2", 7471),
 					claim("10.0.0.3", 7471) };
 

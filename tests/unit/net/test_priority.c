@@ -36,12 +36,12 @@ static const struct {
 	unsigned int link;
 	bool is_foreign;
 } links[] = {
-	[DEVICE] = {"",	 0,	    false},
-	[VLAN] = { "vlan",	   DEVICE, false},
-	[VLAN_ON_VLAN] = { "vlan",	   VLAN,	 false},
-	[MACVLAN] = { "macvlan", DEVICE, false},
-	[MACVLAN_ON_VLAN] = { "macvlan", VLAN,   false},
-	[VETH] = { "veth",	   DEVICE, false},
+	[DEVICE] = { "", 0, false },
+	[VLAN] = { "vlan", DEVICE, false },
+	[VLAN_ON_VLAN] = { "vlan", VLAN, false },
+	[MACVLAN] = { "macvlan", DEVICE, false },
+	[MACVLAN_ON_VLAN] = { "macvlan", VLAN, false },
+	[VETH] = { "veth", DEVICE, false },
 	[OF_ANOTHER] = { "macvlan", DEVICE, true },
 };
 
@@ -66,12 +66,7 @@ bool __wrap_net_queues_have_classes(const char *folder)
 static void put_egress(struct nl_msg *msg)
 {
 	static const struct ifla_vlan_qos_mapping maps[] = {
-		{0,	     3},
-		  { 2,	       5},
-		    { 4,		 6},
-		      { 6,	   9},
-		{ 8,	     1},
-		  { UINT32_MAX, 1}
+		{ 0, 3 }, { 2, 5 }, { 4, 6 }, { 6, 9 }, { 8, 1 }, { UINT32_MAX, 1 }
 	};
 	struct nlattr *egress = nla_nest_start(msg, IFLA_VLAN_EGRESS_QOS);
 	size_t i;
@@ -106,9 +101,7 @@ static struct nl_msg *link_of(unsigned int ifindex)
 
 static struct nl_msg *classes(void)
 {
-	struct tc_mqprio_qopt qopt = {
-		.num_tc = 3, .prio_tc_map = {0, 1, 2, 3, 1, 2, 4}
-	};
+	struct tc_mqprio_qopt qopt = { .num_tc = 3, .prio_tc_map = { 0, 1, 2, 3, 1, 2, 4 } };
 	struct tcmsg tcm = { .tcm_ifindex = DEVICE, .tcm_parent = TC_H_ROOT };
 	struct nl_msg *msg = net_message(RTM_NEWQDISC, 0, &tcm, sizeof(tcm));
 

@@ -288,9 +288,9 @@ static const struct {
 	const char *type;
 	int rc;
 } dead_ends[] = {
-	{"prohibit",     -EACCES      },
-	{ "unreachable", -EHOSTUNREACH},
-	{ "blackhole",   -EINVAL      },
+	{ "prohibit", -EACCES },
+	{ "unreachable", -EHOSTUNREACH },
+	{ "blackhole", -EINVAL },
 };
 
 TEST_LOOP(dead_end_says_which_v4, 0, N(dead_ends))
@@ -321,10 +321,10 @@ static const struct {
 	const char *dst;
 	uint8_t limit;
 } hop_limits[] = {
-	{"ipv4/ip_default_ttl",	 33, "10.0.0.9", 33},
-	{ "ipv4/ip_default_ttl",	 33, "10.0.0.1", 33},
-	{ "ipv6/conf/d0/hop_limit", 44, "fd00::9",  44},
-	{ "ipv6/conf/d1/hop_limit", 44, "fd00::9",  64},
+	{ "ipv4/ip_default_ttl", 33, "10.0.0.9", 33 },
+	{ "ipv4/ip_default_ttl", 33, "10.0.0.1", 33 },
+	{ "ipv6/conf/d0/hop_limit", 44, "fd00::9", 44 },
+	{ "ipv6/conf/d1/hop_limit", 44, "fd00::9", 64 },
 };
 
 TEST_LOOP(route_without_a_hop_limit_has_the_hosts_or_the_interfaces, 0, N(hop_limits))
@@ -358,16 +358,16 @@ static const struct {
 	int rc;
 	const char *next_hop;
 } changes[] = {
-	{"ip route add default via 10.0.0.254",						 "ip route add 192.0.2.0/24 via 10.0.1.254", 0,
-	  "10.0.1.254"																		 },
-	{ "ip route add default via 10.0.0.254",						 "ip route del default",			 -ENETUNREACH, NULL	    },
-	{ "ip route add default via 10.0.0.254",						 "ip link set d0 down",			-ENETUNREACH, NULL	   },
-	{ "ip route add default via 10.0.0.254",						 "ip addr del 10.0.0.1/24 dev d0",	   -ENETUNREACH,
-	  NULL																			 },
+	{ "ip route add default via 10.0.0.254", "ip route add 192.0.2.0/24 via 10.0.1.254", 0,
+	  "10.0.1.254" },
+	{ "ip route add default via 10.0.0.254", "ip route del default", -ENETUNREACH, NULL },
+	{ "ip route add default via 10.0.0.254", "ip link set d0 down", -ENETUNREACH, NULL },
+	{ "ip route add default via 10.0.0.254", "ip addr del 10.0.0.1/24 dev d0", -ENETUNREACH,
+	  NULL },
 	{ "ip route add default via 10.0.0.254; ip route add default via 10.0.1.254 table 100",
-	  "ip rule add to 192.0.2.0/24 table 100",											   0,	      "10.0.1.254"},
+	  "ip rule add to 192.0.2.0/24 table 100", 0, "10.0.1.254" },
 	{ "ip nexthop add id 1 via 10.0.0.254 dev d0; ip route add default nhid 1",
-	  "ip nexthop replace id 1 via 10.0.1.254 dev d1",										   0,	      "10.0.1.254"},
+	  "ip nexthop replace id 1 via 10.0.1.254 dev d1", 0, "10.0.1.254" },
 };
 
 TEST_LOOP(change_shows_in_the_next_lookup, 0, N(changes))

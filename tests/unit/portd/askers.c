@@ -23,15 +23,13 @@ void askers_set_up(void)
 struct portd_record question(const struct rig_client *client, uint32_t ask_id, uint8_t method,
 			     uint16_t attr)
 {
-	return (struct portd_record){
-		.type = PORTD_SA_ASK,
-		.sa_ask = {.port = client->handle,
-			    .method = method,
-			    .attr = attr,
-			    .ask_id = ask_id,
-			    .timeout_ms = 2000,
-			    .comp_mask = SA_PATH_DGID}
-	};
+	return (struct portd_record){ .type = PORTD_SA_ASK,
+				      .sa_ask = { .port = client->handle,
+						  .method = method,
+						  .attr = attr,
+						  .ask_id = ask_id,
+						  .timeout_ms = 2000,
+						  .comp_mask = SA_PATH_DGID } };
 }
 
 void tell(struct rig_client *client, const struct portd_record *record)
@@ -75,10 +73,9 @@ void drop(struct rig_client *client, uint32_t ask_id)
 
 void revalidate(struct rig_client *client)
 {
-	struct portd_record record = {
-		.type = PORTD_SA_REVALIDATE,
-		.sa_revalidate = {.port = client->handle, .dgid = { { [15] = 9 } }}
-	};
+	struct portd_record record = { .type = PORTD_SA_REVALIDATE,
+				       .sa_revalidate = { .port = client->handle,
+							  .dgid = { { [15] = 9 } } } };
 
 	tell(client, &record);
 }

@@ -88,20 +88,18 @@ off_t kept_bytes(void)
 /* All that can be mixed up differs between two of them, but for the comm id. */
 struct cm_record kept_version(uint32_t n, uint8_t v)
 {
-	struct cm_record tracked = {
-		.state = v == 1 ? CM_ESTABLISHED : CM_REP_SENT,
-		.active = v == 1,
-		.handle = KEPT_PORT,
-		.local_comm_id = n,
-		.remote_comm_id = v * UINT32_C(0x11111111) ^ n,
-		.local_qpn = v * UINT32_C(0x111111),
-		.remote_qpn = v * UINT32_C(0x111111) ^ n,
-		.remote_ca_guid = v * UINT64_C(0x1111111111111111),
-		.tid = v * UINT64_C(0x1111111111111111),
-		.packet_life_time = v,
-		.local_ack_timeout = v,
-		.path = {.grh = true, .pkey_index = v, .flow_label = v}
-	};
+	struct cm_record tracked = { .state = v == 1 ? CM_ESTABLISHED : CM_REP_SENT,
+				     .active = v == 1,
+				     .handle = KEPT_PORT,
+				     .local_comm_id = n,
+				     .remote_comm_id = v * UINT32_C(0x11111111) ^ n,
+				     .local_qpn = v * UINT32_C(0x111111),
+				     .remote_qpn = v * UINT32_C(0x111111) ^ n,
+				     .remote_ca_guid = v * UINT64_C(0x1111111111111111),
+				     .tid = v * UINT64_C(0x1111111111111111),
+				     .packet_life_time = v,
+				     .local_ack_timeout = v,
+				     .path = { .grh = true, .pkey_index = v, .flow_label = v } };
 
 	memset(tracked.path.dgid.raw, v, sizeof(tracked.path.dgid.raw));
 	return tracked;

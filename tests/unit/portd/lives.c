@@ -121,22 +121,22 @@ static void has_been_disconnected(void)
 
 /* What the peer hears at once; it never answers. */
 const struct life life[] = {
-	{asks,		    "REJ(other) 4" },
-	{ asks_and_is_put_off,    "REJ(other) 4" },
-	{ is_answered,	       "REJ(REP) 28"  },
-	{ puts_off_the_answer,    "REJ(REP) 28"  },
-	{ life_is_connected,	     "DREQ"	    },
-	{ is_refused,	      ""		 },
-	{ is_asked,		    "REJ(REQ) 28"  },
-	{ puts_off_the_peer,	     "REJ(REQ) 28"  },
-	{ refuses,		   ""	      },
-	{ accepts,		   "REJ(other) 28"},
-	{ accepts_and_is_put_off, "REJ(other) 28"},
-	{ accepts_and_is_ready,	"DREQ"	       },
-	{ disconnects,	       "DREQ"	      },
-	{ has_disconnected,	    ""	       },
-	{ is_disconnected,	   "DREP"	  },
-	{ has_been_disconnected,	 ""		    },
+	{ asks, "REJ(other) 4" },
+	{ asks_and_is_put_off, "REJ(other) 4" },
+	{ is_answered, "REJ(REP) 28" },
+	{ puts_off_the_answer, "REJ(REP) 28" },
+	{ life_is_connected, "DREQ" },
+	{ is_refused, "" },
+	{ is_asked, "REJ(REQ) 28" },
+	{ puts_off_the_peer, "REJ(REQ) 28" },
+	{ refuses, "" },
+	{ accepts, "REJ(other) 28" },
+	{ accepts_and_is_put_off, "REJ(other) 28" },
+	{ accepts_and_is_ready, "DREQ" },
+	{ disconnects, "DREQ" },
+	{ has_disconnected, "" },
+	{ is_disconnected, "DREP" },
+	{ has_been_disconnected, "" },
 };
 
 _Static_assert(sizeof(life) / sizeof(life[0]) == LIFE_N, "all of them are tried");

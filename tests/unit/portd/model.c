@@ -171,14 +171,12 @@ static void portd_receives(const struct packet *packet)
 
 static void note_release(struct cm_core *core, const struct cm_conn *conn)
 {
-	struct packet packet = {
-		.kind = CLOSE,
-		.close = {.local_comm_id = conn->local_comm_id,
-			   .remote_comm_id = conn->remote_comm_id,
-			   .remote_ca_guid = conn->remote_ca_guid,
-			   .peer_gid = mad_path_peer(&conn->path),
-			   .n_heard = model.n_heard}
-	};
+	struct packet packet = { .kind = CLOSE,
+				 .close = { .local_comm_id = conn->local_comm_id,
+					    .remote_comm_id = conn->remote_comm_id,
+					    .remote_ca_guid = conn->remote_ca_guid,
+					    .peer_gid = mad_path_peer(&conn->path),
+					    .n_heard = model.n_heard } };
 
 	(void)core;
 	push(&model.closes, &packet);

@@ -404,9 +404,8 @@ void rig_encode(struct portd_mad *mad, const struct cm_msg *msg)
 
 void rig_send(struct rig_client *client, const struct mad_path *to, const struct cm_msg *msg)
 {
-	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = client->handle, .path = *to}
-	};
+	struct portd_record record = { .type = PORTD_MAD,
+				       .mad = { .port = client->handle, .path = *to } };
 
 	rig_encode(&record.mad, msg);
 	if (!rig_tell(client, &record))
@@ -445,9 +444,8 @@ bool rig_is_disconnected(const struct rig_client *client)
 
 int rig_resume(struct rig_client *client, int page_fd)
 {
-	struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
-	};
+	struct portd_record hello = { .type = PORTD_HELLO,
+				      .hello = { .version = PORTD_VERSION, .resumes = 1 } };
 	struct portd_datagram out = { .bytes = 0 };
 
 	portd_put(&out, &hello);
@@ -458,9 +456,8 @@ int rig_resume(struct rig_client *client, int page_fd)
 
 int rig_hold(struct rig_client *client)
 {
-	struct portd_record hold = {
-		.type = PORTD_HOLD_IDS, .ids = {.first = client->first, .secret = client->secret}
-	};
+	struct portd_record hold = { .type = PORTD_HOLD_IDS,
+				     .ids = { .first = client->first, .secret = client->secret } };
 
 	return rig_ask(client, &hold);
 }
@@ -478,9 +475,8 @@ void rig_meet(struct rig_client *client)
 
 void rig_join(struct rig_client *client)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 
 	rig_meet(client);
 	if (rig_ask(client, &open))

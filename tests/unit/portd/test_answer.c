@@ -135,9 +135,8 @@ static unsigned int n_tries;
 /* As cmportd: it says why, and hangs up. */
 static int turn_away(int *ret_fd, struct portd_why *why)
 {
-	struct portd_record answer = {
-		.type = PORTD_REPLY, .reply = {.error = (uint16_t)refusal, .text = "uid 7"}
-	};
+	struct portd_record answer = { .type = PORTD_REPLY,
+				       .reply = { .error = (uint16_t)refusal, .text = "uid 7" } };
 	struct portd_datagram out = { .bytes = 0 };
 	int pair[2];
 

@@ -151,13 +151,13 @@ static const struct {
 	uint8_t heard_at;
 	uint16_t to;
 } hearing[] = {
-	{0,	     1	       }, /* any */
-	{ 1,	     PORTS_NOBODY}, /* another device's */
-	{ 2,	     1	       },
-	{ 3,	     1	       },
-	{ 4,	     PORTS_NOBODY},
-	{ 64,	      PORTS_NOBODY},
-	{ UINT8_MAX, PORTS_NOBODY}, /* none */
+	{ 0, 1 },	     /* any */
+	{ 1, PORTS_NOBODY }, /* another device's */
+	{ 2, 1 },
+	{ 3, 1 },
+	{ 4, PORTS_NOBODY },
+	{ 64, PORTS_NOBODY },
+	{ UINT8_MAX, PORTS_NOBODY }, /* none */
 };
 
 TEST_LOOP(a_listener_hears_what_comes_to_its_device, 0, sizeof(hearing) / sizeof(hearing[0]))

@@ -27,10 +27,10 @@ static const struct {
 	const char *addr;
 	bool by_listening;
 } moves[] = {
-	{HOST,	false},
-	{ ANY,  false},
+	{ HOST, false },
+	{ ANY, false },
 	{ HOST, true },
-	{ ANY,  true },
+	{ ANY, true },
 };
 
 TEST_LOOP(a_claim_cannot_be_moved_to_what_another_client_listens_on, 0,

@@ -15,7 +15,7 @@ static struct portd_record full_mad(void)
 {
 	struct portd_record record = {
 		.type = PORTD_MAD,
-		.mad = {.port = 3,
+		.mad = { .port = 3,
 			 .again = 1,
 			 .path = { .pkey_index = 0x1234,
 				   .dlid = 0x4321,
@@ -26,7 +26,7 @@ static struct portd_record full_mad(void)
 				   .hop_limit = 64,
 				   .traffic_class = 0x20,
 				   .flow_label = 0xfffff,
-				   .dgid = { { [0] = 0xfe, [15] = 0x01 } } }},
+				   .dgid = { { [0] = 0xfe, [15] = 0x01 } } } },
 	};
 	int i;
 
@@ -162,9 +162,7 @@ TEST(a_length_that_is_not_the_types_is_refused)
 
 TEST(a_type_that_does_not_exist_is_refused)
 {
-	struct portd_datagram datagram = {
-		.bytes = 8, .data = {0, PORTD_N_TYPES, 0, 8}
-	};
+	struct portd_datagram datagram = { .bytes = 8, .data = { 0, PORTD_N_TYPES, 0, 8 } };
 	struct portd_record got;
 
 	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);

@@ -159,9 +159,8 @@ TEST(a_lingering_socket_with_a_request_makes_nobody_wait)
 
 TEST(neither_does_one_as_the_page_of_a_client_that_resumes)
 {
-	struct portd_record record = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
-	};
+	struct portd_record record = { .type = PORTD_HELLO,
+				       .hello = { .version = PORTD_VERSION, .resumes = 1 } };
 	int control = rig_dial();
 
 	send_record(control, &record, lingering_socket());

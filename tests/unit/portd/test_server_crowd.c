@@ -135,9 +135,8 @@ TEST_LOOP(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 
 /* libibverbs would find no driver, and not look again. */
 TEST_LOOP(no_device_is_looked_for_without_descriptors, 0, 4)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "other"}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = "other" } };
 
 	leave_descriptors((unsigned int)_i);
 	ck_assert_int_eq(rig_ask(alice, &open), EMFILE);
@@ -172,9 +171,8 @@ TEST(a_client_has_so_many_blocks_of_comm_ids_and_no_more)
 
 TEST(a_client_has_so_many_leased_ports_and_no_more)
 {
-	struct portd_record record = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = UINT16_MAX}
-	};
+	struct portd_record record = { .type = PORTD_LEASE_PORTS,
+				       .lease_ports = { .ps = 0x106, .count = UINT16_MAX } };
 
 	ck_assert_int_eq(rig_ask(bob, &record), 0);
 	ck_assert_uint_eq(bob->reply.count, LEASE_WORDS);

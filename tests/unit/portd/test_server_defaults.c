@@ -173,9 +173,8 @@ TEST(file_that_is_wrong_changes_nothing)
 
 TEST(who_resumes_is_told_anew)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
 
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
@@ -200,9 +199,8 @@ static void rename_device(const char *name)
 
 TEST(renamed_device_is_the_same_device)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "roceo1"}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = "roceo1" } };
 
 	write_file("roceo1 1 default_roce_tos=48\n");
 	rig_reload();
@@ -214,9 +212,8 @@ TEST(renamed_device_is_the_same_device)
 
 TEST(device_that_got_the_old_name_of_another_is_not_that_one)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 
 	rename_device("roceo1");
 	ck_assert_int_eq(rig_ask(bob, &open), 0);

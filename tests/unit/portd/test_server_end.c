@@ -204,7 +204,7 @@ static void refuse_with_words(uint32_t n)
 	struct cm_msg rej =
 		talk_rej_of(bob->first + n, 0x700 + n, CM_ANSWERED_REQ, CM_REJ_CONSUMER);
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = bob->handle, .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_MAD, .mad = { .port = bob->handle, .path = rig_peer(SCENE_PEER) }
 	};
 
 	memcpy(rej.rej.private_data, "words", 5);

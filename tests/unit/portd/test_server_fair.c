@@ -62,7 +62,7 @@ static void fill_with_reqs(const struct rig_client *client, unsigned int n_datag
 static void bob_asks(void)
 {
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = bob.handle, .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_MAD, .mad = { .port = bob.handle, .path = rig_peer(SCENE_PEER) }
 	};
 	struct cm_msg req = scene_req(&bob, 1);
 

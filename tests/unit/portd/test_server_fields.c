@@ -18,9 +18,8 @@
 
 static void says(struct rig_client *client, const struct mad_path *path, const struct cm_msg *msg)
 {
-	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = client->handle, .path = *path}
-	};
+	struct portd_record record = { .type = PORTD_MAD,
+				       .mad = { .port = client->handle, .path = *path } };
 
 	rig_encode(&record.mad, msg);
 	rig_tell(client, &record);
@@ -34,16 +33,16 @@ static const struct way {
 	struct mad_path path;
 	bool may;
 } ways[] = {
-	{"as the library",		    { .grh = true },			     true },
-	{ "a priority",			{ .grh = true, .sl = 7 },		  true },
-	{ "no such priority",	      { .grh = true, .sl = 8 },			false},
-	{ "a P_Key index",		   { .grh = true, .pkey_index = 1 },	     false},
-	{ "no GRH",			{ .grh = false },			      false},
-	{ "a GID index",			 { .grh = true, .sgid_index = 3 },	   true },
-	{ "no GID of the port",		{ .grh = true, .sgid_index = RIG_NO_GID }, false},
-	{ "a type of service",	       { .grh = true, .traffic_class = 0xff },    true },
-	{ "a flow label",		  { .grh = true, .flow_label = 0xfffff },	  true },
-	{ "what is beside the flow label", { .grh = true, .flow_label = 0x100000 },   false},
+	{ "as the library", { .grh = true }, true },
+	{ "a priority", { .grh = true, .sl = 7 }, true },
+	{ "no such priority", { .grh = true, .sl = 8 }, false },
+	{ "a P_Key index", { .grh = true, .pkey_index = 1 }, false },
+	{ "no GRH", { .grh = false }, false },
+	{ "a GID index", { .grh = true, .sgid_index = 3 }, true },
+	{ "no GID of the port", { .grh = true, .sgid_index = RIG_NO_GID }, false },
+	{ "a type of service", { .grh = true, .traffic_class = 0xff }, true },
+	{ "a flow label", { .grh = true, .flow_label = 0xfffff }, true },
+	{ "what is beside the flow label", { .grh = true, .flow_label = 0x100000 }, false },
 };
 
 FIXTURE(scene_set_up, scene_tear_down);
@@ -195,9 +194,8 @@ TEST(a_request_comes_from_a_port_of_its_client)
 
 TEST(a_leased_port_is_a_port_of_its_client)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 1 } };
 	struct cma_hdr hdr;
 
 	ck_assert_int_eq(rig_ask(bob, &lease), 0);

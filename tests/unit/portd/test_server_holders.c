@@ -141,9 +141,8 @@ TEST(one_of_several_holders_is_not_reserved)
 /* Return: the port. */
 static uint16_t lease(struct rig_client *client)
 {
-	struct portd_record record = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
-	};
+	struct portd_record record = { .type = PORTD_LEASE_PORTS,
+				       .lease_ports = { .ps = RDMA_PS_TCP, .count = 1 } };
 
 	ck_assert_int_eq(rig_ask(client, &record), 0);
 	return client->reply.port;
@@ -216,9 +215,8 @@ unsigned int __wrap_state_file_pending(struct state_file *file)
 /* Each may go through all connections of the previous cmportd. */
 TEST(who_is_awaited_is_looked_up_once_a_turn)
 {
-	const struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	const struct portd_record open = { .type = PORTD_OPEN_PORT,
+					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 	const struct mad_path stranger = rig_peer(1);
 	struct cm_msg msg;
 	uint8_t mad[MAD_BYTES];

@@ -32,7 +32,7 @@ static unsigned int fill(struct portd_datagram *out, const struct rig_client *cl
 			 const struct cm_msg *msg)
 {
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = client->handle, .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_MAD, .mad = { .port = client->handle, .path = rig_peer(SCENE_PEER) }
 	};
 	unsigned int n = 0;
 

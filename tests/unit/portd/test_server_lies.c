@@ -16,9 +16,8 @@
 
 static struct portd_record mad_of(const struct cm_msg *msg, uint8_t handle)
 {
-	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = handle, .path = rig_peer(SCENE_PEER)}
-	};
+	struct portd_record record = { .type = PORTD_MAD,
+				       .mad = { .port = handle, .path = rig_peer(SCENE_PEER) } };
 
 	rig_encode(&record.mad, msg);
 	return record;
@@ -37,14 +36,14 @@ static const struct {
 	unsigned int at;
 	uint8_t value;
 } others[] = {
-	{"base version",		  0,  2   },
-	{ "subnet management",	       1,  0x01},
-	{ "subnet management, directed", 1,  0x81},
-	{ "subnet administration",	   1,  0x03},
-	{ "performance management",	    1,  0x04},
-	{ "class version",		   2,  1	},
-	{ "method",		      3,  0x01},
-	{ "attribute",		       17, 0x0f},
+	{ "base version", 0, 2 },
+	{ "subnet management", 1, 0x01 },
+	{ "subnet management, directed", 1, 0x81 },
+	{ "subnet administration", 1, 0x03 },
+	{ "performance management", 1, 0x04 },
+	{ "class version", 2, 1 },
+	{ "method", 3, 0x01 },
+	{ "attribute", 17, 0x0f },
 };
 
 #define N_OTHERS (sizeof(others) / sizeof(others[0]))
@@ -150,9 +149,8 @@ TEST(a_rep_does_not_take_the_request_of_another)
 TEST(nothing_leaves_from_a_port_that_the_client_has_not_opened)
 {
 	struct cm_msg req = scene_req(bob, 1);
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 2, .device = RIG_DEVICE } };
 	struct portd_record record;
 
 	ck_assert_int_eq(rig_ask(alice, &open), 0);
@@ -180,15 +178,13 @@ TEST_LOOP(nothing_leaves_from_a_port_that_does_not_exist, 0, sizeof(handles))
 static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_comm_id,
 				      enum cm_state state)
 {
-	struct portd_record record = {
-		.type = PORTD_TRACK,
-		.tracked = {.state = (uint8_t)state,
-			     .local_comm_id = local_comm_id,
-			     .remote_comm_id = remote_comm_id,
-			     .remote_ca_guid = SCENE_PEER_GUID,
-			     .remote_qpn = SCENE_PEER_QPN + remote_comm_id,
-			     .path = rig_peer(SCENE_PEER)}
-	};
+	struct portd_record record = { .type = PORTD_TRACK,
+				       .tracked = { .state = (uint8_t)state,
+						    .local_comm_id = local_comm_id,
+						    .remote_comm_id = remote_comm_id,
+						    .remote_ca_guid = SCENE_PEER_GUID,
+						    .remote_qpn = SCENE_PEER_QPN + remote_comm_id,
+						    .path = rig_peer(SCENE_PEER) } };
 
 	record.tracked.handle = bob->handle;
 	return record;
@@ -251,10 +247,9 @@ TEST(nobody_takes_the_peers_half_of_anothers_connection)
 
 TEST(nobody_closes_the_comm_id_of_another)
 {
-	struct portd_record record = {
-		.type = PORTD_CLOSE,
-		.close = {.remote_comm_id = 0x701, .peer_gid = rig_peer(SCENE_PEER).dgid}
-	};
+	struct portd_record record = { .type = PORTD_CLOSE,
+				       .close = { .remote_comm_id = 0x701,
+						  .peer_gid = rig_peer(SCENE_PEER).dgid } };
 
 	scene_connect(alice, 1);
 	record.close.local_comm_id = alice->first + 1;
@@ -326,9 +321,8 @@ TEST(who_was_disconnected_may_have_its_own_comm_ids_again)
 /* Bob leaves and comes back; no cmportd need have died for that. */
 static void come_back(struct rig_client *again)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 
 	*again = (struct rig_client){ .data = -1, .first = bob->first, .secret = bob->secret };
 	rig_leave(bob);
@@ -450,9 +444,8 @@ static uint16_t leased_port(const struct rig_client *client)
 /* Bob's own page, on which he has written a port that is Alice's. */
 TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 1 } };
 	const struct portd_record resumed = { .type = PORTD_RESUMED };
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
 	uint32_t word;

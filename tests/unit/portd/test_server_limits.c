@@ -47,7 +47,7 @@ static void flood_with_closes(const struct rig_client *client)
 static struct portd_record mad_of(const struct rig_client *client, const struct cm_msg *msg)
 {
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = client->handle, .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_MAD, .mad = { .port = client->handle, .path = rig_peer(SCENE_PEER) }
 	};
 
 	rig_encode(&record.mad, msg);

@@ -73,9 +73,8 @@ TEST(a_request_for_a_listener_elsewhere_is_rej_28)
 /* It opens the port with a socket of its namespace. */
 static void show_netns(const struct rig_client *client)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 	struct portd_datagram out = { .bytes = 0 };
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 
@@ -267,9 +266,8 @@ TEST(the_ports_of_a_namespace_go_with_its_last_client)
 
 TEST(ephemeral_ports_are_leased_in_each_namespace)
 {
-	struct portd_record record = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 2}
-	};
+	struct portd_record record = { .type = PORTD_LEASE_PORTS,
+				       .lease_ports = { .ps = RDMA_PS_TCP, .count = 2 } };
 
 	join_from(&carol, ELSEWHERE);
 	join_from(&dave, NOWHERE);

@@ -72,18 +72,16 @@ TEST(to_name_a_gid_index_that_is_not_in_use_is_dear)
 /* It makes the kernel tell all of its devices. */
 TEST(to_ask_for_a_device_that_is_not_there_is_dear)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = "none" } };
 
 	ck_assert(cost_of(&mallory[0], &open, ENODEV) > 1000);
 }
 
 TEST(to_ask_for_many_ports_is_dear)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1024}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = 0x106, .count = 1024 } };
 
 	ck_assert(cost_of(&mallory[0], &lease, 0) > 50);
 }
@@ -98,7 +96,7 @@ TEST(to_ask_all_clients_how_things_stand_is_as_dear_as_to_ask_each)
 /* --- names of devices ----------------------------------------------------- */
 
 static const struct portd_record open_again = {
-	.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	.type = PORTD_OPEN_PORT, .open_port = { .port_num = 1, .device = RIG_DEVICE }
 };
 
 TEST(to_open_a_port_again_costs_as_much_as_to_read_its_name)
@@ -221,9 +219,8 @@ TEST(to_ask_how_things_stand_costs_more_if_there_are_more_clients_to_look_throug
 
 /* --- leases of ports ------------------------------------------------------- */
 
-static const struct portd_record lease_one = {
-	.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1}
-};
+static const struct portd_record lease_one = { .type = PORTD_LEASE_PORTS,
+					       .lease_ports = { .ps = 0x106, .count = 1 } };
 
 static struct lease_page *page_of(const struct rig_client *client)
 {
@@ -253,9 +250,8 @@ TEST(to_leave_with_a_false_page_is_dear)
 /* Each lease is looked at: its client may not need it. These say that they need all. */
 TEST(to_ask_for_a_port_where_all_are_leased_is_dear)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1024}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = 0x106, .count = 1024 } };
 	uint32_t *rates = rig_server()->options.quotas.is;
 	struct lease_page *page;
 	unsigned int i, n = 0;

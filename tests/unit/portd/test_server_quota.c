@@ -261,9 +261,8 @@ static void use_leases(const struct rig_client *client)
 
 TEST(leased_ports_count)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 1 } };
 
 	allow(QUOTA_USER_PORTS, 1);
 	rig_meet(&mallory[0]);
@@ -277,9 +276,8 @@ TEST(leased_ports_count)
 /* Return: the number of ports that the last process has leased with one request. */
 static unsigned int start_job(unsigned int n)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 256}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 256 } };
 	struct rig_client client;
 	unsigned int i, n_leased = 0;
 
@@ -312,9 +310,8 @@ TEST(nor_do_those_in_other_network_namespaces)
 
 TEST(no_more_ports_are_leased_at_once_than_a_user_may_have)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 100}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 100 } };
 
 	allow(QUOTA_USER_PORTS, 7);
 	rig_meet(&mallory[0]);

@@ -86,9 +86,8 @@ static void die_with_cmportd(void)
 
 static void come_back(struct rig_client *client, pid_t pid)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 
 	rig_come_as(pid);
 	client->control = rig_dial();
@@ -101,18 +100,16 @@ static void come_back(struct rig_client *client, pid_t pid)
 
 static int tell(struct rig_client *client, uint32_t n)
 {
-	struct portd_record record = {
-		.type = PORTD_TRACK,
-		.tracked = {.state = CM_ESTABLISHED,
-			     .active = 1,
-			     .handle = client->handle,
-			     .local_comm_id = client->first + n,
-			     .remote_comm_id = 0x700 + n,
-			     .local_qpn = 0x100 + n,
-			     .remote_qpn = SCENE_PEER_QPN + 0x700 + n,
-			     .remote_ca_guid = SCENE_PEER_GUID,
-			     .path = rig_peer(SCENE_PEER)}
-	};
+	struct portd_record record = { .type = PORTD_TRACK,
+				       .tracked = { .state = CM_ESTABLISHED,
+						    .active = 1,
+						    .handle = client->handle,
+						    .local_comm_id = client->first + n,
+						    .remote_comm_id = 0x700 + n,
+						    .local_qpn = 0x100 + n,
+						    .remote_qpn = SCENE_PEER_QPN + 0x700 + n,
+						    .remote_ca_guid = SCENE_PEER_GUID,
+						    .path = rig_peer(SCENE_PEER) } };
 
 	return rig_ask(client, &record);
 }
@@ -519,9 +516,8 @@ TEST(without_room_in_the_file_all_is_as_before)
 
 TEST(a_port_has_the_same_handle_in_the_next_one)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 2, .device = RIG_DEVICE } };
 
 	scene_connect(bob, 1);
 	ck_assert_int_eq(rig_ask(bob, &open), 0);
@@ -582,9 +578,8 @@ TEST(a_port_is_not_for_who_says_that_it_comes_back_and_shows_no_ids)
 /* It is let in while others wait, as it needs nothing. */
 TEST(a_port_is_not_for_who_only_visits)
 {
-	const struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .visits = 1}
-	};
+	const struct portd_record hello = { .type = PORTD_HELLO,
+					    .hello = { .version = PORTD_VERSION, .visits = 1 } };
 	const struct portd_record claim = bind_of_bob(), ids = { .type = PORTD_LEASE_IDS };
 
 	restart();

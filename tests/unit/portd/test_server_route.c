@@ -61,9 +61,8 @@ TEST(a_req_for_another_service_than_ip_is_rej_8)
 /* It listens, but not on this port of the device. */
 TEST(a_listener_gets_nothing_from_a_port_that_it_has_not_opened)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 2, .device = RIG_DEVICE } };
 	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
 	struct mad_path from = rig_peer(SCENE_PEER);
 	uint8_t mad[MAD_BYTES];
@@ -229,7 +228,7 @@ TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 	struct cm_msg req = scene_req(alice, 1);
 	struct cm_msg rej = talk_rej_of(alice->first + 1, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_MAD, .mad = { .port = alice->handle, .path = rig_peer(SCENE_PEER) }
 	};
 
 	cm_rej_timeout(&rej.rej, RIG_GUID);
@@ -277,7 +276,7 @@ static void say_req(uint8_t again)
 	struct cm_msg req = scene_req(alice, 1);
 	struct portd_record record = {
 		.type = PORTD_MAD,
-		.mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER), .again = again}
+		.mad = { .port = alice->handle, .path = rig_peer(SCENE_PEER), .again = again }
 	};
 
 	rig_encode(&record.mad, &req);

@@ -194,9 +194,8 @@ TEST(ports_are_left)
 /* Has all its leases in use. Return: how many there are. */
 static unsigned int lease_all(struct rig_client *client)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = LEASE}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = RDMA_PS_TCP, .count = LEASE } };
 	struct lease_page *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 				       client->page_fd, 0);
 	unsigned int n = 0;

@@ -207,9 +207,8 @@ TEST(a_page_that_comes_with_a_first_hello_is_closed)
 
 TEST(who_resumes_without_a_page_is_refused)
 {
-	struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
-	};
+	struct portd_record hello = { .type = PORTD_HELLO,
+				      .hello = { .version = PORTD_VERSION, .resumes = 1 } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
 
 	ck_assert_int_eq(rig_ask(&carol, &hello), EINVAL);
@@ -217,9 +216,8 @@ TEST(who_resumes_without_a_page_is_refused)
 
 TEST(a_page_that_is_refused_is_closed)
 {
-	struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
-	};
+	struct portd_record hello = { .type = PORTD_HELLO,
+				      .hello = { .version = PORTD_VERSION, .resumes = 1 } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
 	struct portd_datagram out = { .bytes = 0 };
 	unsigned int before;
@@ -285,9 +283,8 @@ static unsigned int n_answers(void)
 /* A search for a device takes milliseconds, in which nobody else is served. */
 TEST(a_turn_answers_few_expensive_records_of_a_datagram)
 {
-	struct portd_record record = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
-	};
+	struct portd_record record = { .type = PORTD_OPEN_PORT,
+				       .open_port = { .port_num = 1, .device = "none" } };
 	struct portd_datagram out = { .bytes = 0 };
 	unsigned int n, i;
 

@@ -56,9 +56,9 @@ static const struct {
 	void (*say)(void);
 	enum cm_attr attr;
 } said[] = {
-	{say_req,	   say_req,  CM_ATTR_REQ },
-	{ answer_request, say_rep,  CM_ATTR_REP },
-	{ come_so_far,    say_dreq, CM_ATTR_DREQ},
+	{ say_req, say_req, CM_ATTR_REQ },
+	{ answer_request, say_rep, CM_ATTR_REP },
+	{ come_so_far, say_dreq, CM_ATTR_DREQ },
 };
 
 #define N_SAID ((int)(sizeof(said) / sizeof(said[0])))

@@ -144,13 +144,11 @@ TEST_LOOP(what_would_change_the_subnet_is_refused, 0, 5)
 	static const struct {
 		uint8_t method;
 		uint16_t attr;
-	} forbidden[] = {
-		{SA_METHOD_SET,	 SA_ATTR_SERVICE_RECORD },
-		{ SA_METHOD_SET,	 SA_ATTR_PATH_RECORD    },
-		{ SA_METHOD_DELETE,    SA_ATTR_MCMEMBER_RECORD},
-		{ SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD	   },
-		{ SA_METHOD_GET,	 0x11		      }
-	};
+	} forbidden[] = { { SA_METHOD_SET, SA_ATTR_SERVICE_RECORD },
+			  { SA_METHOD_SET, SA_ATTR_PATH_RECORD },
+			  { SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD },
+			  { SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD },
+			  { SA_METHOD_GET, 0x11 } };
 	struct portd_record record = question(&carol, 5, forbidden[_i].method, forbidden[_i].attr);
 
 	tell(&carol, &record);
@@ -239,12 +237,12 @@ static const struct way {
 	struct mad_path path;
 	bool may;
 } ways[] = {
-	{"as the library",		    { .dlid = 5 },				   true },
-	{ "a service level",		     { .dlid = 5, .sl = 15 },		      true },
-	{ "no such service level",	   { .dlid = 5, .sl = 16 },		    false},
-	{ "a P_Key index",		   { .dlid = 5, .pkey_index = RIG_PKEYS - 1 }, true },
-	{ "no such P_Key index",		 { .dlid = 5, .pkey_index = RIG_PKEYS },	 false},
-	{ "what is beside the flow label", { .grh = true, .flow_label = 0x100000 },    false},
+	{ "as the library", { .dlid = 5 }, true },
+	{ "a service level", { .dlid = 5, .sl = 15 }, true },
+	{ "no such service level", { .dlid = 5, .sl = 16 }, false },
+	{ "a P_Key index", { .dlid = 5, .pkey_index = RIG_PKEYS - 1 }, true },
+	{ "no such P_Key index", { .dlid = 5, .pkey_index = RIG_PKEYS }, false },
+	{ "what is beside the flow label", { .grh = true, .flow_label = 0x100000 }, false },
 };
 
 TEST_LOOP(the_way_of_a_message_is_one_that_the_port_has, 0, sizeof(ways) / sizeof(ways[0]))

@@ -159,7 +159,7 @@ static void invert(uint8_t *wire, const struct wire_field *field)
 static void say(const struct cm_msg *msg, const struct wire_field *field, unsigned int at)
 {
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = bob->handle, .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_MAD, .mad = { .port = bob->handle, .path = rig_peer(SCENE_PEER) }
 	};
 
 	cm_msg_encode(msg, record.mad.mad);

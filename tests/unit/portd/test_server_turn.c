@@ -75,7 +75,7 @@ static unsigned int n_each; /* messages in a datagram */
 static unsigned int fill_with_words(const struct rig_client *client)
 {
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = client->handle, .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_MAD, .mad = { .port = client->handle, .path = rig_peer(SCENE_PEER) }
 	};
 	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, client->first + 1, 1);
 	struct portd_datagram out;

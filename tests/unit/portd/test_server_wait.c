@@ -104,9 +104,8 @@ TEST(who_has_only_asked_in_the_past_is_not_known)
 
 TEST(nobody_is_answered_for_before_all_have_come_back)
 {
-	struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
-	};
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 
 	begin_again();
 	resume(alice);
@@ -221,7 +220,7 @@ static void repeat_req(void)
 	struct cm_msg req = scene_req(alice, 1);
 	struct portd_record record = {
 		.type = PORTD_MAD,
-		.mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER), .again = 1}
+		.mad = { .port = alice->handle, .path = rig_peer(SCENE_PEER), .again = 1 }
 	};
 
 	rig_encode(&record.mad, &req);

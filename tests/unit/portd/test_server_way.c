@@ -121,9 +121,8 @@ TEST(a_probe_that_is_due_and_does_not_leave_is_tried_again_a_moment_later)
 
 TEST(a_port_that_is_opened_proves_itself_and_asks_for_a_sign_through_umad)
 {
-	const struct portd_record open = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
-	};
+	const struct portd_record open = { .type = PORTD_OPEN_PORT,
+					   .open_port = { .port_num = 2, .device = RIG_DEVICE } };
 	struct rig_sent sent;
 	struct cm_msg msg;
 

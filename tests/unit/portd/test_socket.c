@@ -132,14 +132,12 @@ static void hang_up(struct client *client)
 
 static int bind_of(struct client *client, uint32_t claim_id)
 {
-	struct portd_record record = {
-		.type = PORTD_BIND,
-		.claim = {.claim_id = claim_id,
-			   .ps = RDMA_PS_TCP,
-			   .local_family = 4,
-			   .local_port = PORT,
-			   .afonly = 1}
-	};
+	struct portd_record record = { .type = PORTD_BIND,
+				       .claim = { .claim_id = claim_id,
+						  .ps = RDMA_PS_TCP,
+						  .local_family = 4,
+						  .local_port = PORT,
+						  .afonly = 1 } };
 
 	ck_assert(ask(client, &record));
 	return client->reply.error;
@@ -219,9 +217,8 @@ TEST(comm_ids_are_held_by_those_who_resume_only)
 
 TEST(a_connection_on_a_port_that_was_not_opened_changes_nothing)
 {
-	struct portd_record record = {
-		.type = PORTD_TRACK, .tracked = {.handle = 255, .state = 255}
-	};
+	struct portd_record record = { .type = PORTD_TRACK,
+				       .tracked = { .handle = 255, .state = 255 } };
 	struct client client = meet(PORTD_VERSION);
 
 	record.tracked.local_comm_id = client.reply.first;
@@ -248,9 +245,8 @@ TEST(a_port_of_a_client_that_hung_up_is_free_at_once)
 
 TEST(a_device_that_does_not_exist_is_enodev)
 {
-	struct portd_record record = {
-		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "no such device"}
-	};
+	struct portd_record record = { .type = PORTD_OPEN_PORT,
+				       .open_port = { .port_num = 1, .device = "no such device" } };
 	struct client client = meet(PORTD_VERSION);
 
 	ck_assert(ask(&client, &record));
@@ -274,9 +270,8 @@ static void fill(uint8_t *bytes, size_t n, unsigned int number)
 
 TEST_LOOP(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing, 0, 2)
 {
-	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1}
-	};
+	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
+				      .lease_ports = { .ps = 0x106, .count = 1 } };
 	struct client client = meet(PORTD_VERSION);
 	uint8_t bytes[512];
 	int before, i, looks;

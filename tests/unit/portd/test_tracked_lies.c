@@ -86,9 +86,9 @@ static void differ_by_guid(struct cm_msg *req, struct cm_msg *rep)
 }
 
 static const struct in_common in_common[] = {
-	{TRACKED_BY_OWN_QPN, OUR_QPN,  differ_by_the_peers_half},
-	{ TRACKED_BY_QPN,	  PEER_QPN, differ_by_comm_ids      },
-	{ TRACKED_BY_REMOTE, REMOTE,   differ_by_guid	    },
+	{ TRACKED_BY_OWN_QPN, OUR_QPN, differ_by_the_peers_half },
+	{ TRACKED_BY_QPN, PEER_QPN, differ_by_comm_ids },
+	{ TRACKED_BY_REMOTE, REMOTE, differ_by_guid },
 };
 
 static void connect_alike(const struct in_common *what, unsigned int n)

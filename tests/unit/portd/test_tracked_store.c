@@ -48,22 +48,22 @@ TEST(record_lies_in_the_file_where_the_first_version_had_it)
 		size_t at, bytes;
 		uint64_t value;
 	} members[] = {
-		{0,   1, CM_ESTABLISHED	       },
-		{ 1,  1, 1			   },
-		{ 2,  1, KEPT_PORT			  },
-		{ 4,  4, 7			   },
-		{ 8,  4, 0x11111111 ^ 7	       },
-		{ 12, 4, 0x111111			  },
-		{ 16, 4, 0x111111 ^ 7		      },
-		{ 24, 8, UINT64_C(0x1111111111111111)},
-		{ 32, 8, UINT64_C(0x1111111111111111)},
-		{ 40, 1, 1			   },
-		{ 41, 1, 1			   },
-		{ 44, 2, 1			   },
-		{ 50, 1, true			      },
-		{ 56, 4, 1			   },
-		{ 60, 8, UINT64_C(0x0101010101010101)},
-		{ 68, 8, UINT64_C(0x0101010101010101)},
+		{ 0, 1, CM_ESTABLISHED },
+		{ 1, 1, 1 },
+		{ 2, 1, KEPT_PORT },
+		{ 4, 4, 7 },
+		{ 8, 4, 0x11111111 ^ 7 },
+		{ 12, 4, 0x111111 },
+		{ 16, 4, 0x111111 ^ 7 },
+		{ 24, 8, UINT64_C(0x1111111111111111) },
+		{ 32, 8, UINT64_C(0x1111111111111111) },
+		{ 40, 1, 1 },
+		{ 41, 1, 1 },
+		{ 44, 2, 1 },
+		{ 50, 1, true },
+		{ 56, 4, 1 },
+		{ 60, 8, UINT64_C(0x0101010101010101) },
+		{ 68, 8, UINT64_C(0x0101010101010101) },
 	};
 	const size_t records_at = 8192 + 8;
 	uint64_t value;
@@ -352,10 +352,10 @@ static const struct update {
 	void (*run)(void);
 	unsigned int n_min, n_max;
 } updates[] = {
-	{replace,   0, 1},
-	{ make,	1, 2},
-	{ close_it, 0, 1},
-	{ take,	1, 1},
+	{ replace, 0, 1 },
+	{ make, 1, 2 },
+	{ close_it, 0, 1 },
+	{ take, 1, 1 },
 };
 
 #define N_UPDATES (int)(sizeof(updates) / sizeof(updates[0]))

@@ -21,10 +21,10 @@ static const struct {
 	off_t at;
 	bool is_said;
 } head[] = {
-	{0,   true }, /* the version of the layout */
-	{ 3,  false}, /* the rest of the magic number */
-	{ 4,  true }, /* the layout */
-	{ 16, false}, /* the boot */
+	{ 0, true },   /* the version of the layout */
+	{ 3, false },  /* the rest of the magic number */
+	{ 4, true },   /* the layout */
+	{ 16, false }, /* the boot */
 };
 
 FIXTURE(kept_set_up, kept_tear_down);
@@ -93,11 +93,11 @@ static const struct {
 	size_t at;
 	uint8_t value;
 } wrong[] = {
-	{offsetof(struct tracked,  is.state),    CM_N_STATES},
-	{ offsetof(struct tracked, is.state),    255	  },
-	{ offsetof(struct tracked, is.path.grh), 2	   },
-	{ offsetof(struct tracked, is.handle),   1		 },
-	{ offsetof(struct tracked, is.handle),   255	   },
+	{ offsetof(struct tracked, is.state), CM_N_STATES },
+	{ offsetof(struct tracked, is.state), 255 },
+	{ offsetof(struct tracked, is.path.grh), 2 },
+	{ offsetof(struct tracked, is.handle), 1 },
+	{ offsetof(struct tracked, is.handle), 255 },
 };
 
 TEST_LOOP(tracked_that_cannot_be_is_nothing, 0, (int)(sizeof(wrong) / sizeof(wrong[0])))
@@ -137,15 +137,15 @@ static const struct {
 	off_t bytes;
 	unsigned int n;
 } cuts[] = {
-	{0,						  0  },
-	{ 1,						 0  },
-	{ 100,					       0	 },
-	{ KEPT_HEAD_BYTES - 1,			       0	 },
-	{ KEPT_HEAD_BYTES,				   0  },
-	{ KEPT_HEAD_BYTES + 1,			       0	 },
-	{ KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES - 1,		  0  },
-	{ KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES,		      256},
-	{ KEPT_HEAD_BYTES + 2 * (off_t)KEPT_CHUNK_BYTES - 1, 256},
+	{ 0, 0 },
+	{ 1, 0 },
+	{ 100, 0 },
+	{ KEPT_HEAD_BYTES - 1, 0 },
+	{ KEPT_HEAD_BYTES, 0 },
+	{ KEPT_HEAD_BYTES + 1, 0 },
+	{ KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES - 1, 0 },
+	{ KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES, 256 },
+	{ KEPT_HEAD_BYTES + 2 * (off_t)KEPT_CHUNK_BYTES - 1, 256 },
 };
 
 TEST_LOOP(of_a_file_cut_off_what_is_whole_counts, 0, (int)(sizeof(cuts) / sizeof(cuts[0])))

@@ -193,10 +193,7 @@ TEST(revalidated_path_is_asked_for_anew)
 TEST_LOOP(change_of_the_subnet_drops_all_paths, 0, 4)
 {
 	static const struct sa_subnet changed[] = {
-		{4,  1, 0, true},
-		   { 3, 2, 0, true},
-		      { 3, 1, 1, true},
-		 { 3, 1, 0, true}
+		{ 4, 1, 0, true }, { 3, 2, 0, true }, { 3, 1, 1, true }, { 3, 1, 0, true }
 	};
 
 	ask_path(0, 1, 0);

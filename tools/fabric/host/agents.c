@@ -91,8 +91,8 @@ static bool hand_over(const struct host *host, const struct conn *conn,
 		      const struct ib_user_mad *head, const uint8_t *mad, size_t bytes)
 {
 	struct iovec iov[2] = {
-		{.iov_base = (void *)(uintptr_t)head, .iov_len = sizeof(*head)},
-		{ .iov_base = (void *)(uintptr_t)mad, .iov_len = bytes	       },
+		{ .iov_base = (void *)(uintptr_t)head, .iov_len = sizeof(*head) },
+		{ .iov_base = (void *)(uintptr_t)mad, .iov_len = bytes },
 	};
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 

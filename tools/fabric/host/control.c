@@ -71,11 +71,9 @@ static void reset_device(struct host *host)
 static void add_pod(struct host *host, unsigned int port_num, const char *address,
 		    unsigned int ifindex)
 {
-	struct pod_gid pod = {
-		.gid.raw = {[10] = 0xff, [11] = 0xff},
-		.port_num = (uint8_t)port_num,
-		.ifindex = ifindex
-	};
+	struct pod_gid pod = { .gid.raw = { [10] = 0xff, [11] = 0xff },
+			       .port_num = (uint8_t)port_num,
+			       .ifindex = ifindex };
 
 	if (port_num == 0 || port_num > host->n_ports ||
 	    (inet_pton(AF_INET, address, pod.gid.raw + 12) != 1 &&

@@ -31,11 +31,11 @@ static void give_mad(struct host *host, const struct fab_packet *packet, const u
 	const struct fab_port *port = &host->page->port[packet->port_num - 1];
 	struct ib_user_mad head = {
 		.length = sizeof(head) + FAB_MAD_BYTES,
-		.addr = {.qpn = htonl(packet->src_qpn),
+		.addr = { .qpn = htonl(packet->src_qpn),
 			  .qkey = htonl(packet->qkey),
 			  .lid = htons(packet->slid),
 			  .sl = packet->sl,
-			  .path_bits = packet->dlid & ((1u << port->lmc) - 1)},
+			  .path_bits = packet->dlid & ((1u << port->lmc) - 1) },
 	};
 	int index = is_administrator(&packet->dgid)
 			    ? 0

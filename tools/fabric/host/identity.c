@@ -70,9 +70,7 @@ static void want_gid(struct wanted *wanted, const union ibv_gid *gid)
 /* The default GID: fe80:: and the link address as an EUI-64. */
 static union ibv_gid default_gid(const uint8_t mac[6])
 {
-	union ibv_gid gid = {
-		.raw = {0xfe, 0x80}
-	};
+	union ibv_gid gid = { .raw = { 0xfe, 0x80 } };
 
 	memcpy(gid.raw + 8, mac, 3);
 	gid.raw[8] ^= 2;
@@ -86,9 +84,7 @@ static void want_address(struct wanted *wanted, const struct sockaddr *addr)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
-	union ibv_gid gid = {
-		.raw = {[10] = 0xff, [11] = 0xff}
-	};
+	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
 
 	if (addr->sa_family == AF_INET) {
 		memcpy(gid.raw + 12, &in->sin_addr, 4);

@@ -179,16 +179,16 @@ static bool take_option(struct host *host, int option, const char *value)
 static bool parse_options(int argc, char **argv, struct host *host)
 {
 	static const struct option options[] = {
-		{"number",   required_argument, NULL, 'n'},
-		{ "link",	  required_argument, NULL, 'l'},
-		{ "wire",	  required_argument, NULL, 'w'},
-		{ "lmc",	 required_argument, NULL, 'm'},
-		{ "subnets", required_argument, NULL, 's'},
-		{ "pkey",	  required_argument, NULL, 'p'},
-		{ "quirk",   required_argument, NULL, 'q'},
-		{ "limit",   required_argument, NULL, 'L'},
-		{ "netdev",  required_argument, NULL, 'd'},
-		{ NULL,	0,		   NULL, 0  },
+		{ "number", required_argument, NULL, 'n' },
+		{ "link", required_argument, NULL, 'l' },
+		{ "wire", required_argument, NULL, 'w' },
+		{ "lmc", required_argument, NULL, 'm' },
+		{ "subnets", required_argument, NULL, 's' },
+		{ "pkey", required_argument, NULL, 'p' },
+		{ "quirk", required_argument, NULL, 'q' },
+		{ "limit", required_argument, NULL, 'L' },
+		{ "netdev", required_argument, NULL, 'd' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option;
 

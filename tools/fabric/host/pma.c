@@ -47,28 +47,28 @@ static const struct row {
 	uint8_t at, bytes;
 	enum pma_counter counter;
 } rows[] = {
-	{PORT_COUNTERS,	 0,  4,  2, PMA_symbol_error		   },
-	{ PORT_COUNTERS, 1,  6,  1, PMA_link_error_recovery		  },
-	{ PORT_COUNTERS, 2,  7,  1, PMA_link_downed			  },
-	{ PORT_COUNTERS, 3,  8,  2, PMA_port_rcv_errors		      },
-	{ PORT_COUNTERS, 4,  10, 2, PMA_port_rcv_remote_physical_errors},
-	{ PORT_COUNTERS, 5,  12, 2, PMA_port_rcv_switch_relay_errors   },
-	{ PORT_COUNTERS, 6,  14, 2, PMA_port_xmit_discards		  },
-	{ PORT_COUNTERS, 7,  16, 1, PMA_port_xmit_constraint_errors	   },
-	{ PORT_COUNTERS, 8,  17, 1, PMA_port_rcv_constraint_errors	  },
-	{ PORT_COUNTERS, 11, 22, 2, PMA_VL15_dropped		     },
-	{ PORT_COUNTERS, 12, 24, 4, PMA_port_xmit_data		       },
-	{ PORT_COUNTERS, 13, 28, 4, PMA_port_rcv_data		      },
-	{ PORT_COUNTERS, 14, 32, 4, PMA_port_xmit_packets		  },
-	{ PORT_COUNTERS, 15, 36, 4, PMA_port_rcv_packets		 },
-	{ EXTENDED,	    0,  8,  8, PMA_port_xmit_data			},
-	{ EXTENDED,	    1,  16, 8, PMA_port_rcv_data			},
-	{ EXTENDED,	    2,  24, 8, PMA_port_xmit_packets		    },
-	{ EXTENDED,	    3,  32, 8, PMA_port_rcv_packets		   },
-	{ EXTENDED,	    4,  40, 8, PMA_unicast_xmit_packets	       },
-	{ EXTENDED,	    5,  48, 8, PMA_unicast_rcv_packets	      },
-	{ EXTENDED,	    6,  56, 8, PMA_multicast_xmit_packets	 },
-	{ EXTENDED,	    7,  64, 8, PMA_multicast_rcv_packets		},
+	{ PORT_COUNTERS, 0, 4, 2, PMA_symbol_error },
+	{ PORT_COUNTERS, 1, 6, 1, PMA_link_error_recovery },
+	{ PORT_COUNTERS, 2, 7, 1, PMA_link_downed },
+	{ PORT_COUNTERS, 3, 8, 2, PMA_port_rcv_errors },
+	{ PORT_COUNTERS, 4, 10, 2, PMA_port_rcv_remote_physical_errors },
+	{ PORT_COUNTERS, 5, 12, 2, PMA_port_rcv_switch_relay_errors },
+	{ PORT_COUNTERS, 6, 14, 2, PMA_port_xmit_discards },
+	{ PORT_COUNTERS, 7, 16, 1, PMA_port_xmit_constraint_errors },
+	{ PORT_COUNTERS, 8, 17, 1, PMA_port_rcv_constraint_errors },
+	{ PORT_COUNTERS, 11, 22, 2, PMA_VL15_dropped },
+	{ PORT_COUNTERS, 12, 24, 4, PMA_port_xmit_data },
+	{ PORT_COUNTERS, 13, 28, 4, PMA_port_rcv_data },
+	{ PORT_COUNTERS, 14, 32, 4, PMA_port_xmit_packets },
+	{ PORT_COUNTERS, 15, 36, 4, PMA_port_rcv_packets },
+	{ EXTENDED, 0, 8, 8, PMA_port_xmit_data },
+	{ EXTENDED, 1, 16, 8, PMA_port_rcv_data },
+	{ EXTENDED, 2, 24, 8, PMA_port_xmit_packets },
+	{ EXTENDED, 3, 32, 8, PMA_port_rcv_packets },
+	{ EXTENDED, 4, 40, 8, PMA_unicast_xmit_packets },
+	{ EXTENDED, 5, 48, 8, PMA_unicast_rcv_packets },
+	{ EXTENDED, 6, 56, 8, PMA_multicast_xmit_packets },
+	{ EXTENDED, 7, 64, 8, PMA_multicast_rcv_packets },
 };
 
 /*
@@ -101,14 +101,14 @@ static void total_of_link(const struct fab_port_counters *port, uint64_t ret[PMA
 {
 	const uint64_t *n = port->n;
 	struct fab_port_counters other = { .n = {
-		[FAB_LINK_DOWNED] = n[FAB_LINK_DOWNED],
-		[FAB_XMIT_OCTETS] = n[FAB_RCV_OCTETS],
-		[FAB_XMIT_PACKETS] = n[FAB_RCV_PACKETS],
-		[FAB_XMIT_MULTICAST] = n[FAB_RCV_MULTICAST],
-		[FAB_RCV_OCTETS] = n[FAB_XMIT_OCTETS],
-		[FAB_RCV_PACKETS] = n[FAB_XMIT_PACKETS],
-		[FAB_RCV_MULTICAST] = n[FAB_XMIT_MULTICAST],
-	} };
+						   [FAB_LINK_DOWNED] = n[FAB_LINK_DOWNED],
+						   [FAB_XMIT_OCTETS] = n[FAB_RCV_OCTETS],
+						   [FAB_XMIT_PACKETS] = n[FAB_RCV_PACKETS],
+						   [FAB_XMIT_MULTICAST] = n[FAB_RCV_MULTICAST],
+						   [FAB_RCV_OCTETS] = n[FAB_XMIT_OCTETS],
+						   [FAB_RCV_PACKETS] = n[FAB_XMIT_PACKETS],
+						   [FAB_RCV_MULTICAST] = n[FAB_XMIT_MULTICAST],
+					   } };
 
 	total_of_port(&other, ret);
 	ret[PMA_port_rcv_errors] = n[FAB_XMIT_LOST];

@@ -49,12 +49,12 @@ static const struct attribute {
 	unsigned int (*answer)(struct host *host, const struct umad_sa_packet *request,
 			       struct sa_answer *answer);
 } attributes[] = {
-	{UMAD_ATTR_CLASS_PORT_INFO,   GET,			  72,  get_class	},
-	{ UMAD_SA_ATTR_NODE_REC,	 GET | TABLE,		      112, sa_node	   },
-	{ UMAD_SA_ATTR_PORT_INFO_REC, GET | TABLE,		   72,  sa_port_info},
-	{ UMAD_SA_ATTR_SERVICE_REC,   GET | TABLE | SET | DELETE, 176, sa_service	},
-	{ UMAD_SA_ATTR_PATH_REC,	 GET | TABLE,		      64,  sa_path	  },
-	{ UMAD_SA_ATTR_MCMEMBER_REC,  GET | TABLE | SET | DELETE, 56,  sa_group    },
+	{ UMAD_ATTR_CLASS_PORT_INFO, GET, 72, get_class },
+	{ UMAD_SA_ATTR_NODE_REC, GET | TABLE, 112, sa_node },
+	{ UMAD_SA_ATTR_PORT_INFO_REC, GET | TABLE, 72, sa_port_info },
+	{ UMAD_SA_ATTR_SERVICE_REC, GET | TABLE | SET | DELETE, 176, sa_service },
+	{ UMAD_SA_ATTR_PATH_REC, GET | TABLE, 64, sa_path },
+	{ UMAD_SA_ATTR_MCMEMBER_REC, GET | TABLE | SET | DELETE, 56, sa_group },
 };
 
 static unsigned int bit_of(uint8_t method)

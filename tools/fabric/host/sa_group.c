@@ -273,11 +273,11 @@ static unsigned int get_group(struct host *host, uint64_t mask,
 }
 
 static const struct sa_component components[] = {
-	{UMAD_SA_MCM_COMP_MASK_MGID,		      offsetof(struct umad_sa_mcmember_record, mgid),		      16 },
-	{ UMAD_SA_MCM_COMP_MASK_QKEY,				       offsetof(struct umad_sa_mcmember_record,						       qkey), 4 },
-	{ UMAD_SA_MCM_COMP_MASK_MLID,				       offsetof(struct umad_sa_mcmember_record,									       mlid),									      2 },
-	{ UMAD_SA_MCM_COMP_MASK_PKEY,				      offsetof(struct umad_sa_mcmember_record,pkey),2 },
-	{ 0,0,	0										    },
+	{ UMAD_SA_MCM_COMP_MASK_MGID, offsetof(struct umad_sa_mcmember_record, mgid), 16 },
+	{ UMAD_SA_MCM_COMP_MASK_QKEY, offsetof(struct umad_sa_mcmember_record, qkey), 4 },
+	{ UMAD_SA_MCM_COMP_MASK_MLID, offsetof(struct umad_sa_mcmember_record, mlid), 2 },
+	{ UMAD_SA_MCM_COMP_MASK_PKEY, offsetof(struct umad_sa_mcmember_record, pkey), 2 },
+	{ 0, 0, 0 },
 };
 
 /* Lists groups; their members are shown only to trusted requesters. */

@@ -22,32 +22,24 @@
 #define ALL_OF_THESE	0x80000000u /* attribute modifier: at least these capabilities */
 
 static const struct sa_component node_components[] = {
-	{1 << 0,	  0,  2 }, /* LID */
-	{ 1 << 2,  4,  1 },
-	    { 1 << 3,  5,	 1 },
-	 { 1 << 4,  6,  1 }, /* type */
-	{ 1 << 5,  7,  1 },
-	    { 1 << 6,  8,	 8 }, /* GUIDs of system, node, port */
-	{ 1 << 7,  16, 8 },
-	    { 1 << 8,  24, 8 },
-	 { 1 << 9,  32, 2 },
-	{ 1 << 10, 34, 2 },
-	    { 1 << 11, 36, 4 },
-	 { 1 << 12, 40, 1 }, /* port number */
-	{ 1 << 13, 41, 3 },
-	    { 1 << 14, 44, 64}, /* description */
-	{ 0,	     0,	0 },
+	{ 1 << 0, 0, 2 },					   /* LID */
+	{ 1 << 2, 4, 1 },   { 1 << 3, 5, 1 },	 { 1 << 4, 6, 1 }, /* type */
+	{ 1 << 5, 7, 1 },   { 1 << 6, 8, 8 },			   /* GUIDs of system, node, port */
+	{ 1 << 7, 16, 8 },  { 1 << 8, 24, 8 },	 { 1 << 9, 32, 2 },
+	{ 1 << 10, 34, 2 }, { 1 << 11, 36, 4 },	 { 1 << 12, 40, 1 }, /* port number */
+	{ 1 << 13, 41, 3 }, { 1 << 14, 44, 64 },		     /* description */
+	{ 0, 0, 0 },
 };
 
 static const struct sa_component port_components[] = {
-	{1 << 0,	  0,		     2}, /* LID and port number */
-	{ 1 << 1,	  2,		     1},
-	{ 1 << 3,	  4,		     8},
-	{ 1 << 4,	  12,	      8}, /* prefix, LID, LID of the manager */
-	{ 1 << 5,	  20,	      2},
-	{ 1 << 6,	  22,	      2},
-	{ CAPABILITIES, CAPABILITIES_AT, 4},
-	{ 0,	     0,		0},
+	{ 1 << 0, 0, 2 }, /* LID and port number */
+	{ 1 << 1, 2, 1 },
+	{ 1 << 3, 4, 8 },
+	{ 1 << 4, 12, 8 }, /* prefix, LID, LID of the manager */
+	{ 1 << 5, 20, 2 },
+	{ 1 << 6, 22, 2 },
+	{ CAPABILITIES, CAPABILITIES_AT, 4 },
+	{ 0, 0, 0 },
 };
 
 /* Components without a row are not supported in requests. */

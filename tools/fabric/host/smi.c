@@ -301,14 +301,10 @@ static const struct attribute {
 	uint16_t id;
 	unsigned int (*get)(const struct smi_place *place, uint32_t modifier, uint8_t *data);
 } attributes[] = {
-	{UMAD_SM_ATTR_NODE_DESC,	  get_node_desc	},
-	       { UMAD_SM_ATTR_NODE_INFO,	 get_node_info   },
-	{ UMAD_SM_ATTR_SWITCH_INFO, get_switch_info },
-	       { UMAD_SM_ATTR_GUID_INFO,	 get_guid_info   },
-	{ UMAD_SM_ATTR_PORT_INFO,	  get_port_info	},
-	       { UMAD_SM_ATTR_PKEY_TABLE,  get_pkeys	    },
-	{ UMAD_SM_ATTR_LINEAR_FT,	  get_linear_table},
-	       { UMAD_SM_ATTR_SM_INFO,     get_sm_info	   },
+	{ UMAD_SM_ATTR_NODE_DESC, get_node_desc },     { UMAD_SM_ATTR_NODE_INFO, get_node_info },
+	{ UMAD_SM_ATTR_SWITCH_INFO, get_switch_info }, { UMAD_SM_ATTR_GUID_INFO, get_guid_info },
+	{ UMAD_SM_ATTR_PORT_INFO, get_port_info },     { UMAD_SM_ATTR_PKEY_TABLE, get_pkeys },
+	{ UMAD_SM_ATTR_LINEAR_FT, get_linear_table },  { UMAD_SM_ATTR_SM_INFO, get_sm_info },
 };
 
 unsigned int smi_get(const struct smi_place *place, uint16_t attr_id, uint32_t modifier,

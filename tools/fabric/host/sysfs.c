@@ -72,11 +72,9 @@ static void print_node_desc(const struct subject *of, char text[TEXT_BYTES])
 }
 
 static const struct file device_file[] = {
-	{"node_type",       print_node_type},
-	  { "node_guid",	 print_guid	    },
-	{ "sys_image_guid", print_guid     },
-	  { "fw_ver",	      print_fw_ver   },
-	{ "node_desc",      print_node_desc},
+	{ "node_type", print_node_type }, { "node_guid", print_guid },
+	{ "sys_image_guid", print_guid }, { "fw_ver", print_fw_ver },
+	{ "node_desc", print_node_desc },
 };
 
 /* --- a port -------------------------------------------------------------- */
@@ -133,15 +131,15 @@ static void print_cap_mask(const struct subject *of, char text[TEXT_BYTES])
 }
 
 static const struct file port_file[] = {
-	{"state",	   print_state     },
-	{ "phys_state",	print_phys_state},
-	{ "link_layer",	print_link_layer},
-	{ "rate",		  print_rate	     },
-	{ "lid",		 print_lid	   },
-	{ "lid_mask_count", print_lmc	      },
-	{ "sm_lid",	    print_sm_lid	 },
-	{ "sm_sl",	   print_sm_sl     },
-	{ "cap_mask",	      print_cap_mask  },
+	{ "state", print_state },
+	{ "phys_state", print_phys_state },
+	{ "link_layer", print_link_layer },
+	{ "rate", print_rate },
+	{ "lid", print_lid },
+	{ "lid_mask_count", print_lmc },
+	{ "sm_lid", print_sm_lid },
+	{ "sm_sl", print_sm_sl },
+	{ "cap_mask", print_cap_mask },
 };
 
 /* --- tables of a port ---------------------------------------------------- */
@@ -195,10 +193,10 @@ static const struct table {
 	struct file file;
 	unsigned int n;
 } table[] = {
-	{{ "gids", print_gid },			 FAB_GIDS },
+	{ { "gids", print_gid }, FAB_GIDS },
 	{ { "gid_attrs/types", print_gid_type }, FAB_GIDS },
-	{ { "gid_attrs/ndevs", print_ndev },     FAB_GIDS },
-	{ { "pkeys", print_pkey },		   FAB_PKEYS},
+	{ { "gid_attrs/ndevs", print_ndev }, FAB_GIDS },
+	{ { "pkeys", print_pkey }, FAB_PKEYS },
 };
 
 /* --- counters of a port ---------------------------------------------------- */
@@ -241,15 +239,15 @@ static void print_port_num(const struct subject *of, char text[TEXT_BYTES])
 }
 
 static const struct file class_file[] = {
-	{"infiniband_verbs/abi_version",	  print_verbs_abi},
-	{ "infiniband_verbs/uverbs0/ibdev", print_device	 },
-	{ "infiniband_mad/abi_version",	print_umad_abi },
+	{ "infiniband_verbs/abi_version", print_verbs_abi },
+	{ "infiniband_verbs/uverbs0/ibdev", print_device },
+	{ "infiniband_mad/abi_version", print_umad_abi },
 };
 
 /* Port N has umad(N - 1). */
 static const struct file umad_file[] = {
-	{"ibdev", print_device	},
-	{ "port", print_port_num},
+	{ "ibdev", print_device },
+	{ "port", print_port_num },
 };
 
 /* --- files --------------------------------------------------------------- */

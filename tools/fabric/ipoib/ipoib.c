@@ -50,10 +50,7 @@ static const uint8_t hw_of_all[HW_BYTES] = {
 static const struct {
 	struct rtattr attr;
 	char kind[5];
-} bond_info = {
-	{RTA_LENGTH(sizeof("bond")), IFLA_INFO_KIND},
-	"bond"
-};
+} bond_info = { { RTA_LENGTH(sizeof("bond")), IFLA_INFO_KIND }, "bond" };
 
 /* --- one message --------------------------------------------------------- */
 

@@ -145,9 +145,9 @@ static void append_packet(const struct udp_capture *capture, const uint8_t *head
 				 .caught_bytes = (uint32_t)(head_bytes + n),
 				 .bytes = (uint32_t)(head_bytes + n) };
 	struct iovec iov[3] = {
-		{.iov_base = &record,		       .iov_len = sizeof(record)},
-		{ .iov_base = (void *)(uintptr_t)head,  .iov_len = head_bytes    },
-		{ .iov_base = (void *)(uintptr_t)bytes, .iov_len = n	     },
+		{ .iov_base = &record, .iov_len = sizeof(record) },
+		{ .iov_base = (void *)(uintptr_t)head, .iov_len = head_bytes },
+		{ .iov_base = (void *)(uintptr_t)bytes, .iov_len = n },
 	};
 
 	if (writev(capture->fd, iov, 3) < 0)

@@ -36,9 +36,7 @@
 /* An IPv4 address as a GID: ::ffff:a.b.c.d. */
 static union ibv_gid gid_of_ipv4(const struct in_addr *addr)
 {
-	union ibv_gid gid = {
-		.raw = {[10] = 0xff, [11] = 0xff}
-	};
+	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
 
 	memcpy(gid.raw + IPV4_AT, addr, sizeof(*addr));
 	return gid;

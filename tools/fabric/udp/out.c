@@ -219,16 +219,16 @@ static const struct {
 	int err;
 	const char *text;
 } advice[] = {
-	{-EMSGSIZE,	     "does not fit into the MTU of its route: set a smaller path MTU, or a "
-		     "larger MTU on the way"				     },
-	{ -EPERM,	  "is refused by a firewall of this host (UDP, destination port 4791)"},
-	{ -EACCES,	   "is refused by this host (a route that prohibits it, or a broadcast "
-		   "address)"					       },
-	{ -ENETUNREACH,	"has no route"						      },
-	{ -EHOSTUNREACH,	 "has no way to its host"						  },
-	{ -EINVAL,	   "cannot leave: its source address is not (any more) this host's"    },
-	{ -EADDRNOTAVAIL, "cannot leave: its source address is not (any more) this host's"	   },
-	{ -EAFNOSUPPORT,	 "is of an IP version that this host does not have"		    },
+	{ -EMSGSIZE, "does not fit into the MTU of its route: set a smaller path MTU, or a "
+		     "larger MTU on the way" },
+	{ -EPERM, "is refused by a firewall of this host (UDP, destination port 4791)" },
+	{ -EACCES, "is refused by this host (a route that prohibits it, or a broadcast "
+		   "address)" },
+	{ -ENETUNREACH, "has no route" },
+	{ -EHOSTUNREACH, "has no way to its host" },
+	{ -EINVAL, "cannot leave: its source address is not (any more) this host's" },
+	{ -EADDRNOTAVAIL, "cannot leave: its source address is not (any more) this host's" },
+	{ -EAFNOSUPPORT, "is of an IP version that this host does not have" },
 };
 
 /* Once for each kind of failure. */

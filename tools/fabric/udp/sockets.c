@@ -116,8 +116,8 @@ static int open_socket(struct udp_socket *ret, uint32_t vrf, int family,
 void udp_sockets_none(struct udp_sockets *sockets)
 {
 	*sockets = (struct udp_sockets){
-		.v4 = {.fd = -1,  .room = { .fd = -1 }},
-		.v6 = { .fd = -1, .room = { .fd = -1 }},
+		.v4 = { .fd = -1, .room = { .fd = -1 } },
+		.v6 = { .fd = -1, .room = { .fd = -1 } },
 	};
 }
 

@@ -69,17 +69,15 @@ static int send_with_pipe(int fd, const struct fab_umad_request *request, int pi
 {
 	struct ib_user_mad head = { .agent_id = FAB_UMAD_CONTROL };
 	struct iovec iov[2] = {
-		{.iov_base = &head,			     .iov_len = sizeof(head)    },
-		{ .iov_base = (void *)(uintptr_t)request, .iov_len = sizeof(*request)},
+		{ .iov_base = &head, .iov_len = sizeof(head) },
+		{ .iov_base = (void *)(uintptr_t)request, .iov_len = sizeof(*request) },
 	};
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {
-		.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-			    .cmsg_level = SOL_SOCKET,
-			    .cmsg_type = SCM_RIGHTS}
-	};
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
 	struct msghdr msg = {
 		.msg_iov = iov,
 		.msg_iovlen = 2,
@@ -122,7 +120,7 @@ int umad_register2(int port_fd, struct umad_reg_attr *attr, uint32_t *agent_id)
 		.mgmt_class = attr->mgmt_class,
 		.class_version = attr->mgmt_class_version,
 		.rmpp_version = attr->rmpp_version,
-		.method_mask = {attr->method_mask[0], attr->method_mask[1]},
+		.method_mask = { attr->method_mask[0], attr->method_mask[1] },
 	};
 
 	return ask_host(port_fd, &request, agent_id);

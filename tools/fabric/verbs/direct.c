@@ -129,8 +129,8 @@ static bool store(struct fab_direct *direct, uint64_t at, const char *from, size
 {
 	struct iovec here = { (void *)(uintptr_t)from, bytes };
 	struct iovec there[2] = {
-		{(void *)(uintptr_t)at,			 bytes - last},
-		{ (void *)(uintptr_t)(at + bytes - last), last	       },
+		{ (void *)(uintptr_t)at, bytes - last },
+		{ (void *)(uintptr_t)(at + bytes - last), last },
 	};
 	bool one = bytes == last;
 	ssize_t n = process_vm_writev(direct->pid, &here, 1, there + one, one ? 1 : 2, 0);

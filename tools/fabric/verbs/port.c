@@ -121,9 +121,9 @@ int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_
 	attr.phys_port_cnt_ex = attr.orig_attr.phys_port_cnt;
 	attr.odp_caps = (struct ibv_odp_caps){
 		.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
-		.per_transport_caps = {.rc_odp_caps = ODP_OF_RC,
+		.per_transport_caps = { .rc_odp_caps = ODP_OF_RC,
 					.uc_odp_caps = ODP_OF_UC,
-					.ud_odp_caps = ODP_OF_UD},
+					.ud_odp_caps = ODP_OF_UD },
 	};
 	attr.xrc_odp_caps = ODP_OF_RC;
 	attr.max_dm_size = FAB_DM_MAX;

@@ -296,7 +296,7 @@ int post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.wr_id = bind->wr_id,
 		.opcode = IBV_WR_BIND_MW,
 		.send_flags = bind->send_flags,
-		.bind_mw = {mw, ibv_inc_rkey(mw->rkey), bind->bind_info},
+		.bind_mw = { mw, ibv_inc_rkey(mw->rkey), bind->bind_info },
 	};
 	int err = post_send(qp, &wr, &bad);
 

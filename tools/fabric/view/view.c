@@ -29,8 +29,8 @@
 static const struct {
 	const char *from, *to;
 } places[] = {
-	{"/sys/class/infiniband", "/sys/infiniband"},
-	{ "/dev/infiniband",	     "/dev/infiniband"},
+	{ "/sys/class/infiniband", "/sys/infiniband" },
+	{ "/dev/infiniband", "/dev/infiniband" },
 };
 
 /* Return: the path in the host's folder, in @room, or @path itself. */

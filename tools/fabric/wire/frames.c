@@ -10,8 +10,8 @@ void fab_frames_hand_on(int fd, const struct fab_folder *folder, unsigned int sl
 			const struct fab_frames *frames, const uint8_t *bytes)
 {
 	struct iovec iov[2] = {
-		{.iov_base = (void *)(uintptr_t)frames, .iov_len = sizeof(*frames)},
-		{ .iov_base = (void *)(uintptr_t)bytes, .iov_len = frames->bytes	 },
+		{ .iov_base = (void *)(uintptr_t)frames, .iov_len = sizeof(*frames) },
+		{ .iov_base = (void *)(uintptr_t)bytes, .iov_len = frames->bytes },
 	};
 	char path[FAB_PATH_BYTES];
 	struct sockaddr_un addr;

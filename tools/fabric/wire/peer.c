@@ -187,8 +187,8 @@ static int try_send(struct fab_peers *peers, struct fab_peer *peer, const struct
 		    const void *payload)
 {
 	struct iovec iov[2] = {
-		{.iov_base = (void *)(uintptr_t)packet,	 .iov_len = sizeof(*packet)},
-		{ .iov_base = (void *)(uintptr_t)payload, .iov_len = packet->bytes  },
+		{ .iov_base = (void *)(uintptr_t)packet, .iov_len = sizeof(*packet) },
+		{ .iov_base = (void *)(uintptr_t)payload, .iov_len = packet->bytes },
 	};
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = packet->bytes ? 2 : 1 };
 

@@ -41,9 +41,7 @@ static void establish(struct stream *s)
 
 struct pair pair_make(struct stream_sizes sizes)
 {
-	struct pair pair = {
-		.end = {make(sizes), make(sizes)}
-	};
+	struct pair pair = { .end = { make(sizes), make(sizes) } };
 
 	wire_pair(pair.end[0]->id->qp, pair.end[1]->id->qp);
 	connect_to(pair.end[0], pair.end[1]);

@@ -17,12 +17,8 @@
 static const struct {
 	uint32_t sq_size, rq_size, n_slots;
 } sizes[] = {
-	{1,    1,		16},
-	 { 16,  16,	   16},
-	   { 17,	 400,	      17},
-	{ 400, 33,	   33},
-	 { 384, 384,	     64},
-	   { 0,	UINT32_MAX, 16},
+	{ 1, 1, 16 },	 { 16, 16, 16 },   { 17, 400, 17 },
+	{ 400, 33, 33 }, { 384, 384, 64 }, { 0, UINT32_MAX, 16 },
 };
 
 /* A socket of the fake device; the queue pair is for dgram_qp_make(). */
@@ -333,12 +329,8 @@ static const struct {
 	const char *where;
 	uint32_t qpn;
 } lies[] = {
-	{"127.0.0.99", 7	  },
-	     { "239.1.1.1", 7	      },
-	 { "0.0.0.0",   7	},
-	{ "127.0.0.1", 0	 },
-	     { "127.0.0.1", 1	      },
-	 { "127.0.0.1", 0xffffff},
+	{ "127.0.0.99", 7 }, { "239.1.1.1", 7 }, { "0.0.0.0", 7 },
+	{ "127.0.0.1", 0 },  { "127.0.0.1", 1 }, { "127.0.0.1", 0xffffff },
 };
 
 /* Otherwise a third host, or a whole group, gets what the program sends to the sender. */
@@ -380,9 +372,7 @@ END_TEST
 /* Sources of datagrams are easily forged. */
 TEST(the_latest_peer_takes_the_place_of_one_that_was_not_heard_for_long)
 {
-	union addr addr, peer = {
-		.in4 = {.sin_family = AF_INET, .sin_port = htons(9)}
-	};
+	union addr addr, peer = { .in4 = { .sin_family = AF_INET, .sin_port = htons(9) } };
 	struct dgram_dest *first = NULL, *dest;
 	struct dgram_qp qp;
 	struct rsock *rs = open_besieged(&qp, &addr);
@@ -404,9 +394,7 @@ END_TEST
 
 TEST(which_peers_collide_in_the_table_is_not_known)
 {
-	union addr addr, peer = {
-		.in4 = {.sin_family = AF_INET, .sin_port = htons(9)}
-	};
+	union addr addr, peer = { .in4 = { .sin_family = AF_INET, .sin_port = htons(9) } };
 	struct dgram_dest *dest[2];
 	struct dgram_qp qp[2];
 	struct rsock *rs[2];

@@ -71,9 +71,8 @@ TEST(an_accept_that_waits_for_the_device_keeps_no_lock)
 {
 	struct rs_hello hello = { .version = RS_VERSION, .credits = 1, .table_entries = 2 };
 	static uint8_t data[RS_HELLO_BYTES];
-	static struct rdma_cm_event event = {
-		.param.conn = {.private_data = data, .private_data_len = sizeof(data)}
-	};
+	static struct rdma_cm_event event = { .param.conn = { .private_data = data,
+							      .private_data_len = sizeof(data) } };
 	static struct rdma_event_channel channel[2];
 	static struct stream *listener;
 	struct stream *child;

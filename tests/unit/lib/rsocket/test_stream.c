@@ -82,15 +82,8 @@ END_TEST
 TEST(iovecs_are_gathered_and_scattered)
 {
 	char first[3] = { 0 }, second[8] = { 0 };
-	struct iovec out[] = {
-		{(char[]){ "ab" },    2},
-		 { NULL,		 0},
-		      { (char[]){ "cdef" }, 4}
-	};
-	struct iovec in[] = {
-		{first,	 2},
-		      { second, 7}
-	};
+	struct iovec out[] = { { (char[]){ "ab" }, 2 }, { NULL, 0 }, { (char[]){ "cdef" }, 4 } };
+	struct iovec in[] = { { first, 2 }, { second, 7 } };
 
 	ck_assert_int_eq(rwritev(pair.fd[0], out, 3), 6);
 	ck_assert_int_eq(rreadv(pair.fd[1], in, 2), 6);
@@ -162,14 +155,8 @@ END_TEST
 
 static const struct {
 	uint32_t queue, ring_bytes, inline_bytes, bytes;
-} full[] = {
-	{16,   4096,  64, 1	  },
-	{ 16,  2048,  0,  1000},
-	{ 100, 2048,  0,	1	  },
-	{ 100, 2048,  0,	2048},
-	{ 100, 65536, 0,	 500 },
-	{ 100, 65536, 64, 1   }
-};
+} full[] = { { 16, 4096, 64, 1 },    { 16, 2048, 0, 1000 },  { 100, 2048, 0, 1 },
+	     { 100, 2048, 0, 2048 }, { 100, 65536, 0, 500 }, { 100, 65536, 64, 1 } };
 
 TEST_LOOP(a_full_queue_can_be_used_again_when_it_is_sent, 0, sizeof(full) / sizeof(full[0]))
 {
@@ -502,15 +489,15 @@ static const struct {
 	const char *what;
 	uint32_t message;
 } lies[] = {
-	{"data that was not promised room",   0x00000000 + 4097},
-	{ "data of no bytes",		      0x00000000	 },
-	{ "an operation that does not exist", 0x20000001	 },
-	{ "another one",			 0xa0000001	    },
-	{ "what is local only",		0x40000001	   },
-	{ "credit beyond its queue",	     0x80000000 + 17  },
-	{ "credit that goes backwards",	0x80000000 + 15	},
-	{ "a buffer beyond the table",	       0xc0000000 + 4   },
-	{ "an unknown control message",	0xe0000003	   },
+	{ "data that was not promised room", 0x00000000 + 4097 },
+	{ "data of no bytes", 0x00000000 },
+	{ "an operation that does not exist", 0x20000001 },
+	{ "another one", 0xa0000001 },
+	{ "what is local only", 0x40000001 },
+	{ "credit beyond its queue", 0x80000000 + 17 },
+	{ "credit that goes backwards", 0x80000000 + 15 },
+	{ "a buffer beyond the table", 0xc0000000 + 4 },
+	{ "an unknown control message", 0xe0000003 },
 };
 
 TEST_LOOP(a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]))

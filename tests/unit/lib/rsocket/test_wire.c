@@ -54,9 +54,7 @@ END_TEST
 
 TEST(entries_for_the_other_byte_order_are_swapped)
 {
-	struct rs_iomap_entry entry = {
-		1, {2, 3, 4}
-	};
+	struct rs_iomap_entry entry = { 1, { 2, 3, 4 } };
 	struct rs_iomap_entry there = rs_iomap_entry_for_peer(entry, !rs_host_is_big_endian());
 
 	ck_assert_uint_eq(there.offset, 1ULL << 56);
@@ -158,15 +156,15 @@ static const struct {
 	const char *line;
 	bool is_entry, matches; /* a TCP socket of "curl" */
 } lines[] = {
-	{"# curl inet stream tcp",	    false, false},
-	{ "",			  false, false},
-	{ "curl inet stream tcp",	  true,	true },
-	{ "CUR AF_INET SOCK_STREAM *", true,  true },
-	{ "* * * *",		     true,  true },
-	{ "curl inet6 stream tcp",	   true,	 false},
-	{ "curl inet dgram udp",	 true,  false},
-	{ "wget inet stream tcp",	  true,	false},
-	{ "curl inet stream",	      false, false},
+	{ "# curl inet stream tcp", false, false },
+	{ "", false, false },
+	{ "curl inet stream tcp", true, true },
+	{ "CUR AF_INET SOCK_STREAM *", true, true },
+	{ "* * * *", true, true },
+	{ "curl inet6 stream tcp", true, false },
+	{ "curl inet dgram udp", true, false },
+	{ "wget inet stream tcp", true, false },
+	{ "curl inet stream", false, false },
 };
 
 TEST_LOOP(a_line_of_the_configuration_means_a_socket, 0, sizeof(lines) / sizeof(lines[0]))

@@ -480,15 +480,13 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 
 void wire_begin(void)
 {
-	verbs = (struct verbs_context){
-		.create_qp_ex = create_qp_ex,
-		.sz = sizeof(verbs),
-		.context.abi_compat = __VERBS_ABI_IS_EXTENDED,
-		.context.ops = {.poll_cq = poll_cq,
-				 .req_notify_cq = req_notify_cq,
-				 .post_send = post_send,
-				 .post_recv = post_recv}
-	};
+	verbs = (struct verbs_context){ .create_qp_ex = create_qp_ex,
+					.sz = sizeof(verbs),
+					.context.abi_compat = __VERBS_ABI_IS_EXTENDED,
+					.context.ops = { .poll_cq = poll_cq,
+							 .req_notify_cq = req_notify_cq,
+							 .post_send = post_send,
+							 .post_recv = post_recv } };
 	device.verbs = &verbs.context;
 	device.attr.max_qp_wr = MAX_QP_WR;
 	pd.context = &verbs.context;

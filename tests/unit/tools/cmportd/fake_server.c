@@ -105,10 +105,8 @@ static int write_all(const char *path)
 /* When a test has failed, its folder is removed and nobody ends what it started. */
 static void let_nobody_in(int listening, const struct server_options *options)
 {
-	struct pollfd poll_fd[2] = {
-		{.fd = listening,	   .events = POLLIN},
-		       { .fd = options->stop_fd, .events = POLLIN}
-	};
+	struct pollfd poll_fd[2] = { { .fd = listening, .events = POLLIN },
+				     { .fd = options->stop_fd, .events = POLLIN } };
 	time_t until = time(NULL) + (time_t)options->idle_s;
 	int fd;
 
