@@ -246,7 +246,7 @@ def run_suite(args, suite, suites, names):
     slow = suite in LAB + LONG
     if slow:
         print(f"  {suite:9} two at a time; a few minutes", flush=True)
-    which = ["--suite", name, *map(argument_of, names or [])]
+    which = ["--suite", name, *(names or [])]
     for other in sorted(left_to_others(build, name, suites)):
         which += ["--no-suite", other]
     if slow:
@@ -323,7 +323,7 @@ def play_again(args, programs):
     print(f"  {'again':9} {len(failed)} programs that failed, one at a time", flush=True)
     flakes = {}
     for number, (i, program) in enumerate(failed.items()):
-        tests, _ = meson_test(args, program.build, [argument_of(title(program.test))],
+        tests, _ = meson_test(args, program.build, [title(program.test)],
                               f"testlog-again-{number}", True)
         if tests and not total_of(tests).failed:
             flakes[i] = program._replace(test=tests[0])
@@ -348,11 +348,6 @@ def counts_of(test):
     if verdict != "OK" and not counts.failed:
         return counts._replace(failed=1)
     return counts
-
-
-def argument_of(name):
-    """Return what names a test to Meson, also where its name has a colon."""
-    return f":{name}"
 
 
 def title(test):
