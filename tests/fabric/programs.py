@@ -212,7 +212,7 @@ class Failure(Exception):
 
 
 class Tests:
-    def __init__(self, build, part):
+    def __init__(self, build, part=(1, 1)):
         self.build = build
         self.n_tests, (self.part, self.n_parts) = 0, part
         self.count = {"ok": 0, "FAIL": 0, "skip": 0}
