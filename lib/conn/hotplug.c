@@ -188,7 +188,7 @@ void hotplug_check(void)
 	hotplug_settle();
 }
 
-/* The news may be of a device that had the handle before, and be late. */
+/* The GONE may be late, and of the device that had the handle before. */
 void hotplug_port_gone(struct port *port)
 {
 	if (!device_answers(port->device)) {

@@ -179,7 +179,7 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
  */
 int device_open_all_ports(void);
 
-/** device_lacks_port() - true if a device may be just coming, or going: see device_doubt() */
+/** device_lacks_port() - return whether device_doubt() was called since device_settle() */
 bool device_lacks_port(void);
 
 /** device_doubt() - a port could not be opened, or is said to be gone: for device_settle() */

@@ -41,7 +41,7 @@ void warning_of_device(const char *device, int err)
 		 device, strerror(-err));
 }
 
-/* A bound id has its port opened, again and again for a while: the same is said once. */
+/* The port of a bound id is opened repeatedly, so a warning is logged once. */
 void warning_of_port(const char *device, uint8_t port_num, int err, const char *what,
 		     const char *remedy)
 {

@@ -22,13 +22,13 @@ void leave_init(struct stream *s);
  */
 int leave_begin(struct stream *s, int linger_ms);
 
-/** leave_is_over() - return whether the service thread waits no more; the service's lock is held */
+/** leave_is_over() - return whether the service has nothing to wait for; with the service's lock */
 static inline bool leave_is_over(const struct stream *s)
 {
 	return s->leave.watch.fd < 0;
 }
 
-/** leave_after_fork() - in a forked child: the parent waits for what it has sent */
+/** leave_after_fork() - in a forked child: forget the sockets that the parent waits for */
 void leave_after_fork(void);
 
 #endif

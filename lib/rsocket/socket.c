@@ -149,8 +149,8 @@ static int stream_shutdown(struct rsock *rs, int how)
 }
 
 /*
- * The service is stopped last, because it detects that the peer is gone, which ends the wait; by
- * leave.c if that is still waiting.
+ * The service is stopped last, because it detects that the peer is gone, which ends the wait. If
+ * the service thread still waits, leave.c stops it.
  */
 static void stream_close(struct rsock *rs)
 {
