@@ -11,11 +11,22 @@
 
 #define CANNOT 77
 
+/* Most instructions of a sanitized build are the sanitizer's: there, only what it says counts. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED true
+#else
+#define IS_SANITIZED false
+#endif
+
 pid_t steps_begin(void (*run)(void))
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		if (IS_SANITIZED) {
+			run();
+			_exit(CANNOT);
+		}
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(CANNOT);
 		raise(SIGSTOP);
@@ -40,6 +51,6 @@ unsigned long steps_of(void (*run)(void))
 	ck_assert(WIFEXITED(status));
 	if (WEXITSTATUS(status) != CANNOT)
 		return n;
-	printf("skipped: a process cannot be traced here\n");
+	printf("skipped: instructions cannot be counted here\n");
 	return 0;
 }

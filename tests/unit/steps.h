@@ -8,7 +8,8 @@
 /**
  * steps_begin() - a child that is to run a function under PTRACE_SINGLESTEP
  *
- * It stops before, and exits with 77 instead where processes cannot be traced.
+ * It stops before. Where processes cannot be traced it exits with 77 instead, in a build with a
+ * sanitizer after it has run the function.
  */
 pid_t steps_begin(void (*run)(void));
 

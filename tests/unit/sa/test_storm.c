@@ -390,11 +390,11 @@ static unsigned long steps_of_joining(unsigned int n)
 	return steps / n;
 }
 
-START_TEST(a_member_costs_no_more_steps_in_a_group_of_two_thousand)
+START_TEST(a_member_costs_no_more_steps_in_a_group_of_five_hundred)
 {
-	unsigned long few = steps_of_joining(100), many = steps_of_joining(2000);
+	unsigned long few = steps_of_joining(50), many = steps_of_joining(500);
 
-	ck_assert_msg(many <= few + few / 10, "%lu steps in one of 100, %lu of 2000", few, many);
+	ck_assert_msg(many <= few + few / 10, "%lu steps in one of 50, %lu of 500", few, many);
 }
 END_TEST
 
@@ -471,7 +471,7 @@ int main(void)
 	tcase_add_test(tcase, a_turn_renews_few_groups);
 	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
-	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_two_thousand);
+	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_five_hundred);
 	tcase_add_test(tcase, a_group_costs_no_more_steps_beside_four_thousand);
 	tcase_add_test(tcase, a_new_group_costs_no_more_steps_beside_four_thousand);
 	suite_add_tcase(suite, tcase);
