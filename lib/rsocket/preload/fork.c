@@ -20,9 +20,11 @@
 #include "base/env.h"
 
 #define ZEROS	   4
+#define ANNOUNCED  'r'
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
 #define RETRY_MS   10	 /* while another child uses the port */
 #define TURN_MS	   3000	 /* after that, the client of the child that uses it is silent */
+#define APART_MIN  32768 /* ports below may be a service's */
 #define LINGER_S   30
 #define PORT_LOCKS 64 /* ports may share one */
 
@@ -190,15 +192,9 @@ static void become_rdma(int tcp, int rs)
 
 /* --- the accepting end --------------------------------------------------- */
 
-/*
- * A client that does not connect after the zeros keeps its child here. Its turn cannot be ended:
- * TCP has the zeros, and nothing in a later request tells it from others of its host.
- */
-static bool is_turn_over(const struct port_lock *lock)
+static bool is_late(uint64_t since_ns)
 {
-	uint64_t since = __atomic_load_n(&lock->since_ns, __ATOMIC_ACQUIRE);
-
-	return since && clock_ns() - since > TURN_MS * CM_NS_PER_MS;
+	return since_ns && clock_ns() - since_ns > TURN_MS * CM_NS_PER_MS;
 }
 
 static bool try_lock_port(struct port_lock *lock)
@@ -219,39 +215,20 @@ static void unlock_port(struct port_lock *lock)
 	pthread_mutex_unlock(&lock->mutex);
 }
 
-/*
- * Waits for the turn of this connection. A program that sends first must not wait for its client,
- * which may have given up and waits for data.
- *
- * Return: the lock, to be unlocked by this thread; NULL if the connection stays on TCP.
- */
-static struct port_lock *lock_port(int tcp, const union name *name)
+/* Return: a listener on this port, on all addresses; or -1. */
+static int listen_on(union name name, in_port_t port)
 {
-	struct port_lock *lock = &port_locks[ntohs(name->v4.sin_port) % PORT_LOCKS];
-
-	while (!is_readable(tcp, 0)) {
-		if (try_lock_port(lock))
-			return lock;
-		if (is_turn_over(lock))
-			return NULL;
-		is_readable(tcp, RETRY_MS);
-	}
-	return NULL;
-}
-
-/* Return: a listener on this connection's port, on all addresses; or -1. */
-static int listen_on_same_port(union name *name)
-{
-	socklen_t bytes = name->any.sa_family == AF_INET ? sizeof(name->v4) : sizeof(name->v6);
-	int rs = rsocket(name->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t bytes = name.any.sa_family == AF_INET ? sizeof(name.v4) : sizeof(name.v6);
+	int rs = rsocket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (rs < 0)
 		return -1;
-	if (name->any.sa_family == AF_INET)
-		name->v4.sin_addr.s_addr = htonl(INADDR_ANY);
+	name.v4.sin_port = port;
+	if (name.any.sa_family == AF_INET)
+		name.v4.sin_addr.s_addr = htonl(INADDR_ANY);
 	else
-		name->v6.sin6_addr = in6addr_any;
-	if (rbind(rs, &name->any, bytes) == 0 && rlisten(rs, 1) == 0)
+		name.v6.sin6_addr = in6addr_any;
+	if (rbind(rs, &name.any, bytes) == 0 && rlisten(rs, 1) == 0)
 		return rs;
 	rclose(rs);
 	return -1;
@@ -266,61 +243,141 @@ static bool is_same_host(const union name *a, const union name *b)
 	return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(b->v6.sin6_addr)) == 0;
 }
 
+/* A connection to be accepted. */
+struct awaited {
+	int tcp;
+	union name server;
+	union name client;
+	int own;    /* listener for this client, or -1 */
+	int shared; /* listener on the server's port; -1 before this connection's turn */
+};
+
 /*
- * Accepts the connection from this client's host. The client closes TCP as soon as it is connected,
- * maybe before raccept() returns: after that, only the timeout ends the wait.
+ * Accepts a connection from the client's host, until @tcp has data or is closed.
  *
- * Return: the connection, or -1 if there was none.
+ * Return: the connection; -ETIMEDOUT; -EPIPE: @tcp has data or is closed.
  */
-static int accept_from_host(int tcp, const union name *client, int listener)
+static int accept_until(const struct awaited *it, int tcp, int timeout_ms)
 {
-	struct pollfd both[2] = { { .fd = listener, .events = POLLIN },
-				  { .fd = tcp, .events = POLLIN | POLLRDHUP } };
+	struct pollfd fds[] = { { .fd = it->own, .events = POLLIN },
+				{ .fd = it->shared, .events = POLLIN },
+				{ .fd = tcp, .events = POLLIN | POLLRDHUP } };
 	union name peer;
 
-	while (rpoll(both, 2, both[1].fd < 0 ? GIVE_UP_MS : -1) > 0) {
-		int rs = both[0].revents ? raccept(listener, NULL, NULL) : -1;
+	for (;;) {
+		int n = rpoll(fds, 3, timeout_ms);
 
-		if (rs >= 0 && get_rdma_name(rgetpeername, rs, &peer) &&
-		    is_same_host(client, &peer))
-			return rs;
-		if (rs >= 0)
-			rclose(rs);
-		if (both[1].fd >= 0 && both[1].revents)
-			both[1].fd = -1;
+		if (n < 0 && errno == EINTR)
+			continue;
+		for (int i = 0; n > 0 && i < 2; i++) {
+			int rs = fds[i].revents ? raccept(fds[i].fd, NULL, NULL) : -1;
+
+			if (rs >= 0 && get_rdma_name(rgetpeername, rs, &peer) &&
+			    is_same_host(&it->client, &peer))
+				return rs;
+			if (rs >= 0)
+				rclose(rs);
+		}
+		if (n <= 0 || fds[2].revents)
+			return n <= 0 ? -ETIMEDOUT : -EPIPE;
 	}
-	return -1;
+}
+
+/* Announces a listener to the client: on the port with the number of its TCP port. */
+static void listen_apart(struct awaited *it)
+{
+	static const char said = ANNOUNCED;
+	in_port_t port = it->client.v4.sin_port;
+
+	it->own = ntohs(port) < APART_MIN ? -1 : listen_on(it->server, port);
+	if (it->own >= 0)
+		real()->send(it->tcp, &said, 1, MSG_OOB | MSG_NOSIGNAL);
+}
+
+/*
+ * Waits for a connection, and for the port. A program that sends first must not wait for its
+ * client, which may have given up and waits for data.
+ *
+ * Return: as accept_until(); -EAGAIN: the port is locked and has a listener; -EBUSY: another
+ * connection keeps it.
+ */
+static int accept_apart(struct awaited *it, struct port_lock *lock)
+{
+	uint64_t began_ns = clock_ns();
+	int rs;
+
+	do {
+		bool is_over;
+
+		if (is_readable(it->tcp, 0))
+			return -EPIPE;
+		if (try_lock_port(lock)) {
+			it->shared = listen_on(it->server, it->server.v4.sin_port);
+			if (it->shared >= 0)
+				return -EAGAIN;
+			unlock_port(lock);
+			is_over = true;
+		} else {
+			is_over = is_late(__atomic_load_n(&lock->since_ns, __ATOMIC_ACQUIRE));
+		}
+		if (is_over && (it->own < 0 || is_late(began_ns)))
+			return -EBUSY;
+		rs = accept_until(it, it->tcp, RETRY_MS);
+	} while (rs == -ETIMEDOUT);
+	return rs;
+}
+
+/*
+ * Sends the zeros. From then on TCP has no data, and a client that does not connect keeps the port:
+ * nothing in a later request there tells it from others of its host. The client closes TCP as soon
+ * as it is connected, maybe before raccept() returns.
+ */
+static int accept_in_turn(const struct awaited *it)
+{
+	static const char zeros[ZEROS];
+	int rs = -EPIPE;
+
+	if (real()->send(it->tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS) {
+		rs = accept_until(it, it->tcp, -1);
+		if (rs < 0)
+			rs = accept_until(it, -1, GIVE_UP_MS);
+	}
+	if (rs < 0)
+		real()->shutdown(it->tcp, SHUT_WR);
+	return rs;
+}
+
+static bool has_data(int tcp)
+{
+	char byte;
+
+	return real()->recv(tcp, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 static void settle_accepted(int tcp)
 {
-	static const char zeros[ZEROS];
-	union name server, client;
-	int listener = -1, rs = -1;
-	struct port_lock *port;
+	struct awaited it = { .tcp = tcp, .own = -1, .shared = -1 };
+	struct port_lock *lock;
+	int rs;
 
-	if (!get_rdma_name(real()->getsockname, tcp, &server) ||
-	    !get_rdma_name(real()->getpeername, tcp, &client))
+	if (!get_rdma_name(real()->getsockname, tcp, &it.server) ||
+	    !get_rdma_name(real()->getpeername, tcp, &it.client))
 		return;
-	port = lock_port(tcp, &server);
-	if (!port)
-		return;
-	listener = listen_on_same_port(&server);
-	/* A client that has given up is served over TCP. */
-	if (listener >= 0 && !is_readable(tcp, 0)) {
-		if (real()->send(tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS)
-			rs = accept_from_host(tcp, &client, listener);
-		rclose(listener);
-		listener = -1;
-		/* Once the zeros have been sent, the TCP connection is not used any more. */
-		if (rs >= 0)
-			become_rdma(tcp, rs);
-		else
-			real()->shutdown(tcp, SHUT_WR);
+	lock = &port_locks[ntohs(it.server.v4.sin_port) % PORT_LOCKS];
+	listen_apart(&it);
+	rs = accept_apart(&it, lock);
+	if (rs == -EAGAIN)
+		rs = is_readable(tcp, 0) ? -EPIPE : accept_in_turn(&it);
+	if (rs == -EPIPE && it.own >= 0 && !has_data(tcp))
+		rs = accept_until(&it, -1, GIVE_UP_MS);
+	if (rs >= 0)
+		become_rdma(tcp, rs);
+	if (it.own >= 0)
+		rclose(it.own);
+	if (it.shared >= 0) {
+		rclose(it.shared);
+		unlock_port(lock);
 	}
-	if (listener >= 0)
-		rclose(listener);
-	unlock_port(port);
 }
 
 /* --- the connecting end -------------------------------------------------- */
@@ -332,28 +389,49 @@ static bool connect_despite_signals(int rs, const struct sockaddr *addr, socklen
 	       (errno == EINTR && fallback_await(rs, CM_TIME_NEVER));
 }
 
-static void settle_connected(int tcp)
+static bool has_announcement(int tcp)
+{
+	char got;
+
+	return real()->recv(tcp, &got, 1, MSG_OOB | MSG_PEEK | MSG_DONTWAIT) == 1 &&
+	       got == ANNOUNCED;
+}
+
+static bool has_zeros(int tcp)
 {
 	static const char zeros[ZEROS];
 	char got[ZEROS];
-	union name name;
+
+	return real()->recv(tcp, got, ZEROS, MSG_PEEK | MSG_DONTWAIT) == ZEROS &&
+	       memcmp(got, zeros, ZEROS) == 0;
+}
+
+static void settle_connected(int tcp)
+{
+	struct pollfd fd = { .fd = tcp, .events = POLLIN | POLLRDHUP | POLLPRI };
+	union name name, own;
 	socklen_t bytes;
+	bool is_apart;
 	int rs;
 
-	if (!is_readable(tcp, GIVE_UP_MS) ||
-	    real()->recv(tcp, got, ZEROS, MSG_PEEK | MSG_DONTWAIT) != ZEROS ||
-	    memcmp(got, zeros, ZEROS) != 0)
+	if (real()->poll(&fd, 1, GIVE_UP_MS) <= 0)
+		return;
+	is_apart = has_announcement(tcp) && get_rdma_name(real()->getsockname, tcp, &own);
+	if (!is_apart && !has_zeros(tcp))
 		return;
 	bytes = get_rdma_name(real()->getpeername, tcp, &name);
+	if (is_apart)
+		name.v4.sin_port = own.v4.sin_port;
 	rs = bytes ? rsocket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
 	if (rs >= 0 && connect_despite_signals(rs, &name.any, bytes)) {
 		become_rdma(tcp, rs);
 		return;
 	}
+	/* A server that does not listen apart any more uses TCP; after the zeros it cannot. */
+	if (!is_apart || errno != ECONNREFUSED)
+		real()->shutdown(tcp, SHUT_RDWR);
 	if (rs >= 0)
 		rclose(rs);
-	/* The other end accepts RDMA only from now on: the connection has failed. */
-	real()->shutdown(tcp, SHUT_RDWR);
 }
 
 /* --- first use ----------------------------------------------------------- */

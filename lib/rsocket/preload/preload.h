@@ -247,9 +247,11 @@ int fallback_retry_all(int epfd, struct epoll_event *events, int n);
  * both ends. A child process cannot use its parent's queue pair, so connections are made over TCP
  * and are moved to RDMA by the process that first transfers data.
  *
- * The accepting end then listens on the RDMA port of the same number, sends four zero bytes over
- * TCP, and accepts one connection; the other end waits for the zeros, and connects. Until then a
- * descriptor is plain TCP, and it stays so if the other end is not in fork mode.
+ * The accepting end then listens for its client alone, on the RDMA port with the number of the
+ * client's TCP port, and announces that by a byte of urgent data, which stock's ignores. For
+ * stock's it also listens on the RDMA port of the same number, one process at a time, and sends
+ * four zero bytes over TCP. The other end waits for either, and connects. Until then a descriptor
+ * is plain TCP, and it stays so if the other end is not in fork mode.
  */
 
 /** fork_mode() - return whether fork mode is on */
