@@ -203,8 +203,8 @@ ENDS = ((True, True), (True, False), (False, True))  # server, client
 # perftest's server listens anew for its second connection, which must not come too early.
 SLOW_MADS = ("--faults", "mads:delay=50ms")
 
-# Their servers run until they are ended.
-FOR_EVER = {"cmtime", "udpong"}
+# Their servers run until they are ended; udpong's never listens, and works all the time.
+FOR_EVER = {"cmtime": (), "udpong": ("--gap", "0.3")}
 
 
 class Failure(Exception):
@@ -273,10 +273,10 @@ def processes():
 # --- programs ------------------------------------------------------------------------------------
 
 def program(tests, name, server, client, wanted):
-    background = "&" if name in FOR_EVER else ""
-    done = tests.run("--timeout", "10", f"a{background}:{server}", f"b:{client}")
+    background, options = "&" if name in FOR_EVER else "", FOR_EVER.get(name, ())
+    done = tests.run("--timeout", "10", *options, f"a{background}:{server}", f"b:{client}")
     if done.returncode:
-        done = tests.run(f"a{background}:{server}", f"b:{RETRY.format(client)}")
+        done = tests.run(*options, f"a{background}:{server}", f"b:{RETRY.format(client)}")
     if done.returncode:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-400:]}")
     missing = [text for text in wanted if text not in done.stdout]

@@ -21,6 +21,8 @@ LINKS = {"RoCE": (), "InfiniBand": ("--link", "ib", "--lmc", "1"),
          "a partition": ("--link", "ib", "--pkeys", "0x8001", "--ip-pkey", "0x8001"),
          "no fast path": ("--quirk", "no-fast-path", "--quirk", "second-port")}
 WAYS = {"cmportd": "", "inline": "export PURECM_PORTD=inline; "}
+# Without cmportd the fabric does not see that a server listens; the client tries again.
+GAPS = {"cmportd": (), "inline": ("--gap", "0.5")}
 
 # after EVENT PORT QUERIED: a program resolves until it is led to that port and has queried that, or
 # two hundred times.
@@ -62,7 +64,8 @@ def connections(build, link, way, n):
     """Make so many connections. Return: what was queried how often, by whom."""
     connect = f"{build}/tools/certify/connect"
     done = run_on_fabric(
-        build, LIMIT_S, *LINKS[link], f"a&:{begin(build, way)}{connect} server >/dev/null",
+        build, LIMIT_S, *LINKS[link], *GAPS[way],
+        f"a&:{begin(build, way)}{connect} server >/dev/null",
         f"b:{begin(build, way)}for i in $(seq 50); do {connect} client -n {n} 10.77.0.1 "
         " >/dev/null && break; sleep 0.1; >$PURECM_FABRIC/queries; done; "
         "sleep 0.5; cat $PURECM_FABRIC/../*/queries")

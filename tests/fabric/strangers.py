@@ -40,7 +40,8 @@ def squatter(tests):
     squat = "import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); " \
             "s.bind('\\\\0rsocket_fork.8000'); s.recv(1)"
     preload = f"RDMAV_FORK_SAFE=1 {PRELOAD} python3 {FORKING}"
-    done = tests.run(f'a&:python3 -c "{squat}"', f"a&:{preload} server 10.77.0.1 4",
+    bound = "until grep -q rsocket_fork.8000 /proc/net/unix; do sleep 0.05; done"
+    done = tests.run(f'a&:python3 -c "{squat}" & {bound}; {preload} server 10.77.0.1 4',
                      f"b:PURECM_LOG=debug {preload} client 10.77.0.1 4 2>&1 | "
                      "grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c")
     if "4 CONNECTING -> OPEN" not in done.stdout or "1 forked 4" not in done.stdout:
