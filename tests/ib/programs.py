@@ -140,7 +140,7 @@ CASES = (
      "SERVICE find news", (rf"b\| at {A}, service id 0x13f1b62, P_Key 0xffff\nb\| at {B}",
                            r"b\| 2 found\nb\| connected", r"a\| served")),
     ("a service of many segments is found by its id", ("--faults", "mads:loss=0.01 seed=4"),
-     f"SERVICE offer news 7010 700 {A}", "SERVICE find 0x13f1b62; SERVICE find news",
+     f"SERVICE offer news 7010 700 {A}", "SERVICE find 0x13f1b62; SERVICE list news",
      (r"b\| 1 found\nb\| connected", r"b\| 700 found")),
     ("an id resolves a service by its name", (), f"SERVICE offer news 7010 3 {A}",
      f"SERVICE resolve news {B}", (r"b\| 3 resolved\nb\| connected", r"a\| served")),

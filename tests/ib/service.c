@@ -5,7 +5,8 @@
  * fabric.
  *
  *   service offer NAME PORT N GID...   N records for each GID; serves one connection at the first
- *   service find NAME                  rdma_getaddrinfo(), rdma_create_ep()
+ *   service list NAME                  rdma_getaddrinfo()
+ *   service find NAME                  also rdma_create_ep(), rdma_connect()
  *   service resolve NAME GID           rdma_resolve_addrinfo() of an id that is bound to the GID
  *   service cancel NAME                from another thread, while the administrator is silent
  */
@@ -195,6 +196,14 @@ static struct rdma_addrinfo *look_for(const char *name)
 	return wait_for(name);
 }
 
+static void list(const char *name)
+{
+	struct rdma_addrinfo *info = look_for(name);
+
+	printf("%u found\n", print_list(info));
+	rdma_freeaddrinfo(info);
+}
+
 static void find(const char *name)
 {
 	struct rdma_addrinfo *info = look_for(name);
@@ -267,6 +276,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(verb, "offer") && argc > 5)
 		offer(argv[2], (unsigned int)atoi(argv[3]), (unsigned int)atoi(argv[4]), argv + 5);
+	else if (!strcmp(verb, "list"))
+		list(argv[2]);
 	else if (!strcmp(verb, "find"))
 		find(argv[2]);
 	else if (!strcmp(verb, "resolve") && argc == 4)
