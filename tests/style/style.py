@@ -101,6 +101,7 @@ FIXED_WAITS = {
     "tests/worlds/": "changes a world while a program runs",
 }
 LIMIT_LEAST_S = 20  # that only a failure reaches
+C_TEST = re.compile(r"^(?:START_)?TEST(?:_LOOP|_SIGNAL)?\(", re.MULTILINE)
 C_WAIT = re.compile(r"^\t(?:u|nano)?sleep\(")  # deeper it is in a loop, which looks for something
 
 # What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
@@ -347,6 +348,29 @@ def python_waits(name, lines):
             yield f"{name}:{node.lineno}: a limit of {limit} s"
 
 
+def written_tests_are_counted():
+    """README.md says how many tests are written, in hundreds"""
+    number = sum(len(C_TEST.findall("\n".join(lines))) for name, lines in files(".c")
+                 if name.startswith("tests/"))
+    number += sum(map(n_python_tests, (node for name, lines in files(".py")
+                                       if name.startswith("tests/")
+                                       for node in ast.walk(ast.parse("\n".join(lines))))))
+    said = f"More than {number // 100 * 100:,} tests are written"
+    if said not in (ROOT / "README.md").read_text(encoding="utf-8"):
+        yield f"README.md: does not say: {said}; there are {number:,}"
+
+
+def n_python_tests(node):
+    """Return how many tests a node of a syntax tree is: a function, or the elements of TESTS."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name.startswith("test_") or any(
+            isinstance(word, ast.Name) and word.id in ("check", "long_check")
+            for word in node.decorator_list)
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TESTS":
+        return len(getattr(node.value, "elts", ()))
+    return 0
+
+
 def clang_format():
     """C is formatted as .clang-format says"""
     program = shutil.which("clang-format-" + CLANG_FORMAT) or shutil.which("clang-format")
@@ -374,7 +398,7 @@ class Skip(Exception):
 RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states, one_place_for_threads,
          commands_are_checked, short_functions, short_files, narrow_lines, narrow_pages,
          opening_comments, finished, no_machine_paths, mended_flakes, printable_names,
-         no_fixed_waits, clang_format)
+         no_fixed_waits, written_tests_are_counted, clang_format)
 
 
 def verdict_of(rule):
