@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -73,12 +74,13 @@ static int open_socket(const char *path)
 	return fd;
 }
 
-static void make_room(struct fab_peers *peers)
+/* Closes sockets that nothing is queued for until there are fewer than @n. */
+static void make_room(struct fab_peers *peers, size_t n)
 {
 	struct list *node, *before;
 
-	for (node = peers->recent.prev;
-	     peers->by_path.n_nodes >= FAB_PEERS_MAX && node != &peers->recent; node = before) {
+	for (node = peers->recent.prev; peers->by_path.n_nodes >= n && node != &peers->recent;
+	     node = before) {
 		struct fab_peer *peer = container_of(node, struct fab_peer, link);
 
 		before = node->prev;
@@ -87,13 +89,37 @@ static void make_room(struct fab_peers *peers)
 	}
 }
 
+static void report_full(void)
+{
+	static int is_reported;
+
+	if (!__atomic_exchange_n(&is_reported, 1, __ATOMIC_RELAXED))
+		fprintf(stderr,
+			"fabric: process %d has no descriptor left to send with: packets are lost; "
+			"raise `ulimit -n`\n",
+			(int)getpid());
+}
+
+static int open_in_room(struct fab_peers *peers, const char *path)
+{
+	int fd;
+
+	make_room(peers, FAB_PEERS_MAX);
+	fd = open_socket(path);
+	if (fd == -EMFILE) {
+		make_room(peers, peers->by_path.n_nodes);
+		fd = open_socket(path);
+	}
+	if (fd == -EMFILE)
+		report_full();
+	return fd;
+}
+
 static int add_peer(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 {
 	struct fab_peer *peer;
-	int fd;
+	int fd = open_in_room(peers, path);
 
-	make_room(peers);
-	fd = open_socket(path);
 	if (fd < 0)
 		return fd;
 	peer = calloc(1, sizeof(*peer));

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sockets that a process sends with, when it has no descriptor left. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/unit/test.h"
+#include "tools/fabric/wire/peer.h"
+
+#define N 3
+
+static char dir[] = "/tmp/fab-peers-XXXXXX";
+static struct sockaddr_un to[N];
+static int receiver[N], said[2];
+static struct fab_peers peers;
+
+static void set_up(void)
+{
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	for (int i = 0; i < N; i++) {
+		to[i].sun_family = AF_UNIX;
+		snprintf(to[i].sun_path, sizeof(to[i].sun_path), "%s/%d", dir, i);
+		receiver[i] = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+		ck_assert_int_eq(bind(receiver[i], (struct sockaddr *)&to[i], sizeof(to[i])), 0);
+	}
+	ck_assert_int_eq(fab_peers_init(&peers, dir, 1), 0);
+	ck_assert_int_eq(pipe2(said, O_NONBLOCK), 0);
+	ck_assert_int_ge(dup2(said[1], STDERR_FILENO), 0);
+}
+
+static void tear_down(void)
+{
+	fab_peers_fini(&peers);
+	for (int i = 0; i < N; i++)
+		unlink(to[i].sun_path);
+	rmdir(dir);
+}
+
+FIXTURE(set_up, tear_down);
+
+/* Descriptors below the limit are taken, but for @n_free. */
+static void leave_free(unsigned int n_free)
+{
+	int next = dup(STDIN_FILENO);
+	struct rlimit limit = { .rlim_cur = (rlim_t)next + n_free, .rlim_max = (rlim_t)next + N };
+
+	close(next);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static int send_to(int i)
+{
+	struct fab_packet packet = { .magic = FAB_MAGIC, .op = FAB_OP_DATAGRAM };
+
+	return fab_peers_send(&peers, to[i].sun_path, &packet, NULL);
+}
+
+TEST(latest_sender_makes_room_where_no_descriptor_is_left)
+{
+	struct fab_packet packet;
+
+	leave_free(1);
+	for (int i = 0; i < 2 * N; i++) {
+		ck_assert_int_eq(send_to(i % N), 0);
+		ck_assert_int_eq(read(receiver[i % N], &packet, sizeof(packet)), sizeof(packet));
+	}
+}
+
+TEST(process_says_once_that_it_cannot_send)
+{
+	char text[400] = "";
+
+	leave_free(0);
+	ck_assert_int_eq(send_to(0), -EMFILE);
+	ck_assert_int_eq(send_to(1), -EMFILE);
+	ck_assert_int_gt(read(said[0], text, sizeof(text) - 1), 0);
+	ck_assert_ptr_nonnull(strstr(text, "has no descriptor left to send with"));
+	ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
+}
