@@ -25,6 +25,8 @@
 #define KERNEL_MASK 0x380cull /* and what the kernel's connection manager asks besides */
 #define CREATE_MASK 0x130c7ull
 #define LEAVE_MASK  0x10003ull
+#define METHOD	    0x14 /* GetMulti */
+#define OF_PEER_MAX 32
 
 struct buffer {
 	struct ib_user_mad head;
@@ -244,4 +246,42 @@ TEST(what_the_administrator_does_not_do_is_unsupported)
 	ck_assert_uint_eq(ntohs(buffer.packet.mad_hdr.status), 0x000c);
 	ask(&buffer, UMAD_METHOD_SET, UMAD_SA_ATTR_NODE_REC, 0);
 	ck_assert_uint_eq(ntohs(buffer.packet.mad_hdr.status), 0x000c);
+}
+
+/* The first or second and last segment of a message, with a method that nobody else has. */
+static void send_segment(uint32_t tid, uint32_t segment)
+{
+	struct buffer buffer = { .packet = { .mad_hdr = { .base_version = 1,
+							  .mgmt_class = UMAD_CLASS_SUBN_ADM,
+							  .class_version = 2,
+							  .method = METHOD,
+							  .tid = htobe64(tid) },
+					     .rmpp_hdr = { .rmpp_version = 1,
+							   .rmpp_type = 1,
+							   .rmpp_rtime_flags = segment == 1 ? 3 : 5,
+							   .seg_num = htonl(segment),
+							   .paylen_newwin = htonl(220) } } };
+
+	umad_set_addr(&buffer, 1, 1, 0, (int)0x80010000);
+	ck_assert_int_eq(umad_send(fd, (int)agent, &buffer, sizeof(buffer.packet), 0, 0), 0);
+}
+
+TEST(oldest_incomplete_message_of_a_peer_gives_way)
+{
+	struct umad_reg_attr attr = { .mgmt_class = UMAD_CLASS_SUBN_ADM,
+				      .mgmt_class_version = 2,
+				      .method_mask = { 1 << METHOD },
+				      .rmpp_version = 1 };
+	int receiver = umad_open_port("fab0", 1), bytes = 2 * sizeof(struct umad_sa_packet);
+	struct buffer got[2];
+	uint32_t its;
+
+	ck_assert_int_eq(umad_register2(receiver, &attr, &its), 0);
+	for (uint32_t tid = 0; tid <= OF_PEER_MAX; tid++)
+		send_segment(tid, 1);
+	send_segment(0, 2);
+	send_segment(1, 2);
+	ck_assert_int_eq(umad_recv(receiver, got, &bytes, WAIT_MS), (int)its);
+	ck_assert_uint_eq((uint32_t)be64toh(got->packet.mad_hdr.tid), 1);
+	close(receiver);
 }

@@ -24,25 +24,28 @@
 #define MESSAGE_MAX   (4u << 20)
 #define RESEND_NS     UINT64_C(50000000)
 #define RESENDS	      40
+#define OF_PEER_MAX   32 /* exchanges that a peer has begun, in each direction */
+#define OF_ALL_MAX    256
 #define REMEMBERED_NS UINT64_C(5000000000) /* in case an acknowledgement is lost */
 
-struct sending {
+struct exchange {
 	struct list link;
-	struct conn *from;
+	struct conn *from; /* of a message that a program sends */
 	uint8_t port_num;
 	struct ib_user_mad head;
-	uint32_t n_segments, n_sent, n_acked, window_end, tries;
 	uint64_t deadline_ns;
+};
+
+struct sending {
+	struct exchange ex;
+	uint32_t n_segments, n_sent, n_acked, window_end, tries;
 	size_t bytes;
 	uint8_t message[];
 };
 
 struct receiving {
-	struct list link;
-	uint8_t port_num;
-	struct ib_user_mad head;
+	struct exchange ex;
 	uint32_t n_segments, window_end;
-	uint64_t deadline_ns;
 	bool is_complete; /* the message has been delivered */
 	size_t bytes, room;
 	uint8_t *message;
@@ -75,6 +78,29 @@ static bool is_same_peer(const struct ib_user_mad *a, const struct ib_user_mad *
 {
 	return a->addr.lid == b->addr.lid && a->addr.grh_present == b->addr.grh_present &&
 	       (!a->addr.grh_present || memcmp(a->addr.gid, b->addr.gid, sizeof(a->addr.gid)) == 0);
+}
+
+/*
+ * What peers begin is bounded, for each and for all.
+ *
+ * Return: the oldest exchange, which has to give way to another of @head's peer; or NULL.
+ */
+static struct exchange *find_surplus(struct list *exchanges, const struct ib_user_mad *head)
+{
+	struct exchange *ex, *of_peer = NULL, *of_all = NULL;
+	unsigned int n = 0, n_of_peer = 0;
+
+	list_for_each_entry (ex, exchanges, link) {
+		if (ex->from)
+			continue;
+		if (!n++)
+			of_all = ex;
+		if (is_same_peer(&ex->head, head) && !n_of_peer++)
+			of_peer = ex;
+	}
+	if (n_of_peer >= OF_PEER_MAX)
+		return of_peer;
+	return n >= OF_ALL_MAX ? of_all : NULL;
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -111,14 +137,14 @@ static int send_segment(struct host *host, const struct sending *sending, uint32
 		.seg_num = htonl(segment),
 		.paylen_newwin = htonl(payload_of(sending, segment)),
 	};
-	return gsi_send(host, sending->port_num, &sending->head, (const uint8_t *)&packet);
+	return gsi_send(host, sending->ex.port_num, &sending->ex.head, (const uint8_t *)&packet);
 }
 
 static int send_window(struct host *host, struct sending *sending)
 {
 	int err = 0;
 
-	sending->deadline_ns = clock_ns() + RESEND_NS;
+	sending->ex.deadline_ns = clock_ns() + RESEND_NS;
 	while (!err && sending->n_sent < sending->n_segments &&
 	       sending->n_sent < sending->window_end)
 		err = send_segment(host, sending, ++sending->n_sent);
@@ -127,7 +153,7 @@ static int send_window(struct host *host, struct sending *sending)
 
 static void end_sending(struct sending *sending)
 {
-	list_remove(&sending->link);
+	list_remove(&sending->ex.link);
 	free(sending);
 }
 
@@ -138,10 +164,10 @@ static struct sending *find_sending(struct host *host, uint8_t port_num,
 	struct umad_sa_packet theirs;
 	struct sending *sending;
 
-	list_for_each_entry (sending, &host->rmpp_sendings, link) {
+	list_for_each_entry (sending, &host->rmpp_sendings, ex.link) {
 		theirs = packet_of(sending->message);
-		if (sending->port_num == port_num && is_same_exchange(&theirs, packet) &&
-		    is_same_peer(&sending->head, head))
+		if (sending->ex.port_num == port_num && is_same_exchange(&theirs, packet) &&
+		    is_same_peer(&sending->ex.head, head))
 			return sending;
 	}
 	return NULL;
@@ -152,6 +178,7 @@ int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
 {
 	size_t data_bytes = bytes - RMPP_HEADERS_BYTES;
 	struct umad_sa_packet packet;
+	struct exchange *surplus;
 	struct sending *sending;
 	int err;
 
@@ -160,18 +187,21 @@ int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
 	memcpy(&packet, message, RMPP_HEADERS_BYTES);
 	if (find_sending(host, port_num, head, &packet))
 		return 0; /* a retransmitted request; the response is being sent */
+	surplus = from ? NULL : find_surplus(&host->rmpp_sendings, head);
+	if (surplus)
+		end_sending(container_of(surplus, struct sending, ex));
 	/* send_segment() reads a whole MAD. */
 	sending = calloc(1, sizeof(*sending) + (bytes < FAB_MAD_BYTES ? FAB_MAD_BYTES : bytes));
 	if (!sending)
 		return ENOMEM;
-	sending->from = from;
-	sending->port_num = port_num;
-	sending->head = *head;
+	sending->ex.from = from;
+	sending->ex.port_num = port_num;
+	sending->ex.head = *head;
 	sending->bytes = bytes;
 	sending->n_segments = data_bytes ? (uint32_t)((data_bytes - 1) / DATA_BYTES) + 1 : 1;
 	sending->window_end = 1;
 	memcpy(sending->message, message, bytes);
-	list_append(&host->rmpp_sendings, &sending->link);
+	list_append(&host->rmpp_sendings, &sending->ex.link);
 	agents_tick(host);
 	err = send_window(host, sending);
 	if (err)
@@ -210,8 +240,8 @@ static void resend(struct host *host, struct sending *sending)
 		send_window(host, sending);
 		return;
 	}
-	if (sending->from)
-		agents_give_back(host, sending->from, &sending->head, sending->message);
+	if (sending->ex.from)
+		agents_give_back(host, sending->ex.from, &sending->ex.head, sending->message);
 	end_sending(sending);
 }
 
@@ -219,7 +249,7 @@ static void resend(struct host *host, struct sending *sending)
 
 static void end_receiving(struct receiving *receiving)
 {
-	list_remove(&receiving->link);
+	list_remove(&receiving->ex.link);
 	free(receiving->message);
 	free(receiving);
 }
@@ -231,10 +261,10 @@ static struct receiving *find_receiving(struct host *host, uint8_t port_num,
 	struct umad_sa_packet theirs;
 	struct receiving *receiving;
 
-	list_for_each_entry (receiving, &host->rmpp_receivings, link) {
+	list_for_each_entry (receiving, &host->rmpp_receivings, ex.link) {
 		theirs = packet_of(receiving->message);
-		if (receiving->port_num == port_num && is_same_exchange(&theirs, packet) &&
-		    is_same_peer(&receiving->head, head))
+		if (receiving->ex.port_num == port_num && is_same_exchange(&theirs, packet) &&
+		    is_same_peer(&receiving->ex.head, head))
 			return receiving;
 	}
 	return NULL;
@@ -244,8 +274,11 @@ static struct receiving *find_receiving(struct host *host, uint8_t port_num,
 static struct receiving *begin_receiving(struct host *host, uint8_t port_num,
 					 const struct ib_user_mad *head, const uint8_t *mad)
 {
+	struct exchange *surplus = find_surplus(&host->rmpp_receivings, head);
 	struct receiving *receiving = calloc(1, sizeof(*receiving));
 
+	if (surplus)
+		end_receiving(container_of(surplus, struct receiving, ex));
 	if (!receiving)
 		return NULL;
 	receiving->room = FAB_MAD_BYTES;
@@ -255,11 +288,11 @@ static struct receiving *begin_receiving(struct host *host, uint8_t port_num,
 		return NULL;
 	}
 	memcpy(receiving->message, mad, FAB_MAD_BYTES);
-	receiving->port_num = port_num;
-	receiving->head = *head;
+	receiving->ex.port_num = port_num;
+	receiving->ex.head = *head;
 	receiving->bytes = RMPP_HEADERS_BYTES;
 	receiving->window_end = 1;
-	list_append(&host->rmpp_receivings, &receiving->link);
+	list_append(&host->rmpp_receivings, &receiving->ex.link);
 	agents_tick(host);
 	return receiving;
 }
@@ -279,7 +312,7 @@ static void acknowledge(struct host *host, struct receiving *receiving)
 		.seg_num = htonl(receiving->n_segments),
 		.paylen_newwin = htonl(receiving->window_end),
 	};
-	gsi_send(host, receiving->port_num, &receiving->head, (const uint8_t *)&packet);
+	gsi_send(host, receiving->ex.port_num, &receiving->ex.head, (const uint8_t *)&packet);
 }
 
 static bool append(struct receiving *receiving, const uint8_t *data, size_t bytes)
@@ -318,7 +351,7 @@ static void take_segment(struct host *host, struct receiving *receiving,
 	bool is_last = packet->rmpp_hdr.rmpp_rtime_flags & LAST;
 	int bytes = bytes_of_segment(packet);
 
-	receiving->deadline_ns = clock_ns() + REMEMBERED_NS;
+	receiving->ex.deadline_ns = clock_ns() + REMEMBERED_NS;
 	if (receiving->is_complete ||
 	    ntohl(packet->rmpp_hdr.seg_num) != receiving->n_segments + 1) {
 		acknowledge(host, receiving);
@@ -334,7 +367,7 @@ static void take_segment(struct host *host, struct receiving *receiving,
 	if (!is_last)
 		return;
 	receiving->is_complete = true;
-	agents_receive(host, receiving->port_num, &receiving->head, receiving->message,
+	agents_receive(host, receiving->ex.port_num, &receiving->ex.head, receiving->message,
 		       receiving->bytes);
 }
 
@@ -370,11 +403,11 @@ bool rmpp_expire(struct host *host, uint64_t now_ns)
 	struct receiving *receiving;
 	struct sending *sending;
 
-	list_for_each_entry_safe (sending, &host->rmpp_sendings, link)
-		if (sending->deadline_ns <= now_ns)
+	list_for_each_entry_safe (sending, &host->rmpp_sendings, ex.link)
+		if (sending->ex.deadline_ns <= now_ns)
 			resend(host, sending);
-	list_for_each_entry_safe (receiving, &host->rmpp_receivings, link)
-		if (receiving->deadline_ns <= now_ns)
+	list_for_each_entry_safe (receiving, &host->rmpp_receivings, ex.link)
+		if (receiving->ex.deadline_ns <= now_ns)
 			end_receiving(receiving);
 	return !list_is_empty(&host->rmpp_sendings) || !list_is_empty(&host->rmpp_receivings);
 }
@@ -384,10 +417,10 @@ void rmpp_forget(struct host *host, const struct conn *from)
 	struct receiving *receiving;
 	struct sending *sending;
 
-	list_for_each_entry_safe (sending, &host->rmpp_sendings, link)
-		if (!from || sending->from == from)
+	list_for_each_entry_safe (sending, &host->rmpp_sendings, ex.link)
+		if (!from || sending->ex.from == from)
 			end_sending(sending);
-	list_for_each_entry_safe (receiving, &host->rmpp_receivings, link)
+	list_for_each_entry_safe (receiving, &host->rmpp_receivings, ex.link)
 		if (!from)
 			end_receiving(receiving);
 }
