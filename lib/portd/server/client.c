@@ -80,7 +80,6 @@ void client_forget(struct server *server, struct client *client)
 	hang_up(server, client, &client->control);
 	hang_up(server, client, &client->data);
 	discard(client, client->asked_fd);
-	free(client->rest);
 	list_for_each_entry_safe (batch, &client->backlog, link)
 		free(batch);
 	free(client->out);
@@ -195,60 +194,20 @@ static bool handle_request(struct server *server, struct client *client,
 	return true;
 }
 
-/* Keeps the requests that follow a deferred one, or one that used up what the user may have. */
-static void keep_rest(struct server *server, struct client *client)
-{
-	const struct portd_datagram *in = &server->in;
-
-	if (in->at == in->bytes)
-		return;
-	client->rest = malloc(sizeof(*client->rest));
-	if (!client->rest) {
-		client_disconnect(server, client, "no memory for its requests");
-		return;
-	}
-	client->rest->at = 0;
-	client->rest->bytes = in->bytes - in->at;
-	memcpy(client->rest->data, in->data + in->at, client->rest->bytes);
-}
-
-/* Handles the requests in server->in. */
-static void handle_requests(struct server *server, struct client *client, int fd)
+/* Handles the request in server->in. One to a datagram, so that a turn can end after each. */
+static void handle_datagram(struct server *server, struct client *client, int fd)
 {
 	struct portd_record record;
-	int err = 0;
 
-	while (!client->leaving && (err = portd_get(&server->in, &record)) == 0) {
-		user_spend(client, 1);
-		if (!portd_is_asked(record.type)) {
-			client_disconnect(server, client, "a record that is not for this socket");
-			break;
-		}
-		if (!handle_request(server, client, &record, fd)) {
-			keep_rest(server, client);
-			return;
-		}
-		fd = -1;
-		if (server->in.at < server->in.bytes &&
-		    !(may_be_read(client) && user_has_turn(client))) {
-			keep_rest(server, client);
-			set_throttled(server, client, true);
-			return;
-		}
-	}
-	if (err == -EPROTO)
-		client_disconnect(server, client, "not a record");
-	discard(client, fd);
-}
-
-static void handle_rest(struct server *server, struct client *client)
-{
-	server->in.at = 0;
-	server->in.bytes = client->rest->bytes;
-	memcpy(server->in.data, client->rest->data, client->rest->bytes);
-	free(client->rest);
-	client->rest = NULL;
-	handle_requests(server, client, -1);
+	user_spend(client, 1);
+	if (portd_get(&server->in, &record) || server->in.at < server->in.bytes)
+		client_disconnect(server, client, "not one record");
+	else if (!portd_is_asked(record.type))
+		client_disconnect(server, client, "a record that is not for this socket");
+	if (client->leaving)
+		discard(client, fd);
+	else
+		handle_request(server, client, &record, fd);
 }
 
 void client_ask_again(struct server *server, struct client *client)
@@ -258,11 +217,7 @@ void client_ask_again(struct server *server, struct client *client)
 
 	client->has_asked = false;
 	client->asked_fd = -1;
-	if (!handle_request(server, client, &record, fd))
-		return;
-	if (client->rest)
-		handle_rest(server, client);
-	if (!client->has_asked)
+	if (handle_request(server, client, &record, fd))
 		loop_change(&server->loop, &client->control, control_events(client));
 }
 
@@ -279,7 +234,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 	int fd[PORTD_FDS_MAX + 1];
 	ssize_t n;
 
-	if (client->has_asked || client->rest) {
+	if (client->has_asked) {
 		if (events & (EPOLLHUP | EPOLLERR))
 			close_after_turn(server, client);
 		return;
@@ -302,7 +257,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 	if (fd[0] >= 0)
 		discard_all(client, fd + 1); /* one descriptor per datagram */
 	if (n > 0) {
-		handle_requests(server, client, fd[0]);
+		handle_datagram(server, client, fd[0]);
 		return;
 	}
 	discard(client, fd[0]); /* an empty datagram may pass one */
@@ -324,11 +279,8 @@ void client_unthrottle(struct server *server)
 		if (!client->throttled)
 			continue;
 		user_refill(client);
-		if (!may_be_read(client) || (client->rest && !user_has_turn(client)))
-			continue;
-		set_throttled(server, client, false);
-		if (client->rest && !client->has_asked)
-			handle_rest(server, client);
+		if (may_be_read(client))
+			set_throttled(server, client, false);
 	}
 }
 

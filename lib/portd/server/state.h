@@ -147,7 +147,6 @@ struct client {
 	struct portd_record asked; /* deferred: HELLO in the grace period, BIND for a turn */
 	bool looked_again;
 	int asked_fd;
-	struct portd_datagram *rest; /* rest of the datagram that held it, or NULL */
 	struct watch control;
 	struct watch data;
 	struct list asks; /* pending queries to subnet administrators */

@@ -401,8 +401,8 @@ static uint64_t fill(int fd, enum portd_type type)
 	struct portd_datagram out = { .bytes = 0 };
 	uint64_t n = 0, done = 0;
 
-	while (portd_put(&out, &record))
-		n++;
+	while (portd_put(&out, &record) && ++n && !portd_is_asked(type))
+		continue; /* a request has a datagram of its own */
 	while (rig_put(fd, out.data, out.bytes, NULL, 0))
 		done += n;
 	return done;
