@@ -87,13 +87,16 @@ int loop_wait(struct loop *loop, int timeout_ms)
 
 void loop_dispatch(struct loop *loop)
 {
+	const int n = loop->n_events;
+	int i, at = n ? (int)(loop->n_turns++ % (unsigned int)n) : 0;
 	struct watch *watch;
-	int i;
 
-	for (i = 0; i < loop->n_events; i++) {
-		watch = loop->event[i].data.ptr;
+	for (i = 0; i < n; i++) {
+		watch = loop->event[at].data.ptr;
 		if (watch)
-			watch->ready(watch, loop->event[i].events);
+			watch->ready(watch, loop->event[at].events);
+		if (++at == n)
+			at = 0;
 	}
 	loop->n_events = 0;
 }

@@ -26,7 +26,8 @@ struct watch {
 struct loop {
 	int fd; /* epoll descriptor, or -1 */
 	struct epoll_event event[LOOP_EVENTS_MAX];
-	int n_events; /* of this turn, not yet dispatched */
+	int n_events;	      /* of this turn, not yet dispatched */
+	unsigned int n_turns; /* dispatched so far */
 };
 
 /** loop_init() - initialise. Return: 0 or -errno; loop_fini() is allowed either way. */
@@ -68,7 +69,11 @@ int loop_turn(struct loop *loop, int timeout_ms);
 /** loop_wait() - the first half of loop_turn(), with the same return value. */
 int loop_wait(struct loop *loop, int timeout_ms);
 
-/** loop_dispatch() - the second half: call the functions for the events of loop_wait(). */
+/**
+ * loop_dispatch() - the second half: call the functions for the events of loop_wait()
+ *
+ * Each turn begins with another one, as the first may leave no time for the last.
+ */
 void loop_dispatch(struct loop *loop);
 
 #endif

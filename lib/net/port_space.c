@@ -121,19 +121,6 @@ static void drop_empty_page_of(struct port_space *space, uint16_t ps, uint16_t p
 		drop_empty_page(space, &space->pages[table][port / PORT_PAGE_PORTS]);
 }
 
-static bool is_free(const struct port_page *page, uint16_t port)
-{
-	return !page->holders[port % PORT_PAGE_PORTS] && !page->mark[port % PORT_PAGE_PORTS];
-}
-
-static void count_used(struct port_space *space, uint16_t ps, int by)
-{
-	const int table = table_of(ps);
-
-	if (table >= 0)
-		space->n_used[table] += (uint32_t)by;
-}
-
 /* Makes @claim the newest holder of @port. */
 static int hold_port(struct port_space *space, struct port_claim *claim, uint16_t port)
 {
@@ -143,7 +130,6 @@ static int hold_port(struct port_space *space, struct port_claim *claim, uint16_
 	if (!page)
 		return -ENOMEM;
 	head = &page->holders[port % PORT_PAGE_PORTS];
-	count_used(space, claim->ps, is_free(page, port));
 	claim->next = *head;
 	claim->link = head;
 	if (claim->next)
@@ -164,7 +150,6 @@ void port_space_release(struct port_space *space, struct port_claim *claim)
 		claim->next->link = claim->link;
 	claim->next = NULL;
 	claim->link = NULL;
-	count_used(space, claim->ps, -is_free(page_of(space, claim->ps, port), port));
 	drop_empty_page_of(space, claim->ps, port);
 }
 
@@ -320,15 +305,6 @@ uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16
 	return page ? page->mark[port % PORT_PAGE_PORTS] : 0;
 }
 
-uint32_t port_space_n_free(const struct port_space *space, uint16_t ps)
-{
-	const uint32_t n = space->limits.ephemeral_last - space->limits.ephemeral_first + 1u;
-	const int table = table_of(ps);
-	const uint32_t n_used = table < 0 ? 0 : space->n_used[table];
-
-	return n_used < n ? n - n_used : 0;
-}
-
 int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t *ret)
 {
 	const struct port_claim wildcard = { .ps = ps }; /* differs from no other claim */
@@ -350,7 +326,6 @@ int port_space_reserve(struct port_space *space, uint16_t ps, uint16_t port, uin
 	if (page->holders[i] || page->mark[i])
 		return -EADDRINUSE;
 	page->mark[i] = mark;
-	count_used(space, ps, 1);
 	return 0;
 }
 
@@ -361,7 +336,6 @@ void port_space_unreserve(struct port_space *space, uint16_t ps, uint16_t port)
 	if (!page || !page->mark[port % PORT_PAGE_PORTS])
 		return;
 	page->mark[port % PORT_PAGE_PORTS] = 0;
-	count_used(space, ps, -is_free(page, port));
 	drop_empty_page_of(space, ps, port);
 }
 
@@ -374,7 +348,6 @@ void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_
 			if (!(*page)->mark[port] || ((*page)->mark[port] & mask) != mark)
 				continue;
 			(*page)->mark[port] = 0;
-			space->n_used[i / PORT_SPACE_PAGES] -= !(*page)->holders[port];
 		}
 		drop_empty_page(space, page);
 	}

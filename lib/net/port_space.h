@@ -69,7 +69,6 @@ struct port_space {
 	uint16_t last_port; /* the latest ephemeral port */
 	unsigned int n_pages;
 	uint64_t n_looked_at; /* ports that searches for an ephemeral one have passed so far */
-	uint32_t n_used[PORT_SPACE_TABLES]; /* ports that are held or reserved */
 	struct port_page *pages[PORT_SPACE_TABLES][PORT_SPACE_PAGES];
 };
 
@@ -170,9 +169,6 @@ void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_
  * Return: the first holder, or NULL.
  */
 struct port_claim *port_space_first(const struct port_space *space, uint16_t ps, uint16_t port);
-
-/** port_space_n_free() - the number of ephemeral ports less all ports that are used */
-uint32_t port_space_n_free(const struct port_space *space, uint16_t ps);
 
 /** port_claim_accepts() - true if a listening claim accepts requests for this address. */
 bool port_claim_accepts(const struct port_claim *claim, const union addr *dst);

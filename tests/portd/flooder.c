@@ -391,7 +391,6 @@ static const struct kind {
 	{ "lookups", say_lookups, BATCH },
 	{ "deaths", come_ask_and_go, BATCH },
 	{ "devices", ask_for_devices, 1 },
-	{ "bundles", ask_for_devices_at_once, BATCH },
 	{ "ids", ask_for_ids, 1 },
 	{ "ports", keep_ports, 1 },
 	{ "stats", ask_how_things_stand, 1 },

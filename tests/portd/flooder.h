@@ -19,9 +19,6 @@ struct portd_datagram;
 /** die() - say what is wrong, and end; @err is a negative errno */
 void die(const char *what, int err);
 
-/** send_and_await() - send requests at once. Return: true if all of @n_answers came */
-bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_answers);
-
 /** flooder_client() - its connection to cmportd, until the next flooder_come_back() */
 struct portd_client *flooder_client(void);
 
@@ -82,9 +79,6 @@ void forge(const struct mad_gid *own, const struct mad_gid *victim, struct mad_g
 
 /** send_as_stranger() - send a message on the soft fabric from an address that nobody has */
 bool send_as_stranger(const struct mad_gid *own, const struct portd_mad *mad);
-
-/** ask_for_devices_at_once() - as many requests in a datagram as there is room for */
-bool ask_for_devices_at_once(void);
 
 /** leave_lingering_sockets() - leave a socket whose close() waits in the queue of a connection */
 bool leave_lingering_sockets(void);

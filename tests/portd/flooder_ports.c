@@ -11,29 +11,31 @@
 #define PAGE_PORTS 16
 #define FIRST_PORT 1024
 #define N_PORTS	   65536
-#define AT_ONCE	   16
 
 static const uint16_t spaces[] = { RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IB };
+
+static bool send_one(int fd, const struct portd_record *record)
+{
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, record);
+	return !portd_datagram_send(fd, &out, NULL, 0);
+}
 
 /* One port of each page of cmportd's tables, one after the other. */
 static bool touch_pages(int fd, uint16_t ps)
 {
 	struct portd_record bind = { .type = PORTD_BIND }, release = { .type = PORTD_RELEASE };
-	unsigned int port = FIRST_PORT, n;
-	struct portd_datagram out;
+	unsigned int port;
+	char answer;
 
-	while (port < N_PORTS) {
-		out.bytes = 0;
-		for (n = 0; n < AT_ONCE && port < N_PORTS; n++, port += PAGE_PORTS) {
-			bind.claim = (struct portd_claim){ .claim_id = 1,
-							   .ps = ps,
-							   .local_family = 4,
-							   .local_port = (uint16_t)port };
-			release.claim = bind.claim;
-			portd_put(&out, &bind);
-			portd_put(&out, &release);
-		}
-		if (!send_and_await(fd, &out, n))
+	for (port = FIRST_PORT; port < N_PORTS; port += PAGE_PORTS) {
+		bind.claim = (struct portd_claim){
+			.claim_id = 1, .ps = ps, .local_family = 4, .local_port = (uint16_t)port
+		};
+		release.claim = bind.claim;
+		if (!send_one(fd, &bind) || !send_one(fd, &release) ||
+		    recv(fd, &answer, sizeof(answer), 0) <= 0)
 			return false;
 	}
 	return true;

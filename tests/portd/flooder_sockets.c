@@ -64,44 +64,6 @@ bool stay_silent(void)
 	return *oldest >= 0;
 }
 
-bool send_and_await(int to, const struct portd_datagram *out, unsigned int n_answers)
-{
-	char answer;
-
-	if (portd_datagram_send(to, out, NULL, 0))
-		return false;
-	while (n_answers && recv(to, &answer, sizeof(answer), 0) > 0)
-		n_answers--;
-	return n_answers == 0;
-}
-
-/* As many in a datagram as there is room for, so that one turn has them all. */
-bool ask_for_devices_at_once(void)
-{
-	const struct portd_record hello = { .type = PORTD_HELLO,
-					    .hello = { .version = PORTD_VERSION, .visits = 1 } };
-	const struct portd_record open = { .type = PORTD_OPEN_PORT,
-					   .open_port = { .port_num = 1, .device = "none" } };
-	static int guest = -1;
-	struct portd_datagram out = { .bytes = 0 };
-	unsigned int n = 0;
-
-	if (guest < 0) {
-		guest = connect_silently();
-		portd_put(&out, &hello);
-		if (guest >= 0 && !send_and_await(guest, &out, 1))
-			die("a greeting", -EPROTO);
-	}
-	out.bytes = 0;
-	while (portd_put(&out, &open))
-		n++;
-	if (guest >= 0 && send_and_await(guest, &out, n))
-		return true;
-	close(guest);
-	guest = -1;
-	return false;
-}
-
 /* Whose close() waits: its peer, which is on the same host, does not read. */
 static int lingering_socket(int *ret_peer)
 {

@@ -98,9 +98,7 @@ bool admit_client(struct server *server, int fd,
 		return false;
 	}
 	list_append(&server->strangers, &client->stranger);
-	client->speaks_until = cm_time_after(
-		server->now,
-		(uint64_t)quota_of(&server->options.quotas, QUOTA_CLIENT_HELLO) * CM_NS_PER_MS);
+	client->speaks_until = cm_time_after(server->now, HELLO_MS * CM_NS_PER_MS);
 	server->client[client->index] = client;
 	server->n_clients++;
 	log_debug("client %u, pid %d, uid %u", client->index, (int)client->pid,

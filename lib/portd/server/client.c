@@ -19,9 +19,7 @@
 #include "lib/portd/server/subnet.h"
 
 #define BATCH_MAX     8
-#define END_PRICE     16 /* messages: sockets and a page are closed */
 #define UNTHROTTLE_NS CM_NS_PER_MS
-#define ROW_PRICE     0.0625 /* messages: it was requested, and is only forwarded */
 
 /* --- connect and disconnect ----------------------------------------------- */
 
@@ -96,7 +94,6 @@ void client_forget(struct server *server, struct client *client)
 	net_ns_leave(server->home, client->net_ns);
 	list_remove(&client->stranger);
 	client->user->n_queued -= client->n_backlog;
-	server->users.n_queued -= client->n_backlog;
 	server->n_buffer_bytes -= client->n_buffer_bytes;
 	tracker_share(server->tracker, client->index, NULL);
 	user_leave(client);
@@ -130,7 +127,7 @@ void client_expire(struct server *server)
 /* A user's excess slows down only that user's clients. */
 static bool has_tokens(const struct client *client)
 {
-	return client->rate.tokens >= 1 && client->user->rate.tokens >= 1;
+	return client->user->rate.tokens >= 1;
 }
 
 /* If they were sent faster than they can be closed, they would use up all of ours. */
@@ -287,16 +284,11 @@ void client_unthrottle(struct server *server)
 static void take_messages(struct server *server, struct client *client)
 {
 	struct portd_record record;
-	double paid = 1, price = 0; /* a datagram costs at least as much as one with a message */
 	int err;
 
-	user_spend(client, paid);
+	user_spend(client, 1); /* a datagram counts at least as one with a message */
 	while ((err = portd_get(&server->in, &record)) == 0) {
-		price += record.type == PORTD_STAT_ID ? ROW_PRICE : 1;
-		if (price > paid) {
-			user_spend(client, price - paid);
-			paid = price;
-		}
+		user_spend(client, 1);
 		if (record.type == PORTD_MAD) {
 			router_sent(server, client, &record.mad);
 		} else if (record.type == PORTD_CLOSE) {
@@ -369,18 +361,13 @@ static void data_ready(struct watch *watch, uint32_t events)
 /* End one connection or query, or release some ports. Return: false if nothing is left. */
 static bool end_next(struct server *server, struct client *client)
 {
-	uint32_t n_dead = tracker_dead_of(server->tracker, client->user->number);
 	struct cm_record tracked;
 
 	if (ports_client_goes(client->net_ns->ports, client->index) || subnet_client_goes(client))
 		return true;
 	if (!tracker_take(server->tracker, client->index, &tracked))
 		return false;
-	if (user_may(client, QUOTA_USER_DEAD, n_dead)) {
-		router_reap(server, &tracked);
-	} else {
-		tracker_reaped(server->tracker, tracked.local_comm_id);
-	}
+	router_reap(server, &tracked);
 	return true;
 }
 
@@ -410,7 +397,6 @@ static bool begin_end(struct server *server, struct client *client)
 	if (!hear_last_words(server, client))
 		return false;
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
-	user_spend(client, END_PRICE);
 	set_throttled(server, client, false);
 	client->is_disconnected = client->is_ending = true;
 	client->has_asked = false;
@@ -423,8 +409,6 @@ static bool begin_end(struct server *server, struct client *client)
 
 bool client_close(struct server *server, struct client *client)
 {
-	const struct ports *ports = client->net_ns->ports;
-	uint64_t n_looked_at;
 	unsigned int i;
 	bool is_over;
 
@@ -432,12 +416,11 @@ bool client_close(struct server *server, struct client *client)
 		return false;
 	/* 65,536 connections at once would take a quarter of a second. */
 	do {
-		n_looked_at = ports_n_looked_at(ports);
 		is_over = !end_next(server, client);
 		user_spend(client, 1);
-		user_spend_looks(client, n_looked_at);
 		if (!is_over)
 			continue;
+		user_end_turn(client); /* sockets and a page are closed */
 		for (i = 0; i < client->n_blocks; i++) {
 			server->block_owner[client->block[i]] = NOBODY;
 			router_left(server, (uint32_t)client->block[i] << ID_BLOCK_SHIFT);

@@ -71,7 +71,6 @@ void client_send_backlog(struct server *server, struct client *client)
 		list_remove(&batch->link);
 		client->n_backlog--;
 		client->user->n_queued--;
-		server->users.n_queued--;
 		batch_free(server, batch);
 	}
 	client_watch_data(server, client);
@@ -92,7 +91,6 @@ void client_flush(struct server *server, struct client *client)
 	list_append(&client->backlog, &batch->link);
 	client->n_backlog++;
 	client->user->n_queued++;
-	server->users.n_queued++;
 	client_watch_data(server, client);
 }
 
@@ -111,8 +109,7 @@ enum {
 
 bool client_takes_requests(struct client *client)
 {
-	return client->n_backlog + 1 < ROOM_FOR_REQUEST &&
-	       user_may(client, QUOTA_USER_QUEUED, client->user->n_queued);
+	return client->n_backlog + 1 < ROOM_FOR_REQUEST && user_may(client, QUOTA_USER_QUEUED);
 }
 
 bool client_show(struct server *server, struct client *client, const struct portd_record *record,
@@ -122,7 +119,7 @@ bool client_show(struct server *server, struct client *client, const struct port
 		return true;
 	client_flush(server, client);
 	if (client->n_backlog < room &&
-	    (room == ROOM_FOR_GONE || user_may(client, QUOTA_USER_QUEUED, client->user->n_queued)))
+	    (room == ROOM_FOR_GONE || user_may(client, QUOTA_USER_QUEUED)))
 		client->out = batch_new(server);
 	if (!client->out)
 		return false;

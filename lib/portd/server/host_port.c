@@ -17,8 +17,6 @@
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
-#define HANDLE_PRICE 10 /* in messages: to make an address handle may be a command of firmware */
-
 /* --- opening and closing ------------------------------------------------- */
 
 static int open_verbs(const char *device, struct ibv_context **ret)
@@ -329,7 +327,7 @@ static bool send_by(struct host_port *host_port, struct client *sender, const st
 	if (!host_port_reaches_hop(host_port, path))
 		return false;
 	if (way == MAD_SENDER_RESOLVES && sender)
-		user_spend(sender, HANDLE_PRICE);
+		user_end_turn(sender); /* to make an address handle may be a command of firmware */
 	if (way == MAD_SENDER_RESOLVES && !mad_sender_hold(host_port->sender, path, mad))
 		return true;
 	if (again && host_port->sender)
@@ -389,7 +387,7 @@ static bool has_to_queue(struct server *server, const struct client *sender,
 /* If a client is not read from, others of its user are. */
 static bool has_room(const struct server *server, struct client *sender)
 {
-	return sender ? user_may(sender, QUOTA_USER_UNSENT, sender->user->n_requests)
+	return sender ? user_may(sender, QUOTA_USER_UNSENT)
 		      : server->nobody.n_requests < NOBODYS_MAX;
 }
 

@@ -26,7 +26,6 @@ void host_port_follow_name(struct server *server, struct host_port *host_port)
 	char name[PORTD_DEVICE_BYTES];
 	struct tracked_port port;
 
-	server->n_names_read++;
 	memcpy(name, host_port->device, sizeof(name));
 	umad_device_name(host_port->verbs->device->dev_name, name);
 	if (!strcmp(name, host_port->device))

@@ -267,7 +267,7 @@ uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns,
 {
 	uint16_t to = ports_listener(net_ns->ports, request);
 	struct net_ns *other;
-	uint64_t before, n = 0;
+	unsigned int n = 0;
 
 	if (to != PORTS_NOBODY)
 		return to;
@@ -275,12 +275,10 @@ uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns,
 		return PORTS_NOT_FOR_THEM;
 	/* Only the reason of the rejection depends on them. */
 	list_for_each_entry (other, &home->link, link) {
-		before = ports_n_looked_at(other->ports);
+		if (n++ == NET_NS_WALK_MAX)
+			break;
 		if (has_listener(other, request))
 			return PORTS_NOT_FOR_THEM;
-		n += 1 + ports_n_looked_at(other->ports) - before;
-		if (n >= NET_NS_WALK_MAX)
-			break;
 	}
 	return PORTS_NOBODY;
 }

@@ -18,7 +18,7 @@
 #define NET_NS_GIDS	 64
 #define NET_NS_SHOWN_MAX 64  /* netlink sockets of one user */
 #define NET_NS_SHOWN_ALL 512 /* of all users but root */
-#define NET_NS_WALK_MAX	 64  /* looked at for the reason of a rejection, or listeners there */
+#define NET_NS_WALK_MAX	 64  /* of others, looked at for the reason of a rejection */
 
 struct net_ns {
 	struct list link;	    /* in the list of home */

@@ -2,9 +2,6 @@
 /* Message rates by host: see peer_rate.h. */
 #include "lib/portd/server/peer_rate.h"
 
-#include <arpa/inet.h>
-
-#include "base/log.h"
 #include "cm/index.h"
 
 static struct peer_rate_slot *slot_of(struct peer_rate *rates, const struct mad_gid *peer)
@@ -14,32 +11,12 @@ static struct peer_rate_slot *slot_of(struct peer_rate *rates, const struct mad_
 	return &rates->slot[cm_key_hash(&key, rates->secret) % PEER_RATE_SLOTS];
 }
 
-static void log_refusal(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate)
-{
-	char text[INET6_ADDRSTRLEN];
-
-	if (!rates->was_refused)
-		log_warn("%s asks for connections more than %u times a second (quota peer-rate): "
-			 "what is more is dropped; it is not said again",
-			 inet_ntop(AF_INET6, peer->raw, text, sizeof(text)), rate);
-	rates->was_refused = true;
-}
-
 static void let_time_pay(struct peer_rate_slot *slot, uint32_t rate, struct cm_time now)
 {
 	const double paid = (double)(now.ns - slot->at.ns) * rate / 1e9;
 
 	slot->spent = slot->spent > paid ? (float)(slot->spent - paid) : 0;
 	slot->at = now;
-}
-
-double peer_rate_spent(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
-		       struct cm_time now)
-{
-	struct peer_rate_slot *slot = slot_of(rates, peer);
-
-	let_time_pay(slot, rate, now);
-	return slot->spent;
 }
 
 bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
@@ -59,14 +36,4 @@ void peer_rate_give(struct peer_rate *rates, const struct mad_gid *peer)
 	struct peer_rate_slot *slot = slot_of(rates, peer);
 
 	slot->spent = slot->spent > 1 ? slot->spent - 1 : 0;
-}
-
-bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
-		     struct cm_time now)
-{
-	const bool may = peer_rate_take(rates, peer, rate, rate, now);
-
-	if (!may)
-		log_refusal(rates, peer, rate);
-	return may;
 }

@@ -18,7 +18,6 @@
 
 struct peer_rate {
 	uint64_t secret; /* random, so that no host can choose to share another's slot */
-	bool was_refused;
 	struct peer_rate_slot {
 		float spent; /* messages not yet covered by the elapsed time */
 		struct cm_time at;
@@ -35,19 +34,7 @@ struct peer_rate {
 bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		    uint32_t burst, struct cm_time now);
 
-/** peer_rate_spent() - return the number of counted messages that the rate has not refilled yet */
-double peer_rate_spent(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
-		       struct cm_time now);
-
 /** peer_rate_give() - revert peer_rate_take() for one message */
 void peer_rate_give(struct peer_rate *rates, const struct mad_gid *peer);
-
-/**
- * peer_rate_spend() - count a received message; a burst may be as large as one second's rate
- *
- * Return: as peer_rate_take(). The first refusal is logged.
- */
-bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
-		     struct cm_time now);
 
 #endif

@@ -19,7 +19,6 @@
 #define MARK_LEASE	(UINT32_C(1) << 31)
 #define MARK_WORD_SHIFT 16
 #define SEARCH_MAX	65536 /* ports passed in search of those to be leased at once */
-#define LOOKS_AT_ALL	8192  /* the time to look through all marks, in leases looked at */
 static_assert(LEASE_WORDS <= 1 << (31 - MARK_WORD_SHIFT), "each word has its mark");
 
 struct ports *ports_new(const struct port_limits *limits, uint64_t seed)
@@ -95,24 +94,20 @@ void ports_identify(struct ports *ports, uint16_t client, uint16_t block)
 	ports->tenant[client]->block = block;
 }
 
-bool ports_share(struct ports *ports, uint16_t client, uint32_t *count, uint32_t *count_of_all)
+bool ports_share(struct ports *ports, uint16_t client, uint32_t *count)
 {
 	struct tenant *tenant = ports_tenant(ports, client);
 
-	if (tenant) {
+	if (tenant)
 		tenant->shared = count;
-		tenant->shared_by_all = count_of_all;
-	}
 	return tenant;
 }
 
 static void count_for(struct tenant *tenant, unsigned int *n, int by)
 {
 	*n += (unsigned int)by;
-	if (tenant->shared) {
+	if (tenant->shared)
 		*tenant->shared += (uint32_t)by;
-		*tenant->shared_by_all += (uint32_t)by;
-	}
 }
 
 static struct holder *find_holder(const struct ports *ports, uint16_t client, uint32_t claim_id)
@@ -198,7 +193,6 @@ static void for_each_lease(struct ports *ports, uint16_t client, lease_fn *act)
 
 	for (i = 0; i < LEASE_WORDS / 64 && tenant->n_leases; i++) {
 		for (left = tenant->is_leased[i]; left; left &= left - 1) {
-			ports->n_looked_at++;
 			word = i * 64 + (unsigned int)__builtin_ctzll(left);
 			lease_read(__atomic_load_n(&tenant->page->word[word], __ATOMIC_RELAXED),
 				   &ps, &port);
@@ -236,11 +230,9 @@ static void end_leases(struct ports *ports, uint16_t client)
 	struct tenant *tenant = ports->tenant[client];
 
 	for_each_lease(ports, client, unreserve_lease);
-	if (tenant->n_leases) {
+	if (tenant->n_leases)
 		port_space_unreserve_those(&ports->space, MARK_LEASE | UINT16_MAX,
 					   MARK_LEASE | client);
-		ports->n_looked_at += LOOKS_AT_ALL;
-	}
 	count_for(tenant, &tenant->n_leases, -(int)tenant->n_leases);
 }
 
@@ -396,14 +388,13 @@ static int bind_again(const struct holder *holder, const struct portd_claim *cla
 }
 
 /* Return: the number of claims of a port, with which a new one is compared. */
-static unsigned int count_claims(struct ports *ports, uint16_t ps, uint16_t port)
+static unsigned int count_claims(const struct ports *ports, uint16_t ps, uint16_t port)
 {
 	const struct port_claim *claim = port_space_first(&ports->space, ps, port);
 	unsigned int n;
 
 	for (n = 0; claim; n++)
 		claim = claim->next;
-	ports->n_looked_at += n;
 	return n;
 }
 
@@ -503,39 +494,13 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 		holder_free(ports, holder);
 }
 
-uint64_t ports_n_looked_at(const struct ports *ports)
-{
-	return ports->n_looked_at + ports->space.n_looked_at / 4;
-}
-
-static uint32_t share_of(const struct ports *ports, uint16_t ps, uint32_t has)
-{
-	const struct port_limits *limits = &ports->space.limits;
-	const uint32_t rest = (limits->ephemeral_last - limits->ephemeral_first + 1u) / 8;
-	const uint32_t n_free = port_space_n_free(&ports->space, ps);
-	const uint32_t of_all = n_free > rest ? n_free - rest : 0;
-	const uint32_t of_rest = has < PORTS_LITTLE ? PORTS_LITTLE - has : 0;
-
-	return of_all > of_rest ? of_all : of_rest;
-}
-
-uint32_t ports_share_of(struct ports *ports, uint16_t ps, uint32_t has)
-{
-	const uint32_t share = share_of(ports, ps, has);
-
-	if (share)
-		return share;
-	revoke_all_unused(ports);
-	return share_of(ports, ps, has);
-}
-
-bool ports_has(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
+bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
 	const struct port_claim *claim = port_space_first(&ports->space, ps, port);
 	uint32_t mark = port_space_reserved(&ports->space, ps, port);
 
-	for (; claim && ((const struct holder *)claim)->client != client; claim = claim->next)
-		ports->n_looked_at++;
+	while (claim && ((const struct holder *)claim)->client != client)
+		claim = claim->next;
 	return claim || (mark & MARK_LEASE && (uint16_t)mark == client);
 }
 

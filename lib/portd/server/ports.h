@@ -20,8 +20,7 @@
 #define PORTS_CLAIMS_MAX   65536 /* for each client */
 #define PORTS_GO_MAX	   8	 /* claims released at once */
 #define PORTS_SHARED_MAX   1024	 /* for each port */
-#define PORTS_LITTLE	   96
-#define PORTS_LISTEN_MAX   256 /* of these; a request is compared with each */
+#define PORTS_LISTEN_MAX   256	 /* of these; a request is compared with each */
 
 struct ports;
 
@@ -144,39 +143,21 @@ struct ports_request {
  * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if all listeners of
  * the port are bound to other addresses, or if the header is invalid; PORTS_NOBODY.
  */
-uint16_t ports_listener(struct ports *ports, const struct ports_request *request);
+uint16_t ports_listener(const struct ports *ports, const struct ports_request *request);
 
 /**
- * ports_share() - add the port count of a client without ports to shared counters
+ * ports_share() - add the port count of a client without ports to a shared counter
  * @count: the counter; must outlive the client
  *
  * Return: false when out of memory.
  */
-bool ports_share(struct ports *ports, uint16_t client, uint32_t *count, uint32_t *count_of_all);
-
-/**
- * ports_share_of() - return how many more ephemeral ports a user may have
- * @has: the number that the user has
- *
- * The last eighth of a port space is for users with fewer than PORTS_LITTLE. If only that is left,
- * unused leases are revoked.
- */
-uint32_t ports_share_of(struct ports *ports, uint16_t ps, uint32_t has);
+bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 
 /** ports_take_back() - revoke the leases that a client does not use */
 void ports_take_back(struct ports *ports, uint16_t client);
 
 /** ports_has() - return whether the client has claimed or leased a port. */
-bool ports_has(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
-
-/**
- * ports_n_looked_at() - return how much was looked at so far, to be charged
- *
- * The claims of a port that a client binds, listens on or names; each four ports that a search for
- * a free one passes; leases of all clients, when a client asks for a port and none is free, and of
- * a client that ends, with more if it has falsified its page.
- */
-uint64_t ports_n_looked_at(const struct ports *ports);
+bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
 
 /**
  * ports_client_goes() - release PORTS_GO_MAX of the claims of a client, or, when there are none,

@@ -35,7 +35,6 @@ int ports_add_listener(struct ports *ports, struct holder *holder)
 
 	while ((other = next_listener(ports, &key, other)))
 		n++;
-	ports->n_looked_at += n;
 	if (n >= PORTS_LISTEN_MAX)
 		return -ENOSPC;
 	if (cm_index_reserve(&ports->listeners, ports->listeners.table.n_nodes + 1))
@@ -75,7 +74,7 @@ static union addr destination_of(const uint8_t *data, uint16_t port)
 	return dst;
 }
 
-uint16_t ports_listener(struct ports *ports, const struct ports_request *request)
+uint16_t ports_listener(const struct ports *ports, const struct ports_request *request)
 {
 	uint16_t ps = (uint16_t)(request->service_id >> 16);
 	uint16_t port = (uint16_t)request->service_id;
@@ -88,7 +87,6 @@ uint16_t ports_listener(struct ports *ports, const struct ports_request *request
 		return PORTS_NOBODY;
 	dst = destination_of(request->data, port);
 	for (; holder; holder = next_listener(ports, &key, holder)) {
-		ports->n_looked_at++;
 		if (!hears_device(holder, request->handles))
 			continue;
 		if (wants_destination(&holder->claim, &dst, request->ifindex))

@@ -23,8 +23,7 @@ struct holder {
 struct tenant {
 	uint16_t block; /* of comm ids, the client's first; 0: none */
 	struct list holders;
-	uint32_t *shared;	 /* count of the user's tenants, or NULL */
-	uint32_t *shared_by_all; /* likewise, of all users */
+	uint32_t *shared; /* count of the user's tenants, or NULL */
 	unsigned int n_claims;
 	struct lease_page *page; /* NULL: none yet */
 	unsigned int n_leases;
@@ -39,7 +38,6 @@ struct ports {
 	uint16_t n_tenants;	   /* highest index ever used, plus one */
 	struct tenant *tenant[TENANTS_MAX];
 	uint16_t *holders; /* see port_holders.h; NULL: they are not kept */
-	uint64_t n_looked_at;
 };
 
 /** ports_tenant() - what a client has; made if it has nothing. Return: NULL when out of memory. */

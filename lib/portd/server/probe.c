@@ -15,15 +15,12 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES])
 {
 	struct server *server = host_port->server;
-	const struct quotas *quotas = &server->options.quotas;
 	uint8_t answer[MAD_BYTES];
 
 	if (!mad_probe_answer(mad, answer))
 		return false;
-	if (!peer_rate_spend(&server->peer_rate, &path->dgid, quota_of(quotas, QUOTA_PEER_RATE),
-			     server->now) ||
-	    !strangers_may_ask(&server->strangers_rate, &path->dgid,
-			       quota_of(quotas, QUOTA_STRANGERS_RATE), server->now) ||
+	if (!strangers_may_ask(&server->strangers_rate, &path->dgid,
+			       quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now) ||
 	    !host_port_may_solicit(host_port, path))
 		return true;
 	/* Through umad, which always works. */

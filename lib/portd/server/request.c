@@ -14,10 +14,6 @@
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/state_file.h"
 
-#define LEASES_PER_PRICE 16
-#define BLOCKS_PER_PRICE 512 /* looked at in a search for a free one */
-#define NAME_PRICE	 4   /* to read a device's name in sysfs */
-
 struct request {
 	struct server *server;
 	struct client *client;
@@ -28,13 +24,13 @@ struct request {
 };
 
 /* The text of the reply names the quota and the remedy. */
-static int check_quota(struct request *request, enum quota quota, uint32_t has)
+static int check_quota(struct request *request, enum quota quota)
 {
 	char why[USER_WHY_BYTES];
 
-	if (user_may(request->client, quota, has))
+	if (user_may(request->client, quota))
 		return 0;
-	user_why(request->client, quota, has, why);
+	user_why(request->client, quota, why);
 	snprintf(request->reply->text, sizeof(request->reply->text), "%s", why);
 	return -EDQUOT;
 }
@@ -47,8 +43,6 @@ static void take_block(struct request *request, uint16_t block)
 
 	request->server->block_owner[block] = client->index;
 	client->block[client->n_blocks++] = block;
-	client->user->n_blocks++;
-	request->server->users.n_blocks++;
 	if (client->n_blocks == 1)
 		ports_identify(client->net_ns->ports, client->index, block);
 	if (client->n_blocks == 1)
@@ -95,12 +89,9 @@ static int lend_block(struct request *request)
 	if (client->n_blocks == ID_BLOCKS_MAX)
 		return -ENOSPC;
 	err = check_turn(request);
-	if (!err)
-		err = check_quota(request, QUOTA_USER_IDS, client->user->n_blocks);
 	if (err)
 		return err;
 	n_used = count_used(server);
-	user_spend(client, (double)n_used / BLOCKS_PER_PRICE);
 	if (n_used == ID_BLOCKS)
 		return -ENOSPC;
 	block = state_file_id_block(server->state_file, n_used);
@@ -117,8 +108,7 @@ static int open_page(struct request *request)
 	struct ports *ports = client->net_ns->ports;
 	int fd;
 
-	if (!ports_share(ports, client->index, &client->user->n_ports,
-			 &request->server->users.n_ports))
+	if (!ports_share(ports, client->index, &client->user->n_ports))
 		return -ENOMEM;
 	if (!request->record->hello.resumes) {
 		fd = ports_page_new(ports, client->index);
@@ -192,13 +182,7 @@ static int refuse_claim(struct request *request, const char *what)
 static void resume_leases(const struct client *client)
 {
 	ports_resume_leases(client->net_ns->ports, client->index,
-			    user_room(client, QUOTA_USER_PORTS, client->user->n_ports));
-}
-
-/* All of them have been looked at. */
-static void spend_for_tracked(struct client *client)
-{
-	user_spend(client, LOOK_PRICE * tracker_count(client->server->tracker, client->index));
+			    user_room(client, QUOTA_USER_PORTS));
 }
 
 static int handle_hold_ids(struct request *request)
@@ -212,14 +196,11 @@ static int handle_hold_ids(struct request *request)
 		return -EEXIST;
 	if (!state_file_was_lent(server->state_file, block, request->record->ids.secret))
 		return refuse_claim(request, "comm ids");
-	if (check_quota(request, QUOTA_USER_IDS, request->client->user->n_blocks))
-		return -EDQUOT;
 	take_block(request, block);
 	if (request->client->n_blocks > 1)
 		return 0;
 	resume_leases(request->client);
 	recovery_return(request->server, request->client);
-	spend_for_tracked(request->client);
 	return 0;
 }
 
@@ -236,10 +217,10 @@ static int handle_tracked(struct request *request)
 	    server->block_owner[tracked.local_comm_id >> ID_BLOCK_SHIFT] == client->index) {
 		host_port_mark_source(host_port, &tracked.path, &gid);
 		if (!tracked.path.sgid_tag && !host_port->subnet)
-			user_spend(client, WRONG_PRICE);
+			user_end_turn(client);
 		err = tracker_set(server->tracker, client->index, &tracked,
 				  (server->has_one_client || client->resuming) &&
-					  user_may_track(client));
+					  user_may(client, QUOTA_USER_CONNS));
 	}
 	return err ? refuse_claim(request, "a connection") : 0;
 }
@@ -251,8 +232,7 @@ static int handle_resumed(struct request *request)
 	if (request->client->resuming)
 		recovery_resumed(request->server, request->client);
 	if (request->client->resuming)
-		spend_for_tracked(request->client);
-	request->client->resuming = false;
+		request->client->resuming = false;
 	return 0;
 }
 
@@ -328,54 +308,29 @@ static void refresh_limits(struct request *request, uint16_t port)
 /* Each program leases 256 ports at once, so 96 of them have all that a user may have. */
 static void take_back_leases(const struct request *request)
 {
-	struct server *server = request->server;
-	struct client *client = request->client, *other;
-	struct ports *ports;
-	uint64_t before, n = 0;
+	struct client *other;
 
-	for_each_client (other, server) {
-		if (other->user != client->user)
-			continue;
-		ports = other->net_ns->ports;
-		before = ports_n_looked_at(ports);
-		ports_take_back(ports, other->index);
-		if (ports != client->net_ns->ports) /* see request_handle() */
-			n += ports_n_looked_at(ports) - before;
-	}
-	user_spend(client, LOOK_PRICE * (double)(server->n_clients + n));
+	for_each_client (other, request->server)
+		if (other->user == request->client->user)
+			ports_take_back(other->net_ns->ports, other->index);
+	user_end_turn(request->client);
 }
 
-/* @ret_room: how many of the ephemeral ones it may have; NULL: another is wanted */
-static int check_ports(struct request *request, uint16_t ps, uint32_t *ret_room)
+static int check_ports(struct request *request)
 {
-	const struct client *client = request->client;
-	uint32_t has, room, share;
 	int err = check_turn(request);
 
-	if (!err && !user_has_room(client, QUOTA_USER_PORTS, client->user->n_ports))
-		take_back_leases(request);
-	has = client->user->n_ports;
-	if (!err)
-		err = check_quota(request, QUOTA_USER_PORTS, has);
-	if (err || !ret_room)
+	if (err)
 		return err;
-	room = user_room(client, QUOTA_USER_PORTS, has);
-	share = client->uid ? ports_share_of(client->net_ns->ports, ps, has) : room;
-	*ret_room = share < room ? share : room;
-	if (share)
-		return 0;
-	snprintf(request->reply->text, sizeof(request->reply->text),
-		 "uid %u has %u port numbers, and the last free ones of this port space are for "
-		 "users who have less than %u",
-		 (unsigned int)client->uid, has, PORTS_LITTLE);
-	return -EDQUOT;
+	if (!user_room(request->client, QUOTA_USER_PORTS))
+		take_back_leases(request);
+	return check_quota(request, QUOTA_USER_PORTS);
 }
 
 static int handle_bind(struct request *request)
 {
 	const struct portd_claim *claim = &request->record->claim;
-	uint32_t room;
-	int err = check_ports(request, claim->ps, claim->local_port ? NULL : &room);
+	int err = check_ports(request);
 
 	if (err)
 		return err;
@@ -411,16 +366,16 @@ static int handle_lease_ports(struct request *request)
 {
 	const struct portd_lease_ports *wanted = &request->record->lease_ports;
 	const struct client *client = request->client;
-	uint32_t room = 0;
-	int n = check_ports(request, wanted->ps, &room);
+	int n = check_ports(request);
+	uint32_t room;
 
 	if (n)
 		return n;
 	refresh_limits(request, 0);
+	room = user_room(client, QUOTA_USER_PORTS);
 	n = ports_lease(client->net_ns->ports, client->index, wanted->ps,
 			wanted->count < room ? wanted->count : room, &request->reply->port);
 	request->reply->count = n > 0 ? (uint32_t)n : 0;
-	user_spend(request->client, request->reply->count / LEASES_PER_PRICE);
 	return n < 0 ? n : 0;
 }
 
@@ -441,30 +396,27 @@ static int handle_stat(struct request *request)
 /* --- dispatch ------------------------------------------------------------- */
 
 /*
- * Cost beyond that of any record, in messages of about 2 us: sockets, files and unsuccessful
- * searches. A missing device is searched in sysfs, a free port among 28,000. What depends on how
- * much there is to do is charged where it is done: leases, a search for ids, names of devices,
- * rows.
+ * What takes long makes sockets or files, or looks through tables; all that fails does, since it
+ * may have searched in vain.
  */
 static const struct {
 	int (*handle)(struct request *);
-	unsigned int price;
-	unsigned int price_failed;
+	bool takes_long;
 } rows[PORTD_N_TYPES] = {
-	[PORTD_HELLO] = { handle_hello, 16, 16 },
-	[PORTD_OPEN_PORT] = { handle_open_port, 0, 2000 },
-	[PORTD_BIND] = { handle_bind, 0, 100 },
-	[PORTD_LISTEN] = { handle_listen, 0, 0 },
-	[PORTD_UPDATE] = { handle_update, 0, 0 },
-	[PORTD_RELEASE] = { handle_release, 0, 0 },
-	[PORTD_LEASE_PORTS] = { handle_lease_ports, 0, 100 },
-	[PORTD_LEASE_AHEAD] = { handle_lease_ports, 0, 100 },
-	[PORTD_LEASE_IDS] = { lend_block, 0, 0 },
-	[PORTD_HOLD_IDS] = { handle_hold_ids, 0, 0 },
-	[PORTD_TRACK] = { handle_tracked, 0, 0 },
-	[PORTD_RESUMED] = { handle_resumed, 0, 0 },
-	[PORTD_TRACE] = { handle_trace, 16, 0 },
-	[PORTD_STAT] = { handle_stat, 8, 0 },
+	[PORTD_HELLO] = { handle_hello, true },
+	[PORTD_OPEN_PORT] = { handle_open_port, true },
+	[PORTD_BIND] = { handle_bind, false },
+	[PORTD_LISTEN] = { handle_listen, false },
+	[PORTD_UPDATE] = { handle_update, false },
+	[PORTD_RELEASE] = { handle_release, false },
+	[PORTD_LEASE_PORTS] = { handle_lease_ports, true },
+	[PORTD_LEASE_AHEAD] = { handle_lease_ports, true },
+	[PORTD_LEASE_IDS] = { lend_block, true },
+	[PORTD_HOLD_IDS] = { handle_hold_ids, true },
+	[PORTD_TRACK] = { handle_tracked, false },
+	[PORTD_RESUMED] = { handle_resumed, true },
+	[PORTD_TRACE] = { handle_trace, true },
+	[PORTD_STAT] = { handle_stat, true },
 };
 
 /* A cmportd that programs start cannot exceed the hard limits of the first one. */
@@ -489,14 +441,10 @@ int request_handle(struct server *server, struct client *client, const struct po
 				   .fd = fd,
 				   .reply = ret,
 				   .reply_fd = ret_fd };
-	const uint64_t n_names_read = server->n_names_read;
-	const uint64_t n_looked_at = ports_n_looked_at(client->net_ns->ports);
 	int err = -EPROTO;
 
 	if (client->welcome != (record->type == PORTD_HELLO))
 		err = rows[record->type].handle(&request);
-	user_spend(client, NAME_PRICE * (double)(server->n_names_read - n_names_read));
-	user_spend_looks(client, n_looked_at);
 	/*
 	 * The port's holder may have released it with a record, or by disconnecting, that has not
 	 * been read yet: a restarted server must not get EADDRINUSE from its own previous instance.
@@ -512,7 +460,8 @@ int request_handle(struct server *server, struct client *client, const struct po
 	user_discard(server, client->user, request.fd);
 	if (err == -EPROTO)
 		return err;
-	user_spend(client, err ? rows[record->type].price_failed : rows[record->type].price);
+	if (err || rows[record->type].takes_long)
+		user_end_turn(client);
 	ret->error = (uint16_t)-err;
 	if (err == -EMFILE)
 		explain_limit(ret, RLIMIT_NOFILE, "-Hn");

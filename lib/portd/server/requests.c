@@ -121,7 +121,6 @@ static bool append_to_lane(struct server *server, struct xmit *xmit)
 		return false;
 	list_append(&xmit->lane->requests, &xmit->link);
 	user->n_requests++;
-	server->users.n_requests++;
 	if (xmit->sender) {
 		list_append(&xmit->sender->requests, &xmit->of_sender);
 		xmit->sender->n_requests++;
@@ -145,7 +144,6 @@ static void remove_from_lane(struct server *server, struct xmit *xmit)
 	list_remove(&xmit->link);
 	list_remove(&xmit->of_sender);
 	xmit->lane->user->n_requests--;
-	server->users.n_requests--;
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
 		server->above->may_send(server, sender);
 }
@@ -198,7 +196,7 @@ void requests_port_gone(struct server *server, const struct host_port *host_port
 /* Limits unanswered REQs: a host drops what its receive queue cannot hold, also other hosts'. */
 static bool may_leave(struct server *server, const struct xmit *xmit)
 {
-	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_HOST_RATE) / 4 * 3;
 	const struct mad_gid peer = mad_path_peer(&xmit->path);
 
 	if (!peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now))

@@ -12,10 +12,7 @@
 #include "lib/portd/server/fields.h"
 #include "lib/portd/server/recovery.h"
 
-#define STRAY_PRICE	10   /* in messages; sent by umad, after a look-up of the neighbour */
-#define STRAYS_A_SECOND 1000 /* for each host; part of what it accepts from stray senders */
-#define STRAYS_AT_ONCE	100
-#define LEFT_NS		(60000 * CM_NS_PER_MS) /* longer than a peer repeats a REP */
+#define LEFT_NS (60000 * CM_NS_PER_MS) /* longer than a peer repeats a REP */
 
 static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
 {
@@ -262,18 +259,16 @@ static bool is_request(const struct cm_msg *msg)
 }
 
 /*
- * Comm ids can be guessed. A message for an id of a client that is of no connection is limited as
- * one for nobody is, but apart from those: responses to SIDR_REQs are of no connection, either.
+ * Limits what a host can trigger without a connection: a search for a listener, a response, or a
+ * record. A host gets one message of equal size for each of its own. Comm ids can be guessed, so a
+ * message that names a client but none of its connections counts, too.
  */
-static bool may_stray(struct server *server, const struct mad_path *path)
+static bool may_ask(struct server *server, const struct mad_path *path)
 {
-	const struct quotas *quotas = &server->options.quotas;
 	const struct mad_gid peer = mad_path_peer(path);
 
-	return peer_rate_spend(&server->astray_rate, &peer, quota_of(quotas, QUOTA_PEER_RATE),
-			       server->now) &&
-	       strangers_may_stray(&server->strangers_rate, quota_of(quotas, QUOTA_STRANGERS_RATE),
-				   server->now);
+	return strangers_may_ask(&server->strangers_rate, &peer,
+				 quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now);
 }
 
 /*
@@ -290,7 +285,7 @@ static bool track_request(struct server *server, struct host_port *host_port,
 	struct mad_path way = *path;
 	struct gid_entry gid;
 
-	if (is_request(msg) && !user_may_track(server->client[to]))
+	if (is_request(msg) && !user_may(server->client[to], QUOTA_USER_CONNS))
 		return false;
 	if (is_request(msg))
 		host_port_mark_source(host_port, &way, &gid);
@@ -298,22 +293,7 @@ static bool track_request(struct server *server, struct host_port *host_port,
 		return false;
 	if (*ret_is_known)
 		note_peer(server, host_port, path, source_qpn);
-	return *ret_is_known || is_request(msg) || may_stray(server, path);
-}
-
-/*
- * Limits what an unknown host can trigger: a search for a listener, a response, or a record. A host
- * gets one message of equal size for each of its own.
- */
-static bool may_ask(struct server *server, const struct mad_path *path)
-{
-	const struct quotas *quotas = &server->options.quotas;
-	const struct mad_gid peer = mad_path_peer(path);
-
-	return peer_rate_spend(&server->peer_rate, &peer, quota_of(quotas, QUOTA_PEER_RATE),
-			       server->now) &&
-	       strangers_may_ask(&server->strangers_rate, &peer,
-				 quota_of(quotas, QUOTA_STRANGERS_RATE), server->now);
+	return *ret_is_known || is_request(msg) || may_ask(server, path);
 }
 
 /*
@@ -366,11 +346,9 @@ static struct mad_gid said_by(const struct client *client, const struct mad_path
 static void note_said(struct server *server, const struct client *client,
 		      const struct mad_path *path)
 {
-	const struct mad_gid key = said_by(client, path), peer = mad_path_peer(path);
+	const struct mad_gid key = said_by(client, path);
 
 	peer_rate_give(&server->said_rate, &key);
-	if (client->user->uid)
-		peer_rate_give(&server->said_by_all, &peer);
 }
 
 void router_received(struct server *server, struct host_port *host_port,
@@ -463,25 +441,14 @@ static bool find_source(const struct server *server, const struct client *client
 
 /*
  * Limits messages for connections that the host has forgotten: it counts them as it counts the
- * requests of this host, of all users. These together have twice what one may have, and each leaves
- * as much as he has to others. A host that knows a connection says something, too.
+ * requests of this host, of all users. A host that knows a connection says something, too.
  */
-static bool may_say(struct server *server, struct client *client, const struct mad_path *path)
+static bool may_say(struct server *server, const struct client *client, const struct mad_path *path)
 {
-	const struct quotas *quotas = &server->options.quotas;
-	const uint32_t rate = quota_of(quotas, QUOTA_USER_HOST_RATE);
-	const uint32_t burst = quota_of(quotas, QUOTA_USER_HOST);
-	const struct mad_gid key = said_by(client, path), peer = mad_path_peer(path);
-	double spent;
+	const struct mad_gid key = said_by(client, path);
 
-	if (client->user->uid == 0)
-		return true;
-	spent = peer_rate_spent(&server->said_rate, &key, rate, server->now) +
-		peer_rate_spent(&server->said_by_all, &peer, 2 * rate, server->now);
-	if (spent + 2 > 2.0 * burst ||
-	    !peer_rate_take(&server->said_rate, &key, rate, burst, server->now))
-		return user_may(client, QUOTA_USER_HOST, UINT32_MAX);
-	return peer_rate_take(&server->said_by_all, &peer, 2 * rate, 2 * burst, server->now);
+	return client->user->uid == 0 ||
+	       peer_rate_take(&server->said_rate, &key, SAID_S, SAID_MAX, server->now);
 }
 
 /*
@@ -509,7 +476,6 @@ static int check_message(struct server *server, struct client *client, struct ho
 			 struct portd_mad *mad)
 {
 	struct gid_entry gid;
-	struct mad_gid peer;
 	struct cm_msg msg;
 	const char *wrong;
 	int err = cm_msg_decode(mad->mad, MAD_BYTES, &msg);
@@ -517,12 +483,12 @@ static int check_message(struct server *server, struct client *client, struct ho
 	if (err)
 		return err;
 	if (!find_source(server, client, host_port, &mad->path, &msg, &gid)) {
-		user_spend(client, WRONG_PRICE);
+		user_end_turn(client);
 		return -EADDRNOTAVAIL;
 	}
 	wrong = fields_wrong(server, client, host_port, &mad->path, &gid, &msg);
 	if (wrong) {
-		user_spend(client, WRONG_PRICE);
+		user_end_turn(client);
 		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);
 		if (wrong == fields_own_qpn)
 			refuse_for_peer(server, client, host_port, &mad->path, &msg);
@@ -531,28 +497,21 @@ static int check_message(struct server *server, struct client *client, struct ho
 	if (!is_request(&msg) && !may_say(server, client, &mad->path))
 		return -EDQUOT;
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg,
-			   user_may_track(client));
+			   user_may(client, QUOTA_USER_CONNS));
 	if (err != -EPERM || msg.hdr.attr_id != CM_ATTR_DREP)
 		return err;
-	/* For a connection that its client has forgotten: rare, unless the client floods. */
-	user_spend(client, STRAY_PRICE);
-	peer = mad_path_peer(&mad->path);
-	return peer_rate_take(&server->stray_rate, &peer, STRAYS_A_SECOND, STRAYS_AT_ONCE,
-			      server->now)
-		       ? 0
-		       : -EDQUOT;
+	user_end_turn(client); /* for a connection that its client has forgotten, which is rare */
+	return 0;
 }
 
 void router_sent(struct server *server, struct client *client, struct portd_mad *mad)
 {
-	const uint64_t n_looked_at = ports_n_looked_at(client->net_ns->ports);
 	struct host_port *host_port = client_host_port(server, client, mad->port);
 	int err;
 
 	if (!host_port)
 		return; /* the device was removed */
 	err = check_message(server, client, host_port, mad);
-	user_spend_looks(client, n_looked_at);
 	if (err) {
 		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);
 		log_debug("client %u, pid %d: a message was refused: %s", client->index,

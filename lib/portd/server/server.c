@@ -258,7 +258,6 @@ void server_turn(struct server *server)
 	n = loop_wait(&server->loop, ms);
 	server->now = clock_now();
 	server->turn_no++;
-	users_next_turn(&server->users);
 	gid_read_again_after(GIDS_AGAIN_NS);
 	if (server->any_unread)
 		receive_unread(server);
@@ -313,11 +312,9 @@ static int make_tables(struct server *server)
 		return err;
 	server->core.released = forget_reaped;
 	server->tracker = tracker_new(secret[1]);
-	server->peer_rate.secret = server->astray_rate.secret = secret[4];
-	server->strangers_rate.secret = secret[4];
-	server->request_rate.secret = server->stray_rate.secret = secret[4];
-	server->unanswered.secret = server->said_rate.secret = secret[4];
-	server->said_by_all.secret = secret[4];
+	server->strangers_rate.each.secret = secret[4];
+	server->request_rate.secret = server->unanswered.secret = secret[4];
+	server->said_rate.secret = secret[4];
 	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
 }

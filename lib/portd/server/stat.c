@@ -12,8 +12,7 @@
 #include "lib/portd/proto/stat.h"
 #include "lib/portd/server/state.h"
 
-#define PAUSE_NS      (20 * CM_NS_PER_MS) /* minimum interval between a client's queries */
-#define OWN_ROW_PRICE 0.25		  /* in messages; a client's rows are charged to it */
+#define PAUSE_NS (20 * CM_NS_PER_MS) /* minimum interval between a client's queries */
 
 /* A query id contains the index of its client, and is new for a later client of the same index. */
 #define ASKER_BITS 12
@@ -140,41 +139,6 @@ static void put_host_ports(struct report *report,
 
 /* --- quotas -------------------------------------------------------------- */
 
-static uint32_t has_of(const struct server *server, const struct user *user, enum quota quota)
-{
-	switch (quota) {
-	case QUOTA_USER_CLIENTS:
-		return user->n_clients;
-	case QUOTA_USER_PORTS:
-		return user->n_ports;
-	case QUOTA_USER_IDS:
-		return user->n_blocks;
-	case QUOTA_USER_TRACKED:
-		return user->n_tracked;
-	case QUOTA_USER_DEAD:
-		return tracker_dead_of(server->tracker, user->number);
-	case QUOTA_USER_QUEUED:
-		return user->n_queued;
-	case QUOTA_USER_UNSENT:
-		return user->n_requests;
-	case QUOTA_USER_SA:
-		return user->n_asks + user->n_leaving;
-	case QUOTA_USER_CONNECTS:
-	case QUOTA_USER_RATE:
-	case QUOTA_USER_HOST:
-	case QUOTA_USER_HOST_RATE:
-	case QUOTA_CLIENT_HELLO:
-	case QUOTA_CLIENT_TRACKED:
-	case QUOTA_CLIENT_RATE:
-	case QUOTA_CLIENT_SA:
-	case QUOTA_PEER_RATE:
-	case QUOTA_STRANGERS_RATE:
-	case N_QUOTAS:
-		break;
-	}
-	return PORTD_QUOTA_EACH;
-}
-
 /* @user: NULL for quotas whose use is not known. */
 static void put_quotas(struct report *report, const struct user *user)
 {
@@ -184,7 +148,7 @@ static void put_quotas(struct report *report, const struct user *user)
 	uint32_t has;
 
 	for (quota = 0; quota < N_QUOTAS; quota++) {
-		has = has_of(report->server, user ? user : &report->server->nobody, quota);
+		has = user_has(report->server, user ? user : &report->server->nobody, quota);
 		if ((has == PORTD_QUOTA_EACH) == (user != NULL))
 			continue;
 		row->uid = user ? user->uid : PORTD_QUOTA_EACH;
@@ -268,7 +232,6 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 	report.row.ask_id = ret->first = query_id(client);
 	if (pid == PORTD_STAT_QUOTAS) {
 		put_all_quotas(&report);
-		user_spend(client, OWN_ROW_PRICE * report.n_rows);
 		return 0;
 	}
 	for_each_client (other, server) {
@@ -278,8 +241,6 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 		ret->count++;
 	}
 	put_all(&report);
-	user_spend(client,
-		   ret->count + OWN_ROW_PRICE * report.n_rows + LOOK_PRICE * server->n_clients);
 	return 0;
 }
 

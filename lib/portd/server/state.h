@@ -12,9 +12,10 @@
  *   client.c         the sockets of a client: what it sends
  *   client_out.c     what is sent to a client
  *   request.c        requests on a client's control socket
- *   user.c           quota accounting by user
+ *   limits.c         all limits
+ *   user.c           what each user has, and may have
  *   closer.c         threads that close what users have sent
- *   peer_rate.c      rate limits by remote host; strangers.c: of all of them together
+ *   peer_rate.c      rates by remote host; strangers.c: what hosts may ask
  *   router.c         which client receives a message, and whether a client may send one
  *   fields.c         which values a client may put into a message
  *   host_port.c      the ports of this host: receiving, and sending in the right order
@@ -48,6 +49,7 @@
 #include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/proto/proto.h"
+#include "lib/portd/server/limits.h"
 #include "lib/portd/server/net_ns.h"
 #include "lib/portd/server/peer_rate.h"
 #include "lib/portd/server/process.h"
@@ -58,24 +60,14 @@
 #include "lib/portd/server/user.h"
 #include "lib/portd/server/waiting.h"
 
-#define HOST_PORTS_MAX 64
-#define CLIENTS_MAX    4096
 #define NOBODY	       UINT16_MAX
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
 #define ID_BLOCK_SHIFT 16
-#define ID_BLOCKS_MAX  64  /* for each client: 4 million connections before a comm id is reused */
-#define ROOT_CLIENTS   64  /* of CLIENTS_MAX, reserved for root */
-#define REQUESTS_MAX   512 /* unsent REQs of one client; above, the client is not read from */
-#define BACKLOG_MAX    64  /* datagrams queued for one client that does not read */
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* before a client's own retransmission */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel solicits three times, a second apart */
 #define RECEIVE_BATCH  64
-#define NOBODYS_MAX    8192 /* unsent REQs and REJs of ended clients */
-#define REFUSALS_MAX   16   /* refused connections per turn */
-#define REQUEST_BURST  4000 /* REQs to one host at once, if it answers */
-#define UNANSWERED_MAX 512  /* unanswered REQs to one host: a quarter of its receive queue ... */
-#define UNANSWERED_S   2000 /* ... and that many more per second, as a listener may be slow */
-#define UNUSED_S       60   /* before an unused port is closed, if options.idle_s is 0 */
+#define REFUSALS_MAX   16 /* refused connections per turn */
+#define UNUSED_S       60 /* before an unused port is closed, if options.idle_s is 0 */
 #define GIDS_AGAIN_NS  (20 * CM_NS_PER_MS) /* at most so often a GID table in doubt is read */
 #define SEND_BATCH     16 /* REQs sent before pending responses are handled again */
 
@@ -154,7 +146,6 @@ struct client {
 	uint64_t host_ports; /* bitmap of opened port handles */
 	unsigned int n_blocks;
 	uint16_t block[ID_BLOCKS_MAX];
-	struct bucket rate;
 	bool throttled;
 	bool is_tracer;		    /* receives copies of all messages */
 	struct list asleep;	    /* in server.asleep while it waits for the next message */
@@ -217,12 +208,9 @@ struct server {
 	uint64_t grace_turn;		 /* the last in which it was looked at */
 	struct cm_core core;		 /* ended processes' connections, stray messages */
 	struct tracker *tracker;
-	struct peer_rate peer_rate;
-	struct peer_rate astray_rate;		   /* for ids of clients, but of no connection */
-	struct strangers strangers_rate;	   /* both, of all hosts together */
+	struct strangers strangers_rate;	   /* what remote hosts ask */
 	struct peer_rate request_rate, unanswered; /* REQs sent to remote hosts; unanswered ones */
-	struct peer_rate stray_rate;		   /* messages of unknown connections */
-	struct peer_rate said_rate, said_by_all;   /* of connections, by user and host; by host */
+	struct peer_rate said_rate;		   /* messages of connections, by user and host */
 	struct cm_time recovery_look_at;	   /* when to check the orphans next */
 	const struct tracked *next_orphan;	   /* where to go on; NULL: with the first */
 	struct process_look process_look[PROCESS_LOOKS];
@@ -256,7 +244,6 @@ struct server {
 	uint64_t n_seen;	      /* number of the latest message in trace_ring */
 	struct list asleep;	      /* tracers that wait for a message */
 	uint32_t n_stats;	      /* STAT queries so far */
-	uint64_t n_names_read;	      /* names of devices read from sysfs so far */
 	bool requests_left;	      /* the next turn must not wait */
 	bool asks_again;	      /* nor may this one: a request was deferred */
 	uint16_t block_owner[ID_BLOCKS];

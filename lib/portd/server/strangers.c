@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all remote hosts together may ask: see strangers.h. */
+/* What remote hosts may ask: see strangers.h. */
 #include "lib/portd/server/strangers.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -12,7 +13,7 @@ static size_t slot_of(const struct strangers *strangers, const struct mad_gid *p
 {
 	const struct cm_key key = { .gid = *peer };
 
-	return cm_key_hash(&key, strangers->secret) % STRANGERS_KNOWN;
+	return cm_key_hash(&key, strangers->each.secret) % HOSTS_KNOWN;
 }
 
 void strangers_know(struct strangers *strangers, const struct mad_gid *peer)
@@ -44,36 +45,40 @@ void strangers_use_hops(struct strangers *strangers, unsigned int n)
 	strangers->hops.tokens -= n;
 }
 
-static bool take(struct bucket *bucket, double rate, struct cm_time now)
+static void log_refusal(const struct mad_gid *peer, uint32_t rate)
 {
-	bucket_refill(bucket, now, rate, rate);
-	if (bucket->tokens < 1)
-		return false;
-	bucket->tokens--;
-	return true;
+	char text[INET6_ADDRSTRLEN];
+
+	log_warn("%s asks for connections more than %u times a second (quota host-rate): what is "
+		 "more is dropped; it is not said again",
+		 inet_ntop(AF_INET6, peer->raw, text, sizeof(text)), rate);
 }
 
-static void log_refusal(struct strangers *strangers, uint32_t rate)
+/* All of these share one rate. */
+static bool may_unknown_ask(struct strangers *strangers, uint32_t rate, struct cm_time now)
 {
-	if (!strangers->was_refused)
-		log_warn("hosts without connections ask more than %u times a second, all together "
-			 "(quota strangers-rate): what is more is dropped; it is not said again",
-			 rate);
-	strangers->was_refused = true;
+	bucket_refill(&strangers->all_unknown, now, rate, rate);
+	if (strangers->all_unknown.tokens >= 1) {
+		strangers->all_unknown.tokens--;
+		return true;
+	}
+	if (!strangers->were_refused)
+		log_warn(
+			"hosts without connections ask more than %u times a second, all together "
+			"(%u times quota host-rate): what is more is dropped; it is not said again",
+			rate, STRANGERS_TIMES);
+	strangers->were_refused = true;
+	return false;
 }
 
 bool strangers_may_ask(struct strangers *strangers, const struct mad_gid *peer, uint32_t rate,
 		       struct cm_time now)
 {
-	if (strangers_are_known(strangers, peer))
-		return take(&strangers->known_may, STRANGERS_TIMES * (double)rate, now);
-	if (take(&strangers->unknown_may, rate, now))
-		return true;
-	log_refusal(strangers, rate);
+	if (peer_rate_take(&strangers->each, peer, rate, rate, now))
+		return strangers_are_known(strangers, peer) ||
+		       may_unknown_ask(strangers, STRANGERS_TIMES * rate, now);
+	if (!strangers->was_refused)
+		log_refusal(peer, rate);
+	strangers->was_refused = true;
 	return false;
-}
-
-bool strangers_may_stray(struct strangers *strangers, uint32_t rate, struct cm_time now)
-{
-	return take(&strangers->astray_may, STRANGERS_TIMES * (double)rate, now);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rate limits for all remote hosts together. peer_rate.h limits each address, but a host can forge
- * any number of addresses. All hosts without a connection so far share one rate. All others share a
- * second one, because their addresses can be forged, too. Messages of connections do not count.
+ * Limits of what remote hosts ask: requests, messages for nobody, and those that name a client but
+ * none of its connections. Each host has a rate, but can forge any number of addresses, so all
+ * hosts without a connection so far have one rate together. Messages of connections do not count.
  */
 #ifndef LIB_PORTD_SERVER_STRANGERS_H
 #define LIB_PORTD_SERVER_STRANGERS_H
@@ -12,19 +12,17 @@
 
 #include "cm/record.h"
 #include "lib/portd/server/bucket.h"
+#include "lib/portd/server/limits.h"
+#include "lib/portd/server/peer_rate.h"
 #include "mad/port.h"
 
-#define STRANGERS_KNOWN	 16384 /* hosts that are remembered; by hash, one replaces another */
-#define STRANGERS_HOPS	 50 /* next hops to be resolved at once for those that are not known ... */
-#define STRANGERS_HOPS_S 10 /* ... and that many more per second */
-#define STRANGERS_TIMES	 2  /* the rate of those that are known is so many times as high */
-
 struct strangers {
-	uint64_t secret; /* random, so that no host can choose which one it replaces */
-	struct mad_gid known[STRANGERS_KNOWN];
-	struct bucket unknown_may, known_may, astray_may;
+	struct peer_rate
+		each; /* its secret is ours, too: no host can choose which one it replaces */
+	struct mad_gid known[HOSTS_KNOWN]; /* by hash, one replaces another */
+	struct bucket all_unknown;
 	struct bucket hops; /* next hops that may be resolved for hosts that are not known */
-	bool was_refused;
+	bool was_refused, were_refused;
 };
 
 /** strangers_know() - note that a host has sent a message of a connection */
@@ -48,20 +46,12 @@ bool strangers_hops_left(struct strangers *strangers, struct cm_time now);
 void strangers_use_hops(struct strangers *strangers, unsigned int n);
 
 /**
- * strangers_may_ask() - count a request, or a message for nobody
- * @rate: messages per second of hosts that are not known; a burst may be one second's
+ * strangers_may_ask() - count a message that is of no connection
+ * @rate: messages of one host a second; a burst may be one second's
  *
  * Return: false if it is too many. The first refusal is logged.
  */
 bool strangers_may_ask(struct strangers *strangers, const struct mad_gid *peer, uint32_t rate,
 		       struct cm_time now);
-
-/**
- * strangers_may_stray() - count a message that names a client, but none of its connections
- *
- * Responses to lookups, from hosts that are not known, are among them; so these have a rate of
- * their own, STRANGERS_TIMES as high.
- */
-bool strangers_may_stray(struct strangers *strangers, uint32_t rate, struct cm_time now);
 
 #endif

@@ -18,9 +18,7 @@
 
 #define TIMEOUT_MS_MAX 600000
 #define HOPS_TO_SM     255
-#define TABLE_MAX      1024  /* records that a client is told */
-#define QUERY_PRICE    2     /* in messages: to send a MAD and receive another */
-#define RECORD_PRICE   0.125 /* in messages: a record of a table */
+#define TABLE_MAX      1024 /* records that a client is told */
 
 /*
  * IBTA vol. 1, 14.2.1: the well-known GUID of the administrator, used if a GRH is needed to reach
@@ -102,7 +100,6 @@ static void count_leaving(struct sa_agent *agent, uint16_t payer, int n)
 	struct user *user = subnet->host_port->server->users.numbered[payer];
 
 	user->n_leaving += (uint32_t)n;
-	subnet->host_port->server->users.n_asks += (uint32_t)n;
 }
 
 static struct subnet *subnet_new(struct host_port *host_port)
@@ -200,7 +197,6 @@ static void client_ask_free(struct client_ask *asked)
 		list_remove(&user->tells);
 	asked->client->n_asks--;
 	user->n_asks--;
-	asked->server->users.n_asks--;
 	free(asked);
 }
 
@@ -269,7 +265,7 @@ static bool tell_more(struct client_ask *asked)
 	struct client *client = asked->client;
 
 	do {
-		user_spend(client, RECORD_PRICE);
+		user_spend(client, 1);
 		if (client->leaving)
 			break;
 		sa_msg_record(&table, asked->n_told++);
@@ -335,8 +331,7 @@ static int check_query(struct client *client, const struct host_port *host_port,
 	if (!host_port)
 		return -ENODEV;
 	if (!host_port->subnet || !is_welcome(wanted) ||
-	    client->n_asks >= quota_of(&client->server->options.quotas, QUOTA_CLIENT_SA) ||
-	    !user_may(client, QUOTA_USER_SA, client->user->n_asks + client->user->n_leaving))
+	    client->user->n_asks + client->user->n_leaving >= ASKS_MAX)
 		return -EPERM;
 	return 0;
 }
@@ -348,7 +343,6 @@ static void handle_query(struct server *server, struct client *client,
 	struct cm_key key = key_of(client, wanted->ask_id);
 	struct client_ask *asked = NULL;
 	struct sa_agent *agent;
-	uint64_t n_from_cache;
 	int err;
 
 	/*
@@ -374,11 +368,7 @@ static void handle_query(struct server *server, struct client *client,
 	cm_index_insert(&server->asks, &asked->by_id, &key);
 	client->n_asks++;
 	client->user->n_asks++;
-	server->users.n_asks++;
-	n_from_cache = agent->n_from_cache;
 	sa_agent_ask(agent, &asked->ask, server->now);
-	if (agent->n_from_cache == n_from_cache)
-		user_spend(client, QUERY_PRICE);
 }
 
 static void withdraw_query(const struct client *client, uint32_t ask_id)

@@ -14,16 +14,10 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "lib/portd/server/bucket.h"
-#include "lib/portd/server/quota.h"
+#include "lib/portd/server/limits.h"
 
-#define USERS_MAX	8192 /* users with clients or a used-up rate: twice CLIENTS_MAX */
-#define WRONG_PRICE	50   /* in messages: an unused GID index has the GID table read again */
-#define LOOK_PRICE	(1.0 / 64) /* in messages: a lease of a port, or a client, is looked at */
-#define DOUBTS_LOG2	6
-#define USER_WHY_BYTES	256
-#define USER_CONNECTS_S 4   /* seconds' worth of connects that are allowed at once */
-#define USER_TURN	512 /* messages and requests read per user and turn, plus one datagram */
-#define USER_TURN_LEAST 32  /* of many who have more to say */
+#define DOUBTS_LOG2    6
+#define USER_WHY_BYTES 256
 
 struct server;
 struct client;
@@ -37,25 +31,23 @@ struct user {
 	uint16_t number; /* for the tracker, index in users.numbered; 0: of server.nobody */
 	uint32_t n_clients;
 	uint32_t n_ports;   /* maintained by ports.c */
-	uint32_t n_blocks;  /* blocks of comm ids */
 	uint32_t n_tracked; /* maintained by the tracker */
-	uint32_t n_queued;
+	uint32_t n_queued;  /* datagrams in backlogs of its clients */
 	uint32_t n_asks;
 	struct list tables; /* answers that its clients are being told */
 	struct list tells;  /* in server.tellers, if tables is not empty */
 	uint32_t n_leaving; /* groups that its clients were the last members of */
 	struct cm_time doubts[1 << DOUBTS_LOG2]; /* when a path to a GID last failed, by its hash */
 	struct bucket rate;
-	struct bucket connects; /* connections allowed now */
-	uint32_t n_waits;	/* messages waiting for link addresses */
-	struct list hops;	/* that those messages wait for */
-	struct list waits;	/* in server.waiting.users, if hops is not empty */
+	uint32_t n_waits;  /* messages waiting for link addresses */
+	struct list hops;  /* that those messages wait for */
+	struct list waits; /* in server.waiting.users, if hops is not empty */
 	uint32_t n_requests;
 	struct list lanes;	    /* by host: REQs and SIDR_REQs; responses go first */
 	struct list sends;	    /* in server.senders, if lanes is not empty */
 	struct list held_lanes;	    /* whose hosts take no more for now */
 	struct list holds;	    /* in server.holders, if held_lanes is not empty */
-	double turn;		    /* messages and requests read in turn turn_no */
+	uint32_t turn;		    /* messages and requests read in turn turn_no */
 	uint64_t turn_no;	    /* of the server */
 	struct closing *closing;    /* received descriptors, see closer.h */
 	struct closing *hanging_up; /* sockets with something in their queue */
@@ -70,10 +62,7 @@ struct users {
 	struct list resting; /* without clients, longest first */
 	struct hash by_uid;
 	unsigned int n;
-	uint16_t last;		/* the number assigned last */
-	double turn;		/* messages and requests of each in this turn of the server */
-	unsigned int n_at_turn; /* users who have used that up */
-	uint32_t n_ports, n_blocks, n_queued, n_asks, n_requests; /* of all users together */
+	uint16_t last; /* the number assigned last */
 	struct user *numbered[USERS_MAX];
 };
 
@@ -96,8 +85,8 @@ bool user_enter(struct server *server, struct client *client, uid_t uid);
  *
  * To be checked before any resources are used, as connects are limited by nothing else.
  *
- * Return: 0; -EAGAIN if he has connected too often; -EDQUOT if he has too many clients, or all
- * users together.
+ * Return: 0; -EAGAIN if its rate is used up, or if the places that are not for root are; -EDQUOT if
+ * it has too many clients.
  */
 int user_may_connect(struct server *server, uid_t uid, struct user **ret_user, char *ret_why);
 
@@ -110,36 +99,27 @@ void user_init(struct user *user, uid_t uid);
 /** user_leave() - release the account of a client that has disconnected */
 void user_leave(struct client *client);
 
-/**
- * user_may() - return whether a client's user may have one more resource of a kind
- * @has: the present number
- *
- * Return: true for root; false also if he would take the share of others, unless what users had
- * before a restart is being counted. The first refusal of each quota is logged.
- */
-bool user_may(struct client *client, enum quota quota, uint32_t has);
+/** user_has() - how much of a quota a user uses; PORTD_QUOTA_EACH if it is a rate */
+uint32_t user_has(const struct server *server, const struct user *user, enum quota quota);
 
-/** user_has_room() - as user_may(), but nothing is logged */
-bool user_has_room(const struct client *client, enum quota quota, uint32_t has);
+/**
+ * user_may() - return whether a client's user may have more of a quota
+ *
+ * Return: true for root. The first refusal of each quota is logged.
+ */
+bool user_may(struct client *client, enum quota quota);
 
 /** user_why() - why user_may() has just refused: which quota it is, and what raises it */
-void user_why(const struct client *client, enum quota quota, uint32_t has,
-	      char ret[USER_WHY_BYTES]);
+void user_why(const struct client *client, enum quota quota, char ret[USER_WHY_BYTES]);
 
-/** user_room() - how many more resources a client's user may have; UINT32_MAX for root */
-uint32_t user_room(const struct client *client, enum quota quota, uint32_t has);
+/** user_room() - how much more of a quota a client's user may have; UINT32_MAX for root */
+uint32_t user_room(const struct client *client, enum quota quota);
 
-/** user_may_track() - return whether a client and its user may have one more tracked connection */
-bool user_may_track(struct client *client);
+/** user_spend() - count so many messages of a client: its user's rate and turn */
+void user_spend(struct client *client, uint32_t n);
 
-/** user_spend() - charge the rates of a client and its user */
-void user_spend(struct client *client, double tokens);
-
-/** user_spend_looks() - charge for what ports_n_looked_at() of its namespace counts since then */
-void user_spend_looks(struct client *client, uint64_t n_looked_at);
-
-/** users_next_turn() - a turn begins: those who used up the last one share what one may have */
-void users_next_turn(struct users *users);
+/** user_end_turn() - it asked for what takes long: that is as much as a turn's messages */
+void user_end_turn(struct client *client);
 
 /** user_has_turn() - return whether the clients of its user may be read from again in this turn */
 bool user_has_turn(const struct client *client);
@@ -159,7 +139,7 @@ void user_hang_up(struct server *server, struct user *user, int socket);
 /** users_fini() - free all users; there must be no clients */
 void users_fini(struct server *server);
 
-/** user_refill() - add what a client and its user have earned since the last time */
+/** user_refill() - add what a client's user has earned since the last time */
 void user_refill(struct client *client);
 
 #endif

@@ -7,8 +7,6 @@
 #include "lib/net/hop.h"
 #include "lib/portd/server/state.h"
 
-#define HOP_PRICE 10 /* in messages; the cost of an unsuccessful check */
-
 /* A hop that messages of a user to a peer wait for. */
 struct hop {
 	struct list link; /* in user.hops: announced ones first, then by looked_at */
@@ -153,7 +151,7 @@ static bool may_wait(struct server *server, const struct host_port *host_port,
 void waiting_put(struct server *server, struct xmit *xmit)
 {
 	if (xmit->sender && !waiting_for(server, xmit->host_port, xmit->sender, &xmit->path))
-		user_spend(xmit->sender, HOP_PRICE);
+		user_end_turn(xmit->sender); /* the check took long */
 	if (may_wait(server, xmit->host_port, xmit->sender) && append_to_hop(server, xmit))
 		return;
 	stat_count(xmit->host_port, PORTD_COUNT_OVERFLOW, xmit->mad);

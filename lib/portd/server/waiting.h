@@ -17,9 +17,6 @@
 #include "lib/net/addr.h"
 #include "mad/port.h"
 
-#define WAITING_MAX	   1024 /* of one host port */
-#define WAITS_MAX	   256	/* of one client, or of nobody; half of what is free for a user */
-#define WAITS_FEW	   4	/* of a user: these wait beside any number of others */
 #define WAITING_LOOK_MS	   50
 #define WAITING_LOOKS_MAX  16 /* checks of unannounced hops per turn */
 #define WAITING_PAUSE_MS   4  /* after WAITING_LOOKS_MAX such checks */

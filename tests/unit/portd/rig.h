@@ -19,12 +19,9 @@
 #define RIG_PORTS    2
 #define RIG_GID	     0x77 /* the last byte of all its GIDs */
 #define RIG_SERVICE  7174
-#define RIG_PROBE_ID 0x9abc /* of the sender's probe */
-#define RIG_NO_GID   10	    /* an index that is not in use */
-#define RIG_PEER_QPN 0x4711 /* what arrives beside QP1 was sent from there */
-#define RATE_PER_S   50000  /* the default quotas of a client, and what it may send at once */
-#define RATE_BURST   5000
-#define TRACKED_MAX  65536
+#define RIG_PROBE_ID 0x9abc			  /* of the sender's probe */
+#define RIG_NO_GID   10				  /* an index that is not in use */
+#define RIG_PEER_QPN 0x4711			  /* what arrives beside QP1 was sent from there */
 #define RIG_SECRET   UINT64_C(0x1111111111111111) /* all random numbers are that */
 #define RIG_HOME     1 /* cookie of the network namespace that cmportd is in */
 

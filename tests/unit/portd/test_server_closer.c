@@ -318,7 +318,7 @@ static void be_refused(int (*make)(void))
 	int control, fd;
 	unsigned int i;
 
-	rig_server()->options.quotas.is[QUOTA_USER_CONNECTS] = 1;
+	rig_server()->options.quotas.is[QUOTA_USER_RATE] = 1;
 	rig_pass(1);
 	for (i = 0; i < REFUSED; i++) {
 		fd = make();
@@ -349,7 +349,7 @@ TEST(refused_connections_do_not_wait_for_other_descriptors_of_their_user)
 	make_closers_wait();
 	n_fds = rig_n_fds();
 	be_refused(copied_pipe);
-	assert_all_are_closed(n_fds + USER_CONNECTS_S); /* what came with the first ones waits */
+	assert_all_are_closed(n_fds + 1); /* what came with the first ones waits */
 }
 
 TEST(refused_connections_with_lingering_sockets_are_closed)

@@ -16,6 +16,7 @@
 #define alice	      (&scene_alice)
 #define bob	      (&scene_bob)
 
+#define MALLORY	      1001
 #define BACKLOG_BYTES (BACKLOG_MAX * PORTD_DATAGRAM_BYTES)
 
 /* --- clients ------------------------------------------------------------- */
@@ -197,44 +198,84 @@ TEST(a_client_has_so_many_claims_and_no_more)
 {
 	unsigned int i;
 
-	for (i = 0; i < PORTS_CLAIMS_MAX; i++) {
-		if (i % (RATE_BURST / 2) == 0)
-			rig_pass(1000);
+	for (i = 0; i < PORTS_CLAIMS_MAX; i++)
 		ck_assert_int_eq(claim_number(bob, i), 0);
-	}
 	ck_assert_int_eq(claim_number(bob, i), ENOSPC);
 	ck_assert_int_eq(claim_number(alice, i), 0);
 }
 
-static void ask_often(struct rig_client *client, unsigned int n)
-{
-	unsigned int i;
+/* --- memory ---------------------------------------------------------------- */
 
-	for (i = 1; i <= n; i++) {
-		scene_sends(client, scene_req(client, i % 65536));
-		if (i % UNANSWERED_MAX == 0) {
-			rig_pass(1000);
-			scene_wire();
-		}
-	}
+/* Of its socket's queue; the kernel doubles what it is told. */
+TEST(buffers_of_all_clients_are_limited_together)
+{
+	struct server *server = rig_server();
+	const int64_t before = server->n_buffer_bytes;
+	struct rig_client client;
+	int64_t last;
+
+	rig_come_as_user(MALLORY);
+	rig_meet(&client);
+	ck_assert_int_eq(server->client[2]->n_buffer_bytes, 1 << 20);
+	ck_assert_int_eq(server->n_buffer_bytes - before, 1 << 20);
+	server->n_buffer_bytes += (INT64_C(1) << 29) - (40 << 20);
+	rig_come_as_user(MALLORY + 1);
+	rig_meet(&client);
+	ck_assert_int_lt(server->client[3]->n_buffer_bytes, 1 << 20);
+	server->n_buffer_bytes += 1 << 30;
+	rig_meet(&client);
+	ck_assert_int_eq(server->client[4]->n_buffer_bytes, 1 << 15);
+	server->n_buffer_bytes -= (INT64_C(1) << 29) - (40 << 20) + (1 << 30);
+	last = server->n_buffer_bytes;
+	rig_leave(&client);
+	ck_assert_int_eq(last - server->n_buffer_bytes, 1 << 15);
 }
 
-TEST(a_client_has_so_many_connections_and_no_more)
+TEST(user_with_many_clients_gets_smaller_buffers)
 {
-	struct portd_record record = { .type = PORTD_LEASE_IDS };
-	struct cm_msg req;
+	struct rig_client client;
+	unsigned int i;
 
-	ask_often(bob, TRACKED_MAX);
-	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 1), TRACKED_MAX);
-	ck_assert_int_eq(rig_ask(bob, &record), 0);
-	rig_pass(1000);
-	scene_wire();
-	req = scene_req(bob, 1);
-	req.req.local_comm_id = bob->reply.first;
-	scene_sends(bob, req);
-	ck_assert_str_eq(scene_wire(), "");
-	scene_sends(alice, scene_req(alice, 1));
-	ck_assert_str_eq(scene_wire(), "REQ");
+	rig_come_as_user(MALLORY);
+	for (i = 0; i < 64; i++)
+		rig_meet(&client);
+	ck_assert_int_eq(rig_server()->client[64]->n_buffer_bytes, 1 << 20);
+	ck_assert_int_eq(rig_server()->client[65]->n_buffer_bytes, 1 << 19);
+}
+
+/* For the link address of a host that does not exist. */
+TEST(messages_that_wait_for_a_neighbour_are_left_room)
+{
+	struct rig_client mallory;
+	struct host_port *host_port;
+
+	rig_come_as_user(MALLORY);
+	rig_join(&mallory);
+	host_port = rig_server()->host_port[mallory.handle];
+	host_port->n_waiting += WAITING_MAX;
+	rig_hops_are_ready(false);
+	scene_sends(&mallory, scene_req(&mallory, 1));
+	ck_assert_uint_eq(rig_server()->client[2]->n_waits, 1);
+	host_port->n_waiting -= WAITING_MAX;
+}
+
+/* Other hosts' messages go on. */
+TEST(one_user_has_at_most_half_of_the_messages_that_wait_for_neighbours)
+{
+	const struct host_port *host_port;
+	struct rig_client client;
+	unsigned int i, n;
+
+	rig_come_as_user(MALLORY);
+	rig_hops_are_ready(false);
+	for (n = 0; n < 6; n++) {
+		rig_join(&client);
+		for (i = 0; i < WAITS_MAX; i++)
+			scene_sends(&client, scene_req(&client, i + 1));
+	}
+	host_port = rig_server()->host_port[client.handle];
+	ck_assert_uint_gt(host_port->n_waiting, WAITING_MAX / 4);
+	ck_assert_uint_le(host_port->n_waiting, WAITING_MAX / 2);
 }
 
 /* --- those who do not read ----------------------------------------------- */
@@ -294,9 +335,11 @@ TEST(a_client_that_does_not_read_loses_requests_first)
 TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
 {
 	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR), last;
-	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 1);
+	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 2);
 	unsigned int n = 0, i;
 
+	scene_connect(bob, 2);
+	scene_handed(bob);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	said_often(&req, 50000);
 	said_often(&dreq, 100);

@@ -175,21 +175,6 @@ TEST(a_user_who_floods_a_peer_does_not_delay_requests_to_another)
 	ck_assert_uint_eq(sent_before_bobs(), 0);
 }
 
-/* A peer counts them as it counts requests. */
-TEST(a_peer_gets_few_messages_without_a_connection)
-{
-	const struct mad_path peer = rig_peer(SCENE_PEER);
-	struct cm_msg drep;
-	uint32_t n;
-
-	for (n = 1; n <= 400; n++) {
-		drep = talk_msg_of(CM_ATTR_DREP, mallory[0].first + n, 0x701);
-		rig_send(&mallory[0], &peer, &drep);
-	}
-	ck_assert_uint_le(rig_n_sent(), 100);
-	ck_assert_uint_gt(rig_n_sent(), 10);
-}
-
 TEST(requests_of_a_client_that_has_gone_are_not_taken_back_before_they_are_sent)
 {
 	struct rig_sent sent;
@@ -484,27 +469,11 @@ TEST(a_device_that_is_not_there_gets_no_handle)
 	ck_assert_uint_eq(n, 1);
 }
 
-/* Their peer does not answer. */
-TEST(so_many_connections_of_the_dead_a_user_has_ended)
-{
-	uint32_t n;
-
-	rig_server()->options.quotas.is[QUOTA_USER_DEAD] = 2;
-	for (n = 1; n <= 4; n++)
-		scene_connect(&mallory[0], n);
-	scene_connect(&bob, 5);
-	scene_wire();
-	rig_leave(&mallory[0]);
-	ck_assert_str_eq(scene_wire(), "DREQ, DREQ");
-	rig_leave(&bob);
-	ck_assert_str_eq(scene_wire(), "DREQ");
-}
-
 TEST(connections_of_the_dead_that_are_ended_count_no_more)
 {
 	uint32_t first = mallory[0].first;
 
-	rig_server()->options.quotas.is[QUOTA_USER_DEAD] = 1;
+	rig_server()->options.quotas.is[QUOTA_USER_CONNS] = 1;
 	scene_connect(&mallory[0], 1);
 	rig_leave(&mallory[0]);
 	scene_said(talk_msg_of(CM_ATTR_DREP, 0x701, first + 1));

@@ -58,7 +58,7 @@ static void flood(struct cm_msg (*number)(unsigned int n), unsigned int n)
 static void set_up(void)
 {
 	scene_set_up();
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = RATE;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = RATE;
 }
 
 FIXTURE(set_up, scene_tear_down);
@@ -92,8 +92,7 @@ static void flood_from_everywhere(struct cm_msg (*number)(unsigned int n), unsig
 
 static void limit_strangers(void)
 {
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
-	rig_server()->options.quotas.is[QUOTA_STRANGERS_RATE] = RATE;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = RATE / STRANGERS_TIMES;
 }
 
 TEST_LOOP(hosts_without_connections_get_no_more_answers_than_their_common_rate, 0, N_KINDS)
@@ -128,26 +127,6 @@ TEST(a_connection_goes_on_beside_a_flood_with_forged_addresses)
 	ck_assert_str_eq(scene_handed(alice), "DREQ");
 }
 
-/* Whose addresses can be forged, too. */
-TEST(hosts_with_connections_have_a_common_rate)
-{
-	struct server *server = rig_server();
-	struct mad_path from = rig_peer(SCENE_PEER);
-	struct mad_gid peer;
-	unsigned int i;
-
-	limit_strangers();
-	for (i = 0; i < FLOOD; i++) {
-		from.dgid.raw[12] = 0x55;
-		memcpy(from.dgid.raw + 13, &i, 2);
-		peer = mad_path_peer(&from);
-		strangers_know(&server->strangers_rate, &peer);
-	}
-	flood_from_everywhere(dreq_number, FLOOD);
-	ck_assert_uint_gt(rig_n_sent(), RATE);
-	ck_assert_uint_le(rig_n_sent(), (STRANGERS_TIMES + 1) * RATE);
-}
-
 TEST(messages_for_ids_of_clients_have_a_common_rate)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
@@ -160,8 +139,7 @@ TEST(messages_for_ids_of_clients_have_a_common_rate)
 		memcpy(from.dgid.raw + 13, &i, 2);
 		rig_arrive(&from, &msg);
 	}
-	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW) - before,
-			  FLOOD - (STRANGERS_TIMES + 1) * RATE);
+	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW) - before, FLOOD - RATE);
 }
 
 /* --- forged addresses without link addresses -------------------------------- */
@@ -187,7 +165,7 @@ TEST_LOOP(few_link_addresses_are_asked_for_to_answer_forged_addresses, 0, N_KIND
 {
 	const uint64_t before = rig_hop_questions();
 
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	rig_hops_are_ready(false);
 	flood_from_everywhere(kinds[_i], FLOOD);
 	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
@@ -198,7 +176,7 @@ TEST(few_are_asked_for_to_answer_forged_probes)
 {
 	const uint64_t before = rig_hop_questions();
 
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	rig_hops_are_ready(false);
 	flood_with_probes(FLOOD);
 	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
@@ -212,7 +190,7 @@ TEST(few_are_asked_for_when_a_client_answers_forged_addresses)
 	uint64_t before;
 	unsigned int i;
 
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
 	rig_hops_are_ready(false);
 	before = rig_hop_questions();
@@ -231,7 +209,7 @@ TEST(few_are_asked_for_when_a_client_answers_forged_addresses)
 
 TEST(who_has_a_link_address_is_answered_beside_those)
 {
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	rig_hops_are_ready(false);
 	flood_from_everywhere(req_number, FLOOD);
 	rig_hops_are_ready(true);
@@ -244,7 +222,7 @@ TEST(link_address_of_a_host_with_a_connection_is_asked_for_beside_those)
 {
 	uint64_t before;
 
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	scene_connect(alice, 1);
 	rig_hops_are_ready(false);
 	flood_from_everywhere(req_number, FLOOD);
@@ -257,7 +235,7 @@ TEST(a_host_without_link_address_is_asked_for_again_soon_after)
 {
 	uint64_t before;
 
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 0;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	rig_hops_are_ready(false);
 	flood_from_everywhere(req_number, FLOOD);
 	rig_pass(5000);
@@ -333,26 +311,11 @@ TEST(a_connection_to_a_host_that_floods_works)
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "REP_RCVD");
 }
 
-/* It goes the slow way, as nothing is known of the peer. */
-TEST(an_answer_for_a_connection_that_nobody_knows_is_dear)
-{
-	struct client *client = rig_server()->client[0];
-	double before;
-
-	scene_connect(alice, 1);
-	rig_pass(1000);
-	scene_sends(alice, talk_msg_of(CM_ATTR_DREQ, alice->first + 1, 0x701));
-	before = client->rate.tokens;
-	scene_sends(alice, talk_msg_of(CM_ATTR_DREP, alice->first + 2, 0x702));
-	ck_assert(before - client->rate.tokens > 10);
-	ck_assert_str_eq(scene_wire(), "DREQ, DREP");
-}
-
 /* cmportd remembers 65,536 requests of a listener. If it counted those that the listener never
  * received, a flood while the listener is stopped would end its service. */
 TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
 {
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 20 * FLOOD;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 20 * FLOOD;
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	flood(req_number, 20 * FLOOD);
 	ck_assert_uint_gt(rig_count(PORTD_COUNT_OVERFLOW), 0);
@@ -390,7 +353,7 @@ TEST(a_client_that_does_not_read_loses_those_first)
 {
 	uint64_t lost;
 
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 20 * FLOOD;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 20 * FLOOD;
 	scene_sends(alice, scene_req(alice, 1));
 	flood(for_alice, 20 * FLOOD);
 	lost = rig_count(PORTD_COUNT_OVERFLOW);

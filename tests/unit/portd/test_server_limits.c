@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What one client may use, and that its neighbours do not notice: rate, queues, memory, tables.
- * The limits are those of lib/portd/server/state.h.
+ * The limits are those of lib/portd/server/limits.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,10 +14,19 @@
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
 
-/* What a turn reads before it looks at the rate: 8 datagrams of CLOSE records. */
-#define SLACK (8 * (PORTD_DATAGRAM_BYTES / 28 + 1))
+#define RATE  5000
 
 static uint64_t n_closed;
+
+/* Bob is a user. */
+static void set_up(void)
+{
+	scene_set_up();
+	rig_server()->options.quotas.is[QUOTA_USER_RATE] = RATE;
+	rig_leave(bob);
+	rig_come_as_user(1001);
+	rig_join(bob);
+}
 
 /* Records that cost a client its rate and nothing else, as many as its socket takes. */
 static void fill_with_closes(const struct rig_client *client)
@@ -56,44 +65,7 @@ static struct portd_record mad_of(const struct rig_client *client, const struct 
 
 /* --- rate ---------------------------------------------------------------- */
 
-FIXTURE(scene_set_up, scene_tear_down);
-
-TEST(a_client_is_read_as_fast_as_its_burst_allows_and_no_faster)
-{
-	uint64_t in_socket;
-
-	fill_with_closes(bob);
-	in_socket = n_closed;
-	flood_with_closes(bob);
-	ck_assert_uint_ge(n_closed, RATE_BURST);
-	ck_assert_uint_le(n_closed - in_socket, RATE_BURST + SLACK);
-}
-
-TEST(in_the_long_run_a_client_is_read_at_its_rate)
-{
-	uint64_t before;
-	unsigned int i;
-
-	flood_with_closes(bob);
-	before = n_closed;
-	for (i = 0; i < 1000; i++) {
-		rig_pass(1);
-		fill_with_closes(bob);
-	}
-	ck_assert_uint_ge(n_closed - before, RATE_PER_S - SLACK);
-	ck_assert_uint_le(n_closed - before, RATE_PER_S + SLACK);
-}
-
-TEST(a_client_that_rests_gets_its_burst_back_and_no_more)
-{
-	uint64_t before;
-
-	flood_with_closes(bob);
-	rig_pass(100 * 1000);
-	before = n_closed;
-	flood_with_closes(bob);
-	ck_assert_uint_le(n_closed - before, 2 * RATE_BURST + SLACK);
-}
+FIXTURE(set_up, scene_tear_down);
 
 TEST(who_goes_while_it_may_not_send_is_gone)
 {

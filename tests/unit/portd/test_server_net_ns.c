@@ -317,43 +317,6 @@ TEST(a_request_for_nobody_does_not_walk_over_all_namespaces)
 	ck_assert_uint_le(many, 4 * few);
 }
 
-/* They listen on another device. */
-static void listen_elsewhere(struct rig_client *client, unsigned int n)
-{
-	struct portd_record record = { .claim = rig_claim(0, SCENE_ADDR) };
-
-	for (; n; n--) {
-		record.claim.claim_id = n;
-		record.claim.local_addr[14] = (uint8_t)n;
-		record.claim.heard_at = PORTD_PORTS_MAX;
-		record.type = PORTD_BIND;
-		ck_assert_int_eq(rig_ask(client, &record), 0);
-		record.type = PORTD_LISTEN;
-		ck_assert_int_eq(rig_ask(client, &record), 0);
-	}
-}
-
-TEST(a_request_for_nobody_is_compared_with_few_listeners_of_other_namespaces)
-{
-	static struct rig_client clients[8];
-	const struct net_ns *net_ns;
-	uint64_t n = 0;
-	unsigned int i;
-
-	for (i = 0; i < 8; i++) {
-		join_from(&clients[i], SOMEBODY + i);
-		listen_elsewhere(&clients[i], 100);
-		rig_pass(1000);
-	}
-	list_for_each_entry (net_ns, &rig_server()->home->link, link)
-		n -= ports_n_looked_at(net_ns->ports);
-	be_asked_for_nobody();
-	list_for_each_entry (net_ns, &rig_server()->home->link, link)
-		n += ports_n_looked_at(net_ns->ports);
-	printf("compared with %u of 800 listeners\n", (unsigned int)n);
-	ck_assert_uint_le(n, NET_NS_WALK_MAX + PORTS_LISTEN_MAX);
-}
-
 /* None of them has shown its interfaces, but that of Carol. */
 TEST(a_request_for_somewhere_else_does_not_walk_over_all_namespaces)
 {

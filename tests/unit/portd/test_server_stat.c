@@ -152,16 +152,16 @@ TEST(quotas_are_shown_with_what_a_user_has_of_them)
 	struct portd_stat_quota row;
 
 	scene_connect(bob, 1);
-	rig_server()->options.quotas.is[QUOTA_USER_TRACKED] = 17;
+	rig_server()->options.quotas.is[QUOTA_USER_CONNS] = 17;
 	ck_assert_int_eq(rig_ask(bob, &stat_quotas), 0);
 	ck_assert_uint_eq(bob->reply.count, 0);
 	row = quota_row("user-clients");
 	ck_assert_uint_eq(row.uid, geteuid());
 	ck_assert_uint_eq(row.has, 2);
-	row = quota_row("user-tracked");
+	row = quota_row("user-conns");
 	ck_assert_uint_eq(row.has, 1);
 	ck_assert_uint_eq(row.limit, 17);
-	row = quota_row("peer-rate");
+	row = quota_row("host-rate");
 	ck_assert_uint_eq(row.uid, PORTD_QUOTA_EACH);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 1);
 }

@@ -100,7 +100,7 @@ TEST(a_tracer_does_not_see_what_is_dropped)
 	unsigned int i, n_seen = 0;
 	struct cm_msg msg;
 
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = rate;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = rate;
 	bob_traces();
 	for (i = 0; i < n; i++) {
 		msg = scene_peer_req(0x701 + i, SCENE_ADDR);
@@ -183,7 +183,7 @@ TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
 	uint32_t n;
 
 	bob_traces();
-	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 2 * TRACE_RING_ENTRIES;
+	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 2 * TRACE_RING_ENTRIES;
 	for (n = 1; n <= TRACE_RING_ENTRIES; n++)
 		scene_said(scene_peer_req(n, SCENE_ADDR));
 	ck_assert_uint_eq(rig_server()->n_seen, 2 * TRACE_RING_ENTRIES);

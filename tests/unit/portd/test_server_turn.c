@@ -97,7 +97,7 @@ TEST(a_turn_reads_few_last_words_of_a_user)
 	uint32_t *rates = rig_server()->options.quotas.is;
 	uint64_t before, n_read = 0;
 
-	rates[QUOTA_CLIENT_RATE] = rates[QUOTA_USER_RATE] = 10000000;
+	rates[QUOTA_USER_RATE] = 10000000;
 	rig_pass(1000);
 	for (i = 0; i < N_CLIENTS; i++) {
 		n_words += fill_with_words(&mallory[i]);
@@ -126,7 +126,7 @@ TEST(a_client_ends_whatever_is_said_after_its_end)
 	heir.data = dup(mallory[0].data);
 	fill_with_words(&heir);
 	hang_up(&mallory[0]);
-	for (i = 0; i < 10; i++) {
+	for (i = 0; i < 50; i++) {
 		rig_turn();
 		fill_with_words(&heir);
 	}
@@ -136,9 +136,7 @@ TEST(a_client_ends_whatever_is_said_after_its_end)
 
 /* --- many clients ----------------------------------------------------------- */
 
-#define N_MANY	   100
-#define END_COST   17 /* messages, at least */
-#define HELLO_COST 16
+#define N_MANY 100
 
 /* They have been silent for too long, and have no sockets to be read once more. */
 TEST(a_turn_ends_few_clients)
@@ -156,7 +154,7 @@ TEST(a_turn_ends_few_clients)
 	for (n_turns = 0; server->n_clients > MALLORYS + N_CLIENTS; n_turns++) {
 		left = server->n_clients;
 		rig_turn();
-		ck_assert_uint_le(left - server->n_clients, USER_TURN / END_COST + 1 + 16);
+		ck_assert_uint_le(left - server->n_clients, 1 + 16);
 	}
 	ck_assert_uint_ge(n_turns, 2);
 }
@@ -183,7 +181,7 @@ TEST(a_turn_lets_few_of_those_in_who_have_waited)
 		rig_turn();
 		for (i = n = 0; i < N_MANY; i++)
 			n += rig_server()->client[i]->has_asked;
-		ck_assert_uint_le(before - n, USER_TURN / HELLO_COST + 1);
+		ck_assert_uint_le(before - n, 1);
 	}
 	for (i = 0; i < N_MANY; i++)
 		close(fd[i]);

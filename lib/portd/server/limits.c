@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Quotas: see quota.h.
+ * Limits: see limits.h.
  */
-#include "lib/portd/server/quota.h"
+#include "lib/portd/server/limits.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,32 +23,6 @@ static const struct row {
 uint32_t quota_of(const struct quotas *quotas, enum quota quota)
 {
 	return quotas->is[quota] ? quotas->is[quota] : rows[quota].is;
-}
-
-/* A lower quota is for a user who takes too much, and leaves more for others. */
-static uint32_t scale_of(const struct quotas *quotas, enum quota quota)
-{
-	const uint32_t is = quota_of(quotas, quota);
-
-	return is > rows[quota].is ? is : rows[quota].is;
-}
-
-uint32_t quota_of_all(const struct quotas *quotas, enum quota quota)
-{
-	const uint64_t all = (uint64_t)QUOTA_ALL_USERS * scale_of(quotas, quota);
-
-	return all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
-}
-
-bool quota_leaves_share(const struct quotas *quotas, enum quota quota, uint32_t has, uint32_t all,
-			uint32_t most)
-{
-	const bool is_alone = quota_of(quotas, quota) > most / QUOTA_ALL_USERS;
-	const uint32_t left = all < most ? most - all : 0;
-
-	if (has < rows[quota].is / QUOTA_LITTLE)
-		return left > 0;
-	return left > (uint64_t)most / 8 + (is_alone ? 0 : has);
 }
 
 const char *quota_name(enum quota quota)

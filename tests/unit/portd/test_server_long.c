@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What takes cmportd long ends the turn of the user who asks for it, so that the next one is served
+ * after one of these and not after a turn's number of them.
+ */
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+
+#include "lib/portd/server/state_file.h"
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/steps.h"
+#include "tests/unit/test.h"
+
+#define MALLORY	    1001
+#define MALLORYS    2 /* mallory among the clients: after Alice and Bob */
+#define OTHER_USERS 500
+#define SHARED	    7175
+#define N_SHARERS   640
+
+static struct rig_client mallory;
+
+static void set_up(void)
+{
+	scene_set_up();
+	rig_come_as_user(MALLORY);
+	rig_join(&mallory);
+	rig_pass(1000);
+}
+
+static bool turn_is_over(void)
+{
+	return rig_server()->client[MALLORYS]->user->turn >= USER_TURN;
+}
+
+FIXTURE(set_up, scene_tear_down);
+
+/* --- requests -------------------------------------------------------------- */
+
+static const struct {
+	struct portd_record record;
+	int error;
+} requests[] = {
+	/* The kernel is asked for all of its devices. */
+	{ { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1, .device = "none" } }, ENODEV },
+	{ { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1, .device = RIG_DEVICE } }, 0 },
+	{ { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = RDMA_PS_TCP, .count = 1024 } }, 0 },
+	{ { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 1, .count = 1 } }, EPROTONOSUPPORT },
+	{ { .type = PORTD_LEASE_IDS }, 0 },
+	{ { .type = PORTD_STAT }, 0 },
+	{ { .type = PORTD_TRACE }, EPERM },
+	{ { .type = PORTD_LISTEN, .claim = { .claim_id = 77 } }, ENOENT },
+};
+
+TEST_LOOP(a_request_that_takes_long_ends_the_turn, 0, sizeof(requests) / sizeof(requests[0]))
+{
+	ck_assert_int_eq(rig_ask(&mallory, &requests[_i].record), requests[_i].error);
+	ck_assert(turn_is_over());
+}
+
+TEST(to_bind_and_to_release_does_not)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, "0.0.0.0") };
+
+	ck_assert_int_eq(rig_ask(&mallory, &record), 0);
+	ck_assert(!turn_is_over());
+	record.type = PORTD_RELEASE;
+	ck_assert_int_eq(rig_ask(&mallory, &record), 0);
+	ck_assert(!turn_is_over());
+}
+
+TEST(to_search_for_ids_where_there_are_none_does)
+{
+	struct portd_record lease = { .type = PORTD_LEASE_IDS };
+	unsigned int i;
+
+	for (i = 0; i < ID_BLOCKS; i++)
+		rig_server()->block_owner[i] = 0;
+	ck_assert_int_eq(rig_ask(&mallory, &lease), ENOSPC);
+	ck_assert(turn_is_over());
+}
+
+TEST(to_leave_does)
+{
+	const struct user *user = rig_server()->client[MALLORYS]->user;
+
+	rig_leave(&mallory);
+	ck_assert_uint_ge(user->turn, USER_TURN);
+}
+
+/* --- messages --------------------------------------------------------------- */
+
+static void sends_req(void)
+{
+	scene_sends(&mallory, scene_req(&mallory, 1));
+}
+
+/* The GID table is read again. */
+static void names_a_gid_that_is_not_there(void)
+{
+	const struct cm_msg req = scene_req(&mallory, 1);
+	struct mad_path path = rig_peer(SCENE_PEER);
+
+	path.sgid_index = RIG_NO_GID;
+	rig_gid_moves(1);
+	rig_send(&mallory, &path, &req);
+}
+
+static void names_ids_of_another(void)
+{
+	struct cm_msg req = scene_req(&mallory, 1);
+
+	req.req.local_comm_id = scene_alice.first + 1;
+	scene_sends(&mallory, req);
+}
+
+static void answers_for_no_connection(void)
+{
+	scene_sends(&mallory, talk_msg_of(CM_ATTR_DREP, mallory.first + 1, 0x701));
+}
+
+/* The kernel is asked for its link address. */
+static void asks_a_host_that_is_not_there(void)
+{
+	rig_hops_are_ready(false);
+	sends_req();
+}
+
+/* To make one may be a command of firmware. */
+static void needs_a_new_address_handle(void)
+{
+	scene_connect(&mallory, 1);
+	rig_sender_is_ready(false);
+	scene_sends(&mallory, talk_msg_of(CM_ATTR_DREQ, mallory.first + 1, 0x701));
+}
+
+static const struct {
+	void (*say)(void);
+	bool is_long;
+} messages[] = {
+	{ sends_req, false },
+	{ names_a_gid_that_is_not_there, true },
+	{ names_ids_of_another, true },
+	{ answers_for_no_connection, true },
+	{ asks_a_host_that_is_not_there, true },
+	{ needs_a_new_address_handle, true },
+};
+
+TEST_LOOP(a_message_that_takes_long_ends_the_turn, 0, sizeof(messages) / sizeof(messages[0]))
+{
+	messages[_i].say();
+	ck_assert(turn_is_over() == messages[_i].is_long);
+}
+
+/* --- what does not take long ------------------------------------------------ */
+
+static void ask_for_quotas(void)
+{
+	struct portd_record stat = { .type = PORTD_STAT, .stat = { .pid = PORTD_STAT_QUOTAS } };
+
+	rig_ask(&mallory, &stat);
+}
+
+/* Each instruction is a system call. */
+TIME_LIMIT_S(60);
+
+TEST(to_ask_for_ones_own_quotas_takes_no_longer_beside_other_users)
+{
+	static struct user others[OTHER_USERS];
+	unsigned long few, many;
+	unsigned int i;
+
+	ask_for_quotas();
+	rig_pass(1000);
+	few = steps_of(ask_for_quotas);
+	for (i = 0; i < OTHER_USERS; i++) {
+		user_init(&others[i], 5000 + i);
+		list_append(&rig_server()->users.all, &others[i].link);
+	}
+	many = steps_of(ask_for_quotas);
+	for (i = 0; i < OTHER_USERS; i++)
+		list_remove(&others[i].link);
+	ck_assert_uint_le(many, few + few / 10);
+}
+
+TIME_LIMIT_S(-1);
+
+static int share_port(uint32_t n, enum portd_type type)
+{
+	struct portd_record record = { .type = type, .claim = rig_claim(100 + n, SCENE_ADDR) };
+
+	record.claim.local_addr[14] = (uint8_t)(n >> 8);
+	record.claim.local_addr[15] = (uint8_t)n;
+	record.claim.local_port = SHARED;
+	record.claim.reuseaddr = 1;
+	return rig_ask(&mallory, &record);
+}
+
+/* A request is compared with each of them. */
+TEST(a_port_has_so_many_listeners)
+{
+	uint32_t n;
+
+	for (n = 1; n <= N_SHARERS; n++) {
+		ck_assert_int_eq(share_port(n, PORTD_BIND), 0);
+		ck_assert_int_eq(share_port(n, PORTD_LISTEN), n <= PORTS_LISTEN_MAX ? 0 : ENOSPC);
+	}
+}
