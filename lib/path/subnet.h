@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The library's requests to subnet administrators: paths, group records, memberships. cmportd sends
- * them (lib/portd/server/subnet.c), and the responses arrive in the engine's thread.
+ * them (lib/portd/server/sa/subnet_queries.c), and the responses arrive in the engine's thread.
  */
 #ifndef LIB_PATH_SUBNET_H
 #define LIB_PATH_SUBNET_H

@@ -19,7 +19,7 @@
 
 #include "base/fd.h"
 #include "mad/cma_hdr.h"
-#include "lib/portd/server/tracked_table.h"
+#include "lib/portd/server/ledger/tracked_table.h"
 #include "tests/fuzz/directory.h"
 #include "tests/unit/portd/rig.h"
 

@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "cm/fsm.h"
-#include "lib/portd/server/state_file.h"
-#include "lib/portd/server/tracked_file.h"
-#include "lib/portd/server/tracked_table.h"
+#include "lib/portd/server/files/state_file.h"
+#include "lib/portd/server/files/tracked_file.h"
+#include "lib/portd/server/ledger/tracked_table.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 #include "tests/unit/portd/tracked_put.h"
 
 #define HEAD_BYTES  8192

@@ -40,6 +40,12 @@ LIB_ROOMS = ("diag", "event", "engine", "device", "path", "id", "verbs", "sync",
 LIB_BELOW = ("lib/api.h", "lib/net/", "lib/portd/", "base/", "cm/", "mad/")
 LIB_DATA = ("lib/id/id.h", "lib/group/group.h")
 
+# The rooms of cmportd, likewise; its state is data to all of them.
+PORTD_ROOMS = ("files", "ledger", "ports", "clients", "sa", "wire", "routing", "asks")
+PORTD_BELOW = ("lib/portd/proto/", "base/", "cm/", "mad/", "lib/net/")
+PORTD_DATA = tuple("lib/portd/server/" + name for name in ("state.h", "ledger/tracked.h",
+                                                           "ledger/tracked_store.h"))
+
 # Folder -> what its files may include of ours, as prefixes: the arrows of docs/architecture.md.
 ARROWS = (
     ("include/", ()),
@@ -51,8 +57,10 @@ ARROWS = (
     ("lib/portd/proto/", ("lib/portd/proto/", "base/", "cm/", "mad/")),
     ("lib/portd/client/", ("lib/portd/client/", "lib/portd/proto/", "base/", "cm/", "mad/",
                            "lib/net/")),
-    ("lib/portd/server/", ("lib/portd/server/", "lib/portd/proto/", "base/", "cm/", "mad/",
-                           "lib/net/")),
+    *(("lib/portd/server/" + room + "/", (*PORTD_BELOW, *PORTD_DATA, *(
+        "lib/portd/server/" + below + "/" for below in PORTD_ROOMS[:at + 1])))
+      for at, room in enumerate(PORTD_ROOMS)),
+    ("lib/portd/server/", ("lib/portd/server/", *PORTD_BELOW)),
     *(("lib/" + room + "/", (*LIB_BELOW, *("lib/" + below + "/" for below in LIB_ROOMS[:at + 1]),
                              *LIB_DATA))
       for at, room in enumerate(LIB_ROOMS)),

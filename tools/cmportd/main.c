@@ -18,7 +18,7 @@
 #include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/proto/trace_ring.h"
-#include "lib/portd/server/socket_dir.h"
+#include "lib/portd/server/files/socket_dir.h"
 #include "lib/portd/server/server.h"
 #include "tools/cmportd/confine.h"
 

@@ -18,10 +18,19 @@
 #include "base/log.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
-#include "lib/portd/server/closer.h"
-#include "lib/portd/server/recovery.h"
+#include "lib/portd/server/clients/closer.h"
+#include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/state.h"
-#include "lib/portd/server/subnet.h"
+#include "lib/portd/server/sa/subnet_queries.h"
+#include "lib/portd/server/asks/client_in.h"
+#include "lib/portd/server/clients/client_out.h"
+#include "lib/portd/server/clients/user.h"
+#include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/routing/router.h"
+#include "lib/portd/server/wire/host_port.h"
+#include "lib/portd/server/wire/port_defaults.h"
+#include "lib/portd/server/wire/unsent.h"
+#include "lib/portd/server/wire/waiting.h"
 
 #define GRACE_NS	   (3000 * CM_NS_PER_MS)
 #define STOP_NS		   (2000 * CM_NS_PER_MS)
@@ -144,7 +153,7 @@ static struct cm_time idle_deadline(const struct server *server)
  */
 static struct cm_time stop_deadline(const struct server *server)
 {
-	if (server->core.n_conns || !requests_are_none(server))
+	if (server->core.n_conns || !unsent_are_none(server))
 		return server->stop_at;
 	return server->n_clients ? server->linger_until : server->now;
 }
@@ -237,14 +246,18 @@ static void receive_unread(struct server *server)
 			host_port_receive_inbox(server, host_port);
 }
 
-static void close_gone_ports(struct server *server)
+static void follow_device_events(struct server *server)
 {
 	struct host_port *host_port;
 
 	server->any_gone = false;
-	for_each_host_port (host_port, server)
+	for_each_host_port (host_port, server) {
+		if (host_port->has_moved)
+			host_port_paths_changed(host_port);
+		host_port->has_moved = false;
 		if (host_port->is_gone)
 			host_port_close(server, host_port);
+	}
 }
 
 void server_turn(struct server *server)
@@ -263,7 +276,7 @@ void server_turn(struct server *server)
 		receive_unread(server);
 	loop_dispatch(&server->loop);
 	if (server->any_gone)
-		close_gone_ports(server);
+		follow_device_events(server);
 	client_expire(server);
 	host_port_expire(server);
 	if (server->any_leaving)
@@ -279,7 +292,7 @@ void server_turn(struct server *server)
 		subnet_expire(server, host_port);
 	subnet_tell(server);
 	waiting_look(server);
-	requests_send(server);
+	unsent_send(server);
 	for_each_host_port (host_port, server)
 		host_port_flush(server, host_port);
 	list_for_each_entry_safe (client, &server->filled, link)
@@ -357,21 +370,12 @@ static int let_clients_in(struct server *server)
 			  accept_client);
 }
 
-static const struct server_rooms above_host_ports = {
-	.received = router_received,
-	.may_send = client_watch_data,
-	.port_gone = client_port_gone,
-	.paths_changed = host_port_paths_changed,
-	.tell = client_tell,
-	.show = client_show,
-};
-
 int server_begin(struct server *server)
 {
 	unsigned int i;
 	int err, users_err;
 
-	server->above = &above_host_ports;
+	server->received = router_received;
 	server->stop.fd = server->net.fd = server->listening.fd = server->reload.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
@@ -399,7 +403,7 @@ int server_begin(struct server *server)
 	if (!err)
 		err = recovery_open(server);
 	if (!err)
-		err = defaults_begin(server);
+		err = port_defaults_begin(server);
 	if (!err)
 		err = let_clients_in(server);
 	if (!err && server->options.opens_ports)

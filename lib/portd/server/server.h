@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "lib/portd/server/limits.h"
+#include "lib/portd/server/clients/limits.h"
 
 struct server_options {
 	const char *path;      /* of the socket; NULL: none, client_fd is served */
@@ -30,5 +30,24 @@ struct server_options {
  * Return: 0; -EADDRINUSE if another server has the path; -errno.
  */
 int server_run(const struct server_options *options);
+
+struct server;
+
+/**
+ * server_begin() - take the socket directory, and set up the event loop
+ * @server: zeroed except for its options; release with server_end(), also on error
+ *
+ * Return: as server_run().
+ */
+int server_begin(struct server *server);
+
+/** server_turn() - wait for events or timers, and handle them */
+void server_turn(struct server *server);
+
+/** server_is_over() - return whether the server has nothing left to do */
+bool server_is_over(const struct server *server);
+
+/** server_end() - leave the socket directory and free all but the struct; nothing is sent */
+void server_end(struct server *server);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/unit/portd/tracked_put.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 
 struct tracker *kept_tracker;
 static struct state_file *state_file;

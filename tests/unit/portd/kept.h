@@ -6,8 +6,8 @@
 #ifndef TESTS_UNIT_PORTD_KEPT_H
 #define TESTS_UNIT_PORTD_KEPT_H
 
-#include "lib/portd/server/state_file.h"
-#include "lib/portd/server/tracked_file.h"
+#include "lib/portd/server/files/state_file.h"
+#include "lib/portd/server/files/tracked_file.h"
 #include "tests/unit/portd/folder.h"
 
 #define KEPT_CLIENT	 1

@@ -11,7 +11,7 @@
 #define TESTS_UNIT_PORTD_MODEL_H
 
 #include "cm/core.h"
-#include "lib/portd/server/tracked.h"
+#include "lib/portd/server/ledger/tracked.h"
 #include "tests/unit/test.h"
 
 #define MODEL_CLIENT	3 /* its index, and of its port the handle */

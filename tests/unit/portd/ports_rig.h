@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ports of two clients, for the tests of lib/portd/server/ports.c. */
+/* Ports of two clients, for the tests of lib/portd/server/ports/ports.c. */
 #ifndef TESTS_UNIT_PORTD_PORTS_RIG_H
 #define TESTS_UNIT_PORTD_PORTS_RIG_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "mad/cma_hdr.h"
-#include "lib/portd/server/ports.h"
+#include "lib/portd/server/ports/ports.h"
 #include "tests/unit/portd/claims.h"
 #include "tests/unit/test.h"
 

@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/datagram.h"
-#include "lib/portd/server/closer.h"
+#include "lib/portd/server/clients/closer.h"
+#include "lib/portd/server/server.h"
 #include "tests/unit/portd/claims.h"
 #include "tests/unit/portd/rig_device.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What stands for the subnet in the rig: the calls of libibverbs and mad/umad_sa.h that
- * lib/portd/server/subnet.c makes, with the same names, so that the linker takes these.
+ * lib/portd/server/sa/subnet_queries.c makes, with the same names, so that the linker takes these.
  */
 #include "tests/unit/portd/rig_subnet.h"
 

@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_PORTD_TALK_H
 #define TESTS_UNIT_PORTD_TALK_H
 
-#include "lib/portd/server/tracked.h"
+#include "lib/portd/server/ledger/tracked.h"
 #include "tests/unit/test.h"
 
 #define ME	  1

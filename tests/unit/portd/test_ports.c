@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/portd/server/ports.c and lease.c: who has which port, when the two who ask are two clients.
+ * lib/portd/server/ports/ports.c and lease.c: who has which port, when the two who ask are two
+ * clients.
  */
 #include <errno.h>
 #include <fcntl.h>

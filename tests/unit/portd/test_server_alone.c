@@ -9,6 +9,7 @@
 #include "lib/net/port_space.h"
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/test.h"
+#include "lib/portd/server/server.h"
 
 #define bob	    (&scene_bob)
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/portd/server/closer.h"
+#include "lib/portd/server/clients/closer.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 

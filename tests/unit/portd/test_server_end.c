@@ -9,6 +9,7 @@
 #include "cm/guard.h"
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/test.h"
+#include "lib/portd/server/server.h"
 
 #define alice	  (&scene_alice)
 #define bob	  (&scene_bob)

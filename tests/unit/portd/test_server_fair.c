@@ -11,6 +11,7 @@
 #include "cm/guard.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 
 #define MALLORY	       1001
 #define BOB	       1002

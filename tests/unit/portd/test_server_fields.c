@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client says of itself in a request, and may not: lib/portd/server/fields.c, row by row.
- * Who the message is from, and of which connection it is, see test_server_lies.c.
+ * What a client says of itself in a request, and may not: lib/portd/server/routing/fields.c, row by
+ * row. Who the message is from, and of which connection it is, see test_server_lies.c.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>

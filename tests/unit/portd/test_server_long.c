@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
-#include "lib/portd/server/state_file.h"
+#include "lib/portd/server/files/state_file.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/portd/server/process.h"
-#include "lib/portd/server/recovery.h"
+#include "lib/portd/server/files/process.h"
+#include "lib/portd/server/routing/recovery.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"

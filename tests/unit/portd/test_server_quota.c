@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What one user may have of a cmportd, whatever number of clients he has it with, and that others
- * do not notice: the quotas of lib/portd/server/limits.h. Mallory is a user, Bob another.
+ * do not notice: the quotas of lib/portd/server/clients/limits.h. Mallory is a user, Bob another.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "lib/portd/server/socket_dir.h"
+#include "lib/portd/server/files/socket_dir.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"

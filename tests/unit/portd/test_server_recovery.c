@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/portd/server/state_file.h"
+#include "lib/portd/server/files/state_file.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
+#include "lib/portd/server/server.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/portd/tracked_put.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of lib/portd/server/fields.c against the layouts of all messages: each field has a row,
- * and each row means what it says. For each field a client sends a valid message in which all bits
- * of that field are inverted.
+ * The table of lib/portd/server/routing/fields.c against the layouts of all messages: each field
+ * has a row, and each row means what it says. For each field a client sends a valid message in
+ * which all bits of that field are inverted.
  */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cm/guard.h"
-#include "lib/portd/server/fields.h"
+#include "lib/portd/server/routing/fields.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"

@@ -8,6 +8,7 @@
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 
 #define MALLORY	  1001
 #define N_CLIENTS 8

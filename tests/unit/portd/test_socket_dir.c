@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "lib/portd/proto/socket_path.h"
-#include "lib/portd/server/socket_dir.h"
+#include "lib/portd/server/files/socket_dir.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 

@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/portd/server/process.h"
-#include "lib/portd/server/socket_dir.h"
-#include "lib/portd/server/state_file.h"
+#include "lib/portd/server/files/process.h"
+#include "lib/portd/server/files/socket_dir.h"
+#include "lib/portd/server/files/state_file.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 

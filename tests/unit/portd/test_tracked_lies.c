@@ -4,7 +4,8 @@
  */
 #include <errno.h>
 
-#include "lib/portd/server/tracked_table.h"
+#include "lib/portd/server/ledger/tracked_table.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
 

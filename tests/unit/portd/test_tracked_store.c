@@ -22,6 +22,7 @@
 #include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 
 #define STEPS_MAX 200000
 

@@ -13,6 +13,7 @@
 #include "cm/fsm.h"
 #include "tests/unit/portd/kept.h"
 #include "tests/unit/test.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 
 /* --- not ours ------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/portd/server/tracked.h"
+#include "lib/portd/server/ledger/tracked.h"
 #include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "lib/portd/server/tracked_view.h"
+#include "lib/portd/server/ledger/tracked_view.h"
 
 /**
  * tracked_put() - track a connection, or replace what is tracked of this comm id

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "lib/portd/server/socket_dir.h"
+#include "lib/portd/server/files/socket_dir.h"
 #include "lib/portd/server/state.h"
 
 #define SLOW_S 6

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The part of the state file that stores tracked connections: see tracked_file.h. */
+#include "lib/portd/server/files/tracked_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "lib/portd/server/files/own_file.h"
+#include "lib/portd/server/files/state_file.h"
+
+#define MAGIC	     UINT32_C(0x70635731) /* the last byte is the version of the layout */
+#define VERSION_BITS 8
+#define PORT_SEAL    UINT32_C(0x706f7274)
+#define BOOT_BYTES   40
+#define BOOT_ID	     "/proc/sys/kernel/random/boot_id"
+#define PID_NS	     "/proc/self/ns/pid"
+#define CHUNK_BYTES  (TRACKED_CHUNK * sizeof(struct tracked))
+
+struct stored_port {
+	uint32_t seal;
+	uint8_t port_num;
+	char device[PORTD_DEVICE_BYTES];
+};
+
+/*
+ * Earlier versions know nothing of this part of the header, which is zero in their files. When they
+ * store another port, they leave the GUID of the previous one, with a wrong checksum.
+ */
+struct stored_guid {
+	uint64_t guid;
+	uint32_t check; /* of the GUID, the port number and the name */
+};
+
+struct tracked_head {
+	uint32_t magic;	 /* written last, when the header is complete */
+	uint32_t layout; /* layout_id(), in case a change of MAGIC was forgotten */
+	uint64_t pid_ns;
+	char boot[BOOT_BYTES]; /* boot id of the kernel at the time */
+	struct stored_port port[TRACKED_PORTS];
+	struct stored_guid guid[TRACKED_PORTS];
+};
+
+#define HEAD_BYTES 8192
+#define MAP_BYTES  (HEAD_BYTES + TRACKED_CHUNKS_MAX * CHUNK_BYTES)
+
+_Static_assert(sizeof(struct tracked_head) <= HEAD_BYTES, "the head has its room");
+_Static_assert(HEAD_BYTES % _Alignof(struct tracked) == 0, "records are aligned");
+
+/* Return: the offset in the file of a byte of the part. */
+static off_t offset_of(size_t byte)
+{
+	return STATE_FILE_TRACKED_AT + (off_t)byte;
+}
+
+static const struct tracked_file *file_of(const struct tracked_store *store)
+{
+	return (const struct tracked_file *)store;
+}
+
+/* --- validation ----------------------------------------------------------- */
+
+static uint32_t layout_id(void)
+{
+	return (uint32_t)(sizeof(struct tracked) << 24 | offsetof(struct tracked, is.path) << 16 |
+			  offsetof(struct tracked, seal) << 8 | CM_N_STATES);
+}
+
+static void read_boot(char ret[BOOT_BYTES])
+{
+	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, ret, BOOT_BYTES - 1);
+
+	memset(ret + (n < 0 ? 0 : n), 0, BOOT_BYTES - (n < 0 ? 0 : (size_t)n));
+	if (fd >= 0)
+		close(fd);
+}
+
+static uint64_t read_pid_ns(void)
+{
+	struct stat stat_of;
+
+	return stat(PID_NS, &stat_of) ? 0 : (uint64_t)stat_of.st_ino;
+}
+
+static bool is_of_this_boot(const struct tracked_head *head)
+{
+	char boot[BOOT_BYTES];
+
+	read_boot(boot);
+	return memcmp(head->boot, boot, BOOT_BYTES) == 0;
+}
+
+static bool is_ours(const struct tracked_head *head)
+{
+	return head->magic == MAGIC && head->layout == layout_id() && is_of_this_boot(head);
+}
+
+/* The file is not ours. Another version stores what this one cannot read; after a boot there is
+ * nothing to be read. */
+static void warn_of_another_version(const struct tracked_head *head, const char *path)
+{
+	if (head->magic >> VERSION_BITS == MAGIC >> VERSION_BITS && is_of_this_boot(head))
+		log_warn("the connections in %s were stored by another version of cmportd, which "
+			 "this one cannot read: the peers of programs that have ended since are "
+			 "not told; they notice at their next message",
+			 path);
+}
+
+/* --- initialization ------------------------------------------------------ */
+
+static int reserve_bytes(const struct tracked_file *file, size_t from, size_t bytes)
+{
+	return fallocate(file->fd, 0, offset_of(from), (off_t)bytes) ? -errno : 0;
+}
+
+/* Truncated first, so that added bytes are zero. */
+static int renew_file(struct tracked_file *file)
+{
+	struct tracked_head *head = file->head;
+	int err;
+
+	if (ftruncate(file->fd, offset_of(0)))
+		return -errno;
+	err = reserve_bytes(file, 0, HEAD_BYTES);
+	if (err)
+		return err;
+	head->layout = layout_id();
+	head->pid_ns = read_pid_ns();
+	read_boot(head->boot);
+	atomic_signal_fence(memory_order_seq_cst);
+	head->magic = MAGIC;
+	return 0;
+}
+
+/*
+ * An incomplete chunk must not reappear when the file grows. Holes are filled, because a store to
+ * one could fail for lack of memory. Device names are terminated, because they are compared as
+ * strings.
+ */
+static int take_over(struct tracked_file *file, size_t bytes)
+{
+	struct tracked_head *head = file->head;
+	size_t n = bytes > HEAD_BYTES ? (bytes - HEAD_BYTES) / CHUNK_BYTES : 0;
+	unsigned int i;
+
+	file->store.n_chunks = n < TRACKED_CHUNKS_MAX ? (uint32_t)n : TRACKED_CHUNKS_MAX;
+	for (i = 0; i < TRACKED_PORTS; i++) {
+		head->port[i].device[PORTD_DEVICE_BYTES - 1] = '\0';
+		if (head->port[i].seal != PORT_SEAL)
+			memset(&head->port[i], 0, sizeof(head->port[i]));
+	}
+	file->store.is_same_view = head->pid_ns == read_pid_ns();
+	head->pid_ns = read_pid_ns();
+	if (ftruncate(file->fd, offset_of(HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES)))
+		return -errno;
+	return reserve_bytes(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
+}
+
+/* --- chunks -------------------------------------------------------------- */
+
+struct tracked *tracked_store_chunk(const struct tracked_store *store, uint32_t i)
+{
+	return (struct tracked *)((char *)file_of(store)->head + HEAD_BYTES + i * CHUNK_BYTES);
+}
+
+struct tracked *tracked_store_grow(struct tracked_store *store)
+{
+	struct tracked_file *file = (struct tracked_file *)store;
+	int err = -EFBIG;
+
+	if (!file->is_full && store->n_chunks < TRACKED_CHUNKS_MAX)
+		err = reserve_bytes(file, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
+	if (!err)
+		return tracked_store_chunk(store, store->n_chunks++);
+	if (!file->is_full)
+		log_warn("connections beyond the %u-th are not in the state file: %s; should "
+			 "cmportd be killed, their peers are not told when they end",
+			 store->n_chunks * TRACKED_CHUNK, strerror(-err));
+	file->is_full = true;
+	return NULL;
+}
+
+void tracked_store_trim(struct tracked_store *store)
+{
+	if (ftruncate(file_of(store)->fd, offset_of(HEAD_BYTES)) == 0)
+		store->n_chunks = 0;
+}
+
+/* --- ports --------------------------------------------------------------- */
+
+static uint32_t check_of(const struct stored_port *port, uint64_t guid)
+{
+	struct tracked_port checked = { .guid = guid, .port_num = port->port_num };
+
+	strncpy(checked.device, port->device, PORTD_DEVICE_BYTES - 1);
+	return own_file_check(PORT_SEAL, &checked,
+			      offsetof(struct tracked_port, device) + PORTD_DEVICE_BYTES);
+}
+
+void tracked_store_name_port(struct tracked_store *store, uint8_t handle,
+			     const struct tracked_port *named)
+{
+	struct stored_port *port = &file_of(store)->head->port[handle];
+	struct stored_guid *guid = &file_of(store)->head->guid[handle];
+
+	port->seal = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	memcpy(port->device, named->device, PORTD_DEVICE_BYTES);
+	port->port_num = named->port_num;
+	*guid = (struct stored_guid){ .guid = named->guid, .check = check_of(port, named->guid) };
+	atomic_signal_fence(memory_order_seq_cst);
+	port->seal = PORT_SEAL;
+}
+
+bool tracked_store_port(const struct tracked_store *store, uint8_t handle, struct tracked_port *ret)
+{
+	const struct stored_port *port;
+	const struct stored_guid *guid;
+
+	if (handle >= TRACKED_PORTS)
+		return false;
+	port = &file_of(store)->head->port[handle];
+	guid = &file_of(store)->head->guid[handle];
+	if (port->seal != PORT_SEAL)
+		return false;
+	ret->guid = guid->check == check_of(port, guid->guid) ? guid->guid : 0;
+	ret->port_num = port->port_num;
+	memcpy(ret->device, port->device, PORTD_DEVICE_BYTES);
+	return true;
+}
+
+/* --- opening ------------------------------------------------------------- */
+
+int tracked_file_open(struct tracked_file *file, int fd, const char *path)
+{
+	struct stat stat;
+	size_t bytes;
+	void *mapped;
+
+	file->fd = fd;
+	file->store.is_same_view = true;
+	if (fstat(fd, &stat))
+		return -errno;
+	if (fallocate(fd, 0, offset_of(0), HEAD_BYTES))
+		return -errno;
+	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset_of(0));
+	if (mapped == MAP_FAILED)
+		return -errno;
+	file->head = mapped;
+	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
+	if (is_ours(file->head))
+		return take_over(file, bytes);
+	warn_of_another_version(file->head, path);
+	return renew_file(file);
+}
+
+void tracked_file_close(struct tracked_file *file)
+{
+	if (file->head)
+		munmap(file->head, MAP_BYTES);
+	file->head = NULL;
+}

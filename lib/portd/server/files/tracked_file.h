@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The part of PATH.state that stores tracked connections: a header that describes the rest, and
+ * chunks of tracked connections. It is mapped, and written with plain stores.
+ *
+ * A killed process has completed its stores up to some point, in program order, and none after it.
+ * So an update of more than one store is sealed by its last store. Entries without a seal are
+ * ignored, as are those written by another version, before the host booted, or by another user.
+ *
+ * A journal would be a second form of the same data, to be kept in step and truncated. systemd's
+ * descriptor store is not used, because systemd is not always there.
+ */
+#ifndef LIB_PORTD_SERVER_FILES_TRACKED_FILE_H
+#define LIB_PORTD_SERVER_FILES_TRACKED_FILE_H
+
+#include "lib/portd/server/ledger/tracked_store.h"
+
+#define TRACKED_CHUNKS_MAX 512 /* limit of stored chunks: 16 MiB of /run */
+
+struct tracked_head;
+
+struct tracked_file {
+	struct tracked_store store; /* first */
+	int fd;			    /* of the state file */
+	struct tracked_head *head;  /* NULL: no room for anything */
+	bool is_full;		    /* room has run out, which was logged */
+};
+
+/**
+ * tracked_file_open() - map the part, and initialize it unless it is valid
+ * @file: zeroed; to be released with tracked_file_close(), also on error
+ * @fd:   the state file, locked by the caller, who keeps it
+ * @path: of the state file, for the log
+ *
+ * Return: 0, or -errno if it cannot be mapped or has no room for anything.
+ */
+int tracked_file_open(struct tracked_file *file, int fd, const char *path);
+
+/** tracked_file_close() - unmap the part; its content stays. A zeroed @file is allowed. */
+void tracked_file_close(struct tracked_file *file);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tracked connections: see tracked.h. tracked_sent.c and tracked_received.c have the effects of
+ * messages, tracked_table.c the storage.
+ */
+#include "lib/portd/server/ledger/tracked.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/portd/server/ledger/tracked_view.h"
+
+/* --- lookup --------------------------------------------------------------- */
+
+struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct tracked *tracked = NULL;
+
+	if (!local_comm_id)
+		return NULL;
+	do
+		tracked = tracked_find(tracker, TRACKED_BY_LOCAL, tracked, &key);
+	while (tracked && (tracked->is_orphan || tracked->is_dead));
+	return tracked;
+}
+
+struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct tracked *tracked = NULL;
+
+	if (!local_comm_id)
+		return NULL;
+	do
+		tracked = tracked_find(tracker, TRACKED_BY_LOCAL, tracked, &key);
+	while (tracked && !tracked->is_orphan && !tracked->is_dead);
+	return tracked;
+}
+
+struct tracked *tracked_unnamed(const struct tracker *tracker, uint16_t client,
+				const struct mad_gid *peer, uint32_t remote_comm_id)
+{
+	struct cm_key key = { .gid = *peer, .id = remote_comm_id };
+	struct tracked *tracked = NULL, *over = NULL;
+
+	while ((tracked = tracked_find(tracker, TRACKED_BY_REMOTE, tracked, &key))) {
+		if (tracked->client != client || tracked->is.local_comm_id ||
+		    tracked_is_in(tracked, TRACKED_LOOKUPS))
+			continue;
+		if (!tracked_is_in(tracked, TRACKED_IN(IDLE)))
+			return tracked;
+		over = tracked;
+	}
+	return over;
+}
+
+struct tracked *tracked_of_peer(const struct view *view, enum tracked_table table,
+				const uint64_t *ca_guid, uint32_t id, unsigned int except)
+{
+	struct cm_key key = { .gid = view->peer, .id = id };
+	struct tracked *tracked = NULL;
+
+	do
+		tracked = tracked_find(view->tracker, table, tracked, &key);
+	while (tracked && (tracked->client != view->client || tracked_is_in(tracked, except) ||
+			   (ca_guid && tracked->is.remote_ca_guid != *ca_guid)));
+	return tracked;
+}
+
+bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked)
+{
+	struct mad_gid peer = mad_path_peer(&tracked->is.path);
+
+	return memcmp(&peer, &view->peer, sizeof(peer)) == 0;
+}
+
+/* --- updates -------------------------------------------------------------- */
+
+/*
+ * In IDLE the peer may reuse its ids. An entry that never got a local comm id stays in its table
+ * all the same: tracker_close() must find it, and not the entry of a duplicate of its REQ.
+ */
+static unsigned int tables_of(const struct tracked *tracked)
+{
+	bool has_peer = tracked->is.remote_comm_id != 0 && !tracked->is_refused;
+	unsigned int without_qpn = TRACKED_IN(IDLE) | TRACKED_IN(TIMEWAIT) | TRACKED_LOOKUPS;
+	unsigned int tables = 0;
+
+	if (tracked->is.local_comm_id)
+		tables |= 1u << TRACKED_BY_LOCAL;
+	if (tracked->is_told)
+		return tables;
+	if (has_peer && (!tracked_is_in(tracked, TRACKED_IN(IDLE)) || !tracked->is.local_comm_id))
+		tables |= 1u << TRACKED_BY_REMOTE;
+	if (has_peer && !tracked_is_in(tracked, without_qpn))
+		tables |= 1u << TRACKED_BY_QPN;
+	if (tracked_has_own_qpn(tracked))
+		tables |= 1u << TRACKED_BY_OWN_QPN;
+	return tables;
+}
+
+/* Return: the tables in which a record is found by the same ids and the same GID as another. */
+static unsigned int tables_alike(const struct cm_record *a, const struct cm_record *b)
+{
+	const struct mad_gid peer_a = mad_path_peer(&a->path), peer_b = mad_path_peer(&b->path);
+	unsigned int tables = a->local_comm_id == b->local_comm_id ? 1u << TRACKED_BY_LOCAL : 0;
+
+	if (memcmp(&peer_a, &peer_b, sizeof(peer_a)) != 0)
+		return tables;
+	if (a->remote_comm_id == b->remote_comm_id)
+		tables |= 1u << TRACKED_BY_REMOTE;
+	if (a->remote_qpn == b->remote_qpn)
+		tables |= 1u << TRACKED_BY_QPN;
+	if (a->local_qpn == b->local_qpn)
+		tables |= 1u << TRACKED_BY_OWN_QPN;
+	return tables;
+}
+
+void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is)
+{
+	tracked_unseal(tracked);
+	if (is->local_comm_id && !tracked->is.local_comm_id) /* its client has a block by now */
+		tracked->owner = tracker->client[tracked->client].owner;
+	tracked_index(tracker, tracked, tracked->in & tables_alike(&tracked->is, is));
+	tracked->is = *is;
+	tracked_index(tracker, tracked, tables_of(tracked));
+	tracked_seal(tracked);
+}
+
+bool tracked_step(struct tracker *tracker, struct tracked *tracked, enum cm_event event)
+{
+	if (!cm_record_step(&tracked->is, event))
+		return false;
+	tracked_index(tracker, tracked, tables_of(tracked));
+	return true;
+}
+
+struct cm_record tracked_begin(const struct view *view, enum cm_event event)
+{
+	uint8_t ack_timeout = view->msg->req.primary.local_ack_timeout;
+	uint8_t packet_life_time = ack_timeout ? (uint8_t)(ack_timeout - 1) : 0;
+	struct cm_record is = {
+		.handle = view->port,
+		.tid = view->msg->hdr.tid,
+		.packet_life_time = packet_life_time,
+		.local_ack_timeout = cm_round_trip(packet_life_time),
+		.path = *view->path,
+	};
+
+	cm_record_begin(&is, event);
+	return is;
+}
+
+/* --- reported by the client ----------------------------------------------- */
+
+/*
+ * Reports and messages use different sockets, so a report may arrive after later messages of the
+ * core: states only advance. After cmportd was killed, messages that it had forwarded may be lost,
+ * so an unconfirmed state is replaced.
+ */
+static bool is_outdated(const struct tracked *tracked, const struct cm_record *told)
+{
+	if (tracked->is_unconfirmed || !told->remote_comm_id ||
+	    told->remote_comm_id != tracked->is.remote_comm_id)
+		return false;
+	return told->state != CM_IDLE &&
+	       (tracked_is_in(tracked, TRACKED_IN(IDLE)) || told->state < tracked->is.state);
+}
+
+/*
+ * The peer's half is taken from its messages. A core may have dropped a tracked REP, and then has
+ * no comm id of the peer; it cannot have the comm id of a REP that never passed.
+ */
+static bool is_credible(const struct tracked *tracked, const struct cm_record *told)
+{
+	const unsigned int without_peer = TRACKED_IN(IDLE) | TRACKED_IN(REQ_SENT) |
+					  TRACKED_IN(MRA_REQ_RCVD) | TRACKED_IN(TIMEWAIT);
+	const struct mad_gid its = mad_path_peer(&tracked->is.path);
+	const struct mad_gid peer = mad_path_peer(&told->path);
+
+	if (told->handle != tracked->is.handle || memcmp(&its, &peer, sizeof(its)) != 0)
+		return false;
+	if (!told->remote_comm_id)
+		return without_peer >> told->state & 1;
+	return told->remote_comm_id == tracked->is.remote_comm_id;
+}
+
+/*
+ * Without the peer's comm id there is nothing to end, and an ended connection may have been closed.
+ */
+static bool needs_no_record(const struct cm_record *told)
+{
+	return !told->remote_comm_id || told->state == CM_IDLE || told->state == CM_TIMEWAIT;
+}
+
+static int add_as_told(struct tracker *tracker, uint16_t client, const struct cm_record *told)
+{
+	struct tracked *tracked = tracked_add(tracker, client);
+
+	if (!tracked)
+		return -ENOMEM;
+	tracked->is_told = true;
+	tracked_replace(tracker, tracked, told);
+	return 0;
+}
+
+static bool may_tell_qpn(const struct tracker *tracker, const struct tracked *tracked,
+			 const struct cm_record *told)
+{
+	const struct tracked_naming naming = { .client = tracked->client,
+					       .peer = mad_path_peer(&told->path),
+					       .of_device = UINT64_C(1) << tracked->is.handle,
+					       .qpn = told->local_qpn };
+
+	return tracker_may_name(tracker, &naming);
+}
+
+int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told,
+		bool may_add)
+{
+	struct tracked *tracked = tracked_of_local(tracker, told->local_comm_id);
+	struct mad_gid peer = mad_path_peer(&told->path);
+	struct cm_record is;
+
+	if (!told->local_comm_id || told->state >= CM_N_STATES)
+		return -EPERM;
+	if (!tracked && told->remote_comm_id)
+		tracked = tracked_unnamed(tracker, client, &peer, told->remote_comm_id);
+	if (!tracked && needs_no_record(told))
+		return 0;
+	if (!tracked)
+		return may_add ? add_as_told(tracker, client, told) : -EPERM;
+	if (tracked->client != client || !is_credible(tracked, told))
+		return -EPERM;
+	if (is_outdated(tracked, told))
+		return 0;
+	if (told->local_qpn != tracked->is.local_qpn && !may_tell_qpn(tracker, tracked, told))
+		return -EPERM;
+	is = tracked->is;
+	is.state = told->state;
+	is.local_comm_id = told->local_comm_id;
+	is.local_qpn = told->local_qpn;
+	is.tid = told->tid;
+	if (!told->remote_comm_id)
+		is.remote_comm_id = 0;
+	tracked->is_unconfirmed = false;
+	tracked_replace(tracker, tracked, &is);
+	return 0;
+}
+
+/* The client has read past the latest delivery, so what it has closed covers all of them. */
+static bool was_heard(const struct tracked *tracked, const struct portd_close *close)
+{
+	return tracked_is_in(tracked, TRACKED_IN(IDLE)) ||
+	       (int32_t)(close->n_heard - tracked->handed) >= 0;
+}
+
+void tracker_handed(struct tracker *tracker, uint16_t client)
+{
+	if (tracked_has_client(tracker, client))
+		tracker->client[client].n_handed++;
+}
+
+void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_close *close)
+{
+	struct cm_key key = { .gid = close->peer_gid,
+			      .guid = close->remote_ca_guid,
+			      .id = close->remote_comm_id };
+	struct tracked *tracked = tracked_of_local(tracker, close->local_comm_id), *other = NULL;
+
+	if (!tracked && close->remote_comm_id) {
+		/*
+		 * Ended entries first: a client that has dropped a REQ receives its retransmission.
+		 */
+		while ((other = tracked_find(tracker, TRACKED_BY_REMOTE, other, &key)))
+			if (other->client == client && !other->is.local_comm_id &&
+			    was_heard(other, close) &&
+			    (!tracked || tracked_is_in(other, TRACKED_IN(IDLE))))
+				tracked = other;
+	}
+	if (tracked && tracked->client == client)
+		tracked_remove(tracker, tracked);
+}
+
+/* --- lookup by the router ------------------------------------------------- */
+
+const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+{
+	return tracked_of_local(tracker, local_comm_id);
+}
+
+static const struct tracked *find_not_in(const struct tracker *tracker, enum tracked_table table,
+					 const struct cm_key *key, unsigned int except)
+{
+	struct tracked *tracked = NULL;
+
+	do
+		tracked = tracked_find(tracker, table, tracked, key);
+	while (tracked && tracked_is_in(tracked, except));
+	return tracked;
+}
+
+const struct tracked *tracker_of_remote(const struct tracker *tracker, const struct mad_gid *peer,
+					uint64_t ca_guid, uint32_t remote_comm_id)
+{
+	struct cm_key key = { .gid = *peer, .guid = ca_guid, .id = remote_comm_id };
+
+	return find_not_in(tracker, TRACKED_BY_REMOTE, &key, TRACKED_IN(IDLE));
+}
+
+const struct tracked *tracker_of_qpn(const struct tracker *tracker, const struct mad_gid *peer,
+				     uint64_t ca_guid, uint32_t remote_qpn)
+{
+	struct cm_key key = { .gid = *peer, .guid = ca_guid, .id = remote_qpn };
+
+	return find_not_in(tracker, TRACKED_BY_QPN, &key, TRACKED_IN(DREQ_SENT));
+}
+
+static uint16_t user_of(const struct tracker *tracker, uint16_t client)
+{
+	return client < tracker->n_clients ? tracker->client[client].owner.user : 0;
+}
+
+bool tracker_may_name(const struct tracker *tracker, const struct tracked_naming *naming)
+{
+	const struct cm_key key = { .gid = naming->peer, .id = naming->qpn };
+	const struct tracked *tracked = NULL;
+
+	while ((tracked = tracked_find(tracker, TRACKED_BY_OWN_QPN, tracked, &key))) {
+		if (naming->of_device >> tracked->is.handle & 1 &&
+		    (tracked->is_orphan ||
+		     user_of(tracker, tracked->client) != user_of(tracker, naming->client)))
+			return false;
+	}
+	return true;
+}
+
+bool tracker_is_outdated(const struct tracker *tracker, const uint8_t mad[MAD_BYTES])
+{
+	const struct tracked *tracked;
+	struct cm_msg msg;
+
+	if (cm_msg_decode(mad, MAD_BYTES, &msg) || msg.hdr.attr_id != CM_ATTR_REQ)
+		return false;
+	tracked = tracker_of_local(tracker, msg.req.local_comm_id);
+	return !tracked || !tracked_is_in(tracked, TRACKED_IN(REQ_SENT) | TRACKED_IN(MRA_REQ_RCVD));
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Effects of a message that is delivered to a client, by the guards of cm/guard.c and the table of
+ * cm/fsm.c. Internal to the tracker.
+ */
+#include <errno.h>
+
+#include "cm/action.h"
+#include "cm/guard.h"
+#include "lib/portd/server/ledger/tracked_view.h"
+#include "lib/portd/server/ledger/tracked.h"
+
+/* --- how the guards find the client's connections ------------------------- */
+
+static struct cm_record *find_by_local(const struct cm_arrival *in, uint32_t local_comm_id)
+{
+	const struct view *view = in->arg;
+	struct tracked *tracked = tracked_of_local(view->tracker, local_comm_id);
+
+	return tracked && tracked->client == view->client ? &tracked->is : NULL;
+}
+
+static struct cm_record *find_by_remote(const struct cm_arrival *in, uint64_t guid, uint32_t id)
+{
+	struct tracked *tracked =
+		tracked_of_peer(in->arg, TRACKED_BY_REMOTE, &guid, id, TRACKED_IN(IDLE));
+
+	return tracked ? &tracked->is : NULL;
+}
+
+/*
+ * The client's core may have ended a connection that is live here. If it has not, the core itself
+ * sends a REJ and a DREQ.
+ */
+static struct cm_record *find_no_qpn(const struct cm_arrival *in, uint64_t guid, uint32_t qpn)
+{
+	(void)in, (void)guid, (void)qpn;
+	return NULL;
+}
+
+static const struct cm_lookups lookups = { find_by_local, find_by_remote, find_no_qpn };
+
+/* --- a new connection ---------------------------------------------------- */
+
+static struct cm_record record_of_lookup(const struct view *view)
+{
+	const struct cm_sidr_req *req = &view->msg->sidr_req;
+	struct cm_record is = { .handle = view->port,
+				.remote_comm_id = req->request_id,
+				.remote_ca_guid = req->service_id,
+				.tid = view->msg->hdr.tid,
+				.path = *view->path };
+
+	cm_record_begin(&is, CM_RX_SIDR_REQ);
+	return is;
+}
+
+/*
+ * No peer has several connections with the same id or queue pair; duplicates are compared one by
+ * one.
+ */
+static bool has_enough(const struct view *view, enum tracked_table table, uint32_t id)
+{
+	const struct cm_key key = { .gid = view->peer, .id = id };
+
+	return tracked_has_enough(view->tracker, table, &key);
+}
+
+/* See tracker_close(). */
+static void number_request(const struct view *view, struct tracked *tracked)
+{
+	if (!tracked->is.local_comm_id)
+		tracked->handed = view->tracker->client[view->client].n_handed + 1;
+}
+
+static int track_request(const struct view *view, enum cm_event event)
+{
+	const struct cm_req *req = &view->msg->req;
+	struct tracked *tracked;
+	struct cm_record is;
+
+	if (event == CM_RX_REQ) {
+		is = tracked_begin(view, CM_RX_REQ);
+		is.remote_comm_id = req->local_comm_id;
+		is.remote_ca_guid = req->local_ca_guid;
+		is.remote_qpn = req->local_qpn;
+	} else {
+		is = record_of_lookup(view);
+	}
+	if (!is.remote_comm_id)
+		return 0;
+	if (has_enough(view, TRACKED_BY_REMOTE, is.remote_comm_id) ||
+	    (event == CM_RX_REQ && has_enough(view, TRACKED_BY_QPN, is.remote_qpn)))
+		return -ENOSPC;
+	tracked = tracked_add(view->tracker, view->client);
+	if (!tracked)
+		return -ENOMEM;
+	tracked_replace(view->tracker, tracked, &is);
+	number_request(view, tracked);
+	return 0;
+}
+
+/* --- existing connections ------------------------------------------------- */
+
+static void step_by_rep(const struct view *view, struct tracked *tracked)
+{
+	const struct cm_rep *rep = &view->msg->rep;
+	struct cm_record is = tracked->is;
+
+	if (!cm_record_step(&is, CM_RX_REP))
+		return;
+	is.remote_comm_id = rep->local_comm_id;
+	is.remote_ca_guid = rep->local_ca_guid;
+	is.remote_qpn = cm_rep_qpn(rep);
+	is.local_ack_timeout = cm_ack_timeout(rep->target_ack_delay, is.packet_life_time);
+	tracked_replace(view->tracker, tracked, &is);
+}
+
+static void step_by_dreq(const struct view *view, struct tracked *tracked)
+{
+	bool was_told = tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD));
+
+	if (tracked_step(view->tracker, tracked, CM_RX_DREQ) && !was_told &&
+	    tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD)))
+		tracked->is.tid = view->msg->hdr.tid; /* its response has this transaction id */
+}
+
+static void step_by_message(const struct view *view, struct tracked *tracked, enum cm_event event)
+{
+	if (event == CM_RX_REP) {
+		step_by_rep(view, tracked);
+	} else if (event == CM_RX_DREQ) {
+		step_by_dreq(view, tracked);
+	} else {
+		if (event == CM_RX_REJ_STALE &&
+		    cm_edge_of((enum cm_state)tracked->is.state, event)->act)
+			tracked->is_refused = true;
+		tracked_step(view->tracker, tracked, event);
+	}
+}
+
+int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
+		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known)
+{
+	struct view view = { .tracker = tracker,
+			     .client = client,
+			     .port = port,
+			     .path = path,
+			     .peer = mad_path_peer(path),
+			     .msg = msg };
+	struct cm_arrival arrival = { &lookups, &view, msg, view.peer };
+	struct cm_found found;
+	enum cm_event event = cm_guard(&arrival, &found);
+	struct tracked *tracked;
+
+	*ret_is_known = found.is_known && msg->hdr.attr_id != CM_ATTR_SIDR_REP;
+	if (event == CM_NO_EVENT)
+		return 0;
+	if (!found.record)
+		return track_request(&view, event);
+	tracked = container_of(found.record, struct tracked, is);
+	number_request(&view, tracked);
+	step_by_message(&view, tracked, event);
+	return 0;
+}

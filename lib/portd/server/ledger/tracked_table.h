@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Storage and lookup of tracked connections: chunks that never move, a list of free entries, four
+ * hash tables of indices, and a list for each client. The tables grow by one bucket with each
+ * connection (linear hashing), so none of these takes long.
+ */
+#ifndef LIB_PORTD_SERVER_LEDGER_TRACKED_TABLE_H
+#define LIB_PORTD_SERVER_LEDGER_TRACKED_TABLE_H
+
+#include <stdatomic.h>
+
+#include "cm/index.h"
+#include "lib/portd/server/ledger/tracked.h"
+
+#define TRACKED_SEAL UINT32_C(0x77696c6c)
+
+struct tracked_client {
+	uint32_t first;
+	uint32_t count;
+	uint32_t *shared;  /* count for several clients, or NULL */
+	uint32_t n_handed; /* delivered messages, modulo 2^32 */
+	struct tracked_owner owner;
+};
+
+struct tracker {
+	uint64_t secret;
+	struct tracked **chunk;
+	uint32_t n_chunks;
+	uint32_t n_chunks_max; /* capacity of chunk */
+	uint32_t n_stored;     /* the first n_stored chunks are in the store */
+	uint32_t free;	       /* list linked by client_next */
+	uint32_t n_tracked;
+	uint32_t n_buckets;	/* per table */
+	uint32_t n_buckets_max; /* room per table; a power of two */
+	uint32_t *buckets;	/* all tables, one after the other */
+	/* next[TRACKED_BY_OWN_QPN] of each entry, which has no room for it */
+	uint32_t *next_by_own_qpn;
+	struct tracked_client *client;
+	uint32_t n_clients;
+	struct tracked_client dead;    /* connections of ended clients, being disconnected */
+	struct tracked_client orphans; /* connections whose clients may resume */
+	uint32_t n_unknown;	       /* orphans of clients of unknown pid that may resume */
+	uint32_t *orphan_of;	       /* the first orphan of each block, plus one; 0: none */
+	uint32_t *left_behind;	       /* number of dead and orphans by block of comm ids */
+	uint32_t *dead_of;	       /* number of dead by user */
+	struct tracked_store *store;   /* NULL: entries do not survive us */
+};
+
+/**
+ * tracked_unseal() - mark an entry as incomplete before several of its members change
+ *
+ * A compiler barrier suffices: the stores of a killed process are seen in program order by
+ * processes that map the file later.
+ */
+static inline void tracked_unseal(struct tracked *tracked)
+{
+	tracked->seal = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/** tracked_seal() - mark an entry as complete */
+static inline void tracked_seal(struct tracked *tracked)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	tracked->seal = TRACKED_SEAL ^ tracked->index;
+}
+
+#define TRACKED_IN(state) (1u << CM_##state)
+
+/** tracked_is_in() - return whether the state is one of TRACKED_IN(...) | TRACKED_IN(...) */
+static inline bool tracked_is_in(const struct tracked *tracked, unsigned int states)
+{
+	return states >> tracked->is.state & 1;
+}
+
+/**
+ * tracked_has_own_qpn() - return whether a peer has accepted the connection with its queue pair
+ *
+ * Before, anybody could name queue pairs that others will create. Later, a client may release its
+ * queue pair as soon as either side disconnects.
+ */
+bool tracked_has_own_qpn(const struct tracked *tracked);
+
+/** tracked_at() - the entry of an index; NULL for TRACKED_NONE */
+struct tracked *tracked_at(const struct tracker *tracker, uint32_t index);
+
+/** tracked_has_client() - make room for the list of a client. Return: false when out of memory. */
+bool tracked_has_client(struct tracker *tracker, uint16_t client);
+
+/** tracked_add() - add an empty entry to a client's list, in no table. Return: NULL on ENOMEM. */
+struct tracked *tracked_add(struct tracker *tracker, uint16_t client);
+
+/** tracked_remove() - remove an entry from all tables and from its list, and free it */
+void tracked_remove(struct tracker *tracker, struct tracked *tracked);
+
+/** tracked_reap() - move an entry to the dead; only the table of local comm ids keeps it */
+void tracked_reap(struct tracker *tracker, struct tracked *tracked);
+
+/** tracked_hand_over() - move an orphan, not dead, to the list of a client, which must exist */
+void tracked_hand_over(struct tracker *tracker, struct tracked *orphan, uint16_t client);
+
+/*
+ * Return: whether an entry of a chunk is a valid tracked connection. May look at the entry's own
+ * members and its index only.
+ */
+typedef bool tracked_looker(const struct tracker *tracker, struct tracked *tracked);
+
+/**
+ * tracked_adopt_chunks() - use the chunks of the store, whose content is not trusted
+ * @look: called for each sealed entry; the entry becomes an orphan if it returns true
+ *
+ * Return: false when out of memory; then the first chunks are in use.
+ */
+bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look);
+
+/** tracked_forget_chunks() - drop all chunks; they must be in the store, and empty */
+void tracked_forget_chunks(struct tracker *tracker);
+
+/**
+ * tracked_index() - enter an entry into the given tables and remove it from the others
+ * @tables: bitmap; while an entry is in a table, the members of its key must not change
+ *
+ * An entry is left out of a table, other than that of local comm ids, if tracked_has_enough().
+ */
+void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
+
+/**
+ * tracked_find() - iterate over the entries with a key
+ * @after: the previous entry, or NULL to start
+ * @key:   a GUID of 0 matches any
+ *
+ * Return: the next entry, or NULL.
+ */
+struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table table,
+			     const struct tracked *after, const struct cm_key *key);
+
+/** tracked_has_enough() - return whether TRACKED_ALIKE_MAX entries have the key */
+bool tracked_has_enough(const struct tracker *tracker, enum tracked_table table,
+			const struct cm_key *key);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The values that a client may put into a message: see fields.h. A row for each field of the MAD
+ * header, of each message, of the header of the IP CM service, and of the path on which the message
+ * is sent.
+ */
+#include "lib/portd/server/routing/fields.h"
+#include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/wire/host_port.h"
+
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+#include "cm/action.h"
+#include "cm/guard.h"
+#include "lib/net/hop.h"
+#include "mad/cma_hdr.h"
+
+#define ROCE_SL_MAX    7 /* priorities of Ethernet */
+#define IB_SL_MAX      15
+#define FLOW_LABEL_MAX 0xfffff
+
+#define IN(attr)       (1u << (CM_ATTR_##attr - CM_ATTR_REQ))
+#define REQUESTS       (IN(REQ) | IN(SIDR_REQ))
+#define ALL	       UINT32_MAX
+
+struct said {
+	const struct server *server;
+	const struct client *client;
+	struct host_port *host_port;
+	const struct mad_path *path;
+	const struct cm_msg *msg;
+	struct gid_entry gid; /* of the path's index; without verbs if not looked up */
+};
+
+/* --- identity ------------------------------------------------------------- */
+
+/* A REJ may have no comm id of its sender, and a SIDR_REP has its receiver's id. */
+static bool has_own_comm_id(struct said *said)
+{
+	const struct cm_msg *msg = said->msg;
+	uint32_t comm_id = msg->rtu.local_comm_id; /* the first field of most messages */
+
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+		return true;
+	if (msg->hdr.attr_id == CM_ATTR_REJ && comm_id == 0)
+		return true;
+	if (msg->hdr.attr_id == CM_ATTR_REQ)
+		comm_id = msg->req.local_comm_id;
+	else if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
+		comm_id = msg->sidr_req.request_id;
+	return said->server->block_owner[comm_id >> ID_BLOCK_SHIFT] == said->client->index;
+}
+
+static bool has_our_guid(struct said *said)
+{
+	const struct cm_msg *msg = said->msg;
+
+	return said->host_port->cm.ca_guid ==
+	       (msg->hdr.attr_id == CM_ATTR_REQ ? msg->req.local_ca_guid : msg->rep.local_ca_guid);
+}
+
+/* A REJ after a timeout is found by the GUID in it: it must not be another host's. */
+static bool has_our_guid_after_timeout(struct said *said)
+{
+	const struct cm_rej *rej = &said->msg->rej;
+
+	return rej->reason != CM_REJ_TIMEOUT || cm_rej_guid(rej) == said->host_port->cm.ca_guid;
+}
+
+/* Otherwise the peer would take the connection of another user for stale, and end it. */
+static bool names_own_qpn(struct said *said)
+{
+	const struct cm_msg *msg = said->msg;
+	const bool is_req = msg->hdr.attr_id == CM_ATTR_REQ;
+	const struct tracked_naming naming = {
+		.client = said->client->index,
+		.peer = mad_path_peer(said->path),
+		.of_device = said->host_port->of_device,
+		.qpn = is_req ? msg->req.local_qpn : cm_rep_qpn(&msg->rep),
+	};
+
+	return tracker_may_name(said->server->tracker, &naming);
+}
+
+/* An XRC target's queue pair is in that field. */
+static bool names_own_eecn(struct said *said)
+{
+	const struct cm_rep *rep = &said->msg->rep;
+
+	return cm_rep_qpn(rep) == rep->local_qpn || names_own_qpn(said);
+}
+
+/* --- path ----------------------------------------------------------------- */
+
+static bool has_grh(struct said *said)
+{
+	return said->path->grh;
+}
+
+static bool has_roce_sl(struct said *said)
+{
+	return said->path->sl <= ROCE_SL_MAX;
+}
+
+static bool has_ib_sl(struct said *said)
+{
+	return said->path->sl <= IB_SL_MAX;
+}
+
+/* On RoCE, everything is in one partition. */
+static bool has_first_pkey(struct said *said)
+{
+	return said->path->pkey_index == 0;
+}
+
+static bool has_pkey(struct said *said)
+{
+	return said->path->pkey_index < said->host_port->n_pkeys;
+}
+
+/* Drivers put it into a word whose upper bits are the GID index. */
+static bool has_flow_label(struct said *said)
+{
+	return said->path->flow_label <= FLOW_LABEL_MAX;
+}
+
+static bool has_gid(struct said *said)
+{
+	return said->gid.verbs ||
+	       host_port_gid(said->host_port, said->path->sgid_index, &said->gid) == 0;
+}
+
+/* A client outside home may use a GID that no namespace has shown, but not one of home. */
+static bool has_gid_of_its_namespace(struct said *said)
+{
+	const struct server *server = said->server;
+	const struct net_ns *of_gid;
+
+	if (said->client->net_ns == server->home)
+		return true;
+	of_gid = net_ns_of_gid(server->home, &said->gid, server->now);
+	return of_gid == said->client->net_ns ||
+	       (of_gid == server->home && !hop_is_here(&said->gid));
+}
+
+/* --- path in a REQ -------------------------------------------------------- */
+
+/* The peer's queue pair sends its data to that GID. */
+static bool names_own_gid(struct said *said)
+{
+	return memcmp(&said->msg->req.primary.local_gid, &said->gid.gid, sizeof(said->gid.gid)) ==
+	       0;
+}
+
+static bool names_peers_gid(struct said *said)
+{
+	return memcmp(&said->msg->req.primary.remote_gid, &said->path->dgid,
+		      sizeof(said->path->dgid)) == 0;
+}
+
+static bool names_no_alternate_lid(struct said *said)
+{
+	return !said->msg->req.alternate.local_lid;
+}
+
+static bool names_no_alternate_gid(struct said *said)
+{
+	static const struct mad_gid nothing;
+
+	return memcmp(&said->msg->req.alternate.local_gid, &nothing, sizeof(nothing)) == 0;
+}
+
+/* No program may change the path of a connection: stock has no call for it. */
+static bool is_never_sent(struct said *said)
+{
+	(void)said;
+	return false;
+}
+
+/* --- the header of the IP CM service -------------------------------------- */
+
+/* For services of the IB port space, only the listener knows whether there is a header. */
+static bool read_header(const struct said *said, struct cma_hdr *ret, uint16_t *ret_ps)
+{
+	const struct cm_msg *msg = said->msg;
+	const bool is_req = msg->hdr.attr_id == CM_ATTR_REQ;
+	uint64_t service_id = is_req ? msg->req.service_id : msg->sidr_req.service_id;
+
+	*ret_ps = (uint16_t)(service_id >> 16);
+	if (service_id != cma_service_id(*ret_ps, (uint16_t)service_id) || *ret_ps == RDMA_PS_IB)
+		return false;
+	return cma_hdr_read(is_req ? msg->req.private_data : msg->sidr_req.private_data, ret);
+}
+
+static bool has_own_port(struct said *said)
+{
+	struct cma_hdr hdr;
+	uint16_t ps;
+
+	return !read_header(said, &hdr, &ps) ||
+	       ports_has(said->client->net_ns->ports, said->client->index, ps, hdr.src_port);
+}
+
+/* A RoCE GID is an IP address. On a path to the same GID, a loopback address is valid too. */
+static bool has_own_address(struct said *said)
+{
+	struct cma_hdr hdr;
+	struct mad_gid gid;
+	union addr src;
+	uint16_t ps;
+
+	if (!read_header(said, &hdr, &ps))
+		return true;
+	addr_unpack(hdr.ip_version, hdr.src_addr, 0, 0, &src);
+	if (memcmp(&said->path->dgid, &said->gid.gid, sizeof(said->gid.gid)) == 0 &&
+	    addr_is_loopback(&src))
+		return true;
+	gid = addr_to_gid(&src);
+	return memcmp(&gid, &said->gid.gid, sizeof(gid)) == 0;
+}
+
+/* --- table ---------------------------------------------------------------- */
+
+#define LOOKUPS	       (IN(SIDR_REQ) | IN(SIDR_REP))
+#define OF_CONNECTIONS (ALL & ~LOOKUPS & ~IN(LAP))
+#define ON_CONNECTIONS (OF_CONNECTIONS & ~IN(REQ) & ~IN(DREP)) /* that cmportd knows */
+
+const char fields_own_qpn[] = "local_qpn";
+
+/* clang-format off */
+
+static const struct row {
+	const char *fields; /* names of layouts, separated by spaces; "CMA.", "MAD.", "path." */
+	uint32_t in;	    /* messages */
+	enum fields_by by;
+	bool (*on_roce)(struct said *said);
+	bool (*on_ib)(struct said *said);
+} rows[] = {
+	/* The rows with functions are first: fields_wrong() ends at the first one without. */
+	{ "*", IN(LAP), FIELDS_BY_ROW, is_never_sent, is_never_sent },
+	{ "local_comm_id", OF_CONNECTIONS, FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
+	{ "request_id", IN(SIDR_REQ), FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
+	{ "local_ca_guid", IN(REQ) | IN(REP), FIELDS_BY_ROW, has_our_guid, has_our_guid },
+	{ "ari", IN(REJ), FIELDS_BY_ROW, has_our_guid_after_timeout, has_our_guid_after_timeout },
+	{ fields_own_qpn, IN(REQ) | IN(REP), FIELDS_BY_ROW, names_own_qpn, names_own_qpn },
+	{ "local_eecn", IN(REP), FIELDS_BY_ROW, names_own_eecn, names_own_eecn },
+	{ "path.grh", ALL, FIELDS_BY_ROW, has_grh, NULL },
+	{ "path.sl", ALL, FIELDS_BY_ROW, has_roce_sl, has_ib_sl },
+	{ "path.pkey_index", ALL, FIELDS_BY_ROW, has_first_pkey, has_pkey },
+	{ "path.flow_label", ALL, FIELDS_BY_ROW, has_flow_label, has_flow_label },
+	{ "path.sgid_index", ALL, FIELDS_BY_ROW, has_gid, NULL },
+	{ "path.sgid_index", ALL, FIELDS_BY_ROW, has_gid_of_its_namespace, NULL },
+	{ "primary.local_gid", IN(REQ), FIELDS_BY_ROW, names_own_gid, NULL },
+	{ "primary.remote_gid", IN(REQ), FIELDS_BY_ROW, names_peers_gid, NULL },
+	{ "alternate.local_lid", IN(REQ), FIELDS_BY_ROW, names_no_alternate_lid, NULL },
+	{ "alternate.local_gid", IN(REQ), FIELDS_BY_ROW, names_no_alternate_gid, NULL },
+	{ "CMA.src_port", REQUESTS, FIELDS_BY_ROW, has_own_port, has_own_port },
+	{ "CMA.src_addr", REQUESTS, FIELDS_BY_ROW, has_own_address, NULL },
+
+	{ "MAD.base_version MAD.mgmt_class MAD.class_version MAD.method MAD.attr_id", ALL,
+	  FIELDS_BY_DECODER, NULL, NULL },
+	{ "remote_comm_id", ON_CONNECTIONS, FIELDS_BY_TRACKER, NULL, NULL },
+	{ "request_id service_id", IN(SIDR_REP), FIELDS_BY_TRACKER, NULL, NULL },
+	{ "path.dgid", ON_CONNECTIONS | IN(SIDR_REP), FIELDS_BY_TRACKER, NULL, NULL },
+	/* The client may have forgotten the connection. */
+	{ "remote_comm_id path.dgid", IN(DREP), FIELDS_AT_A_RATE, NULL, NULL },
+	{ "path.sgid_tag", ALL, FIELDS_OVERWRITTEN, NULL, NULL },
+
+	/* A service of the IB port space may find no header, or another one. */
+	{ "CMA.cma_version CMA.ip_version CMA.dst_addr", REQUESTS, FIELDS_FREE, NULL, NULL },
+	{ "MAD.status MAD.class_specific MAD.tid MAD.attr_mod", ALL, FIELDS_FREE, NULL, NULL },
+	{ "path.dgid", REQUESTS, FIELDS_FREE, NULL, NULL },
+	{ "path.dlid path.path_bits path.hop_limit path.traffic_class", ALL, FIELDS_FREE, NULL, NULL },
+	{ "private_data", ALL, FIELDS_FREE, NULL, NULL },
+	{ "vendor_id", IN(REQ) | IN(REP) | IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
+	{ "local_qkey starting_psn responder_resources initiator_depth flow_control "
+	  "rnr_retry_count srq", IN(REQ) | IN(REP), FIELDS_FREE, NULL, NULL },
+	{ "service_id pkey", REQUESTS, FIELDS_FREE, NULL, NULL },
+	{ "local_eecn remote_eecn remote_cm_response_timeout transport_service_type "
+	  "local_cm_response_timeout retry_count path_mtu rdc_exists max_cm_retries "
+	  "extended_transport_type sap_supported", IN(REQ), FIELDS_FREE, NULL, NULL },
+	{ "primary.local_lid primary.remote_lid primary.flow_label primary.packet_rate "
+	  "primary.traffic_class primary.hop_limit primary.sl primary.subnet_local "
+	  "primary.local_ack_timeout", IN(REQ), FIELDS_FREE, NULL, NULL },
+	/* Without a local address there is no alternate path. */
+	{ "alternate.remote_lid alternate.remote_gid alternate.flow_label alternate.packet_rate "
+	  "alternate.traffic_class alternate.hop_limit alternate.sl alternate.subnet_local "
+	  "alternate.local_ack_timeout", IN(REQ), FIELDS_FREE, NULL, NULL },
+	{ "target_ack_delay failover_accepted", IN(REP), FIELDS_FREE, NULL, NULL },
+	{ "message", IN(MRA) | IN(REJ), FIELDS_FREE, NULL, NULL },
+	{ "service_timeout", IN(MRA), FIELDS_FREE, NULL, NULL },
+	{ "ari_bytes reason", IN(REJ), FIELDS_FREE, NULL, NULL },
+	{ "remote_qpn", IN(DREQ), FIELDS_FREE, NULL, NULL },
+	{ "status info_bytes info", IN(APR) | IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
+	{ "qpn qkey", IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
+};
+
+/* clang-format on */
+
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static bool names_field(const struct row *row, const char *field)
+{
+	const size_t n = strlen(field);
+	const char *at = row->fields;
+
+	if (strcmp(at, "*") == 0)
+		return true;
+	while ((at = strstr(at, field))) {
+		if ((at == row->fields || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+enum fields_by fields_by(uint16_t attr_id, const char *field)
+{
+	const uint32_t in = 1u << (attr_id - CM_ATTR_REQ);
+	size_t i;
+
+	for (i = 0; i < N_ROWS; i++)
+		if (rows[i].in & in && names_field(&rows[i], field))
+			return rows[i].by;
+	return FIELDS_WITHOUT_ROW;
+}
+
+const char *fields_wrong(const struct server *server, const struct client *client,
+			 struct host_port *host_port, const struct mad_path *path,
+			 const struct gid_entry *gid, const struct cm_msg *msg)
+{
+	struct said said = { .server = server,
+			     .client = client,
+			     .host_port = host_port,
+			     .path = path,
+			     .msg = msg,
+			     .gid = *gid };
+	const uint32_t in = 1u << (msg->hdr.attr_id - CM_ATTR_REQ);
+	bool (*may)(struct said * said);
+	size_t i;
+
+	for (i = 0; i < N_ROWS && rows[i].by == FIELDS_BY_ROW; i++) {
+		if (!(rows[i].in & in))
+			continue;
+		may = host_port->subnet ? rows[i].on_ib : rows[i].on_roce;
+		if (may && !may(&said))
+			return rows[i].fields;
+	}
+	return NULL;
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Routing: the client that receives a message, and whether a client may send a message. Messages of
+ * no connected client go to our own core (cm/), which has the connections of ended processes and
+ * answers stray messages.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cm/guard.h"
+#include "lib/portd/server/routing/fields.h"
+#include "lib/portd/server/routing/recovery.h"
+#include "lib/portd/server/clients/client_out.h"
+#include "lib/portd/server/clients/user.h"
+#include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/routing/router.h"
+#include "lib/portd/server/wire/host_port.h"
+#include "lib/portd/server/wire/tracers.h"
+
+#define LEFT_NS (60000 * CM_NS_PER_MS) /* longer than a peer repeats a REP */
+
+static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
+{
+	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
+}
+
+/* --- our own core -------------------------------------------------------- */
+
+static void send_effects(struct server *server, const struct cm_effects *fx)
+{
+	unsigned int i;
+
+	for (i = 0; i < fx->n_sends; i++)
+		host_port_send(server, host_port_of(fx->send[i].port), NULL, &fx->send[i].path,
+			       fx->send[i].mad, false);
+}
+
+/* During the grace period, the client that a message is for may be about to resume. */
+static bool may_answer(struct server *server, struct host_port *host_port,
+		       const uint8_t mad[MAD_BYTES])
+{
+	bool may = !recovery_in_grace(server);
+
+	stat_count(host_port, may ? PORTD_COUNT_ANSWERED : PORTD_COUNT_HELD_BACK, mad);
+	return may;
+}
+
+/* A message of a connection has come from it. */
+static void note_peer(struct server *server, struct host_port *host_port,
+		      const struct mad_path *path, uint32_t source_qpn)
+{
+	const struct mad_gid peer = mad_path_peer(path);
+
+	host_port_heard(host_port, path, source_qpn);
+	strangers_know(&server->strangers_rate, &peer);
+}
+
+void router_left(struct server *server, uint32_t comm_id)
+{
+	server->block_left[comm_id >> ID_BLOCK_SHIFT] = server->now;
+}
+
+static bool has_left(const struct server *server, uint32_t comm_id)
+{
+	const struct cm_time at = server->block_left[comm_id >> ID_BLOCK_SHIFT];
+
+	return at.ns && owner_of_id(server, comm_id) == NOBODY &&
+	       !cm_time_reached(cm_time_after(at, LEFT_NS), server->now);
+}
+
+/* It sends DREQ until that is answered; one in TIMEWAIT has sent REJ, once. */
+static bool is_being_ended(const struct server *server, uint32_t comm_id)
+{
+	const struct cm_key key = { .id = comm_id };
+	struct cm_node *node = cm_index_find(&server->core.by_local, &key);
+
+	return node && container_of(node, struct cm_conn, by_local)->state != CM_TIMEWAIT;
+}
+
+/*
+ * The REJ for a connection of a program that has ended is sent once. If it was lost, the peer
+ * repeats its REP, or has sent RTU and would wait for ever. Reason 4, as the peer of an RTU or MRA
+ * may not know our comm id.
+ */
+static void reject_for_left(struct server *server, struct host_port *host_port,
+			    const struct mad_path *path, const struct cm_msg *msg)
+{
+	const uint16_t attr = msg->hdr.attr_id;
+	const uint32_t comm_id = msg->rtu.remote_comm_id; /* REP and MRA begin with both, too */
+	uint8_t mad[MAD_BYTES];
+	struct cm_msg rej;
+
+	if ((attr != CM_ATTR_REP && attr != CM_ATTR_RTU && attr != CM_ATTR_MRA) ||
+	    !has_left(server, comm_id) || is_being_ended(server, comm_id))
+		return;
+	cm_msg_init(&rej, CM_ATTR_REJ, msg->hdr.tid);
+	rej.rej.local_comm_id = comm_id;
+	rej.rej.remote_comm_id = msg->rtu.local_comm_id;
+	rej.rej.message = attr == CM_ATTR_REP ? CM_ANSWERED_REP : CM_ANSWERED_OTHER;
+	cm_rej_timeout(&rej.rej, host_port->cm.ca_guid);
+	cm_msg_encode(&rej, mad);
+	host_port_send(server, host_port, NULL, path, mad, false);
+}
+
+static void answer_for_nobody(struct server *server, struct host_port *host_port,
+			      const struct mad_path *path, uint32_t source_qpn,
+			      const uint8_t mad[MAD_BYTES])
+{
+	struct cm_effects fx;
+
+	if (!may_answer(server, host_port, mad))
+		return;
+	cm_core_input(&server->core, &host_port->cm, path, mad, MAD_BYTES, server->now, &fx);
+	if (fx.is_known)
+		note_peer(server, host_port, path, source_qpn);
+	send_effects(server, &fx);
+	reject_for_left(server, host_port, path, &fx.msg);
+}
+
+static struct cm_msg refusal_of(const struct cm_msg *request)
+{
+	const struct cm_sidr_req *lookup = &request->sidr_req;
+	struct cm_msg msg;
+
+	if (request->hdr.attr_id == CM_ATTR_SIDR_REQ) {
+		cm_msg_init(&msg, CM_ATTR_SIDR_REP, request->hdr.tid);
+		msg.sidr_rep.request_id = lookup->request_id;
+		msg.sidr_rep.service_id = lookup->service_id;
+		msg.sidr_rep.status = CM_SIDR_REJECT;
+		return msg;
+	}
+	cm_msg_init(&msg, CM_ATTR_REJ, request->hdr.tid);
+	msg.rej.remote_comm_id = request->req.local_comm_id;
+	msg.rej.message = CM_ANSWERED_REQ;
+	msg.rej.reason = CM_REJ_CONSUMER;
+	return msg;
+}
+
+/*
+ * As the kernel does: if there are listeners on the port, the request is rejected as by a program,
+ * although none of them accepts its address.
+ */
+static void refuse_request(struct server *server, struct host_port *host_port,
+			   const struct mad_path *path, const struct cm_msg *request,
+			   const uint8_t request_mad[MAD_BYTES])
+{
+	struct cm_msg msg = refusal_of(request);
+	uint8_t mad[MAD_BYTES];
+
+	if (!may_answer(server, host_port, request_mad))
+		return;
+	cm_msg_encode(&msg, mad);
+	host_port_send(server, host_port, NULL, path, mad, false);
+}
+
+void router_reap(struct server *server, const struct cm_record *tracked)
+{
+	struct host_port *host_port = server->host_port[tracked->handle];
+	struct cm_conn *conn = NULL;
+	struct cm_effects fx;
+
+	if (tracked->local_comm_id) /* else the program has sent no message */
+		router_left(server, tracked->local_comm_id);
+	strangers_know_peer_of(&server->strangers_rate, tracked);
+	if (host_port)
+		conn = cm_core_adopt(&server->core, tracked, &host_port->cm, NULL);
+	if (!conn) {
+		/* Already over, or out of memory; the peer will time out. */
+		tracker_reaped(server->tracker, tracked->local_comm_id);
+		return;
+	}
+	log_debug("conn 0x%08x is left behind in %s", conn->local_comm_id,
+		  cm_state_str(conn->state));
+	if (cm_core_call(&server->core, conn, CM_CALL_DESTROY, NULL, server->now, &fx) == 0)
+		send_effects(server, &fx);
+}
+
+void router_expire(struct server *server)
+{
+	struct cm_effects fx;
+	unsigned int i;
+
+	while (cm_core_expire(&server->core, server->now, &fx))
+		for (i = 0; i < fx.n_sends; i++)
+			host_port_send(server, host_port_of(fx.send[i].port), NULL,
+				       &fx.send[i].path, fx.send[i].mad, true);
+}
+
+/* --- receiver of a message ------------------------------------------------ */
+
+static uint16_t client_of(const struct tracked *tracked)
+{
+	return tracked ? tracked->client : NOBODY;
+}
+
+/*
+ * A retransmitted request, or one that shows a stale connection, goes to the client of that
+ * connection; a new one goes to the listener.
+ */
+static uint16_t route_new(const struct server *server, struct host_port *host_port,
+			  const struct mad_path *path, uint64_t service_id, const uint8_t *data)
+{
+	struct ports_request request = { .service_id = service_id,
+					 .data = data,
+					 .handles = host_port->of_device };
+	const struct net_ns *net_ns = server->home;
+	struct gid_entry gid;
+
+	if (path->grh && !host_port_gid(host_port, path->sgid_index, &gid)) {
+		net_ns = net_ns_of_gid(server->home, &gid, server->now);
+		request.ifindex = gid.ifindex;
+	}
+	return net_ns_listener(server->home, net_ns, &request);
+}
+
+static uint16_t route_req(const struct server *server, struct host_port *host_port,
+			  const struct mad_path *path, const struct mad_gid *peer,
+			  const struct cm_req *req)
+{
+	uint16_t to;
+
+	to = client_of(
+		tracker_of_remote(server->tracker, peer, req->local_ca_guid, req->local_comm_id));
+	if (to == NOBODY)
+		to = client_of(
+			tracker_of_qpn(server->tracker, peer, req->local_ca_guid, req->local_qpn));
+	return to == NOBODY ? route_new(server, host_port, path, req->service_id, req->private_data)
+			    : to;
+}
+
+static uint16_t route_msg(const struct server *server, struct host_port *host_port,
+			  const struct mad_path *path, const struct cm_msg *msg)
+{
+	const struct cm_sidr_req *lookup = &msg->sidr_req;
+	struct mad_gid peer = mad_path_peer(path);
+	uint16_t to = NOBODY;
+
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_REQ:
+		return route_req(server, host_port, path, &peer, &msg->req);
+	case CM_ATTR_SIDR_REQ:
+		to = client_of(tracker_of_remote(server->tracker, &peer, lookup->service_id,
+						 lookup->request_id));
+		return to != NOBODY ? to
+				    : route_new(server, host_port, path, lookup->service_id,
+						lookup->private_data);
+	case CM_ATTR_SIDR_REP:
+		return owner_of_id(server, msg->sidr_rep.request_id);
+	case CM_ATTR_REJ:
+		/* A peer that gives up on a REQ without response sends only its own id. */
+		if (msg->rej.reason == CM_REJ_TIMEOUT)
+			to = client_of(tracker_of_remote(server->tracker, &peer,
+							 cm_rej_guid(&msg->rej),
+							 msg->rej.local_comm_id));
+		if (to != NOBODY)
+			return to;
+	}
+	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with both ids */
+}
+
+static bool is_request(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
+}
+
+/*
+ * Limits what a host can trigger without a connection: a search for a listener, a response, or a
+ * record. A host gets one message of equal size for each of its own. Comm ids can be guessed, so a
+ * message that names a client but none of its connections counts, too.
+ */
+static bool may_ask(struct server *server, const struct mad_path *path)
+{
+	const struct mad_gid peer = mad_path_peer(path);
+
+	return strangers_may_ask(&server->strangers_rate, &peer,
+				 quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now);
+}
+
+/*
+ * Return: false for a message to be dropped, which limits what a remote flood makes us store for a
+ * client that does not respond.
+ *
+ * The peer's queue pair is learnt only from messages of a connection: any host can send others,
+ * with any source address, and they must not affect our responses to that address.
+ */
+static bool track_request(struct server *server, struct host_port *host_port,
+			  const struct mad_path *path, uint32_t source_qpn, uint16_t to,
+			  const struct cm_msg *msg, bool *ret_is_known)
+{
+	struct mad_path way = *path;
+	struct gid_entry gid;
+
+	if (is_request(msg) && !user_may(server->client[to], QUOTA_USER_CONNS))
+		return false;
+	if (is_request(msg))
+		host_port_mark_source(host_port, &way, &gid);
+	if (tracker_received(server->tracker, to, host_port->handle, &way, msg, ret_is_known))
+		return false;
+	if (*ret_is_known)
+		note_peer(server, host_port, path, source_qpn);
+	return *ret_is_known || is_request(msg) || may_ask(server, path);
+}
+
+/*
+ * A listener that does not read gets no more requests; when it reads again, their peers retransmit
+ * them. Requests have been counted before their receiver was searched.
+ */
+static bool may_go_to(struct server *server, uint16_t to, const struct mad_path *path,
+		      const struct cm_msg *msg)
+{
+	if (is_request(msg))
+		return to >= CLIENTS_MAX || client_takes_requests(server->client[to]);
+	return to != NOBODY || may_ask(server, path);
+}
+
+static bool answers_request(const struct cm_msg *msg)
+{
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_MRA:
+		return msg->mra.message == CM_ANSWERED_REQ;
+	case CM_ATTR_REP:
+	case CM_ATTR_REJ:
+	case CM_ATTR_SIDR_REP:
+		return true;
+	}
+	return false;
+}
+
+static void note_answer(struct server *server, const struct mad_path *path,
+			const struct cm_msg *msg)
+{
+	const struct mad_gid peer = mad_path_peer(path);
+
+	if (!answers_request(msg))
+		return;
+	peer_rate_give(&server->unanswered, &peer);
+	server->resume_at = server->now; /* requests may have waited for this */
+}
+
+/* A user and a host, in place of a host. */
+static struct mad_gid said_by(const struct client *client, const struct mad_path *path)
+{
+	struct mad_gid key = mad_path_peer(path);
+
+	key.raw[0] ^= (uint8_t)(client->user->number >> 8);
+	key.raw[1] ^= (uint8_t)client->user->number;
+	return key;
+}
+
+/* The host knows the client's connections, or asks for one. */
+static void note_said(struct server *server, const struct client *client,
+		      const struct mad_path *path)
+{
+	const struct mad_gid key = said_by(client, path);
+
+	peer_rate_give(&server->said_rate, &key);
+}
+
+void router_received(struct server *server, struct host_port *host_port,
+		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
+{
+	struct client *client;
+	bool may, is_known;
+	struct cm_msg msg;
+	uint16_t to;
+
+	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
+		stat_count(host_port, PORTD_COUNT_MALFORMED, NULL);
+		return;
+	}
+	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
+	note_answer(server, path, &msg);
+	may = !is_request(&msg) || may_ask(server, path);
+	to = may ? route_msg(server, host_port, path, &msg) : NOBODY;
+	if (to < CLIENTS_MAX && server->client[to]->is_ending)
+		to = NOBODY;
+	client = to < CLIENTS_MAX ? server->client[to] : NULL;
+	if (client && !client_host_port(server, client, host_port->handle)) {
+		client = NULL;
+		to = NOBODY;
+	}
+	/* What is dropped is not recorded either: it would replace what is not. */
+	if (!may || !may_go_to(server, to, path, &msg) ||
+	    (client && !track_request(server, host_port, path, source_qpn, to, &msg, &is_known))) {
+		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
+		return;
+	}
+	tracer_show(server, host_port, PORTD_RECEIVED, client, path, mad);
+	if (client) {
+		note_said(server, client, path);
+		client_deliver(server, client, host_port, path, mad, is_known);
+	} else if (to == PORTS_NOT_FOR_THEM) {
+		refuse_request(server, host_port, path, &msg, mad);
+	} else {
+		answer_for_nobody(server, host_port, path, source_qpn, mad);
+	}
+}
+
+/* --- checks before sending ------------------------------------------------ */
+
+/*
+ * The connection of a client's message; the first response to a REQ is looked up by the peer's id.
+ */
+static const struct tracked *tracked_of(const struct server *server, const struct mad_path *path,
+					const struct cm_msg *msg)
+{
+	struct mad_gid peer = mad_path_peer(path);
+	const struct tracked *tracked;
+
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_SIDR_REQ:
+		return NULL;
+	case CM_ATTR_SIDR_REP:
+		return tracker_of_remote(server->tracker, &peer, msg->sidr_rep.service_id,
+					 msg->sidr_rep.request_id);
+	case CM_ATTR_REQ:
+		tracked = tracker_of_local(server->tracker, msg->req.local_comm_id);
+		return tracked && tracked->starting_psn == msg->req.starting_psn &&
+				       tracked->is.local_qpn == msg->req.local_qpn
+			       ? tracked
+			       : NULL;
+	}
+	tracked = tracker_of_local(server->tracker, msg->rtu.local_comm_id);
+	return tracked ? tracked
+		       : tracker_of_remote(server->tracker, &peer, 0, msg->rtu.remote_comm_id);
+}
+
+/*
+ * The GID index in a message was valid when the connection began; that GID may have gone since, and
+ * another may have its index. @ret: as of host_port_mark_source(). Return: false if the GID is
+ * gone.
+ */
+static bool find_source(const struct server *server, const struct client *client,
+			struct host_port *host_port, struct mad_path *path,
+			const struct cm_msg *msg, struct gid_entry *ret)
+{
+	const struct tracked *tracked = tracked_of(server, path, msg);
+
+	if (!tracked || tracked->client != client->index || !tracked->is.path.sgid_tag) {
+		host_port_mark_source(host_port, path, ret);
+		return true;
+	}
+	path->sgid_tag = tracked->is.path.sgid_tag;
+	return host_port_follow_source(host_port, path, ret);
+}
+
+/*
+ * Limits messages for connections that the host has forgotten: it counts them as it counts the
+ * requests of this host, of all users. A host that knows a connection says something, too.
+ */
+static bool may_say(struct server *server, const struct client *client, const struct mad_path *path)
+{
+	const struct mad_gid key = said_by(client, path);
+
+	return client->user->uid == 0 ||
+	       peer_rate_take(&server->said_rate, &key, SAID_S, SAID_MAX, server->now);
+}
+
+/*
+ * The message names the queue pair of another user's connection. The peer would reject it and end
+ * that connection, so the server rejects it in the peer's place.
+ */
+static void refuse_for_peer(struct server *server, struct client *client,
+			    struct host_port *host_port, const struct mad_path *path,
+			    const struct cm_msg *msg)
+{
+	const bool is_req = msg->hdr.attr_id == CM_ATTR_REQ;
+	struct cm_msg rej;
+	uint8_t mad[MAD_BYTES];
+
+	cm_msg_init(&rej, CM_ATTR_REJ, msg->hdr.tid);
+	rej.rej.local_comm_id = is_req ? 0 : msg->rep.remote_comm_id;
+	rej.rej.remote_comm_id = is_req ? msg->req.local_comm_id : msg->rep.local_comm_id;
+	rej.rej.message = is_req ? CM_ANSWERED_REQ : CM_ANSWERED_REP;
+	rej.rej.reason = CM_REJ_STALE_CONNECTION;
+	cm_msg_encode(&rej, mad);
+	client_deliver(server, client, host_port, path, mad, true);
+}
+
+static int check_message(struct server *server, struct client *client, struct host_port *host_port,
+			 struct portd_mad *mad)
+{
+	struct gid_entry gid;
+	struct cm_msg msg;
+	const char *wrong;
+	int err = cm_msg_decode(mad->mad, MAD_BYTES, &msg);
+
+	if (err)
+		return err;
+	if (!find_source(server, client, host_port, &mad->path, &msg, &gid)) {
+		user_end_turn(client);
+		return -EADDRNOTAVAIL;
+	}
+	wrong = fields_wrong(server, client, host_port, &mad->path, &gid, &msg);
+	if (wrong) {
+		user_end_turn(client);
+		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);
+		if (wrong == fields_own_qpn)
+			refuse_for_peer(server, client, host_port, &mad->path, &msg);
+		return -EPERM;
+	}
+	if (!is_request(&msg) && !may_say(server, client, &mad->path))
+		return -EDQUOT;
+	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg,
+			   user_may(client, QUOTA_USER_CONNS));
+	if (err != -EPERM || msg.hdr.attr_id != CM_ATTR_DREP)
+		return err;
+	user_end_turn(client); /* for a connection that its client has forgotten, which is rare */
+	return 0;
+}
+
+void router_sent(struct server *server, struct client *client, struct portd_mad *mad)
+{
+	struct host_port *host_port = client_host_port(server, client, mad->port);
+	int err;
+
+	if (!host_port)
+		return; /* the device was removed */
+	err = check_message(server, client, host_port, mad);
+	if (err) {
+		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);
+		log_debug("client %u, pid %d: a message was refused: %s", client->index,
+			  (int)client->pid, strerror(-err));
+		return;
+	}
+	host_port_send(server, host_port, client, &mad->path, mad->mad, mad->again != 0);
+}
