@@ -25,6 +25,15 @@ static int set_ip_addrs(struct request *request, unsigned int ifindex)
 	return 0;
 }
 
+/* A RoCE GID is an IP address, so the program can tell its peers by their addresses. */
+static bool is_senders(const struct request *request, const union addr *addr)
+{
+	struct mad_gid gid = addr_to_gid(addr);
+
+	return path_is_native(&request->path) ||
+	       memcmp(&gid, &request->conn->path.dgid, sizeof(gid)) == 0;
+}
+
 /* For a request without the CMA header: the addresses are those of the path. */
 static void set_ib_addrs(struct request *request)
 {
@@ -55,6 +64,8 @@ int request_locate(struct request *request)
 	}
 	request->header_bytes = CMA_HDR_BYTES;
 	err = set_ip_addrs(request, path->gid.ifindex);
+	if (!err && !is_senders(request, &request->src))
+		err = -EINVAL;
 	return err ? err : path_lead_back(path, &request->dst, &request->src);
 }
 

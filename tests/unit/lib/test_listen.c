@@ -135,6 +135,18 @@ TEST(request_from_no_address_is_refused)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
+/* A third host's, and our own: programs decide by the address who may do what. */
+TEST_LOOP(request_that_names_anothers_address_is_refused, 0, 2)
+{
+	static const uint8_t named[] = { 3, 1 };
+
+	rig_listener(1);
+	request_from(&(struct cma_hdr){ .ip_version = 4,
+					.src_addr = { [12] = 192, 0, 2, named[_i] },
+					.dst_addr = { [12] = 192, 0, 2, 1 } });
+	expect_rej(CM_REJ_CONSUMER);
+}
+
 TEST(request_whose_way_back_leaves_by_another_interface_is_refused)
 {
 	rig_listener(1);
