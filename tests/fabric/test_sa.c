@@ -10,6 +10,7 @@
 #include <infiniband/umad_sa.h>
 #include <infiniband/umad_sa_mcm.h>
 #include <infiniband/verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -236,6 +237,21 @@ TEST(send_only_member_makes_no_group)
 
 	ck_assert_uint_eq(ask_group(UMAD_METHOD_SET, &record, CREATE_MASK),
 			  UMAD_SA_STATUS_REQ_INVALID);
+}
+
+/* The file is what its packets are received by. */
+TEST(group_ends_with_its_last_full_member)
+{
+	struct umad_sa_mcmember_record record = group_of(5, GUID_OF_B, 2);
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/../../joined/ff12401bffff00000000000000000005/b.1",
+		 getenv("PURECM_FABRIC"));
+	ck_assert_uint_eq(join(5, GUID_OF_A, CREATE_MASK), 0);
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_SET, &record, LEAVE_MASK), 0);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	ck_assert_uint_eq(leave(5, GUID_OF_A), 0);
+	ck_assert_int_ne(access(path, F_OK), 0);
 }
 
 TEST(what_the_administrator_does_not_do_is_unsupported)

@@ -132,3 +132,14 @@ TEST(service_of_a_port_that_is_not_there_is_refused)
 	service = service_of(4, GUID_OF_A);
 	ck_assert_uint_eq(ask_service(UMAD_METHOD_SET, &service, 1), UMAD_SA_STATUS_INSUF_COMPS);
 }
+
+TEST(lease_of_0_has_0_left)
+{
+	struct service service = service_of(0x77, GUID_OF_A), is;
+	struct umad_sa_packet *packet = umad_get_mad(rig.table);
+
+	service.lease = 0;
+	ck_assert_uint_eq(ask_service(UMAD_METHOD_SET, &service, IDENTITY | WITH_LEASE), 0);
+	memcpy(&is, packet->data, sizeof(is));
+	ck_assert_uint_eq(ntohl(is.lease), 0);
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * MCMemberRecord, IBTA vol. 1, 15.2.5.17: groups and their member ports. The first full member
- * creates a group, and the group ends with its last member; only the broadcast group of IP over
- * InfiniBand is permanent, as with OpenSM. Each member has a file, joined/MGID/HOST.PORT, which
- * receivers of the group's packets check.
+ * creates a group, and the group ends with its last full member; only the broadcast group of IP
+ * over InfiniBand is permanent, as with OpenSM. Each member has a file, joined/MGID/HOST.PORT,
+ * which receivers of the group's packets check.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -73,23 +73,19 @@ static struct member *find_member(struct group *group, const uint8_t gid[16])
 	return NULL;
 }
 
-static bool is_mlid_free(struct host *host, uint16_t mlid)
+/* Return: the first that is free, or 0. */
+static uint16_t take_mlid(const struct host *host)
 {
-	struct list *node;
+	static bool is_taken[MLID_LAST - MLID_FIRST + 1]; /* the loop has one thread */
+	const struct group *group;
+	uint16_t i = 0;
 
-	list_for_each (node, &host->groups)
-		if (ntohs(container_of(node, struct group, link)->record.mlid) == mlid)
-			return false;
-	return true;
-}
-
-static uint16_t take_mlid(struct host *host)
-{
-	uint16_t mlid = MLID_FIRST;
-
-	while (mlid < MLID_LAST && !is_mlid_free(host, mlid))
-		mlid++;
-	return mlid;
+	memset(is_taken, 0, sizeof(is_taken));
+	list_for_each_entry (group, &host->groups, link)
+		is_taken[ntohs(group->record.mlid) - MLID_FIRST] = true;
+	while (i < sizeof(is_taken) && is_taken[i])
+		i++;
+	return i < sizeof(is_taken) ? MLID_FIRST + i : 0;
 }
 
 /* --- files --------------------------------------------------------------- */
@@ -132,12 +128,13 @@ static void note_joined(const struct host *host, const struct group *group,
 
 static struct group *create_group(struct host *host, const struct umad_sa_mcmember_record *record)
 {
-	struct group *group = calloc(1, sizeof(*group));
+	uint16_t mlid = take_mlid(host);
+	struct group *group = mlid ? calloc(1, sizeof(*group)) : NULL;
 
 	if (!group)
 		return NULL;
 	group->record = *record;
-	group->record.mlid = htons(take_mlid(host));
+	group->record.mlid = htons(mlid);
 	group->record.mtu = EXACTLY | SA_MTU;
 	group->record.rate = EXACTLY | SA_RATE;
 	group->record.pkt_life = EXACTLY | SA_LIFE_TIME;
@@ -178,7 +175,13 @@ static void add_record(const struct group *group, const struct member *member,
 	sa_answer_add(answer, padded);
 }
 
-static void drop_if_empty(struct group *group)
+static void drop_members(struct host *host, struct group *group)
+{
+	while (group->n_members)
+		note_joined(host, group, &group->member[--group->n_members].gid, false);
+}
+
+static void drop_if_empty(struct host *host, struct group *group)
 {
 	unsigned int i;
 
@@ -187,6 +190,7 @@ static void drop_if_empty(struct group *group)
 			return;
 	if (group->is_permanent)
 		return;
+	drop_members(host, group);
 	list_remove(&group->link);
 	free(group);
 }
@@ -251,7 +255,7 @@ static unsigned int leave_group(struct host *host, const struct umad_sa_mcmember
 		note_joined(host, group, &member->gid, false);
 		*member = group->member[--group->n_members];
 	}
-	drop_if_empty(group);
+	drop_if_empty(host, group);
 	return UMAD_SA_STATUS_SUCCESS;
 }
 
@@ -362,12 +366,6 @@ void sa_groups_free(struct host *host)
 	list_init(&host->groups);
 }
 
-static void drop_members(struct host *host, struct group *group)
-{
-	while (group->n_members)
-		note_joined(host, group, &group->member[--group->n_members].gid, false);
-}
-
 void sa_groups_forget(struct host *host)
 {
 	struct list *node, *after;
@@ -376,6 +374,6 @@ void sa_groups_forget(struct host *host)
 		struct group *group = container_of(node, struct group, link);
 
 		drop_members(host, group);
-		drop_if_empty(group);
+		drop_if_empty(host, group);
 	}
 }

@@ -86,10 +86,12 @@ static void add_record(const struct service *service, bool with_key, struct sa_a
 {
 	uint8_t record[RECORD_BYTES];
 	uint32_t lease = LEASE_FOREVER;
+	uint64_t now = clock_ns();
 
 	memcpy(record, service->record, sizeof(record));
 	if (service->ends_ns != UINT64_MAX)
-		lease = (uint32_t)((service->ends_ns - clock_ns()) / NS_PER_S);
+		lease = service->ends_ns > now ? (uint32_t)((service->ends_ns - now) / NS_PER_S)
+					       : 0;
 	lease = htonl(lease);
 	memcpy(record + LEASE_AT, &lease, sizeof(lease));
 	if (!with_key)
