@@ -109,7 +109,6 @@ class Security(unittest.TestCase):
     page = flat("docs/security.md").replace(" | | | ", " ")  # a row of two lines
     server = "lib/portd/server/"
     limits = (  # as the page says it, the macro, its file
-        ("the latest {} that were", "HOSTS_KNOWN", server + "clients/limits.h"),
         ("{} next hops at once", "STRANGERS_HOPS", server + "clients/limits.h"),
         ("reads {} messages of a user", "USER_TURN", server + "clients/limits.h"),
         ("{} of a user;", "ASKS_MAX", server + "clients/limits.h"),

@@ -325,9 +325,6 @@ static int make_tables(struct server *server)
 		return err;
 	server->core.released = forget_reaped;
 	server->tracker = tracker_new(secret[1]);
-	server->strangers_rate.each.secret = secret[4];
-	server->request_rate.secret = server->unanswered.secret = secret[4];
-	server->said_rate.secret = secret[4];
 	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
 }

@@ -36,11 +36,10 @@
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/clients/limits.h"
 #include "lib/portd/server/ports/net_ns.h"
-#include "lib/portd/server/wire/peer_rate.h"
 #include "lib/portd/server/files/process.h"
 #include "lib/portd/server/wire/unsent.h"
 #include "lib/portd/server/server.h"
-#include "lib/portd/server/wire/strangers.h"
+#include "lib/portd/server/wire/hosts.h"
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/clients/client.h"
@@ -80,11 +79,9 @@ struct server {
 	uint64_t grace_turn;		 /* the last in which it was looked at */
 	struct cm_core core;		 /* ended processes' connections, stray messages */
 	struct tracker *tracker;
-	struct strangers strangers_rate;	   /* what remote hosts ask */
-	struct peer_rate request_rate, unanswered; /* REQs sent to remote hosts; unanswered ones */
-	struct peer_rate said_rate;		   /* messages of connections, by user and host */
-	struct cm_time recovery_look_at;	   /* when to check the orphans next */
-	const struct tracked *next_orphan;	   /* where to go on; NULL: with the first */
+	struct hosts hosts;
+	struct cm_time recovery_look_at;   /* when to check the orphans next */
+	const struct tracked *next_orphan; /* where to go on; NULL: with the first */
 	struct process_look process_look[PROCESS_LOOKS];
 	uint64_t n_process_looks; /* so far */
 	struct net_ns *home;

@@ -74,8 +74,8 @@ static void leave_unanswered(const struct mad_path *path)
 	struct server *server = rig_server();
 	const struct mad_gid host = mad_path_peer(path);
 
-	while (peer_rate_take(&server->unanswered, &host, UNANSWERED_S, UNANSWERED_MAX,
-			      server->now))
+	while (spent_take(&hosts_at(&server->hosts, &host)->unanswered, UNANSWERED_S,
+			  UNANSWERED_MAX, server->now))
 		continue;
 }
 
@@ -134,13 +134,13 @@ TEST(a_host_that_has_forgotten_a_connection_gets_so_many_messages_for_it)
 /* The peer has not heard of it, and must hear when the client ends. */
 TEST(a_message_that_is_not_sent_changes_nothing)
 {
-	struct peer_rate_slot *slot = rig_server()->said_rate.slot;
+	struct spent *said = rig_server()->hosts.said;
 	const uint32_t comm_id = mallory[0].first + 1;
 	unsigned int i;
 
 	scene_connect(&mallory[0], 1);
-	for (i = 0; i < PEER_RATE_SLOTS; i++)
-		slot[i] = (struct peer_rate_slot){ .spent = SAID_MAX, .at = rig_server()->now };
+	for (i = 0; i < HOSTS; i++)
+		said[i] = (struct spent){ .n = SAID_MAX, .at = rig_server()->now };
 	scene_sends(&mallory[0], talk_msg_of(CM_ATTR_DREQ, comm_id, 0x701));
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_str_eq(scene_tracked(comm_id), "ESTABLISHED");

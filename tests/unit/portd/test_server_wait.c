@@ -66,13 +66,13 @@ TEST(a_new_client_waits_for_three_seconds_at_most)
 	ck_assert_int_eq(rig_answer(&carol), 0);
 }
 
-/* Their neighbours are resolved without a limit, see strangers.h. */
+/* Their neighbours are resolved without a limit, see hosts.h. */
 static bool is_peer_known(void)
 {
 	const struct mad_path path = rig_peer(SCENE_PEER);
 	const struct mad_gid peer = mad_path_peer(&path);
 
-	return strangers_are_known(&rig_server()->strangers_rate, &peer);
+	return host_is_known(hosts_at(&rig_server()->hosts, &peer), &peer);
 }
 
 TEST(peer_of_a_client_of_the_past_is_known)

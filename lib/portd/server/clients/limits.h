@@ -38,7 +38,9 @@
 #define WAITS_MAX     256   /* of WAITING_MAX; of what others leave, its user may have half ... */
 #define WAITS_FEW     4	    /* ... and these in any case */
 
-/* One remote host */
+/* One remote host; hosts of one hash share an entry */
+#define HOSTS_LOG2     13
+#define HOSTS	       (1 << HOSTS_LOG2)
 #define UNANSWERED_MAX 512   /* REQs that it has not answered: a quarter of its queue ... */
 #define UNANSWERED_S   2000  /* ... and that many more a second: a listener may be slow */
 #define REQUEST_BURST  4000  /* REQs to a host that answers, at once; 3/4 of host-rate a second */
@@ -46,10 +48,9 @@
 #define SAID_S	       2000  /* ... and that many more a second */
 
 /* All hosts that have sent no message of a connection, as their addresses may be forged */
-#define STRANGERS_TIMES	 5     /* their rate is so many times that of one host */
-#define STRANGERS_HOPS	 50    /* next hops to be resolved for them at once ... */
-#define STRANGERS_HOPS_S 10    /* ... and that many more a second */
-#define HOSTS_KNOWN	 16384 /* hosts that are known to have connections */
+#define STRANGERS_TIMES	 5  /* their rate is so many times that of one host */
+#define STRANGERS_HOPS	 50 /* next hops to be resolved for them at once ... */
+#define STRANGERS_HOPS_S 10 /* ... and that many more a second */
 
 enum quota {
 #define X(number, name, is, unit) QUOTA_##number,

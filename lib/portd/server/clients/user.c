@@ -224,11 +224,12 @@ static void say_once(const struct server *server, struct user *user, enum quota 
 
 uint32_t user_room(const struct client *client, enum quota quota)
 {
-	const uint32_t most = quota_of(&client->server->options.quotas, quota);
-	const uint32_t has = user_has(client->server, client->user, quota);
+	uint32_t most, has;
 
 	if (client->user->uid == 0)
 		return UINT32_MAX;
+	most = quota_of(&client->server->options.quotas, quota);
+	has = user_has(client->server, client->user, quota);
 	return has < most ? most - has : 0;
 }
 

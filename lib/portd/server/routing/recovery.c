@@ -92,7 +92,7 @@ void recovery_return(struct server *server, const struct client *client)
 
 	for (; tracked; tracked = next) {
 		next = tracker_orphan_of(server->tracker, block, tracked);
-		strangers_know_peer_of(&server->strangers_rate, &tracked->is);
+		hosts_know_peer_of(&server->hosts, &tracked->is);
 		if (!tracked->is_dead && !tracker_return(server->tracker, tracked, client->index))
 			return;
 	}

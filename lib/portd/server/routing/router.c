@@ -20,6 +20,17 @@
 
 #define LEFT_NS (60000 * CM_NS_PER_MS) /* longer than a peer repeats a REP */
 
+/* A message that has arrived. */
+struct arrived {
+	struct host_port *host_port;
+	const struct mad_path *path;
+	struct mad_gid peer; /* mad_path_peer() of path */
+	struct host *host;   /* that it is of */
+	uint32_t source_qpn;
+	const uint8_t *mad;
+	struct cm_msg msg;
+};
+
 static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
 {
 	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
@@ -37,23 +48,19 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 }
 
 /* During the grace period, the client that a message is for may be about to resume. */
-static bool may_answer(struct server *server, struct host_port *host_port,
-		       const uint8_t mad[MAD_BYTES])
+static bool may_answer(struct server *server, const struct arrived *in)
 {
 	bool may = !recovery_in_grace(server);
 
-	stat_count(host_port, may ? PORTD_COUNT_ANSWERED : PORTD_COUNT_HELD_BACK, mad);
+	stat_count(in->host_port, may ? PORTD_COUNT_ANSWERED : PORTD_COUNT_HELD_BACK, in->mad);
 	return may;
 }
 
 /* A message of a connection has come from it. */
-static void note_peer(struct server *server, struct host_port *host_port,
-		      const struct mad_path *path, uint32_t source_qpn)
+static void note_peer(const struct arrived *in)
 {
-	const struct mad_gid peer = mad_path_peer(path);
-
-	host_port_heard(host_port, path, source_qpn);
-	strangers_know(&server->strangers_rate, &peer);
+	host_port_heard(in->host_port, in->path, in->source_qpn);
+	host_know(in->host, &in->peer);
 }
 
 void router_left(struct server *server, uint32_t comm_id)
@@ -83,9 +90,9 @@ static bool is_being_ended(const struct server *server, uint32_t comm_id)
  * repeats its REP, or has sent RTU and would wait for ever. Reason 4, as the peer of an RTU or MRA
  * may not know our comm id.
  */
-static void reject_for_left(struct server *server, struct host_port *host_port,
-			    const struct mad_path *path, const struct cm_msg *msg)
+static void reject_for_left(struct server *server, const struct arrived *in)
 {
+	const struct cm_msg *msg = &in->msg;
 	const uint16_t attr = msg->hdr.attr_id;
 	const uint32_t comm_id = msg->rtu.remote_comm_id; /* REP and MRA begin with both, too */
 	uint8_t mad[MAD_BYTES];
@@ -98,24 +105,23 @@ static void reject_for_left(struct server *server, struct host_port *host_port,
 	rej.rej.local_comm_id = comm_id;
 	rej.rej.remote_comm_id = msg->rtu.local_comm_id;
 	rej.rej.message = attr == CM_ATTR_REP ? CM_ANSWERED_REP : CM_ANSWERED_OTHER;
-	cm_rej_timeout(&rej.rej, host_port->cm.ca_guid);
+	cm_rej_timeout(&rej.rej, in->host_port->cm.ca_guid);
 	cm_msg_encode(&rej, mad);
-	host_port_send(server, host_port, NULL, path, mad, false);
+	host_port_send(server, in->host_port, NULL, in->path, mad, false);
 }
 
-static void answer_for_nobody(struct server *server, struct host_port *host_port,
-			      const struct mad_path *path, uint32_t source_qpn,
-			      const uint8_t mad[MAD_BYTES])
+static void answer_for_nobody(struct server *server, const struct arrived *in)
 {
 	struct cm_effects fx;
 
-	if (!may_answer(server, host_port, mad))
+	if (!may_answer(server, in))
 		return;
-	cm_core_input(&server->core, &host_port->cm, path, mad, MAD_BYTES, server->now, &fx);
+	cm_core_input(&server->core, &in->host_port->cm, in->path, in->mad, MAD_BYTES, server->now,
+		      &fx);
 	if (fx.is_known)
-		note_peer(server, host_port, path, source_qpn);
+		note_peer(in);
 	send_effects(server, &fx);
-	reject_for_left(server, host_port, path, &fx.msg);
+	reject_for_left(server, in);
 }
 
 static struct cm_msg refusal_of(const struct cm_msg *request)
@@ -141,17 +147,15 @@ static struct cm_msg refusal_of(const struct cm_msg *request)
  * As the kernel does: if there are listeners on the port, the request is rejected as by a program,
  * although none of them accepts its address.
  */
-static void refuse_request(struct server *server, struct host_port *host_port,
-			   const struct mad_path *path, const struct cm_msg *request,
-			   const uint8_t request_mad[MAD_BYTES])
+static void refuse_request(struct server *server, const struct arrived *in)
 {
-	struct cm_msg msg = refusal_of(request);
+	struct cm_msg msg = refusal_of(&in->msg);
 	uint8_t mad[MAD_BYTES];
 
-	if (!may_answer(server, host_port, request_mad))
+	if (!may_answer(server, in))
 		return;
 	cm_msg_encode(&msg, mad);
-	host_port_send(server, host_port, NULL, path, mad, false);
+	host_port_send(server, in->host_port, NULL, in->path, mad, false);
 }
 
 void router_reap(struct server *server, const struct cm_record *tracked)
@@ -162,7 +166,7 @@ void router_reap(struct server *server, const struct cm_record *tracked)
 
 	if (tracked->local_comm_id) /* else the program has sent no message */
 		router_left(server, tracked->local_comm_id);
-	strangers_know_peer_of(&server->strangers_rate, tracked);
+	hosts_know_peer_of(&server->hosts, tracked);
 	if (host_port)
 		conn = cm_core_adopt(&server->core, tracked, &host_port->cm, NULL);
 	if (!conn) {
@@ -198,59 +202,60 @@ static uint16_t client_of(const struct tracked *tracked)
  * A retransmitted request, or one that shows a stale connection, goes to the client of that
  * connection; a new one goes to the listener.
  */
-static uint16_t route_new(const struct server *server, struct host_port *host_port,
-			  const struct mad_path *path, uint64_t service_id, const uint8_t *data)
+static uint16_t route_new(const struct server *server, const struct arrived *in,
+			  uint64_t service_id, const uint8_t *data)
 {
 	struct ports_request request = { .service_id = service_id,
 					 .data = data,
-					 .handles = host_port->of_device };
+					 .handles = in->host_port->of_device };
 	const struct net_ns *net_ns = server->home;
 	struct gid_entry gid;
 
-	if (path->grh && !host_port_gid(host_port, path->sgid_index, &gid)) {
+	if (in->path->grh && !host_port_gid(in->host_port, in->path->sgid_index, &gid)) {
 		net_ns = net_ns_of_gid(server->home, &gid, server->now);
 		request.ifindex = gid.ifindex;
 	}
 	return net_ns_listener(server->home, net_ns, &request);
 }
 
-static uint16_t route_req(const struct server *server, struct host_port *host_port,
-			  const struct mad_path *path, const struct mad_gid *peer,
-			  const struct cm_req *req)
+static uint16_t route_req(const struct server *server, const struct arrived *in)
 {
+	const struct cm_req *req = &in->msg.req;
 	uint16_t to;
 
-	to = client_of(
-		tracker_of_remote(server->tracker, peer, req->local_ca_guid, req->local_comm_id));
+	to = client_of(tracker_of_remote(server->tracker, &in->peer, req->local_ca_guid,
+					 req->local_comm_id));
 	if (to == NOBODY)
-		to = client_of(
-			tracker_of_qpn(server->tracker, peer, req->local_ca_guid, req->local_qpn));
-	return to == NOBODY ? route_new(server, host_port, path, req->service_id, req->private_data)
-			    : to;
+		to = client_of(tracker_of_qpn(server->tracker, &in->peer, req->local_ca_guid,
+					      req->local_qpn));
+	return to == NOBODY ? route_new(server, in, req->service_id, req->private_data) : to;
 }
 
-static uint16_t route_msg(const struct server *server, struct host_port *host_port,
-			  const struct mad_path *path, const struct cm_msg *msg)
+static uint16_t route_lookup(const struct server *server, const struct arrived *in)
 {
-	const struct cm_sidr_req *lookup = &msg->sidr_req;
-	struct mad_gid peer = mad_path_peer(path);
+	const struct cm_sidr_req *lookup = &in->msg.sidr_req;
+	const uint16_t to = client_of(tracker_of_remote(server->tracker, &in->peer,
+							lookup->service_id, lookup->request_id));
+
+	return to == NOBODY ? route_new(server, in, lookup->service_id, lookup->private_data) : to;
+}
+
+static uint16_t route_msg(const struct server *server, const struct arrived *in)
+{
+	const struct cm_msg *msg = &in->msg;
 	uint16_t to = NOBODY;
 
 	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REQ:
-		return route_req(server, host_port, path, &peer, &msg->req);
+		return route_req(server, in);
 	case CM_ATTR_SIDR_REQ:
-		to = client_of(tracker_of_remote(server->tracker, &peer, lookup->service_id,
-						 lookup->request_id));
-		return to != NOBODY ? to
-				    : route_new(server, host_port, path, lookup->service_id,
-						lookup->private_data);
+		return route_lookup(server, in);
 	case CM_ATTR_SIDR_REP:
 		return owner_of_id(server, msg->sidr_rep.request_id);
 	case CM_ATTR_REJ:
 		/* A peer that gives up on a REQ without response sends only its own id. */
 		if (msg->rej.reason == CM_REJ_TIMEOUT)
-			to = client_of(tracker_of_remote(server->tracker, &peer,
+			to = client_of(tracker_of_remote(server->tracker, &in->peer,
 							 cm_rej_guid(&msg->rej),
 							 msg->rej.local_comm_id));
 		if (to != NOBODY)
@@ -269,12 +274,10 @@ static bool is_request(const struct cm_msg *msg)
  * record. A host gets one message of equal size for each of its own. Comm ids can be guessed, so a
  * message that names a client but none of its connections counts, too.
  */
-static bool may_ask(struct server *server, const struct mad_path *path)
+static bool may_ask(struct server *server, const struct arrived *in)
 {
-	const struct mad_gid peer = mad_path_peer(path);
-
-	return strangers_may_ask(&server->strangers_rate, &peer,
-				 quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now);
+	return hosts_may_ask(&server->hosts, in->host, &in->peer,
+			     quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now);
 }
 
 /*
@@ -284,34 +287,34 @@ static bool may_ask(struct server *server, const struct mad_path *path)
  * The peer's queue pair is learnt only from messages of a connection: any host can send others,
  * with any source address, and they must not affect our responses to that address.
  */
-static bool track_request(struct server *server, struct host_port *host_port,
-			  const struct mad_path *path, uint32_t source_qpn, uint16_t to,
-			  const struct cm_msg *msg, bool *ret_is_known)
+static bool track_request(struct server *server, const struct arrived *in, uint16_t to,
+			  bool *ret_is_known)
 {
-	struct mad_path way = *path;
+	const bool asks = is_request(&in->msg);
+	struct mad_path way = *in->path;
 	struct gid_entry gid;
 
-	if (is_request(msg) && !user_may(server->client[to], QUOTA_USER_CONNS))
+	if (asks && !user_may(server->client[to], QUOTA_USER_CONNS))
 		return false;
-	if (is_request(msg))
-		host_port_mark_source(host_port, &way, &gid);
-	if (tracker_received(server->tracker, to, host_port->handle, &way, msg, ret_is_known))
+	if (asks)
+		host_port_mark_source(in->host_port, &way, &gid);
+	if (tracker_received(server->tracker, to, in->host_port->handle, &way, &in->msg,
+			     ret_is_known))
 		return false;
 	if (*ret_is_known)
-		note_peer(server, host_port, path, source_qpn);
-	return *ret_is_known || is_request(msg) || may_ask(server, path);
+		note_peer(in);
+	return *ret_is_known || asks || may_ask(server, in);
 }
 
 /*
  * A listener that does not read gets no more requests; when it reads again, their peers retransmit
  * them. Requests have been counted before their receiver was searched.
  */
-static bool may_go_to(struct server *server, uint16_t to, const struct mad_path *path,
-		      const struct cm_msg *msg)
+static bool may_go_to(struct server *server, const struct arrived *in, uint16_t to)
 {
-	if (is_request(msg))
+	if (is_request(&in->msg))
 		return to >= CLIENTS_MAX || client_takes_requests(server->client[to]);
-	return to != NOBODY || may_ask(server, path);
+	return to != NOBODY || may_ask(server, in);
 }
 
 static bool answers_request(const struct cm_msg *msg)
@@ -327,74 +330,70 @@ static bool answers_request(const struct cm_msg *msg)
 	return false;
 }
 
-static void note_answer(struct server *server, const struct mad_path *path,
-			const struct cm_msg *msg)
+static void note_answer(struct server *server, const struct arrived *in)
 {
-	const struct mad_gid peer = mad_path_peer(path);
-
-	if (!answers_request(msg))
+	if (!answers_request(&in->msg))
 		return;
-	peer_rate_give(&server->unanswered, &peer);
+	spent_give(&in->host->unanswered);
 	server->resume_at = server->now; /* requests may have waited for this */
 }
 
-/* A user and a host, in place of a host. */
-static struct mad_gid said_by(const struct client *client, const struct mad_path *path)
+/* Of a message that has been decoded. Return: the client that gets it, NOBODY, or NOT_FOR_THEM. */
+static uint16_t receiver_of(struct server *server, const struct arrived *in)
 {
-	struct mad_gid key = mad_path_peer(path);
+	const uint16_t to = route_msg(server, in);
+	struct client *client = to < CLIENTS_MAX ? server->client[to] : NULL;
 
-	key.raw[0] ^= (uint8_t)(client->user->number >> 8);
-	key.raw[1] ^= (uint8_t)client->user->number;
-	return key;
+	if (to < CLIENTS_MAX &&
+	    (client->is_ending || !client_host_port(server, client, in->host_port->handle)))
+		return NOBODY;
+	return to;
 }
 
-/* The host knows the client's connections, or asks for one. */
-static void note_said(struct server *server, const struct client *client,
-		      const struct mad_path *path)
+/* The host knows a connection of the client's user, or asks for one. */
+static void deliver(struct server *server, struct client *client, const struct arrived *in,
+		    bool is_known)
 {
-	const struct mad_gid key = said_by(client, path);
-
-	peer_rate_give(&server->said_rate, &key);
+	spent_give(hosts_said(&server->hosts, in->host, client->user->number));
+	client_deliver(server, client, in->host_port, in->path, in->mad, is_known);
 }
 
 void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
+	struct arrived in; /* large, so not cleared */
 	struct client *client;
 	bool may, is_known;
-	struct cm_msg msg;
 	uint16_t to;
 
-	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
+	if (cm_msg_decode(mad, MAD_BYTES, &in.msg)) {
 		stat_count(host_port, PORTD_COUNT_MALFORMED, NULL);
 		return;
 	}
 	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
-	note_answer(server, path, &msg);
-	may = !is_request(&msg) || may_ask(server, path);
-	to = may ? route_msg(server, host_port, path, &msg) : NOBODY;
-	if (to < CLIENTS_MAX && server->client[to]->is_ending)
-		to = NOBODY;
+	in.host_port = host_port;
+	in.path = path;
+	in.peer = mad_path_peer(path);
+	in.host = hosts_at(&server->hosts, &in.peer);
+	in.source_qpn = source_qpn;
+	in.mad = mad;
+	note_answer(server, &in);
+	may = !is_request(&in.msg) || may_ask(server, &in);
+	to = may ? receiver_of(server, &in) : NOBODY;
 	client = to < CLIENTS_MAX ? server->client[to] : NULL;
-	if (client && !client_host_port(server, client, host_port->handle)) {
-		client = NULL;
-		to = NOBODY;
-	}
 	/* What is dropped is not recorded either: it would replace what is not. */
-	if (!may || !may_go_to(server, to, path, &msg) ||
-	    (client && !track_request(server, host_port, path, source_qpn, to, &msg, &is_known))) {
+	if (!may || !may_go_to(server, &in, to) ||
+	    (client && !track_request(server, &in, to, &is_known))) {
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
 	tracer_show(server, host_port, PORTD_RECEIVED, client, path, mad);
-	if (client) {
-		note_said(server, client, path);
-		client_deliver(server, client, host_port, path, mad, is_known);
-	} else if (to == PORTS_NOT_FOR_THEM) {
-		refuse_request(server, host_port, path, &msg, mad);
-	} else {
-		answer_for_nobody(server, host_port, path, source_qpn, mad);
-	}
+	if (client)
+		deliver(server, client, &in, is_known);
+	else if (to == PORTS_NOT_FOR_THEM)
+		refuse_request(server, &in);
+	else
+		answer_for_nobody(server, &in);
 }
 
 /* --- checks before sending ------------------------------------------------ */
@@ -451,10 +450,12 @@ static bool find_source(const struct server *server, const struct client *client
  */
 static bool may_say(struct server *server, const struct client *client, const struct mad_path *path)
 {
-	const struct mad_gid key = said_by(client, path);
+	const struct mad_gid peer = mad_path_peer(path);
+	const struct host *host = hosts_at(&server->hosts, &peer);
 
 	return client->user->uid == 0 ||
-	       peer_rate_take(&server->said_rate, &key, SAID_S, SAID_MAX, server->now);
+	       spent_take(hosts_said(&server->hosts, host, client->user->number), SAID_S, SAID_MAX,
+			  server->now);
 }
 
 /*

@@ -305,7 +305,7 @@ bool host_port_may_solicit(struct host_port *host_port, const struct mad_path *p
 {
 	struct server *server = host_port->server;
 
-	return !path->grh || strangers_hops_left(&server->strangers_rate, server->now) ||
+	return !path->grh || hosts_hops_left(&server->hosts, server->now) ||
 	       hop_is_known(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
 }
 
@@ -404,7 +404,7 @@ static bool send_at_once(struct server *server, struct host_port *host_port, str
 			 const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
 	const struct mad_gid peer = mad_path_peer(path);
-	const bool is_known = strangers_are_known(&server->strangers_rate, &peer);
+	const bool is_known = host_is_known(hosts_at(&server->hosts, &peer), &peer);
 	const unsigned int before = host_port->n_unresolved;
 	bool is_gone;
 
@@ -417,7 +417,7 @@ static bool send_at_once(struct server *server, struct host_port *host_port, str
 	is_gone = sender ? send_by(host_port, sender, path, mad, again)
 			 : send_now(host_port, sender, path, mad, again);
 	if (!is_known)
-		strangers_use_hops(&server->strangers_rate, host_port->n_unresolved - before);
+		hosts_use_hops(&server->hosts, host_port->n_unresolved - before);
 	return is_gone;
 }
 

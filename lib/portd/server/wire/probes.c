@@ -21,15 +21,15 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 
 	if (!mad_probe_answer(mad, answer))
 		return false;
-	if (!strangers_may_ask(&server->strangers_rate, &path->dgid,
-			       quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now) ||
+	if (!hosts_may_ask(&server->hosts, hosts_at(&server->hosts, &path->dgid), &path->dgid,
+			   quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now) ||
 	    !host_port_may_solicit(host_port, path))
 		return true;
 	/* Through umad, which always works. */
 	if (host_port_reaches_hop(host_port, path))
 		mad_port_send(host_port->mad, path, answer);
 	else
-		strangers_use_hops(&server->strangers_rate, 1);
+		hosts_use_hops(&server->hosts, 1);
 	return true;
 }
 

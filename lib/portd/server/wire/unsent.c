@@ -202,13 +202,14 @@ static bool may_leave(struct server *server, const struct xmit *xmit)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_HOST_RATE) / 4 * 3;
 	const struct mad_gid peer = mad_path_peer(&xmit->path);
+	struct host *host = hosts_at(&server->hosts, &peer);
 
-	if (!peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now))
+	if (!spent_take(&host->requests, rate, REQUEST_BURST, server->now))
 		return false;
 	if (cm_mad_attr(xmit->mad) == CM_ATTR_REJ ||
-	    peer_rate_take(&server->unanswered, &peer, UNANSWERED_S, UNANSWERED_MAX, server->now))
+	    spent_take(&host->unanswered, UNANSWERED_S, UNANSWERED_MAX, server->now))
 		return true;
-	peer_rate_give(&server->request_rate, &peer);
+	spent_give(&host->requests);
 	return false;
 }
 
@@ -219,7 +220,7 @@ static void send_request(struct server *server, struct xmit *xmit)
 	take_request(server, xmit);
 	if (waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) ||
 	    !host_port_try(xmit)) {
-		peer_rate_give(&server->unanswered, &peer);
+		spent_give(&hosts_at(&server->hosts, &peer)->unanswered);
 		waiting_put(server, xmit);
 	} else {
 		free(xmit);
