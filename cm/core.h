@@ -154,7 +154,10 @@ struct cm_conn *cm_core_conn_new(struct cm_core *core, void *owner);
  */
 int cm_core_lend_ids(struct cm_core *core, uint32_t first, uint32_t count);
 
-/** cm_core_ids_left() - number of comm ids left before the first one is reused. */
+/**
+ * cm_core_ids_left() - number of comm ids left before the first one is reused; UINT32_MAX if no
+ * more can be lent
+ */
 unsigned int cm_core_ids_left(const struct cm_core *core);
 
 /** cm_core_walk() - visit all connections in use. @visit may release only the one it visits. */

@@ -49,6 +49,8 @@ int cm_ids_lend(struct cm_ids *ids, uint32_t first, uint32_t count)
 
 unsigned int cm_ids_left(const struct cm_ids *ids)
 {
+	if (ids->n_blocks == CM_ID_BLOCKS_MAX)
+		return UINT32_MAX;
 	return ids->n_blocks ? ids->fresh : UINT32_MAX - ids->next;
 }
 

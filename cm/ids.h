@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define CM_ID_BLOCK	 UINT32_C(65536) /* size and alignment of a lent block */
-#define CM_ID_BLOCKS_MAX 64
+#define CM_ID_BLOCKS_MAX 8		 /* an id is reused after 524,288 others */
 
 struct cm_id_block {
 	uint32_t first;

@@ -287,7 +287,7 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 		return err;
 	*ret = (struct portd_ids){ reply.first, reply.count, reply.secret };
 	pthread_mutex_lock(&client->lock);
-	if (client->n_blocks < BLOCKS_MAX)
+	if (client->n_blocks < CM_ID_BLOCKS_MAX)
 		client->block[client->n_blocks++] = *ret;
 	pthread_mutex_unlock(&client->lock);
 	return 0;

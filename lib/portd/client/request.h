@@ -8,12 +8,12 @@
 
 #include <pthread.h>
 
+#include "cm/ids.h"
 #include "lib/portd/client/client.h"
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/proto/socket_path.h"
 
-#define BLOCKS_MAX 64
-#define PORTS_MAX  64
+#define PORTS_MAX 64
 
 /* Number of cmportds that may die one after the other while they are told or asked the same. */
 #define REQUEST_TRIES_MAX 8
@@ -37,7 +37,7 @@ struct portd_client {
 	int n_free[LEASE_SPACES];      /* ports on the page, estimated; atomic */
 	bool has_leased[LEASE_SPACES]; /* at any time; atomic */
 	unsigned int n_blocks;
-	struct portd_ids block[BLOCKS_MAX];
+	struct portd_ids block[CM_ID_BLOCKS_MAX];
 	unsigned int n_ports;
 	struct open_port port[PORTS_MAX];
 	char path[SOCKET_PATH_BYTES];

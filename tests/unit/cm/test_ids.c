@@ -223,10 +223,12 @@ TEST_LOOP(lending_anything_but_a_new_block_fails, 0, sizeof(not_blocks) / sizeof
 	ck_assert_uint_eq(cm_core_ids_left(&rig.core), CM_ID_BLOCK);
 }
 
-TEST(sixty_fifth_block_is_too_many)
+/* Nobody asks for another one then, however few ids are fresh. */
+TEST(block_beyond_the_last_is_too_many)
 {
 	for (uint32_t i = 1; i <= CM_ID_BLOCKS_MAX; i++)
 		lend(i * CM_ID_BLOCK);
+	ck_assert_uint_eq(cm_core_ids_left(&rig.core), UINT32_MAX);
 	ck_assert_int_eq(cm_core_lend_ids(&rig.core, 0, CM_ID_BLOCK), -ENOSPC);
 }
 

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm/ids.h"
+
 /* Quotas: what cmportd --quota sets; cmportd(8) prints the same table. X(number, name, is, unit) */
 #define QUOTAS(X)                                                                              \
 	X(USER_CLIENTS, "user-clients", 1024, "connections of one user to cmportd")            \
@@ -31,12 +33,12 @@
 #define WAITING_MAX    1024 /* messages for which a next hop of a port has no link address */
 
 /* One client; a program usually is one */
-#define HELLO_MS      10000 /* until its first request */
-#define ID_BLOCKS_MAX 8	    /* of 65,536 comm ids: it reuses one after 524,288 connections */
-#define REQUESTS_MAX  512   /* unsent REQs; above, it is not read from */
-#define BACKLOG_MAX   64    /* datagrams that it has not read; REQs are dropped from half of it */
-#define WAITS_MAX     256   /* of WAITING_MAX; of what others leave, its user may have half ... */
-#define WAITS_FEW     4	    /* ... and these in any case */
+#define HELLO_MS      10000	       /* until its first request */
+#define ID_BLOCKS_MAX CM_ID_BLOCKS_MAX /* of 65,536 comm ids */
+#define REQUESTS_MAX  512	       /* unsent REQs; above, it is not read from */
+#define BACKLOG_MAX   64  /* datagrams that it has not read; REQs are dropped from half of it */
+#define WAITS_MAX     256 /* of WAITING_MAX; of what others leave, its user may have half ... */
+#define WAITS_FEW     4	  /* ... and these in any case */
 
 /* One remote host; hosts of one hash share an entry */
 #define HOSTS_LOG2     13
