@@ -8,7 +8,7 @@
 #define LIB_CONN_STAT_H
 
 #include "base/time.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 
 /** stat_asked() - take a snapshot of ids, connections and counters, for stat_send_rows(). */
 void stat_asked(uint32_t ask_id);

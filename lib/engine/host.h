@@ -11,7 +11,7 @@
 
 #include "lib/engine/outbox.h"
 #include "lib/id/id.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 
 /* Upcalls for records other than messages, in the engine's thread. */
 struct host_rooms {

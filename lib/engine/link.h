@@ -7,7 +7,7 @@
 #define LIB_ENGINE_LINK_H
 
 #include "lib/engine/outbox.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 
 /** link_client() - cmportd, or NULL before host_start(). May be called under any lock. */
 struct portd_client *link_client(void);

@@ -7,7 +7,7 @@
 #define LIB_ENGINE_OUTBOX_H
 
 #include "cm/core.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 
 #define OUTBOX_MAX	  (2 * CM_SENDS_MAX)
 #define OUTBOX_CLOSED_MAX 4

@@ -7,7 +7,7 @@
 #define LIB_ID_CLAIMS_H
 
 #include "lib/engine/engine.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 
 /**
  * claims_bind() - claim the port of id->claim.local, or any ephemeral one if it is 0

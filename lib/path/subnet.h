@@ -7,7 +7,7 @@
 #define LIB_PATH_SUBNET_H
 
 #include "base/hash.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "mad/sa_msg.h"
 
 struct engine;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies, to the library's side of its sockets (lib/portd/client/client.c, request.c,
- * resume.c): any answers with any descriptors, any records where messages are expected, any
- * hang-up, any words on the page of leases. Every call returns, and at the end no descriptor is
+ * A cmportd that lies, to the library's side of its sockets (lib/portd/client/portd_client.c,
+ * request.c, resume.c): any answers with any descriptors, any records where messages are expected,
+ * any hang-up, any words on the page of leases. Every call returns, and at the end no descriptor is
  * left.
  *
  * Answers are put on the socket when the client begins to wait for one. Time passes while it looks
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "lib/portd/proto/lease.h"
 #include "tests/fuzz/input.h"
 

@@ -25,7 +25,7 @@
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
 #include "mad/sa_msg.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 
 #define CLAIM	   7
 #define PORT	   7174

@@ -24,7 +24,7 @@
 #include "mad/cma_hdr.h"
 #include "mad/umad.h"
 #include "lib/portd/proto/datagram.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "tests/portd/flooder.h"
 
 #define ON_WIRE	     "wire:"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "mad/cm_msg.h"
 #include "mad/gid.h"
 

@@ -5,7 +5,7 @@
 #include <rdma/rdma_cma.h>
 #include <sched.h>
 
-#include "lib/portd/client/request.h"
+#include "lib/portd/client/portd_requests.h"
 #include "lib/portd/proto/datagram.h"
 
 #define PAGE_PORTS 16

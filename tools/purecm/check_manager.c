@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "lib/portd/client/spawn.h"
 #include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/socket_path.h"

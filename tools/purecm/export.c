@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/exchanges.h"
 #include "tools/purecm/metric.h"

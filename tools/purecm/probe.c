@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "cm/core.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "mad/cma_hdr.h"
 #include "tools/purecm/command.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "tools/purecm/command.h"
 
 struct gathering {

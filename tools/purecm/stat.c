@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/page.h"
 #include "tools/purecm/snapshot.h"

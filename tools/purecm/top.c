@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/stat_cells.h"
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "lib/portd/proto/socket_path.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/recorded.h"

@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "lib/net/foreign.h"
-#include "lib/portd/client/request.h"
+#include "lib/portd/client/portd_requests.h"
 
 /* A port is lost only if cmportd says so, not if cmportd dies before it responds. */
 static int reopen_ports(struct portd_client *client, const struct portd_memory *memory)

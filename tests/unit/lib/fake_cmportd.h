@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that does not exist: the calls of lib/portd/client/client.h are defined here, in place
- * of the client's. It keeps all that the library says, in order, grants what it is asked for unless
- * the test has set an error, and says what the test has it say.
+ * A cmportd that does not exist: the calls of lib/portd/client/portd_client.h are defined here, in
+ * place of the client's. It keeps all that the library says, in order, grants what it is asked for
+ * unless the test has set an error, and says what the test has it say.
  */
 #ifndef TESTS_UNIT_LIB_FAKE_CMPORTD_H
 #define TESTS_UNIT_LIB_FAKE_CMPORTD_H
 
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "mad/cm_msg.h"
 
 #define FAKE_SAID_MAX	1200

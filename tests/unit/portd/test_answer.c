@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a client waits for the answer of a cmportd (lib/portd/client/request.c) that sleeps, is
- * stopped, or has work: a child stands for it and answers nothing. How often it tries again if it
- * is turned away. No time passes. And how it takes descriptors when it has no room for them.
+ * How long a client waits for the answer of a cmportd (lib/portd/client/portd_requests.c) that
+ * sleeps, is stopped, or has work: a child stands for it and answers nothing. How often it tries
+ * again if it is turned away. No time passes. And how it takes descriptors when it has no room for
+ * them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/portd/client/client.h"
-#include "lib/portd/client/request.h"
+#include "lib/portd/client/portd_client.h"
+#include "lib/portd/client/portd_requests.h"
 #include "lib/portd/proto/datagram.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies to the library's side of it (lib/portd/client/client.c, request.c, resume.c),
- * or dies in the middle. Its answers are put on the socket in advance. tests/fuzz/fuzz_client.c
- * found the lies.
+ * A cmportd that lies to the library's side of it (lib/portd/client/portd_client.c, request.c,
+ * resume.c), or dies in the middle. Its answers are put on the socket in advance.
+ * tests/fuzz/fuzz_client.c found the lies.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 
-#include "lib/portd/client/request.h"
+#include "lib/portd/client/portd_requests.h"
 #include "lib/portd/proto/datagram.h"
 #include "tests/unit/test.h"
 

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/client/spawn.h"
 #include "tests/unit/portd/folder.h"

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "tests/unit/portd/folder.h"
 
 #define NOBODY_ID   65534

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Internals of a client of cmportd: request.c finds cmportd and sends requests, resume.c connects
- * to the next one, client.c implements the rest of client.h.
+ * Internals of a client of cmportd: portd_requests.c finds it and sends requests, resume.c
+ * connects to the next one, portd_client.c implements the rest of portd_client.h.
  */
-#ifndef LIB_PORTD_CLIENT_REQUEST_H
-#define LIB_PORTD_CLIENT_REQUEST_H
+#ifndef LIB_PORTD_CLIENT_PORTD_REQUESTS_H
+#define LIB_PORTD_CLIENT_PORTD_REQUESTS_H
 
 #include <pthread.h>
 
 #include "cm/ids.h"
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/proto/socket_path.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's interface to cmportd: see client.h. Messages are sent without a lock: each call
- * sends one datagram.
+ * The library's interface to cmportd: see portd_client.h. Messages are sent without a lock: each
+ * call sends one datagram.
  */
-#include "lib/portd/client/client.h"
+#include "lib/portd/client/portd_client.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -20,7 +20,7 @@
 #include "lib/net/foreign.h"
 #include "lib/net/low_port.h"
 #include "lib/net/port_space.h"
-#include "lib/portd/client/request.h"
+#include "lib/portd/client/portd_requests.h"
 #include "lib/portd/proto/datagram.h"
 
 #define DRAIN_LOOK_NS 1000000

@@ -4,7 +4,7 @@
  * order. When cmportd dies, the receiving thread notices first; a request waits until that thread
  * has connected to the next one.
  */
-#include "lib/portd/client/request.h"
+#include "lib/portd/client/portd_requests.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,8 +6,8 @@
  * microseconds for its response, and a second or so while a cmportd that has died is being
  * replaced.
  */
-#ifndef LIB_PORTD_CLIENT_CLIENT_H
-#define LIB_PORTD_CLIENT_CLIENT_H
+#ifndef LIB_PORTD_CLIENT_PORTD_CLIENT_H
+#define LIB_PORTD_CLIENT_PORTD_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
