@@ -69,15 +69,15 @@ def each_listens_on_a_port_of_its_own(build):
     clients = "; ".join(CLIENT.format(f"rping -c -a {address} -C 1 -v -S {size} 2>/dev/null")
                         for address, size in (("10.77.0.51", 80), ("10.77.0.52", 90),
                                               ("10.77.0.1", 70)))
-    text = run(build, "\n".join(commands), f"b&:sleep 1; {clients}; sleep 100")
+    text = run(build, "\n".join(commands), f"b:sleep 1; {clients}")
     assert text.count("server ping data: rdma-ping-0") == 3, text
 
 
 def a_listener_of_the_host_does_not_get_what_is_for_a_pod(build):
     """Somebody has the port, but not there: as stock, refused with REJ 28."""
     text = run(build, "(exec rping -s -C 1 -v) & HOST=$!\nwait $HOST",
-               "b&:" + CLIENT.format("rping -c -a 10.77.0.51 -C 1 -v 2>&1 | grep 'error 28'")
-               + "; " + CLIENT.format("rping -c -a 10.77.0.1 -C 1 -v 2>/dev/null") + "; sleep 100")
+               "b:" + CLIENT.format("rping -c -a 10.77.0.51 -C 1 -v 2>&1 | grep 'error 28'")
+               + "; " + CLIENT.format("rping -c -a 10.77.0.1 -C 1 -v 2>/dev/null"))
     assert "RDMA_CM_EVENT_REJECTED, error 28" in text, text
 
 
