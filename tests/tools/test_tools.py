@@ -107,6 +107,26 @@ class Replay(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "0 passed, 5 failed, 0 skipped"))
 
 
+class Alone(unittest.TestCase):
+    def begin(self, folder, *command):
+        return subprocess.Popen([TOOLS / "alone", *command], env={**os.environ, "TMPDIR": folder},
+                                stdout=subprocess.PIPE, text=True)
+
+    def test_the_next_run_removes_the_folder_of_one_that_was_killed_and_of_no_other(self):
+        with tempfile.TemporaryDirectory() as folder:
+            living, killed = (self.begin(folder, "sh", "-c", "echo $TMPDIR; exec sleep 1000")
+                              for _ in range(2))
+            paths = [Path(run.stdout.readline().strip()) for run in (living, killed)]
+            killed.kill()
+            killed.communicate()
+            self.assertTrue(all(path.exists() for path in paths))
+            self.begin(folder, "true").communicate()
+            self.assertEqual([path.exists() for path in paths], [True, False])
+            living.terminate()
+            living.communicate()
+            self.assertEqual(os.listdir(folder), [])
+
+
 CLIENT = """purecm[7] 5.000000 conn 0x1 IDLE -> REQ_SENT, CALL_REQ
 purecm[7] 5.004000 rxe0/1 > ::ffff:10.0.0.1: REQ local_comm_id=0x1 service_id=0x1061c06 \
 ip_version=4 src_port=9 src_addr=::10.0.0.2 dst_addr=::10.0.0.1
