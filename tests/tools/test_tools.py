@@ -107,6 +107,16 @@ class Replay(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "0 passed, 5 failed, 0 skipped"))
 
 
+class Ci(unittest.TestCase):
+    def test_what_the_example_runs_has_options_of_check(self):
+        example = (TOOLS.parent / "docs/examples/check.yml").read_text(encoding="utf-8")
+        commands = re.findall(r"run: \.ci/run(.*)", example)
+        self.assertEqual(len(commands), 2)
+        for words in commands:
+            words = words.replace("${{ matrix.part }}", "1").split()
+            subprocess.run([TOOLS / "check", *words, "--list"], check=True, capture_output=True)
+
+
 class Alone(unittest.TestCase):
     def begin(self, folder, *command):
         return subprocess.Popen([TOOLS / "alone", *command], env={**os.environ, "TMPDIR": folder},
