@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#define NAME_BYTES 64
-#define SUITES_MAX 64
-#define SKIPPED	   77
+#define NAME_BYTES  64
+#define SUITES_MAX  64
+#define SKIPPED	    77
+#define DESCRIPTORS 20000
 
 static struct test_entry *entries;	   /* sorted by file and line */
 static char names[SUITES_MAX][NAME_BYTES]; /* of suites, which Check does not copy */
@@ -129,11 +131,23 @@ static int run(int argc, char **argv)
 	return n_failed || !n_run ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Some tests have thousands, and a shell's programs may have 1,024. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < DESCRIPTORS)
+		limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
 	const struct test_entry *entry;
 	char name[NAME_BYTES];
 
+	allow_descriptors();
 	if (argc != 2 || strcmp(argv[1], "--list") != 0)
 		return run(argc, argv);
 	for (entry = entries; entry; entry = next_file(entry))

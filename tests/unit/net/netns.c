@@ -22,22 +22,33 @@
 
 static pid_t peer;
 
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t bytes = fd < 0 ? -1 : write(fd, text, strlen(text));
+
+	if (bytes < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
 /* Root, or what a user namespace makes look like it. */
 static int unshare_net(void)
 {
-	char map[64];
-	int bytes = snprintf(map, sizeof(map), "0 %u 1", geteuid());
-	int fd;
+	char uids[64], gids[64];
+	int err;
 
+	snprintf(uids, sizeof(uids), "0 %u 1", geteuid());
+	snprintf(gids, sizeof(gids), "0 %u 1", getegid());
 	if (!unshare(CLONE_NEWNET))
 		return 0;
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		return -errno;
-	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, map, bytes) != bytes)
-		return -errno;
-	close(fd);
-	return 0;
+	err = put("/proc/self/uid_map", uids);
+	if (!err)
+		err = put("/proc/self/setgroups", "deny");
+	return err ? err : put("/proc/self/gid_map", gids);
 }
 
 bool netns_allowed(void)

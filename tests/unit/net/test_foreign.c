@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -205,8 +206,11 @@ TEST(a_socket_that_its_owner_keeps_filling_is_read_for_a_while_only)
 	unsigned int n_datagrams;
 	int i, bytes = 4 << 20;
 
-	ck_assert_int_eq(setsockopt(its_socket, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)),
-			 0);
+	if (setsockopt(its_socket, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes))) {
+		ck_assert_int_eq(errno, EPERM);
+		printf("skipped: only root may have a buffer of 4 MiB\n");
+		return;
+	}
 	for (i = 0; i < 600; i++)
 		ask_for_nothing();
 	ck_assert_int_eq(net_foreign_read(its_socket, found, ROOM, &n_datagrams), -EBUSY);

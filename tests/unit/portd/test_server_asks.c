@@ -20,7 +20,7 @@ static const struct user *join_as_mallory(struct rig_client *client)
 {
 	const struct server *server = rig_server();
 
-	rig_come_as_user(1001);
+	rig_come_as_user(61001);
 	rig_join(client);
 	return server->client[server->block_owner[client->first >> ID_BLOCK_SHIFT]]->user;
 }
@@ -118,7 +118,7 @@ TEST(a_table_costs_by_its_records_and_a_turn_tells_few_of_them)
 	uint64_t turn_no;
 	double tokens;
 
-	rig_come_as_user(1001);
+	rig_come_as_user(61001);
 	for (i = 0; i < 2; i++) {
 		rig_join(&mallory[i]);
 		ask_for_tables(&mallory[i], 4);
@@ -221,7 +221,7 @@ TEST(a_user_is_known_until_his_groups_are_left)
 	rig_sa_answers(0, 0, 0xc001);
 	rig_leave(&mallory);
 	rig_pass(300);
-	rig_come_as_user(1002);
+	rig_come_as_user(61002);
 	rig_join(&erin); /* those who have rested are forgotten */
 	ck_assert_uint_eq(rig_server()->users.n, 3);
 	rig_pass(600);
@@ -283,7 +283,7 @@ TEST(to_leave_with_many_questions_costs_by_their_number)
 	double tokens;
 	uint32_t n;
 
-	rig_come_as_user(1001);
+	rig_come_as_user(61001);
 	rig_join(&guest);
 	rig_join(&mallory);
 	for (n = 1; n <= N_QUESTIONS; n++)

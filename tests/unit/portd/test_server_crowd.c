@@ -16,7 +16,7 @@
 #define alice	      (&scene_alice)
 #define bob	      (&scene_bob)
 
-#define MALLORY	      1001
+#define MALLORY	      61001
 #define BACKLOG_BYTES (BACKLOG_MAX * PORTD_DATAGRAM_BYTES)
 
 /* --- clients ------------------------------------------------------------- */

@@ -13,8 +13,8 @@
 #include "tests/unit/test.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
 
-#define MALLORY	       1001
-#define BOB	       1002
+#define MALLORY	       61001
+#define BOB	       61002
 #define N_CLIENTS      6
 #define NOT_BOBS       3  /* mallory[0] among the clients: Alice, that Bob, and this one */
 #define FIRST_STRANGER 20 /* hosts, see rig_peer() */

@@ -10,7 +10,7 @@
 #define SAID_AT_ONCE  65536 /* the defaults of user-host ... */
 #define SAID_A_SECOND 2000  /* ... and user-host-rate */
 
-#define MALLORY	      1001
+#define MALLORY	      61001
 #define OTHER_HOST    20 /* a host, see rig_peer() */
 #define FIRST_SILENT  30 /* the first of ... */
 #define N_SILENT      64 /* ... so many that have not answered for long */

@@ -368,7 +368,7 @@ TEST(who_comes_back_has_no_more_connections_than_others)
 	unsigned int i, n = 0;
 
 	rig_server()->options.quotas.is[QUOTA_USER_CONNS] = 3;
-	rig_come_as_user(1001);
+	rig_come_as_user(61001);
 	come_back(&again);
 	for (i = 1; i <= 5; i++) {
 		struct portd_record record = tracked_of(bob->first + i, 0x700 + i, CM_ESTABLISHED);

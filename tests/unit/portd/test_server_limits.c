@@ -24,7 +24,7 @@ static void set_up(void)
 	scene_set_up();
 	rig_server()->options.quotas.is[QUOTA_USER_RATE] = RATE;
 	rig_leave(bob);
-	rig_come_as_user(1001);
+	rig_come_as_user(61001);
 	rig_join(bob);
 }
 

@@ -11,7 +11,7 @@
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
-#define MALLORY	    1001
+#define MALLORY	    61001
 #define MALLORYS    2 /* mallory among the clients: after Alice and Bob */
 #define OTHER_USERS 500
 #define SHARED	    7175

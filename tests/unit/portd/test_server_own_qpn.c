@@ -8,7 +8,7 @@
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
-#define MALLORY 1001
+#define MALLORY 61001
 
 #define alice	(&scene_alice) /* root's, as Bob */
 #define bob	(&scene_bob)

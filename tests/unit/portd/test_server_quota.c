@@ -18,8 +18,8 @@
 #include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
-#define MALLORY 1001
-#define BOB	1002
+#define MALLORY 61001
+#define BOB	61002
 #define N_MAX	8
 
 static struct rig_client mallory[N_MAX];
@@ -88,7 +88,7 @@ TEST(who_is_one_too_many_is_told_why)
 	rig_meet(&mallory[0]);
 	say_hello(&mallory[1]);
 	ck_assert_str_eq(mallory[1].reply.text,
-			 "uid 1001 has enough: connections of one user to cmportd are limited to "
+			 "uid 61001 has enough: connections of one user to cmportd are limited to "
 			 "1; cmportd --quota=user-clients=NUMBER allows more");
 }
 
@@ -571,10 +571,10 @@ TEST(users_for_whom_there_is_no_place_do_not_fill_the_log)
 	rig_server()->n_clients += CLIENTS_MAX;
 	rig_come_as_user(BOB + 1);
 	be_turned_away(100);
-	ck_assert_uint_eq(rig_said(log, "uid 1003 cannot connect: "), 1);
+	ck_assert_uint_eq(rig_said(log, "uid 61003 cannot connect: "), 1);
 	rig_pass(60001);
 	be_turned_away(100);
 	rig_server()->n_clients -= CLIENTS_MAX;
-	ck_assert_uint_eq(rig_said(log, "uid 1003 cannot connect: "), 2);
+	ck_assert_uint_eq(rig_said(log, "uid 61003 cannot connect: "), 2);
 	ck_assert_uint_eq(rig_said(log, "(100 connects since that was last said)"), 1);
 }

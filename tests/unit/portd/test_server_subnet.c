@@ -199,7 +199,7 @@ TEST(questions_of_one_user_are_limited)
 {
 	struct rig_client mallory;
 
-	rig_come_as_user(1001);
+	rig_come_as_user(61001);
 	rig_join(&mallory);
 	for (uint32_t i = 0; i < ASKS_MAX; i++)
 		ask_path(&mallory, i);

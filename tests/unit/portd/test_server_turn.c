@@ -10,7 +10,7 @@
 #include "tests/unit/test.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
 
-#define MALLORY	  1001
+#define MALLORY	  61001
 #define N_CLIENTS 8
 #define MALLORYS  2 /* mallory[0] among the clients: after Alice and Bob */
 #define N_MUCH	  3000

@@ -276,6 +276,10 @@ TEST_LOOP(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing, 0, 2
 	uint8_t bytes[512];
 	int before, i, looks;
 
+	if (geteuid()) {
+		printf("skipped: only root may connect so often\n");
+		return;
+	}
 	/* The first of these has files opened that stay open; random bytes may be one. */
 	ck_assert(ask(&client, &lease));
 	before = n_descriptors();
