@@ -255,7 +255,7 @@ struct awaited {
 /*
  * Accepts a connection from the client's host, until @tcp has data or is closed.
  *
- * Return: the connection; -ETIMEDOUT; -EPIPE: @tcp has data or is closed.
+ * Return: the connection; -ETIMEDOUT; -EPIPE: @tcp has data or is closed; -EIO.
  */
 static int accept_until(const struct awaited *it, int tcp, int timeout_ms)
 {
@@ -269,7 +269,9 @@ static int accept_until(const struct awaited *it, int tcp, int timeout_ms)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		for (int i = 0; n > 0 && i < 2; i++) {
+		if (n < 0)
+			return -EIO;
+		for (int i = 0; n && i < 2; i++) {
 			int rs = fds[i].revents ? raccept(fds[i].fd, NULL, NULL) : -1;
 
 			if (rs >= 0 && get_rdma_name(rgetpeername, rs, &peer) &&
@@ -278,8 +280,8 @@ static int accept_until(const struct awaited *it, int tcp, int timeout_ms)
 			if (rs >= 0)
 				rclose(rs);
 		}
-		if (n <= 0 || fds[2].revents)
-			return n <= 0 ? -ETIMEDOUT : -EPIPE;
+		if (!n || fds[2].revents)
+			return n ? -EPIPE : -ETIMEDOUT;
 	}
 }
 
