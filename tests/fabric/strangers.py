@@ -68,6 +68,28 @@ def silent(tests, server, client, said):
                       f"{done.stdout[-800:]}{done.stderr[-800:]}")
 
 
+# What an agent says of a request for datagrams has their key.
+CONTROLLING = """
+import socket
+s = socket.create_connection(('127.0.0.1', 7470))
+s.sendall(b'x\\nlisten space=udp port=7174\\n')
+asked = (line for line in s.makefile() if 'CONNECT_REQUEST' in line)
+print(sum('qkey=' in next(asked) for _ in range(32)), 'with a key', flush=True)
+"""
+
+
+def surplus(tests):
+    """One more request comes to an agent than it can have ids, of which the listener has one: it
+    destroys the id when it has printed the event."""
+    agent = f"PURECM_SECRET=x LD_PRELOAD={tests.build}/tests/fabric/libspoil.so " \
+            f"{tests.build}/tools/purecm-agent 7470"
+    done = tests.run("--timeout", str(LIMIT_S), f"a&:{agent}",
+                     "b&:" + RETRY.format("udaddy -s 10.77.0.1"),
+                     "a:" + RETRY.format(f'python3 -c "{CONTROLLING}" 2>/dev/null'))
+    if "a| 32 with a key" not in done.stdout:
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
+
+
 # The client stops itself; the server sends, closes and exits while it is stopped.
 STOPPING = """
 import os, signal, socket
@@ -124,6 +146,7 @@ def main():
                    tests, "greet", f'-c "{HEAR}"', "hello")
         tests.test("a silent client of a preloaded server that forks and reads first", silent,
                    tests, "server", f"{FORKING} client 10.77.0.1 1", "forked 1")
+        tests.test("more requests than purecm-agent has ids", surplus, tests)
         tests.test("close() of a stopped client", stopped, tests, "c.close()")
         tests.test("shutdown() of a stopped client", stopped, tests,
                    "c.shutdown(socket.SHUT_RDWR)")
