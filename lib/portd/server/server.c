@@ -38,7 +38,6 @@
 #define LISTENING_PAUSE_NS (1000 * CM_NS_PER_MS)
 #define GRACE_LOOK_MS	   20
 #define CLOSES_BEYOND	   16
-#define THROTTLE_LOOK_MS   5
 
 /* --- descriptors --------------------------------------------------------- */
 
@@ -163,14 +162,17 @@ static struct cm_time earlier_ms(const struct server *server, struct cm_time dea
 	return cm_time_earlier(deadline, cm_time_after(server->now, (uint64_t)ms * CM_NS_PER_MS));
 }
 
-static int sleep_ms(struct server *server)
+static bool has_more_to_do(const struct server *server)
+{
+	return server->requests_left || server->asks_again || server->any_leaving ||
+	       server->any_unread || !list_is_empty(&server->tellers);
+}
+
+static struct cm_time next_deadline(const struct server *server)
 {
 	struct cm_time deadline = cm_core_deadline(&server->core);
 	struct host_port *host_port;
 
-	if (server->requests_left || server->asks_again || server->any_leaving ||
-	    server->any_unread || !list_is_empty(&server->tellers))
-		return 0;
 	deadline = cm_time_earlier(deadline, orphans_deadline(server));
 	for_each_host_port (host_port, server) {
 		deadline = cm_time_earlier(deadline, subnet_deadline(host_port));
@@ -191,11 +193,11 @@ static int sleep_ms(struct server *server)
 	if (server->grace_until.ns)
 		deadline = earlier_ms(server, deadline, GRACE_LOOK_MS);
 	if (server->n_throttled)
-		deadline = earlier_ms(server, deadline, THROTTLE_LOOK_MS);
+		deadline = cm_time_earlier(deadline, server->unthrottle_at);
 	deadline = cm_time_earlier(deadline, server->waiting.look_at);
 	if (!list_is_empty(&server->holders))
 		deadline = cm_time_earlier(deadline, server->resume_at);
-	return cm_time_ms_until(deadline, server->now);
+	return deadline;
 }
 
 /* --- a turn -------------------------------------------------------------- */
@@ -260,13 +262,31 @@ static void follow_device_events(struct server *server)
 	}
 }
 
+/* What has a deadline. One that this turn sets ends the wait of the next, which looks at it. */
+static void expire(struct server *server)
+{
+	struct host_port *host_port;
+
+	client_expire(server);
+	host_port_expire(server);
+	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
+		resume_listening(server);
+	orphans_end(server);
+	client_unthrottle(server);
+	router_expire(server);
+	for_each_host_port (host_port, server)
+		subnet_expire(server, host_port);
+	waiting_look(server);
+}
+
 void server_turn(struct server *server)
 {
 	bool keeps = server->grace_until.ns != 0 || server->asks_again;
-	int ms = sleep_ms(server);
+	const struct cm_time due_at = next_deadline(server);
+	const int ms = has_more_to_do(server) ? 0 : cm_time_ms_until(due_at, server->now);
 	struct host_port *host_port;
-	int n;
 	struct client *client;
+	int n;
 
 	n = loop_wait(&server->loop, ms);
 	server->now = clock_now();
@@ -277,21 +297,13 @@ void server_turn(struct server *server)
 	loop_dispatch(&server->loop);
 	if (server->any_gone)
 		follow_device_events(server);
-	client_expire(server);
-	host_port_expire(server);
 	if (server->any_leaving)
 		close_leaving_clients(server);
-	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
-		resume_listening(server);
 	if (keeps && n < LOOP_EVENTS_MAX && !recovery_in_grace(server))
 		answer_kept_requests(server);
-	orphans_end(server);
-	client_unthrottle(server);
-	router_expire(server);
-	for_each_host_port (host_port, server)
-		subnet_expire(server, host_port);
+	if (cm_time_reached(due_at, server->now))
+		expire(server);
 	subnet_tell(server);
-	waiting_look(server);
 	unsent_send(server);
 	for_each_host_port (host_port, server)
 		host_port_flush(server, host_port);

@@ -7,8 +7,6 @@
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
 
-#define SAID_AT_ONCE  65536 /* the defaults of user-host ... */
-#define SAID_A_SECOND 2000  /* ... and user-host-rate */
 
 #define MALLORY	      61001
 #define OTHER_HOST    20 /* a host, see rig_peer() */
@@ -127,8 +125,8 @@ TEST(a_host_that_has_forgotten_a_connection_gets_so_many_messages_for_it)
 	const unsigned int n_s = 3;
 	const unsigned int n_sent = repeat_dreq(n_s);
 
-	ck_assert_uint_gt(n_sent, SAID_AT_ONCE / 2);
-	ck_assert_uint_le(n_sent, SAID_AT_ONCE + (n_s + 1) * SAID_A_SECOND);
+	ck_assert_uint_gt(n_sent, SAID_MAX / 2);
+	ck_assert_uint_le(n_sent, SAID_MAX + (n_s + 1) * SAID_S);
 }
 
 /* The peer has not heard of it, and must hear when the client ends. */
@@ -162,5 +160,5 @@ TEST(a_host_that_says_something_may_be_said_as_much)
 		rig_arrive(&peer, &said);
 	send_datagrams(&mallory[0], &dreq, 500);
 	ck_assert_uint_ge(rig_n_sent(), 100);
-	ck_assert_uint_le(rig_n_sent(), 100 + SAID_A_SECOND / 8);
+	ck_assert_uint_le(rig_n_sent(), 100 + SAID_S / 8);
 }
