@@ -84,7 +84,7 @@ def surplus(tests):
     agent = f"PURECM_SECRET=x LD_PRELOAD={tests.build}/tests/fabric/libspoil.so " \
             f"{tests.build}/tools/purecm-agent 7470"
     done = tests.run("--timeout", str(LIMIT_S), f"a&:{agent}",
-                     "b&:" + RETRY.format("udaddy -s 10.77.0.1"),
+                     "b&:" + RETRY.format("udaddy -s 10.77.0.1 -c 32"),
                      "a:" + RETRY.format(f'python3 -c "{CONTROLLING}" 2>/dev/null'))
     if "a| 32 with a key" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
