@@ -226,7 +226,7 @@ def top_shows_a_connection_in_a_terminal_until_q(hosts):
              str(PATIENCE * LIMIT_S), SERVER, "a:sleep 0.5", CLIENT.format(run=""),
              f"a:until test -e {over}; do sleep 0.1; done"], stdout=subprocess.DEVNULL)
         until = UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
-                             then=f"exec {hosts.build}/tools/purecm top -d 0.2")
+                             then=f"TERM=vt100 exec {hosts.build}/tools/purecm top -d 0.2")
         on_a = [FABRIC, "exec", "--dir", f"{folder}/fabric", "a"]
         while fabric.poll() is None and subprocess.run([*on_a, "true"], capture_output=True,
                                                        check=False).returncode:
