@@ -7,11 +7,10 @@
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
 
-
-#define MALLORY	      61001
-#define OTHER_HOST    20 /* a host, see rig_peer() */
-#define FIRST_SILENT  30 /* the first of ... */
-#define N_SILENT      64 /* ... so many that have not answered for long */
+#define MALLORY	     61001
+#define OTHER_HOST   20 /* a host, see rig_peer() */
+#define FIRST_SILENT 30 /* the first of ... */
+#define N_SILENT     64 /* ... so many that have not answered for long */
 
 static struct rig_client mallory[2];
 
