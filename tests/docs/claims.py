@@ -111,6 +111,7 @@ class Security(unittest.TestCase):
     limits = (  # as the page says it, the macro, its file
         ("{} next hops at once", "STRANGERS_HOPS", server + "clients/limits.h"),
         ("reads {} messages of a user", "USER_TURN", server + "clients/limits.h"),
+        ("{} a second, 2,000 at once", "CONNECTS_S", server + "clients/limits.h"),
         ("{} of a user;", "ASKS_MAX", server + "clients/limits.h"),
         ("{} messages without answer", "SAID_MAX", server + "clients/limits.h"),
         ("{} unsent of a client", "REQUESTS_MAX", server + "clients/limits.h"),

@@ -317,9 +317,10 @@ static void be_refused(int (*make)(void))
 {
 	int control, fd;
 	unsigned int i;
+	struct user *user;
 
-	rig_server()->options.quotas.is[QUOTA_USER_RATE] = 1;
-	rig_pass(1);
+	list_for_each_entry (user, &rig_server()->users.all, link)
+		user->connects = (struct bucket){ .tokens = 1, .at = rig_server()->now };
 	for (i = 0; i < REFUSED; i++) {
 		fd = make();
 		control = rig_dial();

@@ -68,6 +68,19 @@ static int bind_number(struct rig_client *client, uint32_t n)
 	return rig_ask(client, &record);
 }
 
+static uint64_t fill(int fd, enum portd_type type)
+{
+	struct portd_record record = { .type = type };
+	struct portd_datagram out = { .bytes = 0 };
+	uint64_t n = 0, done = 0;
+
+	while (portd_put(&out, &record) && ++n && !portd_is_asked(type))
+		continue; /* a request has a datagram of its own */
+	while (rig_put(fd, out.data, out.bytes, NULL, 0))
+		done += n;
+	return done;
+}
+
 /* --- who comes ----------------------------------------------------------- */
 
 FIXTURE(set_up, scene_tear_down);
@@ -124,17 +137,18 @@ static bool is_let_in(void)
 	return is_in;
 }
 
-/* Each is as much as a turn's messages. */
+static void use_up_connects(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < CONNECTS_MAX; i++)
+		ck_assert(is_let_in());
+}
+
 TEST(who_connects_and_leaves_too_often_is_turned_away)
 {
-	unsigned int n;
-
-	allow(QUOTA_USER_RATE, 10 * USER_TURN);
-	rig_pass(1000);
-	for (n = 0; n <= 10 && is_let_in(); n++)
-		;
-	ck_assert_uint_ge(n, 4); /* its end is as dear */
-	ck_assert_uint_le(n, 5);
+	use_up_connects();
+	ck_assert(!is_let_in());
 	ck_assert(!is_let_in());
 	rig_come_as_user(BOB);
 	ck_assert(is_let_in());
@@ -142,13 +156,31 @@ TEST(who_connects_and_leaves_too_often_is_turned_away)
 	ck_assert(is_let_in());
 }
 
-TEST(who_was_turned_away_is_let_in_when_he_has_waited)
+TEST(who_sends_at_his_rate_may_connect)
 {
-	allow(QUOTA_USER_RATE, 4 * USER_TURN);
-	rig_pass(1000);
+	allow(QUOTA_USER_RATE, 1000);
+	rig_meet(&mallory[0]);
+	do
+		rig_settle();
+	while (fill(mallory[0].data, PORTD_CLOSE));
+	ck_assert_uint_eq(rig_server()->n_throttled, 1);
+	ck_assert(is_let_in());
+}
+
+TEST(who_connects_all_the_time_may_send)
+{
+	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+
+	rig_meet(&mallory[0]);
 	while (is_let_in())
 		;
-	rig_pass(300);
+	ck_assert_int_eq(rig_ask(&mallory[0], &bind), 0);
+}
+
+TEST(who_was_turned_away_is_let_in_when_he_has_waited)
+{
+	use_up_connects();
+	rig_pass(1000 / CONNECTS_S + 1);
 	ck_assert(is_let_in());
 	ck_assert(!is_let_in());
 }
@@ -179,10 +211,7 @@ TEST(a_turn_turns_many_away)
 	uint64_t before;
 	unsigned int i;
 
-	allow(QUOTA_USER_RATE, 1);
-	rig_pass(1000);
-	while (is_let_in())
-		;
+	use_up_connects();
 	before = rig_server()->turn_no;
 	for (i = 0; i < REFUSALS_MAX; i++)
 		close(rig_dial());
@@ -361,19 +390,6 @@ TEST(connections_of_a_client_that_has_gone_are_not_its_users)
 
 /* --- how fast ------------------------------------------------------------ */
 
-static uint64_t fill(int fd, enum portd_type type)
-{
-	struct portd_record record = { .type = type };
-	struct portd_datagram out = { .bytes = 0 };
-	uint64_t n = 0, done = 0;
-
-	while (portd_put(&out, &record) && ++n && !portd_is_asked(type))
-		continue; /* a request has a datagram of its own */
-	while (rig_put(fd, out.data, out.bytes, NULL, 0))
-		done += n;
-	return done;
-}
-
 TEST(many_clients_of_a_user_are_read_at_one_rate)
 {
 	unsigned int i;
@@ -440,9 +456,9 @@ TEST(who_comes_anew_has_no_new_burst)
 	rig_meet(&mallory[0]);
 	fill(mallory[0].data, PORTD_CLOSE);
 	rig_leave(&mallory[0]);
-	ck_assert_int_eq(say_hello(&mallory[1]), EAGAIN);
+	ck_assert_int_eq(say_hello(&mallory[1]), -1);
 	rig_pass(2000);
-	ck_assert_int_eq(say_hello(&mallory[1]), 0);
+	ck_assert_int_eq(rig_answer(&mallory[1]), 0);
 }
 
 TEST(a_user_who_has_rested_is_forgotten)

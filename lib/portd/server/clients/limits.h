@@ -27,6 +27,8 @@
 #define ROOT_CLIENTS   64   /* of these, for root */
 #define USERS_MAX      8192 /* with clients, or a used-up rate: twice CLIENTS_MAX */
 #define USER_TURN      64   /* messages of one user that a turn reads, and the rest of a datagram */
+#define CONNECTS_S     500  /* of a user: each takes a block of comm ids, of 65,536 ... */
+#define CONNECTS_MAX   2000 /* ... and these at once, as all programs of a job start */
 #define ASKS_MAX       4096 /* queries and memberships of a user: a port has 16,384 groups */
 #define HOST_PORTS_MAX 64
 #define NOBODYS_MAX    8192 /* unsent REQs and REJs of ended clients */

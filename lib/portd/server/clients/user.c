@@ -42,6 +42,11 @@ static void refill(const struct server *server, struct user *user)
 	bucket_refill(&user->rate, server->now, rate, rate);
 }
 
+static void refill_connects(const struct server *server, struct user *user)
+{
+	bucket_refill(&user->connects, server->now, CONNECTS_S, CONNECTS_MAX);
+}
+
 void user_init(struct user *user, uid_t uid)
 {
 	user->uid = uid;
@@ -74,7 +79,9 @@ static void user_free(struct server *server, struct user *user)
 static bool has_rested(struct server *server, struct user *user)
 {
 	refill(server, user);
-	return user->rate.tokens >= quota_of(&server->options.quotas, QUOTA_USER_RATE);
+	refill_connects(server, user);
+	return user->rate.tokens >= quota_of(&server->options.quotas, QUOTA_USER_RATE) &&
+	       user->connects.tokens >= CONNECTS_MAX;
 }
 
 /* What was logged about him is not logged again as long as he is known. */
@@ -127,6 +134,7 @@ static struct user *user_new(struct server *server, uid_t uid)
 	list_append(&users->all, &user->link);
 	hash_insert(&users->by_uid, &user->by_uid, hash_bytes(&uid, sizeof(uid)));
 	refill(server, user);
+	refill_connects(server, user);
 	return user;
 }
 
@@ -143,7 +151,7 @@ bool user_enter(struct server *server, struct client *client, uid_t uid)
 	list_remove(&user->resting);
 	client->user = user;
 	user->n_clients++;
-	user_end_turn(client);
+	user->connects.tokens--;
 	return true;
 }
 
@@ -273,9 +281,11 @@ int user_may_connect(struct server *server, uid_t uid, struct user **ret_user, c
 	}
 	if (!uid || !user)
 		return 0;
-	refill(server, user);
-	if (user->rate.tokens < 1) {
-		explain(server, uid, QUOTA_USER_RATE, ret_why);
+	refill_connects(server, user);
+	if (user->connects.tokens < 1) {
+		snprintf(ret_why, USER_WHY_BYTES,
+			 "uid %u has enough: its connections to cmportd are limited to %u a second",
+			 (unsigned int)uid, CONNECTS_S);
 		return -EAGAIN;
 	}
 	if (user->n_clients < quota_of(&server->options.quotas, QUOTA_USER_CLIENTS))
@@ -301,7 +311,8 @@ void user_spend(struct client *client, uint32_t n)
 
 void user_end_turn(struct client *client)
 {
-	user_spend(client, USER_TURN);
+	user_spend(client, 0);
+	client->user->turn += USER_TURN;
 }
 
 bool user_has_turn(const struct client *client)

@@ -39,9 +39,10 @@ struct user {
 	uint32_t n_leaving; /* groups that its clients were the last members of */
 	struct cm_time doubts[1 << DOUBTS_LOG2]; /* when a path to a GID last failed, by its hash */
 	struct bucket rate;
-	uint32_t n_waits;  /* messages waiting for link addresses */
-	struct list hops;  /* that those messages wait for */
-	struct list waits; /* in server.waiting.users, if hops is not empty */
+	struct bucket connects; /* connections allowed now */
+	uint32_t n_waits;	/* messages waiting for link addresses */
+	struct list hops;	/* that those messages wait for */
+	struct list waits;	/* in server.waiting.users, if hops is not empty */
 	uint32_t n_requests;
 	struct list lanes;	    /* by host: REQs and SIDR_REQs; responses go first */
 	struct list sends;	    /* in server.senders, if lanes is not empty */
@@ -85,8 +86,8 @@ bool user_enter(struct server *server, struct client *client, uid_t uid);
  *
  * To be checked before any resources are used, as connects are limited by nothing else.
  *
- * Return: 0; -EAGAIN if its rate is used up, or if the places that are not for root are; -EDQUOT if
- * it has too many clients.
+ * Return: 0; -EAGAIN if it has connected too often, or if all places but root's are taken;
+ * -EDQUOT if it has too many clients.
  */
 int user_may_connect(struct server *server, uid_t uid, struct user **ret_user, char *ret_why);
 
@@ -118,7 +119,7 @@ uint32_t user_room(const struct client *client, enum quota quota);
 /** user_spend() - count so many messages of a client: its user's rate and turn */
 void user_spend(struct client *client, uint32_t n);
 
-/** user_end_turn() - it asked for what takes long: that is as much as a turn's messages */
+/** user_end_turn() - it asked for what takes long, so its user is read from no more in this turn */
 void user_end_turn(struct client *client);
 
 /** user_has_turn() - return whether the clients of its user may be read from again in this turn */
