@@ -85,7 +85,7 @@ class Deployment(unittest.TestCase):
         chunks = defined("TRACKED_CHUNKS_MAX", "lib/portd/server/files/tracked_file.h")
         size = defined("TRACKED_CHUNK", "lib/portd/server/ledger/tracked_store.h")
         self.assertIn(f"connections beyond {chunks * size:,} per host", self.page)
-        clients = defined("CLIENTS_MAX", "lib/portd/server/clients/limits.h")
+        clients = defined("CLIENTS_MAX", "lib/portd/server/limits.h")
         self.assertIn(f"| {clients} clients, ", self.page)
 
     def test_packages(self):
@@ -109,15 +109,15 @@ class Security(unittest.TestCase):
     page = flat("docs/security.md").replace(" | | | ", " ")  # a row of two lines
     server = "lib/portd/server/"
     limits = (  # as the page says it, the macro, its file
-        ("{} next hops at once", "STRANGERS_HOPS", server + "clients/limits.h"),
-        ("reads {} messages of a user", "USER_TURN", server + "clients/limits.h"),
-        ("{} a second, 2,000 at once", "CONNECTS_S", server + "clients/limits.h"),
-        ("{} of a user;", "ASKS_MAX", server + "clients/limits.h"),
-        ("{} messages without answer", "SAID_MAX", server + "clients/limits.h"),
-        ("{} unsent of a client", "REQUESTS_MAX", server + "clients/limits.h"),
-        ("Root has {} places", "ROOT_CLIENTS", server + "clients/limits.h"),
-        ("share {} unsent requests", "NOBODYS_MAX", server + "clients/limits.h"),
-        ("{} of one key", "TRACKED_ALIKE_MAX", server + "ledger/tracked.h"),
+        ("{} next hops at once", "STRANGERS_HOPS", server + "limits.h"),
+        ("reads {} messages of a user", "USER_TURN", server + "limits.h"),
+        ("{} a second, 2,000 at once", "CONNECTS_S", server + "limits.h"),
+        ("{} of a user;", "ASKS_MAX", server + "limits.h"),
+        ("{} messages without answer", "SAID_MAX", server + "limits.h"),
+        ("{} unsent of a client", "REQUESTS_MAX", server + "limits.h"),
+        ("Root has {} places", "ROOT_CLIENTS", server + "limits.h"),
+        ("share {} unsent requests", "NOBODYS_MAX", server + "limits.h"),
+        ("{} of one key", "TRACKED_ALIKE_MAX", server + "limits.h"),
         ("{} groups", "SA_GROUPS_MAX", "mad/sa/agent.h"),
         ("{} of a port's", "SA_TURN_OUT_MAX", "mad/sa/flight.h"),
         ("{} of a host; 256, the oldest", "PENDING_OF_HOST", "lib/rsocket/listen.c"),
@@ -133,7 +133,7 @@ class Security(unittest.TestCase):
             self.assertIn(said.format(f"{defined(name, path):,}"), self.page)
 
     def test_quotas(self):
-        quotas = set(re.findall(r'^\tX\(\w+, "([\w-]+)"', text(self.server + "clients/limits.h"),
+        quotas = set(re.findall(r'^\tX\(\w+, "([\w-]+)"', text(self.server + "limits.h"),
                                 re.MULTILINE))
         named = set(re.findall(r"`((?:user|host)-[\w-]+)`", self.page))
         self.assertGreaterEqual(len(named), 3)

@@ -43,8 +43,8 @@ LIB_DATA = ("lib/id/id.h", "lib/group/group.h")
 # The rooms of cmportd, likewise; its state is data to all of them.
 PORTD_ROOMS = ("files", "ledger", "ports", "clients", "sa", "wire", "routing", "asks")
 PORTD_BELOW = ("lib/portd/proto/", "base/", "cm/", "mad/", "lib/net/")
-PORTD_DATA = tuple("lib/portd/server/" + name for name in ("state.h", "ledger/tracked.h",
-                                                           "ledger/tracked_store.h"))
+PORTD_DATA = tuple("lib/portd/server/" + name for name in (
+    "state.h", "limits.h", "ledger/tracked.h", "ledger/tracked_store.h"))
 
 # Folder -> what its files may include of ours, as prefixes: the arrows of docs/architecture.md.
 ARROWS = (

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "lib/portd/server/clients/limits.h"
+#include "lib/portd/server/limits.h"
 
 struct server_options {
 	const char *path;      /* of the socket; NULL: none, client_fd is served */

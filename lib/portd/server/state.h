@@ -34,7 +34,7 @@
 #include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/proto/proto.h"
-#include "lib/portd/server/clients/limits.h"
+#include "lib/portd/server/limits.h"
 #include "lib/portd/server/ports/net_ns.h"
 #include "lib/portd/server/files/process.h"
 #include "lib/portd/server/wire/unsent.h"

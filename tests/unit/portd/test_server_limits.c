@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What one client may use, and that its neighbours do not notice: rate, queues, memory, tables.
- * The limits are those of lib/portd/server/clients/limits.h.
+ * The limits are those of lib/portd/server/limits.h.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What one user may have of a cmportd, whatever number of clients he has it with, and that others
- * do not notice: the quotas of lib/portd/server/clients/limits.h. Mallory is a user, Bob another.
+ * do not notice: the quotas of lib/portd/server/limits.h. Mallory is a user, Bob another.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>

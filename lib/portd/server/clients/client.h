@@ -9,7 +9,7 @@
 #include "base/loop.h"
 #include "base/time.h"
 #include "lib/portd/proto/proto.h"
-#include "lib/portd/server/clients/limits.h"
+#include "lib/portd/server/limits.h"
 
 struct net_ns;
 struct server;

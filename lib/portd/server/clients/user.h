@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "lib/portd/server/clients/bucket.h"
-#include "lib/portd/server/clients/limits.h"
+#include "lib/portd/server/limits.h"
 
 #define DOUBTS_LOG2    6
 #define USER_WHY_BYTES 256

@@ -8,8 +8,9 @@
 
 #include <stdbool.h>
 
+#include "lib/portd/server/limits.h"
+
 /* Connections that are not accepted yet; more wait in connect(). As in cmportd.socket. */
-#define WAITING_CONNECTS 64
 
 struct socket_dir;
 struct state_file;

@@ -14,10 +14,10 @@
 
 #include "cm/core.h"
 #include "lib/portd/proto/proto.h"
+#include "lib/portd/server/limits.h"
 
-#define TRACKED_NONE	  UINT32_MAX
-#define TRACKED_PORTS	  64 /* number of handles */
-#define TRACKED_ALIKE_MAX 16 /* for each peer and comm id, or queue pair */
+#define TRACKED_NONE  UINT32_MAX
+#define TRACKED_PORTS 64 /* number of handles */
 
 enum tracked_table {
 	TRACKED_BY_LOCAL,   /* by local comm id */

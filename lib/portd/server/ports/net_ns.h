@@ -14,9 +14,9 @@
 #include "lib/net/foreign.h"
 #include "lib/net/gid.h"
 #include "lib/portd/server/ports/ports.h"
+#include "lib/portd/server/limits.h"
 
 #define NET_NS_GIDS	 64
-#define NET_NS_SHOWN_MAX 64  /* netlink sockets of one user */
 #define NET_NS_SHOWN_ALL 512 /* of all users but root */
 #define NET_NS_WALK_MAX	 64  /* of others, looked at for the reason of a rejection */
 

@@ -14,13 +14,11 @@
 #include "mad/cm_msg.h"
 #include "lib/net/port_space.h"
 #include "lib/portd/proto/proto.h"
+#include "lib/portd/server/limits.h"
 
 #define PORTS_NOBODY	   UINT16_MAX
 #define PORTS_NOT_FOR_THEM (UINT16_MAX - 1)
-#define PORTS_CLAIMS_MAX   65536 /* for each client */
-#define PORTS_GO_MAX	   8	 /* claims released at once */
-#define PORTS_SHARED_MAX   1024	 /* for each port */
-#define PORTS_LISTEN_MAX   256	 /* of these; a request is compared with each */
+#define PORTS_GO_MAX	   8 /* claims released at once */
 
 struct ports;
 

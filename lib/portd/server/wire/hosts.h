@@ -16,7 +16,7 @@
 #include "base/time.h"
 #include "cm/record.h"
 #include "lib/portd/server/clients/bucket.h"
-#include "lib/portd/server/clients/limits.h"
+#include "lib/portd/server/limits.h"
 #include "mad/port.h"
 
 /* Messages that the time since then has not paid for. */

@@ -4,8 +4,8 @@
  * others can go on. Within its limits each user is served in turn: a turn reads so many messages of
  * a user, or one that takes long. Root has no limits of a user, because it may end cmportd anyway.
  */
-#ifndef LIB_PORTD_SERVER_CLIENTS_LIMITS_H
-#define LIB_PORTD_SERVER_CLIENTS_LIMITS_H
+#ifndef LIB_PORTD_SERVER_LIMITS_H
+#define LIB_PORTD_SERVER_LIMITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,24 +23,32 @@
 	X(HOST_RATE, "host-rate", 20000, "requests, and messages for nobody, of one host a second")
 
 /* All users */
-#define CLIENTS_MAX    4096
-#define ROOT_CLIENTS   64   /* of these, for root */
-#define USERS_MAX      8192 /* with clients, or a used-up rate: twice CLIENTS_MAX */
-#define USER_TURN      64   /* messages of one user that a turn reads, and the rest of a datagram */
-#define CONNECTS_S     500  /* of a user: each takes a block of comm ids, of 65,536 ... */
-#define CONNECTS_MAX   2000 /* ... and these at once, as all programs of a job start */
-#define ASKS_MAX       4096 /* queries and memberships of a user: a port has 16,384 groups */
-#define HOST_PORTS_MAX 64
-#define NOBODYS_MAX    8192 /* unsent REQs and REJs of ended clients */
-#define WAITING_MAX    1024 /* messages for which a next hop of a port has no link address */
+#define CLIENTS_MAX	 4096
+#define ROOT_CLIENTS	 64   /* of these, for root */
+#define USERS_MAX	 8192 /* with clients, or a used-up rate: twice CLIENTS_MAX */
+#define USER_TURN	 64 /* messages of one user that a turn reads, and the rest of a datagram */
+#define CONNECTS_S	 500  /* of a user: each takes a block of comm ids, of 65,536 ... */
+#define CONNECTS_MAX	 2000 /* ... and these at once, as all programs of a job start */
+#define WAITING_CONNECTS 64   /* that wait for accept(), of all users */
+#define NET_NS_SHOWN_MAX 64   /* network namespaces of a user whose addresses are read */
+#define ASKS_MAX	 4096 /* queries and memberships of a user: a port has 16,384 groups */
+#define HOST_PORTS_MAX	 64
+#define NOBODYS_MAX	 8192 /* unsent REQs and REJs of ended clients */
+#define WAITING_MAX	 1024 /* messages for which a next hop of a port has no link address */
+
+/* One port number, or one key of connections: each more is compared with all of these */
+#define PORTS_SHARED_MAX  1024 /* claims of one port, of all clients */
+#define PORTS_LISTEN_MAX  256  /* of these, listeners */
+#define TRACKED_ALIKE_MAX 16   /* connections with one peer and comm id, or queue pair */
 
 /* One client; a program usually is one */
-#define HELLO_MS      10000	       /* until its first request */
-#define ID_BLOCKS_MAX CM_ID_BLOCKS_MAX /* of 65,536 comm ids */
-#define REQUESTS_MAX  512	       /* unsent REQs; above, it is not read from */
-#define BACKLOG_MAX   64  /* datagrams that it has not read; REQs are dropped from half of it */
-#define WAITS_MAX     256 /* of WAITING_MAX; of what others leave, its user may have half ... */
-#define WAITS_FEW     4	  /* ... and these in any case */
+#define HELLO_MS	 10000		  /* until its first request */
+#define ID_BLOCKS_MAX	 CM_ID_BLOCKS_MAX /* of 65,536 comm ids */
+#define PORTS_CLAIMS_MAX 65536		  /* port numbers, and addresses with one */
+#define REQUESTS_MAX	 512		  /* unsent REQs; above, it is not read from */
+#define BACKLOG_MAX	 64  /* datagrams that it has not read; REQs are dropped from half of it */
+#define WAITS_MAX	 256 /* of WAITING_MAX; of what others leave, its user may have half ... */
+#define WAITS_FEW	 4   /* ... and these in any case */
 
 /* One remote host; hosts of one hash share an entry */
 #define HOSTS_LOG2     13

@@ -2,7 +2,7 @@
 /*
  * Limits: see limits.h.
  */
-#include "lib/portd/server/clients/limits.h"
+#include "lib/portd/server/limits.h"
 
 #include <errno.h>
 #include <stdlib.h>
