@@ -24,7 +24,7 @@
 #include "tests/unit/portd/rig.h"
 
 #define FUZZ_CLIENTS_MAX 4
-#define HOSTS		 3
+#define N_HOSTS		 3
 #define USERS		 4
 #define ALICE_UID	 1000
 #define GONE_PID	 0x7ffffff0 /* of all others, when the next cmportd looks for them */
@@ -193,7 +193,7 @@ static struct mad_path next_path(void)
 {
 	uint8_t host = next_byte();
 
-	return rig_peer(1 + host % HOSTS);
+	return rig_peer(1 + host % N_HOSTS);
 }
 
 /* @to: where a client sends it; NULL for a message of a peer */
