@@ -18,15 +18,15 @@
 #include "base/log.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
-#include "lib/portd/server/clients/closer.h"
-#include "lib/portd/server/routing/recovery.h"
-#include "lib/portd/server/state.h"
-#include "lib/portd/server/sa/subnet_queries.h"
 #include "lib/portd/server/asks/client_in.h"
 #include "lib/portd/server/clients/client_out.h"
+#include "lib/portd/server/clients/closer.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/routing/router.h"
+#include "lib/portd/server/sa/subnet_queries.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/wire/unsent.h"
@@ -252,7 +252,7 @@ static void follow_device_events(struct server *server)
 {
 	struct host_port *host_port;
 
-	server->any_gone = false;
+	server->any_port_news = false;
 	for_each_host_port (host_port, server) {
 		if (host_port->has_moved)
 			host_port_paths_changed(host_port);
@@ -262,7 +262,7 @@ static void follow_device_events(struct server *server)
 	}
 }
 
-/* What has a deadline. One that this turn sets ends the wait of the next, which looks at it. */
+/* A deadline that is set in this turn is handled in the next one, whose wait it ends. */
 static void expire(struct server *server)
 {
 	struct host_port *host_port;
@@ -295,7 +295,7 @@ void server_turn(struct server *server)
 	if (server->any_unread)
 		receive_unread(server);
 	loop_dispatch(&server->loop);
-	if (server->any_gone)
+	if (server->any_port_news)
 		follow_device_events(server);
 	if (server->any_leaving)
 		close_leaving_clients(server);

@@ -70,7 +70,8 @@ struct server {
 	struct cm_time stop_at;	     /* shutdown was requested; its last deadline */
 	struct cm_time linger_until; /* shutdown deadline while clients are connected */
 	bool has_one_client;	     /* client_fd was given; the server ends after that client */
-	bool any_leaving, any_gone, any_unread; /* any_gone: of ports, or has_moved */
+	bool any_leaving, any_unread;
+	bool any_port_news; /* a host port is_gone or has_moved */
 	uint64_t turn_no;
 	struct cm_time now; /* start of this turn */
 	struct cm_time idle_since;

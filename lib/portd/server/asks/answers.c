@@ -10,15 +10,15 @@
 #include "base/log.h"
 #include "lib/net/low_port.h"
 #include "lib/portd/proto/lease.h"
-#include "lib/portd/server/routing/recovery.h"
-#include "lib/portd/server/state.h"
-#include "lib/portd/server/files/state_file.h"
 #include "lib/portd/server/asks/answers.h"
 #include "lib/portd/server/asks/client_in.h"
 #include "lib/portd/server/asks/stat_query.h"
 #include "lib/portd/server/clients/user.h"
+#include "lib/portd/server/files/state_file.h"
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
+#include "lib/portd/server/routing/recovery.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/wire/tracers.h"
@@ -174,7 +174,7 @@ static int handle_hello(struct request *request)
 
 /* --- resumption ----------------------------------------------------------- */
 
-/* Logged once per user: he may connect 2,000 times a second. */
+/* Logged once for each user, who may connect CONNECTS_S times a second. */
 static int refuse_claim(struct request *request, const char *what)
 {
 	struct client *client = request->client;
@@ -240,8 +240,7 @@ static int handle_resumed(struct request *request)
 		resume_leases(request->client);
 	if (request->client->resuming)
 		recovery_resumed(request->server, request->client);
-	if (request->client->resuming)
-		request->client->resuming = false;
+	request->client->resuming = false;
 	return 0;
 }
 
@@ -405,8 +404,8 @@ static int handle_stat(struct request *request)
 /* --- dispatch ------------------------------------------------------------- */
 
 /*
- * What takes long makes sockets or files, or looks through tables; all that fails does, since it
- * may have searched in vain.
+ * A request takes long if it creates sockets or files, or searches tables. So does each one that
+ * fails, as it may have searched everything.
  */
 static const struct {
 	int (*handle)(struct request *);
@@ -441,8 +440,8 @@ static void explain_limit(struct portd_reply *reply, enum __rlimit_resource reso
 			 option);
 }
 
-int answers_request(struct server *server, struct client *client, const struct portd_record *record,
-		    int fd, struct portd_reply *ret, int ret_fd[2])
+int answers_handle(struct server *server, struct client *client, const struct portd_record *record,
+		   int fd, struct portd_reply *ret, int ret_fd[2])
 {
 	struct request request = { .server = server,
 				   .client = client,

@@ -6,13 +6,13 @@
 #include "lib/portd/server/state.h"
 
 /**
- * answers_request() - handle a record from a control socket
+ * answers_handle() - handle a record from a control socket
  * @fd: the descriptor that came with the record, or -1; owned by the callee
  *
  * Return: 0, with *@ret to be sent unless the record is a one-way one; -EPROTO if the client
  * violates the protocol; -EAGAIN to handle it again after the grace period, or in the next turn.
  */
-int answers_request(struct server *server, struct client *client, const struct portd_record *record,
-		    int fd, struct portd_reply *ret, int ret_fd[2]);
+int answers_handle(struct server *server, struct client *client, const struct portd_record *record,
+		   int fd, struct portd_reply *ret, int ret_fd[2]);
 
 #endif

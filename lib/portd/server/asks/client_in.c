@@ -12,18 +12,18 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/proto/datagram.h"
-#include "lib/portd/server/clients/admit.h"
-#include "lib/portd/server/clients/closer.h"
-#include "lib/portd/server/state.h"
-#include "lib/portd/server/files/state_file.h"
-#include "lib/portd/server/sa/subnet_queries.h"
-#include "lib/portd/server/asks/answers.h"
 #include "lib/portd/server/asks/client_in.h"
+#include "lib/portd/server/asks/answers.h"
 #include "lib/portd/server/asks/stat_query.h"
+#include "lib/portd/server/clients/admit.h"
 #include "lib/portd/server/clients/client_out.h"
+#include "lib/portd/server/clients/closer.h"
 #include "lib/portd/server/clients/user.h"
+#include "lib/portd/server/files/state_file.h"
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/routing/router.h"
+#include "lib/portd/server/sa/subnet_queries.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/tracers.h"
 #include "lib/portd/server/wire/unsent.h"
@@ -180,7 +180,7 @@ static bool handle_request(struct server *server, struct client *client,
 	struct portd_record answer = { .type = PORTD_REPLY };
 	struct portd_datagram out; /* large, so not cleared */
 	int send_fd[2] = { -1, -1 };
-	int err = answers_request(server, client, record, fd, &answer.reply, send_fd);
+	int err = answers_handle(server, client, record, fd, &answer.reply, send_fd);
 
 	if (err == -EAGAIN) {
 		client->has_asked = true;
@@ -207,7 +207,7 @@ static void handle_datagram(struct server *server, struct client *client, int fd
 {
 	struct portd_record record;
 
-	user_spend(client, 1);
+	user_spend(client);
 	if (portd_get(&server->in, &record) || server->in.at < server->in.bytes)
 		client_disconnect(server, client, "not one record");
 	else if (!portd_is_asked(record.type))
@@ -297,9 +297,9 @@ static void take_messages(struct server *server, struct client *client)
 	struct portd_record record;
 	int err;
 
-	user_spend(client, 1); /* a datagram counts at least as one with a message */
+	user_spend(client); /* a datagram counts, and each of its messages */
 	while ((err = portd_get(&server->in, &record)) == 0) {
-		user_spend(client, 1);
+		user_spend(client);
 		if (record.type == PORTD_MAD) {
 			router_sent(server, client, &record.mad);
 		} else if (record.type == PORTD_CLOSE) {
@@ -428,7 +428,7 @@ bool client_close(struct server *server, struct client *client)
 	/* 65,536 connections at once would take a quarter of a second. */
 	do {
 		is_over = !end_next(server, client);
-		user_spend(client, 1);
+		user_spend(client);
 		if (!is_over)
 			continue;
 		user_end_turn(client); /* sockets and a page are closed */

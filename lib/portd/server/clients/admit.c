@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "lib/portd/proto/datagram.h"
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/clients/user.h"
+#include "lib/portd/server/state.h"
 
 #define DATA_BUFFER_BYTES (1 << 20)
 #define DATA_BUFFER_LEAST (1 << 15)

@@ -11,10 +11,10 @@
 
 #include "base/log.h"
 #include "lib/portd/proto/datagram.h"
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/state.h"
 
 #define SPARE_MAX 64
 

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "lib/portd/server/clients/closer.h"
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/state.h"
 
 #define RESTING_LOOK 4 /* users without clients to check for each new client */
 #define SAY_AGAIN_NS (60000 * CM_NS_PER_MS)
@@ -297,22 +297,28 @@ int user_may_connect(struct server *server, uid_t uid, struct user **ret_user, c
 
 /* --- what is spent --------------------------------------------------------- */
 
-void user_spend(struct client *client, uint32_t n)
+static struct user *user_in_turn(const struct client *client)
 {
 	struct user *user = client->user;
 
-	if (user->uid)
-		user->rate.tokens -= n;
 	if (user->turn_no != client->server->turn_no)
 		user->turn = 0;
 	user->turn_no = client->server->turn_no;
-	user->turn += n;
+	return user;
+}
+
+void user_spend(struct client *client)
+{
+	struct user *user = user_in_turn(client);
+
+	if (user->uid)
+		user->rate.tokens--;
+	user->turn++;
 }
 
 void user_end_turn(struct client *client)
 {
-	user_spend(client, 0);
-	client->user->turn += USER_TURN;
+	user_in_turn(client)->turn += USER_TURN;
 }
 
 bool user_has_turn(const struct client *client)

@@ -116,10 +116,10 @@ void user_why(const struct client *client, enum quota quota, char ret[USER_WHY_B
 /** user_room() - how much more of a quota a client's user may have; UINT32_MAX for root */
 uint32_t user_room(const struct client *client, enum quota quota);
 
-/** user_spend() - count so many messages of a client: its user's rate and turn */
-void user_spend(struct client *client, uint32_t n);
+/** user_spend() - count a message of a client against its user's rate and turn */
+void user_spend(struct client *client);
 
-/** user_end_turn() - it asked for what takes long, so its user is read from no more in this turn */
+/** user_end_turn() - read from no client of its user any more in this turn */
 void user_end_turn(struct client *client);
 
 /** user_has_turn() - return whether the clients of its user may be read from again in this turn */

@@ -7,10 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/portd/server/ledger/tracked_adopt.h"
 #include "lib/portd/server/ledger/tracked_store.h"
 #include "lib/portd/server/ledger/tracked_view.h"
-#include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/ledger/tracked_adopt.h"
 
 /* --- ended clients -------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/portd/server/ledger/tracked_store.h"
 #include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/ledger/tracked_store.h"
 
 #define BUCKETS_MIN 64
 #define CLIENTS_MIN 16

@@ -9,12 +9,12 @@
 
 #include "base/log.h"
 #include "cm/guard.h"
-#include "lib/portd/server/routing/fields.h"
-#include "lib/portd/server/routing/recovery.h"
+#include "lib/portd/server/routing/router.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/routing/router.h"
+#include "lib/portd/server/routing/fields.h"
+#include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/tracers.h"
 

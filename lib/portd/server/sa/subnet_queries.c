@@ -267,7 +267,7 @@ static bool tell_more(struct client_ask *asked)
 	struct client *client = asked->client;
 
 	do {
-		user_spend(client, 1);
+		user_spend(client);
 		if (client->leaving)
 			break;
 		sa_msg_record(&table, asked->n_told++);

@@ -12,8 +12,8 @@
 
 #include "lib/net/gid.h"
 #include "lib/portd/server/ports/ports.h"
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/sa/subnet_queries.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 
 /* What the events of one turn have changed. */
@@ -75,7 +75,7 @@ static void events_ready(struct watch *watch, uint32_t events)
 	if (changes.of_port)
 		subnet_port_changed(server, host_port, changes.reregister);
 	if (changes.gids && !host_port->subnet)
-		host_port->has_moved = server->any_gone = true;
+		host_port->has_moved = server->any_port_news = true;
 	tell_clients(server, host_port);
 }
 

@@ -14,12 +14,12 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/net/hop.h"
-#include "lib/portd/server/state.h"
-#include "lib/portd/server/sa/subnet_queries.h"
+#include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/wire/host_port.h"
+#include "lib/portd/server/sa/subnet_queries.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/probes.h"
 #include "lib/portd/server/wire/tracers.h"
 #include "lib/portd/server/wire/unsent.h"
@@ -267,7 +267,7 @@ static void qp1_ready(struct watch *watch, uint32_t events)
 	if (err == -ENODEV) {
 		log_warn("RDMA device %s is gone", host_port->device);
 		host_port->is_gone = true;
-		server->any_gone = true;
+		server->any_port_news = true;
 		loop_change(&server->loop, &host_port->watch, 0);
 	}
 }

@@ -8,8 +8,8 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "mad/umad_owner.h"
 

@@ -4,8 +4,8 @@
  * last of its ports: a driver cannot be unloaded while its device is open.
  */
 #include "base/log.h"
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/unsent.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Remote hosts: what each may ask, and what it has not answered. A host may make cmportd store a
- * record, or send a response, only so often; it gets fewer requests than its own cmportd accepts,
- * so that no user of this host uses up the whole rate. A host can forge any number of addresses, so
- * all hosts that have had no connection share a rate, too. Messages of connections do not count.
+ * Remote hosts: what each may ask, and what it has not answered. The rate at which a host can make
+ * cmportd store records and send responses is limited. cmportd sends a host fewer requests than the
+ * host's cmportd accepts, so that no user of this host uses up that rate. A host can forge any
+ * number of addresses, so all hosts that have had no connection share a rate, too. Messages of
+ * connections do not count.
  *
  * Memory is bounded: hosts of the same hash, which nobody can choose, share an entry.
  */
@@ -40,7 +41,7 @@ struct hosts {
 	bool was_refused, were_refused;
 };
 
-/** hosts_at() - the entry of a host */
+/** hosts_at() - look up the entry of a remote host */
 struct host *hosts_at(struct hosts *hosts, const struct mad_gid *peer);
 
 /** hosts_said() - what a user's connections have said to the host of an entry */

@@ -6,9 +6,9 @@
 #include <arpa/inet.h>
 
 #include "base/log.h"
+#include "lib/portd/server/wire/probes.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
-#include "lib/portd/server/wire/probes.h"
 #include "mad/talk.h"
 
 #define PAUSE_NS (10 * CM_NS_PER_MS)

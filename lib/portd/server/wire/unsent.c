@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/waiting.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "lib/net/hop.h"
-#include "lib/portd/server/state.h"
 #include "lib/portd/server/clients/user.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/unsent.h"
 
