@@ -20,6 +20,7 @@
 #define WITH_LEASE    (1 << 4)
 #define WITH_KEY      (1 << 5)
 #define WITH_NAME     (1 << 6)
+#define TOO_MANY      23840 /* of 176 bytes: more than the 4 MiB of a message */
 
 static struct sa_rig rig;
 
@@ -142,4 +143,18 @@ TEST(lease_of_0_has_0_left)
 	ck_assert_uint_eq(ask_service(UMAD_METHOD_SET, &service, IDENTITY | WITH_LEASE), 0);
 	memcpy(&is, packet->data, sizeof(is));
 	ck_assert_uint_eq(ntohl(is.lease), 0);
+}
+
+TEST(table_longer_than_a_message_is_refused)
+{
+	struct service service = service_of(0, GUID_OF_A);
+	uint64_t id;
+
+	service.lease = htonl(60);
+	for (id = 0; id < TOO_MANY; id++) {
+		service.id = htobe64(0x1000 + id);
+		ck_assert_uint_eq(ask_service(UMAD_METHOD_SET, &service, IDENTITY | WITH_LEASE), 0);
+	}
+	ck_assert_uint_eq(ask_service(UMAD_SA_METHOD_GET_TABLE, &service, 0),
+			  UMAD_SA_STATUS_NO_RESOURCES);
 }

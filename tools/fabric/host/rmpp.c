@@ -21,7 +21,7 @@
 #define FIRST	      2
 #define LAST	      4
 #define WINDOW	      64
-#define MESSAGE_MAX   (4u << 20)
+#define MESSAGE_MAX   (RMPP_HEADERS_BYTES + RMPP_DATA_MAX)
 #define RESEND_NS     UINT64_C(50000000)
 #define RESENDS	      40
 #define OF_PEER_MAX   32 /* exchanges that a peer has begun, in each direction */
@@ -322,7 +322,9 @@ static bool append(struct receiving *receiving, const uint8_t *data, size_t byte
 
 	if (receiving->bytes + bytes > room) {
 		room = 2 * room + FAB_MAD_BYTES;
-		message = room <= MESSAGE_MAX ? realloc(receiving->message, room) : NULL;
+		room = room < MESSAGE_MAX ? room : MESSAGE_MAX;
+		message = receiving->bytes + bytes <= room ? realloc(receiving->message, room)
+							   : NULL;
 		if (!message)
 			return false;
 		receiving->message = message;

@@ -10,6 +10,7 @@
 #include "tools/fabric/host/host.h"
 
 #define RMPP_HEADERS_BYTES 56 /* MAD, RMPP and SA headers of each segment */
+#define RMPP_DATA_MAX	   ((4u << 20) - RMPP_HEADERS_BYTES)
 
 struct conn;
 

@@ -26,7 +26,7 @@ struct sa_answer {
 	size_t record_bytes; /* a multiple of 8 */
 	unsigned int n, room;
 	uint8_t *records;
-	bool is_short; /* out of memory */
+	bool is_short; /* no room for all: out of memory, or longer than a message */
 };
 
 /** sa_answer_add() - append a record of record_bytes */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECORDS_MAX 65536
+#include "tools/fabric/host/rmpp.h"
 
 bool sa_read_page(const struct host *host, const struct fab_owner *owner, struct fab_page *ret)
 {
@@ -77,22 +77,30 @@ bool sa_selects(uint8_t asked, uint8_t value)
 	}
 }
 
-void sa_answer_add(struct sa_answer *answer, const void *record)
+static bool has_room(struct sa_answer *answer)
 {
 	unsigned int room = answer->room ? 2 * answer->room : 16;
-	uint8_t *records = answer->records;
+	uint8_t *records;
 
-	if (answer->n == answer->room) {
-		records = room <= RECORDS_MAX ? realloc(records, room * answer->record_bytes)
-					      : NULL;
-		if (!records) {
-			answer->is_short = true;
-			return;
-		}
-		answer->records = records;
-		answer->room = room;
-	}
-	memcpy(records + answer->n++ * answer->record_bytes, record, answer->record_bytes);
+	if ((answer->n + 1) * answer->record_bytes > RMPP_DATA_MAX)
+		return false;
+	if (answer->n < answer->room)
+		return true;
+	records = realloc(answer->records, room * answer->record_bytes);
+	if (!records)
+		return false;
+	answer->records = records;
+	answer->room = room;
+	return true;
+}
+
+void sa_answer_add(struct sa_answer *answer, const void *record)
+{
+	if (has_room(answer))
+		memcpy(answer->records + answer->n++ * answer->record_bytes, record,
+		       answer->record_bytes);
+	else
+		answer->is_short = true;
 }
 
 bool sa_suits(const struct sa_component *components, uint64_t mask, const uint8_t *asked,
