@@ -110,10 +110,14 @@ void fork_note_accept(int listener, int fd)
 		set_stage(fd, ACCEPTED);
 }
 
+bool fork_has(int fd)
+{
+	return stage_of(fd) != NOT_OURS;
+}
+
 void fork_forget(int fd)
 {
-	if (stage_of(fd) != NOT_OURS)
-		set_stage(fd, NOT_OURS);
+	set_stage(fd, NOT_OURS);
 }
 
 void fork_alias(int from, int to)

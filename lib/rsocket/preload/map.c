@@ -6,11 +6,65 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct sock *socks[MAP_FD_MAX + 1]; /* atomic */
 static struct sock *spares;		   /* never freed: a call may still use one */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- vfork() -------------------------------------------------------------- */
+
+static pid_t owner; /* of this memory */
+
+static void own_memory(void)
+{
+	owner = getpid();
+}
+
+__attribute__((constructor)) static void note_owner(void)
+{
+	own_memory();
+	pthread_atfork(NULL, NULL, own_memory);
+}
+
+bool map_is_lent(void)
+{
+	return owner && getpid() != owner;
+}
+
+/* --- placeholders --------------------------------------------------------- */
+
+/*
+ * O_PATH of a socket, which needs /proc; without it of the root folder. The kernel refuses each
+ * transfer and each wait, so that a function that is not intercepted fails.
+ */
+static int open_placeholder(int cloexec)
+{
+	int sock = real()->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char path[32];
+	int fd;
+
+	if (sock < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", sock);
+	fd = open(path, O_PATH | cloexec);
+	if (fd < 0)
+		fd = open("/", O_PATH | cloexec);
+	real()->close(sock);
+	return fd;
+}
+
+/* Sockets and files are not O_PATH, and nobody reads or writes a file that is. */
+static bool is_placeholder(int fd)
+{
+	int flags = real()->fcntl(fd, F_GETFL);
+
+	return flags >= 0 && flags & O_PATH;
+}
+
+/* --- the table ------------------------------------------------------------ */
 
 struct sock *map_get(int fd)
 {
@@ -43,7 +97,7 @@ static struct sock *make_sock(int rs)
 int map_new(int rs, int domain, int type, int protocol)
 {
 	int cloexec = type & SOCK_CLOEXEC ? O_CLOEXEC : 0;
-	int fd = open("/dev/null", O_RDWR | cloexec);
+	int fd = open_placeholder(cloexec);
 	struct sock *sock;
 
 	if (fd < 0)
@@ -102,14 +156,16 @@ int map_alias(int fd, struct sock *sock)
 	return 0;
 }
 
-void map_forget(int fd)
+/* Another thread may have done it, and have put another socket behind the number. */
+static void forget(int fd, struct sock *sock)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *expected = sock;
 
-	if (!sock)
+	if (!sock || map_is_lent() ||
+	    !__atomic_compare_exchange_n(&socks[fd], &expected, NULL, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
 		return;
 	fallback_forget(fd);
-	set_sock(fd, NULL);
 	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	rclose(sock->rs);
@@ -119,6 +175,21 @@ void map_forget(int fd)
 	sock->next = spares;
 	spares = sock;
 	pthread_mutex_unlock(&lock);
+}
+
+void map_forget(int fd)
+{
+	forget(fd, map_get(fd));
+}
+
+struct sock *map_check(int fd)
+{
+	struct sock *sock = map_socket(fd);
+
+	if (!sock || is_placeholder(fd))
+		return sock;
+	forget(fd, sock);
+	return NULL;
 }
 
 int map_swap(int fd, int tcp)

@@ -46,15 +46,15 @@ EXPORT int socket(int domain, int type, int protocol)
 
 	if (domain == AF_UNIX || domain == AF_NETLINK ||
 	    real_is_inside(__builtin_return_address(0)) || !config_wants(domain, kind, protocol))
-		return real()->socket(domain, type, protocol);
+		return closing_forget(real()->socket(domain, type, protocol));
 	if (kind == SOCK_STREAM && fork_mode()) {
-		fd = real()->socket(domain, type, protocol);
+		fd = closing_forget(real()->socket(domain, type, protocol));
 		fork_note_socket(fd);
 		return fd;
 	}
 	rs = rsocket(domain, type | SOCK_CLOEXEC, protocol);
 	if (rs < 0)
-		return real()->socket(domain, type, protocol);
+		return closing_forget(real()->socket(domain, type, protocol));
 	set_sizes(rs);
 	fd = map_new(rs, domain, type, protocol);
 	if (fd < 0)
@@ -62,63 +62,18 @@ EXPORT int socket(int domain, int type, int protocol)
 	return fd;
 }
 
-EXPORT int close(int fd)
-{
-	map_forget(fd);
-	fork_forget(fd);
-	return real()->close(fd);
-}
-
-/* Puts the same socket behind a duplicate, which is already open. Return: @to, or -1. */
-static int alias_fd(int from, int to)
-{
-	struct sock *sock = map_get(from);
-
-	if (to < 0)
-		return to;
-	if (!sock)
-		fork_alias(from, to);
-	else if (!sock->is_repoll && map_alias(to, sock))
-		return -1;
-	return to;
-}
-
-EXPORT int dup(int fd)
-{
-	return alias_fd(fd, real()->dup(fd));
-}
-
-/* dup2() has closed the old descriptor only if it succeeded. */
-static int replace_fd(int from, int to, int result)
-{
-	if (from == to || result < 0)
-		return result;
-	map_forget(to);
-	return alias_fd(from, to);
-}
-
-EXPORT int dup2(int from, int to)
-{
-	return replace_fd(from, to, real()->dup2(from, to));
-}
-
-EXPORT int dup3(int from, int to, int flags)
-{
-	return replace_fd(from, to, real()->dup3(from, to, flags));
-}
-
 /* --- connecting ---------------------------------------------------------- */
 
 EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t bytes)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = map_socket(fd);
 
 	return sock ? fallback_bind(fd, sock, addr, bytes) : real()->bind(fd, addr, bytes);
 }
 
 EXPORT int listen(int fd, int backlog)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = map_socket(fd);
 
 	if (!sock)
 		return real()->listen(fd, backlog);
@@ -157,7 +112,7 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 		if (n && both[0].revents)
 			return accept_rdma(sock, addr, bytes, flags);
 		if (n)
-			fd = real()->accept4(sock->tcp, addr, bytes, flags);
+			fd = closing_forget(real()->accept4(sock->tcp, addr, bytes, flags));
 		if (fd >= 0)
 			return fd;
 		if (n == 0)
@@ -169,12 +124,12 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 
 EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = map_socket(fd);
 	int child;
 
 	if (sock)
 		return accept_either(sock, addr, bytes, flags);
-	child = real()->accept4(fd, addr, bytes, flags);
+	child = closing_forget(real()->accept4(fd, addr, bytes, flags));
 	fork_note_accept(fd, child);
 	return child;
 }
@@ -186,7 +141,7 @@ EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *bytes)
 
 EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = map_socket(fd);
 
 	if (sock)
 		return fallback_connect(fd, sock, addr, bytes);
@@ -198,18 +153,17 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 
 EXPORT int fcntl(int fd, int cmd, ...)
 {
-	struct sock *sock = map_get(fd);
-	bool is_socket = sock && !sock->is_repoll;
+	struct sock *sock = map_check(fd);
 	va_list args;
 	long arg;
 
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
-	if (is_socket && (cmd == F_GETFL || cmd == F_SETFL))
+	if (sock && (cmd == F_GETFL || cmd == F_SETFL))
 		return rfcntl(sock->rs, cmd, arg);
-	if (is_socket && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
-		return alias_fd(fd, real()->fcntl(fd, cmd, arg));
+	if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
+		return closing_alias(fd, real()->fcntl(fd, cmd, arg));
 	/* Other commands concern the descriptor itself. */
 	return real()->fcntl(fd, cmd, arg);
 }
@@ -218,7 +172,7 @@ EXPORT int fcntl64(int fd, int cmd, ...) __attribute__((alias("fcntl")));
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-	struct sock *sock = request == FIONREAD ? fork_settled(fd) : map_get(fd);
+	struct sock *sock = request == FIONREAD ? fork_checked(fd) : map_check(fd);
 	char some[4096];
 	va_list args;
 	ssize_t n;
@@ -227,9 +181,9 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (sock && !sock->is_repoll && request == FIONBIO)
+	if (sock && request == FIONBIO)
 		return rfcntl(sock->rs, F_SETFL, *(int *)arg ? O_NONBLOCK : 0);
-	if (!sock || sock->is_repoll || request != FIONREAD)
+	if (!sock || request != FIONREAD)
 		return real()->ioctl(fd, request, arg);
 	n = rrecv(sock->rs, some, sizeof(some), MSG_PEEK | MSG_DONTWAIT);
 	*(int *)arg = n > 0 ? (int)n : 0;

@@ -10,7 +10,9 @@
 #define PRELOAD_H
 
 #include <poll.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -35,14 +37,14 @@
  */
 #define REAL_SAME(X)                                                                             \
 	X(int, shutdown, fork_settled, (int fd, int how), how)                                   \
-	X(int, getpeername, map_get, (int fd, struct sockaddr *addr, socklen_t *bytes),          \
+	X(int, getpeername, map_socket, (int fd, struct sockaddr *addr, socklen_t *bytes),          \
 	  addr, bytes)                                                                           \
-	X(int, getsockname, map_get, (int fd, struct sockaddr *addr, socklen_t *bytes),          \
+	X(int, getsockname, map_socket, (int fd, struct sockaddr *addr, socklen_t *bytes),          \
 	  addr, bytes)                                                                           \
-	X(int, setsockopt, map_get,                                                              \
+	X(int, setsockopt, map_socket,                                                           \
 	  (int fd, int level, int name, const void *value, socklen_t bytes),                     \
 	  level, name, value, bytes)                                                             \
-	X(int, getsockopt, map_get,                                                              \
+	X(int, getsockopt, map_socket,                                                           \
 	  (int fd, int level, int name, void *value, socklen_t *bytes),                          \
 	  level, name, value, bytes)                                                             \
 	X(ssize_t, recv, fork_settled, (int fd, void *buf, size_t bytes, int flags),             \
@@ -51,8 +53,8 @@
 	  (int fd, void *buf, size_t bytes, int flags, struct sockaddr *addr,                    \
 	   socklen_t *addr_bytes),                                                               \
 	  buf, bytes, flags, addr, addr_bytes)                                                   \
-	X(ssize_t, read, fork_settled, (int fd, void *buf, size_t bytes), buf, bytes)            \
-	X(ssize_t, readv, fork_settled, (int fd, const struct iovec *iov, int n), iov, n)        \
+	X(ssize_t, read, fork_checked, (int fd, void *buf, size_t bytes), buf, bytes)            \
+	X(ssize_t, readv, fork_checked, (int fd, const struct iovec *iov, int n), iov, n)        \
 	X(ssize_t, send, fork_settled, (int fd, const void *buf, size_t bytes, int flags),       \
 	  buf, bytes, flags)                                                                     \
 	X(ssize_t, sendto, fork_settled,                                                         \
@@ -61,8 +63,8 @@
 	  buf, bytes, flags, addr, addr_bytes)                                                   \
 	X(ssize_t, sendmsg, fork_settled, (int fd, const struct msghdr *msg, int flags),         \
 	  msg, flags)                                                                            \
-	X(ssize_t, write, fork_settled, (int fd, const void *buf, size_t bytes), buf, bytes)     \
-	X(ssize_t, writev, fork_settled, (int fd, const struct iovec *iov, int n), iov, n)
+	X(ssize_t, write, fork_checked, (int fd, const void *buf, size_t bytes), buf, bytes)     \
+	X(ssize_t, writev, fork_checked, (int fd, const struct iovec *iov, int n), iov, n)
 
 #define REAL_OTHERS(X)                                                                           \
 	X(int, socket, (int domain, int type, int protocol))                                     \
@@ -71,6 +73,11 @@
 	X(int, accept4, (int fd, struct sockaddr *addr, socklen_t *bytes, int flags))            \
 	X(int, connect, (int fd, const struct sockaddr *addr, socklen_t bytes))                  \
 	X(int, close, (int fd))                                                                  \
+	X(int, close_range, (unsigned int first, unsigned int last, int flags))                  \
+	X(long, syscall, (long number, ...))                                                     \
+	X(FILE *, fdopen, (int fd, const char *mode))                                            \
+	X(FILE *, freopen, (const char *path, const char *mode, FILE *stream))                   \
+	X(int, vdprintf, (int fd, const char *format, va_list args))                             \
 	X(int, dup, (int fd))                                                                    \
 	X(int, dup2, (int from, int to))                                                         \
 	X(int, dup3, (int from, int to, int flags))                                              \
@@ -111,9 +118,9 @@ bool real_is_inside(const void *caller);
 /* --- what descriptors stand for ------------------------------------------- */
 
 /*
- * The sockets behind the program's descriptors. A descriptor that the preload library creates is
- * open on /dev/null and represents an rsocket, which may change behind it. A listener also has a
- * TCP socket, for peers without RDMA.
+ * The sockets behind the program's descriptors. A descriptor that the preload library creates is a
+ * placeholder, which the kernel neither transfers on nor polls, and represents an rsocket, which
+ * may change behind it. A listener also has a TCP socket, for peers without RDMA.
  */
 
 #define MAP_FD_MAX 65535
@@ -135,8 +142,25 @@ struct sock {
 	struct sock *next;		/* in the list of unused ones */
 };
 
-/** map_get() - the socket behind a descriptor; NULL if there is none */
+/** map_get() - the socket or epoll behind a descriptor; NULL if there is none */
 struct sock *map_get(int fd);
+
+/** map_socket() - the socket behind a descriptor; NULL if there is none */
+static inline struct sock *map_socket(int fd)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock && !sock->is_repoll ? sock : NULL;
+}
+
+/**
+ * map_check() - map_socket(), if the number is still the placeholder's
+ *
+ * The program may close it by means that this library does not see, and the kernel reuse it, for a
+ * file. A system call: for functions that also transfer to files. The others' new numbers come from
+ * functions that see them.
+ */
+struct sock *map_check(int fd);
 
 /**
  * map_new() - open a descriptor for a socket
@@ -162,8 +186,22 @@ int map_alias(int fd, struct sock *sock);
 /** map_forget() - detach a descriptor; the last one closes the sockets behind it */
 void map_forget(int fd);
 
+/**
+ * map_is_lent() - return whether this is a child of vfork(), which has its parent's memory, but
+ * descriptors of its own
+ */
+bool map_is_lent(void);
+
 /** map_swap() - replace a descriptor by a TCP socket, whose own number is closed */
 int map_swap(int fd, int tcp);
+
+/* --- closing and duplicating ---------------------------------------------- */
+
+/** closing_forget() - detach a number that is to be closed, or is new. Return: @fd, or -1. */
+int closing_forget(int fd);
+
+/** closing_alias() - put the same socket behind a new duplicate. Return: @to, or -1. */
+int closing_alias(int from, int to);
 
 /* --- configuration -------------------------------------------------------- */
 
@@ -267,6 +305,9 @@ void fork_note_socket(int fd);
 void fork_note_connect(int fd);
 void fork_note_accept(int listener, int fd);
 
+/** fork_has() - return whether a descriptor may still become RDMA */
+bool fork_has(int fd);
+
 /** fork_forget() - forget a descriptor that is closed or reused */
 void fork_forget(int fd);
 
@@ -280,11 +321,17 @@ void fork_alias(int from, int to);
  */
 void fork_settle(int fd);
 
-/** fork_settled() - map_get() of a descriptor before its use */
+/** fork_settled(), fork_checked() - map_socket() and map_check() of a descriptor before its use */
 static inline struct sock *fork_settled(int fd)
 {
 	fork_settle(fd);
-	return map_get(fd);
+	return map_socket(fd);
+}
+
+static inline struct sock *fork_checked(int fd)
+{
+	fork_settle(fd);
+	return map_check(fd);
 }
 
 #endif

@@ -94,7 +94,7 @@ static ssize_t send_file(int rs, int in, off_t *offset, size_t bytes)
 
 EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t bytes)
 {
-	struct sock *sock = fork_settled(out);
+	struct sock *sock = fork_checked(out);
 
 	return sock ? send_file(sock->rs, in, offset, bytes)
 		    : real()->sendfile(out, in, offset, bytes);

@@ -19,22 +19,26 @@
 
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t room);
 
-static struct sock *socket_of(int fd)
-{
-	struct sock *sock = fork_settled(fd);
-
-	return sock && !sock->is_repoll ? sock : NULL;
-}
-
 /* --- poll() -------------------------------------------------------------- */
 
 static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 {
 	nfds_t count = 0;
 
-	for (nfds_t i = 0; i < n; i++)
-		count += fork_settled(fds[i].fd) != NULL;
+	for (nfds_t i = 0; i < n; i++) {
+		fork_settle(fds[i].fd);
+		count += map_get(fds[i].fd) != NULL;
+	}
 	return count;
+}
+
+/* As map_check() for all, with one system call: the kernel polls no placeholder. */
+static void check_all(struct pollfd *fds, nfds_t n)
+{
+	real()->poll(fds, n, 0);
+	for (nfds_t i = 0; i < n; i++)
+		if (!(fds[i].revents & POLLNVAL))
+			map_check(fds[i].fd);
 }
 
 /*
@@ -47,7 +51,7 @@ static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 	bool again = false;
 
 	for (nfds_t i = 0; i < n; i++) {
-		struct sock *sock = socket_of(fds[i].fd);
+		struct sock *sock = fork_settled(fds[i].fd);
 
 		fds[i].revents = from[i].revents;
 		if (from[n + i].revents & POLLIN)
@@ -68,7 +72,7 @@ static bool give_up_late(struct pollfd *fds, nfds_t n)
 	bool again = false;
 
 	for (nfds_t i = 0; i < n; i++) {
-		struct sock *sock = socket_of(fds[i].fd);
+		struct sock *sock = fork_settled(fds[i].fd);
 
 		if (sock && sock->target_bytes && cm_time_reached(sock->give_up, now))
 			again |= fallback_retry(fds[i].fd, sock);
@@ -119,6 +123,7 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 
 	if (!count_ours(fds, n))
 		return real()->poll(fds, n, timeout_ms);
+	check_all(fds, n);
 	if (n > FEW)
 		both = calloc(2 * n, sizeof(*both));
 	if (!both)
@@ -205,7 +210,7 @@ static int get_repoll_beside(int epfd)
 
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	struct sock *sock = socket_of(fd);
+	struct sock *sock = fork_checked(fd);
 	int repoll;
 
 	if (!sock || real_is_inside(__builtin_return_address(0)))
