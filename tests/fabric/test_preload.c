@@ -202,3 +202,41 @@ TEST(a_child_of_vfork_closes_its_own_descriptors)
 	assert_sends(the.here, the.there, "hello");
 }
 END_TEST
+/* The libraries' are above those that the program may count on. */
+TEST(a_socket_takes_one_number)
+{
+	ck_assert_int_eq(the.listener, the.first);
+	ck_assert_int_eq(the.here, the.first + 1);
+	ck_assert_int_eq(the.there, the.first + 2);
+}
+END_TEST
+
+/* The library's own descriptors are not the program's to close. */
+TEST(connections_go_on_after_closefrom)
+{
+	closefrom(the.first);
+	for (int i = 0; i < 16; i++)
+		open_file_as(the.first + i);
+	the.listener = 0;
+	for (int i = 0; i < 16; i++)
+		close(the.first + i);
+	listen_and_connect();
+	assert_sends(the.here, the.there, "hello");
+}
+END_TEST
+
+TEST(what_is_in_use_goes_on_after_close_range)
+{
+	int here = dup2(the.here, 900), there = dup2(the.there, 901),
+	    listener = dup2(the.listener, 902);
+
+	close_range((unsigned int)the.first, 899, 0);
+	close_range(903, ~0U, 0);
+	for (int i = 0; i < 16; i++)
+		open_file_as(the.first + i);
+	assert_sends(here, there, "hello");
+	the.listener = listener;
+	connect_pair();
+	assert_sends(the.here, the.there, "again");
+}
+END_TEST

@@ -2,6 +2,7 @@
 /*
  * librspreload.so: calls that close or duplicate descriptors. See preload.h.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,30 +11,60 @@
 
 int closing_forget(int fd)
 {
-	if (fd >= 0 && (map_get(fd) || fork_has(fd)) && !map_is_lent()) {
+	if (fd >= 0 && (map_get(fd) || fork_has(fd)) && !own_is_lent()) {
 		map_forget(fd);
 		fork_forget(fd);
 	}
 	return fd;
 }
 
+/* The libraries' descriptors are open for nobody else. */
+static int close_for(const void *caller, int fd)
+{
+	if (own_has(fd) && !own_is_inside(caller)) {
+		errno = EBADF;
+		return -1;
+	}
+	return own_close(closing_forget(fd));
+}
+
 EXPORT int close(int fd)
 {
-	return real()->close(closing_forget(fd));
+	return close_for(__builtin_return_address(0), fd);
+}
+
+/* What is between the libraries' descriptors. */
+static int close_between(unsigned int first, unsigned int last, int flags)
+{
+	unsigned int end = last < MAP_FD_MAX ? last : MAP_FD_MAX;
+
+	for (unsigned int fd = first; fd <= end; fd++)
+		closing_forget((int)fd);
+	for (unsigned int fd = first; fd <= end; fd++) {
+		if (!own_has((int)fd))
+			continue;
+		if (first < fd && real()->close_range(first, fd - 1, flags))
+			return -1;
+		first = fd + 1;
+	}
+	return first > last ? 0 : real()->close_range(first, last, flags);
+}
+
+static int close_range_for(const void *caller, unsigned int first, unsigned int last, int flags)
+{
+	if (first > last || flags & CLOSE_RANGE_CLOEXEC || own_is_inside(caller))
+		return real()->close_range(first, last, flags);
+	return close_between(first, last, flags);
 }
 
 EXPORT int close_range(unsigned int first, unsigned int last, int flags)
 {
-	unsigned int end = last < MAP_FD_MAX ? last : MAP_FD_MAX;
-
-	for (unsigned int fd = first; fd <= end && !(flags & CLOSE_RANGE_CLOEXEC); fd++)
-		closing_forget((int)fd);
-	return real()->close_range(first, last, flags);
+	return close_range_for(__builtin_return_address(0), first, last, flags);
 }
 
 EXPORT void closefrom(int first)
 {
-	close_range(first > 0 ? (unsigned int)first : 0, ~0U, 0);
+	close_range_for(__builtin_return_address(0), first > 0 ? (unsigned int)first : 0, ~0U, 0);
 }
 
 /* --- duplicates ----------------------------------------------------------- */
@@ -42,7 +73,7 @@ int closing_alias(int from, int to)
 {
 	struct sock *sock = map_check(from);
 
-	if (closing_forget(to) < 0 || map_is_lent())
+	if (closing_forget(to) < 0 || own_is_lent())
 		return to;
 	if (!sock)
 		fork_alias(from, to);
@@ -56,17 +87,24 @@ EXPORT int dup(int fd)
 	return closing_alias(fd, real()->dup(fd));
 }
 
+static bool may_replace(int to)
+{
+	if (own_has(to))
+		errno = EBUSY;
+	return !own_has(to);
+}
+
 /* dup2() has closed the old descriptor only if it succeeded. */
 EXPORT int dup2(int from, int to)
 {
-	int result = real()->dup2(from, to);
+	int result = may_replace(to) ? real()->dup2(from, to) : -1;
 
 	return from == to ? result : closing_alias(from, result);
 }
 
 EXPORT int dup3(int from, int to, int flags)
 {
-	return closing_alias(from, real()->dup3(from, to, flags));
+	return closing_alias(from, may_replace(to) ? real()->dup3(from, to, flags) : -1);
 }
 
 /* --- syscall() ------------------------------------------------------------ */
@@ -77,6 +115,7 @@ EXPORT long syscall(long number, ...)
 	enum {
 		N_ARGS = 6
 	};
+	const void *caller = __builtin_return_address(0);
 	long arg[N_ARGS];
 	va_list args;
 
@@ -85,9 +124,10 @@ EXPORT long syscall(long number, ...)
 		arg[i] = va_arg(args, long);
 	va_end(args);
 	if (number == SYS_close)
-		return close((int)arg[0]);
+		return close_for(caller, (int)arg[0]);
 	if (number == SYS_close_range)
-		return close_range((unsigned int)arg[0], (unsigned int)arg[1], (int)arg[2]);
+		return close_range_for(caller, (unsigned int)arg[0], (unsigned int)arg[1],
+				       (int)arg[2]);
 	if (number == SYS_dup3)
 		return dup3((int)arg[0], (int)arg[1], (int)arg[2]);
 #ifdef SYS_dup2

@@ -40,7 +40,7 @@ static int open_tcp(const struct sock *sock, int flags)
 		{ IPPROTO_TCP, TCP_NODELAY, false },
 		{ IPPROTO_IPV6, IPV6_V6ONLY, true },
 	};
-	int tcp = real()->socket(sock->domain, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+	int tcp = own_add(real()->socket(sock->domain, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
 
 	for (size_t i = 0; tcp >= 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int value;
@@ -80,7 +80,7 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 	if (tcp < 0)
 		return -1;
 	if (real()->bind(tcp, addr, bytes)) {
-		real()->close(tcp);
+		own_close(tcp);
 		return -1;
 	}
 	if (bind_same_port(sock, tcp, addr, bytes) == 0) {

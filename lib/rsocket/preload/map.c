@@ -14,26 +14,6 @@ static struct sock *socks[MAP_FD_MAX + 1]; /* atomic */
 static struct sock *spares;		   /* never freed: a call may still use one */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* --- vfork() -------------------------------------------------------------- */
-
-static pid_t owner; /* of this memory */
-
-static void own_memory(void)
-{
-	owner = getpid();
-}
-
-__attribute__((constructor)) static void note_owner(void)
-{
-	own_memory();
-	pthread_atfork(NULL, NULL, own_memory);
-}
-
-bool map_is_lent(void)
-{
-	return owner && getpid() != owner;
-}
-
 /* --- placeholders --------------------------------------------------------- */
 
 /*
@@ -42,17 +22,23 @@ bool map_is_lent(void)
  */
 static int open_placeholder(int cloexec)
 {
-	int sock = real()->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = real()->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char path[32];
-	int fd;
+	int other;
 
-	if (sock < 0)
-		return -1;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", sock);
-	fd = open(path, O_PATH | cloexec);
 	if (fd < 0)
-		fd = open("/", O_PATH | cloexec);
-	real()->close(sock);
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	other = real()->open(path, O_PATH | O_CLOEXEC);
+	if (other < 0)
+		other = real()->open("/", O_PATH | O_CLOEXEC);
+	/* In place of the socket, which has the lowest number. */
+	if (other < 0 || real()->dup3(other, fd, cloexec) < 0) {
+		real()->close(fd);
+		fd = -1;
+	}
+	if (other >= 0)
+		real()->close(other);
 	return fd;
 }
 
@@ -161,7 +147,7 @@ static void forget(int fd, struct sock *sock)
 {
 	struct sock *expected = sock;
 
-	if (!sock || map_is_lent() ||
+	if (!sock || own_is_lent() ||
 	    !__atomic_compare_exchange_n(&socks[fd], &expected, NULL, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
@@ -170,7 +156,7 @@ static void forget(int fd, struct sock *sock)
 		return;
 	rclose(sock->rs);
 	if (sock->tcp >= 0)
-		real()->close(sock->tcp);
+		own_close(sock->tcp);
 	pthread_mutex_lock(&lock);
 	sock->next = spares;
 	spares = sock;
@@ -199,6 +185,6 @@ int map_swap(int fd, int tcp)
 	map_forget(fd);
 	if (real()->dup3(tcp, fd, cloexec) < 0)
 		return -1;
-	real()->close(tcp);
+	own_close(tcp);
 	return 0;
 }

@@ -44,8 +44,9 @@ EXPORT int socket(int domain, int type, int protocol)
 	int kind = type & ~TYPE_FLAGS;
 	int rs, fd;
 
-	if (domain == AF_UNIX || domain == AF_NETLINK ||
-	    real_is_inside(__builtin_return_address(0)) || !config_wants(domain, kind, protocol))
+	if (own_is_inside(__builtin_return_address(0)))
+		return own_add(real()->socket(domain, type, protocol));
+	if (domain == AF_UNIX || domain == AF_NETLINK || !config_wants(domain, kind, protocol))
 		return closing_forget(real()->socket(domain, type, protocol));
 	if (kind == SOCK_STREAM && fork_mode()) {
 		fd = closing_forget(real()->socket(domain, type, protocol));

@@ -75,6 +75,16 @@
 	X(int, close, (int fd))                                                                  \
 	X(int, close_range, (unsigned int first, unsigned int last, int flags))                  \
 	X(long, syscall, (long number, ...))                                                     \
+	X(int, open, (const char *path, int flags, ...))                                         \
+	X(int, open64, (const char *path, int flags, ...))                                       \
+	X(int, openat, (int folder, const char *path, int flags, ...))                           \
+	X(int, openat64, (int folder, const char *path, int flags, ...))                         \
+	X(int, eventfd, (unsigned int value, int flags))                                         \
+	X(int, timerfd_create, (int clock, int flags))                                           \
+	X(int, memfd_create, (const char *name, unsigned int flags))                             \
+	X(int, pipe2, (int fd[2], int flags))                                                    \
+	X(struct ibv_comp_channel *, ibv_create_comp_channel, (struct ibv_context * context))    \
+	X(struct ibv_context *, ibv_open_device, (struct ibv_device * device))                   \
 	X(FILE *, fdopen, (int fd, const char *mode))                                            \
 	X(FILE *, freopen, (const char *path, const char *mode, FILE *stream))                   \
 	X(int, vdprintf, (int fd, const char *format, va_list args))                             \
@@ -95,6 +105,10 @@
 			     const sigset_t *mask))
 /* clang-format on */
 
+struct ibv_comp_channel;
+struct ibv_context;
+struct ibv_device;
+
 struct real {
 #define X(type, name, find, params, ...) type(*name) params;
 	REAL_SAME(X)
@@ -107,13 +121,42 @@ struct real {
 /** real() - the C library's functions, looked up at the first call */
 const struct real *real(void);
 
+/* --- descriptors of the libraries ------------------------------------------ */
+
+/*
+ * librdmacm and the libraries that it uses have high numbers, so that they do not use up those that
+ * the program counts on, and it cannot close them.
+ */
+
 /**
- * real_is_inside() - return whether the caller is in librdmacm
+ * own_is_inside() - return whether the caller is librdmacm or a library that it uses
  * @caller: __builtin_return_address(0)
  *
- * librdmacm's own sockets must not become RDMA sockets.
+ * Their own sockets must not become RDMA sockets, and only they close them.
  */
-bool real_is_inside(const void *caller);
+bool own_is_inside(const void *caller);
+
+/**
+ * own_add() - enter a descriptor of theirs, or -1
+ *
+ * Return: a higher number that replaces it; without a free one, @fd.
+ */
+int own_add(int fd);
+
+/** own_keep() - enter a descriptor of theirs whose number cannot change */
+void own_keep(int fd);
+
+/** own_has() - return whether a descriptor is one of theirs */
+bool own_has(int fd);
+
+/** own_close() - close() of one of theirs, or any other */
+int own_close(int fd);
+
+/**
+ * own_is_lent() - return whether this is a child of vfork(), which has its parent's memory, but
+ * descriptors of its own
+ */
+bool own_is_lent(void);
 
 /* --- what descriptors stand for ------------------------------------------- */
 
@@ -186,12 +229,6 @@ int map_alias(int fd, struct sock *sock);
 /** map_forget() - detach a descriptor; the last one closes the sockets behind it */
 void map_forget(int fd);
 
-/**
- * map_is_lent() - return whether this is a child of vfork(), which has its parent's memory, but
- * descriptors of its own
- */
-bool map_is_lent(void);
-
 /** map_swap() - replace a descriptor by a TCP socket, whose own number is closed */
 int map_swap(int fd, int tcp);
 
@@ -202,6 +239,11 @@ int closing_forget(int fd);
 
 /** closing_alias() - put the same socket behind a new duplicate. Return: @to, or -1. */
 int closing_alias(int from, int to);
+
+/* --- transferring ----------------------------------------------------------- */
+
+/** transfer_receive() - recvmsg() of a socket */
+ssize_t transfer_receive(struct sock *sock, struct msghdr *msg, int flags);
 
 /* --- configuration -------------------------------------------------------- */
 

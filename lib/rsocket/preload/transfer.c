@@ -24,12 +24,8 @@ REAL_SAME(X)
 #undef X
 
 /* There is no ancillary data to receive. */
-EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+ssize_t transfer_receive(struct sock *sock, struct msghdr *msg, int flags)
 {
-	struct sock *sock = fork_settled(fd);
-
-	if (!sock)
-		return real()->recvmsg(fd, msg, flags);
 	msg->msg_controllen = 0;
 	return rrecvmsg(sock->rs, msg, flags);
 }

@@ -213,7 +213,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	struct sock *sock = fork_checked(fd);
 	int repoll;
 
-	if (!sock || real_is_inside(__builtin_return_address(0)))
+	if (!sock || own_is_inside(__builtin_return_address(0)))
 		return real()->epoll_ctl(epfd, op, fd, event);
 	repoll = get_repoll_beside(epfd);
 	if (repoll < 0)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * librspreload.so: calls that make descriptors. See preload.h.
+ */
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "lib/rsocket/preload/preload.h"
+
+/* A descriptor that the kernel has made for whoever called. */
+#define MADE(made)                                                                       \
+	({                                                                               \
+		int made_fd = closing_forget(made);                                      \
+                                                                                         \
+		own_is_inside(__builtin_return_address(0)) ? own_add(made_fd) : made_fd; \
+	})
+
+#define GET_MODE(mode, flags)                        \
+	do {                                         \
+		va_list args;                        \
+                                                     \
+		va_start(args, flags);               \
+		(mode) = va_arg(args, unsigned int); \
+		va_end(args);                        \
+	} while (0)
+
+EXPORT int open(const char *path, int flags, ...)
+{
+	unsigned int mode;
+
+	GET_MODE(mode, flags);
+	return MADE(real()->open(path, flags, mode));
+}
+
+EXPORT int open64(const char *path, int flags, ...)
+{
+	unsigned int mode;
+
+	GET_MODE(mode, flags);
+	return MADE(real()->open64(path, flags, mode));
+}
+
+EXPORT int openat(int folder, const char *path, int flags, ...)
+{
+	unsigned int mode;
+
+	GET_MODE(mode, flags);
+	return MADE(real()->openat(folder, path, flags, mode));
+}
+
+EXPORT int openat64(int folder, const char *path, int flags, ...)
+{
+	unsigned int mode;
+
+	GET_MODE(mode, flags);
+	return MADE(real()->openat64(folder, path, flags, mode));
+}
+
+EXPORT int eventfd(unsigned int value, int flags)
+{
+	return MADE(real()->eventfd(value, flags));
+}
+
+EXPORT int timerfd_create(int clock, int flags)
+{
+	return MADE(real()->timerfd_create(clock, flags));
+}
+
+EXPORT int memfd_create(const char *name, unsigned int flags)
+{
+	return MADE(real()->memfd_create(name, flags));
+}
+
+EXPORT int epoll_create1(int flags)
+{
+	return MADE(real()->epoll_create1(flags));
+}
+
+EXPORT int pipe2(int fd[2], int flags)
+{
+	int result = real()->pipe2(fd, flags);
+
+	for (int i = 0; i < 2 && !result; i++)
+		fd[i] = MADE(fd[i]);
+	return result;
+}
+
+/* Another process may send some. */
+EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct sock *sock = fork_settled(fd);
+	ssize_t result = sock ? transfer_receive(sock, msg, flags)
+			      : real()->recvmsg(fd, msg, flags);
+	struct cmsghdr *control = result < 0 ? NULL : CMSG_FIRSTHDR(msg);
+
+	for (; control; control = CMSG_NXTHDR(msg, control)) {
+		bool is_rights = control->cmsg_level == SOL_SOCKET &&
+				 control->cmsg_type == SCM_RIGHTS;
+		size_t n = is_rights ? (control->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+		int *fds = (int *)(void *)CMSG_DATA(control);
+
+		for (size_t i = 0; i < n; i++)
+			fds[i] = MADE(fds[i]);
+	}
+	return result;
+}
+
+/* Made by ioctl(). */
+EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct ibv_comp_channel *channel = real()->ibv_create_comp_channel(context);
+
+	if (channel && !own_has(channel->fd))
+		channel->fd = MADE(channel->fd);
+	return channel;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context = real()->ibv_open_device(device);
+
+	if (context && own_is_inside(__builtin_return_address(0))) {
+		own_keep(context->cmd_fd);
+		own_keep(context->async_fd);
+	}
+	return context;
+}
