@@ -110,7 +110,7 @@ class Mads(unittest.TestCase):
                          ["REQ", "REP", "REP", "REQ", "REP", "RTU", "DREQ", "DREP"])
         self.assertEqual(self.messages(self.ACTIVE, 4),
                          ["REQ", "REQ", "REP", "RTU", "DREQ", "DREP"])
-        self.assertIn("The REP was sent 3 times, which took 8674.6 ms",
+        self.assertIn("The REP was sent 3 times in 8674.6 ms",
                       text_of("explain", f"--kernel={saved(self.PASSIVE)}").replace("\n     ", ""))
 
     def test_what_a_destroyed_id_sends_is_seen(self):

@@ -34,10 +34,12 @@
 		  "/sys/kernel/config/rdma_cm/DEVICE/ports/PORT/default_roce_mode says."
 
 #define SILENT_PROGRAM                                                                             \
-	.cause = "{host} answers others, so it is up. It drops a request without an answer if "    \
-		 "the listener's backlog is full, if an older connection of this CA has comm id "  \
-		 "{comm_id}, or if it has no route back to the sender's GID.",                     \
-	.remedy = "Make the server take its events faster or listen with a larger backlog; after " \
+	.cause = "{host} has sent other messages, so it is up. Packets are lost; or it drops the " \
+		 "request because the listener's backlog is full, because an older connection of " \
+		 "this CA has comm id {comm_id}, or because it has no route back to the sender's " \
+		 "GID.",                                                                           \
+	.remedy = "Look for packet loss between the two (`ethtool -S`). "                          \
+		  "Make the server take its events faster or listen with a larger backlog; after " \
 		  "a crash of the client wait for the server's timeouts; on {host} check route "   \
 		  "and neighbour of the sender with `purecm doctor`."
 
@@ -52,7 +54,7 @@ static const struct advice table[] = {
 	/* --- no response ---------------------------------------------- */
 	{ ASKED, .fits = { context_got_mra },
 	  .what = "{active} sent {requests}; {passive} asked it to wait up to {mra_wait} (MRA) and then did not answer.",
-	  .cause = "The server's program has the request and has neither accepted nor rejected it.",
+	  .cause = "The server's program has the request and has neither accepted nor rejected it, or its answer was lost.",
 	  .remedy = "See what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept()." },
 	{ ASKED, .fits = { context_has_just_begun },
 	  .what = "{active} sent {requests} and had no answer when the trace ended, {watched} later.",
@@ -81,8 +83,12 @@ static const struct advice table[] = {
 
 	{ GIVEN_UP, .fits = { context_got_mra },
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests}, although {passive} had asked it to wait up to {mra_wait} (MRA).",
-	  .cause = "The server's program has the request and was slow to accept it; the client's program ended or stopped waiting first.",
+	  .cause = "The server's program has the request and was slow to accept it, or its answer was lost; the client's program ended or stopped waiting first.",
 	  .remedy = "See what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept(), or let the client wait longer." },
+	{ GIVEN_UP, .fits = { context_waited_briefly },
+	  .what = "{active} withdrew its request (REJ {reason}) after {waited}, before it was due to be sent again.",
+	  .cause = "It is too early to tell: the server's program may be slow to accept, a packet may have been lost, or {host} is down.",
+	  .remedy = "Let the client wait for some seconds, and see what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept(); `purecm ping` tells whether {host} answers." },
 	{ GIVEN_UP, .fits = { context_answer_was_late },
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests}. {passive} answered {late} after that.",
 	  .cause = "{host} hung, was overloaded or could not be reached for some time; the client's program ended or stopped waiting first.",
@@ -101,7 +107,7 @@ static const struct advice table[] = {
 	/* --- response not confirmed ------------------------------------- */
 	{ ANSWERED, .fits = { context_got_mra },
 	  .what = "{passive} accepted ({replies}); {active} asked it to wait up to {mra_wait} (MRA) and never confirmed with RTU.",
-	  .cause = "The client's program has not taken the event for the answer.",
+	  .cause = "The client's program has not taken the event for the answer, or its RTU was lost.",
 	  .remedy = "Make the client take its events: rdma_get_cm_event(), then rdma_accept() or rdma_establish() if it has no queue pair of rdma_create_qp()." },
 	{ ANSWERED, .fits = { context_has_just_begun },
 	  .what = "{passive} accepted ({replies}), and then the trace ends.",
@@ -241,7 +247,7 @@ static const struct advice table[] = {
 	  .remedy = "Check the sender: it has confused two connections." },
 	{ CLOSING,
 	  .what = "{closer} disconnects ({dreqs}); {closed} does not answer.",
-	  .cause = "The program at {closed} has not called rdma_disconnect() on RDMA_CM_EVENT_DISCONNECTED, or its host is gone. A stock host that destroys an id sends one DREQ and does not wait; that is harmless.",
+	  .cause = "The program at {closed} has not called rdma_disconnect() on RDMA_CM_EVENT_DISCONNECTED, its host is gone, or packets are lost. A stock host that destroys an id sends one DREQ and does not wait; that is harmless.",
 	  .remedy = "Make the program at {closed} take its events and call rdma_disconnect()." },
 
 	/* --- datagrams --------------------------------------------------- */

@@ -7,11 +7,12 @@
 
 #include "tools/purecm/field.h"
 
-#define NS_PER_S	1e9
-#define PKEY_DEFAULT	0xffff
-#define TIMEOUT_DEFAULT 20    /* encoded; for SIDR, and for messages without a timeout */
-#define LOOKS_MAX	10000 /* connections to search; later, queue pair numbers are reused */
-#define SERVICE_IB	0x013f
+#define NS_PER_S	 1e9
+#define PKEY_DEFAULT	 0xffff
+#define TIMEOUT_DEFAULT	 20    /* encoded; for SIDR, and for messages without a timeout */
+#define LOOKS_MAX	 10000 /* connections to search; later, queue pair numbers are reused */
+#define RESEND_LATEST_NS UINT64_C(7000000000) /* of a REQ: 1 s purecm, 6.1 s Linux */
+#define SERVICE_IB	 0x013f
 
 static bool is_zero(const uint8_t *bytes, size_t n)
 {
@@ -49,6 +50,15 @@ bool context_has_just_begun(const struct context *context)
 	if (!timeout)
 		timeout = TIMEOUT_DEFAULT;
 	return !was_repeated(flow) && waited_s < encoded_s(timeout);
+}
+
+bool context_waited_briefly(const struct context *context)
+{
+	const struct flow *flow = context->flow;
+
+	return !was_repeated(flow) && !context_answer_was_late(context) &&
+	       !context_is_received_here(context) &&
+	       flow_seen(flow, CM_ATTR_REJ)->first_ns - flow->first_ns < RESEND_LATEST_NS;
 }
 
 bool context_is_received_here(const struct context *context)

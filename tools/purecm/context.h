@@ -33,6 +33,7 @@ typedef bool context_question(const struct context *context);
 /* About the request. */
 context_question context_got_mra;
 context_question context_has_just_begun;   /* the trace ends before a response is due */
+context_question context_waited_briefly;   /* it gave up before the first retransmission */
 context_question context_is_received_here; /* by the CM that should respond */
 context_question context_peer_speaks;	   /* the silent peer has sent other messages */
 context_question context_is_infiniband;

@@ -102,6 +102,12 @@ static void print_watched(const struct context *context, FILE *out)
 	fprintf(out, "%.1f s", span_s(context->flow->first_ns, context->end_ns));
 }
 
+static void print_waited(const struct context *context, FILE *out)
+{
+	fprintf(out, "%.1f s",
+		span_s(context->flow->first_ns, flow_seen(context->flow, CM_ATTR_REJ)->first_ns));
+}
+
 static void print_mra_wait(const struct context *context, FILE *out)
 {
 	fprintf(out, "%.0f s", encoded_s(context->flow->mra.service_timeout));
@@ -322,6 +328,7 @@ static const struct {
 	{ "service", print_service },
 	{ "status", print_status },
 	{ "true_qpn", print_true_qpn },
+	{ "waited", print_waited },
 	{ "watched", print_watched },
 };
 /* clang-format on */

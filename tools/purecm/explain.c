@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cm/retry.h"
 #include "mad/talk.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/command.h"
+#include "tools/purecm/delay.h"
 #include "tools/purecm/field.h"
 #include "tools/purecm/filter.h"
 #include "tools/purecm/page.h"
@@ -81,67 +81,6 @@ static double between_ms(uint64_t from_ns, uint64_t to_ns)
 	return (double)(int64_t)(to_ns - from_ns) / NS_PER_S * 1000;
 }
 
-static void print_repeats(const struct flow_seen *seen, const char *name, FILE *out)
-{
-	if (seen->count > 1)
-		fprintf(out, " %s was sent %u times, which took %.1f ms.", name, seen->count,
-			between_ms(seen->first_ns, seen->last_ns));
-}
-
-/* A REP that is as late as a retransmission is due is a retransmission. */
-static void print_lost_rep(const struct flow *flow, FILE *out)
-{
-	const double took_ms = between_ms(flow_seen(flow, CM_ATTR_REQ)->last_ns,
-					  flow_seen(flow, CM_ATTR_REP)->first_ns);
-	const double timeout_ms = (double)cm_encoded_ms(flow->req.local_cm_response_timeout);
-
-	if (took_ms >= timeout_ms && took_ms < 1.25 * timeout_ms)
-		fprintf(out,
-			" The REP came about one response timeout (%.1f s) after the REQ: an "
-			"earlier one was probably lost.",
-			timeout_ms / 1000);
-}
-
-static void print_connecting(const struct flow *flow, FILE *out)
-{
-	const struct flow_seen *req = flow_seen(flow, CM_ATTR_REQ);
-	const struct flow_seen *rep = flow_seen(flow, CM_ATTR_REP);
-	const struct flow_seen *rtu = flow_seen(flow, CM_ATTR_RTU);
-
-	if (!req->count || !rep->count || !rtu->count) {
-		fputs("Its beginning was not seen completely.", out);
-		return;
-	}
-	fprintf(out,
-		"Connected in %.1f ms: %.1f ms from the REQ to the REP, which the network and the "
-		"server's program took, and %.1f ms to the RTU, which the client took.",
-		between_ms(req->first_ns, rtu->first_ns), between_ms(req->first_ns, rep->first_ns),
-		between_ms(rep->first_ns, rtu->first_ns));
-	print_repeats(req, "The REQ", out);
-	print_repeats(rep, "The REP", out);
-	print_lost_rep(flow, out);
-	if (flow_seen(flow, CM_ATTR_MRA)->count)
-		fputs(" One end asked the other to wait longer (MRA).", out);
-}
-
-static void print_closing(const struct flow *flow, FILE *out)
-{
-	const struct flow_seen *rtu = flow_seen(flow, CM_ATTR_RTU);
-	const struct flow_seen *dreq = flow_seen(flow, CM_ATTR_DREQ);
-	const struct flow_seen *drep = flow_seen(flow, CM_ATTR_DREP);
-
-	if (flow->outcome != FLOW_CLOSED || !dreq->count) {
-		fputs(" It was still open at the end of the trace.", out);
-		return;
-	}
-	if (rtu->count)
-		fprintf(out, " Open for %.1f ms.", between_ms(rtu->first_ns, dreq->first_ns));
-	fprintf(out, " Disconnected by the %s, answered in %.1f ms.",
-		dreq->by == FLOW_ACTIVE ? "client" : "server",
-		between_ms(dreq->first_ns, drep->first_ns));
-	print_repeats(dreq, "The DREQ", out);
-}
-
 static void print_resolving(const struct flow *flow, FILE *out)
 {
 	const struct flow_seen *req = flow_seen(flow, CM_ATTR_SIDR_REQ);
@@ -152,7 +91,9 @@ static void print_resolving(const struct flow *flow, FILE *out)
 	if (req->count)
 		fprintf(out, " in %.1f ms", between_ms(req->first_ns, rep->first_ns));
 	fputs(".", out);
-	print_repeats(req, "The SIDR_REQ", out);
+	if (req->count > 1)
+		fprintf(out, " The SIDR_REQ was sent %u times: it or its answer was lost, or late.",
+			req->count);
 }
 
 static void print_probed(const struct flow *flow, FILE *out)
@@ -176,8 +117,7 @@ static void print_success(const struct flow *flow, FILE *out)
 	} else if (flow->is_sidr) {
 		print_resolving(flow, out);
 	} else {
-		print_connecting(flow, out);
-		print_closing(flow, out);
+		delay_print(flow, out);
 	}
 }
 

@@ -49,6 +49,9 @@ enum flow_outcome {
 /* Messages of one kind in a flow, from both ends. */
 struct flow_seen {
 	uint16_t count;
+	uint16_t n_before; /* the first answer, such as RTU for REP */
+	uint16_t n_after; /* it, so long that they do not cross it, from the end that sent the first
+			   */
 	enum flow_end by; /* sender of the first */
 	uint64_t first_ns;
 	uint64_t last_ns;
@@ -65,6 +68,7 @@ struct flow {
 	uint64_t service_id;
 	struct cma_hdr cma;
 	struct flow_seen seen[FLOW_MESSAGES];
+	uint64_t mra_ns[FLOW_ENDS]; /* first MRA of each end; 0 if none was seen */
 	uint64_t first_ns;
 	uint64_t last_ns;
 

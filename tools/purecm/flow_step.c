@@ -266,6 +266,27 @@ static uint64_t hash_of(const uint8_t mad[MAD_BYTES])
 	return hash;
 }
 
+/* The kind without which a message is retransmitted; 0 if it needs no answer. */
+static const enum cm_attr answers[FLOW_MESSAGES] = {
+	[CM_ATTR_REQ - CM_ATTR_REQ] = CM_ATTR_REP,
+	[CM_ATTR_REP - CM_ATTR_REQ] = CM_ATTR_RTU,
+	[CM_ATTR_DREQ - CM_ATTR_REQ] = CM_ATTR_DREP,
+};
+
+static void count_around_answer(struct flow_step *step, enum cm_attr attr, uint64_t now_ns)
+{
+	struct flow_seen *seen = &step->flow->seen[attr - CM_ATTR_REQ];
+	const enum cm_attr to = answers[attr - CM_ATTR_REQ];
+	const struct flow_seen *answer = to ? flow_seen(step->flow, to) : NULL;
+
+	if (!answer)
+		return;
+	if (!answer->count)
+		seen->n_before++;
+	else if (step->from == seen->by && now_ns - answer->first_ns > FLOW_CROSSING_NS)
+		seen->n_after++;
+}
+
 static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_msg *msg)
 {
 	struct flow_seen *seen = &step->flow->seen[msg->hdr.attr_id - CM_ATTR_REQ];
@@ -275,9 +296,13 @@ static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_m
 		seen->first_ns = now_ns;
 		learn_fields(step->flow, msg);
 	}
+	if (msg->hdr.attr_id == CM_ATTR_MRA && !step->flow->mra_ns[step->from])
+		step->flow->mra_ns[step->from] = now_ns;
 	/* A DREQ from one end is not a retransmission of the other end's. */
-	if (seen->count < UINT16_MAX)
+	if (seen->count < UINT16_MAX) {
 		seen->count++;
+		count_around_answer(step, msg->hdr.attr_id, now_ns);
+	}
 	step->nth = seen->by == step->from ? seen->count : 1;
 	seen->last_ns = now_ns;
 	step->flow->last_ns = now_ns;

@@ -8,6 +8,9 @@
 /* An identical message within this time is the same packet, captured again. */
 #define FLOW_COPY_NS 5000000
 
+/* Messages of both ends that are sent within this time may cross each other. */
+#define FLOW_CROSSING_NS 20000000
+
 /*
  * The usual states of both ends for a message. IDLE, in which most messages are invalid, means
  * none.

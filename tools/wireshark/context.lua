@@ -3,6 +3,7 @@
 -- the facts that its texts name in braces, as tools/purecm/context.h has them.
 
 local PKEY_DEFAULT, TIMEOUT_DEFAULT, LOOKS_MAX, DATA_SHOWN_MAX = 0xffff, 20, 10000, 64
+local RESEND_LATEST_S = 7 -- of a REQ
 
 local function encoded_s(timeout)
   return 4.096e-6 * power[timeout % 32]
@@ -36,6 +37,10 @@ function question.got_mra(flow)
   return count_of(flow, "MRA") > 0
 end
 
+local function was_repeated(flow)
+  return count_of(flow, "REQ") > 1 or count_of(flow, "REP") > 1 or count_of(flow, "SIDR_REQ") > 1
+end
+
 function question.has_just_begun(flow)
   local req = flow.first.REQ
   local timeout = req and req.remote_cm_response_timeout or 0
@@ -45,9 +50,7 @@ function question.has_just_begun(flow)
   if timeout == 0 then
     timeout = TIMEOUT_DEFAULT
   end
-  local was_repeated = count_of(flow, "REQ") > 1 or count_of(flow, "REP") > 1 or
-                       count_of(flow, "SIDR_REQ") > 1
-  return not was_repeated and end_s - flow.last_s < encoded_s(timeout)
+  return not was_repeated(flow) and end_s - flow.last_s < encoded_s(timeout)
 end
 
 -- A capture does not tell where it was made.
@@ -71,6 +74,11 @@ function question.answer_was_late(flow)
   local rej = flow.seen.REJ
   return count_of(flow, "REP") > 0 or
          (rej ~= nil and rej.count > 1 and rej.by == "active" and rej.last_s > rej.first_s)
+end
+
+function question.waited_briefly(flow)
+  return not was_repeated(flow) and not question.answer_was_late(flow) and
+         flow.seen.REJ ~= nil and flow.seen.REJ.first_s - flow.first_s < RESEND_LATEST_S
 end
 
 function question.has_no_ip_header(flow)
@@ -219,6 +227,10 @@ end
 
 function fact.watched(flow)
   return ("%.1f s"):format(end_s - flow.first_s)
+end
+
+function fact.waited(flow)
+  return ("%.1f s"):format(flow.seen.REJ.first_s - flow.first_s)
 end
 
 function fact.mra_wait(flow)

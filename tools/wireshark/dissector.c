@@ -54,7 +54,7 @@ static const struct {
 	Q(has_foreign_gid), Q(has_other_address),    Q(has_other_pkey),
 	Q(has_older),	    Q(has_private_data),     Q(was_rejected_by_active),
 	Q(was_established), Q(dreq_names_other_qpn), Q(is_infiniband),
-	Q(is_roce_v1),
+	Q(is_roce_v1),	    Q(waited_briefly),
 #undef Q
 };
 
