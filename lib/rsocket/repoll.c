@@ -168,6 +168,14 @@ static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 	return (uint32_t)events & (item->asked.events | ERROR_EVENTS);
 }
 
+static uint32_t take_ready(struct item *item)
+{
+	uint32_t ready = item->ready;
+
+	item->ready = 0;
+	return ready;
+}
+
 /* Items marked meanwhile are left for the next call. Return: the number of events reported. */
 static int look_at_changed(struct repoll *repoll, struct epoll_event *events, int room)
 {
@@ -176,11 +184,15 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 
 	for (; left && found < room; left--) {
 		struct item *item = take_changed(repoll);
-		uint32_t ready = item->is_spent ? 0 : look_at_socket(repoll, item);
+		uint32_t ready = item->is_spent ? 0
+				 : item->rs	? look_at_socket(repoll, item)
+						: take_ready(item);
 
 		if (!ready)
 			continue;
 		events[found++] = (struct epoll_event){ .events = ready, .data = item->asked.data };
+		if (!item->rs)
+			continue;
 		item->is_spent = (item->asked.events & EPOLLONESHOT) != 0;
 		/* Level-triggered: check it again until it is idle. */
 		if (!(item->asked.events & (EPOLLET | EPOLLONESHOT)))
@@ -188,6 +200,23 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 	}
 	wake_another(repoll, left);
 	return found;
+}
+
+/* Marks a socket that has an event. Return: whether it is one. */
+static bool mark_socket(struct repoll *repoll, struct item *item)
+{
+	if (!item) {
+		waker_reset(&repoll->waker);
+		return true;
+	}
+	if (!item->rs)
+		return false;
+	pthread_mutex_lock(&item->rs->lock);
+	if (!item->rs->closed)
+		item->rs->ops->disarm(item->rs);
+	pthread_mutex_unlock(&item->rs->lock);
+	mark_changed(item);
+	return true;
 }
 
 /*
@@ -203,18 +232,11 @@ static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int 
 	for (int i = 0; i < n; i++) {
 		struct item *item = event[i].data.ptr;
 
-		if (!item) {
-			waker_reset(&repoll->waker);
-		} else if (item->rs) {
-			pthread_mutex_lock(&item->rs->lock);
-			if (!item->rs->closed)
-				item->rs->ops->disarm(item->rs);
-			pthread_mutex_unlock(&item->rs->lock);
-			mark_changed(item);
-		} else {
-			events[found++] = (struct epoll_event){ .events = event[i].events,
-								.data = item->asked.data };
-		}
+		if (mark_socket(repoll, item))
+			continue;
+		events[found++] =
+			(struct epoll_event){ .events = event[i].events | take_ready(item),
+					      .data = item->asked.data };
 	}
 	return found;
 }
@@ -330,6 +352,7 @@ static int modify_item(struct repoll *repoll, struct item *item, const struct ep
 	struct epoll_event other = { .events = event->events, .data.ptr = item };
 
 	item->asked = *event;
+	item->ready = 0;
 	item->is_spent = false;
 	if (item->rs)
 		mark_and_wake(item);
@@ -403,25 +426,43 @@ static void do_nothing(struct rsock *rs)
 	(void)rs;
 }
 
+/* As look_at_epoll(), but leaves events to be reported. Return: whether another is ready. */
+static bool peek_at_epoll(struct repoll *repoll)
+{
+	struct epoll_event event[AT_ONCE];
+	int n = epoll_wait(repoll->base.fd, event, AT_ONCE, 0);
+	bool found = false;
+
+	for (int i = 0; i < n; i++) {
+		struct item *item = event[i].data.ptr;
+
+		if (mark_socket(repoll, item))
+			continue;
+		found = true;
+		if (!(item->asked.events & (EPOLLET | EPOLLONESHOT)))
+			continue;
+		item->ready |= event[i].events;
+		mark_changed(item);
+	}
+	return found;
+}
+
 /* An instance can be polled like an epoll descriptor. */
 static short repoll_events(struct rsock *rs, short wanted)
 {
-	struct pollfd fd = { .fd = rs->fd, .events = wanted };
 	struct repoll *repoll = repoll_of(rs);
-	bool found = false;
-	size_t left;
+	bool found = peek_at_epoll(repoll);
 
-	if (poll(&fd, 1, 0) > 0)
-		return fd.revents;
 	/* A reported item that is still ready has no event: see look_at_socket(). */
-	for (left = count_changed(repoll); left && !found; left--) {
+	for (size_t left = count_changed(repoll); left && !found; left--) {
 		struct item *item = take_changed(repoll);
 
-		found = !item->is_spent && look_at_socket(repoll, item);
+		found = item->ready ||
+			(item->rs && !item->is_spent && look_at_socket(repoll, item));
 		if (found)
 			mark_changed(item);
 	}
-	wake_another(repoll, left);
+	wake_another(repoll, count_changed(repoll));
 	return found ? wanted & (POLLIN | POLLRDNORM) : 0;
 }
 

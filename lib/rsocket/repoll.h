@@ -20,7 +20,8 @@ struct item {
 	int fd;
 	int sleep_fd; /* in the epoll set, or -1; protected by the socket's lock if there is one */
 	struct epoll_event asked;
-	bool is_spent; /* EPOLLONESHOT, and reported */
+	uint32_t ready; /* events of another descriptor that the kernel reports only once */
+	bool is_spent;	/* EPOLLONESHOT, and reported */
 };
 
 struct repoll {

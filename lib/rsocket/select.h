@@ -20,6 +20,17 @@ struct select_set {
 	short reported; /* poll() results that keep a member in the set */
 };
 
+/* FD_ISSET() and FD_CLR() for sets that are larger than fd_set, where those may abort. */
+static inline fd_mask *select_word(fd_set *fds, int fd)
+{
+	return &((fd_mask *)(void *)fds)[fd / NFDBITS];
+}
+
+static inline fd_mask select_bit(int fd)
+{
+	return (fd_mask)(1UL << fd % NFDBITS);
+}
+
 /**
  * select_to_poll() - convert descriptors below @n; @ret has room for @n. Return: the number in any
  * set.
@@ -33,7 +44,7 @@ static inline nfds_t select_to_poll(const struct select_set sets[SELECT_N_SETS],
 		short events = 0;
 
 		for (int i = 0; i < SELECT_N_SETS; i++)
-			if (sets[i].fds && FD_ISSET(fd, sets[i].fds))
+			if (sets[i].fds && *select_word(sets[i].fds, fd) & select_bit(fd))
 				events |= sets[i].asked;
 		if (events)
 			ret[count++] = (struct pollfd){ .fd = fd, .events = events };
@@ -57,7 +68,7 @@ static inline int select_from_poll(const struct select_set sets[SELECT_N_SETS],
 			if (fds[j].revents & sets[i].reported)
 				count++;
 			else
-				FD_CLR(fds[j].fd, sets[i].fds);
+				*select_word(sets[i].fds, fds[j].fd) &= ~select_bit(fds[j].fd);
 		}
 	return count;
 }

@@ -71,7 +71,7 @@ EXPORT void closefrom(int first)
 
 int closing_alias(int from, int to)
 {
-	struct sock *sock = map_check(from);
+	struct sock *sock = map_check(from) ?: map_get(from);
 
 	if (closing_forget(to) < 0 || own_is_lent())
 		return to;

@@ -75,9 +75,22 @@ EXPORT int memfd_create(const char *name, unsigned int flags)
 	return MADE(real()->memfd_create(name, flags));
 }
 
+/* It may be duplicated, or be put into another, before it has a socket. */
+static int enter_epoll(int epfd)
+{
+	if (epfd >= 0 && !own_has(epfd))
+		map_epoll(epfd);
+	return epfd;
+}
+
 EXPORT int epoll_create1(int flags)
 {
-	return MADE(real()->epoll_create1(flags));
+	return enter_epoll(MADE(real()->epoll_create1(flags)));
+}
+
+EXPORT int epoll_create(int size)
+{
+	return enter_epoll(MADE(real()->epoll_create(size)));
 }
 
 EXPORT int pipe2(int fd[2], int flags)

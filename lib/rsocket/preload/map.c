@@ -76,7 +76,9 @@ static struct sock *make_sock(int rs)
 	if (!sock)
 		sock = malloc(sizeof(*sock));
 	if (sock)
-		*sock = (struct sock){ .refs = 1, .rs = rs, .tcp = -1, .repoll = -1, .epfd = -1 };
+		*sock = (struct sock){
+			.refs = 1, .rs = rs, .tcp = -1, .repoll = -1, .epfd = -1, .kick_fd = -1
+		};
 	return sock;
 }
 
@@ -119,15 +121,16 @@ int map_become(int fd, int rs)
 	return result;
 }
 
-int map_epoll(int epfd, int repoll)
+struct sock *map_epoll(int epfd)
 {
-	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make_sock(repoll);
+	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make_sock(-1);
 
 	if (!sock)
-		return -1;
+		return NULL;
 	sock->is_repoll = true;
+	sock->epfd = epfd;
 	set_sock(epfd, sock);
-	return 0;
+	return sock;
 }
 
 int map_alias(int fd, struct sock *sock)
@@ -154,7 +157,10 @@ static void forget(int fd, struct sock *sock)
 	fallback_forget(fd);
 	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	rclose(sock->rs);
+	if (sock->rs >= 0)
+		rclose(sock->rs);
+	if (sock->kick_fd >= 0)
+		own_close(sock->kick_fd);
 	if (sock->tcp >= 0)
 		own_close(sock->tcp);
 	pthread_mutex_lock(&lock);

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -98,11 +99,23 @@
 	X(int, poll, (struct pollfd *fds, nfds_t n, int timeout_ms))                             \
 	X(int, ppoll, (struct pollfd *fds, nfds_t n, const struct timespec *timeout,             \
 		       const sigset_t *mask))                                                    \
+	X(int, pselect, (int n, fd_set *in, fd_set *out, fd_set *err,                            \
+			 const struct timespec *timeout, const sigset_t *mask))                  \
 	X(int, select, (int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *timeout))   \
+	X(int, epoll_create, (int size))                                                         \
 	X(int, epoll_create1, (int flags))                                                       \
 	X(int, epoll_ctl, (int epfd, int op, int fd, struct epoll_event *event))                 \
 	X(int, epoll_pwait, (int epfd, struct epoll_event *events, int n, int timeout_ms,        \
-			     const sigset_t *mask))
+			     const sigset_t *mask))                                              \
+	X(int, epoll_pwait2, (int epfd, struct epoll_event *events, int n,                       \
+			      const struct timespec *timeout, const sigset_t *mask))             \
+	X(int, recvmmsg, (int fd, struct mmsghdr *msg, unsigned int n, int flags,                \
+			  struct timespec *timeout))                                             \
+	X(int, sendmmsg, (int fd, struct mmsghdr *msg, unsigned int n, int flags))               \
+	X(ssize_t, preadv2, (int fd, const struct iovec *iov, int n, off_t offset, int flags))   \
+	X(ssize_t, pwritev2, (int fd, const struct iovec *iov, int n, off_t offset, int flags))  \
+	X(ssize_t, splice, (int in, off64_t *in_at, int out, off64_t *out_at, size_t bytes,      \
+			    unsigned int flags))
 /* clang-format on */
 
 struct ibv_comp_channel;
@@ -178,7 +191,14 @@ struct sock {
 	int repoll;		  /* instance that has rs, and tcp once it listens; -1: none */
 	int epfd;		  /* the epoll descriptor of that instance */
 	struct epoll_event asked; /* by epoll_ctl() */
-	bool is_repoll; /* the descriptor is an epoll one; rs: an instance of repoll beside it */
+	/*
+	 * The descriptor is an epoll one; rs: an instance of repoll beside it, once it has an
+	 * rsocket, or -1. epfd is its number, and kick_fd wakes up threads that wait for it
+	 * without the instance.
+	 */
+	bool is_repoll;
+	int kick_fd;
+	int n_waiting;			/* threads; atomic */
 	struct sockaddr_storage target; /* of a pending connect() */
 	socklen_t target_bytes;		/* 0: there is none */
 	struct cm_time give_up;		/* when to try TCP */
@@ -216,8 +236,8 @@ int map_new(int rs, int domain, int type, int protocol);
 /** map_become() - put a socket behind a TCP descriptor. Return: 0, or -1 and no change. */
 int map_become(int fd, int rs);
 
-/** map_epoll() - put an instance of repoll beside an epoll descriptor. Return: 0, or -1. */
-int map_epoll(int epfd, int repoll);
+/** map_epoll() - enter an epoll descriptor, without an instance of repoll. Return: NULL if full */
+struct sock *map_epoll(int epfd);
 
 /**
  * map_alias() - put the same socket behind a duplicate, which is already open

@@ -4,12 +4,15 @@
  * transfer data. Programs compiled with _FORTIFY_SOURCE call the names with _chk.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lib/rsocket/preload/preload.h"
+#include "lib/rsocket/wait.h"
 
 #define CHUNK_BYTES 65536
 
@@ -28,6 +31,101 @@ ssize_t transfer_receive(struct sock *sock, struct msghdr *msg, int flags)
 {
 	msg->msg_controllen = 0;
 	return rrecvmsg(sock->rs, msg, flags);
+}
+
+/* --- several messages ---------------------------------------------------- */
+
+EXPORT int recvmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags,
+		    struct timespec *timeout)
+{
+	struct sock *sock = fork_settled(fd);
+	struct cm_time deadline = CM_TIME_NEVER;
+	unsigned int i;
+
+	if (!sock)
+		return real()->recvmmsg(fd, msg, n, flags, timeout);
+	if (timeout)
+		deadline = wait_deadline((int)timeout->tv_sec * 1000 +
+					 (int)(timeout->tv_nsec / 1000000));
+	for (i = 0; i < n; i++) {
+		ssize_t got = transfer_receive(sock, &msg[i].msg_hdr, flags & ~MSG_WAITFORONE);
+
+		if (got < 0)
+			return i ? (int)i : -1;
+		msg[i].msg_len = (unsigned int)got;
+		if (flags & MSG_WAITFORONE)
+			flags |= MSG_DONTWAIT;
+		/* As the kernel's: only between messages. */
+		if (cm_time_reached(deadline, clock_now()))
+			return (int)i + 1;
+	}
+	return (int)n;
+}
+
+EXPORT int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
+{
+	struct sock *sock = fork_settled(fd);
+	unsigned int i;
+
+	if (!sock)
+		return real()->sendmmsg(fd, msg, n, flags);
+	for (i = 0; i < n; i++) {
+		ssize_t sent = rsendmsg(sock->rs, &msg[i].msg_hdr, flags);
+
+		if (sent < 0)
+			return i ? (int)i : -1;
+		msg[i].msg_len = (unsigned int)sent;
+	}
+	return (int)n;
+}
+
+/* --- vectors with flags -------------------------------------------------- */
+
+/* A stream has no offset but its own. Return: the flags of recvmsg() and sendmsg(), or -1. */
+static int flags_of(off_t offset, int flags)
+{
+	if (offset == -1 && !(flags & ~(RWF_NOWAIT | RWF_HIPRI)))
+		return flags & RWF_NOWAIT ? MSG_DONTWAIT : 0;
+	errno = offset == -1 ? EOPNOTSUPP : ESPIPE;
+	return -1;
+}
+
+EXPORT ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
+{
+	struct sock *sock = fork_checked(fd);
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
+	int msg_flags = flags_of(offset, flags);
+
+	if (!sock)
+		return real()->preadv2(fd, iov, n, offset, flags);
+	return msg_flags < 0 ? -1 : rrecvmsg(sock->rs, &msg, msg_flags);
+}
+
+EXPORT ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
+	__attribute__((alias("preadv2")));
+
+EXPORT ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
+{
+	struct sock *sock = fork_checked(fd);
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
+	int msg_flags = flags_of(offset, flags);
+
+	if (!sock)
+		return real()->pwritev2(fd, iov, n, offset, flags);
+	return msg_flags < 0 ? -1 : rsendmsg(sock->rs, &msg, msg_flags);
+}
+
+EXPORT ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
+	__attribute__((alias("pwritev2")));
+
+/* As a file system that cannot: programs then copy. */
+EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t bytes,
+		      unsigned int flags)
+{
+	if (!fork_checked(in) && !fork_checked(out))
+		return real()->splice(in, in_at, out, out_at, bytes, flags);
+	errno = EINVAL;
+	return -1;
 }
 
 /* --- checked names ------------------------------------------------------- */

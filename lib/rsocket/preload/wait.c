@@ -9,6 +9,7 @@
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "lib/rsocket/preload/preload.h"
@@ -17,17 +18,55 @@
 
 #define FEW 16
 
+/* Not declared in any header. */
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+		size_t room);
+
+/* --- signals ------------------------------------------------------------- */
+
+/*
+ * The signal mask of ppoll(), pselect() or epoll_pwait() in this thread. librdmacm sleeps in
+ * poll(), below, which sets it for the sleep, so that a signal either comes before the sleep and
+ * ends it, or during it.
+ */
+static __thread const sigset_t *sleep_mask;
+
+static int sleep_in_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	struct timespec timeout = { .tv_sec = timeout_ms / 1000,
+				    .tv_nsec = timeout_ms % 1000 * 1000000L };
+
+	if (!sleep_mask || !timeout_ms)
+		return real()->poll(fds, n, timeout_ms);
+	return real()->ppoll(fds, n, timeout_ms < 0 ? NULL : &timeout, sleep_mask);
+}
+
+static int ms_of(const struct timespec *timeout)
+{
+	int64_t ms = timeout ? timeout->tv_sec * 1000LL + (timeout->tv_nsec + 999999) / 1000000
+			     : -1;
+
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
 
 /* --- poll() -------------------------------------------------------------- */
 
-static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
+/* Return: the socket or epoll behind a descriptor; NULL if the kernel can wait for it. */
+static struct sock *waited_of(int fd)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock && sock->rs >= 0 ? sock : NULL;
+}
+
+static nfds_t count_ours(struct pollfd *fds, nfds_t n)
 {
 	nfds_t count = 0;
 
 	for (nfds_t i = 0; i < n; i++) {
 		fork_settle(fds[i].fd);
-		count += map_get(fds[i].fd) != NULL;
+		count += waited_of(fds[i].fd) != NULL;
 	}
 	return count;
 }
@@ -93,7 +132,7 @@ static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int time
 		struct cm_time first = deadline;
 
 		for (nfds_t i = 0; i < n; i++) {
-			struct sock *sock = map_get(fds[i].fd);
+			struct sock *sock = waited_of(fds[i].fd);
 
 			both[i] = fds[i];
 			both[n + i] = (struct pollfd){ .fd = -1, .events = POLLIN };
@@ -122,7 +161,7 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	int result;
 
 	if (!count_ours(fds, n))
-		return real()->poll(fds, n, timeout_ms);
+		return sleep_in_poll(fds, n, timeout_ms);
 	check_all(fds, n);
 	if (n > FEW)
 		both = calloc(2 * n, sizeof(*both));
@@ -143,37 +182,36 @@ EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t room)
 
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	int64_t ms = timeout ? timeout->tv_sec * 1000LL + (timeout->tv_nsec + 999999) / 1000000
-			     : -1;
-	sigset_t before;
 	int result;
 
 	if (!count_ours(fds, n))
 		return real()->ppoll(fds, n, timeout, mask);
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, mask, &before);
-	result = poll(fds, n, ms > INT32_MAX ? INT32_MAX : (int)ms);
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sleep_mask = mask;
+	result = poll(fds, n, ms_of(timeout));
+	sleep_mask = NULL;
 	return result;
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask, size_t room)
+{
+	if (n > room / sizeof(*fds))
+		abort();
+	return ppoll(fds, n, timeout, mask);
 }
 
 /* --- select() ------------------------------------------------------------ */
 
-EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *timeout)
+/* @fds has room for @n. Return: as select(); -ENOENT if no socket is in a set. */
+static int select_by_poll(int n, const struct select_set sets[SELECT_N_SETS], struct pollfd *fds,
+			  int timeout_ms)
 {
-	const struct select_set sets[SELECT_N_SETS] = {
-		{ in, POLLIN, POLLIN | POLLHUP | POLLERR },
-		{ out, POLLOUT, POLLOUT | POLLERR },
-		{ err, POLLPRI, POLLPRI },
-	};
-	struct pollfd fds[FD_SETSIZE];
-	nfds_t count = n >= 0 && n <= FD_SETSIZE ? select_to_poll(sets, n, fds) : 0;
+	nfds_t count = select_to_poll(sets, n, fds);
 	int result;
 
 	if (!count_ours(fds, count))
-		return real()->select(n, in, out, err, timeout);
-	result = poll(fds, count, select_timeout_ms(timeout));
+		return -ENOENT;
+	result = poll(fds, count, timeout_ms);
 	if (result >= 0)
 		result = select_from_poll(sets, fds, count);
 	if (result != -EBADF)
@@ -182,52 +220,130 @@ EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *t
 	return -1;
 }
 
+static int select_ours(int n, fd_set *in, fd_set *out, fd_set *err, int timeout_ms)
+{
+	const struct select_set sets[SELECT_N_SETS] = {
+		{ in, POLLIN, POLLIN | POLLHUP | POLLERR },
+		{ out, POLLOUT, POLLOUT | POLLERR },
+		{ err, POLLPRI, POLLPRI },
+	};
+	struct pollfd few[FD_SETSIZE];
+	struct pollfd *fds = few;
+	int result;
+
+	if (n > FD_SETSIZE)
+		fds = calloc((size_t)n, sizeof(*fds));
+	result = fds ? select_by_poll(n, sets, fds, timeout_ms) : -1;
+	if (fds != few)
+		free(fds);
+	return result;
+}
+
+EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *timeout)
+{
+	int result = select_ours(n, in, out, err, select_timeout_ms(timeout));
+
+	return result == -ENOENT ? real()->select(n, in, out, err, timeout) : result;
+}
+
+EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *err, const struct timespec *timeout,
+		   const sigset_t *mask)
+{
+	int result;
+
+	sleep_mask = mask;
+	result = select_ours(n, in, out, err, ms_of(timeout));
+	sleep_mask = NULL;
+	return result == -ENOENT ? real()->pselect(n, in, out, err, timeout, mask) : result;
+}
+
 /* --- epoll --------------------------------------------------------------- */
 
 /*
  * The first rsocket creates an instance of repoll beside the epoll descriptor; the instance has the
- * rsockets, and the descriptor for everything else. Return: the instance, or -1.
+ * rsockets, and the descriptor for everything else.
  */
-static int get_repoll_beside(int epfd)
+static int make_repoll(struct sock *epoll)
 {
-	struct epoll_event event = { .events = EPOLLIN };
-	struct sock *sock = map_get(epfd);
-	int repoll;
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = epoll };
+	int repoll = repoll_create(O_CLOEXEC);
 
-	if (sock)
-		return sock->is_repoll ? sock->rs : -1;
-	repoll = repoll_create(O_CLOEXEC);
 	if (repoll < 0)
 		return -1;
-	if (map_epoll(epfd, repoll)) {
+	errno = repoll_ctl(repoll, EPOLL_CTL_ADD, epoll->epfd, &event);
+	if (errno) {
 		rclose(repoll);
 		return -1;
 	}
-	event.data.ptr = map_get(epfd);
-	errno = repoll_ctl(repoll, EPOLL_CTL_ADD, epfd, &event);
-	return errno ? -1 : repoll;
+	__atomic_store_n(&epoll->rs, repoll, __ATOMIC_SEQ_CST);
+	/* Threads that wait already do not know: each wakes up the next. */
+	if (__atomic_load_n(&epoll->n_waiting, __ATOMIC_SEQ_CST)) {
+		event.events = EPOLLIN | EPOLLET;
+		epoll->kick_fd = own_add(real()->eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+		real()->epoll_ctl(epoll->epfd, EPOLL_CTL_ADD, epoll->kick_fd, &event);
+	}
+	return 0;
+}
+
+/* Return: an epoll with an instance of repoll, or NULL. */
+static struct sock *get_repoll_beside(int epfd)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct sock *epoll;
+	int err;
+
+	pthread_mutex_lock(&lock);
+	epoll = map_get(epfd) ?: map_epoll(epfd);
+	err = epoll && epoll->is_repoll && epoll->rs < 0 ? make_repoll(epoll) : 0;
+	pthread_mutex_unlock(&lock);
+	return epoll && epoll->is_repoll && !err ? epoll : NULL;
+}
+
+/* The kernel has it, too, and finds circles. */
+static int control_nested(int epfd, int op, int fd, const struct epoll_event *event)
+{
+	struct epoll_event nothing = { .events = 0 };
+
+	if (!get_repoll_beside(fd))
+		return -1;
+	return real()->epoll_ctl(epfd, op, fd, event ? &nothing : NULL);
 }
 
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	struct sock *sock = fork_checked(fd);
-	int repoll;
+	struct sock *sock = fork_checked(fd) ?: map_get(fd);
+	const struct sock *epoll;
 
 	if (!sock || own_is_inside(__builtin_return_address(0)))
 		return real()->epoll_ctl(epfd, op, fd, event);
-	repoll = get_repoll_beside(epfd);
-	if (repoll < 0)
+	if (sock->is_repoll && control_nested(epfd, op, fd, event))
 		return -1;
-	errno = repoll_ctl(repoll, op, sock->rs, event);
+	epoll = get_repoll_beside(epfd);
+	if (!epoll)
+		return -1;
+	errno = repoll_ctl(epoll->rs, op, sock->rs, event);
 	if (errno)
 		return -1;
-	fallback_control(fd, sock, epfd, op, event);
+	if (!sock->is_repoll)
+		fallback_control(fd, sock, epoll->epfd, op, event);
 	return 0;
 }
 
+/* Removes the event of the descriptor that wakes up waiting threads, and wakes up the next. */
+static int pass_kick(struct sock *sock, struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.ptr != sock)
+			continue;
+		if (__atomic_load_n(&sock->n_waiting, __ATOMIC_SEQ_CST))
+			eventfd_write(sock->kick_fd, 1);
+		events[i] = events[--n];
+	}
+	return n;
+}
+
 /* Replaces the event of the epoll descriptor itself by that descriptor's events. */
-static int unfold_epoll(int epfd, const struct sock *sock, struct epoll_event *events, int n,
-			int room)
+static int unfold_epoll(int epfd, struct sock *sock, struct epoll_event *events, int n, int room)
 {
 	for (int i = 0; i < n; i++) {
 		int others;
@@ -236,49 +352,77 @@ static int unfold_epoll(int epfd, const struct sock *sock, struct epoll_event *e
 			continue;
 		events[i] = events[--n];
 		others = real()->epoll_pwait(epfd, &events[n], room - n, 0, NULL);
-		return others > 0 ? n + others : n;
+		return others > 0 ? n + pass_kick(sock, &events[n], others) : n;
 	}
 	return n;
 }
 
-static int wait_for_epoll(int epfd, const struct sock *sock, struct epoll_event *events, int room,
-			  int timeout_ms)
+static int wait_for_epoll(int epfd, struct sock *sock, struct epoll_event *events, int room,
+			  struct cm_time deadline)
 {
-	struct cm_time deadline = wait_deadline(timeout_ms);
-
 	for (;;) {
-		struct cm_time first = fallback_deadline(epfd, deadline);
+		struct cm_time first = fallback_deadline(sock->epfd, deadline);
 		int n;
 
 		errno = 0;
 		n = repoll_wait(sock->rs, events, room, cm_time_ms_until(first, clock_now()));
 		if (errno)
 			return -1;
-		n = fallback_retry_all(epfd, events, n);
+		n = fallback_retry_all(sock->epfd, events, n);
 		n = unfold_epoll(epfd, sock, events, n, room);
 		if (n || cm_time_reached(deadline, clock_now()))
 			return n;
 	}
 }
 
+/*
+ * Waits in the kernel, while the epoll has no rsocket. Return: as epoll_pwait(); -EAGAIN if it has
+ * one.
+ */
+static int wait_in_kernel(int epfd, struct sock *sock, struct epoll_event *events, int room,
+			  int timeout_ms, const sigset_t *mask)
+{
+	int n = 0;
+
+	__atomic_add_fetch(&sock->n_waiting, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&sock->rs, __ATOMIC_SEQ_CST) < 0)
+		n = real()->epoll_pwait(epfd, events, room, timeout_ms, mask);
+	__atomic_sub_fetch(&sock->n_waiting, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&sock->rs, __ATOMIC_SEQ_CST) < 0 || n < 0)
+		return n;
+	n = pass_kick(sock, events, n);
+	return n ? n : -EAGAIN;
+}
+
 EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int room, int timeout_ms,
 		       const sigset_t *mask)
 {
+	struct cm_time deadline = wait_deadline(timeout_ms);
 	struct sock *sock = map_get(epfd);
-	sigset_t before;
 	int n;
 
 	if (!sock || !sock->is_repoll)
 		return real()->epoll_pwait(epfd, events, room, timeout_ms, mask);
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, mask, &before);
-	n = wait_for_epoll(epfd, sock, events, room, timeout_ms);
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	n = wait_in_kernel(epfd, sock, events, room, timeout_ms, mask);
+	if (n != -EAGAIN)
+		return n;
+	sleep_mask = mask;
+	n = wait_for_epoll(epfd, sock, events, room, deadline);
+	sleep_mask = NULL;
 	return n;
 }
 
 EXPORT int epoll_wait(int epfd, struct epoll_event *events, int room, int timeout_ms)
 {
 	return epoll_pwait(epfd, events, room, timeout_ms, NULL);
+}
+
+EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int room,
+			const struct timespec *timeout, const sigset_t *mask)
+{
+	const struct sock *sock = map_get(epfd);
+
+	if (!sock || !sock->is_repoll)
+		return real()->epoll_pwait2(epfd, events, room, timeout, mask);
+	return epoll_pwait(epfd, events, room, ms_of(timeout), mask);
 }
