@@ -240,6 +240,13 @@ def a_process_with_the_environment_of_another_host_is_noticed(build):
                     "a; \"purecm fabric exec b COMMAND\" runs a command on host b"], said
 
 
+def a_name_of_tmpdir_that_is_long_is_in_nobodys_way(build):
+    with tempfile.TemporaryDirectory(prefix=60 * "x") as folder:
+        done = hosts.run_on_fabric(build, 20, "a:rping -s -C 1 & rping -c -a 10.77.0.1 -C 1; wait",
+                                   env={**os.environ, "TMPDIR": folder})
+        assert done.returncode == 0 and os.listdir(folder) == [], done
+
+
 TESTS = (
     address_beyond_has_a_route_that_ends_at_a_router,
     another_user_is_told_why_there_is_no_device,
@@ -261,6 +268,7 @@ TESTS = (
     a_host_that_there_is_not_runs_nothing,
     a_visitor_who_says_nothing_stops_no_host,
     a_folder_that_others_may_change_is_refused,
+    a_name_of_tmpdir_that_is_long_is_in_nobodys_way,
 )
 
 if __name__ == "__main__":

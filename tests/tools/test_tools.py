@@ -136,6 +136,11 @@ class Alone(unittest.TestCase):
             living.communicate()
             self.assertEqual(os.listdir(folder), [])
 
+    def test_names_of_sockets_fit_below_the_folder_also_where_that_of_tmpdir_is_long(self):
+        with tempfile.TemporaryDirectory(prefix=60 * "x") as folder:
+            path = self.begin(folder, "sh", "-c", "echo $TMPDIR").communicate()[0].strip()
+            self.assertLess(len(path), 50)
+
 
 CLIENT = """purecm[7] 5.000000 conn 0x1 IDLE -> REQ_SENT, CALL_REQ
 purecm[7] 5.004000 rxe0/1 > ::ffff:10.0.0.1: REQ local_comm_id=0x1 service_id=0x1061c06 \
