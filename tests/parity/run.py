@@ -69,9 +69,6 @@ def parse_args():
     parser.add_argument("--sample", action="store_true",
                         help="a quarter of what two hosts play, in one pairing of three, IPv6 "
                         "of a few")
-    parser.add_argument("--tenth", action="store_true",
-                        help="every tenth of what is quick, over IPv4; all with "
-                        "PURECM_TEST_LONG")
     parser.add_argument("--choice", action="store_true",
                         help="every tenth of what is quick, over IPv4; with PURECM_TEST_LONG only")
     parser.add_argument("--everything", action="store_true",
@@ -96,8 +93,7 @@ def parse_args():
     args.program = args.program or args.build / "tools/certify/parity"
     args.families = args.families.split(",")
     args.sample = args.sample and not is_long
-    args.tenth = args.choice or args.tenth and not is_long
-    if args.tenth:
+    if args.choice:
         args.families = ["v4"]
     if args.keep:
         args.keep.mkdir(parents=True, exist_ok=True)
@@ -111,7 +107,7 @@ def scenarios_of(args):
               if any(fnmatch.fnmatch(scenario.name, name) for name in args.only)]
     if not wanted:
         sys.exit(f"run.py: no scenario is called {' or '.join(args.only)}; see --list")
-    if args.sample or args.tenth:
+    if args.sample or args.choice:
         n_all = len(wanted)
         wanted = sample(wanted) if args.sample else tenth(wanted)
         print(f"     {len(wanted)} of {n_all} scenarios; all with --long", flush=True)
@@ -286,7 +282,7 @@ class Play:
     def play(self, lab, turn):
         """Play a turn."""
         begin = time.monotonic()
-        due = due_in(turn, self.scenarios, self.args.sample or self.args.tenth)
+        due = due_in(turn, self.scenarios, self.args.sample or self.args.choice)
         due = self.score.due(due, turn.client, turn.server)
         results = stage.Stage(lab, self.args, turn.client, turn.server).play(due)
         print(f"     {turn.label}: {len(results)} outputs in {time.monotonic() - begin:.0f} s",
