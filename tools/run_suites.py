@@ -26,11 +26,12 @@ import time
 FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("luck", "lab", "parity")
 LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
-SUITES_AT_ONCE = 3  # before the lab; many tests wait, and some suites have one that is long
-# The suite that takes longest. It begins first, with more programs at a time than there are cores,
-# because they wait for three quarters of their time.
-LONGEST, PER_CORE = "fabric", 2
-LONG = ("bench", "long")
+SUITES_AT_ONCE = 3  # many tests wait, and some suites have one that is long
+# Those that take longest begin first, or the run would wait for one of them at its end.
+LONGEST = ("fabric", "portd", "sanitize", *LAB)
+# With more programs at a time than there are cores, because they wait for most of their time.
+WAITING, PER_CORE = "fabric", 2
+LONG = ("bench", "long")  # alone: some measure time
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
 SHOWN_LINES = 60
@@ -67,8 +68,11 @@ def main():
 
 def run(args):
     started = time.monotonic()
-    print("\npurecm: tests", flush=True)
     suites = chosen(args)
+    if args.list:
+        print_programs(args, suites)
+        return 0
+    print("\npurecm: tests", flush=True)
     programs = list(run_all(args, suites, part_of(args, suites)))
     if args.times:
         note_times(programs)
@@ -85,15 +89,14 @@ def run(args):
 
 
 def run_all(args, suites, names):
-    """Run the suites, only tests of these @names if not None; what boots a lab comes last and
-    alone. Yields each Program."""
+    """Run the suites, only tests of these @names if not None. Yields each Program."""
     suites = [suite for suite in suites if names is None or names[suite]]
-    slow = [suite for suite in suites if suite in LAB + LONG]
+    first = [suite for suite in LONGEST if suite in suites]
+    rest = [suite for suite in suites if suite not in LONGEST + LONG]
     with futures.ThreadPoolExecutor(SUITES_AT_ONCE) as pool:
         try:
             waiting = [pool.submit(run_suite, args, suite, suites, names and names[suite])
-                       for suite in sorted(suites, key=lambda suite: suite != LONGEST)
-                       if suite not in slow]
+                       for suite in first + rest]
             for future in futures.as_completed(waiting):
                 yield from summary(*future.result())
         except BaseException:
@@ -102,8 +105,9 @@ def run_all(args, suites, names):
             for meson in list(running):
                 meson.terminate()
             raise
-    for suite in slow:
-        yield from summary(*run_suite(args, suite, suites, names and names[suite]))
+    for suite in suites:
+        if suite in LONG:
+            yield from summary(*run_suite(args, suite, suites, names and names[suite]))
 
 
 def parse():
@@ -118,6 +122,8 @@ def parse():
     parser.add_argument("--long", action="store_true", help="also the longest ones")
     parser.add_argument("--part", type=part, metavar="K/N", help="the K-th of N parts that take "
                         "about the same time")
+    parser.add_argument("--list", action="store_true", help="name the programs instead, with the "
+                        "seconds that each takes")
     parser.add_argument("--times", action="store_true", help=f"note in {TIMES.name} how long each "
                         "program took")
     parser.add_argument("--seconds", type=float, default=float("inf"),
@@ -133,6 +139,16 @@ def part(text):
     if not 1 <= k <= n:
         raise ValueError
     return k, n
+
+
+def print_programs(args, suites):
+    """Print the name of each program of this part, with its time."""
+    times = known_times()
+    names = part_of(args, suites) or {suite: names_in(args, suite, suites) for suite in suites}
+    for suite in suites:
+        for name in names[suite]:
+            seconds = times.get(f"{suite}: {name}", UNTIMED_S)
+            print(f"{seconds:6.0f} s  {suite}: {name}")
 
 
 def part_of(args, suites):
@@ -253,7 +269,7 @@ def run_suite(args, suite, suites, names):
     which = ["--suite", name, *(names or [])]
     for other in sorted(left_to_others(build, name, suites)):
         which += ["--no-suite", other]
-    if slow or suite == LONGEST:
+    if slow or suite == WAITING:
         which += ["--num-processes", str(LABS_AT_ONCE if slow else PER_CORE * os.cpu_count())]
     started = time.monotonic()
     tests, last_words = meson_test(args, build, which, f"testlog-{suite}", slow)
