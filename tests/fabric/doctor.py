@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """purecm doctor on a soft fabric: nothing is in the way there, whether cmportd has the port or not.
+purecm ping, of a listener that does not accept.
 
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
 fabric here.
@@ -74,10 +75,19 @@ def an_interface_without_an_address_is_named(build):
     assert "ip addr add ADDRESS/PREFIX dev fab0" in found["source GID"]["remedy"], found
 
 
+def a_listener_that_does_not_accept_has_a_connection_manager(build):
+    pid = "$PURECM_FABRIC/pid"
+    done = run_on_fabric(build, LIMIT_S, f"a&:echo $$ >{pid}; exec rping -s >/dev/null",
+                         f"a:kill -STOP $(cat {pid}); {build}/tools/purecm ping -c 1 -W 0.5 "
+                         f"10.77.0.1:7174; kill -9 $(cat {pid})")
+    assert "There is a connection manager. Whoever listens" in done.stdout, done.stdout
+
+
 TESTS = (nothing_is_in_the_way, nothing_is_in_the_way_where_cmportd_has_the_port,
          the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way,
          a_device_without_a_connection_manager_is_named, on_infiniband_nothing_of_roce_is_missed,
-         an_interface_without_an_address_is_named)
+         an_interface_without_an_address_is_named,
+         a_listener_that_does_not_accept_has_a_connection_manager)
 
 
 if __name__ == "__main__":

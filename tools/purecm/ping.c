@@ -42,6 +42,7 @@ struct ping {
 	unsigned int n_sent;
 	unsigned int n_answered;
 	struct probe_answer last; /* the latest one that was a response */
+	bool is_silent;		  /* the port, not the connection manager */
 	double min_ms, max_ms, sum_ms, sum2_ms;
 };
 
@@ -182,6 +183,9 @@ static void print_answer(const struct ping *ping, const struct probe_answer *ans
 
 static const char *conclusion_of(const struct ping *ping, const struct checkup *checkup)
 {
+	if (ping->is_silent)
+		return "There is a connection manager. Whoever listens on that port has not "
+		       "answered: its program is slow to accept, or its backlog is full.";
 	if (!ping->n_answered && checkup->route.gateway)
 		return "No answer: the host is down or out of reach behind the gateway, has no "
 		       "connection manager, or UDP port 4791 is filtered on the way.";
@@ -276,6 +280,21 @@ static int shoot_all(struct ping *ping, struct probe *probe)
 	return 0;
 }
 
+/* A listener that does not accept is as silent as a host without connection manager. */
+static int ask_manager(struct ping *ping, struct checkup *checkup)
+{
+	struct probe_answer answer = { .result = PROBE_SILENCE };
+	struct probe *probe;
+	int err = probe_open(checkup, 0, &probe);
+
+	if (err)
+		return err;
+	err = probe_shoot(probe, (unsigned int)(ping->timeout_s * MS_PER_S), &answer);
+	probe_close(probe);
+	ping->is_silent = answer.result == PROBE_REJ;
+	return err;
+}
+
 static int run_ping(struct ping *ping, struct checkup *checkup)
 {
 	struct probe *probe;
@@ -288,6 +307,8 @@ static int run_ping(struct ping *ping, struct checkup *checkup)
 	print_title(ping, checkup);
 	err = shoot_all(ping, probe);
 	probe_close(probe);
+	if (!err && ping->port && ping->n_sent && !ping->n_answered && !is_stopped)
+		err = ask_manager(ping, checkup);
 	print_summary(ping, checkup);
 	return err;
 }
