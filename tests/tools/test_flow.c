@@ -284,7 +284,7 @@ START_TEST(what_is_too_much_to_keep_is_left_out_and_the_rest_read)
 	struct source source = { .name = "huge", .next = say_again };
 	unsigned int n_taken = 0;
 
-	ck_assert_int_eq(reading_source(&source, keep_some, &n_taken), SOURCE_CUT);
+	ck_assert_int_eq(reading_source(&source, false, keep_some, &n_taken), SOURCE_CUT);
 	ck_assert_uint_eq(n_taken, N_SAID);
 }
 END_TEST

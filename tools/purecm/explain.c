@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "mad/talk.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/delay.h"
@@ -256,9 +255,6 @@ static void explain_flow(struct explain *explain, const struct flow *flow)
 	const struct context context = { explain->flows, flow, explain->end_ns };
 	const struct advice *advice;
 
-	/* A rejection is the expected response to a probe, and no program waits for it. */
-	if (flow->is_sidr && flow->service_id == MAD_PROBE_SERVICE_ID)
-		return;
 	if (!filter_takes_flow(&explain->filter, flow) ||
 	    !filter_takes_outcome(&explain->filter, flow->outcome))
 		return;

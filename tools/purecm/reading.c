@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mad/talk.h"
 #include "tools/purecm/command.h"
+
+#define PROBES_MAX 1024 /* answers of which are awaited */
 
 enum key {
 	KEY_PID = 512, /* different from those of the subcommands */
 	KEY_RECORDED,
 	KEY_KERNEL,
+	KEY_PROBES,
 };
 
 /* clang-format off */
@@ -28,6 +32,8 @@ static const struct argp_option option_table[] = {
 	  "what the kernel's connection manager does on this host, until Ctrl-C, as root; or lines "
 	  "that were saved from its trace", 5 },
 	{ "pid", KEY_PID, "PID", 0, "of what passes cmportd, what this process sends and gets", 5 },
+	{ "probes", KEY_PROBES, NULL, 0,
+	  "also the requests by which cmportd finds out whether a way works, and their answers", 5 },
 	{ 0 },
 };
 /* clang-format on */
@@ -52,6 +58,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case KEY_KERNEL:
 		reading->kernel = true;
 		reading->kernel_file = value;
+		return 0;
+	case KEY_PROBES:
+		reading->probes = true;
 		return 0;
 	case ARGP_KEY_END:
 		if (!!reading->file + !!reading->interface + reading->recorded + reading->kernel >
@@ -82,19 +91,63 @@ static void complain_of_counts(const struct source *source)
 			 source->name, (unsigned long long)counts->packets);
 }
 
-int reading_source(struct source *source, reading_take *take, void *arg)
+/* --- probes --------------------------------------------------------------- */
+
+struct probes {
+	struct {
+		struct mad_gid src;
+		uint32_t request_id;
+	} probe[PROBES_MAX];
+	uint64_t n;
+};
+
+static bool is_answer_to_probe(const struct probes *probes, const struct observation *observation,
+			       uint32_t request_id)
 {
+	uint64_t i, n = probes->n < PROBES_MAX ? probes->n : PROBES_MAX;
+
+	for (i = 0; i < n; i++)
+		if (probes->probe[i].request_id == request_id &&
+		    memcmp(&probes->probe[i].src, &observation->dst, sizeof(observation->dst)) == 0)
+			return true;
+	return false;
+}
+
+/* A probe, or the answer to one that was seen. */
+static bool is_probe(struct probes *probes, const struct observation *observation)
+{
+	struct cm_msg msg;
+
+	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+		return false;
+	if (msg.hdr.attr_id == CM_ATTR_SIDR_REP)
+		return is_answer_to_probe(probes, observation, msg.sidr_rep.request_id);
+	if (msg.hdr.attr_id != CM_ATTR_SIDR_REQ || msg.sidr_req.service_id != MAD_PROBE_SERVICE_ID)
+		return false;
+	probes->probe[probes->n % PROBES_MAX].src = observation->src;
+	probes->probe[probes->n++ % PROBES_MAX].request_id = msg.sidr_req.request_id;
+	return true;
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+int reading_source(struct source *source, bool with_probes, reading_take *take, void *arg)
+{
+	struct probes *probes = with_probes ? NULL : calloc(1, sizeof(*probes));
 	struct observation observation;
 	uint64_t n_left_out = 0;
 	int got, err = 0;
 
 	while (!err && (got = source->next(source, &observation)) == 1) {
+		if (probes && is_probe(probes, &observation))
+			continue;
 		err = take(arg, &observation);
 		if (err == -ENOBUFS) {
 			n_left_out++;
 			err = 0;
 		}
 	}
+	free(probes);
 	if (err) {
 		complain("%s: at packet %llu: %s", source->name,
 			 (unsigned long long)source->counts.packets, strerror(-err));
@@ -125,7 +178,7 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg)
 		err = tracer_open(reading->pid, &source);
 	if (err)
 		return err;
-	err = reading_source(source, take, arg);
+	err = reading_source(source, reading->probes, take, arg);
 	source->close(source);
 	return err;
 }

@@ -11,6 +11,7 @@
 struct reading {
 	bool recorded;
 	bool kernel;
+	bool probes;		 /* show them, too */
 	const char *kernel_file; /* NULL: live */
 	const char *file;	 /* "-" for standard input */
 	const char *interface;
@@ -29,12 +30,13 @@ typedef int reading_take(void *arg, const struct observation *observation);
 
 /**
  * reading_source() - read a source to its end
- * @source: owned by the caller
+ * @source:      owned by the caller
+ * @with_probes: also take probes of paths and the answers to them
  *
  * Return: 0; SOURCE_CUT, also if @take returned -ENOBUFS; other errors of @take; -errno of the
  * source. After an error message, if not 0.
  */
-int reading_source(struct source *source, reading_take *take, void *arg);
+int reading_source(struct source *source, bool with_probes, reading_take *take, void *arg);
 
 /** reading_run() - read the selected source, as reading_source() does */
 int reading_run(const struct reading *reading, reading_take *take, void *arg);
