@@ -167,6 +167,38 @@ class Rejected(unittest.TestCase):
                           (1, ">", mads.probe(2)))
         self.assertEqual(explained(told), explained(mads.story()))
 
+    def test_probes_are_hidden_unless_wanted(self):
+        told = mads.story((0, ">", mads.probe()), (0.1, "<", mads.sidr_rep(status=1)))
+        for words, n in (([], 0), (["--probes"], 2)):
+            done = purecm("trace", "--json", *words, "-r", "-", stdin=told)
+            self.assertEqual(len(done.stdout.splitlines()), n)
+
+    def test_an_answer_to_a_probe_that_was_not_seen_is_no_failure(self):
+        self.assertFalse(last((0, "<", mads.sidr_rep(status=1)))["failed"])
+
+
+class FromOneSide(unittest.TestCase):
+    def test_of_the_client(self):
+        said = last((0, ">", mads.req()), (0.1, ">", mads.ids("RTU")))
+        self.assertEqual(said["outcome"], "established")
+        said = last((0, ">", mads.req()), (0.1, ">", mads.ids("RTU")), (2, ">", mads.dreq()))
+        self.assertEqual((said["outcome"], said["failed"]), ("closed", False))
+        self.assertIn("Disconnected by the client.", said["time"])
+
+    def test_of_the_server(self):
+        said = last((0, "<", mads.rep()), (2, "<", mads.ids("DREP", 0x200, 0x100)))
+        self.assertFalse(said["failed"])
+
+    def test_a_disconnect_that_is_repeated_has_no_answer(self):
+        said = last((0, ">", mads.req()), (0.1, ">", mads.ids("RTU")), (2, ">", mads.dreq()),
+                    (3, ">", mads.dreq()))
+        self.assertEqual(said["outcome"], "unclosed")
+
+    def test_prose_says_so(self):
+        capture = mads.story((0, ">", mads.req()), (0.1, ">", mads.ids("RTU")))
+        text = purecm("explain", "-r", "-", stdin=capture).stdout.decode()
+        self.assertIn("established, seen from one side", text)
+
 
 class Closing(unittest.TestCase):
     def test_a_disconnect_without_an_answer(self):

@@ -187,9 +187,10 @@ static void print_closing(const struct flow *flow, FILE *out)
 	}
 	if (rtu->count)
 		fprintf(out, " Open for %.1f ms.", ms_between(rtu->first_ns, dreq->first_ns));
-	fprintf(out, " Disconnected by the %s, answered in %.1f ms.",
-		dreq->by == FLOW_ACTIVE ? "client" : "server",
-		first_ms(flow, CM_ATTR_DREQ, CM_ATTR_DREP));
+	fprintf(out, " Disconnected by the %s", dreq->by == FLOW_ACTIVE ? "client" : "server");
+	if (has(flow, CM_ATTR_DREP))
+		fprintf(out, ", answered in %.1f ms", first_ms(flow, CM_ATTR_DREQ, CM_ATTR_DREP));
+	putc('.', out);
 	print_repeats(flow, CM_ATTR_DREQ, out);
 	print_cause(flow, DELAY_CLOSE, out);
 }

@@ -160,9 +160,10 @@ static void print_prose(const struct explain *explain, const struct context *con
 		page_time(flow->first_ns, stdout);
 		fputs(", ", stdout);
 	}
-	printf("%s to %s, %s: %s%s\n", flow_who(flow, FLOW_ACTIVE, active),
+	printf("%s to %s, %s: %s%s%s\n", flow_who(flow, FLOW_ACTIVE, active),
 	       flow_who(flow, FLOW_PASSIVE, passive), flow_service(flow, service),
-	       advice ? "FAILED: " : "", flow_outcome_text(flow->outcome));
+	       advice ? "FAILED: " : "", flow_outcome_text(flow->outcome),
+	       !advice && flow_is_one_sided(flow) ? ", seen from one side" : "");
 	if (!advice) {
 		print_part(explain, context, "time", NULL);
 	} else {

@@ -140,6 +140,12 @@ static inline const struct mad_gid *flow_gid(const struct flow *flow, enum flow_
 	return &flow->end[!end].path.dgid;
 }
 
+/** flow_is_one_sided() - return whether only messages of one end were seen */
+static inline bool flow_is_one_sided(const struct flow *flow)
+{
+	return !flow->last_sent_ns[FLOW_ACTIVE] || !flow->last_sent_ns[FLOW_PASSIVE];
+}
+
 /** flow_seen() - the messages of one kind in a flow */
 const struct flow_seen *flow_seen(const struct flow *flow, enum cm_attr attr);
 

@@ -128,7 +128,7 @@ static bool move_receiver(struct flow_step *step, const struct cm_msg *msg)
 	/* After a loss, or before the beginning was seen, this message is not a stray. */
 	if (try_event(end, first))
 		return true;
-	return !step->flow->is_whole &&
+	return (!step->flow->is_whole || flow_is_one_sided(step->flow)) &&
 	       try_event_in(end, flow_step_usual(msg->hdr.attr_id)->receiver, first);
 }
 
@@ -170,10 +170,15 @@ static enum flow_outcome outcome_of(const struct flow_step *step, const struct c
 	case CM_ATTR_REJ:
 		return outcome_of_rej(step, msg);
 	case CM_ATTR_DREQ:
+		/* It would be repeated if it were not answered by the end that was not seen. */
+		if (flow_is_one_sided(step->flow))
+			return step->nth > 1 ? FLOW_CLOSING : FLOW_CLOSED;
 		return now == FLOW_CLOSED ? now : FLOW_CLOSING;
 	case CM_ATTR_DREP:
 		return FLOW_CLOSED;
 	case CM_ATTR_SIDR_REP:
+		if (msg->sidr_rep.status && !step->flow->is_whole)
+			return now; /* maybe of a probe, whose request was not seen */
 		return msg->sidr_rep.status ? FLOW_REJECTED : FLOW_RESOLVED;
 	}
 	return now;

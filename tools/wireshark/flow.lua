@@ -151,6 +151,11 @@ local function arrival_of(msg, is_first)
   return "RX_" .. msg.name
 end
 
+-- Only messages of one end were seen.
+local function is_one_sided(flow)
+  return not flow.last.active or not flow.last.passive
+end
+
 -- Moves an end by the table, from its own state or from the one that is given.
 local function try_event(its, event, state)
   local to = event and edges[state or its.state][event]
@@ -171,7 +176,7 @@ local function move_receiver(step, msg)
   local its = step.flow.ends[other_end[step.from]]
   local first = arrival_of(msg, true)
   return try_event(its, arrival_of(msg, step.nth == 1)) or try_event(its, first) or
-         (not step.flow.is_whole and try_event(its, first, msg.kind.usual.to))
+         ((not step.flow.is_whole or is_one_sided(step.flow)) and try_event(its, first, msg.kind.usual.to))
 end
 
 -- --- what it says ------------------------------------------------------------
@@ -252,7 +257,11 @@ function outcome_of.REJ(step, now, msg)
   return is_probe and "PROBED" or "REJECTED"
 end
 
-function outcome_of.DREQ(_, now)
+-- It would be repeated if it were not answered by the end that was not seen.
+function outcome_of.DREQ(step, now)
+  if is_one_sided(step.flow) then
+    return step.nth > 1 and "CLOSING" or "CLOSED"
+  end
   return now == "CLOSED" and now or "CLOSING"
 end
 
@@ -260,7 +269,11 @@ function outcome_of.DREP()
   return "CLOSED"
 end
 
-function outcome_of.SIDR_REP(_, _, msg)
+-- A refusal may be of a probe, whose request was not seen.
+function outcome_of.SIDR_REP(step, now, msg)
+  if msg.status ~= 0 and not step.flow.is_whole then
+    return now
+  end
   return msg.status ~= 0 and "REJECTED" or "RESOLVED"
 end
 
