@@ -102,6 +102,51 @@ static void assert_sends(int from, int to, const char *text)
 
 FIXTURE(listen_and_connect, NULL);
 
+/* --- addresses ---------------------------------------------------------------- */
+
+static struct sockaddr_in6 name_by(int (*get)(int fd, struct sockaddr *addr, socklen_t *bytes),
+				   int fd)
+{
+	struct sockaddr_in6 name;
+	socklen_t bytes = sizeof(name);
+
+	ck_assert_int_eq(get(fd, (void *)&name, &bytes), 0);
+	ck_assert_int_eq(bytes, sizeof(name));
+	ck_assert_int_eq(name.sin6_family, AF_INET6);
+	return name;
+}
+
+/* As Java's sockets, which are IPv6, and bound to all addresses or to one. */
+TEST_LOOP(mapped_addresses_are_ipv4, 0, 2)
+{
+	struct sockaddr_in6 own = { .sin6_family = AF_INET6 }, to = own, peer;
+	int listener = socket(AF_INET6, SOCK_STREAM, 0), client = socket(AF_INET6, SOCK_STREAM, 0);
+	socklen_t bytes = sizeof(peer);
+	int server;
+
+	inet_pton(AF_INET6, "::ffff:10.77.0.1", &to.sin6_addr);
+	if (_i)
+		own = to;
+	ck_assert_int_eq(bind(listener, (void *)&own, sizeof(own)), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	own = name_by(getsockname, listener);
+	ck_assert_mem_eq(&own.sin6_addr, _i ? &to.sin6_addr : &in6addr_any, 16);
+	to.sin6_port = own.sin6_port;
+	ck_assert_int_eq(connect(client, (void *)&to, sizeof(to)), 0);
+	server = accept(listener, (void *)&peer, &bytes);
+	ck_assert(is_rdma(client) && is_rdma(server));
+	own = name_by(getsockname, client);
+	ck_assert_mem_eq(&own, &peer, sizeof(own));
+	own = name_by(getpeername, server);
+	ck_assert_mem_eq(&own, &peer, sizeof(own));
+	own = name_by(getpeername, client);
+	ck_assert_mem_eq(&own, &to, sizeof(own));
+	own = name_by(getsockname, server);
+	ck_assert_mem_eq(&own, &to, sizeof(own));
+	assert_sends(client, server, "hello");
+}
+END_TEST
+
 /* --- stdio ------------------------------------------------------------------ */
 
 TEST(streams_of_the_c_library_are_sent)

@@ -59,14 +59,14 @@ static int open_tcp(const struct sock *sock, int flags)
 /* Binds the RDMA socket to the port number of the TCP socket. */
 static int bind_same_port(struct sock *sock, int tcp, const struct sockaddr *addr, socklen_t bytes)
 {
-	struct sockaddr_in6 whole = { 0 }, got = { 0 };
+	union name name, got;
 	socklen_t got_bytes = sizeof(got);
 
-	memcpy(&whole, addr, bytes < sizeof(whole) ? bytes : sizeof(whole));
-	if (real()->getsockname(tcp, (struct sockaddr *)&got, &got_bytes))
+	if (real()->getsockname(tcp, &got.any, &got_bytes))
 		return -1;
-	whole.sin6_port = got.sin6_port;
-	return rbind(sock->rs, (struct sockaddr *)&whole, bytes);
+	bytes = name_unmap(addr, bytes, &name);
+	name.v4.sin_port = got.v4.sin_port;
+	return rbind(sock->rs, &name.any, bytes);
 }
 
 int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes)
@@ -342,10 +342,12 @@ bool fallback_await(int rs, struct cm_time until)
 static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
 {
 	struct cm_time until = cm_time_after(clock_now(), GIVE_UP_MS * CM_NS_PER_MS);
+	union name name;
 	int result;
 
 	rfcntl(sock->rs, F_SETFL, O_NONBLOCK);
-	result = rconnect(sock->rs, addr, bytes);
+	bytes = name_unmap(addr, bytes, &name);
+	result = rconnect(sock->rs, &name.any, bytes);
 	if (result && errno == EINPROGRESS && waits)
 		result = fallback_await(sock->rs, until) ? 0 : -1;
 	if (waits)

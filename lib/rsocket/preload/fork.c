@@ -128,32 +128,17 @@ void fork_alias(int from, int to)
 
 /* --- addresses ----------------------------------------------------------- */
 
-union name {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
 /* Gets a local or peer address, as IPv4 if it is mapped. Return: its size, or 0. */
 static socklen_t get_rdma_name(int (*get)(int fd, struct sockaddr *addr, socklen_t *bytes), int fd,
 			       union name *ret)
 {
 	socklen_t bytes = sizeof(*ret);
-	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	union name name;
 
-	memset(ret, 0, sizeof(*ret));
-	if (get(fd, &ret->any, &bytes))
+	if (get(fd, &name.any, &bytes))
 		return 0;
-	if (ret->any.sa_family == AF_INET)
-		return sizeof(ret->v4);
-	if (ret->any.sa_family != AF_INET6)
-		return 0;
-	if (!IN6_IS_ADDR_V4MAPPED(&ret->v6.sin6_addr))
-		return sizeof(ret->v6);
-	v4.sin_port = ret->v6.sin6_port;
-	memcpy(&v4.sin_addr, &ret->v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
-	ret->v4 = v4;
-	return sizeof(ret->v4);
+	bytes = name_unmap(&name.any, bytes, ret);
+	return ret->any.sa_family == AF_INET || ret->any.sa_family == AF_INET6 ? bytes : 0;
 }
 
 /* --- both ends ----------------------------------------------------------- */

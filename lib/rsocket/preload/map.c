@@ -106,10 +106,14 @@ int map_new(int rs, int domain, int type, int protocol)
 int map_become(int fd, int rs)
 {
 	int cloexec = real()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
-	int other = map_new(rs, AF_UNSPEC, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sock *sock = map_get(other);
-	int result;
+	int domain = AF_UNSPEC, result;
+	socklen_t bytes = sizeof(domain);
+	struct sock *sock;
+	int other;
 
+	real()->getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes);
+	other = map_new(rs, domain, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	sock = map_get(other);
 	if (!sock)
 		return -1;
 	/* Closes the TCP connection. */

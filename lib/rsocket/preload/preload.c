@@ -85,7 +85,7 @@ EXPORT int listen(int fd, int backlog)
 
 static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	int rs = raccept(sock->rs, addr, bytes);
+	int rs = raccept(sock->rs, NULL, NULL);
 	int fd;
 
 	if (rs < 0)
@@ -95,6 +95,8 @@ static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *byte
 	fd = map_new(rs, sock->domain, SOCK_STREAM | flags, sock->protocol);
 	if (fd < 0)
 		rclose(rs);
+	else if (addr)
+		getpeername(fd, addr, bytes);
 	return fd;
 }
 
@@ -148,6 +150,24 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 		return fallback_connect(fd, sock, addr, bytes);
 	fork_note_connect(fd);
 	return real()->connect(fd, addr, bytes);
+}
+
+/* --- names --------------------------------------------------------------- */
+
+EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *bytes)
+{
+	const struct sock *sock = map_socket(fd);
+
+	return sock ? name_get(sock, rgetsockname, addr, bytes)
+		    : real()->getsockname(fd, addr, bytes);
+}
+
+EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *bytes)
+{
+	const struct sock *sock = map_socket(fd);
+
+	return sock ? name_get(sock, rgetpeername, addr, bytes)
+		    : real()->getpeername(fd, addr, bytes);
 }
 
 /* --- fcntl(), ioctl() ---------------------------------------------------- */

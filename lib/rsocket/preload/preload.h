@@ -9,6 +9,7 @@
 #ifndef PRELOAD_H
 #define PRELOAD_H
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -38,10 +39,6 @@
  */
 #define REAL_SAME(X)                                                                             \
 	X(int, shutdown, fork_settled, (int fd, int how), how)                                   \
-	X(int, getpeername, map_socket, (int fd, struct sockaddr *addr, socklen_t *bytes),          \
-	  addr, bytes)                                                                           \
-	X(int, getsockname, map_socket, (int fd, struct sockaddr *addr, socklen_t *bytes),          \
-	  addr, bytes)                                                                           \
 	X(int, setsockopt, map_socket,                                                           \
 	  (int fd, int level, int name, const void *value, socklen_t bytes),                     \
 	  level, name, value, bytes)                                                             \
@@ -69,6 +66,8 @@
 
 #define REAL_OTHERS(X)                                                                           \
 	X(int, socket, (int domain, int type, int protocol))                                     \
+	X(int, getpeername, (int fd, struct sockaddr *addr, socklen_t *bytes))                   \
+	X(int, getsockname, (int fd, struct sockaddr *addr, socklen_t *bytes))                   \
 	X(int, bind, (int fd, const struct sockaddr *addr, socklen_t bytes))                     \
 	X(int, listen, (int fd, int backlog))                                                    \
 	X(int, accept4, (int fd, struct sockaddr *addr, socklen_t *bytes, int flags))            \
@@ -264,6 +263,28 @@ int closing_alias(int from, int to);
 
 /** transfer_receive() - recvmsg() of a socket */
 ssize_t transfer_receive(struct sock *sock, struct msghdr *msg, int flags);
+
+/* --- addresses -------------------------------------------------------------- */
+
+/* An IPv4 address may be mapped into IPv6, which RDMA devices do not know. */
+union name {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_storage whole;
+};
+
+/** name_unmap() - copy an address, as IPv4 if it is mapped. Return: its size. */
+socklen_t name_unmap(const struct sockaddr *addr, socklen_t bytes, union name *ret);
+
+/**
+ * name_get() - give the program an address of a socket, mapped if it is of AF_INET6
+ * @get: rgetsockname() or rgetpeername()
+ *
+ * Return: as @get.
+ */
+int name_get(const struct sock *sock, int (*get)(int rs, struct sockaddr *addr, socklen_t *bytes),
+	     struct sockaddr *addr, socklen_t *bytes);
 
 /* --- configuration -------------------------------------------------------- */
 
