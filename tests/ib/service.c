@@ -37,7 +37,7 @@ static struct ibv_qp_init_attr queues = {
 	.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
 };
 
-static void die(const char *what)
+__attribute__((noreturn)) static void die(const char *what)
 {
 	fprintf(stderr, "service: %s: %s\n", what, strerror(errno));
 	exit(1);
