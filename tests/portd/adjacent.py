@@ -28,8 +28,8 @@ LIMIT_S = 60
 PORT, HELD, MORE = 7700, 100, 10
 
 # What a host does: the build whose library it has, and the one whose cmportd the library finds.
-# Libraries before 9f7b1075 take entries of the fabric's in infiniband_mad for nodes of the kernel's,
-# those before e098b2f0 also a device in infiniband, so they are taken away.
+# Libraries before 9f7b1075 take the fabric's entries in infiniband_mad for nodes of the kernel's,
+# those before e098b2f0 also its device in infiniband, so these are taken away.
 HOST = """
 umount /sys/class/infiniband_mad /sys/class/infiniband || true
 place=$PURECM_FABRIC/installed
