@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/diag/warning.h"
 #include "lib/id/claims.h"
 #include "lib/verbs/ece.h"
 #include "lib/verbs/qp.h"
@@ -87,8 +88,10 @@ int conn_params_init(const struct id *id, const struct rdma_conn_param *param,
 
 static int put_private_data(uint8_t *to, size_t room, const void *data, size_t bytes)
 {
-	if (bytes > room)
+	if (bytes > room) {
+		warning_of_private_data(bytes, room);
 		return -EINVAL;
+	}
 	if (bytes)
 		memcpy(to, data, bytes);
 	return 0;

@@ -9,6 +9,7 @@
 #include "cm/action.h"
 #include "lib/conn/listen.h"
 #include "lib/conn/response.h"
+#include "lib/diag/failure.h"
 
 static void set_private_data(struct event *event, const uint8_t *data, uint8_t bytes)
 {
@@ -133,6 +134,7 @@ void report_handle(struct engine *engine, struct outbox *box, const struct cm_re
 		report_rejected(id, &msg->rej);
 		break;
 	case CM_REPORT_UNREACHABLE:
+		failure_of_answer(id);
 		id_notify_taken(id, RDMA_CM_EVENT_UNREACHABLE, report->status, response_missing);
 		break;
 	case CM_REPORT_DISCONNECTED:

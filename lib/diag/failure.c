@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
+#include "lib/diag/warning.h"
 
 struct phrase {
 	int err; /* 0 ends a table */
@@ -65,7 +65,7 @@ __attribute__((format(printf, 2, 3))) static void set_failure(struct id *id, con
 	va_end(args);
 	if (n < 0)
 		return; /* out of memory: no text */
-	log_debug("%s", text);
+	warning_of_failure(text);
 	lock_take(&id->lock, LOCK_ID);
 	before = id->failure;
 	id->failure = text;
@@ -148,6 +148,14 @@ void failure_of_path(struct id *id, int err)
 			    iface.name, iface.mtu);
 	else
 		set_failure(id, "destination %s: no path: %s", to, strerror(-err));
+}
+
+void failure_of_answer(struct id *id)
+{
+	char peer[ADDR_STR_BYTES];
+
+	set_failure(id, "peer %s: no answer; purecm explain --recorded says what was sent",
+		    addr_str(&id->claim.peer, peer));
 }
 
 static int last_failure(struct id *id, char *text, size_t bytes)

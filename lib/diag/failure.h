@@ -37,4 +37,7 @@ void failure_of_move(struct id *id, const uint8_t from[NET_ETHERNET_HW_BYTES],
 /** failure_of_path() - there is no path to the id's resolved address. @err: -errno */
 void failure_of_path(struct id *id, int err);
 
+/** failure_of_answer() - the peer has not answered. */
+void failure_of_answer(struct id *id);
+
 #endif

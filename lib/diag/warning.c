@@ -108,6 +108,25 @@ void warning_of_queue_pair(uint32_t qp_num, enum ibv_qp_state state, int err)
 		 strerror(-err));
 }
 
+void warning_of_no_queue_pair(const struct ibv_qp_cap *cap, const struct ibv_device_attr *attr,
+			      int err)
+{
+	log_warn("no queue pair of %u and %u requests to send and receive, with %u and %u entries: "
+		 "%s; the device allows %d requests, %d entries and %d queue pairs",
+		 cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge, cap->max_recv_sge,
+		 strerror(-err), attr->max_qp_wr, attr->max_sge, attr->max_qp);
+}
+
+void warning_of_private_data(size_t bytes, size_t room)
+{
+	log_warn("private data of %zu bytes: the message has room for %zu", bytes, room);
+}
+
+void warning_of_failure(const char *text)
+{
+	log_warn("%s", text);
+}
+
 void warning_of_ibacm(int err)
 {
 	log_warn("ibacm gave no valid answer and is not queried again: %s", strerror(-err));

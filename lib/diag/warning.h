@@ -63,6 +63,19 @@ void warning_of_new_id(int err);
 /** warning_of_queue_pair() - a device refused to move a queue pair to @state. */
 void warning_of_queue_pair(uint32_t qp_num, enum ibv_qp_state state, int err);
 
+/**
+ * warning_of_no_queue_pair() - a device has no queue pair as the program wants it
+ * @attr: limits of the device
+ */
+void warning_of_no_queue_pair(const struct ibv_qp_cap *cap, const struct ibv_device_attr *attr,
+			      int err);
+
+/** warning_of_private_data() - private data are longer than the room in the message. */
+void warning_of_private_data(size_t bytes, size_t room);
+
+/** warning_of_failure() - an address or a route has failed. @text: from failure.c */
+void warning_of_failure(const char *text);
+
 /** warning_of_ibacm() - ibacm sent an invalid response. */
 void warning_of_ibacm(int err);
 

@@ -152,8 +152,11 @@ static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 	command_check();
 	errno = 0;
 	qp = ibv_create_qp_ex(id->pub.verbs, attr);
-	if (!qp)
-		return errno ? -errno : -ENOMEM;
+	if (!qp) {
+		err = errno ? -errno : -ENOMEM;
+		warning_of_no_queue_pair(&attr->cap, &id->attached->attr, err);
+		return err;
+	}
 	err = start_qp(id, qp);
 	if (err) {
 		ibv_destroy_qp(qp);

@@ -91,6 +91,12 @@ static void move(int err)
 	failure_of_move(&id, from, to);
 }
 
+static void answer(int err)
+{
+	(void)err;
+	failure_of_answer(&id);
+}
+
 static void print_failure(int err)
 {
 	char text[TEXT_BYTES];
@@ -139,6 +145,7 @@ static void print_failures(void)
 	print_one(neighbour, ETIMEDOUT);
 	print_one(gateway, ETIMEDOUT);
 	print_one(move, ETIMEDOUT);
+	print_one(answer, ETIMEDOUT);
 	print_one(loopback, ENODEV);
 	print_one(path, ENETUNREACH);
 	id.path.route.ifindex = 1;
@@ -150,8 +157,11 @@ static void print_failures(void)
 
 static void warn_of_all(void)
 {
+	struct ibv_qp_cap cap = { .max_send_wr = 100000, .max_recv_wr = 64 };
+	struct ibv_device_attr attr = { .max_qp_wr = 16384, .max_sge = 32, .max_qp = 1024 };
 	int lie;
 
+	cap.max_send_sge = cap.max_recv_sge = 1;
 	warning_of_device("rxe0", -EACCES);
 	warning_of_port("rxe0", 1, -EBUSY, "kernel module ib_cm", "modprobe -r rdma_cm ib_cm");
 	warning_of_port("rxe0", 1, -ENXIO, "", "");
@@ -165,6 +175,9 @@ static void warn_of_all(void)
 	warning_of_event(RDMA_CM_EVENT_DISCONNECTED);
 	warning_of_new_id(-ENODEV);
 	warning_of_queue_pair(0x12, IBV_QPS_RTR, -EINVAL);
+	warning_of_no_queue_pair(&cap, &attr, -EINVAL);
+	warning_of_private_data(57, 56);
+	warning_of_failure("a text of purecm_last_failure()");
 	warning_of_ibacm(-EPROTO);
 	warning_of_variable("PURECM_RETRIES", "many");
 	for (lie = 0; lie < SOCKET_N_LIES; lie++)

@@ -12,6 +12,7 @@ import sys
 from hosts import main, run_on_fabric
 
 LIMIT_S = 60
+PID = "$PURECM_FABRIC/pid"
 SERVER = "a&:exec rping -s -C 1000000 >/dev/null"
 
 
@@ -76,17 +77,27 @@ def an_interface_without_an_address_is_named(build):
 
 
 def a_listener_that_does_not_accept_has_a_connection_manager(build):
-    pid = "$PURECM_FABRIC/pid"
-    done = run_on_fabric(build, LIMIT_S, f"a&:echo $$ >{pid}; exec rping -s >/dev/null",
-                         f"a:kill -STOP $(cat {pid}); {build}/tools/purecm ping -c 1 -W 0.5 "
-                         f"10.77.0.1:7174; kill -9 $(cat {pid})")
+    done = run_on_fabric(build, LIMIT_S, f"a&:echo $$ >{PID}; exec rping -s >/dev/null",
+                         f"a:kill -STOP $(cat {PID}); {build}/tools/purecm ping -c 1 -W 0.5 "
+                         f"10.77.0.1:7174; kill -9 $(cat {PID})")
     assert "There is a connection manager. Whoever listens" in done.stdout, done.stdout
+
+
+def failures_of_this_host_are_warned_of(build):
+    """A port in use, an address of nobody, a silent peer."""
+    done = run_on_fabric(
+        build, LIMIT_S, f"a&:echo $$ >{PID}; exec rping -s >/dev/null",
+        f"a:export PURECM_LOG=warn; rping -s; rping -c -a 10.77.0.99; kill -STOP $(cat {PID}); "
+        f"PURECM_CONNECT_TIMEOUT_MS=300 rping -c -a 10.77.0.1; kill -9 $(cat {PID})")
+    for words in ("another id is bound to the port", "was not resolved in time", ": no answer"):
+        assert words in done.stderr + done.stdout, (words, done.stderr, done.stdout)
 
 
 TESTS = (nothing_is_in_the_way, nothing_is_in_the_way_where_cmportd_has_the_port,
          the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way,
          a_device_without_a_connection_manager_is_named, on_infiniband_nothing_of_roce_is_missed,
          an_interface_without_an_address_is_named,
+         failures_of_this_host_are_warned_of,
          a_listener_that_does_not_accept_has_a_connection_manager)
 
 

@@ -140,6 +140,13 @@ TEST(loopback_address_leads_nowhere)
 	id->path.loopback = false;
 }
 
+TEST(peer_that_does_not_answer_is_named)
+{
+	id->claim.peer = addr;
+	failure_of_answer(id);
+	ck_assert_ptr_nonnull(strstr(last(), "192.0.2.1:7471: no answer"));
+}
+
 TEST(last_failure_is_the_one_that_is_told)
 {
 	failure_of_port(id, &addr, -EADDRINUSE);
