@@ -347,24 +347,6 @@ static void forget_pending(struct host *host, const struct conn *conn, const str
 	}
 }
 
-static void carry_out_request(struct host *host, struct conn *conn,
-			      const struct fab_umad_request *request, int answer_fd)
-{
-	struct fab_umad_reply reply = { .error = EINVAL };
-
-	if (request->op == FAB_UMAD_REGISTER) {
-		reply.error = add_agent(host, conn, request, &reply.agent_id);
-	} else if (request->agent_id < FAB_UMAD_AGENTS_MAX &&
-		   conn->agent[request->agent_id].in_use) {
-		forget_pending(host, conn, &conn->agent[request->agent_id]);
-		conn->agent[request->agent_id].in_use = false;
-		reply.error = 0;
-	}
-	/* A program may pass a pipe that is full. */
-	if (fcntl(answer_fd, F_SETFL, O_NONBLOCK) || write(answer_fd, &reply, sizeof(reply)) < 0)
-		host_say(host, "a program did not wait for its answer");
-}
-
 static void close_conn(struct host *host, struct conn *conn)
 {
 	struct list *node, *after;
@@ -377,6 +359,39 @@ static void close_conn(struct host *host, struct conn *conn)
 	loop_unwatch(&host->loop, &conn->watch);
 	close(conn->fd);
 	free(conn);
+}
+
+/* The loop may handle a request before a close() that came first; a kernel never does. */
+static void close_ended_conns(struct host *host, const struct conn *asking)
+{
+	struct list *node, *after;
+	char byte;
+
+	list_for_each_safe (node, after, &host->conns) {
+		struct conn *conn = container_of(node, struct conn, link);
+
+		if (conn != asking && recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+			close_conn(host, conn);
+	}
+}
+
+static void carry_out_request(struct host *host, struct conn *conn,
+			      const struct fab_umad_request *request, int answer_fd)
+{
+	struct fab_umad_reply reply = { .error = EINVAL };
+
+	if (request->op == FAB_UMAD_REGISTER) {
+		close_ended_conns(host, conn);
+		reply.error = add_agent(host, conn, request, &reply.agent_id);
+	} else if (request->agent_id < FAB_UMAD_AGENTS_MAX &&
+		   conn->agent[request->agent_id].in_use) {
+		forget_pending(host, conn, &conn->agent[request->agent_id]);
+		conn->agent[request->agent_id].in_use = false;
+		reply.error = 0;
+	}
+	/* A program may pass a pipe that is full. */
+	if (fcntl(answer_fd, F_SETFL, O_NONBLOCK) || write(answer_fd, &reply, sizeof(reply)) < 0)
+		host_say(host, "a program did not wait for its answer");
 }
 
 /* Return: the descriptor passed with a message, or -1. */
