@@ -4,17 +4,13 @@
  * program has preloaded: both ends of a connection of a host with itself.
  */
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,58 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/fabric/preload_rig.h"
 #include "tests/unit/test.h"
-
-#define SOL_RDMA 0x10000
-#define WAIT_MS	 3000
-
-static struct {
-	int first; /* the lowest descriptor that any of this takes */
-	int listener, here, there;
-	struct sockaddr_in addr;
-} the;
-
-/* The C library's own functions, of which librspreload.so learns nothing. */
-static struct {
-	int (*close)(int fd);
-	int (*dup2)(int from, int to);
-} behind;
-
-static bool is_rdma(int fd)
-{
-	socklen_t bytes = sizeof(int);
-	int value;
-
-	return getsockopt(fd, SOL_RDMA, 0, &value, &bytes) == 0;
-}
-
-static void connect_pair(void)
-{
-	the.here = socket(AF_INET, SOCK_STREAM, 0);
-	ck_assert_int_eq(connect(the.here, (void *)&the.addr, sizeof(the.addr)), 0);
-	the.there = accept(the.listener, NULL, NULL);
-	ck_assert_int_ge(the.there, 0);
-	ck_assert(is_rdma(the.here) && is_rdma(the.there));
-}
-
-static void listen_and_connect(void)
-{
-	socklen_t bytes = sizeof(the.addr);
-	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
-
-	*(void **)&behind.close = dlsym(libc, "close");
-	*(void **)&behind.dup2 = dlsym(libc, "dup2");
-	ck_assert(behind.close && behind.dup2 && behind.close != close);
-	the.first = dup(0);
-	close(the.first);
-	the.addr = (struct sockaddr_in){ .sin_family = AF_INET };
-	inet_pton(AF_INET, "10.77.0.1", &the.addr.sin_addr);
-	the.listener = socket(AF_INET, SOCK_STREAM, 0);
-	ck_assert_int_eq(bind(the.listener, (void *)&the.addr, bytes), 0);
-	ck_assert_int_eq(getsockname(the.listener, (void *)&the.addr, &bytes), 0);
-	ck_assert_int_eq(listen(the.listener, 8), 0);
-	connect_pair();
-}
 
 /* Return: an empty file, which has the number that is said. */
 static int open_file_as(int fd)
@@ -88,16 +34,6 @@ static int open_file_as(int fd)
 	ck_assert_int_eq(behind.dup2(file, fd), fd);
 	close(file);
 	return fd;
-}
-
-static void assert_sends(int from, int to, const char *text)
-{
-	char got[64] = "";
-	size_t bytes = strlen(text);
-
-	ck_assert_int_eq(write(from, text, bytes), (ssize_t)bytes);
-	ck_assert_int_eq(recv(to, got, bytes, MSG_WAITALL), (ssize_t)bytes);
-	ck_assert_str_eq(got, text);
 }
 
 FIXTURE(listen_and_connect, NULL);
@@ -147,6 +83,59 @@ TEST_LOOP(mapped_addresses_are_ipv4, 0, 2)
 }
 END_TEST
 
+/* --- fork() --------------------------------------------------------------------- */
+
+static void greet_all(int listener)
+{
+	for (;;) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0 || write(fd, "hello", 5) != 5)
+			_exit(1);
+	}
+}
+
+static void be_greeted(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char got[5];
+
+	_exit(connect(fd, (void *)&the.addr, sizeof(the.addr)) ||
+	      recv(fd, got, sizeof(got), MSG_WAITALL) != sizeof(got));
+}
+
+/* The first to wait has RDMA's clients, too; the parent none, as it does not wait. */
+TEST(children_serve_the_clients_of_a_listener)
+{
+	socklen_t bytes = sizeof(the.addr);
+	pid_t servers[2], clients[2];
+
+	the.listener = socket(AF_INET, SOCK_STREAM, 0);
+	the.addr.sin_port = 0;
+	ck_assert_int_eq(bind(the.listener, (void *)&the.addr, bytes), 0);
+	ck_assert_int_eq(getsockname(the.listener, (void *)&the.addr, &bytes), 0);
+	ck_assert_int_eq(listen(the.listener, 8), 0);
+	for (int i = 0; i < 2; i++) {
+		servers[i] = fork();
+		if (!servers[i])
+			greet_all(the.listener);
+	}
+	for (int i = 0; i < 2; i++) {
+		clients[i] = fork();
+		if (!clients[i])
+			be_greeted();
+	}
+	for (int i = 0; i < 2; i++) {
+		int status;
+
+		ck_assert_int_eq(waitpid(clients[i], &status, 0), clients[i]);
+		ck_assert_int_eq(status, 0);
+	}
+	for (int i = 0; i < 2; i++)
+		kill(servers[i], SIGKILL);
+}
+END_TEST
+
 /* --- stdio ------------------------------------------------------------------ */
 
 TEST(streams_of_the_c_library_are_sent)
@@ -171,15 +160,6 @@ TEST(streams_of_the_c_library_are_sent)
 END_TEST
 
 /* --- other ways to transfer --------------------------------------------------- */
-
-static void assert_got(int fd, const char *text)
-{
-	char got[64] = "";
-	size_t bytes = strlen(text);
-
-	ck_assert_int_eq(recv(fd, got, bytes, MSG_WAITALL), (ssize_t)bytes);
-	ck_assert_str_eq(got, text);
-}
 
 TEST(messages_are_sent_and_received_by_the_dozen)
 {
@@ -226,235 +206,6 @@ TEST(splice_is_refused)
 	ck_assert_int_eq(write(ends[1], "hello", 5), 5);
 	ck_assert_int_eq(splice(ends[0], NULL, the.here, NULL, 5, 0), -1);
 	ck_assert_int_eq(errno, EINVAL);
-}
-END_TEST
-
-/* --- waiting -------------------------------------------------------------------- */
-
-#define SOON_MS 50 /* for what must not happen */
-
-/* The end that receives is ready; by all means that there are. */
-static int wait_by_poll(int fd, int timeout_ms)
-{
-	struct pollfd fds = { .fd = fd, .events = POLLIN };
-
-	return poll(&fds, 1, timeout_ms);
-}
-
-static struct timespec in_ms(int ms)
-{
-	return (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-}
-
-static int wait_by_ppoll(int fd, int timeout_ms)
-{
-	struct pollfd fds = { .fd = fd, .events = POLLIN };
-	struct timespec timeout = in_ms(timeout_ms);
-
-	return ppoll(&fds, 1, &timeout, NULL);
-}
-
-static int wait_by_select(int fd, int timeout_ms)
-{
-	struct timeval timeout = { .tv_sec = timeout_ms / 1000,
-				   .tv_usec = timeout_ms % 1000 * 1000 };
-	fd_set in;
-
-	FD_ZERO(&in);
-	FD_SET(fd, &in);
-	return select(fd + 1, &in, NULL, NULL, &timeout);
-}
-
-static int wait_by_pselect(int fd, int timeout_ms)
-{
-	struct timespec timeout = in_ms(timeout_ms);
-	fd_set in;
-
-	FD_ZERO(&in);
-	FD_SET(fd, &in);
-	return pselect(fd + 1, &in, NULL, NULL, &timeout, NULL);
-}
-
-/* A number above 1,024, in sets that a program allocates itself. */
-static int wait_by_large_select(int fd, int timeout_ms)
-{
-	struct timeval timeout = { .tv_usec = timeout_ms * 1000 };
-	fd_mask in[2048 / NFDBITS] = { 0 };
-	int n;
-
-	ck_assert_int_eq(dup2(fd, 1500), 1500);
-	in[1500 / NFDBITS] = (fd_mask)1 << 1500 % NFDBITS;
-	n = select(1501, (fd_set *)(void *)in, NULL, NULL, &timeout);
-	ck_assert_int_eq(in[1500 / NFDBITS] != 0, n == 1);
-	close(1500);
-	return n;
-}
-
-static int in_epoll(int fd)
-{
-	int epfd = epoll_create1(0);
-
-	ck_assert_int_eq(
-		epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &(struct epoll_event){ .events = EPOLLIN }), 0);
-	return epfd;
-}
-
-static int wait_by_epoll(int fd, int timeout_ms)
-{
-	int epfd = in_epoll(fd);
-	struct epoll_event event;
-	int n = epoll_wait(epfd, &event, 1, timeout_ms);
-
-	close(epfd);
-	return n;
-}
-
-static int wait_by_epoll_pwait2(int fd, int timeout_ms)
-{
-	struct timespec timeout = in_ms(timeout_ms);
-	int epfd = in_epoll(fd);
-	struct epoll_event event;
-	int n = epoll_pwait2(epfd, &event, 1, &timeout, NULL);
-
-	close(epfd);
-	return n;
-}
-
-static int wait_by_nested_epoll(int fd, int timeout_ms)
-{
-	int inner = in_epoll(fd);
-	int n = wait_by_epoll(inner, timeout_ms);
-
-	close(inner);
-	return n;
-}
-
-/* The inner one gets the socket when it is in the outer one. */
-static int wait_by_epoll_nested_first(int fd, int timeout_ms)
-{
-	int inner = epoll_create1(0), outer = in_epoll(inner);
-	struct epoll_event event = { .events = EPOLLIN };
-	int n;
-
-	ck_assert_int_eq(epoll_ctl(inner, EPOLL_CTL_ADD, fd, &event), 0);
-	n = epoll_wait(outer, &event, 1, timeout_ms);
-	close(inner);
-	close(outer);
-	return n;
-}
-
-static int wait_by_duplicate(int fd, int timeout_ms)
-{
-	int epfd = epoll_create(1), other = dup(epfd);
-	struct epoll_event event = { .events = EPOLLIN };
-	int n;
-
-	ck_assert_int_eq(epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &event), 0);
-	close(epfd);
-	n = epoll_wait(other, &event, 1, timeout_ms);
-	close(other);
-	return n;
-}
-
-static int wait_by_poll_of_epoll(int fd, int timeout_ms)
-{
-	int epfd = in_epoll(fd);
-	int n = wait_by_poll(epfd, timeout_ms);
-
-	close(epfd);
-	return n;
-}
-
-static int wait_by_pselect_of_epoll(int fd, int timeout_ms)
-{
-	int epfd = in_epoll(fd);
-	int n = wait_by_pselect(epfd, timeout_ms);
-
-	close(epfd);
-	return n;
-}
-
-static int (*const waits[])(int fd, int timeout_ms) = {
-	wait_by_poll,	      wait_by_ppoll,	     wait_by_select,
-	wait_by_pselect,      wait_by_large_select,  wait_by_epoll,
-	wait_by_epoll_pwait2, wait_by_nested_epoll,  wait_by_epoll_nested_first,
-	wait_by_duplicate,    wait_by_poll_of_epoll, wait_by_pselect_of_epoll,
-};
-
-TEST_LOOP(what_waits_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[0]))
-{
-	ck_assert_int_eq(waits[_i](the.there, SOON_MS), 0);
-	ck_assert_int_eq(write(the.here, "hello", 5), 5);
-	ck_assert_int_eq(waits[_i](the.there, WAIT_MS), 1);
-	ck_assert_int_eq(waits[_i](the.there, WAIT_MS), 1);
-	assert_got(the.there, "hello");
-	ck_assert_int_eq(waits[_i](the.there, SOON_MS), 0);
-}
-END_TEST
-
-TEST(epolls_in_a_circle_are_refused)
-{
-	int one = in_epoll(the.here), other = in_epoll(one);
-	struct epoll_event event = { .events = EPOLLIN };
-
-	ck_assert_int_eq(epoll_ctl(one, EPOLL_CTL_ADD, other, &event), -1);
-	ck_assert_int_eq(errno, ELOOP);
-}
-END_TEST
-
-static void do_nothing(int number)
-{
-	(void)number;
-}
-
-/* As the kernel's do, whether it comes before or later. */
-TEST(a_signal_that_is_pending_ends_a_wait)
-{
-	struct pollfd fd = { .fd = the.there, .events = POLLIN };
-	int epfd = in_epoll(the.there);
-	struct epoll_event event;
-	sigset_t blocked, none;
-
-	signal(SIGUSR1, do_nothing);
-	sigemptyset(&none);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	raise(SIGUSR1);
-	ck_assert_int_eq(ppoll(&fd, 1, NULL, &none), -1);
-	ck_assert_int_eq(errno, EINTR);
-	raise(SIGUSR1);
-	ck_assert_int_eq(epoll_pwait(epfd, &event, 1, -1, &none), -1);
-	ck_assert_int_eq(errno, EINTR);
-}
-END_TEST
-
-static void *wait_in_thread(void *epfd)
-{
-	struct epoll_event event;
-
-	return (void *)(intptr_t)epoll_wait(*(int *)epfd, &event, 1, 10 * WAIT_MS);
-}
-
-TEST(a_socket_is_added_while_threads_wait)
-{
-	int epfd = epoll_create1(0);
-	pthread_t thread[2];
-
-	for (int i = 0; i < 2; i++)
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, wait_in_thread, &epfd), 0);
-	/* They sleep in the kernel then, or the test says less. */
-	poll(NULL, 0, SOON_MS);
-	ck_assert_int_eq(epoll_ctl(epfd, EPOLL_CTL_ADD, the.there,
-				   &(struct epoll_event){ .events = EPOLLIN }),
-			 0);
-	ck_assert_int_eq(write(the.here, "hello", 5), 5);
-	for (int i = 0; i < 2; i++) {
-		void *n;
-
-		ck_assert_int_eq(pthread_join(thread[i], &n), 0);
-		ck_assert_int_eq((intptr_t)n, 1);
-	}
 }
 END_TEST
 

@@ -92,6 +92,17 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 	return map_swap(fd, tcp);
 }
 
+int fallback_rebind(const struct sock *sock, int rs)
+{
+	union name tcp, name;
+	socklen_t bytes = sizeof(tcp);
+
+	if (real()->getsockname(sock->tcp, &tcp.any, &bytes))
+		return -1;
+	bytes = name_unmap(&tcp.any, bytes, &name);
+	return rbind(rs, &name.any, bytes);
+}
+
 int fallback_listen(struct sock *sock, int backlog)
 {
 	int result = real()->listen(sock->tcp, backlog);
@@ -310,8 +321,7 @@ void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_
 
 /* --- connect() ----------------------------------------------------------- */
 
-/* Makes the descriptor a TCP socket. */
-static int swap_for_tcp(int fd, struct sock *sock, bool waits)
+int fallback_become_tcp(int fd, struct sock *sock, bool waits)
 {
 	int tcp = sock->tcp;
 
@@ -375,7 +385,7 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 		errno = EINPROGRESS;
 		return result;
 	}
-	if (swap_for_tcp(fd, sock, waits))
+	if (fallback_become_tcp(fd, sock, waits))
 		return -1;
 	return real()->connect(fd, addr, bytes);
 }
@@ -391,7 +401,7 @@ bool fallback_retry(int fd, struct sock *sock)
 		return false;
 	sock->target_bytes = 0;
 	leave_epolls(fd, &taken);
-	done = swap_for_tcp(fd, sock, false) == 0;
+	done = fallback_become_tcp(fd, sock, false) == 0;
 	/* Not before: an unconnected TCP socket reports a hang-up in an epoll. */
 	if (done)
 		real()->connect(fd, (struct sockaddr *)&target, bytes);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static struct sock *socks[MAP_FD_MAX + 1]; /* atomic */
+static int n_socks;			   /* the highest that was ever used, plus one; atomic */
 static struct sock *spares;		   /* never freed: a call may still use one */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -61,7 +62,25 @@ struct sock *map_get(int fd)
 
 static void set_sock(int fd, struct sock *sock)
 {
+	int n = __atomic_load_n(&n_socks, __ATOMIC_RELAXED);
+
+	while (sock && n <= fd &&
+	       !__atomic_compare_exchange_n(&n_socks, &n, fd + 1, true, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
+		;
 	__atomic_store_n(&socks[fd], sock, __ATOMIC_RELEASE);
+}
+
+void map_for_each(void (*work)(struct sock *sock))
+{
+	int n = __atomic_load_n(&n_socks, __ATOMIC_RELAXED);
+
+	for (int fd = 0; fd < n; fd++) {
+		struct sock *sock = map_get(fd);
+
+		if (sock)
+			work(sock);
+	}
 }
 
 static struct sock *make_sock(int rs)

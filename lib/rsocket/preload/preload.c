@@ -76,11 +76,7 @@ EXPORT int listen(int fd, int backlog)
 {
 	struct sock *sock = map_socket(fd);
 
-	if (!sock)
-		return real()->listen(fd, backlog);
-	if (rlisten(sock->rs, backlog))
-		return -1;
-	return sock->tcp < 0 ? 0 : fallback_listen(sock, backlog);
+	return sock ? listener_start(sock, backlog) : real()->listen(fd, backlog);
 }
 
 static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
@@ -127,7 +123,7 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 
 EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	struct sock *sock = map_socket(fd);
+	struct sock *sock = listener_get(fd);
 	int child;
 
 	if (sock)

@@ -181,9 +181,12 @@ bool own_is_lent(void);
 #define MAP_FD_MAX 65535
 
 struct sock {
-	int refs; /* descriptors; atomic */
-	int rs;	  /* the rsocket */
-	int tcp;  /* TCP socket on the same port; -1: none */
+	int refs;	  /* descriptors; atomic */
+	int rs;		  /* the rsocket */
+	int tcp;	  /* TCP socket on the same port; -1: none */
+	int backlog;	  /* of a listener; -1: none */
+	bool is_awaited;  /* a listener that this process has waited for */
+	bool is_blocking; /* a listener, before fork() */
 	int domain;
 	int type; /* with flags, as requested */
 	int protocol;
@@ -244,6 +247,9 @@ struct sock *map_epoll(int epfd);
  * Return: 0; -1 with EMFILE if @fd exceeds MAP_FD_MAX, and is then closed.
  */
 int map_alias(int fd, struct sock *sock);
+
+/** map_for_each() - call a function for each socket and epoll of the process */
+void map_for_each(void (*work)(struct sock *sock));
 
 /** map_forget() - detach a descriptor; the last one closes the sockets behind it */
 void map_forget(int fd);
@@ -332,6 +338,12 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
  */
 bool fallback_retry(int fd, struct sock *sock);
 
+/** fallback_become_tcp() - make the descriptor a TCP socket. Return: 0, or -1 with errno set. */
+int fallback_become_tcp(int fd, struct sock *sock, bool waits);
+
+/** fallback_rebind() - bind an rsocket to the address of a listener's TCP socket */
+int fallback_rebind(const struct sock *sock, int rs);
+
 /** fallback_listen() - listen() on the TCP socket of a listener. Return: as listen(). */
 int fallback_listen(struct sock *sock, int backlog);
 
@@ -360,6 +372,20 @@ struct cm_time fallback_deadline(int epfd, struct cm_time deadline);
  * Return: the number of events left; those of connections that are retried with TCP are removed.
  */
 int fallback_retry_all(int epfd, struct epoll_event *events, int n);
+
+/* --- listeners and fork() ---------------------------------------------------- */
+
+/*
+ * Sockets do not survive a fork(). A listener is TCP's in both processes after it, and RDMA's too
+ * in the first one that waits for connections, so that clients of a server whose children accept do
+ * not wait for its parent. One for which the parent has waited before stays RDMA's there.
+ */
+
+/** listener_start() - listen() of a socket. Return: as listen(). */
+int listener_start(struct sock *sock, int backlog);
+
+/** listener_get() - map_socket() for a program that waits; for connections, if it listens */
+struct sock *listener_get(int fd);
 
 /* --- fork mode ------------------------------------------------------------ */
 

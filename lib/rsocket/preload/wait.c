@@ -66,6 +66,7 @@ static nfds_t count_ours(struct pollfd *fds, nfds_t n)
 
 	for (nfds_t i = 0; i < n; i++) {
 		fork_settle(fds[i].fd);
+		listener_get(fds[i].fd);
 		count += waited_of(fds[i].fd) != NULL;
 	}
 	return count;
@@ -311,7 +312,7 @@ static int control_nested(int epfd, int op, int fd, const struct epoll_event *ev
 
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	struct sock *sock = fork_checked(fd) ?: map_get(fd);
+	struct sock *sock = fork_checked(fd) ? listener_get(fd) : map_get(fd);
 	const struct sock *epoll;
 
 	if (!sock || own_is_inside(__builtin_return_address(0)))

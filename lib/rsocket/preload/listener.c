@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Listeners, and what fork() does to sockets: see preload.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "lib/rsocket/preload/preload.h"
+
+/* --- fork() --------------------------------------------------------------- */
+
+/* Before fork(): a listener that this process has not waited for leaves the RDMA port. */
+static void leave_port(struct sock *sock)
+{
+	if (sock->backlog < 0 || sock->rs < 0)
+		return;
+	sock->is_blocking = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
+	if (sock->is_awaited)
+		return;
+	rclose(sock->rs);
+	sock->rs = -1;
+}
+
+static void leave_ports(void)
+{
+	map_for_each(leave_port);
+}
+
+/* In a child, which has none of its parent's rsockets. */
+static void lose_rsocket(struct sock *sock)
+{
+	sock->rs = -1;
+	sock->is_awaited = false;
+	sock->n_waiting = 0;
+}
+
+static void lose_rsockets(void)
+{
+	map_for_each(lose_rsocket);
+}
+
+__attribute__((constructor)) static void register_handlers(void)
+{
+	pthread_atfork(leave_ports, NULL, lose_rsockets);
+}
+
+/* --- listeners ------------------------------------------------------------ */
+
+int listener_start(struct sock *sock, int backlog)
+{
+	if (rlisten(sock->rs, backlog))
+		return -1;
+	sock->backlog = backlog > 0 ? backlog : 0;
+	return sock->tcp < 0 ? 0 : fallback_listen(sock, backlog);
+}
+
+/* Return: an rsocket that listens on the port of the TCP socket, or -1 with errno set. */
+static int listen_again(const struct sock *sock)
+{
+	int flags = SOCK_STREAM | SOCK_CLOEXEC | (sock->is_blocking ? 0 : SOCK_NONBLOCK);
+	int rs = rsocket(sock->domain, flags, 0);
+
+	if (rs < 0)
+		return -1;
+	if (fallback_rebind(sock, rs) == 0 && rlisten(rs, sock->backlog) == 0)
+		return rs;
+	rclose(rs);
+	return -1;
+}
+
+static void await(int fd, struct sock *sock)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	if (sock->rs < 0 && sock->tcp >= 0 && !sock->is_awaited) {
+		sock->rs = listen_again(sock);
+		if (sock->rs < 0) {
+			log_warn("preload: descriptor %d listens over TCP only in this process: %s",
+				 fd, strerror(errno));
+			fallback_become_tcp(fd, sock, sock->is_blocking);
+		}
+	}
+	sock->is_awaited = true;
+	pthread_mutex_unlock(&lock);
+}
+
+struct sock *listener_get(int fd)
+{
+	struct sock *sock = map_socket(fd);
+
+	if (!sock || sock->backlog < 0 || sock->is_awaited)
+		return sock;
+	await(fd, sock);
+	return map_socket(fd);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting for sockets, with librspreload.so, by all means that the C library has. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include "tests/fabric/preload_rig.h"
+#include "tests/unit/test.h"
+
+FIXTURE(listen_and_connect, NULL);
+
+#define SOON_MS 50 /* for what must not happen */
+
+/* The end that receives is ready; by all means that there are. */
+static int wait_by_poll(int fd, int timeout_ms)
+{
+	struct pollfd fds = { .fd = fd, .events = POLLIN };
+
+	return poll(&fds, 1, timeout_ms);
+}
+
+static struct timespec in_ms(int ms)
+{
+	return (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+}
+
+static int wait_by_ppoll(int fd, int timeout_ms)
+{
+	struct pollfd fds = { .fd = fd, .events = POLLIN };
+	struct timespec timeout = in_ms(timeout_ms);
+
+	return ppoll(&fds, 1, &timeout, NULL);
+}
+
+static int wait_by_select(int fd, int timeout_ms)
+{
+	struct timeval timeout = { .tv_sec = timeout_ms / 1000,
+				   .tv_usec = timeout_ms % 1000 * 1000 };
+	fd_set in;
+
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	return select(fd + 1, &in, NULL, NULL, &timeout);
+}
+
+static int wait_by_pselect(int fd, int timeout_ms)
+{
+	struct timespec timeout = in_ms(timeout_ms);
+	fd_set in;
+
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	return pselect(fd + 1, &in, NULL, NULL, &timeout, NULL);
+}
+
+/* A number above 1,024, in sets that a program allocates itself. */
+static int wait_by_large_select(int fd, int timeout_ms)
+{
+	struct timeval timeout = { .tv_usec = timeout_ms * 1000 };
+	fd_mask in[2048 / NFDBITS] = { 0 };
+	int n;
+
+	ck_assert_int_eq(dup2(fd, 1500), 1500);
+	in[1500 / NFDBITS] = (fd_mask)1 << 1500 % NFDBITS;
+	n = select(1501, (fd_set *)(void *)in, NULL, NULL, &timeout);
+	ck_assert_int_eq(in[1500 / NFDBITS] != 0, n == 1);
+	close(1500);
+	return n;
+}
+
+static int in_epoll(int fd)
+{
+	int epfd = epoll_create1(0);
+
+	ck_assert_int_eq(
+		epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &(struct epoll_event){ .events = EPOLLIN }), 0);
+	return epfd;
+}
+
+static int wait_by_epoll(int fd, int timeout_ms)
+{
+	int epfd = in_epoll(fd);
+	struct epoll_event event;
+	int n = epoll_wait(epfd, &event, 1, timeout_ms);
+
+	close(epfd);
+	return n;
+}
+
+static int wait_by_epoll_pwait2(int fd, int timeout_ms)
+{
+	struct timespec timeout = in_ms(timeout_ms);
+	int epfd = in_epoll(fd);
+	struct epoll_event event;
+	int n = epoll_pwait2(epfd, &event, 1, &timeout, NULL);
+
+	close(epfd);
+	return n;
+}
+
+static int wait_by_nested_epoll(int fd, int timeout_ms)
+{
+	int inner = in_epoll(fd);
+	int n = wait_by_epoll(inner, timeout_ms);
+
+	close(inner);
+	return n;
+}
+
+/* The inner one gets the socket when it is in the outer one. */
+static int wait_by_epoll_nested_first(int fd, int timeout_ms)
+{
+	int inner = epoll_create1(0), outer = in_epoll(inner);
+	struct epoll_event event = { .events = EPOLLIN };
+	int n;
+
+	ck_assert_int_eq(epoll_ctl(inner, EPOLL_CTL_ADD, fd, &event), 0);
+	n = epoll_wait(outer, &event, 1, timeout_ms);
+	close(inner);
+	close(outer);
+	return n;
+}
+
+static int wait_by_duplicate(int fd, int timeout_ms)
+{
+	int epfd = epoll_create(1), other = dup(epfd);
+	struct epoll_event event = { .events = EPOLLIN };
+	int n;
+
+	ck_assert_int_eq(epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &event), 0);
+	close(epfd);
+	n = epoll_wait(other, &event, 1, timeout_ms);
+	close(other);
+	return n;
+}
+
+static int wait_by_poll_of_epoll(int fd, int timeout_ms)
+{
+	int epfd = in_epoll(fd);
+	int n = wait_by_poll(epfd, timeout_ms);
+
+	close(epfd);
+	return n;
+}
+
+static int wait_by_pselect_of_epoll(int fd, int timeout_ms)
+{
+	int epfd = in_epoll(fd);
+	int n = wait_by_pselect(epfd, timeout_ms);
+
+	close(epfd);
+	return n;
+}
+
+static int (*const waits[])(int fd, int timeout_ms) = {
+	wait_by_poll,	      wait_by_ppoll,	     wait_by_select,
+	wait_by_pselect,      wait_by_large_select,  wait_by_epoll,
+	wait_by_epoll_pwait2, wait_by_nested_epoll,  wait_by_epoll_nested_first,
+	wait_by_duplicate,    wait_by_poll_of_epoll, wait_by_pselect_of_epoll,
+};
+
+TEST_LOOP(what_waits_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[0]))
+{
+	ck_assert_int_eq(waits[_i](the.there, SOON_MS), 0);
+	ck_assert_int_eq(write(the.here, "hello", 5), 5);
+	ck_assert_int_eq(waits[_i](the.there, WAIT_MS), 1);
+	ck_assert_int_eq(waits[_i](the.there, WAIT_MS), 1);
+	assert_got(the.there, "hello");
+	ck_assert_int_eq(waits[_i](the.there, SOON_MS), 0);
+}
+END_TEST
+
+TEST(epolls_in_a_circle_are_refused)
+{
+	int one = in_epoll(the.here), other = in_epoll(one);
+	struct epoll_event event = { .events = EPOLLIN };
+
+	ck_assert_int_eq(epoll_ctl(one, EPOLL_CTL_ADD, other, &event), -1);
+	ck_assert_int_eq(errno, ELOOP);
+}
+END_TEST
+
+static void do_nothing(int number)
+{
+	(void)number;
+}
+
+/* As the kernel's do, whether it comes before or later. */
+TEST(a_signal_that_is_pending_ends_a_wait)
+{
+	struct pollfd fd = { .fd = the.there, .events = POLLIN };
+	int epfd = in_epoll(the.there);
+	struct epoll_event event;
+	sigset_t blocked, none;
+
+	signal(SIGUSR1, do_nothing);
+	sigemptyset(&none);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	raise(SIGUSR1);
+	ck_assert_int_eq(ppoll(&fd, 1, NULL, &none), -1);
+	ck_assert_int_eq(errno, EINTR);
+	raise(SIGUSR1);
+	ck_assert_int_eq(epoll_pwait(epfd, &event, 1, -1, &none), -1);
+	ck_assert_int_eq(errno, EINTR);
+}
+END_TEST
+
+static void *wait_in_thread(void *epfd)
+{
+	struct epoll_event event;
+
+	return (void *)(intptr_t)epoll_wait(*(int *)epfd, &event, 1, 10 * WAIT_MS);
+}
+
+TEST(a_socket_is_added_while_threads_wait)
+{
+	int epfd = epoll_create1(0);
+	pthread_t thread[2];
+
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, wait_in_thread, &epfd), 0);
+	/* They sleep in the kernel then, or the test says less. */
+	poll(NULL, 0, SOON_MS);
+	ck_assert_int_eq(epoll_ctl(epfd, EPOLL_CTL_ADD, the.there,
+				   &(struct epoll_event){ .events = EPOLLIN }),
+			 0);
+	ck_assert_int_eq(write(the.here, "hello", 5), 5);
+	for (int i = 0; i < 2; i++) {
+		void *n;
+
+		ck_assert_int_eq(pthread_join(thread[i], &n), 0);
+		ck_assert_int_eq((intptr_t)n, 1);
+	}
+}
+END_TEST
