@@ -150,7 +150,9 @@ class Firewall(unittest.TestCase):
         self.assertEqual(self.verdict(CHAIN % "accept"), "ok")
 
     def test_who_may_not_ask_is_told(self):
-        self.assertEqual(self.verdict("", status=1), "note")
+        found = self.said("", status=1)
+        self.assertEqual(found["verdict"], "note")
+        self.assertIn("as root", found["remedy"])
 
 
 class Installation(unittest.TestCase):
@@ -197,6 +199,13 @@ class Installation(unittest.TestCase):
             cache.chmod(0o755)
             found = self.library(PATH=f"{folder}:{os.environ['PATH']}", LD_LIBRARY_PATH="")
         self.assertIn(f"before purecm's, {purecms}", found["text"])
+
+    def test_who_has_purecm_is_not_told_to_install_it(self):
+        found = doctor(env={"LD_LIBRARY_PATH": ""})[1]["library"]
+        if "by default" not in found["text"]:
+            self.skipTest(f"here {found['text']}")
+        self.assertNotIn("install", found["remedy"])
+        self.assertIn(str(HERE["library"].name), found["remedy"])
 
 
 class Addresses(unittest.TestCase):

@@ -146,7 +146,7 @@ static const struct advice table[] = {
 	  .remedy = "Connect again; if this recurs, two connection managers have the same CA GUID ({guid})." },
 	{ REJECTED(8), .what = "{rejecter} says that nobody listens at {service} (REJ {reason}).",
 	  .cause = "The server does not run, or it listens on another port, in another port space or only on another device. Its connection manager works.",
-	  .remedy = "Start the server; compare ports (on a stock host `rdma resource show cm_id`)." },
+	  .remedy = "Start the server; compare ports: on {rejecter} `purecm stat` shows who listens, on a stock host `rdma resource show cm_id`." },
 	{ REJECTED(9), .what = "{rejecter} listens for another kind of queue pair (REJ {reason}).",
 	  .cause = "One end uses RC and the other UC or UD.",
 	  .remedy = "Use the same port space and queue pair type at both ends." },
@@ -253,7 +253,7 @@ static const struct advice table[] = {
 	/* --- datagrams --------------------------------------------------- */
 	{ SIDR(1), .what = "{passive} says that nobody listens at {service} (SIDR status {status}).",
 	  .cause = "The server does not run or listens on another port.",
-	  .remedy = "Start the server; compare ports." },
+	  .remedy = "Start the server; compare ports: on {passive} `purecm stat` shows who listens." },
 	{ SIDR(2), .what = "{passive} refuses (SIDR status {status}).",
 	  .cause = "The server's program rejected it, its backlog is full, or it is bound to another address.",
 	  .remedy = "See the server's log and the address that it is bound to." },

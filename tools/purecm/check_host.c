@@ -134,19 +134,21 @@ void check_firewall(struct checkup *checkup, struct finding *finding)
 	snprintf(iptables, sizeof(iptables), "%siptables-save 2>/dev/null", path);
 	asked = ask_filter(nft, &rules);
 	asked = ask_filter(iptables, &rules) || asked;
-	if (!asked)
+	if (!asked) {
 		found(finding, VERDICT_NOTE,
 		      "cannot be checked: neither nft nor iptables-save "
 		      "works for this user");
-	else if (rules.drops_roce)
+		found_remedy(finding, "apt install nftables, and run purecm doctor as root");
+	} else if (rules.drops_roce) {
 		found(finding, VERDICT_BAD, "a rule drops or rejects UDP port " ROCE_PORT ": %s",
 		      rules.rule);
-	else if (rules.drops_rest && !rules.accepts_roce)
+	} else if (rules.drops_rest && !rules.accepts_roce) {
 		found(finding, VERDICT_BAD,
 		      "packets that no rule accepts are dropped, and no rule "
 		      "accepts UDP port " ROCE_PORT);
-	else
+	} else {
 		found(finding, VERDICT_OK, "no rule of this host blocks UDP port %s", ROCE_PORT);
+	}
 }
 
 /* --- namespaces ---------------------------------------------------------- */

@@ -142,7 +142,7 @@ static void check_purecms(const char *path, struct finding *finding)
 
 static void check_stocks(const char *path, struct finding *finding)
 {
-	char hidden[PATH_MAX];
+	char hidden[PATH_MAX], ours[PATH_MAX];
 	size_t i;
 
 	if (find_in_cache(hidden)) {
@@ -156,6 +156,11 @@ static void check_stocks(const char *path, struct finding *finding)
 		return;
 	}
 	found(finding, VERDICT_NOTE, "programs use the stock library, %s, by default", path);
+	if (run_find_library(NULL, ours) == 0)
+		found_remedy(finding,
+			     "purecm run -- PROGRAM; or for all programs name the folder of %s in "
+			     "/etc/ld.so.conf.d/000-purecm.conf, and run ldconfig",
+			     ours);
 	for (i = 0; i < sizeof(module_rules) / sizeof(module_rules[0]); i++) {
 		if (access(module_rules[i], F_OK))
 			continue;

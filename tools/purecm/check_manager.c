@@ -102,6 +102,7 @@ static void check_owner(const struct check_port *port, bool served, struct findi
 		found(finding, served ? VERDICT_OK : VERDICT_NOTE,
 		      "this user cannot see who owns the CM class of %s/%u", port->device,
 		      port->port_num);
+		found_remedy(finding, "Run purecm doctor as root");
 	} else {
 		found(finding, VERDICT_BAD, "the CM class of %s/%u is unavailable: %s",
 		      port->device, port->port_num, who.what);

@@ -22,7 +22,7 @@ struct check {
 /* clang-format off */
 static const struct check host_checks[] = {
 	{ "devices", check_devices,
-	  "Load the device's driver, or make a soft-RoCE device: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE" },
+	  "Load the device's driver, or make a soft-RoCE device: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE; or try programs without a device: purecm fabric run" },
 	{ "ports", check_ports,
 	  "ip link set INTERFACE up; `rdma link` shows the interface of each device" },
 	{ "GIDs", check_gids,
