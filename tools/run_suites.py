@@ -39,9 +39,11 @@ SHOWN_LINES = 60
 REPLAYS_MAX = 10
 # With more that pass only when played again, the first verdict of each counts.
 FLAKES_MAX = 4
-# How long each program took when --times was given last, by which --part divides them.
+# How long the longer programs took with --long, by which --part divides them. For what has not been
+# measured: of a suite whose programs are long, and of others.
 TIMES = Path(__file__).resolve().parents[1] / "tests/times.txt"
-UNTIMED_S = 60
+TIMED_S_MIN = 20
+UNTIMED_LONG_S, UNTIMED_S = 900, 3
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z", re.MULTILINE)
 CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.MULTILINE)
@@ -147,8 +149,7 @@ def print_programs(args, suites):
     names = part_of(args, suites) or {suite: names_in(args, suite, suites) for suite in suites}
     for suite in suites:
         for name in names[suite]:
-            seconds = times.get(f"{suite}: {name}", UNTIMED_S)
-            print(f"{seconds:6.0f} s  {suite}: {name}")
+            print(f"{seconds_of(times, suite, name):6.0f} s  {suite}: {name}")
 
 
 def part_of(args, suites):
@@ -157,7 +158,7 @@ def part_of(args, suites):
     if not args.part:
         return None
     times = known_times()
-    tests = sorted(((times.get(f"{suite}: {name}", UNTIMED_S), suite, name) for suite in suites
+    tests = sorted(((seconds_of(times, suite, name), suite, name) for suite in suites
                     for name in names_in(args, suite, suites)), reverse=True)
     number, n_parts = args.part
     taken = [0] * n_parts
@@ -184,10 +185,16 @@ def known_times():
     return {name: float(seconds) for seconds, name in (line.split(" ", 1) for line in lines)}
 
 
+def seconds_of(times, suite, name):
+    untimed_s = UNTIMED_LONG_S if suite in LAB + LONG else UNTIMED_S
+    return times.get(f"{suite}: {name}", untimed_s)
+
+
 def note_times(programs):
     times = known_times()
     times.update({f"{program.suite}: {title(program.test)}": program.test["duration"]
-                  for program in programs if program.build})
+                  for program in programs if program.build
+                  and program.test["duration"] >= TIMED_S_MIN})
     TIMES.write_text("".join(f"{seconds:.0f} {name}\n" for name, seconds in sorted(times.items())),
                      encoding="utf-8")
 
