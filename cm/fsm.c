@@ -249,12 +249,6 @@ bool cm_record_step(struct cm_record *record, enum cm_event event)
 	return edge->act != ACT_ILLEGAL;
 }
 
-void cm_record_begin(struct cm_record *record, enum cm_event event)
-{
-	record->state = CM_IDLE;
-	cm_record_step(record, event);
-}
-
 void cm_begin_in(struct cm_record *record, enum cm_state state)
 {
 	record->state = (uint8_t)state;

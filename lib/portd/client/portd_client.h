@@ -229,7 +229,7 @@ int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 /** portd_tell_claim() - report a claim, in portd_memory.tell(). Return: 0, or as portd_bind(). */
 int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens);
 
-/** portd_track() - report that the state of a connection has changed without a message */
+/** portd_track() - report that data has established a connection, without an RTU */
 void portd_track(struct portd_client *client, const struct cm_record *tracked);
 
 /** portd_tell_tracked() - report a connection, in portd_memory.tell() */

@@ -42,9 +42,9 @@
 	X(LEASE_AHEAD, ONE_WAY) /* likewise, before they are needed */                        \
 	X(LEASE_IDS, ASKED)	/* lease one more block of comm ids */                        \
 	X(HOLD_IDS, ASKED)	/* resuming: a block that a previous cmportd lent */          \
-	X(TRACK, ONE_WAY) /* connection state: when resuming, or changed without a message */ \
-	X(RESUMED, ASKED) /* resuming: everything has been reported */                        \
-	X(TRACE, ASKED)	  /* trace all messages of the host, see trace_ring.h */              \
+	X(TRACK, ONE_WAY)	/* a connection: when resuming, or established by data */     \
+	X(RESUMED, ASKED)	/* resuming: everything has been reported */                  \
+	X(TRACE, ASKED)		/* trace all messages of the host, see trace_ring.h */        \
 	X(REPLY, ANSWER)                                                                      \
 	X(MAD, DATA)	       /* a message to send, or a received one */                     \
 	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                 \

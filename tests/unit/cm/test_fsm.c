@@ -424,18 +424,6 @@ TEST_LOOP(a_record_moves_as_its_connection_would, 0, CM_N_STATES *CM_N_EVENTS)
 	ck_assert_uint_eq(record.local_comm_id, 7);
 }
 
-TEST(a_record_begins_where_its_first_event_leads)
-{
-	struct cm_record record = { .state = CM_ESTABLISHED };
-
-	cm_record_begin(&record, CM_CALL_REQ);
-	ck_assert_uint_eq(record.state, CM_REQ_SENT);
-	cm_record_begin(&record, CM_RX_REQ);
-	ck_assert_uint_eq(record.state, CM_REQ_RCVD);
-	cm_record_begin(&record, CM_RX_SIDR_REQ);
-	ck_assert_uint_eq(record.state, CM_SIDR_REQ_RCVD);
-}
-
 TEST_LOOP(a_step_has_an_action_or_refuses_and_moves_nothing, 0, CM_N_STATES *CM_N_EVENTS)
 {
 	enum cm_state state = (enum cm_state)(_i / CM_N_EVENTS);

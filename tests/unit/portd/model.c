@@ -205,7 +205,7 @@ static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
 	return false;
 }
 
-/* The state has changed without a message. */
+/* Data has established it, which no message shows. */
 static void tell_tracked(const struct cm_conn *conn)
 {
 	struct packet packet = { .kind = TRACK, .tracked = record_of(conn) };
@@ -300,12 +300,6 @@ static void take_request(enum who who, struct cm_conn *conn)
 		call(who, slot, CM_CALL_MRA); /* EINVAL for a lookup */
 }
 
-static bool is_without_message(const struct cm_report *report)
-{
-	return report->kind == CM_REPORT_UNREACHABLE || report->kind == CM_REPORT_TIMEWAIT_EXIT ||
-	       report->status == -ETIMEDOUT;
-}
-
 static void take_report(enum who who, const struct cm_report *report)
 {
 	struct cm_conn **slot;
@@ -315,9 +309,9 @@ static void take_report(enum who who, const struct cm_report *report)
 		return;
 	}
 	slot = report->conn->owner;
-	if (who == OURS && is_without_message(report))
-		tell_tracked(report->conn);
-	if (report->kind == CM_REPORT_TIMEWAIT_EXIT && chance(70))
+	if (who == OURS && report->status == -ETIMEDOUT)
+		model.has_given_up[report->conn->local_comm_id % CM_ID_BLOCK] = true;
+	if (report->kind == CM_REPORT_TIMEWAIT_EXIT)
 		call(who, slot, CM_CALL_DESTROY);
 }
 

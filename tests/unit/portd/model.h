@@ -60,6 +60,7 @@ struct model {
 	struct tracker *tracker;
 	uint32_t n_heard; /* MADs that the client has taken */
 	struct packet wire[MODEL_PACKETS];
+	bool has_given_up[CM_ID_BLOCK]; /* our connections by comm id: no answer has come */
 
 	/* If messages cross, they lie in the sockets between client and cmportd for a while. */
 	bool crosses;

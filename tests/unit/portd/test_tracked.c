@@ -253,7 +253,7 @@ TEST(request_after_a_stale_one_is_a_new_one)
 {
 	talk_accept();
 	talk_received(talk_rej_of(REMOTE, LOCAL, CM_ANSWERED_REP, CM_REJ_STALE_CONNECTION));
-	ck_assert_str_eq(talk_state(), "TIMEWAIT");
+	ck_assert_str_eq(talk_state(), "IDLE");
 	talk_received(talk_peer_req());
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 2);
 }
@@ -302,6 +302,18 @@ TEST(request_that_had_crossed_its_rejection_can_be_accepted)
 	talk_sent(talk_rej_of(0, REMOTE, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
 	talk_sent(talk_our_rep());
 	ck_assert_str_eq(talk_state(), "REP_SENT");
+}
+
+/* The core has given up waiting for an RTU, and takes the REQ for a new one. */
+TEST(request_that_comes_again_after_its_answer_can_be_answered_again)
+{
+	struct cm_msg rep = talk_our_rep();
+
+	talk_accept();
+	talk_received(talk_peer_req());
+	rep.rep.local_comm_id++;
+	talk_sent(rep);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 2);
 }
 
 TEST(nobody_closes_anothers_connection)

@@ -147,21 +147,3 @@ TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 	talk_ended_by(ME, LOCAL, REMOTE);
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
-
-/* A client that looks up tells of it after cmportd was replaced; the peer's answer ends it. */
-TEST(lookup_of_the_client_ends_with_its_answer)
-{
-	struct cm_record told = { .state = CM_SIDR_REQ_SENT,
-				  .handle = PORT,
-				  .local_comm_id = LOCAL,
-				  .remote_ca_guid = SERVICE,
-				  .path = talk_to_peer };
-	struct cm_msg rep = answer(CM_SIDR_OK);
-
-	rep.sidr_rep.request_id = LOCAL;
-	ck_assert_int_eq(tracked_put(talk_tracker, ME, &told), 0);
-	talk_received_from_stranger(rep);
-	ck_assert_str_eq(talk_state(), "SIDR_REQ_SENT");
-	talk_received(rep);
-	ck_assert_str_eq(talk_state(), "IDLE");
-}

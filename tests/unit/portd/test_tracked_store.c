@@ -149,6 +149,7 @@ static struct cm_record unnamed(void)
 	struct cm_record is = kept_version(1, 1);
 
 	is.local_comm_id = 0;
+	is.active = 0;
 	is.state = CM_REQ_RCVD;
 	return is;
 }
@@ -168,13 +169,17 @@ TEST(request_to_a_client_without_comm_ids_is_not_kept)
 TEST(request_to_a_client_that_has_got_comm_ids_since_is_kept)
 {
 	const struct tracked_owner owner = { .pid = 1234, .start = 99 };
-	struct cm_record is = unnamed();
+	const struct cm_record is = unnamed();
+	struct cm_msg mra;
 
 	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &owner), 0);
 	ck_assert_int_eq(tracked_put(kept_tracker, KEPT_CLIENT, &is), 0);
 	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &kept_owner), 0);
-	is.local_comm_id = 1;
-	ck_assert_int_eq(tracker_set(kept_tracker, KEPT_CLIENT, &is, false), 0);
+	cm_msg_init(&mra, CM_ATTR_MRA, is.tid);
+	mra.mra.local_comm_id = 1;
+	mra.mra.remote_comm_id = is.remote_comm_id;
+	ck_assert_int_eq(tracker_sent(kept_tracker, KEPT_CLIENT, KEPT_PORT, &is.path, &mra, true),
+			 0);
 	kept_begin_again();
 	ck_assert_uint_eq(orphans_of(kept_owner.block), 1);
 }

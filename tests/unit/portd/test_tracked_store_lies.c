@@ -89,13 +89,12 @@ TEST(tracked_without_seal_is_nothing)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 
-/* Sealed, and yet: a state, a flag, a port that do not exist. */
+/* Sealed, and yet: a side, a flag, a port that do not exist. */
 static const struct {
 	size_t at;
 	uint8_t value;
 } wrong[] = {
-	{ offsetof(struct tracked, is.state), CM_N_STATES },
-	{ offsetof(struct tracked, is.state), 255 },
+	{ offsetof(struct tracked, is.active), 2 },
 	{ offsetof(struct tracked, is.path.grh), 2 },
 	{ offsetof(struct tracked, is.handle), 1 },
 	{ offsetof(struct tracked, is.handle), 255 },

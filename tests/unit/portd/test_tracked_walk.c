@@ -40,7 +40,10 @@ static bool is_over(unsigned int state)
 	return state == CM_IDLE || state == CM_TIMEWAIT || state == CM_SIDR_REQ_SENT;
 }
 
-/* What does not show in messages makes no difference at the end either. */
+/*
+ * What does not show in messages makes no difference at the end either: a core that has given up
+ * says nothing more, and cmportd says once again what ends it.
+ */
 static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned int tracked)
 {
 	if (core == tracked)
@@ -53,7 +56,12 @@ static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned 
 		return tracked == CM_REQ_RCVD;
 	if (core == CM_MRA_REP_SENT)
 		return tracked == CM_REP_RCVD;
-	return core == CM_DREQ_SENT && conn->orphan && tracked == CM_TIMEWAIT;
+	if (core == CM_MRA_REP_RCVD)
+		return tracked == CM_REP_SENT;
+	if (core == CM_DREQ_SENT)
+		return conn->orphan && tracked == CM_TIMEWAIT;
+	return is_over(core) &&
+	       (is_over(tracked) || model.has_given_up[conn->local_comm_id % CM_ID_BLOCK]);
 }
 
 /*

@@ -6,8 +6,20 @@
 #define TESTS_UNIT_PORTD_TRACKED_PUT_H
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "lib/portd/server/ledger/tracked_view.h"
+
+/* Return: the messages that lead to a state. */
+static inline uint8_t passed_until(const struct cm_record *is)
+{
+	unsigned int passed = 0;
+
+	while (passed_state((uint8_t)passed, is->active) != is->state)
+		if (++passed > UINT8_MAX)
+			abort();
+	return (uint8_t)passed;
+}
 
 /**
  * tracked_put() - track a connection, or replace what is tracked of this comm id
@@ -22,7 +34,7 @@ static inline int tracked_put(struct tracker *tracker, uint16_t client, const st
 		tracked = tracked_add(tracker, client);
 	if (!tracked)
 		return -ENOMEM;
-	tracked_replace(tracker, tracked, is);
+	tracked_replace(tracker, tracked, is, passed_until(is));
 	return 0;
 }
 

@@ -15,7 +15,7 @@
 #include "lib/portd/server/files/own_file.h"
 #include "lib/portd/server/files/state_file.h"
 
-#define MAGIC	     UINT32_C(0x70635731) /* the last byte is the version of the layout */
+#define MAGIC	     UINT32_C(0x70635732) /* the last byte is the version of the layout */
 #define VERSION_BITS 8
 #define PORT_SEAL    UINT32_C(0x706f7274)
 #define BOOT_BYTES   40

@@ -83,7 +83,7 @@ bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked)
  */
 static unsigned int tables_of(const struct tracked *tracked)
 {
-	bool has_peer = tracked->is.remote_comm_id != 0 && !tracked->is_refused;
+	bool has_peer = tracked->is.remote_comm_id != 0;
 	unsigned int without_qpn = TRACKED_IN(IDLE) | TRACKED_IN(TIMEWAIT) | TRACKED_LOOKUPS;
 	unsigned int tables = 0;
 
@@ -117,56 +117,67 @@ static unsigned int tables_alike(const struct cm_record *a, const struct cm_reco
 	return tables;
 }
 
-void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is)
+/* A connection that only its client knows is in the state that the client tells. */
+static void set_passed(struct tracked *tracked, uint8_t passed)
+{
+	tracked->passed = passed;
+	if (!tracked->is_told)
+		cm_begin_in(&tracked->is, passed_state(passed, tracked->is.active));
+}
+
+void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is,
+		     uint8_t passed)
 {
 	tracked_unseal(tracked);
 	if (is->local_comm_id && !tracked->is.local_comm_id) /* its client has a block by now */
 		tracked->owner = tracker->client[tracked->client].owner;
 	tracked_index(tracker, tracked, tracked->in & tables_alike(&tracked->is, is));
 	tracked->is = *is;
+	set_passed(tracked, passed);
 	tracked_index(tracker, tracked, tables_of(tracked));
 	tracked_seal(tracked);
 }
 
-bool tracked_step(struct tracker *tracker, struct tracked *tracked, enum cm_event event)
+uint8_t tracked_after(const struct tracked *tracked, enum cm_event event)
 {
-	if (!cm_record_step(&tracked->is, event))
-		return false;
-	tracked_index(tracker, tracked, tables_of(tracked));
-	return true;
+	return passed_after(tracked->passed, (enum cm_state)tracked->is.state, tracked->is.active,
+			    event);
 }
 
-struct cm_record tracked_begin(const struct view *view, enum cm_event event)
+void tracked_pass(struct tracker *tracker, struct tracked *tracked, enum cm_event event)
+{
+	const uint8_t passed = tracked_after(tracked, event);
+
+	if (passed == tracked->passed)
+		return;
+	set_passed(tracked, passed);
+	tracked_index(tracker, tracked, tables_of(tracked));
+}
+
+/* The peer may have given up as well, with a REJ that the core has not found a connection for. */
+void tracked_take_back_rep(struct tracker *tracker, struct tracked *tracked)
+{
+	struct cm_record is = tracked->is;
+
+	is.remote_comm_id = 0;
+	tracked_replace(tracker, tracked, &is, 0);
+}
+
+struct cm_record tracked_begin(const struct view *view)
 {
 	uint8_t ack_timeout = view->msg->req.primary.local_ack_timeout;
 	uint8_t packet_life_time = ack_timeout ? (uint8_t)(ack_timeout - 1) : 0;
-	struct cm_record is = {
+
+	return (struct cm_record){
 		.handle = view->port,
 		.tid = view->msg->hdr.tid,
 		.packet_life_time = packet_life_time,
 		.local_ack_timeout = cm_round_trip(packet_life_time),
 		.path = *view->path,
 	};
-
-	cm_record_begin(&is, event);
-	return is;
 }
 
 /* --- reported by the client ----------------------------------------------- */
-
-/*
- * Reports and messages use different sockets, so a report may arrive after later messages of the
- * core: states only advance. After cmportd was killed, messages that it had forwarded may be lost,
- * so an unconfirmed state is replaced.
- */
-static bool is_outdated(const struct tracked *tracked, const struct cm_record *told)
-{
-	if (tracked->is_unconfirmed || !told->remote_comm_id ||
-	    told->remote_comm_id != tracked->is.remote_comm_id)
-		return false;
-	return told->state != CM_IDLE &&
-	       (tracked_is_in(tracked, TRACKED_IN(IDLE)) || told->state < tracked->is.state);
-}
 
 /*
  * The peer's half is taken from its messages. A core may have dropped a tracked REP, and then has
@@ -174,16 +185,15 @@ static bool is_outdated(const struct tracked *tracked, const struct cm_record *t
  */
 static bool is_credible(const struct tracked *tracked, const struct cm_record *told)
 {
-	const unsigned int without_peer = TRACKED_IN(IDLE) | TRACKED_IN(REQ_SENT) |
-					  TRACKED_IN(MRA_REQ_RCVD) | TRACKED_IN(TIMEWAIT);
 	const struct mad_gid its = mad_path_peer(&tracked->is.path);
 	const struct mad_gid peer = mad_path_peer(&told->path);
 
 	if (told->handle != tracked->is.handle || memcmp(&its, &peer, sizeof(its)) != 0)
 		return false;
-	if (!told->remote_comm_id)
-		return without_peer >> told->state & 1;
-	return told->remote_comm_id == tracked->is.remote_comm_id;
+	if (told->remote_comm_id)
+		return told->remote_comm_id == tracked->is.remote_comm_id;
+	return tracked->is.active && !(tracked->passed & PASSED_RTU) &&
+	       told->state != CM_ESTABLISHED;
 }
 
 /*
@@ -201,19 +211,8 @@ static int add_as_told(struct tracker *tracker, uint16_t client, const struct cm
 	if (!tracked)
 		return -ENOMEM;
 	tracked->is_told = true;
-	tracked_replace(tracker, tracked, told);
+	tracked_replace(tracker, tracked, told, 0);
 	return 0;
-}
-
-static bool may_tell_qpn(const struct tracker *tracker, const struct tracked *tracked,
-			 const struct cm_record *told)
-{
-	const struct tracked_naming naming = { .client = tracked->client,
-					       .peer = mad_path_peer(&told->path),
-					       .of_device = UINT64_C(1) << tracked->is.handle,
-					       .qpn = told->local_qpn };
-
-	return tracker_may_name(tracker, &naming);
 }
 
 int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told,
@@ -221,7 +220,6 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 {
 	struct tracked *tracked = tracked_of_local(tracker, told->local_comm_id);
 	struct mad_gid peer = mad_path_peer(&told->path);
-	struct cm_record is;
 
 	if (!told->local_comm_id || told->state >= CM_N_STATES)
 		return -EPERM;
@@ -233,19 +231,11 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 		return may_add ? add_as_told(tracker, client, told) : -EPERM;
 	if (tracked->client != client || !is_credible(tracked, told))
 		return -EPERM;
-	if (is_outdated(tracked, told))
-		return 0;
-	if (told->local_qpn != tracked->is.local_qpn && !may_tell_qpn(tracker, tracked, told))
-		return -EPERM;
-	is = tracked->is;
-	is.state = told->state;
-	is.local_comm_id = told->local_comm_id;
-	is.local_qpn = told->local_qpn;
-	is.tid = told->tid;
-	if (!told->remote_comm_id)
-		is.remote_comm_id = 0;
 	tracked->is_unconfirmed = false;
-	tracked_replace(tracker, tracked, &is);
+	if (told->state == CM_ESTABLISHED)
+		tracked_pass(tracker, tracked, CM_CALL_ESTABLISH);
+	if (!told->remote_comm_id)
+		tracked_take_back_rep(tracker, tracked);
 	return 0;
 }
 

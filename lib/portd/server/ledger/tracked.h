@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tracked connections: for each connection of each client, the data needed to route its messages,
- * and to end it when its process has ended. They follow the messages that pass; the connection
- * itself is in the client's core (cm/).
+ * and to end it when its process has ended: both ends' ids, and which messages have passed. The
+ * connection itself, with its state, is in the client's core (cm/).
  *
  * Pure: no clock, no locks, and no system calls except for memory.
  */
@@ -37,14 +37,13 @@ struct tracked_owner {
 
 /*
  * At most 128 bytes, so that a connection takes less than 256 with the tables. Stored in a file
- * that survives a restart, tracked_file.h. There, only is, owner, is_dead, is_told and seal have a
- * meaning.
+ * that survives a restart, tracked_file.h. There, only passed, is, owner, is_dead, is_told and seal
+ * have a meaning.
  */
 struct tracked {
 	uint16_t client;	 /* server's index; while the client lives */
-	uint8_t in;		 /* bitmap of enum tracked_table */
-	bool is_refused : 1;	 /* by the peer, REJ 10: the REQ may come again, as a new one */
-	bool is_rejected : 1;	 /* by the client: likewise */
+	uint8_t passed;		 /* bitmap of tracked_passed.h; is.state follows from it */
+	uint8_t in : 4;		 /* bitmap of enum tracked_table */
 	bool is_orphan : 1;	 /* left by a previous cmportd; its client has not resumed */
 	bool is_dead : 1;	 /* its client has ended */
 	bool is_unconfirmed : 1; /* its client has resumed, but not reported it yet */
@@ -95,11 +94,8 @@ void tracker_free(struct tracker *tracker);
  * @may_add: may the client have one more tracked connection?
  *
  * A REQ adds a tracked connection. The first response to a REQ gives the tracked connection the
- * client's comm id; after a REJ without one, another response adds a tracked connection. Other
- * messages change the state, as they do in the client's core. Messages in the two sockets of a
- * client may cross, so a tracked connection can be behind or ahead of the core while they are in
- * flight, but not for good while the connection lives. A SIDR lookup is tracked on the responding
- * side only: the requester has nothing to end.
+ * client's comm id; after a REJ without one, another response adds a tracked connection. A SIDR
+ * lookup is tracked on the responding side only: the requester has nothing to end.
  *
  * Messages must be passed in the order in which the client's core sent them, and tracker_close()
  * after the last message of a connection.
@@ -131,20 +127,17 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 void tracker_handed(struct tracker *tracker, uint16_t client);
 
 /**
- * tracker_set() - record a connection state that a client reports
+ * tracker_set() - record a connection that a client reports
  * @may_add: add a tracked connection even if no message of it has passed
+ *
+ * A client reports its connections when it resumes, since messages may have been lost with the
+ * previous cmportd, and a connection that data instead of an RTU has established.
  *
  * @may_add is for a client that resumes with a cmportd whose file was lost, and for the process
  * that the server runs in. An entry added like this lets the client send messages of the
  * connection, and nothing else: it does not make a peer's request a duplicate, and is dropped when
  * the client ends. Without @may_add the connection must be tracked for this client with the same
- * port and peer. The client may set the state and its own half: comm id, queue pair, and
- * transaction id.
- *
- * Reports and messages use different sockets, so a state that the client's core is known to have
- * left is ignored. A client must report every transition of its core that sends no message:
- * CALL_ESTABLISH, a DREQ that is never answered, IDLE after that or after TIMEWAIT, unless it
- * closes the connection then.
+ * port and peer.
  *
  * Return: 0, also if no entry is needed, because the connection is over or the peer's comm id is
  * not known yet; -EPERM if no such connection is tracked for this client, or if the report

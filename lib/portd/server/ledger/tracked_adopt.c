@@ -59,10 +59,11 @@ static bool is_tracked(const struct tracker *tracker, struct tracked *tracked)
 	uint8_t grh;
 
 	memcpy(&grh, &tracked->is.path.grh, sizeof(grh));
-	if (tracked->is.state >= CM_N_STATES || grh > 1 || tracked->is_told ||
-	    !tracked->owner.block || !tracker_port(tracker, tracked->is.handle, &port) ||
+	if (tracked->is.active > 1 || grh > 1 || tracked->is_told || !tracked->owner.block ||
+	    !tracker_port(tracker, tracked->is.handle, &port) ||
 	    tracked_left_behind(tracker, tracked->is.local_comm_id))
 		return false;
+	cm_begin_in(&tracked->is, passed_state(tracked->passed, tracked->is.active));
 	if (!tracker->store->is_same_view)
 		tracked->owner.pid = 0;
 	return true;
@@ -125,7 +126,7 @@ bool tracker_return(struct tracker *tracker, const struct tracked *orphan, uint1
 		return false;
 	tracked_hand_over(tracker, tracked, client);
 	tracked->is_unconfirmed = true;
-	tracked_replace(tracker, tracked, &is);
+	tracked_replace(tracker, tracked, &is, tracked->passed);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Effects of a message that is delivered to a client, by the guards of cm/guard.c and the table of
- * cm/fsm.c. Internal to the tracker.
+ * A message that is delivered to a client: which connection is it about, by the guards of
+ * cm/guard.c, and what does it tell of the peer? Internal to the tracker.
  */
 #include <errno.h>
 
@@ -44,14 +44,12 @@ static const struct cm_lookups lookups = { find_by_local, find_by_remote, find_n
 static struct cm_record record_of_lookup(const struct view *view)
 {
 	const struct cm_sidr_req *req = &view->msg->sidr_req;
-	struct cm_record is = { .handle = view->port,
-				.remote_comm_id = req->request_id,
-				.remote_ca_guid = req->service_id,
-				.tid = view->msg->hdr.tid,
-				.path = *view->path };
 
-	cm_record_begin(&is, CM_RX_SIDR_REQ);
-	return is;
+	return (struct cm_record){ .handle = view->port,
+				   .remote_comm_id = req->request_id,
+				   .remote_ca_guid = req->service_id,
+				   .tid = view->msg->hdr.tid,
+				   .path = *view->path };
 }
 
 /*
@@ -79,7 +77,7 @@ static int track_request(const struct view *view, enum cm_event event)
 	struct cm_record is;
 
 	if (event == CM_RX_REQ) {
-		is = tracked_begin(view, CM_RX_REQ);
+		is = tracked_begin(view);
 		is.remote_comm_id = req->local_comm_id;
 		is.remote_ca_guid = req->local_ca_guid;
 		is.remote_qpn = req->local_qpn;
@@ -94,48 +92,35 @@ static int track_request(const struct view *view, enum cm_event event)
 	tracked = tracked_add(view->tracker, view->client);
 	if (!tracked)
 		return -ENOMEM;
-	tracked_replace(view->tracker, tracked, &is);
+	tracked_replace(view->tracker, tracked, &is, event == CM_RX_REQ ? 0 : PASSED_LOOKUP);
 	number_request(view, tracked);
 	return 0;
 }
 
 /* --- existing connections ------------------------------------------------- */
 
-static void step_by_rep(const struct view *view, struct tracked *tracked)
+static void note_rep(const struct view *view, struct tracked *tracked)
 {
+	const uint8_t passed = tracked_after(tracked, CM_RX_REP);
 	const struct cm_rep *rep = &view->msg->rep;
 	struct cm_record is = tracked->is;
 
-	if (!cm_record_step(&is, CM_RX_REP))
+	if (passed == tracked->passed)
 		return;
 	is.remote_comm_id = rep->local_comm_id;
 	is.remote_ca_guid = rep->local_ca_guid;
 	is.remote_qpn = cm_rep_qpn(rep);
 	is.local_ack_timeout = cm_ack_timeout(rep->target_ack_delay, is.packet_life_time);
-	tracked_replace(view->tracker, tracked, &is);
+	tracked_replace(view->tracker, tracked, &is, passed);
 }
 
-static void step_by_dreq(const struct view *view, struct tracked *tracked)
+static void note_dreq(const struct view *view, struct tracked *tracked)
 {
-	bool was_told = tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD));
+	const uint8_t passed = tracked->passed;
 
-	if (tracked_step(view->tracker, tracked, CM_RX_DREQ) && !was_told &&
-	    tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD)))
+	tracked_pass(view->tracker, tracked, CM_RX_DREQ);
+	if (tracked->passed != passed)
 		tracked->is.tid = view->msg->hdr.tid; /* its response has this transaction id */
-}
-
-static void step_by_message(const struct view *view, struct tracked *tracked, enum cm_event event)
-{
-	if (event == CM_RX_REP) {
-		step_by_rep(view, tracked);
-	} else if (event == CM_RX_DREQ) {
-		step_by_dreq(view, tracked);
-	} else {
-		if (event == CM_RX_REJ_STALE &&
-		    cm_edge_of((enum cm_state)tracked->is.state, event)->act)
-			tracked->is_refused = true;
-		tracked_step(view->tracker, tracked, event);
-	}
 }
 
 int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
@@ -159,6 +144,11 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		return track_request(&view, event);
 	tracked = container_of(found.record, struct tracked, is);
 	number_request(&view, tracked);
-	step_by_message(&view, tracked, event);
+	if (event == CM_RX_REP)
+		note_rep(&view, tracked);
+	else if (event == CM_RX_DREQ)
+		note_dreq(&view, tracked);
+	else
+		tracked_pass(tracker, tracked, event);
 	return 0;
 }

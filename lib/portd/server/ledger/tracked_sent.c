@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Effects of a message that a client sends: it shows which call the client's core has got, and thus
- * the transition in the table of cm/fsm.c. Internal to the tracker.
+/* A message that a client sends: is it about a connection of the client? Internal to the tracker.
  */
 #include <errno.h>
 
@@ -15,7 +13,7 @@ static int sent_req(const struct view *view)
 {
 	const struct cm_req *req = &view->msg->req;
 	struct tracked *tracked = tracked_of_local(view->tracker, req->local_comm_id);
-	struct cm_record is = tracked_begin(view, CM_CALL_REQ);
+	struct cm_record is = tracked_begin(view);
 
 	if (!req->local_comm_id || (tracked && tracked->client != view->client))
 		return -EPERM;
@@ -35,9 +33,9 @@ static int sent_req(const struct view *view)
 	is.active = true;
 	is.local_comm_id = req->local_comm_id;
 	is.local_qpn = req->local_qpn;
-	tracked->is_refused = tracked->is_told = false;
+	tracked->is_told = false;
 	tracked->starting_psn = req->starting_psn;
-	tracked_replace(view->tracker, tracked, &is);
+	tracked_replace(view->tracker, tracked, &is, 0);
 	return 0;
 }
 
@@ -60,7 +58,7 @@ static int sent_sidr_rep(const struct view *view)
 	if (rep->status == CM_SIDR_UNSUPPORTED && !tracked->is.local_comm_id)
 		tracked_remove(view->tracker, tracked);
 	else
-		tracked_step(view->tracker, tracked, CM_CALL_SIDR_REP);
+		tracked_pass(view->tracker, tracked, CM_CALL_SIDR_REP);
 	return 0;
 }
 
@@ -88,11 +86,9 @@ static bool may_name(const struct view *view, const struct tracked *tracked)
 	       (tracked->is.remote_comm_id == 0 && is_to_stale_rep(view));
 }
 
-/*
- * The REQ was delivered again before the client had rejected it, and was new for its core. Not more
- * often than other connections that are alike: the client may say so as often as it likes.
+/* Not more often than other connections that are alike: the client may say so as often as it likes.
  */
-static struct tracked *track_again(const struct view *view, const struct tracked *rejected)
+static struct tracked *track_again(const struct view *view, const struct tracked *first)
 {
 	const struct cm_key key = { .gid = view->peer, .id = view->remote_comm_id };
 	struct tracked *tracked;
@@ -102,23 +98,25 @@ static struct tracked *track_again(const struct view *view, const struct tracked
 	tracked = tracked_add(view->tracker, view->client);
 	if (!tracked)
 		return NULL;
-	tracked->is = rejected->is;
-	cm_record_begin(&tracked->is, CM_RX_REQ);
+	tracked->is = first->is;
 	return tracked;
 }
 
-/* The first response to a REQ has the client's comm id. */
+/*
+ * The first response to a REQ has the client's comm id. If the request has one already, or was
+ * rejected without, its core has taken the same REQ for a new one.
+ */
 static struct tracked *set_comm_id(const struct view *view, struct tracked *tracked)
 {
 	struct cm_record is;
 
-	if (tracked && tracked->is_rejected)
+	if (tracked->is.local_comm_id || tracked->passed & PASSED_OUR_REJ)
 		tracked = track_again(view, tracked);
 	if (!tracked)
 		return NULL;
 	is = tracked->is;
 	is.local_comm_id = view->local_comm_id;
-	tracked_replace(view->tracker, tracked, &is);
+	tracked_replace(view->tracker, tracked, &is, tracked->passed);
 	return tracked;
 }
 
@@ -132,12 +130,14 @@ static struct tracked *answered_req(const struct view *view)
 	    (attr != CM_ATTR_MRA && attr != CM_ATTR_REP && attr != CM_ATTR_REJ))
 		return NULL;
 	tracked = tracked_unnamed(view->tracker, view->client, &view->peer, view->remote_comm_id);
-	if (!tracked && !view->local_comm_id)
+	if (!tracked)
 		tracked = tracked_of_peer(view, TRACKED_BY_REMOTE, NULL, view->remote_comm_id,
-					  ~TRACKED_IN(REQ_RCVD));
-	if (!tracked || tracked->is.handle != view->port)
+					  TRACKED_LOOKUPS);
+	if (!tracked || tracked->is.active || tracked->is.handle != view->port)
 		return NULL;
-	return view->local_comm_id ? set_comm_id(view, tracked) : tracked;
+	if (view->local_comm_id)
+		return set_comm_id(view, tracked);
+	return tracked_is_in(tracked, TRACKED_IN(REQ_RCVD) | TRACKED_IN(IDLE)) ? tracked : NULL;
 }
 
 static struct tracked *tracked_of_message(const struct view *view)
@@ -154,57 +154,11 @@ static struct tracked *tracked_of_message(const struct view *view)
 
 /* --- effects -------------------------------------------------------------- */
 
-/*
- * Messages cross. The client's core may have been ahead when it sent this one: CALL_ESTABLISH sends
- * no message, and it may have read a DREQ that was not applied here. Or the core was behind, and
- * has dropped the messages that were applied here: its REJ ends the connection, as the peer's
- * would.
- */
-/* clang-format off */
-static const struct missed {
-	enum cm_event call;
-	unsigned int in;
-	enum cm_event first; /* followed by the call, if it is valid there */
-} missed[] = {
-	{ CM_CALL_REJ,  TRACKED_IN(ESTABLISHED), CM_RX_REJ },
-	{ CM_CALL_REJ,  TRACKED_IN(DREQ_RCVD), CM_CALL_DREP },
-	{ CM_CALL_DREQ, TRACKED_IN(REP_SENT) | TRACKED_IN(MRA_REP_RCVD), CM_CALL_ESTABLISH },
-	{ CM_CALL_DREP, TRACKED_IN(REP_SENT) | TRACKED_IN(MRA_REP_RCVD) | TRACKED_IN(ESTABLISHED) |
-			TRACKED_IN(DREQ_SENT), CM_RX_DREQ },
-};
-/* clang-format on */
-
-static void catch_up(const struct view *view, struct tracked *tracked, enum cm_event call)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(missed) / sizeof(missed[0]); i++) {
-		if (missed[i].call == call && tracked_is_in(tracked, missed[i].in)) {
-			tracked_step(view->tracker, tracked, missed[i].first);
-			tracked_step(view->tracker, tracked, call);
-			return;
-		}
-	}
-}
-
-/*
- * The tracked connection has accepted the REP, and maybe a REJ from the same peer; the core has
- * not.
- */
-static void take_back_rep(const struct view *view, struct tracked *tracked)
-{
-	struct cm_record is = tracked->is;
-
-	cm_record_begin(&is, CM_CALL_REQ);
-	is.remote_comm_id = 0;
-	tracked_replace(view->tracker, tracked, &is);
-}
-
-static void step_by_call(const struct view *view, struct tracked *tracked, enum cm_event call)
+static void note_call(const struct view *view, struct tracked *tracked, enum cm_event call)
 {
 	if (is_to_stale_rep(view)) {
-		if (tracked_is_in(tracked, TRACKED_IN(REP_RCVD) | TRACKED_IN(TIMEWAIT)))
-			take_back_rep(view, tracked);
+		if (tracked->is.active && !(tracked->passed & PASSED_RTU))
+			tracked_take_back_rep(view->tracker, tracked);
 		return;
 	}
 	/*
@@ -216,12 +170,9 @@ static void step_by_call(const struct view *view, struct tracked *tracked, enum 
 		tracked_remove(view->tracker, tracked);
 		return;
 	}
-	if (call == CM_CALL_REP && /* in states that are not in the table by that queue pair */
-	    tracked_is_in(tracked, TRACKED_IN(REQ_RCVD) | TRACKED_IN(MRA_REQ_SENT)))
+	if (call == CM_CALL_REP && !tracked->passed) /* not in the table of that queue pair yet */
 		tracked->is.local_qpn = cm_rep_qpn(&view->msg->rep);
-	if (!tracked_step(view->tracker, tracked, call))
-		catch_up(view, tracked, call);
-	tracked->is_rejected = call == CM_CALL_REJ && tracked_is_in(tracked, TRACKED_IN(IDLE));
+	tracked_pass(view->tracker, tracked, call);
 }
 
 int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
@@ -249,6 +200,6 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
 	if (!tracked)
 		return -EPERM;
 	if (cm_call_of(msg) != CM_NO_EVENT)
-		step_by_call(&view, tracked, cm_call_of(msg));
+		note_call(&view, tracked, cm_call_of(msg));
 	return 0;
 }

@@ -440,7 +440,7 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 	tracked->index = index;
 	tracked->client = 0;
 	tracked->in = 0;
-	tracked->is_refused = tracked->is_rejected = tracked->is_unconfirmed = false;
+	tracked->is_unconfirmed = false;
 	if (!tracked->is.local_comm_id)
 		tracked->handed = 0;
 	if (tracked->seal != (TRACKED_SEAL ^ index) || !look(tracker, tracked)) {

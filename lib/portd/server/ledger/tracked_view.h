@@ -4,6 +4,7 @@
 #define LIB_PORTD_SERVER_LEDGER_TRACKED_VIEW_H
 
 #include "cm/fsm.h"
+#include "lib/portd/server/ledger/tracked_passed.h"
 #include "lib/portd/server/ledger/tracked_table.h"
 
 /* Lookups are keyed by (peer, service id, request id), see remote_ca_guid in cm/conn.h. */
@@ -44,18 +45,24 @@ struct tracked *tracked_of_peer(const struct view *view, enum tracked_table tabl
 /** tracked_is_of_peer() - return whether the connection's peer is the one of the message's path */
 bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked);
 
-/** tracked_replace() - replace the record of a connection, and update the tables */
-void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is);
-
 /**
- * tracked_step() - step as the client's core does. Return: false if the state has no such event.
+ * tracked_replace() - replace the record of a connection, and update the tables
+ * @is:     its state is ignored, unless the connection is known from its client only
+ * @passed: all that has passed of it
  */
-bool tracked_step(struct tracker *tracker, struct tracked *tracked, enum cm_event event);
+void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is,
+		     uint8_t passed);
 
-/**
- * tracked_begin() - make a record from a REQ, without ids and queue pairs
- * @event: CM_CALL_REQ or CM_RX_REQ
- */
-struct cm_record tracked_begin(const struct view *view, enum cm_event event);
+/** tracked_after() - passed_after() of a connection */
+uint8_t tracked_after(const struct tracked *tracked, enum cm_event event);
+
+/** tracked_pass() - note that a message has passed, unless passed_after() says that it is void */
+void tracked_pass(struct tracker *tracker, struct tracked *tracked, enum cm_event event);
+
+/** tracked_take_back_rep() - the client's core has dropped a REP, and waits for another one */
+void tracked_take_back_rep(struct tracker *tracker, struct tracked *tracked);
+
+/** tracked_begin() - make a record from a REQ, without ids and queue pairs */
+struct cm_record tracked_begin(const struct view *view);
 
 #endif
