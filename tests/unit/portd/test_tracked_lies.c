@@ -42,7 +42,8 @@ TEST_LOOP(message_about_anothers_connection_is_refused, 0, N_ABOUT_ONE)
 	ck_assert_str_eq(talk_state(), "ESTABLISHED");
 }
 
-/* Its peer would take a second connection with that queue pair for a sign that this one is stale. */
+/* Its peer would take a second connection with that queue pair for a sign that this one is stale.
+ */
 TEST(queue_pair_that_is_told_is_not_taken)
 {
 	struct cm_record told;
