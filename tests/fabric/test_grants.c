@@ -18,12 +18,12 @@
 
 #define OTHER_UID 65533
 
-static char forged[64] = "/tmp/grantsXXXXXX";
+static char forged[TEMPORARY_BYTES];
 
 static void make_forged(void)
 {
 	struct fab_grants *grants;
-	int fd = mkstemp(forged);
+	int fd = mkstemp(name_temporary(forged));
 
 	ck_assert_int_ge(fd, 0);
 	close(fd);

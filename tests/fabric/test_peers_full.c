@@ -15,14 +15,14 @@
 
 #define N 3
 
-static char dir[] = "/tmp/fab-peers-XXXXXX";
+static char dir[TEMPORARY_BYTES];
 static struct sockaddr_un to[N];
 static int receiver[N], said[2];
 static struct fab_peers peers;
 
 static void set_up(void)
 {
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_ptr_nonnull(mkdtemp(name_temporary(dir)));
 	for (int i = 0; i < N; i++) {
 		to[i].sun_family = AF_UNIX;
 		snprintf(to[i].sun_path, sizeof(to[i].sun_path), "%s/%d", dir, i);

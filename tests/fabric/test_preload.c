@@ -24,8 +24,8 @@
 /* Return: an empty file, which has the number that is said. */
 static int open_file_as(int fd)
 {
-	char name[] = "/tmp/preload.XXXXXX";
-	int file = mkstemp(name);
+	char name[TEMPORARY_BYTES];
+	int file = mkstemp(name_temporary(name));
 
 	ck_assert_int_ge(file, 0);
 	unlink(name);

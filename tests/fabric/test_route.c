@@ -46,8 +46,7 @@ static void enter(const char *host, uint8_t port_num, uint8_t subnet, const unio
 
 static void set_up(void)
 {
-	strcpy(folder.dir, "/tmp/fabric-route-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder.dir));
+	ck_assert_ptr_nonnull(mkdtemp(name_temporary(folder.dir)));
 	make_folder("lids");
 	make_folder("gids");
 	enter("b", 1, 0, &gid_b);

@@ -367,10 +367,10 @@ TEST(target_sends_nothing_and_neither_end_receives)
 
 TEST(domain_of_a_file_is_found_by_any_descriptor_of_it)
 {
-	char path[] = "/tmp/xrcd-XXXXXX";
+	char path[TEMPORARY_BYTES];
 	struct ibv_xrcd *first, *second;
 	struct rig rig;
-	int fd = mkstemp(path), again = open(path, O_RDONLY);
+	int fd = mkstemp(name_temporary(path)), again = open(path, O_RDONLY);
 
 	rig_open(&rig, &no_connection);
 	ck_assert_ptr_null(open_domain(rig.verbs, fd, 0));

@@ -17,11 +17,27 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Check writes to its parent for each assertion that holds, to tell after a crash which was the
  * last: millions of system calls. The name of the test that crashed has to do. */
 #define _mark_point(file, line) ((void)0)
+
+#define TEMPORARY_BYTES		48 /* sockets in it have names that fit */
+#define TEMPORARY_FOLDER_MAX	24
+
+/* For mkdtemp() and mkstemp(): in $TMPDIR, which tools/alone removes whatever becomes of a test. */
+static inline char *name_temporary(char ret[TEMPORARY_BYTES])
+{
+	const char *folder = getenv("TMPDIR");
+
+	if (!folder || strlen(folder) > TEMPORARY_FOLDER_MAX)
+		folder = "/tmp";
+	snprintf(ret, TEMPORARY_BYTES, "%s/purecm-test-XXXXXX", folder);
+	return ret;
+}
 
 /* A test, or what changes for the tests behind it. */
 struct test_entry {

@@ -159,8 +159,8 @@ TEST(errno_is_kept_even_if_nothing_can_be_written)
 
 static void write_to_file(void)
 {
-	char path[] = "/tmp/test_log.XXXXXX", text[64] = "";
-	int fd = mkstemp(path);
+	char path[TEMPORARY_BYTES], text[64] = "";
+	int fd = mkstemp(name_temporary(path));
 
 	log_as_daemon("cmportd");
 	if (log_to_file(path) == 0)
@@ -177,8 +177,8 @@ TEST(lines_go_to_the_file)
 
 TEST(link_is_no_log_file)
 {
-	char path[] = "/tmp/test_log.XXXXXX", link[sizeof(path) + 8];
-	int fd = mkstemp(path);
+	char path[TEMPORARY_BYTES], link[sizeof(path) + 8];
+	int fd = mkstemp(name_temporary(path));
 
 	ck_assert_int_ge(fd, 0);
 	snprintf(link, sizeof(link), "%s.link", path);

@@ -19,7 +19,7 @@
 #define PORT_GID  "fe80::1:2:3:4"
 
 static struct ibv_device plugged[N_DEVICES];
-static char root[] = "/tmp/purecm-devices-XXXXXX";
+static char root[TEMPORARY_BYTES];
 static union addr own;
 
 /* --- the host --------------------------------------------------------------- */
@@ -74,8 +74,7 @@ static void set_up(void)
 					       .gid_tbl_len = 2 };
 	fake_add_gid("192.0.2.1", 1, IBV_GID_TYPE_ROCE_V2);
 	fake.gid[0].ndev_ifindex = FAKE_IFINDEX;
-	strcpy(root + strlen(root) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(root));
+	ck_assert_ptr_nonnull(mkdtemp(name_temporary(root)));
 	plug(N_DEVICES);
 }
 

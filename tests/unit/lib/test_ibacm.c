@@ -22,7 +22,7 @@
 #define TIMEOUT_MS 20000 /* for those in which it answers: reached on failure only */
 #define PATH_TYPE  0x10
 
-static char folder[] = "/tmp/purecm-ibacm-XXXXXX";
+static char folder[TEMPORARY_BYTES];
 static char port_file[64], socket_path[64];
 static struct ibacm acm;
 static struct sockaddr_in dst = { .sin_family = AF_INET };
@@ -213,8 +213,7 @@ static bool answers_another(int fd, uint8_t *wire, size_t bytes)
 
 static void setup(void)
 {
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	ck_assert_ptr_nonnull(mkdtemp(name_temporary(folder)));
 	snprintf(port_file, sizeof(port_file), "%s/port", folder);
 	snprintf(socket_path, sizeof(socket_path), "%s/sock", folder);
 	memset(&server, 0, sizeof(server));

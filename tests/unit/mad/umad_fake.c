@@ -94,8 +94,7 @@ void set_up_fake_umad(void)
 	static char sys[80], proc[80], dev[80];
 
 	memset(&fake, 0, sizeof(fake));
-	strcpy(root, "/tmp/fake_umad.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(root));
+	ck_assert_ptr_nonnull(mkdtemp(name_temporary(root)));
 	snprintf(sys, sizeof(sys), "%s/sys", root);
 	snprintf(proc, sizeof(proc), "%s/proc", root);
 	snprintf(dev, sizeof(dev), "%s/dev", root);

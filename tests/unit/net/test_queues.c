@@ -10,7 +10,7 @@
 
 #define QUEUES 3
 
-static char folder[] = "/tmp/purecm-queues-XXXXXX";
+static char folder[TEMPORARY_BYTES];
 
 static const char *queue_path(const char *kind, int i, const char *file)
 {
@@ -35,8 +35,7 @@ static void make_queue(const char *kind, int i, const char *class)
 
 static void set_up(void)
 {
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	ck_assert_ptr_nonnull(mkdtemp(name_temporary(folder)));
 }
 
 static void tear_down(void)

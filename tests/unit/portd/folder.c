@@ -18,13 +18,12 @@ char socket_path[96];
 char state_path[128];
 
 /* Of the program: a test that has failed leaves its folder behind in it. */
-static char base[32];
+static char base[TEMPORARY_BYTES];
 static pid_t maker;
 
 __attribute__((constructor)) static void make_base(void)
 {
-	strcpy(base, "/tmp/purecm-test-XXXXXX");
-	maker = mkdtemp(base) ? getpid() : 0;
+	maker = mkdtemp(name_temporary(base)) ? getpid() : 0;
 }
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)

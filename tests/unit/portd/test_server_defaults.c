@@ -16,7 +16,7 @@
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
 
-static char path[] = "/tmp/purecm-ports-XXXXXX";
+static char path[TEMPORARY_BYTES];
 
 static void write_file(const char *text)
 {
@@ -29,7 +29,7 @@ static void write_file(const char *text)
 
 static void set_up(void)
 {
-	close(mkstemp(path));
+	close(mkstemp(name_temporary(path)));
 	rig_port_file(path);
 	write_file(RIG_DEVICE " 1 default_roce_tos=106\n");
 	scene_set_up();
@@ -40,7 +40,6 @@ static void tear_down(void)
 	scene_tear_down();
 	unlink(path);
 	rig_port_file(NULL);
-	strcpy(path + sizeof(path) - 7, "XXXXXX");
 }
 
 FIXTURE(set_up, tear_down);
