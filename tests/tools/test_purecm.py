@@ -35,6 +35,15 @@ class Command(unittest.TestCase):
             self.assertIn(name, usage)
             self.assertIn("sage: purecm " + name, text_of(name, "--help"))
 
+    def test_help_and_version_have_all_their_names_everywhere(self):
+        for name in text_of("--commands").split():
+            said = text_of(name, "--help")
+            self.assertEqual(text_of(name, "-h"), said)
+            self.assertEqual(text_of("help", name), said)
+            for option in ("--version", "-V"):
+                self.assertRegex(text_of(name, option), r"^purecm \d+\.\d+\.\d+\n$", name)
+        self.assertEqual(purecm("help", "frobnicate").returncode, 2)
+
     def test_an_unknown_command_is_named(self):
         done = purecm("frobnicate")
         self.assertEqual(done.returncode, 2)
@@ -137,10 +146,22 @@ class Sources(unittest.TestCase):
             for command in ("trace", "explain", "timeline"):
                 self.assertEqual(purecm(command, *options).returncode, 2)
 
+    def test_two_captures_are_one_too_many(self):
+        for words in (("-r", "x", "-r", "y"), ("-r", "x", "y"), ("x", "y")):
+            done = purecm("explain", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(b"purecm diff", done.stderr)
+
+    def test_a_capture_needs_no_option(self):
+        for command in ("trace", "explain", "timeline"):
+            self.assertEqual(text_of(command, capture("connect")),
+                             text_of(command, "-r", capture("connect")))
+
     def test_an_interface_that_is_not_there_is_named(self):
         done = purecm("trace", "-i", "nope0")
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"nope0 cannot be listened to", done.stderr)
+        self.assertEqual(done.stderr, b"purecm: nope0 cannot be listened to: "
+                                      b"No such device exists\n")
 
     def test_what_is_read_once_cannot_be_filtered_by_its_end(self):
         self.assertEqual(purecm("trace", "-i", "lo", "-o", "failed").returncode, 1)
@@ -189,9 +210,10 @@ class BadInput(unittest.TestCase):
         return done.returncode, done.stderr.decode()
 
     def test_no_file(self):
-        done = purecm("trace", "-r", self.path)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"No such file", done.stderr)
+        for command in ("trace", "explain"):
+            done = purecm(command, "-r", self.path)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(b"No such file", done.stderr)
 
     def test_an_empty_file_and_text_are_no_captures(self):
         self.assertEqual(self.complaint(b"")[0], 1)

@@ -153,7 +153,7 @@ int capture_open(const char *path, struct source **ret)
 	const bool is_stdin = strcmp(path, "-") == 0;
 	struct capture *capture = calloc(1, sizeof(*capture));
 	char why[PCAP_ERRBUF_SIZE];
-	int err = -EBADMSG;
+	int err = -EINVAL;
 
 	if (!capture)
 		return -ENOMEM;
@@ -210,10 +210,11 @@ static int set_up(pcap_t *pcap)
 
 static void complain_of_set_up(const char *interface, pcap_t *pcap, int err)
 {
-	const char *more = pcap_geterr(pcap);
+	const char *what = pcap_statustostr(err), *more = pcap_geterr(pcap);
+	const bool has_more = *more && strcmp(more, what) != 0;
 
-	complain("%s cannot be listened to: %s%s%s", interface, pcap_statustostr(err),
-		 *more ? ": " : "", more);
+	complain("%s cannot be listened to: %s%s%s", interface, what, has_more ? ": " : "",
+		 has_more ? more : "");
 }
 
 int capture_open_live(const char *interface, struct source **ret)

@@ -15,6 +15,20 @@
 #include "base/hash.h"
 #include "base/text.h"
 
+/* -h is an option that argp does not know. What follows a program that is run is that program's. */
+static void name_help(int argc, char **argv, unsigned int flags)
+{
+	static char help[] = "--help";
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (flags & ARGP_IN_ORDER && argv[i][0] != '-')
+			break;
+		if (strcmp(argv[i], "-h") == 0)
+			argv[i] = help;
+	}
+}
+
 void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret)
 {
 	char usage_name[64];
@@ -28,6 +42,7 @@ void command_parse(const struct argp *argp, int argc, char **argv, unsigned int 
 	snprintf(usage_name, sizeof(usage_name), "purecm %s", argv[0]);
 	argv[0] = usage_name;
 	argp_err_exit_status = STATUS_USAGE;
+	name_help(argc, argv, flags);
 	argp_parse(argp, argc, argv, flags, NULL, ret);
 }
 

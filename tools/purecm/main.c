@@ -64,12 +64,17 @@ static void print_names(void)
 		puts(commands[i].name);
 }
 
+static bool is_version(const char *option)
+{
+	return strcmp(option, "--version") == 0 || strcmp(option, "-V") == 0;
+}
+
 static int run_option(const char *option)
 {
 	if (strcmp(option, "--help") == 0 || strcmp(option, "-?") == 0 ||
 	    strcmp(option, "-h") == 0 || strcmp(option, "help") == 0) {
 		print_usage(stdout);
-	} else if (strcmp(option, "--version") == 0 || strcmp(option, "-V") == 0) {
+	} else if (is_version(option)) {
 		puts(argp_program_version);
 	} else if (strcmp(option, "--commands") == 0) {
 		print_names();
@@ -82,6 +87,8 @@ static int run_option(const char *option)
 
 int main(int argc, char **argv)
 {
+	static char help[] = "--help";
+	char *help_argv[] = { argv[0], argc > 2 ? argv[2] : NULL, help, NULL };
 	const struct command *command;
 
 	/* The caller may ignore SIGPIPE, but `purecm trace | head` should end silently. */
@@ -90,8 +97,10 @@ int main(int argc, char **argv)
 		print_usage(stderr);
 		return STATUS_USAGE;
 	}
+	if (argc == 3 && strcmp(argv[1], "help") == 0)
+		argv = help_argv;
 	command = find_command(argv[1]);
-	if (!command)
-		return run_option(argv[1]);
+	if (!command || (argc == 3 && is_version(argv[2])))
+		return run_option(command ? argv[2] : argv[1]);
 	return command_end(command->run(argc - 1, argv + 1));
 }

@@ -23,7 +23,7 @@ enum key {
 /* clang-format off */
 static const struct argp_option option_table[] = {
 	{ NULL, 0, NULL, 0, "What is read; else what passes cmportd on this host, until Ctrl-C:", 5 },
-	{ "read", 'r', "FILE", 0, "a capture, pcap or pcapng; - for standard input", 5 },
+	{ "read", 'r', "FILE", 0, "a capture, pcap or pcapng, also without -r; - for standard input", 5 },
 	{ "interface", 'i', "NAME", 0,
 	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
 	{ "recorded", KEY_RECORDED, NULL, 0,
@@ -44,6 +44,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 	switch (key) {
 	case 'r':
+	case ARGP_KEY_ARG:
+		if (reading->file)
+			argp_error(state, "one capture at a time; `purecm diff' compares two");
 		reading->file = value;
 		return 0;
 	case 'i':
@@ -74,7 +77,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-const struct argp reading_argp = { .options = option_table, .parser = parse_option };
+const struct argp reading_argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "[FILE]",
+};
 
 static void complain_of_counts(const struct source *source)
 {
