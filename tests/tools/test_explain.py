@@ -247,6 +247,11 @@ class Worked(unittest.TestCase):
 
 
 class Prose(unittest.TestCase):
+    def test_without_a_message_it_says_where_to_look(self):
+        done = purecm("explain", "-r", "-", stdin=mads.story())
+        self.assertEqual(done.stdout, b"0 connections\n")
+        self.assertIn(b"PURECM_LOG=warn", done.stderr)
+
     def test_lines_fit_and_the_summary_counts(self):
         capture = mads.story(*opened(), (1, ">", mads.req(comm_id=5)),
                              (1.1, "<", mads.rej(8, remote=5)))
