@@ -63,6 +63,7 @@ static struct exchange {
 	unsigned int loss_percent, slow_ms[FLOW_ENDS], close_ms, gives_up_ms, delay_us;
 	int seen_at;	/* an end; or -1, before losses */
 	bool is_traced; /* not captured */
+	bool repeats;	/* the network, and delays packets by up to 15 ms */
 
 	struct pending pending[FLOW_ENDS];
 	bool has_req, has_rep, has_rtu, has_drep, has_dreq, is_over;
@@ -105,6 +106,15 @@ static void observe(enum flow_end from, enum cm_attr attr)
 	ck_assert_int_eq(flows_take(ex.flows, &seen, &msg, &step), 0);
 }
 
+/* The network may repeat a packet. */
+static void deliver(enum flow_end from, enum cm_attr attr)
+{
+	do {
+		plan(ex.delay_us * 1000 + below(ex.repeats ? 15000000 : 100000), ARRIVES,
+		     (enum flow_end) !from, attr);
+	} while (ex.repeats && !below(4));
+}
+
 static void send(enum flow_end from, enum cm_attr attr)
 {
 	const bool is_lost = below(100) < ex.loss_percent;
@@ -116,7 +126,7 @@ static void send(enum flow_end from, enum cm_attr attr)
 	else if (is_lost)
 		ex.is_lost[attr] = true;
 	else
-		plan(ex.delay_us * 1000 + below(100000), ARRIVES, (enum flow_end) !from, attr);
+		deliver(from, attr);
 }
 
 /* Linux waits longer. */
@@ -269,6 +279,7 @@ static void play(unsigned int number)
 	ex.delay_us = 20 + below(2000);
 	ex.seen_at = (int)below(3) - 1;
 	ex.is_traced = below(2);
+	ex.repeats = !below(3);
 	ex.close_ms = maybe_slow_ms();
 	for (i = 0; i < FLOW_ENDS; i++) {
 		ex.is_linux[i] = below(2);

@@ -21,95 +21,66 @@ static double first_ms(const struct flow *flow, enum cm_attr from, enum cm_attr 
 	return ms_between(flow_seen(flow, from)->first_ns, flow_seen(flow, to)->first_ns);
 }
 
-/*
- * An MRA says that the message has arrived, but one may also come with the first message at once,
- * as Linux sends it, and the answer that follows may be a retransmission.
- */
-static enum delay_cause cause_after_mra(double wait_ms, double took_ms)
-{
-	if (took_ms < LONG_MS)
-		return DELAY_NONE;
-	return wait_ms < RESEND_MS && wait_ms >= took_ms / 2 ? DELAY_PROGRAM : DELAY_EITHER;
-}
-
 /* On a traced host all that arrives at an end is seen, and all that it sends. */
 static bool is_seen_at(const struct flow *flow, enum flow_end end)
 {
 	return flow->last_way[end] == WAY_OUT && flow->last_way[!end] == WAY_IN;
 }
 
-static enum delay_cause cause_of_program(double took_ms)
+/*
+ * An MRA says that the message has arrived, but one may also come with the first message at once,
+ * as Linux sends it, and the answer that follows may be a retransmission.
+ */
+static enum delay_cause cause_after_mra(double wait_ms, double took_ms)
 {
-	return took_ms < LONG_MS ? DELAY_NONE : DELAY_PROGRAM;
+	return wait_ms < RESEND_MS && wait_ms >= took_ms / 2 ? DELAY_PROGRAM : DELAY_EITHER;
 }
 
-static enum delay_cause cause_of_request(const struct flow *flow)
+/* A REP may be a retransmission of one that was not seen. An RTU answers a REP that was seen. */
+static enum delay_cause cause_of_opening(const struct flow *flow, enum cm_attr from,
+					 enum cm_attr to, enum flow_end answers)
 {
-	const struct flow_seen *req = flow_seen(flow, CM_ATTR_REQ);
-	const struct flow_seen *rep = flow_seen(flow, CM_ATTR_REP);
-	const double took_ms = ms_between(req->first_ns, rep->first_ns);
-	const uint64_t mra_ns = flow->mra_ns[FLOW_PASSIVE];
+	const double took_ms = first_ms(flow, from, to);
+	const uint64_t mra_ns = flow->mra_ns[answers];
+	const uint64_t answer_ns = flow_seen(flow, to)->first_ns;
 
-	if (is_seen_at(flow, FLOW_PASSIVE))
-		return cause_of_program(took_ms);
-	if (mra_ns && mra_ns < rep->first_ns)
-		return cause_after_mra(ms_between(mra_ns, rep->first_ns), took_ms);
-	if (req->n_before > 1)
+	if (is_seen_at(flow, answers))
+		return DELAY_PROGRAM;
+	if (mra_ns && mra_ns < answer_ns)
+		return cause_after_mra(ms_between(mra_ns, answer_ns), took_ms);
+	if (flow_seen(flow, from)->n_before > 1)
 		return DELAY_LOSS;
-	if (took_ms >= RESEND_MS) /* an earlier REP may have been lost where it was not seen */
+	if (to == CM_ATTR_REP ? took_ms >= RESEND_MS : flow_seen(flow, CM_ATTR_REQ)->n_after)
 		return DELAY_EITHER;
-	return cause_of_program(took_ms);
+	return DELAY_PROGRAM;
 }
 
-/* A client that has the REP repeats no REQ. An RTU answers a REP that was seen. */
-static enum delay_cause cause_of_confirm(const struct flow *flow)
-{
-	const struct flow_seen *rep = flow_seen(flow, CM_ATTR_REP);
-	const struct flow_seen *rtu = flow_seen(flow, CM_ATTR_RTU);
-	const double took_ms = ms_between(rep->first_ns, rtu->first_ns);
-	const uint64_t mra_ns = flow->mra_ns[FLOW_ACTIVE];
-
-	if (is_seen_at(flow, FLOW_ACTIVE))
-		return cause_of_program(took_ms);
-	if (mra_ns && mra_ns < rtu->first_ns)
-		return cause_after_mra(ms_between(mra_ns, rtu->first_ns), took_ms);
-	if (rep->n_before > 1)
-		return DELAY_LOSS;
-	if (flow_seen(flow, CM_ATTR_REQ)->n_after)
-		return DELAY_EITHER;
-	return cause_of_program(took_ms);
-}
-
-static enum delay_cause cause_of_close(const struct flow *flow)
+static enum delay_cause cause_of_closing(const struct flow *flow)
 {
 	const struct flow_seen *dreq = flow_seen(flow, CM_ATTR_DREQ);
-	const double took_ms = first_ms(flow, CM_ATTR_DREQ, CM_ATTR_DREP);
 
-	if (dreq->n_after)
-		return DELAY_LOSS;
-	if (dreq->n_before > 1 && took_ms >= LONG_MS &&
-	    !is_seen_at(flow, (enum flow_end) !dreq->by))
+	if (dreq->n_before > 1 && !is_seen_at(flow, (enum flow_end) !dreq->by))
 		return DELAY_EITHER;
-	return cause_of_program(took_ms);
+	return DELAY_PROGRAM;
+}
+
+static bool is_long(const struct flow *flow, enum cm_attr from, enum cm_attr to)
+{
+	return has(flow, from) && has(flow, to) && first_ms(flow, from, to) >= LONG_MS;
 }
 
 enum delay_cause delay_cause(const struct flow *flow, enum delay_part part)
 {
-	switch (part) {
-	case DELAY_REQUEST:
-		return has(flow, CM_ATTR_REQ) && has(flow, CM_ATTR_REP) ? cause_of_request(flow)
-									: DELAY_NONE;
-	case DELAY_CONFIRM:
-		return has(flow, CM_ATTR_REP) && has(flow, CM_ATTR_RTU) ? cause_of_confirm(flow)
-									: DELAY_NONE;
-	case DELAY_ARRIVAL:
-		return flow_seen(flow, CM_ATTR_REP)->n_after ? DELAY_LOSS : DELAY_NONE;
-	case DELAY_CLOSE:
-		return has(flow, CM_ATTR_DREQ) && has(flow, CM_ATTR_DREP) ? cause_of_close(flow)
-									  : DELAY_NONE;
-	case DELAY_N_PARTS:
-		break;
-	}
+	if (part == DELAY_REQUEST && is_long(flow, CM_ATTR_REQ, CM_ATTR_REP))
+		return cause_of_opening(flow, CM_ATTR_REQ, CM_ATTR_REP, FLOW_PASSIVE);
+	if (part == DELAY_CONFIRM && is_long(flow, CM_ATTR_REP, CM_ATTR_RTU))
+		return cause_of_opening(flow, CM_ATTR_REP, CM_ATTR_RTU, FLOW_ACTIVE);
+	if (part == DELAY_ARRIVAL && flow_seen(flow, CM_ATTR_REP)->n_after)
+		return DELAY_LOSS;
+	if (part == DELAY_CLOSE && flow_seen(flow, CM_ATTR_DREQ)->n_after)
+		return DELAY_LOSS;
+	if (part == DELAY_CLOSE && is_long(flow, CM_ATTR_DREQ, CM_ATTR_DREP))
+		return cause_of_closing(flow);
 	return DELAY_NONE;
 }
 
