@@ -4,6 +4,7 @@
 
 Ends with a line "N passed, N failed, N skipped".
 """
+import gzip
 import json
 import os
 from pathlib import Path
@@ -156,6 +157,14 @@ class Sources(unittest.TestCase):
         for command in ("trace", "explain", "timeline"):
             self.assertEqual(text_of(command, capture("connect")),
                              text_of(command, "-r", capture("connect")))
+
+    def test_a_capture_may_be_compressed(self):
+        with tempfile.NamedTemporaryFile(suffix=".gz") as packed:
+            packed.write(gzip.compress(Path(capture("connect")).read_bytes()))
+            packed.flush()
+            for command in ("trace", "explain"):
+                self.assertEqual(text_of(command, packed.name),
+                                 text_of(command, capture("connect")))
 
     def test_an_interface_that_is_not_there_is_named(self):
         done = purecm("trace", "-i", "nope0")

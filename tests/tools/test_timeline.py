@@ -103,7 +103,7 @@ class InABrowser(unittest.TestCase):
         self.folder = Path(self.kept.name)
         self.page = self.folder / "page.html"
         self.assertEqual(
-            purecm("timeline", "-r", capture("silent"), f"--output={self.page}").returncode, 0)
+            purecm("timeline", "-r", capture("silent"), "-o", self.page).returncode, 0)
 
     def tearDown(self):
         self.kept.cleanup()

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Captures as a source of observations: libpcap reads pcap and pcapng, frame.c finds the MADs. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pcap/pcap.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools/purecm/command.h"
 #include "tools/purecm/frame.h"
@@ -148,6 +150,41 @@ static int begin_capture(struct capture *capture, const char *name, struct sourc
 	return 0;
 }
 
+/* Return: the content of a file that gzip has packed; NULL if it is none. */
+static FILE *unpack(const char *path)
+{
+	static const uint8_t magic[2] = { 0x1f, 0x8b };
+	uint8_t head[sizeof(magic)];
+	int ends[2], fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool is_packed = fd >= 0 && pread(fd, head, sizeof(head), 0) == sizeof(head) &&
+			       memcmp(head, magic, sizeof(magic)) == 0;
+	FILE *content = NULL;
+
+	if (is_packed && pipe2(ends, O_CLOEXEC) == 0) {
+		if (fork() == 0) {
+			dup2(fd, STDIN_FILENO);
+			dup2(ends[1], STDOUT_FILENO);
+			execlp("gzip", "gzip", "-dc", NULL);
+			_exit(STATUS_FAILED);
+		}
+		close(ends[1]);
+		content = fdopen(ends[0], "r");
+	}
+	if (fd >= 0)
+		close(fd);
+	return content;
+}
+
+static pcap_t *open_file(const char *path, char why[PCAP_ERRBUF_SIZE])
+{
+	FILE *content = strcmp(path, "-") == 0 ? NULL : unpack(path);
+
+	if (content)
+		return pcap_fopen_offline_with_tstamp_precision(content, PCAP_TSTAMP_PRECISION_NANO,
+								why);
+	return pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, why);
+}
+
 int capture_open(const char *path, struct source **ret)
 {
 	const bool is_stdin = strcmp(path, "-") == 0;
@@ -157,8 +194,7 @@ int capture_open(const char *path, struct source **ret)
 
 	if (!capture)
 		return -ENOMEM;
-	capture->pcap =
-		pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, why);
+	capture->pcap = open_file(path, why);
 	if (!capture->pcap) {
 		/* libpcap's message already has the path of a file that it cannot open. */
 		if (strncmp(why, path, strlen(path)) == 0)

@@ -23,7 +23,9 @@ enum key {
 /* clang-format off */
 static const struct argp_option option_table[] = {
 	{ NULL, 0, NULL, 0, "What is read; else what passes cmportd on this host, until Ctrl-C:", 5 },
-	{ "read", 'r', "FILE", 0, "a capture, pcap or pcapng, also without -r; - for standard input", 5 },
+	{ "read", 'r', "FILE", 0,
+	  "a capture, pcap or pcapng, also packed by gzip, also without -r; - for standard input",
+	  5 },
 	{ "interface", 'i', "NAME", 0,
 	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
 	{ "recorded", KEY_RECORDED, NULL, 0,

@@ -11,7 +11,7 @@
 #include "tools/purecm/timeline_page.h"
 
 enum key {
-	KEY_OUTPUT = 256, /* long only: -o is --outcome */
+	KEY_OUTPUT = 'o', /* --outcome has no letter here */
 };
 
 struct timeline {
