@@ -59,7 +59,7 @@ class Page(unittest.TestCase):
         self.assertEqual(gaps, ["6.2 s", "1.2 s"])
 
     def test_filters_choose_what_is_drawn(self):
-        self.assertEqual(len(arrows(page_of(capture("silent"), "-o", "rejected"))), 2)
+        self.assertEqual(len(arrows(page_of(capture("silent"), "--outcome", "rejected"))), 2)
 
     def test_arrows_point_from_the_sender_to_the_receiver(self):
         request, answer = [group.find(SVG + "line") for group in
