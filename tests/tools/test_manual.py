@@ -84,6 +84,17 @@ class Completion(unittest.TestCase):
         self.assertEqual(completed("purecm", "explain", "--outcome", "=", "g"), ["gave-up"])
         self.assertEqual(completed("purecm", "trace", "-m", "si"), ["SIDR_REQ", "SIDR_REP"])
 
+    def test_of_the_fabric(self):
+        self.assertEqual(completed("purecm", "fabric", "re"), ["remove", "reset", "rename"])
+        self.assertIn("--faults", completed("purecm", "fabric", "run", "--fa"))
+
+    def test_of_help(self):
+        self.assertEqual(completed("purecm", "help", "ti"), ["timeline"])
+
+    def test_what_follows_two_dashes_is_a_program_and_its_words(self):
+        self.assertIn("bash", completed("purecm", "run", "--", "bash"))
+        self.assertEqual(completed("purecm", "run", "--", "bash", "--tr"), [])
+
 
 if __name__ == "__main__":
     main(__doc__, page=Path, completion=str)
