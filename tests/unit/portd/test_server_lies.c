@@ -412,6 +412,9 @@ TEST(nobody_has_comm_id_0)
 	ck_assert_int_eq(rig_ask(&carol, &record), EPERM);
 }
 
+/* A client has few blocks, so it takes thousands of them. */
+TIME_LIMIT_S(60);
+
 TEST(nobody_is_lent_comm_id_0)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
