@@ -46,6 +46,10 @@ TEST(rejection_of_what_was_answered_is_waited_out)
 {
 	ck_assert_str_eq(AFTER(false, CM_CALL_REJ), "IDLE");
 	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_CALL_REJ), "TIMEWAIT");
+	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_RX_REJ), "IDLE");
+	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_RX_RTU, CM_RX_REJ), "TIMEWAIT");
+	ck_assert_str_eq(AFTER(true, CM_RX_REP, CM_CALL_REJ), "IDLE");
+	ck_assert_str_eq(AFTER(true, CM_RX_REP, CM_CALL_RTU, CM_CALL_REJ), "TIMEWAIT");
 	ck_assert_str_eq(AFTER(true, CM_RX_REP, CM_CALL_RTU, CM_RX_REJ), "TIMEWAIT");
 }
 

@@ -36,9 +36,8 @@ struct tracked_owner {
 };
 
 /*
- * At most 128 bytes, so that a connection takes less than 256 with the tables. Stored in a file
- * that survives a restart, tracked_file.h. There, only passed, is, owner, is_dead, is_told and seal
- * have a meaning.
+ * At most 128 bytes, so that a connection takes less than 256 with the tables. In the file that
+ * survives a restart only passed, is, owner, is_dead, is_told and seal have a meaning.
  */
 struct tracked {
 	uint16_t client;	 /* server's index; while the client lives */
@@ -97,8 +96,7 @@ void tracker_free(struct tracker *tracker);
  * client's comm id; after a REJ without one, another response adds a tracked connection. A SIDR
  * lookup is tracked on the responding side only: the requester has nothing to end.
  *
- * Messages must be passed in the order in which the client's core sent them, and tracker_close()
- * after the last message of a connection.
+ * tracker_close() comes after the last message of a connection.
  *
  * Return: 0; -EPERM if the connection is not the client's, has another peer or port, or is another
  * one of a REQ that may not have more; -EDQUOT if a REQ may not add one; -ENOMEM.

@@ -11,8 +11,8 @@ static const struct message {
 } messages[CM_N_EVENTS] = {
 	[CM_CALL_REP]      = { PASSED_REP,      { 0, NEVER } },
 	[CM_CALL_RTU]      = { PASSED_RTU,      { NEVER, PASSED_REP } },
-	[CM_CALL_DREQ]     = { PASSED_OUR_DREQ, { PASSED_REP, PASSED_REP } },
-	[CM_CALL_DREP]     = { PASSED_DREP,     { PASSED_REP, PASSED_REP } },
+	[CM_CALL_DREQ]     = { PASSED_OUR_DREQ, { 0, 0 } },
+	[CM_CALL_DREP]     = { PASSED_DREP,     { 0, 0 } },
 	[CM_CALL_REJ]      = { PASSED_OUR_REJ,  { 0, 0 } },
 	[CM_CALL_SIDR_REP] = { PASSED_REP,      { PASSED_LOOKUP, NEVER } },
 	[CM_CALL_ESTABLISH] = { PASSED_RTU,     { PASSED_REP, NEVER } },
@@ -58,5 +58,5 @@ uint8_t passed_after(uint8_t passed, enum cm_state state, bool is_active, enum c
 	if ((after && !(passed & after)) || state == CM_IDLE || state == CM_TIMEWAIT)
 		return passed;
 	/* The peer may send the same REQ again, as a new one: nothing of before counts. */
-	return event == CM_RX_REJ_STALE ? PASSED_ITS_REJ : passed | message->bit;
+	return (event == CM_RX_REJ_STALE ? 0 : passed) | message->bit;
 }
