@@ -129,6 +129,34 @@ def stopped(tests, end, mode=""):
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
 
+# A host that knows nothing of RDMA.
+TWICE_SERVER = """
+import socket
+s = socket.create_server(('10.77.0.1', 8000))
+for _ in range(2):
+    c = s.accept()[0]
+    c.send(b'hello')
+    c.recv(1)
+"""
+TWICE_CLIENT = """
+import socket, time
+for _ in range(2):
+    began = time.monotonic()
+    c = socket.create_connection(('10.77.0.1', 8000))
+    print(c.recv(9), 'late' if time.monotonic() - began > 2 else 'prompt')
+    c.close()
+"""
+
+
+def without_rdma(tests):
+    """A client waits for a host that does not answer over RDMA, and then knows."""
+    done = tests.run(f'a&:python3 -c "{TWICE_SERVER}"', "b:" + RETRY.format(
+        f'PURECM_LOG=warn {PRELOAD} python3 -c "{TWICE_CLIENT}" 2>&1'))
+    wanted = ("b| b'hello' late", "b| b'hello' prompt", "TCP to 10.77.0.1 port 8000: Host is down")
+    if done.returncode or not all(text in done.stdout for text in wanted):
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build",
@@ -147,6 +175,7 @@ def main():
         tests.test("a silent client of a preloaded server that forks and reads first", silent,
                    tests, "server", f"{FORKING} client 10.77.0.1 1", "forked 1")
         tests.test("more requests than purecm-agent has ids", surplus, tests)
+        tests.test("two connections to a host without RDMA", without_rdma, tests)
         tests.test("close() of a stopped client", stopped, tests, "c.close()")
         tests.test("shutdown() of a stopped client", stopped, tests,
                    "c.shutdown(socket.SHUT_RDWR)")

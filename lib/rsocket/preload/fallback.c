@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -16,8 +17,10 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/log.h"
 
-#define GIVE_UP_MS 3000 /* without a response, before TCP is tried */
+#define GIVE_UP_MS 3000	 /* without a response, before TCP is tried */
+#define SILENT_MS  60000 /* for which such a host is connected to by TCP */
 
 static bool is_stream(const struct sock *sock)
 {
@@ -36,22 +39,81 @@ static int open_tcp(const struct sock *sock, int flags)
 		int level, name;
 		bool is_v6_only;
 	} rows[] = {
-		{ SOL_SOCKET, SO_REUSEADDR, false },
-		{ IPPROTO_TCP, TCP_NODELAY, false },
-		{ IPPROTO_IPV6, IPV6_V6ONLY, true },
+		{ SOL_SOCKET, SO_REUSEADDR, false }, { SOL_SOCKET, SO_KEEPALIVE, false },
+		{ SOL_SOCKET, SO_LINGER, false },    { SOL_SOCKET, SO_OOBINLINE, false },
+		{ IPPROTO_TCP, TCP_NODELAY, false }, { IPPROTO_TCP, TCP_KEEPIDLE, false },
+		{ IPPROTO_IP, IP_TOS, false },	     { IPPROTO_IPV6, IPV6_V6ONLY, true },
 	};
 	int tcp = own_add(real()->socket(sock->domain, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
 
 	for (size_t i = 0; tcp >= 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
-		int value;
+		struct linger value; /* the largest */
 		socklen_t bytes = sizeof(value);
 
 		if (rows[i].is_v6_only && sock->domain != AF_INET6)
 			continue;
 		if (rgetsockopt(sock->rs, rows[i].level, rows[i].name, &value, &bytes) == 0)
-			real()->setsockopt(tcp, rows[i].level, rows[i].name, &value, sizeof(value));
+			real()->setsockopt(tcp, rows[i].level, rows[i].name, &value, bytes);
 	}
 	return tcp;
+}
+
+/* --- hosts without RDMA --------------------------------------------------- */
+
+/* Hosts that did not answer, so that not each connection waits for them; the oldest is replaced. */
+static struct {
+	union name host;
+	struct cm_time until;
+} silent[16];
+
+static unsigned int n_silent; /* also of those that were replaced; atomic, read without the lock */
+static pthread_mutex_t silent_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static union name host_of(const struct sockaddr *addr, socklen_t bytes)
+{
+	union name name;
+
+	name_unmap(addr, bytes, &name);
+	name.v4.sin_port = 0;
+	return name;
+}
+
+static void note_silent(const struct sockaddr *addr, socklen_t bytes)
+{
+	union name host = host_of(addr, bytes);
+	unsigned int i;
+
+	pthread_mutex_lock(&silent_lock);
+	i = n_silent % (sizeof(silent) / sizeof(silent[0]));
+	silent[i].host = host;
+	silent[i].until = cm_time_after(clock_now(), SILENT_MS * CM_NS_PER_MS);
+	__atomic_store_n(&n_silent, n_silent + 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&silent_lock);
+}
+
+static bool is_silent(const struct sockaddr *addr, socklen_t bytes)
+{
+	union name host = host_of(addr, bytes);
+	struct cm_time now = clock_now();
+	bool found = false;
+
+	if (!__atomic_load_n(&n_silent, __ATOMIC_ACQUIRE))
+		return false;
+	pthread_mutex_lock(&silent_lock);
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
+		found |= memcmp(&silent[i].host, &host, sizeof(host)) == 0 &&
+			 !cm_time_reached(silent[i].until, now);
+	pthread_mutex_unlock(&silent_lock);
+	return found;
+}
+
+static void tell_of_tcp(const struct sockaddr *addr, socklen_t bytes, const char *why)
+{
+	char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+
+	getnameinfo(addr, bytes, host, sizeof(host), port, sizeof(port),
+		    NI_NUMERICHOST | NI_NUMERICSERV);
+	log_warn("preload: TCP to %s port %s: %s", host, port, why);
 }
 
 /* --- a listener ---------------------------------------------------------- */
@@ -334,16 +396,25 @@ int fallback_become_tcp(int fd, struct sock *sock, bool waits)
 	return map_swap(fd, tcp);
 }
 
-bool fallback_await(int rs, struct cm_time until)
+/* Return: 0; -1 with errno set: ETIMEDOUT at @until. */
+static int await_connection(int rs, struct cm_time until)
 {
 	struct pollfd fd = { .fd = rs, .events = POLLOUT };
 	socklen_t error_bytes = sizeof(int);
-	int n, error = 0;
+	int n, error = ETIMEDOUT;
 
 	do
 		n = rpoll(&fd, 1, cm_time_ms_until(until, clock_now()));
 	while (n < 0 && errno == EINTR);
-	return n == 1 && rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && !error;
+	if (n == 1 && rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && !error)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+bool fallback_await(int rs, struct cm_time until)
+{
+	return await_connection(rs, until) == 0;
 }
 
 /*
@@ -359,7 +430,7 @@ static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_
 	bytes = name_unmap(addr, bytes, &name);
 	result = rconnect(sock->rs, &name.any, bytes);
 	if (result && errno == EINPROGRESS && waits)
-		result = fallback_await(sock->rs, until) ? 0 : -1;
+		result = await_connection(sock->rs, until);
 	if (waits)
 		rfcntl(sock->rs, F_SETFL, 0);
 	return result;
@@ -372,8 +443,8 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 
 	if (!is_stream(sock))
 		return rconnect(sock->rs, addr, bytes);
-	errno = 0;
-	result = connect_rdma(sock, addr, bytes, waits);
+	errno = EHOSTDOWN; /* as was seen before */
+	result = is_silent(addr, bytes) ? -1 : connect_rdma(sock, addr, bytes, waits);
 	if (!result || errno == EISCONN || errno == EALREADY)
 		return result;
 	if (errno == EINPROGRESS && !waits) {
@@ -385,6 +456,9 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 		errno = EINPROGRESS;
 		return result;
 	}
+	if (errno == ETIMEDOUT)
+		note_silent(addr, bytes);
+	tell_of_tcp(addr, bytes, strerror(errno));
 	if (fallback_become_tcp(fd, sock, waits))
 		return -1;
 	return real()->connect(fd, addr, bytes);
@@ -399,6 +473,9 @@ bool fallback_retry(int fd, struct sock *sock)
 
 	if (!bytes)
 		return false;
+	if (cm_time_reached(sock->give_up, clock_now()))
+		note_silent((struct sockaddr *)&target, bytes);
+	tell_of_tcp((struct sockaddr *)&target, bytes, "no connection over RDMA");
 	sock->target_bytes = 0;
 	leave_epolls(fd, &taken);
 	done = fallback_become_tcp(fd, sock, false) == 0;
