@@ -84,6 +84,12 @@ as_root() {
 	fi
 }
 
+# need_root WHY ADVICE
+need_root() {
+	[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null ||
+		fail "$1, and neither root nor sudo without a password is at hand." "$2"
+}
+
 # The lab's kernel comes from apt too, so the lists are wanted even if no package is.
 have_lists() {
 	compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null
@@ -118,9 +124,8 @@ install_packages() {
 		fail "these packages are missing: $wanted" \
 			"Install them with $setup_name --setup, or as root: apt-get update &&
 apt-get install --no-install-recommends $wanted"
-	[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null ||
-		fail "packages are missing and neither root nor sudo without a password is at hand." \
-			"As root: apt-get update && apt-get install --no-install-recommends $wanted"
+	need_root "packages are missing" \
+		"As root: apt-get update && apt-get install --no-install-recommends $wanted"
 	quietly "the package lists could not be fetched." \
 		"Is the network up, and are /etc/apt/sources.list* right?" \
 		as_root apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 update

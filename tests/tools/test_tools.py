@@ -8,6 +8,7 @@ import json
 import os
 from pathlib import Path
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,22 @@ class Demo(unittest.TestCase):
         wanted = re.search(r'^targets="(.*?)"', text, re.MULTILINE | re.DOTALL)[1].split()
         self.assertGreater(len(wanted), 2)
         self.assertEqual([name for name in wanted if name.partition(":")[0] not in known], [])
+
+
+class Install(unittest.TestCase):
+    @unittest.skipIf(os.geteuid(), "only root can be a user whom sudo refuses")
+    def test_who_is_not_root_and_has_no_sudo_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            Path(folder, "sudo").symlink_to(shutil.which("false"))
+            try:
+                done = subprocess.run([TOOLS / "install"], check=False, capture_output=True,
+                                      env={"PATH": f"{folder}:{os.environ['PATH']}"}, text=True,
+                                      user=65534, group=65534, extra_groups=[])
+            except PermissionError:
+                self.skipTest("nobody may enter this checkout")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("neither root nor sudo", done.stderr)
 
 
 class Counting(unittest.TestCase):
