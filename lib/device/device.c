@@ -313,9 +313,9 @@ int device_list_check(void)
 	if (list)
 		ibv_free_device_list(list);
 	device_list_unlock();
-	if (n < 0)
-		return n;
-	return n ? 0 : -ENODEV;
+	if (n == 0)
+		warning_of_no_device();
+	return n < 0 ? n : n ? 0 : -ENODEV;
 }
 
 int device_list_load(void)

@@ -4,6 +4,7 @@
  */
 #include "lib/diag/warning.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,14 @@ void warning_of_device(const char *device, int err)
 	log_warn("RDMA device %s cannot be opened: %s; /dev/infiniband/uverbs* must be readable "
 		 "and writable",
 		 device, strerror(-err));
+}
+
+void warning_of_no_device(void)
+{
+	static bool is_said; /* atomic */
+
+	if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))
+		log_warn("there is no RDMA device; purecm doctor says how to get one");
 }
 
 /* The port of a bound id is opened repeatedly, so a warning is logged once. */

@@ -25,6 +25,9 @@ enum socket_lie {
 /** warning_of_device() - a device cannot be opened. */
 void warning_of_device(const char *device, int err);
 
+/** warning_of_no_device() - there is no RDMA device; logged once */
+void warning_of_no_device(void);
+
 /**
  * warning_of_port() - the CM class of a port is unavailable
  * @what:   its owner, or empty

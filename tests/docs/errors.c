@@ -163,6 +163,7 @@ static void warn_of_all(void)
 
 	cap.max_send_sge = cap.max_recv_sge = 1;
 	warning_of_device("rxe0", -EACCES);
+	warning_of_no_device();
 	warning_of_port("rxe0", 1, -EBUSY, "kernel module ib_cm", "modprobe -r rdma_cm ib_cm");
 	warning_of_port("rxe0", 1, -ENXIO, "", "");
 	warning_of_port_lost("rxe0", 1, -EADDRINUSE);
