@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tools/purecm/advice.h"
+#include "tools/purecm/delay.h"
 #include "tools/purecm/frame.h"
 #include "tools/purecm/show.h"
 
@@ -51,6 +52,8 @@ static void explain(const struct flows *flows, FILE *out)
 		advice = advice_find(&context);
 		if (!advice != !flow_has_failed(context.flow))
 			abort();
+		if (!advice)
+			delay_print(context.flow, out);
 		if (advice && (context_print(&context, advice->what, out) ||
 			       context_print(&context, advice->cause, out) ||
 			       context_print(&context, advice->remedy, out)))
