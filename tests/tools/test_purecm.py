@@ -83,6 +83,10 @@ class Trace(unittest.TestCase):
         self.assertRegex(text_of("trace", "-r", capture("connect6")),
                          r"\[fd00:77::1\]:\d+ <-- \[fd00:77::2\]:7000 +REP ")
 
+    def test_times_of_day_are_shown_when_wanted(self):
+        line = text_of("trace", "-t", "-r", capture("connect")).splitlines()[0]
+        self.assertRegex(line, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} #1 ")
+
     def test_a_repeated_request_is_counted(self):
         nth = [m["nth"] for m in objects("-r", capture("slow"), "-m", "REQ")]
         self.assertEqual(nth, [1, 2])

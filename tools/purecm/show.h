@@ -15,6 +15,7 @@ struct show {
 	uint64_t start_ns;  /* time of the first message, the origin */
 	uint64_t last_ns;   /* time of the latest message, for gaps in a chart */
 	int who_columns;
+	bool is_absolute; /* times of day, not since the first message */
 	bool has_begun;
 	bool has_title; /* of a chart */
 };

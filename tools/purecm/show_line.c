@@ -14,6 +14,7 @@
 #define US_PER_S      1000000
 #define NAME_COLUMNS  8
 #define TIME_COLUMNS  11
+#define DATE_COLUMNS  24
 #define BYTES_A_LINE  32
 #define STATE_COLUMNS 12
 #define WIDE_COLUMNS  120
@@ -106,6 +107,11 @@ static int print_time(const struct show *show, const struct observation *observa
 			    NS_PER_US;
 	char text[32];
 
+	if (show->is_absolute) {
+		page_time(observation->time_ns, show->out);
+		putc(' ', show->out);
+		return DATE_COLUMNS;
+	}
 	snprintf(text, sizeof(text), "%s%" PRIu64 ".%06" PRIu64, since_ns < 0 ? "-" : "",
 		 us / US_PER_S, us % US_PER_S);
 	return fprintf(show->out, "%*s ", TIME_COLUMNS, text);

@@ -20,6 +20,7 @@ enum key {
 	KEY_WRITE = 'w',
 	KEY_VERBOSE = 'v',
 	KEY_JSON = 'j',
+	KEY_TIME = 't',
 	KEY_CHART = 256,
 };
 
@@ -48,6 +49,7 @@ static const struct argp_option option_table[] = {
 	{ "chart", KEY_CHART, NULL, 0,
 	  "one connection as a sequence chart: the first that the filters let through", 0 },
 	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ "time", KEY_TIME, NULL, 0, "times of day, not since the first message", 0 },
 	{ 0 },
 };
 /* clang-format on */
@@ -69,6 +71,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_JSON:
 		trace->json = true;
+		return 0;
+	case KEY_TIME:
+		trace->show.is_absolute = true;
 		return 0;
 	case KEY_CHART:
 		trace->chart = true;
@@ -130,7 +135,8 @@ static void write_message(struct trace *trace, const struct shown *shown)
 /* Times are relative to the first message, so its absolute time is shown for a recording. */
 static void begin_show(struct trace *trace, const struct observation *observation)
 {
-	if (trace->reading.recorded && !trace->json && !trace->show.has_begun) {
+	if (trace->reading.recorded && !trace->json && !trace->show.is_absolute &&
+	    !trace->show.has_begun) {
 		fputs("0 is ", stdout);
 		page_time(observation->time_ns, stdout);
 		putchar('\n');
