@@ -145,6 +145,8 @@ TEST(lease_of_0_has_0_left)
 	ck_assert_uint_eq(ntohl(is.lease), 0);
 }
 
+TIME_LIMIT_S(60); /* it asks 23,840 times */
+
 TEST(table_longer_than_a_message_is_refused)
 {
 	struct service service = service_of(0, GUID_OF_A);
