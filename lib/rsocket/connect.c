@@ -213,7 +213,7 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 		return err;
 	if (rsock_is_nonblocking(rs, 0))
 		return -EINPROGRESS;
-	err = wait_restarted(rs, POLLOUT, is_settled);
+	err = wait_restarted(rs, POLLOUT, is_settled, NULL);
 	if (err) /* after EINTR the connection is still being made, as with TCP */
 		return err;
 	pthread_mutex_lock(&rs->lock);

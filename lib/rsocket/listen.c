@@ -250,7 +250,7 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 	while (!(child = take_ready(listener))) {
 		if (rsock_is_nonblocking(rs, 0))
 			return -EAGAIN;
-		err = wait_restarted(rs, POLLIN, has_ready);
+		err = wait_restarted(rs, POLLIN, has_ready, &listener->options.recv_timeout);
 		if (err)
 			return err;
 	}

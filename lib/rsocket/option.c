@@ -235,22 +235,37 @@ static int get_route(struct stream *s, void *value, socklen_t *bytes)
 	return 0;
 }
 
-static int set_linger(struct stream *s, const void *value, socklen_t bytes)
+/* Options that are structures. */
+static int set_whole(void *member, socklen_t member_bytes, const void *value, socklen_t bytes)
 {
-	if (bytes < sizeof(s->options.linger))
+	if (bytes < member_bytes)
 		return -EINVAL;
-	memcpy(&s->options.linger, value, sizeof(s->options.linger));
+	memcpy(member, value, member_bytes);
 	return 0;
 }
 
-static int get_linger(struct stream *s, void *value, socklen_t *bytes)
+static int get_whole(const void *member, socklen_t member_bytes, void *value, socklen_t *bytes)
 {
-	if (*bytes < sizeof(s->options.linger))
+	if (*bytes < member_bytes)
 		return -EINVAL;
-	memcpy(value, &s->options.linger, sizeof(s->options.linger));
-	*bytes = sizeof(s->options.linger);
+	memcpy(value, member, member_bytes);
+	*bytes = member_bytes;
 	return 0;
 }
+
+#define WHOLE(name)                                                                        \
+	static int set_##name(struct stream *s, const void *value, socklen_t bytes)        \
+	{                                                                                  \
+		return set_whole(&s->options.name, sizeof(s->options.name), value, bytes); \
+	}                                                                                  \
+                                                                                           \
+	static int get_##name(struct stream *s, void *value, socklen_t *bytes)             \
+	{                                                                                  \
+		return get_whole(&s->options.name, sizeof(s->options.name), value, bytes); \
+	}
+WHOLE(linger)
+WHOLE(recv_timeout)
+WHOLE(send_timeout)
 
 /* Other members are 0. */
 static int get_info(struct stream *s, void *value, socklen_t *bytes)
@@ -278,6 +293,8 @@ static const struct {
 	int (*get)(struct stream *s, void *value, socklen_t *bytes);
 } other_rows[] = {
 	{ SOL_SOCKET, SO_LINGER, set_linger, get_linger },
+	{ SOL_SOCKET, SO_RCVTIMEO, set_recv_timeout, get_recv_timeout },
+	{ SOL_SOCKET, SO_SNDTIMEO, set_send_timeout, get_send_timeout },
 	{ SOL_RDMA, RDMA_ROUTE, set_route, get_route },
 	{ IPPROTO_TCP, TCP_INFO, NULL, get_info },
 };

@@ -37,6 +37,8 @@ struct stream_options {
 	int tos;
 	int v6only;
 	struct linger linger;
+	struct timeval recv_timeout; /* 0: none */
+	struct timeval send_timeout;
 };
 
 /* A completion queue. There are two, so that send completions do not wake up a sleeping reader. */

@@ -52,7 +52,8 @@ static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rs
 	int err;
 
 	pthread_mutex_unlock(&s->base.lock);
-	err = wait_restarted(&s->base, wanted, ready);
+	err = wait_restarted(&s->base, wanted, ready,
+			     wanted & POLLIN ? &s->options.recv_timeout : &s->options.send_timeout);
 	pthread_mutex_lock(&s->base.lock);
 	return err;
 }

@@ -288,9 +288,13 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 	return wait_for(rs, wanted, ready, &(struct wait){ .deadline = deadline });
 }
 
-int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs))
+int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
+		   const struct timeval *timeout)
 {
 	struct wait wait = { .deadline = CM_TIME_NEVER, .is_restarted = true };
+	int64_t us = timeout ? timeout->tv_sec * 1000000LL + timeout->tv_usec : 0;
 
+	if (us > 0)
+		wait = (struct wait){ .deadline = cm_time_after(clock_now(), (uint64_t)us * 1000) };
 	return wait_for(rs, wanted, ready, &wait);
 }

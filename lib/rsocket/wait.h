@@ -98,15 +98,17 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 		     struct cm_time deadline);
 
 /**
- * wait_restarted() - wait_until_ready() without a deadline, where stock librdmacm sleeps in a
- * read()
+ * wait_restarted() - wait_until_ready() where stock librdmacm sleeps in a read()
+ * @timeout: 0 or NULL: none
  *
- * Goes on after a signal handler with SA_RESTART. In a process that never had handlers of both
- * kinds, the first 10 ms after it got them are an exception: then any handler ends the wait.
+ * Without a timeout it goes on after a signal handler with SA_RESTART, as the kernel's calls. In a
+ * process that never had handlers of both kinds, the first 10 ms after it got them are an
+ * exception: then any handler ends the wait.
  *
  * Return: as wait_until_ready(); -EINTR only after a handler without SA_RESTART.
  */
-int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs));
+int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
+		   const struct timeval *timeout);
 
 /** wait_after_fork() - in a forked child: forget the parent's wakers */
 void wait_after_fork(void);

@@ -209,6 +209,30 @@ TEST(splice_is_refused)
 }
 END_TEST
 
+/* --- time limits ------------------------------------------------------------------ */
+
+TEST(a_call_ends_at_the_time_limit_of_its_socket)
+{
+	static char much[1 << 20];
+	struct timeval limit = { .tv_usec = 50000 };
+	socklen_t bytes = sizeof(limit);
+
+	ck_assert_int_eq(setsockopt(the.here, SOL_SOCKET, SO_RCVTIMEO, &limit, bytes), 0);
+	ck_assert_int_eq(setsockopt(the.here, SOL_SOCKET, SO_SNDTIMEO, &limit, bytes), 0);
+	ck_assert_int_eq(setsockopt(the.listener, SOL_SOCKET, SO_RCVTIMEO, &limit, bytes), 0);
+	ck_assert_int_eq(recv(the.here, much, 1, 0), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(accept(the.listener, NULL, NULL), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	while (send(the.here, much, sizeof(much), 0) > 0)
+		;
+	ck_assert_int_eq(errno, EAGAIN);
+	limit.tv_usec = 0;
+	ck_assert_int_eq(getsockopt(the.here, SOL_SOCKET, SO_RCVTIMEO, &limit, &bytes), 0);
+	ck_assert_int_eq(limit.tv_usec, 50000);
+}
+END_TEST
+
 /* --- numbers that are closed by other means -------------------------------- */
 
 static void close_by_close(int fd)

@@ -40,14 +40,15 @@ static int open_tcp(const struct sock *sock, int flags)
 		bool is_v6_only;
 	} rows[] = {
 		{ SOL_SOCKET, SO_REUSEADDR, false }, { SOL_SOCKET, SO_KEEPALIVE, false },
-		{ SOL_SOCKET, SO_LINGER, false },    { SOL_SOCKET, SO_OOBINLINE, false },
+		{ SOL_SOCKET, SO_LINGER, false },    { SOL_SOCKET, SO_RCVTIMEO, false },
+		{ SOL_SOCKET, SO_SNDTIMEO, false },  { SOL_SOCKET, SO_OOBINLINE, false },
 		{ IPPROTO_TCP, TCP_NODELAY, false }, { IPPROTO_TCP, TCP_KEEPIDLE, false },
 		{ IPPROTO_IP, IP_TOS, false },	     { IPPROTO_IPV6, IPV6_V6ONLY, true },
 	};
 	int tcp = own_add(real()->socket(sock->domain, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
 
 	for (size_t i = 0; tcp >= 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct linger value; /* the largest */
+		struct timeval value; /* the largest */
 		socklen_t bytes = sizeof(value);
 
 		if (rows[i].is_v6_only && sock->domain != AF_INET6)

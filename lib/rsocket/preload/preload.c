@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "lib/rsocket/preload/preload.h"
+#include "lib/rsocket/select.h"
 
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
 
@@ -102,9 +103,15 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 	struct pollfd both[2] = { { .fd = sock->rs, .events = POLLIN },
 				  { .fd = sock->tcp, .events = POLLIN } };
 	bool waits = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
+	struct timeval limit = { 0 };
+	socklen_t limit_bytes = sizeof(limit);
+	int timeout_ms = -1;
 
+	if (rgetsockopt(sock->rs, SOL_SOCKET, SO_RCVTIMEO, &limit, &limit_bytes) == 0 &&
+	    (limit.tv_sec || limit.tv_usec))
+		timeout_ms = select_timeout_ms(&limit);
 	for (;;) {
-		int fd = -1, n = rpoll(both, 2, waits ? -1 : 0);
+		int fd = -1, n = rpoll(both, 2, waits ? timeout_ms : 0);
 
 		if (n < 0)
 			return -1;
@@ -116,7 +123,7 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 			return fd;
 		if (n == 0)
 			errno = EAGAIN;
-		if (!waits || errno != EAGAIN)
+		if (n == 0 || !waits || errno != EAGAIN)
 			return -1;
 	}
 }
