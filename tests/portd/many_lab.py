@@ -279,7 +279,7 @@ def who_gets_port_80(bench, host):
 @check
 def a_low_port_is_for_those_with_the_capability_of_the_host_as_with_stock(bench):
     start = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
-    bench.b.run([bench.program, "--detach"], env=bench.env(PURECM_IDLE_S="60"), check=True)
+    bench.b.run([bench.program, "--detach", "--idle=0"], env=bench.env(), check=True)
     wanted = who_gets_port_80(bench, bench.a)
     same(wanted, 2 * ["ready"] + ["hold: rdma_listen: Permission denied"] + ["ready"] +
          4 * ["hold: rdma_listen: Permission denied"])
