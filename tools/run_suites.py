@@ -35,6 +35,7 @@ LONG = ("bench", "long")  # alone: some measure time
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
 SHOWN_LINES = 60
+COLUMNS = 100  # of a page
 # Where more programs fail, the code is to blame, or the machine: none is played again.
 REPLAYS_MAX = 10
 # With more that pass only when played again, the first verdict of each counts.
@@ -409,8 +410,10 @@ def flake_row(program):
     done = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True,
                           text=True, check=False)
     case = (failed_cases(program.test) or [program.test["result"].lower()])[0].strip()
-    return (f"| {time.strftime('%F')} | {done.stdout.strip() or '?'} | "
-            f"{program.suite}: {title(program.test)} | {case} | |")
+    begin = (f"| {time.strftime('%F')} | {done.stdout.strip() or '?'} | "
+             f"{program.suite}: {title(program.test)} | ")
+    room = COLUMNS - len(f"{begin} | 01234567 |")  # for the commit that will mend it
+    return f"{begin}{case[:max(room, 1)]} | |"
 
 
 def failed_cases(test):

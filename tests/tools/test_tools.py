@@ -119,6 +119,12 @@ class Replay(unittest.TestCase):
         self.assertEqual([line.split(" | ")[2:4] for line in lines[again + 1:again + 5]],
                          [[f"unit: {name}", "one case"] for name in flaky])
 
+    def test_the_row_about_it_has_room_for_the_commit_that_mends_it(self):
+        test = {"name": "p:unit / t", "result": "FAIL", "stdout": f"FAIL {99 * 'x'}\n"}
+        row = run_suites.flake_row(run_suites.Program("unit", "build", test))
+        self.assertTrue(row.endswith("xxx | |"))
+        self.assertLessEqual(len(row), 100 - 8)
+
     def test_five_that_pass_when_played_again_fail_the_run(self):
         status, lines = run_project(**{f"flaky{i}": FAILS_ONCE for i in range(5)})
         self.assertEqual((status, lines[-1]), (1, "0 passed, 5 failed, 0 skipped"))
