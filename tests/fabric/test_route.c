@@ -73,6 +73,23 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
+/* What a datagram is sent to; a host's name that is not ended is cut. */
+TEST(receiver_has_a_path)
+{
+	static const unsigned int slots[] = { 0, 9, 10, 65535 };
+	char path[FAB_PATH_BYTES], wanted[FAB_PATH_BYTES];
+	size_t i;
+
+	for (i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		fab_folder_slot(&folder, "b", slots[i], path);
+		snprintf(wanted, sizeof(wanted), "%s/hosts/b/ctx/%u", folder.dir, slots[i]);
+		ck_assert_str_eq(path, wanted);
+	}
+	fab_folder_gsi(&folder, "sixteen-letters-", path);
+	snprintf(wanted, sizeof(wanted), "%s/hosts/sixteen-letters/gsi", folder.dir);
+	ck_assert_str_eq(path, wanted);
+}
+
 TEST(lid_is_of_the_own_subnet)
 {
 	struct fab_route route = { .dlid = 2 };
