@@ -12,7 +12,9 @@
 
 /* --- lookup --------------------------------------------------------------- */
 
-struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+/* A client may have chosen the comm id of a connection that others have left behind. */
+static struct tracked *find_local(const struct tracker *tracker, uint32_t local_comm_id,
+				  bool is_left_behind)
 {
 	struct cm_key key = { .id = local_comm_id };
 	struct tracked *tracked = NULL;
@@ -21,21 +23,18 @@ struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_c
 		return NULL;
 	do
 		tracked = tracked_find(tracker, TRACKED_BY_LOCAL, tracked, &key);
-	while (tracked && (tracked->is_orphan || tracked->is_dead));
+	while (tracked && (tracked->is_orphan || tracked->is_dead) != is_left_behind);
 	return tracked;
+}
+
+struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+{
+	return find_local(tracker, local_comm_id, false);
 }
 
 struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t local_comm_id)
 {
-	struct cm_key key = { .id = local_comm_id };
-	struct tracked *tracked = NULL;
-
-	if (!local_comm_id)
-		return NULL;
-	do
-		tracked = tracked_find(tracker, TRACKED_BY_LOCAL, tracked, &key);
-	while (tracked && !tracked->is_orphan && !tracked->is_dead);
-	return tracked;
+	return find_local(tracker, local_comm_id, true);
 }
 
 struct tracked *tracked_unnamed(const struct tracker *tracker, uint16_t client,
