@@ -147,6 +147,17 @@ void warning_of_peer(int fd, enum socket_lie lie, uint32_t message)
 		 lies[lie], message);
 }
 
+void warning_of_tcp(const char *host, const char *port, const char *why)
+{
+	log_warn("preload: TCP to %s port %s: %s", host, port, why);
+}
+
+void warning_of_tcp_listener(int fd, int err)
+{
+	log_warn("preload: descriptor %d listens over TCP only in this process: %s", fd,
+		 strerror(-err));
+}
+
 void warning_of_variable(const char *name, const char *text)
 {
 	log_warn("%s: the invalid value %s is ignored", name, text);

@@ -85,6 +85,12 @@ void warning_of_ibacm(int err);
 /** warning_of_peer() - a socket's peer violated the protocol. @message: the message */
 void warning_of_peer(int fd, enum socket_lie lie, uint32_t message);
 
+/** warning_of_tcp() - librspreload.so: a connection uses TCP. @why: text */
+void warning_of_tcp(const char *host, const char *port, const char *why);
+
+/** warning_of_tcp_listener() - librspreload.so: this process does not listen over RDMA. */
+void warning_of_tcp_listener(int fd, int err);
+
 /** warning_of_variable() - an environment variable has an invalid value. */
 void warning_of_variable(const char *name, const char *text);
 

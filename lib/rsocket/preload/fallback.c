@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/log.h"
+#include "lib/diag/warning.h"
 
 #define GIVE_UP_MS 3000	 /* without a response, before TCP is tried */
 #define SILENT_MS  60000 /* for which such a host is connected to by TCP */
@@ -114,7 +114,7 @@ static void tell_of_tcp(const struct sockaddr *addr, socklen_t bytes, const char
 
 	getnameinfo(addr, bytes, host, sizeof(host), port, sizeof(port),
 		    NI_NUMERICHOST | NI_NUMERICSERV);
-	log_warn("preload: TCP to %s port %s: %s", host, port, why);
+	warning_of_tcp(host, port, why);
 }
 
 /* --- a listener ---------------------------------------------------------- */

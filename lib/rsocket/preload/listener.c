@@ -6,7 +6,7 @@
 #include <rdma/rsocket.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "lib/diag/warning.h"
 #include "lib/rsocket/preload/preload.h"
 
 /* --- fork() --------------------------------------------------------------- */
@@ -78,8 +78,7 @@ static void await(int fd, struct sock *sock)
 	if (sock->rs < 0 && sock->tcp >= 0 && !sock->is_awaited) {
 		sock->rs = listen_again(sock);
 		if (sock->rs < 0) {
-			log_warn("preload: descriptor %d listens over TCP only in this process: %s",
-				 fd, strerror(errno));
+			warning_of_tcp_listener(fd, -errno);
 			fallback_become_tcp(fd, sock, sock->is_blocking);
 		}
 	}
