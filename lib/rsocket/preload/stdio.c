@@ -115,13 +115,15 @@ EXPORT int dprintf(int fd, const char *format, ...)
 	return n;
 }
 
-EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) EXPORT int __vdprintf_chk(int fd, int flag,
+								const char *format, va_list args)
 {
 	(void)flag;
 	return vdprintf(fd, format, args);
 }
 
-EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...)
+__attribute__((format(printf, 3, 4))) EXPORT int __dprintf_chk(int fd, int flag, const char *format,
+							       ...)
 {
 	va_list args;
 	int n;
