@@ -53,12 +53,13 @@ def pingpong(build, after, *options, n=SENDS):
 
 
 def a_port_and_the_switch_count_the_same_packets(build):
-    """Besides the messages there are acknowledgements, and a packet or two of MADs."""
+    """Besides the messages there are acknowledgements, a packet or two of MADs, and on a busy
+    machine a few messages that are sent again."""
     ca, switch = counters(pingpong(build, f"perfquery -x 2 1; perfquery -x {SWITCH} 2"))
     for name in ("Xmit", "Rcv"):
         other = {"Xmit": "Rcv", "Rcv": "Xmit"}[name]
         assert SENDS <= ca[f"Port{name}Pkts"] <= 2 * SENDS + 10, ca
-        assert SENDS * SEND_WORDS <= ca[f"Port{name}Data"] < SENDS * (SEND_WORDS + 10), ca
+        assert SENDS * SEND_WORDS <= ca[f"Port{name}Data"] < (SENDS + 10) * (SEND_WORDS + 10), ca
         assert abs(switch[f"Port{other}Pkts"] - ca[f"Port{name}Pkts"]) <= 2, (ca, switch)
         assert ca[f"PortMulticast{name}Pkts"] == 0, ca
 
