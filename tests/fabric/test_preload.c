@@ -4,6 +4,7 @@
  * program has preloaded: both ends of a connection of a host with itself.
  */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -321,6 +322,28 @@ TEST(a_socket_takes_one_number)
 	ck_assert_int_eq(the.there, the.first + 2);
 }
 END_TEST
+
+/* The folder of a checkout, say; only a file's name tells whose library it is. */
+TEST(library_in_a_folder_named_librdmacm_is_the_programs)
+{
+	char folder[TEMPORARY_BYTES], inner[TEMPORARY_BYTES + 16], path[TEMPORARY_BYTES + 32];
+	int (*user_socket)(void);
+	void *handle;
+
+	ck_assert_ptr_nonnull(mkdtemp(name_temporary(folder)));
+	snprintf(inner, sizeof(inner), "%s/librdmacm", folder);
+	snprintf(path, sizeof(path), "%s/user.so", inner);
+	ck_assert_int_eq(mkdir(inner, 0700), 0);
+	ck_assert_int_eq(symlink(PRELOAD_USER, path), 0);
+	handle = dlopen(path, RTLD_NOW);
+	unlink(path);
+	rmdir(inner);
+	rmdir(folder);
+	ck_assert_ptr_nonnull(handle);
+	*(void **)&user_socket = dlsym(handle, "user_socket");
+	ck_assert_ptr_nonnull(user_socket);
+	ck_assert(is_rdma(user_socket()));
+}
 
 /* The library's own descriptors are not the program's to close. */
 TEST(connections_go_on_after_closefrom)

@@ -41,11 +41,14 @@ bool own_is_inside(const void *caller)
 	static const char *const names[] = { "librdmacm", "libibverbs", "libibumad", "rdmav",
 					     "libnl-" };
 	struct dl_find_object object;
+	const char *path, *file;
 
 	if (_dl_find_object((void *)(uintptr_t)caller, &object))
 		return false;
+	path = object.dlfo_link_map->l_name;
+	file = strrchr(path, '/'); /* a folder may have such a name, too */
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strstr(object.dlfo_link_map->l_name, names[i]))
+		if (strstr(file ? file : path, names[i]))
 			return true;
 	return false;
 }
