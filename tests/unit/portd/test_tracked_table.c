@@ -358,6 +358,18 @@ TEST(connection_cannot_be_told_to_be_of_another_port)
 	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
 }
 
+/* Its core has no comm id of the peer either. */
+TEST(rejected_connection_that_is_told_stays_over)
+{
+	struct cm_record tracked = told_in(CM_IDLE);
+
+	tracked.active = 1;
+	tracked.remote_comm_id = 0;
+	set(tracked);
+	ck_assert_int_eq(tell_by(ME, tracked), 0);
+	ck_assert_str_eq(state(1), "IDLE");
+}
+
 TEST(path_that_is_told_is_not_taken)
 {
 	struct cm_record tracked = told_in(CM_DREQ_SENT);

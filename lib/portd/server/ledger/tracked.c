@@ -233,7 +233,7 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 	tracked->is_unconfirmed = false;
 	if (told->state == CM_ESTABLISHED)
 		tracked_pass(tracker, tracked, CM_CALL_ESTABLISH);
-	if (!told->remote_comm_id)
+	if (!told->remote_comm_id && tracked->is.remote_comm_id)
 		tracked_take_back_rep(tracker, tracked);
 	return 0;
 }
