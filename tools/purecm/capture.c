@@ -150,7 +150,7 @@ static int begin_capture(struct capture *capture, const char *name, struct sourc
 	return 0;
 }
 
-/* Return: the content of a file that gzip has packed; NULL if it is none. */
+/* Return: the decompressed content of a gzip file; NULL if it is not a gzip file. */
 static FILE *unpack(const char *path)
 {
 	static const uint8_t magic[2] = { 0x1f, 0x8b };

@@ -94,12 +94,14 @@ static void note_silent(const struct sockaddr *addr, socklen_t bytes)
 
 static bool is_silent(const struct sockaddr *addr, socklen_t bytes)
 {
-	union name host = host_of(addr, bytes);
-	struct cm_time now = clock_now();
+	struct cm_time now;
+	union name host;
 	bool found = false;
 
 	if (!__atomic_load_n(&n_silent, __ATOMIC_ACQUIRE))
 		return false;
+	now = clock_now();
+	host = host_of(addr, bytes);
 	pthread_mutex_lock(&silent_lock);
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
 		found |= memcmp(&silent[i].host, &host, sizeof(host)) == 0 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message that is delivered to a client: which connection is it about, by the guards of
- * cm/guard.c, and what does it tell of the peer? Internal to the tracker.
+ * A message that is delivered to a client: the guards of cm/guard.c find its connection, which
+ * stores the peer's ids. Internal to the tracker.
  */
 #include <errno.h>
 

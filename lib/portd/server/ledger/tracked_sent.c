@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A message that a client sends: is it about a connection of the client? Internal to the tracker.
+/*
+ * A message that a client sends, which must be about a connection of that client. Internal to the
+ * tracker.
  */
 #include <errno.h>
 
@@ -86,8 +88,7 @@ static bool may_name(const struct view *view, const struct tracked *tracked)
 	       (tracked->is.remote_comm_id == 0 && is_to_stale_rep(view));
 }
 
-/* Not more often than other connections that are alike: the client may say so as often as it likes.
- */
+/* A client may answer a request as often as it likes, so connections that are alike are limited. */
 static struct tracked *track_again(const struct view *view, const struct tracked *first)
 {
 	const struct cm_key key = { .gid = view->peer, .id = view->remote_comm_id };

@@ -56,7 +56,7 @@ void tracked_replace(struct tracker *tracker, struct tracked *tracked, const str
 /** tracked_after() - passed_after() of a connection */
 uint8_t tracked_after(const struct tracked *tracked, enum cm_event event);
 
-/** tracked_pass() - note that a message has passed, unless passed_after() says that it is void */
+/** tracked_pass() - add a message, unless it is void, see passed_after() */
 void tracked_pass(struct tracker *tracker, struct tracked *tracked, enum cm_event event);
 
 /** tracked_take_back_rep() - the client's core has dropped a REP, and waits for another one */
