@@ -85,9 +85,9 @@ class Versions(unittest.TestCase):
     def test_releases_are_in_order(self):
         self.assertEqual(releases(), sorted(releases(), reverse=True))
 
-    def test_every_heading_of_the_changelog_is_a_release(self):
-        self.assertEqual(len(re.findall("^## ", text(ROOT / "CHANGELOG.md"), re.MULTILINE)),
-                         len(releases()))
+    def test_every_heading_of_the_changelog_is_a_release_but_what_is_unreleased(self):
+        headings = re.findall("^## (.*)$", text(ROOT / "CHANGELOG.md"), re.MULTILINE)
+        self.assertEqual(len(headings) - (headings[0] == "Unreleased"), len(releases()))
 
     def test_programs_say_the_version(self):
         for program in ("tools/purecm", "tools/cmportd/cmportd"):
