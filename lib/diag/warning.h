@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The warnings of PURECM_LOG=warn: one function each, all texts in warning.c. docs/errors.md lists
- * them, printed by tests/docs/errors.c. Texts about addresses and routes are in failure.h.
+ * The warnings of PURECM_LOG=warn: one function each, all texts in warning.c. tests/docs/errors.c
+ * prints them into docs/troubleshooting.md. Texts about addresses and routes are in failure.h.
  *
  * All functions preserve errno, and may be called with any lock held. @err is a negative errno.
  */

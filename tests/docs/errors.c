@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prints every sentence that the library has for what goes wrong, as a page of docs/, from the
- * functions that make them. Run by state_table.py, which holds the page in docs/ against it, and
- * by errors.py, which sees that none is left out.
+ * Prints every text that the library has for an error, as the end of docs/troubleshooting.md, from
+ * the functions that make them. state_table.py compares it with the page; errors.py checks that
+ * no function is left out.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,11 +21,10 @@
 #define LINE_BYTES  1024
 
 static const char intro[] =
-	"# Error texts of the library\n"
+	"## Texts of the library\n"
 	"\n"
-	"This page is printed by a program that calls the functions which make the texts; a test\n"
-	"compares the two. Names and numbers are examples. The texts of `purecm doctor` are in\n"
-	"[troubleshooting.md](troubleshooting.md).\n";
+	"A program that calls the functions which make the texts prints the rest of this page; names\n"
+	"and numbers are examples.\n";
 
 /* --- failures ------------------------------------------------------------ */
 
@@ -103,7 +102,7 @@ static void print_failure(int err)
 
 	if (purecm_last_failure(&id.pub, text, sizeof(text)))
 		abort();
-	printf("| %s | %s |\n", strerrorname_np(err), text);
+	printf("- %s: %s\n", strerrorname_np(err), text);
 }
 
 /* Whatever has words of its own; other codes end with those of strerror(). */
@@ -136,8 +135,7 @@ static void print_failures(void)
 	set_addr(&id.path.route.src, 0xc0000201, 0);
 	set_addr(&id.path.route.next_hop, 0xc0000202, 0);
 	printf("\n## Addresses and routes: purecm_last_failure()\n\n"
-	       "For any other errno the text of strerror(3) follows the colon.\n\n"
-	       "| errno | text |\n|---|---|\n");
+	       "For any other errno the text of strerror(3) follows the colon.\n\n");
 	print_phrases(address);
 	print_phrases(port);
 	print_phrases(route);
@@ -215,12 +213,12 @@ static void print_answers(const char *title, const char *(*text_of)(int code), i
 	const char *reserved = text_of(REASONS_MAX);
 	int code;
 
-	printf("\n## %s\n\n| status | meaning |\n|---|---|\n", title);
+	printf("\n## %s\n\n", title);
 	for (code = from; code < REASONS_MAX; code++) {
 		if (strcmp(text_of(code), reserved))
-			printf("| %d | %s |\n", code, text_of(code));
+			printf("- %d: %s\n", code, text_of(code));
 	}
-	printf("| any other | %s |\n", reserved);
+	printf("- any other: %s\n", reserved);
 }
 
 int main(void)

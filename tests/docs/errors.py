@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sees that what goes wrong has one place where its text is made: failure.c, warning.c and the
-tables of what peers say; and that errors.c, which prints docs/errors.md, calls all of it. What
-cmportd says in its log is its own.
+"""Checks that each text of an error is made in failure.c, warning.c or the tables of rejections,
+and that errors.c, which prints them into docs/troubleshooting.md, calls all of these. cmportd's log
+is excepted.
 
 errors.py LIB ERRORS_C
 """

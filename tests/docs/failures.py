@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""docs/failures.md quotes what `purecm explain` says of faults: of captures of stock kernels, and
-of lines of the kernel's trace.
+"""docs/troubleshooting.md quotes what `purecm explain` prints for faults: for captures of stock
+kernels, and for lines of the kernel's trace.
 
 Ends with a line "N passed, N failed, N skipped".
 """
@@ -40,7 +40,7 @@ FAULTS = [(["--kernel=-"], ADDR_ERROR), (["--kernel=-"], ADDR_TIMEOUT),
 
 def quotes():
     """Return the quoted texts of the page, each as one line."""
-    page = (ROOT / "docs/failures.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
     return [" ".join(line.lstrip("> ") for line in quote.splitlines())
             for quote in re.findall(r"(?:^> .*\n)+", page, re.MULTILINE)]
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Holds a page of docs/ against the program that it was written by: state-machine.md, errors.md.
+"""Compares the end of a page of docs/, from the first line that a program prints, with what it
+prints: state-machine.md (all of it) and troubleshooting.md.
 
 state_table.py PROGRAM PAGE          compare, exit 1 with a diff if they differ
-state_table.py PROGRAM PAGE --write  write the page anew
+state_table.py PROGRAM PAGE --write  write the end of the page anew
 """
 
 import argparse
@@ -20,10 +21,13 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the page anew")
     args = parser.parse_args()
     table = subprocess.run([args.program], check=True, capture_output=True, text=True).stdout
-    if args.write:
-        args.page.write_text(table)
-        return 0
     page = args.page.read_text()
+    heading = table.partition("\n")[0] + "\n"
+    before = page.partition(heading)[0]
+    if args.write:
+        args.page.write_text(before + table)
+        return 0
+    page = page[len(before):]
     diff = difflib.unified_diff(page.splitlines(), table.splitlines(), "docs", "program",
                                 lineterm="")
     lines = list(diff)

@@ -112,7 +112,7 @@ def cells():
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             state = line[3:]
-        row = re.match(r"\| ([A-Z_]+) \| \w+ \|$", line)
+        row = re.match(r"- ([A-Z_]+): \w+$", line)
         if row:
             found.add((state, row[1]))
     return found
