@@ -13,7 +13,7 @@
 /** command_forbid() - the calling thread has taken such a lock; calls may nest. */
 void command_forbid(void);
 
-/** command_permit() - it has released the lock. */
+/** command_permit() - the calling thread has released the lock. */
 void command_permit(void);
 
 /** command_permit_all() - in a forked child: this thread holds no lock. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether there are descriptors: see fd.h. */
+/* Checks for free descriptors: see fd.h. */
 #include "base/fd.h"
 
 #include <fcntl.h>
 
-#define N_WANTED 4 /* that libibverbs opens at once while it loads drivers */
+#define N_WANTED 4 /* descriptors that libibverbs opens at once while it loads drivers */
 
 int fd_check_for_verbs(void)
 {

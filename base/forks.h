@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counts forks, to tell objects of the parent from one's own: their locks may be held, and what
- * they refer to is gone.
+ * Counts forks, to distinguish objects of the parent from this process's own: the parent's locks
+ * may be held, and what its objects refer to is gone.
  */
 #ifndef BASE_FORKS_H
 #define BASE_FORKS_H

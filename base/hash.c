@@ -27,7 +27,7 @@ static struct hash_node *reverse_chain(struct hash_node *node)
 	return reversed;
 }
 
-static void hang_in_bucket(const struct hash *table, struct hash_node *node)
+static void prepend_to_bucket(const struct hash *table, struct hash_node *node)
 {
 	struct hash_node **bucket = bucket_of(table, node->hash);
 
@@ -64,7 +64,7 @@ int hash_reserve(struct hash *table, size_t n_buckets)
 	for (i = 0; i < table->n_buckets; i++) {
 		for (node = reverse_chain(table->bucket[i]); node; node = next) {
 			next = node->next;
-			hang_in_bucket(&grown, node);
+			prepend_to_bucket(&grown, node);
 		}
 	}
 	free(table->bucket);
@@ -77,7 +77,7 @@ void hash_insert(struct hash *table, struct hash_node *node, uint64_t hash)
 	assert(!hash_is_in(node));
 
 	node->hash = hash | HASH_IS_IN;
-	hang_in_bucket(table, node);
+	prepend_to_bucket(table, node);
 	table->n_nodes++;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where large static arrays are. */
+/* The section for large static arrays. */
 #ifndef BASE_LARGE_H
 #define BASE_LARGE_H
 
@@ -8,7 +8,7 @@
  * the other static data, which otherwise would lie between them on pages of their own.
  */
 #ifdef __SANITIZE_ADDRESS__
-#define LARGE_STATIC /* it watches no array in a section of its own */
+#define LARGE_STATIC /* AddressSanitizer does not check arrays in a section of their own */
 #else
 #define LARGE_STATIC __attribute__((section(".bss.zlarge")))
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Printable text: see text.h. */
+/* Makes text printable: see text.h. */
 #include "base/text.h"
 
 #include <stddef.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text of others: names of processes, files and hosts, which whoever chose them may show to root.
+/*
+ * Makes text of other users printable: names of processes, files and hosts may contain control
+ * sequences for the terminal of root.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H

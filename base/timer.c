@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-static void hang_node(struct cm_timer **link, struct cm_timer *node)
+static void replace_link(struct cm_timer **link, struct cm_timer *node)
 {
 	*link = node;
 	if (node)
@@ -23,8 +23,8 @@ static struct cm_timer *meld_heaps(struct cm_timer *a, struct cm_timer *b)
 		a = b;
 		b = swap;
 	}
-	hang_node(&b->next, a->child);
-	hang_node(&a->child, b);
+	replace_link(&b->next, a->child);
+	replace_link(&a->child, b);
 	return a;
 }
 
@@ -58,7 +58,7 @@ void cm_timer_arm(struct cm_timers *timers, struct cm_timer *timer, struct cm_ti
 {
 	cm_timer_disarm(timers, timer);
 	timer->deadline = deadline;
-	hang_node(&timers->first, meld_heaps(timers->first, timer));
+	replace_link(&timers->first, meld_heaps(timers->first, timer));
 }
 
 void cm_timer_disarm(struct cm_timers *timers, struct cm_timer *timer)
@@ -67,9 +67,9 @@ void cm_timer_disarm(struct cm_timers *timers, struct cm_timer *timer)
 
 	if (!timer->link)
 		return;
-	hang_node(timer->link, timer->next);
+	replace_link(timer->link, timer->next);
 	children = meld_siblings(timer->child);
-	hang_node(&timers->first, meld_heaps(timers->first, children));
+	replace_link(&timers->first, meld_heaps(timers->first, children));
 	*timer = (struct cm_timer){ .deadline = timer->deadline };
 }
 

@@ -71,13 +71,13 @@ void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
  * The peer may reuse its queue pair from now on; a delayed REQ of the old connection is still
  * recognised as a duplicate.
  */
-void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn);
+void cm_begin_timewait(struct cm_conn *conn, struct cm_context *ctx);
 
 /** cm_admit() - send waiting messages while there are free send slots. */
-void cm_admit(struct cm_port *port, struct cm_turn *turn);
+void cm_admit(struct cm_port *port, struct cm_context *ctx);
 
 /** cm_emit() - add a message to the effects. */
-void cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
+void cm_emit(struct cm_context *ctx, struct cm_port *port, const struct mad_path *path,
 	     const struct cm_msg *msg);
 
 #endif

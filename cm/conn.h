@@ -99,7 +99,7 @@ enum cm_event {
 
 /*
  * Send slots for one kind of message. The receive queues of a port and of its peer are finite, so
- * only a few such messages may be outstanding; an answer or a retransmission frees a slot. Answers
+ * only a few such messages may be outstanding; an answer or a retransmission frees one. Answers
  * need no slot. Without this limit, a process that disconnected 1000 connections at once lost half
  * of its DREQs in the peer's full queue.
  */
@@ -117,12 +117,12 @@ struct cm_port {
 	struct mad_gid gid0;	    /* GID index 0, named in REJ 12 */
 	struct cm_pace requests;    /* REQ, SIDR_REQ */
 	struct cm_pace disconnects; /* DREQ */
-	struct cm_pace to_silent;   /* any of them, to silent and slow peers: peer.h */
+	struct cm_pace to_unresponsive; /* any of them, to unresponsive and slow peers: peer.h */
 	struct cm_tally tally; /* of the connections of one core, and of messages that match none */
 };
 
-/* What the answers of a peer say about its unanswered messages: peer.h. */
-struct cm_said {
+/* What can be inferred from a peer's answers about its unanswered messages: peer.h. */
+struct cm_peer_stats {
 	unsigned int n_waiting;	 /* messages that wait for an answer */
 	unsigned int n_asked;	 /* retransmissions since .heard */
 	struct cm_time heard;	 /* when the peer last answered a first transmission, or sent MRA */
@@ -133,9 +133,9 @@ struct cm_said {
 };
 
 struct cm_peer {
-	struct cm_node node; /* of the connection that represents all in .others */
-	struct list others;  /* all connections that wait for the peer */
-	struct cm_said said; /* valid in the representative */
+	struct cm_node node;	    /* of the connection that represents all in .others */
+	struct list others;	    /* all connections that wait for the peer */
+	struct cm_peer_stats stats; /* valid in the representative */
 };
 
 struct cm_conn {

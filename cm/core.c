@@ -57,7 +57,7 @@ void cm_port_init(struct cm_port *port, uint64_t ca_guid, const struct mad_gid *
 	*port = (struct cm_port){ .ca_guid = ca_guid, .gid0 = *gid0 };
 	list_init(&port->requests.waiting);
 	list_init(&port->disconnects.waiting);
-	list_init(&port->to_silent.waiting);
+	list_init(&port->to_unresponsive.waiting);
 }
 
 /* --- connections --------------------------------------------------------- */
@@ -184,43 +184,43 @@ void cm_core_unserve(struct cm_core *core, struct cm_service *service)
 
 /* --- driving the core ----------------------------------------------------- */
 
-static void begin_turn(struct cm_turn *turn, struct cm_core *core, struct cm_time now,
+static void begin_step(struct cm_context *ctx, struct cm_core *core, struct cm_time now,
 		       struct cm_effects *out)
 {
-	*turn = (struct cm_turn){ .core = core, .now = now, .args = &no_args, .out = out };
+	*ctx = (struct cm_context){ .core = core, .now = now, .args = &no_args, .out = out };
 	out->is_known = false;
 	out->n_sends = 0;
 	out->n_reports = 0;
 }
 
 /* An orphan has no owner to answer a DREQ, so answer here; free it when the protocol is done. */
-static void finish_turn(struct cm_turn *turn, struct cm_conn *conn)
+static void finish_step(struct cm_context *ctx, struct cm_conn *conn)
 {
 	struct cm_port *port = conn->port;
 
 	if (conn->orphan && conn->state == CM_DREQ_RCVD)
-		cm_step(conn, CM_CALL_DREP, turn);
+		cm_step(conn, CM_CALL_DREP, ctx);
 	if (conn->orphan && (conn->state == CM_IDLE || conn->state == CM_TIMEWAIT))
-		give_back(turn->core, conn);
+		give_back(ctx->core, conn);
 	if (port)
-		cm_admit(port, turn);
+		cm_admit(port, ctx);
 }
 
 void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_path *path,
 		   const uint8_t *mad, size_t bytes, struct cm_time now, struct cm_effects *out)
 {
-	struct cm_turn turn;
+	struct cm_context ctx;
 	struct cm_conn *conn;
 
-	begin_turn(&turn, core, now, out);
+	begin_step(&ctx, core, now, out);
 	if (cm_msg_decode(mad, bytes, &out->msg)) {
 		cm_count(core, port, CM_COUNT_MALFORMED, 0);
 		return;
 	}
-	turn.msg = &out->msg;
-	conn = cm_demux(port, path, &turn);
+	ctx.msg = &out->msg;
+	conn = cm_demux(port, path, &ctx);
 	if (conn)
-		finish_turn(&turn, conn);
+		finish_step(&ctx, conn);
 }
 
 int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
@@ -228,19 +228,19 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 {
 	bool asks = verb == CM_CALL_REQ || verb == CM_CALL_SIDR_REQ;
 	bool ends = verb == CM_CALL_DESTROY || verb == CM_CALL_FORGET;
-	struct cm_turn turn;
+	struct cm_context ctx;
 	int err;
 
 	assert(verb <= CM_CALL_FORGET);
 
-	begin_turn(&turn, core, now, out);
+	begin_step(&ctx, core, now, out);
 	if (args)
-		turn.args = args;
+		ctx.args = args;
 	/*
 	 * To a peer that still holds the first request, a second one with the same comm id looks
 	 * like a retransmission, and it would pair the new queue pair with the old connection.
 	 */
-	err = asks && conn->port ? -EINVAL : cm_step(conn, verb, &turn);
+	err = asks && conn->port ? -EINVAL : cm_step(conn, verb, &ctx);
 	if (err)
 		return err;
 	if (ends) {
@@ -252,7 +252,7 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 		 */
 		cm_unindex_peer(conn, core);
 	}
-	finish_turn(&turn, conn);
+	finish_step(&ctx, conn);
 	return 0;
 }
 
@@ -264,40 +264,39 @@ static enum cm_event due_event(const struct cm_conn *conn, struct cm_time now)
 }
 
 /* Return: true if a retransmission is postponed because the peer answers other messages. */
-static bool wait_longer(struct cm_conn *conn, struct cm_turn *turn)
+static bool wait_longer(struct cm_conn *conn, struct cm_context *ctx)
 {
 	struct cm_time deadline;
 
-	if (conn->state == CM_TIMEWAIT || cm_retry_is_spent(&conn->retry, turn->now))
+	if (conn->state == CM_TIMEWAIT || cm_retry_is_spent(&conn->retry, ctx->now))
 		return false;
-	deadline = cm_peer_overdue(conn, turn->core);
-	if (cm_time_reached(deadline, turn->now))
+	deadline = cm_peer_overdue(conn, ctx->core);
+	if (cm_time_reached(deadline, ctx->now))
 		return false;
 	if (conn->pace)
-		deadline =
-			cm_time_earlier(deadline, cm_peer_slot_until(conn, turn->core, turn->now));
-	cm_timer_arm(&turn->core->timers, &conn->timer, deadline);
-	cm_admit(conn->port, turn);
+		deadline = cm_time_earlier(deadline, cm_peer_slot_until(conn, ctx->core, ctx->now));
+	cm_timer_arm(&ctx->core->timers, &conn->timer, deadline);
+	cm_admit(conn->port, ctx);
 	return true;
 }
 
 bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects *out)
 {
 	struct cm_timer *timer = cm_timers_pop(&core->timers, now);
-	struct cm_turn turn;
+	struct cm_context ctx;
 	struct cm_conn *conn;
 	int err;
 
-	begin_turn(&turn, core, now, out);
+	begin_step(&ctx, core, now, out);
 	if (!timer)
 		return false;
 	conn = container_of(timer, struct cm_conn, timer);
-	if (wait_longer(conn, &turn))
+	if (wait_longer(conn, &ctx))
 		return true;
-	err = cm_step(conn, due_event(conn, now), &turn);
+	err = cm_step(conn, due_event(conn, now), &ctx);
 	assert(!err); /* timers run only in states that handle these events */
 	(void)err;
-	finish_turn(&turn, conn);
+	finish_step(&ctx, conn);
 	return true;
 }
 

@@ -9,53 +9,53 @@
 #include "cm/guard.h"
 
 /* A message, and where it arrived. */
-struct hearing {
+struct input {
 	struct cm_port *port;
 	const struct mad_path *path;
-	struct cm_turn *turn;
+	struct cm_context *ctx;
 };
 
-static void count_msg(const struct hearing *in, enum cm_counter counter)
+static void count_msg(const struct input *in, enum cm_counter counter)
 {
-	cm_count(in->turn->core, in->port, counter, in->turn->msg->hdr.attr_id);
+	cm_count(in->ctx->core, in->port, counter, in->ctx->msg->hdr.attr_id);
 }
 
 /* --- stateless answers ---------------------------------------------------- */
 
-static void emit_answer(const struct hearing *in, const struct cm_msg *msg)
+static void emit_answer(const struct input *in, const struct cm_msg *msg)
 {
-	cm_emit(in->turn, in->port, in->path, msg);
+	cm_emit(in->ctx, in->port, in->path, msg);
 }
 
-static void refuse_req(const struct hearing *in, enum cm_rej_reason reason)
+static void refuse_req(const struct input *in, enum cm_rej_reason reason)
 {
 	struct cm_msg msg;
 
-	cm_msg_init(&msg, CM_ATTR_REJ, in->turn->msg->hdr.tid);
-	msg.rej.remote_comm_id = in->turn->msg->req.local_comm_id;
+	cm_msg_init(&msg, CM_ATTR_REJ, in->ctx->msg->hdr.tid);
+	msg.rej.remote_comm_id = in->ctx->msg->req.local_comm_id;
 	msg.rej.message = CM_ANSWERED_REQ;
 	msg.rej.reason = (uint16_t)reason;
 	emit_answer(in, &msg);
 }
 
 /* Answer a DREQ for an unknown connection, so that the peer can finish. */
-static void confirm_dreq(const struct hearing *in)
+static void confirm_dreq(const struct input *in)
 {
-	const struct cm_dreq *dreq = &in->turn->msg->dreq;
+	const struct cm_dreq *dreq = &in->ctx->msg->dreq;
 	struct cm_msg msg;
 
-	cm_msg_init(&msg, CM_ATTR_DREP, in->turn->msg->hdr.tid);
+	cm_msg_init(&msg, CM_ATTR_DREP, in->ctx->msg->hdr.tid);
 	msg.drep.local_comm_id = dreq->remote_comm_id;
 	msg.drep.remote_comm_id = dreq->local_comm_id;
 	emit_answer(in, &msg);
 }
 
-static void refuse_sidr(const struct hearing *in)
+static void refuse_sidr(const struct input *in)
 {
-	const struct cm_sidr_req *req = &in->turn->msg->sidr_req;
+	const struct cm_sidr_req *req = &in->ctx->msg->sidr_req;
 	struct cm_msg msg;
 
-	cm_msg_init(&msg, CM_ATTR_SIDR_REP, in->turn->msg->hdr.tid);
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, in->ctx->msg->hdr.tid);
 	msg.sidr_rep.request_id = req->request_id;
 	msg.sidr_rep.service_id = req->service_id;
 	msg.sidr_rep.status = CM_SIDR_UNSUPPORTED;
@@ -101,17 +101,17 @@ static const struct cm_lookups lookups = { find_by_local, find_by_remote, find_b
 
 /* --- dispatch ------------------------------------------------------------- */
 
-static void drop_msg(const struct hearing *in, const struct cm_found *found)
+static void drop_msg(const struct input *in, const struct cm_found *found)
 {
-	if (in->turn->msg->hdr.attr_id == CM_ATTR_DREQ && !found->record &&
+	if (in->ctx->msg->hdr.attr_id == CM_ATTR_DREQ && !found->record &&
 	    found->why != CM_COUNT_ALIEN)
 		confirm_dreq(in);
 	count_msg(in, found->why);
 }
 
-static struct cm_conn *new_conn(const struct hearing *in)
+static struct cm_conn *new_conn(const struct input *in)
 {
-	struct cm_conn *conn = cm_conn_take(in->turn->core);
+	struct cm_conn *conn = cm_conn_take(in->ctx->core);
 
 	if (!conn) {
 		count_msg(in, CM_COUNT_NO_MEMORY);
@@ -123,16 +123,16 @@ static struct cm_conn *new_conn(const struct hearing *in)
 }
 
 /* Return: the connection that a request begins, or NULL. */
-static struct cm_conn *take_request(const struct hearing *in, const struct cm_found *found)
+static struct cm_conn *take_request(const struct input *in, const struct cm_found *found)
 {
-	const struct cm_msg *msg = in->turn->msg;
+	const struct cm_msg *msg = in->ctx->msg;
 	bool is_lookup = msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
 	struct cm_key service = { .guid = is_lookup ? msg->sidr_req.service_id
 						    : msg->req.service_id };
 
 	if (found->stale)
 		refuse_req(in, CM_REJ_STALE_CONNECTION);
-	else if (cm_index_find(&in->turn->core->services, &service))
+	else if (cm_index_find(&in->ctx->core->services, &service))
 		return new_conn(in);
 	else if (is_lookup)
 		refuse_sidr(in);
@@ -141,30 +141,30 @@ static struct cm_conn *take_request(const struct hearing *in, const struct cm_fo
 	return NULL;
 }
 
-struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, struct cm_turn *turn)
+struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, struct cm_context *ctx)
 {
-	struct hearing in = { .port = port, .path = path, .turn = turn };
-	struct cm_arrival arrival = { &lookups, turn->core, turn->msg, mad_path_peer(path) };
+	struct input in = { .port = port, .path = path, .ctx = ctx };
+	struct cm_arrival arrival = { &lookups, ctx->core, ctx->msg, mad_path_peer(path) };
 	struct cm_found found;
 	enum cm_event event = cm_guard(&arrival, &found);
 	struct cm_conn *conn;
 
-	turn->out->is_known = found.is_known;
+	ctx->out->is_known = found.is_known;
 
-	turn->core->received[turn->msg->hdr.attr_id]++;
-	port->tally.received[cm_tally_kind(turn->msg->hdr.attr_id)]++;
+	ctx->core->received[ctx->msg->hdr.attr_id]++;
+	port->tally.received[cm_tally_kind(ctx->msg->hdr.attr_id)]++;
 	if (event == CM_NO_EVENT) {
 		drop_msg(&in, &found);
 		return NULL;
 	}
 	conn = found.record ? conn_of(found.record) : take_request(&in, &found);
-	if (conn && cm_step(conn, event, turn)) {
+	if (conn && cm_step(conn, event, ctx)) {
 		count_msg(&in, CM_COUNT_UNEXPECTED);
 		return conn;
 	}
 	if (!found.stale)
 		return conn;
 	conn = conn_of(found.stale);
-	cm_step(conn, CM_PEER_RESTARTED, turn);
+	cm_step(conn, CM_PEER_RESTARTED, ctx);
 	return conn;
 }

@@ -11,14 +11,14 @@
 #include "cm/fsm.h"
 
 /**
- * cm_demux() - process the message of a turn
+ * cm_demux() - process the message of a step
  * @port: port that received it
  * @path: path back to the sender
- * @turn: carries the message; stateless answers go to its effects
+ * @ctx:  carries the message; stateless answers go to its effects
  *
  * Return: the connection that stepped, or NULL.
  */
-struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, struct cm_turn *turn);
+struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, struct cm_context *ctx);
 
 /** cm_conn_take() - take a spare connection with a new comm id; NULL if either is lacking. */
 struct cm_conn *cm_conn_take(struct cm_core *core);

@@ -204,17 +204,16 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 };
 /* clang-format on */
 
-static void enter_state(struct cm_conn *conn, struct cm_turn *turn)
+static void enter_state(struct cm_conn *conn, struct cm_context *ctx)
 {
-	cm_settle(conn, turn->core);
-	if (turn->msg)
-		cm_peer_answered(conn, turn->core, turn->msg->hdr.attr_id == CM_ATTR_MRA,
-				 turn->now);
-	cm_peer_forget(conn, turn->core);
+	cm_settle(conn, ctx->core);
+	if (ctx->msg)
+		cm_peer_answered(conn, ctx->core, ctx->msg->hdr.attr_id == CM_ATTR_MRA, ctx->now);
+	cm_peer_forget(conn, ctx->core);
 	if (conn->state == CM_IDLE)
-		cm_unindex_peer(conn, turn->core);
+		cm_unindex_peer(conn, ctx->core);
 	if (conn->state == CM_TIMEWAIT)
-		cm_begin_timewait(conn, turn);
+		cm_begin_timewait(conn, ctx);
 }
 
 const struct cm_edge *cm_edge_of(enum cm_state state, enum cm_event event)
@@ -224,7 +223,7 @@ const struct cm_edge *cm_edge_of(enum cm_state state, enum cm_event event)
 	return &edges[state][event];
 }
 
-int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
+int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_context *ctx)
 {
 	const struct cm_edge *edge = cm_edge_of((enum cm_state)conn->state, event);
 	enum cm_state from = (enum cm_state)conn->state;
@@ -232,11 +231,11 @@ int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
 	if (!edge->act)
 		return -EINVAL;
 	conn->state = edge->to; /* the only transition of a connection's state */
-	if (turn->core->trace)
-		turn->core->trace(conn, from, event);
+	if (ctx->core->trace)
+		ctx->core->trace(conn, from, event);
 	if (from != edge->to)
-		enter_state(conn, turn);
-	action[edge->act](conn, turn);
+		enter_state(conn, ctx);
+	action[edge->act](conn, ctx);
 	return 0;
 }
 

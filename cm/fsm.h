@@ -6,7 +6,7 @@
 #include "cm/core.h"
 
 /* The context of an action. */
-struct cm_turn {
+struct cm_context {
 	struct cm_core *core;
 	struct cm_time now;
 	const struct cm_args *args; /* of a call; never NULL, all zero for other events */
@@ -14,7 +14,7 @@ struct cm_turn {
 	struct cm_effects *out;
 };
 
-typedef void cm_action(struct cm_conn *conn, struct cm_turn *turn);
+typedef void cm_action(struct cm_conn *conn, struct cm_context *ctx);
 
 struct cm_edge {
 	uint8_t to;  /* enum cm_state */
@@ -26,7 +26,7 @@ struct cm_edge {
  *
  * Return: 0; -EINVAL, with nothing changed, if the event is not legal in the connection's state.
  */
-int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn);
+int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_context *ctx);
 
 /**
  * cm_record_step() - apply an event to the record of another core's connection

@@ -6,7 +6,7 @@
 
 #include "cm/action.h"
 
-/* --- which connection ---------------------------------------------------- */
+/* --- the connection that a message names --------------------------------- */
 
 /*
  * Finds the connection with this local comm id if its peer sent the message: comm ids travel in the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The guards: which connection a message names, what must hold for it to be valid there, and which
- * event it is: IBTA vol. 1, 12.11. They change nothing and use no table: the caller passes lookup
+ * The guards: the connection that a message names, the conditions under which it is valid there,
+ * and its event: IBTA vol. 1, 12.11. They change nothing and use no table: the caller passes lookup
  * functions. So the core (demux.c), the connection tracking of cmportd, and the readers of captures
  * share them.
  */

@@ -22,14 +22,14 @@ static bool is_lent(const struct cm_ids *ids, uint32_t first)
 }
 
 /* Index behind the blocks that have unused ids left, and before the used-up ones. */
-static unsigned int place_for_fresh(const struct cm_ids *ids)
+static unsigned int index_for_unused_block(const struct cm_ids *ids)
 {
 	return ids->current + (ids->fresh + CM_ID_BLOCK - 1) / CM_ID_BLOCK;
 }
 
 int cm_ids_lend(struct cm_ids *ids, uint32_t first, uint32_t count)
 {
-	unsigned int at = place_for_fresh(ids);
+	unsigned int at = index_for_unused_block(ids);
 
 	if (count != CM_ID_BLOCK || first % CM_ID_BLOCK || is_lent(ids, first))
 		return -EINVAL;
@@ -59,7 +59,7 @@ uint64_t cm_ids_count(const struct cm_ids *ids)
 	return ids->n_blocks ? (uint64_t)ids->n_blocks * CM_ID_BLOCK : UINT64_C(1) << 32;
 }
 
-static uint32_t next_of_blocks(struct cm_ids *ids)
+static uint32_t next_id_of_blocks(struct cm_ids *ids)
 {
 	struct cm_id_block *block = &ids->block[ids->current];
 	uint32_t id = block->first + (block->start + block->step) % CM_ID_BLOCK;
@@ -75,5 +75,5 @@ static uint32_t next_of_blocks(struct cm_ids *ids)
 
 uint32_t cm_ids_next(struct cm_ids *ids)
 {
-	return ids->n_blocks ? next_of_blocks(ids) : ids->next++ ^ ids->mask;
+	return ids->n_blocks ? next_id_of_blocks(ids) : ids->next++ ^ ids->mask;
 }

@@ -40,7 +40,9 @@ static inline void cm_index_fini(struct cm_index *index)
 	hash_fini(&index->table);
 }
 
-/** cm_index_reserve() - make room for @n_nodes in total. Return: 0; -ENOMEM, nothing changed. */
+/**
+ * cm_index_reserve() - allocate buckets for @n_nodes in total. Return: 0; -ENOMEM, nothing changed.
+ */
 static inline int cm_index_reserve(struct cm_index *index, size_t n_nodes)
 {
 	return hash_reserve(&index->table, n_nodes * CM_BUCKETS_A_NODE);

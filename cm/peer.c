@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells busy peers from lost messages: see peer.h. */
+/* Distinguishes busy peers from lost messages: see peer.h. */
 #include "cm/peer.h"
 
 #include "cm/action.h"
@@ -13,14 +13,14 @@
 
 /*
  * How long a message may keep its slot: a DREQ for an interval and the time of a crowd; others
- * longer, as a peer that stalls says so by MRA.
+ * longer, because a stalled peer sends MRA.
  */
 #define SLOT_NS		(8000 * CM_NS_PER_MS)
 #define SLOT_OF_DREQ_NS (1000 * CM_NS_PER_MS + CROWD_MAX_NS)
 
 /*
  * Interval between two retransmissions to a peer, in which it may send MRA. A peer that answers
- * none of ASKED_MAX is not busy but silent.
+ * none of ASKED_MAX is unresponsive, not busy.
  */
 #define SPACING_NS (10 * CM_NS_PER_MS)
 #define ASKED_MAX  8
@@ -57,44 +57,44 @@ void cm_peer_await(struct cm_conn *conn, struct cm_core *core)
 		list_append(&peer->others, &conn->peer.others);
 	} else {
 		peer = &conn->peer;
-		peer->said = (struct cm_said){ .n_waiting = 0 };
+		peer->stats = (struct cm_peer_stats){ .n_waiting = 0 };
 		cm_index_insert(&core->peers, &peer->node, &key);
 	}
-	peer->said.n_waiting++;
+	peer->stats.n_waiting++;
 }
 
 void cm_peer_answered(struct cm_conn *conn, struct cm_core *core, bool is_mra, struct cm_time now)
 {
 	bool is_repeated = conn->retry.transmissions > 1;
-	struct cm_said *said;
+	struct cm_peer_stats *stats;
 
 	if (!awaits_answer(conn))
 		return;
-	said = &peer_of(conn, core)->said;
+	stats = &peer_of(conn, core)->stats;
 	if (is_mra || !is_repeated) {
-		said->heard = now;
-		said->n_asked = 0;
+		stats->heard = now;
+		stats->n_asked = 0;
 	}
 	if (is_mra)
 		return;
-	said->answered = cm_time_later(said->answered, conn->retry.first);
+	stats->answered = cm_time_later(stats->answered, conn->retry.first);
 	if (is_repeated)
 		return;
-	said->round_trip_ns = now.ns - conn->retry.first.ns;
-	if (cm_time_reached(said->slow, conn->retry.first))
-		said->slow.ns = 0;
+	stats->round_trip_ns = now.ns - conn->retry.first.ns;
+	if (cm_time_reached(stats->slow, conn->retry.first))
+		stats->slow.ns = 0;
 }
 
 void cm_peer_repeated(struct cm_conn *conn, struct cm_core *core, struct cm_time now)
 {
-	struct cm_said *said;
+	struct cm_peer_stats *stats;
 
 	if (!awaits_answer(conn))
 		return;
-	said = &peer_of(conn, core)->said;
-	if (said->n_asked < ASKED_MAX) {
-		said->n_asked++;
-		said->next = cm_time_after(now, SPACING_NS);
+	stats = &peer_of(conn, core)->stats;
+	if (stats->n_asked < ASKED_MAX) {
+		stats->n_asked++;
+		stats->next = cm_time_after(now, SPACING_NS);
 	}
 }
 
@@ -104,27 +104,27 @@ void cm_peer_forget(struct cm_conn *conn, struct cm_core *core)
 
 	if (!awaits_answer(conn))
 		return;
-	peer_of(conn, core)->said.n_waiting--;
+	peer_of(conn, core)->stats.n_waiting--;
 	if (hash_is_in(&conn->peer.node.link)) {
 		cm_index_remove(&core->peers, &conn->peer.node);
 		if (heir != &conn->peer) {
-			heir->said = conn->peer.said;
+			heir->stats = conn->peer.stats;
 			cm_index_insert(&core->peers, &heir->node, &conn->peer.node.key);
 		}
 	}
 	list_remove(&conn->peer.others);
 }
 
-static bool is_silent(const struct cm_said *said)
+static bool is_unresponsive(const struct cm_peer_stats *stats)
 {
-	return said->n_asked >= ASKED_MAX;
+	return stats->n_asked >= ASKED_MAX;
 }
 
-static bool is_for_silent_peer(struct cm_conn *conn, const struct cm_core *core)
+static bool is_for_unresponsive_peer(struct cm_conn *conn, const struct cm_core *core)
 {
 	const struct cm_peer *peer = peer_of(conn, core);
 
-	return peer && (is_silent(&peer->said) || peer->said.slow.ns);
+	return peer && (is_unresponsive(&peer->stats) || peer->stats.slow.ns);
 }
 
 struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
@@ -135,9 +135,9 @@ struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
 	while (!list_is_empty(&pace->waiting)) {
 		conn = container_of(pace->waiting.next, struct cm_conn, waiting);
 		list_remove(&conn->waiting);
-		if (pace == &port->to_silent || !is_for_silent_peer(conn, core))
+		if (pace == &port->to_unresponsive || !is_for_unresponsive_peer(conn, core))
 			return conn;
-		list_append(&port->to_silent.waiting, &conn->waiting);
+		list_append(&port->to_unresponsive.waiting, &conn->waiting);
 	}
 	return NULL;
 }
@@ -150,29 +150,29 @@ struct cm_time cm_peer_slot_until(struct cm_conn *conn, struct cm_core *core, st
 	if (!cm_time_reached(until, now))
 		return until;
 	cm_settle(conn, core);
-	peer_of(conn, core)->said.slow = now;
+	peer_of(conn, core)->stats.slow = now;
 	return CM_TIME_NEVER;
 }
 
 /* Extra time for an answer, by the number of messages that wait for one. */
-static uint64_t crowd_ns(const struct cm_said *said)
+static uint64_t extra_wait_ns(const struct cm_peer_stats *stats)
 {
-	uint64_t ns = is_silent(said) ? 0 : (said->n_waiting - 1) * EACH_NS;
+	uint64_t ns = is_unresponsive(stats) ? 0 : (stats->n_waiting - 1) * EACH_NS;
 
 	return ns < CROWD_MAX_NS ? ns : CROWD_MAX_NS;
 }
 
 /* Return: the deadline for an answer, counted from when the peer was last heard. */
-static struct cm_time patience_until(const struct cm_conn *conn, const struct cm_said *said)
+static struct cm_time answer_deadline(const struct cm_conn *conn, const struct cm_peer_stats *stats)
 {
 	const struct cm_retry *retry = &conn->retry;
 	bool is_first = retry->transmissions == 1;
-	struct cm_time since = is_first ? cm_time_later(retry->first, said->heard) : said->heard;
+	struct cm_time since = is_first ? cm_time_later(retry->first, stats->heard) : stats->heard;
 	struct cm_time usual = cm_retry_overdue(retry, since);
-	uint64_t trip_ns = 2 * said->round_trip_ns;
+	uint64_t trip_ns = 2 * stats->round_trip_ns;
 
 	if (is_first && !retry->waits.first_ms)
-		usual = cm_time_after(usual, crowd_ns(said));
+		usual = cm_time_after(usual, extra_wait_ns(stats));
 	if (trip_ns > CROWD_MAX_NS)
 		trip_ns = CROWD_MAX_NS;
 	return cm_time_later(usual, cm_time_after(since, trip_ns));
@@ -186,7 +186,7 @@ struct cm_time cm_peer_overdue(struct cm_conn *conn, const struct cm_core *core)
 
 	if (!peer)
 		return overdue;
-	if (!cm_time_reached(lost, peer->said.answered))
-		overdue = patience_until(conn, &peer->said);
-	return cm_time_earlier(cm_time_later(overdue, peer->said.next), conn->retry.give_up);
+	if (!cm_time_reached(lost, peer->stats.answered))
+		overdue = answer_deadline(conn, &peer->stats);
+	return cm_time_earlier(cm_time_later(overdue, peer->stats.next), conn->retry.give_up);
 }

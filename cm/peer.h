@@ -8,8 +8,8 @@
  * one that was sent well after ours, ours was lost. If a peer answers nothing, we retransmit after
  * the default interval, plus a little for each other message that waits there.
  *
- * Overdue messages to one peer are retransmitted one by one: an MRA for one says that the peer is
- * alive and slow, and the others wait. Any other answer to a retransmitted message says nothing
+ * Overdue messages to one peer are retransmitted one by one: an MRA for one shows that the peer is
+ * alive and slow, and the others wait. Any other answer to a retransmitted message proves nothing
  * about the others, since it may answer the retransmission.
  *
  * Connections that wait for the same kind of answer from the same peer form a list, and one of them
@@ -41,7 +41,7 @@ void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
  * @pace: one of @port's
  *
  * Messages to peers that did not answer several retransmissions, or are slow, move to the port's
- * to_silent queue, so that they do not delay messages to other peers.
+ * to_unresponsive queue, so that they do not delay messages to other peers.
  *
  * Return: the connection, removed from the queue; NULL if there is none.
  */

@@ -13,19 +13,19 @@ static const uint16_t lookup_interval_ms[] = { 2000, 2000, 2000, 2000, 4000, 500
 
 _Static_assert(sizeof(lookup_interval_ms) == sizeof(interval_ms), "both are as long");
 
-static uint64_t doubled_ms(const struct cm_waits *waits, unsigned int i)
+static uint64_t doubled_interval_ms(const struct cm_waits *waits, unsigned int i)
 {
 	uint64_t ms = (uint64_t)waits->first_ms << (i < 32 ? i : 32);
 
 	return ms < waits->last_ms ? ms : waits->last_ms;
 }
 
-static uint64_t usual_ns(const struct cm_retry *retry)
+static uint64_t usual_interval_ns(const struct cm_retry *retry)
 {
 	unsigned int i = retry->transmissions - 1u;
 
 	if (retry->waits.first_ms)
-		return doubled_ms(&retry->waits, i) * CM_NS_PER_MS;
+		return doubled_interval_ms(&retry->waits, i) * CM_NS_PER_MS;
 	if (i >= N_INTERVALS)
 		i = N_INTERVALS - 1;
 	return (retry->is_lookup ? lookup_interval_ms[i] : interval_ms[i]) * CM_NS_PER_MS;
@@ -33,7 +33,7 @@ static uint64_t usual_ns(const struct cm_retry *retry)
 
 static uint64_t interval_ns(const struct cm_retry *retry)
 {
-	uint64_t usual = usual_ns(retry);
+	uint64_t usual = usual_interval_ns(retry);
 
 	return retry->mra_wait_ns > usual ? retry->mra_wait_ns : usual;
 }

@@ -33,7 +33,7 @@ static inline int api_result(int err)
 	return -1;
 }
 
-/** api_return() - evaluate a call that returns 0 or -errno, inside; its result, outside. */
+/** api_return() - convert the 0 or -errno of an internal call to 0 or -1 and errno. */
 #define api_return(call)                            \
 	({                                          \
 		int api_cancel_state = api_enter(); \

@@ -50,14 +50,14 @@ struct inbox {
 	struct room *room;
 };
 
-/* --- the way back -------------------------------------------------------- */
+/* --- the path back to the sender ----------------------------------------- */
 
 static bool is_grh(const uint8_t grh[INBOX_GRH_BYTES])
 {
 	return grh[0] >> 4 == 6;
 }
 
-static bool adds_up(const uint8_t *ipv4)
+static bool has_valid_checksum(const uint8_t *ipv4)
 {
 	uint32_t sum = 0;
 	int i;
@@ -86,7 +86,7 @@ static ssize_t read_gids(const struct inbox *inbox, struct ibv_gid_entry **ret)
 
 /*
  * Return: the index of a GID, if it is unique: two interfaces may have the same link-local address,
- * and an arriving message does not say which of them received it.
+ * and an arriving message does not show which of them received it.
  */
 static int find_index(const struct inbox *inbox, const struct mad_gid *gid)
 {
@@ -184,7 +184,7 @@ int inbox_grh_gids(const uint8_t grh[INBOX_GRH_BYTES], struct mad_gid *ret_sourc
 	 * The bytes in front of an IPv4 header may look like a GRH; and a packet that never left
 	 * the host has no checksum.
 	 */
-	if (grh[IPV4_AT] == 0x45 && (!is_grh(grh) || adds_up(grh + IPV4_AT))) {
+	if (grh[IPV4_AT] == 0x45 && (!is_grh(grh) || has_valid_checksum(grh + IPV4_AT))) {
 		*ret_source = mad_gid_of_ipv4(grh + IPV4_AT + 12);
 		*ret_dest = mad_gid_of_ipv4(grh + IPV4_AT + 16);
 	} else if (is_grh(grh)) {
@@ -196,8 +196,8 @@ int inbox_grh_gids(const uint8_t grh[INBOX_GRH_BYTES], struct mad_gid *ret_sourc
 	return 0;
 }
 
-static int way_back(struct inbox *inbox, const uint8_t grh[INBOX_GRH_BYTES], uint8_t sl,
-		    struct mad_path *ret)
+static int find_return_path(struct inbox *inbox, const uint8_t grh[INBOX_GRH_BYTES], uint8_t sl,
+			    struct mad_path *ret)
 {
 	struct mad_gid own;
 	int index, err;
@@ -260,7 +260,7 @@ static int take_completion(struct inbox *inbox, const struct ibv_wc *wc, struct 
 		return -EPROTO;
 	inbox->port.source_qpn = wc->src_qp;
 	memcpy(mad, slot + INBOX_GRH_BYTES, MAD_BYTES);
-	return way_back(inbox, slot, sl_of_path(mad), path);
+	return find_return_path(inbox, slot, sl_of_path(mad), path);
 }
 
 /*

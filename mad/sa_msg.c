@@ -141,7 +141,7 @@ static bool is_table(const struct mad_hdr *hdr)
 	return hdr->method == (SA_METHOD_RESPONSE | SA_METHOD_GET_TABLE) && !hdr->status;
 }
 
-/* A segment that nobody has assembled says how much of it counts. */
+/* The header of an unassembled segment has the length of its payload. */
 static size_t table_bytes(const struct sa_hdr *sa, size_t bytes)
 {
 	const uint8_t whole = SA_RMPP_ACTIVE | SA_RMPP_LAST;

@@ -195,7 +195,7 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 	return 0;
 }
 
-/* --- the way ------------------------------------------------------------- */
+/* --- choice of the destination ------------------------------------------- */
 
 /*
  * Begins a round of probes if one is due. Return: the destination queue pair of a message, or
@@ -445,8 +445,8 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 }
 
 /* The lookup of mad_sender_prove() has request id 0, unlike all others, and is not answered. */
-static bool is_own_sign(const struct peers *peers, const struct mad_gid *gid,
-			const struct mad_talk *talk)
+static bool is_own_probe_request(const struct peers *peers, const struct mad_gid *gid,
+				 const struct mad_talk *talk)
 {
 	return talk->attr_id == CM_ATTR_SIDR_REQ && !talk->sender_id && peers->own &&
 	       !memcmp(&peers->own->path.dgid, gid, sizeof(*gid));
@@ -474,7 +474,7 @@ bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 	peers_came(&sender->peers, gid);
 	is_ours = talk.attr_id == CM_ATTR_SIDR_REP
 			  ? peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns())
-			  : is_own_sign(&sender->peers, gid, &talk);
+			  : is_own_probe_request(&sender->peers, gid, &talk);
 	if (asked_note(&sender->asked, gid, &talk))
 		peers_missed(&sender->peers, gid, clock_coarse_ns());
 	return is_ours;
@@ -485,7 +485,7 @@ void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *pat
 	peers_unanswered(&sender->peers, path, clock_coarse_ns());
 }
 
-/* The clock of those who wait for a probe: the coarse one would have them wake too early. */
+/* The precise clock, by which timers of probes are set: the coarse one would end them too early. */
 bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
 {
 	uint64_t now_ns;

@@ -129,7 +129,9 @@ static int make_room(struct umad_buffer *buffer, size_t room)
 	return 0;
 }
 
-/* Return: what read() does; the message stays if it is ENOSPC, and the kernel says its length. */
+/*
+ * Return: what read() does; after ENOSPC the message stays, and the kernel has stored its length.
+ */
 static ssize_t read_whole(int fd, const struct umad_buffer *buffer, struct ib_user_mad *ret_head)
 {
 	ssize_t n;

@@ -26,7 +26,7 @@ struct umad_dirs umad_dirs = {
 	.open = open,
 };
 
-__attribute__((format(printf, 2, 3))) static void say(char text[128], const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void set_text(char text[128], const char *format, ...)
 {
 	va_list args;
 
@@ -79,7 +79,7 @@ static bool node_is_of(const char *class_dir, const char *node, const char *devi
 }
 
 /* A soft fabric lists its devices there as well, without the kernel's "subsystem" link. */
-static bool is_kernels(const char *device)
+static bool is_known_to_kernel(const char *device)
 {
 	char path[PATH_MAX];
 
@@ -87,22 +87,22 @@ static bool is_kernels(const char *device)
 	return access(path, F_OK) == 0;
 }
 
-static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_who)
+static int fail_without_node(const char *device, uint8_t port_num, struct umad_owner *ret_who)
 {
-	if (!is_kernels(device)) {
-		say(ret_who->what, "there is no RDMA device %s", device);
-		say(ret_who->remedy, "rdma link show");
+	if (!is_known_to_kernel(device)) {
+		set_text(ret_who->what, "there is no RDMA device %s", device);
+		set_text(ret_who->remedy, "rdma link show");
 		return -ENODEV;
 	}
-	say(ret_who->what, "port %u of %s has no umad device", port_num, device);
-	say(ret_who->remedy, "modprobe ib_umad");
+	set_text(ret_who->what, "port %u of %s has no umad device", port_num, device);
+	set_text(ret_who->remedy, "modprobe ib_umad");
 	return -ENXIO;
 }
 
-static int cannot_look(int err, struct umad_owner *ret_who)
+static int fail_search(int err, struct umad_owner *ret_who)
 {
-	say(ret_who->what, "the umad devices cannot be listed: %s", strerror(err));
-	say(ret_who->remedy, "ulimit -n");
+	set_text(ret_who->what, "the umad devices cannot be listed: %s", strerror(err));
+	set_text(ret_who->remedy, "ulimit -n");
 	return -err;
 }
 
@@ -128,13 +128,13 @@ int umad_find_node(const char *device, uint8_t port_num, char ret_node[UMAD_NODE
 	err = errno;
 	if (dir)
 		closedir(dir);
-	if (found && is_kernels(device))
+	if (found && is_known_to_kernel(device))
 		return 0;
 	ret_node[0] = '\0';
 	/* Without descriptors or memory, finding nothing proves nothing. */
 	if (err == EMFILE || err == ENFILE || err == ENOMEM)
-		return cannot_look(err, ret_who);
-	return no_node(device, port_num, ret_who);
+		return fail_search(err, ret_who);
+	return fail_without_node(device, port_num, ret_who);
 }
 
 int umad_explain_open(const char *node, int err, struct umad_owner *ret_who)
@@ -143,22 +143,23 @@ int umad_explain_open(const char *node, int err, struct umad_owner *ret_who)
 
 	snprintf(path, sizeof(path), "%s/%s", umad_dirs.dev, node);
 	if (access(path, F_OK)) {
-		say(ret_who->what, "%.100s does not exist", path);
-		say(ret_who->remedy, "start udev, or give the container this device node");
+		set_text(ret_who->what, "%.100s does not exist", path);
+		set_text(ret_who->remedy, "start udev, or give the container this device node");
 		return -ENXIO;
 	}
 	if (eaccess(path, R_OK | W_OK)) {
-		say(ret_who->what, "no permission to open %.90s", path);
-		say(ret_who->remedy, "run as root, or run cmportd as root");
+		set_text(ret_who->what, "no permission to open %.90s", path);
+		set_text(ret_who->remedy, "run as root, or run cmportd as root");
 		return -EACCES;
 	}
 	if (err == EPERM) {
-		say(ret_who->what, "the device of %.60s is in another network namespace", path);
-		say(ret_who->remedy, "rdma system set netns shared");
+		set_text(ret_who->what, "the device of %.60s is in another network namespace",
+			 path);
+		set_text(ret_who->remedy, "rdma system set netns shared");
 		return -EPERM;
 	}
-	say(ret_who->what, "%.60s cannot be opened: %s", path, strerror(err));
-	say(ret_who->remedy, "dmesg | tail");
+	set_text(ret_who->what, "%.60s cannot be opened: %s", path, strerror(err));
+	set_text(ret_who->remedy, "dmesg | tail");
 	return -(err ? err : EIO);
 }
 
@@ -221,7 +222,7 @@ static bool ib_cm_counts(const char *device, uint8_t port_num)
 	return !access(path, F_OK);
 }
 
-static int blame_ib_cm(struct umad_owner *ret_who)
+static int name_ib_cm_as_owner(struct umad_owner *ret_who)
 {
 	char users[128] = "", all[128] = "";
 
@@ -229,10 +230,10 @@ static int blame_ib_cm(struct umad_owner *ret_who)
 	list_holders("ib_cm", MODULE_DEPTH_MAX, all);
 	append_word(all, "ib_cm");
 	if (users[0])
-		say(ret_who->what, "kernel module ib_cm (loaded by %.90s)", users);
+		set_text(ret_who->what, "kernel module ib_cm (loaded by %.90s)", users);
 	else
-		say(ret_who->what, "kernel module ib_cm");
-	say(ret_who->remedy, "modprobe -r %.110s", all);
+		set_text(ret_who->what, "kernel module ib_cm");
+	set_text(ret_who->remedy, "modprobe -r %.110s", all);
 	return -EBUSY;
 }
 
@@ -284,18 +285,18 @@ static int find_process(const char *node)
 	return found;
 }
 
-static int blame_process(int pid, struct umad_owner *ret_who)
+static int name_process_as_owner(int pid, struct umad_owner *ret_who)
 {
 	char comm[32] = "?";
 
 	if (pid == getpid()) {
-		say(ret_who->what, "this process already has the port open");
-		say(ret_who->remedy, "close the port first");
+		set_text(ret_who->what, "this process already has the port open");
+		set_text(ret_who->remedy, "close the port first");
 		return -EADDRINUSE;
 	}
 	read_line(comm, sizeof(comm), "%s/%d/comm", umad_dirs.proc, pid);
-	say(ret_who->what, "process %d (%s)", pid, comm);
-	say(ret_who->remedy, "kill %d", pid);
+	set_text(ret_who->what, "process %d (%s)", pid, comm);
+	set_text(ret_who->remedy, "kill %d", pid);
 	return -EADDRINUSE;
 }
 
@@ -305,18 +306,19 @@ int umad_explain_busy(const char *device, uint8_t port_num, const char *node,
 	int pid;
 
 	if (!node[0]) {
-		say(ret_who->what, "another process; no device node shows which");
-		say(ret_who->remedy, "end the program that uses port %u of %s", port_num, device);
+		set_text(ret_who->what, "another process; no device node shows which");
+		set_text(ret_who->remedy, "end the program that uses port %u of %s", port_num,
+			 device);
 		return -EADDRINUSE;
 	}
 	if (ib_cm_counts(device, port_num))
-		return blame_ib_cm(ret_who);
+		return name_ib_cm_as_owner(ret_who);
 	pid = find_process(node);
 	if (pid)
-		return blame_process(pid, ret_who);
+		return name_process_as_owner(pid, ret_who);
 	if (module_is_loaded("ib_cm"))
-		return blame_ib_cm(ret_who);
-	say(ret_who->what, "a process that is not visible here");
-	say(ret_who->remedy, "as root on the host: fuser -v %.60s/%.30s", umad_dirs.dev, node);
+		return name_ib_cm_as_owner(ret_who);
+	set_text(ret_who->what, "a process that is not visible here");
+	set_text(ret_who->remedy, "as root on the host: fuser -v %.60s/%.30s", umad_dirs.dev, node);
 	return -EADDRINUSE;
 }

@@ -56,8 +56,10 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
 	return umad_write(sa->fd, sa->agent, path, UMAD_QP1, mad, wait_ms);
 }
 
-/* A kernel gives whole MADs, ibsim's stand-in what was written of them. What was assembled is as
- * long as it is. */
+/*
+ * Restores the length of a MAD: the kernel returns whole MADs, ibsim's substitute only the bytes
+ * that were written. An assembled message keeps its length.
+ */
 static void pad_mad(uint8_t *mad, size_t *bytes)
 {
 	if (*bytes >= MAD_BYTES || (*bytes > RMPP_FLAGS_AT && mad[RMPP_FLAGS_AT] & SA_RMPP_ACTIVE))

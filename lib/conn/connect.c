@@ -11,8 +11,8 @@
 #include "lib/api.h"
 #include "lib/conn/message.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/host.h"
-#include "lib/engine/link.h"
+#include "lib/engine/cmportd.h"
+#include "lib/engine/session.h"
 #include "lib/sync/sync.h"
 #include "lib/verbs/qp.h"
 
@@ -247,16 +247,16 @@ int rdma_establish(struct rdma_cm_id *id)
 static int establish_by_data(struct id *id)
 {
 	struct cm_record tracked;
-	bool is_told;
+	bool is_known;
 	int err;
 
 	engine_lock();
-	is_told = id->conn && host_record_of(id->conn, &tracked);
+	is_known = id->conn && cmportd_record_of(id->conn, &tracked);
 	engine_unlock();
 	err = step_conn(id, CM_CALL_ESTABLISH, NULL);
-	if (!err && is_told) {
+	if (!err && is_known) {
 		tracked.state = CM_ESTABLISHED;
-		portd_track(link_client(), &tracked);
+		portd_track(session_client(), &tracked);
 	}
 	return err;
 }

@@ -20,19 +20,19 @@
 #define FROM_KERNEL  1 /* multicast group; udev's is the next one */
 
 #define LOOK_NS	     (500 * CM_NS_PER_MS)
-#define LOOKS	     240 /* for a device that returns */
+#define LOOKS	     240 /* while a removed device may return */
 #define LOOKS_LACKS  20	 /* for ports of a device that is coming */
 
 /* Atomic. */
 static struct cm_time look_at = { UINT64_MAX };
 static unsigned int n_looks;
-static bool is_missed; /* a device, by an id that listens on all */
+static bool is_missed; /* an id that listens on all devices misses one */
 static int fd = -1;
 static struct watch watch;
 
 /*
- * Passes removals only: a new device is looked for when an address of it is. A new interface, with
- * which containers start, is announced three times.
+ * Passes removals only: a new device is searched for when one of its addresses is used. Additions
+ * are frequent: the interface of a starting container is announced three times.
  */
 static void skip_additions(int socket_fd)
 {
@@ -67,7 +67,7 @@ static int open_socket(void)
 }
 
 /* A uevent is a list of strings: "add@/devices/...", "ACTION=add", "SUBSYSTEM=..." */
-static const char *value_of(const char *text, size_t bytes, const char *name)
+static const char *uevent_value(const char *text, size_t bytes, const char *name)
 {
 	size_t n = strlen(name);
 	const char *at;
@@ -80,9 +80,9 @@ static const char *value_of(const char *text, size_t bytes, const char *name)
 
 static void handle_uevent(const char *text, size_t bytes, bool *has_come)
 {
-	const char *action = value_of(text, bytes, "ACTION");
-	const char *subsystem = value_of(text, bytes, "SUBSYSTEM");
-	const char *node = value_of(text, bytes, "DEVNAME");
+	const char *action = uevent_value(text, bytes, "ACTION");
+	const char *subsystem = uevent_value(text, bytes, "SUBSYSTEM");
+	const char *node = uevent_value(text, bytes, "DEVNAME");
 	const char *name = strrchr(node, '/');
 	struct device *device;
 
@@ -143,18 +143,18 @@ int hotplug_start(void)
 
 /* --- a device that returns ------------------------------------------------ */
 
-static void set_look(bool wanted)
+static void set_scanning(bool wanted)
 {
 	struct cm_time at = wanted ? cm_time_after(clock_now(), LOOK_NS) : CM_TIME_NEVER;
 
 	__atomic_store_n(&look_at.ns, at.ns, __ATOMIC_RELEASE);
 }
 
-static void begin_looking(unsigned int looks)
+static void begin_scanning(unsigned int looks)
 {
 	if (looks > __atomic_load_n(&n_looks, __ATOMIC_RELAXED))
 		__atomic_store_n(&n_looks, looks, __ATOMIC_RELAXED);
-	set_look(true);
+	set_scanning(true);
 	engine_lock();
 	engine_wake_at(hotplug_deadline());
 	engine_unlock();
@@ -173,13 +173,13 @@ void hotplug_expect(void)
 	if (!has_wildcards())
 		return;
 	__atomic_store_n(&is_missed, true, __ATOMIC_RELAXED);
-	begin_looking(LOOKS);
+	begin_scanning(LOOKS);
 }
 
 void hotplug_settle(void)
 {
 	if (device_lacks_port() && hotplug_deadline().ns == UINT64_MAX)
-		begin_looking(LOOKS_LACKS);
+		begin_scanning(LOOKS_LACKS);
 }
 
 void hotplug_check(void)
@@ -188,14 +188,14 @@ void hotplug_check(void)
 	hotplug_settle();
 }
 
-/* The GONE may be late, and of the device that had the handle before. */
+/* GONE may arrive late, for the previous device with this handle. */
 void hotplug_port_gone(struct port *port)
 {
 	if (!device_answers(port->device)) {
 		device_gone(port->device);
 		return;
 	}
-	device_doubt(port->device);
+	device_mark_unsettled(port->device);
 	hotplug_settle();
 }
 
@@ -213,7 +213,7 @@ void hotplug_look(void)
 
 	if (at.ns == UINT64_MAX || !cm_time_reached(at, clock_now()))
 		return;
-	set_look(false); /* now, as another thread may want a look after this one */
+	set_scanning(false); /* before the scan: another thread may request one after it */
 	n_devices = device_count();
 	device_settle();
 	hotplug_extend();
@@ -223,7 +223,7 @@ void hotplug_look(void)
 		__atomic_store_n(&n_looks, 0, __ATOMIC_RELAXED);
 	else if (__atomic_load_n(&n_looks, __ATOMIC_RELAXED) &&
 		 __atomic_sub_fetch(&n_looks, 1, __ATOMIC_RELAXED))
-		set_look(true);
+		set_scanning(true);
 }
 
 struct cm_time hotplug_deadline(void)
@@ -234,5 +234,5 @@ struct cm_time hotplug_deadline(void)
 void hotplug_stop(void)
 {
 	fd_close(&fd);
-	set_look(false);
+	set_scanning(false);
 }

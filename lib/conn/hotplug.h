@@ -14,7 +14,7 @@
 /** hotplug_start() - handle uevents in the engine's thread. Return: 0 or -errno. */
 int hotplug_start(void);
 
-/** hotplug_watch_additions() - a device that is added is to be listened on from now on */
+/** hotplug_watch_additions() - listen on devices that are added from now on */
 void hotplug_watch_additions(void);
 
 /** hotplug_stop() - stop; in a forked child, or when the engine could not start. */
@@ -39,13 +39,13 @@ void hotplug_settle(void);
  */
 void hotplug_check(void);
 
-/** hotplug_port_gone() - cmportd says that the device of the port is gone; no lock is held */
+/** hotplug_port_gone() - cmportd reports that the device of the port is gone; no lock is held */
 void hotplug_port_gone(struct port *port);
 
 /** hotplug_extend() - open the ports of new devices if an id listens on all; no lock is held */
 void hotplug_extend(void);
 
-/** hotplug_look() - look for it if it is time; in the engine's thread, before it sleeps */
+/** hotplug_look() - scan for devices if it is time; in the engine's thread, before it sleeps */
 void hotplug_look(void);
 
 /** hotplug_deadline() - time by which to call hotplug_look() */

@@ -6,7 +6,7 @@
 #include "lib/conn/backlog.h"
 #include "lib/conn/listen.h"
 #include "lib/conn/resolve.h"
-#include "lib/conn/rooms.h"
+#include "lib/conn/upcalls.h"
 #include "lib/engine/engine.h"
 #include "lib/group/multicast.h"
 #include "lib/id/claims.h"
@@ -88,7 +88,7 @@ static int create_id(struct channel *channel, void *context, enum rdma_port_spac
 	int err = channel_is_inherited(channel) ? -EACCES : device_list_check();
 
 	if (!err)
-		err = rooms_start();
+		err = upcalls_start();
 	if (!err)
 		err = id_new(channel, ps, &id);
 	if (err)

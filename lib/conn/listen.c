@@ -114,7 +114,7 @@ static void make_room_in_backlog(struct id *listener)
 }
 
 /* The new id of a synchronous listener gets a channel of its own. */
-static int give_channel(struct id *child)
+static int make_own_channel(struct id *child)
 {
 	struct channel *own;
 	int err = channel_new(&own);
@@ -138,13 +138,13 @@ int listen_request_taken(struct event *event)
 	child->remote_ece = event->ece;
 	err = id_attach(child);
 	if (!err && child->pub.qp_type != IBV_QPT_UD)
-		err = route_show(child);
+		err = route_publish(child);
 	if (!err)
 		qkey_learn(child);
 	if (err)
 		warning_of_new_id(err);
 	device_close_unused(true);
-	err = id_is_sync(event->owner) ? give_channel(child) : 0;
+	err = id_is_sync(event->owner) ? make_own_channel(child) : 0;
 	if (err) {
 		child->destroy(child);
 		id_credit(event->owner, event);
@@ -169,7 +169,7 @@ static struct event *make_request_event(struct engine *engine, struct id *listen
 	event->pub.id = &child->pub;
 	event->pub.listen_id = &listener->pub;
 	event->taken = listen_request_taken;
-	request_show(request, event);
+	request_fill_event(request, event);
 	return event;
 }
 
@@ -353,7 +353,7 @@ static int start_listening(struct id *id, int backlog)
 	device_close_unused(true);
 	if (err)
 		return err;
-	id_show_addrs(id);
+	id_publish_addrs(id);
 	if (log_is_debug()) /* scripts wait for this line before they start a client */
 		log_debug("listening on %s", addr_str(&id->claim.local, text));
 	return 0;

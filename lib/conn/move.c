@@ -38,7 +38,7 @@ static bool has_other_hw(struct first_hw *first, const struct net_event *event)
 	return memcmp(first->hw, event->hw, sizeof(first->hw)) != 0;
 }
 
-static void tell_of_peer(struct id *id, const struct net_event *event)
+static void report_to_peer_of(struct id *id, const struct net_event *event)
 {
 	if (!is_reached_by(id, event) || !has_other_hw(&id->peer_hw, event))
 		return;
@@ -46,14 +46,14 @@ static void tell_of_peer(struct id *id, const struct net_event *event)
 	id_notify(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
-static void tell_of_interface(struct id *id, const struct net_event *event)
+static void report_to_user_of(struct id *id, const struct net_event *event)
 {
 	if (is_at(id, event) && has_other_hw(&id->own_hw, event))
 		id_notify(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
 }
 
-static void tell_all(const struct net_event *event,
-		     void (*tell)(struct id *id, const struct net_event *event))
+static void report_to_ids(const struct net_event *event,
+			  void (*tell)(struct id *id, const struct net_event *event))
 {
 	static const uint8_t unknown[NET_IPOIB_HW_BYTES];
 	struct engine *engine;
@@ -67,13 +67,13 @@ static void tell_all(const struct net_event *event,
 	engine_unlock();
 }
 
-void move_of_peer(const struct net_event *event)
+void move_report_peer(const struct net_event *event)
 {
 	if (kernel_running_habits()->reports_moves)
-		tell_all(event, tell_of_peer);
+		report_to_ids(event, report_to_peer_of);
 }
 
-void move_of_interface(const struct net_event *event)
+void move_report_interface(const struct net_event *event)
 {
-	tell_all(event, tell_of_interface);
+	report_to_ids(event, report_to_user_of);
 }

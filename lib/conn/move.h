@@ -9,22 +9,22 @@
 #include "lib/net/netlink.h"
 
 /**
- * move_of_peer() - report the new link address of a neighbour to its ids; no lock is held
+ * move_report_peer() - report the new link address of a neighbour to its ids; no lock is held
  * @event: of a neighbour; ignored unless its Ethernet address has changed
  *
  * As in the kernel's connection manager since Linux 6.0: an id that resolved its route to this
  * neighbour gets RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, unless the link address is the one that the
  * neighbour had when the route was resolved.
  */
-void move_of_peer(const struct net_event *event);
+void move_report_peer(const struct net_event *event);
 
 /**
- * move_of_interface() - report the new link address of a bond to its ids; no lock is held
+ * move_report_interface() - report the new link address of a bond to its ids; no lock is held
  * @event: of an interface; ignored unless it is a bond whose link address has changed
  *
  * An id whose address is the bond's gets RDMA_CM_EVENT_ADDR_CHANGE, 0, unless the link address is
  * the one that the bond had when the id got its address.
  */
-void move_of_interface(const struct net_event *event);
+void move_report_interface(const struct net_event *event);
 
 #endif

@@ -9,7 +9,7 @@
 #include "lib/conn/resolve.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/host.h"
+#include "lib/engine/cmportd.h"
 #include "lib/group/multicast.h"
 
 static void forget_conn(struct cm_conn *conn, void *arg)
@@ -37,13 +37,13 @@ static void withdraw_request(struct id *child, struct list *dropped)
  */
 static void report_removal(struct engine *engine, struct id *id, struct list *dropped)
 {
-	struct portd_record unsaid;
-	bool is_told = id->state != ID_CONNECT || id->accepted;
+	struct portd_record unsent;
+	bool gets_event = id->state != ID_CONNECT || id->accepted;
 
 	if (id->device_gone)
 		return;
 	resolve_stop(engine, id);
-	subnet_drop(&id->route_ask, &unsaid); /* cmportd has dropped it with the port */
+	subnet_drop(&id->route_ask, &unsent); /* cmportd has dropped it with the port */
 	if (id->state == ID_ADDR_QUERY && !id->attached) {
 		id->state = ID_ADDR_BOUND;
 		id->path.gid.verbs = NULL;
@@ -52,7 +52,7 @@ static void report_removal(struct engine *engine, struct id *id, struct list *dr
 	}
 	id->device_gone = true;
 	id->state = ID_DEVICE_REMOVAL;
-	if (is_told)
+	if (gets_event)
 		id_notify(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	else
 		withdraw_request(id, dropped);
@@ -69,7 +69,7 @@ static void drop_port(struct port *port)
 
 	cm_core_port_gone(&engine->core, &port->cm, forget_conn, NULL);
 	engine_unlock();
-	host_close_port(port);
+	cmportd_close_port(port);
 	port_put(port);
 }
 

@@ -110,8 +110,8 @@ static bool is_welcome(const struct id *id, enum cm_report_kind kind)
 					       : id->state == ID_CONNECT;
 }
 
-void report_handle(struct engine *engine, struct outbox *box, const struct cm_report *report,
-		   const struct cm_msg *msg)
+void report_dispatch(struct engine *engine, struct outbox *box, const struct cm_report *report,
+		     const struct cm_msg *msg)
 {
 	struct id *id = report->conn->owner;
 

@@ -6,12 +6,12 @@
 #include "lib/engine/engine.h"
 
 /**
- * report_handle() - handle one report of the core
+ * report_dispatch() - handle one report of the core
  * @engine: locked
  * @box:    receives answers
  * @msg:    the message that caused it; undefined for timeouts
  */
-void report_handle(struct engine *engine, struct outbox *box, const struct cm_report *report,
-		   const struct cm_msg *msg);
+void report_dispatch(struct engine *engine, struct outbox *box, const struct cm_report *report,
+		     const struct cm_msg *msg);
 
 #endif

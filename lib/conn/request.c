@@ -26,7 +26,7 @@ static int set_ip_addrs(struct request *request, unsigned int ifindex)
 }
 
 /* A RoCE GID is an IP address, so the program can tell its peers by their addresses. */
-static bool is_senders(const struct request *request, const union addr *addr)
+static bool is_address_of_sender(const struct request *request, const union addr *addr)
 {
 	struct mad_gid gid = addr_to_gid(addr);
 
@@ -64,9 +64,9 @@ int request_locate(struct request *request)
 	}
 	request->header_bytes = CMA_HDR_BYTES;
 	err = set_ip_addrs(request, path->gid.ifindex);
-	if (!err && !is_senders(request, &request->src))
+	if (!err && !is_address_of_sender(request, &request->src))
 		err = -EINVAL;
-	return err ? err : path_lead_back(path, &request->dst, &request->src);
+	return err ? err : path_find_return_route(path, &request->dst, &request->src);
 }
 
 /* --- kinds of requests --------------------------------------------------- */
@@ -122,7 +122,7 @@ static void set_sidr_req(struct event *event, const struct cm_sidr_req *req, uin
 	param->private_data_len = bytes;
 }
 
-void request_show(const struct request *request, struct event *event)
+void request_fill_event(const struct request *request, struct event *event)
 {
 	if (request_is_lookup(request))
 		set_sidr_req(event, &request->msg->sidr_req, request->header_bytes);

@@ -40,7 +40,7 @@ static inline bool request_is_lookup(const struct request *request)
 	return request->msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
 }
 
-/** request_show() - fill in an event with its private data and parameters. */
-void request_show(const struct request *request, struct event *event);
+/** request_fill_event() - fill in an event with its private data and parameters. */
+void request_fill_event(const struct request *request, struct event *event);
 
 #endif

@@ -143,7 +143,7 @@ static int bind_addr(struct id *id, const struct sockaddr *sa)
 	 */
 	if (addr_is_any(&addr))
 		device_open_all_ports();
-	id_show_addrs(id);
+	id_publish_addrs(id);
 	return id->path.gid.verbs ? id_attach(id) : 0;
 }
 
@@ -185,7 +185,7 @@ static void drop_source(struct id *id)
 static void end_resolution(struct engine *engine, struct id *id, int status)
 {
 	if (!status)
-		status = path_meet(&id->path, &id->claim.peer);
+		status = path_set_peer(&id->path, &id->claim.peer);
 	resolve_stop(engine, id);
 	if (status && id->chose_source)
 		drop_source(id);

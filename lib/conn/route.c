@@ -15,7 +15,7 @@
 #include "lib/path/ibacm.h"
 #include "lib/sync/sync.h"
 
-int route_show(struct id *id)
+int route_publish(struct id *id)
 {
 	struct rdma_route *route = &id->pub.route;
 	struct ibv_sa_path_rec *rec = realloc(route->path_rec, sizeof(*rec));
@@ -30,7 +30,7 @@ int route_show(struct id *id)
 
 static int route_taken(struct event *event)
 {
-	int err = route_show(event->subject);
+	int err = route_publish(event->subject);
 
 	if (err)
 		id_event_spoil(event, RDMA_CM_EVENT_ROUTE_ERROR, err);
@@ -59,7 +59,7 @@ static void route_failed(struct id *id, int err)
 }
 
 /* Without a broadcast group the Q_Key is that of the other port spaces. */
-static void qkey_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static void qkey_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct id *id = container_of(ask, struct id, route_ask);
 
@@ -74,7 +74,7 @@ static void qkey_told(struct subnet_ask *ask, int err, const struct sa_msg *answ
 	announce_route(id);
 }
 
-static void route_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static void route_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct id *id = container_of(ask, struct id, route_ask);
 
@@ -89,7 +89,7 @@ static void route_told(struct subnet_ask *ask, int err, const struct sa_msg *ans
 		announce_route(id);
 		return;
 	}
-	ask->done = qkey_told;
+	ask->done = qkey_answered;
 	ask->asks_again = true;
 }
 
@@ -144,7 +144,7 @@ static int resolve_route(struct id *id, int timeout_ms)
 	} else if (err == -EINPROGRESS) {
 		err = 0;
 		id->route_ask.timeout_ms = (unsigned int)timeout_ms;
-		id->route_ask.done = route_told;
+		id->route_ask.done = route_answered;
 		id->state = ID_ROUTE_QUERY;
 		subnet_ask(engine, &id->route_ask, id->path.port, &question);
 	} else {

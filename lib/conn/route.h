@@ -13,10 +13,10 @@
 void route_set(struct id *id, const struct sa_path *record);
 
 /**
- * route_show() - store the path in id->route; in the program's thread
+ * route_publish() - store the path in id->route; in the program's thread
  *
  * Return: 0 or -ENOMEM.
  */
-int route_show(struct id *id);
+int route_publish(struct id *id);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/host.h"
+#include "lib/engine/cmportd.h"
 #include "lib/id/claims.h"
 
 #define AGAIN_NS (4 * CM_NS_PER_MS)
@@ -138,7 +138,7 @@ void stat_asked(uint32_t ask_id)
 
 	stat_forget();
 	for (i = 0; i < PORTD_PORTS_MAX; i++) {
-		port[n] = host_port((uint8_t)i);
+		port[n] = cmportd_find_port((uint8_t)i);
 		n += port[n] != NULL;
 	}
 	engine = engine_lock();

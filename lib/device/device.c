@@ -13,10 +13,10 @@
 #include "lib/device/device_sysfs.h"
 #include "lib/device/port_info.h"
 #include "lib/diag/warning.h"
-#include "lib/engine/host.h"
-#include "lib/engine/link.h"
+#include "lib/engine/cmportd.h"
+#include "lib/engine/session.h"
 
-static void (*gone_fn)(struct device *device); /* atomic; NULL: nobody is to be told */
+static void (*gone_fn)(struct device *device); /* atomic; NULL: removals are not reported */
 static bool has_opened_all;		       /* without an error; under the list's lock */
 static bool is_present;			       /* atomic: there was a device when last looked */
 
@@ -148,12 +148,12 @@ static void drop_device(struct device *device)
 	gid_forget(device->verbs);
 }
 
-static void tell_gone(void)
+static void report_gone(void)
 {
 	void (*gone)(struct device * device) = __atomic_load_n(&gone_fn, __ATOMIC_ACQUIRE);
 	struct device *device;
 
-	while ((device = device_list_next_untold())) {
+	while ((device = device_list_next_unreported())) {
 		if (gone)
 			gone(device);
 		device_put(device);
@@ -169,7 +169,7 @@ bool device_gone(struct device *device)
 	if (is_news)
 		drop_device(device);
 	device_list_unlock();
-	tell_gone();
+	report_gone();
 	return is_news;
 }
 
@@ -297,7 +297,7 @@ static int open_all(bool again)
 	else if (!err)
 		err = -ENODEV;
 	device_list_unlock();
-	tell_gone();
+	report_gone();
 	return err;
 }
 
@@ -344,13 +344,13 @@ void device_list_look_for(const struct device_want *want, uint32_t number)
 	if (!err)
 		__atomic_store_n(&looked_for[number % LOOKED_FOR_MAX], number, __ATOMIC_RELEASE);
 	device_list_unlock();
-	tell_gone();
+	report_gone();
 }
 
 unsigned int device_events(const struct device *device)
 {
 	int handle = __atomic_load_n(&device->handle, __ATOMIC_ACQUIRE);
-	unsigned int n_events = handle < 0 ? 0 : link_events(handle);
+	unsigned int n_events = handle < 0 ? 0 : session_events(handle);
 
 	return n_events ? n_events * PORTD_PORTS_MAX + (unsigned int)handle + 1 : 0;
 }
@@ -432,9 +432,9 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 	port->shown_handle = &device->handle;
 	port->users = &device->users;
 	device_get(device);
-	err = host_open_port(port);
+	err = cmportd_open_port(port);
 	if (!err && !device_answers(device)) {
-		host_close_port(port);
+		cmportd_close_port(port);
 		err = -ENODEV;
 	}
 	if (err)
@@ -453,7 +453,7 @@ static bool is_unsettled(const struct device *device, int err)
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 {
 	struct port **slot;
-	int err = host_start();
+	int err = cmportd_start();
 
 	if (err)
 		return err;
@@ -463,11 +463,11 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 		return -ENODEV;
 	}
 	slot = &device->port[port_num - 1];
-	err = *slot ? host_reopen_port(*slot) : open_port(device, port_num, slot);
+	err = *slot ? cmportd_reopen_port(*slot) : open_port(device, port_num, slot);
 	if (!err)
 		*ret = port_get(*slot);
 	else if (is_unsettled(device, err))
-		device_doubt(device);
+		device_mark_unsettled(device);
 	device_list_unlock();
 	return err;
 }
@@ -530,7 +530,7 @@ void device_settle(void)
 	device_list_lock();
 	look_for_missing();
 	device_list_unlock();
-	tell_gone();
+	report_gone();
 	device_list_enter();
 	list = device_list();
 	for (i = 0; i < list->n; i++) {

@@ -35,7 +35,7 @@ struct device {
 	uint8_t n_ports;
 	int place;	    /* in the system's list of devices; under the list's lock */
 	bool removed;	    /* written under the list's lock */
-	bool is_told;	    /* device_set_gone()'s function knows that; under the list's lock */
+	bool is_reported;   /* device_set_gone()'s function was called; under the list's lock */
 	bool is_seen;	    /* atomic: the program has had its context */
 	bool lacks_port;    /* atomic: one may not be open; see device_settle() */
 	unsigned int users; /* atomic */
@@ -70,7 +70,7 @@ static inline void device_put(struct device *device)
 		__atomic_sub_fetch(&device->users, 1, __ATOMIC_ACQ_REL);
 }
 
-/** device_see() - the program gets to know the context of a device */
+/** device_see() - the program gets the context of a device */
 static inline void device_see(struct device *device)
 {
 	__atomic_store_n(&device->is_seen, true, __ATOMIC_RELAXED);
@@ -179,11 +179,14 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
  */
 int device_open_all_ports(void);
 
-/** device_lacks_port() - return whether device_doubt() was called since device_settle() */
+/** device_lacks_port() - return whether device_mark_unsettled() was called since device_settle() */
 bool device_lacks_port(void);
 
-/** device_doubt() - a port could not be opened, or is said to be gone: for device_settle() */
-static inline void device_doubt(struct device *device)
+/**
+ * device_mark_unsettled() - a port could not be opened, or was reported as gone: for
+ * device_settle()
+ */
+static inline void device_mark_unsettled(struct device *device)
 {
 	__atomic_store_n(&device->lacks_port, true, __ATOMIC_RELAXED);
 }

@@ -189,7 +189,7 @@ void device_list_drop(struct device *device)
 	renew_list(NULL);
 }
 
-struct device *device_list_next_untold(void)
+struct device *device_list_next_unreported(void)
 {
 	struct device *device;
 
@@ -197,10 +197,10 @@ struct device *device_list_next_untold(void)
 		return NULL;
 	device_list_lock();
 	for (device = known; device; device = device->known)
-		if (device->removed && !device->is_told)
+		if (device->removed && !device->is_reported)
 			break;
 	if (device) {
-		device->is_told = true;
+		device->is_reported = true;
 		device_get(device);
 	}
 	device_list_unlock();
@@ -224,7 +224,7 @@ static bool is_listed(const struct device *device)
 
 static bool is_unused(const struct device *device, bool seen_too)
 {
-	return device->removed && device->is_told && !is_listed(device) &&
+	return device->removed && device->is_reported && !is_listed(device) &&
 	       !__atomic_load_n(&device->users, __ATOMIC_ACQUIRE) &&
 	       (seen_too || !__atomic_load_n(&device->is_seen, __ATOMIC_RELAXED));
 }

@@ -23,11 +23,12 @@ int device_list_add(struct device *device);
 void device_list_drop(struct device *device);
 
 /**
- * device_list_next_untold() - a removed device of which device_set_gone()'s function does not know
+ * device_list_next_unreported() - a removed device for which device_set_gone()'s function was not
+ * called
  *
- * Return: the device, which counts as told, with a reference for device_put(); or NULL.
+ * Return: the device, which now counts as reported, with a reference for device_put(); or NULL.
  */
-struct device *device_list_next_untold(void);
+struct device *device_list_next_unreported(void);
 
 /**
  * device_list_take_unused() - take a removed device without users out of all lists

@@ -44,9 +44,9 @@ void warning_of_device(const char *device, int err)
 
 void warning_of_no_device(void)
 {
-	static bool is_said; /* atomic */
+	static bool is_logged; /* atomic */
 
-	if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&is_logged, true, __ATOMIC_RELAXED))
 		log_warn("there is no RDMA device; purecm doctor says how to get one");
 }
 

@@ -19,7 +19,7 @@
 #include "base/thread.h"
 #include "lib/diag/lock_order.h"
 #include "lib/diag/warning.h"
-#include "lib/engine/link.h"
+#include "lib/engine/session.h"
 #include "lib/engine/trace.h"
 
 #define SLACK_NS      (4 * CM_NS_PER_MS) /* deadlines this close together are served together */
@@ -30,7 +30,7 @@ static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started;
 static struct engine engine;
-static const struct engine_rooms *rooms;
+static const struct engine_upcalls *upcalls;
 static struct loop loop = { .fd = -1 };
 static int alarm_fd = -1;
 static struct net_watch *net_watch;
@@ -95,9 +95,9 @@ static void take_effects(struct outbox *box, const struct cm_effects *fx)
 		box->send[box->n++] = fx->send[i];
 		port_get(port_of(fx->send[i].port));
 	}
-	link_take_closed(box);
+	session_take_closed(box);
 	for (i = 0; i < fx->n_reports; i++)
-		rooms->report(&engine, box, &fx->report[i], &fx->msg);
+		upcalls->report(&engine, box, &fx->report[i], &fx->msg);
 }
 
 int engine_step(struct engine *of, struct outbox *box, struct cm_conn *conn, enum cm_event verb,
@@ -165,12 +165,12 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 
 	trace_message('<', port, path, mad);
 	if (locates) {
-		rooms->prepare(port);
+		upcalls->prepare(port);
 		gid_read_again_after(GID_NEVER);
 	}
 	outbox_init(&own.box);
 	engine_lock();
-	link_heard();
+	session_count_mad();
 	if (cm_core_reserve(&engine.core))
 		warning_of_requests();
 	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &own.fx);
@@ -237,7 +237,7 @@ static void run_timers(struct overdue are)
 	if (holds)
 		outbox_release();
 	if (are.resolutions)
-		rooms->expire(clock_now());
+		upcalls->expire(clock_now());
 }
 
 /* cmportd handles the addresses of peers. */
@@ -247,10 +247,10 @@ static void net_changed(const struct net_event *event, void *arg)
 
 	switch (event->change) {
 	case NET_CHANGE_NEIGH:
-		rooms->neighbour_changed(event);
+		upcalls->neighbour_changed(event);
 		break;
 	case NET_CHANGE_LINK:
-		rooms->interface_changed(event);
+		upcalls->interface_changed(event);
 		*interfaces = true;
 		break;
 	case NET_CHANGE_ADDR:
@@ -271,7 +271,7 @@ static void network_changed(struct watch *watch, uint32_t events)
 	if (!interfaces)
 		return;
 	gid_forget(NULL);
-	rooms->interfaces_changed();
+	upcalls->interfaces_changed();
 }
 
 /* Timers run after each turn anyway; the edge-triggered alarm is never read. */
@@ -286,11 +286,11 @@ void engine_turn(int most_ms)
 	/* An alarm that already went off, or was put off, would wake the thread for nothing. */
 	if (cm_time_reached(rings_at, clock_now()))
 		__atomic_store_n(&rings_at.ns, UINT64_MAX, __ATOMIC_RELAXED);
-	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
+	set_alarm(cm_time_earlier(next_deadline(), upcalls->deadline()));
 	engine_unlock();
 	loop_turn(&loop, most_ms);
 	run_timers(read_what_is_there());
-	rooms->before_sleep();
+	upcalls->before_sleep();
 }
 
 static void *run_thread(void *arg)
@@ -327,14 +327,14 @@ static int open_descriptors(void)
 	err = loop_watch(&loop, &alarm_watch, alarm_fd, EPOLLIN | EPOLLET, alarm_rang);
 	if (!err)
 		err = engine_watch(&network_watch, net_watch_fd(net_watch), network_changed);
-	return err ? err : rooms->start();
+	return err ? err : upcalls->start();
 }
 
 static void close_descriptors(void)
 {
 	loop_fini(&loop);
 	fd_close(&alarm_fd);
-	rooms->stop();
+	upcalls->stop();
 }
 
 static void free_tables(void)
@@ -384,9 +384,9 @@ static void forget_parent(void)
 	id_events_after_fork();
 	net_after_fork();
 	gid_after_fork();
-	link_after_fork();
+	session_after_fork();
 	trace_after_fork();
-	rooms->after_fork();
+	upcalls->after_fork();
 	engine = (struct engine){ 0 };
 	net_watch = NULL; /* net_after_fork() has closed it */
 	started = false;
@@ -401,11 +401,11 @@ static void drop_state(void)
 	port_space_fini(&engine.ports);
 }
 
-int engine_init(const struct engine_rooms *above)
+int engine_init(const struct engine_upcalls *above)
 {
 	int err = init_state();
 
-	rooms = above;
+	upcalls = above;
 	if (err)
 		return err;
 	err = open_descriptors();
@@ -414,7 +414,7 @@ int engine_init(const struct engine_rooms *above)
 	return err;
 }
 
-static int start_thread(const struct engine_rooms *above)
+static int start_thread(const struct engine_upcalls *above)
 {
 	static bool fork_handled;
 	int err = engine_init(above);
@@ -432,7 +432,7 @@ static int start_thread(const struct engine_rooms *above)
 	return 0;
 }
 
-int engine_start(const struct engine_rooms *above)
+int engine_start(const struct engine_upcalls *above)
 {
 	int err = 0;
 

@@ -33,8 +33,8 @@ struct engine {
 	uint64_t random_count; /* atomic */
 };
 
-/* The rooms above the engine, which calls them through this table only: see rooms.c. */
-struct engine_rooms {
+/* Functions of the folders above the engine, called through this table only: see upcalls.c. */
+struct engine_upcalls {
 	/* In engine_start(): watch their descriptors. Return: 0 or -errno. */
 	int (*start)(void);
 	void (*stop)(void); /* start() has failed, or this is a forked child */
@@ -56,24 +56,24 @@ struct engine_rooms {
 
 /**
  * engine_start() - start the engine with the first id of the process
- * @above: the rooms; must stay valid
+ * @above: the upcalls; must stay valid
  *
  * After fork(), the child's first call starts a new engine; the child must not use the parent's
  * ids.
  *
  * Return: 0 or -errno.
  */
-int engine_start(const struct engine_rooms *above);
+int engine_start(const struct engine_upcalls *above);
 
 /**
  * engine_init() - engine_start() without the thread: the caller runs engine_turn()
  *
  * Return: 0 or -errno.
  */
-int engine_init(const struct engine_rooms *above);
+int engine_init(const struct engine_upcalls *above);
 
 /**
- * engine_turn() - receive, run timers, serve the rooms; in the engine's thread
+ * engine_turn() - receive, run timers, call before_sleep(); in the engine's thread
  * @most_ms: timeout for input in milliseconds; -1 waits forever
  */
 void engine_turn(int most_ms);
@@ -115,7 +115,7 @@ int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 /** engine_wake() - a deadline may have moved nearer; the lock is held. */
 void engine_wake(void);
 
-/** engine_wake_at() - call the rooms' before_sleep() by this time; the lock is held. */
+/** engine_wake_at() - call before_sleep() of the upcalls by this time; the lock is held. */
 void engine_wake_at(struct cm_time time);
 
 /**

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "lib/engine/link.h"
+#include "lib/engine/session.h"
 #include "lib/engine/port.h"
 #include "lib/engine/trace.h"
 
@@ -33,7 +33,7 @@ static void empty_outbox(struct outbox *box)
 	unsigned int i;
 
 	for (i = 0; i < box->n_closed; i++)
-		portd_closed(link_client(), &box->closed[i]);
+		portd_closed(session_client(), &box->closed[i]);
 	for (i = 0; i < box->n; i++)
 		port_put(port_of(box->send[i].port));
 	outbox_init(box);
@@ -48,7 +48,7 @@ int outbox_flush(struct outbox *box)
 	for (i = 0; i < box->n; i++)
 		n += fill_mad(&box->send[i], false, &mad[n]);
 	if (n)
-		err = portd_send(link_client(), mad, n);
+		err = portd_send(session_client(), mad, n);
 	if (err)
 		log_debug("that was not sent: %s", strerror(-err));
 	empty_outbox(box);
@@ -62,13 +62,13 @@ void outbox_hold(struct outbox *box, bool again)
 
 	for (i = 0; i < box->n; i++)
 		if (fill_mad(&box->send[i], again, &mad))
-			portd_hold(link_client(), &mad);
+			portd_hold(session_client(), &mad);
 	empty_outbox(box);
 }
 
 void outbox_release(void)
 {
-	int err = portd_send_held(link_client());
+	int err = portd_send_held(session_client());
 
 	if (err)
 		log_debug("what was held was not sent: %s", strerror(-err));

@@ -124,7 +124,7 @@ static void put_join(struct group *group, const struct sa_member *broadcast)
 }
 
 /* Without a broadcast group there is no IP over InfiniBand; only AF_IB does not need it. */
-static void broadcast_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static void broadcast_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	static const struct sa_member none;
 	struct group *group = container_of(ask, struct group, ask);
@@ -154,7 +154,7 @@ int group_ask(struct engine *engine, struct group *group, struct portd_record *r
 	sa_msg_init(&group->ask.msg, SA_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
 	group->ask.msg.member.mgid = part.broadcast;
 	group->ask.timeout_ms = TIMEOUT_MS;
-	group->ask.done = broadcast_told;
+	group->ask.done = broadcast_answered;
 	subnet_ask(engine, &group->ask, group->id->path.port, ret_record);
 	return 0;
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lib/diag/warning.h"
-#include "lib/engine/host.h"
-#include "lib/engine/link.h"
+#include "lib/engine/cmportd.h"
+#include "lib/engine/session.h"
 #include "mad/cma_hdr.h"
 
 static uint32_t next_claim_id; /* atomic */
@@ -46,13 +46,13 @@ static int claim_port(struct id *id)
 
 	id->claim_id = claim_id;
 	claim = claims_show(id);
-	err = portd_bind(link_client(), &claim);
+	err = portd_bind(session_client(), &claim);
 	if (!err) {
 		addr_set_port(&id->claim.local, claim.local_port);
 		return 0;
 	}
 	id->claim_id = 0;
-	portd_release(link_client(), claim_id); /* the next cmportd may already have it */
+	portd_release(session_client(), claim_id); /* the next cmportd may already have it */
 	return err;
 }
 
@@ -60,12 +60,12 @@ int claims_bind(struct id *id)
 {
 	struct engine *engine;
 	uint16_t port = addr_port(&id->claim.local);
-	int err = host_start();
+	int err = cmportd_start();
 
 	if (err)
 		return err;
 	if (!port)
-		port = portd_take_port(link_client(), id->claim.ps);
+		port = portd_take_port(session_client(), id->claim.ps);
 	if (port && !addr_port(&id->claim.local))
 		addr_set_port(&id->claim.local, port);
 	else
@@ -92,7 +92,7 @@ int claims_listen(struct id *id)
 	if (err)
 		return err;
 	claim = claims_show(id);
-	err = portd_listen(link_client(), &claim);
+	err = portd_listen(session_client(), &claim);
 	if (!err)
 		id->claim.reuseaddr = false;
 	return err;
@@ -108,7 +108,7 @@ bool claims_state(const struct id *id, struct portd_claim *ret)
 
 void claims_changed(const struct portd_claim *claim)
 {
-	portd_update(link_client(), claim);
+	portd_update(session_client(), claim);
 }
 
 void claims_release(struct id *id)
@@ -120,9 +120,9 @@ void claims_release(struct id *id)
 	port_space_release(&engine->ports, &id->claim);
 	engine_unlock();
 	if (id->claim_id)
-		portd_release(link_client(), id->claim_id);
+		portd_release(session_client(), id->claim_id);
 	else if (was_held)
-		portd_give_port(link_client(), id->claim.ps, port);
+		portd_give_port(session_client(), id->claim.ps, port);
 	id->claim_id = 0;
 }
 

@@ -14,7 +14,7 @@
  *
  * The caller must keep other threads from the claim meanwhile.
  *
- * Return: 0, with the port in id->claim.local; -errno as port_space_bind() or host_start().
+ * Return: 0, with the port in id->claim.local; -errno as port_space_bind() or cmportd_start().
  */
 int claims_bind(struct id *id);
 

@@ -110,7 +110,7 @@ void id_set_channel(struct id *id, struct channel *channel)
 
 /* --- the public members ---------------------------------------------------- */
 
-void id_show_addrs(struct id *id)
+void id_publish_addrs(struct id *id)
 {
 	struct rdma_addr *shown = &id->pub.route.addr;
 
@@ -121,7 +121,7 @@ void id_show_addrs(struct id *id)
 		shown->dst_addr.sa_family = id->claim.local.sa.sa_family;
 }
 
-static void show_gids(struct id *id)
+static void publish_gids(struct id *id)
 {
 	struct rdma_ib_addr *ibaddr = &id->pub.route.addr.addr.ibaddr;
 	union addr dst = addr_load(&id->pub.route.addr.dst_storage);
@@ -130,7 +130,7 @@ static void show_gids(struct id *id)
 
 	memcpy(&ibaddr->sgid, &sgid, sizeof(sgid));
 	memcpy(&ibaddr->dgid, &dgid, sizeof(dgid));
-	path_show(&id->path, ibaddr);
+	path_fill_ib_addr(&id->path, ibaddr);
 }
 
 void id_use_device(struct id *id)
@@ -162,8 +162,8 @@ int id_attach(struct id *id)
 		id->pub.pd = pd;
 	}
 	id->pub.port_num = id->path.gid.port_num;
-	id_show_addrs(id);
-	show_gids(id);
+	id_publish_addrs(id);
+	publish_gids(id);
 	return 0;
 }
 

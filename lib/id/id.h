@@ -256,9 +256,9 @@ void id_drop_events(struct list *events);
 void id_use_device(struct id *id);
 
 /**
- * id_show_addrs() - store the local address in the public part, and a destination of its family.
+ * id_publish_addrs() - store the local address in the public part, and a destination of its family.
  */
-void id_show_addrs(struct id *id);
+void id_publish_addrs(struct id *id);
 
 /**
  * id_attach() - set the public members of the device: verbs, pd, port_num, GIDs, P_Key, addresses

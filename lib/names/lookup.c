@@ -23,7 +23,7 @@ struct lookup {
 	char *service;
 	bool has_hints;
 	struct rdma_addrinfo hints;
-	bool is_at_subnet; /* the query is under way, nothing else */
+	bool is_at_subnet; /* waits for a subnet administrator only */
 	struct service_query query;
 };
 
@@ -183,8 +183,10 @@ static int begin_lookup(struct id *id, struct lookup *lookup)
 
 /* --- services of a subnet ------------------------------------------------ */
 
-/* What was found first is where the id goes to, if it was bound to a GID: as with stock its route
- * can be resolved at once. */
+/*
+ * An id that was bound to a GID gets the first address that was found as its destination: as with
+ * stock, its route can be resolved at once.
+ */
 static int go_to_first(struct event *event)
 {
 	struct id *id = event->subject;
@@ -204,7 +206,7 @@ static int go_to_first(struct event *event)
 	device_list_enter();
 	err = path_find(&(struct path_query){ .claim = &claim }, &path, &status);
 	if (err || status)
-		goto out; /* what was found is told all the same */
+		goto out; /* the addresses are reported nevertheless */
 	engine_lock();
 	before = path.port;
 	if (id->state == ID_ADDR_BOUND) {

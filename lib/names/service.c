@@ -20,7 +20,7 @@
 #include "lib/engine/engine.h"
 
 #define TIMEOUT_MS 2000	 /* as stock */
-#define WAIT_MS	   20000 /* a cmportd that is replaced asks again */
+#define WAIT_MS	   20000 /* the next cmportd asks again */
 
 /* --- the question -------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ static bool read_service_id(const char *text, uint64_t *ret)
 	return !errno && end != text && !*end;
 }
 
-/* The records are one after the other. After the death of a cmportd the next begins anew. */
+/* Drops the records that were found: the next cmportd repeats the query, from the first record. */
 static void start_again(struct service_query *query)
 {
 	rdma_freeaddrinfo(query->list);
@@ -82,7 +82,7 @@ static int append_record(struct service_query *query, const struct sa_service *s
 	return 0;
 }
 
-static void service_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static void service_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct service_query *query = container_of(ask, struct service_query, ask);
 
@@ -104,7 +104,7 @@ int service_query_init(struct service_query *query, const char *service)
 	memset(query, 0, sizeof(*query));
 	query->end = &query->list;
 	query->ask.timeout_ms = TIMEOUT_MS;
-	query->ask.done = service_told;
+	query->ask.done = service_answered;
 	if (read_service_id(service, &service_id)) {
 		sa_msg_init(msg, SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD, SA_SERVICE_ID, 0);
 		msg->service.service_id = service_id;
@@ -177,7 +177,7 @@ static int await_answer(struct waiting *waiting, int cancel_state)
 	return err ? -err : waiting->err;
 }
 
-/* @port: a reference, given away */
+/* @port: a reference, which is released here */
 static int ask_port(struct port *port, const char *service, int cancel_state,
 		    struct rdma_addrinfo **ret)
 {

@@ -11,19 +11,21 @@
 #include "lib/engine/port.h"
 #include "lib/path/subnet.h"
 
-/* A question to the administrator of one port; embedded in who asks. */
+/* A query to the administrator of one port; embedded in its owner. */
 struct service_query {
 	struct subnet_ask ask;
 	struct port *port;		   /* a reference */
 	struct rdma_addrinfo *list, **end; /* what was found, and where the next one is linked */
 	int err;
-	/* Called once with what was found in list, or why not: -ENOENT, -ETIMEDOUT, -E2BIG,
-	 * -ENOMEM, -EINVAL. The engine's lock is held. */
+	/*
+	 * Called once with the addresses in list, or an error: -ENOENT, -ETIMEDOUT, -E2BIG,
+	 * -ENOMEM, -EINVAL. The engine's lock is held.
+	 */
 	void (*done)(struct service_query *query, int err);
 };
 
 /**
- * service_query_init() - nothing is asked yet
+ * service_query_init() - initialise; asks nothing yet
  * @service: a service id, as strtoull() reads it, or a name
  *
  * Return: 0; -EINVAL for a name that is empty or has more than 63 bytes.
@@ -39,7 +41,7 @@ void service_query_begin(struct service_query *query, struct engine *engine, str
 			 struct portd_record *ret_record);
 
 /**
- * service_query_fini() - ask no more; the engine's lock is held
+ * service_query_fini() - cancel the query; the engine's lock is held
  * @ret_drop: to be sent with subnet_send()
  *
  * Return: whether there is something to send.

@@ -43,7 +43,7 @@ void addr_set_any(union addr *addr, sa_family_t family)
 }
 
 /* An AF_INET address in host byte order. */
-static uint32_t ip4(const union addr *addr)
+static uint32_t ipv4_of(const union addr *addr)
 {
 	return ntohl(addr->in4.sin_addr.s_addr);
 }
@@ -58,7 +58,7 @@ bool addr_is_zero(const union addr *addr)
 	if (addr_is_ib(addr))
 		return ib_addr_any(&addr->ib.sib_addr);
 	if (addr->sa.sa_family == AF_INET)
-		return ip4(addr) == INADDR_ANY;
+		return ipv4_of(addr) == INADDR_ANY;
 	return addr->sa.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
 }
 
@@ -67,13 +67,13 @@ bool addr_is_loopback(const union addr *addr)
 	if (addr_is_ib(addr))
 		return ib_addr_loopback(&addr->ib.sib_addr);
 	if (addr->sa.sa_family == AF_INET)
-		return ip4(addr) >> 24 == IN_LOOPBACKNET;
+		return ipv4_of(addr) >> 24 == IN_LOOPBACKNET;
 	return addr->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
 }
 
 bool addr_is_any(const union addr *addr)
 {
-	if (addr->sa.sa_family == AF_INET && ip4(addr) >> 24 == 0)
+	if (addr->sa.sa_family == AF_INET && ipv4_of(addr) >> 24 == 0)
 		return true;
 	return addr_is_zero(addr) || addr_is_loopback(addr);
 }
@@ -86,7 +86,7 @@ bool addr_is_link_local(const union addr *addr)
 bool addr_is_multicast(const union addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET)
-		return IN_MULTICAST(ip4(addr));
+		return IN_MULTICAST(ipv4_of(addr));
 	return addr->sa.sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&addr->in6.sin6_addr);
 }
 

@@ -20,7 +20,9 @@ union addr {
 		ib; /* its GID is its address, the low 16 bits of its service id its port */
 };
 
-/** addr_store() - store where a program sees it; @ret is zeroed, or last written by this */
+/**
+ * addr_store() - store an address for the program; @ret is zeroed, or from an earlier addr_store()
+ */
 static inline void addr_store(const union addr *addr, struct sockaddr_storage *ret)
 {
 	memcpy(ret, addr, sizeof(*addr));

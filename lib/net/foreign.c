@@ -125,7 +125,7 @@ static int ask_kernel(int fd, struct nl_msg *msg,
 
 /* --- responses ------------------------------------------------------------- */
 
-static bool lies_on_another(struct nlattr *info)
+static bool is_on_other_namespace(struct nlattr *info)
 {
 	static const char *const kinds[] = { "macvlan", "macvtap", "ipvlan", "ipvtap", "vlan" };
 	struct nlattr *attr[IFLA_INFO_MAX + 1];
@@ -147,7 +147,7 @@ static int take_link(struct nlmsghdr *hdr, struct foreign *foreign)
 	if (nlmsg_parse(hdr, sizeof(*ifi), attr, IFLA_MAX, NULL) < 0)
 		return -EPROTO;
 	if (attr[IFLA_LINK_NETNSID] && nla_len(attr[IFLA_LINK_NETNSID]) >= 4 &&
-	    lies_on_another(attr[IFLA_LINKINFO]) && foreign->n_links < LINKS_MAX)
+	    is_on_other_namespace(attr[IFLA_LINKINFO]) && foreign->n_links < LINKS_MAX)
 		foreign->link[foreign->n_links++] =
 			(struct lower_link){ (unsigned int)ifi->ifi_index,
 					     nla_get_s32(attr[IFLA_LINK_NETNSID]) };
@@ -165,7 +165,7 @@ static int take_netns(struct nlmsghdr *hdr, struct foreign *foreign)
 	return 0;
 }
 
-static bool lies_on_ours(const struct foreign *foreign, unsigned int ifindex)
+static bool is_on_our_interface(const struct foreign *foreign, unsigned int ifindex)
 {
 	unsigned int i;
 
@@ -186,7 +186,7 @@ static int take_address(struct nlmsghdr *hdr, struct foreign *foreign)
 		return -EPROTO;
 	own = attr[IFA_LOCAL] ? attr[IFA_LOCAL] : attr[IFA_ADDRESS];
 	if (!own || (ifa->ifa_family != AF_INET && ifa->ifa_family != AF_INET6) ||
-	    !lies_on_ours(foreign, ifa->ifa_index) || foreign->n_gids == foreign->room)
+	    !is_on_our_interface(foreign, ifa->ifa_index) || foreign->n_gids == foreign->room)
 		return 0;
 	ip = net_ip_from_attr(ifa->ifa_family, own, ifa->ifa_index);
 	net_ip_to_addr(&ip, &addr);

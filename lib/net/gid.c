@@ -196,7 +196,7 @@ static bool is_trusted(const struct table *table)
 }
 
 /* Return: true if this thread must not read the table again now. */
-static bool has_to_do(const struct table *table)
+static bool is_rereading_forbidden(const struct table *table)
 {
 	if (reads_ns == GID_NEVER)
 		return true;
@@ -368,10 +368,11 @@ static int find_entry(struct ibv_context *const *devices, int n_devices,
 	for (int i = 0; !found && i < n_devices; i++) {
 		const struct table *table = cached_table(devices[i]);
 
-		found = (is_trusted(table) || has_to_do(table)) && find_in(table, question, ret);
+		found = (is_trusted(table) || is_rereading_forbidden(table)) &&
+			find_in(table, question, ret);
 	}
 	for (int i = 0; !found && i < n_devices; i++)
-		if (!has_to_do(cached_table(devices[i])))
+		if (!is_rereading_forbidden(cached_table(devices[i])))
 			found = find_in(refresh_table(devices[i], &err), question, ret);
 	unlock_cache();
 	return found ? 0 : err;
@@ -453,7 +454,7 @@ int gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag, struct
 	return find_entry(&verbs, 1, &question, ret);
 }
 
-/* What a trusted table says. Return: false if there is none. */
+/* Return: true if a trusted table has the entry at its index; false also if none is trusted. */
 static bool is_known_in_place(const struct gid_entry *entry)
 {
 	const struct question question = { .matches = is_index,

@@ -166,7 +166,7 @@ static int ask_link(unsigned int ifindex, struct net_iface *ret)
 	struct nl_msg *msg = net_message(RTM_GETLINK, 0, &ifi, sizeof(ifi));
 	int rc;
 
-	net_news_want_link(ifindex);
+	net_announcements_want_link(ifindex);
 	if (msg)
 		nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 	ret->ifindex = 0;

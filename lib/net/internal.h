@@ -78,21 +78,23 @@ int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg)
 void net_request_after_fork(void);
 
 /**
- * net_news_want() - receive the announcements about a neighbour from now on; lock held
+ * net_announcements_want() - receive the announcements about a neighbour from now on; lock held
  *
  * Before it is looked up, so that no change is missed.
  */
-void net_news_want(const struct net_ip *ip);
+void net_announcements_want(const struct net_ip *ip);
 
-/** net_news_want_link() - wake the watches for announcements about an interface; lock held */
-void net_news_want_link(unsigned int ifindex);
+/** net_announcements_want_link() - wake the watches for announcements about an interface; lock held
+ */
+void net_announcements_want_link(unsigned int ifindex);
 
 /** net_filter_attach() - have a netlink socket receive the wanted announcements only. */
 void net_filter_attach(int fd);
 
 /**
- * net_filter_want(), net_filter_want_link(), net_filter_want_interfaces() - net_news_want(),
- * net_news_want_link() and net_watch_interfaces(), given the socket.
+ * net_filter_want(), net_filter_want_link(), net_filter_want_interfaces() -
+ * net_announcements_want(), net_announcements_want_link() and net_watch_interfaces(), given the
+ * socket.
  */
 void net_filter_want(int fd, const struct net_ip *ip);
 void net_filter_want_link(int fd, uint32_t ifindex);
@@ -101,8 +103,9 @@ void net_filter_want_interfaces(int fd);
 /** net_filter_forget() - nothing is wanted; for net_after_fork(). */
 void net_filter_forget(void);
 
-/** net_news_take() - apply all announcements to the caches, and queue reports; lock held. */
-void net_news_take(void);
+/** net_announcements_take() - apply all announcements to the caches, and queue reports; lock held.
+ */
+void net_announcements_take(void);
 
 /** net_route_flush(), net_iface_flush(), net_neigh_flush() - empty the cache; lock held. */
 void net_route_flush(void);

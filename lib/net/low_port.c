@@ -14,7 +14,7 @@
 
 #define OTHERS_MAX 32
 
-static int bind_to(int fd, uint16_t port)
+static int bind_to_port(int fd, uint16_t port)
 {
 	const struct sockaddr_in addr = { .sin_family = AF_INET,
 					  .sin_port = htons(port),
@@ -26,11 +26,11 @@ static int bind_to(int fd, uint16_t port)
 /* If a UDP service has the port, another privileged one is as good a proof. */
 static int bind_low(int fd, uint16_t port)
 {
-	int err = bind_to(fd, port);
+	int err = bind_to_port(fd, port);
 	uint16_t other;
 
 	for (other = 1; err == -EADDRINUSE && other <= OTHERS_MAX; other++)
-		err = bind_to(fd, other);
+		err = bind_to_port(fd, other);
 	return err;
 }
 

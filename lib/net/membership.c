@@ -39,7 +39,7 @@ static struct list with_room[] = { { &with_room[0], &with_room[0] }, /* IPv4 */
 static struct list full = { &full, &full };
 static struct hash memberships; /* by interface and group */
 
-static struct list *room_of(sa_family_t family)
+static struct list *holders_with_room(sa_family_t family)
 {
 	return &with_room[family != AF_INET];
 }
@@ -67,7 +67,7 @@ static struct holder *holder_new(sa_family_t family)
 		free(holder);
 		return NULL;
 	}
-	list_append(room_of(family), &holder->link);
+	list_append(holders_with_room(family), &holder->link);
 	return holder;
 }
 
@@ -86,9 +86,9 @@ static bool is_full(int err)
 }
 
 /* Return: 0; -ENOBUFS if no socket has room; other -errno. */
-static int hold_by_present(struct membership *membership)
+static int hold_by_existing(struct membership *membership)
 {
-	struct list *room = room_of(membership->group.sa.sa_family);
+	struct list *room = holders_with_room(membership->group.sa.sa_family);
 	int err;
 
 	while (!list_is_empty(room)) {
@@ -104,7 +104,7 @@ static int hold_by_present(struct membership *membership)
 
 static int hold_membership(struct membership *membership)
 {
-	int err = hold_by_present(membership);
+	int err = hold_by_existing(membership);
 
 	if (err == -ENOBUFS) {
 		membership->holder = holder_new(membership->group.sa.sa_family);
@@ -125,7 +125,7 @@ static void release_membership(struct membership *membership)
 	change_membership(holder, MCAST_LEAVE_GROUP, membership);
 	holder->n_held--;
 	list_remove(&holder->link);
-	list_append(room_of(holder->family), &holder->link);
+	list_append(holders_with_room(holder->family), &holder->link);
 	holder_free_if_idle(holder);
 }
 

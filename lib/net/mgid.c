@@ -9,7 +9,7 @@
 #define SIGNATURE_UDP 0x01 /* in place of the signature's low byte */
 
 /* As in the kernel's connection manager: 127.0.0.1 is no group, but 0.1.2.3 is. */
-static bool is_no_group(const union addr *addr)
+static bool is_not_group(const union addr *addr)
 {
 	return addr_is_zero(addr) || addr_is_loopback(addr);
 }
@@ -18,7 +18,7 @@ struct mad_gid mgid_roce(const union addr *addr, bool v2)
 {
 	struct mad_gid gid = { 0 };
 
-	if (is_no_group(addr))
+	if (is_not_group(addr))
 		return gid;
 	gid = addr_to_gid(addr);
 	if (addr->sa.sa_family == AF_INET && !v2) {
@@ -58,7 +58,7 @@ struct mad_gid mgid_ipoib(const union addr *addr, uint8_t scope, uint16_t pkey, 
 {
 	struct mad_gid gid = { 0 };
 
-	if (is_no_group(addr))
+	if (is_not_group(addr))
 		return gid;
 	if (is_verbatim(addr))
 		return addr_to_gid(addr);

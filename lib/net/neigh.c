@@ -50,7 +50,7 @@ static struct {
 	struct hash by_key;
 	struct list added; /* the oldest first */
 	struct slab slab;
-	struct entry spare; /* is not found again; when out of memory */
+	struct entry spare; /* used when out of memory; lookups do not find it */
 } cache;
 
 static void forget_entry(struct entry *entry)
@@ -102,7 +102,7 @@ static struct entry *find_or_add_entry(const struct key *key)
 
 	if (entry)
 		return entry;
-	net_news_want(&key->ip);
+	net_announcements_want(&key->ip);
 	entry = new_entry();
 	if (!entry) {
 		cache.spare = (struct entry){ .key = *key, .state = NET_NEIGH_NONE };
@@ -156,7 +156,7 @@ static bool hw_differs(const struct entry *a, const struct entry *b)
 	       (a->hw_bytes != b->hw_bytes || memcmp(a->hw, b->hw, a->hw_bytes));
 }
 
-static void tell_change(struct net_event *event, const struct entry *before,
+static void fill_change(struct net_event *event, const struct entry *before,
 			const struct entry *now)
 {
 	event->hw_changed = hw_differs(before, now);
@@ -191,7 +191,7 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
 	event->neigh = news.state;
 	if (!entry) /* never looked up: nothing to compare with, and not worth caching */
 		return true;
-	tell_change(event, entry, &news);
+	fill_change(event, entry, &news);
 	known = entry->state == NET_NEIGH_KNOWN;
 	learn_neigh(entry, &news);
 	return !known || news.state != NET_NEIGH_KNOWN || event->hw_changed;
@@ -233,7 +233,7 @@ static enum net_neigh ask_kernel(const struct key *key)
 	entry->state = NET_NEIGH_NONE;
 	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), parse_neigh, &news) < 0)
 		news.state = NET_NEIGH_NONE;
-	net_news_take();
+	net_announcements_take();
 	entry = find_or_add_entry(key);
 	if (entry->state == NET_NEIGH_NONE)
 		learn_neigh(entry, &news);
@@ -322,7 +322,7 @@ int net_neigh_ask(const struct net_route *route)
 
 	if (rc)
 		return rc;
-	net_news_want(&key.ip);
+	net_announcements_want(&key.ip);
 	rc = net_request(neigh_request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, &key, NTF_USE, 0),
 			 NULL, NULL);
 	net_leave();

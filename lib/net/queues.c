@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The traffic classes of an interface's queues, which sysfs has where netlink says nothing. */
+/* The traffic classes of an interface's queues, from sysfs: netlink does not report them. */
 #include "lib/net/internal.h"
 
 #include <dirent.h>

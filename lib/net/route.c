@@ -195,8 +195,9 @@ static struct nl_msg *route_request(const struct question *question)
 		return NULL;
 	net_ip_put(msg, RTA_DST, &question->dst);
 	/*
-	 * The kernel's connection manager asks for a flow of root without a protocol. That cannot
-	 * be said here, and the default is UDP; of what can, the fewest rules are for ICMP.
+	 * The kernel's connection manager asks for a flow of root without a protocol. Netlink
+	 * cannot express that, and its default is UDP; of the protocols that it can express, ICMP
+	 * has the fewest rules.
 	 */
 	nla_put_u8(msg, RTA_IP_PROTO,
 		   question->dst.family == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6);
@@ -282,7 +283,7 @@ static int choose_link(const union addr *dst, const union addr *src, unsigned in
 }
 
 /* Return: 0 with the lock held, or -errno without it. */
-static int pose_question(const union addr *dst, const union addr *src, unsigned int ifindex,
+static int make_question(const union addr *dst, const union addr *src, unsigned int ifindex,
 			 struct question *ret)
 {
 	bool src_given = src && !addr_is_zero(src);
@@ -300,7 +301,7 @@ static int pose_question(const union addr *dst, const union addr *src, unsigned 
 	return net_enter();
 }
 
-static void tell_route(const struct answer *answer, struct net_route *ret)
+static void fill_route(const struct answer *answer, struct net_route *ret)
 {
 	net_ip_to_addr(&answer->src, &ret->src);
 	net_ip_to_addr(&answer->next_hop, &ret->next_hop);
@@ -319,7 +320,7 @@ int net_route_lookup(const union addr *dst, const union addr *src, unsigned int 
 	struct question question;
 	const struct answer *hit;
 	struct answer answer;
-	int rc = pose_question(dst, src, ifindex, &question);
+	int rc = make_question(dst, src, ifindex, &question);
 
 	if (rc)
 		return rc;
@@ -329,7 +330,7 @@ int net_route_lookup(const union addr *dst, const union addr *src, unsigned int 
 	else
 		rc = ask_kernel(&question, &answer);
 	if (!rc)
-		tell_route(&answer, ret);
+		fill_route(&answer, ret);
 	net_leave();
 	return rc;
 }
@@ -338,7 +339,7 @@ int net_route_leads_by(const union addr *dst, const union addr *src, unsigned in
 {
 	const struct answer nothing = { .ifindex = ifindex };
 	struct question question;
-	int rc = pose_question(dst, src, ifindex, &question);
+	int rc = make_question(dst, src, ifindex, &question);
 
 	if (rc)
 		return rc;

@@ -3,7 +3,7 @@
  * The kernel's announcements, in two sockets. A process is woken by one of them, which a filter
  * keeps to what it uses; the other one has everything, and waits until a lookup reads it. Any
  * thread that enters the netlink code reads both and applies them to the caches; an epoll of both
- * says in one system call that there is nothing.
+ * shows in one system call that there are none.
  *
  * Reports are queued for each net_watch until its net_watch_drain(). The descriptor that the owner
  * polls is an epoll of the sockets that it watches and of an eventfd, which is set while the queue
@@ -136,12 +136,12 @@ static void close_sockets(void)
 	fd_close(&news_fd);
 }
 
-void net_news_want(const struct net_ip *ip)
+void net_announcements_want(const struct net_ip *ip)
 {
 	net_filter_want(fds[NET_WATCH_OWN], ip);
 }
 
-void net_news_want_link(unsigned int ifindex)
+void net_announcements_want_link(unsigned int ifindex)
 {
 	net_filter_want_link(fds[NET_WATCH_OWN], ifindex);
 }
@@ -346,7 +346,7 @@ static void read_socket(enum net_watch_kind kind)
 }
 
 /* Every lookup calls this, and mostly finds nothing. */
-void net_news_take(void)
+void net_announcements_take(void)
 {
 	struct epoll_event ready[2];
 	int i, n = epoll_wait(news_fd, ready, 2, 0);
@@ -363,7 +363,7 @@ int net_enter(void)
 	rc = news_fd >= 0 ? 0 : open_sockets();
 	if (!rc) {
 		if (looks != NONE_LOOKS)
-			net_news_take();
+			net_announcements_take();
 		if (looks == NEXT_LOOKS)
 			looks = NONE_LOOKS;
 		return 0;

@@ -46,7 +46,7 @@ static void forget_parent(void)
 	ibacm_init(&of_host, IBACM_PORT_FILE, IBACM_SOCKET, IBACM_TIMEOUT_MS);
 }
 
-static void init_of_host(void)
+static void init_shared_client(void)
 {
 	ibacm_init(&of_host, IBACM_PORT_FILE, IBACM_SOCKET, IBACM_TIMEOUT_MS);
 	pthread_atfork(NULL, NULL, forget_parent);
@@ -54,7 +54,7 @@ static void init_of_host(void)
 
 struct ibacm *ibacm_of_host(void)
 {
-	pthread_once(&of_host_once, init_of_host);
+	pthread_once(&of_host_once, init_shared_client);
 	return &of_host;
 }
 
@@ -101,7 +101,7 @@ static int transfer_bytes(const struct ibacm *acm, short events, uint8_t *at, si
 
 /* --- connecting ------------------------------------------------------------ */
 
-/* What another user says of paths and addresses is not believed. */
+/* Answers of a daemon of another user are not trusted. */
 static bool is_trusted(uid_t uid)
 {
 	return uid == 0 || uid == geteuid();
@@ -123,8 +123,11 @@ static uint16_t read_port(const char *path)
 	return (uint16_t)port;
 }
 
-/* The file may be older than who listens now. Return: whether another user does, by /proc/net. */
-static bool is_anothers(const char *table, uint16_t port)
+/*
+ * The file may be older than the present listener. Return: whether that is another user's, by
+ * /proc/net.
+ */
+static bool is_owned_by_other_user(const char *table, uint16_t port)
 {
 	unsigned int local_port, state, uid;
 	char *line = NULL;
@@ -169,7 +172,8 @@ static int connect_to_port(struct ibacm *acm, uint16_t port)
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (!port)
 		return -ENOENT;
-	if (is_anothers("/proc/net/tcp", port) || is_anothers("/proc/net/tcp6", port))
+	if (is_owned_by_other_user("/proc/net/tcp", port) ||
+	    is_owned_by_other_user("/proc/net/tcp6", port))
 		return -EPERM;
 	return connect_to(acm, &addr, sizeof(addr));
 }
@@ -236,7 +240,7 @@ static int try_to_ask(struct ibacm *acm, const struct ibacm_question *question,
 	return err;
 }
 
-/* The thread is cancelled: the next one connects again, since the answer is to come yet. */
+/* The thread is cancelled: the next one connects again, since the answer is still to come. */
 static void abandon_question(void *arg)
 {
 	struct ibacm *acm = arg;

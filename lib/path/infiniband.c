@@ -59,7 +59,7 @@ static int set_pkey(struct path *path, uint16_t pkey)
 }
 
 /* A group has no neighbour entry: its GID follows from the interface. */
-static int infiniband_meet(struct path *path, const union addr *peer)
+static int infiniband_set_peer(struct path *path, const union addr *peer)
 {
 	struct net_iface iface;
 	uint8_t hw[32];
@@ -122,7 +122,7 @@ static int infiniband_complete(struct path *path, const struct path_query *query
 	return -EINPROGRESS;
 }
 
-/* The port's LMC tells which low bits of the source LID are path bits. */
+/* The port's LMC determines which low bits of the source LID are path bits. */
 static void infiniband_take_lids(struct path *path, uint16_t slid, uint16_t dlid)
 {
 	const struct device *device = slid ? device_of(path->gid.verbs) : NULL;
@@ -179,7 +179,8 @@ static int infiniband_read_alternate(struct path *path, const struct path *prima
  * The interface with the local address must belong to the port and the partition. Does not search
  * the devices: their lock comes before the engine's.
  */
-static int infiniband_lead_back(struct path *path, const union addr *us, const union addr *peer)
+static int infiniband_find_return_route(struct path *path, const union addr *us,
+					const union addr *peer)
 {
 	struct net_iface iface;
 	struct mad_gid gid;
@@ -244,7 +245,7 @@ static void infiniband_to_ah(const struct path *path, struct ibv_ah_attr *ret)
 	ret->grh = path_grh(path, path->hop_limit);
 }
 
-static void infiniband_show(const struct path *path, struct rdma_ib_addr *io)
+static void infiniband_fill_ib_addr(const struct path *path, struct rdma_ib_addr *io)
 {
 	io->sgid = path->gid.gid;
 	if (path_knows_peer(path))
@@ -262,15 +263,15 @@ const struct path_ops path_infiniband = {
 	.is_native = true,
 	.prepare = infiniband_prepare,
 	.ask = infiniband_ask,
-	.meet = infiniband_meet,
+	.set_peer = infiniband_set_peer,
 	.complete = infiniband_complete,
 	.take_lids = infiniband_take_lids,
 	.read = infiniband_read,
-	.lead_back = infiniband_lead_back,
+	.find_return_route = infiniband_find_return_route,
 	.read_alternate = infiniband_read_alternate,
 	.check_pkey = infiniband_check_pkey,
 	.to_mad = infiniband_to_mad,
 	.to_ah = infiniband_to_ah,
-	.show = infiniband_show,
+	.fill_ib_addr = infiniband_fill_ib_addr,
 	.revalidate = infiniband_revalidate,
 };

@@ -14,7 +14,7 @@ struct path_ops {
 	bool is_native;
 	void (*prepare)(struct port *port);   /* as path_prepare(); NULL: only the GIDs */
 	void (*ask)(const struct path *path); /* as path_ask_port(); NULL: nothing */
-	int (*meet)(struct path *path, const union addr *peer);
+	int (*set_peer)(struct path *path, const union addr *peer);
 	int (*complete)(struct path *path, const struct path_query *query,
 			struct sa_msg *ret_question);
 	/* LIDs of a record; NULL if there are none. */
@@ -24,7 +24,7 @@ struct path_ops {
 	 * set.
 	 */
 	int (*read)(struct path *path, const struct cm_conn *conn, const struct cm_msg *msg);
-	int (*lead_back)(struct path *path, const union addr *us, const union addr *peer);
+	int (*find_return_route)(struct path *path, const union addr *us, const union addr *peer);
 	/* As read(); NULL if there are no alternate paths. */
 	int (*read_alternate)(struct path *path, const struct path *primary,
 			      const struct cm_req_path *req);
@@ -32,7 +32,7 @@ struct path_ops {
 	int (*follow)(struct gid_entry *gid); /* NULL: entries keep their index */
 	void (*to_mad)(const struct path *path, struct mad_path *ret);
 	void (*to_ah)(const struct path *path, struct ibv_ah_attr *ret);
-	void (*show)(const struct path *path, struct rdma_ib_addr *io);
+	void (*fill_ib_addr)(const struct path *path, struct rdma_ib_addr *io);
 	bool (*revalidate)(const struct path *path,
 			   struct portd_record *ret); /* NULL: nothing to revalidate */
 };

@@ -33,9 +33,9 @@ void path_ask_port(const struct path *path)
 		ops->ask(path);
 }
 
-int path_meet(struct path *path, const union addr *peer)
+int path_set_peer(struct path *path, const union addr *peer)
 {
-	return path->loopback ? 0 : ops_of(path)->meet(path, peer);
+	return path->loopback ? 0 : ops_of(path)->set_peer(path, peer);
 }
 
 int path_complete(struct path *path, const struct path_query *query, struct sa_msg *ret_question)
@@ -113,9 +113,9 @@ bool path_is_native(const struct path *path)
 	return ops_of(path)->is_native;
 }
 
-int path_lead_back(struct path *path, const union addr *us, const union addr *peer)
+int path_find_return_route(struct path *path, const union addr *us, const union addr *peer)
 {
-	return ops_of(path)->lead_back(path, us, peer);
+	return ops_of(path)->find_return_route(path, us, peer);
 }
 
 int path_of_alternate(const struct path *primary, const struct cm_req *req, struct path *ret)
@@ -206,9 +206,9 @@ void path_to_record(const struct path *path, struct ibv_sa_path_rec *ret)
 	memcpy(&ret->dgid, &path->dgid, sizeof(ret->dgid));
 }
 
-void path_show(const struct path *path, struct rdma_ib_addr *io)
+void path_fill_ib_addr(const struct path *path, struct rdma_ib_addr *io)
 {
-	ops_of(path)->show(path, io);
+	ops_of(path)->fill_ib_addr(path, io);
 }
 
 bool path_revalidate(const struct path *path, struct portd_record *ret)

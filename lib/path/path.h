@@ -5,11 +5,11 @@
  * of functions each (roce.c, infiniband.c; path.c selects one): no other code asks for the type.
  *
  * A path is completed in steps: path_bind() and path_find() set the local end, the route and the
- * next hop; path_meet() the peer's end; path_complete() or path_take_record() the contents of a
+ * next hop; path_set_peer() the peer's end; path_complete() or path_take_record() the contents of a
  * path record. The path of a request is read from the message. Paths are converted to MAD paths,
  * primary paths of REQs, address vectors, and the records that programs see.
  *
- * This room may call devices, the network, the engine and cmportd; it knows no ids.
+ * This folder may call lib/device, lib/net, lib/engine and the client of cmportd; it knows no ids.
  */
 #ifndef LIB_PATH_PATH_H
 #define LIB_PATH_PATH_H
@@ -84,17 +84,19 @@ int path_bind(const union addr *local, uint16_t ps, struct path *ret);
  */
 int path_find(const struct path_query *query, struct path *ret, int *ret_status);
 
-/** path_ask_port() - ask the port what path_meet() has to know of it; no lock is held */
+/**
+ * path_ask_port() - query the attributes of the port that path_set_peer() needs; no lock is held
+ */
 void path_ask_port(const struct path *path);
 
 /**
- * path_meet() - set the peer's GID, once the next hop's link address is known
+ * path_set_peer() - set the peer's GID, once the next hop's link address is known
  * @peer: address of the peer
  *
  * Return: 0; -EADDRNOTAVAIL behind a router, whose GID is not the peer's; -ENOENT: the port is not
  * in the interface's partition; -EHOSTUNREACH: no such link address.
  */
-int path_meet(struct path *path, const union addr *peer);
+int path_set_peer(struct path *path, const union addr *peer);
 
 /**
  * path_complete() - set the contents of a path record, unless a query is needed
@@ -115,9 +117,9 @@ void path_take_record(struct path *path, const struct sa_path *record);
 /* --- paths of requests ---------------------------------------------------- */
 
 /**
- * path_prepare() - ask a port what path_of_request() has to know of it; no lock is held
+ * path_prepare() - query the attributes of a port that path_of_request() needs; no lock is held
  *
- * What is known and has not changed is not asked again.
+ * Cached attributes are not queried again.
  */
 void path_prepare(struct port *port);
 
@@ -136,12 +138,12 @@ int path_of_request(struct port *port, const struct cm_conn *conn, const struct 
 bool path_is_native(const struct path *path);
 
 /**
- * path_lead_back() - look up the route from the local IP address to the peer's
+ * path_find_return_route() - look up the route from the local IP address to the peer's
  *
  * Return: 0; -EINVAL: another port than the receiving one has the local address, or the route
  * leaves by another interface; other -errno of a lookup.
  */
-int path_lead_back(struct path *path, const union addr *us, const union addr *peer);
+int path_find_return_route(struct path *path, const union addr *us, const union addr *peer);
 
 /**
  * path_of_alternate() - the alternate path of a REQ, if any, IBTA vol. 1, 12.7.20
@@ -191,10 +193,10 @@ void path_to_ah(const struct path *path, struct ibv_ah_attr *ret);
 void path_to_record(const struct path *path, struct ibv_sa_path_rec *ret);
 
 /**
- * path_show() - set the P_Key and GIDs that programs see
+ * path_fill_ib_addr() - set the P_Key and GIDs that programs see
  * @io: in: GIDs of both addresses
  */
-void path_show(const struct path *path, struct rdma_ib_addr *io);
+void path_fill_ib_addr(const struct path *path, struct rdma_ib_addr *io);
 
 /**
  * path_revalidate() - report that a path does not work, so that the SA is queried again

@@ -14,7 +14,7 @@
 #define PKEY_DEFAULT	0xffff
 #define PKEY_BASE	0x7fff
 
-static int roce_meet(struct path *path, const union addr *peer)
+static int roce_set_peer(struct path *path, const union addr *peer)
 {
 	path->dgid = addr_to_gid(peer);
 	return 0;
@@ -70,7 +70,7 @@ static int roce_read(struct path *path, const struct cm_conn *conn, const struct
 			    &path->gid);
 }
 
-static int roce_lead_back(struct path *path, const union addr *us, const union addr *peer)
+static int roce_find_return_route(struct path *path, const union addr *us, const union addr *peer)
 {
 	unsigned int ifindex = path->gid.ifindex; /* interface that received the request */
 	uint32_t type = path->gid.type;
@@ -120,19 +120,19 @@ static void roce_to_ah(const struct path *path, struct ibv_ah_attr *ret)
 }
 
 /* As in stock, the GIDs follow from the addresses, even if no device has them. */
-static void roce_show(const struct path *path, struct rdma_ib_addr *io)
+static void roce_fill_ib_addr(const struct path *path, struct rdma_ib_addr *io)
 {
 	io->pkey = path->loopback ? htobe16(PKEY_DEFAULT) : 0;
 }
 
 const struct path_ops path_roce = {
-	.meet = roce_meet,
+	.set_peer = roce_set_peer,
 	.complete = roce_complete,
 	.read = roce_read,
-	.lead_back = roce_lead_back,
+	.find_return_route = roce_find_return_route,
 	.check_pkey = roce_check_pkey,
 	.follow = gid_follow,
 	.to_mad = roce_to_mad,
 	.to_ah = roce_to_ah,
-	.show = roce_show,
+	.fill_ib_addr = roce_fill_ib_addr,
 };

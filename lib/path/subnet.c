@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/engine/engine.h"
-#include "lib/engine/link.h"
+#include "lib/engine/session.h"
 
 static uint32_t next_ask_id; /* under the engine's lock */
 
@@ -51,7 +51,7 @@ bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record)
 {
 	struct engine *engine = engine_held();
 
-	/* In a forked child, one of the parent's is not there. */
+	/* In a forked child, a request of the parent is not in the table. */
 	if (find_ask(engine, ask->ask_id) != ask)
 		return false;
 	hash_remove(&engine->subnet_asks, &ask->link);
@@ -67,7 +67,7 @@ struct portd_record subnet_revalidate(const struct port *port, const struct mad_
 							 .dgid = *dgid } };
 }
 
-/* If a request was cancelled before it was sent, its SA_DROP has overtaken it: repeat that. */
+/* If a request was cancelled before it was sent, its SA_DROP was sent first: repeat that. */
 void subnet_send(const struct portd_record *record)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP };
@@ -75,7 +75,7 @@ void subnet_send(const struct portd_record *record)
 
 	if (record->type == PORTD_NONE)
 		return;
-	portd_put_data(link_client(), record);
+	portd_put_data(session_client(), record);
 	if (record->type != PORTD_SA_ASK)
 		return;
 	is_gone = !find_ask(engine_lock(), record->sa_ask.ask_id);
@@ -83,10 +83,10 @@ void subnet_send(const struct portd_record *record)
 	if (!is_gone)
 		return;
 	drop.sa_drop.ask_id = record->sa_ask.ask_id;
-	portd_put_data(link_client(), &drop);
+	portd_put_data(session_client(), &drop);
 }
 
-void subnet_told(const struct portd_sa_told *told)
+void subnet_answered(const struct portd_sa_told *told)
 {
 	struct portd_record record = { .type = PORTD_NONE };
 	struct engine *engine = engine_lock();

@@ -20,8 +20,9 @@ struct subnet_ask {
 	uint32_t ask_id;
 	unsigned int timeout_ms;
 	bool asks_again;   /* set by done(): msg and done are those of a new request */
-	unsigned int left; /* records of a table for which done() is called again */
-	bool is_first;	   /* record of a table, or of the next cmportd's, which asks anew */
+	unsigned int left; /* records of a table that are left: done() is called for each */
+	bool is_first; /* the first record of a table, also of the one that the next cmportd queries
+			*/
 	struct sa_msg msg; /* from sa_msg_init() */
 	/* As in struct sa_ask, called with the engine's lock held; must not block. */
 	void (*done)(struct subnet_ask *ask, int err, const struct sa_msg *answer);
@@ -48,8 +49,8 @@ struct portd_record subnet_revalidate(const struct port *port, const struct mad_
 /** subnet_send() - send a record to cmportd; no lock is held. */
 void subnet_send(const struct portd_record *record);
 
-/** subnet_told() - handle a response; in the engine's thread, no lock is held. */
-void subnet_told(const struct portd_sa_told *told);
+/** subnet_answered() - handle a response; in the engine's thread, no lock is held. */
+void subnet_answered(const struct portd_sa_told *told);
 
 /** subnet_resend() - send all pending requests to the next cmportd; no lock is held. */
 void subnet_resend(struct portd_client *client);

@@ -116,9 +116,9 @@ static void continue_opening(struct stream *s, int err)
 		err = memory_learn(s, &hello);
 	}
 	if (!err)
-		err = stream_happen(s, done[s->state], 0);
+		err = stream_apply(s, done[s->state], 0);
 	if (err)
-		stream_happen(s, STREAM_EV_REFUSED, err);
+		stream_apply(s, STREAM_EV_REFUSED, err);
 }
 
 void connect_readable(struct serviced *serviced)
@@ -141,7 +141,7 @@ void connect_readable(struct serviced *serviced)
 		continue_opening(s, err);
 	} else if (event && (event->event == RDMA_CM_EVENT_DISCONNECTED ||
 			     event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
-		stream_happen(s, STREAM_EV_GONE, 0);
+		stream_apply(s, STREAM_EV_GONE, 0);
 		/* The peer need not wait until our program closes the socket. */
 		rdma_disconnect(s->id);
 	}
@@ -168,7 +168,7 @@ static int check_connect(const struct stream *s, const struct sockaddr *addr, so
 		return -EBADF;
 	if (stream_is_opening(s->state))
 		return -EALREADY;
-	if (stream_can_talk(s->state))
+	if (stream_can_send_messages(s->state))
 		return -EISCONN;
 	if (!addr || !addr_bytes(addr))
 		return addr ? -EAFNOSUPPORT : -EFAULT;
@@ -182,7 +182,7 @@ static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_
 
 	if (err)
 		return err;
-	err = stream_happen(s, STREAM_EV_CONNECT, 0);
+	err = stream_apply(s, STREAM_EV_CONNECT, 0);
 	if (err)
 		return err;
 	memcpy(&s->target, addr, addr_bytes(addr));
@@ -193,7 +193,7 @@ static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_
 		err = resolve_target(s);
 	if (err) {
 		service_remove(&s->cm);
-		stream_happen(s, STREAM_EV_REFUSED, err);
+		stream_apply(s, STREAM_EV_REFUSED, err);
 		s->error = 0;
 	}
 	return err;

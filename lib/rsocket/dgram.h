@@ -117,7 +117,7 @@ void dgram_qp_free(struct dgram *d, struct dgram_qp *qp);
 /**
  * dgram_qp_progress() - handle completions, at most as many as the queues have slots
  *
- * If there may be more, the watches are notified, so that nobody sleeps.
+ * If there may be more, the watches are notified, so that no thread misses them.
  */
 void dgram_qp_progress(struct dgram *d, struct dgram_qp *qp);
 

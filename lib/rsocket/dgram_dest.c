@@ -17,7 +17,7 @@
 /* Each of them takes a descriptor until the peer answers, or the timeout. */
 #define RESOLVING_MAX 64
 
-static void let_go(struct dgram_dest *dest)
+static void unhold_dest(struct dgram_dest *dest)
 {
 	pthread_mutex_lock(&dest->owner->base.lock);
 	dest->is_held = false;
@@ -32,7 +32,7 @@ static void stop_resolving(struct dgram_dest *dest)
 		dest->owner->n_resolving--;
 	}
 	dest->id = NULL;
-	let_go(dest);
+	unhold_dest(dest);
 }
 
 /* --- the address handle -------------------------------------------------- */
@@ -94,7 +94,7 @@ void dgram_dest_resolve(struct dgram_dest *dest, uint32_t qpn)
 	if (dest->id)
 		return;
 	if (is_known || dest->owner->n_resolving >= RESOLVING_MAX)
-		let_go(dest);
+		unhold_dest(dest);
 	else if (begin_resolving(dest))
 		stop_resolving(dest);
 }

@@ -55,7 +55,7 @@ static void deliver_copy(struct dgram *d, const union addr *from, const uint8_t 
 		dgram_qp_read(d, packet);
 }
 
-/* Otherwise anyone could have our datagrams sent to others, or to a multicast group. */
+/* Otherwise any host could redirect our datagrams to others, or to a multicast group. */
 static bool is_location_of(const struct dgram_udp *header, const union addr *from)
 {
 	struct mad_gid claimed = addr_to_gid(&header->addr), source = addr_to_gid(from);

@@ -79,7 +79,7 @@ off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offse
 	if (prot & ~PROT_WRITE || offset < -1)
 		return -EINVAL;
 	pthread_mutex_lock(&s->base.lock);
-	err = stream_can_talk(s->state) ? 0 : -EINVAL;
+	err = stream_can_send_messages(s->state) ? 0 : -EINVAL;
 	if (!err && prot & PROT_WRITE) {
 		slot = find_free_slot(s, &removed);
 		err = slot < 0 ? slot : 0;
@@ -179,7 +179,7 @@ int iomap_update_peer(struct stream *s, int flags)
 		map = find_changed(s);
 		err = map ? write_entry(s, map) : 0;
 		if (err)
-			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+			stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 	}
 	return err;
 }

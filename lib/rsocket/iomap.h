@@ -26,7 +26,7 @@ struct rs_entry iomap_find(const struct stream *s, uint64_t offset);
  * iomap_update_peer() - write the entries of the peer's table that have changed
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send, and holds the lock, which is released to wait.
+ * The caller has the token to send, and holds the lock, which is released to wait.
  *
  * Return: 0 or -errno.
  */

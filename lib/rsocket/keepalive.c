@@ -31,11 +31,11 @@ static void send_keepalive(struct serviced *serviced)
 
 	pthread_mutex_lock(&s->base.lock);
 	stream_progress(&s->base);
-	if (stream_can_talk(s->state) && s->out.ctrl_slots) {
+	if (stream_can_send_messages(s->state) && s->out.ctrl_slots) {
 		s->out.ctrl_slots--;
 		if (memory_post(s, RS_OP_CTRL, 0, NULL, NULL, 0, false, (struct rs_entry){ 0 })) {
 			s->out.ctrl_slots++;
-			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+			stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 		}
 	}
 	pthread_mutex_unlock(&s->base.lock);
@@ -52,7 +52,7 @@ void keepalive_update(struct stream *s)
 	uint32_t ms = 0;
 
 	pthread_mutex_lock(&s->base.lock);
-	if (s->options.keepalive && stream_can_talk(s->state) && !s->base.closed) {
+	if (s->options.keepalive && stream_can_send_messages(s->state) && !s->base.closed) {
 		int seconds = s->options.keepalive_s ? s->options.keepalive_s
 						     : keepalive_default_s();
 

@@ -7,9 +7,10 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 
-#define MOMENT_MS   500 /* while nobody is slow; a process that ends by _exit() leaves no rest */
-#define SHORT_MS    2	/* while others are */
-#define LEAVING_MAX 256 /* descriptors, registered memory and queue pairs that nobody sees */
+#define MOMENT_MS \
+	500 /* while no peer is slow; a process that ends by _exit() loses what is unsent */
+#define SHORT_MS    2	/* while some are */
+#define LEAVING_MAX 256 /* each holds descriptors, registered memory and a queue pair */
 
 /* Protected by the service's lock. */
 static struct list leaving = { &leaving, &leaving }; /* the oldest first */
@@ -23,11 +24,11 @@ static bool is_all_sent(struct rsock *rs)
 	return (!s->n_sent && !s->owes) || s->state == STREAM_BROKEN;
 }
 
-static void finish(struct stream *s, int err)
+static void finish_leaving(struct stream *s, int err)
 {
 	pthread_mutex_lock(&s->base.lock);
 	if (err)
-		stream_happen(s, STREAM_EV_SEND_FAILED, err);
+		stream_apply(s, STREAM_EV_SEND_FAILED, err);
 	else if (s->state == STREAM_DISCONNECTED)
 		stream_flush(s);
 	pthread_mutex_unlock(&s->base.lock);
@@ -37,7 +38,7 @@ static void finish(struct stream *s, int err)
 
 static void end_leaving(struct stream *s, int err)
 {
-	finish(s, err);
+	finish_leaving(s, err);
 	service_remove(&s->leave);
 	if (s->base.closed)
 		service_remove(&s->cm);
@@ -52,7 +53,7 @@ static void end_leaving(struct stream *s, int err)
  * On a path that loses packets a device may take minutes to send what is left, so each
  * acknowledgement begins the timeout anew.
  */
-static void look(struct stream *s, bool is_over)
+static void check_leaving(struct stream *s, bool is_over)
 {
 	bool is_done, has_moved;
 	uint32_t n_unsent;
@@ -75,12 +76,12 @@ static void look(struct stream *s, bool is_over)
 
 static void look_at_completions(struct serviced *serviced)
 {
-	look(container_of(serviced, struct stream, leave), false);
+	check_leaving(container_of(serviced, struct stream, leave), false);
 }
 
 static void look_at_timeout(struct serviced *serviced)
 {
-	look(container_of(serviced, struct stream, leave), true);
+	check_leaving(container_of(serviced, struct stream, leave), true);
 }
 
 void leave_init(struct stream *s)
@@ -108,7 +109,7 @@ static int leave_to_service(struct stream *s)
 	list_append(&leaving, &s->leaving);
 	__atomic_add_fetch(&n_leaving, 1, __ATOMIC_RELAXED);
 	s->n_unsent = 0;
-	look(s, false);
+	check_leaving(s, false);
 	return 0;
 }
 
@@ -138,13 +139,13 @@ int leave_begin(struct stream *s, int linger_ms)
 			return 0;
 		err = wait_all_sent(s, LEAVE_MS);
 	}
-	finish(s, err == -ETIMEDOUT ? err : 0);
+	finish_leaving(s, err == -ETIMEDOUT ? err : 0);
 	return err;
 }
 
 /*
- * The process ends, and with it what its queue pairs have not sent: it waits, as it would in
- * rclose(). The list is not looked at under its lock if it is empty: a signal handler may exit.
+ * The process ends, and with it what its queue pairs have not sent: so wait, as in rclose(). The
+ * list is not looked at under its lock if it is empty: a signal handler may exit.
  */
 static void __attribute__((destructor)) wait_at_exit(void)
 {
@@ -157,7 +158,7 @@ static void __attribute__((destructor)) wait_at_exit(void)
 	exiting = &waker;
 	/* The program may have read the event of the last completion. */
 	list_for_each_entry_safe (s, &leaving, leaving)
-		look(s, false);
+		check_leaving(s, false);
 	while (n_leaving) {
 		service_unlock();
 		waker_await(&waker);

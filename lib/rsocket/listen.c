@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listening stream sockets. The service thread accepts requests as they arrive, independent of
+ * Listening stream sockets. The service thread accepts requests as they arrive, independently of
  * raccept(); connected sockets are queued for raccept().
  */
 #include <errno.h>
@@ -43,7 +43,7 @@ static int prepare_child(struct stream *child)
 	if (!err)
 		err = memory_learn(child, &hello);
 	if (!err)
-		err = stream_happen(child, STREAM_EV_ACCEPT, 0);
+		err = stream_apply(child, STREAM_EV_ACCEPT, 0);
 	pthread_mutex_unlock(&child->base.lock);
 	return err;
 }
@@ -102,7 +102,7 @@ static void run_accepting(struct work *work)
 /*
  * A request takes descriptors, registered memory and a queue pair until the peer's RTU, which may
  * never come. So a host that has many of them has to try again, and when all have too many, the
- * oldest is given up: the RTU of an honest peer is there long before.
+ * oldest is given up: the RTU of an honest peer arrives long before.
  */
 static bool make_room(struct stream *listener, struct rdma_cm_id *id)
 {
@@ -195,7 +195,7 @@ static int listen_on(struct stream *s, int backlog)
 		return -EINVAL;
 	if (!is_listening && rdma_listen(s->id, backlog))
 		return -errno;
-	err = stream_happen(s, STREAM_EV_LISTEN, 0);
+	err = stream_apply(s, STREAM_EV_LISTEN, 0);
 	s->backlog = backlog > 0 && backlog < BACKLOG_MAX ? (unsigned int)backlog : BACKLOG_MAX;
 	if (err || is_listening)
 		return err;

@@ -272,7 +272,7 @@ static int get_info(struct stream *s, void *value, socklen_t *bytes)
 {
 	struct tcp_info info = { .tcpi_state = TCP_CLOSE };
 
-	if (stream_can_talk(s->state))
+	if (stream_can_send_messages(s->state))
 		info.tcpi_state = TCP_ESTABLISHED;
 	else if (s->state == STREAM_LISTENING)
 		info.tcpi_state = TCP_LISTEN;

@@ -3,7 +3,7 @@
  * Sleeps that go on after a signal handler with SA_RESTART, and only then.
  *
  * Stock librdmacm sleeps in a read(), which the kernel restarts. It never restarts a poll(), and
- * does not say which handler ran. If all handlers of the process are of one kind, that does not
+ * does not report which handler ran. If all handlers of the process are of one kind, that does not
  * matter. In a process with both kinds a thread sleeps in a read() of its waker, and the service
  * thread polls the descriptor for it.
  */

@@ -63,7 +63,7 @@ static void *run_service(void *unused)
 		struct pollfd fd = { .fd = loop.fd, .events = POLLIN };
 
 		service_unlock();
-		/* The loop turns under the lock, so that any thread may remove a watch. */
+		/* The loop runs under the lock, so that any thread may remove a watch. */
 		poll(&fd, 1, timeout_ms);
 		service_lock();
 		loop_turn(&loop, 0);

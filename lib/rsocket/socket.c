@@ -40,8 +40,8 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 		s->sizes = like->sizes;
 		s->options = like->options;
 	}
-	turn_init(&s->send_turn);
-	turn_init(&s->recv_turn);
+	token_init(&s->send_token);
+	token_init(&s->recv_token);
 	serviced_init(&s->cm, connect_readable, NULL);
 	keepalive_init(s);
 	leave_init(s);
@@ -78,8 +78,8 @@ static void stream_end(struct rsock *rs)
 	iomap_free_all(s);
 	memory_free(s);
 	rdma_destroy_id(s->id);
-	turn_fini(&s->send_turn);
-	turn_fini(&s->recv_turn);
+	token_fini(&s->send_token);
+	token_fini(&s->recv_token);
 	free(s->route);
 }
 
@@ -98,7 +98,7 @@ static int stream_bind(struct rsock *rs, const struct sockaddr *addr, socklen_t 
 	else if (rdma_bind_addr(s->id, (struct sockaddr *)(uintptr_t)addr))
 		err = -errno;
 	else
-		err = stream_happen(s, STREAM_EV_BIND, 0);
+		err = stream_apply(s, STREAM_EV_BIND, 0);
 	pthread_mutex_unlock(&rs->lock);
 	return err;
 }
@@ -143,7 +143,7 @@ static int stream_shutdown(struct rsock *rs, int how)
 		return -EINVAL;
 	pthread_mutex_lock(&rs->lock);
 	stream_progress(rs);
-	err = stream_happen(s, events[how], 0) == -EINVAL ? -ENOTCONN : 0;
+	err = stream_apply(s, events[how], 0) == -EINVAL ? -ENOTCONN : 0;
 	pthread_mutex_unlock(&rs->lock);
 	return err || how == SHUT_RD ? err : leave_begin(s, -1);
 }
@@ -160,12 +160,12 @@ static void stream_close(struct rsock *rs)
 
 	pthread_mutex_lock(&rs->lock);
 	stream_progress(rs);
-	stream_happen(s, STREAM_EV_SHUT_RDWR, 0);
+	stream_apply(s, STREAM_EV_SHUT_RDWR, 0);
 	pthread_mutex_unlock(&rs->lock);
 	if (s->memory.has_qp)
 		leave_begin(s, lingers ? linger_s * 1000 : -1);
 	service_lock();
-	/* Calls in progress are not served again: each checks this under both locks. */
+	/* Calls in progress are not served again: each checks the flag under both locks. */
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	watch_notify(rs);
@@ -213,14 +213,14 @@ static short stream_events(struct rsock *rs, short wanted)
 	struct stream *s = stream_of(rs);
 	short events = 0;
 
-	if (stream_can_talk(s->state) || s->state == STREAM_DISCONNECTED ||
+	if (stream_can_send_messages(s->state) || s->state == STREAM_DISCONNECTED ||
 	    s->state == STREAM_BROKEN) {
 		if (stream_may_recv(s))
 			events |= POLLIN;
 		if (stream_may_send(s) || !stream_can_write(s->state))
 			events |= POLLOUT;
 		/* Not while there is data: rstream takes a hang-up as the end of the data. */
-		if (!stream_can_talk(s->state) && !s->in.unread)
+		if (!stream_can_send_messages(s->state) && !s->in.unread)
 			events |= POLLHUP;
 		if (s->state == STREAM_BROKEN)
 			events |= POLLERR;

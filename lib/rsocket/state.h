@@ -46,7 +46,7 @@ enum stream_state {
 	X(PEER_SHUT) /* the peer sends no more data */            \
 	X(PEER_LEFT) /* the peer neither sends nor receives */    \
 	X(SEND_FAILED)                                            \
-	X(PEER_LIED) /* protocol violation: the connection is ended */
+	X(PEER_LIED) /* a violation of the protocol: the connection is ended */
 
 enum stream_event {
 #define X(name) STREAM_EV_##name,
@@ -103,8 +103,8 @@ static inline bool stream_can_write(enum stream_state state)
 	return state == STREAM_OPEN || state == STREAM_WRITE_ONLY;
 }
 
-/** stream_can_talk() - return whether any message may still be sent */
-static inline bool stream_can_talk(enum stream_state state)
+/** stream_can_send_messages() - return whether any message may still be sent */
+static inline bool stream_can_send_messages(enum stream_state state)
 {
 	return stream_can_read(state) || stream_can_write(state);
 }

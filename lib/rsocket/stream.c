@@ -26,7 +26,7 @@ void stream_flush(struct stream *s)
 		ibv_modify_qp(s->id->qp, &attr, IBV_QP_STATE);
 }
 
-int stream_happen(struct stream *s, enum stream_event event, int err)
+int stream_apply(struct stream *s, enum stream_event event, int err)
 {
 	enum stream_state before = s->state;
 	enum stream_action action = stream_step(&s->state, event);
@@ -69,12 +69,12 @@ int stream_happen(struct stream *s, enum stream_event event, int err)
 	return -EINVAL;
 }
 
-/* The peer has violated the protocol. */
-static void cut_off(struct stream *s, enum socket_lie lie, uint32_t message)
+/* Ends the connection after a protocol violation of the peer. */
+static void end_for_violation(struct stream *s, enum socket_lie lie, uint32_t message)
 {
-	if (stream_can_talk(s->state))
+	if (stream_can_send_messages(s->state))
 		warning_of_peer(s->base.fd, lie, message);
-	stream_happen(s, STREAM_EV_PEER_LIED, -ECONNRESET);
+	stream_apply(s, STREAM_EV_PEER_LIED, -ECONNRESET);
 }
 
 /* --- received messages --------------------------------------------------- */
@@ -82,21 +82,21 @@ static void cut_off(struct stream *s, enum socket_lie lie, uint32_t message)
 static void handle_data(struct stream *s, uint32_t bytes)
 {
 	if (!recv_window_add(&s->in, bytes))
-		cut_off(s, SOCKET_LIE_DATA, bytes);
+		end_for_violation(s, SOCKET_LIE_DATA, bytes);
 }
 
 static void handle_sgl(struct stream *s, uint32_t limit)
 {
 	if (!send_window_grant(&s->out, (uint16_t)limit))
-		cut_off(s, SOCKET_LIE_CREDIT, limit);
+		end_for_violation(s, SOCKET_LIE_CREDIT, limit);
 	else if (!send_window_refill(&s->out, s->memory.table))
-		cut_off(s, SOCKET_LIE_HALF, limit);
+		end_for_violation(s, SOCKET_LIE_HALF, limit);
 }
 
 static void handle_iomap(struct stream *s, uint32_t index)
 {
 	if (index >= s->sizes.iomap_size)
-		cut_off(s, SOCKET_LIE_INDEX, index);
+		end_for_violation(s, SOCKET_LIE_INDEX, index);
 	else
 		recv_window_skip(&s->in);
 }
@@ -104,11 +104,11 @@ static void handle_iomap(struct stream *s, uint32_t index)
 static void handle_ctrl(struct stream *s, uint32_t value)
 {
 	if (value == RS_CTRL_SHUTDOWN)
-		stream_happen(s, STREAM_EV_PEER_SHUT, 0);
+		stream_apply(s, STREAM_EV_PEER_SHUT, 0);
 	else if (value == RS_CTRL_DISCONNECT)
-		stream_happen(s, STREAM_EV_PEER_LEFT, 0);
+		stream_apply(s, STREAM_EV_PEER_LEFT, 0);
 	else if (value != RS_CTRL_KEEPALIVE)
-		cut_off(s, SOCKET_LIE_CONTROL, value);
+		end_for_violation(s, SOCKET_LIE_CONTROL, value);
 }
 
 /* By operation; others are invalid. */
@@ -143,7 +143,7 @@ static void handle_send_completion(struct stream *s, const struct ibv_wc *wc)
 			send_window_done(&s->out, sent.slots, sent.ring_bytes);
 	}
 	if (has_failed(s, wc, "send"))
-		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+		stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 }
 
 /* Return: whether the receive must be posted again. */
@@ -154,21 +154,21 @@ static bool handle_recv_completion(struct stream *s, const struct ibv_wc *wc)
 	if (has_failed(s, wc, "receive")) {
 		s->memory.is_flushing = true;
 		if (wc->status != IBV_WC_WR_FLUSH_ERR)
-			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+			stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 		return false;
 	}
 	message = be32toh(wc->imm_data);
 	if (handle_message[rs_message_op(message)])
 		handle_message[rs_message_op(message)](s, rs_message_value(message));
 	else
-		cut_off(s, SOCKET_LIE_OPERATION, message);
+		end_for_violation(s, SOCKET_LIE_OPERATION, message);
 	return true;
 }
 
 /*
  * A peer that follows the protocol has no more messages under way than its credits and a few of
- * control. One that sends without end gets no more at a time, so that others get the lock; the
- * watches are notified, so that nobody sleeps.
+ * control. A peer that sends without end is limited per call, so that other threads get the lock;
+ * the watches are notified, so that no thread sleeps.
  */
 static void poll_recv_cq(struct stream *s)
 {
@@ -183,8 +183,8 @@ static void poll_recv_cq(struct stream *s)
 		n = ibv_poll_cq(s->memory.recv.cq, COMPLETIONS_AT_ONCE, wc);
 		for (int i = 0; i < n; i++)
 			n_again += handle_recv_completion(s, &wc[i]);
-		if (n_again && stream_can_talk(s->state) && memory_post_recvs(s, n_again))
-			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+		if (n_again && stream_can_send_messages(s->state) && memory_post_recvs(s, n_again))
+			stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 	}
 	if (n == COMPLETIONS_AT_ONCE)
 		watch_notify(&s->base);
@@ -223,7 +223,7 @@ static void post_ctrl(struct stream *s, enum rs_op op, uint32_t value, const str
 	if (memory_post(s, op, 0, &message, note, note ? 1 : 0, note && memory_note_is_inline(s),
 			to)) {
 		s->out.ctrl_slots++;
-		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+		stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 	}
 }
 

@@ -3,8 +3,8 @@
  * A stream socket: a synchronous id, a queue pair, two buffers in registered memory, and the flow
  * control in both directions.
  *
- * The handle's lock protects members unless their comment says otherwise. One sender at a time has
- * the turn to send, and one receiver the turn to receive, so that long copies need no lock.
+ * The handle's lock protects members unless their comment says otherwise. One thread at a time has
+ * the token to send, and one the token to receive, so that long copies need no lock.
  */
 #ifndef LIB_RSOCKET_STREAM_H
 #define LIB_RSOCKET_STREAM_H
@@ -14,7 +14,7 @@
 #include "lib/rsocket/rsock.h"
 #include "lib/rsocket/service.h"
 #include "lib/rsocket/state.h"
-#include "lib/rsocket/turn.h"
+#include "lib/rsocket/token.h"
 #include "lib/rsocket/window.h"
 
 /* Settings before connecting; accepted sockets inherit them. */
@@ -99,8 +99,8 @@ struct stream {
 	struct recv_window in;
 	unsigned int owes; /* OWES_*: to be sent when a slot is free */
 	uint32_t n_sent;   /* completions outstanding */
-	struct turn send_turn;
-	struct turn recv_turn;
+	struct token send_token;
+	struct token recv_token;
 
 	/* Set-up: see connect.c. */
 	const struct stream_opening *opening;
@@ -154,7 +154,7 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 int stream_open(int domain, struct rsock **ret);
 
 /**
- * stream_happen() - apply an event to the state table and carry out the action; the lock must be
+ * stream_apply() - apply an event to the state table and carry out the action; the lock must be
  * held
  * @err: -errno, for events that have one
  *
@@ -162,7 +162,7 @@ int stream_open(int domain, struct rsock **ret);
  *
  * Return: 0; -EINVAL if the event is impossible in this state; -errno of the action.
  */
-int stream_happen(struct stream *s, enum stream_event event, int err);
+int stream_apply(struct stream *s, enum stream_event event, int err);
 
 /** stream_progress() - rsock_ops.progress: handle completions, send owed messages */
 void stream_progress(struct rsock *rs);
@@ -206,7 +206,7 @@ ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offs
  * stream_await_room() - wait until a message that needs credit can be sent
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send, and holds the lock, which is released to wait.
+ * The caller has the token to send, and holds the lock, which is released to wait.
  *
  * Return: 0; -EAGAIN; -errno of the connection's end.
  */

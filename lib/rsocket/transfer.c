@@ -90,7 +90,7 @@ static int post_data(struct stream *s, const struct piece *piece, int n, uint32_
 	err = memory_post(s, RS_OP_DATA, ring_bytes, &message, piece, n, is_inline, to);
 	if (err) {
 		send_window_done(&s->out, 1, ring_bytes);
-		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+		stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 	}
 	return err;
 }
@@ -119,7 +119,7 @@ static int post_write(struct stream *s, const struct piece *piece, int n, uint32
 	send_window_occupy(&s->out, ring_bytes);
 	err = memory_post(s, RS_OP_WRITE, ring_bytes, NULL, piece, n, is_inline, to);
 	if (err)
-		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+		stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
 	return err;
 }
 
@@ -138,7 +138,7 @@ static int send_inline(struct stream *s, struct rs_cursor *from, uint32_t bytes,
 		     : post_data(s, &piece, 1, bytes, true);
 }
 
-/* Only the thread that has the turn advances the head of the ring. */
+/* Only the thread that has the token advances the head of the ring. */
 static int send_from_ring(struct stream *s, struct rs_cursor *from, uint32_t bytes,
 			  const struct rs_entry *where)
 {
@@ -163,9 +163,9 @@ static int send_from_ring(struct stream *s, struct rs_cursor *from, uint32_t byt
  *
  * Not inlined: sends that do not use it should not pay for its stack and registers.
  */
-__attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
-						      const struct rs_transfer *out,
-						      const off_t *offset)
+__attribute__((noinline)) static ssize_t send_with_token(struct stream *s,
+							 const struct rs_transfer *out,
+							 const off_t *offset)
 {
 	struct rs_cursor from = { out->iov, 0 };
 	size_t total = rs_transfer_bytes(out), sent = 0;
@@ -173,7 +173,7 @@ __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
 	struct rs_entry where;
 	int err;
 
-	turn_take(&s->send_turn, &s->base.lock);
+	token_take(&s->send_token, &s->base.lock);
 	err = iomap_update_peer(s, out->flags);
 	while (!err && sent < total) {
 		uint32_t bytes, room;
@@ -198,7 +198,7 @@ __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
 			sent += bytes;
 		most = min_bytes(LONGEST, most * GROWTH);
 	}
-	turn_give(&s->send_turn);
+	token_give(&s->send_token);
 	return err && !sent ? err : (ssize_t)sent;
 }
 
@@ -212,7 +212,7 @@ static ssize_t send_at_once(struct stream *s, const struct rs_transfer *out)
 	struct piece piece;
 	int err;
 
-	if (!bytes || bytes > s->sizes.inline_size || s->send_turn.is_taken ||
+	if (!bytes || bytes > s->sizes.inline_size || s->send_token.is_taken ||
 	    !list_is_empty(&s->iomaps) || !stream_can_write(s->state) ||
 	    bytes > send_window_room(&s->out))
 		return 0;
@@ -231,7 +231,7 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out)
 	pthread_mutex_lock(&rs->lock);
 	sent = send_at_once(s, out);
 	if (!sent)
-		sent = send_in_turn(s, out, NULL);
+		sent = send_with_token(s, out, NULL);
 	pthread_mutex_unlock(&rs->lock);
 	return sent;
 }
@@ -241,7 +241,7 @@ ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offs
 	ssize_t sent;
 
 	pthread_mutex_lock(&s->base.lock);
-	sent = send_in_turn(s, out, &offset);
+	sent = send_with_token(s, out, &offset);
 	pthread_mutex_unlock(&s->base.lock);
 	return sent;
 }
@@ -286,7 +286,7 @@ static void count_read(struct stream *s, uint32_t bytes)
 		send_owed(s);
 }
 
-/* Only the thread that has the turn advances the head of the ring. */
+/* Only the thread that has the token advances the head of the ring. */
 static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t left, bool peek)
 {
 	const uint8_t *ring = s->memory.recv_ring;
@@ -304,7 +304,7 @@ static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t le
 }
 
 /* Not inlined: receives that do not use it should not pay for its stack and registers. */
-__attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct rs_transfer *in)
+__attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struct rs_transfer *in)
 {
 	struct rs_cursor to = { in->iov, 0 };
 	size_t left = rs_transfer_bytes(in);
@@ -313,7 +313,7 @@ __attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct r
 	ssize_t received = 0;
 	int err = 0;
 
-	turn_take(&s->recv_turn, &s->base.lock);
+	token_take(&s->recv_token, &s->base.lock);
 	while (left) {
 		uint32_t bytes;
 
@@ -326,7 +326,7 @@ __attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct r
 		if (peek || !(in->flags & MSG_WAITALL))
 			break;
 	}
-	turn_give(&s->recv_turn);
+	token_give(&s->recv_token);
 	api_leave(cancel_state);
 	return !received && err < 0 ? err : received;
 }
@@ -340,7 +340,7 @@ static ssize_t recv_at_once(struct stream *s, const struct rs_transfer *in)
 	size_t wanted = in->n_iov == 1 ? in->iov->iov_len : 0;
 	uint32_t bytes = min_bytes(wanted, s->in.unread);
 
-	if (s->recv_turn.is_taken || in->flags & MSG_PEEK || bytes > LOCKED_BYTES ||
+	if (s->recv_token.is_taken || in->flags & MSG_PEEK || bytes > LOCKED_BYTES ||
 	    bytes > s->in.ring_bytes - s->in.head || (bytes < wanted && in->flags & MSG_WAITALL))
 		return 0;
 	if (bytes) {
@@ -360,7 +360,7 @@ ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in)
 	pthread_mutex_lock(&rs->lock);
 	received = recv_at_once(s, in);
 	if (!received)
-		received = recv_in_turn(s, in);
+		received = recv_with_token(s, in);
 	pthread_mutex_unlock(&rs->lock);
 	return received;
 }

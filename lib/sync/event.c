@@ -14,8 +14,8 @@
 #include "lib/device/device.h"
 #include "lib/id/id.h"
 
-/* After CONNECT_ERROR these two events carry no news. */
-static bool is_old_news(const struct event *event)
+/* After CONNECT_ERROR these two events are redundant. */
+static bool is_redundant(const struct event *event)
 {
 	return event->subject->connect_error && (event->pub.event == RDMA_CM_EVENT_REJECTED ||
 						 event->pub.event == RDMA_CM_EVENT_DISCONNECTED);
@@ -35,7 +35,7 @@ int event_take(struct channel *channel, int cancel_state, struct event **ret)
 		err = channel_take(channel, cancel_state, &event);
 		if (err)
 			return err;
-		if (!is_old_news(event))
+		if (!is_redundant(event))
 			break;
 		event_ack(event);
 	}

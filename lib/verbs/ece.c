@@ -36,7 +36,7 @@ int ece_ask(struct id *id, struct ibv_qp *qp)
 }
 
 /* Options of another vendor are meaningless here: the driver gets none. */
-static int tell_driver(const struct id *id, struct ibv_qp *qp, const struct ibv_ece *remote)
+static int pass_to_driver(const struct id *id, struct ibv_qp *qp, const struct ibv_ece *remote)
 {
 	struct ibv_ece ece = { .vendor_id = id->local_ece.vendor_id };
 	int err;
@@ -55,7 +55,7 @@ int ece_begin(struct id *id, struct ibv_qp *qp)
 
 	if (err || !id->remote_ece.vendor_id)
 		return err;
-	return -tell_driver(id, qp, &id->remote_ece);
+	return -pass_to_driver(id, qp, &id->remote_ece);
 }
 
 int ece_agree(struct id *id)
@@ -66,7 +66,7 @@ int ece_agree(struct id *id)
 		remote->options = 0;
 	else if (remote->vendor_id != id->local_ece.vendor_id)
 		return -EINVAL;
-	return tell_driver(id, id->pub.qp, remote);
+	return pass_to_driver(id, id->pub.qp, remote);
 }
 
 /* --- queue pairs of the program ------------------------------------------ */

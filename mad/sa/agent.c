@@ -78,7 +78,7 @@ static bool is_for_path(const struct sa_msg *question)
 	       question->hdr.method == SA_METHOD_GET;
 }
 
-/* The answer is kept for as long as it takes to tell it. Return: 0 or -ENOMEM. */
+/* Keeps the answer until all clients have it. Return: 0 or -ENOMEM. */
 static int keep_table(struct query *query, const struct sa_msg *answer)
 {
 	const size_t bytes = answer->n_records * answer->record_bytes;
@@ -93,20 +93,20 @@ static int keep_table(struct query *query, const struct sa_msg *answer)
 	return 0;
 }
 
-/* Each ask that was told is behind the others, until it is withdrawn. */
-static void tell_table(struct query *query)
+/* Asks that have the answer are behind the others, until they are withdrawn. */
+static void report_table(struct query *query)
 {
 	struct sa_ask *ask;
 
 	query->is_landing = true;
 	while (!list_is_empty(&query->asks)) {
 		ask = container_of(query->asks.next, struct sa_ask, link);
-		if (ask->is_told)
+		if (ask->is_reported)
 			break;
-		ask->is_told = true;
+		ask->is_reported = true;
 		list_remove(&ask->link);
 		list_append(&query->asks, &ask->link);
-		ask_tell(query->agent, ask, 0, &query->table->msg);
+		ask_complete(query->agent, ask, 0, &query->table->msg);
 	}
 	query->is_landing = false;
 	if (list_is_empty(&query->asks))
@@ -130,14 +130,14 @@ static void query_landed(struct sa_flight *flight, int err, const struct sa_msg 
 	if (!err && answer->table) {
 		err = keep_table(query, answer);
 		if (!err) {
-			tell_table(query);
+			report_table(query);
 			return;
 		}
 		answer = NULL;
 	}
 	while (!list_is_empty(&query->asks)) {
 		ask = take_first(&query->asks);
-		ask_tell(agent, ask, err, answer);
+		ask_complete(agent, ask, err, answer);
 	}
 	query_free(query);
 }
@@ -163,7 +163,7 @@ static void query_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_
 
 	if (!query || hash_reserve(&agent->queries, agent->queries.n_nodes + 1)) {
 		free(query);
-		ask_tell(agent, ask, -ENOMEM, NULL);
+		ask_complete(agent, ask, -ENOMEM, NULL);
 		return;
 	}
 	query->agent = agent;
@@ -201,7 +201,7 @@ static void get_record(struct sa_agent *agent, struct sa_ask *ask)
 	}
 	join_query(query, ask);
 	sa_flight_wait(&agent->flights, &query->flight, request_wait_ms(ask), agent->now);
-	/* The one who asked first may have many requests that wait. */
+	/* The first client may have many waiting requests: use the new client's turn. */
 	sa_flight_turn(&agent->flights, &query->flight, ask->turn, agent->now);
 }
 
@@ -212,7 +212,7 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 	ask->timer = (struct cm_timer){ .link = NULL };
 	ask->query = NULL;
 	ask->group = NULL;
-	ask->is_told = false;
+	ask->is_reported = false;
 	if (ask->msg.hdr.method != SA_METHOD_SET) {
 		get_record(agent, ask);
 		return;
@@ -221,7 +221,7 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 	group_join(agent, ask);
 }
 
-/* The loop that answers an query frees it. */
+/* The loop that answers a query frees it. */
 static void drop_if_idle(struct sa_agent *agent, struct query *query)
 {
 	if (!list_is_empty(&query->asks) || query->is_landing ||
@@ -243,7 +243,7 @@ void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_tim
 		leave_query(ask);
 		drop_if_idle(agent, query);
 	} else {
-		list_remove(&ask->link); /* dismissed, its done() is about to be called */
+		list_remove(&ask->link); /* removed from its query; its done() is called next */
 	}
 }
 
@@ -284,7 +284,7 @@ void sa_agent_input(struct sa_agent *agent, const uint8_t *mad, size_t bytes, st
 	sa_flights_input(&agent->flights, mad, bytes, now);
 }
 
-/* Each client has its own timeout, whatever others who have asked the same wait for. */
+/* Each client has its own timeout, whatever the others with the same request wait for. */
 void sa_agent_expire(struct sa_agent *agent, struct cm_time now)
 {
 	struct cm_timer *timer;

@@ -26,10 +26,10 @@ struct sa_ask {
 	struct cm_timer timer;
 	struct query *query; /* the request on the wire; NULL: none */
 	struct sa_group *group;
-	bool is_told;	   /* its membership was reported */
+	bool is_reported;  /* its membership was reported */
 	struct sa_msg msg; /* from sa_msg_init(); its transaction id is not used */
 	unsigned int timeout_ms;
-	struct cm_time since; /* a path that was known then or before does not work; 0 ns: all do */
+	struct cm_time since; /* paths that were known then or before do not count; 0 ns: all do */
 	uint8_t turn;	      /* less than SA_TURNS: requests of one turn leave room for others */
 	uint16_t payer;	      /* for agent.leaving */
 	/*

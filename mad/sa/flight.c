@@ -149,7 +149,7 @@ static struct sa_flight *choose_oldest(const struct sa_flights *flights, unsigne
 	return NULL;
 }
 
-/* Frees the place of a request, and ends the request if nobody waits for it. */
+/* Frees the place of a request, and ends the request if it has no client. */
 static void give_way(struct sa_flights *flights, struct sa_flight *flight)
 {
 	take_out(flights, flight);
@@ -163,7 +163,7 @@ static void give_way(struct sa_flights *flights, struct sa_flight *flight)
 }
 
 /* All places are taken. Return: false if no request gives way to another now. */
-static bool exchange_one(struct sa_flights *flights, struct cm_time now)
+static bool preempt_one(struct sa_flights *flights, struct cm_time now)
 {
 	const unsigned int share = fair_share(flights);
 	struct sa_flight *oldest = choose_oldest(flights, share);
@@ -192,7 +192,7 @@ static void admit_waiting(struct sa_flights *flights, struct cm_time now)
 		put_out(flights, flight, now);
 	flights->give_way_at = CM_TIME_NEVER;
 	while (flights->n_out >= SA_FLIGHTS_OUT_MAX && flights->n_waiting &&
-	       exchange_one(flights, now))
+	       preempt_one(flights, now))
 		continue;
 }
 
@@ -310,7 +310,10 @@ static bool is_answer_to(const struct sa_msg *answer, const struct sa_msg *quest
 	       answer->hdr.method == response[question->hdr.method];
 }
 
-/* Three to five quarters of busy_ns, so that hosts that were refused together return apart. */
+/*
+ * Three to five quarters of busy_ns, so that hosts that were refused at the same time retry at
+ * different times.
+ */
 static uint64_t jittered_ns(const struct sa_flight *flight)
 {
 	uint64_t random = hash_bytes(&flight->msg.hdr.tid, sizeof(flight->msg.hdr.tid)) % 1024;

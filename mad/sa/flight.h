@@ -63,7 +63,8 @@ struct sa_flights {
 	} turn[SA_TURNS];
 	unsigned int n_waiting;
 	unsigned int next_turn;
-	struct cm_time give_way_at; /* when the next one may; CM_TIME_NEVER: no place is wanted */
+	struct cm_time give_way_at; /* when the next request may give way; CM_TIME_NEVER: none waits
+				       for a place */
 	struct cm_timers timers;
 	uint32_t number; /* of the last flight */
 	/* Sends a MAD; responses after @wait_ms milliseconds are ignored. */
@@ -89,7 +90,7 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 void sa_flight_turn(struct sa_flights *flights, struct sa_flight *flight, uint8_t turn,
 		    struct cm_time now);
 
-/** sa_flight_wait() - have it wait longer, and more often retransmitted, for one more who waits */
+/** sa_flight_wait() - extend the timeout for one more client; also retransmits more often */
 void sa_flight_wait(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
 		    struct cm_time now);
 

@@ -35,7 +35,7 @@ static bool is_same_gid(const struct mad_gid *a, const struct mad_gid *b)
 }
 
 /* MGID 0 asks the administrator for a new group. */
-static bool asks_for_new(const struct mad_gid *mgid)
+static bool is_for_new_group(const struct mad_gid *mgid)
 {
 	static const struct mad_gid none;
 
@@ -61,7 +61,7 @@ static void file_by_request(struct sa_group *group)
 {
 	uint8_t mad[MAD_BYTES];
 
-	if (asks_for_new(&group->asked.member.mgid))
+	if (is_for_new_group(&group->asked.member.mgid))
 		return;
 	request_encode(&group->asked, mad);
 	hash_insert(&group->agent->memberships, &group->node, request_hash(group->agent, mad));
@@ -74,7 +74,7 @@ static void file_by_membership(struct sa_group *group)
 	const struct mad_gid *mgid = &group->joined.member.mgid;
 
 	hash_remove(&agent->memberships, &group->node);
-	if (!asks_for_new(mgid))
+	if (!is_for_new_group(mgid))
 		hash_insert(&agent->memberships, &group->node,
 			    hash_membership(agent, mgid, &group->asked.member));
 }
@@ -108,12 +108,13 @@ static struct sa_group *find_member(const struct sa_agent *agent, const struct m
 	return NULL;
 }
 
-/* Return: another group that is this one's membership, or NULL */
-static struct sa_group *find_twin(const struct sa_group *group)
+/* Return: another group with the same membership, or NULL */
+static struct sa_group *find_duplicate(const struct sa_group *group)
 {
 	const struct mad_gid *mgid = &group->joined.member.mgid;
 
-	return asks_for_new(mgid) ? NULL : find_member(group->agent, mgid, &group->asked.member);
+	return is_for_new_group(mgid) ? NULL
+				      : find_member(group->agent, mgid, &group->asked.member);
 }
 
 static bool is_left(enum sa_group_state state)
@@ -171,8 +172,8 @@ static void start_leave(struct sa_group *group)
 	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
-/* @last: a member of it, or who was one until now */
-static void charge(struct sa_group *group, const struct sa_ask *last)
+/* @last: the group's last member, or a present one */
+static void set_payer(struct sa_group *group, const struct sa_ask *last)
 {
 	group->payer = last->payer;
 	group->flight.turn = last->turn;
@@ -200,7 +201,7 @@ static struct sa_ask *take_first(struct list *asks)
 	return ask;
 }
 
-/* The group's members lose it; done() may ask again at once, for a new group. */
+/* The group's members lose it; their done() may join again at once: as a new group. */
 static void dismiss_all(struct sa_group *group, int err)
 {
 	struct sa_agent *agent = group->agent;
@@ -208,28 +209,31 @@ static void dismiss_all(struct sa_group *group, int err)
 
 	move_members(group, &gone);
 	while (!list_is_empty(&gone))
-		ask_tell(agent, take_first(&gone), err, NULL);
+		ask_complete(agent, take_first(&gone), err, NULL);
 }
 
 static void report_joined(struct sa_group *group, struct sa_ask *ask)
 {
 	struct sa_msg joined = group->joined;
 
-	ask->is_told = true;
+	ask->is_reported = true;
 	list_remove(&ask->link);
 	list_append(&group->members, &ask->link);
-	ask_tell(group->agent, ask, 0, &joined);
+	ask_complete(group->agent, ask, 0, &joined);
 }
 
-/* Those that were told are behind the others. done() may leave the group, and so may others. */
+/* Members that were notified are behind the others. done() may leave the group, for any member. */
 static void report_all(struct sa_group *group)
 {
 	while ((group->state == SA_GROUP_MEMBER || group->state == SA_GROUP_RENEWING) &&
-	       !list_is_empty(&group->members) && !first_of(group)->is_told)
+	       !list_is_empty(&group->members) && !first_of(group)->is_reported)
 		report_joined(group, first_of(group));
 }
 
-/* Those who joined by another request are told now, or when the group was left and joined again. */
+/*
+ * Members that joined by another request are notified now, or when the group was left and joined
+ * again.
+ */
 static void merge(struct sa_group *group, struct sa_group *into)
 {
 	struct sa_ask *ask;
@@ -237,7 +241,7 @@ static void merge(struct sa_group *group, struct sa_group *into)
 	while (!list_is_empty(&group->members)) {
 		ask = container_of(group->members.prev, struct sa_ask, link);
 		list_remove(&ask->link);
-		list_prepend(&into->members, &ask->link); /* before those that were told */
+		list_prepend(&into->members, &ask->link); /* before the notified members */
 		ask->group = into;
 	}
 	group_free(group);
@@ -257,7 +261,7 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 		return;
 	}
 	group->joined = *answer;
-	twin = find_twin(group);
+	twin = find_duplicate(group);
 	if (twin) {
 		merge(group, twin);
 		return;
@@ -267,14 +271,14 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 	report_all(group);
 }
 
-/* A request that was not answered may have taken effect. */
+/* A request without an answer may have taken effect. */
 static void withdrawn_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct sa_group *group = group_of(flight);
 
 	if (!err)
 		group->joined = *answer;
-	if (err == -EINVAL || asks_for_new(&group->joined.member.mgid) || find_twin(group))
+	if (err == -EINVAL || is_for_new_group(&group->joined.member.mgid) || find_duplicate(group))
 		group_free(group);
 	else
 		start_leave(group);
@@ -296,12 +300,12 @@ static void renewal_landed(struct sa_flight *flight, int err, const struct sa_ms
 		group->state = SA_GROUP_MEMBER;
 		return;
 	}
-	charge(group, first_of(group));
+	set_payer(group, first_of(group));
 	start_leave(group);
 	dismiss_all(group, -ENETRESET);
 }
 
-/* Those who have come meanwhile join now. */
+/* Members that came meanwhile join now. */
 static void leave_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct sa_group *group = group_of(flight);
@@ -323,7 +327,7 @@ static struct sa_group *find_group(struct sa_agent *agent, const struct sa_msg *
 	const struct sa_member *wanted = &asked->member;
 	struct sa_group *group;
 
-	if (agent->n_groups == 0 || asks_for_new(&wanted->mgid))
+	if (agent->n_groups == 0 || is_for_new_group(&wanted->mgid))
 		return NULL;
 	group = find_member(agent, &wanted->mgid, wanted);
 	return group ? group : find_joining(agent, asked);
@@ -363,7 +367,7 @@ void group_join(struct sa_agent *agent, struct sa_ask *ask)
 	if (is_new && agent->n_groups < SA_GROUPS_MAX)
 		group = group_new(agent, ask);
 	if (!group) {
-		ask_tell(agent, ask, agent->n_groups < SA_GROUPS_MAX ? -ENOMEM : -ENOSPC, NULL);
+		ask_complete(agent, ask, agent->n_groups < SA_GROUPS_MAX ? -ENOMEM : -ENOSPC, NULL);
 		return;
 	}
 	ask->group = group;
@@ -393,7 +397,7 @@ void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 	} else if (group->state == SA_GROUP_JOINING) {
 		group_free(group); /* the administrator was not asked */
 	} else {
-		charge(group, ask);
+		set_payer(group, ask);
 		start_leave(group);
 	}
 }

@@ -23,7 +23,7 @@ uint64_t request_hash(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES]
 	return hash_bytes(words, sizeof(words));
 }
 
-void ask_tell(struct sa_agent *agent, struct sa_ask *ask, int err, const struct sa_msg *answer)
+void ask_complete(struct sa_agent *agent, struct sa_ask *ask, int err, const struct sa_msg *answer)
 {
 	cm_timer_disarm(&agent->waits, &ask->timer);
 	ask->done(ask, err, answer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What agent.c and group.c have in common: how a request is told from others, and ended. */
+/* What agent.c and group.c share: how a request is identified and ended. */
 #ifndef MAD_SA_REQUEST_H
 #define MAD_SA_REQUEST_H
 
@@ -11,14 +11,14 @@ void request_encode(const struct sa_msg *request, uint8_t ret[MAD_BYTES]);
 /** request_hash() - hash what request_encode() has made; clients cannot predict it */
 uint64_t request_hash(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES]);
 
-/** ask_tell() - call done(): the request does not time out any more */
-void ask_tell(struct sa_agent *agent, struct sa_ask *ask, int err, const struct sa_msg *answer);
+/** ask_complete() - call done(): the request does not time out any more */
+void ask_complete(struct sa_agent *agent, struct sa_ask *ask, int err, const struct sa_msg *answer);
 
 /**
  * request_wait_ms() - how long to wait for the response to a request
  *
- * Longer than a client that is told after a millisecond that there is none: otherwise it could send
- * the next one before the administrator can have answered.
+ * Longer than the client's own timeout: a client with a timeout of a millisecond could otherwise
+ * send its next request before the administrator can have answered.
  */
 unsigned int request_wait_ms(const struct sa_ask *ask);
 

@@ -202,7 +202,7 @@ static void end(struct world *w)
 	assert(w->core.by_remote.table.n_nodes == 0 && w->core.by_qpn.table.n_nodes == 0);
 	assert(cm_core_deadline(&w->core).ns == UINT64_MAX);
 	assert(w->port.requests.out == 0);
-	assert(w->port.to_silent.out == 0);
+	assert(w->port.to_unresponsive.out == 0);
 	cm_core_unserve(&w->core, &w->service);
 	cm_core_fini(&w->core);
 }

@@ -96,7 +96,7 @@ static void check_empty(struct sim *sim, const struct sim_host *host)
 		sim_fail(sim, "host %c keeps a timer", 'A' + host->number);
 	check_pace(host, &host->port.requests, "requests");
 	check_pace(host, &host->port.disconnects, "DREQs");
-	check_pace(host, &host->port.to_silent, "messages to silent peers");
+	check_pace(host, &host->port.to_unresponsive, "messages to unresponsive peers");
 }
 
 void oracle_empty(struct sim *sim)

@@ -205,7 +205,7 @@ struct asking {
 	uint64_t *sent_ns;	   /* by request; 0: answered */
 	double *took_us;	   /* in order of responses */
 	struct arrival arrival;
-	bool is_told; /* its arrival was printed */
+	bool is_printed; /* its arrival was printed */
 };
 
 static int send_by_umad(struct ways *ways, uint32_t qpn, uint32_t number,
@@ -257,7 +257,7 @@ static void take_answer(struct asking *asking, const uint8_t mad[MAD_BYTES])
 	if (arrival.mark != htonl(DATA_MARKED))
 		return;
 	asking->arrival = arrival;
-	asking->is_told = true;
+	asking->is_printed = true;
 }
 
 /*
@@ -322,7 +322,7 @@ static void print_asked(const struct asking *asking, int err)
 	if (n)
 		printf(",\"min_us\":%.1f,\"median_us\":%.1f,\"max_us\":%.1f", took[0], took[n / 2],
 		       took[n - 1]);
-	if (asking->is_told)
+	if (asking->is_printed)
 		printf(",\"arrived_at\":\"%s\",\"source_qpn\":%u,\"grh\":%s,\"sl\":%u,"
 		       "\"pkey_index\":%u,\"hop_limit\":%u,\"traffic_class\":%u",
 		       arrival->at == AT_QP1 ? "qp1" : "own", arrival->source_qpn,

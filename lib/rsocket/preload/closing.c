@@ -18,7 +18,7 @@ int closing_forget(int fd)
 	return fd;
 }
 
-/* The libraries' descriptors are open for nobody else. */
+/* Descriptors of the libraries are closed by the libraries only. */
 static int close_for(const void *caller, int fd)
 {
 	if (own_has(fd) && !own_is_inside(caller)) {
@@ -33,7 +33,7 @@ EXPORT int close(int fd)
 	return close_for(__builtin_return_address(0), fd);
 }
 
-/* What is between the libraries' descriptors. */
+/* Closes the descriptors between those of the libraries. */
 static int close_between(unsigned int first, unsigned int last, int flags)
 {
 	unsigned int end = last < MAP_FD_MAX ? last : MAP_FD_MAX;
@@ -67,7 +67,7 @@ EXPORT void closefrom(int first)
 	close_range_for(__builtin_return_address(0), first > 0 ? (unsigned int)first : 0, ~0U, 0);
 }
 
-/* --- duplicates ----------------------------------------------------------- */
+/* --- duplicating ---------------------------------------------------------- */
 
 int closing_alias(int from, int to)
 {

@@ -20,7 +20,7 @@
 #include "lib/diag/warning.h"
 
 #define GIVE_UP_MS 3000	 /* without a response, before TCP is tried */
-#define SILENT_MS  60000 /* for which such a host is connected to by TCP */
+#define SILENT_MS  60000 /* how long such a host is connected to by TCP */
 
 static bool is_stream(const struct sock *sock)
 {
@@ -61,7 +61,10 @@ static int open_tcp(const struct sock *sock, int flags)
 
 /* --- hosts without RDMA --------------------------------------------------- */
 
-/* Hosts that did not answer, so that not each connection waits for them; the oldest is replaced. */
+/*
+ * Hosts that did not answer, so that only the first connection waits for each; the oldest is
+ * replaced.
+ */
 static struct {
 	union name host;
 	struct cm_time until;
@@ -79,7 +82,7 @@ static union name host_of(const struct sockaddr *addr, socklen_t bytes)
 	return name;
 }
 
-static void note_silent(const struct sockaddr *addr, socklen_t bytes)
+static void note_unresponsive(const struct sockaddr *addr, socklen_t bytes)
 {
 	union name host = host_of(addr, bytes);
 	unsigned int i;
@@ -92,7 +95,7 @@ static void note_silent(const struct sockaddr *addr, socklen_t bytes)
 	pthread_mutex_unlock(&silent_lock);
 }
 
-static bool is_silent(const struct sockaddr *addr, socklen_t bytes)
+static bool is_unresponsive(const struct sockaddr *addr, socklen_t bytes)
 {
 	struct cm_time now;
 	union name host;
@@ -110,7 +113,7 @@ static bool is_silent(const struct sockaddr *addr, socklen_t bytes)
 	return found;
 }
 
-static void tell_of_tcp(const struct sockaddr *addr, socklen_t bytes, const char *why)
+static void warn_of_tcp(const struct sockaddr *addr, socklen_t bytes, const char *why)
 {
 	char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
 
@@ -447,7 +450,7 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 	if (!is_stream(sock))
 		return rconnect(sock->rs, addr, bytes);
 	errno = EHOSTDOWN; /* as was seen before */
-	result = is_silent(addr, bytes) ? -1 : connect_rdma(sock, addr, bytes, waits);
+	result = is_unresponsive(addr, bytes) ? -1 : connect_rdma(sock, addr, bytes, waits);
 	if (!result || errno == EISCONN || errno == EALREADY)
 		return result;
 	if (errno == EINPROGRESS && !waits) {
@@ -460,8 +463,8 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 		return result;
 	}
 	if (errno == ETIMEDOUT)
-		note_silent(addr, bytes);
-	tell_of_tcp(addr, bytes, strerror(errno));
+		note_unresponsive(addr, bytes);
+	warn_of_tcp(addr, bytes, strerror(errno));
 	if (fallback_become_tcp(fd, sock, waits))
 		return -1;
 	return real()->connect(fd, addr, bytes);
@@ -477,8 +480,8 @@ bool fallback_retry(int fd, struct sock *sock)
 	if (!bytes)
 		return false;
 	if (cm_time_reached(sock->give_up, clock_now()))
-		note_silent((struct sockaddr *)&target, bytes);
-	tell_of_tcp((struct sockaddr *)&target, bytes, "no connection over RDMA");
+		note_unresponsive((struct sockaddr *)&target, bytes);
+	warn_of_tcp((struct sockaddr *)&target, bytes, "no connection over RDMA");
 	sock->target_bytes = 0;
 	leave_epolls(fd, &taken);
 	done = fallback_become_tcp(fd, sock, false) == 0;

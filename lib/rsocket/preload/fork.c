@@ -23,7 +23,7 @@
 #define ANNOUNCED  'r'
 #define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
 #define RETRY_MS   10	 /* while another child uses the port */
-#define TURN_MS	   3000	 /* after that, the client of the child that uses it is silent */
+#define TURN_MS	   3000 /* after that, the client of the child that uses it counts as unresponsive */
 #define APART_MIN  32768 /* ports below may be a service's */
 #define LINGER_S   30
 #define PORT_LOCKS 64 /* ports may share one */
@@ -63,8 +63,8 @@ static void set_stage(int fd, enum stage stage)
 
 /*
  * Children share their parent's port. Only one at a time may listen on it, so that each gets its
- * own client. The locks are in memory that children inherit, so that no other user has them; a lock
- * is free when the thread that has it ends.
+ * own client. The locks are in memory that children inherit, so that no other user can take them; a
+ * lock is released when its thread ends.
  */
 struct port_lock {
 	pthread_mutex_t mutex;

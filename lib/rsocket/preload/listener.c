@@ -29,21 +29,21 @@ static void leave_ports(void)
 }
 
 /* In a child, which has none of its parent's rsockets. */
-static void lose_rsocket(struct sock *sock)
+static void drop_rsocket(struct sock *sock)
 {
 	sock->rs = -1;
 	sock->is_awaited = false;
 	sock->n_waiting = 0;
 }
 
-static void lose_rsockets(void)
+static void drop_rsockets(void)
 {
-	map_for_each(lose_rsocket);
+	map_for_each(drop_rsocket);
 }
 
 __attribute__((constructor)) static void register_handlers(void)
 {
-	pthread_atfork(leave_ports, NULL, lose_rsockets);
+	pthread_atfork(leave_ports, NULL, drop_rsockets);
 }
 
 /* --- listeners ------------------------------------------------------------ */
@@ -70,7 +70,7 @@ static int listen_again(const struct sock *sock)
 	return -1;
 }
 
-static void await(int fd, struct sock *sock)
+static void await_connections(int fd, struct sock *sock)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -92,6 +92,6 @@ struct sock *listener_get(int fd)
 
 	if (!sock || sock->backlog < 0 || sock->is_awaited)
 		return sock;
-	await(fd, sock);
+	await_connections(fd, sock);
 	return map_socket(fd);
 }

@@ -11,7 +11,7 @@
 
 #include "lib/rsocket/preload/preload.h"
 
-/* A descriptor that the kernel has made for whoever called. */
+/* Registers a descriptor that the kernel made as its maker's: the program's or the libraries'. */
 #define MADE(made)                                                                       \
 	({                                                                               \
 		int made_fd = closing_forget(made);                                      \
@@ -75,7 +75,7 @@ EXPORT int memfd_create(const char *name, unsigned int flags)
 	return MADE(real()->memfd_create(name, flags));
 }
 
-/* It may be duplicated, or be put into another, before it has a socket. */
+/* An epoll descriptor may be duplicated, or added to another, before it has a socket. */
 static int enter_epoll(int epfd)
 {
 	if (epfd >= 0 && !own_has(epfd))
@@ -102,7 +102,7 @@ EXPORT int pipe2(int fd[2], int flags)
 	return result;
 }
 
-/* Another process may send some. */
+/* Another process may send descriptors. */
 EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct sock *sock = fork_settled(fd);
@@ -122,7 +122,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 	return result;
 }
 
-/* Made by ioctl(). */
+/* Its descriptor is made by ioctl(). */
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct ibv_comp_channel *channel = real()->ibv_create_comp_channel(context);

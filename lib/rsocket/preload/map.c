@@ -168,7 +168,7 @@ int map_alias(int fd, struct sock *sock)
 	return 0;
 }
 
-/* Another thread may have done it, and have put another socket behind the number. */
+/* Another thread may have closed it, and reused its number for another socket. */
 static void forget(int fd, struct sock *sock)
 {
 	struct sock *expected = sock;

@@ -75,8 +75,8 @@ int own_close(int fd)
 	return real()->close(fd);
 }
 
-/* Half of what the process may have, of which only a program with many descriptors gets there. */
-static int lowest(void)
+/* Half of what the process may have, which only a program with many descriptors reaches. */
+static int lowest_number(void)
 {
 	struct rlimit limit;
 
@@ -89,7 +89,7 @@ int own_add(int fd)
 {
 	int flags = fd < 0 ? -1 : real()->fcntl(fd, F_GETFD);
 	int cmd = flags & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD;
-	int high = flags < 0 ? -1 : real()->fcntl(fd, cmd, lowest());
+	int high = flags < 0 ? -1 : real()->fcntl(fd, cmd, lowest_number());
 
 	if (high >= 0) {
 		real()->close(fd);

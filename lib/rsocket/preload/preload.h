@@ -136,8 +136,8 @@ const struct real *real(void);
 /* --- descriptors of the libraries ------------------------------------------ */
 
 /*
- * librdmacm and the libraries that it uses have high numbers, so that they do not use up those that
- * the program counts on, and it cannot close them.
+ * librdmacm and the libraries that it uses have high numbers, so that the program's descriptors get
+ * the low numbers that it expects, and the program cannot close theirs.
  */
 
 /**
@@ -222,8 +222,8 @@ static inline struct sock *map_socket(int fd)
  * map_check() - map_socket(), if the number is still the placeholder's
  *
  * The program may close it by means that this library does not see, and the kernel reuse it, for a
- * file. A system call: for functions that also transfer to files. The others' new numbers come from
- * functions that see them.
+ * file. Costs a system call: for functions that also transfer to files. All other functions get new
+ * numbers from calls that this library intercepts.
  */
 struct sock *map_check(int fd);
 
@@ -295,7 +295,8 @@ int name_get(const struct sock *sock, int (*get)(int rs, struct sockaddr *addr, 
 /* --- configuration -------------------------------------------------------- */
 
 /*
- * /etc/rdma/rsocket/preload_config says which sockets of which programs use RDMA, a line each:
+ * /etc/rdma/rsocket/preload_config determines which sockets of which programs use RDMA, a line
+ * each:
  *
  *     program domain type protocol
  *
@@ -376,9 +377,10 @@ int fallback_retry_all(int epfd, struct epoll_event *events, int n);
 /* --- listeners and fork() ---------------------------------------------------- */
 
 /*
- * Sockets do not survive a fork(). A listener is TCP's in both processes after it, and RDMA's too
+ * Sockets do not survive a fork(). Afterwards a listener uses TCP in both processes, and RDMA too
  * in the first one that waits for connections, so that clients of a server whose children accept do
- * not wait for its parent. One for which the parent has waited before stays RDMA's there.
+ * not wait for its parent. A listener for which the parent has waited before keeps RDMA in the
+ * parent.
  */
 
 /** listener_start() - listen() of a socket. Return: as listen(). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: stdio on sockets. The C library's streams make system calls inside it; one of a
- * socket is made of functions that call ours. See preload.h.
+ * librspreload.so: stdio on sockets. The C library's streams make system calls internally; the
+ * stream of a socket consists of functions that call this library's. See preload.h.
  */
 #include <errno.h>
 #include <stdlib.h>

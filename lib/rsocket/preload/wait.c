@@ -53,7 +53,7 @@ static int ms_of(const struct timespec *timeout)
 /* --- poll() -------------------------------------------------------------- */
 
 /* Return: the socket or epoll behind a descriptor; NULL if the kernel can wait for it. */
-static struct sock *waited_of(int fd)
+static struct sock *get_unpollable(int fd)
 {
 	struct sock *sock = map_get(fd);
 
@@ -67,7 +67,7 @@ static nfds_t count_ours(struct pollfd *fds, nfds_t n)
 	for (nfds_t i = 0; i < n; i++) {
 		fork_settle(fds[i].fd);
 		listener_get(fds[i].fd);
-		count += waited_of(fds[i].fd) != NULL;
+		count += get_unpollable(fds[i].fd) != NULL;
 	}
 	return count;
 }
@@ -133,7 +133,7 @@ static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int time
 		struct cm_time first = deadline;
 
 		for (nfds_t i = 0; i < n; i++) {
-			struct sock *sock = waited_of(fds[i].fd);
+			struct sock *sock = get_unpollable(fds[i].fd);
 
 			both[i] = fds[i];
 			both[n + i] = (struct pollfd){ .fd = -1, .events = POLLIN };
@@ -277,7 +277,7 @@ static int make_repoll(struct sock *epoll)
 		return -1;
 	}
 	__atomic_store_n(&epoll->rs, repoll, __ATOMIC_SEQ_CST);
-	/* Threads that wait already do not know: each wakes up the next. */
+	/* Waiting threads have not polled the instance yet: each wakes up the next. */
 	if (__atomic_load_n(&epoll->n_waiting, __ATOMIC_SEQ_CST)) {
 		event.events = EPOLLIN | EPOLLET;
 		epoll->kick_fd = own_add(real()->eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -300,7 +300,7 @@ static struct sock *get_repoll_beside(int epfd)
 	return epoll && epoll->is_repoll && !err ? epoll : NULL;
 }
 
-/* The kernel has it, too, and finds circles. */
+/* The kernel has the descriptor too, and detects cycles. */
 static int control_nested(int epfd, int op, int fd, const struct epoll_event *event)
 {
 	struct epoll_event nothing = { .events = 0 };

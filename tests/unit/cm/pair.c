@@ -385,8 +385,8 @@ static void assert_empty(const struct pair_host *host)
 	ck_assert_uint_eq(host->core.by_qpn.table.n_nodes, 0);
 	ck_assert_uint_eq(host->port.requests.out, 0);
 	ck_assert(list_is_empty(&host->port.requests.waiting));
-	ck_assert_uint_eq(host->port.to_silent.out, 0);
-	ck_assert(list_is_empty(&host->port.to_silent.waiting));
+	ck_assert_uint_eq(host->port.to_unresponsive.out, 0);
+	ck_assert(list_is_empty(&host->port.to_unresponsive.waiting));
 	ck_assert_uint_eq(cm_core_deadline(&host->core).ns, UINT64_MAX);
 }
 

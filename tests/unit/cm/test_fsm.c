@@ -388,7 +388,7 @@ static void step_alone(struct rig *rig, enum cm_event event)
 	const struct cm_edge *edge = cm_edge_of(rig->conn->state, event);
 	struct cm_args args = { .port = &rig->port, .path = &rig->path };
 	struct cm_msg in = rig_msg(rig, CM_ATTR_REQ), out = rig_msg(rig, CM_ATTR_REQ);
-	struct cm_turn turn = {
+	struct cm_context ctx = {
 		.core = &rig->core, .now = rig->now, .msg = &in, .out = &rig->out, .args = &args
 	};
 	struct cm_conn before;
@@ -402,11 +402,11 @@ static void step_alone(struct rig *rig, enum cm_event event)
 	rig->out.n_sends = 0;
 	rig->out.n_reports = 0;
 	if (edge->act) {
-		ck_assert_int_eq(cm_step(rig->conn, event, &turn), 0);
+		ck_assert_int_eq(cm_step(rig->conn, event, &ctx), 0);
 		ck_assert_uint_eq(rig->conn->state, edge->to);
 		return;
 	}
-	ck_assert_int_eq(cm_step(rig->conn, event, &turn), -EINVAL);
+	ck_assert_int_eq(cm_step(rig->conn, event, &ctx), -EINVAL);
 	ck_assert_mem_eq(rig->conn, &before, sizeof(before));
 	ck_assert_uint_eq(rig->out.n_sends + rig->out.n_reports, 0);
 }

@@ -165,7 +165,7 @@ TEST(every_waiting_req_is_sent_when_nobody_answers)
 	for (int i = 0; i < 1000; i++)
 		rig_reach(&rig, CM_REQ_SENT, false);
 	while (!list_is_empty(&rig.port.requests.waiting) ||
-	       !list_is_empty(&rig.port.to_silent.waiting))
+	       !list_is_empty(&rig.port.to_unresponsive.waiting))
 		ck_assert(rig_timer(&rig));
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
 	ck_assert_uint_lt(rig.now.ns, 11000 * CM_NS_PER_MS);
@@ -237,7 +237,7 @@ static unsigned int n_sent(void)
 TEST(dead_peers_hold_up_no_disconnect_of_others)
 {
 	end_dead_rack(20000, 64);
-	while (list_is_empty(&rig.port.to_silent.waiting))
+	while (list_is_empty(&rig.port.to_unresponsive.waiting))
 		ck_assert(rig_timer(&rig));
 	while (!list_is_empty(&rig.port.disconnects.waiting) || rig.port.disconnects.out)
 		ck_assert(rig_timer(&rig));
@@ -257,7 +257,7 @@ TEST(dead_peers_are_given_up_one_and_all)
 	while (rig_timer(&rig))
 		;
 	ck_assert_uint_eq(n_sent(), 1000);
-	ck_assert_uint_eq(rig.port.to_silent.out, 0);
+	ck_assert_uint_eq(rig.port.to_unresponsive.out, 0);
 	ck_assert_uint_eq(rig.port.disconnects.out, 0);
 	ck_assert_uint_lt(rig.now.ns, 62000 * CM_NS_PER_MS);
 }
@@ -331,7 +331,7 @@ TEST(slow_peer_that_is_quick_again_waits_with_others)
 		ck_assert(rig_timer(&rig));
 	ck_assert_int_eq(conn[2]->retry.transmissions, 1);
 	say(CM_DREQ_SENT, 1);
-	ck_assert_uint_eq(rig.port.to_silent.out, 1);
+	ck_assert_uint_eq(rig.port.to_unresponsive.out, 1);
 	rig_input(&rig, "DREP");
 	ck_assert(say(CM_DREQ_SENT, 1)->pace == &rig.port.disconnects);
 }

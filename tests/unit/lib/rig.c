@@ -12,9 +12,9 @@
 #include "lib/conn/removal.h"
 #include "lib/conn/report.h"
 #include "lib/conn/resolve.h"
-#include "lib/conn/rooms.h"
+#include "lib/conn/upcalls.h"
 #include "lib/diag/lock_order.h"
-#include "lib/engine/host.h"
+#include "lib/engine/cmportd.h"
 #include "lib/path/path.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/lib/fake_net.h"
@@ -96,7 +96,7 @@ static struct cm_time never(void)
 	return CM_TIME_NEVER;
 }
 
-static const struct engine_rooms counting = {
+static const struct engine_upcalls counting = {
 	.start = start,
 	.stop = do_nothing,
 	.report = keep_report,
@@ -109,10 +109,10 @@ static const struct engine_rooms counting = {
 	.after_fork = do_nothing,
 };
 
-const struct engine_rooms rig_reporting = {
+const struct engine_upcalls rig_reporting = {
 	.start = start,
 	.stop = do_nothing,
-	.report = report_handle,
+	.report = report_dispatch,
 	.prepare = path_prepare,
 	.neighbour_changed = resolve_neigh_changed,
 	.interfaces_changed = hotplug_extend,
@@ -181,17 +181,17 @@ static void queried(void)
 	lock_give(&any, LOCK_HOST);
 }
 
-int __real_rooms_start(void);
-int __wrap_rooms_start(void);
+int __real_upcalls_start(void);
+int __wrap_upcalls_start(void);
 static bool is_begun;
 
 /* The engine is the rig's, and has no thread. */
-int __wrap_rooms_start(void)
+int __wrap_upcalls_start(void)
 {
-	return is_begun ? 0 : __real_rooms_start();
+	return is_begun ? 0 : __real_upcalls_start();
 }
 
-void rig_begin_with(const struct engine_rooms *rooms)
+void rig_begin_with(const struct engine_upcalls *upcalls)
 {
 	union addr own = rig_own(0);
 
@@ -201,10 +201,10 @@ void rig_begin_with(const struct engine_rooms *rooms)
 	fake.queried = queried;
 	fake_cmportd_begin();
 	fake_net_begin(&own);
-	ck_assert_int_eq(engine_init(rooms), 0);
+	ck_assert_int_eq(engine_init(upcalls), 0);
 	is_begun = true;
 	device_set_gone(removal_of_device);
-	ck_assert_int_eq(host_start(), 0);
+	ck_assert_int_eq(cmportd_start(), 0);
 	plug_device();
 	ck_assert_int_eq(channel_new(&rig.channel), 0);
 	fcntl(rig.channel->pub.fd, F_SETFL, O_NONBLOCK);

@@ -33,19 +33,19 @@ struct rig {
 
 	unsigned int n_reps; /* of the peer: each has a queue pair and a comm id of its own */
 
-	/* What the engine told the rooms above. */
+	/* What the engine told the upcalls above. */
 	struct cm_report report[RIG_REPORTS_MAX];
 	unsigned int n_reports, n_expired, n_looked, n_neighbours, n_interfaces;
 };
 
 extern struct rig rig;
 
-/** rig_begin() - all of it; rig_begin_with() has rooms of the test above the engine. */
+/** rig_begin() - all of it; rig_begin_with() has upcalls of the test above the engine. */
 void rig_begin(void);
-void rig_begin_with(const struct engine_rooms *rooms);
+void rig_begin_with(const struct engine_upcalls *upcalls);
 
-/* rig_reporting - the rooms of conn/ that make events of what the engine tells them. */
-extern const struct engine_rooms rig_reporting;
+/* rig_reporting - the upcalls of conn/ that make events of what the engine tells them. */
+extern const struct engine_upcalls rig_reporting;
 
 /** rig_own() - an address of this host; rig_peer() - of the other one. */
 union addr rig_own(uint16_t port);

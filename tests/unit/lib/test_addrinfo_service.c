@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine/link.h"
+#include "lib/engine/session.h"
 #include "lib/path/subnet.h"
 #include "mad/sa_msg.h"
 #include "tests/unit/fake_verbs.h"
@@ -167,9 +167,9 @@ static void die_and_answer(const struct portd_record *record)
 	has_died = true;
 	n_services = 3;
 	told = told_of(record->sa_ask.ask_id, 0, 0);
-	subnet_told(&told.sa_told);
+	subnet_answered(&told.sa_told);
 	n_services = 2;
-	subnet_resend(link_client());
+	subnet_resend(session_client());
 }
 
 TEST(the_next_cmportds_records_replace_those_of_one_that_died)

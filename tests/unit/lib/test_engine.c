@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine (lib/engine/engine.c): its turns, steps of the core, and the rooms above it. */
+/* The engine (lib/engine/engine.c): its turns, steps of the core, and the upcalls above it. */
 #include "lib/engine/engine.h"
 
 #include <poll.h>
@@ -282,7 +282,7 @@ TEST(random_numbers_differ)
 	ck_assert_uint_ne(engine_random(), engine_random());
 }
 
-/* --- what the rooms above post ------------------------------------------------ */
+/* --- what the upcalls above post ------------------------------------------------ */
 
 static struct id *listener;
 
@@ -302,11 +302,11 @@ static bool is_readable(const struct channel *channel)
 
 static void set_up_posting(void)
 {
-	static struct engine_rooms rooms;
+	static struct engine_upcalls upcalls;
 
-	rooms = rig_reporting;
-	rooms.report = post_event;
-	rig_begin_with(&rooms);
+	upcalls = rig_reporting;
+	upcalls.report = post_event;
+	rig_begin_with(&upcalls);
 }
 
 FIXTURE(set_up_posting, NULL);

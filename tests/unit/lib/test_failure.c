@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/conn/rooms.h"
+#include "lib/conn/upcalls.h"
 #include "lib/diag/failure.h"
 #include "lib/engine/engine.h"
 #include "tests/unit/test.h"
@@ -22,7 +22,7 @@ static void setup(void)
 {
 	struct engine *engine;
 
-	ck_assert_int_eq(rooms_start(), 0);
+	ck_assert_int_eq(upcalls_start(), 0);
 	ck_assert_int_eq(channel_new(&channel), 0);
 	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &id), 0);
 	engine = engine_lock();

@@ -223,7 +223,7 @@ static void answer(int err, const struct sa_member *member)
 				      .error = (uint16_t)-err };
 
 	wire_encode(sa_msg_layout(SA_ATTR_MCMEMBER_RECORD), member, told.record);
-	subnet_told(&told);
+	subnet_answered(&told);
 }
 
 static const struct sa_member broadcast = { .qkey = QKEY, .pkey = PKEY, .sl = 2, .rate = 3 };
@@ -335,7 +335,7 @@ static void resolve_route_of_ipoib(void)
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, 1000), 0);
 	told.ask_id = fake_cmportd_last(PORTD_SA_ASK)->sa_ask.ask_id;
 	wire_encode(sa_msg_layout(SA_ATTR_PATH_RECORD), &path, told.record);
-	subnet_told(&told);
+	subnet_answered(&told);
 	rig_expect_nothing();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What cmportd says, and what the next one is told: lib/engine/host.c. */
-#include "lib/engine/host.h"
+/* What cmportd says, and what the next one is told: lib/engine/cmportd.c. */
+#include "lib/engine/cmportd.h"
 
 #include "lib/engine/engine.h"
 #include "tests/unit/lib/rig.h"
@@ -48,7 +48,7 @@ static void count_resumed(void)
 	n_resumed++;
 }
 
-static const struct host_rooms above = {
+static const struct cmportd_upcalls above = {
 	.port_gone = count_gone,
 	.receive = count_received,
 	.resend = count_resend,
@@ -60,7 +60,7 @@ static const struct host_rooms above = {
 
 static void set_up(void)
 {
-	host_set_rooms(&above);
+	cmportd_set_upcalls(&above);
 	rig_begin();
 }
 
@@ -129,7 +129,7 @@ TEST(records_without_a_mad_go_to_the_room_above)
 
 TEST(closed_port_gets_no_messages)
 {
-	host_close_port(rig.port);
+	cmportd_close_port(rig.port);
 	hear_mad(FAKE_HANDLE);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 	ck_assert_int_eq(rig.port->handle, -1);
@@ -140,7 +140,7 @@ TEST(port_that_cmportd_refuses_is_not_open)
 	struct port port = { .device = rig.device, .port_num = 2, .handle = -1 };
 
 	cmportd.open_err = -EBUSY;
-	ck_assert_int_eq(host_open_port(&port), -EBUSY);
+	ck_assert_int_eq(cmportd_open_port(&port), -EBUSY);
 	ck_assert_int_eq(port.handle, -1);
 }
 
@@ -154,12 +154,12 @@ TEST(events_of_a_device_are_known_while_the_port_opened_last_is_open)
 	unsigned int first = device_events(rig.device);
 
 	ck_assert_uint_ne(first, 0);
-	ck_assert_int_eq(host_open_port(&port), 0);
+	ck_assert_int_eq(cmportd_open_port(&port), 0);
 	ck_assert_uint_ne(device_events(rig.device), 0);
 	ck_assert_uint_ne(device_events(rig.device), first);
-	host_close_port(rig.port);
+	cmportd_close_port(rig.port);
 	ck_assert_uint_ne(device_events(rig.device), 0);
-	host_close_port(&port);
+	cmportd_close_port(&port);
 	ck_assert_uint_eq(device_events(rig.device), 0);
 }
 
@@ -168,7 +168,7 @@ TEST(events_of_a_device_are_known_while_the_port_opened_last_is_open)
 TEST(next_cmportd_is_told_what_the_rooms_know)
 {
 	end_cmportd();
-	host_before_sleep();
+	cmportd_before_sleep();
 	ck_assert_uint_eq(n_forgets, 1);
 	ck_assert_uint_eq(n_resends, 1);
 }
@@ -178,7 +178,7 @@ TEST(next_cmportd_is_told_of_connections)
 	struct id *id = rig_connected();
 
 	end_cmportd();
-	host_before_sleep();
+	cmportd_before_sleep();
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_TRACK)->tracked.local_comm_id,
 			  id->conn->local_comm_id);
 }
@@ -186,7 +186,7 @@ TEST(next_cmportd_is_told_of_connections)
 TEST(next_cmportd_is_heard)
 {
 	end_cmportd();
-	host_before_sleep();
+	cmportd_before_sleep();
 	hear_mad(FAKE_HANDLE);
 	fake_cmportd_message(CM_ATTR_DREP);
 }
@@ -195,24 +195,24 @@ TEST(cmportd_that_is_not_there_yet_is_tried_again_later)
 {
 	cmportd.resume_err = -ECONNREFUSED;
 	end_cmportd();
-	host_before_sleep();
-	ck_assert_uint_eq(host_deadline().ns, rig.now_ns + TRY_AGAIN_MS * CM_NS_PER_MS);
+	cmportd_before_sleep();
+	ck_assert_uint_eq(cmportd_deadline().ns, rig.now_ns + TRY_AGAIN_MS * CM_NS_PER_MS);
 	cmportd.resume_err = 0;
-	host_before_sleep();
+	cmportd_before_sleep();
 	ck_assert_uint_eq(n_resends, 0);
 	ck_assert_uint_eq(n_resumed, 0);
 	rig.now_ns += TRY_AGAIN_MS * CM_NS_PER_MS;
-	host_before_sleep();
+	cmportd_before_sleep();
 	ck_assert_uint_eq(n_resends, 1);
 	ck_assert_uint_eq(n_resumed, 1);
-	ck_assert(host_deadline().ns == CM_TIME_NEVER.ns);
+	ck_assert(cmportd_deadline().ns == CM_TIME_NEVER.ns);
 }
 
 /* --- comm ids ---------------------------------------------------------------------- */
 
 TEST(enough_comm_ids_are_no_reason_to_ask)
 {
-	host_before_sleep();
+	cmportd_before_sleep();
 	ck_assert_uint_eq(cmportd.n_leases, 0);
 }
 
@@ -228,7 +228,7 @@ TEST(more_comm_ids_are_leased_before_they_run_out)
 		engine_step(engine_held(), &box, conn, CM_CALL_DESTROY, NULL);
 	}
 	engine_unlock();
-	host_before_sleep();
+	cmportd_before_sleep();
 	ck_assert_uint_eq(cmportd.n_leases, 1);
 	ck_assert_uint_gt(cm_core_ids_left(&engine_held()->core), FAKE_N_IDS);
 }

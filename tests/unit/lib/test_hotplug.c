@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/engine/engine.h"
-#include "lib/engine/host.h"
+#include "lib/engine/cmportd.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 
@@ -260,7 +260,7 @@ static void do_nothing(void)
 /* cmportd is replaced by one that opens the port of the device, or fails to. */
 static void replace_cmportd(int open_err)
 {
-	static const struct host_rooms rooms = {
+	static const struct cmportd_upcalls upcalls = {
 		.resend = keep_nothing,
 		.before_sleep = keep_nothing,
 		.deadline = hotplug_deadline,
@@ -268,13 +268,13 @@ static void replace_cmportd(int open_err)
 		.resumed = hotplug_check,
 	};
 
-	host_set_rooms(&rooms);
+	cmportd_set_upcalls(&upcalls);
 	cmportd.has_ended = true;
 	fake_cmportd_says(&(struct portd_record){ .type = PORTD_SEEN });
 	engine_turn(0);
 	cmportd.reopened = "fake0";
 	cmportd.open_err = open_err;
-	host_before_sleep();
+	cmportd_before_sleep();
 }
 
 TEST(device_that_is_reset_while_cmportd_is_replaced_is_news)

@@ -107,7 +107,7 @@ static int meet(struct path *path)
 
 	if (!path->loopback)
 		path_ask_port(path);
-	return path_meet(path, &peer);
+	return path_set_peer(path, &peer);
 }
 
 static void begin(void)

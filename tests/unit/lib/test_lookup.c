@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/conn/rooms.h"
+#include "lib/conn/upcalls.h"
 #include "lib/engine/engine.h"
 #include "tests/unit/fake_verbs.h"
 #include "tests/unit/lib/threads.h"
@@ -75,7 +75,7 @@ static void setup(void)
 	sem_init(&answer, 0, 0);
 	server_says = 0;
 	found = NULL;
-	ck_assert_int_eq(rooms_start(), 0);
+	ck_assert_int_eq(upcalls_start(), 0);
 	ck_assert_int_eq(channel_new(&channel), 0);
 	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &id), 0);
 	engine = engine_lock();

@@ -2,7 +2,7 @@
 /* What a step wants sent, on its way to cmportd: lib/engine/outbox.c and link.c. */
 #include "lib/engine/outbox.h"
 
-#include "lib/engine/link.h"
+#include "lib/engine/session.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 
@@ -112,24 +112,24 @@ static void release(uint32_t comm_id, struct port *port)
 	struct cm_conn conn = { .local_comm_id = comm_id };
 
 	conn.port = port ? &port->cm : NULL;
-	link_released(NULL, &conn);
+	session_note_released(NULL, &conn);
 }
 
 TEST(released_comm_ids_are_taken_along)
 {
 	release(1, rig.port);
 	release(2, rig.port);
-	link_take_closed(&box);
+	session_take_closed(&box);
 	ck_assert_uint_eq(box.n_closed, 2);
 	ck_assert_uint_eq(box.closed[1].local_comm_id, 2);
-	link_take_closed(&box);
+	session_take_closed(&box);
 	ck_assert_uint_eq(box.n_closed, 2);
 }
 
 TEST(comm_id_that_never_had_a_port_is_none_of_cmportds_business)
 {
 	release(1, NULL);
-	link_take_closed(&box);
+	session_take_closed(&box);
 	ck_assert_uint_eq(box.n_closed, 0);
 }
 
@@ -137,7 +137,7 @@ TEST(comm_ids_for_which_the_box_has_no_room_are_said_at_once)
 {
 	for (uint32_t i = 0; i <= OUTBOX_CLOSED_MAX; i++)
 		release(i, rig.port);
-	link_take_closed(&box);
+	session_take_closed(&box);
 	ck_assert_uint_eq(box.n_closed, OUTBOX_CLOSED_MAX);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_CLOSE)->close.local_comm_id, OUTBOX_CLOSED_MAX);
 }

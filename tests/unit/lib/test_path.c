@@ -382,7 +382,7 @@ TEST(ip_address_of_no_ipoib_interface_does_not_lead_back)
 	struct path path = path_of_type(IBV_GID_TYPE_IB);
 	union addr peer = { .in4.sin_family = AF_INET };
 
-	ck_assert_int_eq(path_lead_back(&path, &fake_net.own, &peer), -EINVAL);
+	ck_assert_int_eq(path_find_return_route(&path, &fake_net.own, &peer), -EINVAL);
 }
 
 TEST_LOOP(only_the_partition_of_the_interface_leads_back, 0, 3)
@@ -397,7 +397,7 @@ TEST_LOOP(only_the_partition_of_the_interface_leads_back, 0, 3)
 	fake_net.hw_broadcast[9] = 0x01;
 	memcpy(&path.gid.gid, &own_gid, sizeof(own_gid));
 	path.pkey = pkeys[_i];
-	ck_assert_int_eq(path_lead_back(&path, &fake_net.own, &peer), _i < 2 ? 0 : -EINVAL);
+	ck_assert_int_eq(path_find_return_route(&path, &fake_net.own, &peer), _i < 2 ? 0 : -EINVAL);
 }
 
 /* On a port with the address 10.0.0.1, as its second GID. */
@@ -425,7 +425,7 @@ static struct path read_roce_request(const struct cm_msg *msg, int expected)
 	err = path_of_request(&port, &conn, msg, &path);
 	ck_assert(!path_is_native(&path));
 	if (!err)
-		err = path_lead_back(&path, &us, &peer);
+		err = path_find_return_route(&path, &us, &peer);
 	ck_assert_int_eq(err, expected);
 	return path;
 }

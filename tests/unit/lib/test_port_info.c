@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "lib/device/port_info.h"
-#include "lib/engine/link.h"
+#include "lib/engine/session.h"
 #include "tests/unit/fake_verbs.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
@@ -58,7 +58,7 @@ TEST(port_is_asked_again_after_an_event)
 TEST(port_that_nobody_watches_is_asked_each_time)
 {
 	ask();
-	link_is_up(false);
+	session_set_up(false);
 	fake.port[0].lmc = 1;
 	ck_assert_uint_eq(ask().lmc, 1);
 	fake.port[0].lmc = 2;

@@ -39,7 +39,7 @@ static void report(enum cm_report_kind kind, int status)
 	struct outbox box;
 
 	outbox_init(&box);
-	report_handle(engine_lock(), &box, &what, &msg);
+	report_dispatch(engine_lock(), &box, &what, &msg);
 	engine_unlock();
 	outbox_flush(&box);
 }

@@ -427,7 +427,7 @@ static void announce_move(uint8_t from, uint8_t to)
 				   .hw_before = { 2, [5] = from },
 				   .hw = { 2, [5] = to } };
 
-	move_of_peer(&event);
+	move_report_peer(&event);
 }
 
 static void resolve_route(void)
@@ -482,7 +482,7 @@ static void announce_failover(uint8_t from, uint8_t to)
 				   .hw_before = { 2, [5] = from },
 				   .hw = { 2, [5] = to } };
 
-	move_of_interface(&event);
+	move_report_interface(&event);
 }
 
 TEST(id_with_an_address_hears_when_its_interface_fails_over)

@@ -68,7 +68,7 @@ static void tell(void)
 {
 	struct portd_sa_told told = { .ask_id = ask.ask_id };
 
-	subnet_told(&told);
+	subnet_answered(&told);
 }
 
 TEST(question_that_nobody_drops_is_sent_once)
@@ -107,7 +107,7 @@ static void told_last(void)
 {
 	const struct portd_sa_told told = { .ask_id = last->ask_id, .left = 1 };
 
-	subnet_told(&told);
+	subnet_answered(&told);
 }
 
 static void note(struct subnet_ask *of, int err, const struct sa_msg *answer)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/conn/rooms.h"
+#include "lib/conn/upcalls.h"
 #include "lib/engine/engine.h"
 #include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
@@ -37,7 +37,7 @@ static struct id *new_id(void)
 
 static void setup(void)
 {
-	ck_assert_int_eq(rooms_start(), 0);
+	ck_assert_int_eq(upcalls_start(), 0);
 	ck_assert_int_eq(channel_new(&channel), 0);
 	fcntl(channel->pub.fd, F_SETFL, O_NONBLOCK);
 	id = new_id();

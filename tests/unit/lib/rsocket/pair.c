@@ -20,7 +20,7 @@ static struct stream *make(struct stream_sizes sizes)
 	s->sizes = sizes;
 	s->base.fd = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(memory_make(s), 0);
-	ck_assert_int_eq(stream_happen(s, STREAM_EV_ACCEPT, 0), 0);
+	ck_assert_int_eq(stream_apply(s, STREAM_EV_ACCEPT, 0), 0);
 	ck_assert_int_eq(table_add(&s->base), 0);
 	return s;
 }
@@ -35,7 +35,7 @@ static void connect_to(struct stream *s, const struct stream *peer)
 static void establish(struct stream *s)
 {
 	pthread_mutex_lock(&s->base.lock);
-	ck_assert_int_eq(stream_happen(s, STREAM_EV_ESTABLISHED, 0), 0);
+	ck_assert_int_eq(stream_apply(s, STREAM_EV_ESTABLISHED, 0), 0);
 	pthread_mutex_unlock(&s->base.lock);
 }
 
@@ -63,8 +63,8 @@ static void drop(struct stream *s)
 	memory_free(s);
 	close(s->base.fd);
 	wire_id_free(s->id);
-	turn_fini(&s->send_turn);
-	turn_fini(&s->recv_turn);
+	token_fini(&s->send_token);
+	token_fini(&s->recv_token);
 	rsock_unhold(&s->base);
 }
 

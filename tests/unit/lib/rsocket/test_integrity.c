@@ -219,7 +219,7 @@ static void hear_of_the_end(struct stream *s)
 {
 	pthread_mutex_lock(&s->base.lock);
 	stream_progress(&s->base);
-	stream_happen(s, STREAM_EV_GONE, 0);
+	stream_apply(s, STREAM_EV_GONE, 0);
 	pthread_mutex_unlock(&s->base.lock);
 }
 

@@ -188,7 +188,7 @@ TEST(a_shutdown_tells_of_the_messages_before_it)
 	send_text(pair.fd[0], "the last");
 	wire_hold(pair.end[0]->id->qp, true);
 	pthread_mutex_lock(&pair.end[0]->base.lock);
-	ck_assert_int_eq(stream_happen(pair.end[0], STREAM_EV_SHUT_WR, 0), 0);
+	ck_assert_int_eq(stream_apply(pair.end[0], STREAM_EV_SHUT_WR, 0), 0);
 	pthread_mutex_unlock(&pair.end[0]->base.lock);
 	ck_assert_uint_gt(pair.end[0]->n_sent, 0);
 	wire_hold(pair.end[0]->id->qp, false);

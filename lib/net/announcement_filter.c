@@ -58,104 +58,104 @@ struct program {
 
 /* --- the instructions ------------------------------------------------------- */
 
-static void add_step(struct program *program, uint16_t code, uint32_t k)
+static void append_step(struct program *program, uint16_t code, uint32_t k)
 {
 	program->step[program->n++] = (struct sock_filter)BPF_STMT(code, k);
 }
 
 /* Jumps ahead by @t or @f steps. */
-static void add_jump(struct program *program, uint16_t code, uint32_t k, uint8_t t, uint8_t f)
+static void append_jump(struct program *program, uint16_t code, uint32_t k, uint8_t t, uint8_t f)
 {
 	program->step[program->n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_K | code, k, t, f);
 }
 
 /* What is loaded is in network byte order to the filter. */
-static void load(struct program *program, uint16_t size, size_t offset)
+static void append_load(struct program *program, uint16_t size, size_t offset)
 {
-	add_step(program, BPF_LD | BPF_ABS | size, (uint32_t)offset);
+	append_step(program, BPF_LD | BPF_ABS | size, (uint32_t)offset);
 }
 
-static void end(struct program *program, bool pass)
+static void append_verdict(struct program *program, bool pass)
 {
-	add_step(program, BPF_RET | BPF_K, pass ? UINT32_MAX : 0);
+	append_step(program, BPF_RET | BPF_K, pass ? UINT32_MAX : 0);
 }
 
 /* A step that passes the message if what is loaded has this value. */
-static void pass_if(struct program *program, uint16_t code, uint32_t value)
+static void append_pass_if(struct program *program, uint16_t code, uint32_t value)
 {
-	add_jump(program, code, value, 0, 1);
-	end(program, true);
+	append_jump(program, code, value, 0, 1);
+	append_verdict(program, true);
 }
 
 /* --- the program ------------------------------------------------------------ */
 
-static void check_link(struct program *program)
+static void append_link_check(struct program *program)
 {
 	unsigned int i, n = wanted.n_links;
 
 	if (wanted.all_interfaces || n > LINKS_MAX) {
-		end(program, true);
+		append_verdict(program, true);
 		return;
 	}
-	load(program, BPF_W, offsetof(struct link_msg, link.ifi_index));
+	append_load(program, BPF_W, offsetof(struct link_msg, link.ifi_index));
 	for (i = 0; i < n; i++)
-		add_jump(program, BPF_JEQ, htonl(wanted.link[i]), (uint8_t)(n - i), 0);
-	end(program, false);
-	end(program, true);
+		append_jump(program, BPF_JEQ, htonl(wanted.link[i]), (uint8_t)(n - i), 0);
+	append_verdict(program, false);
+	append_verdict(program, true);
 }
 
 /* Loads the last byte of an address that is the first attribute, and passes other messages. */
-static void load_last_byte(struct program *program)
+static void append_load_last_byte(struct program *program)
 {
-	load(program, BPF_B, offsetof(struct neigh_msg, neigh.ndm_family));
-	add_jump(program, BPF_JEQ, AF_INET, 2, 0);
-	add_jump(program, BPF_JEQ, AF_INET6, 1, 0);
-	end(program, false); /* a bridge's table */
-	load(program, BPF_H, offsetof(struct neigh_msg, attr.rta_type));
-	add_jump(program, BPF_JEQ, htons(NDA_DST), 1, 0);
-	end(program, true);
-	load(program, BPF_B, offsetof(struct neigh_msg, neigh.ndm_family));
-	add_jump(program, BPF_JEQ, AF_INET, 5, 0);
-	load(program, BPF_B, offsetof(struct neigh_msg, addr[0]));
-	add_jump(program, BPF_JEQ, 0xff, 0, 1);
-	end(program, false); /* multicast: no next hop */
-	load(program, BPF_B, offsetof(struct neigh_msg, addr[15]));
-	add_step(program, BPF_JMP | BPF_JA, 1);
-	load(program, BPF_B, offsetof(struct neigh_msg, addr[3]));
+	append_load(program, BPF_B, offsetof(struct neigh_msg, neigh.ndm_family));
+	append_jump(program, BPF_JEQ, AF_INET, 2, 0);
+	append_jump(program, BPF_JEQ, AF_INET6, 1, 0);
+	append_verdict(program, false); /* a bridge's table */
+	append_load(program, BPF_H, offsetof(struct neigh_msg, attr.rta_type));
+	append_jump(program, BPF_JEQ, htons(NDA_DST), 1, 0);
+	append_verdict(program, true);
+	append_load(program, BPF_B, offsetof(struct neigh_msg, neigh.ndm_family));
+	append_jump(program, BPF_JEQ, AF_INET, 5, 0);
+	append_load(program, BPF_B, offsetof(struct neigh_msg, addr[0]));
+	append_jump(program, BPF_JEQ, 0xff, 0, 1);
+	append_verdict(program, false); /* multicast: no next hop */
+	append_load(program, BPF_B, offsetof(struct neigh_msg, addr[15]));
+	append_step(program, BPF_JMP | BPF_JA, 1);
+	append_load(program, BPF_B, offsetof(struct neigh_msg, addr[3]));
 }
 
-static void check_neigh(struct program *program)
+static void append_neigh_check(struct program *program)
 {
 	unsigned int i, left = wanted.n_neighs;
 
 	if (left > NEIGHS_MAX) {
-		end(program, true);
+		append_verdict(program, true);
 		return;
 	}
-	load(program, BPF_H, offsetof(struct neigh_msg, neigh.ndm_state));
-	pass_if(program, BPF_JSET, htons(NUD_FAILED));
-	load_last_byte(program);
+	append_load(program, BPF_H, offsetof(struct neigh_msg, neigh.ndm_state));
+	append_pass_if(program, BPF_JSET, htons(NUD_FAILED));
+	append_load_last_byte(program);
 	for (i = 0; i <= UINT8_MAX; i++)
 		if (wanted.neigh[i])
-			add_jump(program, BPF_JEQ, i, (uint8_t)left--, 0);
-	end(program, false);
-	end(program, true);
+			append_jump(program, BPF_JEQ, i, (uint8_t)left--, 0);
+	append_verdict(program, false);
+	append_verdict(program, true);
 }
 
 static void write_program(struct program *program)
 {
 	struct program link = { .n = 0 };
 
-	check_link(&link);
-	load(program, BPF_H, offsetof(struct nlmsghdr, nlmsg_type));
-	add_jump(program, BPF_JEQ, htons(RTM_NEWNEIGH), (uint8_t)(link.n + 4), 0);
-	add_jump(program, BPF_JEQ, htons(RTM_DELNEIGH), (uint8_t)(link.n + 3), 0);
-	add_jump(program, BPF_JEQ, htons(RTM_NEWLINK), 2, 0);
-	add_jump(program, BPF_JEQ, htons(RTM_DELLINK), 1, 0);
-	end(program, wanted.all_interfaces); /* addresses */
+	append_link_check(&link);
+	append_load(program, BPF_H, offsetof(struct nlmsghdr, nlmsg_type));
+	append_jump(program, BPF_JEQ, htons(RTM_NEWNEIGH), (uint8_t)(link.n + 4), 0);
+	append_jump(program, BPF_JEQ, htons(RTM_DELNEIGH), (uint8_t)(link.n + 3), 0);
+	append_jump(program, BPF_JEQ, htons(RTM_NEWLINK), 2, 0);
+	append_jump(program, BPF_JEQ, htons(RTM_DELLINK), 1, 0);
+	append_verdict(program, wanted.all_interfaces); /* addresses */
 	memcpy(program->step + program->n, link.step, link.n * sizeof(link.step[0]));
 	program->n += link.n;
-	check_neigh(program);
+	append_neigh_check(program);
 }
 
 void net_filter_attach(int fd)

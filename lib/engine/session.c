@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The connection to cmportd, and the comm ids to return to it: see link.h. */
-#include "lib/engine/link.h"
+/* The connection to cmportd, and the comm ids to return to it: see session.h. */
+#include "lib/engine/session.h"
 
 #include "lib/engine/port.h"
 
@@ -10,28 +10,28 @@ static unsigned int n_closing;
 static bool up;		 /* atomic */
 static uint32_t n_heard; /* MADs received, as in a CLOSE; under the engine's lock */
 
-struct portd_client *link_client(void)
+struct portd_client *session_client(void)
 {
 	return __atomic_load_n(&client, __ATOMIC_ACQUIRE);
 }
 
-void link_begin(struct portd_client *found)
+void session_begin(struct portd_client *found)
 {
 	__atomic_store_n(&client, found, __ATOMIC_RELEASE);
-	link_is_up(true);
+	session_set_up(true);
 }
 
-void link_is_up(bool is)
+void session_set_up(bool is)
 {
 	__atomic_store_n(&up, is, __ATOMIC_RELEASE);
 }
 
-unsigned int link_events(int handle)
+unsigned int session_events(int handle)
 {
 	return __atomic_load_n(&up, __ATOMIC_ACQUIRE) ? portd_port_events(client, handle) : 0;
 }
 
-void link_after_fork(void)
+void session_after_fork(void)
 {
 	portd_client_after_fork(client);
 	client = NULL;
@@ -40,20 +40,22 @@ void link_after_fork(void)
 	n_heard = 0;
 }
 
-void link_heard(void)
+void session_count_mad(void)
 {
 	n_heard++;
 }
 
-void link_heard_none(void)
+void session_reset_count(void)
 {
 	n_heard = 0;
 }
 
 /* --- freed comm ids -------------------------------------------------------- */
 
-/* More than fit only when a port was removed, and then no message has to go first. */
-void link_released(struct cm_core *core, const struct cm_conn *conn)
+/*
+ * More comm ids than that are freed only when a port was removed; then no message has to go first.
+ */
+void session_note_released(struct cm_core *core, const struct cm_conn *conn)
 {
 	struct portd_close close = { .local_comm_id = conn->local_comm_id,
 				     .remote_comm_id = conn->remote_comm_id,
@@ -70,7 +72,7 @@ void link_released(struct cm_core *core, const struct cm_conn *conn)
 		portd_closed(client, &close);
 }
 
-void link_take_closed(struct outbox *box)
+void session_take_closed(struct outbox *box)
 {
 	unsigned int i;
 

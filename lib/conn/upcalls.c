@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The tables of the rooms above the engine: see rooms.h.
- */
-#include "lib/conn/rooms.h"
+/* Upcalls to the folders above the engine: see upcalls.h. */
+#include "lib/conn/upcalls.h"
 
 #include <unistd.h>
 
@@ -15,8 +13,8 @@
 #include "lib/conn/stat.h"
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/host.h"
-#include "lib/engine/link.h"
+#include "lib/engine/cmportd.h"
+#include "lib/engine/session.h"
 #include "lib/id/claims.h"
 #include "lib/net/membership.h"
 #include "lib/path/path.h"
@@ -25,12 +23,12 @@
 #define EXIT_WAIT_MS	  200
 #define CONTAINER_WAIT_MS 2000 /* an idle host needs far less */
 
-/* --- above the host ------------------------------------------------------ */
+/* --- of cmportd.c -------------------------------------------------------- */
 
 static void receive_record(const struct portd_record *record)
 {
 	if (record->type == PORTD_SA_TOLD)
-		subnet_told(&record->sa_told);
+		subnet_answered(&record->sa_told);
 	else if (record->type == PORTD_STAT_ASK)
 		stat_asked(record->stat_ask.ask_id);
 }
@@ -47,22 +45,22 @@ static void before_sleep(struct portd_client *client)
 	hotplug_look();
 }
 
-static struct cm_time rooms_deadline(void)
+static struct cm_time before_sleep_deadline(void)
 {
 	return cm_time_earlier(stat_deadline(), hotplug_deadline());
 }
 
-static const struct host_rooms above_host = {
+static const struct cmportd_upcalls of_cmportd = {
 	.port_gone = hotplug_port_gone,
 	.receive = receive_record,
 	.resend = resend_all,
 	.before_sleep = before_sleep,
-	.deadline = rooms_deadline,
+	.deadline = before_sleep_deadline,
 	.forget = stat_forget,
 	.resumed = hotplug_check,
 };
 
-/* --- above the engine ---------------------------------------------------- */
+/* --- of the engine ------------------------------------------------------- */
 
 static void handle_removal(struct device *device)
 {
@@ -70,9 +68,9 @@ static void handle_removal(struct device *device)
 	hotplug_expect();
 }
 
-static int start_rooms(void)
+static int set_upcalls(void)
 {
-	host_set_rooms(&above_host);
+	cmportd_set_upcalls(&of_cmportd);
 	device_set_gone(handle_removal);
 	return hotplug_start();
 }
@@ -80,35 +78,35 @@ static int start_rooms(void)
 static void neighbour_changed(const struct net_event *event)
 {
 	resolve_neigh_changed(event);
-	move_of_peer(event);
+	move_report_peer(event);
 }
 
-static void rooms_after_fork(void)
+static void drop_parent_state(void)
 {
 	id_after_fork();
 	membership_after_fork();
 	device_after_fork();
-	host_after_fork();
+	cmportd_after_fork();
 	stat_after_fork();
 }
 
-static const struct engine_rooms above_engine = {
-	.start = start_rooms,
+static const struct engine_upcalls of_engine = {
+	.start = set_upcalls,
 	.stop = hotplug_stop,
-	.report = report_handle,
+	.report = report_dispatch,
 	.prepare = path_prepare,
 	.neighbour_changed = neighbour_changed,
-	.interface_changed = move_of_interface,
+	.interface_changed = move_report_interface,
 	.interfaces_changed = hotplug_extend,
 	.expire = resolve_expire,
-	.before_sleep = host_before_sleep,
-	.deadline = host_deadline,
-	.after_fork = rooms_after_fork,
+	.before_sleep = cmportd_before_sleep,
+	.deadline = cmportd_deadline,
+	.after_fork = drop_parent_state,
 };
 
-int rooms_start(void)
+int upcalls_start(void)
 {
-	return engine_start(&above_engine);
+	return engine_start(&of_engine);
 }
 
 /*
@@ -120,8 +118,8 @@ int rooms_start(void)
  */
 static void __attribute__((destructor(101))) end_connections(void)
 {
-	if (!engine_is_started() || !link_client() || host_leave(EXIT_WAIT_MS))
+	if (!engine_is_started() || !session_client() || cmportd_leave(EXIT_WAIT_MS))
 		return;
 	if (getpid() == 1 && engine_destroy_connections(EXIT_WAIT_MS))
-		portd_drain(link_client(), CONTAINER_WAIT_MS);
+		portd_drain(session_client(), CONTAINER_WAIT_MS);
 }

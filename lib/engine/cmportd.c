@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The library's host: see host.h.
- */
-#include "lib/engine/host.h"
+/* Calls to cmportd, and records from it: see cmportd.h. */
+#include "lib/engine/cmportd.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +14,7 @@
 #include "lib/diag/lock_order.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/link.h"
+#include "lib/engine/session.h"
 #include "lib/net/netlink.h"
 #include "mad/umad_owner.h"
 
@@ -25,7 +23,7 @@
 #define TRY_AGAIN_NS (500 * CM_NS_PER_MS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct host_rooms *rooms;
+static const struct cmportd_upcalls *upcalls;
 static struct watch watch; /* of the descriptor to cmportd */
 static bool started;
 static bool has_own;		    /* cmportd serves only us; set with the client */
@@ -33,11 +31,11 @@ static bool is_exiting;		    /* atomic */
 static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
 static struct cm_time resume_at;    /* used by the engine's thread only */
 
-static void host_receive(struct watch *of, uint32_t events);
+static void cmportd_receive(struct watch *of, uint32_t events);
 
-void host_set_rooms(const struct host_rooms *above)
+void cmportd_set_upcalls(const struct cmportd_upcalls *above)
 {
-	rooms = above;
+	upcalls = above;
 }
 
 /* --- finding cmportd ------------------------------------------------------ */
@@ -48,7 +46,7 @@ static int lend_ids(const struct portd_ids *ids)
 	int err = cm_core_lend_ids(&engine->core, ids->first, ids->count);
 
 	if (!err)
-		engine->core.released = link_released;
+		engine->core.released = session_note_released;
 	engine_unlock();
 	return err;
 }
@@ -74,11 +72,11 @@ static int meet_portd(void)
 		return err;
 	}
 	resume_at = CM_TIME_NEVER;
-	link_begin(found);
+	session_begin(found);
 	return 0;
 }
 
-int host_start(void)
+int cmportd_start(void)
 {
 	int err = 0;
 
@@ -89,20 +87,20 @@ int host_start(void)
 	 * Keep a cmportd that was found, even if it cannot be watched yet: the core has its comm
 	 * ids.
 	 */
-	if (!started && !link_client())
+	if (!started && !session_client())
 		err = meet_portd();
 	if (!started && !err)
-		err = engine_watch(&watch, portd_client_fd(link_client()), host_receive);
+		err = engine_watch(&watch, portd_client_fd(session_client()), cmportd_receive);
 	if (!err)
 		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
 	lock_give(&lock, LOCK_HOST);
 	return err;
 }
 
-void host_after_fork(void)
+void cmportd_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	link_after_fork();
+	session_after_fork();
 	started = false;
 	has_own = false;
 	is_exiting = false;
@@ -112,7 +110,7 @@ void host_after_fork(void)
 /* --- ports --------------------------------------------------------------- */
 
 /* The device's other port may be the one whose handle is shown. */
-static void show_handle(const struct port *port, int before, int handle)
+static void publish_handle(const struct port *port, int before, int handle)
 {
 	if (handle >= 0)
 		__atomic_store_n(port->shown_handle, handle, __ATOMIC_RELEASE);
@@ -130,7 +128,7 @@ static void set_handle(struct port *port, int handle)
 		before = ports[port->handle];
 		ports[port->handle] = NULL;
 	}
-	show_handle(port, port->handle, handle);
+	publish_handle(port, port->handle, handle);
 	port->handle = handle;
 	if (handle >= 0)
 		ports[handle] = port_get(port);
@@ -145,7 +143,7 @@ static int open_at_cmportd(struct port *port, struct portd_reply *reply)
 	int err;
 
 	umad_device_name(port->device->verbs->device->dev_name, port->name);
-	err = portd_open_port(link_client(), port->name, port->port_num, reply, &why);
+	err = portd_open_port(session_client(), port->name, port->port_num, reply, &why);
 	if (!err && reply->handle >= HANDLES)
 		err = -EPROTO;
 	if (err)
@@ -153,7 +151,7 @@ static int open_at_cmportd(struct port *port, struct portd_reply *reply)
 	return err;
 }
 
-int host_open_port(struct port *port)
+int cmportd_open_port(struct port *port)
 {
 	struct portd_reply reply = { .error = 0 };
 	int err;
@@ -169,7 +167,7 @@ int host_open_port(struct port *port)
 	return 0;
 }
 
-int host_reopen_port(struct port *port)
+int cmportd_reopen_port(struct port *port)
 {
 	struct portd_reply reply = { .error = 0 };
 	int err = port->handle < 0 ? open_at_cmportd(port, &reply) : 0;
@@ -179,12 +177,12 @@ int host_reopen_port(struct port *port)
 	return err;
 }
 
-void host_close_port(struct port *port)
+void cmportd_close_port(struct port *port)
 {
 	set_handle(port, -1);
 }
 
-struct port *host_port(uint8_t handle)
+struct port *cmportd_find_port(uint8_t handle)
 {
 	struct port *port = NULL;
 
@@ -227,19 +225,19 @@ static void take_record(const struct portd_record *record, void *arg)
 
 	(void)arg;
 	if (handle < 0) {
-		rooms->receive(record);
+		upcalls->receive(record);
 		return;
 	}
-	port = host_port((uint8_t)handle);
+	port = cmportd_find_port((uint8_t)handle);
 	if (!port) {
 		engine_lock();
 		if (record->type == PORTD_MAD)
-			link_heard();
+			session_count_mad();
 		engine_unlock();
 		return;
 	}
 	if (record->type == PORTD_GONE)
-		rooms->port_gone(port);
+		upcalls->port_gone(port);
 	else if (record->type == PORTD_PORT_TOS)
 		__atomic_store_n(&port->tos, record->port_tos.tos, __ATOMIC_RELAXED);
 	else
@@ -247,28 +245,28 @@ static void take_record(const struct portd_record *record, void *arg)
 	port_put(port);
 }
 
-static void host_receive(struct watch *of, uint32_t events)
+static void cmportd_receive(struct watch *of, uint32_t events)
 {
 	int err;
 
 	(void)events;
 	net_batch_begin();
-	err = portd_receive(link_client(), take_record, NULL);
+	err = portd_receive(session_client(), take_record, NULL);
 	net_batch_end();
 	engine_received_all();
 	if (err == -EPIPE) {
 		log_debug("cmportd is gone");
-		link_is_up(false);
+		session_set_up(false);
 		engine_unwatch(of);
 		engine_lock();
-		link_heard_none();
+		session_reset_count();
 		engine_unlock();
-		rooms->forget();
+		upcalls->forget();
 		resume_at = clock_now();
 	}
 }
 
-/* --- reports to the next cmportd ------------------------------------------ */
+/* --- the state, for the next cmportd -------------------------------------- */
 
 static struct cm_record record_of(const struct cm_conn *conn)
 {
@@ -311,7 +309,7 @@ static void resend_tracked(struct portd_client *to)
 static void resend_all(struct portd_client *to, void *arg)
 {
 	(void)arg;
-	rooms->resend(to);
+	upcalls->resend(to);
 	resend_tracked(to);
 }
 
@@ -336,7 +334,7 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 		return;
 	if (handle < 0) {
 		warning_of_port_lost(device, port_num, handle);
-		device_doubt(port->device);
+		device_mark_unsettled(port->device);
 	}
 	set_handle(port, handle < HANDLES ? handle : -EPROTO);
 	port_put(port);
@@ -347,30 +345,30 @@ static void resume_portd(void)
 	static const struct portd_memory memory = { .ask_name = ask_name,
 						    .handle_is = handle_is,
 						    .tell = resend_all };
-	int err = portd_resume(link_client(), &memory);
+	int err = portd_resume(session_client(), &memory);
 
 	if (!err)
-		err = engine_watch(&watch, portd_client_fd(link_client()), host_receive);
-	link_is_up(!err);
+		err = engine_watch(&watch, portd_client_fd(session_client()), cmportd_receive);
+	session_set_up(!err);
 	if (err)
 		warning_of_cmportd_lost(err);
 	else
 		log_debug("the next cmportd knows everything");
 	if (!err)
-		rooms->resumed();
+		upcalls->resumed();
 	resume_at = err ? cm_time_after(clock_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
 }
 
-bool host_leave(int ms)
+bool cmportd_leave(int ms)
 {
 	if (!has_own)
 		return false;
 	__atomic_store_n(&is_exiting, true, __ATOMIC_RELEASE);
-	portd_client_leave(link_client(), ms);
+	portd_client_leave(session_client(), ms);
 	return true;
 }
 
-bool host_record_of(const struct cm_conn *conn, struct cm_record *ret)
+bool cmportd_record_of(const struct cm_conn *conn, struct cm_record *ret)
 {
 	if (!conn->port)
 		return false;
@@ -387,23 +385,23 @@ static void fetch_ids(void)
 	struct portd_ids ids;
 
 	engine_unlock();
-	if (low && portd_lease_ids(link_client(), &ids) == 0)
+	if (low && portd_lease_ids(session_client(), &ids) == 0)
 		lend_ids(&ids);
 }
 
-void host_before_sleep(void)
+void cmportd_before_sleep(void)
 {
-	if (!link_client())
+	if (!session_client())
 		return;
 	if (cm_time_reached(resume_at, clock_now()) &&
 	    !__atomic_load_n(&is_exiting, __ATOMIC_ACQUIRE))
 		resume_portd();
 	if (resume_at.ns == UINT64_MAX)
 		fetch_ids();
-	rooms->before_sleep(link_client());
+	upcalls->before_sleep(session_client());
 }
 
-struct cm_time host_deadline(void)
+struct cm_time cmportd_deadline(void)
 {
-	return link_client() ? cm_time_earlier(resume_at, rooms->deadline()) : CM_TIME_NEVER;
+	return session_client() ? cm_time_earlier(resume_at, upcalls->deadline()) : CM_TIME_NEVER;
 }
