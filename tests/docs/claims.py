@@ -41,7 +41,6 @@ class Moving(unittest.TestCase):
         listed = subprocess.run([HERE["parity"], "list"], check=True, capture_output=True,
                                 text=True).stdout.splitlines()
         self.assertIn(f" {len(listed)} scenarios run with stock ", self.page)
-        self.assertIn(f" are {len(listed)} scenarios,", flat("docs/testing.md"))
 
     def test_all_options_of_stock_are_named(self):
         section = self.page.split("## Options")[1].split("##")[0]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Every test that a list of docs/testing.md names for a promise exists: `FILE`: NAME, NAME...,
-where three dots stand for the rest of a name.
+"""Every test that tests/promises.md names exists: `FILE`: NAME, NAME..., where three dots stand for
+the rest of a name.
 
 Ends with a line "N passed, N failed, N skipped".
 """
@@ -16,11 +16,10 @@ NAME = re.compile(r"([a-z]\w*_\w+?)(\.\.\.)?(?=[,\s]|$)")
 
 
 def promises():
-    """Return the lists of promises of the page, without line breaks."""
-    page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
-    sections = re.split(r"^## ", page, flags=re.MULTILINE)
-    return [" ".join(item.split()) for section in sections if "The tests of " in section
-            for item in re.findall(r"^- \*\*(?:.*\n)(?:  .*\n)*", section, re.MULTILINE)]
+    """Return the promises of the page, without line breaks."""
+    page = (TESTS / "promises.md").read_text(encoding="utf-8")
+    return [" ".join(item.split())
+            for item in re.findall(r"^- \*\*(?:.*\n)(?:  .*\n)*", page, re.MULTILINE)]
 
 
 def files(name):

@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What programs.py plays: Debian's programs with their options, a Case each.
 
-Stock with stock plays all of them, too (programs.py --control). What it cannot is not here but,
-with its reason, in docs/testing.md.
+Stock with stock plays all of them, too (programs.py --control). Not here is what fails with stock:
+ib_send_bw -R -c UC           librdmacm has no UC
+rdma_xclient -c x, perftest   rxe has no XRC; the soft fabric plays them
+rdma_xclient over IPv6        its server listens on IPv4 only
+ucmatose, udaddy -f gid       AF_IB does not route on RoCE
+udaddy -P ipoib, mckey -p 0x2 no IPoIB without InfiniBand
+mckey -l                      rxe always loops multicast back
+mckey -m, -M, groups of IPv6  error 524 at the join
+rstream -T a                  takes the disconnect message for a failure
+udpong                        no datagrams of stock on RoCE
+qperf -cm1, uc_*, ud_*        without rdma_cm qperf has no GIDs
+fi_pingpong -p verbs;ofi_rxm  fi_enable: Invalid argument
+dtest                         does not end its transfer of 4 MB
 """
 import dataclasses
 from pathlib import Path
