@@ -19,13 +19,11 @@ import sys
 import time
 
 LAB_DIR = Path(__file__).resolve().parent
-sys.path[:0] = [str(LAB_DIR), str(LAB_DIR.parent / "programs")]
+sys.path.insert(0, str(LAB_DIR))
 
 from lablib import Lab, LabError, doctor, qemu, userland  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
 from program_cases import CASES, FAMILIES  # noqa: E402
-import page  # noqa: E402
-import table  # noqa: E402
 
 # Server's library, client's library. Stock with stock is the control: see --control.
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
@@ -58,8 +56,6 @@ def main():
     every = all_runs(args)
     runs = [run for run in (sample(every) if args.sample else every)
             if re.search(args.only, title(run))]
-    if args.take:
-        runs = with_row(runs)
     if args.list:
         print("\n".join(title(run) for run in runs))
         return 0
@@ -88,8 +84,6 @@ def parse():
                         help="every third case once a family, with stock at one end where stock "
                         "can")
     parser.add_argument("--control", action="store_true", help="stock with stock instead")
-    parser.add_argument("--take", action="store_true", help="stock with stock, too, and keep the "
-                        "times of what tests/programs has a row for")
     parser.add_argument("--list", action="store_true", help="print the cases' names only")
     args = parser.parse_args()
     args.long = args.long and args.release == "own"
@@ -99,7 +93,7 @@ def parse():
 
 def all_runs(args):
     """Return (pairing, family, case) for the whole matrix."""
-    pairings = CONTROL if args.control else CONTROL + PAIRINGS if args.take else PAIRINGS
+    pairings = CONTROL if args.control else PAIRINGS
     cases = [case for case in CASES if is_in(RELEASES[args.release], case)]
     return [(pairing, family, case) for pairing in pairings
             for family in FAMILIES for case in cases if family in case.families
@@ -116,13 +110,6 @@ def is_in(release, case):
     first = [end.removeprefix("sh -c '").split()[0] for end in (case.server, case.client)]
     path = userland.root_of(release) / "usr/bin"
     return case.stock and all(shutil.which(name, path=path) for name in first)
-
-
-def with_row(runs):
-    """Return those over IPv4 that a row of tests/programs has, all pairings of a case together."""
-    names = {table.on_rxe(row)[0] for row in page.every_row().values()}
-    return sorted((run for run in runs if run[2].name in names and run[1] == "ipv4"),
-                  key=lambda run: [case.name for case in CASES].index(run[2].name))
 
 
 def sample(runs):
@@ -156,13 +143,13 @@ def run_all(args, runs, folder):
         for run in runs:
             if run[2] in without_stock:
                 continue
-            if not run_one(lab, run, folder, args.take):
+            if not run_one(lab, run, folder):
                 failed += 1
                 without_stock |= {run[2]} if run[0] == CONTROL[0] else set()
     return failed
 
 
-def run_one(lab, run, folder, is_taken):
+def run_one(lab, run, folder):
     """Return whether the case passed, after a line about it."""
     started = time.monotonic()
     for _ in range(ATTEMPTS):
@@ -174,8 +161,6 @@ def run_one(lab, run, folder, is_taken):
     print(f"{'FAIL' if wrong else 'ok  '} {title(run)} {took_s:6.1f} s", flush=True)
     if wrong:
         explain(wrong, ends)
-    elif is_taken:
-        page.take_rxe(run[2].name, run[0], took_s)
     return not wrong
 
 

@@ -17,7 +17,6 @@ import tempfile
 import time
 
 import debian13
-import page
 import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +95,7 @@ def chosen(arguments):
     rows = table.rows_of(arguments.release)
     if arguments.only:
         return [row for row in rows if re.search(arguments.only, row.name)]
-    is_long = arguments.long or arguments.take or os.environ.get("PURECM_TEST_LONG") == "1"
+    is_long = arguments.long or os.environ.get("PURECM_TEST_LONG") == "1"
     return [row for row in rows if is_long or row.plain]
 
 
@@ -107,7 +106,6 @@ def main():
     parser.add_argument("--only", metavar="REGEX", help="rows of that name")
     parser.add_argument("--release", choices=("own", "trixie"), default="own", help="of Debian: "
                         "this machine's, or 13 in a root that is made and kept")
-    parser.add_argument("--take", action="store_true", help="keep the figures, of all rows")
     arguments = parser.parse_args()
     if arguments.release == "trixie" and debian13.WHERE not in os.environ:
         debian13.enter(sys.argv[1:])
@@ -115,7 +113,6 @@ def main():
 
 
 def run(arguments):
-    figures = {}
     folder = tempfile.mkdtemp(prefix="programs-")
     os.chmod(folder, 0o777)
     count = {"ok": 0, "FAIL": 0, "skip": 0, "none": 0}
@@ -123,13 +120,9 @@ def run(arguments):
         for row in chosen(arguments):
             verdict, text = run_row(row, arguments.build.resolve(), folder)
             count[verdict] += 1
-            if verdict == "ok":
-                figures[row.name] = text
             print(f"{verdict:4} {row.name}: {text}", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if arguments.take:
-        page.take(figures, arguments.release)
     print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
     if count["FAIL"]:
         return 1

@@ -32,7 +32,6 @@ class Row:
     patient: bool = True  # the client may be started again: a server may be slow to listen
     absent: str = ""  # why a release cannot play it
     raced: str = ""  # regex: what an end says that has lost a race with itself
-    note: str = ""  # for the page
 
 
 def alone(name, package, command, said, **more):
@@ -205,12 +204,7 @@ ROWS = (
     alone("fi_info -p verbs", "libfabric-bin", "fi_info -p verbs",
           ((r"FI_EP_MSG", 1), (r"FI_EP_DGRAM", 1))),
     fi_pingpong("verbs", "msg"),
-    fi_pingpong("verbs;ofi_rxm", "rdm", raced="cq_readerr: Work Request Flushed Error",
-                note="About one of 50 runs ends with an error, after all its messages, and is "
-                "played again: when the peer disconnects, a thread of libfabric destroys the queue "
-                "pair before its program has polled the last completion, which goes with it, as "
-                "with mlx5"),
-
+    fi_pingpong("verbs;ofi_rxm", "rdm", raced="cq_readerr: Work Request Flushed Error"),
     fi_pingpong("verbs;ofi_rxd", "rdm"),
     fi_pingpong("verbs", "dgram"),
     mpi("UCX", "--mca pml ucx", *RING, **RING_TIME),
@@ -412,44 +406,24 @@ ON_RXE = (
 # InfiniBand.
 NOT_ON_RXE = (
     (r"-c XRC|XRC by rdma_cm|xsrq", "no XRC"),
-    (r"^udpong", "stock's datagrams do not work on RoCE; purecm's do (tests/lab)"),
-    (r"^ceph.*rdma_cm", "Debian 12's has no such program"),
-    (r"ofi_rxm", "stock fails: `fi_enable(): util/pingpong.c:1551, ret=-22 (Invalid argument)`"),
-    (r"^mpirun, libfabric", "stock fails, as ofi_rxm does: `PML cm cannot be selected`"),
-    (r"^(mpirun, UCX|NPopenmpi)", "stock fails with UCX's datagrams, which it finds as mlx5 sends "
-     "them: `UD endpoint ... unhandled timeout error`"),
+    (r"^udpong", "stock has no datagrams on RoCE"),
+    (r"^ceph.*rdma_cm", "not in Debian 12"),
+    (r"ofi_rxm|^mpirun, libfabric", "stock fails (fi_enable: Invalid argument)"),
+    (r"^(mpirun, UCX|NPopenmpi)", "stock fails (UCX's datagrams time out)"),
     (r"^(ucx|fi)_info", "not tried"),
     (r"^(ucx_|ibv_|ib_|verbs_end|AllreduceRing|NPmpich2|ceph)", "verbs only"),
 )
 
 # What has no row, and why.
 ABSENT = (
-    ("OpenMPI's openib by rdma_cm", "Debian 12's has no such way of connecting"),
-    ("`ibv_rc_pingpong -e -t`", "It takes an event of an empty queue for a failure, which comes if "
-     "a completion arrives between arming and polling, on any device."),
-    ("tgt and libiscsi (iSER)", "tgtd wants to be root. As root, libiscsi's login is refused with "
-     "515 by tgtd itself: it receives all 599 bytes of it by RDMA, and answers that it has no such "
-     "target (class 2, detail 3), which its own list and discovery by TCP show. Between two stock "
-     "hosts with rxe it is the same: `iser_login_rx(2536) ... login failed, class:2 detail:3`."),
-    ("perftest's raw_ethernet_bw, raw_ethernet_lat, raw_ethernet_burst_lat, raw_ethernet_fs_rate",
-     "They send Ethernet frames by raw packet queue pairs, which the fabric does not announce."),
-    ("qperf's xrc_lat, xrc_bw, xrc_bi_bw", "Debian's is built without: it says \"bad test\"."),
-    ("qperf's uc_ and ud_ tests on RoCE", "They give no GRH, so the queue pair cannot become "
-     "ready to receive (not compared with rxe). They run on InfiniBand, above."),
-    ("ibccquery, ibccconfig, vendstat", "They need agents (congestion control, a vendor's) that "
-     "the fabric's devices do not have."),
+    ("OpenMPI's openib by rdma_cm", "Debian 12's has no such way of connecting."),
+    ("`ibv_rc_pingpong -e -t`", "It takes an event of an empty queue for a failure."),
+    ("tgt and libiscsi (iSER)", "tgtd refuses the login, also between two stock hosts with rxe."),
+    ("perftest's `raw_ethernet_*`", "The fabric has no raw packet queue pairs."),
+    ("qperf's `xrc_*`", "Debian's is built without."),
+    ("qperf's `uc_*` and `ud_*` on RoCE", "They give no GRH. They run on InfiniBand."),
+    ("ibccquery, ibccconfig, vendstat", "The fabric's devices do not have their agents."),
     ("ibfindnodesusing, ibidsverify", "They write to /var/cache, as root."),
-    ("fabtests' fi_rdm_stress over verbs;ofi_rxm", "Debian has no fabtests. It gives each message "
-     "2 s, too little for its 16 clients on two busy cores: a program of the same calls fails over "
-     "`tcp;ofi_rxm`, too, and does all with 30 s. Older ones ask for `mr_mode` 0, which ofi_rxm "
-     "does not offer with RMA over verbs (fi_getinfo: -61, No data available)."),
-    ("fabtests' fi_bw -U over verbs;ofi_rxm", "Debian has no fabtests. Those in the source of "
-     "libfabric 2.1, with libfabric 1.17, fi_flood -U (its name since) and fi_rdm_bw -U, ended in "
-     "30 of 30 runs each and never hung; nor did a program of the same calls in 90. In one and in "
-     "five the server's last send was reported as flushed, after all messages: see fi_pingpong "
-     "over ofi_rxm, above."),
-    ("ceph of Debian 12", "Its ceph-test has no program of the messenger's. Debian 13's are "
-     "above."),
-    ("valkey", "Debian 12 has none. Debian 13's is built without RDMA: it contains \"No RDMA "
-     "building support.\", and is not linked with librdmacm."),
+    ("fabtests", "Debian has none. fi_rdm_stress gives each message 2 s, too little on two cores."),
+    ("valkey", "Debian 13's is built without RDMA."),
 )
