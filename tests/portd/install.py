@@ -136,6 +136,7 @@ class Installed(Case):
                             ("bindir", "purecm-export"),
                             ("libdir", "purecm/certify/parity"),
                             ("libdir", "purecm/certify/drill/active-connect.drill"),
+                            ("libdir", "purecm/drill/drill"),
                             ("libdir", "purecm/fabric/fabric-host"),
                             ("libdir", "purecm/fabric/lib/libibverbs.so.1"),
                             ("libdir", "purecm/fabric/lib/libibumad.so.3"),

@@ -24,7 +24,7 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
-/* The subcommands, a file each; script.c has three. */
+/* The subcommands, a file each; script.c has four. */
 int certify_main(int argc, char **argv);
 int diff_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);

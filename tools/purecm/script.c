@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm fabric (docs/fabric.md), purecm certify (docs/hardware.md) and purecm export: run programs
- * that were installed or built with this one, the first two in Python.
+ * purecm fabric (docs/fabric.md), purecm certify (docs/hardware.md), purecm drill and purecm
+ * export: run programs that were installed or built with this one, all but the last in Python.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,6 +36,12 @@ static const struct script certify = {
 	"purecm certify",
 	{ "certify", "compare.py", "host.py", "link.py", "page.py", "pair.py", "scripts.py",
 	  "trials.py", "ways.py" },
+};
+
+static const struct script drill = {
+	"drill",
+	"purecm drill",
+	{ "drill", "fields.py", "link", "run.py", "script.py" },
 };
 
 /* Directories relative to this program; in a build tree they are beside it. */
@@ -153,4 +159,10 @@ int certify_main(int argc, char **argv)
 {
 	(void)argc;
 	return run_script(&certify, argv);
+}
+
+int drill_main(int argc, char **argv)
+{
+	(void)argc;
+	return run_script(&drill, argv);
 }
