@@ -237,39 +237,23 @@ static int carry_mads(struct link *link)
 
 /* --- the program --------------------------------------------------------- */
 
-/* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "qp1", '1', NULL, 0, "send from QP1", 0 },
-	{ "write", 'w', "FILE", 0, "write what is sent and received as pcapng", 0 },
-	{ "rows", 'r', NULL, 0, "print the fields of all messages", 0 },
-	{ 0 },
-};
-/* clang-format on */
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take_address(void *input, char *address, struct argp_state *state)
 {
-	struct link *link = state->input;
-
-	switch (key) {
-	case '1':
-		link->by_qp1 = true;
-		return 0;
-	case 'w':
-		link->write = value;
-		return 0;
-	case 'r':
-		link->rows = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		link->address = value;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	(void)state;
+	((struct link *)input)->address = address;
 }
 
-static const struct argp argp = { .options = option_table,
-				  .parser = parse_option,
-				  .args_doc = "ADDRESS" };
+static const struct command_option options[] = {
+	{ "qp1", '1', NULL, "send from QP1", COMMAND_FLAG_AT(link, by_qp1) },
+	{ "write", 'w', "FILE", "write what is sent and received as pcapng",
+	  COMMAND_TEXT_AT(link, write) },
+	{ "rows", 'r', NULL, "print the fields of all messages", COMMAND_FLAG_AT(link, rows) },
+	{ 0 },
+};
+
+static const struct command_line usage = { .args = "ADDRESS",
+					   .options = options,
+					   .take_arg = take_address };
 
 int main(int argc, char **argv)
 {
@@ -277,7 +261,7 @@ int main(int argc, char **argv)
 	int err;
 
 	argv[0] = (char[]){ "drill" };
-	command_parse(&argp, argc, argv, 0, &link);
+	command_parse(&usage, argc, argv, &link);
 	if (link.rows || !link.address)
 		return print_all_rows();
 	link.checkup.target = link.address;

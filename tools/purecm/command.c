@@ -29,8 +29,116 @@ static void name_help(int argc, char **argv, unsigned int flags)
 	}
 }
 
-void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret)
+/* --- options -------------------------------------------------------------- */
+
+#define ROWS_MAX      48
+#define KEY_NO_LETTER 512
+
+struct parsing {
+	const struct command_line *line;
+	void *input;
+	const struct command_option *row[ROWS_MAX];
+	struct argp_option option[ROWS_MAX + 1];
+	size_t n;
+};
+
+static bool has_letter(const struct parsing *parsing, int letter)
 {
+	size_t i;
+
+	for (i = 0; i < parsing->n; i++) {
+		if (parsing->option[i].key == letter)
+			return true;
+	}
+	return !letter;
+}
+
+/* A heading begins a group. */
+static void add_rows(struct parsing *parsing, const struct command_option *row)
+{
+	int group = parsing->n ? 1 : 0;
+
+	for (; row && row->doc; row++) {
+		group += !row->name;
+		parsing->row[parsing->n] = row;
+		parsing->option[parsing->n] = (struct argp_option){
+			.name = row->name,
+			.key = !row->name			  ? 0
+			       : has_letter(parsing, row->letter) ? KEY_NO_LETTER + (int)parsing->n
+								  : row->letter,
+			.arg = row->arg,
+			.flags = row->is_optional ? OPTION_ARG_OPTIONAL : 0,
+			.doc = row->doc,
+			.group = group,
+		};
+		parsing->n++;
+	}
+}
+
+static double parse_number(const struct command_option *row, const char *text, const char *what,
+			   struct argp_state *state)
+{
+	char *end;
+	const double number = text ? strtod(text, &end) : row->preset;
+
+	if (text && (*end || end == text || !(number >= row->least && number <= row->most) ||
+		     (row->value == COMMAND_NUMBER && text[strspn(text, "0123456789")])))
+		argp_error(state, "--%s: %s is no number%s from %g to %.10g", row->name, text, what,
+			   row->least, row->most);
+	return number;
+}
+
+static void store_value(const struct command_option *row, char *value, void *input,
+			struct argp_state *state)
+{
+	void *member = (char *)input + row->at;
+
+	switch (row->value) {
+	case COMMAND_FLAG:
+		*(bool *)member = true;
+		break;
+	case COMMAND_TEXT:
+		*(const char **)member = value;
+		break;
+	case COMMAND_NUMBER:
+		*(uint32_t *)member = (uint32_t)parse_number(row, value, "", state);
+		break;
+	case COMMAND_SECONDS:
+		*(double *)member = parse_number(row, value, " of seconds", state);
+		break;
+	case COMMAND_TAKEN:
+		row->take(input, value, state);
+		break;
+	}
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct parsing *parsing = state->input;
+	size_t i;
+
+	if (key == ARGP_KEY_ARG && parsing->line->take_arg) {
+		parsing->line->take_arg(parsing->input, value, state);
+		return 0;
+	}
+	if (key == ARGP_KEY_END && parsing->line->check)
+		parsing->line->check(parsing->input, state);
+	for (i = 0; i < parsing->n; i++) {
+		if (parsing->option[i].name && parsing->option[i].key == key) {
+			store_value(parsing->row[i], value, parsing->input, state);
+			return 0;
+		}
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+void command_parse(const struct command_line *line, int argc, char **argv, void *input)
+{
+	struct parsing parsing = { .line = line, .input = input };
+	const struct argp argp = { .options = parsing.option,
+				   .parser = parse_option,
+				   .args_doc = line->args,
+				   .doc = line->doc };
 	char usage_name[64];
 	uint64_t secret;
 
@@ -38,35 +146,17 @@ void command_parse(const struct argp *argp, int argc, char **argv, unsigned int 
 	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) == sizeof(secret))
 		hash_set_secret(secret);
 
+	add_rows(&parsing, line->options);
+	add_rows(&parsing, line->more);
 	/* argp uses argv[0] as the program's name in messages and in the usage line. */
 	snprintf(usage_name, sizeof(usage_name), "purecm %s", argv[0]);
 	argv[0] = usage_name;
 	argp_err_exit_status = STATUS_USAGE;
-	name_help(argc, argv, flags);
-	argp_parse(argp, argc, argv, flags, NULL, ret);
+	name_help(argc, argv, line->flags);
+	argp_parse(&argp, argc, argv, line->flags, NULL, &parsing);
 }
 
-uint32_t command_parse_pid(const char *text, struct argp_state *state)
-{
-	char *end;
-	unsigned long pid = strtoul(text, &end, 10);
-
-	if (*end || end == text || pid == 0 || pid > INT32_MAX)
-		argp_error(state, "--pid: %s is no process id", text);
-	return (uint32_t)pid;
-}
-
-double command_parse_seconds(const char *text, const char *option, double min, double max,
-			     struct argp_state *state)
-{
-	char *end;
-	double s = strtod(text, &end);
-
-	if (*end || end == text || !(s >= min && s <= max))
-		argp_error(state, "%s: %s is no number of seconds from %g to %g", option, text, min,
-			   max);
-	return s;
-}
+/* --- files and messages --------------------------------------------------- */
 
 /* Whether there is a device, or a pipe of ours. */
 static bool may_write_to(const char *path)

@@ -7,9 +7,10 @@
 #define TOOLS_PURECM_COMMAND_H
 
 #include <argp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
-
-#include "mad/cm_msg.h"
 
 /* Exit statuses, also in purecm(1). */
 #define STATUS_OK     0
@@ -40,22 +41,58 @@ int timeline_main(int argc, char **argv);
 int top_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 
+/* Where the value of an option goes: to a member of the command's input. */
+enum command_value {
+	COMMAND_FLAG,	 /* a bool, which becomes true */
+	COMMAND_TEXT,	 /* a const char * */
+	COMMAND_NUMBER,	 /* a uint32_t from least to most */
+	COMMAND_SECONDS, /* a double from least to most */
+	COMMAND_TAKEN,	 /* by a function */
+};
+
+/* A row of a table that ends with an empty one; a row with @doc only is a heading. */
+struct command_option {
+	const char *name;
+	int letter;	 /* 0: none; a later row has none if it is taken */
+	const char *arg; /* the name of its value; NULL: it has none */
+	const char *doc;
+	enum command_value value;
+	size_t at; /* offset of the member */
+	double least, most;
+	bool is_optional; /* the value */
+	double preset;	  /* of a number whose value is left out */
+
+	/* @value is NULL if it is optional and left out. */
+	void (*take)(void *input, char *value, struct argp_state *state);
+};
+
+#define COMMAND_FLAG_AT(type, member) .value = COMMAND_FLAG, .at = offsetof(struct type, member)
+#define COMMAND_TEXT_AT(type, member) .value = COMMAND_TEXT, .at = offsetof(struct type, member)
+#define COMMAND_NUMBER_AT(type, member, a, b) \
+	.value = COMMAND_NUMBER, .at = offsetof(struct type, member), .least = (a), .most = (b)
+#define COMMAND_SECONDS_AT(type, member, a, b) \
+	.value = COMMAND_SECONDS, .at = offsetof(struct type, member), .least = (a), .most = (b)
+#define COMMAND_TAKEN_BY(function) .value = COMMAND_TAKEN, .take = (function)
+
+/* The command line of a subcommand. */
+struct command_line {
+	const char *args; /* for its usage; NULL: it has none */
+	const char *doc;
+	const struct command_option *options;
+	const struct command_option *more; /* options that it shares with others; NULL: none */
+	void (*take_arg)(void *input, char *arg, struct argp_state *state);
+	void (*check)(const void *input, struct argp_state *state); /* all together; may be NULL */
+	unsigned int flags;					    /* ARGP_* */
+};
+
 /**
- * command_parse() - argp_parse() for a subcommand
- * @argp:  its options; the usage line begins with "purecm NAME"
- * @flags: ARGP_*
- * @ret:   input of the parser
+ * command_parse() - parse the command line of a subcommand
+ * @line:  its usage begins with "purecm NAME"
+ * @input: where the values go
  *
  * Does not return on --help (status 0) or on an invalid command line (status 2).
  */
-void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret);
-
-/** command_parse_pid() - parse the value of --pid; an invalid one ends the program with status 2 */
-uint32_t command_parse_pid(const char *text, struct argp_state *state);
-
-/** command_parse_seconds() - parse a number of seconds; an invalid one ends the program */
-double command_parse_seconds(const char *text, const char *option, double min, double max,
-			     struct argp_state *state);
+void command_parse(const struct command_line *line, int argc, char **argv, void *input);
 
 /**
  * command_create() - create a file for output, readable by its owner only

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/purecm/command.h"
 #include "tools/purecm/field.h"
-#include "tools/purecm/filter.h"
 #include "tools/purecm/page.h"
 #include "tools/purecm/reading.h"
 
@@ -18,12 +16,6 @@
 #define INDENT	      11
 #define WIDTH_DEFAULT 100
 #define SIDES	      2
-
-enum key {
-	KEY_JSON = 'j',
-	KEY_ALL = 'a',
-	KEY_LATER = 256,
-};
 
 /* A kind of message of a flow, from one end: the first message, and their number. */
 struct said {
@@ -51,8 +43,8 @@ struct side {
 };
 
 struct diff {
+	struct reading reading; /* first; only its filter */
 	const char *file[SIDES];
-	struct filter filter;
 	bool json;
 	bool all;
 	double later_s;
@@ -66,69 +58,47 @@ struct diff {
 	bool has_title; /* of this pair */
 };
 
+static void take_file(void *input, char *path, struct argp_state *state)
+{
+	struct diff *diff = input;
+
+	if (diff->file[1])
+		argp_error(state, "two captures are compared");
+	diff->file[diff->file[0] ? 1 : 0] = path;
+}
+
+static void check_options(const void *input, struct argp_state *state)
+{
+	const struct diff *diff = input;
+
+	if (!diff->file[1])
+		argp_error(state, "two captures are compared; name both");
+	if (strcmp(diff->file[0], "-") == 0 && strcmp(diff->file[1], "-") == 0)
+		argp_error(state, "standard input is one capture, not two");
+}
+
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "all", KEY_ALL, NULL, 0,
-	  "also what always differs: ids, addresses, numbers of queue pairs and packets", 0 },
-	{ "later", KEY_LATER, "SECONDS", 0,
-	  "report a message that comes so much later or earlier after the one before it (0.1)", 0 },
-	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
+static const struct command_option options[] = {
+	{ "all", 'a', NULL,
+	  "also what always differs: ids, addresses, numbers of queue pairs and packets",
+	  COMMAND_FLAG_AT(diff, all) },
+	{ "later", 0, "SECONDS",
+	  "report a message that comes so much later or earlier after the one before it (0.1)",
+	  COMMAND_SECONDS_AT(diff, later_s, 0, 1e9) },
+	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(diff, json) },
 	{ 0 },
 };
 /* clang-format on */
 
-static double parse_later(const char *value, struct argp_state *state)
-{
-	char *end;
-	double s = strtod(value, &end);
-
-	if (*end || end == value || !(s >= 0))
-		argp_error(state, "--later: %s is no number of seconds", value);
-	return s;
-}
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct diff *diff = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &diff->filter;
-		return 0;
-	case KEY_JSON:
-		diff->json = true;
-		return 0;
-	case KEY_ALL:
-		diff->all = true;
-		return 0;
-	case KEY_LATER:
-		diff->later_s = parse_later(value, state);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (state->arg_num >= SIDES)
-			return ARGP_ERR_UNKNOWN;
-		diff->file[state->arg_num] = value;
-		return 0;
-	case ARGP_KEY_END:
-		if (!diff->file[1])
-			argp_error(state, "two captures are compared; name both");
-		if (strcmp(diff->file[0], "-") == 0 && strcmp(diff->file[1], "-") == 0)
-			argp_error(state, "standard input is one capture, not two");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &filter_argp, 0, NULL, 0 }, { 0 } };
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.args_doc = "A B",
-	.children = children,
+static const struct command_line usage = {
+	.args = "A B",
 	.doc = "Compares two captures: connections to the same service in their order, message by "
 	       "message, field by field, and says what B has otherwise than A.\v"
 	       "The exit status is 0 if nothing differs, else 1.",
+	.options = options,
+	.more = filter_options,
+	.take_arg = take_file,
+	.check = check_options,
 };
 
 /* --- reading -------------------------------------------------------------- */
@@ -419,7 +389,7 @@ static void say_only(struct diff *diff, const struct said *said, char side)
 {
 	char text[160];
 
-	if (!filter_takes_message(&diff->filter, &said->msg))
+	if (!filter_takes_message(&diff->reading.filter, &said->msg))
 		return;
 	diff->message = cm_msg_layout(said->attr)->name;
 	snprintf(text, sizeof(text), "of the %s side: only in %c%s%s", side_of(said->from), side,
@@ -430,7 +400,7 @@ static void say_only(struct diff *diff, const struct said *said, char side)
 
 static void compare_said(struct diff *diff, const struct said *a, const struct said *b)
 {
-	if (!filter_takes_message(&diff->filter, &a->msg))
+	if (!filter_takes_message(&diff->reading.filter, &a->msg))
 		return;
 	diff->message = cm_msg_layout(a->attr)->name;
 	compare_header(diff, &a->msg.hdr, &b->msg.hdr);
@@ -479,8 +449,8 @@ static void compare_talks(struct diff *diff, const struct talk *a, const struct 
 
 static bool is_taken(const struct diff *diff, const struct talk *talk)
 {
-	return filter_takes_flow(&diff->filter, talk->flow) &&
-	       filter_takes_outcome(&diff->filter, talk->flow->outcome);
+	return filter_takes_flow(&diff->reading.filter, talk->flow) &&
+	       filter_takes_outcome(&diff->reading.filter, talk->flow->outcome);
 }
 
 /* The next flow of B that may correspond to one of A. Return: NULL if there is none. */
@@ -564,7 +534,7 @@ int diff_main(int argc, char **argv)
 	struct diff diff = { .later_s = LATER_S };
 	int i, err = 0;
 
-	command_parse(&argp, argc, argv, 0, &diff);
+	command_parse(&usage, argc, argv, &diff);
 	diff.width = page_width();
 	if (!diff.width)
 		diff.width = WIDTH_DEFAULT;

@@ -11,7 +11,6 @@
 
 #define NAME_COLUMNS 14
 #define INDENT	     (5 + NAME_COLUMNS)
-#define KEY_JSON     'j'
 
 struct check {
 	const char *name;
@@ -76,37 +75,27 @@ struct doctor {
 	unsigned int n_bad;
 };
 
-/* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ 0 },
-};
-/* clang-format on */
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take_address(void *input, char *address, struct argp_state *state)
 {
-	struct doctor *doctor = state->input;
+	struct doctor *doctor = input;
 
-	switch (key) {
-	case KEY_JSON:
-		doctor->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (doctor->target)
-			argp_error(state, "one address at a time");
-		doctor->target = value;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (doctor->target)
+		argp_error(state, "one address at a time");
+	doctor->target = address;
 }
 
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.args_doc = "[ADDRESS]",
+static const struct command_option options[] = {
+	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(doctor, json) },
+	{ 0 },
+};
+
+static const struct command_line usage = {
+	.args = "[ADDRESS]",
 	.doc = "Tests in order what RDMA connections need on this host and says what mends it; "
 	       "with an address, also the way there: route, interface, GID, neighbour, MTU.\v"
 	       "The exit status is 0 if it would work, and 1 if it would not.",
+	.options = options,
+	.take_arg = take_address,
 };
 
 static const char *const verdict_words[] = {
@@ -191,7 +180,7 @@ int doctor_main(int argc, char **argv)
 	struct doctor doctor = { .width = page_width() };
 	struct checkup *checkup;
 
-	command_parse(&argp, argc, argv, 0, &doctor);
+	command_parse(&usage, argc, argv, &doctor);
 	checkup = calloc(1, sizeof(*checkup));
 	if (!checkup)
 		return STATUS_FAILED;

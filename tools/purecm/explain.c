@@ -11,10 +11,8 @@
 
 #include "base/clock.h"
 #include "tools/purecm/advice.h"
-#include "tools/purecm/command.h"
 #include "tools/purecm/delay.h"
 #include "tools/purecm/field.h"
-#include "tools/purecm/filter.h"
 #include "tools/purecm/page.h"
 #include "tools/purecm/reading.h"
 
@@ -22,14 +20,9 @@
 #define INDENT	      10
 #define WIDTH_DEFAULT 100
 
-enum key {
-	KEY_JSON = 'j',
-};
-
 struct explain {
-	struct reading reading;
+	struct reading reading; /* first */
 	bool json;
-	struct filter filter;
 
 	struct flows *flows;
 	uint64_t end_ns;
@@ -37,40 +30,30 @@ struct explain {
 	unsigned int n[FLOW_N_OUTCOMES];
 };
 
+static void check_options(const void *input, struct argp_state *state)
+{
+	const struct explain *explain = input;
+
+	reading_check(&explain->reading, state);
+	if (explain->reading.filter.messages || explain->reading.filter.has_sa)
+		argp_error(state, "--message chooses messages, not connections");
+}
+
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
+static const struct command_option options[] = {
+	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(explain, json) },
 	{ 0 },
 };
 /* clang-format on */
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct explain *explain = state->input;
-
-	(void)value;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &explain->reading;
-		state->child_inputs[1] = &explain->filter;
-		return 0;
-	case KEY_JSON:
-		explain->json = true;
-		return 0;
-	case ARGP_KEY_END:
-		if (explain->filter.messages || explain->filter.has_sa)
-			argp_error(state, "--message chooses messages, not connections");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.children = reading_and_filter,
+static const struct command_line usage = {
+	.args = "[FILE]",
 	.doc = "Tells for every failed connection what happened, the likely cause and the "
 	       "remedy, and for every other one where its time went.",
+	.options = options,
+	.more = reading_options,
+	.take_arg = reading_take_file,
+	.check = check_options,
 };
 
 /* --- time spent ----------------------------------------------------------- */
@@ -256,8 +239,8 @@ static void explain_flow(struct explain *explain, const struct flow *flow)
 	const struct context context = { explain->flows, flow, explain->end_ns };
 	const struct advice *advice;
 
-	if (!filter_takes_flow(&explain->filter, flow) ||
-	    !filter_takes_outcome(&explain->filter, flow->outcome))
+	if (!filter_takes_flow(&explain->reading.filter, flow) ||
+	    !filter_takes_outcome(&explain->reading.filter, flow->outcome))
 		return;
 	explain->n[flow->outcome]++;
 	advice = advice_find(&context);
@@ -273,7 +256,7 @@ int explain_main(int argc, char **argv)
 	uint32_t i;
 	int err;
 
-	command_parse(&argp, argc, argv, 0, &explain);
+	command_parse(&usage, argc, argv, &explain);
 	err = reading_flows(&explain.reading, &explain.flows);
 	if (!explain.flows)
 		return STATUS_FAILED;

@@ -55,9 +55,10 @@ struct exporter {
 };
 
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "listen", 'l', "[ADDRESS:]PORT", 0,
-	  "where to serve /metrics (" LISTEN_DEFAULT "); a port alone: on all addresses", 0 },
+static const struct command_option options[] = {
+	{ "listen", 'l', "[ADDRESS:]PORT",
+	  "where to serve /metrics (" LISTEN_DEFAULT "); a port alone: on all addresses",
+	  COMMAND_TEXT_AT(exporter, listen) },
 	{ 0 },
 };
 /* clang-format on */
@@ -65,21 +66,10 @@ static const struct argp_option option_table[] = {
 /* Read by argp in the C library, so it must not be hidden. */
 __attribute__((visibility("default"))) const char *argp_program_version = "purecm " PURECM_VERSION;
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct exporter *exporter = state->input;
-
-	if (key != 'l')
-		return ARGP_ERR_UNKNOWN;
-	exporter->listen = value;
-	return 0;
-}
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
+static const struct command_line usage = {
 	.doc = "Serves the figures of `purecm stat`, and what becomes of connections from now on, "
 	       "to Prometheus: how long connecting takes, and refusals by reason.",
+	.options = options,
 };
 
 /* --- the recording -------------------------------------------------------- */
@@ -349,7 +339,7 @@ int main(int argc, char **argv)
 	struct exporter exporter = { .listen = LISTEN_DEFAULT, .fd = -1 };
 
 	argv[0] = (char[]){ "export" };
-	command_parse(&argp, argc, argv, 0, &exporter);
+	command_parse(&usage, argc, argv, &exporter);
 	exporter.exchanges = exchanges_new();
 	if (!exporter.exchanges || listen_on(&exporter))
 		return STATUS_FAILED;

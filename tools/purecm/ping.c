@@ -16,25 +16,13 @@
 #include "tools/purecm/field.h"
 #include "tools/purecm/probe.h"
 
-#define TARGET_BYTES	   256
-#define COUNT_DEFAULT	   4
-#define COUNT_MAX	   60000
-#define INTERVAL_DEFAULT_S 1
-#define TIMEOUT_DEFAULT_S  3
-#define SECONDS_MAX	   3600
-#define MS_PER_S	   1000
-
-enum key {
-	KEY_COUNT = 'c',
-	KEY_INTERVAL = 'i',
-	KEY_TIMEOUT = 'W',
-	KEY_JSON = 'j',
-};
+#define TARGET_BYTES 256
+#define MS_PER_S     1000
 
 struct ping {
 	char target[TARGET_BYTES];
 	uint16_t port;
-	unsigned int count;
+	uint32_t count;
 	double interval_s;
 	double timeout_s;
 	bool json;
@@ -48,34 +36,18 @@ struct ping {
 
 static volatile sig_atomic_t is_stopped;
 
-/* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "count", KEY_COUNT, "N", 0, "how many requests (4)", 0 },
-	{ "interval", KEY_INTERVAL, "SECONDS", 0, "from an answer to the next request (1)", 0 },
-	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "how long to wait for an answer (3)", 0 },
-	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ 0 },
-};
-/* clang-format on */
-
 /* --- the command line ---------------------------------------------------- */
 
-static unsigned int parse_count(const char *text, unsigned int max, const char *what,
-				struct argp_state *state)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (*end || end == text || *text == '-' || n == 0 || n > max)
-		argp_error(state, "%s: %s is no number from 1 to %u", what, text, max);
-	return (unsigned int)n;
-}
-
-/* Parses HOST, HOST:PORT, [IPV6]:PORT; an IPv6 address without brackets has no port. */
-static void parse_target(struct ping *ping, const char *text, struct argp_state *state)
+/* Takes HOST, HOST:PORT, [IPV6]:PORT; an IPv6 address without brackets has no port. */
+static void take_target(void *input, char *text, struct argp_state *state)
 {
 	const char *colon = strrchr(text, ':'), *end = colon;
+	struct ping *ping = input;
+	unsigned int port;
+	char rest;
 
+	if (ping->target[0])
+		argp_error(state, "one address at a time");
 	if (strlen(text) >= sizeof(ping->target))
 		argp_error(state, "the address is too long");
 	if (*text == '[') {
@@ -87,50 +59,42 @@ static void parse_target(struct ping *ping, const char *text, struct argp_state 
 		end = text + strlen(text);
 		colon = NULL;
 	}
-	if (colon)
-		ping->port = (uint16_t)parse_count(colon + 1, UINT16_MAX, "port", state);
+	if (colon) {
+		if (sscanf(colon, ":%5u%c", &port, &rest) != 1 || !port || port > UINT16_MAX)
+			argp_error(state, "port: %s is no number from 1 to 65535", colon + 1);
+		ping->port = (uint16_t)port;
+	}
 	snprintf(ping->target, sizeof(ping->target), "%.*s", (int)(end - text), text);
 }
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void check_target(const void *input, struct argp_state *state)
 {
-	struct ping *ping = state->input;
-
-	switch (key) {
-	case KEY_COUNT:
-		ping->count = parse_count(value, COUNT_MAX, "--count", state);
-		return 0;
-	case KEY_INTERVAL:
-		ping->interval_s =
-			command_parse_seconds(value, "--interval", 0, SECONDS_MAX, state);
-		return 0;
-	case KEY_TIMEOUT:
-		ping->timeout_s = command_parse_seconds(value, "--timeout", 0, SECONDS_MAX, state);
-		return 0;
-	case KEY_JSON:
-		ping->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (ping->target[0])
-			argp_error(state, "one address at a time");
-		parse_target(ping, value, state);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
+	if (!((const struct ping *)input)->target[0])
 		argp_error(state, "which address?");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.args_doc = "ADDRESS[:PORT]",
+/* clang-format off */
+static const struct command_option options[] = {
+	{ "count", 'c', "N", "how many requests (4)", COMMAND_NUMBER_AT(ping, count, 1, 60000) },
+	{ "interval", 'i', "SECONDS", "from an answer to the next request (1)",
+	  COMMAND_SECONDS_AT(ping, interval_s, 0, 3600) },
+	{ "timeout", 'W', "SECONDS", "how long to wait for an answer (3)",
+	  COMMAND_SECONDS_AT(ping, timeout_s, 0, 3600) },
+	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(ping, json) },
+	{ 0 },
+};
+/* clang-format on */
+
+static const struct command_line usage = {
+	.args = "ADDRESS[:PORT]",
 	.doc = "Sends connection requests that lead to no connection, and tells how long an answer "
 	       "takes: a refusal if nobody listens, an acceptance, which is taken back at once, if "
 	       "somebody does, whose program sees a request and a refusal. Without a port it asks "
 	       "where nobody listens, and disturbs no program.\v"
 	       "The exit status is 0 if there was an answer, and 1 if there was none.",
+	.options = options,
+	.take_arg = take_target,
+	.check = check_target,
 };
 
 /* --- output --------------------------------------------------------------- */
@@ -316,15 +280,13 @@ static int run_ping(struct ping *ping, struct checkup *checkup)
 int ping_main(int argc, char **argv)
 {
 	const struct sigaction action = { .sa_handler = stop_pinging };
-	struct ping ping = { .count = COUNT_DEFAULT,
-			     .interval_s = INTERVAL_DEFAULT_S,
-			     .timeout_s = TIMEOUT_DEFAULT_S };
+	struct ping ping = { .count = 4, .interval_s = 1, .timeout_s = 3 };
 	struct checkup *checkup = calloc(1, sizeof(*checkup));
 	int err;
 
 	if (!checkup)
 		return STATUS_FAILED;
-	command_parse(&argp, argc, argv, 0, &ping);
+	command_parse(&usage, argc, argv, &ping);
 	sigaction(SIGINT, &action, NULL);
 	checkup->target = ping.target;
 	err = run_ping(&ping, checkup);

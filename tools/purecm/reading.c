@@ -1,89 +1,190 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading sources to their end.
+ * Reading sources to their end; options of sources and filters.
  */
 #include "tools/purecm/reading.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "mad/talk.h"
-#include "tools/purecm/command.h"
 
 #define PROBES_MAX 1024 /* answers of which are awaited */
+#define PORT_MAX   0xffff
 
-enum key {
-	KEY_PID = 512, /* different from those of the subcommands */
-	KEY_RECORDED,
-	KEY_KERNEL,
-	KEY_PROBES,
-};
+/* --- options -------------------------------------------------------------- */
 
-/* clang-format off */
-static const struct argp_option option_table[] = {
-	{ NULL, 0, NULL, 0, "What is read; else what passes cmportd on this host, until Ctrl-C:", 5 },
-	{ "read", 'r', "FILE", 0,
-	  "a capture, pcap or pcapng, also packed by gzip, also without -r; - for standard input",
-	  5 },
-	{ "interface", 'i', "NAME", 0,
-	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
-	{ "recorded", KEY_RECORDED, NULL, 0,
-	  "what has passed cmportd on this host lately, also one that has ended", 5 },
-	{ "kernel", KEY_KERNEL, "FILE", OPTION_ARG_OPTIONAL,
-	  "what the kernel's connection manager does on this host, until Ctrl-C, as root; or lines "
-	  "that were saved from its trace", 5 },
-	{ "pid", KEY_PID, "PID", 0, "of what passes cmportd, what this process sends and gets", 5 },
-	{ "probes", KEY_PROBES, NULL, 0,
-	  "also the requests by which cmportd finds out whether a way works, and their answers", 5 },
-	{ 0 },
-};
-/* clang-format on */
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
+void reading_take_file(void *input, char *path, struct argp_state *state)
 {
-	struct reading *reading = state->input;
+	struct reading *reading = input;
 
-	switch (key) {
-	case 'r':
-	case ARGP_KEY_ARG:
-		if (reading->file)
-			argp_error(state, "one capture at a time; `purecm diff' compares two");
-		reading->file = value;
-		return 0;
-	case 'i':
-		reading->interface = value;
-		return 0;
-	case KEY_PID:
-		reading->pid = command_parse_pid(value, state);
-		return 0;
-	case KEY_RECORDED:
-		reading->recorded = true;
-		return 0;
-	case KEY_KERNEL:
-		reading->kernel = true;
-		reading->kernel_file = value;
-		return 0;
-	case KEY_PROBES:
-		reading->probes = true;
-		return 0;
-	case ARGP_KEY_END:
-		if (!!reading->file + !!reading->interface + reading->recorded + reading->kernel >
-		    1)
-			argp_error(state, "-r, -i, --recorded and --kernel exclude each other");
-		if (reading->pid && (reading->file || reading->interface || reading->kernel))
-			argp_error(state, "--pid is of what passes cmportd: not with -r, -i or "
-					  "--kernel");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (reading->file)
+		argp_error(state, "one capture at a time; `purecm diff' compares two");
+	reading->file = path;
 }
 
-const struct argp reading_argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.args_doc = "[FILE]",
+static void take_kernel(void *input, char *path, struct argp_state *state)
+{
+	struct reading *reading = input;
+
+	(void)state;
+	reading->kernel = true;
+	reading->kernel_file = path;
+}
+
+void reading_check(const void *input, struct argp_state *state)
+{
+	const struct reading *reading = input;
+
+	if (!!reading->file + !!reading->interface + reading->recorded + reading->kernel > 1)
+		argp_error(state, "-r, -i, --recorded and --kernel exclude each other");
+	if (reading->pid && (reading->file || reading->interface || reading->kernel))
+		argp_error(state, "--pid is of what passes cmportd: not with -r, -i or --kernel");
+}
+
+static void take_peer(void *input, char *text, struct argp_state *state)
+{
+	struct filter *filter = &((struct reading *)input)->filter;
+	struct mad_gid gid = { { 0 } };
+	unsigned int lid;
+	uint8_t ip[4];
+
+	if (sscanf(text, "lid %u", &lid) == 1 && lid && lid <= UINT16_MAX)
+		gid = observation_gid_of_lid((uint16_t)lid);
+	else if (inet_pton(AF_INET, text, ip) == 1)
+		gid = observation_gid_of_ip4(ip);
+	else if (inet_pton(AF_INET6, text, gid.raw) != 1)
+		argp_error(state, "--peer: %s is no IP address, GID or `lid N'", text);
+	filter->peer = gid;
+	filter->has_peer = true;
+}
+
+static void take_service(void *input, char *text, struct argp_state *state)
+{
+	struct filter *filter = &((struct reading *)input)->filter;
+	char *end;
+
+	errno = 0;
+	filter->service = strtoull(text, &end, 0);
+	if (errno || *end || end == text || *text == '-')
+		argp_error(state, "--service: %s is no port and no service id", text);
+	filter->has_service = true;
+}
+
+static int add_message(struct filter *filter, const char *name)
+{
+	uint16_t attr;
+
+	if (strcasecmp(name, "SA") == 0) {
+		filter->has_sa = true;
+		return 0;
+	}
+	for (attr = CM_ATTR_REQ; attr <= CM_ATTR_APR; attr++) {
+		if (strcasecmp(name, cm_msg_layout(attr)->name) == 0) {
+			filter->messages |= 1u << (attr - CM_ATTR_REQ);
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static uint32_t failed_outcomes(void)
+{
+	uint32_t outcomes = 0;
+	struct flow flow = { .number = 0 };
+
+	for (flow.outcome = 0; flow.outcome < FLOW_N_OUTCOMES; flow.outcome++) {
+		if (flow_has_failed(&flow))
+			outcomes |= 1u << flow.outcome;
+	}
+	return outcomes;
+}
+
+static int add_outcome(struct filter *filter, const char *word)
+{
+	enum flow_outcome outcome;
+
+	if (strcmp(word, "failed") == 0) {
+		filter->outcomes |= failed_outcomes();
+		return 0;
+	}
+	for (outcome = 0; outcome < FLOW_N_OUTCOMES; outcome++) {
+		if (strcmp(word, flow_outcome_word(outcome)) == 0) {
+			filter->outcomes |= 1u << outcome;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static void take_list(struct reading *reading, char *list, struct argp_state *state,
+		      int (*add)(struct filter *filter, const char *word), const char *what)
+{
+	char *word, *rest = NULL;
+
+	for (word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		if (add(&reading->filter, word))
+			argp_error(state, "there is no %s %s; --help lists them", what, word);
+	}
+}
+
+static void take_messages(void *input, char *list, struct argp_state *state)
+{
+	take_list(input, list, state, add_message, "message");
+}
+
+static void take_outcomes(void *input, char *list, struct argp_state *state)
+{
+	take_list(input, list, state, add_outcome, "outcome");
+}
+
+#define FILTERS                                                                                  \
+	{ .doc = "What is shown:" },                                                             \
+		{ "peer", 'p', "ADDRESS",                                                        \
+		  "connections that have this address, or `lid N', at an end",                   \
+		  COMMAND_TAKEN_BY(take_peer) },                                                 \
+		{ "service", 's', "PORT", "connections to a port, or to a service id (0x...)",   \
+		  COMMAND_TAKEN_BY(take_service) },                                              \
+		{ "message", 'm', "NAME,...", "REQ, MRA, REJ and so on; SA",                     \
+		  COMMAND_TAKEN_BY(take_messages) },                                             \
+		{ "outcome", 'o', "WORD,...",                                                    \
+		  "connections that end so: failed, closed, established, rejected, unanswered, " \
+		  "unconfirmed, gave-up, unclosed, resolved, probed, fragment",                  \
+		  COMMAND_TAKEN_BY(take_outcomes) },                                             \
+	{                                                                                        \
+		"connection", 'c', "N", "the one that is shown as #N",                           \
+			COMMAND_NUMBER_AT(reading, filter.connection, 1, UINT32_MAX)             \
+	}
+
+/* clang-format off */
+const struct command_option reading_options[] = {
+	{ .doc = "What is read; else what passes cmportd on this host, until Ctrl-C:" },
+	{ "read", 'r', "FILE",
+	  "a capture, pcap or pcapng, also packed by gzip, also without -r; - for standard input",
+	  COMMAND_TAKEN_BY(reading_take_file) },
+	{ "interface", 'i', "NAME",
+	  "what passes a network interface of this host from now on, until Ctrl-C; any for all",
+	  COMMAND_TEXT_AT(reading, interface) },
+	{ "recorded", 0, NULL,
+	  "what has passed cmportd on this host lately, also one that has ended",
+	  COMMAND_FLAG_AT(reading, recorded) },
+	{ "kernel", 0, "FILE",
+	  "what the kernel's connection manager does on this host, until Ctrl-C, as root; or lines "
+	  "that were saved from its trace", COMMAND_TAKEN_BY(take_kernel), .is_optional = true },
+	{ "pid", 0, "PID", "of what passes cmportd, what this process sends and gets",
+	  COMMAND_NUMBER_AT(reading, pid, 1, INT32_MAX) },
+	{ "probes", 0, NULL,
+	  "also the requests by which cmportd finds out whether a way works, and their answers",
+	  COMMAND_FLAG_AT(reading, probes) },
+	FILTERS,
+	{ 0 },
 };
+
+const struct command_option filter_options[] = { FILTERS, { 0 } };
+/* clang-format on */
 
 static void complain_of_counts(const struct source *source)
 {
@@ -226,4 +327,52 @@ int reading_flows(const struct reading *reading, struct flows **ret)
 	else
 		*ret = flows;
 	return err;
+}
+
+/* --- filters -------------------------------------------------------------- */
+
+static bool is_at_an_end(const struct flow *flow, const struct mad_gid *gid)
+{
+	return memcmp(flow_gid(flow, FLOW_ACTIVE), gid, sizeof(*gid)) == 0 ||
+	       memcmp(flow_gid(flow, FLOW_PASSIVE), gid, sizeof(*gid)) == 0;
+}
+
+static bool is_service(const struct flow *flow, uint64_t service)
+{
+	if (service > PORT_MAX)
+		return flow->service_id == service;
+	return cma_service_is_ip(flow->service_id) && (flow->service_id & PORT_MAX) == service;
+}
+
+bool filter_takes_flow(const struct filter *filter, const struct flow *flow)
+{
+	if (filter->connection && flow->number != filter->connection)
+		return false;
+	if (filter->has_peer && !is_at_an_end(flow, &filter->peer))
+		return false;
+	return !filter->has_service || is_service(flow, filter->service);
+}
+
+bool filter_takes_outcome(const struct filter *filter, enum flow_outcome outcome)
+{
+	return !filter->outcomes || filter->outcomes >> outcome & 1;
+}
+
+bool filter_takes_message(const struct filter *filter, const struct cm_msg *msg)
+{
+	if (!filter->messages)
+		return !filter->has_sa;
+	return filter->messages >> (msg->hdr.attr_id - CM_ATTR_REQ) & 1;
+}
+
+bool filter_takes_other(const struct filter *filter, const struct observation *observation)
+{
+	if (filter->connection || filter->has_service || filter->outcomes)
+		return false;
+	if ((filter->messages || filter->has_sa) &&
+	    !(filter->has_sa && !observation_is_cm(observation)))
+		return false;
+	return !filter->has_peer ||
+	       memcmp(&observation->src, &filter->peer, sizeof(filter->peer)) == 0 ||
+	       memcmp(&observation->dst, &filter->peer, sizeof(filter->peer)) == 0;
 }

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading all observations of a source, with error messages. */
+/*
+ * Reading all observations of a source, with error messages; and which of them are shown. The
+ * options of both, common to all subcommands that read messages.
+ */
 #ifndef TOOLS_PURECM_READING_H
 #define TOOLS_PURECM_READING_H
 
-#include <argp.h>
-
+#include "tools/purecm/command.h"
 #include "tools/purecm/flow.h"
+
+/* What is shown: --peer, --service, --message, --outcome and --connection. */
+struct filter {
+	bool has_peer;
+	bool has_service;
+	bool has_sa; /* --message includes the SA */
+	struct mad_gid peer;
+	uint64_t service;    /* up to 0xffff: a port; above: a service id */
+	uint32_t messages;   /* bitmap; 0 for all */
+	uint32_t outcomes;   /* bitmap; 0 for all */
+	uint32_t connection; /* 0 for all */
+};
 
 /* The source of a subcommand: -r, -i, --recorded or --kernel; cmportd by default. */
 struct reading {
@@ -16,10 +30,17 @@ struct reading {
 	const char *file;	 /* "-" for standard input */
 	const char *interface;
 	uint32_t pid; /* 0: all processes */
+	struct filter filter;
 };
 
-/** reading_argp - child parser for a subcommand; its input is a struct reading */
-extern const struct argp reading_argp;
+/* For inputs that begin with a struct reading: all options, and those of its filter only. */
+extern const struct command_option reading_options[], filter_options[];
+
+/** reading_take_file() - take a capture from an option or an argument; refuses a second one */
+void reading_take_file(void *input, char *path, struct argp_state *state);
+
+/** reading_check() - refuse sources that exclude each other */
+void reading_check(const void *input, struct argp_state *state);
 
 /**
  * reading_take - handle an observation
@@ -54,5 +75,20 @@ const char *reading_name(const struct reading *reading);
 
 /** reading_is_once() - return whether the source can be read only once */
 bool reading_is_once(const struct reading *reading);
+
+/** timeline_write() - write a web page; @path: NULL, "-": standard output. Return: exit status. */
+int timeline_write(const struct reading *reading, const char *path);
+
+/** filter_takes_flow() - return whether a flow is selected, by what is known so far */
+bool filter_takes_flow(const struct filter *filter, const struct flow *flow);
+
+/** filter_takes_outcome() - return whether an outcome is selected; true without --outcome */
+bool filter_takes_outcome(const struct filter *filter, enum flow_outcome outcome);
+
+/** filter_takes_message() - return whether a message is selected by kind */
+bool filter_takes_message(const struct filter *filter, const struct cm_msg *msg);
+
+/** filter_takes_other() - return whether a MAD without flow is selected */
+bool filter_takes_other(const struct filter *filter, const struct observation *observation);
 
 #endif

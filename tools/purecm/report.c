@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/purecm/command.h"
 #include "tools/purecm/mask.h"
 #include "tools/purecm/pcapng.h"
 #include "tools/purecm/reading.h"
@@ -24,14 +23,8 @@
 #define NAME_BYTES 64
 #define ARGS_MAX   6
 
-enum key {
-	KEY_READ = 'r',
-	KEY_OUTPUT = 'o',
-	KEY_MASK = 'm',
-};
-
 struct report {
-	struct reading reading;
+	struct reading reading; /* first */
 	const char *output;
 	const char *target; /* an address for doctor, or NULL */
 	bool masks;
@@ -46,48 +39,35 @@ struct report {
 	uint64_t n_left_out;
 };
 
+static void take_address(void *input, char *address, struct argp_state *state)
+{
+	struct report *report = input;
+
+	if (report->target)
+		argp_error(state, "one address is enough");
+	report->target = address;
+}
+
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "output", KEY_OUTPUT, "FILE", 0, "write there, not to purecm-report-DATE.tar.gz", 0 },
-	{ "mask", KEY_MASK, NULL, 0,
+static const struct command_option options[] = {
+	{ "output", 'o', "FILE", "write there, not to purecm-report-DATE.tar.gz",
+	  COMMAND_TEXT_AT(report, output) },
+	{ "mask", 'm', NULL,
 	  "replace addresses and GUIDs, each always by the same one, and leave out what programs "
-	  "have sent with their requests", 0 },
-	{ "read", KEY_READ, "FILE", 0,
-	  "the messages of a capture, instead of those that cmportd has recorded", 0 },
+	  "have sent with their requests", COMMAND_FLAG_AT(report, masks) },
+	{ "read", 'r', "FILE", "the messages of a capture, instead of those that cmportd has recorded",
+	  COMMAND_TAKEN_BY(reading_take_file) },
 	{ 0 },
 };
 /* clang-format on */
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct report *report = state->input;
-
-	switch (key) {
-	case KEY_OUTPUT:
-		report->output = value;
-		return 0;
-	case KEY_MASK:
-		report->masks = true;
-		return 0;
-	case KEY_READ:
-		report->reading.file = value;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (report->target)
-			argp_error(state, "one address is enough");
-		report->target = value;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.args_doc = "[ADDRESS]",
+static const struct command_line usage = {
+	.args = "[ADDRESS]",
 	.doc = "Packs into one file what a bug report needs: the checks of doctor (with an "
 	       "address, also the way there), the counters of stat, the latest messages and what "
 	       "explain says of them, and versions.",
+	.options = options,
+	.take_arg = take_address,
 };
 
 /* --- parts ---------------------------------------------------------------- */
@@ -346,7 +326,7 @@ int report_main(int argc, char **argv)
 	char output[PATH_MAX], input[PATH_MAX], fallback[2 * NAME_BYTES];
 	int err;
 
-	command_parse(&argp, argc, argv, 0, &report);
+	command_parse(&usage, argc, argv, &report);
 	umask(077);
 	report.mask = report.masks ? mask_new() : NULL;
 	err = report.masks && !report.mask ? -ENOMEM : make_folder(&report);

@@ -14,20 +14,7 @@
 #include "tools/purecm/page.h"
 #include "tools/purecm/snapshot.h"
 
-#define WATCH_S	    2
-#define WAIT_S	    1
-#define SECONDS_MIN 0.05
-#define SECONDS_MAX 86400
-
-enum key {
-	KEY_JSON = 'j',
-	KEY_PID = 512, /* long options only */
-	KEY_PROMETHEUS,
-	KEY_WATCH,
-	KEY_WAIT,
-	KEY_KERNEL,
-	KEY_QUOTAS,
-};
+#define WAIT_S 1
 
 struct stat_options {
 	uint32_t pid;
@@ -39,68 +26,40 @@ struct stat_options {
 	double wait_s;
 };
 
+static void check_options(const void *input, struct argp_state *state)
+{
+	const struct stat_options *options = input;
+
+	if (options->prometheus && (options->json || options->watch_s > 0))
+		argp_error(state, "--prometheus stands alone: a scraper comes again itself");
+	if (options->quotas && (options->pid || options->prometheus || options->kernel))
+		argp_error(state, "--quotas are cmportd's, of users, and not for Prometheus");
+}
+
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "kernel", KEY_KERNEL, NULL, 0, "those of the kernel's connection manager", 0 },
-	{ "pid", KEY_PID, "PID", 0, "of this process only", 0 },
-	{ "watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
-	  "again and again, until Ctrl-C; every 2 s without SECONDS", 0 },
-	{ "wait", KEY_WAIT, "SECONDS", 0,
-	  "for processes that do not answer; 1 without it", 0 },
-	{ "quotas", KEY_QUOTAS, NULL, 0,
-	  "instead: what users have of what they may have; see cmportd(8)", 0 },
-	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ "prometheus", KEY_PROMETHEUS, NULL, 0, "as Prometheus reads it", 0 },
+static const struct command_option option_table[] = {
+	{ "kernel", 0, NULL, "those of the kernel's connection manager",
+	  COMMAND_FLAG_AT(stat_options, kernel) },
+	{ "pid", 0, "PID", "of this process only",
+	  COMMAND_NUMBER_AT(stat_options, pid, 1, INT32_MAX) },
+	{ "watch", 0, "SECONDS", "again and again, until Ctrl-C; every 2 s without SECONDS",
+	  COMMAND_SECONDS_AT(stat_options, watch_s, 0.05, 86400), .is_optional = true, .preset = 2 },
+	{ "wait", 0, "SECONDS", "for processes that do not answer; 1 without it",
+	  COMMAND_SECONDS_AT(stat_options, wait_s, 0.05, 86400) },
+	{ "quotas", 0, NULL, "instead: what users have of what they may have; see cmportd(8)",
+	  COMMAND_FLAG_AT(stat_options, quotas) },
+	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(stat_options, json) },
+	{ "prometheus", 0, NULL, "as Prometheus reads it",
+	  COMMAND_FLAG_AT(stat_options, prometheus) },
 	{ 0 },
 };
 /* clang-format on */
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct stat_options *options = state->input;
-
-	switch (key) {
-	case KEY_PID:
-		options->pid = command_parse_pid(value, state);
-		return 0;
-	case KEY_WATCH:
-		options->watch_s = value ? command_parse_seconds(value, "--watch", SECONDS_MIN,
-								 SECONDS_MAX, state)
-					 : WATCH_S;
-		return 0;
-	case KEY_WAIT:
-		options->wait_s =
-			command_parse_seconds(value, "--wait", SECONDS_MIN, SECONDS_MAX, state);
-		return 0;
-	case KEY_KERNEL:
-		options->kernel = true;
-		return 0;
-	case KEY_JSON:
-		options->json = true;
-		return 0;
-	case KEY_QUOTAS:
-		options->quotas = true;
-		return 0;
-	case KEY_PROMETHEUS:
-		options->prometheus = true;
-		return 0;
-	case ARGP_KEY_END:
-		if (options->prometheus && (options->json || options->watch_s > 0))
-			argp_error(state,
-				   "--prometheus stands alone: a scraper comes again itself");
-		if (options->quotas && (options->pid || options->prometheus || options->kernel))
-			argp_error(state,
-				   "--quotas are cmportd's, of users, and not for Prometheus");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
+static const struct command_line usage = {
 	.doc = "Shows all ids and connections of programs over purecm on this host, and their "
 	       "counters; root those of all users, others their own.",
+	.options = option_table,
+	.check = check_options,
 };
 
 /* --- one snapshot --------------------------------------------------------- */
@@ -239,7 +198,7 @@ int stat_main(int argc, char **argv)
 	struct portd_client *client = NULL;
 	int err;
 
-	command_parse(&argp, argc, argv, 0, &options);
+	command_parse(&usage, argc, argv, &options);
 	if (options.watch_s > 0)
 		return watch_snapshots(&options);
 	err = options.kernel ? 0 : visit_cmportd(&options, &client);

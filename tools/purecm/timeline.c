@@ -1,99 +1,455 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm timeline: a web page with a picture of a capture. Connections are lanes with a line for
- * each end; messages are arrows between them.
+ * purecm timeline, and purecm trace --page: a web page with a picture of a capture, HTML with SVG,
+ * without scripts and external resources. Connections are lanes with a line for each end; messages
+ * are arrows between them.
+ *
+ * Time runs to the right, on one scale for all connections. Distances grow with the logarithm of
+ * time, so that messages microseconds apart can be distinguished beside waits of minutes. Pauses of
+ * a second or more are shaded and labelled with their length.
  */
 #include <errno.h>
-#include <stdio.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "tools/purecm/command.h"
-#include "tools/purecm/timeline_page.h"
+#include "tools/purecm/advice.h"
+#include "tools/purecm/reading.h"
+#include "tools/purecm/show.h"
 
-enum key {
-	KEY_OUTPUT = 'o', /* --outcome has no letter here */
+#define ENTRIES_MAX 5000 /* more do not make a readable picture */
+#define NS_PER_S    1e9
+#define GAP_S	    1.0
+#define STEP_PX	    46 /* minimum distance of messages: a name fits */
+#define DECADE_PX   12
+#define MARGIN_PX   30
+#define TOP_PX	    28
+#define LANE_PX	    96
+#define ACTIVE_PX   30 /* from the top of a lane */
+#define PASSIVE_PX  70
+
+struct log_entry {
+	uint64_t time_ns;
+	struct flow_step step;
+	enum cm_attr attr;
+	char *brief; /* from show_brief() */
 };
 
+/* The messages of a capture that the filter selects. */
+struct log {
+	struct flows *flows;
+	const struct filter *filter;
+	struct log_entry *entry;
+	uint32_t count;
+	uint64_t end_ns; /* of the last message, selected or not */
+	bool is_cut;	 /* there were more messages */
+};
+
+struct page {
+	const struct log *log;
+	FILE *out;
+	double *x;		  /* position of each message */
+	uint32_t *lane;		  /* by flow number - 1: from 1, 0 for none */
+	const struct flow **flow; /* by lane */
+	uint32_t n_lanes;
+	double width;
+};
+
+/* --- reading -------------------------------------------------------------- */
+
+static int take_observation(void *arg, const struct observation *observation)
+{
+	struct log *log = arg;
+	struct flow_step step;
+	struct cm_msg msg;
+	int err;
+
+	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+		return 0;
+	err = flows_take(log->flows, observation, &msg, &step);
+	if (err)
+		return err;
+	log->end_ns = observation->time_ns;
+	if (step.is_copy || !filter_takes_flow(log->filter, step.flow) ||
+	    !filter_takes_message(log->filter, &msg))
+		return 0;
+	log->is_cut = log->count == ENTRIES_MAX;
+	if (!log->is_cut)
+		log->entry[log->count++] =
+			(struct log_entry){ .time_ns = observation->time_ns,
+					    .step = step,
+					    .attr = (enum cm_attr)msg.hdr.attr_id,
+					    .brief = show_brief(&msg) };
+	return 0;
+}
+
+/* The outcomes are known only after the last message. */
+static void drop_other_outcomes(struct log *log)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < log->count; i++) {
+		if (filter_takes_outcome(log->filter, log->entry[i].step.flow->outcome))
+			log->entry[kept++] = log->entry[i];
+		else
+			free(log->entry[i].brief);
+	}
+	log->count = kept;
+}
+
+static int read_log(const struct reading *reading, struct log *log)
+{
+	int err = -ENOMEM;
+
+	log->filter = &reading->filter;
+	log->flows = flows_new(FLOWS_MAX, false);
+	log->entry = calloc(ENTRIES_MAX, sizeof(*log->entry));
+	if (log->flows && log->entry)
+		err = reading_run(reading, take_observation, log);
+	if (!err || err == SOURCE_CUT)
+		drop_other_outcomes(log);
+	return err;
+}
+
+static void free_log(struct log *log)
+{
+	uint32_t i;
+
+	for (i = 0; i < log->count; i++)
+		free(log->entry[i].brief);
+	free(log->entry);
+	flows_free(log->flows);
+}
+
+/* --- the page ------------------------------------------------------------- */
+
+static const char *const head =
+	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	"<meta http-equiv=\"Content-Security-Policy\" "
+	"content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
+
+static const char *const style =
+	"<style>\n"
+	"body { font: 13px sans-serif; margin: 16px; color: #222; background: #fff }\n"
+	"h1 { font-size: 17px }\n"
+	".legend span { display: inline-block; margin-right: 18px }\n"
+	".legend i { display: inline-block; width: 14px; height: 10px; margin-right: 5px }\n"
+	".page { display: flex; overflow-x: auto; border: 1px solid #ccc; margin-top: 12px }\n"
+	".labels { position: sticky; left: 0; flex: none; width: 330px; background: #fff; "
+	"border-right: 1px solid #ccc; z-index: 1 }\n"
+	".label { height: 96px; box-sizing: border-box; padding: 4px 8px; overflow: hidden; border-top: 1px solid #eee }\n"
+	".label b { display: block }\n"
+	".label .failed { color: #b00020 } .label .fine { color: #1b7a3d }\n"
+	"svg { flex: none }\n"
+	".end { stroke: #999 } .lane { stroke: #eee }\n"
+	".gap { fill: #fff3cd } .gaptext { fill: #8a6d00; font-size: 11px; text-anchor: middle }\n"
+	".message line { stroke: #2456a6; stroke-width: 1.6 } .message path { fill: #2456a6 }\n"
+	".message text { font-size: 10px; text-anchor: middle }\n"
+	".repeated line { stroke: #e07b00 } .repeated path { fill: #e07b00 }\n"
+	".refused line { stroke: #b00020 } .refused path { fill: #b00020 }\n"
+	".ignored line { stroke: #999; stroke-dasharray: 4 3 } .ignored path { fill: #999 }\n"
+	".message:hover line { stroke-width: 4 } .message:hover text { font-weight: bold }\n"
+	".time { fill: #666; font-size: 10px; text-anchor: middle }\n"
+	"</style>\n";
+
+static const char *const legend =
+	"<p class=\"legend\"><span><i style=\"background:#2456a6\"></i>message</span>"
+	"<span><i style=\"background:#e07b00\"></i>repeated</span>"
+	"<span><i style=\"background:#b00020\"></i>REJ</span>"
+	"<span><i style=\"background:#999\"></i>ignored by its receiver</span>"
+	"<span><i style=\"background:#fff3cd\"></i>nothing for a second or more</span>"
+	"Times are not to scale. Point at an arrow to see its fields.</p>\n";
+
+static void put_text(const char *text, FILE *out)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '"':
+			fputs("&quot;", out);
+			break;
+		default:
+			putc(*text, out);
+		}
+	}
+}
+
+/* --- positions ------------------------------------------------------------ */
+
+static double gap_s(const struct log *log, uint32_t i)
+{
+	return (double)(int64_t)(log->entry[i].time_ns - log->entry[i - 1].time_ns) / NS_PER_S;
+}
+
+static void place_messages(struct page *page)
+{
+	double x = MARGIN_PX, us;
+	uint32_t i;
+
+	for (i = 0; i < page->log->count; i++) {
+		if (i > 0) {
+			us = gap_s(page->log, i) * 1e6;
+			x += STEP_PX + (us > 1 ? DECADE_PX * log10(us) : 0);
+		}
+		page->x[i] = x;
+	}
+	page->width = x + MARGIN_PX + STEP_PX;
+}
+
+static void place_lanes(struct page *page)
+{
+	const struct flow *flow;
+	uint32_t i;
+
+	for (i = 0; i < page->log->count; i++) {
+		flow = page->log->entry[i].step.flow;
+		if (page->lane[flow->number - 1])
+			continue;
+		page->flow[page->n_lanes++] = flow;
+		page->lane[flow->number - 1] = page->n_lanes;
+	}
+}
+
+static unsigned int lane_y(const struct page *page, const struct flow *flow)
+{
+	return TOP_PX + (page->lane[flow->number - 1] - 1) * LANE_PX;
+}
+
+/* --- lanes --------------------------------------------------------------- */
+
+static void put_label(const struct page *page, const struct flow *flow)
+{
+	const struct context context = { page->log->flows, flow, page->log->end_ns };
+	const struct advice *advice = advice_find(&context);
+	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES];
+	char *what = NULL;
+	size_t bytes;
+	FILE *text;
+
+	fprintf(page->out, "<div class=\"label\"><b>#%u %s &rarr; %s</b><span class=\"%s\">",
+		flow->number, flow_who(flow, FLOW_ACTIVE, active),
+		flow_who(flow, FLOW_PASSIVE, passive), advice ? "failed" : "fine");
+	put_text(flow_outcome_text(flow->outcome), page->out);
+	fputs("</span><br>", page->out);
+	text = advice ? open_memstream(&what, &bytes) : NULL;
+	if (text) {
+		context_print(&context, advice->what, text);
+		fclose(text);
+		put_text(what, page->out);
+	}
+	free(what);
+	fputs("</div>\n", page->out);
+}
+
+static void put_labels(const struct page *page)
+{
+	uint32_t i;
+
+	fprintf(page->out, "<div class=\"labels\"><div style=\"height:%upx\"></div>\n", TOP_PX);
+	for (i = 0; i < page->n_lanes; i++)
+		put_label(page, page->flow[i]);
+	fputs("</div>\n", page->out);
+}
+
+static void put_lane(const struct page *page, const struct flow *flow)
+{
+	static const unsigned int ends[] = { ACTIVE_PX, PASSIVE_PX };
+	const unsigned int y = lane_y(page, flow);
+	size_t i;
+
+	fprintf(page->out, "<line class=\"lane\" x1=\"0\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>\n", y,
+		page->width, y);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		fprintf(page->out,
+			"<line class=\"end\" x1=\"0\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>\n",
+			y + ends[i], page->width, y + ends[i]);
+}
+
+static void put_gap(const struct page *page, uint32_t i)
+{
+	const double s = gap_s(page->log, i);
+	const double from = page->x[i - 1] + STEP_PX / 2.0, to = page->x[i] - STEP_PX / 2.0;
+
+	if (s < GAP_S)
+		return;
+	fprintf(page->out,
+		"<rect class=\"gap\" x=\"%.0f\" y=\"0\" width=\"%.0f\" height=\"%u\"/>"
+		"<text class=\"gaptext\" x=\"%.0f\" y=\"24\">%.1f s</text>\n",
+		from, to - from, TOP_PX + page->n_lanes * LANE_PX, (from + to) / 2, s);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+static const char *class_of(const struct log_entry *entry)
+{
+	if (entry->step.is_stray)
+		return "message ignored";
+	if (entry->step.nth > 1)
+		return "message repeated";
+	if (entry->attr == CM_ATTR_REJ ||
+	    (entry->attr == CM_ATTR_SIDR_REP && entry->step.flow->outcome == FLOW_REJECTED))
+		return "message refused";
+	return "message";
+}
+
+static void put_tip(const struct page *page, const struct log_entry *entry)
+{
+	const double at_s = (double)(int64_t)(entry->time_ns - page->log->entry[0].time_ns) /
+			    NS_PER_S;
+
+	fprintf(page->out, "<title>%s at %.6f s, connection #%u", cm_msg_layout(entry->attr)->name,
+		at_s, entry->step.flow->number);
+	if (entry->step.nth > 1)
+		fprintf(page->out, ", repeated: number %u", entry->step.nth);
+	if (entry->step.is_stray)
+		fputs(", ignored", page->out);
+	if (!entry->step.flow->is_sidr)
+		fprintf(page->out, "\n%s | %s", cm_state_str(entry->step.state[FLOW_ACTIVE]),
+			cm_state_str(entry->step.state[FLOW_PASSIVE]));
+	putc('\n', page->out);
+	put_text(entry->brief ? entry->brief : "", page->out);
+	fputs("</title>", page->out);
+}
+
+static void put_message(const struct page *page, uint32_t i)
+{
+	const struct log_entry *entry = &page->log->entry[i];
+	const unsigned int y = lane_y(page, entry->step.flow);
+	const bool down = entry->step.from == FLOW_ACTIVE;
+	const unsigned int from = y + (down ? ACTIVE_PX : PASSIVE_PX);
+	const unsigned int to = y + (down ? PASSIVE_PX : ACTIVE_PX);
+	const double x = page->x[i], tip = x + 8;
+
+	fprintf(page->out, "<g class=\"%s\">", class_of(entry));
+	put_tip(page, entry);
+	fprintf(page->out, "<line x1=\"%.0f\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>", x, from, tip, to);
+	fprintf(page->out, "<path d=\"M%.0f %u l-6 %d l7 -1z\"/>", tip, to, down ? -8 : 9);
+	fprintf(page->out, "<text x=\"%.0f\" y=\"%u\">%s</text></g>\n", x + 4,
+		down ? from - 5 : from + 13, cm_msg_layout(entry->attr)->name);
+}
+
+static void put_time(const struct page *page, uint32_t i)
+{
+	const double s =
+		(double)(int64_t)(page->log->entry[i].time_ns - page->log->entry[0].time_ns) /
+		NS_PER_S;
+
+	fprintf(page->out, "<text class=\"time\" x=\"%.0f\" y=\"12\">%.3f</text>\n", page->x[i], s);
+}
+
+static void put_picture(const struct page *page)
+{
+	uint32_t i;
+
+	fprintf(page->out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%u\">\n",
+		page->width, TOP_PX + page->n_lanes * LANE_PX + 4);
+	for (i = 1; i < page->log->count; i++)
+		put_gap(page, i);
+	for (i = 0; i < page->n_lanes; i++)
+		put_lane(page, page->flow[i]);
+	for (i = 0; i < page->log->count; i++) {
+		put_time(page, i);
+		put_message(page, i);
+	}
+	fputs("</svg>\n", page->out);
+}
+
+static void put_page(const struct log *log, const char *title, FILE *out)
+{
+	const size_t n_flows = flows_count(log->flows);
+	struct page page = { .log = log, .out = out };
+
+	page.x = calloc(log->count + 1, sizeof(*page.x));
+	page.lane = calloc(n_flows + 1, sizeof(*page.lane));
+	page.flow = calloc(n_flows + 1, sizeof(*page.flow));
+	if (page.x && page.lane && page.flow) {
+		place_messages(&page);
+		place_lanes(&page);
+		fprintf(out, "%s<title>purecm: ", head);
+		put_text(title, out);
+		fprintf(out, "</title>\n%s</head><body>\n<h1>", style);
+		put_text(title, out);
+		fprintf(out, ": %u connections, %u messages</h1>\n%s<div class=\"page\">\n",
+			page.n_lanes, log->count, legend);
+		put_labels(&page);
+		put_picture(&page);
+		fputs("</div></body></html>\n", out);
+	}
+	free(page.x);
+	free(page.lane);
+	free(page.flow);
+}
+
+/* --- the command ---------------------------------------------------------- */
+
+static int write_page(const struct reading *reading, const struct log *log, const char *path)
+{
+	const bool is_stdout = !path || strcmp(path, "-") == 0;
+	FILE *out = is_stdout ? stdout : command_create(path);
+	bool is_broken;
+
+	if (out)
+		put_page(log, reading_name(reading), out);
+	is_broken = !out || ferror(out);
+	if (out && !is_stdout)
+		is_broken |= fclose(out) != 0;
+	if (is_broken && !is_stdout)
+		complain("%s cannot be written: %s", path, strerror(errno));
+	return is_broken ? -EIO : 0;
+}
+
+int timeline_write(const struct reading *reading, const char *path)
+{
+	struct log log = { .count = 0 };
+	int err = read_log(reading, &log);
+
+	if (log.is_cut)
+		complain("%s: only the first %u messages are drawn; choose connections, see "
+			 "--help",
+			 reading_name(reading), ENTRIES_MAX);
+	if ((!err || err == SOURCE_CUT) && write_page(reading, &log, path))
+		err = -EIO;
+	free_log(&log);
+	return err ? STATUS_FAILED : STATUS_OK;
+}
+
 struct timeline {
-	struct reading reading;
+	struct reading reading; /* first */
 	const char *output;
-	struct filter filter;
 };
 
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "output", KEY_OUTPUT, "FILE", 0, "the page; - for standard output, as without it", 0 },
+static const struct command_option options[] = {
+	{ "output", 'o', "FILE", "the page; - for standard output, as without it",
+	  COMMAND_TEXT_AT(timeline, output) },
 	{ 0 },
 };
 /* clang-format on */
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct timeline *timeline = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &timeline->reading;
-		state->child_inputs[1] = &timeline->filter;
-		return 0;
-	case KEY_OUTPUT:
-		timeline->output = value;
-		return 0;
-	case ARGP_KEY_END:
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.children = reading_and_filter,
+static const struct command_line usage = {
+	.args = "[FILE]",
 	.doc = "Draws connections as swim lanes and messages as arrows, in a page that needs "
 	       "nothing but a browser. Repetitions and gaps are coloured; point at an arrow to "
 	       "see its fields.",
+	.options = options,
+	.more = reading_options,
+	.take_arg = reading_take_file,
+	.check = reading_check,
 };
-
-static int write_page(const struct timeline *timeline, const struct message_log *log)
-{
-	const bool is_stdout = !timeline->output || strcmp(timeline->output, "-") == 0;
-	FILE *out = is_stdout ? stdout : command_create(timeline->output);
-	int err = 0;
-
-	if (!out) {
-		complain("%s cannot be written: %s", timeline->output, strerror(errno));
-		return -EIO;
-	}
-	timeline_page(log, reading_name(&timeline->reading), out);
-	if (is_stdout)
-		return 0;
-	if (ferror(out))
-		err = -EIO;
-	if (fclose(out))
-		err = -errno;
-	if (err)
-		complain("%s: not all of it could be written: %s", timeline->output,
-			 strerror(-err));
-	return err;
-}
 
 int timeline_main(int argc, char **argv)
 {
-	struct timeline timeline = { .reading = { .file = NULL } };
-	struct message_log log;
-	bool is_whole;
-	int err;
+	struct timeline timeline = { .output = NULL };
 
-	command_parse(&argp, argc, argv, 0, &timeline);
-	err = message_log_read(&timeline.reading, &timeline.filter, &log);
-	if (err && err != SOURCE_CUT)
-		return STATUS_FAILED;
-	is_whole = !err;
-	if (log.is_cut)
-		complain("%s: only the first %u messages are drawn; choose connections, see "
-			 "--help",
-			 reading_name(&timeline.reading), MESSAGE_LOG_MAX);
-	err = write_page(&timeline, &log);
-	message_log_fini(&log);
-	return err || !is_whole ? STATUS_FAILED : STATUS_OK;
+	command_parse(&usage, argc, argv, &timeline);
+	return timeline_write(&timeline.reading, timeline.output);
 }

@@ -17,13 +17,11 @@
 #include "tools/purecm/command.h"
 #include "tools/purecm/stat_cells.h"
 
-#define DELAY_S	    2
-#define DELAY_MIN_S 0.1
-#define DELAY_MAX_S 3600
-#define ANSWER_MS   500
-#define HEAD_LINES  4
-#define MS_PER_S    1000
-#define N_BUCKETS   1024
+#define DELAY_S	   2
+#define ANSWER_MS  500
+#define HEAD_LINES 4
+#define MS_PER_S   1000
+#define N_BUCKETS  1024
 
 enum origin {
 	OF_PURECM,
@@ -85,34 +83,20 @@ static const enum stat_column columns[] = { STAT_PROCESS, STAT_ID,     STAT_CONN
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "delay", 'd', "SECONDS", 0, "between one look and the next (2)", 0 },
-	{ "pid", 'p', "PID", 0, "of this process only", 0 },
+static const struct command_option options[] = {
+	{ "delay", 'd', "SECONDS", "between one look and the next (2)",
+	  COMMAND_SECONDS_AT(top, delay_s, 0.1, 3600) },
+	{ "pid", 'p', "PID", "of this process only", COMMAND_NUMBER_AT(top, pid, 1, INT32_MAX) },
 	{ 0 },
 };
 /* clang-format on */
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct top *top = state->input;
-
-	if (key == 'd')
-		top->delay_s =
-			command_parse_seconds(value, "--delay", DELAY_MIN_S, DELAY_MAX_S, state);
-	else if (key == 'p')
-		top->pid = command_parse_pid(value, state);
-	else
-		return ARGP_ERR_UNKNOWN;
-	return 0;
-}
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
+static const struct command_line usage = {
 	.doc = "Shows all ids and connections of this host as they change, of programs over purecm "
 	       "and over the kernel's connection manager. Keys: < and > sort by another column, r "
 	       "the other way round, arrows and pages move, q ends. Without a terminal it prints "
 	       "the table once.",
+	.options = options,
 };
 
 /* --- one snapshot --------------------------------------------------------- */
@@ -492,7 +476,7 @@ int top_main(int argc, char **argv)
 	struct top top = { .delay_s = DELAY_S };
 	int status = STATUS_OK;
 
-	command_parse(&argp, argc, argv, 0, &top);
+	command_parse(&usage, argc, argv, &top);
 	if (hash_init(&top.sightings, N_BUCKETS)) {
 		complain("%s", strerror(ENOMEM));
 		return STATUS_FAILED;

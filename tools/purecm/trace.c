@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/purecm/command.h"
-#include "tools/purecm/filter.h"
 #include "tools/purecm/page.h"
 #include "tools/purecm/pcapng.h"
 #include "tools/purecm/reading.h"
@@ -16,21 +14,13 @@
 
 #define COMMENT_BYTES 128
 
-enum key {
-	KEY_WRITE = 'w',
-	KEY_VERBOSE = 'v',
-	KEY_JSON = 'j',
-	KEY_TIME = 't',
-	KEY_CHART = 256,
-};
-
 struct trace {
-	struct reading reading;
+	struct reading reading; /* first */
 	const char *write;
+	const char *page;
 	bool verbose;
 	bool json;
 	bool chart;
-	struct filter filter;
 
 	show_function *write_entry;
 	struct show show;
@@ -40,58 +30,41 @@ struct trace {
 	uint64_t n_shown;
 };
 
+static void check_options(const void *input, struct argp_state *state)
+{
+	const struct trace *trace = input;
+
+	reading_check(&trace->reading, state);
+	if (trace->verbose + trace->json + trace->chart + !!trace->page > 1)
+		argp_error(state, "-v, --json, --chart and --page exclude each other");
+}
+
 /* clang-format off */
-static const struct argp_option option_table[] = {
-	{ "write", KEY_WRITE, "FILE", 0,
+static const struct command_option options[] = {
+	{ "write", 'w', "FILE",
 	  "write what is shown as pcapng, which Wireshark and tshark read; - for standard output, "
-	  "and nothing else is written there then", 0 },
-	{ "verbose", KEY_VERBOSE, NULL, 0, "every field of every message", 0 },
-	{ "chart", KEY_CHART, NULL, 0,
-	  "one connection as a sequence chart: the first that the filters let through", 0 },
-	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ "time", KEY_TIME, NULL, 0, "times of day, not since the first message", 0 },
+	  "and nothing else is written there then", COMMAND_TEXT_AT(trace, write) },
+	{ "verbose", 'v', NULL, "every field of every message", COMMAND_FLAG_AT(trace, verbose) },
+	{ "chart", 0, NULL,
+	  "one connection as a sequence chart: the first that the filters let through",
+	  COMMAND_FLAG_AT(trace, chart) },
+	{ "page", 0, "FILE", "a web page with a picture of all connections, as timeline draws it",
+	  COMMAND_TEXT_AT(trace, page) },
+	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(trace, json) },
+	{ "time", 't', NULL, "times of day, not since the first message",
+	  COMMAND_FLAG_AT(trace, show.is_absolute) },
 	{ 0 },
 };
 /* clang-format on */
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct trace *trace = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &trace->reading;
-		state->child_inputs[1] = &trace->filter;
-		return 0;
-	case KEY_WRITE:
-		trace->write = value;
-		return 0;
-	case KEY_VERBOSE:
-		trace->verbose = true;
-		return 0;
-	case KEY_JSON:
-		trace->json = true;
-		return 0;
-	case KEY_TIME:
-		trace->show.is_absolute = true;
-		return 0;
-	case KEY_CHART:
-		trace->chart = true;
-		return 0;
-	case ARGP_KEY_END:
-		if (trace->verbose + trace->json + trace->chart > 1)
-			argp_error(state, "-v, --json and --chart exclude each other");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	.options = option_table,
-	.parser = parse_option,
-	.children = reading_and_filter,
+static const struct command_line usage = {
+	.args = "[FILE]",
 	.doc = "Shows what connection managers say to each other: time, connection, both ends, "
 	       "message, the states it leads them to, and the fields that matter.",
+	.options = options,
+	.more = reading_options,
+	.take_arg = reading_take_file,
+	.check = check_options,
 };
 
 /* --- one message --------------------------------------------------------- */
@@ -108,13 +81,13 @@ static bool is_shown(struct trace *trace, const struct shown *shown)
 {
 	const struct flow *flow = shown->step->flow;
 
-	if (!filter_takes_flow(&trace->filter, flow) ||
-	    !filter_takes_outcome(&trace->filter, outcome_of(trace, flow)) ||
-	    !filter_takes_message(&trace->filter, shown->msg))
+	if (!filter_takes_flow(&trace->reading.filter, flow) ||
+	    !filter_takes_outcome(&trace->reading.filter, outcome_of(trace, flow)) ||
+	    !filter_takes_message(&trace->reading.filter, shown->msg))
 		return false;
 	/* The first flow that matches is drawn. */
 	if (trace->chart)
-		trace->filter.connection = flow->number;
+		trace->reading.filter.connection = flow->number;
 	return true;
 }
 
@@ -164,7 +137,7 @@ static int take_message(struct trace *trace, const struct observation *observati
 
 static void take_other(struct trace *trace, const struct observation *observation)
 {
-	if (trace->chart || !filter_takes_other(&trace->filter, observation))
+	if (trace->chart || !filter_takes_other(&trace->reading.filter, observation))
 		return;
 	trace->n_shown++;
 	if (trace->file)
@@ -197,7 +170,7 @@ static int read_ahead(struct trace *trace)
 {
 	int err;
 
-	if (!trace->filter.outcomes)
+	if (!trace->reading.filter.outcomes)
 		return 0;
 	if (reading_is_once(&trace->reading)) {
 		complain("--outcome reads a capture twice, which %s does not allow; name a file",
@@ -240,7 +213,9 @@ int trace_main(int argc, char **argv)
 	struct trace trace = { .reading = { .file = NULL } };
 	int err;
 
-	command_parse(&argp, argc, argv, 0, &trace);
+	command_parse(&usage, argc, argv, &trace);
+	if (trace.page)
+		return timeline_write(&trace.reading, trace.page);
 	/* Live messages must be shown at once; tracer.c flushes itself. */
 	if (trace.reading.interface || (trace.reading.file && reading_is_once(&trace.reading)))
 		setlinebuf(stdout);
