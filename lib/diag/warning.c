@@ -158,6 +158,13 @@ void warning_of_tcp_listener(int fd, int err)
 		 strerror(-err));
 }
 
+void warning_of_exec(int fd)
+{
+	log_warn("preload: the connection of descriptor %d ends at exec(): only that of a parent "
+		 "survives it",
+		 fd);
+}
+
 void warning_of_variable(const char *name, const char *text)
 {
 	log_warn("%s: the invalid value %s is ignored", name, text);

@@ -159,6 +159,12 @@ static int control_socket(struct rsock *rs, int cmd, long arg)
 	case F_SETFL:
 		__atomic_store_n(&rs->nonblocking, (arg & O_NONBLOCK) != 0, __ATOMIC_RELAXED);
 		return 0;
+	case RSOCK_MOVE:
+		pthread_mutex_lock(&rs->lock);
+		rs->moved = true;
+		watch_notify(rs);
+		pthread_mutex_unlock(&rs->lock);
+		return 0;
 	case F_GETFD:
 		return fcntl(rs->fd, F_GETFD);
 	case F_SETFD:

@@ -46,7 +46,7 @@ static int look_at_sockets(struct round *round, bool for_sleep)
 		if (for_sleep)
 			round->sleep[i].fd = rs->ops->arm(rs, fd->events);
 		rs->ops->progress(rs);
-		fd->revents = rs->closed ? POLLNVAL : rs->ops->events(rs, fd->events);
+		fd->revents = rs->closed || rs->moved ? POLLNVAL : rs->ops->events(rs, fd->events);
 		pthread_mutex_unlock(&rs->lock);
 		n += fd->revents != 0;
 	}

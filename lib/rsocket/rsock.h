@@ -26,6 +26,14 @@
 
 struct rsock;
 
+/*
+ * A command of rfcntl() for the preload library, which moves the socket to a relay: calls that wait
+ * to receive end with EBADF, and rpoll() with POLLNVAL. From then on only calls with the flag
+ * receive, and they do not wait.
+ */
+#define RSOCK_MOVE 0x72736d76
+#define RSOCK_TAKE 0x08000000 /* beside MSG_DONTWAIT */
+
 /* The arguments of sendmsg() or recvmsg(). */
 struct rs_transfer {
 	const struct iovec *iov;
@@ -85,6 +93,7 @@ struct rsock {
 	unsigned int n_long; /* number of consecutive long waits: see wait.c */
 	bool has_event;	     /* to be read before the next sleep: see wait.c */
 	bool closed;	     /* by rclose() */
+	bool moved;	     /* by RSOCK_MOVE */
 };
 
 /**

@@ -250,7 +250,7 @@ ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offs
 
 static bool recv_would_not_wait(struct rsock *rs)
 {
-	return stream_may_recv(stream_of(rs));
+	return rs->moved || stream_may_recv(stream_of(rs));
 }
 
 /* Return: 1 if there is data; 0 at the end of the data; -errno. */
@@ -266,6 +266,8 @@ static int await_data(struct stream *s, int flags)
 			return error_of_state(s, 0);
 		if (rsock_is_nonblocking(&s->base, flags))
 			return -EAGAIN;
+		if (s->base.moved)
+			return -EBADF;
 		err = wait_unlocked(s, POLLIN, recv_would_not_wait);
 	}
 	return err ? err : 1;
@@ -358,7 +360,10 @@ ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in)
 
 	in->addr_bytes = 0;
 	pthread_mutex_lock(&rs->lock);
-	received = recv_at_once(s, in);
+	if (rs->moved && !(in->flags & RSOCK_TAKE))
+		received = -EBADF;
+	else
+		received = recv_at_once(s, in);
 	if (!received)
 		received = recv_with_token(s, in);
 	pthread_mutex_unlock(&rs->lock);

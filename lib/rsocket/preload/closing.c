@@ -84,6 +84,7 @@ int closing_alias(int from, int to)
 
 EXPORT int dup(int fd)
 {
+	map_socket(fd);
 	return closing_alias(fd, real()->dup(fd));
 }
 
@@ -97,13 +98,16 @@ static bool may_replace(int to)
 /* dup2() has closed the old descriptor only if it succeeded. */
 EXPORT int dup2(int from, int to)
 {
-	int result = may_replace(to) ? real()->dup2(from, to) : -1;
+	int result;
 
+	map_socket(from);
+	result = may_replace(to) ? real()->dup2(from, to) : -1;
 	return from == to ? result : closing_alias(from, result);
 }
 
 EXPORT int dup3(int from, int to, int flags)
 {
+	map_socket(from);
 	return closing_alias(from, may_replace(to) ? real()->dup3(from, to, flags) : -1);
 }
 

@@ -12,8 +12,9 @@
 /* --- fork() --------------------------------------------------------------- */
 
 /* Before fork(): a listener that this process has not waited for leaves the RDMA port. */
-static void leave_port(struct sock *sock)
+static void leave_port(int fd, struct sock *sock)
 {
+	(void)fd;
 	if (sock->backlog < 0 || sock->rs < 0)
 		return;
 	sock->is_blocking = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
@@ -29,8 +30,9 @@ static void leave_ports(void)
 }
 
 /* In a child, which has none of its parent's rsockets. */
-static void drop_rsocket(struct sock *sock)
+static void drop_rsocket(int fd, struct sock *sock)
 {
+	(void)fd;
 	sock->rs = -1;
 	sock->is_awaited = false;
 	sock->n_waiting = 0;

@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <rdma/rsocket.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
@@ -102,19 +103,50 @@ EXPORT int pipe2(int fd[2], int flags)
 	return result;
 }
 
+/* Return: the descriptors in a part of a message. */
+static int *fds_in(struct cmsghdr *control, size_t *n)
+{
+	bool is_rights = control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS;
+
+	*n = is_rights ? (control->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+	return (int *)(void *)CMSG_DATA(control);
+}
+
+void making_give(const struct msghdr *msg)
+{
+	struct msghdr copy = *msg;
+	struct cmsghdr *control = CMSG_FIRSTHDR(msg);
+
+	for (; control; control = CMSG_NXTHDR(&copy, control)) {
+		size_t n;
+		const int *fds = fds_in(control, &n);
+
+		for (size_t i = 0; i < n; i++)
+			relay_give(fds[i]);
+	}
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct sock *sock = fork_settled(fd);
+
+	if (sock)
+		return rsendmsg(sock->rs, msg, flags);
+	making_give(msg);
+	return real()->sendmsg(fd, msg, flags);
+}
+
 /* Another process may send descriptors. */
 EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct sock *sock = fork_settled(fd);
-	ssize_t result = sock ? transfer_receive(sock, msg, flags)
+	ssize_t result = sock ? transfer_receive(fd, sock, msg, flags)
 			      : real()->recvmsg(fd, msg, flags);
 	struct cmsghdr *control = result < 0 ? NULL : CMSG_FIRSTHDR(msg);
 
 	for (; control; control = CMSG_NXTHDR(msg, control)) {
-		bool is_rights = control->cmsg_level == SOL_SOCKET &&
-				 control->cmsg_type == SCM_RIGHTS;
-		size_t n = is_rights ? (control->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-		int *fds = (int *)(void *)CMSG_DATA(control);
+		size_t n;
+		int *fds = fds_in(control, &n);
 
 		for (size_t i = 0; i < n; i++)
 			fds[i] = MADE(fds[i]);

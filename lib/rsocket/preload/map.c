@@ -44,7 +44,7 @@ static int open_placeholder(int cloexec)
 }
 
 /* Sockets and files are not O_PATH, and nobody reads or writes a file that is. */
-static bool is_placeholder(int fd)
+bool map_is_placeholder(int fd)
 {
 	int flags = real()->fcntl(fd, F_GETFL);
 
@@ -71,7 +71,7 @@ static void set_sock(int fd, struct sock *sock)
 	__atomic_store_n(&socks[fd], sock, __ATOMIC_RELEASE);
 }
 
-void map_for_each(void (*work)(struct sock *sock))
+void map_for_each(void (*work)(int fd, struct sock *sock))
 {
 	int n = __atomic_load_n(&n_socks, __ATOMIC_RELAXED);
 
@@ -79,7 +79,7 @@ void map_for_each(void (*work)(struct sock *sock))
 		struct sock *sock = map_get(fd);
 
 		if (sock)
-			work(sock);
+			work(fd, sock);
 	}
 }
 
@@ -95,9 +95,16 @@ static struct sock *make_sock(int rs)
 	if (!sock)
 		sock = malloc(sizeof(*sock));
 	if (sock)
-		*sock = (struct sock){
-			.refs = 1, .rs = rs, .tcp = -1, .repoll = -1, .epfd = -1, .kick_fd = -1
-		};
+		*sock = (struct sock){ .refs = 1,
+				       .rs = rs,
+				       .tcp = -1,
+				       .backlog = -1,
+				       .repoll = -1,
+				       .epfd = -1,
+				       .kick_fd = -1,
+				       .end = -1,
+				       .control = -1,
+				       .index = -1 };
 	return sock;
 }
 
@@ -178,10 +185,18 @@ static void forget(int fd, struct sock *sock)
 					 __ATOMIC_RELAXED))
 		return;
 	fallback_forget(fd);
+	map_release(sock);
+}
+
+void map_release(struct sock *sock)
+{
 	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
 		return;
+	relay_release(sock);
 	if (sock->rs >= 0)
 		rclose(sock->rs);
+	if (sock->end >= 0)
+		own_close(sock->end);
 	if (sock->kick_fd >= 0)
 		own_close(sock->kick_fd);
 	if (sock->tcp >= 0)
@@ -201,7 +216,7 @@ struct sock *map_check(int fd)
 {
 	struct sock *sock = map_socket(fd);
 
-	if (!sock || is_placeholder(fd))
+	if (!sock || map_is_placeholder(fd))
 		return sock;
 	forget(fd, sock);
 	return NULL;

@@ -8,6 +8,7 @@
 #include <rdma/rsocket.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -157,20 +158,89 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 
 /* --- names --------------------------------------------------------------- */
 
+/* The end of a relay has the names of its socket. Return: 0. */
+static int get_relayed(int fd, bool is_peer, struct sockaddr *addr, socklen_t room,
+		       socklen_t *bytes)
+{
+	union name name;
+	socklen_t name_bytes = name_get_relayed(fd, is_peer, &name);
+
+	if (name_bytes) {
+		memcpy(addr, &name, name_bytes < room ? name_bytes : room);
+		*bytes = name_bytes;
+	}
+	return 0;
+}
+
 EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *bytes)
 {
 	const struct sock *sock = map_socket(fd);
+	socklen_t room = bytes ? *bytes : 0;
 
-	return sock ? name_get(sock, rgetsockname, addr, bytes)
-		    : real()->getsockname(fd, addr, bytes);
+	if (sock)
+		return name_get(sock, rgetsockname, addr, bytes);
+	if (real()->getsockname(fd, addr, bytes))
+		return -1;
+	return addr->sa_family == AF_UNIX ? get_relayed(fd, false, addr, room, bytes) : 0;
 }
 
 EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *bytes)
 {
 	const struct sock *sock = map_socket(fd);
+	socklen_t room = bytes ? *bytes : 0;
 
-	return sock ? name_get(sock, rgetpeername, addr, bytes)
-		    : real()->getpeername(fd, addr, bytes);
+	if (sock)
+		return name_get(sock, rgetpeername, addr, bytes);
+	if (real()->getpeername(fd, addr, bytes))
+		return -1;
+	return addr->sa_family == AF_UNIX ? get_relayed(fd, true, addr, room, bytes) : 0;
+}
+
+/* --- options -------------------------------------------------------------- */
+
+/* Those of TCP and IP are accepted of a relay's end, and have no effect. */
+EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
+{
+	const struct sock *sock = map_socket(fd);
+	union name relayed;
+	int result;
+
+	if (sock)
+		return rsetsockopt(sock->rs, level, name, value, bytes);
+	result = real()->setsockopt(fd, level, name, value, bytes);
+	if (result && (level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6) &&
+	    name_get_relayed(fd, true, &relayed))
+		return 0;
+	return result;
+}
+
+/* Return: whether a relay's end answers as TCP's socket. */
+static bool get_as_tcp(int fd, int level, int name, void *value, socklen_t *bytes)
+{
+	bool is_kind = level == SOL_SOCKET && (name == SO_DOMAIN || name == SO_PROTOCOL);
+	union name relayed;
+	int answer = 0;
+
+	if (!is_kind && level != IPPROTO_TCP && level != IPPROTO_IP && level != IPPROTO_IPV6)
+		return false;
+	if (*bytes < sizeof(answer) || !name_get_relayed(fd, true, &relayed))
+		return false;
+	if (is_kind)
+		answer = name == SO_DOMAIN ? relayed.any.sa_family : IPPROTO_TCP;
+	memcpy(value, &answer, sizeof(answer));
+	*bytes = level == IPPROTO_IP && name == IP_OPTIONS ? 0 : sizeof(answer);
+	return true;
+}
+
+EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
+{
+	const struct sock *sock = map_socket(fd);
+
+	if (sock)
+		return rgetsockopt(sock->rs, level, name, value, bytes);
+	return get_as_tcp(fd, level, name, value, bytes)
+		       ? 0
+		       : real()->getsockopt(fd, level, name, value, bytes);
 }
 
 /* --- fcntl(), ioctl() ---------------------------------------------------- */
@@ -186,7 +256,7 @@ EXPORT int fcntl(int fd, int cmd, ...)
 	va_end(args);
 	if (sock && (cmd == F_GETFL || cmd == F_SETFL))
 		return rfcntl(sock->rs, cmd, arg);
-	if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
 		return closing_alias(fd, real()->fcntl(fd, cmd, arg));
 	/* Other commands concern the descriptor itself. */
 	return real()->fcntl(fd, cmd, arg);

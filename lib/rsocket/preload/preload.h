@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -39,12 +40,6 @@
  */
 #define REAL_SAME(X)                                                                             \
 	X(int, shutdown, fork_settled, (int fd, int how), how)                                   \
-	X(int, setsockopt, map_socket,                                                           \
-	  (int fd, int level, int name, const void *value, socklen_t bytes),                     \
-	  level, name, value, bytes)                                                             \
-	X(int, getsockopt, map_socket,                                                           \
-	  (int fd, int level, int name, void *value, socklen_t *bytes),                          \
-	  level, name, value, bytes)                                                             \
 	X(ssize_t, recv, fork_settled, (int fd, void *buf, size_t bytes, int flags),             \
 	  buf, bytes, flags)                                                                     \
 	X(ssize_t, recvfrom, fork_settled,                                                       \
@@ -59,13 +54,14 @@
 	  (int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *addr,        \
 	   socklen_t addr_bytes),                                                                \
 	  buf, bytes, flags, addr, addr_bytes)                                                   \
-	X(ssize_t, sendmsg, fork_settled, (int fd, const struct msghdr *msg, int flags),         \
-	  msg, flags)                                                                            \
 	X(ssize_t, write, fork_checked, (int fd, const void *buf, size_t bytes), buf, bytes)     \
 	X(ssize_t, writev, fork_checked, (int fd, const struct iovec *iov, int n), iov, n)
 
 #define REAL_OTHERS(X)                                                                           \
 	X(int, socket, (int domain, int type, int protocol))                                     \
+	X(int, setsockopt,                                                                       \
+	  (int fd, int level, int name, const void *value, socklen_t bytes))                     \
+	X(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *bytes))         \
 	X(int, getpeername, (int fd, struct sockaddr *addr, socklen_t *bytes))                   \
 	X(int, getsockname, (int fd, struct sockaddr *addr, socklen_t *bytes))                   \
 	X(int, bind, (int fd, const struct sockaddr *addr, socklen_t bytes))                     \
@@ -94,6 +90,22 @@
 	X(int, fcntl, (int fd, int cmd, ...))                                                    \
 	X(int, ioctl, (int fd, unsigned long request, ...))                                      \
 	X(ssize_t, recvmsg, (int fd, struct msghdr *msg, int flags))                             \
+	X(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags))                       \
+	X(int, execve, (const char *path, char *const argv[], char *const env[]))                \
+	X(int, execvpe, (const char *file, char *const argv[], char *const env[]))               \
+	X(int, fexecve, (int fd, char *const argv[], char *const env[]))                         \
+	X(int, execveat,                                                                         \
+	  (int folder, const char *path, char *const argv[], char *const env[], int flags))      \
+	X(int, posix_spawn,                                                                      \
+	  (pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,              \
+	   const posix_spawnattr_t *attr, char *const argv[], char *const env[]))                \
+	X(int, posix_spawnp,                                                                     \
+	  (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,              \
+	   const posix_spawnattr_t *attr, char *const argv[], char *const env[]))                \
+	X(int, posix_spawn_file_actions_adddup2,                                                 \
+	  (posix_spawn_file_actions_t *actions, int from, int to))                               \
+	X(int, system, (const char *command))                                                    \
+	X(FILE *, popen, (const char *command, const char *mode))                                \
 	X(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))                     \
 	X(int, poll, (struct pollfd *fds, nfds_t n, int timeout_ms))                             \
 	X(int, ppoll, (struct pollfd *fds, nfds_t n, const struct timespec *timeout,             \
@@ -205,16 +217,27 @@ struct sock {
 	socklen_t target_bytes;		/* 0: there is none */
 	struct cm_time give_up;		/* when to try TCP */
 	struct sock *next;		/* in the list of unused ones */
+	bool is_away;			/* from this process: see the relays; atomic */
+	int end;			/* of its relay, for the numbers; -1: none */
+	int control;			/* to the process that has it; -1: none */
+	int index;			/* there; -1: none */
 };
 
 /** map_get() - the socket or epoll behind a descriptor; NULL if there is none */
 struct sock *map_get(int fd);
+
+/** relay_enter() - put the end of its relay in place of a number whose socket is away */
+void relay_enter(int fd);
 
 /** map_socket() - the socket behind a descriptor; NULL if there is none */
 static inline struct sock *map_socket(int fd)
 {
 	struct sock *sock = map_get(fd);
 
+	if (sock && __atomic_load_n(&sock->is_away, __ATOMIC_ACQUIRE)) {
+		relay_enter(fd);
+		return NULL;
+	}
 	return sock && !sock->is_repoll ? sock : NULL;
 }
 
@@ -248,11 +271,17 @@ struct sock *map_epoll(int epfd);
  */
 int map_alias(int fd, struct sock *sock);
 
-/** map_for_each() - call a function for each socket and epoll of the process */
-void map_for_each(void (*work)(struct sock *sock));
+/** map_for_each() - call a function for each descriptor of a socket or an epoll */
+void map_for_each(void (*work)(int fd, struct sock *sock));
 
-/** map_forget() - detach a descriptor; the last one closes the sockets behind it */
+/** map_is_placeholder() - return whether the kernel's descriptor is still one of map_new() */
+bool map_is_placeholder(int fd);
+
+/** map_forget() - detach a descriptor */
 void map_forget(int fd);
+
+/** map_release() - drop a reference; the last one closes the sockets behind it */
+void map_release(struct sock *sock);
 
 /** map_swap() - replace a descriptor by a TCP socket, whose own number is closed */
 int map_swap(int fd, int tcp);
@@ -268,7 +297,10 @@ int closing_alias(int from, int to);
 /* --- transferring ----------------------------------------------------------- */
 
 /** transfer_receive() - recvmsg() of a socket */
-ssize_t transfer_receive(struct sock *sock, struct msghdr *msg, int flags);
+ssize_t transfer_receive(int fd, struct sock *sock, struct msghdr *msg, int flags);
+
+/** making_give() - prepare the descriptors in a message for the process that receives it */
+void making_give(const struct msghdr *msg);
 
 /* --- addresses -------------------------------------------------------------- */
 
@@ -291,6 +323,21 @@ socklen_t name_unmap(const struct sockaddr *addr, socklen_t bytes, union name *r
  */
 int name_get(const struct sock *sock, int (*get)(int rs, struct sockaddr *addr, socklen_t *bytes),
 	     struct sockaddr *addr, socklen_t *bytes);
+
+/**
+ * name_bind() - give a unix socket a name that has both addresses of a socket
+ *
+ * Its peer, which the program has instead, has these addresses then, in each process.
+ */
+void name_bind(int fd, const struct sock *sock);
+
+/**
+ * name_get_relayed() - an address of the peer of such a socket
+ * @is_peer: that of getpeername()
+ *
+ * Return: its size; 0 if it is another descriptor.
+ */
+socklen_t name_get_relayed(int fd, bool is_peer, union name *ret);
 
 /* --- configuration -------------------------------------------------------- */
 
@@ -388,6 +435,30 @@ int listener_start(struct sock *sock, int backlog);
 
 /** listener_get() - map_socket() for a program that waits; for connections, if it listens */
 struct sock *listener_get(int fd);
+
+/* --- relays ------------------------------------------------------------------ */
+
+/*
+ * Only the process that has its queue pair can use a connection. If another one needs it, a thread
+ * copies between the rsocket and one end of a pair of unix sockets, and the other end replaces the
+ * program's numbers: from then on the kernel does what is done to them. The end is made when a
+ * forked child first uses the connection, which it asks for over a control socket; when a
+ * descriptor is sent to another process; and before exec(). Until then the parent uses RDMA
+ * directly, and the child's number is a placeholder. The socket is closed when no number of the
+ * parent and no child has it.
+ */
+
+/** relay_took() - return whether a call failed because its socket moved to a relay meanwhile */
+static inline bool relay_took(int fd, const struct sock *sock)
+{
+	return __atomic_load_n(&sock->is_away, __ATOMIC_ACQUIRE) && !map_socket(fd);
+}
+
+/** relay_give() - prepare a number for another process: by a relay, or TCP without a connection */
+void relay_give(int fd);
+
+/** relay_release() - tell the process that has the socket that this one has closed it */
+void relay_release(const struct sock *sock);
 
 /* --- fork mode ------------------------------------------------------------ */
 

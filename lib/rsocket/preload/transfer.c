@@ -16,21 +16,31 @@
 
 #define CHUNK_BYTES 65536
 
-#define X(type, name, find, params, ...)                                                      \
-	EXPORT type name params                                                               \
-	{                                                                                     \
-		struct sock *sock = find(fd);                                                 \
-                                                                                              \
-		return sock ? r##name(sock->rs, __VA_ARGS__) : real()->name(fd, __VA_ARGS__); \
+#define X(type, name, find, params, ...)                                  \
+	EXPORT type name params                                           \
+	{                                                                 \
+		struct sock *sock = find(fd);                             \
+		type result = sock ? r##name(sock->rs, __VA_ARGS__) : -1; \
+                                                                          \
+		if (!sock || (result < 0 && relay_took(fd, sock)))        \
+			result = real()->name(fd, __VA_ARGS__);           \
+		return result;                                            \
 	}
 REAL_SAME(X)
 #undef X
 
 /* There is no ancillary data to receive. */
-ssize_t transfer_receive(struct sock *sock, struct msghdr *msg, int flags)
+ssize_t transfer_receive(int fd, struct sock *sock, struct msghdr *msg, int flags)
 {
+	size_t room = msg->msg_controllen;
+	ssize_t result;
+
 	msg->msg_controllen = 0;
-	return rrecvmsg(sock->rs, msg, flags);
+	result = rrecvmsg(sock->rs, msg, flags);
+	if (result >= 0 || !relay_took(fd, sock))
+		return result;
+	msg->msg_controllen = room;
+	return real()->recvmsg(fd, msg, flags);
 }
 
 /* --- several messages ---------------------------------------------------- */
@@ -48,7 +58,7 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags,
 		deadline = wait_deadline((int)timeout->tv_sec * 1000 +
 					 (int)(timeout->tv_nsec / 1000000));
 	for (i = 0; i < n; i++) {
-		ssize_t got = transfer_receive(sock, &msg[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		ssize_t got = transfer_receive(fd, sock, &msg[i].msg_hdr, flags & ~MSG_WAITFORONE);
 
 		if (got < 0)
 			return i ? (int)i : -1;
@@ -67,6 +77,8 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 	struct sock *sock = fork_settled(fd);
 	unsigned int i;
 
+	for (i = 0; !sock && i < n; i++)
+		making_give(&msg[i].msg_hdr);
 	if (!sock)
 		return real()->sendmmsg(fd, msg, n, flags);
 	for (i = 0; i < n; i++) {
@@ -98,7 +110,7 @@ EXPORT ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t offset, int
 
 	if (!sock)
 		return real()->preadv2(fd, iov, n, offset, flags);
-	return msg_flags < 0 ? -1 : rrecvmsg(sock->rs, &msg, msg_flags);
+	return msg_flags < 0 ? -1 : transfer_receive(fd, sock, &msg, msg_flags);
 }
 
 EXPORT ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)

@@ -55,7 +55,7 @@ static int ms_of(const struct timespec *timeout)
 /* Return: the socket or epoll behind a descriptor; NULL if the kernel can wait for it. */
 static struct sock *get_unpollable(int fd)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = map_socket(fd) ?: map_get(fd);
 
 	return sock && sock->rs >= 0 ? sock : NULL;
 }
@@ -82,8 +82,8 @@ static void check_all(struct pollfd *fds, nfds_t n)
 }
 
 /*
- * Copies the results. Return: the number of ready entries; -1 if a connection has become TCP and
- * all must be polled again.
+ * Copies the results. Return: the number of ready entries; -1 if a connection has become TCP or a
+ * relay's, and all must be polled again.
  */
 static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 {
@@ -97,6 +97,9 @@ static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 		if (from[n + i].revents & POLLIN)
 			fds[i].revents |= fds[i].events & POLLIN;
 		if (sock && from[i].revents & POLLERR && fallback_retry(fds[i].fd, sock))
+			again = true;
+		else if (from[i].revents & POLLNVAL && from[i].fd != fds[i].fd &&
+			 !map_get(fds[i].fd))
 			again = true;
 		else if (sock && from[i].revents & POLLOUT)
 			sock->target_bytes = 0;
