@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/purecm/field.h"
+#include "tools/purecm/json.h"
 #include "tools/purecm/page.h"
 #include "tools/purecm/reading.h"
 
@@ -228,14 +229,13 @@ static void print_title(struct diff *diff)
 static void print_difference(struct diff *diff, const char *what, const char *text)
 {
 	if (diff->json) {
-		printf("{\"a\":%u,\"b\":%u,\"message\":", diff->a->flow->number,
-		       diff->b->flow->number);
-		print_json_string(diff->message, stdout);
-		fputs(",\"what\":", stdout);
-		print_json_string(what, stdout);
-		fputs(",\"text\":", stdout);
-		print_json_string(text, stdout);
-		puts("}");
+		json_begin(NULL, stdout);
+		json_uint("a", diff->a->flow->number, stdout);
+		json_uint("b", diff->b->flow->number, stdout);
+		json_text("message", diff->message, stdout);
+		json_text("what", what, stdout);
+		json_text("text", text, stdout);
+		json_end(stdout);
 	} else {
 		print_title(diff);
 		printf("  %-*s", INDENT - 2, diff->message);
@@ -501,8 +501,10 @@ static void say_unpaired(struct diff *diff, int side)
 		if (talk->is_paired || !is_taken(diff, talk))
 			continue;
 		if (diff->json) {
-			printf("{\"%c\":%u,\"what\":\"only\"}\n", "ab"[side],
-			       talk -> flow -> number);
+			json_begin(NULL, stdout);
+			json_uint(side ? "b" : "a", talk->flow->number, stdout);
+			json_text("what", "only", stdout);
+			json_end(stdout);
 		} else {
 			printf("%sonly in %c: ", diff->n_differences ? "\n" : "", "AB"[side]);
 			print_who(talk);

@@ -6,7 +6,7 @@
 
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/command.h"
-#include "tools/purecm/field.h"
+#include "tools/purecm/json.h"
 #include "tools/purecm/page.h"
 
 #define NAME_COLUMNS 14
@@ -127,20 +127,17 @@ static void print_prose(const struct doctor *doctor, const struct check *check,
 
 static void print_object(const struct check *check, const struct finding *finding)
 {
-	const char *remedy = remedy_of(check, finding);
+	static const char *const words[] = { [VERDICT_OK] = "ok",
+					     [VERDICT_NOTE] = "note",
+					     [VERDICT_BAD] = "bad",
+					     [VERDICT_SKIP] = "skipped" };
 
-	fputs("{\"check\":", stdout);
-	print_json_string(check->name, stdout);
-	printf(",\"verdict\":\"%s\",\"text\":", finding->verdict == VERDICT_BAD ? "bad"
-						: finding->verdict == VERDICT_SKIP
-							? "skipped"
-							: verdict_words[finding->verdict]);
-	print_json_string(finding->text, stdout);
-	if (remedy) {
-		fputs(",\"remedy\":", stdout);
-		print_json_string(remedy, stdout);
-	}
-	puts("}");
+	json_begin(NULL, stdout);
+	json_text("check", check->name, stdout);
+	json_text("verdict", words[finding->verdict], stdout);
+	json_text("text", finding->text, stdout);
+	json_text("remedy", remedy_of(check, finding), stdout);
+	json_end(stdout);
 }
 
 static void run_checks(struct doctor *doctor, struct checkup *checkup, const struct check *checks,

@@ -4,15 +4,12 @@
  * in successful ones.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/delay.h"
-#include "tools/purecm/field.h"
+#include "tools/purecm/json.h"
 #include "tools/purecm/page.h"
 #include "tools/purecm/reading.h"
 
@@ -161,38 +158,31 @@ static void print_member(const struct context *context, const char *name, const 
 {
 	char *filled = text_of(context, text);
 
-	printf(",\"%s\":", name);
-	print_json_string(filled ? filled : "", stdout);
+	json_text(name, filled, stdout);
 	free(filled);
-}
-
-static void print_counts(const struct flow *flow)
-{
-	uint16_t attr;
-	int n = 0;
-
-	fputs(",\"messages\":{", stdout);
-	for (attr = CM_ATTR_REQ; attr <= CM_ATTR_APR; attr++) {
-		if (flow_seen(flow, attr)->count)
-			printf("%s\"%s\":%u", n++ ? "," : "", cm_msg_layout(attr)->name,
-			       flow_seen(flow, attr)->count);
-	}
-	putchar('}');
 }
 
 static void print_object(const struct context *context, const struct advice *advice)
 {
 	const struct flow *flow = context->flow;
+	uint16_t attr;
 
-	printf("{\"connection\":%u,\"outcome\":\"%s\",\"failed\":%s", flow->number,
-	       flow_outcome_word(flow->outcome), advice ? "true" : "false");
+	json_begin(NULL, stdout);
+	json_uint("connection", flow->number, stdout);
+	json_text("outcome", flow_outcome_word(flow->outcome), stdout);
+	json_bool("failed", advice, stdout);
 	print_member(context, "active", "{active}");
 	print_member(context, "passive", "{passive}");
 	print_member(context, "service", "{service}");
-	print_counts(flow);
-	printf(",\"seconds\":%.6f", between_ms(flow->first_ns, flow->last_ns) / 1000);
+	json_begin("messages", stdout);
+	for (attr = CM_ATTR_REQ; attr <= CM_ATTR_APR; attr++) {
+		if (flow_seen(flow, attr)->count)
+			json_uint(cm_msg_layout(attr)->name, flow_seen(flow, attr)->count, stdout);
+	}
+	json_end(stdout);
+	json_fixed("seconds", between_ms(flow->first_ns, flow->last_ns) / 1000, 6, stdout);
 	if (flow_seen(flow, CM_ATTR_REJ)->count)
-		printf(",\"reason\":%u", flow->rej.reason);
+		json_uint("reason", flow->rej.reason, stdout);
 	if (!advice) {
 		print_member(context, "time", NULL);
 	} else {
@@ -200,7 +190,7 @@ static void print_object(const struct context *context, const struct advice *adv
 		print_member(context, "cause", advice->cause);
 		print_member(context, "remedy", advice->remedy);
 	}
-	puts("}");
+	json_end(stdout);
 }
 
 /* --- all of them --------------------------------------------------------- */

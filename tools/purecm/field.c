@@ -4,11 +4,11 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mad/cm_msg.h"
-
-#define JSON_SAFE_MAX (1ull << 53) /* exact in a double */
+#include "tools/purecm/json.h"
 
 uint64_t field_uint(const struct wire_field *field, const void *host)
 {
@@ -190,32 +190,21 @@ void field_print_note(const struct wire_field *field, const void *host, FILE *ou
 
 /* --- JSON ---------------------------------------------------------------- */
 
-void print_json_string(const char *text, FILE *out)
-{
-	putc('"', out);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fprintf(out, "\\%c", *text);
-		else if ((unsigned char)*text < ' ')
-			fprintf(out, "\\u%04x", (unsigned char)*text);
-		else
-			putc(*text, out);
-	}
-	putc('"', out);
-}
-
 void field_print_json(const struct wire_field *field, const void *host, FILE *out)
 {
-	const uint64_t value = field_uint(field, host);
-	bool quoted = field->kind != WIRE_UINT || value >= JSON_SAFE_MAX;
+	char *text = NULL;
+	size_t bytes;
+	FILE *memory;
 
-	print_json_string(field->name, out);
-	putc(':', out);
-	if (!quoted) {
-		fprintf(out, "%" PRIu64, value);
+	if (field->kind == WIRE_UINT && field->size < sizeof(uint64_t)) {
+		json_uint(field->name, field_uint(field, host), out);
 		return;
 	}
-	putc('"', out);
-	field_print(field, host, out);
-	putc('"', out);
+	memory = open_memstream(&text, &bytes);
+	if (!memory)
+		return;
+	field_print(field, host, memory);
+	fclose(memory);
+	json_text(field->name, text, out);
+	free(text);
 }

@@ -29,13 +29,10 @@ void field_print(const struct wire_field *field, const void *host, FILE *out);
 /** field_print_note() - print the meaning of a value, " (1024 bytes)", unless obvious */
 void field_print_note(const struct wire_field *field, const void *host, FILE *out);
 
-/** field_print_json() - print "name":value */
+/** field_print_json() - print a member of json.h: a number, or a string of bytes and of 64 bits */
 void field_print_json(const struct wire_field *field, const void *host, FILE *out);
 
 /** encoded_s() - decode a 5-bit time, 4.096 us * 2^t, to seconds */
 double encoded_s(unsigned int t);
-
-/** print_json_string() - print a quoted and escaped string */
-void print_json_string(const char *text, FILE *out);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/command.h"
-#include "tools/purecm/field.h"
+#include "tools/purecm/json.h"
 #include "tools/purecm/probe.h"
 
 #define TARGET_BYTES 256
@@ -126,12 +126,14 @@ static void print_answer(const struct ping *ping, const struct probe_answer *ans
 	const bool is_answer = answer->result != PROBE_SILENCE;
 
 	if (ping->json) {
-		printf("{\"seq\":%u,\"answer\":\"%s\"", ping->n_sent, result_words[answer->result]);
+		json_begin(NULL, stdout);
+		json_uint("seq", ping->n_sent, stdout);
+		json_text("answer", result_words[answer->result], stdout);
 		if (answer->result == PROBE_REJ)
-			printf(",\"reason\":%u", answer->reason);
+			json_uint("reason", answer->reason, stdout);
 		if (is_answer)
-			printf(",\"ms\":%.3f", answer->ms);
-		puts("}");
+			json_fixed("ms", answer->ms, 3, stdout);
+		json_end(stdout);
 	} else if (!is_answer) {
 		printf("seq=%u no answer within %.1f s\n", ping->n_sent, ping->timeout_s);
 	} else {
@@ -173,13 +175,16 @@ static void print_summary(const struct ping *ping, const struct checkup *checkup
 	const double n = ping->n_answered, mean = n > 0 ? ping->sum_ms / n : 0;
 
 	if (ping->json) {
-		printf("{\"sent\":%u,\"answered\":%u", ping->n_sent, ping->n_answered);
-		if (ping->n_answered)
-			printf(",\"min_ms\":%.3f,\"avg_ms\":%.3f,\"max_ms\":%.3f", ping->min_ms,
-			       mean, ping->max_ms);
-		fputs(",\"conclusion\":", stdout);
-		print_json_string(conclusion_of(ping, checkup), stdout);
-		puts("}");
+		json_begin(NULL, stdout);
+		json_uint("sent", ping->n_sent, stdout);
+		json_uint("answered", ping->n_answered, stdout);
+		if (ping->n_answered) {
+			json_fixed("min_ms", ping->min_ms, 3, stdout);
+			json_fixed("avg_ms", mean, 3, stdout);
+			json_fixed("max_ms", ping->max_ms, 3, stdout);
+		}
+		json_text("conclusion", conclusion_of(ping, checkup), stdout);
+		json_end(stdout);
 		return;
 	}
 	printf("\n%u sent, %u answered, %.0f%% lost\n", ping->n_sent, ping->n_answered,

@@ -6,32 +6,25 @@
 #include <string.h>
 
 #include "cm/conn.h"
-#include "tools/purecm/field.h"
+#include "tools/purecm/json.h"
 #include "tools/purecm/metric.h"
 #include "tools/purecm/snapshot.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-
 /* --- JSON ---------------------------------------------------------------- */
-
-static void print_text(const char *name, const char *text)
-{
-	printf(",\"%s\":", name);
-	print_json_string(text, stdout);
-}
 
 static void print_begin(const struct snapshot *snapshot, const char *type)
 {
-	printf("{\"type\":\"%s\",\"time\":\"%" PRIu64 ".%09" PRIu64 "\"", type,
-	       snapshot->time_ns / NS_PER_S, snapshot->time_ns % NS_PER_S);
+	json_begin(NULL, stdout);
+	json_text("type", type, stdout);
+	json_time(snapshot->time_ns, stdout);
 }
 
 static void print_whose(const struct snapshot *snapshot, uint16_t client)
 {
 	const struct snapshot_process *process = snapshot_process(snapshot, client);
 
-	printf(",\"pid\":%u", process->pid);
-	print_text("program", process->program);
+	json_uint("pid", process->pid, stdout);
+	json_text("program", process->program, stdout);
 }
 
 static void print_json_process(const struct snapshot *snapshot,
@@ -39,9 +32,12 @@ static void print_json_process(const struct snapshot *snapshot,
 {
 	print_begin(snapshot, "process");
 	print_whose(snapshot, process->client);
-	printf(",\"uid\":%u,\"connections\":%u,\"answered\":%s,\"missing_rows\":%u}\n",
-	       process->uid, process->n_conns, process->has_answered ? "true" : "false",
-	       process->has_answered ? process->n_said - process->n_rows : 0);
+	json_uint("uid", process->uid, stdout);
+	json_uint("connections", process->n_conns, stdout);
+	json_bool("answered", process->has_answered, stdout);
+	json_uint("missing_rows", process->has_answered ? process->n_said - process->n_rows : 0,
+		  stdout);
+	json_end(stdout);
 }
 
 static void print_json_id(const struct snapshot *snapshot, const struct portd_stat_id *id)
@@ -50,21 +46,23 @@ static void print_json_id(const struct snapshot *snapshot, const struct portd_st
 
 	print_begin(snapshot, "id");
 	print_whose(snapshot, id->row.client);
-	print_text("id_state", snapshot_id_state(id));
-	print_text("connection_state", snapshot_conn_state(id));
-	print_text("port_space", id->ps ? snapshot_space(id->ps) : "-");
-	print_text("local", snapshot_local(id, place));
-	print_text("peer", snapshot_peer(id, place));
-	print_text("device", snapshot_port_str(snapshot, id->port, place));
-	printf(",\"active\":%s,\"local_comm_id\":%u,\"remote_comm_id\":%u,\"local_qpn\":%u,"
-	       "\"remote_qpn\":%u,\"waiting_requests\":%u",
-	       id->active ? "true" : "false", id->local_comm_id, id->remote_comm_id, id->local_qpn,
-	       id->remote_qpn, id->n_requests);
+	json_text("id_state", snapshot_id_state(id), stdout);
+	json_text("connection_state", snapshot_conn_state(id), stdout);
+	json_text("port_space", id->ps ? snapshot_space(id->ps) : "-", stdout);
+	json_text("local", snapshot_local(id, place), stdout);
+	json_text("peer", snapshot_peer(id, place), stdout);
+	json_text("device", snapshot_port_str(snapshot, id->port, place), stdout);
+	json_bool("active", id->active, stdout);
+	json_uint("local_comm_id", id->local_comm_id, stdout);
+	json_uint("remote_comm_id", id->remote_comm_id, stdout);
+	json_uint("local_qpn", id->local_qpn, stdout);
+	json_uint("remote_qpn", id->remote_qpn, stdout);
+	json_uint("waiting_requests", id->n_requests, stdout);
 	if (id->retries != SNAPSHOT_UNKNOWN)
-		printf(",\"retries\":%u", id->retries);
+		json_uint("retries", id->retries, stdout);
 	if (id->age_ms != UINT64_MAX)
-		printf(",\"age_ms\":%" PRIu64, id->age_ms);
-	puts("}");
+		json_uint("age_ms", id->age_ms, stdout);
+	json_end(stdout);
 }
 
 static void print_json_count(const struct snapshot *snapshot, const struct portd_stat_count *count)
@@ -74,20 +72,24 @@ static void print_json_count(const struct snapshot *snapshot, const struct portd
 	print_begin(snapshot, count->row.client == PORTD_STAT_PASSING ? "port_count" : "count");
 	if (count->row.client != PORTD_STAT_PASSING)
 		print_whose(snapshot, count->row.client);
-	print_text("device", snapshot_port_str(snapshot, count->port, place));
-	print_text("message", snapshot_message(count->message));
-	print_text("what", snapshot_counter(count->what));
-	printf(",\"value\":%" PRIu64 "}\n", count->value);
+	json_text("device", snapshot_port_str(snapshot, count->port, place), stdout);
+	json_text("message", snapshot_message(count->message), stdout);
+	json_text("what", snapshot_counter(count->what), stdout);
+	json_uint("value", count->value, stdout);
+	json_end(stdout);
 }
 
 static void print_json_quota(const struct snapshot *snapshot, const struct portd_stat_quota *row)
 {
 	print_begin(snapshot, "quota");
-	print_text("quota", row->name);
-	if (row->uid != PORTD_QUOTA_EACH)
-		printf(",\"uid\":%u,\"has\":%u,\"was_reached\":%s", row->uid, row->has,
-		       row->was_reached ? "true" : "false");
-	printf(",\"limit\":%u}\n", row->limit);
+	json_text("quota", row->name, stdout);
+	if (row->uid != PORTD_QUOTA_EACH) {
+		json_uint("uid", row->uid, stdout);
+		json_uint("has", row->has, stdout);
+		json_bool("was_reached", row->was_reached, stdout);
+	}
+	json_uint("limit", row->limit, stdout);
+	json_end(stdout);
 }
 
 void stat_print_json(const struct snapshot *snapshot)
