@@ -144,6 +144,16 @@ def one_process_can_be_asked_for(hosts):
     assert "status 1" in done.stdout and "process id 1" in done.stdout, done
 
 
+def ids_are_chosen_by_state_port_and_peer(hosts):
+    done = hosts.of_connection("b", "{stat} --json --state established,listen --port 7174; echo -; "
+                               "{stat} --json --peer 10.77.0.1; echo -; {stat} --state no; true")
+    both, one, _ = done.stdout.split("-\n")
+    states = [json.loads(line).get("id_state") for line in both.splitlines() if '"id"' in line]
+    assert sorted(states) == ["CONNECT", "LISTEN"], done.stdout
+    assert one.count('"type":"id"') == 1 and '"CONNECT"' in one, done.stdout
+    assert '_count"' not in both and "there is no state no" in done.stdout, done.stdout
+
+
 def a_process_that_is_stopped_is_named_and_holds_nobody_up(hosts):
     stop = "kill -STOP $P; while grep -q State:.[^T] /proc/$P/task/*/status; do sleep 0.01; done; "
     done = hosts.of_connection("a", PID + stop + "{stat} --wait 0.3; kill -CONT $P")
@@ -253,7 +263,8 @@ TESTS = (both_ends_tell_of_the_same_connection, quotas_are_shown,
          a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
          a_process_cannot_have_its_name_write_to_the_terminal_of_root,
          a_pipe_that_closes_ends_it, prometheus_gets_lines_that_it_can_read,
-         one_process_can_be_asked_for, a_process_that_is_stopped_is_named_and_holds_nobody_up,
+         one_process_can_be_asked_for, ids_are_chosen_by_state_port_and_peer,
+         a_process_that_is_stopped_is_named_and_holds_nobody_up,
          repetitions_of_a_request_are_counted, what_processes_drop_is_told_of_their_port_as_well,
          retries_end_a_request, top_prints_a_table_once_without_a_terminal,
          top_shows_a_connection_in_a_terminal_until_q)

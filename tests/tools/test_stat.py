@@ -70,7 +70,8 @@ class Stat(unittest.TestCase):
 
     def test_wrong_options_are_wrong(self):
         for words in (["--pid", "0"], ["--pid", "x"], ["--watch=0"], ["--watch=nan"],
-                      ["--wait", "-1"], ["--prometheus", "--json"], ["--prometheus", "--watch"]):
+                      ["--wait", "-1"], ["--port", "0"], ["--state", "closed"], ["--peer", "x"],
+                      ["--prometheus", "--json"], ["--prometheus", "--watch"]):
             self.assertEqual(stat(*words).returncode, 2, words)
 
     def test_output_that_cannot_be_written_is_an_error(self):

@@ -52,6 +52,20 @@ uint16_t observation_lid(const struct mad_gid *gid)
 	return (uint16_t)(gid->raw[LID_AT] << 8 | gid->raw[LID_AT + 1]);
 }
 
+int observation_parse_gid(const char *text, struct mad_gid *ret)
+{
+	unsigned int lid;
+	uint8_t ip[4];
+
+	if (sscanf(text, "lid %u", &lid) == 1 && lid && lid <= UINT16_MAX)
+		*ret = observation_gid_of_lid((uint16_t)lid);
+	else if (inet_pton(AF_INET, text, ip) == 1)
+		*ret = observation_gid_of_ip4(ip);
+	else if (inet_pton(AF_INET6, text, ret->raw) != 1)
+		return -EINVAL;
+	return 0;
+}
+
 const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES])
 {
 	if (observation_lid(gid))

@@ -133,6 +133,9 @@ struct mad_gid observation_gid_of_lid(uint16_t lid);
 /** observation_lid() - the LID in such a GID; 0 in all others */
 uint16_t observation_lid(const struct mad_gid *gid);
 
+/** observation_parse_gid() - parse an IP address, a GID, or "lid N". Return: 0 or -EINVAL. */
+int observation_parse_gid(const char *text, struct mad_gid *ret);
+
 #define WHO_BYTES 48
 
 /** who_str() - format "10.77.0.1", "fd00::1", "lid 5". Return: @buf. */

@@ -4,7 +4,6 @@
  */
 #include "tools/purecm/reading.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,17 +47,9 @@ void reading_check(const void *input, struct argp_state *state)
 static void take_peer(void *input, char *text, struct argp_state *state)
 {
 	struct filter *filter = &((struct reading *)input)->filter;
-	struct mad_gid gid = { { 0 } };
-	unsigned int lid;
-	uint8_t ip[4];
 
-	if (sscanf(text, "lid %u", &lid) == 1 && lid && lid <= UINT16_MAX)
-		gid = observation_gid_of_lid((uint16_t)lid);
-	else if (inet_pton(AF_INET, text, ip) == 1)
-		gid = observation_gid_of_ip4(ip);
-	else if (inet_pton(AF_INET6, text, gid.raw) != 1)
+	if (observation_parse_gid(text, &filter->peer))
 		argp_error(state, "--peer: %s is no IP address, GID or `lid N'", text);
-	filter->peer = gid;
 	filter->has_peer = true;
 }
 

@@ -11,6 +11,7 @@
 
 #include "cm/tally.h"
 #include "lib/portd/proto/proto.h"
+#include "tools/purecm/command.h"
 
 #define PROGRAM_BYTES 64
 #define PLACE_BYTES   96 /* of an address and a port number */
@@ -132,6 +133,72 @@ const char *snapshot_counter(unsigned int what);
 
 /** snapshot_is_gauge() - return whether a counter is a number of peers, which may fall */
 bool snapshot_is_gauge(unsigned int what);
+
+/* --- which ids are shown --------------------------------------------------- */
+
+struct snapshot_filter {
+	uint32_t pid;	    /* 0: of all processes */
+	const char *states; /* NULL: in all */
+	uint32_t port;	    /* at either end; 0: any */
+	const char *peer;   /* an address; NULL: any */
+};
+
+/* For inputs that begin with a struct snapshot_filter. */
+extern const struct command_option snapshot_options[];
+
+/** snapshot_check() - refuse what is no state and no address */
+void snapshot_check(const void *input, struct argp_state *state);
+
+/** snapshot_select() - drop the other ids, and the counters unless the filter takes all */
+void snapshot_select(struct snapshot *snapshot, const struct snapshot_filter *filter);
+
+/* --- output ---------------------------------------------------------------- */
+
+#define STAT_CELL_BYTES 112
+#define STAT_LINE_BYTES (STAT_N_COLUMNS * (STAT_CELL_BYTES + STAT_GAP))
+#define STAT_GAP	2
+
+enum stat_column {
+	STAT_PROCESS,
+	STAT_ID,
+	STAT_CONNECTION,
+	STAT_LOCAL,
+	STAT_PEER,
+	STAT_DEVICE,
+	STAT_QPN,
+	STAT_COMM_IDS,
+	STAT_AGE,
+	STAT_RETRIES,
+	STAT_N_COLUMNS,
+};
+
+/* A row of the table of ids. */
+struct stat_row {
+	char text[STAT_N_COLUMNS][STAT_CELL_BYTES];
+	uint64_t age_ms;
+	uint32_t retries;
+};
+
+extern const char *const stat_titles[STAT_N_COLUMNS];
+
+/** stat_fill_row() - format an id */
+void stat_fill_row(const struct snapshot *snapshot, const struct portd_stat_id *id,
+		   struct stat_row *ret);
+
+/** stat_measure() - find the widths of columns. Return: that of all of them. */
+unsigned int stat_measure(const struct stat_row *rows, size_t n,
+			  unsigned int ret_widths[STAT_N_COLUMNS]);
+
+/**
+ * stat_format() - format a line of the table
+ * @row:     NULL for the titles
+ * @columns: their order; NULL: as above
+ *
+ * Return: @ret.
+ */
+const char *stat_format(const struct stat_row *row, const enum stat_column *columns,
+			size_t n_columns, const unsigned int widths[STAT_N_COLUMNS],
+			char ret[STAT_LINE_BYTES]);
 
 /** stat_print_quotas() - print the quotas of users as text */
 void stat_print_quotas(const struct snapshot *snapshot);

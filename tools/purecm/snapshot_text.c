@@ -129,3 +129,91 @@ bool snapshot_is_gauge(unsigned int what)
 {
 	return what == PORTD_COUNT_FAST_PEERS || what == PORTD_COUNT_LOST_PEERS;
 }
+
+/* --- filters --------------------------------------------------------------- */
+
+/* clang-format off */
+const struct command_option snapshot_options[] = {
+	{ "pid", 'p', "PID", "of this process only",
+	  COMMAND_NUMBER_AT(snapshot_filter, pid, 1, INT32_MAX) },
+	{ "state", 0, "STATE,...",
+	  "only ids whose own state, or whose connection's, is one of these: LISTEN, ESTABLISHED",
+	  COMMAND_TEXT_AT(snapshot_filter, states) },
+	{ "port", 0, "PORT", "only ids that have this port, or whose peer has it",
+	  COMMAND_NUMBER_AT(snapshot_filter, port, 1, UINT16_MAX) },
+	{ "peer", 0, "ADDRESS", "only ids whose peer has this address",
+	  COMMAND_TEXT_AT(snapshot_filter, peer) },
+	{ 0 },
+};
+/* clang-format on */
+
+/* Return: whether a list has a state; "QP RTS" is also RTS. */
+static bool has_state(const char *states, const char *state)
+{
+	const size_t skip = strncmp(state, "QP ", 3) == 0 ? 3 : 0, n = strlen(state + skip);
+
+	for (; states; states = strchr(states, ',')) {
+		states += *states == ',';
+		if (strncasecmp(states, state + skip, n) == 0 && (!states[n] || states[n] == ','))
+			return true;
+	}
+	return false;
+}
+
+static bool is_state(const char *word)
+{
+	struct portd_stat_id row = { .id_state = 0 };
+	unsigned int i;
+
+	for (i = 0; i < PORTD_STAT_NONE; i++) {
+		row.id_state = row.conn_state = (uint8_t)i;
+		if (has_state(word, snapshot_id_state(&row)) ||
+		    has_state(word, snapshot_conn_state(&row)))
+			return true;
+	}
+	return false;
+}
+
+void snapshot_check(const void *input, struct argp_state *state)
+{
+	const struct snapshot_filter *filter = input;
+	const char *word = filter->states;
+	struct mad_gid gid;
+
+	for (; word; word = strchr(word, ',')) {
+		word += *word == ',';
+		if (!is_state(word))
+			argp_error(state, "--state: there is no state %s", word);
+	}
+	if (filter->peer && observation_parse_gid(filter->peer, &gid))
+		argp_error(state, "--peer: %s is no IP address or GID", filter->peer);
+}
+
+static bool is_taken(const struct snapshot_filter *filter, const struct portd_stat_id *id)
+{
+	struct mad_gid wanted, peer = id->peer_gid;
+
+	if (id->family == 4)
+		peer = observation_gid_of_ip4(id->peer_addr + 12);
+	else if (id->family)
+		memcpy(peer.raw, id->peer_addr, sizeof(peer.raw));
+	return (!filter->states || has_state(filter->states, snapshot_id_state(id)) ||
+		has_state(filter->states, snapshot_conn_state(id))) &&
+	       (!filter->port || id->local_port == filter->port || id->peer_port == filter->port) &&
+	       (!filter->peer || (!observation_parse_gid(filter->peer, &wanted) &&
+				  memcmp(&wanted, &peer, sizeof(peer)) == 0));
+}
+
+void snapshot_select(struct snapshot *snapshot, const struct snapshot_filter *filter)
+{
+	size_t i, n = 0;
+
+	if (!filter->states && !filter->port && !filter->peer)
+		return;
+	for (i = 0; i < snapshot->n_ids; i++) {
+		if (is_taken(filter, &snapshot->id[i]))
+			snapshot->id[n++] = snapshot->id[i];
+	}
+	snapshot->n_ids = n;
+	snapshot->n_counts = 0;
+}

@@ -17,7 +17,7 @@
 #define WAIT_S 1
 
 struct stat_options {
-	uint32_t pid;
+	struct snapshot_filter filter; /* first */
 	bool json;
 	bool prometheus;
 	bool kernel;
@@ -32,7 +32,8 @@ static void check_options(const void *input, struct argp_state *state)
 
 	if (options->prometheus && (options->json || options->watch_s > 0))
 		argp_error(state, "--prometheus stands alone: a scraper comes again itself");
-	if (options->quotas && (options->pid || options->prometheus || options->kernel))
+	snapshot_check(input, state);
+	if (options->quotas && (options->filter.pid || options->prometheus || options->kernel))
 		argp_error(state, "--quotas are cmportd's, of users, and not for Prometheus");
 }
 
@@ -40,8 +41,6 @@ static void check_options(const void *input, struct argp_state *state)
 static const struct command_option option_table[] = {
 	{ "kernel", 0, NULL, "those of the kernel's connection manager",
 	  COMMAND_FLAG_AT(stat_options, kernel) },
-	{ "pid", 0, "PID", "of this process only",
-	  COMMAND_NUMBER_AT(stat_options, pid, 1, INT32_MAX) },
 	{ "watch", 0, "SECONDS", "again and again, until Ctrl-C; every 2 s without SECONDS",
 	  COMMAND_SECONDS_AT(stat_options, watch_s, 0.05, 86400), .is_optional = true, .preset = 2 },
 	{ "wait", 0, "SECONDS", "for processes that do not answer; 1 without it",
@@ -59,6 +58,7 @@ static const struct command_line usage = {
 	.doc = "Shows all ids and connections of programs over purecm on this host, and their "
 	       "counters; root those of all users, others their own.",
 	.options = option_table,
+	.more = snapshot_options,
 	.check = check_options,
 };
 
@@ -98,11 +98,11 @@ static void print_snapshot(const struct stat_options *options, const struct snap
 static int gather_snapshot(const struct stat_options *options, struct portd_client *client,
 			   struct snapshot *ret)
 {
-	int err = snapshot_gather(client, options->quotas ? PORTD_STAT_QUOTAS : options->pid,
+	int err = snapshot_gather(client, options->quotas ? PORTD_STAT_QUOTAS : options->filter.pid,
 				  (unsigned int)(options->wait_s * 1000), ret);
 
 	/* For Prometheus they would be counters that fall; it can add them up itself. */
-	if (!err && !options->pid && !options->prometheus && !options->quotas)
+	if (!err && !options->filter.pid && !options->prometheus && !options->quotas)
 		err = snapshot_sum(ret);
 	if (err)
 		complain("cmportd does not answer: %s", strerror(-err));
@@ -111,7 +111,7 @@ static int gather_snapshot(const struct stat_options *options, struct portd_clie
 
 static int gather_kernel(const struct stat_options *options, struct snapshot *ret)
 {
-	int err = snapshot_gather_kernel(options->pid, ret);
+	int err = snapshot_gather_kernel(options->filter.pid, ret);
 
 	if (err == -ENOENT && options->prometheus)
 		return 0; /* a metric of its own */
@@ -130,13 +130,14 @@ static int look_once(const struct stat_options *options, struct portd_client *cl
 				  : gather_snapshot(options, client, &snapshot);
 
 	if (!err) {
+		snapshot_select(&snapshot, &options->filter);
 		print_snapshot(options, &snapshot);
 		snapshot_complain(&snapshot);
 	}
-	if (!err && options->pid && snapshot.n_processes == 1) {
+	if (!err && options->filter.pid && snapshot.n_processes == 1) {
 		complain("no program over %s has process id %u, or it is another user's",
 			 options->kernel ? "the kernel's connection manager" : "purecm",
-			 options->pid);
+			 options->filter.pid);
 		err = -ESRCH;
 	}
 	snapshot_fini(&snapshot);

@@ -5,10 +5,11 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/purecm/page.h"
-#include "tools/purecm/stat_cells.h"
+#include "tools/purecm/snapshot.h"
 
 const char *const stat_titles[STAT_N_COLUMNS] = {
 	[STAT_PROCESS] = "PROCESS",
@@ -64,123 +65,109 @@ static void print_pair(uint32_t local, uint32_t remote, char buf[STAT_CELL_BYTES
 		snprintf(buf, STAT_CELL_BYTES, "%s%s", remote ? "- " : "", theirs);
 }
 
-void stat_fill_cells(const struct snapshot *snapshot, const struct portd_stat_id *id,
-		     struct stat_cells *cells)
+void stat_fill_row(const struct snapshot *snapshot, const struct portd_stat_id *id,
+		   struct stat_row *row)
 {
 	const char *space = snapshot_space(id->ps);
 	char place[PLACE_BYTES];
 
-	print_process(snapshot_process(snapshot, id->row.client), cells->text[STAT_PROCESS]);
-	snprintf(cells->text[STAT_ID], STAT_CELL_BYTES, "%s%s%s",
+	print_process(snapshot_process(snapshot, id->row.client), row->text[STAT_PROCESS]);
+	snprintf(row->text[STAT_ID], STAT_CELL_BYTES, "%s%s%s",
 		 id->id_state == PORTD_STAT_NONE ? "" : space,
 		 id->id_state == PORTD_STAT_NONE ? "" : " ", snapshot_id_state(id));
 	if (id->n_requests)
-		snprintf(cells->text[STAT_CONNECTION], STAT_CELL_BYTES, "%u waiting",
-			 id->n_requests);
+		snprintf(row->text[STAT_CONNECTION], STAT_CELL_BYTES, "%u waiting", id->n_requests);
 	else
-		snprintf(cells->text[STAT_CONNECTION], STAT_CELL_BYTES, "%s",
+		snprintf(row->text[STAT_CONNECTION], STAT_CELL_BYTES, "%s",
 			 snapshot_conn_state(id));
-	snprintf(cells->text[STAT_LOCAL], STAT_CELL_BYTES, "%s", snapshot_local(id, place));
-	snprintf(cells->text[STAT_PEER], STAT_CELL_BYTES, "%s", snapshot_peer(id, place));
-	snprintf(cells->text[STAT_DEVICE], STAT_CELL_BYTES, "%s",
+	snprintf(row->text[STAT_LOCAL], STAT_CELL_BYTES, "%s", snapshot_local(id, place));
+	snprintf(row->text[STAT_PEER], STAT_CELL_BYTES, "%s", snapshot_peer(id, place));
+	snprintf(row->text[STAT_DEVICE], STAT_CELL_BYTES, "%s",
 		 snapshot_port_str(snapshot, id->port, place));
-	print_pair(id->local_qpn, id->remote_qpn, cells->text[STAT_QPN]);
-	print_pair(id->local_comm_id, id->remote_comm_id, cells->text[STAT_COMM_IDS]);
-	print_age(id->age_ms, cells->text[STAT_AGE]);
+	print_pair(id->local_qpn, id->remote_qpn, row->text[STAT_QPN]);
+	print_pair(id->local_comm_id, id->remote_comm_id, row->text[STAT_COMM_IDS]);
+	print_age(id->age_ms, row->text[STAT_AGE]);
+	row->age_ms = id->age_ms;
+	row->retries = id->retries == SNAPSHOT_UNKNOWN ? 0 : id->retries;
 	if (id->retries == SNAPSHOT_UNKNOWN)
-		snprintf(cells->text[STAT_RETRIES], STAT_CELL_BYTES, "-");
+		snprintf(row->text[STAT_RETRIES], STAT_CELL_BYTES, "-");
 	else
-		snprintf(cells->text[STAT_RETRIES], STAT_CELL_BYTES, "%u", id->retries);
+		snprintf(row->text[STAT_RETRIES], STAT_CELL_BYTES, "%u", id->retries);
 }
 
 /* --- ids ----------------------------------------------------------------- */
 
-void stat_widen(unsigned int widths[STAT_N_COLUMNS], const struct stat_cells *cells)
+unsigned int stat_measure(const struct stat_row *rows, size_t n,
+			  unsigned int ret_widths[STAT_N_COLUMNS])
 {
-	unsigned int i, width;
-
-	for (i = 0; i < STAT_N_COLUMNS; i++) {
-		width = (unsigned int)strlen(cells->text[i]);
-		if (width > widths[i])
-			widths[i] = width;
-	}
-}
-
-static unsigned int measure_columns(const struct snapshot *snapshot,
-				    unsigned int widths[STAT_N_COLUMNS])
-{
-	unsigned int i, sum = 0;
-	struct stat_cells cells;
+	unsigned int i, width, sum = 0;
 	size_t at;
 
-	for (i = 0; i < STAT_N_COLUMNS; i++)
-		widths[i] = (unsigned int)strlen(stat_titles[i]);
-	for (at = 0; at < snapshot->n_ids; at++) {
-		stat_fill_cells(snapshot, &snapshot->id[at], &cells);
-		stat_widen(widths, &cells);
+	for (i = 0; i < STAT_N_COLUMNS; i++) {
+		ret_widths[i] = (unsigned int)strlen(stat_titles[i]);
+		for (at = 0; at < n; at++) {
+			width = (unsigned int)strlen(rows[at].text[i]);
+			if (width > ret_widths[i])
+				ret_widths[i] = width;
+		}
+		sum += ret_widths[i] + STAT_GAP;
 	}
-	for (i = 0; i < STAT_N_COLUMNS; i++)
-		sum += widths[i] + STAT_GAP;
 	return sum - STAT_GAP;
 }
 
-static void print_row(const struct stat_cells *cells, const unsigned int widths[STAT_N_COLUMNS])
+const char *stat_format(const struct stat_row *row, const enum stat_column *columns,
+			size_t n_columns, const unsigned int widths[STAT_N_COLUMNS],
+			char ret[STAT_LINE_BYTES])
 {
-	unsigned int i;
+	size_t i, at, n = 0;
 
-	for (i = 0; i < STAT_N_COLUMNS - 1; i++)
-		printf("%-*s", (int)(widths[i] + STAT_GAP), cells->text[i]);
-	puts(cells->text[i]);
-}
-
-static void print_table(const struct snapshot *snapshot, const unsigned int widths[STAT_N_COLUMNS])
-{
-	struct stat_cells cells;
-	size_t at;
-
-	for (at = 0; at < STAT_N_COLUMNS; at++)
-		snprintf(cells.text[at], STAT_CELL_BYTES, "%s", stat_titles[at]);
-	print_row(&cells, widths);
-	for (at = 0; at < snapshot->n_ids; at++) {
-		stat_fill_cells(snapshot, &snapshot->id[at], &cells);
-		print_row(&cells, widths);
+	for (i = 0; i < n_columns; i++) {
+		at = columns ? columns[i] : i;
+		n += (size_t)sprintf(ret + n, "%-*s", (int)(widths[at] + STAT_GAP),
+				     row ? row->text[at] : stat_titles[at]);
 	}
+	while (n && ret[n - 1] == ' ')
+		ret[--n] = '\0';
+	return ret;
 }
 
-static void print_paragraph(const struct stat_cells *cells, unsigned int width)
+static void print_paragraph(const struct stat_row *row, unsigned int width)
 {
 	char text[STAT_N_COLUMNS * STAT_CELL_BYTES + 64];
 
-	fputs(cells->text[STAT_PROCESS], stdout);
+	fputs(row->text[STAT_PROCESS], stdout);
 	snprintf(text, sizeof(text),
 		 "%s, connection %s, %s to %s, device %s, QPN %s, comm ids %s, "
 		 "age %s, %s retries",
-		 cells->text[STAT_ID], cells->text[STAT_CONNECTION], cells->text[STAT_LOCAL],
-		 cells->text[STAT_PEER], cells->text[STAT_DEVICE], cells->text[STAT_QPN],
-		 cells->text[STAT_COMM_IDS], cells->text[STAT_AGE], cells->text[STAT_RETRIES]);
+		 row->text[STAT_ID], row->text[STAT_CONNECTION], row->text[STAT_LOCAL],
+		 row->text[STAT_PEER], row->text[STAT_DEVICE], row->text[STAT_QPN],
+		 row->text[STAT_COMM_IDS], row->text[STAT_AGE], row->text[STAT_RETRIES]);
 	putchar(' ');
-	page_fill(text, (unsigned int)strlen(cells->text[STAT_PROCESS]) + 1, STAT_GAP, width,
-		  stdout);
+	page_fill(text, (unsigned int)strlen(row->text[STAT_PROCESS]) + 1, STAT_GAP, width, stdout);
 }
 
 static void print_ids(const struct snapshot *snapshot, unsigned int width)
 {
+	struct stat_row *rows = calloc(snapshot->n_ids + 1, sizeof(*rows));
 	unsigned int widths[STAT_N_COLUMNS];
-	struct stat_cells cells;
-	size_t at;
+	char text[STAT_LINE_BYTES];
+	bool is_table;
+	size_t i;
 
-	if (!snapshot->n_ids) {
+	if (!snapshot->n_ids || !rows)
 		puts("no ids");
-		return;
+	for (i = 0; rows && i < snapshot->n_ids; i++)
+		stat_fill_row(snapshot, &snapshot->id[i], &rows[i]);
+	is_table = rows && (stat_measure(rows, snapshot->n_ids, widths) <= width || !width);
+	if (is_table && snapshot->n_ids)
+		puts(stat_format(NULL, NULL, STAT_N_COLUMNS, widths, text));
+	for (i = 0; rows && i < snapshot->n_ids; i++) {
+		if (is_table)
+			puts(stat_format(&rows[i], NULL, STAT_N_COLUMNS, widths, text));
+		else
+			print_paragraph(&rows[i], width);
 	}
-	if (measure_columns(snapshot, widths) <= width || !width) {
-		print_table(snapshot, widths);
-		return;
-	}
-	for (at = 0; at < snapshot->n_ids; at++) {
-		stat_fill_cells(snapshot, &snapshot->id[at], &cells);
-		print_paragraph(&cells, width);
-	}
+	free(rows);
 }
 
 /* --- counters ------------------------------------------------------------ */

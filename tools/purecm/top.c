@@ -4,7 +4,6 @@
  * connection manager in one table.
  */
 #include <curses.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +13,11 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "lib/portd/client/portd_client.h"
-#include "tools/purecm/command.h"
-#include "tools/purecm/stat_cells.h"
+#include "tools/purecm/snapshot.h"
 
 #define DELAY_S	   2
 #define ANSWER_MS  500
 #define HEAD_LINES 4
-#define MS_PER_S   1000
-#define N_BUCKETS  1024
 
 enum origin {
 	OF_PURECM,
@@ -29,23 +25,10 @@ enum origin {
 	N_ORIGINS,
 };
 
-/* First sighting of a kernel id, whose age the kernel does not report. */
-struct seen_id {
-	struct hash_node by_key;
-	struct seen_key {
-		uint32_t pid, qpn;
-		uint16_t ports[2];
-		uint8_t addrs[2][16];
-		char device[PORTD_DEVICE_BYTES];
-	} key;
+/* When an id of the kernel was first seen, which does not report its age. */
+struct sighting {
+	uint64_t key;
 	uint64_t first_ns;
-	uint64_t last_look;
-};
-
-struct row {
-	struct stat_cells cells;
-	uint64_t age_ms;
-	uint32_t retries;
 };
 
 /* Total of messages at all ports. */
@@ -54,14 +37,14 @@ struct passed {
 };
 
 struct top {
-	uint32_t pid; /* 0: all */
+	struct snapshot_filter filter; /* first */
 	double delay_s;
 
-	struct portd_client *client; /* NULL: no cmportd known */
-	struct hash sightings;
-	uint64_t n_looks;
+	struct portd_client *client;	  /* NULL: no cmportd known */
+	struct sighting *seen, *sighting; /* at the last look, by key, and at this one */
+	size_t n_seen, n_sightings;
 
-	struct row *row;
+	struct stat_row *row;
 	size_t n_rows;
 	size_t n_of[N_ORIGINS];
 	bool has[N_ORIGINS];
@@ -86,7 +69,6 @@ static const enum stat_column columns[] = { STAT_PROCESS, STAT_ID,     STAT_CONN
 static const struct command_option options[] = {
 	{ "delay", 'd', "SECONDS", "between one look and the next (2)",
 	  COMMAND_SECONDS_AT(top, delay_s, 0.1, 3600) },
-	{ "pid", 'p', "PID", "of this process only", COMMAND_NUMBER_AT(top, pid, 1, INT32_MAX) },
 	{ 0 },
 };
 /* clang-format on */
@@ -97,75 +79,61 @@ static const struct command_line usage = {
 	       "the other way round, arrows and pages move, q ends. Without a terminal it prints "
 	       "the table once.",
 	.options = options,
+	.more = snapshot_options,
+	.check = snapshot_check,
 };
 
 /* --- one snapshot --------------------------------------------------------- */
 
-static void forget_sightings(struct top *top, bool all)
+static int compare_sightings(const void *a, const void *b)
 {
-	struct hash_node *node, *after;
-	struct seen_id *seen;
+	const struct sighting *one = a, *other = b;
 
-	hash_for_each_safe (node, after, &top->sightings) {
-		seen = (struct seen_id *)node;
-		if (!all && seen->last_look == top->n_looks)
-			continue;
-		hash_remove(&top->sightings, node);
-		free(seen);
-	}
+	return (one->key > other->key) - (one->key < other->key);
+}
+
+static void keep_sightings(struct top *top)
+{
+	free(top->seen);
+	top->seen = top->sighting;
+	top->n_seen = top->n_sightings;
+	top->sighting = NULL;
+	top->n_sightings = 0;
+	if (top->n_seen)
+		qsort(top->seen, top->n_seen, sizeof(*top->seen), compare_sightings);
 }
 
 /* Return: for how many milliseconds it has been seen. */
-static uint64_t remember_row(struct top *top, const struct snapshot *snapshot,
-			     const struct portd_stat_id *id)
+static uint64_t age_of(struct top *top, const struct snapshot *snapshot,
+		       const struct portd_stat_id *id)
 {
-	struct seen_key key = {
-		.pid = snapshot_process(snapshot, id->row.client)->pid,
-		.qpn = id->local_qpn,
-		.ports = { id->local_port, id->peer_port },
-	};
-	struct seen_id *seen;
-	struct hash_node *node;
-	uint64_t hash;
+	struct sighting *now = &top->sighting[top->n_sightings++];
+	const struct sighting *before;
+	struct stat_row row;
 
-	memcpy(key.addrs[0], id->local_addr, 16);
-	memcpy(key.addrs[1], id->peer_addr, 16);
-	if (id->port < PORTD_PORTS_MAX)
-		memcpy(key.device, snapshot->port[id->port].device, sizeof(key.device));
-	hash = hash_bytes(&key, sizeof(key));
-	hash_for_each_match (node, &top->sightings, hash) {
-		seen = (struct seen_id *)node;
-		if (memcmp(&seen->key, &key, sizeof(key)) == 0) {
-			seen->last_look = top->n_looks;
-			return (snapshot->time_ns - seen->first_ns) / 1000000;
-		}
-	}
-	seen = calloc(1, sizeof(*seen));
-	if (!seen)
-		return 0;
-	seen->key = key;
-	seen->first_ns = snapshot->time_ns;
-	seen->last_look = top->n_looks;
-	hash_insert(&top->sightings, &seen->by_key, hash);
-	return 0;
+	memset(&row, 0, sizeof(row));
+	stat_fill_row(snapshot, id, &row);
+	memset(row.text[STAT_ID], 0, 2 * sizeof(row.text[0])); /* its states change */
+	*now = (struct sighting){ hash_bytes(&row, sizeof(row)), snapshot->time_ns };
+	before = top->n_seen ? bsearch(now, top->seen, top->n_seen, sizeof(*now), compare_sightings)
+			     : NULL;
+	if (before)
+		now->first_ns = before->first_ns;
+	return (snapshot->time_ns - now->first_ns) / 1000000;
 }
 
 static void fill_row(struct top *top, const struct snapshot *snapshot,
-		     const struct portd_stat_id *id, struct row *row)
+		     const struct portd_stat_id *id, struct stat_row *row)
 {
 	struct portd_stat_id seen = *id;
-	char age[STAT_CELL_BYTES];
 
 	if (snapshot->of_kernel)
-		seen.age_ms = remember_row(top, snapshot, id);
-	stat_fill_cells(snapshot, &seen, &row->cells);
+		seen.age_ms = age_of(top, snapshot, id);
+	stat_fill_row(snapshot, &seen, row);
 	if (snapshot->of_kernel) {
-		memcpy(age, row->cells.text[STAT_AGE], sizeof(age));
-		snprintf(row->cells.text[STAT_AGE], STAT_CELL_BYTES, ">%.*s", STAT_CELL_BYTES - 2,
-			 age);
+		memmove(row->text[STAT_AGE] + 1, row->text[STAT_AGE], STAT_CELL_BYTES - 2);
+		row->text[STAT_AGE][0] = '>';
 	}
-	row->age_ms = seen.age_ms;
-	row->retries = seen.retries == SNAPSHOT_UNKNOWN ? 0 : seen.retries;
 }
 
 static void count_passed(struct top *top, const struct snapshot *snapshot)
@@ -186,21 +154,26 @@ static void count_passed(struct top *top, const struct snapshot *snapshot)
 	}
 }
 
-static void add_snapshot(struct top *top, const struct snapshot *snapshot, enum origin origin)
+static void add_snapshot(struct top *top, struct snapshot *snapshot, enum origin origin)
 {
-	struct row *rows = realloc(top->row, (top->n_rows + snapshot->n_ids + 1) * sizeof(*rows));
+	struct stat_row *rows;
 	size_t i;
 
-	if (!rows)
+	count_passed(top, snapshot);
+	snapshot_select(snapshot, &top->filter);
+	rows = realloc(top->row, (top->n_rows + snapshot->n_ids + 1) * sizeof(*rows));
+	if (rows)
+		top->row = rows;
+	if (snapshot->of_kernel)
+		top->sighting = calloc(snapshot->n_ids + 1, sizeof(*top->sighting));
+	if (!rows || (snapshot->of_kernel && !top->sighting))
 		return;
-	top->row = rows;
 	top->has[origin] = true;
 	top->n_of[origin] = snapshot->n_ids;
 	for (i = 0; i < snapshot->n_ids; i++)
 		fill_row(top, snapshot, &snapshot->id[i], &rows[top->n_rows++]);
 	for (i = 1; i < snapshot->n_processes; i++)
 		top->n_mute += !snapshot->process[i].has_answered;
-	count_passed(top, snapshot);
 }
 
 static void look_at_purecm(struct top *top)
@@ -212,7 +185,7 @@ static void look_at_purecm(struct top *top)
 		top->client = NULL;
 		return;
 	}
-	if (snapshot_gather(top->client, top->pid, ANSWER_MS, &snapshot)) {
+	if (snapshot_gather(top->client, top->filter.pid, ANSWER_MS, &snapshot)) {
 		portd_client_close(top->client);
 		top->client = NULL;
 	} else {
@@ -225,7 +198,7 @@ static void look_at_kernel(struct top *top)
 {
 	static struct snapshot snapshot;
 
-	if (snapshot_gather_kernel(top->pid, &snapshot) == 0)
+	if (snapshot_gather_kernel(top->filter.pid, &snapshot) == 0)
 		add_snapshot(top, &snapshot, OF_KERNEL);
 	snapshot_fini(&snapshot);
 }
@@ -234,7 +207,7 @@ static const struct top *sorting; /* qsort() has no argument for its function */
 
 static int compare_rows(const void *a, const void *b)
 {
-	const struct row *one = a, *other = b;
+	const struct stat_row *one = a, *other = b;
 	int order;
 
 	if (sorting->sorted_by == STAT_AGE)
@@ -242,8 +215,7 @@ static int compare_rows(const void *a, const void *b)
 	else if (sorting->sorted_by == STAT_RETRIES)
 		order = (one->retries < other->retries) - (one->retries > other->retries);
 	else
-		order = strverscmp(one->cells.text[sorting->sorted_by],
-				   other->cells.text[sorting->sorted_by]);
+		order = strverscmp(one->text[sorting->sorted_by], other->text[sorting->sorted_by]);
 	return sorting->is_reverse ? -order : order;
 }
 
@@ -260,14 +232,13 @@ static void look_once(struct top *top)
 	top->before_ns = top->at_ns;
 	top->at_ns = clock_ns();
 	top->passed = (struct passed){ .sent = 0 };
-	top->n_looks++;
 	top->n_rows = 0;
 	top->n_mute = 0;
 	memset(top->has, 0, sizeof(top->has));
 	memset(top->n_of, 0, sizeof(top->n_of));
 	look_at_purecm(top);
 	look_at_kernel(top);
-	forget_sightings(top, false);
+	keep_sightings(top);
 	sort_rows(top);
 }
 
@@ -280,41 +251,13 @@ static size_t measure_columns(const struct top *top, unsigned int widths[STAT_N_
 	unsigned int sum = 0;
 	size_t i;
 
-	for (i = 0; i < STAT_N_COLUMNS; i++)
-		widths[i] = (unsigned int)strlen(stat_titles[i]);
-	for (i = 0; i < top->n_rows; i++)
-		stat_widen(widths, &top->row[i].cells);
+	stat_measure(top->row, top->n_rows, widths);
 	for (i = 0; i < N_COLUMNS; i++) {
 		sum += widths[columns[i]] + (i ? STAT_GAP : 0);
 		if (room && sum > room)
 			break;
 	}
 	return i ? i : 1;
-}
-
-static size_t format_row(const char *const text[STAT_N_COLUMNS],
-			 const unsigned int widths[STAT_N_COLUMNS], size_t n_columns,
-			 char ret[STAT_N_COLUMNS * STAT_CELL_BYTES])
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < n_columns; i++)
-		n += (size_t)sprintf(ret + n, "%-*s", (int)(widths[columns[i]] + STAT_GAP),
-				     text[columns[i]]);
-	while (n && ret[n - 1] == ' ')
-		ret[--n] = '\0';
-	return n;
-}
-
-static void format_cells(const struct row *row, const unsigned int widths[STAT_N_COLUMNS],
-			 size_t n_columns, char ret[STAT_N_COLUMNS * STAT_CELL_BYTES])
-{
-	const char *text[STAT_N_COLUMNS];
-	size_t i;
-
-	for (i = 0; i < STAT_N_COLUMNS; i++)
-		text[i] = row->cells.text[i];
-	format_row(text, widths, n_columns, ret);
 }
 
 static const char *why_empty(const struct top *top)
@@ -326,7 +269,7 @@ static const char *why_empty(const struct top *top)
 
 static int print_once(struct top *top)
 {
-	char text[STAT_N_COLUMNS * STAT_CELL_BYTES];
+	char text[STAT_LINE_BYTES];
 	unsigned int widths[STAT_N_COLUMNS];
 	size_t i, n_columns;
 
@@ -336,12 +279,9 @@ static int print_once(struct top *top)
 		return top->has[OF_PURECM] || top->has[OF_KERNEL] ? STATUS_OK : STATUS_FAILED;
 	}
 	n_columns = measure_columns(top, widths, 0);
-	format_row(stat_titles, widths, n_columns, text);
-	puts(text);
-	for (i = 0; i < top->n_rows; i++) {
-		format_cells(&top->row[i], widths, n_columns, text);
-		puts(text);
-	}
+	puts(stat_format(NULL, columns, n_columns, widths, text));
+	for (i = 0; i < top->n_rows; i++)
+		puts(stat_format(&top->row[i], columns, n_columns, widths, text));
 	return STATUS_OK;
 }
 
@@ -379,7 +319,7 @@ static void draw_head(const struct top *top)
 
 static void draw_page(struct top *top)
 {
-	char text[STAT_N_COLUMNS * STAT_CELL_BYTES];
+	char text[STAT_LINE_BYTES];
 	unsigned int widths[STAT_N_COLUMNS];
 	size_t i, n_columns, room = LINES > HEAD_LINES ? (size_t)(LINES - HEAD_LINES) : 1;
 
@@ -388,14 +328,14 @@ static void draw_page(struct top *top)
 	erase();
 	draw_head(top);
 	n_columns = measure_columns(top, widths, (unsigned int)COLS);
-	format_row(stat_titles, widths, n_columns, text);
 	attron(A_REVERSE);
-	mvprintw(HEAD_LINES - 1, 0, "%-*.*s", COLS, COLS, text);
+	mvprintw(HEAD_LINES - 1, 0, "%-*.*s", COLS, COLS,
+		 stat_format(NULL, columns, n_columns, widths, text));
 	attroff(A_REVERSE);
 	if (!top->n_rows)
 		mvaddstr(HEAD_LINES, 0, why_empty(top));
 	for (i = 0; i < room && top->first + i < top->n_rows; i++) {
-		format_cells(&top->row[top->first + i], widths, n_columns, text);
+		stat_format(&top->row[top->first + i], columns, n_columns, widths, text);
 		mvaddnstr((int)(HEAD_LINES + i), 0, text, COLS);
 	}
 	refresh();
@@ -477,10 +417,6 @@ int top_main(int argc, char **argv)
 	int status = STATUS_OK;
 
 	command_parse(&usage, argc, argv, &top);
-	if (hash_init(&top.sightings, N_BUCKETS)) {
-		complain("%s", strerror(ENOMEM));
-		return STATUS_FAILED;
-	}
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		status = print_once(&top);
 	} else if (!newterm(NULL, stdout, stdin)) {
@@ -496,8 +432,7 @@ int top_main(int argc, char **argv)
 		endwin();
 	}
 	portd_client_close(top.client);
-	forget_sightings(&top, true);
-	hash_fini(&top.sightings);
+	free(top.seen);
 	free(top.row);
 	return status;
 }
