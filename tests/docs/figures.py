@@ -24,7 +24,7 @@ PRICE = (
     ("counted, both ends, 1000: connect,", "work of a connect, 1,000 at once, µs"),
     ("counted, both ends, 1: disconnect,", "work of a single disconnect, µs"),
     ("1 CPU, 500: full connect, program's QPs", "500 connects at once, hosts of 1 CPU, s"),
-    ("2 CPU, 500: connect, rdma_create_qp()", "the same, hosts of 2 CPUs, by the library, s"),
+    ("2 CPU, 500: full connect, program's QPs", "500 connects at once, hosts of 2 CPUs, s"),
     ("1 CPU, 500: disconnect, program's QPs", "500 disconnects at once, s"),
     ("counted, both hosts: system calls", "system calls of a connection"),
     ("counted, both hosts: wake-ups", "wake-ups of a connection"),

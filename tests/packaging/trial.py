@@ -48,9 +48,9 @@ def fresh_root(release):
 
 
 def first_commands():
-    """Return the first block of commands of README.md that installs."""
-    blocks = re.findall(r"(?:^    .*\n)+", text("README.md"), re.MULTILINE)
-    return next(block for block in blocks if "tools/install" in block)
+    """Return the commands of README.md that install, test without hardware, and remove."""
+    install, remove, try_it = re.findall(r"(?:^    .*\n)+", text("README.md"), re.MULTILINE)[:3]
+    return install + try_it + remove
 
 
 class Docker:

@@ -357,15 +357,15 @@ def python_waits(name, lines):
 
 
 def written_tests_are_counted():
-    """README.md says how many tests are written, in hundreds"""
+    """docs/testing.md says how many tests are written, in hundreds"""
     number = sum(len(C_TEST.findall("\n".join(lines))) for name, lines in files(".c")
                  if name.startswith("tests/"))
     number += sum(map(n_python_tests, (node for name, lines in files(".py")
                                        if name.startswith("tests/")
                                        for node in ast.walk(ast.parse("\n".join(lines))))))
     said = f"More than {number // 100 * 100:,} tests are written"
-    if said not in (ROOT / "README.md").read_text(encoding="utf-8"):
-        yield f"README.md: does not say: {said}; there are {number:,}"
+    if said not in (ROOT / "docs/testing.md").read_text(encoding="utf-8"):
+        yield f"docs/testing.md: does not say: {said}; there are {number:,}"
 
 
 def n_python_tests(node):
