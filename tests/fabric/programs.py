@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+from preloaded import ENDS, PRELOAD, PRELOADED, UNCHANGED
+
 ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tools/fabric/fabric"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
@@ -23,94 +25,6 @@ SKIPPED = 77
 
 # A client that comes before its server listens is refused, as on any network: it tries again.
 RETRY = "for i in $(seq 600); do {} && exit; sleep 0.1; done; exit 1"
-
-# The preload library is in a folder of the library's.
-PRELOAD = ("LD_PRELOAD=$(find $(echo $LD_LIBRARY_PATH | tr : ' ') "
-           "-path '*/rsocket/librspreload.so' | head -1)")
-PLAIN_SERVER = ("import socket; s = socket.create_server(('10.77.0.1', 8000)); "
-                "c = s.accept()[0]; c.send(b'hello'); c.recv(1)")
-PLAIN_CLIENT = ("import socket; c = socket.create_connection(('10.77.0.1', 8000)); "
-                "print(c.recv(9))")
-FORKING = ROOT / "tests/lab/forking.py"
-DUPLICATE = ("import os, socket; c = socket.create_connection(('10.77.0.1', 8000)); "
-             "os.dup2(c.fileno(), 100); c.close(); print(os.read(100, 9))")
-# There is no descriptor 999: the other one stays what it is.
-NO_DUPLICATE = """
-import os, socket
-c = socket.create_connection(('10.77.0.1', 8000))
-try:
-    os.dup2(999, c.fileno())
-except OSError as error:
-    print('errno', error.errno)
-print(c.recv(9))
-"""
-# The TCP socket that holds the same port is no business of this one's.
-BOUND = """
-import select, socket
-c = socket.socket()
-c.bind(('10.77.0.2', 0))
-c.setblocking(False)
-c.connect_ex(('10.77.0.1', 8000))
-epoll = select.epoll()
-epoll.register(c, select.EPOLLOUT)
-assert [events for _, events in epoll.poll()] == [select.EPOLLOUT]
-epoll.modify(c, select.EPOLLIN)
-assert [events for _, events in epoll.poll()] == [select.EPOLLIN]
-print(c.recv(9))
-"""
-# An epoll descriptor can be waited for itself, and may then wake for a completion without data.
-NESTED = """
-import select, socket
-c = socket.create_connection(('10.77.0.1', 8000))
-epoll = select.epoll()
-epoll.register(c, select.EPOLLIN)
-outer = select.poll()
-outer.register(epoll, select.POLLIN)
-found = []
-while not found:
-    assert outer.poll(20000) == [(epoll.fileno(), select.POLLIN)]
-    found = epoll.poll(0)
-assert found == [(c.fileno(), select.EPOLLIN)]
-print(c.recv(9))
-while outer.poll(0):
-    assert epoll.poll(0) == []
-"""
-# Both kinds of clients come to a listener that was added before it listened.
-WATCHED = """
-import select, socket
-s = socket.socket()
-epoll = select.epoll()
-epoll.register(s, select.EPOLLIN)
-s.bind(('10.77.0.1', 8000))
-s.listen()
-assert epoll.poll()
-c = s.accept()[0]
-c.send(b'hello')
-c.recv(1)
-"""
-# Many at once, set up without waiting for any; the server greets when all are there.
-CROWD_SERVER = """
-import socket
-s = socket.create_server(('10.77.0.1', 8000), backlog=8)
-crowd = [s.accept()[0] for _ in range(8)]
-for c in crowd:
-    c.send(b'hello')
-for c in crowd:
-    c.recv(1)
-"""
-CROWD_CLIENT = """
-import asyncio
-async def greet():
-    reader, writer = await asyncio.open_connection('10.77.0.1', 8000)
-    said = await reader.readexactly(5)
-    writer.close()
-    return said
-async def crowd():
-    return await asyncio.gather(*(greet() for _ in range(8)))
-print(f'{len(asyncio.run(crowd()))} greeted')
-"""
-SIZES = ("import socket; s = socket.socket(); "
-         "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
 
 PROGRAMS = (
     # what, the commands on a and b, and what their output must have
@@ -139,42 +53,6 @@ PROGRAMS = (
     ("riostream, which answers where it waits", "riostream -b 10.77.0.1 -I 200 -C 1 -S 64",
      "riostream -s 10.77.0.1 -I 200 -C 1 -S 64", ("b| custom    64 ",)),
     ("udpong", "exec udpong -b 10.77.0.1 -C 50", "udpong -s 10.77.0.1 -C 50", ("b| custom ",)),
-    ("sizes of preloaded sockets", f'RS_SQ_SIZE=99 RS_RQ_SIZE=33 {PRELOAD} python3 -c "{SIZES}"',
-     f'RS_INLINE=0 {PRELOAD} python3 -c "{SIZES}"', ("a| 99 33 64", "b| 384 384 0")),
-    ("a preloaded server that forks, and 16 clients",
-     f"RDMAV_FORK_SAFE=1 {PRELOAD} python3 {FORKING} server 10.77.0.1 16",
-     f"RDMAV_FORK_SAFE=1 PURECM_LOG=debug {PRELOAD} python3 {FORKING} client 10.77.0.1 16 "
-     "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c",
-     ("16 CONNECTING -> OPEN", "1 forked 16")),
-    ("a preloaded client in fork mode, and a server that knows nothing of it",
-     f'python3 -c "{PLAIN_SERVER}"', f'RDMAV_FORK_SAFE=1 {PRELOAD} python3 -c "{PLAIN_CLIENT}"',
-     ("b| b'hello'",)),
-    ("a preloaded socket that is duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
-     f'PURECM_LOG=debug {PRELOAD} python3 -c "{DUPLICATE}" 2>&1',
-     ("CONNECTING -> OPEN", "b| b'hello'")),
-    ("a preloaded socket that cannot be duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
-     f'PURECM_LOG=debug {PRELOAD} python3 -c "{NO_DUPLICATE}" 2>&1',
-     ("CONNECTING -> OPEN", "b| errno 9", "b| b'hello'")),
-    ("a preloaded socket that is bound, and an epoll", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
-     f'PURECM_LOG=debug {PRELOAD} python3 -c "{BOUND}" 2>&1',
-     ("CONNECTING -> OPEN", "b| b'hello'")),
-    ("a preloaded socket in an epoll in a poll", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
-     f'PURECM_LOG=debug {PRELOAD} python3 -c "{NESTED}" 2>&1',
-     ("CONNECTING -> OPEN", "b| b'hello'")),
-    ("a preloaded listener in an epoll, RDMA", f'{PRELOAD} python3 -c "{WATCHED}"',
-     f'PURECM_LOG=debug {PRELOAD} python3 -c "{PLAIN_CLIENT}" 2>&1',
-     ("CONNECTING -> OPEN", "b| b'hello'")),
-    ("a preloaded listener in an epoll, TCP", f'{PRELOAD} python3 -c "{WATCHED}"',
-     f'python3 -c "{PLAIN_CLIENT}"', ("b| b'hello'",)),
-    ("a preloaded asyncio client, and a host that knows nothing of RDMA",
-     f'python3 -c "{CROWD_SERVER}"', f'{PRELOAD} python3 -c "{CROWD_CLIENT}"', ("b| 8 greeted",)),
-    ("a preloaded asyncio client, and a host that refuses it",
-     f'rping -s & python3 -c "{CROWD_SERVER}"; kill $!',
-     f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1', ("b| 8 greeted",)),
-    ("a preloaded asyncio client, and a preloaded server", f'{PRELOAD} python3 -c "{CROWD_SERVER}"',
-     f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1 '
-     "| grep -o 'CONNECTING -> OPEN\\|.* greeted' | sort | uniq -c",
-     ("8 CONNECTING -> OPEN", "1 8 greeted")),
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),
@@ -187,18 +65,6 @@ PROGRAMS = (
     ("ib_read_bw", "ib_read_bw -d fab0 -x 1 -n 1000", "ib_read_bw -d fab0 -x 1 -n 1000 10.77.0.1",
      ("b|  65536      1000",)),
 )
-
-# What knows nothing of RDMA: how it serves, what it fetches and that it was the same.
-DATA = "/usr/share/common-licenses/GPL-3"
-UNCHANGED = (
-    ("curl", "exec python3 -m http.server --directory /usr/share/common-licenses "
-     "--bind 10.77.0.1 8000 2>&1", "curl -sSg -m 20 http://10.77.0.1:8000/GPL-3 | cmp - " + DATA),
-    ("iperf3", "exec iperf3 -s -p 8000 -B 10.77.0.1",
-     "iperf3 -c 10.77.0.1 -p 8000 -n 8M | grep -q 'iperf Done'"),
-    ("nc", f"exec nc -l 10.77.0.1 8000 <{DATA}",
-     f"nc -d 10.77.0.1 8000 | head -c 35149 | cmp - {DATA}"),
-)
-ENDS = ((True, True), (True, False), (False, True))  # server, client
 
 # perftest's server listens anew for its second connection, which must not come too early.
 SLOW_MADS = ("--faults", "mads:delay=50ms")
@@ -244,14 +110,15 @@ class Tests:
             return 1
         return 0 if count["ok"] else SKIPPED
 
-    def command(self, *arguments):
-        return [*self.user, str(FABRIC), "run", "--build", str(self.build),
-                "--timeout", str(LIMIT_S), *arguments]
+    def command(self, *arguments, user=None):
+        user = self.user if user is None else user
+        return [*user, str(FABRIC), "run", "--build", str(self.build), "--timeout", str(LIMIT_S),
+                *arguments]
 
-    def run(self, *arguments):
+    def run(self, *arguments, user=None):
         env = dict(os.environ, TMPDIR=self.folder)
-        return subprocess.run(self.command(*arguments), env=env, text=True, timeout=2 * LIMIT_S,
-                              capture_output=True, check=False)
+        return subprocess.run(self.command(*arguments, user=user), env=env, text=True,
+                              timeout=2 * LIMIT_S, capture_output=True, check=False)
 
     def leaves_nothing(self):
         left = [path.name for path in Path(self.folder).iterdir()]
@@ -284,13 +151,15 @@ def program(tests, name, server, client, wanted):
         raise Failure(f"no {missing} in {done.stdout[-1500:]}")
 
 
-def unchanged(tests, serve, fetch, server, client):
+def unchanged(tests, name, serve, fetch, server, client):
     """Over RDMA if both ends have the preload library, else over TCP."""
     said = "$PURECM_FABRIC/said"
     once = f"{PRELOAD * client} {fetch}"
-    done = tests.run(f"a&:{PRELOAD * server} {serve}",
+    # Nobody's shell is none.
+    user = () if name == "sshd" else tests.user
+    done = tests.run(f"a&:{f'export {PRELOAD};' * server} {serve}",
                      f"b:export PURECM_LOG=debug; ({RETRY.format(once)}) 2>{said} || exit; "
-                     f"grep -c 'CONNECTING -> OPEN' {said}; echo fetched; rm {said}")
+                     f"grep -c 'CONNECTING -> OPEN' {said}; echo fetched; rm {said}", user=user)
     if done.returncode or "b| fetched" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-400:]}")
     if ("b| 0\n" in done.stdout) == (server and client):
@@ -545,12 +414,16 @@ def why_not(tests):
 
 
 def run_all(tests):
-    for name, server, client, wanted in PROGRAMS:
+    for name, server, client, wanted in PROGRAMS + PRELOADED:
         tests.test(name, program, tests, name, server, client, wanted)
     for name, serve, fetch in UNCHANGED:
+        if not shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin"):
+            tests.report("skip", f"preloaded {name}", "it is not installed")
+            continue
         for server, client in ENDS:
             ends = " and ".join(["server"] * server + ["client"] * client)
-            tests.test(f"preloaded {name}: {ends}", unchanged, tests, serve, fetch, server, client)
+            tests.test(f"preloaded {name}: {ends}", unchanged, tests, name, serve, fetch, server,
+                       client)
     tests.test("commands are an ordinary user's", ordinary_user, tests)
     tests.test("ib_atomic_bw -R", perftest_by_rdma_cm, tests)
     tests.test("lost MADs", lost_mads, tests)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs that know nothing of RDMA, with the preload library: rows for programs.py."""
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# The preload library is in a folder of the library's.
+PRELOAD = ("LD_PRELOAD=$(find $(echo $LD_LIBRARY_PATH | tr : ' ') "
+           "-path '*/rsocket/librspreload.so' | head -1)")
+PLAIN_SERVER = ("import socket; s = socket.create_server(('10.77.0.1', 8000)); "
+                "c = s.accept()[0]; c.send(b'hello'); c.recv(1)")
+PLAIN_CLIENT = ("import socket; c = socket.create_connection(('10.77.0.1', 8000)); "
+                "print(c.recv(9))")
+FORKING = ROOT / "tests/lab/forking.py"
+DUPLICATE = ("import os, socket; c = socket.create_connection(('10.77.0.1', 8000)); "
+             "os.dup2(c.fileno(), 100); c.close(); print(os.read(100, 9))")
+# A process that was there before the connection serves it.
+POOL_SERVER = """
+import multiprocessing, socket
+def serve(connections):
+    c = connections.get()
+    c.send(b'hello')
+    c.recv(1)
+connections = multiprocessing.Queue()
+process = multiprocessing.Process(target=serve, args=(connections,))
+process.start()
+connections.put(socket.create_server(('10.77.0.1', 8000)).accept()[0])
+process.join()
+"""
+# There is no descriptor 999: the other one stays what it is.
+NO_DUPLICATE = """
+import os, socket
+c = socket.create_connection(('10.77.0.1', 8000))
+try:
+    os.dup2(999, c.fileno())
+except OSError as error:
+    print('errno', error.errno)
+print(c.recv(9))
+"""
+# The TCP socket that holds the same port is no business of this one's.
+BOUND = """
+import select, socket
+c = socket.socket()
+c.bind(('10.77.0.2', 0))
+c.setblocking(False)
+c.connect_ex(('10.77.0.1', 8000))
+epoll = select.epoll()
+epoll.register(c, select.EPOLLOUT)
+assert [events for _, events in epoll.poll()] == [select.EPOLLOUT]
+epoll.modify(c, select.EPOLLIN)
+assert [events for _, events in epoll.poll()] == [select.EPOLLIN]
+print(c.recv(9))
+"""
+# An epoll descriptor can be waited for itself, and may then wake for a completion without data.
+NESTED = """
+import select, socket
+c = socket.create_connection(('10.77.0.1', 8000))
+epoll = select.epoll()
+epoll.register(c, select.EPOLLIN)
+outer = select.poll()
+outer.register(epoll, select.POLLIN)
+found = []
+while not found:
+    assert outer.poll(20000) == [(epoll.fileno(), select.POLLIN)]
+    found = epoll.poll(0)
+assert found == [(c.fileno(), select.EPOLLIN)]
+print(c.recv(9))
+while outer.poll(0):
+    assert epoll.poll(0) == []
+"""
+# Both kinds of clients come to a listener that was added before it listened.
+WATCHED = """
+import select, socket
+s = socket.socket()
+epoll = select.epoll()
+epoll.register(s, select.EPOLLIN)
+s.bind(('10.77.0.1', 8000))
+s.listen()
+assert epoll.poll()
+c = s.accept()[0]
+c.send(b'hello')
+c.recv(1)
+"""
+# Many at once, set up without waiting for any; the server greets when all are there.
+CROWD_SERVER = """
+import socket
+s = socket.create_server(('10.77.0.1', 8000), backlog=8)
+crowd = [s.accept()[0] for _ in range(8)]
+for c in crowd:
+    c.send(b'hello')
+for c in crowd:
+    c.recv(1)
+"""
+CROWD_CLIENT = """
+import asyncio
+async def greet():
+    reader, writer = await asyncio.open_connection('10.77.0.1', 8000)
+    said = await reader.readexactly(5)
+    writer.close()
+    return said
+async def crowd():
+    return await asyncio.gather(*(greet() for _ in range(8)))
+print(f'{len(asyncio.run(crowd()))} greeted')
+"""
+SIZES = ("import socket; s = socket.socket(); "
+         "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
+
+PRELOADED = (
+    ("sizes of preloaded sockets", f'RS_SQ_SIZE=99 RS_RQ_SIZE=33 {PRELOAD} python3 -c "{SIZES}"',
+     f'RS_INLINE=0 {PRELOAD} python3 -c "{SIZES}"', ("a| 99 33 64", "b| 384 384 0")),
+    ("a preloaded server that forks, and 16 clients",
+     f"RDMAV_FORK_SAFE=1 {PRELOAD} python3 {FORKING} server 10.77.0.1 16",
+     f"RDMAV_FORK_SAFE=1 PURECM_LOG=debug {PRELOAD} python3 {FORKING} client 10.77.0.1 16 "
+     "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c",
+     ("16 CONNECTING -> OPEN", "1 forked 16")),
+    ("a preloaded server that forks without fork mode, and 16 clients",
+     f"{PRELOAD} python3 {FORKING} server 10.77.0.1 16",
+     f"PURECM_LOG=debug {PRELOAD} python3 {FORKING} client 10.77.0.1 16 "
+     "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c",
+     ("16 CONNECTING -> OPEN", "1 forked 16")),
+    ("a preloaded server of multiprocessing", f'{PRELOAD} python3 -c "{POOL_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{PLAIN_CLIENT}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded client in fork mode, and a server that knows nothing of it",
+     f'python3 -c "{PLAIN_SERVER}"', f'RDMAV_FORK_SAFE=1 {PRELOAD} python3 -c "{PLAIN_CLIENT}"',
+     ("b| b'hello'",)),
+    ("a preloaded socket that is duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{DUPLICATE}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded socket that cannot be duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{NO_DUPLICATE}" 2>&1',
+     ("CONNECTING -> OPEN", "b| errno 9", "b| b'hello'")),
+    ("a preloaded socket that is bound, and an epoll", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{BOUND}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded socket in an epoll in a poll", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{NESTED}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded listener in an epoll, RDMA", f'{PRELOAD} python3 -c "{WATCHED}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{PLAIN_CLIENT}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded listener in an epoll, TCP", f'{PRELOAD} python3 -c "{WATCHED}"',
+     f'python3 -c "{PLAIN_CLIENT}"', ("b| b'hello'",)),
+    ("a preloaded asyncio client, and a host that knows nothing of RDMA",
+     f'python3 -c "{CROWD_SERVER}"', f'{PRELOAD} python3 -c "{CROWD_CLIENT}"', ("b| 8 greeted",)),
+    ("a preloaded asyncio client, and a host that refuses it",
+     f'rping -s & python3 -c "{CROWD_SERVER}"; kill $!',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1', ("b| 8 greeted",)),
+    ("a preloaded asyncio client, and a preloaded server", f'{PRELOAD} python3 -c "{CROWD_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1 '
+     "| grep -o 'CONNECTING -> OPEN\\|.* greeted' | sort | uniq -c",
+     ("8 CONNECTING -> OPEN", "1 8 greeted")),
+)
+
+# What knows nothing of RDMA: how it serves, what it fetches and that it was the same.
+DATA = "/usr/share/common-licenses/GPL-3"
+KEYS = "cd $PURECM_FABRIC; ssh-keygen -q -t ed25519 -N '' -f key; mkdir -p /run/sshd"
+UNCHANGED = (
+    ("curl", "exec python3 -m http.server --directory /usr/share/common-licenses "
+     "--bind 10.77.0.1 8000 2>&1", "curl -sSg -m 20 http://10.77.0.1:8000/GPL-3 | cmp - " + DATA),
+    ("iperf3", "exec iperf3 -s -p 8000 -B 10.77.0.1",
+     "iperf3 -c 10.77.0.1 -p 8000 -n 8M | grep -q 'iperf Done'"),
+    ("nc", f"exec nc -l 10.77.0.1 8000 <{DATA}",
+     f"nc -d 10.77.0.1 8000 | head -c 35149 | cmp - {DATA}"),
+    # The others fork for each connection.
+    ("socat", "exec socat TCP-LISTEN:8000,bind=10.77.0.1,fork EXEC:cat",
+     f"socat -t 20 - TCP:10.77.0.1:8000 <{DATA} | cmp - {DATA}"),
+    ("rsync", "printf '[it]\\npath=/usr/share/common-licenses\\nuse chroot=no\\n' "
+     ">$PURECM_FABRIC/conf; exec rsync --daemon --no-detach --config $PURECM_FABRIC/conf "
+     "--address 10.77.0.1 --port 8000",
+     "rsync rsync://10.77.0.1:8000/it/GPL-3 $PURECM_FABRIC/got && "
+     f"cmp $PURECM_FABRIC/got {DATA}; ended=$?; rm -f $PURECM_FABRIC/got; (exit $ended)"),
+    ("sshd", f"""{KEYS}; exec /usr/sbin/sshd -D -e -f /dev/null -p 8000 -o HostKey=$PWD/key \\
+     -o AuthorizedKeysFile=$PWD/key.pub -o StrictModes=no -o PidFile=none \\
+     -o ListenAddress=10.77.0.1""",
+     f"""ssh -F /dev/null -i $PURECM_FABRIC/../a/key -o StrictHostKeyChecking=no \\
+     -o UserKnownHostsFile=/dev/null -p 8000 10.77.0.1 cat <{DATA} | cmp - {DATA}"""),
+)
+ENDS = ((True, True), (True, False), (False, True))  # server, client
