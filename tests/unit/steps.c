@@ -36,7 +36,7 @@ pid_t steps_begin(void (*run)(void))
 	return pid;
 }
 
-unsigned long steps_of(void (*run)(void))
+static unsigned long count_steps(void (*run)(void))
 {
 	pid_t pid = steps_begin(run);
 	unsigned long n = 0;
@@ -53,4 +53,15 @@ unsigned long steps_of(void (*run)(void))
 		return n;
 	printf("skipped: instructions cannot be counted here\n");
 	return 0;
+}
+
+/*
+ * The lesser of two counts: news of the machine that arrive meanwhile, such as another test's
+ * addresses, only add to one.
+ */
+unsigned long steps_of(void (*run)(void))
+{
+	const unsigned long first = count_steps(run), second = first ? count_steps(run) : 0;
+
+	return second < first ? second : first;
 }
