@@ -5,9 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define FNV_PRIME UINT64_C(0x100000001b3)
 
 static struct hash_node **bucket_of(const struct hash *table, uint64_t hash)
 {
@@ -106,30 +103,9 @@ struct hash_node *hash_after(const struct hash *table, const struct hash_node *n
 	return i < table->n_buckets ? table->bucket[i] : NULL;
 }
 
-static uint64_t secret;
+uint64_t hash_secret;
 
 void hash_set_secret(uint64_t random)
 {
-	__atomic_store_n(&secret, random, __ATOMIC_RELAXED);
-}
-
-/* FNV-1a over words instead of bytes, for speed; the last rounds mix high bits into low ones. */
-uint64_t hash_bytes(const void *key, size_t bytes)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ __atomic_load_n(&secret, __ATOMIC_RELAXED);
-	const uint8_t *next = key;
-	uint32_t word;
-
-	/* A constant size: no call of memcpy() for each word. */
-	for (; bytes >= sizeof(word); next += sizeof(word), bytes -= sizeof(word)) {
-		memcpy(&word, next, sizeof(word));
-		hash = (hash ^ word) * FNV_PRIME;
-	}
-	if (bytes) {
-		word = 0;
-		memcpy(&word, next, bytes);
-		hash = (hash ^ word) * FNV_PRIME;
-	}
-	hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	return hash ^ hash >> 32;
+	__atomic_store_n(&hash_secret, random, __ATOMIC_RELAXED);
 }
