@@ -27,9 +27,16 @@ static struct tracked *find_local(const struct tracker *tracker, uint32_t local_
 	return tracked;
 }
 
-struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+struct tracked *tracked_of_local(struct tracker *tracker, uint32_t local_comm_id)
 {
-	return find_local(tracker, local_comm_id, false);
+	struct tracked *tracked = tracked_at(tracker, tracker->latest);
+
+	if (!tracked || !(tracked->in & 1u << TRACKED_BY_LOCAL) || tracked->is_orphan ||
+	    tracked->is_dead || tracked->is.local_comm_id != local_comm_id)
+		tracked = find_local(tracker, local_comm_id, false);
+	if (tracked)
+		tracker->latest = tracked->index;
+	return tracked;
 }
 
 struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t local_comm_id)
@@ -274,7 +281,7 @@ void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_
 
 /* --- lookup by the router ------------------------------------------------- */
 
-const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+const struct tracked *tracker_of_local(struct tracker *tracker, uint32_t local_comm_id)
 {
 	return tracked_of_local(tracker, local_comm_id);
 }
@@ -325,7 +332,7 @@ bool tracker_may_name(const struct tracker *tracker, const struct tracked_naming
 	return true;
 }
 
-bool tracker_is_outdated(const struct tracker *tracker, const uint8_t mad[MAD_BYTES])
+bool tracker_is_outdated(struct tracker *tracker, const uint8_t mad[MAD_BYTES])
 {
 	const struct tracked *tracked;
 	struct cm_msg msg;

@@ -159,7 +159,7 @@ void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_
  *
  * Return: the tracked connection, valid until the next change; NULL if there is none.
  */
-const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id);
+const struct tracked *tracker_of_local(struct tracker *tracker, uint32_t local_comm_id);
 
 /**
  * tracker_is_outdated() - return whether a REQ of a client has been answered, or its connection is
@@ -168,7 +168,7 @@ const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t l
  * If a repetition were still sent then, a peer that has forgotten the connection would take it for
  * the request of a new one, and nobody would answer its REPs.
  */
-bool tracker_is_outdated(const struct tracker *tracker, const uint8_t mad[MAD_BYTES]);
+bool tracker_is_outdated(struct tracker *tracker, const uint8_t mad[MAD_BYTES]);
 
 /**
  * tracker_of_remote() - look up by the peer and its comm id, and by @ca_guid unless it is 0

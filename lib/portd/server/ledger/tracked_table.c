@@ -482,7 +482,7 @@ bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)
 void tracked_forget_chunks(struct tracker *tracker)
 {
 	tracker->n_chunks = tracker->n_stored = 0;
-	tracker->free = TRACKED_NONE;
+	tracker->free = tracker->latest = TRACKED_NONE;
 }
 
 /* --- all of them --------------------------------------------------------- */
@@ -494,7 +494,7 @@ struct tracker *tracker_new(uint64_t secret)
 	if (!tracker)
 		return NULL;
 	tracker->secret = secret;
-	tracker->free = TRACKED_NONE;
+	tracker->free = tracker->latest = TRACKED_NONE;
 	tracker->dead.first = tracker->orphans.first = TRACKED_NONE;
 	tracker->left_behind = calloc(UINT32_MAX / CM_ID_BLOCK + 1, sizeof(uint32_t));
 	tracker->orphan_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));

@@ -29,6 +29,7 @@ struct tracker {
 	uint32_t n_chunks_max; /* capacity of chunk */
 	uint32_t n_stored;     /* the first n_stored chunks are in the store */
 	uint32_t free;	       /* list linked by client_next */
+	uint32_t latest;       /* found by local comm id: a message asks several times */
 	uint32_t n_tracked;
 	uint32_t n_buckets;	/* per table */
 	uint32_t n_buckets_max; /* room per table; a power of two */

@@ -24,7 +24,7 @@ struct view {
 };
 
 /** tracked_of_local() - look up the connection of any client; NULL for comm id 0 */
-struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id);
+struct tracked *tracked_of_local(struct tracker *tracker, uint32_t local_comm_id);
 
 /** tracked_left_behind() - look up an orphan, or a connection of an ended client */
 struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t local_comm_id);

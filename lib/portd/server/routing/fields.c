@@ -237,7 +237,7 @@ static const struct row {
 	bool (*on_roce)(struct said *said);
 	bool (*on_ib)(struct said *said);
 } rows[] = {
-	/* The rows with functions are first: fields_wrong() ends at the first one without. */
+	/* The rows with functions are first, at most 32: see rows_of(). */
 	{ "*", IN(LAP), FIELDS_BY_ROW, is_never_sent, is_never_sent },
 	{ "local_comm_id", OF_CONNECTIONS, FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
 	{ "request_id", IN(SIDR_REQ), FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
@@ -326,6 +326,22 @@ enum fields_by fields_by(uint16_t attr_id, const char *field)
 	return FIELDS_WITHOUT_ROW;
 }
 
+/* The rows with functions for a message, as a bitmap. Collected once: each message needs it. */
+static uint32_t rows_of(uint16_t attr_id, bool on_ib)
+{
+	static uint32_t collected[2][32];
+	uint32_t *ret = &collected[on_ib][attr_id - CM_ATTR_REQ];
+	const uint32_t in = 1u << (attr_id - CM_ATTR_REQ);
+	size_t i;
+
+	if (*ret)
+		return *ret;
+	for (i = 0; i < N_ROWS; i++)
+		if (rows[i].in & in && (on_ib ? rows[i].on_ib : rows[i].on_roce))
+			*ret |= 1u << i;
+	return *ret;
+}
+
 const char *fields_wrong(const struct server *server, const struct client *client,
 			 struct host_port *host_port, const struct mad_path *path,
 			 const struct gid_entry *gid, const struct cm_msg *msg)
@@ -336,16 +352,13 @@ const char *fields_wrong(const struct server *server, const struct client *clien
 			     .path = path,
 			     .msg = msg,
 			     .gid = *gid };
-	const uint32_t in = 1u << (msg->hdr.attr_id - CM_ATTR_REQ);
-	bool (*may)(struct said * said);
-	size_t i;
+	const struct row *row;
+	uint32_t left;
 
-	for (i = 0; i < N_ROWS && rows[i].by == FIELDS_BY_ROW; i++) {
-		if (!(rows[i].in & in))
-			continue;
-		may = host_port->subnet ? rows[i].on_ib : rows[i].on_roce;
-		if (may && !may(&said))
-			return rows[i].fields;
+	for (left = rows_of(msg->hdr.attr_id, host_port->subnet); left; left &= left - 1) {
+		row = &rows[__builtin_ctz(left)];
+		if (!(host_port->subnet ? row->on_ib : row->on_roce)(&said))
+			return row->fields;
 	}
 	return NULL;
 }
