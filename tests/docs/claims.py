@@ -124,7 +124,7 @@ class Security(unittest.TestCase):
         ("{} senders are located", "RESOLVING_MAX", "lib/rsocket/dgram_dest.c"),
         ("{} peers", "DESTS_MAX", "lib/rsocket/dgram_dest.c"),
         ("{} connections, 5 s", "CONNECTIONS_MAX", "tools/purecm/export.c"),
-        ("{} ids", "IDS_MAX", "tools/purecm/agent.c"),
+        ("{} ids", "IDS_MAX", "tools/drill/agent.c"),
     )
 
     def test_limits(self):

@@ -48,9 +48,7 @@ TARGETS = (
     ("core, 1000000: million handshakes", "the same, a million"),
     ("core, a million: bytes each", "bytes of one of a million connections"),
 )
-SOCKETS = tuple((f"{kind} {size}", f"{kind}, {size:,} bytes, {unit}") for size in (64, 4096, 65536)
-                for kind, unit in (("latency", "µs"), ("send", "MB/s")))
-TABLES = {"price": (PRICE, False), "targets": (TARGETS, True), "sockets": (SOCKETS, False)}
+TABLES = {"price": (PRICE, False), "targets": (TARGETS, True)}
 
 
 def measured():
