@@ -102,6 +102,7 @@ FIXED_WAITS = {
     "tests/portd/flooder_names.c": "the pace of an attacker",
     "tests/portd/many_fabric.py": "kills in the middle of something, wherever that is",
     "tests/portd/many_lab.py": "kills in the middle of something, wherever that is",
+    "tests/random/events.c": "what has not come after two answers of the peer does not come",
     "tests/siege/siege.py": "how long an attack lasts",
     "tests/tools/kernel_lab.py": "sends a frame twice, a second apart",
     "tests/tools/make_captures.py": "records captures, by hand",
