@@ -123,7 +123,7 @@ class Security(unittest.TestCase):
         ("of a host; {}, the oldest", "PENDING_MAX", "lib/rsocket/listen.c"),
         ("{} senders are located", "RESOLVING_MAX", "lib/rsocket/dgram_dest.c"),
         ("{} peers", "DESTS_MAX", "lib/rsocket/dgram_dest.c"),
-        ("{} connections, 5 s", "CONNECTIONS_MAX", "tools/purecm/export.c"),
+        ("{} connections, 5 s", "CONNECTIONS_MAX", "tools/monitoring/export.c"),
         ("{} ids", "IDS_MAX", "tools/drill/agent.c"),
     )
 

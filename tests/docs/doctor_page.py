@@ -11,7 +11,7 @@ import re
 import sys
 
 STRINGS = r'(?:(?:"(?:[^"\\]|\\.)*"|[A-Z_]+)\s*)+'
-ROW = re.compile(rf'^\t\{{ "([^"]+)", check_\w+,\s+({STRINGS})\}}', re.M)
+ROW = re.compile(rf'^\t\{{ "([^"]+)", check_\w+,\s+({STRINGS}),\s+(?:NULL|"[^"]+") \}}', re.M)
 FOUND = re.compile(rf"found\(finding,([^\"]*?VERDICT_(?:BAD|NOTE)[^\"]*?),\s+({STRINGS})[,)]")
 SAID = re.compile(rf"say\(ret_who->\w+, ({STRINGS})[,)]")
 FORMAT = re.compile(r"%[.0-9]*[a-z]+")

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "tools/purecm/advice.h"
-#include "tools/purecm/delay.h"
-#include "tools/purecm/frame.h"
+#include "tools/purecm/flow.h"
+#include "tools/purecm/observation.h"
 #include "tools/purecm/show.h"
 
 #define PACKET_HEAD_BYTES 3

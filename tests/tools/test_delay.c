@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tools/purecm/advice.h"
-#include "tools/purecm/delay.h"
+#include "tools/purecm/flow.h"
 
 #define N_SEEDS	    20000
 #define EVENTS_MAX  512

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "tools/purecm/advice.h"
-#include "tools/purecm/frame.h"
+#include "tools/purecm/observation.h"
 #include "tools/purecm/reading.h"
-#include "tools/purecm/wrap.h"
+#include "tools/purecm/pcapng.h"
 
 static const struct mad_gid a = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
 static const struct mad_gid b = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 2 } };

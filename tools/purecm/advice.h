@@ -1,13 +1,62 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Explanations of failed connections: a table of texts. */
+/*
+ * Explanations of failed connections: a table of texts, the conditions that select them, and the
+ * facts that they contain.
+ */
 #ifndef TOOLS_PURECM_ADVICE_H
 #define TOOLS_PURECM_ADVICE_H
 
-#include "tools/purecm/context.h"
+#include <stdio.h>
+
+#include "tools/purecm/flow.h"
+
+/* A flow, and its capture. */
+struct context {
+	const struct flows *flows;
+	const struct flow *flow;
+	uint64_t end_ns; /* of the last message of the capture */
+};
+
+/**
+ * context_print() - print a text, replacing {words} by facts
+ * @text: from the table of advice.c
+ *
+ * A test checks that all words of the table are known.
+ *
+ * Return: 0; -EINVAL if the text has an unknown word.
+ */
+int context_print(const struct context *context, const char *text, FILE *out);
+
+/** context_question - return whether a condition of a text holds */
+typedef bool context_question(const struct context *context);
+
+/* About the request. */
+context_question context_got_mra;
+context_question context_has_just_begun;   /* the trace ends before a response is due */
+context_question context_waited_briefly;   /* it gave up before the first retransmission */
+context_question context_is_received_here; /* by the CM that should respond */
+context_question context_peer_speaks;	   /* the silent peer has sent other messages */
+context_question context_is_infiniband;
+context_question context_is_roce_v1;
+context_question context_answer_was_late;   /* it arrived after the sender gave up */
+context_question context_has_no_ip_header;  /* but the service requires one */
+context_question context_has_foreign_gid;   /* REQ has another GID than its packet */
+context_question context_has_other_address; /* IP CM header and path differ */
+context_question context_has_other_pkey;    /* REQ has a P_Key other than the default */
+
+/* About the response. */
+context_question context_has_older;	   /* an older connection of that queue pair was seen */
+context_question context_has_private_data; /* of the REJ */
+context_question context_was_rejected_by_active;
+context_question context_was_established;
+context_question context_dreq_names_other_qpn;
+
+/** context_older() - the older connection of a stale one; NULL if it was not seen */
+const struct flow *context_older(const struct context *context);
 
 #define ADVICE_ANY (-1)
 
-/* {words} in the texts are facts, see context.h. */
+/* {words} in the texts are facts. */
 struct advice {
 	enum flow_outcome outcome;
 	bool is_sidr;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tools/purecm/command.h"
-#include "tools/purecm/frame.h"
+#include "tools/purecm/observation.h"
 
 #define NS_PER_S     UINT64_C(1000000000)
 
@@ -134,15 +134,19 @@ static int check_link(const char *path, int link_type)
 	return -EPROTONOSUPPORT;
 }
 
-/* Common part of both ways of opening. */
-static int begin_capture(struct capture *capture, const char *name, struct source **ret)
+/* Common part of both ways of opening, after one of them has failed or not. */
+static int begin_capture(struct capture *capture, const char *name, int err, struct source **ret)
 {
-	int err;
-
-	capture->link_type = pcap_datalink(capture->pcap);
-	err = check_link(name, capture->link_type);
-	if (err)
+	if (!err) {
+		capture->link_type = pcap_datalink(capture->pcap);
+		err = check_link(name, capture->link_type);
+	}
+	if (err) {
+		if (capture->pcap)
+			pcap_close(capture->pcap);
+		free(capture);
 		return err;
+	}
 	capture->source.name = name;
 	capture->source.next = next_observation;
 	capture->source.close = close_capture;
@@ -187,30 +191,19 @@ static pcap_t *open_file(const char *path, char why[PCAP_ERRBUF_SIZE])
 
 int capture_open(const char *path, struct source **ret)
 {
-	const bool is_stdin = strcmp(path, "-") == 0;
+	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
 	struct capture *capture = calloc(1, sizeof(*capture));
 	char why[PCAP_ERRBUF_SIZE];
-	int err = -EINVAL;
 
 	if (!capture)
 		return -ENOMEM;
 	capture->pcap = open_file(path, why);
-	if (!capture->pcap) {
-		/* libpcap's message already has the path of a file that it cannot open. */
-		if (strncmp(why, path, strlen(path)) == 0)
-			complain("%s", why);
-		else
-			complain("%s: %s", is_stdin ? "standard input" : path, why);
-		goto fail;
-	}
-	err = begin_capture(capture, is_stdin ? "standard input" : path, ret);
-	if (!err)
-		return 0;
-fail:
-	if (capture->pcap)
-		pcap_close(capture->pcap);
-	free(capture);
-	return err;
+	/* libpcap's message already has the path of a file that it cannot open. */
+	if (!capture->pcap && strncmp(why, path, strlen(path)) == 0)
+		complain("%s", why);
+	else if (!capture->pcap)
+		complain("%s: %s", name, why);
+	return begin_capture(capture, name, capture->pcap ? 0 : -EINVAL, ret);
 }
 
 /* --- live capture --------------------------------------------------------- */
@@ -258,32 +251,24 @@ int capture_open_live(const char *interface, struct source **ret)
 	const struct sigaction action = { .sa_handler = end_live };
 	struct capture *capture = calloc(1, sizeof(*capture));
 	char why[PCAP_ERRBUF_SIZE];
-	int err = -ENOMEM;
+	int err;
 
 	if (!capture)
-		return err;
+		return -ENOMEM;
 	capture->is_live = true;
 	capture->pcap = pcap_create(interface, why);
-	if (!capture->pcap) {
+	err = capture->pcap ? set_up(capture->pcap) : PCAP_ERROR;
+	if (!capture->pcap)
 		complain("%s: %s", interface, why);
-		goto fail;
-	}
-	err = set_up(capture->pcap);
-	if (err) {
+	else if (err)
 		complain_of_set_up(interface, capture->pcap, err);
-		err = -EIO;
-		goto fail;
+	live = err ? NULL : capture->pcap;
+	err = begin_capture(capture, interface, err ? -EIO : 0, ret);
+	if (err) {
+		live = NULL;
+		return err;
 	}
-	err = begin_capture(capture, interface, ret);
-	if (err)
-		goto fail;
-	live = capture->pcap;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	return 0;
-fail:
-	if (capture->pcap)
-		pcap_close(capture->pcap);
-	free(capture);
-	return err;
 }

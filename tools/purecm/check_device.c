@@ -202,20 +202,17 @@ static void check_roce_gids(const struct check_port *port, struct finding *findi
 
 void check_gids(struct checkup *checkup, struct finding *finding)
 {
-	unsigned int i, active = 0;
+	unsigned int i;
 
 	for (i = 0; i < checkup->n_ports; i++) {
 		if (!check_port_is_active(&checkup->port[i]))
 			continue;
-		active++;
 		if (check_port_is_roce(&checkup->port[i]))
 			check_roce_gids(&checkup->port[i], finding);
 		else
 			found(finding, VERDICT_OK, "%s/%u has %d GIDs", checkup->port[i].device,
 			      checkup->port[i].port_num, checkup->port[i].attr.gid_tbl_len);
 	}
-	if (!active)
-		found(finding, VERDICT_SKIP, "not checked: no active port");
 }
 
 /* --- port settings -------------------------------------------------------- */
@@ -233,8 +230,6 @@ void check_mtu(struct checkup *checkup, struct finding *finding)
 		      "%s/%u has an active MTU of %u, at most %u bytes", port->device,
 		      port->port_num, 128u << port->attr.active_mtu, 128u << port->attr.max_mtu);
 	}
-	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "not checked: no active port");
 }
 
 static bool has_default_pkey(const struct check_port *port)
@@ -264,8 +259,6 @@ void check_pkeys(struct checkup *checkup, struct finding *finding)
 			found(finding, VERDICT_BAD, "%s/%u is not in the default partition",
 			      port->device, port->port_num);
 	}
-	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
 void check_subnet_manager(struct checkup *checkup, struct finding *finding)
@@ -284,6 +277,4 @@ void check_subnet_manager(struct checkup *checkup, struct finding *finding)
 			found(finding, VERDICT_BAD, "%s/%u has no subnet manager", port->device,
 			      port->port_num);
 	}
-	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "only InfiniBand needs a subnet manager");
 }

@@ -5,8 +5,6 @@
  */
 #include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 #include <unistd.h>
 
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/run_program.h"
+#include "tools/purecm/command.h"
 
 #define NAME "librdmacm.so.1"
 
@@ -61,70 +59,31 @@ static bool find_in_cache(char ret[PATH_MAX])
 
 /* --- builds -------------------------------------------------------------- */
 
-#define NOTES_BYTES    1024
-#define BUILD_ID_BYTES 64
+#define BUILD_ID_BYTES 20
 
-struct build_id {
-	uint32_t n; /* bytes; 0: unknown */
-	uint8_t bytes[BUILD_ID_BYTES];
-};
-
-static void find_build_id(const char *notes, size_t n, struct build_id *ret)
+/*
+ * The linker's note of a build, after its header. Packages of one build differ in what their tools
+ * do to debug information, but not in this. Return: whether there is one.
+ */
+static bool read_build_id(const char *path, uint8_t ret[BUILD_ID_BYTES])
 {
-	const ElfW(Nhdr) * note;
-	size_t at = 0, name_bytes;
+	static const struct {
+		ElfW(Nhdr) note;
+		char name[4];
+	} head = { { sizeof(head.name), BUILD_ID_BYTES, NT_GNU_BUILD_ID }, "GNU" };
 
-	while (!ret->n && at + sizeof(*note) <= n) {
-		note = (const void *)(notes + at);
-		name_bytes = (note->n_namesz + 3) & ~3U;
-		at += sizeof(*note) + name_bytes;
-		if (at + note->n_descsz > n)
-			return;
-		if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= BUILD_ID_BYTES) {
-			ret->n = note->n_descsz;
-			memcpy(ret->bytes, notes + at, ret->n);
-		}
-		at += (note->n_descsz + 3) & ~3U;
-	}
-}
-
-/* Packages of one build differ in what their tools do to debug information, but not in this. */
-static void read_build_id(const char *path, struct build_id *ret)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), i;
-	_Alignas(ElfW(Nhdr)) char notes[NOTES_BYTES];
-	ElfW(Ehdr) head;
-	ElfW(Phdr) part;
-	ssize_t n;
-
-	ret->n = 0;
-	if (fd < 0)
-		return;
-	if (pread(fd, &head, sizeof(head), 0) != sizeof(head))
-		head.e_phnum = 0;
-	for (i = 0; !ret->n && i < head.e_phnum; i++) {
-		if (pread(fd, &part, sizeof(part), (off_t)head.e_phoff + i * (off_t)sizeof(part)) !=
-		    sizeof(part))
-			break;
-		if (part.p_type != PT_NOTE)
-			continue;
-		n = pread(fd, notes, part.p_filesz < sizeof(notes) ? part.p_filesz : sizeof(notes),
-			  (off_t)part.p_offset);
-		find_build_id(notes, n < 0 ? 0 : (size_t)n, ret);
-	}
-	close(fd);
+	return run_find_bytes(path, &head, sizeof(head), ret, BUILD_ID_BYTES);
 }
 
 /* Two installations, such as a package and /usr/local, may be of different releases. */
 static bool is_of_this_build(const char *path, char ret_ours[PATH_MAX])
 {
-	struct build_id theirs, ours;
+	uint8_t theirs[BUILD_ID_BYTES], ours[BUILD_ID_BYTES];
 
 	if (run_find_library(NULL, ret_ours))
 		return true;
-	read_build_id(path, &theirs);
-	read_build_id(ret_ours, &ours);
-	return theirs.n == ours.n && !memcmp(theirs.bytes, ours.bytes, ours.n);
+	return read_build_id(path, theirs) && read_build_id(ret_ours, ours) &&
+	       memcmp(theirs, ours, BUILD_ID_BYTES) == 0;
 }
 
 static void check_purecms(const char *path, struct finding *finding)

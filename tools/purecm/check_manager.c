@@ -68,8 +68,6 @@ void check_umad(struct checkup *checkup, struct finding *finding)
 
 	for (i = 0; i < checkup->n_ports; i++)
 		check_node(&checkup->port[i], served, finding);
-	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
 /* Return: whether the owner of a port's class can be determined. */
@@ -118,8 +116,6 @@ void check_manager(struct checkup *checkup, struct finding *finding)
 
 	for (i = 0; i < checkup->n_ports; i++)
 		check_owner(&checkup->port[i], served, finding);
-	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
 /*
@@ -256,8 +252,6 @@ void check_fast_path(struct checkup *checkup, struct finding *finding)
 	for (i = 0; finding->verdict != VERDICT_SKIP && i < checkup->n_ports; i++)
 		if (check_port_is_roce(&checkup->port[i]))
 			judge_fast_path(&snapshot, &checkup->port[i], finding);
-	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "not checked: no port of RoCE");
 	snapshot_fini(&snapshot);
 	portd_client_close(client);
 }
@@ -283,6 +277,4 @@ void check_port_settings(struct checkup *checkup, struct finding *finding)
 			      checkup->port[i].device, checkup->port[i].port_num,
 			      port_file_tos(&file, checkup->port[i].device,
 					    checkup->port[i].port_num));
-	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "not checked: no RoCE port");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A check-up of this host: inputs and findings of the checks of purecm doctor. doctor.c has the
- * table of checks; the checks are in check_device.c, check_manager.c, check_host.c, check_path.c
- * and check_echo.c.
+ * table of checks; the checks are in check_device.c, check_manager.c, check_host.c and
+ * check_path.c.
  */
 #ifndef TOOLS_PURECM_CHECKUP_H
 #define TOOLS_PURECM_CHECKUP_H

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -181,6 +183,30 @@ FILE *command_create(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
+volatile sig_atomic_t command_is_over;
+
+static void take_signal(int signal_number)
+{
+	(void)signal_number;
+	command_is_over = 1;
+}
+
+void command_catch_end(void)
+{
+	const struct sigaction action = { .sa_handler = take_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+void command_sleep(double s)
+{
+	const struct timespec time = { .tv_sec = (time_t)s,
+				       .tv_nsec = (long)((s - (double)(time_t)s) * 1e9) };
+
+	nanosleep(&time, NULL);
+}
+
 void complain(const char *format, ...)
 {
 	char *text = NULL;
@@ -201,4 +227,56 @@ int command_end(int status)
 		return status;
 	complain("cannot write to standard output: %s", strerror(errno));
 	return STATUS_FAILED;
+}
+
+/* --- text for a terminal -------------------------------------------------- */
+
+#define NS_PER_S  1000000000u
+#define NS_PER_MS 1000000u
+
+unsigned int page_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	unsigned int width = 0;
+
+	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		width = size.ws_col;
+	if (!width && columns)
+		width = (unsigned int)strtoul(columns, NULL, 10);
+	return width && width < PAGE_WIDTH_MIN ? PAGE_WIDTH_MIN : width;
+}
+
+void page_fill(const char *text, unsigned int column, unsigned int indent, unsigned int width,
+	       FILE *out)
+{
+	unsigned int from = column;
+	size_t bytes;
+
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		bytes = strcspn(text, " ");
+		if (width && column > indent && column + 1 + bytes > width) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			column = from = indent;
+		}
+		if (column > from) {
+			putc(' ', out);
+			column++;
+		}
+		fwrite(text, 1, bytes, out);
+		column += (unsigned int)bytes;
+		text += bytes;
+	}
+	putc('\n', out);
+}
+
+void page_time(uint64_t time_ns, FILE *out)
+{
+	const time_t s = (time_t)(time_ns / NS_PER_S);
+	char text[32] = "?";
+	struct tm at;
+
+	if (localtime_r(&s, &at))
+		strftime(text, sizeof(text), "%F %T", &at);
+	fprintf(out, "%s.%03u", text, (unsigned int)(time_ns % NS_PER_S / NS_PER_MS));
 }

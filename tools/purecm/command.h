@@ -6,6 +6,8 @@
 #ifndef TOOLS_PURECM_COMMAND_H
 #define TOOLS_PURECM_COMMAND_H
 
+#include <limits.h>
+#include <signal.h>
 #include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,10 +106,63 @@ void command_parse(const struct command_line *line, int argc, char **argv, void 
  */
 FILE *command_create(const char *path);
 
+/** command_catch_end() - let SIGINT and SIGTERM set command_is_over, and interrupt a wait */
+void command_catch_end(void);
+extern volatile sig_atomic_t command_is_over;
+
+/** command_sleep() - sleep for seconds, or until a signal */
+void command_sleep(double s);
+
 /** complain() - print "purecm: ..." and a newline on standard error, after flushing stdout */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** command_end() - flush standard output. Return: @status, or STATUS_FAILED if that fails. */
 int command_end(int status);
+
+#define PAGE_WIDTH_MIN 40
+
+/**
+ * page_width() - columns of standard output: of the terminal, else $COLUMNS, else 0 for no limit
+ */
+unsigned int page_width(void);
+
+/**
+ * page_fill() - print words, filled to a width
+ * @text:   words separated by blanks; words are not broken
+ * @column: the present column
+ * @indent: of all lines except the first, in columns
+ * @width:  0 for no limit
+ */
+void page_fill(const char *text, unsigned int column, unsigned int indent, unsigned int width,
+	       FILE *out);
+
+/** page_time() - print a time since 1970, "2026-11-22 09:35:58.123", as local time. */
+void page_time(uint64_t time_ns, FILE *out);
+
+/**
+ * run_find_library() - find purecm's librdmacm.so.1
+ * @given: path from the user, or NULL for the one installed with this program
+ * @ret:   its absolute path
+ *
+ * Return: 0; -ENOENT or -EINVAL, after an error message, if it is missing or not purecm's.
+ */
+int run_find_library(const char *given, char ret[PATH_MAX]);
+
+/** run_find_bytes() - find bytes in a file, and what follows them. Return: whether they are there.
+ */
+bool run_find_bytes(const char *path, const void *wanted, size_t n, void *ret_after,
+		    size_t n_after);
+
+/** run_is_purecm() - return whether a file is purecm's library, which contains PURECM_LOG */
+bool run_is_purecm(const char *path);
+
+/**
+ * run_check_program() - check whether a library can be preloaded into a program
+ * @name: as for execvp()
+ *
+ * Return: 0, also for a program that is not found; -EINVAL, after an error message, for one that is
+ * statically linked or set-user-ID.
+ */
+int run_check_program(const char *name);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The conditions of texts: see context.h. */
-#include "tools/purecm/context.h"
-
+/* The conditions of texts: see advice.h. */
+#include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
+#include "tools/purecm/advice.h"
 #include "tools/purecm/field.h"
 
 #define NS_PER_S	 1e9
@@ -19,11 +21,6 @@ static bool is_zero(const uint8_t *bytes, size_t n)
 	while (n > 0 && bytes[n - 1] == 0)
 		n--;
 	return n == 0;
-}
-
-static bool same_gid(const struct mad_gid *a, const struct mad_gid *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 /* --- about the request ---------------------------------------------------- */
@@ -107,8 +104,8 @@ bool context_has_foreign_gid(const struct context *context)
 
 	if (flow->is_sidr || !flow->is_whole || observation_lid(flow_gid(flow, FLOW_ACTIVE)))
 		return false;
-	return !same_gid(&flow->req.primary.local_gid, flow_gid(flow, FLOW_ACTIVE)) ||
-	       !same_gid(&flow->req.primary.remote_gid, flow_gid(flow, FLOW_PASSIVE));
+	return !gid_is_same(&flow->req.primary.local_gid, flow_gid(flow, FLOW_ACTIVE)) ||
+	       !gid_is_same(&flow->req.primary.remote_gid, flow_gid(flow, FLOW_PASSIVE));
 }
 
 static struct mad_gid gid_of_header(const struct cma_hdr *cma, const uint8_t address[16])
@@ -132,7 +129,7 @@ bool context_has_other_address(const struct context *context)
 	if (flow->cma.ip_version == 4 && !is_zero(flow_gid(flow, FLOW_PASSIVE)->raw, 10))
 		return false;
 	named = gid_of_header(&flow->cma, flow->cma.dst_addr);
-	return !same_gid(&named, flow_gid(flow, FLOW_PASSIVE));
+	return !gid_is_same(&named, flow_gid(flow, FLOW_PASSIVE));
 }
 
 bool context_has_other_pkey(const struct context *context)
@@ -153,9 +150,9 @@ static enum flow_end refused_end(const struct flow *flow)
 
 static bool has_queue_pair(const struct flow *flow, const struct mad_gid *gid, uint32_t qpn)
 {
-	return qpn && ((same_gid(flow_gid(flow, FLOW_ACTIVE), gid) &&
+	return qpn && ((gid_is_same(flow_gid(flow, FLOW_ACTIVE), gid) &&
 			flow->end[FLOW_ACTIVE].local_qpn == qpn) ||
-		       (same_gid(flow_gid(flow, FLOW_PASSIVE), gid) &&
+		       (gid_is_same(flow_gid(flow, FLOW_PASSIVE), gid) &&
 			flow->end[FLOW_PASSIVE].local_qpn == qpn));
 }
 
@@ -204,4 +201,322 @@ bool context_dreq_names_other_qpn(const struct context *context)
 	const enum flow_end to = (enum flow_end) !flow_seen(flow, CM_ATTR_DREQ)->by;
 
 	return flow->end[to].local_qpn && flow->dreq.remote_qpn != flow->end[to].local_qpn;
+}
+
+/* --- the facts for {words} in texts --------------------------------------- */
+
+#define DATA_SHOWN_MAX 64
+#define ARI_GID_BYTES  16
+
+static double span_s(uint64_t from_ns, uint64_t to_ns)
+{
+	return (double)(int64_t)(to_ns - from_ns) / NS_PER_S;
+}
+
+/* An end: of the flow, the sender of a message, or its receiver. */
+static void print_end(const struct context *context, int end, FILE *out)
+{
+	char who[FLOW_WHO_BYTES];
+
+	fputs(flow_who(context->flow, (enum flow_end)end, who), out);
+}
+
+static void print_sender(const struct context *context, int attr, FILE *out)
+{
+	print_end(context, flow_seen(context->flow, (enum cm_attr)attr)->by, out);
+}
+
+static void print_receiver(const struct context *context, int attr, FILE *out)
+{
+	print_end(context, !flow_seen(context->flow, (enum cm_attr)attr)->by, out);
+}
+
+static void print_gid(const struct mad_gid *gid, FILE *out)
+{
+	char who[WHO_BYTES];
+
+	fputs(who_str(gid, who), out);
+}
+
+static void print_host(const struct context *context, int end, FILE *out)
+{
+	print_gid(flow_gid(context->flow, (enum flow_end)end), out);
+}
+
+static void print_service(const struct context *context, FILE *out)
+{
+	char text[FLOW_WHO_BYTES];
+
+	fputs(flow_service(context->flow, text), out);
+}
+
+/* Prints "one REQ", "3 REQs in 6.2 s". */
+static void print_times(const struct context *context, int attr, FILE *out)
+{
+	const struct flow_seen *seen = flow_seen(context->flow, (enum cm_attr)attr);
+	const char *name = cm_msg_layout((uint16_t)attr)->name;
+
+	if (seen->count == 1)
+		fprintf(out, "one %s", name);
+	else
+		fprintf(out, "%u %ss in %.1f s", seen->count, name,
+			span_s(seen->first_ns, seen->last_ns));
+}
+
+static void print_requests(const struct context *context, FILE *out)
+{
+	print_times(context, context->flow->is_sidr ? CM_ATTR_SIDR_REQ : CM_ATTR_REQ, out);
+}
+
+enum span {
+	SPAN_WATCHED, /* from the first message to the end of the capture */
+	SPAN_WAITED,  /* ... to the REJ */
+	SPAN_LATE,    /* from the REJ to the last message */
+};
+
+static void print_span(const struct context *context, int span, FILE *out)
+{
+	const struct flow *flow = context->flow;
+	const uint64_t rej_ns = flow_seen(flow, CM_ATTR_REJ)->first_ns;
+
+	fprintf(out, "%.1f s",
+		span == SPAN_WATCHED  ? span_s(flow->first_ns, context->end_ns)
+		: span == SPAN_WAITED ? span_s(flow->first_ns, rej_ns)
+				      : span_s(rej_ns, flow->last_ns));
+}
+
+static void print_mra_wait(const struct context *context, FILE *out)
+{
+	fprintf(out, "%.0f s", encoded_s(context->flow->mra.service_timeout));
+}
+
+static void print_reason(const struct context *context, FILE *out)
+{
+	fprintf(out, "%u, %s", context->flow->rej.reason,
+		cm_rej_reason_str(context->flow->rej.reason));
+}
+
+/* The queue pair of a message's receiver. */
+static void print_qpn(const struct context *context, int attr, FILE *out)
+{
+	const struct flow *flow = context->flow;
+
+	fprintf(out, "0x%x", flow->end[!flow_seen(flow, (enum cm_attr)attr)->by].local_qpn);
+}
+
+static void print_guid(const struct context *context, FILE *out)
+{
+	const struct flow *flow = context->flow;
+	const bool is_reqs = flow_seen(flow, CM_ATTR_REJ)->by == FLOW_PASSIVE;
+
+	fprintf(out, "0x%016" PRIx64, is_reqs ? flow->req.local_ca_guid : flow->rep.local_ca_guid);
+}
+
+static void print_older(const struct context *context, FILE *out)
+{
+	const struct flow *older = context_older(context);
+
+	if (older)
+		fprintf(out, "#%u", older->number);
+}
+
+static void print_older_end(const struct context *context, FILE *out)
+{
+	const struct flow *older = context_older(context);
+
+	if (older)
+		fputs(flow_outcome_text(older->outcome), out);
+}
+
+/* A GID, a GUID, or other bytes, depending on their number. */
+static void print_ari(const struct context *context, FILE *out)
+{
+	const struct cm_rej *rej = &context->flow->rej;
+	unsigned int i, n = rej->ari_bytes;
+	struct mad_gid gid;
+
+	if (n > CM_REJ_ARI_BYTES)
+		n = CM_REJ_ARI_BYTES;
+	if (n == 0) {
+		fputs("nothing", out);
+	} else if (n == ARI_GID_BYTES) {
+		memcpy(gid.raw, rej->ari, sizeof(gid.raw));
+		print_gid(&gid, out);
+	} else {
+		fputs("0x", out);
+		for (i = 0; i < n; i++)
+			fprintf(out, "%02x", rej->ari[i]);
+	}
+}
+
+/* Four bits in the first byte; senders differ in which half they use. */
+static void print_ari_mtu(const struct context *context, FILE *out)
+{
+	const uint8_t byte = context->flow->rej.ari[0];
+	unsigned int mtu = byte >> 4 ? byte >> 4 : byte;
+
+	if (context->flow->rej.ari_bytes && mtu >= 1 && mtu <= 5)
+		fprintf(out, "%u bytes", 128u << mtu);
+	else
+		fputs("unknown", out);
+}
+
+static void print_mtu(const struct context *context, FILE *out)
+{
+	fprintf(out, "%u bytes", 128u << (context->flow->req.path_mtu & 7));
+}
+
+static void print_pkey(const struct context *context, FILE *out)
+{
+	const struct flow *flow = context->flow;
+
+	fprintf(out, "0x%04x", flow->is_sidr ? flow->sidr_req.pkey : flow->req.pkey);
+}
+
+static void print_named_gids(const struct context *context, FILE *out)
+{
+	print_gid(&context->flow->req.primary.local_gid, out);
+	fputs(" to ", out);
+	print_gid(&context->flow->req.primary.remote_gid, out);
+}
+
+static void print_packet_gids(const struct context *context, FILE *out)
+{
+	print_host(context, FLOW_ACTIVE, out);
+	fputs(" to ", out);
+	print_host(context, FLOW_PASSIVE, out);
+}
+
+static void print_header_address(const struct context *context, FILE *out)
+{
+	const struct cma_hdr *cma = &context->flow->cma;
+	const bool is_ip4 = cma->ip_version == 4;
+	char text[INET6_ADDRSTRLEN];
+
+	fputs(inet_ntop(is_ip4 ? AF_INET : AF_INET6, cma->dst_addr + (is_ip4 ? 12 : 0), text,
+			sizeof(text)),
+	      out);
+}
+
+static void print_data(const uint8_t *data, size_t bytes, FILE *out)
+{
+	size_t i;
+
+	while (bytes > 0 && !data[bytes - 1])
+		bytes--;
+	if (bytes > DATA_SHOWN_MAX)
+		bytes = DATA_SHOWN_MAX;
+	for (i = 0; i < bytes; i++)
+		fprintf(out, "%02x", data[i]);
+	fputs(bytes ? " \"" : "nothing", out);
+	for (i = 0; i < bytes; i++)
+		putc(isprint(data[i]) && data[i] != ' ' ? data[i] : '.', out);
+	fputs(bytes ? "\"" : "", out);
+}
+
+static void print_rej_data(const struct context *context, FILE *out)
+{
+	const struct cm_rej *rej = &context->flow->rej;
+
+	print_data(rej->private_data, sizeof(rej->private_data), out);
+}
+
+static void print_req_data(const struct context *context, FILE *out)
+{
+	const struct flow *flow = context->flow;
+
+	print_data(flow->is_sidr ? flow->sidr_req.private_data : flow->req.private_data,
+		   CMA_HDR_BYTES, out);
+}
+
+static void print_dreq_qpn(const struct context *context, FILE *out)
+{
+	fprintf(out, "0x%x", context->flow->dreq.remote_qpn);
+}
+
+static void print_status(const struct context *context, FILE *out)
+{
+	fprintf(out, "%u", context->flow->sidr_rep.status);
+}
+
+static void print_comm_id(const struct context *context, FILE *out)
+{
+	fprintf(out, "0x%x", context->flow->end[FLOW_ACTIVE].local_comm_id);
+}
+
+/* In alphabetical order. */
+/* clang-format off */
+static const struct {
+	const char *word;
+	void (*print)(const struct context *context, FILE *out);
+	void (*print_of)(const struct context *context, int of, FILE *out); /* if not print */
+	int of;
+} facts[] = {
+	{ "active", NULL, print_end, FLOW_ACTIVE },
+	{ "ari", print_ari, NULL, 0 },
+	{ "ari_mtu", print_ari_mtu, NULL, 0 },
+	{ "closed", NULL, print_receiver, CM_ATTR_DREQ },
+	{ "closer", NULL, print_sender, CM_ATTR_DREQ },
+	{ "comm_id", print_comm_id, NULL, 0 },
+	{ "dreq_qpn", print_dreq_qpn, NULL, 0 },
+	{ "dreqs", NULL, print_times, CM_ATTR_DREQ },
+	{ "guid", print_guid, NULL, 0 },
+	{ "header_address", print_header_address, NULL, 0 },
+	{ "host", NULL, print_host, FLOW_PASSIVE },
+	{ "late", NULL, print_span, SPAN_LATE },
+	{ "mra_wait", print_mra_wait, NULL, 0 },
+	{ "mtu", print_mtu, NULL, 0 },
+	{ "named_gids", print_named_gids, NULL, 0 },
+	{ "older", print_older, NULL, 0 },
+	{ "older_end", print_older_end, NULL, 0 },
+	{ "packet_gids", print_packet_gids, NULL, 0 },
+	{ "passive", NULL, print_end, FLOW_PASSIVE },
+	{ "pkey", print_pkey, NULL, 0 },
+	{ "qpn", NULL, print_qpn, CM_ATTR_REJ },
+	{ "reason", print_reason, NULL, 0 },
+	{ "rej_data", print_rej_data, NULL, 0 },
+	{ "rejecter", NULL, print_sender, CM_ATTR_REJ },
+	{ "replies", NULL, print_times, CM_ATTR_REP },
+	{ "req_data", print_req_data, NULL, 0 },
+	{ "requests", print_requests, NULL, 0 },
+	{ "service", print_service, NULL, 0 },
+	{ "status", print_status, NULL, 0 },
+	{ "true_qpn", NULL, print_qpn, CM_ATTR_DREQ },
+	{ "waited", NULL, print_span, SPAN_WAITED },
+	{ "watched", NULL, print_span, SPAN_WATCHED },
+};
+/* clang-format on */
+
+static int print_fact(const struct context *context, const char *word, size_t bytes, FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+		if (strlen(facts[i].word) == bytes && strncmp(facts[i].word, word, bytes) == 0) {
+			if (facts[i].print)
+				facts[i].print(context, out);
+			else
+				facts[i].print_of(context, facts[i].of, out);
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int context_print(const struct context *context, const char *text, FILE *out)
+{
+	size_t bytes;
+
+	while (*text) {
+		bytes = strcspn(text, "{");
+		fwrite(text, 1, bytes, out);
+		text += bytes;
+		if (!*text)
+			break;
+		bytes = strcspn(++text, "}");
+		if (print_fact(context, text, bytes, out))
+			return -EINVAL;
+		text += bytes + (text[bytes] == '}');
+	}
+	return 0;
 }

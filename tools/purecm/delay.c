@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See delay.h. */
-#include "tools/purecm/delay.h"
+#include "tools/purecm/flow.h"
 
 #define NS_PER_MS 1e6
 #define LONG_MS	  50  /* of shorter times nothing is said */

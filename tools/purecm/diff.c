@@ -9,7 +9,7 @@
 
 #include "tools/purecm/field.h"
 #include "tools/purecm/json.h"
-#include "tools/purecm/page.h"
+#include "tools/purecm/command.h"
 #include "tools/purecm/reading.h"
 
 #define NS_PER_S      1e9
@@ -165,7 +165,7 @@ static int take_observation(void *arg, const struct observation *observation)
 	struct cm_msg msg;
 	int err;
 
-	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+	if (!observation_decode(observation, &msg))
 		return 0;
 	err = flows_take(side->flows, observation, &msg, &step);
 	if (err || step.is_copy)
@@ -204,25 +204,15 @@ static void free_side(struct side *side)
 
 /* --- output --------------------------------------------------------------- */
 
-static void print_who(const struct talk *talk)
-{
-	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES], service[FLOW_WHO_BYTES];
-
-	printf("#%u %s to %s, %s", talk->flow->number, flow_who(talk->flow, FLOW_ACTIVE, active),
-	       flow_who(talk->flow, FLOW_PASSIVE, passive), flow_service(talk->flow, service));
-}
-
 static void print_title(struct diff *diff)
 {
+	char a[FLOW_TITLE_BYTES], b[FLOW_TITLE_BYTES];
+
 	if (diff->has_title)
 		return;
 	diff->has_title = true;
-	printf("%s", diff->n_differences ? "\n" : "");
-	fputs("A ", stdout);
-	print_who(diff->a);
-	fputs("\nB ", stdout);
-	print_who(diff->b);
-	putchar('\n');
+	printf("%sA %s\nB %s\n", diff->n_differences ? "\n" : "", flow_title(diff->a->flow, a),
+	       flow_title(diff->b->flow, b));
 }
 
 /* @what: "responder_resources", or another name of what differs; @text is for people. */
@@ -306,16 +296,6 @@ static void compare_rows(struct diff *diff, const struct wire_layout *layout, co
 		if (!field_is_part(layout, &layout->field[i]) && layout->field[i].look != WIRE_DATA)
 			compare_field(diff, &layout->field[i], a, b);
 	}
-}
-
-/* Return: the IP CM header at the beginning of a message's private data; NULL if there is none. */
-static const uint8_t *ip_header_of(const struct cm_msg *msg)
-{
-	if (msg->hdr.attr_id == CM_ATTR_REQ && cma_service_is_ip(msg->req.service_id))
-		return msg->req.private_data;
-	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ && cma_service_is_ip(msg->sidr_req.service_id))
-		return msg->sidr_req.private_data;
-	return NULL;
 }
 
 /* Compares the program's own data, after the IP CM header, if there is one. */
@@ -493,6 +473,7 @@ static void pair_up(struct diff *diff, bool any_service)
 
 static void say_unpaired(struct diff *diff, int side)
 {
+	char title[FLOW_TITLE_BYTES];
 	const struct talk *talk;
 	uint32_t i;
 
@@ -506,9 +487,9 @@ static void say_unpaired(struct diff *diff, int side)
 			json_text("what", "only", stdout);
 			json_end(stdout);
 		} else {
-			printf("%sonly in %c: ", diff->n_differences ? "\n" : "", "AB"[side]);
-			print_who(talk);
-			printf(": %s\n", flow_outcome_text(talk->flow->outcome));
+			printf("%sonly in %c: %s: %s\n", diff->n_differences ? "\n" : "",
+			       "AB"[side], flow_title(talk->flow, title),
+			       flow_outcome_text(talk->flow->outcome));
 		}
 		diff->n_differences++;
 	}

@@ -7,7 +7,6 @@
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/json.h"
-#include "tools/purecm/page.h"
 
 #define NAME_COLUMNS 14
 #define INDENT	     (5 + NAME_COLUMNS)
@@ -16,55 +15,69 @@ struct check {
 	const char *name;
 	check_function *run;
 	const char *remedy;
+	const char *skipped; /* why it finds nothing at all */
 };
 
 /* clang-format off */
 static const struct check host_checks[] = {
 	{ "devices", check_devices,
-	  "Load the device's driver, or make a soft-RoCE device: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE; or try programs without a device: purecm fabric run" },
+	  "Load the device's driver, or make a soft-RoCE device: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE; or try programs without a device: purecm fabric run", NULL },
 	{ "ports", check_ports,
-	  "ip link set INTERFACE up; `rdma link` shows the interface of each device" },
+	  "ip link set INTERFACE up; `rdma link` shows the interface of each device", NULL },
 	{ "GIDs", check_gids,
-	  "Give the interface of the port an IP address: ip addr add ADDRESS/PREFIX dev INTERFACE" },
+	  "Give the interface of the port an IP address: ip addr add ADDRESS/PREFIX dev INTERFACE",
+	  "not checked: no active port" },
 	{ "MTU", check_mtu,
-	  "ip link set INTERFACE mtu 9000, at both ends and in between; the RoCE MTU is the largest power of two that fits into it with 96 bytes of headers" },
+	  "ip link set INTERFACE mtu 9000, at both ends and in between; the RoCE MTU is the largest power of two that fits into it with 96 bytes of headers",
+	  "not checked: no active port" },
 	{ "pkeys", check_pkeys,
-	  "Add the port to the default partition in the subnet manager's configuration" },
+	  "Add the port to the default partition in the subnet manager's configuration",
+	  "not checked: no port" },
 	{ "SM", check_subnet_manager,
-	  "Start a subnet manager on the fabric: systemctl start opensm" },
+	  "Start a subnet manager on the fabric: systemctl start opensm",
+	  "only InfiniBand needs a subnet manager" },
 	{ "umad", check_umad,
-	  "modprobe ib_umad; run as root, or run cmportd as root, which serves all users" },
+	  "modprobe ib_umad; run as root, or run cmportd as root, which serves all users",
+	  "not checked: no port" },
 	{ "CM class", check_manager,
-	  "modprobe -r rdma_ucm rdma_cm ib_cm" },
+	  "modprobe -r rdma_ucm rdma_cm ib_cm",
+	  "not checked: no port" },
 	{ "cmportd", check_cmportd,
-	  "systemctl enable --now cmportd.socket; see cmportd(8)" },
+	  "systemctl enable --now cmportd.socket; see cmportd(8)", NULL },
 	{ "port settings", check_port_settings,
-	  "Mend the line; cmportd(8) has the format. Then: systemctl reload cmportd" },
+	  "Mend the line; cmportd(8) has the format. Then: systemctl reload cmportd",
+	  "not checked: no RoCE port" },
 	{ "fast path", check_fast_path,
-	  "Nothing is lost. A hypervisor, a switch or the device drops MADs that do not leave from QP1: its administrator may allow them; or cmportd --qp1, which does not try" },
+	  "Nothing is lost. A hypervisor, a switch or the device drops MADs that do not leave from QP1: its administrator may allow them; or cmportd --qp1, which does not try",
+	  "not checked: no port of RoCE" },
 	{ "library", check_library,
-	  "purecm run -- PROGRAM; or install purecm and run ldconfig" },
+	  "purecm run -- PROGRAM; or install purecm and run ldconfig", NULL },
 	{ "firewall", check_firewall,
-	  "Allow UDP port 4791 in both directions, in each chain that drops it: nft insert rule inet filter input udp dport 4791 accept" },
+	  "Allow UDP port 4791 in both directions, in each chain that drops it: nft insert rule inet filter input udp dport 4791 accept", NULL },
 	{ "namespaces", check_namespaces,
-	  "rdma system show; rdma system set netns shared, or rdma dev set DEVICE netns NAME" },
+	  "rdma system show; rdma system set netns shared, or rdma dev set DEVICE netns NAME", NULL },
 	{ "limits", check_limits,
-	  "ulimit -l unlimited; ulimit -n 65536; for services LimitMEMLOCK= and LimitNOFILE=" },
+	  "ulimit -l unlimited; ulimit -n 65536; for services LimitMEMLOCK= and LimitNOFILE=", NULL },
 };
 
 static const struct check path_checks[] = {
 	{ "address", check_address,
-	  "Give a host name, an IPv4 or an IPv6 address; a link-local one with its interface: fe80::1%eth0" },
+	  "Give a host name, an IPv4 or an IPv6 address; a link-local one with its interface: fe80::1%eth0", NULL },
 	{ "route", check_route,
-	  "ip route get ADDRESS; ip route add ADDRESS/PREFIX dev INTERFACE" },
+	  "ip route get ADDRESS; ip route add ADDRESS/PREFIX dev INTERFACE",
+	  "not checked: no address" },
 	{ "interface", check_interface,
-	  "ip link show; ip link set INTERFACE up" },
+	  "ip link show; ip link set INTERFACE up",
+	  "not checked: no route" },
 	{ "source GID", check_source_gid,
-	  "rdma link show" },
+	  "rdma link show",
+	  "not checked: no interface" },
 	{ "neighbour", check_neighbour,
-	  "Check that the host is up, is in the same VLAN and answers ping; ip neigh show" },
+	  "Check that the host is up, is in the same VLAN and answers ping; ip neigh show",
+	  "not checked: no route" },
 	{ "path MTU", check_path_mtu,
-	  "Give the interfaces of both hosts, and the switches in between, the same MTU: ip link set INTERFACE mtu 9000" },
+	  "Give the interfaces of both hosts, and the switches in between, the same MTU: ip link set INTERFACE mtu 9000",
+	  "not checked: no RoCE port" },
 };
 /* clang-format on */
 
@@ -149,6 +162,8 @@ static void run_checks(struct doctor *doctor, struct checkup *checkup, const str
 	for (i = 0; i < n; i++) {
 		memset(&finding, 0, sizeof(finding));
 		checks[i].run(checkup, &finding);
+		if (!finding.text[0] && checks[i].skipped)
+			found(&finding, VERDICT_SKIP, "%s", checks[i].skipped);
 		doctor->n_bad += finding.verdict == VERDICT_BAD;
 		if (doctor->json)
 			print_object(&checks[i], &finding);

@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "tools/purecm/advice.h"
-#include "tools/purecm/delay.h"
+#include "tools/purecm/flow.h"
 #include "tools/purecm/json.h"
-#include "tools/purecm/page.h"
+#include "tools/purecm/command.h"
 #include "tools/purecm/reading.h"
 
 #define NS_PER_S      1e9

@@ -135,7 +135,16 @@ static void note_transport(uint64_t value, FILE *out)
 	NOTE_CHOICE(transport, value, out);
 }
 
-static void note_service(uint64_t value, FILE *out)
+const uint8_t *ip_header_of(const struct cm_msg *msg)
+{
+	if (msg->hdr.attr_id == CM_ATTR_REQ && cma_service_is_ip(msg->req.service_id))
+		return msg->req.private_data;
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ && cma_service_is_ip(msg->sidr_req.service_id))
+		return msg->sidr_req.private_data;
+	return NULL;
+}
+
+const char *service_space(uint64_t service_id)
 {
 	/* clang-format off */
 	static const struct {
@@ -152,10 +161,16 @@ static void note_service(uint64_t value, FILE *out)
 	size_t i;
 
 	for (i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
-		if (value >> 16 == spaces[i].block)
-			fprintf(out, " (%s port %u)", spaces[i].name,
-				(unsigned int)(value & 0xffff));
+		if (service_id >> 16 == spaces[i].block)
+			return spaces[i].name;
 	}
+	return NULL;
+}
+
+static void note_service(uint64_t value, FILE *out)
+{
+	if (service_space(value))
+		fprintf(out, " (%s port %u)", service_space(value), (unsigned int)(value & 0xffff));
 }
 
 /* clang-format off */

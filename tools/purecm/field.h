@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
 #include "mad/wire.h"
 
@@ -31,6 +32,12 @@ void field_print_note(const struct wire_field *field, const void *host, FILE *ou
 
 /** field_print_json() - print a member of json.h: a number, or a string of bytes and of 64 bits */
 void field_print_json(const struct wire_field *field, const void *host, FILE *out);
+
+/** ip_header_of() - the IP CM header that a message's private data begins with; NULL: none */
+const uint8_t *ip_header_of(const struct cm_msg *msg);
+
+/** service_space() - the port space of a service id, "TCP"; NULL: none of rdma_cm */
+const char *service_space(uint64_t service_id);
 
 /** encoded_s() - decode a 5-bit time, 4.096 us * 2^t, to seconds */
 double encoded_s(unsigned int t);

@@ -11,6 +11,7 @@
 #ifndef TOOLS_PURECM_FLOW_H
 #define TOOLS_PURECM_FLOW_H
 
+#include <stdio.h>
 #include "base/hash.h"
 #include "cm/conn.h"
 #include "mad/cma_hdr.h"
@@ -169,5 +170,58 @@ const char *flow_who(const struct flow *flow, enum flow_end end, char buf[FLOW_W
 
 /** flow_service() - format "TCP port 7174", "service 0x1234". Return: @buf. */
 const char *flow_service(const struct flow *flow, char buf[FLOW_WHO_BYTES]);
+
+#define FLOW_TITLE_BYTES (3 * FLOW_WHO_BYTES + 32)
+
+/** flow_title() - format "#1 10.77.0.1:42212 to 10.77.0.2:7000, TCP port 7000". Return: @buf. */
+const char *flow_title(const struct flow *flow, char buf[FLOW_TITLE_BYTES]);
+
+/* --- the effect of a message on the flow that flow.c has found ------------ */
+
+/* An identical message within this time is the same packet, captured again. */
+#define FLOW_COPY_NS 5000000
+
+/* Messages of both ends that are sent within this time may cross each other. */
+#define FLOW_CROSSING_NS 20000000
+
+/*
+ * The usual states of both ends for a message. IDLE, in which most messages are invalid, means
+ * none.
+ */
+struct flow_usual {
+	enum cm_state sender;
+	enum cm_state receiver;
+};
+
+/** flow_step_usual() - for messages of flows whose first message was not seen */
+const struct flow_usual *flow_step_usual(enum cm_attr attr);
+
+/**
+ * flow_step_take() - advance both ends, and store the message's data
+ * @step: flow and from are inputs, the rest is set
+ */
+void flow_step_take(struct flow_step *step, const struct observation *observation,
+		    const struct cm_msg *msg);
+
+enum delay_part {
+	DELAY_REQUEST, /* REQ to REP */
+	DELAY_CONFIRM, /* REP to RTU */
+	DELAY_ARRIVAL, /* of the RTU; nobody sees how long it takes */
+	DELAY_CLOSE,   /* DREQ to DREP */
+	DELAY_N_PARTS,
+};
+
+enum delay_cause {
+	DELAY_NONE,    /* not seen, or too short to matter */
+	DELAY_PROGRAM, /* at the end that answers */
+	DELAY_LOSS,
+	DELAY_EITHER,
+};
+
+/** delay_cause() - what took the time of a part */
+enum delay_cause delay_cause(const struct flow *flow, enum delay_part part);
+
+/** delay_print() - describe the times of a connection that did not fail, in sentences */
+void delay_print(const struct flow *flow, FILE *out);
 
 #endif

@@ -5,7 +5,7 @@
  * transition, because the beginning was not seen or a message was lost, the message itself
  * determines the state of its sender.
  */
-#include "tools/purecm/flow_step.h"
+#include "tools/purecm/flow.h"
 
 #include <string.h>
 
@@ -258,19 +258,6 @@ static void learn_fields(struct flow *flow, const struct cm_msg *msg)
 	}
 }
 
-static uint64_t hash_of(const uint8_t mad[MAD_BYTES])
-{
-	uint64_t word, hash = UINT64_C(14695981039346656037);
-	size_t i;
-
-	for (i = 0; i < MAD_BYTES; i += sizeof(word)) {
-		memcpy(&word, mad + i, sizeof(word));
-		hash = (hash ^ word) * UINT64_C(1099511628211);
-		hash ^= hash >> 32; /* let the upper bits of a word count too */
-	}
-	return hash;
-}
-
 /* The kind without which a message is retransmitted; 0 if it needs no answer. */
 static const enum cm_attr answers[FLOW_MESSAGES] = {
 	[CM_ATTR_REQ - CM_ATTR_REQ] = CM_ATTR_REP,
@@ -320,7 +307,7 @@ static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_m
 static bool is_copy(struct flow_step *step, const struct observation *observation)
 {
 	struct flow *flow = step->flow;
-	const uint64_t hash = hash_of(observation->mad);
+	const uint64_t hash = hash_bytes(observation->mad, MAD_BYTES);
 	const uint64_t since_ns = observation->time_ns - flow->last_sent_ns[step->from];
 	const bool is_elsewhere = observation->way == WAY_UNKNOWN ||
 				  observation->way != flow->last_way[step->from];

@@ -4,10 +4,12 @@
  * remainder. Numbers are those of IEEE 802.3, RFC 791, RFC 8200, IBTA vol. 1 (chapter 7, annexes
  * A16 and A17), and of the ERF format.
  */
-#include "tools/purecm/frame.h"
-
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "tools/purecm/observation.h"
 
 #define MAC_BYTES	 12
 #define VLAN_BYTES	 4
@@ -282,4 +284,92 @@ int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct obs
 	const struct link *link = find_link(link_type);
 
 	return link ? link->take((struct rest){ frame, bytes, ret }) : 0;
+}
+
+/* --- the class, the sender and the receiver of a MAD ---------------------- */
+
+#define MAD_CLASS_AT  1
+#define LID_AT	      14
+#define IPV4_AT	      12
+#define MARK_OF_A_LID 0xfc /* 0xfc00::/8 is not assigned */
+
+static const uint8_t ipv4_prefix[IPV4_AT] = { [10] = 0xff, 0xff };
+static const uint8_t lid_prefix[LID_AT] = { MARK_OF_A_LID, 'L', 'I', 'D' };
+
+bool observation_is_cm(const struct observation *observation)
+{
+	return observation->mad[MAD_CLASS_AT] == MAD_CLASS_CM;
+}
+
+bool gid_is_zero(const void *gid)
+{
+	static const struct mad_gid zero;
+
+	return gid_is_same(gid, &zero);
+}
+
+bool gid_is_same(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct mad_gid)) == 0;
+}
+
+bool observation_decode(const struct observation *observation, struct cm_msg *ret)
+{
+	return observation_is_cm(observation) && !cm_msg_decode(observation->mad, MAD_BYTES, ret);
+}
+
+struct mad_gid observation_gid_of_ip4(const uint8_t ip[4])
+{
+	struct mad_gid gid;
+
+	memcpy(gid.raw, ipv4_prefix, sizeof(ipv4_prefix));
+	memcpy(gid.raw + IPV4_AT, ip, 4);
+	return gid;
+}
+
+bool observation_is_ip4(const struct mad_gid *gid)
+{
+	return memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
+
+struct mad_gid observation_gid_of_lid(uint16_t lid)
+{
+	struct mad_gid gid = { .raw = { 0 } };
+
+	memcpy(gid.raw, lid_prefix, sizeof(lid_prefix));
+	gid.raw[LID_AT] = (uint8_t)(lid >> 8);
+	gid.raw[LID_AT + 1] = (uint8_t)lid;
+	return gid;
+}
+
+uint16_t observation_lid(const struct mad_gid *gid)
+{
+	if (memcmp(gid->raw, lid_prefix, sizeof(lid_prefix)) != 0)
+		return 0;
+	return (uint16_t)(gid->raw[LID_AT] << 8 | gid->raw[LID_AT + 1]);
+}
+
+int observation_parse_gid(const char *text, struct mad_gid *ret)
+{
+	unsigned int lid;
+	uint8_t ip[4];
+
+	if (sscanf(text, "lid %u", &lid) == 1 && lid && lid <= UINT16_MAX)
+		*ret = observation_gid_of_lid((uint16_t)lid);
+	else if (inet_pton(AF_INET, text, ip) == 1)
+		*ret = observation_gid_of_ip4(ip);
+	else if (inet_pton(AF_INET6, text, ret->raw) != 1)
+		return -EINVAL;
+	return 0;
+}
+
+const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES])
+{
+	if (observation_lid(gid))
+		snprintf(buf, WHO_BYTES, "lid %u", observation_lid(gid));
+	else if (observation_is_ip4(gid))
+		inet_ntop(AF_INET, gid->raw + IPV4_AT, buf, WHO_BYTES);
+	else
+		inet_ntop(AF_INET6, gid->raw, buf, WHO_BYTES);
+	return buf;
 }

@@ -3,9 +3,11 @@
  * The kernel's connection manager as a source: its tracepoints, in a tracefs instance of our own,
  * which is removed at the end, so that other tracing is not affected.
  */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
@@ -14,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cm/tally.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/kernel_line.h"
 
@@ -43,24 +45,16 @@ struct kernel {
 	int n_ready, at;
 };
 
-static volatile sig_atomic_t is_over;
-
-static void end_reading(int signal_number)
-{
-	(void)signal_number;
-	is_over = 1;
-}
-
 /* Lines traced before the signal are still read. Return: false at the end. */
 static bool await_lines(const struct kernel *kernel)
 {
 	struct pollfd poll_fd = { .fd = kernel->fd, .events = POLLIN };
 
-	if (!kernel->is_live || is_over)
+	if (!kernel->is_live || command_is_over)
 		return false;
 	fflush(stdout); /* show output before sleeping */
 	if (ppoll(&poll_fd, 1, NULL, &kernel->usual_signals) <= 0)
-		return is_over;
+		return command_is_over;
 	/* Not for each line: the traced programs have priority, also in scheduling. */
 	ppoll(NULL, 0, &(struct timespec){ .tv_nsec = PAUSE_NS }, &kernel->usual_signals);
 	return true;
@@ -76,7 +70,7 @@ static bool read_more(struct kernel *kernel)
 	kernel->n_taken = 0;
 	if (kernel->n_text == TEXT_BYTES)
 		kernel->n_text = 0;
-	if (is_over && kernel->n_after++ == READS_AFTER)
+	if (command_is_over && kernel->n_after++ == READS_AFTER)
 		return false;
 	do
 		n = read(kernel->fd, kernel->text + kernel->n_text, TEXT_BYTES - kernel->n_text);
@@ -292,7 +286,12 @@ static bool is_set(const char *path)
 	return value == '1';
 }
 
-static int mkdir_without_names(const char *tracefs, const char *instance)
+/*
+ * If the kernel records the names of tasks, it does so at each context switch, and connecting takes
+ * 1.5% longer. A new instance inherits the option from the top level, and cannot change it later.
+ * Signals are held meanwhile.
+ */
+static int make_without_names(const char *tracefs, const char *instance)
 {
 	char option[64];
 	bool had_names;
@@ -300,29 +299,10 @@ static int mkdir_without_names(const char *tracefs, const char *instance)
 
 	snprintf(option, sizeof(option), "%s/options/record-cmd", tracefs);
 	had_names = is_set(option) && write_path(option, "0") == 0;
-	err = mkdir(instance, 0700) ? errno : 0;
+	err = mkdir(instance, 0700) ? -errno : 0;
 	if (had_names)
 		write_path(option, "1");
 	return err;
-}
-
-/*
- * If the kernel records the names of tasks, it does so at each context switch, and connecting takes
- * 1.5% longer. A new instance inherits the option from the top level, and cannot change it later. A
- * process of its own restores the option, even if we are killed meanwhile.
- */
-static int make_without_names(const char *tracefs, const char *instance)
-{
-	const pid_t child = fork();
-	int status;
-
-	if (child == 0) {
-		setsid();
-		_exit(mkdir_without_names(tracefs, instance));
-	}
-	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -EIO;
-	return -WEXITSTATUS(status);
 }
 
 /* Instances of ours whose process was killed. */
@@ -380,15 +360,13 @@ static int make_instance(struct kernel *kernel)
 
 static void hold_signals(struct kernel *kernel)
 {
-	const struct sigaction action = { .sa_handler = end_reading };
 	sigset_t ours;
 
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
 	sigaddset(&ours, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ours, &kernel->usual_signals);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	command_catch_end();
 }
 
 static int open_lines(struct kernel *kernel, const char *path)
@@ -438,4 +416,105 @@ int kernel_open(const char *path, struct source **ret)
 	}
 	*ret = &kernel->source;
 	return 0;
+}
+
+/* --- lines of the tracer -------------------------------------------------- */
+
+#define NS_PER_S 1000000000u
+
+/* Parses "10.77.0.2:59173", "[fd77::2]:59173"; "(einval)" while the id has no address. */
+static bool parse_end(const char *text, struct kernel_end *ret)
+{
+	char addr[INET6_ADDRSTRLEN];
+	uint8_t ip4[4];
+	unsigned int port = 0;
+
+	*ret = (struct kernel_end){ .port = 0 };
+	if (sscanf(text, "[%45[^]]]:%u", addr, &port) >= 1) {
+		addr[strcspn(addr, "%")] = '\0'; /* the interface of a link-local address */
+		ret->port = (uint16_t)port;
+		return inet_pton(AF_INET6, addr, ret->gid.raw) == 1;
+	}
+	if (sscanf(text, "%45[0-9.]:%u", addr, &port) < 1 || inet_pton(AF_INET, addr, ip4) != 1)
+		return false;
+	ret->gid = observation_gid_of_ip4(ip4);
+	ret->port = (uint16_t)port;
+	return true;
+}
+
+/*
+ * Parses " rping-281 [000] ..... 73.228609: NAME: ". Return: the rest; NULL if it does not match.
+ */
+static const char *parse_head(const char *line, struct kernel_event *ret)
+{
+	const char *cpu = strstr(line, " ["), *name, *time, *pid;
+	unsigned long s, us;
+
+	*ret = (struct kernel_event){ .status = 0 };
+	name = cpu ? strstr(cpu, ": ") : NULL;
+	if (!name)
+		return NULL;
+	for (time = name; time > line && strchr("0123456789.", time[-1]); time--)
+		;
+	for (pid = cpu; pid > line && *pid == ' '; pid--)
+		;
+	while (pid > line && pid[-1] >= '0' && pid[-1] <= '9')
+		pid--;
+	if (sscanf(time, "%lu.%lu", &s, &us) != 2 || sscanf(name, ": %31[a-z_]:", ret->name) != 1)
+		return NULL;
+	ret->time_ns = s * NS_PER_S + us * 1000;
+	ret->pid = (uint32_t)strtoul(pid, NULL, 10);
+	return name + strlen(": ") + strlen(ret->name);
+}
+
+/* Return: false for a MAD of another class. */
+static bool parse_mad(const char *text, struct kernel_event *ret)
+{
+	const char *class = strstr(text, " class "), *tid = strstr(text, " tid "), *lid;
+
+	ret->way = strcmp(ret->name, "ib_mad_ib_send_mad") == 0 ? WAY_OUT : WAY_IN;
+	lid = strstr(text, ret->way == WAY_OUT ? " dlid " : " slid ");
+	if (lid)
+		ret->lid = (unsigned int)strtoul(lid + strlen(" dlid "), NULL, 16);
+	return class && tid && strtoul(class + strlen(" class "), NULL, 16) == MAD_CLASS_CM &&
+	       sscanf(tid, " tid %" SCNx64 " attr_id %x", &ret->tid, &ret->attr) == 2 &&
+	       cm_tally_kind((uint16_t)ret->attr) != CM_TALLY_NONE;
+}
+
+static void parse_icm(const char *text, struct kernel_event *ret)
+{
+	const char *reason = strstr(text, " reason=");
+
+	ret->is_icm = true;
+	ret->is_of_request = strstr(text, " state=REQ_RCVD");
+	if (reason)
+		sscanf(reason, " reason=%31[A-Z_]", ret->word);
+}
+
+bool kernel_event_parse(const char *line, struct kernel_event *ret)
+{
+	const char *text = parse_head(line, ret), *at;
+	char ends[2][64];
+
+	if (!text)
+		return false;
+	if (strcmp(ret->name, "ib_mad_ib_send_mad") == 0 ||
+	    strcmp(ret->name, "ib_mad_recv_done_handler") == 0)
+		return parse_mad(text, ret);
+	if (strncmp(ret->name, "icm_", 4) == 0) {
+		parse_icm(text, ret);
+		return true;
+	}
+	text = strncmp(ret->name, "cm_", 3) == 0 ? strstr(text, " cm.id=") : NULL;
+	if (!text || sscanf(text, " cm.id=%*u src=%63s dst=%63s", ends[0], ends[1]) != 2)
+		return false;
+	ret->has_ends = parse_end(ends[0], &ret->ends[0]) && parse_end(ends[1], &ret->ends[1]) &&
+			ret->ends[1].port;
+	at = strstr(text, " qp_num=");
+	if (at)
+		sscanf(at, " qp_num=%u", &ret->qpn);
+	at = strstr(text, " tos=");
+	if (at)
+		sscanf(at, " tos=%*u %31[A-Z_] (%*u/%d)", ret->word, &ret->status);
+	return true;
 }

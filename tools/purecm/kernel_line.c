@@ -11,7 +11,6 @@
  * connection sends. So retransmissions are seen, and messages without an event of the connection:
  * the DREQ of an id that is destroyed.
  */
-#include "tools/purecm/kernel_line.h"
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -25,7 +24,7 @@
 #include "cm/tally.h"
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
-#include "tools/purecm/kernel_event.h"
+#include "tools/purecm/kernel_line.h"
 
 #define TASKS	     256
 #define CONNS_MAX    4096 /* the latest; messages of older ones are fragments */
@@ -182,13 +181,7 @@ void kernel_lines_free(struct kernel_lines *lines)
 
 static uint64_t hash_of_ends(const struct kernel_end ends[2])
 {
-	const uint8_t *bytes = (const uint8_t *)ends;
-	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-	size_t i;
-
-	for (i = 0; i < 2 * sizeof(*ends); i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return hash;
+	return hash_bytes(ends, 2 * sizeof(*ends));
 }
 
 static struct conn *find_conn(struct kernel_lines *lines, const struct kernel_end ends[2])

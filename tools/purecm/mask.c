@@ -105,14 +105,13 @@ static void mask_bytes(struct mask *mask, struct mad_gid *gid, enum kind kind)
 /* Unspecified, loopback and broadcast addresses, and substitutes for LIDs. */
 static bool says_nothing(const struct mad_gid *gid)
 {
-	static const struct mad_gid none, loopback = { { [15] = 1 } };
+	static const struct mad_gid loopback = { { [15] = 1 } };
 
 	if (observation_lid(gid))
 		return true;
 	if (observation_is_ip4(gid))
 		return gid->raw[12] == 0 || gid->raw[12] == 127 || gid->raw[12] == 255;
-	return memcmp(gid, &none, sizeof(none)) == 0 ||
-	       memcmp(gid, &loopback, sizeof(loopback)) == 0;
+	return gid_is_zero(gid) || gid_is_same(gid, &loopback);
 }
 
 static void mask_gid(struct mask *mask, struct mad_gid *gid)
@@ -172,13 +171,6 @@ static void mask_private_data(struct mask *mask, uint8_t *data, size_t bytes, bo
 	wire_encode(&cma_hdr_layout, &cma, data);
 }
 
-static bool has_ip_header(const struct cm_msg *msg)
-{
-	if (msg->hdr.attr_id == CM_ATTR_REQ)
-		return cma_service_is_ip(msg->req.service_id);
-	return msg->hdr.attr_id == CM_ATTR_SIDR_REQ && cma_service_is_ip(msg->sidr_req.service_id);
-}
-
 static void mask_field(struct mask *mask, const struct wire_field *field, struct cm_msg *msg)
 {
 	uint8_t *at = (uint8_t *)&msg->req + field->offset;
@@ -190,7 +182,7 @@ static void mask_field(struct mask *mask, const struct wire_field *field, struct
 		mask_gid(mask, &gid);
 		memcpy(at, &gid, sizeof(gid));
 	} else if (field->look == WIRE_DATA) {
-		mask_private_data(mask, at, field->size, has_ip_header(msg));
+		mask_private_data(mask, at, field->size, ip_header_of(msg));
 	} else if (strstr(field->name, "guid")) {
 		guid = mask_guid(mask, field_uint(field, &msg->req));
 		memcpy(at, &guid, sizeof(guid));
@@ -203,7 +195,7 @@ bool mask_observation(struct mask *mask, struct observation *observation)
 	struct cm_msg msg;
 	size_t i;
 
-	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+	if (!observation_decode(observation, &msg))
 		return false;
 	layout = cm_msg_layout(msg.hdr.attr_id);
 	for (i = 0; i < layout->n_fields; i++)

@@ -6,12 +6,14 @@
 #ifndef TOOLS_PURECM_OBSERVATION_H
 #define TOOLS_PURECM_OBSERVATION_H
 
+#include <limits.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "mad/cm_msg.h"
+#include "lib/portd/proto/trace_ring.h"
 
 #define MAD_CLASS_SA 0x03
 
@@ -121,6 +123,12 @@ int kernel_open(const char *path, struct source **ret);
 /** observation_is_cm() - return whether a MAD is of the CM class, not of the SA's */
 bool observation_is_cm(const struct observation *observation);
 
+/**
+ * observation_decode() - decode a MAD of the CM class. Return: false for one of another class, or
+ * of an unknown kind or version.
+ */
+bool observation_decode(const struct observation *observation, struct cm_msg *ret);
+
 /** observation_gid_of_ip4() - the RoCE v2 GID of an IPv4 address */
 struct mad_gid observation_gid_of_ip4(const uint8_t ip[4]);
 
@@ -129,6 +137,10 @@ bool observation_is_ip4(const struct mad_gid *gid);
 
 /** observation_gid_of_lid() - a substitute for the GID of a sender known by LID only */
 struct mad_gid observation_gid_of_lid(uint16_t lid);
+
+/** gid_is_zero(), gid_is_same() - compare GIDs, and addresses as GIDs */
+bool gid_is_zero(const void *gid);
+bool gid_is_same(const void *a, const void *b);
 
 /** observation_lid() - the LID in such a GID; 0 in all others */
 uint16_t observation_lid(const struct mad_gid *gid);
@@ -140,5 +152,45 @@ int observation_parse_gid(const char *text, struct mad_gid *ret);
 
 /** who_str() - format "10.77.0.1", "fd00::1", "lid 5". Return: @buf. */
 const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES]);
+
+#define ROCE_UDP_PORT 4791
+
+/* As registered at tcpdump.org. libpcap's own numbers are the same for these, except for raw IP. */
+enum link_type {
+	LINK_ETHERNET = 1,
+	LINK_RAW_IP_DLT = 12,
+	LINK_RAW_IP = 101,
+	LINK_SLL = 113,
+	LINK_ERF = 197,
+	LINK_INFINIBAND = 247,
+	LINK_SLL2 = 276,
+};
+
+/** frame_link_is_known() - return whether packets of a link type are supported */
+bool frame_link_is_known(int link_type);
+
+/**
+ * frame_find_mad() - find the MAD in a packet
+ * @link_type: enum link_type
+ * @frame:     the packet
+ * @bytes:     number of captured bytes
+ * @ret:       src, dst, src_qpn, pkey and mad are set if there is one
+ *
+ * Considers packets to queue pair 1, of the classes CM and SA.
+ *
+ * Return: 1; 0 for any other packet; -EMSGSIZE for a truncated one.
+ */
+int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct observation *ret);
+
+/**
+ * recorded_file() - open the recording
+ * @ret_path: its path; empty if the socket's path is invalid
+ *
+ * Return: a descriptor for reading, or -errno.
+ */
+int recorded_file(char ret_path[PATH_MAX]);
+
+/** recorded_observe() - convert a recorded message to an observation */
+void recorded_observe(const struct trace_entry *seen, struct observation *ret);
 
 #endif

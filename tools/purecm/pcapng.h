@@ -34,4 +34,18 @@ void pcapng_put(struct pcapng *file, const struct observation *observation, cons
  */
 int pcapng_close(struct pcapng *file);
 
+#define WRAP_BYTES_MAX 400
+
+/**
+ * wrap_mad() - make a packet
+ * @observation:      GIDs that are IP addresses make RoCE v2 over Ethernet, LIDs an InfiniBand
+ *                    packet
+ * @ret_packet:    the packet; link addresses and the invariant CRC are unknown, and zero
+ * @ret_link_type: its link type
+ *
+ * Return: size of the packet in bytes.
+ */
+size_t wrap_mad(const struct observation *observation, uint8_t ret_packet[WRAP_BYTES_MAX],
+		int *ret_link_type);
+
 #endif

@@ -209,7 +209,7 @@ static bool is_answer_to_probe(const struct probes *probes, const struct observa
 
 	for (i = 0; i < n; i++)
 		if (probes->probe[i].request_id == request_id &&
-		    memcmp(&probes->probe[i].src, &observation->dst, sizeof(observation->dst)) == 0)
+		    gid_is_same(&probes->probe[i].src, &observation->dst))
 			return true;
 	return false;
 }
@@ -219,7 +219,7 @@ static bool is_probe(struct probes *probes, const struct observation *observatio
 {
 	struct cm_msg msg;
 
-	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+	if (!observation_decode(observation, &msg))
 		return false;
 	if (msg.hdr.attr_id == CM_ATTR_SIDR_REP)
 		return is_answer_to_probe(probes, observation, msg.sidr_rep.request_id);
@@ -303,7 +303,7 @@ static int take_flow(void *arg, const struct observation *observation)
 	struct flow_step step;
 	struct cm_msg msg;
 
-	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+	if (!observation_decode(observation, &msg))
 		return 0;
 	return flows_take(arg, observation, &msg, &step);
 }
@@ -324,8 +324,8 @@ int reading_flows(const struct reading *reading, struct flows **ret)
 
 static bool is_at_an_end(const struct flow *flow, const struct mad_gid *gid)
 {
-	return memcmp(flow_gid(flow, FLOW_ACTIVE), gid, sizeof(*gid)) == 0 ||
-	       memcmp(flow_gid(flow, FLOW_PASSIVE), gid, sizeof(*gid)) == 0;
+	return gid_is_same(flow_gid(flow, FLOW_ACTIVE), gid) ||
+	       gid_is_same(flow_gid(flow, FLOW_PASSIVE), gid);
 }
 
 static bool is_service(const struct flow *flow, uint64_t service)
@@ -363,7 +363,6 @@ bool filter_takes_other(const struct filter *filter, const struct observation *o
 	if ((filter->messages || filter->has_sa) &&
 	    !(filter->has_sa && !observation_is_cm(observation)))
 		return false;
-	return !filter->has_peer ||
-	       memcmp(&observation->src, &filter->peer, sizeof(filter->peer)) == 0 ||
-	       memcmp(&observation->dst, &filter->peer, sizeof(filter->peer)) == 0;
+	return !filter->has_peer || gid_is_same(&observation->src, &filter->peer) ||
+	       gid_is_same(&observation->dst, &filter->peer);
 }

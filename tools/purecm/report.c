@@ -4,7 +4,6 @@
  * of stat, the latest messages with the output of explain, and versions.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +28,10 @@ struct report {
 	const char *target; /* an address for doctor, or NULL */
 	bool masks;
 
-	char self[PATH_MAX]; /* this program */
-	char top[PATH_MAX];  /* temporary directory, which contains the directory to pack */
-	char name[NAME_BYTES];
-	int folder; /* descriptor of top/name */
+	char self[PATH_MAX];   /* this program */
+	char top[PATH_MAX];    /* temporary directory, empty: none, which has ... */
+	char name[NAME_BYTES]; /* the directory to pack */
+	char folder[PATH_MAX + NAME_BYTES + 1]; /* that one's path */
 	struct mask *mask;
 	struct pcapng *file;
 	uint64_t n_messages;
@@ -74,9 +73,11 @@ static const struct command_line usage = {
 
 static FILE *open_part(const struct report *report, const char *name)
 {
-	int fd = openat(report->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	char path[sizeof(report->folder) + NAME_BYTES];
+	FILE *file;
 
+	snprintf(path, sizeof(path), "%s/%s", report->folder, name);
+	file = command_create(path);
 	if (!file)
 		complain("%s cannot be written: %s", name, strerror(errno));
 	return file;
@@ -84,9 +85,11 @@ static FILE *open_part(const struct report *report, const char *name)
 
 /*
  * Return: a temporary file with both output streams of a command, or only the errors if there is a
- * file for its output; NULL after an error message.
+ * file for its output; NULL after an error message. It runs in the directory, so that its output
+ * has no paths of this host.
  */
-static FILE *run_command(const char *const argv[ARGS_MAX + 2], FILE *output, int *ret_status)
+static FILE *run_command(const char *folder, const char *const argv[ARGS_MAX + 2], FILE *output,
+			 int *ret_status)
 {
 	char *args[ARGS_MAX + 2];
 	FILE *file = tmpfile();
@@ -98,7 +101,8 @@ static FILE *run_command(const char *const argv[ARGS_MAX + 2], FILE *output, int
 		dup2(fileno(output ? output : file), STDOUT_FILENO);
 		dup2(fileno(file), STDERR_FILENO);
 		memcpy(args, argv, sizeof(args));
-		execvp(args[0], args);
+		if (chdir(folder) == 0)
+			execvp(args[0], args);
 		_exit(127);
 	}
 	if (pid < 0 || waitpid(pid, ret_status, 0) != pid) {
@@ -154,7 +158,7 @@ static int write_output(struct report *report, const struct said *said)
 			argv[n++] = report->target;
 	}
 	to = open_part(report, said->file);
-	from = to ? run_command(argv, NULL, &status) : NULL;
+	from = to ? run_command(report->folder, argv, NULL, &status) : NULL;
 	if (from) {
 		copy_text(said->is_masked ? NULL : report->mask, from, to);
 		fclose(from);
@@ -181,7 +185,10 @@ static int take_observation(void *arg, const struct observation *observation)
 /* A report without messages is useful too. Return: 0, or -EIO if a file cannot be written. */
 static int write_messages(struct report *report)
 {
-	if (pcapng_open(MESSAGES, &report->file))
+	char path[sizeof(report->folder) + NAME_BYTES];
+
+	snprintf(path, sizeof(path), "%s/" MESSAGES, report->folder);
+	if (pcapng_open(path, &report->file))
 		return -EIO;
 	report->reading.recorded = !report->reading.file;
 	reading_run(&report->reading, take_observation, report);
@@ -249,18 +256,12 @@ static int make_folder(struct report *report)
 		strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &at);
 	snprintf(report->name, sizeof(report->name), "purecm-report-%s", date);
 	snprintf(report->top, sizeof(report->top), "%s/purecm-XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(report->top))
+	if (!mkdtemp(report->top)) {
+		report->top[0] = '\0';
 		return -errno;
-	return 0;
-}
-
-/* Commands run in the directory, so that their output has no paths of this host. */
-static int enter_folder(struct report *report)
-{
-	if (chdir(report->top) || mkdir(report->name, 0700) || chdir(report->name))
-		return -errno;
-	report->folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return report->folder < 0 ? -errno : 0;
+	}
+	snprintf(report->folder, sizeof(report->folder), "%s/%s", report->top, report->name);
+	return mkdir(report->folder, 0700) ? -errno : 0;
 }
 
 static int pack_files(struct report *report, const char *output)
@@ -275,7 +276,7 @@ static int pack_files(struct report *report, const char *output)
 
 	if (!file)
 		return -errno;
-	said = run_command(argv, file, &status);
+	said = run_command("/", argv, file, &status);
 	while (said && fgets(line, sizeof(line), said))
 		complain("%.*s", (int)strcspn(line, "\n"), line);
 	if (said)
@@ -291,23 +292,9 @@ static void remove_folder(const struct report *report)
 
 	if (!*report->top)
 		return;
-	said = run_command(argv, NULL, &status);
+	said = run_command("/", argv, NULL, &status);
 	if (said)
 		fclose(said);
-}
-
-/* Paths given by the user are relative to the original working directory. */
-static int absolute_path(const char *path, const char *fallback, char ret[PATH_MAX])
-{
-	char here[PATH_MAX];
-	int n;
-
-	path = path ? path : fallback;
-	if (*path == '/' || strcmp(path, "-") == 0)
-		n = snprintf(ret, PATH_MAX, "%s", path);
-	else
-		n = getcwd(here, sizeof(here)) ? snprintf(ret, PATH_MAX, "%s/%s", here, path) : -1;
-	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
 static int write_all(struct report *report)
@@ -322,8 +309,8 @@ static int write_all(struct report *report)
 
 int report_main(int argc, char **argv)
 {
-	struct report report = { .folder = -1 };
-	char output[PATH_MAX], input[PATH_MAX], fallback[2 * NAME_BYTES];
+	struct report report = { .output = NULL };
+	char fallback[2 * NAME_BYTES];
 	int err;
 
 	command_parse(&usage, argc, argv, &report);
@@ -331,27 +318,19 @@ int report_main(int argc, char **argv)
 	report.mask = report.masks ? mask_new() : NULL;
 	err = report.masks && !report.mask ? -ENOMEM : make_folder(&report);
 	snprintf(fallback, sizeof(fallback), "%s.tar.gz", report.name);
-	if (!err)
-		err = absolute_path(report.output, fallback, output);
-	if (!err && report.reading.file) {
-		err = absolute_path(report.reading.file, "", input);
-		report.reading.file = input;
-	}
-	if (!err)
-		err = enter_folder(&report);
+	if (!report.output)
+		report.output = fallback;
 	if (!err)
 		err = write_all(&report);
 	if (!err)
-		err = pack_files(&report, output);
+		err = pack_files(&report, report.output);
 	if (err)
 		complain("no report was written: %s", strerror(-err));
 	else
-		printf("%s: %llu messages%s. Look at what is in it before you send it.\n", output,
-		       (unsigned long long)report.n_messages,
+		printf("%s: %llu messages%s. Look at what is in it before you send it.\n",
+		       report.output, (unsigned long long)report.n_messages,
 		       report.mask ? "; addresses are masked" : "");
 	remove_folder(&report);
-	if (report.folder >= 0)
-		close(report.folder);
 	mask_free(report.mask);
 	return err ? STATUS_FAILED : STATUS_OK;
 }

@@ -41,7 +41,7 @@ static const struct script certify = {
 static const struct script drill = {
 	"drill",
 	"purecm drill",
-	{ "drill", "fields.py", "link", "run.py", "script.py" },
+	{ "drill" },
 };
 
 /* Directories relative to this program; in a build tree they are beside it. */

@@ -6,6 +6,7 @@
 #ifndef TOOLS_PURECM_SHOW_H
 #define TOOLS_PURECM_SHOW_H
 
+#include "mad/sa_msg.h"
 #include "tools/purecm/flow.h"
 
 /* State of the output between messages. */
@@ -43,9 +44,23 @@ void show_other(struct show *show, const struct observation *observation, bool v
 /** show_other_json() - likewise as a line of JSON */
 void show_other_json(struct show *show, const struct observation *observation);
 
+/** show_notes() - what is new in a message: its brief fields, or that it is repeated */
+void show_notes(const struct shown *shown, FILE *out);
+
 /**
  * show_brief() - format the important fields, "name=value" with notes. Return: text to be freed.
  */
 char *show_brief(const struct cm_msg *msg);
+
+/**
+ * sa_decode() - decode a MAD of the SA class
+ * @ret: its header, and the record if a layout is returned
+ *
+ * Return: the record's layout, or NULL for an unsupported record.
+ */
+const struct wire_layout *sa_decode(const uint8_t mad[MAD_BYTES], struct sa_msg *ret);
+
+/** sa_name() - format "GetResp PathRecord". Return: @buf. */
+const char *sa_name(const struct mad_hdr *hdr, char *buf, size_t bytes);
 
 #endif

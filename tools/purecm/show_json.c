@@ -4,7 +4,6 @@
  */
 #include "tools/purecm/field.h"
 #include "tools/purecm/json.h"
-#include "tools/purecm/sa.h"
 #include "tools/purecm/show.h"
 
 static void print_fields(const char *title, const struct wire_layout *layout, const void *host,

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/purecm/command.h"
 #include "tools/purecm/field.h"
-#include "tools/purecm/page.h"
-#include "tools/purecm/sa.h"
 #include "tools/purecm/show.h"
 
 #define NS_PER_S      1e9
@@ -170,8 +169,7 @@ static int print_states(const struct show *show, const struct flow_step *step, F
 	return fprintf(show->out, " %*s | %-*s", STATE_COLUMNS, active, STATE_COLUMNS, passive);
 }
 
-/* A retransmission has nothing new to show. */
-static void print_fields_of(const struct shown *shown, FILE *out)
+void show_notes(const struct shown *shown, FILE *out)
 {
 	const struct flow_step *step = shown->step;
 	const struct flow_seen *seen = flow_seen(step->flow, (enum cm_attr)shown->msg->hdr.attr_id);
@@ -201,7 +199,7 @@ void show_line(struct show *show, const struct shown *shown)
 
 	if (words) {
 		column += print_states(show, shown->step, words);
-		print_fields_of(shown, words);
+		show_notes(shown, words);
 		fclose(words);
 	}
 	putc(' ', show->out);
@@ -259,13 +257,9 @@ static void print_packet(const struct observation *observation, FILE *out)
 
 static void print_cma(const struct cm_msg *msg, FILE *out)
 {
-	const uint8_t *data = NULL;
+	const uint8_t *data = ip_header_of(msg);
 	struct cma_hdr cma;
 
-	if (msg->hdr.attr_id == CM_ATTR_REQ && cma_service_is_ip(msg->req.service_id))
-		data = msg->req.private_data;
-	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ && cma_service_is_ip(msg->sidr_req.service_id))
-		data = msg->sidr_req.private_data;
 	if (!data)
 		return;
 	if (cma_hdr_read(data, &cma))
@@ -288,6 +282,37 @@ void show_verbose(struct show *show, const struct shown *shown)
 }
 
 /* --- other MADs ---------------------------------------------------------- */
+
+static const struct {
+	uint8_t method;
+	const char *name;
+} methods[] = {
+	{ 0x01, "Get" },     { 0x02, "Set" },	       { 0x12, "GetTable" },   { 0x15, "Delete" },
+	{ 0x81, "GetResp" }, { 0x92, "GetTableResp" }, { 0x95, "DeleteResp" },
+};
+
+const struct wire_layout *sa_decode(const uint8_t mad[MAD_BYTES], struct sa_msg *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	wire_decode(&mad_hdr_layout, mad, &ret->hdr);
+	return sa_msg_decode(mad, MAD_BYTES, ret) ? NULL : sa_msg_layout(ret->hdr.attr_id);
+}
+
+const char *sa_name(const struct mad_hdr *hdr, char *buf, size_t bytes)
+{
+	const struct wire_layout *layout = sa_msg_layout(hdr->attr_id);
+	const char *method = "method";
+	char attr[16];
+	size_t i;
+
+	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		if (methods[i].method == hdr->method)
+			method = methods[i].name;
+	}
+	snprintf(attr, sizeof(attr), "0x%x", hdr->attr_id);
+	snprintf(buf, bytes, "%s %s", method, layout ? layout->name : attr);
+	return buf;
+}
 
 static void print_fields(const struct wire_layout *layout, const void *host, FILE *out)
 {
@@ -331,4 +356,81 @@ void show_other(struct show *show, const struct observation *observation, bool v
 			print_all(layout->name, layout, &msg.path, show->out);
 		putc('\n', show->out);
 	}
+}
+
+/* --- a connection as a sequence chart ------------------------------------- */
+
+#define CHART_STATE_COLUMNS 13
+#define ARROW_COLUMNS	    20
+#define FIELD_INDENT	    13
+#define GAP_NS		    1000000000ull
+
+static void print_title(struct show *show, const struct flow *flow)
+{
+	char title[FLOW_TITLE_BYTES];
+
+	fprintf(show->out, "%s\n\n", flow_title(flow, title));
+	fprintf(show->out, "%11s  %-*s %*s  %s\n", "seconds", CHART_STATE_COLUMNS, "active",
+		ARROW_COLUMNS, "", "passive");
+}
+
+/* Prints "----- REQ ---->", with the name centred. */
+static void print_arrow(const char *name, bool right, FILE *out)
+{
+	int dashes = ARROW_COLUMNS - 3 - (int)strlen(name);
+	int before = dashes / 2;
+
+	if (!right)
+		putc('<', out);
+	for (; dashes > 0; dashes--) {
+		putc('-', out);
+		if (--before == 0)
+			fprintf(out, " %s ", name);
+	}
+	if (right)
+		putc('>', out);
+}
+
+/* Marks a long pause. */
+static void print_gap(struct show *show, uint64_t now_ns)
+{
+	if (now_ns > show->last_ns + GAP_NS)
+		fprintf(show->out, "%11s  %-*s %s\n", "...", CHART_STATE_COLUMNS, "",
+			"nothing for long");
+}
+
+static void print_notes(struct show *show, const struct shown *shown)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *words = open_memstream(&text, &bytes);
+
+	if (words) {
+		show_notes(shown, words);
+		fclose(words);
+	}
+	fprintf(show->out, "%*s", FIELD_INDENT, "");
+	page_fill(text ? text : "", FIELD_INDENT, FIELD_INDENT, show->width ? show->width : 100,
+		  show->out);
+	free(text);
+}
+
+void show_chart(struct show *show, const struct shown *shown)
+{
+	const struct flow_step *step = shown->step;
+
+	if (!show->has_title)
+		print_title(show, step->flow);
+	show->has_title = true;
+	print_gap(show, shown->observation->time_ns);
+	show->last_ns = shown->observation->time_ns;
+	fprintf(show->out, "%11.6f  %-*s ",
+		(double)(int64_t)(shown->observation->time_ns - show->start_ns) / NS_PER_S,
+		CHART_STATE_COLUMNS,
+		step->flow->is_sidr ? "" : cm_state_str(step->state[FLOW_ACTIVE]));
+	print_arrow(cm_msg_layout(shown->msg->hdr.attr_id)->name, step->from == FLOW_ACTIVE,
+		    show->out);
+	fprintf(show->out, "  %s\n",
+		step->flow->is_sidr ? "" : cm_state_str(step->state[FLOW_PASSIVE]));
+	print_notes(show, shown);
 }

@@ -22,17 +22,17 @@ struct gathering {
 	int err;
 };
 
-/* Makes room for one more entry; grows at powers of two. */
-static int grow_array(void **array, size_t n, size_t bytes)
+/* Appends an entry to an array, which grows at powers of two. Return: 0 or -ENOMEM. */
+static int append_row(void *array, size_t *n, const void *row, size_t bytes)
 {
-	void *larger;
+	void **rows = array, *larger = *rows;
 
-	if (n & (n - 1))
-		return 0;
-	larger = realloc(*array, (n ? 2 * n : 1) * bytes);
+	if ((*n & (*n - 1)) == 0)
+		larger = realloc(*rows, (*n ? 2 * *n : 1) * bytes);
 	if (!larger)
 		return -ENOMEM;
-	*array = larger;
+	*rows = larger;
+	memcpy((char *)larger + (*n)++ * bytes, row, bytes);
 	return 0;
 }
 
@@ -56,11 +56,7 @@ void snapshot_read_program(struct snapshot_process *process)
 
 int snapshot_add_process(struct snapshot *snapshot, const struct snapshot_process *process)
 {
-	int err = grow_array((void **)&snapshot->process, snapshot->n_processes, sizeof(*process));
-
-	if (!err)
-		snapshot->process[snapshot->n_processes++] = *process;
-	return err;
+	return append_row(&snapshot->process, &snapshot->n_processes, process, sizeof(*process));
 }
 
 static int take_process(struct snapshot *snapshot, const struct portd_stat_process *row)
@@ -111,33 +107,22 @@ static void take_port(struct snapshot *snapshot, const struct portd_stat_port *r
 
 int snapshot_add_id(struct snapshot *snapshot, const struct portd_stat_id *row)
 {
-	int err = grow_array((void **)&snapshot->id, snapshot->n_ids, sizeof(*row));
-
-	if (!err)
-		snapshot->id[snapshot->n_ids++] = *row;
-	return err;
+	return append_row(&snapshot->id, &snapshot->n_ids, row, sizeof(*row));
 }
 
 int snapshot_add_count(struct snapshot *snapshot, const struct portd_stat_count *row)
 {
-	int err = grow_array((void **)&snapshot->count, snapshot->n_counts, sizeof(*row));
-
 	if (row->what >= PORTD_N_COUNTERS || row->message >= CM_TALLY_KINDS)
 		return 0; /* from a later version: unknown */
-	if (!err)
-		snapshot->count[snapshot->n_counts++] = *row;
-	return err;
+	return append_row(&snapshot->count, &snapshot->n_counts, row, sizeof(*row));
 }
 
 static int take_quota(struct snapshot *snapshot, const struct portd_stat_quota *row)
 {
-	int err = grow_array((void **)&snapshot->quota, snapshot->n_quotas, sizeof(*row));
+	struct portd_stat_quota quota = *row;
 
-	if (err)
-		return err;
-	snapshot->quota[snapshot->n_quotas] = *row;
-	snapshot->quota[snapshot->n_quotas++].name[PORTD_QUOTA_BYTES - 1] = '\0';
-	return 0;
+	quota.name[PORTD_QUOTA_BYTES - 1] = '\0';
+	return append_row(&snapshot->quota, &snapshot->n_quotas, &quota, sizeof(quota));
 }
 
 static void take_end(struct gathering *gathering, const struct portd_stat_end *row)
@@ -251,4 +236,92 @@ void snapshot_complain(const struct snapshot *snapshot)
 				 process->is_partial ? ", and those that it has no memory for"
 						     : "");
 	}
+}
+
+/* --- sums ------------------------------------------------------------------ */
+
+/*
+ * Messages that present processes have dropped at a port, by cause, in total: cmportd forwards
+ * messages, and does not learn what becomes of them.
+ */
+
+/* Counted by each process, but not by cmportd at a port. */
+static const enum portd_stat_counter summed[] = {
+	PORTD_COUNT_DUPLICATE,	PORTD_COUNT_UNKNOWN,   PORTD_COUNT_ALIEN,
+	PORTD_COUNT_UNEXPECTED, PORTD_COUNT_NO_MEMORY, PORTD_COUNT_UNSUPPORTED,
+};
+
+#define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
+
+struct sums {
+	uint64_t value[PORTD_PORTS_MAX][PORTD_N_COUNTERS][CM_TALLY_KINDS];
+};
+
+static void add_up(const struct snapshot *snapshot, struct sums *sums)
+{
+	const struct portd_stat_count *count;
+	size_t i;
+
+	for (i = 0; i < snapshot->n_counts; i++) {
+		count = &snapshot->count[i];
+		if (count->row.client != PORTD_STAT_PASSING && count->port < PORTD_PORTS_MAX)
+			sums->value[count->port][count->what][count->message] += count->value;
+	}
+}
+
+/* Sums once for each port, in any order of rows. Return: number of counters stored at @to. */
+static size_t put_sums(struct sums *sums, struct portd_stat_row row, uint8_t port,
+		       struct portd_stat_count *to)
+{
+	size_t i, n = 0;
+	uint8_t kind;
+
+	for (i = 0; i < N_SUMMED; i++) {
+		for (kind = 0; kind < CM_TALLY_KINDS; kind++) {
+			if (!sums->value[port][summed[i]][kind])
+				continue;
+			to[n++] = (struct portd_stat_count){
+				.row = row,
+				.port = port,
+				.message = kind,
+				.what = (uint8_t)summed[i],
+				.value = sums->value[port][summed[i]][kind],
+			};
+		}
+	}
+	memset(sums->value[port], 0, sizeof(sums->value[port]));
+	return n;
+}
+
+static bool ends_port(const struct snapshot *snapshot, size_t i)
+{
+	const struct portd_stat_count *count = &snapshot->count[i];
+
+	return count->row.client == PORTD_STAT_PASSING && count->port < PORTD_PORTS_MAX &&
+	       (i + 1 == snapshot->n_counts || count[1].row.client != PORTD_STAT_PASSING ||
+		count[1].port != count->port);
+}
+
+int snapshot_sum(struct snapshot *snapshot)
+{
+	size_t i, n = 0, max = snapshot->n_counts + PORTD_PORTS_MAX * N_SUMMED * CM_TALLY_KINDS;
+	struct portd_stat_count *count = calloc(max, sizeof(*count));
+	struct sums *sums = calloc(1, sizeof(*sums));
+
+	if (!count || !sums) {
+		free(count);
+		free(sums);
+		return -ENOMEM;
+	}
+	add_up(snapshot, sums);
+	for (i = 0; i < snapshot->n_counts; i++) {
+		count[n++] = snapshot->count[i];
+		if (ends_port(snapshot, i))
+			n += put_sums(sums, count[n - 1].row, count[n - 1].port, &count[n]);
+	}
+	free(sums);
+	free(snapshot->count);
+	snapshot->count = count;
+	snapshot->n_counts = n;
+	return 0;
 }

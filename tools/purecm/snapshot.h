@@ -215,4 +215,12 @@ void stat_print_json(const struct snapshot *snapshot);
  */
 void stat_print_prometheus(const struct snapshot *snapshot);
 
+/* Metrics in the text format of Prometheus, on standard output. */
+
+/** metric_begin() - print the head of a metric. @type: "counter" if @name ends in _total. */
+void metric_begin(const char *name, const char *type, const char *help);
+
+/** metric_label() - print name="value", escaped */
+void metric_label(const char *name, const char *value);
+
 #endif

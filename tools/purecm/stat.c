@@ -11,7 +11,6 @@
 
 #include "lib/portd/client/portd_client.h"
 #include "tools/purecm/command.h"
-#include "tools/purecm/page.h"
 #include "tools/purecm/snapshot.h"
 
 #define WAIT_S 1
@@ -164,14 +163,6 @@ static void begin_page(const struct stat_options *options)
 	printf("%s\n", text);
 }
 
-static void sleep_s(double s)
-{
-	struct timespec time = { .tv_sec = (time_t)s,
-				 .tv_nsec = (long)((s - (double)(time_t)s) * 1e9) };
-
-	nanosleep(&time, NULL);
-}
-
 /* Reconnects to cmportd when it has ended. Ends on a write error or a signal. */
 static int watch_snapshots(const struct stat_options *options)
 {
@@ -187,7 +178,7 @@ static int watch_snapshots(const struct stat_options *options)
 		}
 		if (fflush(stdout))
 			break;
-		sleep_s(options->watch_s);
+		command_sleep(options->watch_s);
 	} while (!ferror(stdout));
 	portd_client_close(client);
 	return STATUS_FAILED;

@@ -7,7 +7,6 @@
 
 #include "cm/conn.h"
 #include "tools/purecm/json.h"
-#include "tools/purecm/metric.h"
 #include "tools/purecm/snapshot.h"
 
 /* --- JSON ---------------------------------------------------------------- */
@@ -107,6 +106,24 @@ void stat_print_json(const struct snapshot *snapshot)
 }
 
 /* --- Prometheus ---------------------------------------------------------- */
+
+void metric_begin(const char *name, const char *type, const char *help)
+{
+	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* Backslash, quote and newline are escaped; bytes that are not text are omitted. */
+void metric_label(const char *name, const char *value)
+{
+	printf("%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			putchar('\\');
+		if ((unsigned char)*value >= ' ' && (unsigned char)*value < 0x7f)
+			putchar(*value);
+	}
+	putchar('"');
+}
 
 static void print_process_labels(const struct snapshot_process *process)
 {

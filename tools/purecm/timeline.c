@@ -64,7 +64,7 @@ static int take_observation(void *arg, const struct observation *observation)
 	struct cm_msg msg;
 	int err;
 
-	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+	if (!observation_decode(observation, &msg))
 		return 0;
 	err = flows_take(log->flows, observation, &msg, &step);
 	if (err)

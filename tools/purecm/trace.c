@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/purecm/page.h"
+#include "tools/purecm/command.h"
 #include "tools/purecm/pcapng.h"
 #include "tools/purecm/reading.h"
 #include "tools/purecm/show.h"
@@ -156,7 +156,7 @@ static int take_observation(void *arg, const struct observation *observation)
 	struct trace *trace = arg;
 	struct cm_msg msg;
 
-	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg)) {
+	if (!observation_decode(observation, &msg)) {
 		take_other(trace, observation);
 		return 0;
 	}

@@ -15,7 +15,7 @@
 #include "lib/portd/client/portd_client.h"
 #include "lib/portd/proto/socket_path.h"
 #include "tools/purecm/command.h"
-#include "tools/purecm/recorded.h"
+#include "tools/purecm/observation.h"
 
 #define PKEY_DEFAULT 0xffff
 #define LOOK_MS	     5	/* polling interval of the ring */
@@ -36,14 +36,6 @@ struct tracer {
 	uint64_t n_ready; /* messages to take before the next pause */
 	bool has_ended;
 };
-
-static volatile sig_atomic_t is_over;
-
-static void end_reading(int signal_number)
-{
-	(void)signal_number;
-	is_over = 1;
-}
 
 void recorded_observe(const struct trace_entry *seen, struct observation *ret)
 {
@@ -95,7 +87,7 @@ static int wait_for_lull(struct tracer *tracer)
 	unsigned int n_idle = 0, n_busy = 0;
 	int err = 0;
 
-	while (!is_over && !err) {
+	while (!command_is_over && !err) {
 		written = trace_reader_written(&tracer->reader);
 		if (written - tracer->reader.number >= BACKLOG_MAX || n_busy == LOOKS_BUSY)
 			break;
@@ -125,7 +117,7 @@ static int await_entries(struct tracer *tracer)
 		return 0;
 	fflush(NULL); /* show output before sleeping */
 	err = wait_for_lull(tracer);
-	tracer->has_ended = is_over || err;
+	tracer->has_ended = command_is_over || err;
 	tracer->n_ready = trace_reader_written(&tracer->reader) - tracer->reader.number;
 	if (err)
 		complain("cmportd has gone; its successor does not know this tracer: start "
@@ -202,7 +194,6 @@ static int start_tracing(struct tracer *tracer)
 
 int tracer_open(uint32_t pid, struct source **ret)
 {
-	const struct sigaction action = { .sa_handler = end_reading };
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
 	int err;
 
@@ -219,8 +210,7 @@ int tracer_open(uint32_t pid, struct source **ret)
 		return err;
 	}
 	setpriority(PRIO_PROCESS, 0, NICE);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	command_catch_end();
 	*ret = &tracer->source;
 	return 0;
 }

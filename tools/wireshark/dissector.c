@@ -19,7 +19,7 @@
 #include "mad/cma_hdr.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/field.h"
-#include "tools/purecm/flow_step.h"
+#include "tools/purecm/flow.h"
 #include "tools/wireshark/sdp_hello.h"
 
 #define NOTE_BYTES	 128
