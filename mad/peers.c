@@ -205,7 +205,7 @@ uint64_t peers_due_ns(const struct peers *peers)
 	return container_of(peers->probed.next, struct peer, probed)->due_ns;
 }
 
-void peers_came(struct peers *peers, const struct mad_gid *gid)
+void peers_note_arrival(struct peers *peers, const struct mad_gid *gid)
 {
 	struct peer *peer = list_is_empty(&peers->probed) ? NULL : find_peer(peers, gid);
 

@@ -124,8 +124,8 @@ bool peers_probe(struct peers *peers, uint32_t id, uint64_t now_ns, struct mad_p
 /** peers_due_ns() - when peers_probe() should be called next. Return: 0 if no round is going on. */
 uint64_t peers_due_ns(const struct peers *peers);
 
-/** peers_came() - a message, possibly forged, came from @gid */
-void peers_came(struct peers *peers, const struct mad_gid *gid);
+/** peers_note_arrival() - a message, possibly forged, came from @gid */
+void peers_note_arrival(struct peers *peers, const struct mad_gid *gid);
 
 /** peers_answered() - a SIDR_REP came from @gid. Return: true if it answers a probe. */
 bool peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t request_id,

@@ -465,13 +465,13 @@ bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 	return begins;
 }
 
-bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
-		     const uint8_t mad[MAD_BYTES])
+bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
+			     const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
 	bool is_ours;
 
-	peers_came(&sender->peers, gid);
+	peers_note_arrival(&sender->peers, gid);
 	is_ours = talk.attr_id == CM_ATTR_SIDR_REP
 			  ? peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns())
 			  : is_own_probe_request(&sender->peers, gid, &talk);

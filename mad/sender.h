@@ -44,7 +44,7 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
  * mad_sender_port() - the port that receives what peers send to the queue pair
  *
  * The owner of the sender polls it and receives from it, and passes the source of each message,
- * here and at QP1, to mad_sender_came() and mad_sender_heard(). Freed with the sender.
+ * here and at QP1, to mad_sender_note_arrival() and mad_sender_heard(). Freed with the sender.
  */
 struct mad_port *mad_sender_port(struct mad_sender *sender);
 
@@ -52,14 +52,15 @@ struct mad_port *mad_sender_port(struct mad_sender *sender);
 uint32_t mad_sender_qpn(const struct mad_sender *sender);
 
 /**
- * mad_sender_came() - a message came from @gid, here or at QP1; call it before handling the message
+ * mad_sender_note_arrival() - a message came from @gid, here or at QP1; call it before handling the
+ * message
  *
  * The message may be forged: it can only cause more messages to go through umad.
  *
  * Return: true if the message answers a probe, or is the one from mad_sender_prove(): drop it.
  */
-bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
-		     const uint8_t mad[MAD_BYTES]);
+bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
+			     const uint8_t mad[MAD_BYTES]);
 
 /** mad_sender_heard() - a message of a connection came from @gid's queue pair @qpn */
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);

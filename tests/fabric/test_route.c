@@ -39,9 +39,9 @@ static void enter(const char *host, uint8_t port_num, uint8_t subnet, const unio
 
 	strcpy(folder.host, host);
 	fab_folder_lid(&folder, subnet, 2, path);
-	ck_assert_int_eq(fab_folder_own(&folder, port_num, path), 0);
+	ck_assert_int_eq(fab_folder_link_owner(&folder, port_num, path), 0);
 	fab_folder_gid(&folder, gid, path);
-	ck_assert_int_eq(fab_folder_own(&folder, port_num, path), 0);
+	ck_assert_int_eq(fab_folder_link_owner(&folder, port_num, path), 0);
 }
 
 static void set_up(void)

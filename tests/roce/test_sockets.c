@@ -24,7 +24,7 @@ static struct udp_sockets sockets;
 static void set_up(void)
 {
 	flow = (struct udp_flow){ .sgid = V4(127, 0, 0, 1), .hop_limit = 9, .traffic_class = 0x68 };
-	udp_sockets_none(&sockets);
+	udp_sockets_clear(&sockets);
 	ck_assert_int_eq(udp_sockets_open(&sockets, 0), 0);
 }
 

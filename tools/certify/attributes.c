@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program attributes prints what each RDMA device says of itself, as a line of JSON a device:
+ * The program attributes prints the attributes of each RDMA device, one line of JSON for each:
  * limits, ports, what inline data its queue pairs take, and whether this user may have a queue pair
  * with the Q_Key of QP1. purecm certify runs it on both hosts.
  */
@@ -18,7 +18,7 @@
 static const char *const states[] = { "?", "down", "init", "armed", "active", "deferred" };
 static const char *const atomics[] = { "none", "device", "global" };
 
-/* --- what has to be tried ------------------------------------------------- */
+/* --- attributes found by trying ------------------------------------------- */
 
 /* Return: a queue pair that takes so many bytes inline, or NULL with errno. */
 static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type,
@@ -57,7 +57,7 @@ static int find_inline(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type ty
 	return (int)low;
 }
 
-/* Kernels from 6.4 on let users with CAP_NET_RAW have it only, unless their setting says so. */
+/* Since 6.4, kernels require CAP_NET_RAW for that, unless a setting permits it to all users. */
 static const char *try_privileged_qkey(struct ibv_pd *pd, struct ibv_cq *cq, uint8_t port_num)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
@@ -91,7 +91,7 @@ static void print_tried(struct ibv_context *verbs, uint8_t port_num)
 		ibv_dealloc_pd(pd);
 }
 
-/* --- what can be asked ---------------------------------------------------- */
+/* --- attributes found by queries ------------------------------------------ */
 
 static void print_limits(const struct ibv_device_attr *attr)
 {

@@ -54,7 +54,7 @@ static void accept_one(struct server *server, struct rdma_cm_id *id)
 	server->share.accept_us += bench_now_us() - created;
 }
 
-static void bury_later(struct server *server, struct rdma_cm_id *id)
+static void destroy_later(struct server *server, struct rdma_cm_id *id)
 {
 	size_t room = server->dead_room ? 2 * server->dead_room : 64;
 
@@ -74,10 +74,10 @@ static void disconnect_one(struct server *server, struct rdma_cm_id *id)
 	if (rdma_disconnect(id))
 		perror("connect: rdma_disconnect");
 	server->share.disconnect_us += bench_now_us() - begin;
-	bury_later(server, id);
+	destroy_later(server, id);
 }
 
-static void show_share(struct share *share)
+static void print_share(struct share *share)
 {
 	const double n = share->connections;
 
@@ -88,7 +88,7 @@ static void show_share(struct share *share)
 	*share = (struct share){ 0 };
 }
 
-static void destroy_dead(struct server *server)
+static void destroy_disconnected(struct server *server)
 {
 	double begin = bench_now_us();
 	size_t i;
@@ -103,7 +103,7 @@ static void destroy_dead(struct server *server)
 	}
 	server->dead_count = 0;
 	server->share.destroy_us += bench_now_us() - begin;
-	show_share(&server->share);
+	print_share(&server->share);
 }
 
 static void handle_next(struct server *server)
@@ -128,7 +128,7 @@ static void handle_next(struct server *server)
 		disconnect_one(server, id);
 	} else if (type == RDMA_CM_EVENT_REJECTED || type == RDMA_CM_EVENT_UNREACHABLE) {
 		fprintf(stderr, "connect: %s with status %d\n", rdma_event_str(type), status);
-		bury_later(server, id);
+		destroy_later(server, id);
 	}
 }
 
@@ -166,9 +166,9 @@ int bench_server(const struct bench_options *options)
 		if (poll(&pfd, 1, IDLE_MS) == 1)
 			handle_next(&server);
 		else
-			destroy_dead(&server);
+			destroy_disconnected(&server);
 	}
-	destroy_dead(&server);
+	destroy_disconnected(&server);
 	free(server.dead);
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(server.channel);

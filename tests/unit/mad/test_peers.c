@@ -103,7 +103,7 @@ static void probe_in_vain(uint64_t ms)
 static void lose(const struct mad_gid *gid, uint64_t ms)
 {
 	ask_after(gid, ms);
-	peers_came(&peers, gid);
+	peers_note_arrival(&peers, gid);
 	probe_in_vain(ms);
 }
 
@@ -224,7 +224,7 @@ TEST(a_peer_that_sends_nothing_may_be_down_and_its_way_is_not_judged)
 TEST(message_before_the_round_does_not_prove_that_the_peer_exists)
 {
 	ask_after(&bob, 0);
-	peers_came(&peers, &bob);
+	peers_note_arrival(&peers, &bob);
 	probe_in_vain(0);
 	ask_after(&bob, ROUND_MS + AVOIDED_MS);
 	probe_in_vain(ROUND_MS + AVOIDED_MS);
@@ -290,7 +290,7 @@ static bool prove_self(const struct mad_gid *gid, uint64_t ms)
 static void lose_self(void)
 {
 	ck_assert(prove_self(&own, 0));
-	peers_came(&peers, &own);
+	peers_note_arrival(&peers, &own);
 	probe_in_vain(0);
 }
 

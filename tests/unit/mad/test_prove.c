@@ -43,7 +43,7 @@ TEST(a_port_proves_itself_by_an_ipv4_address_and_is_no_peer_in_the_score)
 	ck_assert_uint_eq(path.sgid_index, V4_INDEX);
 	ck_assert(mad_sender_probe(sender, &path, probe));
 	ck_assert(mad_probe_answer(probe, answer));
-	ck_assert(mad_sender_came(sender, &path.dgid, answer));
+	ck_assert(mad_sender_note_arrival(sender, &path.dgid, answer));
 	ck_assert(!mad_sender_prove(sender, &path, probe));
 	mad_sender_score(sender, &score);
 	ck_assert_uint_eq(score.n_reached, 0);
@@ -57,8 +57,8 @@ TEST(sign_that_comes_back_through_umad_names_its_gid)
 	struct mad_path path;
 
 	ck_assert(mad_sender_prove(sender, &path, sign));
-	ck_assert(!mad_sender_came(sender, &other, sign));
-	ck_assert(mad_sender_came(sender, &path.dgid, sign));
+	ck_assert(!mad_sender_note_arrival(sender, &other, sign));
+	ck_assert(mad_sender_note_arrival(sender, &path.dgid, sign));
 }
 
 TEST(a_port_without_a_gid_of_its_own_proves_nothing)

@@ -62,7 +62,7 @@ static void reach(const char *address, uint8_t sgid_index)
 	mad_sender_send(sender, &path, mad);
 	while (mad_sender_probe(sender, &path, probe))
 		if (mad_probe_answer(probe, answer))
-			ck_assert(mad_sender_came(sender, &path.dgid, answer));
+			ck_assert(mad_sender_note_arrival(sender, &path.dgid, answer));
 	memcpy(mad, said, MAD_BYTES);
 	fake.n_sent = 0;
 }
@@ -279,7 +279,7 @@ static void hear(enum cm_attr attr, uint32_t local, uint32_t remote)
 
 	memcpy(said, mad, MAD_BYTES);
 	say(attr, local, remote);
-	mad_sender_came(sender, &gid, mad);
+	mad_sender_note_arrival(sender, &gid, mad);
 	memcpy(mad, said, MAD_BYTES);
 }
 
@@ -327,7 +327,7 @@ TEST(a_question_to_who_was_not_reached_sends_a_probe_for_qp1_beside_it)
 	ck_assert_mem_eq(fake.sent[0].mad, probe, MAD_BYTES);
 	ck_assert(!mad_sender_probe(sender, &path, probe));
 	ck_assert(mad_probe_answer(fake.sent[0].mad, answer));
-	ck_assert(mad_sender_came(sender, &path.dgid, answer));
+	ck_assert(mad_sender_note_arrival(sender, &path.dgid, answer));
 	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 1);
 }
 
@@ -350,7 +350,7 @@ TEST(the_answer_to_a_lookup_of_a_program_is_none_to_a_probe)
 	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 1);
 	msg.sidr_rep.request_id = OUR_ID;
 	cm_msg_encode(&msg, mad);
-	ck_assert(!mad_sender_came(sender, &gid, mad));
+	ck_assert(!mad_sender_note_arrival(sender, &gid, mad));
 }
 
 TEST(the_score_counts_peers)
@@ -407,8 +407,8 @@ TEST(repeated_question_of_others_changes_nothing)
 	hear(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
 	hear(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
 	say(CM_ATTR_DREQ, PEER_ID, OUR_ID);
-	mad_sender_came(sender, &other, mad);
-	mad_sender_came(sender, &other, mad);
+	mad_sender_note_arrival(sender, &other, mad);
+	mad_sender_note_arrival(sender, &other, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
 
@@ -430,8 +430,8 @@ TEST(a_lookup_that_comes_twice_is_answered_through_umad)
 	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, 1);
 	msg.sidr_req.request_id = PEER_ID;
 	cm_msg_encode(&msg, mad);
-	mad_sender_came(sender, &gid, mad);
-	mad_sender_came(sender, &gid, mad);
+	mad_sender_note_arrival(sender, &gid, mad);
+	mad_sender_note_arrival(sender, &gid, mad);
 	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 1);
 	msg.sidr_rep.request_id = PEER_ID;
 	cm_msg_encode(&msg, mad);

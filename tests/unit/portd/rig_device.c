@@ -368,8 +368,8 @@ struct mad_port *mad_sender_port(struct mad_sender *sender)
 	return &sender->inbox;
 }
 
-bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
-		     const uint8_t mad[MAD_BYTES])
+bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
+			     const uint8_t mad[MAD_BYTES])
 {
 	(void)sender;
 	came_gid = *gid;

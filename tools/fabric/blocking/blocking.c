@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes that block: a library preloaded into the commands of hosts with the quirk umad-blocks. It
- * replaces write() of the C library, and calls nothing of ours. A write to umad ignores O_NONBLOCK,
- * because the kernel resolves the peer's link address in it; here the first one to each peer takes
- * BLOCK_S, whether the peer exists or not.
+ * Writes that block: a library preloaded into the commands of hosts with the quirk
+ * umad-is_blocked_write. It replaces write() of the C library, and calls nothing of ours. A write
+ * to umad ignores O_NONBLOCK, because the kernel resolves the peer's link address in it; here the
+ * first one to each peer takes BLOCK_S, whether the peer exists or not.
  */
 #include <dlfcn.h>
 #include <infiniband/umad.h>
@@ -49,7 +49,7 @@ static bool is_new(const uint8_t gid[GID_BYTES])
 	return !is_known;
 }
 
-static bool blocks(int fd, const void *bytes, size_t n)
+static bool is_blocked_write(int fd, const void *bytes, size_t n)
 {
 	struct ib_user_mad head;
 
@@ -65,7 +65,7 @@ ssize_t write(int fd, const void *bytes, size_t n)
 
 	if (!of_libc)
 		of_libc = (write_fn *)(uintptr_t)dlsym(RTLD_NEXT, "write");
-	if (blocks(fd, bytes, n))
+	if (is_blocked_write(fd, bytes, n))
 		sleep(BLOCK_S);
 	return of_libc(fd, bytes, n);
 }

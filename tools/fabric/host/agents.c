@@ -87,8 +87,8 @@ static void wait_for_room(struct host *host, struct conn *conn, bool on)
 }
 
 /* Return: false if there is no room; a message too long for the socket is dropped. */
-static bool hand_over(const struct host *host, const struct conn *conn,
-		      const struct ib_user_mad *head, const uint8_t *mad, size_t bytes)
+static bool send_to_program(const struct host *host, const struct conn *conn,
+			    const struct ib_user_mad *head, const uint8_t *mad, size_t bytes)
 {
 	struct iovec iov[2] = {
 		{ .iov_base = (void *)(uintptr_t)head, .iov_len = sizeof(*head) },
@@ -99,17 +99,17 @@ static bool hand_over(const struct host *host, const struct conn *conn,
 	if (sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return true;
 	if (errno == EMSGSIZE)
-		host_say(host, "an answer of %zu bytes is more than a socket takes", bytes);
+		host_log(host, "an answer of %zu bytes is more than a socket takes", bytes);
 	return errno == EMSGSIZE;
 }
 
-static void give_message(struct host *host, struct conn *conn, struct ib_user_mad head,
-			 const uint8_t *mad, size_t bytes)
+static void send_or_queue(struct host *host, struct conn *conn, struct ib_user_mad head,
+			  const uint8_t *mad, size_t bytes)
 {
 	struct message *message;
 
 	head.length = (uint32_t)(sizeof(head) + bytes);
-	if (list_is_empty(&conn->queue) && hand_over(host, conn, &head, mad, bytes))
+	if (list_is_empty(&conn->queue) && send_to_program(host, conn, &head, mad, bytes))
 		return;
 	message = conn->n_queued < QUEUE_MAX ? malloc(sizeof(*message) + bytes) : NULL;
 	if (!message)
@@ -128,7 +128,7 @@ static void drain_queue(struct host *host, struct conn *conn)
 	while (!list_is_empty(&conn->queue)) {
 		struct message *message = container_of(conn->queue.next, struct message, link);
 
-		if (!hand_over(host, conn, &message->head, message->mad, message->bytes))
+		if (!send_to_program(host, conn, &message->head, message->mad, message->bytes))
 			return;
 		list_remove(&message->link);
 		free(message);
@@ -239,7 +239,7 @@ bool agents_receive(struct host *host, uint8_t port_num, const struct ib_user_ma
 		     to.agent_id++) {
 			if (!agent_takes(host, conn, &conn->agent[to.agent_id], mad))
 				continue;
-			give_message(host, conn, to, mad, bytes);
+			send_or_queue(host, conn, to, mad, bytes);
 			return true;
 		}
 	}
@@ -391,7 +391,7 @@ static void carry_out_request(struct host *host, struct conn *conn,
 	}
 	/* A program may pass a pipe that is full. */
 	if (fcntl(answer_fd, F_SETFL, O_NONBLOCK) || write(answer_fd, &reply, sizeof(reply)) < 0)
-		host_say(host, "a program did not wait for its answer");
+		host_log(host, "a program did not wait for its answer");
 }
 
 /* Return: the descriptor passed with a message, or -1. */
@@ -477,7 +477,7 @@ static void listener_ready(struct watch *watch, uint32_t events)
 			close(fd);
 		return;
 	}
-	fab_folder_widen(fd);
+	fab_folder_widen_buffer(fd);
 	conn->host = host;
 	conn->fd = fd;
 	conn->port_num = listener->port_num;
@@ -495,7 +495,7 @@ void agents_give_back(struct host *host, struct conn *conn, const struct ib_user
 	struct ib_user_mad back = *head;
 
 	back.status = ETIMEDOUT;
-	give_message(host, conn, back, mad, MAD_HEAD_BYTES);
+	send_or_queue(host, conn, back, mad, MAD_HEAD_BYTES);
 }
 
 /* Returns a request to its sender, with a timeout. */

@@ -78,7 +78,7 @@ static void add_pod(struct host *host, unsigned int port_num, const char *addres
 	if (port_num == 0 || port_num > host->n_ports ||
 	    (inet_pton(AF_INET, address, pod.gid.raw + 12) != 1 &&
 	     inet_pton(AF_INET6, address, pod.gid.raw) != 1))
-		host_say(host, "no such port or address: %u %s", port_num, address);
+		host_log(host, "no such port or address: %u %s", port_num, address);
 	else
 		identity_add_pod(host, &pod);
 }
@@ -111,7 +111,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 	else if (strcmp(order, "reregister") == 0)
 		events_send(host, IBV_EVENT_CLIENT_REREGISTER, 1);
 	else
-		host_say(host, "unknown order: %s", order);
+		host_log(host, "unknown order: %s", order);
 }
 
 int control_open(struct host *host)

@@ -26,7 +26,7 @@ static bool is_administrator(const union ibv_gid *gid)
 }
 
 /* Responses go back to the source of the request. IBTA vol. 1, 13.5.4. */
-static void give_mad(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
+static void deliver_mad(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
 {
 	const struct fab_port *port = &host->page->port[packet->port_num - 1];
 	struct ib_user_mad head = {
@@ -54,7 +54,7 @@ static void give_mad(struct host *host, const struct fab_packet *packet, const u
 	host->mad_came(host, packet->port_num, packet->dlid, &head, mad);
 }
 
-static bool is_good(const struct host *host, const struct fab_packet *packet)
+static bool is_valid_packet(const struct host *host, const struct fab_packet *packet)
 {
 	return packet->op == FAB_OP_DATAGRAM && packet->dest_qpn == FAB_QP1 &&
 	       packet->bytes == FAB_MAD_BYTES && packet->qkey == FAB_QP1_QKEY &&
@@ -77,11 +77,12 @@ static void gsi_ready(struct watch *watch, uint32_t events)
 		n = recv(watch->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0)
 			return;
-		if (n != sizeof(in) || in.packet.magic != FAB_MAGIC || !is_good(host, &in.packet))
+		if (n != sizeof(in) || in.packet.magic != FAB_MAGIC ||
+		    !is_valid_packet(host, &in.packet))
 			continue;
 		if (in.packet.dlid != SMI_LID_SWITCH) /* which the packet does not leave */
 			fab_count_received(host->counters, &in.packet);
-		give_mad(host, &in.packet, in.mad);
+		deliver_mad(host, &in.packet, in.mad);
 	}
 }
 
@@ -97,16 +98,16 @@ static bool has_pkey(const struct fab_port *port, uint16_t pkey)
 	return false;
 }
 
-void gsi_packet_came(struct host *host, const struct fab_packet *packet, const uint8_t *payload)
+void gsi_receive(struct host *host, const struct fab_packet *packet, const uint8_t *payload)
 {
-	if (!is_good(host, packet))
+	if (!is_valid_packet(host, packet))
 		return;
 	fab_count_received(host->counters, packet);
 	if (has_pkey(&host->page->port[packet->port_num - 1], packet->pkey))
-		give_mad(host, packet, payload);
+		deliver_mad(host, packet, payload);
 }
 
-int gsi_open(struct host *host, mad_came_fn *mad_came)
+int gsi_open(struct host *host, mad_handler_fn *mad_came)
 {
 	char path[FAB_PATH_BYTES];
 	int fd;
@@ -115,7 +116,7 @@ int gsi_open(struct host *host, mad_came_fn *mad_came)
 	fab_folder_gsi(&host->folder, host->folder.host, path);
 	fd = fab_folder_bind(path, SOCK_DGRAM);
 	if (fd == -EADDRINUSE)
-		host_say(host, "there is a host of this name");
+		host_log(host, "there is a host of this name");
 	if (fd < 0)
 		return fd;
 	return loop_watch(&host->loop, &host->gsi, fd, EPOLLIN, gsi_ready);

@@ -41,12 +41,12 @@ struct host;
 struct steering;
 
 /**
- * mad_came_fn() - handle a MAD received at a port
+ * mad_handler_fn() - handle a MAD received at a port
  * @dlid: the LID that it was sent to
  * @head: complete except for the agent id
  */
-typedef void mad_came_fn(struct host *host, uint8_t port_num, uint16_t dlid,
-			 struct ib_user_mad *head, const uint8_t mad[FAB_MAD_BYTES]);
+typedef void mad_handler_fn(struct host *host, uint8_t port_num, uint16_t dlid,
+			    struct ib_user_mad *head, const uint8_t mad[FAB_MAD_BYTES]);
 
 /* The socket of a port for connections from umad. */
 struct listener {
@@ -100,11 +100,11 @@ struct host {
 	struct list pending;  /* requests awaiting a response */
 	struct list rmpp_sendings, rmpp_receivings;
 	uint32_t last_hi_tid;
-	mad_came_fn *mad_came;
+	mad_handler_fn *mad_came;
 };
 
-/** host_say() - print a line with the host's name on standard error */
-__attribute__((format(printf, 2, 3))) void host_say(const struct host *host, const char *format,
+/** host_log() - print a line with the host's name on standard error */
+__attribute__((format(printf, 2, 3))) void host_log(const struct host *host, const char *format,
 						    ...);
 
 /** identity_open() - create the page, and keep its GID table up to date. Return: 0 or -errno. */
@@ -120,10 +120,10 @@ void identity_add_pod(struct host *host, const struct pod_gid *pod);
 void identity_close(struct host *host);
 
 /** gsi_open() - open the socket of QP1, with a function for received MADs. Return: 0 or -errno. */
-int gsi_open(struct host *host, mad_came_fn *mad_came);
+int gsi_open(struct host *host, mad_handler_fn *mad_came);
 
-/** gsi_packet_came() - handle a RoCE datagram for QP1; drops packets that are not for QP1 */
-void gsi_packet_came(struct host *host, const struct fab_packet *packet, const uint8_t *payload);
+/** gsi_receive() - handle a RoCE datagram for QP1; drops packets that are not for QP1 */
+void gsi_receive(struct host *host, const struct fab_packet *packet, const uint8_t *payload);
 
 /**
  * gsi_send() - send a MAD
@@ -229,8 +229,8 @@ void sysfs_rename(const struct host *host, const char *old);
 /** sysfs_remove() - remove the device from /sys */
 void sysfs_remove(const struct host *host);
 
-/** sweep() - end all processes left on this host */
-void sweep(const struct host *host);
+/** sweep_processes() - end all processes left on this host */
+void sweep_processes(const struct host *host);
 
 /** events_send() - send an event to all processes of the host; @port_num is 0 for the device */
 void events_send(struct host *host, enum ibv_event_type type, uint8_t port_num);

@@ -276,7 +276,7 @@ void identity_rename(struct host *host, const char *name)
 	char old[FAB_NAME_BYTES];
 
 	if (host->page->is_removed || strlen(name) >= FAB_NAME_BYTES || strchr(name, '/')) {
-		host_say(host, "cannot be renamed to %s", name);
+		host_log(host, "cannot be renamed to %s", name);
 		return;
 	}
 	strcpy(old, host->page->device);
@@ -340,7 +340,7 @@ static void fill_port(struct host *host, uint8_t port_num)
 		subnet_fill(host, port_num);
 }
 
-static void say_interface_is_missing(const struct host *host, const char *name)
+static void warn_of_missing_interface(const struct host *host, const char *name)
 {
 	struct if_nameindex *all = if_nameindex(), *at;
 	char there[256] = "";
@@ -350,7 +350,7 @@ static void say_interface_is_missing(const struct host *host, const char *name)
 		n += (size_t)snprintf(there + n, sizeof(there) - n, " %s", at->if_name);
 	if (all)
 		if_freenameindex(all);
-	host_say(host, "there is no interface %s; there are:%s", name, there);
+	host_log(host, "there is no interface %s; there are:%s", name, there);
 }
 
 static bool has_interfaces(const struct host *host)
@@ -360,7 +360,7 @@ static bool has_interfaces(const struct host *host)
 	for (i = 0; i < host->n_ports; i++) {
 		if (!has_netdev(host, (uint8_t)(i + 1)) || if_nametoindex(host->netdev[i]))
 			continue;
-		say_interface_is_missing(host, host->netdev[i]);
+		warn_of_missing_interface(host, host->netdev[i]);
 		return false;
 	}
 	return true;
@@ -390,14 +390,14 @@ static void warn_of_netdev(const struct host *host, uint8_t port_num)
 	if (!has_netdev(host, port_num))
 		return;
 	if (ask_netdev(netdev, SIOCGIFFLAGS, &answer) && !(answer.ifr_flags & IFF_UP))
-		host_say(host, "interface %s is down: \"ip link set %s up\" as root mends it",
+		host_log(host, "interface %s is down: \"ip link set %s up\" as root mends it",
 			 netdev, netdev);
 	if (ask_netdev(netdev, SIOCGIFMTU, &answer) &&
 	    answer.ifr_mtu < (int)FAB_MAD_BYTES + HEADERS_BYTES)
-		host_say(host, "interface %s has an MTU of %d: to connect needs %d at least",
+		host_log(host, "interface %s has an MTU of %d: to connect needs %d at least",
 			 netdev, answer.ifr_mtu, (int)FAB_MAD_BYTES + HEADERS_BYTES);
 	if (!has_address(&host->page->port[port_num - 1]))
-		host_say(host,
+		host_log(host,
 			 "interface %s has no IP address but a link-local one: \"ip address add "
 			 "ADDRESS/BITS dev %s\" as root gives it one",
 			 netdev, netdev);

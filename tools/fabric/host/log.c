@@ -5,7 +5,7 @@
 
 #include "tools/fabric/host/host.h"
 
-void host_say(const struct host *host, const char *format, ...)
+void host_log(const struct host *host, const char *format, ...)
 {
 	va_list args;
 

@@ -35,8 +35,8 @@ static void stdin_ready(struct watch *watch, uint32_t events)
 }
 
 /* umad agents take precedence: a program may be the subnet administrator. */
-static void mad_came(struct host *host, uint8_t port_num, uint16_t dlid, struct ib_user_mad *head,
-		     const uint8_t mad[FAB_MAD_BYTES])
+static void handle_mad(struct host *host, uint8_t port_num, uint16_t dlid, struct ib_user_mad *head,
+		       const uint8_t mad[FAB_MAD_BYTES])
 {
 	bool is_for_switch = dlid == SMI_LID_SWITCH;
 
@@ -96,7 +96,7 @@ static int open_all(struct host *host)
 				 stdin_ready);
 	udp_capture_open(&host->capture, host->folder.dir);
 	if (!err)
-		err = gsi_open(host, mad_came);
+		err = gsi_open(host, handle_mad);
 	if (!err && host->wire == FAB_WIRE_ROCE)
 		err = roce_open(host);
 	/* Before the device appears: whoever sees that it is back may reset it again. */
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	struct host host = { .n_subnets = 1, .udp = { .fd = -1 } };
 	int err;
 
-	udp_out_none(&host.out);
+	udp_out_clear(&host.out);
 
 	if (!parse_options(argc, argv, &host))
 		return print_usage();
@@ -214,14 +214,14 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	err = open_all(&host);
 	if (err) {
-		host_say(&host, "cannot start: %s", strerror(-err));
+		host_log(&host, "cannot start: %s", strerror(-err));
 		return 1;
 	}
 	printf("ready\n");
 	fflush(stdout);
 	run_loop(&host);
 	if (!host.is_reset)
-		sweep(&host);
+		sweep_processes(&host);
 	agents_close(&host);
 	rmpp_forget(&host, NULL);
 	sa_groups_free(&host);
@@ -233,6 +233,6 @@ int main(int argc, char **argv)
 	if (!host.is_reset)
 		return 0;
 	execv("/proc/self/exe", argv);
-	host_say(&host, "its device does not come back: %s", strerror(errno));
+	host_log(&host, "its device does not come back: %s", strerror(errno));
 	return 1;
 }

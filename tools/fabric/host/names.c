@@ -11,11 +11,11 @@ void names_enter(const struct host *host, uint8_t port_num, const union ibv_gid 
 	struct fab_owner owner;
 
 	fab_folder_gid(&host->folder, gid, path);
-	if (!fab_folder_own(&host->folder, port_num, path) ||
+	if (!fab_folder_link_owner(&host->folder, port_num, path) ||
 	    fab_folder_owner_of(&host->folder, gid, &owner))
 		return;
 	if (strcmp(owner.host, host->folder.host) != 0)
-		host_say(host, "host %s has the same address: %s", owner.host,
+		host_log(host, "host %s has the same address: %s", owner.host,
 			 strrchr(path, '/') + 1);
 }
 

@@ -13,7 +13,7 @@
 
 #define BATCH 64
 
-static void give_to_gsi(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
+static void pass_to_gsi(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
 {
 	struct fab_packet packet;
 	const uint8_t *payload;
@@ -21,22 +21,22 @@ static void give_to_gsi(struct host *host, const struct fab_frames *frames, cons
 	if (!udp_in_packet(frames, bytes, frames->bytes, &packet, &payload))
 		return;
 	udp_capture_received(&host->capture, &host->folder, &packet, payload);
-	gsi_packet_came(host, &packet, payload);
+	gsi_receive(host, &packet, payload);
 }
 
 /* A packet for another queue pair came together with one for QP1, or its process has just ended. */
-static void give_frame(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
+static void handle_frame(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
 {
 	uint32_t qpn = roce_dest_qpn(bytes);
 
 	if (qpn == FAB_QP1)
-		give_to_gsi(host, frames, bytes);
+		pass_to_gsi(host, frames, bytes);
 	else if (qpn >> FAB_SLOT_SHIFT && qpn != FAB_QPN_MULTICAST)
-		fab_frames_hand_on(host->gsi.fd, &host->folder, qpn >> FAB_SLOT_SHIFT, frames,
+		fab_frames_forward(host->gsi.fd, &host->folder, qpn >> FAB_SLOT_SHIFT, frames,
 				   bytes);
 }
 
-static void give_frames(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
+static void handle_frames(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
 {
 	uint32_t at, left, step = frames->segment_bytes;
 	struct fab_frames one = *frames;
@@ -44,7 +44,7 @@ static void give_frames(struct host *host, const struct fab_frames *frames, cons
 	for (at = 0; frames->bytes - at >= ROCE_BYTES_MIN; at += one.bytes) {
 		left = frames->bytes - at;
 		one.bytes = step < left ? step : left;
-		give_frame(host, &one, bytes + at);
+		handle_frame(host, &one, bytes + at);
 	}
 }
 
@@ -58,7 +58,7 @@ static void udp_ready(struct watch *watch, uint32_t events)
 	(void)events;
 	for (i = 0; i < BATCH && udp_in_receive(watch->fd, host->page, &frames, bytes); i++)
 		if (frames.port_num)
-			give_frames(host, &frames, bytes);
+			handle_frames(host, &frames, bytes);
 }
 
 static void out_ready(struct watch *watch, uint32_t events)
@@ -69,16 +69,16 @@ static void out_ready(struct watch *watch, uint32_t events)
 
 /* --- opening ------------------------------------------------------------- */
 
-static void say_who_has_the_port(const struct host *host)
+static void print_port_owner(const struct host *host)
 {
 	if (access("/sys/module/rdma_rxe", F_OK) == 0)
-		host_say(host,
+		host_log(host,
 			 "UDP port 4791 is taken. rdma_rxe is loaded: if it receives RoCE in this "
 			 "network namespace (\"rdma link\" shows its devices), \"rdma link delete "
 			 "rxe0\" frees the port; or use that device, or another network namespace. "
 			 "Or a process has it (\"ss -ulnp sport = 4791\" shows that)");
 	else
-		host_say(host,
+		host_log(host,
 			 "UDP port 4791 is taken: another process receives RoCE in this network "
 			 "namespace, maybe another fabric (\"ss -ulnp sport = 4791\" shows it)");
 }
@@ -90,7 +90,7 @@ int roce_open(struct host *host)
 	host->vrf = udp_vrf_of(if_nametoindex(host->netdev[0]));
 	fd = udp_in_open(host->vrf);
 	if (fd == -EADDRINUSE)
-		say_who_has_the_port(host);
+		print_port_owner(host);
 	if (fd < 0)
 		return fd;
 	err = loop_watch(&host->loop, &host->udp, fd, EPOLLIN, udp_ready);

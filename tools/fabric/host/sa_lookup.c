@@ -72,7 +72,7 @@ bool sa_selects(uint8_t asked, uint8_t value)
 		return value < limit;
 	case UMAD_SA_SELECTOR_EXACTLY:
 		return value == limit;
-	default: /* the best */
+	default: /* the requester wants the best value */
 		return true;
 	}
 }

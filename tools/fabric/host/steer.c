@@ -87,13 +87,13 @@ static void forget_owner(struct owner *owner)
 static void owner_ready(struct watch *watch, uint32_t events)
 {
 	struct owner *owner = container_of(watch, struct owner, watch);
-	uint16_t slot = share_read(watch->fd);
+	uint16_t slot = share_read_slot(watch->fd);
 
 	(void)events;
 	if (!slot || owner->socket != NOBODY)
 		forget_owner(owner);
 	else
-		share_answer(watch->fd, give_socket(owner, slot));
+		share_send_socket(watch->fd, give_socket(owner, slot));
 }
 
 static void listener_ready(struct watch *watch, uint32_t events)

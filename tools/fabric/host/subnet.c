@@ -39,8 +39,8 @@ static void take_lids(const struct host *host, uint8_t port_num)
 
 	for (i = 0; i < 1u << port->lmc; i++) {
 		fab_folder_lid(&host->folder, port->subnet, (uint16_t)(port->lid + i), path);
-		if (fab_folder_own(&host->folder, port_num, path))
-			host_say(host, "its LID %u is another port's", port->lid + i);
+		if (fab_folder_link_owner(&host->folder, port_num, path))
+			host_log(host, "its LID %u is another port's", port->lid + i);
 	}
 }
 
@@ -76,7 +76,7 @@ void subnet_set_lid(struct host *host, uint16_t lid)
 	/* All hosts know the administrator's LID, and would not be notified of a change. */
 	if (port->link_layer != IBV_LINK_LAYER_INFINIBAND || port->lid == port->sm_lid || !lid ||
 	    lid >= FAB_LID_ROUTER || lid & ((1u << host->lmc) - 1) || !is_lid_free(host, 1, lid)) {
-		host_say(host, "cannot have LID %u", lid);
+		host_log(host, "cannot have LID %u", lid);
 		return;
 	}
 	subnet_forget(host, 1);

@@ -36,7 +36,7 @@ static size_t read_environment(const char *pid, char *ret)
 	return n;
 }
 
-static bool is_of(const struct host *host, const char *pid, char *environment)
+static bool is_process_of_host(const struct host *host, const char *pid, char *environment)
 {
 	char wanted[PATH_MAX];
 	int n_wanted = snprintf(wanted, sizeof(wanted), FAB_ENV "=%s/hosts/%s", host->folder.dir,
@@ -46,7 +46,7 @@ static bool is_of(const struct host *host, const char *pid, char *environment)
 	return n && memmem(environment, n, wanted, (size_t)n_wanted + 1);
 }
 
-void sweep(const struct host *host)
+void sweep_processes(const struct host *host)
 {
 	char *environment = malloc(ENVIRONMENT_MAX);
 	DIR *dir = opendir("/proc");
@@ -56,7 +56,7 @@ void sweep(const struct host *host)
 		int pid = atoi(entry->d_name);
 
 		if (isdigit((unsigned char)entry->d_name[0]) && pid != getpid() &&
-		    is_of(host, entry->d_name, environment))
+		    is_process_of_host(host, entry->d_name, environment))
 			kill(pid, SIGKILL);
 	}
 	if (dir)

@@ -275,7 +275,7 @@ static void replace_file(const struct host *host, const char *path, const char *
 		 host->folder.host);
 	file = fopen(fresh, "we");
 	if (!file || fputs(text, file) < 0 || fclose(file) || rename(fresh, path))
-		host_say(host, "%s: %s", path, strerror(errno));
+		host_log(host, "%s: %s", path, strerror(errno));
 }
 
 static void make_folders_of(char *path)

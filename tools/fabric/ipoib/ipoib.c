@@ -105,7 +105,7 @@ static unsigned long setting_of(const char *name)
 	return value ? strtoul(value, NULL, 0) : 0;
 }
 
-static void put_all(uint8_t hw[HW_BYTES])
+static void put_broadcast_hw(uint8_t hw[HW_BYTES])
 {
 	unsigned long pkey = setting_of("PURECM_FABRIC_IP_PKEY") | FULL_MEMBER;
 
@@ -114,7 +114,7 @@ static void put_all(uint8_t hw[HW_BYTES])
 	hw[HW_PKEY_AT + 1] = (uint8_t)pkey;
 }
 
-static void put_port(const uint8_t mac[MAC_BYTES], uint8_t hw[HW_BYTES])
+static void put_port_hw(const uint8_t mac[MAC_BYTES], uint8_t hw[HW_BYTES])
 {
 	unsigned int number = (unsigned int)mac[MAC_NUMBER_AT] << 8 | mac[MAC_NUMBER_AT + 1];
 	unsigned long n_subnets = setting_of("PURECM_FABRIC_SUBNETS");
@@ -147,13 +147,13 @@ static struct content translate_attr(const struct nlmsghdr *hdr, const struct rt
 	if (own.bytes != MAC_BYTES)
 		return own;
 	if (is_link(hdr) && attr->rta_type == IFLA_BROADCAST) {
-		put_all(hw);
+		put_broadcast_hw(hw);
 		return address;
 	}
 	if (attr->rta_type != (is_link(hdr) ? IFLA_ADDRESS : NDA_LLADDR) ||
 	    memcmp(own.data, mac_prefix, sizeof(mac_prefix)) != 0)
 		return own;
-	put_port(own.data, hw);
+	put_port_hw(own.data, hw);
 	return address;
 }
 

@@ -151,7 +151,7 @@ static void append_packet(const struct udp_capture *capture, const uint8_t *head
 	};
 
 	if (writev(capture->fd, iov, 3) < 0)
-		return; /* the program cannot be told of a full disk */
+		return; /* there is no way to report a full disk to the program */
 }
 
 void udp_capture_write(const struct udp_capture *capture, const struct fab_packet *packet,

@@ -271,7 +271,7 @@ static struct udp_socket *socket_for(struct udp_out *out, const struct udp_burst
 	return udp_sockets_find(&out->sockets, &burst->flow, &burst->dgid);
 }
 
-static void room_came(struct watch *watch, uint32_t events)
+static void socket_writable(struct watch *watch, uint32_t events)
 {
 	(void)watch; /* udp_out_send_waiting() does the work */
 	(void)events;
@@ -280,7 +280,7 @@ static void room_came(struct watch *watch, uint32_t events)
 static void await_room(struct udp_out *out, struct udp_socket *from)
 {
 	out->full = from;
-	loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
+	loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, socket_writable);
 }
 
 static void keep_burst(struct udp_out *out, const struct udp_burst *burst)
@@ -371,7 +371,7 @@ static uint8_t hop_limit_of(const struct fab_packet *packet)
 	return packet->hop_limit ? packet->hop_limit : HOP_LIMIT_ELSE;
 }
 
-static bool goes_along(const struct udp_burst *burst, const struct fab_packet *packet, size_t n)
+static bool fits_burst(const struct udp_burst *burst, const struct fab_packet *packet, size_t n)
 {
 	return !burst->is_full && n <= burst->segment_bytes &&
 	       burst->n_segments < UDP_OUT_SEGMENTS && burst->n_bytes + n <= UDP_OUT_BURST_BYTES &&
@@ -404,7 +404,7 @@ static int put_packet(struct fab_faulty *faulty, const void *way, const struct f
 
 	if (!n)
 		return 0;
-	if (burst->n_segments && (corrupt_bit >= 0 || !goes_along(burst, packet, n))) {
+	if (burst->n_segments && (corrupt_bit >= 0 || !fits_burst(burst, packet, n))) {
 		udp_out_flush(out);
 		memmove(burst->bytes, burst->bytes + at, n);
 	}
@@ -425,21 +425,21 @@ void udp_out_packet(struct udp_out *out, const struct fab_packet *packet, uint32
 
 /* --- beginning and end ---------------------------------------------------- */
 
-void udp_out_none(struct udp_out *out)
+void udp_out_clear(struct udp_out *out)
 {
 	*out = (struct udp_out){
 		.loop = { .fd = -1 },
 	};
-	udp_sockets_none(&out->sockets);
+	udp_sockets_clear(&out->sockets);
 	list_init(&out->waiting);
-	fab_faulty_none(&out->faulty);
+	fab_faulty_clear(&out->faulty);
 }
 
 int udp_out_init(struct udp_out *out, uint32_t vrf, const char *dir, uint32_t sender)
 {
 	int err;
 
-	udp_out_none(out);
+	udp_out_clear(out);
 	icrc_choose(clock_ns);
 	out->burst.bytes = malloc(UDP_OUT_BURST_BYTES + ROCE_BYTES_MAX);
 	if (!out->burst.bytes)

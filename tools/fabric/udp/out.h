@@ -53,8 +53,8 @@ struct udp_out {
 	unsigned int complaints; /* bitmap of reported kinds of failures */
 };
 
-/** udp_out_none() - initialize without opening; udp_out_fini() is allowed */
-void udp_out_none(struct udp_out *out);
+/** udp_out_clear() - initialize without opening; udp_out_fini() is allowed */
+void udp_out_clear(struct udp_out *out);
 
 /**
  * udp_out_init() - open the sockets

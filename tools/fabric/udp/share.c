@@ -48,7 +48,7 @@ static int receive_answer(int conn)
 	return fd;
 }
 
-int share_ask(const struct fab_folder *folder, unsigned int slot, int *ret_conn)
+int share_request_socket(const struct fab_folder *folder, unsigned int slot, int *ret_conn)
 {
 	int conn = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct timeval limit = { .tv_sec = ANSWER_S };
@@ -72,14 +72,14 @@ int share_ask(const struct fab_folder *folder, unsigned int slot, int *ret_conn)
 	return fd;
 }
 
-uint16_t share_read(int conn)
+uint16_t share_read_slot(int conn)
 {
 	uint16_t slot = 0;
 
 	return recv(conn, &slot, sizeof(slot), MSG_DONTWAIT) == sizeof(slot) ? slot : 0;
 }
 
-void share_answer(int conn, int fd)
+void share_send_socket(int conn, int fd)
 {
 	struct answer answer;
 

@@ -12,22 +12,22 @@
 #include "tools/fabric/wire/folder.h"
 
 /**
- * share_ask() - request the socket of a slot; waits for the response
+ * share_request_socket() - request the socket of a slot; waits for the response
  * @ret_conn: the connection
  *
  * Both are owned by the caller, and close-on-exec.
  *
  * Return: the socket, or -errno.
  */
-int share_ask(const struct fab_folder *folder, unsigned int slot, int *ret_conn);
+int share_request_socket(const struct fab_folder *folder, unsigned int slot, int *ret_conn);
 
 /**
- * share_read() - read a request from a connection. Return: the slot; 0 at the end of the
+ * share_read_slot() - read a request from a connection. Return: the slot; 0 at the end of the
  * connection.
  */
-uint16_t share_read(int conn);
+uint16_t share_read_slot(int conn);
 
-/** share_answer() - send the socket; @fd is a descriptor, or the -errno of a failure */
-void share_answer(int conn, int fd);
+/** share_send_socket() - send the socket; @fd is a descriptor, or the -errno of a failure */
+void share_send_socket(int conn, int fd);
 
 #endif

@@ -113,7 +113,7 @@ static int open_socket(struct udp_socket *ret, uint32_t vrf, int family,
 	return 0;
 }
 
-void udp_sockets_none(struct udp_sockets *sockets)
+void udp_sockets_clear(struct udp_sockets *sockets)
 {
 	*sockets = (struct udp_sockets){
 		.v4 = { .fd = -1, .room = { .fd = -1 } },
@@ -141,7 +141,7 @@ void udp_sockets_close(struct udp_sockets *sockets)
 
 /* --- bound sockets -------------------------------------------------------- */
 
-static bool is_of(const struct udp_socket *socket, const struct udp_flow *flow)
+static bool is_bound_to_flow(const struct udp_socket *socket, const struct udp_flow *flow)
 {
 	return socket->flow.hop_limit == flow->hop_limit &&
 	       socket->flow.traffic_class == flow->traffic_class &&
@@ -175,7 +175,7 @@ struct udp_socket *udp_sockets_find(struct udp_sockets *sockets, const struct ud
 	if (!icrc_is_ipv4(&flow->sgid) || udp_is_multicast(dgid))
 		return &sockets->v4;
 	for (i = 0; i < sockets->n_bound; i++)
-		if (is_of(&sockets->bound[i], flow))
+		if (is_bound_to_flow(&sockets->bound[i], flow))
 			return &sockets->bound[i];
 	if (i == UDP_BOUND_MAX || bind_to_flow(&sockets->bound[i], sockets->vrf, flow))
 		return &sockets->v4;

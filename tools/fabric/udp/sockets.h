@@ -42,8 +42,8 @@ struct udp_sockets {
 	unsigned int n_bound;
 };
 
-/** udp_sockets_none() - initialize without opening; udp_sockets_close() is allowed */
-void udp_sockets_none(struct udp_sockets *sockets);
+/** udp_sockets_clear() - initialize without opening; udp_sockets_close() is allowed */
+void udp_sockets_clear(struct udp_sockets *sockets);
 
 /**
  * udp_sockets_open() - open the sockets that are not bound to a source

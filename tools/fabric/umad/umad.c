@@ -46,7 +46,7 @@ int umad_open_port(const char *ca_name, int portnum)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -EIO;
-	fab_folder_widen(fd);
+	fab_folder_widen_buffer(fd);
 	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
 		return fd;
 	close(fd);
@@ -198,7 +198,7 @@ static ssize_t take_message(int portid, void *umad, size_t bytes)
 	return n;
 }
 
-static bool waits(int portid)
+static bool is_blocking(int portid)
 {
 	return !(fcntl(portid, F_GETFL) & O_NONBLOCK);
 }
@@ -211,12 +211,13 @@ int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 	int err;
 
 	do {
-		err = timeout_ms || waits(portid) ? umad_poll(portid, timeout_ms ? timeout_ms : -1)
-						  : 0;
+		err = timeout_ms || is_blocking(portid)
+			      ? umad_poll(portid, timeout_ms ? timeout_ms : -1)
+			      : 0;
 		if (err)
 			return err;
 		n = take_message(portid, umad, bytes);
-	} while (n < 0 && errno == EAGAIN && timeout_ms <= 0 && waits(portid));
+	} while (n < 0 && errno == EAGAIN && timeout_ms <= 0 && is_blocking(portid));
 	if (n < (ssize_t)sizeof(*head))
 		return n < 0 && errno == EAGAIN ? -EWOULDBLOCK : -EIO;
 	*length = (int)(n - (ssize_t)sizeof(*head));

@@ -14,7 +14,10 @@
 
 #define CNP_INTERVAL_NS 50000 /* as in devices; A17.9.4 leaves it to them */
 #define ACK_TURNS	8
-/* Its write may have come, and the ACK behind it that it waits for not yet: post.c. */
+/*
+ * The peer's write may have arrived while the ACK behind it, for which it waits, has not: see
+ * post.c.
+ */
 #define ACK_POLLS 8
 
 static void has_output(struct fab_qp *qp)
@@ -76,7 +79,7 @@ void ack_nak(struct fab_qp *qp, enum fab_nak why)
 
 /* --- turns ---------------------------------------------------------------- */
 
-void ack_message_came(struct fab_qp *qp)
+void ack_note_message(struct fab_qp *qp)
 {
 	struct fab_responder *responder = &qp->responder;
 
@@ -116,7 +119,7 @@ void ack_again(struct fab_qp *qp)
 	ack_owe(qp);
 }
 
-/* Return: whether it is. */
+/* Return: whether the ACK is deferred. */
 static bool defer(struct fab_qp *qp)
 {
 	struct fab_context *context = context_of(qp);

@@ -20,8 +20,8 @@
 /** ack_owe() - send an ACK at the end of the turn, or with the program's answer */
 void ack_owe(struct fab_qp *qp);
 
-/** ack_message_came() - note that a message is complete */
-void ack_message_came(struct fab_qp *qp);
+/** ack_note_message() - note that a message is complete */
+void ack_note_message(struct fab_qp *qp);
 
 /** ack_answered() - note that the program has sent something, and send a deferred ACK */
 void ack_answered(struct fab_qp *qp);

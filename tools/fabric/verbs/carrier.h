@@ -40,7 +40,7 @@ struct carrier {
 	uint32_t ask_ack_bytes; /* interval of ACK requests within a long message */
 	unsigned int batch;	/* receives that are handled before responses are flushed */
 
-	/* Minimum timeout for a response, whatever `timeout` says: two processes must wake up. */
+	/* Minimum timeout for a response, whatever `timeout` is: two processes must wake up. */
 	uint64_t timeout_ns_min;
 	/* Minimum time without progress that counts as a retry. */
 	uint64_t retry_ns_min;
@@ -92,8 +92,8 @@ struct carrier {
 	 */
 	bool (*take)(struct fab_context *context, deliver_fn *deliver);
 
-	/** came() - handle @bytes received by the slot, in context->buffer */
-	void (*came)(struct fab_context *context, size_t bytes, deliver_fn *deliver);
+	/** receive() - handle @bytes received by the slot, in context->buffer */
+	void (*receive)(struct fab_context *context, size_t bytes, deliver_fn *deliver);
 
 	/**
 	 * join() - receive packets of a group that a queue pair attaches to

@@ -65,7 +65,7 @@ static int open_sockets(struct fab_context *context)
 				 sockets_have_room);
 	if (!err)
 		context->udp_fd = err =
-			share_ask(&device->folder, context->slot, &context->udp_conn);
+			share_request_socket(&device->folder, context->slot, &context->udp_conn);
 	return err;
 }
 
@@ -91,7 +91,7 @@ static uint32_t interface_of(const struct fab_context *context, uint8_t port_num
 	return entry.ifindex;
 }
 
-/* Does not find out whether a host has the address: IP only tells whether there is a route. */
+/* Does not find out whether a host has the address: IP only shows whether there is a route. */
 static int find_way(struct fab_context *context, const struct ibv_ah_attr *attr,
 		    struct fab_owner *ret)
 {
@@ -166,8 +166,8 @@ static void name_sender(const struct fab_context *context, struct fab_packet *pa
 		packet->src_qpn = qp->attr.dest_qp_num;
 }
 
-static void frame_came(struct fab_context *context, const struct fab_frames *frames,
-		       const uint8_t *bytes, size_t n, deliver_fn *deliver)
+static void handle_frame(struct fab_context *context, const struct fab_frames *frames,
+			 const uint8_t *bytes, size_t n, deliver_fn *deliver)
 {
 	struct fab_packet packet;
 	const uint8_t *payload;
@@ -184,13 +184,14 @@ static void frame_came(struct fab_context *context, const struct fab_frames *fra
 }
 
 /* Packets for us that other processes have received. */
-static void frames_came(struct fab_context *context, size_t n_bytes, deliver_fn *deliver)
+static void handle_forwarded(struct fab_context *context, size_t n_bytes, deliver_fn *deliver)
 {
 	const struct fab_frames *frames = (const struct fab_frames *)context->buffer;
 
 	if (n_bytes >= sizeof(*frames) && frames->magic == FAB_FRAMES_MAGIC &&
 	    n_bytes == sizeof(*frames) + frames->bytes)
-		frame_came(context, frames, (const uint8_t *)(frames + 1), frames->bytes, deliver);
+		handle_frame(context, frames, (const uint8_t *)(frames + 1), frames->bytes,
+			     deliver);
 }
 
 static bool is_for_us(const struct fab_context *context, const uint8_t *bytes)
@@ -204,13 +205,13 @@ static bool is_for_us(const struct fab_context *context, const uint8_t *bytes)
  * The kernel coalesces a sender's packets for any queue pair, and selects the socket by the first
  * of them.
  */
-static void hand_on(const struct fab_context *context, const struct fab_frames *frames,
-		    const uint8_t *bytes, uint32_t n)
+static void forward_frames(const struct fab_context *context, const struct fab_frames *frames,
+			   const uint8_t *bytes, uint32_t n)
 {
 	struct fab_frames one = *frames;
 
 	one.bytes = n;
-	fab_frames_hand_on(context->fd, &context->device->folder,
+	fab_frames_forward(context->fd, &context->device->folder,
 			   roce_dest_qpn(bytes) >> FAB_SLOT_SHIFT, &one, bytes);
 }
 
@@ -227,9 +228,9 @@ static bool take_frames(struct fab_context *context, deliver_fn *deliver)
 		left = frames->bytes - at;
 		n = step < left ? step : left;
 		if (is_for_us(context, bytes + at))
-			frame_came(context, frames, bytes + at, n, deliver);
+			handle_frame(context, frames, bytes + at, n, deliver);
 		else
-			hand_on(context, frames, bytes + at, n);
+			forward_frames(context, frames, bytes + at, n);
 		frames->identification++;
 	}
 	return true;
@@ -281,7 +282,7 @@ const struct carrier carrier_roce = {
 	.flush = flush_out,
 	.coalesces = are_coalesced,
 	.take = take_frames,
-	.came = frames_came,
+	.receive = handle_forwarded,
 	.join = join_group,
 	.leave = leave_group,
 };

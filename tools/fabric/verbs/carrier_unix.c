@@ -128,7 +128,7 @@ static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab
 		send_to_group(qp, packet, payload);
 }
 
-static void packet_came(struct fab_context *context, size_t bytes, deliver_fn *deliver)
+static void handle_packet(struct fab_context *context, size_t bytes, deliver_fn *deliver)
 {
 	const struct fab_packet *packet = (const struct fab_packet *)context->buffer;
 
@@ -154,5 +154,5 @@ const struct carrier carrier_unix = {
 	.find = find_owner,
 	.send = send_packet,
 	.send_datagram = send_datagram,
-	.came = packet_came,
+	.receive = handle_packet,
 };

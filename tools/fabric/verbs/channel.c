@@ -74,7 +74,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-void context_async(struct fab_context *context, const struct ibv_async_event *event)
+void context_report_event(struct fab_context *context, const struct ibv_async_event *event)
 {
 	/* Out of memory: the event is lost, as in a device whose event queue is full. */
 	event_queue_post(&context->async, event);

@@ -29,12 +29,12 @@ static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)
 	return of[opcode];
 }
 
-void qp_async(struct fab_qp *qp, enum ibv_event_type type)
+void qp_report_event(struct fab_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = { .event_type = type };
 
 	event.element.qp = from_qp(qp);
-	context_async(context_of(qp), &event);
+	context_report_event(context_of(qp), &event);
 }
 
 void send_done(struct fab_qp *qp, enum ibv_wc_status status)
@@ -137,9 +137,9 @@ void qp_enter_error(struct fab_qp *qp, int event)
 	ack_send(qp);
 	qp_flush(qp);
 	if (event >= 0)
-		qp_async(qp, (enum ibv_event_type)event);
+		qp_report_event(qp, (enum ibv_event_type)event);
 	if (qp->ex.qp_base.srq)
-		qp_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+		qp_report_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 void qp_fail(struct fab_qp *qp, enum ibv_wc_status status)

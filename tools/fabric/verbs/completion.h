@@ -40,7 +40,7 @@ void qp_flush(struct fab_qp *qp);
  */
 void qp_enter_error(struct fab_qp *qp, int event);
 
-/** qp_async() - report an asynchronous event of a queue pair */
-void qp_async(struct fab_qp *qp, enum ibv_event_type event);
+/** qp_report_event() - report an asynchronous event of a queue pair */
+void qp_report_event(struct fab_qp *qp, enum ibv_event_type event);
 
 #endif

@@ -26,8 +26,8 @@ static inline void context_command(struct ibv_context *verbs)
 		usleep(us);
 }
 
-/** context_async() - report an asynchronous event */
-void context_async(struct fab_context *context, const struct ibv_async_event *event);
+/** context_report_event() - report an asynchronous event */
+void context_report_event(struct fab_context *context, const struct ibv_async_event *event);
 
 /** context_set_ops() - set the two tables of functions */
 void context_set_ops(struct verbs_context *verbs);

@@ -137,7 +137,7 @@ static void report_overrun(struct fab_cq *cq)
 		return;
 	cq->has_overrun = true;
 	event.element.cq = from_cq(cq);
-	context_async(to_context(cq->ex.context), &event);
+	context_report_event(to_context(cq->ex.context), &event);
 }
 
 /* A completion of an armed queue causes an event. */

@@ -14,7 +14,7 @@
 
 #define POLLS_PER_YIELD 4
 
-static uint32_t shown_of(const struct fab_cq *cq)
+static uint32_t n_visible(const struct fab_cq *cq)
 {
 	return cq->count - cq->is_last_held;
 }
@@ -28,7 +28,7 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 	struct fab_context *context = to_context(cq->ex.context);
 
 	pthread_mutex_lock(&context->lock);
-	if (!shown_of(cq) && context_progress(context) == PROGRESS_NONE) {
+	if (!n_visible(cq) && context_progress(context) == PROGRESS_NONE) {
 		ack_polled(context);
 		held_polled(context);
 		poller_polled(context);
@@ -41,7 +41,7 @@ static const struct fab_completion *take_first(struct fab_cq *cq)
 {
 	const struct fab_completion *first = &cq->ring[cq->head];
 
-	if (!shown_of(cq))
+	if (!n_visible(cq))
 		return NULL;
 	cq->head = (cq->head + 1) % cq->n;
 	cq->count--;
@@ -181,7 +181,7 @@ static uint64_t read_wall_clock(struct ibv_cq_ex *ex)
 	return from_ex(ex)->current.wall_clock_ns;
 }
 
-/* The device has none of these, so no queue is made for them; verbs.h calls them all the same. */
+/* The device has none of these, so no queue is made for them; verbs.h calls them nevertheless. */
 static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 {
 	(void)ex;

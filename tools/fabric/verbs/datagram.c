@@ -228,7 +228,7 @@ static bool is_attached(const struct fab_qp *qp, const union ibv_gid *gid)
 	return false;
 }
 
-void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+void datagram_receive(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	const struct fab_port *port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
 	struct fab_receive *receive;

@@ -212,7 +212,7 @@ int ibv_get_device_index(struct ibv_device *device)
 static struct list open_contexts = { &open_contexts, &open_contexts };
 
 /*
- * For nothing but import: programs duplicate it and pass it on. It takes no commands: ioctl() fails
+ * Used only for import: programs duplicate it and pass it on. It takes no commands: ioctl() fails
  * with ENOTTY, and write() with EPERM. Return: -1, with errno.
  */
 static int open_cmd_fd(void)
@@ -246,8 +246,8 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	list_init(&context->xrc_srqs);
 	list_init(&context->pds);
 	list_init(&context->dms);
-	fab_peers_none(&context->peers);
-	udp_out_none(&context->out);
+	fab_peers_clear(&context->peers);
+	udp_out_clear(&context->out);
 	context->fd = -1;
 	context->loop.fd = -1;
 	context->wake_fd = -1;
@@ -341,7 +341,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 		return NULL;
 	}
 	if (cmd_fd != found->verbs.context.cmd_fd)
-		close(cmd_fd); /* it was given to us */
+		close(cmd_fd); /* this function owns it */
 	return &found->verbs.context;
 }
 

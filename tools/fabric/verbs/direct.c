@@ -20,7 +20,7 @@ struct fab_direct {
 	struct fab_grant *grant;       /* the one for this queue pair */
 	const struct fab_page *page;   /* of the peer's host */
 	struct fab_counters *of_slots; /* of the peer's host, or NULL */
-	bool is_refused;	       /* by the kernel, or as the files say */
+	bool is_refused;	       /* by the kernel, or according to the files */
 	bool copies_short_words;
 };
 
@@ -160,7 +160,10 @@ static bool is_write(const struct fab_send *send)
 	       send->bytes <= (in_one_piece ? BYTES_MAX : FAB_FRAGMENT_BYTES);
 }
 
-/* What was sent before in packets. A reliable requester knows that by their acknowledgements. */
+/*
+ * Return: whether all that was sent in packets before has been handled, which a reliable requester
+ * knows by acknowledgements.
+ */
 static bool has_handled_all(const struct fab_grant *grant, const struct fab_packet *header,
 			    const struct fab_send *send)
 {
@@ -228,7 +231,9 @@ static bool write_by_grant(struct fab_qp *qp, const struct fab_send *send)
 	return done;
 }
 
-/* No acknowledgement says that there is a grant. What is sought in vain is sought ever less often.
+/*
+ * No acknowledgement reports the grant of an unreliable queue pair, so look for it, less often
+ * after each failure.
  */
 static void look_for_grant(struct fab_qp *qp)
 {

@@ -16,7 +16,7 @@
 
 #include "tools/fabric/verbs/objects.h"
 
-/** direct_open() - look for a grant, as there may be one */
+/** direct_open() - look for the grant of the peer */
 void direct_open(struct fab_qp *qp);
 
 /** direct_close() - may be called repeatedly, and without direct_open() */

@@ -63,18 +63,18 @@ static bool is_from_peer(const struct fab_qp *qp, const struct fab_packet *packe
 }
 
 /* XRC splits RC into a requester and a responder. */
-static bool is_asked(const struct fab_qp *qp)
+static bool has_responder(const struct fab_qp *qp)
 {
 	return qp->init.qp_type != IBV_QPT_XRC_SEND;
 }
 
-static bool is_answered(const struct fab_qp *qp)
+static bool has_requester(const struct fab_qp *qp)
 {
 	return qp->init.qp_type != IBV_QPT_XRC_RECV;
 }
 
 /* A17.9.2: a router on the path is congested. Read responses are slowed down by their requester. */
-static void was_marked(struct fab_qp *qp, const struct fab_packet *packet)
+static void handle_ecn_mark(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
 		ack_congestion(qp);
@@ -109,13 +109,13 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	    !may_receive(qp, packet))
 		return;
 	if (is_datagram) {
-		datagram_came(qp, packet, payload);
+		datagram_receive(qp, packet, payload);
 		return;
 	}
 	if (!is_from_peer(qp, packet))
 		return;
 	if ((packet->traffic_class & FAB_ECN_MASK) == FAB_ECN_CE)
-		was_marked(qp, packet);
+		handle_ecn_mark(qp, packet);
 	switch ((enum fab_op)packet->op) {
 	case FAB_OP_SEND:
 	case FAB_OP_WRITE:
@@ -125,8 +125,8 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_ATOMIC_WRITE:
 	case FAB_OP_FLUSH:
 	case FAB_OP_UNKNOWN:
-		if (is_asked(qp))
-			responder_asked(qp, packet, payload);
+		if (has_responder(qp))
+			responder_receive(qp, packet, payload);
 		if (packet->service == FAB_SERVICE_UC)
 			grant_advance(qp);
 		if (packet->op == FAB_OP_WRITE && context_of(qp)->grants)
@@ -136,8 +136,8 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_ATOMIC_RESPONSE:
 	case FAB_OP_ACK:
 	case FAB_OP_NAK:
-		if (is_answered(qp))
-			requester_answered(qp, packet, payload);
+		if (has_requester(qp))
+			requester_receive(qp, packet, payload);
 		return;
 	case FAB_OP_CNP:
 		requester_slow_down(qp);
@@ -148,7 +148,7 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	}
 }
 
-static void all_fail(struct fab_context *context)
+static void fail_all(struct fab_context *context)
 {
 	uint32_t i;
 
@@ -158,14 +158,14 @@ static void all_fail(struct fab_context *context)
 			qp_enter_error(context->qp[i], -1);
 }
 
-static void event_came(struct fab_context *context, const struct fab_packet *packet)
+static void handle_event(struct fab_context *context, const struct fab_packet *packet)
 {
 	struct ibv_async_event event = { .event_type = packet->syndrome };
 
 	event.element.port_num = packet->port_num;
 	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-		all_fail(context);
-	context_async(context, &event);
+		fail_all(context);
+	context_report_event(context, &event);
 }
 
 void context_deliver(struct fab_context *context, const struct fab_packet *packet,
@@ -181,14 +181,14 @@ void context_deliver(struct fab_context *context, const struct fab_packet *packe
 }
 
 /* The host sends events to the socket that receives packets. */
-static void bytes_came(struct fab_context *context, size_t n)
+static void handle_bytes(struct fab_context *context, size_t n)
 {
 	const struct fab_packet *packet = (const struct fab_packet *)context->buffer;
 
 	if (n >= sizeof(*packet) && packet->magic == FAB_MAGIC && packet->op == FAB_OP_EVENT)
-		event_came(context, packet);
+		handle_event(context, packet);
 	else
-		context->carrier->came(context, n, context_deliver);
+		context->carrier->receive(context, n, context_deliver);
 }
 
 /* Return: false if there was nothing. */
@@ -197,7 +197,7 @@ static bool take_from_slot(struct fab_context *context)
 	ssize_t n = recv(context->fd, context->buffer, FAB_BUFFER_BYTES, MSG_DONTWAIT);
 
 	if (n >= 0)
-		bytes_came(context, (size_t)n);
+		handle_bytes(context, (size_t)n);
 	return n >= 0;
 }
 
@@ -266,7 +266,7 @@ static void take_packets(struct fab_context *context, bool have_come)
 	} while (progress == PROGRESS_MORE);
 }
 
-static void packets_came(struct watch *watch, uint32_t events)
+static void packets_ready(struct watch *watch, uint32_t events)
 {
 	(void)events;
 	take_packets(container_of(watch, struct fab_context, packets), true);
@@ -276,7 +276,7 @@ static void packets_came(struct watch *watch, uint32_t events)
  * If packets have another socket, this one receives events, and packets forwarded by other
  * processes.
  */
-static void slot_packets_came(struct watch *watch, uint32_t events)
+static void slot_ready(struct watch *watch, uint32_t events)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, slot_packets);
 	unsigned int i;
@@ -285,7 +285,7 @@ static void slot_packets_came(struct watch *watch, uint32_t events)
 	for (i = 0; i < context->carrier->batch && take_from_slot(context); i++)
 		continue;
 	pthread_mutex_unlock(&context->lock);
-	packets_came(&context->packets, events);
+	packets_ready(&context->packets, events);
 }
 
 void context_expire(struct fab_context *context)
@@ -318,27 +318,27 @@ static void timer_ticked(struct watch *watch, uint32_t events)
 	pthread_mutex_lock(&context->lock);
 	poller_ticked(context);
 	pthread_mutex_unlock(&context->lock);
-	take_packets(context, false); /* on a busy CPU, what is awaited may be there */
+	take_packets(context, false); /* on a busy CPU, the awaited packets may have arrived */
 	pthread_mutex_lock(&context->lock);
 	context_expire(context);
 	context_unlock(context);
 }
 
 /* There is more to send than the program's own thread has sent; or the context is closing. */
-static void was_woken(struct watch *watch, uint32_t events)
+static void wakeup_ready(struct watch *watch, uint32_t events)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, wake);
 	eventfd_t count;
 
 	eventfd_read(watch->fd, &count);
-	packets_came(&context->packets, events);
+	packets_ready(&context->packets, events);
 }
 
 static void *run_thread(void *arg)
 {
 	struct fab_context *context = arg;
 
-	fab_grants_live(context->grants);
+	fab_grants_declare_alive(context->grants);
 	while (!__atomic_load_n(&context->is_ending, __ATOMIC_ACQUIRE))
 		loop_turn(&context->loop, -1);
 	return NULL;
@@ -350,17 +350,16 @@ static int watch_all(struct fab_context *context)
 	int err = loop_init(loop), fd = -1;
 
 	if (!err)
-		err = loop_watch(loop, &context->wake, context->wake_fd, EPOLLIN, was_woken);
+		err = loop_watch(loop, &context->wake, context->wake_fd, EPOLLIN, wakeup_ready);
 	if (!err)
 		err = loop_watch(loop, &context->timer, context->timer_fd, EPOLLIN, timer_ticked);
 	if (!err)
 		fd = context->carrier->open(context);
 	if (fd < 0)
 		return err ? err : fd;
-	err = loop_watch(loop, &context->packets, fd, EPOLLIN, packets_came);
+	err = loop_watch(loop, &context->packets, fd, EPOLLIN, packets_ready);
 	if (!err && fd != context->fd)
-		err = loop_watch(loop, &context->slot_packets, context->fd, EPOLLIN,
-				 slot_packets_came);
+		err = loop_watch(loop, &context->slot_packets, context->fd, EPOLLIN, slot_ready);
 	return err;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completions that are held back from programs that answer with writes (ack.h tells who takes
- * turns). Such a program polls until its write is complete, and then watches its memory for the
- * peer's, without asking the library: the thread would have to take that packet. If the ACK comes
- * before the peer's message, the completion is held back until that is there, and meanwhile the
- * program takes packets by polling. A device may complete a write as late as that.
+ * Completions that are held back from programs that answer with writes (ack.h defines that). Such a
+ * program polls until its write is complete, and then watches its memory for the peer's, without
+ * asking the library: the thread would have to take that packet. If the ACK comes before the peer's
+ * message, the completion is held back until that is there, and meanwhile the program takes packets
+ * by polling. A device may complete a write as late as that.
  *
  * A completion is shown when a message comes, when another completion follows it, when the program
  * polls in vain HELD_POLLS times or arms a completion queue, at the second tick of the timer, and

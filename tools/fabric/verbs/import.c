@@ -38,7 +38,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *verbs, uint32_t pd_handle)
 	return pd;
 }
 
-/* Its users may still point to it: then it is leaked. */
+/* Leaked if objects still point to it. */
 void ibv_unimport_pd(struct ibv_pd *pd)
 {
 	ibv_dealloc_pd(pd);

@@ -255,7 +255,7 @@ static void change_mr(struct fab_mr *mr, int flags, struct ibv_pd *pd, void *add
 	}
 }
 
-/* The old pages are let go when the new ones are there. */
+/* The old pages are released after the new ones are pinned. */
 static int repin(struct fab_mr *mr, const void *addr, size_t bytes)
 {
 	uint64_t before = mr->n_pinned;

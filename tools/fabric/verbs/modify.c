@@ -184,7 +184,7 @@ static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mas
 	qp->attr.qp_state = to;
 	if (to == IBV_QPS_RTS)
 		post_start(qp);
-	requester_tell_drained(qp);
+	requester_report_drained(qp);
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)

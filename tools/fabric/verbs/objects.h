@@ -146,10 +146,10 @@ struct fab_context {
 	struct fab_counters *counters; /* those of the slot */
 	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of the number; NULL with slot 0 */
 	uint32_t last_qp;
-	struct list active;			/* queue pairs with unacknowledged sends */
-	struct list unacked;			/* queue pairs with output at the end of a turn */
-	bool has_answer;			/* a turn ends with it: somebody waits for it */
-	struct list deferred;			/* queue pairs with FAB_OWED_DEFERRED_ACK */
+	struct list active;   /* queue pairs with unacknowledged sends */
+	struct list unacked;  /* queue pairs with output at the end of a turn */
+	bool has_answer;      /* a response is due at the end of the turn: the peer waits for it */
+	struct list deferred; /* queue pairs with FAB_OWED_DEFERRED_ACK */
 	uint8_t deferred_polls, deferred_ticks; /* since the first of them */
 	struct fab_qp *held;			/* whose completion is held back: held.h */
 	uint8_t held_polls, held_ticks;		/* since then */

@@ -58,7 +58,7 @@ void poller_polled(struct fab_context *context)
 	begin_count(poller, now_ns);
 }
 
-/* Or a program that waits less long for each completion would never have the packets again. */
+/* Otherwise a program with shorter waits would never get the packets back. */
 static void require_less(struct fab_poller *poller)
 {
 	if (++poller->n_by_thread < LESS_AFTER)

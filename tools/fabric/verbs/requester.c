@@ -360,13 +360,13 @@ bool requester_is_drained(const struct fab_qp *qp)
 	return !qp->sq.count || qp->init.qp_type == IBV_QPT_UD || !has_begun(qp, send_at(qp, 0));
 }
 
-void requester_tell_drained(struct fab_qp *qp)
+void requester_report_drained(struct fab_qp *qp)
 {
 	if (qp->attr.qp_state != IBV_QPS_SQD || !qp->attr.en_sqd_async_notify ||
 	    !requester_is_drained(qp))
 		return;
 	qp->attr.en_sqd_async_notify = 0;
-	qp_async(qp, IBV_EVENT_SQ_DRAINED);
+	qp_report_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 /* --- responses ------------------------------------------------------------ */
@@ -431,7 +431,7 @@ static void take_acks_up_to(struct fab_qp *qp, uint64_t psn)
 		ask_again(qp);
 }
 
-static void response_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+static void handle_response(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	struct fab_send_queue *sq = &qp->sq;
 	uint64_t psn = fab_psn_near(sq->una, packet->psn);
@@ -531,7 +531,7 @@ static void take_nak(struct fab_qp *qp, const struct fab_packet *packet)
 	}
 }
 
-void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+void requester_receive(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	if (!may_send(qp))
 		return;
@@ -542,9 +542,9 @@ void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, cons
 	else if (packet->op == FAB_OP_NAK)
 		take_nak(qp, packet);
 	else
-		response_came(qp, packet, payload);
+		handle_response(qp, packet, payload);
 	requester_push(qp);
-	requester_tell_drained(qp);
+	requester_report_drained(qp);
 }
 
 void requester_slow_down(struct fab_qp *qp)

@@ -523,7 +523,7 @@ static void take_request(struct fab_qp *qp, const struct fab_packet *packet, con
 	advance_psn(qp, 1);
 	if (packet->flags & FAB_LAST) {
 		count_message(qp);
-		ack_message_came(qp);
+		ack_note_message(qp);
 	}
 	qp->responder.in_message = !(packet->flags & FAB_LAST);
 	qp->responder.message_op = packet->op;
@@ -535,8 +535,8 @@ static void take_request(struct fab_qp *qp, const struct fab_packet *packet, con
  * IBTA vol. 1, 9.8.2.2: a message with a missing packet is dropped; the next first packet begins a
  * new one.
  */
-static void asked_unreliably(struct fab_qp *qp, const struct fab_packet *packet,
-			     const void *payload)
+static void receive_unreliable(struct fab_qp *qp, const struct fab_packet *packet,
+			       const void *payload)
 {
 	struct fab_responder *responder = &qp->responder;
 	bool in_order = packet->psn == responder->psn;
@@ -555,10 +555,10 @@ static void report_established(struct fab_qp *qp)
 	if (qp->attr.qp_state != IBV_QPS_RTR || qp->has_reported_established)
 		return;
 	qp->has_reported_established = true;
-	qp_async(qp, IBV_EVENT_COMM_EST);
+	qp_report_event(qp, IBV_EVENT_COMM_EST);
 }
 
-void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+void responder_receive(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	struct fab_responder *responder = &qp->responder;
 	int32_t ahead = fab_psn_diff(packet->psn, responder->psn);
@@ -567,7 +567,7 @@ void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const v
 		return;
 	report_established(qp);
 	if (!is_reliable(qp)) {
-		asked_unreliably(qp, packet, payload);
+		receive_unreliable(qp, packet, payload);
 		return;
 	}
 	if (ahead < 0) {

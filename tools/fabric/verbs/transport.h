@@ -15,13 +15,13 @@ void requester_push(struct fab_qp *qp);
 bool requester_is_drained(const struct fab_qp *qp);
 
 /**
- * requester_tell_drained() - report the drained queue by an event, once, if the program requests
+ * requester_report_drained() - report the drained queue by an event, once, if the program requests
  * one
  */
-void requester_tell_drained(struct fab_qp *qp);
+void requester_report_drained(struct fab_qp *qp);
 
-/** requester_answered() - handle an ACK, a NAK or a response */
-void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
+/** requester_receive() - handle an ACK, a NAK or a response */
+void requester_receive(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
 
 /** requester_slow_down() - handle congestion caused by the queue pair's sends or reads */
 void requester_slow_down(struct fab_qp *qp);
@@ -29,8 +29,8 @@ void requester_slow_down(struct fab_qp *qp);
 /** requester_timer() - retransmit or give up at the deadline */
 void requester_timer(struct fab_qp *qp, uint64_t now_ns);
 
-/** responder_asked() - handle a request */
-void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
+/** responder_receive() - handle a request */
+void responder_receive(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
 
 /**
  * responder_end_turn() - send the output of all queue pairs for the packets of a turn
@@ -46,8 +46,8 @@ void responder_end_turn(struct fab_context *context);
  */
 enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send);
 
-/** datagram_came() - deliver a datagram to the queue pair, if allowed */
-void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
+/** datagram_receive() - deliver a datagram to the queue pair, if allowed */
+void datagram_receive(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
 
 /** transport_send() - send a packet, if its source port is active */
 void transport_send(struct fab_context *context, const char *path, const struct fab_packet *packet,

@@ -33,8 +33,8 @@ static const struct {
 	{ "/dev/infiniband", "/dev/infiniband" },
 };
 
-/* Return: the path in the host's folder, in @room, or @path itself. */
-static const char *seen(const char *path, char room[PATH_MAX])
+/* Return: the path in the host's folder, in @room; @path itself if it is none of these. */
+static const char *path_in_host_folder(const char *path, char room[PATH_MAX])
 {
 	const char *folder = env_get("PURECM_FABRIC");
 	size_t i;
@@ -58,7 +58,7 @@ static const char *seen(const char *path, char room[PATH_MAX])
 		function = (next *)dlsym(RTLD_NEXT, #name); \
 	return function(__VA_ARGS__)
 
-#define SEEN seen(path, room)
+#define SEEN path_in_host_folder(path, room)
 
 /* A function whose first argument is the path, and whose others are passed on. */
 #define REPLACE1(type, name)                     \

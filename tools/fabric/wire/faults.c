@@ -194,7 +194,7 @@ int fab_faulty_send(struct fab_faulty *faulty, const void *way, size_t way_bytes
 	return err;
 }
 
-void fab_faulty_none(struct fab_faulty *faulty)
+void fab_faulty_clear(struct fab_faulty *faulty)
 {
 	*faulty = (struct fab_faulty){ .timer_fd = -1 };
 	list_init(&faulty->delayed);
@@ -203,7 +203,7 @@ void fab_faulty_none(struct fab_faulty *faulty)
 int fab_faulty_init(struct fab_faulty *faulty, const char *dir, uint32_t sender, struct loop *loop,
 		    fab_put_fn *put)
 {
-	fab_faulty_none(faulty);
+	fab_faulty_clear(faulty);
 	faulty->put = put;
 	faulty->faults = open_faults(dir);
 	faulty->random = sender;

@@ -51,8 +51,8 @@ struct fab_faulty {
 	struct fab_counters *counters; /* of the sender; NULL after fab_faulty_init() */
 };
 
-/** fab_faulty_none() - initialize without opening; fab_faulty_fini() is allowed */
-void fab_faulty_none(struct fab_faulty *faulty);
+/** fab_faulty_clear() - initialize without opening; fab_faulty_fini() is allowed */
+void fab_faulty_clear(struct fab_faulty *faulty);
 
 /**
  * fab_faulty_init() - open the faults for a sender

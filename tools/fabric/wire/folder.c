@@ -148,7 +148,7 @@ void fab_folder_lid(const struct fab_folder *folder, uint8_t subnet, uint16_t li
 	snprintf(ret, FAB_PATH_BYTES, "%s/lids/%u.%u", folder->dir, subnet, lid);
 }
 
-int fab_folder_own(const struct fab_folder *folder, uint8_t port_num, const char *path)
+int fab_folder_link_owner(const struct fab_folder *folder, uint8_t port_num, const char *path)
 {
 	char owner[OWNER_BYTES];
 
@@ -200,7 +200,7 @@ int fab_folder_owner_of_lid(const struct fab_folder *folder, uint8_t subnet, uin
 	return read_owner(path, ret);
 }
 
-void fab_folder_widen(int fd)
+void fab_folder_widen_buffer(int fd)
 {
 	int bytes = 1 << 20; /* limited by the kernel */
 

@@ -45,9 +45,8 @@ struct fab_owner {
 void fab_folder_report_denied(int err);
 
 /**
- * fab_folder_find() - find this process's host; $PURECM_FABRIC is its folder
- *
- * Return: 0; -ENODEV if the variable is not set; -ENAMETOOLONG, -EINVAL if it is invalid.
+ * fab_folder_report_denied() - print on standard error, once, why a folder cannot be used
+ * @err: the error; nothing is printed unless it is -EACCES
  */
 int fab_folder_find(struct fab_folder *ret);
 
@@ -108,8 +107,8 @@ int fab_folder_owner_of_lid(const struct fab_folder *folder, uint8_t subnet, uin
 void fab_folder_lid(const struct fab_folder *folder, uint8_t subnet, uint16_t lid,
 		    char ret[FAB_PATH_BYTES]);
 
-/** fab_folder_own() - create a link to a port of this host. Return: 0, or -EEXIST. */
-int fab_folder_own(const struct fab_folder *folder, uint8_t port_num, const char *path);
+/** fab_folder_link_owner() - create a link to a port of this host. Return: 0, or -EEXIST. */
+int fab_folder_link_owner(const struct fab_folder *folder, uint8_t port_num, const char *path);
 
 /**
  * fab_folder_take_slot() - create a datagram socket for this process, in a free slot
@@ -129,8 +128,8 @@ int fab_folder_take_slot(const struct fab_folder *folder, unsigned int *ret_slot
  */
 int fab_folder_bind(const char *path, int type);
 
-/** fab_folder_widen() - set the send buffer to 1 MiB, or less if the kernel limits it */
-void fab_folder_widen(int fd);
+/** fab_folder_widen_buffer() - set the send buffer to 1 MiB, or less if the kernel limits it */
+void fab_folder_widen_buffer(int fd);
 
 /** fab_folder_sockaddr() - convert a path, which must fit */
 void fab_folder_sockaddr(const char *path, struct sockaddr_un *ret);

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-void fab_frames_hand_on(int fd, const struct fab_folder *folder, unsigned int slot,
+void fab_frames_forward(int fd, const struct fab_folder *folder, unsigned int slot,
 			const struct fab_frames *frames, const uint8_t *bytes)
 {
 	struct iovec iov[2] = {

@@ -29,11 +29,11 @@ struct fab_frames {
 };
 
 /**
- * fab_frames_hand_on() - forward packets to the process of a slot on this host
+ * fab_frames_forward() - forward packets to the process of a slot on this host
  * @fd:    any AF_UNIX datagram socket
  * @bytes: frames->bytes of payloads; lost if that process cannot accept them now
  */
-void fab_frames_hand_on(int fd, const struct fab_folder *folder, unsigned int slot,
+void fab_frames_forward(int fd, const struct fab_folder *folder, unsigned int slot,
 			const struct fab_frames *frames, const uint8_t *bytes);
 
 #endif

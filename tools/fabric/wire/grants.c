@@ -119,7 +119,7 @@ void fab_grants_close(struct fab_grants *grants)
 		munmap(grants, sizeof(*grants));
 }
 
-void fab_grants_live(struct fab_grants *grants)
+void fab_grants_declare_alive(struct fab_grants *grants)
 {
 	if (grants)
 		pthread_mutex_lock(&grants->alive);

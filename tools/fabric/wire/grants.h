@@ -60,8 +60,11 @@ int fab_grants_open(const char *path, struct fab_grants **ret, int32_t *ret_pid)
 /** fab_grants_close() - unmap; NULL is allowed */
 void fab_grants_close(struct fab_grants *grants);
 
-/** fab_grants_live() - declare the process alive until the calling thread ends; NULL is allowed */
-void fab_grants_live(struct fab_grants *grants);
+/**
+ * fab_grants_declare_alive() - declare the process alive until the calling thread ends; NULL is
+ * allowed
+ */
+void fab_grants_declare_alive(struct fab_grants *grants);
 
 /** fab_grants_is_alive() - return whether the process that gave them lives */
 bool fab_grants_is_alive(const struct fab_grants *grants);
@@ -80,10 +83,10 @@ bool fab_grant_trylock(struct fab_grant *grant);
 
 void fab_grant_unlock(struct fab_grant *grant);
 
-/** fab_grant_free_lock() - unlock what a thread that has ended had locked */
+/** fab_grant_free_lock() - release a lock whose thread has ended */
 void fab_grant_free_lock(struct fab_grant *grant);
 
-/** fab_grant_header() - make of a packet's header what all packets of its connection have */
+/** fab_grant_header() - reduce a packet's header to what all packets of its connection share */
 void fab_grant_header(const struct fab_packet *packet, struct fab_packet *ret);
 
 #endif

@@ -285,18 +285,18 @@ void fab_peers_flush(struct fab_peers *peers)
 
 /* --- beginning and end ---------------------------------------------------- */
 
-void fab_peers_none(struct fab_peers *peers)
+void fab_peers_clear(struct fab_peers *peers)
 {
 	*peers = (struct fab_peers){ .loop = { .fd = -1 } };
 	list_init(&peers->recent);
-	fab_faulty_none(&peers->faulty);
+	fab_faulty_clear(&peers->faulty);
 }
 
 int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
 {
 	int err;
 
-	fab_peers_none(peers);
+	fab_peers_clear(peers);
 	err = hash_init(&peers->by_path, FAB_PEERS_MAX);
 	if (err)
 		return err;

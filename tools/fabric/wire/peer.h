@@ -24,8 +24,8 @@ struct fab_peers {
 	struct fab_faulty faulty;
 };
 
-/** fab_peers_none() - initialize without opening; fab_peers_fini() is allowed */
-void fab_peers_none(struct fab_peers *peers);
+/** fab_peers_clear() - initialize without opening; fab_peers_fini() is allowed */
+void fab_peers_clear(struct fab_peers *peers);
 
 /**
  * fab_peers_init() - initialize without peers

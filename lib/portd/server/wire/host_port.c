@@ -237,7 +237,8 @@ static unsigned int receive_mads(struct server *server, struct host_port *host_p
 			continue;
 		if (*ret_err)
 			break;
-		if (host_port->sender && mad_sender_came(host_port->sender, &path.dgid, mad))
+		if (host_port->sender &&
+		    mad_sender_note_arrival(host_port->sender, &path.dgid, mad))
 			continue;
 		if (probe_answer(host_port, &path, mad))
 			continue;
