@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No function of the ABI is there in name only. Sockets came last, and were answered with ENOSYS
- * until then: each of them is called. Arguments: the library, symbols.txt.
+ * Every function of the ABI is implemented: each socket function is called, and none fails with
+ * ENOSYS. Arguments: the library, symbols.txt.
  */
 #include <check.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 static const char *list_path;
 static void *library;
 
-/* With -1 as the descriptor and nothing else, which all of them refuse. */
+/* Called with -1 as the descriptor and no other arguments, which all of them refuse. */
 static void expect_no_enosys(const char *name)
 {
 	long (*call)(long, long, long, long, long, long);

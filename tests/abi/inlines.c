@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls every inline function of the public headers over verbs that only write down what they are
- * asked, and prints the log. tests/abi/twice.py compiles it against our headers and against the
+ * Calls every inline function of the public headers over verbs that only log their arguments, and
+ * prints the log. tests/abi/twice.py compiles it against our headers and against the
  * distribution's, and compares: what programs have compiled in has to stay the same.
  */
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@
 
 #undef ibv_reg_mr
 
-/* What the next calls answer: one digit a call; 'n' is nothing, '1' a completion, 'e' an error. */
+/* Results of the next calls, one digit each: 'n' none, '1' a completion, 'e' an error. */
 static const char *script;
 static struct ibv_mr registration = { .lkey = 0x1234 };
 static struct ibv_cq send_cq, recv_cq;
@@ -82,7 +82,9 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	printf("poll %s %d -> %c\n", cq_name(cq), n, answer);
 	if (answer == '1')
 		wc->wr_id = 77;
-	/* Stock overwrites the device's errno with -1 and ours keeps it: the one wanted difference.
+	/*
+	 * Stock overwrites the device's errno with -1, this library keeps it: the one intended
+	 * difference.
 	 */
 	errno = answer == 'e' ? -1 : errno;
 	return answer == '1' ? 1 : answer == 'e' ? -1 : 0;

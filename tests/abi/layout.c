@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prints what the compiler makes of the public headers it is given. tests/abi/twice.py compiles it
- * against ours and against the distribution's, and compares.
+ * Prints sizes, offsets and values of the public headers. tests/abi/twice.py compiles it against
+ * ours and against the distribution's, and compares.
  */
 #include <stddef.h>
 #include <stdio.h>

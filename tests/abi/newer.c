@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What our headers must say whatever the distribution has: sizes every program on x86-64 has
- * compiled in, and values newer than the oldest release we compare with.
+ * What our headers must contain whatever the distribution has: sizes that every program on x86-64
+ * has compiled in, and values newer than the oldest release we compare with.
  */
 #include <check.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast the protocol is and how much it keeps: two cores in one thread, without network,
- * applications or queue pairs. A handshake is REQ, REP, RTU with both ends' steps, messages made
- * and read. Run by hand on a quiet machine, and by the long suite, which looks at the memory.
+ * Speed and memory of the protocol: two cores in one thread, without network, applications or queue
+ * pairs. A handshake is REQ, REP, RTU with both ends' steps, messages made and read. Run by hand on
+ * a quiet machine, and by the long suite, which checks the memory.
  *
  * First a number of connections is made and stays; then handshakes are measured with that many
  * standing: again and again the thousand oldest are ended and as many new ones made, and only the
@@ -22,9 +22,9 @@
 #define BYTES_MAX    1024
 #define NS_PER_S     1e9
 #define STEP_NS	     1000
-#define SHARE	     1000 /* connections that are ended, and then made anew */
+#define SHARE	     1000 /* connections that are ended and made again */
 #define ROUNDS_MIN   5
-#define MEASURED_MIN 200000 /* handshakes a round at least */
+#define MEASURED_MIN 200000 /* minimum of handshakes per round */
 
 struct end {
 	struct cm_core core;
@@ -35,7 +35,7 @@ struct end {
 };
 
 struct bench {
-	struct end end[2]; /* 0 asks, 1 is asked */
+	struct end end[2]; /* 0 connects, 1 accepts */
 	struct cm_conn **conn[2];
 	unsigned int n;
 	struct cm_time now;
@@ -80,7 +80,7 @@ static void end_init(struct end *end, int number)
 	cm_msg_init(&end->reply, CM_ATTR_REP, 0);
 }
 
-/* What one end has said arrives at the other. */
+/* Delivers the messages of one end to the other. */
 static void deliver(struct bench *bench, int to)
 {
 	struct end *end = &bench->end[to];
@@ -154,7 +154,7 @@ static void fill(struct bench *bench, unsigned int n)
 		connect_pair(bench, i);
 }
 
-/* Return: seconds of CPU time that connecting took; disconnecting is not in it. */
+/* Return: CPU time of connecting in seconds, without disconnecting. */
 static double renew(struct bench *bench, unsigned int first, unsigned int n)
 {
 	double start;
@@ -167,7 +167,10 @@ static double renew(struct bench *bench, unsigned int first, unsigned int n)
 	return now_s() - start;
 }
 
-/* The best of some rounds, each at so many connections that the clock does not matter. */
+/*
+ * The best of several rounds, each with so many connections that the clock's resolution does not
+ * matter.
+ */
 static double best_rate(struct bench *bench, unsigned int n_rounds)
 {
 	unsigned int share = bench->n < SHARE ? bench->n : SHARE;
@@ -194,7 +197,7 @@ static void bench_fini(struct bench *bench)
 	free(bench);
 }
 
-/* Return: bytes a connection. */
+/* Return: bytes per connection. */
 static double measure(unsigned int n, unsigned int n_rounds)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
@@ -208,7 +211,7 @@ static double measure(unsigned int n, unsigned int n_rounds)
 	start = now_s();
 	fill(bench, n);
 	fill_s = now_s() - start;
-	/* Two ends a handshake; what is ours is taken off. */
+	/* Two ends per handshake; memory of the test itself is subtracted. */
 	bytes = ((double)(heap_bytes() - before) - 2.0 * n * sizeof(void *)) / (2.0 * n);
 	rate = best_rate(bench, n_rounds);
 	printf("%8u connections: %6.0f bytes each; first %8.0f handshakes/s, then %8.0f\n", n,
@@ -264,7 +267,7 @@ int main(int argc, char **argv)
 	}
 	for (unsigned int i = 0; i < options.n_counts; i++) {
 		bytes = measure(options.count[i], options.n_rounds);
-		/* A hash table of few is not what is meant. */
+		/* The hash table of a few connections would distort the result. */
 		if (options.count[i] >= 10000 && bytes > most)
 			most = bytes;
 	}

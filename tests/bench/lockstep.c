@@ -48,7 +48,7 @@ size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 EXPORT int qemu_plugin_version = 1;
 EXPORT int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, char **argv);
 
-/* --- the shared memory: lockstep.py knows its layout ----------------------- */
+/* --- the shared memory: lockstep.py has the same layout -------------------- */
 
 struct host {
 	uint64_t clock; /* instructions while in step, or the other's when this one woke up */
@@ -70,7 +70,7 @@ struct block {
 
 static struct shared *shared;
 static struct host *own, *other;
-static uint64_t checked; /* own->clock when it was compared last */
+static uint64_t checked; /* own->clock at the latest comparison */
 static unsigned int blocks_left;
 
 static uint64_t read_of_other(const uint64_t *value)

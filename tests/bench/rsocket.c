@@ -28,11 +28,11 @@
 #define BYTES_MAX  65536
 #define WARM_UP	   20
 #define ECHOES_MAX 10000
-#define STREAMS	   5 /* whose median is a throughput */
+#define STREAMS	   5 /* the throughput is their median */
 #define IDLE_MAX   1000
 #define SETTLE_US  500000
 #define BACKLOG	   128
-#define MANY_BYTES 4194304 /* of a throughput at least, so that it is more than one buffer */
+#define MANY_BYTES 4194304 /* minimum per throughput, so that it exceeds one buffer */
 
 enum kind {
 	ECHO,
@@ -40,7 +40,7 @@ enum kind {
 	SOURCE
 };
 
-/* What the client asks of the server, on a connection of its own. */
+/* A request of the client to the server, on a connection of its own. */
 struct order {
 	uint32_t kind;
 	uint32_t bytes;
@@ -112,7 +112,7 @@ static void serve(int fd)
 	}
 }
 
-/* The first connection is served; those that come meanwhile are idle, and closed after it. */
+/* Serves the first connection; those that arrive meanwhile are idle, and closed after it. */
 static void serve_one_client(int listener)
 {
 	static int idle[IDLE_MAX];
@@ -190,7 +190,7 @@ static double echo(int fd, uint32_t bytes, uint32_t n)
 	return median(took, n);
 }
 
-/* Return: microseconds for all, with the answer that all has come. */
+/* Return: microseconds until the peer has acknowledged all. */
 static double sink(int fd, uint32_t bytes, uint32_t n)
 {
 	struct order order = { SINK, bytes, n };
@@ -317,7 +317,7 @@ static int turn_taker(int n_words, char **words)
 
 /* --- memory -------------------------------------------------------------- */
 
-/* Return: the number behind a name in a file of /proc, in KiB. */
+/* Return: the value of a name in a file of /proc, in KiB. */
 static double proc_kib(const char *path, const char *name)
 {
 	FILE *in = fopen(path, "re");
@@ -333,7 +333,7 @@ static double proc_kib(const char *path, const char *name)
 	return kib;
 }
 
-/* The first socket is not counted: it has the threads made. */
+/* The first socket is not counted: it creates the threads. */
 static void measure_idle(const char *text, uint32_t n)
 {
 	int control = connect_to(text);

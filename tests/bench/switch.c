@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a switch between two threads takes, and between two processes: one byte goes to and fro
- * through pipes, on one CPU. Prints "threads NS" and "processes NS", the fastest of several rounds.
+ * Measures a switch between two threads, and between two processes: one byte is passed back and
+ * forth through pipes, on one CPU. Prints "threads NS" and "processes NS", the fastest of several
+ * rounds.
  */
 #include <pthread.h>
 #include <sched.h>

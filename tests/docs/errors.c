@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prints every text that the library has for an error, as the end of docs/troubleshooting.md, from
- * the functions that make them. state_table.py compares it with the page; errors.py checks that
- * no function is left out.
+ * Prints every error text of the library, as the end of docs/troubleshooting.md, by calling the
+ * functions that make them. state_table.py compares it with the page; errors.py checks that no
+ * function is left out.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -105,7 +105,7 @@ static void print_failure(int err)
 	printf("- %s: %s\n", strerrorname_np(err), text);
 }
 
-/* Whatever has words of its own; other codes end with those of strerror(). */
+/* Errors with texts of their own; other codes use strerror(). */
 static void print_phrases(void (*fail)(int err))
 {
 	char text[TEXT_BYTES];
@@ -186,7 +186,7 @@ static void warn_of_all(void)
 		warning_of_peer(3, (enum socket_lie)lie, 0x20000001);
 }
 
-/* Warnings go to standard error: to a file, here, from where they are read again. */
+/* Warnings go to standard error, which is a file here, and are read from it. */
 static void print_warnings(void)
 {
 	char line[LINE_BYTES];
@@ -207,7 +207,7 @@ static void print_warnings(void)
 	fclose(kept);
 }
 
-/* --- what peers say ------------------------------------------------------ */
+/* --- texts about peers --------------------------------------------------- */
 
 static void print_answers(const char *title, const char *(*text_of)(int code), int from)
 {
@@ -224,7 +224,7 @@ static void print_answers(const char *title, const char *(*text_of)(int code), i
 
 int main(void)
 {
-	if (setenv("PURECM_LOG", "warn", 1)) /* is read once */
+	if (setenv("PURECM_LOG", "warn", 1)) /* the variable is read once */
 		return 1;
 	fputs(intro, stdout);
 	print_failures();

@@ -18,11 +18,11 @@
 
 #define LONG_TIMEOUT 14 /* 67 ms */
 
-/* --- the number of packets ------------------------------------------------ */
+/* --- number of packets ---------------------------------------------------- */
 
 atomic_uint n_packets;
 
-/* Its calls are the device's, too. */
+/* Called by the device too. */
 __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	static ssize_t (*next)(int fd, const struct msghdr *msg, int flags);
@@ -81,7 +81,7 @@ void open_permitted(struct rig *rig)
 	ck_assert(write_until_permitted(rig));
 }
 
-/* --- what the machine permits ---------------------------------------------- */
+/* --- permissions of the machine -------------------------------------------- */
 
 /* Return: errno of a child's write to this process, or 0. */
 static int refusal(void)
@@ -103,7 +103,7 @@ bool kernel_permits_writes(void)
 	int err;
 
 	if (!is_permitted())
-		return true; /* and expects packets */
+		return true; /* expect packets then */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	err = refusal();
 	if (err)
@@ -132,7 +132,7 @@ void shared_open(struct shared **ret)
 }
 
 /*
- * This process uses a of its rig only. Both may poll memory, so that an acknowledgement waits for a
+ * This process uses only a of its rig. Both may poll memory, so an acknowledgement may wait for a
  * processor.
  */
 static void connect_processes(struct rig *rig, struct shared *shared, unsigned int me)

@@ -14,7 +14,7 @@
 
 #define BYTES 8 /* of a text */
 
-extern atomic_uint n_packets; /* that this process has sent */
+extern atomic_uint n_packets; /* sent by this process */
 
 /** is_permitted() - return whether this host's device permits such writes: not with PACKETS=1 */
 bool is_permitted(void);
@@ -30,15 +30,15 @@ struct ibv_send_wr write_at(struct rig *rig, struct ibv_sge *sge, uint64_t offse
 unsigned int write_text(struct rig *rig, const char *text, uint64_t offset);
 
 /**
- * write_until_permitted() - write "elephant" until it takes no packet
+ * write_until_permitted() - write "elephant" until that needs no packet
  *
- * The permission is there once the device's thread runs and the host's page stays as it is.
+ * Permission requires that the device's thread runs and that the host's page does not change.
  *
  * Return: false if a second of writes was in packets.
  */
 bool write_until_permitted(struct rig *rig);
 
-/** open_permitted() - rig_open(), and "elephant" is in b's memory. */
+/** open_permitted() - rig_open(), and write "elephant" to b's memory. */
 void open_permitted(struct rig *rig);
 
 /** grants_of() - map the file of an end's process; to be released with fab_grants_close(). */
@@ -46,7 +46,7 @@ struct fab_grants *grants_of(const struct end *end);
 
 /* --- between two processes ------------------------------------------------- */
 
-/* Both have it mapped; the child's memory is in it. */
+/* Both processes map it; it includes the child's memory. */
 struct shared {
 	atomic_uint qpn[2], rkey[2]; /* of the parent, of the child */
 	atomic_uint is_ready;	     /* number of ends in RTS */
@@ -57,18 +57,18 @@ struct shared {
 
 void shared_open(struct shared **ret);
 
-/** write_to_peer() - write the part of the own memory to the same part of the peer's. */
+/** write_to_peer() - write a part of the own memory to the same part of the peer's. */
 void write_to_peer(struct rig *rig, struct shared *shared, unsigned int me, uint32_t offset,
 		   uint32_t bytes);
 
-/** start_child() - run() in a child, whose a is connected with that of this process's rig. */
+/** start_child() - run() in a child, whose a is connected to that of this process's rig. */
 pid_t start_child(struct rig *rig, struct shared *shared,
 		  void (*run)(struct rig *rig, struct shared *shared));
 
 /** sleep_for_ever() - for start_child() */
 void sleep_for_ever(struct rig *rig, struct shared *shared);
 
-/** write_once() - write a byte to the child; it must be there at the completion. */
+/** write_once() - write a byte to the child; it must arrive before the completion. */
 void write_once(struct rig *rig, struct shared *shared, char value);
 
 #endif

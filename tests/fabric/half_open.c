@@ -4,8 +4,8 @@
  *
  *     half_open ADDRESS PORT COUNT
  *
- * Sends COUNT requests as a stream socket does, and never an RTU. Prints "asked" when all have left
- * and the first was answered, and then sleeps.
+ * Sends COUNT requests as a stream socket does, but no RTU. Prints "asked" when all were sent and
+ * the first was answered, then sleeps.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ static void check(int result, const char *what)
 	exit(1);
 }
 
-/* Takes an event. Return: whether it answers a request. */
+/* Takes an event. Return: whether it is the response to a request. */
 static int next_is_answer(void)
 {
 	struct rdma_cm_event *event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Prints, for each line of its input, the port that rdma_resolve_addr() of 0.0.0.0 leads to, which
- * is the first active one. A listener of its own keeps the ports open. One binary for both
+ * is the first active one. It listens itself, to keep the ports open. One binary for both
  * libraries.
  */
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connection of a host with itself, over sockets that are preloaded: see preload_rig.h. */
+/* A connection of a host to itself over preloaded sockets: see preload_rig.h. */
 #include "tests/fabric/preload_rig.h"
 
 #include <arpa/inet.h>

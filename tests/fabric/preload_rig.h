@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection of a host with itself, of a program that has librspreload.so preloaded. The tests'
- * programs include this.
+ * A connection of a host to itself, in a program with librspreload.so preloaded. Included by the
+ * test programs.
  */
 #ifndef TESTS_FABRIC_PRELOAD_RIG_H
 #define TESTS_FABRIC_PRELOAD_RIG_H
@@ -12,14 +12,14 @@
 #define WAIT_MS 3000
 
 struct preload_rig {
-	int first; /* the lowest descriptor that any of this takes */
+	int first; /* the lowest descriptor used here */
 	int listener, here, there;
 	struct sockaddr_in addr;
 };
 
 extern struct preload_rig the;
 
-/* The C library's own functions, of which librspreload.so learns nothing. */
+/* The C library's own functions, which bypass librspreload.so. */
 struct preload_behind {
 	int (*close)(int fd);
 	int (*dup2)(int from, int to);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * resets WAY COMMAND ADDRESS: uses the device of the address in one way, runs a command that resets
- * the device, waits for RDMA_CM_EVENT_DEVICE_REMOVAL, ends the use, and begins anew, five times.
- * Prints each time how many descriptors and threads the process has.
+ * the device, waits for RDMA_CM_EVENT_DEVICE_REMOVAL, ends the use, and starts again, five times.
+ * Prints the number of descriptors and threads each time.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -60,8 +60,8 @@ static void expect_event(enum rdma_cm_event_type type)
 }
 
 /*
- * The device, or its CM port, may not be back yet, and verbs of the one before fail with EIO until
- * its removal is known: repeats a call until it succeeds.
+ * The device, or its CM port, may not be back yet, and verbs of the previous one fail with EIO
+ * until its removal is known: repeats a call until it succeeds.
  */
 #define UNTIL_BACK(call)                                                           \
 	for (int tries = PATIENCE_MS / 10; (call) != 0; tries--) {                 \
@@ -86,7 +86,7 @@ static struct rdma_cm_id *bound_id(enum rdma_port_space ps)
 	return id;
 }
 
-/* --- the ways ----------------------------------------------------------------- */
+/* --- uses of the device ------------------------------------------------------- */
 
 static struct rdma_cm_id *tcp(void)
 {
@@ -106,7 +106,7 @@ static struct rdma_cm_id *listener(void)
 	return id;
 }
 
-/* Another id listens on all devices, from the first time on. */
+/* Another id listens on all devices from the first time on. */
 static struct rdma_cm_id *wildcard(void)
 {
 	static struct rdma_cm_id *everywhere;
@@ -210,7 +210,7 @@ static int datagram_socket(void)
 
 /* --- resets ------------------------------------------------------------------------ */
 
-/* Threads of the library end by themselves: waits until there is no more than the first time. */
+/* Threads of the library end by themselves: waits until there are no more than the first time. */
 static void print_counts(void)
 {
 	static int most_fds = INT_MAX, most_tasks = INT_MAX;
@@ -227,7 +227,7 @@ static void print_counts(void)
 	printf("%d descriptors, %d threads\n", fds, tasks);
 }
 
-/* The order is carried out some time after the command. */
+/* The command is executed some time after it was given. */
 static void reset(const char *command)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two queue pairs on the soft fabric's device that are connected with each other, and what a test
- * wants to do with them. They are in one process, but their packets take the way of any others.
+ * Two queue pairs on the soft fabric's device that are connected to each other, and operations on
+ * them. They are in one process, but their packets take the usual path.
  */
 #ifndef TESTS_FABRIC_RIG_H
 #define TESTS_FABRIC_RIG_H
@@ -26,7 +26,7 @@ struct rig {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel; /* of b's queue */
-	struct ibv_srq *srq;		  /* of b, if wanted */
+	struct ibv_srq *srq;		  /* of b, if requested */
 	struct end a, b;
 };
 
@@ -45,30 +45,30 @@ struct rig_config {
 /** rig_open() - both ends in RTS; aborts the test if it fails. */
 void rig_open(struct rig *rig, const struct rig_config *config);
 
-/** rig_close() - everything goes, and each call must succeed. */
+/** rig_close() - release everything; each call must succeed. */
 void rig_close(struct rig *rig);
 
-/** rig_modify() - to a state, with all that it requires. Return: of ibv_modify_qp(). */
+/** rig_modify() - change the state, with all required attributes. Return: as ibv_modify_qp(). */
 int rig_modify(struct rig *rig, struct end *end, const struct end *peer, enum ibv_qp_state state,
 	       const struct rig_config *config);
 
-/** rig_receive() - post a receive of so many bytes of an end's memory. */
+/** rig_receive() - post a receive into an end's memory. */
 void rig_receive(struct end *end, uint64_t wr_id, uint32_t bytes);
 
 /** rig_post() - post a send; the test fails if it is refused. */
 void rig_post(struct end *end, struct ibv_send_wr *wr);
 
-/** rig_wr() - a signaled request about the first bytes of both ends' memory. */
+/** rig_wr() - fill in a signaled request for the first bytes of both ends' memory. */
 struct ibv_send_wr rig_wr(struct rig *rig, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
 			  uint32_t bytes);
 
-/** rig_wait() - the next completion, for 30 s at most; the test fails if its status is another. */
+/** rig_wait() - wait for the next completion, 30 s at most; its status must be as given. */
 struct ibv_wc rig_wait(struct ibv_cq *cq, enum ibv_wc_status status);
 
-/** rig_none() - nothing completes, for 20 ms. */
+/** rig_none() - check that nothing completes for 20 ms. */
 void rig_none(struct ibv_cq *cq);
 
-/** rig_event() - the next asynchronous event, acknowledged; the test fails if it is another. */
+/** rig_event() - take and acknowledge the next asynchronous event, which must be as given. */
 void rig_event(struct rig *rig, enum ibv_event_type type);
 
 /** rig_ah() - an address handle for the device's own address. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An agent that asks: see sa_rig.h. */
+/* An agent that queries the subnet administrator: see sa_rig.h. */
 #include "tests/fabric/sa_rig.h"
 
 #include <arpa/inet.h>
@@ -58,7 +58,7 @@ void sa_rig_send(struct sa_rig *rig, uint8_t method, uint16_t attr, uint64_t mas
 		0);
 }
 
-/* Return: its bytes, without umad's header. */
+/* Return: the number of bytes, without umad's header. */
 static unsigned int receive(struct sa_rig *rig)
 {
 	int bytes = TABLE_BYTES - (int)umad_size();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signals during calls on sockets that wait, a line for each with what the call returned:
+ * Signals during calls on sockets that wait, one line each with the result of the call:
  *
  *     socket_signals ADDRESS
  *
  * ADDRESS is the host's own. Run by sockets.py, with stock and with this library. Each call is made
  * in a process of its own, with both ends of its connection: with a handler that was installed with
  * SA_RESTART, with one that was not, and with that one while another has SA_RESTART. After
- * N_SIGNALS signals another thread does what the call waits for.
+ * N_SIGNALS signals another thread satisfies the call.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,12 +33,12 @@
 #define TIMEOUT_MS 3000
 #define PATIENCE_S 30
 
-/* The ends of a call's connection, and what it waits for. */
+/* The ends of a call's connection, and how to satisfy the call. */
 struct play {
 	struct sockaddr_in addr;
-	int listener, client, server; /* sockets, -1 without one */
+	int listener, client, server; /* sockets; -1: none */
 	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id; /* a listener that accepts nothing */
+	struct rdma_cm_id *id; /* a listener that does not accept */
 	int pipe[2];
 	pthread_t waiting;
 	pid_t tid; /* of that thread */
@@ -57,7 +57,7 @@ static struct sockaddr *addr_of(struct play *play)
 	return (struct sockaddr *)&play->addr;
 }
 
-/* --- before the call ----------------------------------------------------- */
+/* --- preparation of the call --------------------------------------------- */
 
 static void begin_listening(struct play *play)
 {
@@ -94,7 +94,7 @@ static void begin_full(struct play *play)
 	begin_connected(play);
 	while (rsend(play->client, buffer, sizeof(buffer), MSG_DONTWAIT) > 0)
 		;
-	/* Less than that may still fit. */
+	/* A shorter send might still fit. */
 	while (rsend(play->client, buffer, 1, MSG_DONTWAIT) > 0)
 		;
 }
@@ -122,7 +122,7 @@ static void begin_mixed(struct play *play)
 		die("pipe");
 }
 
-/* --- what the call waits for --------------------------------------------- */
+/* --- how each call is satisfied ------------------------------------------ */
 
 static void then_nothing(struct play *play)
 {
@@ -171,7 +171,7 @@ static ssize_t call_rconnect(struct play *play)
 	return rconnect(play->client, addr_of(play), sizeof(play->addr));
 }
 
-/* Where rconnect() fails with EINTR: what a later poll says. */
+/* After EINTR of rconnect(): the result of a later poll. */
 static ssize_t call_rconnect_and_rpoll(struct play *play)
 {
 	struct pollfd fd = { .fd = play->client, .events = POLLOUT };
@@ -300,7 +300,7 @@ static const struct {
 	{ "without SA_RESTART, another with", 0, true },
 };
 
-static size_t number; /* of the row of plays[] */
+static size_t number; /* row of plays[] */
 
 static void on_signal(int signal)
 {
@@ -368,7 +368,7 @@ static void play_one(size_t h, struct sockaddr_in addr)
 	_exit(0);
 }
 
-/* --- a process for each -------------------------------------------------- */
+/* --- one process each ---------------------------------------------------- */
 
 struct child {
 	pid_t pid;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls on stream sockets whose both ends are in this process, a line each with what they returned:
+ * Calls on stream sockets with both ends in this process, one line each with the result:
  *
  *     sockets ADDRESS
  *
- * ADDRESS is the host's own. Run by sockets.py, with stock and with this library. Nothing that
- * differs from run to run is printed, and nothing is called that stock crashes in: rsend() and
- * rrecv() on a socket that was not connected.
+ * ADDRESS is the host's own. Run by sockets.py, with stock and with this library. Omits what
+ * differs from run to run, and calls in which stock crashes: rsend() and rrecv() on a socket that
+ * was not connected.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -92,7 +92,7 @@ static void show_option(int fd, size_t i, const char *when)
 		show(what, value);
 }
 
-/* What a program that uses a byte sets, and what one that uses an int gets then. */
+/* The option as a program sets it with a byte and as one gets it with an int. */
 static void set_tos_byte(int fd, const char *when)
 {
 	uint8_t tos = 16;
@@ -120,7 +120,7 @@ static void set_options(int fd, const char *when)
 	set_tos_byte(fd, when);
 }
 
-/* --- before there is a connection ---------------------------------------- */
+/* --- without a connection ------------------------------------------------ */
 
 static void kinds(void)
 {
@@ -158,7 +158,7 @@ static void unconnected(void)
 	rclose(fd);
 }
 
-/* --- a connection -------------------------------------------------------- */
+/* --- with a connection --------------------------------------------------- */
 
 static int listen_here(void)
 {
@@ -219,7 +219,7 @@ static void names(int client, int server)
 	show("the server's port", ntohs(theirs.sin_port));
 }
 
-/* All but the LIDs and the flow label: of RoCE, where stock has bytes of MAC addresses there. */
+/* Everything but the LIDs and the flow label: for RoCE, stock has bytes of MAC addresses there. */
 static void route(int client)
 {
 	struct ibv_path_data data = { 0 };
@@ -341,7 +341,7 @@ static void connected(void)
 	rclose(listener);
 }
 
-/* Of a listener with O_NONBLOCK. */
+/* From a listener with O_NONBLOCK. */
 static void inherited(void)
 {
 	int listener = listen_here(), server, client;
@@ -365,7 +365,7 @@ static void refused(void)
 	rclose(fd);
 }
 
-/* rstream says with perror() what the poll of a failed connect left in errno. */
+/* rstream prints the errno that poll leaves after a failed connect. */
 static void refused_later(void)
 {
 	struct sockaddr_in addr = server_addr;

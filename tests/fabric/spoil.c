@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To be preloaded: an id that a program destroys loses its port space, so a program that uses it
- * afterwards prints something else.
+ * To be preloaded: clears the port space of an id that a program destroys, so that a program that
+ * uses it afterwards prints another result.
  */
 #include <dlfcn.h>
 #include <rdma/rdma_cma.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device announces a feature if and only if it works: each row tries one. Runs on a host of a
- * soft fabric: tests/fabric/meson.build.
+ * The device announces a feature exactly if it works: each row tries one. Runs on a host of a soft
+ * fabric: tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define EX_ATOMIC_WRITE		(UINT64_C(1) << 12)
 #define WORD			8
 
-/* What a row tries it with. */
+/* The objects that a row uses. */
 struct trial {
 	struct rig rig;
 	struct ibv_device_attr_ex attr;
@@ -235,8 +235,8 @@ static const struct {
 };
 
 /*
- * Not here: port events (ibv_asyncwatch in tests/programs), alternate paths, which are stored
- * without effect and not announced, and flags that only tell the two kinds of a feature apart.
+ * Omitted: port events (ibv_asyncwatch in tests/programs), alternate paths, which are stored
+ * without effect and not announced, and flags that only distinguish the two kinds of a feature.
  */
 #define ELSEWHERE (IBV_DEVICE_PORT_ACTIVE_EVENT)
 
@@ -293,7 +293,7 @@ TEST(memory_on_demand_is_what_it_says)
 	rig_close(&trial.rig);
 }
 
-/* What memory on demand serves, by type of queue pair. */
+/* Operations that memory on demand supports, by type of queue pair. */
 static const struct {
 	enum ibv_qp_type type;
 	bool srq;
@@ -471,7 +471,9 @@ TEST(timestamps_are_there_if_they_have_bits)
 	rig_close(&trial.rig);
 }
 
-/* Each is refused (test_refused.c): tags, receive hashing, segmentation, pacing, raw packets. */
+/*
+ * Each is unsupported (test_refused.c): tags, receive hashing, segmentation, pacing, raw packets.
+ */
 TEST(what_is_refused_has_no_capability)
 {
 	struct trial trial;
@@ -524,7 +526,7 @@ static bool has_function(const struct ibv_qp_ex *ex, size_t function)
 	return at;
 }
 
-/* A program calls it without looking: a NULL function would be a crash. */
+/* A program calls it without a check: a NULL function would crash it. */
 TEST_LOOP(queue_pair_that_may_have_an_operation_has_its_function, 0, N(functions))
 {
 	struct trial trial;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that clears its environment and writes over it before its first call has its device and
- * its cmportd. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * A program that clears its environment and writes over it before its first call still finds its
+ * device and its cmportd. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
 #include <infiniband/umad.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Data on connected queue pairs: what arrives, and what is refused and how. Runs on a host of a
- * soft fabric: tests/fabric/meson.build.
+ * Data on connected queue pairs: what arrives, and which requests are refused with which errors.
+ * Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -114,7 +114,7 @@ TEST(inline_data_is_taken_when_it_is_posted)
 
 	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
 	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 3);
-	sge.lkey = 0; /* is not looked at */
+	sge.lkey = 0; /* ignored */
 	wr.send_flags |= IBV_SEND_INLINE;
 	memcpy(rig.a.memory, "abc", 3);
 	rig_post(&rig.a, &wr);
@@ -142,9 +142,9 @@ TEST(unsignaled_sends_leave_no_completion)
 	rig_close(&rig);
 }
 
-/* --- what is refused ----------------------------------------------------- */
+/* --- refused requests ---------------------------------------------------- */
 
-/* Both queue pairs are in error afterwards, and what waits is flushed. */
+/* Both queue pairs are in error afterwards, and pending requests are flushed. */
 static void expect_failure(struct rig *rig, struct ibv_send_wr *wr, enum ibv_wc_status status,
 			   enum ibv_event_type event)
 {
@@ -275,7 +275,7 @@ TEST_LOOP(nothing_may_be_written_or_read_without_bytes_or_key, 0, 2)
 	rig_close(&rig);
 }
 
-/* --- who is slow, or gone ------------------------------------------------ */
+/* --- slow and ended peers ------------------------------------------------ */
 
 TEST_LOOP(receiver_that_is_not_ready_is_tried_again, 0, 2)
 {
@@ -340,7 +340,7 @@ static bool is_draining(struct end *end)
 	return attr.sq_draining;
 }
 
-/* IBTA vol. 1, 10.3.1.5: what was begun is carried on, also when it has to be repeated. */
+/* IBTA vol. 1, 10.3.1.5: started requests are completed, also if they must be retransmitted. */
 TEST(send_queue_is_drained_before_it_is_told)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a stranger's queue pair can do to a datagram socket of the same fabric, whose queue pair it
+ * Attacks of a foreign queue pair on a datagram socket of the same fabric, whose queue pair it
  * finds as any peer does.
  */
 #include <arpa/inet.h>
@@ -16,9 +16,9 @@
 
 #define HERE	   "10.77.0.1"
 #define ELSEWHERE  "10.77.0.9"
-#define QKEY	   0x01234567 /* of all datagram sockets */
+#define QKEY	   0x01234567 /* the Q_Key of all datagram sockets */
 #define LIMIT_MS   20000
-#define LONG_BYTES 2100 /* more than any datagram of a socket */
+#define LONG_BYTES 2100 /* more than the longest datagram of a socket */
 
 /* The headers of lib/rsocket/dgram_wire.h. */
 struct location {
@@ -46,7 +46,7 @@ static struct sockaddr_in here(uint16_t port)
 	return addr;
 }
 
-/* Asks the socket for the number of its queue pair, and reads the datagram that asked. */
+/* Requests the number of the socket's queue pair, and reads the datagram of the request. */
 static uint32_t ask_for_qpn(const struct sockaddr_in *to)
 {
 	struct location wire = { .tag = htonl(0x55555555),
@@ -86,7 +86,7 @@ static void end(void)
 	rig_close(&rig);
 }
 
-/* Sends a datagram whose header names a sender, from the stranger's queue pair. */
+/* Sends a datagram from the foreign queue pair, with a header that names another sender. */
 static void send_from(const char *addr, const char *text, uint32_t bytes)
 {
 	struct sender header = { .version = 4, .bytes = sizeof(header), .port = htons(7) };

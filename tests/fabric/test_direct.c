@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes that need no packet (tools/fabric/verbs/direct.h): when they take place, what ends the
- * permission, and that they keep their order among other requests. Runs on hosts of a soft fabric
- * that permits them, and, with PACKETS=1, on some that do not: tests/fabric/meson.build.
+ * Writes that need no packet (tools/fabric/verbs/direct.h): when they are possible, what ends the
+ * permission, and their order among other requests. Runs on hosts of a soft fabric that permits
+ * them, and, with PACKETS=1, on some that do not: tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,8 +81,8 @@ TEST(short_writes_of_any_length_and_place_are_whole)
 	rig_close(&rig);
 }
 
-/* All PSNs are in order, or a request would be refused or never answered. */
-/* Return: how many packets the write took. */
+/* A PSN out of order would make a request be refused or remain unanswered. */
+/* Return: number of packets of the write. */
 static unsigned int write_long(struct rig *rig, uint32_t bytes, unsigned int seed, uint32_t n_sge)
 {
 	struct ibv_sge sge[2];
@@ -108,14 +108,13 @@ static unsigned int write_long(struct rig *rig, uint32_t bytes, unsigned int see
 static const struct {
 	uint32_t bytes, n_sge;
 	bool by_packets;
-} long_writes
-	[] = {
-		{ 32768, 1, false },	{ 32769, 1, false },  { 1000000, 1, false },
-		{ 1u << 20, 1, false }, { 1048577, 1, true }, { 32768, 2, false },
-		{ 32769, 2, true }, /* what is gathered takes no more than a packet's room */
-	};
+} long_writes[] = {
+	{ 32768, 1, false },  { 32769, 1, false }, { 1000000, 1, false }, { 1u << 20, 1, false },
+	{ 1048577, 1, true }, { 32768, 2, false }, { 32769, 2, true }, /* gathered data is limited
+									  to the size of a packet */
+};
 
-/* They are their own permission, too, once one has come in packets. */
+/* After one in packets they are permitted without. */
 TEST_LOOP(long_writes_need_no_packets_either, 0, sizeof(long_writes) / sizeof(long_writes[0]))
 {
 	unsigned int i, n = 1;
@@ -147,7 +146,7 @@ TEST(order_among_other_requests_is_kept)
 		sge[1].addr += 64;
 		rig_receive(&rig.b, i, BYTES);
 		memcpy(rig.a.memory, i % 2 ? "an otter" : "a weasel", BYTES);
-		/* In a list they are outstanding together, and in packets. */
+		/* Requests in a list are outstanding together, so they need packets. */
 		write.next = &read;
 		read.next = i % 3 ? &send : NULL;
 		rig_post(&rig.a, &write);
@@ -217,7 +216,7 @@ TEST(unreliable_write_does_not_overtake_a_packet)
 	for (i = 0; i < 500; i++) {
 		struct ibv_send_wr wr = write_at(&rig, &sge, 0, BYTES);
 
-		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; /* the receiver must take a packet */
+		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; /* the receiver must process a packet */
 		rig_receive(&rig.b, i, 0);
 		memcpy(rig.a.memory, "elephant", BYTES);
 		rig_post(&rig.a, &wr);
@@ -233,7 +232,7 @@ TEST(unreliable_write_does_not_overtake_a_packet)
 	rig_close(&rig);
 }
 
-/* --- what ends the permission ---------------------------------------------- */
+/* --- ends of the permission ------------------------------------------------ */
 
 static void deregister(struct rig *rig)
 {
@@ -359,7 +358,7 @@ TEST(unregistered_source_is_refused)
 	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", BYTES), 0);
 }
 
-/* Ports that go down, P_Keys and GIDs change the page of the host. */
+/* Changes of ports, P_Keys and GIDs change the page of the host. */
 TEST(change_of_the_device_makes_the_peer_check_again)
 {
 	const char *folder = getenv("PURECM_FABRIC");
@@ -384,7 +383,7 @@ TEST(change_of_the_device_makes_the_peer_check_again)
 
 static const int refusals[] = { EPERM, ENOSYS };
 
-/* As the filter of a container does. */
+/* As with the system call filter of a container. */
 static void refuse_writes(int err)
 {
 	struct sock_filter code[] = {

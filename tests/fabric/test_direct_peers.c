@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes that need no packet: a peer that never makes a call gets them, and peers that stop, die or
- * lie. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * Writes that need no packet: a peer that makes no calls receives them, and peers that stop, die or
+ * forge grants. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ TEST(region_is_deregistered_while_a_writer_is_stopped)
 
 	open_permitted(&rig);
 	child = start_writer(&rig);
-	/* Meanwhile others use packets. */
+	/* Other connections use packets meanwhile. */
 	ck_assert_uint_ne(write_text(&rig, "elephant", 0), 0);
 	wr = write_at(&rig, &sge, 0, BYTES);
 	ck_assert_int_eq(ibv_dereg_mr(rig.b.mr), 0);
@@ -111,9 +111,9 @@ TEST(writes_to_a_process_that_was_killed_fail)
 	rig_wait(rig.a.cq, IBV_WC_RETRY_EXC_ERR);
 }
 
-/* --- peers that lie ------------------------------------------------------------ */
+/* --- peers that forge grants --------------------------------------------------- */
 
-/* As forked: with this process's memory at the same addresses. Return: its process. */
+/* A forked child, with this process's memory at the same addresses. Return: its process id. */
 static pid_t start_bystander(const char *memory, int go[2])
 {
 	pid_t child;
@@ -174,7 +174,7 @@ TEST(grant_of_memory_that_is_not_there_leaves_the_packet)
 	rig_close(&rig);
 }
 
-/* What a peer can have written to its file. */
+/* Contents that a peer may have written to its file. */
 enum lie {
 	LIE_PID,
 	LIE_ADDRESS,
@@ -208,7 +208,8 @@ static void tell_lie(struct fab_grants *grants, struct fab_grant *grant, enum li
 		grants->pid = (int32_t)number;
 		return;
 	case LIE_ADDRESS:
-		grant->at = number | UINT64_C(1) << 62; /* or it might hit the liar itself */
+		grant->at = number | UINT64_C(1)
+					     << 62; /* otherwise it might hit the forger itself */
 		return;
 	case LIE_IOVA:
 		grant->iova ^= number << 32;
@@ -244,7 +245,7 @@ static struct fab_grants *grants_of_child(const struct shared *shared)
 	return grants_of(&child);
 }
 
-/* Each write arrives: without a packet or, where the claim makes no sense, in one. */
+/* Each write arrives: without a packet, or, with an impossible grant, in one. */
 TEST(writer_survives_what_a_peer_may_claim)
 {
 	struct fab_grants *grants, *copy = malloc(sizeof(*copy));
@@ -271,7 +272,7 @@ TEST(writer_survives_what_a_peer_may_claim)
 
 /* --- programs that poll memory ----------------------------------------------- */
 
-/* Lengths whose last number is stored at once on any processor: see direct.c. */
+/* Lengths whose last number is stored in one piece on any processor: see direct.c. */
 static uint32_t length_of(unsigned int i)
 {
 	return i % 2 ? 1 + 2 * (i % 32) : 8 * (1 + i % 8);
@@ -282,7 +283,10 @@ static void fill(char *message, unsigned int i)
 	memset(message, (int)(1 + i % 100), length_of(i));
 }
 
-/* The answer overwrites the message once its last byte is there: no other may be stored later. */
+/*
+ * The answer overwrites the message once its last byte has arrived: no other byte may be stored
+ * later.
+ */
 static void wait_for(volatile char *message, unsigned int i)
 {
 	uint32_t bytes = length_of(i), n;
@@ -295,8 +299,7 @@ static void wait_for(volatile char *message, unsigned int i)
 	memset((char *)(uintptr_t)message, 0, bytes);
 }
 
-/* The permission must be there in the second half. Each write has a completion, so that the queue
- * never fills. */
+/* The second half must need no packets. Each write has a completion, so the queue never fills. */
 static void answer(struct rig *rig, struct shared *shared)
 {
 	unsigned int i, before = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Verbs that not every device has: changing a memory region, memory on demand and of the device,
+ * Verbs that only some devices have: changing a memory region, memory on demand and of the device,
  * thread and parent domains, timestamps, shared receive queues of another size. Runs on a host of a
  * soft fabric: tests/fabric/meson.build.
  */
@@ -33,7 +33,7 @@ static enum ibv_wc_status write_to(struct rig *rig, uint32_t rkey, uint64_t addr
 	return wc.status;
 }
 
-/* The same to the beginning of b's memory. */
+/* As above, to the beginning of b's memory. */
 static enum ibv_wc_status write_to_b(struct rig *rig)
 {
 	return write_to(rig, rig->b.mr->rkey, (uintptr_t)rig->b.memory);
@@ -68,7 +68,7 @@ TEST(region_moves_to_other_memory_with_its_key)
 				      sizeof(other), 0),
 			 0);
 	free(rig.b.memory);
-	rig.b.memory = other; /* where rig_wr() writes to */
+	rig.b.memory = other; /* the target of rig_wr() */
 	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
 	ck_assert_int_eq(memcmp(other, "elephant", 8), 0);
 	rig.b.memory = NULL;
@@ -124,7 +124,7 @@ TEST_LOOP(region_stays_as_it_is_if_the_change_is_wrong, 0, (int)(sizeof(wrong) /
 #define FOR_READ PROT_READ
 #define FOR_BOTH (PROT_READ | PROT_WRITE)
 
-/* Two pages, as yet without memory. */
+/* Two pages that are not mapped yet. */
 static char *reserve(void)
 {
 	char *pages = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -133,7 +133,7 @@ static char *reserve(void)
 	return pages;
 }
 
-/* b's memory is these pages from now on. */
+/* These pages become b's memory. */
 static void register_on_demand(struct rig *rig, char *pages)
 {
 	ck_assert_int_eq(ibv_dereg_mr(rig->b.mr), 0);
@@ -150,7 +150,7 @@ static void close_on_demand(struct rig *rig)
 	rig_close(rig);
 }
 
-/* An option that a device may ignore; here it has no effect. */
+/* An option that a device may ignore; it has no effect here. */
 TEST(memory_with_relaxed_ordering_is_registered_and_written)
 {
 	struct rig rig;
@@ -209,7 +209,7 @@ TEST(all_memory_may_be_registered_at_once)
 	ck_assert(device.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
 	all = ibv_reg_mr(rig.pd, NULL, SIZE_MAX, ODP);
 	ck_assert_ptr_nonnull(all);
-	rig.b.mr->rkey = all->rkey; /* which rig_wr() takes */
+	rig.b.mr->rkey = all->rkey; /* used by rig_wr() */
 	memcpy(rig.a.memory, "elephant", 8);
 	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
 	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", 8), 0);
@@ -295,7 +295,7 @@ TEST(memory_of_the_device_has_bounds)
 	ck_assert_int_eq(ibv_memcpy_from_dm(word, dm, UINT64_MAX - 3, 4), EINVAL);
 	ck_assert_int_eq(ibv_memcpy_to_dm(dm, 2, word, 4), EINVAL);
 	ck_assert_int_eq(ibv_memcpy_from_dm(word, dm, 4, 3), EINVAL);
-	ck_assert_ptr_null(ibv_reg_dm_mr(rig.pd, dm, 0, 64, 0)); /* not from 0 on */
+	ck_assert_ptr_null(ibv_reg_dm_mr(rig.pd, dm, 0, 64, 0)); /* addresses do not start at 0 */
 	ck_assert_ptr_null(ibv_reg_dm_mr(rig.pd, dm, 1, 64, IBV_ACCESS_ZERO_BASED));
 	attr.length = device.max_dm_size;
 	ck_assert_ptr_null(ibv_alloc_dm(rig.verbs, &attr));
@@ -400,7 +400,7 @@ static struct ibv_cq_ex *timed_queue(struct rig *rig, struct ibv_qp **ret_qp)
 	return cq;
 }
 
-/* Flushing makes a completion at once. */
+/* Flushing creates a completion at once. */
 static void complete_one(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
@@ -462,7 +462,7 @@ static void send_empty(struct rig *rig)
 	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
 }
 
-/* Grown, or shrunk to what waits, after its oldest places were used once. */
+/* Grown, or shrunk to the posted receives, after its oldest slots were used once. */
 TEST_LOOP(receives_keep_their_order_when_their_queue_changes_its_size, 0, 2)
 {
 	static const uint32_t sizes[] = { 3, 200 };

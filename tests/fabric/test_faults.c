@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A reliable connection stays reliable: the same bytes, once each and in order, while packets are
- * lost, repeated and overtaken. Runs on a host of a soft fabric with such faults:
- * tests/fabric/meson.build.
+ * A reliable connection delivers all bytes once and in order while packets are lost, duplicated and
+ * reordered. Runs on a host of a soft fabric with such faults: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -99,7 +98,7 @@ static void connect_again(struct rig *rig, struct end *end, const struct end *pe
 		ck_assert_int_eq(rig_modify(rig, end, peer, state, &rc), 0);
 }
 
-/* Their numbers are the same in each life, so a response of a former one would fit. */
+/* Numbers are the same in each round, so a response of an earlier one would match. */
 TEST(atomics_of_a_former_life_are_forgotten)
 {
 	struct ibv_send_wr wr;
@@ -131,8 +130,10 @@ static void await_byte(const char *at, char wanted)
 	ck_assert_int_ge(left, 0);
 }
 
-/* A program may answer in place of the last byte before the other end knows that it arrived; where
- * that is not acknowledged in time, it is repeated. */
+/*
+ * A program may answer in place of the last byte before the sender knows that it arrived; without a
+ * timely acknowledgement, the byte is retransmitted.
+ */
 TEST(writes_are_stored_once)
 {
 	struct ibv_send_wr wr;

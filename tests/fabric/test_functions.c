@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs.h calls functions of structs, some without a look whether they are there. None of these
- * calls may crash: what the device does not do fails with EOPNOTSUPP. Runs on a host of a soft
- * fabric: tests/fabric/meson.build.
+ * verbs.h calls functions through structs, some without checking for NULL. None of these calls may
+ * crash: unsupported ones fail with EOPNOTSUPP. Runs on a host of a soft fabric:
+ * tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 typedef void (*function)(void);
 
-/* Return: how many functions between two offsets are missing; their offsets are in `missing`. */
+/* Return: number of missing functions between two offsets; their offsets are in `missing`. */
 static int find_missing(const void *from, size_t begin, size_t end, size_t *missing, int max)
 {
 	function at;
@@ -70,7 +70,7 @@ TEST(queue_pair_has_all_functions_that_most_devices_have)
 	rig_close(&rig);
 }
 
-/* Of real devices only rxe has these; librpma looks whether they are there. */
+/* Among real devices only rxe has these; librpma checks for them. */
 static const struct {
 	uint64_t op;
 	size_t begin;
@@ -115,7 +115,10 @@ TEST(completion_queue_has_all_functions)
 	rig_close(&rig);
 }
 
-/* Those that verbs.h looks for, by their offsets in struct verbs_context; each is called below. */
+/*
+ * Functions that verbs.h checks for, by their offsets in struct verbs_context; each is called
+ * below.
+ */
 #define ABSENT(name) offsetof(struct verbs_context, name)
 static const size_t absent[] = {
 	ABSENT(alloc_null_mr),
@@ -190,7 +193,7 @@ TEST(objects_that_there_are_none_of_cannot_be_made)
 	rig_close(&rig);
 }
 
-/* A program that made its own struct, or took another's for one of the device. */
+/* A program that creates the struct itself, or passes another device's. */
 TEST(calls_about_objects_that_there_are_none_of_are_refused)
 {
 	struct ibv_flow_action action;
@@ -296,7 +299,7 @@ static const struct {
 	{ IBV_QPT_UD, bind_window },
 };
 
-/* Which of these were asked for makes no difference, as with mlx5. */
+/* The requested operations make no difference, as with mlx5. */
 TEST_LOOP(operation_that_a_queue_pair_does_not_do_fails_the_list, 0, N(operations))
 {
 	struct ibv_qp_ex *ex;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A file of grants (tools/fabric/wire/grants.h) is taken for one only if a process of this user has
- * made it.
- */
+/* A file of grants (tools/fabric/wire/grants.h) is accepted only from a process of this user. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -47,7 +44,7 @@ static int open_forged(void)
 	return err;
 }
 
-/* Return: the error of a file with this in it. */
+/* Return: the error of opening a file with these contents. */
 static int open_with(size_t offset, const void *value, size_t bytes)
 {
 	int fd = open(forged, O_WRONLY);

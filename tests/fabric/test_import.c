@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Import of a context, domains and memory by their handles: what has another way to an object, as
- * parts of a program that exchange descriptors.
+ * Import of a context, domains and memory by their handles: for parts of a program that exchange
+ * descriptors.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ TEST(imported_region_has_the_keys_of_the_first_one_and_no_address)
 	ibv_unimport_mr(mr);
 	ibv_unimport_pd(pd);
 	ck_assert_int_eq(ibv_close_device(verbs), 0);
-	/* The first one stays. */
+	/* The first context stays open. */
 	strcpy(rig.a.memory, "again");
 	write_to(&rig, rig.b.mr->rkey, (uintptr_t)rig.b.memory, IBV_WC_SUCCESS);
 	ck_assert_str_eq(rig.b.memory, "again");
@@ -86,7 +86,7 @@ TEST(region_of_an_imported_domain_is_of_the_first_ones_domain)
 	strcpy(rig.a.memory, "into new memory");
 	write_to(&rig, mr->rkey, (uintptr_t)memory, IBV_WC_SUCCESS);
 	ck_assert_str_eq(memory, "into new memory");
-	/* Whoever allocated the domain can free it when nobody uses it any more. */
+	/* The owner of a domain can free it when it has no users. */
 	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
 	ibv_unimport_pd(pd);
 	ck_assert_int_eq(ibv_close_device(verbs), 0);
@@ -167,7 +167,7 @@ TEST(region_of_another_domain_is_not_imported)
 	rig_close(&rig);
 }
 
-/* The context stays open for the rest of its users. */
+/* The context stays open for its other users. */
 TEST(context_is_closed_by_its_last_user)
 {
 	struct ibv_context *verbs;
@@ -219,7 +219,7 @@ static int receive_fd(int from)
 	return fd;
 }
 
-/* Return: errno of the import, or 0; the descriptor is to stay open after a failure. */
+/* Return: errno of the import, or 0; the descriptor stays open after a failure. */
 static int import_what_comes(int from)
 {
 	int fd = receive_fd(from);
@@ -229,7 +229,7 @@ static int import_what_comes(int from)
 	return fcntl(fd, F_GETFD) < 0 ? EBADF : err;
 }
 
-/* A process that was there before, so that it has nothing of the context but the descriptor. */
+/* A process that existed before the context, and has only the descriptor. */
 TEST(context_of_another_process_is_refused)
 {
 	struct rig rig;
@@ -246,14 +246,14 @@ TEST(context_of_another_process_is_refused)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert(WIFEXITED(status));
 	ck_assert_int_eq(WEXITSTATUS(status), EOPNOTSUPP);
-	/* Its owner's is as before. */
+	/* The owner's context is unchanged. */
 	strcpy(rig.a.memory, "still there");
 	write_to(&rig, rig.b.mr->rkey, (uintptr_t)rig.b.memory, IBV_WC_SUCCESS);
 	ck_assert_str_eq(rig.b.memory, "still there");
 	rig_close(&rig);
 }
 
-/* The descriptor is for import alone. Drivers give commands by ioctl(), older ones by write(). */
+/* The descriptor is for import only. Drivers send commands by ioctl(), older ones by write(). */
 TEST(command_descriptor_takes_no_commands)
 {
 	struct rig rig;

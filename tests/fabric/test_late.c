@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device handles a packet when it comes. Its thread may be late here: on a busy machine it waits
- * for a processor. In these tests it does not run, and yet what has come before a queue pair ends
- * counts. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * A device handles a packet when it arrives; the soft fabric's thread may be late on a busy
+ * machine. In these tests it does not run, and packets that arrived before a queue pair ends still
+ * count. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -16,7 +16,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static bool is_late;
 
-/* The device's threads wait with it. */
+/* The device's threads are stopped with it. */
 __attribute__((visibility("default"))) int epoll_wait(int fd, struct epoll_event *events, int n_max,
 						      int timeout_ms)
 {
@@ -48,7 +48,10 @@ static int end_pair(struct end *end, bool is_destroyed)
 	return err;
 }
 
-/* B has it and has said so; A's program ends its queue pair before A's thread has run. */
+/*
+ * B has received and acknowledged it; A's program destroys its queue pair before A's thread has
+ * run.
+ */
 TEST(send_that_was_acknowledged_is_not_flushed)
 {
 	struct ibv_send_wr wr;
@@ -67,7 +70,10 @@ TEST(send_that_was_acknowledged_is_not_flushed)
 	rig_close(&rig);
 }
 
-/* A write that has come is in B's memory, and A hears so, whatever becomes of B's queue pair. */
+/*
+ * A write that arrived is in B's memory, and A gets its acknowledgement, whatever happens to B's
+ * queue pair.
+ */
 TEST_LOOP(write_that_has_come_is_carried_out, 0, 2)
 {
 	struct ibv_send_wr wr;

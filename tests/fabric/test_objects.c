@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects and their rules: registration, states in which work may be posted, completion channels,
- * events, datagrams and groups. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * Rules of objects: registration, states in which work may be posted, completion channels, events,
+ * datagrams and groups. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ TEST(memory_that_is_not_there_is_not_registered)
 	rig_close(&rig);
 }
 
-/* As `ulimit -l` does in a command; an ordinary user has no capability to ignore it. */
+/* As `ulimit -l` in a shell; an ordinary user has no capability to exceed it. */
 static void limit_pages(rlim_t n)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -283,7 +283,7 @@ TEST(shared_queue_tells_when_it_runs_low)
 	rig_close(&rig);
 }
 
-/* As `fabric port` says it. */
+/* As the command `fabric port` does. */
 static void order(const char *text)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -316,7 +316,7 @@ TEST(port_tells_who_has_no_queue_pair)
 	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
 }
 
-/* As programs do that become daemons: the device is open, and then they fork. */
+/* As daemons do: they fork after they have opened the device. */
 TEST(forked_child_has_a_device_that_works)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
@@ -337,7 +337,7 @@ TEST(forked_child_has_a_device_that_works)
 
 /* --- alternate paths ----------------------------------------------------- */
 
-/* Return: of ibv_modify_qp(), of a queue pair that works. */
+/* Return: as ibv_modify_qp(), for a connected queue pair. */
 static int set_alternate(struct rig *rig, uint8_t port_num, uint16_t pkey_index, uint8_t timeout)
 {
 	struct ibv_qp_init_attr init;

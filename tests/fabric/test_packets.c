@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that no requester of ours sends, as they come when a fabric is told to turn bits over: a
- * responder refuses them as IBTA vol. 1, 9.7 says, and stores nothing. Runs on a host of a soft
- * fabric: tests/fabric/meson.build.
+ * Packets that no requester of the fabric sends, such as corrupted ones: a responder refuses them
+ * as in IBTA vol. 1, 9.7, and stores nothing. Runs on a host of a soft fabric:
+ * tests/fabric/meson.build.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -15,9 +15,9 @@
 #include "tools/fabric/wire/folder.h"
 
 #define BYTES 32
-#define FULL  FAB_FRAGMENT_BYTES /* of a packet that is not its message's last */
+#define FULL  FAB_FRAGMENT_BYTES /* of a packet that is not the last of its message */
 
-/* To b, as if it were from a. */
+/* Sends to b, with the address of a. */
 static void inject(const struct rig *rig, struct fab_packet *packet)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -92,7 +92,7 @@ TEST_LOOP(message_goes_on_as_what_it_began_as, 0, sizeof(sequences) / sizeof(seq
 	rig_close(&rig);
 }
 
-/* IBTA vol. 1, 9.8.2.2: without a word. What comes next is a message of its own. */
+/* IBTA vol. 1, 9.8.2.2: dropped without a response. The next packet begins a new message. */
 TEST_LOOP(unreliable_message_that_goes_on_as_another_is_lost, 0, 2)
 {
 	struct fab_packet first, next, whole;
@@ -111,7 +111,7 @@ TEST_LOOP(unreliable_message_that_goes_on_as_another_is_lost, 0, 2)
 	rig_close(&rig);
 }
 
-/* IBTA vol. 1, table 71. The second of the two is there to be waited for. */
+/* IBTA vol. 1, table 71. The second packet exists to be waited for. */
 TEST(unreliable_connection_carries_out_no_atomic)
 {
 	struct fab_packet atomic, whole;

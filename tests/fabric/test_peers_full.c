@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sockets that a process sends with, when it has no descriptor left. */
+/* The sockets that a process sends with, when it has no free descriptor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
-/* Descriptors below the limit are taken, but for @n_free. */
+/* Uses up all descriptors below the limit except @n_free. */
 static void leave_free(unsigned int n_free)
 {
 	int next = dup(STDIN_FILENO);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The performance management agents of an InfiniBand fabric of two hosts, asked by umad: what they
- * answer, and how counters are set. Runs on the first host: tests/fabric/meson.build.
+ * The performance management agents of an InfiniBand fabric of two hosts, queried through umad:
+ * their responses, and resetting counters. Runs on the first host: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -55,7 +55,7 @@ static struct buffer request_of(uint8_t method, uint16_t attribute, uint8_t port
 	};
 }
 
-/* Return: the status of the answer, which replaces the request. */
+/* Return: the status of the response, which replaces the request. */
 static unsigned int ask(uint16_t lid, struct buffer *buffer)
 {
 	int bytes = (int)(sizeof(*buffer) - sizeof(buffer->head));
@@ -170,12 +170,12 @@ TEST(each_mad_is_counted_at_both_ends_of_the_link)
 	uint32_t own = counter(LID_A, 1, RCV_PACKETS);
 	uint32_t of_switch = counter(LID_SWITCH, 2, XMIT_DATA);
 
-	/* An answer has what came before it was made: the request, but not the answer itself. */
+	/* The counters in a response include the request but not the response itself. */
 	ck_assert_uint_eq(counter(LID_B, 1, RCV_PACKETS), 1);
 	ck_assert_uint_eq(counter(LID_B, 1, RCV_PACKETS), 2);
 	ck_assert_uint_eq(counter(LID_B, 1, XMIT_DATA), 3 * MAD_WORDS);
 	ck_assert_uint_eq(counter(LID_SWITCH, 2, XMIT_DATA), of_switch + 3 * MAD_WORDS);
-	/* Requests to itself leave no port; five answers have come since. */
+	/* Requests to the host itself leave no port; five responses have arrived since. */
 	ck_assert_uint_eq(counter(LID_A, 1, RCV_PACKETS), own + 5);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs do to sockets besides sending and receiving, with librspreload.so, which this
- * program has preloaded: both ends of a connection of a host with itself.
+ * Calls on sockets besides sending and receiving, with librspreload.so preloaded: this program has
+ * both ends of a connection of the host to itself.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 #include "tests/fabric/preload_rig.h"
 #include "tests/unit/test.h"
 
-/* Return: an empty file, which has the number that is said. */
+/* Return: an empty file at the given descriptor number. */
 static int open_file_as(int fd)
 {
 	char name[TEMPORARY_BYTES];
@@ -53,7 +53,7 @@ static struct sockaddr_in6 name_by(int (*get)(int fd, struct sockaddr *addr, soc
 	return name;
 }
 
-/* As Java's sockets, which are IPv6, and bound to all addresses or to one. */
+/* As sockets of Java: IPv6, bound to all addresses or to one. */
 TEST_LOOP(mapped_addresses_are_ipv4, 0, 2)
 {
 	struct sockaddr_in6 own = { .sin6_family = AF_INET6 }, to = own, peer;
@@ -105,7 +105,7 @@ static void be_greeted(void)
 	      recv(fd, got, sizeof(got), MSG_WAITALL) != sizeof(got));
 }
 
-/* The first to wait has RDMA's clients, too; the parent none, as it does not wait. */
+/* The first process that waits accepts RDMA clients too; the parent does not wait and gets none. */
 TEST(children_serve_the_clients_of_a_listener)
 {
 	socklen_t bytes = sizeof(the.addr);
@@ -198,7 +198,7 @@ TEST(vectors_with_flags_are_those_of_a_stream)
 }
 END_TEST
 
-/* Programs then copy. */
+/* Programs copy the data themselves then. */
 TEST(splice_is_refused)
 {
 	int ends[2];
@@ -234,7 +234,7 @@ TEST(a_call_ends_at_the_time_limit_of_its_socket)
 }
 END_TEST
 
-/* --- numbers that are closed by other means -------------------------------- */
+/* --- descriptors closed by other means ------------------------------------- */
 
 static void close_by_close(int fd)
 {
@@ -314,7 +314,7 @@ TEST(a_child_of_vfork_closes_its_own_descriptors)
 	assert_sends(the.here, the.there, "hello");
 }
 END_TEST
-/* The libraries' are above those that the program may count on. */
+/* Descriptors of the libraries are above those that the program expects. */
 TEST(a_socket_takes_one_number)
 {
 	ck_assert_int_eq(the.listener, the.first);
@@ -323,7 +323,7 @@ TEST(a_socket_takes_one_number)
 }
 END_TEST
 
-/* The folder of a checkout, say; only a file's name tells whose library it is. */
+/* Such as the folder of a checkout; only a file's own name identifies a library. */
 TEST(library_in_a_folder_named_librdmacm_is_the_programs)
 {
 	char folder[TEMPORARY_BYTES], inner[TEMPORARY_BYTES + 16], path[TEMPORARY_BYTES + 32];
@@ -345,7 +345,7 @@ TEST(library_in_a_folder_named_librdmacm_is_the_programs)
 	ck_assert(is_rdma(user_socket()));
 }
 
-/* The library's own descriptors are not the program's to close. */
+/* A program cannot close the library's own descriptors. */
 TEST(connections_go_on_after_closefrom)
 {
 	closefrom(the.first);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting for sockets, with librspreload.so, by all means that the C library has. */
+/* Waiting for sockets with librspreload.so, by all functions of the C library. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,9 +13,9 @@
 
 FIXTURE(listen_and_connect, NULL);
 
-#define SOON_MS 50 /* for what must not happen */
+#define SOON_MS 50 /* duration of checks that nothing happens */
 
-/* The end that receives is ready; by all means that there are. */
+/* The receiving end is ready, by each function that waits. */
 static int wait_by_poll(int fd, int timeout_ms)
 {
 	struct pollfd fds = { .fd = fd, .events = POLLIN };
@@ -57,7 +57,7 @@ static int wait_by_pselect(int fd, int timeout_ms)
 	return pselect(fd + 1, &in, NULL, NULL, &timeout, NULL);
 }
 
-/* A number above 1,024, in sets that a program allocates itself. */
+/* A descriptor above 1,024, in sets that a program allocates itself. */
 static int wait_by_large_select(int fd, int timeout_ms)
 {
 	struct timeval timeout = { .tv_usec = timeout_ms * 1000 };
@@ -111,7 +111,7 @@ static int wait_by_nested_epoll(int fd, int timeout_ms)
 	return n;
 }
 
-/* The inner one gets the socket when it is in the outer one. */
+/* The inner epoll gets the socket after it was added to the outer one. */
 static int wait_by_epoll_nested_first(int fd, int timeout_ms)
 {
 	int inner = epoll_create1(0), outer = in_epoll(inner);
@@ -189,7 +189,7 @@ static void do_nothing(int number)
 	(void)number;
 }
 
-/* As the kernel's do, whether it comes before or later. */
+/* As for the kernel's: whether the event comes before or during the wait. */
 TEST(a_signal_that_is_pending_ends_a_wait)
 {
 	struct pollfd fd = { .fd = the.there, .events = POLLIN };
@@ -225,7 +225,7 @@ TEST(a_socket_is_added_while_threads_wait)
 
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, wait_in_thread, &epfd), 0);
-	/* They sleep in the kernel then, or the test says less. */
+	/* The threads must sleep in the kernel, or the test proves less. */
 	poll(NULL, 0, SOON_MS);
 	ck_assert_int_eq(epoll_ctl(epfd, EPOLL_CTL_ADD, the.there,
 				   &(struct epoll_event){ .events = EPOLLIN }),

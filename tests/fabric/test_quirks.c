@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a quirk of the device changes, and that it changes nothing else. Runs on a host of a soft
- * fabric, once for each quirk, whose name is in QUIRK, and once for "none".
+ * A quirk of the device has its effect and no other. Runs on a host of a soft fabric, once for each
+ * quirk, whose name is in QUIRK, and once for "none".
  */
 #include <errno.h>
 #include <infiniband/umad.h>
@@ -50,7 +50,7 @@ static void post(struct rig *rig, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey
 	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
 }
 
-/* Return: a descriptor that MADs of the CM class come to. */
+/* Return: a descriptor that receives MADs of the CM class. */
 static int own_class(void)
 {
 	struct umad_reg_attr attr = { .mgmt_class = CLASS_CM,
@@ -140,7 +140,7 @@ TEST(the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl)
 	rig_close(&rig);
 }
 
-/* Return: whether b's channel had an event; it has none left. */
+/* Return: whether b's channel had an event; it has none afterwards. */
 static bool take_event(struct rig *rig)
 {
 	struct pollfd ready = { .fd = rig->channel->fd, .events = POLLIN };
@@ -154,7 +154,7 @@ static bool take_event(struct rig *rig)
 	return true;
 }
 
-/* When a knows that it arrived, b has completed it. */
+/* When a has the acknowledgement, b has completed it. */
 static void send_to_b(struct rig *rig, unsigned int flags)
 {
 	struct ibv_sge sge;
@@ -175,7 +175,7 @@ TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify)
 	send_to_b(&rig, 0);
 	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 0), 0);
 	ck_assert_int_eq(take_event(&rig), !is_strict);
-	/* What an event has told of is told of once. */
+	/* A completion that had an event causes no other. */
 	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 0), 0);
 	ck_assert(!take_event(&rig));
 	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
@@ -213,7 +213,7 @@ TEST(queue_pairs_agree_on_options_of_the_vendor_with_ece_alone)
 	ck_assert_int_eq(ibv_query_ece(rig.a.qp, &ece), has_ece ? 0 : EOPNOTSUPP);
 	ck_assert_uint_eq(ece.vendor_id, has_ece ? attr.vendor_id : 0);
 	ck_assert_int_eq(!ece.options, !has_ece);
-	/* Those that the device does not know are taken away; one stays. */
+	/* Options that the device does not support are removed; one remains. */
 	all = ece.options;
 	ece = (struct ibv_ece){ .vendor_id = attr.vendor_id, .options = 1u << 31 | 1 };
 	ck_assert_int_eq(ibv_set_ece(rig.a.qp, &ece), has_ece ? 0 : EOPNOTSUPP);
@@ -222,7 +222,7 @@ TEST(queue_pairs_agree_on_options_of_the_vendor_with_ece_alone)
 	ck_assert_int_eq(ibv_set_ece(rig.a.qp, &none), 0);
 	ece.vendor_id = attr.vendor_id + 1;
 	ck_assert_int_eq(ibv_set_ece(rig.a.qp, &ece), has_ece ? EINVAL : EOPNOTSUPP);
-	/* The other end has them all. */
+	/* The other end gets all of them. */
 	if (has_ece)
 		ck_assert_int_eq(ibv_query_ece(rig.b.qp, &ece), 0);
 	ck_assert_uint_eq(ece.options, all);

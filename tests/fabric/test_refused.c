@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the soft fabric's device does not do is refused when it is asked for, with the errno of a
- * provider that does not do it. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * Requests that the soft fabric's device does not support fail with the errno of a provider without
+ * support. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -209,7 +209,10 @@ TEST(objects_that_there_are_none_of_are_refused)
 
 /* --- objects of another context ------------------------------------------ */
 
-/* Which object of a request is of another context. The errors are those of rxe of Linux 6.1. */
+/*
+ * The object of the request that belongs to another context. The errors are those of rxe of Linux
+ * 6.1.
+ */
 enum foreign {
 	SEND_CQ,
 	RECV_CQ,

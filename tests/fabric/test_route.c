@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Routes of the soft fabric (wire/route.c), in a folder in which two subnets are entered: LID 2 is
- * port 1 of host b in the first and port 2 of host c in the second.
+ * Routes of the soft fabric (wire/route.c), in a folder with two subnets: LID 2 is port 1 of host b
+ * in the first and port 2 of host c in the second.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
-/* What a datagram is sent to; a host's name that is not ended is cut. */
+/* The destination of a datagram; a host name without terminator is truncated. */
 TEST(receiver_has_a_path)
 {
 	static const unsigned int slots[] = { 0, 9, 10, 65535 };
@@ -115,7 +115,7 @@ TEST(router_brings_what_has_hops_left_to_the_other_subnet)
 	ck_assert_str_eq(owner.host, "c");
 }
 
-/* What a router does not take: each is one thing away from what it takes. */
+/* Packets that a router drops: each differs in one value from one that it forwards. */
 static const struct fab_route refused[] = {
 	{ .dlid = FAB_LID_ROUTER, .has_grh = false, .hop_limit = 2, .dgid = GID(2, 0xc) },
 	{ .dlid = FAB_LID_ROUTER, .has_grh = true, .hop_limit = 1, .dgid = GID(2, 0xc) },

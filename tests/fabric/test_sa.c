@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subnet administrator of an InfiniBand fabric of two hosts: what it answers, and what a port
- * gets that joined a group. Runs on the first of them: tests/fabric/meson.build.
+ * The subnet administrator of an InfiniBand fabric of two hosts: its responses, and the packets
+ * that a port gets after joining a group. Runs on the first of them: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -23,7 +23,7 @@
 #define GUID_OF_B   0x0050430000000201ull
 #define GIDS	    0x0c      /* component mask: DGID and SGID */
 #define LIDS	    0x30      /* DLID and SLID */
-#define KERNEL_MASK 0x380cull /* and what the kernel's connection manager asks besides */
+#define KERNEL_MASK 0x380cull /* plus those of the kernel's connection manager */
 #define CREATE_MASK 0x130c7ull
 #define LEAVE_MASK  0x10003ull
 #define METHOD	    0x14 /* GetMulti */
@@ -56,7 +56,7 @@ static union ibv_gid gid_of(uint64_t guid)
 	return (union ibv_gid){ .global = { htobe64(PREFIX), htobe64(guid) } };
 }
 
-/* Return: the status of the answer, which replaces the request. */
+/* Return: the status of the response, which replaces the request. */
 static unsigned int ask(struct buffer *buffer, uint8_t method, uint16_t attr, uint64_t mask)
 {
 	int bytes = sizeof(buffer->packet);
@@ -239,7 +239,7 @@ TEST(send_only_member_makes_no_group)
 			  UMAD_SA_STATUS_REQ_INVALID);
 }
 
-/* The file is what its packets are received by. */
+/* Packets of the group are received by this file. */
 TEST(group_ends_with_its_last_full_member)
 {
 	struct umad_sa_mcmember_record record = group_of(5, GUID_OF_B, 2);
@@ -264,7 +264,7 @@ TEST(what_the_administrator_does_not_do_is_unsupported)
 	ck_assert_uint_eq(ntohs(buffer.packet.mad_hdr.status), 0x000c);
 }
 
-/* The first or second and last segment of a message, with a method that nobody else has. */
+/* The first or second and last segment of a message, with a method that no other agent has. */
 static void send_segment(uint32_t tid, uint32_t segment)
 {
 	struct buffer buffer = { .packet = { .mad_hdr = { .base_version = 1,

@@ -20,11 +20,11 @@
 #define WITH_LEASE    (1 << 4)
 #define WITH_KEY      (1 << 5)
 #define WITH_NAME     (1 << 6)
-#define TOO_MANY      23840 /* of 176 bytes: more than the 4 MiB of a message */
+#define TOO_MANY      23840 /* of 176 bytes: together more than the 4 MiB of a message */
 
 static struct sa_rig rig;
 
-/* Its messages are assembled for it. */
+/* Messages are assembled for the agent. */
 static void set_up(void)
 {
 	sa_rig_open(&rig, 1);
@@ -145,7 +145,7 @@ TEST(lease_of_0_has_0_left)
 	ck_assert_uint_eq(ntohl(is.lease), 0);
 }
 
-TIME_LIMIT_S(60); /* it asks 23,840 times */
+TIME_LIMIT_S(60); /* for 23,840 requests */
 
 TEST(table_longer_than_a_message_is_refused)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables of the subnet administrator, in as many segments as it takes. On a fabric of two
- * InfiniBand hosts, also one that loses MADs: tests/fabric/meson.build.
+ * Tables of the subnet administrator in several segments. On a fabric of two InfiniBand hosts, also
+ * one that loses MADs: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -20,7 +20,7 @@
 
 static struct sa_rig rig;
 
-/* Its messages are assembled for it. */
+/* Messages are assembled for the agent. */
 static void set_up(void)
 {
 	sa_rig_open(&rig, 1);
@@ -45,7 +45,7 @@ TEST(table_of_many_segments_is_read_as_one_message)
 	sa_rig_send(&rig, UMAD_SA_METHOD_GET_TABLE, UMAD_SA_ATTR_PORT_INFO_REC, 0, "", 1);
 	n = sa_rig_table(&rig, PORT_RECORD_BYTES);
 	ck_assert_uint_eq(n, 2 + SWITCH_PORTS);
-	for (i = 2; i < n; i++) /* the switch's, in order: no segment is missing */
+	for (i = 2; i < n; i++) /* the switch's ports, in order: no segment is missing */
 		ck_assert_uint_eq(sa_rig_record(&rig, i, PORT_RECORD_BYTES)[2], i - 2);
 }
 
@@ -97,7 +97,7 @@ TEST(component_that_cannot_be_asked_for_is_refused)
 
 FIXTURE(set_up_raw, tear_down);
 
-/* What an agent that did not register for RMPP gets, it assembles itself. */
+/* An agent that did not register for RMPP assembles messages itself. */
 TEST(segments_go_as_they_are_to_who_assembles_them)
 {
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of states of queue pairs, against IBTA vol. 1, 11.2.5.2 as it is read the other way: an
- * attribute a row, and the changes that require or allow it.
+ * The table of states of queue pairs, compared with IBTA vol. 1, 11.2.5.2 in transposed form: one
+ * row per attribute, with the transitions that require or allow it.
  */
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IB
 
 #define N_TYPES 5
 
-/* A letter a change, in the order above: r required, o optional, - neither. */
+/* One letter per transition, in the order above: r required, o optional, - neither. */
 static const struct {
 	unsigned int attr;
 	const char *of[N_TYPES];
@@ -88,7 +88,7 @@ static unsigned int required(unsigned int type, unsigned int change)
 	return mask;
 }
 
-/* No reliable queue pair is ever in SQE. */
+/* Reliable queue pairs have no state SQE. */
 static bool exists(unsigned int type, unsigned int change)
 {
 	return types[type] == IBV_QPT_UC || types[type] == IBV_QPT_UD || change != SQE_RTS;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How bytes come into a program's memory: each is stored once, none before one that lies below it.
- * Programs look at the last byte of what a peer will write, and may use the place as soon as it
- * changes.
+ * Stores to a program's memory: each byte is stored once, in ascending order. Programs poll the
+ * last byte of a message, and may reuse the memory as soon as it changes.
  *
  * What comes lies across the border of two pages, the second of which may not be written yet. So
  * the first store into it stops: all before the border must be there by then, and what the test
@@ -45,7 +44,7 @@ static const uint32_t lengths[] = { 2,	3,  4,	5,  7,	8,  9,	15, 16, 17, 24,	 31,
 static struct {
 	char *border;
 	size_t page_bytes;
-	uint32_t before; /* how many bytes of what comes lie before it */
+	uint32_t before; /* number of bytes before it */
 	char expected[BYTES_MAX];
 	volatile bool was_reached, was_whole;
 } field;
@@ -65,7 +64,7 @@ static void border_is_reached(int number, siginfo_t *info, void *context)
 	mprotect(field.border, field.page_bytes, PROT_READ | PROT_WRITE);
 }
 
-/* The device's thread stores too, and takes no signals: a fault would end it. */
+/* The device's thread stores too, and blocks signals: a fault would end it. */
 __attribute__((visibility("default"))) int epoll_wait(int fd, struct epoll_event *events, int n_max,
 						      int timeout_ms)
 {
@@ -118,7 +117,7 @@ static void field_judge(const char *way, uint32_t bytes)
 			 0);
 }
 
-/* --- what comes ---------------------------------------------------------- */
+/* --- received data ------------------------------------------------------- */
 
 static bool is_response(enum ibv_wr_opcode opcode)
 {
@@ -136,7 +135,7 @@ static void receive_into(struct rig *rig, const struct ibv_sge *field_sge)
 	ck_assert_int_eq(ibv_post_recv(rig->b.qp, &wr, &bad), 0);
 }
 
-/* What is to come into the field lies at the other end. */
+/* The other end has the data that will be written to the field. */
 static struct ibv_send_wr request(struct rig *rig, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
 				  const struct ibv_sge *field_sge)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * umad on a soft fabric: who owns a class, what becomes of transaction ids, and who is told what.
- * Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * umad on a soft fabric: owners of a class, transaction ids, and which agent receives a MAD. Runs
+ * on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -152,7 +152,7 @@ TEST(response_goes_to_who_asked)
 	ck_assert_int_eq(umad_recv(client, &in, &bytes, WAIT_MS), (int)other);
 	ck_assert_int_eq(umad_status(&in), 0);
 	ck_assert_int_eq(memcmp(in.mad + 12, "low!", 4), 0);
-	/* It is awaited no longer. */
+	/* The request has timed out. */
 	ck_assert_int_eq(umad_send(server, (int)id, &in, FAB_MAD_BYTES, 0, 0), 0);
 	ck_assert_int_eq(umad_poll(client, 50), -ETIMEDOUT);
 	close(server);
@@ -173,9 +173,9 @@ TEST(request_that_nobody_answers_comes_back)
 	close(fd);
 }
 
-/* --- descriptors for answers ------------------------------------------------- */
+/* --- descriptors for responses ----------------------------------------------- */
 
-/* Registers an agent, with the answer to be written to the first of these descriptors. */
+/* Registers an agent, whose response is written to the first of these descriptors. */
 static void ask_with(int port, const int fds[2])
 {
 	struct ib_user_mad head = { .agent_id = FAB_UMAD_CONTROL };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows of both types, and requests to invalidate their keys, from here and from afar.
- * Runs on a host of a soft fabric, on both of its wires: tests/fabric/meson.build.
+ * Memory windows of both types, and requests to invalidate their keys, from the owner and from the
+ * peer. Runs on a host of a soft fabric, on both of its wires: tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static struct ibv_mw_bind_info first_bytes(struct rig *rig)
 	return (struct ibv_mw_bind_info){ rig->b.mr, (uintptr_t)rig->b.memory, BYTES, REMOTE_ALL };
 }
 
-/* --- what a window allows ------------------------------------------------ */
+/* --- accesses that a window permits -------------------------------------- */
 
 static struct ibv_send_wr access_wr(struct rig *rig, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
 				    uint32_t rkey, uint64_t addr)
@@ -95,7 +95,7 @@ static void bind_one(struct rig *rig, struct ibv_mw *mw, struct ibv_mw_bind_info
 		ck_assert_int_eq(wc.opcode, IBV_WC_BIND_MW);
 }
 
-/* A window to b's first bytes. */
+/* Opens a window to b's first bytes. */
 static struct ibv_mw *open_bound(struct rig *rig)
 {
 	struct ibv_mw *mw;
@@ -171,7 +171,7 @@ TEST(window_that_begins_at_zero)
 	close_with(&rig, mw);
 }
 
-/* How a key comes to stand for nothing. */
+/* Ways to invalidate a key. */
 enum end_of_key {
 	NEVER_BOUND,
 	BOUND_ANEW,
@@ -231,7 +231,7 @@ TEST(region_stays_while_a_window_is_bound_to_it)
 			 IBV_REREG_MR_ERR_INPUT);
 	ck_assert_int_eq(errno, EBUSY);
 	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
-	rig_close(&rig); /* which deregisters it */
+	rig_close(&rig); /* this deregisters it */
 }
 
 enum wrong {
@@ -288,7 +288,7 @@ static struct ibv_send_wr invalidate_wr(enum ibv_wr_opcode opcode, uint32_t rkey
 	};
 }
 
-/* Bound by b's queue pair. */
+/* A window that is bound by b's queue pair. */
 static struct ibv_mw *new_bound(struct rig *rig)
 {
 	struct ibv_mw *mw = new_window(rig, IBV_MW_TYPE_2);
@@ -321,7 +321,7 @@ TEST(window_of_type_2_is_for_one_queue_pair)
 
 	open_for_windows(&rig);
 	mw = new_bound(&rig);
-	/* Now b writes by a's queue pair. */
+	/* Here b writes through a's queue pair. */
 	wr = access_wr(&rig, IBV_WR_RDMA_WRITE, &sge, mw->rkey, (uintptr_t)rig.b.memory);
 	sge = (struct ibv_sge){ (uintptr_t)rig.b.memory, 8, rig.b.mr->lkey };
 	rig_post(&rig.b, &wr);
@@ -403,7 +403,7 @@ TEST(long_send_invalidates_at_its_end)
 	close_with(&rig, mw);
 }
 
-/* A region of the program's cannot be invalidated, nor a window of type 1, nor one of nobody's. */
+/* Keys that cannot be invalidated: a region's, that of a window of type 1, and an unknown one. */
 static uint32_t lasting_key(struct rig *rig, struct ibv_mw *mw, int i)
 {
 	if (i == 0)
@@ -459,8 +459,7 @@ TEST(queue_pair_that_ends_leaves_its_windows_unbound)
 
 /* --- order --------------------------------------------------------------- */
 
-/* In one list: what was sent before the invalidation still arrives, and what comes after tells the
- * peer the new key. */
+/* In one list: sends before the invalidation still arrive; a send after it carries the new key. */
 TEST(requests_to_bind_and_invalidate_keep_their_place)
 {
 	struct ibv_send_wr wr[4], *bad;

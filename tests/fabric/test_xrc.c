@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Extended reliable connections: an initiator names the shared receive queue, of the target's
- * domain, that takes its message. Runs on a host of a soft fabric, on both of its wires:
- * tests/fabric/meson.build.
+ * Extended reliable connections: an initiator names a shared receive queue of the target's domain
+ * for its message. Runs on a host of a soft fabric, on both of its wires: tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +106,7 @@ static void open_xrc(struct xrc *xrc)
 	memcpy(rig->a.memory, "elephant", 8);
 }
 
-/* In an order in which nothing is busy. */
+/* In an order in which no object is busy. */
 static void close_xrc(struct xrc *xrc)
 {
 	struct rig *rig = &xrc->rig;
@@ -269,7 +268,7 @@ TEST(functions_of_an_extended_initiator_name_the_queue)
 	close_xrc(&xrc);
 }
 
-/* --- what is refused ----------------------------------------------------- */
+/* --- refused requests ---------------------------------------------------- */
 
 static void expect_refusal(struct xrc *xrc, struct ibv_send_wr *wr, enum ibv_wc_status status,
 			   enum ibv_event_type event)
@@ -314,7 +313,7 @@ TEST(queue_of_another_domain_is_not_reached)
 	close_xrc(&xrc);
 }
 
-/* The keys that a peer may use are those of the protection domain of the queue that it names. */
+/* A peer may use keys of the protection domain of the queue that it names. */
 TEST(keys_are_those_of_the_queues_protection_domain)
 {
 	struct ibv_pd *pd;

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 /**
- * clean_directory() - remove the state file that the previous input has left
+ * clean_directory() - remove the state file of the previous input
  *
- * Return: the path of the socket, in a folder that the first call has made for this process.
+ * Return: the path of the socket, in a folder that the first call creates for this process.
  */
 static inline const char *clean_directory(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any node, service and hints for rdma_getaddrinfo(), and any bytes as ibacm's answer: it fails, or
- * what it finds is whole. No name server is asked: names are numbers (--wrap=getaddrinfo).
+ * Any node, service and hints for rdma_getaddrinfo(), and any bytes as ibacm's response: it fails,
+ * or its results are complete. No name server is queried: names are numbers (--wrap=getaddrinfo).
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static struct ibacm acm;
 static int ibacm_end; /* of the connection */
 static struct ibv_device *device_list[2];
 
-/* --- the outside world --------------------------------------------------- */
+/* --- substitutes --------------------------------------------------------- */
 
 #undef ibv_get_device_list
 struct ibv_device **ibv_get_device_list(int *num)
@@ -53,7 +53,7 @@ int __wrap_getaddrinfo(const char *node, const char *service, const struct addri
 	return __real_getaddrinfo(node, service, &with, ret);
 }
 
-/* Mostly an answer to the question that comes: the right header in front of any entries. */
+/* Mostly a response to the request: a valid header in front of any entries. */
 static void prepare_reply(void)
 {
 	static const uint16_t types[] = { 2, 3, 0x10, 7 }; /* two addresses, a path, nothing */
@@ -112,7 +112,7 @@ static const char *next_text(char text[TEXT_MAX])
 	return text;
 }
 
-/* Exactly as long as it says, so that who reads on is caught. */
+/* Exactly as long as stated, so that reads beyond it are detected. */
 static struct sockaddr *next_addr(socklen_t *ret_bytes)
 {
 	static const sa_family_t families[] = { AF_INET, AF_INET6, AF_IB, AF_UNIX };
@@ -155,7 +155,7 @@ static unsigned int sum_of(const void *bytes, size_t n)
 	return sum;
 }
 
-/* All that an entry says is there can be read. */
+/* All data of an entry can be read. */
 static void look_at(const struct rdma_addrinfo *found)
 {
 	unsigned int sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any packets, as a capture has them: found or passed over, followed, shown in every way and
- * explained. A packet of the input is a byte for the link type, two for its size, and its bytes.
+ * Any packets in a capture: parsed or skipped, followed, shown in every form and explained. A
+ * packet of the input is a byte for the link type, two for its size, and its bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>

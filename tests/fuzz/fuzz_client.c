@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies, to the library's side of its sockets (lib/portd/client/portd_client.c,
+ * A malicious cmportd, for the client side of its sockets (lib/portd/client/portd_client.c,
  * request.c, resume.c): any answers with any descriptors, any records where messages are expected,
- * any hang-up, any words on the page of leases. Every call returns, and at the end no descriptor is
- * left.
+ * any hang-up, any contents of the page of leases. Every call returns, and at the end no descriptor
+ * is left.
  *
  * Answers are put on the socket when the client begins to wait for one. Time passes while it looks
  * at the clock (--wrap), and nothing sleeps.
@@ -47,7 +47,7 @@ int __wrap_spawn_cmportd(const char *path, int client_fd, int *ret_fd);
 
 static struct input in;
 static struct portd_client *client;
-static int control = -1, data = -1; /* the liar's ends */
+static int control = -1, data = -1; /* ends of the malicious cmportd */
 static int64_t clock_ms;
 
 static void drain(int fd)
@@ -58,7 +58,7 @@ static void drain(int fd)
 		;
 }
 
-/* --- what the liar says -------------------------------------------------- */
+/* --- output of the malicious cmportd ------------------------------------- */
 
 static int new_data_socket(void)
 {
@@ -130,7 +130,7 @@ static void next_record(struct portd_record *ret)
 	ret->type = PORTD_REPLY;
 }
 
-/* A reply that is good in most of its parts. */
+/* A reply that is mostly valid. */
 static void reply(void)
 {
 	struct portd_datagram out = { .bytes = 0 };
@@ -258,7 +258,7 @@ static void do_resume(void)
 	portd_resume(client, &memory);
 }
 
-/* What the thread that receives would do meanwhile. */
+/* The work of the receiving thread. */
 int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 				  const struct timespec *until)
 {
@@ -296,7 +296,7 @@ static void do_lease(void)
 	uint16_t ps = spaces[next_byte(&in) % 4];
 	uint16_t port = portd_take_port(client, ps);
 
-	/* It may be put where it is not looked for: then it is lost, to the liar. */
+	/* If it is put at a place that is not searched, it is lost. */
 	if (port && next_byte(&in) & 1)
 		portd_give_port(client, ps, port);
 }

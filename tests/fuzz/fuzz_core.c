@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any sequence of calls, messages and waits into the core. A message may name the ids of living
- * connections, so that it gets past the look-up. In the end everything is destroyed, and after
- * the longest wait nothing may be left: no connection, no timer, no index entry.
+ * Any sequence of calls, messages and waits into the core. A message may name the ids of live
+ * connections, so that it passes the lookup. In the end everything is destroyed, and after the
+ * longest wait nothing may be left: no connection, no timer, no index entry.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ static void do_call(struct world *w)
 		*which = NULL;
 }
 
-/* As cmportd does with what a client leaves: any state, ended at once. */
+/* As cmportd handles connections of ended clients: any state, ended at once. */
 static void do_adopt(struct world *w)
 {
 	struct cm_record of = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a datagram for a datagram socket, on its queue pair and on UDP: a header that is
- * taken lies within the datagram, and is encoded to what is decoded to the same.
+ * Any bytes as a datagram for a datagram socket, on its queue pair and on UDP: an accepted header
+ * lies within the datagram, and survives encoding and decoding.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a MAD: decoding is safe, printing is safe, and what was decoded is encoded to what
- * it was decoded from, apart from bits that no row names.
+ * Any bytes as a MAD: decoding is safe, printing is safe, and encoding restores the MAD, apart from
+ * bits without a row.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any text and MAD for purecm report --mask: a text is masked the same way twice, whatever is in
- * it, and an address that follows it is not shown; a MAD that is shown can be masked again.
+ * Any text and MAD for purecm report --mask: masking a text is deterministic, and an address behind
+ * any text is masked; a masked MAD can be masked again.
  */
 #include <stdlib.h>
 #include <string.h>

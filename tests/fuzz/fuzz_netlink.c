@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any bytes in place of the kernel's answers and announcements, while routes, neighbours,
- * interfaces and GIDs are looked up: nothing beyond a message is read, and every call ends. What
- * has not been received of a buffer is poisoned while a message is in it.
+ * interfaces and GIDs are looked up: no byte beyond a message is read, and every call ends. The
+ * unused part of a buffer is poisoned.
  *
  * The calls of lib/net/ that talk to the kernel are replaced when this is linked (--wrap).
  */
@@ -25,7 +25,7 @@
 #define MESSAGE_MAX 4096
 #define ATTRS_MAX   8
 #define GIDS_MAX    16
-#define HUGE_BYTES  60000 /* more than any buffer of ours */
+#define HUGE_BYTES  60000 /* larger than all buffers of the library */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -44,7 +44,7 @@ static uint32_t seq; /* of the request that waits for its answer */
 static uint8_t message[MESSAGE_MAX];
 static size_t message_bytes;
 
-/* --- what the kernel says ------------------------------------------------ */
+/* --- messages of the kernel ---------------------------------------------- */
 
 static const uint16_t types[] = {
 	RTM_NEWROUTE, RTM_NEWNEIGH, RTM_DELNEIGH, RTM_NEWADDR, RTM_DELADDR,  RTM_NEWLINK,
@@ -59,7 +59,7 @@ static void put_attr(struct nlmsghdr *hdr)
 			       .rta_type = (uint16_t)(type & 0x3f) };
 
 	if (type & 0x40)
-		attr.rta_len = next_byte(&in); /* a lie */
+		attr.rta_len = next_byte(&in); /* a wrong value */
 	if (type & 0x80)
 		attr.rta_type |= NLA_F_NESTED;
 	memcpy((uint8_t *)hdr + at, &attr, sizeof(attr));
@@ -67,7 +67,7 @@ static void put_attr(struct nlmsghdr *hdr)
 	hdr->nlmsg_len = (uint32_t)(at + RTA_LENGTH(bytes));
 }
 
-/* A message that is right but for what it says; then anything in it may be changed. */
+/* A well-formed message with any contents; then any byte may be changed. */
 static void put_message(void)
 {
 	struct nlmsghdr *hdr = (struct nlmsghdr *)(message + message_bytes);
@@ -103,7 +103,7 @@ static void make_message(void)
 	for (i = 0; i <= how % 4u; i++)
 		put_message();
 	if (how & 8 && message_bytes)
-		message_bytes -= next_byte(&in) % 16; /* cut short */
+		message_bytes -= next_byte(&in) % 16; /* truncated */
 }
 
 static ssize_t give(void *to, size_t room, int flags)
@@ -152,7 +152,7 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 	return 0;
 }
 
-/* Whatever is announced is in the socket that has everything. */
+/* Every announcement is in the socket without a filter. */
 int __wrap_epoll_wait(int fd, struct epoll_event *ready, int n_max, int timeout_ms)
 {
 	(void)fd, (void)n_max, (void)timeout_ms;
@@ -233,7 +233,7 @@ static struct verbs_context device = {
 	.context.abi_compat = __VERBS_ABI_IS_EXTENDED,
 };
 
-/* --- what is asked ------------------------------------------------------- */
+/* --- lookups ------------------------------------------------------------- */
 
 static struct net_route route;
 
@@ -329,7 +329,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		return 0;
 	while (in.left)
 		does[next_byte(&in) % (sizeof(does) / sizeof(does[0]))]();
-	net_after_fork(); /* forgets it all */
+	net_after_fork(); /* drops all caches */
 	gid_forget(NULL);
 	return 0;
 }

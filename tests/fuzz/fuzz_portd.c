@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any sequence of what clients of several users and network namespaces may do to cmportd, of
- * messages from the wire, and of restarts. Alice keeps to the rules: she has a connection and
- * listens, and nothing that the others do may change either, a restart neither. In the end they all
- * leave, and after the longest wait nothing of them may be left: no client, tracked connection,
- * connection or descriptor.
+ * Any sequence of requests of clients of several users and network namespaces to cmportd, of
+ * received messages, and of restarts. Alice follows the rules: her client has a connection and a
+ * listener, which nothing may change. In the end all clients leave, and after the longest timeout
+ * nothing may be left: no client, tracked connection, connection or descriptor.
  *
- * An input is a sequence of actions, a byte each, with what the action needs after it.
+ * An input is a sequence of actions, a byte each, followed by its arguments.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -27,7 +26,7 @@
 #define N_HOSTS		 3
 #define USERS		 4
 #define ALICE_UID	 1000
-#define GONE_PID	 0x7ffffff0 /* of all others, when the next cmportd looks for them */
+#define GONE_PID	 0x7ffffff0 /* of all others, when the next cmportd assigns theirs */
 #define ALICE_PEER	 9
 #define ALICE_ID	 (alice.first + 1)
 #define PEER_ID		 0x701
@@ -73,7 +72,7 @@ static void hang_up(struct rig_client *who)
 	fd_close(&who->page_fd);
 }
 
-/* Disconnects a client and has another take its slot, as any user in any network namespace. */
+/* Disconnects a client and lets another take its slot, as any user in any network namespace. */
 static struct rig_client *next_newcomer(void)
 {
 	uint8_t which = next_byte();
@@ -102,7 +101,7 @@ static int open_port_1(struct rig_client *who)
 	return err;
 }
 
-/* His user may have no right to that by now, or it may be too early. */
+/* The client's user may no longer be permitted to, or not yet. */
 static void do_join(void)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
@@ -196,7 +195,7 @@ static struct mad_path next_path(void)
 	return rig_peer(1 + host % N_HOSTS);
 }
 
-/* @to: where a client sends it; NULL for a message of a peer */
+/* @to: the destination of a client's message; NULL for a message of a peer */
 static void next_fields(struct cm_msg *msg, uint64_t guid, const struct mad_path *to)
 {
 	struct cma_hdr hdr = { .ip_version = 4, .dst_addr = { [12] = 10, [15] = 1 } };
@@ -240,7 +239,7 @@ static void next_message(uint8_t mad[MAD_BYTES], uint64_t guid, const struct mad
 		mad[at] = next_byte();
 }
 
-/* What the input says, made a little better. */
+/* Values of the input, adjusted to be more often valid. */
 static void improve(struct portd_record *record, uint32_t claim_id)
 {
 	if (record->type == PORTD_HELLO) {
@@ -312,7 +311,7 @@ static void do_flood(void)
 		;
 }
 
-/* --- the rest of the world ----------------------------------------------- */
+/* --- network and device -------------------------------------------------- */
 
 static void do_arrive(void)
 {
@@ -364,7 +363,10 @@ static void do_hops(void)
 	waiting_neighbour(rig_server(), &addr);
 }
 
-/* What peers say is for an interface of another namespace, which some clients may have shown. */
+/*
+ * Messages of peers are for an interface of another namespace, which some clients may have
+ * announced.
+ */
 static void do_elsewhere(void)
 {
 	uint8_t where = next_byte();
@@ -373,7 +375,7 @@ static void do_elsewhere(void)
 	rig_foreign_has(where >> 1 & 1);
 }
 
-/* Of the ports that Alice has not opened. */
+/* For ports that Alice has not opened. */
 static void do_unplug(void)
 {
 	unsigned int i;
@@ -383,9 +385,9 @@ static void do_unplug(void)
 			host_port_close(rig_server(), rig_server()->host_port[i]);
 }
 
-/* --- what must be true --------------------------------------------------- */
+/* --- invariants ---------------------------------------------------------- */
 
-/* Nobody but Alice, who is silent, may speak with her comm id where she is heard. */
+/* Only Alice may send messages with her comm id to her peer, and she sends none. */
 static void look_at_wire(void)
 {
 	struct rig_sent sent;
@@ -404,7 +406,7 @@ static void look_at_alice(void)
 	assert(tracked && tracked->is.state == CM_ESTABLISHED &&
 	       tracked->is.remote_comm_id == PEER_ID);
 	assert(!rig_is_disconnected(&alice));
-	assert(rig_ask(&alice, &bind) == 0); /* the claim is hers, and there */
+	assert(rig_ask(&alice, &bind) == 0); /* the claim still exists, and is hers */
 	assert(alice.reply.port == RIG_SERVICE);
 }
 
@@ -480,7 +482,7 @@ static void resume_alice(const struct portd_record *track)
 	rig_ask(&alice, &done);
 }
 
-/* Whatever the others had, the next cmportd has read. */
+/* The next cmportd has read all state of the others. */
 static void do_restart(void)
 {
 	struct portd_record track = { .type = PORTD_TRACK };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that speaks RoCE v2 and means no good: packets with the right ICRC and any opcode, PSN,
- * length, address and key, or any bytes at all, while the program sends and receives. Nothing is
- * stored outside of what is registered, what is sent stays well-formed, and all comes to rest.
+ * A malicious peer on RoCE v2: packets with the right ICRC and any opcode, PSN, length, address and
+ * key, or any bytes at all, while the program sends and receives. Nothing is stored outside of
+ * registered memory, sent packets are well-formed, and all activity ends.
  */
 #include <assert.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static uint64_t any_address(void)
 	switch (next_byte(&in) % 4) {
 	case 0:
 		return next_word(&in);
-	case 1: /* about where the region ends */
+	case 1: /* near the end of the region */
 		return WORLD_BYTES - GUARD_BYTES - next_byte(&in);
 	case 2:
 		return UINT64_MAX - next_byte(&in);
@@ -53,7 +53,7 @@ static void seal_and_inject(unsigned int to, uint8_t *bytes, size_t n)
 	world_inject(world, to, bytes, n);
 }
 
-/* A packet as it could be, but for some of its fields. */
+/* A valid packet except for some of its fields. */
 static void inject_packet(void)
 {
 	static uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
@@ -132,7 +132,7 @@ static void post(void)
 				  .send_flags = next_byte(&in) & 1 ? IBV_SEND_FENCE : 0 };
 	uint32_t bytes = next_byte(&in) * 16u;
 
-	/* A datagram wants an address handle. */
+	/* A datagram needs an address handle. */
 	if (world->end[0].qp->qp_type == IBV_QPT_UD)
 		return;
 	if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)

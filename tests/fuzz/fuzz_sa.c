@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A subnet administrator that lies, to those who ask for paths and groups: any answers to what was
- * asked, any bytes, at any time, while who is told asks again or loses interest. Each question has
- * one answer at most, and groups one more; when nobody is interested any more, nothing is left.
+ * A malicious subnet administrator for clients that query paths and groups: any responses, any
+ * bytes, at any time, while clients query again or cancel. Each request has at most one result,
+ * groups one more; after all are cancelled, nothing is left.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ struct asker {
 	struct sa_ask ask;
 	bool waits;
 	bool is_member;
-	const struct sa_msg *table; /* which it is being told */
+	const struct sa_msg *table; /* a table that is being reported */
 };
 
 static struct {
@@ -34,9 +34,9 @@ static struct {
 	uint8_t sent[SENT_MAX][MAD_BYTES];
 	unsigned int n_sent;
 	struct cm_time now;
-	struct cm_time since[8]; /* of paths that do not work, by their DGID */
+	struct cm_time since[8]; /* paths that do not work, by DGID */
 	struct input in;
-	unsigned int depth; /* of done() that asks, and is told at once */
+	unsigned int depth; /* nesting of done() calls that start requests */
 } world;
 
 static void on_wire(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
@@ -131,7 +131,7 @@ static void withdraw(void)
 	forget(&world.askers[next_byte(&world.in) % ASKS]);
 }
 
-/* To one of the last questions, with some bytes of its own. */
+/* A response to one of the latest requests, with some arbitrary bytes. */
 static void answer(void)
 {
 	uint8_t mad[MAD_BYTES], fields, i;
@@ -147,7 +147,7 @@ static void answer(void)
 	sa_agent_input(&world.agent, mad, sizeof(mad), world.now);
 }
 
-/* On the heap, so that a sanitizer sees what is read behind its end. */
+/* On the heap, so that a sanitizer detects reads beyond its end. */
 static void bytes_arrive(void)
 {
 	size_t n = next_byte(&world.in) * 2u;
@@ -185,7 +185,7 @@ static void revalidate(void)
 	world.since[next_byte(&world.in) % 8] = world.now;
 }
 
-/* All lose interest, and the administrator says no more. */
+/* All clients cancel, and the administrator sends nothing more. */
 static void end(void)
 {
 	unsigned int i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Clients of cmportd on InfiniBand, of two users, that query the subnet administrator, join groups,
- * lose interest and go at any moment, while it answers anything, or nothing, and is replaced. In
- * the end they all leave, and after the longest wait nothing of them may be left.
+ * cancel and disconnect at any time, while it sends any responses, or none, and cmportd is
+ * replaced. In the end all clients leave, and after the longest timeout nothing may be left.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "tests/unit/portd/rig_subnet.h"
 
 #define CLIENTS	   4
-#define ALLOWED	   1000000000 /* messages a second: this is not about rates */
+#define ALLOWED	   1000000000 /* messages per second: rates are not tested here */
 #define LATEST	   16	      /* queries that may be answered */
 #define LONGEST_MS 600000
 #define ROUNDS	   5
@@ -40,7 +40,7 @@ static void hang_up(struct rig_client *who)
 	}
 }
 
-/* One is there, or another comes in its place. Return: it. */
+/* Return: a client, connected first if necessary. */
 static struct rig_client *next_client(void)
 {
 	unsigned int i = next_byte(&in) % CLIENTS;
@@ -102,7 +102,7 @@ static void do_ask(void)
 	ask->timeout_ms = how & 4 ? LONGEST_MS : next_byte(&in) * 10u;
 	ask->comp_mask = how >> 4;
 	fills[how % 3](ask);
-	if (how & 8) /* or anything */
+	if (how & 8) /* or anything else */
 		next_bytes(&in, ask->record, sizeof(ask->record));
 	say(&record);
 }
@@ -157,7 +157,7 @@ static void do_event(void)
 						    IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ERR };
 	uint8_t how = next_byte(&in);
 
-	rig_settle(); /* what was said before is for the administrator before */
+	rig_settle(); /* earlier messages are for the previous administrator */
 	rig_port_event(type[how % 4], how >> 4);
 }
 

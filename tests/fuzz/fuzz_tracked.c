@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as the file that a cmportd has left behind: what is found in it can be ended, told of
- * and forgotten, and new tracked connections are kept beside it.
+ * Any bytes as the state file of a previous cmportd: connections in it can be ended, reported and
+ * dropped, and new ones are added.
  *
  * An input is two ports and then tracked connections, with a flag in the first byte; the rest of
- * the file is as it should be.
+ * the file is valid.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -39,14 +39,14 @@ static struct tracked_store *open_store(int fd)
 	return &file.store;
 }
 
-/* What a cmportd would have done has to be done at least. */
+/* At least what cmportd does with them. */
 static void put(int fd, const void *bytes, size_t n, size_t at)
 {
 	if (pwrite(fd, bytes, n, STATE_FILE_TRACKED_AT + (off_t)at) != (ssize_t)n)
 		abort();
 }
 
-/* Seals are not guessed. */
+/* A valid seal cannot be guessed. */
 static void seal_all(int fd, size_t n_tracked)
 {
 	const uint32_t port = UINT32_C(0x706f7274);

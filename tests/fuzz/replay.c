@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fuzz target without libFuzzer: plays the inputs of a folder, the kept corpus. Names each on
- * stderr first, so that the last one there is what ended the process.
+ * A fuzz target without libFuzzer: runs the inputs of a folder, the corpus. Prints the name of each
+ * to stderr first, so that the last one identifies the input of a crash.
  */
 #include <dirent.h>
 #include <err.h>
@@ -20,7 +20,7 @@ static void play(const char *name)
 		err(1, "%s", name);
 	fprintf(stderr, "%s\n", name);
 	size_t bytes = (size_t)ftell(file);
-	/* Of its own size, so that the address sanitizer sees what reads beyond it. */
+	/* Allocated in its exact size, so that the address sanitizer detects reads beyond it. */
 	uint8_t *data = malloc(bytes);
 	if (!data && bytes)
 		err(1, "%s", name);

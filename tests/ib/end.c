@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One end of a connection by AF_IB addresses, of which everything can be chosen: partition, service
- * id and what of it counts, port space, path. Says what its queue pair was given, and moves a
- * message each way. Run by programs.py on a soft fabric.
+ * One end of a connection by AF_IB addresses, with selectable partition, service id and its mask,
+ * port space and path. Prints the attributes of its queue pair, and transfers a message each way.
+ * Run by programs.py on a soft fabric.
  *
  *   end [-k PKEY] [-S SID] [-m MASK] [-P tcp|ib] GID                      waits for a request
  *   end [-k PKEY] [-S SID] [-m MASK] [-P tcp|ib] [-r BITS [-H HOPS]] GID PEER_GID
@@ -175,7 +175,7 @@ static struct ibv_path_data path_to(struct rdma_cm_id *of, uint32_t flags, uint8
 	data.path.sgid = of->route.addr.addr.ibaddr.sgid;
 	data.path.dgid = of->route.addr.addr.ibaddr.dgid;
 	data.path.slid = htobe16(port.lid + bits);
-	/* The other one of the two. */
+	/* Return: the other of the two. */
 	data.path.dlid = htobe16(((LID_A + 2) << port.lmc) - port.lid + bits);
 	data.path.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE;
 	data.path.flowlabel_hoplimit = htobe32(options.hops);
@@ -197,14 +197,14 @@ static void give_path(void)
 
 	if (rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, data, sizeof(data)))
 		die("rdma_set_option");
-	/* It completes nothing, so its event is not taken from a synchronous id. */
+	/* The option completes nothing, so no event is taken from a synchronous id. */
 	if (rdma_get_cm_event(id->channel, &event) || rdma_ack_cm_event(event))
 		die("rdma_get_cm_event");
 }
 
 static void ask(const char *gid, const char *peer)
 {
-	static const char hello[92] = "ninety-two bytes"; /* all that AF_IB has room for */
+	static const char hello[92] = "ninety-two bytes"; /* the maximum of AF_IB */
 	struct rdma_conn_param param = { .private_data = hello,
 					 .private_data_len = sizeof(hello),
 					 .rnr_retry_count = 7,

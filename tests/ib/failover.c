@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ids on an interface that fails over, as a bond does: failover OWN PEER COMMAND. Prints the port
- * of an id that is resolved to PEER before and after COMMAND, and what it and a listener at OWN
- * hear of the failover.
+ * of an id that is resolved to PEER before and after COMMAND, and the events that it and a listener
+ * at OWN get.
  */
 #include <arpa/inet.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A member of a multicast group on an InfiniBand subnet, by AF_IB addresses alone: binds to a GID,
- * joins, sends one datagram to the group or waits for one, leaves. Run by programs.py on a soft
+ * A member of a multicast group on an InfiniBand subnet, with AF_IB addresses only: binds to a GID,
+ * joins, sends one datagram to the group or waits for one, and leaves. Run by programs.py on a soft
  * fabric.
  *
  *   group GID MGID send|receive
@@ -66,7 +66,7 @@ static void open_id(const char *gid)
 		die("ibv_reg_mr");
 }
 
-/* The program that posts knows how long a completion may take: as long as it is run for. */
+/* The caller limits the duration of the completion by that of the program. */
 static void wait_for(enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;

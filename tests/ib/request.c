@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that says what no caller of the API can: a REQ with an alternate path, and LAP, to a
+ * A peer that sends what no caller of the API can: a REQ with an alternate path, and LAP, to a
  * program that listens with AF_IB (end.c) on host a of a fabric with --lmc 1; it is on host b.
- * Prints what is answered. Run by programs.py.
+ * Prints the responses. Run by programs.py.
  *
  *   request GID PEER_GID stays|moves     where the alternate path leads to: the peer, or elsewhere
  */
@@ -44,7 +44,7 @@ static void send_msg(const struct cm_msg *msg)
 		exit(1);
 }
 
-/* Return: whether something came in time. */
+/* Return: whether a message arrived in time. */
 static bool receive(int ms, struct cm_msg *ret)
 {
 	struct pollfd ready = { .fd = port->fd, .events = POLLIN };
@@ -79,7 +79,7 @@ static struct cm_req_path path_of(unsigned int bits, const struct mad_gid *to, u
 				     .local_ack_timeout = ack_timeout };
 }
 
-/* The program on the other end may start late. */
+/* The program at the other end may start late. */
 static bool nobody_listens(const struct cm_msg *answer)
 {
 	return answer->hdr.attr_id == CM_ATTR_REJ &&
@@ -119,7 +119,7 @@ static void connect_to(const struct mad_gid *alternate, struct cm_msg *ret)
 static void set_ids(struct cm_msg *msg, enum cm_attr attr, const struct cm_msg *rep)
 {
 	cm_msg_init(msg, attr, 2);
-	/* Every message after REP begins with both. */
+	/* All messages from REP on begin with both ids. */
 	msg->rtu.local_comm_id = OUR_ID;
 	msg->rtu.remote_comm_id = rep->rep.local_comm_id;
 }
@@ -138,7 +138,7 @@ static void ask_to_move(const struct cm_msg *rep)
 	show("LAP", is_answered, &answer);
 }
 
-/* The program on the other end does not look at events, so nothing is answered. */
+/* The program at the other end does not read its events, so no response is expected. */
 static void disconnect(const struct cm_msg *rep)
 {
 	struct cm_msg msg;

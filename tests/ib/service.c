@@ -8,7 +8,8 @@
  *   service list NAME                  rdma_getaddrinfo()
  *   service find NAME                  also rdma_create_ep(), rdma_connect()
  *   service resolve NAME GID           rdma_resolve_addrinfo() of an id that is bound to the GID
- *   service cancel NAME                from another thread, while the administrator is silent
+ *   service cancel NAME                from another thread, while the administrator does not
+ *   respond
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -171,7 +172,7 @@ static unsigned int print_list(const struct rdma_addrinfo *info)
 	return n;
 }
 
-/* The server may not be there yet, and the administrator may be busy. */
+/* The server may not be registered yet, and the administrator may be busy. */
 static struct rdma_addrinfo *wait_for(const char *name)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };

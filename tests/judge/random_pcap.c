@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random messages of the CM, and with "sa" also of the SA, for tshark_judge.py: writes them to a
- * capture file as RoCE v2 packets, and prints what every field of them is, one message a line: "REP
+ * capture file as RoCE v2 packets, and prints every field, one message per line: "REP
  * local_comm_id=17 ...". Half of them travel over IPv4 and half over IPv6, because a decoder may
  * read GIDs by that. Integers are printed in decimal, byte strings in hexadecimal.
  */
@@ -34,7 +34,7 @@ static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
 	return at + n;
 }
 
-/* The last bytes of both addresses: a conversation of its own for every message. */
+/* The last bytes of both addresses, so that every message is a conversation of its own. */
 static uint8_t *put_ip4(uint8_t *at, unsigned int number)
 {
 	const uint8_t ip[IP4_BYTES] = { 0x45,
@@ -137,7 +137,7 @@ static void fill_random(uint8_t *bytes, size_t n)
 		bytes[i] = random();
 }
 
-/* Every other request is one of the RDMA IP CM service, with its header. */
+/* Every other request is for the RDMA IP CM service, with its header. */
 static void make_ip_request(struct cm_req *req, struct cma_hdr *cma)
 {
 	uint8_t wire[CMA_HDR_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Our client of the subnet administrator on a command line, for sa_judge.py, which gives it an
- * OpenSM on a simulated fabric. Reads commands, one a line, and prints an answer to each:
+ * The client of the subnet administrator as a program, for sa_judge.py, which runs an OpenSM on a
+ * simulated fabric. Reads commands, one per line, and prints a response to each:
  *
  *   path DGID        the path to a port
  *   join MGID full   become a member of a group; again: once more
@@ -74,7 +74,7 @@ static void done(struct sa_ask *ask, int err, const struct sa_msg *answer)
 	fflush(stdout);
 }
 
-/* Until there is an answer, or for as long as a goodbye takes. */
+/* Waits for a response, or for as long as a leave takes. */
 static void run(int64_t for_ms)
 {
 	struct cm_time end = cm_time_after(now(), (uint64_t)for_ms * CM_NS_PER_MS);
@@ -83,7 +83,7 @@ static void run(int64_t for_ms)
 	size_t bytes;
 
 	while (!is_done && !cm_time_reached(end, now())) {
-		/* Read only then: the simulator's descriptors always block. */
+		/* Read only when ready: the simulator's descriptors always block. */
 		if (poll(&poll_fd, 1, 10) == 1 && umad_sa_receive(&sa, &mad, &bytes) == 0)
 			sa_agent_input(&agent, mad, bytes, now());
 		sa_agent_expire(&agent, now());
@@ -145,7 +145,7 @@ static void registered(struct sa_flight *flight, int err, const struct sa_msg *a
 	fflush(stdout);
 }
 
-/* Programs do it without librdmacm, and so without the agent. */
+/* Programs do this without librdmacm, and so without the agent. */
 static void offer(const char *name, const char *id)
 {
 	static struct sa_flight flight;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MADs that two Linux kernels sent each other, read with our rows. capture_golden.py made them;
- * what is asserted is what the protocol says they must hold, whoever captures them again.
- * GOLDEN_DIR is the folder of the files.
+ * MADs that two Linux kernels sent each other, decoded with the tables of mad/. capture_golden.py
+ * captured them; the assertions follow from the protocol, and hold for any new capture. GOLDEN_DIR
+ * is the folder of the files.
  */
 #include <check.h>
 #include <glob.h>

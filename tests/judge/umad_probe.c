@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mad/umad.c on a real port, for umad_lab.py: opens the port and says what came of it, and sends
- * DREPs for nobody to a GID of the port itself to see them arrive.
+ * mad/umad.c on a real port, for umad_lab.py: opens the port and prints the result, and sends DREPs
+ * without a receiver to a GID of the port itself, to receive them.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -69,7 +69,7 @@ static int64_t receive_one(struct mad_port *port, struct mad_path *path)
 	return err ? err : (int64_t)msg.drep.local_comm_id;
 }
 
-/* Takes what arrives; every message once. Return: 0 or -errno. */
+/* Receives each message once. Return: 0 or -errno. */
 static int receive_load(struct mad_port *port, const struct mad_path *sent, int count,
 			int64_t *ret_gap_us)
 {
@@ -108,7 +108,7 @@ static struct mad_path path_to(const char *gid, int index)
 	return path;
 }
 
-/* @stray: a GID that nobody answers for, or NULL; a message is sent to it meanwhile */
+/* @stray: a GID without an owner, or NULL; a message is sent to it meanwhile */
 static int loop(struct mad_port *port, struct mad_path path, int count, int n_threads,
 		const char *stray)
 {
@@ -141,7 +141,7 @@ static int loop(struct mad_port *port, struct mad_path path, int count, int n_th
 	return err;
 }
 
-/* Has the port until it is killed or the device is gone. */
+/* Owns the port until it is killed or the device is removed. */
 static int hold(struct mad_port *port)
 {
 	struct pollfd poll_fd = { .fd = port->fd, .events = POLLIN };
@@ -154,7 +154,7 @@ static int hold(struct mad_port *port)
 	while (err == -EAGAIN && poll(&poll_fd, 1, -1) > 0)
 		err = mad_port_receive(port, &path, mad);
 	printf("receive: %s\n", strerrorname_np(-err));
-	/* The kernel takes one descriptor after the other away, and we send on others. */
+	/* The kernel blocks one descriptor after the other, and we send on others. */
 	for (int i = 0; i < REMOVAL_TURNS; i++) {
 		err = mad_port_send(port, &path, mad);
 		if (err == -ENODEV)

@@ -2,8 +2,8 @@
 /*
  * More requests at once than a listener's backlog holds, over the loop-back device.
  *
- * burst WHAT: one of the plays below; exit status 0 if it went as its name says, else 1 and a line
- * of what went otherwise. loop.py calls it.
+ * burst WHAT: one of the scenarios below; exit status 0 if it succeeded, else 1 and a line with the
+ * difference. Run by loop.py.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -95,7 +95,7 @@ static void listen_and_call(struct sockaddr *at)
 	}
 }
 
-/* Return: whether there was a request within the time; it was refused. */
+/* Return: whether a request arrived in time; it was rejected. */
 static bool refuse_one(int wait_ms)
 {
 	struct rdma_cm_event *event = next_event(server, wait_ms);
@@ -125,7 +125,7 @@ static void count_rejected(void)
 	}
 }
 
-/* --- plays --------------------------------------------------------------- */
+/* --- scenarios ----------------------------------------------------------- */
 
 /*
  * On a busy machine a request may be repeated although it is queued: its listener counts it as a

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An RDMA device that exists in memory only, so that ids connect without a kernel that knows RDMA:
- * the calls of libibverbs, and mad/umad.h, with the same names, so that the linker takes these.
- * Verbs make objects and forget what they are told. What is sent from its port arrives there: the
- * device is a loop-back.
+ * An RDMA device that exists in memory only, so that ids connect without RDMA in the kernel: the
+ * calls of libibverbs, and mad/umad.h, with the same names, so that the linker uses these. Verbs
+ * create objects and ignore attributes. Messages sent from its port arrive there: the device is a
+ * loopback.
  *
- * Its GIDs are those of the interface loop0, which loop.py makes. Linked with programs that hold
- * the library, and with a cmportd.
+ * Its GIDs are those of the interface loop0, which loop.py creates. Linked with programs that
+ * include the library, and with a cmportd.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -31,7 +31,7 @@
 
 struct loop_port {
 	struct mad_port port; /* first */
-	int in;		      /* where what is sent is written to */
+	int in;		      /* sent messages are written to it */
 };
 
 static atomic_int n_objects;
@@ -179,7 +179,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return i;
 }
 
-/* --- what is made on it -------------------------------------------------- */
+/* --- the device ---------------------------------------------------------- */
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
@@ -215,7 +215,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return drop(channel);
 }
 
-/* In parentheses: libibverbs has a macro of that name. */
+/* --- objects --- */
 struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct ibv_mr *mr = make(sizeof(*mr));
@@ -377,7 +377,7 @@ struct packet {
 	uint8_t mad[MAD_BYTES];
 };
 
-/* Both ends have the same address: the way to the peer is the way back. */
+/* Both ends have the same address: the path to the peer is the path back. */
 static int send_mad(struct mad_port *port, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES])
 {
@@ -385,7 +385,7 @@ static int send_mad(struct mad_port *port, const struct mad_path *path,
 
 	memcpy(packet.mad, mad, MAD_BYTES);
 	if (send(((struct loop_port *)port)->in, &packet, sizeof(packet), MSG_DONTWAIT) < 0)
-		return -EAGAIN; /* lost, as on a wire */
+		return -EAGAIN; /* dropped, as on a wire */
 	return 0;
 }
 

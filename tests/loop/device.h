@@ -8,7 +8,7 @@
 #define LOOP_ADDR  "10.77.0.1"
 #define LOOP_ADDR6 "fd77::1"
 
-/** loop_n_objects() - how many protection domains, queue pairs and so on are there. */
+/** loop_n_objects() - the number of protection domains, queue pairs and other objects. */
 int loop_n_objects(void);
 
 #endif

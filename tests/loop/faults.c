@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The n-th call of the C library that could fail does. Linked (--wrap, see meson.build) with what
- * is to be tried: the library, under a program of tests/luck, which says when; or cmportd, which is
- * told by FAULT_NTH in its environment. A call that failed is named on standard error.
+ * Makes the n-th call of the C library that can fail fail. Linked (--wrap, see meson.build) with
+ * the code under test: the library, under a program of tests/luck, which sets n; or cmportd, where
+ * FAULT_NTH in the environment sets it. Prints the name of the failed call on standard error.
  *
- * The errors are those that a machine gives which has run out of something. Calls that only a bug
- * could make fail (close(), epoll_ctl() to remove) are left alone.
+ * The errors are those of exhausted resources. Calls that only a bug could make fail (close(),
+ * epoll_ctl() to remove) are left alone.
  */
 #include <errno.h>
 #include <netlink/msg.h>
@@ -25,7 +25,7 @@
 EXPORT void failmem_nth(long n);
 EXPORT long failmem_count(void);
 
-static atomic_long left = -1; /* calls until the one that fails; negative: none does */
+static atomic_long left = -1; /* calls before the failing one; negative: none fails */
 static atomic_long n_failed;
 
 void failmem_nth(long n)
@@ -117,7 +117,7 @@ int __wrap_epoll_ctl(int fd, int op, int of, struct epoll_event *event)
 		       : __real_epoll_ctl(fd, op, of, event);
 }
 
-/* Eventfds take what they are given. */
+/* Writes to an eventfd do not fail. */
 ssize_t __wrap_write(int fd, const void *bytes, size_t n)
 {
 	return n != sizeof(uint64_t) && fails("write", ENOSPC) ? -1 : __real_write(fd, bytes, n);

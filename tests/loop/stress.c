@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that make every call of the API at each other's ids, over the loop-back device, for a
- * build with ThreadSanitizer and for helgrind. Some wait on one channel, the hall, and act on
- * whatever comes; the others play: ids that those drive, ids that are destroyed or moved to another
- * channel while they do, endpoints, datagram services, groups.
+ * Threads that make every call of the API on each other's ids, over the loopback device, for a
+ * build with ThreadSanitizer and for helgrind. Some wait on one channel, the hall, and handle all
+ * events; the others run scenarios: ids that those handle, ids that are destroyed or moved to
+ * another channel while they do, endpoints, datagram services, groups.
  *
- * stress PLAYS SEED: prints how often each was played. Exit status 0 if all ids could be destroyed
- * and no verbs object is left.
+ * stress PLAYS SEED: prints how often each ran. Exit status 0 if all ids could be destroyed and no
+ * verbs object is left.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,20 +31,21 @@
 #define PLAYERS	   5 /* eight threads, with the waiters */
 #define RESOLVE_MS 2000
 #define LOOK_MS	   20
-#define PATIENCE   20 /* looks, before an id of a player's own is given up */
+#define PATIENCE   20 /* checks, before a player's own id is given up */
 #define ALARM_S	   2800
 
 static struct rdma_event_channel *hall;
-static struct fate *to_destroy; /* a list, under the lock; what is taken from it was put there */
+static struct fate *to_destroy; /* a list, under the lock */
 static pthread_mutex_t to_destroy_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t to_destroy_more = PTHREAD_COND_INITIALIZER;
 static atomic_bool is_over;
-static atomic_int n_alive; /* ids that the hall will destroy */
+static atomic_int n_alive; /* ids that a thread of the hall will destroy */
 static int n_plays;
 
 /*
- * Who destroys an id: the player that made it, or the first of the hall to see its end; if that is
- * while another welcomes it, the other, as no id may be destroyed in the middle of a call at it.
+ * An id is destroyed by the player that made it, or by the first thread of the hall that handles
+ * its end; if another thread is still accepting it, by that one, as no id may be destroyed during a
+ * call on it.
  */
 struct fate {
 	bool is_players;
@@ -93,7 +94,7 @@ static void hand_over(struct fate *fate)
 	pthread_cond_signal(&to_destroy_more);
 }
 
-/* A guest's context is its listener's, which is a player's, until somebody welcomes it. */
+/* The context of a new id is its listener's, a player's, until it is accepted. */
 static void seal(struct rdma_cm_id *id)
 {
 	struct fate *fate;
@@ -109,7 +110,7 @@ static void seal(struct rdma_cm_id *id)
 	pthread_mutex_unlock(&to_destroy_lock);
 }
 
-/* Return: NULL when it is all over. */
+/* Return: NULL at the end of the run. */
 static struct fate *next_sealed(void)
 {
 	struct fate *fate;
@@ -167,9 +168,11 @@ static void end_welcome(struct fate *fate, bool is_at_end)
 	pthread_mutex_unlock(&to_destroy_lock);
 }
 
-/* Accepted, mostly; or refused, forgotten, moved. Its end may be seen by another meanwhile: the
- * request counts for the listener, so no acknowledgement is missing that rdma_destroy_id() would
- * wait for. */
+/*
+ * Mostly accepted; else rejected, dropped or migrated. Another thread may handle its end meanwhile:
+ * the request is charged to the listener, so rdma_destroy_id() does not wait for its
+ * acknowledgement.
+ */
 static void welcome(struct rdma_cm_id *id, unsigned int *seed)
 {
 	struct rdma_conn_param param = next_param();
@@ -243,7 +246,7 @@ static void *wait_in_hall(void *arg)
 	return NULL;
 }
 
-/* --- plays --------------------------------------------------------------- */
+/* --- scenarios ----------------------------------------------------------- */
 
 struct player {
 	unsigned int seed;
@@ -412,7 +415,7 @@ static void *play(void *arg)
 	return NULL;
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- the run ------------------------------------------------------------- */
 
 static struct rdma_cm_id *open_listener(enum rdma_port_space ps, uint16_t port)
 {
@@ -427,7 +430,7 @@ static struct rdma_cm_id *open_listener(enum rdma_port_space ps, uint16_t port)
 	return id;
 }
 
-/* The last ids of the hall end by themselves, when their peers give them up at the latest. */
+/* The last ids of the hall end by themselves, at the latest when their peers time out. */
 static bool await_all(void)
 {
 	int i;

@@ -2,8 +2,8 @@
 /*
  * Conversations (tests/luck/talk.h) over the loop-back device, one after the other.
  *
- * talks N: one more if the last did not go well, as what was in the way is over by then. Exit
- * status 0 if the very last went well; one line for each that did not
+ * talks N: one more if the last one failed, as the obstacle may be gone by then. Exit status 0 if
+ * the final one succeeded; prints one line for each failure
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program whose every call is somebody else's decision: one command a line on standard input,
- * one call of librdmacm each, one answer a line. Runs with either library; lucklib.py pulls the
- * strings.
+ * A program that makes calls on command: one command per line on standard input, one call of
+ * librdmacm each, one response per line. Runs with either library, controlled by lucklib.py.
  *
  * An id is called by a name that the commands choose. Answers begin with "=" and their number.
  */
@@ -206,7 +205,7 @@ static void do_destroy(void)
 	answer(ret);
 }
 
-/* A request's new id gets the name that the command brings. */
+/* A request's new id gets the name in the command. */
 static void show_event(struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -229,7 +228,7 @@ static void do_event(void)
 		show_event(event);
 }
 
-/* Is there an event? It is not taken. */
+/* Reports whether there is an event, without taking it. */
 static void do_pending(void)
 {
 	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many threads and one event channel: each takes events of any id and acts on them, ids are
+ * Many threads share one event channel: each takes events of any id and handles them, ids are
  * destroyed by a thread of their own while others still acknowledge, and threads are cancelled
  * while they wait. For a build with ThreadSanitizer.
  *
@@ -47,7 +47,7 @@ static void leave_to_destroyer(struct rdma_cm_id *id)
 	check(write(to_destroy[1], &id, sizeof(id)) != sizeof(id), "write");
 }
 
-/* Both ends are here. Without a queue pair the client answers the reply itself. */
+/* Both ends are in this process. Without a queue pair the client answers the reply itself. */
 static void act_on(struct rdma_cm_event *event)
 {
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
@@ -93,7 +93,7 @@ static void *take_events(void *arg)
 	return arg;
 }
 
-/* Does nothing in between that could be cancelled. */
+/* Contains no cancellation point. */
 static void *pass_events_over(void *arg)
 {
 	struct rdma_cm_event *event;
@@ -103,7 +103,7 @@ static void *pass_events_over(void *arg)
 	return arg;
 }
 
-/* Until told to stop: a channel that does not block is asked again and again. */
+/* Polls a non-blocking channel repeatedly until stopped. */
 static void *take_events_calmly(void *arg)
 {
 	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };
@@ -140,7 +140,7 @@ static struct rdma_cm_id *open_listener(void)
 	return id;
 }
 
-/* As mckey ends: cancelled where they wait, then joined. */
+/* As mckey ends: threads are cancelled where they wait, then joined. */
 static void cancel(pthread_t thread[], int n)
 {
 	int i;
@@ -173,7 +173,7 @@ static void connect_all(int n_connections, int n_threads)
 	check(rdma_destroy_id(listener), "rdma_destroy_id");
 }
 
-/* Threads are cancelled while events come in: the channel goes on for others. */
+/* Threads are cancelled while events arrive: others continue to use the channel. */
 static void cancel_while_busy(void)
 {
 	struct rdma_cm_id *id;
@@ -191,7 +191,7 @@ static void cancel_while_busy(void)
 	}
 }
 
-/* Stock leaves the waiting thread where it is; so do we, and it can still be cancelled. */
+/* Stock leaves the waiting thread in place; so does this library, and it can still be cancelled. */
 static void destroy_channel_under_a_waiting_thread(void)
 {
 	pthread_t thread;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * To be preloaded: memory that runs out for librdmacm and nobody else. scarce.c says when.
- */
+/* To be preloaded: allocations of librdmacm fail, but no others. Controlled by scarce.c. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -20,12 +18,12 @@ EXPORT void *malloc(size_t bytes);
 EXPORT void *calloc(size_t n, size_t bytes);
 EXPORT void *realloc(void *old, size_t bytes);
 
-/* glibc's own, under the names by which it can be reached from a replacement. */
+/* glibc's own functions, under names that a replacement can call. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
 extern void *__libc_realloc(void *old, size_t bytes);
 
-static atomic_long left = -1; /* allocations until the one that fails; negative: none does */
+static atomic_long left = -1; /* allocations before the failing one; negative: none fails */
 static atomic_long n_failed;
 static uintptr_t begin, end; /* of librdmacm's code */
 
@@ -46,7 +44,7 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Fail the allocation after n more of the library; -1: none. */
+/* Makes the allocation after the next n of the library fail; -1: none. */
 void failmem_nth(long n)
 {
 	dl_iterate_phdr(find_library, NULL);
@@ -54,7 +52,7 @@ void failmem_nth(long n)
 	atomic_store(&left, n);
 }
 
-/* Return: how many have failed since. */
+/* Return: number of failures since. */
 long failmem_count(void)
 {
 	return atomic_load(&n_failed);

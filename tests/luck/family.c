@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes that beget others: fork before and after first use, exec, and a library that is closed
- * while its thread runs. Each command is one small play; it prints what is wrong, or nothing.
+ * Processes that fork: before and after first use, exec, and a library that is closed while its
+ * thread runs. Each command is one scenario; it prints what is wrong, or nothing.
  *
  * family PLAY ADDR
  */
@@ -63,7 +63,9 @@ static int fork_before_first_use(const char *addr)
 	return outlive(child);
 }
 
-/* The port is the parent's: the child is told so, and its end does not hurt the parent. */
+/*
+ * The port belongs to the parent: the child gets an error, and its end does not affect the parent.
+ */
 static int fork_after_use(const char *addr)
 {
 	struct outcome outcome;
@@ -96,7 +98,7 @@ static int fork_after_use_served(const char *addr)
 	return outlive(child) | converse("parent after", addr);
 }
 
-/* Once the parent has gone the port is the child's. */
+/* After the parent's end the child can bind the port. */
 static int fork_and_inherit(const char *addr)
 {
 	int ends[2];
@@ -151,7 +153,7 @@ static int exec_inherits_nothing(const char *addr)
 	return 1;
 }
 
-/* The library was opened, used and closed; its thread and what the kernel still sends live on. */
+/* The library was opened, used and closed; its thread, and messages from the kernel, remain. */
 static int close_the_library(const char *addr)
 {
 	struct rdma_event_channel *(*create_channel)(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that lies: writes MADs to another host's QP1 through umad, with an agent that can only
- * send. Which lie comes next is drawn from a seed, so that a run can be repeated.
+ * A malicious peer: writes MADs to another host's QP1 through umad, with an agent that can only
+ * send. The messages follow from a seed, so that a run can be repeated.
  *
  * flood DEVICE GID-INDEX DGID COUNT KIND LOCAL-ID REMOTE-ID OWN-ADDR DST-ADDR
  */
@@ -20,7 +20,7 @@
 #define VICTIM_PORT 7501
 
 static uint64_t random_state = 88172645463325252;
-static uint32_t known_id[2]; /* comm ids of somebody else's connection */
+static uint32_t known_id[2]; /* comm ids of a connection of others */
 static struct in_addr own, victim;
 static const char *kind;
 
@@ -40,13 +40,13 @@ static void draw_bytes(void *to, size_t bytes)
 		*at++ = (uint8_t)draw();
 }
 
-/* Half of the time the attacker has guessed right. */
+/* Half of the attacker's guesses are right. */
 static uint32_t some_id(int which)
 {
 	return draw() % 2 ? known_id[which] : draw();
 }
 
-/* --- REQs that are nearly right ------------------------------------------ */
+/* --- nearly valid REQs --------------------------------------------------- */
 
 static void set_gid(struct mad_gid *gid, struct in_addr addr)
 {
@@ -105,7 +105,7 @@ static void spoil_req(struct cm_msg *msg, struct cma_hdr *hdr)
 		req->local_comm_id = 0;
 		break;
 	case 6:
-		req->local_qpn = 0x42; /* again and again: stale */
+		req->local_qpn = 0x42; /* repeated: stale */
 		break;
 	case 7:
 		memset(&req->primary.local_gid, 0, sizeof(req->primary.local_gid));
@@ -131,7 +131,7 @@ static void make_req(uint8_t mad[MAD_BYTES])
 	cm_msg_encode(&msg, mad);
 }
 
-/* --- all the rest -------------------------------------------------------- */
+/* --- other messages ------------------------------------------------------ */
 
 /* The ids are in the same place in all messages but SIDR's. */
 static void make_any(uint8_t mad[MAD_BYTES], enum cm_attr attr)
@@ -162,7 +162,7 @@ static void make_noise(uint8_t mad[MAD_BYTES])
 		mad[16] = 0;
 }
 
-/* Return: how many bytes of it to send. */
+/* Return: number of bytes to send. */
 static size_t make_mad(uint8_t mad[MAD_BYTES])
 {
 	static const enum cm_attr attrs[] = { CM_ATTR_MRA, CM_ATTR_REJ,	    CM_ATTR_REP,
@@ -216,7 +216,7 @@ static int flood(int fd, uint32_t agent, int gid_index, const char *dgid, long c
 	inet_pton(AF_INET6, dgid, head->addr.gid);
 	for (i = 0; i < count; i++) {
 		bytes = make_mad(buffer + sizeof(*head));
-		/* The kernel refuses a transaction id that is still on its way. */
+		/* The kernel refuses a transaction id that is still outstanding. */
 		*(uint32_t *)(void *)(buffer + sizeof(*head) + 12) = htonl((uint32_t)i);
 		if (write(fd, buffer, sizeof(*head) + bytes) < 0)
 			n_failed++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conversations in which something runs out: the n-th allocation of the library fails, or there is
- * room for n descriptors, for n = 0, 1, ... until a conversation does not notice. Each n has a
- * process of its own, in which a second conversation follows with everything in plenty.
+ * Conversations with exhausted resources: the n-th allocation of the library fails, or only n
+ * descriptors are free, for n = 0, 1, ... until a conversation is unaffected. Each n has a process
+ * of its own, which runs a second conversation without limits.
  *
  * scarce memory ADDR [FIRST]: needs failmem.so preloaded; scarce fds ADDR [FIRST]
  */
@@ -20,7 +20,7 @@
 
 #define PORT	"7201"
 #define WAIT_MS 30000
-#define ALARM_S 400 /* a conversation that hangs */
+#define ALARM_S 400 /* limit for a conversation that hangs */
 #define ROUNDS	1000
 
 enum verdict {
@@ -42,7 +42,7 @@ static const char *const verdicts[] = {
 static void (*fail_nth)(long n);
 static long (*failures)(void);
 
-/* --- what is scarce ------------------------------------------------------ */
+/* --- limited resources --------------------------------------------------- */
 
 static void restrict_memory(int n)
 {
@@ -76,7 +76,7 @@ static bool fds_were_missed(void)
 static const struct good {
 	const char *name;
 	void (*restrict_to)(int n);
-	bool (*was_missed)(void); /* and have plenty again */
+	bool (*was_missed)(void); /* ends the limit */
 } goods[] = {
 	{ "memory", restrict_memory, memory_was_missed },
 	{ "fds", restrict_fds, fds_were_missed },

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many connections at once over a network that is bad, and how long each takes. Runs with either
- * library; netem.py makes the network bad and compares.
+ * Many connections at once over a bad network, with the duration of each. Runs with either library;
+ * netem.py degrades the network and compares.
  *
- * storm serve ADDR PORT BACKLOG LAZY_MS: takes what comes, after a while; until it is killed
- * storm dial ADDR PORT COUNT [hold]: connects, and ends it all: one line of figures. With hold, a
- * line on standard input is awaited in between.
+ * storm serve ADDR PORT BACKLOG LAZY_MS: accepts requests after a delay, until it is killed storm
+ * dial ADDR PORT COUNT [hold]: connects, and ends it all: one line of figures. With hold, waits for
+ * a line on standard input in between.
  *
  * Connections have queue pair numbers that do not exist, as only the CM is looked at.
  */
@@ -94,7 +94,7 @@ static void serve_event(struct rdma_cm_event *event)
 		rdma_destroy_id(id);
 }
 
-/* An id in timewait is not destroyed twice: what comes later for it was withdrawn with it. */
+/* An id in timewait is not destroyed twice: its later events were withdrawn with it. */
 static int serve(int backlog, int lazy_ms)
 {
 	struct rdma_cm_id *listener;

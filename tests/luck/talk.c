@@ -46,7 +46,7 @@ static bool wait_for_event(struct talk *talk, enum rdma_cm_event_type type)
 	return false;
 }
 
-/* Takes the next event; it must be of this type. The end of timewait comes when it comes. */
+/* Takes the next event, which must be of this type. TIMEWAIT_EXIT may come at any time. */
 static bool expect(struct talk *talk, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
@@ -69,7 +69,7 @@ static bool expect(struct talk *talk, enum rdma_cm_event_type type)
 	return fail(talk, rdma_event_str(came), status);
 }
 
-/* Both sides are told, in an order that is theirs. */
+/* Both sides get an event, in any order. */
 static bool expect_both(struct talk *talk, enum rdma_cm_event_type type)
 {
 	return expect(talk, type) && expect(talk, type);
@@ -109,7 +109,7 @@ static bool connect_both(struct talk *talk)
 	       expect_both(talk, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* A service is looked up; the server is told of nothing more. */
+/* A lookup; the server gets no further event. */
 static bool look_up(struct talk *talk)
 {
 	struct rdma_conn_param param = { .qp_num = 0 };
@@ -137,7 +137,7 @@ static bool make_endpoint(struct talk *talk, const struct addrinfo *at, bool pas
 	       TRY(talk, rdma_migrate_id(*ret, talk->channel));
 }
 
-/* As endpoints, which come to the channel later. */
+/* As endpoints, which are moved to the channel later. */
 static bool meet_as_endpoints(struct talk *talk, const struct addrinfo *at)
 {
 	return make_endpoint(talk, at, true, &talk->listener) &&
@@ -145,7 +145,7 @@ static bool meet_as_endpoints(struct talk *talk, const struct addrinfo *at)
 	       make_endpoint(talk, at, false, &talk->client);
 }
 
-/* The port is in the same place in both families. */
+/* The port is at the same offset in both families. */
 static struct sockaddr_storage without_port(const struct addrinfo *at)
 {
 	struct sockaddr_storage addr = { 0 };

@@ -2,8 +2,8 @@
 /*
  * A whole conversation between two ids of one process, over an address of this host: listen,
  * resolve, connect, accept, join and leave a group, disconnect, destroy; the same with a datagram
- * service, and with endpoints that are moved to the channel. Called by the programs that take
- * something away in the middle of it.
+ * service, and with endpoints that are moved to the channel. Used by programs that limit resources
+ * during it.
  */
 #ifndef LUCK_TALK_H
 #define LUCK_TALK_H
@@ -12,23 +12,22 @@
 
 #include <rdma/rdma_cma.h>
 
-/* How it ended. Whatever it is, everything that was made is destroyed again. */
+/* How it ended. In any case, all objects are destroyed. */
 struct outcome {
-	const char
-		*what;	/* the call that failed, or the event that should not have come; or NULL */
-	int err;	/* errno, or the event's status */
-	bool is_silent; /* nothing came where something should have */
+	const char *what; /* the call that failed, or the unexpected event; or NULL */
+	int err;	  /* errno, or the event's status */
+	bool is_silent;	  /* an expected event did not come */
 };
 
 /**
  * talk() - hold one conversation
  * @addr: numeric address of this host
  * @port: to listen on
- * @wait_ms: for each event, before the conversation is called silent
+ * @wait_ms: for each event, before the conversation is considered stuck
  */
 struct outcome talk(const char *addr, const char *port, int wait_ms);
 
-/** count_fds() - how many descriptors this process has. */
+/** count_fds() - the number of descriptors of this process. */
 int count_fds(void);
 
 #endif

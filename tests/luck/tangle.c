@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that use all of the API at once, each kind of use against itself and the others:
- * synchronous connections to one listener, an id that migrates while its events come in, look-ups
- * whose ids go, groups that two ids join, a queue pair that goes while its connection is answered.
- * For a build with ThreadSanitizer.
+ * Threads that use the whole API concurrently: synchronous connections to one listener, an id that
+ * migrates while its events come in, lookups whose ids are destroyed, groups that two ids join, a
+ * queue pair that is destroyed while its connection is answered. For a build with ThreadSanitizer.
  *
  * tangle ADDR ROUNDS
  */
@@ -33,7 +32,7 @@ static struct sockaddr_in at, group;
 static int n_rounds;
 static atomic_int n_bad;
 
-/* A thread that takes the events of a channel, and lets go of them. */
+/* A thread that takes and acknowledges the events of a channel. */
 struct taker {
 	struct rdma_event_channel *channel;
 	atomic_bool is_over;
@@ -72,7 +71,7 @@ static void taker_begin(struct taker *taker)
 	taker->channel = rdma_create_event_channel();
 	if (!taker->channel)
 		exit(2);
-	/* Readiness may be gone when it is asked for: an id migrates. */
+	/* The channel may no longer be readable: an id migrates. */
 	is_fine(fcntl(taker->channel->fd, F_SETFL, O_NONBLOCK), "fcntl");
 	pthread_create(&taker->thread, NULL, take, taker);
 }
@@ -84,7 +83,7 @@ static void taker_end(struct taker *taker)
 	rdma_destroy_event_channel(taker->channel);
 }
 
-/* Return: whether the taker has taken more than @before. */
+/* Return: whether the taker has taken more than @before events. */
 static bool wait_taken(struct taker *taker, int before)
 {
 	int patience;
@@ -139,7 +138,7 @@ static void *call(void *arg)
 	return arg;
 }
 
-/* Events are taken on both channels while the id goes from one to the other and ends. */
+/* Events are taken on both channels while the id migrates and ends. */
 static void *migrate(void *arg)
 {
 	struct taker here = { 0 }, there = { 0 };
@@ -192,7 +191,7 @@ static void *join(void *arg)
 	own.sin_port = 0;
 	taker_begin(&taker);
 	for (i = 0; i < n_rounds; i++) {
-		leaves = i % 3; /* a queue pair that is attached cannot be destroyed */
+		leaves = i % 3; /* an attached queue pair cannot be destroyed */
 		OK(rdma_create_id(taker.channel, &id, NULL, RDMA_PS_UDP));
 		OK(rdma_bind_addr(id, (struct sockaddr *)&own));
 		if (leaves)
@@ -211,7 +210,7 @@ static void *join(void *arg)
 	return arg;
 }
 
-/* A port where nobody listens: the refusal moves the queue pair, if it is still there. */
+/* A port without a listener: the rejection moves the queue pair, if it still exists. */
 static void *destroy_queue_pairs(void *arg)
 {
 	struct rdma_conn_param param = { .retry_count = 7 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What garbage must not hurt: pairs of connected ids in one process that keep exchanging messages
- * while more connections are made and ended. Linked with the library's inside, whose counters it
+ * The target of invalid messages: pairs of connected ids in one process that exchange messages
+ * while more connections are made and ended. Linked with the library's internals, whose counters it
  * prints at the end.
  *
  * victim ADDR PAIRS SECONDS: prints "ready" with a comm id that an attacker could have guessed
@@ -27,7 +27,7 @@
 struct end {
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
-	char buffer[2 * BYTES]; /* what is sent, what is received */
+	char buffer[2 * BYTES]; /* sent data, then received data */
 };
 
 struct pair {
@@ -39,7 +39,7 @@ static struct rdma_event_channel *channel;
 static struct rdma_cm_id *listener;
 static struct addrinfo *at;
 static struct pair pairs[PAIRS_MAX];
-static unsigned long n_aliens; /* requests that were not ours */
+static unsigned long n_aliens; /* requests that are not from this program */
 
 static void need(bool is_good, const char *what)
 {
@@ -51,7 +51,7 @@ static void need(bool is_good, const char *what)
 
 #define NEED(call) need(!(call), #call)
 
-/* Requests of the attacker's, if they get here at all, are refused. */
+/* Requests of the attacker that reach the program are rejected. */
 static struct rdma_cm_id *next_event(enum rdma_cm_event_type type)
 {
 	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };
@@ -167,7 +167,7 @@ static void exchange(struct pair *pair)
 	need(strcmp(from->buffer, to->buffer + BYTES) == 0, "message");
 }
 
-/* --- the play ------------------------------------------------------------ */
+/* --- the run ------------------------------------------------------------- */
 
 static void report(unsigned long n_exchanged, unsigned long n_more, size_t bytes_before)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The runner behind check.h.
- */
+/* The test runner of check.h. */
 #include "tests/machines/check.h"
 
 #include <stdarg.h>
@@ -15,7 +13,7 @@ struct TCase {
 	SFun set_up, tear_down;
 	const TTest *tests[64];
 	int first[64], end[64];
-	int signal[64]; /* which has to end the test, or 0 */
+	int signal[64]; /* signal that must end the test, or 0 */
 	unsigned int n_tests;
 };
 
@@ -46,7 +44,7 @@ TCase *tcase_create(const char *name)
 	return tcase;
 }
 
-/* Who runs the program limits its time. */
+/* The caller limits the duration of the program. */
 void tcase_set_timeout(TCase *tcase, double seconds)
 {
 	(void)tcase;
@@ -93,7 +91,7 @@ static void run(const TCase *tcase, const TTest *test, int i)
 	n_run++;
 }
 
-/* In a process of its own. */
+/* Runs the test in a process of its own. */
 static void run_to_signal(const TCase *tcase, const TTest *test, int i, int signal)
 {
 	int status = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of the pure folders use of Check, for machines and C libraries for which Debian
- * has a compiler but no Check. Every test that is added runs, in the process of the program; the
- * first assertion that fails ends it.
+ * A substitute for Check in the tests of the pure folders, for machines and C libraries for which
+ * Debian has a compiler but no Check. Every test that is added runs, in the process of the program;
+ * the first assertion that fails ends it.
  */
 #ifndef TESTS_MACHINES_CHECK_H
 #define TESTS_MACHINES_CHECK_H
@@ -37,7 +37,7 @@ int srunner_ntests_run(SRunner *runner);
 int srunner_ntests_failed(SRunner *runner);
 void srunner_free(SRunner *runner);
 
-/** check_failed() - says what failed in the test that runs, and ends the program. */
+/** check_failed() - print the failed assertion of the running test, and end the program. */
 __attribute__((noreturn, format(printf, 3, 4))) void check_failed(const char *file, int line,
 								  const char *format, ...);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: which destroy waits for which acknowledgement. */
+/* Parity: acknowledgements that a destroy call waits for. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -13,7 +13,7 @@ struct blocked {
 	int result;
 };
 
-/* A destroy is given QUIET_MS where it has to wait, and PATIENCE_MS where it has to return. */
+/* QUIET_MS for a destroy that must wait, PATIENCE_MS for one that must return. */
 static void *destroy(void *arg)
 {
 	struct blocked *blocked = arg;

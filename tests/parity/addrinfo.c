@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_getaddrinfo() finds, for every combination of a list of nodes, services and hints:
- * one line for the call, one for each field of each result. A program of its own: linked once, run
- * with either library, the outputs are to be the same. Asks no name server, only the lab's
- * /etc/hosts; needs an RDMA device. RAI_SA is left out: the stock library we compare with is older.
+ * Results of rdma_getaddrinfo() for every combination of a list of nodes, services and hints: one
+ * line for the call, one for each field of each result. A program of its own: linked once, run with
+ * either library, the outputs must be the same. Queries no name server, only the lab's /etc/hosts;
+ * needs an RDMA device. RAI_SA is left out: the stock library we compare with is older.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define AF_IB 27
 #endif
 
-/* As the system call interface has it: the installed header differs between versions. */
+/* As defined by the system call interface: the installed header differs between versions. */
 struct gid_address {
 	uint16_t family;
 	uint16_t pkey;
@@ -111,7 +111,7 @@ static void ask(const char *node, const char *service, const struct rdma_addrinf
 		printf(" no hints\n");
 	errno = 0;
 	rc = rdma_getaddrinfo(node, service, hints, &list);
-	/* -1 is also EAI_BADFLAGS; only errno tells them apart. */
+	/* -1 is also EAI_BADFLAGS; only errno distinguishes them. */
 	printf("  returned %d errno %d\n", rc, rc == -1 ? errno : 0);
 	if (rc)
 		return;
@@ -123,7 +123,7 @@ static void ask(const char *node, const char *service, const struct rdma_addrinf
 
 /*
  * A GID is written as an IPv6 address. Given anything else, stock reads a struct sockaddr_in6 out
- * of a shorter address and returns what lies behind it; purecm says EAI_ADDRFAMILY.
+ * of a shorter address and returns what lies behind it; purecm returns EAI_ADDRFAMILY.
  */
 static bool comparable(const char *node, const struct rdma_addrinfo *hints)
 {
@@ -152,7 +152,7 @@ static void ask_with_all_hints(const char *node, const char *service)
 	}
 }
 
-/* Addresses in the hints: copied, or not. */
+/* Addresses in the hints: copied or not. */
 static void ask_with_addresses(const char *node, int ai_flags)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET, .sin_port = htons(1) };
@@ -172,7 +172,7 @@ static void ask_with_addresses(const char *node, int ai_flags)
 	ask(node, NULL, &hints);
 }
 
-/* What the tables above leave out: names, and values that mean nothing. */
+/* Cases that the tables above omit: names, and meaningless values. */
 static const char *const names[] = { "localhost", "a", "b", "192.0.2.1", "::1", NULL };
 static const int odd_flags[] = {
 	0,	    RAI_PASSIVE, RAI_NOROUTE, RAI_DNS,	       RAI_DNS | RAI_PASSIVE | RAI_NOROUTE,

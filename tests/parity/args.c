@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: creating channels and ids, and calls with arguments that cannot be right. */
+/* Parity: creating channels and ids, and calls with invalid arguments. */
 #include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
@@ -86,10 +86,10 @@ static void ports_are_read_from_the_addresses(struct scene *s)
 	close_id(id);
 }
 
-/* Programs of their own lie beside this one. They print a lot, of which the sum says enough. */
+/* The program is in the folder of the scenarios. Long output is printed as a checksum. */
 static void run_beside(const char *name)
 {
-	char self[PATH_MAX + 16] = { 0 }; /* and the name */
+	char self[PATH_MAX + 16] = { 0 }; /* plus the name */
 
 	if (readlink("/proc/self/exe", self, PATH_MAX - 1) < 0 || !strrchr(self, '/'))
 		give_up("/proc/self/exe: %s", strerror(errno));

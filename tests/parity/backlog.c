@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: more requests than a listener takes. */
+/* Parity: more requests than a listener's backlog. */
 #include "steps.h"
 
 #define BACKLOG 2
 #define CALLS	(BACKLOG + 1)
 
 /*
- * The request that finds the backlog full is ignored, and succeeds by being repeated. Stock repeats
- * it after some 9 s, others sooner: when it comes again is no part of the comparison.
+ * The request that finds the backlog full is ignored, and succeeds when it is retransmitted. Stock
+ * retransmits after some 9 s, others sooner: the time is not compared.
  */
 #define RETRY_MS 40000
 
@@ -42,8 +42,8 @@ static void accept_with_own_qp(struct rdma_cm_id *child)
 }
 
 /*
- * Take the requests that fit. Each that is fetched makes room for one that is repeated, so whether
- * there is another one is looked at without delay.
+ * Takes the requests in the queue. Each makes room for a retransmitted one, so the queue is checked
+ * without delay.
  */
 static void take_those_that_fit(struct scene *s, struct rdma_cm_id **ids)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity scenarios: what makes no sense, as a row for each call of a function, each made in a
- * process of its own on an id as new as the row wants it. What kills stock is not asked for; what
- * it survives, this library survives with the same errno.
+ * Parity scenarios: meaningless calls, one row each, each made in a process of its own on an id in
+ * the state that the row needs. Calls that crash stock are omitted; all others fail with the same
+ * errno in this library.
  */
 #include <errno.h>
 #include <string.h>
@@ -377,7 +377,7 @@ static void bring(struct scene *s, struct rdma_cm_id *id, enum progress progress
 	rdma_ack_cm_event(get_event(s->channel, PATIENCE_MS));
 }
 
-/* Return: how a process that makes the row's call ends, after it has printed the outcome. */
+/* Return: how a process that makes the row's call ends, after printing the result. */
 static int end_of(const struct bad_row *row, struct scene *s, enum progress progress)
 {
 	struct rdma_cm_id *id;
@@ -389,7 +389,8 @@ static int end_of(const struct bad_row *row, struct scene *s, enum progress prog
 	if (child < 0)
 		give_up("fork: %s", strerror(errno));
 	if (child == 0) {
-		s->channel = NULL; /* stock takes a channel only from the process that made it */
+		s->channel =
+			NULL; /* stock accepts a channel only from the process that created it */
 		id = open_id(s, "id", RDMA_PS_TCP);
 		bring(s, id, progress);
 		errno = 0;

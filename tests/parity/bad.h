@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A row for each call that makes no sense: those of bad.c, which makes them all, and of
- * bad_values.c.
- */
+/* Rows of meaningless calls: those of bad.c, which makes all of them, and of bad_values.c. */
 #ifndef PARITY_BAD_H
 #define PARITY_BAD_H
 
@@ -11,7 +8,7 @@
 #define BEYOND 99
 #define HUGE   0x7fffffff
 
-/* How far an id is. Stock follows pointers of ids that are not as far as it expects. */
+/* The state of an id. Stock follows pointers of ids that are not in the state it expects. */
 enum progress {
 	NEW,
 	BOUND,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Parity: nothing where something has to be, and values out of their range, as rows for bad.c.
- */
+/* Parity: missing arguments, and values out of their range, as rows for bad.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +10,7 @@
 
 static const char noise[255];
 
-/* nothing at all */
+/* missing arguments */
 
 static int event_into_nothing(struct scene *s, struct rdma_cm_id *id)
 {
@@ -178,7 +176,7 @@ static int path_of_no_record(struct scene *s, struct rdma_cm_id *id)
 	return rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, 0);
 }
 
-/* out of range, or not yet */
+/* out of range, or too early */
 
 static int listen_with_a_negative_backlog(struct scene *s, struct rdma_cm_id *id)
 {
@@ -311,7 +309,7 @@ static int name_that_is_no_number(struct scene *s, struct rdma_cm_id *id)
 	return refused_name("localhost", "1", &hints);
 }
 
-/* two faults at once: which is said? */
+/* two errors at once: which is reported? */
 
 static int bind_to_a_foreign_address(struct scene *s, struct rdma_cm_id *id)
 {

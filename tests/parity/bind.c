@@ -75,7 +75,7 @@ static bool own_link_local(struct sockaddr_in6 *found)
 	return ok;
 }
 
-/* Without the id's fields, which then differ, too. */
+/* Omits fields of the id that differ after the failure. */
 static void bind_with_scope_of_lo(struct scene *s, struct sockaddr_storage addr)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
@@ -139,7 +139,7 @@ static void low_ports_need_a_capability(struct scene *s)
 	bind_and_show(s, RDMA_PS_TCP, any(s, 1023));
 	bind_and_show(s, RDMA_PS_UDP, at(&s->self, 1));
 	drop_bind_service();
-	/* Stock takes no calls on a descriptor that was opened with other capabilities. */
+	/* Stock accepts no calls on a descriptor that was opened with other capabilities. */
 	rdma_destroy_event_channel(s->channel);
 	open_channel(s);
 	bind_and_show(s, RDMA_PS_TCP, any(s, 1023));

@@ -24,10 +24,10 @@ enum frame_kind {
 	FRAME_END = 'E',  /* this side's process has ended; its output */
 };
 
-/* Payload of FRAME_RUN. */
+/* The payload of FRAME_RUN. */
 struct run_order {
 	char name[64];
-	struct sockaddr_storage self, peer; /* as the server sees them */
+	struct sockaddr_storage self, peer; /* as the server sees the addresses */
 };
 
 void give_up(const char *format, ...)
@@ -70,7 +70,10 @@ static bool send_frame(int fd, enum frame_kind kind, const void *payload, size_t
 	return write_all(fd, header, sizeof(header)) && write_all(fd, payload, size);
 }
 
-/* The payload is cut to size bytes; returns its full length, or -1 when the connection is gone. */
+/*
+ * The payload is truncated to size bytes; returns its full length, or -1 if the connection is
+ * closed.
+ */
 static ssize_t receive_frame(int fd, char *kind, void *payload, size_t size)
 {
 	uint8_t header[5];
@@ -102,10 +105,10 @@ void swap(struct scene *s, const void *mine, void *theirs, size_t size)
 		give_up("a local scenario has nobody to meet");
 	if (!send_frame(s->control, FRAME_MEET, mine, size))
 		give_up("control connection lost");
-	/* Should it never come, the time limit ends us. */
+	/* If it never arrives, the time limit ends this process. */
 	if (poll(&pfd, 1, -1) != 1)
 		give_up("control connection: %s", strerror(errno));
-	/* The end of the other side's process is for our parent to read. */
+	/* Leaves the end of the other side's process for the parent to read. */
 	if (recv(s->control, &kind, 1, MSG_PEEK) == 1 && kind != FRAME_MEET)
 		give_up("the other side ended before the meeting point");
 	if (receive_frame(s->control, &kind, theirs, size) != (ssize_t)size)
@@ -126,7 +129,7 @@ void open_channel(struct scene *s)
 		give_up("rdma_create_event_channel: %s", strerror(errno));
 }
 
-/* The same scenario can run on both families and on link-local addresses at once. */
+/* The same scenario can run with both families and link-local addresses at once. */
 static uint16_t port_offset(const struct sockaddr_storage *self)
 {
 	const struct sockaddr_in6 *v6 = (const void *)self;
@@ -167,7 +170,7 @@ static pid_t start(const struct scenario *scenario, void (*side)(struct scene *)
 	_exit(0);
 }
 
-/* Wait for the scenario's process; puts one line about a bad end behind its output. */
+/* Waits for the scenario's process; appends one line to its output if it failed. */
 static int finish(pid_t child, int output)
 {
 	int status;
@@ -189,7 +192,7 @@ static size_t read_output(int output, char *text)
 	return size > 0 ? (size_t)size : 0;
 }
 
-/* Run one side in its own process; returns 0 or 1, its output in text. */
+/* Runs one side in its own process; returns 0 or 1, with its output in text. */
 static int perform(const struct scenario *scenario, void (*side)(struct scene *), struct scene *s,
 		   char *text, size_t *size)
 {
@@ -224,7 +227,7 @@ int run_local(const struct scenario *scenario, const struct sockaddr_storage *se
 	return failed;
 }
 
-/* Tell the other side that ours has ended, and wait for the same from it. */
+/* Reports to the other side that this one has ended, and waits for its report. */
 static ssize_t exchange_ends(int control, const char *mine, size_t size, char *theirs)
 {
 	ssize_t length;

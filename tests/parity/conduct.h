@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Running scenarios on two hosts in step. A TCP connection between the two parity programs
- * carries which scenario to run, the points where both sides wait for each other, small values
- * they tell each other, and the server's output.
+ * Running scenarios on two hosts in step. A TCP connection between the two parity programs carries
+ * the scenario to run, the points where both sides wait for each other, small values that they
+ * exchange, and the server's output.
  */
 #ifndef PARITY_CONDUCT_H
 #define PARITY_CONDUCT_H
@@ -10,7 +10,7 @@
 #include "parity.h"
 
 /**
- * meet() - wait until the other side's process of this scenario has come as far
+ * meet() - wait until the other side's process of this scenario has reached this point
  * @s: the scene; ends the process with a message when the other side has ended
  */
 void meet(struct scene *s);
@@ -31,7 +31,7 @@ void swap(struct scene *s, const void *mine, void *theirs, size_t size);
 void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /**
- * open_channel() - give the scene its event channel, where the scenario starts without one
+ * open_channel() - create the scene's event channel, for a scenario that starts without one
  * @s: the scene
  */
 void open_channel(struct scene *s);
@@ -63,7 +63,7 @@ int run_pair(const struct scenario *scenario, const struct sockaddr_storage *sel
  * serve_control() - run the scenarios that a client asks for until it hangs up
  * @control: connection from the parity client
  *
- * Return: 0, or -1 when the client spoke nonsense.
+ * Return: 0, or -1 after an invalid frame of the client.
  */
 int serve_control(int control);
 

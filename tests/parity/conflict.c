@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: two ids that want the same port. */
+/* Parity: two ids that bind the same port. */
 #include <sys/wait.h>
 
 #include "steps.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: connections that work: fields, queue pairs, traffic. */
+/* Parity: successful connections: fields, queue pairs, traffic. */
 #include "steps.h"
 
-/* What the two sides' queue pairs must agree on. */
+/* Attributes that must agree between the two sides' queue pairs. */
 struct numbers {
 	uint32_t qpn, dest_qpn, rq_psn, sq_psn;
 };
@@ -93,7 +93,7 @@ static void accept_on_own_address(struct scene *s)
 	close_id(listener);
 }
 
-/* One listener for each family on the port; each must get its own requests only. */
+/* One listener for each family on the port; each must get only its own requests. */
 static void accept_beside_the_other_family(struct scene *s)
 {
 	struct rdma_cm_id *six = open_id(s, "six", RDMA_PS_TCP);
@@ -127,7 +127,7 @@ static void connect_for_rejection(struct scene *s)
 	close_id(id);
 }
 
-/* A wildcard IPv6 listener takes IPv4 requests, too, unless it says AFONLY. */
+/* A wildcard IPv6 listener accepts IPv4 requests too, unless AFONLY is set. */
 static void accept_on_six_only(struct scene *s)
 {
 	struct rdma_cm_id *listener = open_id(s, "listener", RDMA_PS_TCP), *child;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: lookups that are lost, late, repeated, too many, or asked of the wrong one. */
+/* Parity: lookups that are lost, late, retransmitted, too many, or for an unknown service. */
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,8 +9,10 @@
 #define BACKLOG 2
 #define LOOKUPS (BACKLOG + 1)
 
-/* Longer than any library waits before it repeats a lookup (2 s or 4.1 s), and in between two of
- * its repetitions: one that crosses the answer is another lookup to stock. */
+/*
+ * Longer than the first retransmission interval of either library (2 s or 4.1 s), and between two
+ * retransmissions: stock takes one that crosses the answer for a new lookup.
+ */
 #define SLOW_MS	    4800
 #define NO_HOST_MAC "02:00:00:00:00:99"
 #define REPEATED_MS 12000
@@ -34,7 +36,7 @@ static int say_here(struct rdma_cm_id *child)
 	return rdma_accept(child, &param);
 }
 
-/* --- the usual client: look up, and show what comes ---------------------- */
+/* --- the usual client: look up, and print the events --------------------- */
 
 static void look_up_once(struct scene *s)
 {
@@ -93,7 +95,7 @@ static void refuse_without_a_word(struct scene *s)
 	close_id(listener);
 }
 
-/* While an answer is awaited a repeated lookup is the same one. */
+/* A retransmitted lookup is the same one while the answer is pending. */
 static void take_time(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *child = wait_request(s);
@@ -129,7 +131,7 @@ static void answer_without_a_queue_pair(struct scene *s)
 	close_id(listener);
 }
 
-/* A queue pair is not what a listener has to answer for. */
+/* A listener can answer without a queue pair. */
 static void close_listener_first(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *child = wait_request(s);
@@ -153,7 +155,7 @@ static void close_listener_unseen(struct scene *s)
 
 /* --- more than the backlog ----------------------------------------------- */
 
-/* In whatever order they come. */
+/* Events may come in any order. */
 static void show_outcomes(struct scene *s, struct rdma_cm_id **ids)
 {
 	struct rdma_cm_event *event;
@@ -206,7 +208,7 @@ static void answer_those_that_fit(struct scene *s)
 	close_id(listener);
 }
 
-/* --- one that leaves ----------------------------------------------------- */
+/* --- a client that ends -------------------------------------------------- */
 
 static void leave_before_the_answer(struct scene *s)
 {
@@ -232,9 +234,9 @@ static void answer_somebody_who_left(struct scene *s)
 	close_id(listener);
 }
 
-/* --- an answer that is lost ---------------------------------------------- */
+/* --- a lost answer ------------------------------------------------------- */
 
-/* What we send to the peer's address is lost; the control connection uses another. */
+/* Packets to the peer's address are lost; the control connection uses another address. */
 static void set_neighbour(struct scene *s, bool lost)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -249,7 +251,7 @@ static void set_neighbour(struct scene *s, bool lost)
 		shell("ip neigh del %s dev eth0", text);
 }
 
-/* Whether the lookup, as it comes again, is another one to the program. */
+/* Whether the program gets the retransmitted lookup as a new one. */
 static void answer_unheard(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *first = wait_request(s);

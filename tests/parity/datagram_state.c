@@ -3,7 +3,7 @@
 #include "state_ops.h"
 #include "steps.h"
 
-/* Run a call on an id of its own for each of them; the other side does its part once for each. */
+/* Runs a call on one id after the other; the other side does its part once for each. */
 static void walk(struct scene *s, struct rdma_cm_id *(*build)(struct scene *), bool with_peer)
 {
 	const struct state_op *op;
@@ -64,7 +64,7 @@ static struct rdma_cm_id *not_found(struct scene *s)
 	return look_up(s, RDMA_CM_EVENT_UNREACHABLE);
 }
 
-/* No event follows its accept, as would that of a child. */
+/* No event follows the accept, unlike that of a child. */
 static struct rdma_cm_id *asked(struct scene *s)
 {
 	struct rdma_cm_id *id = wait_request(s);
@@ -133,7 +133,7 @@ static void walk_refused(struct scene *s)
 	walk_beside_listener(s, refused);
 }
 
-/* What came of it is known at the latest when the peer has destroyed its id. */
+/* Its result is known at the latest when the peer has destroyed its id. */
 static void look_up_each(struct scene *s)
 {
 	const struct state_op *op;

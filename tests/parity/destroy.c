@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: ids destroyed in every state, and what the other side sees of it. */
+/* Parity: ids destroyed in every state, and the events at the other side. */
 #include "steps.h"
 
 static void ids_die_quietly_before_connecting(struct scene *s)
@@ -144,7 +144,7 @@ static void connected_then_watch(struct scene *s)
 	close_id(listener);
 }
 
-/* The server's side destroyed; the client watches. */
+/* The server destroys its id; the client observes. */
 static void connect_and_watch(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -207,7 +207,7 @@ static void destroy_in_timewait(struct scene *s)
 	close_id(listener);
 }
 
-/* A late reply to an id that is gone must not disturb anybody. */
+/* A late reply to a destroyed id must have no effect. */
 static void accept_after_the_client_left(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);

@@ -2,7 +2,7 @@
 /* Parity: ends of connections. */
 #include "steps.h"
 
-/* Much more than the time both sides spend in timewait: 2 s on RoCE. */
+/* Much longer than the timewait of both sides: 2 s on RoCE. */
 #define TIMEWAIT_MS 20000
 
 static void hang_up(struct scene *s)
@@ -88,7 +88,7 @@ static void both_hang_up(struct scene *s)
 	close_id(listener);
 }
 
-/* DREP is for the application to send: until it disconnects, the peer hears nothing. */
+/* The application sends DREP: until it disconnects, the peer gets no answer. */
 static void wait_for_the_peer_to_agree(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: how far a program comes before it ends: see doomed.h. */
+/* Parity: states of a program that ends without cleanup: see doomed.h. */
 #include "doomed.h"
 #include "steps.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: enhanced connection establishment: which vendor and options a side offers and is shown.
- * The queue pairs of rxe know nothing of it.
+ * Parity: enhanced connection establishment: vendor and options that a side offers and gets. The
+ * queue pairs of rxe do not support it.
  */
 #include "steps.h"
 
@@ -72,7 +72,7 @@ static void answer_with_ece(struct scene *s)
 	close_id(listener);
 }
 
-/* More than the message's field holds; and what was said last is what counts. */
+/* More than the message's field holds; the last call counts. */
 static void odd_vendors(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -123,7 +123,7 @@ static void ask_without(struct scene *s)
 	close_id(id);
 }
 
-/* A queue pair of the library's answers somebody who offers. */
+/* A queue pair of the library responds to a peer with options. */
 static void offer_to_a_library_queue_pair(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -159,7 +159,7 @@ static void answer_with_a_library_queue_pair(struct scene *s)
 	close_id(listener);
 }
 
-/* What was set before the library made a queue pair. */
+/* Options set before the library created a queue pair. */
 static void offer_then_a_library_queue_pair(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);

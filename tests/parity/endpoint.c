@@ -26,7 +26,7 @@ static struct rdma_addrinfo info_for(struct sockaddr *addr, int flags)
 	return info;
 }
 
-/* The type is another one, to see that it does not matter. */
+/* Another type, to show that it does not matter. */
 static struct ibv_qp_init_attr small_qp(void)
 {
 	return (struct ibv_qp_init_attr){
@@ -206,7 +206,7 @@ static void accept_in_own_domain(struct scene *s)
 	SAY("domain is free %d", ibv_dealloc_pd(pd) == 0);
 }
 
-/* --- what goes wrong ----------------------------------------------------- */
+/* --- failures ------------------------------------------------------------ */
 
 static struct rdma_cm_id untouched;
 
@@ -248,7 +248,7 @@ static void failures_leave_nothing(struct scene *s)
 	try_endpoint(&active, NULL);
 }
 
-/* Types and spaces need not match: the type is the one that was asked for. */
+/* Types and port spaces need not match: the requested type is used. */
 static void types_are_those_asked_for(struct scene *s)
 {
 	static const int types[] = { 0, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_RECV };
@@ -361,7 +361,7 @@ static void private_data_has_a_prefix(struct scene *s)
 	connect_with_prefix(s, "alone again", &param);
 }
 
-/* What is too long is not sent: is the prefix there for the next attempt? */
+/* Data that is too long is not sent: is the prefix kept for the next attempt? */
 static void prefix_counts_for_the_length(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("0123456789012345678901234567890123456789");
@@ -405,9 +405,9 @@ static void refuse_three(struct scene *s)
 	refuse_requests(s, 3);
 }
 
-/* --- what rdma_get_request finds ----------------------------------------- */
+/* --- rdma_get_request() -------------------------------------------------- */
 
-/* Makes the id synchronous while the event waits that was asked for, and then no more. */
+/* Makes the id synchronous while the requested event is queued, and then asynchronous again. */
 static void request_after(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_cm_id *child = &untouched;
@@ -457,7 +457,7 @@ static void connect_to_clumsy_listener(struct scene *s)
 	rdma_destroy_ep(id);
 }
 
-/* The event is the listener's then, and the new id is known from it alone. */
+/* The event is charged to the listener; only it has a pointer to the new id. */
 static void requests_queue_pair_is_impossible(struct scene *s)
 {
 	struct ibv_qp_init_attr attr = small_qp();
@@ -487,12 +487,12 @@ static void end_early(struct scene *s)
 	rdma_destroy_ep(dialing_endpoint(s, NULL, &attr));
 	attr = small_qp();
 	id = dialing_endpoint(s, NULL, &attr);
-	DO(rdma_connect(id, NULL)); /* nobody takes it, and then the listener goes */
+	DO(rdma_connect(id, NULL)); /* the request is not taken when the listener is destroyed */
 	show_last_event(id);
 	rdma_destroy_ep(id);
 	attr = small_qp();
 	id = dialing_endpoint(s, NULL, &attr);
-	DO(rdma_connect(id, NULL)); /* it is taken, and its id goes */
+	DO(rdma_connect(id, NULL)); /* the request is taken, and its id destroyed */
 	show_last_event(id);
 	rdma_destroy_ep(id);
 	attr = small_qp();

@@ -75,7 +75,7 @@ static void nonblocking_get_says_eagain(struct scene *s)
 	close_id(id);
 }
 
-/* Edge triggered: how many edges a wait sees. */
+/* Edge triggered: the number of edges in a wait. */
 static int edges(int epoll, int wait_ms)
 {
 	struct epoll_event seen;
@@ -118,7 +118,7 @@ struct interrupted {
 	atomic_bool done;
 };
 
-/* Whether the thread waits already cannot be seen, so it gets more than one signal. */
+/* It is unknown whether the thread waits already, so it gets more than one signal. */
 static void *interrupt(void *arg)
 {
 	struct interrupted *interrupted = arg;
@@ -161,7 +161,7 @@ struct begun {
 	struct rdma_cm_id *id;
 };
 
-/* Signals for a thread that waits, and then what it waits for. */
+/* Signals for a waiting thread, and then its event. */
 static void *interrupt_and_start(void *arg)
 {
 	struct begun *begun = arg;
@@ -218,7 +218,7 @@ static void get_is_a_cancellation_point(struct scene *s)
 	close_id(id);
 }
 
-/* As mckey and rping end: with a thread inside. */
+/* As mckey and rping end: with a thread in the channel. */
 static void channel_goes_under_a_blocked_get(struct scene *s)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: processes that end without taking their connections down. */
+/* Parity: processes that end without disconnecting. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 #define REQUEST_WAIT_MS 20000
 #define N_REQUESTS	3
-#define END_MS		1000 /* for what is sent in the name of the dead to arrive */
+#define END_MS		1000 /* for messages sent on behalf of ended programs to arrive */
 #define MS_PER_S	1000
 #define BY_EXIT		0
 #define BY_EXEC		(-1)
@@ -26,8 +26,10 @@ static void end_process(int how)
 	exit(0);
 }
 
-/* Run a side's part in a process of its own, which never cleans up: it ends by a signal, or as
- * BY_* says. */
+/*
+ * Runs a side's part in a process of its own, which never cleans up: it ends by a signal, or as
+ * BY_* defines.
+ */
 static void in_doomed_process(struct scene *s, void (*part)(struct scene *), int how)
 {
 	int status;
@@ -192,7 +194,7 @@ static void watch_reply(struct scene *s)
 	close_id(id);
 }
 
-/* --- as soon as the reply is out ----------------------------------------- */
+/* --- as soon as the reply is sent ---------------------------------------- */
 
 static void accept_and_see_no_rtu(struct scene *s)
 {
@@ -218,8 +220,10 @@ static void server_exits_with_its_reply_out(struct scene *s)
 	meet(s);
 }
 
-/* The reply is here, but its event is taken when the server is dead. Of what follows it is only
- * shown that it is there: stock keeps it to itself, and who asks for it waits for ever. */
+/*
+ * The reply has arrived, but its event is taken after the server's death. The following event is
+ * only polled for: stock does not deliver it, and a call would wait forever.
+ */
 static void leave_reply_untaken(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -251,8 +255,10 @@ static struct rdma_cm_id *ask_again(struct scene *s, const char *label)
 	return id;
 }
 
-/* One connected, one that has disconnected, one that waits for a reply, one that is resolved, one
- * that waits for an address. */
+/*
+ * Five ids: one connected, one disconnected, one waiting for a reply, one resolved, one waiting for
+ * an address.
+ */
 static void be_everywhere(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("over");
@@ -323,8 +329,10 @@ static void server_exits_with_requests_waiting(struct scene *s)
 	meet(s);
 }
 
-/* A request that the server's host has got by the time it dies is answered then, one that it gets
- * later at once; the answer tells them apart, so let them arrive. */
+/*
+ * A request that arrived before the server died is answered then, a later one at once; the answers
+ * differ, so let them arrive.
+ */
 static void watch_replies(struct scene *s)
 {
 	struct rdma_cm_id *ids[N_REQUESTS] = { dial_ready(s, RDMA_PS_TCP) };
@@ -343,7 +351,7 @@ static void watch_replies(struct scene *s)
 		close_id(ids[i]);
 }
 
-/* --- other ways to go ----------------------------------------------------- */
+/* --- other ways to end ---------------------------------------------------- */
 
 static void crash_without_trace(struct scene *s)
 {
@@ -371,7 +379,7 @@ static void server_becomes_another_program(struct scene *s)
 	meet(s);
 }
 
-/* Nothing that this host says at the end is heard, so the peer has to ask. */
+/* The last messages of this host are lost, so the peer must time out. */
 static void connect_and_be_lost(struct scene *s)
 {
 	connect_only(s);

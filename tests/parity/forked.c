@@ -5,7 +5,7 @@
 
 #include "steps.h"
 
-/* Run a part in a forked child. */
+/* Runs a part in a forked child. */
 static void in_child(void (*part)(struct scene *s, struct rdma_cm_id *id), struct scene *s,
 		     struct rdma_cm_id *id)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: peers that stop answering. run.py has made neighbour entries for addresses that nobody
- * has; the scenarios that lose a peer half-way change its neighbour entry themselves.
+ * Parity: peers that stop answering. run.py has made neighbour entries for unused addresses;
+ * scenarios that lose a peer later change its neighbour entry themselves.
  */
 #include "steps.h"
 
-/* Stock gives a request up after 98 s, a reply after 65 s. */
+/* Stock gives up a request after 98 s, a reply after 65 s. */
 #define GIVE_UP_MS 130000
 #define GIVE_UP_S  160
 
 #define GONE_IDS   2
 
-/* Level and option of <purecm/purecm.h>, which stock's headers do not come with. */
+/* Level and option of <purecm/purecm.h>, which stock's headers lack. */
 #define PURECM_LEVEL		  0x70636d
 #define PURECM_CONNECT_TIMEOUT_MS 1
 #define HURRY_MS		  12000
 
-/* Give up early where the library can; stock cannot, and says so to deaf ears. */
+/* Gives up early where the library can; stock cannot, and the error is ignored. */
 static void hurry(struct rdma_cm_id *id)
 {
 	uint32_t ms = HURRY_MS;
@@ -85,7 +85,7 @@ static void hang_up_unheard(struct scene *s)
 	meet(s);
 }
 
-/* We hear the peer, it does not hear us. */
+/* This host receives the peer's messages, but the peer receives none. */
 static void agree_unheard(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);

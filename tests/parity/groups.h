@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the multicast scenarios share: groups of their own, and who is a member. */
+/* Shared by the multicast scenarios: groups, and their members. */
 #ifndef PARITY_GROUPS_H
 #define PARITY_GROUPS_H
 
@@ -16,13 +16,13 @@
  */
 struct sockaddr *group(const struct scene *s, unsigned int number);
 
-/** is_member() - is this host's interface a member, by IGMP or MLD? */
+/** is_member() - return whether this host's interface is a member, by IGMP or MLD */
 bool is_member(const struct scene *s, unsigned int number);
 
-/** show_member() - print it. */
+/** show_member() - print is_member(). */
 void show_member(const struct scene *s, unsigned int number);
 
-/** await_no_member() - wait until it is none any more; gives up after PATIENCE_MS. */
+/** await_no_member() - wait until is_member() is false; gives up after PATIENCE_MS. */
 void await_no_member(const struct scene *s, unsigned int number);
 
 /** send_only() - the arguments of a join that does not receive. */

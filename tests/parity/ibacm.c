@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_getaddrinfo() asks ibacm, and what it makes of the answers. A program of its own, as
- * addrinfo.c: the parent is the ibacm of the host, and each question is asked by a child, because a
+ * The requests of rdma_getaddrinfo() to ibacm, and its results. A program of its own, as
+ * addrinfo.c: the parent is the ibacm of the host, and a child sends each request, because a
  * process connects to ibacm once. Needs an RDMA device and a host without another ibacm.
  *
  * Left out: answers with a path and no source. Stock crashes, this library has no entry for
@@ -66,7 +66,7 @@ static struct entry address(uint32_t flags, uint16_t type, uint8_t fill)
 
 /* --- answers -------------------------------------------------------------- */
 
-static pid_t asker; /* the child; SIGUSR1 tells it that it will get no answer */
+static pid_t asker; /* the child; SIGUSR1 announces that it will get no answer */
 
 struct answer {
 	bool is_silent;
@@ -151,7 +151,7 @@ static void answer_one(int fd, const struct answer *answer)
 
 	if (!read_all(fd, wire, HEADER_BYTES))
 		return;
-	print_hex("asked", wire, 8); /* what follows is a number of the asker's choice */
+	print_hex("asked", wire, 8); /* followed by a number that the client chose */
 	memcpy(&length, wire + 6, sizeof(length));
 	if (length > sizeof(wire) || !read_all(fd, wire + HEADER_BYTES, length - HEADER_BYTES))
 		return;
@@ -183,7 +183,7 @@ static int open_socket(void)
 	return fd;
 }
 
-/* Until the child, who holds the other end of @alive, is gone. */
+/* Runs until the child, who holds the other end of @alive, has ended. */
 static void serve(int listener, int alive, const struct answer *answer)
 {
 	struct pollfd fds[] = { { .fd = alive, .events = POLLIN },

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: programs that are killed together with what serves them: this library's cmportd. Stock
- * has no such process, and its kernel ends what a program leaves; here it is the cmportd that the
- * next program starts.
+ * Parity: programs that are killed together with cmportd. Stock has no such process: its kernel
+ * ends the connections of a program; here the cmportd that the next program starts does.
  */
 #include <signal.h>
 #include <sys/un.h>
@@ -13,9 +12,9 @@
 #include "steps.h"
 
 #define DEFAULT_PATH "/run/purecm/cmportd.sock"
-#define END_MS	     1000 /* for what is sent in the name of the dead to arrive */
+#define END_MS	     1000 /* for messages sent on behalf of ended programs to arrive */
 
-/* Return: who listens at the socket, or 0: with stock. */
+/* Return: the process that listens at the socket, or 0 with stock. */
 static pid_t pid_of_server(void)
 {
 	const char *path = getenv("PURECM_SOCKET");
@@ -31,7 +30,7 @@ static pid_t pid_of_server(void)
 	return who.pid;
 }
 
-/* It is stopped, so it cannot look for the next cmportd between the two. */
+/* The program is stopped, so it cannot look for the next cmportd in between. */
 static void kill_both(pid_t program)
 {
 	pid_t server = pid_of_server();
@@ -41,7 +40,7 @@ static void kill_both(pid_t program)
 	kill(program, SIGKILL);
 }
 
-/* What the next program does is of no importance. */
+/* Any activity of the next program will do. */
 static void begin_another(struct scene *s)
 {
 	struct rdma_cm_id *id;
@@ -98,7 +97,7 @@ static void client_is_killed_disconnecting(struct scene *s)
 	kill_with_server(s, ask_to_disconnect_only);
 }
 
-/* --- what its peer sees -------------------------------------------------- */
+/* --- events at the peer -------------------------------------------------- */
 
 static void watch_client(struct scene *s)
 {

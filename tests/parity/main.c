@@ -104,7 +104,7 @@ static void parse_address(const char *text, const char *port, struct sockaddr_st
 /* What a run of several scenarios needs. */
 struct run {
 	struct sockaddr_storage self, peer;
-	int control; /* -1: local scenarios only */
+	int control; /* -1: only local scenarios */
 	int failures;
 };
 
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 {
 	struct run run = { .control = -1 };
 
-	/* What a scenario printed must survive its crash. */
+	/* Output must survive a crash of the scenario. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 2 && !strcmp(argv[1], "list")) {
 		each_scenario(list_one, NULL);

@@ -93,8 +93,8 @@ static void connect_to_moving_listener(struct scene *s)
 }
 
 /*
- * A listener is moved before a request comes: stock loses one that is already waiting, though its
- * descriptor becomes readable.
+ * A listener is moved before a request arrives: stock loses a queued one, though its descriptor
+ * becomes readable.
  */
 static void requests_and_connections_move(struct scene *s)
 {
@@ -136,7 +136,7 @@ static void connection_becomes_synchronous(struct scene *s)
 	close_id(id);
 }
 
-/* The listener becomes synchronous, the connection of its request stops being so. */
+/* The listener becomes synchronous, the connection of its request asynchronous. */
 static void listener_becomes_synchronous(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
@@ -164,7 +164,7 @@ static void listener_becomes_synchronous(struct scene *s)
 	close_id(listener);
 }
 
-/* A new id lets go of its request's event when it moves, and the listener can end. */
+/* A new id releases its request's event when it migrates, so the listener can be destroyed. */
 static void request_stops_being_synchronous(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
@@ -189,7 +189,7 @@ static void request_stops_being_synchronous(struct scene *s)
 	close_id(child);
 }
 
-/* While nobody has answered. */
+/* Before the answer. */
 static void connecting_id_moves(struct scene *s)
 {
 	struct rdma_event_channel *new = rdma_create_event_channel();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: how often the library moves a queue pair, and where to. ibv_modify_qp() is defined here,
- * in front of libibverbs', so that the library's calls are seen.
+ * Parity: the transitions of a queue pair that the library makes. ibv_modify_qp() is defined here,
+ * in front of libibverbs', to observe them.
  */
 #include <dlfcn.h>
 
@@ -74,7 +74,7 @@ static void accept_and_count(struct scene *s)
 	close_id(listener);
 }
 
-/* Events that wait have moved nothing: who takes them does. */
+/* Queued events move nothing: taking them does. */
 static void connect_and_wait(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -147,7 +147,7 @@ static void refuse(struct scene *s)
 	close_id(listener);
 }
 
-/* The moves of a datagram queue pair are all made at once. */
+/* A datagram queue pair makes all its transitions at once. */
 static void make_datagram(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_UDP);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Parity: joining and leaving multicast groups. Each scenario has groups of its own, made from its
- * port; what the kernel knows of the membership is read from /proc. multicast_data.c has the
- * scenarios in which datagrams flow.
+ * port; memberships of the kernel are read from/proc. multicast_data.c has the scenarios in which
+ * datagrams flow.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 #include "groups.h"
 
-/* What the event's private data pointer is to be. */
+/* The expected private data pointer of the event. */
 static char context[] = "joined";
 
 static void take_join(struct scene *s)
@@ -37,7 +37,7 @@ static void join_to_send(struct scene *s, struct rdma_cm_id *id, struct sockaddr
 		take_join(s);
 }
 
-/* --- the usual ways ------------------------------------------------------ */
+/* --- usual cases --------------------------------------------------------- */
 
 static void resolved_id_joins(struct scene *s)
 {
@@ -140,7 +140,7 @@ static void two_ids_join(struct scene *s)
 	close_id(one);
 }
 
-/* Ends as a member when its parent closes the pipe. */
+/* A member until its parent closes the pipe. */
 static void join_until(struct scene *s, int joined, int until)
 {
 	char byte = 0;
@@ -210,7 +210,7 @@ static void many_groups_on_one_id(struct scene *s)
 	close_id(id);
 }
 
-/* --- what is refused ----------------------------------------------------- */
+/* --- refused calls ------------------------------------------------------- */
 
 static void arguments_are_checked(struct scene *s)
 {
@@ -343,7 +343,7 @@ static void queue_pair_cannot_be_attached(struct scene *s)
 
 	DO(rdma_bind_addr(other, at(&s->self, 0)));
 	make_qp(other);
-	id->qp = other->qp; /* only those for datagrams can be attached */
+	id->qp = other->qp; /* only datagram queue pairs can be attached */
 	join(s, id, group(s, 1));
 	show_member(s, 1);
 	DO(rdma_leave_multicast(id, group(s, 1)));
@@ -353,7 +353,7 @@ static void queue_pair_cannot_be_attached(struct scene *s)
 	close_id(other);
 }
 
-/* --- events that nobody takes, or acknowledges --------------------------- */
+/* --- events that are not taken, or not acknowledged ---------------------- */
 
 static void events_are_not_taken(struct scene *s)
 {
@@ -396,7 +396,7 @@ static void events_move_with_the_id(struct scene *s)
 	rdma_destroy_event_channel(other);
 }
 
-/* A call that has to wait for an acknowledgement, in a thread of its own. */
+/* A call that must wait for an acknowledgement, in a thread of its own. */
 struct blocked {
 	pthread_t thread;
 	struct rdma_cm_id *id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: datagrams to multicast groups. The client sends, as a member that only sends or as a full
- * one; the server's host has the members.
+ * Parity: datagrams to multicast groups. The client sends, as a send-only or a full member; the
+ * members are on the server's host.
  */
 #include <rdma/rdma_verbs.h>
 
@@ -10,7 +10,7 @@
 #define GRH_BYTES     40
 #define MESSAGE_BYTES 64
 
-/* A member with a buffer, which takes one datagram at a time. */
+/* A member with a buffer for one datagram at a time. */
 struct member {
 	struct rdma_cm_id *id;
 	struct rdma_ud_param to; /* the group */
@@ -92,7 +92,7 @@ static void show_received(struct member *member, int patience_ms)
 	listen_for_one(member);
 }
 
-/* Both sides come here: one sends, the others look at what they got. */
+/* Both sides call this: one sends, the others check what they received. */
 static void send_step(struct scene *s, struct member *sender, const char *text)
 {
 	meet(s);

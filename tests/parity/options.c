@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: rdma_set_option. Which options go in which state is in states.c, too. */
+/* Parity: rdma_set_option. The options allowed in each state are in states.c. */
 #include <infiniband/sa.h>
 
 #include "steps.h"
@@ -79,7 +79,7 @@ static void late_options_do_not_change_the_route(struct scene *s)
 	close_id(id);
 }
 
-/* A path record for the id's addresses, as an SA would give it out. */
+/* A path record for the id's addresses, as from an SA. */
 static struct ibv_path_data path_for(const struct rdma_cm_id *id, uint32_t flags)
 {
 	const struct rdma_ib_addr *ib = &id->route.addr.addr.ibaddr;
@@ -127,7 +127,7 @@ static void path_can_be_given(struct scene *s)
 	close_id(id);
 }
 
-/* What an SA would not say of this network: which of it is believed? */
+/* Values that no SA of this network would return: which of them are used? */
 static struct ibv_path_data odd_path(const struct rdma_cm_id *id)
 {
 	struct ibv_path_data data = path_for(id, IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
@@ -166,7 +166,7 @@ static void odd_paths_are_taken_in_part(struct scene *s)
 	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	data = odd_path(id);
 	set_path(s, id, &data, 1);
-	/* In the path's partition the port is not; but which of the faults is said? */
+	/* The port is not in the path's partition; which of the errors is reported? */
 	param.private_data = s;
 	param.private_data_len = 255;
 	DO(rdma_connect(id, &param));
@@ -213,7 +213,7 @@ static struct ibv_path_data plain_path(const struct rdma_cm_id *id)
 			IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL);
 }
 
-/* The P_Key is what RoCE has, and the depths are what a path may say. */
+/* The P_Key is RoCE's, and the depths are allowed in a path. */
 static struct ibv_path_data full_path(const struct rdma_cm_id *id)
 {
 	struct ibv_path_data data = plain_path(id);
@@ -227,7 +227,7 @@ static struct ibv_path_data full_path(const struct rdma_cm_id *id)
 	return data;
 }
 
-/* Nothing but the P_Key is looked at before the peer sees it. */
+/* Only the P_Key is checked before the peer gets the values. */
 static void try_path(struct scene *s, const char *what, const struct ibv_path_data *data)
 {
 	struct rdma_conn_param param = usual_param("a path of my own");
@@ -327,7 +327,7 @@ static void ask_and_leave(struct scene *s)
 	close_id(id);
 }
 
-/* An id of a request has its own. */
+/* An id of a request has a path of its own. */
 static void listener_with_options(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;

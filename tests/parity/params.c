@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: connection parameters and private data, as given and as the peer sees them. */
+/* Parity: connection parameters and private data, as passed and as the peer gets them. */
 #include "steps.h"
 
 static const uint8_t noise[255] = {
 	[0] = 0xa0, [55] = 0xa1, [56] = 0xa2, [195] = 0xa3, [196] = 0xa4
 };
 
-/* Connect with parameters, then a quiet end. */
+/* Connects with parameters, then disconnects. */
 static void connect_with(struct scene *s, struct rdma_conn_param *param, bool with_qp)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -49,7 +49,7 @@ static void accept_nothing_given(struct scene *s)
 	accept_with(s, NULL);
 }
 
-/* Nor a queue pair, which only RDMA_PS_TCP asks for. */
+/* Nor for a queue pair, which only RDMA_PS_TCP requires. */
 static void nothing_given_in_ib(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_IB);
@@ -257,7 +257,7 @@ static void accept_twice(struct scene *s)
 	close_id(listener);
 }
 
-/* The value in the queue pair, which only the side that set the option sees. */
+/* The value in the queue pair, which only the side that set the option has. */
 static void timeout_of_ones_own(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "client", RDMA_PS_TCP);

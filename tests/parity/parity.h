@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parity program: an ordinary librdmacm client and server that print every return value,
- * errno, event and id field they see. It is compiled once and run against stock librdmacm and
- * against this one; run.py compares what it printed.
+ * The parity program: an ordinary librdmacm client and server that print every return value, errno,
+ * event and id field they see. It is compiled once and run against stock librdmacm and against this
+ * one; run.py compares the outputs.
  *
- * A scenario is one function for each side (local ones have no server side). Each runs in a
- * process of its own, with a time limit, so that neither a crash nor a leftover id of one
- * scenario can be seen by the next.
+ * A scenario is one function for each side (local ones have no server side). Each runs in a process
+ * of its own, with a time limit, so that neither a crash nor a leftover id of one scenario affects
+ * the next.
  */
 #ifndef PARITY_H
 #define PARITY_H
@@ -23,14 +23,14 @@
 #include <unistd.h>
 #include <rdma/rdma_cma.h>
 
-/* How long a scenario waits for something that must come, and for something that must not. */
+/* How long a scenario waits for an expected event, and for an unexpected one. */
 #define PATIENCE_MS 60000
 #define QUIET_MS    150
 
-/* Resolution timeout handed to rdma_resolve_addr and rdma_resolve_route. */
+/* Timeout passed to rdma_resolve_addr and rdma_resolve_route. */
 #define RESOLVE_MS 4000
 
-/* What a scenario's process knows about the two hosts. */
+/* What a scenario's process knows of the two hosts. */
 struct scene {
 	struct sockaddr_storage self; /* an address of this host, port 0 */
 	struct sockaddr_storage peer; /* an address of the other host, port 0 */
@@ -41,8 +41,8 @@ struct scene {
 };
 
 enum scenario_flags {
-	SLOW = 1, /* waits for timers: run beside the others, not between them */
-	LONG = 2, /* minutes: only when asked for */
+	SLOW = 1, /* waits for timers: run beside the others */
+	LONG = 2, /* minutes: run only on request */
 	V4_ONLY = 4,
 	V6_ONLY = 8,
 	ALONE = 16, /* changes the host's settings: nothing may run beside it */
@@ -52,7 +52,7 @@ enum scenario_flags {
 struct scenario {
 	const char *name;
 	void (*client)(struct scene *s);
-	void (*server)(struct scene *s); /* NULL: local, the other host only has to be there */
+	void (*server)(struct scene *s); /* NULL: local, the other host only has to exist */
 	unsigned flags;
 	unsigned limit_s; /* 0: the usual time limit */
 	const char *what; /* one sentence */

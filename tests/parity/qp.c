@@ -187,7 +187,7 @@ static void show_queues(const struct rdma_cm_id *id, const struct ibv_cq *cq)
 	    id->recv_cq == cq, !!id->send_cq_channel, !!id->recv_cq_channel);
 }
 
-/* rsockets puts its own queue into the id. */
+/* rsockets puts its own completion queue into the id. */
 static void planted_queues_are_the_id_s(struct scene *s)
 {
 	struct ibv_qp_init_attr attr = small_attr();

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: refusals, from both sides and at every point. */
+/* Parity: rejections, by both sides and in every state. */
 #include "steps.h"
 
 #define REJ_DATA_MAX 148
 
 static const uint8_t long_data[REJ_DATA_MAX + 1] = { [0] = 1, [REJ_DATA_MAX - 1] = 2 };
 
-/* The client of most refusals: connect, show what comes, and what the id is good for then. */
+/*
+ * The client of most rejections: connects, prints the event, and what the id can be used for
+ * afterwards.
+ */
 static void connect_and_be_refused(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -142,7 +145,7 @@ static void listen_for_datagrams(struct scene *s)
 	listen_with(s, any(s, s->port), RDMA_PS_UDP);
 }
 
-/* Without a queue pair the active side may refuse the reply. */
+/* Without a queue pair the active side may reject the reply. */
 static void refuse_the_reply(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);

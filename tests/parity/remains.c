@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: what each call of state_ops.c leaves in an id and in its queue pair, whether it fails or
+ * Parity: the effect of each call of state_ops.c on an id and its queue pair, whether it fails or
  * not. The id has a queue pair wherever it has a device; states.c has ids without.
  */
 #include "state_ops.h"
@@ -17,7 +17,7 @@ enum stage {
 	LISTENING,
 	RESOLVED,
 	ROUTED,
-	ASKING, /* a host that does not answer */
+	ASKING, /* waits for a host that does not answer */
 };
 
 static void bind_to(struct rdma_cm_id *id, struct sockaddr *addr)
@@ -93,7 +93,7 @@ static void walk(struct scene *s, enum rdma_port_space ps, enum stage stage, uns
 	}
 }
 
-/* Stock refuses, but gives the queue pair its access flags first; the end takes it 98 s. */
+/* Stock fails, but first sets the access flags of the queue pair; the end takes it 98 s. */
 static void accept_while_asking(struct scene *s)
 {
 	struct rdma_cm_id *id = bring(s, RDMA_PS_TCP, ASKING);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: address and route resolution, good and bad. run.py has prepared the routes used here. */
+/*
+ * Parity: address and route resolution, successful and failed. run.py has prepared the routes used
+ * here.
+ */
 #include "steps.h"
 
-/* Long enough for a second call while the first one waits. */
+/* Long enough for a second call while the first one is pending. */
 #define SILENT_MS 2000
 
 static void start_resolve(struct scene *s, struct rdma_cm_id *id, struct sockaddr *src,
@@ -92,7 +95,7 @@ static void silent_neighbour_times_out(struct scene *s)
 	close_id(id);
 }
 
-/* One id for each address: what is refused at once leaves the id as it was. */
+/* One id for each address: a call that fails at once leaves the id unchanged. */
 static void unreachable(struct scene *s, const char *why, const char *addr)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);

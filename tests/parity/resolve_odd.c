@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: address resolution with sources, scopes, timeouts and rules that are seldom used. */
+/* Parity: address resolution with rarely used sources, scopes, timeouts and rules. */
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
@@ -65,7 +65,7 @@ static void bound_source_stays(struct scene *s)
 	resolve_and_show(s, open_id(s, "id", RDMA_PS_TCP), loopback(s, 0), at(&s->peer, s->port));
 }
 
-/* An address in another scope; 0: without. */
+/* An address in another scope; 0: without a scope. */
 static struct sockaddr *scoped(const struct sockaddr_storage *addr, const char *interface,
 			       uint16_t port)
 {
@@ -190,7 +190,7 @@ static struct sockaddr_ib gid_of(const struct sockaddr_storage *ip, enum rdma_po
 	return ib;
 }
 
-/* Prints the call that fails: with stock, GIDs of RoCE ports are resolved, but have no routes. */
+/* Prints the failing call: with stock, GIDs of RoCE ports are resolved, but have no routes. */
 static void go_to_gid(struct scene *s, enum rdma_port_space ps, const char *how,
 		      struct sockaddr_ib *from, struct sockaddr_ib *to)
 {

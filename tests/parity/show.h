@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Printing in a form that two runs can be compared by: pointers become set/NULL or the label of
- * the id, queue pair numbers become set/0, ephemeral ports become "ephemeral".
+ * Printing in a form that is the same in two runs: pointers become set/NULL or the label of the id,
+ * queue pair numbers become set/0, ephemeral ports become "ephemeral".
  */
 #ifndef PARITY_SHOW_H
 #define PARITY_SHOW_H
@@ -11,7 +11,7 @@
 /* Evaluate a call that returns 0 or -1/errno, print it with its result, and yield the result. */
 #define DO(call) (errno = 0, show_call(#call, (call)))
 
-/* One line: a sentence, a number. */
+/* Prints one line: a sentence and a number. */
 #define SAY(...) (printf(__VA_ARGS__), (void)putchar('\n'))
 
 /**
@@ -39,7 +39,7 @@ void name_id(const struct rdma_cm_id *id, const char *label);
 const char *id_name(const struct rdma_cm_id *id);
 
 /**
- * show_event() - print an event with every field that its kind gives a meaning to
+ * show_event() - print an event with every field that its type defines
  * @event: an event that has not been acknowledged yet
  */
 void show_event(const struct rdma_cm_event *event);
@@ -72,12 +72,12 @@ void show_qp_attr(const struct ibv_qp_attr *attr, int mask);
 void show_ah(const char *what, const struct ibv_ah_attr *ah);
 
 /**
- * flow_is_from_ports() - tell the scenario's printing what a flow label may be derived from
+ * flow_is_from_ports() - set the ports that a flow label may be derived from
  * @src_port: the active side's port, network byte order
  * @dst_port: the passive side's port, network byte order
  *
- * An ephemeral port makes the flow label differ from run to run; a label that follows from the
- * two ports is printed as "from-ports".
+ * An ephemeral port makes the flow label differ from run to run; a label that follows from the two
+ * ports is printed as "from-ports".
  */
 void flow_is_from_ports(uint16_t src_port, uint16_t dst_port);
 

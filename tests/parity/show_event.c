@@ -2,7 +2,7 @@
 /* Printing of events for the parity scenarios: kind, status, ids, and the parameters. */
 #include "show.h"
 
-/* Private data as hex, with the zeros that pad it to the field's size only counted. */
+/* Private data in hexadecimal; trailing zeros are only counted. */
 static void show_private_data(const void *data, size_t length)
 {
 	const uint8_t *byte = data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: signals during calls that wait. Each scenario plays twice: with a handler that was
+ * Parity: signals during calls that wait. Each scenario runs twice: with a handler that was
  * installed with SA_RESTART, and with one without.
  */
 #include <pthread.h>
@@ -51,7 +51,7 @@ struct interrupter {
 	void *arg;
 };
 
-/* Whether the thread waits already cannot be seen, so it gets more than one signal. */
+/* It is unknown whether the thread waits already, so it gets more than one signal. */
 static void *interrupt(void *arg)
 {
 	struct interrupter *interrupter = arg;
@@ -67,7 +67,7 @@ static void *interrupt(void *arg)
 	return NULL;
 }
 
-/* Afterwards, and without SA_RESTART after the call has returned, @then lets it succeed. */
+/* Afterwards, or without SA_RESTART after the call has returned, @then lets it succeed. */
 static void begin_signals(struct interrupter *interrupter, void (*then)(void *arg), void *arg)
 {
 	*interrupter = (struct interrupter){ .waiting = pthread_self(), .then = then, .arg = arg };
@@ -81,7 +81,7 @@ static void end_signals(struct interrupter *interrupter)
 	pthread_join(interrupter->thread, NULL);
 }
 
-/* DO() of a call while signals come. */
+/* DO() of a call while signals arrive. */
 #define DO_AMID_SIGNALS(call, then, arg)                \
 	do {                                            \
 		struct interrupter interrupter;         \
@@ -111,7 +111,7 @@ static struct rdma_cm_id *open_synchronous(const char *label)
 	return id;
 }
 
-/* The event of a call: in the id, or on its channel if the call did not wait until it came. */
+/* The event of a call: in the id, or on its channel if the call did not wait for it. */
 static void show_outcome(struct rdma_cm_id *id)
 {
 	if (restarts)
@@ -258,7 +258,7 @@ static void accept_with_each_handler(struct scene *s)
 	with_each_handler(s, accept_amid_signals);
 }
 
-/* Takes the reply, and confirms it when the server's signals have been sent. */
+/* Takes the reply, and confirms it after the server's signals have been sent. */
 static void establish_late(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("no hurry");
@@ -365,7 +365,7 @@ static void leave(struct end *end)
 	close_id(end->id);
 }
 
-/* The peer sends, and receives, when the signals have been sent. */
+/* The peer sends and receives after the signals have been sent. */
 static void complete_amid_signals(struct scene *s)
 {
 	struct ibv_wc wc = { 0 };

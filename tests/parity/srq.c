@@ -142,7 +142,7 @@ static void caller_brings_the_queue(struct scene *s)
 	DO(ibv_destroy_srq(srq));
 }
 
-/* Both sides' events say srq 1, although nobody gave it. */
+/* The events of both sides have srq 1, although it was not set. */
 static struct rdma_cm_id *with_queue(struct rdma_cm_id *id)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };

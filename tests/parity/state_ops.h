@@ -15,11 +15,11 @@ enum state_op_flags {
 	ACCEPTS = 1,	  /* on the id of a request it establishes the connection */
 	NEEDS_DEVICE = 2, /* stock crashes on an id without a device */
 	/*
-	 * While a request is out, stock answers it with REJ but goes on sending the request, and
-	 * destroying the id then takes 98 s.
+	 * While a request is outstanding, stock answers it with REJ but continues to retransmit it,
+	 * and destroying the id then takes 98 s.
 	 */
 	ENDS_REQUEST = 4,
-	/* Stock sends what follows over an alternate path that was never given. */
+	/* Stock sends the following messages over an alternate path that was never set. */
 	USES_ALTERNATE = 8,
 };
 
@@ -30,18 +30,18 @@ extern const struct state_op state_ops[];
  * @op:    the call
  * @s:     the scene
  * @id:    the id
- * @avoid: flags of calls not to make; NEEDS_DEVICE is looked after here
+ * @avoid: flags of calls not to make; NEEDS_DEVICE is handled here
  *
- * A request that gets accepted is taken on to ESTABLISHED here.
+ * An accepted request is continued to ESTABLISHED.
  */
 void run_state_op(const struct state_op *op, struct scene *s, struct rdma_cm_id *id,
 		  unsigned avoid);
 
 /**
- * show_remains() - print what a call has left: device, addresses, the queue pair's state
+ * show_remains() - print the state after a call: device, addresses, the queue pair's state
  * @id: the id, with or without a queue pair
  *
- * Prints nothing if that is what was printed before.
+ * Prints nothing if nothing has changed since it was last called.
  */
 void show_remains(const struct rdma_cm_id *id);
 

@@ -120,7 +120,7 @@ static void walk_connecting(struct scene *s)
 	walk(s, connecting, ENDS_REQUEST);
 }
 
-/* Walk over states that need the other side, which does its part once for each call. */
+/* Iterates over states that need the other side, which does its part once for each call. */
 static void walk_with_peer(struct scene *s, struct rdma_cm_id *(*build)(struct scene *),
 			   unsigned avoid)
 {
@@ -208,7 +208,7 @@ static void walk_rejected(struct scene *s)
 	walk_with_peer(s, rejected, 0);
 }
 
-/* Print and take events until the connection is over. */
+/* Prints and takes events until the connection has ended. */
 static void take_until_over(struct scene *s)
 {
 	enum rdma_cm_event_type type;

@@ -23,7 +23,7 @@ struct sockaddr *at(const struct sockaddr_storage *addr, uint16_t port)
 	struct sockaddr *out = next_buffer();
 
 	memcpy(out, addr, sizeof(*addr));
-	/* The port is at the same place in both families. */
+	/* The port is at the same offset in both families. */
 	((struct sockaddr_in *)(void *)out)->sin_port = htons(port);
 	return out;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The steps that many parity scenarios share. The ones that print say so; the others print only
- * when something is not as it must be, and then end the scenario with give_up().
+ * The steps that many parity scenarios share. Only those that are documented to print do; the
+ * others print only after a failure, and then end the scenario with give_up().
  */
 #ifndef PARITY_STEPS_H
 #define PARITY_STEPS_H
@@ -56,7 +56,7 @@ struct sockaddr *loopback(const struct scene *s, uint16_t port);
  */
 struct sockaddr *beside(const struct scene *s, uint8_t last, uint16_t port);
 
-/* Last bytes of addresses that resolve but never answer, and that do not even resolve. */
+/* Last bytes of addresses that resolve but do not respond, and of addresses that do not resolve. */
 #define GONE   99
 #define SILENT 77
 
@@ -94,7 +94,7 @@ struct rdma_cm_event *get_event(struct rdma_event_channel *channel, int patience
 struct rdma_cm_event *wait_event(struct rdma_event_channel *channel);
 
 /**
- * wait_event_for() - wait_event() with a patience of one's own
+ * wait_event_for() - wait_event() with another timeout
  * @channel:     a blocking channel
  * @patience_ms: how long to wait at most
  *
@@ -109,7 +109,8 @@ struct rdma_cm_event *wait_event_for(struct rdma_event_channel *channel, int pat
 void take_event(struct scene *s);
 
 /**
- * take_each() - get one event of each id in whatever order; print and acknowledge them in the ids'
+ * take_each() - get one event of each id in any order; print and acknowledge them in the order of
+ * the ids
  * @s:           the scene
  * @ids:         the ids; NULL stands for one that does not exist yet, and becomes a request's
  * @n:           how many, at most EACH_MAX
@@ -241,15 +242,12 @@ void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void pause_ms(unsigned ms);
 
 /**
- * lose_peer() - from now on nothing that this host sends reaches the peer's address
+ * lose_peer() - drop everything that this host sends to the peer's address
  * @s: the scene; its control connection uses another address. The scenario has to be ALONE.
  */
 void lose_peer(const struct scene *s);
 
-/**
- * find_peer() - from now on it does again
- * @s: the scene
- */
+/** find_peer() - undo lose_peer() */
 void find_peer(const struct scene *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parity: synchronous ids, whose calls return when their event has come. */
+/* Parity: synchronous ids, whose calls return when their event arrives. */
 #include <fcntl.h>
 #include <infiniband/sa.h>
 #include <pthread.h>
@@ -164,7 +164,7 @@ static void reply_is_left_to_the_caller(struct scene *s)
 
 /* --- without waiting ----------------------------------------------------- */
 
-/* A fast network, or a slow program, may have the event come before the call looks for it. */
+/* With a fast network, or a slow program, the event may arrive before the call checks for it. */
 static void take_own_event(struct rdma_cm_id *id, int result)
 {
 	if (!result)
@@ -193,7 +193,7 @@ static void connect_without_waiting(struct scene *s)
 	close_id(id);
 }
 
-/* The first event is there already when the second call begins: it is taken for the second's. */
+/* The first event is already queued when the second call begins: that call takes it. */
 static void one_behind(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
@@ -231,7 +231,7 @@ static void accept_and_stay(struct scene *s)
 	close_id(listener);
 }
 
-/* --- whose event is it? -------------------------------------------------- */
+/* --- events of other calls ----------------------------------------------- */
 
 static struct rdma_cm_id *connect_now(struct scene *s)
 {
@@ -266,7 +266,7 @@ static void disconnect_before_the_other(struct scene *s)
 	close_id(id);
 }
 
-/* An option's event is nobody's: the next call takes it for its own. */
+/* The event of an option belongs to no call: the next call takes it. */
 static void event_of_a_path_is_the_next_calls(struct scene *s)
 {
 	struct rdma_cm_id *id = open_synchronous("client", RDMA_PS_TCP);
@@ -303,7 +303,7 @@ static void *end_id(void *arg)
 	return NULL;
 }
 
-/* A request's event is the listener's, though its id holds it. */
+/* The event of a request belongs to the listener, though the new id has a pointer to it. */
 static void listener_waits_for_its_requests(struct scene *s)
 {
 	struct ending ending = { .id = synchronous_listener(s, RDMA_PS_TCP) };

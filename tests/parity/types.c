@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Parity: connections of other types than RC. Only rdma_create_ep() makes ids of these; the ids
- * become asynchronous at once. rxe has UC queue pairs and none of XRC, so those are made up.
+ * become asynchronous at once. rxe has UC queue pairs but no XRC, so those are simulated.
  */
 #include "steps.h"
 
-/* For a passive side, the wildcard address; for an active one, the peer's, resolved. */
+/* For a passive side the wildcard address; for an active side the peer's, resolved. */
 static struct rdma_cm_id *endpoint(struct scene *s, enum rdma_port_space ps, enum ibv_qp_type type,
 				   bool passive)
 {
@@ -72,7 +72,7 @@ static void show_attributes(struct rdma_cm_id *id, const char *when)
 	}
 }
 
-/* --- queue pairs that do not exist --------------------------------------- */
+/* --- simulated queue pairs ----------------------------------------------- */
 
 static void connect_made_up(struct scene *s, enum rdma_port_space ps, enum ibv_qp_type type)
 {

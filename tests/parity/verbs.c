@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: what <rdma/rdma_verbs.h> and <rdma/rdma_cma.h> compile into programs. Those functions
- * assume what an id holds: its domain, its queues, who a completion queue belongs to.
+ * Parity: inline functions of <rdma/rdma_verbs.h> and <rdma/rdma_cma.h> in programs. They rely on
+ * members of an id: its domain, its queues, the owner of a completion queue.
  */
 #include <rdma/rdma_verbs.h>
 
@@ -11,14 +11,14 @@
 #define ROOM	  64
 #define N_WR	  4
 
-/* One end of a connection, with a buffer that messages come into and go out of. */
+/* One end of a connection, with a buffer for messages in both directions. */
 struct end {
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
 	char buffer[ROOM];
 };
 
-/* Where the other side may read or write. */
+/* Memory that the other side may read or write. */
 struct window {
 	uint64_t addr;
 	uint32_t rkey;
@@ -211,7 +211,7 @@ static void be_reached(struct scene *s)
 	close_id(listener);
 }
 
-/* a shared receive queue goes before the queue pair's own */
+/* a shared receive queue takes precedence over the queue pair's own */
 
 static void send_one(struct scene *s)
 {
@@ -297,7 +297,7 @@ static void receive_datagram(struct scene *s)
 	close_id(listener);
 }
 
-/* what is read from an id, and errno */
+/* members of an id, and errno */
 
 static void show_ends(struct rdma_cm_id *id)
 {

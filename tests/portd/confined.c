@@ -29,7 +29,7 @@
 
 #define CLAIM	   7
 #define PORT	   7174
-#define DEAF_PORT  7999 /* where nobody listens */
+#define DEAF_PORT  7999 /* a port without a listener */
 #define MANY_PORTS 200	/* more than are leased at once */
 #define WAIT_MS	   10000
 #define ASK	   5
@@ -42,7 +42,7 @@ static struct trace_reader tracer;
 static struct mad_path to_self;
 static const char *device;
 static uint32_t stat_id;
-static pid_t cmportd; /* not one that was started because this one has ended */
+static pid_t cmportd; /* the one under test, not one that was started after it ended */
 
 bool __real_portd_put(struct portd_datagram *datagram, const struct portd_record *record);
 bool __wrap_portd_put(struct portd_datagram *datagram, const struct portd_record *record);
@@ -131,7 +131,7 @@ static void claim_ports(void)
 	check("comm ids", portd_lease_ids(client, &(struct portd_ids){ 0 }));
 }
 
-/* Of a REQ to nobody: cmportd answers REJ. */
+/* The response to a REQ without a listener: cmportd answers REJ. */
 static void send_message(void)
 {
 	struct portd_mad mad = { .port = port.handle, .path = to_self };
@@ -149,7 +149,7 @@ static void send_message(void)
 	wire_encode(&cma_hdr_layout, &hdr, msg.req.private_data);
 	cm_msg_encode(&msg, mad.mad);
 	check("a message", portd_send(client, &mad, 1));
-	is_used[PORTD_MAD] = false; /* until one arrives */
+	is_used[PORTD_MAD] = false; /* false until one arrives */
 	await(PORTD_MAD);
 }
 
@@ -187,7 +187,7 @@ static void look_around(void)
 	check("a state", portd_stat(client, 0, &reply));
 	await(PORTD_STAT_ASK);
 	await(PORTD_STAT_END);
-	usleep(100000); /* it answers one every 20 ms */
+	usleep(100000); /* it sends one response every 20 ms */
 	check("quotas", portd_stat(client, PORTD_STAT_QUOTAS, &reply));
 	await(PORTD_STAT_QUOTA);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client of cmportd that means ill: it says what it can, as fast as it can, and never reads. Or
- * a host of the network that does, without a cmportd of its own.
- * Run by tests/siege/siege.py and many_lab.py.
+ * A malicious client of cmportd: it sends all that it can, as fast as it can, and never reads. Or a
+ * malicious host of the network, without a cmportd of its own. Run by tests/siege/siege.py and
+ * many_lab.py.
  *
  *   flooder [wire:]KIND DEVICE OWN-ADDRESS PEER-ADDRESS SECONDS
  *
- * Says "floods" when it has begun. At the end it says how much it has said, and dies without a word
- * to its connections.
+ * Prints "floods" when it has begun, the number of messages at the end, and ends without
+ * disconnecting.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,15 +30,15 @@
 #define ON_WIRE	     "wire:"
 #define CLAIM	     7
 #define OWN_CLAIM    8
-#define DEAF_PORT    7999 /* where nobody listens */
-#define SLOW_PORT    7998 /* where somebody does who does not read */
+#define DEAF_PORT    7999 /* a port without a listener */
+#define SLOW_PORT    7998 /* the port of a listener that does not read */
 #define GIDS_MAX     64
 #define RESPONSE_EXP 20
 #define NAMESAKES    200
-#define PORT_WAIT_S  2 /* for the ports of flooders that have just died */
+#define PORT_WAIT_S  2 /* for the ports of flooders that have just ended */
 
 static struct portd_client *client;
-static struct mad_port *wire; /* instead of that */
+static struct mad_port *wire; /* instead of cmportd */
 static const char *device;
 static struct portd_ids ids;
 static uint32_t next_id; /* of its own block */
@@ -63,7 +63,7 @@ static struct mad_gid gid_of(const char *address)
 	return gid;
 }
 
-/* --- what it says -------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 void flooder_put(struct portd_mad *mad, const struct cm_msg *msg)
 {
@@ -117,7 +117,7 @@ void flooder_ask_itself(void)
 	peer = to_peer.dgid = own;
 }
 
-/* Allowed, one by one: a connection each, that the peer refuses. */
+/* Permitted: one connection each, which the peer rejects. */
 static void request(struct portd_mad *mad)
 {
 	flooder_request(mad, DEAF_PORT, 0);
@@ -128,7 +128,7 @@ static void slow_request(struct portd_mad *mad)
 	flooder_request(mad, SLOW_PORT, 0);
 }
 
-/* A REQ with the queue pair of another user's connection, which the peer would take for stale. */
+/* A REQ with the queue pair of another user's connection, which the peer would consider stale. */
 static void namesake(struct portd_mad *mad)
 {
 	const char *first = getenv("HOLD_QPN"); /* see tools/certify/hold.c */
@@ -136,7 +136,7 @@ static void namesake(struct portd_mad *mad)
 	flooder_request(mad, DEAF_PORT, (first ? (uint32_t)atoi(first) : 1) + next_id % NAMESAKES);
 }
 
-/* Allowed too: it may belong to a connection that is forgotten. */
+/* Permitted too: it may belong to a connection that is forgotten. */
 static void answer(struct portd_mad *mad)
 {
 	struct cm_msg msg;
@@ -147,7 +147,7 @@ static void answer(struct portd_mad *mad)
 	flooder_put(mad, &msg);
 }
 
-/* Of another's comm id; on the wire, for no connection. */
+/* For the comm id of another user; on the wire, for no connection. */
 static void lie(struct portd_mad *mad)
 {
 	struct cm_msg msg;
@@ -158,7 +158,7 @@ static void lie(struct portd_mad *mad)
 	flooder_put(mad, &msg);
 }
 
-/* Of another class, or of none. */
+/* With another class, or none. */
 static void noise(struct portd_mad *mad)
 {
 	lie(mad);
@@ -180,7 +180,7 @@ static void lookup(struct portd_mad *mad)
 	flooder_put(mad, &msg);
 }
 
-/* Of somebody else's connection. */
+/* For a connection of another user. */
 static void forgery(struct portd_mad *mad)
 {
 	*mad = (struct portd_mad){ .port = handle, .path = to_peer };
@@ -200,7 +200,7 @@ static bool say(void (*make)(struct portd_mad *mad))
 	return (wire ? err : portd_send(client, mads, BATCH)) == 0;
 }
 
-/* Requests, lookups and lies in turn, each from another address. */
+/* Requests, lookups and invalid messages in turn, each from another address. */
 static bool say_as_strangers(void)
 {
 	static void (*const makes[])(struct portd_mad * mad) = { request, lookup, lie };
@@ -255,7 +255,7 @@ static bool say_forgeries(void)
 	return say(forgery);
 }
 
-/* --- what it asks -------------------------------------------------------- */
+/* --- requests to cmportd ------------------------------------------------- */
 
 static bool ask(void)
 {
@@ -283,7 +283,7 @@ static bool come_and_go(void)
 	return true;
 }
 
-/* It dies with connections that it has just asked for. */
+/* Ends with connections that it has just requested. */
 static bool come_ask_and_go(void)
 {
 	struct portd_client *first = client;
@@ -307,7 +307,7 @@ static bool ask_for_devices(void)
 	return portd_open_port(client, "none", 1, &reply, &why) == -ENODEV;
 }
 
-/* One that is open already: its name may have changed. */
+/* Reopens an open port: its name may have changed. */
 static bool open_again(void)
 {
 	struct portd_reply reply;
@@ -316,7 +316,7 @@ static bool open_again(void)
 	return portd_open_port(client, device, 1, &reply, &why) == 0;
 }
 
-/* Each gets a ring of shared memory. */
+/* Each tracer gets a ring of shared memory. */
 static bool trace(void)
 {
 	struct trace_reader reader;
@@ -327,7 +327,7 @@ static bool trace(void)
 	return !err;
 }
 
-/* A connection that no message has made. */
+/* Reports a connection that no message has created. */
 static bool report(void)
 {
 	struct cm_record tracked = { .handle = handle,
@@ -361,7 +361,7 @@ static bool ask_how_things_stand(void)
 	return portd_stat(client, 0, &reply) == 0;
 }
 
-/* Idle ones, as many as there can be. */
+/* As many idle clients as are permitted. */
 static bool come_and_stay(void)
 {
 	struct portd_client *guest;
@@ -406,14 +406,14 @@ static const struct kind {
 	{ "strangers", say_as_strangers, BATCH },
 };
 
-/* Without messages to a peer. */
+/* Ports without messages to a peer. */
 static const struct kind kinds_of_subnet[] = {
 	{ "paths", ask_for_paths, 1 },	 { "withdrawals", ask_for_paths_in_vain, 1 },
 	{ "groups", join_groups, 1 },	 { "new-groups", make_groups, 1 },
 	{ "tables", ask_for_tables, 1 }, { "doubts", doubt_paths, 1 },
 };
 
-/* --- beginning ----------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
 static uint8_t gid_index(void)
 {
@@ -432,7 +432,7 @@ static uint8_t gid_index(void)
 	return 0;
 }
 
-/* Another flooder of kind "ports" may have all that their user may have: then it has none. */
+/* Another flooder of kind "ports" may have the user's whole quota: then this one has none. */
 static void take_own_port(void)
 {
 	struct portd_claim claim = { .claim_id = OWN_CLAIM, .ps = RDMA_PS_TCP, .local_family = 4 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What flooder.c does with sockets of its own, and with messages of others. The functions that
- * return bool do it once, and return whether that worked.
+ * Attacks of flooder.c by sockets of its own, and by messages of others. Functions that return bool
+ * make one attempt, and return whether it succeeded.
  */
 #ifndef TESTS_PORTD_FLOODER_H
 #define TESTS_PORTD_FLOODER_H
@@ -16,10 +16,10 @@
 
 struct portd_datagram;
 
-/** die() - say what is wrong, and end; @err is a negative errno */
+/** die() - print an error, and end; @err is a negative errno */
 void die(const char *what, int err);
 
-/** flooder_client() - its connection to cmportd, until the next flooder_come_back() */
+/** flooder_client() - the connection to cmportd, until the next flooder_come_back() */
 struct portd_client *flooder_client(void);
 
 /** flooder_port() - the handle of its port */
@@ -28,67 +28,70 @@ uint8_t flooder_port(void);
 /** flooder_come_back() - connect to cmportd again */
 void flooder_come_back(void);
 
-/* --- what the other files need of flooder.c -------------------------------- */
+/* --- functions of flooder.c ------------------------------------------------ */
 
 /** flooder_id() - the next one of its comm ids */
 uint32_t flooder_id(void);
 
-/** flooder_ask_itself() - from now on, its requests are to its own address */
+/** flooder_ask_itself() - send later requests to its own address */
 void flooder_ask_itself(void);
 
 /** flooder_request() - a REQ to a port; @qpn: 0: one of its own for each */
 void flooder_request(struct portd_mad *mad, uint16_t port, uint32_t qpn);
 
-/** flooder_reply() - a REP to a REQ that has come to it */
+/** flooder_reply() - send a REP to a received REQ */
 void flooder_reply(struct portd_mad *mad, uint32_t remote_comm_id, uint32_t qpn);
 
-/** flooder_put() - any other message */
+/** flooder_put() - send any other message */
 void flooder_put(struct portd_mad *mad, const struct cm_msg *msg);
 
 /* --- flooder_names.c --------------------------------------------------------- */
 
-/** flooder_prepare() - make what a kind of this file needs before it floods */
+/** flooder_prepare() - prepare a kind of attack of this file */
 void flooder_prepare(const char *kind);
 
-/** rename_connection() - accept a request that was rejected, each time under another name */
+/** rename_connection() - accept a rejected request, each time under another comm id */
 bool rename_connection(void);
 
-/** replace_lookalikes() - close the oldest of many connections that are alike, and make others */
+/** replace_lookalikes() - close the oldest of many similar connections, and make new ones */
 bool replace_lookalikes(void);
 
 /* --- flooder_sockets.c, flooder_forger.c, flooder_strangers.c -------------------- */
 
-/** knock() - connect without a word, and leave: one who says nothing has spent nothing */
+/** knock() - connect and disconnect without a request, which uses no quota */
 bool knock(void);
 
-/** rattle() - knock, without waiting for those who came before */
+/** rattle() - as knock(), without waiting for earlier connections */
 bool rattle(void);
 
-/** stay_silent() - connect without a word; the latest stay, so some are always about to speak */
+/**
+ * stay_silent() - connect without a request; the latest connections stay, always about to send one
+ */
 bool stay_silent(void);
 
 /**
- * forge() - make a message of a connection that others have, see flooder_forger.c
+ * forge() - make a message of a connection of others, see flooder_forger.c
  * @own:    the address it is sent from
- * @victim: one end of the connection, whose cmportd has recorded it in $FLOODER_RECORDING; if it
- *          is another host, all messages go there
+ * @victim: one end of the connection, whose cmportd has recorded it in $FLOODER_RECORDING; if it is
+ *          another host, all messages go there
  * @ret_to: the end to send it to
  */
 void forge(const struct mad_gid *own, const struct mad_gid *victim, struct mad_gid *ret_to,
 	   uint8_t ret[MAD_BYTES]);
 
-/** send_as_stranger() - send a message on the soft fabric from an address that nobody has */
+/** send_as_stranger() - send a message on the soft fabric from an unused address */
 bool send_as_stranger(const struct mad_gid *own, const struct portd_mad *mad);
 
 /** leave_lingering_sockets() - leave a socket whose close() waits in the queue of a connection */
 bool leave_lingering_sockets(void);
 
-/** fill_a_namespace() - connect from a new network namespace, and have each port there once */
+/** fill_a_namespace() - connect from a new network namespace, and bind each port there once */
 bool fill_a_namespace(void);
 
-/* Of the subnet administrator: paths to nowhere; with their questions withdrawn at once; groups,
- * each left at once but for a few; new groups, likewise; tables of services; paths that do not
- * work. */
+/*
+ * Requests to the subnet administrator: paths to nowhere; paths cancelled at once; groups, most of
+ * them left at once; new groups, likewise; tables of services; paths that do not work.
+ */
 bool ask_for_paths(void);
 bool ask_for_paths_in_vain(void);
 bool join_groups(void);

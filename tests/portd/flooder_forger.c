@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Forged messages of connections of others: see flooder.h. What another host has sent and received
- * is read from the recording of its cmportd, as if the network had been listened to; it is sent
- * again with all that an attacker knows, but from his own address.
+ * Forged messages of connections of others: see flooder.h. Messages of another host are read from
+ * the recording of its cmportd, as if the network had been captured, and are sent again, modified
+ * as an attacker can, but from the flooder's address.
  */
 #include "tests/portd/flooder.h"
 
@@ -16,7 +16,7 @@
 #include "cm/core.h"
 #include "lib/portd/proto/trace_ring.h"
 
-#define KEPT	  1024 /* of the latest messages */
+#define KEPT	  1024 /* number of latest messages */
 #define UPDATE_AT 4096 /* forged messages */
 #define IDS	  4096 /* a power of two */
 
@@ -26,7 +26,7 @@ static struct trace_entry kept[KEPT];
 static unsigned int n_kept;
 static uint32_t qpn_of[IDS]; /* by comm id */
 
-/* Not from what was forged before. */
+/* Ignores messages that were forged before. */
 static void learn(const struct mad_gid *own, const struct trace_entry *entry)
 {
 	struct cm_msg msg;
@@ -59,7 +59,7 @@ static void read_recording(const struct mad_gid *own)
 		learn(own, &entry);
 }
 
-/* --- what becomes of a message -------------------------------------------- */
+/* --- modifications of a message ------------------------------------------- */
 
 /* All but REQ, SIDR_REQ and SIDR_REP begin with both comm ids. */
 static bool has_both_ids(const struct cm_msg *msg)
@@ -149,7 +149,7 @@ static void become_mra(struct cm_msg *msg)
 	msg->mra.service_timeout = 31;
 }
 
-/* Another connection of the same queue pair: the one that is known seems to be stale. */
+/* Another connection of the same queue pair: the known one seems to be stale. */
 static void request_again(struct cm_msg *msg)
 {
 	if (msg->hdr.attr_id == CM_ATTR_REQ)
@@ -167,7 +167,7 @@ static void (*const changes[])(struct cm_msg *msg) = {
 	become_drep,	  become_rtu, become_rej,    become_mra,      request_again, reply_again,
 };
 
-/* A listener would let it in, from whatever host. */
+/* A listener would accept it, from any host. */
 static void ask_nobody(struct cm_msg *msg)
 {
 	if (msg->hdr.attr_id == CM_ATTR_REQ)

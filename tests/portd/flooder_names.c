@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections that have something in common, by which cmportd finds them: see flooder.h. The
- * flooder is its own accomplice: it also listens.
+ * Connections with equal keys in the tables of cmportd: see flooder.h. The flooder also listens, as
+ * the peer of its own connections.
  */
 #include "tests/portd/flooder.h"
 
@@ -14,7 +14,7 @@
 
 #include "cm/core.h"
 
-#define LISTENS	   100 /* a claim */
+#define LISTENS	   100 /* per claim */
 #define N_ALIKE	   5000
 #define ALIKE_QPN  0x700001
 #define ASKED_MAX  65536
@@ -54,9 +54,9 @@ static void send_all(const struct portd_mad *mads, unsigned int n)
 		die("a message", err);
 }
 
-/* --- names of one request ---------------------------------------------------- */
+/* --- comm ids of one request ------------------------------------------------- */
 
-static uint32_t rejected; /* as its sender calls it */
+static uint32_t rejected; /* as the sender's comm id */
 
 static void prepare_renamings(void)
 {
@@ -86,7 +86,7 @@ bool rename_connection(void)
 	return portd_send(flooder_client(), mads, BATCH) == 0;
 }
 
-/* --- connections that are alike ----------------------------------------------- */
+/* --- similar connections ------------------------------------------------------ */
 
 static uint32_t asked[ASKED_MAX]; /* comm ids of its requests, oldest first */
 static unsigned int n_asked, n_closed, n_replied;
@@ -105,7 +105,7 @@ static void take(const struct portd_record *record, void *arg)
 	portd_hold(flooder_client(), &mad);
 }
 
-/* Return: false if nothing has come for a while. */
+/* Return: false if nothing arrives for a while. */
 static bool reply_to_what_comes(void)
 {
 	struct pollfd pfd = { .fd = portd_client_fd(flooder_client()), .events = POLLIN };

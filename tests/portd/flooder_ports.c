@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a flooder does with port numbers: see flooder.h. */
+/* Attacks by port numbers: see flooder.h. */
 #include "tests/portd/flooder.h"
 
 #include <rdma/rdma_cma.h>
@@ -44,7 +44,7 @@ static bool touch_pages(int fd, uint16_t ps)
 bool fill_a_namespace(void)
 {
 	static bool is_root_there;
-	struct portd_client *guest; /* stays */
+	struct portd_client *guest; /* stays connected */
 	struct portd_ids its;
 	struct portd_why why;
 	unsigned int i;

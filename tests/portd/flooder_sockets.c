@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a flooder does with sockets of its own, without the library: see flooder.h. */
+/* Attacks by sockets, without the library: see flooder.h. */
 #include "tests/portd/flooder.h"
 
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ bool knock(void)
 	return fd >= 0 && !close(fd);
 }
 
-/* A place that becomes free is taken before those who wait for one have been woken. */
+/* A free place is taken before the waiting clients have been woken. */
 bool rattle(void)
 {
 	int fd = connect_with(SOCK_NONBLOCK);
@@ -51,7 +51,9 @@ bool rattle(void)
 	return fd >= 0 && !close(fd);
 }
 
-/* Keeps the latest connections open: some have always time left for their first request. */
+/*
+ * Keeps the latest connections open, some of which always have time left for their first request.
+ */
 bool stay_silent(void)
 {
 	static int guest[SILENT_MAX];
@@ -64,7 +66,7 @@ bool stay_silent(void)
 	return *oldest >= 0;
 }
 
-/* Whose close() waits: its peer, which is on the same host, does not read. */
+/* A socket whose close() waits: its peer, on the same host, does not read. */
 static int lingering_socket(int *ret_peer)
 {
 	const struct linger linger = { .l_onoff = 1, .l_linger = LINGER_S };
@@ -103,7 +105,7 @@ static int some_lingering_socket(void)
 	return lingering_socket(at);
 }
 
-/* It goes before it is let in, and leaves that in the queue. */
+/* Disconnects before it is accepted, and leaves that socket in the queue. */
 bool leave_lingering_sockets(void)
 {
 	const struct portd_record release = { .type = PORTD_RELEASE };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages from addresses that nobody has, see flooder.h: each comes from another one. A host of
- * the soft fabric sends only from its own, so they are put into the socket of the other's QP1.
+ * Messages from unused addresses, each from another one: see flooder.h. A host of the soft fabric
+ * sends only from its own, so they are put into the socket of the other's QP1.
  */
 #include "tests/portd/flooder.h"
 
@@ -15,7 +15,7 @@
 
 #include "tools/fabric/wire/packet.h"
 
-#define FIRST_HOST 'a' /* has the address that ends with 1 */
+#define FIRST_HOST 'a' /* has the address that ends in 1 */
 
 struct stranger {
 	struct fab_packet packet;
@@ -36,8 +36,8 @@ static int connect_to(const struct mad_gid *peer)
 }
 
 /*
- * Waits for room as other hosts do. Were it asleep in a call that blocks, the kernel would give it
- * the room of each packet that is received, and the other hosts' packets would never find any.
+ * Waits for room as other hosts do. In a blocking call, the kernel would give it the room of each
+ * received packet, and other hosts' packets would never find any.
  */
 static bool send_in_turn(int fd, const struct stranger *stranger)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a flooder asks of the subnet administrator, on InfiniBand: see flooder.h. */
+/* Attacks by requests to the subnet administrator, on InfiniBand: see flooder.h. */
 #include "tests/portd/flooder.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void take(const struct portd_record *record, void *arg)
 	(void)record;
 }
 
-/* What it does not read would have it disconnected. */
+/* Unread responses would get it disconnected. */
 static bool say(const struct portd_record *record)
 {
 	while (portd_receive(flooder_client(), take, NULL) == 0)
@@ -52,7 +52,7 @@ static bool withdraw(uint32_t ask_id)
 	return say(&drop);
 }
 
-/* To ports that are not there: each is a question. */
+/* Paths to ports that do not exist: each is a request of its own. */
 bool ask_for_paths(void)
 {
 	struct portd_record ask = request(SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID);
@@ -78,7 +78,7 @@ static bool join_and_leave(const struct mad_gid *mgid)
 	return say(&join) && (last_id % BATCH == 0 || withdraw(last_id));
 }
 
-/* It stays in some, as many as it may. */
+/* It stays in some groups, as many as permitted. */
 bool join_groups(void)
 {
 	struct mad_gid mgid = { .raw = { 0xff, 0x12 } };
@@ -92,7 +92,7 @@ bool make_groups(void)
 	return join_and_leave(&(struct mad_gid){ .raw[0] = 0 });
 }
 
-/* All are answered with the same hundreds of records. */
+/* All are answered by the same hundreds of records. */
 bool ask_for_tables(void)
 {
 	struct portd_record ask =
@@ -108,7 +108,7 @@ bool ask_for_tables(void)
 	return done;
 }
 
-/* Those that the honest ones use. */
+/* Paths that others use. */
 bool doubt_paths(void)
 {
 	static const struct mad_gid server = { .raw = { 0xfe, 0x80, [9] = 0x50, 0x43, [14] = 2,

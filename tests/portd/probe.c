@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library with nothing in it but the way to start cmportd, and a program that uses it: tests put
- * either where the real ones would be. Usage: probe SOCKET, or probe SOCKET LIBRARY; prints what
+ * A library that contains only the code to start cmportd, and a program that uses it: tests install
+ * either in place of the real ones. Usage: probe SOCKET, or probe SOCKET LIBRARY; prints what
  * spawn_cmportd() returns.
  */
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ __attribute__((visibility("default"))) int probe_spawn(const char *path);
 
 int probe_spawn(const char *path)
 {
-	int fd; /* open to our end: nobody reads it */
+	int fd; /* the pipe to our end, which is not read */
 
 	return spawn_cmportd(path, -1, &fd);
 }

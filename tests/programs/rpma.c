@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Remote memory by librpma, for the table: "rpma server ADDRESS PORT" offers memory, "rpma client
- * ADDRESS PORT" writes into it, flushes, and reads it back. The client prints "the same" if what it
- * read is what it wrote.
+ * Remote memory by librpma: "rpma server ADDRESS PORT" offers memory, "rpma client ADDRESS PORT"
+ * writes into it, flushes, and reads it back. The client prints "the same" if what it read is what
+ * it wrote.
  */
 #include <librpma.h>
 #include <stdio.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * See packets.h.
- */
+/* Random packets: see packets.h. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -17,7 +15,7 @@
 #define UD    FAB_SERVICE_UD
 #define XRC   FAB_SERVICE_XRC
 
-/* IBTA vol. 1, table 38, written out a second time. */
+/* IBTA vol. 1, table 38, written independently of codec.c. */
 const struct kind kinds[] = {
 	{ "RC SEND First", 0x00, RC, FAB_OP_SEND, FIRST, true },
 	{ "RC SEND Middle", 0x01, RC, FAB_OP_SEND, 0, true },

@@ -19,7 +19,7 @@ struct kind {
 extern const struct kind kinds[];
 extern const unsigned int n_kinds;
 
-/** random_packet() - one of a kind, and its payload of at most 4096 bytes. */
+/** random_packet() - make a packet of a random kind, with at most 4096 bytes of payload. */
 struct fab_packet random_packet(const struct kind *kind, uint8_t payload[ROCE_PAYLOAD_BYTES_MAX]);
 
 #endif

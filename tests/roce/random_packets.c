@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random packets of every kind for tshark_judge.py: writes them to a capture file, by turns over
- * IPv4 and IPv6, and prints what each field of them is, a packet a line, by tshark's names.
+ * IPv4 and IPv6, and prints the fields of each packet in one line, by tshark's names.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ static void print_fields(const struct kind *kind, const struct fab_packet *packe
 	       "bth.destqp=%u bth.a=%d bth.psn=%u",
 	       kind->opcode, !!(packet->flags & FAB_SOLICITED), -packet->bytes & 3u, packet->pkey,
 	       packet->dest_qpn, !!(packet->flags & FAB_ASK_ACK), packet->psn);
-	/* Of these, tshark does not know the extended headers. */
+	/* Packets whose extended headers tshark does not know. */
 	if (packet->service == FAB_SERVICE_XRC || packet->op == FAB_OP_ATOMIC_WRITE ||
 	    packet->op == FAB_OP_FLUSH) {
 		printf("\n");
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 		struct fab_packet packet = random_packet(kind, payload);
 		size_t n;
 
-		/* Those to QP0 and QP1 are read as MADs. */
+		/* Packets to QP0 and QP1 are decoded as MADs. */
 		packet.dest_qpn |= 0x100;
 		n = roce_write(&packet, payload, bytes);
 		icrc_seal(&flow, bytes, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A responder that is asked, and a requester that is answered, as only a peer does that is not
- * ours: each packet and completion, as the clauses of IBTA vol. 1 that are named have it.
+ * Requests to a responder, and responses to a requester, as only a foreign peer sends them: each
+ * packet and completion, as defined in the cited clauses of IBTA vol. 1.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tests/roce/transcript.h"
 #include "tests/unit/test.h"
 
-#define READ_BYTES 16384 /* which takes 16 turns */
+#define READ_BYTES 16384 /* sent in 16 turns */
 
 static struct world *open_rc(void)
 {
@@ -112,7 +112,7 @@ TEST(duplicates)
 	ask_to_read(world, 2, 300);
 	ask_to_read(world, 3, 44);
 	inject_atomic(world, 4, 6);
-	inject_atomic(world, 3, 6); /* which was none */
+	inject_atomic(world, 3, 6); /* the response to an unknown request */
 	transcript_check(world, "< ACK  4 msn 4\n"
 				"< ATOMIC_RESPONSE  1 was 0 msn 4\n"
 				"< RESPONSE f 2 256 bytes msn 4\n"
@@ -148,7 +148,7 @@ TEST(next_request_ends_what_is_repeated)
 	world_close(world);
 }
 
-/* Of a long read, a part that is not yet sent is asked for again: it comes once. */
+/* A part of a long read that is not yet sent is requested again: it is sent once. */
 TEST(duplicates_of_what_is_still_to_come)
 {
 	struct world *world = open_rc();
@@ -157,7 +157,7 @@ TEST(duplicates_of_what_is_still_to_come)
 	ask_to_read(world, 64, 600);
 	inject_atomic(world, 67, 5);
 	ask_to_read(world, 64, 600);
-	ask_to_read(world, 66, 88); /* which is its end */
+	ask_to_read(world, 66, 88); /* the end of the read */
 	inject_atomic(world, 67, 5);
 	ask_to_read(world, 32, READ_BYTES / 2);
 	transcript_check(world, "< RESPONSE f 0 256 bytes msn 1\n"
@@ -208,7 +208,7 @@ static enum fate lose_all(unsigned int number, void *arg)
 	return FATE_LOST;
 }
 
-/* 9.7.6.1: of what was sent, or it is none. */
+/* 9.7.6.1: a response must match a sent request. */
 TEST(answers_to_nothing_are_ignored)
 {
 	struct world *world = open_rc();
@@ -230,7 +230,9 @@ TEST(answers_to_nothing_are_ignored)
 	world_close(world);
 }
 
-/* Of a read of 1,024 bytes, each half of read_bytes: the window has become smaller after losses. */
+/*
+ * For a read of 1,024 bytes, each half of read_bytes: the window has become smaller after losses.
+ */
 #define TWO_PARTS                          \
 	"> READ  0 at 4096+512\n"          \
 	"> READ  2 at 4608+512\n"          \
@@ -268,7 +270,7 @@ TEST(parts_of_a_read_stay_what_they_were)
 	world_close(world);
 }
 
-/* 9.7.5.2: what comes instead says that a response was lost; it is asked for once. */
+/* 9.7.5.2: the next response shows that one was lost, which is requested once. */
 TEST(other_answers_come_instead_of_a_response)
 {
 	struct world *world = open_rc();
@@ -295,7 +297,7 @@ TEST(other_answers_come_instead_of_a_response)
 	world_close(world);
 }
 
-/* Table 45, and 9.9.2: a NAK acknowledges what was before it. */
+/* Table 45, and 9.9.2: a NAK acknowledges all packets before it. */
 TEST_LOOP(refusal_ends_the_request_it_is_for, FAB_NAK_INVALID_REQUEST, FAB_NAK_RNR)
 {
 	static const enum ibv_wc_status status[] = {
@@ -319,7 +321,7 @@ TEST_LOOP(refusal_ends_the_request_it_is_for, FAB_NAK_INVALID_REQUEST, FAB_NAK_R
 	world_close(world);
 }
 
-/* 9.7.6.1.2: it waits as long as the peer says, whatever else comes. */
+/* 9.7.6.1.2: it waits as long as the peer requests, whatever else arrives. */
 TEST(not_ready_again_is_waited_for)
 {
 	struct world *world = open_rc();
@@ -341,7 +343,7 @@ TEST(not_ready_again_is_waited_for)
 	world_close(world);
 }
 
-/* 9.7.6.1: and of the right length. */
+/* 9.7.6.1: a response must have the right length. */
 TEST(response_of_another_length_ends_the_read)
 {
 	struct world *world = open_rc();
@@ -370,8 +372,8 @@ static void inject_response(struct world *world, uint32_t psn, uint8_t flags, ui
 static const struct {
 	enum ibv_wr_opcode opcode;
 	uint32_t bytes;
-	unsigned int n_good; /* first, and then middle ones */
-	uint8_t op, flags;   /* of what comes next */
+	unsigned int n_good; /* first, then middle responses */
+	uint8_t op, flags;   /* of the next response */
 	uint32_t response_bytes;
 } unexpected[] = {
 	{ IBV_WR_RDMA_WRITE, 256, 0, FAB_OP_READ_RESPONSE, ONLY, 256 },
@@ -382,11 +384,11 @@ static const struct {
 	{ IBV_WR_ATOMIC_WRITE, 8, 0, FAB_OP_READ_RESPONSE, ONLY, 4 },
 	{ IBV_WR_ATOMIC_WRITE, 8, 0, FAB_OP_READ_RESPONSE, FAB_FIRST, 0 },
 	{ IBV_WR_ATOMIC_WRITE, 8, 0, FAB_OP_ATOMIC_RESPONSE, ONLY, 0 },
-	/* of one packet */
+	/* for one packet */
 	{ IBV_WR_RDMA_READ, 256, 0, FAB_OP_READ_RESPONSE, FAB_FIRST, 256 },
 	{ IBV_WR_RDMA_READ, 256, 0, FAB_OP_READ_RESPONSE, 0, 256 },
 	{ IBV_WR_RDMA_READ, 256, 0, FAB_OP_READ_RESPONSE, FAB_LAST, 256 },
-	/* of three */
+	/* for three packets */
 	{ IBV_WR_RDMA_READ, 768, 0, FAB_OP_READ_RESPONSE, 0, 256 },
 	{ IBV_WR_RDMA_READ, 768, 0, FAB_OP_READ_RESPONSE, FAB_LAST, 256 },
 	{ IBV_WR_RDMA_READ, 768, 0, FAB_OP_READ_RESPONSE, ONLY, 256 },
@@ -396,7 +398,7 @@ static const struct {
 	{ IBV_WR_RDMA_READ, 768, 2, FAB_OP_READ_RESPONSE, ONLY, 256 },
 };
 
-/* 9.9.2: a response with another opcode than that of the PSN is a bad one. */
+/* 9.9.2: a response with another opcode than that of the PSN is bad. */
 TEST_LOOP(response_of_another_kind_ends_the_request, 0, sizeof(unexpected) / sizeof(unexpected[0]))
 {
 	struct world *world = open_rc();
@@ -435,7 +437,7 @@ TEST_LOOP(rest_of_a_read_comes_as_what_it_was_or_from_the_beginning, 0, 2)
 	world->fate_of = lose_all;
 	post(world, IBV_WR_RDMA_READ, 2048); /* in two parts */
 	inject_response(world, 0, FAB_FIRST, 256);
-	inject_response(world, 2, 0, 256); /* 1 was lost */
+	inject_response(world, 2, 0, 256); /* the response 1 was lost */
 	inject_response(world, 1, _i ? FAB_FIRST : 0, 256);
 	inject_response(world, 2, 0, 256);
 	inject_response(world, 3, FAB_LAST, 256);
@@ -488,7 +490,7 @@ static void drain(struct world *world, enum ibv_qp_state state)
 	ck_assert_int_eq(ibv_modify_qp(world->end[0].qp, &attr, IBV_QP_STATE), 0);
 }
 
-/* 10.3.1.5: what has begun is ended, and nothing begins. */
+/* 10.3.1.5: started requests are completed, and no new one starts. */
 TEST(drained_queue_pair_begins_nothing)
 {
 	struct world *world = open_rc();

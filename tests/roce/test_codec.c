@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * tools/fabric/roce/codec.c: every kind of packet there and back, and what is no packet.
- */
+/* tools/fabric/roce/codec.c: encoding and decoding of each kind of packet, and invalid packets. */
 #include <errno.h>
 #include <string.h>
 
@@ -68,7 +66,7 @@ TEST(write_only_with_immediate_has_each_field_in_its_place)
 	ck_assert_mem_eq(wire, expected, sizeof(expected));
 }
 
-/* 9.7.7.2: 31 stands for none that are counted, which is what we send. */
+/* 9.7.7.2: 31 means that credits are not counted, as in our ACKs. */
 TEST_LOOP(ack_is_an_ack_whatever_its_credits_are, 0, 32)
 {
 	struct fab_packet packet = { .op = FAB_OP_ACK, .msn = 7 }, read;

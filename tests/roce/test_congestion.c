@@ -8,7 +8,7 @@
 #include "tests/roce/world.h"
 #include "tests/unit/test.h"
 
-#define START	   16 /* packets of 256 bytes: the window at first, at least and at most */
+#define START	   16 /* packets of 256 bytes: initial, minimum and maximum window */
 #define LEAST	   2
 #define MOST	   64
 #define EARLY_NS   200000
@@ -25,7 +25,7 @@ static void open_world(void)
 	sq = &qp->sq;
 }
 
-/* So many packets, sent now for the first time, are acknowledged after a while. */
+/* Acknowledges so many packets, sent now for the first time, after a while. */
 static void send_and_acknowledge(uint32_t n, uint64_t ns)
 {
 	struct fab_packet packet = { .op = FAB_OP_WRITE, .flags = FAB_ASK_ACK };
@@ -38,7 +38,7 @@ static void send_and_acknowledge(uint32_t n, uint64_t ns)
 	sq->una += n;
 }
 
-/* All that is under way is lost, of which @n packets had been sent. */
+/* Loses all outstanding packets, after @n packets had been sent. */
 static void lose(uint32_t n, bool late)
 {
 	sq->send_psn = sq->begun_psn = sq->una + n;
@@ -102,7 +102,7 @@ TEST(window_is_never_smaller_than_two_packets)
 	world_close(world);
 }
 
-/* And it doubles again, up to half of what it was. */
+/* It doubles again, up to half of its previous size. */
 TEST(window_begins_anew_where_no_answer_tells_of_a_loss)
 {
 	open_world();
@@ -131,7 +131,7 @@ TEST(progress_towards_the_next_packet_ends_with_a_loss)
 {
 	open_world();
 	lose(START, false);
-	send_and_acknowledge(START, 1); /* past what was lost: eight of nine make one more */
+	send_and_acknowledge(START, 1); /* beyond the lost packets: eight of nine make one more */
 	ck_assert_uint_eq(sq->window, START / 2 + 1);
 	send_and_acknowledge(START / 2, 1);
 	lose(1, false);
@@ -177,7 +177,8 @@ TEST(patience_follows_the_round_trips)
 	ck_assert_uint_eq(congestion_patience_ns(qp), 800000 + 4 * 300000);
 	send_and_acknowledge(1, 1600000); /* 800 us more */
 	ck_assert_uint_eq(congestion_patience_ns(qp), 900000 + 4 * 425000);
-	send_and_acknowledge(1, 100000); /* 800 us less */
+	send_and_acknowledge(
+		1, 100000); /* For packets larger than that, and before the path MTU is known. */
 	ck_assert_uint_eq(congestion_patience_ns(qp), 800000 + 4 * 518750);
 	world_close(world);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each operation between two devices, while each of its first packets is lost, repeated, overtaken,
- * delayed until it was sent again, or corrupted, alone and in pairs: all complete, once and in
- * order, with the right bytes. Datagrams get the fates of their packets.
+ * Each operation between two devices, while each of its first packets is lost, duplicated,
+ * overtaken, delayed until its retransmission, or corrupted, alone and in pairs: all operations
+ * complete once and in order, with the right data. Datagrams share the fates of their packets.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define FIRST_PACKETS 10
 #define BYTES	      1200 /* five packets of the smallest path MTU */
-#define FROM	      0	   /* in the memory of an end: what is sent, and where it comes to */
+#define FROM	      0	   /* memory of an end: data to send, and received data */
 #define TO	      8192
 #define RECEIVED      16384
 #define COUNTER	      32768
@@ -22,7 +22,7 @@ struct plan {
 	enum ibv_qp_type type;
 	unsigned int n_ops;
 	enum ibv_wr_opcode op[OPS_MAX];
-	unsigned int flags; /* of all */
+	unsigned int flags; /* of all sends */
 };
 
 static const struct plan plans[] = {
@@ -106,7 +106,7 @@ static void post_all(struct world *world, const struct plan *plan)
 	}
 }
 
-/* Of the requester: in the order of the requests. */
+/* At the requester: in the order of the requests. */
 static void check_sends(struct world *world, const struct plan *plan)
 {
 	uint64_t value, counter = 0;
@@ -128,7 +128,7 @@ static void check_sends(struct world *world, const struct plan *plan)
 	ck_assert_uint_eq(value, counter);
 }
 
-/* Of the responder: a receive for each that takes one. */
+/* At the responder: one receive for each operation that needs one. */
 static void check_receives(struct world *world, const struct plan *plan)
 {
 	unsigned int i, n = 0;
@@ -191,7 +191,7 @@ TEST_LOOP(each_fate_of_each_of_the_first_packets, 0, N_PLANS)
 			play(&plans[_i], &fates, 0);
 }
 
-/* Also where PSNs wrap around. */
+/* Includes the wrap of PSNs. */
 TEST_LOOP(each_two_fates_of_the_first_packets, 0, N_PLANS)
 {
 	struct fates fates;
@@ -214,7 +214,7 @@ TEST_LOOP(each_two_fates_of_the_first_packets, 0, N_PLANS)
 /* An empty one, and a full one. */
 static const uint32_t datagram_bytes[DATAGRAMS] = { 100, 0, 256, 3 };
 
-/* In which order they arrive, whole: those of one value as they were sent. */
+/* Order of arrival of complete datagrams: those of one value in the order of sending. */
 static unsigned int arrival_of(enum fate fate)
 {
 	return fate == FATE_DELAYED ? 2 : fate == FATE_OVERTAKEN;
@@ -267,7 +267,7 @@ static void check_sent(struct world *world)
 	ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 0);
 }
 
-/* The next receive has datagram @i, and the addresses of its IPv4 header. */
+/* The next receive contains datagram @i, and the addresses of its IPv4 header. */
 static void check_arrived(struct world *world, unsigned int i)
 {
 	const uint8_t *received;

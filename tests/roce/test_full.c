@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A socket without room: what waits for room leaves when a program polls, thread or not. */
+/* A full socket: queued packets leave when a program polls, with or without a thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@
 static bool is_full;
 static unsigned int n_sent;
 
-/* That of single packets, for the fabric's code in this program. */
+/* Replaces the log of single packets in this program. */
 ssize_t sendto(int fd, const void *bytes, size_t n, int flags, const struct sockaddr *to,
 	       socklen_t to_bytes)
 {
@@ -46,7 +46,7 @@ static void set_up(void)
 	list_init(&context->deferred);
 	context->device = &device;
 	context->carrier = &carrier_roce;
-	context->has_thread = true; /* which has no processor */
+	context->has_thread = true; /* a thread that gets no processor */
 	context->fd = context->udp_fd = context->wake_fd = -1;
 	context->buffer = malloc(sizeof(struct fab_frames) + FAB_FRAMES_BYTES_MAX);
 	ck_assert_ptr_nonnull(context->buffer);

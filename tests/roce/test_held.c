@@ -7,8 +7,8 @@
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/engine.h"
 
-#define TURNS 8	 /* after these, completions are held back */
-#define POLLS 64 /* with the last of these, they are shown */
+#define TURNS 8	 /* from this number on, completions are held back */
+#define POLLS 64 /* after this number, they are shown */
 
 static bool are_coalesced(const struct fab_context *context)
 {
@@ -46,7 +46,7 @@ TEST(a_completion_is_shown_at_once_until_the_program_has_taken_turns)
 	world_close(world);
 }
 
-/* Who watches its memory for it (ib_write_lat) does not ask for packets meanwhile. */
+/* A program that polls its memory for the answer (ib_write_lat) does not poll for packets. */
 TEST(the_completion_of_a_write_is_held_back_until_the_peer_has_answered)
 {
 	struct world *world = open_after_turns(TURNS, IBV_WR_RDMA_WRITE);
@@ -75,7 +75,7 @@ TEST(a_completion_is_shown_when_the_program_polls_in_vain)
 	world_close(world);
 }
 
-/* The first may come when the peer is about to answer. */
+/* The first tick may come when the peer is about to answer. */
 TEST(a_completion_is_shown_at_the_second_tick)
 {
 	struct world *world = open_after_turns(TURNS, IBV_WR_RDMA_WRITE);
@@ -116,7 +116,7 @@ TEST(a_completion_is_shown_when_the_queue_pair_fails)
 	struct world *world = open_after_turns(TURNS, IBV_WR_RDMA_WRITE);
 
 	change_state(world->end[0].qp, IBV_QPS_ERR);
-	ck_assert_int_gt(poll_end(world, 0), 1); /* and the receives */
+	ck_assert_int_gt(poll_end(world, 0), 1); /* plus the receives */
 	world_close(world);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tools/fabric/roce/icrc.c: what the ICRC covers, what it does not, and an identification that the
- * receiver does not know.
+ * tools/fabric/roce/icrc.c: the bytes that the ICRC covers, those it does not, and an
+ * identification that is unknown to the receiver.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void fill(void)
 		packet[i] = (uint8_t)random();
 }
 
-/* The polynomial, bit by bit. */
+/* Computes the polynomial bit by bit. */
 static uint32_t slow_crc32(const uint8_t *at, size_t n)
 {
 	uint32_t crc = 0xffffffff;
@@ -44,7 +44,7 @@ static uint32_t slow_crc32(const uint8_t *at, size_t n)
 	return ~crc;
 }
 
-/* Annex A17 in its own order, for IPv4, without any of the product's code. */
+/* Annex A17 in its own order, for IPv4, without code of the product. */
 static uint32_t by_hand(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
 	uint8_t all[8 + 20 + 8 + BYTES] = { 0 };
@@ -177,7 +177,7 @@ TEST(random_bytes_pass_over_ipv4_as_seldom_as_16_bits_say)
 	ck_assert_uint_le(passed, 20); /* 3 are expected */
 }
 
-/* A flush of 24 bytes as Linux 6.12's rxe sent it, from 10.77.0.1 to 10.77.0.2. */
+/* A flush of 24 bytes as rxe of Linux 6.12 sent it, from 10.77.0.1 to 10.77.0.2. */
 static const uint8_t rxe_flush[] = {
 	0x1c, 0x00, 0xff, 0xff, 0x00, 0x00, 0xc0, 0x01, 0x80, 0x00, 0x00, 0x01,
 	0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x21, 0x4c, 0x20, 0x00,
@@ -189,7 +189,7 @@ static const union ibv_gid rxe_gid[2] = {
 };
 static const struct icrc_flow rxe_flow = { &rxe_gid[0], &rxe_gid[1], 0xc02a, 0xf81b };
 
-/* Its ICRC is not that of the specification, which by_hand() computes. */
+/* Its ICRC differs from that of the specification, which by_hand() computes. */
 TEST(rxe_covers_the_headers_of_a_flush_twice)
 {
 	uint32_t icrc = by_hand(&rxe_flow, rxe_flush, sizeof(rxe_flush));

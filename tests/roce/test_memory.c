@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory that a queue pair takes, whatever its peer sends: the figures of docs/fabric.md,
- * "Memory". Counted by malloc itself; a sanitizer's malloc counts nothing.
+ * Memory of a queue pair, whatever its peer sends: the figures of docs/fabric.md, "Memory". Counted
+ * by malloc itself; a sanitizer's malloc counts nothing.
  */
 #include <malloc.h>
 
@@ -9,7 +9,7 @@
 #include "tests/unit/test.h"
 
 #define PAIR_BYTES     2560	  /* 2.5 KiB */
-#define SEND_BYTES     (656 + 64) /* with the inline data that each queue pair is given */
+#define SEND_BYTES     (656 + 64) /* including the inline data of each queue pair */
 #define RECEIVE_BYTES  (24 + 16)
 #define RESPONSE_BYTES 8192
 #define IN_WORK_BYTES  536 /* the receive of the current message */
@@ -37,7 +37,7 @@ static struct fab_packet read_request(uint32_t psn)
 	return (struct fab_packet){ .op = FAB_OP_READ, .psn = psn, .dma_bytes = 16384 };
 }
 
-/* Reads that wait for their turn, then a message that is not complete. */
+/* Queued reads, then an incomplete message. */
 static void begin_all(uint32_t *psn)
 {
 	unsigned int i;
@@ -50,7 +50,7 @@ static void begin_all(uint32_t *psn)
 			.op = FAB_OP_SEND, .flags = FAB_FIRST, .psn = (*psn)++, .bytes = 256 });
 }
 
-/* Duplicates, what is not expected yet, other operations and other services. */
+/* Duplicates, unexpected PSNs, other operations and other services. */
 static void flood(uint32_t psn)
 {
 	struct fab_packet packet;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who handles packets: the context's thread, or a program that polls; see poller.h. */
+/* The handler of packets: the context's thread, or a program that polls; see poller.h. */
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #define US	 1000
 #define MS	 1000000
-#define MANY	 200 /* polls in vain, which are enough */
+#define MANY	 200 /* a sufficient number of polls in vain */
 #define TICK_MS	 5
 #define BEGIN_NS 1000000000
 
@@ -81,7 +81,8 @@ TEST(the_thread_takes_over_when_the_program_polls_no_more)
 	poll_in_vain(world, MANY, US);
 	world->now_ns += TICK_MS * MS;
 	poller_ticked(&world->end[0].context);
-	ck_assert(poller_has_packets(&world->end[0].context)); /* it polled since the last tick */
+	ck_assert(poller_has_packets(
+		&world->end[0].context)); /* the program polled since the last tick */
 	world->now_ns += TICK_MS * MS;
 	poller_ticked(&world->end[0].context);
 	ck_assert(!poller_has_packets(&world->end[0].context));
@@ -135,7 +136,7 @@ TEST(who_always_polls_keeps_the_packets_with_a_completion)
 	close_world(world);
 }
 
-/* As ib_write_lat: it polls until its write is complete, then it watches its memory. */
+/* As ib_write_lat: it polls until its write is complete, then reads its memory. */
 TEST(who_has_watched_its_memory_has_the_packets_only_while_it_polls)
 {
 	struct world *world = open_world();

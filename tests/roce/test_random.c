@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random programs on a random wire: both ends send, write, read and count at once, with messages of
- * any length, while packets are lost, repeated, overtaken, delayed and corrupted. All complete in
+ * any length, while packets are lost, duplicated, overtaken, delayed and corrupted. All complete in
  * order; each receive holds what was sent; unreliable messages arrive whole or not at all.
  */
 #include <string.h>
@@ -9,16 +9,16 @@
 #include "tests/roce/world.h"
 #include "tests/unit/test.h"
 
-/* A sanitizer makes each ten times as slow; the plain build has them all. */
+/* A sanitizer makes each run ten times as slow; the plain build has all of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define PROGRAMS 80
 #else
 #define PROGRAMS 400
 #endif
 #define OPS	    24
-#define SENT_AT	    0	      /* OPS messages, that are never overwritten */
-#define RECEIVED_AT (1 << 14) /* one for each message that takes a receive */
-#define READ_AT	    (1 << 15) /* what was read of the peer's */
+#define SENT_AT	    0	      /* OPS messages, which are never overwritten */
+#define RECEIVED_AT (1 << 14) /* one for each message that needs a receive */
+#define READ_AT	    (1 << 15) /* data read from the peer */
 #define STEP	    640
 #define DISORDER    60
 #define COUNTER_AT  (WORLD_BYTES - 8)
@@ -31,7 +31,7 @@ struct op {
 
 struct program {
 	struct op op[2][OPS];
-	unsigned int percent; /* of packets that do not just arrive; DISORDER: late or twice */
+	unsigned int percent; /* of packets with faults; DISORDER: delayed or duplicated */
 	uint64_t random;
 };
 
@@ -77,7 +77,7 @@ static void fill(struct world *world)
 			world->end[end].memory[SENT_AT + at] = byte_of(end, at);
 }
 
-/* Writes come where nothing else does: each into the receive area of the peer as a send would. */
+/* Writes have memory of their own: each goes to the receive area of the peer, like a send. */
 static void post(struct world *world, struct program *program, unsigned int end, unsigned int i)
 {
 	struct op *op = &program->op[end][i];
@@ -123,7 +123,7 @@ static void check_bytes(const struct world *world, unsigned int end, uint32_t to
 		ck_assert_uint_eq(world->end[end].memory[to + i], byte_of(from_end, op->at + i));
 }
 
-/* What an end has of its completions: its sends in order, and the peer's messages. */
+/* Completions of an end: its sends in order, and the peer's messages. */
 static void check_completions(struct world *world, const struct program *program, unsigned int end)
 {
 	const struct op *theirs = program->op[!end];
@@ -180,7 +180,7 @@ static void check_memory(const struct world *world, const struct program *progra
 	ck_assert_uint_eq(counter, count_atomics(program, end));
 }
 
-/* The receives of an end: where a send of the peer's comes to, each at a place of its own. */
+/* The receives of an end: a place of its own for each send of the peer. */
 static void post_receives(struct world *world, const struct program *program, unsigned int end)
 {
 	unsigned int i;
@@ -203,7 +203,7 @@ static void play(unsigned int seed, uint8_t max_rd_atomic)
 						   .psn = next(&program, FAB_PSN_MASK + 1),
 						   .max_rd_atomic = max_rd_atomic });
 	fill(world);
-	/* Receives come late, so that some requests find none. */
+	/* Receives are posted late, so that some requests find none. */
 	world->fate_of = fate_of;
 	world->arg = &program;
 	for (i = 0; i < OPS; i++)
@@ -228,7 +228,7 @@ TEST(reliable_programs_end_as_on_a_perfect_wire)
 		play(seed, (uint8_t)(1 + seed % 4));
 }
 
-/* A message in the peer's memory is the one that was sent, whole, or there is none. */
+/* A message in the peer's memory is complete and correct, or absent. */
 TEST(unreliable_messages_arrive_whole_or_not_at_all)
 {
 	unsigned int seed, i, n_received = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a responder refuses, with which NAK (IBTA vol. 1, 9.7.4.1 and table 45) and event, and that
- * nothing follows and nothing is stored.
+ * Requests that a responder refuses, with which NAK (IBTA vol. 1, 9.7.4.1 and table 45) and event,
+ * without further packets or stores.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "tests/roce/transcript.h"
 #include "tests/unit/test.h"
 
-#define KEY	   0x12345 /* of nothing */
+#define KEY	   0x12345 /* an unknown key */
 #define AT	   64
-#define READ_BYTES 16384 /* which takes 16 turns */
+#define READ_BYTES 16384 /* sent in 16 turns */
 #define ONLY	   (FAB_FIRST | FAB_LAST | FAB_ASK_ACK)
 #define ACCESS	   "event 1: local access violation work queue error\n"
 #define REQUEST	   "event 1: invalid request local work queue error\n"
@@ -122,7 +122,7 @@ TEST_LOOP(refused_at_once, 0, sizeof(refusals) / sizeof(refusals[0]))
 	world_close(world);
 }
 
-/* And the peer is told after the responses that it waits for, while nothing else is taken. */
+/* The peer gets the NAK after the pending responses, while nothing else is accepted. */
 TEST_LOOP(refused_after_the_responses_before_it, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
 	const struct refusal *refusal = &refusals[_i];
@@ -150,7 +150,7 @@ TEST_LOOP(refused_after_the_responses_before_it, 0, sizeof(refusals) / sizeof(re
 	world_close(world);
 }
 
-/* 9.7.4.1.2: no more than max_dest_rd_atomic, and what is too much is not carried out. */
+/* 9.7.4.1.2: at most max_dest_rd_atomic; further requests are not executed. */
 TEST_LOOP(one_more_than_agreed, 0, 3)
 {
 	static const uint8_t ops[] = { FAB_OP_ATOMIC_WRITE, FAB_OP_FETCH_ADD, FAB_OP_FLUSH };
@@ -174,7 +174,7 @@ TEST_LOOP(one_more_than_agreed, 0, 3)
 	world_close(world);
 }
 
-/* 9.7.5.2.6: a message that is too long is the requester's fault, a bad receive is not. */
+/* 9.7.5.2.6: a message that is too long is the requester's error, a bad receive is not. */
 TEST_LOOP(receive_that_does_not_fit, 0, 2)
 {
 	struct world *world = open_filled(0);
@@ -205,7 +205,7 @@ TEST(memory_of_a_response_goes)
 	world_close(world);
 }
 
-/* 9.7.5.1.2: a duplicate lies before what is expected, with all its PSNs. */
+/* 9.7.5.1.2: all PSNs of a duplicate precede the expected one. */
 TEST(duplicate_that_reaches_beyond_is_none)
 {
 	struct fab_packet read = { .op = FAB_OP_READ, .dma_bytes = 300 };
@@ -244,7 +244,7 @@ TEST(results_of_atomics_are_kept)
 	world_close(world);
 }
 
-/* Annex A19; and it comes once, also if it is asked for again before. */
+/* Annex A19; it is sent once, also if it is requested again before. */
 TEST(atomic_write_is_a_message)
 {
 	struct fab_packet packet = { .op = FAB_OP_ATOMIC_WRITE,
@@ -273,7 +273,7 @@ static void allow_flush(struct world *world, unsigned int of_pair, unsigned int 
 	container_of(world->end[1].mr, struct fab_mr, ibv)->access |= of_region;
 }
 
-/* Annex A19; what comes again is answered again. */
+/* Annex A19; a duplicate is answered again. */
 TEST(flush_is_a_message)
 {
 	struct fab_packet packet = { .op = FAB_OP_FLUSH,
@@ -287,7 +287,7 @@ TEST(flush_is_a_message)
 	world_inject_packet(world, 1, packet);
 	inject_write(world, 1);
 	packet.psn = 2;
-	packet.remote_addr = WORLD_BYTES; /* where no range can be */
+	packet.remote_addr = WORLD_BYTES; /* beyond any valid range */
 	packet.flush |= FAB_FLUSH_REGION;
 	world_inject_packet(world, 1, packet);
 	transcript_check(world, "< RESPONSE fl 0 msn 1\n"
@@ -325,7 +325,7 @@ TEST_LOOP(flush_needs_its_access, 0, sizeof(not_flushed) / sizeof(not_flushed[0]
 	world_close(world);
 }
 
-/* 9.8.2.2: on unreliable queue pairs, what does not belong to a message ends it. */
+/* 9.8.2.2: on unreliable queue pairs, a packet of another message ends the current one. */
 TEST(other_message_between_ends_an_unreliable_one)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_UC });
@@ -351,7 +351,7 @@ TEST(other_message_between_ends_an_unreliable_one)
 	world_close(world);
 }
 
-/* 9.8.2.2.3: and what is refused is dropped, as is the rest of its message. */
+/* 9.8.2.2.3: a refused packet is dropped, with the rest of its message. */
 TEST(bad_unreliable_message_is_dropped)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_UC });

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an end sends when, rule by rule of IBTA vol. 1, chapter 9: losses are noticed at once,
- * fences and depths are kept, and a reader that asks for more at once than we do is answered.
+ * Transmissions of an end by the rules of IBTA vol. 1, chapter 9: losses are detected at once,
+ * fences and depths are respected, and readers with more outstanding requests than ours get their
+ * responses.
  */
 #include <string.h>
 
@@ -9,12 +10,12 @@
 #include "tests/unit/test.h"
 
 #define BYTES	      1200 /* five packets */
-#define AT_ONCE_NS    5000 /* before anything can have arrived */
+#define AT_ONCE_NS    5000 /* before any packet can have arrived */
 #define NO_TIMER_NS   1000000
 #define FEW_TIMERS_NS 30000000
 #define TIMEOUT_NS    (4096 << 10) /* of the queue pairs */
 #define SHARED_NS     15000000
-#define READ_BYTES    8192 /* 32 packets, and more than a turn answers */
+#define READ_BYTES    8192 /* 32 packets, more than the responses of a turn */
 
 static unsigned int lost[2];
 
@@ -63,7 +64,7 @@ TEST(packet_lost_of_a_message_is_sent_again_without_the_timer)
 	world_close(world);
 }
 
-/* The NAK of the first gap does not stand for the second: 9.7.5.1.1. */
+/* The NAK of the first gap does not count for the second: 9.7.5.1.1. */
 TEST(second_gap_draws_a_nak_as_well)
 {
 	struct world *world = open_losing(1, UINT32_MAX, 0);
@@ -89,7 +90,7 @@ TEST(response_lost_is_asked_for_again_without_the_timer)
 	world_close(world);
 }
 
-/* A message tells how long an answer takes; what is lost of the next one comes from there. */
+/* One message measures the round trip; losses of the next one are retransmitted from there. */
 static void post_two_losing(struct world *world, unsigned int first, unsigned int second)
 {
 	post(world, IBV_WR_RDMA_WRITE, 0);
@@ -100,7 +101,7 @@ static void post_two_losing(struct world *world, unsigned int first, unsigned in
 }
 
 static const unsigned int losses[][2] = {
-	{ 1, 6 },	   /* a packet, and the same once more: 5 is the NAK */
+	{ 1, 6 },	   /* a packet, and its retransmission: 5 is the NAK */
 	{ 1, 5 },	   /* a packet, and the NAK */
 	{ 4, UINT32_MAX }, /* the last packet */
 	{ 5, UINT32_MAX }, /* the ACK */
@@ -150,7 +151,7 @@ static enum fate lose_every_ninth(unsigned int number, void *arg)
 	return number % 9 == 1 ? FATE_LOST : FATE_ARRIVES;
 }
 
-/* Whatever the window is, the last packet of it asks for an ACK, or only the timer would help. */
+/* Whatever the window is, its last packet requests an ACK; otherwise only the timer would help. */
 TEST(window_that_shrank_does_not_wait_for_the_timer)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
@@ -180,7 +181,7 @@ TEST(fenced_send_waits_for_the_reads_before_it)
 	world_close(world);
 }
 
-/* 9.4.4: of 1200 bytes, a read takes two requests here. */
+/* 9.4.4: a read of 1200 bytes needs two requests here. */
 TEST_LOOP(no_more_reads_are_under_way_than_the_peer_answers, 1, 5)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, (uint8_t)_i);
@@ -238,7 +239,7 @@ TEST(atomic_write_that_comes_again_is_answered_and_not_stored)
 	};
 
 	memset(memory, 1, 16);
-	world_inject_packet(world, 1, packet); /* of zeros */
+	world_inject_packet(world, 1, packet); /* a packet of zeros */
 	ck_assert_uint_eq(world->n_sent, 1);
 	ck_assert_int_eq(world->last.op, FAB_OP_READ_RESPONSE);
 	ck_assert(memory[0] == 0 && memory[7] == 0 && memory[8] == 1);
@@ -264,7 +265,7 @@ TEST(long_read_begins_again_where_it_is_asked_for_again)
 	world_close(world);
 }
 
-/* 9.7.4.1.2: and the queue pair is in error. */
+/* 9.7.4.1.2: the queue pair is in error. */
 TEST(more_reads_than_agreed_are_refused)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 1);
@@ -273,7 +274,7 @@ TEST(more_reads_than_agreed_are_refused)
 	ask(world, READ_BYTES / 256, 0, READ_BYTES);
 	world_run(world);
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
-	/* What was agreed on was answered, and then came the NAK. */
+	/* Requests within the agreed depth were answered before the NAK. */
 	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256 + 1);
 	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
@@ -292,7 +293,7 @@ TEST(read_of_memory_that_is_gone_meanwhile_is_refused)
 	world_close(world);
 }
 
-/* An ACK says that the responses before it have been sent: 9.7.5.1.2. */
+/* An ACK proves that the responses before it were sent: 9.7.5.1.2. */
 TEST(ack_does_not_overtake_the_responses_before_it)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
@@ -347,7 +348,7 @@ TEST_LOOP(packet_of_another_length_than_the_path_mtu_is_refused, 0,
 	world_close(world);
 }
 
-/* No window has the key. */
+/* No window has this key. */
 TEST(send_that_invalidates_what_is_not_there_is_refused)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
@@ -379,7 +380,7 @@ TEST(nak_of_what_was_acknowledged_since_is_old)
 	world_close(world);
 }
 
-/* 9.7.7.1: the read is asked for in two parts. */
+/* 9.7.7.1: the read is requested in two parts. */
 TEST(ack_says_how_many_messages_are_complete)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -397,7 +398,7 @@ TEST(ack_says_how_many_messages_are_complete)
 	world_close(world);
 }
 
-/* 9.7.5.2.8: by the timer of the queue pair that has no receive, 0.01 ms here. */
+/* 9.7.5.2.8: after the timer of the queue pair without a receive, 0.01 ms here. */
 TEST(not_ready_says_for_how_long)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
@@ -511,7 +512,7 @@ TIME_LIMIT_S(60);
 
 static uint64_t router_ns;
 
-/* A router that holds so much and loses the rest; what goes back fits. */
+/* A router that queues a limited number and drops the rest; responses fit. */
 static enum fate fate_at_router(unsigned int number, void *arg)
 {
 	const struct world *world = arg;
@@ -522,7 +523,7 @@ static enum fate fate_at_router(unsigned int number, void *arg)
 		       : FATE_ARRIVES;
 }
 
-/* Return: how many packets of a pair arrived in a time, while all pairs have more to send. */
+/* Return: number of packets of a pair that arrived in a time, while all pairs have more to send. */
 static void send_for(struct world *world, uint64_t ns, uint64_t ret_sent[WORLD_PAIRS])
 {
 	uint64_t end_ns = world->now_ns + ns, before[WORLD_PAIRS];
@@ -547,14 +548,14 @@ static void send_for(struct world *world, uint64_t ns, uint64_t ret_sent[WORLD_P
 
 static const struct {
 	uint64_t router_ns;
-	unsigned int percent; /* of the path, that all together use at least */
+	unsigned int percent; /* of the path, which all pairs together use at least */
 } routers[] = {
 	{ 12000, 35 },
 	{ 20000, 50 },
 	{ 30000, 65 },
 };
 
-/* One begins alone, and has the largest window when the others come. */
+/* One begins alone, and has the largest window when the others start. */
 TEST_LOOP(queue_pairs_that_share_a_path_share_it_evenly, 0, 3)
 {
 	struct world_config config = { .type = IBV_QPT_RC };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * When a requester sends, and what becomes of sends that fail, are drained or need no packet.
- */
+/* When a requester sends; and sends that fail, are drained or need no packet. */
 #include "tests/roce/transcript.h"
 #include "tests/unit/test.h"
 
@@ -66,7 +64,7 @@ TEST_LOOP(not_ready_is_waited_for_as_long_as_it_says, 0, 32)
 	world_close(world);
 }
 
-/* 9.7.5.2.8: 7 is for ever, and 6 is not. */
+/* 9.7.5.2.8: 7 means for ever, 6 does not. */
 TEST_LOOP(not_ready_is_retried_so_often, 6, 8)
 {
 	struct fab_packet nak = { .op = FAB_OP_NAK, .syndrome = FAB_NAK_RNR, .rnr_timer = 1 };
@@ -106,7 +104,7 @@ TEST(retries_begin_anew_with_progress)
 	world_close(world);
 }
 
-/* What is late is sent again after twice as long each time, until the timeout. */
+/* A late packet is retransmitted after twice the time on each attempt, until the timeout. */
 TEST(patience_doubles_until_the_timeout)
 {
 	uint64_t first_ns;
@@ -130,8 +128,8 @@ TEST(patience_doubles_until_the_timeout)
 }
 
 /*
- * A peer that is a process may wait for a CPU for longer: what is late is sent again meanwhile, but
- * only so much time counts as a retry.
+ * A peer that is a process may wait longer for a CPU: late packets are retransmitted meanwhile, but
+ * only this time counts as a retry.
  */
 TEST(retry_has_a_least)
 {
@@ -152,7 +150,7 @@ TEST(retry_has_a_least)
 	world_close(world);
 }
 
-/* 10.8.3.2: what was before a bad one is carried out, what follows is flushed. */
+/* 10.8.3.2: requests before a bad one are executed, later ones are flushed. */
 TEST(bad_key_ends_what_follows)
 {
 	struct ibv_sge sge = { 0, 300, 0x777 };
@@ -176,7 +174,7 @@ static void drain(bool tell)
 		0);
 }
 
-/* 10.3.1.5: once all that has begun is acknowledged, and once. */
+/* 10.3.1.5: once, when all started requests are acknowledged. */
 TEST_LOOP(drained_queue_pair_says_so_if_asked, 0, 2)
 {
 	world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
@@ -251,7 +249,7 @@ TEST(window_is_bound_and_ended_by_the_peer)
 	world_close(world);
 }
 
-/* Behind what goes by its key; and it is an error if there is none. */
+/* After requests that use its key; an error if there is no window. */
 TEST(window_is_ended_once)
 {
 	struct ibv_mw *mw = open_with_window();

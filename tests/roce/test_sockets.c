@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tools/fabric/udp/sockets.c: which socket sends a packet, and what it is bound to. */
+/* tools/fabric/udp/sockets.c: the socket that sends a packet, and its binding. */
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -91,7 +91,7 @@ TEST(flows_beyond_the_limit_have_the_unbound_socket)
 	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &peer), &sockets.v4);
 }
 
-/* --- VRFs: an interface of a VRF is not needed to bind to ------------------ */
+/* --- VRFs: binding to one needs no interface of it ------------------------- */
 
 static uint32_t interface_bound_to(int fd)
 {

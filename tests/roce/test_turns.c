@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ACKs of a program that takes turns with its peer: they wait for its answer, and never for long.
- * And the end of a turn of the device, which handles several packets at a time.
+ * ACKs of a program that takes turns with its peer: they are deferred until its answer, for a
+ * limited time. And the end of a turn of the device, which handles several packets at a time.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/transport.h"
 
-#define TURNS 8 /* after these, ACKs are deferred */
-#define POLLS 8 /* after these in vain, they are sent */
+#define TURNS 8 /* from this number on, ACKs are deferred */
+#define POLLS 8 /* after this number in vain, they are sent */
 
 /* The second end has answered TURNS messages, and gets one more. */
 static struct world *open_after_turns(void)
@@ -45,7 +45,10 @@ TEST(acks_come_at_once_until_the_program_has_taken_turns)
 	world_close(world);
 }
 
-/* In this order: who waits for events may wait for that of the ACK first (ib_send_lat -e). */
+/*
+ * In this order: a program that waits for events may wait for that of the ACK first (ib_send_lat
+ * -e).
+ */
 TEST(an_ack_leaves_with_the_answer_of_a_program_that_takes_turns)
 {
 	struct world *world = open_after_turns();
@@ -56,7 +59,7 @@ TEST(an_ack_leaves_with_the_answer_of_a_program_that_takes_turns)
 	world_close(world);
 }
 
-/* Who watches its memory for it (ib_write_lat) polls until it has the ACK, and then looks. */
+/* A program that polls its memory (ib_write_lat) polls until it has the ACK, and then reads. */
 TEST(an_ack_follows_an_answer_that_is_a_write)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
@@ -75,7 +78,7 @@ static bool are_coalesced(const struct fab_context *context)
 	return false;
 }
 
-/* The peer can handle it while the program makes its answer. */
+/* The peer can handle it while the program prepares its answer. */
 TEST(no_ack_is_deferred_where_two_packets_do_not_leave_together)
 {
 	struct world *world = open_after_turns();
@@ -93,7 +96,7 @@ TEST(no_ack_is_deferred_where_two_packets_do_not_leave_together)
 	world_close(world);
 }
 
-/* The peer's program waits for it; to see that no more packets are there takes a system call. */
+/* The peer's program waits for it, and checking for more packets costs a system call. */
 TEST(a_turn_ends_with_the_message_that_a_program_waits_for)
 {
 	struct world *world = open_after_turns();
@@ -105,7 +108,7 @@ TEST(a_turn_ends_with_the_message_that_a_program_waits_for)
 	world_close(world);
 }
 
-/* Once in vain is not enough: the peer's ACK, for which it polls, may be right behind the write. */
+/* One poll in vain is not enough: the peer's ACK, for which it polls, may follow the write. */
 TEST(an_ack_is_sent_when_the_program_polls_in_vain)
 {
 	struct world *world = open_after_turns();
@@ -121,7 +124,7 @@ TEST(an_ack_is_sent_when_the_program_polls_in_vain)
 	world_close(world);
 }
 
-/* The first may come when the program is about to answer. */
+/* The first tick may come when the program is about to answer. */
 TEST(an_ack_is_sent_at_the_second_tick)
 {
 	struct world *world = open_after_turns();
@@ -195,7 +198,8 @@ TEST(a_deferred_ack_is_sent_before_the_queue_pair_ends)
 
 /* --- turns of the device --------------------------------------------------- */
 
-static struct fab_packet coming; /* packets like this one, with no end; taken off the wire */
+static struct fab_packet
+	coming; /* an endless sequence of packets like this one, taken off the wire */
 static unsigned int n_taken, n_taken_at_flush;
 
 static bool take_coming(struct fab_context *context, deliver_fn *deliver)
@@ -214,7 +218,7 @@ static void note_flush(struct fab_context *context)
 	n_taken_at_flush = n_taken;
 }
 
-/* Return: the number of packets to the second end that it handles before it sends. */
+/* Return: number of packets to the second end that it handles before it sends. */
 static unsigned int packets_of_turn(struct world *world, struct fab_packet like)
 {
 	struct fab_context *context = &world->end[1].context;
@@ -248,7 +252,7 @@ TEST(a_turn_has_several_writes)
 	world_close(world);
 }
 
-/* The peer waits for it; to see that no more packets are there takes a system call. */
+/* The peer waits for it, and checking for more packets costs a system call. */
 TEST(a_turn_ends_with_the_answer_to_a_read)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
@@ -259,7 +263,7 @@ TEST(a_turn_ends_with_the_answer_to_a_read)
 	world_close(world);
 }
 
-/* Where requests come faster than they can be answered, most are duplicates. */
+/* Requests arrive faster than they can be answered, and most are duplicates. */
 TEST(a_turn_goes_on_after_a_duplicate)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });

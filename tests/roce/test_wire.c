@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each packet of both ends and each completion, in order, as the clauses of IBTA vol. 1 that are
- * named have it: transcript.h says how to read them.
+ * Each packet of both ends and each completion, in order, as defined in the cited clauses of IBTA
+ * vol. 1; transcript.h defines the notation.
  */
 #include "tests/roce/transcript.h"
 #include "tests/unit/test.h"
@@ -105,7 +105,7 @@ TEST(messages_of_nothing)
 	world_close(world);
 }
 
-/* 9.7.3.2: a read takes as many PSNs as it has responses, which are numbered from its own. */
+/* 9.7.3.2: a read uses as many PSNs as it has responses, numbered from its own. */
 TEST(read_of_five_packets)
 {
 	struct world *world = open_rc();
@@ -220,7 +220,7 @@ TEST(ack_is_asked_for_within_a_window)
 	world_close(world);
 }
 
-/* 9.8: nothing is acknowledged, and a message that misses a packet is dropped. */
+/* 9.8: there are no acknowledgements, and a message with a missing packet is dropped. */
 TEST(unreliable_messages)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_UC });
@@ -252,9 +252,9 @@ TEST(unreliable_messages)
 	world_close(world);
 }
 
-/* --- what is lost --------------------------------------------------------- */
+/* --- losses --------------------------------------------------------------- */
 
-/* 9.7.5.1.1: one NAK for a gap; 9.7.5.2.4: it sends again from there. */
+/* 9.7.5.1.1: one NAK per gap; 9.7.5.2.4: the requester retransmits from there. */
 TEST(packet_is_lost)
 {
 	struct world *world = open_rc();
@@ -277,7 +277,7 @@ TEST(packet_is_lost)
 	world_close(world);
 }
 
-/* 9.7.5.1.3: a duplicate is acknowledged, with the PSN of the last that was taken. */
+/* 9.7.5.1.3: a duplicate is acknowledged, with the PSN of the last accepted packet. */
 TEST(ack_is_lost)
 {
 	struct world *world = open_rc();
@@ -295,7 +295,7 @@ TEST(ack_is_lost)
 	world_close(world);
 }
 
-/* 9.7.3.2: it asks for the rest, by the PSN of the first response that it misses. */
+/* 9.7.3.2: it requests the rest, by the PSN of the first missing response. */
 TEST(response_is_lost)
 {
 	struct world *world = open_rc();
@@ -331,7 +331,7 @@ TEST(last_response_is_lost)
 	world_close(world);
 }
 
-/* 9.7.5.1.2: from what is remembered. */
+/* 9.7.5.1.2: from the stored result. */
 TEST(answer_to_an_atomic_is_lost)
 {
 	struct world *world = open_rc();
@@ -349,7 +349,7 @@ TEST(answer_to_an_atomic_is_lost)
 	world_close(world);
 }
 
-/* 9.7.5.2.8: what follows is dropped, until the request comes again. */
+/* 9.7.5.2.8: later packets are dropped until the request is retransmitted. */
 TEST(receiver_is_not_ready)
 {
 	struct world *world = open_rc();

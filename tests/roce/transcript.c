@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * See transcript.h.
- */
+/* See transcript.h. */
 #include "tests/roce/transcript.h"
 
 #include <inttypes.h>
@@ -40,7 +38,7 @@ static void say_flags(const struct fab_packet *packet)
 			transcript_say("%s", letters[i].letter);
 }
 
-/* What the headers have that a packet of this kind has. */
+/* The header fields of a packet of this kind. */
 static void say_fields(const struct fab_packet *packet)
 {
 	uint8_t op = packet->op;

@@ -1,36 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All that two ends of a world send and complete, as text.
+ * All packets and completions of two ends of a world, as text.
  *
  * A line is a packet, ">" of the first end, "<" of the other one: name, of a message f(irst),
- * l(ast), a (ACK asked for), s(olicited), i(mmediate),
- * v (invalidates); PSN. Middle responses are left out. Or a
- * completion, "done" and the end; or an asynchronous event. The path MTU is 256, an ACK is asked
- * for every 1024 bytes, a read is asked for in parts of 1024, and a response is sent in parts of
- * 1024.
+ * l(ast), a (ACK requested), s(olicited), i(mmediate), v (invalidates); PSN. Middle responses are
+ * left out. Or a completion, "done" and the end; or an asynchronous event. The path MTU is 256, an
+ * ACK is requested every 1024 bytes, a read is requested in parts of 1024, and a response is sent
+ * in parts of 1024.
  */
 #ifndef TESTS_ROCE_TRANSCRIPT_H
 #define TESTS_ROCE_TRANSCRIPT_H
 
 #include "tests/roce/world.h"
 
-/** transcript_lost - the number of the packet that is lost; UINT32_MAX: none. */
+/** transcript_lost - the number of the packet to lose; UINT32_MAX: none. */
 extern unsigned int transcript_lost;
 
-/** transcript_open() - as world_open(), and listen; nothing is lost. */
+/** transcript_open() - as world_open(), and start recording; no packet is lost. */
 struct world *transcript_open(const struct world_config *config);
 
-/** transcript_say() - a line of the test's own. */
+/** transcript_say() - add a line of the test's own. */
 void transcript_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** transcript_forget() - what happened so far. */
+/** transcript_forget() - drop the transcript so far. */
 void transcript_forget(void);
 
-/** transcript_check() - run until nothing happens; all that happened since the last check is this.
- */
+/** transcript_check() - run until nothing happens; compare the transcript since the last check. */
 void transcript_check(struct world *world, const char *wanted);
 
-/** transcript_compare() - all that was sent since the last check is this; nothing runs. */
+/** transcript_compare() - compare the transcript since the last check, without running. */
 void transcript_compare(const char *wanted);
 
 #endif

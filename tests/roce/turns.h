@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two programs that take turns, message by message; for test_turns.c and test_held.c. */
+/* Two programs that send each other messages in turns; for test_turns.c and test_held.c. */
 #ifndef TESTS_ROCE_TURNS_H
 #define TESTS_ROCE_TURNS_H
 
@@ -8,7 +8,7 @@
 
 #define FLIGHT_NS 50000
 
-/** post_from() - an end posts 16 bytes, and the other one gets them, and a receive for a send */
+/** post_from() - an end posts 16 bytes, and the other one receives them */
 static inline void post_from(struct world *world, unsigned int end, enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr wr = { .opcode = opcode };
@@ -18,7 +18,7 @@ static inline void post_from(struct world *world, unsigned int end, enum ibv_wr_
 	world_run_for(world, FLIGHT_NS);
 }
 
-/** poll_end() - an end polls once. Return: the number of its completions. */
+/** poll_end() - poll an end once. Return: the number of its completions. */
 static inline int poll_end(struct world *world, unsigned int end)
 {
 	struct ibv_wc wc[8];
@@ -26,7 +26,7 @@ static inline int poll_end(struct world *world, unsigned int end)
 	return ibv_poll_cq(world->end[end].cq, 8, wc);
 }
 
-/** poll_in_vain() - an end polls some times, and has no completions */
+/** poll_in_vain() - poll an end several times, without completions */
 static inline void poll_in_vain(struct world *world, unsigned int end, unsigned int times)
 {
 	for (; times; times--)

@@ -4,7 +4,7 @@
  */
 #include "tests/roce/world.h"
 
-#undef NDEBUG /* what assert() calls must run in release builds, too */
+#undef NDEBUG /* assert() must execute its calls in release builds, too */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #define EARLY_NS_MIN 200000
 #define STEPS_MAX    2000000
 #define SOURCE_PORT  0xc0de
-#define BIT_AT	     37 /* of a packet that is corrupted: in its ICRC or before it */
+#define BIT_AT	     37 /* of a corrupted packet: in its ICRC or before it */
 
 struct world_packet {
 	struct list link;
@@ -35,7 +35,7 @@ struct world_packet {
 	uint8_t data[ROCE_BYTES_MAX];
 };
 
-/* One at a time. Fuzz targets use it as well, so it does without Check. */
+/* One world at a time. Fuzz targets use it too, so it does not use Check. */
 static struct world *the_world;
 
 static union ibv_gid gid_of(unsigned int end)
@@ -209,7 +209,7 @@ static bool owes(const struct world *world, unsigned int i)
 	return !list_is_empty(&world->end[i].context.unacked);
 }
 
-/* Return: false if nothing is to happen before a time. */
+/* Return: false if no event is due before a time. */
 static bool step(struct world *world, uint64_t until_ns)
 {
 	uint64_t deadline_ns = deadline_of(world), due_ns = UINT64_MAX;
@@ -319,7 +319,7 @@ static void open_context(struct world_end *end, unsigned int number)
 	context->device = &end->device;
 	context->carrier = &carrier_world;
 	context->fd = context->wake_fd = context->timer_fd = -1;
-	context->has_thread = true; /* of whom the test is one */
+	context->has_thread = true; /* the thread of the test */
 	context->pid = getpid();
 	context->slot = 1 + number;
 	context->qp = calloc(FAB_SLOT_QPS, sizeof(struct fab_qp *));

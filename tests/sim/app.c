@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What applications do: see app.h.
- */
+/* Behaviour of applications: see app.h. */
 #include "tests/sim/app.h"
 
 #include <string.h>
@@ -12,14 +10,14 @@
 #define RESPONSE_TIME  20
 #define CM_RETRIES     15
 #define QKEY	       0x01234567
-#define PROBE_PERMILLE 30 /* requests for a service that nobody has */
+#define PROBE_PERMILLE 30 /* requests for an unknown service */
 
 struct app_traits app_willing(void)
 {
 	return (struct app_traits){ .accept = 1000, .confirm = 1000, .answer = 1000 };
 }
 
-/* --- what goes with a call ----------------------------------------------- */
+/* --- arguments of a call ------------------------------------------------- */
 
 static void fill_req(struct sim_id *id, struct cm_msg *msg)
 {
@@ -54,7 +52,7 @@ static void fill_rep(struct sim_id *id, struct cm_msg *msg)
 	msg->rep.target_ack_delay = 15;
 }
 
-/* A verb that takes no message gets none. Return: @msg or NULL. */
+/* Return: @msg, or NULL for a verb without a message. */
 static struct cm_msg *fill(struct sim_id *id, enum cm_event verb, struct cm_msg *msg)
 {
 	bool lookup = id->order.role == ORDER_LOOKS_UP || id->order.role == ORDER_LOOKED_UP;
@@ -132,7 +130,7 @@ void app_due(struct sim *sim, const struct plan *plan)
 		data_overtakes_rtu(id);
 }
 
-/* --- what they do when they are told ------------------------------------- */
+/* --- reactions to reports ------------------------------------------------ */
 
 static uint64_t think_us(struct sim_host *host)
 {
@@ -181,7 +179,7 @@ static void on_response(struct sim_id *id)
 	}
 }
 
-/* Who asks again does so with a new connection, and may keep the old one. */
+/* A new attempt uses a new connection, and may keep the old one. */
 static void on_over(struct sim_id *id)
 {
 	struct sim_host *host = id->host;
@@ -240,7 +238,7 @@ void app_told(struct sim_id *id, const struct cm_report *report)
 	}
 }
 
-/* --- beginnings and the end ---------------------------------------------- */
+/* --- beginning and end --------------------------------------------------- */
 
 static struct sim_id *begin(struct sim_host *host, uint8_t peer, enum cm_event verb)
 {

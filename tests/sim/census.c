@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The rules about several ids of one host: see oracle.h. Called by oracle.c.
- */
+/* Rules about several ids of one host: see oracle.h. */
 #include <string.h>
 
 #include "tests/sim/host.h"
 #include "tests/sim/oracle.h"
 
-#define OUT_NS (8 * SIM_NS_PER_S) /* for so long an unanswered request keeps its place */
+#define OUT_NS (8 * SIM_NS_PER_S) /* how long an unanswered request keeps its slot */
 
 static char last_letter(const struct sim_id *id)
 {
 	return id->n_letters ? id->letters[id->n_letters - 1] : 0;
 }
 
-/* Still asked for, or connected: a repetition of its request is about this one. */
+/* Requesting or connected: a retransmission of its request belongs to this one. */
 static bool is_pending(const struct sim_id *id)
 {
 	return id->conn && id->begun && last_letter(id) && strchr("rMPEeDdB", last_letter(id));
@@ -38,8 +36,8 @@ void oracle_no_duplicate(const struct sim_id *id)
 }
 
 /*
- * Said once, and neither answered nor repeated; an MRA is an answer. After a while it does not
- * count any more, though the peer answers others.
+ * Sent once, and neither answered nor retransmitted; an MRA is an answer. After a while it no
+ * longer counts, though the peer answers others.
  */
 static bool is_out(const struct sim_id *id)
 {
@@ -56,6 +54,7 @@ void oracle_in_turn(struct sim_host *host)
 
 	for (uint32_t i = 0; i < host->n_ids; i++)
 		n += is_out(host->id[i]);
-	if (n > 2 * host->core.out_max) /* so many to peers that answer, and to those that do not */
+	if (n > 2 * host->core.out_max) /* separate limits for peers that answer, and for those that
+					   do not */
 		sim_fail(host->sim, "host %c has %u requests out at once", 'A' + host->number, n);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Lines of text with a bar for each host: see chart.h.
- */
+/* A chart as text, with a bar for each host: see chart.h. */
 #include "tests/sim/chart.h"
 
 #include <string.h>
@@ -52,7 +50,7 @@ void chart_note(struct sim *sim, unsigned int host, const char *text)
 	end(sim, line);
 }
 
-/* "REJ 28 2>1": what it is, and whose ids it names. */
+/* Such as "REJ 28 2>1": the message, and the hosts whose ids it names. */
 static void describe(const uint8_t *mad, char *text, size_t bytes)
 {
 	struct cm_msg msg;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A binary heap of plans: see clock.h.
- */
+/* A binary heap of plans: see clock.h. */
 #include "tests/sim/clock.h"
 
-#undef NDEBUG /* what assert() calls must run in release builds, too */
+#undef NDEBUG /* assert() must execute its calls in release builds, too */
 #include <assert.h>
 #include <stdlib.h>
 

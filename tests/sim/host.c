@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A host and what it does with what its core says: see host.h.
- */
+/* A host, and how it carries out the effects of its core: see host.h. */
 #include "tests/sim/host.h"
 
 #include <stdlib.h>
@@ -130,7 +128,7 @@ struct sim_id *host_find(struct sim_host *host, uint32_t comm_id)
 	return id;
 }
 
-/* --- what the core wants done -------------------------------------------- */
+/* --- effects of the core ------------------------------------------------- */
 
 static void deal_with(struct sim_host *host, const struct cm_report *report, uint8_t peer)
 {
@@ -145,7 +143,7 @@ static void deal_with(struct sim_host *host, const struct cm_report *report, uin
 		app_told(id, report);
 }
 
-/* The messages go out before an application hears of anything, as in the library. */
+/* The messages are sent before an application gets a report, as in the library. */
 static void carry_out(struct sim_host *host, enum oracle_cause cause, uint16_t attr, uint8_t peer)
 {
 	struct sim *sim = host->sim;
@@ -173,7 +171,7 @@ void host_hear(struct sim_host *host, const struct net_packet *packet, bool doub
 		abort();
 	if (doubtful)
 		host->doubts |= UINT64_C(1) << from;
-	memcpy(mad, packet->mad, sizeof(mad)); /* the pool may move while it is dealt with */
+	memcpy(mad, packet->mad, sizeof(mad)); /* the pool may move while the message is handled */
 	cm_core_input(&host->core, &host->port, &path, mad, sizeof(mad), host_now(host), &sim->fx);
 	oracle_heard(host, mad);
 	carry_out(host, ORACLE_MESSAGE, cm_mad_attr(mad), from);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Lies at random, and one lie in every place: see lie.h.
- */
+/* Random forged messages, and one forgery in every field: see lie.h. */
 #include "tests/sim/lie.h"
 
 #include <inttypes.h>
@@ -18,11 +16,11 @@
 #define N_HOSTS 3
 #define SEED	7
 #define SLOW_US 1500000
-#define STEP_NS (SIM_NS_PER_S / 4) /* between two moments at which it lies */
+#define STEP_NS (SIM_NS_PER_S / 4) /* between two forged messages */
 
 /* --- messages ------------------------------------------------------------ */
 
-/* As the peer of an id would say it, as far as a third party can know. */
+/* A message as the peer of an id would send it, as far as a third party can know. */
 static void pretend(const struct sim_id *id, enum cm_attr attr, struct cm_msg *msg)
 {
 	const struct sim_host *peer = &id->host->sim->host[id->peer];
@@ -66,11 +64,11 @@ static void say(struct sim *sim, struct sim_host *from, const struct sim_host *t
 }
 
 enum lie_value {
-	LIE_TRUE, /* says what is so, but it is not for this host to say it */
+	LIE_TRUE, /* a true value, but not for this host to send */
 	LIE_ZERO,
 	LIE_ONES,
-	LIE_NEXT, /* the right value and one */
-	LIE_OWN,  /* a number of its own in the place of another's */
+	LIE_NEXT, /* the right value plus one */
+	LIE_OWN,  /* an own value in place of another host's */
 	LIE_N_VALUES,
 };
 
@@ -112,13 +110,13 @@ void lie_at_random(struct sim *sim, struct sim_host *liar, struct sim_host *to)
 	say(sim, liar, to, &msg);
 }
 
-/* --- one lie in every place ---------------------------------------------- */
+/* --- one forgery in every field ------------------------------------------ */
 
 struct lie {
 	unsigned int exchange;
 	unsigned int moment;
-	int to;		/* which host hears it */
-	bool about_own; /* connection of the liar's, not of the two others */
+	int to;		/* the receiver */
+	bool about_own; /* about the forger's own connection, not one of the two others */
 	enum cm_attr attr;
 	unsigned int field;
 	enum lie_value value;
@@ -178,7 +176,7 @@ static void tell(struct sim *sim, const struct lie *lie)
 	say(sim, liar, to, &msg);
 }
 
-/* What the two have experienced, in one number: what and when, whatever the comm ids. */
+/* A hash of the events of the two hosts and their times, without comm ids. */
 static uint64_t experience(const struct sim *sim)
 {
 	uint64_t sum = 0;
@@ -191,7 +189,7 @@ static uint64_t experience(const struct sim *sim)
 	return sum;
 }
 
-/* The liar has a connection of its own to each of the two, like an honest host. */
+/* The forger has a connection of its own to each of the two, like an honest host. */
 static uint64_t run(struct sim *sim, const struct lie *lie, bool lies)
 {
 	uint64_t start_ns, sum;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host that lies: it sends messages of all kinds that name what is not its own, or say what no
- * honest host says. All it cannot forge is its address. It may hurt its own connections only.
+ * A host that forges messages: of all kinds, with ids of others, or with values that no honest host
+ * sends. It cannot forge its address. It may disturb only its own connections.
  */
 #ifndef TESTS_SIM_LIE_H
 #define TESTS_SIM_LIE_H
 
 #include "tests/sim/sim.h"
 
-/** lie_at_random() - one host sends another a forged message, some of it true. */
+/** lie_at_random() - one host sends another a forged message, partly true. */
 void lie_at_random(struct sim *sim, struct sim_host *liar, struct sim_host *to);
 
 struct lie_counts {
@@ -17,12 +17,14 @@ struct lie_counts {
 };
 
 /**
- * lie_in_every_field() - every field of every message, at every moment of two others' exchanges
+ * lie_in_every_field() - forge every field of every message, at every moment of two others'
+ * exchanges
  * @moments: how many, a quarter of a second apart
  *
- * What the two experience, and when, must be the same to the nanosecond as without the lie.
+ * The events of the two, and their times, must be the same to the nanosecond as without the
+ * forgery.
  *
- * Return: 0; -1 when a rule is broken: which has been printed.
+ * Return: 0; -1 if a rule is broken, after printing it.
  */
 int lie_in_every_field(unsigned int moments, struct lie_counts *counts);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The simulator's command: runs all patterns, or random programs for a while, or repeats one of
- * them and draws its chart. Called by meson test, tools/check and by hand.
+ * them and draws its chart. Run by meson test, tools/check and by hand.
  */
 #include <argp.h>
 #include <errno.h>
@@ -31,19 +31,19 @@ struct options {
 	enum what what;
 	double seconds;
 	uint64_t programs;
-	uint64_t first; /* seed */
-	bool one;	/* seed, with its chart */
+	uint64_t first; /* first seed */
+	bool one;	/* run one seed, with its chart */
 	const char *pattern;
 	const char *fates;
 	unsigned int depth;
 	unsigned int moments;
-	unsigned int n_hosts; /* 0: as the seed has it */
+	unsigned int n_hosts; /* 0: determined by the seed */
 };
 
 static volatile uint64_t current_seed;
 static volatile unsigned int current_hosts; /* 0: as the seed has it */
 
-/* An assertion of the core, too, has to say how it can be had again. */
+/* Also prints how to reproduce a failed assertion of the core. */
 static void on_abort(int signal_)
 {
 	char text[96];
@@ -106,7 +106,10 @@ static size_t heap_bytes(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* Seeds one after the other, until time or number is up. What a world takes it must give back. */
+/*
+ * Runs consecutive seeds until the time or the number is reached. A world must release all its
+ * memory.
+ */
 static int random_programs(const struct options *options)
 {
 	struct program_counts counts = { 0 };
@@ -121,7 +124,7 @@ static int random_programs(const struct options *options)
 		ret = program_run(seed++, options->n_hosts, NULL, &counts);
 	}
 	after = heap_bytes();
-	/* The allocator keeps some of what it gets back for itself. */
+	/* The allocator keeps some freed memory. */
 	if (after > before + HEAP_SLACK) {
 		printf("FAIL %zu bytes of memory were not given back\n", after - before);
 		ret = -1;

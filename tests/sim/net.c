@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Links and what they do to messages: see net.h.
- */
+/* Links and their faults: see net.h. */
 #include "tests/sim/net.h"
 
 #include <stdlib.h>
@@ -12,7 +10,7 @@
 
 #define LATENCY_US  20
 #define QUEUE_MAX   100000
-#define HELD_MAX_NS (7 * SIM_NS_PER_S) /* longer than any wait for an answer */
+#define HELD_MAX_NS (7 * SIM_NS_PER_S) /* longer than any timeout for an answer */
 #define BROKEN_BITS 3
 
 void net_reset(struct sim *sim)
@@ -99,7 +97,7 @@ static uint64_t latency_ns(const struct sim *sim)
 	return sim->net.latency_us * SIM_NS_PER_US;
 }
 
-/* --- patterns: fates that were laid down --------------------------------- */
+/* --- patterns: given fates ----------------------------------------------- */
 
 static void release(struct sim *sim, struct net_link *link, uint64_t at_ns)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The rules about single steps: see oracle.h. Those about whole worlds are in verdict.c.
- */
+/* Rules about single steps: see oracle.h. Those about whole worlds are in verdict.c. */
 #include "tests/sim/oracle.h"
 
 #include <string.h>
@@ -11,8 +9,8 @@
 #define TRANSMISSIONS_MAX 16
 #define APART_MIN_NS	  SIM_NS_PER_S
 #define WAIT_MAX_NS	  (5 * SIM_NS_PER_S) /* between two transmissions, without MRA */
-#define PATIENCE_MAX	  24		     /* encoded; no peer gets more */
-#define LIFE_TIME_MS	  4096		     /* no peer can claim a longer one */
+#define PATIENCE_MAX	  24		     /* encoded; the maximum for a peer */
+#define LIFE_TIME_MS	  4096		     /* the maximum that a peer can have */
 #define TIMEWAIT_MAX_NS	  (UINT64_C(65536) * CM_NS_PER_MS)
 
 #define ATTR(name)	  (1u << (CM_ATTR_##name - CM_ATTR_REQ))
@@ -90,8 +88,10 @@ static void begin(struct sim_id *id, enum order_role role)
 	id->begun = true;
 }
 
-/* A DREQ that the core began of itself, because the peer has forgotten the connection, or a DREP
- * that has crossed our own, leaves nothing to do for the caller. */
+/*
+ * A DREQ that the core began itself, because the peer has lost the connection, or a DREP that has
+ * crossed our own, leaves the caller nothing to do.
+ */
 static bool may_refuse(const struct sim_id *id, enum cm_event verb)
 {
 	if (!id->begun)
@@ -131,8 +131,10 @@ void oracle_called(struct sim_id *id, enum cm_event verb, int err)
 	}
 }
 
-/* The answer to what was said last, or that there is none, and the end of timewait. Where an answer
- * was owed ('d'), timewait may have begun unseen. */
+/*
+ * The answer to the last message, or its timeout, and the end of timewait. If an answer was due
+ * ('d'), timewait may have begun without a report.
+ */
 static void check_wait(struct sim_id *id, char before, char letter)
 {
 	uint64_t mra_wait_ns = id->mra_wait_ns > WAIT_MAX_NS ? id->mra_wait_ns : WAIT_MAX_NS;
@@ -180,7 +182,7 @@ void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *rep
 
 /* --- the wire ------------------------------------------------------------ */
 
-/* What the protocol lets a message be answered with, without a caller's doing. */
+/* The answers to a message that the protocol permits without a call. */
 static const uint16_t answers[] = {
 	[CM_ATTR_REQ] = ATTR(MRA) | ATTR(REJ) | ATTR(DREQ),
 	[CM_ATTR_REP] = ATTR(RTU) | ATTR(MRA) | ATTR(REJ) | ATTR(DREQ),
@@ -207,7 +209,7 @@ static bool is_due(const struct sim_id *id, uint16_t attr, enum oracle_cause cau
 	bool first = id && id->sent[0].n + id->sent[3].n == 0;
 	uint16_t bit = 1u << (attr - CM_ATTR_REQ);
 
-	/* Any step may be the one that makes room for what waited for its turn. */
+	/* Any step may free a slot for waiting messages. */
 	if ((attr == CM_ATTR_REQ || attr == CM_ATTR_SIDR_REQ) && (first || !id))
 		return true;
 	if (attr == CM_ATTR_DREQ && (!id || id->sent[2].n == 0))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The oracles: rules that hold in every world, taken from the protocol and not from the code. They
- * see what applications call and are told, and what goes over the wire.
+ * see calls and reports of applications, and messages on the wire.
  *
- * - What an id calls and is told is a legal sequence (order.c), and nothing is told after destroy.
+ * - Calls and reports of an id are a legal sequence (order.c), without reports after destroy.
  * - A message has only such answers as the protocol knows, so none can lead to another for ever.
  * - REQ, REP, DREQ and SIDR_REQ are said 16 times at most, a second apart at least, and only while
  *   they are unanswered; the wait for an answer ends.
@@ -24,33 +24,33 @@ enum oracle_cause {
 	ORACLE_TIMER,
 };
 
-/** oracle_called() - an application called, and got that answer. */
+/** oracle_called() - check a call of an application and its result. */
 void oracle_called(struct sim_id *id, enum cm_event verb, int err);
 
-/** oracle_told() - an application gets a report; NULL for an id that does not exist. */
+/** oracle_told() - check a report to an application; NULL for an id that does not exist. */
 void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *report);
 
 /**
- * oracle_sent() - a core says something
+ * oracle_sent() - check a message or report of a core
  * @cause: what made it
  * @what:  the verb of a call, the attribute of a message
  */
 void oracle_sent(struct sim_host *host, const uint8_t mad[MAD_BYTES], enum oracle_cause cause,
 		 uint16_t what);
 
-/** oracle_heard() - a core has taken a message in. */
+/** oracle_heard() - note a message that a core has accepted. */
 void oracle_heard(struct sim_host *host, const uint8_t mad[MAD_BYTES]);
 
-/** oracle_no_duplicate() - a request that was just reported must not be one that is known. */
+/** oracle_no_duplicate() - check that a reported request is not a known one. */
 void oracle_no_duplicate(const struct sim_id *id);
 
-/** oracle_in_turn() - something was sent: not too many requests may wait for their answers. */
+/** oracle_in_turn() - check that not too many requests are unanswered after a send. */
 void oracle_in_turn(struct sim_host *host);
 
-/** oracle_quiet() - nothing happens any more, and the network is in order. */
+/** oracle_quiet() - check a world with a working network after all activity. */
 void oracle_quiet(struct sim *sim);
 
-/** oracle_empty() - all ids are destroyed, and nothing happens any more. */
+/** oracle_empty() - check a world after all ids were destroyed. */
 void oracle_empty(struct sim *sim);
 
 #endif

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The legal orders, written from the protocol and not from the code, and a small automaton that
- * follows them: every letter of an expression is a position, and knows which ones may come after
- * it (Glushkov's construction). See order.h.
+ * follows them: every letter of an expression is a position with a set of possible successors
+ * (Glushkov's construction). See order.h.
  */
 #include "tests/sim/order.h"
 
-#undef NDEBUG /* what assert() calls must run in release builds, too */
+#undef NDEBUG /* assert() must execute its calls in release builds, too */
 #include <assert.h>
 #include <ctype.h>
 #include <stddef.h>
 
 #define POSITIONS_MAX 63
-#define START	      UINT64_C(1) /* position 0: nothing was read */
+#define START	      UINT64_C(1) /* position 0: no letter was read */
 
 /*
- * What the caller does, in capitals: Q asks for a connection, P accepts, R confirms (RTU), J
- * rejects, M asks for patience, E knows from the peer's data that it is established, D
- * disconnects, A answers a disconnect; S looks up, B answers a lookup.
+ * Calls, in capitals: Q asks for a connection, P accepts, R confirms (RTU), J rejects, M sends MRA,
+ * E is established by the peer's data, D disconnects, A answers a disconnect; S looks up, B answers
+ * a lookup.
  *
- * What it is told: r is asked, p accepted, e established, j rejected, s rejected as stale, u
- * nobody answers, d the peer disconnects, f the disconnect is answered, x it is not, t timewait is
- * over, a the lookup is answered.
+ * Reports: r request, p accepted, e established, j rejected, s rejected as stale, u no answer, d
+ * the peer disconnects, f the disconnect is answered, x it is not, t timewait is over, a the lookup
+ * is answered.
  *
  * A connection is over with one of d f x j s, once; t follows all of them that leave a queue pair
  * behind, at once or, where an answer is owed (d), after it is given or has become needless.
@@ -39,12 +39,12 @@ static const char *const expression[ORDER_N_ROLES] = {
 
 struct automaton {
 	uint64_t follow[POSITIONS_MAX + 1];
-	uint64_t letter['z' + 1]; /* the positions that have it */
-	uint64_t end; /* the positions that may be the last; START if none need be read */
+	uint64_t letter['z' + 1]; /* the positions of the letter */
+	uint64_t end;		  /* the possible last positions; START if none is required */
 	unsigned int n_positions;
 };
 
-/* A part of an expression: where it may begin and end, and whether it may be empty. */
+/* A part of an expression: its possible first and last positions, and whether it may be empty. */
 struct part {
 	uint64_t first;
 	uint64_t last;

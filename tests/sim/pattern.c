@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The exchanges and what must come of them, whatever the network does: see pattern.h.
- */
+/* Exchanges and their required results under all faults: see pattern.h. */
 #include "tests/sim/pattern.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 #include "tests/sim/world.h"
 
 #define SEED	1
-#define SLOW_US 2500000 /* longer than the first two waits for an answer */
+#define SLOW_US 2500000 /* longer than the first two timeouts for an answer */
 #define CLIENT	0
 #define SERVER	1
 #define END_ANY '*'
@@ -30,7 +28,7 @@ static struct sim_id *first_id(struct sim *sim, int number)
 	return host_of(sim, number)->n_ids ? host_of(sim, number)->id[0] : NULL;
 }
 
-/* --- how they begin ------------------------------------------------------ */
+/* --- beginnings ---------------------------------------------------------- */
 
 static void connect_to_server(struct sim *sim)
 {
@@ -80,7 +78,7 @@ static void both_destroy(struct sim *sim)
 	server_destroys(sim);
 }
 
-/* --- what their applications are like ------------------------------------ */
+/* --- traits of applications ---------------------------------------------- */
 
 static void slow(struct app_traits *traits)
 {
@@ -174,7 +172,7 @@ static void check_end(struct sim *sim, int number, char expected)
 			 id->letters, expected);
 }
 
-/* Return: how many fates it needed. */
+/* Return: the number of fates that it used. */
 static unsigned int run(struct sim *sim, const struct pattern *pattern, const uint8_t *fates,
 			unsigned int depth)
 {
@@ -203,7 +201,7 @@ static unsigned int run(struct sim *sim, const struct pattern *pattern, const ui
 	return used;
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all combinations ---------------------------------------------------- */
 
 static void complain(const struct sim *sim, const struct pattern *pattern, const uint8_t *fates,
 		     unsigned int depth)
@@ -215,7 +213,7 @@ static void complain(const struct sim *sim, const struct pattern *pattern, const
 	putchar('\n');
 }
 
-/* The next combination that differs in what was used. Return: false behind the last. */
+/* The next combination that differs in used fates. Return: false after the last. */
 static bool advance(uint8_t *fates, unsigned int used)
 {
 	while (used) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What happens in a random program, and when: see program.h.
- */
+/* The events of a random program, and their times: see program.h. */
 #include "tests/sim/program.h"
 
 #include <inttypes.h>
@@ -14,7 +12,7 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/world.h"
 
-#define HOSTS_USUAL	6 /* at most, where the seed says how many */
+#define HOSTS_USUAL	6 /* the maximum if the seed determines the number */
 #define FAULTS_NS_MAX	(100 * SIM_NS_PER_S)
 #define CONNECTS_MAX	40
 #define LOOKUPS_MAX	15
@@ -62,7 +60,7 @@ static void plan(struct sim *sim, enum world_act act, uint64_t at_ns, uint8_t ho
 					       .more = more });
 }
 
-/* --- what happens -------------------------------------------------------- */
+/* --- events -------------------------------------------------------------- */
 
 static uint8_t other_host(struct sim *sim, uint8_t host)
 {
@@ -157,7 +155,7 @@ static void act(struct sim *sim, const struct plan *plan_)
 	}
 }
 
-/* --- how a world comes about --------------------------------------------- */
+/* --- creation of a world ------------------------------------------------- */
 
 static struct app_traits any_character(struct sim *sim)
 {
@@ -189,11 +187,11 @@ static struct app_traits any_character(struct sim *sim)
 static void any_faults(struct sim *sim, struct net_link *link, bool may_break)
 {
 	static const uint32_t delays_us[] = { 0, 100, 10000, 1000000, 16000000 };
-	unsigned int harm = (unsigned int)below(sim, 3) * 250; /* none, some, a lot; in 1000 */
+	unsigned int harm = (unsigned int)below(sim, 3) * 250; /* none, some, many; in 1000 */
 	struct net_fault fault = { 0 };
 
 	for (int kind = 0; kind < NET_KINDS && harm; kind++) {
-		/* Now the same for a few kinds, now another. */
+		/* Either the same for several kinds, or different ones. */
 		if (kind == 0 || below(sim, 3) == 0)
 			fault = (struct net_fault){
 				.lose = (uint16_t)below(sim, harm + 1),
@@ -282,7 +280,7 @@ static void plan_all(struct sim *sim)
 	plan(sim, ACT_HEAL, program->faults_end_ns, 0, 0);
 }
 
-/* How the seed alone would have it. */
+/* As the seed determines it. */
 static unsigned int some_hosts(struct rng *rng)
 {
 	return 2 + (unsigned int)rng_below(rng, HOSTS_USUAL - 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers that look random and follow from a seed: all chance in the simulator comes from here.
- * Each link and each application has a stream of its own, so that one that draws more does not
- * change what another draws.
+ * Pseudo-random numbers from a seed: the only source of randomness in the simulator. Each link and
+ * each application has a stream of its own, so that one that draws more does not change what
+ * another draws.
  */
 #ifndef TESTS_SIM_RNG_H
 #define TESTS_SIM_RNG_H
@@ -33,7 +33,7 @@ static inline struct rng rng_fork(uint64_t seed, uint64_t part)
 	return rng;
 }
 
-/** rng_below() - 0 to @n - 1; @n is not 0. */
+/** rng_below() - a number from 0 to @n - 1; @n is not 0. */
 static inline uint64_t rng_below(struct rng *rng, uint64_t n)
 {
 	return rng_next(rng) % n;
@@ -47,13 +47,13 @@ static inline bool rng_chance(struct rng *rng, unsigned int permille)
 	return rng_below(rng, 1000) < permille;
 }
 
-/** rng_tail() - 0 to @max, most of it small: each doubling is half as likely. */
+/** rng_tail() - a number from 0 to @max, mostly small: each doubling is half as likely. */
 static inline uint64_t rng_tail(struct rng *rng, uint64_t max)
 {
 	uint64_t bits = rng_next(rng);
 	unsigned int halvings = bits ? (unsigned int)__builtin_ctzll(bits) : 63;
 
-	/* One in 2^12 gets all of it, the rest less by powers of two. */
+	/* One in 2^12 gets the whole range, the rest less by powers of two. */
 	halvings = halvings < 12 ? 12 - halvings : 0;
 	return max ? rng_below(rng, (max >> halvings) + 1) : 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A simulated world: hosts with a core each, applications on them, a network between them that
- * loses, repeats and delays, and oracles that watch. Everything follows from one seed and happens
- * in virtual time, so that any run can be had again. This header is what the parts share; each
- * has its own for what it does: net.h, host.h, app.h, oracle.h, chart.h, world.h.
+ * A simulated world: hosts with a core each, applications on them, a network that loses, duplicates
+ * and delays messages, and oracles that check rules. Everything follows from one seed and happens
+ * in virtual time, so that any run can be repeated. This header is shared by the parts; each has
+ * one of its own: net.h, host.h, app.h, oracle.h, chart.h, world.h.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -27,13 +27,13 @@ struct sim_host;
 
 /* --- the network, net.h -------------------------------------------------- */
 
-/* What a link does to messages of a kind; chances in 1000. */
+/* Faults of a link by kind of message; chances in 1000. */
 struct net_fault {
 	uint16_t lose;
 	uint16_t duplicate;
 	uint16_t corrupt;
-	uint16_t delay;	       /* chance of being late ... */
-	uint32_t delay_max_us; /* ... by up to this much, mostly by little: heavy tail */
+	uint16_t delay;	       /* chance of a delay ... */
+	uint32_t delay_max_us; /* ... up to this, mostly short: heavy tail */
 };
 
 #define NET_FATES_MAX 16
@@ -42,11 +42,11 @@ struct net_fault {
 struct net_link {
 	struct rng rng;
 	struct net_fault fault[NET_KINDS]; /* by attribute */
-	bool cut;			   /* one way */
+	bool cut;			   /* in one direction */
 	unsigned int n_queued;
-	uint32_t held[NET_FATES_MAX]; /* packets that wait for another to pass them */
+	uint32_t held[NET_FATES_MAX]; /* packets that wait to be overtaken */
 	unsigned int n_held;
-	uint64_t held_ns; /* when they arrive at last */
+	uint64_t held_ns; /* when they arrive at the latest */
 };
 
 struct net_packet {
@@ -54,22 +54,22 @@ struct net_packet {
 	bool late;
 	bool broken;
 	uint32_t next_free;
-	struct mad_gid gid; /* of the sender when it was sent */
+	struct mad_gid gid; /* of the sender at the time of sending */
 	uint8_t mad[MAD_BYTES];
 };
 
-/* What can happen to a transmission in an exhaustive pattern. */
+/* The fate of a transmission in an exhaustive pattern. */
 enum net_fate {
 	NET_DELIVER,
 	NET_LOSE,
 	NET_DUPLICATE,
-	NET_PASS, /* arrives behind the next that arrives on this link */
+	NET_PASS, /* arrives after the next one on this link */
 	NET_N_FATES,
 };
 
 struct net {
-	struct net_link *link;	/* of each pair: net_link_of() */
-	unsigned int queue_max; /* packets on a link */
+	struct net_link *link;	/* one per pair: net_link_of() */
+	unsigned int queue_max; /* maximum of packets on a link */
 	uint32_t latency_us;
 	struct net_packet *packet;
 	uint32_t n_packets;
@@ -83,55 +83,55 @@ struct net {
 
 /* --- applications, app.h ------------------------------------------------- */
 
-/* An id of an application: one connection, and what became of it. */
+/* An id of an application: one connection, and its history. */
 struct sim_id {
 	struct sim_host *host;
-	struct cm_conn *conn; /* NULL when destroyed, or when its host has crashed */
+	struct cm_conn *conn; /* NULL once destroyed, or after a crash of its host */
 	uint32_t number;      /* in its host */
 	uint32_t comm_id;
 	uint32_t incarnation; /* of the host */
 	uint8_t peer;	      /* number of the other host */
-	struct sim_id *next;  /* with the same hash of the comm id */
+	struct sim_id *next;  /* next id with the same hash of the comm id */
 
-	/* The oracles' knowledge. */
+	/* State of the oracles. */
 	struct order order;
-	bool begun;	 /* order counts */
-	bool up;	 /* the application believes that it is connected */
-	bool over_clean; /* was up, and both ends know that it is over */
+	bool begun;	 /* the order is checked */
+	bool up;	 /* the application is connected */
+	bool over_clean; /* was up, and both ends know of the end */
 	bool destroyed;
-	bool is_premature; /* said that data had come from a peer that was not connected */
-	bool dreq_healed;  /* said DREQ after the network was healed */
+	bool is_premature; /* called CM_CALL_ESTABLISH while the peer was not connected */
+	bool dreq_healed;  /* sent DREQ after the network was healed */
 	uint8_t n_letters;
-	uint64_t last_ns;      /* when the last of it happened, by its host's clock */
-	uint64_t history;      /* of what and when, in one number */
-	char letters[24];      /* the last of what happened, for messages */
+	uint64_t last_ns;      /* time of the last event, by its host's clock */
+	uint64_t history;      /* a hash of the events and their times */
+	char letters[24];      /* the latest events, for messages */
 	uint32_t peer_comm_id; /* as agreed in REP */
 	uint32_t qpn;
 	struct {
 		uint8_t n;
 		uint64_t last_ns; /* by its host's clock */
 	} sent[4];		  /* REQ, REP, DREQ, SIDR_REQ */
-	uint64_t mra_wait_ns;	  /* longest that the peer asked for */
+	uint64_t mra_wait_ns;	  /* the longest that the peer requested */
 	uint64_t asked_ns;	  /* when the wait for the peer began, by its host's clock */
 };
 
-/* What an application is like; chances in 1000. */
+/* Traits of an application; chances in 1000. */
 struct app_traits {
-	uint16_t accept; /* a request; if neither of the three, it never answers */
+	uint16_t accept; /* of a request; if neither of the three happens, it never answers */
 	uint16_t reject;
 	uint16_t forget;
-	uint16_t patience;     /* says MRA before it thinks */
+	uint16_t patience;     /* sends MRA before the answer */
 	uint16_t confirm;      /* a REP */
-	uint16_t refuse_rep;   /* if it does not */
+	uint16_t refuse_rep;   /* if it does not confirm */
 	uint16_t answer;       /* a DREQ */
-	uint16_t hang_up;      /* as soon as it is connected, after a while */
-	uint16_t destroy;      /* instead of what it would do */
-	uint16_t early;	       /* has data of the peer before its RTU */
-	uint16_t again;	       /* asks again when it is over */
-	uint32_t think_min_us; /* how long all that takes at least, ... */
-	uint32_t think_max_us; /* ... and by how much more at most: heavy tail */
-	uint32_t life_max_us;  /* before it hangs up */
-	bool destroy_over;     /* destroys ids that are over */
+	uint16_t hang_up;      /* disconnects after a while, once it is connected */
+	uint16_t destroy;      /* instead of its other reactions */
+	uint16_t early;	       /* reports data of the peer before its RTU */
+	uint16_t again;	       /* connects again after the end */
+	uint32_t think_min_us; /* minimum time of a reaction, ... */
+	uint32_t think_max_us; /* ... and maximum in addition: heavy tail */
+	uint32_t life_max_us;  /* until it disconnects */
+	bool destroy_over;     /* destroys ids after their end */
 };
 
 /* --- hosts, host.h ------------------------------------------------------- */
@@ -149,18 +149,18 @@ struct sim_host {
 	struct mad_gid gid;
 	uint32_t next_qpn;
 	uint32_t incarnation;
-	uint64_t skew_ns;     /* its clock is ahead of the world's */
-	uint64_t asleep_ns;   /* does nothing until then */
+	uint64_t skew_ns;     /* offset of its clock to the world's */
+	uint64_t asleep_ns;   /* until when it sleeps */
 	uint64_t deadline_ns; /* of its core, by its own clock */
 	struct rng rng;	      /* of its applications */
 	struct app_traits traits;
-	struct sim_id **id; /* all of this run, by number */
+	struct sim_id **id; /* all ids of this run, by number */
 	uint32_t n_ids, n_room;
 	struct sim_id *by_comm_id[SIM_ID_BUCKETS];
-	bool is_liar;	  /* its messages may say anything */
-	bool has_crashed; /* ever */
-	uint64_t doubts;  /* a bit for each host of which broken messages or lies have come */
-	uint64_t odd_ns;  /* how long it slept, and how far its clock has jumped */
+	bool is_liar;	  /* sends forged messages */
+	bool has_crashed; /* at any time */
+	uint64_t doubts;  /* a bit for each host that sent corrupted or forged messages */
+	uint64_t odd_ns;  /* its sleep, plus jumps of its clock */
 };
 
 /* --- the world, world.h -------------------------------------------------- */
@@ -173,8 +173,8 @@ struct sim {
 	struct sim_host *host;
 	unsigned int n_hosts;
 	struct cm_effects fx;
-	bool is_healed; /* the network loses nothing any more */
-	bool is_ending; /* applications do nothing of themselves any more */
+	bool is_healed; /* the network loses nothing more */
+	bool is_ending; /* applications start nothing more */
 	FILE *chart;	/* where to draw, or NULL */
 	bool failed;
 	char why[400];
@@ -183,14 +183,14 @@ struct sim {
 	void *program;
 };
 
-/** net_link_of() - the way from one host to another. */
+/** net_link_of() - the link from one host to another. */
 static inline struct net_link *net_link_of(const struct sim *sim, unsigned int from,
 					   unsigned int to)
 {
 	return &sim->net.link[from * sim->n_hosts + to];
 }
 
-/** sim_fail() - an oracle objects: the first objection is kept, and ends the run. */
+/** sim_fail() - report a broken rule: the first one is kept, and ends the run. */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

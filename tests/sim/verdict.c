@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The rules about a world in which nothing happens any more: see oracle.h.
- */
+/* Rules about a world after all activity: see oracle.h. */
 #include "tests/sim/host.h"
 #include "tests/sim/oracle.h"
 
@@ -10,7 +8,7 @@ static bool is_alive(const struct sim_id *id)
 	return id->conn && id->host->is_up && id->incarnation == id->host->incarnation;
 }
 
-/* Both ends of a link whose messages were broken may believe anything. */
+/* Ends of a link with corrupted messages may be in any state. */
 static bool is_doubtful(const struct sim *sim, const struct sim_id *id)
 {
 	return id->host->doubts >> id->peer & 1 ||
@@ -22,7 +20,7 @@ static struct sim_id *peer_of(struct sim *sim, const struct sim_id *id)
 	return host_find(&sim->host[id->peer], id->peer_comm_id);
 }
 
-/* What the queue pair is told of the peer's is so; app.c makes the PSNs from the numbers. */
+/* Attributes of the peer's queue pair are right; app.c derives the PSNs from the numbers. */
 static void check_queue_pairs(struct sim *sim, const struct sim_id *id, const struct sim_id *peer)
 {
 	uint32_t psn = peer->qpn ^ (peer->order.role == ORDER_ACTIVE ? 0xaaaa : 0xbbbb);
@@ -32,8 +30,10 @@ static void check_queue_pairs(struct sim *sim, const struct sim_id *id, const st
 			 'A' + id->host->number, id->number, id->conn->remote_qpn, peer->qpn);
 }
 
-/* Who believes to be connected is right, unless its peer could not tell it: it crashed, or said
- * REJ, which is said once, or gave up while the network was broken. */
+/*
+ * An id that is connected has a connected peer, unless the peer could not report its end: it
+ * crashed, or sent REJ, which is sent once, or gave up while the network had faults.
+ */
 static void check_agreement(struct sim *sim, const struct sim_id *id)
 {
 	const struct sim_id *peer = peer_of(sim, id);
@@ -46,7 +46,7 @@ static void check_agreement(struct sim *sim, const struct sim_id *id)
 				 'A' + id->host->number, id->number, id->letters);
 		return;
 	}
-	/* Told by the peer's data alone, the peer has not heard of us. */
+	/* After CM_CALL_ESTABLISH only, the peer may not know of this end. */
 	if (peer->peer_comm_id != id->comm_id)
 		return;
 	if (peer->up && !peer->destroyed) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The loop that all worlds run in: see world.h.
- */
+/* The event loop of all worlds: see world.h. */
 #include "tests/sim/world.h"
 
 #include <stdarg.h>
@@ -14,7 +12,7 @@
 #include "tests/sim/oracle.h"
 
 #define START_NS  SIM_NS_PER_S
-#define STEPS_MAX 2000000 /* what takes more is a storm */
+#define STEPS_MAX 2000000 /* more than this is a message storm */
 
 void sim_fail(struct sim *sim, const char *format, ...)
 {
@@ -101,7 +99,7 @@ static void happen(struct sim *sim)
 	}
 }
 
-/* What is due first: a plan, a host's timer, or what the network has held back. */
+/* The first due event: a plan, a host's timer, or a held packet. */
 static bool step(struct sim *sim, uint64_t until_ns)
 {
 	const struct plan *plan = clock_next(&sim->clock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A tracefs for the program that this is preloaded into, in the folder $FAKE_TRACEFS: what is made
+ * A tracefs for the program that this is preloaded into, in the folder $FAKE_TRACEFS: a new folder
  * in its instances/ gets the files of an instance, the events that $FAKE_EVENTS names, and the
- * option record-cmd of that moment. The file pipe of the folder is what they trace.
+ * option record-cmd of that moment. The file pipe of the folder contains their trace.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -120,7 +120,7 @@ static int remove_one(const char *path, const struct stat *stat, int type, struc
 	return remove(path);
 }
 
-/* tracefs removes an instance with all that is in it. */
+/* tracefs removes an instance with all its files. */
 int rmdir(const char *path)
 {
 	char place[PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For test_judged.py: writes the MADs of a capture as if they had been seen inside a host, without
- * the packets that bore them. usage: rewrap CAPTURE PCAPNG
+ * For test_judged.py: writes the MADs of a capture as if they had been traced inside a host,
+ * without the packets around them. usage: rewrap CAPTURE PCAPNG
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What purecm explain says about exchanges with known faults: messages that are lost, programs that
- * are slow, seen at either end or on a wire before losses. It may be silent, but not wrong.
+ * Output of purecm explain for exchanges with known faults: lost messages and slow programs,
+ * observed at either end or on a wire before losses. It may be incomplete, but not wrong.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define MRA_MS	    69000
 #define SENDS_MAX   16
 #define REJ_TIMEOUT 4
-#define ABOUT_MS    20 /* a program that takes less is not slow */
+#define ABOUT_MS    20 /* a faster program is not slow */
 
 static const struct mad_gid gids[FLOW_ENDS] = {
 	{ .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
@@ -58,12 +58,12 @@ static struct exchange {
 	uint64_t now_ns;
 	struct flows *flows;
 
-	/* Chosen by the seed. */
+	/* The parameters, chosen by the seed. */
 	bool is_linux[FLOW_ENDS];
 	unsigned int loss_percent, slow_ms[FLOW_ENDS], close_ms, gives_up_ms, delay_us;
-	int seen_at;	/* an end; or -1, before losses */
-	bool is_traced; /* not captured */
-	bool repeats;	/* the network, and delays packets by up to 15 ms */
+	int seen_at;	/* an end; or -1: before losses */
+	bool is_traced; /* by a tracer, not captured */
+	bool repeats;	/* the network duplicates packets, and delays them by up to 15 ms */
 
 	struct pending pending[FLOW_ENDS];
 	bool has_req, has_rep, has_rtu, has_drep, has_dreq, is_over;
@@ -106,7 +106,7 @@ static void observe(enum flow_end from, enum cm_attr attr)
 	ck_assert_int_eq(flows_take(ex.flows, &seen, &msg, &step), 0);
 }
 
-/* The network may repeat a packet. */
+/* The network may duplicate a packet. */
 static void deliver(enum flow_end from, enum cm_attr attr)
 {
 	do {
@@ -169,7 +169,7 @@ static void take_mra(enum flow_end end)
 	plan(MRA_MS * MS, RESENDS, end, pending->attr);
 }
 
-/* Of a REQ at the server, of a REP at the client: to be answered by the program. */
+/* For a REQ at the server, a REP at the client: answered by the program. */
 static void take_request(enum flow_end end, enum cm_attr attr, bool *has, bool is_answered)
 {
 	const bool is_first = !*has;
@@ -210,7 +210,7 @@ static void arrive(enum flow_end end, enum cm_attr attr)
 	}
 }
 
-/* The program answers what has arrived. The client disconnects after a while. */
+/* The program answers received messages. The client disconnects after a while. */
 static void act(enum flow_end end, enum cm_attr attr)
 {
 	if (attr == CM_ATTR_REQ) {
@@ -230,7 +230,7 @@ static void act(enum flow_end end, enum cm_attr attr)
 	}
 }
 
-/* What is seen at an end is seen before that end acts. */
+/* A message at an end is observed before that end reacts. */
 static void step(const struct event *event)
 {
 	ex.now_ns = event->at_ns;
@@ -247,7 +247,7 @@ static void step(const struct event *event)
 	}
 }
 
-/* So the server has spoken. */
+/* So the server has sent a message. */
 static void other_connection(void)
 {
 	struct observation seen = { .time_ns = 1, .src = gids[1], .dst = gids[0] };
@@ -300,7 +300,7 @@ static void play(unsigned int number)
 	}
 }
 
-/* --- what is said of it --------------------------------------------------- */
+/* --- output --------------------------------------------------------------- */
 
 enum answer {
 	RIGHT,
@@ -349,7 +349,7 @@ static enum answer judge_part(const struct flow *flow, enum delay_part part)
 	return is_slow(part) || has_loss(part) ? SILENT : WRONG;
 }
 
-/* A text names a slow program alone, or what may also be a loss, or says that it is too early. */
+/* The text blames a slow program only, or allows for a loss, or reports that it is too early. */
 static enum answer judge_advice(const struct advice *advice)
 {
 	const bool is_open = strstr(advice->cause, "lost") || strstr(advice->cause, "reach") ||

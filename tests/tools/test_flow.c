@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Flows and texts of purecm, by calling them: what cannot be seen through the program.
- */
+/* Flows and texts of purecm, by calling its functions: cases that the program does not reach. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +29,7 @@ static void teardown(void)
 	flows_free(flows);
 }
 
-static enum observation_way way; /* that say() is seen on */
+static enum observation_way way; /* on which say() is observed */
 
 static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_msg *msg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Masked text has none of the addresses that it had, whatever is around them. */
+/* Masked text contains none of its original addresses, whatever surrounds them. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static unsigned int octet(void)
 	return 1 + below(254);
 }
 
-/* Two bytes of which every digit is needed. */
+/* Two bytes in full hexadecimal digits. */
 static unsigned int group(void)
 {
 	return 0x1000 + below(0xefff);
@@ -116,7 +116,7 @@ START_TEST(no_address_is_left)
 }
 END_TEST
 
-/* What is no address stays. */
+/* Text that is no address is unchanged. */
 START_TEST(other_text_is_kept)
 {
 	static const char text[] =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device that exists in memory only, in place of libibverbs: see fake_verbs.h. What it has of
- * ports and tables is in fake_tables.c.
+ * A device that exists in memory only, in place of libibverbs: see fake_verbs.h. Its ports and
+ * tables are in fake_tables.c.
  */
 #include "tests/unit/fake_verbs.h"
 #include "tests/unit/test.h"
@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define SPARE_WR  3 /* a device gives more than it is asked for */
+#define SPARE_WR  3 /* a device may provide more than requested */
 
 #define QPN	  0x77
 #define FAKE_LKEY 0x1234
@@ -30,7 +30,7 @@ struct queue {
 	struct ibv_wc wc[FAKE_RQ_MAX];
 	unsigned int n_put, n_taken;
 	bool is_armed;
-	unsigned int n_events; /* that nobody has taken */
+	unsigned int n_events; /* not taken yet */
 };
 
 struct ah {
@@ -106,7 +106,7 @@ static int fake_poll_cq(struct ibv_cq *cq, int n_max, struct ibv_wc *wc)
 	return n;
 }
 
-/* As devices do that count events: to arm a queue before its event was taken has no effect. */
+/* As for devices that count events: arming a queue before its event was taken has no effect. */
 static int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	struct queue *queue = (struct queue *)cq;
@@ -147,7 +147,7 @@ static int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_
 	*bad = wr;
 	if (fails())
 		return FAKE_ERROR;
-	/* Not ck_assert(), which takes a system call. */
+	/* Not ck_assert(), which makes a system call. */
 	if (qp->state == IBV_QPS_RESET || wr->next || wr->wr_id >= FAKE_RQ_MAX ||
 	    is_posted[wr->wr_id])
 		ck_abort_msg("that cannot be posted");
@@ -169,7 +169,7 @@ static void record(const struct ibv_send_wr *wr)
 
 	ck_assert_int_le(fake.n_sent, FAKE_SENT_MAX);
 	ck_assert_int_eq(wr->opcode, IBV_WR_SEND);
-	ck_assert(!(wr->send_flags & IBV_SEND_INLINE)); /* not every device takes a MAD so */
+	ck_assert(!(wr->send_flags & IBV_SEND_INLINE)); /* not every device accepts an inline MAD */
 	ck_assert_uint_eq(wr->sg_list[0].lkey, FAKE_LKEY);
 	ck_assert_uint_eq(wr->sg_list[0].length, MAD_BYTES);
 	sent->qpn = wr->wr.ud.remote_qpn;
@@ -268,7 +268,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	return pd;
 }
 
-/* They go last. */
+/* Freed last. */
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	ck_assert_int_eq(fake.n_made, fake.n_pds);
@@ -309,7 +309,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	return &queue->cq;
 }
 
-/* The real one waits for those who have taken events. */
+/* The real function waits until taken events are acknowledged. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	if (sends && cq == &sends->cq)

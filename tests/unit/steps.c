@@ -11,7 +11,7 @@
 
 #define CANNOT 77
 
-/* Most instructions of a sanitized build are the sanitizer's: there, only what it says counts. */
+/* Most instructions of a sanitized build are the sanitizer's: there, only its reports count. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define IS_SANITIZED true
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counting the instructions of a function, which no other load of the machine changes. */
+/* Counts the instructions of a function, which do not depend on other load of the machine. */
 #ifndef TESTS_UNIT_STEPS_H
 #define TESTS_UNIT_STEPS_H
 
@@ -13,7 +13,10 @@
  */
 pid_t steps_begin(void (*run)(void));
 
-/** steps_of() - its instructions, in a child; 0, and a line that says so, if they cannot be. */
+/**
+ * steps_of() - the number of its instructions, in a child; 0, and a printed reason, if they cannot
+ * be counted.
+ */
 unsigned long steps_of(void (*run)(void));
 
 #endif

@@ -3,14 +3,14 @@
  * Unit tests that register themselves: Check's, with one name each. A folder of tests is one
  * program, a file is a suite of it, named after the file (test_timer.c is "timer").
  *
- *	FIXTURE(set_up, tear_down);
+ * 	FIXTURE(set_up, tear_down);
  *
- *	TEST(popped_timer_is_not_armed)
- *	{
- *		ck_assert(...);
- *	}
+ * 	TEST(popped_timer_is_not_armed)
+ * 	{
+ * 		ck_assert(...);
+ * 	}
  *
- * A fixture, a time limit and what a machine must have are for the tests that follow in the file.
+ * Fixtures, time limits and required features apply to the tests that follow in the file.
  */
 #ifndef TESTS_UNIT_TEST_H
 #define TESTS_UNIT_TEST_H
@@ -21,14 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Check writes to its parent for each assertion that holds, to tell after a crash which was the
- * last: millions of system calls. The name of the test that crashed has to do. */
+/*
+ * Check writes to its parent for each assertion that holds, to report the last one after a crash:
+ * millions of system calls. The name of the crashed test suffices.
+ */
 #define _mark_point(file, line) ((void)0)
 
-#define TEMPORARY_BYTES		48 /* sockets in it have names that fit */
+#define TEMPORARY_BYTES		48 /* socket names in it fit */
 #define TEMPORARY_FOLDER_MAX	24
 
-/* For mkdtemp() and mkstemp(): in $TMPDIR, which tools/alone removes whatever becomes of a test. */
+/* For mkdtemp() and mkstemp(): in $TMPDIR, which tools/alone removes in any case. */
 static inline char *name_temporary(char ret[TEMPORARY_BYTES])
 {
 	const char *folder = getenv("TMPDIR");
@@ -39,12 +41,12 @@ static inline char *name_temporary(char ret[TEMPORARY_BYTES])
 	return ret;
 }
 
-/* A test, or what changes for the tests behind it. */
+/* A test, or a setting for the tests that follow. */
 struct test_entry {
 	const char *file;
 	int line;
 	const TTest *test; /* NULL: a fixture or a limit */
-	int signal;	   /* that the test has to end by, or 0 */
+	int signal;	   /* that the test must end by, or 0 */
 	int first, end;	   /* values of _i */
 	SFun set_up, tear_down;
 	int limit_s; /* 0: a fixture; -1: Check's own limit again */
@@ -52,7 +54,7 @@ struct test_entry {
 	struct test_entry *next;
 };
 
-/** test_register() - one more entry of its file, in any order; called before main(). */
+/** test_register() - register an entry of a file, in any order; called before main(). */
 void test_register(struct test_entry *entry);
 
 #define TEST_ENTRY(name, ...)                                                                   \
@@ -69,13 +71,13 @@ void test_register(struct test_entry *entry);
 	TEST_ENTRY(name##_register, .test = name, __VA_ARGS__) \
 	START_TEST(name)
 
-/* TEST() - a test. */
+/* TEST() - define a test. */
 #define TEST(name) TEST_OF(name, .end = 1)
 
-/* TEST_LOOP() - a test for each value of _i from first_i to end_i - 1. */
+/* TEST_LOOP() - define a test for each value of _i from first_i to end_i - 1. */
 #define TEST_LOOP(name, first_i, end_i) TEST_OF(name, .first = (int)(first_i), .end = (int)(end_i))
 
-/* TEST_SIGNAL() - a test that has to end by a signal. */
+/* TEST_SIGNAL() - define a test that must end by a signal. */
 #define TEST_SIGNAL(name, number) TEST_OF(name, .end = 1, .signal = (number))
 
 /* FIXTURE() - functions that run before and after each test that follows; NULL is none. */
@@ -83,14 +85,14 @@ void test_register(struct test_entry *entry);
 	TEST_ENTRY(TEST_JOIN(fixture_, __LINE__), .set_up = (before), .tear_down = (after)) \
 	struct test_entry
 
-/* TIME_LIMIT_S() - how long each test that follows may take; -1: as long as Check says. */
+/* TIME_LIMIT_S() - the time limit of each test that follows; -1: the default of Check. */
 #define TIME_LIMIT_S(seconds)                                         \
 	TEST_ENTRY(TEST_JOIN(limit_, __LINE__), .limit_s = (seconds)) \
 	struct test_entry
 
 /*
- * NEEDS() - the tests that follow are skipped where this function returns false, after it has said
- * what the machine lacks. A program that runs none for that reason ends with status 77.
+ * NEEDS() - the tests that follow are skipped where this function returns false, after printing
+ * what the machine lacks. A program that skips all tests ends with status 77.
  */
 #define NEEDS(function)                                                    \
 	TEST_ENTRY(TEST_JOIN(needs_, __LINE__), .is_possible = (function)) \

@@ -17,9 +17,9 @@
 #define DESCRIPTORS 20000
 
 static struct test_entry *entries;	   /* sorted by file and line */
-static char names[SUITES_MAX][NAME_BYTES]; /* of suites, which Check does not copy */
+static char names[SUITES_MAX][NAME_BYTES]; /* names of suites, which Check does not copy */
 static unsigned int n_names;
-static unsigned int n_skipped; /* tests, for what the machine lacks */
+static unsigned int n_skipped; /* tests that the machine cannot run */
 
 static int compare(const struct test_entry *a, const struct test_entry *b)
 {
@@ -28,7 +28,7 @@ static int compare(const struct test_entry *a, const struct test_entry *b)
 	return by_file ? by_file : a->line - b->line;
 }
 
-/* The order in which constructors run is the linker's. */
+/* The linker determines the order of constructors. */
 void test_register(struct test_entry *entry)
 {
 	struct test_entry **link = &entries;
@@ -64,7 +64,7 @@ static void add_test(Suite *suite, const struct test_entry *entry, const struct 
 	suite_add_tcase(suite, tcase);
 }
 
-/* Return: the suite of the file that the entry is the first of. */
+/* Return: the suite of the file whose first entry this is. */
 static Suite *make_suite(const struct test_entry *entry)
 {
 	const char *file = entry->file;
@@ -131,7 +131,7 @@ static int run(int argc, char **argv)
 	return n_failed || !n_run ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Some tests have thousands, and a shell's programs may have 1,024. */
+/* Some tests need thousands, and the default limit is 1,024. */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;

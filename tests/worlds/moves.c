@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections whose address goes while they are made, and another address comes, which may take its
- * place in the GID table: moves INTERFACE ADDRESS GOING COMING WHEN. This host connects to itself,
- * from GOING to ADDRESS, or with WHEN "accepting" the other way. Prints what becomes of it, and
- * whether each queue pair has the address of its id. With "always" both addresses come and go while
- * a hundred connections are made. One binary for both libraries.
+ * Connections whose address is removed while they are made, and another address added, which may
+ * take its place in the GID table: moves INTERFACE ADDRESS GOING COMING WHEN. This host connects to
+ * itself, from GOING to ADDRESS, or with WHEN "accepting" the other way. Prints the outcome, and
+ * whether each queue pair has the address of its id. With "always" both addresses are added and
+ * removed while a hundred connections are made. One binary for both libraries.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define PORT	       7471
 #define PATIENCE_MS    20000
 #define WAIT_MS	       10
-#define CHURN_MS       300 /* after which an answer will not come: its address has gone */
+#define CHURN_MS       300 /* after which no answer will arrive: its address was removed */
 #define N_CHURN	       100
 #define CHURN_PAUSE_MS 10
 #define GIDS_MAX       256
@@ -91,7 +91,7 @@ static void change(const char *verb, const char *text)
 		pause_ms(WAIT_MS);
 }
 
-/* The one goes; the other comes; with "returning" the first comes back, too. */
+/* Removes one address and adds the other; with "returning" the first one is added again, too. */
 static void swap_at(const char *now)
 {
 	bool returns = is_moment("returning");
@@ -151,14 +151,16 @@ static bool resolve(const char *source, const char *destination)
 				 PATIENCE_MS)) {
 		if ((errno != ENODEV && errno != EADDRNOTAVAIL) || !tries--)
 			return false;
-		pause_ms(WAIT_MS); /* a GID comes after its address */
+		pause_ms(WAIT_MS); /* a GID is added after its address */
 	}
 	return is_next(RDMA_CM_EVENT_ADDR_RESOLVED) && !rdma_resolve_route(client, PATIENCE_MS) &&
 	       is_next(RDMA_CM_EVENT_ROUTE_RESOLVED) && !make_queue_pair(client);
 }
 
-/* Return: -1 without a connection; whether it has another address than the id. One that has gone
- * since leaves a hole. */
+/*
+ * Return: -1 without a connection; whether it has another address than the id. A removed one leaves
+ * a hole.
+ */
 static int has_another_address(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init;
@@ -175,7 +177,7 @@ static int has_another_address(struct rdma_cm_id *id)
 	return memcmp(&gid, &id->route.addr.addr.ibaddr.sgid, sizeof(gid)) != 0;
 }
 
-/* Return: whether that went well. */
+/* Return: whether that succeeded. */
 static bool accept_request(void)
 {
 	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
@@ -187,13 +189,13 @@ static bool accept_request(void)
 	err = rdma_accept(server, NULL);
 	if (err && !is_moment("always"))
 		printf("rdma_accept: %s\n", strerror(errno));
-	/* The client has the reply, but has not taken it. */
+	/* The client's reply has arrived, but is not taken. */
 	if (!err && poll(&fd, 1, is_moment("always") ? CHURN_MS : PATIENCE_MS) > 0)
 		swap_at("answered");
 	return !err;
 }
 
-/* Until both ends are established, or one of them has failed. */
+/* Runs until both ends are established, or one of them has failed. */
 static void make_connection(void)
 {
 	struct rdma_cm_event *event;
@@ -242,7 +244,7 @@ static void play_once(void)
 		       ends[i] < 0 ? "not connected" : outcomes[ends[i]]);
 }
 
-/* --- a hundred ----------------------------------------------------------- */
+/* --- a hundred connections ----------------------------------------------- */
 
 static pid_t begin_churn(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unit tests of base/command.c: when a thread may have a device execute a command. */
+/* Unit tests of base/command.c: when a thread may execute a device command. */
 #include "base/command.h"
 
 #include <pthread.h>

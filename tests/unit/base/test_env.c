@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Variables of a library, at load and now. */
+/* Variables of a library, at load and at the time of the call. */
 #include <stdlib.h>
 
 #include "base/env.h"
 #include "tests/unit/test.h"
 
-/* Before that of env.c, which keeps it: constructors with a priority run first. */
+/*
+ * Runs before the constructor of env.c, which copies the variable: constructors with a priority run
+ * first.
+ */
 __attribute__((constructor(101))) static void set_at_load(void)
 {
 	setenv("PURECM_TEST", "at load", 1);

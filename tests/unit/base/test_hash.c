@@ -149,7 +149,7 @@ TEST(removed_node_can_be_inserted_again)
 TEST(nodes_of_one_hash_are_found_the_latest_first)
 {
 	hash_insert(&table, &node[0], 7);
-	hash_insert(&table, &node[1], 7 + N_BUCKETS); /* the same bucket */
+	hash_insert(&table, &node[1], 7 + N_BUCKETS); /* in the same bucket */
 	hash_insert(&table, &node[2], 7);
 	ck_assert_ptr_eq(hash_first(&table, 7), &node[2]);
 	ck_assert_ptr_eq(hash_next(&node[2]), &node[0]);
@@ -217,7 +217,7 @@ TEST_LOOP(keys_that_differ_in_one_byte_spread, 0, 16)
 
 #define N_CHOSEN 64
 
-/* Find keys that share a bucket, as anybody can who knows the function. */
+/* Finds keys that share a bucket, as is possible for a known function. */
 static void choose(uint64_t keys[N_CHOSEN])
 {
 	uint64_t key = 0;

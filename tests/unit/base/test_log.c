@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * base/log.c: which lines are written, and what they look like. The level is read once in a
- * process, so each test writes in a child, and reads what that has written to standard error.
+ * base/log.c: which lines are written, and in which form. The level is read once in a process, so
+ * each test writes in a child process, and reads its standard error.
  */
 #include "base/log.h"
 
@@ -28,7 +28,7 @@ static void write_both_as_daemon(void)
 	write_both();
 }
 
-/* @value: of PURECM_LOG; NULL: it is not set */
+/* @value: of PURECM_LOG; NULL: not set */
 static const char *printed_by(void (*run)(void), const char *value)
 {
 	size_t n = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * base/loop.c: who is called for which descriptor, and who is not any more.
- */
+/* base/loop.c: which watches are called, and which no longer. */
 #include "base/loop.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@ struct counter {
 	struct watch watch; /* first */
 	unsigned int n_calls;
 	uint32_t events;
-	struct watch *victim; /* taken out by the call */
+	struct watch *victim; /* removed by the call */
 };
 
 static struct loop loop;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * base/pool.c: objects of all zeros, and a forked child that begins anew.
- */
+/* base/pool.c: zeroed objects, and a forked child that starts empty. */
 #include "base/pool.h"
 
 #include <sys/wait.h>

@@ -68,7 +68,7 @@ TEST(objects_are_aligned_for_everything)
 
 #if !SLAB_ONE_BY_ONE
 
-/* Otherwise, each slab costs a process with one connection two pages. */
+/* Otherwise, each slab would cost a process with one connection two pages. */
 TEST(first_objects_of_slabs_are_close_together)
 {
 	struct slab other;

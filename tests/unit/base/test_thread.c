@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Threads of the library: what they do not inherit from the thread that happens to make them.
- */
+/* Threads of the library: attributes that they do not inherit from the creating thread. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -45,7 +43,7 @@ static void run_and_look(void)
 	ck_assert_ptr_eq(seen.arg, &seen);
 }
 
-/* Return: all CPUs that there are for us, of which the calling thread then has one. */
+/* Return: all CPUs of this process, one of which the calling thread is then pinned to. */
 static cpu_set_t be_pinned(void)
 {
 	cpu_set_t all, last;
@@ -89,7 +87,7 @@ TEST(signals_are_for_other_threads)
 	ck_assert_int_eq(sigismember(&seen.blocked, SIGTERM), 1);
 }
 
-/* A list as the kernel has it, and what it leaves of the first eight. */
+/* A list as in the kernel, and the remaining ones of the first eight CPUs. */
 static const struct {
 	const char *list;
 	unsigned long left;

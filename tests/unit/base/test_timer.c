@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * base/timer.c: the heap, by hand and against a plain array that is searched from end to end.
- */
+/* base/timer.c: the heap, with examples and compared with a plain array. */
 #include "base/timer.h"
 #include "tests/unit/test.h"
 

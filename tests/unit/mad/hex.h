@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MADs as text, for test vectors: hexadecimal digits, white space between bytes as one likes,
- * and comments from '#' to the end of the line.
+ * MADs as text, for test vectors: hexadecimal digits, any white space between bytes, and comments
+ * from '#' to the end of the line.
  */
 #ifndef TESTS_UNIT_MAD_HEX_H
 #define TESTS_UNIT_MAD_HEX_H
@@ -15,10 +15,10 @@
 /**
  * hex_read() - bytes from text
  * @text:  one MAD
- * @bytes: filled; what the text leaves over is zero
+ * @bytes: filled; zero after the end of the text
  * @n:     size of @bytes
  *
- * Return: how many bytes the text holds, or -1 if it is not hexadecimal or holds too many.
+ * Return: number of bytes in the text, or -1 if it is not hexadecimal or too long.
  */
 static inline int hex_read(const char *text, uint8_t *bytes, size_t n)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * All layouts of mad/ in one list, for the tests that hold for every row of every message.
- */
+/* All layouts of mad/ in one list, for tests of every row of every message. */
 #ifndef TESTS_UNIT_MAD_LAYOUTS_H
 #define TESTS_UNIT_MAD_LAYOUTS_H
 
@@ -16,11 +14,14 @@ struct known_layout {
 extern const struct known_layout known_layouts[];
 extern const int n_known_layouts;
 
-/* All rows of all layouts, numbered from 0: what a Check loop test needs. */
+/* All rows of all layouts, numbered from 0, for a Check loop test. */
 int n_known_rows(void);
 const struct wire_field *known_row(int i);
 
-/* Whether the compiler can tell members from padding; without it mark_members sets all bytes. */
+/*
+ * Whether the compiler can distinguish members from padding; without it mark_members sets all
+ * bytes.
+ */
 extern const int members_are_known;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mad/cm_msg.c and mad/cm_print.c: whole MADs against vectors, what is refused, and how a
- * message reads.
+ * mad/cm_msg.c and mad/cm_print.c: whole MADs compared with vectors, invalid MADs, and printed
+ * messages.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/unit/mad/vectors.h"
 #include "tests/unit/test.h"
 
-/* A good RTU, to be spoilt in one place. */
+/* A valid RTU, to be modified in one place. */
 static void encode_rtu(uint8_t mad[MAD_BYTES])
 {
 	struct cm_msg msg;
@@ -177,7 +177,7 @@ TEST(rejection_says_why)
 	ck_assert_str_eq(print(&msg), "REJ reason=8 (invalid service id: nobody listens there)");
 }
 
-#ifdef __GLIBC__ /* inet_ntop() of others writes ::a00:1 */
+#ifdef __GLIBC__ /* inet_ntop() of other libraries writes ::a00:1 */
 TEST(cma_header_is_spelt_out)
 {
 	static const char header[] = "0040c350 000000000000000000000000 0a000001"
@@ -229,7 +229,7 @@ TEST(every_sidr_status_has_a_phrase)
 	ck_assert_str_eq(cm_sidr_status_str(255), "reserved status");
 }
 
-/* IBTA vol. 1, table 106: the alternate path is laid out as the primary one, 44 bytes on. */
+/* IBTA vol. 1, table 106: the alternate path has the layout of the primary one, 44 bytes later. */
 TEST(alternate_path_lies_as_the_primary_one_does)
 {
 	char name[64] = "alternate";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mad/inbox.c, as its sender has it, on a device that does not exist: what is believed of messages
- * that arrive, what becomes of their slots, and that nobody sleeps while there is one.
+ * mad/inbox.c, with its sender, on a fake device: validation of received messages, their slots, and
+ * wakeups.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #define V6_INDEX 2
 #define V1_INDEX 3
 
-#define LONGEST	 65507 /* of what UDP carries */
+#define LONGEST	 65507 /* maximum of UDP */
 
 #define OWN_V4	 "10.77.0.1"
 #define OWN_V6	 "fd00:77::1"
@@ -61,7 +61,7 @@ static uint16_t checksum_of(const uint8_t *ipv4)
 	return (uint16_t) ~(sum + (sum >> 16));
 }
 
-/* What a device leaves of an IPv4 packet: its header in the last twenty bytes. */
+/* An IPv4 packet as a device delivers it: its header in the last twenty bytes. */
 static void put_ipv4(uint8_t head[FAKE_GRH], const char *from, const char *to, bool has_checksum)
 {
 	const uint8_t ipv4[] = { 0x45, 0, 1, 0x44, 0x12, 0x34, 0x40, 0, 64, 17 };
@@ -98,7 +98,7 @@ static void arrive_v4(const char *from, const char *to, size_t bytes, unsigned i
 	fake_arrive(head, message, bytes, QPN, flags);
 }
 
-/* A message as it should be. */
+/* A valid message. */
 static void arrive_well(void)
 {
 	arrive_v4(PEER_V4, OWN_V4, MAD_BYTES, IBV_WC_GRH);
@@ -223,7 +223,7 @@ TEST(an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address)
 	check_path(&path, odd, V6_INDEX);
 }
 
-/* What a hostile peer may send, and what is no message for this port. */
+/* Messages of a hostile peer, and messages that are not for this port. */
 static void arrive_nonsense(int kind)
 {
 	const uint8_t nothing[FAKE_GRH] = { 0 };
@@ -354,7 +354,7 @@ TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
 	ck_assert(!is_readable());
 }
 
-/* A host that sends as fast as it is read must not keep us from everything else. */
+/* A host that sends as fast as we read must not block everything else. */
 TEST(nonsense_is_passed_over_one_at_a_time)
 {
 	struct mad_path path;
@@ -401,8 +401,10 @@ TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
 	ck_assert_int_eq(fake.n_looks, 40);
 }
 
-/* With RDMAV_FORK_SAFE, and a kernel before 5.12, a child has no such pages: nothing else may be in
- * them. */
+/*
+ * With RDMAV_FORK_SAFE, and a kernel before 5.12, a child lacks these pages: they may contain
+ * nothing else.
+ */
 TEST(registered_memory_has_pages_of_its_own)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mad/peers.c: by which way, and to which queue pair of whom. Time is an argument. */
+/* mad/peers.c: the way to a peer, and the destination queue pair. Time is an argument. */
 #include "mad/peers.h"
 #include "tests/unit/test.h"
 
 #define NOW_NS UINT64_C(77000000000000)
 #define MS_NS  UINT64_C(1000000)
 #define QPN    0x4711
-#define ID     0xfffffffe /* of a first probe: its successors go past zero */
+#define ID     0xfffffffe /* request id of a first probe: the next ones wrap around */
 
 /* Figures, not the constants of peers.h: each test with one fails if that constant changes. */
 #define N_PROBES    4
@@ -14,7 +14,7 @@
 #define ROUND_MS    1000
 #define AVOIDED_MS  UINT64_C(10000)
 #define N_DOUBLINGS 6
-#define N_LOST	    8 /* peers, before new ones are probed now and then only */
+#define N_LOST	    8 /* peers, after which new ones are probed rarely */
 
 static const struct mad_gid bob = { { 0xfe, 0x80, [15] = 1 } };
 
@@ -60,7 +60,7 @@ static void unanswered_after(const struct mad_gid *gid, uint64_t ms)
 	peers_unanswered(&peers, &path, NOW_NS + ms * MS_NS);
 }
 
-/* Return: how many probes leave; @ret_id of the last. */
+/* Return: number of probes; @ret_id of the last one. */
 static unsigned int n_probes_after(uint64_t ms, uint32_t *ret_id)
 {
 	struct mad_path path;
@@ -92,7 +92,7 @@ static void prove(const struct mad_gid *gid, uint64_t ms)
 	ck_assert(answered(gid, id));
 }
 
-/* A whole round without an answer, from @ms on. */
+/* A whole round without an answer, starting at @ms. */
 static void probe_in_vain(uint64_t ms)
 {
 	for (unsigned int i = 0; i < N_PROBES; i++)
@@ -375,7 +375,7 @@ TEST(where_any_peer_is_reached_a_new_one_is_probed_at_once)
 	ck_assert(probes_after(1000));
 }
 
-/* --- doubt --------------------------------------------------------------- */
+/* --- ways in doubt ------------------------------------------------------- */
 
 TEST(a_question_that_is_not_answered_casts_doubt_on_the_way)
 {
@@ -461,7 +461,7 @@ TEST(own_queue_pair_is_avoided_for_ten_seconds_although_it_is_heard)
 	ck_assert_uint_eq(qpn_after(&bob, 10000), QPN);
 }
 
-/* A second message that is repeated must not count anew. */
+/* A second retransmission must not count as a new one. */
 TEST(a_second_unanswered_message_changes_nothing)
 {
 	hear_after(&bob, QPN, 0);
@@ -481,7 +481,7 @@ TEST(only_the_peer_that_did_not_answer_is_avoided)
 	ck_assert_uint_eq(qpn_after(&bob, 2), QPN);
 }
 
-/* --- many ---------------------------------------------------------------- */
+/* --- many peers ---------------------------------------------------------- */
 
 TEST(ten_thousand_peers_are_not_in_each_others_way)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mad/sender.c: a port proves that its own queue pair reaches QP1, before there is a peer.
- * test_peers.c has what follows from it.
+ * test_peers.c tests the consequences.
  */
 #include "mad/sender.h"
 #include "mad/talk.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * mad/sa_msg.c: whole MADs against bytes that OpenSM and we agree on, and what is refused.
- */
+/* mad/sa_msg.c: whole MADs compared with bytes on which OpenSM and we agree, and invalid MADs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +8,7 @@
 #include "tests/unit/mad/hex.h"
 #include "tests/unit/test.h"
 
-/* A question for the path from fe80::10:1 to fe80::10:3, as RDMA CM poses it for IPv4. */
+/* A request for the path from fe80::10:1 to fe80::10:3, as RDMA CM sends it for IPv4. */
 static const char path_question[] = "01 03 02 01 0000 0000 0000000100000002 0035 0000 00000000"
 				    "00 00 00 00 00000000 00000000" /* RMPP */
 				    "0000000000000000 0000 0000 000000000000780f"
@@ -20,7 +18,7 @@ static const char path_question[] = "01 03 02 01 0000 0000 0000000100000002 0035
 				    "0000 0000 00000000"
 				    "00 81 ffff 0200 00 00 00 00 000000000000";
 
-/* The kernel's mask of a join to a group that exists. */
+/* The kernel's component mask of a join to an existing group. */
 static const char member_question[] = "01 03 02 02 0000 0000 0000000100000003 0038 0000 00000000"
 				      "00 00 00 00 00000000 00000000"
 				      "0000000000000000 0000 0000 00000000000130c7"
@@ -94,7 +92,7 @@ TEST(masks_of_the_kernel_are_made_of_our_bits)
 			  0x173f7);
 }
 
-/* What of each record is no reserved bit, behind the same of the two headers. */
+/* The bits of each record that are not reserved, after those of the two headers. */
 #define ONES_4	"ffffffff"
 #define ONES_16 "ffffffffffffffffffffffffffffffff"
 #define HEADERS "ffffffffffffffffffffffff" /* RMPP */ "ffffffffffffffff ffff 0000 ffffffffffffffff"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mad/sender.c on a device that does not exist: to which queue pair messages go, which have to go
- * through umad, and that all is given back. test_inbox.c has what arrives.
+ * mad/sender.c on a device that does not exist: the destination queue pairs of messages, those that
+ * must go through umad, and release of all objects. test_inbox.c tests reception.
  */
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +29,7 @@
 static struct mad_sender *sender;
 static uint8_t mad[MAD_BYTES];
 
-/* Have the next message be this one. */
+/* Makes this the next message. */
 static void say(enum cm_attr attr, uint32_t local, uint32_t remote)
 {
 	struct cm_msg msg;
@@ -51,7 +51,7 @@ static struct mad_path path_to(const char *address, uint8_t sgid_index)
 	};
 }
 
-/* Some time or other the peer at an address has answered a probe. */
+/* Makes the peer at an address answer a probe. */
 static void reach(const char *address, uint8_t sgid_index)
 {
 	struct mad_path path = path_to(address, sgid_index);
@@ -86,7 +86,7 @@ static void teardown(void)
 	ck_assert_int_eq(fake.n_made, 0);
 }
 
-/* Return: to which queue pair a message to an address went; 0: it has to go through umad. */
+/* Return: the queue pair that a message to an address was sent to; 0: it must go through umad. */
 static uint32_t qpn_to(const char *address, uint8_t sgid_index)
 {
 	struct mad_path path = path_to(address, sgid_index);
@@ -178,7 +178,7 @@ TEST(message_without_grh_goes_through_umad)
 	ck_assert_int_eq(mad_sender_hold(sender, &path, mad), -EAGAIN);
 }
 
-/* A peer could answer to it here, where nothing says which of the two it was. */
+/* A peer could answer to it here, where the two interfaces cannot be distinguished. */
 TEST(a_gid_that_two_interfaces_share_goes_through_umad)
 {
 	struct mad_path path = path_to(PEER_V6, 7);
@@ -266,11 +266,12 @@ TEST(a_queue_pair_that_broke_is_left_for_umad)
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
 	fake_flush();
-	ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0); /* it learns from this one */
+	ck_assert_int_eq(mad_sender_send(sender, &path, mad),
+			 0); /* the sender learns from this one */
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
 
-/* --- what goes through umad ---------------------------------------------- */
+/* --- messages through umad ----------------------------------------------- */
 
 static void hear(enum cm_attr attr, uint32_t local, uint32_t remote)
 {
@@ -283,7 +284,7 @@ static void hear(enum cm_attr attr, uint32_t local, uint32_t remote)
 	memcpy(mad, said, MAD_BYTES);
 }
 
-/* Return: as qpn_to(), of a message to the one peer. */
+/* Return: as qpn_to(), for a message to the one peer. */
 static uint32_t qpn_of(enum cm_attr attr)
 {
 	say(attr, OUR_ID, PEER_ID);
@@ -331,7 +332,7 @@ TEST(a_question_to_who_was_not_reached_sends_a_probe_for_qp1_beside_it)
 	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 1);
 }
 
-/* They may go to whoever forges an address: no more than one packet for each of his. */
+/* A forger of addresses may get these: no more than one packet for each forged message. */
 TEST_LOOP(an_answer_to_who_was_not_reached_sends_no_probe, 0, sizeof(answers) / sizeof(answers[0]))
 {
 	uint8_t probe[MAD_BYTES];
@@ -391,7 +392,7 @@ TEST_LOOP(repeated_question_is_answered_through_umad, 0,
 	be_answered();
 	hear(CM_ATTR_MRA, PEER_ID, OUR_ID);
 	hear(row->question, PEER_ID, OUR_ID);
-	if (row->question != CM_ATTR_REP) /* which be_answered() has heard */
+	if (row->question != CM_ATTR_REP) /* which be_answered() has counted */
 		ck_assert_uint_eq(qpn_of(row->answer), 1);
 	hear(row->question, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(row->answer), 0);
@@ -452,7 +453,7 @@ TEST(a_drill_insists_and_probes_nobody)
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
 
-/* Return: how many messages have failed that are as the one that is said. */
+/* Return: number of failed messages that equal the given one. */
 static int count_failed(void)
 {
 	struct mad_path path, to = path_to(PEER_V4, V4_INDEX);
@@ -540,7 +541,7 @@ TEST(whatever_fails_in_opening_all_is_given_back)
 
 	do {
 		fake.n_calls = 0;
-		/* Of the slots, which are all alike, some will do. */
+		/* Any of the slots will do, as all are alike. */
 		fake.fail_at += fake.fail_at > 20 && fake.fail_at < INBOX_SLOTS ? 97 : 1;
 		err = mad_sender_open(context, 1, &sender);
 		ck_assert_int_le(err, 0);

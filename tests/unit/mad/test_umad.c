@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mad/umad.c on a libibumad made of sockets: what is opened, written and read. */
+/* mad/umad.c on a libibumad made of sockets: what it opens, writes and reads. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,12 @@
 #define HEAD_BYTES 64
 
 #define LIMIT_MS   60000
-#define FIRST_LANE 2 /* of what was opened: the owner, the callers, threads */
+#define FIRST_LANE 2 /* of the opened descriptors: the owner's, the callers', those of threads */
 
-/* What the kernel was given, by whichever descriptor; a thread may have to come to it. Return: its
- * number. */
+/*
+ * A message that the kernel was given, on any descriptor; a thread may have to write it. Return:
+ * the descriptor's number.
+ */
 static int take_written(uint8_t bytes[HEAD_BYTES + MAD_BYTES])
 {
 	struct pollfd ready[N_FDS_MAX];
@@ -37,7 +39,7 @@ static int take_written(uint8_t bytes[HEAD_BYTES + MAD_BYTES])
 	return -1;
 }
 
-/* Return: how many bytes the kernel was given by one descriptor. */
+/* Return: number of bytes written to one descriptor. */
 static ssize_t take_from(int i, uint8_t bytes[HEAD_BYTES + MAD_BYTES])
 {
 	struct pollfd ready = { .fd = fake.peer[i], .events = POLLIN };
@@ -198,7 +200,7 @@ TEST(send_changes_the_low_transaction_id_only)
 	mad_port_close(port);
 }
 
-/* As umad, which takes no heed of O_NONBLOCK: a write is held while the descriptor is full. */
+/* As umad, which ignores O_NONBLOCK: a write blocks while the descriptor is full. */
 static void hold_writes_of(int i)
 {
 	int bytes = 0;
@@ -222,7 +224,7 @@ TEST(write_that_is_held_holds_up_nobody_else)
 	ck_assert_int_eq(take_from(FIRST_LANE + 1, bytes), sizeof(bytes));
 	memcpy(&head, bytes, sizeof(head));
 	ck_assert_mem_eq(head.addr.gid, other.dgid.raw, 16);
-	close(fake.peer[FIRST_LANE]); /* what is held comes back */
+	close(fake.peer[FIRST_LANE]); /* blocked writes return */
 	mad_port_close(port);
 }
 
@@ -254,7 +256,7 @@ TEST(messages_to_one_peer_leave_in_their_order)
 	}
 	for (int i = 0; i < 8;) {
 		if (take_from(FIRST_LANE, bytes) != sizeof(bytes))
-			continue; /* what it is full of */
+			continue; /* skip what filled it */
 		ck_assert_uint_eq(bytes[HEAD_BYTES + MAD_BYTES - 1], i++);
 	}
 	mad_port_close(port);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mad/umad_owner.c: which error is which, and what is said of a port that cannot be had. */
+/* mad/umad_owner.c: the errors, and the texts about an unavailable port. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mad/wire.c: the engine on a small layout of its own, then what must hold for every row of
- * every layout in the tree.
+ * mad/wire.c: the engine on a small layout of its own, then properties of every row of every
+ * layout.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ START_TEST(field_that_begins_inside_a_byte_is_read)
 }
 END_TEST
 
-/* Rows need not stand in the order of the members. */
+/* Rows need not be in the order of the members. */
 struct backwards {
 	uint8_t first;
 	uint8_t second;
@@ -115,7 +115,7 @@ START_TEST(no_member_runs_over_into_the_next)
 }
 END_TEST
 
-/* Likewise, of fields that lie across bytes. */
+/* As above, for fields across byte boundaries. */
 struct astride {
 	uint8_t first;
 	uint8_t second;

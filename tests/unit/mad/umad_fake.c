@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A libibumad made of sockets: umad_fake.h. The functions named umad_* are the real one's. */
+/* A libibumad made of sockets: umad_fake.h. The functions umad_* replace the real ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static int fake_open(const char *path, int flags, ...)
 	return open_pair(SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-/* The real one blocks and is not closed on exec; and it writes to stderr what it misses. */
+/* The real one blocks and is not close-on-exec; and it prints missing ports to stderr. */
 int umad_open_port(const char *ca_name, int portnum)
 {
 	fake.n_asked++;
@@ -46,7 +46,7 @@ int umad_open_port(const char *ca_name, int portnum)
 									    : -EINVAL;
 }
 
-/* The other end of what is closed reads as ended. */
+/* The other end of a closed descriptor reads as ended. */
 int n_closed(void)
 {
 	char byte;
@@ -106,7 +106,7 @@ void set_up_fake_umad(void)
 	put_file("1\n", "sys/class/infiniband_mad/umad7/port");
 	put_file("1:3\n", "sys/class/infiniband_mad/umad7/dev"); /* that of /dev/null */
 	put_file("rxe0\n", "sys/class/infiniband_mad/issm7/ibdev");
-	put_file("", "sys/class/infiniband/rxe0/subsystem"); /* a link, in the kernel's */
+	put_file("", "sys/class/infiniband/rxe0/subsystem"); /* a link in the real kernel */
 	put_file("0\n", "sys/class/infiniband/rxe0/ports/1/lid");
 	put_file("", "dev/umad7");
 	put_file("init\n", "proc/1/comm");

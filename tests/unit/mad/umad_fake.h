@@ -13,15 +13,15 @@
 #define N_FDS_MAX    8
 #define OWNER_METHOD 8 /* the bit of method 3, Send */
 
-/* What the tests say and see; zeroed by set_up_fake_umad(). */
+/* Inputs and outputs of the tests; zeroed by set_up_fake_umad(). */
 struct fake_umad {
-	int fd[N_FDS_MAX], peer[N_FDS_MAX]; /* what was opened, in that order; the other ends */
+	int fd[N_FDS_MAX], peer[N_FDS_MAX]; /* the other ends of opened descriptors, in order */
 	long methods[N_FDS_MAX];
 	int n_opened;
 	int open_errno;	    /* of the next open() */
-	int register_errno; /* of one that wants methods */
-	int agent_errno;    /* of one that does not */
-	bool is_stand_in;   /* has ports that sysfs does not know */
+	int register_errno; /* of a registration with methods */
+	int agent_errno;    /* of one without */
+	bool is_stand_in;   /* has ports that sysfs does not have */
 	int n_asked;	    /* calls of umad_open_port() */
 };
 
@@ -33,9 +33,7 @@ extern char root[64]; /* the folder of sys, proc and dev */
  */
 void set_up_fake_umad(void);
 
-/**
- * tear_down_fake_umad() - close what was opened, remove the folder
- */
+/** tear_down_fake_umad() - close opened descriptors, remove the folder */
 void tear_down_fake_umad(void);
 
 /**
@@ -45,14 +43,10 @@ void tear_down_fake_umad(void);
  */
 __attribute__((format(printf, 2, 3))) void put_file(const char *text, const char *format, ...);
 
-/**
- * n_closed() - how many of the opened descriptors umad.c has closed
- */
+/** n_closed() - number of opened descriptors that umad.c has closed */
 int n_closed(void);
 
-/**
- * open_rxe0() - open port 1 of rxe0, which must succeed
- */
+/** open_rxe0() - open port 1 of rxe0, which must succeed */
 struct mad_port *open_rxe0(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One message of each kind twice: as a host struct and as bytes, written by hand, every field with
- * a value of its own. They catch a row that changes by mistake; that the author of the rows read
- * the tables rightly is for tests/judge to say.
+ * a value of its own. They detect accidental changes of a row; tests/judge checks the rows against
+ * an independent decoder.
  */
 #ifndef TESTS_UNIT_MAD_VECTORS_H
 #define TESTS_UNIT_MAD_VECTORS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A kernel whose answers over rtnetlink are a test's own. */
+/* A kernel with rtnetlink responses of the test's own. */
 #ifndef TESTS_UNIT_NET_ANSWERS_H
 #define TESTS_UNIT_NET_ANSWERS_H
 
@@ -11,10 +11,10 @@ struct answer {
 	uint8_t body[256];
 };
 
-/** answers_by() - from now on @choose fills in the answer to each request. */
+/** answers_by() - have @choose fill in the response to each request. */
 void answers_by(void (*choose)(const struct nlmsghdr *request, struct answer *ret));
 
-/** announce() - the kernel announces a message of this type, without content. */
+/** announce() - announce a message of this type, without content. */
 void announce(uint16_t type);
 
 #endif

@@ -33,7 +33,7 @@ static int put(const char *path, const char *text)
 	return 0;
 }
 
-/* Root, or what a user namespace makes look like it. */
+/* Root, or root of a user namespace. */
 static int unshare_net(void)
 {
 	char uids[64], gids[64];

@@ -25,7 +25,7 @@ struct net_route route_to(const char *dst)
 	return route;
 }
 
-/* An Ethernet interface; veth, because not every kernel has dummy. */
+/* Adds an Ethernet interface; veth, because not every kernel has dummy. */
 void add_net(const char *name, const char *address)
 {
 	run("ip link add %s type veth peer name far_%s", name, name);
@@ -40,8 +40,8 @@ void add_ip6(const char *address, const char *dev)
 }
 
 /*
- * Carrier and link-local addresses come when the kernel finds the time, and are announced. The
- * route to an interface's own address is the last of it.
+ * The kernel sets carrier and link-local addresses later, and announces them. The route to an
+ * interface's own address is the last of these.
  */
 static void settle(int n_interfaces)
 {

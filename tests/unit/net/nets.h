@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of lib/net/netlink.h share: two small networks, and questions about them in text.
+ * Shared by the tests of lib/net/netlink.h: two small networks, and queries with addresses as text.
  */
 #ifndef TESTS_UNIT_NET_NETS_H
 #define TESTS_UNIT_NET_NETS_H
@@ -16,7 +16,7 @@
 #define ck_assert_ip(addr, text)      ck_assert_str_eq(ip_text(addr), text)
 #define ck_assert_dev(ifindex_, name) ck_assert_uint_eq(ifindex_, if_nametoindex(name))
 
-/** add_net() - an Ethernet interface that is up, with an address ("10.0.0.1/24"). */
+/** add_net() - add an Ethernet interface that is up, with an address ("10.0.0.1/24"). */
 void add_net(const char *name, const char *address);
 
 /**
@@ -29,13 +29,13 @@ void add_net(const char *name, const char *address);
  */
 void add_ip6(const char *address, const char *dev);
 
-/** watch() - what is announced to this test, opened by the two set-ups */
+/** watch() - the watch of this test, opened by the two set-ups */
 struct net_watch *watch(void);
 
-/** two_nets() - set-up: d0 with 10.0.0.1/24 and d1 with 10.0.1.1/24 in a new namespace. */
+/** two_nets() - set up d0 with 10.0.0.1/24 and d1 with 10.0.1.1/24 in a new namespace. */
 void two_nets(void);
 
-/** veth_net() - set-up: veth0 with 10.0.0.1/24 and 2001:db8::1/64, and a peer behind it. */
+/** veth_net() - set up veth0 with 10.0.0.1/24 and 2001:db8::1/64, and a peer behind it. */
 void veth_net(void);
 
 /** lookup() - net_route_lookup(), with NULL for no source or no interface. */
@@ -44,10 +44,10 @@ int lookup(const char *dst, const char *src, const char *dev, struct net_route *
 /** route_to() - the route to @dst; fails the test if there is none. */
 struct net_route route_to(const char *dst);
 
-/** readable() - does its descriptor become readable within @timeout_ms? */
+/** readable() - return whether its descriptor becomes readable within @timeout_ms. */
 bool readable(int timeout_ms);
 
-/** count() - report for net_watch_drain(): how many, in the int @arg. */
+/** count() - report function of net_watch_drain() that counts in the int @arg. */
 void count(const struct net_event *event, void *arg);
 
 #endif

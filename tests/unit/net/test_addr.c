@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What binding, resolving and listening ask of an address (lib/net/addr.h): one row an address.
+ * Properties of addresses for binding, resolving and listening (lib/net/addr.h): one row per
+ * address.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -186,7 +187,7 @@ TEST_LOOP(wildcards_are_zero_addresses, 0, 2)
 	ck_assert_uint_eq(addr_port(&addr), 0);
 }
 
-/* Port space of the id, service id, mask; the port space and the service id that it stands for. */
+/* Port space of the id, service id, mask; resulting port space and service id. */
 static const struct {
 	uint16_t ps;
 	uint64_t sid, mask;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a kernel has never said yet (lib/net/netlink.c, iface.c, route.c): answers that are too
- * short or say nothing. send() and recv() are replaced here; tests/fuzz/fuzz_netlink.c found them.
+ * Unusual responses of a kernel (lib/net/netlink.c, iface.c, route.c): too short, or empty. send()
+ * and recv() are replaced here; tests/fuzz/fuzz_netlink.c found them.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -27,7 +27,7 @@ int __wrap_epoll_wait(int fd, struct epoll_event *ready, int n_max, int timeout_
 
 static bool kernel_is_fake;
 static struct answer answer;
-static uint8_t left_over; /* of a message before this one */
+static uint8_t left_over; /* of the previous message */
 static void (*chooses)(const struct nlmsghdr *request, struct answer *ret);
 static uint16_t announcement; /* a type; 0: none */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses of another network namespace (lib/net/foreign.h): a child is there, has an interface
- * that lies on one of ours, and interfaces of its own.
+ * Addresses of another network namespace (lib/net/foreign.h): a child there has an interface on top
+ * of one of ours, and interfaces of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +94,7 @@ NEEDS(netns_allowed);
 TIME_LIMIT_S(60);
 FIXTURE(set_up, tear_down);
 
-/* A command there. */
+/* Runs a command there. */
 #define there(format, ...) run("nsenter -t %d -n " format, (int)child, ##__VA_ARGS__)
 
 static void add_macvlan(const char *address)
@@ -129,7 +129,7 @@ TEST(address_on_an_interface_that_lies_on_ours_is_found)
 	ck_assert(!has("10.0.0.9"));
 }
 
-/* Anybody can make such interfaces, in a namespace of his own. */
+/* Any user can make such interfaces in a namespace of their own. */
 TEST(address_on_an_interface_of_their_own_is_not_found)
 {
 	there("ip link add name b0 type bridge");
@@ -141,7 +141,7 @@ TEST(address_on_an_interface_of_their_own_is_not_found)
 	ck_assert(!has("10.0.0.8"));
 }
 
-/* Nor does it help to have it lie on one of a second namespace of one's own. */
+/* Nor if it is on top of one of a second namespace of the user. */
 TEST(address_on_top_of_a_third_namespace_is_not_found)
 {
 	pid_t third = fork();
@@ -184,7 +184,7 @@ TEST(addresses_without_room_are_left_out)
 	ck_assert_int_eq(net_foreign_read(its_socket, found, 2, &n_datagrams), 2);
 }
 
-/* A question about an interface that does not exist: its answer is in the way of others. */
+/* A request about a missing interface: its response precedes those of others. */
 static void ask_for_nothing(void)
 {
 	struct {
@@ -199,7 +199,7 @@ static void ask_for_nothing(void)
 	ck_assert_int_eq(send(its_socket, &question, sizeof(question), 0), sizeof(question));
 }
 
-/* Else cmportd would do nothing but read it. */
+/* Otherwise cmportd would only read responses. */
 TEST(a_socket_that_its_owner_keeps_filling_is_read_for_a_while_only)
 {
 	struct net_foreign found[ROOM];

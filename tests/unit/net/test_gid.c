@@ -41,7 +41,7 @@ unsigned int __wrap_net_changes(void)
 	return contexts[0] ? n_changes : __real_net_changes();
 }
 
-/* Time goes on, and passes when a test says so. */
+/* The clock advances by itself, and by tests. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
 	int rc = __real_clock_gettime(clock, ret);
@@ -467,9 +467,9 @@ TEST(roce_port_is_not_found_by_its_gid)
 	ck_assert_int_eq(gid_find_ib(contexts, 2, &wanted, 0, &gid), -ENODEV);
 }
 
-/* --- entries that go and come -------------------------------------------- */
+/* --- entries that are removed and added ---------------------------------- */
 
-/* 10.0.0.1 goes, and another address, or the same on another interface, gets its index. */
+/* Removes 10.0.0.1; another address, or the same on another interface, gets its index. */
 static struct gid_entry replace_address(const char *address, uint32_t ifindex)
 {
 	struct gid_entry before;

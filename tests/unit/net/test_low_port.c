@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Proofs of CAP_NET_BIND_SERVICE, in a network namespace of our own, where we have it at first.
- */
+/* Proofs of CAP_NET_BIND_SERVICE, in a network namespace of this process, which has it at first. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/capability.h>
@@ -87,7 +85,7 @@ TEST(other_sockets_prove_nothing)
 	ck_assert_uint_eq(low_port_proved(socket_at(SOCK_DGRAM, 0, "127.82.67.77", 80)), 80);
 }
 
-/* Everybody in these groups may choose its identifier, which getsockname() shows as a port. */
+/* Any user in these groups may choose the identifier, which getsockname() reports as a port. */
 TEST(a_ping_socket_proves_nothing)
 {
 	run("echo 0 0 > /proc/sys/net/ipv4/ping_group_range");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memberships in multicast groups (lib/net/membership.h), in a network namespace of two interfaces:
- * what the kernel then says of them.
+ * Memberships in multicast groups (lib/net/membership.h), in a network namespace with two
+ * interfaces: the kernel's list of them.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include "tests/unit/net/nets.h"
 #include "tests/unit/test.h"
 
-#define MANY 50	 /* more than a socket takes */
-#define MORE 200 /* as many as ten take */
+#define MANY 50	 /* more than the limit of a socket */
+#define MORE 200 /* the limit of ten sockets */
 
-/* Whether `ip maddr` lists it. */
+/* Return: whether `ip maddr` lists the group. */
 static bool is_member(const char *dev, const char *group)
 {
 	char command[128];
@@ -143,7 +143,8 @@ TEST(join_costs_the_same_whatever_was_joined_before)
 	ck_assert_int_lt(n_joins, MORE + MORE / 10);
 	leave("d0", nth(3));
 	n_set = 0;
-	ck_assert_int_eq(join("d0", nth(MORE)), 0); /* in its place, or in the last socket */
+	ck_assert_int_eq(join("d0", nth(MORE)),
+			 0); /* A join tries at most one full socket, however many are full. */
 	ck_assert_int_le(n_set, 2);
 	for (i = 0; i <= MORE; i++)
 		leave("d0", nth(i));
@@ -172,7 +173,7 @@ TEST(interface_that_went_away_can_be_left)
 	ck_assert_int_eq(n_descriptors(), before);
 }
 
-/* A member that leaves a child behind, which lives until the pipe is closed. */
+/* in the free place, or in the last socket */
 static void live_on_in_a_child(int ready, const int hold[2])
 {
 	char byte;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast GIDs of groups (lib/net/mgid.h): one row a group. Those of RoCE are what stock shows in
- * the event; those of InfiniBand are made by hand from RFC 4391.
+ * Multicast GIDs of groups (lib/net/mgid.h): one row per group. Those of RoCE are as in stock's
+ * events; those of InfiniBand are made by hand from RFC 4391.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>

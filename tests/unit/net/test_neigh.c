@@ -30,7 +30,7 @@ TEST(interface_without_arp_needs_no_neighbour)
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
 
-/* Addresses that a peer may have, and how to give them to it. */
+/* Addresses of a peer, and the commands that add them to it. */
 static const char *const peer_addrs[] = { "10.0.0.2", "2001:db8::2", "fe80::2%veth0" };
 
 static void peer_gets(const char *address)
@@ -120,7 +120,7 @@ TEST(neighbour_is_pending_until_it_fails)
 {
 	struct net_route route = route_to("10.0.0.7");
 
-	/* Between asking and looking, a busy host may be busy with something else. */
+	/* A busy host may be delayed between the request and the check. */
 	run("echo 1000 > /proc/sys/net/ipv4/neigh/veth0/retrans_time_ms");
 	ck_assert_int_eq(net_neigh_ask(&route), 0);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_PENDING);
@@ -159,7 +159,7 @@ static struct net_route known_neighbour(void)
 	return route;
 }
 
-/* What a bad network made of an answer is believed for a minute. */
+/* An answer over a bad network is trusted for a minute. */
 static struct net_route wrong_neighbour(const char *nud)
 {
 	struct net_route route;
@@ -182,7 +182,7 @@ TEST(revalidation_finds_a_wrong_link_address)
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
 
-/* Without CAP_NET_ADMIN nobody can make the kernel probe; it probes when a datagram is sent. */
+/* Without CAP_NET_ADMIN no process can make the kernel probe; it probes when a datagram is sent. */
 TEST(unprivileged_revalidation_finds_a_stale_wrong_link_address)
 {
 	struct net_route route;
@@ -254,10 +254,10 @@ static void confirm_neighbour(const char *addr)
 	run("ip neigh replace %s lladdr 02:00:00:00:00:01 dev veth0 nud reachable", addr);
 }
 
-/* The last one is no next hop, whatever byte it ends with: each interface has it. */
+/* The last address is no next hop, whatever its last byte: each interface has it. */
 static const char *const others[] = { "10.0.0.77", "fd00:10::77", "fd00:10::277", "ff02::2" };
 
-/* Any process that has looked up routes would else be woken for each. */
+/* Otherwise any process that has looked up routes would be woken for each. */
 TEST_LOOP(neighbour_of_others_is_not_announced, 0, N(others))
 {
 	known_neighbour();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports that are held without a claim (lib/net/port_space.h): whom they are in the way of.
+ * Ports that are reserved without a claim (lib/net/port_space.h): claims that conflict with them.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Port spaces (lib/net/port_space.h): who may hold a port next to whom.
- */
+/* Port spaces (lib/net/port_space.h): conflicts between claims of a port. */
 #include <errno.h>
 #include <malloc.h>
 #include <rdma/rdma_cma.h>
@@ -53,7 +51,7 @@ enum {
 	AFONLY = 2
 };
 
-/* A holder, then a second claim of the same port, and what binding it says. */
+/* A holder, then a second claim of the same port, and the result of binding it. */
 static const struct {
 	const char *first;
 	int first_flags;
@@ -147,7 +145,7 @@ TEST(low_port_needs_the_privilege)
 	ck_assert_int_eq(port_space_bind(&space, &c), 0);
 }
 
-/* That is a setting for sockets; of RDMA's ports 1024 is always the first that is free to all. */
+/* That is a setting for sockets; the first unprivileged port of RDMA is always 1024. */
 TEST(ip_unprivileged_port_start_does_not_matter)
 {
 	struct port_claim low = claim("0.0.0.0", 80), high = claim("0.0.0.0", 1500);
@@ -266,7 +264,7 @@ TEST(ephemeral_ports_start_anywhere)
 	ck_assert_uint_eq(seen, 0x3ff);
 }
 
-/* With one port free for sharing, who may have it next to 10.0.0.1 -> 10.0.0.9:7471? */
+/* Only one port can be shared: which claims may have it next to 10.0.0.1 -> 10.0.0.9:7471? */
 static const struct {
 	const char *address, *peer;
 	uint16_t peer_port;

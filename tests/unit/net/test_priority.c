@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Service levels (lib/net/priority.c) on a host with a device, a VLAN on it, one on that, and a
- * macvlan on each. What stock does with the same interfaces is in tests/worlds.
+ * macvlan on each. tests/worlds runs stock on the same interfaces.
  */
 #include <errno.h>
 #include <linux/dcbnl.h>
@@ -239,7 +239,7 @@ TEST(classes_are_asked_for_once_until_the_kernel_announces_others)
 	level(DEVICE, 0);
 	level(MACVLAN, 0);
 	ck_assert_int_eq(n_dumps, 1);
-	net_after_fork(); /* forgets all */
+	net_after_fork(); /* drops all caches */
 	level(DEVICE, 0);
 	ck_assert_int_eq(n_dumps, 2);
 }

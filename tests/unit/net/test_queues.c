@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Classes of queues in sysfs (lib/net/queues.c), which is a folder here. */
+/* Classes of queues (lib/net/queues.c), with a folder as sysfs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -204,7 +204,8 @@ TEST(route_by_an_interface_is_told_from_a_guess)
 {
 	struct net_route route;
 
-	ck_assert_int_eq(lookup("10.0.0.9", "10.0.1.1", "d1", &route), 0); /* as if on its link */
+	ck_assert_int_eq(lookup("10.0.0.9", "10.0.1.1", "d1", &route),
+			 0); /* as if it were on-link */
 	ck_assert_int_eq(leads_by("10.0.0.9", "10.0.1.1", "d1"), -EHOSTUNREACH);
 	ck_assert_int_eq(leads_by("10.0.0.9", "10.0.0.1", "d0"), 0);
 }
@@ -351,7 +352,7 @@ TEST(multicast_group_of_a_link_goes_out_where_its_scope_says)
 	ck_assert_dev(route_to("ff02::1234%d0").ifindex, "d0");
 }
 
-/* Each change, and what "192.0.2.1" is routed through before and after. */
+/* Each change, and the next hop of "192.0.2.1" before and after. */
 static const struct {
 	const char *before;
 	const char *change;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel announces (lib/watch.c, lib/net/netlink.c), forks and threads: each test makes
+ * Announcements of the kernel (lib/watch.c, lib/net/netlink.c), forks and threads: each test makes
  * its own network.
  */
 #include <errno.h>
@@ -130,7 +130,7 @@ TEST(lookup_after_a_new_address_counts_a_change)
 	ck_assert_uint_ne(net_changes(), before);
 }
 
-/* A batch begins with what had been announced by then, and reads nothing more. */
+/* A batch begins with the announcements so far, and reads no more. */
 TEST(look_ups_of_a_batch_look_at_announcements_once)
 {
 	unsigned int before;
@@ -195,7 +195,7 @@ static long resident_kib(void)
 	return pages * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* The caches have room for thousands, and most processes use a few places of them. */
+/* The caches have room for thousands, and most processes use a few entries. */
 TEST(lost_announcements_cost_a_process_little_memory)
 {
 	long before;
@@ -253,7 +253,7 @@ TEST(route_wakes_no_process_and_is_seen_by_its_next_lookup)
 	net_watch_close(own);
 }
 
-/* They have no room in the socket, which nobody reads meanwhile. */
+/* More than the socket buffer holds, as no thread reads it. */
 TEST(many_routes_wake_no_process_and_are_seen_by_its_next_lookup)
 {
 	struct net_watch *own = own_watch();
@@ -325,7 +325,7 @@ TEST(address_wakes_a_process_that_listens_on_all)
 	net_watch_close(own);
 }
 
-/* A watch of everything next to it has both. */
+/* A watch of everything, in addition to an own one, gets both. */
 TEST(two_kinds_of_watch_get_each_change_once)
 {
 	struct net_watch *own = own_watch();
@@ -338,7 +338,7 @@ TEST(two_kinds_of_watch_get_each_change_once)
 	net_watch_drain(own, count, &n_own);
 	net_watch_drain(watch(), count, &n_all);
 	ck_assert_int_eq(n_own, 1); /* the address */
-	ck_assert_int_eq(n_all, 2); /* and routes, which are reported once in a row */
+	ck_assert_int_eq(n_all, 2); /* plus routes, which are reported once in a row */
 	net_watch_close(own);
 }
 

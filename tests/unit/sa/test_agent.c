@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mad/sa/agent.c, mad/sa/paths.c and mad/sa/group.c: what is asked once, what is remembered, and
- * who is a member of what.
+ * mad/sa/agent.c, mad/sa/paths.c and mad/sa/group.c: shared requests, cached paths, and
+ * memberships.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static struct sa_agent agent;
 static struct sa_ask asks[ASKS];
 static int n_done[ASKS], err_of[ASKS];
 static uint16_t lid_of[ASKS];
-static int rejoins = -1;   /* this one asks again from done() */
-static int withdraws = -1; /* and from done() of any other, this one loses interest */
+static int rejoins = -1;   /* the ask that starts again from done() */
+static int withdraws = -1; /* the ask that is cancelled from done() of any other */
 
 static void done(struct sa_ask *ask, int err, const struct sa_msg *answer)
 {
@@ -121,7 +121,7 @@ TEST(same_question_is_asked_once)
 	ck_assert_uint_eq(lid_of[1], 7);
 }
 
-/* Each is found among all the others, and taken out from among them. */
+/* Each is found among all others, and removed from among them. */
 TEST(many_questions_are_each_asked_once)
 {
 	int i;
@@ -134,7 +134,7 @@ TEST(many_questions_are_each_asked_once)
 	ck_assert_uint_eq(agent.queries.n_nodes, ASKS / 2);
 	for (i = 1; i < ASKS; i += 2)
 		withdraw(i);
-	ck_assert_uint_eq(agent.queries.n_nodes, ASKS / 2); /* the kernel waits for the answers */
+	ck_assert_uint_eq(agent.queries.n_nodes, ASKS / 2); /* the kernel waits for the responses */
 	sa_agent_expire(&agent, at_ms(3000));
 	ck_assert_uint_eq(agent.queries.n_nodes, 0);
 }
@@ -241,7 +241,7 @@ TEST(question_goes_on_for_who_is_left)
 	ck_assert_int_eq(n_done[1], 1);
 }
 
-/* Its answer is remembered. */
+/* Its response is cached. */
 TEST(withdrawn_question_may_be_asked_again)
 {
 	ask_path(0, 1, 0);
@@ -459,7 +459,7 @@ TEST(join_that_is_withdrawn_and_refused_needs_no_leave)
 	ck_assert_uint_eq(agent.n_groups, 0);
 }
 
-/* As of a user who asks for what cannot be, so that others are refused. */
+/* As a user's impossible requests, for which others must not be refused. */
 TEST(refusal_of_another_request_for_the_group_refuses_nobody_else)
 {
 	ask_join_with(0, 1, SA_JOIN_FULL, SA_MEMBER_MGID);
@@ -498,7 +498,7 @@ TEST(withdrawn_join_does_not_end_the_membership_of_others)
 	ck_assert_uint_eq(agent.n_groups, 1);
 }
 
-/* The administrator may have taken the leave after the join. */
+/* The administrator may have handled the leave after the join. */
 TEST(join_that_is_answered_while_the_group_is_left_is_made_again)
 {
 	ask_join_with(0, 1, SA_JOIN_FULL, SA_MEMBER_MGID);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * mad/sa/flight.c: repetitions, answers and giving up, in virtual time.
- */
+/* mad/sa/flight.c: retransmission, responses and timeouts, in virtual time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +153,7 @@ START_TEST(busy_administrator_is_asked_again)
 }
 END_TEST
 
-/* When question n was followed by the next, as it was answered by BUSY 1 ms later. */
+/* When request n was followed by the next, answered by BUSY 1 ms later. */
 static uint64_t asked_again_ms(unsigned int n, uint64_t from_ms)
 {
 	uint8_t mad[MAD_BYTES];
@@ -270,7 +268,7 @@ static void answer(int i)
 	input(mad);
 }
 
-/* Nobody answers the first ones: they keep their places until they give up. */
+/* The first ones get no response: they keep their places until they time out. */
 START_TEST(questions_of_one_turn_leave_places_to_others)
 {
 	for (int i = 0; i < MANY; i++) {
@@ -312,11 +310,11 @@ START_TEST(a_question_that_waits_may_change_its_turn)
 }
 END_TEST
 
-/* --- places that are taken by two turns, whose questions nobody answers ----- */
+/* --- places taken by two turns whose requests get no response --------------- */
 
 #define NEWCOMER (MANY - 1)
 
-/* Return: the number of questions of a turn that are on the wire. */
+/* Return: number of outstanding requests of a turn. */
 static unsigned int n_out_of(uint8_t turn)
 {
 	return flights.turn[turn].n_out;
@@ -352,7 +350,7 @@ START_TEST(oldest_question_of_who_has_most_gives_way)
 }
 END_TEST
 
-/* Those of who has fewer stay, although they are older. */
+/* Requests of the turn with fewer stay, although they are older. */
 START_TEST(older_question_of_who_has_less_stays)
 {
 	const int n = SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX;
@@ -429,7 +427,7 @@ START_TEST(nothing_gives_way_to_another_of_the_same_turn)
 }
 END_TEST
 
-/* --- that nobody waits for ------------------------------------------------ */
+/* --- requests without a client -------------------------------------------- */
 
 static void rest(int i)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many questions to a subnet administrator at once, in virtual time: how many MADs that takes, how
- * long, and how much memory. The administrator serves one question after the other, and answers
- * BUSY to those that its queue has no room for.
+ * Many requests to a subnet administrator at once, in virtual time: number of MADs, duration and
+ * memory. The administrator serves one request after the other, and answers BUSY when its queue is
+ * full.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static void answer(const struct question *question)
 	sa_agent_input(&agents[question->host], mad, sizeof(mad), at_ms(now_ms));
 }
 
-/* Whom it refuses it answers at once; what comes meanwhile is for the next millisecond. */
+/* It refuses at once; requests that arrive meanwhile are handled in the next millisecond. */
 static void serve(void)
 {
 	static struct question old[QUEUE_MAX];
@@ -178,7 +178,7 @@ START_TEST(ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questio
 }
 END_TEST
 
-/* Eight hosts could have 512 questions out, and it takes 128. */
+/* Eight hosts may have 512 outstanding requests, and it queues 128. */
 START_TEST(busy_administrator_answers_all_in_the_end)
 {
 	unsigned int i;
@@ -216,7 +216,7 @@ START_TEST(fifty_thousand_destinations_are_asked_for_in_bounded_memory)
 }
 END_TEST
 
-/* The kernel waits for each answer, ten minutes for these. */
+/* The kernel waits for each response, ten minutes for these. */
 START_TEST(questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel)
 {
 	unsigned int i;
@@ -239,7 +239,7 @@ START_TEST(questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel)
 }
 END_TEST
 
-/* The administrator, which serves a whole subnet, answers in a second. */
+/* The administrator serves a whole subnet, and responds within a second. */
 START_TEST(questions_of_hasty_clients_wait_for_their_turn_as_others_do)
 {
 	unsigned int i;
@@ -280,7 +280,7 @@ START_TEST(a_turn_gives_up_few_questions)
 }
 END_TEST
 
-/* Another administrator has to be told of all memberships. */
+/* A new administrator must get all memberships again. */
 START_TEST(a_turn_renews_few_groups)
 {
 	const unsigned int n_groups = 4000;
@@ -330,7 +330,7 @@ static void take_answer(void)
 	sa_agent_input(&agents[0], an_answer, MAD_BYTES, at_ms(now_ms));
 }
 
-/* Of both numbers the agent has as many outstanding as it may, and the rest waits. */
+/* The agent has as many outstanding requests as permitted, and the rest waits. */
 static unsigned long steps_beside(unsigned int n_others, void (*run)(void))
 {
 	unsigned long steps;
@@ -368,7 +368,7 @@ START_TEST(a_response_costs_no_more_steps_beside_ten_thousand)
 }
 END_TEST
 
-/* Instructions for each of @n members that wait for the answer to the first one's question. */
+/* Instructions for each of @n members that wait for the response to the first one's request. */
 static unsigned long steps_of_joining(unsigned int n)
 {
 	unsigned long steps;
@@ -398,7 +398,7 @@ START_TEST(a_member_costs_no_more_steps_in_a_group_of_five_hundred)
 }
 END_TEST
 
-/* Instructions of joining a group of one's own beside others. */
+/* Instructions of joining a group of its own beside others. */
 static unsigned long steps_of_group_beside(unsigned int n_others)
 {
 	unsigned long steps;
@@ -423,7 +423,7 @@ START_TEST(a_group_costs_no_more_steps_beside_four_thousand)
 }
 END_TEST
 
-/* Instructions of the answer to one who asked first for a new group, beside others who did. */
+/* Instructions of the response to the first request for a new group, beside others. */
 static unsigned long steps_of_new_group_beside(unsigned int n_others)
 {
 	unsigned long steps;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A subnet administrator for the unit tests of sa/: records what is asked, and answers as told.
+ * A subnet administrator for the unit tests of sa/: records requests, and responds as a test
+ * defines.
  */
 #ifndef TESTS_UNIT_SA_WIRE_H
 #define TESTS_UNIT_SA_WIRE_H
@@ -9,7 +10,7 @@
 
 #define SENT_MAX 1024
 
-/* What was sent, in order. */
+/* The sent MADs, in order. */
 struct sent {
 	struct sa_msg msg;
 	uint8_t mad[MAD_BYTES];
@@ -19,14 +20,14 @@ struct sent {
 extern struct sent sent[SENT_MAX];
 extern unsigned int n_sent;
 
-/** wire_clear() - nothing was sent yet */
+/** wire_clear() - drop the record */
 void wire_clear(void);
 
 /** wire_send() - for sa_flights_init() and sa_agent_init() */
 void wire_send(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms);
 
 /**
- * wire_answer() - the answer to the n-th question: the same record, with a LID in it
+ * wire_answer() - respond to the n-th request with the same record and a LID
  * @lid: DLID of a path, MLID of a group
  */
 void wire_answer(unsigned int n, uint16_t status, uint16_t lid, uint8_t mad[MAD_BYTES]);

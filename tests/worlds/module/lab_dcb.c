@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A kernel module that gives an interface the operations of dcb-ets(8), as no emulated card has
- * them. It configures the classes of the interface as ice, hns3 and ixgbe do, or with hw_only=1
- * those of an imagined hardware only, as mlx5 does.
+ * A kernel module that gives an interface the operations of dcb-ets(8), which no emulated card has.
+ * It configures the classes of the interface as ice, hns3 and ixgbe do, or with hw_only=1 those of
+ * an imagined hardware only, as mlx5 does.
  */
 #include <linux/dcbnl.h>
 #include <linux/module.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * server_run() for a cmportd that only tests talk to: it takes its directory, writes down in
- * SOCKET.seen what it was born with, and lets nobody in; if there is a SOCKET.slow, only after
- * longer than a client waits that sees nobody coming. Linked with main.c to a program that
- * test_spawn.c starts as the library starts the real one.
+ * server_run() of a cmportd for tests: it takes its directory, writes its initial state to
+ * SOCKET.seen, and accepts no client; with a file SOCKET.slow, it starts after the timeout of
+ * clients. Linked with main.c to a program that test_spawn.c starts as the library starts the real
+ * one.
  */
 #include "lib/portd/server/server.h"
 
@@ -56,7 +56,7 @@ static void write_status(FILE *to)
 	fclose(status);
 }
 
-/* A confined process cannot ask for all of it by system calls. */
+/* A confined process cannot get all of it by system calls. */
 static void write_standing(FILE *to)
 {
 	FILE *oom = fopen("/proc/self/oom_score_adj", "re"), *stat = fopen("/proc/self/stat", "re");
@@ -85,7 +85,7 @@ static int write_all(const char *path)
 	int fd;
 
 	snprintf(seen, sizeof(seen), "%s.seen", path);
-	/* A pipe whose reader has gone is an error; without O_NONBLOCK it would be waited for. */
+	/* Writing to a pipe without a reader fails; without O_NONBLOCK it might block. */
 	fd = open(seen, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	to = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!to)
@@ -102,7 +102,7 @@ static int write_all(const char *path)
 	return 0;
 }
 
-/* When a test has failed, its folder is removed and nobody ends what it started. */
+/* After a failed test, its folder is removed and its processes may still run. */
 static void let_nobody_in(int listening, const struct server_options *options)
 {
 	struct pollfd poll_fd[2] = { { .fd = listening, .events = POLLIN },
