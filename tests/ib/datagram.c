@@ -4,7 +4,7 @@
  * pair, as soon as there is one. Run by programs.py on a soft fabric.
  *
  *   datagram ADDRESS          waits for a request and accepts it
- *   datagram ADDRESS SERVER   asks
+ *   datagram ADDRESS SERVER   requests the service
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,9 +6,9 @@
 #include <sys/types.h>
 
 /**
- * steps_begin() - a child that is to run a function under PTRACE_SINGLESTEP
+ * steps_begin() - start a child that runs a function under PTRACE_SINGLESTEP
  *
- * It stops before. Where processes cannot be traced it exits with 77 instead, in a build with a
+ * It is stopped before the function. Where processes cannot be traced it exits with 77 instead, in a build with a
  * sanitizer after it has run the function.
  */
 pid_t steps_begin(void (*run)(void));

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Everything that can happen to the connection on a rig: see inputs.h.
- */
+/* All inputs of the connection on a rig: see inputs.h. */
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/test.h"
 
@@ -27,7 +25,7 @@ static void req_stale(struct rig *rig, int unused)
 	rig_hear(rig, &msg);
 }
 
-/* The REP of another connection, which is established. */
+/* The REP of another, established connection. */
 static void rep_known(struct rig *rig, int unused)
 {
 	struct cm_msg msg = rig_msg(rig, CM_ATTR_REP);
@@ -38,7 +36,7 @@ static void rep_known(struct rig *rig, int unused)
 	rig_hear(rig, &msg);
 }
 
-/* A REP with the queue pair of another connection, which is established. */
+/* A REP with the queue pair of another, established connection. */
 static void rep_stale(struct rig *rig, int unused)
 {
 	struct cm_msg msg = rig_msg(rig, CM_ATTR_REP);
@@ -66,7 +64,9 @@ static void rej(struct rig *rig, int reason)
 	rig_hear(rig, &msg);
 }
 
-/* The peer gives up: it knows our REP's id no more than we know its REQ's. */
+/*
+ * The peer gives up: it knows our comm id of the REP no better than we know its comm id of the REQ.
+ */
 static void rej_timeout(struct rig *rig, int unused)
 {
 	struct cm_msg msg = rig_msg(rig, CM_ATTR_REJ);
@@ -86,7 +86,7 @@ static void timer(struct rig *rig, int unused)
 	rig_timer(rig);
 }
 
-/* Nobody answers, until something gives. */
+/* No answer arrives until something gives up. */
 static void spent(struct rig *rig, int unused)
 {
 	enum cm_state state = rig_state(rig);
@@ -99,7 +99,7 @@ static void spent(struct rig *rig, int unused)
 
 static const struct {
 	const char *name;
-	void (*happen)(struct rig *rig, int arg); /* NULL: a call, and its verb is arg */
+	void (*happen)(struct rig *rig, int arg); /* NULL: a call, whose verb is arg */
 	int arg;
 } inputs[] = {
 	{ "local REQ", NULL, CM_CALL_REQ },

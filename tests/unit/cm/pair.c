@@ -184,7 +184,7 @@ static void behave(struct pair_end *end, enum cm_report_kind kind)
 	if (kind == CM_REPORT_RESPONSE || kind == CM_REPORT_ESTABLISHED)
 		leave(end);
 	if (kind == CM_REPORT_DISCONNECTED)
-		pair_call(end, CM_CALL_DREP); /* EINVAL if it was us who disconnected */
+		pair_call(end, CM_CALL_DREP); /* EINVAL if this side disconnected */
 }
 
 static void hand_over(struct pair_host *host, const struct cm_report *report)
@@ -326,7 +326,7 @@ static bool expire(struct pair *pair)
 	return true;
 }
 
-/* Return: false if nothing is left to happen. */
+/* Return: false if nothing is left to do. */
 static bool turn(struct pair *pair)
 {
 	struct cm_time timer = cm_time_earlier(cm_core_deadline(&pair->host[0].core),

@@ -40,7 +40,7 @@ enum cm_state rig_state(const struct rig *rig)
 	return node ? container_of(node, struct cm_conn, by_local)->state : RIG_GONE;
 }
 
-/* --- what is said -------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 static struct cm_msg our_req(const struct rig *rig)
 {
@@ -98,7 +98,7 @@ static struct cm_msg our_sidr_rep(const struct rig *rig)
 	return msg;
 }
 
-/* Return: false for verbs that go without. */
+/* Return: false for verbs without a message. */
 static bool our_msg(const struct rig *rig, enum cm_event verb, struct cm_msg *ret)
 {
 	if (verb == CM_CALL_REQ)
@@ -261,9 +261,9 @@ bool rig_timer(struct rig *rig)
 	return was_due;
 }
 
-/* --- getting there ------------------------------------------------------- */
+/* --- reaching a state ---------------------------------------------------- */
 
-/* The last step into a state, and where it starts from; no name: there is no way. */
+/* The last step to a state, and the state before it; without a name there is no step. */
 struct way {
 	enum cm_state from;
 	const char *input;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One core on a rig: a test plays the caller, the peer and the clock, and looks at what comes out.
- * For tests of single steps; two cores that talk to each other are in pair.h.
+ * One core on a rig: a test acts as the caller, the peer and the clock, and checks the effects. For
+ * tests of single steps; pair.h has two cores.
  */
 #ifndef TESTS_UNIT_CM_RIG_H
 #define TESTS_UNIT_CM_RIG_H
@@ -16,7 +16,7 @@
 #define RIG_PEER_PSN  0x00bbbb
 #define RIG_QKEY      0x01234567
 
-/* Where a connection went that its core does not know any more. */
+/* The state of a connection that its core has freed. */
 #define RIG_GONE CM_N_STATES
 
 struct rig {
@@ -26,15 +26,15 @@ struct rig {
 	struct mad_path path; /* to and from the peer */
 	struct cm_time now;
 	uint32_t our_qpn;
-	uint32_t peer_comm_id; /* what the peer calls its half ... */
+	uint32_t peer_comm_id; /* the peer's comm id ... */
 	uint32_t peer_qpn;     /* ... and its queue pair */
 
-	/* If set, called around each step: for the test of what a step may not do. */
+	/* Called around each step if set, to check what a step must not do. */
 	void (*in_step)(bool begins);
 
-	struct cm_conn *conn;  /* under test; NULL when destroyed */
+	struct cm_conn *conn;  /* under test; NULL once destroyed */
 	uint32_t comm_id;      /* its comm id, also after it was destroyed */
-	struct cm_effects out; /* of the last step */
+	struct cm_effects out; /* of the latest step */
 	char sent[CM_SENDS_MAX * 32];
 	char reported[CM_REPORTS_MAX * 32];
 };
@@ -42,41 +42,42 @@ struct rig {
 /** rig_init() - a core with one port and one service, and no connection. */
 void rig_init(struct rig *rig);
 
-/** rig_fini() - free the core; destroys nothing first. */
+/** rig_fini() - free the core, with its connections. */
 void rig_fini(struct rig *rig);
 
 /**
  * rig_reach() - bring a new connection into a state, by legal steps only
- * @state:   where to
- * @passive: as the side that accepts; IDLE is then what follows TIMEWAIT
+ * @state:   the state
+ * @passive: as the accepting side, where IDLE is the state after TIMEWAIT
  */
 void rig_reach(struct rig *rig, enum cm_state state, bool passive);
 
-/** rig_can_reach() - whether a state is one of the active or of the passive side. */
+/** rig_can_reach() - return whether a state exists on the active or the passive side. */
 bool rig_can_reach(enum cm_state state, bool passive);
 
 /** rig_state() - the state of the connection under test, RIG_GONE if it was freed. */
 enum cm_state rig_state(const struct rig *rig);
 
-/** rig_call() - the caller wants something, with usual arguments. Return: as cm_core_call(). */
+/** rig_call() - make a call with usual arguments. Return: as cm_core_call(). */
 int rig_call(struct rig *rig, enum cm_event verb);
 
 /** rig_msg() - a message as the peer of the connection under test would send it. */
 struct cm_msg rig_msg(const struct rig *rig, enum cm_attr attr);
 
-/** rig_hear() - the peer's message arrives. */
+/** rig_hear() - deliver a message of the peer. */
 void rig_hear(struct rig *rig, const struct cm_msg *msg);
 
 /** rig_timer() - wait for the next deadline. Return: false if there is none. */
 bool rig_timer(struct rig *rig);
 
-/** rig_establish_other() - a second connection to the same peer, with the given ids, on the side.
+/**
+ * rig_establish_other() - establish a second connection to the same peer, with the given ids.
  *
  * Return: that connection; it is ESTABLISHED, and not the one under test.
  */
 struct cm_conn *rig_establish_other(struct rig *rig, uint32_t peer_comm_id, uint32_t peer_qpn);
 
-/** rig_said() - the @i-th message of the last step, decoded. */
+/** rig_said() - the @i-th message of the latest step, decoded. */
 struct cm_msg rig_said(const struct rig *rig, unsigned int i);
 
 /** rig_sent() - the messages of the last step as text: "REJ(REP) 10, DREQ". */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What every test program's main() does: run one suite and say by the exit status how it went.
- */
+/* The main() of every test program: runs one suite, and returns its result as exit status. */
 #ifndef TESTS_UNIT_CM_RUN_H
 #define TESTS_UNIT_CM_RUN_H
 

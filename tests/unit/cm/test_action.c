@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm/action.c: what a connection remembers of what was said, for the queue pair and for later
- * messages; what it fills into its own; how long it waits.
+ * cm/action.c: values that a connection stores from messages, for the queue pair and later
+ * messages; values of its own messages; and timeouts.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,11 +26,11 @@ static uint64_t ms_to_deadline(void)
 	return (cm_core_deadline(&rig.core).ns - rig.now.ns) / CM_NS_PER_MS;
 }
 
-/* --- what is remembered -------------------------------------------------- */
+/* --- stored values ------------------------------------------------------- */
 
 FIXTURE(set_up, tear_down);
 
-/* Depths are swapped: what the peer initiates, we respond to. */
+/* Depths are swapped: requests that the peer initiates are served here. */
 TEST(passive_side_remembers_the_req)
 {
 	struct cm_conn *conn;
@@ -77,7 +77,7 @@ TEST(active_side_remembers_its_req)
 	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
 }
 
-/* Retries are its own, RNR retries the REP's; the ACK delay of the peer counts from now on. */
+/* Retries are its own, RNR retries the REP's; the peer's ACK delay is included from now on. */
 TEST(active_side_remembers_the_rep)
 {
 	rig_reach(&rig, CM_REP_RCVD, false);
@@ -129,7 +129,7 @@ TEST_LOOP(queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time, 
 	ck_assert_uint_eq(rig.conn->local_ack_timeout, timeout[_i]);
 }
 
-/* --- what is said -------------------------------------------------------- */
+/* --- sent values --------------------------------------------------------- */
 
 TEST(req_bears_our_comm_id_and_guid)
 {
@@ -265,9 +265,11 @@ TEST(message_that_came_in_is_handed_on)
 	ck_assert_ptr_eq(rig.out.report[0].conn, rig.conn);
 }
 
-/* Seed 1456 of the simulator: REJ was lost, the second REQ had the comm id of the first, and the
- * peer answered it with what it had meant for the first. Both were ESTABLISHED, with queue pairs
- * that did not belong together, and no DREQ was ever understood. */
+/*
+ * Seed 1456 of the simulator: REJ was lost, the second REQ had the comm id of the first, and the
+ * peer answered it as the first. Both were ESTABLISHED with queue pairs of different connections,
+ * and no DREQ matched.
+ */
 TEST(connection_that_is_done_cannot_ask_again)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
@@ -277,9 +279,9 @@ TEST(connection_that_is_done_cannot_ask_again)
 	ck_assert_str_eq(rig_sent(&rig), "");
 }
 
-/* --- how long it waits --------------------------------------------------- */
+/* --- timeouts ------------------------------------------------------------ */
 
-/* A peer that waits 2^t, n + 1 times, for our REP. */
+/* The time of a peer that waits 2^t, n + 1 times, for our REP. */
 static const struct {
 	uint8_t response_timeout, retries;
 	uint64_t give_up_ms;
@@ -396,7 +398,7 @@ TEST_LOOP(timewait_lasts_as_long_as_the_queue_pair_timeout, 0, 2)
 	ck_assert_uint_eq(ms_to_deadline(), 2048);
 }
 
-/* 2^31, which is what a REQ can say, are 2.4 hours. */
+/* The maximum of a REQ, 2^31, is 2.4 hours. */
 TEST(peer_cannot_make_timewait_longer_than_69_seconds)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);

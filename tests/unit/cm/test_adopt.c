@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection that another core takes over to end it: in each state its peer must hear what its
- * own core would have said.
+ * A connection that another core takes over to end it: in each state its peer must get the messages
+ * that its own core would have sent.
  */
 #include <string.h>
 
@@ -11,10 +11,10 @@
 
 static struct rig rig;
 
-/* Who adopts: another process, so another core, and another name for the same port. */
+/* The adopting core: that of another process, with another handle of the same port. */
 static struct cm_core heir;
 static struct cm_port heirs_port;
-static struct cm_effects heard; /* of the heir's last step */
+static struct cm_effects heard; /* of the adopting core's latest step */
 
 static void set_up(void)
 {
@@ -147,7 +147,7 @@ TEST(disconnect_on_its_way_is_sent_again)
 	ck_assert_str_eq(end(adopt()), "DREQ");
 }
 
-/* --- until it is over ---------------------------------------------------- */
+/* --- until the end ------------------------------------------------------- */
 
 TEST(dreq_is_repeated_until_it_is_answered)
 {
@@ -177,7 +177,7 @@ TEST(nothing_is_left_of_a_rejected_request)
 			  0);
 }
 
-/* --- names --------------------------------------------------------------- */
+/* --- ids ----------------------------------------------------------------- */
 
 TEST(adopted_connection_keeps_its_comm_id)
 {
@@ -230,7 +230,7 @@ TEST_LOOP(adopted_connection_is_what_it_was, 0, N_ALIVE)
 	ck_assert_mem_eq(&after.path.dgid, &before.path.dgid, sizeof(after.path.dgid));
 }
 
-/* Who repeats a lookup must not be taken for another. */
+/* A retransmitted lookup must not be taken for another one. */
 TEST(adopted_lookup_is_known_by_its_peer)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
@@ -255,7 +255,7 @@ TEST(adopted_connection_has_the_owner_it_was_given)
 	ck_assert_ptr_eq(cm_core_adopt(&heir, &record, &heirs_port, &rig)->owner, &rig);
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all states ---------------------------------------------------------- */
 
 static void count(struct cm_conn *conn, void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cells of the state machine's table, written down a second time: where each leads, and which
- * are empty, so that a call is EINVAL and a message is counted and dropped. What is said and
- * reported on the way is in test_fsm.c.
+ * The cells of the state machine's table, written independently: the next state of each, and the
+ * empty ones, where a call fails with EINVAL and a message is counted and dropped. test_fsm.c tests
+ * messages and reports.
  */
 #include "cm/fsm.h"
 #include "tests/unit/test.h"

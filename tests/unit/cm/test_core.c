@@ -89,7 +89,7 @@ TEST(comm_ids_of_two_lives_differ)
 
 /* --- memory -------------------------------------------------------------- */
 
-/* As when cm_core_reserve() has failed. */
+/* As after a failed cm_core_reserve(). */
 static void hear_without_memory(const struct cm_msg *msg)
 {
 	uint8_t mad[MAD_BYTES];
@@ -154,7 +154,7 @@ TEST(memory_of_many_connections_is_given_back)
 	ck_assert_uint_eq(rig.core.n_spare, count_spare());
 }
 
-/* Every state, abandoned: the address sanitizer sees to the rest. */
+/* Connections in every state are freed; the address sanitizer detects leaks. */
 TEST_LOOP(core_frees_connections_in_every_state, 0, 2 * CM_N_STATES)
 {
 	if (rig_can_reach((enum cm_state)(_i / 2), _i & 1))
@@ -359,7 +359,7 @@ TEST(service_that_two_listen_on_outlives_one)
 	cm_core_unserve(&rig.core, &second);
 }
 
-/* --- the ends of the table ----------------------------------------------- */
+/* --- first and last bucket ----------------------------------------------- */
 
 static void forget_one(struct cm_conn *conn, void *n)
 {
@@ -367,7 +367,7 @@ static void forget_one(struct cm_conn *conn, void *n)
 	++*(int *)n;
 }
 
-/* One connection, in the first or in the last bucket; the table is as small as it can be. */
+/* One connection, in the first or in the last bucket; the table has its minimum size. */
 static void fill_bucket(struct cm_core *core, bool last)
 {
 	size_t bucket = last ? core->by_local.table.n_buckets - 1 : 0;
@@ -392,7 +392,7 @@ TEST_LOOP(first_and_last_bucket_are_looked_at, 0, 2)
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
 
-#ifdef __GLIBC__ /* says what is allocated */
+#ifdef __GLIBC__ /* reports allocated bytes */
 TEST(memory_of_many_connections_comes_back)
 {
 	size_t before = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm/demux.c: which connection a message means, what nobody's messages are answered with, and what
- * is not for us. Then the ids and reasons in what a connection says itself.
+ * cm/demux.c: the connection of a message, answers to messages without a connection, and messages
+ * that are not for this host. Then the ids and reasons in messages of a connection.
  */
 #include <string.h>
 
@@ -134,7 +134,7 @@ TEST(sidr_req_is_told_that_there_is_no_such_service)
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
 
-/* --- nobody's ------------------------------------------------------------ */
+/* --- messages without a connection --------------------------------------- */
 
 static const enum cm_attr dropped[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ,
 					CM_ATTR_MRA };
@@ -151,7 +151,7 @@ TEST_LOOP(message_for_nobody_is_dropped, 0, 5)
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
 
-/* RTU, DREP, REJ and MRA are for a pair of ids. */
+/* RTU, DREP, REJ and MRA need a pair of ids. */
 TEST_LOOP(message_with_another_comm_id_of_the_peer_is_dropped, 0, 5)
 {
 	struct cm_msg msg;
@@ -258,7 +258,7 @@ TEST_LOOP(garbage_is_counted_and_dropped, 0, sizeof(garbage) / sizeof(garbage[0]
 	assert_nothing_but(CM_COUNT_MALFORMED, CM_REQ_SENT);
 }
 
-/* --- the same and the stale ---------------------------------------------- */
+/* --- Within an InfiniBand subnet there is no GRH, so no GID to compare. --- */
 
 TEST(same_ids_from_another_host_are_another_connection)
 {
@@ -318,7 +318,7 @@ TEST(stale_rep_is_refused_and_the_old_connection_disconnected)
 	ck_assert_uint_eq(rig_said(&rig, 1).dreq.remote_comm_id, 0x70009999);
 }
 
-/* A REP that means nothing must not take down another connection on the way. */
+/* A REP without effect must not end another connection. */
 TEST(stale_rep_for_a_rejected_request_does_no_harm)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
@@ -356,14 +356,14 @@ struct rej_case {
 	bool passive;
 	uint8_t message;
 	uint16_t reason;
-	bool has_remote_id; /* ours */
-	bool has_local_id;  /* the peer's */
+	bool has_remote_id; /* of this side */
+	bool has_local_id;  /* of the peer */
 	bool has_guid;
 	bool heard;
 };
 
 static const struct rej_case rejs[] = {
-	/* To a REQ: the peer needs to have no id, and we know none of it. */
+	/* Rejects a REQ: the peer needs no id, and we do not know it. */
 	{ CM_REQ_SENT, false, 0, 8, true, false, false, true },
 	{ CM_REQ_SENT, false, 0, 28, true, true, false, true },
 	{ CM_MRA_REQ_RCVD, false, 0, 28, true, true, false, true },
@@ -371,14 +371,14 @@ static const struct rej_case rejs[] = {
 	{ CM_REQ_SENT, false, 2, 28, true, true, false, false },
 	{ CM_REQ_SENT, false, 2, 28, true, false, false, true },
 	{ CM_REP_RCVD, false, 0, 28, true, true, false, false },
-	/* To anything else: both ids count. */
+	/* Rejects any other message: both ids count. */
 	{ CM_REP_SENT, true, 1, 28, true, true, false, true },
 	{ CM_REP_SENT, true, 2, 28, true, true, false, true },
 	{ CM_REP_SENT, true, 1, 28, true, false, false, false },
 	{ CM_REP_SENT, true, 1, 28, false, true, false, false },
 	{ CM_REP_SENT, true, 0, 28, true, true, false, false },
 	{ CM_ESTABLISHED, false, 2, 28, true, true, false, true },
-	/* Reason 4: the peer's id and its GUID, and nothing else. */
+	/* Reason 4: only the peer's id and its GUID count. */
 	{ CM_REQ_RCVD, true, 2, 4, false, true, true, true },
 	{ CM_REP_SENT, true, 2, 4, false, true, true, true },
 	{ CM_REP_SENT, true, 0, 4, false, true, true, true },

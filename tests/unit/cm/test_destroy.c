@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One end of a connection is destroyed, in each of its states: what the other side gets to hear,
- * and what becomes of the rest.
+ * One end of a connection is destroyed, in each of its states: messages to the other side, and its
+ * next states.
  */
 #include "tests/unit/cm/pair.h"
 #include "tests/unit/test.h"
@@ -18,7 +18,7 @@ static void tear_down(void)
 	pair_fini(&pair);
 }
 
-/* What the callers do, and what the wire carries between it, until one end is destroyed. */
+/* Calls of both sides, and messages between them, until one end is destroyed. */
 #define C PAIR_CLIENT
 #define S PAIR_SERVER
 
@@ -32,8 +32,8 @@ static const struct destroyed {
 	enum cm_state state;
 	unsigned int n_before;
 	struct said before[4];
-	const char *chart; /* from then on */
-	const char *other; /* the other caller's diary */
+	const char *chart; /* the messages from then on */
+	const char *other; /* the reports to the other caller */
 } destroyed[] = {
 	/* clang-format off */
 	{ C, CM_REQ_SENT, 0, { { 0 } },
@@ -144,7 +144,7 @@ TEST(orphan_does_not_make_a_new_connection_stale)
 {
 	pair_connect(&pair);
 	pair_run(&pair);
-	pair.host[PAIR_CLIENT].dead = true; /* its DREP never comes */
+	pair.host[PAIR_CLIENT].dead = true; /* its DREP is never sent */
 	pair_call(pair_end(&pair, PAIR_SERVER, 0), CM_CALL_DESTROY);
 	pair_restart(&pair.host[PAIR_CLIENT]);
 	pair.host[PAIR_CLIENT].dead = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whole exchanges between two hosts, as sequence charts: the sunny path, then each message lost,
- * repeated or late, then hosts that die, restart or change their mind.
+ * Whole exchanges between two hosts, as sequence charts: without faults, then with each message
+ * lost, duplicated or late, then with hosts that die, restart or reject late.
  */
 #include <errno.h>
 
@@ -57,7 +57,7 @@ static void assert_both_disconnected(void)
 	ck_assert_log(server_end(), "REQUEST, ESTABLISHED, DISCONNECTED, TIMEWAIT_EXIT");
 }
 
-/* --- sunny --------------------------------------------------------------- */
+/* --- without faults ------------------------------------------------------ */
 
 FIXTURE(set_up, tear_down);
 
@@ -125,7 +125,7 @@ TEST(lost_req_is_sent_again)
 	assert_both_established();
 }
 
-/* The server repeats its REP when its own time comes, not when the REQ does. */
+/* The server retransmits its REP after its own timeout, not on a duplicate REQ. */
 TEST(lost_rep_is_recovered_by_a_second_rep)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_REP, 1, PAIR_DROP);
@@ -207,7 +207,7 @@ TEST(lost_rej_of_a_request_lets_the_server_decide_again)
 	ck_assert_log(client_end(), "REJECTED");
 }
 
-/* --- twice --------------------------------------------------------------- */
+/* --- duplicates ---------------------------------------------------------- */
 
 static const struct {
 	enum pair_side from;
@@ -231,7 +231,7 @@ TEST_LOOP(message_that_comes_twice_counts_once, 0, sizeof(doubles) / sizeof(doub
 	assert_both_disconnected();
 }
 
-/* --- slow ---------------------------------------------------------------- */
+/* --- slow hosts ---------------------------------------------------------- */
 
 TEST(slow_server_asks_for_patience_when_the_req_is_repeated)
 {
@@ -289,7 +289,7 @@ TEST(slow_client_asks_for_patience_when_the_rep_is_repeated)
 	assert_both_established();
 }
 
-/* --- crossing ------------------------------------------------------------ */
+/* --- crossing messages --------------------------------------------------- */
 
 TEST(crossing_dreqs_disconnect_both_once)
 {
@@ -328,7 +328,7 @@ TEST(dreq_overtakes_the_rtu)
 	ck_assert_log(server_end(), "REQUEST, DISCONNECTED, TIMEWAIT_EXIT");
 }
 
-/* --- dead ---------------------------------------------------------------- */
+/* --- dead hosts ---------------------------------------------------------- */
 
 TEST(dead_server_is_unreachable_after_50_seconds)
 {
@@ -371,9 +371,9 @@ TEST(late_rep_to_a_client_that_gave_up_is_dropped)
 	ck_assert_log(server_end(), "REQUEST, UNREACHABLE -110");
 }
 
-/* --- restarted ----------------------------------------------------------- */
+/* --- restarted hosts ----------------------------------------------------- */
 
-/* The client comes again with the same queue pair number, as a fresh process does. */
+/* The client restarts with the same queue pair number, as a new process does. */
 static void restart_client_and_connect(void)
 {
 	connect_and_run();

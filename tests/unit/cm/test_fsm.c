@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm/fsm.c, held against a second, independent writing of the protocol: for every state and all
- * that can happen in it, what comes next, what is sent and what the caller is told. What has no
- * row here must be refused (a call) or come to nothing (all else).
+ * cm/fsm.c, compared with an independent version of the protocol: for every state and input, the
+ * next state, the messages and the reports. An input without a row must fail (a call) or have no
+ * effect (all others).
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +37,9 @@ static const struct row rows[] = {
 	{ CM_REQ_SENT, "REP stale",     CM_REQ_SENT,     "REJ(REP) 10, DREQ", "" },
 	{ CM_REQ_SENT, "REJ",           CM_IDLE,         "",                  "REJECTED" },
 	{ CM_REQ_SENT, "REJ 10",        CM_TIMEWAIT,     "",                  "REJECTED" },
-	/* The peer's comm id is not known yet, so the DREQ is for nobody and is confirmed. */
+	/*
+	 * The peer's comm id is not known yet, so the DREQ matches no connection and is confirmed.
+	 */
 	{ CM_REQ_SENT, "DREQ",          CM_REQ_SENT,     "DREP",              "" },
 	{ CM_REQ_SENT, "timer",         CM_REQ_SENT,     "REQ",               "" },
 	{ CM_REQ_SENT, "spent",         CM_IDLE,         "",                  "UNREACHABLE -110" },
@@ -170,7 +172,7 @@ static const struct row rows[] = {
 	{ CM_SIDR_REQ_SENT, "SIDR_REP", CM_IDLE,         "",                  "ANSWERED" },
 	{ CM_SIDR_REQ_SENT, "timer",    CM_SIDR_REQ_SENT, "SIDR_REQ",         "" },
 	{ CM_SIDR_REQ_SENT, "spent",    CM_IDLE,         "",                  "UNREACHABLE -110" },
-	/* Of somebody else's. */
+	/* From another host. */
 	{ CM_SIDR_REQ_SENT, "SIDR_REQ", CM_SIDR_REQ_SENT, "",                 "REQUEST" },
 	{ CM_SIDR_REQ_SENT, "REQ",      CM_SIDR_REQ_SENT, "",                 "REQUEST" },
 	{ CM_SIDR_REQ_SENT, "REQ stale", CM_SIDR_REQ_SENT, "",                "REQUEST" },
@@ -188,7 +190,7 @@ static const struct row rows[] = {
 	{ CM_SIDR_REP_SENT, "REQ stale", CM_SIDR_REP_SENT, "",                "REQUEST" },
 };
 
-/* A lookup of the same peer never is about a connection, whatever state that is in. */
+/* A lookup of the same peer never belongs to a connection, whatever its state is. */
 static struct row beside = { .input = "SIDR_REQ", .sent = "", .reported = "REQUEST" };
 /* clang-format on */
 
@@ -212,14 +214,17 @@ static const char *state_name(enum cm_state state)
 	return state == RIG_GONE ? "gone" : cm_state_str(state);
 }
 
-/* What had a connection cannot ask for another. IDLE on the passive side is what comes after it. */
+/*
+ * A used connection cannot request another one. IDLE on the passive side is the state after the
+ * end.
+ */
 static bool asks_again(enum cm_state from, bool passive, const char *input)
 {
 	return from == CM_IDLE && passive &&
 	       (!strcmp(input, "local REQ") || !strcmp(input, "local SIDR_REQ"));
 }
 
-/* Calls are not counted; a message that comes to nothing is, once. */
+/* Calls are not counted; a message without effect is, once. */
 static uint64_t sum_of_counters(const struct rig *rig)
 {
 	uint64_t sum = 0;
@@ -271,7 +276,7 @@ static void do_side(enum cm_state from, bool passive, const char *input)
 
 TIME_LIMIT_S(60);
 
-/* One case for each state and input, whether it has a row or not. */
+/* One case for each state and input, with or without a row. */
 TEST_LOOP(every_input_does_in_every_state_what_the_protocol_says, 0, CM_N_STATES *n_inputs())
 {
 	enum cm_state from = (enum cm_state)(_i / n_inputs());
@@ -291,7 +296,7 @@ TEST_LOOP(every_row_is_of_a_known_input_and_there_is_no_second, 0, N_ROWS)
 }
 
 /* clang-format off */
-/* Where we differ from the kernel's connection manager on purpose: what it does, and why not we. */
+/* Intended differences from the kernel's connection manager: its behaviour, and the reason. */
 static const struct {
 	enum cm_state from;
 	const char *input;
@@ -369,7 +374,7 @@ TEST(the_rows_walk_every_edge_of_the_table)
 	}
 }
 
-/* Return: what a call sends that comes with a message, or 0. */
+/* Return: the message that a call sends, or 0. */
 static uint16_t attr_of(enum cm_event call)
 {
 	static const uint16_t attrs[CM_N_EVENTS] = {
@@ -393,7 +398,7 @@ static void step_alone(struct rig *rig, enum cm_event event)
 	};
 	struct cm_conn before;
 
-	rig->conn->port = &rig->port; /* as all have that are found by a message */
+	rig->conn->port = &rig->port; /* as for all connections that are found by a message */
 	before = *rig->conn;
 	if (attr_of(event)) {
 		args.msg = &out;
@@ -411,7 +416,7 @@ static void step_alone(struct rig *rig, enum cm_event event)
 	ck_assert_uint_eq(rig->out.n_sends + rig->out.n_reports, 0);
 }
 
-/* A reader of messages has the record of a connection, and no core. */
+/* A reader of captures has the record of a connection, but no core. */
 TEST_LOOP(a_record_moves_as_its_connection_would, 0, CM_N_STATES *CM_N_EVENTS)
 {
 	enum cm_state state = (enum cm_state)(_i / CM_N_EVENTS);

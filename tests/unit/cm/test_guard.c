@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm/guard.c over a table that is no core's: two connections in plain variables. Which of them a
- * message names, and what it means there.
+ * cm/guard.c with two connections in plain variables instead of a core's table: the connection that
+ * a message names, and its event.
  */
 #include <string.h>
 
 #include "cm/guard.h"
 #include "tests/unit/test.h"
 
-#define NEW_ID	  0x11 /* its REQ is out, and not answered */
+#define NEW_ID	  0x11 /* its REQ is not answered yet */
 #define OLD_ID	  0x22 /* it is established */
-#define PEERS_NEW 0x33 /* what the peer calls them */
+#define PEERS_NEW 0x33 /* the peer's comm ids */
 #define PEERS_OLD 0x44
 #define NEW_QPN	  0x55
 #define OLD_QPN	  0x66
-#define PEERS_QPN 0x77 /* of the established one */
+#define PEERS_QPN 0x77 /* of the established connection */
 #define PEER_GUID UINT64_C(0x0b0b0b0b0b0b0b0b)
 #define NOBODY	  0x99
 
@@ -82,13 +82,14 @@ static struct cm_msg msg_of(enum cm_attr attr, uint32_t local, uint32_t remote)
 	if (attr == CM_ATTR_REP)
 		msg.rep.local_ca_guid = PEER_GUID;
 	if (attr == CM_ATTR_SIDR_REQ)
-		msg.sidr_req.service_id = PEER_GUID; /* in the same place of the record */
+		msg.sidr_req.service_id =
+			PEER_GUID; /* a lookup has it at the same place of the record */
 	return msg;
 }
 
 /*
- * The value is what this kind of message has besides its ids: the queue pair of a REQ, REP or
- * DREQ, what a MRA or REJ answers; and the reason of a REJ.
+ * The value besides the ids of a message: the queue pair of a REQ, REP or DREQ, the message that a
+ * MRA or REJ answers; and the reason of a REJ.
  */
 static const struct {
 	enum cm_attr attr;
@@ -175,8 +176,8 @@ TEST_LOOP(message_means_one_event_of_one_connection, 0, N_CASES)
 		ck_assert_int_eq(found.why, cases[_i].why);
 }
 
-/* By its own ids a stranger finds nothing here: that is for the look-ups to see to. */
-/* What finds a connection by the peer's ids knows the peer; what finds it by ours has to ask. */
+/* Messages of another host find nothing here by its own ids: the lookups ensure that. */
+/* A connection found by the peer's ids has that peer; one found by our ids must be compared. */
 TEST_LOOP(stranger_who_names_our_id_is_not_heard, 0, 6)
 {
 	static const enum cm_attr attrs[] = { CM_ATTR_REP, CM_ATTR_RTU,	 CM_ATTR_MRA,
@@ -196,7 +197,7 @@ TEST(lookup_is_answered_by_who_was_asked)
 	ck_assert_int_eq(found.why, CM_COUNT_ALIEN);
 }
 
-/* --- what its sender did ------------------------------------------------- */
+/* --- the sender's events ------------------------------------------------- */
 
 TEST_LOOP(message_was_sent_with_one_call, 0, 11)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Comm ids out of lent blocks, and the word that one is free again.
- */
+/* Comm ids from lent blocks, and reports of freed ids. */
 #include <errno.h>
 #include <string.h>
 
@@ -39,7 +37,7 @@ static void destroy(struct cm_conn *conn)
 	cm_core_call(&rig.core, conn, CM_CALL_DESTROY, NULL, rig.now, &rig.out);
 }
 
-/* A connection's, which is destroyed at once. */
+/* The id of a connection, which is destroyed at once. */
 static uint32_t next_id(void)
 {
 	struct cm_conn *conn = new_conn();
@@ -54,7 +52,7 @@ static uint32_t block_of(uint32_t id)
 	return id - id % CM_ID_BLOCK;
 }
 
-/* Each id of the block comes once, and no other. */
+/* Each id of the block is used once, and no other. */
 static void assert_comes_once(uint32_t first)
 {
 	static bool seen[CM_ID_BLOCK];
@@ -212,7 +210,7 @@ static const struct {
 	uint32_t count;
 } not_blocks[] = {
 	{ FIRST, CM_ID_BLOCK / 2 }, { FIRST, CM_ID_BLOCK * 2 }, { FIRST, 0 },
-	{ FIRST + 1, CM_ID_BLOCK }, { SECOND, CM_ID_BLOCK }, /* lent already */
+	{ FIRST + 1, CM_ID_BLOCK }, { SECOND, CM_ID_BLOCK }, /* already lent */
 };
 
 TEST_LOOP(lending_anything_but_a_new_block_fails, 0, sizeof(not_blocks) / sizeof(not_blocks[0]))
@@ -223,7 +221,7 @@ TEST_LOOP(lending_anything_but_a_new_block_fails, 0, sizeof(not_blocks) / sizeof
 	ck_assert_uint_eq(cm_core_ids_left(&rig.core), CM_ID_BLOCK);
 }
 
-/* Nobody asks for another one then, however few ids are fresh. */
+/* No further block is requested then, however few unused ids are left. */
 TEST(block_beyond_the_last_is_too_many)
 {
 	for (uint32_t i = 1; i <= CM_ID_BLOCKS_MAX; i++)
@@ -262,7 +260,7 @@ TEST(another_block_helps_when_all_ids_are_in_use)
 	ck_assert_uint_eq(block_of(new_conn()->local_comm_id), SECOND);
 }
 
-/* --- free again ---------------------------------------------------------- */
+/* --- freed ids ----------------------------------------------------------- */
 
 static uint32_t released_id;
 static unsigned int n_released;

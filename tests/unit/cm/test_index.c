@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * cm/index.c: keys that differ in one member only, similar keys, and how many buckets they get.
- */
+/* cm/index.c: keys that differ in one member, similar keys, and the number of buckets. */
 #include <string.h>
 
 #include "cm/index.h"
@@ -125,7 +123,7 @@ TEST_LOOP(similar_keys_spread, 0, 7)
 	ck_assert_uint_le(longest_chain(), 12);
 }
 
-/* Two keys of one hash, which nobody can choose, and chance does not give in a test. */
+/* Two keys with one hash, which cannot be chosen, and do not occur by chance in a test. */
 TEST(key_counts_and_not_its_hash_alone)
 {
 	struct cm_node node = { 0 };
@@ -162,7 +160,7 @@ TEST(nothing_is_left_of_an_index)
 	ck_assert_uint_eq(other.table.n_buckets, 0);
 }
 
-/* Neighbours are found in one line of the cache. */
+/* Adjacent buckets share a cache line. */
 TEST(ids_in_a_row_are_side_by_side)
 {
 	for (uint32_t i = 0; i < 8000; i++) {

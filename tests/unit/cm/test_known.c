@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm/demux.c: which messages are those of a connection for sure, so that what they tell of the peer
- * besides may be believed (cm_effects.is_known).
+ * cm/demux.c: messages that certainly come from the peer of a connection, so that they prove facts
+ * about the peer (cm_effects.is_known).
  */
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/test.h"
@@ -73,7 +73,7 @@ TEST(a_message_with_another_id_of_either_side_is_not_known)
 	ck_assert(!is_known(msg));
 }
 
-/* It names one id, and anybody may choose that. */
+/* It names one id, which any host can choose. */
 TEST_LOOP(a_request_is_not_known_even_when_it_comes_again, CM_ATTR_SIDR_REQ, CM_ATTR_SIDR_REQ + 1)
 {
 	struct cm_msg msg = rig_msg(&rig, _i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lookups of datagram services (SIDR): first as charts between two hosts, then what a lookup is
- * known by, what its messages say, and what becomes of it.
+ * Lookups of datagram services (SIDR): first as charts between two hosts, then the keys of a
+ * lookup, the contents of its messages, and its end.
  */
 #include <string.h>
 
@@ -88,7 +88,7 @@ TEST(lookup_that_waits_for_its_answer_is_the_same_when_it_comes_again)
 	ck_assert_log(client_end(), "ANSWERED");
 }
 
-/* The kernel waits for 65.5 s, and a peer that is slow cannot ask for more. */
+/* The kernel waits for 65.5 s, and a slow peer cannot extend that. */
 TEST(lookup_that_nobody_answers_is_given_up_after_67_seconds)
 {
 	pair.host[PAIR_SERVER].dead = true;
@@ -109,7 +109,7 @@ TEST(destroyed_question_is_refused)
 	ck_assert_log(client_end(), "ANSWERED");
 }
 
-/* Nothing is remembered of an id that is gone: the lookup is a new one, as it is to the kernel. */
+/* Nothing is stored of a destroyed id: the lookup is a new one, as for the kernel. */
 TEST(answer_is_remembered_as_long_as_its_id)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_SIDR_REP, 1, PAIR_DROP);
@@ -133,7 +133,7 @@ TEST(requester_of_a_lookup_may_be_destroyed_silently)
 	ck_assert_uint_eq(pair.host[PAIR_CLIENT].core.count[CM_COUNT_UNKNOWN], 1);
 }
 
-/* --- one step at a time -------------------------------------------------- */
+/* --- single steps -------------------------------------------------------- */
 
 static struct rig rig;
 
@@ -204,7 +204,7 @@ TEST(answer_of_a_stranger_is_not_believed)
 	ck_assert_str_eq(cm_state_str(rig_state(&rig)), "SIDR_REQ_SENT");
 }
 
-/* The kernel, which looks at LIDs, drops the second one: on RoCE all LIDs are 0. */
+/* The kernel, which compares LIDs, drops the second one: on RoCE all LIDs are 0. */
 TEST(same_request_id_of_two_hosts_is_of_two_lookups)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
@@ -268,7 +268,7 @@ TEST(lookup_is_given_up_when_its_caller_wants)
 	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
 }
 
-/* --- taken over by another core ------------------------------------------ */
+/* --- adopted by another core --------------------------------------------- */
 
 static void adopt_and_destroy(struct cm_core *heir)
 {

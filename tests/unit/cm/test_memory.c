@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The core when there is no memory: what fails says so, and leaves everything as it was. Linked
- * with malloc and calloc wrapped, so that a test can make the nth allocation fail.
+ * The core when there is no memory: failures are reported, and change nothing. Linked with malloc
+ * and calloc wrapped, so that a test can make the nth allocation fail.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ void *__real_calloc(size_t n, size_t bytes);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
 
-/* Check itself allocates, so it is only in what is under test that allocations fail. */
+/* Check itself allocates, so allocations fail only in the code under test. */
 static bool counting;
 static unsigned int allocations_left;
 static unsigned int n_refused;
@@ -70,7 +70,7 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
-/* Four tables; the address sanitizer tells if one is left behind. */
+/* Four tables; the address sanitizer detects a leak. */
 TEST_LOOP(core_without_memory_does_not_begin, 0, 4)
 {
 	struct cm_core core;

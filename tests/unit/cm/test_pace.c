@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Requests and DREQs leave a few at a time: struct cm_pace.
- */
+/* Limits of outstanding requests and DREQs: struct cm_pace. */
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
@@ -21,7 +19,9 @@ static void tear_down(void)
 	rig_fini(&rig);
 }
 
-/* As many REQs as a port may have out, and one that waits. Return: the first. */
+/*
+ * Sends as many REQs as a port may have outstanding, and one more, which waits. Return: the first.
+ */
 static struct cm_conn *fill_port(void)
 {
 	struct cm_conn *first = NULL;
@@ -102,7 +102,7 @@ TEST(waiting_req_has_its_full_time_once_it_is_sent)
 	ck_assert_uint_eq(waiting->timer.deadline.ns, rig.now.ns + 1000 * CM_NS_PER_MS);
 }
 
-/* Return: the first of so many that one DREQ more has to wait. */
+/* Return: the first of so many connections that one more DREQ must wait. */
 static struct cm_conn *say_goodbyes(void)
 {
 	struct cm_conn *first = NULL;
@@ -217,7 +217,7 @@ TEST(reqs_that_wait_go_with_their_port)
 
 /* --- peers that do not answer ------------------------------------------------ */
 
-/* So many connections to so many dead peers end at once. */
+/* As many connections to as many dead peers end at once. */
 static void end_dead_rack(int n_conns, int n_peers)
 {
 	for (int i = 0; i < n_conns; i++) {
@@ -262,7 +262,7 @@ TEST(dead_peers_are_given_up_one_and_all)
 	ck_assert_uint_lt(rig.now.ns, 62000 * CM_NS_PER_MS);
 }
 
-/* --- peers that answer now and then -------------------------------------------- */
+/* --- peers that answer rarely -------------------------------------------------- */
 
 #define OTHER_HOST 99
 
@@ -302,7 +302,7 @@ static const struct {
 	{ CM_REQ_SENT, "REJ", 8000 },
 };
 
-/* Answers what was sent first, every 900 ms, so that the rest seems to be queued there. */
+/* Answers the oldest message every 900 ms, so that the rest seems to be queued there. */
 TEST_LOOP(peer_that_answers_now_and_then_holds_up_no_other, 0, 2)
 {
 	const struct cm_time begin = rig.now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A REQ that is not answered in time: its peer may be busy with others.
+ * An unanswered REQ, whose peer may be busy with others.
  *
  * After an answer with a round trip of 900 ms, an unanswered REQ is retransmitted two round trips
  * later, at 2700 ms.
@@ -43,7 +43,7 @@ static void hear_after_ms(struct cm_conn *conn, const char *input, unsigned int 
 	rig_input(&rig, input);
 }
 
-/* Return: when the next message leaves because of a timer, in ms after @since. */
+/* Return: when a timer sends the next message, in ms after @since. */
 static uint64_t repeated_after_ms(struct cm_time since)
 {
 	do
@@ -86,7 +86,7 @@ TEST_LOOP(nothing_is_repeated_while_its_receiver_answers_others, 0,
 	ck_assert_uint_eq(rig.conn->n_repeated, 1);
 }
 
-/* A REQ that leaves after @later_ms is refused 900 ms from now. */
+/* A REQ that is sent after @later_ms is rejected 900 ms from now. */
 static void hear_later_one(unsigned int later_ms)
 {
 	rig.now = cm_time_after(rig.now, later_ms * CM_NS_PER_MS);
@@ -194,7 +194,7 @@ TEST(nothing_is_known_of_a_peer_to_which_nothing_is_outstanding)
 	ck_assert_uint_eq(rig.core.peers.table.n_nodes, 0);
 }
 
-/* --- many that wait for one peer ----------------------------------------- */
+/* --- many messages to one peer ------------------------------------------- */
 
 static void ask_many(struct cm_conn *conn[], unsigned int n)
 {
@@ -252,7 +252,7 @@ static struct cm_conn *repeated_one(struct cm_conn *const conn[], unsigned int n
 	ck_abort_msg("none is repeated");
 }
 
-/* Return: when the @n-th repetition from now on leaves, in ms after @since. */
+/* Return: when the @n-th retransmission from now on is sent, in ms after @since. */
 static uint64_t nth_repeated_after_ms(unsigned int n, struct cm_time since)
 {
 	while (--n)
@@ -308,7 +308,7 @@ TEST(mra_does_not_say_that_what_was_sent_before_is_lost)
 	ck_assert_uint_eq(repeated_after_ms(start), 1900);
 }
 
-/* All were lost: the answer to the first repetition must not hold up that of the others. */
+/* All were lost: the answer to the first retransmission must not delay that of the others. */
 TEST(reply_to_a_repetition_does_not_delay_others)
 {
 	struct cm_time start = rig.now;
@@ -320,7 +320,10 @@ TEST(reply_to_a_repetition_does_not_delay_others)
 	ck_assert_uint_eq(repeated_after_ms(start), 1170);
 }
 
-/* Seven again, one after the other; the eighth is not of these; and then the rest at once. */
+/*
+ * Seven retransmissions, one after the other; the eighth message is another one; then the rest at
+ * once.
+ */
 TEST(peer_that_is_heard_again_is_given_time_again)
 {
 	struct cm_conn *conn[30];
@@ -336,14 +339,14 @@ TEST(peer_that_is_heard_again_is_given_time_again)
 	ck_assert_uint_eq(nth_repeated_after_ms(2, heard), 1010 + 28 * 16);
 }
 
-/* --- a storm: 500 requests at once to a server that has one thread -------------------------- */
+/* --- a storm: 500 requests at once to a server with one thread ------------------------------ */
 
 #define STORM 500
 
 static const struct {
-	unsigned int stall_ms; /* before it answers the first */
-	unsigned int each_ms;  /* and what it takes for each */
-	bool says_mra;	       /* to what is repeated meanwhile */
+	unsigned int stall_ms; /* time until it answers the first */
+	unsigned int each_ms;  /* and the time for each */
+	bool says_mra;	       /* in answer to retransmissions */
 	unsigned int n_repeated;
 } storms[] = {
 	{ 15, 15, false, 0 },

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * cm/retry.c: when a message is repeated and when it is given up; encoded times.
- */
+/* cm/retry.c: when a message is retransmitted and when it is given up; encoded times. */
 #include "cm/retry.h"
 #include "tests/unit/test.h"
 
 #define START_NS  UINT64_C(123456789)
-#define LIFE_TIME 18 /* of a RoCE path, as the kernel has it: 1024 ms */
+#define LIFE_TIME 18 /* of a RoCE path, as in the kernel: 1024 ms */
 
 static struct cm_time after_ms(uint64_t ms)
 {
@@ -23,7 +21,10 @@ static void init(struct cm_retry *retry, uint64_t give_up_ms)
 	cm_retry_init(retry, give_up_ms * CM_NS_PER_MS, after_ms(0));
 }
 
-/* Transmits until nothing more may be sent. Return: how often; *ret_end_ms is when it gave up. */
+/*
+ * Transmits until no retransmission is left. Return: the number; *ret_end_ms is the time of giving
+ * up.
+ */
 static unsigned int transmit_all(struct cm_retry *retry, uint64_t *ret_end_ms)
 {
 	struct cm_time now = after_ms(0);
@@ -139,7 +140,7 @@ TEST(endless_give_up_time_never_gives_up)
 
 static const struct {
 	struct cm_waits waits;
-	uint64_t expected_ms[5]; /* when each transmission is overdue */
+	uint64_t expected_ms[5]; /* due times of the retransmissions */
 } schedules[] = {
 	{ { 100, 100, 0 }, { 100, 200, 300, 400, 500 } },
 	{ { 100, 400, 0 }, { 100, 300, 700, 1100, 1500 } },
@@ -228,7 +229,7 @@ TEST(peer_cannot_ask_for_more_than_69_seconds)
 			  65536 + 2048);
 }
 
-/* Seed 1366 of the simulator: 16 transmissions within some milliseconds, and no peer. */
+/* Seed 1366 of the simulator: 16 transmissions within some milliseconds, without a peer. */
 TEST(patience_makes_nothing_come_sooner)
 {
 	struct cm_retry retry;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every way in which a wire can treat the first transmissions of a connection's life: each is
- * delivered, lost, duplicated or delayed past the next. Whatever it does, both callers must learn
- * how it ended, in a legal order, and nothing may remain.
+ * All combinations of faults in the first transmissions of a connection: each is delivered, lost,
+ * duplicated or delayed past the next. In any case, both callers must get a report of the end, in a
+ * legal order, and nothing may remain.
  */
 #include <string.h>
 
 #include "tests/unit/cm/pair.h"
 #include "tests/unit/test.h"
 
-/* A sanitizer makes each ten times as slow; the plain build has them all. */
+/* A sanitizer makes each run ten times as slow; the plain build has all of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define N_TRANSMISSIONS 4
-#define N_WAYS		256 /* PAIR_N_FATES to the power of N_TRANSMISSIONS */
+#define N_WAYS		256 /* N_TRANSMISSIONS-th power of PAIR_N_FATES */
 #else
 #define N_TRANSMISSIONS 6
 #define N_WAYS		4096
@@ -25,7 +25,7 @@ static bool is_one_of(const char *log, const char *const *legal)
 	return *legal;
 }
 
-/* Who destroys its end hears no more of it. A DREQ may overtake the RTU. */
+/* A caller that destroys its end gets no more reports. A DREQ may overtake the RTU. */
 static const char *const legal[2][PAIR_N_HASTES][4] = {
 	[PAIR_CLIENT] = {
 		[PAIR_STAYS] = { "RESPONSE, DISCONNECTED, TIMEWAIT_EXIT" },
@@ -43,8 +43,8 @@ static const char *const legal[2][PAIR_N_HASTES][4] = {
 };
 
 /*
- * A REQ that comes when the server's end is in TIMEWAIT or destroyed is taken for a new one, as
- * the kernel does; nobody answers that REP.
+ * A REQ that arrives when the server's end is in TIMEWAIT or destroyed is taken for a new one, as
+ * in the kernel; its REP gets no answer.
  */
 static const char *const ghost[] = { "REQUEST, UNREACHABLE -110", NULL };
 
@@ -82,7 +82,7 @@ static void live(int way, int hastes)
 
 TIME_LIMIT_S(120);
 
-/* From 1: somebody has to leave. */
+/* From 1: one side must disconnect. */
 TEST_LOOP(connect_and_leave_end_well_whatever_the_wire_does, 1, PAIR_N_HASTES *PAIR_N_HASTES)
 {
 	for (int way = 0; way < N_WAYS; way++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lookups of datagram services: what the question and the answer bear, field by field. The order
- * of things is in test_fsm.c and test_exchange.c.
+ * Lookups of datagram services: fields of the request and the response. test_fsm.c and
+ * test_exchange.c test their order.
  */
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/test.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random walks: calls, messages, broken messages and time, in any order. Nothing is expected but
- * that the core keeps its promises; assertions and sanitizers are what fails here. Then a host
- * that is connected to itself, where every message could be mistaken for the other end's.
+ * Random sequences of calls, messages, corrupted messages and time. Only assertions and sanitizers
+ * can fail here. Then a host that is connected to itself, where every message could be mistaken for
+ * the other end's.
  */
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/test.h"
 
-/* A sanitizer makes each ten times as slow; the plain build has them all. */
+/* A sanitizer makes each run ten times as slow; the plain build has all of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define N_WALKS 30
 #else
@@ -22,7 +22,7 @@ static const enum cm_attr attrs[] = {
 	CM_ATTR_DREQ, CM_ATTR_DREP, CM_ATTR_SIDR_REQ, CM_ATTR_SIDR_REP, CM_ATTR_LAP,
 };
 
-/* A message with some bits of its body turned over: mostly ids and flags, seldom private data. */
+/* Inverts some bits of a message's body: mostly ids and flags, rarely private data. */
 static void hear_broken(struct rig *rig)
 {
 	struct cm_msg msg = rig_msg(rig, attrs[random() % 10]);
@@ -36,8 +36,10 @@ static void hear_broken(struct rig *rig)
 	cm_core_input(&rig->core, &rig->port, &rig->path, mad, sizeof(mad), rig->now, &rig->out);
 }
 
-/* Each report must be of a connection that its caller still has, and that is in a state which
- * the report is about. */
+/*
+ * Each report must be about a connection that its caller still has, in a state that matches the
+ * report.
+ */
 static void check_reports(const struct rig *rig)
 {
 	static const unsigned int states[] = {
@@ -61,7 +63,7 @@ static void check_reports(const struct rig *rig)
 	}
 }
 
-/* Two inputs bring an established connection with them; here it may exist already. */
+/* Two inputs need an established connection; here it may exist already. */
 static bool may_happen(const struct rig *rig, const char *input)
 {
 	if (strcmp(input, "REP known") == 0 || strcmp(input, "REP stale") == 0)
@@ -126,9 +128,9 @@ TEST(port_can_go_whatever_has_happened)
 	}
 }
 
-/* --- a host that is its own peer ----------------------------------------- */
+/* --- a host connected to itself ------------------------------------------ */
 
-/* What the last step has sent arrives at once, one message at a time. */
+/* The messages of the latest step arrive at once, one at a time. */
 static void loop_back(struct rig *rig)
 {
 	struct cm_effects sent = rig->out;

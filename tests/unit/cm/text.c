@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a step did, as text: see text.h.
- */
+/* The effects of a step as text: see text.h. */
 #include "tests/unit/cm/text.h"
 #include "tests/unit/test.h"
 

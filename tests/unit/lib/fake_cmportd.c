@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A cmportd that does not exist, in place of the library's client of it: see fake_cmportd.h. */
+/* A fake cmportd, in place of the library's client of it: see fake_cmportd.h. */
 #include "tests/unit/lib/fake_cmportd.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ void fake_cmportd_says(const struct portd_record *record)
 	ck_assert_int_eq(eventfd_write(cmportd.fd, 1), 0);
 }
 
-/* A test may look while the thread that asked waits for the answer. */
+/* A test may check while the requesting thread waits for the response. */
 static unsigned int count_said(void)
 {
 	return __atomic_load_n(&cmportd.n_said, __ATOMIC_ACQUIRE);
@@ -78,7 +78,7 @@ static void keep_claim(enum portd_type type, const struct portd_claim *claim)
 	keep(&(struct portd_record){ .type = type, .claim = *claim });
 }
 
-/* --- coming and going ------------------------------------------------------ */
+/* --- start and end --------------------------------------------------------- */
 
 int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 		      struct portd_why *ret_why)
@@ -223,7 +223,7 @@ uint16_t portd_take_port(struct portd_client *of, uint16_t ps)
 	return cmportd.has_no_ports ? 0 : FAKE_FIRST_PORT + cmportd.n_ports++;
 }
 
-/* A port that is given back is a RELEASE with its number and without a claim. */
+/* Returning a port is a RELEASE with its number and without a claim. */
 bool portd_give_port(struct portd_client *of, uint16_t ps, uint16_t port)
 {
 	(void)of;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that does not exist: the calls of lib/portd/client/portd_client.h are defined here, in
- * place of the client's. It keeps all that the library says, in order, grants what it is asked for
- * unless the test has set an error, and says what the test has it say.
+ * A fake cmportd: the calls of lib/portd/client/portd_client.h are defined here, in place of the
+ * client's. It stores all records of the library in order, grants all requests unless the test has
+ * set an error, and sends records of the test.
  */
 #ifndef TESTS_UNIT_LIB_FAKE_CMPORTD_H
 #define TESTS_UNIT_LIB_FAKE_CMPORTD_H
@@ -12,56 +12,58 @@
 
 #define FAKE_SAID_MAX	1200
 #define FAKE_SAYS_MAX	8
-#define FAKE_HANDLE	3	/* of the first port that is opened */
-#define FAKE_FIRST_PORT 40000	/* of the ephemeral ones */
+#define FAKE_HANDLE	3	/* of the first opened port */
+#define FAKE_FIRST_PORT 40000	/* of the ephemeral ports */
 #define FAKE_FIRST_ID	0x10000 /* of the comm ids */
 #define FAKE_N_IDS	65536
 
 struct fake_cmportd {
-	/* What the library said. Records without a call of their own have the type of their
-	 * request. */
+	/*
+	 * Records of the library. Those without a call of their own have the type of their request.
+	 */
 	struct portd_record said[FAKE_SAID_MAX];
 	unsigned int n_said;
-	unsigned int n_left; /* of these; the rest is held for portd_send_held() */
+	unsigned int n_left; /* of these that were sent; the rest is held for portd_send_held() */
 	unsigned int n_sends;
 	unsigned int n_datagrams; /* of portd_try_data() */
 
-	/* What it answers: 0 or -errno. */
+	/* Results: 0 or -errno. */
 	int open_err, bind_err, listen_err, send_err, try_err, resume_err;
-	unsigned int n_busy; /* so often portd_try_data() finds no room */
+	unsigned int n_busy; /* number of times that portd_try_data() finds no room */
 	uint8_t n_handles;
-	uint16_t n_ports; /* ephemeral ones that were taken; those given back are not counted off */
+	uint16_t n_ports; /* ephemeral ports taken so far, including returned ones */
 	bool has_no_ports;
 	unsigned int n_leases; /* of comm ids */
 	uint32_t n_events;     /* of each port's device */
 
-	/* What it says when the engine asks. */
+	/* Results for the engine. */
 	struct portd_record says[FAKE_SAYS_MAX];
 	unsigned int n_says;
 	bool has_ended;
 
-	const char *reopened; /* the device whose port 1 the next cmportd opens anew; or NULL */
+	const char *reopened; /* the device whose port 1 the next cmportd reopens; or NULL */
 
-	void (*meanwhile)(const struct portd_record *record); /* before a record is kept; or NULL */
-	void (*opening)(void);				      /* before a port is opened; or NULL */
+	void (*meanwhile)(
+		const struct portd_record *record); /* before a record is stored; or NULL */
+	void (*opening)(void);			    /* before a port is opened; or NULL */
 	int fd;
 };
 
 extern struct fake_cmportd cmportd;
 
-/** fake_cmportd_begin() - one to which nothing was said. */
+/** fake_cmportd_begin() - start without records. */
 void fake_cmportd_begin(void);
 
-/** fake_cmportd_says() - portd_receive() will have this record; the descriptor is readable. */
+/** fake_cmportd_says() - have portd_receive() return this record; the descriptor is readable. */
 void fake_cmportd_says(const struct portd_record *record);
 
-/** fake_cmportd_count() - how many records of this type it was given. */
+/** fake_cmportd_count() - the number of records of this type from the library. */
 unsigned int fake_cmportd_count(enum portd_type type);
 
-/** fake_cmportd_last() - the last record of this type; there is one. */
+/** fake_cmportd_last() - the last record of this type, which must exist. */
 const struct portd_record *fake_cmportd_last(enum portd_type type);
 
-/** fake_cmportd_message() - the last CM message, which is of this kind. */
+/** fake_cmportd_message() - the last CM message, which must be of this kind. */
 struct cm_msg fake_cmportd_message(enum cm_attr kind);
 
 #endif

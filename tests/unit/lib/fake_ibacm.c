@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An ibacm that answers what the test says: see fake_ibacm.h. */
+/* A fake ibacm: see fake_ibacm.h. */
 #include "tests/unit/lib/fake_ibacm.h"
 
 struct fake_ibacm fake_ibacm;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of paths share: a device with two ports of InfiniBand, of which the second has a GID
+ * Shared by tests of paths: a device with two ports of InfiniBand, of which the second has a GID
  * and four LIDs.
  */
 #ifndef TESTS_UNIT_LIB_PATH_RIG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A room of lib/ alone: see rig.h. */
+/* A folder of lib/ alone: see rig.h. */
 #include "tests/unit/lib/rig.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ void *__wrap_pool_take(struct pool *pool)
 	return rig.has_no_memory ? NULL : __real_pool_take(pool);
 }
 
-/* --- what the engine calls ------------------------------------------------- */
+/* --- the upcalls ----------------------------------------------------------- */
 
 static int start(void)
 {
@@ -122,7 +122,7 @@ const struct engine_upcalls rig_reporting = {
 	.after_fork = do_nothing,
 };
 
-/* --- the host and its device ----------------------------------------------- */
+/* --- cmportd and its device ------------------------------------------------ */
 
 static union addr ip(uint32_t ip4, uint16_t port)
 {
@@ -172,7 +172,7 @@ static void plug_device(void)
 	ck_assert_int_eq(device_port_open(rig.device, 1, &rig.port), 0);
 }
 
-/* Aborts if the engine's lock is held, which comes after the host's. */
+/* Aborts if the engine's lock is held, which comes after cmportd's in the lock order. */
 static void queried(void)
 {
 	static pthread_mutex_t any = PTHREAD_MUTEX_INITIALIZER;
@@ -392,7 +392,7 @@ struct id *rig_connected(void)
 	return id;
 }
 
-/* --- what came of it ------------------------------------------------------- */
+/* --- results --------------------------------------------------------------- */
 
 struct rdma_cm_event *rig_next(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A room of lib/ alone: an engine without its thread, the fake cmportd, the fake device with one
- * RoCE port, a channel that does not block, and time that stands still until the test moves it.
- * What the engine would call above it are functions that count, unless the test brings its own.
+ * A folder of lib/ alone: an engine without its thread, the fake cmportd, the fake device with one
+ * RoCE port, a non-blocking channel, and a clock that the test advances. The engine's upcalls are
+ * counted, unless the test sets its own.
  *
- * Tests run in a process each: what a rig leaves is nobody's.
+ * Each test runs in a process of its own, so a rig is not freed.
  */
 #ifndef TESTS_UNIT_LIB_RIG_H
 #define TESTS_UNIT_LIB_RIG_H
@@ -20,7 +20,7 @@
 #define RIG_REPORTS_MAX 8
 #define RIG_OWN_IP	0xc0000201 /* 192.0.2.1 */
 #define RIG_PEER_IP	0xc0000202
-#define RIG_PORT	7471 /* of the listener, ours or the peer's */
+#define RIG_PORT	7471 /* of the listener, here or at the peer */
 #define RIG_PEER_QPN	0x123
 #define RIG_PEER_ID	0x77 /* the peer's comm id */
 
@@ -28,30 +28,30 @@ struct rig {
 	struct channel *channel;
 	struct device *device;
 	struct port *port;  /* of the device, open at the fake cmportd */
-	uint64_t now_ns;    /* what the clock says; 0: the true time */
+	uint64_t now_ns;    /* the time of the clock; 0: the real time */
 	bool has_no_memory; /* for ids and events */
 
 	unsigned int n_reps; /* of the peer: each has a queue pair and a comm id of its own */
 
-	/* What the engine told the upcalls above. */
+	/* Counts of the upcalls. */
 	struct cm_report report[RIG_REPORTS_MAX];
 	unsigned int n_reports, n_expired, n_looked, n_neighbours, n_interfaces;
 };
 
 extern struct rig rig;
 
-/** rig_begin() - all of it; rig_begin_with() has upcalls of the test above the engine. */
+/** rig_begin() - set up everything; rig_begin_with() sets the test's own upcalls. */
 void rig_begin(void);
 void rig_begin_with(const struct engine_upcalls *upcalls);
 
-/* rig_reporting - the upcalls of conn/ that make events of what the engine tells them. */
+/* rig_reporting - the upcalls of conn/, which make events of reports. */
 extern const struct engine_upcalls rig_reporting;
 
-/** rig_own() - an address of this host; rig_peer() - of the other one. */
+/** rig_own() - an address of this host; rig_peer() - one of the peer. */
 union addr rig_own(uint16_t port);
 union addr rig_peer(uint16_t port);
 
-/** rig_id() - an id that the engine knows, without a device. */
+/** rig_id() - an id in the engine's list, without a device. */
 struct id *rig_id(enum rdma_port_space ps, enum id_state state);
 
 /** rig_on_device() - an id on the device, bound to rig_own(FAKE_FIRST_PORT). */
@@ -60,47 +60,47 @@ struct id *rig_on_device(enum rdma_port_space ps, enum id_state state);
 /** rig_routed() - an id in ROUTE_RESOLVED, to rig_peer(RIG_PORT). */
 struct id *rig_routed(enum rdma_port_space ps);
 
-/** rig_connected() - an active id whose connection is ESTABLISHED; events were taken. */
+/** rig_connected() - an active id whose connection is ESTABLISHED; its events were taken. */
 struct id *rig_connected(void);
 
 /** rig_listener() - an id that listens on rig_own(RIG_PORT). */
 struct id *rig_listener(int backlog);
 
-/** rig_requested() - the id of a request that a listener got; its event was taken. */
+/** rig_requested() - the id of a listener's request; its event was taken. */
 struct id *rig_requested(uint32_t comm_id);
 
-/** rig_receive() - a message of the peer arrives at the port. */
+/** rig_receive() - deliver a message of the peer to the port. */
 void rig_receive(const struct cm_msg *msg);
 
-/** rig_rep() - the peer's answer to our last REQ. */
+/** rig_rep() - a REP of the peer to the latest REQ. */
 struct cm_msg rig_rep(void);
 
-/** rig_rtu() - the peer confirms that the connection of an id is ready. */
+/** rig_rtu() - an RTU of the peer for an id's connection. */
 struct cm_msg rig_rtu(const struct id *id);
 
-/** rig_dreq() - the peer ends the connection of an id. */
+/** rig_dreq() - a DREQ of the peer for an id's connection. */
 struct cm_msg rig_dreq(const struct id *id);
 
-/** rig_req() - the peer's request for a connection to rig_own(RIG_PORT). */
+/** rig_req() - a REQ of the peer to rig_own(RIG_PORT). */
 struct cm_msg rig_req(uint32_t comm_id);
 
-/** rig_request() - it arrives. */
+/** rig_request() - deliver it. */
 void rig_request(uint32_t comm_id);
 
 /** rig_next() - the next event of the channel, to be acknowledged; NULL if there is none. */
 struct rdma_cm_event *rig_next(void);
 
-/** rig_expect() - the next event is this one; it is acknowledged. */
+/** rig_expect() - check and acknowledge the next event. */
 void rig_expect(enum rdma_cm_event_type type, int status);
 
-/** rig_expect_nothing() - no event waits. */
+/** rig_expect_nothing() - check that no event is queued. */
 void rig_expect_nothing(void);
 
-/** rig_expect_state() - an id's state; rig_expect_conn() - its connection's. */
+/** rig_expect_state() - check an id's state; rig_expect_conn() - its connection's. */
 void rig_expect_state(const struct id *id, enum id_state state);
 void rig_expect_conn(const struct id *id, enum cm_state state);
 
-/* rig_expect_errno() - a public call has returned -1 with this errno. */
+/* rig_expect_errno() - check that a public call has returned -1 with this errno. */
 #define rig_expect_errno(call, err)                                               \
 	do {                                                                      \
 		ck_assert_int_eq((call), -1);                                     \

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * rdma_getaddrinfo() (lib/names/addrinfo.c) on a host that has a device, or not, as the test says.
- */
+/* rdma_getaddrinfo() (lib/names/addrinfo.c) on a host with or without a device. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/ib.h>
@@ -82,7 +80,7 @@ TEST(passive_service_alone_is_a_wildcard)
 		&((struct sockaddr_in6 *)(void *)found->ai_src_addr)->sin6_addr));
 }
 
-/* What the hints ask for, and what the result says. */
+/* Contents of the hints and of the result. */
 static const struct {
 	int qp_type, port_space;
 	int found_qp_type, found_port_space;
@@ -194,7 +192,7 @@ TEST(gid_without_a_port_masks_the_port)
 	ck_assert_uint_eq(be64toh(sib->sib_sid_mask), 0xffffffffffff0000);
 }
 
-/* Stock reads beyond the IPv4 address here and returns what it finds. */
+/* Stock reads beyond the IPv4 address here and returns these bytes. */
 TEST(gid_written_as_ipv4_is_refused)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_FAMILY | RAI_NUMERICHOST,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_getaddrinfo() makes of ibacm's answers (lib/names/addrinfo_route.c). What
- * a stock library makes of them stands in tests/parity/ibacm.c.
+ * Results of rdma_getaddrinfo() for responses of ibacm (lib/names/addrinfo_route.c).
+ * tests/parity/ibacm.c compares them with stock.
  */
 #include <arpa/inet.h>
 #include <errno.h>

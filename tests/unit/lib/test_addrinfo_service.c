@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RAI_SA (lib/names/service.c) on a host with one device of two ports, whose link is as the test
- * says. The engine runs; cmportd is a fake.
+ * RAI_SA (lib/names/service.c) on a host with one device of two ports, with links set by the test.
+ * The engine runs; cmportd is a fake.
  */
 #include <endian.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ static void set_port(unsigned int i, enum ibv_port_state state, uint8_t link_lay
 	fake.port[i].link_layer = link_layer;
 }
 
-/* The engine keeps the cmportd that it has met. */
+/* The engine keeps the cmportd that it has found. */
 static void meet_cmportd(void)
 {
 	static bool is_there;
@@ -69,7 +69,7 @@ TEST(port_that_is_down_is_on_no_subnet)
 	expect(ENOENT, NULL, "7471", RAI_SA);
 }
 
-/* --- what the administrator says ------------------------------------------ */
+/* --- responses of the administrator --------------------------------------- */
 
 static unsigned int n_services;
 static struct sa_msg question;
@@ -152,7 +152,7 @@ TEST(each_record_is_an_address)
 	ck_assert_ptr_null(found->ai_next->ai_next);
 }
 
-/* A cmportd that has told the first of three records when it dies; the next knows of two. */
+/* A cmportd that ends after it has reported the first of three records; the next one has two. */
 static void die_and_answer(const struct portd_record *record)
 {
 	static bool has_died;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests for which their listener has no room: lib/conn/backlog.c. */
+/* Requests beyond the backlog of their listener: lib/conn/backlog.c. */
 #include <rdma/rdma_cma.h>
 
 #include "tests/unit/lib/rig.h"
@@ -76,7 +76,7 @@ TEST(program_that_takes_requests_keeps_the_others_waiting)
 	}
 }
 
-/* One is taken every 90 ms: those that wait for 900 ms and more are not. */
+/* One is taken every 90 ms: those that have waited for 900 ms or more are dropped. */
 TEST(request_whose_peer_asks_again_by_now_is_dropped)
 {
 	struct rdma_cm_event *event;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels with threads inside: that are destroyed, and that get signals
- * (lib/event/channel.c, lib/event/channel_set.c). Under sanitizers these tests show that nothing
- * freed is touched.
+ * Event channels with waiting threads: destroyed channels, and signals (lib/event/channel.c,
+ * lib/event/channel_set.c). Under sanitizers these tests detect uses of freed memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,8 +108,9 @@ TEST(thread_inside_stays_when_its_channel_goes)
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 }
 
-/* As rping does: its main thread destroys the channel while the other one comes back from the last
- * event. */
+/*
+ * As rping: its main thread destroys the channel while the other one returns from the last event.
+ */
 TEST(thread_that_comes_back_a_moment_late_stays_too)
 {
 	struct channel *channel = channel_or_fail();
@@ -127,7 +127,7 @@ TEST(thread_that_comes_back_a_moment_late_stays_too)
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 }
 
-/* As an event loop does, until it is told that its channel is gone. */
+/* As an event loop, until it gets an error for its channel. */
 static void *get_again_and_again(void *channel)
 {
 	int err;

@@ -69,7 +69,7 @@ TEST(refused_port_is_claimed_by_nobody)
 	ck_assert_int_eq(claims_bind(id), -EADDRINUSE);
 	ck_assert_uint_eq(id->claim_id, 0);
 	ck_assert_ptr_null(holder_of(RIG_PORT));
-	fake_cmportd_last(PORTD_RELEASE); /* the next cmportd may have been told of it */
+	fake_cmportd_last(PORTD_RELEASE); /* the next cmportd may have it */
 }
 
 TEST(released_claim_is_released_at_cmportd)

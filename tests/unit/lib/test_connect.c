@@ -350,7 +350,7 @@ TEST_LOOP(disconnecting_what_was_never_connected_flushes_the_queue_pair, 0,
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
-/* --- addresses that go and come ---------------------------------------------- */
+/* --- addresses that are removed and added ------------------------------------ */
 
 #define INDEX	  1 /* of our address */
 #define NEW_INDEX 5
@@ -418,7 +418,7 @@ TEST(queue_pair_that_took_the_index_of_another_address_is_not_connected)
 {
 	struct id *child = with_queue_pair(requested());
 
-	ck_assert_int_eq(gid_follow(&child->path.gid), 0); /* it is in the cache */
+	ck_assert_int_eq(gid_follow(&child->path.gid), 0); /* it is cached */
 	gid_forget(NULL);
 	rig.now_ns += 1000 * CM_NS_PER_MS;
 	ck_assert_int_eq(gid_follow(&child->path.gid), 0);

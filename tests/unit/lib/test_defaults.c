@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * lib/diag/defaults.c: what the environment makes of the options of ids.
- */
+/* lib/diag/defaults.c: options of ids from the environment. */
 #include <stdlib.h>
 
 #include "lib/diag/defaults.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What destroying an id leaves behind, and what it does not: lib/conn/id_life.c. */
+/* Effects of destroying an id: lib/conn/id_life.c. */
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <sched.h>
@@ -93,7 +93,7 @@ static void withdraw(void)
 	channel_withdraw(rig.channel, withdrawn, NULL, &withdrawn_events);
 }
 
-/* The id that is measured has one unread event; @n_others events of another id lie beside it. */
+/* The measured id has one unread event; @n_others events of another id are queued too. */
 static unsigned long steps_beside(unsigned int n_others)
 {
 	struct id *other = rig_id(RDMA_PS_TCP, ID_IDLE);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The list of devices (lib/device/device.c) on a host where devices come and go.
- */
+/* The list of devices (lib/device/device.c) on a host where devices are added and removed. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -33,7 +31,7 @@ static void plug(int first, int n)
 	fake.n_listed = n;
 }
 
-/* Return: the context of the only device, as a program sees it. */
+/* Return: the context of the only device, as a program gets it. */
 static struct ibv_context *only_device(void)
 {
 	struct ibv_context **list, *verbs;
@@ -47,7 +45,7 @@ static struct ibv_context *only_device(void)
 	return verbs;
 }
 
-/* The device is gone; nobody has said so. */
+/* The device is removed without an announcement. */
 static void swap(int first, int n)
 {
 	fake.gone_errno = EIO;
@@ -92,7 +90,7 @@ TEST(ids_of_a_device_that_has_gone_still_find_it)
 	ck_assert_ptr_ne(device_of(only_device()), device);
 	ck_assert_ptr_eq(device_of(verbs), device);
 	ck_assert(device_is_gone(device));
-	ck_assert(!device_gone(device)); /* no news */
+	ck_assert(!device_gone(device)); /* not reported again */
 }
 
 TEST(host_may_have_any_number_of_devices)
@@ -128,7 +126,7 @@ TEST(last_device_that_is_no_longer_listed_is_gone)
 	ck_assert_str_eq(strerrorname_np(errno), "ENODEV");
 }
 
-/* As after chroot(): sysfs is out of sight. */
+/* As after chroot(): sysfs is not visible. */
 TEST(device_that_answers_stays_even_if_it_is_not_listed)
 {
 	struct ibv_context *verbs;
@@ -208,7 +206,7 @@ TEST(device_is_not_closed_while_a_thread_looks)
 	expect_closed(1);
 }
 
-/* The program may use it until it makes a call; nobody but the program knows. */
+/* The program may use it until its next call. */
 TEST(device_that_the_program_has_seen_is_closed_in_its_calls_only)
 {
 	plug(0, 1);
@@ -240,7 +238,7 @@ TEST(device_that_is_there_is_not_closed)
 
 static atomic_bool is_over;
 
-/* Whatever the list says: no pointer in it leads to what was freed. */
+/* Whatever the list contains: no pointer in it refers to freed memory. */
 static void *read_list(void *arg)
 {
 	const struct device_list *list;

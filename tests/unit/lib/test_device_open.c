@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which devices a process opens (lib/device/device_find.c), on a host with several, whose GID
- * tables in sysfs are files of the test. Each device has the same GID table when it is open.
+ * Devices that a process opens (lib/device/device_find.c), on a host with several, whose GID tables
+ * in sysfs are files of the test. Each device has the same GID table when it is open.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -88,7 +88,7 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
-/* Return: the device that was found for the host's address, by its number. */
+/* Return: the device found for the host's address, by its number. */
 static int found(void)
 {
 	struct gid_entry gid;
@@ -170,7 +170,7 @@ TEST(others_are_opened_if_that_device_has_not_the_address)
 	ck_assert_int_eq(fake.n_opened, N_DEVICES);
 }
 
-/* Whatever was opened before, the first in the system's list is used. */
+/* Whatever was opened before, the first device in the system's list is used. */
 TEST(first_of_two_devices_with_an_address_is_used)
 {
 	show_interfaces((const char *[]){ "other", "fake", "fake" });

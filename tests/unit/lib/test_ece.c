@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Enhanced connection establishment: lib/verbs/ece.c, on a fake device whose driver knows of it. */
+/* Enhanced connection establishment: lib/verbs/ece.c, on a fake device whose driver supports it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void check_told(uint32_t options)
 	ck_assert_uint_eq(fake.told.options, options);
 }
 
-/* --- what the program sets and reads ------------------------------------- */
+/* --- options of the program ---------------------------------------------- */
 
 TEST(vendor_and_options_go_into_the_request)
 {

@@ -96,7 +96,7 @@ TEST(endpoint_of_an_unreachable_peer_is_not_made)
 
 TEST(endpoint_whose_queue_pair_cannot_be_made_is_not_made)
 {
-	fake.fail_at = fake.n_calls + 2; /* the first is the default protection domain */
+	fake.fail_at = fake.n_calls + 2; /* the first call is for the default protection domain */
 	expect_refusal(FAKE_ERROR);
 }
 

@@ -28,7 +28,7 @@ static void expect_report(enum cm_report_kind kind)
 	ck_assert_int_eq(rig.report[0].kind, kind);
 }
 
-/* --- what comes in -------------------------------------------------------------- */
+/* --- input ---------------------------------------------------------------------- */
 
 TEST(message_is_reported_to_the_room_above)
 {
@@ -40,7 +40,7 @@ TEST(message_is_reported_to_the_room_above)
 	ck_assert_ptr_eq(rig.report[0].conn, id->conn);
 }
 
-/* As rig_receive(), with more to come. */
+/* As rig_receive(), with more messages to follow. */
 static void receive_one(const struct cm_msg *msg)
 {
 	struct mad_path path = { .grh = true };
@@ -54,7 +54,7 @@ TEST(answers_leave_when_all_messages_have_come)
 {
 	struct cm_msg dreq;
 
-	cm_msg_init(&dreq, CM_ATTR_DREQ, 1); /* of nobody: answered at once */
+	cm_msg_init(&dreq, CM_ATTR_DREQ, 1); /* without a connection: answered at once */
 	receive_one(&dreq);
 	receive_one(&dreq);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 2);
@@ -95,7 +95,7 @@ TEST(nothing_is_sent_again_before_its_time)
 	ck_assert(!fake_cmportd_last(PORTD_MAD)->mad.again);
 }
 
-/* The first eight leave one by one: cm/peer.c. */
+/* The first eight are sent one by one: cm/peer.c. */
 TEST(messages_that_are_sent_again_together_leave_together)
 {
 	unsigned int n_sends;
@@ -177,7 +177,7 @@ TEST(descriptor_that_is_not_watched_any_more_is_left_alone)
 	close(fd);
 }
 
-/* The answer comes with the third time that the descriptor is looked at. */
+/* The response arrives at the third poll of the descriptor. */
 static unsigned int n_looks;
 
 static void take_rep_at_last(struct watch *watch, uint32_t events)
@@ -274,7 +274,7 @@ TEST(process_that_exits_does_not_wait_long_for_the_lock)
 	pthread_create(&holder, NULL, take_lock, NULL);
 	pthread_join(holder, NULL);
 	ck_assert(!engine_destroy_connections(1));
-	rig.now_ns = now_ns; /* Check measures durations by it */
+	rig.now_ns = now_ns; /* Check measures durations with it */
 }
 
 TEST(random_numbers_differ)
@@ -282,7 +282,7 @@ TEST(random_numbers_differ)
 	ck_assert_uint_ne(engine_random(), engine_random());
 }
 
-/* --- what the upcalls above post ------------------------------------------------ */
+/* --- events posted by upcalls --------------------------------------------------- */
 
 static struct id *listener;
 

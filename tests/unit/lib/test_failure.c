@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What was wrong with which address or route (lib/diag/failure.c), on a host without RDMA device.
- */
+/* Reasons of failures (lib/diag/failure.c), on a host without RDMA device. */
 #include <errno.h>
 #include <net/if.h>
 #include <purecm/purecm.h>

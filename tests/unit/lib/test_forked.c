@@ -135,7 +135,7 @@ static void use_channels_and_names(void)
 	REFUSED(purecm_last_failure, id, text, sizeof(text));
 }
 
-/* A new id of the child does not take a channel of the parent. */
+/* A new id of the child cannot use a channel of the parent. */
 static void move_own_id(void)
 {
 	struct rdma_event_channel *own = rdma_create_event_channel();
@@ -197,7 +197,7 @@ static void use_sockets(void)
 	UNKNOWN(rclose, stream);
 }
 
-/* These get nothing that could be the parent's, or see a descriptor that is no socket. */
+/* These get no object of the parent, or a descriptor that is no socket. */
 static void use_the_rest(void)
 {
 	struct pollfd one = { .fd = stream, .events = POLLIN };

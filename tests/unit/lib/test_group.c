@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups of ids (lib/group/) on RoCE and InfiniBand: what a program is told of them, when
- * its queue pair is attached, and what is left when it leaves, or its device goes.
+ * Multicast groups of ids (lib/group/) on RoCE and InfiniBand: events, attachment of queue pairs,
+ * and cleanup when the id leaves, or the device is removed.
  */
 #include "lib/group/multicast.h"
 
@@ -204,7 +204,7 @@ static void move_to_infiniband(void)
 	memcpy(fake_net.hw_broadcast, HW_ALL, NET_IPOIB_HW_BYTES);
 }
 
-/* What the administrator was asked last. */
+/* The latest request to the administrator. */
 static struct sa_member question(uint8_t method)
 {
 	const struct portd_record *record = fake_cmportd_last(PORTD_SA_ASK);
@@ -216,7 +216,7 @@ static struct sa_member question(uint8_t method)
 	return member;
 }
 
-/* The administrator answers what it was asked last. */
+/* The administrator responds to the latest request. */
 static void answer(int err, const struct sa_member *member)
 {
 	struct portd_sa_told told = { .ask_id = fake_cmportd_last(PORTD_SA_ASK)->sa_ask.ask_id,
@@ -382,7 +382,7 @@ static void *learn(void *arg)
 	return NULL;
 }
 
-/* As the thread does that takes a request; the engine's thread passes the answer on. */
+/* As in the thread that takes a request; the engine's thread delivers the response. */
 static void learn_from_answer(int err)
 {
 	pthread_t thread;

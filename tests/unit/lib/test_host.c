@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What cmportd says, and what the next one is told: lib/engine/cmportd.c. */
+/* Records from cmportd, and state for the next one: lib/engine/cmportd.c. */
 #include "lib/engine/cmportd.h"
 
 #include "lib/engine/engine.h"
@@ -77,7 +77,7 @@ static void hear_mad(uint8_t handle)
 	struct portd_record record = { .type = PORTD_MAD, .mad.port = handle };
 	struct cm_msg dreq;
 
-	cm_msg_init(&dreq, CM_ATTR_DREQ, 1); /* of nobody: answered with DREP */
+	cm_msg_init(&dreq, CM_ATTR_DREQ, 1); /* without a connection: answered with DREP */
 	cm_msg_encode(&dreq, record.mad.mad);
 	hear(&record);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kernel announces of devices: lib/conn/hotplug.c, with announcements of the test. */
+/* Announcements of devices by the kernel: lib/conn/hotplug.c, with announcements of the test. */
 #include "lib/conn/hotplug.h"
 
 #include <linux/filter.h>
@@ -14,7 +14,7 @@
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 
-/* As the kernel writes it: strings, one after the other. */
+/* As the kernel writes it: consecutive strings. */
 #define UEVENT(action, subsystem, node) \
 	action "@/devices/it\0ACTION=" action "\0SUBSYSTEM=" subsystem "\0DEVNAME=" node
 
@@ -22,7 +22,7 @@ static struct announcement {
 	const char *text;
 	size_t bytes;
 	uint32_t sender; /* 0: the kernel */
-	int err;	 /* instead of it: a positive errno */
+	int err;	 /* instead of an announcement: a positive errno */
 } next;
 
 static struct watch *uevents;
@@ -78,7 +78,7 @@ static void announce(struct announcement announcement)
 
 #define announce_text(text) announce((struct announcement){ text, sizeof(text), 0, 0 })
 
-/* Another device is plugged in; a listener on all of them would have it. */
+/* Another device is added; a listener on all devices would use it. */
 static void plug_in(void)
 {
 	static struct ibv_device come = { .name = "fake1", .dev_name = "uverbs1" };
@@ -146,7 +146,7 @@ TEST(device_that_changes_is_not_removed)
 	rig_expect_nothing();
 }
 
-/* Anybody on the host can send to the group; only the kernel's sender is 0. */
+/* Any process of the host can send to the group; only the kernel's sender is 0. */
 TEST(announcement_of_a_program_is_ignored)
 {
 	static const char text[] = UEVENT("remove", "infiniband_verbs", "infiniband/uverbs0");
@@ -165,7 +165,7 @@ TEST(announcement_without_a_node_is_ignored)
 	rig_expect_nothing();
 }
 
-/* --- what is looked for ------------------------------------------------------- */
+/* --- scans for devices -------------------------------------------------------- */
 
 static void let_a_second_pass(void)
 {
@@ -173,7 +173,7 @@ static void let_a_second_pass(void)
 	hotplug_look();
 }
 
-/* A device may come some time before its port can be opened. */
+/* A device may be added some time before its port can be opened. */
 TEST(port_of_a_bound_id_is_opened_later_if_its_device_is_just_coming)
 {
 	unsigned int n_opened = cmportd.n_handles;
@@ -224,7 +224,7 @@ static void expect_news_of_reset_while_opening(int open_err)
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
-/* cmportd, which knows devices by name, has opened the port of the next one. */
+/* cmportd, which identifies devices by name, has opened the port of the next one. */
 TEST(device_that_is_reset_while_its_port_is_opened_is_news)
 {
 	expect_news_of_reset_while_opening(0);
@@ -246,7 +246,7 @@ TEST(other_failures_to_open_a_port_are_final)
 	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
 }
 
-/* --- what cmportd says ------------------------------------------------------------ */
+/* --- records of cmportd ----------------------------------------------------------- */
 
 static void keep_nothing(struct portd_client *to)
 {
@@ -257,7 +257,7 @@ static void do_nothing(void)
 {
 }
 
-/* cmportd is replaced by one that opens the port of the device, or fails to. */
+/* Replaces cmportd by one that opens the port of the device, or fails to. */
 static void replace_cmportd(int open_err)
 {
 	static const struct cmportd_upcalls upcalls = {
@@ -317,7 +317,7 @@ TEST(port_that_is_gone_takes_its_device_along)
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
-/* The handle was that of a device before it. */
+/* The handle was that of an earlier device. */
 TEST(device_that_answers_is_not_gone)
 {
 	rig_routed(RDMA_PS_TCP);
@@ -337,7 +337,7 @@ TEST(device_that_answers_for_a_last_time_is_looked_at_again)
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
-/* The listener's program makes no call. */
+/* The listening program makes no call. */
 TEST(device_of_a_listener_on_all_is_closed_when_the_next_one_comes)
 {
 	plug_in();
@@ -347,7 +347,7 @@ TEST(device_of_a_listener_on_all_is_closed_when_the_next_one_comes)
 	ck_assert_int_eq(fake.n_closed, 1);
 }
 
-/* --- what the socket lets through ---------------------------------------------- */
+/* --- filter of the socket ------------------------------------------------------ */
 
 /* Sends an announcement through the filter of the socket. Return: true if it arrives. */
 static bool arrives(const char *text)
@@ -366,7 +366,7 @@ static bool arrives(const char *text)
 		ck_assert_int_eq(
 			setsockopt(fd[1], SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)),
 			0);
-	send(fd[0], text, strlen(text) + 1, MSG_DONTWAIT); /* fails if it is refused */
+	send(fd[0], text, strlen(text) + 1, MSG_DONTWAIT); /* fails if the filter drops it */
 	has_arrived = recv(fd[1], &byte, 1, MSG_DONTWAIT) == 1;
 	close(fd[0]);
 	close(fd[1]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection to ibacm (lib/path/ibacm.c): a thread of the test is ibacm, good or bad.
+ * The connection to ibacm (lib/path/ibacm.c): a thread of the test acts as a valid or invalid
+ * ibacm.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,8 +19,8 @@
 #include "lib/path/ibacm.h"
 #include "tests/unit/test.h"
 
-#define SILENCE_MS 150	 /* for tests in which ibacm says nothing */
-#define TIMEOUT_MS 20000 /* for those in which it answers: reached on failure only */
+#define SILENCE_MS 150	 /* for tests without a response of ibacm */
+#define TIMEOUT_MS 20000 /* for tests with a response: reached on failure only */
 #define PATH_TYPE  0x10
 
 static char folder[TEMPORARY_BYTES];
@@ -30,7 +31,7 @@ static struct ibacm_answer answer;
 
 /* --- an ibacm ---------------------------------------------------------------- */
 
-/* What it does with a question; false hangs up. The question is in @wire, and has @bytes. */
+/* Handles a request of @bytes in @wire; returning false disconnects. */
 typedef bool reply(int fd, uint8_t *wire, size_t bytes);
 
 static struct {
@@ -104,9 +105,9 @@ static uint16_t open_port(int *ret_fd)
 	return ntohs(addr.sin_port);
 }
 
-/* --- what it can do ---------------------------------------------------------- */
+/* --- behaviours -------------------------------------------------------------- */
 
-/* Makes an answer of a question: one path, whose bytes are 0x11. */
+/* Makes a response to a request: one path, whose bytes are 0x11. */
 static size_t make_answer(uint8_t *wire)
 {
 	uint16_t length = IBACM_HEADER_BYTES + IBACM_ENTRY_BYTES, type = PATH_TYPE;
@@ -266,7 +267,10 @@ TEST(answer_comes_from_the_port)
 	ck_assert_uint_eq(answer.n_paths, 1);
 }
 
-/* A port file may be stale, and its port another user's; or the file is another user's. */
+/*
+ * A port file may be stale, and its port in use by another user; or the file belongs to another
+ * user.
+ */
 TEST_LOOP(another_user_is_not_asked, 0, 2)
 {
 	const uid_t nobody = 65534;
@@ -274,7 +278,7 @@ TEST_LOOP(another_user_is_not_asked, 0, 2)
 	int fd;
 
 	if (geteuid() != 0)
-		return; /* only root can give a socket away */
+		return; /* only root can change a socket's owner */
 	port = open_port(&fd);
 	write_port(port);
 	ck_assert_int_eq(_i ? fchown(fd, nobody, -1) : chown(port_file, nobody, -1), 0);
@@ -412,8 +416,8 @@ TEST(threads_get_an_answer_each)
 }
 
 /*
- * Not with the address sanitizer: that of GCC 12 takes its own call of sigaltstack() for an
- * overflow of the frames that a cancellation has unwound.
+ * Not with the address sanitizer: that of GCC 12 reports a false overflow in its own call of
+ * sigaltstack() after a cancellation.
  */
 #ifndef __SANITIZE_ADDRESS__
 static void *ask_until_cancelled(void *unused)

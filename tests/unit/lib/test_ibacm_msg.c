@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions to ibacm and its answers, as bytes (lib/path/ibacm_msg.c). The questions' bytes are
- * those that a stock library sent in the lab.
+ * Requests to ibacm and its responses, as bytes (lib/path/ibacm_msg.c). The requests' bytes are
+ * those of a stock library in the lab.
  */
 #include <endian.h>
 #include <errno.h>
@@ -173,7 +173,7 @@ TEST(failure_is_no_entry_and_its_bytes_are_known)
 	ck_assert_uint_eq(bytes, 2 * IBACM_ENTRY_BYTES);
 }
 
-/* Byte of the header, and what an answer does not say there. */
+/* A byte of the header, and an invalid value of it. */
 static const struct {
 	unsigned int at;
 	uint8_t byte;

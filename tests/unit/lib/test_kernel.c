@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What differs between releases of the kernel (lib/device/kernel.c).
- */
+/* Differences between releases of the kernel (lib/device/kernel.c). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Whose request a REQ is and what the program is shown of it: lib/conn/listen.c and request.c.
- */
+/* The listener of a REQ, and the event that the program gets: lib/conn/listen.c and request.c. */
 #include <rdma/rdma_cma.h>
 
 #include "mad/cma_hdr.h"
@@ -18,7 +16,7 @@ static void set_up(void)
 
 FIXTURE(set_up, NULL);
 
-/* A request with its CMA header changed, of which the first four bytes are version and port. */
+/* A request with its CMA header changed, whose first four bytes are version and port. */
 static void request_from(const struct cma_hdr *hdr)
 {
 	struct cm_msg req = rig_req(ID);
@@ -35,7 +33,7 @@ static void expect_rej(enum cm_rej_reason reason)
 	rig_expect_nothing();
 }
 
-/* --- the choice -------------------------------------------------------------- */
+/* --- choice of the listener -------------------------------------------------- */
 
 TEST(request_goes_to_the_listener_of_its_port)
 {
@@ -87,7 +85,7 @@ TEST(listener_for_another_type_of_queue_pair_is_passed_over)
 {
 	struct id *listener = rig_listener(1);
 
-	listener->claim.ps = RDMA_PS_IB; /* there the queue pair's type counts */
+	listener->claim.ps = RDMA_PS_IB; /* there the type of the queue pair counts */
 	listener->pub.qp_type = IBV_QPT_UC;
 	rig_request(ID);
 	expect_rej(CM_REJ_CONSUMER);
@@ -106,7 +104,7 @@ TEST(id_that_is_bound_to_the_port_and_does_not_listen_is_passed_over)
 	ck_assert_ptr_eq(event->listen_id, &listener->pub);
 }
 
-/* --- what is refused ----------------------------------------------------------- */
+/* --- refused requests ---------------------------------------------------------- */
 
 TEST(request_for_a_gid_of_another_host_is_refused_with_ours)
 {
@@ -135,7 +133,7 @@ TEST(request_from_no_address_is_refused)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
-/* A third host's, and our own: programs decide by the address who may do what. */
+/* Addresses of a third host, and of our own: programs authorise peers by address. */
 TEST_LOOP(request_that_names_anothers_address_is_refused, 0, 2)
 {
 	static const uint8_t named[] = { 3, 1 };
@@ -163,7 +161,7 @@ TEST(request_without_a_route_back_by_its_interface_is_refused)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
-/* The port has two GIDs of the address, and receives by that of RoCE v1. */
+/* The port has two GIDs of the address, and receives with that of RoCE v1. */
 static void receive_by_roce_v1(const struct cm_msg *msg)
 {
 	fake.gid[0].gid = fake.gid[1].gid;
@@ -199,7 +197,7 @@ TEST(lookup_by_roce_v1_is_refused_where_there_is_v2)
 	rig_expect_nothing();
 }
 
-/* --- what the program is shown --------------------------------------------------- */
+/* --- the program's event --------------------------------------------------------- */
 
 TEST(private_data_is_shown_without_its_header)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unit tests of lib/diag/lock_order.c: a thread is caught that takes locks in the wrong order. */
+/* Unit tests of lib/diag/lock_order.c: locks taken in the wrong order are detected. */
 #include "lib/diag/lock_order.h"
 
 #include <signal.h>

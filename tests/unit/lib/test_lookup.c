@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_resolve_addrinfo() and rdma_query_addrinfo() (lib/names/lookup.c). The name server is here:
- * it answers when the test lets it.
+ * rdma_resolve_addrinfo() and rdma_query_addrinfo() (lib/names/lookup.c). The name server is a fake
+ * of the test.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -19,12 +19,13 @@
 #include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
-/* --- the outside world ---------------------------------------------------- */
+/* --- substitutes ---------------------------------------------------------- */
 
 static struct ibv_device device;
 static bool server_is_fake;
 
-/* Names that begin with "host" are known, after a while; those with "slow" once answer is posted.
+/*
+ * Names that begin with "host" are known, after a while; those with "slow" when answer is posted.
  */
 static sem_t asked, answer;
 static atomic_int server_says;
@@ -345,6 +346,6 @@ TEST(id_is_destroyed_while_the_name_server_is_silent)
 	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
 	id = NULL;
 	sem_post(&answer);
-	threads_wait_asleep(); /* what comes now is nobody's */
+	threads_wait_asleep(); /* later results have no receiver */
 	ck_assert(!is_readable());
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An id moves between channels, its events with it: lib/conn/migrate.c. */
+/* An id moves between channels with its events: lib/conn/migrate.c. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void post(struct id *id, enum rdma_cm_event_type type)
 	engine_unlock();
 }
 
-/* Return: the next event there, not acknowledged. */
+/* Return: the next event of the channel, not acknowledged. */
 static struct rdma_cm_event *next_of(struct channel *channel)
 {
 	struct rdma_cm_event *event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Options that only purecm has, and the getters of ports (lib/conn/option.c). The options of stock
- * are compared with it in tests/parity.
+ * Options that only purecm has, and the getters of ports (lib/conn/option.c). tests/parity compares
+ * the options of stock.
  */
 #include <errno.h>
 #include <infiniband/ib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a step wants sent, on its way to cmportd: lib/engine/outbox.c and link.c. */
+/* Messages of a step, sent to cmportd: lib/engine/outbox.c and session.c. */
 #include "lib/engine/outbox.h"
 
 #include "lib/engine/session.h"
@@ -16,7 +16,7 @@ static void set_up(void)
 
 FIXTURE(set_up, NULL);
 
-/* A message is known by its first byte. */
+/* A message is identified by its first byte. */
 static void put(uint8_t first)
 {
 	struct cm_send *send = &box.send[box.n++];
@@ -105,7 +105,7 @@ TEST(message_that_was_sent_before_is_marked)
 	ck_assert(cmportd.said[1].mad.again);
 }
 
-/* --- comm ids that a step sets free ----------------------------------------------- */
+/* --- comm ids freed by a step ----------------------------------------------------- */
 
 static void release(uint32_t comm_id, struct port *port)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What paths of both link layers become and are read from (lib/path/path.h): records, messages,
- * address vectors.
+ * Conversions of paths of both link layers (lib/path/path.h): records, messages, address vectors.
  */
 #include <endian.h>
 #include <errno.h>
@@ -197,7 +196,7 @@ TEST(path_bits_are_as_many_as_the_port_has)
 	ck_assert_uint_eq(mad_path.path_bits, 3);
 }
 
-/* Out of the subnet (64 hops), and within it (1), as SR-IOV needs one there, too. */
+/* Beyond the subnet (64 hops), and within it (1), where SR-IOV needs one too. */
 TEST_LOOP(address_vector_with_hops_has_a_global_route_header, 0, 2)
 {
 	uint8_t hops = _i ? 64 : 1;
@@ -214,7 +213,7 @@ TEST_LOOP(address_vector_with_hops_has_a_global_route_header, 0, 2)
 	ck_assert_uint_eq(ah.grh.traffic_class, 0x51);
 }
 
-/* Whatever the program says of hops and rates: the kernel takes the route's, too. */
+/* Whatever hops and rates the program sets: the kernel uses the route's, too. */
 TEST(address_vector_of_roce_has_the_hops_of_the_route)
 {
 	struct path path = path_of_type(IBV_GID_TYPE_ROCE_V2);
@@ -306,7 +305,7 @@ TEST(roce_port_is_in_the_default_partition_only)
 	ck_assert_int_eq(path_check_pkey(&path), -ENOENT);
 }
 
-/* --- of requests ---------------------------------------------------------- */
+/* --- paths of requests ---------------------------------------------------- */
 
 static struct cm_msg req_between(const struct mad_gid *peer, const struct mad_gid *us)
 {

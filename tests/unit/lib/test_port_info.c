@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a device is asked, and when (lib/device/port_info.c, lib/net/gid.c): not for each
- * connection, and never with the engine's lock, of which each query of a rig makes sure.
+ * Queries of a device (lib/device/port_info.c, lib/net/gid.c): not for each connection, and never
+ * with the engine's lock, which each query of a rig checks.
  */
 #include <errno.h>
 
@@ -145,7 +145,8 @@ TEST(with_the_lock_the_last_answers_count)
 	ck_assert_int_eq(port_pkey_known(rig.device, 1, 0xffff, &index), -ENOENT);
 	fake.port[0].state = IBV_PORT_DOWN;
 	port_info_read(rig.device);
-	ck_assert_int_eq(port_pkey_known(rig.device, 1, 0x8006, &index), -ENOENT); /* it is down */
+	ck_assert_int_eq(port_pkey_known(rig.device, 1, 0x8006, &index),
+			 -ENOENT); /* the port is down */
 	fake.port[0].state = IBV_PORT_ACTIVE;
 	cmportd.n_events++;
 	port_info_read(rig.device);
@@ -179,7 +180,7 @@ TEST(requests_after_the_first_query_nothing)
 	ck_assert_int_eq(fake.n_queries, before);
 }
 
-/* The kernel has changed the table before it reports that. */
+/* The kernel changes the table before it reports the change. */
 TEST(request_after_a_gid_change_finds_the_new_index)
 {
 	struct gid_entry gid;
@@ -201,7 +202,7 @@ TEST(gid_that_stays_in_place_is_not_queried)
 
 	ck_assert(gid_is_in_place(&id->path.gid));
 	ck_assert_int_eq(fake.n_queries, before);
-	gid_forget(NULL); /* now it is in doubt */
+	gid_forget(NULL); /* now the table is not trusted */
 	ck_assert(gid_is_in_place(&id->path.gid));
 	ck_assert_int_gt(fake.n_queries, before);
 }

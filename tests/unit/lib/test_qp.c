@@ -51,7 +51,7 @@ static void refuse(struct ibv_qp_init_attr *attr, struct ibv_pd *pd, int error)
 	ck_assert_int_eq(errno, error);
 }
 
-/* --- a verb fails -------------------------------------------------------- */
+/* --- a failing verb ------------------------------------------------------ */
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
 					  IBV_QPT_XRC_RECV };
@@ -67,7 +67,7 @@ static void check_empty(void)
 	ck_assert_ptr_eq(pub->pd, &fake.pd);
 }
 
-/* Return: whether there was a verb to fail. */
+/* Return: whether a verb failed. */
 static bool fail_verb(enum ibv_qp_type type, int number)
 {
 	struct ibv_qp_init_attr attr = small(type);
@@ -117,7 +117,7 @@ TEST(failure_leaves_the_queues_of_a_shared_receive_queue)
 	ck_assert_int_eq(fake_n_alive(), 0);
 }
 
-/* --- what is refused ----------------------------------------------------- */
+/* --- refused calls ------------------------------------------------------- */
 
 TEST(second_queue_pair_is_refused)
 {
@@ -231,7 +231,7 @@ TEST(queue_of_the_program_for_one_direction)
 	check_empty();
 }
 
-/* --- what the program's struct says after -------------------------------- */
+/* --- the program's struct afterwards ------------------------------------- */
 
 TEST(capacities_and_queues_are_written_back)
 {

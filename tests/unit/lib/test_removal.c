@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device goes away: lib/conn/removal.c. */
+/* A device is removed: lib/conn/removal.c. */
 #include "lib/device/device.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ TEST(request_that_nobody_has_taken_goes_with_the_device)
 	rig_receive(&req);
 	remove_device();
 	ck_assert_uint_eq(listener->n_requests, 0);
-	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* of the listener */
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* for the listener */
 	rig_expect_nothing();
 }
 
@@ -123,7 +123,7 @@ TEST(request_that_was_not_accepted_is_dead_without_an_event)
 	child = rig_requested(1);
 	remove_device();
 	rig_expect_state(child, ID_DEVICE_REMOVAL);
-	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* of the listener */
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* for the listener */
 	rig_expect_nothing();
 }
 
@@ -187,7 +187,7 @@ TEST(bound_id_keeps_its_device_open)
 	expect_closed(1);
 }
 
-/* A message may be under way. */
+/* A message may be outstanding. */
 TEST(port_keeps_its_device_open)
 {
 	remove_device();

@@ -57,7 +57,10 @@ TEST(wildcard_address_binds_to_no_device)
 	ck_assert_ptr_null(id->pub.verbs);
 }
 
-/* A peer may connect as soon as the program knows its port number: little is left to listen. */
+/*
+ * A peer may connect as soon as the program has its port number: rdma_listen() has little left to
+ * do.
+ */
 TEST(wildcard_address_has_the_ports_of_all_devices_opened)
 {
 	unsigned int n_opened = cmportd.n_handles;
@@ -165,7 +168,7 @@ TEST(source_is_the_one_of_the_route)
 	ck_assert_uint_eq(addr_port(&id->claim.local), FAKE_FIRST_PORT);
 }
 
-/* To the kernel, a source identifies its device even if the destination is no other host's. */
+/* To the kernel, a source identifies its device even if the destination is this host. */
 TEST_LOOP(bound_source_stays_whatever_the_destination, 0, 2)
 {
 	peer.in4.sin_addr.s_addr = htonl(_i ? INADDR_LOOPBACK : INADDR_ANY);
@@ -416,7 +419,7 @@ TEST(destroyed_id_waits_no_more)
 	rig_expect_nothing();
 }
 
-/* --- peers that move ------------------------------------------------------------- */
+/* --- peers that change their link address ---------------------------------------- */
 
 static void announce_move(uint8_t from, uint8_t to)
 {

@@ -120,7 +120,7 @@ TEST(id_without_a_domain_is_refused)
 	ck_assert_int_eq(errno, EINVAL);
 }
 
-/* An endpoint that listens has a domain of the program before it has a device. */
+/* A listening endpoint has a domain of the program before it has a device. */
 TEST(domain_of_the_program_will_do_without_a_device)
 {
 	struct ibv_srq_init_attr attr = small();

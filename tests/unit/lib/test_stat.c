@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/conn/stat.c: what a process answers when it is asked how its ids stand, to a cmportd that
- * reads when the test says so.
+ * lib/conn/stat.c: the report of a process about its ids, to a cmportd that reads when the test
+ * lets it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "tests/unit/test.h"
 
 #define ASK_ID	  77
-#define MANY	  1000 /* ids, which take several datagrams */
+#define MANY	  1000 /* ids, which need several datagrams */
 #define WAIT_MS	  5
 #define LISTENING 7174
 

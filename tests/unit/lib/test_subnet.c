@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/path/subnet.c: questions to the subnet administrator through a cmportd that only takes note,
- * and those who lose interest while their question is on its way.
+ * lib/path/subnet.c: requests to the subnet administrator through a cmportd that only records them,
+ * and cancelled requests.
  */
 #include "lib/engine/engine.h"
 #include "lib/path/subnet.h"
@@ -23,7 +23,7 @@ static void leave(void)
 		subnet_send(&drop);
 }
 
-/* Another thread's word is faster than the second question. */
+/* Another thread cancels before the second request is sent. */
 static void leave_first(const struct portd_record *record)
 {
 	if (record->type != PORTD_SA_ASK)
@@ -39,7 +39,7 @@ static void joined(struct subnet_ask *of, int err, const struct sa_msg *answer)
 	(void)answer;
 }
 
-/* As a group does: the record of its broadcast group first, then its own. */
+/* As a group does: requests the record of its broadcast group first, then its own. */
 static void goes_on(struct subnet_ask *of, int err, const struct sa_msg *answer)
 {
 	(void)err;
@@ -96,7 +96,7 @@ TEST(question_dropped_after_it_left_is_dropped_once)
 	ck_assert_int_eq(cmportd.said[1].type, PORTD_SA_DROP);
 }
 
-/* --- many at a time --------------------------------------------------------- */
+/* --- many requests at a time ------------------------------------------------ */
 
 #define MANY 10000
 
@@ -115,7 +115,7 @@ static void note(struct subnet_ask *of, int err, const struct sa_msg *answer)
 	(void)of, (void)err, (void)answer;
 }
 
-/* Instructions of the response to the last of @n requests, @first of which are there. */
+/* Instructions of the response to the last of @n requests, @first of which exist before. */
 static unsigned long steps_of_response(int first, int n)
 {
 	struct portd_record record;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Synchronous ids (lib/sync/sync.h) without a device: the tests post the events that a call would
- * have begun.
- */
+/* Synchronous ids (lib/sync/sync.h) without a device: the tests post the events of the calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -184,7 +181,7 @@ TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
 	ck_assert_uint_eq(id->n_acked, id->n_taken);
 }
 
-/* It needs a descriptor. */
+/* The id needs a descriptor. */
 TEST(request_that_cannot_be_shown_is_dropped)
 {
 	struct rdma_cm_id *got = NULL;

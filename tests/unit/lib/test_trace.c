@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * purecm_set_trace() (lib/engine/trace.c): a port and a connection of the test's.
- */
+/* purecm_set_trace() (lib/engine/trace.c), with a port and a connection of the test. */
 #include <pthread.h>
 #include <purecm/purecm.h>
 #include <semaphore.h>
@@ -106,7 +104,7 @@ static void *step(void *arg)
 	return arg;
 }
 
-/* When the function's thread and the one that replaces it wait. */
+/* Returns when the function's thread and the one that replaces it wait. */
 static void *let_leave(void *arg)
 {
 	threads_wait_asleep();
@@ -144,7 +142,7 @@ TEST(child_can_set_its_own_while_the_parent_was_inside)
 	child = fork();
 	if (child == 0) {
 		alarm(200);
-		trace_after_fork(); /* the engine's fork handler does */
+		trace_after_fork(); /* as the engine's fork handler does */
 		purecm_set_trace(NULL, NULL);
 		_exit(0);
 	}

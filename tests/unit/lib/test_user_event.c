@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_write_cm_event() (lib/sync/user_event.c): ids without a device, events that the test writes.
+ * rdma_write_cm_event() (lib/sync/user_event.c), with ids without a device, and events of the test.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -282,7 +282,7 @@ static void *read_events(void *arg)
 	return NULL;
 }
 
-/* One that is left in the queue while they sleep is one that this waits for until Check ends it. */
+/* A thread that still waits while the others sleep would wait until Check ends it. */
 TEST(no_event_is_left_to_sleeping_readers)
 {
 	pthread_t reader[N_READERS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads of the process, as the kernel shows them: see threads.h. */
+/* Threads of the process, from /proc: see threads.h. */
 #include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Also if it has ended meanwhile. */
+/* Also true if the thread has ended. */
 static bool is_asleep(const char *tid)
 {
 	char path[64], text[256] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Clients that ask the subnet administrator: see askers.h. */
+/* Clients that query the subnet administrator: see askers.h. */
 #include "tests/unit/portd/askers.h"
 
 #include <string.h>

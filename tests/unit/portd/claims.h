@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a client asks for when it binds to a port. */
+/* The claim of a client's BIND. */
 #ifndef TESTS_UNIT_PORTD_CLAIMS_H
 #define TESTS_UNIT_PORTD_CLAIMS_H
 
@@ -8,7 +8,7 @@
 
 #include "lib/portd/proto/proto.h"
 
-/** claim_on() - of a port of RDMA_PS_TCP, at an IPv4 address, "0.0.0.0" for all. */
+/** claim_on() - claim a port of RDMA_PS_TCP at an IPv4 address, "0.0.0.0" for all. */
 static inline struct portd_claim claim_on(uint32_t claim_id, const char *addr, uint16_t port)
 {
 	struct portd_claim claim = { .claim_id = claim_id,

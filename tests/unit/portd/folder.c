@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What folder.h promises.
- */
+/* Temporary folders and child processes: see folder.h. */
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 
@@ -17,7 +15,7 @@ char folder[64];
 char socket_path[96];
 char state_path[128];
 
-/* Of the program: a test that has failed leaves its folder behind in it. */
+/* Set in the parent: a failed test leaves its folder behind. */
 static char base[TEMPORARY_BYTES];
 static pid_t maker;
 

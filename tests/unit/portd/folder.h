@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A temporary folder with room for a socket, and processes that come and go, for the tests of
- * cmportd's beginnings.
+ * A temporary folder with room for a socket, and child processes, for the tests of cmportd's start.
  */
 #ifndef TESTS_UNIT_PORTD_FOLDER_H
 #define TESTS_UNIT_PORTD_FOLDER_H
@@ -12,7 +11,7 @@
 
 #include "tests/unit/test.h"
 
-extern char folder[64];	     /* the folder, which is its owner's alone */
+extern char folder[64];	     /* accessible to its owner only */
 extern char socket_path[96]; /* folder/s */
 extern char state_path[128]; /* folder/s.state */
 
@@ -22,21 +21,20 @@ void folder_make(void);
 /**
  * limit_files() - files may not grow beyond @bytes, RLIM_INFINITY for any size
  *
- * Check writes files, too: while there is no room for those, nothing is to be said to it.
+ * Check writes files too, so report nothing to it while it has no room.
  */
 void limit_files(rlim_t bytes);
 
-/** leave_descriptors() - from now on this process can have @n more, at most 8 */
+/** leave_descriptors() - limit this process to @n more descriptors, at most 8 */
 void leave_descriptors(unsigned int n);
 
-/** allow_descriptors() - the limit is the hard one again; the leak sanitizer needs some at the end
- */
+/** allow_descriptors() - restore the hard limit; the leak sanitizer needs some at the end */
 void allow_descriptors(void);
 
-/** in_child() - run something in a child that then just stops. Return: its exit status. */
+/** in_child() - run a function in a child that exits without cleanup. Return: its exit status. */
 int in_child(int (*run)(void));
 
-/** is_root() - says that the test is skipped, and why, if we are not */
+/** is_root() - return whether this is root; otherwise print that the test is skipped, and why */
 bool is_root(void);
 
 #endif

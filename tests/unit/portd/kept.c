@@ -86,7 +86,7 @@ off_t kept_bytes(void)
 
 /* --- tracked connections ------------------------------------------------- */
 
-/* All that can be mixed up differs between two of them, but for the comm id. */
+/* Two connections differ in everything that can be mixed up, except the comm id. */
 struct cm_record kept_version(uint32_t n, uint8_t v)
 {
 	struct cm_record tracked = { .state = v == 1 ? CM_ESTABLISHED : CM_REP_SENT,

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How far a connection can have come when its client dies: see lives.h.
- */
+/* Stages of a connection at which its client dies: see lives.h. */
 #include "tests/unit/portd/lives.h"
 
 #define bob (&scene_bob)
 
-/* --- how far it had come ------------------------------------------------- */
+/* --- stages -------------------------------------------------------------- */
 
 uint32_t life_id(void)
 {
@@ -119,7 +117,7 @@ static void has_been_disconnected(void)
 	scene_sends(bob, talk_msg_of(CM_ATTR_DREP, life_id(), LIFE_REMOTE_ID));
 }
 
-/* What the peer hears at once; it never answers. */
+/* The messages that the peer gets at once; it never answers. */
 const struct life life[] = {
 	{ asks, "REJ(other) 4" },
 	{ asks_and_is_put_off, "REJ(other) 4" },

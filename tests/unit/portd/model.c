@@ -10,12 +10,12 @@
 
 #define SERVICE	    UINT64_C(0x01061b58)
 #define SETTLES_MAX 20000
-#define N_QPNS	    6 /* so few that a living one is used again now and then */
+#define N_QPNS	    6 /* few, so that a live one is sometimes reused */
 #define ID_BLOCK_AT UINT32_C(0x00120000)
 
 struct model model;
 
-static struct cm_effects out; /* of the last step */
+static struct cm_effects out; /* of the latest step */
 
 static const struct mad_gid gids[] = { { { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
 				       { { [10] = 0xff, 0xff, 10, 0, 0, 2 } } };
@@ -55,7 +55,7 @@ static struct packet *random_packet(void)
 	return NULL;
 }
 
-/* If there is no room it is lost. */
+/* Without room it is lost. */
 static void put_on_wire(enum who to, const uint8_t *mad)
 {
 	for (int i = 0; i < MODEL_PACKETS; i++) {
@@ -68,7 +68,7 @@ static void put_on_wire(enum who to, const uint8_t *mad)
 	}
 }
 
-/* A GID is of one CA only, and 0 is no comm id. */
+/* A GID belongs to one CA only, and 0 is no comm id. */
 static void make_credible(struct cm_msg *msg)
 {
 	if (msg->hdr.attr_id == CM_ATTR_REQ)
@@ -79,7 +79,7 @@ static void make_credible(struct cm_msg *msg)
 		msg->rtu.local_comm_id = 1;
 }
 
-/* Mostly in the ids; now and then one message becomes another. */
+/* Mostly in the ids; sometimes one message becomes another. */
 static void garble(uint8_t *mad)
 {
 	int at = MAD_HDR_BYTES + (int)(random() % (chance(70) ? 12 : 48));
@@ -95,7 +95,7 @@ static void garble(uint8_t *mad)
 	cm_msg_encode(&msg, mad);
 }
 
-/* --- what passes cmportd ------------------------------------------------- */
+/* --- messages through cmportd -------------------------------------------- */
 
 static void portd_sends(const struct packet *packet)
 {
@@ -190,7 +190,7 @@ static struct cm_record record_of(const struct cm_conn *conn)
 	return record;
 }
 
-/* A connection is not told of before its REQ. */
+/* A connection is not reported before its REQ. */
 static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
 {
 	struct cm_msg msg;
@@ -211,7 +211,7 @@ static void tell_tracked(const struct cm_conn *conn)
 	struct packet packet = { .kind = TRACK, .tracked = record_of(conn) };
 
 	if (model.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
-		portd_takes(&packet); /* it goes another way than messages do */
+		portd_takes(&packet); /* it takes another way than messages */
 	else
 		tell_portd(&packet);
 }
@@ -390,7 +390,7 @@ static void restart_peer(void)
 	begin(PEER);
 }
 
-/* Return: false if nobody waits for anything. */
+/* Return: false if no timer runs. */
 static bool pass_time(void)
 {
 	enum who who = cm_core_deadline(&model.side[PEER].core).ns <
@@ -425,7 +425,7 @@ static void arrive(bool is_bad_wire)
 		hear(PEER, copy.mad);
 }
 
-/* --- as one -------------------------------------------------------------- */
+/* --- the model ----------------------------------------------------------- */
 
 static void drain(void)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client and its peer that do whatever they like, on a wire that loses, doubles, reorders and
- * garbles; and cmportd's tracked connections, which are shown each message that passes the client,
- * and each comm id that is free again. A test asks whether the tracked connections know what the
- * client's core knows.
+ * A client and its peer with random behaviour, on a wire that loses, duplicates, reorders and
+ * corrupts messages; and cmportd's tracked connections, which get each message of the client, and
+ * each freed comm id. A test compares the tracked connections with the client's core.
  *
- * All random, from a seed; in virtual time.
+ * Everything follows from a seed, in virtual time.
  */
 #ifndef TESTS_UNIT_PORTD_MODEL_H
 #define TESTS_UNIT_PORTD_MODEL_H
@@ -14,7 +13,7 @@
 #include "lib/portd/server/ledger/tracked.h"
 #include "tests/unit/test.h"
 
-#define MODEL_CLIENT	3 /* its index, and of its port the handle */
+#define MODEL_CLIENT	3 /* the client's index, and its port's handle */
 #define MODEL_HANDLE	5
 #define MODEL_OUR_GUID	0xa
 #define MODEL_PEER_GUID 0xb
@@ -30,7 +29,7 @@ struct side {
 	struct cm_core core;
 	struct cm_port port;
 	struct cm_service service;
-	struct mad_path path; /* to the other */
+	struct mad_path path; /* to the other end */
 	struct cm_conn *conn[MODEL_CONNS];
 };
 
@@ -58,35 +57,37 @@ struct model {
 	struct cm_time now;
 	struct side side[2];
 	struct tracker *tracker;
-	uint32_t n_heard; /* MADs that the client has taken */
+	uint32_t n_heard; /* MADs that the client has received */
 	struct packet wire[MODEL_PACKETS];
-	bool has_given_up[CM_ID_BLOCK]; /* our connections by comm id: no answer has come */
+	bool has_given_up[CM_ID_BLOCK]; /* our unanswered connections, by comm id */
 
-	/* If messages cross, they lie in the sockets between client and cmportd for a while. */
+	/*
+	 * With crossing messages, they stay in the sockets between client and cmportd for a while.
+	 */
 	bool crosses;
 	struct queue to_client;
 	struct queue to_portd;
-	struct queue closes; /* of the step that is under way: they go after its messages */
+	struct queue closes; /* of the current step: sent after its messages */
 
-	/* If set, called when cmportd refuses a message of the client. */
+	/* Called, if set, when cmportd refuses a message of the client. */
 	void (*refused)(const struct cm_msg *msg);
 };
 
-extern struct model model; /* the one that there is */
+extern struct model model; /* the only one */
 
-/** model_begin() - both sides empty. */
+/** model_begin() - start with both sides empty. */
 void model_begin(unsigned int seed, bool crosses);
 
 /** model_end() - free all. */
 void model_end(void);
 
-/** model_step() - something happens: a message, a call, time, seldom a restart of the peer. */
+/** model_step() - one random event: a message, a call, time, rarely a restart of the peer. */
 void model_step(void);
 
-/** model_settle() - all connect, hear and repeat until there is nothing left, on a good wire. */
+/** model_settle() - run both ends on a perfect wire until nothing is left to do. */
 void model_settle(void);
 
-/** model_conn() - by local comm id, or NULL. */
+/** model_conn() - the connection with a local comm id, or NULL. */
 struct cm_conn *model_conn(enum who who, uint32_t local_comm_id);
 
 #endif

@@ -15,7 +15,7 @@
 #define PORT   7174
 #define FIRST  40000
 #define LAST   40099
-#define BESIDE UINT64_C(6) /* the ports of handles 1 and 2 are one device's */
+#define BESIDE UINT64_C(6) /* the ports of handles 1 and 2 belong to one device */
 #define ANY    "0.0.0.0"
 #define HOST   "10.0.0.1"
 #define OTHER  "10.0.0.2"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A host with a cmportd and its clients: see rig.h. To be linked with --wrap=clock_gettime,
- * --wrap=epoll_wait, --wrap=getrandom and --wrap=getsockopt: time is virtual, nothing is left to
- * chance, and clients come from wherever the test says.
+ * --wrap=epoll_wait, --wrap=getrandom and --wrap=getsockopt: time is virtual, nothing is random,
+ * and the test sets the origin of clients.
  */
 #include "tests/unit/portd/rig.h"
 
@@ -44,15 +44,15 @@ static uint32_t n_recorded = 64;
 static const char *port_file;
 static struct sockaddr_un address;
 static uint64_t now_ns;
-static bool is_running; /* cmportd, and not the test */
+static bool is_running; /* cmportd runs, not the test */
 static uint64_t netns = RIG_HOME;
 static pid_t come_as = -1;
 static uid_t user; /* of clients */
 static int stop_fd = -1;
 static int reload_fd;
-static int alone_fd = -1; /* of the client that a server without a socket directory is for */
-static int n_events;	  /* of the last turn */
-static int wait_ms = 1;	  /* that the last turn asked for */
+static int alone_fd = -1; /* of the client of a server without a socket directory */
+static int n_events;	  /* of the latest turn */
+static int wait_ms = 1;	  /* requested by the latest turn */
 
 static void give_up(const char *why)
 {
@@ -82,7 +82,7 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout
 	return n_events;
 }
 
-/* What happens once happens again. */
+/* Repeats an event. */
 ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags)
 {
 	if (!is_running)
@@ -331,7 +331,7 @@ bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *cmsg;
 
-	memcpy(&iov.iov_base, &bytes, sizeof(bytes)); /* it is not written to */
+	memcpy(&iov.iov_base, &bytes, sizeof(bytes)); /* it is not modified */
 	if (n_fds > FDS_MAX)
 		give_up("so many descriptors are not sent");
 	if (n_fds) {
@@ -354,7 +354,7 @@ int rig_answer(struct rig_client *client)
 
 	ssize_t n = portd_datagram_receive(client->control, &in, fd, MSG_DONTWAIT);
 
-	if (n < 0 && errno == ECONNRESET) /* it was turned away, and is told why */
+	if (n < 0 && errno == ECONNRESET) /* it was refused, with the reason */
 		n = portd_datagram_receive(client->control, &in, fd, MSG_DONTWAIT);
 	if (n <= 0)
 		return -1;

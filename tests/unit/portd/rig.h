@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All of cmportd but the device, inside a test: turns are made one by one, in virtual time, and
- * nothing waits. What it sends on the wire is recorded, and messages arrive from there when the
- * test says so. Clients are sockets of the test, which speak the protocol of
- * lib/portd/proto/proto.h and nothing prevents from lying.
+ * All of cmportd except the device, inside a test: the test runs its turns one by one, in virtual
+ * time, without waiting. Sent messages are recorded, and the test injects received ones. Clients
+ * are sockets of the test, which use the protocol of lib/portd/proto/proto.h, and may violate it.
  *
- * rig.c is the host and its clients, rig_device.c what stands for the RDMA device. Called by the
- * tests of the server and by its fuzz target. What the rig itself cannot do ends the program.
+ * rig.c is the host and its clients, rig_device.c the fake RDMA device. Used by the tests of the
+ * server and by its fuzz target. A failure of the rig itself ends the program.
  */
 #ifndef TESTS_UNIT_PORTD_RIG_H
 #define TESTS_UNIT_PORTD_RIG_H
@@ -20,150 +19,149 @@
 #define RIG_GID	     0x77 /* the last byte of all its GIDs */
 #define RIG_SERVICE  7174
 #define RIG_PROBE_ID 0x9abc			  /* of the sender's probe */
-#define RIG_NO_GID   10				  /* an index that is not in use */
-#define RIG_PEER_QPN 0x4711			  /* what arrives beside QP1 was sent from there */
-#define RIG_SECRET   UINT64_C(0x1111111111111111) /* all random numbers are that */
-#define RIG_HOME     1 /* cookie of the network namespace that cmportd is in */
+#define RIG_NO_GID   10				  /* an unused index */
+#define RIG_PEER_QPN 0x4711			  /* messages beside QP1 are sent from here */
+#define RIG_SECRET   UINT64_C(0x1111111111111111) /* the value of all random numbers */
+#define RIG_HOME     1				  /* cookie of cmportd's network namespace */
 
 /* --- the host ------------------------------------------------------------ */
 
 /**
- * rig_set_up() - a cmportd begins, at virtual time 1000 s
- * @path: of its socket, in a folder that is there
+ * rig_set_up() - start a cmportd, at virtual time 1000 s
+ * @path: of its socket, in an existing folder
  */
 void rig_set_up(const char *path);
 
-/** rig_set_up_alone() - one without a socket directory begins, for the first client that dials. */
+/** rig_set_up_alone() - start one without a socket directory, for the first client that dials. */
 void rig_set_up_alone(void);
 
-/** rig_opens_ports() - does the next one open all ports at once? At first, it does not. */
+/** rig_opens_ports() - set whether the next cmportd opens all ports at once; not by default. */
 void rig_opens_ports(bool opens);
 
-/** rig_records() - the next cmportd records so many messages; 64 if nothing is said. */
+/** rig_records() - the number of messages that the next cmportd records; 64 by default. */
 void rig_records(uint32_t n);
 
-/** rig_port_file() - what root sets for ports is there, for the next one; NULL: nowhere, as at
- * first.
- */
+/** rig_port_file() - the port file of the next cmportd; NULL, the default: none. */
 void rig_port_file(const char *path);
 
-/** rig_reload() - it is told to read that again, and does. */
+/** rig_reload() - make it read that file again. */
 void rig_reload(void);
 
-/** rig_stop() - it is told to stop. */
+/** rig_stop() - send it the signal to stop. */
 void rig_stop(void);
 
-/** rig_tear_down() - it ends, and what was recorded is forgotten. */
+/** rig_tear_down() - end it, and drop the record of messages. */
 void rig_tear_down(void);
 
-/** rig_server() - all that it knows, to be looked at. */
+/** rig_server() - its state. */
 struct server *rig_server(void);
 
-/** rig_settle() - let it turn until it would wait, or leave. It must not turn in circles. */
+/** rig_settle() - run turns until it would wait or end. An endless loop is an error. */
 void rig_settle(void);
 
-/** rig_turn() - let it turn once. */
+/** rig_turn() - run one turn. */
 void rig_turn(void);
 
-/** rig_pass() - time goes by, in one piece, and it settles. */
+/** rig_pass() - advance the time in one step, and settle. */
 void rig_pass(uint64_t ms);
 
-/** rig_wait_ms() - how long it would wait for something to happen; -1: for ever. */
+/** rig_wait_ms() - how long it would wait for an event; -1: forever. */
 int rig_wait_ms(void);
 
-/** rig_count() - of messages of any kind, at all ports. */
+/** rig_count() - a counter of messages of any kind, at all ports. */
 uint64_t rig_count(enum portd_stat_counter counter);
 
-/** rig_n_fds() - how many descriptors this process has. */
+/** rig_n_fds() - the number of descriptors of this process. */
 unsigned int rig_n_fds(void);
 
 /* --- the wire ------------------------------------------------------------ */
 
 struct rig_sent {
 	uint8_t port_num;
-	bool slowly; /* by umad: with a look at the neighbour */
+	bool slowly; /* through umad, with a check of the neighbour */
 	struct mad_path path;
 	uint8_t mad[MAD_BYTES];
 };
 
-/** rig_peer() - the way to a host of the other side; each @host has an address of its own. */
+/** rig_peer() - the path to a host of the other side; each @host has an address of its own. */
 struct mad_path rig_peer(uint8_t host);
 
-/** rig_arrive() - a message arrives at port 1, and is dealt with. */
+/** rig_arrive() - deliver a message to port 1, and settle. */
 void rig_arrive(const struct mad_path *from, const struct cm_msg *msg);
 
-/** rig_arrive_bytes() - any bytes do, at any port of the device; not looked at yet. */
+/** rig_arrive_bytes() - deliver any bytes to any port of the device, without settling. */
 void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8_t mad[MAD_BYTES]);
 
 /**
- * rig_arrive_beside() - a message arrives beside QP1, at the queue pair that those of port 1 leave
- *                       from; not looked at yet
- * @msg: NULL: nonsense
+ * rig_arrive_beside() - deliver a message beside QP1, to the queue pair that sends for port 1,
+ * without settling
+ * @msg: NULL: invalid bytes
  */
 void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg);
 
-/** rig_remove_device() - it says so at QP1; not looked at yet. */
+/** rig_remove_device() - report the removal at QP1, without settling. */
 void rig_remove_device(void);
 
-/** rig_gid_moves() - rig_gid() is at this index from now on, and another GID at all others;
- * RIG_NO_GID: it has gone */
+/**
+ * rig_gid_moves() - put rig_gid() at this index, and another GID at all others; RIG_NO_GID: remove
+ * it
+ */
 void rig_gid_moves(uint8_t index);
 
-/** rig_gid_is_elsewhere() - the GID that messages come to is of an interface of another namespace.
- */
+/** rig_gid_is_elsewhere() - put the receiving GID on an interface of another namespace. */
 void rig_gid_is_elsewhere(unsigned int ifindex);
 
-/** rig_foreign_has() - such an interface with that GID is in each namespace that is read; 0: none.
- */
+/** rig_foreign_has() - put an interface with that GID into each foreign namespace; 0: none. */
 void rig_foreign_has(unsigned int ifindex);
 
-/** rig_foreign_takes() - to read one takes so many datagrams (1) */
+/** rig_foreign_takes() - the number of datagrams for reading one (1) */
 void rig_foreign_takes(unsigned int n_datagrams);
 
-/** rig_n_foreign_reads() - how often one was read */
+/** rig_n_foreign_reads() - the number of reads of foreign namespaces */
 unsigned int rig_n_foreign_reads(void);
 
-/** rig_heard() - the peer that was heard last, and from which queue pair; 0: none was */
+/** rig_heard() - the latest peer of mad_sender_heard(), and its queue pair; 0: none */
 uint32_t rig_heard(struct mad_gid *ret);
 
-/** rig_unanswered() - the peer that last left a message unanswered */
+/** rig_unanswered() - the latest peer of mad_sender_unanswered() */
 struct mad_gid rig_unanswered(void);
 
-/** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
+/** rig_hops_are_ready() - set whether every next hop has a link address; by default, it has. */
 void rig_hops_are_ready(bool ready);
 
-/** rig_hop_questions() - how often it was asked whether one has. */
+/** rig_hop_questions() - the number of checks for that. */
 uint64_t rig_hop_questions(void);
 
-/** rig_sender_is_ready() - from now on, could the sender send at once? As hops, if not said. */
+/** rig_sender_is_ready() - set whether the sender can send at once; by default as the hops. */
 void rig_sender_is_ready(bool ready);
 
-/** rig_sender_refuses() - the sender takes no message, and says this; 0: it takes all. */
+/** rig_sender_refuses() - make the sender refuse messages with this result; 0: accept all. */
 void rig_sender_refuses(int err);
 
-/** rig_sends_fail() - what the sender has taken fails from now on, and was not sent. */
+/** rig_sends_fail() - make accepted messages of the sender fail. */
 void rig_sends_fail(bool fail);
 
-/** rig_probe() - from now on this is the sender's score; a probe of host 1 is due if any is out */
+/** rig_probe() - set the sender's score; a probe of host 1 is due if any is outstanding */
 void rig_probe(const struct mad_sender_score *is);
 
-/** rig_proves_itself() - each port that is opened, and each whose paths have changed, from now on
+/**
+ * rig_proves_itself() - make each port that is opened, or whose paths have changed, prove itself
  */
 void rig_proves_itself(void);
 
-/** rig_next_answers_a_probe() - from now on, does what comes answer the sender's probes? */
+/** rig_next_answers_a_probe() - set whether received messages answer the sender's probes */
 void rig_next_answers_a_probe(bool it_does);
 
-/** rig_came() - the message that the sender was told of last. Return: was there one? */
+/** rig_came() - the latest message of mad_sender_note_arrival(). Return: whether there was one. */
 bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg);
 
-/** rig_n_revalidations() - how often it has revalidated a next hop. */
+/** rig_n_revalidations() - the number of revalidated next hops. */
 unsigned int rig_n_revalidations(void);
 
-/** rig_n_sent() - how many messages it has sent that rig_sent() has not returned. */
+/** rig_n_sent() - the number of sent messages that rig_sent() has not returned. */
 unsigned int rig_n_sent(void);
 
-/** rig_sent() - the next message that it has sent. Return: false if there is none. */
+/** rig_sent() - get the next sent message. Return: false if there is none. */
 bool rig_sent(struct rig_sent *ret, struct cm_msg *ret_msg);
 
 /* --- clients ------------------------------------------------------------- */
@@ -172,101 +170,104 @@ struct rig_client {
 	int control;
 	int data;
 	int page_fd;
-	bool is_tracer;		  /* its last question was that */
-	int ring_fd;		  /* the answer */
+	bool is_tracer;		  /* its latest request was TRACE */
+	int ring_fd;		  /* of the reply */
 	uint32_t first;		  /* of its comm ids */
-	uint64_t secret;	  /* of them */
+	uint64_t secret;	  /* of the comm ids */
 	uint8_t handle;		  /* of port 1 */
-	struct portd_reply reply; /* the last one */
-	struct portd_datagram in; /* what rig_next() is reading */
+	struct portd_reply reply; /* the latest one */
+	struct portd_datagram in; /* read by rig_next() */
 };
 
-/** rig_come_from() - from now on clients come from another network namespace, or RIG_HOME. */
+/** rig_come_from() - set the network namespace of later clients, or RIG_HOME. */
 void rig_come_from(uint64_t cookie);
 
-/** rig_come_as() - from now on clients are another process, or unknown: 0; -1: this one. */
+/** rig_come_as() - set the process of later clients; 0: unknown; -1: this one. */
 void rig_come_as(pid_t pid);
 
-/** rig_come_as_user() - from now on, until the next rig, clients are of this user, and not root's.
- */
+/** rig_come_as_user() - set the user of later clients, not root, until the next rig. */
 void rig_come_as_user(uid_t uid);
 
-/** rig_dial() - connect, and no more. Return: the socket. */
+/** rig_dial() - connect only. Return: the socket. */
 int rig_dial(void);
 
-/** rig_dial_later() - a socket for rig_connect(), while there are descriptors to be had. */
+/** rig_dial_later() - create a socket for rig_connect(), while there are free descriptors. */
 int rig_dial_later(void);
 
-/** rig_connect() - connect it; the server turns while too many wait to be accepted. */
+/** rig_connect() - connect it; the server runs while too many wait to be accepted. */
 void rig_connect(int fd);
 
-/** rig_resume() - a client says that it comes from an earlier cmportd. Return: as rig_ask(). */
+/** rig_resume() - announce a client of an earlier cmportd. Return: as rig_ask(). */
 int rig_resume(struct rig_client *client, int page_fd);
 
-/** rig_hold() - it shows the secret of its comm ids, and asks for them. Return: as rig_ask(). */
+/** rig_hold() - request its comm ids with their secret. Return: as rig_ask(). */
 int rig_hold(struct rig_client *client);
 
-/** rig_meet() - a client that has said HELLO. */
+/** rig_meet() - a client that has sent HELLO. */
 void rig_meet(struct rig_client *client);
 
-/** rig_join() - a client that has said HELLO and opened port 1. */
+/** rig_join() - a client that has sent HELLO and opened port 1. */
 void rig_join(struct rig_client *client);
 
-/** rig_leave() - it closes what it has, and is gone. */
+/** rig_leave() - close all sockets of a client. */
 void rig_leave(struct rig_client *client);
 
 /**
- * rig_ask() - a record on its control socket
+ * rig_ask() - send a record on its control socket
  *
- * Return: the error of the answer, 0 also for a record that gets none; -1 if there was no answer.
+ * Return: the error of the reply, 0 also for a record without one; -1 if there was no reply.
  */
 int rig_ask(struct rig_client *client, const struct portd_record *record);
 
-/** rig_answer() - an answer that came later. Return: as rig_ask(). */
+/** rig_answer() - get a later reply. Return: as rig_ask(). */
 int rig_answer(struct rig_client *client);
 
 /**
- * rig_put() - bytes, on any socket, with descriptors; not looked at yet
+ * rig_put() - send bytes and descriptors on any socket, without settling
  *
- * Return: false if there was no room, or nobody.
+ * Return: false if the socket is full or closed.
  */
 bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n_fds);
 
-/** rig_tell() - a record on its data socket; not looked at yet. Return: as rig_put(). */
+/** rig_tell() - send a record on its data socket, without settling. Return: as rig_put(). */
 bool rig_tell(const struct rig_client *client, const struct portd_record *record);
 
-/** rig_gid() - all that are in its GID tables. */
+/** rig_gid() - the GID in all entries of its tables. */
 struct mad_gid rig_gid(void);
 
-/** rig_encode() - a message for a path that is set; a REQ names its GIDs, unless it names others.
+/**
+ * rig_encode() - encode a message for a given path; a REQ gets the path's GIDs unless it has
+ * others.
  */
 void rig_encode(struct portd_mad *mad, const struct cm_msg *msg);
 
-/** rig_send() - it sends a message from port 1, which is dealt with. */
+/** rig_send() - send a message from port 1, and settle. */
 void rig_send(struct rig_client *client, const struct mad_path *to, const struct cm_msg *msg);
 
-/** rig_next() - the next record on its data socket. Return: false if there is none. */
+/** rig_next() - get the next record on its data socket. Return: false if there is none. */
 bool rig_next(struct rig_client *client, struct portd_record *ret);
 
-/** rig_next_msg() - the next one, if it is a message. Return: false if it is not. */
+/** rig_next_msg() - get the next record if it is a message. Return: false if not. */
 bool rig_next_msg(struct rig_client *client, struct cm_msg *ret);
 
-/** rig_is_disconnected() - has cmportd hung up? */
+/** rig_is_disconnected() - return whether cmportd has closed the connection. */
 bool rig_is_disconnected(const struct rig_client *client);
 
-/** rig_claim() - of RIG_SERVICE at an IPv4 address, "0.0.0.0" for all. */
+/** rig_claim() - claim RIG_SERVICE at an IPv4 address, "0.0.0.0" for all. */
 struct portd_claim rig_claim(uint32_t claim_id, const char *addr);
 
 /** rig_listen() - BIND and LISTEN. Return: as rig_ask(). */
 int rig_listen(struct rig_client *client, const char *addr);
 
-/** rig_replace_device() - what has this name and node GUID now; at first RIG_DEVICE and RIG_GUID */
+/**
+ * rig_replace_device() - set name and node GUID of the device; initially RIG_DEVICE and RIG_GUID
+ */
 void rig_replace_device(const char *name, uint64_t guid);
 
-/** rig_reset_device() - what is open does not answer; it can be opened again */
+/** rig_reset_device() - make open handles fail until the device is opened again */
 void rig_reset_device(void);
 
-/** rig_said() - how often a log, a file of up to 1 MiB, contains a text */
+/** rig_said() - the number of occurrences of a text in a log of up to 1 MiB */
 unsigned int rig_said(int fd, const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands for the RDMA device in the rig: the calls of mad/umad.h, mad/sender.h
- * and lib/net/hop.h that cmportd makes, with the same names, so that the linker takes these.
+ * The fake RDMA device of the rig: the functions of mad/umad.h, mad/sender.h and lib/net/hop.h that
+ * cmportd calls, with the same names, so that the linker uses these.
  */
 #include <endian.h>
 #include <errno.h>
@@ -32,22 +32,21 @@ struct fake_port {
 struct mad_sender {
 	struct mad_port inbox; /* first */
 	uint8_t port_num;
-	unsigned int n_held; /* the last ones that are recorded */
+	unsigned int n_held; /* the latest recorded ones */
 	unsigned int n_failed;
 };
 
-static struct list arrivals[RIG_PORTS + 1]; /* by port_num */
-static int arrivals_fd[RIG_PORTS + 1];	    /* of the open port, counts them */
-static struct list beside = { &beside,
-			      &beside }; /* arrivals at the sender's queue pair of port 1 */
+static struct list arrivals[RIG_PORTS + 1];	  /* by port_num */
+static int arrivals_fd[RIG_PORTS + 1];		  /* counters of the open port */
+static struct list beside = { &beside, &beside }; /* of the sender's queue pair of port 1 */
 static struct mad_sender *sender_1;
 static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
 static uint64_t n_hop_questions;
-static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: it has gone */
+static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: removed */
 static unsigned int elsewhere, foreign_has, foreign_takes, n_foreign_reads;
 static bool sender_is_ready = true;
-static bool sends_fail; /* those of the sender, when they are posted */
+static bool sends_fail; /* of the sender, when posted */
 static int refusal;	/* of the sender */
 static bool is_removed;
 static unsigned int n_revalidations;
@@ -73,7 +72,7 @@ int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gi
 
 	*ret = (struct gid_entry){ .verbs = verbs, .port_num = port_num, .gid_index = gid_index };
 	memcpy(&ret->gid, &gid, sizeof(gid));
-	ret->gid.raw[14] = gid_at >= 0 && gid_index != (uint32_t)gid_at; /* another */
+	ret->gid.raw[14] = gid_at >= 0 && gid_index != (uint32_t)gid_at; /* another GID */
 	if (elsewhere) {
 		ret->type = IBV_GID_TYPE_ROCE_V2;
 		ret->ifindex = elsewhere;
@@ -99,7 +98,7 @@ struct mad_gid rig_gid(void)
 	return (struct mad_gid){ .raw[15] = RIG_GID };
 }
 
-/* Of another network namespace. */
+/* An interface of another network namespace. */
 
 bool __wrap_net_foreign_is_socket(int fd);
 int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room,
@@ -168,7 +167,7 @@ bool hop_is_known(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_inde
 	return hops_are_ready;
 }
 
-/* Each peer is on the link. */
+/* Each peer is on-link. */
 void hop_next(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
 	      const struct mad_gid *dgid, union addr *ret)
 {
@@ -211,7 +210,7 @@ void rig_sender_is_ready(bool ready)
 	sender_is_ready = ready;
 }
 
-/* --- what it sends ------------------------------------------------------- */
+/* --- sent messages ------------------------------------------------------- */
 
 static int record(uint8_t port_num, bool slowly, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES])
@@ -241,7 +240,7 @@ bool rig_sent(struct rig_sent *ret, struct cm_msg *ret_msg)
 		return false;
 	*ret = sent.record[sent.n_taken++];
 	if (cm_msg_decode(ret->mad, MAD_BYTES, ret_msg))
-		abort(); /* cmportd sends nothing else */
+		abort(); /* cmportd sends no other messages */
 	if (sent.n_taken == sent.n)
 		sent.n = sent.n_taken = 0;
 	return true;
@@ -256,7 +255,7 @@ static int take(struct arrival *arrival, struct mad_path *path, uint8_t mad[MAD_
 	return 0;
 }
 
-/* Its descriptor tells once that something has come, and only after -EAGAIN again. */
+/* Its descriptor reports an arrival once, and again only after -EAGAIN. */
 static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
 	struct arrival *arrival;
@@ -321,7 +320,7 @@ void rig_sends_fail(bool fail)
 	sends_fail = fail;
 }
 
-/* All that was held: they are the last that were recorded, and are not any more. */
+/* Removes the held messages, which are the latest ones in the record. */
 void mad_sender_release(struct mad_sender *sender)
 {
 	if (sends_fail) {
@@ -455,7 +454,7 @@ struct mad_gid rig_unanswered(void)
 	return unanswered_gid;
 }
 
-/* --- what arrives -------------------------------------------------------- */
+/* --- received messages --------------------------------------------------- */
 
 static struct list *arrivals_at(uint8_t port_num)
 {
@@ -521,7 +520,7 @@ void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8
 	struct arrival *arrival;
 
 	if (arrivals_fd[port_num] == 0)
-		return; /* nobody has the port open: the kernel drops it */
+		return; /* no process has the port open: the kernel drops it */
 	arrival = calloc(1, sizeof(*arrival));
 	if (!arrival)
 		abort();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands for the subnet in the rig: the calls of libibverbs and mad/umad_sa.h that
- * lib/portd/server/sa/subnet_queries.c makes, with the same names, so that the linker takes these.
+ * The fake subnet of the rig: the functions of libibverbs and mad/umad_sa.h that
+ * lib/portd/server/sa/subnet_queries.c calls, with the same names, so that the linker uses these.
  */
 #include "tests/unit/portd/rig_subnet.h"
 
@@ -119,7 +119,7 @@ const struct sa_msg *rig_asked(unsigned int n)
 	return &asked[n % QUESTIONS_MAX];
 }
 
-/* @bytes: of which there are some behind the first MAD already */
+/* @bytes: may exceed the first MAD */
 static void send_answer(const struct sa_msg *msg, size_t bytes)
 {
 	uint8_t mad[MAD_BYTES];

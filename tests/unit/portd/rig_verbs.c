@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What stands for libibverbs in the rig: its one device, with the calls that cmportd makes.
- */
+/* The fake libibverbs of the rig: its one device, with the functions that cmportd calls. */
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/verbs.h>

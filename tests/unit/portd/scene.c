@@ -32,7 +32,7 @@ void scene_tear_down(void)
 	rig_tear_down();
 }
 
-/* --- what was said ------------------------------------------------------- */
+/* --- recorded messages --------------------------------------------------- */
 
 static void append(char text[TEXT_BYTES], const struct cm_msg *msg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two clients of the rig, a peer, and connections between them. What is said is told as text:
- * "REJ(REQ) 8, DREQ". Alice is the one who keeps to the rules, as a rule; Bob is not.
+ * Two clients of the rig, a peer, and connections between them. Messages are compared as text:
+ * "REJ(REQ) 8, DREQ". Usually Alice's client follows the rules, and Bob's does not.
  */
 #ifndef TESTS_UNIT_PORTD_SCENE_H
 #define TESTS_UNIT_PORTD_SCENE_H
@@ -19,42 +19,42 @@
 extern struct rig_client scene_alice;
 extern struct rig_client scene_bob;
 
-/** scene_set_up() - a rig in a folder of the test's own, which both clients have joined. */
+/** scene_set_up() - a rig in a folder of the test's own, with both clients joined. */
 void scene_set_up(void);
 
 void scene_tear_down(void);
 
-/** scene_wire() - what has been sent since it was asked for, until the next call. */
+/** scene_wire() - messages sent since the last call, valid until the next one. */
 const char *scene_wire(void);
 
-/** scene_handed() - what a client has got since it was asked for, until the next call. */
+/** scene_handed() - messages that a client got since the last call, valid until the next one. */
 const char *scene_handed(struct rig_client *client);
 
-/** scene_said() - the peer says something, which is dealt with. */
+/** scene_said() - deliver a message of the peer, and settle. */
 void scene_said(struct cm_msg msg);
 
-/** scene_sends() - a client says something to the peer. */
+/** scene_sends() - send a message from a client to the peer. */
 void scene_sends(struct rig_client *client, struct cm_msg msg);
 
-/** scene_tracked() - the state of a connection as cmportd knows it: "ESTABLISHED", "none". */
+/** scene_tracked() - the state of a connection in cmportd: "ESTABLISHED", "none". */
 const char *scene_tracked(uint32_t local_comm_id);
 
-/** scene_req() - a client's REQ, of its connection number @n from 1. */
+/** scene_req() - a client's REQ for its connection number @n, from 1. */
 struct cm_msg scene_req(const struct rig_client *client, uint32_t n);
 
 /** scene_rep() - a client's answer to the peer's REQ. */
 struct cm_msg scene_rep(const struct rig_client *client, uint32_t n, uint32_t remote_comm_id);
 
-/** scene_peer_req() - the peer's, to RIG_SERVICE at an address of this host. */
+/** scene_peer_req() - a REQ of the peer to RIG_SERVICE at an address of this host. */
 struct cm_msg scene_peer_req(uint32_t comm_id, const char *addr);
 
-/** scene_peer_rep() - its answer to a client's. */
+/** scene_peer_rep() - the peer's answer to a client's REQ. */
 struct cm_msg scene_peer_rep(uint32_t comm_id, uint32_t remote_comm_id);
 
-/** scene_peer_dreq() - to a connection number @n of a client. */
+/** scene_peer_dreq() - a DREQ of the peer for connection number @n of a client. */
 struct cm_msg scene_peer_dreq(uint32_t comm_id, const struct rig_client *client, uint32_t n);
 
-/** scene_connect() - connection @n of a client, established; the peer calls it 0x700 + n. */
+/** scene_connect() - establish connection @n of a client; its peer's comm id is 0x700 + n. */
 void scene_connect(struct rig_client *client, uint32_t n);
 
 #endif

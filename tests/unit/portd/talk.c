@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a client and its peer say: see talk.h.
- */
+/* Messages of a client and its peer: see talk.h. */
 #include "tests/unit/portd/talk.h"
 
 struct tracker *talk_tracker;
@@ -111,7 +109,7 @@ void talk_received_from_stranger(struct cm_msg msg)
 		0);
 }
 
-/* An active connection: REQ out, REP in, RTU out. */
+/* An active connection: REQ sent, REP received, RTU sent. */
 void talk_establish(void)
 {
 	talk_sent(talk_our_req());
@@ -119,7 +117,7 @@ void talk_establish(void)
 	talk_sent(talk_msg_of(CM_ATTR_RTU, LOCAL, REMOTE));
 }
 
-/* A passive one, as far as the REP. */
+/* A passive connection, up to the REP. */
 void talk_accept(void)
 {
 	talk_received(talk_peer_req());

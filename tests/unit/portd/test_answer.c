@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a client waits for the answer of a cmportd (lib/portd/client/portd_requests.c) that
- * sleeps, is stopped, or has work: a child stands for it and answers nothing. How often it tries
- * again if it is turned away. No time passes. And how it takes descriptors when it has no room for
- * them.
+ * Timeouts of a client for the reply of a cmportd (lib/portd/client/portd_requests.c) that sleeps,
+ * is stopped, or is busy: a child acts as cmportd and does not reply. Retries of a refused client,
+ * without real time. And descriptors received when none is free.
  */
 #include <errno.h>
 #include <poll.h>
@@ -89,7 +88,7 @@ static void wait_for_state(char wanted)
 	}
 }
 
-/* Return: how many times a client waits for the answer of a server that does @then. */
+/* Return: how often a client waits for the reply of a server that does @then. */
 static int n_waits(void (*then)(void), char state)
 {
 	const struct portd_record record = { .type = PORTD_HELLO };
@@ -128,12 +127,12 @@ TEST(server_that_waits_for_a_cpu_gets_more_time)
 	ck_assert_int_eq(n_waits(work_on, 'R'), PORTD_ANSWER_WAITS_MAX);
 }
 
-/* --- turned away ------------------------------------------------------------ */
+/* --- refused clients -------------------------------------------------------- */
 
 static int refusal;
 static unsigned int n_tries;
 
-/* As cmportd: it says why, and hangs up. */
+/* As cmportd: sends the reason, and disconnects. */
 static int turn_away(int *ret_fd, struct portd_why *why)
 {
 	struct portd_record answer = { .type = PORTD_REPLY,
@@ -187,7 +186,7 @@ TEST(who_has_too_many_clients_is_told_why_at_once)
 
 static unsigned int n_free;
 
-/* As cmportd, whose two descriptors find fewer free numbers. */
+/* As cmportd, whose two descriptors do not fit. */
 static int welcome(int *ret_fd, struct portd_why *why)
 {
 	const struct portd_record answer = { .type = PORTD_REPLY };
@@ -215,7 +214,7 @@ TEST_LOOP(who_has_no_room_for_descriptors_is_told_so, 0, 2)
 	close(client.control_fd);
 }
 
-/* A socket, a pipe and a file: each of these may be the one that cannot be had. */
+/* A socket, a pipe and a file: each may be the one that cannot be opened. */
 TEST_LOOP(who_cannot_start_a_cmportd_for_want_of_descriptors_is_told_so, 0, 4)
 {
 	struct portd_client *client;

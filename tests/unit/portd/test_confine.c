@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A confined cmportd that an attacker has taken over: what he would do next does not exist for him,
- * while the same works in this program.
+ * A confined cmportd that an attacker has taken over: further attacks fail, while the same calls
+ * work in this program.
  */
 #include <asm/termbits.h>
 #include <errno.h>
@@ -32,7 +32,7 @@
 
 #define PAGE 4096
 
-/* --- what he would do ---------------------------------------------------- */
+/* --- attacks ------------------------------------------------------------- */
 
 static long execute(void)
 {
@@ -218,7 +218,7 @@ static const struct attack {
 	ATTACK(go_round_the_filter),
 	ATTACK(load_a_module),
 	ATTACK(take_keys),
-#if !CONFINE_SANITIZED /* which need those themselves */
+#if !CONFINE_SANITIZED /* sanitizers need these themselves */
 	ATTACK(make_a_process),
 	ATTACK(trace),
 	ATTACK(signal_another),
@@ -229,9 +229,9 @@ static const struct attack {
 #undef ATTACK
 };
 
-/* --- how it ends --------------------------------------------------------- */
+/* --- results ------------------------------------------------------------- */
 
-/* Return: its status, as wait() has it; status 0 if the call exists. */
+/* Return: its status, as from wait(); status 0 if the call exists. */
 static int try(const struct attack *attack, enum confine_how how)
 {
 	pid_t pid = fork();
@@ -249,7 +249,7 @@ static int try(const struct attack *attack, enum confine_how how)
 FIXTURE(folder_make, NULL);
 TIME_LIMIT_S(60);
 
-/* Two calls that a kernel, or a container, may refuse with ENOSYS itself do not count. */
+/* Two calls that a kernel, or a container, may itself refuse with ENOSYS do not count. */
 TEST(what_an_attacker_does_next_exists_without_a_filter)
 {
 	unsigned int i, n = 0;
@@ -290,7 +290,7 @@ static void *write_byte(void *arg)
 	return write(*fd, "", 1) == 1 ? arg : NULL;
 }
 
-/* It sets the scheduling of its threads. */
+/* cmportd sets the scheduling of its threads. */
 /* The filter alone would stop the attacks above. */
 static bool has_only_net_raw(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies to the library's side of it (lib/portd/client/portd_client.c, request.c,
- * resume.c), or dies in the middle. Its answers are put on the socket in advance.
- * tests/fuzz/fuzz_client.c found the lies.
+ * Invalid replies of a cmportd to its client (lib/portd/client/portd_client.c, request.c,
+ * resume.c), and its death in between. Replies are written to the socket in advance.
+ * tests/fuzz/fuzz_client.c found these cases.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,15 +20,15 @@
 #include "lib/portd/proto/datagram.h"
 #include "tests/unit/test.h"
 
-#define N_UNREAD 5000 /* more than the buffer of a socket holds */
+#define N_UNREAD 5000 /* more than a socket's buffer holds */
 
-static int liar, its_data; /* its ends */
+static int liar, its_data; /* cmportd's ends */
 static int ours[2];	   /* ours: control and data */
 static struct portd_client *client;
 static struct portd_ids ids;
 static struct portd_why why;
 
-static int mortal_fd = -1; /* reached once, instead of the liar; or -1 */
+static int mortal_fd = -1; /* connected to once, instead of the fake; or -1 */
 
 static int reach_liar(int *ret_fd, struct portd_why *ret_why)
 {
@@ -50,7 +50,7 @@ static int reach_mortal_once(void)
 
 static unsigned int n_hang_ups, n_reached;
 
-/* The first n_hang_ups connections are closed before HELLO is answered. */
+/* Closes the first n_hang_ups connections before HELLO is answered. */
 static int reach_hasty(int *ret_fd, struct portd_why *ret_why)
 {
 	int pair[2];
@@ -166,7 +166,7 @@ TEST(descriptors_that_nobody_asked_for_are_closed)
 	ck_assert_uint_eq(count_fds(), before);
 }
 
-/* A late answer, for example, to another request. */
+/* For example, a late reply to another request. */
 TEST(after_a_wrong_answer_no_other_is_believed)
 {
 	const struct portd_record wrong = { .type = PORTD_GONE };
@@ -181,7 +181,7 @@ TEST(after_a_wrong_answer_no_other_is_believed)
 	ck_assert_int_lt(portd_stat(client, 0, &reply), 0);
 }
 
-/* Its socket fills up; no send may wait for ever, nor each of many. */
+/* Its socket fills up; no send may wait forever, nor may each of many. */
 TEST(one_that_does_not_read_holds_nobody_up)
 {
 	const struct cm_record tracked = { .handle = 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What has passed of a connection, and what that leaves to do for a client that is gone. */
+/* Events that have passed of a connection, and the messages for a client that is gone. */
 #include "lib/portd/server/ledger/tracked_passed.h"
 #include "tests/unit/test.h"
 
@@ -33,7 +33,7 @@ TEST(side_that_answers)
 	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_CALL_ESTABLISH), "ESTABLISHED");
 }
 
-/* Messages of the two directions cross. */
+/* Messages in both directions cross. */
 TEST(order_in_which_both_disconnect_does_not_matter)
 {
 	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_RX_DREQ, CM_CALL_DREQ), "DREQ_RCVD");
@@ -58,7 +58,7 @@ TEST(peer_that_has_lost_it_may_ask_again)
 	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_RX_RTU, CM_RX_REJ_STALE), "IDLE");
 }
 
-/* One event after another that the side cannot have, or that comes too early. */
+/* Events that are impossible for the side, or too early. */
 TEST(message_that_cannot_be_is_void)
 {
 	ck_assert_str_eq(AFTER(true, CM_CALL_REP, CM_CALL_RTU, CM_RX_RTU, CM_CALL_ESTABLISH,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * lib/portd/server/ports/ports.c and lease.c: who has which port, when the two who ask are two
- * clients.
- */
+/* lib/portd/server/ports/ports.c and lease.c: the holder of a port when two clients request it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -147,7 +144,7 @@ TEST(a_request_for_another_address_is_not_for_a_listener)
 	ck_assert_uint_eq(listener_of(&req), PORTS_NOT_FOR_THEM);
 }
 
-/* heard_at, and for whom a request is that comes to the other port of its device. */
+/* heard_at, and the receiver of a request to the other port of the device. */
 static const struct {
 	uint8_t heard_at;
 	uint16_t to;
@@ -306,7 +303,9 @@ TEST(a_port_is_leased_in_each_port_space)
 	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_UDP, N_PORTS, NULL), N_PORTS);
 }
 
-/* Words that name each other's ports: each is a lease's, and none of them is that of its port. */
+/*
+ * Page entries that name each other's ports: each is of a lease, but at the place of another port.
+ */
 TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
 {
 	struct lease_page *page = page_of(1, NULL);
@@ -371,7 +370,7 @@ TEST(a_file_that_could_be_cut_short_is_no_page)
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
 
-/* Of a file system that knows no seals, which are then -1: unless the folder is in memory. */
+/* On a file system without seals, which are then -1, unless the folder is in memory. */
 TEST(an_ordinary_file_is_no_page)
 {
 	char name[] = "page-XXXXXX";
@@ -401,7 +400,7 @@ TEST(a_descriptor_of_something_else_is_no_page)
 	close(ends[1]);
 }
 
-/* --- two at once --------------------------------------------------------- */
+/* --- two cmportds at once ------------------------------------------------ */
 
 static struct lease_page *shared;
 

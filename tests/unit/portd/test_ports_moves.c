@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which claims may change, and how: one client tries to get what another listens for.
- */
+/* Changes of claims: one client tries to get the port that another listens on. */
 #include <errno.h>
 
 #include "tests/unit/portd/ports_rig.h"
@@ -22,7 +20,7 @@ static struct portd_claim claim_on_ipv6(const char *addr, uint32_t scope)
 	return claim;
 }
 
-/* What the second client does with its claim on OTHER, after the first listens on HOST. */
+/* The second client changes its claim on OTHER after the first listens on HOST. */
 static const struct {
 	const char *addr;
 	bool by_listening;
@@ -78,7 +76,7 @@ TEST(a_wildcard_becomes_an_address)
 	ck_assert_uint_eq(listener_of(&other), PORTS_NOT_FOR_THEM);
 }
 
-/* The same address on an interface that there may not be. */
+/* The same address on an interface that may not exist. */
 TEST(a_link_local_address_is_heard_on_its_interface_only)
 {
 	struct portd_claim claim = claim_on_ipv6(LINK_LOCAL, 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd of one client: nobody else gets in, it leaves no file, and it goes when the peers have
- * heard how the client's connections end.
+ * A cmportd for one client: it accepts no other, leaves no file, and ends when the peers have the
+ * messages that end the client's connections.
  */
 #include <errno.h>
 
@@ -13,7 +13,7 @@
 
 #define bob	    (&scene_bob)
 
-#define GIVES_UP_MS 2000 /* on peers that do not answer */
+#define GIVES_UP_MS 2000 /* for peers that do not answer */
 
 static unsigned int n_fds;
 
@@ -21,7 +21,7 @@ static void setup(void)
 {
 	struct port_limits limits;
 
-	port_limits_reread(&limits); /* it keeps two descriptors for the next time */
+	port_limits_reread(&limits); /* it keeps two descriptors open */
 	n_fds = rig_n_fds();
 	rig_set_up_alone();
 	rig_join(bob);
@@ -39,7 +39,7 @@ TEST_LOOP(its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N)
 	rig_pass(GIVES_UP_MS);
 	ck_assert(server_is_over(rig_server()));
 	rig_tear_down();
-	net_after_fork(); /* which is the process's */
+	net_after_fork(); /* of the process */
 	ck_assert_uint_eq(rig_n_fds(), n_fds);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A user who asks the subnet administrator for all that he can: others do not wait for him, and he
- * pays for the work. Mallory is that user.
+ * A user who sends as many requests to the subnet administrator as possible: others do not wait,
+ * and the work is charged to that user. The user's clients are Mallory's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "tests/unit/test.h"
 
 FIXTURE(askers_set_up, rig_tear_down);
-TIME_LIMIT_S(60); /* each instruction that is counted is a system call */
+TIME_LIMIT_S(60); /* each counted instruction is a system call */
 
-/* Return: the user, as cmportd knows him. */
+/* Return: the user in cmportd. */
 static const struct user *join_as_mallory(struct rig_client *client)
 {
 	const struct server *server = rig_server();
@@ -25,7 +25,7 @@ static const struct user *join_as_mallory(struct rig_client *client)
 	return server->client[server->block_owner[client->first >> ID_BLOCK_SHIFT]]->user;
 }
 
-/* The administrator does not answer Mallory, whose questions stay until they time out. */
+/* The administrator does not answer Mallory's requests, which stay until they time out. */
 TEST(questions_of_one_user_do_not_keep_those_of_another_waiting)
 {
 	struct rig_client mallory;
@@ -37,11 +37,11 @@ TEST(questions_of_one_user_do_not_keep_those_of_another_waiting)
 	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX);
 	ask_path_to(&carol, 1, 200);
 	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX + 1);
-	ask_path_to(&carol, 2, 100); /* a question of Mallory's that waits */
+	ask_path_to(&carol, 2, 100); /* a waiting request of Mallory's */
 	ck_assert_uint_eq(rig_n_asked(), SA_TURN_OUT_MAX + 2);
 }
 
-/* They wait for the administrator otherwise, who may be busy. */
+/* They wait for the administrator otherwise, which may be busy. */
 TEST(a_path_that_one_user_gives_up_is_known_to_others)
 {
 	struct rig_client mallory;
@@ -55,7 +55,7 @@ TEST(a_path_that_one_user_gives_up_is_known_to_others)
 	ask_path(&mallory, 1);
 	ck_assert_uint_eq(rig_n_asked(), 2);
 	rig_pass(1);
-	rig_sa_answers(1, 0, 8); /* which everybody knows from now on */
+	rig_sa_answers(1, 0, 8); /* cached from now on */
 	ask_path(&mallory, 2);
 	ask_path(&carol, 7);
 	ck_assert_uint_eq(rig_n_asked(), 2);
@@ -91,7 +91,7 @@ static void ask_for_tables(struct rig_client *client, unsigned int n)
 	}
 }
 
-/* All have asked the same. Return: how much processor time it takes until all is told, in us. */
+/* All clients have made the same request. Return: CPU time until all have the result, in us. */
 static unsigned int list_services(void)
 {
 	clock_t begin = clock();
@@ -138,7 +138,7 @@ TEST(a_table_costs_by_its_records_and_a_turn_tells_few_of_them)
 	ck_assert_uint_ge(n_turns, 8 * TABLE / USER_TURN);
 }
 
-/* It is disconnected, and what it has asked for is not told any more. */
+/* It is disconnected, and its requests get no result. */
 TEST(tables_are_not_told_to_one_who_does_not_read)
 {
 	struct rig_client mallory;
@@ -157,7 +157,7 @@ TEST(tables_are_not_told_to_one_who_does_not_read)
 	ck_assert(tokens - user->rate.tokens < 100 * TABLE);
 }
 
-/* When some have been told. */
+/* After some clients have the result. */
 TEST(table_that_is_dropped_is_not_told_on)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP, .sa_drop = { .ask_id = 1 } };
@@ -171,7 +171,7 @@ TEST(table_that_is_dropped_is_not_told_on)
 	ck_assert_uint_eq(rig_server()->client[2]->n_asks, 0);
 }
 
-/* Joins and leaves until he is refused. Return: how often that was possible. */
+/* Joins and leaves until refused. Return: how often that was possible. */
 static uint32_t join_and_leave(struct rig_client *client, uint32_t n_max)
 {
 	uint32_t n = 0;
@@ -222,7 +222,7 @@ TEST(a_user_is_known_until_his_groups_are_left)
 	rig_leave(&mallory);
 	rig_pass(300);
 	rig_come_as_user(61002);
-	rig_join(&erin); /* those who have rested are forgotten */
+	rig_join(&erin); /* charges of users who paused are dropped */
 	ck_assert_uint_eq(rig_server()->users.n, 3);
 	rig_pass(600);
 	rig_join(&erin);
@@ -238,7 +238,7 @@ TEST(memberships_of_one_user_leave_room_for_others)
 #define N_QUESTIONS 1000
 #define UNKNOWN	    5000
 
-/* A user's haste, or his mistakes, are his own. */
+/* A user's frequent or invalid requests are charged to that user only. */
 TEST(who_asks_the_same_as_another_waits_for_as_long_as_he_says)
 {
 	struct rig_client mallory;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Descriptors that clients send, and whose close() waits: here TCP sockets with SO_LINGER whose
- * peer does not read. If cmportd closed one itself, it would wait for LINGER_S seconds. Nothing
- * interrupts close() of a file of FUSE; here that of a certain pipe stands for it.
+ * peer does not read. If cmportd closed one itself, it would wait for LINGER_S seconds. close() of
+ * a FUSE file cannot be interrupted; the test simulates it with a pipe.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ static int unread[REFUSED]; /* the peers of lingering sockets */
 static unsigned int n_unread;
 static time_t began;
 static int held[2];	 /* a pipe */
-static ino_t held_inode; /* its close() waits; 0: nothing's does */
+static ino_t held_inode; /* close() of this inode waits; 0: of none */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 
@@ -93,7 +93,7 @@ static void set_up(void)
 	began = time(NULL);
 }
 
-/* Also lets the closers end. */
+/* Also ends the closers. */
 static void tear_down(void)
 {
 	stop_holding();
@@ -350,7 +350,7 @@ TEST(refused_connections_do_not_wait_for_other_descriptors_of_their_user)
 	make_closers_wait();
 	n_fds = rig_n_fds();
 	be_refused(copied_pipe);
-	assert_all_are_closed(n_fds + 1); /* what came with the first ones waits */
+	assert_all_are_closed(n_fds + 1); /* descriptors of the first ones wait */
 }
 
 TEST(refused_connections_with_lingering_sockets_are_closed)

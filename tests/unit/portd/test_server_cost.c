@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client costs: memory, and the time of the others. The figures are printed; the bounds are
- * far enough from them for a slow machine.
+ * The cost of a client: memory, and time of others. The results are printed; the limits are wide
+ * enough for a slow machine.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static size_t page_bytes(void)
 	return bytes;
 }
 
-/* Without the allocator of a sanitizer, which counts nothing. */
+/* Not with the allocator of a sanitizer, which is not measured. */
 static bool can_count(void)
 {
 	size_t before = heap_bytes();
@@ -131,7 +131,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* From the wire to a client, and from it to the wire: the best of many rounds, for one message. */
+/* From the wire to a client, and from it to the wire: the best of many rounds, per message. */
 static uint64_t round_ns(void)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, alice->first + 1, 0x701);

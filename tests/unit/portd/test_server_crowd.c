@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When something runs out: room for clients, descriptors, tables, and room in the sockets of those
- * who do not read.
+ * Exhausted resources: room for clients, descriptors, tables, and sockets of clients that do not
+ * read.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -93,7 +93,7 @@ TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves)
 	ck_assert(!has_hung_up(fd));
 }
 
-/* Others on this host may have used them up, and given them back. */
+/* Other processes may have used them up temporarily. */
 TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some)
 {
 	int fd = rig_dial_later();
@@ -115,7 +115,7 @@ TEST(those_who_are_there_are_served_while_there_are_no_descriptors)
 	ck_assert_str_eq(scene_wire(), "REP");
 }
 
-/* A page, two ends of a data socket: each of these may be the one that is not to be had. */
+/* A page, two ends of a data socket: each may be the one that cannot be opened. */
 TEST_LOOP(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 0, 3)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
@@ -133,7 +133,7 @@ TEST_LOOP(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 
 	ck_assert_uint_eq(rig_n_fds(), before - 2);
 }
 
-/* libibverbs would find no driver, and not look again. */
+/* libibverbs would find no driver, and not search again. */
 TEST_LOOP(no_device_is_looked_for_without_descriptors, 0, 4)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT,
@@ -206,7 +206,7 @@ TEST(a_client_has_so_many_claims_and_no_more)
 
 /* --- memory ---------------------------------------------------------------- */
 
-/* Of its socket's queue; the kernel doubles what it is told. */
+/* The limit of its socket's queue; the kernel doubles the value. */
 TEST(buffers_of_all_clients_are_limited_together)
 {
 	struct server *server = rig_server();
@@ -243,7 +243,7 @@ TEST(user_with_many_clients_gets_smaller_buffers)
 	ck_assert_int_eq(rig_server()->client[65]->n_buffer_bytes, 1 << 19);
 }
 
-/* For the link address of a host that does not exist. */
+/* A message for the link address of a host that does not exist. */
 TEST(messages_that_wait_for_a_neighbour_are_left_room)
 {
 	struct rig_client mallory;
@@ -259,7 +259,7 @@ TEST(messages_that_wait_for_a_neighbour_are_left_room)
 	host_port->n_waiting -= WAITING_MAX;
 }
 
-/* Other hosts' messages go on. */
+/* Other hosts' messages are still sent. */
 TEST(one_user_has_at_most_half_of_the_messages_that_wait_for_neighbours)
 {
 	const struct host_port *host_port;
@@ -278,7 +278,7 @@ TEST(one_user_has_at_most_half_of_the_messages_that_wait_for_neighbours)
 	ck_assert_uint_le(host_port->n_waiting, WAITING_MAX / 2);
 }
 
-/* --- those who do not read ----------------------------------------------- */
+/* --- clients that do not read -------------------------------------------- */
 
 static struct portd_record mad_record;
 
@@ -361,7 +361,7 @@ TEST(a_client_that_does_not_read_holds_up_nobody_else)
 	scene_connect(alice, 1);
 }
 
-/* Else it would go on to speak of a port that is another one by then. */
+/* Otherwise it would use a handle that belongs to another port by then. */
 TEST(a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);

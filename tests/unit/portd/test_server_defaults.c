@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What root has set for ports: the file (lib/portd/proto/port_file.h), and who is told of it.
+ * Settings of root for ports: the file (lib/portd/proto/port_file.h), and the clients that get
+ * them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -120,9 +121,9 @@ TEST(mode_is_the_only_one_that_there_is)
 	ck_assert_uint_eq(port_file_tos(&file, "mlx5_0", 1), 8);
 }
 
-/* --- who is told --------------------------------------------------------- */
+/* --- the clients that get them ------------------------------------------- */
 
-/* Return: what a client was told last of port 1; -1: nothing. */
+/* Return: the latest value of port 1 that a client got; -1: none. */
 static int told(struct rig_client *client)
 {
 	struct portd_record record;
@@ -184,7 +185,7 @@ TEST(who_resumes_is_told_anew)
 
 /* --- devices that are renamed -------------------------------------------- */
 
-/* What the kernel says of the rig's device, which has no node. */
+/* The kernel's state of the rig's device, which has no node. */
 static void rename_device(const char *name)
 {
 	char command[256];

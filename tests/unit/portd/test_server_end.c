@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A client dies in the middle of each exchange: what its peer hears then, and that nothing is left
- * of it.
- */
+/* A client that dies in the middle of each exchange: the messages to its peer, and the cleanup. */
 #include <string.h>
 #include <unistd.h>
 
@@ -42,7 +39,7 @@ TEST_LOOP(nothing_is_left_when_the_peer_is_gone_too, 0, LIFE_N)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
-/* Alice notices nothing, whatever becomes of Bob. */
+/* Alice is unaffected, whatever happens to Bob. */
 TEST_LOOP(the_connection_of_another_lives_on, 0, LIFE_N)
 {
 	scene_connect(alice, 9);
@@ -113,7 +110,7 @@ TEST(the_comm_ids_of_a_dead_client_are_not_handed_out_again_next)
 	ck_assert_uint_ne(carol.first, first);
 }
 
-/* --- what the peer still says ---------------------------------------------- */
+/* --- later messages of the peer -------------------------------------------- */
 
 static void ends_in_the_middle(void)
 {
@@ -122,7 +119,7 @@ static void ends_in_the_middle(void)
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(other) 4");
 }
 
-/* The REJ was lost; the peer would repeat its REP for 50 s. */
+/* The REJ was lost; the peer would retransmit its REP for 50 s. */
 TEST(a_rep_to_a_dead_client_is_answered_with_rej)
 {
 	struct rig_sent sent;
@@ -146,7 +143,7 @@ TEST(an_mra_to_a_dead_client_is_answered_with_rej)
 	ck_assert_str_eq(scene_wire(), "REJ(other) 4");
 }
 
-/* It would count as established for ever. */
+/* It would count as established forever. */
 TEST(an_rtu_to_a_dead_client_is_answered_with_rej)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
@@ -185,7 +182,7 @@ TEST(ids_that_nobody_had_are_not_rejected)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* As many as other messages for nobody. */
+/* Limited like other messages without a receiver. */
 TEST(a_stranger_gets_no_more_rejs_than_other_answers)
 {
 	const struct cm_msg rep = scene_peer_rep(LIFE_REMOTE_ID, life_id());
@@ -198,7 +195,7 @@ TEST(a_stranger_gets_no_more_rejs_than_other_answers)
 	ck_assert_uint_eq(rig_n_sent(), PEER_RATE);
 }
 
-/* --- last words ---------------------------------------------------------- */
+/* --- last records -------------------------------------------------------- */
 
 static void refuse_with_words(uint32_t n)
 {
@@ -232,7 +229,7 @@ TEST(what_a_client_has_said_before_it_went_is_still_said)
 	ck_assert(!rig_sent(&sent, &msg));
 }
 
-/* Both ends of its sockets are closed; what it said to no purpose does no harm. */
+/* Both ends of its sockets are closed; later records have no effect. */
 TEST(last_words_that_are_no_records_do_no_harm)
 {
 	const uint8_t bytes[] = { 0xff, 1, 2, 3 };
@@ -246,9 +243,11 @@ TEST(last_words_that_are_no_records_do_no_harm)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
-/* --- cmportd ends --------------------------------------------------------- */
+/* --- the end of cmportd --------------------------------------------------- */
 
-/* A host goes down, or a service that started cmportd: its clients get the signal, too. */
+/*
+ * At a shutdown, or when the service that started cmportd stops: its clients get the signal, too.
+ */
 TEST(without_clients_it_leaves_at_once)
 {
 	rig_leave(alice);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a user who asks for as much as he can, and a host of the network that does, leave to others:
- * places in queues, and time. Mallory is a user, Bob another.
+ * The share of others when a user, or a host of the network, sends as many requests as possible:
+ * places in queues, and time. Mallory is one user, Bob another.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define MALLORY	       61001
 #define BOB	       61002
 #define N_CLIENTS      6
-#define NOT_BOBS       3  /* mallory[0] among the clients: Alice, that Bob, and this one */
+#define NOT_BOBS       3  /* mallory[0] among the clients: after Alice, another Bob, and this one */
 #define FIRST_STRANGER 20 /* hosts, see rig_peer() */
 
 static struct rig_client mallory[N_CLIENTS];
@@ -34,7 +34,7 @@ static void set_up(void)
 		rig_join(&mallory[i]);
 }
 
-/* As many as a datagram takes, @n_datagrams times, to one host after the other. */
+/* Sends @n_datagrams full datagrams, to one host after the other. */
 static void ask_hosts(const struct rig_client *client, unsigned int n_datagrams, uint8_t first,
 		      unsigned int n_hosts)
 {
@@ -71,7 +71,7 @@ static void bob_asks(void)
 	rig_tell(&bob, &record);
 }
 
-/* Return: after how many others; UINT_MAX if it has not left. */
+/* Return: the number of messages before it; UINT_MAX if it was not sent. */
 static unsigned int sent_before_bobs(void)
 {
 	struct rig_sent sent;
@@ -100,7 +100,7 @@ TEST(a_request_does_not_wait_for_those_of_a_user_with_many_clients)
 	ck_assert_uint_lt(sent_before_bobs(), 64);
 }
 
-/* What is more than that a peer drops, whoever's it is. Return: how many have left. */
+/* A peer drops messages beyond that, of any user. Return: the number of sent messages. */
 static unsigned int flood_bobs_peer(void)
 {
 	unsigned int n_before, n_sent = 0, i;
@@ -115,7 +115,7 @@ static unsigned int flood_bobs_peer(void)
 	return n_sent;
 }
 
-/* More than its queue pair takes are lost if it does not get to run, Bob's among them. */
+/* More messages than its queue pair holds are lost while it does not run, Bob's among them. */
 TEST(a_peer_that_does_not_answer_gets_few_requests)
 {
 	ck_assert_uint_le(flood_bobs_peer(), UNANSWERED_MAX);
@@ -125,7 +125,7 @@ TEST(a_peer_that_does_not_answer_gets_few_requests)
 	ck_assert_uint_le(rig_n_sent(), UNANSWERED_S / 10 + 1);
 }
 
-/* Return: how many requests have left until there were no more, or as many as asked for. */
+/* Return: the number of sent requests until no more are sent, or as many as requested. */
 static unsigned int refuse_all(unsigned int n_max)
 {
 	const struct mad_path from = rig_peer(SCENE_PEER);
@@ -225,7 +225,7 @@ TEST(answers_to_strangers_who_are_not_there_leave_others_room_to_wait)
 	ck_assert_uint_ne(sent_before_bobs(), UINT_MAX);
 }
 
-/* Each turn of a busy cmportd would ask the kernel for each of them. */
+/* Otherwise each turn of a busy cmportd would query the kernel for each of them. */
 TEST(who_is_not_there_is_not_looked_for_in_each_turn)
 {
 	uint64_t before;
@@ -271,7 +271,7 @@ static void neighbour_is_known(uint8_t host)
 	waiting_neighbour(rig_server(), &addr);
 }
 
-/* A look is two system calls or three. */
+/* A check costs two or three system calls. */
 TEST(a_hop_is_looked_at_once_for_all_messages_of_a_user)
 {
 	uint64_t before;
@@ -317,7 +317,7 @@ TEST(a_neighbour_that_is_found_lets_its_messages_leave_at_once)
 	rig_hops_are_ready(true);
 	neighbour_is_known(SCENE_PEER);
 	rig_settle();
-	ck_assert_uint_eq(rig_n_sent(), 2); /* Mallory has asked for that host, too */
+	ck_assert_uint_eq(rig_n_sent(), 2); /* Mallory has a request to that host, too */
 	ck_assert_uint_le(rig_hop_questions() - before, 4);
 }
 
@@ -341,7 +341,7 @@ TEST(what_takes_back_a_request_does_not_overtake_it_at_a_hop)
 	rig_hops_are_ready(false);
 	bob_asks();
 	rig_settle();
-	rig_hops_are_ready(true); /* but nobody has looked */
+	rig_hops_are_ready(true); /* but there was no check */
 	msg.rej.message = CM_ANSWERED_REQ;
 	cm_rej_timeout(&msg.rej, RIG_GUID);
 	rej.mad.port = bob.handle;
@@ -353,7 +353,7 @@ TEST(what_takes_back_a_request_does_not_overtake_it_at_a_hop)
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
 }
 
-/* --- what would be compared with all others -------------------------------- */
+/* --- entries that would be compared with all others ------------------------ */
 
 TEST(a_port_has_so_many_claims)
 {
@@ -368,7 +368,7 @@ TEST(a_port_has_so_many_claims)
 	ck_assert_int_eq(err, ENOSPC);
 }
 
-/* Each of them would be compared with all before it. */
+/* Each of them would be compared with all earlier ones. */
 TEST(a_peer_has_so_many_requests_under_one_id)
 {
 	struct cm_msg req;
@@ -402,7 +402,7 @@ TEST(a_peer_has_so_many_requests_under_one_queue_pair)
 	ck_assert_uint_eq(n, 16);
 }
 
-/* --- what ends ------------------------------------------------------------ */
+/* --- ends of connections -------------------------------------------------- */
 
 #define N_ENDED 3000
 
@@ -451,9 +451,9 @@ TEST(what_takes_back_requests_of_clients_that_have_gone_does_not_pile_up)
 	}
 }
 
-/* --- what is kept -------------------------------------------------------- */
+/* --- kept state ---------------------------------------------------------- */
 
-/* There is room for 64 names, and they outlive us. */
+/* There is room for 64 names, and they outlive the process. */
 TEST(a_device_that_is_not_there_gets_no_handle)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1 } };
@@ -495,7 +495,7 @@ static int room_of(const struct client *client)
 	return room;
 }
 
-/* 1,024 with a megabyte each would be as much as the unit may have. */
+/* 1,024 with a megabyte each would reach the limit of the unit. */
 TEST(the_sockets_of_a_user_with_many_clients_hold_less_each)
 {
 	struct rig_client more;

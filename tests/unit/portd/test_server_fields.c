@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client says of itself in a request, and may not: lib/portd/server/routing/fields.c, row by
- * row. Who the message is from, and of which connection it is, see test_server_lies.c.
+ * Values that a client may not set in a message: lib/portd/server/routing/fields.c, row by row. For
+ * the sender and the connection of a message, see test_server_lies.c.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -26,7 +26,7 @@ static void says(struct rig_client *client, const struct mad_path *path, const s
 	rig_settle();
 }
 
-/* --- its way ------------------------------------------------------------- */
+/* --- the path ------------------------------------------------------------ */
 
 static const struct way {
 	const char *what;
@@ -58,8 +58,10 @@ TEST_LOOP(the_way_of_a_request_is_one_that_a_program_may_choose, 0, sizeof(ways)
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_FORBIDDEN), !ways[_i].may);
 }
 
-/* An answer goes the way that its request came, and its sender names that; but for the GID, which
- * is that of the connection. */
+/*
+ * An answer takes the path of its request, which its sender states, except for the GID, which is
+ * the connection's.
+ */
 TEST_LOOP(the_way_of_an_answer_is_one_that_a_program_may_choose, 0, sizeof(ways) / sizeof(ways[0]))
 {
 	const bool may = ways[_i].may || ways[_i].path.sgid_index == RIG_NO_GID;
@@ -84,7 +86,7 @@ TEST(the_path_of_a_connection_is_not_changed)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* A container does not speak with the address of the host. */
+/* A container may not use the address of the host. */
 TEST(a_gid_of_cmportds_network_namespace_is_nobody_elses)
 {
 	struct mad_path path = rig_peer(SCENE_PEER);
@@ -101,7 +103,7 @@ TEST(a_gid_of_cmportds_network_namespace_is_nobody_elses)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
-/* Nor with an answer to a connection that he may have forgotten, to any host. */
+/* Nor with an answer to a connection that it may have lost, to any host. */
 TEST(an_answer_for_nobody_comes_from_a_gid_of_its_namespace)
 {
 	struct mad_path path = rig_peer(SCENE_PEER);
@@ -122,9 +124,9 @@ TEST(an_answer_for_nobody_comes_from_a_gid_of_its_namespace)
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
-/* --- what a REQ says of the way ------------------------------------------ */
+/* --- the path in a REQ --------------------------------------------------- */
 
-/* The peer's queue pair would send its data to a third host. */
+/* The peer's queue pair would send data to a third host. */
 TEST(a_request_names_the_gid_that_it_is_sent_from)
 {
 	struct cm_msg req = scene_req(bob, 1);
@@ -219,7 +221,7 @@ TEST(a_request_comes_from_an_address_of_this_host)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* Only to itself: a peer would take it for its own. */
+/* Only to itself: another peer would take it for its own address. */
 TEST(a_request_from_the_loopback_address_stays_on_this_host)
 {
 	struct cma_hdr hdr = { .ip_version = 4, .src_port = bind_any(bob) };
@@ -235,7 +237,7 @@ TEST(a_request_from_the_loopback_address_stays_on_this_host)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
-/* The listener takes it for a request of AF_IB then. */
+/* The listener would take it for a request of AF_IB. */
 TEST(without_a_header_there_is_nothing_to_check)
 {
 	const struct cma_hdr hdr = { .cma_version = 1 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A host of the network that asks as fast as it can, and what others notice of that.
- */
+/* A host of the network that sends requests as fast as possible, and its effect on others. */
 #include <string.h>
 
 #include "mad/talk.h"
@@ -74,7 +72,7 @@ TEST_LOOP(a_host_gets_no_more_answers_than_its_rate, 0, N_KINDS)
 	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
 }
 
-/* --- forged addresses: each message has another ---------------------------- */
+/* --- forged addresses: another one for each message ------------------------ */
 
 static void flood_from_everywhere(struct cm_msg (*number)(unsigned int n), unsigned int n)
 {
@@ -116,7 +114,7 @@ TEST(who_has_a_connection_is_answered_beside_a_flood_with_forged_addresses)
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
-/* Of its connections, it may say anything. */
+/* It may send any messages about its own connections. */
 TEST(a_connection_goes_on_beside_a_flood_with_forged_addresses)
 {
 	limit_strangers();
@@ -182,7 +180,7 @@ TEST(few_are_asked_for_to_answer_forged_probes)
 	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
 }
 
-/* Nor does a program that answers whatever comes. */
+/* Nor does a program that answers all messages. */
 TEST(few_are_asked_for_when_a_client_answers_forged_addresses)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
@@ -301,7 +299,7 @@ TEST(who_flooded_is_answered_again_later)
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
-/* Its answers name a connection: they are not for anybody who sends fast enough. */
+/* Answers to it name a connection: fast senders must not get them. */
 TEST(a_connection_to_a_host_that_floods_works)
 {
 	flood(req_number, FLOOD);
@@ -311,8 +309,10 @@ TEST(a_connection_to_a_host_that_floods_works)
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "REP_RCVD");
 }
 
-/* cmportd remembers 65,536 requests of a listener. If it counted those that the listener never
- * received, a flood while the listener is stopped would end its service. */
+/*
+ * cmportd remembers 65,536 requests of a listener. If it counted those that the listener did not
+ * receive, a flood while the listener is stopped would end its service.
+ */
 TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
 {
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 20 * FLOOD;
@@ -323,7 +323,7 @@ TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
 			  20 * FLOOD - rig_count(PORTD_COUNT_OVERFLOW));
 }
 
-/* --- messages for ids that a client has, of no connection ------------------- */
+/* --- messages for ids of a client without a connection ---------------------- */
 
 static struct cm_msg for_alice(unsigned int n)
 {

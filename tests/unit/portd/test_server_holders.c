@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports while the clients of a previous cmportd may resume: each is for the client that held it.
- * Bob, Carol and the scene's Alice are clients of the same process; Carol resumes first.
+ * Ports while the clients of a previous cmportd may resume: each is reserved for its holder. Bob,
+ * Carol and the scene's Alice are clients of the same process; Carol resumes first.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -14,7 +14,7 @@
 
 #define bob	  (&scene_bob)
 #define GRACE_MS  3000
-#define PAGE_WORD 7 /* any word of a page */
+#define PAGE_WORD 7 /* index of an entry of a page */
 
 static struct rig_client carol;
 
@@ -57,7 +57,7 @@ static void say_resumed(struct rig_client *client)
 	ck_assert_int_eq(rig_ask(client, &record), 0);
 }
 
-/* Return: as rig_ask(): -1 while there is no answer. */
+/* Return: as rig_ask(): -1 without a reply. */
 static int bind_port(struct rig_client *client, const char *addr)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, addr) };
@@ -173,7 +173,7 @@ TEST(a_leased_port_is_reserved_too)
 	ck_assert(has(bob, port));
 }
 
-/* Who shows no ids resumes the leases of its page last. */
+/* A client without comm ids resumes the leases of its page last. */
 TEST(so_it_is_for_who_shows_no_ids)
 {
 	const uint16_t port = lease(bob);
@@ -212,7 +212,7 @@ unsigned int __wrap_state_file_pending(struct state_file *file)
 	return __real_state_file_pending(file);
 }
 
-/* Each may go through all connections of the previous cmportd. */
+/* Each check may pass all connections of the previous cmportd. */
 TEST(who_is_awaited_is_looked_up_once_a_turn)
 {
 	const struct portd_record open = { .type = PORTD_OPEN_PORT,
@@ -252,7 +252,7 @@ static void spoil(void)
 	fclose(file);
 }
 
-/* It makes others wait, no more. */
+/* It delays others, but has no other effect. */
 TEST(any_content_of_the_file_is_harmless)
 {
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);

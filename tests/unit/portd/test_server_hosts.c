@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts that do not answer, or have forgotten a connection, and the users who send to them. Mallory
- * is a user with two clients.
+ * Hosts that do not answer, or have lost a connection, and the users who send to them. Mallory is a
+ * user with two clients.
  */
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/portd/talk.h"
@@ -24,7 +24,7 @@ static void set_up(void)
 
 FIXTURE(set_up, scene_tear_down);
 
-/* As many copies as a datagram takes. Return: how many. */
+/* Sends a full datagram of copies. Return: the number. */
 static unsigned int fill(struct portd_datagram *out, const struct rig_client *client,
 			 const struct cm_msg *msg)
 {
@@ -103,7 +103,7 @@ TEST(requests_of_many_users_that_have_to_wait_delay_none_of_another)
 	ck_assert_uint_gt(rig_n_sent(), N_SILENT / 2);
 }
 
-/* Return: how many DREQs for one connection have left in @n_s seconds. */
+/* Return: the number of DREQs for one connection sent in @n_s seconds. */
 static unsigned int repeat_dreq(unsigned int n_s)
 {
 	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, mallory[0].first + 1, 0x701);
@@ -118,7 +118,7 @@ static unsigned int repeat_dreq(unsigned int n_s)
 	return rig_n_sent();
 }
 
-/* It counts them as it counts the requests of this host, of all its users together. */
+/* It counts requests of this host for all its users together. */
 TEST(a_host_that_has_forgotten_a_connection_gets_so_many_messages_for_it)
 {
 	const unsigned int n_s = 3;
@@ -128,7 +128,7 @@ TEST(a_host_that_has_forgotten_a_connection_gets_so_many_messages_for_it)
 	ck_assert_uint_le(n_sent, SAID_MAX + (n_s + 1) * SAID_S);
 }
 
-/* The peer has not heard of it, and must hear when the client ends. */
+/* The peer does not know of it, and must get a message when the client ends. */
 TEST(a_message_that_is_not_sent_changes_nothing)
 {
 	struct spent *said = rig_server()->hosts.said;
@@ -143,7 +143,7 @@ TEST(a_message_that_is_not_sent_changes_nothing)
 	ck_assert_str_eq(scene_tracked(comm_id), "ESTABLISHED");
 }
 
-/* Or a job with many connections could not end them all at once. */
+/* Otherwise a job with many connections could not end them all at once. */
 TEST(a_host_that_says_something_may_be_said_as_much)
 {
 	const struct mad_path peer = rig_peer(SCENE_PEER);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client may not send, and what of another client's it may not touch: the promises of
- * docs/portd-protocol.md against Bob, who says that he is Alice.
+ * Messages that a client may not send, and state of other clients that it may not change: the
+ * guarantees of docs/portd-protocol.md, with Bob's client posing as Alice's.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -29,7 +29,7 @@ static void must_be_forbidden(uint64_t before)
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_FORBIDDEN), before + 1);
 }
 
-/* --- what is sent -------------------------------------------------------- */
+/* --- sent messages ------------------------------------------------------- */
 
 static const struct {
 	const char *what;
@@ -68,7 +68,7 @@ static const enum cm_attr senders[] = {
 
 #define N_SENDERS (sizeof(senders) / sizeof(senders[0]))
 
-/* SIDR_REQ names its sender where the others have the local comm id. */
+/* SIDR_REQ has its request id where the others have the local comm id. */
 TEST_LOOP(a_message_with_the_comm_id_of_another_does_not_leave, 0, N_SENDERS)
 {
 	struct cm_msg msg = talk_msg_of(senders[_i], alice->first + 1, 0x701);
@@ -173,7 +173,7 @@ TEST_LOOP(nothing_leaves_from_a_port_that_does_not_exist, 0, sizeof(handles))
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
 }
 
-/* --- what is another's --------------------------------------------------- */
+/* --- connections of others ----------------------------------------------- */
 
 static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_comm_id,
 				      enum cm_state state)
@@ -190,7 +190,7 @@ static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_co
 	return record;
 }
 
-/* Else it would be DREQs to any host, as many as Bob likes, when he leaves. */
+/* Otherwise Bob's disconnect would send any number of DREQs to any host. */
 TEST(nobody_has_a_connection_that_never_was)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
@@ -233,7 +233,7 @@ TEST(nobody_rewrites_the_connection_of_another)
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
 
-/* Else Bob's end would be a DREQ to Alice's peer. */
+/* Otherwise the end of Bob's client would send a DREQ to Alice's peer. */
 TEST(nobody_takes_the_peers_half_of_anothers_connection)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
@@ -295,7 +295,7 @@ TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
 	ck_assert_int_eq(rig_hold(&carol), EEXIST);
 }
 
-/* What their peers say of the end is not for strangers. */
+/* Messages of their peers about the end are not for other clients. */
 TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
 {
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .first = alice->first };
@@ -316,9 +316,9 @@ TEST(who_was_disconnected_may_have_its_own_comm_ids_again)
 	ck_assert_int_eq(rig_hold(&again), 0);
 }
 
-/* --- who comes back ------------------------------------------------------ */
+/* --- resuming clients ---------------------------------------------------- */
 
-/* Bob leaves and comes back; no cmportd need have died for that. */
+/* Bob disconnects and resumes, without any restart of cmportd. */
 static void come_back(struct rig_client *again)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT,
@@ -333,7 +333,7 @@ static void come_back(struct rig_client *again)
 	again->handle = again->reply.handle;
 }
 
-/* Else nobody but him would get requests from that host. */
+/* Otherwise only Bob would get requests from that host. */
 TEST(who_comes_back_does_not_get_a_request_to_another)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
@@ -347,7 +347,7 @@ TEST(who_comes_back_does_not_get_a_request_to_another)
 	ck_assert_str_eq(scene_handed(&again), "");
 }
 
-/* Else it would be DREQs to any host, as many as Bob likes. */
+/* Otherwise it would be any number of DREQs to any host. */
 TEST(who_comes_back_has_no_stranger_disconnected)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
@@ -361,7 +361,7 @@ TEST(who_comes_back_has_no_stranger_disconnected)
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
 }
 
-/* Else memory would have no other bound than the number of his comm ids. */
+/* Otherwise memory would be limited by the number of comm ids only. */
 TEST(who_comes_back_has_no_more_connections_than_others)
 {
 	struct rig_client again;
@@ -402,7 +402,7 @@ TEST(who_comes_back_may_disconnect_what_it_had)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-/* A message that names no comm id names 0. */
+/* A message without a comm id has 0. */
 TEST(nobody_has_comm_id_0)
 {
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
@@ -445,7 +445,7 @@ static uint16_t leased_port(const struct rig_client *client)
 	ck_abort_msg("no port is leased");
 }
 
-/* Bob's own page, on which he has written a port that is Alice's. */
+/* Bob's own page, to which he has written a port of Alice's. */
 TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
 {
 	struct portd_record lease = { .type = PORTD_LEASE_PORTS,

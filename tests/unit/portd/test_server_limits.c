@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What one client may use, and that its neighbours do not notice: rate, queues, memory, tables.
- * The limits are those of lib/portd/server/limits.h.
+ * Limits of one client, which protect the others: rate, queues, memory, tables. The limits are
+ * those of lib/portd/server/limits.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 static uint64_t n_closed;
 
-/* Bob is a user. */
+/* Bob's client is a user's. */
 static void set_up(void)
 {
 	scene_set_up();
@@ -28,7 +28,7 @@ static void set_up(void)
 	rig_join(bob);
 }
 
-/* Records that cost a client its rate and nothing else, as many as its socket takes. */
+/* Records that only use up the client's rate, as many as its socket takes. */
 static void fill_with_closes(const struct rig_client *client)
 {
 	struct portd_record record = { .type = PORTD_CLOSE };
@@ -41,7 +41,7 @@ static void fill_with_closes(const struct rig_client *client)
 		n_closed += n;
 }
 
-/* Until nothing more is taken at this moment. */
+/* Until no more are accepted. */
 static void flood_with_closes(const struct rig_client *client)
 {
 	uint64_t before;
@@ -98,7 +98,7 @@ TEST(a_client_that_floods_does_not_hold_up_the_answers_of_another)
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
-/* --- requests on their way out ------------------------------------------- */
+/* --- outgoing requests --------------------------------------------------- */
 
 static void flood_with_reqs(struct rig_client *client)
 {
@@ -116,7 +116,7 @@ static void flood_with_reqs(struct rig_client *client)
 	}
 }
 
-/* Each is refused, since RoCE has no subnet administrator; a refusal is an answer. */
+/* Each is refused, since RoCE has no subnet administrator; a refusal is a reply too. */
 static void flood_with_questions(const struct rig_client *client)
 {
 	struct portd_record record = { .type = PORTD_SA_ASK, .sa_ask = { .port = client->handle } };
@@ -164,7 +164,7 @@ static unsigned int n_queued(void)
 	return n;
 }
 
-/* Nobody answers them. */
+/* They get no response. */
 static void let_them_leave(void)
 {
 	unsigned int i;

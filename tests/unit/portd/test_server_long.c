@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What takes cmportd long ends the turn of the user who asks for it, so that the next one is served
- * after one of these and not after a turn's number of them.
+ * A request that takes long ends the turn of its user, so that the next user is served after one of
+ * these, not after a turn's number of them.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -40,7 +40,7 @@ static const struct {
 	struct portd_record record;
 	int error;
 } requests[] = {
-	/* The kernel is asked for all of its devices. */
+	/* The kernel is queried for all of its devices. */
 	{ { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1, .device = "none" } }, ENODEV },
 	{ { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1, .device = RIG_DEVICE } }, 0 },
 	{ { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = RDMA_PS_TCP, .count = 1024 } }, 0 },
@@ -118,14 +118,14 @@ static void answers_for_no_connection(void)
 	scene_sends(&mallory, talk_msg_of(CM_ATTR_DREP, mallory.first + 1, 0x701));
 }
 
-/* The kernel is asked for its link address. */
+/* The kernel is queried for the link address. */
 static void asks_a_host_that_is_not_there(void)
 {
 	rig_hops_are_ready(false);
 	sends_req();
 }
 
-/* To make one may be a command of firmware. */
+/* Making one may be a firmware command. */
 static void needs_a_new_address_handle(void)
 {
 	scene_connect(&mallory, 1);
@@ -151,7 +151,7 @@ TEST_LOOP(a_message_that_takes_long_ends_the_turn, 0, sizeof(messages) / sizeof(
 	ck_assert(turn_is_over() == messages[_i].is_long);
 }
 
-/* --- what does not take long ------------------------------------------------ */
+/* --- fast requests ---------------------------------------------------------- */
 
 static void ask_for_quotas(void)
 {
@@ -160,7 +160,7 @@ static void ask_for_quotas(void)
 	rig_ask(&mallory, &stat);
 }
 
-/* Each instruction is a system call. */
+/* Each instruction costs a system call. */
 TIME_LIMIT_S(60);
 
 TEST(to_ask_for_ones_own_quotas_takes_no_longer_beside_other_users)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports below 1024 are for who proves, with each BIND, that he has CAP_NET_BIND_SERVICE: see
- * net/low_port.h. The test has the capability, in a network namespace of its own; for cmportd that
- * is home, or is not, as rig_come_from() says.
+ * Ports below 1024 require a proof of CAP_NET_BIND_SERVICE with each BIND: see net/low_port.h. The
+ * test has the capability, in a network namespace of its own; rig_come_from() sets whether that is
+ * cmportd's.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ static int prove(void)
 	return fd;
 }
 
-/* Return: the answer to BIND of port 80, with a descriptor that is closed afterwards; or -1. */
+/* Return: the reply to BIND of port 80, with a descriptor that is closed afterwards; or -1. */
 static int ask_for_80(struct rig_client *client, int fd)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
@@ -78,13 +78,14 @@ TEST(who_proves_it_gets_the_port)
 	unsigned int n_fds;
 
 	ck_assert_int_eq(ask_for_80(alice, -1), EACCES);
-	n_fds = rig_n_fds(); /* with those of the settings, which stay */
+	n_fds = rig_n_fds(); /* including those of the settings, which stay open */
 	ck_assert_int_eq(ask_for_80(alice, prove()), 0);
 	ck_assert_uint_eq(alice->reply.port, 80);
 	ck_assert_uint_eq(rig_n_fds(), n_fds);
 }
 
-/* The process has it, as the parent that has run a setuid program meanwhile; who asks is another.
+/*
+ * The process has the capability, as after running a setuid program; the client is another process.
  */
 TEST(what_the_connected_process_may_do_proves_nothing)
 {
@@ -109,7 +110,7 @@ TEST(a_socket_that_a_service_has_proves_nothing)
 	ck_assert_int_eq(ask_for_80(alice, dup(STDIN_FILENO)), EACCES);
 }
 
-/* As by `unshare -Urn`, where everybody has all capabilities. */
+/* As with `unshare -Urn`, where every process has all capabilities. */
 TEST(a_proof_of_another_namespace_is_none_at_home)
 {
 	rig_come_from(ELSEWHERE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients of several network namespaces: each has ports of its own, and requests are for those who
- * are where the devices are.
+ * Clients of several network namespaces: each has its own ports, and requests are for clients in
+ * the namespace of the devices.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -56,7 +56,7 @@ TEST(a_request_is_for_the_listener_at_home)
 	ck_assert_str_eq(scene_handed(&carol), "");
 }
 
-/* As the kernel's: somebody listens, but not for that. */
+/* As the kernel's: there is a listener, but not for that address. */
 TEST(a_request_for_a_listener_elsewhere_is_rej_28)
 {
 	join_from(&carol, ELSEWHERE);
@@ -66,7 +66,7 @@ TEST(a_request_for_a_listener_elsewhere_is_rej_28)
 	ck_assert_str_eq(scene_handed(&carol), "");
 }
 
-/* --- whose interface has the GID ----------------------------------------- */
+/* --- the namespace of the GID -------------------------------------------- */
 
 #define IFINDEX 5
 
@@ -160,7 +160,7 @@ TEST(an_interface_that_comes_later_is_found_and_nobody_is_asked_all_the_time)
 	ck_assert_str_eq(scene_handed(&carol), "REQ");
 }
 
-/* Anybody can make a thousand namespaces, each with thousands of interfaces. */
+/* Any user can make a thousand namespaces, each with thousands of interfaces. */
 static void show_many_namespaces(unsigned int n)
 {
 	uint64_t cookie;
@@ -195,7 +195,7 @@ TEST(root_has_any_number_read)
 	ck_assert_uint_eq(list_length(&rig_server()->home->shown), NET_NS_SHOWN_MAX + 1);
 }
 
-/* A request for a GID that none of them has looks at all. */
+/* A request for an unknown GID checks all of them. */
 TEST(users_share_the_namespaces_that_are_read)
 {
 	struct server *server = rig_server();
@@ -291,7 +291,7 @@ TEST(where_the_kernel_does_not_say_all_are_at_home)
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), EADDRINUSE);
 }
 
-/* --- many of them -------------------------------------------------------- */
+/* --- many namespaces ----------------------------------------------------- */
 
 #define N_NAMESPACES 1000
 
@@ -317,7 +317,7 @@ TEST(a_request_for_nobody_does_not_walk_over_all_namespaces)
 	ck_assert_uint_le(many, 4 * few);
 }
 
-/* None of them has shown its interfaces, but that of Carol. */
+/* None of them has passed a socket, except Carol's. */
 TEST(a_request_for_somewhere_else_does_not_walk_over_all_namespaces)
 {
 	static struct rig_client clients[N_NAMESPACES];

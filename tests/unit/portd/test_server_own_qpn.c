@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A REQ or REP with the queue pair of another user's connection: the peer would take that
- * connection for stale, and end it. So it does not leave, and its sender is refused as by the peer.
+ * connection for stale, and end it. So it is not sent, and its sender gets a rejection as from the
+ * peer.
  */
 #include <errno.h>
 
@@ -10,7 +11,7 @@
 
 #define MALLORY 61001
 
-#define alice	(&scene_alice) /* root's, as Bob */
+#define alice	(&scene_alice) /* root's, as Bob's */
 #define bob	(&scene_bob)
 
 static struct rig_client mallory;
@@ -91,7 +92,7 @@ TEST(so_is_that_of_a_client_that_has_ended)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
-/* Else a user could name the queue pairs that others will create next, and lock them out. */
+/* Otherwise a user could name future queue pairs of others, and lock them out. */
 TEST(a_request_that_is_not_accepted_reserves_no_queue_pair)
 {
 	scene_sends(&mallory, scene_req(&mallory, 2));

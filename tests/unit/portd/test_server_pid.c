@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client whose process has ended, so that its pid may be another's: Mallory connects in a process
+ * A client whose process has ended, so that its pid may be reused: Mallory connects in a process
  * that ends, keeps the socket in another one, and waits until Bob's process has the pid. Bob was a
  * client of the previous cmportd.
  */
@@ -49,7 +49,7 @@ static void tear_down(void)
 	rig_tear_down();
 }
 
-/* The kernel tells whose a socket is since Linux 6.5. */
+/* The kernel reports the process of a socket since Linux 6.5. */
 static bool has_pidfds_of_sockets(void)
 {
 	int pair[2], fd = -1;
@@ -67,7 +67,7 @@ static bool has_pidfds_of_sockets(void)
 	return has;
 }
 
-/* @is_reaped: nobody can have its pid before that. */
+/* @is_reaped: its pid cannot be reused before that. */
 static void connect_in_a_process_that_ends(bool is_reaped)
 {
 	siginfo_t info;
@@ -91,7 +91,7 @@ static void resume_as_bob(void)
 	ck_assert_int_eq(rig_resume(&mallory, bob->page_fd), 0);
 	rig_come_as(-1);
 	ck_assert_int_eq(rig_ask(&mallory, &record), 0);
-	rig_pass(10); /* it looks every 5 ms whether all have come */
+	rig_pass(10); /* it checks every 5 ms whether all have resumed */
 }
 
 FIXTURE(set_up, tear_down);

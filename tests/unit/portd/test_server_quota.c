@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What one user may have of a cmportd, whatever number of clients he has it with, and that others
- * do not notice: the quotas of lib/portd/server/limits.h. Mallory is a user, Bob another.
+ * Quotas of one user in a cmportd, whatever the number of its clients, and their effect on others:
+ * lib/portd/server/limits.h. Mallory is one user, Bob another.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -81,7 +81,7 @@ static uint64_t fill(int fd, enum portd_type type)
 	return done;
 }
 
-/* --- who comes ----------------------------------------------------------- */
+/* --- connecting clients -------------------------------------------------- */
 
 FIXTURE(set_up, scene_tear_down);
 
@@ -185,7 +185,7 @@ TEST(who_was_turned_away_is_let_in_when_he_has_waited)
 	ck_assert(!is_let_in());
 }
 
-/* Another who connects would wait for all of them: he comes after those that he finds there. */
+/* A later client would wait for all earlier ones. */
 TEST(few_wait_to_be_turned_away_before_another)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -205,7 +205,7 @@ TEST(few_wait_to_be_turned_away_before_another)
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, bytes), 0);
 }
 
-/* They are accepted one a turn if they are let in. */
+/* They are accepted one per turn. */
 TEST(a_turn_turns_many_away)
 {
 	uint64_t before;
@@ -250,7 +250,7 @@ TEST(who_has_said_hello_may_be_silent)
 	ck_assert_uint_eq(rig_server()->n_clients, before + 1);
 }
 
-/* --- what they have ------------------------------------------------------ */
+/* --- their resources ----------------------------------------------------- */
 
 TEST(a_user_has_so_many_ports)
 {
@@ -317,7 +317,7 @@ TEST(unused_leases_of_his_programs_keep_no_program_of_a_user_from_connecting)
 TEST(nor_do_those_in_other_network_namespaces)
 {
 	rig_come_from(RIG_HOME + 1);
-	start_job(JOB / 2 - 5); /* nearly all that he may have */
+	start_job(JOB / 2 - 5); /* nearly all that the user may have */
 	rig_come_from(RIG_HOME);
 	ck_assert_uint_eq(start_job(JOB / 2 - 5), 256);
 	ck_assert(!mallory_is()->was_refused);
@@ -340,7 +340,7 @@ static void come_back(struct rig_client *client, int page_fd)
 	rig_resume(client, page_fd);
 }
 
-/* A page with more ports on it than anybody has leased. */
+/* A page with more ports than the client has leased. */
 TEST(ports_of_an_earlier_life_count)
 {
 	const struct portd_record resumed = { .type = PORTD_RESUMED };
@@ -388,7 +388,7 @@ TEST(connections_of_a_client_that_has_gone_are_not_its_users)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
-/* --- how fast ------------------------------------------------------------ */
+/* --- rates --------------------------------------------------------------- */
 
 TEST(many_clients_of_a_user_are_read_at_one_rate)
 {
@@ -492,7 +492,10 @@ TEST(users_who_come_for_a_moment_leave_room_for_others)
 	rig_meet(&mallory[0]);
 }
 
-/* Else who has many clients is read from at each turn, and who has one waits. */
+/*
+ * Otherwise a user with many clients would be read from at each turn, while one with one client
+ * waits.
+ */
 TEST(in_a_turn_a_user_is_read_from_so_much_and_no_more)
 {
 	struct portd_datagram full = { .bytes = 0 };
@@ -511,7 +514,7 @@ TEST(in_a_turn_a_user_is_read_from_so_much_and_no_more)
 	ck_assert(before - mallory_is()->rate.tokens <= USER_TURN + n);
 }
 
-/* --- what they are set to ------------------------------------------------ */
+/* --- settings ------------------------------------------------------------ */
 
 TEST(a_quota_is_set_by_its_name)
 {
@@ -548,7 +551,7 @@ TEST_LOOP(what_is_no_quota_is_refused, 0, sizeof(wrong) / sizeof(wrong[0]))
 
 #define VISITS 20
 
-/* Also if it is away long enough to be forgotten. */
+/* Also if it is away long enough to be dropped. */
 TEST(a_user_fills_the_log_with_neither_false_claims_nor_quotas)
 {
 	int log = memfd_create("log", 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client and cmportd die in the same moment, in the middle of each exchange: what its peer hears
- * from the next cmportd. Bob is a process of his own, which the test can kill; Alice is the test.
+ * A client and cmportd die at the same moment, in the middle of each exchange: the messages of the
+ * next cmportd to the peer. Bob's client is a process of its own, which the test can kill; Alice's
+ * is the test.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@
 static struct rig_client carol;
 static pid_t bobs_pid;
 
-/* --- who lives ----------------------------------------------------------- */
+/* --- living clients ------------------------------------------------------ */
 
 static void be_born(void)
 {
@@ -69,7 +70,7 @@ static void tear_down(void)
 	rig_tear_down();
 }
 
-/* Nobody hears that anybody's sockets close: it is as if there were none. */
+/* No socket reports the end of another process: as if there were none. */
 static void restart(void)
 {
 	scene_wire();
@@ -84,7 +85,7 @@ static void die_with_cmportd(void)
 	restart();
 }
 
-/* --- coming back --------------------------------------------------------- */
+/* --- resuming ------------------------------------------------------------ */
 
 static void come_back(struct rig_client *client, pid_t pid)
 {
@@ -121,7 +122,7 @@ static void say_resumed(struct rig_client *client)
 	struct portd_record record = { .type = PORTD_RESUMED };
 
 	ck_assert_int_eq(rig_ask(client, &record), 0);
-	rig_pass(10); /* it looks every 5 ms whether all have come */
+	rig_pass(10); /* it checks every 5 ms whether all have resumed */
 }
 
 static bool is_kept(void)
@@ -164,7 +165,7 @@ TEST(all_its_connections_end)
 	ck_assert_uint_eq(rig_server()->core.n_conns, 300);
 }
 
-/* More than a turn ends, and of two programs in turn. */
+/* More than a turn ends, of two programs in turn. */
 TEST(many_that_are_left_end_a_few_in_each_turn)
 {
 	const uint32_t n_all = 2 * (ORPHANS_A_TURN + 50);
@@ -207,7 +208,7 @@ TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 
-/* Whose program was dead already when cmportd was killed. */
+/* A program that was dead already when cmportd was killed. */
 TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
 {
 	life_is_connected();
@@ -217,7 +218,7 @@ TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-/* Bob lives, but has closed his sockets: his process is none that comes back. */
+/* Bob's process lives, but has closed its sockets, so it does not resume. */
 TEST(what_its_program_has_left_nobody_is_awaited_for)
 {
 	life_is_connected();
@@ -270,7 +271,7 @@ TEST(what_is_closed_is_not_ended)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* --- who comes back ------------------------------------------------------ */
+/* --- processes that resume ----------------------------------------------- */
 
 TEST(connections_of_who_comes_back_live_on)
 {
@@ -299,7 +300,7 @@ TEST(what_who_comes_back_does_not_tell_of_is_over)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-/* Any process may say that it comes back. */
+/* Any process may claim to resume. */
 TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
 {
 	scene_connect(bob, 1);
@@ -381,8 +382,10 @@ TEST(who_cannot_be_seen_comes_back)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* He was shown out, say; the next cmportd may not believe that nothing had happened. It is Alice
- * that it awaits. */
+/*
+ * His client was disconnected, for example; the next cmportd must not ignore that. It waits for
+ * Alice.
+ */
 TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
 {
 	rig_join(alice);
@@ -415,7 +418,7 @@ TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 	come_back(bob, bobs_pid);
 }
 
-/* Nor if he has none to end: what comes for them would be another's. */
+/* Nor if he has none to end: messages for them would be for others. */
 TEST(comm_ids_without_connections_are_nobody_elses_either)
 {
 	restart();
@@ -427,7 +430,7 @@ TEST(comm_ids_without_connections_are_nobody_elses_either)
 	come_back(bob, bobs_pid);
 }
 
-/* Its pid says nothing: it is in a namespace that cmportd cannot see. */
+/* Its pid is meaningless: it is in a namespace that cmportd cannot see. */
 TEST(who_has_no_pid_has_its_comm_ids_to_itself)
 {
 	struct rig_client dave;
@@ -442,7 +445,7 @@ TEST(who_has_no_pid_has_its_comm_ids_to_itself)
 	come_back(&dave, 0);
 }
 
-/* Who was a client, and which block comes next. */
+/* Previous clients, and the next block. */
 static void spoil_heads(void)
 {
 	static const char spoilt[STATE_FILE_TRACKED_AT];
@@ -452,7 +455,7 @@ static void spoil_heads(void)
 	close(fd);
 }
 
-/* The rig's chance is always the same: the block would be Bob's again. */
+/* The rig's random numbers are constant: the block would be Bob's again. */
 TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_heads_are_spoilt)
 {
 	const uint32_t first = bob->first;
@@ -467,7 +470,7 @@ TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_heads_are_spoilt
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-/* --- beginning and end of the file --------------------------------------- */
+/* --- start and end of the file ------------------------------------------- */
 
 TEST(who_leaves_with_nothing_to_end_leaves_no_connections)
 {
@@ -552,7 +555,7 @@ TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 
-/* --- who never was ------------------------------------------------------- */
+/* --- clients that never existed ------------------------------------------ */
 
 static struct portd_record bind_of_bob(void)
 {
@@ -577,7 +580,7 @@ TEST(a_port_is_not_for_who_says_that_it_comes_back_and_shows_no_ids)
 	ck_assert_int_eq(rig_answer(&carol), EADDRINUSE);
 }
 
-/* It is let in while others wait, as it needs nothing. */
+/* It is accepted while others wait, as it needs nothing. */
 TEST(a_port_is_not_for_who_only_visits)
 {
 	const struct portd_record hello = { .type = PORTD_HELLO,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A client and cmportd die, and the device is renamed or replaced before the next cmportd: the
- * client's connections are those of a node GUID, not of a name.
+ * client's connections belong to a node GUID, not to a name.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Who gets a message that has arrived, and what nobody gets.
- */
+/* Receivers of an incoming message, and messages without one. */
 #include <string.h>
 #include <unistd.h>
 
@@ -100,7 +98,7 @@ TEST(the_same_comm_id_of_another_host_is_another_request)
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 2);
 }
 
-/* The peer has begun anew, and its queue pair is the one of a connection of Alice. */
+/* The peer has restarted, and its queue pair is that of a connection of Alice. */
 TEST(a_stale_req_is_for_who_has_the_connection)
 {
 	struct cm_msg req = scene_peer_req(0x702, SCENE_ADDR);
@@ -190,7 +188,7 @@ TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
 
-/* --- for nobody ---------------------------------------------------------- */
+/* --- messages without a receiver ----------------------------------------- */
 
 TEST(a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep)
 {
@@ -221,7 +219,7 @@ TEST(what_is_no_cm_message_is_shown_to_nobody)
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_MALFORMED), 1);
 }
 
-/* --- the way out --------------------------------------------------------- */
+/* --- outgoing messages --------------------------------------------------- */
 
 TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 {
@@ -322,7 +320,7 @@ TEST(what_arrives_beside_qp1_is_dealt_with)
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
-/* Return: from which queue pair the peer is believed to send, after this came beside QP1. */
+/* Return: the assumed queue pair of the peer, after this message arrived beside QP1. */
 static uint32_t believed_after(const struct cm_msg *msg, uint8_t host)
 {
 	struct mad_path from = rig_peer(host);
@@ -345,7 +343,7 @@ TEST(of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered)
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 }
 
-/* A REP names one id of ours, and that of the peer is not known yet. */
+/* A REP contains one id of ours, and the peer's is not known yet. */
 TEST(of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered)
 {
 	struct cm_msg rep = scene_peer_rep(0x701, alice->first + 1);
@@ -364,8 +362,7 @@ TEST(of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered)
 	ck_assert_uint_eq(believed_after(&drep, SCENE_PEER), RIG_PEER_QPN);
 }
 
-/* What anybody can send who forges the peer's address, and knows of a connection no more than one
- * of its ids. */
+/* Messages of a host that forges the peer's address, and knows only one id of a connection. */
 static struct cm_msg forged(int kind)
 {
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
@@ -437,7 +434,7 @@ TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
 	ck_assert_uint_lt(rig_n_sent(), 3 * RECEIVE_BATCH);
 }
 
-/* The descriptor tells of the first one only. */
+/* The descriptor reports the first one only. */
 TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
 {
 	unsigned int n = 3 * RECEIVE_BATCH + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client may do to its sockets: datagrams that are no records, descriptors that nobody asked
- * for, questions that wait, and hanging up in the middle.
+ * Invalid use of a client's sockets: datagrams that are no records, unrequested descriptors,
+ * waiting requests, and disconnects in between.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +129,7 @@ TEST_LOOP(another_version_is_refused_and_may_try_again, 0, 3)
 
 /* --- descriptors --------------------------------------------------------- */
 
-/* Those of a test: made anew for each one, closed here at once. */
+/* Descriptors of a test: made for each record, closed here at once. */
 static void put_with_fds(int to, const void *bytes, size_t n, unsigned int n_fds)
 {
 	int fds[8] = { -1 };
@@ -241,9 +241,9 @@ static void put_record(int to, const struct portd_record *record)
 	rig_put(to, out.data, out.bytes, NULL, 0);
 }
 
-/* --- several questions ---------------------------------------------------- */
+/* --- several requests ----------------------------------------------------- */
 
-/* Else a turn could not end between them. */
+/* Otherwise a turn could not end between them. */
 TEST(who_sends_two_records_in_a_datagram_is_disconnected)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
@@ -257,7 +257,7 @@ TEST(who_sends_two_records_in_a_datagram_is_disconnected)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
-/* The first is asked again a turn later, as its port may be let go of. */
+/* The first is handled again a turn later, as its port may be closed meanwhile. */
 TEST(what_follows_a_question_that_waits_is_answered_after_it)
 {
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };

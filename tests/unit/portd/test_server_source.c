@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An address goes and comes back, or another takes its index in the GID table: the messages of a
- * connection leave by the GID that it began with, or not at all.
+ * An address is removed and added again, or another takes its index in the GID table: messages of a
+ * connection are sent from its original GID, or not at all.
  */
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/test.h"
@@ -12,7 +12,7 @@
 
 #define NEW_INDEX 3
 
-/* Return: the index that the one message has left by; -1 if none has left. */
+/* Return: the GID index of the one sent message; -1 if none was sent. */
 static int index_of_sent(enum cm_attr attr)
 {
 	struct rig_sent sent;
@@ -25,7 +25,7 @@ static int index_of_sent(enum cm_attr attr)
 	return sent.path.sgid_index;
 }
 
-/* What a client says once, and, after its address has moved, again or next. */
+/* A message of a client, and, after its address has moved, its retransmission or the next one. */
 static void say_req(void)
 {
 	scene_sends(alice, scene_req(alice, 1));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who asks how things stand hears it of all whom he may see, and of no other.
+ * A client that requests the state gets that of all clients that its user may see, and of no
+ * others.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static unsigned int number_of(struct rig_client *client, enum portd_type type)
 	return n;
 }
 
-/* Bob asks. Return: the number of his question. */
+/* A query of Bob's client. Return: its number. */
 static uint32_t bob_asks(void)
 {
 	ck_assert_int_eq(rig_ask(bob, &stat_all), 0);
@@ -179,7 +180,7 @@ TEST(an_ordinary_user_sees_nobody_elses_quotas)
 {
 	rig_server()->client[1]->uid = STRANGER;
 	ck_assert_int_eq(rig_ask(bob, &stat_quotas), 0);
-	ck_assert_uint_eq(quota_row("user-rate").uid, PORTD_QUOTA_EACH); /* the first */
+	ck_assert_uint_eq(quota_row("user-rate").uid, PORTD_QUOTA_EACH); /* the first record */
 }
 
 TEST(one_process_can_be_asked_alone)
@@ -202,7 +203,7 @@ TEST(rows_that_nobody_asked_for_are_dropped)
 	ck_assert(!rig_is_disconnected(alice));
 }
 
-/* `purecm stat` would take them for cmportd's own: it has not been told of that client. */
+/* `purecm stat` would take them for cmportd's own: it does not have that client. */
 TEST(rows_of_a_client_that_came_after_the_question_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
@@ -273,7 +274,7 @@ TEST(who_asks_without_a_pause_is_told_to_wait)
 	ck_assert_int_eq(rig_ask(bob, &stat_all), 0);
 }
 
-/* Return: a counter of port 1 as cmportd has told it to Bob; 0 if it has not. */
+/* Return: a counter of port 1 that cmportd has sent to Bob; 0 if it has not. */
 static uint64_t told_count(uint16_t client, enum portd_stat_counter what, enum cm_attr attr)
 {
 	struct portd_record record;
@@ -356,7 +357,7 @@ TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
 	rig_settle();
 }
 
-/* He never reads; nobody else is to notice. */
+/* It never reads, which must not affect others. */
 TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
 {
 	struct portd_record row = id_row(bob_asks());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 100,000 requests of 64 hosts within a second, in virtual time: what the listener gets, what the
- * others of this host notice, and what a request costs.
+ * 100,000 requests of 64 hosts within a second, in virtual time: the requests that the listener
+ * gets, the effect on others of this host, and the cost of a request.
  */
 #include <stdio.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What clients ask of the subnet administrator through cmportd, and who is a member of what when
- * they go.
+ * Requests of clients to the subnet administrator through cmportd, and group memberships after
+ * their end.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ TEST(events_of_the_port_are_counted_on_the_pages_of_its_clients)
 	ck_assert_uint_eq(n_events(&carol), before + 1);
 	rig_port_event(IBV_EVENT_GID_CHANGE, 1);
 	ck_assert_uint_eq(n_events(&carol), before + 2);
-	rig_port_event(IBV_EVENT_QP_LAST_WQE_REACHED, 1); /* is not of a port */
+	rig_port_event(IBV_EVENT_QP_LAST_WQE_REACHED, 1); /* not of a port */
 	ck_assert_uint_eq(n_events(&carol), before + 2);
 }
 
@@ -215,7 +215,7 @@ TEST(question_that_comes_again_after_a_restart_is_answered_once)
 {
 	struct portd_record again = question(&carol, 5, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
 
-	again.sa_ask.port = 63; /* the handle that the cmportd before had given */
+	again.sa_ask.port = 63; /* the handle from the previous cmportd */
 	ask_path(&carol, 5);
 	tell(&carol, &again);
 	ck_assert_int_eq(told(&carol, 5), -1);
@@ -234,7 +234,7 @@ TEST(questions_of_two_clients_may_have_the_same_id)
 	ck_assert_int_eq(told(&dave, 5), 0);
 }
 
-/* --- what a message may name there --------------------------------------- */
+/* --- fields of a message on InfiniBand ----------------------------------- */
 
 static const struct way {
 	const char *what;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The table of lib/portd/server/routing/fields.c against the layouts of all messages: each field
- * has a row, and each row means what it says. For each field a client sends a valid message in
- * which all bits of that field are inverted.
+ * has a row, and each row has its effect. For each field a client sends a valid message in which
+ * all bits of that field are inverted.
  */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
@@ -79,7 +79,7 @@ TEST(a_field_that_no_message_has_has_no_row)
 	ck_assert_int_eq(fields_by(CM_ATTR_RTU, "MAD."), FIELDS_WITHOUT_ROW);
 }
 
-/* --- what the rows mean -------------------------------------------------- */
+/* --- effects of rows ----------------------------------------------------- */
 
 static void with_header(uint8_t *private_data, uint16_t src_port)
 {
@@ -199,7 +199,7 @@ static void must_mean_it(enum cm_attr attr, const char *prefix, const struct wir
 	}
 }
 
-/* LAP has the row "*": it never leaves. */
+/* LAP has the row "*": it is never sent. */
 TEST_LOOP(a_valid_message_leaves, 0, N_ATTRS)
 {
 	struct cm_msg msg = valid(attrs[_i]);

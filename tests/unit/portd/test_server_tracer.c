@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A tracer sees every message, once, and nobody else is the worse for it.
- */
+/* A tracer gets every message once, and has no effect on others. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -42,7 +40,7 @@ static void bob_awaits(uint64_t number)
 	rig_settle();
 }
 
-/* Return: what a SEEN says; 0 if none has come. */
+/* Return: the value of a SEEN record; 0 if none has arrived. */
 static uint64_t bob_is_told(void)
 {
 	struct portd_record record;
@@ -151,7 +149,7 @@ TEST(only_root_and_its_owner_may_trace)
 {
 	rig_server()->client[1]->uid = geteuid() + 1;
 	ck_assert_int_eq(rig_ask(bob, &trace), EPERM);
-	bob_awaits(0); /* so he is shown out */
+	bob_awaits(0); /* so he is disconnected */
 	ck_assert_ptr_null(rig_server()->client[1]);
 }
 
@@ -176,7 +174,7 @@ TEST(the_ring_is_not_for_writing)
 	ck_assert_int_lt(ftruncate(bob->ring_fd, 0), 0);
 }
 
-/* It never reads; its peers are not to notice. */
+/* It never reads; its peers must not be affected. */
 TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
 {
 	struct trace_entry seen;
@@ -222,7 +220,7 @@ static int play_back(void)
 	return err;
 }
 
-/* With the same socket; nobody comes. */
+/* With the same socket, without clients. */
 static void start_the_next(void)
 {
 	rig_tear_down();
@@ -272,7 +270,7 @@ TEST(what_was_recorded_is_for_its_owner)
 	close(fd);
 }
 
-/* That there is no room for it keeps nobody from connecting. */
+/* A missing recording prevents no client from connecting. */
 TEST(without_a_recording_all_else_works)
 {
 	limit_files(1 << 20);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How much a turn does for one user at most, whatever he has left behind. Mallory is a user.
- */
+/* Limits of the work that a turn does for one user. Mallory is a user. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -68,11 +66,11 @@ TEST(a_turn_forgets_few_connections_that_only_their_client_has_reported)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-/* --- last words ----------------------------------------------------------- */
+/* --- last records --------------------------------------------------------- */
 
-static unsigned int n_each; /* messages in a datagram */
+static unsigned int n_each; /* messages per datagram */
 
-/* Return: how many there were room for. */
+/* Return: the number of accepted datagrams. */
 static unsigned int fill_with_words(const struct rig_client *client)
 {
 	struct portd_record record = {
@@ -139,7 +137,7 @@ TEST(a_client_ends_whatever_is_said_after_its_end)
 
 #define N_MANY 100
 
-/* They have been silent for too long, and have no sockets to be read once more. */
+/* They have sent nothing for too long, and have no sockets left to be read. */
 TEST(a_turn_ends_few_clients)
 {
 	struct server *server = rig_server();
@@ -160,7 +158,7 @@ TEST(a_turn_ends_few_clients)
 	ck_assert_uint_ge(n_turns, 2);
 }
 
-/* Their HELLOs wait for those who may come back. */
+/* Their HELLOs wait for clients that may resume. */
 TEST(a_turn_lets_few_of_those_in_who_have_waited)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
@@ -208,7 +206,7 @@ TEST(a_user_has_so_many_unsent_requests)
 	ck_assert(rig_server()->client[MALLORYS]->user->was_refused >> QUOTA_USER_UNSENT & 1);
 }
 
-/* Their host does not answer, and they come back all the time. */
+/* Their host does not answer, and they are repeated all the time. */
 TEST(requests_of_clients_that_have_gone_do_not_pile_up)
 {
 	struct server *server = rig_server();
@@ -257,14 +255,14 @@ TEST(a_turn_releases_few_ports_of_a_client_that_has_gone)
 #define N_DEAD	  100
 #define LOOKS_MAX 32
 
-/* Each of its own process; to look at one takes system calls. */
+/* Each of a process of its own; checking one costs system calls. */
 static void connect_as_processes(struct rig_client *client)
 {
 	struct tracked_owner owner = { .start = 1, .block = 1 };
 	uint32_t n;
 
 	for (n = 1; n <= N_DEAD; n++) {
-		owner.pid = 0x10000000 + n; /* there is none */
+		owner.pid = 0x10000000 + n; /* it does not exist */
 		ck_assert_int_eq(tracker_own(rig_server()->tracker, 0, &owner), 0);
 		scene_connect(client, n);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions that wait: HELLO, while clients of an earlier cmportd may still come back, and a BIND
- * that is asked again a turn later.
+ * Waiting requests: HELLO, while clients of an earlier cmportd may still resume, and a BIND that is
+ * handled again a turn later.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 static struct rig_client carol;
 
-/* Alice and Bob are alive, as this process is, and are awaited. */
+/* Alice and Bob are alive, as this process is, and may resume. */
 static void begin_again(void)
 {
 	rig_tear_down();
@@ -161,7 +161,7 @@ TEST(who_hangs_up_while_its_bind_waits_is_forgotten_at_once)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
-/* --- no room for the answer ---------------------------------------------- */
+/* --- no room for the reply ----------------------------------------------- */
 
 static void lease_without_reading(struct rig_client *client)
 {
@@ -199,9 +199,9 @@ TEST(who_has_no_room_for_an_answer_that_came_late_is_disconnected_at_once)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
-/* --- for their turn ------------------------------------------------------- */
+/* --- waiting for their turn ----------------------------------------------- */
 
-/* All that the peer may leave unanswered. */
+/* As many as the peer may leave unanswered. */
 static void fill_turn(void)
 {
 	const struct mad_path peer = rig_peer(SCENE_PEER);
@@ -250,7 +250,7 @@ TEST(a_request_that_is_repeated_leaves_when_it_may)
 	ck_assert_uint_eq(reqs_of_alice(), 1);
 }
 
-/* The peer may have forgotten the connection by then. */
+/* The peer may have lost the connection by then. */
 TEST(a_request_that_was_answered_meanwhile_is_not_repeated)
 {
 	struct cm_msg req = scene_req(alice, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * By which way cmportd's messages leave: what the sender refuses or fails to send is not lost, and
- * the sender is told what it has to know. tests/unit/mad/test_sender.c has what it makes of that.
+ * The way of cmportd's messages: messages that the sender refuses or fails to send are not lost,
+ * and the sender gets the events that it needs. tests/unit/mad/test_sender.c tests their effects.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -136,7 +136,7 @@ TEST(a_port_that_is_opened_proves_itself_and_asks_for_a_sign_through_umad)
 	ck_assert_uint_eq(rig_n_sent(), 0);
 }
 
-/* To make its address handle would block. */
+/* Making its address handle would block. */
 TEST(a_probe_whose_hop_has_no_link_address_is_left_out)
 {
 	rig_hops_are_ready(false);
@@ -170,7 +170,7 @@ TEST(the_answer_to_a_probe_goes_to_no_client)
 	ck_assert_str_eq(scene_handed(alice), "");
 }
 
-/* Return: how many lines the log has that say so. */
+/* Return: the number of such lines in the log. */
 static unsigned int count_warnings(FILE *log)
 {
 	char line[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A running cmportd, as clients see it that do not keep to the protocol. No RDMA device is needed:
- * what is refused here is refused before it gets that far. $CMPORTD is the program.
+ * A running cmportd with clients that violate the protocol. No RDMA device is needed: requests are
+ * refused before they use one. $CMPORTD is the program.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ static pid_t server;
 struct client {
 	int control;
 	int data;
-	struct portd_reply reply; /* the last one */
+	struct portd_reply reply; /* the latest one */
 };
 
 static int dial(void)
@@ -90,7 +90,7 @@ static void send_bytes(int fd, const void *bytes, size_t n)
 	ck_assert_int_ge(send(fd, bytes, n, MSG_NOSIGNAL), -1);
 }
 
-/* Return: false if cmportd has hung up. */
+/* Return: false if cmportd has disconnected. */
 static bool receive(struct client *client)
 {
 	struct portd_datagram in;
@@ -280,7 +280,7 @@ TEST_LOOP(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing, 0, 2
 		printf("skipped: only root may connect so often\n");
 		return;
 	}
-	/* The first of these has files opened that stay open; random bytes may be one. */
+	/* The first of these opens files that stay open; random bytes may be one. */
 	ck_assert(ask(&client, &lease));
 	before = n_descriptors();
 	srandom((unsigned int)_i);
@@ -296,7 +296,10 @@ TEST_LOOP(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing, 0, 2
 		hang_up(&client);
 	}
 	client = meet(PORTD_VERSION);
-	/* A turn is over when the next client has an answer; threads may close later, closer.h. */
+	/*
+	 * A turn has ended when the next client has a reply; threads may close descriptors later,
+	 * see closer.h.
+	 */
 	for (looks = 0; n_descriptors() > before && looks < LOOKS; looks++) {
 		hang_up(&client);
 		usleep(LOOK_US);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Where a cmportd is found: folder, socket, and what systemd hands over.
- */
+/* The place of cmportd: folder, socket, and descriptors from systemd. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -191,7 +189,7 @@ TEST(who_holds_the_lock_and_leaves_is_waited_for)
 	take_after(1);
 }
 
-/* Each look is 10 ms after the last. */
+/* Each check is 10 ms after the last. */
 TEST(who_needs_twenty_seconds_to_leave_is_waited_for)
 {
 	take_after(2000);
@@ -210,7 +208,7 @@ TEST(a_dead_ones_directory_is_free)
 	ck_assert(socket_path_is_served(socket_path));
 }
 
-/* --- what others may have put there -------------------------------------- */
+/* --- files of other users ------------------------------------------------ */
 
 TEST(a_file_in_the_sockets_place_is_left_alone)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The path of cmportd's socket: from the environment, or the default; who serves it.
+ * The path of cmportd's socket, from the environment or by default, and the process that serves it.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting cmportd: what the program that does so notices, and what it hands down. The cmportd
- * that is found from this program's folder is that of fake_server.c.
+ * Starting cmportd: the effect on the starting program, and the state that cmportd inherits. The
+ * cmportd in this program's folder is that of fake_server.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 
-#define NO_LIBRARY	  ":" /* for LD_PRELOAD: a sanitizer wants to be the first library */
+#define NO_LIBRARY	  ":" /* for LD_PRELOAD: a sanitizer must be the first library */
 #define CROWD		  20
 #define WAIT_MS		  5000
 #define NOBODY		  65534
@@ -40,9 +40,9 @@ static char seen_path[128]; /* a FIFO */
 static int seen_fd;
 static char seen[16384];
 
-/* --- what the fake has seen ---------------------------------------------- */
+/* --- the state that the fake inherited ----------------------------------- */
 
-/* Return: false if nothing has come for so long. */
+/* Return: false if nothing arrives in time. */
 static bool read_seen(int wait_ms)
 {
 	struct pollfd poll_fd = { .fd = seen_fd, .events = POLLIN };
@@ -63,7 +63,7 @@ static void wait_seen(void)
 	ck_assert_ptr_nonnull(strstr(seen, "\nend\n"));
 }
 
-/* The rest of the first line that begins like that. */
+/* The rest of the first line with this beginning. */
 static const char *said(const char *begin)
 {
 	static char rest[256];
@@ -102,7 +102,7 @@ static void setup(void)
 	ck_assert_int_eq(mkfifo(seen_path, 0600), 0);
 	seen_fd = open(seen_path, O_RDWR | O_CLOEXEC);
 	seen[0] = '\0';
-	setenv("PURECM_IDLE_S", "30", 1); /* should a test fail, it goes by itself */
+	setenv("PURECM_IDLE_S", "30", 1); /* after a failed test it ends by itself */
 }
 
 static void teardown(void)
@@ -121,7 +121,7 @@ static void spawn(void)
 	close(fd);
 }
 
-/* Until the end, or until nothing has come for 5 s. */
+/* Until the end, or until nothing arrives for 5 s. */
 static const char *read_all(int fd)
 {
 	static char text[512];
@@ -139,7 +139,7 @@ static const char *read_all(int fd)
 	return text;
 }
 
-/* --- what it does -------------------------------------------------------- */
+/* --- starting ------------------------------------------------------------ */
 
 FIXTURE(setup, teardown);
 TIME_LIMIT_S(60);
@@ -163,7 +163,7 @@ TEST(its_starter_is_told_when_it_serves)
 
 TEST(its_starter_is_told_why_it_does_not_serve)
 {
-	static const char path[] = "/proc/purecm/s"; /* not even root makes a folder there */
+	static const char path[] = "/proc/purecm/s"; /* not even root can make a folder there */
 	const char *said;
 	int fd;
 
@@ -172,7 +172,7 @@ TEST(its_starter_is_told_why_it_does_not_serve)
 	ck_assert_msg(strstr(said, path) && strstr(said, strerror(ENOENT)), "it said: %s", said);
 }
 
-/* Not after the 5 s for which a cmportd that is slow would be waited for. */
+/* Not after the 5 s that a slow cmportd would get. */
 TEST(client_is_told_at_once_why_none_serves)
 {
 	struct portd_client *client;
@@ -201,7 +201,7 @@ TEST(client_that_may_not_make_the_socket_is_told_so)
 	ck_assert_int_eq(seteuid(0), 0);
 }
 
-/* The fake one lets nobody in, but it is met. */
+/* The fake accepts no client, but it was found. */
 TEST(a_cmportd_that_is_slow_to_begin_is_waited_for)
 {
 	struct portd_client *client;
@@ -250,7 +250,7 @@ TEST(a_crowd_that_starts_it_at_once_leaves_one)
 	ck_assert(socket_path_is_served(socket_path));
 }
 
-/* Any user may have the name that says so. */
+/* Any user may have a process of that name. */
 TEST(who_says_that_he_starts_it_and_does_not_is_waited_for_a_second)
 {
 	struct sockaddr_un turn = { .sun_family = AF_UNIX };
@@ -272,7 +272,7 @@ TEST(who_says_that_he_starts_it_and_does_not_is_waited_for_a_second)
 	close(fd);
 }
 
-/* --- what the program notices -------------------------------------------- */
+/* --- effects on the program ---------------------------------------------- */
 
 static volatile sig_atomic_t sigchlds;
 static unsigned int forks;
@@ -399,7 +399,7 @@ TEST(mask_and_errno_stay)
 	wait_seen();
 }
 
-/* --- what it is born with ------------------------------------------------ */
+/* --- the inherited state ------------------------------------------------- */
 
 TEST(no_descriptor_leaks)
 {
@@ -417,7 +417,7 @@ TEST(no_descriptor_leaks)
 	ck_assert_uint_eq(count("pipe:"), 0);
 	ck_assert_uint_eq(count(" /dev/null"), 3);
 	ck_assert_uint_eq(count("fd "),
-			  9); /* and folder, state, socket, signals twice, what was seen */
+			  9); /* plus folder, state, socket, signals twice, and the report */
 }
 
 TEST(blocked_and_ignored_signals_are_not_inherited)
@@ -497,7 +497,7 @@ static void read_line_of(const char *path, const char *begin, char ret[256])
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-/* As a program that polls: the last CPU for itself, in real time if it may. */
+/* As a program that polls: the last CPU for itself, in real time if permitted. */
 static void be_selfish(void)
 {
 	struct sched_param param = { .sched_priority = 5 };
@@ -516,7 +516,7 @@ static void be_selfish(void)
 	}
 }
 
-/* Whoever has started it, root or another: CAP_NET_RAW is bit 13. */
+/* Whether root or another user has started it: CAP_NET_RAW is bit 13. */
 TEST(it_has_given_up_its_rights)
 {
 	static const char *const sets[] = { "CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapAmb:\t" };
@@ -566,7 +566,7 @@ TEST(it_may_write_files_although_the_program_may_not)
 	ck_assert_str_ne(said("fsize "), "4096");
 }
 
-/* Where an administrator has set more, a user cannot have less. */
+/* If an administrator has set more, a user cannot have less. */
 TEST(it_is_not_the_first_to_be_killed_when_memory_is_short)
 {
 	char wanted[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a cmportd tells the next one: blocks of comm ids, and clients that will come back; through
- * socket_dir.h, as the server does, and with a file that was damaged.
+ * State that a cmportd passes to the next one: blocks of comm ids, and clients that may resume;
+ * through socket_dir.h, as in the server, and with a damaged file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -170,7 +170,7 @@ static off_t next_head(void)
 			pread(fd, &sequence[i], sizeof(sequence[i]), i * HEAD_STRIDE + SEQUENCE_AT),
 			sizeof(sequence[i]));
 	close(fd);
-	ck_assert_int_eq(labs((long)(sequence[0] - sequence[1])), 1); /* they take turns */
+	ck_assert_int_eq(labs((long)(sequence[0] - sequence[1])), 1); /* they alternate */
 	return sequence[0] > sequence[1] ? HEAD_STRIDE : 0;
 }
 
@@ -358,7 +358,7 @@ TEST(more_clients_than_there_is_room_for_do_no_harm)
 	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
-/* --- the same number for another process --------------------------------- */
+/* --- the same pid of another process ------------------------------------- */
 
 static pid_t child_numbered(pid_t pid)
 {
@@ -389,7 +389,7 @@ static int reuse_number(void)
 	if (client != 50 || in_child(note_client))
 		return 2;
 	start = process_start(client);
-	/* Starts are told apart by a clock tick. */
+	/* Start times differ by at least a clock tick. */
 	for (; process_start(client) == start; client = child_numbered(50))
 		end_client();
 	if (client != 50 || socket_dir_take(socket_path, &dir))
@@ -417,7 +417,7 @@ TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
 		ck_assert_int_eq(status, 0);
 }
 
-/* --- whose comm ids ------------------------------------------------------- */
+/* --- owners of comm ids --------------------------------------------------- */
 
 TEST(who_shows_its_secret_has_its_comm_ids_with_the_next_cmportd)
 {

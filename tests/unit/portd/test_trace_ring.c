@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The trace ring: what is written is read once, in order, and what was overwritten is counted; also
- * while it is being written.
+ * The trace ring: messages are read once, in order, and overwritten ones are counted; also while
+ * messages are written.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "tests/unit/test.h"
 
 #define STORM	 (40 * TRACE_RING_ENTRIES)
-#define RECORDED 3000 /* messages that a recording keeps: more than one chunk */
+#define RECORDED 3000 /* messages of a recording: more than one chunk */
 
 static struct trace_ring ring;
 static struct trace_reader reader;
@@ -57,7 +57,7 @@ static void tear_down_recording(void)
 	tear_down();
 }
 
-/* All bytes of a message say which it is. */
+/* All bytes of a message contain its number. */
 static void write_some(unsigned int n)
 {
 	struct trace_entry *message;
@@ -66,7 +66,7 @@ static void write_some(unsigned int n)
 		message = trace_ring_begin(&ring);
 		memset(message->mad, (uint8_t)++n_written, sizeof(message->mad));
 		if (trace_ring_end(&ring) != n_written)
-			abort(); /* an assertion for each would be most of the time */
+			abort(); /* an assertion for each would take most of the time */
 	}
 }
 
@@ -169,7 +169,7 @@ TEST(what_is_no_ring_is_not_read)
 	ck_assert_int_eq(trace_reader_init(&reader, -1), -EPROTO);
 }
 
-/* Return: how many messages the recording has; @ret_first is the number of its first. */
+/* Return: the number of messages in the recording; @ret_first is the number of its first. */
 static uint64_t play_back(uint64_t *ret_first)
 {
 	struct trace_entry message;
@@ -274,7 +274,7 @@ TEST(a_recording_has_memory_where_it_is_written_to)
 	ck_assert_int_eq(after.st_size, before.st_size);
 }
 
-/* Loop test: a file cut to so many hundred bytes. */
+/* Loop test: a file truncated to so many hundred bytes. */
 TEST_LOOP(what_is_no_recording_is_not_read, 0, 12)
 {
 	write_some(1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tracked connections, one message at a time: what makes, finds, changes and ends them. What a
- * client may not say is in test_tracked_lies.c, whole connections are in test_tracked_walk.c.
+ * Tracked connections, one message at a time: messages that create, find, change and end them.
+ * test_tracked_lies.c has forbidden records, test_tracked_walk.c whole connections.
  */
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
 
-/* --- a life -------------------------------------------------------------- */
+/* --- a connection from start to end -------------------------------------- */
 
 FIXTURE(talk_set_up, talk_tear_down);
 
@@ -111,7 +111,7 @@ TEST(request_rejected_without_a_name_is_known_no_more)
 	ck_assert_ptr_null(talk_by_peer());
 }
 
-/* By the guards, and cm/demux.c has made no connection of it, so none will be closed. */
+/* The guards drop it, and cm/demux.c has made no connection of it, so no CLOSE follows. */
 TEST(request_that_the_core_refuses_is_not_tracked)
 {
 	talk_received(talk_peer_req());
@@ -176,7 +176,7 @@ TEST(dreq_shows_that_a_connection_was_established_by_its_data)
 	ck_assert_str_eq(talk_state(), "DREQ_SENT");
 }
 
-/* --- what the client's core drops ---------------------------------------- */
+/* --- messages that the client's core drops ------------------------------- */
 
 TEST(message_of_a_stranger_changes_nothing)
 {
@@ -248,7 +248,7 @@ TEST(peer_that_gives_up_with_another_guid_changes_nothing)
 	ck_assert_str_eq(talk_state(), "REP_SENT");
 }
 
-/* REJ 10: the peer tries again, with the same REQ. */
+/* REJ 10: the peer retries with the same REQ. */
 TEST(request_after_a_stale_one_is_a_new_one)
 {
 	talk_accept();
@@ -284,7 +284,10 @@ TEST(dropped_request_is_closed_by_what_the_peer_calls_it)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 
-/* The application has rejected it, the REJ is lost, the REQ comes again; then the id is closed. */
+/*
+ * The application has rejected it, the REJ is lost, the REQ is retransmitted; then the id is
+ * closed.
+ */
 TEST(closing_a_rejected_request_spares_the_same_one_come_again)
 {
 	talk_received(talk_peer_req());
@@ -295,7 +298,7 @@ TEST(closing_a_rejected_request_spares_the_same_one_come_again)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 
-/* It was handed out twice before the first one was rejected. */
+/* It was delivered twice before the first one was rejected. */
 TEST(request_that_had_crossed_its_rejection_can_be_accepted)
 {
 	talk_received(talk_peer_req());
@@ -337,7 +340,7 @@ TEST(closing_what_was_never_sent_does_nothing)
 	ck_assert_str_eq(talk_state(), "ESTABLISHED");
 }
 
-/* --- finding ------------------------------------------------------------- */
+/* --- lookups ------------------------------------------------------------- */
 
 TEST(peer_is_found_without_its_guid)
 {

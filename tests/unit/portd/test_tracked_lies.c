@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a client may not say, since it is about connections of others, or about none.
- */
+/* Records that a client may not send, because they concern connections of others, or none. */
 #include <errno.h>
 
 #include "lib/portd/server/ledger/tracked_table.h"
@@ -42,8 +40,7 @@ TEST_LOOP(message_about_anothers_connection_is_refused, 0, N_ABOUT_ONE)
 	ck_assert_str_eq(talk_state(), "ESTABLISHED");
 }
 
-/* Its peer would take a second connection with that queue pair for a sign that this one is stale.
- */
+/* Its peer would consider this connection stale because of a second one with the queue pair. */
 TEST(queue_pair_that_is_told_is_not_taken)
 {
 	struct cm_record told;
@@ -123,7 +120,7 @@ TEST_LOOP(few_connections_with_something_in_common_are_found_by_it, 0, 3)
 		ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL + i)->is.state, CM_REP_RCVD);
 }
 
-/* Also when the tables have grown, and the first of them have ended. */
+/* Also when the tables have grown, and the first connections have ended. */
 TEST_LOOP(connections_with_something_in_common_end_alike, 0, 3)
 {
 	const unsigned int n = 1000;
@@ -137,7 +134,7 @@ TEST_LOOP(connections_with_something_in_common_end_alike, 0, 3)
 	ck_assert(tracker_is_empty(talk_tracker));
 }
 
-/* Each name could be that of the same request come again. */
+/* Each comm id could be that of the same request, retransmitted. */
 TEST(rejected_request_becomes_few_connections)
 {
 	struct cm_msg rep = talk_our_rep();

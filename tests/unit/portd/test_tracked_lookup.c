@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tracked connections of lookups (SIDR): only the side that is asked has one, and as long as
- * its answer is owed it says that the lookup is to be refused.
+ * The tracked connections of lookups (SIDR): only the passive side has one, which shows that the
+ * lookup must be refused until it is answered.
  */
 #include <errno.h>
 
@@ -102,7 +102,7 @@ TEST(answer_to_another_host_is_refused)
 			 -EPERM);
 }
 
-/* It listened no more when the lookup reached it. */
+/* It no longer listened when the lookup arrived. */
 TEST(core_that_knows_no_such_service_closes_nothing)
 {
 	talk_received(lookup());
@@ -129,7 +129,7 @@ TEST(closing_a_lookup_leaves_the_connection_with_its_id)
 	ck_assert_ptr_nonnull(talk_by_peer());
 }
 
-/* After cmportd was replaced the client tells of it, with the comm id that no message has. */
+/* After a restart of cmportd the client reports it, with the comm id that no message contains. */
 TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 {
 	struct cm_record told = { .state = CM_SIDR_REQ_RCVD,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tracked connections that outlive their cmportd: what the next one finds, whenever the first was
- * killed, and what happens when there is no room for more.
+ * Tracked connections that outlive their cmportd: the state that the next one finds, whenever the
+ * first was killed, and a full store.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 #define STEPS_MAX 200000
 
-/* --- kept ---------------------------------------------------------------- */
+/* --- kept connections ---------------------------------------------------- */
 
 FIXTURE(kept_set_up, kept_tear_down);
 
@@ -42,7 +42,7 @@ TEST(tracked_is_an_orphan_of_the_next)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
 
-/* Who follows may be another version, and finds each member at the place where it was put. */
+/* The next cmportd may be another version, and finds each member at its place. */
 TEST(record_lies_in_the_file_where_the_first_version_had_it)
 {
 	static const struct {
@@ -114,7 +114,7 @@ static unsigned int orphans_of(uint16_t block)
 	return n;
 }
 
-/* Who comes back must not have to look at those of all others, who come back, too. */
+/* A resuming client must not have to pass those of all others, which resume too. */
 TEST(orphans_of_a_block_are_found_without_the_others)
 {
 	struct tracked_owner owner = kept_owner;
@@ -154,7 +154,7 @@ static struct cm_record unnamed(void)
 	return is;
 }
 
-/* Each client that came back would have to look at all of those. */
+/* Otherwise each resuming client would pass all of those. */
 TEST(request_to_a_client_without_comm_ids_is_not_kept)
 {
 	const struct tracked_owner owner = { .pid = 1234, .start = 99 };
@@ -352,8 +352,7 @@ static void take(void)
 	tracker_take(kept_tracker, KEPT_CLIENT, &tracked);
 }
 
-/* Of which one tracked connection is the first version and another the second, what may be found.
- */
+/* The possible state between a first and a second version of a tracked connection. */
 static const struct update {
 	void (*run)(void);
 	unsigned int n_min, n_max;
@@ -385,8 +384,10 @@ static void look_at_copy(const void *file, size_t bytes, const struct update *up
 	close(fd);
 }
 
-/* A process is killed between two instructions. Each of them is tried: it makes one, and what is
- * in the file then is what the next cmportd would find. */
+/*
+ * A process is killed between two instructions. Tries each of them: it executes one more, and
+ * checks the file as the next cmportd would find it.
+ */
 TEST_LOOP(update_that_is_cut_off_anywhere_leaves_no_mixture, 0, N_UPDATES)
 {
 	size_t bytes = KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES;

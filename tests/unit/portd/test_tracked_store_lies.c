@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file of the tracked connections when it is not as a cmportd leaves it: of another version,
- * cut off, with holes, full of anything.
+ * The file of the tracked connections in an unexpected state: of another version, truncated, with
+ * holes, with arbitrary contents.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 #include "tests/unit/test.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
 
-/* --- not ours ------------------------------------------------------------ */
+/* --- foreign files ------------------------------------------------------- */
 
-/* What the head has, where, and whether the log says that another version wrote it. */
+/* A value of the head, its place, and whether the log reports another version. */
 static const struct {
 	off_t at;
 	bool is_said;
@@ -89,7 +89,7 @@ TEST(tracked_without_seal_is_nothing)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 
-/* Sealed, and yet: a side, a flag, a port that do not exist. */
+/* Sealed but invalid: a side, a flag and a port that do not exist. */
 static const struct {
 	size_t at;
 	uint8_t value;
@@ -131,7 +131,7 @@ TEST(tracker_of_a_port_without_seal_are_nothing)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 
-/* --- cut off, with holes, garbage ---------------------------------------- */
+/* --- truncated, with holes, arbitrary contents --------------------------- */
 
 static const struct {
 	off_t bytes;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many tracked connections, what they weigh, what happens when there is no memory; and what a
- * client tells of its connections itself. Linked with malloc, calloc and realloc wrapped, so that
- * they can fail.
+ * Many tracked connections, their memory, and allocation failures; and reports of a client about
+ * its connections. Linked with malloc, calloc and realloc wrapped, so that they can fail.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +24,7 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *old, size_t bytes);
 
-/* Check itself allocates, so it is only in what is under test that allocations fail. */
+/* Check itself allocates, so allocations fail only in the code under test. */
 static bool is_out_of_memory;
 
 void *__wrap_malloc(size_t bytes)
@@ -57,7 +56,7 @@ static void tear_down(void)
 	tracker_free(tracker);
 }
 
-/* An established connection, its numbers made from one. */
+/* An established connection with numbers derived from one. */
 static struct cm_record told(uint32_t n)
 {
 	return (struct cm_record){ .state = CM_ESTABLISHED,
@@ -99,9 +98,9 @@ static const char *state(uint32_t n)
 	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
 }
 
-/* --- many ---------------------------------------------------------------- */
+/* --- many connections ---------------------------------------------------- */
 
-/* The last ones are where the tables have just doubled. */
+/* The last ones come when the tables have just doubled. */
 static const uint32_t crowds[] = { 1000, 10000, 65536, 8193, 16385 };
 
 #define N_CROWDS (sizeof(crowds) / sizeof(crowds[0]))
@@ -128,14 +127,14 @@ TEST_LOOP(each_of_many_is_found, 0, N_CROWDS)
 	}
 }
 
-#define N_FULL 1024 /* so many fill the tables */
+#define N_FULL 1024 /* the number that fills the tables */
 
 static void set_one_more(void)
 {
 	set(told(N_FULL + 1));
 }
 
-/* All others would wait while all were moved to larger tables. */
+/* All others would wait while everything is moved to larger tables. */
 TEST(tables_grow_in_small_steps)
 {
 	unsigned long steps;
@@ -248,7 +247,7 @@ TEST_LOOP(table_that_cannot_grow_keeps_its_connections, 0, 2)
 	ck_assert_str_eq(state(n), "ESTABLISHED");
 }
 
-/* --- told by the client -------------------------------------------------- */
+/* --- reports of the client ----------------------------------------------- */
 
 static int tell_by(uint16_t client, struct cm_record tracked)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tracked connections beside a real core: a client and its peer do whatever they like, on a wire
- * that loses, doubles, reorders and garbles, and cmportd looks at each message that passes the
- * client. After each step its tracked connections must know as much as the client's core; and at
- * the end, what the peer hears from cmportd must be what it would have heard from that core.
+ * Tracked connections beside a real core: a client and its peer act at random, on a wire that
+ * loses, duplicates, reorders and corrupts messages, and cmportd gets each message of the client.
+ * After each step its tracked connections must agree with the client's core; and at the end,
+ * cmportd must send the peer the messages that that core would have sent.
  *
- * In some walks messages also lie in the sockets between client and cmportd for a while, so that
- * they cross. Then the two can only be compared when the sockets are empty.
+ * In some walks messages also stay in the sockets between client and cmportd for a while, so that
+ * they cross. Then the two are compared only when the sockets are empty.
  */
 #include <string.h>
 
 #include "tests/unit/portd/model.h"
 #include "tests/unit/test.h"
 
-/* A sanitizer makes each ten times as slow; the plain build has them all. */
+/* A sanitizer makes each run ten times as slow; the plain build has all of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define N_WALKS 20
 #else
@@ -22,7 +22,7 @@
 #define N_STEPS 300
 #define N_LOOPS 4
 
-/* --- do they agree? ------------------------------------------------------ */
+/* --- comparison ---------------------------------------------------------- */
 
 static const struct tracked *find_tracked(const struct cm_conn *conn)
 {
@@ -41,8 +41,8 @@ static bool is_over(unsigned int state)
 }
 
 /*
- * What does not show in messages makes no difference at the end either: a core that has given up
- * says nothing more, and cmportd says once again what ends it.
+ * A difference that no message shows is irrelevant at the end too: a core that has given up sends
+ * nothing more, and cmportd sends once again the message that ends it.
  */
 static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned int tracked)
 {
@@ -65,8 +65,8 @@ static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned 
 }
 
 /*
- * A REQ that is held up until its connection has been destroyed is new to the core, and to cmportd
- * still the old one, whose DREQ is not answered yet. Nobody waits for what becomes of it.
+ * A REQ that is delayed until its connection has been destroyed is new to the core, but still the
+ * old one to cmportd, whose DREQ is not answered yet. No side waits for its result.
  */
 static bool is_known_ghost[CM_ID_BLOCK];
 
@@ -95,8 +95,10 @@ static void compare(struct cm_conn *conn, void *arg)
 		      cm_state_str(state), cm_state_str((enum cm_state)tracked->is.state));
 }
 
-/* An answer to the DREQ of a connection that is forgotten belongs to no tracked connection;
- * cmportd's router lets it pass. */
+/*
+ * An answer to the DREQ of a lost connection belongs to no tracked connection; cmportd's router
+ * passes it.
+ */
 static void check_refusal(const struct cm_msg *msg)
 {
 	struct cm_conn *conn = model_conn(OURS, msg->rtu.local_comm_id);
@@ -136,7 +138,7 @@ TEST_LOOP(tracker_know_what_the_core_knows, 0, N_LOOPS)
 	}
 }
 
-/* --- messages that cross ------------------------------------------------- */
+/* --- crossing messages --------------------------------------------------- */
 
 static bool is_established(enum who who, uint32_t local_comm_id)
 {
@@ -155,8 +157,10 @@ static void compare_established(struct cm_conn *conn, void *arg)
 	(*n)++;
 }
 
-/* With messages on their way in both directions a tracked connection may be wrong for a while, or
- * for good where it no longer counts; but not about a connection that lives on. */
+/*
+ * With messages in both directions a tracked connection may be wrong for a while, or for ever if it
+ * no longer matters; but not about a connection that continues.
+ */
 TEST_LOOP(tracker_know_what_lives_when_messages_have_crossed, 0, N_LOOPS)
 {
 	unsigned int n = 0;
@@ -177,7 +181,7 @@ TEST_LOOP(tracker_know_what_lives_when_messages_have_crossed, 0, N_LOOPS)
 static struct cm_core next_core; /* cmportd's */
 static struct cm_port next_port;
 
-/* What cmportd says for a client that is gone. Return: how much. */
+/* The messages of cmportd for a client that is gone. Return: their number. */
 static unsigned int reap(const struct cm_record *tracked, struct cm_effects *ret)
 {
 	struct cm_conn *conn = cm_core_adopt(&next_core, tracked, &next_port, NULL);
@@ -201,7 +205,7 @@ static struct cm_conn *conn_of(const struct cm_record *tracked)
 	return node ? container_of(node, struct cm_conn, by_remote) : NULL;
 }
 
-/* A REQ that is not answered yet is rejected without a comm id, if cmportd has not heard of one. */
+/* An unanswered REQ is rejected without a comm id, if cmportd does not know one. */
 static void assert_same(const struct cm_send *heirs, const struct cm_send *ours)
 {
 	uint8_t mad[MAD_BYTES];
@@ -225,7 +229,7 @@ static unsigned int compare_end(const struct cm_record *tracked)
 	unsigned int n = reap(tracked, &heirs);
 
 	if (is_over(state) || state == CM_DREQ_SENT)
-		return 0; /* that DREQ is sent again: test_adopt.c */
+		return 0; /* that DREQ is retransmitted: test_adopt.c */
 	ck_assert_int_eq(
 		cm_core_call(&model.side[OURS].core, conn, CM_CALL_DESTROY, NULL, model.now, &ours),
 		0);

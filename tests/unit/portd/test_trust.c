@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whose cmportd a program of root uses: not that of another user, who has got the path of its
- * socket. That one would learn and choose with whom the program is connected.
+ * A program of root does not use the cmportd of another user at the path of the socket, which would
+ * observe and choose the program's peers.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +23,10 @@ static struct portd_client *client;
 static struct portd_ids ids;
 static struct portd_why why;
 
-/* Takes connections and closes them. The listener has the identity of who has called listen(). */
+/*
+ * Accepts connections and closes them. The listener has the identity of the process that called
+ * listen().
+ */
 static void serve_as(uid_t uid, int ready)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -72,7 +75,7 @@ TEST(root_does_not_use_the_cmportd_of_another_user)
 	end();
 }
 
-/* The tools show what its owner says. */
+/* The tools show the data of its owner. */
 TEST(root_may_visit_it)
 {
 	if (!is_root())

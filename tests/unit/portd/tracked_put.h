@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A tracked connection in any state, without the messages that lead there.
- */
+/* A tracked connection in any state, without the messages that lead to it. */
 #ifndef TESTS_UNIT_PORTD_TRACKED_PUT_H
 #define TESTS_UNIT_PORTD_TRACKED_PUT_H
 
@@ -22,7 +20,7 @@ static inline uint8_t passed_until(const struct cm_record *is)
 }
 
 /**
- * tracked_put() - track a connection, or replace what is tracked of this comm id
+ * tracked_put() - track a connection, or replace that of this comm id
  *
  * Return: 0 or -ENOMEM.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two stream sockets that are connected, without a connection manager: see pair.h. */
+/* Two connected stream sockets without a connection manager: see pair.h. */
 #include "pair.h"
 
 #include <rdma/rsocket.h>
@@ -53,7 +53,7 @@ struct pair pair_make(struct stream_sizes sizes)
 	return pair;
 }
 
-/* What rsock_ops.end does, but for the id, which no engine knows. */
+/* As rsock_ops.end, except for the id, which is in no engine. */
 static void drop(struct stream *s)
 {
 	struct rsock *rs = table_take(s->base.fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The set-up of a datagram socket's queue pair, over a device in memory that refuses what is not
- * inside registered memory; and its UDP side.
+ * The set-up of a datagram socket's queue pair, over a device in memory that refuses accesses
+ * outside of registered memory; and its UDP side.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static const struct {
 	{ 400, 33, 33 }, { 384, 384, 64 }, { 0, UINT32_MAX, 16 },
 };
 
-/* A socket of the fake device; the queue pair is for dgram_qp_make(). */
+/* A socket on the fake device; its queue pair is for dgram_qp_make(). */
 static struct rsock *open_with(struct dgram_qp *qp)
 {
 	struct rsock *rs;
@@ -59,7 +59,7 @@ TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 
 	dgram_of(rs)->sq_size = sizes[_i].sq_size;
 	dgram_of(rs)->rq_size = sizes[_i].rq_size;
-	/* Every slot is posted to be received into, and then to be sent from. */
+	/* Every slot is posted for a receive, and then used for a send. */
 	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
 	ck_assert_uint_eq(qp->n_slots, sizes[_i].n_slots);
 	for (uint32_t i = 0; i < qp->n_slots; i++)
@@ -69,7 +69,7 @@ TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 }
 END_TEST
 
-/* Otherwise the socket would receive nothing any more, without telling. */
+/* Otherwise the socket would receive nothing more, without an error. */
 TEST(a_queue_pair_that_has_failed_is_restarted)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
@@ -100,7 +100,7 @@ static void note(struct watcher *watch)
 	was_told = true;
 }
 
-/* Otherwise a reader that sleeps while another thread sends first misses the answer. */
+/* Otherwise a sleeping reader would miss the answer to another thread's first send. */
 TEST(a_new_queue_pair_notifies_the_watches_of_the_socket)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
@@ -155,7 +155,7 @@ TEST(a_connected_socket_sends_to_the_address_it_is_given)
 }
 END_TEST
 
-/* A call may be inside while another thread closes the socket. */
+/* A call may be in progress while another thread closes the socket. */
 TEST(a_closed_socket_is_not_served_again)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -206,7 +206,7 @@ TEST(two_threads_may_be_the_first_to_use_a_socket)
 }
 END_TEST
 
-/* --- strangers ------------------------------------------------------------- */
+/* --- other hosts ----------------------------------------------------------- */
 
 #define N_STRANGERS	100
 #define RESOLVING_MOST	64
@@ -227,7 +227,7 @@ int __wrap_rdma_destroy_id(struct rdma_cm_id *id);
 int __real_dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret);
 int __wrap_dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret);
 
-static bool is_besieged; /* all ids stay unresolved */
+static bool is_besieged; /* all ids remain unresolved */
 static unsigned int n_unresolved;
 
 /* An id with a descriptor, as a synchronous one has. */
@@ -262,7 +262,7 @@ int __wrap_rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Without looking for a route. */
+/* The peer's route is not looked up. */
 int __wrap_dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
 {
 	if (!is_besieged)
@@ -300,8 +300,8 @@ static void close_besieged(struct rsock *rs, struct dgram_qp *qp)
 }
 
 /*
- * Sends a datagram from another port, with the location of the sender's queue pair. Return: the
- * descriptor of the port, which stays bound until it is closed.
+ * Sends a datagram from another port, with the location of the sender's queue pair. Return: a
+ * descriptor bound to the port.
  */
 static int send_located(const union addr *to, const char *where, uint32_t qpn)
 {
@@ -316,7 +316,7 @@ static int send_located(const union addr *to, const char *where, uint32_t qpn)
 	bytes = dgram_udp_encode(&said, wire);
 	ck_assert_int_eq(sendto(fd, wire, bytes, 0, &to->sa, sizeof(to->in4)), (ssize_t)bytes);
 	fcntl(fd, F_SETFL, 0);
-	ck_assert_int_gt(recv(fd, answer, sizeof(answer), 0), 0); /* it has been handled */
+	ck_assert_int_gt(recv(fd, answer, sizeof(answer), 0), 0); /* the request has been handled */
 	return fd;
 }
 
@@ -333,7 +333,7 @@ static const struct {
 	{ "127.0.0.1", 0 },  { "127.0.0.1", 1 }, { "127.0.0.1", 0xffffff },
 };
 
-/* Otherwise a third host, or a whole group, gets what the program sends to the sender. */
+/* Otherwise a third host, or a whole group, would get the program's datagrams to the sender. */
 TEST_LOOP(a_sender_can_only_name_a_queue_pair_of_its_own_host, 0, sizeof(lies) / sizeof(lies[0]))
 {
 	struct dgram_qp qp;
@@ -349,7 +349,7 @@ TEST_LOOP(a_sender_can_only_name_a_queue_pair_of_its_own_host, 0, sizeof(lies) /
 }
 END_TEST
 
-/* Each would take a descriptor of the program for two seconds. */
+/* Each would use a descriptor of the program for two seconds. */
 TEST(few_addresses_of_strangers_are_resolved_at_a_time)
 {
 	struct dgram_qp qp;
@@ -369,7 +369,7 @@ TEST(few_addresses_of_strangers_are_resolved_at_a_time)
 }
 END_TEST
 
-/* Sources of datagrams are easily forged. */
+/* Sources of datagrams can be forged easily. */
 TEST(the_latest_peer_takes_the_place_of_one_that_was_not_heard_for_long)
 {
 	union addr addr, peer = { .in4 = { .sin_family = AF_INET, .sin_port = htons(9) } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What arrives is what was sent, whatever the sizes and the order of calls: random calls on both
- * ends of a pair, each seed a life; and once with threads that block.
+ * Received data equals sent data, for all sizes and orders of calls: random calls on both ends of a
+ * pair, one run per seed; and once with blocking threads.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 TIME_LIMIT_S(300);
 
-/* A sanitizer makes each ten times as slow; the plain build has them all. */
+/* A sanitizer makes each run ten times as slow; the plain build has all of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define N_SEEDS 4
 #define N_ENDS	10
@@ -137,7 +137,7 @@ static struct stream_sizes any_sizes(void)
 				      .iomap_size = 0 };
 }
 
-/* _i is the seed, as below. */
+/* _i is the seed, also below. */
 TEST_LOOP(any_calls_move_the_data_unchanged, 0, N_SEEDS)
 {
 	struct direction way[2] = { 0 };
@@ -165,9 +165,9 @@ TEST_LOOP(any_calls_move_the_data_unchanged, 0, N_SEEDS)
 }
 END_TEST
 
-/* --- ends and lies ------------------------------------------------------- */
+/* --- ends and protocol violations ---------------------------------------- */
 
-/* As send_some(), on a connection that may be over. */
+/* As send_some(), on a connection that may have ended. */
 static void try_to_send(struct direction *way)
 {
 	static uint8_t buf[LONGEST];
@@ -181,7 +181,7 @@ static void try_to_send(struct direction *way)
 	way->n_sent += n > 0 ? (uint64_t)n : 0;
 }
 
-/* Return: whether more may come. */
+/* Return: whether more data may arrive. */
 static bool try_to_receive(struct direction *way, bool is_checked)
 {
 	static uint8_t buf[LONGEST];
@@ -214,7 +214,7 @@ static void set_ways(struct direction way[2], const struct pair *pair)
 	way[1] = (struct direction){ .from = pair->fd[1], .to = pair->fd[0] };
 }
 
-/* An end with no request under way does not notice by itself; the CM tells it. */
+/* An end without outstanding requests does not notice by itself; the CM reports it. */
 static void hear_of_the_end(struct stream *s)
 {
 	pthread_mutex_lock(&s->base.lock);
@@ -255,7 +255,7 @@ static uint64_t any_word(void)
 	return (uint64_t)any(INT32_MAX) << 32 | any(INT32_MAX);
 }
 
-/* A false operation or value, mostly near a true one; or a false target. */
+/* An invalid operation or value, mostly near a valid one; or an invalid target. */
 static void tell_a_lie(struct stream *to)
 {
 	struct rs_entry *entry = &to->memory.table[any(RS_TABLE_ENTRIES)];
@@ -267,8 +267,10 @@ static void tell_a_lie(struct stream *to)
 	wire_inject(to->id->qp, any(8) << 29 | value);
 }
 
-/* Nothing is written outside of registered memory, every call ends, and another connection has its
- * data unchanged. */
+/*
+ * Nothing is written outside of registered memory, every call returns, and another connection has
+ * its data unchanged.
+ */
 TEST_LOOP(a_peer_that_lies_at_any_time_harms_nobody_else, 0, N_ENDS)
 {
 	struct direction way[2], other[2];
@@ -327,7 +329,7 @@ static void *read_all(void *arg)
 	do {
 		struct pollfd poll = { .fd = way->to, .events = POLLIN };
 
-		/* Every other time through rpoll(), which shares the wake-ups with the writer. */
+		/* Every other time through rpoll(), which shares wakeups with the writer. */
 		if (way->n_received & 1)
 			ck_assert_int_eq(rpoll(&poll, 1, -1), 1);
 		n = rrecv(way->to, buf, sizeof(buf), 0);

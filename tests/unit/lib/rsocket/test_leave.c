@@ -36,7 +36,7 @@ static void send_text(int fd, const char *text)
 	ck_assert_int_eq(rsend(fd, text, strlen(text), MSG_DONTWAIT), strlen(text));
 }
 
-/* Stock waits for ever for the completion of its last message. */
+/* Stock waits forever for the completion of its last message. */
 TEST(rshutdown_hang_it_ends_when_the_peer_is_gone)
 {
 	wire_hold(pair.end[0]->id->qp, true);
@@ -98,7 +98,7 @@ TEST(a_peer_that_acknowledges_nothing_is_given_up)
 }
 END_TEST
 
-/* They take memory and descriptors that the program does not know of. */
+/* They use memory and descriptors unknown to the program. */
 TEST(of_many_peers_that_acknowledge_nothing_the_oldest_is_given_up)
 {
 	struct pair silent[SILENT];

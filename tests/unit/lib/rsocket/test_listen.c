@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A listening socket whose device takes long to accept a request: see run_accepting(). */
+/* A listening socket whose device accepts a request slowly: see run_accepting(). */
 #include <errno.h>
 #include <rdma/rsocket.h>
 #include <semaphore.h>
@@ -66,7 +66,7 @@ static void ask(const struct rdma_cm_id *listener)
 	sem_wait(&accepting);
 }
 
-/* It may look for a second for the address of a peer that does not exist. */
+/* The device may try for a second to resolve an address that does not exist. */
 TEST(an_accept_that_waits_for_the_device_keeps_no_lock)
 {
 	struct rs_hello hello = { .version = RS_VERSION, .credits = 1, .table_entries = 2 };
@@ -89,7 +89,7 @@ TEST(an_accept_that_waits_for_the_device_keeps_no_lock)
 	child = container_of(listener->pending.next, struct stream, sibling);
 	ck_assert_ptr_eq(child->id, request);
 	service_unlock();
-	/* No engine knows these ids, so they cannot be freed: keep the socket. */
+	/* These ids are in no engine and cannot be freed: keep the socket. */
 	rsock_hold(&child->base);
 	sem_post(&accepted);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The table of a preloaded program's descriptors, at its end, which few programs reach.
- */
+/* The last entries of the table of a preloaded program's descriptors, which few programs reach. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "lib/rsocket/preload/preload.h"
 #include "tests/unit/test.h"
 
-/* fcntl(F_DUPFD) makes any number that the limit of the process allows. */
+/* fcntl(F_DUPFD) makes any number below the limit of the process. */
 TEST(a_duplicate_beyond_the_table_is_none)
 {
 	struct sock sock = { .refs = 1 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * repoll over a device in memory: triggers, other descriptors, sockets that are closed.
- */
+/* repoll over a device in memory: triggers, other descriptors, closed sockets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -48,7 +46,7 @@ static void add(int fd, uint32_t events)
 	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_ADD, fd, &event), 0);
 }
 
-/* Expect these events, of one descriptor or none, at once. */
+/* Expects these events, of one descriptor or none, at once. */
 static void expect(int fd, uint32_t events)
 {
 	struct epoll_event got[4];
@@ -90,7 +88,7 @@ static int rpoll_once(void)
 	return rpoll(&outer, 1, 0);
 }
 
-/* As an epoll descriptor in a poll(). */
+/* Like an epoll descriptor in poll(). */
 TEST(it_is_readable_itself_until_all_is_read)
 {
 	add(pair.fd[1], EPOLLIN);
@@ -225,7 +223,7 @@ TEST(a_closed_socket_leaves_by_itself)
 }
 END_TEST
 
-/* Its completion channel stays open while the call is inside; its events must not be used. */
+/* Its completion channel stays open during the call; its events must not be used. */
 TEST(a_socket_closed_under_a_call_leaves_at_once)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -239,16 +237,16 @@ TEST(a_socket_closed_under_a_call_leaves_at_once)
 }
 END_TEST
 
-/* --- many ---------------------------------------------------------------- */
+/* --- many sockets -------------------------------------------------------- */
 
 #define N_PAIRS	  1000
 #define N_READY	  10
 #define N_WAITS	  200
 #define N_TRIES	  5
 #define N_FDS	  (6 * N_PAIRS + 100)
-#define TIMES_MAX 8 /* of a hundred times as many sockets: they are not looked at */
+#define TIMES_MAX 8 /* with a hundred times as many sockets, which must not be checked */
 
-/* Return: the least seconds of processor time for N_WAITS waits that report N_READY sockets. */
+/* Return: the minimum CPU time in seconds of N_WAITS waits that report N_READY sockets. */
 static double cost_s(void)
 {
 	struct epoll_event events[2 * N_READY];
@@ -292,7 +290,7 @@ TEST(a_wait_costs_what_is_ready_not_what_is_there)
 }
 END_TEST
 
-/* Return when so many threads sleep in repoll_wait(). */
+/* Returns when so many threads sleep in repoll_wait(). */
 static void await_sleepers(unsigned int n)
 {
 	struct rsock *rs = table_get(repoll);
@@ -326,8 +324,9 @@ TEST(an_arrival_ends_the_wait_of_another_thread)
 }
 END_TEST
 
-/* One wake-up is for both sockets: the thread that took it had room for one, and may serve it for
- * long. */
+/*
+ * One wakeup is for both sockets: the thread that took it reported one, and may serve it for long.
+ */
 TEST(events_without_room_wake_another_thread)
 {
 	struct pollfd other = { .fd = repoll, .events = POLLIN };

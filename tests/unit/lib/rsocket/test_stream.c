@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Stream sockets over a device in memory: their data, their ends, and peers that lie.
- */
+/* Stream sockets over a device in memory: data, end, and peers that violate the protocol. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -246,7 +244,7 @@ END_TEST
 
 /* --- polling ------------------------------------------------------------- */
 
-/* Stock loops for ever if there are events, but none that was asked for. */
+/* Stock loops forever if there are events, but none of the requested ones. */
 TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
 {
 	struct pollfd poll = { .fd = pair.fd[1], .events = POLLPRI };
@@ -343,7 +341,7 @@ TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
 }
 END_TEST
 
-/* A call may be inside while another thread closes the socket. */
+/* A call may be in progress while another thread closes the socket. */
 TEST(a_closed_socket_is_not_served_again)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7471) };
@@ -359,7 +357,7 @@ TEST(a_closed_socket_is_not_served_again)
 }
 END_TEST
 
-/* Otherwise the service uses freed memory. */
+/* Otherwise the service thread would use freed memory. */
 TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
 {
 	struct stream *child = pair.end[0];
@@ -401,7 +399,7 @@ TEST(riowrite_writes_where_the_peer_said)
 }
 END_TEST
 
-#define LONG_BYTES (1ULL << 32) /* one more than an entry can say */
+#define LONG_BYTES (1ULL << 32) /* one more than an entry can hold */
 
 TEST(mapping_longer_than_an_entry_holds_can_be_written)
 {
@@ -483,7 +481,7 @@ TEST(tcp_info_says_the_state_and_no_more_than_there_is_room_for)
 }
 END_TEST
 
-/* --- peers that lie ------------------------------------------------------ */
+/* --- peers that violate the protocol ------------------------------------- */
 
 static const struct {
 	const char *what;
@@ -528,7 +526,7 @@ END_TEST
 
 #define FLOOD 100000
 
-/* Otherwise the thread that looks at the socket holds its lock as long as the peer likes. */
+/* Otherwise the polling thread would hold the socket's lock as long as the peer sends. */
 TEST(a_peer_that_floods_gets_its_turn_and_no_more)
 {
 	struct stream_sizes sizes = pair_small();

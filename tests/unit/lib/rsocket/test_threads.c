@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many sockets and many threads at once: a reader and a writer on each end, a repoll that several
- * wait for, sockets that are closed under calls. tests/loop/loop.py runs it under ThreadSanitizer.
+ * Many sockets and many threads at once: a reader and a writer on each end, a repoll with several
+ * waiting threads, sockets that are closed during calls. tests/loop/loop.py runs it under
+ * ThreadSanitizer.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,10 +22,10 @@ TIME_LIMIT_S(300);
 #define WAY_BYTES 15000
 #define N_WAITERS 4
 
-/* One direction of a pair: whatever is sent at a place is a function of it. */
+/* One direction of a pair: the data is a function of its position. */
 struct way {
 	int from, to;
-	uint64_t n_sent, n_received; /* the writer's, the reader's */
+	uint64_t n_sent, n_received; /* of the writer, of the reader */
 	pthread_t writer, reader;
 };
 
@@ -93,7 +94,7 @@ static void *read_all(void *arg)
 	do {
 		struct pollfd poll = { .fd = way->to, .events = POLLIN };
 
-		/* Every other time through rpoll(), which shares the wake-ups with the writer. */
+		/* Every other time through rpoll(), which shares wakeups with the writer. */
 		if (way->n_received & 1)
 			ck_assert_int_eq(rpoll(&poll, 1, -1), 1);
 	} while (receive(way));
@@ -116,7 +117,7 @@ TEST(a_reader_and_a_writer_on_each_of_64_ends_do_not_disturb_each_other)
 }
 END_TEST
 
-/* --- one repoll, several that wait for it -------------------------------- */
+/* --- one repoll, several waiting threads --------------------------------- */
 
 static int repoll;
 static unsigned int n_ended; /* atomic */
@@ -176,7 +177,7 @@ TEST(four_threads_share_a_repoll_of_64_sockets)
 }
 END_TEST
 
-/* --- closed under a call ------------------------------------------------- */
+/* --- closed during a call ------------------------------------------------ */
 
 static pthread_barrier_t all_are_inside;
 
@@ -207,7 +208,7 @@ static void *write_until_closed(void *arg)
 	return NULL;
 }
 
-/* Shut down, not closed: a closed socket's number could become another's during a call. */
+/* Shut down, not closed: the number of a closed socket could be reused during a call. */
 TEST(sockets_that_are_closed_under_a_reader_and_a_writer_end_both)
 {
 	make_all();
@@ -231,9 +232,9 @@ END_TEST
 #define TAKERS_BYTES 65000 /* of each writer */
 #define RECORD_BYTES 5000
 
-static uint64_t n_taken[N_TAKERS]; /* bytes, of each reader */
+static uint64_t n_taken[N_TAKERS]; /* bytes of each reader */
 
-/* A send is not torn by another: each record is of one letter. */
+/* Sends are not mixed: each record consists of one letter. */
 static void *write_records(void *arg)
 {
 	uint8_t record[RECORD_BYTES];

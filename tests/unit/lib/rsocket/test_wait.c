@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Waiting for handles: how sleeping threads are woken, and when a wait polls before it sleeps.
- */
+/* Waiting for handles: wakeups of sleeping threads, and polling before sleeping. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,9 +16,9 @@
 #include "lib/rsocket/wait.h"
 #include "tests/unit/test.h"
 
-/* --- what the library is given in place of the real ones ------------------ */
+/* --- substitutes ---------------------------------------------------------- */
 
-#define POLLING_US	 UINT32_C(5000) /* more than a sleep and its end take on a busy machine */
+#define POLLING_US	 UINT32_C(5000) /* longer than a sleep and its end on a busy machine */
 #define WAKE_UP_MS	 1
 #define WAKE_UP_NEVER_MS 1000000
 
@@ -29,7 +27,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 const struct settings *__real_settings(void);
 const struct settings *__wrap_settings(void);
 
-static bool is_patient; /* the settings are these: */
+static bool is_patient; /* selects these settings: */
 static struct settings patient;
 static time_t ahead_s; /* of the real clock */
 
@@ -67,14 +65,14 @@ static void *write_late(void *waker)
 	return NULL;
 }
 
-/* Otherwise the next thread that sleeps with it never sleeps: a loop without an end. */
+/* Otherwise the next thread that uses it would never sleep. */
 TEST(a_waker_that_is_just_being_set_is_not_left_readable)
 {
 	struct waker *waker = waker_new();
 	struct pollfd poll_fd = { .fd = waker->fd, .events = POLLIN };
 	pthread_t thread;
 
-	/* The first step of waking it; the second follows. */
+	/* The first step of a wakeup; the second follows. */
 	waker->is_set = 1;
 	ck_assert_int_eq(pthread_create(&thread, NULL, write_late, waker), 0);
 	waker_reset(waker);
@@ -130,7 +128,7 @@ static bool fake_is_ready(struct rsock *rs)
 
 static const struct rsock_ops fake_ops = { .progress = fake_progress, .arm = fake_arm };
 
-/* Return: how often the handle was looked at before the sleep. */
+/* Return: the number of checks of the handle before the sleep. */
 static unsigned int wait_once(struct fake *fake, time_t slow_s)
 {
 	fake->slow_s = slow_s;
@@ -157,7 +155,7 @@ TEST(after_a_short_wait_a_wait_polls_again)
 
 	rsock_init(&fake.base, &fake_ops);
 	fake.base.n_long = 3;
-	/* On a busy machine no wait need be short at the first try. */
+	/* On a busy machine, no wait needs to be short at the first attempt. */
 	for (int i = 0; i < 100000 && fake.base.n_long; i++)
 		wait_once(&fake, 0);
 	ck_assert_uint_eq(fake.base.n_long, 0);
@@ -165,9 +163,9 @@ TEST(after_a_short_wait_a_wait_polls_again)
 }
 END_TEST
 
-/* --- what a sleep leaves behind ------------------------------------------ */
+/* --- after a sleep ------------------------------------------------------- */
 
-/* A handle whose descriptor is always readable, and which is ready once it has been slept on. */
+/* A handle whose descriptor is always readable, and whose condition holds after a sleep. */
 struct woken {
 	struct rsock base; /* first */
 	int fd;
@@ -254,7 +252,7 @@ static void handle(int number, int flags)
 static void set_default_handlers(void)
 {
 	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL); /* Check has handlers */
+		signal(number, SIG_DFL); /* Check installs handlers */
 }
 
 TEST(a_look_at_the_handlers_finds_both_kinds)
@@ -275,14 +273,14 @@ TEST(a_look_at_the_handlers_finds_both_kinds)
 }
 END_TEST
 
-/* A handle that becomes ready when another thread has sent signals to the one that waits. */
+/* A handle that becomes ready when another thread has sent signals to the waiting one. */
 struct late {
 	struct rsock base; /* first */
 	int fd;		   /* -1: watches are notified instead */
 	bool is_ready;	   /* atomic */
 	pthread_t waiting;
 	pid_t tid;
-	int number; /* of the last signal; 0: none, and it becomes ready */
+	int number; /* of the last signal; 0: none, and the handle becomes ready */
 };
 
 static void late_progress(struct rsock *rs)
@@ -367,7 +365,7 @@ static int wait_amid_signals(int fd, int last)
 	return result;
 }
 
-/* Stock's read() goes on after the first handler, and ends by the second. */
+/* Stock's read() continues after the first handler, and is ended by the second. */
 TEST(with_handlers_of_both_kinds_only_that_without_sa_restart_ends_a_wait)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What sockets send, against bytes that are written down here; the table of a stream's states, each
- * cell of it; the preload library's configuration.
+ * Messages of sockets, compared with literal bytes; each cell of the state table of a stream; the
+ * preload library's configuration.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -73,7 +73,7 @@ TEST_LOOP(a_step_moves_or_refuses_and_moves_nothing, 0, STREAM_N_STATES *STREAM_
 	if (stream_step(&state, event) == STREAM_REFUSE)
 		ck_assert_int_eq(state, before);
 	ck_assert_int_lt(state, STREAM_N_STATES);
-	/* A direction that has ended does not begin again. */
+	/* A direction that has ended does not start again. */
 	if (before >= STREAM_OPEN)
 		ck_assert(!stream_can_read(state) || stream_can_read(before));
 	if (before >= STREAM_OPEN)
@@ -120,7 +120,7 @@ TEST(an_answer_names_a_queue_pair)
 END_TEST
 
 /* Stock reads beyond the packet if a header claims to be longer. */
-/* _i is how many bytes there are. */
+/* _i is the number of bytes. */
 TEST_LOOP(a_header_that_is_cut_off_is_none, 0, sizeof(ud6))
 {
 	struct dgram_udp header;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device that carries data, in memory only: see wire_device.h. */
+/* A device in memory that transfers data: see wire_device.h. */
 #include "wire_device.h"
 
 #include <endian.h>
@@ -127,9 +127,9 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 	(void)n;
 }
 
-/* --- carrying out -------------------------------------------------------- */
+/* --- execution ----------------------------------------------------------- */
 
-/* A write that was not allowed is an error of the test, whoever lies in it. */
+/* A forbidden write is an error of the test, whichever end causes it. */
 static uint8_t *target(uint32_t rkey, uint64_t addr, uint64_t bytes, int needed)
 {
 	const struct ibv_mr *mr = rkey < N_MRS ? mrs[rkey] : NULL;
@@ -155,8 +155,7 @@ static bool may_write(const struct request *request)
 			  at + bytes <= (uintptr_t)mr->addr + mr->length);
 }
 
-/* As a device does: whole words, in order. What is sent may be looked at before its message comes.
- */
+/* As a device does: whole words, in order. Sent data may be read before its message arrives. */
 static void write_words(uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
 	uint64_t word;
@@ -191,7 +190,7 @@ static void write_out(const struct request *request)
 	}
 }
 
-/* A completion makes room in the queue for all that went before it. */
+/* A completion frees the slots of all earlier requests. */
 static void done(struct wire_qp *qp, const struct request *request, enum ibv_wc_status status)
 {
 	qp->n_quiet++;
@@ -476,7 +475,7 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return EOPNOTSUPP;
 }
 
-/* --- the test's hands ---------------------------------------------------- */
+/* --- control by tests ---------------------------------------------------- */
 
 void wire_begin(void)
 {
