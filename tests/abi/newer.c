@@ -61,7 +61,7 @@ static const struct row {
 	ROW(offsetof(struct ucma_abi_write_cm_event, param.arg), 24),
 };
 
-START_TEST(header_says_what_upstream_fixed) /* loop test: _i is the row */
+START_TEST(header_has_the_corrections_of_upstream) /* loop test: _i is the row */
 {
 	ck_assert_msg(rows[_i].is == rows[_i].must_be, "%s is %llu, must be %llu",
 		      rows[_i].expression, rows[_i].is, rows[_i].must_be);
@@ -76,7 +76,7 @@ int main(void)
 	int failed;
 
 	suite_add_tcase(suite, tcase);
-	tcase_add_loop_test(tcase, header_says_what_upstream_fixed, 0,
+	tcase_add_loop_test(tcase, header_has_the_corrections_of_upstream, 0,
 			    sizeof(rows) / sizeof(rows[0]));
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

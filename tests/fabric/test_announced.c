@@ -281,7 +281,7 @@ static bool registers(struct trial *trial, void *addr, size_t bytes)
 	return mr && !ibv_dereg_mr(mr);
 }
 
-TEST(memory_on_demand_is_what_it_says)
+TEST(memory_on_demand_announces_its_general_features)
 {
 	struct trial trial;
 
@@ -330,7 +330,7 @@ static void register_on_demand(struct rig *rig, struct end *end)
 	ck_assert_ptr_nonnull(end->mr);
 }
 
-TEST_LOOP(memory_on_demand_serves_what_it_says, 0, N(on_demand))
+TEST_LOOP(memory_on_demand_serves_each_announced_operation, 0, N(on_demand))
 {
 	enum ibv_wr_opcode opcode = on_demand[_i].opcode;
 	struct trial trial;
@@ -360,7 +360,7 @@ TEST_LOOP(memory_on_demand_serves_what_it_says, 0, N(on_demand))
 	rig_close(rig);
 }
 
-TEST(memory_on_demand_serves_nothing_else_that_is_announced)
+TEST(memory_on_demand_serves_no_other_operation)
 {
 	struct trial trial;
 
@@ -388,7 +388,7 @@ static bool creates_with(struct trial *trial, struct ibv_qp_cap cap)
 	return qp && !ibv_destroy_qp(qp);
 }
 
-TEST(queue_pair_may_be_as_large_as_the_device_says)
+TEST(queue_pair_can_have_the_announced_size)
 {
 	uint32_t wr, sge;
 	struct trial trial;
@@ -404,7 +404,7 @@ TEST(queue_pair_may_be_as_large_as_the_device_says)
 	rig_close(&trial.rig);
 }
 
-TEST(completion_queue_may_be_as_large_as_the_device_says)
+TEST(completion_queue_can_have_the_announced_size)
 {
 	struct trial trial;
 	struct ibv_cq *cq;
@@ -418,7 +418,7 @@ TEST(completion_queue_may_be_as_large_as_the_device_says)
 	rig_close(&trial.rig);
 }
 
-TEST(shared_receive_queue_may_be_as_large_as_the_device_says)
+TEST(shared_receive_queue_can_have_the_announced_size)
 {
 	struct ibv_srq_init_attr init = { .srq_context = NULL };
 	struct ibv_device_attr *attr;
@@ -440,7 +440,7 @@ TEST(shared_receive_queue_may_be_as_large_as_the_device_says)
 	rig_close(&trial.rig);
 }
 
-TEST(device_memory_has_the_size_that_it_says)
+TEST(device_memory_has_the_announced_size)
 {
 	struct ibv_alloc_dm_attr want;
 	struct trial trial;
@@ -456,7 +456,7 @@ TEST(device_memory_has_the_size_that_it_says)
 	rig_close(&trial.rig);
 }
 
-TEST(timestamps_are_there_if_they_have_bits)
+TEST(completions_have_timestamps_if_their_mask_is_not_0)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 4,
 					    .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP };
@@ -474,7 +474,7 @@ TEST(timestamps_are_there_if_they_have_bits)
 /*
  * Each is unsupported (test_refused.c): tags, receive hashing, segmentation, pacing, raw packets.
  */
-TEST(what_is_refused_has_no_capability)
+TEST(unsupported_feature_has_no_capability)
 {
 	struct trial trial;
 
@@ -527,7 +527,7 @@ static bool has_function(const struct ibv_qp_ex *ex, size_t function)
 }
 
 /* A program calls it without a check: a NULL function would crash it. */
-TEST_LOOP(queue_pair_that_may_have_an_operation_has_its_function, 0, N(functions))
+TEST_LOOP(queue_pair_has_the_function_of_each_announced_operation, 0, N(functions))
 {
 	struct trial trial;
 	struct ibv_qp *qp;

@@ -41,7 +41,7 @@ TEST_LOOP(send_arrives_with_its_immediate, 0, 2)
 	rig_close(&rig);
 }
 
-TEST(long_write_and_read_bring_the_same_bytes)
+TEST(long_write_and_read_transfer_all_bytes)
 {
 	char *copy = malloc(RIG_BYTES);
 	struct ibv_send_wr wr;
@@ -63,7 +63,7 @@ TEST(long_write_and_read_bring_the_same_bytes)
 	rig_close(&rig);
 }
 
-TEST(write_with_immediate_takes_a_receive)
+TEST(write_with_immediate_consumes_a_receive)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -80,7 +80,7 @@ TEST(write_with_immediate_takes_a_receive)
 	rig_close(&rig);
 }
 
-TEST(atomics_return_what_was_there)
+TEST(atomics_return_the_previous_value)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -106,7 +106,7 @@ TEST(atomics_return_what_was_there)
 	rig_close(&rig);
 }
 
-TEST(inline_data_is_taken_when_it_is_posted)
+TEST(inline_data_is_copied_when_it_is_posted)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -215,7 +215,7 @@ TEST_LOOP(access_that_was_not_granted_is_a_remote_access_error, 0, 3)
 	rig_close(&rig);
 }
 
-TEST(crooked_atomic_is_an_invalid_request)
+TEST(unaligned_atomic_is_an_invalid_request)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -261,7 +261,7 @@ TEST(own_memory_without_a_key_is_a_local_protection_error)
 	rig_close(&rig);
 }
 
-TEST_LOOP(nothing_may_be_written_or_read_without_bytes_or_key, 0, 2)
+TEST_LOOP(empty_write_and_read_need_no_key, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -277,7 +277,7 @@ TEST_LOOP(nothing_may_be_written_or_read_without_bytes_or_key, 0, 2)
 
 /* --- slow and ended peers ------------------------------------------------ */
 
-TEST_LOOP(receiver_that_is_not_ready_is_tried_again, 0, 2)
+TEST_LOOP(requester_retries_while_the_receiver_is_not_ready, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -293,7 +293,7 @@ TEST_LOOP(receiver_that_is_not_ready_is_tried_again, 0, 2)
 	rig_close(&rig);
 }
 
-TEST_LOOP(receiver_that_is_never_ready_is_given_up, 0, 2)
+TEST_LOOP(requester_gives_up_a_receiver_that_is_never_ready, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -307,7 +307,7 @@ TEST_LOOP(receiver_that_is_never_ready_is_given_up, 0, 2)
 	rig_close(&rig);
 }
 
-TEST(peer_that_does_not_answer_is_given_up)
+TEST(requester_gives_up_a_peer_that_does_not_answer)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -341,7 +341,7 @@ static bool is_draining(struct end *end)
 }
 
 /* IBTA vol. 1, 10.3.1.5: started requests are completed, also if they must be retransmitted. */
-TEST(send_queue_is_drained_before_it_is_told)
+TEST(drained_event_follows_the_last_started_send)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	struct ibv_send_wr wr;
@@ -368,7 +368,7 @@ TEST(send_queue_is_drained_before_it_is_told)
 	rig_close(&rig);
 }
 
-TEST_LOOP(send_queue_with_nothing_begun_is_drained_at_once, 0, 2)
+TEST_LOOP(send_queue_without_started_sends_is_drained_at_once, 0, 2)
 {
 	struct rig rig;
 
@@ -432,7 +432,7 @@ TEST(atomic_writes_and_reads_keep_their_order)
 	rig_close(&rig);
 }
 
-TEST(crooked_atomic_write_is_an_invalid_request)
+TEST(unaligned_atomic_write_is_an_invalid_request)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -446,7 +446,7 @@ TEST(crooked_atomic_write_is_an_invalid_request)
 	rig_close(&rig);
 }
 
-TEST(atomic_write_needs_the_access_of_a_write)
+TEST(atomic_write_needs_remote_write_access)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -461,7 +461,7 @@ TEST(atomic_write_needs_the_access_of_a_write)
 	rig_close(&rig);
 }
 
-TEST(atomic_write_is_of_eight_bytes)
+TEST(atomic_write_has_eight_bytes)
 {
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge sge;

@@ -113,7 +113,7 @@ static void expect(const char *text)
 	ck_assert_str_eq(got, text);
 }
 
-TEST(a_packet_that_is_too_long_does_not_end_reception)
+TEST(too_long_packet_does_not_end_reception)
 {
 	begin();
 	send_from(HERE, "long", LONG_BYTES);
@@ -123,7 +123,7 @@ TEST(a_packet_that_is_too_long_does_not_end_reception)
 }
 END_TEST
 
-TEST(a_datagram_that_names_another_host_as_its_sender_is_dropped)
+TEST(datagram_with_a_forged_sender_is_dropped)
 {
 	begin();
 	send_from(ELSEWHERE, "forged", 64);

@@ -24,7 +24,7 @@
 TIME_LIMIT_S(60);
 NEEDS(kernel_permits_writes);
 
-TEST(writes_need_no_packets_where_that_is_permitted)
+TEST(permitted_writes_need_no_packets)
 {
 	struct rig rig;
 
@@ -34,7 +34,7 @@ TEST(writes_need_no_packets_where_that_is_permitted)
 	rig_close(&rig);
 }
 
-TEST(write_is_there_when_the_call_returns)
+TEST(direct_write_is_stored_when_the_call_returns)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -130,7 +130,7 @@ TEST_LOOP(long_writes_need_no_packets_either, 0, sizeof(long_writes) / sizeof(lo
 	rig_close(&rig);
 }
 
-TEST(order_among_other_requests_is_kept)
+TEST(direct_write_keeps_its_order_among_other_requests)
 {
 	struct ibv_sge sge[3];
 	struct rig rig;
@@ -291,7 +291,7 @@ static const struct {
 	{ enter_error, IBV_WC_RETRY_EXC_ERR },
 };
 
-TEST_LOOP(changes_at_the_peer_end_the_permission, 0, sizeof(ends) / sizeof(ends[0]))
+TEST_LOOP(change_at_the_peer_ends_the_permission, 0, sizeof(ends) / sizeof(ends[0]))
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -329,7 +329,7 @@ static void wrap_around(struct ibv_send_wr *wr)
 static void (*const lies[])(struct ibv_send_wr *wr) = { use_other_key, begin_before, end_after,
 							wrap_around };
 
-TEST_LOOP(what_was_not_permitted_is_refused, 0, sizeof(lies) / sizeof(lies[0]))
+TEST_LOOP(forbidden_direct_write_is_refused, 0, sizeof(lies) / sizeof(lies[0]))
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -398,7 +398,7 @@ static void refuse_writes(int err)
 	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-TEST_LOOP(writes_that_the_kernel_refuses_go_by_packets, 0, 2)
+TEST_LOOP(writes_use_packets_where_the_kernel_refuses, 0, 2)
 {
 	struct rig rig;
 	unsigned int i;

@@ -129,7 +129,7 @@ static pid_t start_bystander(const char *memory, int go[2])
 	_exit(read(go[0], &byte, 1) == 0 && memcmp(memory, "elephant", BYTES) == 0 ? 0 : 1);
 }
 
-TEST(grant_that_names_another_process_later_does_not_reach_it)
+TEST(changed_grant_does_not_redirect_writes_to_another_process)
 {
 	struct fab_grants *grants;
 	struct rig rig;
@@ -159,7 +159,7 @@ static struct fab_grant *find_valid(struct fab_grants *grants)
 	return NULL;
 }
 
-TEST(grant_of_memory_that_is_not_there_leaves_the_packet)
+TEST(write_to_a_grant_of_unmapped_memory_uses_a_packet)
 {
 	struct fab_grants *grants;
 	struct rig rig;
@@ -246,7 +246,7 @@ static struct fab_grants *grants_of_child(const struct shared *shared)
 }
 
 /* Each write arrives: without a packet, or, with an impossible grant, in one. */
-TEST(writer_survives_what_a_peer_may_claim)
+TEST(writer_survives_any_forged_grant)
 {
 	struct fab_grants *grants, *copy = malloc(sizeof(*copy));
 	struct shared *shared;

@@ -39,7 +39,7 @@ static enum ibv_wc_status write_to_b(struct rig *rig)
 	return write_to(rig, rig->b.mr->rkey, (uintptr_t)rig->b.memory);
 }
 
-TEST(region_loses_the_access_that_it_is_registered_again_without)
+TEST(reregistered_region_loses_removed_access)
 {
 	struct rig rig;
 
@@ -103,7 +103,8 @@ static const struct {
 	{ IBV_REREG_MR_CHANGE_ACCESS, 8, IBV_ACCESS_REMOTE_WRITE, EINVAL },
 };
 
-TEST_LOOP(region_stays_as_it_is_if_the_change_is_wrong, 0, (int)(sizeof(wrong) / sizeof(wrong[0])))
+TEST_LOOP(failed_reregistration_leaves_the_region_unchanged, 0,
+	  (int)(sizeof(wrong) / sizeof(wrong[0])))
 {
 	struct rig rig;
 
@@ -168,7 +169,7 @@ TEST(memory_with_relaxed_ordering_is_registered_and_written)
 	rig_close(&rig);
 }
 
-TEST(memory_on_demand_need_not_be_there_when_it_is_registered)
+TEST(memory_on_demand_may_be_unmapped_at_registration)
 {
 	char *pages = reserve();
 	struct rig rig;
@@ -185,7 +186,7 @@ TEST(memory_on_demand_need_not_be_there_when_it_is_registered)
 	close_on_demand(&rig);
 }
 
-TEST_LOOP(memory_on_demand_that_may_not_be_written_is_a_remote_access_error, 0, 2)
+TEST_LOOP(write_to_read_only_memory_on_demand_is_a_remote_access_error, 0, 2)
 {
 	static const int protection[] = { PROT_NONE, FOR_READ };
 	char *pages = reserve();
@@ -198,7 +199,7 @@ TEST_LOOP(memory_on_demand_that_may_not_be_written_is_a_remote_access_error, 0, 
 	close_on_demand(&rig);
 }
 
-TEST(all_memory_may_be_registered_at_once)
+TEST(whole_address_space_can_be_registered)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_mr *all;
@@ -230,8 +231,7 @@ static const struct {
 	{ FOR_BOTH, IBV_ADVISE_MR_ADVICE_PREFETCH, 1 << 5, EOPNOTSUPP },
 };
 
-TEST_LOOP(advice_about_memory_on_demand_is_taken_or_refused, 0,
-	  (int)(sizeof(advised) / sizeof(advised[0])))
+TEST_LOOP(advice_about_memory_on_demand_is_checked, 0, (int)(sizeof(advised) / sizeof(advised[0])))
 {
 	char *pages = reserve();
 	struct ibv_sge sge = { .addr = (uintptr_t)pages, .length = 2 * PAGE };
@@ -335,7 +335,7 @@ TEST(parent_domain_is_its_protection_domain)
 	rig_close(&rig);
 }
 
-TEST(domain_that_asks_for_too_much_is_refused)
+TEST(domain_with_unknown_flags_is_refused)
 {
 	struct ibv_parent_domain_init_attr init = { .comp_mask = 0 };
 	struct ibv_td_init_attr td_init = { .comp_mask = 1 };
@@ -415,7 +415,7 @@ static void complete_one(struct ibv_qp *qp)
 	ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
 }
 
-TEST(completion_says_when_it_was_by_both_clocks)
+TEST(completion_has_timestamps_of_both_clocks)
 {
 	struct ibv_poll_cq_attr poll = { .comp_mask = 0 };
 	uint64_t began_ns = clock_ns_of(CLOCK_REALTIME);
@@ -463,7 +463,7 @@ static void send_empty(struct rig *rig)
 }
 
 /* Grown, or shrunk to the posted receives, after its oldest slots were used once. */
-TEST_LOOP(receives_keep_their_order_when_their_queue_changes_its_size, 0, 2)
+TEST_LOOP(receives_keep_their_order_in_a_resized_queue, 0, 2)
 {
 	static const uint32_t sizes[] = { 3, 200 };
 	struct ibv_srq_attr attr;
@@ -489,7 +489,7 @@ TEST_LOOP(receives_keep_their_order_when_their_queue_changes_its_size, 0, 2)
 	rig_close(&rig);
 }
 
-TEST(shared_receive_queue_does_not_shrink_below_what_it_holds)
+TEST(shared_receive_queue_does_not_shrink_below_its_contents)
 {
 	struct rig rig;
 	uint64_t i;

@@ -45,7 +45,7 @@ TEST(sends_arrive_once_and_in_order)
 	rig_close(&rig);
 }
 
-TEST(long_messages_arrive_whole)
+TEST(long_messages_arrive_complete)
 {
 	char *copy = malloc(RIG_BYTES);
 	struct ibv_send_wr wr;
@@ -70,7 +70,7 @@ TEST(long_messages_arrive_whole)
 	rig_close(&rig);
 }
 
-TEST(atomics_happen_once)
+TEST(atomics_are_executed_once)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -99,7 +99,7 @@ static void connect_again(struct rig *rig, struct end *end, const struct end *pe
 }
 
 /* Numbers are the same in each round, so a response of an earlier one would match. */
-TEST(atomics_of_a_former_life_are_forgotten)
+TEST(reset_queue_pair_forgets_results_of_atomics)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;

@@ -81,7 +81,7 @@ static const struct {
 #endif
 };
 
-TEST_LOOP(rare_function_is_there_if_it_was_asked_for, 0, N(rare))
+TEST_LOOP(queue_pair_has_a_rare_function_only_on_request, 0, N(rare))
 {
 	struct ibv_qp_ex *ex;
 	size_t missing;
@@ -145,7 +145,7 @@ static const size_t absent[] = {
 	ABSENT(open_qp),
 };
 
-TEST(context_has_all_functions_but_those_that_are_refused)
+TEST(context_has_all_functions_but_unsupported_ones)
 {
 	size_t missing[N(absent) + 1];
 	struct rig rig;
@@ -171,7 +171,7 @@ TEST(context_has_all_functions_but_those_that_are_refused)
 	} while (0)
 #define REFUSED(call) ck_assert_int_eq(call, EOPNOTSUPP)
 
-TEST(objects_that_there_are_none_of_cannot_be_made)
+TEST(unsupported_objects_cannot_be_created)
 {
 	struct ibv_flow_attr flow = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(flow) };
 	struct ibv_flow_action_esp_attr esp = { .comp_mask = 0 };
@@ -194,7 +194,7 @@ TEST(objects_that_there_are_none_of_cannot_be_made)
 }
 
 /* A program that creates the struct itself, or passes another device's. */
-TEST(calls_about_objects_that_there_are_none_of_are_refused)
+TEST(calls_on_unsupported_objects_are_refused)
 {
 	struct ibv_flow_action action;
 	struct ibv_rwq_ind_table table;
@@ -217,7 +217,7 @@ TEST(calls_about_objects_that_there_are_none_of_are_refused)
 	rig_close(&rig);
 }
 
-TEST(calls_about_objects_of_the_device_are_refused)
+TEST(unsupported_calls_on_objects_of_the_device_are_refused)
 {
 	struct ibv_modify_cq_attr moderation = { .attr_mask = IBV_CQ_ATTR_MODERATE };
 	struct ibv_ops_wr *bad, op = { .opcode = IBV_WR_TAG_ADD };
@@ -300,7 +300,7 @@ static const struct {
 };
 
 /* The requested operations make no difference, as with mlx5. */
-TEST_LOOP(operation_that_a_queue_pair_does_not_do_fails_the_list, 0, N(operations))
+TEST_LOOP(unsupported_operation_fails_its_list, 0, N(operations))
 {
 	struct ibv_qp_ex *ex;
 	struct rig rig;
@@ -315,7 +315,7 @@ TEST_LOOP(operation_that_a_queue_pair_does_not_do_fails_the_list, 0, N(operation
 	rig_close(&rig);
 }
 
-TEST(what_was_not_asked_for_reads_as_nothing)
+TEST(unrequested_completion_fields_read_as_zero)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 4 };
 	struct ibv_wc_tm_info info = { 1, 1 };

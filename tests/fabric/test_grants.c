@@ -67,7 +67,7 @@ TEST(file_of_a_process_of_the_user_is_opened)
 	ck_assert_int_eq(open_with_pid(getpid()), 0);
 }
 
-TEST(file_with_numbers_that_no_process_has_is_refused)
+TEST(file_with_impossible_process_ids_is_refused)
 {
 	static const int32_t pids[] = { 0, -1, INT32_MIN, INT32_MAX };
 	unsigned int i;

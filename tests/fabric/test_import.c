@@ -40,7 +40,7 @@ static void write_to(struct rig *rig, uint32_t rkey, uint64_t addr, enum ibv_wc_
 	rig_wait(rig->a.cq, status);
 }
 
-TEST(imported_region_has_the_keys_of_the_first_one_and_no_address)
+TEST(imported_region_has_the_keys_of_the_original_and_no_address)
 {
 	struct ibv_context *verbs;
 	struct ibv_mr *mr;
@@ -70,7 +70,7 @@ TEST(imported_region_has_the_keys_of_the_first_one_and_no_address)
 	rig_close(&rig);
 }
 
-TEST(region_of_an_imported_domain_is_of_the_first_ones_domain)
+TEST(region_of_an_imported_domain_belongs_to_the_original_domain)
 {
 	static char memory[BYTES];
 	struct ibv_context *verbs;
@@ -134,7 +134,7 @@ TEST(imported_device_memory_is_the_same_memory)
 	rig_close(&rig);
 }
 
-TEST(what_is_not_there_is_not_imported)
+TEST(unknown_handle_is_not_imported)
 {
 	int other = open("/dev/null", O_RDONLY);
 	struct rig rig;
@@ -254,7 +254,7 @@ TEST(context_of_another_process_is_refused)
 }
 
 /* The descriptor is for import only. Drivers send commands by ioctl(), older ones by write(). */
-TEST(command_descriptor_takes_no_commands)
+TEST(command_descriptor_refuses_commands)
 {
 	struct rig rig;
 	char command[24] = { 0 };

@@ -52,7 +52,7 @@ static int end_pair(struct end *end, bool is_destroyed)
  * B has received and acknowledged it; A's program destroys its queue pair before A's thread has
  * run.
  */
-TEST(send_that_was_acknowledged_is_not_flushed)
+TEST(acknowledged_send_is_not_flushed)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -74,7 +74,7 @@ TEST(send_that_was_acknowledged_is_not_flushed)
  * A write that arrived is in B's memory, and A gets its acknowledgement, whatever happens to B's
  * queue pair.
  */
-TEST_LOOP(write_that_has_come_is_carried_out, 0, 2)
+TEST_LOOP(arrived_write_is_executed, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;

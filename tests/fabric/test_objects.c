@@ -26,7 +26,7 @@
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 static const struct rig_config ud = { .type = IBV_QPT_UD };
 
-TEST(what_is_in_use_cannot_be_destroyed)
+TEST(object_in_use_cannot_be_destroyed)
 {
 	struct rig rig;
 
@@ -46,7 +46,7 @@ static const struct {
 	{ 1u << 12, EINVAL },
 };
 
-TEST_LOOP(access_that_makes_no_sense_is_not_registered, 0, 3)
+TEST_LOOP(region_with_invalid_access_is_refused, 0, 3)
 {
 	struct rig rig;
 
@@ -56,7 +56,7 @@ TEST_LOOP(access_that_makes_no_sense_is_not_registered, 0, 3)
 	rig_close(&rig);
 }
 
-TEST(memory_that_is_not_there_is_not_registered)
+TEST(unmapped_memory_is_not_registered)
 {
 	char *memory = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct rig rig;
@@ -79,7 +79,7 @@ static void limit_pages(rlim_t n)
 	ck_assert_int_eq(syscall(SYS_capset, &head, none), 0);
 }
 
-TEST(locked_memory_is_limited_if_a_command_limits_it)
+TEST(changed_memlock_limit_applies_to_registration)
 {
 	static char pages[3 * 4096] __attribute__((aligned(4096)));
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -107,7 +107,7 @@ TEST(locked_memory_is_limited_if_a_command_limits_it)
 	ibv_free_device_list(list);
 }
 
-TEST(work_is_posted_only_in_its_states)
+TEST(work_can_be_posted_only_in_its_states)
 {
 	struct ibv_recv_wr *bad_recv, recv_wr = { .num_sge = 0 };
 	struct ibv_send_wr *bad, wr;
@@ -127,7 +127,7 @@ TEST(work_is_posted_only_in_its_states)
 	rig_close(&rig);
 }
 
-TEST(reset_forgets_without_a_word)
+TEST(reset_drops_work_without_completions)
 {
 	struct rig rig;
 
@@ -138,7 +138,7 @@ TEST(reset_forgets_without_a_word)
 	rig_close(&rig);
 }
 
-TEST(error_flushes_what_waits_and_what_comes_later)
+TEST(error_state_flushes_pending_and_later_work)
 {
 	struct rig rig;
 
@@ -151,7 +151,7 @@ TEST(error_flushes_what_waits_and_what_comes_later)
 	rig_close(&rig);
 }
 
-TEST(too_many_sends_are_refused_at_the_first_one_too_many)
+TEST(list_of_too_many_sends_is_refused_at_the_first_excess_send)
 {
 	struct ibv_send_wr *bad, wr[65];
 	struct ibv_sge sge;
@@ -180,7 +180,7 @@ static bool channel_is_ready_within(struct rig *rig, int ms)
 	return poll(&ready, 1, ms) == 1;
 }
 
-TEST(channel_tells_of_the_next_completion_once)
+TEST(armed_queue_reports_the_next_completion_once)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -203,7 +203,7 @@ TEST(channel_tells_of_the_next_completion_once)
 	rig_close(&rig);
 }
 
-TEST(solicited_only_means_solicited_or_failed)
+TEST(arming_for_solicited_includes_failed_completions)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -222,7 +222,7 @@ TEST(solicited_only_means_solicited_or_failed)
 	rig_close(&rig);
 }
 
-TEST(empty_channel_is_eagain_when_it_may_not_block)
+TEST(empty_nonblocking_channel_is_eagain)
 {
 	struct ibv_cq *cq;
 	struct rig rig;
@@ -266,7 +266,7 @@ TEST(first_packet_before_rts_is_an_event)
 	rig_close(&rig);
 }
 
-TEST(shared_queue_tells_when_it_runs_low)
+TEST(shared_queue_reports_its_limit)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 	struct ibv_send_wr wr;
@@ -304,7 +304,7 @@ static void open_device(struct rig *rig)
 	ibv_free_device_list(list);
 }
 
-TEST(port_tells_who_has_no_queue_pair)
+TEST(port_event_reaches_a_context_without_queue_pairs)
 {
 	struct rig rig;
 
@@ -317,7 +317,7 @@ TEST(port_tells_who_has_no_queue_pair)
 }
 
 /* As daemons do: they fork after they have opened the device. */
-TEST(forked_child_has_a_device_that_works)
+TEST(forked_child_can_use_the_device)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 	struct rig rig;
@@ -352,7 +352,7 @@ static int set_alternate(struct rig *rig, uint8_t port_num, uint16_t pkey_index,
 	return ibv_modify_qp(rig->a.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
 }
 
-TEST(alternate_path_is_looked_at_before_it_is_taken)
+TEST(alternate_path_is_checked)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -381,7 +381,7 @@ static struct ibv_send_wr datagram(struct rig *rig, struct ibv_sge *sge, struct 
 	return wr;
 }
 
-TEST(datagram_comes_with_room_for_a_header_before_it)
+TEST(datagram_has_its_header_in_front)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -442,7 +442,7 @@ TEST(datagram_longer_than_the_mtu_is_an_error_of_the_send_queue)
 	rig_close(&rig);
 }
 
-TEST(datagram_that_waits_goes_when_it_may)
+TEST(queued_datagram_is_sent_in_rts)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
 	struct ibv_send_wr wr;
@@ -465,7 +465,7 @@ TEST(datagram_that_waits_goes_when_it_may)
 	rig_close(&rig);
 }
 
-TEST(group_reaches_who_is_attached)
+TEST(group_datagram_reaches_attached_queue_pairs)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct ibv_send_wr wr;
@@ -493,7 +493,7 @@ TEST(group_reaches_who_is_attached)
 	rig_close(&rig);
 }
 
-TEST(nobody_is_at_an_unknown_address)
+TEST(address_handle_of_an_unknown_address_is_refused)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct rig rig;

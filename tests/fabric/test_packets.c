@@ -71,7 +71,8 @@ static const struct {
 	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_FETCH_ADD, 0 },
 };
 
-TEST_LOOP(message_goes_on_as_what_it_began_as, 0, sizeof(sequences) / sizeof(sequences[0]))
+TEST_LOOP(message_that_continues_as_another_operation_is_refused, 0,
+	  sizeof(sequences) / sizeof(sequences[0]))
 {
 	struct fab_packet first, next;
 	struct ibv_qp_init_attr init;
@@ -93,7 +94,7 @@ TEST_LOOP(message_goes_on_as_what_it_began_as, 0, sizeof(sequences) / sizeof(seq
 }
 
 /* IBTA vol. 1, 9.8.2.2: dropped without a response. The next packet begins a new message. */
-TEST_LOOP(unreliable_message_that_goes_on_as_another_is_lost, 0, 2)
+TEST_LOOP(unreliable_message_that_continues_as_another_is_dropped, 0, 2)
 {
 	struct fab_packet first, next, whole;
 	struct rig rig;
@@ -112,7 +113,7 @@ TEST_LOOP(unreliable_message_that_goes_on_as_another_is_lost, 0, 2)
 }
 
 /* IBTA vol. 1, table 71. The second packet exists to be waited for. */
-TEST(unreliable_connection_carries_out_no_atomic)
+TEST(unreliable_connection_executes_no_atomic)
 {
 	struct fab_packet atomic, whole;
 	struct rig rig;

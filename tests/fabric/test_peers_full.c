@@ -61,7 +61,7 @@ static int send_to(int i)
 	return fab_peers_send(&peers, to[i].sun_path, &packet, NULL);
 }
 
-TEST(latest_sender_makes_room_where_no_descriptor_is_left)
+TEST(socket_to_a_new_peer_replaces_an_old_one_without_free_descriptors)
 {
 	struct fab_packet packet;
 
@@ -72,7 +72,7 @@ TEST(latest_sender_makes_room_where_no_descriptor_is_left)
 	}
 }
 
-TEST(process_says_once_that_it_cannot_send)
+TEST(process_reports_once_that_it_cannot_send)
 {
 	char text[400] = "";
 

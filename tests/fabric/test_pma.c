@@ -125,7 +125,7 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
-TEST(class_says_what_it_can)
+TEST(class_port_info_has_the_capabilities)
 {
 	static const uint16_t lids[] = { LID_A, LID_B, LID_SWITCH };
 	struct buffer buffer;
@@ -140,7 +140,7 @@ TEST(class_says_what_it_can)
 	}
 }
 
-TEST(what_it_cannot_has_the_status_of_that)
+TEST(unsupported_request_has_its_status)
 {
 	static const struct {
 		uint8_t class_version, method;

@@ -162,7 +162,7 @@ END_TEST
 
 /* --- other ways to transfer --------------------------------------------------- */
 
-TEST(messages_are_sent_and_received_by_the_dozen)
+TEST(sendmmsg_and_recvmmsg_transfer_many_messages)
 {
 	char in[2][8] = { "", "" };
 	char one[] = "one,", two[] = "two";
@@ -271,7 +271,7 @@ static void (*const closers[])(int fd) = {
 	close_by_closefrom, close_by_range,  close_by_number,
 };
 
-TEST_LOOP(a_peer_is_told_however_a_socket_is_closed, 0, sizeof(closers) / sizeof(closers[0]))
+TEST_LOOP(peer_sees_the_end_however_a_socket_is_closed, 0, sizeof(closers) / sizeof(closers[0]))
 {
 	struct pollfd fd = { .fd = the.here, .events = POLLIN };
 	char byte;
@@ -282,7 +282,7 @@ TEST_LOOP(a_peer_is_told_however_a_socket_is_closed, 0, sizeof(closers) / sizeof
 }
 END_TEST
 
-TEST(a_number_that_was_closed_behind_is_no_socket)
+TEST(number_closed_by_a_system_call_is_no_socket)
 {
 	struct pollfd fd = { .fd = the.there, .events = POLLIN };
 	struct stat stat;
@@ -315,7 +315,7 @@ TEST(a_child_of_vfork_closes_its_own_descriptors)
 }
 END_TEST
 /* Descriptors of the libraries are above those that the program expects. */
-TEST(a_socket_takes_one_number)
+TEST(socket_uses_one_descriptor)
 {
 	ck_assert_int_eq(the.listener, the.first);
 	ck_assert_int_eq(the.here, the.first + 1);
@@ -324,7 +324,7 @@ TEST(a_socket_takes_one_number)
 END_TEST
 
 /* Such as the folder of a checkout; only a file's own name identifies a library. */
-TEST(library_in_a_folder_named_librdmacm_is_the_programs)
+TEST(library_in_a_folder_named_librdmacm_belongs_to_the_program)
 {
 	char folder[TEMPORARY_BYTES], inner[TEMPORARY_BYTES + 16], path[TEMPORARY_BYTES + 32];
 	int (*user_socket)(void);
@@ -346,7 +346,7 @@ TEST(library_in_a_folder_named_librdmacm_is_the_programs)
 }
 
 /* A program cannot close the library's own descriptors. */
-TEST(connections_go_on_after_closefrom)
+TEST(connections_survive_closefrom)
 {
 	closefrom(the.first);
 	for (int i = 0; i < 16; i++)
@@ -359,7 +359,7 @@ TEST(connections_go_on_after_closefrom)
 }
 END_TEST
 
-TEST(what_is_in_use_goes_on_after_close_range)
+TEST(descriptors_in_use_survive_close_range)
 {
 	int here = dup2(the.here, 900), there = dup2(the.there, 901),
 	    listener = dup2(the.listener, 902);

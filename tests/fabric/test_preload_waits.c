@@ -163,7 +163,7 @@ static int (*const waits[])(int fd, int timeout_ms) = {
 	wait_by_duplicate,    wait_by_poll_of_epoll, wait_by_pselect_of_epoll,
 };
 
-TEST_LOOP(what_waits_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[0]))
+TEST_LOOP(waiting_thread_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[0]))
 {
 	ck_assert_int_eq(waits[_i](the.there, SOON_MS), 0);
 	ck_assert_int_eq(write(the.here, "hello", 5), 5);

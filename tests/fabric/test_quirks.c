@@ -73,7 +73,7 @@ static void read_quirk(void)
 FIXTURE(read_quirk, NULL);
 TIME_LIMIT_S(30);
 
-TEST(what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone)
+TEST(packet_from_another_queue_pair_to_qp1_is_lost_with_no_fast_path_only)
 {
 	bool is_lost = !strcmp(quirk, "no-fast-path");
 	const uint8_t head[] = { 1, CLASS_CM, 2, METHOD_SEND };
@@ -102,7 +102,7 @@ static uint64_t now_ms(void)
 }
 
 /* As in meson.build: 50 ms each. */
-TEST(commands_of_a_slow_device_take_their_time)
+TEST(commands_of_a_slow_device_take_the_configured_time)
 {
 	const unsigned int n = 4, least_ms = strcmp(quirk, "slow") ? 0 : 50 * n;
 	struct ibv_qp_attr attr = { .qkey = QP1_QKEY };
@@ -123,7 +123,7 @@ TEST(commands_of_a_slow_device_take_their_time)
 	rig_close(&rig);
 }
 
-TEST(the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl)
+TEST(sl_of_a_completion_is_the_packet_type_unless_sent_sl)
 {
 	uint8_t sl = strcmp(quirk, "sent-sl") ? PACKET_TYPE_IPV4 : SL;
 	struct ibv_ah *ah;
@@ -166,7 +166,7 @@ static void send_to_b(struct rig *rig, unsigned int flags)
 	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
 }
 
-TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify)
+TEST(arming_a_nonempty_queue_makes_an_event_unless_strict_notify)
 {
 	bool is_strict = !strcmp(quirk, "strict-notify");
 	struct rig rig;
@@ -184,7 +184,7 @@ TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify)
 	rig_close(&rig);
 }
 
-TEST(arming_for_what_is_solicited_makes_an_event_of_that_alone)
+TEST(arming_for_solicited_makes_an_event_of_solicited_only)
 {
 	bool is_strict = !strcmp(quirk, "strict-notify");
 	struct rig rig;
@@ -200,7 +200,7 @@ TEST(arming_for_what_is_solicited_makes_an_event_of_that_alone)
 	rig_close(&rig);
 }
 
-TEST(queue_pairs_agree_on_options_of_the_vendor_with_ece_alone)
+TEST(queue_pairs_agree_on_vendor_options_with_ece_only)
 {
 	bool has_ece = !strcmp(quirk, "ece");
 	struct ibv_ece ece = { 0 }, none = { 0 };

@@ -54,7 +54,7 @@ static const struct {
 	{ 77, 0, 0, 0, EINVAL },
 };
 
-TEST_LOOP(queue_pair_has_what_was_asked_for_or_is_refused, 0, N(queue_pairs))
+TEST_LOOP(unsupported_queue_pair_is_refused, 0, N(queue_pairs))
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = queue_pairs[_i].type,
@@ -100,7 +100,7 @@ static const struct {
 	{ IBV_WR_SEND, 1u << 5 },
 };
 
-TEST_LOOP(request_that_cannot_be_carried_out_is_refused, 0, N(requests))
+TEST_LOOP(unsupported_request_is_refused, 0, N(requests))
 {
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge sge;
@@ -131,7 +131,7 @@ static const struct {
 	{ 0, 1u << 31, 0, EOPNOTSUPP },
 };
 
-TEST_LOOP(completion_queue_has_what_was_asked_for_or_is_refused, 0, N(queues))
+TEST_LOOP(unsupported_completion_queue_is_refused, 0, N(queues))
 {
 	struct ibv_cq_init_attr_ex init = {
 		.cqe = 4,
@@ -164,7 +164,7 @@ static const struct {
 	{ 0, 1u << 31, EOPNOTSUPP },
 };
 
-TEST_LOOP(shared_receive_queue_has_what_was_asked_for_or_is_refused, 0, N(shared_queues))
+TEST_LOOP(unsupported_shared_receive_queue_is_refused, 0, N(shared_queues))
 {
 	struct ibv_srq_init_attr_ex init = {
 		.attr = { .max_wr = 1, .max_sge = 1 },
@@ -185,7 +185,7 @@ TEST_LOOP(shared_receive_queue_has_what_was_asked_for_or_is_refused, 0, N(shared
 	rig_close(&rig);
 }
 
-TEST(objects_that_there_are_none_of_are_refused)
+TEST(unsupported_objects_are_refused)
 {
 	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
 	struct ibv_qp_open_attr open = { .comp_mask = 0 };

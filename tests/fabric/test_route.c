@@ -90,7 +90,7 @@ TEST(receiver_has_a_path)
 	ck_assert_str_eq(path, wanted);
 }
 
-TEST(lid_is_of_the_own_subnet)
+TEST(lid_belongs_to_the_senders_subnet)
 {
 	struct fab_route route = { .dlid = 2 };
 	struct fab_port far_port = from;
@@ -104,7 +104,7 @@ TEST(lid_is_of_the_own_subnet)
 	ck_assert_uint_eq(owner.port_num, 2);
 }
 
-TEST(router_brings_what_has_hops_left_to_the_other_subnet)
+TEST(router_forwards_packets_with_hops_left)
 {
 	struct fab_route route = {
 		.dlid = FAB_LID_ROUTER, .has_grh = true, .hop_limit = 2, .dgid = gid_c
@@ -124,14 +124,14 @@ static const struct fab_route refused[] = {
 	{ .dlid = 3, .has_grh = true, .hop_limit = 2, .dgid = GID(2, 0xc) },
 };
 
-TEST_LOOP(nobody_gets_what_the_router_does_not_take, 0, sizeof(refused) / sizeof(refused[0]))
+TEST_LOOP(router_drops_invalid_packets, 0, sizeof(refused) / sizeof(refused[0]))
 {
 	struct fab_owner owner;
 
 	ck_assert_int_eq(fab_route_find(&folder, &from, &refused[_i], &owner), -EHOSTUNREACH);
 }
 
-TEST(router_is_where_its_packets_come_from)
+TEST(forwarded_packet_has_the_routers_lid)
 {
 	struct fab_packet packet = { .slid = 5, .dlid = FAB_LID_ROUTER, .hop_limit = 9 };
 
@@ -140,7 +140,7 @@ TEST(router_is_where_its_packets_come_from)
 	ck_assert_uint_eq(packet.hop_limit, 8);
 }
 
-TEST(packet_within_the_subnet_stays_as_it_is)
+TEST(packet_within_the_subnet_is_unchanged)
 {
 	struct fab_packet packet = { .slid = 5, .dlid = 2, .hop_limit = 9 };
 
@@ -149,7 +149,7 @@ TEST(packet_within_the_subnet_stays_as_it_is)
 	ck_assert_uint_eq(packet.hop_limit, 9);
 }
 
-TEST(roce_has_gids_alone)
+TEST(roce_routes_by_gid_only)
 {
 	struct fab_port roce = { .link_layer = IBV_LINK_LAYER_ETHERNET };
 	struct fab_route route = { .has_grh = true, .dgid = gid_b };

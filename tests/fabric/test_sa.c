@@ -118,7 +118,7 @@ TEST(path_between_lids_has_their_gids)
 	ck_assert_int_eq(memcmp(&record.dgid, &to, 16), 0);
 }
 
-TEST(there_is_no_path_to_nobody)
+TEST(there_is_no_path_to_an_unknown_port)
 {
 	struct ibv_path_record record = { .sgid = gid_of(GUID_OF_A), .dgid = gid_of(77) };
 
@@ -134,7 +134,7 @@ TEST(path_in_another_partition_does_not_exist)
 	ck_assert_uint_eq(ask_path(&record, KERNEL_MASK), UMAD_SA_STATUS_NO_RECORDS);
 }
 
-TEST(path_without_a_source_is_too_little)
+TEST(path_request_needs_a_source)
 {
 	struct ibv_path_record record = { .dgid = gid_of(GUID_OF_B) };
 
@@ -198,7 +198,7 @@ TEST(first_member_makes_the_group)
 	ck_assert_uint_eq(leave(1, GUID_OF_B), 0);
 }
 
-TEST(last_member_takes_the_group_along)
+TEST(group_ends_with_its_last_member)
 {
 	struct umad_sa_mcmember_record record = group_of(2, GUID_OF_A, 1);
 
@@ -220,7 +220,7 @@ TEST(broadcast_group_is_always_there)
 	ck_assert_uint_eq(record.mlid, htons(0xc000));
 }
 
-TEST(who_asks_for_another_key_does_not_join)
+TEST(join_with_another_key_is_refused)
 {
 	struct umad_sa_mcmember_record record = group_of(3, GUID_OF_B, 1);
 
@@ -231,7 +231,7 @@ TEST(who_asks_for_another_key_does_not_join)
 	ck_assert_uint_eq(leave(3, GUID_OF_A), 0);
 }
 
-TEST(send_only_member_makes_no_group)
+TEST(send_only_member_creates_no_group)
 {
 	struct umad_sa_mcmember_record record = group_of(4, GUID_OF_A, 8);
 
@@ -254,7 +254,7 @@ TEST(group_ends_with_its_last_full_member)
 	ck_assert_int_ne(access(path, F_OK), 0);
 }
 
-TEST(what_the_administrator_does_not_do_is_unsupported)
+TEST(unsupported_request_has_its_status)
 {
 	struct buffer buffer = { .packet = { .sm_key = { 0 } } };
 
@@ -282,7 +282,7 @@ static void send_segment(uint32_t tid, uint32_t segment)
 	ck_assert_int_eq(umad_send(fd, (int)agent, &buffer, sizeof(buffer.packet), 0, 0), 0);
 }
 
-TEST(oldest_incomplete_message_of_a_peer_gives_way)
+TEST(oldest_incomplete_message_of_a_peer_is_dropped)
 {
 	struct umad_reg_attr attr = { .mgmt_class = UMAD_CLASS_SUBN_ADM,
 				      .mgmt_class_version = 2,

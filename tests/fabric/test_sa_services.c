@@ -78,7 +78,7 @@ static unsigned int n_services(const char *name)
 
 FIXTURE(set_up, tear_down);
 
-TEST(services_are_found_by_name_until_they_are_taken_back)
+TEST(services_are_found_by_name_until_deregistered)
 {
 	struct service one = service_of(1, GUID_OF_A), two = service_of(1, GUID_OF_B);
 	uint64_t mask = IDENTITY | WITH_LEASE | WITH_NAME;
@@ -124,7 +124,7 @@ TEST(service_of_another_key_stays)
 	ck_assert_uint_eq(ask_service(UMAD_SA_METHOD_DELETE, &service, IDENTITY | WITH_KEY), 0);
 }
 
-TEST(service_of_a_port_that_is_not_there_is_refused)
+TEST(service_of_an_unknown_port_is_refused)
 {
 	struct service service = service_of(4, 77);
 

@@ -49,7 +49,7 @@ TEST(table_of_many_segments_is_read_as_one_message)
 		ck_assert_uint_eq(sa_rig_record(&rig, i, PORT_RECORD_BYTES)[2], i - 2);
 }
 
-TEST(table_that_does_not_fit_stays_and_says_how_long_it_is)
+TEST(table_that_does_not_fit_stays_queued_and_reports_its_length)
 {
 	int bytes = MAD_BYTES, wanted = HEADERS_BYTES + (2 + SWITCH_PORTS) * PORT_RECORD_BYTES;
 
@@ -88,7 +88,7 @@ TEST(table_of_nodes_has_the_switch)
 	ck_assert_uint_eq(n_switches, 1);
 }
 
-TEST(component_that_cannot_be_asked_for_is_refused)
+TEST(unsupported_component_is_refused)
 {
 	sa_rig_send(&rig, UMAD_SA_METHOD_GET_TABLE, UMAD_SA_ATTR_PORT_INFO_REC, UINT64_C(1) << 40,
 		    "", 1);
@@ -98,7 +98,7 @@ TEST(component_that_cannot_be_asked_for_is_refused)
 FIXTURE(set_up_raw, tear_down);
 
 /* An agent that did not register for RMPP assembles messages itself. */
-TEST(segments_go_as_they_are_to_who_assembles_them)
+TEST(segments_are_delivered_to_an_agent_that_assembles_them)
 {
 	struct {
 		struct ib_user_mad head;

@@ -94,7 +94,7 @@ static bool exists(unsigned int type, unsigned int change)
 	return types[type] == IBV_QPT_UC || types[type] == IBV_QPT_UD || change != SQE_RTS;
 }
 
-TEST_LOOP(what_is_required_suffices, 0, N_TYPES *N_CHANGES)
+TEST_LOOP(required_attributes_suffice, 0, N_TYPES *N_CHANGES)
 {
 	unsigned int type = _i % N_TYPES, change = _i / N_TYPES;
 
@@ -103,7 +103,7 @@ TEST_LOOP(what_is_required_suffices, 0, N_TYPES *N_CHANGES)
 			 exists(type, change));
 }
 
-TEST_LOOP(each_attribute_is_where_the_specification_has_it, 0, N_TYPES *N_CHANGES)
+TEST_LOOP(each_attribute_has_the_transitions_of_the_specification, 0, N_TYPES *N_CHANGES)
 {
 	unsigned int type = _i % N_TYPES, change = _i / N_TYPES, mask = required(type, change);
 	size_t row;
@@ -129,7 +129,7 @@ static bool is_a_change(enum ibv_qp_state a, enum ibv_qp_state b)
 	return b == IBV_QPS_RESET || b == IBV_QPS_ERR;
 }
 
-TEST_LOOP(there_are_no_other_changes, 0, 49)
+TEST_LOOP(no_other_transition_is_allowed, 0, 49)
 {
 	enum ibv_qp_state a = _i / 7, b = _i % 7;
 	unsigned int type, mask;
@@ -144,7 +144,7 @@ TEST_LOOP(there_are_no_other_changes, 0, 49)
 	}
 }
 
-TEST_LOOP(error_and_reset_take_nothing_along, 0, IBV_QPS_ERR + 1)
+TEST_LOOP(transitions_to_error_and_reset_need_no_attributes, 0, IBV_QPS_ERR + 1)
 {
 	enum ibv_qp_state a = _i;
 

@@ -88,7 +88,7 @@ TEST(class_has_one_owner)
 	close(two);
 }
 
-TEST(older_call_says_eperm)
+TEST(older_registration_call_fails_with_eperm)
 {
 	int one = open_port(), two = open_port();
 	long methods[16 / sizeof(long)] = { 1 << METHOD_SEND };
@@ -99,7 +99,7 @@ TEST(older_call_says_eperm)
 	close(two);
 }
 
-TEST_LOOP(class_is_free_when_its_owner_ends, 0, 2)
+TEST_LOOP(class_is_free_after_its_owner, 0, 2)
 {
 	int one = open_port(), two = open_port();
 	uint32_t agent;
@@ -136,7 +136,7 @@ TEST(message_reaches_the_owner_with_the_senders_address)
 	close(sender);
 }
 
-TEST(response_goes_to_who_asked)
+TEST(response_goes_to_the_requester)
 {
 	int server = open_port(), client = open_port(), bytes = FAB_MAD_BYTES;
 	union ibv_gid gid = own_gid();
@@ -159,7 +159,7 @@ TEST(response_goes_to_who_asked)
 	close(client);
 }
 
-TEST(request_that_nobody_answers_comes_back)
+TEST(unanswered_request_is_returned)
 {
 	int fd = open_port(), bytes = FAB_MAD_BYTES;
 	union ibv_gid gid = own_gid();
@@ -196,7 +196,7 @@ static void ask_with(int port, const int fds[2])
 	ck_assert_int_gt(sendmsg(port, &msg, 0), 0);
 }
 
-TEST(descriptor_that_is_one_too_many_is_not_kept)
+TEST(excess_descriptor_is_closed)
 {
 	int port = open_port(), answer[2], more[2];
 	struct pollfd ready = { .events = POLLIN };
@@ -216,7 +216,7 @@ TEST(descriptor_that_is_one_too_many_is_not_kept)
 	close(port);
 }
 
-TEST(answer_that_finds_no_room_holds_up_nobody)
+TEST(response_to_a_full_pipe_does_not_block_others)
 {
 	int port = open_port(), other = open_port(), full[2];
 	char byte = 0;
@@ -243,7 +243,7 @@ TEST(unknown_device_or_port_is_refused)
 	ck_assert_int_ge(umad_open_port(NULL, 0), 0);
 }
 
-TEST(device_tells_of_its_ports)
+TEST(device_describes_its_ports)
 {
 	char names[UMAD_MAX_DEVICES][UMAD_CA_NAME_LEN];
 	umad_ca_t ca;

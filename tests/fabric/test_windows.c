@@ -134,7 +134,7 @@ TEST(window_grants_nothing_beyond_its_end)
 static const enum ibv_wr_opcode accesses[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 					       IBV_WR_ATOMIC_FETCH_AND_ADD };
 
-TEST_LOOP(window_grants_no_access_that_it_was_not_given, 0, 3)
+TEST_LOOP(window_grants_only_its_own_access, 0, 3)
 {
 	static const unsigned int others[] = {
 		IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
@@ -154,7 +154,7 @@ TEST_LOOP(window_grants_no_access_that_it_was_not_given, 0, 3)
 	close_with(&rig, mw);
 }
 
-TEST(window_that_begins_at_zero)
+TEST(zero_based_window_has_offsets_as_addresses)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_mw *mw;
@@ -180,7 +180,7 @@ enum end_of_key {
 	N_ENDS,
 };
 
-TEST_LOOP(old_key_of_a_window_stands_for_nothing, 0, N_ENDS)
+TEST_LOOP(old_key_of_a_window_is_invalid, 0, N_ENDS)
 {
 	struct ibv_mw_bind_info nothing = { .mr = NULL };
 	struct ibv_mw *mw;
@@ -220,7 +220,7 @@ TEST(key_of_a_window_is_no_local_key)
 	close_with(&rig, mw);
 }
 
-TEST(region_stays_while_a_window_is_bound_to_it)
+TEST(region_with_a_bound_window_cannot_be_deregistered)
 {
 	struct ibv_mw *mw;
 	struct rig rig;
@@ -312,7 +312,7 @@ TEST(window_of_type_2_has_the_key_that_the_program_gave_it)
 	close_with(&rig, mw);
 }
 
-TEST(window_of_type_2_is_for_one_queue_pair)
+TEST(window_of_type_2_serves_one_queue_pair)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -364,7 +364,7 @@ TEST(invalidated_window_can_be_bound_again)
 	close_with(&rig, mw);
 }
 
-TEST(peer_invalidates_a_window_and_the_receive_says_so)
+TEST(receive_reports_an_invalidation_by_the_peer)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -411,7 +411,7 @@ static uint32_t lasting_key(struct rig *rig, struct ibv_mw *mw, int i)
 	return i == 1 ? mw->rkey : 0x7fffff00;
 }
 
-TEST_LOOP(only_windows_of_type_2_are_invalidated_from_afar, 0, 3)
+TEST_LOOP(peer_can_invalidate_only_windows_of_type_2, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -427,7 +427,7 @@ TEST_LOOP(only_windows_of_type_2_are_invalidated_from_afar, 0, 3)
 	close_with(&rig, mw);
 }
 
-TEST_LOOP(only_windows_of_type_2_are_invalidated_from_here, 0, 3)
+TEST_LOOP(owner_can_invalidate_only_windows_of_type_2, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -440,7 +440,7 @@ TEST_LOOP(only_windows_of_type_2_are_invalidated_from_here, 0, 3)
 	close_with(&rig, mw);
 }
 
-TEST(queue_pair_that_ends_leaves_its_windows_unbound)
+TEST(destroyed_queue_pair_unbinds_its_windows)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 	struct ibv_mw *mw;
@@ -460,7 +460,7 @@ TEST(queue_pair_that_ends_leaves_its_windows_unbound)
 /* --- order --------------------------------------------------------------- */
 
 /* In one list: sends before the invalidation still arrive; a send after it carries the new key. */
-TEST(requests_to_bind_and_invalidate_keep_their_place)
+TEST(bind_and_invalidate_keep_their_order)
 {
 	struct ibv_send_wr wr[4], *bad;
 	struct ibv_sge sge;
@@ -527,7 +527,7 @@ TEST(functions_of_an_extended_queue_pair_bind_and_invalidate)
 	close_with(&rig, mw);
 }
 
-TEST(device_says_what_windows_it_has)
+TEST(device_announces_its_window_types)
 {
 	bool is_2a = getenv("WINDOWS_2A");
 	struct ibv_device_attr attr;

@@ -141,7 +141,7 @@ static void expect(struct xrc *xrc, struct ibv_send_wr *wr, enum ibv_wc_status s
 
 static const uint32_t lengths[] = { 0, 8, LONG };
 
-TEST_LOOP(message_takes_a_receive_of_the_queue_that_it_names, 0, 3)
+TEST_LOOP(message_uses_a_receive_of_the_named_queue, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -162,7 +162,7 @@ TEST_LOOP(message_takes_a_receive_of_the_queue_that_it_names, 0, 3)
 	close_xrc(&xrc);
 }
 
-TEST(two_queues_of_a_domain_are_told_apart)
+TEST(two_queues_of_a_domain_are_distinguished)
 {
 	struct ibv_srq *other;
 	struct ibv_send_wr wr;
@@ -219,7 +219,7 @@ TEST_LOOP(atomics_act_on_the_target, 0, 2)
 	close_xrc(&xrc);
 }
 
-TEST(long_read_by_an_initiator)
+TEST(initiator_can_read_a_long_range)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -278,7 +278,7 @@ static void expect_refusal(struct xrc *xrc, struct ibv_send_wr *wr, enum ibv_wc_
 	rig_none(xrc->rig.b.cq);
 }
 
-TEST_LOOP(message_for_no_queue_is_refused, 0, 2)
+TEST_LOOP(message_for_an_unknown_queue_is_refused, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -333,7 +333,7 @@ TEST(keys_are_those_of_the_queues_protection_domain)
 	close_xrc(&xrc);
 }
 
-TEST(queue_that_is_gone_is_not_reached)
+TEST(destroyed_queue_is_not_reached)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -388,7 +388,7 @@ TEST(domain_of_a_file_is_found_by_any_descriptor_of_it)
 	unlink(path);
 }
 
-TEST(queue_that_is_not_of_a_domain_has_no_number)
+TEST(queue_without_an_xrc_domain_has_no_number)
 {
 	struct rig rig;
 	uint32_t number;

@@ -172,7 +172,7 @@ START_TEST(mra_answers_the_repeated_req)
 }
 END_TEST
 
-START_TEST(rejection_of_a_dying_client_has_its_guid)
+START_TEST(rejection_by_an_ended_client_has_its_guid)
 {
 	const struct cm_req req = message("slow", "req").req;
 	const struct cm_rej rej = message("slow", "rej").rej;
@@ -189,7 +189,7 @@ START_TEST(rejection_of_a_dying_client_has_its_guid)
 }
 END_TEST
 
-START_TEST(rejection_for_want_of_a_listener_names_the_req)
+START_TEST(rejection_without_a_listener_names_the_req)
 {
 	const struct cm_req req = message("nobody", "req").req;
 	const struct cm_rej rej = message("nobody", "rej").rej;
@@ -202,7 +202,7 @@ START_TEST(rejection_for_want_of_a_listener_names_the_req)
 }
 END_TEST
 
-START_TEST(sidr_req_asks_for_a_udp_service)
+START_TEST(sidr_req_names_a_udp_service)
 {
 	const struct cm_sidr_req req = message("datagram", "sidr_req").sidr_req;
 	const struct cma_hdr cma = cma_of(req.private_data);
@@ -214,7 +214,7 @@ START_TEST(sidr_req_asks_for_a_udp_service)
 }
 END_TEST
 
-START_TEST(sidr_rep_tells_queue_pair_and_key)
+START_TEST(sidr_rep_has_queue_pair_and_qkey)
 {
 	const struct cm_sidr_req req = message("datagram", "sidr_req").sidr_req;
 	const struct cm_sidr_rep rep = message("datagram", "sidr_rep").sidr_rep;
@@ -228,7 +228,7 @@ START_TEST(sidr_rep_tells_queue_pair_and_key)
 }
 END_TEST
 
-START_TEST(sidr_rep_without_listener_says_unsupported)
+START_TEST(sidr_rep_without_listener_has_status_unsupported)
 {
 	const struct cm_sidr_req req = message("datagram_nobody", "sidr_req").sidr_req;
 	const struct cm_sidr_rep rep = message("datagram_nobody", "sidr_rep").sidr_rep;
@@ -257,11 +257,11 @@ static Suite *golden_suite(void)
 	tcase_add_loop_test(fields, dreq_names_the_receivers_queue_pair, 0, N_CONNECT_SCENES);
 	tcase_add_loop_test(fields, drep_names_the_same_connection, 0, N_CONNECT_SCENES);
 	tcase_add_test(fields, mra_answers_the_repeated_req);
-	tcase_add_test(fields, rejection_of_a_dying_client_has_its_guid);
-	tcase_add_test(fields, rejection_for_want_of_a_listener_names_the_req);
-	tcase_add_test(fields, sidr_req_asks_for_a_udp_service);
-	tcase_add_test(fields, sidr_rep_tells_queue_pair_and_key);
-	tcase_add_test(fields, sidr_rep_without_listener_says_unsupported);
+	tcase_add_test(fields, rejection_by_an_ended_client_has_its_guid);
+	tcase_add_test(fields, rejection_without_a_listener_names_the_req);
+	tcase_add_test(fields, sidr_req_names_a_udp_service);
+	tcase_add_test(fields, sidr_rep_has_queue_pair_and_qkey);
+	tcase_add_test(fields, sidr_rep_without_listener_has_status_unsupported);
 	suite_add_tcase(suite, fields);
 	return suite;
 }

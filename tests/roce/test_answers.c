@@ -77,7 +77,7 @@ TEST(responses_to_many_requests_come_in_order)
 	world_close(world);
 }
 
-TEST(gap_after_reads_is_told_after_their_responses)
+TEST(nak_of_a_gap_follows_the_responses_to_earlier_reads)
 {
 	struct world *world = open_rc();
 
@@ -94,7 +94,7 @@ TEST(gap_after_reads_is_told_after_their_responses)
 	world_close(world);
 }
 
-TEST(duplicates)
+TEST(duplicate_requests_are_answered_again)
 {
 	struct world *world = open_rc();
 
@@ -126,7 +126,7 @@ TEST(duplicates)
  * The peer may have one read outstanding. It repeats a read, receives the first response, and sends
  * the next read while the second response is still queued.
  */
-TEST(next_request_ends_what_is_repeated)
+TEST(next_request_ends_a_repeated_response)
 {
 	struct world *world =
 		world_open(&(struct world_config){ .type = IBV_QPT_RC, .max_rd_atomic = 1 });
@@ -149,7 +149,7 @@ TEST(next_request_ends_what_is_repeated)
 }
 
 /* A part of a long read that is not yet sent is requested again: it is sent once. */
-TEST(duplicates_of_what_is_still_to_come)
+TEST(duplicates_of_queued_reads_add_no_response)
 {
 	struct world *world = open_rc();
 
@@ -169,7 +169,7 @@ TEST(duplicates_of_what_is_still_to_come)
 	world_close(world);
 }
 
-TEST(refusal_after_reads_is_told_after_their_responses)
+TEST(nak_of_a_refusal_follows_the_responses_to_earlier_reads)
 {
 	struct world *world = open_rc();
 
@@ -209,7 +209,7 @@ static enum fate lose_all(unsigned int number, void *arg)
 }
 
 /* 9.7.6.1: a response must match a sent request. */
-TEST(answers_to_nothing_are_ignored)
+TEST(answers_without_a_request_are_ignored)
 {
 	struct world *world = open_rc();
 
@@ -252,7 +252,7 @@ TEST(read_is_requested_in_quarters_of_a_small_window)
 }
 
 /* The second response is lost, and the window has grown before the rest is requested again. */
-TEST(parts_of_a_read_stay_what_they_were)
+TEST(parts_of_a_read_keep_their_ends)
 {
 	struct world *world = open_rc();
 	struct fab_qp *qp = to_qp(world->end[0].qp);
@@ -271,7 +271,7 @@ TEST(parts_of_a_read_stay_what_they_were)
 }
 
 /* 9.7.5.2: the next response shows that one was lost, which is requested once. */
-TEST(other_answers_come_instead_of_a_response)
+TEST(later_answer_shows_a_lost_response)
 {
 	struct world *world = open_rc();
 
@@ -298,7 +298,7 @@ TEST(other_answers_come_instead_of_a_response)
 }
 
 /* Table 45, and 9.9.2: a NAK acknowledges all packets before it. */
-TEST_LOOP(refusal_ends_the_request_it_is_for, FAB_NAK_INVALID_REQUEST, FAB_NAK_RNR)
+TEST_LOOP(nak_ends_its_request, FAB_NAK_INVALID_REQUEST, FAB_NAK_RNR)
 {
 	static const enum ibv_wc_status status[] = {
 		[FAB_NAK_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
@@ -322,7 +322,7 @@ TEST_LOOP(refusal_ends_the_request_it_is_for, FAB_NAK_INVALID_REQUEST, FAB_NAK_R
 }
 
 /* 9.7.6.1.2: it waits as long as the peer requests, whatever else arrives. */
-TEST(not_ready_again_is_waited_for)
+TEST(requester_waits_after_each_rnr_nak)
 {
 	struct world *world = open_rc();
 
@@ -430,7 +430,7 @@ TEST(atomic_write_is_answered_by_an_empty_response)
 }
 
 /* The response to a repeated request is a "first", that to the original request is a "middle". */
-TEST_LOOP(rest_of_a_read_comes_as_what_it_was_or_from_the_beginning, 0, 2)
+TEST_LOOP(rest_of_a_read_continues_or_starts_as_first, 0, 2)
 {
 	struct world *world = open_rc();
 
@@ -454,7 +454,7 @@ TEST_LOOP(rest_of_a_read_comes_as_what_it_was_or_from_the_beginning, 0, 2)
 }
 
 /* 9.7.6.1.3: retry_cnt is 7. */
-TEST(peer_is_gone)
+TEST(requester_gives_up_after_seven_retries)
 {
 	struct world *world = open_rc();
 
@@ -491,7 +491,7 @@ static void drain(struct world *world, enum ibv_qp_state state)
 }
 
 /* 10.3.1.5: started requests are completed, and no new one starts. */
-TEST(drained_queue_pair_begins_nothing)
+TEST(draining_queue_pair_starts_no_request)
 {
 	struct world *world = open_rc();
 

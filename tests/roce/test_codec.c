@@ -13,7 +13,7 @@
 static uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
 static uint8_t wire[ROCE_BYTES_MAX];
 
-TEST_LOOP(packet_comes_back_as_it_was, 0, n_kinds)
+TEST_LOOP(packet_survives_encoding_and_decoding, 0, n_kinds)
 {
 	const struct kind *kind = &kinds[_i];
 	const uint8_t *read_payload;
@@ -67,7 +67,7 @@ TEST(write_only_with_immediate_has_each_field_in_its_place)
 }
 
 /* 9.7.7.2: 31 means that credits are not counted, as in our ACKs. */
-TEST_LOOP(ack_is_an_ack_whatever_its_credits_are, 0, 32)
+TEST_LOOP(ack_is_decoded_with_any_credits, 0, 32)
 {
 	struct fab_packet packet = { .op = FAB_OP_ACK, .msn = 7 }, read;
 	size_t n = roce_write(&packet, NULL, wire);
@@ -98,7 +98,7 @@ TEST(flush_has_its_header_before_the_range)
 	ck_assert_mem_eq(wire + 12, expected, sizeof(expected));
 }
 
-TEST(compare_and_add_are_where_each_atomic_has_them)
+TEST(atomic_has_compare_and_add_in_their_places)
 {
 	struct fab_packet packet = { .op = FAB_OP_COMPARE_SWAP, .compare_add = 1, .swap = 2 };
 
@@ -111,7 +111,7 @@ TEST(compare_and_add_are_where_each_atomic_has_them)
 	ck_assert_uint_eq(wire[12 + 27], 0);
 }
 
-TEST_LOOP(packet_without_payload_cannot_be_cut, 0, n_kinds)
+TEST_LOOP(truncated_header_is_refused, 0, n_kinds)
 {
 	struct fab_packet packet = random_packet(&kinds[_i], payload), read;
 	const uint8_t *read_payload;
@@ -123,7 +123,7 @@ TEST_LOOP(packet_without_payload_cannot_be_cut, 0, n_kinds)
 		ck_assert_int_eq(roce_read(wire, cut, &read, &read_payload), -EBADMSG);
 }
 
-TEST_LOOP(request_and_answer_without_data_have_no_payload, 0, n_kinds)
+TEST_LOOP(packets_without_data_have_no_payload, 0, n_kinds)
 {
 	struct fab_packet packet = random_packet(&kinds[_i], payload), read;
 	const uint8_t *read_payload;
@@ -166,7 +166,7 @@ static int read_aeth(uint8_t opcode, uint8_t syndrome, struct fab_packet *ret)
 }
 
 /* IBTA vol. 1, tables 43 to 45. */
-TEST_LOOP(each_syndrome_is_an_ack_or_a_nak_or_reserved, 0, 256)
+TEST_LOOP(each_syndrome_is_ack_nak_or_reserved, 0, 256)
 {
 	unsigned int kind = (unsigned int)_i >> 5, value = (unsigned int)_i & 31;
 	bool is_good = kind == 0 || kind == 1 || (kind == 3 && value <= 3);
@@ -190,7 +190,7 @@ static bool is_a_kind(unsigned int opcode)
 		       : operation <= 11;
 }
 
-TEST_LOOP(opcode_of_a_service_is_known_or_unknown_and_of_no_service_dropped, 0, 256)
+TEST_LOOP(unknown_opcode_is_reported_and_that_of_no_service_dropped, 0, 256)
 {
 	const uint8_t *read_payload;
 	struct fab_packet read;
@@ -208,7 +208,7 @@ TEST_LOOP(opcode_of_a_service_is_known_or_unknown_and_of_no_service_dropped, 0, 
 		ck_assert_int_ne(read.op, err ? -1 : FAB_OP_UNKNOWN);
 }
 
-TEST(what_roce_cannot_say_is_not_written)
+TEST(packet_without_a_roce_form_is_not_encoded)
 {
 	struct fab_packet packet = { .op = FAB_OP_EVENT };
 

@@ -103,7 +103,7 @@ TEST(window_is_never_smaller_than_two_packets)
 }
 
 /* It doubles again, up to half of its previous size. */
-TEST(window_begins_anew_where_no_answer_tells_of_a_loss)
+TEST(timeout_resets_the_window)
 {
 	open_world();
 	lose(START, true);
@@ -117,7 +117,7 @@ TEST(window_begins_anew_where_no_answer_tells_of_a_loss)
 	world_close(world);
 }
 
-TEST(late_again_is_as_small_and_grows_no_less)
+TEST(second_timeout_keeps_the_growth_limit)
 {
 	open_world();
 	lose(START, false);
@@ -127,7 +127,7 @@ TEST(late_again_is_as_small_and_grows_no_less)
 	world_close(world);
 }
 
-TEST(progress_towards_the_next_packet_ends_with_a_loss)
+TEST(loss_resets_the_progress_of_the_window)
 {
 	open_world();
 	lose(START, false);
@@ -156,7 +156,7 @@ TEST(large_window_is_halved_while_round_trips_take_a_quarter_of_the_timeout)
 	world_close(world);
 }
 
-TEST(window_is_large_from_twice_the_first_on)
+TEST(window_is_large_from_twice_its_start)
 {
 	open_world();
 	send_and_acknowledge(START - 1, 1048592);
@@ -167,7 +167,7 @@ TEST(window_is_large_from_twice_the_first_on)
 }
 
 /* RFC 6298, 2.2 and 2.3. */
-TEST(patience_follows_the_round_trips)
+TEST(early_timeout_follows_the_round_trips)
 {
 	open_world();
 	ck_assert_uint_eq(congestion_patience_ns(qp), TIMEOUT_NS);
@@ -183,7 +183,7 @@ TEST(patience_follows_the_round_trips)
 	world_close(world);
 }
 
-TEST(patience_has_a_least)
+TEST(early_timeout_has_a_minimum)
 {
 	open_world();
 	send_and_acknowledge(1, 1000);
@@ -205,7 +205,7 @@ static uint64_t measured_since(uint8_t op, uint32_t flags, uint64_t begun_psn)
 	return measured_ns;
 }
 
-TEST(what_is_answered_at_once_is_measured_unless_it_was_sent_before)
+TEST(first_transmission_with_an_immediate_answer_is_measured)
 {
 	open_world();
 	ck_assert_uint_eq(measured_since(FAB_OP_WRITE, FAB_ASK_ACK, 5), world->now_ns);
@@ -233,7 +233,7 @@ TEST(one_packet_at_a_time_is_measured_until_it_is_acknowledged)
 	world_close(world);
 }
 
-TEST(new_numbers_begin_anew)
+TEST(new_psns_restart_the_measurement)
 {
 	open_world();
 	send_and_acknowledge(1, 1000000);
@@ -252,7 +252,7 @@ TEST(new_numbers_begin_anew)
 }
 
 /* Where a packet is larger than that, and before the path MTU is known. */
-TEST(so_many_bytes_are_one_packet_at_least)
+TEST(any_number_of_bytes_is_at_least_one_packet)
 {
 	open_world();
 	ck_assert_uint_eq(congestion_psns(qp, 1024), 4);

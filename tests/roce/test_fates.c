@@ -182,7 +182,7 @@ static void play(const struct plan *plan, struct fates *fates, uint32_t psn)
 
 TIME_LIMIT_S(300);
 
-TEST_LOOP(each_fate_of_each_of_the_first_packets, 0, N_PLANS)
+TEST_LOOP(operations_survive_each_fate_of_each_early_packet, 0, N_PLANS)
 {
 	struct fates fates = { .number = { 0, UINT32_MAX } };
 
@@ -192,7 +192,7 @@ TEST_LOOP(each_fate_of_each_of_the_first_packets, 0, N_PLANS)
 }
 
 /* Includes the wrap of PSNs. */
-TEST_LOOP(each_two_fates_of_the_first_packets, 0, N_PLANS)
+TEST_LOOP(operations_survive_each_two_fates_of_early_packets, 0, N_PLANS)
 {
 	struct fates fates;
 
@@ -312,7 +312,7 @@ static void play_datagrams(const struct fates *fates)
 	world_close(world);
 }
 
-TEST(each_two_fates_of_datagrams)
+TEST(datagrams_share_the_fates_of_their_packets)
 {
 	struct fates fates;
 

@@ -71,7 +71,7 @@ static void send_one(void)
 	carrier_roce.flush(context);
 }
 
-TEST(packets_that_wait_leave_when_the_program_polls)
+TEST(queued_packets_are_sent_when_the_program_polls)
 {
 	is_full = true;
 	send_one();
@@ -87,7 +87,7 @@ TEST(packets_that_wait_leave_when_the_program_polls)
 }
 
 /* Waiting packets also leave before the packets of a later post. */
-TEST(packets_that_wait_leave_when_the_program_posts)
+TEST(queued_packets_are_sent_when_the_program_posts)
 {
 	is_full = true;
 	send_one();

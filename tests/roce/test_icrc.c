@@ -136,12 +136,12 @@ static void flip_each_bit(const union ibv_gid gid[2])
 	}
 }
 
-TEST(one_flipped_bit_over_ipv4_is_found_but_in_what_routers_change)
+TEST(one_flipped_bit_over_ipv4_is_detected_except_in_variant_fields)
 {
 	flip_each_bit(v4);
 }
 
-TEST(one_flipped_bit_over_ipv6_is_found_but_in_what_routers_change)
+TEST(one_flipped_bit_over_ipv6_is_detected_except_in_variant_fields)
 {
 	flip_each_bit(v6);
 }
@@ -163,7 +163,7 @@ TEST(addresses_and_source_port_are_covered)
 	ck_assert(!icrc_holds(&flow, packet, 64));
 }
 
-TEST(random_bytes_pass_over_ipv4_as_seldom_as_16_bits_say)
+TEST(random_bytes_pass_over_ipv4_once_in_65536)
 {
 	struct icrc_flow flow = flow_of(v4, 0);
 	unsigned int passed = 0;
@@ -214,7 +214,7 @@ TEST_LOOP(any_identification_of_a_flush_of_rxe_passes, 0, 16)
 	icrc_flush_as_rxe(false);
 }
 
-TEST(too_short_is_wrong)
+TEST(too_short_payload_is_refused)
 {
 	struct icrc_flow flow = flow_of(v4, 0);
 

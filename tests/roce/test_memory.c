@@ -67,7 +67,7 @@ static void flood(uint32_t psn)
 	}
 }
 
-TEST(queue_pair_takes_no_more_than_is_said)
+TEST(queue_pair_uses_no_more_memory_than_documented)
 {
 	const struct world_config config = { .type = IBV_QPT_RC, .max_rd_atomic = READS };
 	size_t before, bytes = 2 * (PAIR_BYTES + OVERHEAD_BYTES);

@@ -53,7 +53,7 @@ TEST(packets_are_left_to_a_program_that_polls)
 	close_world(world);
 }
 
-TEST(packets_are_not_left_to_a_program_that_polls_now_and_then)
+TEST(packets_are_not_left_to_a_program_that_polls_rarely)
 {
 	struct world *world = open_world();
 
@@ -74,7 +74,7 @@ TEST(the_thread_is_woken_when_a_program_that_polled_waits)
 	close_world(world);
 }
 
-TEST(the_thread_takes_over_when_the_program_polls_no_more)
+TEST(thread_takes_over_when_the_program_stops_polling)
 {
 	struct world *world = open_world();
 
@@ -126,7 +126,7 @@ static void find_one(struct world *world)
 	ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 1);
 }
 
-TEST(who_always_polls_keeps_the_packets_with_a_completion)
+TEST(completion_leaves_the_packets_to_a_program_that_always_polls)
 {
 	struct world *world = open_world();
 
@@ -137,7 +137,7 @@ TEST(who_always_polls_keeps_the_packets_with_a_completion)
 }
 
 /* As ib_write_lat: it polls until its write is complete, then reads its memory. */
-TEST(who_has_watched_its_memory_has_the_packets_only_while_it_polls)
+TEST(program_that_watched_its_memory_has_the_packets_only_while_polling)
 {
 	struct world *world = open_world();
 
@@ -168,7 +168,7 @@ static bool has_packets_after_many(struct world *world, bool thread_takes_some)
 	return poller_has_packets(&world->end[0].context);
 }
 
-TEST(who_only_seemed_to_watch_its_memory_has_the_packets_again)
+TEST(program_that_seemed_to_watch_its_memory_gets_the_packets_again)
 {
 	struct world *world = open_world();
 
@@ -176,7 +176,7 @@ TEST(who_only_seemed_to_watch_its_memory_has_the_packets_again)
 	close_world(world);
 }
 
-TEST(who_watches_its_memory_again_and_again_has_not)
+TEST(program_that_repeatedly_watches_its_memory_does_not_get_the_packets)
 {
 	struct world *world = open_world();
 
@@ -184,7 +184,7 @@ TEST(who_watches_its_memory_again_and_again_has_not)
 	close_world(world);
 }
 
-TEST(program_that_was_kept_from_polling_has_the_packets_again)
+TEST(program_without_a_cpu_gets_the_packets_again)
 {
 	struct world *world = open_world();
 	unsigned int i;

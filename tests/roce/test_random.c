@@ -222,14 +222,14 @@ static void play(unsigned int seed, uint8_t max_rd_atomic)
 
 TIME_LIMIT_S(300);
 
-TEST(reliable_programs_end_as_on_a_perfect_wire)
+TEST(reliable_operations_complete_on_any_wire)
 {
 	for (unsigned int seed = 0; seed < PROGRAMS; seed++)
 		play(seed, (uint8_t)(1 + seed % 4));
 }
 
 /* A message in the peer's memory is complete and correct, or absent. */
-TEST(unreliable_messages_arrive_whole_or_not_at_all)
+TEST(unreliable_messages_arrive_complete_or_not_at_all)
 {
 	unsigned int seed, i, n_received = 0;
 

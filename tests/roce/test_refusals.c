@@ -103,7 +103,7 @@ static void inject_write(struct world *world, uint32_t psn)
 						 .bytes = 4 });
 }
 
-TEST_LOOP(refused_at_once, 0, sizeof(refusals) / sizeof(refusals[0]))
+TEST_LOOP(bad_request_is_refused_at_once, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
 	const struct refusal *refusal = &refusals[_i];
 	struct fab_packet packet = refusal->packet;
@@ -123,7 +123,7 @@ TEST_LOOP(refused_at_once, 0, sizeof(refusals) / sizeof(refusals[0]))
 }
 
 /* The peer gets the NAK after the pending responses, while nothing else is accepted. */
-TEST_LOOP(refused_after_the_responses_before_it, 0, sizeof(refusals) / sizeof(refusals[0]))
+TEST_LOOP(nak_follows_earlier_responses, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
 	const struct refusal *refusal = &refusals[_i];
 	struct fab_packet packet = refusal->packet;
@@ -151,7 +151,7 @@ TEST_LOOP(refused_after_the_responses_before_it, 0, sizeof(refusals) / sizeof(re
 }
 
 /* 9.7.4.1.2: at most max_dest_rd_atomic; further requests are not executed. */
-TEST_LOOP(one_more_than_agreed, 0, 3)
+TEST_LOOP(excess_read_is_refused, 0, 3)
 {
 	static const uint8_t ops[] = { FAB_OP_ATOMIC_WRITE, FAB_OP_FETCH_ADD, FAB_OP_FLUSH };
 	struct fab_packet packet = { .op = ops[_i],
@@ -175,7 +175,7 @@ TEST_LOOP(one_more_than_agreed, 0, 3)
 }
 
 /* 9.7.5.2.6: a message that is too long is the requester's error, a bad receive is not. */
-TEST_LOOP(receive_that_does_not_fit, 0, 2)
+TEST_LOOP(too_short_receive_fails_both_ends, 0, 2)
 {
 	struct world *world = open_filled(0);
 	struct ibv_sge sge = { AT, _i ? 8 : 4, world->end[1].mr->lkey + (_i ? 1 : 0) };
@@ -191,7 +191,7 @@ TEST_LOOP(receive_that_does_not_fit, 0, 2)
 	world_close(world);
 }
 
-TEST(memory_of_a_response_goes)
+TEST(response_from_deregistered_memory_is_refused)
 {
 	struct world *world = open_filled(0);
 
@@ -206,7 +206,7 @@ TEST(memory_of_a_response_goes)
 }
 
 /* 9.7.5.1.2: all PSNs of a duplicate precede the expected one. */
-TEST(duplicate_that_reaches_beyond_is_none)
+TEST(duplicate_beyond_the_expected_psn_is_refused)
 {
 	struct fab_packet read = { .op = FAB_OP_READ, .dma_bytes = 300 };
 	struct world *world = open_filled(0);
@@ -326,7 +326,7 @@ TEST_LOOP(flush_needs_its_access, 0, sizeof(not_flushed) / sizeof(not_flushed[0]
 }
 
 /* 9.8.2.2: on unreliable queue pairs, a packet of another message ends the current one. */
-TEST(other_message_between_ends_an_unreliable_one)
+TEST(another_message_ends_an_unreliable_one)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_UC });
 	struct fab_packet packet = {

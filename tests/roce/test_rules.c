@@ -53,7 +53,7 @@ static void check_done(struct world *world, int n)
 		ck_assert_int_eq(wc[i].status, IBV_WC_SUCCESS);
 }
 
-TEST(packet_lost_of_a_message_is_sent_again_without_the_timer)
+TEST(lost_packet_is_retransmitted_without_the_timer)
 {
 	struct world *world = open_losing(1, UINT32_MAX, 0);
 
@@ -79,7 +79,7 @@ TEST(second_gap_draws_a_nak_as_well)
 	world_close(world);
 }
 
-TEST(response_lost_is_asked_for_again_without_the_timer)
+TEST(lost_response_is_requested_again_without_the_timer)
 {
 	struct world *world = open_losing(2, UINT32_MAX, 0);
 
@@ -107,7 +107,7 @@ static const unsigned int losses[][2] = {
 	{ 5, UINT32_MAX }, /* the ACK */
 };
 
-TEST_LOOP(what_no_nak_tells_of_is_sent_again_before_the_timeout, 0, 4)
+TEST_LOOP(loss_without_a_nak_is_retransmitted_before_the_timeout, 0, 4)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
@@ -126,7 +126,7 @@ static enum fate lose_all(unsigned int number, void *arg)
 }
 
 /* 9.7.6.1.3: seven retries, each after its timeout, however often packets were sent. */
-TEST(what_is_sent_again_early_is_no_retry)
+TEST(early_retransmission_is_no_retry)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 	uint64_t begin_ns;
@@ -182,7 +182,7 @@ TEST(fenced_send_waits_for_the_reads_before_it)
 }
 
 /* 9.4.4: a read of 1200 bytes needs two requests here. */
-TEST_LOOP(no_more_reads_are_under_way_than_the_peer_answers, 1, 5)
+TEST_LOOP(outstanding_reads_are_limited_by_the_peer, 1, 5)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, (uint8_t)_i);
 	unsigned int i;
@@ -214,7 +214,7 @@ static enum ibv_qp_state state_of(struct world *world, unsigned int end)
 	return attr.qp_state;
 }
 
-TEST(long_read_is_answered_a_part_a_turn)
+TEST(long_read_is_answered_in_one_part_per_turn)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 	unsigned int n_first;
@@ -227,7 +227,7 @@ TEST(long_read_is_answered_a_part_a_turn)
 	world_close(world);
 }
 
-TEST(atomic_write_that_comes_again_is_answered_and_not_stored)
+TEST(duplicate_atomic_write_is_answered_but_not_stored)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 	uint8_t *memory = world->end[1].memory;
@@ -251,7 +251,7 @@ TEST(atomic_write_that_comes_again_is_answered_and_not_stored)
 	world_close(world);
 }
 
-TEST(long_read_begins_again_where_it_is_asked_for_again)
+TEST(long_read_restarts_at_the_requested_psn)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 	unsigned int n_first;
@@ -280,7 +280,7 @@ TEST(more_reads_than_agreed_are_refused)
 	world_close(world);
 }
 
-TEST(read_of_memory_that_is_gone_meanwhile_is_refused)
+TEST(read_of_deregistered_memory_is_refused)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
@@ -310,7 +310,7 @@ TEST(ack_does_not_overtake_the_responses_before_it)
 }
 
 /* 9.7.4.1.6 */
-TEST_LOOP(write_of_another_length_than_it_says_is_refused, 0, 2)
+TEST_LOOP(write_with_another_length_than_announced_is_refused, 0, 2)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
@@ -349,7 +349,7 @@ TEST_LOOP(packet_of_another_length_than_the_path_mtu_is_refused, 0,
 }
 
 /* No window has this key. */
-TEST(send_that_invalidates_what_is_not_there_is_refused)
+TEST(send_that_invalidates_an_unknown_key_is_refused)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
@@ -362,7 +362,7 @@ TEST(send_that_invalidates_what_is_not_there_is_refused)
 	world_close(world);
 }
 
-TEST(nak_of_what_was_acknowledged_since_is_old)
+TEST(nak_of_acknowledged_packets_is_ignored)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 	unsigned int n_sent;
@@ -381,7 +381,7 @@ TEST(nak_of_what_was_acknowledged_since_is_old)
 }
 
 /* 9.7.7.1: the read is requested in two parts. */
-TEST(ack_says_how_many_messages_are_complete)
+TEST(ack_has_the_number_of_complete_messages)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						      IBV_WR_RDMA_WRITE };
@@ -399,7 +399,7 @@ TEST(ack_says_how_many_messages_are_complete)
 }
 
 /* 9.7.5.2.8: after the timer of the queue pair without a receive, 0.01 ms here. */
-TEST(not_ready_says_for_how_long)
+TEST(rnr_nak_has_the_timer)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 	uint64_t refused_ns;
@@ -433,7 +433,7 @@ static struct world *open_congested(void)
 }
 
 /* A17.9 */
-TEST(marked_requests_draw_a_cnp_now_and_then_which_halves_the_window)
+TEST(marked_requests_cause_cnps_that_halve_the_window)
 {
 	struct world *world = open_congested();
 	uint32_t before = window_of(world);
@@ -462,7 +462,7 @@ TEST(cnps_are_fifty_microseconds_apart)
 	world_close(world);
 }
 
-TEST(next_cnp_comes_after_an_interval)
+TEST(next_cnp_is_sent_after_an_interval)
 {
 	struct world *world = open_congested();
 	unsigned int i;
@@ -479,7 +479,7 @@ TEST(next_cnp_comes_after_an_interval)
 	world_close(world);
 }
 
-TEST(marked_responses_halve_the_window_of_who_asked)
+TEST(marked_responses_halve_the_requesters_window)
 {
 	struct world *world = open_congested();
 	uint32_t before = window_of(world);
@@ -492,7 +492,7 @@ TEST(marked_responses_halve_the_window_of_who_asked)
 	world_close(world);
 }
 
-TEST(cnp_of_somebody_else_is_ignored)
+TEST(cnp_of_another_host_is_ignored)
 {
 	struct world *world = world_open(&(struct world_config){ .type = IBV_QPT_RC });
 	uint32_t before = window_of(world);

@@ -46,7 +46,7 @@ static const uint32_t rnr_us[] = {
 	20480,	30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
 };
 
-TEST_LOOP(not_ready_is_waited_for_as_long_as_it_says, 0, 32)
+TEST_LOOP(requester_waits_as_long_as_the_rnr_timer, 0, 32)
 {
 	struct fab_packet nak = { .op = FAB_OP_NAK,
 				  .syndrome = FAB_NAK_RNR,
@@ -65,7 +65,7 @@ TEST_LOOP(not_ready_is_waited_for_as_long_as_it_says, 0, 32)
 }
 
 /* 9.7.5.2.8: 7 means for ever, 6 does not. */
-TEST_LOOP(not_ready_is_retried_so_often, 6, 8)
+TEST_LOOP(rnr_nak_is_retried_rnr_retry_times, 6, 8)
 {
 	struct fab_packet nak = { .op = FAB_OP_NAK, .syndrome = FAB_NAK_RNR, .rnr_timer = 1 };
 	unsigned int i;
@@ -87,7 +87,7 @@ TEST_LOOP(not_ready_is_retried_so_often, 6, 8)
 }
 
 /* Each message has all of its retries: 9.7.5.2.8. */
-TEST(retries_begin_anew_with_progress)
+TEST(progress_resets_the_retries)
 {
 	struct fab_packet nak = { .op = FAB_OP_NAK, .syndrome = FAB_NAK_RNR, .rnr_timer = 1 };
 
@@ -105,7 +105,7 @@ TEST(retries_begin_anew_with_progress)
 }
 
 /* A late packet is retransmitted after twice the time on each attempt, until the timeout. */
-TEST(patience_doubles_until_the_timeout)
+TEST(early_timeout_doubles_up_to_the_timeout)
 {
 	uint64_t first_ns;
 	unsigned int i;
@@ -131,7 +131,7 @@ TEST(patience_doubles_until_the_timeout)
  * A peer that is a process may wait longer for a CPU: late packets are retransmitted meanwhile, but
  * only this time counts as a retry.
  */
-TEST(retry_has_a_least)
+TEST(retry_has_a_minimum_time)
 {
 	const uint64_t retry_ns = 16 * TIMEOUT_NS;
 	struct ibv_wc wc;
@@ -151,7 +151,7 @@ TEST(retry_has_a_least)
 }
 
 /* 10.8.3.2: requests before a bad one are executed, later ones are flushed. */
-TEST(bad_key_ends_what_follows)
+TEST(bad_key_flushes_later_sends)
 {
 	struct ibv_sge sge = { 0, 300, 0x777 };
 	struct ibv_send_wr bad = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 }, *which;
@@ -175,7 +175,7 @@ static void drain(bool tell)
 }
 
 /* 10.3.1.5: once, when all started requests are acknowledged. */
-TEST_LOOP(drained_queue_pair_says_so_if_asked, 0, 2)
+TEST_LOOP(drained_queue_pair_reports_it_on_request, 0, 2)
 {
 	world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
 	post_write(0);

@@ -72,7 +72,7 @@ TEST(another_traffic_class_has_another_socket)
 	ck_assert_ptr_ne(udp_sockets_find(&sockets, &flow, &peer), first);
 }
 
-TEST(source_that_is_not_ours_has_no_socket_of_its_own)
+TEST(foreign_source_has_no_socket_of_its_own)
 {
 	flow.sgid = (union ibv_gid)V4(192, 0, 2, 1);
 	ck_assert_ptr_eq(udp_sockets_find(&sockets, &flow, &peer), &sockets.v4);

@@ -32,7 +32,7 @@ static struct world *open_after_turns(void)
 	return world;
 }
 
-TEST(acks_come_at_once_until_the_program_has_taken_turns)
+TEST(acks_are_immediate_until_the_program_has_taken_turns)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
 
@@ -136,7 +136,7 @@ TEST(an_ack_is_sent_at_the_second_tick)
 	world_close(world);
 }
 
-TEST(an_ack_is_sent_when_another_message_comes)
+TEST(an_ack_is_sent_when_another_message_arrives)
 {
 	struct world *world = open_after_turns();
 
@@ -264,7 +264,7 @@ TEST(a_turn_ends_with_the_answer_to_a_read)
 }
 
 /* Requests arrive faster than they can be answered, and most are duplicates. */
-TEST(a_turn_goes_on_after_a_duplicate)
+TEST(a_turn_continues_after_a_duplicate)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_RC });
 	const struct fab_packet read = { .op = FAB_OP_READ, .dma_bytes = 16 };

@@ -25,7 +25,7 @@ static void post(struct world *world, enum ibv_wr_opcode opcode, uint32_t bytes)
 /* --- messages ------------------------------------------------------------ */
 
 /* 9.7.5.1.5: PSN by PSN; table 38: first, middle, last. */
-TEST(write_of_five_packets)
+TEST(write_is_sent_in_five_packets)
 {
 	struct world *world = open_rc();
 
@@ -41,7 +41,7 @@ TEST(write_of_five_packets)
 	world_close(world);
 }
 
-TEST(send_of_five_packets)
+TEST(send_is_sent_in_five_packets)
 {
 	struct world *world = open_rc();
 
@@ -84,7 +84,7 @@ TEST(immediate_data_is_in_the_last_packet)
 }
 
 /* 9.7.2: one packet each, with a PSN of its own. */
-TEST(messages_of_nothing)
+TEST(empty_messages_are_one_packet)
 {
 	struct world *world = open_rc();
 
@@ -106,7 +106,7 @@ TEST(messages_of_nothing)
 }
 
 /* 9.7.3.2: a read uses as many PSNs as it has responses, numbered from its own. */
-TEST(read_of_five_packets)
+TEST(read_has_five_responses)
 {
 	struct world *world = open_rc();
 
@@ -124,7 +124,7 @@ TEST(read_of_five_packets)
 	world_close(world);
 }
 
-TEST(read_of_full_packets)
+TEST(read_of_full_packets_has_no_short_response)
 {
 	struct world *world = open_rc();
 
@@ -137,7 +137,7 @@ TEST(read_of_full_packets)
 }
 
 /* 9.4.5 */
-TEST(atomics)
+TEST(atomics_have_one_response)
 {
 	struct world *world = open_rc();
 	struct ibv_send_wr swap = { .opcode = IBV_WR_ATOMIC_CMP_AND_SWP },
@@ -165,7 +165,7 @@ TEST(atomics)
 }
 
 /* 9.7.1: PSNs have 24 bits. */
-TEST(numbers_begin_again_after_the_last)
+TEST(psns_wrap_after_24_bits)
 {
 	struct world *world =
 		transcript_open(&(struct world_config){ .type = IBV_QPT_RC, .psn = WRAPS });
@@ -188,7 +188,7 @@ TEST(numbers_begin_again_after_the_last)
 }
 
 /* Of 16 packets, and of 1024 bytes. */
-TEST(ack_is_asked_for_within_a_window)
+TEST(ack_is_requested_within_a_window)
 {
 	struct world *world = open_rc();
 
@@ -221,7 +221,7 @@ TEST(ack_is_asked_for_within_a_window)
 }
 
 /* 9.8: there are no acknowledgements, and a message with a missing packet is dropped. */
-TEST(unreliable_messages)
+TEST(unreliable_messages_are_not_acknowledged)
 {
 	struct world *world = transcript_open(&(struct world_config){ .type = IBV_QPT_UC });
 	unsigned int i;
@@ -255,7 +255,7 @@ TEST(unreliable_messages)
 /* --- losses --------------------------------------------------------------- */
 
 /* 9.7.5.1.1: one NAK per gap; 9.7.5.2.4: the requester retransmits from there. */
-TEST(packet_is_lost)
+TEST(lost_packet_is_retransmitted)
 {
 	struct world *world = open_rc();
 
@@ -278,7 +278,7 @@ TEST(packet_is_lost)
 }
 
 /* 9.7.5.1.3: a duplicate is acknowledged, with the PSN of the last accepted packet. */
-TEST(ack_is_lost)
+TEST(lost_ack_is_repeated)
 {
 	struct world *world = open_rc();
 
@@ -296,7 +296,7 @@ TEST(ack_is_lost)
 }
 
 /* 9.7.3.2: it requests the rest, by the PSN of the first missing response. */
-TEST(response_is_lost)
+TEST(lost_response_is_requested_again)
 {
 	struct world *world = open_rc();
 
@@ -316,7 +316,7 @@ TEST(response_is_lost)
 	world_close(world);
 }
 
-TEST(last_response_is_lost)
+TEST(lost_last_response_is_requested_again)
 {
 	struct world *world = open_rc();
 
@@ -332,7 +332,7 @@ TEST(last_response_is_lost)
 }
 
 /* 9.7.5.1.2: from the stored result. */
-TEST(answer_to_an_atomic_is_lost)
+TEST(lost_answer_to_an_atomic_is_repeated)
 {
 	struct world *world = open_rc();
 	struct ibv_send_wr add = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD };
@@ -350,7 +350,7 @@ TEST(answer_to_an_atomic_is_lost)
 }
 
 /* 9.7.5.2.8: later packets are dropped until the request is retransmitted. */
-TEST(receiver_is_not_ready)
+TEST(requester_retries_after_an_rnr_nak)
 {
 	struct world *world = open_rc();
 
@@ -368,7 +368,7 @@ TEST(receiver_is_not_ready)
 	world_close(world);
 }
 
-TEST(receiver_is_never_ready)
+TEST(requester_gives_up_after_rnr_retries)
 {
 	struct world *world =
 		transcript_open(&(struct world_config){ .type = IBV_QPT_RC, .rnr_retry = 2 });

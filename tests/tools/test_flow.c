@@ -63,7 +63,7 @@ static void connect(uint32_t local, uint32_t remote)
 	speak(&a, CM_ATTR_RTU, local, remote);
 }
 
-START_TEST(what_a_host_says_to_itself_counts_once)
+START_TEST(message_of_a_host_to_itself_counts_once)
 {
 	way = WAY_OUT;
 	speak(&a, CM_ATTR_REQ, 7, 0);
@@ -74,7 +74,7 @@ START_TEST(what_a_host_says_to_itself_counts_once)
 }
 END_TEST
 
-START_TEST(what_a_traced_host_says_twice_counts_twice)
+START_TEST(message_that_a_traced_host_sends_twice_counts_twice)
 {
 	way = WAY_OUT;
 	speak(&a, CM_ATTR_REQ, 7, 0);
@@ -105,7 +105,7 @@ START_TEST(connections_in_both_directions_with_the_same_ids_are_two)
 }
 END_TEST
 
-START_TEST(a_comm_id_that_comes_back_begins_a_new_flow)
+START_TEST(reused_comm_id_starts_a_new_flow)
 {
 	struct cm_msg again;
 
@@ -119,7 +119,7 @@ START_TEST(a_comm_id_that_comes_back_begins_a_new_flow)
 }
 END_TEST
 
-START_TEST(crossing_disconnects_are_no_repetitions)
+START_TEST(crossing_disconnects_are_no_retransmissions)
 {
 	connect(7, 8);
 	speak(&a, CM_ATTR_DREQ, 7, 8);
@@ -131,7 +131,7 @@ START_TEST(crossing_disconnects_are_no_repetitions)
 END_TEST
 
 /* A retransmitted REP without a comm id looks like a first one, illegal in this state. */
-START_TEST(a_repetition_that_the_receiver_cannot_tell_from_a_first_is_a_stray)
+START_TEST(retransmission_that_looks_like_a_first_message_is_a_stray)
 {
 	way = WAY_OUT;
 	speak(&a, CM_ATTR_REQ, 7, 0);
@@ -154,7 +154,7 @@ START_TEST(a_lost_rtu_does_not_hide_the_disconnect)
 }
 END_TEST
 
-START_TEST(a_flow_that_begins_in_the_middle_is_followed_to_its_end)
+START_TEST(flow_captured_from_its_middle_is_followed_to_its_end)
 {
 	speak(&b, CM_ATTR_DREQ, 8, 7);
 	ck_assert(!step.is_stray);
@@ -165,7 +165,7 @@ START_TEST(a_flow_that_begins_in_the_middle_is_followed_to_its_end)
 }
 END_TEST
 
-START_TEST(who_has_spoken_is_known)
+START_TEST(flow_knows_the_senders_of_its_messages)
 {
 	struct flows *all = flows_new(N_KEPT, false);
 	struct observation observation = { .src = a, .dst = b };
@@ -180,14 +180,14 @@ START_TEST(who_has_spoken_is_known)
 END_TEST
 
 /* A host that forges addresses would fill the memory of a tracer that never ends. */
-START_TEST(where_the_oldest_are_forgotten_no_senders_are_kept)
+START_TEST(limited_store_keeps_no_senders)
 {
 	speak(&a, CM_ATTR_REQ, 7, 0);
 	ck_assert(!flows_has_spoken(flows, &a));
 }
 END_TEST
 
-START_TEST(the_oldest_is_forgotten)
+START_TEST(limited_store_drops_the_oldest_flow)
 {
 	uint32_t i;
 
@@ -202,7 +202,7 @@ START_TEST(the_oldest_is_forgotten)
 }
 END_TEST
 
-START_TEST(one_too_many_is_an_error_where_all_are_kept)
+START_TEST(excess_flow_is_an_error_without_a_limit)
 {
 	struct flows *all = flows_new(1, false);
 	struct observation observation = { .src = a, .dst = b };
@@ -218,7 +218,7 @@ START_TEST(one_too_many_is_an_error_where_all_are_kept)
 }
 END_TEST
 
-START_TEST(every_text_names_facts_that_there_are)
+START_TEST(every_text_names_known_facts)
 {
 	const struct advice *advice = advice_get((size_t)_i);
 	const char *texts[] = { advice->what, advice->cause, advice->remedy };
@@ -237,7 +237,7 @@ START_TEST(every_text_names_facts_that_there_are)
 }
 END_TEST
 
-START_TEST(what_was_wrapped_is_found_again)
+START_TEST(wrapped_packets_are_found)
 {
 	struct observation made = { .src = a, .dst = b, .src_qpn = 0x77, .pkey = 0x8001 },
 			   got = { 0 };
@@ -277,7 +277,7 @@ static int keep_some(void *arg, const struct observation *observation)
 	return observation->number > N_KEPT ? -ENOBUFS : 0;
 }
 
-START_TEST(what_is_too_much_to_keep_is_left_out_and_the_rest_read)
+START_TEST(excess_packets_are_skipped)
 {
 	struct source source = { .name = "huge", .next = say_again };
 	unsigned int n_taken = 0;
@@ -303,21 +303,21 @@ static Suite *flow_suite(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, both_ends_may_have_the_same_comm_id);
-	tcase_add_test(tcase, what_a_host_says_to_itself_counts_once);
-	tcase_add_test(tcase, what_a_traced_host_says_twice_counts_twice);
+	tcase_add_test(tcase, message_of_a_host_to_itself_counts_once);
+	tcase_add_test(tcase, message_that_a_traced_host_sends_twice_counts_twice);
 	tcase_add_test(tcase, connections_in_both_directions_with_the_same_ids_are_two);
-	tcase_add_test(tcase, a_comm_id_that_comes_back_begins_a_new_flow);
-	tcase_add_test(tcase, crossing_disconnects_are_no_repetitions);
-	tcase_add_test(tcase, a_repetition_that_the_receiver_cannot_tell_from_a_first_is_a_stray);
+	tcase_add_test(tcase, reused_comm_id_starts_a_new_flow);
+	tcase_add_test(tcase, crossing_disconnects_are_no_retransmissions);
+	tcase_add_test(tcase, retransmission_that_looks_like_a_first_message_is_a_stray);
 	tcase_add_test(tcase, a_lost_rtu_does_not_hide_the_disconnect);
-	tcase_add_test(tcase, a_flow_that_begins_in_the_middle_is_followed_to_its_end);
-	tcase_add_test(tcase, who_has_spoken_is_known);
-	tcase_add_test(tcase, where_the_oldest_are_forgotten_no_senders_are_kept);
-	tcase_add_test(tcase, the_oldest_is_forgotten);
-	tcase_add_test(tcase, one_too_many_is_an_error_where_all_are_kept);
-	tcase_add_test(tcase, what_is_too_much_to_keep_is_left_out_and_the_rest_read);
-	tcase_add_loop_test(tcase, every_text_names_facts_that_there_are, 0, count_advice());
-	tcase_add_loop_test(tcase, what_was_wrapped_is_found_again, 0, 3);
+	tcase_add_test(tcase, flow_captured_from_its_middle_is_followed_to_its_end);
+	tcase_add_test(tcase, flow_knows_the_senders_of_its_messages);
+	tcase_add_test(tcase, limited_store_keeps_no_senders);
+	tcase_add_test(tcase, limited_store_drops_the_oldest_flow);
+	tcase_add_test(tcase, excess_flow_is_an_error_without_a_limit);
+	tcase_add_test(tcase, excess_packets_are_skipped);
+	tcase_add_loop_test(tcase, every_text_names_known_facts, 0, count_advice());
+	tcase_add_loop_test(tcase, wrapped_packets_are_found, 0, 3);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -87,7 +87,7 @@ static char *masked(struct mask *mask, const char *text)
 }
 
 /* In an IPv6 address a digit may follow what was one; so no separator is a letter of them. */
-START_TEST(no_address_is_left)
+START_TEST(masked_text_has_no_address)
 {
 	char address[N_PARTS][ADDR_MAX], text[TEXT_MAX];
 	struct mask *mask = mask_new();
@@ -139,7 +139,7 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tcase, 120);
-	tcase_add_test(tcase, no_address_is_left);
+	tcase_add_test(tcase, masked_text_has_no_address);
 	tcase_add_test(tcase, other_text_is_kept);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

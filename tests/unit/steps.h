@@ -8,8 +8,8 @@
 /**
  * steps_begin() - start a child that runs a function under PTRACE_SINGLESTEP
  *
- * It is stopped before the function. Where processes cannot be traced it exits with 77 instead, in a build with a
- * sanitizer after it has run the function.
+ * It is stopped before the function. Where processes cannot be traced it exits with 77 instead, in
+ * a build with a sanitizer after it has run the function.
  */
 pid_t steps_begin(void (*run)(void));
 

@@ -7,7 +7,7 @@
 
 #include "tests/unit/test.h"
 
-TEST(command_waits_for_the_last_of_the_locks)
+TEST(command_is_permitted_after_the_last_lock)
 {
 	command_check();
 	command_forbid();

@@ -29,7 +29,7 @@ TEST(variable_that_is_set_has_its_new_value)
 	ck_assert_str_eq(env_get("PURECM_TEST"), "now");
 }
 
-TEST(variable_of_somebody_else_is_not_kept)
+TEST(unrelated_variable_is_not_kept)
 {
 	unsetenv("OTHER_TEST");
 	ck_assert_ptr_null(env_get("OTHER_TEST"));

@@ -51,7 +51,7 @@ TEST(empty_table_finds_nothing)
 	ck_assert_ptr_null(hash_after(&table, NULL));
 }
 
-TEST(table_that_was_never_made_can_be_given_back)
+TEST(zeroed_table_can_be_freed)
 {
 	struct hash none = { 0 };
 
@@ -59,7 +59,7 @@ TEST(table_that_was_never_made_can_be_given_back)
 	ck_assert_uint_eq(none.n_buckets, 0);
 }
 
-TEST(nothing_is_left_of_a_table)
+TEST(freed_table_is_zeroed)
 {
 	struct hash other;
 
@@ -84,7 +84,7 @@ TEST(table_never_shrinks)
 	ck_assert_uint_eq(table.n_buckets, N_BUCKETS);
 }
 
-TEST(table_that_cannot_grow_stays_as_it_is)
+TEST(failed_growth_leaves_the_table_unchanged)
 {
 	hash_insert(&table, &node[1], 1);
 	ck_assert_int_eq(hash_reserve(&table, SIZE_MAX / 4), -ENOMEM);
@@ -119,7 +119,7 @@ TEST(removed_nodes_are_gone_and_the_others_stay)
 	ck_assert_uint_eq(table.n_nodes, N_NODES / 2);
 }
 
-TEST(node_knows_whether_it_is_in_a_table)
+TEST(node_records_whether_it_is_in_a_table)
 {
 	ck_assert(!hash_is_in(&node[0]));
 	hash_insert(&table, &node[0], 0);
@@ -177,7 +177,7 @@ TEST_LOOP(walk_sees_the_first_and_the_last_bucket, 0, 2)
 	ck_assert_uint_eq(count_all(), 1);
 }
 
-TEST(walk_survives_the_removal_of_what_it_sees)
+TEST(walk_survives_removal_of_the_current_node)
 {
 	struct hash_node *each, *after;
 
@@ -188,7 +188,7 @@ TEST(walk_survives_the_removal_of_what_it_sees)
 	ck_assert_uint_eq(count_all(), 0);
 }
 
-TEST(every_byte_counts_and_so_does_their_number)
+TEST(hash_depends_on_every_byte_and_the_length)
 {
 	uint8_t key[21] = { 0 };
 	uint64_t zeros = hash_bytes(key, sizeof(key));
@@ -228,7 +228,7 @@ static void choose(uint64_t keys[N_CHOSEN])
 			keys[n++] = key;
 }
 
-TEST(keys_that_were_chosen_to_collide_do_not_with_a_secret)
+TEST(colliding_keys_differ_with_a_secret)
 {
 	uint64_t keys[N_CHOSEN];
 	unsigned int i, n = 0;

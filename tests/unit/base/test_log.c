@@ -61,14 +61,14 @@ static void assert_like(const char *text, const char *pattern)
 	ck_assert_msg(fnmatch(pattern, text, 0) == 0, "%s is not like %s", text, pattern);
 }
 
-TEST(program_is_silent_unless_somebody_asks)
+TEST(program_logs_nothing_by_default)
 {
 	ck_assert_str_eq(printed_by(write_both, NULL), "");
 	ck_assert_str_eq(printed_by(write_both, ""), "");
 	ck_assert_str_eq(printed_by(write_both, "off"), "");
 }
 
-TEST(program_prints_warnings_for_any_other_word)
+TEST(program_logs_warnings_for_any_other_value)
 {
 	assert_like(printed_by(write_both, "warn"),
 		    "purecm\\[[1-9]*] [0-9]*.[0-9][0-9][0-9][0-9][0-9][0-9] warn: warning 1\n");
@@ -102,7 +102,7 @@ static void be_verbose(void)
 		log_warn("verbose");
 }
 
-TEST(verbose_is_debug_whatever_is_set)
+TEST(verbose_logs_debug_whatever_the_variable)
 {
 	ck_assert_str_eq(printed_by(be_verbose, "off"), "cmportd: verbose\n");
 }
@@ -175,7 +175,7 @@ TEST(lines_go_to_the_file)
 	ck_assert_str_eq(printed_by(write_to_file, NULL), "read: cmportd: in the file\n");
 }
 
-TEST(link_is_no_log_file)
+TEST(symbolic_link_is_no_log_file)
 {
 	char path[TEMPORARY_BYTES], link[sizeof(path) + 8];
 	int fd = mkstemp(name_temporary(path));

@@ -47,14 +47,14 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
-TEST(a_ready_descriptor_is_told_to_its_watch)
+TEST(watch_of_a_ready_descriptor_is_called)
 {
 	ck_assert_int_eq(loop_turn(&loop, 0), 1);
 	ck_assert_uint_eq(one.n_calls, 1);
 	ck_assert_uint_eq(one.events, EPOLLIN);
 }
 
-TEST(a_quiet_descriptor_ends_the_turn_at_its_timeout)
+TEST(turn_without_events_ends_at_its_timeout)
 {
 	eventfd_t value;
 
@@ -72,7 +72,7 @@ TEST(a_paused_watch_is_not_called_until_it_is_resumed)
 	ck_assert_uint_eq(one.n_calls, 1);
 }
 
-TEST(a_paused_watch_is_not_told_of_a_hang_up)
+TEST(a_paused_watch_is_not_called_for_a_hang_up)
 {
 	int pipe_fd[2];
 
@@ -85,14 +85,14 @@ TEST(a_paused_watch_is_not_told_of_a_hang_up)
 	close(pipe_fd[0]);
 }
 
-TEST(other_events_can_be_waited_for)
+TEST(events_of_a_watch_can_be_changed)
 {
 	ck_assert_int_eq(loop_change(&loop, &one.watch, EPOLLIN | EPOLLOUT), 0);
 	ck_assert_int_eq(loop_turn(&loop, 0), 1);
 	ck_assert_uint_eq(one.events, EPOLLIN | EPOLLOUT);
 }
 
-TEST(a_watch_that_another_takes_out_in_the_same_turn_is_not_called)
+TEST(a_watch_removed_in_the_same_turn_is_not_called)
 {
 	ck_assert_int_eq(loop_watch(&loop, &other.watch, other_fd, EPOLLIN, count), 0);
 	one.victim = &other.watch;
@@ -101,7 +101,7 @@ TEST(a_watch_that_another_takes_out_in_the_same_turn_is_not_called)
 	ck_assert_uint_eq(one.n_calls + other.n_calls, 1);
 }
 
-TEST(a_watch_may_take_itself_out)
+TEST(a_watch_may_remove_itself)
 {
 	one.victim = &one.watch;
 	ck_assert_int_eq(loop_turn(&loop, 0), 1);
@@ -109,14 +109,14 @@ TEST(a_watch_may_take_itself_out)
 	ck_assert_int_eq(one.watch.fd, -1);
 }
 
-TEST(taking_out_twice_is_harmless)
+TEST(removing_a_watch_twice_is_harmless)
 {
 	loop_unwatch(&loop, &one.watch);
 	loop_unwatch(&loop, &one.watch);
 	ck_assert_int_eq(loop_turn(&loop, 0), 0);
 }
 
-TEST(a_descriptor_that_is_none_is_refused)
+TEST(a_negative_descriptor_is_refused)
 {
 	ck_assert_int_eq(loop_watch(&loop, &other.watch, -1, EPOLLIN, count), -EBADF);
 	ck_assert_int_eq(loop_watch(&loop, &other.watch, 1 << 20, EPOLLIN, count), -EBADF);

@@ -20,7 +20,7 @@ static void set_up(void)
 
 FIXTURE(set_up, NULL);
 
-TEST(an_object_is_of_all_zeros_also_the_second_time)
+TEST(reused_object_is_zeroed)
 {
 	static const struct object zeros;
 	struct object *object = pool_take(&pool);
@@ -32,13 +32,13 @@ TEST(an_object_is_of_all_zeros_also_the_second_time)
 	pool_give(&pool, object);
 }
 
-TEST(giving_nothing_back_is_allowed)
+TEST(freeing_null_is_allowed)
 {
 	pool_give(&pool, NULL);
 }
 
 /* Another thread of the parent may hold the lock when it forks. */
-TEST(a_child_takes_from_a_pool_that_was_locked_when_it_was_forked)
+TEST(child_can_use_a_pool_that_was_locked_during_fork)
 {
 	int status;
 	pid_t child;

@@ -43,7 +43,7 @@ static void tear_down(void)
 
 FIXTURE(set_up, tear_down);
 
-TEST(slab_that_was_never_made_can_be_given_back)
+TEST(zeroed_slab_can_be_freed)
 {
 	struct slab none = { 0 };
 
@@ -80,14 +80,14 @@ TEST(first_objects_of_slabs_are_close_together)
 	slab_fini(&other);
 }
 
-TEST(object_given_back_is_the_next_one_taken)
+TEST(freed_object_is_the_next_one_taken)
 {
 	take_all();
 	slab_give(&slab, object[7]);
 	ck_assert_ptr_eq(slab_take(&slab), object[7]);
 }
 
-TEST(objects_that_were_given_back_come_before_fresh_ones)
+TEST(freed_objects_are_reused_before_new_ones)
 {
 	void *fresh;
 
@@ -112,7 +112,7 @@ TEST(memory_of_a_burst_goes_back_to_the_heap)
 	ck_assert_uint_le(n_chunks(), 1);
 }
 
-TEST(giving_nothing_back_is_allowed)
+TEST(freeing_null_is_allowed)
 {
 	slab_give(&slab, NULL);
 	ck_assert_uint_eq(slab.n_free, 0);

@@ -61,7 +61,7 @@ static cpu_set_t be_pinned(void)
 	return all;
 }
 
-TEST(a_thread_may_run_where_its_maker_may_not)
+TEST(thread_may_use_cpus_that_its_creator_may_not)
 {
 	cpu_set_t all = be_pinned();
 
@@ -69,7 +69,7 @@ TEST(a_thread_may_run_where_its_maker_may_not)
 	ck_assert(CPU_EQUAL(&seen.cpus, &all));
 }
 
-TEST(a_thread_of_one_that_is_scheduled_otherwise_is_not)
+TEST(thread_does_not_inherit_a_scheduling_policy)
 {
 	struct sched_param param = { .sched_priority = 5 };
 
@@ -81,7 +81,7 @@ TEST(a_thread_of_one_that_is_scheduled_otherwise_is_not)
 	ck_assert_int_eq(seen.policy, SCHED_OTHER);
 }
 
-TEST(signals_are_for_other_threads)
+TEST(thread_of_the_library_blocks_signals)
 {
 	run_and_look();
 	ck_assert_int_eq(sigismember(&seen.blocked, SIGTERM), 1);

@@ -31,7 +31,7 @@ static uint64_t ms_to_deadline(void)
 FIXTURE(set_up, tear_down);
 
 /* Depths are swapped: requests that the peer initiates are served here. */
-TEST(passive_side_remembers_the_req)
+TEST(passive_side_stores_values_of_the_req)
 {
 	struct cm_conn *conn;
 
@@ -51,7 +51,7 @@ TEST(passive_side_remembers_the_req)
 	ck_assert_uint_eq(conn->packet_life_time, 18);
 }
 
-TEST(passive_side_remembers_its_rep)
+TEST(passive_side_stores_values_of_its_rep)
 {
 	rig_reach(&rig, CM_REP_SENT, true);
 	ck_assert_uint_eq(rig.conn->local_qpn, RIG_OUR_QPN);
@@ -62,7 +62,7 @@ TEST(passive_side_remembers_its_rep)
 	ck_assert_uint_eq(rig.conn->remote_starting_psn, RIG_PEER_PSN);
 }
 
-TEST(active_side_remembers_its_req)
+TEST(active_side_stores_values_of_its_req)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert(rig.conn->active);
@@ -78,7 +78,7 @@ TEST(active_side_remembers_its_req)
 }
 
 /* Retries are its own, RNR retries the REP's; the peer's ACK delay is included from now on. */
-TEST(active_side_remembers_the_rep)
+TEST(active_side_stores_values_of_the_rep)
 {
 	rig_reach(&rig, CM_REP_RCVD, false);
 	ck_assert_uint_eq(rig.conn->remote_comm_id, rig.peer_comm_id);
@@ -131,7 +131,7 @@ TEST_LOOP(queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time, 
 
 /* --- sent values --------------------------------------------------------- */
 
-TEST(req_bears_our_comm_id_and_guid)
+TEST(req_has_our_comm_id_and_guid)
 {
 	struct cm_msg req;
 
@@ -144,7 +144,7 @@ TEST(req_bears_our_comm_id_and_guid)
 	ck_assert_uint_eq(req.hdr.tid, rig.comm_id);
 }
 
-TEST_LOOP(message_goes_where_its_connection_goes, 0, 4)
+TEST_LOOP(message_takes_the_path_of_its_connection, 0, 4)
 {
 	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_ESTABLISHED,
 						CM_DREQ_SENT };
@@ -155,7 +155,7 @@ TEST_LOOP(message_goes_where_its_connection_goes, 0, 4)
 	ck_assert_mem_eq(&rig.out.send[0].path, &rig.path, sizeof(rig.path));
 }
 
-TEST(rep_bears_both_comm_ids_and_our_guid)
+TEST(rep_has_both_comm_ids_and_our_guid)
 {
 	struct cm_msg rep;
 
@@ -179,7 +179,7 @@ static const struct {
 	{ CM_DREQ_RCVD, false, "local DREP" },	 { CM_TIMEWAIT, true, "DREQ" },
 };
 
-TEST_LOOP(message_bears_both_comm_ids, 0, sizeof(paired) / sizeof(paired[0]))
+TEST_LOOP(message_has_both_comm_ids, 0, sizeof(paired) / sizeof(paired[0]))
 {
 	struct cm_msg msg;
 
@@ -191,7 +191,7 @@ TEST_LOOP(message_bears_both_comm_ids, 0, sizeof(paired) / sizeof(paired[0]))
 	ck_assert_uint_eq(msg.rtu.remote_comm_id, rig.peer_comm_id);
 }
 
-TEST(dreq_bears_the_queue_pair_of_its_receiver)
+TEST(dreq_has_the_queue_pair_of_its_receiver)
 {
 	rig_reach(&rig, CM_DREQ_SENT, true);
 	ck_assert_uint_eq(rig_said(&rig, 0).dreq.remote_qpn, rig.peer_qpn);
@@ -215,7 +215,7 @@ TEST(xrc_target_is_known_by_its_own_queue_pair)
 	}
 }
 
-TEST(xrc_target_hears_the_dreq_for_its_own_queue_pair)
+TEST(xrc_target_accepts_the_dreq_for_its_own_queue_pair)
 {
 	struct cm_msg msg;
 	struct cm_args args = { .msg = &msg };
@@ -229,7 +229,7 @@ TEST(xrc_target_hears_the_dreq_for_its_own_queue_pair)
 	ck_assert_str_eq(rig_reported(&rig), "DISCONNECTED");
 }
 
-TEST(drep_bears_the_transaction_of_the_dreq)
+TEST(drep_has_the_transaction_id_of_the_dreq)
 {
 	struct cm_msg dreq;
 
@@ -241,7 +241,7 @@ TEST(drep_bears_the_transaction_of_the_dreq)
 	ck_assert_uint_eq(rig_said(&rig, 0).hdr.tid, 0x1122334455667788);
 }
 
-TEST_LOOP(repetition_is_the_same_to_the_last_bit, 0, 3)
+TEST_LOOP(retransmission_is_identical, 0, 3)
 {
 	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_DREQ_SENT };
 	uint8_t mad[MAD_BYTES];
@@ -253,7 +253,7 @@ TEST_LOOP(repetition_is_the_same_to_the_last_bit, 0, 3)
 	ck_assert_mem_eq(rig.out.send[0].mad, mad, sizeof(mad));
 }
 
-TEST(message_that_came_in_is_handed_on)
+TEST(received_message_is_in_the_effects)
 {
 	struct cm_msg rep;
 
@@ -270,7 +270,7 @@ TEST(message_that_came_in_is_handed_on)
  * peer answered it as the first. Both were ESTABLISHED with queue pairs of different connections,
  * and no DREQ matched.
  */
-TEST(connection_that_is_done_cannot_ask_again)
+TEST(ended_connection_cannot_connect_again)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "REJ");
@@ -306,7 +306,7 @@ TEST_LOOP(rep_is_given_up_when_the_peer_no_longer_waits, 0, sizeof(waits) / size
 	ck_assert_uint_eq((rig.now.ns - start.ns) / CM_NS_PER_MS, waits[_i].give_up_ms);
 }
 
-TEST(caller_says_when_to_give_up_its_rep)
+TEST(caller_sets_the_timeout_of_its_rep)
 {
 	struct cm_msg rep;
 	struct cm_args args = { .give_up_ns = 2500 * CM_NS_PER_MS, .msg = &rep };
@@ -319,7 +319,7 @@ TEST(caller_says_when_to_give_up_its_rep)
 	ck_assert_uint_eq(rig.now.ns - start.ns, args.give_up_ns);
 }
 
-TEST(caller_says_when_to_give_up)
+TEST(caller_sets_the_timeout_of_a_request)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_args args = {
@@ -334,7 +334,7 @@ TEST(caller_says_when_to_give_up)
 	ck_assert_uint_eq(rig.now.ns - start.ns, args.give_up_ns);
 }
 
-TEST(caller_says_when_to_repeat_a_request)
+TEST(caller_sets_the_intervals_of_a_request)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_args args = {
@@ -349,7 +349,7 @@ TEST(caller_says_when_to_repeat_a_request)
 	ck_assert_uint_eq(ms_to_deadline(), 100);
 }
 
-TEST(caller_says_when_to_repeat_a_disconnect_request)
+TEST(caller_sets_the_intervals_of_a_disconnect_request)
 {
 	struct cm_args args = { .waits = { 50, 100, 0 } };
 
@@ -358,7 +358,7 @@ TEST(caller_says_when_to_repeat_a_disconnect_request)
 	ck_assert_uint_eq(ms_to_deadline(), 50);
 }
 
-TEST(caller_says_when_to_repeat_a_reply)
+TEST(caller_sets_the_intervals_of_a_reply)
 {
 	struct cm_msg rep;
 	struct cm_args args = { .waits = { 50, 100, 0 }, .msg = &rep };
@@ -385,7 +385,7 @@ TEST(second_mra_does_not_move_the_deadline)
 	ck_assert_uint_eq(ms_to_deadline(), 4096 + 2048 - 1000);
 }
 
-TEST(our_mra_asks_for_the_patience_that_the_kernel_asks_for)
+TEST(our_mra_has_the_service_timeout_of_the_kernel)
 {
 	rig_reach(&rig, CM_MRA_REQ_SENT, true);
 	rig_input(&rig, "REQ");

@@ -75,13 +75,13 @@ static void reach(int i)
 
 FIXTURE(set_up, tear_down);
 
-TEST_LOOP(adopted_connection_is_in_the_state_it_was_in, 0, N_ALIVE)
+TEST_LOOP(adopted_connection_keeps_its_state, 0, N_ALIVE)
 {
 	reach(_i);
 	ck_assert_str_eq(cm_state_str(adopt()->state), cm_state_str(alive[_i].state));
 }
 
-TEST_LOOP(adopted_connection_ends_in_the_words_of_its_own_core, 0, N_ALIVE)
+TEST_LOOP(adopted_connection_sends_the_messages_of_its_own_core, 0, N_ALIVE)
 {
 	struct cm_conn *conn;
 
@@ -94,7 +94,7 @@ TEST_LOOP(adopted_connection_ends_in_the_words_of_its_own_core, 0, N_ALIVE)
 	ck_assert_mem_eq(heard.send[0].mad, rig.out.send[0].mad, MAD_BYTES);
 }
 
-TEST_LOOP(adopted_connection_speaks_to_its_peer, 0, N_ALIVE)
+TEST_LOOP(adopted_connection_sends_to_its_peer, 0, N_ALIVE)
 {
 	reach(_i);
 	end(adopt());
@@ -126,7 +126,7 @@ static const struct {
 	{ CM_TIMEWAIT, true },
 };
 
-TEST_LOOP(connection_that_is_over_is_not_adopted, 0, sizeof(over) / sizeof(over[0]))
+TEST_LOOP(ended_connection_is_not_adopted, 0, sizeof(over) / sizeof(over[0]))
 {
 	rig_reach(&rig, over[_i].state, over[_i].passive);
 	ck_assert_int_eq(cm_core_reserve(&heir), 0);
@@ -134,14 +134,14 @@ TEST_LOOP(connection_that_is_over_is_not_adopted, 0, sizeof(over) / sizeof(over[
 	ck_assert_uint_eq(heir.n_conns, 0);
 }
 
-TEST(request_that_was_never_sent_is_not_adopted)
+TEST(unsent_request_is_not_adopted)
 {
 	rig.core.out_max = 0;
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert_ptr_null(adopt());
 }
 
-TEST(disconnect_on_its_way_is_sent_again)
+TEST(outstanding_dreq_is_sent_again)
 {
 	rig_reach(&rig, CM_DREQ_SENT, false);
 	ck_assert_str_eq(end(adopt()), "DREQ");
@@ -149,7 +149,7 @@ TEST(disconnect_on_its_way_is_sent_again)
 
 /* --- until the end ------------------------------------------------------- */
 
-TEST(dreq_is_repeated_until_it_is_answered)
+TEST(adopted_dreq_is_retransmitted_until_answered)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	end(adopt());
@@ -169,7 +169,7 @@ TEST(dreq_of_the_peer_is_answered_after_adoption)
 	ck_assert_uint_eq(heir.n_conns, 0);
 }
 
-TEST(nothing_is_left_of_a_rejected_request)
+TEST(rejected_request_is_freed)
 {
 	rig_reach(&rig, CM_REQ_RCVD, true);
 	end(adopt());
@@ -211,7 +211,7 @@ TEST(adopted_connection_is_known_by_its_peer)
 	ck_assert_uint_eq(heir.count[CM_COUNT_DUPLICATE], 1);
 }
 
-TEST_LOOP(adopted_connection_is_what_it_was, 0, N_ALIVE)
+TEST_LOOP(record_of_an_adopted_connection_is_unchanged, 0, N_ALIVE)
 {
 	struct cm_record before, after;
 
@@ -246,7 +246,7 @@ TEST(unanswered_request_is_known_by_no_peer)
 	ck_assert_uint_eq(heir.by_remote.table.n_nodes + heir.by_qpn.table.n_nodes, 0);
 }
 
-TEST(adopted_connection_has_the_owner_it_was_given)
+TEST(adopted_connection_has_the_given_owner)
 {
 	struct cm_record record;
 
@@ -281,7 +281,7 @@ static void destroy(struct cm_conn *conn, void *arg)
 	cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, rig.now, &heard);
 }
 
-TEST(walk_bears_that_what_it_visits_is_destroyed)
+TEST(walk_survives_destruction_of_the_visited_connection)
 {
 	for (int i = 0; i < 100; i++)
 		cm_core_conn_new(&heir, NULL);

@@ -162,7 +162,7 @@ static void check_cell(enum cm_state state, enum cm_event event)
 		      edge->act ? cm_state_str(edge->to) : "nothing");
 }
 
-TEST_LOOP(each_event_leads_where_the_protocol_says, 0, CM_N_STATES)
+TEST_LOOP(each_event_leads_to_the_state_of_the_protocol, 0, CM_N_STATES)
 {
 	for (int event = 0; event < CM_N_EVENTS; event++)
 		check_cell((enum cm_state)_i, (enum cm_event)event);

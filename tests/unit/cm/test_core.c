@@ -65,7 +65,7 @@ TEST(comm_id_in_use_is_skipped_after_the_wrap)
 	ck_assert_uint_ne(next_id(&rig.core), first);
 }
 
-TEST(comm_id_of_a_destroyed_connection_does_not_come_back_soon)
+TEST(comm_id_of_a_destroyed_connection_is_not_reused_soon)
 {
 	uint32_t last = 0;
 
@@ -78,7 +78,7 @@ TEST(comm_id_of_a_destroyed_connection_does_not_come_back_soon)
 	}
 }
 
-TEST(comm_ids_of_two_lives_differ)
+TEST(comm_ids_of_two_cores_differ)
 {
 	struct cm_core other;
 
@@ -98,7 +98,7 @@ static void hear_without_memory(const struct cm_msg *msg)
 	cm_core_input(&rig.core, &rig.port, &rig.path, mad, sizeof(mad), rig.now, &rig.out);
 }
 
-TEST(req_without_memory_is_dropped_and_may_come_again)
+TEST(req_without_memory_is_dropped_and_may_be_retransmitted)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
 
@@ -130,7 +130,7 @@ static unsigned int count_spare(void)
 	return n;
 }
 
-TEST(memory_of_a_connection_is_used_again)
+TEST(memory_of_a_connection_is_reused)
 {
 	for (int i = 0; i < 1000; i++) {
 		rig_reach(&rig, CM_TIMEWAIT, i & 1);
@@ -141,7 +141,7 @@ TEST(memory_of_a_connection_is_used_again)
 	ck_assert_uint_eq(rig.core.n_spare, count_spare());
 }
 
-TEST(memory_of_many_connections_is_given_back)
+TEST(memory_of_many_connections_is_freed)
 {
 	struct cm_conn *conn[200];
 
@@ -173,7 +173,7 @@ static void forget(struct cm_conn *conn, void *arg)
 	++*n;
 }
 
-TEST(connections_go_with_their_port_without_a_word)
+TEST(connections_of_a_removed_port_send_nothing)
 {
 	unsigned int n = 0, expected = 0;
 
@@ -195,7 +195,7 @@ TEST(connections_go_with_their_port_without_a_word)
 	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
 }
 
-TEST(orphans_go_with_their_port_and_nobody_is_told)
+TEST(orphans_of_a_removed_port_are_not_reported)
 {
 	unsigned int n = 0;
 
@@ -241,7 +241,7 @@ TEST(messages_of_the_passive_side_are_counted_by_kind)
 	ck_assert_uint_eq(rig.core.received[CM_ATTR_RTU], 1);
 }
 
-TEST(repetitions_are_counted_apart)
+TEST(retransmissions_are_counted_separately)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "spent");
@@ -265,14 +265,14 @@ TEST(a_port_counts_its_messages_by_kind)
 	ck_assert_uint_eq(of->sent[CM_ATTR_REQ - CM_ATTR_REQ], 0);
 }
 
-TEST(a_port_counts_by_kind_what_waits_for_its_turn_once_it_is_sent)
+TEST(a_port_counts_queued_messages_once_they_are_sent)
 {
 	rig_reach(&rig, CM_DREQ_SENT, false);
 	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_REQ - CM_ATTR_REQ], 1);
 	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_DREQ - CM_ATTR_REQ], 1);
 }
 
-TEST(a_port_counts_repetitions_by_kind)
+TEST(a_port_counts_retransmissions_by_kind)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "spent");
@@ -288,7 +288,7 @@ TEST(a_port_counts_duplicates_by_kind)
 	ck_assert_uint_eq(tally(CM_COUNT_DUPLICATE, CM_ATTR_REP), 0);
 }
 
-TEST(a_port_counts_what_means_nothing_by_kind)
+TEST(a_port_counts_dropped_messages_by_kind)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	rig_input(&rig, "DREP");
@@ -303,7 +303,7 @@ TEST(invalid_mad_has_a_counter_of_its_own)
 	ck_assert_uint_eq(rig.port.tally.count[CM_COUNT_MALFORMED][CM_TALLY_NONE], 1);
 }
 
-TEST(a_connection_knows_how_often_it_has_repeated)
+TEST(a_connection_counts_its_retransmissions)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert_uint_eq(rig.conn->n_repeated, 0);
@@ -311,7 +311,7 @@ TEST(a_connection_knows_how_often_it_has_repeated)
 	ck_assert_uint_eq(rig.conn->n_repeated, 1);
 }
 
-TEST(repetitions_without_number_stop_at_the_last_number)
+TEST(count_of_retransmissions_saturates)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig.conn->n_repeated = UINT16_MAX - 1;
@@ -341,14 +341,14 @@ TEST_LOOP(duplicates_are_counted, 0, sizeof(duplicates) / sizeof(duplicates[0]))
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNEXPECTED], 0);
 }
 
-TEST(message_without_meaning_is_counted)
+TEST(unexpected_message_is_counted)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	rig_input(&rig, "DREP");
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNEXPECTED], 1);
 }
 
-TEST(service_that_two_listen_on_outlives_one)
+TEST(service_of_two_listeners_outlives_one)
 {
 	struct cm_service second = { 0 };
 
@@ -380,7 +380,7 @@ static void fill_bucket(struct cm_core *core, bool last)
 	conn->port = &rig.port;
 }
 
-TEST_LOOP(first_and_last_bucket_are_looked_at, 0, 2)
+TEST_LOOP(first_and_last_bucket_are_searched, 0, 2)
 {
 	int seen = 0;
 
@@ -393,7 +393,7 @@ TEST_LOOP(first_and_last_bucket_are_looked_at, 0, 2)
 }
 
 #ifdef __GLIBC__ /* reports allocated bytes */
-TEST(memory_of_many_connections_comes_back)
+TEST(memory_of_many_connections_is_returned_to_the_heap)
 {
 	size_t before = 0;
 	int seen = 0;

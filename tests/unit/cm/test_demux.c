@@ -47,14 +47,14 @@ TEST(req_for_an_unknown_service_is_refused_without_a_connection)
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
 
-TEST(req_is_refused_when_the_service_is_over)
+TEST(req_is_refused_after_the_end_of_the_service)
 {
 	cm_core_unserve(&rig.core, &rig.service);
 	rig_input(&rig, "REQ");
 	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 8");
 }
 
-TEST(answer_goes_back_where_the_question_came_from)
+TEST(answer_takes_the_path_back_of_its_request)
 {
 	rig.path.sgid_index = 7;
 	rig.path.pkey_index = 3;
@@ -77,7 +77,7 @@ static void assert_drep_for(const struct cm_msg *dreq)
 	ck_assert_uint_eq(drep.hdr.tid, dreq->hdr.tid);
 }
 
-TEST(dreq_for_nobody_is_confirmed)
+TEST(dreq_without_a_connection_is_confirmed)
 {
 	struct cm_msg dreq = rig_msg(&rig, CM_ATTR_DREQ);
 
@@ -121,7 +121,7 @@ TEST(dreq_with_another_queue_pair_is_ignored)
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
 
-TEST(sidr_req_is_told_that_there_is_no_such_service)
+TEST(sidr_req_for_an_unknown_service_is_refused)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 
@@ -139,7 +139,7 @@ TEST(sidr_req_is_told_that_there_is_no_such_service)
 static const enum cm_attr dropped[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ,
 					CM_ATTR_MRA };
 
-TEST_LOOP(message_for_nobody_is_dropped, 0, 5)
+TEST_LOOP(message_without_a_connection_is_dropped, 0, 5)
 {
 	struct cm_msg msg;
 
@@ -167,7 +167,7 @@ TEST_LOOP(message_with_another_comm_id_of_the_peer_is_dropped, 0, 5)
 
 static const enum cm_attr unsupported[] = { CM_ATTR_LAP, CM_ATTR_APR };
 
-TEST_LOOP(message_that_we_do_not_speak_is_counted, 0, 2)
+TEST_LOOP(unsupported_message_is_counted, 0, 2)
 {
 	struct cm_msg msg;
 
@@ -181,7 +181,7 @@ TEST_LOOP(message_that_we_do_not_speak_is_counted, 0, 2)
 static const enum cm_attr all[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP,
 				    CM_ATTR_REJ, CM_ATTR_MRA, CM_ATTR_DREQ };
 
-TEST_LOOP(alien_neither_moves_a_connection_nor_gets_an_answer, 0, 30)
+TEST_LOOP(message_from_another_address_has_no_effect, 0, 30)
 {
 	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_ESTABLISHED,
 						CM_DREQ_SENT, CM_TIMEWAIT };
@@ -206,7 +206,7 @@ TEST(peer_without_a_gid_is_known_by_its_lid)
 	ck_assert_str_eq(rig_reported(&rig), "RESPONSE");
 }
 
-TEST_LOOP(alien_without_a_gid_is_known_by_its_lid, 0, 16)
+TEST_LOOP(message_from_another_lid_has_no_effect, 0, 16)
 {
 	rig.path.grh = false;
 	rig.path.dlid = 5;
@@ -342,7 +342,7 @@ TEST(second_rep_with_another_comm_id_is_dropped)
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
 
-TEST(peer_that_is_done_may_use_its_queue_pair_again)
+TEST(ended_peer_may_reuse_its_queue_pair)
 {
 	rig_reach(&rig, CM_TIMEWAIT, true);
 	rig_input(&rig, "REQ stale");
@@ -388,7 +388,7 @@ static const struct rej_case rejs[] = {
 	{ CM_REQ_SENT, false, 0, 4, true, true, true, false },
 };
 
-TEST_LOOP(rej_means_the_connection_that_it_names, 0, sizeof(rejs) / sizeof(rejs[0]))
+TEST_LOOP(rej_ends_the_connection_that_it_names, 0, sizeof(rejs) / sizeof(rejs[0]))
 {
 	const struct rej_case *c = &rejs[_i];
 	struct cm_msg msg;
@@ -435,7 +435,7 @@ static const struct {
 	{ CM_MRA_REP_RCVD, true, "local destroy", 2, 28, true, true, 0 },
 };
 
-TEST_LOOP(rej_names_what_the_peer_can_find, 0, sizeof(rejected) / sizeof(rejected[0]))
+TEST_LOOP(rej_has_the_ids_that_the_peer_knows, 0, sizeof(rejected) / sizeof(rejected[0]))
 {
 	uint8_t guid[CM_REJ_ARI_BYTES] = { 0 };
 	struct cm_rej rej;
@@ -453,7 +453,7 @@ TEST_LOOP(rej_names_what_the_peer_can_find, 0, sizeof(rejected) / sizeof(rejecte
 	ck_assert_mem_eq(rej.ari, guid, sizeof(guid));
 }
 
-TEST(caller_chooses_reason_and_private_data_of_its_rej)
+TEST(caller_sets_reason_and_private_data_of_its_rej)
 {
 	struct cm_msg msg;
 	struct cm_args args = { .msg = &msg };

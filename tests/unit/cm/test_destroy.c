@@ -82,7 +82,7 @@ static void set_manual(bool manual)
 
 FIXTURE(set_up, tear_down);
 
-TEST_LOOP(destroy_is_seen_by_the_other_side, 0, sizeof(destroyed) / sizeof(destroyed[0]))
+TEST_LOOP(destroy_ends_the_other_side, 0, sizeof(destroyed) / sizeof(destroyed[0]))
 {
 	const struct destroyed *row = &destroyed[_i];
 
@@ -102,7 +102,7 @@ TEST_LOOP(destroy_is_seen_by_the_other_side, 0, sizeof(destroyed) / sizeof(destr
 	ck_assert_log(pair_end(&pair, !row->who, 0), row->other);
 }
 
-TEST(destroyed_connection_repeats_its_lost_dreq)
+TEST(destroyed_connection_retransmits_its_lost_dreq)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_DREQ, 1, PAIR_DROP);
 	pair_connect(&pair);
@@ -115,7 +115,7 @@ TEST(destroyed_connection_repeats_its_lost_dreq)
 		      "REQUEST, ESTABLISHED, DISCONNECTED, TIMEWAIT_EXIT");
 }
 
-TEST(two_destroyed_ends_say_goodbye_and_are_gone)
+TEST(two_destroyed_ends_disconnect_and_are_freed)
 {
 	pair_connect(&pair);
 	pair_run(&pair);
@@ -128,7 +128,7 @@ TEST(two_destroyed_ends_say_goodbye_and_are_gone)
 	ck_assert_uint_eq(pair.host[PAIR_SERVER].core.n_conns, 0);
 }
 
-TEST(orphan_of_a_dead_peer_goes_after_50_seconds)
+TEST(orphan_of_a_dead_peer_is_freed_after_50_seconds)
 {
 	pair_connect(&pair);
 	pair_run(&pair);

@@ -142,7 +142,7 @@ TEST(lost_rtu_is_recovered_by_a_second_rep)
 	assert_both_established();
 }
 
-TEST(lost_rtu_does_not_matter_when_data_has_come)
+TEST(lost_rtu_does_not_matter_after_data)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_RTU, 1, PAIR_DROP);
 	pair_connect(&pair);
@@ -182,7 +182,7 @@ TEST(lost_drep_is_recovered_by_a_second_dreq)
 	assert_both_disconnected();
 }
 
-TEST(lost_drep_is_given_again_after_timewait)
+TEST(lost_drep_is_repeated_after_timewait)
 {
 	for (unsigned int i = 1; i <= 3; i++)
 		pair_fault(&pair, PAIR_SERVER, CM_ATTR_DREP, i, PAIR_DROP);
@@ -221,7 +221,7 @@ static const struct {
 	{ PAIR_SERVER, CM_ATTR_DREP, "REQ> <REP RTU> DREQ> <DREP+" },
 };
 
-TEST_LOOP(message_that_comes_twice_counts_once, 0, sizeof(doubles) / sizeof(doubles[0]))
+TEST_LOOP(duplicate_message_counts_once, 0, sizeof(doubles) / sizeof(doubles[0]))
 {
 	pair_fault(&pair, doubles[_i].from, doubles[_i].attr, 1, PAIR_DUPLICATE);
 	connect_and_run();
@@ -233,7 +233,7 @@ TEST_LOOP(message_that_comes_twice_counts_once, 0, sizeof(doubles) / sizeof(doub
 
 /* --- slow hosts ---------------------------------------------------------- */
 
-TEST(slow_server_asks_for_patience_when_the_req_is_repeated)
+TEST(slow_server_sends_mra_for_a_duplicate_req)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_connect(&pair);
@@ -247,7 +247,7 @@ TEST(slow_server_asks_for_patience_when_the_req_is_repeated)
 	assert_both_established();
 }
 
-TEST(patient_client_repeats_its_req_every_67_seconds)
+TEST(client_retransmits_every_67_seconds_after_mra)
 {
 	uint64_t before_ms;
 
@@ -262,7 +262,7 @@ TEST(patient_client_repeats_its_req_every_67_seconds)
 	ck_assert_uint_eq(pair_ms(&pair) - before_ms, (16 - 1) * (65536 + 2048));
 }
 
-TEST(lost_rep_after_mra_is_repeated_by_the_server)
+TEST(lost_rep_after_mra_is_retransmitted_by_the_server)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_REP, 1, PAIR_DROP);
@@ -276,7 +276,7 @@ TEST(lost_rep_after_mra_is_repeated_by_the_server)
 	assert_both_established();
 }
 
-TEST(slow_client_asks_for_patience_when_the_rep_is_repeated)
+TEST(slow_client_sends_mra_for_a_duplicate_rep)
 {
 	pair.host[PAIR_CLIENT].manual = true;
 	pair_connect(&pair);
@@ -330,7 +330,7 @@ TEST(dreq_overtakes_the_rtu)
 
 /* --- dead hosts ---------------------------------------------------------- */
 
-TEST(dead_server_is_unreachable_after_50_seconds)
+TEST(server_without_answers_is_unreachable_after_50_seconds)
 {
 	pair.host[PAIR_SERVER].dead = true;
 	connect_and_run();
@@ -339,7 +339,7 @@ TEST(dead_server_is_unreachable_after_50_seconds)
 	ck_assert_uint_eq(pair.n_transmissions, 16);
 }
 
-TEST(dead_client_is_unreachable_after_50_seconds)
+TEST(client_without_answers_is_unreachable_after_50_seconds)
 {
 	pair_connect(&pair);
 	pair_run_until(&pair, PAIR_SERVER, CM_REP_SENT);
@@ -349,7 +349,7 @@ TEST(dead_client_is_unreachable_after_50_seconds)
 	ck_assert_uint_eq(pair_ms(&pair), 50000 + PAIR_LATENCY_MS);
 }
 
-TEST(dead_peer_is_disconnected_from_after_50_seconds)
+TEST(disconnect_without_an_answer_ends_after_50_seconds)
 {
 	connect_and_run();
 	pair.host[PAIR_SERVER].dead = true;
@@ -382,7 +382,7 @@ static void restart_client_and_connect(void)
 	connect_and_run();
 }
 
-TEST(restarted_client_is_told_that_its_old_connection_lives)
+TEST(restarted_client_gets_a_stale_rejection)
 {
 	restart_client_and_connect();
 	ck_assert_chart(&pair, "REQ> <REJ(REQ) 10 <DREQ DREP>");
@@ -401,7 +401,7 @@ TEST(restarted_client_connects_at_the_second_try)
 	ck_assert_log(pair_end(&pair, PAIR_SERVER, 1), "REQUEST, ESTABLISHED");
 }
 
-TEST(restarted_server_with_an_old_queue_pair_is_told_so)
+TEST(restarted_server_with_an_old_queue_pair_gets_a_stale_rejection)
 {
 	connect_and_run();
 	pair_restart(&pair.host[PAIR_SERVER]);

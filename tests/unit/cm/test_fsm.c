@@ -277,7 +277,7 @@ static void do_side(enum cm_state from, bool passive, const char *input)
 TIME_LIMIT_S(60);
 
 /* One case for each state and input, with or without a row. */
-TEST_LOOP(every_input_does_in_every_state_what_the_protocol_says, 0, CM_N_STATES *n_inputs())
+TEST_LOOP(every_input_has_the_effect_of_the_protocol_in_every_state, 0, CM_N_STATES *n_inputs())
 {
 	enum cm_state from = (enum cm_state)(_i / n_inputs());
 	const char *input = input_name(_i % n_inputs());
@@ -286,7 +286,7 @@ TEST_LOOP(every_input_does_in_every_state_what_the_protocol_says, 0, CM_N_STATES
 	do_side(from, true, input);
 }
 
-TEST_LOOP(every_row_is_of_a_known_input_and_there_is_no_second, 0, N_ROWS)
+TEST_LOOP(every_row_is_unique_and_has_a_known_input, 0, N_ROWS)
 {
 	int i = 0;
 

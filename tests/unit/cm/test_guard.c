@@ -164,7 +164,7 @@ static struct cm_msg said(int i)
 
 FIXTURE(set_up, NULL);
 
-TEST_LOOP(message_means_one_event_of_one_connection, 0, N_CASES)
+TEST_LOOP(message_is_one_event_of_one_connection, 0, N_CASES)
 {
 	struct cm_msg msg = said(_i);
 	enum cm_event event = ask(&to_peer, &msg);
@@ -178,7 +178,7 @@ TEST_LOOP(message_means_one_event_of_one_connection, 0, N_CASES)
 
 /* Messages of another host find nothing here by its own ids: the lookups ensure that. */
 /* A connection found by the peer's ids has that peer; one found by our ids must be compared. */
-TEST_LOOP(stranger_who_names_our_id_is_not_heard, 0, 6)
+TEST_LOOP(message_of_another_host_with_our_id_is_dropped, 0, 6)
 {
 	static const enum cm_attr attrs[] = { CM_ATTR_REP, CM_ATTR_RTU,	 CM_ATTR_MRA,
 					      CM_ATTR_REJ, CM_ATTR_DREQ, CM_ATTR_DREP };
@@ -189,7 +189,7 @@ TEST_LOOP(stranger_who_names_our_id_is_not_heard, 0, 6)
 	ck_assert_int_eq(found.why, CM_COUNT_ALIEN);
 }
 
-TEST(lookup_is_answered_by_who_was_asked)
+TEST(lookup_is_answered_by_its_destination_only)
 {
 	struct cm_msg msg = msg_of(CM_ATTR_SIDR_REP, NEW_ID, 0);
 
@@ -199,7 +199,7 @@ TEST(lookup_is_answered_by_who_was_asked)
 
 /* --- the sender's events ------------------------------------------------- */
 
-TEST_LOOP(message_was_sent_with_one_call, 0, 11)
+TEST_LOOP(each_message_belongs_to_one_call, 0, 11)
 {
 	static const struct {
 		enum cm_attr attr;

@@ -96,14 +96,14 @@ TEST(connection_from_before_the_first_block_keeps_its_id)
 	destroy(conn);
 }
 
-TEST(id_comes_back_only_after_all_others_of_the_block)
+TEST(id_is_reused_only_after_all_others_of_the_block)
 {
 	lend(FIRST);
 	assert_comes_once(FIRST);
 	assert_comes_once(FIRST);
 }
 
-TEST(blocks_are_gone_through_in_turn)
+TEST(blocks_are_used_in_order)
 {
 	lend(FIRST);
 	lend(SECOND);
@@ -114,7 +114,7 @@ TEST(blocks_are_gone_through_in_turn)
 	assert_comes_once(FIRST);
 }
 
-TEST(blocks_are_gone_through_in_turn_for_ever)
+TEST(blocks_are_used_in_order_repeatedly)
 {
 	lend(FIRST);
 	lend(SECOND);
@@ -148,7 +148,7 @@ TEST(blocks_are_kept_in_their_own_memory)
 		ck_assert_uint_eq(memory.behind[i], 0x5a);
 }
 
-TEST(block_that_is_lent_late_comes_before_ids_are_used_again)
+TEST(late_block_is_used_before_ids_are_reused)
 {
 	lend(FIRST);
 	lend(SECOND);
@@ -158,7 +158,7 @@ TEST(block_that_is_lent_late_comes_before_ids_are_used_again)
 	ck_assert_uint_eq(block_of(next_id()), FIRST);
 }
 
-TEST(block_that_is_lent_early_waits_for_its_turn)
+TEST(early_block_waits_until_the_present_one_is_used_up)
 {
 	lend(FIRST);
 	skip(100);
@@ -192,7 +192,7 @@ TEST(block_with_id_0_leaves_it_out)
 		ck_assert_uint_ne(next_id(), 0);
 }
 
-TEST(two_lives_begin_a_block_in_different_places)
+TEST(two_cores_start_a_block_at_different_places)
 {
 	struct cm_core other;
 	struct cm_conn *conn;
@@ -222,7 +222,7 @@ TEST_LOOP(lending_anything_but_a_new_block_fails, 0, sizeof(not_blocks) / sizeof
 }
 
 /* No further block is requested then, however few unused ids are left. */
-TEST(block_beyond_the_last_is_too_many)
+TEST(excess_block_is_refused)
 {
 	for (uint32_t i = 1; i <= CM_ID_BLOCKS_MAX; i++)
 		lend(i * CM_ID_BLOCK);
@@ -237,7 +237,7 @@ static void use_up(uint32_t first)
 		ck_assert_ptr_nonnull(new_conn());
 }
 
-TEST(there_is_no_connection_when_all_ids_are_in_use)
+TEST(connection_is_refused_when_all_ids_are_in_use)
 {
 	use_up(FIRST);
 	ck_assert_ptr_null(new_conn());

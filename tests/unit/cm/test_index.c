@@ -150,7 +150,7 @@ TEST(index_grows_no_more_than_it_must)
 	ck_assert_uint_eq(index_under_test.table.n_buckets, 2 * n_buckets);
 }
 
-TEST(nothing_is_left_of_an_index)
+TEST(freed_index_is_zeroed)
 {
 	struct cm_index other;
 
@@ -161,7 +161,7 @@ TEST(nothing_is_left_of_an_index)
 }
 
 /* Adjacent buckets share a cache line. */
-TEST(ids_in_a_row_are_side_by_side)
+TEST(consecutive_ids_are_in_adjacent_buckets)
 {
 	for (uint32_t i = 0; i < 8000; i++) {
 		struct cm_key one = key_of(i), first = key_of(i - i % 8);

@@ -50,7 +50,7 @@ TEST_LOOP(a_message_with_the_ids_and_the_address_of_a_connection_is_known, 0,
 	ck_assert(is_known(rig_msg(&rig, known[_i].attr)));
 }
 
-TEST_LOOP(the_same_message_from_another_address_is_not, 0, sizeof(known) / sizeof(known[0]))
+TEST_LOOP(the_same_message_from_another_address_is_not_known, 0, sizeof(known) / sizeof(known[0]))
 {
 	struct cm_msg msg;
 
@@ -74,7 +74,7 @@ TEST(a_message_with_another_id_of_either_side_is_not_known)
 }
 
 /* It names one id, which any host can choose. */
-TEST_LOOP(a_request_is_not_known_even_when_it_comes_again, CM_ATTR_SIDR_REQ, CM_ATTR_SIDR_REQ + 1)
+TEST_LOOP(a_duplicate_request_is_not_known, CM_ATTR_SIDR_REQ, CM_ATTR_SIDR_REQ + 1)
 {
 	struct cm_msg msg = rig_msg(&rig, _i);
 
@@ -82,7 +82,7 @@ TEST_LOOP(a_request_is_not_known_even_when_it_comes_again, CM_ATTR_SIDR_REQ, CM_
 	ck_assert(!is_known(msg));
 }
 
-TEST(a_rep_with_another_id_than_the_one_before_is_not_known)
+TEST(a_rep_with_another_id_than_the_first_is_not_known)
 {
 	struct cm_msg rep;
 

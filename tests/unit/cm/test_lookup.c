@@ -41,7 +41,7 @@ static void look_up_and_run(void)
 
 FIXTURE(set_up_pair, tear_down_pair);
 
-TEST(lookup_is_one_question_and_one_answer)
+TEST(lookup_is_one_request_and_one_answer)
 {
 	look_up_and_run();
 	ck_assert_chart(&pair, "SIDR_REQ> <SIDR_REP 0");
@@ -49,7 +49,7 @@ TEST(lookup_is_one_question_and_one_answer)
 	ck_assert_log(server_end(), "REQUEST");
 }
 
-TEST(lost_lookup_is_repeated_after_two_seconds)
+TEST(lost_lookup_is_retransmitted_after_two_seconds)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_SIDR_REQ, 1, PAIR_DROP);
 	look_up_and_run();
@@ -57,7 +57,7 @@ TEST(lost_lookup_is_repeated_after_two_seconds)
 	ck_assert_uint_eq(pair_ms(&pair), 2000 + 2 * PAIR_LATENCY_MS);
 }
 
-TEST(lost_answer_is_given_again_and_the_program_sees_one_lookup)
+TEST(lost_answer_is_repeated_and_the_program_gets_one_lookup)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_SIDR_REP, 1, PAIR_DROP);
 	look_up_and_run();
@@ -67,7 +67,7 @@ TEST(lost_answer_is_given_again_and_the_program_sees_one_lookup)
 	ck_assert_uint_eq(pair.host[PAIR_SERVER].n_ends, 1);
 }
 
-TEST(second_answer_comes_to_nothing)
+TEST(second_answer_has_no_effect)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_SIDR_REQ, 1, PAIR_DUPLICATE);
 	look_up_and_run();
@@ -76,7 +76,7 @@ TEST(second_answer_comes_to_nothing)
 	ck_assert_uint_eq(pair.host[PAIR_CLIENT].core.count[CM_COUNT_UNEXPECTED], 1);
 }
 
-TEST(lookup_that_waits_for_its_answer_is_the_same_when_it_comes_again)
+TEST(retransmitted_lookup_is_the_same_one_while_unanswered)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);
@@ -89,7 +89,7 @@ TEST(lookup_that_waits_for_its_answer_is_the_same_when_it_comes_again)
 }
 
 /* The kernel waits for 65.5 s, and a slow peer cannot extend that. */
-TEST(lookup_that_nobody_answers_is_given_up_after_67_seconds)
+TEST(unanswered_lookup_is_given_up_after_67_seconds)
 {
 	pair.host[PAIR_SERVER].dead = true;
 	look_up_and_run();
@@ -98,7 +98,7 @@ TEST(lookup_that_nobody_answers_is_given_up_after_67_seconds)
 	ck_assert_uint_eq(pair.n_transmissions, 16);
 }
 
-TEST(destroyed_question_is_refused)
+TEST(destroyed_lookup_is_refused)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);
@@ -110,7 +110,7 @@ TEST(destroyed_question_is_refused)
 }
 
 /* Nothing is stored of a destroyed id: the lookup is a new one, as for the kernel. */
-TEST(answer_is_remembered_as_long_as_its_id)
+TEST(answer_is_stored_as_long_as_its_id)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_SIDR_REP, 1, PAIR_DROP);
 	pair_look_up(&pair);
@@ -121,7 +121,7 @@ TEST(answer_is_remembered_as_long_as_its_id)
 	ck_assert_uint_eq(pair.host[PAIR_SERVER].n_ends, 2);
 }
 
-TEST(requester_of_a_lookup_may_be_destroyed_silently)
+TEST(destroyed_requester_of_a_lookup_sends_nothing)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);
@@ -156,7 +156,7 @@ static void hear_lookup(void)
 
 FIXTURE(set_up, tear_down);
 
-TEST(answer_repeats_what_the_lookup_is_named)
+TEST(answer_has_the_request_id_of_the_lookup)
 {
 	struct cm_msg rep;
 
@@ -170,7 +170,7 @@ TEST(answer_repeats_what_the_lookup_is_named)
 	ck_assert_str_eq((char *)rep.sidr_rep.private_data, "here");
 }
 
-TEST(repeated_answer_is_the_same_to_the_byte)
+TEST(repeated_answer_is_identical)
 {
 	uint8_t first[MAD_BYTES];
 
@@ -192,7 +192,7 @@ TEST(lookup_names_itself_by_its_comm_id)
 	ck_assert_str_eq((char *)req.sidr_req.private_data, "where?");
 }
 
-TEST(answer_of_a_stranger_is_not_believed)
+TEST(answer_from_another_address_is_ignored)
 {
 	struct cm_msg rep;
 
@@ -205,7 +205,7 @@ TEST(answer_of_a_stranger_is_not_believed)
 }
 
 /* The kernel, which compares LIDs, drops the second one: on RoCE all LIDs are 0. */
-TEST(same_request_id_of_two_hosts_is_of_two_lookups)
+TEST(same_request_id_of_two_hosts_makes_two_lookups)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
 	rig.path.dgid.raw[15]++;
@@ -224,7 +224,7 @@ TEST(lookup_and_connection_with_the_same_id_are_two)
 	ck_assert_uint_eq(rig.core.n_conns, 2);
 }
 
-TEST(lookup_takes_its_turn_among_the_requests)
+TEST(lookup_needs_a_slot_like_other_requests)
 {
 	struct cm_conn *first;
 
@@ -238,7 +238,7 @@ TEST(lookup_takes_its_turn_among_the_requests)
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_SIDR_REQ], 1);
 }
 
-TEST(lookup_without_memory_is_dropped_and_may_come_again)
+TEST(lookup_without_memory_is_dropped_and_may_be_retransmitted)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 	uint8_t mad[MAD_BYTES];
@@ -251,7 +251,7 @@ TEST(lookup_without_memory_is_dropped_and_may_come_again)
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
 
-TEST(lookup_is_given_up_when_its_caller_wants)
+TEST(caller_sets_the_timeout_of_a_lookup)
 {
 	struct cm_msg msg;
 	struct cm_args args = {
@@ -290,7 +290,7 @@ static const struct {
 	{ CM_SIDR_REP_SENT, true, "" },
 };
 
-TEST_LOOP(lookup_of_a_dead_process_ends_as_if_it_was_destroyed, 0, sizeof(ends) / sizeof(ends[0]))
+TEST_LOOP(adopted_lookup_ends_as_if_destroyed, 0, sizeof(ends) / sizeof(ends[0]))
 {
 	struct cm_core heir;
 

@@ -71,7 +71,7 @@ static void tear_down(void)
 FIXTURE(set_up, tear_down);
 
 /* Four tables; the address sanitizer detects a leak. */
-TEST_LOOP(core_without_memory_does_not_begin, 0, 4)
+TEST_LOOP(core_without_memory_is_not_initialised, 0, 4)
 {
 	struct cm_core core;
 	int err;
@@ -82,7 +82,7 @@ TEST_LOOP(core_without_memory_does_not_begin, 0, 4)
 	ck_assert_int_eq(err, -ENOMEM);
 }
 
-TEST(connection_without_memory_is_not_made)
+TEST(connection_without_memory_is_not_created)
 {
 	struct cm_conn *conn;
 
@@ -137,7 +137,7 @@ TEST(reserving_fails_and_input_still_works)
 	ck_assert_str_eq(rig_reported(&rig), "ESTABLISHED");
 }
 
-TEST(service_without_memory_is_not_served)
+TEST(service_without_memory_is_refused)
 {
 	static struct cm_service service[64];
 	int err;

@@ -55,8 +55,7 @@ static const struct {
 
 FIXTURE(set_up, tear_down);
 
-TEST_LOOP(req_waits_until_another_has_been_answered_repeated_or_given_up, 0,
-	  sizeof(releases) / sizeof(releases[0]))
+TEST_LOOP(req_waits_until_a_slot_is_freed, 0, sizeof(releases) / sizeof(releases[0]))
 {
 	take(fill_port());
 	do /* a timer may find that it is too early */
@@ -67,7 +66,7 @@ TEST_LOOP(req_waits_until_another_has_been_answered_repeated_or_given_up, 0,
 	ck_assert(list_is_empty(&rig.port.requests.waiting));
 }
 
-TEST(reqs_have_their_turn_in_order)
+TEST(waiting_reqs_are_sent_in_order)
 {
 	struct cm_conn *first = fill_port();
 	uint32_t waiting = rig.comm_id;
@@ -78,7 +77,7 @@ TEST(reqs_have_their_turn_in_order)
 	ck_assert_uint_eq(rig_said(&rig, 0).req.local_comm_id, waiting);
 }
 
-TEST(destroyed_while_waiting_leaves_the_queue)
+TEST(destroyed_connection_leaves_the_queue)
 {
 	struct cm_conn *first = fill_port();
 
@@ -131,7 +130,7 @@ TEST(dreq_waits_until_another_has_been_answered)
 	ck_assert_uint_eq(rig.port.disconnects.out, OUT_MAX);
 }
 
-TEST(peers_dreq_takes_the_place_of_one_that_waits)
+TEST(peers_dreq_replaces_a_waiting_one)
 {
 	say_goodbyes();
 	rig_input(&rig, "DREQ");
@@ -140,7 +139,7 @@ TEST(peers_dreq_takes_the_place_of_one_that_waits)
 	ck_assert(list_is_empty(&rig.port.disconnects.waiting));
 }
 
-TEST(goodbyes_do_not_wait_for_requests)
+TEST(dreqs_do_not_wait_for_requests)
 {
 	fill_port();
 	rig_reach(&rig, CM_ESTABLISHED, true);
@@ -160,7 +159,7 @@ TEST(rep_and_drep_never_wait)
 	ck_assert_str_eq(rig_sent(&rig), "DREP");
 }
 
-TEST(every_waiting_req_is_sent_when_nobody_answers)
+TEST(every_waiting_req_is_sent_without_answers)
 {
 	for (int i = 0; i < 1000; i++)
 		rig_reach(&rig, CM_REQ_SENT, false);
@@ -171,7 +170,7 @@ TEST(every_waiting_req_is_sent_when_nobody_answers)
 	ck_assert_uint_lt(rig.now.ns, 11000 * CM_NS_PER_MS);
 }
 
-TEST(many_turns_at_once_are_taken_step_by_step)
+TEST(many_freed_slots_are_used_step_by_step)
 {
 	struct cm_conn *first = fill_port();
 
@@ -184,7 +183,7 @@ TEST(many_turns_at_once_are_taken_step_by_step)
 	ck_assert(!list_is_empty(&rig.port.requests.waiting));
 }
 
-TEST(ports_are_paced_apart)
+TEST(ports_have_separate_slots)
 {
 	struct mad_gid gid = { .raw = { 1 } };
 	struct cm_port other, *full = &rig.port;
@@ -205,7 +204,7 @@ static void count_gone(struct cm_conn *conn, void *n)
 	++*(unsigned int *)n;
 }
 
-TEST(reqs_that_wait_go_with_their_port)
+TEST(waiting_reqs_of_a_removed_port_are_dropped)
 {
 	unsigned int n = 0;
 
@@ -234,7 +233,7 @@ static unsigned int n_sent(void)
 	return (unsigned int)rig.core.sent[CM_ATTR_DREQ];
 }
 
-TEST(dead_peers_hold_up_no_disconnect_of_others)
+TEST(dead_peers_delay_no_disconnect_of_others)
 {
 	end_dead_rack(20000, 64);
 	while (list_is_empty(&rig.port.to_unresponsive.waiting))
@@ -251,7 +250,7 @@ TEST(dead_peers_hold_up_no_disconnect_of_others)
 	ck_assert_str_eq(rig_sent(&rig), "DREQ");
 }
 
-TEST(dead_peers_are_given_up_one_and_all)
+TEST(all_dead_peers_are_given_up)
 {
 	end_dead_rack(1000, 16);
 	while (rig_timer(&rig))
@@ -303,7 +302,7 @@ static const struct {
 };
 
 /* Answers the oldest message every 900 ms, so that the rest seems to be queued there. */
-TEST_LOOP(peer_that_answers_now_and_then_holds_up_no_other, 0, 2)
+TEST_LOOP(rarely_answering_peer_delays_no_other, 0, 2)
 {
 	const struct cm_time begin = rig.now;
 	struct cm_conn *slow[20 * OUT_MAX], *honest;
@@ -318,7 +317,7 @@ TEST_LOOP(peer_that_answers_now_and_then_holds_up_no_other, 0, 2)
 	ck_assert_uint_eq(honest->retry.first.ns - begin.ns, slow_ones[_i].after_ms * CM_NS_PER_MS);
 }
 
-TEST(slow_peer_that_is_quick_again_waits_with_others)
+TEST(recovered_peer_shares_slots_with_others)
 {
 	struct cm_conn *conn[3];
 	int i;

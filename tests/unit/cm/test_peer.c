@@ -71,7 +71,7 @@ static const struct {
 	{ CM_SIDR_REQ_SENT, "SIDR_REP", 2900 },
 };
 
-TEST_LOOP(nothing_is_repeated_while_its_receiver_answers_others, 0,
+TEST_LOOP(nothing_is_retransmitted_while_its_receiver_answers_others, 0,
 	  sizeof(kinds) / sizeof(kinds[0]))
 {
 	struct cm_time start = rig.now;
@@ -113,7 +113,7 @@ TEST_LOOP(req_is_lost_when_one_that_was_sent_100_ms_later_is_answered, 0, 2)
 	ck_assert_uint_eq(again_ms, laters[_i].again_ms);
 }
 
-TEST(lost_message_stays_known_when_the_representative_goes)
+TEST(lost_message_is_remembered_without_its_representative)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *first = ask();
@@ -126,7 +126,7 @@ TEST(lost_message_stays_known_when_the_representative_goes)
 	ck_assert_uint_eq(repeated_after_ms(start), 1000);
 }
 
-TEST(req_is_repeated_in_time_when_another_peer_answers)
+TEST(req_is_retransmitted_in_time_when_another_peer_answers)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *first, *second;
@@ -140,7 +140,7 @@ TEST(req_is_repeated_in_time_when_another_peer_answers)
 	ck_assert_uint_eq(repeated_after_ms(start), 1000);
 }
 
-TEST(answers_of_a_peer_stay_known_when_the_representative_goes)
+TEST(answers_of_a_peer_are_remembered_without_their_representative)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *first = ask();
@@ -154,7 +154,7 @@ TEST(answers_of_a_peer_stay_known_when_the_representative_goes)
 	ck_assert_uint_eq(repeated_after_ms(start), 2700);
 }
 
-TEST(repeated_req_waits_for_what_its_peer_says_after_the_repetition)
+TEST(retransmitted_req_waits_for_later_answers_of_its_peer)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *first = ask();
@@ -185,7 +185,7 @@ TEST(peer_that_only_answers_others_is_given_up_in_time)
 	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
 }
 
-TEST(nothing_is_known_of_a_peer_to_which_nothing_is_outstanding)
+TEST(peer_without_outstanding_messages_has_no_state)
 {
 	struct cm_conn *only = ask();
 
@@ -209,7 +209,7 @@ static const struct {
 	{ 1, 1000 }, { 2, 1016 }, { 11, 1160 }, { 126, 3000 }, { 128, 3000 },
 };
 
-TEST_LOOP(more_that_wait_for_a_peer_are_repeated_later, 0, sizeof(crowds) / sizeof(crowds[0]))
+TEST_LOOP(more_outstanding_messages_delay_retransmission, 0, sizeof(crowds) / sizeof(crowds[0]))
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *conn[128];
@@ -218,7 +218,7 @@ TEST_LOOP(more_that_wait_for_a_peer_are_repeated_later, 0, sizeof(crowds) / size
 	ck_assert_uint_eq(repeated_after_ms(start), crowds[_i].again_ms);
 }
 
-TEST(connection_that_no_longer_waits_delays_no_other)
+TEST(answered_connection_delays_no_other)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *conn[11];
@@ -232,7 +232,7 @@ TEST(connection_that_no_longer_waits_delays_no_other)
 	ck_assert_uint_eq(repeated_after_ms(start), 1000);
 }
 
-TEST(program_that_says_how_long_to_wait_is_not_delayed_by_others)
+TEST(timeout_of_a_program_is_not_extended_by_others)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *conn[11];
@@ -260,7 +260,7 @@ static uint64_t nth_repeated_after_ms(unsigned int n, struct cm_time since)
 	return repeated_after_ms(since);
 }
 
-TEST(repetitions_to_a_peer_leave_one_after_the_other_until_it_is_silent)
+TEST(retransmissions_to_a_peer_are_sent_one_by_one_until_it_is_unresponsive)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *conn[11];
@@ -270,7 +270,7 @@ TEST(repetitions_to_a_peer_leave_one_after_the_other_until_it_is_silent)
 	ck_assert_uint_eq(nth_repeated_after_ms(3, start), 1240);
 }
 
-TEST(silent_peer_is_given_no_more_time_for_many)
+TEST(unresponsive_peer_gets_no_extra_time)
 {
 	struct cm_conn *conn[11];
 	struct cm_time start;
@@ -295,7 +295,7 @@ TEST(mra_for_one_of_many_spares_the_others)
 	ck_assert_uint_eq(repeated_after_ms(start), 1165 + 1000 + 9 * 16);
 }
 
-TEST(mra_does_not_say_that_what_was_sent_before_is_lost)
+TEST(mra_does_not_prove_that_earlier_messages_were_lost)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *first = ask();
@@ -309,7 +309,7 @@ TEST(mra_does_not_say_that_what_was_sent_before_is_lost)
 }
 
 /* All were lost: the answer to the first retransmission must not delay that of the others. */
-TEST(reply_to_a_repetition_does_not_delay_others)
+TEST(reply_to_a_retransmission_does_not_delay_others)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *conn[11];
@@ -324,7 +324,7 @@ TEST(reply_to_a_repetition_does_not_delay_others)
  * Seven retransmissions, one after the other; the eighth message is another one; then the rest at
  * once.
  */
-TEST(peer_that_is_heard_again_is_given_time_again)
+TEST(responding_peer_gets_extra_time_again)
 {
 	struct cm_conn *conn[30];
 	struct cm_time heard;
@@ -369,7 +369,7 @@ static void run_timers_until(struct cm_time until, struct cm_conn *const conn[],
 	}
 }
 
-TEST_LOOP(storm_to_a_busy_server_is_not_repeated, 0, sizeof(storms) / sizeof(storms[0]))
+TEST_LOOP(storm_to_a_busy_server_is_not_retransmitted, 0, sizeof(storms) / sizeof(storms[0]))
 {
 	struct cm_time answer = cm_time_after(rig.now, storms[_i].stall_ms * CM_NS_PER_MS);
 	struct cm_conn *conn[STORM];

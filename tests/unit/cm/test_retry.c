@@ -48,7 +48,7 @@ TEST(default_is_16_transmissions_in_50_seconds)
 	ck_assert_uint_eq(end_ms, 50000);
 }
 
-TEST(so_many_transmissions_are_made_as_are_asked_for)
+TEST(number_of_transmissions_can_be_set)
 {
 	const struct cm_waits waits = { .transmissions_max = 3 };
 	struct cm_retry retry;
@@ -60,7 +60,7 @@ TEST(so_many_transmissions_are_made_as_are_asked_for)
 	ck_assert_uint_eq(end_ms, 3000);
 }
 
-TEST(retries_end_by_number_or_by_time_whichever_is_first)
+TEST(retries_end_by_number_or_time)
 {
 	const struct cm_waits few = { .transmissions_max = 2 }, many = { .transmissions_max = 200 };
 	struct cm_retry retry;
@@ -75,7 +75,7 @@ TEST(retries_end_by_number_or_by_time_whichever_is_first)
 	ck_assert_uint_eq(end_ms, 3500);
 }
 
-TEST(repetitions_come_at_known_times)
+TEST(default_retransmissions_have_fixed_times)
 {
 	static const uint64_t expected_ms[] = { 1000,  2000,  3000,  4000,  6000,  10000,
 						14000, 18000, 22000, 26000, 30000, 34000,
@@ -90,7 +90,7 @@ TEST(repetitions_come_at_known_times)
 	}
 }
 
-TEST(lookup_is_repeated_later_and_for_longer)
+TEST(lookup_is_retransmitted_later_and_for_longer)
 {
 	static const uint64_t expected_ms[] = { 2000,  4000,  6000,  8000,  12000, 17000,
 						22000, 27000, 32000, 37000, 42000, 47000,
@@ -107,7 +107,7 @@ TEST(lookup_is_repeated_later_and_for_longer)
 	ck_assert(cm_retry_is_spent(&retry, now));
 }
 
-TEST_LOOP(give_up_time_is_kept_to_the_millisecond, 0, 7)
+TEST_LOOP(give_up_time_is_exact, 0, 7)
 {
 	static const uint64_t give_up_ms[] = { 1, 999, 1000, 1001, 7777, 50000, 300000 };
 	struct cm_retry retry;
@@ -148,7 +148,7 @@ static const struct {
 	{ { 0, 0, 0 }, { 1000, 2000, 3000, 4000, 6000 } },
 };
 
-TEST_LOOP(waits_double_up_to_the_last, 0, 4) /* loop test: _i is the row */
+TEST_LOOP(intervals_double_up_to_the_last, 0, 4) /* loop test: _i is the row */
 {
 	struct cm_time now = after_ms(0);
 	struct cm_retry retry;
@@ -161,7 +161,7 @@ TEST_LOOP(waits_double_up_to_the_last, 0, 4) /* loop test: _i is the row */
 	}
 }
 
-TEST(waits_of_any_length_do_not_overflow)
+TEST(intervals_of_any_length_do_not_overflow)
 {
 	struct cm_waits waits = { UINT32_MAX, UINT32_MAX, 0 };
 	struct cm_retry retry;
@@ -173,7 +173,7 @@ TEST(waits_of_any_length_do_not_overflow)
 	ck_assert_uint_eq(end_ms, UINT64_C(16) * UINT32_MAX);
 }
 
-TEST(patience_goes_before_waits)
+TEST(mra_overrides_the_intervals)
 {
 	struct cm_waits waits = { 10, 10, 0 };
 	struct cm_retry retry;
@@ -185,7 +185,7 @@ TEST(patience_goes_before_waits)
 	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, after_ms(6144))), 2 * 6144);
 }
 
-TEST(patience_is_service_time_and_a_round_trip)
+TEST(mra_adds_service_timeout_and_round_trip)
 {
 	struct cm_retry retry;
 
@@ -195,7 +195,7 @@ TEST(patience_is_service_time_and_a_round_trip)
 			  300 + 65536 + 2048);
 }
 
-TEST(patience_holds_for_later_transmissions)
+TEST(mra_applies_to_later_transmissions)
 {
 	struct cm_retry retry;
 
@@ -205,7 +205,7 @@ TEST(patience_holds_for_later_transmissions)
 	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, after_ms(6144))), 2 * 6144);
 }
 
-TEST(patience_does_not_change_the_number_of_transmissions)
+TEST(mra_does_not_change_the_number_of_transmissions)
 {
 	struct cm_retry retry;
 	struct cm_time now;
@@ -219,7 +219,7 @@ TEST(patience_does_not_change_the_number_of_transmissions)
 	ck_assert_uint_eq(n, 16);
 }
 
-TEST(peer_cannot_ask_for_more_than_69_seconds)
+TEST(mra_is_limited_to_69_seconds)
 {
 	struct cm_retry retry;
 
@@ -230,7 +230,7 @@ TEST(peer_cannot_ask_for_more_than_69_seconds)
 }
 
 /* Seed 1366 of the simulator: 16 transmissions within some milliseconds, without a peer. */
-TEST(patience_makes_nothing_come_sooner)
+TEST(mra_does_not_shorten_an_interval)
 {
 	struct cm_retry retry;
 	struct cm_time now;
@@ -243,7 +243,7 @@ TEST(patience_makes_nothing_come_sooner)
 }
 
 /* Seed 6788 of the simulator: the passive side has the life time from the peer's REQ. */
-TEST(peer_cannot_ask_for_more_by_a_long_life_time)
+TEST(long_life_time_does_not_extend_an_mra)
 {
 	struct cm_retry retry;
 
@@ -253,7 +253,7 @@ TEST(peer_cannot_ask_for_more_by_a_long_life_time)
 			  65536 + 2 * 4096);
 }
 
-TEST(patience_does_not_move_the_give_up_time)
+TEST(mra_does_not_move_the_give_up_time)
 {
 	struct cm_retry retry;
 	struct cm_time now;

@@ -83,7 +83,7 @@ static void live(int way, int hastes)
 TIME_LIMIT_S(120);
 
 /* From 1: one side must disconnect. */
-TEST_LOOP(connect_and_leave_end_well_whatever_the_wire_does, 1, PAIR_N_HASTES *PAIR_N_HASTES)
+TEST_LOOP(connect_and_disconnect_end_under_all_faults, 1, PAIR_N_HASTES *PAIR_N_HASTES)
 {
 	for (int way = 0; way < N_WAYS; way++)
 		live(way, _i);

@@ -41,7 +41,7 @@ static void assert_answers(const struct cm_msg *rep, uint8_t status)
 
 FIXTURE(set_up, tear_down);
 
-TEST(question_is_named_by_our_comm_id)
+TEST(sidr_req_has_our_comm_id_as_request_id)
 {
 	struct cm_msg req;
 
@@ -67,7 +67,7 @@ TEST(responder_stores_the_peer_and_the_service_id)
 	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
 }
 
-TEST(answer_names_the_question)
+TEST(sidr_rep_has_the_request_id)
 {
 	struct cm_msg rep;
 
@@ -79,7 +79,7 @@ TEST(answer_names_the_question)
 	ck_assert_uint_eq(rep.sidr_rep.qkey, RIG_QKEY);
 }
 
-TEST(answer_without_a_message_is_a_refusal)
+TEST(sidr_rep_without_a_message_is_a_refusal)
 {
 	struct cm_msg rep;
 
@@ -91,7 +91,7 @@ TEST(answer_without_a_message_is_a_refusal)
 	ck_assert_uint_eq(rep.sidr_rep.qpn, 0);
 }
 
-TEST(destroyed_question_is_refused)
+TEST(destroyed_lookup_is_refused)
 {
 	struct cm_msg rep;
 
@@ -101,7 +101,7 @@ TEST(destroyed_question_is_refused)
 	assert_answers(&rep, CM_SIDR_REJECT);
 }
 
-TEST(repeated_question_gets_the_same_answer_to_the_last_bit)
+TEST(duplicate_sidr_req_gets_an_identical_answer)
 {
 	struct cm_send first;
 
@@ -114,7 +114,7 @@ TEST(repeated_question_gets_the_same_answer_to_the_last_bit)
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_DUPLICATE], 1);
 }
 
-TEST(caller_says_when_to_repeat_a_question)
+TEST(caller_sets_the_intervals_of_a_lookup)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 	struct cm_args args = {

@@ -89,7 +89,7 @@ static void step(struct rig *rig)
 
 TIME_LIMIT_S(60);
 
-TEST_LOOP(core_survives_whatever_happens, 0, 8)
+TEST_LOOP(core_survives_random_inputs, 0, 8)
 {
 	for (int walk = 0; walk < N_WALKS; walk++) {
 		struct rig rig;
@@ -109,7 +109,7 @@ static void forget(struct cm_conn *conn, void *arg)
 	(void)arg;
 }
 
-TEST(port_can_go_whatever_has_happened)
+TEST(port_can_be_removed_in_any_state)
 {
 	for (int walk = 0; walk < N_WALKS; walk++) {
 		struct rig rig;

@@ -34,7 +34,7 @@ static void find(const char *node, const char *service, const struct rdma_addrin
 	ck_assert_ptr_null(found->ai_next);
 }
 
-TEST(nothing_to_look_for_is_refused)
+TEST(lookup_without_arguments_is_refused)
 {
 	ck_assert_int_eq(rdma_getaddrinfo(NULL, NULL, NULL, &found), -1);
 	ck_assert_int_eq(errno, EINVAL);
@@ -112,7 +112,7 @@ TEST(queue_pair_that_contradicts_the_port_space_is_refused)
 	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", NULL, &hints, &found), EAI_SOCKTYPE);
 }
 
-TEST(name_that_is_no_number_is_the_resolvers_error)
+TEST(unknown_name_has_the_resolvers_error)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST };
 
@@ -201,7 +201,7 @@ TEST(gid_written_as_ipv4_is_refused)
 	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", NULL, &hints, &found), EAI_ADDRFAMILY);
 }
 
-TEST(freeing_nothing_is_harmless)
+TEST(freeing_null_is_harmless)
 {
 	rdma_freeaddrinfo(NULL);
 	ck_assert_ptr_null(found);

@@ -68,7 +68,7 @@ TEST(without_ibacm_there_is_no_route)
 	ck_assert_ptr_null(found->ai_route);
 }
 
-TEST(source_is_taken_over)
+TEST(source_of_ibacm_is_used)
 {
 	give_source();
 	find(0);
@@ -119,7 +119,7 @@ TEST(infiniband_addresses_are_those_of_the_path)
 	ck_assert_uint_eq(be64toh(src->sib_sid_mask), 0xffffffffffff0000);
 }
 
-TEST(infiniband_entry_tells_the_peer_the_ip_addresses)
+TEST(infiniband_entry_sends_the_ip_addresses_to_the_peer)
 {
 	const uint8_t *header;
 
@@ -170,7 +170,7 @@ static const struct {
 	{ RAI_NOROUTE | RAI_NUMERICHOST, true },
 };
 
-TEST_LOOP(number_or_no_route_is_asked_for_in_haste, 0,
+TEST_LOOP(numeric_host_or_no_route_uses_cached_paths, 0,
 	  sizeof(hastes) / sizeof(hastes[0])) /* loop test: _i is the row */
 {
 	find(hastes[_i].flags);

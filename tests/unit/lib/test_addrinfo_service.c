@@ -124,7 +124,7 @@ static void tear_down(void)
 
 FIXTURE(setup, tear_down);
 
-TEST(service_that_nobody_offers_is_unknown)
+TEST(unregistered_service_is_unknown)
 {
 	be_on_subnet(0);
 	expect(ENOENT, NULL, "news", RAI_SA);
@@ -172,7 +172,7 @@ static void die_and_answer(const struct portd_record *record)
 	subnet_resend(session_client());
 }
 
-TEST(the_next_cmportds_records_replace_those_of_one_that_died)
+TEST(records_of_the_next_cmportd_replace_earlier_ones)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
 
@@ -187,7 +187,7 @@ static const char *const bad_names[] = {
 	"", "a234567890123456789012345678901234567890123456789012345678901234"
 };
 
-TEST_LOOP(name_that_no_record_can_have_is_refused, 0, 2)
+TEST_LOOP(invalid_service_name_is_refused, 0, 2)
 {
 	be_on_subnet(1);
 	expect(EINVAL, NULL, bad_names[_i], RAI_SA);
@@ -195,7 +195,7 @@ TEST_LOOP(name_that_no_record_can_have_is_refused, 0, 2)
 
 FIXTURE(setup, NULL);
 
-TEST(subnet_is_not_asked_for_a_node)
+TEST(subnet_query_with_a_node_is_refused)
 {
 	expect(EOPNOTSUPP, "192.0.2.1", "7471", RAI_SA);
 	expect(EOPNOTSUPP, "192.0.2.1", NULL, RAI_SA);
@@ -206,12 +206,12 @@ TEST(subnet_and_name_server_exclude_each_other)
 	expect(EOPNOTSUPP, NULL, "7471", RAI_SA | RAI_DNS);
 }
 
-TEST(subnet_is_asked_for_a_service_only)
+TEST(subnet_query_without_a_service_is_refused)
 {
 	expect(EINVAL, NULL, NULL, RAI_SA);
 }
 
-TEST(name_server_may_be_asked_for_by_its_flag)
+TEST(flag_selects_the_name_server)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_DNS };
 

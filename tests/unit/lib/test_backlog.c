@@ -38,7 +38,7 @@ TEST(taken_request_makes_room_for_another)
 	ck_assert_uint_eq(listener->n_waiting, 0);
 }
 
-TEST(requests_wait_in_the_order_in_which_they_came)
+TEST(requests_wait_in_order_of_arrival)
 {
 	struct rdma_cm_event *event;
 
@@ -65,7 +65,7 @@ TEST(request_that_waited_for_too_long_is_dropped_unanswered)
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), n_sent);
 }
 
-TEST(program_that_takes_requests_keeps_the_others_waiting)
+TEST(requests_wait_while_the_program_takes_others)
 {
 	rig_listener(1);
 	for (uint32_t i = 0; i < 4; i++)
@@ -77,7 +77,7 @@ TEST(program_that_takes_requests_keeps_the_others_waiting)
 }
 
 /* One is taken every 90 ms: those that have waited for 900 ms or more are dropped. */
-TEST(request_whose_peer_asks_again_by_now_is_dropped)
+TEST(request_older_than_its_retransmission_is_dropped)
 {
 	struct rdma_cm_event *event;
 	int n_taken = 0;
@@ -93,7 +93,7 @@ TEST(request_whose_peer_asks_again_by_now_is_dropped)
 	ck_assert_int_eq(n_taken, 11);
 }
 
-TEST(requests_beyond_those_that_may_wait_are_dropped)
+TEST(excess_waiting_requests_are_dropped)
 {
 	struct id *listener = rig_listener(1);
 	unsigned int n_waiting;
@@ -107,7 +107,7 @@ TEST(requests_beyond_those_that_may_wait_are_dropped)
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 0);
 }
 
-TEST(waiting_requests_go_with_their_listener)
+TEST(waiting_requests_of_a_destroyed_listener_are_dropped)
 {
 	struct id *listener = rig_listener(1);
 

@@ -33,7 +33,7 @@ static int get(struct rdma_event_channel *channel)
 	return rdma_get_cm_event(channel, &event) ? errno : 0;
 }
 
-TEST(empty_channel_without_blocking_says_eagain)
+TEST(empty_nonblocking_channel_fails_with_eagain)
 {
 	struct channel *channel = channel_or_fail();
 
@@ -42,7 +42,7 @@ TEST(empty_channel_without_blocking_says_eagain)
 	rdma_destroy_event_channel(&channel->pub);
 }
 
-TEST(destroyed_channel_says_ebadf)
+TEST(destroyed_channel_fails_with_ebadf)
 {
 	struct channel *channel = channel_or_fail();
 
@@ -92,7 +92,7 @@ static void *get_once(void *channel)
 	return (void *)(intptr_t)get(channel);
 }
 
-TEST(thread_inside_stays_when_its_channel_goes)
+TEST(waiting_thread_stays_when_its_channel_is_destroyed)
 {
 	struct channel *channel = channel_or_fail();
 	pthread_t reader;
@@ -111,7 +111,7 @@ TEST(thread_inside_stays_when_its_channel_goes)
 /*
  * As rping: its main thread destroys the channel while the other one returns from the last event.
  */
-TEST(thread_that_comes_back_a_moment_late_stays_too)
+TEST(thread_returning_just_after_the_destruction_waits_too)
 {
 	struct channel *channel = channel_or_fail();
 	struct rdma_event_channel *pub = &channel->pub;
@@ -138,7 +138,7 @@ static void *get_again_and_again(void *channel)
 	return (void *)(intptr_t)err;
 }
 
-TEST(thread_that_comes_again_is_told)
+TEST(thread_returning_later_gets_ebadf)
 {
 	struct channel *channel;
 	pthread_t reader;

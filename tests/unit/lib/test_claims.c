@@ -62,7 +62,7 @@ TEST(bound_port_finds_its_id)
 	ck_assert_ptr_eq(holder_of(RIG_PORT), &id->claim);
 }
 
-TEST(refused_port_is_claimed_by_nobody)
+TEST(refused_port_has_no_claim)
 {
 	cmportd.bind_err = -EADDRINUSE;
 	addr_set_port(&id->claim.local, RIG_PORT);
@@ -91,7 +91,7 @@ TEST(released_ephemeral_port_goes_back_to_the_lease)
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_RELEASE)->claim.claim_id, 0);
 }
 
-TEST(releasing_nothing_says_nothing)
+TEST(releasing_without_a_claim_sends_nothing)
 {
 	claims_release(id);
 	ck_assert_uint_eq(cmportd.n_said, 0);
@@ -123,7 +123,7 @@ TEST(refused_listener_may_still_reuse_the_address)
 	ck_assert(id->claim.reuseaddr);
 }
 
-TEST(next_cmportd_is_told_of_claims_and_listeners)
+TEST(next_cmportd_gets_claims_and_listeners)
 {
 	bind_to(RIG_PORT);
 	claims_resend(NULL);
@@ -133,7 +133,7 @@ TEST(next_cmportd_is_told_of_claims_and_listeners)
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.claim_id, id->claim_id);
 }
 
-TEST(next_cmportd_is_not_told_of_leased_ports)
+TEST(next_cmportd_does_not_get_leased_ports)
 {
 	bind_to(0);
 	claims_resend(NULL);

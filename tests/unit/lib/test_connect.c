@@ -78,7 +78,7 @@ TEST(private_data_of_a_req_follows_the_addresses)
 	ck_assert_mem_eq(req.private_data + CMA_HDR_BYTES, "hello", 5);
 }
 
-TEST(private_data_without_room_is_refused)
+TEST(too_long_private_data_is_refused)
 {
 	uint8_t data[CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES + 1] = { 0 };
 
@@ -89,7 +89,7 @@ TEST(private_data_without_room_is_refused)
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
-TEST(private_data_without_room_is_said_before_a_partition_that_the_port_is_not_in)
+TEST(too_long_private_data_is_reported_before_a_missing_partition)
 {
 	static const uint8_t data[255];
 
@@ -100,7 +100,7 @@ TEST(private_data_without_room_is_said_before_a_partition_that_the_port_is_not_i
 	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
 }
 
-TEST(as_many_reads_as_possible_are_what_the_device_can_do)
+TEST(maximum_reads_are_the_devices_limit)
 {
 	struct cm_req req;
 
@@ -111,7 +111,7 @@ TEST(as_many_reads_as_possible_are_what_the_device_can_do)
 	ck_assert_uint_eq(req.initiator_depth, FAKE_READS);
 }
 
-TEST(more_reads_than_the_device_can_do_are_refused)
+TEST(reads_beyond_the_devices_limit_are_refused)
 {
 	param.initiator_depth = FAKE_READS + 1;
 	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
@@ -148,7 +148,7 @@ TEST(id_connects_once)
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 1);
 }
 
-TEST(req_that_cannot_be_sent_is_as_good_as_lost)
+TEST(unsendable_req_counts_as_lost)
 {
 	cmportd.send_err = -EPIPE;
 	sent_req();
@@ -259,7 +259,7 @@ TEST(establishing_answers_the_rep)
 	rig_expect_conn(id, CM_ESTABLISHED);
 }
 
-TEST(data_of_the_peer_is_as_good_as_its_rtu)
+TEST(data_of_the_peer_counts_as_its_rtu)
 {
 	struct id *child = requested();
 
@@ -269,7 +269,7 @@ TEST(data_of_the_peer_is_as_good_as_its_rtu)
 	rig_expect(RDMA_CM_EVENT_ESTABLISHED, 0);
 }
 
-TEST(cmportd_learns_of_a_connection_established_without_a_message)
+TEST(connection_established_by_data_is_reported_to_cmportd)
 {
 	struct id *child = requested();
 	const struct cm_record *tracked;
@@ -323,7 +323,7 @@ TEST(disconnecting_again_is_no_error)
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 3); /* REQ, RTU, DREQ */
 }
 
-TEST(disconnecting_what_was_never_connected_is_refused)
+TEST(disconnecting_an_unconnected_id_is_refused)
 {
 	rig_expect_errno(rdma_disconnect(&id->pub), EINVAL);
 }
@@ -339,7 +339,7 @@ static struct id *with_queue_pair(struct id *of)
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
 					  IBV_QPT_XRC_RECV };
 
-TEST_LOOP(disconnecting_what_was_never_connected_flushes_the_queue_pair, 0,
+TEST_LOOP(disconnecting_an_unconnected_id_flushes_its_queue_pair, 0,
 	  sizeof(types) / sizeof(types[0]))
 {
 	id = rig_routed(types[_i] == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_IB);
@@ -371,7 +371,7 @@ static void move_address(void)
 	lose_address();
 }
 
-TEST(id_whose_address_went_cannot_connect)
+TEST(id_whose_address_was_removed_cannot_connect)
 {
 	lose_address();
 	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);

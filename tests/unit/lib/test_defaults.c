@@ -21,7 +21,7 @@ static struct id_options with(const char *name, const char *value)
 	return options;
 }
 
-TEST(without_variables_all_is_as_the_library_has_it)
+TEST(unset_variables_give_the_librarys_defaults)
 {
 	struct id_options options = with(NULL, NULL);
 
@@ -35,12 +35,12 @@ TEST(a_timeout_is_in_milliseconds)
 	ck_assert_uint_eq(with("PURECM_CONNECT_TIMEOUT_MS", "1500").give_up_ns, 1500000000u);
 }
 
-TEST(no_retries_are_one_transmission)
+TEST(zero_retries_are_one_transmission)
 {
 	ck_assert_uint_eq(with("PURECM_RETRIES", "0").waits.transmissions_max, 1);
 }
 
-TEST(waits_are_the_first_and_the_last)
+TEST(intervals_are_the_first_and_the_last)
 {
 	struct cm_waits waits = with("PURECM_RETRY_WAITS_MS", "50,400").waits;
 
@@ -71,7 +71,7 @@ static const char *const bad[][2] = {
 	{ "PURECM_RETRY_WAITS_MS", "50,400,1" },
 };
 
-TEST_LOOP(invalid_settings_count_as_none, 0,
+TEST_LOOP(invalid_settings_are_ignored, 0,
 	  sizeof(bad) / sizeof(bad[0])) /* loop test: _i is the row */
 {
 	struct id_options options = with(bad[_i][0], bad[_i][1]);

@@ -49,7 +49,7 @@ TEST(destroying_a_requested_id_rejects)
 	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_REJ).rej.reason, CM_REJ_CONSUMER);
 }
 
-TEST(port_number_of_a_destroyed_id_is_given_back)
+TEST(port_number_of_a_destroyed_id_is_released)
 {
 	union addr any = rig_own(0);
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
@@ -59,7 +59,7 @@ TEST(port_number_of_a_destroyed_id_is_given_back)
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_RELEASE)->claim.local_port, FAKE_FIRST_PORT);
 }
 
-TEST(comm_id_is_free_when_its_last_message_has_left)
+TEST(comm_id_is_freed_after_its_last_message)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
 	struct id *id = rig_routed(RDMA_PS_TCP);
@@ -72,7 +72,7 @@ TEST(comm_id_is_free_when_its_last_message_has_left)
 	ck_assert_str_eq(portd_type_str(cmportd.said[cmportd.n_said - 1].type), "CLOSE");
 }
 
-TEST(events_of_a_destroyed_id_go_with_it)
+TEST(events_of_a_destroyed_id_are_dropped)
 {
 	struct id *gone = rig_id(RDMA_PS_TCP, ID_IDLE), *other = rig_id(RDMA_PS_TCP, ID_IDLE);
 
@@ -136,7 +136,7 @@ TEST(destroyed_listener_gets_no_more_requests)
 	rig_expect_nothing();
 }
 
-TEST(reference_to_the_port_is_given_back)
+TEST(reference_to_the_port_is_released)
 {
 	unsigned int before = rig.port->refs;
 

@@ -61,7 +61,7 @@ static void unplug(struct ibv_context *verbs)
 
 /* --- tests --------------------------------------------------------------- */
 
-TEST(device_may_come_and_go_any_number_of_times)
+TEST(device_may_be_added_and_removed_repeatedly)
 {
 	struct ibv_context *verbs;
 	int i;
@@ -76,7 +76,7 @@ TEST(device_may_come_and_go_any_number_of_times)
 	}
 }
 
-TEST(ids_of_a_device_that_has_gone_still_find_it)
+TEST(ids_of_a_removed_device_still_find_it)
 {
 	struct ibv_context *verbs;
 	struct device *device;
@@ -109,7 +109,7 @@ TEST(host_may_have_any_number_of_devices)
 	rdma_free_devices(list);
 }
 
-TEST(device_that_is_no_longer_listed_is_gone)
+TEST(unlisted_device_is_removed)
 {
 	plug(0, 1);
 	only_device();
@@ -117,7 +117,7 @@ TEST(device_that_is_no_longer_listed_is_gone)
 	ck_assert_ptr_eq(only_device()->device, &plugged[1]);
 }
 
-TEST(last_device_that_is_no_longer_listed_is_gone)
+TEST(last_unlisted_device_is_removed)
 {
 	plug(0, 1);
 	only_device();
@@ -127,7 +127,7 @@ TEST(last_device_that_is_no_longer_listed_is_gone)
 }
 
 /* As after chroot(): sysfs is not visible. */
-TEST(device_that_answers_stays_even_if_it_is_not_listed)
+TEST(responding_device_stays_although_unlisted)
 {
 	struct ibv_context *verbs;
 
@@ -196,7 +196,7 @@ TEST(next_list_closes_a_removed_device)
 	ck_assert_int_eq(fake.n_closed, 1);
 }
 
-TEST(device_is_not_closed_while_a_thread_looks)
+TEST(device_is_not_closed_while_a_thread_reads_the_list)
 {
 	plug(0, 1);
 	unplug(only_device());
@@ -207,7 +207,7 @@ TEST(device_is_not_closed_while_a_thread_looks)
 }
 
 /* The program may use it until its next call. */
-TEST(device_that_the_program_has_seen_is_closed_in_its_calls_only)
+TEST(device_known_to_the_program_is_closed_in_its_calls_only)
 {
 	plug(0, 1);
 	unplug(only_device());
@@ -216,7 +216,7 @@ TEST(device_that_the_program_has_seen_is_closed_in_its_calls_only)
 	expect_closed(1);
 }
 
-TEST(device_that_the_program_has_not_seen_is_closed_by_any_thread)
+TEST(device_unknown_to_the_program_is_closed_by_any_thread)
 {
 	plug(0, 1);
 	ck_assert_int_eq(device_list_load(), 0);
@@ -227,7 +227,7 @@ TEST(device_that_the_program_has_not_seen_is_closed_by_any_thread)
 	ck_assert_int_eq(fake.n_closed, 1);
 }
 
-TEST(device_that_is_there_is_not_closed)
+TEST(present_device_is_not_closed)
 {
 	plug(0, 1);
 	only_device();
@@ -267,7 +267,7 @@ static int query_device_of_today(struct ibv_context *context,
 	return 0;
 }
 
-TEST(device_that_can_flush_lets_peers_do_it)
+TEST(device_with_flush_grants_it_to_peers)
 {
 	fake_verbs_begin();
 	fake.verbs.query_device_ex = query_device_of_today;

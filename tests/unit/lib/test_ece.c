@@ -79,7 +79,7 @@ TEST(reply_names_the_peers_vendor_and_our_options)
 	ck_assert_uint_eq(msg.hdr.attr_mod, 2);
 }
 
-TEST(nobodys_options_cannot_be_set)
+TEST(options_without_a_vendor_are_refused)
 {
 	struct ibv_ece nobody = { .options = 5 }, later = { .vendor_id = 1, .comp_mask = 1 };
 
@@ -93,7 +93,7 @@ TEST(nobodys_options_cannot_be_set)
 	ck_assert_int_eq(errno, EINVAL);
 }
 
-TEST(queue_pair_of_the_library_is_none_of_the_programs_business)
+TEST(options_for_a_queue_pair_of_the_library_are_refused)
 {
 	struct ibv_ece ece = { .vendor_id = 1 };
 
@@ -118,7 +118,7 @@ TEST(peers_options_are_read_without_a_mask)
 
 /* --- queue pairs of the library ------------------------------------------ */
 
-TEST(driver_is_asked_and_not_told_without_a_request)
+TEST(driver_is_only_queried_without_a_request)
 {
 	struct ibv_ece before = { .vendor_id = 1, .options = 2 };
 
@@ -130,7 +130,7 @@ TEST(driver_is_asked_and_not_told_without_a_request)
 	rdma_destroy_qp(pub);
 }
 
-TEST(request_of_the_same_vendor_narrows_what_is_offered)
+TEST(request_of_the_same_vendor_narrows_the_options)
 {
 	remote_says(OURS, 0x3f);
 	create_qp();
@@ -147,7 +147,7 @@ TEST(request_of_another_vendor_turns_options_off)
 	rdma_destroy_qp(pub);
 }
 
-TEST(driver_that_knows_nothing_is_no_error)
+TEST(driver_without_ece_is_no_error)
 {
 	struct ibv_ece before = { .vendor_id = 1, .options = 2 };
 
@@ -160,7 +160,7 @@ TEST(driver_that_knows_nothing_is_no_error)
 	rdma_destroy_qp(pub);
 }
 
-TEST(reply_of_our_vendor_is_told_to_the_driver)
+TEST(reply_of_our_vendor_is_passed_to_the_driver)
 {
 	create_qp();
 	remote_says(OURS, 0x10);
@@ -179,7 +179,7 @@ TEST(reply_without_a_vendor_turns_options_off)
 	rdma_destroy_qp(pub);
 }
 
-TEST(reply_to_a_driver_that_knows_nothing_is_no_error)
+TEST(reply_for_a_driver_without_ece_is_no_error)
 {
 	fake.knows_ece = false;
 	create_qp();
@@ -220,7 +220,7 @@ TEST(reply_of_another_vendor_is_a_connect_error)
 	rdma_destroy_qp(pub);
 }
 
-TEST(options_that_the_driver_refuses_are_named_by_the_status)
+TEST(error_of_the_driver_is_the_status)
 {
 	struct rdma_cm_event *event;
 
@@ -234,7 +234,7 @@ TEST(options_that_the_driver_refuses_are_named_by_the_status)
 	rdma_destroy_qp(pub);
 }
 
-TEST(reply_for_a_queue_pair_of_the_program_is_only_shown)
+TEST(reply_for_a_queue_pair_of_the_program_is_only_stored)
 {
 	struct rdma_cm_event *event = take_reply(OTHERS, 1);
 	struct ibv_ece ece;

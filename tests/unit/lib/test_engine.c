@@ -30,7 +30,7 @@ static void expect_report(enum cm_report_kind kind)
 
 /* --- input ---------------------------------------------------------------------- */
 
-TEST(message_is_reported_to_the_room_above)
+TEST(message_is_reported_to_the_upcalls)
 {
 	struct id *id = requesting();
 	struct cm_msg rep = rig_rep();
@@ -50,7 +50,7 @@ static void receive_one(const struct cm_msg *msg)
 	engine_receive(rig.port, &path, mad);
 }
 
-TEST(answers_leave_when_all_messages_have_come)
+TEST(answers_are_sent_after_all_messages)
 {
 	struct cm_msg dreq;
 
@@ -77,7 +77,7 @@ TEST(invalid_mad_is_dropped)
 
 /* --- time ------------------------------------------------------------------------- */
 
-TEST(unanswered_message_is_sent_again_and_marked_so)
+TEST(unanswered_message_is_retransmitted_and_marked)
 {
 	requesting();
 	rig.now_ns += 60 * 1000 * CM_NS_PER_MS;
@@ -87,7 +87,7 @@ TEST(unanswered_message_is_sent_again_and_marked_so)
 	ck_assert_uint_eq(cmportd.n_left, cmportd.n_said);
 }
 
-TEST(nothing_is_sent_again_before_its_time)
+TEST(nothing_is_retransmitted_early)
 {
 	requesting();
 	engine_turn(0);
@@ -96,7 +96,7 @@ TEST(nothing_is_sent_again_before_its_time)
 }
 
 /* The first eight are sent one by one: cm/peer.c. */
-TEST(messages_that_are_sent_again_together_leave_together)
+TEST(simultaneous_retransmissions_share_a_datagram)
 {
 	unsigned int n_sends;
 	int i;
@@ -115,14 +115,14 @@ TEST(messages_that_are_sent_again_together_leave_together)
 	ck_assert_uint_eq(cmportd.n_sends, n_sends + 1);
 }
 
-TEST(rooms_above_are_looked_after_in_each_turn)
+TEST(before_sleep_is_called_in_each_turn)
 {
 	engine_turn(0);
 	engine_turn(0);
 	ck_assert_uint_eq(rig.n_looked, 2);
 }
 
-TEST(ids_that_wait_for_an_address_are_looked_at_when_a_timer_of_theirs_expires)
+TEST(resolutions_are_checked_when_their_timer_expires)
 {
 	const struct cm_time at = { .ns = rig.now_ns + CM_NS_PER_MS };
 	struct cm_timer timer = { 0 };
@@ -165,7 +165,7 @@ TEST(function_of_a_watched_descriptor_is_called_when_it_is_readable)
 	close(fd);
 }
 
-TEST(descriptor_that_is_not_watched_any_more_is_left_alone)
+TEST(unwatched_descriptor_is_ignored)
 {
 	static struct watch watch;
 	int fd = eventfd(1, EFD_CLOEXEC);
@@ -191,7 +191,7 @@ static void take_rep_at_last(struct watch *watch, uint32_t events)
 	engine_unwatch(watch);
 }
 
-TEST(nothing_is_sent_again_whose_answer_is_there_unread)
+TEST(message_with_an_unread_answer_is_not_retransmitted)
 {
 	static struct watch watch;
 	int fd = eventfd(1, EFD_CLOEXEC);
@@ -210,7 +210,7 @@ static void never_end(struct watch *watch, uint32_t events)
 	(void)watch, (void)events;
 }
 
-TEST(descriptor_that_always_has_more_stops_no_timer)
+TEST(busy_descriptor_delays_no_timer_for_ever)
 {
 	static struct watch watch;
 	int fd = eventfd(1, EFD_CLOEXEC);
@@ -226,7 +226,7 @@ TEST(descriptor_that_always_has_more_stops_no_timer)
 
 /* --- the lock -------------------------------------------------------------------------- */
 
-TEST(step_that_the_core_refuses_changes_nothing)
+TEST(refused_step_changes_nothing)
 {
 	struct id *id = requesting();
 	struct outbox box;
@@ -238,7 +238,7 @@ TEST(step_that_the_core_refuses_changes_nothing)
 	rig_expect_conn(id, CM_REQ_SENT);
 }
 
-TEST(process_that_exits_ends_each_connection_with_a_message)
+TEST(exiting_process_sends_one_message_per_connection)
 {
 	struct id *id = rig_connected();
 
@@ -250,7 +250,7 @@ TEST(process_that_exits_ends_each_connection_with_a_message)
 	ck_assert_uint_eq(cmportd.n_left, cmportd.n_said);
 }
 
-TEST(process_that_exits_waits_for_no_answer_before_the_next_message)
+TEST(exiting_process_waits_for_no_answer)
 {
 	rig_connected();
 	rig_connected();
@@ -265,7 +265,7 @@ static void *take_lock(void *arg)
 	return arg;
 }
 
-TEST(process_that_exits_does_not_wait_long_for_the_lock)
+TEST(exiting_process_does_not_wait_long_for_the_lock)
 {
 	uint64_t now_ns = rig.now_ns;
 	pthread_t holder;
@@ -311,7 +311,7 @@ static void set_up_posting(void)
 
 FIXTURE(set_up_posting, NULL);
 
-TEST(pollers_are_woken_when_all_messages_have_come)
+TEST(pollers_are_woken_after_all_messages)
 {
 	struct cm_msg req;
 

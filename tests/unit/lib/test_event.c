@@ -33,7 +33,7 @@ static int count_taken(struct event *event)
 	return 0;
 }
 
-TEST(meaning_of_an_event_takes_effect_when_it_is_taken)
+TEST(effect_of_an_event_is_applied_when_it_is_taken)
 {
 	notify(RDMA_CM_EVENT_ESTABLISHED, count_taken);
 	ck_assert_uint_eq(n_taken, 0);
@@ -47,7 +47,7 @@ static int refuse(struct event *event)
 	return -EMFILE;
 }
 
-TEST(event_that_cannot_take_effect_is_an_error_of_the_call)
+TEST(event_whose_effect_fails_is_an_error_of_the_call)
 {
 	struct rdma_cm_event *event;
 
@@ -61,7 +61,7 @@ static int spoil(struct event *event)
 	return 0;
 }
 
-TEST(event_may_turn_bad_while_it_is_taken)
+TEST(event_may_become_an_error_while_it_is_taken)
 {
 	notify(RDMA_CM_EVENT_ADDR_RESOLVED, spoil);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -1);
@@ -79,7 +79,7 @@ TEST(error_of_a_driver_is_shown_as_it_is)
 	rig_expect(RDMA_CM_EVENT_CONNECT_ERROR, ENOSPC);
 }
 
-TEST(after_a_connect_error_there_is_no_more_bad_news)
+TEST(connect_error_suppresses_later_errors)
 {
 	id->connect_error = true;
 	notify(RDMA_CM_EVENT_REJECTED, NULL);
@@ -102,7 +102,7 @@ TEST(events_are_counted_when_they_are_taken_and_acknowledged)
 	ck_assert_uint_eq(id->n_acked, 1);
 }
 
-TEST(withdrawn_request_takes_its_new_id_along)
+TEST(withdrawn_request_destroys_its_new_id)
 {
 	struct id *child = rig_id(RDMA_PS_TCP, ID_CONNECT);
 	struct event *event = id_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -119,7 +119,7 @@ TEST(withdrawn_request_takes_its_new_id_along)
 	ck_assert_ptr_eq(engine_held()->ids.prev, &id->link);
 }
 
-TEST(events_are_withdrawn_by_whom_they_are_about)
+TEST(events_are_withdrawn_by_owner)
 {
 	struct id *child = rig_id(RDMA_PS_TCP, ID_CONNECT);
 	struct event *event = id_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -137,14 +137,14 @@ TEST(events_are_withdrawn_by_whom_they_are_about)
 
 /* --- without memory ---------------------------------------------------------- */
 
-TEST(event_that_is_waited_for_is_made_of_the_ids_reserve)
+TEST(event_without_memory_uses_the_ids_spare)
 {
 	rig.has_no_memory = true;
 	notify(RDMA_CM_EVENT_ESTABLISHED, NULL);
 	rig_expect(RDMA_CM_EVENT_ESTABLISHED, 0);
 }
 
-TEST(reserve_comes_back_with_the_acknowledgement)
+TEST(spare_is_returned_by_the_acknowledgement)
 {
 	rig.has_no_memory = true;
 	notify(RDMA_CM_EVENT_ESTABLISHED, NULL);
@@ -162,7 +162,7 @@ TEST(second_event_without_memory_is_lost)
 	rig_expect_nothing();
 }
 
-TEST(event_of_the_programs_own_leaves_the_reserve_alone)
+TEST(user_event_does_not_use_the_spare)
 {
 	rig.has_no_memory = true;
 	rig_expect_errno(rdma_write_cm_event(&id->pub, RDMA_CM_EVENT_USER, 0, 0), ENOMEM);

@@ -45,7 +45,7 @@ static const char *last(void)
 	return text;
 }
 
-TEST(nothing_has_failed_at_first)
+TEST(new_id_has_no_failure)
 {
 	strcpy(text, "untouched");
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, sizeof(text)), -1);
@@ -101,14 +101,14 @@ TEST(route_that_is_missing_names_both_ends)
 				 "route to it");
 }
 
-TEST(errno_without_phrase_is_told_in_the_c_librarys_words)
+TEST(errno_without_phrase_has_the_c_librarys_text)
 {
 	addr_set_any(&id->claim.local, AF_INET);
 	failure_of_route(id, &addr, -ENOBUFS);
 	ck_assert_ptr_nonnull(strstr(last(), strerror(ENOBUFS)));
 }
 
-TEST(silent_gateway_is_named_with_its_interface)
+TEST(unresolved_gateway_is_named_with_its_interface)
 {
 	id->claim.peer = addr;
 	id->path.route.gateway = true;
@@ -129,7 +129,7 @@ TEST(interface_without_device_is_named)
 		strstr(last(), "the route from 0.0.0.0:0 leaves by lo, which has no RDMA device"));
 }
 
-TEST(loopback_address_leads_nowhere)
+TEST(loopback_address_is_named)
 {
 	id->claim.peer = addr;
 	id->path.loopback = true;
@@ -145,21 +145,21 @@ TEST(peer_that_does_not_answer_is_named)
 	ck_assert_ptr_nonnull(strstr(last(), "192.0.2.1:7471: no answer"));
 }
 
-TEST(last_failure_is_the_one_that_is_told)
+TEST(last_failure_is_returned)
 {
 	failure_of_port(id, &addr, -EADDRINUSE);
 	failure_of_port(id, &addr, -EACCES);
 	ck_assert_ptr_nonnull(strstr(last(), "CAP_NET_BIND_SERVICE"));
 }
 
-TEST(sentence_is_cut_to_the_room_there_is)
+TEST(text_is_truncated_to_the_buffer)
 {
 	failure_of_port(id, &addr, -EADDRINUSE);
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, 6), 0);
 	ck_assert_str_eq(text, "local");
 }
 
-TEST(nowhere_to_put_it_is_refused)
+TEST(missing_buffer_is_refused)
 {
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, 0), -1);
 	ck_assert_int_eq(errno, EINVAL);

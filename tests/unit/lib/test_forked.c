@@ -256,7 +256,7 @@ static void call_all(void)
 	expect_all_called();
 }
 
-TEST(child_is_refused_every_call_with_what_it_inherited)
+TEST(child_is_refused_every_call_with_inherited_objects)
 {
 	pid_t child;
 	int status;

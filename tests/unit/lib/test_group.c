@@ -71,7 +71,7 @@ static int leave(const char *text)
 
 /* --- RoCE ------------------------------------------------------------------ */
 
-TEST(member_is_told_where_the_group_is)
+TEST(event_has_the_address_of_the_group)
 {
 	struct mad_gid mgid = fake_gid_of("::ffff:239.1.2.3");
 	struct rdma_cm_event *event;
@@ -124,7 +124,7 @@ TEST(send_only_member_is_not_attached)
 	ck_assert_int_eq(fake_net.n_joined, 0);
 }
 
-TEST(leaving_undoes_it_all)
+TEST(leaving_undoes_joining)
 {
 	ck_assert_int_eq(join("239.1.2.3"), 0);
 	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
@@ -134,7 +134,7 @@ TEST(leaving_undoes_it_all)
 	rig_expect_errno(leave("239.1.2.3"), EADDRNOTAVAIL);
 }
 
-TEST(event_of_a_group_that_was_left_does_not_come)
+TEST(event_of_a_left_group_is_dropped)
 {
 	ck_assert_int_eq(join("239.1.2.3"), 0);
 	ck_assert_int_eq(leave("239.1.2.3"), 0);
@@ -151,7 +151,7 @@ TEST(second_membership_of_a_group_is_left_first)
 	ck_assert_int_eq(leave("239.1.2.3"), 0);
 }
 
-TEST(host_that_refuses_is_an_error_of_the_call)
+TEST(refusal_of_the_kernel_is_an_error_of_the_call)
 {
 	fake_net.join_err = -ENOBUFS;
 	rig_expect_errno(join("239.1.2.3"), ENOBUFS);
@@ -173,7 +173,7 @@ TEST(only_datagrams_have_groups)
 	rig_expect_errno(join("239.1.2.3"), EINVAL);
 }
 
-TEST(memberships_end_with_their_device_and_groups_do_not)
+TEST(device_removal_ends_memberships_but_keeps_groups)
 {
 	ck_assert_int_eq(join("239.1.2.3"), 0);
 	ck_assert_int_eq(join("239.1.2.4"), 0);
@@ -241,7 +241,7 @@ static void join_on_infiniband(uint8_t hop_limit)
 	answer(0, &member);
 }
 
-TEST(broadcast_group_is_asked_for_first)
+TEST(broadcast_group_is_queried_first)
 {
 	struct sa_member asked;
 
@@ -259,7 +259,7 @@ TEST(broadcast_group_is_asked_for_first)
 }
 
 /* A packet to a group has a global route header even where it makes no hop. */
-TEST_LOOP(member_on_infiniband_is_told_what_the_administrator_says, 0, 2)
+TEST_LOOP(event_on_infiniband_has_the_administrators_parameters, 0, 2)
 {
 	struct rdma_cm_event *event;
 	const struct ibv_ah_attr *ah;
@@ -278,7 +278,7 @@ TEST_LOOP(member_on_infiniband_is_told_what_the_administrator_says, 0, 2)
 	ck_assert_uint_eq(fake.attached_lid, MLID);
 }
 
-TEST(administrator_that_refuses_is_an_event)
+TEST(refusal_of_the_administrator_is_an_event)
 {
 	move_to_infiniband();
 	ck_assert_int_eq(join("239.1.2.3"), 0);
@@ -303,7 +303,7 @@ TEST(without_an_ip_interface_there_is_no_ip_group)
 	ck_assert(list_is_empty(&id->groups));
 }
 
-TEST(leaving_on_infiniband_tells_the_administrator)
+TEST(leaving_on_infiniband_is_sent_to_the_administrator)
 {
 	join_on_infiniband(0);
 	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
@@ -312,7 +312,7 @@ TEST(leaving_on_infiniband_tells_the_administrator)
 	ck_assert_int_eq(fake.n_attached, 0);
 }
 
-TEST(answer_for_a_group_that_was_left_is_nobodys)
+TEST(answer_for_a_left_group_is_ignored)
 {
 	move_to_infiniband();
 	ck_assert_int_eq(join("239.1.2.3"), 0);
@@ -348,7 +348,7 @@ static void expect_qkey(struct id *of, uint32_t qkey)
 	ck_assert_uint_eq(attr.qkey, qkey);
 }
 
-TEST(ipoib_route_brings_the_qkey_of_the_broadcast_group)
+TEST(ipoib_route_has_the_qkey_of_the_broadcast_group)
 {
 	struct sa_member asked;
 
@@ -410,7 +410,7 @@ TEST(ipoib_request_without_an_answer_has_the_usual_qkey)
 	expect_qkey(id, RDMA_UDP_QKEY);
 }
 
-TEST(ids_of_other_port_spaces_ask_for_no_qkey)
+TEST(ids_of_other_port_spaces_query_no_qkey)
 {
 	move_to_infiniband();
 	qkey_learn(id);

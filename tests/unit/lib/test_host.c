@@ -94,7 +94,7 @@ TEST(message_for_an_open_port_reaches_the_core)
 	fake_cmportd_message(CM_ATTR_DREP);
 }
 
-TEST(answers_leave_when_all_that_cmportd_said_was_heard)
+TEST(answers_are_sent_after_all_messages_of_cmportd)
 {
 	hear_mad(FAKE_HANDLE);
 	ck_assert_uint_eq(cmportd.n_left, 1);
@@ -107,13 +107,13 @@ TEST(message_for_an_unknown_port_is_dropped)
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
-TEST(port_that_is_gone_is_named_to_the_room_above)
+TEST(removed_port_is_reported_to_the_upcalls)
 {
 	hear(&(struct portd_record){ .type = PORTD_GONE, .gone.port = FAKE_HANDLE });
 	ck_assert_uint_eq(n_gone, 1);
 }
 
-TEST(port_is_set_to_what_cmportd_says)
+TEST(port_gets_the_defaults_of_cmportd)
 {
 	hear(&(struct portd_record){ .type = PORTD_PORT_TOS,
 				     .port_tos = { .port = FAKE_HANDLE, .tos = 104 } });
@@ -121,7 +121,7 @@ TEST(port_is_set_to_what_cmportd_says)
 	ck_assert_uint_eq(n_received, 0);
 }
 
-TEST(records_without_a_mad_go_to_the_room_above)
+TEST(records_without_a_mad_go_to_the_upcalls)
 {
 	hear(&(struct portd_record){ .type = PORTD_STAT_ASK });
 	ck_assert_uint_eq(n_received, 1);
@@ -165,7 +165,7 @@ TEST(events_of_a_device_are_known_while_the_port_opened_last_is_open)
 
 /* --- the next cmportd ------------------------------------------------------------ */
 
-TEST(next_cmportd_is_told_what_the_rooms_know)
+TEST(next_cmportd_gets_the_state_of_the_upcalls)
 {
 	end_cmportd();
 	cmportd_before_sleep();
@@ -173,7 +173,7 @@ TEST(next_cmportd_is_told_what_the_rooms_know)
 	ck_assert_uint_eq(n_resends, 1);
 }
 
-TEST(next_cmportd_is_told_of_connections)
+TEST(next_cmportd_gets_connections)
 {
 	struct id *id = rig_connected();
 
@@ -183,7 +183,7 @@ TEST(next_cmportd_is_told_of_connections)
 			  id->conn->local_comm_id);
 }
 
-TEST(next_cmportd_is_heard)
+TEST(messages_of_the_next_cmportd_are_received)
 {
 	end_cmportd();
 	cmportd_before_sleep();
@@ -191,7 +191,7 @@ TEST(next_cmportd_is_heard)
 	fake_cmportd_message(CM_ATTR_DREP);
 }
 
-TEST(cmportd_that_is_not_there_yet_is_tried_again_later)
+TEST(missing_cmportd_is_tried_again_later)
 {
 	cmportd.resume_err = -ECONNREFUSED;
 	end_cmportd();
@@ -210,7 +210,7 @@ TEST(cmportd_that_is_not_there_yet_is_tried_again_later)
 
 /* --- comm ids ---------------------------------------------------------------------- */
 
-TEST(enough_comm_ids_are_no_reason_to_ask)
+TEST(sufficient_comm_ids_cause_no_request)
 {
 	cmportd_before_sleep();
 	ck_assert_uint_eq(cmportd.n_leases, 0);

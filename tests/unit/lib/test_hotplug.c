@@ -89,28 +89,28 @@ static void plug_in(void)
 	fake.n_listed = 1;
 }
 
-TEST(device_that_is_added_is_listened_on)
+TEST(added_device_is_listened_on)
 {
 	plug_in();
 	announce_text(UEVENT("add", "infiniband", "infiniband/uverbs1"));
 	ck_assert_ptr_nonnull(device_of_node("uverbs1"));
 }
 
-TEST(devices_are_looked_for_where_announcements_were_lost)
+TEST(devices_are_scanned_after_lost_announcements)
 {
 	plug_in();
 	announce((struct announcement){ .err = ENOBUFS });
 	ck_assert_ptr_nonnull(device_of_node("uverbs1"));
 }
 
-TEST(interface_that_is_added_is_no_device)
+TEST(added_interface_is_no_device)
 {
 	plug_in();
 	announce_text(UEVENT("add", "net", "net/eth0"));
 	ck_assert_ptr_null(device_of_node("uverbs1"));
 }
 
-TEST(device_that_is_removed_is_news_to_its_ids)
+TEST(removed_device_is_reported_to_its_ids)
 {
 	rig_routed(RDMA_PS_TCP);
 	announce_text(UEVENT("remove", "infiniband_verbs", "infiniband/uverbs0"));
@@ -124,14 +124,14 @@ TEST(node_may_be_announced_without_its_folder)
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
-TEST(other_device_that_is_removed_is_no_news)
+TEST(removal_of_another_device_is_not_reported)
 {
 	rig_routed(RDMA_PS_TCP);
 	announce_text(UEVENT("remove", "infiniband_verbs", "infiniband/uverbs1"));
 	rig_expect_nothing();
 }
 
-TEST(node_of_another_subsystem_is_no_news)
+TEST(node_of_another_subsystem_is_ignored)
 {
 	rig_routed(RDMA_PS_TCP);
 	announce_text(UEVENT("remove", "net", "infiniband/uverbs0"));
@@ -139,7 +139,7 @@ TEST(node_of_another_subsystem_is_no_news)
 	rig_expect_nothing();
 }
 
-TEST(device_that_changes_is_not_removed)
+TEST(changed_device_is_not_removed)
 {
 	rig_routed(RDMA_PS_TCP);
 	announce_text(UEVENT("change", "infiniband_verbs", "infiniband/uverbs0"));
@@ -174,7 +174,7 @@ static void let_a_second_pass(void)
 }
 
 /* A device may be added some time before its port can be opened. */
-TEST(port_of_a_bound_id_is_opened_later_if_its_device_is_just_coming)
+TEST(port_of_a_bound_id_is_opened_later_if_its_device_is_being_added)
 {
 	unsigned int n_opened = cmportd.n_handles;
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
@@ -191,7 +191,7 @@ TEST(port_of_a_bound_id_is_opened_later_if_its_device_is_just_coming)
 	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
 }
 
-TEST(device_that_goes_before_its_port_was_opened_is_news)
+TEST(device_removed_before_its_port_was_opened_is_reported)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
 	union addr own = rig_own(0);
@@ -225,12 +225,12 @@ static void expect_news_of_reset_while_opening(int open_err)
 }
 
 /* cmportd, which identifies devices by name, has opened the port of the next one. */
-TEST(device_that_is_reset_while_its_port_is_opened_is_news)
+TEST(device_reset_while_its_port_is_opened_is_reported)
 {
 	expect_news_of_reset_while_opening(0);
 }
 
-TEST(device_that_is_reset_while_cmportd_looks_at_it_is_news)
+TEST(device_reset_while_cmportd_opens_it_is_reported)
 {
 	expect_news_of_reset_while_opening(-EIO);
 }
@@ -277,7 +277,7 @@ static void replace_cmportd(int open_err)
 	cmportd_before_sleep();
 }
 
-TEST(device_that_is_reset_while_cmportd_is_replaced_is_news)
+TEST(device_reset_while_cmportd_is_replaced_is_reported)
 {
 	rig_routed(RDMA_PS_TCP);
 	reset_device();
@@ -285,7 +285,7 @@ TEST(device_that_is_reset_while_cmportd_is_replaced_is_news)
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
-TEST(device_that_the_next_cmportd_does_not_find_is_looked_at_again)
+TEST(device_missing_for_the_next_cmportd_is_checked_again)
 {
 	rig_routed(RDMA_PS_TCP);
 	replace_cmportd(-ENODEV);
@@ -309,7 +309,7 @@ TEST(port_that_the_next_cmportd_cannot_open_is_opened_when_next_needed)
 	port_put(port);
 }
 
-TEST(port_that_is_gone_takes_its_device_along)
+TEST(removed_port_removes_its_device)
 {
 	rig_routed(RDMA_PS_TCP);
 	reset_device();
@@ -318,7 +318,7 @@ TEST(port_that_is_gone_takes_its_device_along)
 }
 
 /* The handle was that of an earlier device. */
-TEST(device_that_answers_is_not_gone)
+TEST(responding_device_is_not_removed)
 {
 	rig_routed(RDMA_PS_TCP);
 	hotplug_port_gone(rig.port);
@@ -328,7 +328,7 @@ TEST(device_that_answers_is_not_gone)
 	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
 }
 
-TEST(device_that_answers_for_a_last_time_is_looked_at_again)
+TEST(device_that_responds_once_more_is_checked_again)
 {
 	rig_routed(RDMA_PS_TCP);
 	hotplug_port_gone(rig.port);
@@ -338,7 +338,7 @@ TEST(device_that_answers_for_a_last_time_is_looked_at_again)
 }
 
 /* The listening program makes no call. */
-TEST(device_of_a_listener_on_all_is_closed_when_the_next_one_comes)
+TEST(device_of_a_wildcard_listener_is_closed_when_the_next_one_is_added)
 {
 	plug_in();
 	port_put(rig.port);

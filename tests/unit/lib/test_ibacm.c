@@ -244,7 +244,7 @@ static int ask(void)
 	return ibacm_ask(&acm, &question, &answer);
 }
 
-TEST(host_without_ibacm_is_told_so)
+TEST(request_without_ibacm_is_enotconn)
 {
 	ck_assert_int_eq(ask(), -ENOTCONN);
 }
@@ -271,7 +271,7 @@ TEST(answer_comes_from_the_port)
  * A port file may be stale, and its port in use by another user; or the file belongs to another
  * user.
  */
-TEST_LOOP(another_user_is_not_asked, 0, 2)
+TEST_LOOP(ibacm_of_another_user_is_not_used, 0, 2)
 {
 	const uid_t nobody = 65534;
 	uint16_t port;
@@ -287,7 +287,7 @@ TEST_LOOP(another_user_is_not_asked, 0, 2)
 	ck_assert_int_eq(server.n_questions, 0);
 }
 
-TEST(socket_is_tried_when_nobody_is_at_the_port)
+TEST(socket_is_tried_if_the_port_has_no_listener)
 {
 	int fd;
 
@@ -299,7 +299,7 @@ TEST(socket_is_tried_when_nobody_is_at_the_port)
 
 static const char *const bad_ports[] = { "", "0", "65536", "nonsense", "-1", "99999999999999" };
 
-TEST_LOOP(file_without_a_port_is_passed_over, 0,
+TEST_LOOP(file_without_a_port_is_ignored, 0,
 	  sizeof(bad_ports) / sizeof(bad_ports[0])) /* loop test: _i is the row */
 {
 	FILE *file = fopen(port_file, "w");
@@ -317,7 +317,7 @@ TEST(answer_may_come_in_pieces)
 	ck_assert_uint_eq(answer.n_paths, 1);
 }
 
-TEST(connection_is_kept_for_the_next_question)
+TEST(connection_is_kept_for_the_next_request)
 {
 	start_at_socket(tells_a_path);
 	ask();
@@ -327,7 +327,7 @@ TEST(connection_is_kept_for_the_next_question)
 	ck_assert_int_eq(server.n_questions, 3);
 }
 
-TEST(not_knowing_is_no_reason_to_hang_up)
+TEST(unknown_path_keeps_the_connection)
 {
 	start_at_socket(does_not_know);
 	ck_assert_int_eq(ask(), -ENOENT);
@@ -335,7 +335,7 @@ TEST(not_knowing_is_no_reason_to_hang_up)
 	ck_assert_int_eq(server.n_connections, 1);
 }
 
-TEST(question_about_nothing_is_not_sent)
+TEST(request_without_addresses_is_not_sent)
 {
 	struct ibacm_question question = { 0 };
 
@@ -359,7 +359,7 @@ static const struct {
 	{ answers_another, -EBADMSG },
 };
 
-TEST_LOOP(bad_ibacm_costs_its_answer_and_is_not_asked_again, 0,
+TEST_LOOP(invalid_response_ends_the_connection, 0,
 	  sizeof(failures) / sizeof(failures[0])) /* loop test: _i is the row */
 {
 	if (failures[_i].err == -ETIMEDOUT)
@@ -377,7 +377,7 @@ static uint64_t since(struct cm_time before)
 	return (clock_now().ns - before.ns) / CM_NS_PER_MS;
 }
 
-TEST(silence_is_borne_for_the_timeout)
+TEST(missing_response_ends_after_the_timeout)
 {
 	struct cm_time before = clock_now();
 
@@ -399,7 +399,7 @@ static void *ask_often(void *failed)
 	return NULL;
 }
 
-TEST(threads_get_an_answer_each)
+TEST(each_thread_gets_its_response)
 {
 	bool failed[4] = { false };
 	pthread_t thread[4];

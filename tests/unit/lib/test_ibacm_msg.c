@@ -68,7 +68,7 @@ static void put_u16(uint8_t *at, uint16_t value)
 
 /* --- questions ------------------------------------------------------------ */
 
-TEST(header_says_who_asks_what_in_the_hosts_order)
+TEST(header_is_in_host_byte_order)
 {
 	uint64_t tid;
 
@@ -81,7 +81,7 @@ TEST(header_says_who_asks_what_in_the_hosts_order)
 	ck_assert_uint_eq(tid, TID);
 }
 
-TEST(both_ends_are_entries)
+TEST(source_and_destination_are_entries)
 {
 	encode(&ipv4_src, &ipv4_dst, false);
 	ck_assert_uint_eq(u32_at(entry(0)), 1);
@@ -99,14 +99,14 @@ TEST(destination_alone_is_one_entry)
 	ck_assert_mem_eq(entry(0) + 8, &ipv6_dst.sin6_addr, 16);
 }
 
-TEST(haste_is_a_flag_of_the_destination)
+TEST(no_delay_is_a_flag_of_the_destination)
 {
 	encode(&ipv4_src, &ipv4_dst, true);
 	ck_assert_uint_eq(u32_at(entry(0)), 1);
 	ck_assert_uint_eq(u32_at(entry(1)), 2 | 1u << 30);
 }
 
-TEST(gids_are_a_path)
+TEST(gids_are_encoded_as_a_path)
 {
 	ck_assert_uint_eq(encode(&gid_src, &gid_dst, true), 88);
 	ck_assert_uint_eq(u32_at(entry(0)), 0);
@@ -115,7 +115,7 @@ TEST(gids_are_a_path)
 	ck_assert_mem_eq(entry(0) + 32, &gid_src.sib_addr, 16);
 }
 
-TEST(no_end_is_no_question)
+TEST(request_without_addresses_is_not_encoded)
 {
 	struct sockaddr odd = { .sa_family = AF_UNIX };
 
@@ -163,7 +163,7 @@ TEST_LOOP(answer_of_any_allowed_number_of_entries_is_good, 0,
 	ck_assert_uint_eq(bytes, (size_t)_i * IBACM_ENTRY_BYTES);
 }
 
-TEST(failure_is_no_entry_and_its_bytes_are_known)
+TEST(failed_response_has_no_entries)
 {
 	size_t bytes;
 
@@ -253,7 +253,7 @@ TEST(source_may_be_of_ipv6)
 	ck_assert_mem_eq(&got.src.in6.sin6_addr, entry(0) + 8, 16);
 }
 
-TEST(destination_and_unknown_kinds_are_passed_over)
+TEST(destination_and_unknown_kinds_are_ignored)
 {
 	struct ibacm_answer got;
 
@@ -274,7 +274,7 @@ TEST(as_many_paths_as_fit_are_kept)
 	ck_assert_uint_eq(decoded(IBACM_ENTRIES_MAX).n_paths, IBACM_ENTRIES_MAX);
 }
 
-TEST(nothing_is_an_empty_answer)
+TEST(response_without_entries_is_empty)
 {
 	struct ibacm_answer got = decoded(0);
 

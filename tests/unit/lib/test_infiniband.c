@@ -149,7 +149,7 @@ TEST(link_address_of_this_host_is_that_of_its_interface)
 	ck_assert_mem_eq(&path.dgid, &HW_OWN[NET_IPOIB_GID_AT], 16);
 }
 
-TEST(router_has_not_the_gid_of_the_peer)
+TEST(link_address_of_a_router_is_not_used)
 {
 	struct path path = path_to("10.0.0.2", true);
 
@@ -169,7 +169,7 @@ TEST(link_address_of_a_group_is_that_of_its_mgid)
 	ck_assert_uint_eq(path.pkey, PKEY);
 }
 
-TEST(link_address_of_another_kind_is_nobody)
+TEST(link_address_of_another_kind_is_refused)
 {
 	static const struct mad_gid nobody;
 	struct path path = path_to("10.0.0.2", false);

@@ -35,7 +35,7 @@ TEST_LOOP(packet_life_time_is_that_of_the_release, 0, N_KERNELS)
 			  kernels[_i].packet_life_time);
 }
 
-TEST_LOOP(moves_of_peers_are_reported_since_6_0, 0, N_KERNELS)
+TEST_LOOP(changed_link_addresses_are_reported_since_6_0, 0, N_KERNELS)
 {
 	ck_assert_uint_eq(kernel_habits(kernels[_i].release)->reports_moves,
 			  !kernels[_i].is_older_than_6_0);

@@ -75,13 +75,13 @@ TEST(wildcard_listener_takes_requests_for_any_address)
 	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 }
 
-TEST(listener_on_an_address_says_of_which_device)
+TEST(listener_on_an_address_selects_the_device)
 {
 	rig_listener(1);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.heard_at, rig.port->handle + 1);
 }
 
-TEST(listener_for_another_type_of_queue_pair_is_passed_over)
+TEST(listener_for_another_type_of_queue_pair_is_skipped)
 {
 	struct id *listener = rig_listener(1);
 
@@ -91,7 +91,7 @@ TEST(listener_for_another_type_of_queue_pair_is_passed_over)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
-TEST(id_that_is_bound_to_the_port_and_does_not_listen_is_passed_over)
+TEST(bound_id_that_does_not_listen_is_skipped)
 {
 	struct id *listener = rig_listener(1), *bound = rig_id(RDMA_PS_TCP, ID_IDLE);
 	union addr own = rig_own(RIG_PORT);
@@ -126,7 +126,7 @@ TEST(request_with_a_header_of_another_version_is_refused)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
-TEST(request_from_no_address_is_refused)
+TEST(request_without_a_source_address_is_refused)
 {
 	rig_listener(1);
 	request_from(&(struct cma_hdr){ .ip_version = 4, .dst_addr = { [12] = 192, 0, 2, 1 } });
@@ -134,7 +134,7 @@ TEST(request_from_no_address_is_refused)
 }
 
 /* Addresses of a third host, and of our own: programs authorise peers by address. */
-TEST_LOOP(request_that_names_anothers_address_is_refused, 0, 2)
+TEST_LOOP(request_with_the_address_of_another_host_is_refused, 0, 2)
 {
 	static const uint8_t named[] = { 3, 1 };
 
@@ -145,7 +145,7 @@ TEST_LOOP(request_that_names_anothers_address_is_refused, 0, 2)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
-TEST(request_whose_way_back_leaves_by_another_interface_is_refused)
+TEST(request_with_a_return_route_by_another_interface_is_refused)
 {
 	rig_listener(1);
 	fake_net.leaves_by = FAKE_IFINDEX + 1;
@@ -199,7 +199,7 @@ TEST(lookup_by_roce_v1_is_refused_where_there_is_v2)
 
 /* --- the program's event --------------------------------------------------------- */
 
-TEST(private_data_is_shown_without_its_header)
+TEST(event_has_private_data_without_the_header)
 {
 	struct cm_msg req = rig_req(ID);
 	struct rdma_cm_event *event;
@@ -212,7 +212,7 @@ TEST(private_data_is_shown_without_its_header)
 	ck_assert_mem_eq(event->param.conn.private_data, "hello", 5);
 }
 
-TEST(depths_are_shown_from_our_side)
+TEST(event_has_depths_from_our_side)
 {
 	struct cm_msg req = rig_req(ID);
 	struct rdma_cm_event *event;
@@ -238,7 +238,7 @@ TEST(new_id_has_both_addresses_and_the_device)
 	ck_assert_ptr_eq(child->pub.verbs, &fake.verbs.context);
 }
 
-TEST(repeated_request_is_answered_with_mra_and_shown_once)
+TEST(duplicate_request_is_answered_with_mra_and_reported_once)
 {
 	rig_listener(2);
 	rig_request(ID);
@@ -259,7 +259,7 @@ TEST(listening_is_claimed_at_cmportd)
 	rig_expect_state(listener, ID_LISTEN);
 }
 
-TEST(listening_that_cmportd_refuses_leaves_the_id_bound)
+TEST(refused_listening_leaves_the_id_bound)
 {
 	union addr own = rig_own(RIG_PORT);
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
@@ -279,7 +279,7 @@ TEST(unbound_id_listens_on_an_ephemeral_port_of_all_addresses)
 	ck_assert_uint_eq(ntohs(rdma_get_src_port(&id->pub)), FAKE_FIRST_PORT);
 }
 
-TEST(backlog_of_0_is_the_hosts_largest)
+TEST(backlog_of_0_is_the_hosts_maximum)
 {
 	ck_assert_uint_eq(rig_listener(0)->backlog, engine_held()->ports.limits.max_backlog);
 }

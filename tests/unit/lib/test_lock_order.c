@@ -11,7 +11,7 @@ static pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t channel = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t other_channel = PTHREAD_MUTEX_INITIALIZER;
 
-TEST(locks_may_be_given_back_in_any_order)
+TEST(locks_may_be_released_in_any_order)
 {
 	lock_take(&engine, LOCK_ENGINE);
 	lock_take(&channel, LOCK_CHANNEL);
@@ -33,7 +33,7 @@ TEST_SIGNAL(two_channels_are_not_held_at_once, SIGABRT)
 	lock_take(&other_channel, LOCK_CHANNEL);
 }
 
-TEST_SIGNAL(what_was_not_taken_is_not_given_back, SIGABRT)
+TEST_SIGNAL(lock_that_is_not_held_cannot_be_released, SIGABRT)
 {
 	lock_give(&engine, LOCK_ENGINE);
 }

@@ -152,7 +152,7 @@ TEST(name_is_resolved_with_an_event)
 	ck_assert_uint_eq(found_ip(), 0xc0000207);
 }
 
-TEST(slow_name_server_does_not_hold_up_the_caller)
+TEST(slow_name_server_does_not_block_the_caller)
 {
 	ck_assert_int_eq(look_up("slow"), 0);
 	sem_wait(&asked);
@@ -183,7 +183,7 @@ TEST(arguments_may_be_reused_after_the_call)
 	ck_assert_uint_eq(((struct sockaddr_in *)(void *)found->ai_src_addr)->sin_port, 5);
 }
 
-TEST(result_is_handed_over_once)
+TEST(result_is_returned_once)
 {
 	struct rdma_addrinfo *again = NULL;
 
@@ -203,7 +203,7 @@ TEST(state_of_the_id_does_not_change)
 
 /* --- one at a time -------------------------------------------------------- */
 
-TEST(second_look_up_waits_for_the_first_result_to_be_fetched)
+TEST(second_lookup_is_refused_until_the_first_result_is_fetched)
 {
 	look_up("192.0.2.1");
 	expect_failure(look_up("192.0.2.2"), EBUSY);
@@ -214,7 +214,7 @@ TEST(second_look_up_waits_for_the_first_result_to_be_fetched)
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 }
 
-TEST(second_look_up_is_refused_while_the_first_is_under_way)
+TEST(second_lookup_is_refused_while_the_first_is_pending)
 {
 	look_up("slow");
 	sem_wait(&asked);
@@ -223,7 +223,7 @@ TEST(second_look_up_is_refused_while_the_first_is_under_way)
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 }
 
-TEST(failure_leaves_the_id_free_for_another_look_up)
+TEST(failure_permits_another_lookup)
 {
 	server_says = EAI_NONAME;
 	look_up("host");
@@ -248,7 +248,7 @@ static const struct {
 	{ EAI_ADDRFAMILY, EAFNOSUPPORT },
 };
 
-TEST_LOOP(answer_of_the_name_server_becomes_an_errno, 0,
+TEST_LOOP(error_of_the_name_server_becomes_an_errno, 0,
 	  sizeof(failures) / sizeof(failures[0])) /* loop test: _i is the row */
 {
 	server_says = failures[_i].eai;
@@ -272,13 +272,13 @@ TEST(name_that_must_be_a_number_is_refused_at_once)
 	expect_failure(rdma_resolve_addrinfo(&id->pub, "host", NULL, &hints), ENOENT);
 }
 
-TEST(nothing_to_look_for_is_refused)
+TEST(lookup_without_arguments_is_refused)
 {
 	expect_failure(rdma_resolve_addrinfo(&id->pub, NULL, NULL, NULL), EINVAL);
 	expect_failure(rdma_resolve_addrinfo(NULL, "host", NULL, NULL), EINVAL);
 }
 
-TEST(nowhere_to_put_a_result_is_refused)
+TEST(missing_result_pointer_is_refused)
 {
 	expect_failure(rdma_query_addrinfo(&id->pub, NULL), EINVAL);
 	expect_failure(rdma_query_addrinfo(NULL, &found), EINVAL);
@@ -295,7 +295,7 @@ static const struct {
 	{ NULL, NULL, RAI_SA, EINVAL },
 };
 
-TEST_LOOP(service_record_is_not_asked_for_without_subnet, 0,
+TEST_LOOP(service_query_without_a_subnet_is_refused, 0,
 	  sizeof(service_queries) / sizeof(service_queries[0])) /* loop test: _i is the row */
 {
 	struct rdma_addrinfo hints = { .ai_flags = service_queries[_i].flags };
@@ -331,7 +331,7 @@ TEST(thread_that_waits_for_the_name_server_can_be_cancelled)
 
 /* --- ends ----------------------------------------------------------------- */
 
-TEST(unfetched_result_goes_with_its_id)
+TEST(unfetched_result_is_freed_with_its_id)
 {
 	look_up("192.0.2.1");
 	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
@@ -339,7 +339,7 @@ TEST(unfetched_result_goes_with_its_id)
 	ck_assert(!is_readable());
 }
 
-TEST(id_is_destroyed_while_the_name_server_is_silent)
+TEST(id_can_be_destroyed_during_a_lookup)
 {
 	look_up("slow");
 	sem_wait(&asked);

@@ -93,7 +93,7 @@ TEST(events_of_other_ids_stay)
 	ck_assert_ptr_eq(stays->pub.channel, &rig.channel->pub);
 }
 
-TEST(new_channel_is_readable_if_events_came_along)
+TEST(new_channel_is_readable_if_events_moved)
 {
 	struct pollfd poller = { .fd = other->pub.fd, .events = POLLIN };
 	struct id *id = new_id();
@@ -128,14 +128,14 @@ TEST(migration_waits_for_events_to_be_acknowledged)
 	ck_assert_ptr_eq(id->pub.channel, &other->pub);
 }
 
-TEST(no_id_is_EINVAL)
+TEST(migrating_null_is_EINVAL)
 {
 	rig_expect_errno(rdma_migrate_id(NULL, &other->pub), EINVAL);
 }
 
 /* --- listeners --------------------------------------------------------------- */
 
-TEST(requests_move_with_their_listener_and_bring_their_ids)
+TEST(requests_move_with_their_listener_and_their_ids)
 {
 	struct id *listener = rig_listener(1);
 	struct rdma_cm_event *event;
@@ -160,7 +160,7 @@ TEST(id_without_a_channel_is_synchronous)
 	ck_assert_ptr_ne(id->pub.channel, &rig.channel->pub);
 }
 
-TEST(synchronous_id_that_gets_a_channel_is_so_no_more)
+TEST(synchronous_id_with_a_channel_becomes_asynchronous)
 {
 	struct id *id = new_sync_id();
 	int own = id->pub.channel->fd;
@@ -170,7 +170,7 @@ TEST(synchronous_id_that_gets_a_channel_is_so_no_more)
 	rig_expect_errno(fcntl(own, F_GETFD), EBADF);
 }
 
-TEST(synchronous_id_cannot_become_so_again)
+TEST(synchronous_id_cannot_become_synchronous_again)
 {
 	struct id *id = new_sync_id();
 	struct rdma_event_channel *own = id->pub.channel;
@@ -179,7 +179,7 @@ TEST(synchronous_id_cannot_become_so_again)
 	ck_assert_ptr_eq(id->pub.channel, own);
 }
 
-TEST(own_channel_is_no_place_to_migrate_to)
+TEST(id_cannot_migrate_to_a_synchronous_ids_channel)
 {
 	struct id *id = new_sync_id();
 
@@ -197,7 +197,7 @@ TEST(migration_acknowledges_the_event_of_a_synchronous_id)
 	ck_assert_uint_eq(id->n_acked, id->n_taken);
 }
 
-TEST(request_that_moved_to_a_synchronous_listener_is_got)
+TEST(request_of_a_migrated_synchronous_listener_can_be_got)
 {
 	struct id *listener = rig_listener(1);
 	struct rdma_cm_id *got;

@@ -37,14 +37,14 @@ static int set_waits(uint32_t first_ms, uint32_t last_ms)
 			       sizeof(waits));
 }
 
-TEST(waits_are_kept_for_the_next_request)
+TEST(intervals_apply_to_the_next_request)
 {
 	ck_assert_int_eq(set_waits(50, 400), 0);
 	ck_assert_uint_eq(id->option.waits.first_ms, 50);
 	ck_assert_uint_eq(id->option.waits.last_ms, 400);
 }
 
-TEST(zeros_bring_the_default_back)
+TEST(zeros_restore_the_default)
 {
 	set_waits(50, 400);
 	ck_assert_int_eq(set_waits(0, 0), 0);
@@ -63,14 +63,14 @@ TEST(retries_are_counted_from_the_second_transmission)
 	ck_assert_uint_eq(id->option.waits.transmissions_max, 5);
 }
 
-TEST(more_retries_than_are_counted_are_refused)
+TEST(too_many_retries_are_refused)
 {
 	ck_assert_int_eq(set_retries(254), 0);
 	ck_assert_int_eq(set_retries(255), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
 
-TEST(waits_leave_retries_as_they_are)
+TEST(intervals_leave_retries_unchanged)
 {
 	set_retries(4);
 	set_waits(50, 400);
@@ -79,7 +79,7 @@ TEST(waits_leave_retries_as_they_are)
 
 static const struct purecm_retry_waits bad[] = { { 0, 1 }, { 1, 0 }, { 2, 1 } };
 
-TEST_LOOP(waits_that_make_no_sense_are_refused, 0,
+TEST_LOOP(invalid_intervals_are_refused, 0,
 	  sizeof(bad) / sizeof(bad[0])) /* loop test: _i is the row */
 {
 	set_waits(50, 400);
@@ -88,7 +88,7 @@ TEST_LOOP(waits_that_make_no_sense_are_refused, 0,
 	ck_assert_uint_eq(id->option.waits.first_ms, 50);
 }
 
-TEST(waits_of_a_request_under_way_stay)
+TEST(intervals_of_an_outstanding_request_are_unchanged)
 {
 	struct cm_conn conn = { 0 };
 
@@ -108,7 +108,7 @@ TEST(value_of_another_size_is_refused)
 	ck_assert_int_eq(errno, EINVAL);
 }
 
-TEST(option_that_is_unknown_is_not_there)
+TEST(unknown_option_is_enosys)
 {
 	uint32_t value = 1;
 

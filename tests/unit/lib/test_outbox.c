@@ -30,7 +30,7 @@ static void put_closed(uint32_t comm_id)
 	box.closed[box.n_closed++].local_comm_id = comm_id;
 }
 
-TEST(messages_leave_in_their_order)
+TEST(messages_are_sent_in_order)
 {
 	put(1);
 	put(2);
@@ -51,7 +51,7 @@ TEST(flushed_box_is_empty_and_holds_no_port)
 	ck_assert_uint_eq(rig.port->refs, before);
 }
 
-TEST(empty_box_says_nothing)
+TEST(empty_box_sends_nothing)
 {
 	ck_assert_int_eq(outbox_flush(&box), 0);
 	ck_assert_uint_eq(cmportd.n_sends, 0);
@@ -83,7 +83,7 @@ TEST(message_for_a_port_that_cmportd_lost_is_dropped)
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
-TEST(held_messages_leave_when_they_are_released)
+TEST(held_messages_are_sent_on_release)
 {
 	put(1);
 	outbox_hold(&box, false);
@@ -95,7 +95,7 @@ TEST(held_messages_leave_when_they_are_released)
 	ck_assert_uint_eq(cmportd.n_sends, 1);
 }
 
-TEST(message_that_was_sent_before_is_marked)
+TEST(retransmission_is_marked)
 {
 	put(1);
 	outbox_hold(&box, false);
@@ -115,7 +115,7 @@ static void release(uint32_t comm_id, struct port *port)
 	session_note_released(NULL, &conn);
 }
 
-TEST(released_comm_ids_are_taken_along)
+TEST(released_comm_ids_are_sent_with_messages)
 {
 	release(1, rig.port);
 	release(2, rig.port);
@@ -126,14 +126,14 @@ TEST(released_comm_ids_are_taken_along)
 	ck_assert_uint_eq(box.n_closed, 2);
 }
 
-TEST(comm_id_that_never_had_a_port_is_none_of_cmportds_business)
+TEST(comm_id_without_a_port_is_not_closed)
 {
 	release(1, NULL);
 	session_take_closed(&box);
 	ck_assert_uint_eq(box.n_closed, 0);
 }
 
-TEST(comm_ids_for_which_the_box_has_no_room_are_said_at_once)
+TEST(excess_comm_ids_are_closed_at_once)
 {
 	for (uint32_t i = 0; i <= OUTBOX_CLOSED_MAX; i++)
 		release(i, rig.port);

@@ -29,7 +29,7 @@ static const struct sa_path odd_record = {
 	.packet_life_time = 14,
 };
 
-TEST_LOOP(record_is_shown_as_it_was_given_but_for_lids_of_roce, IBV_GID_TYPE_IB,
+TEST_LOOP(record_is_returned_unchanged_except_lids_of_roce, IBV_GID_TYPE_IB,
 	  IBV_GID_TYPE_ROCE_V2 + 1)
 {
 	struct path path = path_of_type((enum ibv_gid_type)_i);
@@ -53,7 +53,7 @@ TEST_LOOP(record_is_shown_as_it_was_given_but_for_lids_of_roce, IBV_GID_TYPE_IB,
 	ck_assert_uint_eq(shown.packet_life_time, 14);
 }
 
-TEST(infiniband_asks_the_subnet_administrator)
+TEST(infiniband_path_needs_a_query)
 {
 	struct port_claim claim = { .local.sa.sa_family = AF_INET };
 	struct path_query query = { .claim = &claim, .service_id = 0x1061c3f, .tos = 0x20 };
@@ -72,7 +72,7 @@ TEST(infiniband_asks_the_subnet_administrator)
 	ck_assert(!(msg.sa.comp_mask & SA_PATH_TRAFFIC_CLASS));
 }
 
-TEST(traffic_class_of_an_ipv6_flow_is_asked_for)
+TEST(query_has_the_traffic_class_of_an_ipv6_flow)
 {
 	struct port_claim claim = { .local.in6 = { .sin6_family = AF_INET6,
 						   .sin6_flowinfo = htobe32(0x5abcdef0) } };
@@ -116,7 +116,7 @@ TEST(roce_path_follows_from_route_and_options)
 	ck_assert_uint_eq(path.pkey, 0xffff);
 }
 
-TEST(type_of_service_that_was_not_chosen_is_that_of_the_port)
+TEST(unset_type_of_service_is_that_of_the_port)
 {
 	struct port_claim claim = { .local.sa.sa_family = AF_INET };
 	struct path_query query = { .claim = &claim, .has_tos = true };
@@ -232,7 +232,7 @@ TEST(address_vector_of_roce_has_the_hops_of_the_route)
 	ck_assert_uint_eq(ah.sl, 3);
 }
 
-TEST_LOOP(messages_go_the_way_of_the_data, 0, 3)
+TEST_LOOP(messages_take_the_path_of_the_data, 0, 3)
 {
 	struct path path = path_with_hops((uint8_t)_i);
 	struct mad_path mad_path;
@@ -357,7 +357,7 @@ TEST(request_over_infiniband_names_both_ends)
 	ck_assert_uint_eq(path.packet_life_time, 17);
 }
 
-TEST_LOOP(peer_without_a_lid_for_us_is_where_the_request_came_from, 0, 2)
+TEST_LOOP(peer_without_a_lid_has_that_of_the_message, 0, 2)
 {
 	struct cm_msg msg = req_between(&peer_gid, &own_gid);
 	struct path path;
@@ -369,14 +369,14 @@ TEST_LOOP(peer_without_a_lid_for_us_is_where_the_request_came_from, 0, 2)
 	ck_assert_uint_eq(path.slid, 0);
 }
 
-TEST(request_for_a_gid_that_is_not_ours_is_refused)
+TEST(request_for_a_foreign_gid_is_refused)
 {
 	struct cm_msg msg = req_between(&own_gid, &peer_gid);
 
 	read_ib_request(&msg, -EINVAL);
 }
 
-TEST(ip_address_of_no_ipoib_interface_does_not_lead_back)
+TEST(ip_address_of_another_interface_has_no_return_route)
 {
 	struct path path = path_of_type(IBV_GID_TYPE_IB);
 	union addr peer = { .in4.sin_family = AF_INET };
@@ -384,7 +384,7 @@ TEST(ip_address_of_no_ipoib_interface_does_not_lead_back)
 	ck_assert_int_eq(path_find_return_route(&path, &fake_net.own, &peer), -EINVAL);
 }
 
-TEST_LOOP(only_the_partition_of_the_interface_leads_back, 0, 3)
+TEST_LOOP(only_the_interfaces_partition_has_a_return_route, 0, 3)
 {
 	static const uint16_t pkeys[] = { 0x8001, 0x0001, 0xffff };
 	struct path path = path_of_type(IBV_GID_TYPE_IB);
@@ -452,7 +452,7 @@ TEST(request_by_roce_v1_to_a_port_with_v2_is_refused)
 	read_roce_request(&msg, -EINVAL);
 }
 
-TEST(gid_of_who_looks_up_over_roce_is_its_address)
+TEST(gid_of_a_lookup_over_roce_is_its_address)
 {
 	struct cm_msg msg = { .hdr.attr_id = CM_ATTR_SIDR_REQ, .sidr_req.pkey = 0xffff };
 	struct path path = read_roce_request(&msg, 0);
@@ -461,7 +461,7 @@ TEST(gid_of_who_looks_up_over_roce_is_its_address)
 	ck_assert_uint_eq(path.pkey, 0xffff);
 }
 
-TEST(way_back_by_another_interface_is_refused)
+TEST(return_route_by_another_interface_is_refused)
 {
 	struct cm_msg msg = req_between(&peer_gid, &own_gid);
 

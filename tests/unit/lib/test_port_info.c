@@ -38,7 +38,7 @@ static void infiniband(void)
 
 FIXTURE(infiniband, NULL);
 
-TEST(port_is_asked_once)
+TEST(port_is_queried_once)
 {
 	int before = fake.n_queries;
 
@@ -47,7 +47,7 @@ TEST(port_is_asked_once)
 	ck_assert_int_eq(fake.n_queries, before + 1);
 }
 
-TEST(port_is_asked_again_after_an_event)
+TEST(port_is_queried_again_after_an_event)
 {
 	ask();
 	fake.port[0].lmc = 1;
@@ -55,7 +55,7 @@ TEST(port_is_asked_again_after_an_event)
 	ck_assert_uint_eq(ask().lmc, 1);
 }
 
-TEST(port_that_nobody_watches_is_asked_each_time)
+TEST(port_without_events_is_queried_each_time)
 {
 	ask();
 	session_set_up(false);
@@ -73,7 +73,7 @@ TEST(port_that_does_not_exist_is_an_error)
 	ck_assert_int_eq(port_info(rig.device, 0, &info), -EINVAL);
 }
 
-TEST(pkeys_are_read_as_far_as_one_is_looked_for_and_kept)
+TEST(pkeys_are_read_as_far_as_needed_and_cached)
 {
 	uint16_t index;
 	int before = fake.n_queries;
@@ -112,7 +112,7 @@ TEST(pkeys_are_read_again_after_an_event)
 	ck_assert_uint_eq(index, 1);
 }
 
-TEST(pkey_whose_query_failed_is_asked_again)
+TEST(pkey_whose_query_failed_is_queried_again)
 {
 	uint16_t index;
 	int before;
@@ -137,7 +137,7 @@ TEST(pkeys_after_one_that_cannot_be_read_are_found)
 	ck_assert_uint_eq(index, 2);
 }
 
-TEST(with_the_lock_the_last_answers_count)
+TEST(lookups_with_the_lock_use_the_cache)
 {
 	uint16_t index;
 	int before;

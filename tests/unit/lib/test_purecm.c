@@ -54,14 +54,14 @@ TEST(every_counter_of_the_core_has_its_member)
 	ck_assert_uint_eq(counters.unsupported, 100 + CM_COUNT_UNSUPPORTED);
 }
 
-TEST(older_program_gets_what_it_knows)
+TEST(older_program_gets_its_members)
 {
 	get(offsetof(struct purecm_counters, alien));
 	ck_assert_uint_eq(counters.unknown, 100 + CM_COUNT_UNKNOWN);
 	ck_assert_uint_eq(counters.alien, UINT64_MAX);
 }
 
-TEST(newer_program_gets_zeros_beyond)
+TEST(newer_program_gets_zeros_for_new_members)
 {
 	struct {
 		struct purecm_counters known;
@@ -74,7 +74,7 @@ TEST(newer_program_gets_zeros_beyond)
 	ck_assert_uint_eq(newer.beyond, 0);
 }
 
-TEST(nowhere_to_put_counters_is_refused)
+TEST(missing_counters_are_refused)
 {
 	ck_assert_int_eq(purecm_get_counters(NULL, sizeof(counters)), -1);
 	ck_assert_int_eq(errno, EINVAL);

@@ -88,7 +88,7 @@ static bool fail_verb(enum ibv_qp_type type, int number)
 	return result != 0;
 }
 
-TEST_LOOP(verb_that_fails_leaves_nothing, 0, sizeof(types) / sizeof(types[0]))
+TEST_LOOP(failed_verb_leaves_no_object, 0, sizeof(types) / sizeof(types[0]))
 {
 	int number = 1;
 
@@ -259,7 +259,7 @@ TEST(shared_receive_queue_of_the_program_comes_first)
 	rdma_destroy_qp(pub);
 }
 
-TEST(extended_form_says_which_domain_it_took)
+TEST(extended_form_returns_the_domain)
 {
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_RC, .cap.max_send_wr = 1 };
 
@@ -346,7 +346,7 @@ static const struct {
 	{ IBV_QPT_XRC_RECV, RTR_MASK | RESPONDS, RTS_MASK | IBV_QP_TIMEOUT },
 };
 
-TEST_LOOP(each_type_is_moved_with_what_it_has, 0, sizeof(paths) / sizeof(paths[0]))
+TEST_LOOP(each_type_is_moved_with_its_attributes, 0, sizeof(paths) / sizeof(paths[0]))
 {
 	struct cm_conn conn = { .state = CM_REP_RCVD, .retry_count = 5 };
 	struct ibv_qp_init_attr attr = small(paths[_i].type);
@@ -365,7 +365,7 @@ TEST_LOOP(each_type_is_moved_with_what_it_has, 0, sizeof(paths) / sizeof(paths[0
 
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-TEST(peer_that_may_read_may_flush_where_the_device_can)
+TEST(peer_with_read_access_may_flush_on_a_device_with_flush)
 {
 	struct cm_conn conn = { .state = CM_REP_RCVD, .responder_resources = 1 };
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
@@ -379,7 +379,7 @@ TEST(peer_that_may_read_may_flush_where_the_device_can)
 	rdma_destroy_qp(pub);
 }
 
-TEST(port_space_says_of_which_type_a_connection_is)
+TEST(port_space_determines_the_type_of_a_connection)
 {
 	struct cm_conn conn = { .state = CM_REP_RCVD };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
@@ -395,7 +395,7 @@ TEST(port_space_says_of_which_type_a_connection_is)
 
 /* A peer's REQ may name an alternate path: the queue pair knows it in RTR, and migrates from RTS.
  */
-TEST(alternate_path_is_armed_once_the_queue_pair_knows_it)
+TEST(alternate_path_is_armed_after_it_was_set)
 {
 	struct cm_conn conn = { .state = CM_REQ_RCVD };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };

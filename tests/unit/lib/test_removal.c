@@ -21,7 +21,7 @@ static void remove_device(void)
 	device_gone(rig.device);
 }
 
-TEST(ids_on_the_device_learn_that_it_is_gone)
+TEST(ids_on_the_device_get_an_event)
 {
 	struct id *id = rig_routed(RDMA_PS_TCP);
 
@@ -30,7 +30,7 @@ TEST(ids_on_the_device_learn_that_it_is_gone)
 	rig_expect_state(id, ID_DEVICE_REMOVAL);
 }
 
-TEST(removal_is_news_once)
+TEST(removal_is_reported_once)
 {
 	rig_routed(RDMA_PS_TCP);
 	remove_device();
@@ -45,7 +45,7 @@ static void remove_meanwhile(const struct portd_record *record)
 		remove_device();
 }
 
-TEST(id_that_is_being_bound_to_the_device_learns_of_it)
+TEST(id_being_bound_to_the_device_gets_an_event)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
 	union addr own = rig_own(RIG_PORT);
@@ -68,7 +68,7 @@ TEST(resolution_whose_source_is_being_bound_to_the_device_fails)
 	rig_expect_state(id, ID_ADDR_BOUND);
 }
 
-TEST(id_on_no_device_does_not_notice)
+TEST(id_without_a_device_gets_no_event)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_ADDR_BOUND);
 
@@ -77,7 +77,7 @@ TEST(id_on_no_device_does_not_notice)
 	rig_expect_state(id, ID_ADDR_BOUND);
 }
 
-TEST(resolution_that_was_under_way_fails)
+TEST(pending_resolution_fails)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
 	union addr peer = rig_peer(RIG_PORT);
@@ -91,7 +91,7 @@ TEST(resolution_that_was_under_way_fails)
 	ck_assert_uint_eq(engine_held()->resolving.n_nodes, 0);
 }
 
-TEST(connected_id_learns_of_it_and_the_peer_does_not)
+TEST(connected_id_gets_an_event_and_the_peer_no_message)
 {
 	struct id *id = rig_connected();
 	unsigned int n_sent = fake_cmportd_count(PORTD_MAD);
@@ -103,7 +103,7 @@ TEST(connected_id_learns_of_it_and_the_peer_does_not)
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), n_sent);
 }
 
-TEST(request_that_nobody_has_taken_goes_with_the_device)
+TEST(untaken_request_is_dropped_with_the_device)
 {
 	struct id *listener = rig_listener(1);
 	struct cm_msg req = rig_req(1);
@@ -115,7 +115,7 @@ TEST(request_that_nobody_has_taken_goes_with_the_device)
 	rig_expect_nothing();
 }
 
-TEST(request_that_was_not_accepted_is_dead_without_an_event)
+TEST(unaccepted_request_gets_no_event)
 {
 	struct id *child;
 
@@ -127,7 +127,7 @@ TEST(request_that_was_not_accepted_is_dead_without_an_event)
 	rig_expect_nothing();
 }
 
-TEST(device_that_is_gone_resolves_nothing)
+TEST(removed_device_resolves_no_address)
 {
 	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
 	union addr peer = rig_peer(RIG_PORT);
@@ -138,7 +138,7 @@ TEST(device_that_is_gone_resolves_nothing)
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 }
 
-TEST(call_that_misses_the_device_is_news_to_its_ids)
+TEST(call_that_detects_the_removal_reports_it_to_the_ids)
 {
 	rig_routed(RDMA_PS_TCP);
 	fake.gone_errno = EIO;
@@ -196,7 +196,7 @@ TEST(port_keeps_its_device_open)
 	expect_closed(1);
 }
 
-TEST(shared_receive_domain_goes_with_the_device)
+TEST(xrc_domain_is_freed_with_the_device)
 {
 	struct ibv_xrcd *xrcd;
 

@@ -69,7 +69,7 @@ TEST(rep_is_a_connect_response_with_depths_from_our_side)
 	ck_assert_uint_eq(event->param.conn.qp_num, RIG_PEER_QPN);
 }
 
-TEST(private_data_of_a_rep_is_shown)
+TEST(event_has_the_private_data_of_a_rep)
 {
 	struct rdma_cm_event *event;
 
@@ -90,20 +90,20 @@ TEST(reason_of_a_rej_is_the_status)
 	ck_assert_mem_eq(event->param.conn.private_data, "no", 2);
 }
 
-TEST(peer_that_never_answers_is_unreachable)
+TEST(unanswered_request_is_unreachable)
 {
 	report(CM_REPORT_UNREACHABLE, -ETIMEDOUT);
 	rig_expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
-TEST(rtu_establishes)
+TEST(rtu_is_established)
 {
 	report(CM_REPORT_ESTABLISHED, 0);
 	rig_expect(RDMA_CM_EVENT_ESTABLISHED, 0);
 	rig_expect_state(id, ID_CONNECT);
 }
 
-TEST(disconnected_id_hears_of_the_end_of_timewait)
+TEST(disconnected_id_gets_timewait_exit)
 {
 	report(CM_REPORT_DISCONNECTED, 0);
 	rig_expect_state(id, ID_DISCONNECT);
@@ -112,13 +112,13 @@ TEST(disconnected_id_hears_of_the_end_of_timewait)
 	rig_expect(RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 }
 
-TEST(dreq_that_was_never_answered_is_the_status)
+TEST(unanswered_dreq_is_the_status_of_disconnected)
 {
 	report(CM_REPORT_DISCONNECTED, -ETIMEDOUT);
 	rig_expect(RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
 }
 
-TEST(disconnected_id_hears_of_nothing_else)
+TEST(disconnected_id_gets_no_other_event)
 {
 	report(CM_REPORT_DISCONNECTED, 0);
 	report(CM_REPORT_ESTABLISHED, 0);
@@ -127,13 +127,13 @@ TEST(disconnected_id_hears_of_nothing_else)
 	rig_expect_nothing();
 }
 
-TEST(connected_id_hears_of_no_timewait)
+TEST(connected_id_gets_no_timewait_exit)
 {
 	report(CM_REPORT_TIMEWAIT_EXIT, 0);
 	rig_expect_nothing();
 }
 
-TEST(request_that_was_not_accepted_has_nobody_to_hear_of_its_end)
+TEST(unaccepted_request_gets_no_event_of_its_end)
 {
 	id->accepted = false;
 	report(CM_REPORT_REJECTED, 0);
@@ -154,7 +154,7 @@ static void set_up_datagram(void)
 
 FIXTURE(set_up_datagram, NULL);
 
-TEST(service_that_was_found_is_shown_with_the_way_to_it)
+TEST(event_of_a_found_service_has_its_path)
 {
 	union addr peer = rig_peer(0);
 	struct mad_gid gid = addr_to_gid(&peer);
@@ -168,7 +168,7 @@ TEST(service_that_was_found_is_shown_with_the_way_to_it)
 	ck_assert_uint_eq(id->qkey, QKEY);
 }
 
-TEST(service_that_is_refused_is_unreachable_with_its_status)
+TEST(refused_service_is_unreachable_with_its_status)
 {
 	msg.sidr_rep.status = CM_SIDR_REJECT;
 	report(CM_REPORT_ANSWERED, 0);

@@ -96,14 +96,14 @@ TEST(loopback_address_has_its_port_opened)
 	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
 }
 
-TEST(port_0_is_an_ephemeral_one_and_cmportd_is_not_asked)
+TEST(port_0_is_an_ephemeral_one_from_the_lease)
 {
 	ck_assert_int_eq(bind_id(&own), 0);
 	ck_assert_uint_eq(ntohs(rdma_get_src_port(&id->pub)), FAKE_FIRST_PORT);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
-TEST(port_that_cmportd_refuses_leaves_the_id_idle)
+TEST(refused_port_leaves_the_id_idle)
 {
 	cmportd.bind_err = -EADDRINUSE;
 	addr_set_port(&own, RIG_PORT);
@@ -134,7 +134,7 @@ TEST(id_is_bound_once)
 	rig_expect_errno(bind_id(&own), EINVAL);
 }
 
-TEST(bound_id_cannot_be_bound_to_an_address_that_there_is_not)
+TEST(bound_id_cannot_be_bound_to_an_unknown_address)
 {
 	ck_assert_int_eq(bind_id(&own), 0);
 	rig_expect_errno(bind_id(&peer), EINVAL);
@@ -202,7 +202,7 @@ TEST(loopback_source_reaches_no_peer)
 	ck_assert(addr_is_loopback(&id->claim.local));
 }
 
-TEST(link_local_peer_is_shown_without_the_scope_of_its_route)
+TEST(link_local_peer_is_published_without_the_scope_of_its_route)
 {
 	peer = (union addr){ .in6.sin6_family = AF_INET6, .in6.sin6_addr = { { { 0xfe, 0x80 } } } };
 	ck_assert_int_eq(resolve(), 0);
@@ -239,7 +239,7 @@ TEST(bound_source_fixes_the_device_whatever_the_interface_of_the_route)
 }
 
 /* As with the kernel. */
-TEST(next_try_leaves_by_the_same_interface)
+TEST(next_attempt_uses_the_same_interface)
 {
 	fake_net.leaves_by = FAKE_IFINDEX + 1;
 	ck_assert_int_eq(resolve(), 0);
@@ -292,7 +292,7 @@ static void pass_ms(unsigned int ms)
 	engine_turn(0);
 }
 
-TEST(kernel_is_asked_for_an_unknown_link_address)
+TEST(unknown_link_address_is_requested_from_the_kernel)
 {
 	resolve_unknown();
 	rig_expect_state(id, ID_ADDR_QUERY);
@@ -323,7 +323,7 @@ static void resolve_others(int n)
 	}
 }
 
-TEST(announcement_costs_the_same_among_ten_and_two_thousand_resolutions)
+TEST(announcement_costs_no_more_with_two_thousand_resolutions)
 {
 	unsigned long few, many;
 
@@ -336,7 +336,7 @@ TEST(announcement_costs_the_same_among_ten_and_two_thousand_resolutions)
 	ck_assert_uint_le(many, few + few / 10);
 }
 
-TEST(announcement_that_was_missed_is_noticed_a_moment_later)
+TEST(missed_announcement_is_detected_by_the_timer)
 {
 	resolve_unknown();
 	fake_net.neigh = NET_NEIGH_KNOWN;
@@ -344,7 +344,7 @@ TEST(announcement_that_was_missed_is_noticed_a_moment_later)
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
-TEST(kernel_that_gave_up_is_asked_again)
+TEST(failed_link_address_is_requested_again)
 {
 	resolve_unknown();
 	fake_net.neigh = NET_NEIGH_FAILED;
@@ -363,7 +363,7 @@ TEST(wait_for_a_link_address_ends_with_the_timeout)
 	rig_expect_state(id, ID_ADDR_BOUND);
 }
 
-TEST(negative_timeout_has_no_end)
+TEST(negative_timeout_never_expires)
 {
 	resolve_unknown_within(-1);
 	pass_ms(600 * 1000);
@@ -410,7 +410,7 @@ TEST(source_of_the_program_stays_when_a_resolution_fails)
 	ck_assert_ptr_eq(id->pub.verbs, &fake.verbs.context);
 }
 
-TEST(destroyed_id_waits_no_more)
+TEST(destroyed_id_leaves_the_resolutions)
 {
 	resolve_unknown();
 	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
@@ -441,7 +441,7 @@ static void resolve_route(void)
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
 
-TEST(peer_that_moves_after_the_route_is_unreachable)
+TEST(peer_with_a_new_link_address_after_the_route_is_unreachable)
 {
 	resolve_route();
 	announce_move(1, 2);
@@ -449,7 +449,7 @@ TEST(peer_that_moves_after_the_route_is_unreachable)
 	ck_assert_ptr_nonnull(strstr(id->failure, "was 02:00:00:00:00:01"));
 }
 
-TEST(peer_that_moves_before_the_route_is_not_unreachable)
+TEST(peer_with_a_new_link_address_before_the_route_is_reachable)
 {
 	ck_assert_int_eq(resolve(), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -457,7 +457,7 @@ TEST(peer_that_moves_before_the_route_is_not_unreachable)
 	rig_expect_nothing();
 }
 
-TEST(peer_that_is_back_is_not_unreachable)
+TEST(peer_with_its_original_link_address_is_reachable)
 {
 	resolve_route();
 	announce_move(1, 2);
@@ -468,7 +468,7 @@ TEST(peer_that_is_back_is_not_unreachable)
 	rig_expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
-TEST(peer_of_an_older_kernel_moves_without_a_word)
+TEST(older_kernel_reports_no_changed_link_address)
 {
 	setenv("PURECM_FABRIC_KERNEL", "5.15.0", 1);
 	resolve_route();
@@ -488,7 +488,7 @@ static void announce_failover(uint8_t from, uint8_t to)
 	move_report_interface(&event);
 }
 
-TEST(id_with_an_address_hears_when_its_interface_fails_over)
+TEST(id_with_an_address_gets_an_event_of_a_failover)
 {
 	ck_assert_int_eq(resolve(), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -500,7 +500,7 @@ TEST(id_with_an_address_hears_when_its_interface_fails_over)
 	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
 }
 
-TEST(id_that_is_only_bound_hears_when_its_interface_fails_over)
+TEST(bound_id_gets_an_event_of_a_failover)
 {
 	union addr us = rig_own(0);
 
@@ -509,7 +509,7 @@ TEST(id_that_is_only_bound_hears_when_its_interface_fails_over)
 	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
 }
 
-TEST(id_without_an_address_hears_of_no_failover)
+TEST(id_without_an_address_gets_no_event_of_a_failover)
 {
 	announce_failover(1, 2);
 	rig_expect_nothing();
@@ -532,7 +532,7 @@ TEST(id_without_an_address_has_no_route)
 	rig_expect_errno(rdma_resolve_route(&id->pub, WAIT_MS), EINVAL);
 }
 
-TEST(route_without_time_to_wait_is_refused)
+TEST(route_without_a_timeout_is_refused)
 {
 	ck_assert_int_eq(resolve(), 0);
 	rig_expect_errno(rdma_resolve_route(&id->pub, 0), EINVAL);

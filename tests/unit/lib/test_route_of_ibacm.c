@@ -26,7 +26,7 @@ static void set_up(void)
 
 FIXTURE(set_up, NULL);
 
-TEST(path_of_ibacm_is_taken)
+TEST(path_of_ibacm_is_used)
 {
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
 	ck_assert_uint_eq(id->path.pkey, GIVEN_PKEY);
@@ -35,7 +35,7 @@ TEST(path_of_ibacm_is_taken)
 	rig_expect_nothing();
 }
 
-TEST(ibacm_is_asked_for_both_addresses_and_may_take_its_time)
+TEST(request_to_ibacm_has_both_addresses_and_may_wait)
 {
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
 	ck_assert_uint_eq(fake_ibacm.n_asked, 1);
@@ -52,25 +52,25 @@ static void expect_own_path(void)
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
 
-TEST(path_that_cannot_be_used_does_not_count)
+TEST(unusable_path_is_ignored)
 {
 	fake_ibacm.answer.path[1].flags = 0;
 	expect_own_path();
 }
 
-TEST(without_ibacm_the_path_is_our_own)
+TEST(path_without_ibacm_follows_from_the_route)
 {
 	fake_ibacm.err = -ENOTCONN;
 	expect_own_path();
 }
 
-TEST(ibacm_that_knows_no_path_does_not_count)
+TEST(missing_path_of_ibacm_is_ignored)
 {
 	fake_ibacm.answer.n_paths = 0;
 	expect_own_path();
 }
 
-TEST(id_in_a_wrong_state_is_refused_without_asking)
+TEST(id_in_a_wrong_state_is_refused_without_a_request)
 {
 	id->state = ID_IDLE;
 	rig_expect_errno(rdma_resolve_route(&id->pub, WAIT_MS), EINVAL);

@@ -87,7 +87,7 @@ TEST(extended_form_without_a_type_is_refused)
 	ck_assert_int_eq(fake.n_calls, 0);
 }
 
-TEST(extended_form_says_which_domain_it_took)
+TEST(extended_form_returns_the_domain)
 {
 	struct ibv_srq_init_attr_ex attr = small_ex(IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_BASIC);
 
@@ -121,7 +121,7 @@ TEST(id_without_a_domain_is_refused)
 }
 
 /* A listening endpoint has a domain of the program before it has a device. */
-TEST(domain_of_the_program_will_do_without_a_device)
+TEST(domain_of_the_program_suffices_without_a_device)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -142,7 +142,7 @@ TEST(xrc_queue_without_a_device_is_refused)
 	ck_assert_int_eq(errno, EINVAL);
 }
 
-TEST(xrc_target_gets_an_xrc_queue_with_all_it_needs)
+TEST(xrc_queue_is_created_with_all_its_objects)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -158,7 +158,7 @@ TEST(xrc_target_gets_an_xrc_queue_with_all_it_needs)
 	check_empty();
 }
 
-TEST(xrc_queue_keeps_what_the_program_brings)
+TEST(xrc_queue_keeps_objects_of_the_program)
 {
 	struct ibv_xrcd xrcd;
 	struct ibv_cq cq;
@@ -194,7 +194,7 @@ static bool fail_verb(int number)
 	return result != 0;
 }
 
-TEST(verb_that_fails_leaves_nothing)
+TEST(failed_verb_leaves_no_object)
 {
 	int number = 1;
 

@@ -25,14 +25,14 @@ static struct id *new_id(void)
 
 FIXTURE(rig_begin, NULL);
 
-TEST(process_that_was_not_asked_sends_nothing)
+TEST(process_without_a_query_sends_nothing)
 {
 	stat_send_rows(NULL);
 	ck_assert_uint_eq(cmportd.n_datagrams, 0);
 	ck_assert(stat_deadline().ns == CM_TIME_NEVER.ns);
 }
 
-TEST(without_ids_there_is_an_end)
+TEST(report_without_ids_has_an_end)
 {
 	stat_asked(ASK_ID);
 	stat_send_rows(NULL);
@@ -41,7 +41,7 @@ TEST(without_ids_there_is_an_end)
 	ck_assert_uint_eq(cmportd.said[0].stat_row.ask_id, ASK_ID);
 }
 
-TEST(an_id_is_told_with_state_and_address)
+TEST(report_has_state_and_address_of_an_id)
 {
 	struct id *id = new_id();
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(LISTENING) };
@@ -65,7 +65,7 @@ TEST(an_id_is_told_with_state_and_address)
 	ck_assert_uint_lt(told->age_ms, 60000);
 }
 
-TEST(counters_that_are_not_zero_are_told_with_their_port)
+TEST(report_has_nonzero_counters_with_their_port)
 {
 	const struct portd_stat_count *told;
 
@@ -89,7 +89,7 @@ TEST(every_counter_fits)
 			  (CM_N_COUNTERS + 2) * CM_TALLY_KINDS);
 }
 
-TEST(a_port_is_let_go_of)
+TEST(report_releases_its_ports)
 {
 	unsigned int before = rig.port->refs;
 
@@ -97,7 +97,7 @@ TEST(a_port_is_let_go_of)
 	ck_assert_uint_eq(rig.port->refs, before);
 }
 
-TEST(many_ids_take_several_datagrams)
+TEST(many_ids_need_several_datagrams)
 {
 	unsigned int i;
 
@@ -126,7 +126,7 @@ TEST(rows_without_room_are_sent_later_and_once)
 	ck_assert(stat_deadline().ns == CM_TIME_NEVER.ns);
 }
 
-TEST(the_answer_is_of_the_moment_of_the_question)
+TEST(report_is_a_snapshot_of_the_time_of_the_query)
 {
 	cmportd.n_busy = 1;
 	stat_asked(ASK_ID);
@@ -136,7 +136,7 @@ TEST(the_answer_is_of_the_moment_of_the_question)
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_ID), 0);
 }
 
-TEST(later_question_replaces_the_earlier)
+TEST(later_query_replaces_the_earlier)
 {
 	stat_asked(ASK_ID);
 	stat_asked(ASK_ID + 1);
@@ -145,7 +145,7 @@ TEST(later_question_replaces_the_earlier)
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_STAT_END)->stat_row.ask_id, ASK_ID + 1);
 }
 
-TEST(an_asker_who_has_gone_is_forgotten)
+TEST(query_of_an_ended_client_is_dropped)
 {
 	cmportd.try_err = -EPIPE;
 	stat_asked(ASK_ID);

@@ -71,7 +71,7 @@ static void tell(void)
 	subnet_answered(&told);
 }
 
-TEST(question_that_nobody_drops_is_sent_once)
+TEST(request_is_sent_once)
 {
 	tell();
 	ck_assert_uint_eq(cmportd.n_said, 2);
@@ -79,7 +79,7 @@ TEST(question_that_nobody_drops_is_sent_once)
 	ck_assert_uint_eq(cmportd.said[1].sa_ask.ask_id, ask.ask_id);
 }
 
-TEST(membership_dropped_before_its_question_left_is_dropped_after_it)
+TEST(membership_dropped_before_its_request_is_dropped_after_it)
 {
 	cmportd.meanwhile = leave_first;
 	tell();
@@ -89,7 +89,7 @@ TEST(membership_dropped_before_its_question_left_is_dropped_after_it)
 			  cmportd.said[cmportd.n_said - 2].sa_ask.ask_id);
 }
 
-TEST(question_dropped_after_it_left_is_dropped_once)
+TEST(request_dropped_after_sending_is_dropped_once)
 {
 	leave();
 	ck_assert_uint_eq(cmportd.n_said, 2);
@@ -132,7 +132,7 @@ static unsigned long steps_of_response(int first, int n)
 	return steps_of(told_last);
 }
 
-TEST(response_costs_the_same_among_ten_and_ten_thousand_requests)
+TEST(response_costs_no_more_with_ten_thousand_requests)
 {
 	unsigned long few = steps_of_response(0, 10), many = steps_of_response(10, MANY);
 

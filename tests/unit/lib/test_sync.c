@@ -130,7 +130,7 @@ TEST(event_is_acknowledged_by_the_next)
 	ck_assert_uint_eq(id->n_acked, 1);
 }
 
-TEST(without_blocking_there_may_be_nothing_yet)
+TEST(nonblocking_call_is_eagain_without_an_event)
 {
 	stop_blocking();
 	ck_assert_int_eq(complete(), -EAGAIN);
@@ -138,7 +138,7 @@ TEST(without_blocking_there_may_be_nothing_yet)
 	ck_assert_int_eq(complete(), 0);
 }
 
-TEST(without_blocking_nothing_is_over_at_once)
+TEST(nonblocking_call_never_completes_at_once)
 {
 	stop_blocking();
 	post(RDMA_CM_EVENT_ESTABLISHED, 0);
@@ -148,7 +148,7 @@ TEST(without_blocking_nothing_is_over_at_once)
 	ck_assert_int_eq(complete(), 0);
 }
 
-TEST(without_blocking_an_event_from_before_counts)
+TEST(nonblocking_call_uses_an_earlier_event)
 {
 	stop_blocking();
 	post(RDMA_CM_EVENT_DISCONNECTED, 0);
@@ -156,7 +156,7 @@ TEST(without_blocking_an_event_from_before_counts)
 	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DISCONNECTED);
 }
 
-TEST(request_brings_a_synchronous_id)
+TEST(request_has_a_synchronous_id)
 {
 	struct rdma_cm_id *got;
 
@@ -169,7 +169,7 @@ TEST(request_brings_a_synchronous_id)
 	ck_assert_ptr_null(id->pub.event);
 }
 
-TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
+TEST(request_is_charged_to_the_listener_until_its_id_is_acknowledged)
 {
 	struct rdma_cm_id *got;
 
@@ -182,7 +182,7 @@ TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
 }
 
 /* The id needs a descriptor. */
-TEST(request_that_cannot_be_shown_is_dropped)
+TEST(request_that_cannot_be_attached_is_dropped)
 {
 	struct rdma_cm_id *got = NULL;
 	struct rlimit none = { .rlim_cur = 0 };
@@ -209,7 +209,7 @@ TEST(asynchronous_listener_has_no_requests_to_get)
 	ck_assert_int_eq(errno, EINVAL);
 }
 
-TEST(event_that_is_no_request_is_the_listeners)
+TEST(other_event_is_stored_in_the_listener)
 {
 	struct rdma_cm_id *got = NULL;
 

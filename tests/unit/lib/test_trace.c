@@ -47,7 +47,7 @@ static void teardown(void)
 
 FIXTURE(setup, teardown);
 
-TEST(message_is_told_with_its_port_and_peer)
+TEST(trace_of_a_message_has_its_port_and_peer)
 {
 	trace_message('>', &port, &path, mad);
 	ck_assert_uint_eq(n_seen, 1);
@@ -61,13 +61,13 @@ TEST(message_is_told_with_its_port_and_peer)
 	ck_assert_ptr_eq(seen_arg, &n_seen);
 }
 
-TEST(received_message_is_told_from_a_sent_one)
+TEST(trace_distinguishes_received_and_sent_messages)
 {
 	trace_message('<', &port, &path, mad);
 	ck_assert_int_eq(seen.kind, PURECM_TRACE_RECEIVED);
 }
 
-TEST(change_of_state_is_told_by_name)
+TEST(trace_of_a_transition_has_names)
 {
 	trace_step(&conn, CM_IDLE, CM_CALL_REQ);
 	ck_assert_int_eq(seen.kind, PURECM_TRACE_STATE);
@@ -78,7 +78,7 @@ TEST(change_of_state_is_told_by_name)
 	ck_assert_ptr_null(seen.mad);
 }
 
-TEST(nobody_is_called_without_a_function)
+TEST(trace_without_a_function_calls_nothing)
 {
 	purecm_set_trace(NULL, NULL);
 	trace_message('>', &port, &path, mad);
@@ -112,7 +112,7 @@ static void *let_leave(void *arg)
 	return arg;
 }
 
-TEST(replaced_function_is_not_running_any_more)
+TEST(replaced_function_has_returned)
 {
 	pthread_t stepper, timer;
 
@@ -128,7 +128,7 @@ TEST(replaced_function_is_not_running_any_more)
 	pthread_join(timer, NULL);
 }
 
-TEST(child_can_set_its_own_while_the_parent_was_inside)
+TEST(child_can_set_a_function_after_a_fork_during_a_call)
 {
 	pthread_t stepper;
 	int status;

@@ -126,18 +126,18 @@ TEST_LOOP(types_of_the_library_are_refused, 0, RDMA_CM_EVENT_USER)
 	expect_refusal(_i);
 }
 
-TEST_LOOP(types_beyond_are_refused, RDMA_CM_EVENT_INTERNAL, 32)
+TEST_LOOP(unknown_types_are_refused, RDMA_CM_EVENT_INTERNAL, 32)
 {
 	expect_refusal(_i);
 }
 
-TEST(no_id_is_refused)
+TEST(null_id_is_refused)
 {
 	ck_assert_int_eq(rdma_write_cm_event(NULL, RDMA_CM_EVENT_USER, 0, 0), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
 
-TEST(untaken_user_events_go_with_their_id)
+TEST(untaken_user_events_are_freed_with_their_id)
 {
 	struct id *other = new_id();
 	struct rdma_cm_event *event;
@@ -216,7 +216,7 @@ TEST(signals_do_not_end_the_wait_for_acknowledgements)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-TEST(id_that_is_being_destroyed_takes_no_more_events)
+TEST(id_being_destroyed_refuses_events)
 {
 	struct rdma_cm_event *event;
 	pthread_t thread;
@@ -241,7 +241,7 @@ static void *write_many(void *arg)
 	return NULL;
 }
 
-TEST(events_of_many_threads_all_arrive_each_threads_in_order)
+TEST(events_of_many_threads_arrive_in_order_per_thread)
 {
 	uint64_t next[N_WRITERS] = { 0 };
 	pthread_t thread[N_WRITERS];
@@ -283,7 +283,7 @@ static void *read_events(void *arg)
 }
 
 /* A thread that still waits while the others sleep would wait until Check ends it. */
-TEST(no_event_is_left_to_sleeping_readers)
+TEST(no_event_remains_while_readers_sleep)
 {
 	pthread_t reader[N_READERS];
 	unsigned int i;

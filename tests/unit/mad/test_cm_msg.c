@@ -145,7 +145,7 @@ TEST(unknown_attribute_is_refused)
 	ck_assert_int_eq(decode_with(16, 0x01), -ENOMSG);
 }
 
-TEST(refusal_leaves_the_message_alone)
+TEST(refused_mad_leaves_the_message_unchanged)
 {
 	uint8_t mad[MAD_BYTES];
 	struct cm_msg msg = { .hdr.tid = 42 };
@@ -156,7 +156,7 @@ TEST(refusal_leaves_the_message_alone)
 	ck_assert_uint_eq(msg.hdr.tid, 42);
 }
 
-TEST(message_reads_as_one_line)
+TEST(message_is_printed_on_one_line)
 {
 	struct cm_msg msg;
 
@@ -168,7 +168,7 @@ TEST(message_reads_as_one_line)
 			 "DREQ local_comm_id=0x1a2b remote_qpn=0x11 private_data=00ff");
 }
 
-TEST(rejection_says_why)
+TEST(printed_rejection_has_its_reason)
 {
 	struct cm_msg msg;
 
@@ -178,7 +178,7 @@ TEST(rejection_says_why)
 }
 
 #ifdef __GLIBC__ /* inet_ntop() of other libraries writes ::a00:1 */
-TEST(cma_header_is_spelt_out)
+TEST(cma_header_is_printed_by_field)
 {
 	static const char header[] = "0040c350 000000000000000000000000 0a000001"
 				     "000000000000000000000000 0a000002 cafe";
@@ -192,7 +192,7 @@ TEST(cma_header_is_spelt_out)
 }
 #endif
 
-TEST(private_data_without_cma_header_stays_whole)
+TEST(private_data_without_cma_header_is_printed_completely)
 {
 	struct cm_msg msg;
 
@@ -230,7 +230,7 @@ TEST(every_sidr_status_has_a_phrase)
 }
 
 /* IBTA vol. 1, table 106: the alternate path has the layout of the primary one, 44 bytes later. */
-TEST(alternate_path_lies_as_the_primary_one_does)
+TEST(alternate_path_has_the_layout_of_the_primary_one)
 {
 	char name[64] = "alternate";
 

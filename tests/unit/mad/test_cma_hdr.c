@@ -49,7 +49,7 @@ TEST(reserved_nibble_is_not_the_ip_version)
 	ck_assert_uint_eq(cma.ip_version, 4);
 }
 
-TEST(version_to_come_is_read_to_its_last_bit)
+TEST(later_version_is_read_completely)
 {
 	uint8_t wire[CMA_HDR_BYTES] = { [0] = 0x81 };
 	struct cma_hdr cma;

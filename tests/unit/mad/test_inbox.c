@@ -140,7 +140,7 @@ static void check_path(const struct mad_path *path, const char *peer, uint8_t sg
 
 FIXTURE(setup, teardown);
 
-TEST(nothing_there_is_eagain_and_not_readable)
+TEST(empty_inbox_is_eagain_and_not_readable)
 {
 	struct mad_path path;
 
@@ -149,7 +149,7 @@ TEST(nothing_there_is_eagain_and_not_readable)
 	ck_assert(!is_readable());
 }
 
-TEST(a_received_message_gives_the_way_back_over_ipv4)
+TEST(received_message_has_the_path_back_over_ipv4)
 {
 	struct mad_path path;
 
@@ -161,7 +161,7 @@ TEST(a_received_message_gives_the_way_back_over_ipv4)
 	ck_assert_uint_eq(inbox->source_qpn, QPN);
 }
 
-TEST(a_received_message_gives_the_way_back_over_ipv6)
+TEST(received_message_has_the_path_back_over_ipv6)
 {
 	uint8_t head[FAKE_GRH];
 	struct mad_path path;
@@ -174,7 +174,7 @@ TEST(a_received_message_gives_the_way_back_over_ipv6)
 	ck_assert_uint_eq(path.flow_label, 0xabcde);
 }
 
-TEST(the_way_back_of_a_request_has_the_service_level_of_its_path)
+TEST(path_back_of_a_request_has_its_service_level)
 {
 	struct cm_msg req;
 	struct mad_path path;
@@ -258,7 +258,7 @@ static void arrive_nonsense(int kind)
 
 #define N_NONSENSE 8
 
-TEST_LOOP(nonsense_is_passed_over_and_its_slot_is_posted_again, 0, N_NONSENSE)
+TEST_LOOP(invalid_message_is_skipped_and_its_slot_posted_again, 0, N_NONSENSE)
 {
 	int n_slots = fake.n_slots;
 	struct mad_path path;
@@ -286,7 +286,7 @@ TEST(ten_thousand_messages_find_a_slot_each)
 	ck_assert_int_eq(fake.n_slots, n_slots);
 }
 
-TEST(all_slots_may_be_filled_before_anybody_looks)
+TEST(all_slots_may_be_filled_before_a_read)
 {
 	int n = fake.n_slots;
 	struct mad_path path;
@@ -333,7 +333,7 @@ TEST(message_between_the_poll_and_the_arming_is_found)
 	ck_assert(is_readable());
 }
 
-TEST(a_queue_that_was_flushed_ends_in_eagain)
+TEST(flushed_queue_is_eagain)
 {
 	struct mad_path path;
 
@@ -344,7 +344,7 @@ TEST(a_queue_that_was_flushed_ends_in_eagain)
 	ck_assert(!is_readable());
 }
 
-TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
+TEST(failing_poll_does_not_wake_for_ever)
 {
 	struct mad_path path;
 
@@ -355,7 +355,7 @@ TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
 }
 
 /* A host that sends as fast as we read must not block everything else. */
-TEST(nonsense_is_passed_over_one_at_a_time)
+TEST(one_invalid_message_is_skipped_per_call)
 {
 	struct mad_path path;
 
@@ -365,7 +365,7 @@ TEST(nonsense_is_passed_over_one_at_a_time)
 	ck_assert_int_eq(mad_port_receive(inbox, &path, mad), 0);
 }
 
-TEST(gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten)
+TEST(gids_are_read_once_and_again_after_forgetting)
 {
 	struct mad_path path;
 	int n_looks;
@@ -383,7 +383,7 @@ TEST(gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten)
 	ck_assert_uint_eq(path.sgid_index, 9);
 }
 
-TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
+TEST(each_of_forty_addresses_is_looked_up_once)
 {
 	char address[32];
 	struct mad_path path;

@@ -111,13 +111,13 @@ static void lose(const struct mad_gid *gid, uint64_t ms)
 
 FIXTURE(setup, teardown);
 
-TEST(a_peer_nobody_has_heard_of_is_reached_through_umad)
+TEST(unknown_peer_is_reached_through_umad)
 {
 	ck_assert_uint_eq(qpn_after(&bob, 0), PEER_BY_UMAD);
 	ck_assert(!probes_after(0));
 }
 
-TEST(a_question_begins_a_round_of_probes_along_its_path)
+TEST(request_begins_a_round_of_probes_on_its_path)
 {
 	struct mad_path path;
 	uint32_t id;
@@ -130,7 +130,7 @@ TEST(a_question_begins_a_round_of_probes_along_its_path)
 	ck_assert_uint_eq(qpn_after(&bob, 0), PEER_BY_UMAD);
 }
 
-TEST(a_probe_is_repeated_with_another_id_until_it_is_answered)
+TEST(unanswered_probe_is_repeated_with_another_id)
 {
 	uint32_t id;
 
@@ -157,7 +157,7 @@ TEST(the_next_probe_is_due_a_quarter_of_a_second_after_the_last_one)
 	ck_assert_uint_eq(peers_due_ns(&peers), NOW_NS + PROBE_MS * MS_NS);
 }
 
-TEST_LOOP(the_answer_to_any_probe_of_the_round_proves_the_way, 0, N_PROBES)
+TEST_LOOP(answer_to_any_probe_of_the_round_proves_the_fast_path, 0, N_PROBES)
 {
 	uint32_t id;
 
@@ -169,7 +169,7 @@ TEST_LOOP(the_answer_to_any_probe_of_the_round_proves_the_way, 0, N_PROBES)
 	ck_assert(!probes_after(5000));
 }
 
-TEST(no_other_answer_proves_it)
+TEST(other_answers_do_not_prove_the_fast_path)
 {
 	struct mad_gid carol = stranger(1);
 	uint32_t id;
@@ -184,7 +184,7 @@ TEST(no_other_answer_proves_it)
 	ck_assert_uint_eq(qpn_after(&bob, 1), PEER_BY_UMAD);
 }
 
-TEST(further_questions_begin_no_second_round)
+TEST(further_requests_begin_no_second_round)
 {
 	ask_after(&bob, 0);
 	ck_assert(probes_after(0));
@@ -205,14 +205,14 @@ TEST(a_new_peer_does_not_wait_for_the_probes_of_another)
 
 /* --- verdicts ------------------------------------------------------------ */
 
-TEST(a_way_is_dead_if_no_probe_is_answered_by_a_peer_that_is_there)
+TEST(fast_path_fails_if_a_live_peer_answers_no_probe)
 {
 	lose(&bob, 0);
 	ck_assert_uint_eq(peers.n[WAY_FAILS], 1);
 	ck_assert_mem_eq(&peers.lost, &bob, sizeof(bob));
 }
 
-TEST(a_peer_that_sends_nothing_may_be_down_and_its_way_is_not_judged)
+TEST(fast_path_to_a_peer_that_sends_nothing_is_not_judged)
 {
 	ask_after(&bob, 0);
 	probe_in_vain(0);
@@ -231,7 +231,7 @@ TEST(message_before_the_round_does_not_prove_that_the_peer_exists)
 	ck_assert_uint_eq(peers.n[WAY_FAILS], 0);
 }
 
-TEST(a_dead_way_is_probed_again_after_ever_longer_pauses)
+TEST(failed_fast_path_is_probed_at_growing_intervals)
 {
 	uint64_t pause_ms = AVOIDED_MS, ms = 0;
 
@@ -246,7 +246,7 @@ TEST(a_dead_way_is_probed_again_after_ever_longer_pauses)
 	}
 }
 
-TEST(while_it_is_probed_again_messages_go_on_through_umad)
+TEST(messages_use_umad_while_the_fast_path_is_probed_again)
 {
 	lose(&bob, 0);
 	ask_after(&bob, ROUND_MS + AVOIDED_MS);
@@ -254,7 +254,7 @@ TEST(while_it_is_probed_again_messages_go_on_through_umad)
 	ck_assert_uint_eq(qpn_after(&bob, ROUND_MS + AVOIDED_MS), PEER_BY_UMAD);
 }
 
-TEST(an_answer_that_comes_after_the_verdict_proves_the_way_as_well)
+TEST(late_answer_proves_the_fast_path)
 {
 	lose(&bob, 0);
 	ck_assert(answered(&bob, ID));
@@ -262,7 +262,7 @@ TEST(an_answer_that_comes_after_the_verdict_proves_the_way_as_well)
 	ck_assert_uint_eq(peers.n[WAY_FAILS], 0);
 }
 
-TEST(where_many_peers_are_lost_and_none_is_reached_new_ones_are_probed_now_and_then)
+TEST(new_peers_are_probed_rarely_if_only_lost_peers_exist)
 {
 	struct mad_gid gid;
 
@@ -306,7 +306,7 @@ TEST(the_port_itself_is_probed_once_at_a_time)
 	ck_assert_int_eq(peers_own_way(&peers), WAY_WORKS);
 }
 
-TEST(where_not_even_the_port_itself_is_reached_peers_are_probed_now_and_then)
+TEST(peers_are_probed_rarely_if_the_port_itself_is_not_reached)
 {
 	struct mad_gid carol = stranger(1);
 
@@ -320,7 +320,7 @@ TEST(where_not_even_the_port_itself_is_reached_peers_are_probed_now_and_then)
 	ck_assert(probes_after(ROUND_MS + AVOIDED_MS));
 }
 
-TEST(a_device_that_loops_nothing_back_is_not_judged_by_that)
+TEST(device_without_loopback_is_not_judged)
 {
 	ck_assert(prove_self(&own, 0));
 	probe_in_vain(0);
@@ -338,7 +338,7 @@ TEST(one_peer_that_is_reached_outweighs_the_port_itself)
 	ck_assert(probes_after(ROUND_MS + 1));
 }
 
-TEST(that_the_port_reaches_itself_does_not_speak_for_lost_peers)
+TEST(port_that_reaches_itself_does_not_prove_other_peers)
 {
 	struct mad_gid gid;
 	uint32_t id;
@@ -362,7 +362,7 @@ TEST(a_port_that_has_another_gid_is_another_peer)
 	ck_assert_int_eq(peers_own_way(&peers), WAY_PROBED);
 }
 
-TEST(where_any_peer_is_reached_a_new_one_is_probed_at_once)
+TEST(new_peer_is_probed_at_once_if_any_peer_is_reached)
 {
 	struct mad_gid gid = stranger(N_LOST);
 
@@ -377,7 +377,7 @@ TEST(where_any_peer_is_reached_a_new_one_is_probed_at_once)
 
 /* --- ways in doubt ------------------------------------------------------- */
 
-TEST(a_question_that_is_not_answered_casts_doubt_on_the_way)
+TEST(unanswered_request_casts_doubt_on_the_fast_path)
 {
 	prove(&bob, 0);
 	unanswered_after(&bob, 5000);
@@ -387,7 +387,7 @@ TEST(a_question_that_is_not_answered_casts_doubt_on_the_way)
 	ck_assert_uint_eq(qpn_after(&bob, 5001), PEER_QP1);
 }
 
-TEST(a_question_of_the_peer_that_comes_twice_casts_doubt_on_the_way)
+TEST(duplicate_request_of_the_peer_casts_doubt_on_the_fast_path)
 {
 	prove(&bob, 0);
 	peers_missed(&peers, &bob, NOW_NS + 5000 * MS_NS);
@@ -405,7 +405,7 @@ TEST(a_peer_that_was_reached_a_moment_ago_may_have_lost_a_packet)
 	ck_assert_uint_eq(qpn_after(&bob, 2000), PEER_BY_UMAD);
 }
 
-TEST(doubt_does_not_hasten_the_probes_of_a_dead_way)
+TEST(doubt_does_not_advance_the_probes_of_a_failed_path)
 {
 	lose(&bob, 0);
 	unanswered_after(&bob, 2000);
@@ -415,7 +415,7 @@ TEST(doubt_does_not_hasten_the_probes_of_a_dead_way)
 
 /* --- the peer's own queue pair ------------------------------------------- */
 
-TEST(a_peer_is_answered_where_it_sends_from)
+TEST(peer_is_answered_at_its_own_queue_pair)
 {
 	hear_after(&bob, QPN, 0);
 	ck_assert_uint_eq(qpn_after(&bob, 0), QPN);
@@ -428,21 +428,21 @@ TEST(queue_pair_of_a_peer_is_used_for_a_second)
 	ck_assert_uint_eq(qpn_after(&bob, 1001), PEER_BY_UMAD);
 }
 
-TEST(each_message_begins_another_second)
+TEST(each_message_extends_the_use_of_the_queue_pair)
 {
 	hear_after(&bob, QPN, 0);
 	hear_after(&bob, QPN, 900);
 	ck_assert_uint_eq(qpn_after(&bob, 1800), QPN);
 }
 
-TEST(the_queue_pair_heard_last_counts)
+TEST(latest_queue_pair_of_a_peer_is_used)
 {
 	hear_after(&bob, QPN, 0);
 	hear_after(&bob, QPN + 1, 1);
 	ck_assert_uint_eq(qpn_after(&bob, 2), QPN + 1);
 }
 
-TEST_LOOP(queue_pairs_0_and_1_teach_nothing, 0, PEER_QP1 + 1)
+TEST_LOOP(queue_pairs_0_and_1_are_not_stored, 0, PEER_QP1 + 1)
 {
 	hear_after(&bob, (uint32_t)_i, 0);
 	ck_assert_uint_eq(qpn_after(&bob, 0), PEER_BY_UMAD);
@@ -451,7 +451,7 @@ TEST_LOOP(queue_pairs_0_and_1_teach_nothing, 0, PEER_QP1 + 1)
 	ck_assert_uint_eq(qpn_after(&bob, 3), QPN);
 }
 
-TEST(own_queue_pair_is_avoided_for_ten_seconds_although_it_is_heard)
+TEST(own_queue_pair_is_avoided_for_ten_seconds_after_a_loss)
 {
 	hear_after(&bob, QPN, 0);
 	unanswered_after(&bob, 0);
@@ -483,7 +483,7 @@ TEST(only_the_peer_that_did_not_answer_is_avoided)
 
 /* --- many peers ---------------------------------------------------------- */
 
-TEST(ten_thousand_peers_are_not_in_each_others_way)
+TEST(ten_thousand_peers_are_stored)
 {
 	struct mad_gid gid;
 
@@ -497,7 +497,7 @@ TEST(ten_thousand_peers_are_not_in_each_others_way)
 	}
 }
 
-TEST(least_recently_used_peer_is_forgotten_first)
+TEST(least_recently_used_peer_is_evicted_first)
 {
 	struct mad_gid gid = stranger(0);
 

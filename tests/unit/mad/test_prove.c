@@ -50,7 +50,7 @@ TEST(a_port_proves_itself_by_an_ipv4_address_and_is_no_peer_in_the_score)
 	ck_assert_uint_eq(score.n_probed, 0);
 }
 
-TEST(sign_that_comes_back_through_umad_names_its_gid)
+TEST(message_that_arrives_through_umad_has_its_gid)
 {
 	struct mad_gid other = fake_gid_of("10.77.0.2");
 	uint8_t sign[MAD_BYTES];

@@ -178,7 +178,7 @@ static int decode_table(size_t record_bytes, size_t bytes, struct sa_msg *ret)
 	return sa_msg_decode(table, bytes, ret);
 }
 
-TEST(table_has_its_records_one_after_the_other)
+TEST(table_has_consecutive_records)
 {
 	struct sa_msg msg;
 
@@ -189,7 +189,7 @@ TEST(table_has_its_records_one_after_the_other)
 	ck_assert_uint_eq(msg.service.service_id, 3);
 }
 
-TEST(end_of_a_table_that_is_no_record_does_not_count)
+TEST(incomplete_last_record_of_a_table_is_ignored)
 {
 	struct sa_msg msg;
 
@@ -215,7 +215,7 @@ TEST(table_of_records_that_are_too_short_is_refused)
 	ck_assert_int_eq(decode_table(RECORD_BYTES, SA_DATA_AT - 1, &msg), -EMSGSIZE);
 }
 
-TEST_LOOP(segment_that_nobody_assembled_says_how_much_counts, 0, 4)
+TEST_LOOP(unassembled_segment_has_its_payload_length, 0, 4)
 {
 	static const struct {
 		uint32_t payload;

@@ -127,7 +127,7 @@ TEST(a_message_leaves_along_its_path)
 	ck_assert_uint_eq(ah->port_num, 1);
 }
 
-TEST(a_peer_that_was_heard_sending_from_his_own_queue_pair_is_answered_there)
+TEST(peer_with_its_own_queue_pair_is_answered_there)
 {
 	struct mad_gid gid = fake_gid_of(PEER_V4);
 
@@ -144,7 +144,7 @@ TEST(a_kernel_is_answered_at_qp1)
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
 
-TEST(one_that_does_not_answer_is_sent_to_qp1_again)
+TEST(unanswered_message_is_sent_to_qp1_again)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -155,7 +155,7 @@ TEST(one_that_does_not_answer_is_sent_to_qp1_again)
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
 
-TEST(held_messages_go_to_the_queue_pair_that_was_known_when_they_came)
+TEST(held_messages_go_to_the_queue_pair_known_at_that_time)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -200,7 +200,7 @@ TEST(a_gid_index_that_is_empty_goes_through_umad)
 	ck_assert_uint_eq(qpn_to(PEER_V4, 9), 0);
 }
 
-TEST(a_second_port_with_the_same_gid_is_in_nobodys_way)
+TEST(second_port_with_the_same_gid_does_not_interfere)
 {
 	fake_add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
 	fake.gid[fake.n_gids - 1].port_num = 2;
@@ -222,7 +222,7 @@ TEST(a_handle_is_made_once_for_each_peer)
 	ck_assert_int_eq(fake.n_made, n_made);
 }
 
-TEST(an_address_that_has_become_shared_is_not_sent_from_after_forgetting)
+TEST(shared_address_is_not_used_after_forgetting)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 	fake_add_gid(OWN_V4, 8, IBV_GID_TYPE_ROCE_V2);
@@ -248,7 +248,7 @@ TEST(ten_thousand_peers_have_a_handle_each)
 	ck_assert_int_eq(fake.n_ahs, n_made);
 }
 
-TEST(no_more_handles_are_kept_than_there_may_be)
+TEST(number_of_handles_is_limited)
 {
 	struct mad_path path = path_to(PEER_V6, V6_INDEX);
 
@@ -261,7 +261,7 @@ TEST(no_more_handles_are_kept_than_there_may_be)
 	ck_assert_int_le(fake.n_ahs, HANDLES_MAX + 1);
 }
 
-TEST(a_queue_pair_that_broke_is_left_for_umad)
+TEST(broken_queue_pair_is_replaced_by_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -304,8 +304,7 @@ static const enum cm_attr answers[] = { CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ, 
 static const enum cm_attr any_attr[] = { CM_ATTR_REQ,  CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREQ,
 					 CM_ATTR_DREP, CM_ATTR_REJ, CM_ATTR_MRA };
 
-TEST_LOOP(a_message_to_who_was_not_reached_goes_through_umad, 0,
-	  sizeof(any_attr) / sizeof(any_attr[0]))
+TEST_LOOP(message_to_an_unproven_peer_goes_through_umad, 0, sizeof(any_attr) / sizeof(any_attr[0]))
 {
 	struct mad_path path = path_to(STRANGER, V4_INDEX);
 
@@ -314,7 +313,7 @@ TEST_LOOP(a_message_to_who_was_not_reached_goes_through_umad, 0,
 	ck_assert_int_ne(mad_sender_try(sender, &path, mad), MAD_SENDER_HOLDS);
 }
 
-TEST(a_question_to_who_was_not_reached_sends_a_probe_for_qp1_beside_it)
+TEST(request_to_an_unproven_peer_sends_a_probe)
 {
 	uint8_t probe[MAD_BYTES], answer[MAD_BYTES];
 	struct mad_path path;
@@ -333,7 +332,7 @@ TEST(a_question_to_who_was_not_reached_sends_a_probe_for_qp1_beside_it)
 }
 
 /* A forger of addresses may get these: no more than one packet for each forged message. */
-TEST_LOOP(an_answer_to_who_was_not_reached_sends_no_probe, 0, sizeof(answers) / sizeof(answers[0]))
+TEST_LOOP(answer_to_an_unproven_peer_sends_no_probe, 0, sizeof(answers) / sizeof(answers[0]))
 {
 	uint8_t probe[MAD_BYTES];
 	struct mad_path path;
@@ -343,7 +342,7 @@ TEST_LOOP(an_answer_to_who_was_not_reached_sends_no_probe, 0, sizeof(answers) / 
 	ck_assert(!mad_sender_probe(sender, &path, probe));
 }
 
-TEST(the_answer_to_a_lookup_of_a_program_is_none_to_a_probe)
+TEST(answer_to_a_programs_lookup_answers_no_probe)
 {
 	struct mad_gid gid = fake_gid_of(PEER_V4);
 	struct cm_msg msg;
@@ -368,7 +367,7 @@ TEST(the_score_counts_peers)
 	ck_assert_uint_eq(score.n_lost, 0);
 }
 
-TEST_LOOP(an_answer_to_who_was_reached_does_not, 0, sizeof(answers) / sizeof(answers[0]))
+TEST_LOOP(answer_to_a_proven_peer_sends_no_probe, 0, sizeof(answers) / sizeof(answers[0]))
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -384,7 +383,7 @@ static const struct asked_and_answered {
 	{ CM_ATTR_REQ, CM_ATTR_REJ }, { CM_ATTR_REQ, CM_ATTR_MRA }, { CM_ATTR_DREQ, CM_ATTR_DREP },
 };
 
-TEST_LOOP(repeated_question_is_answered_through_umad, 0,
+TEST_LOOP(duplicate_request_is_answered_through_umad, 0,
 	  sizeof(asked_and_answered) / sizeof(asked_and_answered[0]))
 {
 	const struct asked_and_answered *row = &asked_and_answered[_i];
@@ -400,7 +399,7 @@ TEST_LOOP(repeated_question_is_answered_through_umad, 0,
 	ck_assert_uint_eq(qpn_of(row->answer), 0);
 }
 
-TEST(repeated_question_of_others_changes_nothing)
+TEST(duplicate_request_of_others_changes_nothing)
 {
 	struct mad_gid other = fake_gid_of("10.77.0.3");
 
@@ -413,7 +412,7 @@ TEST(repeated_question_of_others_changes_nothing)
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
 
-TEST(another_question_of_the_same_connection_is_a_new_one)
+TEST(another_request_of_the_same_connection_is_a_new_one)
 {
 	be_answered();
 	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
@@ -422,7 +421,7 @@ TEST(another_question_of_the_same_connection_is_a_new_one)
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
 
-TEST(a_lookup_that_comes_twice_is_answered_through_umad)
+TEST(duplicate_lookup_is_answered_through_umad)
 {
 	struct mad_gid gid = fake_gid_of(PEER_V4);
 	struct cm_msg msg;
@@ -468,7 +467,7 @@ static int count_failed(void)
 	return n;
 }
 
-TEST(without_an_address_handle_a_message_is_left_to_umad)
+TEST(message_without_an_address_handle_goes_through_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -500,7 +499,7 @@ TEST(message_that_completes_with_an_error_has_failed)
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), -EAGAIN);
 }
 
-TEST(when_nothing_completes_any_more_all_has_failed)
+TEST(messages_without_completions_have_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -523,7 +522,7 @@ TEST(posted_messages_leave_before_the_queue_pair_is_destroyed)
 	ck_assert_uint_eq(fake.n_cut_off, 0);
 }
 
-TEST(a_device_that_completes_nothing_is_not_waited_for_long)
+TEST(close_does_not_wait_long_for_completions)
 {
 	qpn_to(PEER_V4, V4_INDEX);
 	fake.slow_polls = INT_MAX;
@@ -534,7 +533,7 @@ TEST(a_device_that_completes_nothing_is_not_waited_for_long)
 
 FIXTURE(NULL, NULL);
 
-TEST(whatever_fails_in_opening_all_is_given_back)
+TEST(failed_opening_frees_everything)
 {
 	struct ibv_context *context = fake_roce_begin();
 	int err;
@@ -553,7 +552,7 @@ TEST(whatever_fails_in_opening_all_is_given_back)
 	ck_assert_int_eq(fake.n_made, 0);
 }
 
-TEST(a_device_with_small_queues_is_served)
+TEST(device_with_small_queues_is_supported)
 {
 	struct ibv_context *context = fake_roce_begin();
 
@@ -567,7 +566,7 @@ TEST(a_device_with_small_queues_is_served)
 	ck_assert_int_eq(fake.n_made, 0);
 }
 
-TEST(infiniband_is_not_served)
+TEST(infiniband_is_not_supported)
 {
 	struct ibv_context *context = fake_roce_begin();
 

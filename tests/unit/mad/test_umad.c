@@ -116,7 +116,7 @@ TEST(close_closes_all)
 	mad_port_close(NULL);
 }
 
-TEST(port_without_node_is_opened_by_a_stand_in_for_libibumad)
+TEST(port_without_node_is_opened_by_a_substitute_for_libibumad)
 {
 	struct umad_owner who;
 	struct mad_port *port;
@@ -128,7 +128,7 @@ TEST(port_without_node_is_opened_by_a_stand_in_for_libibumad)
 	mad_port_close(port);
 }
 
-TEST(send_asks_the_kernel_for_no_timeout)
+TEST(send_sets_no_timeout_in_the_kernel)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_port *port = open_rxe0();
@@ -210,7 +210,7 @@ static void hold_writes_of(int i)
 	ck_assert(!fcntl(fake.fd[i], F_SETFL, fcntl(fake.fd[i], F_GETFL) & ~O_NONBLOCK));
 }
 
-TEST(write_that_is_held_holds_up_nobody_else)
+TEST(blocked_write_delays_no_other_peer)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_path dead = path_to(1), other = path_to(2);
@@ -228,7 +228,7 @@ TEST(write_that_is_held_holds_up_nobody_else)
 	mad_port_close(port);
 }
 
-TEST(peer_that_was_written_to_at_once_is_written_to_by_the_caller)
+TEST(trusted_peer_is_written_to_by_the_caller)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_port *port = open_rxe0();
@@ -244,7 +244,7 @@ TEST(peer_that_was_written_to_at_once_is_written_to_by_the_caller)
 	mad_port_close(port);
 }
 
-TEST(messages_to_one_peer_leave_in_their_order)
+TEST(messages_to_one_peer_are_sent_in_order)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_port *port = open_rxe0();
@@ -277,7 +277,7 @@ TEST(waiting_messages_are_written_before_the_port_is_closed)
 		take_written(bytes);
 }
 
-TEST(nothing_there_is_eagain)
+TEST(empty_port_is_eagain)
 {
 	struct mad_port *port = open_rxe0();
 	uint8_t mad[MAD_BYTES];
@@ -311,7 +311,7 @@ TEST(received_path_leads_back)
 	mad_port_close(port);
 }
 
-TEST(traffic_class_of_an_ipv4_packet_is_not_believed)
+TEST(traffic_class_of_an_ipv4_packet_is_ignored)
 {
 	const struct ib_mad_addr addr = { .grh_present = 1,
 					  .traffic_class = 0x45,

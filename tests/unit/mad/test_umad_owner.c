@@ -115,7 +115,7 @@ TEST(loaded_ib_cm_is_blamed_with_its_users)
 	ck_assert_str_eq(who.remedy, "modprobe -r rdma_ucm rdma_cm ib_cm");
 }
 
-TEST(ib_cm_that_came_too_late_is_not_blamed)
+TEST(ib_cm_without_the_port_is_not_blamed)
 {
 	struct umad_owner who;
 
@@ -183,7 +183,7 @@ TEST(failure_of_a_sender_closes_all)
 	ck_assert_int_eq(fake.n_opened, 2);
 }
 
-TEST(device_has_the_name_that_the_kernel_says)
+TEST(device_has_the_name_of_the_kernel)
 {
 	char name[UMAD_NODE_BYTES] = "rxe0";
 

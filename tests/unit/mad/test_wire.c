@@ -98,7 +98,7 @@ static const struct wire_field backwards_fields[] = {
 static const struct wire_layout backwards_layout =
 	WIRE_LAYOUT("BACKWARDS", backwards, backwards_fields, 14);
 
-START_TEST(no_member_runs_over_into_the_next)
+START_TEST(member_is_truncated_to_its_bits)
 {
 	uint8_t wire[14];
 	struct backwards all, decoded;
@@ -135,7 +135,7 @@ static const struct wire_field astride_fields[] = {
 static const struct wire_layout astride_layout =
 	WIRE_LAYOUT("ASTRIDE", astride, astride_fields, 24);
 
-START_TEST(no_member_across_bytes_runs_over_into_the_next)
+START_TEST(member_across_bytes_is_truncated_to_its_bits)
 {
 	uint8_t wire[24] = { 0 };
 	struct astride all, decoded;
@@ -187,7 +187,7 @@ START_TEST(integers_are_big_endian)
 }
 END_TEST
 
-START_TEST(split_member_is_put_together_again)
+START_TEST(split_member_is_reassembled)
 {
 	struct sample sample = { .split = 0x123456 };
 	uint8_t wire[70] = { 0 };
@@ -321,7 +321,7 @@ START_TEST(rows_of_a_layout_do_not_overlap)
 }
 END_TEST
 
-START_TEST(rows_stand_in_wire_order)
+START_TEST(rows_are_in_wire_order)
 {
 	const struct wire_layout *layout = known_layouts[_i].layout;
 	unsigned int end = 0;
@@ -386,7 +386,7 @@ static void add_layout_tests(TCase *tcase)
 	tcase_add_loop_test(tcase, each_field_owns_its_bits, 0, n_known_rows());
 	tcase_add_loop_test(tcase, each_field_survives_the_wire, 0, n_known_rows());
 	tcase_add_loop_test(tcase, rows_of_a_layout_do_not_overlap, 0, n_known_layouts);
-	tcase_add_loop_test(tcase, rows_stand_in_wire_order, 0, n_known_layouts);
+	tcase_add_loop_test(tcase, rows_are_in_wire_order, 0, n_known_layouts);
 	tcase_add_loop_test(tcase, no_member_bit_has_two_rows, 0, n_known_layouts);
 	tcase_add_loop_test(tcase, every_struct_survives_the_wire, 0, n_known_layouts);
 	if (members_are_known)
@@ -403,12 +403,12 @@ static Suite *wire_suite(void)
 
 	tcase_add_test(engine, most_significant_bit_comes_first);
 	tcase_add_test(engine, field_that_begins_inside_a_byte_is_read);
-	tcase_add_test(engine, no_member_runs_over_into_the_next);
-	tcase_add_test(engine, no_member_across_bytes_runs_over_into_the_next);
+	tcase_add_test(engine, member_is_truncated_to_its_bits);
+	tcase_add_test(engine, member_across_bytes_is_truncated_to_its_bits);
 	tcase_add_test(engine, member_is_printed_without_the_next);
 	tcase_add_test(engine, data_that_just_fits_is_not_shortened);
 	tcase_add_test(engine, integers_are_big_endian);
-	tcase_add_test(engine, split_member_is_put_together_again);
+	tcase_add_test(engine, split_member_is_reassembled);
 	tcase_add_test(engine, too_large_value_is_cut_to_its_field);
 	tcase_add_test(engine, encode_leaves_reserved_bits_alone);
 	tcase_add_test(engine, decode_clears_members_first);

@@ -41,7 +41,7 @@ static const struct row {
 
 #define N(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-TEST_LOOP(address_is_what_its_row_says, 0, N(rows))
+TEST_LOOP(address_has_the_properties_of_its_row, 0, N(rows))
 {
 	const struct row *row = &rows[_i];
 	union addr addr = ip(row->text);
@@ -109,7 +109,7 @@ TEST_LOOP(port_is_set_and_read_in_host_order, 0, N(rows))
 	ck_assert_mem_eq(addr.sa.sa_data, "\x1d\x2f", 2);
 }
 
-TEST(port_does_not_tell_addresses_apart)
+TEST(addresses_are_compared_without_ports)
 {
 	union addr a = ip("10.0.0.1");
 	union addr b = a;
@@ -118,7 +118,7 @@ TEST(port_does_not_tell_addresses_apart)
 	ck_assert(addr_same_ip(&a, &b));
 }
 
-TEST(scope_tells_link_local_addresses_apart)
+TEST(link_local_addresses_are_compared_with_scopes)
 {
 	union addr a = ip("fe80::1");
 	union addr b = a;
@@ -150,7 +150,7 @@ TEST(copy_takes_the_address_and_no_more)
 	ck_assert_int_eq(((char *)&addr)[sizeof(addr) - 1], 0);
 }
 
-TEST(copy_refuses_what_cannot_be_routed)
+TEST(copy_refuses_other_families)
 {
 	struct sockaddr sa = { .sa_family = AF_UNIX };
 	union addr addr;
@@ -205,7 +205,7 @@ static const struct {
 	{ RDMA_PS_IB, 0x990000001234, ~0ull, -EPROTONOSUPPORT, 0 },
 };
 
-TEST_LOOP(service_id_says_the_port_space, 0, sizeof(sids) / sizeof(sids[0]))
+TEST_LOOP(service_id_determines_the_port_space, 0, sizeof(sids) / sizeof(sids[0]))
 {
 	union addr addr = { .ib = { .sib_family = AF_IB,
 				    .sib_sid = htobe64(sids[_i].sid),
@@ -225,7 +225,7 @@ TEST(port_of_an_af_ib_address_is_in_its_service_id)
 	ck_assert_uint_eq(addr_port(&addr), 7174);
 }
 
-TEST_LOOP(text_is_what_people_write, 0, 4)
+TEST_LOOP(text_has_the_usual_form, 0, 4)
 {
 	static const struct {
 		const char *address, *text;
@@ -246,7 +246,7 @@ TEST_LOOP(text_is_what_people_write, 0, 4)
 	ck_assert_str_eq(addr_str(&addr, buf), texts[_i].text);
 }
 
-TEST(text_of_no_address_names_the_family)
+TEST(text_of_an_unknown_family_names_it)
 {
 	union addr addr = { .sa.sa_family = 0 };
 	char buf[ADDR_STR_BYTES];

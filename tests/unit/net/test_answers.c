@@ -101,7 +101,7 @@ static void answers(uint16_t type, unsigned int body_bytes)
 
 FIXTURE(set_up, NULL);
 
-TEST(interface_that_is_only_acknowledged_is_not_there)
+TEST(interface_with_only_an_acknowledgement_is_an_error)
 {
 	struct net_iface iface;
 
@@ -109,7 +109,7 @@ TEST(interface_that_is_only_acknowledged_is_not_there)
 	ck_assert_int_eq(net_iface_get(1, &iface), -EPROTO);
 }
 
-TEST(route_that_is_only_acknowledged_leads_nowhere)
+TEST(route_with_only_an_acknowledgement_is_an_error)
 {
 	union addr dst = ip("10.0.0.1");
 	struct net_route route;
@@ -136,7 +136,7 @@ TEST(route_without_a_body_is_not_read_beyond_its_end)
 	ck_assert_int_eq(net_route_lookup(&dst, NULL, 0, &route), -EPROTO);
 }
 
-TEST(interface_number_of_two_bytes_is_none)
+TEST(interface_number_of_two_bytes_is_ignored)
 {
 	struct rtattr attr = { .rta_type = RTA_OIF, .rta_len = RTA_LENGTH(2) };
 	union addr dst = ip("10.0.0.1");

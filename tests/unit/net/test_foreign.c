@@ -120,7 +120,7 @@ static bool has(const char *address)
 	return false;
 }
 
-TEST(address_on_an_interface_that_lies_on_ours_is_found)
+TEST(address_on_top_of_our_interface_is_found)
 {
 	ck_assert(!has("10.0.0.9"));
 	add_macvlan("10.0.0.9");
@@ -165,7 +165,7 @@ TEST(address_on_top_of_a_third_namespace_is_not_found)
 	waitpid(third, NULL, 0);
 }
 
-TEST(veth_that_leads_here_does_not_lie_on_ours)
+TEST(veth_peer_is_not_on_top_of_our_interface)
 {
 	run("ip link add name v0 type veth peer name v1 netns %d", (int)child);
 	there("ip addr add 10.0.0.9/24 dev v1");
@@ -200,7 +200,7 @@ static void ask_for_nothing(void)
 }
 
 /* Otherwise cmportd would only read responses. */
-TEST(a_socket_that_its_owner_keeps_filling_is_read_for_a_while_only)
+TEST(reads_of_a_flooded_socket_are_limited)
 {
 	struct net_foreign found[ROOM];
 	unsigned int n_datagrams;
@@ -220,7 +220,7 @@ TEST(a_socket_that_its_owner_keeps_filling_is_read_for_a_while_only)
 	ck_assert_int_lt(i, 10);
 }
 
-TEST(only_sockets_of_rtnetlink_will_do)
+TEST(only_rtnetlink_sockets_are_accepted)
 {
 	int fd = open("/dev/null", O_RDONLY);
 	int udp = socket(AF_INET, SOCK_DGRAM, 0);
@@ -237,7 +237,7 @@ TEST(only_sockets_of_rtnetlink_will_do)
 }
 
 /* So that cmportd reads it less often. */
-TEST(namespace_with_many_interfaces_takes_many_datagrams)
+TEST(namespace_with_many_interfaces_needs_many_datagrams)
 {
 	struct net_foreign found[ROOM];
 	unsigned int few, many;

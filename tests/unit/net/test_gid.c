@@ -227,7 +227,7 @@ TEST(infiniband_port_does_not_count)
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), -ENODEV);
 }
 
-TEST(index_that_no_mad_can_name_is_skipped)
+TEST(index_above_255_is_skipped)
 {
 	struct gid_entry gid;
 
@@ -235,7 +235,7 @@ TEST(index_that_no_mad_can_name_is_skipped)
 	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), -ENODEV);
 }
 
-TEST(second_question_is_answered_without_reading)
+TEST(second_lookup_uses_the_cache)
 {
 	struct gid_entry gid;
 
@@ -307,7 +307,7 @@ TEST(device_that_fails_does_not_hide_the_next)
 	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
 }
 
-TEST(table_is_read_again_after_a_change_that_a_look_up_saw)
+TEST(table_is_read_again_after_an_announced_change)
 {
 	struct gid_entry gid;
 
@@ -376,7 +376,7 @@ TEST(entry_read_right_after_a_change_is_not_recent)
 	ck_assert(!gid_is_recent(&gid));
 }
 
-TEST(recent_entry_is_followed_without_a_look_at_the_table)
+TEST(recent_entry_is_followed_without_reading_the_table)
 {
 	struct gid_entry gid;
 
@@ -412,7 +412,7 @@ TEST(entry_is_found_by_its_index)
 	ck_assert_mem_eq(&gid.gid, &device[0].gid[2].gid, 16);
 }
 
-TEST(entry_is_found_by_its_tag_where_it_is_by_now)
+TEST(entry_is_found_by_its_tag_at_a_new_index)
 {
 	struct gid_entry gid, found;
 
@@ -435,7 +435,7 @@ TEST(no_two_entries_of_a_table_have_one_tag)
 				ck_assert_uint_ne(gid_tag(&gid), gid_tag(&other));
 }
 
-TEST(hole_in_the_table_is_no_entry)
+TEST(empty_entry_is_not_found)
 {
 	struct gid_entry gid;
 

@@ -61,7 +61,7 @@ TEST(many_addresses_are_all_found)
 	}
 }
 
-TEST(interface_tells_what_it_is)
+TEST(interface_has_its_attributes)
 {
 	static const uint8_t hw[] = { 2, 0, 0, 0, 0, 7 };
 	struct net_iface iface;
@@ -76,7 +76,7 @@ TEST(interface_tells_what_it_is)
 	ck_assert_mem_eq(iface.hw_addr, hw, sizeof(hw));
 }
 
-TEST(change_of_an_interface_shows_at_once)
+TEST(changed_interface_is_read_again_at_once)
 {
 	unsigned int ifindex = if_nametoindex("d0");
 	struct net_iface iface;
@@ -91,7 +91,7 @@ TEST(change_of_an_interface_shows_at_once)
 }
 
 /* RFC 4862, 5.4. */
-TEST(ipv6_address_is_not_used_before_its_duplicates_were_looked_for)
+TEST(ipv6_address_is_not_used_before_duplicate_detection)
 {
 	union addr addr = ip("fd00:9::1");
 	struct net_iface iface;

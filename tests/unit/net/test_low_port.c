@@ -53,7 +53,7 @@ TEST(process_without_the_capability_proves_nothing)
 	ck_assert_int_eq(fd, -1);
 }
 
-TEST(a_service_that_has_the_port_is_not_in_the_way)
+TEST(service_on_the_port_does_not_prevent_the_proof)
 {
 	int fd = -1;
 
@@ -63,7 +63,7 @@ TEST(a_service_that_has_the_port_is_not_in_the_way)
 	ck_assert_uint_eq(low_port_proved(fd), 2);
 }
 
-TEST(a_loopback_interface_that_is_down_is_not_in_the_way)
+TEST(loopback_interface_that_is_down_does_not_prevent_the_proof)
 {
 	int fd = -1;
 

@@ -66,7 +66,7 @@ NEEDS(netns_allowed);
 TIME_LIMIT_S(30);
 FIXTURE(two_nets, NULL);
 
-TEST(interface_is_a_member_until_it_is_left)
+TEST(interface_is_a_member_until_the_leave)
 {
 	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
 	ck_assert(is_member("d0", "239.1.2.3"));
@@ -102,7 +102,7 @@ TEST(each_join_needs_a_leave)
 	leave("d0", "239.1.2.3");
 }
 
-TEST(more_groups_than_a_socket_takes_are_joined_with_few)
+TEST(many_groups_are_joined_with_few_sockets)
 {
 	int before = n_descriptors();
 	int i;
@@ -130,7 +130,7 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 }
 
 /* A join tries at most one full socket, however many are full. */
-TEST(join_costs_the_same_whatever_was_joined_before)
+TEST(join_costs_no_more_after_many_joins)
 {
 	int i, n_joins = 0;
 
@@ -161,7 +161,7 @@ TEST(join_without_group_or_interface_fails_and_leaves_nothing)
 	ck_assert_int_eq(n_descriptors(), before);
 }
 
-TEST(interface_that_went_away_can_be_left)
+TEST(group_of_a_removed_interface_can_be_left)
 {
 	int before = n_descriptors();
 	unsigned int ifindex = if_nametoindex("d0");

@@ -70,7 +70,7 @@ static struct wanted wait_for(const union addr *addr, enum net_neigh neigh)
 
 FIXTURE(veth_net, NULL);
 
-TEST_LOOP(neighbour_never_asked_for_is_none, 0, N(peer_addrs))
+TEST_LOOP(unrequested_neighbour_is_none, 0, N(peer_addrs))
 {
 	struct net_route route = route_to(peer_addrs[_i]);
 
@@ -89,7 +89,7 @@ TEST_LOOP(neighbour_that_answers_becomes_known, 0, N(peer_addrs))
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
 
-TEST_LOOP(unprivileged_process_can_ask_too, 0, N(peer_addrs))
+TEST_LOOP(unprivileged_process_can_request_resolution, 0, N(peer_addrs))
 {
 	struct net_route route;
 
@@ -102,7 +102,7 @@ TEST_LOOP(unprivileged_process_can_ask_too, 0, N(peer_addrs))
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
 
-TEST(unprivileged_process_can_ask_for_a_gateway)
+TEST(unprivileged_process_can_request_resolution_of_a_gateway)
 {
 	struct net_route route;
 
@@ -128,7 +128,7 @@ TEST(neighbour_is_pending_until_it_fails)
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_FAILED);
 }
 
-TEST(failed_neighbour_can_be_asked_again)
+TEST(failed_neighbour_can_be_requested_again)
 {
 	struct net_route route = route_to("10.0.0.2");
 
@@ -139,7 +139,7 @@ TEST(failed_neighbour_can_be_asked_again)
 	wait_for(&route.next_hop, NET_NEIGH_KNOWN);
 }
 
-TEST(second_failure_is_reported_as_the_first_was)
+TEST(second_failure_is_reported_too)
 {
 	struct net_route route = route_to("10.0.0.7");
 
@@ -239,7 +239,7 @@ TEST(new_link_address_after_a_loss_is_reported_as_changed)
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
 
-TEST(confirmed_neighbour_is_not_news)
+TEST(confirmed_neighbour_is_not_reported)
 {
 	int n_events = 0;
 
@@ -291,7 +291,7 @@ TEST_LOOP(neighbour_is_announced_as_soon_as_it_was_looked_up, 0, N(looked_up))
 
 #define MANY 100 /* more than the filter compares */
 
-TEST(all_neighbours_are_announced_to_who_looks_up_many)
+TEST(all_neighbours_are_announced_after_many_lookups)
 {
 	struct net_route route = route_to("10.0.0.2");
 	unsigned int i;
@@ -336,7 +336,7 @@ TEST(ten_thousand_neighbours_are_kept)
 	}
 }
 
-TEST(lost_neighbour_is_not_known_any_more)
+TEST(lost_neighbour_is_no_longer_known)
 {
 	struct net_route route = known_neighbour();
 

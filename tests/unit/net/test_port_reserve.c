@@ -43,7 +43,7 @@ static struct port_claim claim(const char *address, uint16_t port)
 
 FIXTURE(setup, teardown);
 
-TEST(reserved_port_is_in_the_way_as_a_wildcard_is)
+TEST(reserved_port_conflicts_like_a_wildcard)
 {
 	struct port_claim c = claim("10.0.0.1", A_PORT);
 
@@ -53,7 +53,7 @@ TEST(reserved_port_is_in_the_way_as_a_wildcard_is)
 	ck_assert_int_eq(port_space_bind(&space, &c), -EADDRNOTAVAIL);
 }
 
-TEST(reserved_port_is_no_ephemeral_one)
+TEST(reserved_port_is_not_assigned)
 {
 	struct port_claim c[N_PORTS];
 
@@ -91,7 +91,7 @@ TEST(unreserved_port_can_be_bound)
 	ck_assert_int_eq(port_space_bind(&space, &c), 0);
 }
 
-TEST(nothing_is_reserved_where_there_is_no_port_space)
+TEST(unknown_port_space_has_no_reservations)
 {
 	uint16_t port;
 
@@ -101,7 +101,7 @@ TEST(nothing_is_reserved_where_there_is_no_port_space)
 	port_space_unreserve(&space, 0x7, A_PORT);
 }
 
-TEST(free_port_is_within_the_range_and_nobodys)
+TEST(free_port_is_unused_and_within_the_range)
 {
 	uint16_t port;
 
@@ -113,7 +113,7 @@ TEST(free_port_is_within_the_range_and_nobodys)
 	ck_assert_int_eq(port_space_find_free(&space, RDMA_PS_TCP, &port), -EADDRNOTAVAIL);
 }
 
-TEST(those_of_one_mark_go_together)
+TEST(ports_of_one_mark_are_released_together)
 {
 	port_space_reserve(&space, RDMA_PS_TCP, FIRST, 0x10007);
 	port_space_reserve(&space, RDMA_PS_UDP, LAST, 0x20007);

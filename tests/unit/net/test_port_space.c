@@ -91,7 +91,7 @@ static struct port_claim claim_with(const char *address, int flags)
 
 FIXTURE(setup, teardown);
 
-TEST_LOOP(second_holder_is_told_what_its_row_says, 0, N(pairs))
+TEST_LOOP(second_holder_gets_the_result_of_its_row, 0, N(pairs))
 {
 	struct port_claim first = claim_with(pairs[_i].first, pairs[_i].first_flags);
 	struct port_claim second = claim_with(pairs[_i].second, pairs[_i].second_flags);
@@ -115,7 +115,7 @@ TEST(link_local_addresses_conflict_in_one_scope_only)
 	ck_assert_int_eq(port_space_bind(&space, &third), -EADDRINUSE);
 }
 
-TEST(port_spaces_are_apart)
+TEST(port_spaces_are_independent)
 {
 	static const uint16_t spaces[] = { RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IB };
 	struct port_claim claims[N(spaces)];
@@ -212,7 +212,7 @@ TEST(ephemeral_port_comes_from_the_range)
 	ck_assert_ptr_eq(port_space_first(&space, RDMA_PS_TCP, addr_port(&c.local)), &c);
 }
 
-TEST(all_ephemeral_ports_are_handed_out_once)
+TEST(each_ephemeral_port_is_assigned_once)
 {
 	struct port_claim claims[11];
 	unsigned int seen = 0;
@@ -238,7 +238,7 @@ TEST(range_may_end_at_the_last_port)
 	ck_assert_uint_eq(addr_port(&c.local), UINT16_MAX);
 }
 
-TEST(last_port_is_not_handed_out_again_at_once)
+TEST(last_port_is_not_reused_at_once)
 {
 	for (int i = 0; i < 100; i++) {
 		struct port_claim c = claim("0.0.0.0", 0);
@@ -280,7 +280,7 @@ static const struct {
 	{ "10.0.0.1", "10.0.0.9", 0, -EADDRNOTAVAIL },
 };
 
-TEST_LOOP(ephemeral_port_is_shared_by_those_who_differ, 0, N(sharers))
+TEST_LOOP(ephemeral_port_is_shared_by_different_claims, 0, N(sharers))
 {
 	struct port_claim first = active("10.0.0.1", "10.0.0.9", 7471);
 	struct port_claim second =
@@ -359,7 +359,7 @@ TEST(holders_are_listed_newest_first)
 	ck_assert_ptr_null(first.next);
 }
 
-TEST_LOOP(port_is_free_when_all_holders_let_go_in_any_order, 0, 6)
+TEST_LOOP(port_is_free_when_all_holders_are_released, 0, 6)
 {
 	static const int orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
 					 { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
@@ -442,7 +442,7 @@ TEST(limits_follow_the_settings)
 	ck_assert(limits.v6_only);
 }
 
-TEST(limits_that_are_read_again_follow_too)
+TEST(limits_follow_the_settings_when_read_again)
 {
 	struct port_limits limits;
 

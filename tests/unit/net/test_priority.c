@@ -217,7 +217,7 @@ TEST(vlan_has_its_egress_map)
 	ck_assert_levels(MACVLAN_ON_VLAN, 3, 5, 1, 6);
 }
 
-TEST_LOOP(classes_of_the_device_go_before_egress_maps, DEVICE, VETH)
+TEST_LOOP(classes_of_the_device_override_egress_maps, DEVICE, VETH)
 {
 	has_classes = true;
 	ck_assert_levels((enum ifindex)_i, 0, 2, 4, 1);
@@ -234,7 +234,7 @@ TEST(bits_of_congestion_and_precedence_do_not_count)
 	ck_assert_uint_eq(level(VLAN, BULK | 0xe7), 5);
 }
 
-TEST(classes_are_asked_for_once_until_the_kernel_announces_others)
+TEST(classes_are_queried_once_until_the_kernel_announces_a_change)
 {
 	level(DEVICE, 0);
 	level(MACVLAN, 0);
@@ -254,12 +254,12 @@ static void set_up_ets(void)
 
 FIXTURE(set_up_ets, NULL);
 
-TEST_LOOP(classes_by_dcb_go_before_egress_maps, DEVICE, VETH)
+TEST_LOOP(classes_by_dcb_override_egress_maps, DEVICE, VETH)
 {
 	ck_assert_levels((enum ifindex)_i, 2, 1, 2, 3);
 }
 
-TEST(mqprio_goes_before_dcb)
+TEST(mqprio_overrides_dcb)
 {
 	has_classes = true;
 	ck_assert_levels(DEVICE, 0, 2, 4, 1);
@@ -280,13 +280,13 @@ TEST(driver_without_dcb_has_no_classes)
 	ck_assert_levels(VLAN, 3, 5, 1, 6);
 }
 
-TEST(class_above_the_last_is_none)
+TEST(class_above_the_last_is_ignored)
 {
 	ets_answer[ETS_CLASSES_AT] = IEEE_8021QAZ_MAX_TCS;
 	ck_assert_levels(DEVICE, 0, 1, 2, 3);
 }
 
-TEST(answer_cut_anywhere_is_no_class)
+TEST(truncated_response_has_no_classes)
 {
 	for (ets_bytes = sizeof(struct dcbmsg); ets_bytes < ETS_END; ets_bytes += 4) {
 		announce(RTM_SETDCB);
@@ -294,7 +294,7 @@ TEST(answer_cut_anywhere_is_no_class)
 	}
 }
 
-TEST(dcb_is_asked_once_until_the_kernel_announces_another)
+TEST(dcb_is_queried_once_until_the_kernel_announces_a_change)
 {
 	level(DEVICE, 0);
 	level(VLAN, 0);
@@ -306,7 +306,7 @@ TEST(dcb_is_asked_once_until_the_kernel_announces_another)
 	ck_assert_int_eq(n_dcb_requests, 2);
 }
 
-TEST(driver_without_dcb_is_asked_once_too)
+TEST(driver_without_dcb_is_queried_once_too)
 {
 	has_ets = false;
 	level(DEVICE, 0);

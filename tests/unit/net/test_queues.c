@@ -73,7 +73,7 @@ TEST(queues_that_receive_do_not_count)
 }
 
 /* An interface with one queue has the file, but reading it fails; a kernel before 4.10 has none. */
-TEST(queue_that_does_not_tell_has_no_class)
+TEST(unreadable_queue_has_no_class)
 {
 	make_queue("tx", 0, NULL);
 	make_queue("tx", 1, NULL);
@@ -82,7 +82,7 @@ TEST(queue_that_does_not_tell_has_no_class)
 	rmdir(queue_path("tx", 1, "/traffic_class"));
 }
 
-TEST(folder_that_is_missing_has_no_classes)
+TEST(missing_folder_has_no_classes)
 {
 	ck_assert(!net_queues_have_classes("/nowhere/queues"));
 }

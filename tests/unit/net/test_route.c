@@ -185,7 +185,7 @@ TEST(address_on_lo_too_is_local_to_the_device)
 	ck_assert_dev(route.ifindex, "d1");
 }
 
-TEST_LOOP(loopback_is_local_to_lo, 0, 2)
+TEST_LOOP(loopback_address_is_local_to_lo, 0, 2)
 {
 	struct net_route route = route_to(_i ? "::1" : "127.0.0.1");
 
@@ -200,7 +200,7 @@ static int leads_by(const char *dst, const char *src, const char *dev)
 	return net_route_leads_by(&to, &from, if_nametoindex(dev));
 }
 
-TEST(route_by_an_interface_is_told_from_a_guess)
+TEST(route_by_an_interface_is_distinguished_from_a_guess)
 {
 	struct net_route route;
 
@@ -217,13 +217,13 @@ TEST(route_with_several_next_hops_leads_by_each)
 	ck_assert_int_eq(leads_by("192.0.2.1", "10.0.1.1", "d1"), 0);
 }
 
-TEST(route_that_is_prohibited_leads_nowhere)
+TEST(prohibited_route_is_an_error)
 {
 	run("ip route add prohibit 192.0.2.0/24");
 	ck_assert_int_lt(leads_by("192.0.2.1", "10.0.0.1", "d0"), 0);
 }
 
-TEST(link_local_without_scope_goes_out_where_the_routes_say)
+TEST(link_local_without_scope_follows_the_routes)
 {
 	struct net_route route;
 
@@ -244,7 +244,7 @@ TEST(own_link_local_without_scope_is_local_to_the_interface_that_has_it)
 	ck_assert_ip(route.src, "fe80::5%d1");
 }
 
-TEST(link_local_goes_out_where_its_scope_says)
+TEST(link_local_follows_its_scope)
 {
 	struct net_route route;
 
@@ -294,7 +294,7 @@ static const struct {
 	{ "blackhole", -EINVAL },
 };
 
-TEST_LOOP(dead_end_says_which_v4, 0, N(dead_ends))
+TEST_LOOP(unreachable_route_has_its_error_v4, 0, N(dead_ends))
 {
 	struct net_route route;
 
@@ -302,7 +302,7 @@ TEST_LOOP(dead_end_says_which_v4, 0, N(dead_ends))
 	ck_assert_int_eq(lookup("192.0.2.1", NULL, NULL, &route), dead_ends[_i].rc);
 }
 
-TEST_LOOP(dead_end_says_which_v6, 0, N(dead_ends))
+TEST_LOOP(unreachable_route_has_its_error_v6, 0, N(dead_ends))
 {
 	struct net_route route;
 
@@ -346,7 +346,7 @@ TEST(multicast_follows_its_route)
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
 
-TEST(multicast_group_of_a_link_goes_out_where_its_scope_says)
+TEST(link_local_group_follows_its_scope)
 {
 	ck_assert_dev(route_to("ff02::1234%d1").ifindex, "d1");
 	ck_assert_dev(route_to("ff02::1234%d0").ifindex, "d0");
@@ -371,7 +371,7 @@ static const struct {
 	  "ip nexthop replace id 1 via 10.0.1.254 dev d1", 0, "10.0.1.254" },
 };
 
-TEST_LOOP(change_shows_in_the_next_lookup, 0, N(changes))
+TEST_LOOP(change_affects_the_next_lookup, 0, N(changes))
 {
 	struct net_route route;
 

@@ -73,7 +73,7 @@ static bool is_readable(const struct net_watch *which, int timeout_ms)
 	return poll(&pfd, 1, timeout_ms) == 1;
 }
 
-TEST(two_watches_are_told_of_the_same_change)
+TEST(two_watches_report_the_same_change)
 {
 	struct net_event event[2] = { { .change = NET_CHANGE_LOST },
 				      { .change = NET_CHANGE_LOST } };
@@ -131,7 +131,7 @@ TEST(lookup_after_a_new_address_counts_a_change)
 }
 
 /* A batch begins with the announcements so far, and reads no more. */
-TEST(look_ups_of_a_batch_look_at_announcements_once)
+TEST(lookups_of_a_batch_read_announcements_once)
 {
 	unsigned int before;
 
@@ -238,7 +238,7 @@ static struct net_watch *own_watch(void)
 	return own;
 }
 
-TEST(route_wakes_no_process_and_is_seen_by_its_next_lookup)
+TEST(route_wakes_no_process_and_affects_its_next_lookup)
 {
 	struct net_watch *own = own_watch();
 
@@ -254,7 +254,7 @@ TEST(route_wakes_no_process_and_is_seen_by_its_next_lookup)
 }
 
 /* More than the socket buffer holds, as no thread reads it. */
-TEST(many_routes_wake_no_process_and_are_seen_by_its_next_lookup)
+TEST(many_routes_wake_no_process_and_affect_its_next_lookup)
 {
 	struct net_watch *own = own_watch();
 	int i;
@@ -359,7 +359,7 @@ static void *ask_often(void *arg)
 	return NULL;
 }
 
-TEST(threads_may_ask_while_the_network_changes)
+TEST(threads_may_look_up_while_the_network_changes)
 {
 	pthread_t thread[4];
 	int n_wrong[4] = { 0 };

@@ -131,7 +131,7 @@ static int listen_udp(union addr *ret)
 }
 
 /* As with any UDP socket, connect() sets only the default receiver. */
-TEST(a_connected_socket_sends_to_the_address_it_is_given)
+TEST(a_connected_socket_can_send_to_other_addresses)
 {
 	struct ibv_qp pair = { .qp_num = 1 };
 	struct rdma_cm_id id = { .qp = &pair };
@@ -185,7 +185,7 @@ static void *connect_first(void *unused)
 	return (void *)(intptr_t)unbound->ops->connect(unbound, (struct sockaddr *)&to, sizeof(to));
 }
 
-TEST(two_threads_may_be_the_first_to_use_a_socket)
+TEST(two_threads_may_use_a_socket_first)
 {
 	pthread_t threads[2];
 	void *err;
@@ -334,7 +334,7 @@ static const struct {
 };
 
 /* Otherwise a third host, or a whole group, would get the program's datagrams to the sender. */
-TEST_LOOP(a_sender_can_only_name_a_queue_pair_of_its_own_host, 0, sizeof(lies) / sizeof(lies[0]))
+TEST_LOOP(sender_can_announce_only_queue_pairs_of_its_host, 0, sizeof(lies) / sizeof(lies[0]))
 {
 	struct dgram_qp qp;
 	union addr addr;
@@ -350,7 +350,7 @@ TEST_LOOP(a_sender_can_only_name_a_queue_pair_of_its_own_host, 0, sizeof(lies) /
 END_TEST
 
 /* Each would use a descriptor of the program for two seconds. */
-TEST(few_addresses_of_strangers_are_resolved_at_a_time)
+TEST(few_unknown_addresses_are_resolved_at_a_time)
 {
 	struct dgram_qp qp;
 	union addr addr;
@@ -370,7 +370,7 @@ TEST(few_addresses_of_strangers_are_resolved_at_a_time)
 END_TEST
 
 /* Sources of datagrams can be forged easily. */
-TEST(the_latest_peer_takes_the_place_of_one_that_was_not_heard_for_long)
+TEST(latest_peer_replaces_the_least_recent_one)
 {
 	union addr addr, peer = { .in4 = { .sin_family = AF_INET, .sin_port = htons(9) } };
 	struct dgram_dest *first = NULL, *dest;
@@ -392,7 +392,7 @@ TEST(the_latest_peer_takes_the_place_of_one_that_was_not_heard_for_long)
 }
 END_TEST
 
-TEST(which_peers_collide_in_the_table_is_not_known)
+TEST(colliding_peers_are_unpredictable)
 {
 	union addr addr, peer = { .in4 = { .sin_family = AF_INET, .sin_port = htons(9) } };
 	struct dgram_dest *dest[2];

@@ -271,7 +271,7 @@ static void tell_a_lie(struct stream *to)
  * Nothing is written outside of registered memory, every call returns, and another connection has
  * its data unchanged.
  */
-TEST_LOOP(a_peer_that_lies_at_any_time_harms_nobody_else, 0, N_ENDS)
+TEST_LOOP(protocol_violation_affects_no_other_connection, 0, N_ENDS)
 {
 	struct direction way[2], other[2];
 	struct pair pair, honest;

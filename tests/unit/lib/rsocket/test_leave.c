@@ -79,7 +79,7 @@ TEST(a_peer_that_acknowledges_late_gets_all_of_it_from_the_service_thread)
 }
 END_TEST
 
-TEST(a_peer_that_acknowledges_nothing_is_given_up)
+TEST(unacknowledging_peer_is_given_up)
 {
 	struct stream *s = pair.end[0];
 	char byte;
@@ -99,7 +99,7 @@ TEST(a_peer_that_acknowledges_nothing_is_given_up)
 END_TEST
 
 /* They use memory and descriptors unknown to the program. */
-TEST(of_many_peers_that_acknowledge_nothing_the_oldest_is_given_up)
+TEST(oldest_of_many_unacknowledging_peers_is_given_up)
 {
 	struct pair silent[SILENT];
 

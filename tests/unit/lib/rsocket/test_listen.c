@@ -67,7 +67,7 @@ static void ask(const struct rdma_cm_id *listener)
 }
 
 /* The device may try for a second to resolve an address that does not exist. */
-TEST(an_accept_that_waits_for_the_device_keeps_no_lock)
+TEST(accept_that_waits_for_the_device_holds_no_lock)
 {
 	struct rs_hello hello = { .version = RS_VERSION, .credits = 1, .table_entries = 2 };
 	static uint8_t data[RS_HELLO_BYTES];

@@ -7,7 +7,7 @@
 #include "tests/unit/test.h"
 
 /* fcntl(F_DUPFD) makes any number below the limit of the process. */
-TEST(a_duplicate_beyond_the_table_is_none)
+TEST(a_duplicate_beyond_the_table_is_refused)
 {
 	struct sock sock = { .refs = 1 };
 

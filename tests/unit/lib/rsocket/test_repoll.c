@@ -89,7 +89,7 @@ static int rpoll_once(void)
 }
 
 /* Like an epoll descriptor in poll(). */
-TEST(it_is_readable_itself_until_all_is_read)
+TEST(instance_is_readable_until_all_is_read)
 {
 	add(pair.fd[1], EPOLLIN);
 	send_one();
@@ -118,7 +118,7 @@ TEST(edge_triggered_is_reported_for_each_arrival)
 }
 END_TEST
 
-TEST(one_shot_is_reported_once_until_it_is_set_again)
+TEST(one_shot_is_reported_once_until_rearmed)
 {
 	struct epoll_event again = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = pair.fd[1] };
 
@@ -132,7 +132,7 @@ TEST(one_shot_is_reported_once_until_it_is_set_again)
 }
 END_TEST
 
-TEST(a_descriptor_that_is_none_of_ours_is_reported_too)
+TEST(other_descriptor_is_reported_too)
 {
 	int fd = eventfd(1, EFD_CLOEXEC);
 
@@ -224,7 +224,7 @@ TEST(a_closed_socket_leaves_by_itself)
 END_TEST
 
 /* Its completion channel stays open during the call; its events must not be used. */
-TEST(a_socket_closed_under_a_call_leaves_at_once)
+TEST(socket_closed_during_a_call_leaves_at_once)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -262,7 +262,7 @@ static double cost_s(void)
 	return least;
 }
 
-TEST(a_wait_costs_what_is_ready_not_what_is_there)
+TEST(cost_of_a_wait_depends_on_ready_sockets_only)
 {
 	struct rlimit limit;
 	static struct pair many[N_PAIRS];
@@ -351,7 +351,7 @@ static void *wait_for_ever(void *arg)
 	return arg;
 }
 
-TEST(closing_it_ends_the_waits_of_other_threads)
+TEST(closing_an_instance_ends_the_waits_of_other_threads)
 {
 	pthread_t threads[2];
 

@@ -54,7 +54,7 @@ TEST(a_page_has_64_sockets_tables)
 }
 END_TEST
 
-TEST(a_slot_that_was_used_is_zero_again)
+TEST(reused_slot_is_zeroed)
 {
 	take_all();
 	for (int i = 0; i < N; i += 3)

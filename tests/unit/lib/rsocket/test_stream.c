@@ -67,7 +67,7 @@ TEST(sent_data_is_received)
 }
 END_TEST
 
-TEST(peeking_takes_nothing)
+TEST(peeking_leaves_the_data)
 {
 	send_text(pair.fd[0], "twice");
 	expect_text(pair.fd[1], "twice", MSG_PEEK);
@@ -104,7 +104,7 @@ TEST(a_full_buffer_takes_no_more_until_it_is_read)
 }
 END_TEST
 
-TEST(credits_come_back_for_small_messages)
+TEST(credits_are_returned_for_small_messages)
 {
 	for (int i = 0; i < 1000; i++) {
 		ck_assert_int_eq(rsend(pair.fd[0], "x", 1, MSG_DONTWAIT), 1);
@@ -113,7 +113,7 @@ TEST(credits_come_back_for_small_messages)
 }
 END_TEST
 
-TEST(without_credit_nothing_is_sent)
+TEST(send_without_credit_waits)
 {
 	int n = 0;
 
@@ -139,7 +139,7 @@ static void pair_of(struct stream_sizes sizes)
 	pair = pair_make(sizes);
 }
 
-TEST(a_completion_tells_of_many_messages)
+TEST(a_completion_covers_many_messages)
 {
 	uint32_t n_before;
 
@@ -156,7 +156,7 @@ static const struct {
 } full[] = { { 16, 4096, 64, 1 },    { 16, 2048, 0, 1000 },  { 100, 2048, 0, 1 },
 	     { 100, 2048, 0, 2048 }, { 100, 65536, 0, 500 }, { 100, 65536, 64, 1 } };
 
-TEST_LOOP(a_full_queue_can_be_used_again_when_it_is_sent, 0, sizeof(full) / sizeof(full[0]))
+TEST_LOOP(full_queue_is_usable_after_completions, 0, sizeof(full) / sizeof(full[0]))
 {
 	struct stream_sizes sizes = sizes_of(full[_i].queue, full[_i].ring_bytes);
 	char data[2048] = { 0 };
@@ -180,7 +180,7 @@ TEST_LOOP(a_full_queue_can_be_used_again_when_it_is_sent, 0, sizeof(full) / size
 }
 END_TEST
 
-TEST(a_shutdown_tells_of_the_messages_before_it)
+TEST(shutdown_completes_earlier_messages)
 {
 	pair_of(sizes_of(100, 65536));
 	send_text(pair.fd[0], "the last");
@@ -208,7 +208,7 @@ TEST(after_a_shutdown_the_rest_is_read_and_then_the_end)
 }
 END_TEST
 
-TEST(sending_after_the_peer_has_left_is_a_reset)
+TEST(sending_after_the_peers_end_is_a_reset)
 {
 	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
 	ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, 0), 0);
@@ -226,7 +226,7 @@ TEST(both_may_shut_down_at_once)
 }
 END_TEST
 
-TEST(a_cut_cable_is_an_error_that_is_told_once)
+TEST(a_cut_cable_is_reported_once)
 {
 	int error = 0;
 	socklen_t bytes = sizeof(error);
@@ -245,7 +245,7 @@ END_TEST
 /* --- polling ------------------------------------------------------------- */
 
 /* Stock loops forever if there are events, but none of the requested ones. */
-TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
+TEST(rpoll_infinite_loop_rpoll_ends_at_its_timeout)
 {
 	struct pollfd poll = { .fd = pair.fd[1], .events = POLLPRI };
 
@@ -254,7 +254,7 @@ TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
 }
 END_TEST
 
-TEST(rpoll_reports_a_hang_up_that_nobody_asked_for)
+TEST(rpoll_reports_an_unrequested_hang_up)
 {
 	struct pollfd poll = { .fd = pair.fd[1], .events = 0 };
 
@@ -310,7 +310,7 @@ static int left_s(const struct stream *s)
 	return (int)((at_ns - clock_ns() + 999999999) / 1000000000);
 }
 
-TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
+TEST(keepalive_is_sent_after_its_time_and_not_read_by_the_peer)
 {
 	struct stream *s = pair.end[0];
 	uint32_t n_before = n_under_way(s);
@@ -358,7 +358,7 @@ TEST(a_closed_socket_is_not_served_again)
 END_TEST
 
 /* Otherwise the service thread would use freed memory. */
-TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
+TEST(unaccepted_socket_ends_with_its_keepalive)
 {
 	struct stream *child = pair.end[0];
 	struct stream listener;
@@ -380,7 +380,7 @@ END_TEST
 
 /* --- buffers that the peer writes into ----------------------------------- */
 
-TEST(riowrite_writes_where_the_peer_said)
+TEST(riowrite_writes_to_the_peers_buffer)
 {
 	char memory[4096] = { 0 };
 
@@ -419,7 +419,7 @@ TEST(mapping_longer_than_an_entry_holds_can_be_written)
 END_TEST
 
 /* A failed riomap() takes no slot of the peer's table. */
-TEST(a_negative_offset_names_nothing)
+TEST(a_negative_offset_is_refused)
 {
 	static char memory[4096];
 
@@ -431,7 +431,7 @@ TEST(a_negative_offset_names_nothing)
 }
 END_TEST
 
-TEST(the_peers_table_holds_no_more_than_it_said)
+TEST(entries_beyond_the_peers_table_are_refused)
 {
 	static char memory[5][4096];
 
@@ -444,7 +444,7 @@ TEST(the_peers_table_holds_no_more_than_it_said)
 }
 END_TEST
 
-TEST(unmapped_entry_can_be_reused_before_the_peer_knows)
+TEST(unmapped_entry_can_be_reused_before_its_removal_is_sent)
 {
 	static char memory[5][4096];
 
@@ -466,7 +466,7 @@ TEST(unmapped_entry_can_be_reused_before_the_peer_knows)
 }
 END_TEST
 
-TEST(tcp_info_says_the_state_and_no_more_than_there_is_room_for)
+TEST(tcp_info_has_the_state_and_is_truncated_to_the_buffer)
 {
 	struct tcp_info info = { .tcpi_state = 0 };
 	socklen_t bytes = sizeof(info);
@@ -498,7 +498,7 @@ static const struct {
 	{ "an unknown control message", 0xe0000003 },
 };
 
-TEST_LOOP(a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]))
+TEST_LOOP(protocol_violation_ends_the_connection, 0, sizeof(lies) / sizeof(lies[0]))
 {
 	struct pair other = pair_make(pair_small());
 
@@ -514,7 +514,7 @@ TEST_LOOP(a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]))
 }
 END_TEST
 
-TEST(a_half_that_is_told_of_twice_is_a_lie)
+TEST(half_granted_twice_is_a_protocol_violation)
 {
 	struct rs_entry entry = { .addr = 1, .key = 1, .bytes = 2048 };
 
@@ -527,7 +527,7 @@ END_TEST
 #define FLOOD 100000
 
 /* Otherwise the polling thread would hold the socket's lock as long as the peer sends. */
-TEST(a_peer_that_floods_gets_its_turn_and_no_more)
+TEST(flooding_peer_is_limited_per_call)
 {
 	struct stream_sizes sizes = pair_small();
 	struct stream *s;

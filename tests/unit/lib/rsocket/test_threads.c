@@ -209,7 +209,7 @@ static void *write_until_closed(void *arg)
 }
 
 /* Shut down, not closed: the number of a closed socket could be reused during a call. */
-TEST(sockets_that_are_closed_under_a_reader_and_a_writer_end_both)
+TEST(sockets_closed_during_calls_end_reader_and_writer)
 {
 	make_all();
 	pthread_barrier_init(&all_are_inside, NULL, 2 * N_WAYS + 1);
@@ -299,7 +299,7 @@ static void *read_while_cancelled(void *arg)
 	return NULL;
 }
 
-TEST(a_reader_is_cancelled_in_no_call_whether_the_data_is_there_or_not)
+TEST(reader_is_cancelled_in_no_call)
 {
 	struct way *way = &ways[0];
 	uint8_t buf[SHORT_BYTES] = { 0 };

@@ -66,7 +66,7 @@ static void *write_late(void *waker)
 }
 
 /* Otherwise the next thread that uses it would never sleep. */
-TEST(a_waker_that_is_just_being_set_is_not_left_readable)
+TEST(waker_reset_during_a_set_is_not_left_readable)
 {
 	struct waker *waker = waker_new();
 	struct pollfd poll_fd = { .fd = waker->fd, .events = POLLIN };
@@ -82,7 +82,7 @@ TEST(a_waker_that_is_just_being_set_is_not_left_readable)
 }
 END_TEST
 
-TEST(no_time_left_is_over_and_for_ever_is_not)
+TEST(passed_deadline_is_over_and_never_is_not)
 {
 	struct cm_time none = wait_deadline(0);
 
@@ -202,7 +202,7 @@ static const struct rsock_ops woken_ops = { .progress = woken_progress,
 					    .arm = woken_arm,
 					    .disarm = woken_disarm };
 
-TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
+TEST(event_is_read_before_the_next_sleep)
 {
 	struct woken woken = { .fd = eventfd(1, EFD_CLOEXEC) };
 
@@ -219,7 +219,7 @@ TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
 END_TEST
 
 /* Stock sleeps without limit: with a device that loses an event, both ends hang. */
-TEST(a_sleeper_that_is_not_woken_looks_again)
+TEST(sleeper_without_a_wakeup_checks_again)
 {
 	struct woken woken = { .fd = eventfd(0, EFD_CLOEXEC) };
 
@@ -255,7 +255,7 @@ static void set_default_handlers(void)
 		signal(number, SIG_DFL); /* Check installs handlers */
 }
 
-TEST(a_look_at_the_handlers_finds_both_kinds)
+TEST(check_of_the_handlers_finds_both_kinds)
 {
 	set_default_handlers();
 	ck_assert(restart_look() && !restart_is_mixed());
@@ -387,7 +387,7 @@ TEST(with_handlers_of_both_kinds_only_that_without_sa_restart_ends_a_wait)
 }
 END_TEST
 
-TEST(a_wait_goes_on_if_all_handlers_have_sa_restart)
+TEST(a_wait_continues_if_all_handlers_have_sa_restart)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);
 

@@ -40,7 +40,7 @@ TEST(private_data_is_as_on_the_wire)
 }
 END_TEST
 
-TEST_LOOP(a_scaled_number_is_never_more_than_it_was, 0, 600)
+TEST_LOOP(a_scaled_number_is_rounded_down, 0, 600)
 {
 	uint32_t scaled = rs_scale_decode(rs_scale_encode((uint32_t)_i));
 
@@ -65,7 +65,7 @@ TEST(entries_for_the_other_byte_order_are_swapped)
 END_TEST
 
 /* _i is a state and an event. */
-TEST_LOOP(a_step_moves_or_refuses_and_moves_nothing, 0, STREAM_N_STATES *STREAM_N_EVENTS)
+TEST_LOOP(a_refused_step_changes_no_state, 0, STREAM_N_STATES *STREAM_N_EVENTS)
 {
 	enum stream_state before = (enum stream_state)(_i / STREAM_N_EVENTS), state = before;
 	enum stream_event event = (enum stream_event)(_i % STREAM_N_EVENTS);
@@ -121,7 +121,7 @@ END_TEST
 
 /* Stock reads beyond the packet if a header claims to be longer. */
 /* _i is the number of bytes. */
-TEST_LOOP(a_header_that_is_cut_off_is_none, 0, sizeof(ud6))
+TEST_LOOP(truncated_header_is_refused, 0, sizeof(ud6))
 {
 	struct dgram_udp header;
 	union addr from;
@@ -135,7 +135,7 @@ TEST_LOOP(a_header_that_is_cut_off_is_none, 0, sizeof(ud6))
 }
 END_TEST
 
-TEST(a_header_of_another_size_is_none)
+TEST(header_of_another_size_is_refused)
 {
 	uint8_t wire[sizeof(ud4)], other[sizeof(udp4)];
 	struct dgram_udp header;
@@ -167,7 +167,7 @@ static const struct {
 	{ "curl inet stream", false, false },
 };
 
-TEST_LOOP(a_line_of_the_configuration_means_a_socket, 0, sizeof(lines) / sizeof(lines[0]))
+TEST_LOOP(configuration_line_selects_sockets, 0, sizeof(lines) / sizeof(lines[0]))
 {
 	bool is_entry;
 
