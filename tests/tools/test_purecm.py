@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 from pathlib import Path
+import re
 import subprocess
 import tempfile
 import unittest
@@ -71,7 +72,7 @@ class Command(unittest.TestCase):
 class Trace(unittest.TestCase):
     def test_a_connection_leads_both_ends_through_their_states(self):
         states = [(m["message"], m["active_state"], m["passive_state"])
-                  for m in objects("-r", capture("connect"), "-c", "1")]
+                  for m in objects("-r", capture("connect"), "-n", "1")]
         self.assertEqual(states, [("REQ", "REQ_SENT", "REQ_RCVD"), ("REP", "REP_RCVD", "REP_SENT"),
                                   ("RTU", "ESTABLISHED", "ESTABLISHED"),
                                   ("DREQ", "DREQ_SENT", "DREQ_RCVD"),
@@ -96,7 +97,7 @@ class Trace(unittest.TestCase):
         self.assertEqual(mra["active_state"], "MRA_REQ_RCVD")
 
     def test_an_answer_that_comes_too_late_is_ignored(self):
-        late = [m["ignored"] for m in objects("-r", capture("silent"), "-c", "2", "-m", "REJ")]
+        late = [m["ignored"] for m in objects("-r", capture("silent"), "-n", "2", "-m", "REJ")]
         self.assertEqual(late, [False, True, True])
 
     def test_every_capture_of_the_lab_is_read_to_its_end(self):
@@ -129,8 +130,20 @@ class Filters(unittest.TestCase):
         self.assertEqual(len(messages("-r", capture("connect"), "-s", "7000")), 5)
         self.assertEqual(len(messages("-r", capture("connect"), "-s", "0x1061b58")), 5)
 
+    def test_it_ends_after_a_number_of_messages(self):
+        self.assertEqual(len(text_of("trace", capture("connect"), "-c", "2").splitlines()), 2)
+        self.assertEqual(purecm("trace", capture("connect"), "-c", "0").returncode, 2)
+
+    def test_colours_are_for_terminals_and_for_who_asks(self):
+        for command in (["trace", capture("silent")], ["explain", capture("silent")]):
+            plain = text_of(*command)
+            self.assertNotIn("\033", plain)
+            coloured = text_of(*command, "--color", env={"NO_COLOR": "1"})
+            self.assertIn("\033[1;31m", coloured)
+            self.assertEqual(re.sub("\033\\[[0-9;]*m", "", coloured), plain)
+
     def test_by_message(self):
-        self.assertEqual(messages("-r", capture("connect"), "-m", "req,rtu", "-c", "1"),
+        self.assertEqual(messages("-r", capture("connect"), "-m", "req,rtu", "-n", "1"),
                          ["REQ", "RTU"])
 
     def test_by_outcome(self):

@@ -42,6 +42,7 @@ struct parsing {
 	const struct command_option *row[ROWS_MAX];
 	struct argp_option option[ROWS_MAX + 1];
 	size_t n;
+	int group;
 };
 
 static bool has_letter(const struct parsing *parsing, int letter)
@@ -58,10 +59,8 @@ static bool has_letter(const struct parsing *parsing, int letter)
 /* A heading begins a group. */
 static void add_rows(struct parsing *parsing, const struct command_option *row)
 {
-	int group = parsing->n ? 1 : 0;
-
 	for (; row && row->doc; row++) {
-		group += !row->name;
+		parsing->group += !row->name;
 		parsing->row[parsing->n] = row;
 		parsing->option[parsing->n] = (struct argp_option){
 			.name = row->name,
@@ -71,10 +70,44 @@ static void add_rows(struct parsing *parsing, const struct command_option *row)
 			.arg = row->arg,
 			.flags = row->is_optional ? OPTION_ARG_OPTIONAL : 0,
 			.doc = row->doc,
-			.group = group,
+			.group = parsing->group,
 		};
 		parsing->n++;
 	}
+}
+
+static const char *color_when = "auto";
+
+static void take_color(void *input, char *when, struct argp_state *state)
+{
+	(void)input;
+	color_when = when ? when : "always";
+	if (strcmp(color_when, "always") != 0 && strcmp(color_when, "never") != 0 &&
+	    strcmp(color_when, "auto") != 0)
+		argp_error(state, "--color: %s is not always, never or auto", when);
+}
+
+static const struct command_option color_options[] = {
+	{ "color", 0, "WHEN", "always, never or auto: on a terminal, unless NO_COLOR is set",
+	  COMMAND_TAKEN_BY(take_color), .is_optional = true },
+	{ 0 },
+};
+
+void command_color(enum command_color color)
+{
+	static const char *const codes[] = { "\033[m", "\033[1;31m", "\033[33m", "\033[32m",
+					     "\033[2m" };
+	static enum command_color present;
+	static int is_on = -1;
+	const char *no_color = getenv("NO_COLOR");
+
+	if (is_on < 0)
+		is_on = strcmp(color_when, "auto")
+				? *color_when == 'a'
+				: isatty(STDOUT_FILENO) && !(no_color && *no_color);
+	if (is_on && color != present)
+		fputs(codes[color], stdout);
+	present = color;
 }
 
 static double parse_number(const struct command_option *row, const char *text, const char *what,
@@ -149,6 +182,7 @@ void command_parse(const struct command_line *line, int argc, char **argv, void 
 		hash_set_secret(secret);
 
 	add_rows(&parsing, line->options);
+	add_rows(&parsing, line->has_colors ? color_options : NULL);
 	add_rows(&parsing, line->more);
 	/* argp uses argv[0] as the program's name in messages and in the usage line. */
 	snprintf(usage_name, sizeof(usage_name), "purecm %s", argv[0]);

@@ -84,6 +84,7 @@ struct command_line {
 	const struct command_option *more; /* options that it shares with others; NULL: none */
 	void (*take_arg)(void *input, char *arg, struct argp_state *state);
 	void (*check)(const void *input, struct argp_state *state); /* all together; may be NULL */
+	bool has_colors;					    /* --color */
 	unsigned int flags;					    /* ARGP_* */
 };
 
@@ -105,6 +106,20 @@ void command_parse(const struct command_line *line, int argc, char **argv, void 
  * Return: NULL with errno.
  */
 FILE *command_create(const char *path);
+
+enum command_color {
+	COLOR_NONE, /* ends a colour */
+	COLOR_BAD,
+	COLOR_NOTE,
+	COLOR_GOOD,
+	COLOR_FAINT,
+};
+
+/**
+ * command_color() - begin a colour on standard output, or end it: on a terminal, unless NO_COLOR is
+ * set or --color decides
+ */
+void command_color(enum command_color color);
 
 /** command_catch_end() - let SIGINT and SIGTERM set command_is_over, and interrupt a wait */
 void command_catch_end(void);

@@ -108,6 +108,7 @@ static const struct command_line usage = {
 	       "with an address, also the way there: route, interface, GID, neighbour, MTU.\v"
 	       "The exit status is 0 if it would work, and 1 if it would not.",
 	.options = options,
+	.has_colors = true,
 	.take_arg = take_address,
 };
 
@@ -128,9 +129,16 @@ static const char *remedy_of(const struct check *check, const struct finding *fi
 static void print_prose(const struct doctor *doctor, const struct check *check,
 			const struct finding *finding)
 {
+	static const enum command_color colors[] = { [VERDICT_OK] = COLOR_GOOD,
+						     [VERDICT_NOTE] = COLOR_NOTE,
+						     [VERDICT_BAD] = COLOR_BAD,
+						     [VERDICT_SKIP] = COLOR_FAINT };
 	const char *remedy = remedy_of(check, finding);
 
-	printf("%-4s %-*s", verdict_words[finding->verdict], NAME_COLUMNS, check->name);
+	command_color(colors[finding->verdict]);
+	printf("%-4s", verdict_words[finding->verdict]);
+	command_color(COLOR_NONE);
+	printf(" %-*s", NAME_COLUMNS, check->name);
 	page_fill(finding->text, INDENT, INDENT, doctor->width, stdout);
 	if (!remedy)
 		return;

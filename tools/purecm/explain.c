@@ -49,6 +49,7 @@ static const struct command_line usage = {
 	       "remedy, and for every other one where its time went.",
 	.options = options,
 	.more = reading_options,
+	.has_colors = true,
 	.take_arg = reading_take_file,
 	.check = check_options,
 };
@@ -140,10 +141,12 @@ static void print_prose(const struct explain *explain, const struct context *con
 		page_time(flow->first_ns, stdout);
 		fputs(", ", stdout);
 	}
-	printf("%s to %s, %s: %s%s%s\n", flow_who(flow, FLOW_ACTIVE, active),
-	       flow_who(flow, FLOW_PASSIVE, passive), flow_service(flow, service),
-	       advice ? "FAILED: " : "", flow_outcome_text(flow->outcome),
-	       !advice && flow_is_one_sided(flow) ? ", seen from one side" : "");
+	printf("%s to %s, %s: ", flow_who(flow, FLOW_ACTIVE, active),
+	       flow_who(flow, FLOW_PASSIVE, passive), flow_service(flow, service));
+	command_color(advice ? COLOR_BAD : COLOR_GOOD);
+	printf("%s%s", advice ? "FAILED: " : "", flow_outcome_text(flow->outcome));
+	command_color(COLOR_NONE);
+	puts(!advice && flow_is_one_sided(flow) ? ", seen from one side" : "");
 	if (!advice) {
 		print_part(explain, context, "time", NULL);
 	} else {

@@ -146,7 +146,7 @@ static void take_outcomes(void *input, char *list, struct argp_state *state)
 		  "unconfirmed, gave-up, unclosed, resolved, probed, fragment",                  \
 		  COMMAND_TAKEN_BY(take_outcomes) },                                             \
 	{                                                                                        \
-		"connection", 'c', "N", "the one that is shown as #N",                           \
+		"connection", 'n', "N", "the one that is shown as #N",                           \
 			COMMAND_NUMBER_AT(reading, filter.connection, 1, UINT32_MAX)             \
 	}
 
@@ -249,6 +249,8 @@ int reading_source(struct source *source, bool with_probes, reading_take *take, 
 		}
 	}
 	free(probes);
+	if (err == READING_ENOUGH)
+		return 0;
 	if (err) {
 		complain("%s: at packet %llu: %s", source->name,
 			 (unsigned long long)source->counts.packets, strerror(-err));

@@ -42,10 +42,13 @@ void reading_take_file(void *input, char *path, struct argp_state *state);
 /** reading_check() - refuse sources that exclude each other */
 void reading_check(const void *input, struct argp_state *state);
 
+#define READING_ENOUGH (-ECANCELED)
+
 /**
  * reading_take - handle an observation
  *
- * Return: 0; -ENOBUFS if it could not be kept; any other -errno to end.
+ * Return: 0; -ENOBUFS if it could not be kept; READING_ENOUGH to end without an error; any other
+ * -errno to end.
  */
 typedef int reading_take(void *arg, const struct observation *observation);
 

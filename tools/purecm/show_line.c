@@ -130,22 +130,36 @@ static void widen_column(struct show *show, const char *who)
 		show->who_columns = columns;
 }
 
+static enum command_color color_of(const struct shown *shown)
+{
+	if (shown->step->is_stray || shown->step->is_copy)
+		return COLOR_FAINT;
+	if (shown->msg->hdr.attr_id == CM_ATTR_REJ)
+		return COLOR_BAD;
+	return shown->step->nth > 1 ? COLOR_NOTE : COLOR_NONE;
+}
+
 /* Return: columns printed. */
 static int print_head(struct show *show, const struct shown *shown)
 {
 	const struct flow_step *step = shown->step;
 	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES], number[16];
+	int columns;
 
 	flow_who(step->flow, FLOW_ACTIVE, active);
 	flow_who(step->flow, FLOW_PASSIVE, passive);
 	widen_column(show, active);
 	widen_column(show, passive);
 	snprintf(number, sizeof(number), "#%u", step->flow->number);
-	return print_time(show, shown->observation) +
-	       fprintf(show->out, "%s%-4s %-*s %s %-*s %-*s", way_marks[shown->observation->way],
-		       number, show->who_columns, active, step->from == FLOW_ACTIVE ? "-->" : "<--",
-		       show->who_columns, passive, NAME_COLUMNS,
-		       cm_msg_layout(shown->msg->hdr.attr_id)->name);
+	columns = print_time(show, shown->observation) +
+		  fprintf(show->out, "%s%-4s %-*s %s %-*s ", way_marks[shown->observation->way],
+			  number, show->who_columns, active,
+			  step->from == FLOW_ACTIVE ? "-->" : "<--", show->who_columns, passive);
+	command_color(color_of(shown));
+	columns += fprintf(show->out, "%-*s", NAME_COLUMNS,
+			   cm_msg_layout(shown->msg->hdr.attr_id)->name);
+	command_color(COLOR_NONE);
+	return columns;
 }
 
 static bool is_narrow(const struct show *show)

@@ -21,6 +21,7 @@ struct trace {
 	bool verbose;
 	bool json;
 	bool chart;
+	uint32_t count; /* 0: all */
 
 	show_function *write_entry;
 	struct show show;
@@ -45,6 +46,8 @@ static const struct command_option options[] = {
 	  "write what is shown as pcapng, which Wireshark and tshark read; - for standard output, "
 	  "and nothing else is written there then", COMMAND_TEXT_AT(trace, write) },
 	{ "verbose", 'v', NULL, "every field of every message", COMMAND_FLAG_AT(trace, verbose) },
+	{ "count", 'c', "N", "end after so many messages",
+	  COMMAND_NUMBER_AT(trace, count, 1, UINT32_MAX) },
 	{ "chart", 0, NULL,
 	  "one connection as a sequence chart: the first that the filters let through",
 	  COMMAND_FLAG_AT(trace, chart) },
@@ -63,6 +66,7 @@ static const struct command_line usage = {
 	       "message, the states it leads them to, and the fields that matter.",
 	.options = options,
 	.more = reading_options,
+	.has_colors = true,
 	.take_arg = reading_take_file,
 	.check = check_options,
 };
@@ -132,23 +136,24 @@ static int take_message(struct trace *trace, const struct observation *observati
 		begin_show(trace, observation);
 		trace->write_entry(&trace->show, &shown);
 	}
-	return 0;
+	return trace->n_shown == trace->count ? READING_ENOUGH : 0;
 }
 
-static void take_other(struct trace *trace, const struct observation *observation)
+static int take_other(struct trace *trace, const struct observation *observation)
 {
 	if (trace->chart || !filter_takes_other(&trace->reading.filter, observation))
-		return;
+		return 0;
 	trace->n_shown++;
 	if (trace->file)
 		pcapng_put(trace->file, observation, NULL);
-	if (!trace->write_entry)
-		return;
-	begin_show(trace, observation);
-	if (trace->json)
-		show_other_json(&trace->show, observation);
-	else
-		show_other(&trace->show, observation, trace->verbose);
+	if (trace->write_entry) {
+		begin_show(trace, observation);
+		if (trace->json)
+			show_other_json(&trace->show, observation);
+		else
+			show_other(&trace->show, observation, trace->verbose);
+	}
+	return trace->n_shown == trace->count ? READING_ENOUGH : 0;
 }
 
 static int take_observation(void *arg, const struct observation *observation)
@@ -156,10 +161,8 @@ static int take_observation(void *arg, const struct observation *observation)
 	struct trace *trace = arg;
 	struct cm_msg msg;
 
-	if (!observation_decode(observation, &msg)) {
-		take_other(trace, observation);
-		return 0;
-	}
+	if (!observation_decode(observation, &msg))
+		return take_other(trace, observation);
 	return take_message(trace, observation, &msg);
 }
 
