@@ -158,11 +158,9 @@ void warning_of_tcp_listener(int fd, int err)
 		 strerror(-err));
 }
 
-void warning_of_exec(int fd)
+void warning_of_exec(void)
 {
-	log_warn("preload: the connection of descriptor %d ends at exec(): only that of a parent "
-		 "survives it",
-		 fd);
+	log_warn("preload: the connections that this process has made or accepted end at exec()");
 }
 
 void warning_of_variable(const char *name, const char *text)

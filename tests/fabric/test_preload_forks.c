@@ -365,17 +365,41 @@ TEST(a_child_uses_nonblocking_mode_and_poll)
 }
 END_TEST
 
-/* Has a listener of its own, of which it tells by a pipe; and a child that serves. */
-static int be_server(int told)
+/* Return: a listener, whose address the parent gets by a pipe. */
+static int listen_elsewhere(int told)
 {
 	socklen_t bytes = sizeof(the.addr);
-	int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
 
 	the.addr.sin_port = 0;
 	if (bind(listener, (void *)&the.addr, bytes) || listen(listener, 1) ||
 	    getsockname(listener, (void *)&the.addr, &bytes) || write(told, &the.addr, bytes) < 0)
-		return 1;
-	fd = accept(listener, NULL, NULL);
+		_exit(1);
+	return listener;
+}
+
+/* Return: a child that listens elsewhere, to which the.here is connected. */
+static pid_t connect_to_child(int (*serve)(int told))
+{
+	int ends[2];
+	pid_t child;
+
+	ck_assert_int_eq(pipe(ends), 0);
+	close(the.here);
+	child = fork();
+	if (!child)
+		_exit(serve(ends[1]));
+	ck_assert_int_eq(read(ends[0], &the.addr, sizeof(the.addr)), sizeof(the.addr));
+	the.here = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(the.here, (void *)&the.addr, sizeof(the.addr)), 0);
+	ck_assert(is_rdma(the.here));
+	return child;
+}
+
+static int serve_by_child(int told)
+{
+	int listener = listen_elsewhere(told), fd = accept(listener, NULL, NULL);
+
 	if (fork())
 		return pause();
 	if (write(fd, "hello", 5) == 5)
@@ -386,21 +410,41 @@ static int be_server(int told)
 /* Unlike TCP's. */
 TEST(connections_end_with_the_process_that_has_the_queue_pair)
 {
-	int ends[2];
-	pid_t child;
+	pid_t child = connect_to_child(serve_by_child);
 
-	ck_assert_int_eq(pipe(ends), 0);
-	close(the.here);
-	child = fork();
-	if (!child)
-		_exit(be_server(ends[1]));
-	ck_assert_int_eq(read(ends[0], &the.addr, sizeof(the.addr)), sizeof(the.addr));
-	the.here = socket(AF_INET, SOCK_STREAM, 0);
-	ck_assert_int_eq(connect(the.here, (void *)&the.addr, sizeof(the.addr)), 0);
 	assert_got(the.here, "hello");
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_no_more(the.here);
+}
+END_TEST
+
+/* --- standard streams and exit() --------------------------------------------- */
+
+static int print_many(int told)
+{
+	int listener = listen_elsewhere(told), fd = accept(listener, NULL, NULL);
+
+	if (dup2(fd, 1) != 1)
+		return 1;
+	for (int i = 0; i < MANY / 10; i++)
+		printf("%09d\n", i);
+	exit(0);
+}
+
+/* The C library's streams make system calls of their own, and the end is that of the process. */
+TEST(what_is_printed_before_exit_arrives)
+{
+	pid_t child = connect_to_child(print_many);
+	FILE *in = fdopen(the.here, "r");
+	char line[16];
+
+	for (int i = 0; i < MANY / 10; i++) {
+		ck_assert_ptr_nonnull(fgets(line, sizeof(line), in));
+		ck_assert_int_eq(atoi(line), i);
+	}
+	ck_assert_ptr_null(fgets(line, sizeof(line), in));
+	assert_ends(child);
 }
 END_TEST
 

@@ -95,19 +95,26 @@ static bool may_replace(int to)
 	return !own_has(to);
 }
 
+/* The C library's own streams use the standard numbers without a function of ours. */
+static void prepare_alias(int from, int to)
+{
+	if (map_socket(from) && from != to && to >= STDIN_FILENO && to <= STDERR_FILENO)
+		relay_give(from);
+}
+
 /* dup2() has closed the old descriptor only if it succeeded. */
 EXPORT int dup2(int from, int to)
 {
 	int result;
 
-	map_socket(from);
+	prepare_alias(from, to);
 	result = may_replace(to) ? real()->dup2(from, to) : -1;
 	return from == to ? result : closing_alias(from, result);
 }
 
 EXPORT int dup3(int from, int to, int flags)
 {
-	map_socket(from);
+	prepare_alias(from, to);
 	return closing_alias(from, may_replace(to) ? real()->dup3(from, to, flags) : -1);
 }
 

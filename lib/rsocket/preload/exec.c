@@ -12,6 +12,8 @@
 #include "lib/diag/warning.h"
 #include "lib/rsocket/preload/preload.h"
 
+static bool ends; /* a connection, at exec() */
+
 /* The thread that would copy for a connection of this process ends with its memory. */
 static void keep(int fd, struct sock *sock)
 {
@@ -20,13 +22,17 @@ static void keep(int fd, struct sock *sock)
 	if (sock->is_away || sock->backlog >= 0)
 		relay_give(fd);
 	else
-		warning_of_exec(fd);
+		ends = true;
 }
 
 static void before_exec(void)
 {
-	if (!own_is_lent())
-		map_for_each(keep);
+	if (own_is_lent())
+		return;
+	ends = relay_is_any();
+	map_for_each(keep);
+	if (ends)
+		warning_of_exec();
 }
 
 /* The C library's child has no handler of fork(), but this process goes on. */

@@ -345,6 +345,7 @@ static void inherit(int fd, struct sock *sock)
 
 static void after_fork_in_child(void)
 {
+	own_memory();
 	relay_close_all();
 	if (forking)
 		own_close(forking->fd);

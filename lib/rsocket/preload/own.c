@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,15 +17,9 @@ static bool owned[MAP_FD_MAX + 1]; /* atomic */
 
 static pid_t owner; /* of this memory */
 
-static void own_memory(void)
+__attribute__((constructor)) void own_memory(void)
 {
 	owner = getpid();
-}
-
-__attribute__((constructor)) static void note_owner(void)
-{
-	own_memory();
-	pthread_atfork(NULL, NULL, own_memory);
 }
 
 bool own_is_lent(void)

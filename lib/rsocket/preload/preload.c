@@ -198,6 +198,11 @@ EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *bytes)
 
 /* --- options -------------------------------------------------------------- */
 
+static bool is_tcp_level(int level)
+{
+	return level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6;
+}
+
 /* Those of TCP and IP are accepted of a relay's end, and have no effect. */
 EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 {
@@ -208,39 +213,41 @@ EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t 
 	if (sock)
 		return rsetsockopt(sock->rs, level, name, value, bytes);
 	result = real()->setsockopt(fd, level, name, value, bytes);
-	if (result && (level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6) &&
-	    name_get_relayed(fd, true, &relayed))
+	if (result && is_tcp_level(level) && name_get_relayed(fd, true, &relayed))
 		return 0;
 	return result;
 }
 
-/* Return: whether a relay's end answers as TCP's socket. */
-static bool get_as_tcp(int fd, int level, int name, void *value, socklen_t *bytes)
+/* Return: 0 if it is a relay's end, which answers as TCP's socket; else @result. */
+static int get_as_tcp(int fd, int level, int name, void *value, socklen_t *bytes, int result)
 {
-	bool is_kind = level == SOL_SOCKET && (name == SO_DOMAIN || name == SO_PROTOCOL);
+	bool is_kind = level == SOL_SOCKET;
 	union name relayed;
-	int answer = 0;
+	int answer = 0, before = errno;
 
-	if (!is_kind && level != IPPROTO_TCP && level != IPPROTO_IP && level != IPPROTO_IPV6)
-		return false;
-	if (*bytes < sizeof(answer) || !name_get_relayed(fd, true, &relayed))
-		return false;
+	if (*bytes < sizeof(answer) || !name_get_relayed(fd, true, &relayed)) {
+		errno = before;
+		return result;
+	}
 	if (is_kind)
 		answer = name == SO_DOMAIN ? relayed.any.sa_family : IPPROTO_TCP;
 	memcpy(value, &answer, sizeof(answer));
 	*bytes = level == IPPROTO_IP && name == IP_OPTIONS ? 0 : sizeof(answer);
-	return true;
+	return 0;
 }
 
 EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
 {
 	const struct sock *sock = map_socket(fd);
+	bool is_kind = level == SOL_SOCKET && (name == SO_DOMAIN || name == SO_PROTOCOL);
+	int result;
 
 	if (sock)
 		return rgetsockopt(sock->rs, level, name, value, bytes);
-	return get_as_tcp(fd, level, name, value, bytes)
-		       ? 0
-		       : real()->getsockopt(fd, level, name, value, bytes);
+	result = real()->getsockopt(fd, level, name, value, bytes);
+	if (is_kind ? result : !result || !is_tcp_level(level))
+		return result;
+	return get_as_tcp(fd, level, name, value, bytes, result);
 }
 
 /* --- fcntl(), ioctl() ---------------------------------------------------- */

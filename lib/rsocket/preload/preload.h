@@ -176,6 +176,9 @@ bool own_has(int fd);
 /** own_close() - close() of one of theirs, or any other */
 int own_close(int fd);
 
+/** own_memory() - in a forked child, before it closes any: this process has its memory */
+void own_memory(void);
+
 /**
  * own_is_lent() - return whether this is a child of vfork(), which has its parent's memory, but
  * descriptors of its own
@@ -456,6 +459,9 @@ static inline bool relay_took(int fd, const struct sock *sock)
 
 /** relay_give() - prepare a number for another process: by a relay, or TCP without a connection */
 void relay_give(int fd);
+
+/** relay_is_any() - return whether this process has a relay */
+bool relay_is_any(void);
 
 /** relay_release() - tell the process that has the socket that this one has closed it */
 void relay_release(const struct sock *sock);

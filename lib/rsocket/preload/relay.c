@@ -155,6 +155,18 @@ static void copy_ready(struct source *source)
 		list_append(&busy, &it->busy);
 }
 
+bool relay_is_any(void)
+{
+	struct source *source;
+	bool found = false;
+
+	relay_lock();
+	list_for_each_entry (source, &relays, link)
+		found |= source->ready == copy_ready;
+	relay_unlock();
+	return found;
+}
+
 /* --- the thread ----------------------------------------------------------- */
 
 static void begin_exit(struct source *source)
@@ -247,11 +259,13 @@ static int start_thread(void)
 	return -1;
 }
 
-/* What a program has sent before it ends is sent, as TCP does. */
+/* What a program has sent before it ends is sent, as TCP does; also by a stream, which the C
+ * library writes later. */
 __attribute__((destructor)) static void end_thread(void)
 {
 	if (repoll < 0 || own_is_lent())
 		return;
+	fflush(NULL);
 	eventfd_write(exit_fd, 1);
 	while (sem_wait(&ended_thread) && errno == EINTR)
 		;
