@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Dispatches a message as one event of one connection, as the guards say. Messages that match no
- * connection are answered statelessly, or counted and dropped.
+ * Dispatches a message as one event of one connection, as the guards determine. Messages that match
+ * no connection are answered statelessly, or counted and dropped.
  */
 #include "cm/demux.h"
 

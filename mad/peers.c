@@ -159,7 +159,7 @@ bool peers_prove(struct peers *peers, const struct mad_path *path, uint64_t now_
 	return peers_own_way(peers) == WAY_PROBED;
 }
 
-/* A peer that sent nothing at all may be down, which says nothing about the fast path. */
+/* A peer that sent nothing at all may be down, which proves nothing about the fast path. */
 static void end_round(struct peers *peers, struct peer *peer, uint64_t now_ns)
 {
 	peer->again_ns = now_ns + (PROBE_AVOIDED_NS << peer->n_failed);

@@ -742,7 +742,7 @@ const char *rdma_event_str(enum rdma_cm_event_type event);
  * rdma_set_option() - set an option of an id
  * @id:      the id
  * @level:   RDMA_OPTION_ID or RDMA_OPTION_IB
- * @optname: an option of that level; the lists above say when it may be set
+ * @optname: an option of that level; the lists above define when it may be set
  * @optval:  the value, copied
  * @optlen:  size in bytes, exactly that of the option's type
  *

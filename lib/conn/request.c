@@ -25,7 +25,7 @@ static int set_ip_addrs(struct request *request, unsigned int ifindex)
 	return 0;
 }
 
-/* A RoCE GID is an IP address, so the program can tell its peers by their addresses. */
+/* A RoCE GID is an IP address, so the program can identify its peers by their addresses. */
 static bool is_address_of_sender(const struct request *request, const union addr *addr)
 {
 	struct mad_gid gid = addr_to_gid(addr);

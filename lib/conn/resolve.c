@@ -138,7 +138,7 @@ static int bind_addr(struct id *id, const struct sockaddr *sa)
 		return err;
 	/*
 	 * A listener on all addresses needs all ports. They are opened before the program knows its
-	 * port number: it may tell that to a peer (qperf does), which connects before rdma_listen()
+	 * port number: it may send that to a peer (qperf does), which connects before rdma_listen()
 	 * is done. If none can be opened, rdma_listen() fails.
 	 */
 	if (addr_is_any(&addr))

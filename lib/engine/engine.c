@@ -194,7 +194,7 @@ struct overdue {
 	bool resolutions;
 };
 
-static struct overdue what_is_overdue(void)
+static struct overdue find_overdue(void)
 {
 	const struct cm_time alarm = { __atomic_load_n(&rings_at.ns, __ATOMIC_RELAXED) };
 	const struct cm_time now = clock_now();
@@ -211,13 +211,13 @@ static struct overdue what_is_overdue(void)
 }
 
 /* If the thread was delayed, unread messages may answer what seems to be overdue. */
-static struct overdue read_what_is_there(void)
+static struct overdue read_unread(void)
 {
-	struct overdue are = what_is_overdue();
+	struct overdue are = find_overdue();
 	unsigned int i;
 
 	for (i = 0; i < READS_MAX && are.connections && loop_turn(&loop, 0) > 0; i++)
-		are = what_is_overdue();
+		are = find_overdue();
 	return are;
 }
 
@@ -289,7 +289,7 @@ void engine_turn(int most_ms)
 	set_alarm(cm_time_earlier(next_deadline(), upcalls->deadline()));
 	engine_unlock();
 	loop_turn(&loop, most_ms);
-	run_timers(read_what_is_there());
+	run_timers(read_unread());
 	upcalls->before_sleep();
 }
 

@@ -3,8 +3,8 @@
  * The library's state of an rdma_cm_id. The public struct comes first; since programs read it, it
  * is written only in the program's calls, including rdma_get_cm_event(), never in the CM thread.
  *
- * The engine's lock (engine.h) guards all members unless their comment says otherwise. The state of
- * the rdma_cm level is here; that of the CM protocol is in the connection (cm/conn.h).
+ * The engine's lock (engine.h) guards all members unless their comment has another rule. The state
+ * of the rdma_cm level is here; that of the CM protocol is in the connection (cm/conn.h).
  */
 #ifndef LIB_ID_ID_H
 #define LIB_ID_ID_H

@@ -39,7 +39,7 @@ struct ibacm *ibacm_of_host(void);
 
 /**
  * ibacm_ask() - request a path; serialised between threads; the thread may be cancelled while it
- * waits, if the question says so
+ * waits, if the question permits it
  * @ret: untouched on failure
  *
  * Return: 0; -ENOENT if ibacm knows no path; -ENOTCONN if there is no ibacm; -ETIMEDOUT, -EBADMSG,

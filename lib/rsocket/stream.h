@@ -3,8 +3,8 @@
  * A stream socket: a synchronous id, a queue pair, two buffers in registered memory, and the flow
  * control in both directions.
  *
- * The handle's lock protects members unless their comment says otherwise. One thread at a time has
- * the token to send, and one the token to receive, so that long copies need no lock.
+ * The handle's lock protects members unless their comment has another rule. One thread at a time
+ * has the token to send, and one the token to receive, so that long copies need no lock.
  */
 #ifndef LIB_RSOCKET_STREAM_H
 #define LIB_RSOCKET_STREAM_H

@@ -18,7 +18,7 @@
 #define SA_GROUPS_MAX  16384 /* several times what one user may have */
 
 /*
- * A request of a client. The message says what for: GET or GET_TABLE of a PathRecord, a
+ * A request of a client. The message defines it: GET or GET_TABLE of a PathRecord, a
  * ServiceRecord or a MCMemberRecord; or SET of a MCMemberRecord, which joins a group.
  */
 struct sa_ask {

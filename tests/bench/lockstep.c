@@ -24,7 +24,7 @@
 #define YIELDS	     2000
 #define NAP_US	     50
 #define HLT	     0xf4
-#define BLOCKS_AFTER 10 /* from vp_notify()'s first block until it has told the device */
+#define BLOCKS_AFTER 10 /* from vp_notify()'s first block until it has notified the device */
 #define EXPORT	     __attribute__((visibility("default")))
 
 /* --- QEMU's side ----------------------------------------------------------- */

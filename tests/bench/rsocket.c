@@ -10,7 +10,7 @@
  * MB/s" for each size, each the median of many, then "memory user KiB" and "memory host KiB", of
  * one idle socket. In turns with another client it prints each of them ROUNDS times, the median of
  * one round's round trips or one round's throughput: it has the turn while it measures, which is a
- * byte that it reads from the FIFO MINE and then writes to the FIFO OTHERS. Before that it says
+ * byte that it reads from the FIFO MINE and then writes to the FIFO OTHERS. Before that it prints
  * "connected".
  */
 #include <arpa/inet.h>

@@ -158,7 +158,7 @@ TEST(a_parent_that_polls_hears_of_what_comes_after_a_child_used_the_connection)
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 	child = in_child(send_three);
 	if (!fork()) {
-		/* The parent polls by then, or the test says less. */
+		/* The parent polls by then, or the test proves less. */
 		assert_got(the.here, "one");
 		poll(NULL, 0, 100);
 		_exit(write(the.here, "two", 3) != 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any sequence of requests of clients of several users and network namespaces to cmportd, of
- * received messages, and of restarts. Alice follows the rules: her client has a connection and a
+ * received messages, and of restarts. Alice follows the rules: that client has a connection and a
  * listener, which nothing may change. In the end all clients leave, and after the longest timeout
  * nothing may be left: no client, tracked connection, connection or descriptor.
  *
@@ -387,7 +387,7 @@ static void do_unplug(void)
 
 /* --- invariants ---------------------------------------------------------- */
 
-/* Only Alice may send messages with her comm id to her peer, and she sends none. */
+/* Only Alice's client may send messages with its comm id to its peer, and it sends none. */
 static void look_at_wire(void)
 {
 	struct rig_sent sent;
@@ -406,7 +406,7 @@ static void look_at_alice(void)
 	assert(tracked && tracked->is.state == CM_ESTABLISHED &&
 	       tracked->is.remote_comm_id == PEER_ID);
 	assert(!rig_is_disconnected(&alice));
-	assert(rig_ask(&alice, &bind) == 0); /* the claim still exists, and is hers */
+	assert(rig_ask(&alice, &bind) == 0); /* the claim still exists, with its owner */
 	assert(alice.reply.port == RIG_SERVICE);
 }
 
@@ -463,7 +463,7 @@ static void must_be_empty(unsigned int n_fds)
 }
 
 /* Alice resumes before the others: the rig's random numbers are all equal, so that any client could
- * guess her secret. */
+ * guess the secret. */
 static void resume_alice(const struct portd_record *track)
 {
 	struct portd_record done = { .type = PORTD_RESUMED };

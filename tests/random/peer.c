@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The scripted peer. For each script a process listens, dials and answers as its player's commands
- * say, and reports its events with the answer to the next command.
+ * The scripted peer. For each script a process listens, dials and answers by its player's
+ * commands, and reports its events with the answer to the next command.
  */
 #include <netdb.h>
 #include <poll.h>

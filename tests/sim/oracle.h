@@ -5,11 +5,11 @@
  *
  * - Calls and reports of an id are a legal sequence (order.c), without reports after destroy.
  * - A message has only such answers as the protocol knows, so none can lead to another for ever.
- * - REQ, REP, DREQ and SIDR_REQ are said 16 times at most, a second apart at least, and only while
+ * - REQ, REP, DREQ and SIDR_REQ are sent 16 times at most, a second apart at least, and only while
  *   they are unanswered; the wait for an answer ends.
  * - Where nothing happens any more, nobody waits for a peer; and who believes to be connected has
  *   a peer that believes it too, and whose queue pair it knows, or that was cut off before it
- *   could say otherwise.
+ *   could report that.
  * - A request is reported once, however often it comes; not too many are out at once.
  * - In the end nothing is left in any table.
  */

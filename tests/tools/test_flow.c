@@ -29,7 +29,7 @@ static void teardown(void)
 	flows_free(flows);
 }
 
-static enum observation_way way; /* on which say() is observed */
+static enum observation_way way; /* of the test's observations */
 
 static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_msg *msg)
 {

@@ -32,7 +32,7 @@
 #define RESOLVE_MS   2000
 #define PORT_DEFAULT "7471"
 #define SECRET_BYTES 16
-#define SECRET_S     5 /* in which the drill has to say it */
+#define SECRET_S     5 /* in which the drill has to send it */
 
 struct agent {
 	int control;

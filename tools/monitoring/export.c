@@ -4,7 +4,7 @@
  * it is stopped: the figures of `purecm stat` at the time of the request, and metrics of
  * connections since its start, from cmportd's recording, which it follows.
  *
- * libmicrohttpd speaks HTTP, in this thread: a slow reader holds up nobody.
+ * libmicrohttpd serves HTTP in this thread; a slow reader delays no other.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -110,7 +110,8 @@ static void put_value(const struct wire_field *field, union host *host, uint64_t
 	}
 }
 
-/* What a value means, without the blank and the parentheses; empty where it speaks for itself. */
+/* What a value means, without the blank and the parentheses; empty if the value needs no
+ * explanation. */
 static void read_note(const struct wire_layout *layout, const struct wire_field *field,
 		      uint64_t value, char note[NOTE_BYTES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The Hello message with which the Sockets Direct Protocol (IBTA vol. 1, annex A4) fills the
- * private data of its REQs. purecm does not speak SDP; its dissector reads it.
+ * private data of its REQs. purecm does not implement SDP; its dissector reads it.
  */
 #ifndef TOOLS_WIRESHARK_SDP_HELLO_H
 #define TOOLS_WIRESHARK_SDP_HELLO_H

@@ -320,8 +320,8 @@ static int accept_apart(struct awaited *it, struct port_lock *lock)
 
 /*
  * Sends the zeros. From then on TCP has no data, and a client that does not connect keeps the port:
- * nothing in a later request there tells it from others of its host. The client closes TCP as soon
- * as it is connected, maybe before raccept() returns.
+ * nothing distinguishes its later request there from others of its host. The client closes TCP as
+ * soon as it is connected, maybe before raccept() returns.
  */
 static int accept_in_turn(const struct awaited *it)
 {

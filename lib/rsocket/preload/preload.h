@@ -463,7 +463,7 @@ void relay_give(int fd);
 /** relay_is_any() - return whether this process has a relay */
 bool relay_is_any(void);
 
-/** relay_release() - tell the process that has the socket that this one has closed it */
+/** relay_release() - report to the process that has the socket that this one has closed it */
 void relay_release(const struct sock *sock);
 
 /* --- fork mode ------------------------------------------------------------ */

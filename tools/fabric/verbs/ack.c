@@ -20,7 +20,7 @@
  */
 #define ACK_POLLS 8
 
-static void has_output(struct fab_qp *qp)
+static void note_output(struct fab_qp *qp)
 {
 	if (qp->responder.owed == FAB_OWED_DEFERRED_ACK) {
 		qp->responder.owed = FAB_OWED_ACK;
@@ -57,7 +57,7 @@ static void send_owed(struct fab_qp *qp)
 
 void ack_owe(struct fab_qp *qp)
 {
-	has_output(qp);
+	note_output(qp);
 	qp->responder.owed = FAB_OWED_ACK;
 }
 
@@ -70,7 +70,7 @@ void ack_send(struct fab_qp *qp)
 void ack_nak(struct fab_qp *qp, enum fab_nak why)
 {
 	if (qp->responder.n_responses || qp->responder.owed == FAB_OWED_DEFERRED_ACK)
-		has_output(qp);
+		note_output(qp);
 	qp->responder.owed = FAB_OWED_NAK;
 	qp->responder.owed_nak = (uint8_t)why;
 	if (!qp->responder.n_responses)
@@ -300,7 +300,7 @@ bool ack_add_response(struct fab_qp *qp, const struct fab_response *response)
 	if (none_before && !response->is_again)
 		send_responses(qp, context_of(qp)->carrier->read_bytes);
 	if (responder->n_responses || responder->is_refused)
-		has_output(qp);
+		note_output(qp);
 	return true;
 }
 

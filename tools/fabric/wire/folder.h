@@ -39,8 +39,8 @@ struct fab_owner {
 };
 
 /**
- * fab_folder_report_denied() - say on standard error, once, why a folder cannot be used
- * @err: what failed; nothing is said unless it is -EACCES
+ * fab_folder_report_denied() - print on standard error, once, why a folder cannot be used
+ * @err: the error; nothing is printed unless it is -EACCES
  */
 void fab_folder_report_denied(int err);
 

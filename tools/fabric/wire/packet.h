@@ -15,10 +15,10 @@
  *   grants.h               permissions to write without packets
  *
  * A packet is a datagram of a unix socket: this header and its payload. Both ends are on one
- * machine, so values are in host byte order, except where verbs says otherwise. It is not a packet
- * of the InfiniBand specification, but has the same fields and takes one packet sequence number. A
- * message is split at FAB_FRAGMENT_BYTES, whatever the path MTU is. Tests drop, duplicate and
- * reorder such packets.
+ * machine, so values are in host byte order, except where verbs defines another one. It is not a
+ * packet of the InfiniBand specification, but has the same fields and takes one packet sequence
+ * number. A message is split at FAB_FRAGMENT_BYTES, whatever the path MTU is. Tests drop, duplicate
+ * and reorder such packets.
  */
 #ifndef FABRIC_PACKET_H
 #define FABRIC_PACKET_H
