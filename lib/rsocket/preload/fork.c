@@ -445,13 +445,14 @@ static bool begin_settling(int fd, enum stage *ret)
 	}
 }
 
-void fork_settle(int fd)
+/* Not inlined: most calls have nothing to settle. */
+__attribute__((noinline)) static void settle(int fd)
 {
 	static __thread bool is_inside; /* rpoll() below polls the descriptor too */
-	enum stage stage = stage_of(fd);
 	int saved = errno;
+	enum stage stage;
 
-	if (stage == NOT_OURS || stage == SOCKET || is_inside || !begin_settling(fd, &stage))
+	if (is_inside || !begin_settling(fd, &stage))
 		return;
 	is_inside = true;
 	if (stage == ACCEPTED)
@@ -461,4 +462,12 @@ void fork_settle(int fd)
 	is_inside = false;
 	set_stage(fd, NOT_OURS);
 	errno = saved;
+}
+
+void fork_settle(int fd)
+{
+	enum stage stage = stage_of(fd);
+
+	if (stage != NOT_OURS && stage != SOCKET)
+		settle(fd);
 }

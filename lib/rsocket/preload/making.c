@@ -132,7 +132,8 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 
 	if (sock)
 		return rsendmsg(sock->rs, msg, flags);
-	making_give(msg);
+	if (msg->msg_controllen)
+		making_give(msg);
 	return real()->sendmsg(fd, msg, flags);
 }
 

@@ -229,6 +229,12 @@ struct sock {
 /** map_get() - the socket or epoll behind a descriptor; NULL if there is none */
 struct sock *map_get(int fd);
 
+/** map_is_away() - return whether a relay has, or is to have, the socket */
+static inline bool map_is_away(const struct sock *sock)
+{
+	return __atomic_load_n(&sock->is_away, __ATOMIC_ACQUIRE);
+}
+
 /** relay_enter() - put the end of its relay in place of a number whose socket is away */
 void relay_enter(int fd);
 
@@ -237,7 +243,7 @@ static inline struct sock *map_socket(int fd)
 {
 	struct sock *sock = map_get(fd);
 
-	if (sock && __atomic_load_n(&sock->is_away, __ATOMIC_ACQUIRE)) {
+	if (sock && map_is_away(sock)) {
 		relay_enter(fd);
 		return NULL;
 	}
@@ -454,7 +460,7 @@ struct sock *listener_get(int fd);
 /** relay_took() - return whether a call failed because its socket moved to a relay meanwhile */
 static inline bool relay_took(int fd, const struct sock *sock)
 {
-	return __atomic_load_n(&sock->is_away, __ATOMIC_ACQUIRE) && !map_socket(fd);
+	return map_is_away(sock) && !map_socket(fd);
 }
 
 /** relay_give() - prepare a number for another process: by a relay, or TCP without a connection */

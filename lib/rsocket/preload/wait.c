@@ -55,8 +55,10 @@ static int ms_of(const struct timespec *timeout)
 /* Return: the socket or epoll behind a descriptor; NULL if the kernel can wait for it. */
 static struct sock *get_unpollable(int fd)
 {
-	struct sock *sock = map_socket(fd) ?: map_get(fd);
+	struct sock *sock = map_get(fd);
 
+	if (sock && map_is_away(sock))
+		sock = map_socket(fd);
 	return sock && sock->rs >= 0 ? sock : NULL;
 }
 
