@@ -53,14 +53,28 @@ seconds_since() {
 	printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
 }
 
-# quietly WHAT ADVICE COMMAND...: runs it; the end of its output is shown only if it fails.
+# say_now STARTED: every 30 s how long it takes, and the last line of what is in descriptor 9.
+say_now() {
+	while sleep 30 >&- 2>&- && kill -0 $$; do # holds no pipe open, and ends with us
+		row "" "$(tail -n 1 /dev/fd/9 | tr -d '\r' | cut -c 1-62)" "$(seconds_since "$1")"
+	done
+}
+
+# quietly WHAT ADVICE COMMAND...: runs it; the end of its output is shown only if it fails. What is
+# slow ($is_slow) shows how far it is.
 quietly() {
-	local what=$1 advice=$2 log
+	local what=$1 advice=$2 log saying='' status=0
 	shift 2
 	log=$(mktemp) || fail "no temporary file can be made." "Make room in ${TMPDIR:-/tmp}."
 	exec 9<>"$log"
 	rm -f "$log" # the open descriptor keeps it until we end, however we end
-	if ! "$@" >&9 2>&1 </dev/null; then
+	if [ -n "${is_slow:-}" ]; then
+		say_now "$EPOCHREALTIME" &
+		saying=$!
+	fi
+	"$@" >&9 2>&1 </dev/null || status=$?
+	[ -z "$saying" ] || kill "$saying"
+	if [ "$status" != 0 ]; then
 		printf '\n' >&2
 		tail -n 40 /dev/fd/9 >&2
 		fail "$what" "$advice"
@@ -85,10 +99,16 @@ as_root() {
 	fi
 }
 
-# need_root WHY ADVICE
+# need_root WHY ADVICE: at a terminal sudo asks for the password.
 need_root() {
-	[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null ||
-		fail "$1, and neither root nor sudo without a password is at hand." "$2"
+	[ "$(id -u)" != 0 ] || return 0
+	command -v sudo >/dev/null || fail "$1, this user is not root, and there is no sudo." "$2"
+	if [ -t 0 ] && [ -t 2 ]; then
+		sudo -v || fail "$1, and sudo refuses." "$2"
+	else
+		sudo -n true 2>/dev/null ||
+			fail "$1, and neither root nor sudo without a password is at hand." "$2"
+	fi
 }
 
 # The lab's kernel comes from apt too, so the lists are wanted even if no package is.

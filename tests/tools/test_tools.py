@@ -56,6 +56,27 @@ class Install(unittest.TestCase):
         self.assertIn("neither root nor sudo", done.stderr)
 
 
+    def test_who_has_nothing_to_remove_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("dpkg-query", "apt-get"):
+                Path(folder, name).symlink_to(shutil.which("false"))
+            done = subprocess.run([TOOLS / "install", "--remove"], check=False, text=True,
+                                  capture_output=True,
+                                  env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("purecm is not installed", done.stderr)
+
+    def test_what_is_slow_says_how_far_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                ["bash", "-euc", f". {TOOLS}/setup.sh; sleep() {{ command sleep 0.1; }}; "
+                 "is_slow=1 quietly no no sh -c 'echo compiling; "
+                 "until test -s said; do command sleep 0.1; done' >said; cat said"],
+                check=False, text=True, capture_output=True, cwd=folder, timeout=60)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("compiling", done.stdout)
+
+
 class Counting(unittest.TestCase):
     def test_a_program_of_check_counts_its_checks(self):
         self.assertEqual(counted("FAIL", "90%: Checks: 10, Failures: 1, Errors: 1\n"), (8, 2, 0))
