@@ -20,7 +20,8 @@
 #define WITH_LEASE    (1 << 4)
 #define WITH_KEY      (1 << 5)
 #define WITH_NAME     (1 << 6)
-#define TOO_MANY      23840 /* of 176 bytes: together more than the 4 MiB of a message */
+#define MANY	      12500 /* of 176 bytes: together more than the 2 MiB of a socket */
+#define TOO_MANY      23840 /* more than the 4 MiB of a message */
 
 static struct sa_rig rig;
 
@@ -147,13 +148,16 @@ TEST(lease_of_0_has_0_left)
 
 TIME_LIMIT_S(60); /* for 23,840 requests */
 
-TEST(table_longer_than_a_message_is_refused)
+TEST(table_longer_than_a_socket_or_a_message_takes_is_refused)
 {
 	struct service service = service_of(0, GUID_OF_A);
 	uint64_t id;
 
-	service.lease = htonl(60);
+	service.lease = htonl(3600);
 	for (id = 0; id < TOO_MANY; id++) {
+		if (id == MANY)
+			ck_assert_uint_eq(ask_service(UMAD_SA_METHOD_GET_TABLE, &service, 0),
+					  UMAD_SA_STATUS_NO_RESOURCES);
 		service.id = htobe64(0x1000 + id);
 		ck_assert_uint_eq(ask_service(UMAD_METHOD_SET, &service, IDENTITY | WITH_LEASE), 0);
 	}

@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/umad_sa.h>
 #include <infiniband/umad_types.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,23 @@ static void wait_for_room(struct host *host, struct conn *conn, bool on)
 	loop_change(&host->loop, &conn->watch, EPOLLIN | (on ? EPOLLOUT : 0));
 }
 
+/* A program that asked for a table that its socket does not take is refused, so that it ends. */
+static void refuse_table(const struct conn *conn, struct ib_user_mad head, const uint8_t *mad)
+{
+	uint8_t refusal[sizeof(struct umad_sa_packet)];
+	struct umad_hdr *hdr = (struct umad_hdr *)refusal;
+	struct iovec iov[2] = { { .iov_base = &head, .iov_len = sizeof(head) },
+				{ .iov_base = refusal, .iov_len = sizeof(refusal) } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+
+	memcpy(refusal, mad, sizeof(refusal));
+	if (hdr->mgmt_class != UMAD_CLASS_SUBN_ADM)
+		return;
+	hdr->status = htons(UMAD_SA_STATUS_NO_RESOURCES << 8);
+	head.length = sizeof(head) + sizeof(refusal);
+	sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 /* Return: false if there is no room; a message too long for the socket is dropped. */
 static bool send_to_program(const struct host *host, const struct conn *conn,
 			    const struct ib_user_mad *head, const uint8_t *mad, size_t bytes)
@@ -98,9 +116,11 @@ static bool send_to_program(const struct host *host, const struct conn *conn,
 
 	if (sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return true;
-	if (errno == EMSGSIZE)
-		host_log(host, "an answer of %zu bytes is more than a socket takes", bytes);
-	return errno == EMSGSIZE;
+	if (errno != EMSGSIZE)
+		return false;
+	host_log(host, "an answer of %zu bytes is more than a socket takes", bytes);
+	refuse_table(conn, *head, mad);
+	return true;
 }
 
 static void send_or_queue(struct host *host, struct conn *conn, struct ib_user_mad head,
