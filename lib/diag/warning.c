@@ -158,9 +158,10 @@ void warning_of_tcp_listener(int fd, int err)
 		 strerror(-err));
 }
 
-void warning_of_exec(void)
+void warning_of_lost(const char *call)
 {
-	log_warn("preload: the connections that this process has made or accepted end at exec()");
+	log_warn("preload: the connections that this process has made or accepted end at %s()",
+		 call);
 }
 
 void warning_of_variable(const char *name, const char *text)

@@ -91,8 +91,8 @@ void warning_of_tcp(const char *host, const char *port, const char *why);
 /** warning_of_tcp_listener() - librspreload.so: this process does not listen over RDMA. */
 void warning_of_tcp_listener(int fd, int err);
 
-/** warning_of_exec() - librspreload.so: connections end, because their process runs a program. */
-void warning_of_exec(void);
+/** warning_of_lost() - librspreload.so: connections end by a call that takes their process. */
+void warning_of_lost(const char *call);
 
 /** warning_of_variable() - an environment variable has an invalid value. */
 void warning_of_variable(const char *name, const char *text);

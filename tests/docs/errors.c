@@ -180,7 +180,7 @@ static void warn_of_all(void)
 	warning_of_ibacm(-EPROTO);
 	warning_of_tcp("192.0.2.2", "8000", "it did not answer over RDMA lately");
 	warning_of_tcp_listener(5, -EADDRINUSE);
-	warning_of_exec();
+	warning_of_lost("exec");
 	warning_of_variable("PURECM_RETRIES", "many");
 	for (lie = 0; lie < SOCKET_N_LIES; lie++)
 		warning_of_peer(3, (enum socket_lie)lie, 0x20000001);

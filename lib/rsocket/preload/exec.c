@@ -12,27 +12,42 @@
 #include "lib/diag/warning.h"
 #include "lib/rsocket/preload/preload.h"
 
-static bool ends; /* a connection, at exec() */
+/* The thread that would copy for a connection of this process ends with it. */
+static bool is_any_lost;
 
-/* The thread that would copy for a connection of this process ends with its memory. */
 static void keep(int fd, struct sock *sock)
 {
 	if (sock->is_repoll || real()->fcntl(fd, F_GETFD) & FD_CLOEXEC)
 		return;
-	if (sock->is_away || sock->backlog >= 0)
+	if (map_is_away(sock) || sock->backlog >= 0)
 		relay_give(fd);
 	else
-		ends = true;
+		is_any_lost = true;
 }
 
 static void before_exec(void)
 {
 	if (own_is_lent())
 		return;
-	ends = relay_is_any();
+	is_any_lost = relay_is_any();
 	map_for_each(keep);
-	if (ends)
-		warning_of_exec();
+	if (is_any_lost)
+		warning_of_lost("exec");
+}
+
+static void lose(int fd, struct sock *sock)
+{
+	(void)fd;
+	is_any_lost |= !sock->is_repoll && !map_is_away(sock) && sock->backlog < 0;
+}
+
+EXPORT int daemon(int keeps_folder, int keeps_streams)
+{
+	is_any_lost = relay_is_any();
+	map_for_each(lose);
+	if (is_any_lost)
+		warning_of_lost("daemon");
+	return real()->daemon(keeps_folder, keeps_streams);
 }
 
 /* The C library's child has no handler of fork(), but this process goes on. */

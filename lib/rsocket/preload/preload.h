@@ -104,6 +104,7 @@
 	   const posix_spawnattr_t *attr, char *const argv[], char *const env[]))                \
 	X(int, posix_spawn_file_actions_adddup2,                                                 \
 	  (posix_spawn_file_actions_t *actions, int from, int to))                               \
+	X(int, daemon, (int keeps_folder, int keeps_streams))                                    \
 	X(int, system, (const char *command))                                                    \
 	X(FILE *, popen, (const char *command, const char *mode))                                \
 	X(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))                     \
