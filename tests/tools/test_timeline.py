@@ -58,6 +58,26 @@ class Page(unittest.TestCase):
                 if text.get("class") == "gaptext"]
         self.assertEqual(gaps, ["6.2 s", "1.2 s"])
 
+    def test_what_was_lost_ends_with_a_cross(self):
+        page = page_of("-", stdin=mads.story((0, ">", mads.req()), (1, ">", mads.req()),
+                                             (1.1, "<", mads.rep()), (1.2, ">", mads.ids("RTU"))))
+        lost, = arrows(page, "lost")
+        self.assertEqual(lost.find(SVG + "path").get("class"), "cross")
+        self.assertIn("REQ at 0.000000 s", lost.find(SVG + "title").text)
+        self.assertIn("lost, or its answer", lost.find(SVG + "title").text)
+
+    def test_what_nothing_answers_ends_with_a_circle(self):
+        unanswered = arrows(page_of(capture("silent")), "lost")
+        self.assertEqual([group.find(SVG + "circle") is not None for group in unanswered],
+                         [True, True])
+
+    def test_each_connection_is_explained(self):
+        page = page_of(capture("silent"))
+        self.assertEqual(page.count("<article"), 2)
+        self.assertIn("<b>Remedy:</b> Start the server", page)
+        self.assertIn('<a href="#c2">', page)
+        self.assertIn("<b>Time:</b> Connected in", page_of(capture("connect")))
+
     def test_filters_choose_what_is_drawn(self):
         self.assertEqual(len(arrows(page_of(capture("silent"), "--outcome", "rejected"))), 2)
 
@@ -117,7 +137,7 @@ class InABrowser(unittest.TestCase):
         shown = browser.browse(self.page, "--dump-dom")
         told = text_of("trace", "-r", capture("silent"), "--json")
         numbers = set(re.findall(r'"connection": ?(\d+)', told))
-        self.assertEqual(set(re.findall(r"<b>#(\d+)", shown)), numbers)
+        self.assertEqual(set(re.findall(r"<b><a href=.#c(\d+)", shown)), numbers)
         self.assertGreater(len(numbers), 1)
 
     def test_it_is_painted_in_its_colours(self):
@@ -128,6 +148,15 @@ class InABrowser(unittest.TestCase):
         found = browser.colours(png)
         for colour in (MESSAGE, REPEATED, REFUSED, WAIT):
             self.assertGreater(found[colour], PIXELS_MIN, colour)
+
+    def test_no_width_needs_the_page_to_be_moved(self):
+        for width in (400, 800, 1200):
+            self.page.write_text(self.page.read_text(encoding="utf-8").replace(
+                "<body>", "<body onload='document.title = document.body.scrollWidth'>").replace(
+                "default-src 'none'", "script-src 'unsafe-inline'"), encoding="utf-8")
+            shown = browser.browse(self.page, f"--window-size={width},900", "--dump-dom")
+            wide = int(re.search(r"<title>(\d+)</title>", shown)[1])
+            self.assertLessEqual(wide, max(width, 500), width)  # Chromium's windows are not smaller
 
     def test_it_asks_nobody_for_anything(self):
         self.assertEqual(browser.requests(self.page, self.folder / "log"), set())

@@ -73,4 +73,7 @@ const struct advice *advice_find(const struct context *context);
 /** advice_get() - iterate over the table, for tests. Return: NULL beyond the last row. */
 const struct advice *advice_get(size_t index);
 
+/** explain_success() - describe where the time of a flow went that has not failed */
+void explain_success(const struct flow *flow, FILE *out);
+
 #endif

@@ -88,7 +88,7 @@ static void print_probed(const struct flow *flow, FILE *out)
 	      out);
 }
 
-static void print_success(const struct flow *flow, FILE *out)
+void explain_success(const struct flow *flow, FILE *out)
 {
 	if (flow->outcome == FLOW_FRAGMENT) {
 		fputs("Only parts of it were seen.", out);
@@ -115,7 +115,7 @@ static char *text_of(const struct context *context, const char *text)
 	if (text)
 		context_print(context, text, out);
 	else
-		print_success(context->flow, out);
+		explain_success(context->flow, out);
 	fclose(out);
 	return ret;
 }

@@ -6,7 +6,7 @@
  *
  * Time runs to the right, on one scale for all connections. Distances grow with the logarithm of
  * time, so that messages microseconds apart can be distinguished beside waits of minutes. Pauses of
- * a second or more are shaded and labelled with their length.
+ * a second or more are shaded and labelled with their length. Below, each connection is explained.
  */
 #include <errno.h>
 #include <math.h>
@@ -125,6 +125,7 @@ static void free_log(struct log *log)
 
 static const char *const head =
 	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	"<meta name=\"viewport\" content=\"width=device-width\">\n"
 	"<meta http-equiv=\"Content-Security-Policy\" "
 	"content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
 
@@ -148,7 +149,19 @@ static const char *const style =
 	".repeated line { stroke: #e07b00 } .repeated path { fill: #e07b00 }\n"
 	".refused line { stroke: #b00020 } .refused path { fill: #b00020 }\n"
 	".ignored line { stroke: #999; stroke-dasharray: 4 3 } .ignored path { fill: #999 }\n"
-	".message:hover line { stroke-width: 4 } .message:hover text { font-weight: bold }\n"
+	".message .cross { fill: none; stroke: #b00020; stroke-width: 2.5 }\n"
+	".message circle { fill: #fff; stroke: #2456a6; stroke-width: 1.6 }\n"
+	".lost line { stroke-dasharray: 5 3 }\n"
+	".message:hover line, .message:focus line { stroke-width: 4 }\n"
+	".message:hover text, .message:focus text { font-weight: bold }\n"
+	".message:focus { outline: none } a { color: inherit }\n"
+	"article { max-width: 60em; border-top: 1px solid #ccc; margin-top: 14px }\n"
+	"h2 { font-size: 14px; margin-bottom: 4px } p { margin: 4px 0 }\n"
+	"h2.failed { color: #b00020 } h2.fine { color: #1b7a3d }\n"
+	"@media (max-width: 700px) { body { margin: 6px } .labels { width: 130px }\n"
+	".label { font-size: 11px; padding: 2px 4px } .label .what { display: none } }\n"
+	"@media print { .page { overflow: visible } .labels { position: static }\n"
+	"article { break-inside: avoid } }\n"
 	".time { fill: #666; font-size: 10px; text-anchor: middle }\n"
 	"</style>\n";
 
@@ -157,8 +170,10 @@ static const char *const legend =
 	"<span><i style=\"background:#e07b00\"></i>repeated</span>"
 	"<span><i style=\"background:#b00020\"></i>REJ</span>"
 	"<span><i style=\"background:#999\"></i>ignored by its receiver</span>"
+	"<span>&#x2715; lost, or its answer</span><span>&#x25cb; nothing answered it</span>"
 	"<span><i style=\"background:#fff3cd\"></i>nothing for a second or more</span>"
-	"Times are not to scale. Point at an arrow to see its fields.</p>\n";
+	"Times are not to scale. Point at an arrow to see its fields; below, each connection is "
+	"explained.</p>\n";
 
 static void put_text(const char *text, FILE *out)
 {
@@ -234,11 +249,12 @@ static void put_label(const struct page *page, const struct flow *flow)
 	size_t bytes;
 	FILE *text;
 
-	fprintf(page->out, "<div class=\"label\"><b>#%u %s &rarr; %s</b><span class=\"%s\">",
-		flow->number, flow_who(flow, FLOW_ACTIVE, active),
+	fprintf(page->out,
+		"<div class=\"label\"><b><a href=\"#c%u\">#%u %s &rarr; %s</a></b><span class=\"%s\">",
+		flow->number, flow->number, flow_who(flow, FLOW_ACTIVE, active),
 		flow_who(flow, FLOW_PASSIVE, passive), advice ? "failed" : "fine");
 	put_text(flow_outcome_text(flow->outcome), page->out);
-	fputs("</span><br>", page->out);
+	fputs("</span><br><span class=\"what\">", page->out);
 	text = advice ? open_memstream(&what, &bytes) : NULL;
 	if (text) {
 		context_print(&context, advice->what, text);
@@ -246,7 +262,7 @@ static void put_label(const struct page *page, const struct flow *flow)
 		put_text(what, page->out);
 	}
 	free(what);
-	fputs("</div>\n", page->out);
+	fputs("</span></div>\n", page->out);
 }
 
 static void put_labels(const struct page *page)
@@ -257,6 +273,46 @@ static void put_labels(const struct page *page)
 	for (i = 0; i < page->n_lanes; i++)
 		put_label(page, page->flow[i]);
 	fputs("</div>\n", page->out);
+}
+
+static void put_paragraph(const struct page *page, const struct context *context, const char *title,
+			  const char *text)
+{
+	char *filled = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&filled, &bytes);
+
+	if (!out)
+		return;
+	if (text)
+		context_print(context, text, out);
+	else
+		explain_success(context->flow, out);
+	fclose(out);
+	fprintf(page->out, "<p><b>%s</b> ", title);
+	put_text(filled, page->out);
+	fputs("</p>\n", page->out);
+	free(filled);
+}
+
+static void put_explanation(const struct page *page, const struct flow *flow)
+{
+	const struct context context = { page->log->flows, flow, page->log->end_ns };
+	const struct advice *advice = advice_find(&context);
+	char title[FLOW_TITLE_BYTES];
+
+	fprintf(page->out, "<article id=\"c%u\"><h2 class=\"%s\">", flow->number,
+		advice ? "failed" : "fine");
+	put_text(flow_title(flow, title), page->out);
+	fprintf(page->out, ": %s</h2>\n", flow_outcome_text(flow->outcome));
+	if (!advice) {
+		put_paragraph(page, &context, "Time:", NULL);
+	} else {
+		put_paragraph(page, &context, "What:", advice->what);
+		put_paragraph(page, &context, "Cause:", advice->cause);
+		put_paragraph(page, &context, "Remedy:", advice->remedy);
+	}
+	fputs("</article>\n", page->out);
 }
 
 static void put_lane(const struct page *page, const struct flow *flow)
@@ -288,6 +344,59 @@ static void put_gap(const struct page *page, uint32_t i)
 
 /* --- messages ------------------------------------------------------------ */
 
+enum fate {
+	FATE_ANSWERED, /* or needs no answer */
+	FATE_UNANSWERED,
+	FATE_LOST, /* it, or its answer */
+};
+
+/* Return: the next message of a flow that is of a kind, or from an end; NULL: there is none. */
+static const struct log_entry *next_entry(const struct page *page, uint32_t i, enum cm_attr attr,
+					  enum flow_end from)
+{
+	const struct log_entry *entry = &page->log->entry[i];
+	const struct flow *flow = entry->step.flow;
+
+	while (++i < page->log->count) {
+		entry = &page->log->entry[i];
+		if (entry->step.flow == flow && !entry->step.is_stray &&
+		    (entry->attr == attr || entry->step.from == from))
+			return entry;
+	}
+	return NULL;
+}
+
+/* Where only one end was seen, nothing is known of answers. */
+static enum fate fate_of(const struct page *page, uint32_t i)
+{
+	static const struct {
+		enum cm_attr attr;
+		enum delay_part part;
+		bool wants_answer;
+	} kinds[] = {
+		{ CM_ATTR_REQ, DELAY_REQUEST, true },  { CM_ATTR_REP, DELAY_CONFIRM, true },
+		{ CM_ATTR_RTU, DELAY_ARRIVAL, false }, { CM_ATTR_DREQ, DELAY_N_PARTS, true },
+		{ CM_ATTR_DREP, DELAY_CLOSE, false },  { CM_ATTR_SIDR_REQ, DELAY_N_PARTS, true },
+	};
+	const struct log_entry *entry = &page->log->entry[i], *next;
+	const struct flow *flow = entry->step.flow;
+	const enum flow_end other = (enum flow_end) !entry->step.from;
+	bool is_lost;
+	size_t k = 0;
+
+	while (k < sizeof(kinds) / sizeof(kinds[0]) && kinds[k].attr != entry->attr)
+		k++;
+	if (k == sizeof(kinds) / sizeof(kinds[0]) || flow_is_one_sided(flow))
+		return FATE_ANSWERED;
+	is_lost = kinds[k].part != DELAY_N_PARTS && delay_cause(flow, kinds[k].part) == DELAY_LOSS;
+	next = next_entry(page, i, entry->attr, kinds[k].wants_answer ? other : FLOW_ENDS);
+	if (!kinds[k].wants_answer)
+		return is_lost && next ? FATE_LOST : FATE_ANSWERED;
+	if (next && next->step.from == other)
+		return FATE_ANSWERED;
+	return is_lost ? FATE_LOST : FATE_UNANSWERED;
+}
+
 static const char *class_of(const struct log_entry *entry)
 {
 	if (entry->step.is_stray)
@@ -300,7 +409,7 @@ static const char *class_of(const struct log_entry *entry)
 	return "message";
 }
 
-static void put_tip(const struct page *page, const struct log_entry *entry)
+static void put_tip(const struct page *page, const struct log_entry *entry, enum fate fate)
 {
 	const double at_s = (double)(int64_t)(entry->time_ns - page->log->entry[0].time_ns) /
 			    NS_PER_S;
@@ -311,6 +420,9 @@ static void put_tip(const struct page *page, const struct log_entry *entry)
 		fprintf(page->out, ", repeated: number %u", entry->step.nth);
 	if (entry->step.is_stray)
 		fputs(", ignored", page->out);
+	if (fate)
+		fputs(fate == FATE_LOST ? ", lost, or its answer" : ", without an answer",
+		      page->out);
 	if (!entry->step.flow->is_sidr)
 		fprintf(page->out, "\n%s | %s", cm_state_str(entry->step.state[FLOW_ACTIVE]),
 			cm_state_str(entry->step.state[FLOW_PASSIVE]));
@@ -319,19 +431,29 @@ static void put_tip(const struct page *page, const struct log_entry *entry)
 	fputs("</title>", page->out);
 }
 
+/* What is lost ends with a cross before it arrives, and what nothing answers with a circle. */
 static void put_message(const struct page *page, uint32_t i)
 {
 	const struct log_entry *entry = &page->log->entry[i];
 	const unsigned int y = lane_y(page, entry->step.flow);
 	const bool down = entry->step.from == FLOW_ACTIVE;
 	const unsigned int from = y + (down ? ACTIVE_PX : PASSIVE_PX);
-	const unsigned int to = y + (down ? PASSIVE_PX : ACTIVE_PX);
+	const enum fate fate = fate_of(page, i);
+	const int way = (PASSIVE_PX - ACTIVE_PX) * (fate ? 3 : 4) / 4;
+	const unsigned int to = down ? from + (unsigned int)way : from - (unsigned int)way;
 	const double x = page->x[i], tip = x + 8;
 
-	fprintf(page->out, "<g class=\"%s\">", class_of(entry));
-	put_tip(page, entry);
+	fprintf(page->out, "<g class=\"%s%s\" tabindex=\"0\">", class_of(entry),
+		fate ? " lost" : "");
+	put_tip(page, entry, fate);
 	fprintf(page->out, "<line x1=\"%.0f\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>", x, from, tip, to);
-	fprintf(page->out, "<path d=\"M%.0f %u l-6 %d l7 -1z\"/>", tip, to, down ? -8 : 9);
+	if (fate == FATE_LOST)
+		fprintf(page->out, "<path class=\"cross\" d=\"M%.0f %u l8 8 m0 -8 l-8 8\"/>",
+			tip - 4, to - 4);
+	else if (fate)
+		fprintf(page->out, "<circle cx=\"%.0f\" cy=\"%u\" r=\"4\"/>", tip, to);
+	else
+		fprintf(page->out, "<path d=\"M%.0f %u l-6 %d l7 -1z\"/>", tip, to, down ? -8 : 9);
 	fprintf(page->out, "<text x=\"%.0f\" y=\"%u\">%s</text></g>\n", x + 4,
 		down ? from - 5 : from + 13, cm_msg_layout(entry->attr)->name);
 }
@@ -367,6 +489,7 @@ static void put_page(const struct log *log, const char *title, FILE *out)
 {
 	const size_t n_flows = flows_count(log->flows);
 	struct page page = { .log = log, .out = out };
+	uint32_t i;
 
 	page.x = calloc(log->count + 1, sizeof(*page.x));
 	page.lane = calloc(n_flows + 1, sizeof(*page.lane));
@@ -382,7 +505,10 @@ static void put_page(const struct log *log, const char *title, FILE *out)
 			page.n_lanes, log->count, legend);
 		put_labels(&page);
 		put_picture(&page);
-		fputs("</div></body></html>\n", out);
+		fputs("</div>\n", out);
+		for (i = 0; i < page.n_lanes; i++)
+			put_explanation(&page, page.flow[i]);
+		fputs("</body></html>\n", out);
 	}
 	free(page.x);
 	free(page.lane);
