@@ -112,17 +112,17 @@ static int n_waits(void (*then)(void), char state)
 	return n_polls;
 }
 
-TEST(sleeping_server_is_given_up)
+TEST(client_gives_up_a_sleeping_server)
 {
 	ck_assert_int_eq(n_waits(sleep_on, 'S'), 1);
 }
 
-TEST(stopped_server_is_given_up)
+TEST(client_gives_up_a_stopped_server)
 {
 	ck_assert_int_eq(n_waits(stop, 'T'), 1);
 }
 
-TEST(server_that_waits_for_a_cpu_gets_more_time)
+TEST(client_waits_longer_for_a_busy_server)
 {
 	ck_assert_int_eq(n_waits(work_on, 'R'), PORTD_ANSWER_WAITS_MAX);
 }
@@ -164,7 +164,7 @@ static int start_and_be_turned_away(int error, struct portd_why *ret_why)
 	return err;
 }
 
-TEST(who_connects_too_often_tries_again_and_is_told_why_in_the_end)
+TEST(client_that_connects_too_often_retries_and_gets_the_reason)
 {
 	struct portd_why why = { "" };
 
@@ -173,7 +173,7 @@ TEST(who_connects_too_often_tries_again_and_is_told_why_in_the_end)
 	ck_assert_uint_ge(n_tries, 40);
 }
 
-TEST(who_has_too_many_clients_is_told_why_at_once)
+TEST(user_with_too_many_clients_gets_the_reason_at_once)
 {
 	struct portd_why why = { "" };
 
@@ -202,7 +202,7 @@ static int welcome(int *ret_fd, struct portd_why *why)
 	return 0;
 }
 
-TEST_LOOP(who_has_no_room_for_descriptors_is_told_so, 0, 2)
+TEST_LOOP(client_without_free_descriptors_gets_emfile, 0, 2)
 {
 	struct portd_client client = { .control_fd = -1, .data_fd = -1, .reach = welcome };
 	struct portd_why why = { "" };
@@ -215,7 +215,7 @@ TEST_LOOP(who_has_no_room_for_descriptors_is_told_so, 0, 2)
 }
 
 /* A socket, a pipe and a file: each may be the one that cannot be opened. */
-TEST_LOOP(who_cannot_start_a_cmportd_for_want_of_descriptors_is_told_so, 0, 4)
+TEST_LOOP(cmportd_is_not_started_without_free_descriptors, 0, 4)
 {
 	struct portd_client *client;
 	struct portd_ids ids;

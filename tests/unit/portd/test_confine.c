@@ -250,7 +250,7 @@ FIXTURE(folder_make, NULL);
 TIME_LIMIT_S(60);
 
 /* Two calls that a kernel, or a container, may itself refuse with ENOSYS do not count. */
-TEST(what_an_attacker_does_next_exists_without_a_filter)
+TEST(attacks_are_possible_without_a_filter)
 {
 	unsigned int i, n = 0;
 
@@ -259,7 +259,7 @@ TEST(what_an_attacker_does_next_exists_without_a_filter)
 	ck_assert_uint_ge(n, sizeof(attacks) / sizeof(attacks[0]) - 2);
 }
 
-TEST(what_an_attacker_does_next_does_not_exist)
+TEST(filter_makes_attacks_fail)
 {
 	unsigned int i;
 	int status;
@@ -271,7 +271,7 @@ TEST(what_an_attacker_does_next_does_not_exist)
 	}
 }
 
-TEST(what_an_attacker_does_next_ends_him)
+TEST(filter_can_kill_an_attacker)
 {
 	unsigned int i;
 	int status;
@@ -303,7 +303,7 @@ static bool has_only_net_raw(void)
 	       !(has[0].effective & ~net_raw);
 }
 
-TEST(what_is_confined_has_no_capability_but_net_raw)
+TEST(confined_process_keeps_only_net_raw)
 {
 	pid_t pid = fork();
 	int status;
@@ -317,7 +317,7 @@ TEST(what_is_confined_has_no_capability_but_net_raw)
 	ck_assert_int_eq(status, 0);
 }
 
-TEST(what_is_confined_may_start_a_thread)
+TEST(confined_process_may_start_a_thread)
 {
 	int status, ends[2];
 	pid_t pid;

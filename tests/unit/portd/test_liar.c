@@ -128,7 +128,7 @@ static unsigned int count_fds(void)
 
 FIXTURE(set_up, tear_down);
 
-TEST(one_that_hangs_up_is_followed_by_one_that_serves)
+TEST(client_retries_after_a_disconnect)
 {
 	int fds[2] = { ours[1], new_page(LEASE_SEALS) };
 
@@ -138,7 +138,7 @@ TEST(one_that_hangs_up_is_followed_by_one_that_serves)
 	close(fds[1]);
 }
 
-TEST(one_that_only_hangs_up_is_given_up_and_named)
+TEST(cmportd_that_only_disconnects_is_given_up)
 {
 	n_hang_ups = UINT_MAX;
 	ck_assert_int_eq(portd_client_open_by(&client, reach_hasty, &ids, &why), -ECONNREFUSED);
@@ -146,7 +146,7 @@ TEST(one_that_only_hangs_up_is_given_up_and_named)
 	ck_assert_ptr_nonnull(strstr(why.text, "hangs up"));
 }
 
-TEST(page_that_could_be_cut_short_is_refused)
+TEST(page_that_could_be_truncated_is_refused)
 {
 	unsigned int before = count_fds();
 
@@ -154,7 +154,7 @@ TEST(page_that_could_be_cut_short_is_refused)
 	ck_assert_uint_eq(count_fds(), before);
 }
 
-TEST(descriptors_that_nobody_asked_for_are_closed)
+TEST(unrequested_descriptors_are_closed)
 {
 	struct portd_reply reply = { .first = 0x20000, .count = 0x10000 };
 	unsigned int before;
@@ -167,7 +167,7 @@ TEST(descriptors_that_nobody_asked_for_are_closed)
 }
 
 /* For example, a late reply to another request. */
-TEST(after_a_wrong_answer_no_other_is_believed)
+TEST(wrong_reply_ends_the_connection)
 {
 	const struct portd_record wrong = { .type = PORTD_GONE };
 	struct portd_datagram out = { .bytes = 0 };
@@ -182,7 +182,7 @@ TEST(after_a_wrong_answer_no_other_is_believed)
 }
 
 /* Its socket fills up; no send may wait forever, nor may each of many. */
-TEST(one_that_does_not_read_holds_nobody_up)
+TEST(cmportd_that_does_not_read_blocks_no_send)
 {
 	const struct cm_record tracked = { .handle = 0 };
 	struct timeval wait = { 0 };
@@ -202,7 +202,7 @@ TEST(one_that_does_not_read_holds_nobody_up)
 	ck_assert_uint_lt(clock_ns() - begin, N_UNREAD * UINT64_C(10000000));
 }
 
-TEST(text_without_an_end_gets_one)
+TEST(text_without_a_terminator_is_terminated)
 {
 	struct portd_reply reply = { .error = ENXIO }, got;
 
@@ -229,7 +229,7 @@ static void tell_nothing(struct portd_client *to, void *arg)
 	(void)to, (void)arg;
 }
 
-TEST(port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it)
+TEST(port_survives_a_cmportd_that_dies_before_opening_it)
 {
 	struct portd_reply reply = { .first = 0x10000, .count = 0x10000 };
 	unsigned int n_told = 0;
@@ -245,7 +245,7 @@ TEST(port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it)
 	ck_assert_uint_eq(n_told, 0);
 }
 
-TEST(one_that_dies_while_it_is_told_is_followed_by_another)
+TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 {
 	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
 	struct portd_memory memory = { keep_name, count_handle, tell_nothing, NULL };

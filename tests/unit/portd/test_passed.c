@@ -18,14 +18,14 @@ static enum cm_state after(bool is_active, const enum cm_event *events, unsigned
 		after(is_active, (const enum cm_event[]){ __VA_ARGS__ }, \
 		      sizeof((const enum cm_event[]){ __VA_ARGS__ }) / sizeof(enum cm_event)))
 
-TEST(side_that_asks)
+TEST(active_side_is_tracked_by_its_messages)
 {
 	ck_assert_str_eq(AFTER(true, CM_RX_MRA_REQ), "REQ_SENT");
 	ck_assert_str_eq(AFTER(true, CM_RX_REP), "REP_RCVD");
 	ck_assert_str_eq(AFTER(true, CM_RX_REP, CM_CALL_RTU), "ESTABLISHED");
 }
 
-TEST(side_that_answers)
+TEST(passive_side_is_tracked_by_its_messages)
 {
 	ck_assert_str_eq(AFTER(false, CM_CALL_MRA), "REQ_RCVD");
 	ck_assert_str_eq(AFTER(false, CM_CALL_REP), "REP_SENT");
@@ -42,7 +42,7 @@ TEST(order_in_which_both_disconnect_does_not_matter)
 			 "TIMEWAIT");
 }
 
-TEST(rejection_of_what_was_answered_is_waited_out)
+TEST(rejection_after_an_answer_enters_timewait)
 {
 	ck_assert_str_eq(AFTER(false, CM_CALL_REJ), "IDLE");
 	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_CALL_REJ), "TIMEWAIT");
@@ -53,13 +53,13 @@ TEST(rejection_of_what_was_answered_is_waited_out)
 	ck_assert_str_eq(AFTER(true, CM_RX_REP, CM_CALL_RTU, CM_RX_REJ), "TIMEWAIT");
 }
 
-TEST(peer_that_has_lost_it_may_ask_again)
+TEST(peer_that_lost_the_connection_may_connect_again)
 {
 	ck_assert_str_eq(AFTER(false, CM_CALL_REP, CM_RX_RTU, CM_RX_REJ_STALE), "IDLE");
 }
 
 /* Events that are impossible for the side, or too early. */
-TEST(message_that_cannot_be_is_void)
+TEST(impossible_message_has_no_effect)
 {
 	ck_assert_str_eq(AFTER(true, CM_CALL_REP, CM_CALL_RTU, CM_RX_RTU, CM_CALL_ESTABLISH,
 			       CM_RX_DREQ, CM_RX_DREP, CM_CALL_SIDR_REP),
@@ -69,7 +69,7 @@ TEST(message_that_cannot_be_is_void)
 			 "REQ_RCVD");
 }
 
-TEST_LOOP(what_is_over_stays_so, 0, 2 * (UINT8_MAX + 1))
+TEST_LOOP(ended_connection_stays_ended, 0, 2 * (UINT8_MAX + 1))
 {
 	const uint8_t passed = (uint8_t)(_i / 2);
 	const enum cm_state state = passed_state(passed, _i % 2);

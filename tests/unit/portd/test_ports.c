@@ -39,7 +39,7 @@ TEST(a_port_of_another_client_is_in_use)
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRINUSE);
 }
 
-TEST(a_wildcard_of_another_client_is_in_the_way)
+TEST(a_wildcard_of_another_client_conflicts)
 {
 	ck_assert_int_eq(bind_on(1, 1, ANY, PORT), 0);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRNOTAVAIL);
@@ -58,14 +58,14 @@ TEST(a_port_is_free_when_it_was_released)
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), 0);
 }
 
-TEST(nobody_releases_the_claim_of_another)
+TEST(client_cannot_release_the_claim_of_another)
 {
 	bind_on(1, 1, HOST, PORT);
 	ports_release(ports, 2, 1);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRINUSE);
 }
 
-TEST(a_port_is_free_when_its_client_has_gone)
+TEST(a_port_is_free_after_its_client)
 {
 	bind_on(1, 1, HOST, PORT);
 	ports_client_gone(ports, 1);
@@ -127,7 +127,7 @@ TEST(a_request_is_for_the_listener_of_its_address)
 	ck_assert_uint_eq(listener_of(&req), 2);
 }
 
-TEST(who_only_holds_a_port_gets_no_requests)
+TEST(a_holder_without_a_listener_gets_no_requests)
 {
 	struct cm_req req = req_to(HOST);
 
@@ -158,7 +158,7 @@ static const struct {
 	{ UINT8_MAX, PORTS_NOBODY }, /* none */
 };
 
-TEST_LOOP(a_listener_hears_what_comes_to_its_device, 0, sizeof(hearing) / sizeof(hearing[0]))
+TEST_LOOP(a_listener_gets_requests_to_its_device, 0, sizeof(hearing) / sizeof(hearing[0]))
 {
 	struct portd_claim claim = claim_on(1, HOST, PORT);
 	struct cm_req req = req_to(HOST);
@@ -169,7 +169,7 @@ TEST_LOOP(a_listener_hears_what_comes_to_its_device, 0, sizeof(hearing) / sizeof
 	ck_assert_uint_eq(listener_of(&req), hearing[_i].to);
 }
 
-TEST(a_header_that_makes_no_sense_is_for_no_listener)
+TEST(an_invalid_header_matches_no_listener)
 {
 	struct cm_req req = req_to(HOST);
 
@@ -179,7 +179,7 @@ TEST(a_header_that_makes_no_sense_is_for_no_listener)
 	ck_assert_uint_eq(listener_of(&req), PORTS_NOT_FOR_THEM);
 }
 
-TEST(nobody_listens_on_the_claim_of_another)
+TEST(client_cannot_listen_on_the_claim_of_another)
 {
 	bind_on(1, 1, HOST, PORT);
 	ck_assert_int_eq(listen_on(2, 1, HOST), -ENOENT);
@@ -187,7 +187,7 @@ TEST(nobody_listens_on_the_claim_of_another)
 
 /* --- leases -------------------------------------------------------------- */
 
-TEST(a_leased_port_is_taken_and_given_back_without_a_word)
+TEST(a_leased_port_is_used_and_returned_without_a_record)
 {
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
@@ -200,7 +200,7 @@ TEST(a_leased_port_is_taken_and_given_back_without_a_word)
 	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), port);
 }
 
-TEST(a_lease_is_of_one_port_space)
+TEST(a_lease_belongs_to_one_port_space)
 {
 	struct lease_page *page = page_of(1, NULL);
 
@@ -240,14 +240,14 @@ TEST(a_leased_port_becomes_its_clients_claim)
 	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
 }
 
-TEST(free_leases_are_called_in_before_anybody_is_refused)
+TEST(unused_leases_are_revoked_before_a_bind_is_refused)
 {
 	page_of(1, NULL);
 	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS, NULL);
 	ck_assert_int_eq(bind_on(2, 1, HOST, 0), 0);
 }
 
-TEST(leases_go_with_their_client)
+TEST(leases_end_with_their_client)
 {
 	struct lease_page *page = page_of(1, NULL);
 
@@ -259,7 +259,7 @@ TEST(leases_go_with_their_client)
 	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
 }
 
-TEST(a_scribbled_page_hurts_nobody_else)
+TEST(a_corrupt_page_affects_no_other_client)
 {
 	struct lease_page *page = page_of(1, NULL);
 	unsigned int i;
@@ -306,7 +306,7 @@ TEST(a_port_is_leased_in_each_port_space)
 /*
  * Page entries that name each other's ports: each is of a lease, but at the place of another port.
  */
-TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
+TEST(a_page_with_swapped_entries_keeps_its_ports)
 {
 	struct lease_page *page = page_of(1, NULL);
 	uint32_t first = 0, *at = NULL;
@@ -329,7 +329,7 @@ TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
 
 /* --- the next cmportd ---------------------------------------------------- */
 
-TEST(a_page_is_taken_over_with_what_is_in_use)
+TEST(a_resumed_page_keeps_ports_in_use)
 {
 	struct lease_page *page;
 	uint16_t port;
@@ -345,7 +345,7 @@ TEST(a_page_is_taken_over_with_what_is_in_use)
 	ck_assert_int_eq(bind_on(2, 1, HOST, port), -EADDRNOTAVAIL);
 }
 
-TEST(a_page_names_no_port_that_is_anothers)
+TEST(a_page_cannot_claim_ports_of_others)
 {
 	struct lease_page *page;
 	uint16_t port;
@@ -362,7 +362,7 @@ TEST(a_page_names_no_port_that_is_anothers)
 	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
 }
 
-TEST(a_file_that_could_be_cut_short_is_no_page)
+TEST(a_file_that_could_be_truncated_is_refused)
 {
 	int fd = memfd_create("forged", MFD_CLOEXEC);
 
@@ -371,7 +371,7 @@ TEST(a_file_that_could_be_cut_short_is_no_page)
 }
 
 /* On a file system without seals, which are then -1, unless the folder is in memory. */
-TEST(an_ordinary_file_is_no_page)
+TEST(an_ordinary_file_is_refused_as_a_page)
 {
 	char name[] = "page-XXXXXX";
 	int fd = mkostemp(name, O_CLOEXEC);
@@ -382,7 +382,7 @@ TEST(an_ordinary_file_is_no_page)
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
 
-TEST(a_file_of_another_size_is_no_page)
+TEST(a_file_of_another_size_is_refused_as_a_page)
 {
 	int fd = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -391,7 +391,7 @@ TEST(a_file_of_another_size_is_no_page)
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
 
-TEST(a_descriptor_of_something_else_is_no_page)
+TEST(a_descriptor_of_another_kind_is_refused_as_a_page)
 {
 	int ends[2];
 

@@ -31,8 +31,7 @@ static const struct {
 	{ ANY, true },
 };
 
-TEST_LOOP(a_claim_cannot_be_moved_to_what_another_client_listens_on, 0,
-	  sizeof(moves) / sizeof(moves[0]))
+TEST_LOOP(a_claim_cannot_move_to_another_clients_listener, 0, sizeof(moves) / sizeof(moves[0]))
 {
 	struct portd_claim claim = claim_on(1, moves[_i].addr, PORT);
 	struct cm_req req = req_to(HOST);
@@ -64,7 +63,7 @@ TEST(a_claim_on_one_family_cannot_become_one_on_both)
 	ck_assert_uint_eq(listener_of(&req), 1);
 }
 
-TEST(a_wildcard_becomes_an_address)
+TEST(a_wildcard_claim_can_become_specific)
 {
 	struct cm_req req = req_to(HOST), other = req_to(OTHER);
 	struct portd_claim claim = claim_on(1, HOST, PORT);
@@ -77,7 +76,7 @@ TEST(a_wildcard_becomes_an_address)
 }
 
 /* The same address on an interface that may not exist. */
-TEST(a_link_local_address_is_heard_on_its_interface_only)
+TEST(a_link_local_listener_gets_requests_of_its_interface_only)
 {
 	struct portd_claim claim = claim_on_ipv6(LINK_LOCAL, 2);
 	struct cma_hdr hdr = { .ip_version = 6, .src_port = 1 };

@@ -71,7 +71,7 @@ TEST_LOOP(a_datagram_that_is_too_long_has_no_records, 0, 2)
 	close(pair[1]);
 }
 
-TEST_LOOP(zeros_at_the_end_of_a_message_do_not_travel, 2, MAD_BYTES)
+TEST_LOOP(trailing_zeros_of_a_message_are_not_sent, 2, MAD_BYTES)
 {
 	struct portd_record sent = full_mad(), got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -99,7 +99,7 @@ TEST(a_message_longer_than_a_mad_is_refused)
 	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
 }
 
-TEST(records_are_taken_in_the_order_they_were_put)
+TEST(records_are_read_in_order)
 {
 	struct portd_record got, one = { .type = PORTD_CLOSE, .close = { .local_comm_id = 1 } };
 	struct portd_record two = { .type = PORTD_GONE, .gone = { .port = 2 } };
@@ -125,7 +125,7 @@ TEST_LOOP(every_type_has_a_layout_of_its_own, PORTD_NONE + 1, PORTD_N_TYPES)
 	ck_assert_int_eq(got.type, _i);
 }
 
-TEST(a_full_datagram_takes_no_more)
+TEST(a_full_datagram_refuses_records)
 {
 	struct portd_record record = full_mad();
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -137,7 +137,7 @@ TEST(a_full_datagram_takes_no_more)
 	ck_assert_uint_le(before, PORTD_DATAGRAM_BYTES);
 }
 
-TEST(a_record_cut_short_anywhere_is_refused)
+TEST(a_truncated_record_is_refused)
 {
 	struct portd_record record = full_mad(), got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -149,7 +149,7 @@ TEST(a_record_cut_short_anywhere_is_refused)
 	}
 }
 
-TEST(a_length_that_is_not_the_types_is_refused)
+TEST(a_length_of_another_type_is_refused)
 {
 	struct portd_record record = { .type = PORTD_CLOSE }, got;
 	struct portd_datagram datagram = { .bytes = 0 };

@@ -29,7 +29,7 @@ static void setup(void)
 
 FIXTURE(setup, NULL);
 
-TEST_LOOP(its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N)
+TEST_LOOP(server_ends_after_its_last_messages, 0, LIFE_N)
 {
 	life[_i].come_so_far();
 	ck_assert(!server_is_over(rig_server()));
@@ -43,7 +43,7 @@ TEST_LOOP(its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N)
 	ck_assert_uint_eq(rig_n_fds(), n_fds);
 }
 
-TEST(it_has_no_listening_socket)
+TEST(server_of_one_client_has_no_listening_socket)
 {
 	ck_assert_int_eq(rig_server()->listening.fd, -1);
 	ck_assert(rig_server()->has_one_client);
@@ -52,7 +52,7 @@ TEST(it_has_no_listening_socket)
 	rig_tear_down();
 }
 
-TEST(all_its_connections_end)
+TEST(server_of_one_client_ends_all_its_connections)
 {
 	uint32_t n;
 
@@ -68,7 +68,7 @@ TEST(all_its_connections_end)
 	rig_tear_down();
 }
 
-TEST(its_ids_are_of_one_block_after_the_other)
+TEST(server_of_one_client_lends_consecutive_blocks)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 

@@ -26,7 +26,7 @@ static const struct user *join_as_mallory(struct rig_client *client)
 }
 
 /* The administrator does not answer Mallory's requests, which stay until they time out. */
-TEST(questions_of_one_user_do_not_keep_those_of_another_waiting)
+TEST(requests_of_one_user_do_not_delay_those_of_another)
 {
 	struct rig_client mallory;
 	unsigned int n;
@@ -42,7 +42,7 @@ TEST(questions_of_one_user_do_not_keep_those_of_another_waiting)
 }
 
 /* They wait for the administrator otherwise, which may be busy. */
-TEST(a_path_that_one_user_gives_up_is_known_to_others)
+TEST(a_path_that_one_user_cancels_is_cached_for_others)
 {
 	struct rig_client mallory;
 
@@ -66,7 +66,7 @@ static void carol_revalidates(void)
 	revalidate(&carol);
 }
 
-TEST(to_give_up_a_path_takes_no_walk_over_all)
+TEST(cancelling_a_path_takes_constant_time)
 {
 	unsigned long none, some;
 
@@ -110,7 +110,7 @@ static unsigned int count_told(struct rig_client *client, uint32_t ask_id)
 	return n;
 }
 
-TEST(a_table_costs_by_its_records_and_a_turn_tells_few_of_them)
+TEST(a_turn_sends_few_records_of_a_table)
 {
 	struct rig_client mallory[2];
 	const struct user *user;
@@ -139,7 +139,7 @@ TEST(a_table_costs_by_its_records_and_a_turn_tells_few_of_them)
 }
 
 /* It is disconnected, and its requests get no result. */
-TEST(tables_are_not_told_to_one_who_does_not_read)
+TEST(tables_are_not_sent_to_a_client_that_does_not_read)
 {
 	struct rig_client mallory;
 	const struct user *user;
@@ -158,7 +158,7 @@ TEST(tables_are_not_told_to_one_who_does_not_read)
 }
 
 /* After some clients have the result. */
-TEST(table_that_is_dropped_is_not_told_on)
+TEST(cancelled_table_is_not_sent_further)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP, .sa_drop = { .ask_id = 1 } };
 	struct rig_client mallory;
@@ -184,7 +184,7 @@ static uint32_t join_and_leave(struct rig_client *client, uint32_t n_max)
 }
 
 /* The administrator does not answer. */
-TEST(groups_that_a_user_joins_and_leaves_at_once_leave_room_for_others)
+TEST(groups_left_at_once_leave_room_for_others)
 {
 	uint32_t *quotas = rig_server()->options.quotas.is;
 	struct rig_client mallory;
@@ -199,7 +199,7 @@ TEST(groups_that_a_user_joins_and_leaves_at_once_leave_room_for_others)
 	printf("one user joins and leaves %u groups, another joins one\n", n);
 }
 
-TEST(groups_that_are_being_left_are_in_a_users_quota)
+TEST(groups_being_left_count_in_a_users_quota)
 {
 	struct rig_client mallory;
 
@@ -212,7 +212,7 @@ TEST(groups_that_are_being_left_are_in_a_users_quota)
 	ck_assert_uint_eq(join_and_leave(&mallory, 1), 1);
 }
 
-TEST(a_user_is_known_until_his_groups_are_left)
+TEST(a_user_is_kept_until_all_groups_are_left)
 {
 	struct rig_client mallory, erin;
 
@@ -239,7 +239,7 @@ TEST(memberships_of_one_user_leave_room_for_others)
 #define UNKNOWN	    5000
 
 /* A user's frequent or invalid requests are charged to that user only. */
-TEST(who_asks_the_same_as_another_waits_for_as_long_as_he_says)
+TEST(each_client_of_a_shared_request_has_its_own_timeout)
 {
 	struct rig_client mallory;
 	struct portd_record hasty;
@@ -257,7 +257,7 @@ TEST(who_asks_the_same_as_another_waits_for_as_long_as_he_says)
 	ck_assert_int_eq(told(&carol, 5), 0);
 }
 
-TEST(a_join_that_is_refused_makes_nobody_elses_fail)
+TEST(a_refused_join_fails_no_other_users_join)
 {
 	struct rig_client mallory;
 	struct portd_record wrong;
@@ -276,7 +276,7 @@ TEST(a_join_that_is_refused_makes_nobody_elses_fail)
 	ck_assert_int_eq(told(&carol, 5), 0);
 }
 
-TEST(to_leave_with_many_questions_costs_by_their_number)
+TEST(disconnecting_costs_in_proportion_to_the_requests)
 {
 	struct rig_client mallory, guest;
 	const struct user *user;
@@ -303,7 +303,7 @@ static void drop_unknown(void)
 	drop(&carol, UNKNOWN);
 }
 
-TEST(a_question_is_dropped_without_a_walk_over_the_others)
+TEST(a_request_is_cancelled_in_constant_time)
 {
 	unsigned long few, many;
 	uint32_t i;

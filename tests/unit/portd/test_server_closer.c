@@ -147,7 +147,7 @@ static void assert_nobody_has_waited(void)
 	ck_assert_int_lt(time(NULL) - began, WAITED_S);
 }
 
-TEST(a_lingering_socket_with_a_request_makes_nobody_wait)
+TEST(lingering_socket_with_a_request_delays_no_client)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 
@@ -157,7 +157,7 @@ TEST(a_lingering_socket_with_a_request_makes_nobody_wait)
 	assert_nobody_has_waited();
 }
 
-TEST(neither_does_one_as_the_page_of_a_client_that_resumes)
+TEST(lingering_socket_as_a_page_delays_no_client)
 {
 	struct portd_record record = { .type = PORTD_HELLO,
 				       .hello = { .version = PORTD_VERSION, .resumes = 1 } };
@@ -169,7 +169,7 @@ TEST(neither_does_one_as_the_page_of_a_client_that_resumes)
 	close(control);
 }
 
-TEST(neither_does_one_on_the_data_socket)
+TEST(lingering_socket_on_the_data_socket_delays_no_client)
 {
 	struct portd_record record = { .type = PORTD_CLOSE };
 
@@ -178,7 +178,7 @@ TEST(neither_does_one_on_the_data_socket)
 	assert_nobody_has_waited();
 }
 
-TEST(neither_does_one_in_an_empty_datagram)
+TEST(lingering_socket_in_an_empty_datagram_delays_no_client)
 {
 	send_away(bob.control, "", 0, lingering_socket());
 	rig_settle();
@@ -186,7 +186,7 @@ TEST(neither_does_one_in_an_empty_datagram)
 }
 
 /* The kernel closes the queue of a socket with the socket. */
-TEST(neither_does_one_that_was_not_received)
+TEST(unreceived_lingering_socket_delays_no_client)
 {
 	ck_assert(rig_put(bob.data, "\xff", 1, NULL, 0));
 	send_away(bob.data, "\xff", 1, lingering_socket());
@@ -195,7 +195,7 @@ TEST(neither_does_one_that_was_not_received)
 	assert_nobody_has_waited();
 }
 
-TEST(neither_does_one_behind_an_empty_datagram)
+TEST(lingering_socket_behind_an_empty_datagram_delays_no_client)
 {
 	ck_assert(rig_put(bob.data, "\xff", 1, NULL, 0));
 	ck_assert(rig_put(bob.data, "", 0, NULL, 0));
@@ -205,7 +205,7 @@ TEST(neither_does_one_behind_an_empty_datagram)
 	assert_nobody_has_waited();
 }
 
-TEST(neither_does_the_last_of_more_than_a_request_can_have)
+TEST(excess_lingering_socket_delays_no_client)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct portd_datagram out = { .bytes = 0 };
@@ -258,7 +258,7 @@ TEST(a_user_whose_descriptors_cannot_be_closed_is_not_read_from)
 	assert_nobody_has_waited();
 }
 
-TEST(it_is_read_from_again_when_they_are_closed)
+TEST(a_user_is_read_from_again_after_the_descriptors_are_closed)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	int err = -1;
@@ -291,7 +291,7 @@ TEST(connections_that_sent_no_descriptor_do_not_wait_to_be_closed)
 	assert_nobody_has_waited();
 }
 
-TEST(no_number_of_descriptors_makes_others_wait)
+TEST(any_number_of_descriptors_delays_no_client)
 {
 	struct user *user = rig_server()->client[2]->user;
 	struct rlimit limit;

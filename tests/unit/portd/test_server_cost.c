@@ -85,7 +85,7 @@ TEST(a_thousand_clients_take_little_memory)
 	ck_assert_uint_le(page_bytes(), (size_t)N_CLIENTS * LEASE_PAGE_BYTES);
 }
 
-TEST(clients_that_go_take_their_memory_with_them)
+TEST(memory_of_ended_clients_is_freed)
 {
 	size_t before;
 	unsigned int i, n;

@@ -44,7 +44,7 @@ static void fill_the_house(int fds[CLIENTS_MAX])
 FIXTURE(scene_set_up, scene_tear_down);
 TIME_LIMIT_S(100);
 
-TEST(one_client_more_than_there_is_room_for_is_turned_away)
+TEST(excess_client_is_refused)
 {
 	static int fds[CLIENTS_MAX];
 	int fd;
@@ -57,7 +57,7 @@ TEST(one_client_more_than_there_is_room_for_is_turned_away)
 	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);
 }
 
-TEST(when_one_leaves_the_next_is_welcome)
+TEST(next_client_is_accepted_when_one_leaves)
 {
 	static int fds[CLIENTS_MAX];
 	struct rig_client carol;
@@ -80,7 +80,7 @@ static void lift_limit(void)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves)
+TEST(client_without_descriptors_is_accepted_when_another_leaves)
 {
 	int fd = rig_dial_later();
 
@@ -94,7 +94,7 @@ TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves)
 }
 
 /* Other processes may have used them up temporarily. */
-TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some)
+TEST(client_without_descriptors_is_accepted_when_some_are_free)
 {
 	int fd = rig_dial_later();
 
@@ -106,7 +106,7 @@ TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some)
 	ck_assert_uint_eq(rig_server()->n_clients, 3);
 }
 
-TEST(those_who_are_there_are_served_while_there_are_no_descriptors)
+TEST(present_clients_are_served_without_free_descriptors)
 {
 	leave_descriptors(0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
@@ -116,7 +116,7 @@ TEST(those_who_are_there_are_served_while_there_are_no_descriptors)
 }
 
 /* A page, two ends of a data socket: each may be the one that cannot be opened. */
-TEST_LOOP(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 0, 3)
+TEST_LOOP(hello_without_descriptors_is_refused_and_leaks_none, 0, 3)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -134,7 +134,7 @@ TEST_LOOP(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 
 }
 
 /* libibverbs would find no driver, and not search again. */
-TEST_LOOP(no_device_is_looked_for_without_descriptors, 0, 4)
+TEST_LOOP(no_device_is_opened_without_descriptors, 0, 4)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT,
 				     .open_port = { .port_num = 1, .device = "other" } };
@@ -145,7 +145,7 @@ TEST_LOOP(no_device_is_looked_for_without_descriptors, 0, 4)
 	ck_assert_int_eq(rig_ask(alice, &open), ENODEV);
 }
 
-TEST_LOOP(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again, 0, 3)
+TEST_LOOP(hello_refused_without_descriptors_may_be_repeated, 0, 3)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -159,7 +159,7 @@ TEST_LOOP(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again, 0,
 
 /* --- tables -------------------------------------------------------------- */
 
-TEST(a_client_has_so_many_blocks_of_comm_ids_and_no_more)
+TEST(comm_id_blocks_of_a_client_are_limited)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	unsigned int i;
@@ -170,7 +170,7 @@ TEST(a_client_has_so_many_blocks_of_comm_ids_and_no_more)
 	ck_assert_int_eq(rig_ask(alice, &record), 0);
 }
 
-TEST(a_client_has_so_many_leased_ports_and_no_more)
+TEST(leased_ports_of_a_client_are_limited)
 {
 	struct portd_record record = { .type = PORTD_LEASE_PORTS,
 				       .lease_ports = { .ps = 0x106, .count = UINT16_MAX } };
@@ -194,7 +194,7 @@ static int claim_number(struct rig_client *client, unsigned int i)
 	return rig_ask(client, &record);
 }
 
-TEST(a_client_has_so_many_claims_and_no_more)
+TEST(claims_of_a_client_are_limited)
 {
 	unsigned int i;
 
@@ -244,7 +244,7 @@ TEST(user_with_many_clients_gets_smaller_buffers)
 }
 
 /* A message for the link address of a host that does not exist. */
-TEST(messages_that_wait_for_a_neighbour_are_left_room)
+TEST(waiting_messages_leave_room_for_others)
 {
 	struct rig_client mallory;
 	struct host_port *host_port;
@@ -260,7 +260,7 @@ TEST(messages_that_wait_for_a_neighbour_are_left_room)
 }
 
 /* Other hosts' messages are still sent. */
-TEST(one_user_has_at_most_half_of_the_messages_that_wait_for_neighbours)
+TEST(one_user_has_at_most_half_of_the_waiting_messages)
 {
 	const struct host_port *host_port;
 	struct rig_client client;
@@ -306,7 +306,7 @@ static unsigned int n_handed(struct rig_client *client)
 	return n;
 }
 
-TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
+TEST(messages_for_a_client_that_does_not_read_are_limited)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
@@ -353,7 +353,7 @@ TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
 	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);
 }
 
-TEST(a_client_that_does_not_read_holds_up_nobody_else)
+TEST(a_client_that_does_not_read_delays_no_other)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 
@@ -362,7 +362,7 @@ TEST(a_client_that_does_not_read_holds_up_nobody_else)
 }
 
 /* Otherwise it would use a handle that belongs to another port by then. */
-TEST(a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does)
+TEST(a_client_gets_a_port_removal_when_it_reads_again)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 	unsigned int i;

@@ -70,7 +70,7 @@ TEST(last_line_about_a_port_counts)
 	ck_assert_uint_eq(port_file_tos(&file, "mlx5_10", 1), 8);
 }
 
-TEST(without_a_file_nothing_is_set)
+TEST(defaults_are_unset_without_a_file)
 {
 	struct port_file file = file_of("* * default_roce_tos=8\n");
 	unsigned int number;
@@ -95,7 +95,7 @@ static const char *const wrong[] = {
 	"a2345678901234567890123456789012345678901234567890123456789012345 1 default_roce_tos=8\n",
 };
 
-TEST_LOOP(line_that_is_wrong_is_named, 0, sizeof(wrong) / sizeof(wrong[0]))
+TEST_LOOP(invalid_line_is_reported, 0, sizeof(wrong) / sizeof(wrong[0]))
 {
 	struct port_file file = { .n = 7 };
 	unsigned int number = 0;
@@ -108,7 +108,7 @@ TEST_LOOP(line_that_is_wrong_is_named, 0, sizeof(wrong) / sizeof(wrong[0]))
 	ck_assert_uint_eq(file.n, 7);
 }
 
-TEST(mode_is_the_only_one_that_there_is)
+TEST(other_modes_are_refused)
 {
 	struct port_file file = file_of("mlx5_0 1 default_roce_mode=RoCE v2 # as ever\n"
 					"* * default_roce_tos=8\n");
@@ -137,13 +137,13 @@ static int told(struct rig_client *client)
 	return tos;
 }
 
-TEST(who_opens_a_port_is_told_what_it_is_set_to)
+TEST(client_gets_the_defaults_when_it_opens_a_port)
 {
 	ck_assert_uint_eq(alice->reply.tos, 106);
 	ck_assert_int_eq(told(alice), -1);
 }
 
-TEST(who_has_a_port_is_told_of_a_change)
+TEST(client_with_a_port_gets_changed_defaults)
 {
 	write_file("* * default_roce_tos=32\n");
 	rig_reload();
@@ -153,7 +153,7 @@ TEST(who_has_a_port_is_told_of_a_change)
 	ck_assert_int_eq(told(alice), -1);
 }
 
-TEST(who_has_not_opened_the_port_is_not_told)
+TEST(client_without_the_port_gets_no_defaults)
 {
 	struct rig_client carol;
 
@@ -164,14 +164,14 @@ TEST(who_has_not_opened_the_port_is_not_told)
 	ck_assert_int_eq(told(alice), 0);
 }
 
-TEST(file_that_is_wrong_changes_nothing)
+TEST(invalid_file_changes_nothing)
 {
 	write_file("* * default_roce_tos=32\nnonsense\n");
 	rig_reload();
 	ck_assert_int_eq(told(alice), -1);
 }
 
-TEST(who_resumes_is_told_anew)
+TEST(resuming_client_gets_the_defaults_again)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT,
 				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };

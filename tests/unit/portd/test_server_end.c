@@ -18,7 +18,7 @@
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST_LOOP(the_peer_hears_how_it_ends, 0, LIFE_N)
+TEST_LOOP(peer_gets_the_message_that_ends_its_connection, 0, LIFE_N)
 {
 	life[_i].come_so_far();
 	scene_wire();
@@ -26,7 +26,7 @@ TEST_LOOP(the_peer_hears_how_it_ends, 0, LIFE_N)
 	ck_assert_str_eq(scene_wire(), life[_i].end);
 }
 
-TEST_LOOP(nothing_is_left_when_the_peer_is_gone_too, 0, LIFE_N)
+TEST_LOOP(state_is_freed_when_the_peer_is_gone_too, 0, LIFE_N)
 {
 	unsigned int i;
 
@@ -40,7 +40,7 @@ TEST_LOOP(nothing_is_left_when_the_peer_is_gone_too, 0, LIFE_N)
 }
 
 /* Alice is unaffected, whatever happens to Bob. */
-TEST_LOOP(the_connection_of_another_lives_on, 0, LIFE_N)
+TEST_LOOP(connection_of_another_client_continues, 0, LIFE_N)
 {
 	scene_connect(alice, 9);
 	life[_i].come_so_far();
@@ -100,7 +100,7 @@ TEST(the_port_of_a_dead_client_is_free_at_once)
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 }
 
-TEST(the_comm_ids_of_a_dead_client_are_not_handed_out_again_next)
+TEST(the_comm_ids_of_a_dead_client_are_not_lent_again_next)
 {
 	struct rig_client carol;
 	uint32_t first = bob->first;
@@ -155,7 +155,7 @@ TEST(an_rtu_to_a_dead_client_is_answered_with_rej)
 	ck_assert_str_eq(scene_wire(), "REJ(other) 4");
 }
 
-TEST(what_is_being_ended_with_dreq_is_not_rejected)
+TEST(connection_ending_with_dreq_is_not_rejected)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -175,7 +175,7 @@ TEST(the_ids_of_a_dead_client_are_rejected_for_a_while)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-TEST(ids_that_nobody_had_are_not_rejected)
+TEST(unused_ids_are_not_rejected)
 {
 	ends_in_the_middle();
 	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id() + (UINT32_C(100) << ID_BLOCK_SHIFT)));
@@ -183,7 +183,7 @@ TEST(ids_that_nobody_had_are_not_rejected)
 }
 
 /* Limited like other messages without a receiver. */
-TEST(a_stranger_gets_no_more_rejs_than_other_answers)
+TEST(rejections_to_an_unknown_host_are_limited)
 {
 	const struct cm_msg rep = scene_peer_rep(LIFE_REMOTE_ID, life_id());
 	const struct mad_path stranger = rig_peer(SCENE_PEER + 1);
@@ -210,7 +210,7 @@ static void refuse_with_words(uint32_t n)
 	ck_assert(rig_tell(bob, &record));
 }
 
-TEST(what_a_client_has_said_before_it_went_is_still_said)
+TEST(messages_of_an_ended_client_are_still_sent)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -230,7 +230,7 @@ TEST(what_a_client_has_said_before_it_went_is_still_said)
 }
 
 /* Both ends of its sockets are closed; later records have no effect. */
-TEST(last_words_that_are_no_records_do_no_harm)
+TEST(last_datagram_without_records_is_harmless)
 {
 	const uint8_t bytes[] = { 0xff, 1, 2, 3 };
 	unsigned int i;
@@ -248,7 +248,7 @@ TEST(last_words_that_are_no_records_do_no_harm)
 /*
  * At a shutdown, or when the service that started cmportd stops: its clients get the signal, too.
  */
-TEST(without_clients_it_leaves_at_once)
+TEST(server_without_clients_ends_at_once)
 {
 	rig_leave(alice);
 	rig_leave(bob);
@@ -256,7 +256,7 @@ TEST(without_clients_it_leaves_at_once)
 	ck_assert(server_is_over(rig_server()));
 }
 
-TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
+TEST(client_that_dies_with_the_server_is_ended_first)
 {
 	life_is_connected();
 	rig_leave(alice);
@@ -269,7 +269,7 @@ TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
 	ck_assert(server_is_over(rig_server()));
 }
 
-TEST(clients_that_live_on_keep_it_for_a_moment_only)
+TEST(live_clients_delay_the_end_for_a_moment_only)
 {
 	rig_stop();
 	rig_pass(MOMENT_MS - 1);
@@ -278,7 +278,7 @@ TEST(clients_that_live_on_keep_it_for_a_moment_only)
 	ck_assert(server_is_over(rig_server()));
 }
 
-TEST(it_serves_until_it_leaves)
+TEST(server_serves_until_it_ends)
 {
 	rig_stop();
 	life_is_connected();

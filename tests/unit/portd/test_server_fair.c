@@ -156,7 +156,7 @@ TEST(a_peer_that_answers_gets_no_more_requests_than_it_accepts)
 	ck_assert_uint_le(rig_n_sent(), rate / 10 + 1);
 }
 
-TEST(a_user_who_floods_a_peer_leaves_others_their_share_of_it)
+TEST(flooding_a_peer_leaves_others_their_share)
 {
 	flood_bobs_peer();
 	scene_wire();
@@ -166,7 +166,7 @@ TEST(a_user_who_floods_a_peer_leaves_others_their_share_of_it)
 	ck_assert_uint_le(sent_before_bobs(), 1);
 }
 
-TEST(a_user_who_floods_a_peer_does_not_delay_requests_to_another)
+TEST(flooding_a_peer_does_not_delay_requests_to_another)
 {
 	struct cm_msg req = scene_req(&bob, 1);
 
@@ -176,7 +176,7 @@ TEST(a_user_who_floods_a_peer_does_not_delay_requests_to_another)
 	ck_assert_uint_eq(sent_before_bobs(), 0);
 }
 
-TEST(requests_of_a_client_that_has_gone_are_not_taken_back_before_they_are_sent)
+TEST(requests_of_an_ended_client_are_not_withdrawn_before_sending)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -192,7 +192,7 @@ TEST(requests_of_a_client_that_has_gone_are_not_taken_back_before_they_are_sent)
 	ck_assert(taken_back);
 }
 
-TEST(a_user_whose_peers_are_not_there_leaves_others_room_to_wait)
+TEST(messages_to_missing_peers_leave_room_for_others)
 {
 	unsigned int i;
 
@@ -207,7 +207,7 @@ TEST(a_user_whose_peers_are_not_there_leaves_others_room_to_wait)
 	ck_assert_uint_ne(sent_before_bobs(), UINT_MAX);
 }
 
-TEST(answers_to_strangers_who_are_not_there_leave_others_room_to_wait)
+TEST(answers_to_missing_hosts_leave_room_for_others)
 {
 	unsigned int i;
 
@@ -226,7 +226,7 @@ TEST(answers_to_strangers_who_are_not_there_leave_others_room_to_wait)
 }
 
 /* Otherwise each turn of a busy cmportd would query the kernel for each of them. */
-TEST(who_is_not_there_is_not_looked_for_in_each_turn)
+TEST(missing_host_is_not_checked_in_each_turn)
 {
 	uint64_t before;
 	unsigned int i;
@@ -272,7 +272,7 @@ static void neighbour_is_known(uint8_t host)
 }
 
 /* A check costs two or three system calls. */
-TEST(a_hop_is_looked_at_once_for_all_messages_of_a_user)
+TEST(a_hop_is_checked_once_for_all_messages_of_a_user)
 {
 	uint64_t before;
 
@@ -290,7 +290,7 @@ TEST(a_hop_is_looked_at_once_for_all_messages_of_a_user)
 	ck_assert_uint_eq(rig_hop_questions() - before, 64);
 }
 
-TEST(a_turn_looks_at_few_hosts_that_are_not_there)
+TEST(a_turn_checks_few_missing_hosts)
 {
 	uint64_t before;
 	unsigned int i;
@@ -305,7 +305,7 @@ TEST(a_turn_looks_at_few_hosts_that_are_not_there)
 	}
 }
 
-TEST(a_neighbour_that_is_found_lets_its_messages_leave_at_once)
+TEST(messages_to_a_resolved_neighbour_are_sent_at_once)
 {
 	uint64_t before;
 
@@ -321,7 +321,7 @@ TEST(a_neighbour_that_is_found_lets_its_messages_leave_at_once)
 	ck_assert_uint_le(rig_hop_questions() - before, 4);
 }
 
-TEST(a_user_who_waits_for_many_hosts_does_not_delay_a_look_for_another)
+TEST(waiting_for_many_hosts_does_not_delay_checks_for_others)
 {
 	rig_hops_are_ready(false);
 	ask_for_hosts(&mallory[0], 250);
@@ -333,7 +333,7 @@ TEST(a_user_who_waits_for_many_hosts_does_not_delay_a_look_for_another)
 	ck_assert_uint_lt(sent_before_bobs(), WAITING_LEAVES_MAX);
 }
 
-TEST(what_takes_back_a_request_does_not_overtake_it_at_a_hop)
+TEST(withdrawal_does_not_overtake_its_request_at_a_hop)
 {
 	struct portd_record rej = { .type = PORTD_MAD };
 	struct cm_msg msg = talk_msg_of(CM_ATTR_REJ, bob.first + 1, 0);
@@ -355,7 +355,7 @@ TEST(what_takes_back_a_request_does_not_overtake_it_at_a_hop)
 
 /* --- entries that would be compared with all others ------------------------ */
 
-TEST(a_port_has_so_many_claims)
+TEST(claims_of_a_port_are_limited)
 {
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, "10.0.0.1") };
 	int err = 0;
@@ -369,7 +369,7 @@ TEST(a_port_has_so_many_claims)
 }
 
 /* Each of them would be compared with all earlier ones. */
-TEST(a_peer_has_so_many_requests_under_one_id)
+TEST(requests_of_a_peer_under_one_id_are_limited)
 {
 	struct cm_msg req;
 	unsigned int i, n = 0;
@@ -385,7 +385,7 @@ TEST(a_peer_has_so_many_requests_under_one_id)
 	ck_assert_uint_eq(n, 16);
 }
 
-TEST(a_peer_has_so_many_requests_under_one_queue_pair)
+TEST(requests_of_a_peer_under_one_queue_pair_are_limited)
 {
 	struct cm_msg req;
 	unsigned int i, n = 0;
@@ -423,7 +423,7 @@ static void ask_and_die(struct rig_client *client)
 	close(client->data);
 }
 
-TEST(a_turn_ends_few_connections_of_a_client_that_has_gone)
+TEST(a_turn_ends_few_connections_of_an_ended_client)
 {
 	struct tracker *tracker = rig_server()->tracker;
 	uint32_t left;
@@ -440,7 +440,7 @@ TEST(a_turn_ends_few_connections_of_a_client_that_has_gone)
 	ck_assert_ptr_null(rig_server()->client[NOT_BOBS]);
 }
 
-TEST(what_takes_back_requests_of_clients_that_have_gone_does_not_pile_up)
+TEST(withdrawals_of_ended_clients_are_limited)
 {
 	unsigned int i;
 
@@ -454,7 +454,7 @@ TEST(what_takes_back_requests_of_clients_that_have_gone_does_not_pile_up)
 /* --- kept state ---------------------------------------------------------- */
 
 /* There is room for 64 names, and they outlive the process. */
-TEST(a_device_that_is_not_there_gets_no_handle)
+TEST(missing_device_gets_no_handle)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1 } };
 	struct tracked_port port;
@@ -470,7 +470,7 @@ TEST(a_device_that_is_not_there_gets_no_handle)
 	ck_assert_uint_eq(n, 1);
 }
 
-TEST(connections_of_the_dead_that_are_ended_count_no_more)
+TEST(ended_connections_of_dead_clients_no_longer_count)
 {
 	uint32_t first = mallory[0].first;
 

@@ -47,7 +47,7 @@ static const struct way {
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST_LOOP(the_way_of_a_request_is_one_that_a_program_may_choose, 0, sizeof(ways) / sizeof(ways[0]))
+TEST_LOOP(request_has_a_permitted_path, 0, sizeof(ways) / sizeof(ways[0]))
 {
 	struct mad_path path = ways[_i].path;
 	struct cm_msg req = scene_req(bob, 1);
@@ -62,7 +62,7 @@ TEST_LOOP(the_way_of_a_request_is_one_that_a_program_may_choose, 0, sizeof(ways)
  * An answer takes the path of its request, which its sender states, except for the GID, which is
  * the connection's.
  */
-TEST_LOOP(the_way_of_an_answer_is_one_that_a_program_may_choose, 0, sizeof(ways) / sizeof(ways[0]))
+TEST_LOOP(answer_has_a_permitted_path, 0, sizeof(ways) / sizeof(ways[0]))
 {
 	const bool may = ways[_i].may || ways[_i].path.sgid_index == RIG_NO_GID;
 	struct mad_path path = ways[_i].path;
@@ -87,7 +87,7 @@ TEST(the_path_of_a_connection_is_not_changed)
 }
 
 /* A container may not use the address of the host. */
-TEST(a_gid_of_cmportds_network_namespace_is_nobody_elses)
+TEST(gid_of_cmportds_namespace_is_refused_for_other_namespaces)
 {
 	struct mad_path path = rig_peer(SCENE_PEER);
 	struct rig_client carol;
@@ -104,7 +104,7 @@ TEST(a_gid_of_cmportds_network_namespace_is_nobody_elses)
 }
 
 /* Nor with an answer to a connection that it may have lost, to any host. */
-TEST(an_answer_for_nobody_comes_from_a_gid_of_its_namespace)
+TEST(answer_without_a_connection_has_a_gid_of_its_namespace)
 {
 	struct mad_path path = rig_peer(SCENE_PEER);
 	struct rig_client carol;
@@ -238,7 +238,7 @@ TEST(a_request_from_the_loopback_address_stays_on_this_host)
 }
 
 /* The listener would take it for a request of AF_IB. */
-TEST(without_a_header_there_is_nothing_to_check)
+TEST(request_without_a_header_is_not_checked)
 {
 	const struct cma_hdr hdr = { .cma_version = 1 };
 

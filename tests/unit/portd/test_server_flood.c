@@ -62,7 +62,7 @@ static void set_up(void)
 FIXTURE(set_up, scene_tear_down);
 TIME_LIMIT_S(60);
 
-TEST_LOOP(a_host_gets_no_more_answers_than_its_rate, 0, N_KINDS)
+TEST_LOOP(answers_to_a_host_are_limited_by_its_rate, 0, N_KINDS)
 {
 	unsigned int before = rig_n_sent();
 
@@ -93,7 +93,7 @@ static void limit_strangers(void)
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = RATE / STRANGERS_TIMES;
 }
 
-TEST_LOOP(hosts_without_connections_get_no_more_answers_than_their_common_rate, 0, N_KINDS)
+TEST_LOOP(answers_to_unconnected_hosts_share_a_rate, 0, N_KINDS)
 {
 	unsigned int before = rig_n_sent();
 
@@ -104,7 +104,7 @@ TEST_LOOP(hosts_without_connections_get_no_more_answers_than_their_common_rate, 
 	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
 }
 
-TEST(who_has_a_connection_is_answered_beside_a_flood_with_forged_addresses)
+TEST(connected_host_is_answered_during_a_flood)
 {
 	limit_strangers();
 	scene_connect(alice, 1);
@@ -115,7 +115,7 @@ TEST(who_has_a_connection_is_answered_beside_a_flood_with_forged_addresses)
 }
 
 /* It may send any messages about its own connections. */
-TEST(a_connection_goes_on_beside_a_flood_with_forged_addresses)
+TEST(connection_continues_during_a_flood)
 {
 	limit_strangers();
 	scene_connect(alice, 1);
@@ -125,7 +125,7 @@ TEST(a_connection_goes_on_beside_a_flood_with_forged_addresses)
 	ck_assert_str_eq(scene_handed(alice), "DREQ");
 }
 
-TEST(messages_for_ids_of_clients_have_a_common_rate)
+TEST(messages_for_unconnected_ids_share_a_rate)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
 	struct cm_msg msg = talk_msg_of(CM_ATTR_DREQ, 0x10000, alice->first + 1);
@@ -159,7 +159,7 @@ static void flood_with_probes(unsigned int n)
 	}
 }
 
-TEST_LOOP(few_link_addresses_are_asked_for_to_answer_forged_addresses, 0, N_KINDS)
+TEST_LOOP(few_link_addresses_are_requested_for_forged_addresses, 0, N_KINDS)
 {
 	const uint64_t before = rig_hop_questions();
 
@@ -170,7 +170,7 @@ TEST_LOOP(few_link_addresses_are_asked_for_to_answer_forged_addresses, 0, N_KIND
 	ck_assert_uint_gt(rig_hop_questions() - before, 0);
 }
 
-TEST(few_are_asked_for_to_answer_forged_probes)
+TEST(few_link_addresses_are_requested_for_forged_probes)
 {
 	const uint64_t before = rig_hop_questions();
 
@@ -181,7 +181,7 @@ TEST(few_are_asked_for_to_answer_forged_probes)
 }
 
 /* Nor does a program that answers all messages. */
-TEST(few_are_asked_for_when_a_client_answers_forged_addresses)
+TEST(few_link_addresses_are_requested_when_a_client_answers_a_flood)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
 	struct cm_msg msg;
@@ -205,7 +205,7 @@ TEST(few_are_asked_for_when_a_client_answers_forged_addresses)
 	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
 }
 
-TEST(who_has_a_link_address_is_answered_beside_those)
+TEST(host_with_a_link_address_is_answered_during_a_flood)
 {
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	rig_hops_are_ready(false);
@@ -216,7 +216,7 @@ TEST(who_has_a_link_address_is_answered_beside_those)
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
-TEST(link_address_of_a_host_with_a_connection_is_asked_for_beside_those)
+TEST(link_address_of_a_connected_host_is_requested_during_a_flood)
 {
 	uint64_t before;
 
@@ -229,7 +229,7 @@ TEST(link_address_of_a_host_with_a_connection_is_asked_for_beside_those)
 	ck_assert_uint_gt(rig_hop_questions(), before);
 }
 
-TEST(a_host_without_link_address_is_asked_for_again_soon_after)
+TEST(link_address_is_requested_again_after_a_flood)
 {
 	uint64_t before;
 
@@ -244,7 +244,7 @@ TEST(a_host_without_link_address_is_asked_for_again_soon_after)
 
 /* --- probes ---------------------------------------------------------------- */
 
-TEST(a_host_gets_no_more_answers_to_probes_than_its_rate)
+TEST(answers_to_probes_of_a_host_are_limited_by_its_rate)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
 	unsigned int i, before = rig_n_sent();
@@ -260,7 +260,7 @@ TEST(a_host_gets_no_more_answers_to_probes_than_its_rate)
 	ck_assert_uint_eq(rig_n_sent() - before, RATE);
 }
 
-TEST(hosts_without_connections_get_no_more_answers_to_probes_than_their_common_rate)
+TEST(answers_to_probes_of_unconnected_hosts_share_a_rate)
 {
 	const unsigned int before = rig_n_sent();
 
@@ -269,7 +269,7 @@ TEST(hosts_without_connections_get_no_more_answers_to_probes_than_their_common_r
 	ck_assert_uint_eq(rig_n_sent() - before, RATE);
 }
 
-TEST_LOOP(a_host_gets_no_more_answers_than_it_has_asked_for, 0, N_KINDS)
+TEST_LOOP(answers_to_a_host_do_not_exceed_its_requests, 0, N_KINDS)
 {
 	unsigned int before = rig_n_sent();
 
@@ -279,7 +279,7 @@ TEST_LOOP(a_host_gets_no_more_answers_than_it_has_asked_for, 0, N_KINDS)
 	ck_assert_uint_le(rig_n_sent() - before, RATE / 2);
 }
 
-TEST_LOOP(another_host_is_answered_meanwhile, 0, N_KINDS)
+TEST_LOOP(another_host_is_answered_during_a_flood, 0, N_KINDS)
 {
 	struct mad_path from = rig_peer(STRANGER);
 	struct cm_msg msg = kinds[_i](0);
@@ -290,7 +290,7 @@ TEST_LOOP(another_host_is_answered_meanwhile, 0, N_KINDS)
 	ck_assert_str_ne(scene_wire(), "");
 }
 
-TEST(who_flooded_is_answered_again_later)
+TEST(flooding_host_is_answered_again_later)
 {
 	flood(req_number, FLOOD);
 	rig_pass(1000);
@@ -300,7 +300,7 @@ TEST(who_flooded_is_answered_again_later)
 }
 
 /* Answers to it name a connection: fast senders must not get them. */
-TEST(a_connection_to_a_host_that_floods_works)
+TEST(connection_to_a_flooding_host_works)
 {
 	flood(req_number, FLOOD);
 	scene_wire();
@@ -313,7 +313,7 @@ TEST(a_connection_to_a_host_that_floods_works)
  * cmportd remembers 65,536 requests of a listener. If it counted those that the listener did not
  * receive, a flood while the listener is stopped would end its service.
  */
-TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
+TEST(unreceived_requests_of_a_stopped_listener_are_not_stored)
 {
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 20 * FLOOD;
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
@@ -342,14 +342,14 @@ static struct cm_msg (*const strays[])(unsigned int n) = { for_alice, answer_for
 
 #define N_STRAYS (sizeof(strays) / sizeof(strays[0]))
 
-TEST_LOOP(a_client_gets_no_more_messages_of_no_connection_than_that, 0, N_STRAYS)
+TEST_LOOP(unconnected_messages_to_a_client_are_limited, 0, N_STRAYS)
 {
 	flood(strays[_i], FLOOD);
 	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
 	ck_assert_uint_lt(rig_count(PORTD_COUNT_OVERFLOW), FLOOD);
 }
 
-TEST(a_client_that_does_not_read_loses_those_first)
+TEST(a_client_that_does_not_read_loses_unconnected_messages_first)
 {
 	uint64_t lost;
 

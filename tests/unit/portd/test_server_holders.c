@@ -85,7 +85,7 @@ TEST(a_port_is_reserved_for_its_holder)
 	ck_assert_int_eq(rig_answer(&carol), EADDRINUSE);
 }
 
-TEST(so_it_is_if_the_next_cmportd_ends_before_all_have_resumed)
+TEST(reservation_survives_a_second_restart)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	restart();
@@ -94,7 +94,7 @@ TEST(so_it_is_if_the_next_cmportd_ends_before_all_have_resumed)
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
 }
 
-TEST(it_is_free_if_its_holder_does_not_come_back)
+TEST(port_of_a_holder_that_does_not_resume_is_freed)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	restart();
@@ -104,7 +104,7 @@ TEST(it_is_free_if_its_holder_does_not_come_back)
 	ck_assert_int_eq(rig_answer(&carol), 0);
 }
 
-TEST(one_that_was_released_is_free)
+TEST(released_port_is_not_reserved)
 {
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
 	release_port(bob);
@@ -113,7 +113,7 @@ TEST(one_that_was_released_is_free)
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
 }
 
-TEST(one_that_nobody_took_again_is_free_after_the_next_restart)
+TEST(unresumed_port_is_free_after_the_next_restart)
 {
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
 	restart();
@@ -127,7 +127,7 @@ TEST(one_that_nobody_took_again_is_free_after_the_next_restart)
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
 }
 
-TEST(one_of_several_holders_is_not_reserved)
+TEST(port_of_several_holders_is_not_reserved)
 {
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
@@ -174,7 +174,7 @@ TEST(a_leased_port_is_reserved_too)
 }
 
 /* A client without comm ids resumes the leases of its page last. */
-TEST(so_it_is_for_who_shows_no_ids)
+TEST(leased_port_is_reserved_for_a_client_without_ids)
 {
 	const uint16_t port = lease(bob);
 	const uint32_t word = lease_word(RDMA_PS_TCP, port, LEASE_USED);
@@ -213,7 +213,7 @@ unsigned int __wrap_state_file_pending(struct state_file *file)
 }
 
 /* Each check may pass all connections of the previous cmportd. */
-TEST(who_is_awaited_is_looked_up_once_a_turn)
+TEST(expected_client_is_looked_up_once_per_turn)
 {
 	const struct portd_record open = { .type = PORTD_OPEN_PORT,
 					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };

@@ -52,7 +52,7 @@ static void send_datagrams(const struct rig_client *client, const struct cm_msg 
 	}
 }
 
-TEST(a_host_that_does_not_answer_delays_no_requests_of_its_user_to_another)
+TEST(unresponsive_host_delays_no_requests_to_another)
 {
 	const struct mad_path other = rig_peer(OTHER_HOST);
 	struct cm_msg to_silent = scene_req(&mallory[0], 1), req = scene_req(&mallory[1], 1);
@@ -76,7 +76,7 @@ static void leave_unanswered(const struct mad_path *path)
 		continue;
 }
 
-TEST(requests_of_many_users_that_have_to_wait_delay_none_of_another)
+TEST(waiting_requests_of_many_users_delay_none_of_another)
 {
 	const struct mad_path other = rig_peer(OTHER_HOST);
 	struct rig_client users[N_SILENT];
@@ -119,7 +119,7 @@ static unsigned int repeat_dreq(unsigned int n_s)
 }
 
 /* It counts requests of this host for all its users together. */
-TEST(a_host_that_has_forgotten_a_connection_gets_so_many_messages_for_it)
+TEST(messages_for_a_lost_connection_are_limited)
 {
 	const unsigned int n_s = 3;
 	const unsigned int n_sent = repeat_dreq(n_s);
@@ -144,7 +144,7 @@ TEST(a_message_that_is_not_sent_changes_nothing)
 }
 
 /* Otherwise a job with many connections could not end them all at once. */
-TEST(a_host_that_says_something_may_be_said_as_much)
+TEST(messages_of_a_host_permit_as_many_to_it)
 {
 	const struct mad_path peer = rig_peer(SCENE_PEER);
 	struct cm_msg said, dreq;

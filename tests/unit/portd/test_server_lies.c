@@ -50,7 +50,7 @@ static const struct {
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST_LOOP(a_message_that_is_not_of_the_cm_class_does_not_leave, 0, N_OTHERS)
+TEST_LOOP(message_of_another_class_is_not_sent, 0, N_OTHERS)
 {
 	struct cm_msg req = scene_req(bob, 1);
 	struct portd_record record = mad_of(&req, bob->handle);
@@ -69,7 +69,7 @@ static const enum cm_attr senders[] = {
 #define N_SENDERS (sizeof(senders) / sizeof(senders[0]))
 
 /* SIDR_REQ has its request id where the others have the local comm id. */
-TEST_LOOP(a_message_with_the_comm_id_of_another_does_not_leave, 0, N_SENDERS)
+TEST_LOOP(message_with_another_clients_comm_id_is_not_sent, 0, N_SENDERS)
 {
 	struct cm_msg msg = talk_msg_of(senders[_i], alice->first + 1, 0x701);
 
@@ -83,7 +83,7 @@ TEST_LOOP(a_message_with_the_comm_id_of_another_does_not_leave, 0, N_SENDERS)
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 }
 
-TEST(a_message_with_a_comm_id_of_nobody_does_not_leave)
+TEST(message_with_an_unlent_comm_id_is_not_sent)
 {
 	struct cm_msg msg = scene_req(bob, 1);
 
@@ -92,7 +92,7 @@ TEST(a_message_with_a_comm_id_of_nobody_does_not_leave)
 	must_be_forbidden(0);
 }
 
-TEST(a_req_that_claims_another_ca_does_not_leave)
+TEST(req_with_another_ca_guid_is_not_sent)
 {
 	struct cm_msg req = scene_req(bob, 1);
 
@@ -101,7 +101,7 @@ TEST(a_req_that_claims_another_ca_does_not_leave)
 	must_be_forbidden(0);
 }
 
-TEST(a_rep_that_claims_another_ca_does_not_leave)
+TEST(rep_with_another_ca_guid_is_not_sent)
 {
 	struct cm_msg rep = scene_rep(bob, 1, 0x701);
 
@@ -112,13 +112,13 @@ TEST(a_rep_that_claims_another_ca_does_not_leave)
 	must_be_forbidden(0);
 }
 
-TEST(a_message_about_no_connection_does_not_leave)
+TEST(message_without_a_connection_is_not_sent)
 {
 	scene_sends(bob, talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701));
 	must_be_forbidden(0);
 }
 
-TEST(a_message_to_another_host_than_the_peer_does_not_leave)
+TEST(message_to_another_host_than_the_peer_is_not_sent)
 {
 	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701);
 	struct mad_path stranger = rig_peer(SCENE_PEER + 1);
@@ -146,7 +146,7 @@ TEST(a_rep_does_not_take_the_request_of_another)
 	ck_assert_str_eq(scene_wire(), "REP");
 }
 
-TEST(nothing_leaves_from_a_port_that_the_client_has_not_opened)
+TEST(message_from_an_unopened_port_is_not_sent)
 {
 	struct cm_msg req = scene_req(bob, 1);
 	struct portd_record open = { .type = PORTD_OPEN_PORT,
@@ -162,7 +162,7 @@ TEST(nothing_leaves_from_a_port_that_the_client_has_not_opened)
 
 static const uint8_t handles[] = { 1, 63, 64, 65, 127, 128, 255 };
 
-TEST_LOOP(nothing_leaves_from_a_port_that_does_not_exist, 0, sizeof(handles))
+TEST_LOOP(message_from_an_unknown_port_is_not_sent, 0, sizeof(handles))
 {
 	struct cm_msg req = scene_req(bob, 1);
 	struct portd_record record = mad_of(&req, handles[_i]);
@@ -191,7 +191,7 @@ static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_co
 }
 
 /* Otherwise Bob's disconnect would send any number of DREQs to any host. */
-TEST(nobody_has_a_connection_that_never_was)
+TEST(client_cannot_report_a_connection_that_never_existed)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 
@@ -202,7 +202,7 @@ TEST(nobody_has_a_connection_that_never_was)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-TEST(nobody_has_a_connection_whose_peer_did_not_answer)
+TEST(client_cannot_report_an_unanswered_connection)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 
@@ -211,7 +211,7 @@ TEST(nobody_has_a_connection_whose_peer_did_not_answer)
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "REQ_SENT");
 }
 
-TEST(nobody_moves_a_connection_to_another_peer)
+TEST(client_cannot_move_a_connection_to_another_peer)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 	struct mad_gid peer = rig_peer(SCENE_PEER).dgid;
@@ -223,7 +223,7 @@ TEST(nobody_moves_a_connection_to_another_peer)
 			 &peer, sizeof(peer));
 }
 
-TEST(nobody_rewrites_the_connection_of_another)
+TEST(client_cannot_change_the_connection_of_another)
 {
 	struct portd_record record = tracked_of(alice->first + 1, 0x701, CM_IDLE);
 
@@ -234,7 +234,7 @@ TEST(nobody_rewrites_the_connection_of_another)
 }
 
 /* Otherwise the end of Bob's client would send a DREQ to Alice's peer. */
-TEST(nobody_takes_the_peers_half_of_anothers_connection)
+TEST(client_cannot_pose_as_the_peer_of_anothers_connection)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 
@@ -245,7 +245,7 @@ TEST(nobody_takes_the_peers_half_of_anothers_connection)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-TEST(nobody_closes_the_comm_id_of_another)
+TEST(client_cannot_close_the_comm_id_of_another)
 {
 	struct portd_record record = { .type = PORTD_CLOSE,
 				       .close = { .remote_comm_id = 0x701,
@@ -260,7 +260,7 @@ TEST(nobody_closes_the_comm_id_of_another)
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 }
 
-TEST(nobody_listens_where_another_does)
+TEST(client_cannot_listen_where_another_does)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), EADDRINUSE);
@@ -268,7 +268,7 @@ TEST(nobody_listens_where_another_does)
 
 static const enum portd_type claim_records[] = { PORTD_RELEASE, PORTD_UPDATE, PORTD_LISTEN };
 
-TEST_LOOP(a_claim_id_of_another_names_nothing, 0, 3)
+TEST_LOOP(claim_id_of_another_client_is_unknown, 0, 3)
 {
 	struct portd_record record = { .type = claim_records[_i],
 				       .claim = rig_claim(1, SCENE_OTHER_ADDR) };
@@ -279,7 +279,7 @@ TEST_LOOP(a_claim_id_of_another_names_nothing, 0, 3)
 	ck_assert_str_eq(scene_handed(alice), "REQ");
 }
 
-TEST(comm_ids_of_another_are_not_held)
+TEST(client_cannot_hold_comm_ids_of_another)
 {
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
 
@@ -287,7 +287,7 @@ TEST(comm_ids_of_another_are_not_held)
 	ck_assert_int_eq(rig_ask(bob, &record), EPERM);
 }
 
-TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
+TEST(resuming_client_cannot_get_comm_ids_of_a_live_one)
 {
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .first = alice->first };
 
@@ -296,7 +296,7 @@ TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
 }
 
 /* Messages of their peers about the end are not for other clients. */
-TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
+TEST(resuming_client_cannot_get_comm_ids_of_another_dead_one)
 {
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .first = alice->first };
 
@@ -306,7 +306,7 @@ TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
 	ck_assert_int_eq(rig_hold(&carol), EPERM);
 }
 
-TEST(who_was_disconnected_may_have_its_own_comm_ids_again)
+TEST(disconnected_client_gets_its_own_comm_ids_again)
 {
 	struct rig_client again = { .data = -1, .first = alice->first, .secret = alice->secret };
 
@@ -334,7 +334,7 @@ static void come_back(struct rig_client *again)
 }
 
 /* Otherwise only Bob would get requests from that host. */
-TEST(who_comes_back_does_not_get_a_request_to_another)
+TEST(resuming_client_cannot_get_a_request_to_another)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 	struct rig_client again;
@@ -348,7 +348,7 @@ TEST(who_comes_back_does_not_get_a_request_to_another)
 }
 
 /* Otherwise it would be any number of DREQs to any host. */
-TEST(who_comes_back_has_no_stranger_disconnected)
+TEST(resuming_client_cannot_disconnect_an_unrelated_peer)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 	struct rig_client again;
@@ -362,7 +362,7 @@ TEST(who_comes_back_has_no_stranger_disconnected)
 }
 
 /* Otherwise memory would be limited by the number of comm ids only. */
-TEST(who_comes_back_has_no_more_connections_than_others)
+TEST(resuming_client_has_the_usual_limit_of_connections)
 {
 	struct rig_client again;
 	unsigned int i, n = 0;
@@ -379,7 +379,7 @@ TEST(who_comes_back_has_no_more_connections_than_others)
 	ck_assert_uint_eq(n, 3);
 }
 
-TEST(who_comes_back_has_no_connections_with_the_comm_ids_of_others)
+TEST(resuming_client_cannot_report_comm_ids_of_others)
 {
 	struct portd_record record = { 0 };
 	struct rig_client again;
@@ -391,7 +391,7 @@ TEST(who_comes_back_has_no_connections_with_the_comm_ids_of_others)
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "none");
 }
 
-TEST(who_comes_back_may_disconnect_what_it_had)
+TEST(resuming_client_can_disconnect_its_connections)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 	struct rig_client again;
@@ -403,7 +403,7 @@ TEST(who_comes_back_may_disconnect_what_it_had)
 }
 
 /* A message without a comm id has 0. */
-TEST(nobody_has_comm_id_0)
+TEST(connection_with_comm_id_0_is_refused)
 {
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
@@ -415,7 +415,7 @@ TEST(nobody_has_comm_id_0)
 /* A client has few blocks, so it takes thousands of them. */
 TIME_LIMIT_S(60);
 
-TEST(nobody_is_lent_comm_id_0)
+TEST(comm_id_0_is_not_lent)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct rig_client carol;
@@ -446,7 +446,7 @@ static uint16_t leased_port(const struct rig_client *client)
 }
 
 /* Bob's own page, to which he has written a port of Alice's. */
-TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
+TEST(resumed_page_leases_no_port_of_others)
 {
 	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
 				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 1 } };

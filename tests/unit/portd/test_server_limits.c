@@ -67,7 +67,7 @@ static struct portd_record mad_of(const struct rig_client *client, const struct 
 
 FIXTURE(set_up, scene_tear_down);
 
-TEST(who_goes_while_it_may_not_send_is_gone)
+TEST(client_without_credit_can_disconnect)
 {
 	flood_with_closes(bob);
 	ck_assert_uint_eq(rig_server()->n_throttled, 1);
@@ -76,7 +76,7 @@ TEST(who_goes_while_it_may_not_send_is_gone)
 	ck_assert_uint_eq(rig_server()->n_throttled, 0);
 }
 
-TEST(who_closes_its_data_socket_while_it_may_not_send_is_gone_soon)
+TEST(client_without_credit_ends_with_its_data_socket)
 {
 	unsigned int i;
 
@@ -87,7 +87,7 @@ TEST(who_closes_its_data_socket_while_it_may_not_send_is_gone_soon)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
-TEST(a_client_that_floods_does_not_hold_up_the_answers_of_another)
+TEST(flooding_client_does_not_delay_replies_to_another)
 {
 	scene_connect(alice, 1);
 	fill_with_closes(bob);
@@ -131,7 +131,7 @@ static void flood_with_questions(const struct rig_client *client)
 	}
 }
 
-TEST(answers_to_a_client_that_asks_and_does_not_read_do_not_pile_up)
+TEST(replies_to_a_client_that_does_not_read_are_limited)
 {
 	const struct client *client = rig_server()->client[1];
 
@@ -140,7 +140,7 @@ TEST(answers_to_a_client_that_asks_and_does_not_read_do_not_pile_up)
 			  2 * BACKLOG_MAX);
 }
 
-TEST(a_client_that_asks_and_reads_gets_all_answers)
+TEST(client_that_reads_gets_all_replies)
 {
 	struct portd_record record = { .type = PORTD_SA_ASK, .sa_ask = { .port = bob->handle } };
 	unsigned int i;
@@ -173,7 +173,7 @@ static void let_them_leave(void)
 		rig_pass(250);
 }
 
-TEST(requests_of_a_client_that_floods_do_not_pile_up)
+TEST(requests_of_a_flooding_client_are_limited)
 {
 	flood_with_reqs(bob);
 	ck_assert_uint_gt(n_queued(), 0);
@@ -182,7 +182,7 @@ TEST(requests_of_a_client_that_floods_do_not_pile_up)
 	ck_assert_uint_eq(n_queued(), 0);
 }
 
-TEST(a_request_waits_for_few_of_a_client_that_floods)
+TEST(request_waits_for_few_of_a_flooding_client)
 {
 	struct cm_msg req = scene_req(alice, 1), msg;
 	struct portd_record record = mad_of(alice, &req);
@@ -201,7 +201,7 @@ TEST(a_request_waits_for_few_of_a_client_that_floods)
 	ck_assert_uint_lt(n, 1000);
 }
 
-TEST(a_client_that_floods_and_goes_leaves_nothing_behind)
+TEST(ended_flooding_client_leaves_no_state)
 {
 	flood_with_reqs(bob);
 	rig_leave(bob);
@@ -211,7 +211,7 @@ TEST(a_client_that_floods_and_goes_leaves_nothing_behind)
 }
 
 /* The peers of Bob's requests have no link address. */
-TEST(a_client_whose_peers_are_not_there_leaves_room_for_another_to_wait)
+TEST(messages_to_missing_peers_leave_room_for_another_client)
 {
 	struct rig_sent sent;
 	bool found = false;

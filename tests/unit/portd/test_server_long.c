@@ -57,7 +57,7 @@ TEST_LOOP(a_request_that_takes_long_ends_the_turn, 0, sizeof(requests) / sizeof(
 	ck_assert(turn_is_over());
 }
 
-TEST(to_bind_and_to_release_does_not)
+TEST(bind_and_release_do_not_end_the_turn)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, "0.0.0.0") };
 
@@ -68,7 +68,7 @@ TEST(to_bind_and_to_release_does_not)
 	ck_assert(!turn_is_over());
 }
 
-TEST(to_search_for_ids_where_there_are_none_does)
+TEST(failed_search_for_ids_ends_the_turn)
 {
 	struct portd_record lease = { .type = PORTD_LEASE_IDS };
 	unsigned int i;
@@ -79,7 +79,7 @@ TEST(to_search_for_ids_where_there_are_none_does)
 	ck_assert(turn_is_over());
 }
 
-TEST(to_leave_does)
+TEST(disconnect_ends_the_turn)
 {
 	const struct user *user = rig_server()->client[MALLORYS]->user;
 
@@ -163,7 +163,7 @@ static void ask_for_quotas(void)
 /* Each instruction costs a system call. */
 TIME_LIMIT_S(60);
 
-TEST(to_ask_for_ones_own_quotas_takes_no_longer_beside_other_users)
+TEST(query_of_own_quotas_takes_no_longer_beside_other_users)
 {
 	static struct user others[OTHER_USERS];
 	unsigned long few, many;
@@ -196,7 +196,7 @@ static int share_port(uint32_t n, enum portd_type type)
 }
 
 /* A request is compared with each of them. */
-TEST(a_port_has_so_many_listeners)
+TEST(listeners_of_a_port_are_limited)
 {
 	uint32_t n;
 

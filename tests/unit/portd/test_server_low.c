@@ -73,7 +73,7 @@ static void set_up(void)
 
 FIXTURE(set_up, scene_tear_down);
 
-TEST(who_proves_it_gets_the_port)
+TEST(client_with_a_proof_gets_the_port)
 {
 	unsigned int n_fds;
 
@@ -87,7 +87,7 @@ TEST(who_proves_it_gets_the_port)
 /*
  * The process has the capability, as after running a setuid program; the client is another process.
  */
-TEST(what_the_connected_process_may_do_proves_nothing)
+TEST(capability_of_the_connected_process_is_no_proof)
 {
 	ck_assert_int_eq(ask_for_80(alice, -1), EACCES);
 	rig_come_as(1);
@@ -102,7 +102,7 @@ TEST(a_proof_counts_once)
 	ck_assert_int_eq(ask_for_80(bob, -1), EACCES);
 }
 
-TEST(a_socket_that_a_service_has_proves_nothing)
+TEST(the_socket_of_a_service_is_no_proof)
 {
 	ck_assert_int_eq(ask_for_80(alice, socket_at(INADDR_LOOPBACK, 80)), EACCES);
 	ck_assert_int_eq(ask_for_80(alice, socket_at(INADDR_ANY, 81)), EACCES);
@@ -111,20 +111,20 @@ TEST(a_socket_that_a_service_has_proves_nothing)
 }
 
 /* As with `unshare -Urn`, where every process has all capabilities. */
-TEST(a_proof_of_another_namespace_is_none_at_home)
+TEST(a_proof_of_another_namespace_is_refused)
 {
 	rig_come_from(ELSEWHERE);
 	ck_assert_int_eq(ask_for_80(alice, prove()), EACCES);
 }
 
-TEST(a_port_that_everybody_may_bind_proves_nothing)
+TEST(an_unprivileged_port_is_no_proof)
 {
 	run("echo 80 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
 	ck_assert_int_eq(ask_for_80(alice, socket_at(LOW_PORT_ADDR, 80)), EACCES);
 	ck_assert_int_eq(ask_for_80(alice, socket_at(LOW_PORT_ADDR, 79)), 0);
 }
 
-TEST(where_no_port_is_privileged_the_user_who_connected_counts)
+TEST(connecting_user_counts_if_no_port_is_privileged)
 {
 	run("echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
 	join_as(SOMEBODY, RIG_HOME);

@@ -91,7 +91,7 @@ static void listen_from(struct rig_client *client, uint64_t cookie)
 	ck_assert_int_eq(rig_listen(client, "0.0.0.0"), 0);
 }
 
-TEST(a_request_is_for_the_listener_where_the_interface_is)
+TEST(a_request_is_for_the_listener_in_the_interfaces_namespace)
 {
 	listen_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
@@ -102,7 +102,7 @@ TEST(a_request_is_for_the_listener_where_the_interface_is)
 	ck_assert_str_eq(scene_handed(&carol), "REQ");
 }
 
-TEST(a_request_for_home_is_not_for_a_listener_there)
+TEST(a_request_for_home_is_not_for_a_foreign_listener)
 {
 	listen_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
@@ -112,7 +112,7 @@ TEST(a_request_for_home_is_not_for_a_listener_there)
 	ck_assert_uint_eq(rig_n_foreign_reads(), 0);
 }
 
-TEST(where_nobody_listens_there_a_listener_at_home_is_not_meant)
+TEST(a_foreign_request_is_not_for_a_listener_at_home)
 {
 	join_from(&carol, ELSEWHERE);
 	show_netns(&carol);
@@ -134,7 +134,7 @@ TEST(a_namespace_without_the_interface_does_not_get_the_request)
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
 }
 
-TEST(a_client_that_shows_nothing_does_not_get_the_request)
+TEST(a_client_without_a_namespace_socket_does_not_get_the_request)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
@@ -144,7 +144,7 @@ TEST(a_client_that_shows_nothing_does_not_get_the_request)
 	ck_assert_str_eq(scene_handed(&carol), "");
 }
 
-TEST(an_interface_that_comes_later_is_found_and_nobody_is_asked_all_the_time)
+TEST(a_later_interface_is_found_with_few_reads)
 {
 	unsigned int i;
 
@@ -174,7 +174,7 @@ static void show_many_namespaces(unsigned int n)
 	rig_pass(1000);
 }
 
-TEST(a_user_has_few_namespaces_read)
+TEST(read_namespaces_of_a_user_are_limited)
 {
 	unsigned int i;
 
@@ -184,7 +184,7 @@ TEST(a_user_has_few_namespaces_read)
 	ck_assert_uint_eq(rig_n_foreign_reads(), NET_NS_SHOWN_MAX);
 }
 
-TEST(root_has_any_number_read)
+TEST(read_namespaces_of_root_are_unlimited)
 {
 	uint64_t cookie;
 
@@ -215,7 +215,7 @@ TEST(users_share_the_namespaces_that_are_read)
 	ck_assert_uint_lt(list_length(&server->home->shown), NET_NS_SHOWN_ALL);
 }
 
-TEST(a_request_has_few_large_namespaces_read)
+TEST(a_request_reads_few_large_namespaces)
 {
 	unsigned int i;
 
@@ -252,7 +252,7 @@ TEST(a_new_namespace_is_read_before_large_ones_of_others)
 	ck_assert_str_eq(scene_handed(&dave), "REQ");
 }
 
-TEST(the_ports_of_a_namespace_go_with_its_last_client)
+TEST(the_ports_of_a_namespace_end_with_its_last_client)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
@@ -277,14 +277,14 @@ TEST(ephemeral_ports_are_leased_in_each_namespace)
 	ck_assert_uint_eq(dave.reply.count, 2);
 }
 
-TEST(who_comes_from_elsewhere_may_connect)
+TEST(client_of_another_namespace_may_connect)
 {
 	join_from(&carol, ELSEWHERE);
 	rig_gid_is_elsewhere(5);
 	scene_connect(&carol, 1);
 }
 
-TEST(where_the_kernel_does_not_say_all_are_at_home)
+TEST(clients_are_at_home_without_cookies_of_namespaces)
 {
 	join_from(&carol, 0);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
@@ -300,7 +300,7 @@ static void be_asked_for_nobody(void)
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 }
 
-TEST(a_request_for_nobody_does_not_walk_over_all_namespaces)
+TEST(unmatched_request_does_not_check_all_namespaces)
 {
 	static struct rig_client clients[N_NAMESPACES];
 	unsigned long few, many;
@@ -318,7 +318,7 @@ TEST(a_request_for_nobody_does_not_walk_over_all_namespaces)
 }
 
 /* None of them has passed a socket, except Carol's. */
-TEST(a_request_for_somewhere_else_does_not_walk_over_all_namespaces)
+TEST(foreign_request_does_not_check_all_namespaces)
 {
 	static struct rig_client clients[N_NAMESPACES];
 	unsigned long few, many;

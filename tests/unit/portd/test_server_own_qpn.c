@@ -27,7 +27,7 @@ static void set_up(void)
 
 FIXTURE(set_up, scene_tear_down);
 
-TEST(a_req_with_the_queue_pair_of_another_user_does_not_leave)
+TEST(req_with_another_users_queue_pair_is_not_sent)
 {
 	scene_sends(&mallory, scene_req(&mallory, 1));
 	ck_assert_str_eq(scene_wire(), "");
@@ -38,7 +38,7 @@ TEST(a_req_with_the_queue_pair_of_another_user_does_not_leave)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
-TEST(a_rep_with_the_queue_pair_of_another_user_does_not_leave)
+TEST(rep_with_another_users_queue_pair_is_not_sent)
 {
 	ck_assert_int_eq(rig_listen(&mallory, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x901, SCENE_ADDR));
@@ -50,7 +50,7 @@ TEST(a_rep_with_the_queue_pair_of_another_user_does_not_leave)
 	ck_assert_str_eq(scene_wire(), "REP");
 }
 
-TEST(neither_does_a_req_with_that_of_a_passive_connection)
+TEST(req_with_the_queue_pair_of_a_passive_connection_is_not_sent)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x901, SCENE_ADDR));
@@ -84,7 +84,7 @@ TEST(the_queue_pair_of_a_connection_that_is_ending_is_free)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
-TEST(so_is_that_of_a_client_that_has_ended)
+TEST(the_queue_pair_of_an_ended_client_is_free)
 {
 	rig_leave(alice);
 	scene_wire();

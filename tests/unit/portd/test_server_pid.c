@@ -96,7 +96,7 @@ static void resume_as_bob(void)
 
 FIXTURE(set_up, tear_down);
 
-TEST(who_has_resumed_is_not_awaited)
+TEST(resumed_client_is_no_longer_expected)
 {
 	mallory.control = rig_dial();
 	resume_as_bob();
@@ -105,7 +105,7 @@ TEST(who_has_resumed_is_not_awaited)
 
 NEEDS(has_pidfds_of_sockets);
 
-TEST(a_socket_of_a_process_that_has_ended_is_known)
+TEST(socket_of_an_ended_process_is_detected)
 {
 	int listener = rig_server()->listening.fd, fd;
 
@@ -120,14 +120,14 @@ TEST(a_socket_of_a_process_that_has_ended_is_known)
 	close(fd);
 }
 
-TEST_LOOP(nobody_resumes_with_the_pid_of_another, 0, 2)
+TEST_LOOP(client_cannot_resume_with_a_reused_pid, 0, 2)
 {
 	connect_in_a_process_that_ends(_i);
 	resume_as_bob();
 	ck_assert(recovery_in_grace(rig_server()));
 }
 
-TEST_LOOP(nobody_is_recorded_with_the_pid_of_another, 0, 2)
+TEST_LOOP(client_with_a_reused_pid_is_not_recorded, 0, 2)
 {
 	connect_in_a_process_that_ends(_i);
 	resume_as_bob();

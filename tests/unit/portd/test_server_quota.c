@@ -85,7 +85,7 @@ static uint64_t fill(int fd, enum portd_type type)
 
 FIXTURE(set_up, scene_tear_down);
 
-TEST(a_user_has_so_many_clients_and_others_have_theirs)
+TEST(clients_are_limited_per_user)
 {
 	allow(QUOTA_USER_CLIENTS, 2);
 	rig_meet(&mallory[0]);
@@ -95,7 +95,7 @@ TEST(a_user_has_so_many_clients_and_others_have_theirs)
 	rig_meet(&mallory[3]);
 }
 
-TEST(who_is_one_too_many_is_told_why)
+TEST(excess_client_gets_the_reason)
 {
 	allow(QUOTA_USER_CLIENTS, 1);
 	rig_meet(&mallory[0]);
@@ -105,7 +105,7 @@ TEST(who_is_one_too_many_is_told_why)
 			 "1; cmportd --quota=user-clients=NUMBER allows more");
 }
 
-TEST(when_a_client_has_gone_its_user_may_have_another)
+TEST(user_may_connect_again_after_a_client_ends)
 {
 	allow(QUOTA_USER_CLIENTS, 1);
 	rig_meet(&mallory[0]);
@@ -113,7 +113,7 @@ TEST(when_a_client_has_gone_its_user_may_have_another)
 	ck_assert_int_eq(say_hello(&mallory[1]), 0);
 }
 
-TEST(those_who_are_too_many_take_few_places)
+TEST(excess_clients_take_few_places)
 {
 	unsigned int i, before = rig_server()->n_clients;
 
@@ -145,7 +145,7 @@ static void use_up_connects(void)
 		ck_assert(is_let_in());
 }
 
-TEST(who_connects_and_leaves_too_often_is_turned_away)
+TEST(user_who_connects_too_often_is_refused)
 {
 	use_up_connects();
 	ck_assert(!is_let_in());
@@ -156,7 +156,7 @@ TEST(who_connects_and_leaves_too_often_is_turned_away)
 	ck_assert(is_let_in());
 }
 
-TEST(who_sends_at_his_rate_may_connect)
+TEST(user_who_sends_at_the_rate_may_connect)
 {
 	allow(QUOTA_USER_RATE, 1000);
 	rig_meet(&mallory[0]);
@@ -167,7 +167,7 @@ TEST(who_sends_at_his_rate_may_connect)
 	ck_assert(is_let_in());
 }
 
-TEST(who_connects_all_the_time_may_send)
+TEST(user_who_connects_often_may_send)
 {
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 
@@ -177,7 +177,7 @@ TEST(who_connects_all_the_time_may_send)
 	ck_assert_int_eq(rig_ask(&mallory[0], &bind), 0);
 }
 
-TEST(who_was_turned_away_is_let_in_when_he_has_waited)
+TEST(refused_user_is_accepted_after_a_wait)
 {
 	use_up_connects();
 	rig_pass(1000 / CONNECTS_S + 1);
@@ -186,7 +186,7 @@ TEST(who_was_turned_away_is_let_in_when_he_has_waited)
 }
 
 /* A later client would wait for all earlier ones. */
-TEST(few_wait_to_be_turned_away_before_another)
+TEST(few_clients_wait_for_their_refusal_before_another)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	socklen_t bytes = sizeof(addr);
@@ -206,7 +206,7 @@ TEST(few_wait_to_be_turned_away_before_another)
 }
 
 /* They are accepted one per turn. */
-TEST(a_turn_turns_many_away)
+TEST(a_turn_refuses_many_clients)
 {
 	uint64_t before;
 	unsigned int i;
@@ -219,7 +219,7 @@ TEST(a_turn_turns_many_away)
 	ck_assert_uint_le(rig_server()->turn_no - before, 6);
 }
 
-TEST(root_has_as_many_clients_as_it_likes)
+TEST(clients_of_root_are_unlimited)
 {
 	unsigned int i;
 
@@ -229,7 +229,7 @@ TEST(root_has_as_many_clients_as_it_likes)
 		rig_meet(&mallory[i]);
 }
 
-TEST(who_connects_and_is_silent_is_disconnected)
+TEST(client_that_sends_nothing_is_disconnected)
 {
 	unsigned int before = rig_server()->n_clients;
 
@@ -241,7 +241,7 @@ TEST(who_connects_and_is_silent_is_disconnected)
 	ck_assert_uint_eq(rig_server()->n_clients, before);
 }
 
-TEST(who_has_said_hello_may_be_silent)
+TEST(client_may_send_nothing_after_hello)
 {
 	unsigned int before = rig_server()->n_clients;
 
@@ -252,7 +252,7 @@ TEST(who_has_said_hello_may_be_silent)
 
 /* --- their resources ----------------------------------------------------- */
 
-TEST(a_user_has_so_many_ports)
+TEST(ports_are_limited_per_user)
 {
 	allow(QUOTA_USER_PORTS, 2);
 	rig_meet(&mallory[0]);
@@ -274,7 +274,7 @@ static void use_leases(const struct rig_client *client)
 	munmap(page, LEASE_PAGE_BYTES);
 }
 
-TEST(leased_ports_count)
+TEST(leased_ports_count_in_the_quota)
 {
 	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
 				      .lease_ports = { .ps = RDMA_PS_TCP, .count = 1 } };
@@ -307,14 +307,14 @@ static unsigned int start_job(unsigned int n)
 	return n_leased;
 }
 
-TEST(unused_leases_of_his_programs_keep_no_program_of_a_user_from_connecting)
+TEST(unused_leases_do_not_block_other_programs_of_a_user)
 {
 	start_job(JOB);
 	ck_assert(!mallory_is()->was_refused);
 }
 
 /* Ports of all namespaces count. */
-TEST(nor_do_those_in_other_network_namespaces)
+TEST(unused_leases_in_other_namespaces_do_not_block_programs)
 {
 	rig_come_from(RIG_HOME + 1);
 	start_job(JOB / 2 - 5); /* nearly all that the user may have */
@@ -341,7 +341,7 @@ static void come_back(struct rig_client *client, int page_fd)
 }
 
 /* A page with more ports than the client has leased. */
-TEST(ports_of_an_earlier_life_count)
+TEST(resumed_ports_count_in_the_quota)
 {
 	const struct portd_record resumed = { .type = PORTD_RESUMED };
 	struct lease_page *page;
@@ -362,7 +362,7 @@ TEST(ports_of_an_earlier_life_count)
 	ck_assert_uint_eq(n, 7);
 }
 
-TEST(a_user_has_so_many_connections)
+TEST(connections_are_limited_per_user)
 {
 	allow(QUOTA_USER_CONNS, 2);
 	rig_join(&mallory[0]);
@@ -376,7 +376,7 @@ TEST(a_user_has_so_many_connections)
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
-TEST(connections_of_a_client_that_has_gone_are_not_its_users)
+TEST(connections_of_an_ended_client_do_not_count)
 {
 	allow(QUOTA_USER_CONNS, 1);
 	rig_join(&mallory[0]);
@@ -436,7 +436,7 @@ TEST(a_turn_does_not_walk_over_clients_that_have_used_up_their_rate)
 	ck_assert(!first || first - second > 20 * N_MAX);
 }
 
-TEST(requests_are_metered_as_messages_are)
+TEST(requests_have_a_rate_like_messages)
 {
 	unsigned int i;
 
@@ -450,7 +450,7 @@ TEST(requests_are_metered_as_messages_are)
 	ck_assert_uint_gt(fill(mallory[0].control, PORTD_RELEASE), 0);
 }
 
-TEST(who_comes_anew_has_no_new_burst)
+TEST(reconnecting_client_gets_no_new_burst)
 {
 	allow(QUOTA_USER_RATE, 1000);
 	rig_meet(&mallory[0]);
@@ -461,7 +461,7 @@ TEST(who_comes_anew_has_no_new_burst)
 	ck_assert_int_eq(rig_answer(&mallory[1]), 0);
 }
 
-TEST(a_user_who_has_rested_is_forgotten)
+TEST(idle_user_is_dropped)
 {
 	rig_meet(&mallory[0]);
 	rig_leave(&mallory[0]);
@@ -475,7 +475,7 @@ TEST(a_user_who_has_rested_is_forgotten)
 }
 
 /* A range of subordinate uids is as many users. */
-TEST(users_who_come_for_a_moment_leave_room_for_others)
+TEST(short_lived_users_leave_room_for_others)
 {
 	uid_t uid;
 	int fd;
@@ -496,7 +496,7 @@ TEST(users_who_come_for_a_moment_leave_room_for_others)
  * Otherwise a user with many clients would be read from at each turn, while one with one client
  * waits.
  */
-TEST(in_a_turn_a_user_is_read_from_so_much_and_no_more)
+TEST(reads_per_turn_are_limited_per_user)
 {
 	struct portd_datagram full = { .bytes = 0 };
 	struct portd_record record = { .type = PORTD_CLOSE };
@@ -542,7 +542,7 @@ static const char *const wrong[] = { "",
 				     "=1",
 				     "user-conns=1000000001" };
 
-TEST_LOOP(what_is_no_quota_is_refused, 0, sizeof(wrong) / sizeof(wrong[0]))
+TEST_LOOP(unknown_quota_is_refused, 0, sizeof(wrong) / sizeof(wrong[0]))
 {
 	ck_assert(!quota_set(&(struct quotas){ { 0 } }, wrong[_i]));
 }
@@ -552,7 +552,7 @@ TEST_LOOP(what_is_no_quota_is_refused, 0, sizeof(wrong) / sizeof(wrong[0]))
 #define VISITS 20
 
 /* Also if it is away long enough to be dropped. */
-TEST(a_user_fills_the_log_with_neither_false_claims_nor_quotas)
+TEST(log_lines_are_limited_per_user)
 {
 	int log = memfd_create("log", 0);
 	struct rig_client liar;
@@ -581,7 +581,7 @@ static void be_turned_away(unsigned int n)
 	}
 }
 
-TEST(users_for_whom_there_is_no_place_do_not_fill_the_log)
+TEST(refused_users_do_not_fill_the_log)
 {
 	int log = memfd_create("log", 0);
 

@@ -136,14 +136,14 @@ static bool is_kept(void)
 
 FIXTURE(set_up, tear_down);
 
-TEST_LOOP(the_peer_hears_from_the_next_cmportd_how_it_ends, 0, LIFE_N)
+TEST_LOOP(peer_gets_the_last_message_from_the_next_cmportd, 0, LIFE_N)
 {
 	life[_i].come_so_far();
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), life[_i].end);
 }
 
-TEST_LOOP(nothing_is_left_of_it_when_the_peer_is_gone_too, 0, LIFE_N)
+TEST_LOOP(state_is_freed_when_the_peer_is_gone_too, 0, LIFE_N)
 {
 	unsigned int i;
 
@@ -155,7 +155,7 @@ TEST_LOOP(nothing_is_left_of_it_when_the_peer_is_gone_too, 0, LIFE_N)
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 
-TEST(all_its_connections_end)
+TEST(all_connections_of_a_dead_client_end)
 {
 	uint32_t n;
 
@@ -166,7 +166,7 @@ TEST(all_its_connections_end)
 }
 
 /* More than a turn ends, of two programs in turn. */
-TEST(many_that_are_left_end_a_few_in_each_turn)
+TEST(a_turn_ends_few_orphans)
 {
 	const uint32_t n_all = 2 * (ORPHANS_A_TURN + 50);
 	uint32_t n, before = 0;
@@ -209,7 +209,7 @@ TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 }
 
 /* A program that was dead already when cmportd was killed. */
-TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
+TEST(next_cmportd_continues_a_disconnect)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -219,7 +219,7 @@ TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
 }
 
 /* Bob's process lives, but has closed its sockets, so it does not resume. */
-TEST(what_its_program_has_left_nobody_is_awaited_for)
+TEST(orphan_of_an_ended_program_is_not_kept_waiting)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -228,7 +228,7 @@ TEST(what_its_program_has_left_nobody_is_awaited_for)
 	ck_assert_int_eq(rig_server()->grace_until.ns, 0);
 }
 
-TEST(what_a_cmportd_has_disconnected_the_next_one_does_not_know)
+TEST(next_cmportd_does_not_find_an_ended_connection)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -259,7 +259,7 @@ TEST(the_next_one_may_be_killed_when_it_has_begun_to)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-TEST(what_is_closed_is_not_ended)
+TEST(closed_connection_gets_no_message)
 {
 	struct portd_record close_it = { .type = PORTD_CLOSE,
 					 .close = { .local_comm_id = life_id() } };
@@ -273,7 +273,7 @@ TEST(what_is_closed_is_not_ended)
 
 /* --- processes that resume ----------------------------------------------- */
 
-TEST(connections_of_who_comes_back_live_on)
+TEST(connections_of_a_resuming_client_continue)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -286,7 +286,7 @@ TEST(connections_of_who_comes_back_live_on)
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
 
-TEST(what_who_comes_back_does_not_tell_of_is_over)
+TEST(unreported_connection_of_a_resuming_client_ends)
 {
 	scene_connect(bob, 1);
 	scene_connect(bob, 2);
@@ -301,7 +301,7 @@ TEST(what_who_comes_back_does_not_tell_of_is_over)
 }
 
 /* Any process may claim to resume. */
-TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
+TEST(client_that_dies_while_resuming_has_each_connection_ended_once)
 {
 	scene_connect(bob, 1);
 	scene_connect(bob, 2);
@@ -315,7 +315,7 @@ TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
 	ck_assert_uint_eq(rig_server()->core.n_conns, 2);
 }
 
-TEST(the_dead_are_ended_when_the_living_have_come_back)
+TEST(orphans_end_after_the_live_clients_have_resumed)
 {
 	rig_join(alice);
 	scene_connect(alice, 3);
@@ -331,7 +331,7 @@ TEST(the_dead_are_ended_when_the_living_have_come_back)
 }
 
 /* It may be stopped; the kernel's connection manager would wait, too. */
-TEST(who_lives_and_does_not_come_back_is_ended_when_it_dies)
+TEST(live_client_that_does_not_resume_is_ended_at_its_death)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -343,7 +343,7 @@ TEST(who_lives_and_does_not_come_back_is_ended_when_it_dies)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-TEST(who_lives_may_come_back_late)
+TEST(live_client_may_resume_late)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -355,7 +355,7 @@ TEST(who_lives_may_come_back_late)
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-TEST(who_cannot_be_seen_is_awaited_for_three_seconds)
+TEST(client_of_a_hidden_process_may_resume_for_three_seconds)
 {
 	rig_leave(bob);
 	rig_come_as(0);
@@ -368,7 +368,7 @@ TEST(who_cannot_be_seen_is_awaited_for_three_seconds)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-TEST(who_cannot_be_seen_comes_back)
+TEST(client_of_a_hidden_process_resumes)
 {
 	rig_leave(bob);
 	rig_come_as(0);
@@ -386,7 +386,7 @@ TEST(who_cannot_be_seen_comes_back)
  * His client was disconnected, for example; the next cmportd must not ignore that. It waits for
  * Alice.
  */
-TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
+TEST(ending_connection_ends_although_its_client_resumes)
 {
 	rig_join(alice);
 	scene_connect(bob, 1);
@@ -407,7 +407,7 @@ TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 
-TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
+TEST(comm_ids_of_a_client_that_may_resume_are_not_lent)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -419,7 +419,7 @@ TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 }
 
 /* Nor if he has none to end: messages for them would be for others. */
-TEST(comm_ids_without_connections_are_nobody_elses_either)
+TEST(comm_ids_without_connections_are_not_lent_either)
 {
 	restart();
 	carol.control = rig_dial();
@@ -431,7 +431,7 @@ TEST(comm_ids_without_connections_are_nobody_elses_either)
 }
 
 /* Its pid is meaningless: it is in a namespace that cmportd cannot see. */
-TEST(who_has_no_pid_has_its_comm_ids_to_itself)
+TEST(comm_ids_of_a_client_without_pid_are_not_lent)
 {
 	struct rig_client dave;
 
@@ -456,7 +456,7 @@ static void spoil_heads(void)
 }
 
 /* The rig's random numbers are constant: the block would be Bob's again. */
-TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_heads_are_spoilt)
+TEST(comm_ids_of_dead_clients_are_not_lent_with_corrupt_heads)
 {
 	const uint32_t first = bob->first;
 
@@ -472,7 +472,7 @@ TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_heads_are_spoilt
 
 /* --- start and end of the file ------------------------------------------- */
 
-TEST(who_leaves_with_nothing_to_end_leaves_no_connections)
+TEST(server_without_orphans_leaves_no_connections)
 {
 	struct server_options options;
 
@@ -489,7 +489,7 @@ TEST(who_leaves_with_nothing_to_end_leaves_no_connections)
 	ck_assert_int_eq(server_begin(rig_server()), 0);
 }
 
-TEST(it_does_not_leave_before_it_has_ended_what_was_left)
+TEST(server_ends_its_orphans_before_it_ends)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -504,7 +504,7 @@ TEST(it_does_not_leave_before_it_has_ended_what_was_left)
 	ck_assert(server_is_over(rig_server()));
 }
 
-TEST(without_room_in_the_file_all_is_as_before)
+TEST(full_file_changes_nothing_else)
 {
 	rig_leave(bob);
 	rig_tear_down();
@@ -539,7 +539,7 @@ TEST(a_port_has_the_same_handle_in_the_next_one)
 	ck_assert_uint_eq(bob->reply.handle, 1);
 }
 
-TEST(what_went_through_a_device_that_is_gone_is_forgotten)
+TEST(connections_of_a_removed_device_are_dropped)
 {
 	struct cm_record tracked = { .state = CM_ESTABLISHED,
 				     .local_comm_id = bob->first + 1,
@@ -562,7 +562,7 @@ static struct portd_record bind_of_bob(void)
 	return (struct portd_record){ .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 }
 
-TEST(a_port_is_not_for_who_says_that_it_comes_back_and_shows_no_ids)
+TEST(port_is_not_for_a_resuming_client_without_ids)
 {
 	const struct portd_record claim = bind_of_bob(), ids = { .type = PORTD_LEASE_IDS };
 
@@ -581,7 +581,7 @@ TEST(a_port_is_not_for_who_says_that_it_comes_back_and_shows_no_ids)
 }
 
 /* It is accepted while others wait, as it needs nothing. */
-TEST(a_port_is_not_for_who_only_visits)
+TEST(port_is_not_for_a_visiting_client)
 {
 	const struct portd_record hello = { .type = PORTD_HELLO,
 					    .hello = { .version = PORTD_VERSION, .visits = 1 } };

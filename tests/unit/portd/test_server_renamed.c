@@ -41,14 +41,14 @@ static void die_before_device_is(const char *name, uint64_t guid)
 	rig_settle();
 }
 
-TEST(connections_on_a_device_that_was_renamed_end)
+TEST(connections_on_a_renamed_device_end)
 {
 	die_before_device_is("roce0", RIG_GUID);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	ck_assert_str_eq(rig_server()->host_port[0]->device, "roce0");
 }
 
-TEST(connections_on_a_device_whose_name_another_has_are_forgotten)
+TEST(connections_on_a_replaced_device_are_dropped)
 {
 	die_before_device_is(RIG_DEVICE, RIG_GUID + 1);
 	ck_assert_str_eq(scene_wire(), "");

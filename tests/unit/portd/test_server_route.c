@@ -74,7 +74,7 @@ TEST(a_listener_gets_nothing_from_a_port_that_it_has_not_opened)
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
-TEST(a_repeated_req_is_for_who_has_the_connection_and_not_for_the_listener)
+TEST(a_duplicate_req_is_for_the_owner_of_the_connection)
 {
 	struct portd_record release = { .type = PORTD_RELEASE, .claim = rig_claim(1, SCENE_ADDR) };
 
@@ -99,7 +99,7 @@ TEST(the_same_comm_id_of_another_host_is_another_request)
 }
 
 /* The peer has restarted, and its queue pair is that of a connection of Alice. */
-TEST(a_stale_req_is_for_who_has_the_connection)
+TEST(a_stale_req_is_for_the_owner_of_the_connection)
 {
 	struct cm_msg req = scene_peer_req(0x702, SCENE_ADDR);
 
@@ -167,7 +167,7 @@ TEST_LOOP(private_data_goes_to_its_owner_only, 0, sizeof(kinds) / sizeof(kinds[0
 	ck_assert(!rig_next(bob, &record));
 }
 
-TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
+TEST(a_rej_4_without_our_comm_id_is_for_the_owner_of_the_connection)
 {
 	struct cm_msg rej = talk_rej_of(0x701, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
 
@@ -178,7 +178,7 @@ TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
 	ck_assert_str_eq(scene_handed(alice), "REQ, REJ(REQ) 4");
 }
 
-TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
+TEST(an_unread_duplicate_is_queued_once)
 {
 	unsigned int i;
 
@@ -190,7 +190,7 @@ TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
 
 /* --- messages without a receiver ----------------------------------------- */
 
-TEST(a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep)
+TEST(a_dreq_for_an_unlent_comm_id_is_answered_with_drep)
 {
 	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first);
 
@@ -201,13 +201,14 @@ TEST(a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep)
 static const enum cm_attr unanswered[] = { CM_ATTR_MRA, CM_ATTR_REJ,  CM_ATTR_REP, CM_ATTR_RTU,
 					   CM_ATTR_LAP, CM_ATTR_DREP, CM_ATTR_APR };
 
-TEST_LOOP(what_else_is_for_nobody_is_dropped, 0, sizeof(unanswered) / sizeof(unanswered[0]))
+TEST_LOOP(other_messages_without_a_receiver_are_dropped, 0,
+	  sizeof(unanswered) / sizeof(unanswered[0]))
 {
 	scene_said(talk_msg_of(unanswered[_i], 0x701, ~alice->first));
 	ck_assert_str_eq(scene_wire(), "");
 }
 
-TEST(what_is_no_cm_message_is_shown_to_nobody)
+TEST(a_mad_that_is_no_cm_message_is_dropped)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
 	uint8_t mad[MAD_BYTES];
@@ -221,7 +222,7 @@ TEST(what_is_no_cm_message_is_shown_to_nobody)
 
 /* --- outgoing messages --------------------------------------------------- */
 
-TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
+TEST(a_rej_does_not_overtake_the_req_that_it_withdraws)
 {
 	struct cm_msg req = scene_req(alice, 1);
 	struct cm_msg rej = talk_rej_of(alice->first + 1, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
@@ -238,7 +239,7 @@ TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
 }
 
-TEST(a_message_waits_for_its_hop_and_then_leaves)
+TEST(a_message_is_sent_when_its_hop_is_resolved)
 {
 	rig_hops_are_ready(false);
 	scene_sends(alice, scene_req(alice, 1));
@@ -259,7 +260,7 @@ TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_UNSENT), 1);
 }
 
-TEST(an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks)
+TEST(an_unconnected_answer_waits_while_the_kernel_resolves_its_hop)
 {
 	rig_hops_are_ready(false);
 	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
@@ -282,7 +283,7 @@ static void say_req(uint8_t again)
 	rig_settle();
 }
 
-TEST(a_message_that_is_repeated_goes_by_the_kernel)
+TEST(a_retransmission_goes_through_umad)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -313,7 +314,7 @@ static void arrive_beside(unsigned int n, bool makes_sense)
 	}
 }
 
-TEST(what_arrives_beside_qp1_is_dealt_with)
+TEST(a_message_beside_qp1_is_handled)
 {
 	arrive_beside(1, true);
 	rig_settle();
@@ -331,7 +332,7 @@ static uint32_t believed_after(const struct cm_msg *msg, uint8_t host)
 	return rig_heard(&gid);
 }
 
-TEST(of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered)
+TEST(a_connections_message_teaches_the_peers_queue_pair)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
@@ -344,7 +345,7 @@ TEST(of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered)
 }
 
 /* A REP contains one id of ours, and the peer's is not known yet. */
-TEST(of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered)
+TEST(the_first_answer_teaches_the_peers_queue_pair)
 {
 	struct cm_msg rep = scene_peer_rep(0x701, alice->first + 1);
 
@@ -352,7 +353,7 @@ TEST(of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered)
 	ck_assert_uint_eq(believed_after(&rep, SCENE_PEER), RIG_PEER_QPN);
 }
 
-TEST(of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered)
+TEST(a_message_for_an_orphan_teaches_the_peers_queue_pair)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, alice->first + 1);
 
@@ -385,7 +386,7 @@ static struct cm_msg forged(int kind)
 
 #define N_FORGED 5
 
-TEST_LOOP(of_what_is_no_connections_the_queue_pair_is_not_believed, 0, N_FORGED)
+TEST_LOOP(an_unconnected_message_teaches_no_queue_pair, 0, N_FORGED)
 {
 	struct cm_msg msg = forged(_i);
 
@@ -394,7 +395,7 @@ TEST_LOOP(of_what_is_no_connections_the_queue_pair_is_not_believed, 0, N_FORGED)
 	ck_assert_uint_ne(believed_after(&msg, SCENE_PEER), RIG_PEER_QPN);
 }
 
-TEST(of_what_is_no_cm_message_the_queue_pair_is_not_believed)
+TEST(a_mad_that_is_no_cm_message_teaches_no_queue_pair)
 {
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
 
@@ -403,7 +404,7 @@ TEST(of_what_is_no_cm_message_the_queue_pair_is_not_believed)
 	ck_assert_uint_ne(believed_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
 }
 
-TEST(of_a_connections_message_from_another_host_the_queue_pair_is_not_believed)
+TEST(a_message_from_another_host_teaches_no_queue_pair)
 {
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
 
@@ -425,7 +426,7 @@ TEST(only_a_retransmission_counts_against_the_peers_queue_pair)
 }
 
 /* Both of its descriptors are readable in one turn. */
-TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
+TEST(a_removed_device_drops_messages_beside_qp1)
 {
 	arrive_beside(3 * RECEIVE_BATCH, true);
 	rig_remove_device();
@@ -435,7 +436,7 @@ TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
 }
 
 /* The descriptor reports the first one only. */
-TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
+TEST(many_messages_beside_qp1_keep_the_server_awake)
 {
 	unsigned int n = 3 * RECEIVE_BATCH + 1;
 
@@ -444,7 +445,7 @@ TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
 	ck_assert_uint_eq(rig_n_sent(), n);
 }
 
-TEST(nonsense_beside_qp1_is_passed_over_and_takes_its_turns)
+TEST(invalid_messages_beside_qp1_are_skipped_in_turns)
 {
 	arrive_beside(3 * RECEIVE_BATCH, false);
 	arrive_beside(1, true);

@@ -102,7 +102,7 @@ TEST_LOOP(either_socket_that_closes_ends_the_connection, 0, 2)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
-TEST(what_comes_after_the_end_of_the_protocol_is_not_read)
+TEST(data_after_a_protocol_violation_is_not_read)
 {
 	struct portd_datagram out = { .bytes = 0 };
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
@@ -144,7 +144,7 @@ static void put_with_fds(int to, const void *bytes, size_t n, unsigned int n_fds
 
 static const unsigned int crowds[] = { 1, 2, 3, 8 };
 
-TEST_LOOP(descriptors_that_nobody_asked_for_are_closed, 0, 4)
+TEST_LOOP(unrequested_descriptors_are_closed, 0, 4)
 {
 	uint8_t bytes[PORTD_DATAGRAM_BYTES];
 	size_t n = lease_ids(bytes);
@@ -178,7 +178,7 @@ TEST_LOOP(descriptors_with_an_empty_datagram_are_closed, 0, 2)
 	ck_assert_uint_eq(rig_n_fds(), before - 2); /* of Bob's sockets */
 }
 
-TEST_LOOP(descriptors_with_what_is_no_record_are_closed, 0, 2)
+TEST_LOOP(descriptors_with_an_invalid_record_are_closed, 0, 2)
 {
 	const uint8_t bytes[] = { 0xff };
 	int fds[2] = { bob->control, bob->data };
@@ -189,7 +189,7 @@ TEST_LOOP(descriptors_with_what_is_no_record_are_closed, 0, 2)
 	ck_assert_uint_eq(rig_n_fds(), before - 2);
 }
 
-TEST(a_page_that_comes_with_a_first_hello_is_closed)
+TEST(a_page_in_a_first_hello_is_closed)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -205,7 +205,7 @@ TEST(a_page_that_comes_with_a_first_hello_is_closed)
 	ck_assert_uint_eq(rig_n_fds(), before + 3); /* data socket at both ends, and the page */
 }
 
-TEST(who_resumes_without_a_page_is_refused)
+TEST(resuming_without_a_page_is_refused)
 {
 	struct portd_record hello = { .type = PORTD_HELLO,
 				      .hello = { .version = PORTD_VERSION, .resumes = 1 } };
@@ -214,7 +214,7 @@ TEST(who_resumes_without_a_page_is_refused)
 	ck_assert_int_eq(rig_ask(&carol, &hello), EINVAL);
 }
 
-TEST(a_page_that_is_refused_is_closed)
+TEST(a_refused_page_is_closed)
 {
 	struct portd_record hello = { .type = PORTD_HELLO,
 				      .hello = { .version = PORTD_VERSION, .resumes = 1 } };
@@ -244,7 +244,7 @@ static void put_record(int to, const struct portd_record *record)
 /* --- several requests ----------------------------------------------------- */
 
 /* Otherwise a turn could not end between them. */
-TEST(who_sends_two_records_in_a_datagram_is_disconnected)
+TEST(two_requests_in_a_datagram_end_the_connection)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct portd_datagram out = { .bytes = 0 };
@@ -258,7 +258,7 @@ TEST(who_sends_two_records_in_a_datagram_is_disconnected)
 }
 
 /* The first is handled again a turn later, as its port may be closed meanwhile. */
-TEST(what_follows_a_question_that_waits_is_answered_after_it)
+TEST(a_request_behind_a_waiting_one_is_answered_after_it)
 {
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 	struct portd_record lease = { .type = PORTD_LEASE_IDS };
@@ -272,7 +272,7 @@ TEST(what_follows_a_question_that_waits_is_answered_after_it)
 	ck_assert_int_eq(rig_ask(bob, &lease), 0);
 }
 
-TEST(a_client_that_does_not_take_its_answers_is_disconnected)
+TEST(a_client_that_does_not_read_its_replies_is_disconnected)
 {
 	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 0x106 } };
 	unsigned int i;

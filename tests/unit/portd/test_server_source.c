@@ -66,7 +66,7 @@ static const struct {
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST_LOOP(a_message_leaves_by_the_index_that_the_address_has_by_now, 0, N_SAID)
+TEST_LOOP(a_message_is_sent_with_the_current_index_of_its_address, 0, N_SAID)
 {
 	said[_i].begin();
 	scene_wire();
@@ -75,7 +75,7 @@ TEST_LOOP(a_message_leaves_by_the_index_that_the_address_has_by_now, 0, N_SAID)
 	ck_assert_int_eq(index_of_sent(said[_i].attr), NEW_INDEX);
 }
 
-TEST_LOOP(a_message_of_an_address_that_has_gone_does_not_leave, 0, N_SAID)
+TEST_LOOP(a_message_of_a_removed_address_is_not_sent, 0, N_SAID)
 {
 	said[_i].begin();
 	scene_wire();
@@ -84,7 +84,7 @@ TEST_LOOP(a_message_of_an_address_that_has_gone_does_not_leave, 0, N_SAID)
 	ck_assert_int_eq(index_of_sent(said[_i].attr), -1);
 }
 
-TEST(a_farewell_leaves_by_the_index_that_the_address_has_by_now)
+TEST(a_last_message_is_sent_with_the_current_index_of_its_address)
 {
 	life_is_connected();
 	scene_wire();
@@ -93,7 +93,7 @@ TEST(a_farewell_leaves_by_the_index_that_the_address_has_by_now)
 	ck_assert_int_eq(index_of_sent(CM_ATTR_DREQ), NEW_INDEX);
 }
 
-TEST(a_farewell_of_an_address_that_has_gone_does_not_leave)
+TEST(a_last_message_of_a_removed_address_is_not_sent)
 {
 	life_is_connected();
 	scene_wire();

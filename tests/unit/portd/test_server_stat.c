@@ -63,7 +63,7 @@ static void alice_tells(const struct portd_record *row)
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST(every_client_is_asked_under_the_number_that_the_asker_was_told)
+TEST(every_client_is_queried_with_the_same_number)
 {
 	uint32_t ask_id = bob_asks();
 
@@ -72,7 +72,7 @@ TEST(every_client_is_asked_under_the_number_that_the_asker_was_told)
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ASK).stat_ask.ask_id, ask_id);
 }
 
-TEST(what_a_client_answers_is_passed_on_in_its_name)
+TEST(rows_of_a_client_are_forwarded_with_its_process)
 {
 	struct portd_record row = id_row(bob_asks());
 	struct portd_stat_id got;
@@ -85,7 +85,7 @@ TEST(what_a_client_answers_is_passed_on_in_its_name)
 	ck_assert_uint_eq(got.port, alice->handle);
 }
 
-TEST(the_asker_is_told_whom_to_wait_for)
+TEST(the_reply_has_the_number_of_queried_clients)
 {
 	struct portd_stat_process process;
 
@@ -97,7 +97,7 @@ TEST(the_asker_is_told_whom_to_wait_for)
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_END).stat_row.client, PORTD_STAT_ITSELF);
 }
 
-TEST(an_ordinary_user_hears_of_nobody_elses_processes)
+TEST(an_ordinary_user_gets_no_processes_of_others)
 {
 	rig_server()->client[1]->uid = STRANGER;
 	bob_asks();
@@ -105,7 +105,7 @@ TEST(an_ordinary_user_hears_of_nobody_elses_processes)
 	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
 }
 
-TEST(an_answer_to_who_may_not_see_it_is_dropped)
+TEST(rows_for_an_unauthorised_client_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -114,14 +114,14 @@ TEST(an_answer_to_who_may_not_see_it_is_dropped)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
-TEST(an_ordinary_user_hears_of_his_own)
+TEST(an_ordinary_user_gets_own_processes)
 {
 	rig_server()->client[0]->uid = rig_server()->client[1]->uid = STRANGER;
 	bob_asks();
 	ck_assert_uint_eq(bob->reply.count, 2);
 }
 
-TEST(connections_of_the_dead_are_for_root)
+TEST(only_root_gets_orphans)
 {
 	scene_connect(alice, 1);
 	rig_leave(alice);
@@ -149,7 +149,7 @@ static struct portd_stat_quota quota_row(const char *name)
 	return record.stat_quota;
 }
 
-TEST(quotas_are_shown_with_what_a_user_has_of_them)
+TEST(quotas_are_reported_with_their_use)
 {
 	struct portd_stat_quota row;
 
@@ -168,7 +168,7 @@ TEST(quotas_are_shown_with_what_a_user_has_of_them)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 1);
 }
 
-TEST(a_quota_that_was_reached_is_shown_as_such)
+TEST(a_reached_quota_is_marked)
 {
 	rig_server()->client[1]->user->was_refused = 1u << QUOTA_USER_PORTS;
 	ck_assert_int_eq(rig_ask(bob, &stat_quotas), 0);
@@ -176,14 +176,14 @@ TEST(a_quota_that_was_reached_is_shown_as_such)
 	ck_assert_uint_eq(quota_row("user-ports").was_reached, 1);
 }
 
-TEST(an_ordinary_user_sees_nobody_elses_quotas)
+TEST(an_ordinary_user_gets_no_quotas_of_others)
 {
 	rig_server()->client[1]->uid = STRANGER;
 	ck_assert_int_eq(rig_ask(bob, &stat_quotas), 0);
 	ck_assert_uint_eq(quota_row("user-rate").uid, PORTD_QUOTA_EACH); /* the first record */
 }
 
-TEST(one_process_can_be_asked_alone)
+TEST(a_single_process_can_be_queried)
 {
 	const struct portd_record of_other = { .type = PORTD_STAT, .stat = { .pid = 1 } };
 
@@ -192,7 +192,7 @@ TEST(one_process_can_be_asked_alone)
 	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
 }
 
-TEST(rows_that_nobody_asked_for_are_dropped)
+TEST(unrequested_rows_are_dropped)
 {
 	struct portd_record row = id_row(1);
 
@@ -204,7 +204,7 @@ TEST(rows_that_nobody_asked_for_are_dropped)
 }
 
 /* `purecm stat` would take them for cmportd's own: it does not have that client. */
-TEST(rows_of_a_client_that_came_after_the_question_are_dropped)
+TEST(rows_of_a_later_client_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 	struct rig_client carol;
@@ -220,7 +220,7 @@ TEST(rows_of_a_client_that_came_after_the_question_are_dropped)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 1);
 }
 
-TEST(rows_of_another_process_than_was_asked_for_are_dropped)
+TEST(rows_of_an_unqueried_process_are_dropped)
 {
 	const struct portd_record of_other = { .type = PORTD_STAT, .stat = { .pid = 1 } };
 	struct portd_record row, end = { .type = PORTD_STAT_END };
@@ -236,7 +236,7 @@ TEST(rows_of_another_process_than_was_asked_for_are_dropped)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 0);
 }
 
-TEST(rows_of_an_earlier_question_are_dropped)
+TEST(rows_of_an_earlier_query_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -246,7 +246,7 @@ TEST(rows_of_an_earlier_question_are_dropped)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
-TEST(rows_for_who_has_gone_are_dropped)
+TEST(rows_for_an_ended_client_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -257,7 +257,7 @@ TEST(rows_for_who_has_gone_are_dropped)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
-TEST(a_port_that_a_client_has_not_opened_is_none)
+TEST(an_unopened_port_in_a_row_is_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -266,7 +266,7 @@ TEST(a_port_that_a_client_has_not_opened_is_none)
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ID).stat_id.port, PORTD_STAT_NO_PORT);
 }
 
-TEST(who_asks_without_a_pause_is_told_to_wait)
+TEST(frequent_queries_are_delayed)
 {
 	bob_asks();
 	ck_assert_int_eq(rig_ask(bob, &stat_all), EBUSY);
@@ -288,28 +288,28 @@ static uint64_t told_count(uint16_t client, enum portd_stat_counter what, enum c
 	return value;
 }
 
-TEST(what_is_sent_at_a_port_is_counted_by_kind)
+TEST(sent_messages_of_a_port_are_counted_by_kind)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	bob_asks();
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_SENT, CM_ATTR_REQ), 1);
 }
 
-TEST(what_arrives_at_a_port_is_counted_by_kind)
+TEST(received_messages_of_a_port_are_counted_by_kind)
 {
 	scene_connect(alice, 1);
 	bob_asks();
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_RECEIVED, CM_ATTR_REP), 1);
 }
 
-TEST(what_a_client_may_not_send_is_counted_by_kind)
+TEST(refused_messages_of_a_client_are_counted_by_kind)
 {
 	scene_sends(alice, scene_req(bob, 1));
 	bob_asks();
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_FORBIDDEN, CM_ATTR_REQ), 1);
 }
 
-TEST(what_leaves_through_umad_is_counted_by_kind)
+TEST(messages_through_umad_are_counted_by_kind)
 {
 	rig_sender_refuses(-EAGAIN);
 	scene_sends(alice, scene_req(alice, 1));
@@ -328,7 +328,7 @@ TEST_LOOP(peers_that_the_fast_path_reaches_and_does_not_reach_are_counted, 0, 2)
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, what[_i], none), 3 + (uint64_t)_i);
 }
 
-TEST(what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd)
+TEST(unconnected_answers_are_counted_at_the_port_and_for_cmportd)
 {
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	bob_asks();
@@ -338,7 +338,7 @@ TEST(what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd)
 	ck_assert_uint_eq(told_count(PORTD_STAT_ITSELF, PORTD_COUNT_SENT, CM_ATTR_REJ), 1);
 }
 
-TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
+TEST(a_visiting_client_gets_no_comm_ids_and_no_query)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client visitor = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -358,7 +358,7 @@ TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
 }
 
 /* It never reads, which must not affect others. */
-TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
+TEST(a_querying_client_that_does_not_read_loses_rows)
 {
 	struct portd_record row = id_row(bob_asks());
 	unsigned int i;

@@ -14,7 +14,7 @@
 
 FIXTURE(askers_set_up, rig_tear_down);
 
-TEST(answer_comes_back)
+TEST(response_reaches_the_client)
 {
 	struct portd_record record;
 
@@ -28,7 +28,7 @@ TEST(answer_comes_back)
 	ck_assert_uint_eq(record.sa_told.record[41], 0x34);
 }
 
-TEST(two_clients_ask_once)
+TEST(equal_requests_of_two_clients_are_sent_once)
 {
 	ask_path(&carol, 5);
 	ask_path(&dave, 5);
@@ -41,7 +41,7 @@ TEST(two_clients_ask_once)
 	ck_assert_uint_eq(rig_n_asked(), 1);
 }
 
-TEST(silence_is_told)
+TEST(timeout_is_reported)
 {
 	ask_path(&carol, 5);
 	for (int i = 0; i < 11; i++)
@@ -51,14 +51,14 @@ TEST(silence_is_told)
 	ck_assert_int_eq(rig_wait_ms(), -1);
 }
 
-TEST(refusal_is_told)
+TEST(refusal_is_reported)
 {
 	ask_path(&carol, 5);
 	rig_sa_answers(0, 0x300, 0);
 	ck_assert_int_eq(told(&carol, 5), EINVAL);
 }
 
-TEST(another_administrator_is_asked_at_once)
+TEST(new_administrator_gets_requests_at_once)
 {
 	ask_path(&carol, 5);
 	rig_port_event(IBV_EVENT_SM_CHANGE, 77);
@@ -96,13 +96,13 @@ TEST(revalidation_queries_a_path_anew)
 	ck_assert_uint_eq(rig_n_asked(), 2);
 }
 
-TEST(membership_is_of_our_port_whatever_a_client_says)
+TEST(membership_has_the_gid_of_our_port)
 {
 	join(&carol, 5);
 	ck_assert_uint_eq(rig_asked(0)->member.port_gid.raw[15], 1);
 }
 
-TEST(the_last_client_that_goes_leaves_the_group)
+TEST(disconnect_of_the_last_client_leaves_the_group)
 {
 	join(&carol, 5);
 	join(&dave, 6);
@@ -129,7 +129,7 @@ TEST(dropped_membership_is_left)
 	ck_assert_uint_eq(rig_asked(1)->hdr.method, SA_METHOD_DELETE);
 }
 
-TEST(lost_membership_is_told)
+TEST(lost_membership_is_reported)
 {
 	join(&carol, 5);
 	rig_sa_answers(0, 0, 0xc001);
@@ -139,7 +139,7 @@ TEST(lost_membership_is_told)
 	ck_assert_int_eq(told(&carol, 5), ENETRESET);
 }
 
-TEST_LOOP(what_would_change_the_subnet_is_refused, 0, 5)
+TEST_LOOP(requests_that_change_the_subnet_are_refused, 0, 5)
 {
 	static const struct {
 		uint8_t method;
@@ -156,7 +156,7 @@ TEST_LOOP(what_would_change_the_subnet_is_refused, 0, 5)
 	ck_assert_uint_eq(rig_n_asked(), 0);
 }
 
-TEST(table_is_told_record_by_record)
+TEST(table_is_sent_record_by_record)
 {
 	struct portd_record record =
 		question(&carol, 5, SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD);
@@ -195,7 +195,7 @@ TEST(port_that_was_not_opened_is_refused)
 	ck_assert_int_eq(told(&carol, 5), ENODEV);
 }
 
-TEST(questions_of_one_user_are_limited)
+TEST(requests_of_one_user_are_limited)
 {
 	struct rig_client mallory;
 
@@ -211,7 +211,7 @@ TEST(questions_of_one_user_are_limited)
 	ck_assert_int_eq(told(&dave, 1), 0);
 }
 
-TEST(question_that_comes_again_after_a_restart_is_answered_once)
+TEST(request_repeated_after_a_restart_is_answered_once)
 {
 	struct portd_record again = question(&carol, 5, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
 
@@ -224,7 +224,7 @@ TEST(question_that_comes_again_after_a_restart_is_answered_once)
 	ck_assert_int_eq(told(&carol, 5), -1);
 }
 
-TEST(questions_of_two_clients_may_have_the_same_id)
+TEST(requests_of_two_clients_may_have_the_same_id)
 {
 	ask_path(&carol, 5);
 	ask_path(&dave, 5);
@@ -249,7 +249,7 @@ static const struct way {
 	{ "what is beside the flow label", { .grh = true, .flow_label = 0x100000 }, false },
 };
 
-TEST_LOOP(the_way_of_a_message_is_one_that_the_port_has, 0, sizeof(ways) / sizeof(ways[0]))
+TEST_LOOP(message_has_a_path_of_its_port, 0, sizeof(ways) / sizeof(ways[0]))
 {
 	struct cm_msg req = scene_req(&carol, 1);
 	struct rig_sent sent;

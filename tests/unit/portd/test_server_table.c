@@ -72,7 +72,7 @@ TEST_LOOP(each_field_of_a_message_has_a_row, 0, N_ATTRS)
 			      of_path[i]);
 }
 
-TEST(a_field_that_no_message_has_has_no_row)
+TEST(each_row_has_a_field)
 {
 	ck_assert_int_eq(fields_by(CM_ATTR_REQ, "remote_comm_id"), FIELDS_WITHOUT_ROW);
 	ck_assert_int_eq(fields_by(CM_ATTR_RTU, "comm_id"), FIELDS_WITHOUT_ROW);
@@ -200,7 +200,7 @@ static void must_mean_it(enum cm_attr attr, const char *prefix, const struct wir
 }
 
 /* LAP has the row "*": it is never sent. */
-TEST_LOOP(a_valid_message_leaves, 0, N_ATTRS)
+TEST_LOOP(a_valid_message_is_sent, 0, N_ATTRS)
 {
 	struct cm_msg msg = valid(attrs[_i]);
 
@@ -209,18 +209,18 @@ TEST_LOOP(a_valid_message_leaves, 0, N_ATTRS)
 		      cm_msg_layout(attrs[_i])->name);
 }
 
-TEST_LOOP(a_field_of_the_mad_header_is_free_if_the_table_says_so, 0, N_ATTRS)
+TEST_LOOP(field_of_the_mad_header_is_checked_by_the_table, 0, N_ATTRS)
 {
 	if (attrs[_i] != CM_ATTR_LAP)
 		must_mean_it(attrs[_i], "MAD.", &mad_hdr_layout, 0);
 }
 
-TEST_LOOP(a_field_of_a_message_is_free_if_the_table_says_so, 0, N_ATTRS)
+TEST_LOOP(field_of_a_message_is_checked_by_the_table, 0, N_ATTRS)
 {
 	must_mean_it(attrs[_i], "", cm_msg_layout(attrs[_i]), MAD_HDR_BYTES);
 }
 
-TEST(a_field_of_the_ip_cm_header_is_free_if_the_table_says_so)
+TEST(field_of_the_ip_cm_header_is_checked_by_the_table)
 {
 	must_mean_it(CM_ATTR_REQ, "CMA.", &cma_hdr_layout, MAD_HDR_BYTES + HDR_AT);
 }

@@ -53,7 +53,7 @@ static uint64_t bob_is_told(void)
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST(a_tracer_sees_what_another_sends)
+TEST(a_tracer_gets_messages_that_another_client_sends)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct trace_entry seen;
@@ -70,7 +70,7 @@ TEST(a_tracer_sees_what_another_sends)
 	ck_assert_mem_eq(&seen.path.dgid, &peer.dgid, 16);
 }
 
-TEST(a_tracer_sees_what_arrives_for_another)
+TEST(a_tracer_gets_messages_for_another_client)
 {
 	struct trace_entry seen;
 
@@ -82,7 +82,7 @@ TEST(a_tracer_sees_what_arrives_for_another)
 	ck_assert_uint_eq(seen.pid, (uint32_t)getpid());
 }
 
-TEST(a_tracer_sees_what_is_answered_for_nobody)
+TEST(a_tracer_gets_unconnected_answers)
 {
 	bob_traces();
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
@@ -90,7 +90,7 @@ TEST(a_tracer_sees_what_is_answered_for_nobody)
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REJ);
 }
 
-TEST(a_tracer_does_not_see_what_is_dropped)
+TEST(a_tracer_does_not_get_dropped_messages)
 {
 	const unsigned int rate = 50, n = 4 * rate;
 	struct mad_path from = rig_peer(SCENE_PEER);
@@ -110,7 +110,7 @@ TEST(a_tracer_does_not_see_what_is_dropped)
 	ck_assert_uint_eq(n_seen, n - rig_count(PORTD_COUNT_OVERFLOW));
 }
 
-TEST(messages_are_numbered)
+TEST(traced_messages_are_numbered)
 {
 	uint64_t first;
 
@@ -120,13 +120,13 @@ TEST(messages_are_numbered)
 	ck_assert_uint_eq(next_seen().number, first + 1);
 }
 
-TEST(others_see_nothing)
+TEST(other_clients_get_no_trace)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	ck_assert_str_eq(scene_handed(bob), "");
 }
 
-TEST(who_awaits_a_message_is_told_once)
+TEST(waiting_tracer_is_notified_once)
 {
 	bob_traces();
 	bob_awaits(0);
@@ -137,7 +137,7 @@ TEST(who_awaits_a_message_is_told_once)
 	ck_assert_uint_eq(bob_is_told(), 0);
 }
 
-TEST(who_awaits_a_message_that_has_passed_is_told_at_once)
+TEST(waiting_tracer_is_notified_of_a_passed_message_at_once)
 {
 	bob_traces();
 	scene_sends(alice, scene_req(alice, 1));
@@ -153,7 +153,7 @@ TEST(only_root_and_its_owner_may_trace)
 	ck_assert_ptr_null(rig_server()->client[1]);
 }
 
-TEST(the_ring_goes_with_the_last_tracer)
+TEST(the_ring_ends_with_the_last_tracer)
 {
 	ck_assert_int_eq(rig_ask(bob, &trace), 0);
 	ck_assert_int_eq(rig_ask(bob, &trace), 0);
@@ -165,7 +165,7 @@ TEST(the_ring_goes_with_the_last_tracer)
 	ck_assert(list_is_empty(&rig_server()->asleep));
 }
 
-TEST(the_ring_is_not_for_writing)
+TEST(the_ring_is_read_only_for_tracers)
 {
 	uint8_t byte = 0;
 
@@ -175,7 +175,7 @@ TEST(the_ring_is_not_for_writing)
 }
 
 /* It never reads; its peers must not be affected. */
-TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
+TEST(a_tracer_that_does_not_read_loses_messages)
 {
 	struct trace_entry seen;
 	uint32_t n;
@@ -228,7 +228,7 @@ static void start_the_next(void)
 	rig_set_up(socket_path);
 }
 
-TEST(what_passes_is_recorded_without_a_tracer)
+TEST(messages_are_recorded_without_a_tracer)
 {
 	struct trace_entry seen;
 
@@ -241,7 +241,7 @@ TEST(what_passes_is_recorded_without_a_tracer)
 	ck_assert(!trace_reader_take(&reader, &seen));
 }
 
-TEST(the_next_cmportd_records_behind_it)
+TEST(the_next_cmportd_continues_the_recording)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	start_the_next();
@@ -251,7 +251,7 @@ TEST(the_next_cmportd_records_behind_it)
 	ck_assert_uint_eq(next_seen().way, PORTD_RECEIVED);
 }
 
-TEST(nothing_is_recorded_if_it_is_told_so_and_what_was_is_gone)
+TEST(disabled_recording_is_removed)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	rig_records(0);
@@ -260,7 +260,7 @@ TEST(nothing_is_recorded_if_it_is_told_so_and_what_was_is_gone)
 	ck_assert_int_eq(play_back(), -ENODATA);
 }
 
-TEST(what_was_recorded_is_for_its_owner)
+TEST(a_recording_is_readable_by_its_owner_only)
 {
 	struct stat stat;
 	int fd = open_recording();
@@ -271,7 +271,7 @@ TEST(what_was_recorded_is_for_its_owner)
 }
 
 /* A missing recording prevents no client from connecting. */
-TEST(without_a_recording_all_else_works)
+TEST(server_works_without_a_recording)
 {
 	limit_files(1 << 20);
 	rig_records(RECORDING_ENTRIES);

@@ -90,7 +90,7 @@ static unsigned int fill_with_words(const struct rig_client *client)
 	return n - n_each;
 }
 
-TEST(a_turn_reads_few_last_words_of_a_user)
+TEST(a_turn_reads_few_last_records_of_a_user)
 {
 	unsigned int i, n_words = 0, most = 0;
 	uint32_t *rates = rig_server()->options.quotas.is;
@@ -117,7 +117,7 @@ TEST(a_turn_reads_few_last_words_of_a_user)
 }
 
 /* Another process has inherited the client's socket and still sends. */
-TEST(a_client_ends_whatever_is_said_after_its_end)
+TEST(a_client_ends_in_spite_of_later_records)
 {
 	struct rig_client heir = mallory[0];
 	unsigned int i;
@@ -159,7 +159,7 @@ TEST(a_turn_ends_few_clients)
 }
 
 /* Their HELLOs wait for clients that may resume. */
-TEST(a_turn_lets_few_of_those_in_who_have_waited)
+TEST(a_turn_accepts_few_waiting_clients)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct portd_datagram out = { .bytes = 0 };
@@ -188,7 +188,7 @@ TEST(a_turn_lets_few_of_those_in_who_have_waited)
 
 /* --- requests ---------------------------------------------------------------- */
 
-TEST(a_user_has_so_many_unsent_requests)
+TEST(unsent_requests_are_limited_per_user)
 {
 	uint32_t *quotas = rig_server()->options.quotas.is;
 	struct cm_msg req;
@@ -207,7 +207,7 @@ TEST(a_user_has_so_many_unsent_requests)
 }
 
 /* Their host does not answer, and they are repeated all the time. */
-TEST(requests_of_clients_that_have_gone_do_not_pile_up)
+TEST(requests_of_ended_clients_are_limited)
 {
 	struct server *server = rig_server();
 	struct rig_client guest;
@@ -230,7 +230,7 @@ TEST(requests_of_clients_that_have_gone_do_not_pile_up)
 
 /* --- ports ---------------------------------------------------------------- */
 
-TEST(a_turn_releases_few_ports_of_a_client_that_has_gone)
+TEST(a_turn_releases_few_ports_of_an_ended_client)
 {
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(0, "0.0.0.0") };
 	const struct client *client = rig_server()->client[MALLORYS];
@@ -268,7 +268,7 @@ static void connect_as_processes(struct rig_client *client)
 	}
 }
 
-TEST(a_turn_looks_at_few_processes_of_the_cmportd_before)
+TEST(a_turn_checks_few_processes_of_the_previous_cmportd)
 {
 	unsigned int n_turns;
 	uint64_t before;

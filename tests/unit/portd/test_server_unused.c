@@ -28,7 +28,7 @@ static bool is_open(void)
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST(a_port_that_nobody_uses_is_closed_after_a_minute)
+TEST(an_unused_port_is_closed_after_a_minute)
 {
 	leave_all();
 	rig_pass(UNUSED_S * 1000 - 1);
@@ -37,7 +37,7 @@ TEST(a_port_that_nobody_uses_is_closed_after_a_minute)
 	ck_assert(!is_open());
 }
 
-TEST(a_port_that_a_program_has_stays_open)
+TEST(a_port_of_a_program_stays_open)
 {
 	leave(alice);
 	rig_pass(10 * UNUSED_S * 1000);
@@ -80,7 +80,7 @@ TEST(a_port_of_a_device_that_was_reset_is_opened_anew)
 	ck_assert(!rig_next(&carol, &told));
 }
 
-TEST(connections_of_the_dead_are_ended_first)
+TEST(orphans_are_ended_before_the_port_is_closed)
 {
 	scene_connect(alice, 1);
 	leave_all();
@@ -92,7 +92,7 @@ TEST(connections_of_the_dead_are_ended_first)
 	ck_assert(is_open());
 }
 
-TEST(whoever_wants_all_ports_at_once_keeps_them)
+TEST(server_that_opens_all_ports_keeps_them)
 {
 	rig_server()->options.opens_ports = true;
 	leave_all();

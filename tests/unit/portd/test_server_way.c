@@ -31,21 +31,21 @@ static const int refusals[] = { -EAGAIN, -EINVAL, -ENOMEM, -EHOSTUNREACH };
 
 FIXTURE(scene_set_up, scene_tear_down);
 
-TEST_LOOP(what_the_sender_does_not_take_goes_by_umad, 0, sizeof(refusals) / sizeof(refusals[0]))
+TEST_LOOP(messages_refused_by_the_sender_go_through_umad, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
 	rig_sender_refuses(refusals[_i]);
 	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
 
-TEST(what_the_device_does_not_send_after_all_goes_by_umad)
+TEST(messages_that_the_device_fails_to_send_go_through_umad)
 {
 	rig_sends_fail(true);
 	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
 
-TEST_LOOP(what_has_to_go_by_umad_waits_for_its_hop, 0, 2)
+TEST_LOOP(messages_for_umad_wait_for_their_hop, 0, 2)
 {
 	rig_sender_refuses(-EAGAIN);
 	rig_hops_are_ready(false);
@@ -57,7 +57,7 @@ TEST_LOOP(what_has_to_go_by_umad_waits_for_its_hop, 0, 2)
 	ck_assert(goes_by_umad());
 }
 
-TEST(what_failed_waits_for_its_hop)
+TEST(failed_messages_wait_for_their_hop)
 {
 	rig_hops_are_ready(false);
 	rig_sender_is_ready(true);
@@ -69,7 +69,7 @@ TEST(what_failed_waits_for_its_hop)
 	ck_assert(goes_by_umad());
 }
 
-TEST(the_sender_is_told_of_each_message_that_came)
+TEST(the_sender_is_notified_of_each_received_message)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct mad_gid gid;
@@ -83,7 +83,7 @@ TEST(the_sender_is_told_of_each_message_that_came)
 
 /* --- the fast path proves itself ----------------------------------------- */
 
-TEST(a_probe_that_is_due_leaves_at_the_end_of_the_turn)
+TEST(a_due_probe_is_sent_at_the_end_of_the_turn)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -113,13 +113,13 @@ TEST(cmportd_wakes_when_the_next_probe_is_due_and_not_before)
 }
 
 /* As without random numbers, early after boot. */
-TEST(a_probe_that_is_due_and_does_not_leave_is_tried_again_a_moment_later)
+TEST(a_due_probe_that_fails_is_tried_again)
 {
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_int_eq(wait_ms_before_probe(0), 10);
 }
 
-TEST(a_port_that_is_opened_proves_itself_and_asks_for_a_sign_through_umad)
+TEST(an_opened_port_proves_itself)
 {
 	const struct portd_record open = { .type = PORTD_OPEN_PORT,
 					   .open_port = { .port_num = 2, .device = RIG_DEVICE } };
@@ -137,7 +137,7 @@ TEST(a_port_that_is_opened_proves_itself_and_asks_for_a_sign_through_umad)
 }
 
 /* Making its address handle would block. */
-TEST(a_probe_whose_hop_has_no_link_address_is_left_out)
+TEST(a_probe_to_an_unresolved_hop_is_skipped)
 {
 	rig_hops_are_ready(false);
 	rig_probe(&(struct mad_sender_score){ .n_probed = 1 });
@@ -145,7 +145,7 @@ TEST(a_probe_whose_hop_has_no_link_address_is_left_out)
 	ck_assert_uint_eq(rig_n_sent(), 0);
 }
 
-TEST(a_peers_probe_is_answered_through_umad_and_neither_counted_nor_shown)
+TEST(a_peers_probe_is_answered_through_umad_and_not_counted)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -182,7 +182,7 @@ static unsigned int count_warnings(FILE *log)
 	return n;
 }
 
-TEST(that_the_fast_path_is_dead_is_said_once)
+TEST(a_dead_fast_path_is_logged_once)
 {
 	FILE *log = tmpfile();
 

@@ -146,7 +146,7 @@ static int bind_of(struct client *client, uint32_t claim_id)
 FIXTURE(set_up, tear_down);
 TIME_LIMIT_S(100);
 
-TEST(hello_brings_comm_ids_and_a_data_socket)
+TEST(hello_returns_comm_ids_and_a_data_socket)
 {
 	struct client client = meet(PORTD_VERSION);
 
@@ -162,7 +162,7 @@ TEST(no_two_clients_get_the_same_comm_ids)
 	ck_assert_uint_ne(one.reply.first, two.reply.first);
 }
 
-TEST(another_version_is_told_which_one_is_spoken)
+TEST(client_of_another_version_gets_the_servers_version)
 {
 	struct client client = meet(PORTD_VERSION + 1);
 
@@ -170,7 +170,7 @@ TEST(another_version_is_told_which_one_is_spoken)
 	ck_assert_ptr_nonnull(strstr(client.reply.text, "version"));
 }
 
-TEST(who_asks_before_hello_is_disconnected)
+TEST(request_before_hello_ends_the_connection)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct client client = { .control = dial(), .data = -1 };
@@ -178,7 +178,7 @@ TEST(who_asks_before_hello_is_disconnected)
 	ck_assert(!ask(&client, &record));
 }
 
-TEST(who_says_hello_twice_is_disconnected)
+TEST(second_hello_ends_the_connection)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct client client = meet(PORTD_VERSION);
@@ -194,7 +194,7 @@ TEST(a_message_on_the_control_socket_is_unexpected)
 	ck_assert(!ask(&client, &record));
 }
 
-TEST(a_message_for_a_port_that_was_not_opened_goes_nowhere)
+TEST(a_message_for_an_unopened_port_is_dropped)
 {
 	struct portd_record record = { .type = PORTD_MAD, .mad = { .port = 200 } };
 	struct client client = meet(PORTD_VERSION);
@@ -205,7 +205,7 @@ TEST(a_message_for_a_port_that_was_not_opened_goes_nowhere)
 	ck_assert_int_eq(bind_of(&client, 1), 0);
 }
 
-TEST(comm_ids_are_held_by_those_who_resume_only)
+TEST(only_resuming_clients_can_hold_comm_ids)
 {
 	struct client owner = meet(PORTD_VERSION), thief = meet(PORTD_VERSION);
 	struct portd_record record = { .type = PORTD_HOLD_IDS,
@@ -234,7 +234,7 @@ TEST(a_port_of_a_living_client_is_in_use)
 	ck_assert_int_eq(bind_of(&two, 1), EADDRNOTAVAIL);
 }
 
-TEST(a_port_of_a_client_that_hung_up_is_free_at_once)
+TEST(a_port_of_a_disconnected_client_is_free_at_once)
 {
 	struct client one = meet(PORTD_VERSION), two = meet(PORTD_VERSION);
 
@@ -268,7 +268,7 @@ static void fill(uint8_t *bytes, size_t n, unsigned int number)
 	bytes[3] = (uint8_t)n;
 }
 
-TEST_LOOP(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing, 0, 2)
+TEST_LOOP(cmportd_survives_random_datagrams, 0, 2)
 {
 	struct portd_record lease = { .type = PORTD_LEASE_PORTS,
 				      .lease_ports = { .ps = 0x106, .count = 1 } };

@@ -83,7 +83,7 @@ TEST(a_path_that_no_socket_can_have_is_refused)
 	ck_assert_int_eq(socket_dir_take(wanted, &dir), -ENAMETOOLONG);
 }
 
-TEST(the_longest_path_can_be_taken)
+TEST(the_longest_path_is_accepted)
 {
 	char wanted[SOCKET_PATH_BYTES];
 	size_t n = (size_t)snprintf(wanted, sizeof(wanted), "%s/", folder);
@@ -110,7 +110,7 @@ TEST(a_missing_folder_is_made_for_everybody)
 	unlink(strcat(path, ".state"));
 }
 
-TEST(root_takes_no_folder_that_others_can_write_to)
+TEST(root_refuses_a_folder_that_others_can_write_to)
 {
 	if (!is_root())
 		return;
@@ -121,13 +121,13 @@ TEST(root_takes_no_folder_that_others_can_write_to)
 	ck_assert(!is_there(state_path));
 }
 
-TEST(root_takes_a_sticky_folder)
+TEST(root_accepts_a_sticky_folder)
 {
 	ck_assert_int_eq(chmod(folder, 01777), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 }
 
-TEST(root_takes_no_folder_of_another)
+TEST(root_refuses_a_folder_of_another_user)
 {
 	if (!is_root())
 		return;
@@ -135,7 +135,7 @@ TEST(root_takes_no_folder_of_another)
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
 
-TEST(another_ones_link_to_a_folder_is_not_followed)
+TEST(a_link_of_another_user_to_a_folder_is_not_followed)
 {
 	char link[SOCKET_PATH_BYTES], path[SOCKET_PATH_BYTES];
 
@@ -184,13 +184,13 @@ static void take_after(unsigned int n)
 	ck_assert_int_eq(lock_fd, -1);
 }
 
-TEST(who_holds_the_lock_and_leaves_is_waited_for)
+TEST(the_lock_of_an_ending_cmportd_is_waited_for)
 {
 	take_after(1);
 }
 
 /* Each check is 10 ms after the last. */
-TEST(who_needs_twenty_seconds_to_leave_is_waited_for)
+TEST(a_cmportd_that_ends_in_twenty_seconds_is_waited_for)
 {
 	take_after(2000);
 }
@@ -200,7 +200,7 @@ static int take_and_stop(void)
 	return socket_dir_take(socket_path, &dir) ? 1 : 0;
 }
 
-TEST(a_dead_ones_directory_is_free)
+TEST(the_directory_of_a_dead_cmportd_is_free)
 {
 	ck_assert_int_eq(in_child(take_and_stop), 0);
 	ck_assert(is_there(socket_path));
@@ -246,7 +246,7 @@ TEST(a_hard_link_in_the_states_place_is_not_written_to)
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
 
-TEST(another_ones_state_is_refused)
+TEST(the_state_of_another_user_is_refused)
 {
 	if (!is_root())
 		return;
@@ -263,7 +263,7 @@ TEST(a_fifo_in_the_states_place_is_refused)
 
 /* --- the socket ---------------------------------------------------------- */
 
-TEST(everybody_may_connect_whatever_the_umask)
+TEST(every_user_may_connect_whatever_the_umask)
 {
 	umask(077);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
@@ -271,7 +271,7 @@ TEST(everybody_may_connect_whatever_the_umask)
 	ck_assert_uint_eq(umask(022), 077);
 }
 
-TEST(the_state_is_its_owners)
+TEST(the_state_is_readable_by_its_owner_only)
 {
 	umask(0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
@@ -295,7 +295,7 @@ TEST(no_socket_is_left_behind)
 	ck_assert(is_there(state_path));
 }
 
-TEST(a_socket_that_another_has_put_there_meanwhile_stays)
+TEST(a_socket_of_another_cmportd_is_not_removed)
 {
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	unlink(socket_path);

@@ -60,7 +60,7 @@ TEST(a_path_that_no_socket_can_have_is_refused)
 	ck_assert_int_eq(socket_path_absolute(wanted, path), -ENAMETOOLONG);
 }
 
-TEST(a_path_is_served_while_somebody_listens_there)
+TEST(a_path_is_served_while_it_has_a_listener)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -91,7 +91,7 @@ TEST(a_socket_can_be_where_one_folder_is_missing)
 	ck_assert_int_eq(try_in("a/b/s"), -ENOENT);
 }
 
-TEST(a_socket_cannot_be_in_somebody_elses_folder)
+TEST(a_socket_cannot_be_in_a_folder_of_another_user)
 {
 	if (!is_root())
 		return;

@@ -144,14 +144,14 @@ static const char *read_all(int fd)
 FIXTURE(setup, teardown);
 TIME_LIMIT_S(60);
 
-TEST(it_serves_the_path_that_was_asked_for)
+TEST(spawned_cmportd_serves_the_given_path)
 {
 	spawn();
 	wait_seen();
 	ck_assert(socket_path_is_served(socket_path));
 }
 
-TEST(its_starter_is_told_when_it_serves)
+TEST(spawning_returns_when_cmportd_serves)
 {
 	int fd;
 
@@ -161,7 +161,7 @@ TEST(its_starter_is_told_when_it_serves)
 	wait_seen();
 }
 
-TEST(its_starter_is_told_why_it_does_not_serve)
+TEST(spawning_returns_the_error_of_cmportd)
 {
 	static const char path[] = "/proc/purecm/s"; /* not even root can make a folder there */
 	const char *said;
@@ -173,7 +173,7 @@ TEST(its_starter_is_told_why_it_does_not_serve)
 }
 
 /* Not after the 5 s that a slow cmportd would get. */
-TEST(client_is_told_at_once_why_none_serves)
+TEST(client_gets_the_error_of_cmportd_at_once)
 {
 	struct portd_client *client;
 	time_t begin = time(NULL);
@@ -187,7 +187,7 @@ TEST(client_is_told_at_once_why_none_serves)
 	ck_assert_int_le(time(NULL) - begin, 3);
 }
 
-TEST(client_that_may_not_make_the_socket_is_told_so)
+TEST(client_without_permission_for_the_socket_gets_an_error)
 {
 	struct portd_client *client;
 	struct portd_ids ids;
@@ -202,7 +202,7 @@ TEST(client_that_may_not_make_the_socket_is_told_so)
 }
 
 /* The fake accepts no client, but it was found. */
-TEST(a_cmportd_that_is_slow_to_begin_is_waited_for)
+TEST(slow_cmportd_is_waited_for)
 {
 	struct portd_client *client;
 	char slow[128];
@@ -231,7 +231,7 @@ static int spawn_once(void)
 	return 0;
 }
 
-TEST(a_crowd_that_starts_it_at_once_leaves_one)
+TEST(concurrent_spawns_leave_one_cmportd)
 {
 	pid_t pid[CROWD];
 	int i, status;
@@ -251,7 +251,7 @@ TEST(a_crowd_that_starts_it_at_once_leaves_one)
 }
 
 /* Any user may have a process of that name. */
-TEST(who_says_that_he_starts_it_and_does_not_is_waited_for_a_second)
+TEST(unstarted_cmportd_of_another_is_waited_for_a_second)
 {
 	struct sockaddr_un turn = { .sun_family = AF_UNIX };
 	struct portd_client *client;
@@ -298,7 +298,7 @@ static void count_stranger(int number)
 		strangers = strangers + 1;
 }
 
-TEST(no_sigchld_comes_and_no_child_is_left)
+TEST(spawning_leaves_no_child_and_no_sigchld)
 {
 	signal(SIGCHLD, count_sigchld);
 	spawn();
@@ -309,14 +309,14 @@ TEST(no_sigchld_comes_and_no_child_is_left)
 	ck_assert_int_eq(sigchlds, 0);
 }
 
-TEST(it_starts_although_sigchld_is_ignored)
+TEST(cmportd_starts_although_sigchld_is_ignored)
 {
 	signal(SIGCHLD, SIG_IGN);
 	spawn();
 	wait_seen();
 }
 
-TEST(no_fork_handler_runs)
+TEST(spawning_runs_no_fork_handler)
 {
 	pthread_atfork(count_fork, count_fork, count_fork);
 	spawn();
@@ -350,7 +350,7 @@ static bool is_asleep(pid_t thread)
 	return state == 'S';
 }
 
-TEST(who_waits_for_any_child_gets_only_his_own)
+TEST(program_that_waits_for_any_child_gets_only_its_own)
 {
 	pid_t pid = fork(), first = 0;
 	pthread_t thread;
@@ -369,7 +369,7 @@ TEST(who_waits_for_any_child_gets_only_his_own)
 	ck_assert_int_eq(first, pid);
 }
 
-TEST(no_handler_runs_in_a_child)
+TEST(spawning_runs_no_signal_handler_in_the_child)
 {
 	struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
 	int i;
@@ -384,7 +384,7 @@ TEST(no_handler_runs_in_a_child)
 	ck_assert_int_eq(strangers, 0);
 }
 
-TEST(mask_and_errno_stay)
+TEST(spawning_preserves_mask_and_errno)
 {
 	sigset_t before, after;
 
@@ -401,7 +401,7 @@ TEST(mask_and_errno_stay)
 
 /* --- the inherited state ------------------------------------------------- */
 
-TEST(no_descriptor_leaks)
+TEST(spawning_leaks_no_descriptor)
 {
 	char path[128];
 	int fd;
@@ -435,7 +435,7 @@ TEST(blocked_and_ignored_signals_are_not_inherited)
 	ck_assert_str_eq(said("SigIgn:\t"), SIGPIPE_ONLY);
 }
 
-TEST(its_environment_is_clean)
+TEST(spawned_cmportd_has_a_clean_environment)
 {
 	setenv("SECRET", "1", 1);
 	setenv("LD_LIBRARY_PATH", "/nowhere", 1);
@@ -449,7 +449,7 @@ TEST(its_environment_is_clean)
 	ck_assert_str_eq(said("env PURECM_IDLE_S="), "30");
 }
 
-TEST(on_a_soft_fabric_it_finds_the_libraries_of_the_program)
+TEST(spawned_cmportd_finds_the_libraries_of_a_soft_fabric)
 {
 	setenv("PURECM_FABRIC", "/tmp/f/hosts/a", 1);
 	setenv("LD_LIBRARY_PATH", "/nowhere", 1);
@@ -461,7 +461,7 @@ TEST(on_a_soft_fabric_it_finds_the_libraries_of_the_program)
 	ck_assert_str_eq(said("env LD_PRELOAD="), NO_LIBRARY);
 }
 
-TEST(what_a_fabric_preloads_is_not_preloaded_elsewhere)
+TEST(preloaded_libraries_of_a_fabric_are_not_preloaded_elsewhere)
 {
 	setenv("PURECM_FABRIC_PRELOAD", NO_LIBRARY, 1);
 	spawn();
@@ -470,7 +470,7 @@ TEST(what_a_fabric_preloads_is_not_preloaded_elsewhere)
 	ck_assert_uint_eq(count("env PURECM_FABRIC_PRELOAD="), 0);
 }
 
-TEST(it_is_in_a_session_and_folder_of_its_own)
+TEST(spawned_cmportd_has_its_own_session_and_folder)
 {
 	ck_assert_int_eq(chdir(folder), 0);
 	spawn();
@@ -517,7 +517,7 @@ static void be_selfish(void)
 }
 
 /* Whether root or another user has started it: CAP_NET_RAW is bit 13. */
-TEST(it_has_given_up_its_rights)
+TEST(spawned_cmportd_has_dropped_its_capabilities)
 {
 	static const char *const sets[] = { "CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapAmb:\t" };
 	unsigned int i;
@@ -532,7 +532,7 @@ TEST(it_has_given_up_its_rights)
 	ck_assert_str_eq(said("Seccomp:\t"), "2");
 }
 
-TEST(it_is_scheduled_as_others_are)
+TEST(spawned_cmportd_has_the_default_scheduling)
 {
 	char wanted[256];
 	struct cpus cpus;
@@ -550,7 +550,7 @@ TEST(it_is_scheduled_as_others_are)
 	ck_assert_str_eq(said("nice "), "0");
 }
 
-TEST(it_may_write_files_although_the_program_may_not)
+TEST(spawned_cmportd_has_no_file_size_limit)
 {
 	struct rlimit limit;
 	char hard[32];
@@ -567,7 +567,7 @@ TEST(it_may_write_files_although_the_program_may_not)
 }
 
 /* If an administrator has set more, a user cannot have less. */
-TEST(it_is_not_the_first_to_be_killed_when_memory_is_short)
+TEST(spawned_cmportd_has_the_default_oom_score)
 {
 	char wanted[256];
 
@@ -580,7 +580,7 @@ TEST(it_is_not_the_first_to_be_killed_when_memory_is_short)
 	ck_assert_str_eq(said("oom "), wanted);
 }
 
-TEST(its_log_goes_where_the_environment_says)
+TEST(spawned_cmportd_logs_to_the_file_in_the_environment)
 {
 	char log[128], text[256] = "";
 	int fd;

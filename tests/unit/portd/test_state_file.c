@@ -86,7 +86,7 @@ TEST(blocks_count_up)
 	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(first + 1));
 }
 
-TEST(blocks_that_are_skipped_are_not_taken_later)
+TEST(skipped_blocks_are_not_used_later)
 {
 	uint16_t first;
 
@@ -98,7 +98,7 @@ TEST(blocks_that_are_skipped_are_not_taken_later)
 	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(first + 8));
 }
 
-TEST(blocks_count_on_after_leaving)
+TEST(blocks_continue_after_a_regular_end)
 {
 	uint16_t last;
 
@@ -119,7 +119,7 @@ static int hand_out_seven(void)
 	return 0;
 }
 
-TEST(blocks_count_on_after_a_death)
+TEST(blocks_continue_after_a_death)
 {
 	uint16_t last;
 
@@ -174,7 +174,7 @@ static off_t next_head(void)
 	return sequence[0] > sequence[1] ? HEAD_STRIDE : 0;
 }
 
-TEST_LOOP(a_head_cut_short_loses_no_block, 1, HEAD_BYTES)
+TEST_LOOP(a_truncated_head_loses_no_block, 1, HEAD_BYTES)
 {
 	uint8_t newer[HEAD_BYTES];
 	uint16_t last;
@@ -195,7 +195,7 @@ TEST_LOOP(a_head_cut_short_loses_no_block, 1, HEAD_BYTES)
 	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(last + 1));
 }
 
-TEST_LOOP(garbage_is_as_good_as_nothing, 0, 20)
+TEST_LOOP(corrupt_file_counts_as_empty, 0, 20)
 {
 	static uint8_t garbage[FILE_BYTES + 100];
 	size_t i;
@@ -228,7 +228,7 @@ TEST_LOOP(a_file_of_any_length_is_read, 0, 14)
 	ck_assert_uint_eq(state_file_pending(file()), length[_i] >= 1040 ? 1 : 0);
 }
 
-TEST_LOOP(a_damaged_entry_is_nobody, 0, 16)
+TEST_LOOP(a_damaged_entry_is_ignored, 0, 16)
 {
 	uint8_t byte;
 	int fd;
@@ -245,21 +245,21 @@ TEST_LOOP(a_damaged_entry_is_nobody, 0, 16)
 
 /* --- clients ------------------------------------------------------------- */
 
-TEST(nobody_is_missing_at_first)
+TEST(new_file_has_no_missing_clients)
 {
 	take();
 	state_file_add_client(file(), client);
 	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
-TEST(a_client_of_a_dead_one_is_missing)
+TEST(client_of_a_dead_cmportd_is_missing)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
 	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
-TEST(a_client_of_one_that_left_is_missing)
+TEST(client_of_an_ended_cmportd_is_missing)
 {
 	take();
 	state_file_add_client(file(), client);
@@ -267,7 +267,7 @@ TEST(a_client_of_one_that_left_is_missing)
 	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
-TEST(a_client_that_had_gone_is_not_missing)
+TEST(ended_client_is_not_missing)
 {
 	take();
 	state_file_add_client(file(), client);
@@ -276,7 +276,7 @@ TEST(a_client_that_had_gone_is_not_missing)
 	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
-TEST(a_client_that_came_twice_is_missing_until_both_are_back)
+TEST(process_with_two_clients_is_missing_until_both_resume)
 {
 	take();
 	state_file_add_client(file(), client);
@@ -298,7 +298,7 @@ TEST(a_process_that_has_died_is_not_missing)
 	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
-TEST(a_process_that_dies_is_missing_no_more)
+TEST(process_that_dies_is_no_longer_missing)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
@@ -307,7 +307,7 @@ TEST(a_process_that_dies_is_missing_no_more)
 	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
-TEST(who_is_missing_is_so_after_two_deaths)
+TEST(client_is_still_missing_after_two_deaths)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	ck_assert_int_eq(in_child(hand_out_seven), 0);
@@ -315,7 +315,7 @@ TEST(who_is_missing_is_so_after_two_deaths)
 	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
-TEST(who_has_returned_is_missing_once_after_the_next_death)
+TEST(resumed_client_is_missing_once_after_the_next_death)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
@@ -325,7 +325,7 @@ TEST(who_has_returned_is_missing_once_after_the_next_death)
 	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
-TEST(who_cannot_be_seen_is_not_awaited)
+TEST(hidden_process_is_not_waited_for)
 {
 	take();
 	state_file_add_client(file(), 0);
@@ -335,7 +335,7 @@ TEST(who_cannot_be_seen_is_not_awaited)
 	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
-TEST(what_was_never_noted_can_be_removed)
+TEST(unknown_client_can_be_removed)
 {
 	take();
 	state_file_remove_client(file(), client);
@@ -343,7 +343,7 @@ TEST(what_was_never_noted_can_be_removed)
 	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
-TEST(more_clients_than_there_is_room_for_do_no_harm)
+TEST(excess_clients_are_harmless)
 {
 	pid_t pid;
 
@@ -404,7 +404,7 @@ static int in_namespace(void)
 	return in_child(reuse_number);
 }
 
-TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
+TEST(later_process_with_the_same_pid_is_another_one)
 {
 	int status;
 
@@ -419,7 +419,7 @@ TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
 
 /* --- owners of comm ids --------------------------------------------------- */
 
-TEST(who_shows_its_secret_has_its_comm_ids_with_the_next_cmportd)
+TEST(client_with_the_secret_keeps_its_comm_ids)
 {
 	uint64_t secret;
 
@@ -432,7 +432,7 @@ TEST(who_shows_its_secret_has_its_comm_ids_with_the_next_cmportd)
 	ck_assert(!state_file_was_lent(file(), 8, 0));
 }
 
-TEST(who_had_comm_ids_that_are_anothers_now_has_them_no_more)
+TEST(client_loses_comm_ids_that_were_lent_again)
 {
 	uint64_t secret;
 
@@ -442,7 +442,7 @@ TEST(who_had_comm_ids_that_are_anothers_now_has_them_no_more)
 	ck_assert(!state_file_was_lent(file(), 7, secret));
 }
 
-TEST(where_there_was_no_file_unknown_comm_ids_are_anybodys_at_first)
+TEST(unknown_comm_ids_can_be_held_without_a_file)
 {
 	take();
 	ck_assert(state_file_was_lent(file(), 7, 0));

@@ -83,7 +83,7 @@ static bool is_in_one_piece(const struct trace_entry *message)
 FIXTURE(set_up, tear_down);
 TIME_LIMIT_S(60);
 
-TEST(what_is_written_is_read_once)
+TEST(each_message_is_read_once)
 {
 	struct trace_entry message;
 
@@ -96,7 +96,7 @@ TEST(what_is_written_is_read_once)
 	ck_assert(!trace_reader_take(&reader, &message));
 }
 
-TEST(who_comes_later_begins_with_the_next)
+TEST(later_reader_begins_with_the_next_message)
 {
 	struct trace_reader late;
 	struct trace_entry message;
@@ -120,7 +120,7 @@ TEST(a_ring_that_is_almost_full_has_lost_nothing)
 	ck_assert_uint_eq(reader.n_missed, 0);
 }
 
-TEST(what_was_overwritten_is_counted)
+TEST(overwritten_messages_are_counted)
 {
 	struct trace_entry message;
 
@@ -136,7 +136,7 @@ static void *storm(void *arg)
 	return arg;
 }
 
-TEST(no_message_is_torn_however_fast_they_come)
+TEST(no_message_is_torn_under_load)
 {
 	struct trace_entry message = { .number = 0 };
 	pthread_t writer;
@@ -160,7 +160,7 @@ TEST(a_reader_cannot_write)
 	ck_assert_int_lt(ftruncate(ring.fd, 0), 0);
 }
 
-TEST(what_is_no_ring_is_not_read)
+TEST(invalid_ring_is_not_read)
 {
 	int fd = memfd_create("no ring", MFD_CLOEXEC);
 
@@ -237,7 +237,7 @@ TEST(a_recording_can_be_followed)
 	ck_assert_uint_eq(reader.n_missed, 0);
 }
 
-TEST(who_follows_too_slowly_counts_what_is_lost)
+TEST(slow_reader_of_a_recording_counts_lost_messages)
 {
 	struct trace_entry message;
 	uint64_t first;
@@ -250,7 +250,7 @@ TEST(who_follows_too_slowly_counts_what_is_lost)
 	ck_assert_uint_eq(message.number, RECORDED + 6);
 }
 
-TEST(a_recording_of_another_size_begins_anew)
+TEST(a_recording_of_another_size_is_replaced)
 {
 	uint64_t first = 0;
 
@@ -275,7 +275,7 @@ TEST(a_recording_has_memory_where_it_is_written_to)
 }
 
 /* Loop test: a file truncated to so many hundred bytes. */
-TEST_LOOP(what_is_no_recording_is_not_read, 0, 12)
+TEST_LOOP(invalid_recording_is_not_read, 0, 12)
 {
 	write_some(1);
 	ck_assert_int_eq(ftruncate(file_fd, 100 * _i), 0);
@@ -297,7 +297,7 @@ static void *storm_of_records(void *arg)
 	return arg;
 }
 
-TEST(no_recorded_message_is_torn_however_fast_they_come)
+TEST(no_recorded_message_is_torn_under_load)
 {
 	uint64_t first = 0, n = 0;
 	pthread_t writer;

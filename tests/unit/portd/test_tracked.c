@@ -16,7 +16,7 @@ TEST(req_is_tracked)
 	ck_assert_str_eq(talk_state(), "REQ_SENT");
 }
 
-TEST(tracked_says_all_that_a_req_tells)
+TEST(tracked_connection_has_the_values_of_a_req)
 {
 	const struct tracked *tracked;
 
@@ -30,7 +30,7 @@ TEST(tracked_says_all_that_a_req_tells)
 	ck_assert_mem_eq(&tracked->is.path, &talk_to_peer, sizeof(talk_to_peer));
 }
 
-TEST(tracked_says_all_that_a_rep_tells)
+TEST(tracked_connection_has_the_values_of_a_rep)
 {
 	const struct tracked *tracked;
 
@@ -55,14 +55,14 @@ TEST(request_is_tracked_before_it_has_a_comm_id)
 	ck_assert_uint_eq(talk_by_peer()->is.local_comm_id, 0);
 }
 
-TEST(request_that_comes_again_is_tracked_once)
+TEST(duplicate_request_is_tracked_once)
 {
 	talk_received(talk_peer_req());
 	talk_received(talk_peer_req());
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 
-TEST(request_handed_out_again_outlives_the_end_of_the_first)
+TEST(request_delivered_again_outlives_the_end_of_the_first)
 {
 	talk_received(talk_peer_req());
 	talk_received(talk_peer_req());
@@ -72,7 +72,7 @@ TEST(request_handed_out_again_outlives_the_end_of_the_first)
 	ck_assert_str_eq(talk_state(), "REP_SENT");
 }
 
-TEST(request_is_over_when_its_client_has_heard_all_of_it)
+TEST(closed_request_ends_when_its_client_has_read_all_copies)
 {
 	talk_received(talk_peer_req());
 	talk_received(talk_peer_req());
@@ -90,7 +90,7 @@ TEST(request_without_comm_id_is_not_tracked)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 
-TEST(first_answer_tells_the_comm_id)
+TEST(first_answer_has_the_comm_id)
 {
 	talk_accept();
 	ck_assert_str_eq(talk_state(), "REP_SENT");
@@ -104,7 +104,7 @@ TEST(passive_connection_is_established_by_the_peers_rtu)
 	ck_assert_str_eq(talk_state(), "ESTABLISHED");
 }
 
-TEST(request_rejected_without_a_name_is_known_no_more)
+TEST(request_rejected_without_a_comm_id_is_dropped)
 {
 	talk_received(talk_peer_req());
 	talk_sent(talk_rej_of(0, REMOTE, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
@@ -119,7 +119,7 @@ TEST(request_that_the_core_refuses_is_not_tracked)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 
-TEST(rep_of_a_stale_connection_is_taken_back)
+TEST(rep_of_a_stale_connection_is_withdrawn)
 {
 	talk_sent(talk_our_req());
 	talk_received(talk_peer_rep());
@@ -136,7 +136,7 @@ TEST(req_that_has_crossed_its_rep_changes_nothing)
 	ck_assert_str_eq(talk_state(), "REP_RCVD");
 }
 
-TEST(another_req_of_a_connection_begins_anew)
+TEST(another_req_of_a_connection_restarts_it)
 {
 	struct cm_msg req = talk_our_req();
 
@@ -178,7 +178,7 @@ TEST(dreq_shows_that_a_connection_was_established_by_its_data)
 
 /* --- messages that the client's core drops ------------------------------- */
 
-TEST(message_of_a_stranger_changes_nothing)
+TEST(message_from_another_address_changes_nothing)
 {
 	talk_establish();
 	talk_received_from_stranger(talk_peer_dreq());
@@ -234,7 +234,7 @@ static struct cm_msg peers_timeout(uint64_t ca_guid)
 	return rej;
 }
 
-TEST(peer_that_gives_up_is_known_by_its_guid)
+TEST(peer_that_gives_up_is_found_by_its_guid)
 {
 	talk_accept();
 	talk_received(peers_timeout(PEER_GUID));
@@ -277,7 +277,7 @@ TEST(closed_connection_is_not_tracked)
 	ck_assert_ptr_null(talk_by_qpn());
 }
 
-TEST(dropped_request_is_closed_by_what_the_peer_calls_it)
+TEST(dropped_request_is_closed_by_the_peers_comm_id)
 {
 	talk_received(talk_peer_req());
 	talk_ended_by(ME, LOCAL, REMOTE);
@@ -288,7 +288,7 @@ TEST(dropped_request_is_closed_by_what_the_peer_calls_it)
  * The application has rejected it, the REJ is lost, the REQ is retransmitted; then the id is
  * closed.
  */
-TEST(closing_a_rejected_request_spares_the_same_one_come_again)
+TEST(closing_a_rejected_request_keeps_its_retransmission)
 {
 	talk_received(talk_peer_req());
 	talk_sent(talk_rej_of(0, REMOTE, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
@@ -308,7 +308,7 @@ TEST(request_that_had_crossed_its_rejection_can_be_accepted)
 }
 
 /* The core has given up waiting for an RTU, and takes the REQ for a new one. */
-TEST(request_that_comes_again_after_its_answer_can_be_answered_again)
+TEST(duplicate_request_after_its_answer_can_be_answered_again)
 {
 	struct cm_msg rep = talk_our_rep();
 
@@ -319,21 +319,21 @@ TEST(request_that_comes_again_after_its_answer_can_be_answered_again)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 2);
 }
 
-TEST(nobody_closes_anothers_connection)
+TEST(client_cannot_close_anothers_connection)
 {
 	talk_establish();
 	talk_ended_by(OTHER, LOCAL, REMOTE);
 	ck_assert_str_eq(talk_state(), "ESTABLISHED");
 }
 
-TEST(nobody_closes_anothers_request)
+TEST(client_cannot_close_anothers_request)
 {
 	talk_received(talk_peer_req());
 	talk_ended_by(OTHER, LOCAL + 1, REMOTE);
 	ck_assert_ptr_nonnull(talk_by_peer());
 }
 
-TEST(closing_what_was_never_sent_does_nothing)
+TEST(closing_an_unsent_connection_does_nothing)
 {
 	talk_establish();
 	talk_ended_by(ME, LOCAL + 1, 0);
@@ -395,7 +395,7 @@ TEST(connections_of_a_client_are_taken_one_by_one)
 	ck_assert_str_eq(talk_state(), "none");
 }
 
-TEST(nobody_takes_the_connections_of_another)
+TEST(connections_of_another_client_are_not_taken)
 {
 	struct cm_record tracked;
 
@@ -404,7 +404,7 @@ TEST(nobody_takes_the_connections_of_another)
 	ck_assert(!tracker_take(talk_tracker, UINT16_MAX, &tracked));
 }
 
-TEST(tracker_of_a_removed_port_are_forgotten)
+TEST(connections_of_a_removed_port_are_dropped)
 {
 	struct cm_msg req = talk_our_req();
 

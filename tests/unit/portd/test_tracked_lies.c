@@ -28,12 +28,12 @@ static const enum cm_attr about_one[] = {
 
 #define N_ABOUT_ONE (sizeof(about_one) / sizeof(about_one[0]))
 
-TEST_LOOP(message_about_no_connection_is_refused, 0, N_ABOUT_ONE)
+TEST_LOOP(message_without_a_connection_is_refused, 0, N_ABOUT_ONE)
 {
 	ck_assert_int_eq(talk_sent_by(ME, talk_msg_of(about_one[_i], LOCAL, REMOTE)), -EPERM);
 }
 
-TEST_LOOP(message_about_anothers_connection_is_refused, 0, N_ABOUT_ONE)
+TEST_LOOP(message_of_anothers_connection_is_refused, 0, N_ABOUT_ONE)
 {
 	talk_establish();
 	ck_assert_int_eq(talk_sent_by(OTHER, talk_msg_of(about_one[_i], LOCAL, REMOTE)), -EPERM);
@@ -41,7 +41,7 @@ TEST_LOOP(message_about_anothers_connection_is_refused, 0, N_ABOUT_ONE)
 }
 
 /* Its peer would consider this connection stale because of a second one with the queue pair. */
-TEST(queue_pair_that_is_told_is_not_taken)
+TEST(queue_pair_in_a_report_is_not_reserved)
 {
 	struct cm_record told;
 
@@ -108,7 +108,7 @@ static unsigned int count_alike(const struct in_common *what)
 	return n;
 }
 
-TEST_LOOP(few_connections_with_something_in_common_are_found_by_it, 0, 3)
+TEST_LOOP(few_connections_with_an_equal_key_are_found_by_it, 0, 3)
 {
 	const unsigned int n = 4 * TRACKED_ALIKE_MAX;
 	unsigned int i;
@@ -121,7 +121,7 @@ TEST_LOOP(few_connections_with_something_in_common_are_found_by_it, 0, 3)
 }
 
 /* Also when the tables have grown, and the first connections have ended. */
-TEST_LOOP(connections_with_something_in_common_end_alike, 0, 3)
+TEST_LOOP(connections_with_an_equal_key_end_alike, 0, 3)
 {
 	const unsigned int n = 1000;
 	unsigned int i;
@@ -135,7 +135,7 @@ TEST_LOOP(connections_with_something_in_common_end_alike, 0, 3)
 }
 
 /* Each comm id could be that of the same request, retransmitted. */
-TEST(rejected_request_becomes_few_connections)
+TEST(rejected_request_can_become_few_connections)
 {
 	struct cm_msg rep = talk_our_rep();
 
@@ -146,7 +146,7 @@ TEST(rejected_request_becomes_few_connections)
 	ck_assert_uint_le(tracker_count(talk_tracker, ME), TRACKED_ALIKE_MAX);
 }
 
-TEST(rejected_request_becomes_no_more_connections_than_the_client_may_have)
+TEST(rejected_request_respects_the_limit_of_connections)
 {
 	struct cm_msg rep = talk_our_rep();
 
@@ -158,7 +158,7 @@ TEST(rejected_request_becomes_no_more_connections_than_the_client_may_have)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 2);
 }
 
-TEST(request_beyond_what_the_client_may_have_is_refused)
+TEST(request_beyond_the_limit_of_connections_is_refused)
 {
 	struct cm_msg req = talk_our_req();
 
@@ -169,14 +169,14 @@ TEST(request_beyond_what_the_client_may_have_is_refused)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 
-TEST_LOOP(message_about_anothers_request_is_refused, 0, N_ABOUT_ONE)
+TEST_LOOP(message_of_anothers_request_is_refused, 0, N_ABOUT_ONE)
 {
 	talk_received(talk_peer_req());
 	ck_assert_int_eq(talk_sent_by(OTHER, talk_msg_of(about_one[_i], LOCAL, REMOTE)), -EPERM);
 	ck_assert_str_eq(cm_state_str(talk_by_peer()->is.state), "REQ_RCVD");
 }
 
-TEST_LOOP(message_to_a_stranger_is_refused, 0, N_ABOUT_ONE)
+TEST_LOOP(message_to_another_host_is_refused, 0, N_ABOUT_ONE)
 {
 	struct cm_msg msg = talk_msg_of(about_one[_i], LOCAL, REMOTE);
 
@@ -210,7 +210,7 @@ TEST(answer_through_another_port_does_not_name_a_request)
 	ck_assert_str_eq(talk_state(), "none");
 }
 
-TEST(rejecting_anothers_request_without_a_name_is_refused)
+TEST(rejecting_anothers_request_without_a_comm_id_is_refused)
 {
 	talk_received(talk_peer_req());
 	ck_assert_int_eq(

@@ -44,7 +44,7 @@ static const char *state(void)
 
 FIXTURE(talk_set_up, talk_tear_down);
 
-TEST(lookup_is_tracked_with_what_to_refuse)
+TEST(lookup_is_tracked_with_the_values_of_its_refusal)
 {
 	struct cm_record tracked;
 
@@ -64,7 +64,7 @@ TEST(repeated_lookup_is_tracked_once)
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 
-TEST(answer_settles_the_lookup_and_may_be_repeated)
+TEST(answer_completes_the_lookup_and_may_be_repeated)
 {
 	talk_received(lookup());
 	talk_sent(answer(CM_SIDR_OK));
@@ -74,7 +74,7 @@ TEST(answer_settles_the_lookup_and_may_be_repeated)
 	ck_assert_str_eq(state(), "SIDR_REP_SENT");
 }
 
-TEST(who_was_not_asked_may_not_answer)
+TEST(answer_without_a_lookup_is_refused)
 {
 	ck_assert_int_eq(talk_sent_by(ME, answer(CM_SIDR_OK)), -EPERM);
 	talk_received(lookup());
@@ -103,7 +103,7 @@ TEST(answer_to_another_host_is_refused)
 }
 
 /* It no longer listened when the lookup arrived. */
-TEST(core_that_knows_no_such_service_closes_nothing)
+TEST(unknown_service_closes_nothing)
 {
 	talk_received(lookup());
 	talk_sent(answer(CM_SIDR_UNSUPPORTED));
@@ -130,7 +130,7 @@ TEST(closing_a_lookup_leaves_the_connection_with_its_id)
 }
 
 /* After a restart of cmportd the client reports it, with the comm id that no message contains. */
-TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
+TEST(lookup_reported_by_the_client_is_answered)
 {
 	struct cm_record told = { .state = CM_SIDR_REQ_RCVD,
 				  .handle = PORT,

@@ -30,7 +30,7 @@
 
 FIXTURE(kept_set_up, kept_tear_down);
 
-TEST(tracked_is_an_orphan_of_the_next)
+TEST(tracked_connection_is_an_orphan_of_the_next_cmportd)
 {
 	const struct tracked *tracked;
 
@@ -43,7 +43,7 @@ TEST(tracked_is_an_orphan_of_the_next)
 }
 
 /* The next cmportd may be another version, and finds each member at its place. */
-TEST(record_lies_in_the_file_where_the_first_version_had_it)
+TEST(record_has_the_place_of_the_first_version)
 {
 	static const struct {
 		size_t at, bytes;
@@ -88,7 +88,7 @@ TEST(orphan_has_its_owner)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.block, kept_owner.block);
 }
 
-TEST(queue_pair_of_an_orphan_is_no_other_clients)
+TEST(queue_pair_of_an_orphan_is_reserved)
 {
 	const struct cm_record is = kept_version(1, 1);
 	struct tracked_naming naming = { .client = KEPT_CLIENT,
@@ -166,7 +166,7 @@ TEST(request_to_a_client_without_comm_ids_is_not_kept)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 
-TEST(request_to_a_client_that_has_got_comm_ids_since_is_kept)
+TEST(request_to_a_client_with_later_comm_ids_is_kept)
 {
 	const struct tracked_owner owner = { .pid = 1234, .start = 99 };
 	const struct cm_record is = unnamed();
@@ -184,7 +184,7 @@ TEST(request_to_a_client_that_has_got_comm_ids_since_is_kept)
 	ck_assert_uint_eq(orphans_of(kept_owner.block), 1);
 }
 
-TEST(orphans_of_unknown_processes_are_awaited_until_the_last)
+TEST(orphans_of_unknown_processes_wait_until_the_last)
 {
 	struct tracked_owner owner = kept_owner;
 
@@ -201,7 +201,7 @@ TEST(orphans_of_unknown_processes_are_awaited_until_the_last)
 	ck_assert(!tracker_awaits_unknown(kept_tracker));
 }
 
-TEST(nobody_finds_an_orphan_before_it_is_told_of)
+TEST(an_orphan_is_not_found_before_its_report)
 {
 	kept_set(1, 1);
 	kept_begin_again();
@@ -213,7 +213,7 @@ static void give_back(void)
 	ck_assert(tracker_return(kept_tracker, tracker_orphan(kept_tracker, NULL), KEPT_CLIENT));
 }
 
-TEST(an_orphan_whose_client_is_back_is_found)
+TEST(an_orphan_of_a_resumed_client_is_found)
 {
 	kept_set(1, 1);
 	kept_begin_again();
@@ -223,7 +223,7 @@ TEST(an_orphan_whose_client_is_back_is_found)
 	ck_assert_uint_eq(tracker_count(kept_tracker, KEPT_CLIENT), 1);
 }
 
-TEST(what_a_client_that_is_back_does_not_tell_of_is_over)
+TEST(unreported_orphan_of_a_resumed_client_ends)
 {
 	struct cm_record told = kept_version(2, 1);
 
@@ -238,7 +238,7 @@ TEST(what_a_client_that_is_back_does_not_tell_of_is_over)
 	ck_assert_ptr_nonnull(tracker_of_local(kept_tracker, 2));
 }
 
-TEST(what_was_closed_is_not_kept)
+TEST(closed_connection_is_not_kept)
 {
 	struct portd_close close = { .local_comm_id = 1 };
 
@@ -250,7 +250,7 @@ TEST(what_was_closed_is_not_kept)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->is.local_comm_id, 2);
 }
 
-TEST(what_was_taken_is_kept_until_it_is_reaped)
+TEST(taken_orphan_is_kept_until_it_is_reaped)
 {
 	struct cm_record tracked;
 
@@ -267,7 +267,7 @@ TEST(what_was_taken_is_kept_until_it_is_reaped)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 
-TEST(what_ends_with_one_message_is_not_kept_when_it_is_taken)
+TEST(orphan_that_ends_with_one_message_is_not_kept)
 {
 	struct cm_record tracked;
 
@@ -276,7 +276,7 @@ TEST(what_ends_with_one_message_is_not_kept_when_it_is_taken)
 	ck_assert(tracker_is_empty(kept_tracker));
 }
 
-TEST(many_are_kept)
+TEST(many_connections_are_kept)
 {
 	uint32_t n;
 
@@ -287,7 +287,7 @@ TEST(many_are_kept)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 10000);
 }
 
-TEST(room_of_orphans_is_used_again)
+TEST(memory_of_orphans_is_reused)
 {
 	uint32_t n;
 	off_t bytes;
@@ -304,7 +304,7 @@ TEST(room_of_orphans_is_used_again)
 	ck_assert_int_eq(kept_bytes(), bytes);
 }
 
-TEST(file_of_nothing_is_small_again)
+TEST(file_without_connections_is_small_again)
 {
 	struct portd_close close;
 	uint32_t n;
@@ -388,7 +388,7 @@ static void look_at_copy(const void *file, size_t bytes, const struct update *up
  * A process is killed between two instructions. Tries each of them: it executes one more, and
  * checks the file as the next cmportd would find it.
  */
-TEST_LOOP(update_that_is_cut_off_anywhere_leaves_no_mixture, 0, N_UPDATES)
+TEST_LOOP(interrupted_update_leaves_no_mixture, 0, N_UPDATES)
 {
 	size_t bytes = KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES;
 	unsigned int n_steps = 0;
@@ -448,13 +448,13 @@ static void expect_kept(uint32_t n_kept)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), n_kept);
 }
 
-TEST(file_has_a_bound_and_the_table_has_none)
+TEST(file_is_limited_and_the_table_is_not)
 {
 	fill_beyond(TRACKED_CHUNKS_MAX * TRACKED_CHUNK);
 	expect_kept(TRACKED_CHUNKS_MAX * TRACKED_CHUNK);
 }
 
-TEST(without_room_for_more_the_file_keeps_what_it_has)
+TEST(full_file_keeps_its_contents)
 {
 	limit_files(STATE_FILE_TRACKED_AT + KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES);
 	fill_beyond(TRACKED_CHUNK);
@@ -462,7 +462,7 @@ TEST(without_room_for_more_the_file_keeps_what_it_has)
 	expect_kept(TRACKED_CHUNK);
 }
 
-TEST(without_room_for_anything_there_is_no_store)
+TEST(store_is_disabled_without_room)
 {
 	struct tracked_file file = { .fd = -1 };
 	int fd = memfd_create("full", MFD_CLOEXEC);
@@ -475,7 +475,7 @@ TEST(without_room_for_anything_there_is_no_store)
 	ck_assert_ptr_null(file.head);
 }
 
-TEST(file_that_cannot_be_mapped_is_no_store)
+TEST(store_is_disabled_without_a_mapping)
 {
 	struct tracked_file file = { .fd = -1 };
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -498,7 +498,7 @@ static int handle_of(const char *name, uint8_t port_num, uint64_t in_use)
 	return handle_of_guid(0xb, name, port_num, in_use);
 }
 
-TEST(port_has_the_handle_that_it_had)
+TEST(port_keeps_its_handle)
 {
 	ck_assert_int_eq(handle_of("b", 1, 1), 1);
 	ck_assert_int_eq(handle_of("c", 1, 3), 2);
@@ -551,7 +551,7 @@ TEST(guid_of_another_name_is_unknown)
 	ck_assert_uint_eq(port.guid, 0xc);
 }
 
-TEST(handle_that_is_needed_is_taken_with_its_orphans)
+TEST(needed_handle_is_reused_without_its_orphans)
 {
 	char name[8];
 	uint64_t in_use = 1;

@@ -41,8 +41,7 @@ static bool is_said(FILE *log, const char *what)
 	return is;
 }
 
-TEST_LOOP(file_of_another_version_or_boot_counts_as_nothing, 0,
-	  (int)(sizeof(head) / sizeof(head[0])))
+TEST_LOOP(file_of_another_version_or_boot_is_ignored, 0, (int)(sizeof(head) / sizeof(head[0])))
 {
 	FILE *log = tmpfile();
 
@@ -59,7 +58,7 @@ TEST_LOOP(file_of_another_version_or_boot_counts_as_nothing, 0,
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
 
-TEST(process_ids_of_another_namespace_are_not_known)
+TEST(process_ids_of_another_namespace_are_ignored)
 {
 	kept_set(1, 1);
 	kept_write(8, "????", 4);
@@ -67,7 +66,7 @@ TEST(process_ids_of_another_namespace_are_not_known)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.pid, 0);
 }
 
-TEST(connection_of_the_dead_awaits_no_unknown_process)
+TEST(orphan_of_a_dead_process_does_not_wait)
 {
 	struct cm_record tracked;
 
@@ -79,7 +78,7 @@ TEST(connection_of_the_dead_awaits_no_unknown_process)
 	ck_assert(!tracker_awaits_unknown(kept_tracker));
 }
 
-TEST(tracked_without_seal_is_nothing)
+TEST(connection_without_seal_is_ignored)
 {
 	const uint32_t nothing = 0;
 
@@ -100,7 +99,7 @@ static const struct {
 	{ offsetof(struct tracked, is.handle), 255 },
 };
 
-TEST_LOOP(tracked_that_cannot_be_is_nothing, 0, (int)(sizeof(wrong) / sizeof(wrong[0])))
+TEST_LOOP(invalid_connection_is_ignored, 0, (int)(sizeof(wrong) / sizeof(wrong[0])))
 {
 	kept_set(1, 1);
 	kept_write(KEPT_HEAD_BYTES + wrong[_i].at, &wrong[_i].value, 1);
@@ -108,7 +107,7 @@ TEST_LOOP(tracked_that_cannot_be_is_nothing, 0, (int)(sizeof(wrong) / sizeof(wro
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 
-TEST(of_two_records_of_a_connection_one_counts)
+TEST(one_of_two_records_of_a_connection_is_used)
 {
 	const uint32_t one = 1;
 
@@ -121,7 +120,7 @@ TEST(of_two_records_of_a_connection_one_counts)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
 
-TEST(tracker_of_a_port_without_seal_are_nothing)
+TEST(connections_of_a_port_without_seal_are_ignored)
 {
 	const uint32_t nothing = 0;
 
@@ -148,7 +147,7 @@ static const struct {
 	{ KEPT_HEAD_BYTES + 2 * (off_t)KEPT_CHUNK_BYTES - 1, 256 },
 };
 
-TEST_LOOP(of_a_file_cut_off_what_is_whole_counts, 0, (int)(sizeof(cuts) / sizeof(cuts[0])))
+TEST_LOOP(complete_records_of_a_truncated_file_are_used, 0, (int)(sizeof(cuts) / sizeof(cuts[0])))
 {
 	uint32_t n;
 
@@ -163,7 +162,7 @@ TEST_LOOP(of_a_file_cut_off_what_is_whole_counts, 0, (int)(sizeof(cuts) / sizeof
 	ck_assert_uint_eq(kept_orphans(kept_tracker), cuts[_i].n + 1);
 }
 
-TEST(holes_are_nothing)
+TEST(holes_of_the_file_are_ignored)
 {
 	kept_set(1, 1);
 	tracker_free(kept_tracker);
@@ -185,7 +184,7 @@ static void spoil(unsigned int n_bytes)
 	}
 }
 
-TEST_LOOP(garbage_does_no_harm, 0, 18)
+TEST_LOOP(arbitrary_contents_are_harmless, 0, 18)
 {
 	const struct tracked *tracked = NULL;
 	struct cm_record ret;

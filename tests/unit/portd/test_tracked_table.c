@@ -108,13 +108,13 @@ static const uint32_t crowds[] = { 1000, 10000, 65536, 8193, 16385 };
 FIXTURE(set_up, tear_down);
 TIME_LIMIT_S(60);
 
-TEST_LOOP(tracked_costs_at_most_256_bytes, 0, N_CROWDS)
+TEST_LOOP(connection_needs_at_most_256_bytes, 0, N_CROWDS)
 {
 	set_many(crowds[_i]);
 	ck_assert_uint_le(tracker_bytes(tracker) / crowds[_i], 256);
 }
 
-TEST_LOOP(each_of_many_is_found, 0, N_CROWDS)
+TEST_LOOP(each_of_many_connections_is_found, 0, N_CROWDS)
 {
 	set_many(crowds[_i]);
 	for (uint32_t i = 1; i <= crowds[_i]; i++) {
@@ -145,7 +145,7 @@ TEST(tables_grow_in_small_steps)
 	ck_assert_uint_le(steps, 200000); /* copying a byte may count as one */
 }
 
-TEST(room_of_closed_connections_is_used_again)
+TEST(memory_of_closed_connections_is_reused)
 {
 	size_t bytes;
 
@@ -157,7 +157,7 @@ TEST(room_of_closed_connections_is_used_again)
 	ck_assert_uint_eq(tracker_bytes(tracker), bytes);
 }
 
-TEST(all_of_a_client_are_taken_and_no_others)
+TEST(all_connections_of_a_client_are_taken_and_no_others)
 {
 	struct cm_record tracked;
 	uint32_t n = 0;
@@ -198,7 +198,7 @@ static struct cm_msg req_with(uint32_t local_comm_id)
 	return req;
 }
 
-TEST(table_without_memory_is_not_made)
+TEST(table_without_memory_is_not_created)
 {
 	struct tracker *none;
 
@@ -208,7 +208,7 @@ TEST(table_without_memory_is_not_made)
 	ck_assert_ptr_null(none);
 }
 
-TEST(tracked_without_memory_is_not_set)
+TEST(connection_without_memory_is_refused)
 {
 	ck_assert_int_eq(set_without_memory(1), -ENOMEM);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
@@ -225,7 +225,7 @@ TEST(sent_req_without_memory_is_refused)
 	ck_assert_int_eq(err, -ENOMEM);
 }
 
-TEST(received_req_without_memory_is_to_be_dropped)
+TEST(received_req_without_memory_is_dropped)
 {
 	struct cm_msg req = req_with(1);
 	int err;
@@ -262,14 +262,14 @@ static struct cm_record told_in(enum cm_state state)
 	return tracked;
 }
 
-TEST(client_tells_that_data_has_established_its_connection)
+TEST(client_can_report_a_connection_established_by_data)
 {
 	set(told_in(CM_REP_SENT));
 	ck_assert_int_eq(tell_by(ME, told(1)), 0);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
-TEST(client_that_comes_back_is_believed)
+TEST(report_of_a_resuming_client_is_accepted)
 {
 	struct cm_record tracked = told(1);
 
@@ -277,37 +277,37 @@ TEST(client_that_comes_back_is_believed)
 	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
 }
 
-TEST(connection_that_never_was_cannot_be_told)
+TEST(connection_that_never_existed_cannot_be_reported)
 {
 	ck_assert_int_eq(tell_by(ME, told(1)), -EPERM);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
 }
 
-TEST(connection_that_is_over_need_not_be_tracked)
+TEST(report_of_an_ended_connection_is_not_tracked)
 {
 	ck_assert_int_eq(tell_by(ME, told_in(CM_IDLE)), 0);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
 }
 
-TEST(connection_without_comm_id_cannot_be_told)
+TEST(connection_without_comm_id_cannot_be_reported)
 {
 	ck_assert_int_eq(tell_by(ME, told(0)), -EPERM);
 }
 
-TEST(state_that_does_not_exist_cannot_be_told)
+TEST(unknown_state_cannot_be_reported)
 {
 	set(told(1));
 	ck_assert_int_eq(tell_by(ME, told_in(CM_N_STATES)), -EPERM);
 }
 
-TEST(anothers_connection_cannot_be_told)
+TEST(anothers_connection_cannot_be_reported)
 {
 	set(told(1));
 	ck_assert_int_eq(tell_by(OTHER, told_in(CM_TIMEWAIT)), -EPERM);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
-TEST(anothers_peer_cannot_be_told)
+TEST(anothers_peer_cannot_be_reported)
 {
 	struct cm_record tracked = told(1);
 
@@ -316,7 +316,7 @@ TEST(anothers_peer_cannot_be_told)
 	ck_assert_int_eq(tell_by(OTHER, tracked), -EPERM);
 }
 
-TEST(peers_comm_id_that_never_came_cannot_be_told)
+TEST(unreceived_comm_id_of_the_peer_cannot_be_reported)
 {
 	struct cm_record tracked = told_in(CM_REQ_SENT);
 
@@ -327,7 +327,7 @@ TEST(peers_comm_id_that_never_came_cannot_be_told)
 	ck_assert_str_eq(state(1), "REQ_SENT");
 }
 
-TEST(connection_without_the_peers_comm_id_cannot_be_told_to_be_up)
+TEST(connection_without_the_peers_comm_id_cannot_be_reported_as_established)
 {
 	struct cm_record tracked = told_in(CM_REQ_SENT);
 
@@ -338,7 +338,7 @@ TEST(connection_without_the_peers_comm_id_cannot_be_told_to_be_up)
 	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
 }
 
-TEST(connection_cannot_be_told_to_have_another_peer)
+TEST(connection_cannot_be_reported_with_another_peer)
 {
 	struct cm_record tracked = told_in(CM_DREQ_SENT);
 
@@ -348,7 +348,7 @@ TEST(connection_cannot_be_told_to_have_another_peer)
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
-TEST(connection_cannot_be_told_to_be_of_another_port)
+TEST(connection_cannot_be_reported_with_another_port)
 {
 	struct cm_record tracked = told_in(CM_DREQ_SENT);
 
@@ -358,7 +358,7 @@ TEST(connection_cannot_be_told_to_be_of_another_port)
 }
 
 /* Its core has no comm id of the peer either. */
-TEST(rejected_connection_that_is_told_stays_over)
+TEST(reported_rejected_connection_stays_ended)
 {
 	struct cm_record tracked = told_in(CM_IDLE);
 
@@ -369,7 +369,7 @@ TEST(rejected_connection_that_is_told_stays_over)
 	ck_assert_str_eq(state(1), "IDLE");
 }
 
-TEST(path_that_is_told_is_not_taken)
+TEST(path_of_a_report_is_not_used)
 {
 	struct cm_record tracked = told_in(CM_DREQ_SENT);
 
@@ -381,14 +381,14 @@ TEST(path_that_is_told_is_not_taken)
 	ck_assert_uint_eq(tracker_of_local(tracker, 1)->is.path.pkey_index, to_peer.pkey_index);
 }
 
-TEST(what_the_core_has_left_behind_is_not_believed)
+TEST(leftover_report_of_the_core_is_refused)
 {
 	set(told_in(CM_DREQ_SENT));
 	ck_assert_int_eq(tell_by(ME, told(1)), 0);
 	ck_assert_str_eq(state(1), "DREQ_SENT");
 }
 
-TEST(what_is_told_may_be_a_request_that_was_handed_out)
+TEST(report_may_be_of_a_delivered_request)
 {
 	struct cm_record tracked = told(1);
 	struct cm_msg req = req_with(tracked.remote_comm_id);

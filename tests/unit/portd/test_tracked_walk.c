@@ -125,7 +125,7 @@ static void check(void)
 
 TIME_LIMIT_S(120);
 
-TEST_LOOP(tracker_know_what_the_core_knows, 0, N_LOOPS)
+TEST_LOOP(tracker_agrees_with_the_core, 0, N_LOOPS)
 {
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, false);
@@ -161,7 +161,7 @@ static void compare_established(struct cm_conn *conn, void *arg)
  * With messages in both directions a tracked connection may be wrong for a while, or for ever if it
  * no longer matters; but not about a connection that continues.
  */
-TEST_LOOP(tracker_know_what_lives_when_messages_have_crossed, 0, N_LOOPS)
+TEST_LOOP(tracker_agrees_with_the_core_after_crossing_messages, 0, N_LOOPS)
 {
 	unsigned int n = 0;
 
@@ -239,7 +239,7 @@ static unsigned int compare_end(const struct cm_record *tracked)
 	return n;
 }
 
-TEST_LOOP(peer_hears_from_cmportd_what_the_client_would_have_said, 0, N_LOOPS)
+TEST_LOOP(cmportd_ends_connections_as_the_client_would, 0, N_LOOPS)
 {
 	struct cm_record tracked;
 	unsigned int n_said = 0;

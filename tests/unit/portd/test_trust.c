@@ -76,7 +76,7 @@ TEST(root_does_not_use_the_cmportd_of_another_user)
 }
 
 /* The tools show the data of its owner. */
-TEST(root_may_visit_it)
+TEST(root_may_visit_the_cmportd_of_another_user)
 {
 	if (!is_root())
 		return;
@@ -85,7 +85,7 @@ TEST(root_may_visit_it)
 	end();
 }
 
-TEST(root_uses_its_own)
+TEST(root_uses_its_own_cmportd)
 {
 	if (!is_root())
 		return;

@@ -111,7 +111,7 @@ FIXTURE(begin, end);
 
 /* --- paths --------------------------------------------------------------- */
 
-TEST(same_question_is_asked_once)
+TEST(equal_requests_are_sent_once)
 {
 	ask_path(0, 1, 0);
 	ask_path(1, 1, 1);
@@ -122,7 +122,7 @@ TEST(same_question_is_asked_once)
 }
 
 /* Each is found among all others, and removed from among them. */
-TEST(many_questions_are_each_asked_once)
+TEST(many_requests_are_each_sent_once)
 {
 	int i;
 
@@ -139,7 +139,7 @@ TEST(many_questions_are_each_asked_once)
 	ck_assert_uint_eq(agent.queries.n_nodes, 0);
 }
 
-TEST(known_path_is_not_asked_for)
+TEST(cached_path_needs_no_request)
 {
 	ask_path(0, 1, 0);
 	answer(0, 7);
@@ -149,7 +149,7 @@ TEST(known_path_is_not_asked_for)
 	ck_assert_uint_eq(agent.n_from_cache, 1);
 }
 
-TEST(other_question_is_asked)
+TEST(different_request_is_sent)
 {
 	ask_path(0, 1, 0);
 	answer(0, 7);
@@ -157,7 +157,7 @@ TEST(other_question_is_asked)
 	ck_assert_uint_eq(n_sent, 2);
 }
 
-TEST(path_is_asked_for_anew_after_a_minute)
+TEST(path_is_requested_again_after_a_minute)
 {
 	ask_path(0, 1, 0);
 	answer(0, 7);
@@ -165,7 +165,7 @@ TEST(path_is_asked_for_anew_after_a_minute)
 	ck_assert_uint_eq(n_sent, 2);
 }
 
-TEST(refusal_is_not_remembered)
+TEST(refusal_is_not_cached)
 {
 	ask_path(0, 1, 0);
 	answer_at(0, 0x300, 0, 2);
@@ -174,7 +174,7 @@ TEST(refusal_is_not_remembered)
 	ck_assert_uint_eq(n_sent, 2);
 }
 
-TEST(revalidated_path_is_asked_for_anew)
+TEST(revalidated_path_is_requested_again)
 {
 	ask_path(0, 1, 0);
 	ask_path(2, 2, 0);
@@ -212,7 +212,7 @@ TEST(no_change_drops_nothing)
 	ck_assert_uint_eq(n_sent, 1);
 }
 
-TEST(new_administrator_gets_what_is_under_way)
+TEST(new_administrator_gets_outstanding_requests)
 {
 	ask_path(0, 1, 0);
 	sa_agent_subnet(&agent, &(struct sa_subnet){ 3, 9, 0, true }, false, at_ms(3));
@@ -221,7 +221,7 @@ TEST(new_administrator_gets_what_is_under_way)
 	ck_assert_int_eq(n_done[0], 1);
 }
 
-TEST(withdrawn_question_stops)
+TEST(cancelled_request_is_not_retransmitted)
 {
 	ask_path(0, 1, 0);
 	withdraw(0);
@@ -231,7 +231,7 @@ TEST(withdrawn_question_stops)
 	ck_assert_uint_eq(sa_agent_deadline(&agent).ns, CM_TIME_NEVER.ns);
 }
 
-TEST(question_goes_on_for_who_is_left)
+TEST(shared_request_continues_for_the_other_client)
 {
 	ask_path(0, 1, 0);
 	ask_path(1, 1, 0);
@@ -242,7 +242,7 @@ TEST(question_goes_on_for_who_is_left)
 }
 
 /* Its response is cached. */
-TEST(withdrawn_question_may_be_asked_again)
+TEST(cancelled_request_may_be_made_again)
 {
 	ask_path(0, 1, 0);
 	withdraw(0);
@@ -257,7 +257,7 @@ TEST(withdrawn_question_may_be_asked_again)
 	ck_assert_uint_eq(lid_of[2], 7);
 }
 
-TEST(each_waits_as_long_as_it_says)
+TEST(each_client_has_its_own_timeout)
 {
 	ask_path_for(0, 1, 0, 100);
 	ask_path_for(1, 1, 0, 2000);
@@ -272,7 +272,7 @@ TEST(each_waits_as_long_as_it_says)
 	ck_assert_uint_eq(lid_of[2], 7);
 }
 
-TEST(question_is_repeated_as_often_as_the_hastiest_needs_it)
+TEST(retransmission_follows_the_shortest_timeout)
 {
 	ask_path_for(0, 1, 0, 600000);
 	ask_path_for(1, 1, 0, 2000);
@@ -280,7 +280,7 @@ TEST(question_is_repeated_as_often_as_the_hastiest_needs_it)
 	ck_assert_uint_eq(n_sent, 2);
 }
 
-TEST(more_paths_than_there_is_room_for_are_found_or_asked)
+TEST(paths_beyond_the_cache_are_requested)
 {
 	for (int peer = 0; peer < 256; peer++) {
 		ask_path(0, (uint8_t)peer, 0);
@@ -306,7 +306,7 @@ TEST(group_is_joined_once_for_two)
 	ck_assert_uint_eq(n_sent, 1);
 }
 
-TEST(only_the_last_leaves)
+TEST(last_member_leaves_the_group)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	answer(0, 0xc001);
@@ -322,7 +322,7 @@ TEST(only_the_last_leaves)
 	ck_assert_uint_eq(agent.n_groups, 0);
 }
 
-TEST(sending_only_is_a_membership_of_its_own)
+TEST(send_only_is_a_separate_membership)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	answer(0, 0xc001);
@@ -342,7 +342,7 @@ TEST(unanswered_leave_is_given_up)
 	ck_assert_uint_ge(n_sent, 4);
 }
 
-TEST(who_comes_while_it_is_left_joins_afterwards)
+TEST(join_during_a_leave_follows_it)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	answer(0, 0xc001);
@@ -356,7 +356,7 @@ TEST(who_comes_while_it_is_left_joins_afterwards)
 	ck_assert_uint_eq(lid_of[1], 0xc002);
 }
 
-TEST(refused_join_leaves_nothing)
+TEST(refused_join_leaves_no_state)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	ask_join(1, 1, SA_JOIN_FULL);
@@ -368,7 +368,7 @@ TEST(refused_join_leaves_nothing)
 	ck_assert_uint_eq(n_sent, 1);
 }
 
-TEST(who_withdraws_while_another_hears_of_the_refusal_hears_nothing)
+TEST(cancelled_join_gets_no_refusal)
 {
 	withdraws = 1;
 	ask_join(0, 1, SA_JOIN_FULL);
@@ -388,7 +388,7 @@ TEST(refused_join_may_be_tried_again_at_once)
 	ck_assert_uint_eq(lid_of[0], 0xc001);
 }
 
-TEST(memberships_are_renewed_without_a_word_to_members)
+TEST(memberships_are_renewed_without_reports)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	answer(0, 0xc001);
@@ -399,7 +399,7 @@ TEST(memberships_are_renewed_without_a_word_to_members)
 	ck_assert_int_eq(n_done[0], 1);
 }
 
-TEST(members_are_told_when_the_group_is_another)
+TEST(members_get_enetreset_when_the_group_changed)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	answer(0, 0xc001);
@@ -412,7 +412,7 @@ TEST(members_are_told_when_the_group_is_another)
 	ck_assert_uint_eq(n_sent, 3);
 }
 
-TEST(who_was_told_joins_anew)
+TEST(notified_member_can_join_again)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	answer(0, 0xc001);
@@ -435,7 +435,7 @@ TEST(a_port_that_is_down_renews_nothing)
 	ck_assert_uint_eq(n_sent, 2);
 }
 
-TEST_LOOP(join_that_is_withdrawn_is_taken_back, 0, 2)
+TEST_LOOP(cancelled_join_is_left, 0, 2)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	withdraw(0);
@@ -450,7 +450,7 @@ TEST_LOOP(join_that_is_withdrawn_is_taken_back, 0, 2)
 	ck_assert_uint_eq(agent.n_groups, 0);
 }
 
-TEST(join_that_is_withdrawn_and_refused_needs_no_leave)
+TEST(cancelled_and_refused_join_needs_no_leave)
 {
 	ask_join(0, 1, SA_JOIN_FULL);
 	withdraw(0);
@@ -460,7 +460,7 @@ TEST(join_that_is_withdrawn_and_refused_needs_no_leave)
 }
 
 /* As a user's impossible requests, for which others must not be refused. */
-TEST(refusal_of_another_request_for_the_group_refuses_nobody_else)
+TEST(refusal_of_another_request_fails_no_other_join)
 {
 	ask_join_with(0, 1, SA_JOIN_FULL, SA_MEMBER_MGID);
 	ask_join(1, 1, SA_JOIN_FULL);
@@ -499,7 +499,7 @@ TEST(withdrawn_join_does_not_end_the_membership_of_others)
 }
 
 /* The administrator may have handled the leave after the join. */
-TEST(join_that_is_answered_while_the_group_is_left_is_made_again)
+TEST(join_answered_during_a_leave_is_repeated)
 {
 	ask_join_with(0, 1, SA_JOIN_FULL, SA_MEMBER_MGID);
 	ask_join(1, 1, SA_JOIN_FULL);

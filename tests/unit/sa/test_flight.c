@@ -49,7 +49,7 @@ static void input(const uint8_t mad[MAD_BYTES])
 	sa_flights_input(&flights, mad, MAD_BYTES, at_ms(1));
 }
 
-START_TEST(question_leaves_at_once)
+START_TEST(request_is_sent_at_once)
 {
 	start(0, 2000);
 	ck_assert_uint_eq(n_sent, 1);
@@ -58,7 +58,7 @@ START_TEST(question_leaves_at_once)
 }
 END_TEST
 
-START_TEST(answer_lands)
+START_TEST(response_ends_the_request)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -72,7 +72,7 @@ START_TEST(answer_lands)
 }
 END_TEST
 
-START_TEST(second_answer_is_a_stray)
+START_TEST(second_response_is_a_stray)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -85,7 +85,7 @@ START_TEST(second_answer_is_a_stray)
 }
 END_TEST
 
-START_TEST(question_is_repeated_with_another_transaction_id)
+START_TEST(retransmission_has_another_transaction_id)
 {
 	start(0, 2000);
 	expire(199);
@@ -96,7 +96,7 @@ START_TEST(question_is_repeated_with_another_transaction_id)
 }
 END_TEST
 
-START_TEST(late_answer_to_the_first_try_counts)
+START_TEST(late_response_to_the_first_transmission_counts)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -109,7 +109,7 @@ START_TEST(late_answer_to_the_first_try_counts)
 }
 END_TEST
 
-START_TEST(silence_is_a_timeout)
+START_TEST(missing_response_is_a_timeout)
 {
 	start(0, 2000);
 	for (unsigned int ms = 0; ms <= 2000; ms += 50)
@@ -140,7 +140,7 @@ START_TEST(refusal_is_einval)
 }
 END_TEST
 
-START_TEST(busy_administrator_is_asked_again)
+START_TEST(request_is_repeated_after_busy)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -166,7 +166,7 @@ static uint64_t asked_again_ms(unsigned int n, uint64_t from_ms)
 	return ms - from_ms;
 }
 
-START_TEST(busy_administrator_is_asked_later_each_time)
+START_TEST(intervals_after_busy_grow)
 {
 	uint64_t ms, wait_ms = SA_TRY_MS_MIN, now_ms = 1;
 	unsigned int n;
@@ -181,7 +181,7 @@ START_TEST(busy_administrator_is_asked_later_each_time)
 }
 END_TEST
 
-START_TEST(busy_administrator_is_asked_by_each_at_another_time)
+START_TEST(intervals_after_busy_differ)
 {
 	uint8_t mad[MAD_BYTES];
 	unsigned int i, n_early;
@@ -199,7 +199,7 @@ START_TEST(busy_administrator_is_asked_by_each_at_another_time)
 }
 END_TEST
 
-START_TEST(late_busy_of_an_earlier_try_changes_nothing)
+START_TEST(late_busy_of_an_earlier_transmission_changes_nothing)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -224,7 +224,7 @@ START_TEST(answer_of_another_attribute_is_a_stray)
 }
 END_TEST
 
-START_TEST(question_of_a_peer_is_a_stray)
+START_TEST(request_of_a_peer_is_a_stray)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -236,7 +236,7 @@ START_TEST(question_of_a_peer_is_a_stray)
 }
 END_TEST
 
-START_TEST(cut_answer_is_a_stray)
+START_TEST(truncated_response_is_a_stray)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -247,7 +247,7 @@ START_TEST(cut_answer_is_a_stray)
 }
 END_TEST
 
-START_TEST(only_so_many_are_out)
+START_TEST(outstanding_requests_are_limited)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -269,7 +269,7 @@ static void answer(int i)
 }
 
 /* The first ones get no response: they keep their places until they time out. */
-START_TEST(questions_of_one_turn_leave_places_to_others)
+START_TEST(requests_of_one_turn_leave_places_to_others)
 {
 	for (int i = 0; i < MANY; i++) {
 		flight[i].turn = 1 + (i == MANY - 1);
@@ -293,7 +293,7 @@ START_TEST(turns_alternate)
 }
 END_TEST
 
-START_TEST(a_question_that_waits_may_change_its_turn)
+START_TEST(waiting_request_may_change_its_turn)
 {
 	for (int i = 0; i < MANY; i++) {
 		flight[i].turn = 1;
@@ -335,7 +335,7 @@ static void start_newcomer(uint8_t turn)
 	start(NEWCOMER, 600000);
 }
 
-START_TEST(oldest_question_of_who_has_most_gives_way)
+START_TEST(oldest_request_of_the_largest_turn_gives_way)
 {
 	fill_places();
 	start_newcomer(3);
@@ -351,7 +351,7 @@ START_TEST(oldest_question_of_who_has_most_gives_way)
 END_TEST
 
 /* Requests of the turn with fewer stay, although they are older. */
-START_TEST(older_question_of_who_has_less_stays)
+START_TEST(older_request_of_a_smaller_turn_stays)
 {
 	const int n = SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX;
 
@@ -368,7 +368,7 @@ START_TEST(older_question_of_who_has_less_stays)
 }
 END_TEST
 
-START_TEST(question_that_has_given_way_is_sent_again_and_answered)
+START_TEST(request_that_gave_way_is_sent_again_and_answered)
 {
 	fill_places();
 	start_newcomer(3);
@@ -382,7 +382,7 @@ START_TEST(question_that_has_given_way_is_sent_again_and_answered)
 }
 END_TEST
 
-START_TEST(who_waits_gets_a_fair_share_and_no_more)
+START_TEST(waiting_turn_gets_only_its_fair_share)
 {
 	const unsigned int share = SA_FLIGHTS_OUT_MAX / 3;
 	static struct sa_flight more[SA_FLIGHTS_OUT_MAX];
@@ -404,7 +404,7 @@ START_TEST(who_waits_gets_a_fair_share_and_no_more)
 }
 END_TEST
 
-START_TEST(question_that_nobody_waits_for_ends_when_it_gives_way)
+START_TEST(resting_request_ends_when_it_gives_way)
 {
 	fill_places();
 	sa_flight_rest(&flights, &flight[0], at_ms(0));
@@ -434,7 +434,7 @@ static void rest(int i)
 	ck_assert(sa_flight_rest(&flights, &flight[i], at_ms(1)));
 }
 
-START_TEST(resting_question_is_not_repeated_and_has_its_place)
+START_TEST(resting_request_is_not_retransmitted_and_keeps_its_place)
 {
 	start(0, 2000);
 	rest(0);
@@ -448,7 +448,7 @@ START_TEST(resting_question_is_not_repeated_and_has_its_place)
 }
 END_TEST
 
-START_TEST(resting_question_ends_with_any_answer)
+START_TEST(resting_request_ends_with_any_response)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -462,7 +462,7 @@ START_TEST(resting_question_ends_with_any_answer)
 }
 END_TEST
 
-START_TEST(resting_question_goes_on_when_one_waits_again)
+START_TEST(resting_request_continues_with_a_new_client)
 {
 	start(0, 2000);
 	rest(0);
@@ -478,7 +478,7 @@ START_TEST(resting_question_goes_on_when_one_waits_again)
 }
 END_TEST
 
-START_TEST(question_that_was_not_sent_does_not_rest)
+START_TEST(unsent_request_does_not_rest)
 {
 	int i;
 
@@ -490,7 +490,7 @@ START_TEST(question_that_was_not_sent_does_not_rest)
 }
 END_TEST
 
-START_TEST(who_waits_for_a_turn_gives_up_in_time)
+START_TEST(waiting_request_times_out)
 {
 	for (int i = 0; i < MANY; i++)
 		start(i, 2000);
@@ -500,7 +500,7 @@ START_TEST(who_waits_for_a_turn_gives_up_in_time)
 }
 END_TEST
 
-START_TEST(stopped_question_is_silent)
+START_TEST(stopped_request_is_not_reported)
 {
 	start(0, 2000);
 	sa_flight_stop(&flights, &flight[0], at_ms(1));
@@ -512,7 +512,7 @@ START_TEST(stopped_question_is_silent)
 }
 END_TEST
 
-START_TEST(another_administrator_is_asked_at_once)
+START_TEST(new_administrator_gets_requests_at_once)
 {
 	start(0, 2000);
 	start(1, 2000);
@@ -529,38 +529,38 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tcase, begin, NULL);
-	tcase_add_test(tcase, question_leaves_at_once);
-	tcase_add_test(tcase, answer_lands);
-	tcase_add_test(tcase, second_answer_is_a_stray);
-	tcase_add_test(tcase, question_is_repeated_with_another_transaction_id);
-	tcase_add_test(tcase, late_answer_to_the_first_try_counts);
-	tcase_add_test(tcase, silence_is_a_timeout);
+	tcase_add_test(tcase, request_is_sent_at_once);
+	tcase_add_test(tcase, response_ends_the_request);
+	tcase_add_test(tcase, second_response_is_a_stray);
+	tcase_add_test(tcase, retransmission_has_another_transaction_id);
+	tcase_add_test(tcase, late_response_to_the_first_transmission_counts);
+	tcase_add_test(tcase, missing_response_is_a_timeout);
 	tcase_add_test(tcase, short_timeout_is_kept);
 	tcase_add_test(tcase, refusal_is_einval);
-	tcase_add_test(tcase, busy_administrator_is_asked_again);
-	tcase_add_test(tcase, busy_administrator_is_asked_later_each_time);
-	tcase_add_test(tcase, busy_administrator_is_asked_by_each_at_another_time);
-	tcase_add_test(tcase, late_busy_of_an_earlier_try_changes_nothing);
+	tcase_add_test(tcase, request_is_repeated_after_busy);
+	tcase_add_test(tcase, intervals_after_busy_grow);
+	tcase_add_test(tcase, intervals_after_busy_differ);
+	tcase_add_test(tcase, late_busy_of_an_earlier_transmission_changes_nothing);
 	tcase_add_test(tcase, answer_of_another_attribute_is_a_stray);
-	tcase_add_test(tcase, question_of_a_peer_is_a_stray);
-	tcase_add_test(tcase, cut_answer_is_a_stray);
-	tcase_add_test(tcase, only_so_many_are_out);
-	tcase_add_test(tcase, questions_of_one_turn_leave_places_to_others);
+	tcase_add_test(tcase, request_of_a_peer_is_a_stray);
+	tcase_add_test(tcase, truncated_response_is_a_stray);
+	tcase_add_test(tcase, outstanding_requests_are_limited);
+	tcase_add_test(tcase, requests_of_one_turn_leave_places_to_others);
 	tcase_add_test(tcase, turns_alternate);
-	tcase_add_test(tcase, a_question_that_waits_may_change_its_turn);
-	tcase_add_test(tcase, resting_question_is_not_repeated_and_has_its_place);
-	tcase_add_loop_test(tcase, resting_question_ends_with_any_answer, 0, 2);
-	tcase_add_test(tcase, resting_question_goes_on_when_one_waits_again);
-	tcase_add_test(tcase, question_that_was_not_sent_does_not_rest);
-	tcase_add_test(tcase, oldest_question_of_who_has_most_gives_way);
-	tcase_add_test(tcase, older_question_of_who_has_less_stays);
-	tcase_add_test(tcase, question_that_has_given_way_is_sent_again_and_answered);
-	tcase_add_test(tcase, who_waits_gets_a_fair_share_and_no_more);
-	tcase_add_test(tcase, question_that_nobody_waits_for_ends_when_it_gives_way);
+	tcase_add_test(tcase, waiting_request_may_change_its_turn);
+	tcase_add_test(tcase, resting_request_is_not_retransmitted_and_keeps_its_place);
+	tcase_add_loop_test(tcase, resting_request_ends_with_any_response, 0, 2);
+	tcase_add_test(tcase, resting_request_continues_with_a_new_client);
+	tcase_add_test(tcase, unsent_request_does_not_rest);
+	tcase_add_test(tcase, oldest_request_of_the_largest_turn_gives_way);
+	tcase_add_test(tcase, older_request_of_a_smaller_turn_stays);
+	tcase_add_test(tcase, request_that_gave_way_is_sent_again_and_answered);
+	tcase_add_test(tcase, waiting_turn_gets_only_its_fair_share);
+	tcase_add_test(tcase, resting_request_ends_when_it_gives_way);
 	tcase_add_test(tcase, nothing_gives_way_to_another_of_the_same_turn);
-	tcase_add_test(tcase, who_waits_for_a_turn_gives_up_in_time);
-	tcase_add_test(tcase, stopped_question_is_silent);
-	tcase_add_test(tcase, another_administrator_is_asked_at_once);
+	tcase_add_test(tcase, waiting_request_times_out);
+	tcase_add_test(tcase, stopped_request_is_not_reported);
+	tcase_add_test(tcase, new_administrator_gets_requests_at_once);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -157,7 +157,7 @@ static void run_until_done(unsigned int n_hosts, unsigned int n)
 	       n_hosts, n, n_questions, n_refused, most_queued, (unsigned int)now_ms);
 }
 
-START_TEST(ten_thousand_paths_are_ten_thousand_questions)
+START_TEST(ten_thousand_paths_need_ten_thousand_requests)
 {
 	begin(1, QUEUE_MAX, 20);
 	ask_all(0, 10000, 10000);
@@ -168,7 +168,7 @@ START_TEST(ten_thousand_paths_are_ten_thousand_questions)
 }
 END_TEST
 
-START_TEST(ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questions)
+START_TEST(ten_thousand_clients_of_a_hundred_destinations_need_a_hundred_requests)
 {
 	begin(1, QUEUE_MAX, 20);
 	ask_all(0, 10000, 100);
@@ -179,7 +179,7 @@ START_TEST(ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questio
 END_TEST
 
 /* Eight hosts may have 512 outstanding requests, and it queues 128. */
-START_TEST(busy_administrator_answers_all_in_the_end)
+START_TEST(busy_administrator_answers_all_requests)
 {
 	unsigned int i;
 
@@ -193,7 +193,7 @@ START_TEST(busy_administrator_answers_all_in_the_end)
 END_TEST
 
 /* A subnet of 50,000 nodes, all of which a host connects to. */
-START_TEST(fifty_thousand_destinations_are_asked_for_in_bounded_memory)
+START_TEST(fifty_thousand_destinations_need_bounded_memory)
 {
 	size_t before, during, after;
 
@@ -217,7 +217,7 @@ START_TEST(fifty_thousand_destinations_are_asked_for_in_bounded_memory)
 END_TEST
 
 /* The kernel waits for each response, ten minutes for these. */
-START_TEST(questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel)
+START_TEST(cancelled_requests_are_limited_in_the_kernel)
 {
 	unsigned int i;
 
@@ -240,7 +240,7 @@ START_TEST(questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel)
 END_TEST
 
 /* The administrator serves a whole subnet, and responds within a second. */
-START_TEST(questions_of_hasty_clients_wait_for_their_turn_as_others_do)
+START_TEST(requests_with_short_timeouts_wait_for_their_turn)
 {
 	unsigned int i;
 
@@ -259,7 +259,7 @@ START_TEST(questions_of_hasty_clients_wait_for_their_turn_as_others_do)
 }
 END_TEST
 
-START_TEST(a_turn_gives_up_few_questions)
+START_TEST(one_call_times_out_few_requests)
 {
 	unsigned int n, most = 0, n_turns = 0;
 
@@ -281,7 +281,7 @@ START_TEST(a_turn_gives_up_few_questions)
 END_TEST
 
 /* A new administrator must get all memberships again. */
-START_TEST(a_turn_renews_few_groups)
+START_TEST(one_call_renews_few_groups)
 {
 	const unsigned int n_groups = 4000;
 	struct sa_subnet subnet = { .lid = 1, .sm_lid = 2, .is_active = true };
@@ -460,15 +460,15 @@ int main(void)
 	int n_failed;
 
 	tcase_set_timeout(tcase, 100);
-	tcase_add_test(tcase, ten_thousand_paths_are_ten_thousand_questions);
+	tcase_add_test(tcase, ten_thousand_paths_need_ten_thousand_requests);
 	tcase_add_test(tcase,
-		       ten_thousand_who_ask_for_a_hundred_destinations_are_a_hundred_questions);
-	tcase_add_test(tcase, busy_administrator_answers_all_in_the_end);
-	tcase_add_test(tcase, fifty_thousand_destinations_are_asked_for_in_bounded_memory);
-	tcase_add_test(tcase, questions_that_are_withdrawn_at_once_do_not_pile_up_in_the_kernel);
-	tcase_add_test(tcase, questions_of_hasty_clients_wait_for_their_turn_as_others_do);
-	tcase_add_test(tcase, a_turn_gives_up_few_questions);
-	tcase_add_test(tcase, a_turn_renews_few_groups);
+		       ten_thousand_clients_of_a_hundred_destinations_need_a_hundred_requests);
+	tcase_add_test(tcase, busy_administrator_answers_all_requests);
+	tcase_add_test(tcase, fifty_thousand_destinations_need_bounded_memory);
+	tcase_add_test(tcase, cancelled_requests_are_limited_in_the_kernel);
+	tcase_add_test(tcase, requests_with_short_timeouts_wait_for_their_turn);
+	tcase_add_test(tcase, one_call_times_out_few_requests);
+	tcase_add_test(tcase, one_call_renews_few_groups);
 	tcase_add_test(tcase, a_query_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_response_costs_no_more_steps_beside_ten_thousand);
 	tcase_add_test(tcase, a_member_costs_no_more_steps_in_a_group_of_five_hundred);
