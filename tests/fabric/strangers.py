@@ -10,7 +10,8 @@ from pathlib import Path
 import shutil
 import sys
 
-from programs import FORKING, Failure, PRELOAD, RETRY, ROOT, SKIPPED, Tests
+from preloaded import FORKING, PRELOAD
+from programs import Failure, RETRY, ROOT, SKIPPED, Tests
 
 PORT = 7471  # rstream's
 OPTIONS = "-C 100 -S 4096 -T v"
