@@ -53,6 +53,7 @@ PROGRAMS = (
     ("riostream, which answers where it waits", "riostream -b 10.77.0.1 -I 200 -C 1 -S 64",
      "riostream -s 10.77.0.1 -I 200 -C 1 -S 64", ("b| custom    64 ",)),
     ("udpong", "exec udpong -b 10.77.0.1 -C 50", "udpong -s 10.77.0.1 -C 50", ("b| custom ",)),
+    *PRELOADED,
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),
@@ -110,15 +111,14 @@ class Tests:
             return 1
         return 0 if count["ok"] else SKIPPED
 
-    def command(self, *arguments, user=None):
-        user = self.user if user is None else user
-        return [*user, str(FABRIC), "run", "--build", str(self.build), "--timeout", str(LIMIT_S),
-                *arguments]
+    def command(self, *arguments):
+        return [*self.user, str(FABRIC), "run", "--build", str(self.build),
+                "--timeout", str(LIMIT_S), *arguments]
 
-    def run(self, *arguments, user=None):
+    def run(self, *arguments):
         env = dict(os.environ, TMPDIR=self.folder)
-        return subprocess.run(self.command(*arguments, user=user), env=env, text=True,
-                              timeout=2 * LIMIT_S, capture_output=True, check=False)
+        return subprocess.run(self.command(*arguments), env=env, text=True, timeout=2 * LIMIT_S,
+                              capture_output=True, check=False)
 
     def leaves_nothing(self):
         left = [path.name for path in Path(self.folder).iterdir()]
@@ -155,11 +155,13 @@ def unchanged(tests, name, serve, fetch, server, client):
     """Over RDMA if both ends have the preload library, else over TCP."""
     said = "$PURECM_FABRIC/said"
     once = f"{PRELOAD * client} {fetch}"
-    # Nobody's shell is none.
-    user = () if name == "sshd" else tests.user
+    user = tests.user
+    if name == "sshd":
+        tests.user = []  # nobody has no shell
     done = tests.run(f"a&:{f'export {PRELOAD};' * server} {serve}",
                      f"b:export PURECM_LOG=debug; ({RETRY.format(once)}) 2>{said} || exit; "
-                     f"grep -c 'CONNECTING -> OPEN' {said}; echo fetched; rm {said}", user=user)
+                     f"grep -c 'CONNECTING -> OPEN' {said}; echo fetched; rm {said}")
+    tests.user = user
     if done.returncode or "b| fetched" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-400:]}")
     if ("b| 0\n" in done.stdout) == (server and client):
@@ -414,7 +416,7 @@ def why_not(tests):
 
 
 def run_all(tests):
-    for name, server, client, wanted in PROGRAMS + PRELOADED:
+    for name, server, client, wanted in PROGRAMS:
         tests.test(name, program, tests, name, server, client, wanted)
     for name, serve, fetch in UNCHANGED:
         if not shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin"):
