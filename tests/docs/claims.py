@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What docs/moving.md, docs/deployment.md and docs/security.md state of figures, options, units,
-files, packages and limits, against the tree.
+files, packages and limits, against the tree; and how long pages are.
 
 Ends with a line "N passed, N failed, N skipped".
 """
@@ -138,8 +138,20 @@ class Security(unittest.TestCase):
         self.assertGreaterEqual(len(named), 3)
         self.assertLessEqual(named, quotas)
 
-    def test_length(self):
-        self.assertLessEqual(len(self.page.split()), 1800)
+
+class Lengths(unittest.TestCase):
+    """Pages are for readers: what they once were is in commits and in the changelog."""
+
+    def test_each(self):
+        for name, words in (("testing", 2000), ("scale", 2000), ("security", 1800)):
+            with self.subTest(name):
+                self.assertLessEqual(len(text(f"docs/{name}.md").split()), words)
+
+    def test_all_together(self):
+        pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+        self.assertLessEqual(sum(len(page.read_text(encoding="utf-8").split())
+                                 for page in pages), 25000)
+
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Counts the lines of C, a folder a row, at an older commit and in the checkout, as the table in
-docs/contributing.md.
+commit messages.
 
 lines.py [COMMIT]
 """
