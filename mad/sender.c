@@ -437,7 +437,7 @@ uint32_t mad_sender_qpn(const struct mad_sender *sender)
 	return sender->qp->qp_num;
 }
 
-void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
+void mad_sender_note_qpn(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
 {
 	if (qpn <= PEER_QP1)
 		return;

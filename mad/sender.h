@@ -44,7 +44,7 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
  * mad_sender_port() - the port that receives what peers send to the queue pair
  *
  * The owner of the sender polls it and receives from it, and passes the source of each message,
- * here and at QP1, to mad_sender_note_arrival() and mad_sender_heard(). Freed with the sender.
+ * here and at QP1, to mad_sender_note_arrival() and mad_sender_note_qpn(). Freed with the sender.
  */
 struct mad_port *mad_sender_port(struct mad_sender *sender);
 
@@ -62,8 +62,8 @@ uint32_t mad_sender_qpn(const struct mad_sender *sender);
 bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
 			     const uint8_t mad[MAD_BYTES]);
 
-/** mad_sender_heard() - a message of a connection came from @gid's queue pair @qpn */
-void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
+/** mad_sender_note_qpn() - a message of a connection came from @gid's queue pair @qpn */
+void mad_sender_note_qpn(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
 
 /**
  * mad_sender_prove() - begin to probe the port itself, before there is any other peer

@@ -45,7 +45,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-static struct sockaddr *as_addr(struct sockaddr_in *addr)
+static struct sockaddr *generic_addr(struct sockaddr_in *addr)
 {
 	return (struct sockaddr *)addr;
 }
@@ -153,7 +153,7 @@ static void unconnected(void)
 	show("unconnected RDMA_ROUTE", rgetsockopt(fd, SOL_RDMA, RDMA_ROUTE, &route, &bytes));
 	show("its size", bytes);
 	bytes = sizeof(addr);
-	show("unconnected rgetsockname", rgetsockname(fd, as_addr(&addr), &bytes));
+	show("unconnected rgetsockname", rgetsockname(fd, generic_addr(&addr), &bytes));
 	set_options(fd, "unconnected");
 	rclose(fd);
 }
@@ -164,9 +164,9 @@ static int listen_here(void)
 {
 	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
 
-	if (rbind(fd, as_addr(&server_addr), sizeof(server_addr)))
+	if (rbind(fd, generic_addr(&server_addr), sizeof(server_addr)))
 		die("rbind");
-	show("rbind again", rbind(fd, as_addr(&server_addr), sizeof(server_addr)));
+	show("rbind again", rbind(fd, generic_addr(&server_addr), sizeof(server_addr)));
 	show("SO_REUSEADDR when bound",
 	     rsetsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)));
 	show("rlisten", rlisten(fd, 5));
@@ -191,9 +191,9 @@ static int connect_there(int listener, int *accepted)
 	socklen_t bytes = sizeof(from);
 
 	rfcntl(fd, F_SETFL, O_NONBLOCK);
-	show("rconnect", rconnect(fd, as_addr(&server_addr), sizeof(server_addr)));
+	show("rconnect", rconnect(fd, generic_addr(&server_addr), sizeof(server_addr)));
 	show("POLLIN of the listener", await(listener, POLLIN));
-	*accepted = raccept(listener, as_addr(&from), &bytes);
+	*accepted = raccept(listener, generic_addr(&from), &bytes);
 	show("raccept", *accepted >= 0 ? 0 : -1);
 	show("its address", memcmp(&from.sin_addr, &server_addr.sin_addr, 4));
 	show("POLLOUT when connected", await(fd, POLLOUT));
@@ -209,13 +209,13 @@ static void names(int client, int server)
 	struct sockaddr_in mine = { 0 }, theirs = { 0 };
 	socklen_t bytes = sizeof(mine);
 
-	show("rgetsockname", rgetsockname(client, as_addr(&mine), &bytes));
+	show("rgetsockname", rgetsockname(client, generic_addr(&mine), &bytes));
 	show("its size", bytes);
 	bytes = sizeof(theirs);
-	show("rgetpeername", rgetpeername(server, as_addr(&theirs), &bytes));
+	show("rgetpeername", rgetpeername(server, generic_addr(&theirs), &bytes));
 	show("the same port", mine.sin_port == theirs.sin_port && mine.sin_port);
 	bytes = sizeof(theirs);
-	rgetpeername(client, as_addr(&theirs), &bytes);
+	rgetpeername(client, generic_addr(&theirs), &bytes);
 	show("the server's port", ntohs(theirs.sin_port));
 }
 
@@ -279,10 +279,10 @@ static void transfers(int client, int server)
 	msg = (struct msghdr){ .msg_iov = &in, .msg_iovlen = 1 };
 	show("rrecvmsg", rrecvmsg(server, &msg, 0));
 	show("rrecvfrom",
-	     rrecvfrom(server, more, sizeof(more), MSG_WAITALL & 0, as_addr(&from), &bytes));
+	     rrecvfrom(server, more, sizeof(more), MSG_WAITALL & 0, generic_addr(&from), &bytes));
 	show("rsendto", rsendto(client, "x", 1, 0, NULL, 0));
 	show("rrecv", rrecv(server, more, 1, MSG_WAITALL));
-	show("rsendto an address", rsendto(client, "x", 1, 0, as_addr(&server_addr), bytes));
+	show("rsendto an address", rsendto(client, "x", 1, 0, generic_addr(&server_addr), bytes));
 	msg.msg_control = more;
 	msg.msg_controllen = sizeof(more);
 	show("rsendmsg with control data", rsendmsg(client, &msg, 0));
@@ -361,7 +361,7 @@ static void refused(void)
 	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
 
 	addr.sin_port = htons(NO_PORT);
-	show("rconnect to nobody", rconnect(fd, as_addr(&addr), sizeof(addr)));
+	show("rconnect to nobody", rconnect(fd, generic_addr(&addr), sizeof(addr)));
 	rclose(fd);
 }
 
@@ -374,7 +374,7 @@ static void refused_later(void)
 
 	addr.sin_port = htons(NO_PORT);
 	rfcntl(fd, F_SETFL, O_NONBLOCK);
-	rconnect(fd, as_addr(&addr), sizeof(addr));
+	rconnect(fd, generic_addr(&addr), sizeof(addr));
 	show("rpoll says", await(fd, POLLOUT));
 	show("and leaves in errno", -1);
 	show("rpoll of more says", await(fd, POLLIN | POLLOUT));

@@ -198,7 +198,7 @@ static uint64_t random_number(void)
 	return state;
 }
 
-static void tell_lie(struct fab_grants *grants, struct fab_grant *grant, enum lie lie)
+static void forge_grant(struct fab_grants *grants, struct fab_grant *grant, enum lie lie)
 {
 	uint64_t number = random_number() >> random_number() % 64;
 	unsigned char *alive = (unsigned char *)&grants->alive;
@@ -260,8 +260,8 @@ TEST(writer_survives_any_forged_grant)
 	grants = grants_of_child(shared);
 	memcpy(copy, grants, sizeof(*copy));
 	for (i = 0; i < 4500; i++) {
-		tell_lie(grants, find_valid(copy) - copy->grant + grants->grant,
-			 (enum lie)(i % N_LIES));
+		forge_grant(grants, find_valid(copy) - copy->grant + grants->grant,
+			    (enum lie)(i % N_LIES));
 		write_once(&rig, shared, (char)i);
 		memcpy(grants, copy, sizeof(*copy));
 	}

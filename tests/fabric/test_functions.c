@@ -263,7 +263,7 @@ static void write_far(struct ibv_qp_ex *ex)
 	ibv_wr_rdma_write(ex, 1, 0);
 }
 
-static void write_and_tell(struct ibv_qp_ex *ex)
+static void write_and_notify(struct ibv_qp_ex *ex)
 {
 	ibv_wr_rdma_write_imm(ex, 1, 0, 0);
 }
@@ -294,7 +294,7 @@ static const struct {
 	{ IBV_QPT_UD, add_far },
 	{ IBV_QPT_UD, swap_far },
 	{ IBV_QPT_UD, write_far },
-	{ IBV_QPT_UD, write_and_tell },
+	{ IBV_QPT_UD, write_and_notify },
 	{ IBV_QPT_UD, invalidate },
 	{ IBV_QPT_UD, bind_window },
 };

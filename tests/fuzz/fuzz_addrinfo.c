@@ -145,7 +145,7 @@ static void next_hints(struct rdma_addrinfo *hints)
 	hints->ai_dst_addr = next_addr(&hints->ai_dst_len);
 }
 
-static unsigned int sum_of(const void *bytes, size_t n)
+static unsigned int checksum_of(const void *bytes, size_t n)
 {
 	const uint8_t *at = bytes;
 	unsigned int sum = 0;
@@ -156,17 +156,17 @@ static unsigned int sum_of(const void *bytes, size_t n)
 }
 
 /* All data of an entry can be read. */
-static void look_at(const struct rdma_addrinfo *found)
+static void check_result(const struct rdma_addrinfo *found)
 {
 	unsigned int sum = 0;
 
 	for (; found; found = found->ai_next) {
 		assert(!found->ai_src_len == !found->ai_src_addr);
 		assert(!found->ai_dst_len == !found->ai_dst_addr);
-		sum += sum_of(found->ai_src_addr, found->ai_src_len);
-		sum += sum_of(found->ai_dst_addr, found->ai_dst_len);
-		sum += sum_of(found->ai_route, found->ai_route_len);
-		sum += sum_of(found->ai_connect, found->ai_connect_len);
+		sum += checksum_of(found->ai_src_addr, found->ai_src_len);
+		sum += checksum_of(found->ai_dst_addr, found->ai_dst_len);
+		sum += checksum_of(found->ai_route, found->ai_route_len);
+		sum += checksum_of(found->ai_connect, found->ai_connect_len);
 	}
 	assert(sum < UINT32_MAX);
 }
@@ -181,7 +181,7 @@ static void ask(void)
 	next_hints(&hints);
 	prepare_reply();
 	if (!rdma_getaddrinfo(of_node, of_service, has_hints ? &hints : NULL, &found))
-		look_at(found);
+		check_result(found);
 	rdma_freeaddrinfo(found);
 	free(hints.ai_src_addr);
 	free(hints.ai_dst_addr);

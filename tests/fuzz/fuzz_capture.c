@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static const int links[] = { LINK_ETHERNET,   LINK_RAW_IP, LINK_SLL, LINK_ERF,
 			     LINK_INFINIBAND, LINK_SLL2,   9999 };
 
-static void show_all_ways(struct show *show, const struct shown *shown)
+static void print_all_ways(struct show *show, const struct shown *shown)
 {
 	show_begin(show, shown->observation);
 	show_line(show, shown);
@@ -37,7 +37,7 @@ static void take(struct flows *flows, struct show *show, const struct observatio
 		show_other(show, observation, true);
 		show_other_json(show, observation);
 	} else if (flows_take(flows, observation, &msg, &step) == 0) {
-		show_all_ways(show, &shown);
+		print_all_ways(show, &shown);
 	}
 }
 

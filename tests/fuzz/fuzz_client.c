@@ -239,7 +239,7 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 	assert(device && port_num && handle <= UINT8_MAX && !arg);
 }
 
-static void tell(struct portd_client *to, void *arg)
+static void report_claims(struct portd_client *to, void *arg)
 {
 	struct portd_claim claim = { .claim_id = 1, .ps = RDMA_PS_TCP };
 	struct cm_record tracked = { .state = 1 };
@@ -253,7 +253,7 @@ static void do_resume(void)
 {
 	static const struct portd_memory memory = { .ask_name = ask_name,
 						    .handle_is = handle_is,
-						    .tell = tell };
+						    .tell = report_claims };
 
 	portd_resume(client, &memory);
 }

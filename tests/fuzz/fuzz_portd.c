@@ -80,9 +80,9 @@ static struct rig_client *next_newcomer(void)
 	uid_t n = which / FUZZ_CLIENTS_MAX % USERS;
 
 	hang_up(who);
-	rig_come_from(RIG_HOME + (which >> 6));
-	rig_come_as_user(n ? ALICE_UID + n : 0);
-	rig_come_as(GONE_PID);
+	rig_client_from(RIG_HOME + (which >> 6));
+	rig_client_as_user(n ? ALICE_UID + n : 0);
+	rig_client_as(GONE_PID);
 	return who;
 }
 
@@ -372,7 +372,7 @@ static void do_elsewhere(void)
 	uint8_t where = next_byte();
 
 	rig_gid_is_elsewhere(where & 1);
-	rig_foreign_has(where >> 1 & 1);
+	rig_foreign_add(where >> 1 & 1);
 }
 
 /* For ports that Alice has not opened. */
@@ -423,7 +423,7 @@ static void connect_alice(void)
 	struct rig_sent sent;
 	struct cm_msg msg;
 
-	rig_come_as_user(ALICE_UID);
+	rig_client_as_user(ALICE_UID);
 	rig_join(&alice);
 	assert(rig_listen(&alice, ADDR) == 0);
 	cm_msg_init(&msg, CM_ATTR_REQ, 1);
@@ -471,8 +471,8 @@ static void resume_alice(const struct portd_record *track)
 
 	fd_close(&alice.control);
 	fd_close(&alice.data);
-	rig_come_as_user(ALICE_UID);
-	rig_come_as(-1);
+	rig_client_as_user(ALICE_UID);
+	rig_client_as(-1);
 	alice.control = rig_dial();
 	assert(rig_resume(&alice, page_fd) == 0);
 	fd_close(&alice.page_fd);

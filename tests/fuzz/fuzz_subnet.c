@@ -49,7 +49,7 @@ static struct rig_client *next_client(void)
 		hang_up(&client[i]);
 	if (client[i].data >= 0)
 		return &client[i];
-	rig_come_as_user(FIRST_UID + i % 2);
+	rig_client_as_user(FIRST_UID + i % 2);
 	rig_join(&client[i]);
 	return &client[i];
 }
@@ -60,7 +60,7 @@ static void do_leave(void)
 	rig_settle();
 }
 
-static void say(const struct portd_record *record)
+static void send_record(const struct portd_record *record)
 {
 	rig_tell(next_client(), record);
 	if (next_byte(&in) % 4)
@@ -104,7 +104,7 @@ static void do_ask(void)
 	fills[how % 3](ask);
 	if (how & 8) /* or anything else */
 		next_bytes(&in, ask->record, sizeof(ask->record));
-	say(&record);
+	send_record(&record);
 }
 
 static void do_drop(void)
@@ -112,7 +112,7 @@ static void do_drop(void)
 	const struct portd_record record = { .type = PORTD_SA_DROP,
 					     .sa_drop = { .ask_id = next_byte(&in) % 16 } };
 
-	say(&record);
+	send_record(&record);
 }
 
 static void do_doubt(void)
@@ -121,7 +121,7 @@ static void do_doubt(void)
 				       .sa_revalidate = { .port = client[0].handle } };
 
 	record.sa_revalidate.dgid.raw[15] = next_byte(&in) % 4;
-	say(&record);
+	send_record(&record);
 }
 
 /* Return: one of the latest queries; UINT32_MAX if there is none. */

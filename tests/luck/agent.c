@@ -41,7 +41,7 @@ static struct named *slot_of(const char *name)
 	exit(2);
 }
 
-static struct rdma_cm_id *the_id(void)
+static struct rdma_cm_id *find_id(void)
 {
 	return slot_of(word[1])->id;
 }
@@ -124,12 +124,12 @@ static void do_bind(void)
 	struct sockaddr_storage addr;
 
 	set_addr(word[2], word[3], &addr);
-	answer(rdma_bind_addr(the_id(), (struct sockaddr *)&addr));
+	answer(rdma_bind_addr(find_id(), (struct sockaddr *)&addr));
 }
 
 static void do_listen(void)
 {
-	answer(rdma_listen(the_id(), 0));
+	answer(rdma_listen(find_id(), 0));
 }
 
 static void do_resolve(void)
@@ -137,43 +137,43 @@ static void do_resolve(void)
 	struct sockaddr_storage addr;
 
 	set_addr(word[2], word[3], &addr);
-	answer(rdma_resolve_addr(the_id(), NULL, (struct sockaddr *)&addr, atoi(word[4])));
+	answer(rdma_resolve_addr(find_id(), NULL, (struct sockaddr *)&addr, atoi(word[4])));
 }
 
 static void do_route(void)
 {
-	answer(rdma_resolve_route(the_id(), 2000));
+	answer(rdma_resolve_route(find_id(), 2000));
 }
 
 static void do_qp(void)
 {
-	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = the_id()->qp_type };
+	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = find_id()->qp_type };
 
-	answer(rdma_create_qp(the_id(), NULL, &attr));
+	answer(rdma_create_qp(find_id(), NULL, &attr));
 }
 
 static void do_connect(void)
 {
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7, .qp_num = 0x77 };
 
-	answer(rdma_connect(the_id(), &param));
+	answer(rdma_connect(find_id(), &param));
 }
 
 static void do_accept(void)
 {
 	struct rdma_conn_param param = { .rnr_retry_count = 7, .qp_num = 0x78 };
 
-	answer(rdma_accept(the_id(), &param));
+	answer(rdma_accept(find_id(), &param));
 }
 
 static void do_reject(void)
 {
-	answer(rdma_reject(the_id(), NULL, 0));
+	answer(rdma_reject(find_id(), NULL, 0));
 }
 
 static void do_disconnect(void)
 {
-	answer(rdma_disconnect(the_id()));
+	answer(rdma_disconnect(find_id()));
 }
 
 static void do_join(void)
@@ -181,7 +181,7 @@ static void do_join(void)
 	struct sockaddr_storage addr;
 
 	set_addr(word[2], NULL, &addr);
-	answer(rdma_join_multicast(the_id(), (struct sockaddr *)&addr, NULL));
+	answer(rdma_join_multicast(find_id(), (struct sockaddr *)&addr, NULL));
 }
 
 static void do_leave(void)
@@ -189,7 +189,7 @@ static void do_leave(void)
 	struct sockaddr_storage addr;
 
 	set_addr(word[2], NULL, &addr);
-	answer(rdma_leave_multicast(the_id(), (struct sockaddr *)&addr));
+	answer(rdma_leave_multicast(find_id(), (struct sockaddr *)&addr));
 }
 
 static void do_destroy(void)

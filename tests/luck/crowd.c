@@ -42,7 +42,7 @@ static void check(int ret, const char *what)
 	atomic_fetch_add(&n_bad, 1);
 }
 
-static void leave_to_destroyer(struct rdma_cm_id *id)
+static void queue_for_destruction(struct rdma_cm_id *id)
 {
 	check(write(to_destroy[1], &id, sizeof(id)) != sizeof(id), "write");
 }
@@ -70,7 +70,7 @@ static void act_on(struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		rdma_disconnect(event->id);
-		leave_to_destroyer(event->id);
+		queue_for_destruction(event->id);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
@@ -78,7 +78,7 @@ static void act_on(struct rdma_cm_event *event)
 	default:
 		printf("%s, status %d\n", rdma_event_str(event->event), event->status);
 		atomic_fetch_add(&n_bad, 1);
-		leave_to_destroyer(event->id);
+		queue_for_destruction(event->id);
 	}
 }
 

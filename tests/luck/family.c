@@ -28,7 +28,7 @@ static int converse(const char *who, const char *addr)
 	return outcome.what ? 1 : 0;
 }
 
-static pid_t beget(void)
+static pid_t begin_child(void)
 {
 	pid_t child;
 
@@ -43,7 +43,7 @@ static pid_t beget(void)
 	return child;
 }
 
-static int outlive(pid_t child)
+static int await_child(pid_t child)
 {
 	int status;
 
@@ -56,11 +56,11 @@ static int outlive(pid_t child)
 
 static int fork_before_first_use(const char *addr)
 {
-	pid_t child = beget();
+	pid_t child = begin_child();
 
 	if (child == 0)
 		exit(converse("child", addr));
-	return outlive(child);
+	return await_child(child);
 }
 
 /*
@@ -73,7 +73,7 @@ static int fork_after_use(const char *addr)
 
 	if (converse("parent before", addr))
 		return 1;
-	child = beget();
+	child = begin_child();
 	if (child == 0) {
 		outcome = talk(addr, PORT, WAIT_MS);
 		if (outcome.what && outcome.err == EADDRINUSE)
@@ -82,7 +82,7 @@ static int fork_after_use(const char *addr)
 		       strerror(outcome.err));
 		exit(1);
 	}
-	return outlive(child) | converse("parent after", addr);
+	return await_child(child) | converse("parent after", addr);
 }
 
 /* cmportd serves both. */
@@ -92,10 +92,10 @@ static int fork_after_use_served(const char *addr)
 
 	if (converse("parent before", addr))
 		return 1;
-	child = beget();
+	child = begin_child();
 	if (child == 0)
 		exit(converse("child", addr));
-	return outlive(child) | converse("parent after", addr);
+	return await_child(child) | converse("parent after", addr);
 }
 
 /* After the parent's end the child can bind the port. */
@@ -107,7 +107,7 @@ static int fork_and_inherit(const char *addr)
 
 	if (converse("parent", addr) || pipe(ends))
 		return 1;
-	child = beget();
+	child = begin_child();
 	if (child)
 		_exit(0);
 	close(ends[1]);
@@ -129,10 +129,10 @@ static int fork_with_open_connections(const char *addr)
 	channel = rdma_create_event_channel();
 	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
 		return 1;
-	child = beget();
+	child = begin_child();
 	if (child == 0)
 		exit(0); /* with the parent's id in its memory */
-	if (outlive(child) || rdma_destroy_id(id))
+	if (await_child(child) || rdma_destroy_id(id))
 		return 1;
 	rdma_destroy_event_channel(channel);
 	return converse("parent after", addr);

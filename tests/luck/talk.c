@@ -87,7 +87,7 @@ static bool make_qp(struct talk *talk, struct rdma_cm_id *id)
 	return TRY(talk, rdma_create_qp(id, NULL, &attr));
 }
 
-static bool meet(struct talk *talk, enum rdma_port_space ps, struct sockaddr *addr)
+static bool begin_connecting(struct talk *talk, enum rdma_port_space ps, struct sockaddr *addr)
 {
 	return TRY(talk, rdma_create_id(talk->channel, &talk->listener, NULL, ps)) &&
 	       TRY(talk, rdma_bind_addr(talk->listener, addr)) &&
@@ -138,7 +138,7 @@ static bool make_endpoint(struct talk *talk, const struct addrinfo *at, bool pas
 }
 
 /* As endpoints, which are moved to the channel later. */
-static bool meet_as_endpoints(struct talk *talk, const struct addrinfo *at)
+static bool begin_endpoints(struct talk *talk, const struct addrinfo *at)
 {
 	return make_endpoint(talk, at, true, &talk->listener) &&
 	       TRY(talk, rdma_listen(talk->listener, 8)) &&
@@ -146,7 +146,7 @@ static bool meet_as_endpoints(struct talk *talk, const struct addrinfo *at)
 }
 
 /* The port is at the same offset in both families. */
-static struct sockaddr_storage without_port(const struct addrinfo *at)
+static struct sockaddr_storage addr_without_port(const struct addrinfo *at)
 {
 	struct sockaddr_storage addr = { 0 };
 
@@ -158,7 +158,7 @@ static struct sockaddr_storage without_port(const struct addrinfo *at)
 static bool join_group(struct talk *talk, const struct addrinfo *at)
 {
 	struct sockaddr_in group = { .sin_family = AF_INET, .sin_addr = { inet_addr(GROUP) } };
-	struct sockaddr_storage addr = without_port(at);
+	struct sockaddr_storage addr = addr_without_port(at);
 	struct sockaddr *to = (struct sockaddr *)&group;
 
 	return TRY(talk, rdma_create_id(talk->channel, &talk->member, NULL, RDMA_PS_UDP)) &&
@@ -168,14 +168,14 @@ static bool join_group(struct talk *talk, const struct addrinfo *at)
 	       TRY(talk, rdma_leave_multicast(talk->member, to));
 }
 
-static bool part(struct talk *talk)
+static bool disconnect_both(struct talk *talk)
 {
 	return TRY(talk, rdma_disconnect(talk->client)) &&
 	       expect(talk, RDMA_CM_EVENT_DISCONNECTED) &&
 	       TRY(talk, rdma_disconnect(talk->server)) && expect(talk, RDMA_CM_EVENT_DISCONNECTED);
 }
 
-static void drop(struct rdma_cm_id *id)
+static void destroy_id(struct rdma_cm_id *id)
 {
 	if (!id)
 		return;
@@ -184,26 +184,26 @@ static void drop(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-static void drop_all(struct talk *talk)
+static void destroy_ids(struct talk *talk)
 {
-	drop(talk->member);
-	drop(talk->client);
-	drop(talk->server);
-	drop(talk->listener);
+	destroy_id(talk->member);
+	destroy_id(talk->client);
+	destroy_id(talk->server);
+	destroy_id(talk->listener);
 	talk->member = talk->client = talk->server = talk->listener = NULL;
 }
 
 static void converse(struct talk *talk, const struct addrinfo *at)
 {
-	bool goes_on = meet(talk, RDMA_PS_TCP, at->ai_addr) && connect_both(talk) &&
-		       join_group(talk, at) && part(talk);
+	bool goes_on = begin_connecting(talk, RDMA_PS_TCP, at->ai_addr) && connect_both(talk) &&
+		       join_group(talk, at) && disconnect_both(talk);
 
-	drop_all(talk);
-	goes_on = goes_on && meet(talk, RDMA_PS_UDP, at->ai_addr) && look_up(talk);
-	drop_all(talk);
-	if (goes_on && meet_as_endpoints(talk, at) && connect_both(talk))
-		part(talk);
-	drop_all(talk);
+	destroy_ids(talk);
+	goes_on = goes_on && begin_connecting(talk, RDMA_PS_UDP, at->ai_addr) && look_up(talk);
+	destroy_ids(talk);
+	if (goes_on && begin_endpoints(talk, at) && connect_both(talk))
+		disconnect_both(talk);
+	destroy_ids(talk);
 }
 
 struct outcome talk(const char *addr, const char *port, int wait_ms)

@@ -86,7 +86,7 @@ static struct rdma_cm_id *next_event(enum rdma_cm_event_type type)
 
 /* --- a pair -------------------------------------------------------------- */
 
-static void equip(struct end *end, struct rdma_cm_id *id)
+static void prepare_id(struct end *end, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 
@@ -106,15 +106,15 @@ static void connect_pair(struct pair *pair)
 	next_event(RDMA_CM_EVENT_ADDR_RESOLVED);
 	NEED(rdma_resolve_route(id, RESOLVE_MS));
 	next_event(RDMA_CM_EVENT_ROUTE_RESOLVED);
-	equip(&pair->client, id);
+	prepare_id(&pair->client, id);
 	NEED(rdma_connect(id, &param));
-	equip(&pair->server, next_event(RDMA_CM_EVENT_CONNECT_REQUEST));
+	prepare_id(&pair->server, next_event(RDMA_CM_EVENT_CONNECT_REQUEST));
 	NEED(rdma_accept(pair->server.id, &param));
 	next_event(RDMA_CM_EVENT_ESTABLISHED);
 	next_event(RDMA_CM_EVENT_ESTABLISHED);
 }
 
-static void drop(struct end *end)
+static void destroy_id(struct end *end)
 {
 	ibv_dereg_mr(end->mr);
 	rdma_destroy_qp(end->id);
@@ -127,8 +127,8 @@ static void end_pair(struct pair *pair)
 	next_event(RDMA_CM_EVENT_DISCONNECTED);
 	NEED(rdma_disconnect(pair->server.id));
 	next_event(RDMA_CM_EVENT_DISCONNECTED);
-	drop(&pair->client);
-	drop(&pair->server);
+	destroy_id(&pair->client);
+	destroy_id(&pair->server);
 }
 
 /* --- data ---------------------------------------------------------------- */

@@ -239,7 +239,7 @@ static void handle_is(const char *name, uint8_t port_num, int handle, void *arg)
 	port.handle = (uint8_t)handle;
 }
 
-static void tell(struct portd_client *resumed, void *arg)
+static void report_tracked(struct portd_client *resumed, void *arg)
 {
 	const struct cm_record tracked = { .local_comm_id = ids.first + 1, .handle = port.handle };
 
@@ -249,7 +249,7 @@ static void tell(struct portd_client *resumed, void *arg)
 
 static void replace_cmportd(const char *start)
 {
-	const struct portd_memory memory = { ask_name, handle_is, tell, NULL };
+	const struct portd_memory memory = { ask_name, handle_is, report_tracked, NULL };
 
 	check_cmportd();
 	kill(cmportd, SIGKILL);

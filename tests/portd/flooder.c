@@ -112,7 +112,7 @@ void flooder_reply(struct portd_mad *mad, uint32_t remote_comm_id, uint32_t qpn)
 	flooder_put(mad, &msg);
 }
 
-void flooder_ask_itself(void)
+void flooder_send_to_itself(void)
 {
 	peer = to_peer.dgid = own;
 }
@@ -148,7 +148,7 @@ static void answer(struct portd_mad *mad)
 }
 
 /* For the comm id of another user; on the wire, for no connection. */
-static void lie(struct portd_mad *mad)
+static void make_false_claim(struct portd_mad *mad)
 {
 	struct cm_msg msg;
 
@@ -161,7 +161,7 @@ static void lie(struct portd_mad *mad)
 /* With another class, or none. */
 static void noise(struct portd_mad *mad)
 {
-	lie(mad);
+	make_false_claim(mad);
 	memset(mad->mad, (int)next_id++, MAD_BYTES);
 }
 
@@ -187,7 +187,7 @@ static void forgery(struct portd_mad *mad)
 	forge(&own, &peer, &mad->path.dgid, mad->mad);
 }
 
-static bool say(void (*make)(struct portd_mad *mad))
+static bool send_batch(void (*make)(struct portd_mad *mad))
 {
 	struct portd_mad mads[BATCH];
 	unsigned int i;
@@ -201,9 +201,10 @@ static bool say(void (*make)(struct portd_mad *mad))
 }
 
 /* Requests, lookups and invalid messages in turn, each from another address. */
-static bool say_as_strangers(void)
+static bool send_as_strangers(void)
 {
-	static void (*const makes[])(struct portd_mad * mad) = { request, lookup, lie };
+	static void (*const makes[])(struct portd_mad * mad) = { request, lookup,
+								 make_false_claim };
 	struct portd_mad mad;
 	unsigned int i;
 
@@ -215,44 +216,44 @@ static bool say_as_strangers(void)
 	return true;
 }
 
-static bool say_requests(void)
+static bool send_requests(void)
 {
-	return say(request);
+	return send_batch(request);
 }
 
-static bool say_slow_requests(void)
+static bool send_slow_requests(void)
 {
-	return say(slow_request);
+	return send_batch(slow_request);
 }
 
-static bool say_namesakes(void)
+static bool send_namesakes(void)
 {
-	return say(namesake);
+	return send_batch(namesake);
 }
 
-static bool say_answers(void)
+static bool send_answers(void)
 {
-	return say(answer);
+	return send_batch(answer);
 }
 
-static bool say_lookups(void)
+static bool send_lookups(void)
 {
-	return say(lookup);
+	return send_batch(lookup);
 }
 
-static bool say_lies(void)
+static bool send_false_claims(void)
 {
-	return say(lie);
+	return send_batch(make_false_claim);
 }
 
-static bool say_noise(void)
+static bool send_noise(void)
 {
-	return say(noise);
+	return send_batch(noise);
 }
 
-static bool say_forgeries(void)
+static bool send_forgeries(void)
 {
-	return say(forgery);
+	return send_batch(forgery);
 }
 
 /* --- requests to cmportd ------------------------------------------------- */
@@ -271,7 +272,7 @@ static bool ask(void)
 	return true;
 }
 
-static bool come_and_go(void)
+static bool connect_and_leave(void)
 {
 	struct portd_client *guest;
 	struct portd_ids its;
@@ -284,7 +285,7 @@ static bool come_and_go(void)
 }
 
 /* Ends with connections that it has just requested. */
-static bool come_ask_and_go(void)
+static bool connect_ask_and_leave(void)
 {
 	struct portd_client *first = client;
 	struct portd_reply reply;
@@ -292,7 +293,7 @@ static bool come_ask_and_go(void)
 	bool done = false;
 
 	if (portd_client_open(&client, &ids, &why) == 0) {
-		done = portd_open_port(client, device, 1, &reply, &why) == 0 && say_requests();
+		done = portd_open_port(client, device, 1, &reply, &why) == 0 && send_requests();
 		portd_client_close(client);
 	}
 	client = first;
@@ -354,7 +355,7 @@ static bool keep_ports(void)
 	return portd_bind(client, &claim) == 0;
 }
 
-static bool ask_how_things_stand(void)
+static bool ask_for_stat(void)
 {
 	struct portd_reply reply;
 
@@ -362,7 +363,7 @@ static bool ask_how_things_stand(void)
 }
 
 /* As many idle clients as are permitted. */
-static bool come_and_stay(void)
+static bool connect_and_stay(void)
 {
 	struct portd_client *guest;
 	struct portd_ids its;
@@ -376,25 +377,25 @@ static const struct kind {
 	bool (*once)(void);
 	unsigned int worth;
 } kinds[] = {
-	{ "knocks", knock, 1 },
-	{ "rattles", rattle, 1 },
-	{ "requests", say_requests, BATCH },
+	{ "knocks", connect_repeatedly, 1 },
+	{ "rattles", connect_and_close, 1 },
+	{ "requests", send_requests, BATCH },
 	{ "silence", stay_silent, 1 },
-	{ "slow-requests", say_slow_requests, BATCH },
-	{ "namesakes", say_namesakes, BATCH },
-	{ "answers", say_answers, BATCH },
-	{ "lies", say_lies, BATCH },
-	{ "forgeries", say_forgeries, BATCH },
-	{ "noise", say_noise, BATCH },
+	{ "slow-requests", send_slow_requests, BATCH },
+	{ "namesakes", send_namesakes, BATCH },
+	{ "answers", send_answers, BATCH },
+	{ "lies", send_false_claims, BATCH },
+	{ "forgeries", send_forgeries, BATCH },
+	{ "noise", send_noise, BATCH },
 	{ "questions", ask, BATCH },
-	{ "visits", come_and_go, 1 },
-	{ "lookups", say_lookups, BATCH },
-	{ "deaths", come_ask_and_go, BATCH },
+	{ "visits", connect_and_leave, 1 },
+	{ "lookups", send_lookups, BATCH },
+	{ "deaths", connect_ask_and_leave, BATCH },
 	{ "devices", ask_for_devices, 1 },
 	{ "ids", ask_for_ids, 1 },
 	{ "ports", keep_ports, 1 },
-	{ "stats", ask_how_things_stand, 1 },
-	{ "crowd", come_and_stay, 1 },
+	{ "stats", ask_for_stat, 1 },
+	{ "crowd", connect_and_stay, 1 },
 	{ "descriptors", send_lingering_sockets, 1 },
 	{ "stowaways", leave_lingering_sockets, 1 },
 	{ "opens", open_again, 1 },
@@ -403,7 +404,7 @@ static const struct kind {
 	{ "reports", report, 1 },
 	{ "renamings", rename_connection, BATCH },
 	{ "lookalikes", replace_lookalikes, BATCH },
-	{ "strangers", say_as_strangers, BATCH },
+	{ "strangers", send_as_strangers, BATCH },
 };
 
 /* Ports without messages to a peer. */
@@ -476,7 +477,7 @@ uint8_t flooder_port(void)
 	return handle;
 }
 
-void flooder_come_back(void)
+void flooder_reconnect(void)
 {
 	portd_client_close(client);
 	begin_as_client();
@@ -492,7 +493,7 @@ static void begin_on_the_wire(void)
 	ids = (struct portd_ids){ .first = (uint32_t)getpid() << 16, .count = 65536 };
 }
 
-static void find_way(char **words)
+static void find_path(char **words)
 {
 	device = words[0];
 	own = gid_of(words[1]);
@@ -538,7 +539,7 @@ int main(int argc, char **argv)
 	kind = find_kind(argv[1] + (on_wire ? strlen(ON_WIRE) : 0), &is_of_subnet);
 	device = argv[2];
 	if (!is_of_subnet)
-		find_way(argv + 2);
+		find_path(argv + 2);
 	if (on_wire)
 		begin_on_the_wire();
 	else

@@ -19,22 +19,22 @@ struct portd_datagram;
 /** die() - print an error, and end; @err is a negative errno */
 void die(const char *what, int err);
 
-/** flooder_client() - the connection to cmportd, until the next flooder_come_back() */
+/** flooder_client() - the connection to cmportd, until the next flooder_reconnect() */
 struct portd_client *flooder_client(void);
 
 /** flooder_port() - the handle of its port */
 uint8_t flooder_port(void);
 
-/** flooder_come_back() - connect to cmportd again */
-void flooder_come_back(void);
+/** flooder_reconnect() - connect to cmportd again */
+void flooder_reconnect(void);
 
 /* --- functions of flooder.c ------------------------------------------------ */
 
 /** flooder_id() - the next one of its comm ids */
 uint32_t flooder_id(void);
 
-/** flooder_ask_itself() - send later requests to its own address */
-void flooder_ask_itself(void);
+/** flooder_send_to_itself() - send later requests to its own address */
+void flooder_send_to_itself(void);
 
 /** flooder_request() - a REQ to a port; @qpn: 0: one of its own for each */
 void flooder_request(struct portd_mad *mad, uint16_t port, uint32_t qpn);
@@ -58,11 +58,11 @@ bool replace_lookalikes(void);
 
 /* --- flooder_sockets.c, flooder_forger.c, flooder_strangers.c -------------------- */
 
-/** knock() - connect and disconnect without a request, which uses no quota */
-bool knock(void);
+/** connect_repeatedly() - connect and disconnect without a request, which uses no quota */
+bool connect_repeatedly(void);
 
-/** rattle() - as knock(), without waiting for earlier connections */
-bool rattle(void);
+/** connect_and_close() - as connect_repeatedly(), without waiting for earlier connections */
+bool connect_and_close(void);
 
 /**
  * stay_silent() - connect without a request; the latest connections stay, always about to send one

@@ -67,7 +67,7 @@ static bool has_both_ids(const struct cm_msg *msg)
 	return msg->hdr.attr_id >= CM_ATTR_MRA && msg->hdr.attr_id <= CM_ATTR_DREP;
 }
 
-static void say_nothing_else(struct cm_msg *msg)
+static void clear_fields(struct cm_msg *msg)
 {
 	(void)msg;
 }
@@ -98,7 +98,7 @@ static void swap_ids(struct cm_msg *msg)
 	msg->rtu.remote_comm_id = sender;
 }
 
-static void become(struct cm_msg *msg, enum cm_attr attr)
+static void copy_fields(struct cm_msg *msg, enum cm_attr attr)
 {
 	const struct cm_rtu rtu = msg->rtu;
 	const uint64_t tid = msg->hdr.tid;
@@ -108,43 +108,43 @@ static void become(struct cm_msg *msg, enum cm_attr attr)
 	msg->rtu.remote_comm_id = rtu.remote_comm_id;
 }
 
-static void become_dreq(struct cm_msg *msg)
+static void make_dreq(struct cm_msg *msg)
 {
 	if (!has_both_ids(msg))
 		return;
-	become(msg, CM_ATTR_DREQ);
+	copy_fields(msg, CM_ATTR_DREQ);
 	msg->dreq.remote_qpn = qpn_of[msg->dreq.remote_comm_id % IDS];
 }
 
-static void become_drep(struct cm_msg *msg)
+static void make_drep(struct cm_msg *msg)
 {
 	if (has_both_ids(msg))
-		become(msg, CM_ATTR_DREP);
+		copy_fields(msg, CM_ATTR_DREP);
 }
 
-static void become_rtu(struct cm_msg *msg)
+static void make_rtu(struct cm_msg *msg)
 {
 	if (has_both_ids(msg))
-		become(msg, CM_ATTR_RTU);
+		copy_fields(msg, CM_ATTR_RTU);
 }
 
-static void become_rej(struct cm_msg *msg)
+static void make_rej(struct cm_msg *msg)
 {
 	static const enum cm_rej_reason reasons[] = { CM_REJ_TIMEOUT, CM_REJ_CONSUMER,
 						      CM_REJ_STALE_CONNECTION };
 
 	if (!has_both_ids(msg))
 		return;
-	become(msg, CM_ATTR_REJ);
+	copy_fields(msg, CM_ATTR_REJ);
 	msg->rej.reason = reasons[random() % 3];
 	msg->rej.message = (uint8_t)(random() % 3);
 }
 
-static void become_mra(struct cm_msg *msg)
+static void make_mra(struct cm_msg *msg)
 {
 	if (!has_both_ids(msg))
 		return;
-	become(msg, CM_ATTR_MRA);
+	copy_fields(msg, CM_ATTR_MRA);
 	msg->mra.message = (uint8_t)(random() % 3);
 	msg->mra.service_timeout = 31;
 }
@@ -163,12 +163,12 @@ static void reply_again(struct cm_msg *msg)
 }
 
 static void (*const changes[])(struct cm_msg *msg) = {
-	say_nothing_else, change_tid, change_sender, change_receiver, swap_ids,	     become_dreq,
-	become_drep,	  become_rtu, become_rej,    become_mra,      request_again, reply_again,
+	clear_fields, change_tid, change_sender, change_receiver, swap_ids,	 make_dreq,
+	make_drep,    make_rtu,	  make_rej,	 make_mra,	  request_again, reply_again,
 };
 
 /* A listener would accept it, from any host. */
-static void ask_nobody(struct cm_msg *msg)
+static void use_unknown_service(struct cm_msg *msg)
 {
 	if (msg->hdr.attr_id == CM_ATTR_REQ)
 		msg->req.service_id ^= 1;
@@ -193,6 +193,6 @@ void forge(const struct mad_gid *own, const struct mad_gid *victim, struct mad_g
 	if (cm_msg_decode(entry->mad, MAD_BYTES, &msg))
 		return;
 	changes[(unsigned int)random() % (sizeof(changes) / sizeof(changes[0]))](&msg);
-	ask_nobody(&msg);
+	use_unknown_service(&msg);
 	cm_msg_encode(&msg, ret);
 }

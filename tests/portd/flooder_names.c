@@ -22,12 +22,12 @@
 
 static uint16_t listens_at;
 
-static void listen_to_itself(void)
+static void listen_for_itself(void)
 {
 	struct portd_claim claim = { .claim_id = LISTENS, .ps = RDMA_PS_TCP, .local_family = 4 };
 	int err;
 
-	flooder_ask_itself();
+	flooder_send_to_itself();
 	err = portd_bind(flooder_client(), &claim);
 	if (!err)
 		err = portd_listen(flooder_client(), &claim);
@@ -63,7 +63,7 @@ static void prepare_renamings(void)
 	struct portd_mad mad;
 	struct cm_msg rej;
 
-	listen_to_itself();
+	listen_for_itself();
 	flooder_request(&mad, listens_at, 0);
 	rejected = comm_id_of(&mad);
 	send_all(&mad, 1);
@@ -137,7 +137,7 @@ static void prepare_lookalikes(void)
 {
 	const time_t end = time(NULL) + PATIENCE_S;
 
-	listen_to_itself();
+	listen_for_itself();
 	while (n_replied < N_ALIKE && time(NULL) < end)
 		ask_itself();
 }

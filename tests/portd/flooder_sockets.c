@@ -36,7 +36,7 @@ static int connect_silently(void)
 }
 
 /* A connection without a request uses no quota of requests. */
-bool knock(void)
+bool connect_repeatedly(void)
 {
 	int fd = connect_silently();
 
@@ -44,7 +44,7 @@ bool knock(void)
 }
 
 /* A free place is taken before the waiting clients have been woken. */
-bool rattle(void)
+bool connect_and_close(void)
 {
 	int fd = connect_with(SOCK_NONBLOCK);
 

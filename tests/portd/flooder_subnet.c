@@ -24,13 +24,13 @@ static void take(const struct portd_record *record, void *arg)
 }
 
 /* Unread responses would get it disconnected. */
-static bool say(const struct portd_record *record)
+static bool send_record(const struct portd_record *record)
 {
 	while (portd_receive(flooder_client(), take, NULL) == 0)
 		continue;
 	if (portd_put_data(flooder_client(), record) == 0)
 		return true;
-	flooder_come_back();
+	flooder_reconnect();
 	return false;
 }
 
@@ -49,7 +49,7 @@ static bool withdraw(uint32_t ask_id)
 {
 	const struct portd_record drop = { .type = PORTD_SA_DROP, .sa_drop = { .ask_id = ask_id } };
 
-	return say(&drop);
+	return send_record(&drop);
 }
 
 /* Paths to ports that do not exist: each is a request of its own. */
@@ -59,7 +59,7 @@ bool ask_for_paths(void)
 
 	ask.sa_ask.record[DGID_AT] = 0xfe;
 	memcpy(ask.sa_ask.record + DGID_AT + 12, &last_id, sizeof(last_id));
-	return say(&ask);
+	return send_record(&ask);
 }
 
 bool ask_for_paths_in_vain(void)
@@ -75,7 +75,7 @@ static bool join_and_leave(const struct mad_gid *mgid)
 
 	memcpy(join.sa_ask.record + MGID_AT, mgid, sizeof(*mgid));
 	join.sa_ask.record[STATE_AT] = SA_JOIN_FULL;
-	return say(&join) && (last_id % BATCH == 0 || withdraw(last_id));
+	return send_record(&join) && (last_id % BATCH == 0 || withdraw(last_id));
 }
 
 /* It stays in some groups, as many as permitted. */
@@ -102,7 +102,7 @@ bool ask_for_tables(void)
 
 	memcpy(ask.sa_ask.record + NAME_AT, OFFERED, sizeof(OFFERED));
 	for (i = 0; i < TABLES && done; i++) {
-		done = say(&ask);
+		done = send_record(&ask);
 		ask.sa_ask.ask_id = ++last_id;
 	}
 	return done;
@@ -116,5 +116,5 @@ bool doubt_paths(void)
 	struct portd_record doubt = { .type = PORTD_SA_REVALIDATE,
 				      .sa_revalidate = { .port = flooder_port(), .dgid = server } };
 
-	return say(&doubt);
+	return send_record(&doubt);
 }

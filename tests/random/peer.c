@@ -30,7 +30,7 @@ static void keep(struct rdma_cm_id *id)
 	ids[n_ids++] = id;
 }
 
-static void say(const char *what, int result)
+static void print_result(const char *what, int result)
 {
 	show_call(what, result);
 }
@@ -43,7 +43,7 @@ static void make_qp(struct rdma_cm_id *id)
 
 	queue_pair_of(id->ps == RDMA_PS_UDP ? "ud" : "rc", &attr);
 	if (!id->qp && rdma_create_qp(id, NULL, &attr))
-		say("rdma_create_qp", -1);
+		print_result("rdma_create_qp", -1);
 	for (i = 0; id->qp && i < 3; i++)
 		ibv_post_recv(id->qp, &wr, &bad);
 }
@@ -51,7 +51,7 @@ static void make_qp(struct rdma_cm_id *id)
 static void accept_id(struct rdma_cm_id *id)
 {
 	make_qp(id);
-	say("accept", rdma_accept(id, param_of("d")));
+	print_result("accept", rdma_accept(id, param_of("d")));
 }
 
 static void answer(struct rdma_cm_id *id)
@@ -76,10 +76,10 @@ static void handle(struct rdma_cm_event *event)
 		show_event(event);
 	rdma_ack_cm_event(event);
 	if (type == RDMA_CM_EVENT_ADDR_RESOLVED && rdma_resolve_route(id, 2000))
-		say("route", -1);
+		print_result("route", -1);
 	if (type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
 		make_qp(id);
-		say("connect", rdma_connect(id, param_of("d")));
+		print_result("connect", rdma_connect(id, param_of("d")));
 	}
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		answer(id);
@@ -107,7 +107,7 @@ static void start_listening(const char *port, const char *space, const char *mod
 		;
 	if (rdma_create_id(channel, &id, modes[i], ps) ||
 	    rdma_bind_addr(id, address_of("any6", port, ps)) || rdma_listen(id, 0))
-		say("listen", -1);
+		print_result("listen", -1);
 }
 
 static void dial(const char *host, const char *port, const char *space)
@@ -119,7 +119,7 @@ static void dial(const char *host, const char *port, const char *space)
 		return;
 	keep(id);
 	if (rdma_resolve_addr(id, NULL, address_of(host, port, ps), 2000))
-		say("addr", -1);
+		print_result("addr", -1);
 }
 
 static void act(const char *what, struct rdma_cm_id *id)
@@ -129,18 +129,18 @@ static void act(const char *what, struct rdma_cm_id *id)
 	if (!strcmp(what, "accept"))
 		accept_id(id);
 	else if (!strcmp(what, "reject"))
-		say(what, rdma_reject(id, "later", 5));
+		print_result(what, rdma_reject(id, "later", 5));
 	else if (!strcmp(what, "send") && id->qp && id->qp->qp_type == IBV_QPT_RC)
-		say(what, ibv_post_send(id->qp, &wr, &bad));
+		print_result(what, ibv_post_send(id->qp, &wr, &bad));
 	else if (!strcmp(what, "disconnect"))
-		say(what, rdma_disconnect(id));
+		print_result(what, rdma_disconnect(id));
 }
 
 static void destroy(struct rdma_cm_id **id)
 {
 	if ((*id)->qp)
 		rdma_destroy_qp(*id);
-	say("destroy", rdma_destroy_id(*id));
+	print_result("destroy", rdma_destroy_id(*id));
 	*id = NULL;
 }
 
@@ -165,7 +165,7 @@ static void obey(char *line)
 }
 
 /* The first line of a player: its base port, and both hosts' addresses. */
-static bool meet(FILE *from)
+static bool read_hosts(FILE *from)
 {
 	char line[512], *texts[4], *at;
 	int i;
@@ -188,7 +188,7 @@ static void play_peer(int control)
 
 	setvbuf(from, NULL, _IONBF, 0); /* poll() knows only what is not read */
 	dup2(control, STDOUT_FILENO);
-	if (!meet(from))
+	if (!read_hosts(from))
 		return;
 	channel = rdma_create_event_channel();
 	if (!channel)

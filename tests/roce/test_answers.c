@@ -332,7 +332,7 @@ TEST(requester_waits_after_each_rnr_nak)
 	inject_answer(world, FAB_OP_NAK, 0, FAB_NAK_SEQUENCE);
 	world->fate_of = NULL;
 	world_run_for(world, 10240000 - 1);
-	transcript_say("so late\n");
+	transcript_add("so late\n");
 	transcript_check(world, "> WRITE f 0 at 4096+300 256 bytes\n"
 				"> WRITE la 1 44 bytes\n"
 				"so late\n"
@@ -499,7 +499,7 @@ TEST(draining_queue_pair_starts_no_request)
 	drain(world, IBV_QPS_SQD);
 	post(world, IBV_WR_RDMA_WRITE, 8);
 	world_run(world);
-	transcript_say("drained\n");
+	transcript_add("drained\n");
 	drain(world, IBV_QPS_RTS);
 	transcript_check(world, "> WRITE f 0 at 4096+4608 256 bytes\n"
 				"> WRITE  1 256 bytes\n"

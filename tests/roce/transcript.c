@@ -12,7 +12,7 @@
 static char said[8192];
 unsigned int transcript_lost;
 
-void transcript_say(const char *format, ...)
+void transcript_add(const char *format, ...)
 {
 	size_t at = strlen(said);
 	va_list list;
@@ -22,7 +22,7 @@ void transcript_say(const char *format, ...)
 	va_end(list);
 }
 
-static void say_flags(const struct fab_packet *packet)
+static void add_flags(const struct fab_packet *packet)
 {
 	static const struct {
 		uint8_t flag;
@@ -35,31 +35,31 @@ static void say_flags(const struct fab_packet *packet)
 
 	for (i = 0; i < sizeof(letters) / sizeof(letters[0]); i++)
 		if (packet->flags & letters[i].flag)
-			transcript_say("%s", letters[i].letter);
+			transcript_add("%s", letters[i].letter);
 }
 
 /* The header fields of a packet of this kind. */
-static void say_fields(const struct fab_packet *packet)
+static void add_fields(const struct fab_packet *packet)
 {
 	uint8_t op = packet->op;
 	bool is_first_write = op == FAB_OP_WRITE && packet->flags & FAB_FIRST;
 
 	if (op == FAB_OP_READ || is_first_write)
-		transcript_say(" at %" PRIu64 "+%u", packet->remote_addr, packet->dma_bytes);
+		transcript_add(" at %" PRIu64 "+%u", packet->remote_addr, packet->dma_bytes);
 	if (op == FAB_OP_FETCH_ADD || op == FAB_OP_COMPARE_SWAP)
-		transcript_say(" at %" PRIu64 " %" PRIu64 " %" PRIu64, packet->remote_addr,
+		transcript_add(" at %" PRIu64 " %" PRIu64 " %" PRIu64, packet->remote_addr,
 			       packet->compare_add, packet->swap);
 	if (op == FAB_OP_ATOMIC_RESPONSE)
-		transcript_say(" was %" PRIu64, packet->compare_add);
+		transcript_add(" was %" PRIu64, packet->compare_add);
 	if (op == FAB_OP_NAK)
-		transcript_say(" why %u", packet->syndrome);
+		transcript_add(" why %u", packet->syndrome);
 	if (packet->bytes)
-		transcript_say(" %u bytes", packet->bytes);
+		transcript_add(" %u bytes", packet->bytes);
 	if (packet->flags & FAB_IMM)
-		transcript_say(" imm %x", packet->imm);
+		transcript_add(" imm %x", packet->imm);
 	if (op == FAB_OP_ATOMIC_RESPONSE || op == FAB_OP_NAK || op == FAB_OP_ACK ||
 	    op == FAB_OP_READ_RESPONSE)
-		transcript_say(" msn %u", packet->msn);
+		transcript_add(" msn %u", packet->msn);
 }
 
 static void saw(unsigned int from, const struct fab_packet *packet)
@@ -81,30 +81,30 @@ static void saw(unsigned int from, const struct fab_packet *packet)
 
 	if (packet->op == FAB_OP_READ_RESPONSE && !(packet->flags & (FAB_FIRST | FAB_LAST)))
 		return;
-	transcript_say("%s %s ", from ? "<" : ">", names[packet->op]);
-	say_flags(packet);
-	transcript_say(" %u", packet->psn);
-	say_fields(packet);
-	transcript_say("\n");
+	transcript_add("%s %s ", from ? "<" : ">", names[packet->op]);
+	add_flags(packet);
+	transcript_add(" %u", packet->psn);
+	add_fields(packet);
+	transcript_add("\n");
 }
 
-static void say_completion(unsigned int end, const struct ibv_wc *wc)
+static void add_completion(unsigned int end, const struct ibv_wc *wc)
 {
 	bool is_good = wc->status == IBV_WC_SUCCESS;
 
-	transcript_say("done %u", end);
+	transcript_add("done %u", end);
 	if (!is_good)
-		transcript_say(" status %d", wc->status);
+		transcript_add(" status %d", wc->status);
 	else if (wc->opcode & IBV_WC_RECV)
-		transcript_say(" received %u", wc->byte_len);
+		transcript_add(" received %u", wc->byte_len);
 	if (is_good && wc->wc_flags & IBV_WC_WITH_IMM)
-		transcript_say(" imm %x", wc->imm_data);
+		transcript_add(" imm %x", wc->imm_data);
 	if (is_good && wc->wc_flags & IBV_WC_WITH_INV)
-		transcript_say(" invalidated %x", wc->invalidated_rkey);
-	transcript_say("\n");
+		transcript_add(" invalidated %x", wc->invalidated_rkey);
+	transcript_add("\n");
 }
 
-static void say_completions(struct world *world)
+static void add_completions(struct world *world)
 {
 	struct ibv_async_event event;
 	struct ibv_wc wc;
@@ -114,10 +114,10 @@ static void say_completions(struct world *world)
 		struct event_queue *events = &world->end[i].context.async;
 
 		while (ibv_poll_cq(world->end[i].cq, 1, &wc) == 1)
-			say_completion(i, &wc);
+			add_completion(i, &wc);
 		while (!list_is_empty(&events->events) &&
 		       !ibv_get_async_event(&world->end[i].context.verbs.context, &event)) {
-			transcript_say("event %u: %s\n", i, ibv_event_type_str(event.event_type));
+			transcript_add("event %u: %s\n", i, ibv_event_type_str(event.event_type));
 			ibv_ack_async_event(&event);
 		}
 	}
@@ -137,7 +137,7 @@ void transcript_compare(const char *wanted)
 void transcript_check(struct world *world, const char *wanted)
 {
 	world_run(world);
-	say_completions(world);
+	add_completions(world);
 	transcript_compare(wanted);
 }
 

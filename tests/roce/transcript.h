@@ -19,8 +19,8 @@ extern unsigned int transcript_lost;
 /** transcript_open() - as world_open(), and start recording; no packet is lost. */
 struct world *transcript_open(const struct world_config *config);
 
-/** transcript_say() - add a line of the test's own. */
-void transcript_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** transcript_add() - add a line of the test's own. */
+void transcript_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** transcript_forget() - drop the transcript so far. */
 void transcript_forget(void);

@@ -12,7 +12,7 @@
 #define QKEY	       0x01234567
 #define PROBE_PERMILLE 30 /* requests for an unknown service */
 
-struct app_traits app_willing(void)
+struct app_traits app_accepts(void)
 {
 	return (struct app_traits){ .accept = 1000, .confirm = 1000, .answer = 1000 };
 }
@@ -208,7 +208,7 @@ static void on_disconnected(struct sim_id *id)
 		on_over(id);
 }
 
-void app_told(struct sim_id *id, const struct cm_report *report)
+void app_report(struct sim_id *id, const struct cm_report *report)
 {
 	struct sim_host *host = id->host;
 

@@ -8,11 +8,11 @@
 
 #include "tests/sim/sim.h"
 
-/** app_willing() - traits that accept, confirm and answer everything at once. */
-struct app_traits app_willing(void);
+/** app_accepts() - traits that accept, confirm and answer everything at once. */
+struct app_traits app_accepts(void);
 
-/** app_told() - deliver a report to an id. */
-void app_told(struct sim_id *id, const struct cm_report *report);
+/** app_report() - deliver a report to an id. */
+void app_report(struct sim_id *id, const struct cm_report *report);
 
 /** app_call() - make a call on an id, with generated arguments. Return: as cm_core_call(). */
 int app_call(struct sim_id *id, enum cm_event verb);

@@ -123,7 +123,7 @@ void chart_call(struct sim *sim, const struct sim_id *id, enum cm_event verb, in
 	chart_note(sim, id->host->number, text);
 }
 
-void chart_told(struct sim *sim, const struct sim_host *host, const struct cm_report *report)
+void chart_report(struct sim *sim, const struct sim_host *host, const struct cm_report *report)
 {
 	static const char *const name[] = {
 		[CM_REPORT_REQUEST] = "REQUEST",

@@ -18,8 +18,8 @@ void chart_arrive(struct sim *sim, const struct net_packet *packet);
 /** chart_call() - draw a call of an application. */
 void chart_call(struct sim *sim, const struct sim_id *id, enum cm_event verb, int err);
 
-/** chart_told() - draw a report to an application. */
-void chart_told(struct sim *sim, const struct sim_host *host, const struct cm_report *report);
+/** chart_report() - draw a report to an application. */
+void chart_report(struct sim *sim, const struct sim_host *host, const struct cm_report *report);
 
 /** chart_note() - draw an event of a host. */
 void chart_note(struct sim *sim, unsigned int host, const char *text);

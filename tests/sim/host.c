@@ -137,10 +137,10 @@ static void deal_with(struct sim_host *host, const struct cm_report *report, uin
 
 	if (report->kind == CM_REPORT_REQUEST)
 		id = id_begin(host, report->conn, peer);
-	oracle_told(sim, id, report);
-	chart_told(sim, host, report);
+	oracle_check_report(sim, id, report);
+	chart_report(sim, host, report);
 	if (!sim->failed && !sim->is_ending)
-		app_told(id, report);
+		app_report(id, report);
 }
 
 /* The messages are sent before an application gets a report, as in the library. */
@@ -160,7 +160,7 @@ static void carry_out(struct sim_host *host, enum oracle_cause cause, uint16_t a
 		oracle_in_turn(host);
 }
 
-void host_hear(struct sim_host *host, const struct net_packet *packet, bool doubtful)
+void host_receive(struct sim_host *host, const struct net_packet *packet, bool doubtful)
 {
 	struct mad_path path = { .grh = true, .hop_limit = 64, .dgid = packet->gid };
 	struct sim *sim = host->sim;
@@ -173,7 +173,7 @@ void host_hear(struct sim_host *host, const struct net_packet *packet, bool doub
 		host->doubts |= UINT64_C(1) << from;
 	memcpy(mad, packet->mad, sizeof(mad)); /* the pool may move while the message is handled */
 	cm_core_input(&host->core, &host->port, &path, mad, sizeof(mad), host_now(host), &sim->fx);
-	oracle_heard(host, mad);
+	oracle_note_accepted(host, mad);
 	carry_out(host, ORACLE_MESSAGE, cm_mad_attr(mad), from);
 }
 

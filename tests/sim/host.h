@@ -21,8 +21,8 @@ void host_crash(struct sim_host *host);
 /** host_fini() - free it. */
 void host_fini(struct sim_host *host);
 
-/** host_hear() - deliver a MAD; @doubtful if it was corrupted or may be forged. */
-void host_hear(struct sim_host *host, const struct net_packet *packet, bool doubtful);
+/** host_receive() - deliver a MAD; @doubtful if it was corrupted or may be forged. */
+void host_receive(struct sim_host *host, const struct net_packet *packet, bool doubtful);
 
 /** host_expire() - handle the timers that are due. */
 void host_expire(struct sim_host *host);

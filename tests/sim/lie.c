@@ -21,7 +21,7 @@
 /* --- messages ------------------------------------------------------------ */
 
 /* A message as the peer of an id would send it, as far as a third party can know. */
-static void pretend(const struct sim_id *id, enum cm_attr attr, struct cm_msg *msg)
+static void forge(const struct sim_id *id, enum cm_attr attr, struct cm_msg *msg)
 {
 	const struct sim_host *peer = &id->host->sim->host[id->peer];
 
@@ -52,8 +52,8 @@ static void pretend(const struct sim_id *id, enum cm_attr attr, struct cm_msg *m
 	}
 }
 
-static void say(struct sim *sim, struct sim_host *from, const struct sim_host *to,
-		const struct cm_msg *msg)
+static void set_member(struct sim *sim, struct sim_host *from, const struct sim_host *to,
+		       const struct cm_msg *msg)
 {
 	struct mad_path path = { .grh = true, .hop_limit = 64, .dgid = to->gid };
 	uint8_t mad[MAD_BYTES];
@@ -103,11 +103,11 @@ void lie_at_random(struct sim *sim, struct sim_host *liar, struct sim_host *to)
 
 	if (!to->n_ids)
 		return;
-	pretend(to->id[rng_below(rng, to->n_ids)], attr, &msg);
+	forge(to->id[rng_below(rng, to->n_ids)], attr, &msg);
 	for (uint64_t n = rng_below(rng, 4); n; n--)
 		falsify(&msg, &layout->field[rng_below(rng, layout->n_fields)],
 			(enum lie_value)rng_below(rng, LIE_N_VALUES), rng_next(rng));
-	say(sim, liar, to, &msg);
+	set_member(sim, liar, to, &msg);
 }
 
 /* --- one forgery in every field ------------------------------------------ */
@@ -135,7 +135,7 @@ static void connect_patiently(struct sim *sim)
 	connect_slowly(sim);
 }
 
-static void be_rejected_slowly(struct sim *sim)
+static void reject_slowly(struct sim *sim)
 {
 	sim->host[SERVER].traits.accept = 0;
 	sim->host[SERVER].traits.reject = 1000;
@@ -149,7 +149,7 @@ static void look_up_slowly(struct sim *sim)
 }
 
 static void (*const exchanges[])(struct sim *sim) = { connect_slowly, connect_patiently,
-						      be_rejected_slowly, look_up_slowly };
+						      reject_slowly, look_up_slowly };
 
 #define N_EXCHANGES (sizeof(exchanges) / sizeof(exchanges[0]))
 
@@ -171,13 +171,13 @@ static void tell(struct sim *sim, const struct lie *lie)
 
 	if (!victim)
 		return;
-	pretend(victim, lie->attr, &msg);
+	forge(victim, lie->attr, &msg);
 	falsify(&msg, &layout->field[lie->field], lie->value, id_with(liar, SERVER)->comm_id);
-	say(sim, liar, to, &msg);
+	set_member(sim, liar, to, &msg);
 }
 
 /* A hash of the events of the two hosts and their times, without comm ids. */
-static uint64_t experience(const struct sim *sim)
+static uint64_t run_conversation(const struct sim *sim)
 {
 	uint64_t sum = 0;
 
@@ -196,7 +196,7 @@ static uint64_t run(struct sim *sim, const struct lie *lie, bool lies)
 
 	world_rewind(sim, SEED);
 	for (int i = 0; i < N_HOSTS; i++)
-		sim->host[i].traits = app_willing();
+		sim->host[i].traits = app_accepts();
 	app_connect(&sim->host[LIAR], SERVER);
 	app_connect(&sim->host[LIAR], CLIENT);
 	world_run(sim, UINT64_MAX);
@@ -207,7 +207,7 @@ static uint64_t run(struct sim *sim, const struct lie *lie, bool lies)
 	if (lies)
 		tell(sim, lie);
 	world_run(sim, UINT64_MAX);
-	sum = experience(sim);
+	sum = run_conversation(sim);
 	world_end(sim);
 	return sum;
 }

@@ -242,7 +242,7 @@ void net_arrive(struct sim *sim, uint32_t number)
 	if (packet->late)
 		chart_arrive(sim, packet);
 	if (to->is_up)
-		host_hear(to, packet, packet->broken || from->is_liar);
+		host_receive(to, packet, packet->broken || from->is_liar);
 	packet = &sim->net.packet[number]; /* the pool may have moved */
 	packet->next_free = sim->net.free;
 	sim->net.free = number;

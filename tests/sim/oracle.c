@@ -152,7 +152,7 @@ static void check_wait(struct sim_id *id, char before, char letter)
 			 id->number, id->letters, (unsigned long long)(waited_ns / CM_NS_PER_MS));
 }
 
-void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *report)
+void oracle_check_report(struct sim *sim, struct sim_id *id, const struct cm_report *report)
 {
 	char letter = letter_of(&sim->fx.msg, report), before;
 
@@ -296,7 +296,7 @@ static uint64_t mra_wait_ns(uint8_t service_timeout)
 	return ((UINT64_C(1) << (t > 8 ? t - 8 : 0)) + 2 * LIFE_TIME_MS) * CM_NS_PER_MS;
 }
 
-void oracle_heard(struct sim_host *host, const uint8_t mad[MAD_BYTES])
+void oracle_note_accepted(struct sim_host *host, const uint8_t mad[MAD_BYTES])
 {
 	const struct cm_msg *msg = &host->sim->fx.msg;
 	struct sim_id *id;

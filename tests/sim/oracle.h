@@ -27,8 +27,8 @@ enum oracle_cause {
 /** oracle_called() - check a call of an application and its result. */
 void oracle_called(struct sim_id *id, enum cm_event verb, int err);
 
-/** oracle_told() - check a report to an application; NULL for an id that does not exist. */
-void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *report);
+/** oracle_check_report() - check a report to an application; NULL for an id that does not exist. */
+void oracle_check_report(struct sim *sim, struct sim_id *id, const struct cm_report *report);
 
 /**
  * oracle_sent() - check a message or report of a core
@@ -38,8 +38,8 @@ void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *rep
 void oracle_sent(struct sim_host *host, const uint8_t mad[MAD_BYTES], enum oracle_cause cause,
 		 uint16_t what);
 
-/** oracle_heard() - note a message that a core has accepted. */
-void oracle_heard(struct sim_host *host, const uint8_t mad[MAD_BYTES]);
+/** oracle_note_accepted() - note a message that a core has accepted. */
+void oracle_note_accepted(struct sim_host *host, const uint8_t mad[MAD_BYTES]);
 
 /** oracle_no_duplicate() - check that a reported request is not a known one. */
 void oracle_no_duplicate(const struct sim_id *id);

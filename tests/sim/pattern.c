@@ -181,7 +181,7 @@ static unsigned int run(struct sim *sim, const struct pattern *pattern, const ui
 	world_rewind(sim, SEED);
 	sim->is_healed = true;
 	for (unsigned int i = 0; i < sim->n_hosts; i++)
-		sim->host[i].traits = app_willing();
+		sim->host[i].traits = app_accepts();
 	if (pattern->connected) {
 		connect_to_server(sim);
 		world_run(sim, UINT64_MAX);

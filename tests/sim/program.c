@@ -161,7 +161,7 @@ static struct app_traits any_character(struct sim *sim)
 {
 	static const uint16_t chances[] = { 0, 0, 50, 300, 700, 1000, 1000 };
 	static const uint32_t times_us[] = { 0, 1000, 100000, 3000000, 20000000 };
-	struct app_traits t = app_willing();
+	struct app_traits t = app_accepts();
 
 	if (below(sim, 3) == 0)
 		return t;

@@ -59,7 +59,7 @@ void world_init(struct sim *sim, uint64_t seed, unsigned int n_hosts)
 
 		host->sim = sim;
 		host->number = (uint8_t)i;
-		host->traits = app_willing();
+		host->traits = app_accepts();
 		world_identity(host, 0);
 		host_start(host);
 		host_rewind(host);

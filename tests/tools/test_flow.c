@@ -31,7 +31,7 @@ static void teardown(void)
 
 static enum observation_way way; /* of the test's observations */
 
-static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_msg *msg)
+static int add_message(const struct mad_gid *src, const struct mad_gid *dst, struct cm_msg *msg)
 {
 	static uint64_t time_ns;
 	struct observation observation = {
@@ -43,8 +43,8 @@ static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_m
 }
 
 /* All but REQ and SIDR begin with the two ids. */
-static struct flow *speak(const struct mad_gid *src, enum cm_attr attr, uint32_t local,
-			  uint32_t remote)
+static struct flow *add_flow(const struct mad_gid *src, enum cm_attr attr, uint32_t local,
+			     uint32_t remote)
 {
 	struct cm_msg msg;
 
@@ -52,23 +52,23 @@ static struct flow *speak(const struct mad_gid *src, enum cm_attr attr, uint32_t
 	msg.rtu.local_comm_id = local;
 	if (attr != CM_ATTR_REQ)
 		msg.rtu.remote_comm_id = remote;
-	ck_assert_int_eq(say(src, src == &a ? &b : &a, &msg), 0);
+	ck_assert_int_eq(add_message(src, src == &a ? &b : &a, &msg), 0);
 	return step.flow;
 }
 
 static void connect(uint32_t local, uint32_t remote)
 {
-	speak(&a, CM_ATTR_REQ, local, 0);
-	speak(&b, CM_ATTR_REP, remote, local);
-	speak(&a, CM_ATTR_RTU, local, remote);
+	add_flow(&a, CM_ATTR_REQ, local, 0);
+	add_flow(&b, CM_ATTR_REP, remote, local);
+	add_flow(&a, CM_ATTR_RTU, local, remote);
 }
 
 START_TEST(message_of_a_host_to_itself_counts_once)
 {
 	way = WAY_OUT;
-	speak(&a, CM_ATTR_REQ, 7, 0);
+	add_flow(&a, CM_ATTR_REQ, 7, 0);
 	way = WAY_IN;
-	speak(&a, CM_ATTR_REQ, 7, 0);
+	add_flow(&a, CM_ATTR_REQ, 7, 0);
 	way = WAY_UNKNOWN;
 	ck_assert(step.is_copy);
 }
@@ -77,8 +77,8 @@ END_TEST
 START_TEST(message_that_a_traced_host_sends_twice_counts_twice)
 {
 	way = WAY_OUT;
-	speak(&a, CM_ATTR_REQ, 7, 0);
-	speak(&a, CM_ATTR_REQ, 7, 0);
+	add_flow(&a, CM_ATTR_REQ, 7, 0);
+	add_flow(&a, CM_ATTR_REQ, 7, 0);
 	way = WAY_UNKNOWN;
 	ck_assert(!step.is_copy);
 	ck_assert_uint_eq(step.nth, 2);
@@ -88,7 +88,7 @@ END_TEST
 START_TEST(both_ends_may_have_the_same_comm_id)
 {
 	connect(7, 7);
-	ck_assert_ptr_eq(speak(&b, CM_ATTR_DREQ, 7, 7), flows_get(flows, 0));
+	ck_assert_ptr_eq(add_flow(&b, CM_ATTR_DREQ, 7, 7), flows_get(flows, 0));
 	ck_assert_int_eq(step.from, FLOW_PASSIVE);
 	ck_assert_uint_eq(flows_count(flows), 1);
 }
@@ -97,8 +97,8 @@ END_TEST
 START_TEST(connections_in_both_directions_with_the_same_ids_are_two)
 {
 	connect(7, 8);
-	speak(&b, CM_ATTR_REQ, 7, 0);
-	speak(&a, CM_ATTR_REP, 9, 7);
+	add_flow(&b, CM_ATTR_REQ, 7, 0);
+	add_flow(&a, CM_ATTR_REP, 9, 7);
 	ck_assert_uint_eq(flows_count(flows), 2);
 	ck_assert_uint_eq(step.flow->number, 2);
 	ck_assert_int_eq(step.from, FLOW_PASSIVE);
@@ -113,19 +113,19 @@ START_TEST(reused_comm_id_starts_a_new_flow)
 	cm_msg_init(&again, CM_ATTR_REQ, 1);
 	again.req.local_comm_id = 7;
 	again.req.starting_psn = 99;
-	ck_assert_int_eq(say(&a, &b, &again), 0);
+	ck_assert_int_eq(add_message(&a, &b, &again), 0);
 	ck_assert_uint_eq(step.flow->number, 2);
-	ck_assert_ptr_eq(speak(&b, CM_ATTR_REP, 8, 7), flows_get(flows, 1));
+	ck_assert_ptr_eq(add_flow(&b, CM_ATTR_REP, 8, 7), flows_get(flows, 1));
 }
 END_TEST
 
 START_TEST(crossing_disconnects_are_no_retransmissions)
 {
 	connect(7, 8);
-	speak(&a, CM_ATTR_DREQ, 7, 8);
-	speak(&b, CM_ATTR_DREQ, 8, 7);
+	add_flow(&a, CM_ATTR_DREQ, 7, 8);
+	add_flow(&b, CM_ATTR_DREQ, 8, 7);
 	ck_assert_uint_eq(step.nth, 1);
-	speak(&a, CM_ATTR_DREP, 7, 8);
+	add_flow(&a, CM_ATTR_DREP, 7, 8);
 	ck_assert_int_eq(step.flow->outcome, FLOW_CLOSED);
 }
 END_TEST
@@ -134,10 +134,10 @@ END_TEST
 START_TEST(retransmission_that_looks_like_a_first_message_is_a_stray)
 {
 	way = WAY_OUT;
-	speak(&a, CM_ATTR_REQ, 7, 0);
-	speak(&b, CM_ATTR_REP, 0, 7);
+	add_flow(&a, CM_ATTR_REQ, 7, 0);
+	add_flow(&b, CM_ATTR_REP, 0, 7);
 	ck_assert(!step.is_stray);
-	speak(&b, CM_ATTR_REP, 0, 7);
+	add_flow(&b, CM_ATTR_REP, 0, 7);
 	way = WAY_UNKNOWN;
 	ck_assert_uint_eq(step.nth, 2);
 	ck_assert(step.is_stray);
@@ -146,9 +146,9 @@ END_TEST
 
 START_TEST(a_lost_rtu_does_not_hide_the_disconnect)
 {
-	speak(&a, CM_ATTR_REQ, 7, 0);
-	speak(&b, CM_ATTR_REP, 8, 7);
-	speak(&a, CM_ATTR_DREQ, 7, 8);
+	add_flow(&a, CM_ATTR_REQ, 7, 0);
+	add_flow(&b, CM_ATTR_REP, 8, 7);
+	add_flow(&a, CM_ATTR_DREQ, 7, 8);
 	ck_assert_int_eq(step.state[FLOW_PASSIVE], CM_DREQ_RCVD);
 	ck_assert(!step.is_stray);
 }
@@ -156,9 +156,9 @@ END_TEST
 
 START_TEST(flow_captured_from_its_middle_is_followed_to_its_end)
 {
-	speak(&b, CM_ATTR_DREQ, 8, 7);
+	add_flow(&b, CM_ATTR_DREQ, 8, 7);
 	ck_assert(!step.is_stray);
-	speak(&a, CM_ATTR_DREP, 7, 8);
+	add_flow(&a, CM_ATTR_DREP, 7, 8);
 	ck_assert_uint_eq(flows_count(flows), 1);
 	ck_assert_int_eq(step.flow->outcome, FLOW_CLOSED);
 	ck_assert(!flow_has_failed(step.flow));
@@ -182,7 +182,7 @@ END_TEST
 /* A host that forges addresses would fill the memory of a tracer that never ends. */
 START_TEST(limited_store_keeps_no_senders)
 {
-	speak(&a, CM_ATTR_REQ, 7, 0);
+	add_flow(&a, CM_ATTR_REQ, 7, 0);
 	ck_assert(!flows_has_spoken(flows, &a));
 }
 END_TEST
@@ -197,8 +197,8 @@ START_TEST(limited_store_drops_the_oldest_flow)
 	ck_assert_ptr_null(flows_get(flows, 4));
 	ck_assert_uint_eq(flows_get(flows, 5)->number, 6);
 	ck_assert_uint_eq(flows_get(flows, N_KEPT + 4)->number, N_KEPT + 5);
-	ck_assert_uint_eq(speak(&a, CM_ATTR_DREQ, 6, 1006)->number, 6);
-	ck_assert_uint_eq(speak(&a, CM_ATTR_DREQ, 5, 1005)->number, N_KEPT + 6);
+	ck_assert_uint_eq(add_flow(&a, CM_ATTR_DREQ, 6, 1006)->number, 6);
+	ck_assert_uint_eq(add_flow(&a, CM_ATTR_DREQ, 5, 1005)->number, N_KEPT + 6);
 }
 END_TEST
 
@@ -222,7 +222,7 @@ START_TEST(every_text_names_known_facts)
 {
 	const struct advice *advice = advice_get((size_t)_i);
 	const char *texts[] = { advice->what, advice->cause, advice->remedy };
-	struct flow *flow = speak(&a, CM_ATTR_REQ, 7, 0);
+	struct flow *flow = add_flow(&a, CM_ATTR_REQ, 7, 0);
 	const struct context context = { flows, flow, flow->last_ns };
 	FILE *nowhere = fopen("/dev/null", "w");
 	size_t i;
@@ -264,14 +264,14 @@ END_TEST
 
 #define N_SAID (N_KEPT * 2)
 
-static int say_again(struct source *source, struct observation *ret)
+static int repeat_message(struct source *source, struct observation *ret)
 {
 	ret->number = ++source->counts.packets;
 	source->counts.mads++;
 	return source->counts.packets <= N_SAID;
 }
 
-static int keep_some(void *arg, const struct observation *observation)
+static int keep_flows(void *arg, const struct observation *observation)
 {
 	(*(unsigned int *)arg)++;
 	return observation->number > N_KEPT ? -ENOBUFS : 0;
@@ -279,10 +279,10 @@ static int keep_some(void *arg, const struct observation *observation)
 
 START_TEST(excess_packets_are_skipped)
 {
-	struct source source = { .name = "huge", .next = say_again };
+	struct source source = { .name = "huge", .next = repeat_message };
 	unsigned int n_taken = 0;
 
-	ck_assert_int_eq(reading_source(&source, false, keep_some, &n_taken), SOURCE_CUT);
+	ck_assert_int_eq(reading_source(&source, false, keep_flows, &n_taken), SOURCE_CUT);
 	ck_assert_uint_eq(n_taken, N_SAID);
 }
 END_TEST

@@ -230,7 +230,7 @@ static int send_one(struct ways *ways, struct asking *asking)
 	if (asking->by_umad) {
 		err = send_by_umad(ways, asking->qpn, asking->n_sent, mad);
 	} else {
-		mad_sender_heard(ways->sender, &ways->path.dgid, asking->qpn);
+		mad_sender_note_qpn(ways->sender, &ways->path.dgid, asking->qpn);
 		err = mad_sender_send(ways->sender, &ways->path, mad);
 	}
 	asking->n_sent += !err;

@@ -19,7 +19,7 @@ static struct {
 	cpu_set_t cpus;
 } seen = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-static void *look(void *arg)
+static void *note_thread(void *arg)
 {
 	pthread_mutex_lock(&seen.lock);
 	seen.arg = arg;
@@ -32,10 +32,10 @@ static void *look(void *arg)
 	return NULL;
 }
 
-static void run_and_look(void)
+static void run_and_note(void)
 {
 	seen.has_run = false;
-	ck_assert_int_eq(thread_start(look, &seen), 0);
+	ck_assert_int_eq(thread_start(note_thread, &seen), 0);
 	pthread_mutex_lock(&seen.lock);
 	while (!seen.has_run)
 		pthread_cond_wait(&seen.changed, &seen.lock);
@@ -65,7 +65,7 @@ TEST(thread_may_use_cpus_that_its_creator_may_not)
 {
 	cpu_set_t all = be_pinned();
 
-	run_and_look();
+	run_and_note();
 	ck_assert(CPU_EQUAL(&seen.cpus, &all));
 }
 
@@ -77,13 +77,13 @@ TEST(thread_does_not_inherit_a_scheduling_policy)
 		param.sched_priority = 0;
 		ck_assert_int_eq(sched_setscheduler(0, SCHED_BATCH, &param), 0);
 	}
-	run_and_look();
+	run_and_note();
 	ck_assert_int_eq(seen.policy, SCHED_OTHER);
 }
 
 TEST(thread_of_the_library_blocks_signals)
 {
-	run_and_look();
+	run_and_note();
 	ck_assert_int_eq(sigismember(&seen.blocked, SIGTERM), 1);
 }
 

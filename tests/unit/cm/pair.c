@@ -369,7 +369,7 @@ void pair_run_until(struct pair *pair, enum pair_side side, enum cm_state state)
 		ck_assert_msg(turn(pair), "%s never comes: %s", cm_state_str(state), pair->chart);
 }
 
-void pair_run_until_said(struct pair *pair, unsigned int n)
+void pair_run_until_sent(struct pair *pair, unsigned int n)
 {
 	while (pair->n_transmissions < n)
 		ck_assert_msg(turn(pair), "there is no more to be said: %s", pair->chart);

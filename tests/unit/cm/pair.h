@@ -130,8 +130,8 @@ void pair_deliver(struct pair *pair);
 /** pair_run_until() - run until an end of a side is in a state. */
 void pair_run_until(struct pair *pair, enum pair_side side, enum cm_state state);
 
-/** pair_run_until_said() - run until a total number of messages has been sent. */
-void pair_run_until_said(struct pair *pair, unsigned int n);
+/** pair_run_until_sent() - run until a total number of messages has been sent. */
+void pair_run_until_sent(struct pair *pair, unsigned int n);
 
 /** pair_restart() - a host loses its state and restarts at once. */
 void pair_restart(struct pair_host *host);

@@ -309,7 +309,7 @@ static void begin(struct rig *rig)
 	rig->comm_id = rig->conn->local_comm_id;
 }
 
-static void be_asked(struct rig *rig, const char *input)
+static void receive_request(struct rig *rig, const char *input)
 {
 	rig_input(rig, input);
 	ck_assert_uint_eq(rig->out.n_reports, 1);
@@ -324,7 +324,7 @@ void rig_reach(struct rig *rig, enum cm_state state, bool passive)
 
 	ck_assert(rig_can_reach(state, passive));
 	if (passive && (state == CM_REQ_RCVD || state == CM_SIDR_REQ_RCVD)) {
-		be_asked(rig, way->input);
+		receive_request(rig, way->input);
 	} else if (!passive && state == CM_IDLE) {
 		begin(rig);
 	} else {

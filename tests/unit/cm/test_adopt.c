@@ -44,7 +44,7 @@ static const char *end(struct cm_conn *conn)
 	return text_of_sends(&heard, text, sizeof(text));
 }
 
-static void heir_hears(enum cm_attr attr)
+static void heir_receives(enum cm_attr attr)
 {
 	struct cm_msg msg = rig_msg(&rig, attr);
 	uint8_t mad[MAD_BYTES];
@@ -156,7 +156,7 @@ TEST(adopted_dreq_is_retransmitted_until_answered)
 	rig.now = cm_core_deadline(&heir);
 	ck_assert(cm_core_expire(&heir, rig.now, &heard));
 	ck_assert_uint_eq(heard.n_sends, 1);
-	heir_hears(CM_ATTR_DREP);
+	heir_receives(CM_ATTR_DREP);
 	ck_assert_uint_eq(heir.n_conns, 0);
 }
 
@@ -164,7 +164,7 @@ TEST(dreq_of_the_peer_is_answered_after_adoption)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	end(adopt());
-	heir_hears(CM_ATTR_DREQ);
+	heir_receives(CM_ATTR_DREQ);
 	ck_assert_uint_eq(heard.n_sends, 1);
 	ck_assert_uint_eq(heir.n_conns, 0);
 }
@@ -207,7 +207,7 @@ TEST(adopted_connection_is_known_by_its_peer)
 {
 	rig_reach(&rig, CM_ESTABLISHED, true);
 	adopt();
-	heir_hears(CM_ATTR_REQ);
+	heir_receives(CM_ATTR_REQ);
 	ck_assert_uint_eq(heir.count[CM_COUNT_DUPLICATE], 1);
 }
 
@@ -235,7 +235,7 @@ TEST(adopted_lookup_is_known_by_its_peer)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
 	adopt();
-	heir_hears(CM_ATTR_SIDR_REQ);
+	heir_receives(CM_ATTR_SIDR_REQ);
 	ck_assert_uint_eq(heir.count[CM_COUNT_DUPLICATE], 1);
 }
 

@@ -90,7 +90,7 @@ TEST(comm_ids_of_two_cores_differ)
 /* --- memory -------------------------------------------------------------- */
 
 /* As after a failed cm_core_reserve(). */
-static void hear_without_memory(const struct cm_msg *msg)
+static void receive_without_memory(const struct cm_msg *msg)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -102,7 +102,7 @@ TEST(req_without_memory_is_dropped_and_may_be_retransmitted)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
 
-	hear_without_memory(&msg);
+	receive_without_memory(&msg);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_NO_MEMORY], 1);
 	ck_assert_str_eq(rig_sent(&rig), "");
 	rig_hear(&rig, &msg);
@@ -116,7 +116,7 @@ TEST(existing_connection_steps_without_memory)
 	rig_reach(&rig, CM_REP_SENT, true);
 	msg = rig_msg(&rig, CM_ATTR_RTU);
 	ck_assert_uint_eq(rig.core.n_spare, 0);
-	hear_without_memory(&msg);
+	receive_without_memory(&msg);
 	ck_assert_str_eq(rig_reported(&rig), "ESTABLISHED");
 }
 

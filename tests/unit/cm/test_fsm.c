@@ -218,7 +218,7 @@ static const char *state_name(enum cm_state state)
  * A used connection cannot request another one. IDLE on the passive side is the state after the
  * end.
  */
-static bool asks_again(enum cm_state from, bool passive, const char *input)
+static bool repeats_request(enum cm_state from, bool passive, const char *input)
 {
 	return from == CM_IDLE && passive &&
 	       (!strcmp(input, "local REQ") || !strcmp(input, "local SIDR_REQ"));
@@ -245,7 +245,7 @@ static uint64_t sum_of_received(const struct rig *rig)
 
 static void do_case(struct rig *rig, enum cm_state from, bool passive, const char *input)
 {
-	const struct row *row = asks_again(from, passive, input) ? NULL : row_of(from, input);
+	const struct row *row = repeats_request(from, passive, input) ? NULL : row_of(from, input);
 	uint64_t counted = sum_of_counters(rig), received = sum_of_received(rig);
 	int err = rig_input(rig, input);
 	bool refused = !row && input_is_call(input);

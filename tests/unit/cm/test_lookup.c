@@ -81,7 +81,7 @@ TEST(retransmitted_lookup_is_the_same_one_while_unanswered)
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);
 	pair_run_until(&pair, PAIR_SERVER, CM_SIDR_REQ_RCVD);
-	pair_run_until_said(&pair, 4);
+	pair_run_until_sent(&pair, 4);
 	ck_assert_int_eq(pair_call(server_end(), CM_CALL_SIDR_REP), 0);
 	pair_run(&pair);
 	ck_assert_log(server_end(), "REQUEST");
@@ -147,7 +147,7 @@ static void tear_down(void)
 	rig_fini(&rig);
 }
 
-static void hear_lookup(void)
+static void receive_lookup(void)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 
@@ -176,7 +176,7 @@ TEST(repeated_answer_is_identical)
 
 	rig_reach(&rig, CM_SIDR_REP_SENT, true);
 	memcpy(first, rig.out.send[0].mad, MAD_BYTES);
-	hear_lookup();
+	receive_lookup();
 	ck_assert_uint_eq(rig.out.n_sends, 1);
 	ck_assert_mem_eq(rig.out.send[0].mad, first, MAD_BYTES);
 }
@@ -209,7 +209,7 @@ TEST(same_request_id_of_two_hosts_makes_two_lookups)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
 	rig.path.dgid.raw[15]++;
-	hear_lookup();
+	receive_lookup();
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 	ck_assert_uint_eq(rig.core.n_conns, 2);
 }
@@ -219,7 +219,7 @@ TEST(lookup_and_connection_with_the_same_id_are_two)
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
 	rig_input(&rig, "REQ");
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
-	hear_lookup();
+	receive_lookup();
 	ck_assert_str_eq(rig_reported(&rig), "");
 	ck_assert_uint_eq(rig.core.n_conns, 2);
 }
@@ -247,7 +247,7 @@ TEST(lookup_without_memory_is_dropped_and_may_be_retransmitted)
 	cm_core_input(&rig.core, &rig.port, &rig.path, mad, MAD_BYTES, rig.now, &rig.out);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_NO_MEMORY], 1);
 	ck_assert_uint_eq(rig.out.n_sends, 0);
-	hear_lookup();
+	receive_lookup();
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
 

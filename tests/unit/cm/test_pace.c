@@ -102,7 +102,7 @@ TEST(waiting_req_has_its_full_time_once_it_is_sent)
 }
 
 /* Return: the first of so many connections that one more DREQ must wait. */
-static struct cm_conn *say_goodbyes(void)
+static struct cm_conn *disconnect_all(void)
 {
 	struct cm_conn *first = NULL;
 
@@ -118,7 +118,7 @@ static struct cm_conn *say_goodbyes(void)
 
 TEST(dreq_waits_until_another_has_been_answered)
 {
-	struct cm_conn *first = say_goodbyes();
+	struct cm_conn *first = disconnect_all();
 	struct cm_conn *waiting = rig.conn;
 
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_DREQ], OUT_MAX);
@@ -132,7 +132,7 @@ TEST(dreq_waits_until_another_has_been_answered)
 
 TEST(peers_dreq_replaces_a_waiting_one)
 {
-	say_goodbyes();
+	disconnect_all();
 	rig_input(&rig, "DREQ");
 	rig_call(&rig, CM_CALL_DREP);
 	ck_assert_str_eq(rig_sent(&rig), "DREP");
@@ -217,7 +217,7 @@ TEST(waiting_reqs_of_a_removed_port_are_dropped)
 /* --- peers that do not answer ------------------------------------------------ */
 
 /* As many connections to as many dead peers end at once. */
-static void end_dead_rack(int n_conns, int n_peers)
+static void end_unreachable_peers(int n_conns, int n_peers)
 {
 	for (int i = 0; i < n_conns; i++) {
 		rig.path.dgid.raw[15] = (uint8_t)(i % n_peers);
@@ -235,7 +235,7 @@ static unsigned int n_sent(void)
 
 TEST(dead_peers_delay_no_disconnect_of_others)
 {
-	end_dead_rack(20000, 64);
+	end_unreachable_peers(20000, 64);
 	while (list_is_empty(&rig.port.to_unresponsive.waiting))
 		ck_assert(rig_timer(&rig));
 	while (!list_is_empty(&rig.port.disconnects.waiting) || rig.port.disconnects.out)
@@ -252,7 +252,7 @@ TEST(dead_peers_delay_no_disconnect_of_others)
 
 TEST(all_dead_peers_are_given_up)
 {
-	end_dead_rack(1000, 16);
+	end_unreachable_peers(1000, 16);
 	while (rig_timer(&rig))
 		;
 	ck_assert_uint_eq(n_sent(), 1000);
@@ -266,7 +266,7 @@ TEST(all_dead_peers_are_given_up)
 #define OTHER_HOST 99
 
 /* Return: a new connection whose message waits for an answer or for a slot. */
-static struct cm_conn *say(enum cm_state state, uint8_t host)
+static struct cm_conn *begin_conn_to(enum cm_state state, uint8_t host)
 {
 	rig.path.dgid.raw[15] = host;
 	rig.peer_comm_id++;
@@ -277,7 +277,7 @@ static struct cm_conn *say(enum cm_state state, uint8_t host)
 	return rig.conn;
 }
 
-static void hear_after_900_ms(struct cm_conn *conn, const char *answer)
+static void receive_after_900_ms(struct cm_conn *conn, const char *answer)
 {
 	const struct cm_time until = cm_time_after(rig.now, 900 * CM_NS_PER_MS);
 	const uint32_t latest = rig.peer_comm_id;
@@ -309,10 +309,10 @@ TEST_LOOP(rarely_answering_peer_delays_no_other, 0, 2)
 	unsigned int i;
 
 	for (i = 0; i < 20 * OUT_MAX; i++)
-		slow[i] = say(slow_ones[_i].state, 1);
-	honest = say(slow_ones[_i].state, OTHER_HOST);
+		slow[i] = begin_conn_to(slow_ones[_i].state, 1);
+	honest = begin_conn_to(slow_ones[_i].state, OTHER_HOST);
 	for (i = 0; i < 40 && !honest->retry.transmissions; i++)
-		hear_after_900_ms(slow[i], slow_ones[_i].answer);
+		receive_after_900_ms(slow[i], slow_ones[_i].answer);
 	ck_assert_int_eq(honest->retry.transmissions, 1);
 	ck_assert_uint_eq(honest->retry.first.ns - begin.ns, slow_ones[_i].after_ms * CM_NS_PER_MS);
 }
@@ -323,14 +323,14 @@ TEST(recovered_peer_shares_slots_with_others)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		conn[i] = say(CM_DREQ_SENT, 1);
+		conn[i] = begin_conn_to(CM_DREQ_SENT, 1);
 	for (i = 0; i < 2; i++)
-		hear_after_900_ms(conn[i], "DREP");
+		receive_after_900_ms(conn[i], "DREP");
 	while (rig.port.disconnects.out)
 		ck_assert(rig_timer(&rig));
 	ck_assert_int_eq(conn[2]->retry.transmissions, 1);
-	say(CM_DREQ_SENT, 1);
+	begin_conn_to(CM_DREQ_SENT, 1);
 	ck_assert_uint_eq(rig.port.to_unresponsive.out, 1);
 	rig_input(&rig, "DREP");
-	ck_assert(say(CM_DREQ_SENT, 1)->pace == &rig.port.disconnects);
+	ck_assert(begin_conn_to(CM_DREQ_SENT, 1)->pace == &rig.port.disconnects);
 }

@@ -36,7 +36,7 @@ static void take(struct cm_conn *conn)
 		rig.peer_comm_id = conn->remote_comm_id;
 }
 
-static void hear_after_ms(struct cm_conn *conn, const char *input, unsigned int ms)
+static void receive_after_ms(struct cm_conn *conn, const char *input, unsigned int ms)
 {
 	rig.now = cm_time_after(rig.now, ms * CM_NS_PER_MS);
 	take(conn);
@@ -79,7 +79,7 @@ TEST_LOOP(nothing_is_retransmitted_while_its_receiver_answers_others, 0,
 	struct cm_conn *second = reach(kinds[_i].state);
 	uint64_t again_ms;
 
-	hear_after_ms(first, kinds[_i].answer, 900);
+	receive_after_ms(first, kinds[_i].answer, 900);
 	take(second);
 	again_ms = repeated_after_ms(start);
 	ck_assert_uint_eq(again_ms, kinds[_i].again_ms);
@@ -87,10 +87,10 @@ TEST_LOOP(nothing_is_retransmitted_while_its_receiver_answers_others, 0,
 }
 
 /* A REQ that is sent after @later_ms is rejected 900 ms from now. */
-static void hear_later_one(unsigned int later_ms)
+static void receive_later_one(unsigned int later_ms)
 {
 	rig.now = cm_time_after(rig.now, later_ms * CM_NS_PER_MS);
-	hear_after_ms(ask(), "REJ", 900 - later_ms);
+	receive_after_ms(ask(), "REJ", 900 - later_ms);
 }
 
 static const struct {
@@ -107,7 +107,7 @@ TEST_LOOP(req_is_lost_when_one_that_was_sent_100_ms_later_is_answered, 0, 2)
 	struct cm_conn *lost = ask();
 	uint64_t again_ms;
 
-	hear_later_one(laters[_i].later_ms);
+	receive_later_one(laters[_i].later_ms);
 	take(lost);
 	again_ms = repeated_after_ms(start);
 	ck_assert_uint_eq(again_ms, laters[_i].again_ms);
@@ -119,7 +119,7 @@ TEST(lost_message_is_remembered_without_its_representative)
 	struct cm_conn *first = ask();
 	struct cm_conn *lost = ask();
 
-	hear_later_one(100);
+	receive_later_one(100);
 	take(first);
 	rig_call(&rig, CM_CALL_DESTROY);
 	take(lost);
@@ -135,7 +135,7 @@ TEST(req_is_retransmitted_in_time_when_another_peer_answers)
 	rig.path.dgid.raw[15] ^= 1;
 	second = ask();
 	rig.path.dgid.raw[15] ^= 1;
-	hear_after_ms(first, "REJ", 900);
+	receive_after_ms(first, "REJ", 900);
 	take(second);
 	ck_assert_uint_eq(repeated_after_ms(start), 1000);
 }
@@ -147,7 +147,7 @@ TEST(answers_of_a_peer_are_remembered_without_their_representative)
 	struct cm_conn *second = ask();
 	struct cm_conn *third = ask();
 
-	hear_after_ms(second, "REJ", 900);
+	receive_after_ms(second, "REJ", 900);
 	take(first);
 	rig_call(&rig, CM_CALL_DESTROY);
 	take(third);
@@ -160,7 +160,7 @@ TEST(retransmitted_req_waits_for_later_answers_of_its_peer)
 	struct cm_conn *first = ask();
 	struct cm_conn *second = ask();
 
-	hear_after_ms(first, "REJ", 100);
+	receive_after_ms(first, "REJ", 100);
 	take(second);
 	ck_assert_uint_eq(repeated_after_ms(start), 1100);
 	ck_assert_uint_eq(repeated_after_ms(start), 2100);
@@ -176,7 +176,7 @@ TEST(peer_that_only_answers_others_is_given_up_in_time)
 	while (rig.now.ns < start.ns + 2800 * CM_NS_PER_MS) {
 		other = ask();
 		other->retry.first = start;
-		hear_after_ms(other, "REJ", 500);
+		receive_after_ms(other, "REJ", 500);
 	}
 	take(patient);
 	while (rig_state(&rig) == CM_REQ_SENT)
@@ -190,7 +190,7 @@ TEST(peer_without_outstanding_messages_has_no_state)
 	struct cm_conn *only = ask();
 
 	ck_assert_uint_eq(rig.core.peers.table.n_nodes, 1);
-	hear_after_ms(only, "REP", 100);
+	receive_after_ms(only, "REP", 100);
 	ck_assert_uint_eq(rig.core.peers.table.n_nodes, 0);
 }
 
@@ -291,7 +291,7 @@ TEST(mra_for_one_of_many_spares_the_others)
 
 	ask_many(conn, 11);
 	ck_assert_uint_eq(repeated_after_ms(start), 1160);
-	hear_after_ms(repeated_one(conn, 11), "MRA(REQ)", 5);
+	receive_after_ms(repeated_one(conn, 11), "MRA(REQ)", 5);
 	ck_assert_uint_eq(repeated_after_ms(start), 1165 + 1000 + 9 * 16);
 }
 
@@ -303,7 +303,7 @@ TEST(mra_does_not_prove_that_earlier_messages_were_lost)
 
 	rig.now = cm_time_after(start, 500 * CM_NS_PER_MS);
 	later = ask();
-	hear_after_ms(later, "MRA(REQ)", 400);
+	receive_after_ms(later, "MRA(REQ)", 400);
 	take(first);
 	ck_assert_uint_eq(repeated_after_ms(start), 1900);
 }
@@ -316,7 +316,7 @@ TEST(reply_to_a_retransmission_does_not_delay_others)
 
 	ask_many(conn, 11);
 	ck_assert_uint_eq(repeated_after_ms(start), 1160);
-	hear_after_ms(repeated_one(conn, 11), "REP", 1);
+	receive_after_ms(repeated_one(conn, 11), "REP", 1);
 	ck_assert_uint_eq(repeated_after_ms(start), 1170);
 }
 
@@ -331,7 +331,7 @@ TEST(responding_peer_gets_extra_time_again)
 
 	ask_many(conn, 30);
 	nth_repeated_after_ms(8, rig.now);
-	hear_after_ms(repeated_one(conn, 30), "MRA(REQ)", 1);
+	receive_after_ms(repeated_one(conn, 30), "MRA(REQ)", 1);
 	heard = rig.now;
 	ck_assert_uint_eq(repeated_after_ms(heard), 1000);
 	ck_assert_uint_eq(nth_repeated_after_ms(6, heard), 1060);

@@ -62,7 +62,7 @@ static void assert_diaries(struct pair *pair)
 	}
 }
 
-static void live(int way, int hastes)
+static void play_fates(int way, int hastes)
 {
 	enum pair_fate fates[N_TRANSMISSIONS];
 	struct pair pair;
@@ -86,5 +86,5 @@ TIME_LIMIT_S(120);
 TEST_LOOP(connect_and_disconnect_end_under_all_faults, 1, PAIR_N_HASTES *PAIR_N_HASTES)
 {
 	for (int way = 0; way < N_WAYS; way++)
-		live(way, _i);
+		play_fates(way, _i);
 }

@@ -20,7 +20,7 @@ static void tear_down(void)
 	rig_fini(&rig);
 }
 
-static void be_looked_up(void)
+static void receive_lookup(void)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 
@@ -61,7 +61,7 @@ TEST(requester_stores_the_service_id)
 
 TEST(responder_stores_the_peer_and_the_service_id)
 {
-	be_looked_up();
+	receive_lookup();
 	ck_assert(!rig.conn->active);
 	ck_assert_uint_eq(rig.conn->remote_comm_id, rig.peer_comm_id);
 	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
@@ -71,7 +71,7 @@ TEST(sidr_rep_has_the_request_id)
 {
 	struct cm_msg rep;
 
-	be_looked_up();
+	receive_lookup();
 	rig_input(&rig, "local SIDR_REP");
 	rep = rig_said(&rig, 0);
 	assert_answers(&rep, CM_SIDR_OK);
@@ -83,7 +83,7 @@ TEST(sidr_rep_without_a_message_is_a_refusal)
 {
 	struct cm_msg rep;
 
-	be_looked_up();
+	receive_lookup();
 	ck_assert_int_eq(
 		cm_core_call(&rig.core, rig.conn, CM_CALL_SIDR_REP, NULL, rig.now, &rig.out), 0);
 	rep = rig_said(&rig, 0);
@@ -95,7 +95,7 @@ TEST(destroyed_lookup_is_refused)
 {
 	struct cm_msg rep;
 
-	be_looked_up();
+	receive_lookup();
 	rig_input(&rig, "local destroy");
 	rep = rig_said(&rig, 0);
 	assert_answers(&rep, CM_SIDR_REJECT);
@@ -105,7 +105,7 @@ TEST(duplicate_sidr_req_gets_an_identical_answer)
 {
 	struct cm_send first;
 
-	be_looked_up();
+	receive_lookup();
 	rig_input(&rig, "local SIDR_REP");
 	first = rig.out.send[0];
 	rig_input(&rig, "SIDR_REQ");

@@ -23,7 +23,7 @@ static const enum cm_attr attrs[] = {
 };
 
 /* Inverts some bits of a message's body: mostly ids and flags, rarely private data. */
-static void hear_broken(struct rig *rig)
+static void receive_broken(struct rig *rig)
 {
 	struct cm_msg msg = rig_msg(rig, attrs[random() % 10]);
 	uint8_t mad[MAD_BYTES];
@@ -76,7 +76,7 @@ static void step(struct rig *rig)
 	const char *input = input_name((int)(random() % n_inputs()));
 
 	if (random() % 4 == 0)
-		hear_broken(rig);
+		receive_broken(rig);
 	else if (may_happen(rig, input))
 		rig_input(rig, input);
 	if (!rig->conn && random() % 4 == 0) {

@@ -20,7 +20,7 @@ void fake_cmportd_begin(void)
 	ck_assert_int_ge(cmportd.fd, 0);
 }
 
-void fake_cmportd_says(const struct portd_record *record)
+void fake_cmportd_send(const struct portd_record *record)
 {
 	ck_assert_uint_lt(cmportd.n_says, FAKE_SAYS_MAX);
 	cmportd.says[cmportd.n_says++] = *record;
@@ -28,7 +28,7 @@ void fake_cmportd_says(const struct portd_record *record)
 }
 
 /* A test may check while the requesting thread waits for the response. */
-static unsigned int count_said(void)
+static unsigned int count_recorded(void)
 {
 	return __atomic_load_n(&cmportd.n_said, __ATOMIC_ACQUIRE);
 }
@@ -37,7 +37,7 @@ unsigned int fake_cmportd_count(enum portd_type type)
 {
 	unsigned int i, n = 0;
 
-	for (i = 0; i < count_said(); i++)
+	for (i = 0; i < count_recorded(); i++)
 		n += cmportd.said[i].type == type;
 	return n;
 }
@@ -46,7 +46,7 @@ const struct portd_record *fake_cmportd_last(enum portd_type type)
 {
 	unsigned int i;
 
-	for (i = count_said(); i > 0; i--)
+	for (i = count_recorded(); i > 0; i--)
 		if (cmportd.said[i - 1].type == type)
 			return &cmportd.said[i - 1];
 	ck_abort_msg("cmportd was not given %s", portd_type_str(type));

@@ -54,8 +54,8 @@ extern struct fake_cmportd cmportd;
 /** fake_cmportd_begin() - start without records. */
 void fake_cmportd_begin(void);
 
-/** fake_cmportd_says() - have portd_receive() return this record; the descriptor is readable. */
-void fake_cmportd_says(const struct portd_record *record);
+/** fake_cmportd_send() - have portd_receive() return this record; the descriptor is readable. */
+void fake_cmportd_send(const struct portd_record *record);
 
 /** fake_cmportd_count() - the number of records of this type from the library. */
 unsigned int fake_cmportd_count(enum portd_type type);

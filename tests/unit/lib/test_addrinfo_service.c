@@ -36,7 +36,7 @@ static void set_port(unsigned int i, enum ibv_port_state state, uint8_t link_lay
 }
 
 /* The engine keeps the cmportd that it has found. */
-static void meet_cmportd(void)
+static void connect_to_cmportd(void)
 {
 	static bool is_there;
 
@@ -47,7 +47,7 @@ static void meet_cmportd(void)
 
 static void setup(void)
 {
-	meet_cmportd();
+	connect_to_cmportd();
 	fake.listed = &device;
 	fake.n_listed = 1;
 	fake.n_ports = 2;
@@ -74,7 +74,7 @@ TEST(port_that_is_down_is_on_no_subnet)
 static unsigned int n_services;
 static struct sa_msg question;
 
-static struct portd_record told_of(uint32_t ask_id, uint16_t error, unsigned int i)
+static struct portd_record sent_record(uint32_t ask_id, uint16_t error, unsigned int i)
 {
 	struct portd_record told = { .type = PORTD_SA_TOLD,
 				     .sa_told = { .ask_id = ask_id, .error = error } };
@@ -87,11 +87,11 @@ static struct portd_record told_of(uint32_t ask_id, uint16_t error, unsigned int
 	return told;
 }
 
-static void say(uint32_t ask_id, uint16_t error, unsigned int i)
+static void add_answer(uint32_t ask_id, uint16_t error, unsigned int i)
 {
-	const struct portd_record told = told_of(ask_id, error, i);
+	const struct portd_record told = sent_record(ask_id, error, i);
 
-	fake_cmportd_says(&told);
+	fake_cmportd_send(&told);
 }
 
 static void answer_question(const struct portd_record *record)
@@ -104,12 +104,12 @@ static void answer_question(const struct portd_record *record)
 	question.sa.comp_mask = record->sa_ask.comp_mask;
 	question.hdr.method = record->sa_ask.method;
 	for (i = 0; i < n_services; i++)
-		say(record->sa_ask.ask_id, 0, i);
+		add_answer(record->sa_ask.ask_id, 0, i);
 	if (!n_services)
-		say(record->sa_ask.ask_id, ENOENT, 0);
+		add_answer(record->sa_ask.ask_id, ENOENT, 0);
 }
 
-static void be_on_subnet(unsigned int services)
+static void use_infiniband(unsigned int services)
 {
 	n_services = services;
 	cmportd.meanwhile = answer_question;
@@ -126,7 +126,7 @@ FIXTURE(setup, tear_down);
 
 TEST(unregistered_service_is_unknown)
 {
-	be_on_subnet(0);
+	use_infiniband(0);
 	expect(ENOENT, NULL, "news", RAI_SA);
 	ck_assert_uint_eq(question.hdr.method, SA_METHOD_GET_TABLE);
 	ck_assert_uint_eq(question.sa.comp_mask, SA_SERVICE_NAME);
@@ -138,7 +138,7 @@ TEST(each_record_is_an_address)
 	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
 	const struct sockaddr_ib *at;
 
-	be_on_subnet(2);
+	use_infiniband(2);
 	ck_assert_int_eq(rdma_getaddrinfo(NULL, "0x7471", &hints, &found), 0);
 	ck_assert_uint_eq(question.sa.comp_mask, SA_SERVICE_ID);
 	ck_assert_uint_eq(question.service.service_id, 0x7471);
@@ -153,7 +153,7 @@ TEST(each_record_is_an_address)
 }
 
 /* A cmportd that ends after it has reported the first of three records; the next one has two. */
-static void die_and_answer(const struct portd_record *record)
+static void restart_and_answer(const struct portd_record *record)
 {
 	static bool has_died;
 	struct portd_record told;
@@ -166,7 +166,7 @@ static void die_and_answer(const struct portd_record *record)
 	}
 	has_died = true;
 	n_services = 3;
-	told = told_of(record->sa_ask.ask_id, 0, 0);
+	told = sent_record(record->sa_ask.ask_id, 0, 0);
 	subnet_answered(&told.sa_told);
 	n_services = 2;
 	subnet_resend(session_client());
@@ -176,8 +176,8 @@ TEST(records_of_the_next_cmportd_replace_earlier_ones)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
 
-	be_on_subnet(2);
-	cmportd.meanwhile = die_and_answer;
+	use_infiniband(2);
+	cmportd.meanwhile = restart_and_answer;
 	ck_assert_int_eq(rdma_getaddrinfo(NULL, "news", &hints, &found), 0);
 	ck_assert_ptr_nonnull(found->ai_next);
 	ck_assert_ptr_null(found->ai_next->ai_next);
@@ -189,7 +189,7 @@ static const char *const bad_names[] = {
 
 TEST_LOOP(invalid_service_name_is_refused, 0, 2)
 {
-	be_on_subnet(1);
+	use_infiniband(1);
 	expect(EINVAL, NULL, bad_names[_i], RAI_SA);
 }
 

@@ -40,12 +40,12 @@ static void create_qp(void)
 	ck_assert_int_eq(rdma_create_qp(pub, NULL, &attr), 0);
 }
 
-static void remote_says(uint32_t vendor_id, uint32_t options)
+static void set_remote_ece(uint32_t vendor_id, uint32_t options)
 {
 	id->remote_ece = (struct ibv_ece){ .vendor_id = vendor_id, .options = options };
 }
 
-static void check_told(uint32_t options)
+static void check_event_ece(uint32_t options)
 {
 	ck_assert_int_eq(fake.n_told, 1);
 	ck_assert_uint_eq(fake.told.vendor_id, OURS);
@@ -71,7 +71,7 @@ TEST(reply_names_the_peers_vendor_and_our_options)
 	struct ibv_ece ece = { .vendor_id = 1, .options = 2 };
 	struct cm_msg msg;
 
-	remote_says(3, 4);
+	set_remote_ece(3, 4);
 	ck_assert_int_eq(rdma_set_local_ece(pub, &ece), 0);
 	cm_msg_init(&msg, CM_ATTR_REP, 0);
 	ece_put_rep(id, &msg);
@@ -109,7 +109,7 @@ TEST(peers_options_are_read_without_a_mask)
 {
 	struct ibv_ece ece = { .comp_mask = 9 };
 
-	remote_says(3, 4);
+	set_remote_ece(3, 4);
 	ck_assert_int_eq(rdma_get_remote_ece(pub, &ece), 0);
 	ck_assert_uint_eq(ece.vendor_id, 3);
 	ck_assert_uint_eq(ece.options, 4);
@@ -132,18 +132,18 @@ TEST(driver_is_only_queried_without_a_request)
 
 TEST(request_of_the_same_vendor_narrows_the_options)
 {
-	remote_says(OURS, 0x3f);
+	set_remote_ece(OURS, 0x3f);
 	create_qp();
-	check_told(0x3f);
+	check_event_ece(0x3f);
 	ck_assert_uint_eq(id->local_ece.options, 0x30);
 	rdma_destroy_qp(pub);
 }
 
 TEST(request_of_another_vendor_turns_options_off)
 {
-	remote_says(OTHERS, 0x3f);
+	set_remote_ece(OTHERS, 0x3f);
 	create_qp();
-	check_told(0);
+	check_event_ece(0);
 	rdma_destroy_qp(pub);
 }
 
@@ -153,7 +153,7 @@ TEST(driver_without_ece_is_no_error)
 
 	fake.knows_ece = false;
 	ck_assert_int_eq(rdma_set_local_ece(pub, &before), 0);
-	remote_says(OTHERS, 1);
+	set_remote_ece(OTHERS, 1);
 	create_qp();
 	ck_assert_uint_eq(id->local_ece.vendor_id, 0);
 	ck_assert_uint_eq(id->local_ece.options, 0);
@@ -163,18 +163,18 @@ TEST(driver_without_ece_is_no_error)
 TEST(reply_of_our_vendor_is_passed_to_the_driver)
 {
 	create_qp();
-	remote_says(OURS, 0x10);
+	set_remote_ece(OURS, 0x10);
 	ck_assert_int_eq(ece_agree(id), 0);
-	check_told(0x10);
+	check_event_ece(0x10);
 	rdma_destroy_qp(pub);
 }
 
 TEST(reply_without_a_vendor_turns_options_off)
 {
 	create_qp();
-	remote_says(0, 0x10);
+	set_remote_ece(0, 0x10);
 	ck_assert_int_eq(ece_agree(id), 0);
-	check_told(0);
+	check_event_ece(0);
 	ck_assert_uint_eq(id->remote_ece.options, 0);
 	rdma_destroy_qp(pub);
 }
@@ -183,7 +183,7 @@ TEST(reply_for_a_driver_without_ece_is_no_error)
 {
 	fake.knows_ece = false;
 	create_qp();
-	remote_says(0, 0x10);
+	set_remote_ece(0, 0x10);
 	ck_assert_int_eq(ece_agree(id), 0);
 	rdma_destroy_qp(pub);
 }

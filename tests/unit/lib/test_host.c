@@ -68,7 +68,7 @@ FIXTURE(set_up, NULL);
 
 static void hear(const struct portd_record *record)
 {
-	fake_cmportd_says(record);
+	fake_cmportd_send(record);
 	engine_turn(0);
 }
 

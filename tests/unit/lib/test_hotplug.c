@@ -270,7 +270,7 @@ static void replace_cmportd(int open_err)
 
 	cmportd_set_upcalls(&upcalls);
 	cmportd.has_ended = true;
-	fake_cmportd_says(&(struct portd_record){ .type = PORTD_SEEN });
+	fake_cmportd_send(&(struct portd_record){ .type = PORTD_SEEN });
 	engine_turn(0);
 	cmportd.reopened = "fake0";
 	cmportd.open_err = open_err;

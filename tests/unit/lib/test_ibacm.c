@@ -125,19 +125,19 @@ static bool put(int fd, const uint8_t *wire, size_t bytes)
 	return send(fd, wire, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
-static bool tells_a_path(int fd, uint8_t *wire, size_t bytes)
+static bool send_path(int fd, uint8_t *wire, size_t bytes)
 {
 	(void)bytes;
 	return put(fd, wire, make_answer(wire));
 }
 
-static bool does_not_know(int fd, uint8_t *wire, size_t bytes)
+static bool send_failure(int fd, uint8_t *wire, size_t bytes)
 {
 	wire[2] = 5;
 	return put(fd, wire, bytes);
 }
 
-static bool tells_byte_by_byte(int fd, uint8_t *wire, size_t bytes)
+static bool send_by_bytes(int fd, uint8_t *wire, size_t bytes)
 {
 	size_t i, n = make_answer(wire);
 
@@ -148,7 +148,7 @@ static bool tells_byte_by_byte(int fd, uint8_t *wire, size_t bytes)
 	return true;
 }
 
-static bool is_silent(int fd, uint8_t *wire, size_t bytes)
+static bool send_nothing(int fd, uint8_t *wire, size_t bytes)
 {
 	(void)fd;
 	(void)wire;
@@ -156,7 +156,7 @@ static bool is_silent(int fd, uint8_t *wire, size_t bytes)
 	return true;
 }
 
-static bool hangs_up(int fd, uint8_t *wire, size_t bytes)
+static bool close_at_once(int fd, uint8_t *wire, size_t bytes)
 {
 	(void)fd;
 	(void)wire;
@@ -164,7 +164,7 @@ static bool hangs_up(int fd, uint8_t *wire, size_t bytes)
 	return false;
 }
 
-static bool hangs_up_in_the_header(int fd, uint8_t *wire, size_t bytes)
+static bool close_in_header(int fd, uint8_t *wire, size_t bytes)
 {
 	(void)bytes;
 	make_answer(wire);
@@ -172,27 +172,27 @@ static bool hangs_up_in_the_header(int fd, uint8_t *wire, size_t bytes)
 	return false;
 }
 
-static bool hangs_up_in_an_entry(int fd, uint8_t *wire, size_t bytes)
+static bool close_in_entry(int fd, uint8_t *wire, size_t bytes)
 {
 	(void)bytes;
 	put(fd, wire, make_answer(wire) - 1);
 	return false;
 }
 
-static bool falls_silent_in_an_entry(int fd, uint8_t *wire, size_t bytes)
+static bool stop_in_entry(int fd, uint8_t *wire, size_t bytes)
 {
 	(void)bytes;
 	return put(fd, wire, make_answer(wire) - 1);
 }
 
-static bool talks_nonsense(int fd, uint8_t *wire, size_t bytes)
+static bool send_garbage(int fd, uint8_t *wire, size_t bytes)
 {
 	memset(wire, 0xff, IBACM_MESSAGE_BYTES);
 	(void)bytes;
 	return put(fd, wire, IBACM_MESSAGE_BYTES);
 }
 
-static bool promises_too_much(int fd, uint8_t *wire, size_t bytes)
+static bool send_too_large_length(int fd, uint8_t *wire, size_t bytes)
 {
 	uint16_t length = UINT16_MAX;
 
@@ -202,7 +202,7 @@ static bool promises_too_much(int fd, uint8_t *wire, size_t bytes)
 	return put(fd, wire, IBACM_MESSAGE_BYTES);
 }
 
-static bool answers_another(int fd, uint8_t *wire, size_t bytes)
+static bool answer_another_request(int fd, uint8_t *wire, size_t bytes)
 {
 	(void)bytes;
 	make_answer(wire);
@@ -251,7 +251,7 @@ TEST(request_without_ibacm_is_enotconn)
 
 TEST(answer_comes_from_the_socket)
 {
-	start_at_socket(tells_a_path);
+	start_at_socket(send_path);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_uint_eq(answer.n_paths, 1);
 	ck_assert_uint_eq(answer.path[0].flags, 0x11111111);
@@ -262,7 +262,7 @@ TEST(answer_comes_from_the_port)
 	int fd;
 
 	write_port(open_port(&fd));
-	start(fd, tells_a_path);
+	start(fd, send_path);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_uint_eq(answer.n_paths, 1);
 }
@@ -282,7 +282,7 @@ TEST_LOOP(ibacm_of_another_user_is_not_used, 0, 2)
 	port = open_port(&fd);
 	write_port(port);
 	ck_assert_int_eq(_i ? fchown(fd, nobody, -1) : chown(port_file, nobody, -1), 0);
-	start(fd, tells_a_path);
+	start(fd, send_path);
 	ck_assert_int_ne(ask(), 0);
 	ck_assert_int_eq(server.n_questions, 0);
 }
@@ -293,7 +293,7 @@ TEST(socket_is_tried_if_the_port_has_no_listener)
 
 	write_port(open_port(&fd));
 	close(fd);
-	start_at_socket(tells_a_path);
+	start_at_socket(send_path);
 	ck_assert_int_eq(ask(), 0);
 }
 
@@ -306,20 +306,20 @@ TEST_LOOP(file_without_a_port_is_ignored, 0,
 
 	fputs(bad_ports[_i], file);
 	fclose(file);
-	start_at_socket(tells_a_path);
+	start_at_socket(send_path);
 	ck_assert_int_eq(ask(), 0);
 }
 
 TEST(answer_may_come_in_pieces)
 {
-	start_at_socket(tells_byte_by_byte);
+	start_at_socket(send_by_bytes);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_uint_eq(answer.n_paths, 1);
 }
 
 TEST(connection_is_kept_for_the_next_request)
 {
-	start_at_socket(tells_a_path);
+	start_at_socket(send_path);
 	ask();
 	ask();
 	ck_assert_int_eq(ask(), 0);
@@ -329,7 +329,7 @@ TEST(connection_is_kept_for_the_next_request)
 
 TEST(unknown_path_keeps_the_connection)
 {
-	start_at_socket(does_not_know);
+	start_at_socket(send_failure);
 	ck_assert_int_eq(ask(), -ENOENT);
 	ck_assert_int_eq(ask(), -ENOENT);
 	ck_assert_int_eq(server.n_connections, 1);
@@ -339,7 +339,7 @@ TEST(request_without_addresses_is_not_sent)
 {
 	struct ibacm_question question = { 0 };
 
-	start_at_socket(tells_a_path);
+	start_at_socket(send_path);
 	ck_assert_int_eq(ibacm_ask(&acm, &question, &answer), -ENOENT);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_int_eq(server.n_questions, 1);
@@ -349,14 +349,10 @@ static const struct {
 	reply *reply;
 	int err;
 } failures[] = {
-	{ is_silent, -ETIMEDOUT },
-	{ hangs_up, -ECONNRESET },
-	{ hangs_up_in_the_header, -ECONNRESET },
-	{ hangs_up_in_an_entry, -ECONNRESET },
-	{ falls_silent_in_an_entry, -ETIMEDOUT },
-	{ talks_nonsense, -EBADMSG },
-	{ promises_too_much, -EBADMSG },
-	{ answers_another, -EBADMSG },
+	{ send_nothing, -ETIMEDOUT },	     { close_at_once, -ECONNRESET },
+	{ close_in_header, -ECONNRESET },    { close_in_entry, -ECONNRESET },
+	{ stop_in_entry, -ETIMEDOUT },	     { send_garbage, -EBADMSG },
+	{ send_too_large_length, -EBADMSG }, { answer_another_request, -EBADMSG },
 };
 
 TEST_LOOP(invalid_response_ends_the_connection, 0,
@@ -382,7 +378,7 @@ TEST(missing_response_ends_after_the_timeout)
 	struct cm_time before = clock_now();
 
 	acm.timeout_ms = SILENCE_MS;
-	start_at_socket(is_silent);
+	start_at_socket(send_nothing);
 	ck_assert_int_eq(ask(), -ETIMEDOUT);
 	ck_assert_uint_ge(since(before), SILENCE_MS);
 }
@@ -405,7 +401,7 @@ TEST(each_thread_gets_its_response)
 	pthread_t thread[4];
 	int i;
 
-	start_at_socket(tells_a_path);
+	start_at_socket(send_path);
 	for (i = 0; i < 4; i++)
 		pthread_create(&thread[i], NULL, ask_often, &failed[i]);
 	for (i = 0; i < 4; i++) {
@@ -434,14 +430,14 @@ TEST(thread_that_is_cancelled_leaves_ibacm_to_others)
 	pthread_t thread;
 	void *result;
 
-	start_at_socket(is_silent);
+	start_at_socket(send_nothing);
 	ck_assert_int_eq(pthread_create(&thread, NULL, ask_until_cancelled, NULL), 0);
 	while (!server.n_questions)
 		sched_yield();
 	pthread_cancel(thread);
 	pthread_join(thread, &result);
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
-	server.reply = tells_a_path;
+	server.reply = send_path;
 	ck_assert_int_eq(ask(), 0);
 }
 #endif

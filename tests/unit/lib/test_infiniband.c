@@ -101,7 +101,7 @@ static struct path path_to(const char *ip, bool gateway)
 	return path;
 }
 
-static int meet(struct path *path)
+static int set_peer(struct path *path)
 {
 	union addr peer = path->route.next_hop;
 
@@ -127,7 +127,7 @@ TEST_LOOP(link_address_of_the_neighbour_has_the_gid, 0, 2)
 {
 	struct path path = path_to(_i ? "2001::2" : "10.0.0.2", false);
 
-	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_int_eq(set_peer(&path), 0);
 	ck_assert_mem_eq(&path.dgid, &peer_gid, sizeof(peer_gid));
 }
 
@@ -135,7 +135,7 @@ TEST(broadcast_address_of_the_interface_has_the_pkey)
 {
 	struct path path = path_to("10.0.0.2", false);
 
-	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_int_eq(set_peer(&path), 0);
 	ck_assert_uint_eq(path.pkey, PKEY);
 	ck_assert_uint_eq(path.pkey_index, 1); /* as a limited member */
 }
@@ -145,7 +145,7 @@ TEST(link_address_of_this_host_is_that_of_its_interface)
 	struct path path = path_to("10.0.0.2", false);
 
 	path.route.local = true;
-	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_int_eq(set_peer(&path), 0);
 	ck_assert_mem_eq(&path.dgid, &HW_OWN[NET_IPOIB_GID_AT], 16);
 }
 
@@ -153,7 +153,7 @@ TEST(link_address_of_a_router_is_not_used)
 {
 	struct path path = path_to("10.0.0.2", true);
 
-	ck_assert_int_eq(meet(&path), -EADDRNOTAVAIL);
+	ck_assert_int_eq(set_peer(&path), -EADDRNOTAVAIL);
 }
 
 TEST(link_address_of_a_group_is_that_of_its_mgid)
@@ -164,7 +164,7 @@ TEST(link_address_of_a_group_is_that_of_its_mgid)
 
 	path.route.next_hop.in4.sin_addr.s_addr = htobe32(0xef010107); /* 239.1.1.7 */
 	peer_hw_bytes = 0;
-	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_int_eq(set_peer(&path), 0);
 	ck_assert_mem_eq(&path.dgid, mgid, sizeof(mgid));
 	ck_assert_uint_eq(path.pkey, PKEY);
 }
@@ -175,7 +175,7 @@ TEST(link_address_of_another_kind_is_refused)
 	struct path path = path_to("10.0.0.2", false);
 
 	peer_hw_bytes = 6;
-	ck_assert_int_eq(meet(&path), -EHOSTUNREACH);
+	ck_assert_int_eq(set_peer(&path), -EHOSTUNREACH);
 	ck_assert_mem_eq(&path.dgid, &nobody, sizeof(nobody));
 }
 
@@ -185,7 +185,7 @@ TEST(gid_of_a_roce_peer_is_its_address_also_behind_a_router)
 	struct path path = path_to("10.0.0.2", true);
 
 	path.gid.type = IBV_GID_TYPE_ROCE_V2;
-	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_int_eq(set_peer(&path), 0);
 	ck_assert_mem_eq(&path.dgid, gid, sizeof(gid));
 }
 
@@ -193,7 +193,7 @@ TEST(loopback_address_has_no_peer)
 {
 	struct path path = { .loopback = true };
 
-	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_int_eq(set_peer(&path), 0);
 }
 
 TEST(partition_of_groups_is_that_of_the_interface)

@@ -155,7 +155,7 @@ static void expect_closed(int n)
 	ck_assert_int_eq(fake.n_closed, n);
 }
 
-static void destroy_told(struct id *id)
+static void destroy_reported(struct id *id)
 {
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	rdma_destroy_id(&id->pub);
@@ -167,9 +167,9 @@ TEST(device_is_closed_after_its_last_id)
 
 	port_put(rig.port);
 	remove_device();
-	destroy_told(first);
+	destroy_reported(first);
 	expect_closed(0);
-	destroy_told(last);
+	destroy_reported(last);
 	expect_closed(1);
 	ck_assert_int_eq(fake.n_pds, 0);
 }
@@ -183,7 +183,7 @@ TEST(bound_id_keeps_its_device_open)
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
 	remove_device();
 	expect_closed(0);
-	destroy_told(id);
+	destroy_reported(id);
 	expect_closed(1);
 }
 

@@ -40,7 +40,7 @@ static void joined(struct subnet_ask *of, int err, const struct sa_msg *answer)
 }
 
 /* As a group does: requests the record of its broadcast group first, then its own. */
-static void goes_on(struct subnet_ask *of, int err, const struct sa_msg *answer)
+static void continues(struct subnet_ask *of, int err, const struct sa_msg *answer)
 {
 	(void)err;
 	(void)answer;
@@ -56,7 +56,7 @@ static void begin(void)
 	rig_begin();
 	engine_lock();
 	sa_msg_init(&ask.msg, SA_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
-	ask.done = goes_on;
+	ask.done = continues;
 	subnet_ask(engine_held(), &ask, rig.port, &record);
 	engine_unlock();
 	subnet_send(&record);
@@ -103,7 +103,7 @@ TEST(request_dropped_after_sending_is_dropped_once)
 static struct subnet_ask others[MANY];
 static struct subnet_ask *last;
 
-static void told_last(void)
+static void last_answer(void)
 {
 	const struct portd_sa_told told = { .ask_id = last->ask_id, .left = 1 };
 
@@ -129,7 +129,7 @@ static unsigned long steps_of_response(int first, int n)
 		subnet_ask(engine_held(), last, rig.port, &record);
 	}
 	engine_unlock();
-	return steps_of(told_last);
+	return steps_of(last_answer);
 }
 
 TEST(response_costs_no_more_with_ten_thousand_requests)

@@ -30,7 +30,7 @@ static struct mad_sender *sender;
 static uint8_t mad[MAD_BYTES];
 
 /* Makes this the next message. */
-static void say(enum cm_attr attr, uint32_t local, uint32_t remote)
+static void send_from(enum cm_attr attr, uint32_t local, uint32_t remote)
 {
 	struct cm_msg msg;
 
@@ -58,7 +58,7 @@ static void reach(const char *address, uint8_t sgid_index)
 	uint8_t said[MAD_BYTES], probe[MAD_BYTES], answer[MAD_BYTES];
 
 	memcpy(said, mad, MAD_BYTES);
-	say(CM_ATTR_REQ, OUR_ID, 0);
+	send_from(CM_ATTR_REQ, OUR_ID, 0);
 	mad_sender_send(sender, &path, mad);
 	while (mad_sender_probe(sender, &path, probe))
 		if (mad_probe_answer(probe, answer))
@@ -75,7 +75,7 @@ static void setup(void)
 	fake_add_gid(OWN_V6, V6_INDEX, IBV_GID_TYPE_ROCE_V2);
 	fake_add_gid("10.77.1.1", V1_INDEX, IBV_GID_TYPE_ROCE_V1);
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), 0);
-	say(CM_ATTR_REQ, OUR_ID, 0);
+	send_from(CM_ATTR_REQ, OUR_ID, 0);
 	reach(PEER_V4, V4_INDEX);
 	reach(PEER_V6, V6_INDEX);
 }
@@ -131,7 +131,7 @@ TEST(peer_with_its_own_queue_pair_is_answered_there)
 {
 	struct mad_gid gid = fake_gid_of(PEER_V4);
 
-	mad_sender_heard(sender, &gid, QPN);
+	mad_sender_note_qpn(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), QPN);
 	ck_assert_uint_eq(fake.sent[0].qkey, 0x80010000);
 }
@@ -140,7 +140,7 @@ TEST(a_kernel_is_answered_at_qp1)
 {
 	struct mad_gid gid = fake_gid_of(PEER_V4);
 
-	mad_sender_heard(sender, &gid, 1);
+	mad_sender_note_qpn(sender, &gid, 1);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
 
@@ -148,10 +148,10 @@ TEST(unanswered_message_is_sent_to_qp1_again)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
-	mad_sender_heard(sender, &path.dgid, QPN);
+	mad_sender_note_qpn(sender, &path.dgid, QPN);
 	mad_sender_unanswered(sender, &path);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
-	mad_sender_heard(sender, &path.dgid, QPN);
+	mad_sender_note_qpn(sender, &path.dgid, QPN);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
 
@@ -160,7 +160,7 @@ TEST(held_messages_go_to_the_queue_pair_known_at_that_time)
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
 	ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
-	mad_sender_heard(sender, &path.dgid, QPN);
+	mad_sender_note_qpn(sender, &path.dgid, QPN);
 	ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
 	ck_assert_int_eq(fake.n_sent, 0);
 	mad_sender_release(sender);
@@ -238,7 +238,7 @@ TEST(ten_thousand_peers_have_a_handle_each)
 	for (unsigned int i = 0; i < 20000; i++) {
 		path.dgid.raw[12] = (uint8_t)(i % 10000 >> 8);
 		path.dgid.raw[13] = (uint8_t)(i % 10000);
-		mad_sender_heard(sender, &path.dgid, QPN);
+		mad_sender_note_qpn(sender, &path.dgid, QPN);
 		fake.n_sent = 0;
 		ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
 		if (i == 9999)
@@ -254,7 +254,7 @@ TEST(number_of_handles_is_limited)
 
 	for (unsigned int i = 0; i < HANDLES_MAX + 1000; i++) {
 		memcpy(&path.dgid.raw[12], &i, sizeof(i));
-		mad_sender_heard(sender, &path.dgid, QPN);
+		mad_sender_note_qpn(sender, &path.dgid, QPN);
 		fake.n_sent = 0;
 		ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
 	}
@@ -273,13 +273,13 @@ TEST(broken_queue_pair_is_replaced_by_umad)
 
 /* --- messages through umad ----------------------------------------------- */
 
-static void hear(enum cm_attr attr, uint32_t local, uint32_t remote)
+static void receive_from(enum cm_attr attr, uint32_t local, uint32_t remote)
 {
 	uint8_t said[MAD_BYTES];
 	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	memcpy(said, mad, MAD_BYTES);
-	say(attr, local, remote);
+	send_from(attr, local, remote);
 	mad_sender_note_arrival(sender, &gid, mad);
 	memcpy(mad, said, MAD_BYTES);
 }
@@ -287,14 +287,14 @@ static void hear(enum cm_attr attr, uint32_t local, uint32_t remote)
 /* Return: as qpn_to(), for a message to the one peer. */
 static uint32_t qpn_of(enum cm_attr attr)
 {
-	say(attr, OUR_ID, PEER_ID);
+	send_from(attr, OUR_ID, PEER_ID);
 	return qpn_to(PEER_V4, V4_INDEX);
 }
 
 static void be_answered(void)
 {
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
-	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_REP, PEER_ID, OUR_ID);
 }
 
 #define STRANGER "10.77.0.9"
@@ -308,7 +308,7 @@ TEST_LOOP(message_to_an_unproven_peer_goes_through_umad, 0, sizeof(any_attr) / s
 {
 	struct mad_path path = path_to(STRANGER, V4_INDEX);
 
-	say(any_attr[_i], OUR_ID, PEER_ID);
+	send_from(any_attr[_i], OUR_ID, PEER_ID);
 	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 0);
 	ck_assert_int_ne(mad_sender_try(sender, &path, mad), MAD_SENDER_HOLDS);
 }
@@ -337,7 +337,7 @@ TEST_LOOP(answer_to_an_unproven_peer_sends_no_probe, 0, sizeof(answers) / sizeof
 	uint8_t probe[MAD_BYTES];
 	struct mad_path path;
 
-	say(answers[_i], OUR_ID, PEER_ID);
+	send_from(answers[_i], OUR_ID, PEER_ID);
 	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 0);
 	ck_assert(!mad_sender_probe(sender, &path, probe));
 }
@@ -389,13 +389,13 @@ TEST_LOOP(duplicate_request_is_answered_through_umad, 0,
 	const struct asked_and_answered *row = &asked_and_answered[_i];
 
 	be_answered();
-	hear(CM_ATTR_MRA, PEER_ID, OUR_ID);
-	hear(row->question, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_MRA, PEER_ID, OUR_ID);
+	receive_from(row->question, PEER_ID, OUR_ID);
 	if (row->question != CM_ATTR_REP) /* which be_answered() has counted */
 		ck_assert_uint_eq(qpn_of(row->answer), 1);
-	hear(row->question, PEER_ID, OUR_ID);
+	receive_from(row->question, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(row->answer), 0);
-	hear(row->question, PEER_ID, OUR_ID);
+	receive_from(row->question, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(row->answer), 0);
 }
 
@@ -404,9 +404,9 @@ TEST(duplicate_request_of_others_changes_nothing)
 	struct mad_gid other = fake_gid_of("10.77.0.3");
 
 	be_answered();
-	hear(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
-	hear(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
-	say(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
+	receive_from(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
+	send_from(CM_ATTR_DREQ, PEER_ID, OUR_ID);
 	mad_sender_note_arrival(sender, &other, mad);
 	mad_sender_note_arrival(sender, &other, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
@@ -415,9 +415,9 @@ TEST(duplicate_request_of_others_changes_nothing)
 TEST(another_request_of_the_same_connection_is_a_new_one)
 {
 	be_answered();
-	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
-	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
-	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_REP, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_REP, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_DREQ, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
 
@@ -447,8 +447,8 @@ TEST(a_drill_insists_and_probes_nobody)
 	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 1);
 	ck_assert(!mad_sender_probe(sender, &path, probe));
 	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 1);
-	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
-	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	receive_from(CM_ATTR_DREQ, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
 

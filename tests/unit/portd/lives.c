@@ -21,13 +21,13 @@ static void asks_and_is_put_off(void)
 	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, LIFE_REMOTE_ID, life_id());
 
 	asks();
-	scene_said(mra);
+	scene_receive(mra);
 }
 
 static void is_answered(void)
 {
 	asks();
-	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	scene_receive(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
 }
 
 static void puts_off_the_answer(void)
@@ -48,13 +48,13 @@ void life_is_connected(void)
 static void is_refused(void)
 {
 	asks();
-	scene_said(talk_rej_of(0, life_id(), CM_ANSWERED_REQ, CM_REJ_CONSUMER));
+	scene_receive(talk_rej_of(0, life_id(), CM_ANSWERED_REQ, CM_REJ_CONSUMER));
 }
 
 static void is_asked(void)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(LIFE_REMOTE_ID, SCENE_ADDR));
+	scene_receive(scene_peer_req(LIFE_REMOTE_ID, SCENE_ADDR));
 }
 
 static void puts_off_the_peer(void)
@@ -81,13 +81,13 @@ static void accepts_and_is_put_off(void)
 
 	accepts();
 	mra.mra.message = CM_ANSWERED_REP;
-	scene_said(mra);
+	scene_receive(mra);
 }
 
 static void accepts_and_is_ready(void)
 {
 	accepts();
-	scene_said(talk_msg_of(CM_ATTR_RTU, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_RTU, LIFE_REMOTE_ID, life_id()));
 }
 
 static void disconnects(void)
@@ -102,13 +102,13 @@ static void disconnects(void)
 static void has_disconnected(void)
 {
 	disconnects();
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 }
 
 static void is_disconnected(void)
 {
 	life_is_connected();
-	scene_said(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
+	scene_receive(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
 }
 
 static void has_been_disconnected(void)

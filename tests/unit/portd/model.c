@@ -97,7 +97,7 @@ static void garble(uint8_t *mad)
 
 /* --- messages through cmportd -------------------------------------------- */
 
-static void portd_sends(const struct packet *packet)
+static void record_send(const struct packet *packet)
 {
 	struct cm_msg msg;
 	int err;
@@ -114,37 +114,37 @@ static void portd_sends(const struct packet *packet)
 		model.refused(&msg);
 }
 
-static void portd_tracks(const struct cm_record *tracked)
+static void record_tracked(const struct cm_record *tracked)
 {
 	ck_assert_int_eq(tracker_set(model.tracker, MODEL_CLIENT, tracked, false), 0);
 }
 
-static void portd_takes(const struct packet *packet)
+static void record_received(const struct packet *packet)
 {
 	switch (packet->kind) {
 	case NONE:
 		break;
 	case MAD:
-		portd_sends(packet);
+		record_send(packet);
 		break;
 	case CLOSE:
 		tracker_close(model.tracker, MODEL_CLIENT, &packet->close);
 		break;
 	case TRACK:
-		portd_tracks(&packet->tracked);
+		record_tracked(&packet->tracked);
 		break;
 	}
 }
 
-static void tell_portd(const struct packet *packet)
+static void report_to_portd(const struct packet *packet)
 {
 	if (model.crosses)
 		push(&model.to_portd, packet);
 	else
-		portd_takes(packet);
+		record_received(packet);
 }
 
-static void hear(enum who who, const uint8_t *mad)
+static void receive_mad(enum who who, const uint8_t *mad)
 {
 	ck_assert_int_eq(cm_core_reserve(&model.side[who].core), 0);
 	model.n_heard += who == OURS;
@@ -166,7 +166,7 @@ static void portd_receives(const struct packet *packet)
 	if (model.crosses)
 		push(&model.to_client, packet);
 	else
-		hear(OURS, packet->mad);
+		receive_mad(OURS, packet->mad);
 }
 
 static void note_release(struct cm_core *core, const struct cm_conn *conn)
@@ -206,14 +206,14 @@ static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
 }
 
 /* Data has established it, which no message shows. */
-static void tell_tracked(const struct cm_conn *conn)
+static void report_tracked(const struct cm_conn *conn)
 {
 	struct packet packet = { .kind = TRACK, .tracked = record_of(conn) };
 
 	if (model.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
-		portd_takes(&packet); /* it takes another way than messages */
+		record_received(&packet); /* it takes another way than messages */
 	else
-		tell_portd(&packet);
+		report_to_portd(&packet);
 }
 
 /* --- the two ends -------------------------------------------------------- */
@@ -323,13 +323,13 @@ static void carry_out(enum who who)
 	for (unsigned int i = 0; i < done.n_sends; i++) {
 		memcpy(packet.mad, done.send[i].mad, MAD_BYTES);
 		if (who == OURS)
-			tell_portd(&packet);
+			report_to_portd(&packet);
 		else
 			put_on_wire(OURS, packet.mad);
 	}
 	while (model.closes.n) {
 		packet = pop(&model.closes);
-		tell_portd(&packet);
+		report_to_portd(&packet);
 	}
 	for (unsigned int i = 0; i < done.n_reports; i++)
 		take_report(who, &done.report[i]);
@@ -366,7 +366,7 @@ static void act(enum who who)
 	if (call(who, slot, verb))
 		return;
 	if (who == OURS && *slot && verb == CM_CALL_ESTABLISH)
-		tell_tracked(*slot);
+		report_tracked(*slot);
 }
 
 static void begin(enum who who)
@@ -422,7 +422,7 @@ static void arrive(bool is_bad_wire)
 	if (copy.to == OURS)
 		portd_receives(&copy);
 	else
-		hear(PEER, copy.mad);
+		receive_mad(PEER, copy.mad);
 }
 
 /* --- the model ----------------------------------------------------------- */
@@ -434,11 +434,11 @@ static void drain(void)
 	while (model.to_client.n || model.to_portd.n) {
 		while (model.to_portd.n) {
 			packet = pop(&model.to_portd);
-			portd_takes(&packet);
+			record_received(&packet);
 		}
 		if (model.to_client.n) {
 			packet = pop(&model.to_client);
-			hear(OURS, packet.mad);
+			receive_mad(OURS, packet.mad);
 		}
 	}
 }
@@ -449,11 +449,11 @@ static void move_queues(void)
 
 	if (model.to_portd.n && chance(40)) {
 		packet = pop(&model.to_portd);
-		portd_takes(&packet);
+		record_received(&packet);
 	}
 	if (model.to_client.n && chance(40)) {
 		packet = pop(&model.to_client);
-		hear(OURS, packet.mad);
+		receive_mad(OURS, packet.mad);
 	}
 	if (model.to_portd.n > MODEL_PACKETS / 2 || model.to_client.n > MODEL_PACKETS / 2 ||
 	    chance(10))
@@ -493,7 +493,7 @@ void model_end(void)
 	cm_core_fini(&model.side[PEER].core);
 }
 
-static void say_yes(enum who who)
+static void accept_all(enum who who)
 {
 	for (int i = 0; i < MODEL_CONNS; i++) {
 		struct cm_conn **slot = &model.side[who].conn[i];
@@ -508,8 +508,8 @@ void model_settle(void)
 {
 	drain();
 	for (int i = 0; i < SETTLES_MAX; i++) {
-		say_yes(OURS);
-		say_yes(PEER);
+		accept_all(OURS);
+		accept_all(PEER);
 		if (random_packet())
 			arrive(false);
 		else if (!pass_time())

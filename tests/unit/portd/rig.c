@@ -108,17 +108,17 @@ int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes
 	return 0;
 }
 
-void rig_come_as(pid_t pid)
+void rig_client_as(pid_t pid)
 {
 	come_as = pid;
 }
 
-void rig_come_as_user(uid_t uid)
+void rig_client_as_user(uid_t uid)
 {
 	user = uid;
 }
 
-void rig_come_from(uint64_t cookie)
+void rig_client_from(uint64_t cookie)
 {
 	netns = cookie;
 }

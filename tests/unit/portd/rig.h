@@ -111,17 +111,17 @@ void rig_gid_moves(uint8_t index);
 /** rig_gid_is_elsewhere() - put the receiving GID on an interface of another namespace. */
 void rig_gid_is_elsewhere(unsigned int ifindex);
 
-/** rig_foreign_has() - put an interface with that GID into each foreign namespace; 0: none. */
-void rig_foreign_has(unsigned int ifindex);
+/** rig_foreign_add() - put an interface with that GID into each foreign namespace; 0: none. */
+void rig_foreign_add(unsigned int ifindex);
 
-/** rig_foreign_takes() - the number of datagrams for reading one (1) */
-void rig_foreign_takes(unsigned int n_datagrams);
+/** rig_foreign_reserve() - the number of datagrams for reading one (1) */
+void rig_foreign_reserve(unsigned int n_datagrams);
 
 /** rig_n_foreign_reads() - the number of reads of foreign namespaces */
 unsigned int rig_n_foreign_reads(void);
 
-/** rig_heard() - the latest peer of mad_sender_heard(), and its queue pair; 0: none */
-uint32_t rig_heard(struct mad_gid *ret);
+/** rig_last_noted_qpn() - the latest peer of mad_sender_note_qpn(), and its queue pair; 0: none */
+uint32_t rig_last_noted_qpn(struct mad_gid *ret);
 
 /** rig_unanswered() - the latest peer of mad_sender_unanswered() */
 struct mad_gid rig_unanswered(void);
@@ -145,15 +145,16 @@ void rig_sends_fail(bool fail);
 void rig_probe(const struct mad_sender_score *is);
 
 /**
- * rig_proves_itself() - make each port that is opened, or whose paths have changed, prove itself
+ * rig_proves_own_port() - make each port that is opened, or whose paths have changed, prove itself
  */
-void rig_proves_itself(void);
+void rig_proves_own_port(void);
 
 /** rig_next_answers_a_probe() - set whether received messages answer the sender's probes */
 void rig_next_answers_a_probe(bool it_does);
 
-/** rig_came() - the latest message of mad_sender_note_arrival(). Return: whether there was one. */
-bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg);
+/** rig_last_arrival() - the latest message of mad_sender_note_arrival(). Return: whether there was
+ * one. */
+bool rig_last_arrival(struct mad_gid *ret, struct cm_msg *ret_msg);
 
 /** rig_n_revalidations() - the number of revalidated next hops. */
 unsigned int rig_n_revalidations(void);
@@ -179,14 +180,14 @@ struct rig_client {
 	struct portd_datagram in; /* read by rig_next() */
 };
 
-/** rig_come_from() - set the network namespace of later clients, or RIG_HOME. */
-void rig_come_from(uint64_t cookie);
+/** rig_client_from() - set the network namespace of later clients, or RIG_HOME. */
+void rig_client_from(uint64_t cookie);
 
-/** rig_come_as() - set the process of later clients; 0: unknown; -1: this one. */
-void rig_come_as(pid_t pid);
+/** rig_client_as() - set the process of later clients; 0: unknown; -1: this one. */
+void rig_client_as(pid_t pid);
 
-/** rig_come_as_user() - set the user of later clients, not root, until the next rig. */
-void rig_come_as_user(uid_t uid);
+/** rig_client_as_user() - set the user of later clients, not root, until the next rig. */
+void rig_client_as_user(uid_t uid);
 
 /** rig_dial() - connect only. Return: the socket. */
 int rig_dial(void);

@@ -109,12 +109,12 @@ void rig_gid_is_elsewhere(unsigned int ifindex)
 	elsewhere = ifindex;
 }
 
-void rig_foreign_has(unsigned int ifindex)
+void rig_foreign_add(unsigned int ifindex)
 {
 	foreign_has = ifindex;
 }
 
-void rig_foreign_takes(unsigned int n_datagrams)
+void rig_foreign_reserve(unsigned int n_datagrams)
 {
 	foreign_takes = n_datagrams;
 }
@@ -407,7 +407,7 @@ bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 	return proves_itself;
 }
 
-void rig_proves_itself(void)
+void rig_proves_own_port(void)
 {
 	proves_itself = true;
 }
@@ -424,20 +424,20 @@ void rig_probe(const struct mad_sender_score *is)
 	probe_is_due = is->n_probed;
 }
 
-bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg)
+bool rig_last_arrival(struct mad_gid *ret, struct cm_msg *ret_msg)
 {
 	*ret = came_gid;
 	return !cm_msg_decode(came_mad, MAD_BYTES, ret_msg);
 }
 
-void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
+void mad_sender_note_qpn(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
 {
 	(void)sender;
 	heard_gid = *gid;
 	heard_qpn = qpn;
 }
 
-uint32_t rig_heard(struct mad_gid *ret)
+uint32_t rig_last_noted_qpn(struct mad_gid *ret)
 {
 	*ret = heard_gid;
 	return heard_qpn;

@@ -55,7 +55,7 @@ const char *scene_wire(void)
 	return text;
 }
 
-const char *scene_handed(struct rig_client *client)
+const char *scene_delivered(struct rig_client *client)
 {
 	static char text[TEXT_BYTES];
 	struct cm_msg msg;
@@ -66,7 +66,7 @@ const char *scene_handed(struct rig_client *client)
 	return text;
 }
 
-void scene_said(struct cm_msg msg)
+void scene_receive(struct cm_msg msg)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
 
@@ -143,9 +143,9 @@ void scene_connect(struct rig_client *client, uint32_t n)
 	uint32_t comm_id = 0x700 + n;
 
 	scene_sends(client, scene_req(client, n));
-	scene_said(scene_peer_rep(comm_id, client->first + n));
+	scene_receive(scene_peer_rep(comm_id, client->first + n));
 	scene_sends(client, talk_msg_of(CM_ATTR_RTU, client->first + n, comm_id));
 	ck_assert_str_eq(scene_wire(), "REQ, RTU");
-	ck_assert_str_eq(scene_handed(client), "REP");
+	ck_assert_str_eq(scene_delivered(client), "REP");
 	ck_assert_str_eq(scene_tracked(client->first + n), "ESTABLISHED");
 }

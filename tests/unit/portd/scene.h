@@ -27,11 +27,11 @@ void scene_tear_down(void);
 /** scene_wire() - messages sent since the last call, valid until the next one. */
 const char *scene_wire(void);
 
-/** scene_handed() - messages that a client got since the last call, valid until the next one. */
-const char *scene_handed(struct rig_client *client);
+/** scene_delivered() - messages that a client got since the last call, valid until the next one. */
+const char *scene_delivered(struct rig_client *client);
 
-/** scene_said() - deliver a message of the peer, and settle. */
-void scene_said(struct cm_msg msg);
+/** scene_receive() - deliver a message of the peer, and settle. */
+void scene_receive(struct cm_msg msg);
 
 /** scene_sends() - send a message from a client to the peer. */
 void scene_sends(struct rig_client *client, struct cm_msg msg);

@@ -133,7 +133,7 @@ static int refusal;
 static unsigned int n_tries;
 
 /* As cmportd: sends the reason, and disconnects. */
-static int turn_away(int *ret_fd, struct portd_why *why)
+static int refuse_client(int *ret_fd, struct portd_why *why)
 {
 	struct portd_record answer = { .type = PORTD_REPLY,
 				       .reply = { .error = (uint16_t)refusal, .text = "uid 7" } };
@@ -150,9 +150,9 @@ static int turn_away(int *ret_fd, struct portd_why *why)
 	return 0;
 }
 
-static int start_and_be_turned_away(int error, struct portd_why *ret_why)
+static int start_and_be_refused(int error, struct portd_why *ret_why)
 {
-	struct portd_client client = { .control_fd = -1, .data_fd = -1, .reach = turn_away };
+	struct portd_client client = { .control_fd = -1, .data_fd = -1, .reach = refuse_client };
 	struct portd_ids ids;
 	int err;
 
@@ -168,7 +168,7 @@ TEST(client_that_connects_too_often_retries_and_gets_the_reason)
 {
 	struct portd_why why = { "" };
 
-	ck_assert_int_eq(start_and_be_turned_away(EAGAIN, &why), -EDQUOT);
+	ck_assert_int_eq(start_and_be_refused(EAGAIN, &why), -EDQUOT);
 	ck_assert_str_eq(why.text, "uid 7");
 	ck_assert_uint_ge(n_tries, 40);
 }
@@ -177,7 +177,7 @@ TEST(user_with_too_many_clients_gets_the_reason_at_once)
 {
 	struct portd_why why = { "" };
 
-	ck_assert_int_eq(start_and_be_turned_away(EDQUOT, &why), -EDQUOT);
+	ck_assert_int_eq(start_and_be_refused(EDQUOT, &why), -EDQUOT);
 	ck_assert_str_eq(why.text, "uid 7");
 	ck_assert_uint_eq(n_tries, 1);
 }
@@ -187,7 +187,7 @@ TEST(user_with_too_many_clients_gets_the_reason_at_once)
 static unsigned int n_free;
 
 /* As cmportd, whose two descriptors do not fit. */
-static int welcome(int *ret_fd, struct portd_why *why)
+static int accept_client(int *ret_fd, struct portd_why *why)
 {
 	const struct portd_record answer = { .type = PORTD_REPLY };
 	struct portd_datagram out = { .bytes = 0 };
@@ -204,7 +204,7 @@ static int welcome(int *ret_fd, struct portd_why *why)
 
 TEST_LOOP(client_without_free_descriptors_gets_emfile, 0, 2)
 {
-	struct portd_client client = { .control_fd = -1, .data_fd = -1, .reach = welcome };
+	struct portd_client client = { .control_fd = -1, .data_fd = -1, .reach = accept_client };
 	struct portd_why why = { "" };
 	struct portd_ids ids;
 

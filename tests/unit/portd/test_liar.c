@@ -30,7 +30,7 @@ static struct portd_why why;
 
 static int mortal_fd = -1; /* connected to once, instead of the fake; or -1 */
 
-static int reach_liar(int *ret_fd, struct portd_why *ret_why)
+static int connect_to_liar(int *ret_fd, struct portd_why *ret_why)
 {
 	(void)ret_why;
 	*ret_fd = mortal_fd >= 0 ? mortal_fd : fcntl(ours[0], F_DUPFD_CLOEXEC, 0);
@@ -39,7 +39,7 @@ static int reach_liar(int *ret_fd, struct portd_why *ret_why)
 }
 
 /* Return: the other end. */
-static int reach_mortal_once(void)
+static int connect_to_mortal_once(void)
 {
 	int pair[2];
 
@@ -51,12 +51,12 @@ static int reach_mortal_once(void)
 static unsigned int n_hang_ups, n_reached;
 
 /* Closes the first n_hang_ups connections before HELLO is answered. */
-static int reach_hasty(int *ret_fd, struct portd_why *ret_why)
+static int connect_to_hasty(int *ret_fd, struct portd_why *ret_why)
 {
 	int pair[2];
 
 	if (n_reached++ >= n_hang_ups)
-		return reach_liar(ret_fd, ret_why);
+		return connect_to_liar(ret_fd, ret_why);
 	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 	close(pair[1]);
 	*ret_fd = pair[0];
@@ -110,7 +110,7 @@ static int open_client(int seals)
 	int err;
 
 	answer(&reply, fds);
-	err = portd_client_open_by(&client, reach_liar, &ids, &why);
+	err = portd_client_open_by(&client, connect_to_liar, &ids, &why);
 	close(fds[1]);
 	return err;
 }
@@ -134,14 +134,15 @@ TEST(client_retries_after_a_disconnect)
 
 	n_hang_ups = 3;
 	answer(&(struct portd_reply){ .first = 0x10000, .count = 0x10000 }, fds);
-	ck_assert_int_eq(portd_client_open_by(&client, reach_hasty, &ids, &why), 0);
+	ck_assert_int_eq(portd_client_open_by(&client, connect_to_hasty, &ids, &why), 0);
 	close(fds[1]);
 }
 
 TEST(cmportd_that_only_disconnects_is_given_up)
 {
 	n_hang_ups = UINT_MAX;
-	ck_assert_int_eq(portd_client_open_by(&client, reach_hasty, &ids, &why), -ECONNREFUSED);
+	ck_assert_int_eq(portd_client_open_by(&client, connect_to_hasty, &ids, &why),
+			 -ECONNREFUSED);
 	ck_assert_uint_le(n_reached, 100);
 	ck_assert_ptr_nonnull(strstr(why.text, "hangs up"));
 }
@@ -224,7 +225,7 @@ static void count_handle(const char *device, uint8_t port_num, int handle, void 
 	++*(unsigned int *)arg;
 }
 
-static void tell_nothing(struct portd_client *to, void *arg)
+static void report_nothing(struct portd_client *to, void *arg)
 {
 	(void)to, (void)arg;
 }
@@ -233,7 +234,7 @@ TEST(port_survives_a_cmportd_that_dies_before_opening_it)
 {
 	struct portd_reply reply = { .first = 0x10000, .count = 0x10000 };
 	unsigned int n_told = 0;
-	struct portd_memory memory = { keep_name, count_handle, tell_nothing, &n_told };
+	struct portd_memory memory = { keep_name, count_handle, report_nothing, &n_told };
 
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
 	answer(&(struct portd_reply){ .handle = 3 }, NULL);
@@ -248,11 +249,11 @@ TEST(port_survives_a_cmportd_that_dies_before_opening_it)
 TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 {
 	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
-	struct portd_memory memory = { keep_name, count_handle, tell_nothing, NULL };
+	struct portd_memory memory = { keep_name, count_handle, report_nothing, NULL };
 	int mortal, live = liar;
 
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
-	mortal = reach_mortal_once();
+	mortal = connect_to_mortal_once();
 	liar = mortal;
 	answer(&hello, ours); /* to HELLO; then it dies */
 	shutdown(mortal, SHUT_WR);

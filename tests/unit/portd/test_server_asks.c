@@ -20,7 +20,7 @@ static const struct user *join_as_mallory(struct rig_client *client)
 {
 	const struct server *server = rig_server();
 
-	rig_come_as_user(61001);
+	rig_client_as_user(61001);
 	rig_join(client);
 	return server->client[server->block_owner[client->first >> ID_BLOCK_SHIFT]]->user;
 }
@@ -100,7 +100,7 @@ static unsigned int list_services(void)
 	return (unsigned int)((clock() - begin) * 1000000 / CLOCKS_PER_SEC);
 }
 
-static unsigned int count_told(struct rig_client *client, uint32_t ask_id)
+static unsigned int count_reported(struct rig_client *client, uint32_t ask_id)
 {
 	struct portd_record record;
 	unsigned int n = 0;
@@ -118,7 +118,7 @@ TEST(a_turn_sends_few_records_of_a_table)
 	uint64_t turn_no;
 	double tokens;
 
-	rig_come_as_user(61001);
+	rig_client_as_user(61001);
 	for (i = 0; i < 2; i++) {
 		rig_join(&mallory[i]);
 		ask_for_tables(&mallory[i], 4);
@@ -131,8 +131,8 @@ TEST(a_turn_sends_few_records_of_a_table)
 	tokens -= user->rate.tokens;
 	printf("%u records: %u us, %u turns, %.0f messages\n", 8 * TABLE, us, n_turns, tokens);
 	fflush(stdout);
-	ck_assert_uint_eq(count_told(&mallory[0], 1), TABLE);
-	ck_assert_uint_eq(count_told(&mallory[1], 4), TABLE);
+	ck_assert_uint_eq(count_reported(&mallory[0], 1), TABLE);
+	ck_assert_uint_eq(count_reported(&mallory[1], 4), TABLE);
 	ck_assert_uint_eq(user->n_asks, 0);
 	ck_assert(tokens >= 8 * TABLE);
 	ck_assert_uint_ge(n_turns, 8 * TABLE / USER_TURN);
@@ -167,7 +167,7 @@ TEST(cancelled_table_is_not_sent_further)
 	ask_for_tables(&mallory, 9);
 	ck_assert(rig_tell(&mallory, &drop));
 	list_services();
-	ck_assert_uint_eq(count_told(&mallory, 1), 0);
+	ck_assert_uint_eq(count_reported(&mallory, 1), 0);
 	ck_assert_uint_eq(rig_server()->client[2]->n_asks, 0);
 }
 
@@ -221,7 +221,7 @@ TEST(a_user_is_kept_until_all_groups_are_left)
 	rig_sa_answers(0, 0, 0xc001);
 	rig_leave(&mallory);
 	rig_pass(300);
-	rig_come_as_user(61002);
+	rig_client_as_user(61002);
 	rig_join(&erin); /* charges of users who paused are dropped */
 	ck_assert_uint_eq(rig_server()->users.n, 3);
 	rig_pass(600);
@@ -283,7 +283,7 @@ TEST(disconnecting_costs_in_proportion_to_the_requests)
 	double tokens;
 	uint32_t n;
 
-	rig_come_as_user(61001);
+	rig_client_as_user(61001);
 	rig_join(&guest);
 	rig_join(&mallory);
 	for (n = 1; n <= N_QUESTIONS; n++)

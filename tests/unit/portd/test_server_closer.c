@@ -85,7 +85,7 @@ static void set_up(void)
 {
 	scene_set_up();
 	rig_server()->closer = closer_new();
-	rig_come_as_user(BOB);
+	rig_client_as_user(BOB);
 	rig_join(&bob);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_eq(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &(int){ BUFFER }, 4), 0);
@@ -125,7 +125,7 @@ static int lingering_socket(void)
 	return fd;
 }
 
-static void send_away(int to, const void *bytes, size_t n, int fd)
+static void end_client(int to, const void *bytes, size_t n, int fd)
 {
 	ck_assert(rig_put(to, bytes, n, &fd, 1));
 	close(fd);
@@ -136,7 +136,7 @@ static void send_record(int to, const struct portd_record *record, int fd)
 	struct portd_datagram out = { .bytes = 0 };
 
 	ck_assert(portd_put(&out, record));
-	send_away(to, out.data, out.bytes, fd);
+	end_client(to, out.data, out.bytes, fd);
 }
 
 static void assert_nobody_has_waited(void)
@@ -180,7 +180,7 @@ TEST(lingering_socket_on_the_data_socket_delays_no_client)
 
 TEST(lingering_socket_in_an_empty_datagram_delays_no_client)
 {
-	send_away(bob.control, "", 0, lingering_socket());
+	end_client(bob.control, "", 0, lingering_socket());
 	rig_settle();
 	assert_nobody_has_waited();
 }
@@ -189,7 +189,7 @@ TEST(lingering_socket_in_an_empty_datagram_delays_no_client)
 TEST(unreceived_lingering_socket_delays_no_client)
 {
 	ck_assert(rig_put(bob.data, "\xff", 1, NULL, 0));
-	send_away(bob.data, "\xff", 1, lingering_socket());
+	end_client(bob.data, "\xff", 1, lingering_socket());
 	rig_settle();
 	ck_assert(rig_is_disconnected(&bob));
 	assert_nobody_has_waited();
@@ -199,7 +199,7 @@ TEST(lingering_socket_behind_an_empty_datagram_delays_no_client)
 {
 	ck_assert(rig_put(bob.data, "\xff", 1, NULL, 0));
 	ck_assert(rig_put(bob.data, "", 0, NULL, 0));
-	send_away(bob.data, "", 0, lingering_socket());
+	end_client(bob.data, "", 0, lingering_socket());
 	rig_settle();
 	ck_assert(rig_is_disconnected(&bob));
 	assert_nobody_has_waited();
@@ -313,7 +313,7 @@ TEST(any_number_of_descriptors_delays_no_client)
 }
 
 /* Each connection has a descriptor in its queue, and all but the first few are refused. */
-static void be_refused(int (*make)(void))
+static void expect_refusal(int (*make)(void))
 {
 	int control, fd;
 	unsigned int i;
@@ -349,7 +349,7 @@ TEST(refused_connections_do_not_wait_for_other_descriptors_of_their_user)
 
 	make_closers_wait();
 	n_fds = rig_n_fds();
-	be_refused(copied_pipe);
+	expect_refusal(copied_pipe);
 	assert_all_are_closed(n_fds + 1); /* descriptors of the first ones wait */
 }
 
@@ -357,7 +357,7 @@ TEST(refused_connections_with_lingering_sockets_are_closed)
 {
 	unsigned int n_fds = rig_n_fds();
 
-	be_refused(lingering_socket);
+	expect_refusal(lingering_socket);
 	assert_all_are_closed(n_fds);
 }
 

@@ -142,12 +142,12 @@ static uint64_t round_ns(void)
 		rig_pass(100);
 		begin = now_ns();
 		for (i = 0; i < N_MESSAGES; i++) {
-			scene_said(scene_peer_dreq(0x701, alice, 1));
+			scene_receive(scene_peer_dreq(0x701, alice, 1));
 			scene_sends(alice, drep);
 		}
 		if (now_ns() - begin < best)
 			best = now_ns() - begin;
-		scene_handed(alice);
+		scene_delivered(alice);
 		scene_wire();
 	}
 	return best / (2 * N_MESSAGES);

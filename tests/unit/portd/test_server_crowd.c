@@ -28,7 +28,7 @@ static bool has_hung_up(int fd)
 	return rig_is_disconnected(&client);
 }
 
-static void fill_the_house(int fds[CLIENTS_MAX])
+static void use_all_clients(int fds[CLIENTS_MAX])
 {
 	unsigned int i;
 
@@ -49,7 +49,7 @@ TEST(excess_client_is_refused)
 	static int fds[CLIENTS_MAX];
 	int fd;
 
-	fill_the_house(fds);
+	use_all_clients(fds);
 	fd = rig_dial();
 	rig_settle();
 	ck_assert(has_hung_up(fd));
@@ -62,7 +62,7 @@ TEST(next_client_is_accepted_when_one_leaves)
 	static int fds[CLIENTS_MAX];
 	struct rig_client carol;
 
-	fill_the_house(fds);
+	use_all_clients(fds);
 	close(fds[100]);
 	rig_settle();
 	rig_meet(&carol);
@@ -110,7 +110,7 @@ TEST(present_clients_are_served_without_free_descriptors)
 {
 	leave_descriptors(0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	scene_sends(alice, scene_rep(alice, 1, 0x701));
 	ck_assert_str_eq(scene_wire(), "REP");
 }
@@ -184,7 +184,7 @@ TEST(leased_ports_of_a_client_are_limited)
 	ck_assert_uint_eq(alice->reply.count, 1);
 }
 
-static int claim_number(struct rig_client *client, unsigned int i)
+static int claim_of_port(struct rig_client *client, unsigned int i)
 {
 	struct portd_record record = { .type = PORTD_BIND };
 
@@ -199,9 +199,9 @@ TEST(claims_of_a_client_are_limited)
 	unsigned int i;
 
 	for (i = 0; i < PORTS_CLAIMS_MAX; i++)
-		ck_assert_int_eq(claim_number(bob, i), 0);
-	ck_assert_int_eq(claim_number(bob, i), ENOSPC);
-	ck_assert_int_eq(claim_number(alice, i), 0);
+		ck_assert_int_eq(claim_of_port(bob, i), 0);
+	ck_assert_int_eq(claim_of_port(bob, i), ENOSPC);
+	ck_assert_int_eq(claim_of_port(alice, i), 0);
 }
 
 /* --- memory ---------------------------------------------------------------- */
@@ -214,12 +214,12 @@ TEST(buffers_of_all_clients_are_limited_together)
 	struct rig_client client;
 	int64_t last;
 
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	rig_meet(&client);
 	ck_assert_int_eq(server->client[2]->n_buffer_bytes, 1 << 20);
 	ck_assert_int_eq(server->n_buffer_bytes - before, 1 << 20);
 	server->n_buffer_bytes += (INT64_C(1) << 29) - (40 << 20);
-	rig_come_as_user(MALLORY + 1);
+	rig_client_as_user(MALLORY + 1);
 	rig_meet(&client);
 	ck_assert_int_lt(server->client[3]->n_buffer_bytes, 1 << 20);
 	server->n_buffer_bytes += 1 << 30;
@@ -236,7 +236,7 @@ TEST(user_with_many_clients_gets_smaller_buffers)
 	struct rig_client client;
 	unsigned int i;
 
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	for (i = 0; i < 64; i++)
 		rig_meet(&client);
 	ck_assert_int_eq(rig_server()->client[64]->n_buffer_bytes, 1 << 20);
@@ -249,7 +249,7 @@ TEST(waiting_messages_leave_room_for_others)
 	struct rig_client mallory;
 	struct host_port *host_port;
 
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	rig_join(&mallory);
 	host_port = rig_server()->host_port[mallory.handle];
 	host_port->n_waiting += WAITING_MAX;
@@ -266,7 +266,7 @@ TEST(one_user_has_at_most_half_of_the_waiting_messages)
 	struct rig_client client;
 	unsigned int i, n;
 
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	rig_hops_are_ready(false);
 	for (n = 0; n < 6; n++) {
 		rig_join(&client);
@@ -282,7 +282,7 @@ TEST(one_user_has_at_most_half_of_the_waiting_messages)
 
 static struct portd_record mad_record;
 
-static void said_often(const struct cm_msg *msg, unsigned int n)
+static void deliver_repeatedly(const struct cm_msg *msg, unsigned int n)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
 	uint8_t mad[MAD_BYTES];
@@ -311,7 +311,7 @@ TEST(messages_for_a_client_that_does_not_read_are_limited)
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
 
-	said_often(&drep, 50000);
+	deliver_repeatedly(&drep, 50000);
 	ck_assert_uint_le(rig_server()->client[1]->n_backlog, BACKLOG_MAX);
 	ck_assert_uint_gt(rig_count(PORTD_COUNT_OVERFLOW), 0);
 	ck_assert_uint_le(mallinfo2().uordblks + mallinfo2().hblkhd - before, 2 * BACKLOG_BYTES);
@@ -325,10 +325,10 @@ TEST(a_client_that_does_not_read_loses_requests_first)
 
 	scene_connect(bob, 2);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	said_often(&req, 50000);
+	deliver_repeatedly(&req, 50000);
 	lost = rig_count(PORTD_COUNT_OVERFLOW);
 	ck_assert_uint_gt(lost, 0);
-	said_often(&dreq, 100);
+	deliver_repeatedly(&dreq, 100);
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_OVERFLOW), lost);
 }
 
@@ -339,10 +339,10 @@ TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
 	unsigned int n = 0, i;
 
 	scene_connect(bob, 2);
-	scene_handed(bob);
+	scene_delivered(bob);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	said_often(&req, 50000);
-	said_often(&dreq, 100);
+	deliver_repeatedly(&req, 50000);
+	deliver_repeatedly(&dreq, 100);
 	for (i = 0; i < 100; i++) {
 		n += n_handed(bob);
 		rig_settle();
@@ -357,7 +357,7 @@ TEST(a_client_that_does_not_read_delays_no_other)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 
-	said_often(&drep, 50000);
+	deliver_repeatedly(&drep, 50000);
 	scene_connect(alice, 1);
 }
 
@@ -367,7 +367,7 @@ TEST(a_client_gets_a_port_removal_when_it_reads_again)
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 	unsigned int i;
 
-	said_often(&drep, 50000);
+	deliver_repeatedly(&drep, 50000);
 	host_port_close(rig_server(), rig_server()->host_port[bob->handle]);
 	for (i = 0; i < 100; i++) {
 		n_handed(bob);

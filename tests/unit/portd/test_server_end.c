@@ -47,7 +47,7 @@ TEST_LOOP(connection_of_another_client_continues, 0, LIFE_N)
 	rig_leave(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_tracked(alice->first + 9), "ESTABLISHED");
-	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_delivered(alice), "");
 }
 
 TEST_LOOP(a_dreq_after_the_end_is_answered_with_drep_at_once, 0, LIFE_N)
@@ -55,7 +55,7 @@ TEST_LOOP(a_dreq_after_the_end_is_answered_with_drep_at_once, 0, LIFE_N)
 	life[_i].come_so_far();
 	rig_leave(bob);
 	scene_wire();
-	scene_said(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
+	scene_receive(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
@@ -66,7 +66,7 @@ TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
 	rig_pass(AGES_MS);
 	rig_pass(AGES_MS);
 	scene_wire();
-	scene_said(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
+	scene_receive(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
@@ -77,7 +77,7 @@ TEST(the_dreq_for_a_dead_client_is_repeated_until_it_is_answered)
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
 	rig_pass(1500);
 	ck_assert_str_eq(scene_wire(), "DREQ");
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
@@ -126,7 +126,7 @@ TEST(a_rep_to_a_dead_client_is_answered_with_rej)
 	struct cm_msg msg;
 
 	ends_in_the_middle();
-	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	scene_receive(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert_uint_eq(msg.hdr.attr_id, CM_ATTR_REJ);
 	ck_assert_uint_eq(msg.rej.message, CM_ANSWERED_REP);
@@ -139,7 +139,7 @@ TEST(a_rep_to_a_dead_client_is_answered_with_rej)
 TEST(an_mra_to_a_dead_client_is_answered_with_rej)
 {
 	ends_in_the_middle();
-	scene_said(talk_msg_of(CM_ATTR_MRA, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_MRA, LIFE_REMOTE_ID, life_id()));
 	ck_assert_str_eq(scene_wire(), "REJ(other) 4");
 }
 
@@ -147,11 +147,11 @@ TEST(an_mra_to_a_dead_client_is_answered_with_rej)
 TEST(an_rtu_to_a_dead_client_is_answered_with_rej)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(LIFE_REMOTE_ID, SCENE_ADDR));
+	scene_receive(scene_peer_req(LIFE_REMOTE_ID, SCENE_ADDR));
 	scene_sends(bob, scene_rep(bob, 1, LIFE_REMOTE_ID));
 	rig_leave(bob);
 	scene_wire();
-	scene_said(talk_msg_of(CM_ATTR_RTU, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_RTU, LIFE_REMOTE_ID, life_id()));
 	ck_assert_str_eq(scene_wire(), "REJ(other) 4");
 }
 
@@ -160,7 +160,7 @@ TEST(connection_ending_with_dreq_is_not_rejected)
 	life_is_connected();
 	rig_leave(bob);
 	scene_wire();
-	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	scene_receive(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
 	ck_assert_str_eq(scene_wire(), "");
 }
 
@@ -168,17 +168,18 @@ TEST(the_ids_of_a_dead_client_are_rejected_for_a_while)
 {
 	ends_in_the_middle();
 	rig_pass(WHILE_MS - 1);
-	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	scene_receive(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
 	ck_assert_str_eq(scene_wire(), "REJ(REP) 4");
 	rig_pass(1);
-	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
+	scene_receive(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
 	ck_assert_str_eq(scene_wire(), "");
 }
 
 TEST(unused_ids_are_not_rejected)
 {
 	ends_in_the_middle();
-	scene_said(scene_peer_rep(LIFE_REMOTE_ID, life_id() + (UINT32_C(100) << ID_BLOCK_SHIFT)));
+	scene_receive(
+		scene_peer_rep(LIFE_REMOTE_ID, life_id() + (UINT32_C(100) << ID_BLOCK_SHIFT)));
 	ck_assert_str_eq(scene_wire(), "");
 }
 
@@ -197,7 +198,7 @@ TEST(rejections_to_an_unknown_host_are_limited)
 
 /* --- last records -------------------------------------------------------- */
 
-static void refuse_with_words(uint32_t n)
+static void reject_with_data(uint32_t n)
 {
 	struct cm_msg rej =
 		talk_rej_of(bob->first + n, 0x700 + n, CM_ANSWERED_REQ, CM_REJ_CONSUMER);
@@ -218,9 +219,9 @@ TEST(messages_of_an_ended_client_are_still_sent)
 
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	for (n = 1; n <= 20; n++)
-		scene_said(scene_peer_req(0x700 + n, SCENE_ADDR));
+		scene_receive(scene_peer_req(0x700 + n, SCENE_ADDR));
 	for (n = 1; n <= 20; n++)
-		refuse_with_words(n);
+		reject_with_data(n);
 	rig_leave(bob);
 	for (n = 1; n <= 20; n++) {
 		ck_assert(rig_sent(&sent, &msg));
@@ -265,7 +266,7 @@ TEST(client_that_dies_with_the_server_is_ended_first)
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
 	ck_assert(!server_is_over(rig_server()));
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	ck_assert(server_is_over(rig_server()));
 }
 

@@ -27,9 +27,9 @@ static void set_up(void)
 	unsigned int i;
 
 	scene_set_up();
-	rig_come_as_user(BOB);
+	rig_client_as_user(BOB);
 	rig_join(&bob);
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	for (i = 0; i < N_CLIENTS; i++)
 		rig_join(&mallory[i]);
 }
@@ -60,7 +60,7 @@ static void fill_with_reqs(const struct rig_client *client, unsigned int n_datag
 	ask_hosts(client, n_datagrams, FIRST_STRANGER, 64);
 }
 
-static void bob_asks(void)
+static void send_req_of_bob(void)
 {
 	struct portd_record record = {
 		.type = PORTD_MAD, .mad = { .port = bob.handle, .path = rig_peer(SCENE_PEER) }
@@ -72,7 +72,7 @@ static void bob_asks(void)
 }
 
 /* Return: the number of messages before it; UINT_MAX if it was not sent. */
-static unsigned int sent_before_bobs(void)
+static unsigned int n_sent_before_bobs(void)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -95,13 +95,13 @@ TEST(a_request_does_not_wait_for_those_of_a_user_with_many_clients)
 	for (i = 0; i < N_CLIENTS; i++)
 		rig_turn();
 	scene_wire();
-	bob_asks();
+	send_req_of_bob();
 	rig_settle();
-	ck_assert_uint_lt(sent_before_bobs(), 64);
+	ck_assert_uint_lt(n_sent_before_bobs(), 64);
 }
 
 /* A peer drops messages beyond that, of any user. Return: the number of sent messages. */
-static unsigned int flood_bobs_peer(void)
+static unsigned int flood_peer_of_bob(void)
 {
 	unsigned int n_before, n_sent = 0, i;
 
@@ -118,7 +118,7 @@ static unsigned int flood_bobs_peer(void)
 /* More messages than its queue pair holds are lost while it does not run, Bob's among them. */
 TEST(a_peer_that_does_not_answer_gets_few_requests)
 {
-	ck_assert_uint_le(flood_bobs_peer(), UNANSWERED_MAX);
+	ck_assert_uint_le(flood_peer_of_bob(), UNANSWERED_MAX);
 	scene_wire();
 	rig_pass(100);
 	ck_assert_uint_gt(rig_n_sent(), UNANSWERED_S / 20);
@@ -133,7 +133,7 @@ static unsigned int refuse_all(unsigned int n_max)
 	struct rig_sent sent;
 	unsigned int n = 0;
 
-	flood_bobs_peer();
+	flood_peer_of_bob();
 	while (n < n_max && rig_sent(&sent, &msg)) {
 		n++;
 		refusal = talk_msg_of(CM_ATTR_REJ, 0, msg.req.local_comm_id);
@@ -158,22 +158,22 @@ TEST(a_peer_that_answers_gets_no_more_requests_than_it_accepts)
 
 TEST(flooding_a_peer_leaves_others_their_share)
 {
-	flood_bobs_peer();
+	flood_peer_of_bob();
 	scene_wire();
-	bob_asks();
+	send_req_of_bob();
 	rig_settle();
 	rig_pass(1);
-	ck_assert_uint_le(sent_before_bobs(), 1);
+	ck_assert_uint_le(n_sent_before_bobs(), 1);
 }
 
 TEST(flooding_a_peer_does_not_delay_requests_to_another)
 {
 	struct cm_msg req = scene_req(&bob, 1);
 
-	flood_bobs_peer();
+	flood_peer_of_bob();
 	scene_wire();
 	rig_send(&bob, &(struct mad_path[]){ rig_peer(FIRST_STRANGER) }[0], &req);
-	ck_assert_uint_eq(sent_before_bobs(), 0);
+	ck_assert_uint_eq(n_sent_before_bobs(), 0);
 }
 
 TEST(requests_of_an_ended_client_are_not_withdrawn_before_sending)
@@ -200,11 +200,11 @@ TEST(messages_to_missing_peers_leave_room_for_others)
 	for (i = 0; i < N_CLIENTS; i++)
 		fill_with_reqs(&mallory[i], 8);
 	rig_settle();
-	bob_asks();
+	send_req_of_bob();
 	rig_settle();
 	rig_hops_are_ready(true);
 	rig_pass(100);
-	ck_assert_uint_ne(sent_before_bobs(), UINT_MAX);
+	ck_assert_uint_ne(n_sent_before_bobs(), UINT_MAX);
 }
 
 TEST(answers_to_missing_hosts_leave_room_for_others)
@@ -218,11 +218,11 @@ TEST(answers_to_missing_hosts_leave_room_for_others)
 
 		rig_arrive(&from, &req);
 	}
-	bob_asks();
+	send_req_of_bob();
 	rig_settle();
 	rig_hops_are_ready(true);
 	rig_pass(100);
-	ck_assert_uint_ne(sent_before_bobs(), UINT_MAX);
+	ck_assert_uint_ne(n_sent_before_bobs(), UINT_MAX);
 }
 
 /* Otherwise each turn of a busy cmportd would query the kernel for each of them. */
@@ -311,7 +311,7 @@ TEST(messages_to_a_resolved_neighbour_are_sent_at_once)
 
 	rig_hops_are_ready(false);
 	ask_for_hosts(&mallory[0], 250);
-	bob_asks();
+	send_req_of_bob();
 	rig_settle();
 	before = rig_hop_questions();
 	rig_hops_are_ready(true);
@@ -326,11 +326,11 @@ TEST(waiting_for_many_hosts_does_not_delay_checks_for_others)
 	rig_hops_are_ready(false);
 	ask_for_hosts(&mallory[0], 250);
 	ask_for_hosts(&mallory[1], 250);
-	bob_asks();
+	send_req_of_bob();
 	rig_settle();
 	rig_hops_are_ready(true);
 	rig_pass(50);
-	ck_assert_uint_lt(sent_before_bobs(), WAITING_LEAVES_MAX);
+	ck_assert_uint_lt(n_sent_before_bobs(), WAITING_LEAVES_MAX);
 }
 
 TEST(withdrawal_does_not_overtake_its_request_at_a_hop)
@@ -339,7 +339,7 @@ TEST(withdrawal_does_not_overtake_its_request_at_a_hop)
 	struct cm_msg msg = talk_msg_of(CM_ATTR_REJ, bob.first + 1, 0);
 
 	rig_hops_are_ready(false);
-	bob_asks();
+	send_req_of_bob();
 	rig_settle();
 	rig_hops_are_ready(true); /* but there was no check */
 	msg.rej.message = CM_ANSWERED_REQ;
@@ -378,7 +378,7 @@ TEST(requests_of_a_peer_under_one_id_are_limited)
 	for (i = 0; i < 100; i++) {
 		req = scene_peer_req(0x701, SCENE_ADDR);
 		req.req.local_ca_guid += i;
-		scene_said(req);
+		scene_receive(req);
 	}
 	while (rig_next_msg(&bob, &req))
 		n++;
@@ -395,7 +395,7 @@ TEST(requests_of_a_peer_under_one_queue_pair_are_limited)
 		req = scene_peer_req(0x701 + i, SCENE_ADDR);
 		req.req.local_ca_guid += i;
 		req.req.local_qpn = 5;
-		scene_said(req);
+		scene_receive(req);
 	}
 	while (rig_next_msg(&bob, &req))
 		n++;
@@ -406,7 +406,7 @@ TEST(requests_of_a_peer_under_one_queue_pair_are_limited)
 
 #define N_ENDED 3000
 
-static void ask_and_die(struct rig_client *client)
+static void ask_and_disconnect(struct rig_client *client)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct cm_msg req;
@@ -428,7 +428,7 @@ TEST(a_turn_ends_few_connections_of_an_ended_client)
 	struct tracker *tracker = rig_server()->tracker;
 	uint32_t left;
 
-	ask_and_die(&mallory[0]);
+	ask_and_disconnect(&mallory[0]);
 	left = tracker_count(tracker, NOT_BOBS);
 	ck_assert_uint_eq(left, N_ENDED);
 	while (tracker_count(tracker, NOT_BOBS)) {
@@ -445,7 +445,7 @@ TEST(withdrawals_of_ended_clients_are_limited)
 	unsigned int i;
 
 	for (i = 0; i < N_CLIENTS; i++) {
-		ask_and_die(&mallory[i]);
+		ask_and_disconnect(&mallory[i]);
 		rig_settle();
 		ck_assert_uint_le(rig_server()->nobody.n_requests, NOBODYS_MAX);
 	}
@@ -477,7 +477,7 @@ TEST(ended_connections_of_dead_clients_no_longer_count)
 	rig_server()->options.quotas.is[QUOTA_USER_CONNS] = 1;
 	scene_connect(&mallory[0], 1);
 	rig_leave(&mallory[0]);
-	scene_said(talk_msg_of(CM_ATTR_DREP, 0x701, first + 1));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, 0x701, first + 1));
 	rig_pass(3600 * 1000);
 	scene_wire();
 	scene_connect(&mallory[1], 1);
@@ -486,7 +486,7 @@ TEST(ended_connections_of_dead_clients_no_longer_count)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
-static int room_of(const struct client *client)
+static int free_bytes_of(const struct client *client)
 {
 	socklen_t bytes = sizeof(int);
 	int room = 0;
@@ -503,6 +503,6 @@ TEST(the_sockets_of_a_user_with_many_clients_hold_less_each)
 
 	for (i = N_CLIENTS; i < 200; i++)
 		rig_meet(&more);
-	ck_assert_int_gt(room_of(rig_server()->client[NOT_BOBS]), 1 << 20);
-	ck_assert_int_lt(room_of(rig_server()->client[rig_server()->n_clients - 1]), 1 << 20);
+	ck_assert_int_gt(free_bytes_of(rig_server()->client[NOT_BOBS]), 1 << 20);
+	ck_assert_int_lt(free_bytes_of(rig_server()->client[rig_server()->n_clients - 1]), 1 << 20);
 }

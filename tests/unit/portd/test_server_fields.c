@@ -16,7 +16,8 @@
 
 #define ELSEWHERE 2
 
-static void says(struct rig_client *client, const struct mad_path *path, const struct cm_msg *msg)
+static void is_sent_with(struct rig_client *client, const struct mad_path *path,
+			 const struct cm_msg *msg)
 {
 	struct portd_record record = { .type = PORTD_MAD,
 				       .mad = { .port = client->handle, .path = *path } };
@@ -53,7 +54,7 @@ TEST_LOOP(request_has_a_permitted_path, 0, sizeof(ways) / sizeof(ways[0]))
 	struct cm_msg req = scene_req(bob, 1);
 
 	path.dgid = rig_peer(SCENE_PEER).dgid;
-	says(bob, &path, &req);
+	is_sent_with(bob, &path, &req);
 	ck_assert_msg(strcmp(scene_wire(), ways[_i].may ? "REQ" : "") == 0, "%s", ways[_i].what);
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_FORBIDDEN), !ways[_i].may);
 }
@@ -69,9 +70,9 @@ TEST_LOOP(answer_has_a_permitted_path, 0, sizeof(ways) / sizeof(ways[0]))
 	struct cm_msg rep = scene_rep(bob, 1, 0x701);
 
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	path.dgid = rig_peer(SCENE_PEER).dgid;
-	says(bob, &path, &rep);
+	is_sent_with(bob, &path, &rep);
 	ck_assert_msg(strcmp(scene_wire(), may ? "REP" : "") == 0, "%s", ways[_i].what);
 }
 
@@ -82,7 +83,7 @@ TEST(the_path_of_a_connection_is_not_changed)
 
 	scene_connect(bob, 1);
 	scene_wire();
-	says(bob, &path, &lap);
+	is_sent_with(bob, &path, &lap);
 	ck_assert_str_eq(scene_wire(), "");
 }
 
@@ -93,13 +94,13 @@ TEST(gid_of_cmportds_namespace_is_refused_for_other_namespaces)
 	struct rig_client carol;
 	struct cm_msg req;
 
-	rig_come_from(ELSEWHERE);
+	rig_client_from(ELSEWHERE);
 	rig_join(&carol);
 	req = scene_req(&carol, 1);
-	says(&carol, &path, &req);
+	is_sent_with(&carol, &path, &req);
 	ck_assert_str_eq(scene_wire(), "");
 	rig_gid_is_elsewhere(5);
-	says(&carol, &path, &req);
+	is_sent_with(&carol, &path, &req);
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
@@ -110,17 +111,18 @@ TEST(answer_without_a_connection_has_a_gid_of_its_namespace)
 	struct rig_client carol;
 	struct cm_msg drep;
 
-	rig_come_from(ELSEWHERE);
+	rig_client_from(ELSEWHERE);
 	rig_join(&carol);
 	drep = talk_msg_of(CM_ATTR_DREP, carol.first + 1, 0x701);
-	says(&carol, &path, &drep);
+	is_sent_with(&carol, &path, &drep);
 	ck_assert_str_eq(scene_wire(), "");
 	path.sgid_index = RIG_NO_GID;
-	says(bob, &path, &(struct cm_msg[]){ talk_msg_of(CM_ATTR_DREP, bob->first + 1, 0x701) }[0]);
+	is_sent_with(bob, &path,
+		     &(struct cm_msg[]){ talk_msg_of(CM_ATTR_DREP, bob->first + 1, 0x701) }[0]);
 	ck_assert_str_eq(scene_wire(), "");
 	rig_gid_is_elsewhere(5);
 	path.sgid_index = 0;
-	says(&carol, &path, &drep);
+	is_sent_with(&carol, &path, &drep);
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
@@ -158,7 +160,7 @@ TEST(a_request_over_roce_has_no_alternate_path)
 
 /* --- the header of the IP CM service ------------------------------------- */
 
-static struct cm_msg req_from(struct rig_client *client, const struct cma_hdr *hdr)
+static struct cm_msg req_from_peer(struct rig_client *client, const struct cma_hdr *hdr)
 {
 	struct cm_msg req = scene_req(client, 1);
 
@@ -188,9 +190,9 @@ TEST(a_request_comes_from_a_port_of_its_client)
 {
 	const struct cma_hdr hdr = header(bind_any(bob));
 
-	scene_sends(alice, req_from(alice, &hdr));
+	scene_sends(alice, req_from_peer(alice, &hdr));
 	ck_assert_str_eq(scene_wire(), "");
-	scene_sends(bob, req_from(bob, &hdr));
+	scene_sends(bob, req_from_peer(bob, &hdr));
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
@@ -202,9 +204,9 @@ TEST(a_leased_port_is_a_port_of_its_client)
 
 	ck_assert_int_eq(rig_ask(bob, &lease), 0);
 	hdr = header(bob->reply.port);
-	scene_sends(alice, req_from(alice, &hdr));
+	scene_sends(alice, req_from_peer(alice, &hdr));
 	ck_assert_str_eq(scene_wire(), "");
-	scene_sends(bob, req_from(bob, &hdr));
+	scene_sends(bob, req_from_peer(bob, &hdr));
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
@@ -213,11 +215,11 @@ TEST(a_request_comes_from_an_address_of_this_host)
 	struct cma_hdr hdr = header(bind_any(bob));
 
 	hdr.src_addr[3] = 1;
-	scene_sends(bob, req_from(bob, &hdr));
+	scene_sends(bob, req_from_peer(bob, &hdr));
 	ck_assert_str_eq(scene_wire(), "");
 	hdr = (struct cma_hdr){ .ip_version = 4, .src_port = hdr.src_port };
 	memcpy(hdr.src_addr + 12, "\x0a\x01\x02\x03", 4);
-	scene_sends(bob, req_from(bob, &hdr));
+	scene_sends(bob, req_from_peer(bob, &hdr));
 	ck_assert_str_eq(scene_wire(), "");
 }
 
@@ -229,11 +231,11 @@ TEST(a_request_from_the_loopback_address_stays_on_this_host)
 	struct cm_msg req;
 
 	memcpy(hdr.src_addr + 12, "\x7f\0\0\x01", 4);
-	req = req_from(bob, &hdr);
+	req = req_from_peer(bob, &hdr);
 	scene_sends(bob, req);
 	ck_assert_str_eq(scene_wire(), "");
 	path.dgid = rig_gid();
-	says(bob, &path, &req);
+	is_sent_with(bob, &path, &req);
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
@@ -242,6 +244,6 @@ TEST(request_without_a_header_is_not_checked)
 {
 	const struct cma_hdr hdr = { .cma_version = 1 };
 
-	scene_sends(bob, req_from(bob, &hdr));
+	scene_sends(bob, req_from_peer(bob, &hdr));
 	ck_assert_str_eq(scene_wire(), "REQ");
 }

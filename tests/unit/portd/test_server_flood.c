@@ -110,7 +110,7 @@ TEST(connected_host_is_answered_during_a_flood)
 	scene_connect(alice, 1);
 	flood_from_everywhere(dreq_number, FLOOD);
 	scene_wire();
-	scene_said(dreq_number(0));
+	scene_receive(dreq_number(0));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
@@ -120,9 +120,9 @@ TEST(connection_continues_during_a_flood)
 	limit_strangers();
 	scene_connect(alice, 1);
 	flood_from_everywhere(dreq_number, FLOOD);
-	scene_handed(alice);
-	scene_said(scene_peer_dreq(0x701, alice, 1));
-	ck_assert_str_eq(scene_handed(alice), "DREQ");
+	scene_delivered(alice);
+	scene_receive(scene_peer_dreq(0x701, alice, 1));
+	ck_assert_str_eq(scene_delivered(alice), "DREQ");
 }
 
 TEST(messages_for_unconnected_ids_share_a_rate)
@@ -197,7 +197,7 @@ TEST(few_link_addresses_are_requested_when_a_client_answers_a_flood)
 		memcpy(from.dgid.raw + 13, &i, 2);
 		msg = req_number(i);
 		rig_arrive(&from, &msg);
-		scene_handed(alice);
+		scene_delivered(alice);
 		msg = talk_msg_of(CM_ATTR_REJ, 0, 0x10000 + i);
 		msg.rej.reason = CM_REJ_CONSUMER;
 		rig_send(alice, &from, &msg);
@@ -212,7 +212,7 @@ TEST(host_with_a_link_address_is_answered_during_a_flood)
 	flood_from_everywhere(req_number, FLOOD);
 	rig_hops_are_ready(true);
 	scene_wire();
-	scene_said(req_number(FLOOD));
+	scene_receive(req_number(FLOOD));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
@@ -225,7 +225,7 @@ TEST(link_address_of_a_connected_host_is_requested_during_a_flood)
 	rig_hops_are_ready(false);
 	flood_from_everywhere(req_number, FLOOD);
 	before = rig_hop_questions();
-	scene_said(req_number(FLOOD));
+	scene_receive(req_number(FLOOD));
 	ck_assert_uint_gt(rig_hop_questions(), before);
 }
 
@@ -238,7 +238,7 @@ TEST(link_address_is_requested_again_after_a_flood)
 	flood_from_everywhere(req_number, FLOOD);
 	rig_pass(5000);
 	before = rig_hop_questions();
-	scene_said(req_number(FLOOD));
+	scene_receive(req_number(FLOOD));
 	ck_assert_uint_gt(rig_hop_questions(), before);
 }
 
@@ -295,7 +295,7 @@ TEST(flooding_host_is_answered_again_later)
 	flood(req_number, FLOOD);
 	rig_pass(1000);
 	scene_wire();
-	scene_said(req_number(FLOOD));
+	scene_receive(req_number(FLOOD));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
@@ -305,7 +305,7 @@ TEST(connection_to_a_flooding_host_works)
 	flood(req_number, FLOOD);
 	scene_wire();
 	scene_sends(alice, scene_req(alice, 1));
-	scene_said(scene_peer_rep(0x701, alice->first + 1));
+	scene_receive(scene_peer_rep(0x701, alice->first + 1));
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "REP_RCVD");
 }
 
@@ -358,6 +358,6 @@ TEST(a_client_that_does_not_read_loses_unconnected_messages_first)
 	flood(for_alice, 20 * FLOOD);
 	lost = rig_count(PORTD_COUNT_OVERFLOW);
 	ck_assert_uint_gt(lost, 0);
-	scene_said(scene_peer_rep(0x701, alice->first + 1));
+	scene_receive(scene_peer_rep(0x701, alice->first + 1));
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_OVERFLOW), lost);
 }

@@ -44,13 +44,13 @@ static void show_page(struct rig_client *client)
 	client->page_fd = page_fd;
 }
 
-static void come_back(struct rig_client *client)
+static void resume_client(struct rig_client *client)
 {
 	show_page(client);
 	ck_assert_int_eq(rig_hold(client), 0);
 }
 
-static void say_resumed(struct rig_client *client)
+static void send_resumed(struct rig_client *client)
 {
 	struct portd_record record = { .type = PORTD_RESUMED };
 
@@ -77,9 +77,9 @@ TEST(a_port_is_reserved_for_its_holder)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
-	come_back(bob);
+	resume_client(bob);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	rig_pass(GRACE_MS);
 	ck_assert_int_eq(rig_answer(&carol), EADDRINUSE);
@@ -90,7 +90,7 @@ TEST(reservation_survives_a_second_restart)
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	restart();
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
 }
 
@@ -98,7 +98,7 @@ TEST(port_of_a_holder_that_does_not_resume_is_freed)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
 	rig_pass(GRACE_MS);
 	ck_assert_int_eq(rig_answer(&carol), 0);
@@ -109,7 +109,7 @@ TEST(released_port_is_not_reserved)
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
 	release_port(bob);
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
 }
 
@@ -117,13 +117,13 @@ TEST(unresumed_port_is_free_after_the_next_restart)
 {
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
 	restart();
-	come_back(bob);
-	say_resumed(bob);
-	come_back(&carol);
-	say_resumed(&carol);
+	resume_client(bob);
+	send_resumed(bob);
+	resume_client(&carol);
+	send_resumed(&carol);
 	rig_pass(GRACE_MS);
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
 }
 
@@ -132,9 +132,9 @@ TEST(port_of_several_holders_is_not_reserved)
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), 0);
-	come_back(bob);
+	resume_client(bob);
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), 0);
 }
 
@@ -167,9 +167,9 @@ TEST(a_leased_port_is_reserved_too)
 
 	ck_assert_int_eq(pwrite(carol.page_fd, &word, sizeof(word), at), sizeof(word));
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	ck_assert(!has(&carol, port));
-	come_back(bob);
+	resume_client(bob);
 	ck_assert(has(bob, port));
 }
 
@@ -183,8 +183,8 @@ TEST(leased_port_is_reserved_for_a_client_without_ids)
 	ck_assert_int_eq(pwrite(carol.page_fd, &word, sizeof(word), at), sizeof(word));
 	restart();
 	show_page(&carol);
-	say_resumed(&carol);
-	come_back(bob);
+	send_resumed(&carol);
+	resume_client(bob);
 	ck_assert(has(bob, port));
 }
 
@@ -194,10 +194,10 @@ TEST(no_reserved_port_is_leased_to_others)
 	unsigned int i;
 
 	restart();
-	come_back(&carol);
+	resume_client(&carol);
 	for (i = 0; i < 64; i++)
 		ck_assert_uint_ne(lease(&carol), port);
-	come_back(bob);
+	resume_client(bob);
 	ck_assert(has(bob, port));
 }
 
@@ -224,7 +224,7 @@ TEST(expected_client_is_looked_up_once_per_turn)
 	unsigned int i;
 
 	restart();
-	come_back(bob);
+	resume_client(bob);
 	ck_assert_int_eq(rig_ask(bob, &open), 0);
 	cm_msg_init(&msg, CM_ATTR_DREQ, 1);
 	msg.dreq.local_comm_id = msg.dreq.remote_comm_id = 1;
@@ -260,7 +260,7 @@ TEST(any_content_of_the_file_is_harmless)
 	spoil();
 	rig_set_up(socket_path);
 	rig_settle();
-	come_back(bob);
+	resume_client(bob);
 	ck_assert_int_eq(bind_port(bob, SCENE_ADDR), -1);
 	rig_pass(GRACE_MS);
 	ck_assert_int_eq(rig_answer(bob), 0);

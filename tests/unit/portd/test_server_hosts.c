@@ -17,7 +17,7 @@ static struct rig_client mallory[2];
 static void set_up(void)
 {
 	scene_set_up();
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	rig_join(&mallory[0]);
 	rig_join(&mallory[1]);
 }
@@ -88,7 +88,7 @@ TEST(waiting_requests_of_many_users_delay_none_of_another)
 
 	for (i = 0; i < N_SILENT; i++) {
 		silent = rig_peer(FIRST_SILENT + i);
-		rig_come_as_user(MALLORY + 1u + i);
+		rig_client_as_user(MALLORY + 1u + i);
 		rig_join(&users[i]);
 		leave_unanswered(&silent);
 		msg = scene_req(&users[i], 1);

@@ -106,7 +106,7 @@ TEST(rep_with_another_ca_guid_is_not_sent)
 	struct cm_msg rep = scene_rep(bob, 1, 0x701);
 
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	rep.rep.local_ca_guid = 0;
 	scene_sends(bob, rep);
 	must_be_forbidden(0);
@@ -131,7 +131,7 @@ TEST(message_to_another_host_than_the_peer_is_not_sent)
 TEST(a_rej_without_an_id_does_not_end_the_request_of_another)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	scene_sends(bob, talk_rej_of(0, 0x701, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
 	must_be_forbidden(0);
 }
@@ -139,7 +139,7 @@ TEST(a_rej_without_an_id_does_not_end_the_request_of_another)
 TEST(a_rep_does_not_take_the_request_of_another)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	scene_sends(bob, scene_rep(bob, 1, 0x701));
 	must_be_forbidden(0);
 	scene_sends(alice, scene_rep(alice, 1, 0x701));
@@ -275,8 +275,8 @@ TEST_LOOP(claim_id_of_another_client_is_unknown, 0, 3)
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	rig_ask(bob, &record);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "REQ");
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "REQ");
 }
 
 TEST(client_cannot_hold_comm_ids_of_another)
@@ -342,9 +342,9 @@ TEST(resuming_client_cannot_get_a_request_to_another)
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	come_back(&again);
 	ck_assert_int_eq(rig_ask(&again, &record), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "REQ");
-	ck_assert_str_eq(scene_handed(&again), "");
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "REQ");
+	ck_assert_str_eq(scene_delivered(&again), "");
 }
 
 /* Otherwise it would be any number of DREQs to any host. */
@@ -368,7 +368,7 @@ TEST(resuming_client_has_the_usual_limit_of_connections)
 	unsigned int i, n = 0;
 
 	rig_server()->options.quotas.is[QUOTA_USER_CONNS] = 3;
-	rig_come_as_user(61001);
+	rig_client_as_user(61001);
 	come_back(&again);
 	for (i = 1; i <= 5; i++) {
 		struct portd_record record = tracked_of(bob->first + i, 0x700 + i, CM_ESTABLISHED);
@@ -445,7 +445,7 @@ static uint16_t leased_port(const struct rig_client *client)
 	ck_abort_msg("no port is leased");
 }
 
-/* Bob's own page, to which he has written a port of Alice's. */
+/* Bob's own page, with a port of Alice's. */
 TEST(resumed_page_leases_no_port_of_others)
 {
 	struct portd_record lease = { .type = PORTD_LEASE_PORTS,

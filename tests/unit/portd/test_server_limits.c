@@ -24,7 +24,7 @@ static void set_up(void)
 	scene_set_up();
 	rig_server()->options.quotas.is[QUOTA_USER_RATE] = RATE;
 	rig_leave(bob);
-	rig_come_as_user(61001);
+	rig_client_as_user(61001);
 	rig_join(bob);
 }
 
@@ -93,7 +93,7 @@ TEST(flooding_client_does_not_delay_replies_to_another)
 	fill_with_closes(bob);
 	rig_turn();
 	fill_with_closes(bob);
-	scene_said(scene_peer_dreq(0x701, alice, 1));
+	scene_receive(scene_peer_dreq(0x701, alice, 1));
 	scene_sends(alice, talk_msg_of(CM_ATTR_DREP, alice->first + 1, 0x701));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
@@ -165,7 +165,7 @@ static unsigned int n_queued(void)
 }
 
 /* They get no response. */
-static void let_them_leave(void)
+static void end_clients(void)
 {
 	unsigned int i;
 
@@ -178,7 +178,7 @@ TEST(requests_of_a_flooding_client_are_limited)
 	flood_with_reqs(bob);
 	ck_assert_uint_gt(n_queued(), 0);
 	ck_assert_uint_lt(n_queued(), 1000);
-	let_them_leave();
+	end_clients();
 	ck_assert_uint_eq(n_queued(), 0);
 }
 
@@ -193,7 +193,7 @@ TEST(request_waits_for_few_of_a_flooding_client)
 	while (rig_sent(&sent, &msg))
 		;
 	rig_tell(alice, &record);
-	let_them_leave();
+	end_clients();
 	do {
 		n++;
 		ck_assert(rig_sent(&sent, &msg));
@@ -205,7 +205,7 @@ TEST(ended_flooding_client_leaves_no_state)
 {
 	flood_with_reqs(bob);
 	rig_leave(bob);
-	let_them_leave();
+	end_clients();
 	ck_assert_uint_eq(n_queued(), 0);
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }

@@ -22,7 +22,7 @@ static struct rig_client mallory;
 static void set_up(void)
 {
 	scene_set_up();
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	rig_join(&mallory);
 	rig_pass(1000);
 }
@@ -89,13 +89,13 @@ TEST(disconnect_ends_the_turn)
 
 /* --- messages --------------------------------------------------------------- */
 
-static void sends_req(void)
+static void send_req(void)
 {
 	scene_sends(&mallory, scene_req(&mallory, 1));
 }
 
 /* The GID table is read again. */
-static void names_a_gid_that_is_not_there(void)
+static void send_with_unknown_gid(void)
 {
 	const struct cm_msg req = scene_req(&mallory, 1);
 	struct mad_path path = rig_peer(SCENE_PEER);
@@ -105,7 +105,7 @@ static void names_a_gid_that_is_not_there(void)
 	rig_send(&mallory, &path, &req);
 }
 
-static void names_ids_of_another(void)
+static void send_with_foreign_ids(void)
 {
 	struct cm_msg req = scene_req(&mallory, 1);
 
@@ -113,20 +113,20 @@ static void names_ids_of_another(void)
 	scene_sends(&mallory, req);
 }
 
-static void answers_for_no_connection(void)
+static void send_without_connection(void)
 {
 	scene_sends(&mallory, talk_msg_of(CM_ATTR_DREP, mallory.first + 1, 0x701));
 }
 
 /* The kernel is queried for the link address. */
-static void asks_a_host_that_is_not_there(void)
+static void send_to_unknown_host(void)
 {
 	rig_hops_are_ready(false);
-	sends_req();
+	send_req();
 }
 
 /* Making one may be a firmware command. */
-static void needs_a_new_address_handle(void)
+static void send_to_new_host(void)
 {
 	scene_connect(&mallory, 1);
 	rig_sender_is_ready(false);
@@ -137,12 +137,12 @@ static const struct {
 	void (*say)(void);
 	bool is_long;
 } messages[] = {
-	{ sends_req, false },
-	{ names_a_gid_that_is_not_there, true },
-	{ names_ids_of_another, true },
-	{ answers_for_no_connection, true },
-	{ asks_a_host_that_is_not_there, true },
-	{ needs_a_new_address_handle, true },
+	{ send_req, false },
+	{ send_with_unknown_gid, true },
+	{ send_with_foreign_ids, true },
+	{ send_without_connection, true },
+	{ send_to_unknown_host, true },
+	{ send_to_new_host, true },
 };
 
 TEST_LOOP(a_message_that_takes_long_ends_the_turn, 0, sizeof(messages) / sizeof(messages[0]))

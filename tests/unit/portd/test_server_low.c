@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ports below 1024 require a proof of CAP_NET_BIND_SERVICE with each BIND: see net/low_port.h. The
- * test has the capability, in a network namespace of its own; rig_come_from() sets whether that is
- * cmportd's.
+ * test has the capability, in a network namespace of its own; rig_client_from() sets whether that
+ * is cmportd's.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -60,8 +60,8 @@ static int ask_for_80(struct rig_client *client, int fd)
 
 static void join_as(uid_t uid, uint64_t cookie)
 {
-	rig_come_as_user(uid);
-	rig_come_from(cookie);
+	rig_client_as_user(uid);
+	rig_client_from(cookie);
 	rig_join(&carol);
 }
 
@@ -90,10 +90,10 @@ TEST(client_with_a_proof_gets_the_port)
 TEST(capability_of_the_connected_process_is_no_proof)
 {
 	ck_assert_int_eq(ask_for_80(alice, -1), EACCES);
-	rig_come_as(1);
+	rig_client_as(1);
 	rig_join(&carol);
 	ck_assert_int_eq(ask_for_80(&carol, -1), EACCES);
-	rig_come_as(-1);
+	rig_client_as(-1);
 }
 
 TEST(a_proof_counts_once)
@@ -113,7 +113,7 @@ TEST(the_socket_of_a_service_is_no_proof)
 /* As with `unshare -Urn`, where every process has all capabilities. */
 TEST(a_proof_of_another_namespace_is_refused)
 {
-	rig_come_from(ELSEWHERE);
+	rig_client_from(ELSEWHERE);
 	ck_assert_int_eq(ask_for_80(alice, prove()), EACCES);
 }
 

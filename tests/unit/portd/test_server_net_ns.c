@@ -24,7 +24,7 @@ static struct rig_client dave;
 
 static void join_from(struct rig_client *client, uint64_t cookie)
 {
-	rig_come_from(cookie);
+	rig_client_from(cookie);
 	rig_join(client);
 }
 
@@ -51,9 +51,9 @@ TEST(a_request_is_for_the_listener_at_home)
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "REQ");
-	ck_assert_str_eq(scene_handed(&carol), "");
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "REQ");
+	ck_assert_str_eq(scene_delivered(&carol), "");
 }
 
 /* As the kernel's: there is a listener, but not for that address. */
@@ -61,9 +61,9 @@ TEST(a_request_for_a_listener_elsewhere_is_rej_28)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
-	ck_assert_str_eq(scene_handed(&carol), "");
+	ck_assert_str_eq(scene_delivered(&carol), "");
 }
 
 /* --- the namespace of the GID -------------------------------------------- */
@@ -96,19 +96,19 @@ TEST(a_request_is_for_the_listener_in_the_interfaces_namespace)
 	listen_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
 	rig_gid_is_elsewhere(IFINDEX);
-	rig_foreign_has(IFINDEX);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "");
-	ck_assert_str_eq(scene_handed(&carol), "REQ");
+	rig_foreign_add(IFINDEX);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "");
+	ck_assert_str_eq(scene_delivered(&carol), "REQ");
 }
 
 TEST(a_request_for_home_is_not_for_a_foreign_listener)
 {
 	listen_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
-	rig_foreign_has(IFINDEX);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "REQ");
+	rig_foreign_add(IFINDEX);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "REQ");
 	ck_assert_uint_eq(rig_n_foreign_reads(), 0);
 }
 
@@ -118,9 +118,9 @@ TEST(a_foreign_request_is_not_for_a_listener_at_home)
 	show_netns(&carol);
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
 	rig_gid_is_elsewhere(IFINDEX);
-	rig_foreign_has(IFINDEX);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "");
+	rig_foreign_add(IFINDEX);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "");
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
 }
 
@@ -128,9 +128,9 @@ TEST(a_namespace_without_the_interface_does_not_get_the_request)
 {
 	listen_from(&carol, ELSEWHERE);
 	rig_gid_is_elsewhere(IFINDEX);
-	rig_foreign_has(IFINDEX + 1);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(&carol), "");
+	rig_foreign_add(IFINDEX + 1);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&carol), "");
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
 }
 
@@ -139,9 +139,9 @@ TEST(a_client_without_a_namespace_socket_does_not_get_the_request)
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
 	rig_gid_is_elsewhere(IFINDEX);
-	rig_foreign_has(IFINDEX);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(&carol), "");
+	rig_foreign_add(IFINDEX);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&carol), "");
 }
 
 TEST(a_later_interface_is_found_with_few_reads)
@@ -151,13 +151,13 @@ TEST(a_later_interface_is_found_with_few_reads)
 	listen_from(&carol, ELSEWHERE);
 	rig_gid_is_elsewhere(IFINDEX);
 	for (i = 0; i < 100; i++)
-		scene_said(scene_peer_req(0x701 + i, SCENE_ADDR));
+		scene_receive(scene_peer_req(0x701 + i, SCENE_ADDR));
 	ck_assert_uint_eq(rig_n_foreign_reads(), 1);
-	ck_assert_str_eq(scene_handed(&carol), "");
-	rig_foreign_has(IFINDEX);
+	ck_assert_str_eq(scene_delivered(&carol), "");
+	rig_foreign_add(IFINDEX);
 	rig_pass(1000);
-	scene_said(scene_peer_req(0x801, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(&carol), "REQ");
+	scene_receive(scene_peer_req(0x801, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&carol), "REQ");
 }
 
 /* Any user can make a thousand namespaces, each with thousands of interfaces. */
@@ -165,7 +165,7 @@ static void show_many_namespaces(unsigned int n)
 {
 	uint64_t cookie;
 
-	rig_come_as_user(SOMEBODY);
+	rig_client_as_user(SOMEBODY);
 	for (cookie = ELSEWHERE; cookie < ELSEWHERE + n; cookie++) {
 		join_from(&carol, cookie);
 		show_netns(&carol);
@@ -180,7 +180,7 @@ TEST(read_namespaces_of_a_user_are_limited)
 
 	show_many_namespaces(2 * NET_NS_SHOWN_MAX);
 	for (i = 0; i < 100; i++)
-		scene_said(scene_peer_req(0x701 + i, SCENE_ADDR));
+		scene_receive(scene_peer_req(0x701 + i, SCENE_ADDR));
 	ck_assert_uint_eq(rig_n_foreign_reads(), NET_NS_SHOWN_MAX);
 }
 
@@ -204,7 +204,7 @@ TEST(users_share_the_namespaces_that_are_read)
 
 	for (user = 0; user < 12; user++) {
 		before = (unsigned int)list_length(&server->home->shown);
-		rig_come_as_user(SOMEBODY + user);
+		rig_client_as_user(SOMEBODY + user);
 		for (i = 0; i < NET_NS_SHOWN_MAX; i++) {
 			join_from(&carol, cookie++);
 			show_netns(&carol);
@@ -220,9 +220,9 @@ TEST(a_request_reads_few_large_namespaces)
 	unsigned int i;
 
 	show_many_namespaces(NET_NS_SHOWN_MAX);
-	rig_foreign_takes(100);
+	rig_foreign_reserve(100);
 	for (i = 1; i <= NET_NS_SHOWN_MAX; i++) {
-		scene_said(scene_peer_req(0x701 + i, SCENE_ADDR));
+		scene_receive(scene_peer_req(0x701 + i, SCENE_ADDR));
 		ck_assert_uint_eq(rig_n_foreign_reads(), i);
 	}
 }
@@ -231,25 +231,25 @@ TEST(a_large_namespace_is_read_rarely)
 {
 	listen_from(&carol, ELSEWHERE);
 	rig_gid_is_elsewhere(IFINDEX);
-	rig_foreign_takes(100);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	rig_foreign_reserve(100);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	rig_pass(24000);
-	scene_said(scene_peer_req(0x702, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x702, SCENE_ADDR));
 	ck_assert_uint_eq(rig_n_foreign_reads(), 1);
 	rig_pass(2000);
-	scene_said(scene_peer_req(0x703, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x703, SCENE_ADDR));
 	ck_assert_uint_eq(rig_n_foreign_reads(), 2);
 }
 
 TEST(a_new_namespace_is_read_before_large_ones_of_others)
 {
 	show_many_namespaces(NET_NS_SHOWN_MAX);
-	rig_foreign_takes(100);
-	rig_come_as_user(SOMEBODY + 1);
+	rig_foreign_reserve(100);
+	rig_client_as_user(SOMEBODY + 1);
 	listen_from(&dave, NOWHERE + NET_NS_SHOWN_MAX);
-	rig_foreign_has(IFINDEX);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(&dave), "REQ");
+	rig_foreign_add(IFINDEX);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&dave), "REQ");
 }
 
 TEST(the_ports_of_a_namespace_end_with_its_last_client)
@@ -260,7 +260,7 @@ TEST(the_ports_of_a_namespace_end_with_its_last_client)
 	join_from(&dave, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&dave, SCENE_ADDR), 0);
 	rig_leave(&dave);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
@@ -295,9 +295,9 @@ TEST(clients_are_at_home_without_cookies_of_namespaces)
 
 #define N_NAMESPACES 1000
 
-static void be_asked_for_nobody(void)
+static void receive_req_to_no_listener(void)
 {
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 }
 
 TEST(unmatched_request_does_not_check_all_namespaces)
@@ -307,12 +307,12 @@ TEST(unmatched_request_does_not_check_all_namespaces)
 	unsigned int i;
 
 	join_from(&carol, ELSEWHERE);
-	few = steps_of(be_asked_for_nobody);
+	few = steps_of(receive_req_to_no_listener);
 	for (i = 0; i < N_NAMESPACES; i++) {
-		rig_come_from(SOMEBODY + i);
+		rig_client_from(SOMEBODY + i);
 		rig_meet(&clients[i]);
 	}
-	many = steps_of(be_asked_for_nobody);
+	many = steps_of(receive_req_to_no_listener);
 	printf("%lu instructions, beside %u namespaces %lu\n", few, N_NAMESPACES, many);
 	ck_assert_uint_le(many, 4 * few);
 }
@@ -327,14 +327,14 @@ TEST(foreign_request_does_not_check_all_namespaces)
 	join_from(&carol, ELSEWHERE);
 	show_netns(&carol);
 	rig_gid_is_elsewhere(IFINDEX);
-	be_asked_for_nobody();
-	few = steps_of(be_asked_for_nobody);
+	receive_req_to_no_listener();
+	few = steps_of(receive_req_to_no_listener);
 	for (i = 0; i < N_NAMESPACES; i++) {
-		rig_come_from(SOMEBODY + i);
+		rig_client_from(SOMEBODY + i);
 		rig_meet(&clients[i]);
 	}
-	be_asked_for_nobody();
-	many = steps_of(be_asked_for_nobody);
+	receive_req_to_no_listener();
+	many = steps_of(receive_req_to_no_listener);
 	printf("%lu instructions, beside %u namespaces %lu\n", few, N_NAMESPACES, many);
 	ck_assert_uint_le(many, 4 * few);
 }

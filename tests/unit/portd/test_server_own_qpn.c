@@ -19,7 +19,7 @@ static struct rig_client mallory;
 static void set_up(void)
 {
 	scene_set_up();
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	rig_join(&mallory);
 	scene_connect(alice, 1);
 	scene_wire();
@@ -31,7 +31,7 @@ TEST(req_with_another_users_queue_pair_is_not_sent)
 {
 	scene_sends(&mallory, scene_req(&mallory, 1));
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert_str_eq(scene_handed(&mallory), "REJ(REQ) 10");
+	ck_assert_str_eq(scene_delivered(&mallory), "REJ(REQ) 10");
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 	ck_assert_str_eq(scene_tracked(mallory.first + 1), "none");
 	scene_sends(&mallory, scene_req(&mallory, 2));
@@ -41,11 +41,11 @@ TEST(req_with_another_users_queue_pair_is_not_sent)
 TEST(rep_with_another_users_queue_pair_is_not_sent)
 {
 	ck_assert_int_eq(rig_listen(&mallory, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x901, SCENE_ADDR));
-	scene_handed(&mallory);
+	scene_receive(scene_peer_req(0x901, SCENE_ADDR));
+	scene_delivered(&mallory);
 	scene_sends(&mallory, scene_rep(&mallory, 1, 0x901));
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert_str_eq(scene_handed(&mallory), "REJ(REP) 10");
+	ck_assert_str_eq(scene_delivered(&mallory), "REJ(REP) 10");
 	scene_sends(&mallory, scene_rep(&mallory, 2, 0x901));
 	ck_assert_str_eq(scene_wire(), "REP");
 }
@@ -53,7 +53,7 @@ TEST(rep_with_another_users_queue_pair_is_not_sent)
 TEST(req_with_the_queue_pair_of_a_passive_connection_is_not_sent)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x901, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x901, SCENE_ADDR));
 	scene_sends(alice, scene_rep(alice, 2, 0x901));
 	scene_sends(&mallory, scene_req(&mallory, 2));
 	ck_assert_str_eq(scene_wire(), "REP");
@@ -108,7 +108,7 @@ TEST(connections_without_a_queue_pair_are_independent)
 
 	req.req.local_qpn = 0;
 	scene_sends(alice, req);
-	scene_said(scene_peer_rep(0x902, alice->first + 2));
+	scene_receive(scene_peer_rep(0x902, alice->first + 2));
 	ck_assert_str_eq(scene_tracked(alice->first + 2), "REP_RCVD");
 	req = scene_req(&mallory, 2);
 	req.req.local_qpn = 0;

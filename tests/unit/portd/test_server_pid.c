@@ -34,9 +34,9 @@ static void set_up(void)
 		for (;;)
 			pause();
 	rig_set_up(socket_path);
-	rig_come_as(bobs_pid);
+	rig_client_as(bobs_pid);
 	rig_join(bob);
-	rig_come_as(-1);
+	rig_client_as(-1);
 	rig_tear_down();
 	rig_set_up(socket_path);
 	rig_settle();
@@ -86,10 +86,10 @@ static void resume_as_bob(void)
 {
 	struct portd_record record = { .type = PORTD_RESUMED };
 
-	rig_come_as(bobs_pid);
+	rig_client_as(bobs_pid);
 	rig_settle();
 	ck_assert_int_eq(rig_resume(&mallory, bob->page_fd), 0);
-	rig_come_as(-1);
+	rig_client_as(-1);
 	ck_assert_int_eq(rig_ask(&mallory, &record), 0);
 	rig_pass(10); /* it checks every 5 ms whether all have resumed */
 }

@@ -33,12 +33,12 @@ static void allow(enum quota quota, uint32_t n)
 static void set_up(void)
 {
 	scene_set_up();
-	rig_come_as_user(BOB);
+	rig_client_as_user(BOB);
 	rig_join(&bob);
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 }
 
-static int say_hello(struct rig_client *client)
+static int send_hello(struct rig_client *client)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 
@@ -47,7 +47,7 @@ static int say_hello(struct rig_client *client)
 	return rig_ask(client, &hello);
 }
 
-static const struct user *mallory_is(void)
+static const struct user *user_of_mallory(void)
 {
 	const struct user *user = NULL;
 	struct list *node;
@@ -90,8 +90,8 @@ TEST(clients_are_limited_per_user)
 	allow(QUOTA_USER_CLIENTS, 2);
 	rig_meet(&mallory[0]);
 	rig_meet(&mallory[1]);
-	ck_assert_int_eq(say_hello(&mallory[2]), EDQUOT);
-	rig_come_as_user(BOB);
+	ck_assert_int_eq(send_hello(&mallory[2]), EDQUOT);
+	rig_client_as_user(BOB);
 	rig_meet(&mallory[3]);
 }
 
@@ -99,7 +99,7 @@ TEST(excess_client_gets_the_reason)
 {
 	allow(QUOTA_USER_CLIENTS, 1);
 	rig_meet(&mallory[0]);
-	say_hello(&mallory[1]);
+	send_hello(&mallory[1]);
 	ck_assert_str_eq(mallory[1].reply.text,
 			 "uid 61001 has enough: connections of one user to cmportd are limited to "
 			 "1; cmportd --quota=user-clients=NUMBER allows more");
@@ -110,7 +110,7 @@ TEST(user_may_connect_again_after_a_client_ends)
 	allow(QUOTA_USER_CLIENTS, 1);
 	rig_meet(&mallory[0]);
 	rig_leave(&mallory[0]);
-	ck_assert_int_eq(say_hello(&mallory[1]), 0);
+	ck_assert_int_eq(send_hello(&mallory[1]), 0);
 }
 
 TEST(excess_clients_take_few_places)
@@ -150,9 +150,9 @@ TEST(user_who_connects_too_often_is_refused)
 	use_up_connects();
 	ck_assert(!is_let_in());
 	ck_assert(!is_let_in());
-	rig_come_as_user(BOB);
+	rig_client_as_user(BOB);
 	ck_assert(is_let_in());
-	rig_come_as_user(0);
+	rig_client_as_user(0);
 	ck_assert(is_let_in());
 }
 
@@ -224,7 +224,7 @@ TEST(clients_of_root_are_unlimited)
 	unsigned int i;
 
 	allow(QUOTA_USER_CLIENTS, 1);
-	rig_come_as_user(0);
+	rig_client_as_user(0);
 	for (i = 0; i < N_MAX; i++)
 		rig_meet(&mallory[i]);
 }
@@ -263,7 +263,7 @@ TEST(ports_are_limited_per_user)
 	ck_assert_int_eq(bind_number(&bob, 1), 0);
 }
 
-static void use_leases(const struct rig_client *client)
+static void lease_all_ids(const struct rig_client *client)
 {
 	struct lease_page *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 				       client->page_fd, 0);
@@ -282,7 +282,7 @@ TEST(leased_ports_count_in_the_quota)
 	allow(QUOTA_USER_PORTS, 1);
 	rig_meet(&mallory[0]);
 	ck_assert_int_eq(rig_ask(&mallory[0], &lease), 0);
-	use_leases(&mallory[0]);
+	lease_all_ids(&mallory[0]);
 	ck_assert_int_eq(bind_number(&mallory[0], 1), EDQUOT);
 }
 
@@ -310,17 +310,17 @@ static unsigned int start_job(unsigned int n)
 TEST(unused_leases_do_not_block_other_programs_of_a_user)
 {
 	start_job(JOB);
-	ck_assert(!mallory_is()->was_refused);
+	ck_assert(!user_of_mallory()->was_refused);
 }
 
 /* Ports of all namespaces count. */
 TEST(unused_leases_in_other_namespaces_do_not_block_programs)
 {
-	rig_come_from(RIG_HOME + 1);
+	rig_client_from(RIG_HOME + 1);
 	start_job(JOB / 2 - 5); /* nearly all that the user may have */
-	rig_come_from(RIG_HOME);
+	rig_client_from(RIG_HOME);
 	ck_assert_uint_eq(start_job(JOB / 2 - 5), 256);
-	ck_assert(!mallory_is()->was_refused);
+	ck_assert(!user_of_mallory()->was_refused);
 }
 
 TEST(no_more_ports_are_leased_at_once_than_a_user_may_have)
@@ -334,7 +334,7 @@ TEST(no_more_ports_are_leased_at_once_than_a_user_may_have)
 	ck_assert_uint_eq(mallory[0].reply.count, 7);
 }
 
-static void come_back(struct rig_client *client, int page_fd)
+static void reconnect(struct rig_client *client, int page_fd)
 {
 	*client = (struct rig_client){ .control = rig_dial(), .data = -1, .page_fd = -1 };
 	rig_resume(client, page_fd);
@@ -354,7 +354,7 @@ TEST(resumed_ports_count_in_the_quota)
 	ck_assert_ptr_ne(page, MAP_FAILED);
 	for (i = 0; i < 100; i++)
 		page->word[i] = lease_word(RDMA_PS_TCP, (uint16_t)(40000 + i), LEASE_FREE);
-	come_back(&mallory[1], mallory[0].page_fd);
+	reconnect(&mallory[1], mallory[0].page_fd);
 	rig_ask(&mallory[1], &resumed);
 	for (i = 0; i < 100; i++)
 		n += page->word[i] != LEASE_EMPTY;
@@ -456,7 +456,7 @@ TEST(reconnecting_client_gets_no_new_burst)
 	rig_meet(&mallory[0]);
 	fill(mallory[0].data, PORTD_CLOSE);
 	rig_leave(&mallory[0]);
-	ck_assert_int_eq(say_hello(&mallory[1]), -1);
+	ck_assert_int_eq(send_hello(&mallory[1]), -1);
 	rig_pass(2000);
 	ck_assert_int_eq(rig_answer(&mallory[1]), 0);
 }
@@ -469,7 +469,7 @@ TEST(idle_user_is_dropped)
 	rig_meet(&mallory[0]);
 	rig_leave(&mallory[0]);
 	rig_pass(1000);
-	rig_come_as_user(BOB);
+	rig_client_as_user(BOB);
 	rig_meet(&mallory[1]);
 	ck_assert_uint_eq(list_length(&rig_server()->users.all), 2); /* root, and Bob */
 }
@@ -481,14 +481,14 @@ TEST(short_lived_users_leave_room_for_others)
 	int fd;
 
 	for (uid = 100000; uid < 100000 + USERS_MAX + 100; uid++) {
-		rig_come_as_user(uid);
+		rig_client_as_user(uid);
 		fd = rig_dial();
 		rig_settle();
 		close(fd);
 		rig_settle();
 	}
 	ck_assert_uint_le(list_length(&rig_server()->users.all), USERS_MAX);
-	rig_come_as_user(BOB + 1);
+	rig_client_as_user(BOB + 1);
 	rig_meet(&mallory[0]);
 }
 
@@ -509,9 +509,9 @@ TEST(reads_per_turn_are_limited_per_user)
 		rig_meet(&mallory[i]);
 	for (i = 0; i < N_MAX; i++)
 		fill(mallory[i].data, PORTD_CLOSE);
-	before = mallory_is()->rate.tokens;
+	before = user_of_mallory()->rate.tokens;
 	rig_turn();
-	ck_assert(before - mallory_is()->rate.tokens <= USER_TURN + n);
+	ck_assert(before - user_of_mallory()->rate.tokens <= USER_TURN + n);
 }
 
 /* --- settings ------------------------------------------------------------ */
@@ -573,7 +573,7 @@ TEST(log_lines_are_limited_per_user)
 	ck_assert_uint_eq(rig_said(log, "has reported"), 1);
 }
 
-static void be_turned_away(unsigned int n)
+static void expect_refusal(unsigned int n)
 {
 	for (; n; n--) {
 		close(rig_dial());
@@ -588,11 +588,11 @@ TEST(refused_users_do_not_fill_the_log)
 	log_set_verbose();
 	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
 	rig_server()->n_clients += CLIENTS_MAX;
-	rig_come_as_user(BOB + 1);
-	be_turned_away(100);
+	rig_client_as_user(BOB + 1);
+	expect_refusal(100);
 	ck_assert_uint_eq(rig_said(log, "uid 61003 cannot connect: "), 1);
 	rig_pass(60001);
-	be_turned_away(100);
+	expect_refusal(100);
 	rig_server()->n_clients -= CLIENTS_MAX;
 	ck_assert_uint_eq(rig_said(log, "uid 61003 cannot connect: "), 2);
 	ck_assert_uint_eq(rig_said(log, "(100 connects since that was last said)"), 1);

@@ -36,7 +36,7 @@ static pid_t bobs_pid;
 
 /* --- living clients ------------------------------------------------------ */
 
-static void be_born(void)
+static void fork_bob(void)
 {
 	bobs_pid = fork();
 	if (bobs_pid == 0)
@@ -57,11 +57,11 @@ static void die(void)
 static void set_up(void)
 {
 	folder_make();
-	be_born();
+	fork_bob();
 	rig_set_up(socket_path);
-	rig_come_as(bobs_pid);
+	rig_client_as(bobs_pid);
 	rig_join(bob);
-	rig_come_as(-1);
+	rig_client_as(-1);
 }
 
 static void tear_down(void)
@@ -79,7 +79,7 @@ static void restart(void)
 	rig_settle();
 }
 
-static void die_with_cmportd(void)
+static void end_with_cmportd(void)
 {
 	die();
 	restart();
@@ -87,18 +87,18 @@ static void die_with_cmportd(void)
 
 /* --- resuming ------------------------------------------------------------ */
 
-static void come_back(struct rig_client *client, pid_t pid)
+static void resume_client(struct rig_client *client, pid_t pid)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT,
 				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
 
-	rig_come_as(pid);
+	rig_client_as(pid);
 	client->control = rig_dial();
 	ck_assert_int_eq(rig_resume(client, client->page_fd), 0);
 	ck_assert_int_eq(rig_hold(client), 0);
 	ck_assert_int_eq(rig_ask(client, &open), 0);
 	client->handle = client->reply.handle;
-	rig_come_as(-1);
+	rig_client_as(-1);
 }
 
 static int tell(struct rig_client *client, uint32_t n)
@@ -117,7 +117,7 @@ static int tell(struct rig_client *client, uint32_t n)
 	return rig_ask(client, &record);
 }
 
-static void say_resumed(struct rig_client *client)
+static void send_resumed(struct rig_client *client)
 {
 	struct portd_record record = { .type = PORTD_RESUMED };
 
@@ -139,7 +139,7 @@ FIXTURE(set_up, tear_down);
 TEST_LOOP(peer_gets_the_last_message_from_the_next_cmportd, 0, LIFE_N)
 {
 	life[_i].come_so_far();
-	die_with_cmportd();
+	end_with_cmportd();
 	ck_assert_str_eq(scene_wire(), life[_i].end);
 }
 
@@ -148,7 +148,7 @@ TEST_LOOP(state_is_freed_when_the_peer_is_gone_too, 0, LIFE_N)
 	unsigned int i;
 
 	life[_i].come_so_far();
-	die_with_cmportd();
+	end_with_cmportd();
 	for (i = 0; i < 20; i++)
 		rig_pass(AGES_MS);
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
@@ -161,7 +161,7 @@ TEST(all_connections_of_a_dead_client_end)
 
 	for (n = 1; n <= 300; n++)
 		scene_connect(bob, n);
-	die_with_cmportd();
+	end_with_cmportd();
 	ck_assert_uint_eq(rig_server()->core.n_conns, 300);
 }
 
@@ -188,21 +188,21 @@ TEST(a_turn_ends_few_orphans)
 	}
 	rig_pass(AGES_MS);
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 0);
-	come_back(alice, -1);
+	resume_client(alice, -1);
 	for (n = 1; n <= n_all / 2; n++)
 		ck_assert_int_eq(tell(alice, n), 0);
-	say_resumed(alice);
+	send_resumed(alice);
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), n_all / 2);
 }
 
 TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 {
 	life_is_connected();
-	die_with_cmportd();
+	end_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	rig_pass(1500);
 	ck_assert_str_eq(scene_wire(), "DREQ");
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));
@@ -232,7 +232,7 @@ TEST(next_cmportd_does_not_find_an_ended_connection)
 {
 	life_is_connected();
 	rig_leave(bob);
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	restart();
 	ck_assert_str_eq(scene_wire(), "");
@@ -252,7 +252,7 @@ TEST(the_next_one_may_be_killed_before_it_has_ended_anything)
 TEST(the_next_one_may_be_killed_when_it_has_begun_to)
 {
 	life_is_connected();
-	die_with_cmportd();
+	end_with_cmportd();
 	restart();
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	restart();
@@ -267,7 +267,7 @@ TEST(closed_connection_gets_no_message)
 	life_is_connected();
 	ck_assert(rig_tell(bob, &close_it));
 	rig_settle();
-	die_with_cmportd();
+	end_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
 }
 
@@ -277,9 +277,9 @@ TEST(connections_of_a_resuming_client_continue)
 {
 	scene_connect(bob, 1);
 	restart();
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 	ck_assert_int_eq(tell(bob, 1), 0);
-	say_resumed(bob);
+	send_resumed(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "ESTABLISHED");
@@ -291,9 +291,9 @@ TEST(unreported_connection_of_a_resuming_client_ends)
 	scene_connect(bob, 1);
 	scene_connect(bob, 2);
 	restart();
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 	ck_assert_int_eq(tell(bob, 2), 0);
-	say_resumed(bob);
+	send_resumed(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
 	rig_leave(bob);
@@ -306,7 +306,7 @@ TEST(client_that_dies_while_resuming_has_each_connection_ended_once)
 	scene_connect(bob, 1);
 	scene_connect(bob, 2);
 	restart();
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 	ck_assert_int_eq(tell(bob, 2), 0);
 	die();
 	rig_leave(bob);
@@ -320,12 +320,12 @@ TEST(orphans_end_after_the_live_clients_have_resumed)
 	rig_join(alice);
 	scene_connect(alice, 3);
 	scene_connect(bob, 1);
-	die_with_cmportd();
+	end_with_cmportd();
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "");
-	come_back(alice, -1);
+	resume_client(alice, -1);
 	ck_assert_int_eq(tell(alice, 3), 0);
-	say_resumed(alice);
+	send_resumed(alice);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	ck_assert_str_eq(scene_tracked(alice->first + 3), "ESTABLISHED");
 }
@@ -348,9 +348,9 @@ TEST(live_client_may_resume_late)
 	scene_connect(bob, 1);
 	restart();
 	rig_pass(AGES_MS);
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 	ck_assert_int_eq(tell(bob, 1), 0);
-	say_resumed(bob);
+	send_resumed(bob);
 	rig_pass(LOOK_MS);
 	ck_assert_str_eq(scene_wire(), "");
 }
@@ -358,7 +358,7 @@ TEST(live_client_may_resume_late)
 TEST(client_of_a_hidden_process_may_resume_for_three_seconds)
 {
 	rig_leave(bob);
-	rig_come_as(0);
+	rig_client_as(0);
 	rig_join(bob);
 	scene_connect(bob, 1);
 	restart();
@@ -371,13 +371,13 @@ TEST(client_of_a_hidden_process_may_resume_for_three_seconds)
 TEST(client_of_a_hidden_process_resumes)
 {
 	rig_leave(bob);
-	rig_come_as(0);
+	rig_client_as(0);
 	rig_join(bob);
 	scene_connect(bob, 1);
 	restart();
-	come_back(bob, 0);
+	resume_client(bob, 0);
 	ck_assert_int_eq(tell(bob, 1), 0);
-	say_resumed(bob);
+	send_resumed(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
 }
@@ -395,14 +395,14 @@ TEST(ending_connection_ends_although_its_client_resumes)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	rig_tear_down();
 	rig_set_up(socket_path);
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 	ck_assert_int_eq(tell(bob, 1), 0);
-	say_resumed(bob);
-	come_back(alice, -1);
-	say_resumed(alice);
+	send_resumed(bob);
+	resume_client(alice, -1);
+	send_resumed(alice);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	rig_leave(bob);
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
@@ -415,10 +415,10 @@ TEST(comm_ids_of_a_client_that_may_resume_are_not_lent)
 	carol.first = bob->first;
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
 	ck_assert_int_eq(rig_hold(&carol), EPERM);
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 }
 
-/* Nor if he has none to end: messages for them would be for others. */
+/* Nor without connections to end: messages for them would be for others. */
 TEST(comm_ids_without_connections_are_not_lent_either)
 {
 	restart();
@@ -427,7 +427,7 @@ TEST(comm_ids_without_connections_are_not_lent_either)
 	carol.secret = bob->secret + 1;
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
 	ck_assert_int_eq(rig_hold(&carol), EPERM);
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 }
 
 /* Its pid is meaningless: it is in a namespace that cmportd cannot see. */
@@ -435,14 +435,14 @@ TEST(comm_ids_of_a_client_without_pid_are_not_lent)
 {
 	struct rig_client dave;
 
-	rig_come_as(0);
+	rig_client_as(0);
 	rig_join(&dave);
 	restart();
 	carol.control = rig_dial();
 	carol.first = dave.first;
 	ck_assert_int_eq(rig_resume(&carol, dave.page_fd), 0);
 	ck_assert_int_eq(rig_hold(&carol), EPERM);
-	come_back(&dave, 0);
+	resume_client(&dave, 0);
 }
 
 /* Previous clients, and the next block. */
@@ -478,7 +478,7 @@ TEST(server_without_orphans_leaves_no_connections)
 
 	scene_connect(bob, 1);
 	rig_leave(bob);
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	ck_assert(is_kept());
 	server_end(rig_server());
@@ -498,7 +498,7 @@ TEST(server_ends_its_orphans_before_it_ends)
 	ck_assert(!server_is_over(rig_server()));
 	die();
 	rig_pass(LOOK_MS);
-	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	rig_pass(AGES_MS);
 	ck_assert(server_is_over(rig_server()));
@@ -512,10 +512,10 @@ TEST(full_file_changes_nothing_else)
 	limit_files(NO_CONNECTIONS_BYTES - 1);
 	rig_set_up(socket_path);
 	limit_files(RLIM_INFINITY);
-	rig_come_as(bobs_pid);
+	rig_client_as(bobs_pid);
 	rig_join(bob);
 	scene_connect(bob, 1);
-	die_with_cmportd();
+	end_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
 }
 
@@ -528,12 +528,12 @@ TEST(a_port_has_the_same_handle_in_the_next_one)
 	ck_assert_int_eq(rig_ask(bob, &open), 0);
 	ck_assert_uint_eq(bob->reply.handle, 1);
 	restart();
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 	ck_assert_uint_eq(bob->handle, 0);
 	rig_leave(bob);
 	restart();
 	rig_pass(AGES_MS);
-	rig_come_as(bobs_pid);
+	rig_client_as(bobs_pid);
 	rig_meet(bob);
 	ck_assert_int_eq(rig_ask(bob, &open), 0);
 	ck_assert_uint_eq(bob->reply.handle, 1);
@@ -550,7 +550,7 @@ TEST(connections_of_a_removed_device_are_dropped)
 	ck_assert_int_eq(handle, 1);
 	tracked.handle = (uint8_t)handle;
 	ck_assert_int_eq(tracked_put(rig_server()->tracker, 0, &tracked), 0);
-	die_with_cmportd();
+	end_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
@@ -572,9 +572,9 @@ TEST(port_is_not_for_a_resuming_client_without_ids)
 	ck_assert_int_eq(rig_resume(&carol, carol.page_fd), 0);
 	ck_assert_int_eq(rig_ask(&carol, &ids), -1);
 	ck_assert_int_eq(rig_ask(&carol, &claim), -1);
-	come_back(bob, bobs_pid);
+	resume_client(bob, bobs_pid);
 	ck_assert_int_eq(rig_ask(bob, &claim), 0);
-	say_resumed(bob);
+	send_resumed(bob);
 	rig_pass(GRACE_MS);
 	ck_assert_int_eq(rig_answer(&carol), 0);
 	ck_assert_int_eq(rig_answer(&carol), EADDRINUSE);

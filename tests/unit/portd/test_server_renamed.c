@@ -22,15 +22,15 @@ static void begin(void)
 			pause();
 	ck_assert_int_gt(pid, 0);
 	rig_set_up(socket_path);
-	rig_come_as(pid);
+	rig_client_as(pid);
 	rig_join(&scene_bob);
-	rig_come_as(-1);
+	rig_client_as(-1);
 	life_is_connected();
 }
 
 FIXTURE(begin, rig_tear_down);
 
-static void die_before_device_is(const char *name, uint64_t guid)
+static void end_before_device_is(const char *name, uint64_t guid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -43,14 +43,14 @@ static void die_before_device_is(const char *name, uint64_t guid)
 
 TEST(connections_on_a_renamed_device_end)
 {
-	die_before_device_is("roce0", RIG_GUID);
+	end_before_device_is("roce0", RIG_GUID);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	ck_assert_str_eq(rig_server()->host_port[0]->device, "roce0");
 }
 
 TEST(connections_on_a_replaced_device_are_dropped)
 {
-	die_before_device_is(RIG_DEVICE, RIG_GUID + 1);
+	end_before_device_is(RIG_DEVICE, RIG_GUID + 1);
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }

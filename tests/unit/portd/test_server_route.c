@@ -18,14 +18,14 @@ TEST(a_req_is_for_the_listener_of_its_address)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(bob, SCENE_OTHER_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_OTHER_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "");
-	ck_assert_str_eq(scene_handed(bob), "REQ");
+	scene_receive(scene_peer_req(0x701, SCENE_OTHER_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "");
+	ck_assert_str_eq(scene_delivered(bob), "REQ");
 }
 
 TEST(a_req_for_a_port_without_listener_is_rej_8)
 {
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
@@ -34,16 +34,16 @@ TEST(a_req_for_a_port_that_is_only_bound_is_rej_8)
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 
 	ck_assert_int_eq(rig_ask(alice, &record), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
 TEST(a_req_for_no_listeners_address_is_rej_28)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_OTHER_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_OTHER_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
-	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_delivered(alice), "");
 }
 
 TEST(a_req_for_another_service_than_ip_is_rej_8)
@@ -52,7 +52,7 @@ TEST(a_req_for_another_service_than_ip_is_rej_8)
 
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
 	req.req.service_id |= UINT64_C(1) << 40;
-	scene_said(req);
+	scene_receive(req);
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
@@ -70,7 +70,7 @@ TEST(a_listener_gets_nothing_from_a_port_that_it_has_not_opened)
 	cm_msg_encode(&req, mad);
 	rig_arrive_bytes(2, &from, mad);
 	rig_settle();
-	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_delivered(alice), "");
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
 
@@ -79,12 +79,12 @@ TEST(a_duplicate_req_is_for_the_owner_of_the_connection)
 	struct portd_record release = { .type = PORTD_RELEASE, .claim = rig_claim(1, SCENE_ADDR) };
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_int_eq(rig_ask(alice, &release), 0);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "REQ, REQ");
-	ck_assert_str_eq(scene_handed(bob), "");
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "REQ, REQ");
+	ck_assert_str_eq(scene_delivered(bob), "");
 }
 
 TEST(the_same_comm_id_of_another_host_is_another_request)
@@ -93,7 +93,7 @@ TEST(the_same_comm_id_of_another_host_is_another_request)
 	struct mad_path other = rig_peer(SCENE_PEER + 1);
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	rig_arrive(&other, &req);
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 2);
 }
@@ -106,9 +106,9 @@ TEST(a_stale_req_is_for_the_owner_of_the_connection)
 	scene_connect(alice, 1);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	req.req.local_qpn = SCENE_PEER_QPN + 0x701;
-	scene_said(req);
-	ck_assert_str_eq(scene_handed(alice), "REQ");
-	ck_assert_str_eq(scene_handed(bob), "");
+	scene_receive(req);
+	ck_assert_str_eq(scene_delivered(alice), "REQ");
+	ck_assert_str_eq(scene_delivered(bob), "");
 }
 
 /* Any host can send a REQ with the queue pair and the CA of another one. */
@@ -121,8 +121,8 @@ TEST(a_req_of_another_host_with_that_queue_pair_is_for_the_listener)
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	req.req.local_qpn = SCENE_PEER_QPN + 0x701;
 	rig_arrive(&other, &req);
-	ck_assert_str_eq(scene_handed(alice), "");
-	ck_assert_str_eq(scene_handed(bob), "REQ");
+	ck_assert_str_eq(scene_delivered(alice), "");
+	ck_assert_str_eq(scene_delivered(bob), "REQ");
 }
 
 /* --- private data -------------------------------------------------------- */
@@ -132,7 +132,7 @@ static bool is_secret(const struct portd_record *record)
 	return memmem(record->mad.mad, MAD_BYTES, "secret", 6) != NULL;
 }
 
-static struct cm_msg with_secret(enum cm_attr attr)
+static struct cm_msg set_secret(enum cm_attr attr)
 {
 	struct cm_msg msg = attr == CM_ATTR_REQ	  ? scene_peer_req(0x701, SCENE_ADDR)
 			    : attr == CM_ATTR_REP ? scene_peer_rep(0x701, alice->first + 1)
@@ -161,7 +161,7 @@ TEST_LOOP(private_data_goes_to_its_owner_only, 0, sizeof(kinds) / sizeof(kinds[0
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(bob, SCENE_OTHER_ADDR), 0);
-	scene_said(with_secret(kinds[_i]));
+	scene_receive(set_secret(kinds[_i]));
 	ck_assert(rig_next(alice, &record));
 	ck_assert(is_secret(&record));
 	ck_assert(!rig_next(bob, &record));
@@ -172,10 +172,10 @@ TEST(a_rej_4_without_our_comm_id_is_for_the_owner_of_the_connection)
 	struct cm_msg rej = talk_rej_of(0x701, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	cm_rej_timeout(&rej.rej, SCENE_PEER_GUID);
-	scene_said(rej);
-	ck_assert_str_eq(scene_handed(alice), "REQ, REJ(REQ) 4");
+	scene_receive(rej);
+	ck_assert_str_eq(scene_delivered(alice), "REQ, REJ(REQ) 4");
 }
 
 TEST(an_unread_duplicate_is_queued_once)
@@ -184,7 +184,7 @@ TEST(an_unread_duplicate_is_queued_once)
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	for (i = 0; i < 100; i++)
-		scene_said(scene_peer_req(0x701, SCENE_ADDR));
+		scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
 
@@ -194,7 +194,7 @@ TEST(a_dreq_for_an_unlent_comm_id_is_answered_with_drep)
 {
 	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first);
 
-	scene_said(dreq);
+	scene_receive(dreq);
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
@@ -204,7 +204,7 @@ static const enum cm_attr unanswered[] = { CM_ATTR_MRA, CM_ATTR_REJ,  CM_ATTR_RE
 TEST_LOOP(other_messages_without_a_receiver_are_dropped, 0,
 	  sizeof(unanswered) / sizeof(unanswered[0]))
 {
-	scene_said(talk_msg_of(unanswered[_i], 0x701, ~alice->first));
+	scene_receive(talk_msg_of(unanswered[_i], 0x701, ~alice->first));
 	ck_assert_str_eq(scene_wire(), "");
 }
 
@@ -216,7 +216,7 @@ TEST(a_mad_that_is_no_cm_message_is_dropped)
 	memset(mad, 0xff, sizeof(mad));
 	rig_arrive_bytes(1, &from, mad);
 	rig_settle();
-	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_delivered(alice), "");
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_MALFORMED), 1);
 }
 
@@ -263,14 +263,14 @@ TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 TEST(an_unconnected_answer_waits_while_the_kernel_resolves_its_hop)
 {
 	rig_hops_are_ready(false);
-	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	rig_pass(3300);
 	rig_hops_are_ready(true);
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
-static void say_req(uint8_t again)
+static void send_req(uint8_t again)
 {
 	struct cm_msg req = scene_req(alice, 1);
 	struct portd_record record = {
@@ -288,7 +288,7 @@ TEST(a_retransmission_goes_through_umad)
 	struct rig_sent sent;
 	struct cm_msg msg;
 
-	say_req(1);
+	send_req(1);
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert(sent.slowly);
 }
@@ -297,9 +297,9 @@ TEST(only_a_retransmission_revalidates_the_next_hop)
 {
 	unsigned int before = rig_n_revalidations();
 
-	say_req(0);
+	send_req(0);
 	ck_assert_uint_eq(rig_n_revalidations(), before);
-	say_req(1);
+	send_req(1);
 	ck_assert_uint_eq(rig_n_revalidations(), before + 1);
 }
 
@@ -322,14 +322,14 @@ TEST(a_message_beside_qp1_is_handled)
 }
 
 /* Return: the assumed queue pair of the peer, after this message arrived beside QP1. */
-static uint32_t believed_after(const struct cm_msg *msg, uint8_t host)
+static uint32_t accepted_after(const struct cm_msg *msg, uint8_t host)
 {
 	struct mad_path from = rig_peer(host);
 	struct mad_gid gid;
 
 	rig_arrive_beside(&from, msg);
 	rig_settle();
-	return rig_heard(&gid);
+	return rig_last_noted_qpn(&gid);
 }
 
 TEST(a_connections_message_teaches_the_peers_queue_pair)
@@ -339,8 +339,8 @@ TEST(a_connections_message_teaches_the_peers_queue_pair)
 	struct mad_gid gid;
 
 	scene_connect(alice, 1);
-	ck_assert_uint_eq(believed_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
-	rig_heard(&gid);
+	ck_assert_uint_eq(accepted_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
+	rig_last_noted_qpn(&gid);
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 }
 
@@ -350,7 +350,7 @@ TEST(the_first_answer_teaches_the_peers_queue_pair)
 	struct cm_msg rep = scene_peer_rep(0x701, alice->first + 1);
 
 	scene_sends(alice, scene_req(alice, 1));
-	ck_assert_uint_eq(believed_after(&rep, SCENE_PEER), RIG_PEER_QPN);
+	ck_assert_uint_eq(accepted_after(&rep, SCENE_PEER), RIG_PEER_QPN);
 }
 
 TEST(a_message_for_an_orphan_teaches_the_peers_queue_pair)
@@ -360,7 +360,7 @@ TEST(a_message_for_an_orphan_teaches_the_peers_queue_pair)
 	scene_connect(alice, 1);
 	rig_leave(alice);
 	rig_settle();
-	ck_assert_uint_eq(believed_after(&drep, SCENE_PEER), RIG_PEER_QPN);
+	ck_assert_uint_eq(accepted_after(&drep, SCENE_PEER), RIG_PEER_QPN);
 }
 
 /* Messages of a host that forges the peer's address, and knows only one id of a connection. */
@@ -392,7 +392,7 @@ TEST_LOOP(an_unconnected_message_teaches_no_queue_pair, 0, N_FORGED)
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_connect(alice, 1);
-	ck_assert_uint_ne(believed_after(&msg, SCENE_PEER), RIG_PEER_QPN);
+	ck_assert_uint_ne(accepted_after(&msg, SCENE_PEER), RIG_PEER_QPN);
 }
 
 TEST(a_mad_that_is_no_cm_message_teaches_no_queue_pair)
@@ -401,7 +401,7 @@ TEST(a_mad_that_is_no_cm_message_teaches_no_queue_pair)
 
 	scene_connect(alice, 1);
 	dreq.hdr.class_version = 1;
-	ck_assert_uint_ne(believed_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
+	ck_assert_uint_ne(accepted_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
 }
 
 TEST(a_message_from_another_host_teaches_no_queue_pair)
@@ -409,7 +409,7 @@ TEST(a_message_from_another_host_teaches_no_queue_pair)
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
 
 	scene_connect(alice, 1);
-	ck_assert_uint_ne(believed_after(&dreq, SCENE_PEER + 1), RIG_PEER_QPN);
+	ck_assert_uint_ne(accepted_after(&dreq, SCENE_PEER + 1), RIG_PEER_QPN);
 }
 
 TEST(only_a_retransmission_counts_against_the_peers_queue_pair)
@@ -417,10 +417,10 @@ TEST(only_a_retransmission_counts_against_the_peers_queue_pair)
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct mad_gid gid, nobody = { 0 };
 
-	say_req(0);
+	send_req(0);
 	gid = rig_unanswered();
 	ck_assert_mem_eq(&gid, &nobody, sizeof(gid));
-	say_req(1);
+	send_req(1);
 	gid = rig_unanswered();
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 }

@@ -26,28 +26,28 @@ static int index_of_sent(enum cm_attr attr)
 }
 
 /* A message of a client, and, after its address has moved, its retransmission or the next one. */
-static void say_req(void)
+static void send_req(void)
 {
 	scene_sends(alice, scene_req(alice, 1));
 }
 
-static void answer_request(void)
+static void receive_request(void)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 }
 
-static void say_rep(void)
+static void send_rep(void)
 {
 	scene_sends(alice, scene_rep(alice, 1, 0x701));
 }
 
-static void come_so_far(void)
+static void connect_first(void)
 {
 	scene_connect(alice, 1);
 }
 
-static void say_dreq(void)
+static void send_dreq(void)
 {
 	scene_sends(alice, talk_msg_of(CM_ATTR_DREQ, alice->first + 1, 0x701));
 }
@@ -57,9 +57,9 @@ static const struct {
 	void (*say)(void);
 	enum cm_attr attr;
 } said[] = {
-	{ say_req, say_req, CM_ATTR_REQ },
-	{ answer_request, say_rep, CM_ATTR_REP },
-	{ come_so_far, say_dreq, CM_ATTR_DREQ },
+	{ send_req, send_req, CM_ATTR_REQ },
+	{ receive_request, send_rep, CM_ATTR_REP },
+	{ connect_first, send_dreq, CM_ATTR_DREQ },
 };
 
 #define N_SAID ((int)(sizeof(said) / sizeof(said[0])))

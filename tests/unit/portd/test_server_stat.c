@@ -39,7 +39,7 @@ static unsigned int number_of(struct rig_client *client, enum portd_type type)
 }
 
 /* A query of Bob's client. Return: its number. */
-static uint32_t bob_asks(void)
+static uint32_t ask_for_all(void)
 {
 	ck_assert_int_eq(rig_ask(bob, &stat_all), 0);
 	return bob->reply.first;
@@ -55,7 +55,7 @@ static struct portd_record id_row(uint32_t ask_id)
 	return row;
 }
 
-static void alice_tells(const struct portd_record *row)
+static void answer_with_row(const struct portd_record *row)
 {
 	ck_assert(rig_tell(alice, row));
 	rig_settle();
@@ -65,7 +65,7 @@ FIXTURE(scene_set_up, scene_tear_down);
 
 TEST(every_client_is_queried_with_the_same_number)
 {
-	uint32_t ask_id = bob_asks();
+	uint32_t ask_id = ask_for_all();
 
 	ck_assert_uint_eq(bob->reply.count, 2);
 	ck_assert_uint_eq(next_of(alice, PORTD_STAT_ASK).stat_ask.ask_id, ask_id);
@@ -74,11 +74,11 @@ TEST(every_client_is_queried_with_the_same_number)
 
 TEST(rows_of_a_client_are_forwarded_with_its_process)
 {
-	struct portd_record row = id_row(bob_asks());
+	struct portd_record row = id_row(ask_for_all());
 	struct portd_stat_id got;
 
 	row.stat_row.client = 77;
-	alice_tells(&row);
+	answer_with_row(&row);
 	got = next_of(bob, PORTD_STAT_ID).stat_id;
 	ck_assert_uint_eq(got.row.client, 0);
 	ck_assert_uint_eq(got.local_comm_id, 0xabc);
@@ -90,7 +90,7 @@ TEST(the_reply_has_the_number_of_queried_clients)
 	struct portd_stat_process process;
 
 	scene_connect(alice, 1);
-	bob_asks();
+	ask_for_all();
 	process = next_of(bob, PORTD_STAT_PROCESS).stat_process;
 	ck_assert_uint_eq(process.pid, (uint32_t)getpid());
 	ck_assert_uint_eq(process.n_conns, 1);
@@ -100,24 +100,24 @@ TEST(the_reply_has_the_number_of_queried_clients)
 TEST(an_ordinary_user_gets_no_processes_of_others)
 {
 	rig_server()->client[1]->uid = STRANGER;
-	bob_asks();
-	ck_assert_uint_eq(bob->reply.count, 1); /* his own */
+	ask_for_all();
+	ck_assert_uint_eq(bob->reply.count, 1); /* the row of bob */
 	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
 }
 
 TEST(rows_for_an_unauthorised_client_are_dropped)
 {
-	struct portd_record row = id_row(bob_asks());
+	struct portd_record row = id_row(ask_for_all());
 
 	rig_server()->client[1]->uid = STRANGER;
-	alice_tells(&row);
+	answer_with_row(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
 TEST(an_ordinary_user_gets_own_processes)
 {
 	rig_server()->client[0]->uid = rig_server()->client[1]->uid = STRANGER;
-	bob_asks();
+	ask_for_all();
 	ck_assert_uint_eq(bob->reply.count, 2);
 }
 
@@ -126,11 +126,11 @@ TEST(only_root_gets_orphans)
 	scene_connect(alice, 1);
 	rig_leave(alice);
 	rig_settle();
-	bob_asks();
+	ask_for_all();
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ID).stat_row.client, PORTD_STAT_ITSELF);
 	rig_server()->client[1]->uid = STRANGER;
 	rig_pass(100);
-	bob_asks();
+	ask_for_all();
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
@@ -196,9 +196,9 @@ TEST(unrequested_rows_are_dropped)
 {
 	struct portd_record row = id_row(1);
 
-	alice_tells(&row);
+	answer_with_row(&row);
 	row = id_row(0);
-	alice_tells(&row);
+	answer_with_row(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 	ck_assert(!rig_is_disconnected(alice));
 }
@@ -206,7 +206,7 @@ TEST(unrequested_rows_are_dropped)
 /* `purecm stat` would take them for cmportd's own: it does not have that client. */
 TEST(rows_of_a_later_client_are_dropped)
 {
-	struct portd_record row = id_row(bob_asks());
+	struct portd_record row = id_row(ask_for_all());
 	struct rig_client carol;
 
 	rig_join(&carol);
@@ -214,7 +214,7 @@ TEST(rows_of_a_later_client_are_dropped)
 	rig_settle();
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 	rig_pass(100);
-	row = id_row(bob_asks());
+	row = id_row(ask_for_all());
 	ck_assert(rig_tell(&carol, &row));
 	rig_settle();
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 1);
@@ -229,53 +229,53 @@ TEST(rows_of_an_unqueried_process_are_dropped)
 	row = id_row(bob->reply.first);
 	end.stat_end.row.ask_id = bob->reply.first;
 	number_of(bob, PORTD_STAT_END);
-	alice_tells(&row);
-	alice_tells(&end);
+	answer_with_row(&row);
+	answer_with_row(&end);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
-	alice_tells(&end);
+	answer_with_row(&end);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 0);
 }
 
 TEST(rows_of_an_earlier_query_are_dropped)
 {
-	struct portd_record row = id_row(bob_asks());
+	struct portd_record row = id_row(ask_for_all());
 
 	rig_pass(100);
-	bob_asks();
-	alice_tells(&row);
+	ask_for_all();
+	answer_with_row(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
 TEST(rows_for_an_ended_client_are_dropped)
 {
-	struct portd_record row = id_row(bob_asks());
+	struct portd_record row = id_row(ask_for_all());
 
 	rig_leave(bob);
 	rig_settle();
 	rig_join(bob);
-	alice_tells(&row);
+	answer_with_row(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
 TEST(an_unopened_port_in_a_row_is_dropped)
 {
-	struct portd_record row = id_row(bob_asks());
+	struct portd_record row = id_row(ask_for_all());
 
 	row.stat_id.port = 63;
-	alice_tells(&row);
+	answer_with_row(&row);
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ID).stat_id.port, PORTD_STAT_NO_PORT);
 }
 
 TEST(frequent_queries_are_delayed)
 {
-	bob_asks();
+	ask_for_all();
 	ck_assert_int_eq(rig_ask(bob, &stat_all), EBUSY);
 	rig_pass(20);
 	ck_assert_int_eq(rig_ask(bob, &stat_all), 0);
 }
 
 /* Return: a counter of port 1 that cmportd has sent to Bob; 0 if it has not. */
-static uint64_t told_count(uint16_t client, enum portd_stat_counter what, enum cm_attr attr)
+static uint64_t reported_count(uint16_t client, enum portd_stat_counter what, enum cm_attr attr)
 {
 	struct portd_record record;
 	uint64_t value = 0;
@@ -291,30 +291,31 @@ static uint64_t told_count(uint16_t client, enum portd_stat_counter what, enum c
 TEST(sent_messages_of_a_port_are_counted_by_kind)
 {
 	scene_sends(alice, scene_req(alice, 1));
-	bob_asks();
-	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_SENT, CM_ATTR_REQ), 1);
+	ask_for_all();
+	ck_assert_uint_eq(reported_count(PORTD_STAT_PASSING, PORTD_COUNT_SENT, CM_ATTR_REQ), 1);
 }
 
 TEST(received_messages_of_a_port_are_counted_by_kind)
 {
 	scene_connect(alice, 1);
-	bob_asks();
-	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_RECEIVED, CM_ATTR_REP), 1);
+	ask_for_all();
+	ck_assert_uint_eq(reported_count(PORTD_STAT_PASSING, PORTD_COUNT_RECEIVED, CM_ATTR_REP), 1);
 }
 
 TEST(refused_messages_of_a_client_are_counted_by_kind)
 {
 	scene_sends(alice, scene_req(bob, 1));
-	bob_asks();
-	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_FORBIDDEN, CM_ATTR_REQ), 1);
+	ask_for_all();
+	ck_assert_uint_eq(reported_count(PORTD_STAT_PASSING, PORTD_COUNT_FORBIDDEN, CM_ATTR_REQ),
+			  1);
 }
 
 TEST(messages_through_umad_are_counted_by_kind)
 {
 	rig_sender_refuses(-EAGAIN);
 	scene_sends(alice, scene_req(alice, 1));
-	bob_asks();
-	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_BY_UMAD, CM_ATTR_REQ), 1);
+	ask_for_all();
+	ck_assert_uint_eq(reported_count(PORTD_STAT_PASSING, PORTD_COUNT_BY_UMAD, CM_ATTR_REQ), 1);
 }
 
 TEST_LOOP(peers_that_the_fast_path_reaches_and_does_not_reach_are_counted, 0, 2)
@@ -324,18 +325,18 @@ TEST_LOOP(peers_that_the_fast_path_reaches_and_does_not_reach_are_counted, 0, 2)
 	const enum cm_attr none = (enum cm_attr)(CM_ATTR_REQ + CM_TALLY_NONE);
 
 	rig_probe(&(struct mad_sender_score){ .n_reached = 3, .n_lost = 4 });
-	bob_asks();
-	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, what[_i], none), 3 + (uint64_t)_i);
+	ask_for_all();
+	ck_assert_uint_eq(reported_count(PORTD_STAT_PASSING, what[_i], none), 3 + (uint64_t)_i);
 }
 
 TEST(unconnected_answers_are_counted_at_the_port_and_for_cmportd)
 {
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	bob_asks();
-	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_ANSWERED, CM_ATTR_REQ), 1);
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ask_for_all();
+	ck_assert_uint_eq(reported_count(PORTD_STAT_PASSING, PORTD_COUNT_ANSWERED, CM_ATTR_REQ), 1);
 	rig_pass(20);
-	bob_asks();
-	ck_assert_uint_eq(told_count(PORTD_STAT_ITSELF, PORTD_COUNT_SENT, CM_ATTR_REJ), 1);
+	ask_for_all();
+	ck_assert_uint_eq(reported_count(PORTD_STAT_ITSELF, PORTD_COUNT_SENT, CM_ATTR_REJ), 1);
 }
 
 TEST(a_visiting_client_gets_no_comm_ids_and_no_query)
@@ -347,7 +348,7 @@ TEST(a_visiting_client_gets_no_comm_ids_and_no_query)
 	hello.hello.visits = 1;
 	ck_assert_int_eq(rig_ask(&visitor, &hello), 0);
 	ck_assert_uint_eq(visitor.reply.count, 0);
-	bob_asks();
+	ask_for_all();
 	ck_assert_uint_eq(bob->reply.count, 2);
 	row = id_row(bob->reply.first);
 	ck_assert(rig_tell(&visitor, &row));
@@ -360,7 +361,7 @@ TEST(a_visiting_client_gets_no_comm_ids_and_no_query)
 /* It never reads, which must not affect others. */
 TEST(a_querying_client_that_does_not_read_loses_rows)
 {
-	struct portd_record row = id_row(bob_asks());
+	struct portd_record row = id_row(ask_for_all());
 	unsigned int i;
 
 	rig_server()->client[1]->uid = STRANGER;

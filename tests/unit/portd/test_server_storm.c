@@ -74,7 +74,7 @@ TEST(a_listener_gets_a_hundred_thousand_requests_within_a_second)
 		if (n % A_MS != A_MS - 1)
 			continue;
 		if (n == N_REQUESTS / 2 + A_MS - 1)
-			scene_said(scene_peer_dreq(0x701, bob, 1));
+			scene_receive(scene_peer_dreq(0x701, bob, 1));
 		rig_pass(1);
 		look_at(alice, &of_alice);
 		look_at(bob, &of_bob);

@@ -199,7 +199,7 @@ TEST(requests_of_one_user_are_limited)
 {
 	struct rig_client mallory;
 
-	rig_come_as_user(61001);
+	rig_client_as_user(61001);
 	rig_join(&mallory);
 	for (uint32_t i = 0; i < ASKS_MAX; i++)
 		ask_path(&mallory, i);

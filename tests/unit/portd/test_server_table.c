@@ -99,7 +99,7 @@ static uint16_t bind_any(void)
 	return bob->reply.port;
 }
 
-static struct cm_msg peers_lookup(void)
+static struct cm_msg lookup_of_peer(void)
 {
 	const struct cm_msg req = scene_peer_req(PEERS_ID, SCENE_ADDR);
 	struct cm_msg msg;
@@ -111,10 +111,10 @@ static struct cm_msg peers_lookup(void)
 	return msg;
 }
 
-static void hears_request(struct cm_msg request)
+static void receives_request(struct cm_msg request)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	scene_said(request);
+	scene_receive(request);
 }
 
 /* Return: a message that Bob may send. */
@@ -131,11 +131,11 @@ static struct cm_msg valid(enum cm_attr attr)
 		msg.sidr_req.request_id = bob->first + 1;
 		msg.sidr_req.service_id = cma_service_id(RDMA_PS_UDP, RIG_SERVICE);
 	} else if (attr == CM_ATTR_SIDR_REP) {
-		hears_request(peers_lookup());
+		receives_request(lookup_of_peer());
 		msg.sidr_rep.request_id = PEERS_ID;
-		msg.sidr_rep.service_id = peers_lookup().sidr_req.service_id;
+		msg.sidr_rep.service_id = lookup_of_peer().sidr_req.service_id;
 	} else if (attr == CM_ATTR_MRA || attr == CM_ATTR_REJ || attr == CM_ATTR_REP) {
-		hears_request(scene_peer_req(PEERS_ID, SCENE_ADDR));
+		receives_request(scene_peer_req(PEERS_ID, SCENE_ADDR));
 		if (attr == CM_ATTR_REP)
 			msg = scene_rep(bob, 1, PEERS_ID);
 		else if (attr == CM_ATTR_REJ)
@@ -156,7 +156,7 @@ static void invert(uint8_t *wire, const struct wire_field *field)
 		wire[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
 }
 
-static void say(const struct cm_msg *msg, const struct wire_field *field, unsigned int at)
+static void send_inverted(const struct cm_msg *msg, const struct wire_field *field, unsigned int at)
 {
 	struct portd_record record = {
 		.type = PORTD_MAD, .mad = { .port = bob->handle, .path = rig_peer(SCENE_PEER) }
@@ -175,8 +175,8 @@ static bool depends_on_others(const char *name)
 	return strcmp(name, "local_qpn") == 0 || strcmp(name, "local_eecn") == 0;
 }
 
-static void must_mean_it(enum cm_attr attr, const char *prefix, const struct wire_layout *layout,
-			 unsigned int at)
+static void check_each_field(enum cm_attr attr, const char *prefix,
+			     const struct wire_layout *layout, unsigned int at)
 {
 	enum fields_by by;
 	struct cm_msg msg;
@@ -192,7 +192,7 @@ static void must_mean_it(enum cm_attr attr, const char *prefix, const struct wir
 		scene_tear_down();
 		scene_set_up();
 		msg = valid(attr);
-		say(&msg, &layout->field[i], at);
+		send_inverted(&msg, &layout->field[i], at);
 		leaves = scene_wire()[0];
 		ck_assert_msg(leaves == (by == FIELDS_FREE || by == FIELDS_AT_A_RATE), "%s: %s %s",
 			      cm_msg_layout(attr)->name, name, leaves ? "left" : "did not leave");
@@ -204,7 +204,7 @@ TEST_LOOP(a_valid_message_is_sent, 0, N_ATTRS)
 {
 	struct cm_msg msg = valid(attrs[_i]);
 
-	say(&msg, NULL, 0);
+	send_inverted(&msg, NULL, 0);
 	ck_assert_msg((scene_wire()[0] != '\0') == (attrs[_i] != CM_ATTR_LAP), "%s",
 		      cm_msg_layout(attrs[_i])->name);
 }
@@ -212,15 +212,15 @@ TEST_LOOP(a_valid_message_is_sent, 0, N_ATTRS)
 TEST_LOOP(field_of_the_mad_header_is_checked_by_the_table, 0, N_ATTRS)
 {
 	if (attrs[_i] != CM_ATTR_LAP)
-		must_mean_it(attrs[_i], "MAD.", &mad_hdr_layout, 0);
+		check_each_field(attrs[_i], "MAD.", &mad_hdr_layout, 0);
 }
 
 TEST_LOOP(field_of_a_message_is_checked_by_the_table, 0, N_ATTRS)
 {
-	must_mean_it(attrs[_i], "", cm_msg_layout(attrs[_i]), MAD_HDR_BYTES);
+	check_each_field(attrs[_i], "", cm_msg_layout(attrs[_i]), MAD_HDR_BYTES);
 }
 
 TEST(field_of_the_ip_cm_header_is_checked_by_the_table)
 {
-	must_mean_it(CM_ATTR_REQ, "CMA.", &cma_hdr_layout, MAD_HDR_BYTES + HDR_AT);
+	check_each_field(CM_ATTR_REQ, "CMA.", &cma_hdr_layout, MAD_HDR_BYTES + HDR_AT);
 }

@@ -17,7 +17,7 @@ static const struct portd_record trace = { .type = PORTD_TRACE };
 
 static struct trace_reader reader;
 
-static void bob_traces(void)
+static void start_trace(void)
 {
 	ck_assert_int_eq(rig_ask(bob, &trace), 0);
 	ck_assert_int_eq(trace_reader_init(&reader, bob->ring_fd), 0);
@@ -32,7 +32,7 @@ static struct trace_entry next_seen(void)
 	return seen;
 }
 
-static void bob_awaits(uint64_t number)
+static void await_record(uint64_t number)
 {
 	const struct portd_record record = { .type = PORTD_AWAIT, .seen = { .number = number } };
 
@@ -41,7 +41,7 @@ static void bob_awaits(uint64_t number)
 }
 
 /* Return: the value of a SEEN record; 0 if none has arrived. */
-static uint64_t bob_is_told(void)
+static uint64_t expect_record(void)
 {
 	struct portd_record record;
 
@@ -58,7 +58,7 @@ TEST(a_tracer_gets_messages_that_another_client_sends)
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct trace_entry seen;
 
-	bob_traces();
+	start_trace();
 	scene_sends(alice, scene_req(alice, 1));
 	seen = next_seen();
 	ck_assert_uint_eq(seen.way, PORTD_SENT);
@@ -75,8 +75,8 @@ TEST(a_tracer_gets_messages_for_another_client)
 	struct trace_entry seen;
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	bob_traces();
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	start_trace();
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	seen = next_seen();
 	ck_assert_uint_eq(seen.way, PORTD_RECEIVED);
 	ck_assert_uint_eq(seen.pid, (uint32_t)getpid());
@@ -84,8 +84,8 @@ TEST(a_tracer_gets_messages_for_another_client)
 
 TEST(a_tracer_gets_unconnected_answers)
 {
-	bob_traces();
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	start_trace();
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REQ);
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REJ);
 }
@@ -99,7 +99,7 @@ TEST(a_tracer_does_not_get_dropped_messages)
 	struct cm_msg msg;
 
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = rate;
-	bob_traces();
+	start_trace();
 	for (i = 0; i < n; i++) {
 		msg = scene_peer_req(0x701 + i, SCENE_ADDR);
 		rig_arrive(&from, &msg);
@@ -114,8 +114,8 @@ TEST(traced_messages_are_numbered)
 {
 	uint64_t first;
 
-	bob_traces();
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	start_trace();
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	first = next_seen().number;
 	ck_assert_uint_eq(next_seen().number, first + 1);
 }
@@ -123,33 +123,33 @@ TEST(traced_messages_are_numbered)
 TEST(other_clients_get_no_trace)
 {
 	scene_sends(alice, scene_req(alice, 1));
-	ck_assert_str_eq(scene_handed(bob), "");
+	ck_assert_str_eq(scene_delivered(bob), "");
 }
 
 TEST(waiting_tracer_is_notified_once)
 {
-	bob_traces();
-	bob_awaits(0);
-	ck_assert_uint_eq(bob_is_told(), 0);
+	start_trace();
+	await_record(0);
+	ck_assert_uint_eq(expect_record(), 0);
 	scene_sends(alice, scene_req(alice, 1));
-	ck_assert_uint_eq(bob_is_told(), 1);
+	ck_assert_uint_eq(expect_record(), 1);
 	scene_sends(alice, scene_req(alice, 2));
-	ck_assert_uint_eq(bob_is_told(), 0);
+	ck_assert_uint_eq(expect_record(), 0);
 }
 
 TEST(waiting_tracer_is_notified_of_a_passed_message_at_once)
 {
-	bob_traces();
+	start_trace();
 	scene_sends(alice, scene_req(alice, 1));
-	bob_awaits(0);
-	ck_assert_uint_eq(bob_is_told(), 1);
+	await_record(0);
+	ck_assert_uint_eq(expect_record(), 1);
 }
 
 TEST(only_root_and_its_owner_may_trace)
 {
 	rig_server()->client[1]->uid = geteuid() + 1;
 	ck_assert_int_eq(rig_ask(bob, &trace), EPERM);
-	bob_awaits(0); /* so he is disconnected */
+	await_record(0); /* so bob is disconnected */
 	ck_assert_ptr_null(rig_server()->client[1]);
 }
 
@@ -157,7 +157,7 @@ TEST(the_ring_ends_with_the_last_tracer)
 {
 	ck_assert_int_eq(rig_ask(bob, &trace), 0);
 	ck_assert_int_eq(rig_ask(bob, &trace), 0);
-	bob_awaits(0);
+	await_record(0);
 	rig_leave(bob);
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_tracers, 0);
@@ -180,15 +180,15 @@ TEST(a_tracer_that_does_not_read_loses_messages)
 	struct trace_entry seen;
 	uint32_t n;
 
-	bob_traces();
+	start_trace();
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 2 * TRACE_RING_ENTRIES;
 	for (n = 1; n <= TRACE_RING_ENTRIES; n++)
-		scene_said(scene_peer_req(n, SCENE_ADDR));
+		scene_receive(scene_peer_req(n, SCENE_ADDR));
 	ck_assert_uint_eq(rig_server()->n_seen, 2 * TRACE_RING_ENTRIES);
 	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(9999, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(alice), "REQ");
+	scene_receive(scene_peer_req(9999, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(alice), "REQ");
 	for (n = 0; trace_reader_take(&reader, &seen);)
 		n++;
 	ck_assert_uint_eq(seen.number, 2 * TRACE_RING_ENTRIES + 1);
@@ -245,7 +245,7 @@ TEST(the_next_cmportd_continues_the_recording)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	start_the_next();
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_int_eq(play_back(), 0);
 	ck_assert_uint_eq(next_seen().way, PORTD_SENT);
 	ck_assert_uint_eq(next_seen().way, PORTD_RECEIVED);
@@ -256,7 +256,7 @@ TEST(disabled_recording_is_removed)
 	scene_sends(alice, scene_req(alice, 1));
 	rig_records(0);
 	start_the_next();
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_int_eq(play_back(), -ENODATA);
 }
 
@@ -277,7 +277,7 @@ TEST(server_works_without_a_recording)
 	rig_records(RECORDING_ENTRIES);
 	start_the_next();
 	ck_assert_ptr_null(rig_server()->recording.ring);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(rig_server()->host_port[0]->passed[PORTD_COUNT_RECEIVED][0], 1);
 	limit_files(RLIM_INFINITY);
 }

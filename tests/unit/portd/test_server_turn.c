@@ -20,12 +20,12 @@ static void set_up(void)
 	unsigned int i;
 
 	scene_set_up();
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	for (i = 0; i < N_CLIENTS; i++)
 		rig_join(&mallory[i]);
 }
 
-static void hang_up(struct rig_client *client)
+static void close_client(struct rig_client *client)
 {
 	close(client->control);
 	close(client->data);
@@ -56,7 +56,7 @@ TEST(a_turn_forgets_few_connections_that_only_their_client_has_reported)
 	uint32_t left;
 
 	report(&mallory[0], MALLORYS, N_MUCH);
-	hang_up(&mallory[0]);
+	close_client(&mallory[0]);
 	while ((left = tracker_count(tracker, MALLORYS))) {
 		rig_turn();
 		ck_assert_uint_le(left - tracker_count(tracker, MALLORYS), USER_TURN + 1);
@@ -71,7 +71,7 @@ TEST(a_turn_forgets_few_connections_that_only_their_client_has_reported)
 static unsigned int n_each; /* messages per datagram */
 
 /* Return: the number of accepted datagrams. */
-static unsigned int fill_with_words(const struct rig_client *client)
+static unsigned int fill_with_records(const struct rig_client *client)
 {
 	struct portd_record record = {
 		.type = PORTD_MAD, .mad = { .port = client->handle, .path = rig_peer(SCENE_PEER) }
@@ -99,8 +99,8 @@ TEST(a_turn_reads_few_last_records_of_a_user)
 	rates[QUOTA_USER_RATE] = 10000000;
 	rig_pass(1000);
 	for (i = 0; i < N_CLIENTS; i++) {
-		n_words += fill_with_words(&mallory[i]);
-		hang_up(&mallory[i]);
+		n_words += fill_with_records(&mallory[i]);
+		close_client(&mallory[i]);
 	}
 	for (i = 0; i < 100; i++) {
 		before = rig_count(PORTD_COUNT_FORBIDDEN);
@@ -123,11 +123,11 @@ TEST(a_client_ends_in_spite_of_later_records)
 	unsigned int i;
 
 	heir.data = dup(mallory[0].data);
-	fill_with_words(&heir);
-	hang_up(&mallory[0]);
+	fill_with_records(&heir);
+	close_client(&mallory[0]);
 	for (i = 0; i < 50; i++) {
 		rig_turn();
-		fill_with_words(&heir);
+		fill_with_records(&heir);
 	}
 	close(heir.data);
 	ck_assert_ptr_null(rig_server()->client[MALLORYS]);
@@ -169,7 +169,7 @@ TEST(a_turn_accepts_few_waiting_clients)
 	portd_put(&out, &hello);
 	rig_tear_down();
 	rig_set_up(socket_path);
-	rig_come_as_user(MALLORY);
+	rig_client_as_user(MALLORY);
 	for (i = 0; i < N_MANY; i++) {
 		fd[i] = rig_dial();
 		rig_put(fd[i], out.data, out.bytes, NULL, 0);
@@ -243,7 +243,7 @@ TEST(a_turn_releases_few_ports_of_an_ended_client)
 			rig_pass(1000);
 		ck_assert_int_eq(rig_ask(&mallory[0], &bind), 0);
 	}
-	hang_up(&mallory[0]);
+	close_client(&mallory[0]);
 	while ((left = *n_ports)) {
 		rig_turn();
 		ck_assert_uint_le(left - *n_ports, 9 * USER_TURN);

@@ -25,7 +25,7 @@ static void begin_again(void)
 	rig_set_up(socket_path);
 }
 
-static void say_hello(struct rig_client *client)
+static void send_hello(struct rig_client *client)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 
@@ -48,7 +48,7 @@ FIXTURE(scene_set_up, scene_tear_down);
 TEST(a_new_client_waits_until_those_of_the_past_have_come)
 {
 	begin_again();
-	say_hello(&carol);
+	send_hello(&carol);
 	resume(alice);
 	ck_assert_int_eq(rig_answer(&carol), -1);
 	resume(bob);
@@ -59,7 +59,7 @@ TEST(a_new_client_waits_until_those_of_the_past_have_come)
 TEST(a_new_client_waits_for_three_seconds_at_most)
 {
 	begin_again();
-	say_hello(&carol);
+	send_hello(&carol);
 	rig_pass(GRACE_MS - 1);
 	ck_assert_int_eq(rig_answer(&carol), -1);
 	rig_pass(1);
@@ -96,7 +96,7 @@ TEST(peer_of_a_dead_one_of_the_past_is_known)
 TEST(who_has_only_asked_in_the_past_is_not_known)
 {
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	begin_again();
 	resume(alice);
 	ck_assert(!is_peer_known());
@@ -110,13 +110,13 @@ TEST(nobody_is_answered_for_before_all_have_come_back)
 	begin_again();
 	resume(alice);
 	ck_assert_int_eq(rig_ask(alice, &open), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	scene_said(scene_peer_dreq(0x702, bob, 1));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_dreq(0x702, bob, 1));
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_HELD_BACK), 2);
 	resume(bob);
 	rig_pass(10);
-	scene_said(scene_peer_dreq(0x702, bob, 1));
+	scene_receive(scene_peer_dreq(0x702, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
@@ -125,7 +125,7 @@ TEST(with_all_ports_open_a_peer_is_answered_before_a_client_has_come)
 	rig_opens_ports(true);
 	begin_again();
 	rig_pass(GRACE_MS);
-	scene_said(scene_peer_dreq(0x702, bob, 1));
+	scene_receive(scene_peer_dreq(0x702, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 
@@ -136,14 +136,14 @@ TEST(a_client_finds_the_port_that_is_open_already)
 	rig_pass(GRACE_MS);
 	rig_join(&carol);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_str_eq(scene_handed(&carol), "REQ");
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_delivered(&carol), "REQ");
 }
 
 TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
 {
 	begin_again();
-	say_hello(&carol);
+	send_hello(&carol);
 	close(carol.control);
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_clients, 0);
@@ -258,7 +258,7 @@ TEST(a_request_that_was_answered_meanwhile_is_not_repeated)
 	rig_send(alice, &(struct mad_path[]){ rig_peer(SCENE_PEER) }[0], &req);
 	fill_turn();
 	repeat_req();
-	scene_said(talk_msg_of(CM_ATTR_REP, 0x701, alice->first + 1));
+	scene_receive(talk_msg_of(CM_ATTR_REP, 0x701, alice->first + 1));
 	rig_pass(1000);
 	ck_assert_uint_eq(reqs_of_alice(), 0);
 }

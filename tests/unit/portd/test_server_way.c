@@ -34,14 +34,14 @@ FIXTURE(scene_set_up, scene_tear_down);
 TEST_LOOP(messages_refused_by_the_sender_go_through_umad, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
 	rig_sender_refuses(refusals[_i]);
-	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
 
 TEST(messages_that_the_device_fails_to_send_go_through_umad)
 {
 	rig_sends_fail(true);
-	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
 
@@ -50,7 +50,7 @@ TEST_LOOP(messages_for_umad_wait_for_their_hop, 0, 2)
 	rig_sender_refuses(-EAGAIN);
 	rig_hops_are_ready(false);
 	rig_sender_is_ready(_i);
-	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert_uint_eq(rig_n_sent(), 0);
 	rig_hops_are_ready(true);
 	rig_pass(100);
@@ -62,7 +62,7 @@ TEST(failed_messages_wait_for_their_hop)
 	rig_hops_are_ready(false);
 	rig_sender_is_ready(true);
 	rig_sends_fail(true);
-	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert_uint_eq(rig_n_sent(), 0);
 	rig_hops_are_ready(true);
 	rig_pass(100);
@@ -75,8 +75,8 @@ TEST(the_sender_is_notified_of_each_received_message)
 	struct mad_gid gid;
 	struct cm_msg msg;
 
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert(rig_came(&gid, &msg));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert(rig_last_arrival(&gid, &msg));
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 	ck_assert_uint_eq(msg.req.local_comm_id, 0x701);
 }
@@ -107,7 +107,7 @@ static int wait_ms_before_probe(uint64_t due_ms)
 
 TEST(cmportd_wakes_when_the_next_probe_is_due_and_not_before)
 {
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_int_eq(wait_ms_before_probe(250), 250);
 	ck_assert_int_eq(wait_ms_before_probe(7000), 7000);
 }
@@ -115,7 +115,7 @@ TEST(cmportd_wakes_when_the_next_probe_is_due_and_not_before)
 /* As without random numbers, early after boot. */
 TEST(a_due_probe_that_fails_is_tried_again)
 {
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_int_eq(wait_ms_before_probe(0), 10);
 }
 
@@ -126,7 +126,7 @@ TEST(an_opened_port_proves_itself)
 	struct rig_sent sent;
 	struct cm_msg msg;
 
-	rig_proves_itself();
+	rig_proves_own_port();
 	ck_assert_int_eq(rig_ask(alice, &open), 0);
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert(sent.slowly);
@@ -153,7 +153,7 @@ TEST(a_peers_probe_is_answered_through_umad_and_not_counted)
 	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, 1);
 	msg.sidr_req.request_id = RIG_PROBE_ID;
 	msg.sidr_req.service_id = MAD_PROBE_SERVICE_ID;
-	scene_said(msg);
+	scene_receive(msg);
 	ck_assert_uint_eq(rig_n_sent(), 1);
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert(sent.slowly);
@@ -165,9 +165,9 @@ TEST(a_peers_probe_is_answered_through_umad_and_not_counted)
 TEST(the_answer_to_a_probe_goes_to_no_client)
 {
 	rig_next_answers_a_probe(true);
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(rig_n_sent(), 0);
-	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_delivered(alice), "");
 }
 
 /* Return: the number of such lines in the log. */

@@ -389,7 +389,7 @@ TEST(two_sockets_are_refused)
 	ck_assert_int_eq(in_child(take_two), EINVAL);
 }
 
-static int take_what_is_for_another(void)
+static int take_message_for_another(void)
 {
 	hand_over_good();
 	setenv("LISTEN_PID", "1", 1);
@@ -398,5 +398,5 @@ static int take_what_is_for_another(void)
 
 TEST(a_socket_for_another_process_is_not_used)
 {
-	ck_assert_int_eq(in_child(take_what_is_for_another), 0);
+	ck_assert_int_eq(in_child(take_message_for_another), 0);
 }

@@ -498,7 +498,7 @@ static void read_line_of(const char *path, const char *begin, char ret[256])
 }
 
 /* As a program that polls: the last CPU for itself, in real time if permitted. */
-static void be_selfish(void)
+static void ignore_children(void)
 {
 	struct sched_param param = { .sched_priority = 5 };
 	cpu_set_t cpus, last;
@@ -540,7 +540,7 @@ TEST(spawned_cmportd_has_the_default_scheduling)
 	ck_assert_int_eq(cpus_of_host(&cpus), 0);
 	sched_setaffinity(0, cpus.bytes, (cpu_set_t *)cpus.mask);
 	read_line_of("/proc/self/status", "Cpus_allowed_list:\t", wanted);
-	be_selfish();
+	ignore_children();
 	if (geteuid() == 0)
 		setpriority(PRIO_PROCESS, 0, 5);
 	spawn();

@@ -108,7 +108,7 @@ TEST(blocks_continue_after_a_regular_end)
 	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(last + 1));
 }
 
-static int hand_out_seven(void)
+static int lease_seven(void)
 {
 	int i;
 
@@ -127,7 +127,7 @@ TEST(blocks_continue_after_a_death)
 	last = state_file_id_block(file(), 0);
 	socket_dir_leave(dir);
 	dir = NULL;
-	ck_assert_int_eq(in_child(hand_out_seven), 0);
+	ck_assert_int_eq(in_child(lease_seven), 0);
 	take();
 	ck_assert_uint_eq(state_file_id_block(file(), 0), (uint16_t)(last + 8));
 }
@@ -310,7 +310,7 @@ TEST(process_that_dies_is_no_longer_missing)
 TEST(client_is_still_missing_after_two_deaths)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
-	ck_assert_int_eq(in_child(hand_out_seven), 0);
+	ck_assert_int_eq(in_child(lease_seven), 0);
 	take();
 	ck_assert_uint_eq(state_file_pending(file()), 1);
 }

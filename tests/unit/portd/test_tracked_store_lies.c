@@ -20,7 +20,7 @@
 /* A value of the head, its place, and whether the log reports another version. */
 static const struct {
 	off_t at;
-	bool is_said;
+	bool has_message;
 } head[] = {
 	{ 0, true },   /* the version of the layout */
 	{ 3, false },  /* the rest of the magic number */
@@ -30,7 +30,7 @@ static const struct {
 
 FIXTURE(kept_set_up, kept_tear_down);
 
-static bool is_said(FILE *log, const char *what)
+static bool has_message(FILE *log, const char *what)
 {
 	char line[512];
 	bool is = false;
@@ -51,7 +51,7 @@ TEST_LOOP(file_of_another_version_or_boot_is_ignored, 0, (int)(sizeof(head) / si
 	kept_write(head[_i].at, "?", 1);
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
-	ck_assert(is_said(log, "stored by another version") == head[_i].is_said);
+	ck_assert(has_message(log, "stored by another version") == head[_i].has_message);
 	fclose(log);
 	kept_set(1, 1);
 	kept_begin_again();

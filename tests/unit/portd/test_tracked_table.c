@@ -57,7 +57,7 @@ static void tear_down(void)
 }
 
 /* An established connection with numbers derived from one. */
-static struct cm_record told(uint32_t n)
+static struct cm_record record_numbered(uint32_t n)
 {
 	return (struct cm_record){ .state = CM_ESTABLISHED,
 				   .handle = PORT,
@@ -81,7 +81,7 @@ static void set(struct cm_record tracked)
 static void set_many(uint32_t n)
 {
 	for (uint32_t i = 1; i <= n; i++)
-		set(told(i));
+		set(record_numbered(i));
 }
 
 static void close_by(uint16_t client, uint32_t n)
@@ -131,7 +131,7 @@ TEST_LOOP(each_of_many_connections_is_found, 0, N_CROWDS)
 
 static void set_one_more(void)
 {
-	set(told(N_FULL + 1));
+	set(record_numbered(N_FULL + 1));
 }
 
 /* All others would wait while everything is moved to larger tables. */
@@ -163,7 +163,7 @@ TEST(all_connections_of_a_client_are_taken_and_no_others)
 	uint32_t n = 0;
 
 	for (uint32_t i = 1; i <= 1000; i++)
-		ck_assert_int_eq(set_by(i % 2 ? ME : OTHER, told(i)), 0);
+		ck_assert_int_eq(set_by(i % 2 ? ME : OTHER, record_numbered(i)), 0);
 	while (tracker_take(tracker, ME, &tracked))
 		n += tracked.local_comm_id % 2;
 	ck_assert_uint_eq(n, 500);
@@ -172,7 +172,7 @@ TEST(all_connections_of_a_client_are_taken_and_no_others)
 
 TEST(highest_client_is_tracked)
 {
-	ck_assert_int_eq(set_by(UINT16_MAX, told(1)), 0);
+	ck_assert_int_eq(set_by(UINT16_MAX, record_numbered(1)), 0);
 	ck_assert_uint_eq(tracker_count(tracker, UINT16_MAX), 1);
 }
 
@@ -183,7 +183,7 @@ static int set_without_memory(uint32_t n)
 	int err;
 
 	is_out_of_memory = true;
-	err = set_by(ME, told(n));
+	err = set_by(ME, record_numbered(n));
 	is_out_of_memory = false;
 	return err;
 }
@@ -249,14 +249,14 @@ TEST_LOOP(table_that_cannot_grow_keeps_its_connections, 0, 2)
 
 /* --- reports of the client ----------------------------------------------- */
 
-static int tell_by(uint16_t client, struct cm_record tracked)
+static int report_by(uint16_t client, struct cm_record tracked)
 {
 	return tracker_set(tracker, client, &tracked, false);
 }
 
-static struct cm_record told_in(enum cm_state state)
+static struct cm_record record_in_state(enum cm_state state)
 {
-	struct cm_record tracked = told(1);
+	struct cm_record tracked = record_numbered(1);
 
 	tracked.state = (uint8_t)state;
 	return tracked;
@@ -264,14 +264,14 @@ static struct cm_record told_in(enum cm_state state)
 
 TEST(client_can_report_a_connection_established_by_data)
 {
-	set(told_in(CM_REP_SENT));
-	ck_assert_int_eq(tell_by(ME, told(1)), 0);
+	set(record_in_state(CM_REP_SENT));
+	ck_assert_int_eq(report_by(ME, record_numbered(1)), 0);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
 TEST(report_of_a_resuming_client_is_accepted)
 {
-	struct cm_record tracked = told(1);
+	struct cm_record tracked = record_numbered(1);
 
 	ck_assert_int_eq(tracker_set(tracker, ME, &tracked, true), 0);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
@@ -279,121 +279,121 @@ TEST(report_of_a_resuming_client_is_accepted)
 
 TEST(connection_that_never_existed_cannot_be_reported)
 {
-	ck_assert_int_eq(tell_by(ME, told(1)), -EPERM);
+	ck_assert_int_eq(report_by(ME, record_numbered(1)), -EPERM);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
 }
 
 TEST(report_of_an_ended_connection_is_not_tracked)
 {
-	ck_assert_int_eq(tell_by(ME, told_in(CM_IDLE)), 0);
+	ck_assert_int_eq(report_by(ME, record_in_state(CM_IDLE)), 0);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
 }
 
 TEST(connection_without_comm_id_cannot_be_reported)
 {
-	ck_assert_int_eq(tell_by(ME, told(0)), -EPERM);
+	ck_assert_int_eq(report_by(ME, record_numbered(0)), -EPERM);
 }
 
 TEST(unknown_state_cannot_be_reported)
 {
-	set(told(1));
-	ck_assert_int_eq(tell_by(ME, told_in(CM_N_STATES)), -EPERM);
+	set(record_numbered(1));
+	ck_assert_int_eq(report_by(ME, record_in_state(CM_N_STATES)), -EPERM);
 }
 
 TEST(anothers_connection_cannot_be_reported)
 {
-	set(told(1));
-	ck_assert_int_eq(tell_by(OTHER, told_in(CM_TIMEWAIT)), -EPERM);
+	set(record_numbered(1));
+	ck_assert_int_eq(report_by(OTHER, record_in_state(CM_TIMEWAIT)), -EPERM);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
 TEST(anothers_peer_cannot_be_reported)
 {
-	struct cm_record tracked = told(1);
+	struct cm_record tracked = record_numbered(1);
 
-	set(told(1));
+	set(record_numbered(1));
 	tracked.local_comm_id = 2;
-	ck_assert_int_eq(tell_by(OTHER, tracked), -EPERM);
+	ck_assert_int_eq(report_by(OTHER, tracked), -EPERM);
 }
 
 TEST(unreceived_comm_id_of_the_peer_cannot_be_reported)
 {
-	struct cm_record tracked = told_in(CM_REQ_SENT);
+	struct cm_record tracked = record_in_state(CM_REQ_SENT);
 
 	tracked.active = 1;
 	tracked.remote_comm_id = 0;
 	set(tracked);
-	ck_assert_int_eq(tell_by(ME, told(1)), -EPERM);
+	ck_assert_int_eq(report_by(ME, record_numbered(1)), -EPERM);
 	ck_assert_str_eq(state(1), "REQ_SENT");
 }
 
 TEST(connection_without_the_peers_comm_id_cannot_be_reported_as_established)
 {
-	struct cm_record tracked = told_in(CM_REQ_SENT);
+	struct cm_record tracked = record_in_state(CM_REQ_SENT);
 
 	tracked.active = 1;
 	tracked.remote_comm_id = 0;
 	set(tracked);
 	tracked.state = CM_ESTABLISHED;
-	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
+	ck_assert_int_eq(report_by(ME, tracked), -EPERM);
 }
 
 TEST(connection_cannot_be_reported_with_another_peer)
 {
-	struct cm_record tracked = told_in(CM_DREQ_SENT);
+	struct cm_record tracked = record_in_state(CM_DREQ_SENT);
 
-	set(told(1));
+	set(record_numbered(1));
 	tracked.path.dgid.raw[15] ^= 1;
-	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
+	ck_assert_int_eq(report_by(ME, tracked), -EPERM);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
 TEST(connection_cannot_be_reported_with_another_port)
 {
-	struct cm_record tracked = told_in(CM_DREQ_SENT);
+	struct cm_record tracked = record_in_state(CM_DREQ_SENT);
 
-	set(told(1));
+	set(record_numbered(1));
 	tracked.handle = PORT + 1;
-	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
+	ck_assert_int_eq(report_by(ME, tracked), -EPERM);
 }
 
 /* Its core has no comm id of the peer either. */
 TEST(reported_rejected_connection_stays_ended)
 {
-	struct cm_record tracked = told_in(CM_IDLE);
+	struct cm_record tracked = record_in_state(CM_IDLE);
 
 	tracked.active = 1;
 	tracked.remote_comm_id = 0;
 	set(tracked);
-	ck_assert_int_eq(tell_by(ME, tracked), 0);
+	ck_assert_int_eq(report_by(ME, tracked), 0);
 	ck_assert_str_eq(state(1), "IDLE");
 }
 
 TEST(path_of_a_report_is_not_used)
 {
-	struct cm_record tracked = told_in(CM_DREQ_SENT);
+	struct cm_record tracked = record_in_state(CM_DREQ_SENT);
 
-	set(told(1));
+	set(record_numbered(1));
 	tracked.path.sgid_index = 7;
 	tracked.path.pkey_index = 7;
-	ck_assert_int_eq(tell_by(ME, tracked), 0);
+	ck_assert_int_eq(report_by(ME, tracked), 0);
 	ck_assert_uint_eq(tracker_of_local(tracker, 1)->is.path.sgid_index, to_peer.sgid_index);
 	ck_assert_uint_eq(tracker_of_local(tracker, 1)->is.path.pkey_index, to_peer.pkey_index);
 }
 
 TEST(leftover_report_of_the_core_is_refused)
 {
-	set(told_in(CM_DREQ_SENT));
-	ck_assert_int_eq(tell_by(ME, told(1)), 0);
+	set(record_in_state(CM_DREQ_SENT));
+	ck_assert_int_eq(report_by(ME, record_numbered(1)), 0);
 	ck_assert_str_eq(state(1), "DREQ_SENT");
 }
 
 TEST(report_may_be_of_a_delivered_request)
 {
-	struct cm_record tracked = told(1);
+	struct cm_record tracked = record_numbered(1);
 	struct cm_msg req = req_with(tracked.remote_comm_id);
 
 	ck_assert_int_eq(tracker_received(tracker, ME, PORT, &to_peer, &req, &(bool){ false }), 0);
-	ck_assert_int_eq(tell_by(ME, tracked), 0);
+	ck_assert_int_eq(report_by(ME, tracked), 0);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
 }

@@ -55,7 +55,7 @@ static void end(void)
 	sa_agent_fini(&agent);
 }
 
-static void pose_for(int i, uint64_t ms, unsigned int timeout_ms)
+static void set_question(int i, uint64_t ms, unsigned int timeout_ms)
 {
 	asks[i].timeout_ms = timeout_ms;
 	asks[i].done = done;
@@ -66,7 +66,7 @@ static void ask_path_for(int i, uint8_t peer, uint64_t ms, unsigned int timeout_
 {
 	sa_msg_init(&asks[i].msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID, 0);
 	asks[i].msg.path.dgid.raw[15] = peer;
-	pose_for(i, ms, timeout_ms);
+	set_question(i, ms, timeout_ms);
 }
 
 /* From ask i, for the path to port @peer. */
@@ -81,7 +81,7 @@ static void ask_join_with(int i, uint8_t group, uint8_t join_state, uint64_t com
 	asks[i].msg.member.mgid.raw[0] = 0xff;
 	asks[i].msg.member.mgid.raw[15] = group;
 	asks[i].msg.member.join_state = join_state;
-	pose_for(i, 1, 2000);
+	set_question(i, 1, 2000);
 }
 
 static void ask_join(int i, uint8_t group, uint8_t join_state)

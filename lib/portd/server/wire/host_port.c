@@ -250,7 +250,7 @@ static unsigned int receive_mads(struct server *server, struct host_port *host_p
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn)
 {
 	if (host_port->sender)
-		mad_sender_heard(host_port->sender, &path->dgid, qpn);
+		mad_sender_note_qpn(host_port->sender, &path->dgid, qpn);
 }
 
 /* Detecting an empty queue costs a system call, so as many messages are tried as came lately. */

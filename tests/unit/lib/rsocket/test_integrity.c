@@ -215,7 +215,7 @@ static void set_ways(struct direction way[2], const struct pair *pair)
 }
 
 /* An end without outstanding requests does not notice by itself; the CM reports it. */
-static void hear_of_the_end(struct stream *s)
+static void await_end(struct stream *s)
 {
 	pthread_mutex_lock(&s->base.lock);
 	stream_progress(&s->base);
@@ -239,7 +239,7 @@ TEST_LOOP(a_reset_at_any_time_loses_nothing_but_the_end, 0, N_ENDS)
 	wire_cut(pair.end[0]->id->qp);
 	some_calls(way, true);
 	for (int i = 0; i < 2; i++)
-		hear_of_the_end(pair.end[i]);
+		await_end(pair.end[i]);
 	for (int i = 0; i < 2; i++) {
 		while (try_to_receive(&way[i], true))
 			;
@@ -250,19 +250,19 @@ TEST_LOOP(a_reset_at_any_time_loses_nothing_but_the_end, 0, N_ENDS)
 }
 END_TEST
 
-static uint64_t any_word(void)
+static uint64_t any_bits(void)
 {
 	return (uint64_t)any(INT32_MAX) << 32 | any(INT32_MAX);
 }
 
 /* An invalid operation or value, mostly near a valid one; or an invalid target. */
-static void tell_a_lie(struct stream *to)
+static void write_false_word(struct stream *to)
 {
 	struct rs_entry *entry = &to->memory.table[any(RS_TABLE_ENTRIES)];
 	uint32_t value = any(2) ? any(64) : any(1 << 29);
 
 	if (any(2))
-		*entry = (struct rs_entry){ any(2) ? entry->addr : any_word(), any(64),
+		*entry = (struct rs_entry){ any(2) ? entry->addr : any_bits(), any(64),
 					    any(2) ? any(9000) : any(INT32_MAX) };
 	wire_inject(to->id->qp, any(8) << 29 | value);
 }
@@ -285,7 +285,7 @@ TEST_LOOP(protocol_violation_affects_no_other_connection, 0, N_ENDS)
 	set_ways(other, &honest);
 	for (int i = 0; i < 10; i++) {
 		some_calls(way, false);
-		tell_a_lie(pair.end[any(2)]);
+		write_false_word(pair.end[any(2)]);
 		some_calls(other, true);
 	}
 	for (int i = 0; i < 2; i++) {
