@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/diag/warning.h"
 #include "lib/rsocket/preload/relay.h"
 
 enum kind {
@@ -237,6 +238,8 @@ void relay_give(int fd)
 		bool waits = sock->rs < 0 ? sock->is_blocking
 					  : !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
 
+		if (sock->backlog >= 0)
+			warning_of_tcp_listener(fd, -ENOTSUP);
 		if (sock->tcp >= 0 || is_stream(sock))
 			fallback_become_tcp(fd, sock, waits);
 		return;

@@ -343,9 +343,13 @@ int relay_start(struct sock *sock)
 	__atomic_store_n(&sock->is_away, true, __ATOMIC_RELEASE);
 	rfcntl(rs, RSOCK_MOVE);
 	event.data.ptr = &it->source;
-	if (relay_watch(&it->source, it->fd, event.events))
-		return -1; /* out of descriptors: its programs wait for ever */
-	return repoll_ctl(repoll, EPOLL_CTL_ADD, rs, &event) ? -1 : 0;
+	if (relay_watch(&it->source, it->fd, event.events) == 0 &&
+	    repoll_ctl(repoll, EPOLL_CTL_ADD, rs, &event) == 0)
+		return 0;
+	/* Nobody would copy: the connection ends. */
+	real()->shutdown(it->fd, SHUT_RDWR);
+	rclose(rs);
+	return -1;
 }
 
 void relay_close_all(void)
