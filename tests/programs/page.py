@@ -20,7 +20,7 @@ those without a connection manager. `tests/programs/page.py` prints this page.
 By Debian package:
 
 {rows}
-fi_pingpong over ofi_rxm ends with an error in about one of 50 runs, after all messages: a thread of
+fi_pingpong over ofi_rxm ends with an error now and then, after all messages: a thread of
 libfabric destroys the queue pair before its program has polled the last completion.
 
 ## Without a row
