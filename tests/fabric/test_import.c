@@ -220,7 +220,7 @@ static int receive_fd(int from)
 }
 
 /* Return: errno of the import, or 0; the descriptor stays open after a failure. */
-static int import_what_comes(int from)
+static int import_received(int from)
 {
 	int fd = receive_fd(from);
 	struct ibv_context *verbs = ibv_import_device(fd);
@@ -240,7 +240,7 @@ TEST(context_of_another_process_is_refused)
 	child = fork();
 	ck_assert_int_ge(child, 0);
 	if (child == 0)
-		_exit(import_what_comes(ends[1]));
+		_exit(import_received(ends[1]));
 	rig_open(&rig, &rc);
 	send_fd(ends[0], rig.verbs->cmd_fd);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);

@@ -96,7 +96,7 @@ static void greet_all(int listener)
 	}
 }
 
-static void be_greeted(void)
+static void await_greetings(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	char got[5];
@@ -124,7 +124,7 @@ TEST(children_serve_the_clients_of_a_listener)
 	for (int i = 0; i < 2; i++) {
 		clients[i] = fork();
 		if (!clients[i])
-			be_greeted();
+			await_greetings();
 	}
 	for (int i = 0; i < 2; i++) {
 		int status;

@@ -28,7 +28,7 @@ struct world {
 	size_t left;
 };
 
-static uint8_t next_byte(struct world *w)
+static uint8_t next_input_byte(struct world *w)
 {
 	if (w->left == 0)
 		return 0;
@@ -38,7 +38,7 @@ static uint8_t next_byte(struct world *w)
 
 static struct cm_conn **slot(struct world *w)
 {
-	return &w->conn[next_byte(w) % CONNS_MAX];
+	return &w->conn[next_input_byte(w) % CONNS_MAX];
 }
 
 static void adopt(struct world *w, struct cm_conn *conn)
@@ -68,7 +68,7 @@ static void handle(struct world *w)
 static void forge_path(struct world *w, struct mad_path *path)
 {
 	*path = (struct mad_path){ .grh = true };
-	path->dgid.raw[15] = next_byte(w) & 3;
+	path->dgid.raw[15] = next_input_byte(w) & 3;
 }
 
 /* A message from a short description: its kind, whose ids it names, and some raw bytes. */
@@ -80,11 +80,11 @@ static void do_message(struct world *w)
 	unsigned int i, n, at;
 	struct cm_msg msg;
 
-	mad[17] = next_byte(w);
-	n = next_byte(w) % 32;
+	mad[17] = next_input_byte(w);
+	n = next_input_byte(w) % 32;
 	for (i = 0; i < n; i++) {
-		at = MAD_HDR_BYTES + next_byte(w) % (MAD_BYTES - MAD_HDR_BYTES);
-		mad[at] = next_byte(w);
+		at = MAD_HDR_BYTES + next_input_byte(w) % (MAD_BYTES - MAD_HDR_BYTES);
+		mad[at] = next_input_byte(w);
 	}
 	forge_path(w, &path);
 	if (conn && !cm_msg_decode(mad, MAD_BYTES, &msg)) {
@@ -105,8 +105,8 @@ static void do_message(struct world *w)
 		cm_msg_encode(&msg, mad);
 	}
 	cm_core_reserve(&w->core);
-	cm_core_input(&w->core, &w->port, &path, mad, next_byte(w) ? MAD_BYTES : next_byte(w),
-		      w->now, &w->fx);
+	cm_core_input(&w->core, &w->port, &path, mad,
+		      next_input_byte(w) ? MAD_BYTES : next_input_byte(w), w->now, &w->fx);
 	handle(w);
 }
 
@@ -132,7 +132,7 @@ static enum cm_attr attr_of(enum cm_event call)
 static void do_call(struct world *w)
 {
 	struct cm_conn **which = slot(w);
-	enum cm_event verb = (enum cm_event)(next_byte(w) % (CM_CALL_FORGET + 1));
+	enum cm_event verb = (enum cm_event)(next_input_byte(w) % (CM_CALL_FORGET + 1));
 	struct cm_msg msg;
 	struct mad_path path;
 	struct cm_args args = { .port = &w->port, .path = &path, .msg = &msg };
@@ -140,7 +140,7 @@ static void do_call(struct world *w)
 	forge_path(w, &path);
 	cm_msg_init(&msg, attr_of(verb), 1);
 	if (verb == CM_CALL_REQ)
-		msg.req.local_qpn = next_byte(w);
+		msg.req.local_qpn = next_input_byte(w);
 	if (!*which)
 		return;
 	if (cm_core_call(&w->core, *which, verb, &args, w->now, &w->fx))
@@ -153,15 +153,15 @@ static void do_call(struct world *w)
 static void do_adopt(struct world *w)
 {
 	struct cm_record of = {
-		.state = (enum cm_state)(next_byte(w) % CM_N_STATES),
-		.active = next_byte(w) & 1,
-		.local_comm_id = next_byte(w) & 1 ? next_byte(w) : 0,
-		.remote_comm_id = next_byte(w),
-		.remote_ca_guid = next_byte(w) & 1 ? SERVICE_ID : 0,
-		.local_qpn = next_byte(w),
-		.remote_qpn = next_byte(w),
-		.packet_life_time = next_byte(w) & 0x1f,
-		.local_ack_timeout = next_byte(w) & 0x1f,
+		.state = (enum cm_state)(next_input_byte(w) % CM_N_STATES),
+		.active = next_input_byte(w) & 1,
+		.local_comm_id = next_input_byte(w) & 1 ? next_input_byte(w) : 0,
+		.remote_comm_id = next_input_byte(w),
+		.remote_ca_guid = next_input_byte(w) & 1 ? SERVICE_ID : 0,
+		.local_qpn = next_input_byte(w),
+		.remote_qpn = next_input_byte(w),
+		.packet_life_time = next_input_byte(w) & 0x1f,
+		.local_ack_timeout = next_input_byte(w) & 0x1f,
 	};
 	struct cm_conn *conn;
 
@@ -179,7 +179,7 @@ static void expire_all(struct world *w)
 
 static void do_wait(struct world *w)
 {
-	uint64_t ms = (uint64_t)next_byte(w) * next_byte(w) % WAIT_MS_MAX;
+	uint64_t ms = (uint64_t)next_input_byte(w) * next_input_byte(w) % WAIT_MS_MAX;
 
 	w->now = cm_time_after(w->now, ms * CM_NS_PER_MS);
 	expire_all(w);
@@ -219,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	cm_port_init(&w.port, 1, &gid);
 	cm_core_serve(&w.core, &w.service, SERVICE_ID);
 	while (w.left)
-		does[next_byte(&w) % (sizeof(does) / sizeof(does[0]))](&w);
+		does[next_input_byte(&w) % (sizeof(does) / sizeof(does[0]))](&w);
 	end(&w);
 	return 0;
 }

@@ -55,7 +55,7 @@ struct fate {
 	struct fate *next;
 };
 
-static struct sockaddr_in place(uint16_t port)
+static struct sockaddr_in address_of_shop(uint16_t port)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
 
@@ -87,7 +87,7 @@ static void destroy(struct rdma_cm_id *id)
 /* --- in the hall --------------------------------------------------------- */
 
 /* The lock is held. */
-static void hand_over(struct fate *fate)
+static void queue_sealed(struct fate *fate)
 {
 	fate->next = to_destroy;
 	to_destroy = fate;
@@ -105,7 +105,7 @@ static void seal(struct rdma_cm_id *id)
 		fate->is_sealed = true;
 		fate->id = id;
 		if (!fate->is_welcomed)
-			hand_over(fate);
+			queue_sealed(fate);
 	}
 	pthread_mutex_unlock(&to_destroy_lock);
 }
@@ -145,7 +145,7 @@ static struct rdma_conn_param next_param(void)
 					 .qp_num = atomic_fetch_add(&qpn, 1) & 0xffffff };
 }
 
-static struct fate *begin_welcome(struct rdma_cm_id *id)
+static struct fate *begin_accepting(struct rdma_cm_id *id)
 {
 	struct fate *fate = new_fate(false);
 
@@ -158,13 +158,13 @@ static struct fate *begin_welcome(struct rdma_cm_id *id)
 	return fate;
 }
 
-static void end_welcome(struct fate *fate, bool is_at_end)
+static void end_accepting(struct fate *fate, bool is_at_end)
 {
 	pthread_mutex_lock(&to_destroy_lock);
 	fate->is_welcomed = false;
 	fate->is_sealed |= is_at_end;
 	if (fate->is_sealed)
-		hand_over(fate);
+		queue_sealed(fate);
 	pthread_mutex_unlock(&to_destroy_lock);
 }
 
@@ -173,10 +173,10 @@ static void end_welcome(struct fate *fate, bool is_at_end)
  * the request is charged to the listener, so rdma_destroy_id() does not wait for its
  * acknowledgement.
  */
-static void welcome(struct rdma_cm_id *id, unsigned int *seed)
+static void accept_one(struct rdma_cm_id *id, unsigned int *seed)
 {
 	struct rdma_conn_param param = next_param();
-	struct fate *fate = begin_welcome(id);
+	struct fate *fate = begin_accepting(id);
 	bool is_lookup = id->ps == RDMA_PS_UDP;
 	int mood = rand_r(seed) % 10;
 
@@ -184,7 +184,7 @@ static void welcome(struct rdma_cm_id *id, unsigned int *seed)
 		rdma_reject(id, "no", 2);
 	if (mood == 1)
 		rdma_migrate_id(id, hall);
-	end_welcome(fate, mood <= 2 || rdma_accept(id, &param) || is_lookup);
+	end_accepting(fate, mood <= 2 || rdma_accept(id, &param) || is_lookup);
 }
 
 static void act_on(struct rdma_cm_event *event, unsigned int *seed)
@@ -200,7 +200,7 @@ static void act_on(struct rdma_cm_event *event, unsigned int *seed)
 		ret = rdma_connect(event->id, &param);
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		welcome(event->id, seed);
+		accept_one(event->id, seed);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		rdma_establish(event->id);
@@ -237,7 +237,7 @@ static bool take_one(struct rdma_event_channel *from, unsigned int *seed)
 	return true;
 }
 
-static void *wait_in_hall(void *arg)
+static void *run_listener(void *arg)
 {
 	unsigned int seed = (unsigned int)(uintptr_t)arg;
 
@@ -253,10 +253,10 @@ struct player {
 	struct rdma_event_channel *own;
 };
 
-static struct rdma_cm_id *set_out(struct rdma_event_channel *channel, enum rdma_port_space ps,
-				  uint16_t port, bool is_players)
+static struct rdma_cm_id *begin_connecting(struct rdma_event_channel *channel,
+					   enum rdma_port_space ps, uint16_t port, bool is_players)
 {
-	struct sockaddr_in at = place(port);
+	struct sockaddr_in at = address_of_shop(port);
 	struct rdma_cm_id *id;
 
 	if (rdma_create_id(channel, &id, new_fate(is_players), ps))
@@ -268,28 +268,28 @@ static struct rdma_cm_id *set_out(struct rdma_event_channel *channel, enum rdma_
 	return id;
 }
 
-static void let_it_run(struct player *player)
+static void run_to_the_end(struct player *player)
 {
-	set_out(hall, RDMA_PS_TCP, TCP_PORT, false);
+	begin_connecting(hall, RDMA_PS_TCP, TCP_PORT, false);
 	(void)player;
 }
 
-static void look_it_up(struct player *player)
+static void look_up_name(struct player *player)
 {
-	set_out(hall, RDMA_PS_UDP, UDP_PORT, false);
+	begin_connecting(hall, RDMA_PS_UDP, UDP_PORT, false);
 	(void)player;
 }
 
-static void destroy_it_any_time(struct player *player)
+static void destroy_at_random_time(struct player *player)
 {
-	struct rdma_cm_id *id = set_out(hall, RDMA_PS_TCP, TCP_PORT, true);
+	struct rdma_cm_id *id = begin_connecting(hall, RDMA_PS_TCP, TCP_PORT, true);
 
 	if (rand_r(&player->seed) % 2)
 		usleep((useconds_t)rand_r(&player->seed) % 3000);
 	destroy(id);
 }
 
-static void take_own(struct player *player)
+static void take_own_events(struct player *player)
 {
 	int i;
 
@@ -297,38 +297,38 @@ static void take_own(struct player *player)
 		;
 }
 
-static void move_it_any_time(struct player *player)
+static void move_at_random_time(struct player *player)
 {
-	struct rdma_cm_id *id = set_out(hall, RDMA_PS_TCP, TCP_PORT, true);
+	struct rdma_cm_id *id = begin_connecting(hall, RDMA_PS_TCP, TCP_PORT, true);
 
 	if (rand_r(&player->seed) % 2)
 		usleep((useconds_t)rand_r(&player->seed) % 1000);
 	if (rdma_migrate_id(id, player->own))
 		abort();
-	take_own(player);
+	take_own_events(player);
 	if (rand_r(&player->seed) % 2 && rdma_migrate_id(id, hall))
 		abort();
 	destroy(id);
 }
 
-static void do_it_alone(struct player *player)
+static void connect_synchronously(struct player *player)
 {
 	struct ibv_qp_init_attr qp = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
-	struct rdma_cm_id *id = set_out(player->own, RDMA_PS_TCP, TCP_PORT, true);
+	struct rdma_cm_id *id = begin_connecting(player->own, RDMA_PS_TCP, TCP_PORT, true);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
 	uint8_t tos = 1;
 	int mask;
 
 	rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
 	rdma_write_cm_event(id, RDMA_CM_EVENT_USER, 0, 1);
-	take_own(player);
+	take_own_events(player);
 	if (id->verbs && !rdma_create_qp(id, NULL, &qp))
 		rdma_init_qp_attr(id, &attr, &mask);
 	rdma_notify(id, IBV_EVENT_COMM_EST);
 	destroy(id);
 }
 
-static void be_an_endpoint(struct player *player)
+static void connect_as_endpoint(struct player *player)
 {
 	struct ibv_qp_init_attr qp = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *found;
@@ -349,7 +349,7 @@ static void be_an_endpoint(struct player *player)
 
 static void join_a_group(struct player *player)
 {
-	struct sockaddr_in at = place(0), group = { .sin_family = AF_INET };
+	struct sockaddr_in at = address_of_shop(0), group = { .sin_family = AF_INET };
 	struct sockaddr *to = (struct sockaddr *)&group;
 	struct rdma_cm_id *id;
 
@@ -363,9 +363,9 @@ static void join_a_group(struct player *player)
 	destroy(id);
 }
 
-static void open_a_shop(struct player *player)
+static void open_short_listener(struct player *player)
 {
-	struct sockaddr_in at = place(0);
+	struct sockaddr_in at = address_of_shop(0);
 	struct ibv_context **devices = rdma_get_devices(NULL);
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id;
@@ -385,14 +385,14 @@ static const struct {
 	const char *name;
 	void (*play)(struct player *player);
 } plays[] = {
-	{ "driven by the hall", let_it_run },
-	{ "looked up", look_it_up },
-	{ "destroyed any time", destroy_it_any_time },
-	{ "moved any time", move_it_any_time },
-	{ "alone", do_it_alone },
-	{ "an endpoint", be_an_endpoint },
+	{ "driven by the hall", run_to_the_end },
+	{ "looked up", look_up_name },
+	{ "destroyed any time", destroy_at_random_time },
+	{ "moved any time", move_at_random_time },
+	{ "alone", connect_synchronously },
+	{ "an endpoint", connect_as_endpoint },
 	{ "in a group", join_a_group },
-	{ "a listener", open_a_shop },
+	{ "a listener", open_short_listener },
 };
 #define N_PLAYS (sizeof(plays) / sizeof(plays[0]))
 
@@ -419,7 +419,7 @@ static void *play(void *arg)
 
 static struct rdma_cm_id *open_listener(enum rdma_port_space ps, uint16_t port)
 {
-	struct sockaddr_in at = place(port);
+	struct sockaddr_in at = address_of_shop(port);
 	struct rdma_cm_id *id;
 
 	if (rdma_create_id(hall, &id, new_fate(true), ps) ||
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
 	udp = open_listener(RDMA_PS_UDP, UDP_PORT);
 	pthread_create(&destroyer, NULL, destroy_sealed, NULL);
 	for (i = 0; i < WAITERS; i++)
-		pthread_create(&waiter[i], NULL, wait_in_hall, (void *)(seed * 100 + i));
+		pthread_create(&waiter[i], NULL, run_listener, (void *)(seed * 100 + i));
 	for (i = 0; i < PLAYERS; i++)
 		pthread_create(&player[i], NULL, play, (void *)(seed * 100 + 50 + i));
 	for (i = 0; i < PLAYERS; i++)

@@ -94,7 +94,7 @@ static void requests_are_charged_to_the_listener(struct scene *s)
 	struct rdma_cm_event *event = wait_event(s->channel);
 	struct blocked child, parent;
 
-	name_id(event->id, "child");
+	assign_id_name(event->id, "child");
 	start_destroy(&child, event->id, PATIENCE_MS);
 	end_destroy(&child);
 	start_destroy(&parent, listener, QUIET_MS);

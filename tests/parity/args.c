@@ -28,7 +28,7 @@ static void new_id_has_only_what_was_given(struct scene *s)
 		SAY("port space %#x", (unsigned)spaces[i]);
 		if (DO(rdma_create_id(s->channel, &id, s, spaces[i])))
 			continue;
-		name_id(id, "new");
+		assign_id_name(id, "new");
 		show_id(id);
 		SAY("context kept: %d channel kept: %d", id->context == s,
 		    id->channel == s->channel);

@@ -36,7 +36,7 @@ static void accept_with_own_qp(struct rdma_cm_id *child)
 {
 	struct rdma_conn_param param = usual_param("welcome");
 
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	make_qp(child);
 	DO(rdma_accept(child, &param));
 }

@@ -161,7 +161,7 @@ static int shared_queue_without_end(struct scene *s, struct rdma_cm_id *id)
 
 /* connections */
 
-static int connect_with_data_that_is_not_there(struct scene *s, struct rdma_cm_id *id)
+static int connect_with_missing_data(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = { .private_data_len = 8 };
 
@@ -175,25 +175,25 @@ static int connect_without_parameters(struct scene *s, struct rdma_cm_id *id)
 	return rdma_connect(id, NULL);
 }
 
-static int reject_what_nobody_asked(struct scene *s, struct rdma_cm_id *id)
+static int reject_without_request(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_reject(id, "no", 2);
 }
 
-static int reject_with_ece_what_nobody_asked(struct scene *s, struct rdma_cm_id *id)
+static int reject_with_ece_without_request(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_reject_ece(id, NULL, 0);
 }
 
-static int establish_what_nobody_answered(struct scene *s, struct rdma_cm_id *id)
+static int establish_without_reply(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_establish(id);
 }
 
-static int disconnect_what_is_not(struct scene *s, struct rdma_cm_id *id)
+static int disconnect_without_connection(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_disconnect(id);
@@ -299,7 +299,7 @@ static int event_of_no_channel(struct scene *s, struct rdma_cm_id *id)
 	return rdma_ack_cm_event(NULL);
 }
 
-static int address_of_nobody(struct scene *s, struct rdma_cm_id *id)
+static int address_of_unknown_name(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_addrinfo *info;
 
@@ -308,7 +308,7 @@ static int address_of_nobody(struct scene *s, struct rdma_cm_id *id)
 	return rdma_getaddrinfo("no.such.host.invalid", NULL, NULL, &info) ? -1 : 0;
 }
 
-static int address_of_nothing(struct scene *s, struct rdma_cm_id *id)
+static int address_without_name(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_addrinfo *info;
 
@@ -339,12 +339,12 @@ static const struct bad_row rows[] = {
 	ROW(attributes_of_no_state),
 	ROW(attributes_of_reset),
 	ROW_FROM(BOUND, shared_queue_without_end),
-	ROW_FROM(BOUND, connect_with_data_that_is_not_there),
+	ROW_FROM(BOUND, connect_with_missing_data),
 	ROW(connect_without_parameters),
-	ROW(reject_what_nobody_asked),
-	ROW(reject_with_ece_what_nobody_asked),
-	ROW(establish_what_nobody_answered),
-	ROW(disconnect_what_is_not),
+	ROW(reject_without_request),
+	ROW(reject_with_ece_without_request),
+	ROW(establish_without_reply),
+	ROW(disconnect_without_connection),
 	ROW(notify_of_nothing),
 	ROW(notify_of_a_dead_device),
 	ROW(option_of_no_level),
@@ -358,12 +358,12 @@ static const struct bad_row rows[] = {
 	ROW(leave_what_was_not_joined),
 	ROW(request_without_room),
 	ROW(event_of_no_channel),
-	ROW(address_of_nobody),
-	ROW(address_of_nothing),
+	ROW(address_of_unknown_name),
+	ROW(address_without_name),
 	ROW(context_without_options),
 };
 
-static void bring(struct scene *s, struct rdma_cm_id *id, enum progress progress)
+static void bring_to_state(struct scene *s, struct rdma_cm_id *id, enum progress progress)
 {
 	if (progress == BOUND && rdma_bind_addr(id, at(&s->self, 0)))
 		give_up("rdma_bind_addr: %s", strerror(errno));
@@ -392,7 +392,7 @@ static int end_of(const struct bad_row *row, struct scene *s, enum progress prog
 		s->channel =
 			NULL; /* stock accepts a channel only from the process that created it */
 		id = open_id(s, "id", RDMA_PS_TCP);
-		bring(s, id, progress);
+		bring_to_state(s, id, progress);
 		errno = 0;
 		show_call(row->what, row->call(s, id));
 		close_id(id);

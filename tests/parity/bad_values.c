@@ -144,7 +144,7 @@ static int reject_with_the_most_data(struct scene *s, struct rdma_cm_id *id)
 	return rdma_reject(id, noise, 255);
 }
 
-static int option_that_is_too_long(struct scene *s, struct rdma_cm_id *id)
+static int set_option_that_is_too_long(struct scene *s, struct rdma_cm_id *id)
 {
 	uint64_t value = 1;
 
@@ -184,7 +184,7 @@ static int listen_with_a_negative_backlog(struct scene *s, struct rdma_cm_id *id
 	return rdma_listen(id, -1);
 }
 
-static int accept_what_nobody_asked(struct scene *s, struct rdma_cm_id *id)
+static int accept_without_request(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = { .responder_resources = 1 };
 
@@ -255,7 +255,7 @@ static int leave_a_group_of_no_family(struct scene *s, struct rdma_cm_id *id)
 	return rdma_leave_multicast(id, &addr);
 }
 
-static int migrate_what_is_alone_already(struct scene *s, struct rdma_cm_id *id)
+static int migrate_to_own_channel(struct scene *s, struct rdma_cm_id *id)
 {
 	int ret = id->channel == s->channel ? rdma_migrate_id(id, NULL) : 0;
 
@@ -437,12 +437,12 @@ const struct bad_row bad_values[] = {
 	ROW_FROM(BOUND, connect_with_the_most_data),
 	ROW_FROM(BOUND, accept_with_the_most_data),
 	ROW(reject_with_the_most_data),
-	ROW(option_that_is_too_long),
+	ROW(set_option_that_is_too_long),
 	ROW(option_of_a_byte_too_little),
 	ROW(timeout_of_two_bytes),
 	ROW(path_of_no_record),
 	ROW(listen_with_a_negative_backlog),
-	ROW_FROM(BOUND, accept_what_nobody_asked),
+	ROW_FROM(BOUND, accept_without_request),
 	ROW(notify_of_a_migrated_path),
 	ROW(notify_of_data),
 	ROW(attributes_of_ready_to_send),
@@ -451,7 +451,7 @@ const struct bad_row bad_values[] = {
 	ROW(context_of_another_version),
 	ROW(join_in_a_way_to_come),
 	ROW(leave_a_group_of_no_family),
-	ROW(migrate_what_is_alone_already),
+	ROW(migrate_to_own_channel),
 	ROW(name_that_is_too_long),
 	ROW(service_beyond_all_ports),
 	ROW(name_of_no_family),

@@ -55,7 +55,7 @@ static void addresses_of_nobody_are_refused(struct scene *s)
 	}
 }
 
-static bool own_link_local(struct sockaddr_in6 *found)
+static bool own_link_local_address_is_accepted(struct sockaddr_in6 *found)
 {
 	const struct sockaddr_in6 *addr;
 	struct ifaddrs *all, *one;
@@ -76,7 +76,7 @@ static bool own_link_local(struct sockaddr_in6 *found)
 }
 
 /* Omits fields of the id that differ after the failure. */
-static void bind_with_scope_of_lo(struct scene *s, struct sockaddr_storage addr)
+static void scope_of_lo_is_refused(struct scene *s, struct sockaddr_storage addr)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 	struct sockaddr *on_lo;
@@ -93,13 +93,13 @@ static void link_local_needs_its_scope(struct scene *s)
 	struct sockaddr_in6 *v6 = (void *)&addr;
 	uint32_t scope;
 
-	if (!own_link_local(v6))
+	if (!own_link_local_address_is_accepted(v6))
 		give_up("this host has no link-local address");
 	scope = v6->sin6_scope_id;
 	bind_and_show(s, RDMA_PS_TCP, at(&addr, s->port));
 	v6->sin6_scope_id = 0;
 	bind_and_show(s, RDMA_PS_TCP, at(&addr, s->port));
-	bind_with_scope_of_lo(s, addr);
+	scope_of_lo_is_refused(s, addr);
 	v6->sin6_scope_id = 9999;
 	bind_and_show(s, RDMA_PS_TCP, at(&addr, s->port));
 	v6->sin6_scope_id = scope;

@@ -57,7 +57,7 @@ static void accept_and_show(struct scene *s)
 	struct rdma_cm_event *event = wait_event(s->channel);
 
 	child = event->id;
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	show_id(child);
 	rdma_ack_cm_event(event);

@@ -27,12 +27,12 @@ static void look_up(struct scene *s, const void *data, uint8_t length)
 	close_id(id);
 }
 
-static void look_up_with_words(struct scene *s)
+static void look_up_with_data(struct scene *s)
 {
 	look_up(s, "where?", 6);
 }
 
-static void look_up_with_nothing(struct scene *s)
+static void look_up_without_data(struct scene *s)
 {
 	look_up(s, NULL, 0);
 }
@@ -42,7 +42,7 @@ static void look_up_with_most_data(struct scene *s)
 	look_up(s, noise, 180);
 }
 
-static void look_up_with_too_much(struct scene *s)
+static void look_up_with_too_much_data(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_UDP);
 	struct rdma_conn_param param = datagram_param(noise, 181);
@@ -56,10 +56,10 @@ static void look_up_with_too_much(struct scene *s)
 	close_id(id);
 }
 
-static void look_up_nobody(struct scene *s)
+static void look_up_without_listener(struct scene *s)
 {
 	s->port += 400;
-	look_up_with_words(s);
+	look_up_with_data(s);
 }
 
 static void look_up_without_qp(struct scene *s)
@@ -77,7 +77,7 @@ static struct rdma_cm_id *next_lookup(struct scene *s)
 	struct rdma_cm_event *event = wait_event(s->channel);
 	struct rdma_cm_id *child = event->id;
 
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	show_id(child);
 	rdma_ack_cm_event(event);
@@ -102,7 +102,7 @@ static void answer_with(struct scene *s, const void *data, uint8_t length)
 	close_id(listener);
 }
 
-static void answer_with_words(struct scene *s)
+static void answer_with_data(struct scene *s)
 {
 	answer_with(s, "here", 4);
 }
@@ -112,12 +112,12 @@ static void answer_with_most_data(struct scene *s)
 	answer_with(s, noise, 136);
 }
 
-static void answer_with_too_much(struct scene *s)
+static void answer_with_too_much_data(struct scene *s)
 {
 	answer_with(s, noise, 137);
 }
 
-static void refuse_lookup(struct scene *s)
+static void reject_lookup(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0);
 	struct rdma_cm_id *child = next_lookup(s);
@@ -158,23 +158,22 @@ static void listen_for_connections(struct scene *s)
 }
 
 const struct scenario datagram_scenarios[] = {
-	PAIR("datagram-lookup", look_up_with_words, answer_with_words, 0,
+	PAIR("datagram-lookup", look_up_with_data, answer_with_data, 0,
 	     "a lookup that is answered"),
-	PAIR("datagram-no-data", look_up_with_nothing, answer_with_words, 0,
+	PAIR("datagram-no-data", look_up_without_data, answer_with_data, 0,
 	     "a lookup without private data"),
 	PAIR("datagram-most-data", look_up_with_most_data, answer_with_most_data, 0,
 	     "as much private data as fits"),
-	PAIR("datagram-too-much", look_up_with_too_much, answer_with_words, 0,
+	PAIR("datagram-too-much", look_up_with_too_much_data, answer_with_data, 0,
 	     "too much private data in a lookup"),
-	PAIR("datagram-long-answer", look_up_with_words, answer_with_too_much, 0,
+	PAIR("datagram-long-answer", look_up_with_data, answer_with_too_much_data, 0,
 	     "too much private data in an answer"),
-	PAIR("datagram-refused", look_up_with_words, refuse_lookup, 0, "a lookup refused"),
-	PAIR("datagram-dropped", look_up_with_words, drop_lookup, 0,
-	     "the lookup's id is destroyed"),
-	PAIR("datagram-nobody", look_up_nobody, listen_elsewhere, 0, "nobody listens"),
-	PAIR("datagram-other-space", look_up_with_words, listen_for_connections, 0,
+	PAIR("datagram-refused", look_up_with_data, reject_lookup, 0, "a lookup refused"),
+	PAIR("datagram-dropped", look_up_with_data, drop_lookup, 0, "the lookup's id is destroyed"),
+	PAIR("datagram-nobody", look_up_without_listener, listen_elsewhere, 0, "nobody listens"),
+	PAIR("datagram-other-space", look_up_with_data, listen_for_connections, 0,
 	     "the listener is in another port space"),
-	PAIR("datagram-no-qp", look_up_without_qp, answer_with_words, 0,
+	PAIR("datagram-no-qp", look_up_without_qp, answer_with_data, 0,
 	     "neither queue pair nor parameters"),
 	LAST_SCENARIO,
 };

@@ -28,7 +28,7 @@ static struct rdma_cm_id *look_up_as(struct scene *s, const char *label)
 	return id;
 }
 
-static int say_here(struct rdma_cm_id *child)
+static int print_listening(struct rdma_cm_id *child)
 {
 	struct rdma_conn_param param = { .private_data = "here", .private_data_len = 4 };
 
@@ -79,13 +79,13 @@ static void listen_on_own_address(struct scene *s)
 	meet(s);
 	child = wait_request(s);
 	show_id(child);
-	DO(say_here(child));
+	DO(print_listening(child));
 	meet(s);
 	close_id(child);
 	close_id(listener);
 }
 
-static void refuse_without_a_word(struct scene *s)
+static void reject_without_data(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *child = wait_request(s);
 
@@ -96,13 +96,13 @@ static void refuse_without_a_word(struct scene *s)
 }
 
 /* A retransmitted lookup is the same one while the answer is pending. */
-static void take_time(struct scene *s)
+static void answer_slowly(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *child = wait_request(s);
 
 	pause_ms(SLOW_MS);
 	show_quiet(s->channel);
-	DO(say_here(child));
+	DO(print_listening(child));
 	show_quiet(s->channel);
 	meet(s);
 	close_id(child);
@@ -137,7 +137,7 @@ static void close_listener_first(struct scene *s)
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *child = wait_request(s);
 
 	DO(rdma_destroy_id(listener));
-	DO(say_here(child));
+	DO(print_listening(child));
 	meet(s);
 	close_id(child);
 }
@@ -199,7 +199,7 @@ static void answer_those_that_fit(struct scene *s)
 	meet(s);
 	for (i = 0; i < BACKLOG; i++) {
 		ids[i] = wait_request(s);
-		DO(say_here(ids[i]));
+		DO(print_listening(ids[i]));
 	}
 	show_quiet(s->channel);
 	meet(s);
@@ -221,14 +221,14 @@ static void leave_before_the_answer(struct scene *s)
 	meet(s);
 }
 
-static void answer_somebody_who_left(struct scene *s)
+static void answer_after_the_client_left(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *child = wait_request(s);
 
 	meet(s);
 	meet(s);
 	show_quiet(s->channel);
-	DO(say_here(child));
+	DO(print_listening(child));
 	show_quiet(s->channel);
 	close_id(child);
 	close_id(listener);
@@ -252,19 +252,19 @@ static void set_neighbour(struct scene *s, bool lost)
 }
 
 /* Whether the program gets the retransmitted lookup as a new one. */
-static void answer_unheard(struct scene *s)
+static void answer_without_network(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_UDP, 0), *first = wait_request(s);
 	struct rdma_cm_id *second = NULL;
 
 	set_neighbour(s, true);
-	DO(say_here(first));
+	DO(print_listening(first));
 	pause_ms(QUIET_MS);
 	set_neighbour(s, false);
 	SAY("the lookup comes %s", is_ready(s->channel, REPEATED_MS) ? "twice" : "once");
 	if (is_ready(s->channel, 0)) {
 		second = wait_request(s);
-		say_here(second);
+		print_listening(second);
 	}
 	meet(s);
 	if (second)
@@ -298,7 +298,7 @@ static void take_lookup_only(struct scene *s)
 static void answer_lookup_only(struct scene *s)
 {
 	listen_here(s, RDMA_PS_UDP, 0);
-	DO(say_here(wait_request(s)));
+	DO(print_listening(wait_request(s)));
 }
 
 static void server_is_killed_with_a_lookup(struct scene *s)
@@ -333,13 +333,13 @@ static void watch_lookup(struct scene *s)
 	meet(s);
 	meet(s);
 	show_quiet(s->channel);
-	DO(say_here(child));
+	DO(print_listening(child));
 	close_id(child);
 	close_id(listener);
 }
 
 const struct scenario datagram_odd_scenarios[] = {
-	PAIR("datagram-refused-silently", look_up_once, refuse_without_a_word, 0,
+	PAIR("datagram-refused-silently", look_up_once, reject_without_data, 0,
 	     "a lookup refused without private data"),
 	PAIR("datagram-other-family", look_up_once, listen_on_the_other_family, 0,
 	     "the listener takes only the other address family"),
@@ -353,13 +353,13 @@ const struct scenario datagram_odd_scenarios[] = {
 	     "an answer after the listener was destroyed"),
 	PAIR("datagram-unfetched", look_up_once, close_listener_unseen, 0,
 	     "a listener destroyed with a lookup that nobody fetched"),
-	PAIR("datagram-slow", look_up_once, take_time, SLOW,
+	PAIR("datagram-slow", look_up_once, answer_slowly, SLOW,
 	     "an answer that takes its time: the lookup is repeated"),
 	PAIR("datagram-backlog", look_up_more_than_fit, answer_those_that_fit, SLOW,
 	     "one lookup more than the backlog"),
-	PAIR("datagram-left", leave_before_the_answer, answer_somebody_who_left, 0,
+	PAIR("datagram-left", leave_before_the_answer, answer_after_the_client_left, 0,
 	     "the active side is gone before the answer"),
-	PAIR_LIMIT("datagram-unheard", look_up_once, answer_unheard, LONG | ALONE, 60,
+	PAIR_LIMIT("datagram-unheard", look_up_once, answer_without_network, LONG | ALONE, 60,
 		   "an answer that is lost"),
 	PAIR("exit-server-lookup-killed", look_up_once, server_is_killed_with_a_lookup, BARE,
 	     "a server is killed with a lookup in its hands"),

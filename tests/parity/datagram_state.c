@@ -69,7 +69,7 @@ static struct rdma_cm_id *asked(struct scene *s)
 {
 	struct rdma_cm_id *id = wait_request(s);
 
-	name_id(id, "lookup");
+	assign_id_name(id, "lookup");
 	return id;
 }
 

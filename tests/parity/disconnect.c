@@ -5,7 +5,7 @@
 /* Much longer than the timewait of both sides: 2 s on RoCE. */
 #define TIMEWAIT_MS 20000
 
-static void hang_up(struct scene *s)
+static void disconnect_first(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -18,7 +18,7 @@ static void hang_up(struct scene *s)
 	close_id(id);
 }
 
-static void be_hung_up_on(struct scene *s)
+static void await_disconnect(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -33,7 +33,7 @@ static void be_hung_up_on(struct scene *s)
 	close_id(listener);
 }
 
-static void client_is_hung_up_on(struct scene *s)
+static void await_disconnect_of_server(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -47,7 +47,7 @@ static void client_is_hung_up_on(struct scene *s)
 	close_id(id);
 }
 
-static void server_hangs_up(struct scene *s)
+static void disconnect_as_server(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -61,7 +61,7 @@ static void server_hangs_up(struct scene *s)
 	close_id(listener);
 }
 
-static void hang_up_at_once(struct scene *s)
+static void disconnect_at_once(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -74,7 +74,7 @@ static void hang_up_at_once(struct scene *s)
 	close_id(id);
 }
 
-static void both_hang_up(struct scene *s)
+static void disconnect_on_both_sides(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -89,7 +89,7 @@ static void both_hang_up(struct scene *s)
 }
 
 /* The application sends DREP: until it disconnects, the peer gets no answer. */
-static void wait_for_the_peer_to_agree(struct scene *s)
+static void await_answer_to_disconnect(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -101,7 +101,7 @@ static void wait_for_the_peer_to_agree(struct scene *s)
 	close_id(id);
 }
 
-static void agree_late(struct scene *s)
+static void answer_disconnect_late(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -113,7 +113,7 @@ static void agree_late(struct scene *s)
 	close_id(listener);
 }
 
-static void agree_by_destroy(struct scene *s)
+static void answer_disconnect_by_destroy(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -124,7 +124,7 @@ static void agree_by_destroy(struct scene *s)
 	close_id(listener);
 }
 
-static void stay_through_timewait(struct scene *s)
+static void disconnect_and_await_timewait(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -137,7 +137,7 @@ static void stay_through_timewait(struct scene *s)
 	close_id(id);
 }
 
-static void stay_through_timewait_too(struct scene *s)
+static void answer_and_await_timewait(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -161,7 +161,7 @@ static void destroy_in_reply(struct scene *s)
 	close_id(listener);
 }
 
-static void vanish_by_destroy(struct scene *s)
+static void leave_by_destroy(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -169,7 +169,7 @@ static void vanish_by_destroy(struct scene *s)
 	close_id(id);
 }
 
-static void hang_up_before_established(struct scene *s)
+static void disconnect_before_established(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("half");
@@ -189,7 +189,7 @@ static void hang_up_before_established(struct scene *s)
 	close_id(id);
 }
 
-static void accept_and_hang_up_early(struct scene *s)
+static void accept_and_disconnect_early(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
 	struct rdma_conn_param param = usual_param("half");
@@ -211,19 +211,21 @@ static void accept_and_hang_up_early(struct scene *s)
 }
 
 const struct scenario disconnect_scenarios[] = {
-	PAIR("disconnect-client", hang_up, be_hung_up_on, 0, "begun by the active side"),
-	PAIR("disconnect-server", client_is_hung_up_on, server_hangs_up, 0,
+	PAIR("disconnect-client", disconnect_first, await_disconnect, 0,
+	     "begun by the active side"),
+	PAIR("disconnect-server", await_disconnect_of_server, disconnect_as_server, 0,
 	     "begun by the passive side"),
-	PAIR("disconnect-both", hang_up_at_once, both_hang_up, 0, "begun by both at once"),
-	PAIR("disconnect-late", wait_for_the_peer_to_agree, agree_late, 0,
+	PAIR("disconnect-both", disconnect_at_once, disconnect_on_both_sides, 0,
+	     "begun by both at once"),
+	PAIR("disconnect-late", await_answer_to_disconnect, answer_disconnect_late, 0,
 	     "the peer's application takes its time"),
-	PAIR("disconnect-destroyed", wait_for_the_peer_to_agree, agree_by_destroy, 0,
+	PAIR("disconnect-destroyed", await_answer_to_disconnect, answer_disconnect_by_destroy, 0,
 	     "the peer's application destroys its id instead"),
-	PAIR("disconnect-timewait", stay_through_timewait, stay_through_timewait_too, SLOW,
+	PAIR("disconnect-timewait", disconnect_and_await_timewait, answer_and_await_timewait, SLOW,
 	     "TIMEWAIT_EXIT on both sides"),
-	PAIR("disconnect-vanished", vanish_by_destroy, destroy_in_reply, 0,
+	PAIR("disconnect-vanished", leave_by_destroy, destroy_in_reply, 0,
 	     "an id destroyed while it is connected"),
-	PAIR("disconnect-half-open", hang_up_before_established, accept_and_hang_up_early, 0,
+	PAIR("disconnect-half-open", disconnect_before_established, accept_and_disconnect_early, 0,
 	     "rdma_disconnect before the connection is established"),
 	LAST_SCENARIO,
 };

@@ -73,7 +73,7 @@ static void answer_with_ece(struct scene *s)
 }
 
 /* More than the message's field holds; the last call counts. */
-static void odd_vendors(struct scene *s)
+static void try_odd_vendors(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("ece");
@@ -91,7 +91,7 @@ static void odd_vendors(struct scene *s)
 	close_id(id);
 }
 
-static void answer_without(struct scene *s)
+static void answer_without_ece(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 	struct rdma_conn_param param = usual_param("ece");
@@ -109,7 +109,7 @@ static void answer_without(struct scene *s)
 	close_id(listener);
 }
 
-static void ask_without(struct scene *s)
+static void connect_without_ece(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("ece");
@@ -193,7 +193,7 @@ static void ask_with_a_library_queue_pair(struct scene *s)
 	close_id(id);
 }
 
-static void offer_and_be_refused(struct scene *s)
+static void offer_and_be_rejected(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("ece");
@@ -207,7 +207,7 @@ static void offer_and_be_refused(struct scene *s)
 	close_id(id);
 }
 
-static void refuse_the_offer(struct scene *s)
+static void reject_the_offer(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
 
@@ -223,15 +223,15 @@ const struct scenario ece_scenarios[] = {
 	      "when ECE options may be set and read"),
 	PAIR("external-ece", ece_travels_both_ways, answer_with_ece, 0,
 	     "ECE options in request and reply"),
-	PAIR("ece-odd", odd_vendors, answer_without, 0,
+	PAIR("ece-odd", try_odd_vendors, answer_without_ece, 0,
 	     "vendors wider than the field, options set too late, a reply without"),
-	PAIR("ece-unasked", ask_without, answer_with_ece, 0, "options in a reply only"),
+	PAIR("ece-unasked", connect_without_ece, answer_with_ece, 0, "options in a reply only"),
 	PAIR("ece-to-library", offer_to_a_library_queue_pair, answer_with_a_library_queue_pair, 0,
 	     "options offered to a queue pair of the library"),
 	PAIR("ece-by-library", offer_then_a_library_queue_pair, answer_with_ece, 0,
 	     "options set before the library makes a queue pair"),
 	PAIR("ece-from-external", ask_with_a_library_queue_pair, answer_with_ece, 0,
 	     "a queue pair of the library is answered with options"),
-	PAIR("ece-refused", offer_and_be_refused, refuse_the_offer, 0, "rdma_reject_ece"),
+	PAIR("ece-refused", offer_and_be_rejected, reject_the_offer, 0, "rdma_reject_ece"),
 	LAST_SCENARIO,
 };

@@ -62,7 +62,7 @@ static struct rdma_cm_id *listening_endpoint(struct scene *s, struct ibv_pd *pd,
 
 	if (DO(rdma_create_ep(&id, &info, pd, attr)))
 		give_up("no listener");
-	name_id(id, "listener");
+	assign_id_name(id, "listener");
 	show_id(id);
 	DO(rdma_listen(id, 0));
 	meet(s);
@@ -78,7 +78,7 @@ static struct rdma_cm_id *dialing_endpoint(struct scene *s, struct ibv_pd *pd,
 	meet(s);
 	if (DO(rdma_create_ep(&id, &info, pd, attr)))
 		give_up("no client");
-	name_id(id, "client");
+	assign_id_name(id, "client");
 	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	show_id(id);
 	show_last_event(id);
@@ -91,7 +91,7 @@ static struct rdma_cm_id *next_request(struct rdma_cm_id *listener)
 
 	if (DO(rdma_get_request(listener, &child)))
 		return NULL;
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	return child;
 }
@@ -260,7 +260,7 @@ static void types_are_those_asked_for(struct scene *s)
 		info.ai_qp_type = types[i];
 		if (DO(rdma_create_ep(&id, &info, NULL, NULL)))
 			continue;
-		name_id(id, "id");
+		assign_id_name(id, "id");
 		show_id(id);
 		rdma_destroy_ep(id);
 	}
@@ -314,7 +314,7 @@ static void connect_over_route_of_address(struct scene *s)
 	attr = small_qp();
 	if (DO(rdma_create_ep(&id, &info, NULL, &attr)))
 		give_up("no client");
-	name_id(id, "client");
+	assign_id_name(id, "client");
 	show_id(id);
 	show_last_event(id);
 	connect_and_end(s, id);
@@ -334,7 +334,7 @@ static struct rdma_cm_id *endpoint_with_prefix(struct scene *s, const char *pref
 	if (rdma_create_ep(&id, &info, NULL, NULL))
 		give_up("rdma_create_ep: %s", strerror(errno));
 	memset(copy, 'x', sizeof(copy)); /* it is copied */
-	name_id(id, "client");
+	assign_id_name(id, "client");
 	return id;
 }
 
@@ -470,7 +470,7 @@ static void requests_queue_pair_is_impossible(struct scene *s)
 	if (!listener->event)
 		give_up("the listener has no event");
 	child = listener->event->id;
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	show_last_event(listener);
 	SAY("child's event %s", child->event ? "set" : "NULL");
 	rdma_destroy_ep(child);

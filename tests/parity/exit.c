@@ -73,73 +73,73 @@ static void take_end(struct scene *s)
 	SAY("%s", now_ms() - begin < MS_PER_S ? "within a second" : "late");
 }
 
-static void client_exits(struct scene *s)
+static void exit_connected_client(struct scene *s)
 {
 	in_doomed_process(s, connect_only, 0);
 	meet(s);
 }
 
-static void client_is_killed(struct scene *s)
+static void kill_connected_client(struct scene *s)
 {
 	in_doomed_process(s, connect_only, SIGKILL);
 	meet(s);
 }
 
-static void client_is_interrupted(struct scene *s)
+static void interrupt_client(struct scene *s)
 {
 	in_doomed_process(s, connect_only, SIGINT);
 	meet(s);
 }
 
-static void client_is_killed_while_it_waits(struct scene *s)
+static void kill_waiting_client(struct scene *s)
 {
 	in_doomed_process(s, send_request_only, SIGKILL);
 	meet(s);
 }
 
-static void client_is_killed_disconnecting(struct scene *s)
+static void kill_disconnecting_client(struct scene *s)
 {
 	in_doomed_process(s, ask_to_disconnect_only, SIGKILL);
 	meet(s);
 }
 
-static void client_exits_with_a_request(struct scene *s)
+static void exit_client_with_request(struct scene *s)
 {
 	in_doomed_process(s, send_request_only, 0);
 	meet(s);
 }
 
-static void server_exits(struct scene *s)
+static void exit_connected_server(struct scene *s)
 {
 	in_doomed_process(s, accept_only, 0);
 	meet(s);
 }
 
-static void server_is_killed(struct scene *s)
+static void kill_connected_server(struct scene *s)
 {
 	in_doomed_process(s, accept_only, SIGKILL);
 	meet(s);
 }
 
-static void server_is_interrupted(struct scene *s)
+static void interrupt_server(struct scene *s)
 {
 	in_doomed_process(s, accept_only, SIGINT);
 	meet(s);
 }
 
-static void server_is_killed_with_a_request(struct scene *s)
+static void kill_server_with_request(struct scene *s)
 {
 	in_doomed_process(s, take_request_only, SIGKILL);
 	meet(s);
 }
 
-static void server_is_killed_with_a_request_waiting(struct scene *s)
+static void kill_server_with_waiting_request(struct scene *s)
 {
 	in_doomed_process(s, let_request_wait, SIGKILL);
 	meet(s);
 }
 
-static void server_exits_with_a_request(struct scene *s)
+static void exit_server_with_request(struct scene *s)
 {
 	in_doomed_process(s, take_request_only, 0);
 	meet(s);
@@ -196,7 +196,7 @@ static void watch_reply(struct scene *s)
 
 /* --- as soon as the reply is sent ---------------------------------------- */
 
-static void accept_and_see_no_rtu(struct scene *s)
+static void accept_without_rtu(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("soon dead");
 	struct rdma_cm_id *child;
@@ -208,15 +208,15 @@ static void accept_and_see_no_rtu(struct scene *s)
 	meet(s);
 }
 
-static void server_is_killed_with_its_reply_out(struct scene *s)
+static void kill_server_that_replied(struct scene *s)
 {
-	in_doomed_process(s, accept_and_see_no_rtu, SIGKILL);
+	in_doomed_process(s, accept_without_rtu, SIGKILL);
 	meet(s);
 }
 
-static void server_exits_with_its_reply_out(struct scene *s)
+static void exit_server_that_replied(struct scene *s)
 {
-	in_doomed_process(s, accept_and_see_no_rtu, BY_EXIT);
+	in_doomed_process(s, accept_without_rtu, BY_EXIT);
 	meet(s);
 }
 
@@ -224,7 +224,7 @@ static void server_exits_with_its_reply_out(struct scene *s)
  * The reply has arrived, but its event is taken after the server's death. The following event is
  * only polled for: stock does not deliver it, and a call would wait forever.
  */
-static void leave_reply_untaken(struct scene *s)
+static void ignore_reply(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("too slow");
@@ -259,7 +259,7 @@ static struct rdma_cm_id *ask_again(struct scene *s, const char *label)
  * Five ids: one connected, one disconnected, one waiting for a reply, one resolved, one waiting for
  * an address.
  */
-static void be_everywhere(struct scene *s)
+static void enter_each_state(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("over");
 	struct rdma_cm_id *over;
@@ -280,19 +280,19 @@ static void be_everywhere(struct scene *s)
 	meet(s);
 }
 
-static void client_is_killed_everywhere(struct scene *s)
+static void kill_client_in_each_state(struct scene *s)
 {
-	in_doomed_process(s, be_everywhere, SIGKILL);
+	in_doomed_process(s, enter_each_state, SIGKILL);
 	meet(s);
 }
 
-static void client_exits_everywhere(struct scene *s)
+static void exit_client_in_each_state(struct scene *s)
 {
-	in_doomed_process(s, be_everywhere, BY_EXIT);
+	in_doomed_process(s, enter_each_state, BY_EXIT);
 	meet(s);
 }
 
-static void watch_everywhere(struct scene *s)
+static void watch_each_state(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 	struct rdma_cm_id *over = accept_request(s), *waiting;
@@ -317,13 +317,13 @@ static void let_requests_wait(struct scene *s)
 	meet(s);
 }
 
-static void server_is_killed_with_requests_waiting(struct scene *s)
+static void kill_server_with_requests(struct scene *s)
 {
 	in_doomed_process(s, let_requests_wait, SIGKILL);
 	meet(s);
 }
 
-static void server_exits_with_requests_waiting(struct scene *s)
+static void exit_server_with_requests(struct scene *s)
 {
 	in_doomed_process(s, let_requests_wait, BY_EXIT);
 	meet(s);
@@ -353,7 +353,7 @@ static void watch_replies(struct scene *s)
 
 /* --- other ways to end ---------------------------------------------------- */
 
-static void crash_without_trace(struct scene *s)
+static void crash_without_core(struct scene *s)
 {
 	const struct rlimit none = { 0, 0 };
 
@@ -361,40 +361,40 @@ static void crash_without_trace(struct scene *s)
 	connect_only(s);
 }
 
-static void client_crashes(struct scene *s)
+static void crash_client(struct scene *s)
 {
-	in_doomed_process(s, crash_without_trace, SIGSEGV);
+	in_doomed_process(s, crash_without_core, SIGSEGV);
 	meet(s);
 }
 
-static void client_becomes_another_program(struct scene *s)
+static void exec_in_client(struct scene *s)
 {
 	in_doomed_process(s, connect_only, BY_EXEC);
 	meet(s);
 }
 
-static void server_becomes_another_program(struct scene *s)
+static void exec_in_server(struct scene *s)
 {
 	in_doomed_process(s, accept_only, BY_EXEC);
 	meet(s);
 }
 
 /* The last messages of this host are lost, so the peer must time out. */
-static void connect_and_be_lost(struct scene *s)
+static void connect_and_lose_server(struct scene *s)
 {
 	connect_only(s);
 	lose_peer(s);
 }
 
-static void client_is_killed_unheard(struct scene *s)
+static void kill_client_without_network(struct scene *s)
 {
-	in_doomed_process(s, connect_and_be_lost, SIGKILL);
+	in_doomed_process(s, connect_and_lose_server, SIGKILL);
 	find_peer(s);
 	meet(s);
 	meet(s);
 }
 
-static void disconnect_the_dead(struct scene *s)
+static void disconnect_from_killed_client(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -409,7 +409,7 @@ static void disconnect_the_dead(struct scene *s)
 }
 
 /* The port of a dead process is free, and its connections do not disturb the next one. */
-static void server_is_followed_by_another(struct scene *s)
+static void restart_server(struct scene *s)
 {
 	struct rdma_cm_id *listener;
 
@@ -421,7 +421,7 @@ static void server_is_followed_by_another(struct scene *s)
 	close_id(listener);
 }
 
-static void connect_to_both(struct scene *s)
+static void connect_to_each_server(struct scene *s)
 {
 	struct rdma_cm_id *first = dial(s), *second;
 	struct rdma_event_channel *of_first = s->channel;
@@ -440,49 +440,49 @@ static void connect_to_both(struct scene *s)
 }
 
 const struct scenario exit_scenarios[] = {
-	PAIR("exit-client", client_exits, watch_client, BARE, "a connected client exits"),
-	PAIR("exit-client-killed", client_is_killed, watch_client, BARE,
+	PAIR("exit-client", exit_connected_client, watch_client, BARE, "a connected client exits"),
+	PAIR("exit-client-killed", kill_connected_client, watch_client, BARE,
 	     "a connected client is killed"),
-	PAIR("exit-client-request", client_exits_with_a_request, watch_request, BARE,
+	PAIR("exit-client-request", exit_client_with_request, watch_request, BARE,
 	     "a client exits while it waits for a reply"),
-	PAIR("exit-client-interrupted", client_is_interrupted, watch_client, BARE,
+	PAIR("exit-client-interrupted", interrupt_client, watch_client, BARE,
 	     "a connected client gets Ctrl-C"),
-	PAIR("exit-client-request-killed", client_is_killed_while_it_waits, watch_request, BARE,
+	PAIR("exit-client-request-killed", kill_waiting_client, watch_request, BARE,
 	     "a client is killed while it waits for a reply"),
-	PAIR("exit-client-disconnecting", client_is_killed_disconnecting,
-	     watch_disconnecting_client, BARE, "a client is killed right after it disconnected"),
-	PAIR("exit-server-interrupted", watch_server, server_is_interrupted, BARE,
+	PAIR("exit-client-disconnecting", kill_disconnecting_client, watch_disconnecting_client,
+	     BARE, "a client is killed right after it disconnected"),
+	PAIR("exit-server-interrupted", watch_server, interrupt_server, BARE,
 	     "a connected server gets Ctrl-C"),
-	PAIR("exit-server-request-killed", watch_reply, server_is_killed_with_a_request, BARE,
+	PAIR("exit-server-request-killed", watch_reply, kill_server_with_request, BARE,
 	     "a server is killed with a request in its hands"),
-	PAIR("exit-server-request-waiting", watch_reply, server_is_killed_with_a_request_waiting,
-	     BARE, "a server is killed before it took a request"),
-	PAIR("exit-server", watch_server, server_exits, BARE, "a connected server exits"),
-	PAIR("exit-server-killed", watch_server, server_is_killed, BARE,
+	PAIR("exit-server-request-waiting", watch_reply, kill_server_with_waiting_request, BARE,
+	     "a server is killed before it took a request"),
+	PAIR("exit-server", watch_server, exit_connected_server, BARE, "a connected server exits"),
+	PAIR("exit-server-killed", watch_server, kill_connected_server, BARE,
 	     "a connected server is killed"),
-	PAIR("exit-server-request", watch_reply, server_exits_with_a_request, BARE,
+	PAIR("exit-server-request", watch_reply, exit_server_with_request, BARE,
 	     "a server exits with a request in its hands"),
-	PAIR("exit-restart", connect_to_both, server_is_followed_by_another, BARE,
+	PAIR("exit-restart", connect_to_each_server, restart_server, BARE,
 	     "a server is killed and followed by another on its port"),
-	PAIR("exit-server-replied", leave_reply_untaken, server_exits_with_its_reply_out, BARE,
+	PAIR("exit-server-replied", ignore_reply, exit_server_that_replied, BARE,
 	     "a server exits before its reply is taken"),
-	PAIR("exit-server-replied-killed", leave_reply_untaken, server_is_killed_with_its_reply_out,
-	     BARE, "a server is killed before its reply is taken"),
-	PAIR("exit-client-everywhere", client_exits_everywhere, watch_everywhere, BARE,
+	PAIR("exit-server-replied-killed", ignore_reply, kill_server_that_replied, BARE,
+	     "a server is killed before its reply is taken"),
+	PAIR("exit-client-everywhere", exit_client_in_each_state, watch_each_state, BARE,
 	     "a client exits with ids in several states"),
-	PAIR("exit-client-everywhere-killed", client_is_killed_everywhere, watch_everywhere, BARE,
+	PAIR("exit-client-everywhere-killed", kill_client_in_each_state, watch_each_state, BARE,
 	     "a client is killed with ids in several states"),
-	PAIR("exit-server-requests", watch_replies, server_exits_with_requests_waiting, BARE,
+	PAIR("exit-server-requests", watch_replies, exit_server_with_requests, BARE,
 	     "a server exits before it took any of three requests"),
-	PAIR("exit-server-requests-killed", watch_replies, server_is_killed_with_requests_waiting,
-	     BARE, "a server is killed before it took any of three requests"),
-	PAIR("exit-client-crashed", client_crashes, watch_client, BARE,
+	PAIR("exit-server-requests-killed", watch_replies, kill_server_with_requests, BARE,
+	     "a server is killed before it took any of three requests"),
+	PAIR("exit-client-crashed", crash_client, watch_client, BARE,
 	     "a connected client gets SIGSEGV"),
-	PAIR("exit-client-exec", client_becomes_another_program, watch_client, BARE,
+	PAIR("exit-client-exec", exec_in_client, watch_client, BARE,
 	     "a connected client becomes another program"),
-	PAIR("exit-server-exec", watch_server, server_becomes_another_program, BARE,
+	PAIR("exit-server-exec", watch_server, exec_in_server, BARE,
 	     "a connected server becomes another program"),
-	PAIR("exit-client-unheard", client_is_killed_unheard, disconnect_the_dead, BARE | ALONE,
-	     "a client is killed unheard, and its peer disconnects"),
+	PAIR("exit-client-unheard", kill_client_without_network, disconnect_from_killed_client,
+	     BARE | ALONE, "a client is killed unheard, and its peer disconnects"),
 	LAST_SCENARIO,
 };

@@ -48,7 +48,7 @@ static void destroy_own(struct own_qp *own)
 	ibv_destroy_cq(own->cq);
 }
 
-static void move_own(struct rdma_cm_id *id, struct own_qp *own, enum ibv_qp_state state)
+static void move_own_qp(struct rdma_cm_id *id, struct own_qp *own, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
@@ -57,11 +57,11 @@ static void move_own(struct rdma_cm_id *id, struct own_qp *own, enum ibv_qp_stat
 	DO(ibv_modify_qp(own->qp, &attr, mask));
 }
 
-static void move_own_to_rts(struct rdma_cm_id *id, struct own_qp *own)
+static void move_own_qp_to_rts(struct rdma_cm_id *id, struct own_qp *own)
 {
-	move_own(id, own, IBV_QPS_INIT);
-	move_own(id, own, IBV_QPS_RTR);
-	move_own(id, own, IBV_QPS_RTS);
+	move_own_qp(id, own, IBV_QPS_INIT);
+	move_own_qp(id, own, IBV_QPS_RTR);
+	move_own_qp(id, own, IBV_QPS_RTS);
 }
 
 static void connect_by_hand(struct scene *s)
@@ -78,7 +78,7 @@ static void connect_by_hand(struct scene *s)
 	meet(s);
 	take_event(s);
 	show_all_attributes(id, "reply received");
-	move_own_to_rts(id, &own);
+	move_own_qp_to_rts(id, &own);
 	DO(rdma_establish(id));
 	show_quiet(s->channel);
 	show_all_attributes(id, "established");
@@ -100,7 +100,7 @@ static void accept_by_hand(struct scene *s)
 	param.qp_num = own.qp->qp_num;
 	param.responder_resources = 2;
 	show_all_attributes(child, "request received");
-	move_own_to_rts(child, &own);
+	move_own_qp_to_rts(child, &own);
 	meet(s);
 	DO(rdma_accept(child, &param));
 	take_event(s);
@@ -114,7 +114,7 @@ static void accept_by_hand(struct scene *s)
 	close_id(listener);
 }
 
-static void hold_the_reply(struct scene *s)
+static void delay_the_reply(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("slow");
@@ -231,7 +231,7 @@ static void accept_and_wait(struct scene *s)
 const struct scenario external_scenarios[] = {
 	PAIR("external-connect", connect_by_hand, accept_by_hand, 0,
 	     "both sides manage their queue pairs; attributes at every step"),
-	PAIR("external-notify", hold_the_reply, accept_and_notify, 0,
+	PAIR("external-notify", delay_the_reply, accept_and_notify, 0,
 	     "COMM_EST establishes a connection whose RTU is late"),
 	PAIR_LIMIT("external-too-soon", establish_too_soon, accept_after_too_soon, LONG, 160,
 		   "rdma_establish before there is a reply"),

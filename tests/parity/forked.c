@@ -72,7 +72,7 @@ static void call_all(struct scene *s, struct rdma_cm_id *id)
 	rdma_destroy_event_channel(s->channel);
 }
 
-static void listener(struct scene *s)
+static void call_with_listener(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 
@@ -82,7 +82,7 @@ static void listener(struct scene *s)
 	close_id(id);
 }
 
-static void resolved_id(struct scene *s)
+static void call_with_resolved_id(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_UDP);
 
@@ -92,7 +92,7 @@ static void resolved_id(struct scene *s)
 	close_id(id);
 }
 
-static void connected_client(struct scene *s)
+static void call_with_connected_client(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -103,22 +103,24 @@ static void connected_client(struct scene *s)
 	close_id(id);
 }
 
-static void connected_server(struct scene *s)
+static void call_with_connected_server(struct scene *s)
 {
-	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0);
+	struct rdma_cm_id *call_with_listener = listen_here(s, RDMA_PS_TCP, 0);
 	struct rdma_cm_id *id = answer(s);
 
 	in_child(call_all, s, id);
 	meet(s);
 	take_event(s);
 	close_id(id);
-	close_id(listener);
+	close_id(call_with_listener);
 }
 
 const struct scenario forked_scenarios[] = {
-	LOCAL("forked-listener", listener, 0, "every call in a forked child, with a listener"),
-	LOCAL("forked-resolved", resolved_id, 0, "every call in a forked child, with a route"),
-	PAIR("forked-connected", connected_client, connected_server, 0,
+	LOCAL("forked-call_with_listener", call_with_listener, 0,
+	      "every call in a forked child, with a call_with_listener"),
+	LOCAL("forked-resolved", call_with_resolved_id, 0,
+	      "every call in a forked child, with a route"),
+	PAIR("forked-connected", call_with_connected_client, call_with_connected_server, 0,
 	     "every call in a forked child, with a connection"),
 	LAST_SCENARIO,
 };

@@ -17,18 +17,19 @@
 #define HURRY_MS		  12000
 
 /* Gives up early where the library can; stock cannot, and the error is ignored. */
-static void hurry(struct rdma_cm_id *id)
+static void set_short_timeouts(struct rdma_cm_id *id)
 {
 	uint32_t ms = HURRY_MS;
 
 	rdma_set_option(id, PURECM_LEVEL, PURECM_CONNECT_TIMEOUT_MS, &ms, sizeof(ms));
 }
 
-static struct rdma_cm_id *dial_gone(struct scene *s, const char *label, enum rdma_port_space ps)
+static struct rdma_cm_id *connect_without_network(struct scene *s, const char *label,
+						  enum rdma_port_space ps)
 {
 	struct rdma_cm_id *id = open_id(s, label, ps);
 
-	hurry(id);
+	set_short_timeouts(id);
 	DO(rdma_resolve_addr(id, NULL, beside(s, GONE, s->port), RESOLVE_MS));
 	take_event(s);
 	DO(rdma_resolve_route(id, RESOLVE_MS));
@@ -36,12 +37,12 @@ static struct rdma_cm_id *dial_gone(struct scene *s, const char *label, enum rdm
 	return id;
 }
 
-static void connect_to_a_gone_peer(struct scene *s)
+static void connect_to_lost_peer(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("anybody?");
 	struct rdma_cm_id *ids[GONE_IDS] = {
-		dial_gone(s, "with a queue pair", RDMA_PS_TCP),
-		dial_gone(s, "without a queue pair", RDMA_PS_TCP),
+		connect_without_network(s, "with a queue pair", RDMA_PS_TCP),
+		connect_without_network(s, "without a queue pair", RDMA_PS_TCP),
 	};
 	size_t i;
 
@@ -59,10 +60,10 @@ static void connect_to_a_gone_peer(struct scene *s)
 	show_quiet(s->channel);
 }
 
-static void look_up_at_a_gone_peer(struct scene *s)
+static void look_up_at_lost_peer(struct scene *s)
 {
 	struct rdma_conn_param param = { 0 };
-	struct rdma_cm_id *id = dial_gone(s, "lookup", RDMA_PS_UDP);
+	struct rdma_cm_id *id = connect_without_network(s, "lookup", RDMA_PS_UDP);
 
 	make_qp(id);
 	DO(rdma_connect(id, &param));
@@ -72,7 +73,7 @@ static void look_up_at_a_gone_peer(struct scene *s)
 	close_id(id);
 }
 
-static void hang_up_unheard(struct scene *s)
+static void disconnect_without_network(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
 
@@ -86,7 +87,7 @@ static void hang_up_unheard(struct scene *s)
 }
 
 /* This host receives the peer's messages, but the peer receives none. */
-static void agree_unheard(struct scene *s)
+static void answer_disconnect_without_network(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
@@ -101,7 +102,7 @@ static void agree_unheard(struct scene *s)
 	close_id(listener);
 }
 
-static void connect_unanswered(struct scene *s)
+static void connect_without_answer(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("anybody?");
@@ -114,7 +115,7 @@ static void connect_unanswered(struct scene *s)
 	meet(s);
 }
 
-static void accept_unheard(struct scene *s)
+static void accept_without_network(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
 	struct rdma_conn_param param = usual_param("unheard");
@@ -131,13 +132,13 @@ static void accept_unheard(struct scene *s)
 }
 
 const struct scenario gone_scenarios[] = {
-	LOCAL_LIMIT("gone-connect", connect_to_a_gone_peer, SLOW, GIVE_UP_S,
+	LOCAL_LIMIT("gone-connect", connect_to_lost_peer, SLOW, GIVE_UP_S,
 		    "requests that nobody answers"),
-	LOCAL_LIMIT("gone-lookup", look_up_at_a_gone_peer, SLOW, GIVE_UP_S,
+	LOCAL_LIMIT("gone-lookup", look_up_at_lost_peer, SLOW, GIVE_UP_S,
 		    "a lookup that nobody answers"),
-	PAIR_LIMIT("gone-disconnect", hang_up_unheard, agree_unheard, LONG | ALONE, GIVE_UP_S,
-		   "the end of a connection that nobody confirms"),
-	PAIR_LIMIT("gone-accept", connect_unanswered, accept_unheard, LONG | ALONE, GIVE_UP_S,
-		   "a reply that does not arrive"),
+	PAIR_LIMIT("gone-disconnect", disconnect_without_network, answer_disconnect_without_network,
+		   LONG | ALONE, GIVE_UP_S, "the end of a connection that nobody confirms"),
+	PAIR_LIMIT("gone-accept", connect_without_answer, accept_without_network, LONG | ALONE,
+		   GIVE_UP_S, "a reply that does not arrive"),
 	LAST_SCENARIO,
 };

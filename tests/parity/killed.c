@@ -72,27 +72,27 @@ static void kill_with_server(struct scene *s, void (*part)(struct scene *))
 	meet(s);
 }
 
-static void client_is_killed(struct scene *s)
+static void kill_client(struct scene *s)
 {
 	kill_with_server(s, connect_only);
 }
 
-static void server_is_killed(struct scene *s)
+static void kill_server(struct scene *s)
 {
 	kill_with_server(s, accept_only);
 }
 
-static void client_is_killed_while_it_waits(struct scene *s)
+static void kill_waiting_client(struct scene *s)
 {
 	kill_with_server(s, send_request_only);
 }
 
-static void server_is_killed_with_a_request(struct scene *s)
+static void kill_server_with_request(struct scene *s)
 {
 	kill_with_server(s, take_request_only);
 }
 
-static void client_is_killed_disconnecting(struct scene *s)
+static void kill_disconnecting_client(struct scene *s)
 {
 	kill_with_server(s, ask_to_disconnect_only);
 }
@@ -149,15 +149,15 @@ static void watch_reply(struct scene *s)
 }
 
 const struct scenario killed_scenarios[] = {
-	PAIR("exit-both-client", client_is_killed, watch_client, BARE | ALONE,
+	PAIR("exit-both-client", kill_client, watch_client, BARE | ALONE,
 	     "a connected client is killed with what serves it"),
-	PAIR("exit-both-server", watch_server, server_is_killed, BARE | ALONE,
+	PAIR("exit-both-server", watch_server, kill_server, BARE | ALONE,
 	     "a connected server is killed with what serves it"),
-	PAIR("exit-both-client-request", client_is_killed_while_it_waits, watch_request,
-	     BARE | ALONE, "a client is killed with what serves it while it waits for a reply"),
-	PAIR("exit-both-server-request", watch_reply, server_is_killed_with_a_request, BARE | ALONE,
+	PAIR("exit-both-client-request", kill_waiting_client, watch_request, BARE | ALONE,
+	     "a client is killed with what serves it while it waits for a reply"),
+	PAIR("exit-both-server-request", watch_reply, kill_server_with_request, BARE | ALONE,
 	     "a server is killed with what serves it with a request in its hands"),
-	PAIR("exit-both-disconnecting", client_is_killed_disconnecting, watch_disconnecting_client,
+	PAIR("exit-both-disconnecting", kill_disconnecting_client, watch_disconnecting_client,
 	     BARE | ALONE, "a client is killed with what serves it right after it disconnected"),
 	LAST_SCENARIO,
 };

@@ -146,7 +146,7 @@ static void listener_becomes_synchronous(struct scene *s)
 	SAY("own channel %d", listener->channel != s->channel);
 	meet(s);
 	DO(rdma_get_request(listener, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	make_qp(child);
 	DO(rdma_accept(child, &param));
 	show_event(child->event);
@@ -173,7 +173,7 @@ static void request_stops_being_synchronous(struct scene *s)
 	DO(rdma_migrate_id(listener, NULL));
 	meet(s);
 	DO(rdma_get_request(listener, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	show_event(child->event);
 	DO(rdma_migrate_id(child, s->channel));
 	SAY("event %s", child->event ? "set" : "NULL");
@@ -190,7 +190,7 @@ static void request_stops_being_synchronous(struct scene *s)
 }
 
 /* Before the answer. */
-static void connecting_id_moves(struct scene *s)
+static void move_connecting_id(struct scene *s)
 {
 	struct rdma_event_channel *new = rdma_create_event_channel();
 	struct rdma_conn_param param = usual_param("on the move");
@@ -237,7 +237,7 @@ const struct scenario migrate_scenarios[] = {
 	     0, "a connection, a listener, and back"),
 	PAIR("migrate-request", connect_to_moving_listener, request_stops_being_synchronous, 0,
 	     "a request of a synchronous listener moves before it is accepted"),
-	PAIR("migrate-connecting", connecting_id_moves, answer_late, 0,
+	PAIR("migrate-connecting", move_connecting_id, answer_late, 0,
 	     "there and back while the peer has not answered, with its answer waiting"),
 	LAST_SCENARIO,
 };

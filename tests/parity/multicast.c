@@ -243,7 +243,7 @@ static void arguments_are_checked(struct scene *s)
 	close_id(id);
 }
 
-static void odd_groups(struct scene *s)
+static void odd_groups_are_checked(struct scene *s)
 {
 	static const char *const v4[] = { "0.0.0.0",  "0.1.2.3",   "224.0.0.1",	      "224.0.0.251",
 					  "10.1.2.3", "127.0.0.1", "255.255.255.255", NULL };
@@ -263,7 +263,7 @@ static void odd_groups(struct scene *s)
 	close_id(id);
 }
 
-static void other_family(struct scene *s)
+static void groups_of_other_family(struct scene *s)
 {
 	struct rdma_cm_id *id = bound_datagram_id(s, "id");
 	struct sockaddr_ib ib = { .sib_family = AF_IB };
@@ -293,7 +293,7 @@ static void try_join(struct scene *s, struct rdma_cm_id *id)
 	close_id(id);
 }
 
-static void wrong_states(struct scene *s)
+static void joins_in_wrong_states(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "idle", RDMA_PS_UDP);
 
@@ -417,7 +417,7 @@ static void *leave_or_destroy(void *arg)
 	return NULL;
 }
 
-static void start(struct blocked *blocked, int patience_ms)
+static void start_thread_of(struct blocked *blocked, int patience_ms)
 {
 	atomic_store(&blocked->done, false);
 	pthread_create(&blocked->thread, NULL, leave_or_destroy, blocked);
@@ -426,7 +426,7 @@ static void start(struct blocked *blocked, int patience_ms)
 	SAY("has returned: %d", atomic_load(&blocked->done));
 }
 
-static void end(struct blocked *blocked)
+static void end_thread_of(struct blocked *blocked)
 {
 	pthread_join(blocked->thread, NULL);
 	SAY("returned %d", blocked->result);
@@ -443,22 +443,22 @@ static void leaving_waits_for_acknowledgements(struct scene *s)
 	DO(rdma_join_multicast(id, group(s, 2), context));
 	two = wait_event(s->channel);
 	memcpy(&blocked.group, group(s, 1), sizeof(blocked.group));
-	start(&blocked, QUIET_MS);
+	start_thread_of(&blocked, QUIET_MS);
 	rdma_ack_cm_event(two);
 	pause_ms(QUIET_MS);
 	SAY("the other group's acknowledged: %d", atomic_load(&blocked.done));
 	show_member(s, 1);
 	rdma_ack_cm_event(one);
-	end(&blocked);
+	end_thread_of(&blocked);
 	DO(rdma_join_multicast(id, group(s, 1), context));
 	one = wait_event(s->channel);
 	memcpy(&blocked.group, group(s, 2), sizeof(blocked.group));
-	start(&blocked, PATIENCE_MS);
-	end(&blocked);
+	start_thread_of(&blocked, PATIENCE_MS);
+	end_thread_of(&blocked);
 	blocked.group.ss_family = 0;
-	start(&blocked, QUIET_MS);
+	start_thread_of(&blocked, QUIET_MS);
 	rdma_ack_cm_event(one);
-	end(&blocked);
+	end_thread_of(&blocked);
 }
 
 static void attached_queue_pair_is_destroyed(struct scene *s)
@@ -503,9 +503,11 @@ const struct scenario multicast_scenarios[] = {
 	LOCAL("multicast-exit", member_exits, BARE, "the only member ends"),
 	LOCAL("multicast-many", many_groups_on_one_id, 0, "more groups than a socket may join"),
 	LOCAL("multicast-arguments", arguments_are_checked, 0, "arguments that are refused"),
-	LOCAL("multicast-odd", odd_groups, 0, "groups that are none, and groups of the link"),
-	LOCAL("multicast-other-family", other_family, 0, "groups of another family than the id's"),
-	LOCAL("multicast-states", wrong_states, 0, "joins in states that do not allow it"),
+	LOCAL("multicast-odd", odd_groups_are_checked, 0,
+	      "groups that are none, and groups of the link"),
+	LOCAL("multicast-other-family", groups_of_other_family, 0,
+	      "groups of another family than the id's"),
+	LOCAL("multicast-states", joins_in_wrong_states, 0, "joins in states that do not allow it"),
 	LOCAL("multicast-leave", leaving_needs_the_same_bytes, 0, "leaving what was not joined"),
 	LOCAL("multicast-attach", queue_pair_cannot_be_attached, 0, "the queue pair is not fit"),
 	LOCAL("multicast-untaken", events_are_not_taken, V4_ONLY, "events that nobody takes"),

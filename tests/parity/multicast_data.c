@@ -42,7 +42,7 @@ static void join_group(struct scene *s, struct member *member, const char *label
 	listen_for_one(member);
 }
 
-static void part(struct member *member)
+static void leave_group(struct member *member)
 {
 	rdma_dereg_mr(member->mr);
 	close_id(member->id);
@@ -110,7 +110,7 @@ static void receive_step(struct scene *s, struct member *one, struct member *two
 		show_received(two, PATIENCE_MS);
 }
 
-static void send_thrice(struct scene *s, bool only_sends)
+static void send_three_messages(struct scene *s, bool only_sends)
 {
 	struct member sender;
 
@@ -118,17 +118,17 @@ static void send_thrice(struct scene *s, bool only_sends)
 	send_step(s, &sender, "first");
 	send_step(s, &sender, "second");
 	send_step(s, &sender, "third");
-	part(&sender);
+	leave_group(&sender);
 }
 
 static void send_without_receiving(struct scene *s)
 {
-	send_thrice(s, true);
+	send_three_messages(s, true);
 }
 
 static void send_as_full_member(struct scene *s)
 {
-	send_thrice(s, false);
+	send_three_messages(s, false);
 }
 
 static void member_leaves_and_comes_back(struct scene *s)
@@ -142,7 +142,7 @@ static void member_leaves_and_comes_back(struct scene *s)
 	if (!DO(rdma_join_multicast(member.id, group(s, 1), &member)))
 		take_event(s);
 	receive_step(s, &member, NULL, true);
-	part(&member);
+	leave_group(&member);
 }
 
 static void one_of_two_members_leaves(struct scene *s)
@@ -154,9 +154,9 @@ static void one_of_two_members_leaves(struct scene *s)
 	receive_step(s, &one, &two, true);
 	DO(rdma_leave_multicast(one.id, group(s, 1)));
 	receive_step(s, &one, &two, false);
-	part(&one);
+	leave_group(&one);
 	receive_step(s, &two, NULL, true);
-	part(&two);
+	leave_group(&two);
 }
 
 const struct scenario multicast_data_scenarios[] = {

@@ -269,7 +269,7 @@ static void paths_say_what_is_not_so(struct scene *s)
 	meet(s);
 }
 
-static void refuse_what_comes(struct scene *s)
+static void reject_requests(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 	int i;
@@ -294,7 +294,7 @@ static void connect_over_full_path(struct scene *s)
 	connect_over_given_path(s, full_path);
 }
 
-static void show_what_arrives(struct scene *s)
+static void show_requests(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = NULL;
 	struct rdma_conn_param param = usual_param("welcome");
@@ -362,11 +362,11 @@ const struct scenario option_scenarios[] = {
 	      "a path record from the caller: flags, several records, wrong state"),
 	LOCAL("options-path-odd", odd_paths_are_taken_in_part, 0,
 	      "a path record from the caller with values that are not the route's"),
-	PAIR("options-path-connect", connect_over_plain_path, show_what_arrives, 0,
+	PAIR("options-path-connect", connect_over_plain_path, show_requests, 0,
 	     "a connection over a path record from the caller"),
-	PAIR("options-path-untrue", paths_say_what_is_not_so, refuse_what_comes, 0,
+	PAIR("options-path-untrue", paths_say_what_is_not_so, reject_requests, 0,
 	     "connections over path records that say what is not so"),
-	PAIR("options-path-full", connect_over_full_path, show_what_arrives, 0,
+	PAIR("options-path-full", connect_over_full_path, show_requests, 0,
 	     "the same, with a traffic class, a service level, a flow label and an MTU of its own"),
 	LAST_SCENARIO,
 };

@@ -27,7 +27,7 @@ static void accept_with(struct scene *s, struct rdma_conn_param *param)
 	struct rdma_cm_event *event = wait_event(s->channel);
 
 	child = event->id;
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	rdma_ack_cm_event(event);
 	make_qp(child);
 	if (!DO(rdma_accept(child, param)))
@@ -39,18 +39,18 @@ static void accept_with(struct scene *s, struct rdma_conn_param *param)
 	close_id(listener);
 }
 
-static void nothing_given(struct scene *s)
+static void connect_without_parameters(struct scene *s)
 {
 	connect_with(s, NULL, true);
 }
 
-static void accept_nothing_given(struct scene *s)
+static void accept_without_parameters(struct scene *s)
 {
 	accept_with(s, NULL);
 }
 
 /* Nor for a queue pair, which only RDMA_PS_TCP requires. */
-static void nothing_given_in_ib(struct scene *s)
+static void connect_without_parameters_in_ib(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_IB);
 
@@ -60,7 +60,7 @@ static void nothing_given_in_ib(struct scene *s)
 	close_id(id);
 }
 
-static void refuse_nothing_given_in_ib(struct scene *s)
+static void reject_without_parameters_in_ib(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_IB, 0);
 	struct rdma_cm_event *event = wait_event(s->channel);
@@ -73,14 +73,14 @@ static void refuse_nothing_given_in_ib(struct scene *s)
 	close_id(listener);
 }
 
-static void all_zero(struct scene *s)
+static void connect_with_zeros(struct scene *s)
 {
 	struct rdma_conn_param param = { 0 };
 
 	connect_with(s, &param, true);
 }
 
-static void accept_all_zero(struct scene *s)
+static void accept_with_zeros(struct scene *s)
 {
 	struct rdma_conn_param param = { 0 };
 
@@ -96,14 +96,14 @@ static const struct rdma_conn_param maximum = {
 	.srq = 1,
 };
 
-static void all_maximum(struct scene *s)
+static void connect_with_maxima(struct scene *s)
 {
 	struct rdma_conn_param param = maximum;
 
 	connect_with(s, &param, true);
 }
 
-static void accept_all_maximum(struct scene *s)
+static void accept_with_maxima(struct scene *s)
 {
 	struct rdma_conn_param param = maximum;
 
@@ -118,14 +118,14 @@ static const struct rdma_conn_param lopsided = {
 	.rnr_retry_count = 2,
 };
 
-static void depths_differ(struct scene *s)
+static void connect_with_different_depths(struct scene *s)
 {
 	struct rdma_conn_param param = lopsided;
 
 	connect_with(s, &param, true);
 }
 
-static void accept_depths_differ(struct scene *s)
+static void accept_with_different_depths(struct scene *s)
 {
 	struct rdma_conn_param param = lopsided;
 
@@ -134,7 +134,7 @@ static void accept_depths_differ(struct scene *s)
 	accept_with(s, &param);
 }
 
-static void queue_pair_of_ones_own(struct scene *s)
+static void connect_with_own_queue_pair(struct scene *s)
 {
 	struct rdma_conn_param param = lopsided;
 
@@ -143,7 +143,7 @@ static void queue_pair_of_ones_own(struct scene *s)
 	connect_with(s, &param, false);
 }
 
-static void depths_beyond_the_device(struct scene *s)
+static void connect_with_excessive_depths(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("deep");
@@ -161,7 +161,7 @@ static void depths_beyond_the_device(struct scene *s)
 	close_id(id);
 }
 
-static void accept_depths_beyond_the_device(struct scene *s)
+static void accept_with_excessive_depths(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
 	struct rdma_conn_param param = usual_param("deep");
@@ -200,32 +200,32 @@ static void accept_with_data(struct scene *s, uint8_t length)
 	accept_with(s, &param);
 }
 
-static void no_data(struct scene *s)
+static void connect_without_data(struct scene *s)
 {
 	connect_with_data(s, 0);
 }
 
-static void accept_no_data(struct scene *s)
+static void accept_without_data(struct scene *s)
 {
 	accept_with_data(s, 0);
 }
 
-static void most_data(struct scene *s)
+static void connect_with_most_data(struct scene *s)
 {
 	connect_with_data(s, 56);
 }
 
-static void accept_most_data(struct scene *s)
+static void accept_with_most_data(struct scene *s)
 {
 	accept_with_data(s, 196);
 }
 
-static void accept_too_much_data(struct scene *s)
+static void accept_with_too_much_data(struct scene *s)
 {
 	accept_with_data(s, 197);
 }
 
-static void too_much_data_then_enough(struct scene *s)
+static void connect_with_too_much_data(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param(NULL);
@@ -258,7 +258,7 @@ static void accept_twice(struct scene *s)
 }
 
 /* The value in the queue pair, which only the side that set the option has. */
-static void timeout_of_ones_own(struct scene *s)
+static void connect_with_own_timeout(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "client", RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("timeout");
@@ -312,34 +312,37 @@ static void accept_with_own_timeout(struct scene *s)
 }
 
 const struct scenario param_scenarios[] = {
-	PAIR("params-null", nothing_given, accept_nothing_given, 0, "no parameters at all"),
-	PAIR("params-null-ib", nothing_given_in_ib, refuse_nothing_given_in_ib, 0,
+	PAIR("params-null", connect_without_parameters, accept_without_parameters, 0,
+	     "no parameters at all"),
+	PAIR("params-null-ib", connect_without_parameters_in_ib, reject_without_parameters_in_ib, 0,
 	     "neither parameters nor a queue pair, in RDMA_PS_IB"),
-	PAIR("params-zero", all_zero, accept_all_zero, 0, "all zero"),
-	PAIR("params-maximum", all_maximum, accept_all_maximum, 0,
+	PAIR("params-zero", connect_with_zeros, accept_with_zeros, 0, "all zero"),
+	PAIR("params-maximum", connect_with_maxima, accept_with_maxima, 0,
 	     "0xFF for the depths, 255 for the retries"),
-	PAIR("params-maximum-null", all_maximum, accept_nothing_given, 0,
+	PAIR("params-maximum-null", connect_with_maxima, accept_without_parameters, 0,
 	     "0xFF for the depths, accepted without parameters"),
-	PAIR("params-depths", depths_differ, accept_depths_differ, 0,
+	PAIR("params-depths", connect_with_different_depths, accept_with_different_depths, 0,
 	     "different depths each way, other ones in the answer"),
-	PAIR("params-depths-null", depths_differ, accept_nothing_given, 0,
+	PAIR("params-depths-null", connect_with_different_depths, accept_without_parameters, 0,
 	     "different depths each way, accepted without parameters"),
-	PAIR("params-depths-maximum", depths_differ, accept_all_maximum, 0,
+	PAIR("params-depths-maximum", connect_with_different_depths, accept_with_maxima, 0,
 	     "different depths each way, 0xFF in the answer"),
-	PAIR("params-own-qpn", queue_pair_of_ones_own, accept_depths_differ, 0,
+	PAIR("params-own-qpn", connect_with_own_queue_pair, accept_with_different_depths, 0,
 	     "a queue pair number and SRQ flag from the caller"),
-	PAIR("params-too-deep", depths_beyond_the_device, accept_depths_beyond_the_device, 0,
+	PAIR("params-too-deep", connect_with_excessive_depths, accept_with_excessive_depths, 0,
 	     "depths beyond what the device can do"),
-	PAIR("params-no-data", no_data, accept_no_data, 0, "no private data"),
-	PAIR("params-most-data", most_data, accept_most_data, 0, "as much private data as fits"),
-	PAIR("params-too-much-data", too_much_data_then_enough, accept_no_data, 0,
+	PAIR("params-no-data", connect_without_data, accept_without_data, 0, "no private data"),
+	PAIR("params-most-data", connect_with_most_data, accept_with_most_data, 0,
+	     "as much private data as fits"),
+	PAIR("params-too-much-data", connect_with_too_much_data, accept_without_data, 0,
 	     "too much private data in connect"),
-	PAIR("params-too-much-answer", no_data, accept_too_much_data, 0,
+	PAIR("params-too-much-answer", connect_without_data, accept_with_too_much_data, 0,
 	     "too much private data in accept"),
-	PAIR("params-accept-twice", no_data, accept_twice, 0, "a second accept, a late reject"),
-	PAIR("params-timeout", timeout_of_ones_own, accept_and_show_timeout, 0,
+	PAIR("params-accept-twice", connect_without_data, accept_twice, 0,
+	     "a second accept, a late reject"),
+	PAIR("params-timeout", connect_with_own_timeout, accept_and_show_timeout, 0,
 	     "the active side's ACK timeout and type of service"),
-	PAIR("params-accept-timeout", no_data, accept_with_own_timeout, 0,
+	PAIR("params-accept-timeout", connect_without_data, accept_with_own_timeout, 0,
 	     "the passive side's ACK timeout"),
 	LAST_SCENARIO,
 };

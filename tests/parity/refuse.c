@@ -10,7 +10,7 @@ static const uint8_t long_data[REJ_DATA_MAX + 1] = { [0] = 1, [REJ_DATA_MAX - 1]
  * The client of most rejections: connects, prints the event, and what the id can be used for
  * afterwards.
  */
-static void connect_and_be_refused(struct scene *s)
+static void connect_and_be_rejected(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("let me in");
@@ -27,10 +27,10 @@ static void connect_and_be_refused(struct scene *s)
 	close_id(id);
 }
 
-static void connect_to_nobody(struct scene *s)
+static void connect_without_listener(struct scene *s)
 {
 	s->port += 400;
-	connect_and_be_refused(s);
+	connect_and_be_rejected(s);
 }
 
 static void listen_elsewhere(struct scene *s)
@@ -42,7 +42,7 @@ static void listen_elsewhere(struct scene *s)
 	close_id(listener);
 }
 
-static void refuse_with(struct scene *s, const void *data, uint8_t length)
+static void reject_with(struct scene *s, const void *data, uint8_t length)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 
@@ -54,22 +54,22 @@ static void refuse_with(struct scene *s, const void *data, uint8_t length)
 	close_id(listener);
 }
 
-static void refuse_without_a_word(struct scene *s)
+static void reject_without_data(struct scene *s)
 {
-	refuse_with(s, NULL, 0);
+	reject_with(s, NULL, 0);
 }
 
-static void refuse_with_a_reason(struct scene *s)
+static void reject_with_data(struct scene *s)
 {
-	refuse_with(s, "no thanks", 9);
+	reject_with(s, "no thanks", 9);
 }
 
-static void refuse_at_length(struct scene *s)
+static void reject_with_most_data(struct scene *s)
 {
-	refuse_with(s, long_data, REJ_DATA_MAX);
+	reject_with(s, long_data, REJ_DATA_MAX);
 }
 
-static void refuse_at_too_great_length(struct scene *s)
+static void reject_with_too_much_data(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 
@@ -82,7 +82,7 @@ static void refuse_at_too_great_length(struct scene *s)
 	close_id(listener);
 }
 
-static void refuse_with_ece(struct scene *s)
+static void reject_with_ece(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 
@@ -93,7 +93,7 @@ static void refuse_with_ece(struct scene *s)
 	close_id(listener);
 }
 
-static void refuse_twice(struct scene *s)
+static void reject_twice(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 	struct rdma_conn_param param = usual_param(NULL);
@@ -111,7 +111,7 @@ static void refuse_twice(struct scene *s)
 	close_id(listener);
 }
 
-static void refuse_by_destroy(struct scene *s)
+static void reject_by_destroy(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0);
 
@@ -146,7 +146,7 @@ static void listen_for_datagrams(struct scene *s)
 }
 
 /* Without a queue pair the active side may reject the reply. */
-static void refuse_the_reply(struct scene *s)
+static void reject_the_reply(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("let me in");
@@ -161,7 +161,7 @@ static void refuse_the_reply(struct scene *s)
 	close_id(id);
 }
 
-static void accept_and_be_refused(struct scene *s)
+static void accept_and_be_rejected(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 	struct rdma_conn_param param = usual_param("welcome");
@@ -190,7 +190,7 @@ static void leave_before_the_reply(struct scene *s)
 	meet(s);
 }
 
-static void accept_somebody_who_left(struct scene *s)
+static void accept_after_the_client_left(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 	struct rdma_conn_param param = usual_param("welcome");
@@ -209,28 +209,28 @@ static void accept_somebody_who_left(struct scene *s)
 }
 
 const struct scenario refuse_scenarios[] = {
-	PAIR("refuse-no-listener", connect_to_nobody, listen_elsewhere, 0,
+	PAIR("refuse-no-listener", connect_without_listener, listen_elsewhere, 0,
 	     "nobody listens on the port"),
-	PAIR("refuse-silently", connect_and_be_refused, refuse_without_a_word, 0,
+	PAIR("refuse-silently", connect_and_be_rejected, reject_without_data, 0,
 	     "a consumer's reject without private data"),
-	PAIR("refuse-with-data", connect_and_be_refused, refuse_with_a_reason, 0,
+	PAIR("refuse-with-data", connect_and_be_rejected, reject_with_data, 0,
 	     "a consumer's reject with private data"),
-	PAIR("refuse-with-most-data", connect_and_be_refused, refuse_at_length, 0,
+	PAIR("refuse-with-most-data", connect_and_be_rejected, reject_with_most_data, 0,
 	     "a consumer's reject with as much private data as fits"),
-	PAIR("refuse-too-long", connect_and_be_refused, refuse_at_too_great_length, 0,
+	PAIR("refuse-too-long", connect_and_be_rejected, reject_with_too_much_data, 0,
 	     "a consumer's reject with too much private data"),
-	PAIR("refuse-ece", connect_and_be_refused, refuse_with_ece, 0, "rdma_reject_ece"),
-	PAIR("refuse-twice", connect_and_be_refused, refuse_twice, 0,
+	PAIR("refuse-ece", connect_and_be_rejected, reject_with_ece, 0, "rdma_reject_ece"),
+	PAIR("refuse-twice", connect_and_be_rejected, reject_twice, 0,
 	     "reject, then reject and accept once more"),
-	PAIR("refuse-by-destroy", connect_and_be_refused, refuse_by_destroy, 0,
+	PAIR("refuse-by-destroy", connect_and_be_rejected, reject_by_destroy, 0,
 	     "the request's id is destroyed"),
-	PAIR("refuse-other-family", connect_and_be_refused, listen_on_the_other_family, 0,
+	PAIR("refuse-other-family", connect_and_be_rejected, listen_on_the_other_family, 0,
 	     "the listener takes only the other address family"),
-	PAIR("refuse-other-space", connect_and_be_refused, listen_for_datagrams, 0,
+	PAIR("refuse-other-space", connect_and_be_rejected, listen_for_datagrams, 0,
 	     "the listener is in another port space"),
-	PAIR("refuse-reply", refuse_the_reply, accept_and_be_refused, 0,
+	PAIR("refuse-reply", reject_the_reply, accept_and_be_rejected, 0,
 	     "the active side refuses the reply"),
-	PAIR("refuse-too-late", leave_before_the_reply, accept_somebody_who_left, 0,
+	PAIR("refuse-too-late", leave_before_the_reply, accept_after_the_client_left, 0,
 	     "the active side is gone before the request is accepted"),
 	LAST_SCENARIO,
 };

@@ -96,7 +96,7 @@ static void silent_neighbour_times_out(struct scene *s)
 }
 
 /* One id for each address: a call that fails at once leaves the id unchanged. */
-static void unreachable(struct scene *s, const char *why, const char *addr)
+static void unreachable_peer_is_reported(struct scene *s, const char *why, const char *addr)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 
@@ -110,14 +110,16 @@ static void routing_errors_are_reported(struct scene *s)
 {
 	const bool v4 = s->family == AF_INET;
 
-	unreachable(s, "no route", v4 ? "203.0.113.9" : "2001:db8:ffff::9");
-	unreachable(s, "unreachable route", v4 ? "198.51.100.1" : "2001:db8:1::1");
-	unreachable(s, "prohibit route", v4 ? "198.51.101.1" : "2001:db8:2::1");
-	unreachable(s, "blackhole route", v4 ? "198.51.102.1" : "2001:db8:3::1");
-	unreachable(s, "route without RDMA device", v4 ? "198.51.103.1" : "2001:db8:4::1");
+	unreachable_peer_is_reported(s, "no route", v4 ? "203.0.113.9" : "2001:db8:ffff::9");
+	unreachable_peer_is_reported(s, "unreachable_peer_is_reported route",
+				     v4 ? "198.51.100.1" : "2001:db8:1::1");
+	unreachable_peer_is_reported(s, "prohibit route", v4 ? "198.51.101.1" : "2001:db8:2::1");
+	unreachable_peer_is_reported(s, "blackhole route", v4 ? "198.51.102.1" : "2001:db8:3::1");
+	unreachable_peer_is_reported(s, "route without RDMA device",
+				     v4 ? "198.51.103.1" : "2001:db8:4::1");
 }
 
-static void odd_destinations(struct scene *s)
+static void odd_destinations_are_refused(struct scene *s)
 {
 	struct rdma_cm_id *id;
 
@@ -151,7 +153,7 @@ static void routes_are_resolved_once(struct scene *s)
 	close_id(id);
 }
 
-static void timeouts_of_zero(struct scene *s)
+static void timeouts_of_zero_are_accepted(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 
@@ -187,11 +189,12 @@ const struct scenario resolve_scenarios[] = {
 	      "source and destination of different families"),
 	LOCAL("resolve-silent", silent_neighbour_times_out, 0,
 	      "an address nobody answers for: ADDR_ERROR, and the id can be used again"),
-	LOCAL("resolve-unreachable", routing_errors_are_reported, 0,
+	LOCAL("resolve-unreachable_peer_is_reported", routing_errors_are_reported, 0,
 	      "addresses that the routing table refuses"),
-	LOCAL("resolve-odd", odd_destinations, 0, "wildcard, loopback and multicast destinations"),
+	LOCAL("resolve-odd", odd_destinations_are_refused, 0,
+	      "wildcard, loopback and multicast destinations"),
 	LOCAL("resolve-order", routes_are_resolved_once, 0, "steps too early, twice, and too late"),
-	LOCAL("resolve-timeout-zero", timeouts_of_zero, 0, "a timeout of zero"),
+	LOCAL("resolve-timeout-zero", timeouts_of_zero_are_accepted, 0, "a timeout of zero"),
 	LOCAL("resolve-spaces", every_port_space_resolves, 0,
 	      "address resolution in every port space"),
 	LAST_SCENARIO,

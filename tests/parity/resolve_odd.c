@@ -75,7 +75,7 @@ static struct sockaddr *scoped(const struct sockaddr_storage *addr, const char *
 	return at(&copy, port);
 }
 
-static void scope_is_missing(struct scene *s, struct sockaddr *bare)
+static void resolve_without_scope(struct scene *s, struct sockaddr *bare)
 {
 	SAY("unbound");
 	resolve_and_show(s, open_id(s, "id", RDMA_PS_TCP), NULL, bare);
@@ -93,7 +93,7 @@ static void scope_is_missing(struct scene *s, struct sockaddr *bare)
 	resolve_and_show(s, open_id(s, "id", RDMA_PS_TCP), NULL, scoped(&s->self, NULL, s->port));
 }
 
-static void scope_is_another(struct scene *s, struct sockaddr *other)
+static void resolve_with_another_scope(struct scene *s, struct sockaddr *other)
 {
 	SAY("to another scope, unbound");
 	resolve_and_show(s, open_id(s, "id", RDMA_PS_TCP), NULL, other);
@@ -104,12 +104,12 @@ static void scope_is_another(struct scene *s, struct sockaddr *other)
 }
 
 /* With link-local addresses of both hosts only. */
-static void scope_may_be_missing(struct scene *s)
+static void resolve_with_optional_scope(struct scene *s)
 {
 	if (!IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)&s->peer)->sin6_addr))
 		return;
-	scope_is_missing(s, scoped(&s->peer, NULL, s->port));
-	scope_is_another(s, scoped(&s->peer, "norma", s->port));
+	resolve_without_scope(s, scoped(&s->peer, NULL, s->port));
+	resolve_with_another_scope(s, scoped(&s->peer, "norma", s->port));
 }
 
 static void forget_peer(void)
@@ -117,7 +117,7 @@ static void forget_peer(void)
 	shell("ip neigh flush all; ip -6 neigh flush all");
 }
 
-static void negative_timeouts(struct scene *s)
+static void resolve_with_negative_timeouts(struct scene *s)
 {
 	static const int timeouts[] = { -1, INT_MIN, -100 };
 	struct rdma_cm_id *id;
@@ -191,8 +191,8 @@ static struct sockaddr_ib gid_of(const struct sockaddr_storage *ip, enum rdma_po
 }
 
 /* Prints the failing call: with stock, GIDs of RoCE ports are resolved, but have no routes. */
-static void go_to_gid(struct scene *s, enum rdma_port_space ps, const char *how,
-		      struct sockaddr_ib *from, struct sockaddr_ib *to)
+static void resolve_gid(struct scene *s, enum rdma_port_space ps, const char *how,
+			struct sockaddr_ib *from, struct sockaddr_ib *to)
 {
 	struct rdma_cm_id *id = open_id(s, "id", ps);
 
@@ -208,18 +208,18 @@ static void go_to_gid(struct scene *s, enum rdma_port_space ps, const char *how,
 	close_id(id);
 }
 
-static void gids_in_space(struct scene *s, enum rdma_port_space ps)
+static void resolve_gids_in_space(struct scene *s, enum rdma_port_space ps)
 {
 	struct sockaddr_ib own = gid_of(&s->self, ps, 0), peer = gid_of(&s->peer, ps, s->port);
 	struct sockaddr_ib here = gid_of(&s->self, ps, s->port),
 			   any_gid = gid_of(NULL, ps, s->port);
 	struct rdma_cm_id *id;
 
-	go_to_gid(s, ps, "to own", NULL, &here);
-	go_to_gid(s, ps, "to the peer's", NULL, &peer);
-	go_to_gid(s, ps, "to the wildcard", NULL, &any_gid);
-	go_to_gid(s, ps, "from own to own", &own, &here);
-	go_to_gid(s, ps, "from own to the peer's", &own, &peer);
+	resolve_gid(s, ps, "to own", NULL, &here);
+	resolve_gid(s, ps, "to the peer's", NULL, &peer);
+	resolve_gid(s, ps, "to the wildcard", NULL, &any_gid);
+	resolve_gid(s, ps, "from own to own", &own, &here);
+	resolve_gid(s, ps, "from own to the peer's", &own, &peer);
 	SAY("at own");
 	id = open_id(s, "id", ps);
 	DO(rdma_bind_addr(id, (struct sockaddr *)&here));
@@ -231,24 +231,25 @@ static void gids_in_space(struct scene *s, enum rdma_port_space ps)
 	close_id(id);
 }
 
-static void gids_of_roce(struct scene *s)
+static void resolve_gids_of_roce(struct scene *s)
 {
 	SAY("TCP");
-	gids_in_space(s, RDMA_PS_TCP);
+	resolve_gids_in_space(s, RDMA_PS_TCP);
 	SAY("UDP");
-	gids_in_space(s, RDMA_PS_UDP);
+	resolve_gids_in_space(s, RDMA_PS_UDP);
 	SAY("IB");
-	gids_in_space(s, RDMA_PS_IB);
+	resolve_gids_in_space(s, RDMA_PS_IB);
 }
 
 const struct scenario resolve_odd_scenarios[] = {
 	LOCAL("resolve-from-bound", bound_source_stays, 0,
 	      "a bound source and destinations of this host, and a bound loopback address"),
-	LOCAL("resolve-scopeless", scope_may_be_missing, V6_ONLY,
+	LOCAL("resolve-scopeless", resolve_with_optional_scope, V6_ONLY,
 	      "link-local destinations without a scope, and with another one"),
-	LOCAL("resolve-timeout-negative", negative_timeouts, ALONE, "negative timeouts"),
+	LOCAL("resolve-timeout-negative", resolve_with_negative_timeouts, ALONE,
+	      "negative timeouts"),
 	LOCAL("resolve-rules", rules_of_ports_and_protocols, ALONE,
 	      "routing rules with protocols, ports and users"),
-	LOCAL("resolve-gid", gids_of_roce, 0, "AF_IB addresses: GIDs of RoCE ports"),
+	LOCAL("resolve-gid", resolve_gids_of_roce, 0, "AF_IB addresses: GIDs of RoCE ports"),
 	LAST_SCENARIO,
 };

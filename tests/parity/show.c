@@ -32,7 +32,7 @@ int show_call(const char *what, int result)
 	return result;
 }
 
-void name_id(const struct rdma_cm_id *id, const char *label)
+void assign_id_name(const struct rdma_cm_id *id, const char *label)
 {
 	size_t i;
 

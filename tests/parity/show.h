@@ -24,11 +24,11 @@
 int show_call(const char *what, int result);
 
 /**
- * name_id() - give an id a label for everything printed later
+ * assign_id_name() - give an id a label for everything printed later
  * @id:    the id
  * @label: a string that outlives it
  */
-void name_id(const struct rdma_cm_id *id, const char *label);
+void assign_id_name(const struct rdma_cm_id *id, const char *label);
 
 /**
  * id_name() - the label of an id

@@ -107,7 +107,7 @@ static struct rdma_cm_id *open_synchronous(const char *label)
 
 	if (rdma_create_id(NULL, &id, (void *)(uintptr_t)label, RDMA_PS_TCP))
 		give_up("rdma_create_id: %s", strerror(errno));
-	name_id(id, label);
+	assign_id_name(id, label);
 	return id;
 }
 
@@ -205,7 +205,7 @@ static void get_request_amid_signals(struct scene *s)
 	DO_AMID_SIGNALS(rdma_get_request(listener, &child), let_peer_act, s);
 	if (!restarts)
 		DO(rdma_get_request(listener, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	DO(rdma_reject(child, "no", 2));
 	close_id(child);
 	close_id(listener);
@@ -242,7 +242,7 @@ static void accept_amid_signals(struct scene *s)
 	meet(s);
 	if (rdma_get_request(listener, &child))
 		give_up("rdma_get_request: %s", strerror(errno));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	make_qp(child);
 	DO_AMID_SIGNALS(rdma_accept(child, &param), let_peer_act, s);
 	show_outcome(child);
@@ -439,7 +439,7 @@ static void destroy_with_each_handler(struct scene *s)
 
 static atomic_bool storm_is_over;
 
-static void *storm(void *arg)
+static void *send_many_signals(void *arg)
 {
 	while (!atomic_load(&storm_is_over)) {
 		pthread_kill(*(pthread_t *)arg, SIGUSR1);
@@ -448,7 +448,7 @@ static void *storm(void *arg)
 	return NULL;
 }
 
-static void expect_in_storm(struct scene *s, enum rdma_cm_event_type type)
+static void await_event_in_storm(struct scene *s, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
 
@@ -466,14 +466,14 @@ static void connect_in_storm(struct scene *s)
 	struct rdma_cm_id *id = open_id(s, "client", RDMA_PS_TCP);
 
 	DO(rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS));
-	expect_in_storm(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+	await_event_in_storm(s, RDMA_CM_EVENT_ADDR_RESOLVED);
 	DO(rdma_resolve_route(id, RESOLVE_MS));
-	expect_in_storm(s, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	await_event_in_storm(s, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	make_qp(id);
 	DO(rdma_connect(id, &param));
-	expect_in_storm(s, RDMA_CM_EVENT_ESTABLISHED);
+	await_event_in_storm(s, RDMA_CM_EVENT_ESTABLISHED);
 	DO(rdma_disconnect(id));
-	expect_in_storm(s, RDMA_CM_EVENT_DISCONNECTED);
+	await_event_in_storm(s, RDMA_CM_EVENT_DISCONNECTED);
 	rdma_destroy_qp(id);
 	DO(rdma_destroy_id(id));
 }
@@ -485,7 +485,7 @@ static void connect_often_in_storm(struct scene *s)
 
 	atomic_store(&storm_is_over, false);
 	meet(s);
-	pthread_create(&thread, NULL, storm, &self);
+	pthread_create(&thread, NULL, send_many_signals, &self);
 	for (i = 0; i < N_CONNECTS; i++)
 		connect_in_storm(s);
 	atomic_store(&storm_is_over, true);
@@ -530,7 +530,7 @@ const struct scenario signal_scenarios[] = {
 	     "rdma_get_recv_comp, rdma_get_send_comp"),
 	LOCAL("signals-destroy", destroy_with_each_handler, 0,
 	      "rdma_destroy_id, which waits for an acknowledgement"),
-	PAIR("signals-storm", storm_with_each_handler, accept_often_twice, 0,
+	PAIR("signals-send_many_signals", storm_with_each_handler, accept_often_twice, 0,
 	     "a signal each millisecond during connections"),
 	LAST_SCENARIO,
 };

@@ -178,7 +178,7 @@ static void accept_with_queue(struct scene *s)
 	struct rdma_conn_param param = usual_param("shared");
 
 	child = with_queue(event->id);
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	rdma_ack_cm_event(event);
 	DO(rdma_accept(child, &param));
 	take_event(s);

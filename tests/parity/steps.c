@@ -70,7 +70,7 @@ struct rdma_cm_id *open_id(struct scene *s, const char *label, enum rdma_port_sp
 		open_channel(s);
 	if (rdma_create_id(s->channel, &id, (void *)(uintptr_t)label, ps))
 		give_up("rdma_create_id: %s", strerror(errno));
-	name_id(id, label);
+	assign_id_name(id, label);
 	return id;
 }
 
@@ -205,7 +205,7 @@ struct rdma_cm_id *wait_request(struct scene *s)
 		give_up("CONNECT_REQUEST was to come");
 	}
 	rdma_ack_cm_event(event);
-	name_id(id, "child");
+	assign_id_name(id, "child");
 	/* The active side's port is the child's destination. */
 	flow_is_from_ports(rdma_get_dst_port(id), rdma_get_src_port(id));
 	return id;

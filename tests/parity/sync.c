@@ -13,7 +13,7 @@ static struct rdma_cm_id *open_synchronous(const char *label, enum rdma_port_spa
 
 	if (rdma_create_id(NULL, &id, (void *)(uintptr_t)label, ps))
 		give_up("rdma_create_id: %s", strerror(errno));
-	name_id(id, label);
+	assign_id_name(id, label);
 	return id;
 }
 
@@ -87,7 +87,7 @@ static void accept_in_step(struct scene *s)
 	struct rdma_conn_param param = usual_param("welcome");
 
 	DO(rdma_get_request(listener, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	show_event(child->event);
 	show_id(child);
@@ -104,7 +104,7 @@ static void accept_in_step(struct scene *s)
 	close_id(listener);
 }
 
-static void connect_and_be_refused(struct scene *s)
+static void connect_and_be_rejected(struct scene *s)
 {
 	struct rdma_cm_id *id = synchronous_ready(s, RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("let me in");
@@ -120,7 +120,7 @@ static void connect_and_be_refused(struct scene *s)
 	close_id(id);
 }
 
-static void connect_to_nobody(struct scene *s)
+static void connect_without_listener(struct scene *s)
 {
 	struct rdma_cm_id *id = open_synchronous("client", RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("anybody there?");
@@ -134,12 +134,12 @@ static void connect_to_nobody(struct scene *s)
 	close_id(id);
 }
 
-static void refuse_in_step(struct scene *s)
+static void reject_in_step(struct scene *s)
 {
 	struct rdma_cm_id *listener = synchronous_listener(s, RDMA_PS_TCP), *child;
 
 	DO(rdma_get_request(listener, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	DO(rdma_reject(child, "no", 2));
 	SAY("event still there %d", child->event != NULL);
 	close_id(child);
@@ -194,7 +194,7 @@ static void connect_without_waiting(struct scene *s)
 }
 
 /* The first event is already queued when the second call begins: that call takes it. */
-static void one_behind(struct scene *s)
+static void take_request_with_own_event(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 	struct rdma_conn_param param = usual_param("too early");
@@ -219,7 +219,7 @@ static void accept_and_stay(struct scene *s)
 	struct rdma_conn_param param = usual_param("welcome");
 
 	DO(rdma_get_request(listener, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	make_qp(child);
 	DO(rdma_accept(child, &param));
 	meet(s);
@@ -311,7 +311,7 @@ static void listener_waits_for_its_requests(struct scene *s)
 	pthread_t thread;
 
 	DO(rdma_get_request(ending.id, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	pthread_create(&thread, NULL, end_id, &ending);
 	pause_ms(QUIET_MS);
 	SAY("listener is gone %d", atomic_load(&ending.done));
@@ -324,7 +324,7 @@ static void listener_waits_for_its_requests(struct scene *s)
 	meet(s);
 }
 
-static void be_refused_late(struct scene *s)
+static void connect_and_be_rejected_late(struct scene *s)
 {
 	struct rdma_cm_id *id = connect_now(s);
 
@@ -353,7 +353,7 @@ static void answer_in_step(struct scene *s)
 	struct rdma_conn_param param = { .private_data = "me", .private_data_len = 2 };
 
 	DO(rdma_get_request(listener, &child));
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	make_qp(child);
 	DO(rdma_accept(child, &param));
 	SAY("event %s", child->event ? "set" : "NULL");
@@ -366,12 +366,12 @@ const struct scenario sync_scenarios[] = {
 	LOCAL("sync-nonblocking", nonblocking_is_eagain, 0,
 	      "a non-blocking channel: the call starts, and says EAGAIN"),
 	PAIR("sync-connect", connect_in_step, accept_in_step, 0, "both sides synchronous"),
-	PAIR("sync-refused", connect_and_be_refused, refuse_in_step, 0,
+	PAIR("sync-refused", connect_and_be_rejected, reject_in_step, 0,
 	     "a refusal, and its event until the id is destroyed"),
-	LOCAL("sync-nobody", connect_to_nobody, 0, "nobody listens"),
+	LOCAL("sync-nobody", connect_without_listener, 0, "nobody listens"),
 	PAIR("sync-nonblocking-life", connect_without_waiting, accept_and_stay, 0,
 	     "a connection on a non-blocking channel, begun by calls and completed by events"),
-	LOCAL("sync-one-behind", one_behind, 0,
+	LOCAL("sync-one-behind", take_request_with_own_event, 0,
 	      "a call that begins when the event of the one before is waiting"),
 	PAIR("sync-disconnect-twice", disconnect_twice, accept_and_stay, SLOW,
 	     "the second disconnect waits for the end of timewait"),
@@ -379,8 +379,8 @@ const struct scenario sync_scenarios[] = {
 	     "the other side's disconnect is the own one's event"),
 	LOCAL("sync-path", event_of_a_path_is_the_next_calls, 0,
 	      "a path from the caller, whose event is not waited for"),
-	PAIR("sync-listener-waits", be_refused_late, listener_waits_for_its_requests, 0,
-	     "the end of a listener while a request's event is held by its id"),
+	PAIR("sync-listener-waits", connect_and_be_rejected_late, listener_waits_for_its_requests,
+	     0, "the end of a listener while a request's event is held by its id"),
 	PAIR("sync-external", reply_is_left_to_the_caller, accept_in_step, 0,
 	     "a synchronous id without a queue pair"),
 	PAIR("sync-datagram", look_up_in_step, answer_in_step, 0,

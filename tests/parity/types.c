@@ -28,7 +28,7 @@ static struct rdma_cm_id *endpoint(struct scene *s, enum rdma_port_space ps, enu
 	}
 	if (rdma_create_ep(&id, &info, NULL, NULL))
 		give_up("rdma_create_ep: %s", strerror(errno));
-	name_id(id, passive ? "listener" : "client");
+	assign_id_name(id, passive ? "listener" : "client");
 	DO(rdma_migrate_id(id, s->channel));
 	return id;
 }
@@ -102,7 +102,7 @@ static void accept_made_up(struct scene *s, enum rdma_port_space ps, enum ibv_qp
 	struct rdma_cm_event *event = wait_event(s->channel);
 
 	child = event->id;
-	name_id(child, "child");
+	assign_id_name(child, "child");
 	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	rdma_ack_cm_event(event);
 	show_id(child);

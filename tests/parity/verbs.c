@@ -147,7 +147,7 @@ static void receive_messages(struct scene *s)
 
 /* reads and writes */
 
-static void reach_over(struct scene *s)
+static void access_by(struct scene *s)
 {
 	struct window mine = { 0 }, theirs[3];
 	struct ibv_sge parts[2];
@@ -187,7 +187,7 @@ static void offer(struct scene *s, const void *buffer, const struct ibv_mr *mr)
 	swap(s, &mine, &theirs, sizeof(mine));
 }
 
-static void be_reached(struct scene *s)
+static void await_access(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 1);
 	char readable[ROOM] = "to be read from afar", writable[ROOM] = { 0 };
@@ -334,7 +334,7 @@ static void show_ends_here(struct scene *s)
 const struct scenario verbs_scenarios[] = {
 	PAIR("verbs-messages", send_messages, receive_messages, 0,
 	     "messages from a region, inline and in parts, and their completions"),
-	PAIR("verbs-remote", reach_over, be_reached, 0,
+	PAIR("verbs-remote", access_by, await_access, 0,
 	     "reads and writes of what the peer offers, and of what it does not"),
 	PAIR("verbs-shared", send_one, receive_shared, 0,
 	     "a message comes into the id's shared receive queue"),

@@ -22,7 +22,7 @@ struct slot *put_in_slot(struct play *p, size_t number, struct rdma_cm_id *id)
 
 	*slot = (struct slot){ .id = id };
 	snprintf(slot->label, sizeof(slot->label), "i%zu", number);
-	name_id(id, slot->label);
+	assign_id_name(id, slot->label);
 	return slot;
 }
 

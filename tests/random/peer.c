@@ -26,7 +26,7 @@ static void keep(struct rdma_cm_id *id)
 	if (n_ids == IDS_MAX)
 		return;
 	snprintf(labels[n_ids], sizeof(labels[n_ids]), "r%zu", n_ids);
-	name_id(id, labels[n_ids]);
+	assign_id_name(id, labels[n_ids]);
 	ids[n_ids++] = id;
 }
 

@@ -26,7 +26,7 @@ static const char call_letter[] = {
 };
 /* clang-format on */
 
-static char letter_of(const struct cm_msg *msg, const struct cm_report *report)
+static char letter_of_call(const struct cm_msg *msg, const struct cm_report *report)
 {
 	switch (report->kind) {
 	case CM_REPORT_REQUEST:
@@ -154,7 +154,7 @@ static void check_wait(struct sim_id *id, char before, char letter)
 
 void oracle_check_report(struct sim *sim, struct sim_id *id, const struct cm_report *report)
 {
-	char letter = letter_of(&sim->fx.msg, report), before;
+	char letter = letter_of_call(&sim->fx.msg, report), before;
 
 	if (!id || id->conn != report->conn || id->destroyed) {
 		sim_fail(sim, "%c is told to an id that is gone", letter);

@@ -80,41 +80,41 @@ static void both_destroy(struct sim *sim)
 
 /* --- traits of applications ---------------------------------------------- */
 
-static void slow(struct app_traits *traits)
+static void answer_slowly(struct app_traits *traits)
 {
 	traits->think_min_us = SLOW_US;
 }
 
-static void patient(struct app_traits *traits)
+static void answer_with_mra(struct app_traits *traits)
 {
-	slow(traits);
+	answer_slowly(traits);
 	traits->patience = 1000;
 }
 
-static void rejecting(struct app_traits *traits)
+static void reject_requests(struct app_traits *traits)
 {
 	traits->accept = 0;
 	traits->reject = 1000;
 }
 
-static void rejecting_slowly(struct app_traits *traits)
+static void reject_slowly(struct app_traits *traits)
 {
-	rejecting(traits);
-	patient(traits);
+	reject_requests(traits);
+	answer_with_mra(traits);
 }
 
-static void refusing_rep(struct app_traits *traits)
+static void reject_rep(struct app_traits *traits)
 {
 	traits->confirm = 0;
 	traits->refuse_rep = 1000;
 }
 
-static void hanging_up(struct app_traits *traits)
+static void disconnect_at_once(struct app_traits *traits)
 {
 	traits->hang_up = 1000;
 }
 
-static void knowing_early(struct app_traits *traits)
+static void establish_early(struct app_traits *traits)
 {
 	traits->early = 1000;
 }
@@ -130,24 +130,24 @@ struct pattern {
 /* clang-format off */
 static const struct pattern patterns[] = {
 	{ "connect",           false, connect_to_server,     NULL,             END_UP, END_UP },
-	{ "connect-slow",      false, connect_to_server,     slow,             END_UP, END_UP },
-	{ "connect-patient",   false, connect_to_server,     patient,          END_UP, END_UP },
-	{ "connect-early",     false, connect_to_server,     knowing_early,    END_UP, END_UP },
+	{ "connect-answer_slowly",      false, connect_to_server,     answer_slowly,             END_UP, END_UP },
+	{ "connect-answer_with_mra",   false, connect_to_server,     answer_with_mra,          END_UP, END_UP },
+	{ "connect-early",     false, connect_to_server,     establish_early,    END_UP, END_UP },
 	{ "connect-crossing",  false, connect_to_each_other, NULL,             END_UP, END_UP },
-	{ "connect-and-leave", false, connect_to_server,     hanging_up,       't',    END_ANY },
+	{ "connect-and-leave", false, connect_to_server,     disconnect_at_once,       't',    END_ANY },
 	{ "disconnect-client", true,  client_disconnects,    NULL,             't',    't' },
 	{ "disconnect-server", true,  server_disconnects,    NULL,             't',    't' },
 	{ "disconnect-both",   true,  both_disconnect,       NULL,             't',    't' },
-	{ "disconnect-slow",   true,  client_disconnects,    slow,             't',    't' },
+	{ "disconnect-answer_slowly",   true,  client_disconnects,    answer_slowly,             't',    't' },
 	{ "destroy-client",    true,  client_destroys,       NULL,             'X',    't' },
 	{ "destroy-server",    true,  server_destroys,       NULL,             't',    'X' },
 	{ "destroy-both",      true,  both_destroy,          NULL,             'X',    'X' },
-	{ "reject",            false, connect_to_server,     rejecting,        'j',    'J' },
-	{ "reject-patient",    false, connect_to_server,     rejecting_slowly, 'j',    'J' },
-	{ "reject-reply",      false, connect_to_server,     refusing_rep,     'J',    END_ANY },
+	{ "reject",            false, connect_to_server,     reject_requests,        'j',    'J' },
+	{ "reject-answer_with_mra",    false, connect_to_server,     reject_slowly, 'j',    'J' },
+	{ "reject-reply",      false, connect_to_server,     reject_rep,     'J',    END_ANY },
 	{ "lookup",            false, look_up,               NULL,             'a',    'B' },
-	{ "lookup-slow",       false, look_up,               slow,             'a',    'B' },
-	{ "lookup-refused",    false, look_up,               rejecting,        'a',    'X' },
+	{ "lookup-answer_slowly",       false, look_up,               answer_slowly,             'a',    'B' },
+	{ "lookup-refused",    false, look_up,               reject_requests,        'a',    'X' },
 };
 /* clang-format on */
 

@@ -84,7 +84,7 @@ static void crash(struct sim *sim, struct sim_host *host)
 	     below(sim, 3) == 0);
 }
 
-static void come_back(struct sim *sim, struct sim_host *host, bool as_another)
+static void restart_host(struct sim *sim, struct sim_host *host, bool as_another)
 {
 	chart_note(sim, host->number, as_another ? "comes back as another" : "comes back");
 	if (as_another)
@@ -92,7 +92,7 @@ static void come_back(struct sim *sim, struct sim_host *host, bool as_another)
 	host_start(host);
 }
 
-static void fall_asleep(struct sim *sim, struct sim_host *host)
+static void pause_host(struct sim *sim, struct sim_host *host)
 {
 	uint64_t ns = below(sim, DOWN_NS_MAX);
 
@@ -101,7 +101,7 @@ static void fall_asleep(struct sim *sim, struct sim_host *host)
 	host->odd_ns += ns;
 }
 
-static void jump(struct sim *sim, struct sim_host *host)
+static void jump_time(struct sim *sim, struct sim_host *host)
 {
 	uint64_t ns = below(sim, JUMP_NS_MAX);
 
@@ -140,13 +140,13 @@ static void act(struct sim *sim, const struct plan *plan_)
 		crash(sim, host);
 		break;
 	case ACT_START:
-		come_back(sim, host, plan_->more);
+		restart_host(sim, host, plan_->more);
 		break;
 	case ACT_SLEEP:
-		fall_asleep(sim, host);
+		pause_host(sim, host);
 		break;
 	case ACT_JUMP:
-		jump(sim, host);
+		jump_time(sim, host);
 		break;
 	case ACT_HEAL:
 		chart_note(sim, 0, "the network is healed");
