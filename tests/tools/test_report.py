@@ -8,11 +8,12 @@ import os
 from pathlib import Path
 import re
 import stat
+import subprocess
 import tarfile
 import tempfile
 import unittest
 
-from running import capture, main, purecm, text_of
+from running import HERE, capture, main, purecm, text_of
 
 PARTS = {"doctor.txt", "explain.txt", "messages.pcapng", "stat.json", "stat.txt", "trace.txt",
          "versions.txt"}
@@ -54,6 +55,18 @@ class Report(unittest.TestCase):
         whole = capture("refused").read_bytes()
         self.assertEqual(messages(report("-r", capture("refused"))["messages.pcapng"]),
                          messages(whole))
+
+    def test_two_captures_are_refused(self):
+        done = purecm("report", "-r", capture("nobody"), "-r", capture("silent"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"one capture at a time", done.stderr)
+
+    def test_a_relative_output_is_where_it_was_called(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([Path(HERE["purecm"]).resolve(), "report", "-o", "here.tar.gz", "-r",
+                            capture("nobody").resolve()],
+                           check=True, capture_output=True, cwd=folder)
+            self.assertEqual(os.listdir(folder), ["here.tar.gz"])
 
     def test_an_address_is_checked_too(self):
         self.assertIn(b"no-such-host.invalid",
