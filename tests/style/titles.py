@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The titles of commits since the last release: "area: what changes", at most 72 characters, where
-an area is the name of a folder or file, or its path; several are separated by commas.
+each word of an area is the name of a folder or file, or its path.
 
 Ends with a line "N passed, N failed, N skipped". Exit status: 77 without git.
 """
@@ -45,7 +45,7 @@ def complaints(commit, title, now):
     if not colon or not what:
         yield f"{commit}: no area: {title}"
         return
-    absent = set(area.split(", ")) - now
+    absent = set(area.replace(",", "").split()) - now
     if absent and absent - areas(commit) - areas(f"{commit}~1"):
         yield f"{commit}: no such area in the tree: {', '.join(sorted(absent))}"
 
