@@ -6,6 +6,7 @@
 
 #include "base/command.h"
 
+#ifndef NDEBUG
 static __thread unsigned int held __attribute__((tls_model("initial-exec")));
 
 void lock_taken(enum lock_rank rank)
@@ -16,19 +17,12 @@ void lock_taken(enum lock_rank rank)
 		command_forbid();
 }
 
-void lock_take(pthread_mutex_t *lock, enum lock_rank rank)
-{
-	lock_taken(rank);
-	pthread_mutex_lock(lock);
-}
-
-void lock_give(pthread_mutex_t *lock, enum lock_rank rank)
+void lock_given(enum lock_rank rank)
 {
 	assert(held >> rank & 1);
 	held &= ~(1u << rank);
 	if (rank >= LOCK_ENGINE)
 		command_permit();
-	pthread_mutex_unlock(lock);
 }
 
 void lock_after_fork(void)
@@ -36,3 +30,4 @@ void lock_after_fork(void)
 	held = 0;
 	command_permit_all();
 }
+#endif

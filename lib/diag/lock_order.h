@@ -25,16 +25,44 @@ enum lock_rank {
 	LOCK_ID,
 };
 
-/** lock_take() - lock; the thread must not hold this lock or a later one. */
-void lock_take(pthread_mutex_t *lock, enum lock_rank rank);
+#ifdef NDEBUG
+/* Without assertions nothing is recorded: a connection takes some fifty locks. */
+static inline void lock_taken(enum lock_rank rank)
+{
+	(void)rank;
+}
 
-/** lock_give() - unlock, in any order. */
-void lock_give(pthread_mutex_t *lock, enum lock_rank rank);
+static inline void lock_given(enum lock_rank rank)
+{
+	(void)rank;
+}
 
-/** lock_taken() - record a lock that the thread has taken by other means. */
+static inline void lock_after_fork(void)
+{
+}
+#else
+/** lock_taken() - record a lock that the thread takes, or has taken by other means. */
 void lock_taken(enum lock_rank rank);
+
+/** lock_given() - record a lock that the thread gives. */
+void lock_given(enum lock_rank rank);
 
 /** lock_after_fork() - in a forked child: record that no lock is held. */
 void lock_after_fork(void);
+#endif
+
+/** lock_take() - lock; the thread must not hold this lock or a later one. */
+static inline void lock_take(pthread_mutex_t *lock, enum lock_rank rank)
+{
+	lock_taken(rank);
+	pthread_mutex_lock(lock);
+}
+
+/** lock_give() - unlock, in any order. */
+static inline void lock_give(pthread_mutex_t *lock, enum lock_rank rank)
+{
+	lock_given(rank);
+	pthread_mutex_unlock(lock);
+}
 
 #endif
