@@ -176,6 +176,7 @@ static int read_owner(const char *path, struct fab_owner *ret)
 {
 	char owner[OWNER_BYTES];
 	ssize_t n = readlink(path, owner, sizeof(owner) - 1);
+	size_t host_bytes;
 
 	if (n < 0 && errno == EACCES) {
 		fab_folder_report_denied(-EACCES);
@@ -184,7 +185,13 @@ static int read_owner(const char *path, struct fab_owner *ret)
 	if (n <= 0)
 		return -EHOSTUNREACH;
 	owner[n] = '\0';
-	return sscanf(owner, "%15[^.].%hhu", ret->host, &ret->port_num) == 2 ? 0 : -EHOSTUNREACH;
+	host_bytes = strcspn(owner, ".");
+	if (!host_bytes || host_bytes >= sizeof(ret->host) || !owner[host_bytes])
+		return -EHOSTUNREACH;
+	memcpy(ret->host, owner, host_bytes);
+	ret->host[host_bytes] = '\0';
+	ret->port_num = (uint8_t)strtoul(owner + host_bytes + 1, NULL, 10);
+	return 0;
 }
 
 int fab_folder_owner_of(const struct fab_folder *folder, const union ibv_gid *gid,
