@@ -30,7 +30,7 @@ PRICE = (
     ("counted, both hosts: wake-ups", "wake-ups of a connection"),
     ("idle: KiB of memory", "memory of an idle process, KiB"),
     ("latency 64", "socket: latency of 64 bytes, µs"),
-    ("send 4096", "socket: throughput of 4 KiB messages, MB/s"),
+    ("send 4096", "socket: throughput of 4 KiB messages, MB/s (more is better)"),
 )
 TARGETS = (
     *((f"counted, both ends, {count}: {step},", f"work of a {step}, {count:,} at once, µs")
