@@ -199,6 +199,22 @@ static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_
 	return err;
 }
 
+/* As with TCP and stock, a call after EINPROGRESS returns 0 once the socket is connected. */
+static int begin_or_report(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
+{
+	int err = begin_connect(s, addr, bytes);
+
+	if (!err && rsock_is_nonblocking(&s->base, 0)) {
+		s->in_progress = true;
+		return -EINPROGRESS;
+	}
+	if (err == -EISCONN && s->in_progress) {
+		s->in_progress = false;
+		return 0;
+	}
+	return err;
+}
+
 int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct stream *s = stream_of(rs);
@@ -206,13 +222,11 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 
 	service_lock();
 	pthread_mutex_lock(&rs->lock);
-	err = begin_connect(s, addr, bytes);
+	err = begin_or_report(s, addr, bytes);
 	pthread_mutex_unlock(&rs->lock);
 	service_unlock();
 	if (err)
 		return err;
-	if (rsock_is_nonblocking(rs, 0))
-		return -EINPROGRESS;
 	err = wait_restarted(rs, POLLOUT, is_settled, NULL);
 	if (err) /* after EINTR the connection is still being made, as with TCP */
 		return err;

@@ -110,6 +110,7 @@ struct stream {
 	uint32_t timeout_ms;
 	unsigned int n_retries;
 	struct sockaddr_storage target; /* of rconnect() */
+	bool in_progress;		/* the next rconnect() is to return the result */
 	struct stream *listener;	/* until it is ready for raccept(); service's lock */
 	struct work accepting;
 	/* Of the listener: the set-up of its child has succeeded or failed; service's lock. */
