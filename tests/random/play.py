@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Plays scripts with the player, on the soft fabric or in the lab, and compares transcripts."""
+import fnmatch
+from itertools import zip_longest
 from pathlib import Path
 import re
 import sys
@@ -11,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/fabric"))
 from hosts import run_on_fabric  # noqa: E402
 
+DIFFERENCES = Path(__file__).with_name("differences.md")
+RECORDED = Path(__file__).with_name("stock.json.xz")
 PORT = 7900  # of the peer
 HOSTS = {"fabric": ("10.77.0.1", "fd77::1", "10.77.0.2", "fd77::2"),
          "lab": ("10.77.0.1", "fd00:77::1", "10.77.0.2", "fd00:77::2")}
@@ -122,10 +126,23 @@ def first_difference(stock, purecm):
 
 
 def kind_of(difference):
-    """Return what makes two differences one: the call, and the first lines that differ."""
+    """Return what makes two differences one: the first lines that differ, without numbers."""
     _, ours, theirs = difference
-    pair = next(((a, b) for a, b in zip(ours + [""], theirs + [""]) if a != b), ("", ""))
-    if len(ours) != len(theirs) and pair == ("", ""):
-        pair = (str(len(ours)), str(len(theirs)))
-    masked = [re.sub(r"\b[ipr]\d\b", "N", text) for text in (ours[0].split(" ")[0], *pair)]
-    return tuple(masked)
+    pair = next((pair for pair in zip_longest(ours, theirs, fillvalue="") if len(set(pair)) > 1))
+    return tuple(re.sub(r"\b([iprs])\d\b", r"\1N", line).strip() for line in pair)
+
+
+def known_differences(where="lab"):
+    """Return [(pattern of stock's line, of purecm's)] of differences.md; on the fabric those of the
+    device, too."""
+    rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")]
+            for line in DIFFERENCES.read_text(encoding="utf-8").splitlines()
+            if line.startswith("|")]
+    return [(row[0], row[1]) for row in rows
+            if len(row) == 3 and (where == "fabric" or not row[2].startswith("fabric:"))]
+
+
+def is_known(difference, rows):
+    stock, purecm = kind_of(difference)
+    return any(fnmatch.fnmatchcase(stock, row[0].strip()) and fnmatch.fnmatchcase(purecm, row[1])
+               for row in rows)

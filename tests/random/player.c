@@ -24,7 +24,7 @@
 #define LAST_BASE      28000
 #define JOBS_MAX       64
 #define SCRIPT_BYTES   16384
-#define SCRIPT_LIMIT_S 60
+#define SCRIPT_LIMIT_S 40
 
 struct options {
 	char **hosts;

@@ -2,21 +2,27 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Plays random sequences of calls on stock and on purecm in the lab, and compares transcripts.
 
-A difference counts if it comes again when both play the sequence once more. Prints each kind with
-the fewest calls that show it, and then "N passed, N failed, N skipped".
+A difference counts if it comes again when both play the sequence once more, and differences.md does
+not have it. Each kind is printed as a program with the fewest calls that show it. Prints at the end
+"N passed, N failed, N skipped". Exit status: 1 if something differs.
 """
 import argparse
 import json
+import lzma
 from pathlib import Path
 import sys
 import time
 
 import generate
 import play
+import program
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/lab"))
 from lablib import Lab  # noqa: E402
+
+KINDS_MAX = 6  # that are shrunk
+ROUNDS_MAX = 8
 
 
 def parse_args():
@@ -24,8 +30,10 @@ def parse_args():
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
     parser.add_argument("--count", type=int, default=100, help="how many seeds (100)")
-    parser.add_argument("--jobs", type=int, default=24, help="sequences at a time (24)")
-    parser.add_argument("--keep", type=Path, help="write what was played there, as JSON")
+    parser.add_argument("--batch", type=int, default=250, help="how many at a time (250)")
+    parser.add_argument("--jobs", type=int, default=24, help="players at a time (24)")
+    parser.add_argument("--record", action="store_true",
+                        help="keep for replay.py what stock prints twice")
     return parser.parse_args()
 
 
@@ -46,48 +54,85 @@ class Labs:
             lab.__exit__(None, None, None)
 
     def play(self, scripts):
-        """Return what stock and purecm printed."""
-        return [pair.play(scripts, self.jobs) for pair in self.pairs]
+        """Return ({name: difference}, {name: stock's transcript})."""
+        stock, purecm = (pair.play(scripts, self.jobs) for pair in self.pairs)
+        found = {name: play.first_difference(stock.get(name, []), purecm.get(name, []))
+                 for name in scripts}
+        return {name: what for name, what in found.items() if what}, stock
 
-    def differences(self, scripts):
-        """Return {name: difference} of those that come twice, and stock's transcripts."""
-        stock, purecm = self.play(scripts)
-        found = differences(scripts, stock, purecm)
-        if found:
-            again = self.play({name: scripts[name] for name in found})
-            second = differences(found, *again)
-            found = {name: what for name, what in found.items() if name in second
-                     and play.kind_of(second[name]) == play.kind_of(what)}
-        return found, stock
+    def play_twice(self, scripts):
+        """Return those differences that come again in the same way, and stock's transcripts."""
+        found, stock = self.play(scripts)
+        again = self.play({name: scripts[name] for name in found})[0] if found else {}
+        return {name: what for name, what in found.items()
+                if name in again and play.kind_of(again[name]) == play.kind_of(what)}, {
+                    name: lines for name, lines in stock.items()
+                    if name not in found or name in again}
 
 
-def differences(names, stock, purecm):
-    found = {name: play.first_difference(stock.get(name, []), purecm.get(name, []))
-             for name in names}
-    return {name: what for name, what in found.items() if what}
+def shorter(lines):
+    """Yield a script without some of its lines, of any length and at any place."""
+    size = len(lines) // 2
+    while size:
+        for at in range(0, len(lines), size):
+            yield lines[:at] + lines[at + size:]
+        size //= 2
+
+
+def shrink(labs, lines, difference):
+    """Return the fewest lines that show a difference, and the difference."""
+    lines, kind = lines[:difference[0] + 1], play.kind_of(difference)
+    for _ in range(ROUNDS_MAX):
+        tries = {str(i): short for i, short in enumerate(shorter(lines))}
+        found = {name: what for name, what in labs.play(tries)[0].items()
+                 if play.kind_of(what) == kind}
+        if not found:
+            break
+        name = min(found, key=lambda name: len(tries[name]))
+        lines, difference = tries[name], found[name]
+    return lines, difference
+
+
+def show(labs, scripts, found):
+    """Print each kind of difference."""
+    kinds = {}
+    for name, what in found.items():
+        kinds.setdefault(play.kind_of(what), []).append(name)
+    for kind, names in list(kinds.items())[:KINDS_MAX]:
+        lines, (_, ours, theirs) = shrink(labs, scripts[names[0]], found[names[0]])
+        print(f"FAIL {len(names)} sequences such as {names[0]}:", program.text_of(lines),
+              *("- " + line for line in ours), *("+ " + line for line in theirs), sep="\n")
+    print(*(f"FAIL {kind}" for kind in list(kinds)[KINDS_MAX:]), sep="\n", end="", flush=True)
 
 
 def main():
     args = parse_args()
-    scripts = {str(seed): generate.script(seed)
-               for seed in range(args.first, args.first + args.count)}
-    begin = time.monotonic()
+    begin, rows = time.monotonic(), play.known_differences()
+    calls = known = failed = 0
+    recorded = {}
     with Labs(args.build, args.jobs) as labs:
-        print(f"booted in {time.monotonic() - begin:.0f} s", flush=True)
-        found, stock = labs.differences(scripts)
-        calls = sum(len(play.steps_of(lines)) for lines in stock.values())
-        print(f"{calls} calls in {time.monotonic() - begin:.0f} s, {len(found)} differ")
-        kinds = {}
-        for name, what in found.items():
-            kinds.setdefault(play.kind_of(what), []).append((name, what))
-        for kind, cases in sorted(kinds.items(), key=lambda item: -len(item[1])):
-            name, (step, ours, theirs) = cases[0]
-            print(f"## {len(cases)} {kind[0]}: {' '.join(name for name, _ in cases[:9])}",
-                  f"after {step} of {name}", *("- " + line for line in ours),
-                  *("+ " + line for line in theirs), sep="\n")
-        if args.keep:
-            args.keep.write_text(json.dumps({"stock": stock, "kinds": list(kinds.items())}))
+        for first in range(args.first, args.first + args.count, args.batch):
+            scripts = {str(seed): generate.script(seed) for seed in range(
+                first, min(first + args.batch, args.first + args.count))}
+            found, stock = labs.play_twice(scripts)
+            again = labs.pairs[0].play(scripts, args.jobs) if args.record else stock
+            recorded |= {name: (scripts[name], lines) for name, lines in stock.items()
+                         if lines == again.get(name) and lines[-1:] == ["end"]}
+            calls += sum(found[name][0] if name in found else len(scripts[name])
+                         for name in scripts)
+            new = {name: what for name, what in found.items() if not play.is_known(what, rows)}
+            known += len(found) - len(new)
+            failed += len(new)
+            show(labs, scripts, new)
+            print(f"{calls} calls of {first + len(scripts) - args.first} sequences compared in "
+                  f"{time.monotonic() - begin:.0f} s: {failed} differ, {known} as known",
+                  flush=True)
+    if args.record:
+        with lzma.open(play.RECORDED, "wt", preset=9) as file:
+            json.dump(recorded, file)
+    print(f"{args.count - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,7 +13,7 @@
 #define N_SOCKETS 6
 
 static int sockets[N_SOCKETS] = { -1, -1, -1, -1, -1, -1 };
-static bool was_connected[N_SOCKETS];
+static bool was_connected[N_SOCKETS], listens[N_SOCKETS];
 
 static size_t number_of(const char *word)
 {
@@ -25,7 +25,7 @@ static int keep(size_t number, int fd)
 	if (fd < 0)
 		return -1;
 	sockets[number] = fd;
-	was_connected[number] = false;
+	was_connected[number] = listens[number] = false;
 	rfcntl(fd, F_SETFL, O_NONBLOCK);
 	return 0;
 }
@@ -52,18 +52,19 @@ static const struct {
 
 static int option(int fd, const char *word, const char *value)
 {
-	int number = atoi(value), result;
-	socklen_t size = sizeof(number);
+	/* Stock takes no heed of a size that is too small for SO_LINGER. */
+	int number[2] = { atoi(value), 0 }, result;
+	socklen_t size = strcmp(word, "linger") ? sizeof(number[0]) : sizeof(number);
 	size_t i;
 
 	for (i = 0; i + 1 < sizeof(options) / sizeof(options[0]); i++)
 		if (!strcmp(options[i].word, word))
 			break;
 	if (strcmp(value, "get"))
-		return rsetsockopt(fd, options[i].level, options[i].name, &number, size);
-	result = rgetsockopt(fd, options[i].level, options[i].name, &number, &size);
+		return rsetsockopt(fd, options[i].level, options[i].name, number, size);
+	result = rgetsockopt(fd, options[i].level, options[i].name, number, &size);
 	if (!result)
-		printf(" %d/%u", number, size);
+		printf(" %d/%u", number[0], size);
 	return result;
 }
 
@@ -83,11 +84,15 @@ static int show_names(int fd)
 	return result;
 }
 
-static int wait_for(int fd, const char *word, unsigned limit_ms)
+static int wait_for(int fd, bool is_used, const char *word, unsigned limit_ms)
 {
 	struct pollfd ready = { .fd = fd, .events = *word == 'r' ? POLLIN : POLLOUT };
-	int result = rpoll(&ready, 1, limit_ms);
+	int result = 0;
 
+	if (!is_used)
+		printf(" not made: stock may never return");
+	else
+		result = rpoll(&ready, 1, limit_ms);
 	printf(" %#x", (unsigned)ready.revents);
 	return result;
 }
@@ -120,8 +125,10 @@ static int call_socket(struct play *p, size_t number)
 
 	if (!strcmp(what, "bind"))
 		return rbind(fd, addr, size_of(addr));
-	if (!strcmp(what, "listen"))
+	if (!strcmp(what, "listen")) {
+		listens[number] = true;
 		return rlisten(fd, 5);
+	}
 	if (!strcmp(what, "connect")) {
 		result = rconnect(fd, addr, size_of(addr));
 		was_connected[number] = true;
@@ -141,7 +148,8 @@ static int call_socket(struct play *p, size_t number)
 	if (!strcmp(what, "names"))
 		return show_names(fd);
 	if (!strcmp(what, "poll"))
-		return wait_for(fd, p->words[2], p->limit_ms);
+		return wait_for(fd, was_connected[number] || listens[number], p->words[2],
+				p->limit_ms);
 	if (!strcmp(what, "close")) {
 		sockets[number] = -1;
 		return rclose(fd);

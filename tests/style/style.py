@@ -26,7 +26,8 @@ CLANG_FORMAT = "14"
 FIXED_FILES = ("include/rdma/",)
 
 # Pages that quote what programs print, each sentence on a line of its own.
-QUOTING_PAGES = ("docs/troubleshooting.md:", "tests/parity/differences.md:")
+QUOTING_PAGES = ("docs/troubleshooting.md:", "tests/parity/differences.md:",
+                 "tests/random/differences.md:")
 
 # What of base/ works without I/O and clock.
 PURE_BASE = ("base/hash.", "base/list.h", "base/slab.", "base/time.h", "base/timer.")
