@@ -23,6 +23,12 @@ import time
 
 from hosts import FABRIC, main, PATIENCE, run_on_fabric
 
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs/json-schema.json"
 LIMIT_S = 60
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)*\})? [0-9]+$')
 
@@ -65,6 +71,9 @@ class Hosts:
 
 def objects(done, kind):
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for one in found if jsonschema else ():
+        jsonschema.validate(one, {**json.loads(SCHEMA.read_text(encoding="utf-8")),
+                                  "$ref": "#/$defs/stat"})
     return [one for one in found if one["type"] == kind]
 
 
