@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -286,12 +287,7 @@ static bool is_set(const char *path)
 	return value == '1';
 }
 
-/*
- * If the kernel records the names of tasks, it does so at each context switch, and connecting takes
- * 1.5% longer. A new instance inherits the option from the top level, and cannot change it later.
- * Signals are held meanwhile.
- */
-static int make_without_names(const char *tracefs, const char *instance)
+static int mkdir_without_names(const char *tracefs, const char *instance)
 {
 	char option[64];
 	bool had_names;
@@ -299,10 +295,29 @@ static int make_without_names(const char *tracefs, const char *instance)
 
 	snprintf(option, sizeof(option), "%s/options/record-cmd", tracefs);
 	had_names = is_set(option) && write_path(option, "0") == 0;
-	err = mkdir(instance, 0700) ? -errno : 0;
+	err = mkdir(instance, 0700) ? errno : 0;
 	if (had_names)
 		write_path(option, "1");
 	return err;
+}
+
+/*
+ * If the kernel records the names of tasks, it does so at each context switch, and connecting takes
+ * 1.5% longer. A new instance inherits the option from the top level, and cannot change it later. A
+ * process of its own restores the option, even if we are killed meanwhile.
+ */
+static int make_without_names(const char *tracefs, const char *instance)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		setsid();
+		_exit(mkdir_without_names(tracefs, instance));
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -EIO;
+	return -WEXITSTATUS(status);
 }
 
 /* Instances of ours whose process was killed. */
