@@ -31,7 +31,7 @@ enum cm_counter {
 #define CM_TALLY_NONE  (CM_ATTR_APR - CM_ATTR_REQ + 1) /* other attribute ids */
 #define CM_TALLY_KINDS (CM_TALLY_NONE + 1)
 
-/* By kind of message, from CM_ATTR_REQ. */
+/* The index is the kind of message, from CM_ATTR_REQ. */
 struct cm_tally {
 	uint64_t sent[CM_TALLY_KINDS]; /* without retransmissions */
 	uint64_t received[CM_TALLY_KINDS];

@@ -256,7 +256,8 @@ void peers_unanswered(struct peers *peers, const struct mad_path *path, uint64_t
 
 /* --- the peer's own queue pair ------------------------------------------- */
 
-void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, uint64_t now_ns)
+void peers_note_message(struct peers *peers, const struct mad_gid *gid, uint32_t qpn,
+			uint64_t now_ns)
 {
 	struct peer *peer = qpn > PEER_QP1 ? use_peer(peers, gid) : NULL;
 

@@ -131,8 +131,9 @@ void peers_note_arrival(struct peers *peers, const struct mad_gid *gid);
 bool peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t request_id,
 		    uint64_t now_ns);
 
-/** peers_heard() - a message of a connection came from @gid's queue pair @qpn */
-void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, uint64_t now_ns);
+/** peers_note_message() - a message of a connection came from @gid's queue pair @qpn */
+void peers_note_message(struct peers *peers, const struct mad_gid *gid, uint32_t qpn,
+			uint64_t now_ns);
 
 /** peers_missed() - @gid retransmitted a request: our answer may have been lost */
 void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns);

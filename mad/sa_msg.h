@@ -153,7 +153,7 @@ struct sa_service {
 struct sa_msg {
 	struct mad_hdr hdr;
 	struct sa_hdr sa;
-	/* Of a GetTableResp: its records, as on the wire, where it was decoded from. */
+	/* The records of a GetTableResp, as on the wire, where it was decoded from. */
 	const uint8_t *table;
 	size_t n_records, record_bytes;
 	union {

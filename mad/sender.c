@@ -441,7 +441,7 @@ void mad_sender_note_qpn(struct mad_sender *sender, const struct mad_gid *gid, u
 {
 	if (qpn <= PEER_QP1)
 		return;
-	peers_heard(&sender->peers, gid, qpn, clock_coarse_ns());
+	peers_note_message(&sender->peers, gid, qpn, clock_coarse_ns());
 }
 
 /* The lookup of mad_sender_prove() has request id 0, unlike all others, and is not answered. */

@@ -163,7 +163,7 @@ int umad_explain_open(const char *node, int err, struct umad_owner *ret_who)
 	return -(err ? err : EIO);
 }
 
-static bool has_word(const char *list, const char *word)
+static bool has_name(const char *list, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -173,11 +173,11 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-static void append_word(char list[128], const char *word)
+static void append_name(char list[128], const char *word)
 {
 	size_t used = strlen(list);
 
-	if (used + strlen(word) + 2 <= 128 && !has_word(list, word))
+	if (used + strlen(word) + 2 <= 128 && !has_name(list, word))
 		snprintf(list + used, 128 - used, "%s%s", used ? " " : "", word);
 }
 
@@ -198,7 +198,7 @@ static void list_holders(const char *module, int depth, char list[128])
 			continue;
 		if (depth)
 			list_holders(entry->d_name, depth - 1, list);
-		append_word(list, entry->d_name);
+		append_name(list, entry->d_name);
 	}
 	if (dir)
 		closedir(dir);
@@ -228,7 +228,7 @@ static int name_ib_cm_as_owner(struct umad_owner *ret_who)
 
 	list_holders("ib_cm", 0, users);
 	list_holders("ib_cm", MODULE_DEPTH_MAX, all);
-	append_word(all, "ib_cm");
+	append_name(all, "ib_cm");
 	if (users[0])
 		set_text(ret_who->what, "kernel module ib_cm (loaded by %.90s)", users);
 	else

@@ -41,7 +41,7 @@ enum wire_look {
 
 #define WIRE_NAME_BYTES 28
 
-/* Without pointers, so that the dynamic linker need not write to each process's copy of a row. */
+/* It has no pointers, so that the dynamic linker need not write to each process's copy of a row. */
 struct wire_field {
 	char name[WIRE_NAME_BYTES]; /* the member's name */
 	uint16_t offset;	    /* of the member in the host struct */

@@ -105,7 +105,7 @@ static int make_active(struct id *id, const struct rdma_addrinfo *info, struct i
 	return err;
 }
 
-/* Without api_return(), which would disable cancellation of the waits in here. */
+/* It does not use api_return(), which would disable cancellation of the waits in here. */
 int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *qp_init_attr)
 {

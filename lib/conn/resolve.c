@@ -412,7 +412,7 @@ static int begin_query(struct id *id, const union addr *src, const union addr *d
 	return err;
 }
 
-/* After begin_query(). A source of the wrong family is bound nevertheless, as in stock. */
+/* Follows begin_query(). A source of the wrong family is bound nevertheless, as in stock. */
 static int bind_source(struct id *id, const union addr *dst)
 {
 	bool resolvable = same_family(&id->claim.local, dst);

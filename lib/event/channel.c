@@ -187,7 +187,7 @@ static void signal_channel(struct channel *channel)
 		assert(n == sizeof(one));
 		(void)n;
 	}
-	/* Without the lock, which the woken threads take now. */
+	/* It signals without the lock, which the woken threads take now. */
 	__atomic_sub_fetch(&channel->n_writers, wanted, __ATOMIC_RELEASE);
 	while (wakes--)
 		sem_post(&channel->wake);

@@ -187,7 +187,7 @@ static int begin_lookup(struct id *id, struct lookup *lookup)
  * An id that was bound to a GID gets the first address that was found as its destination: as with
  * stock, its route can be resolved at once.
  */
-static int go_to_first(struct event *event)
+static int start_first_lookup(struct event *event)
 {
 	struct id *id = event->subject;
 	struct path path = { .port = NULL };
@@ -231,7 +231,7 @@ static void service_found(struct service_query *query, int err)
 	struct portd_record none;
 
 	lookup->id->lookup = NULL;
-	if (!post_result(lookup->id, err ? NULL : query->list, err, go_to_first) && !err)
+	if (!post_result(lookup->id, err ? NULL : query->list, err, start_first_lookup) && !err)
 		query->list = NULL;
 	service_query_fini(query, &none);
 	lookup_free(lookup);

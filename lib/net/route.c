@@ -143,7 +143,7 @@ static uint8_t read_setting(const char *path)
 	return *text ? (uint8_t)atoi(text) : DEFAULT_HOP_LIMIT;
 }
 
-/* Of IPv4 the host has one, of IPv6 each interface. A change is not announced. */
+/* IPv4 has one for the host, IPv6 one for each interface. A change is not announced. */
 static uint8_t default_hop_limit(unsigned int family, unsigned int ifindex)
 {
 	struct net_iface iface;

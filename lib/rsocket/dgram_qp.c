@@ -295,7 +295,7 @@ static void handle_completion(struct dgram *d, struct dgram_qp *qp, const struct
 		post_recv(qp, (uint32_t)wc->wr_id);
 }
 
-/* Once all requests have completed. Meanwhile datagrams are sent over UDP. */
+/* It starts again once all requests have completed. Meanwhile datagrams are sent over UDP. */
 static void restart_broken(struct dgram *d, struct dgram_qp *qp)
 {
 	uint32_t n = qp->n_idle;

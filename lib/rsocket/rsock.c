@@ -115,7 +115,7 @@ static struct entry *entry_of(int fd)
 	return fd >= 0 && fd <= TABLE_FD_MAX ? &entries[fd] : NULL;
 }
 
-/* Like pthread_spin_lock(), but inline. */
+/* This is pthread_spin_lock(), but inline. */
 static void lock_entry(struct entry *entry)
 {
 	while (__atomic_test_and_set(&entry->is_locked, __ATOMIC_ACQUIRE))

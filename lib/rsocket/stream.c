@@ -111,7 +111,7 @@ static void handle_ctrl(struct stream *s, uint32_t value)
 		end_for_violation(s, SOCKET_LIE_CONTROL, value);
 }
 
-/* By operation; others are invalid. */
+/* The handlers by operation; other operations are invalid. */
 static void (*const handle_message[1 << 3])(struct stream *s, uint32_t value) = {
 	[RS_OP_DATA] = handle_data,
 	[RS_OP_SGL] = handle_sgl,

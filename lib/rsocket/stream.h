@@ -113,7 +113,7 @@ struct stream {
 	bool in_progress;		/* the next rconnect() is to return the result */
 	struct stream *listener;	/* until it is ready for raccept(); service's lock */
 	struct work accepting;
-	/* Of the listener: the set-up of its child has succeeded or failed; service's lock. */
+	/* For a listener: the set-up of its child has succeeded or failed; service's lock. */
 	void (*settled)(struct stream *child, int err);
 	struct list sibling; /* in the listener's list pending or ready */
 
@@ -125,7 +125,7 @@ struct stream {
 
 	struct serviced keepalive;
 
-	/* After the end, until all is sent: see leave.c; service's lock. */
+	/* Used after the end, until all is sent: see leave.c; service's lock. */
 	struct serviced leave;
 	struct list leaving;
 	uint32_t n_unsent; /* changes with each message that leaves or is acknowledged */

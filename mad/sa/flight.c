@@ -79,7 +79,7 @@ static void put_waiting(struct sa_flights *flights, struct sa_flight *flight)
 	flights->n_waiting++;
 }
 
-static void put_out(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
+static void mark_out(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
 {
 	list_remove(&flight->link);
 	list_append(&flights->out, &flight->link);
@@ -178,7 +178,7 @@ static bool preempt_one(struct sa_flights *flights, struct cm_time now)
 		return false;
 	}
 	flights->next_turn = needy->turn + 1;
-	put_out(flights, needy, now);
+	mark_out(flights, needy, now);
 	give_way(flights, oldest);
 	return true;
 }
@@ -189,7 +189,7 @@ static void admit_waiting(struct sa_flights *flights, struct cm_time now)
 	struct sa_flight *flight;
 
 	while (flights->n_out < SA_FLIGHTS_OUT_MAX && (flight = choose_waiting(flights)))
-		put_out(flights, flight, now);
+		mark_out(flights, flight, now);
 	flights->give_way_at = CM_TIME_NEVER;
 	while (flights->n_out >= SA_FLIGHTS_OUT_MAX && flights->n_waiting &&
 	       preempt_one(flights, now))

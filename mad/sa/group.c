@@ -68,7 +68,7 @@ static void file_by_request(struct sa_group *group)
 }
 
 /* The MGID that counts is that of the response: the administrator may have chosen it. */
-static void file_by_membership(struct sa_group *group)
+static void queue_by_membership(struct sa_group *group)
 {
 	struct sa_agent *agent = group->agent;
 	const struct mad_gid *mgid = &group->joined.member.mgid;
@@ -158,7 +158,7 @@ static void start_flight(struct sa_group *group, enum sa_group_state state, sa_l
 	sa_flight_start(&group->agent->flights, &group->flight, timeout_ms, group->agent->now);
 }
 
-/* With the turn and the payer of a flight or a call that has just ended. */
+/* The leave has the turn and the payer of a flight or a call that has just ended. */
 static void start_leave(struct sa_group *group)
 {
 	const struct sa_member *member = &group->joined.member;
@@ -168,7 +168,7 @@ static void start_leave(struct sa_group *group)
 	msg->member.mgid = member->mgid;
 	msg->member.port_gid = group->asked.member.port_gid;
 	msg->member.join_state = group->asked.member.join_state;
-	file_by_membership(group);
+	queue_by_membership(group);
 	start_flight(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
 }
 
@@ -266,7 +266,7 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 		merge(group, twin);
 		return;
 	}
-	file_by_membership(group);
+	queue_by_membership(group);
 	group->state = SA_GROUP_MEMBER;
 	report_all(group);
 }

@@ -148,7 +148,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 		printf("%s [%s] = %d errno %d\n", #call, answers, ret, errno); \
 	} while (0)
 
-static void registering(void)
+static void call_memory_functions(void)
 {
 	char buf[8];
 
@@ -161,7 +161,7 @@ static void registering(void)
 	SHOW("", rdma_seterrno(ENOENT));
 }
 
-static void posting(struct ibv_mr *mr)
+static void call_post_functions(struct ibv_mr *mr)
 {
 	void *context = (void *)0xc0ffee, *buf = (void *)0x10000;
 	struct ibv_sge sgl[2] = { { 0x1000, 16, 1 }, { 0x2000, 32, 2 } };
@@ -183,7 +183,7 @@ static void posting(struct ibv_mr *mr)
 	id.qp->qp_type = IBV_QPT_RC;
 }
 
-static void completing(void)
+static void call_completion_functions(void)
 {
 	struct ibv_wc wc = { .wr_id = 0 };
 
@@ -198,7 +198,7 @@ static void completing(void)
 	printf("wr_id %llu\n", (unsigned long long)wc.wr_id);
 }
 
-static void addressing(void)
+static void call_address_functions(void)
 {
 	struct ib_addr a = { .sib_raw = { 0 } }, b = a;
 
@@ -236,12 +236,12 @@ int main(void)
 				  .send_cq_channel = &send_channel,
 				  .recv_cq = &recv_cq,
 				  .recv_cq_channel = &recv_channel };
-	registering();
-	posting(&registration);
-	posting(NULL);
+	call_memory_functions();
+	call_post_functions(&registration);
+	call_post_functions(NULL);
 	id.srq = &srq;
-	posting(NULL);
-	completing();
-	addressing();
+	call_post_functions(NULL);
+	call_completion_functions();
+	call_address_functions();
 	return 0;
 }

@@ -160,7 +160,7 @@ static int connect_to(const char *text)
 	return fd;
 }
 
-static int in_order(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -169,7 +169,7 @@ static int in_order(const void *a, const void *b)
 
 static double median(double *figures, uint32_t n)
 {
-	qsort(figures, n, sizeof(*figures), in_order);
+	qsort(figures, n, sizeof(*figures), compare_doubles);
 	return figures[n / 2];
 }
 
@@ -277,7 +277,7 @@ static void pass_turn(const struct turns *turns)
 		die("the other's turn");
 }
 
-static void in_turns(const struct turns *turns, int fd, uint32_t bytes, uint32_t n)
+static void run_in_turns(const struct turns *turns, int fd, uint32_t bytes, uint32_t n)
 {
 	static const struct {
 		const char *name;
@@ -310,7 +310,7 @@ static int turn_taker(int n_words, char **words)
 	printf("connected\n");
 	fflush(stdout);
 	for (int i = 4; i + 1 < n_words; i += 2)
-		in_turns(&turns, fd, (uint32_t)atoi(words[i]), (uint32_t)atoi(words[i + 1]));
+		run_in_turns(&turns, fd, (uint32_t)atoi(words[i]), (uint32_t)atoi(words[i + 1]));
 	rclose(fd);
 	return 0;
 }

@@ -171,7 +171,7 @@ static ssize_t call_rconnect(struct play *play)
 	return rconnect(play->client, addr_of(play), sizeof(play->addr));
 }
 
-/* After EINTR of rconnect(): the result of a later poll. */
+/* Prints the result of a later poll, after EINTR of rconnect(). */
 static ssize_t call_rconnect_and_rpoll(struct play *play)
 {
 	struct pollfd fd = { .fd = play->client, .events = POLLOUT };

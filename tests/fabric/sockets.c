@@ -341,7 +341,7 @@ static void connected(void)
 	rclose(listener);
 }
 
-/* From a listener with O_NONBLOCK. */
+/* Accepts from a listener with O_NONBLOCK. */
 static void inherited(void)
 {
 	int listener = listen_here(), server, client;

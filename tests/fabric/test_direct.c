@@ -114,7 +114,7 @@ static const struct {
 									  to the size of a packet */
 };
 
-/* After one in packets they are permitted without. */
+/* After one write in packets, writes are permitted without. */
 TEST_LOOP(long_writes_need_no_packets_either, 0, sizeof(long_writes) / sizeof(long_writes[0]))
 {
 	unsigned int i, n = 1;

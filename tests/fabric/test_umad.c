@@ -50,7 +50,7 @@ static int add_agent(int fd, uint8_t mgmt_class, uint64_t methods, uint32_t *ret
 	return umad_register2(fd, &attr, ret);
 }
 
-static union ibv_gid own_gid(void)
+static union ibv_gid gid_of_own_port(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *verbs = ibv_open_device(list[0]);
@@ -116,7 +116,7 @@ TEST_LOOP(class_is_free_after_its_owner, 0, 2)
 TEST(message_reaches_the_owner_with_the_senders_address)
 {
 	int owner = open_port(), sender = open_port(), bytes = FAB_MAD_BYTES;
-	union ibv_gid gid = own_gid();
+	union ibv_gid gid = gid_of_own_port();
 	struct buffer out = mad_to(&gid, CLASS_CM, METHOD_SEND), in;
 	uint32_t id, other;
 
@@ -139,7 +139,7 @@ TEST(message_reaches_the_owner_with_the_senders_address)
 TEST(response_goes_to_the_requester)
 {
 	int server = open_port(), client = open_port(), bytes = FAB_MAD_BYTES;
-	union ibv_gid gid = own_gid();
+	union ibv_gid gid = gid_of_own_port();
 	struct buffer out = mad_to(&gid, CLASS_SA, METHOD_GET), in;
 	uint32_t id, other;
 
@@ -162,7 +162,7 @@ TEST(response_goes_to_the_requester)
 TEST(unanswered_request_is_returned)
 {
 	int fd = open_port(), bytes = FAB_MAD_BYTES;
-	union ibv_gid gid = own_gid();
+	union ibv_gid gid = gid_of_own_port();
 	struct buffer out = mad_to(&gid, CLASS_SA, METHOD_GET), in;
 	uint32_t id;
 

@@ -106,7 +106,7 @@ static void make_message(void)
 		message_bytes -= next_byte(&in) % 16; /* truncated */
 }
 
-static ssize_t give(void *to, size_t room, int flags)
+static ssize_t copy_message(void *to, size_t room, int flags)
 {
 	size_t n;
 
@@ -176,7 +176,7 @@ ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags)
 ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags)
 {
 	(void)fd;
-	return give(to, bytes, flags);
+	return copy_message(to, bytes, flags);
 }
 
 ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockaddr *from,
@@ -194,7 +194,7 @@ ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockad
 	}
 	kernel.nl_pid = how == 0xff;
 	memcpy(from, &kernel, sizeof(kernel));
-	n = give(to, bytes, flags);
+	n = copy_message(to, bytes, flags);
 	return n >= 0 && how == 0xfe ? HUGE_BYTES : n;
 }
 

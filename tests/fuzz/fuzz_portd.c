@@ -359,7 +359,7 @@ static void do_hops(void)
 	union addr addr = { .in6.sin6_family = AF_INET6 };
 
 	memcpy(&addr.in6.sin6_addr, &to.dgid, sizeof(to.dgid));
-	rig_hops_are_ready(next_byte() & 1);
+	rig_set_hops_ready(next_byte() & 1);
 	waiting_neighbour(rig_server(), &addr);
 }
 
@@ -371,7 +371,7 @@ static void do_elsewhere(void)
 {
 	uint8_t where = next_byte();
 
-	rig_gid_is_elsewhere(where & 1);
+	rig_move_gid_elsewhere(where & 1);
 	rig_foreign_add(where >> 1 & 1);
 }
 
@@ -398,7 +398,7 @@ static void look_at_wire(void)
 		       msg.rtu.local_comm_id >> ID_BLOCK_SHIFT != ALICE_ID >> ID_BLOCK_SHIFT);
 }
 
-static void look_at_alice(void)
+static void check_page_of_alice(void)
 {
 	const struct tracked *tracked = tracker_of_local(rig_server()->tracker, ALICE_ID);
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, ADDR) };
@@ -518,9 +518,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	for (i = 0; i < FUZZ_CLIENTS_MAX; i++)
 		hang_up(&client[i]);
 	rig_settle();
-	look_at_alice();
+	check_page_of_alice();
 	must_be_empty(n_fds);
-	look_at_alice();
+	check_page_of_alice();
 	rig_leave(&alice);
 	rig_tear_down();
 	return 0;

@@ -139,7 +139,7 @@ static void do_answer(void)
 	uint8_t how = next_byte(&in);
 
 	if (n != UINT32_MAX)
-		rig_sa_answers(n, status[how % 6], how);
+		rig_answer_by_sa(n, status[how % 6], how);
 }
 
 static void do_list(void)
@@ -147,7 +147,7 @@ static void do_list(void)
 	unsigned int n = next_asked();
 
 	if (n != UINT32_MAX)
-		rig_sa_lists(n, next_byte(&in) * 5u);
+		rig_list_by_sa(n, next_byte(&in) * 5u);
 }
 
 static void do_event(void)
@@ -198,7 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	in = (struct input){ data, bytes };
 	if (!is_infiniband)
-		rig_is_infiniband();
+		rig_use_infiniband();
 	is_infiniband = true;
 	rig_set_up(clean_directory());
 	rig_server()->options.quotas.is[QUOTA_USER_RATE] = ALLOWED;

@@ -39,7 +39,7 @@ static struct tracked_store *open_store(int fd)
 	return &file.store;
 }
 
-/* At least what cmportd does with them. */
+/* Does at least what cmportd does with records. */
 static void put(int fd, const void *bytes, size_t n, size_t at)
 {
 	if (pwrite(fd, bytes, n, STATE_FILE_TRACKED_AT + (off_t)at) != (ssize_t)n)
@@ -77,7 +77,7 @@ static int file_of(const uint8_t *data, size_t bytes)
 	return fd;
 }
 
-static void tell(struct tracker *tracker)
+static void report_record(struct tracker *tracker)
 {
 	int handle = tracker_handle(tracker, &(struct tracked_port){ 1, 1, "a" }, 0);
 	struct cm_record told = { .state = CM_ESTABLISHED,
@@ -115,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	int fd = file_of(data, bytes);
 	struct tracker *tracker = begin(fd);
 
-	tell(tracker);
+	report_record(tracker);
 	end_all(tracker);
 	assert(tracker_count(tracker, ME) == 1);
 	tracker_free(tracker);

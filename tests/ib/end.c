@@ -107,7 +107,7 @@ static int next_send(struct rdma_cm_id *of, struct ibv_wc *wc)
 	return rdma_get_send_comp(of, wc);
 }
 
-static void say(const char *text)
+static void send_text(const char *text)
 {
 	snprintf(room, sizeof(room), "%s", text);
 	if (rdma_post_send(id, NULL, room, sizeof(room), mr, 0))
@@ -115,7 +115,7 @@ static void say(const char *text)
 	await(next_send, "not sent");
 }
 
-static void hear(void)
+static void receive_text(void)
 {
 	await(next_recv, "nothing came");
 	printf("heard: %s\n", room);
@@ -158,9 +158,9 @@ static void answer(const char *gid)
 	if (rdma_accept(id, &param))
 		die("rdma_accept");
 	show_qp();
-	hear();
-	say("and the same to you");
-	hear();
+	receive_text();
+	send_text("and the same to you");
+	receive_text();
 	rdma_disconnect(id);
 	printf("end\n");
 }
@@ -186,7 +186,7 @@ static struct ibv_path_data path_to(struct rdma_cm_id *of, uint32_t flags, uint8
 	return data;
 }
 
-static void give_path(void)
+static void set_path(void)
 {
 	struct ibv_path_data data[] = {
 		path_to(id, IBV_PATH_FLAG_ALTERNATE | IBV_PATH_FLAG_BIDIRECTIONAL, 0),
@@ -219,16 +219,16 @@ static void ask(const char *gid, const char *peer)
 	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, TIMEOUT_MS))
 		die("rdma_resolve_addr");
 	if (options.path_bits >= 0)
-		give_path();
+		set_path();
 	else if (rdma_resolve_route(id, TIMEOUT_MS))
 		die("rdma_resolve_route");
 	make_qp();
 	if (rdma_connect(id, &param))
 		die("rdma_connect");
 	show_qp();
-	say("to whom it may concern");
-	hear();
-	say("thank you");
+	send_text("to whom it may concern");
+	receive_text();
+	send_text("thank you");
 	rdma_disconnect(id);
 	printf("end\n");
 }

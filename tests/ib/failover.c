@@ -32,7 +32,7 @@ static struct sockaddr_in address(const char *text)
 }
 
 /* Prints the next event and the name of its id. */
-static void hear(void)
+static void receive_event(void)
 {
 	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
 	struct rdma_cm_event *event;
@@ -74,7 +74,7 @@ static struct rdma_cm_id *new_client(const char *name, const char *peer)
 
 	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, PATIENCE_MS))
 		die(peer);
-	hear();
+	receive_event();
 	printf("%s is at port %u\n", name, id->port_num);
 	return id;
 }
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 	if (system(argv[3]))
 		return 2;
 	for (i = 0; i < N_IDS; i++)
-		hear();
+		receive_event();
 	after = new_client("later client", argv[2]);
 	rdma_destroy_id(after);
 	rdma_destroy_id(before);

@@ -66,7 +66,7 @@ static struct sockaddr_ib address(const char *gid, unsigned int port)
 
 /* --- the server ---------------------------------------------------------- */
 
-/* Of the administrator. */
+/* The access to the subnet administrator. */
 struct access {
 	int fd;
 	uint32_t agent;

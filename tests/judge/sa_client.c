@@ -90,7 +90,7 @@ static void run(int64_t for_ms)
 	}
 }
 
-static void pose(struct sa_ask *ask)
+static void begin_question(struct sa_ask *ask)
 {
 	ask->timeout_ms = TIMEOUT_MS;
 	ask->done = done;
@@ -110,7 +110,7 @@ static void ask_path(const struct mad_gid *dgid)
 	path->reversible = 1;
 	path->numb_path = 1;
 	path->pkey = 0xffff;
-	pose(ask);
+	begin_question(ask);
 }
 
 static void ask_member(const struct mad_gid *mgid)
@@ -119,7 +119,7 @@ static void ask_member(const struct mad_gid *mgid)
 
 	sa_msg_init(&ask->msg, SA_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
 	ask->msg.member.mgid = *mgid;
-	pose(ask);
+	begin_question(ask);
 }
 
 static void join(const struct mad_gid *mgid, uint8_t join_state)
@@ -133,7 +133,7 @@ static void join(const struct mad_gid *mgid, uint8_t join_state)
 	member->qkey = 0x01234567;
 	member->pkey = 0xffff;
 	member->join_state = join_state;
-	pose(ask);
+	begin_question(ask);
 }
 
 static void registered(struct sa_flight *flight, int err, const struct sa_msg *answer)
@@ -169,7 +169,7 @@ static void find(const char *name)
 
 	sa_msg_init(&ask->msg, SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD, SA_SERVICE_NAME, 0);
 	snprintf((char *)ask->msg.service.name, sizeof(ask->msg.service.name), "%s", name);
-	pose(ask);
+	begin_question(ask);
 }
 
 static void leave(const struct mad_gid *mgid)
@@ -199,7 +199,7 @@ static void reset(void)
 	fflush(stdout);
 }
 
-static void obey(const char *line)
+static void run_command(const char *line)
 {
 	char verb[16] = "", gid_text[64] = "", how[16] = "";
 	struct mad_gid gid = { 0 };
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	while (n_asks < ASKS_MAX && fgets(line, sizeof(line), stdin))
-		obey(line);
+		run_command(line);
 	sa_agent_fini(&agent);
 	umad_sa_close(&sa);
 	return 0;

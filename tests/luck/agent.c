@@ -46,7 +46,7 @@ static struct rdma_cm_id *find_id(void)
 	return slot_of(word[1])->id;
 }
 
-static void give_name(const char *name, struct rdma_cm_id *id)
+static void set_name(const char *name, struct rdma_cm_id *id)
 {
 	struct named *slot = slot_of("");
 
@@ -74,7 +74,7 @@ static void set_addr(const char *host, const char *port, struct sockaddr_storage
 	freeaddrinfo(found);
 }
 
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void print_line(const char *format, ...)
 {
 	static int n_answers;
 	va_list args;
@@ -88,7 +88,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 
 static void answer(int ret)
 {
-	say("%s", ret ? strerrorname_np(errno) : "ok");
+	print_line("%s", ret ? strerrorname_np(errno) : "ok");
 }
 
 /* --- the commands -------------------------------------------------------- */
@@ -105,7 +105,7 @@ static void make_id(enum rdma_port_space ps)
 	int ret = rdma_create_id(channel, &id, NULL, ps);
 
 	if (!ret)
-		give_name(word[1], id);
+		set_name(word[1], id);
 	answer(ret);
 }
 
@@ -209,9 +209,9 @@ static void do_destroy(void)
 static void show_event(struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		give_name(word[2], event->id);
-	say("%s %s %d", rdma_event_str(event->event) + strlen("RDMA_CM_EVENT_"), name_of(event->id),
-	    event->status);
+		set_name(word[2], event->id);
+	print_line("%s %s %d", rdma_event_str(event->event) + strlen("RDMA_CM_EVENT_"),
+		   name_of(event->id), event->status);
 	rdma_ack_cm_event(event);
 }
 
@@ -221,7 +221,7 @@ static void do_event(void)
 	struct rdma_cm_event *event;
 
 	if (poll(&wait, 1, atoi(word[1])) != 1)
-		say("none");
+		print_line("none");
 	else if (rdma_get_cm_event(channel, &event))
 		answer(-1);
 	else
@@ -233,7 +233,7 @@ static void do_pending(void)
 {
 	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };
 
-	say("%s", poll(&wait, 1, atoi(word[1])) == 1 ? "ok" : "none");
+	print_line("%s", poll(&wait, 1, atoi(word[1])) == 1 ? "ok" : "none");
 }
 
 static void do_devices(void)
@@ -246,18 +246,18 @@ static void do_devices(void)
 		return;
 	}
 	rdma_free_devices(list);
-	say("%d", n);
+	print_line("%d", n);
 }
 
 static void do_exit(void)
 {
-	say("ok");
+	print_line("ok");
 	exit(0);
 }
 
-static void do_die(void)
+static void do_abort(void)
 {
-	say("ok");
+	print_line("ok");
 	fflush(stdout);
 	kill(getpid(), SIGKILL);
 }
@@ -269,7 +269,7 @@ static void do_shell(void)
 
 	for (i = 1; i < WORDS_MAX && *word[i]; i++)
 		n += snprintf(command + n, sizeof(command) - (size_t)n, "%s ", word[i]);
-	say("%d", system(command));
+	print_line("%d", system(command));
 }
 
 static const struct {
@@ -282,7 +282,7 @@ static const struct {
 	{ "accept", do_accept },   { "reject", do_reject },   { "disconnect", do_disconnect },
 	{ "join", do_join },	   { "leave", do_leave },     { "destroy", do_destroy },
 	{ "event", do_event },	   { "pending", do_pending }, { "devices", do_devices },
-	{ "exit", do_exit },	   { "die", do_die },	      { "shell", do_shell },
+	{ "exit", do_exit },	   { "die", do_abort },	      { "shell", do_shell },
 };
 
 static void split(char *line)
@@ -296,7 +296,7 @@ static void split(char *line)
 	}
 }
 
-static void obey(void)
+static void run_command(void)
 {
 	size_t i;
 
@@ -317,7 +317,7 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (fgets(line, sizeof(line), stdin)) {
 		split(line);
-		obey();
+		run_command();
 	}
 	return 0;
 }

@@ -114,7 +114,7 @@ static enum verdict judge(const struct good *good, const char *addr, int n)
 }
 
 /* Return: a verdict, or -1 if the process died. */
-static int round_of(const struct good *good, const char *addr, int n)
+static int run_round(const struct good *good, const char *addr, int n)
 {
 	pid_t child;
 	int status;
@@ -141,7 +141,7 @@ static int all_rounds(const struct good *good, const char *addr, int first)
 	int n, verdict, bad = 0;
 
 	for (n = first; n < ROUNDS; n++) {
-		verdict = round_of(good, addr, n);
+		verdict = run_round(good, addr, n);
 		if (verdict == UNNOTICED)
 			break;
 		if (verdict == FAILED)

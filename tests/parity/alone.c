@@ -62,7 +62,7 @@ static int take(const char *what)
 	return status;
 }
 
-static void say_failure(struct rdma_cm_id *id)
+static void print_failure_of(struct rdma_cm_id *id)
 {
 	char text[256] = "nothing";
 
@@ -88,7 +88,7 @@ static void resolve(struct rdma_cm_id *id, const char *name, const char *port)
 
 /* --- user events --------------------------------------------------------------- */
 
-static void write_between_others(struct rdma_cm_id *id, const char *port)
+static void write_with_lock(struct rdma_cm_id *id, const char *port)
 {
 	struct rdma_addrinfo *info;
 
@@ -153,11 +153,11 @@ static void fail(const char *silent)
 	inet_pton(AF_INET, "192.0.2.1", &nowhere.sin_addr);
 	if (!rdma_bind_addr(id, (struct sockaddr *)&nowhere))
 		printf("bound\n");
-	say_failure(id);
+	print_failure_of(id);
 	inet_pton(AF_INET, silent, &nowhere.sin_addr);
 	NEED(rdma_resolve_addr(id, NULL, (struct sockaddr *)&nowhere, SILENT_MS));
 	take("silence");
-	say_failure(id);
+	print_failure_of(id);
 	rdma_destroy_id(id);
 }
 
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
 	need(channel != NULL, "rdma_create_event_channel");
 	id = new_id();
 	resolve(id, argv[1], argv[2]);
-	write_between_others(id, argv[2]);
+	write_with_lock(id, argv[2]);
 	be_rejected(id);
 	rdma_destroy_id(id);
 	fail(argv[3]);

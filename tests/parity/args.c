@@ -87,7 +87,7 @@ static void ports_are_read_from_the_addresses(struct scene *s)
 }
 
 /* The program is in the folder of the scenarios. Long output is printed as a checksum. */
-static void run_beside(const char *name)
+static void run_in_thread(const char *name)
 {
 	char self[PATH_MAX + 16] = { 0 }; /* plus the name */
 
@@ -102,13 +102,13 @@ static void run_beside(const char *name)
 static void resolver_finds_the_same(struct scene *s)
 {
 	(void)s;
-	run_beside("addrinfo");
+	run_in_thread("addrinfo");
 }
 
 static void ibacm_is_asked_and_believed(struct scene *s)
 {
 	(void)s;
-	run_beside("ibacm");
+	run_in_thread("ibacm");
 }
 
 static void every_event_has_its_name(struct scene *s)

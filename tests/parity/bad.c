@@ -68,18 +68,18 @@ static int bind_short_family(struct scene *s, struct rdma_cm_id *id)
 	return rdma_bind_addr(id, &addr);
 }
 
-static int resolve_nothing(struct scene *s, struct rdma_cm_id *id)
+static int resolve_without_address(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_resolve_addr(id, NULL, NULL, RESOLVE_MS);
 }
 
-static int resolve_for_less_than_no_time(struct scene *s, struct rdma_cm_id *id)
+static int resolve_with_negative_timeout(struct scene *s, struct rdma_cm_id *id)
 {
 	return rdma_resolve_addr(id, NULL, at(&s->peer, 1), -1);
 }
 
-static int route_for_less_than_no_time(struct scene *s, struct rdma_cm_id *id)
+static int route_with_negative_timeout(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_resolve_route(id, -1);
@@ -199,7 +199,7 @@ static int disconnect_without_connection(struct scene *s, struct rdma_cm_id *id)
 	return rdma_disconnect(id);
 }
 
-static int notify_of_nothing(struct scene *s, struct rdma_cm_id *id)
+static int notify_without_event(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_notify(id, (enum ibv_event_type)BEYOND);
@@ -268,7 +268,7 @@ static int join_without_a_mask(struct scene *s, struct rdma_cm_id *id)
 	return rdma_join_multicast_ex(id, &attr, NULL);
 }
 
-static int join_in_no_way(struct scene *s, struct rdma_cm_id *id)
+static int join_without_flags(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {
 		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -279,14 +279,14 @@ static int join_in_no_way(struct scene *s, struct rdma_cm_id *id)
 	return rdma_join_multicast_ex(id, &attr, NULL);
 }
 
-static int leave_what_was_not_joined(struct scene *s, struct rdma_cm_id *id)
+static int leave_without_membership(struct scene *s, struct rdma_cm_id *id)
 {
 	return rdma_leave_multicast(id, at(&s->peer, 0));
 }
 
 /* events and address information */
 
-static int request_without_room(struct scene *s, struct rdma_cm_id *id)
+static int get_request_without_pointer(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_get_request(id, NULL);
@@ -327,9 +327,9 @@ static const struct bad_row rows[] = {
 	ROW(id_of_unknown_space),
 	ROW(endpoint_without_a_queue_pair_type),
 	ROW(bind_short_family),
-	ROW(resolve_nothing),
-	ROW(resolve_for_less_than_no_time),
-	ROW_FROM(BOUND, route_for_less_than_no_time),
+	ROW(resolve_without_address),
+	ROW(resolve_with_negative_timeout),
+	ROW_FROM(BOUND, route_with_negative_timeout),
 	ROW_FROM(BOUND, route_without_time),
 	ROW(listen_with_a_huge_backlog),
 	ROW(request_of_an_asynchronous_id),
@@ -345,7 +345,7 @@ static const struct bad_row rows[] = {
 	ROW(reject_with_ece_without_request),
 	ROW(establish_without_reply),
 	ROW(disconnect_without_connection),
-	ROW(notify_of_nothing),
+	ROW(notify_without_event),
 	ROW(notify_of_a_dead_device),
 	ROW(option_of_no_level),
 	ROW(option_of_no_name),
@@ -354,9 +354,9 @@ static const struct bad_row rows[] = {
 	ROW(path_of_half_a_record),
 	ROW(join_a_group_of_no_family),
 	ROW(join_without_a_mask),
-	ROW(join_in_no_way),
-	ROW(leave_what_was_not_joined),
-	ROW(request_without_room),
+	ROW(join_without_flags),
+	ROW(leave_without_membership),
+	ROW(get_request_without_pointer),
 	ROW(event_of_no_channel),
 	ROW(address_of_unknown_name),
 	ROW(address_without_name),
@@ -417,7 +417,7 @@ static void make_calls(struct scene *s, enum progress progress, const struct bad
 	}
 }
 
-static void make_every_call(struct scene *s, enum progress progress)
+static void call_all_functions(struct scene *s, enum progress progress)
 {
 	make_calls(s, progress, rows, sizeof(rows) / sizeof(rows[0]));
 	make_calls(s, progress, bad_values, n_bad_values);
@@ -425,17 +425,17 @@ static void make_every_call(struct scene *s, enum progress progress)
 
 static void new_ids_refuse(struct scene *s)
 {
-	make_every_call(s, NEW);
+	call_all_functions(s, NEW);
 }
 
 static void bound_ids_refuse(struct scene *s)
 {
-	make_every_call(s, BOUND);
+	call_all_functions(s, BOUND);
 }
 
 static void ids_with_a_route_refuse(struct scene *s)
 {
-	make_every_call(s, ROUTED);
+	call_all_functions(s, ROUTED);
 }
 
 const struct scenario bad_scenarios[] = {

@@ -12,7 +12,7 @@ static const char noise[255];
 
 /* missing arguments */
 
-static int event_into_nothing(struct scene *s, struct rdma_cm_id *id)
+static int get_event_without_pointer(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	int ret = rdma_get_cm_event(channel, NULL), err = errno;
@@ -24,19 +24,19 @@ static int event_into_nothing(struct scene *s, struct rdma_cm_id *id)
 	return ret;
 }
 
-static int bind_to_nothing(struct scene *s, struct rdma_cm_id *id)
+static int bind_without_address(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_bind_addr(id, NULL);
 }
 
-static int join_nothing(struct scene *s, struct rdma_cm_id *id)
+static int join_without_address(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_join_multicast(id, NULL, NULL);
 }
 
-static int join_nothing_extended(struct scene *s, struct rdma_cm_id *id)
+static int join_extended_without_address(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {
 		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -46,19 +46,19 @@ static int join_nothing_extended(struct scene *s, struct rdma_cm_id *id)
 	return rdma_join_multicast_ex(id, &attr, NULL);
 }
 
-static int leave_nothing(struct scene *s, struct rdma_cm_id *id)
+static int leave_without_address(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_leave_multicast(id, NULL);
 }
 
-static int remote_context_into_nothing(struct scene *s, struct rdma_cm_id *id)
+static int get_remote_ece_without_pointer(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_get_remote_ece(id, NULL);
 }
 
-static int free_no_addresses(struct scene *s, struct rdma_cm_id *id)
+static int free_addresses_of_null(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	(void)id;
@@ -88,7 +88,7 @@ static int bind_unspecified(struct scene *s, struct rdma_cm_id *id)
 	return rdma_bind_addr(id, (struct sockaddr *)&addr);
 }
 
-static int resolve_from_nowhere(struct scene *s, struct rdma_cm_id *id)
+static int resolve_from_unknown_source(struct scene *s, struct rdma_cm_id *id)
 {
 	struct sockaddr_storage addr = { .ss_family = AF_UNIX };
 
@@ -108,7 +108,7 @@ static int resolve_from_a_foreign_address(struct scene *s, struct rdma_cm_id *id
 	return rdma_resolve_addr(id, at(&s->peer, 0), at(&s->peer, 1), RESOLVE_MS);
 }
 
-static int route_for_ever(struct scene *s, struct rdma_cm_id *id)
+static int route_with_longest_timeout(struct scene *s, struct rdma_cm_id *id)
 {
 	(void)s;
 	return rdma_resolve_route(id, HUGE);
@@ -240,7 +240,7 @@ static int context_of_another_version(struct scene *s, struct rdma_cm_id *id)
 	return rdma_set_local_ece(id, &ece);
 }
 
-static int join_in_a_way_to_come(struct scene *s, struct rdma_cm_id *id)
+static int join_with_unknown_flags(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_cm_join_mc_attr_ex attr = { .comp_mask = 4, .addr = at(&s->self, 0) };
 
@@ -330,7 +330,7 @@ static int bind_to_a_port_in_use(struct scene *s, struct rdma_cm_id *id)
 	return ret;
 }
 
-static int resolve_from_a_foreign_address_to_nowhere(struct scene *s, struct rdma_cm_id *id)
+static int resolve_from_foreign_source_to_null(struct scene *s, struct rdma_cm_id *id)
 {
 	return rdma_resolve_addr(id, at(&s->peer, 0), numeric("203.0.113.1", 1), RESOLVE_MS);
 }
@@ -391,7 +391,7 @@ static int path_of_half_a_record_too_many(struct scene *s, struct rdma_cm_id *id
 			       sizeof(path) - 1);
 }
 
-static int join_in_a_way_to_come_of_no_family(struct scene *s, struct rdma_cm_id *id)
+static int join_with_unknown_flags_and_family(struct scene *s, struct rdma_cm_id *id)
 {
 	struct sockaddr addr = { .sa_family = BEYOND };
 	struct rdma_cm_join_mc_attr_ex attr = { .comp_mask = 4, .addr = &addr };
@@ -420,19 +420,19 @@ static int attributes_beyond_of_no_device(struct scene *s, struct rdma_cm_id *id
 }
 
 const struct bad_row bad_values[] = {
-	ROW(event_into_nothing),
-	ROW(bind_to_nothing),
-	ROW(join_nothing),
-	ROW(join_nothing_extended),
-	ROW(leave_nothing),
-	ROW(remote_context_into_nothing),
-	ROW(free_no_addresses),
+	ROW(get_event_without_pointer),
+	ROW(bind_without_address),
+	ROW(join_without_address),
+	ROW(join_extended_without_address),
+	ROW(leave_without_address),
+	ROW(get_remote_ece_without_pointer),
+	ROW(free_addresses_of_null),
 	ROW(devices_without_a_count),
 	ROW(bind_unspecified),
-	ROW(resolve_from_nowhere),
+	ROW(resolve_from_unknown_source),
 	ROW(resolve_to_a_socket_of_the_host),
 	ROW(resolve_from_a_foreign_address),
-	ROW_FROM(BOUND, route_for_ever),
+	ROW_FROM(BOUND, route_with_longest_timeout),
 	ROW(ports_of),
 	ROW_FROM(BOUND, connect_with_the_most_data),
 	ROW_FROM(BOUND, accept_with_the_most_data),
@@ -449,7 +449,7 @@ const struct bad_row bad_values[] = {
 	ROW_FROM(BOUND, queue_pair_of_wide_requests),
 	ROW(context_of_no_vendor),
 	ROW(context_of_another_version),
-	ROW(join_in_a_way_to_come),
+	ROW(join_with_unknown_flags),
 	ROW(leave_a_group_of_no_family),
 	ROW(migrate_to_own_channel),
 	ROW(name_that_is_too_long),
@@ -458,14 +458,14 @@ const struct bad_row bad_values[] = {
 	ROW(name_that_is_no_number),
 	ROW(bind_to_a_foreign_address),
 	ROW(bind_to_a_port_in_use),
-	ROW(resolve_from_a_foreign_address_to_nowhere),
+	ROW(resolve_from_foreign_source_to_null),
 	ROW(resolve_to_the_other_family),
 	ROW_FROM(BOUND, connect_too_deep_with_the_most_data),
 	ROW_FROM(BOUND, accept_too_deep_with_the_most_data),
 	ROW(option_of_no_name_and_no_length),
 	ROW(option_of_no_name_that_is_too_long),
 	ROW(path_of_half_a_record_too_many),
-	ROW(join_in_a_way_to_come_of_no_family),
+	ROW(join_with_unknown_flags_and_family),
 	ROW(join_a_host),
 	ROW(leave_a_host),
 	ROW(attributes_beyond_of_no_device),

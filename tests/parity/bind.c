@@ -42,7 +42,7 @@ static void loopback_counts_as_wildcard(struct scene *s)
 		bind_and_show(s, RDMA_PS_TCP, numeric("127.1.2.3", s->port));
 }
 
-static void addresses_of_nobody_are_refused(struct scene *s)
+static void unassigned_addresses_are_refused(struct scene *s)
 {
 	bind_and_show(s, RDMA_PS_TCP, at(&s->peer, s->port));
 	if (s->family == AF_INET) {
@@ -184,7 +184,7 @@ const struct scenario bind_scenarios[] = {
 	LOCAL("bind-own", own_address_gets_a_device, 0,
 	      "an address of this host in every port space"),
 	LOCAL("bind-loopback", loopback_counts_as_wildcard, 0, "loopback addresses"),
-	LOCAL("bind-foreign", addresses_of_nobody_are_refused, 0,
+	LOCAL("bind-foreign", unassigned_addresses_are_refused, 0,
 	      "addresses that this host does not have"),
 	LOCAL("bind-link-local", link_local_needs_its_scope, V6_ONLY,
 	      "link-local addresses with right, wrong and no scope"),

@@ -119,7 +119,7 @@ static void families(struct scene *s, const char *first_addr, int first_afonly,
 	close_id(first);
 }
 
-static void families_share_a_port_when_told(struct scene *s)
+static void families_share_a_port_with_afonly(struct scene *s)
 {
 	families(s, "0.0.0.0", -1, "::", -1);
 	families(s, "::", -1, "0.0.0.0", -1);
@@ -185,7 +185,7 @@ const struct scenario conflict_scenarios[] = {
 	      "what a listener with address reuse leaves to others"),
 	LOCAL("conflict-port-spaces", port_spaces_are_separate, 0,
 	      "one port number in three port spaces"),
-	LOCAL("conflict-families", families_share_a_port_when_told, V4_ONLY,
+	LOCAL("conflict-families", families_share_a_port_with_afonly, V4_ONLY,
 	      "one port number in both address families, with AFONLY on and off"),
 	LOCAL("conflict-freed", destroyed_ids_free_their_port, 0,
 	      "a port is free again as soon as its id is destroyed"),

@@ -58,7 +58,7 @@ static void accept_and_show(struct scene *s)
 
 	child = event->id;
 	assign_id_name(child, "child");
-	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
+	has_flow_of_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	show_id(child);
 	rdma_ack_cm_event(event);
 	make_qp(child);

@@ -78,7 +78,7 @@ static struct rdma_cm_id *next_lookup(struct scene *s)
 	struct rdma_cm_id *child = event->id;
 
 	assign_id_name(child, "child");
-	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
+	has_flow_of_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	show_id(child);
 	rdma_ack_cm_event(event);
 	return child;

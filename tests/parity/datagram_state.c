@@ -30,7 +30,7 @@ static void send_lookup(struct rdma_cm_id *id)
 		give_up("rdma_connect: %s", strerror(errno));
 }
 
-static struct rdma_cm_id *looking(struct scene *s)
+static struct rdma_cm_id *id_looking_up(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_UDP);
 
@@ -95,7 +95,7 @@ static struct rdma_cm_id *refused(struct scene *s)
 
 static void walk_looking(struct scene *s)
 {
-	walk(s, looking, false);
+	walk(s, id_looking_up, false);
 }
 
 static void walk_found(struct scene *s)
@@ -153,7 +153,7 @@ static void look_up_each(struct scene *s)
 }
 
 const struct scenario datagram_state_scenarios[] = {
-	LOCAL("state-datagram-looking", walk_looking, 0, "every call on an id that looks up"),
+	LOCAL("state-datagram-id_looking_up", walk_looking, 0, "every call on an id that looks up"),
 	PAIR_LIMIT("state-datagram-found", walk_found, walk_answered, 0, 60,
 		   "every call on both ids of a lookup that was answered"),
 	PAIR_LIMIT("state-datagram-not-found", walk_not_found, walk_refused, 0, 60,

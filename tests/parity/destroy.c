@@ -2,7 +2,7 @@
 /* Parity: ids destroyed in every state, and the events at the other side. */
 #include "steps.h"
 
-static void ids_die_quietly_before_connecting(struct scene *s)
+static void ids_are_destroyed_before_connecting(struct scene *s)
 {
 	struct rdma_cm_id *id;
 
@@ -224,7 +224,8 @@ static void accept_after_the_client_left(struct scene *s)
 }
 
 const struct scenario destroy_scenarios[] = {
-	LOCAL("destroy-early", ids_die_quietly_before_connecting, 0, "every state before connect"),
+	LOCAL("destroy-early", ids_are_destroyed_before_connecting, 0,
+	      "every state before connect"),
 	LOCAL("destroy-before-qp", queue_pair_may_outlive_the_id, 0,
 	      "the id before its queue pair"),
 	PAIR("destroy-request-sent", destroy_when_sent, keep_request, 0,

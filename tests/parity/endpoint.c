@@ -79,7 +79,7 @@ static struct rdma_cm_id *dialing_endpoint(struct scene *s, struct ibv_pd *pd,
 	if (DO(rdma_create_ep(&id, &info, pd, attr)))
 		give_up("no client");
 	assign_id_name(id, "client");
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	show_id(id);
 	show_last_event(id);
 	return id;
@@ -92,7 +92,7 @@ static struct rdma_cm_id *next_request(struct rdma_cm_id *listener)
 	if (DO(rdma_get_request(listener, &child)))
 		return NULL;
 	assign_id_name(child, "child");
-	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
+	has_flow_of_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	return child;
 }
 
@@ -479,7 +479,7 @@ static void requests_queue_pair_is_impossible(struct scene *s)
 
 /* --- the end of an endpoint ---------------------------------------------- */
 
-static void end_early(struct scene *s)
+static void destroy_endpoint_early(struct scene *s)
 {
 	struct ibv_qp_init_attr attr = small_qp();
 	struct rdma_cm_id *id;
@@ -555,6 +555,7 @@ const struct scenario endpoint_scenarios[] = {
 	      "rdma_get_request where other events come"),
 	PAIR("ep-no-queue-pair", connect_to_clumsy_listener, requests_queue_pair_is_impossible, 0,
 	     "requests whose queue pair cannot be made"),
-	PAIR("ep-ends", end_early, listeners_end_early, 0, "the end of an endpoint in each state"),
+	PAIR("ep-ends", destroy_endpoint_early, listeners_end_early, 0,
+	     "the end of an endpoint in each state"),
 	LAST_SCENARIO,
 };

@@ -25,7 +25,7 @@ static int ready(const struct rdma_event_channel *channel, int wait_ms)
 	return poll(&pfd, 1, wait_ms) > 0 ? pfd.revents : 0;
 }
 
-static void poll_tells_whether_get_blocks(struct scene *s)
+static void poll_reports_whether_get_blocks(struct scene *s)
 {
 	struct rdma_cm_id *one = open_id(s, "one", RDMA_PS_TCP);
 	struct rdma_cm_id *two = open_id(s, "two", RDMA_PS_TCP);
@@ -56,7 +56,7 @@ static void destroyed_events_are_not_ready(struct scene *s)
 	SAY("its id destroyed %#x", (unsigned)ready(s->channel, 0) & POLLIN);
 }
 
-static void nonblocking_get_says_eagain(struct scene *s)
+static void nonblocking_get_fails_with_eagain(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 	struct rdma_cm_event *event;
@@ -219,7 +219,7 @@ static void get_is_a_cancellation_point(struct scene *s)
 }
 
 /* As mckey and rping end: with a thread in the channel. */
-static void channel_goes_under_a_blocked_get(struct scene *s)
+static void channel_is_destroyed_under_a_blocked_get(struct scene *s)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	pthread_t getter;
@@ -256,11 +256,11 @@ static void channels_keep_their_events_apart(struct scene *s)
 }
 
 const struct scenario event_scenarios[] = {
-	LOCAL("events-poll", poll_tells_whether_get_blocks, 0,
+	LOCAL("events-poll", poll_reports_whether_get_blocks, 0,
 	      "readiness before and after events are taken and acknowledged"),
 	LOCAL("events-destroyed", destroyed_events_are_not_ready, 0,
 	      "events of a destroyed id are gone"),
-	LOCAL("events-nonblocking", nonblocking_get_says_eagain, 0,
+	LOCAL("events-nonblocking", nonblocking_get_fails_with_eagain, 0,
 	      "O_NONBLOCK set and cleared on the descriptor"),
 	LOCAL("events-edges", every_event_is_an_edge, 0, "EPOLLET sees each new event"),
 	LOCAL("events-signal", signals_interrupt_get, 0, "EINTR"),
@@ -269,7 +269,7 @@ const struct scenario event_scenarios[] = {
 	LOCAL("events-wake", blocked_get_wakes_up, 0, "a thread that waits in rdma_get_cm_event"),
 	LOCAL("events-cancel", get_is_a_cancellation_point, 0,
 	      "a thread that is cancelled in rdma_get_cm_event"),
-	LOCAL("events-destroyed-channel", channel_goes_under_a_blocked_get, 0,
+	LOCAL("events-destroyed-channel", channel_is_destroyed_under_a_blocked_get, 0,
 	      "a channel is destroyed while a thread waits in rdma_get_cm_event"),
 	LOCAL("events-channels", channels_keep_their_events_apart, 0,
 	      "two channels in one process"),

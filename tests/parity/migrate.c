@@ -189,7 +189,7 @@ static void request_stops_being_synchronous(struct scene *s)
 	close_id(child);
 }
 
-/* Before the answer. */
+/* Moves the id before the answer arrives. */
 static void move_connecting_id(struct scene *s)
 {
 	struct rdma_event_channel *new = rdma_create_event_channel();

@@ -263,7 +263,7 @@ static void odd_groups_are_checked(struct scene *s)
 	close_id(id);
 }
 
-static void groups_of_other_family(struct scene *s)
+static void groups_of_other_family_are_refused(struct scene *s)
 {
 	struct rdma_cm_id *id = bound_datagram_id(s, "id");
 	struct sockaddr_ib ib = { .sib_family = AF_IB };
@@ -505,7 +505,7 @@ const struct scenario multicast_scenarios[] = {
 	LOCAL("multicast-arguments", arguments_are_checked, 0, "arguments that are refused"),
 	LOCAL("multicast-odd", odd_groups_are_checked, 0,
 	      "groups that are none, and groups of the link"),
-	LOCAL("multicast-other-family", groups_of_other_family, 0,
+	LOCAL("multicast-other-family", groups_of_other_family_are_refused, 0,
 	      "groups of another family than the id's"),
 	LOCAL("multicast-states", joins_in_wrong_states, 0, "joins in states that do not allow it"),
 	LOCAL("multicast-leave", leaving_needs_the_same_bytes, 0, "leaving what was not joined"),

@@ -117,7 +117,7 @@ static void path_can_be_given(struct scene *s)
 	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
 		give_up("rdma_resolve_addr: %s", strerror(errno));
 	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	data[0] = path_for(id, IBV_PATH_FLAG_PRIMARY);
 	set_path(s, id, data, 1);
 	set_path(s, id, data, 0);
@@ -128,7 +128,7 @@ static void path_can_be_given(struct scene *s)
 }
 
 /* Values that no SA of this network would return: which of them are used? */
-static struct ibv_path_data odd_path(const struct rdma_cm_id *id)
+static struct ibv_path_data make_odd_path(const struct rdma_cm_id *id)
 {
 	struct ibv_path_data data = path_for(id, IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
 							 IBV_PATH_FLAG_BIDIRECTIONAL);
@@ -163,8 +163,8 @@ static void odd_paths_are_taken_in_part(struct scene *s)
 	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
 		give_up("rdma_resolve_addr: %s", strerror(errno));
 	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
-	data = odd_path(id);
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	data = make_odd_path(id);
 	set_path(s, id, &data, 1);
 	/* The port is not in the path's partition; which of the errors is reported? */
 	param.private_data = s;
@@ -196,7 +196,7 @@ static void connect_over_given_path(struct scene *s,
 	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
 		give_up("rdma_resolve_addr: %s", strerror(errno));
 	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	data = fill(id);
 	set_path(s, id, &data, 1);
 	make_qp(id);
@@ -207,16 +207,16 @@ static void connect_over_given_path(struct scene *s,
 	close_id(id);
 }
 
-static struct ibv_path_data plain_path(const struct rdma_cm_id *id)
+static struct ibv_path_data make_plain_path(const struct rdma_cm_id *id)
 {
 	return path_for(id,
 			IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL);
 }
 
 /* The P_Key is RoCE's, and the depths are allowed in a path. */
-static struct ibv_path_data full_path(const struct rdma_cm_id *id)
+static struct ibv_path_data make_full_path(const struct rdma_cm_id *id)
 {
-	struct ibv_path_data data = plain_path(id);
+	struct ibv_path_data data = make_plain_path(id);
 
 	data.path.pkey = htobe16(0xffff);
 	data.path.flowlabel_hoplimit = htobe32(0x12345u << 8 | 9);
@@ -246,7 +246,7 @@ static void try_path(struct scene *s, const char *what, const struct ibv_path_da
 	close_id(id);
 }
 
-static void paths_say_what_is_not_so(struct scene *s)
+static void false_paths_are_checked(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 	struct ibv_path_data good, data;
@@ -254,7 +254,7 @@ static void paths_say_what_is_not_so(struct scene *s)
 	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
 		give_up("rdma_resolve_addr: %s", strerror(errno));
 	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
-	good = full_path(id);
+	good = make_full_path(id);
 	close_id(id);
 	meet(s);
 	data = good;
@@ -286,12 +286,12 @@ static void reject_requests(struct scene *s)
 
 static void connect_over_plain_path(struct scene *s)
 {
-	connect_over_given_path(s, plain_path);
+	connect_over_given_path(s, make_plain_path);
 }
 
 static void connect_over_full_path(struct scene *s)
 {
-	connect_over_given_path(s, full_path);
+	connect_over_given_path(s, make_full_path);
 }
 
 static void show_requests(struct scene *s)
@@ -364,7 +364,7 @@ const struct scenario option_scenarios[] = {
 	      "a path record from the caller with values that are not the route's"),
 	PAIR("options-path-connect", connect_over_plain_path, show_requests, 0,
 	     "a connection over a path record from the caller"),
-	PAIR("options-path-untrue", paths_say_what_is_not_so, reject_requests, 0,
+	PAIR("options-path-untrue", false_paths_are_checked, reject_requests, 0,
 	     "connections over path records that say what is not so"),
 	PAIR("options-path-full", connect_over_full_path, show_requests, 0,
 	     "the same, with a traffic class, a service level, a flow label and an MTU of its own"),

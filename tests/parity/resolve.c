@@ -20,7 +20,7 @@ static void route_and_show(struct scene *s, struct rdma_cm_id *id)
 {
 	if (!DO(rdma_resolve_route(id, RESOLVE_MS)))
 		take_event(s);
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	show_id(id);
 }
 

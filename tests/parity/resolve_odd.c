@@ -24,7 +24,7 @@ static void resolve_and_show(struct scene *s, struct rdma_cm_id *id, struct sock
 	start_resolve(s, id, src, dst);
 	if (id->verbs && !DO(rdma_resolve_route(id, RESOLVE_MS)))
 		take_event(s);
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	show_id(id);
 	close_id(id);
 }
@@ -103,7 +103,7 @@ static void resolve_with_another_scope(struct scene *s, struct sockaddr *other)
 	resolve_and_show(s, open_id(s, "id", RDMA_PS_TCP), at(&s->self, 0), other);
 }
 
-/* With link-local addresses of both hosts only. */
+/* Needs link-local addresses of both hosts. */
 static void resolve_with_optional_scope(struct scene *s)
 {
 	if (!IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)&s->peer)->sin6_addr))

@@ -102,7 +102,7 @@ static void show_gid(const char *what, const union ibv_gid *gid)
 	SAY("  %s %s", what, inet_ntop(AF_INET6, gid, text, sizeof(text)));
 }
 
-void flow_is_from_ports(uint16_t src_port, uint16_t dst_port)
+void has_flow_of_ports(uint16_t src_port, uint16_t dst_port)
 {
 	flow_from_ports = (ntohs(src_port) * 31u + ntohs(dst_port)) & FLOW_LABEL_MASK;
 }

@@ -72,13 +72,13 @@ void show_qp_attr(const struct ibv_qp_attr *attr, int mask);
 void show_ah(const char *what, const struct ibv_ah_attr *ah);
 
 /**
- * flow_is_from_ports() - set the ports that a flow label may be derived from
+ * has_flow_of_ports() - set the ports that a flow label may be derived from
  * @src_port: the active side's port, network byte order
  * @dst_port: the passive side's port, network byte order
  *
  * An ephemeral port makes the flow label differ from run to run; a label that follows from the two
  * ports is printed as "from-ports".
  */
-void flow_is_from_ports(uint16_t src_port, uint16_t dst_port);
+void has_flow_of_ports(uint16_t src_port, uint16_t dst_port);
 
 #endif

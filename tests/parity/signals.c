@@ -94,7 +94,7 @@ static void end_signals(struct interrupter *interrupter)
 		end_signals(&interrupter);              \
 	} while (0)
 
-static void let_peer_act(void *scene)
+static void await_peer(void *scene)
 {
 	meet(scene);
 }
@@ -144,7 +144,7 @@ static struct rdma_cm_id *resolved(struct scene *s)
 	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS) ||
 	    rdma_resolve_route(id, RESOLVE_MS))
 		give_up("resolve: %s", strerror(errno));
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	return id;
 }
 
@@ -156,7 +156,7 @@ static void connect_amid_signals(struct scene *s)
 	meet(s);
 	id = resolved(s);
 	make_qp(id);
-	DO_AMID_SIGNALS(rdma_connect(id, &param), let_peer_act, s);
+	DO_AMID_SIGNALS(rdma_connect(id, &param), await_peer, s);
 	show_outcome(id);
 	show_qp_state(id);
 	meet(s);
@@ -202,7 +202,7 @@ static void get_request_amid_signals(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_synchronously(s), *child;
 
-	DO_AMID_SIGNALS(rdma_get_request(listener, &child), let_peer_act, s);
+	DO_AMID_SIGNALS(rdma_get_request(listener, &child), await_peer, s);
 	if (!restarts)
 		DO(rdma_get_request(listener, &child));
 	assign_id_name(child, "child");
@@ -244,7 +244,7 @@ static void accept_amid_signals(struct scene *s)
 		give_up("rdma_get_request: %s", strerror(errno));
 	assign_id_name(child, "child");
 	make_qp(child);
-	DO_AMID_SIGNALS(rdma_accept(child, &param), let_peer_act, s);
+	DO_AMID_SIGNALS(rdma_accept(child, &param), await_peer, s);
 	show_outcome(child);
 	show_qp_state(child);
 	meet(s);
@@ -291,7 +291,7 @@ static void disconnect_amid_signals(struct scene *s)
 	if (rdma_connect(id, &param))
 		give_up("rdma_connect: %s", strerror(errno));
 	meet(s);
-	DO_AMID_SIGNALS(rdma_disconnect(id), let_peer_act, s);
+	DO_AMID_SIGNALS(rdma_disconnect(id), await_peer, s);
 	show_outcome(id);
 	close_id(id);
 	meet(s);
@@ -374,11 +374,11 @@ static void complete_amid_signals(struct scene *s)
 	end.id = dial(s);
 	register_buffer(&end);
 	DO(rdma_post_recv(end.id, NULL, end.buffer, sizeof(end.buffer), end.mr));
-	DO_AMID_SIGNALS(rdma_get_recv_comp(end.id, &wc), let_peer_act, s);
+	DO_AMID_SIGNALS(rdma_get_recv_comp(end.id, &wc), await_peer, s);
 	if (!restarts)
 		DO(rdma_get_recv_comp(end.id, &wc));
 	DO(rdma_post_send(end.id, NULL, end.buffer, 1, end.mr, IBV_SEND_SIGNALED));
-	DO_AMID_SIGNALS(rdma_get_send_comp(end.id, &wc), let_peer_act, s);
+	DO_AMID_SIGNALS(rdma_get_send_comp(end.id, &wc), await_peer, s);
 	if (!restarts)
 		DO(rdma_get_send_comp(end.id, &wc));
 	meet(s);

@@ -41,7 +41,7 @@ static void shared_receive_queue_belongs_to_the_id(struct scene *s)
 	DO(rdma_destroy_id(id));
 }
 
-static void queue_goes_before_its_queue_pair(struct scene *s)
+static void queue_is_destroyed_before_its_queue_pair(struct scene *s)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_qp_init_attr attr = small_attr();
@@ -190,7 +190,7 @@ static void accept_with_queue(struct scene *s)
 const struct scenario srq_scenarios[] = {
 	LOCAL("qp-srq", shared_receive_queue_belongs_to_the_id, 0,
 	      "a shared receive queue made through the id"),
-	LOCAL("srq-order", queue_goes_before_its_queue_pair, 0,
+	LOCAL("srq-order", queue_is_destroyed_before_its_queue_pair, 0,
 	      "the shared receive queue goes before its queue pair"),
 	LOCAL("srq-impossible", impossible_queue_leaves_nothing, 0,
 	      "capacities beyond the device; a queue pair that fails beside a queue"),

@@ -3,7 +3,7 @@
 #include "state_ops.h"
 #include "steps.h"
 
-static int bind_own(struct scene *s, struct rdma_cm_id *id)
+static int bind_own_address(struct scene *s, struct rdma_cm_id *id)
 {
 	return rdma_bind_addr(id, at(&s->self, 0));
 }
@@ -190,7 +190,7 @@ static int migrate(struct scene *s, struct rdma_cm_id *id)
 }
 
 const struct state_op state_ops[] = {
-	{ "bind", bind_own, 0 },
+	{ "bind", bind_own_address, 0 },
 	{ "resolve_addr", resolve_address, 0 },
 	{ "resolve_route", resolve_route, NEEDS_DEVICE },
 	{ "listen", listen_on, 0 },

@@ -222,7 +222,7 @@ static void take_until_over(struct scene *s)
 }
 
 /* The peer makes its call before it confirms the reply. */
-static struct rdma_cm_id *accept_and_go_on(struct scene *s)
+static struct rdma_cm_id *accept_and_continue(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("welcome");
 	struct rdma_cm_id *child = wait_request(s);
@@ -251,7 +251,7 @@ static void serve_each(struct scene *s, struct rdma_cm_id *(*serve)(struct scene
 
 static void serve_answered(struct scene *s)
 {
-	serve_each(s, accept_and_go_on);
+	serve_each(s, accept_and_continue);
 }
 
 static void serve_connected(struct scene *s)
@@ -260,7 +260,7 @@ static void serve_connected(struct scene *s)
 }
 
 /* The peer waits for our DREP before its call. */
-static void accept_and_hang_up_each(struct scene *s)
+static void accept_and_disconnect_each(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
 	const struct state_op *op;
@@ -353,7 +353,7 @@ const struct scenario state_scenarios[] = {
 		   "every call on an id with a reply to confirm"),
 	PAIR_LIMIT("state-connected", walk_connected, serve_connected, 0, 60,
 		   "every call on a connected id"),
-	PAIR_LIMIT("state-disconnected", walk_disconnected, accept_and_hang_up_each, 0, 60,
+	PAIR_LIMIT("state-disconnected", walk_disconnected, accept_and_disconnect_each, 0, 60,
 		   "every call on a disconnected id"),
 	PAIR_LIMIT("state-rejected", walk_rejected, reject_each, 0, 60,
 		   "every call on a rejected id"),

@@ -171,7 +171,7 @@ void resolve(struct scene *s, struct rdma_cm_id *id, uint16_t port)
 	if (rdma_resolve_route(id, RESOLVE_MS))
 		give_up("rdma_resolve_route: %s", strerror(errno));
 	expect_event(s, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 }
 
 struct rdma_cm_id *listen_here(struct scene *s, enum rdma_port_space ps, int backlog)
@@ -207,7 +207,7 @@ struct rdma_cm_id *wait_request(struct scene *s)
 	rdma_ack_cm_event(event);
 	assign_id_name(id, "child");
 	/* The active side's port is the child's destination. */
-	flow_is_from_ports(rdma_get_dst_port(id), rdma_get_src_port(id));
+	has_flow_of_ports(rdma_get_dst_port(id), rdma_get_src_port(id));
 	return id;
 }
 

@@ -34,7 +34,7 @@ static struct rdma_cm_id *synchronous_ready(struct scene *s, enum rdma_port_spac
 	meet(s);
 	DO(rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS));
 	DO(rdma_resolve_route(id, RESOLVE_MS));
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	return id;
 }
 
@@ -88,7 +88,7 @@ static void accept_in_step(struct scene *s)
 
 	DO(rdma_get_request(listener, &child));
 	assign_id_name(child, "child");
-	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
+	has_flow_of_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	show_event(child->event);
 	show_id(child);
 	SAY("own channel %d listener's event %s", child->channel != listener->channel,

@@ -52,7 +52,7 @@ static struct rdma_cm_id *ready(struct scene *s, enum rdma_port_space ps, enum i
 	meet(s);
 	id = endpoint(s, ps, type, false);
 	DO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
-	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	has_flow_of_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	show_id(id);
 	return id;
 }
@@ -103,7 +103,7 @@ static void accept_made_up(struct scene *s, enum rdma_port_space ps, enum ibv_qp
 
 	child = event->id;
 	assign_id_name(child, "child");
-	flow_is_from_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
+	has_flow_of_ports(rdma_get_dst_port(child), rdma_get_src_port(child));
 	rdma_ack_cm_event(event);
 	show_id(child);
 	show_attributes(child, "asked");

@@ -158,7 +158,7 @@ static void make_false_claim(struct portd_mad *mad)
 	flooder_put(mad, &msg);
 }
 
-/* With another class, or none. */
+/* Makes MADs of another class, or of none. */
 static void noise(struct portd_mad *mad)
 {
 	make_false_claim(mad);
@@ -362,7 +362,7 @@ static bool ask_for_stat(void)
 	return portd_stat(client, 0, &reply) == 0;
 }
 
-/* As many idle clients as are permitted. */
+/* Holds as many idle clients as are permitted. */
 static bool connect_and_stay(void)
 {
 	struct portd_client *guest;
@@ -380,7 +380,7 @@ static const struct kind {
 	{ "knocks", connect_repeatedly, 1 },
 	{ "rattles", connect_and_close, 1 },
 	{ "requests", send_requests, BATCH },
-	{ "silence", stay_silent, 1 },
+	{ "silence", hold_idle_sockets, 1 },
 	{ "slow-requests", send_slow_requests, BATCH },
 	{ "namesakes", send_namesakes, BATCH },
 	{ "answers", send_answers, BATCH },

@@ -65,9 +65,10 @@ bool connect_repeatedly(void);
 bool connect_and_close(void);
 
 /**
- * stay_silent() - connect without a request; the latest connections stay, always about to send one
+ * hold_idle_sockets() - connect without a request; the latest connections stay, always about to
+ * send one
  */
-bool stay_silent(void);
+bool hold_idle_sockets(void);
 
 /**
  * forge() - make a message of a connection of others, see flooder_forger.c

@@ -106,7 +106,7 @@ static void take(const struct portd_record *record, void *arg)
 }
 
 /* Return: false if nothing arrives for a while. */
-static bool reply_to_what_comes(void)
+static bool reply_to_requests(void)
 {
 	struct pollfd pfd = { .fd = portd_client_fd(flooder_client()), .events = POLLIN };
 	int err;
@@ -129,7 +129,7 @@ static void ask_itself(void)
 		asked[n_asked++ % ASKED_MAX] = comm_id_of(&mads[i]);
 	}
 	send_all(mads, BATCH);
-	for (i = n_replied; n_replied < i + BATCH && reply_to_what_comes();)
+	for (i = n_replied; n_replied < i + BATCH && reply_to_requests();)
 		continue;
 }
 

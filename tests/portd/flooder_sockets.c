@@ -54,7 +54,7 @@ bool connect_and_close(void)
 /*
  * Keeps the latest connections open, some of which always have time left for their first request.
  */
-bool stay_silent(void)
+bool hold_idle_sockets(void)
 {
 	static int guest[SILENT_MAX];
 	static unsigned int n;

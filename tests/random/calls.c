@@ -11,7 +11,7 @@
 #define NO_RESULT  (INT_MIN + 1)
 #define TIMEOUT_MS 300
 
-static int left_out(const char *why)
+static int skip_call(const char *why)
 {
 	printf(" not made: %s\n", why);
 	return LEFT_OUT;
@@ -33,7 +33,7 @@ static int create(struct play *p)
 	struct rdma_cm_id *id;
 
 	if (slot->id)
-		return left_out("there is one");
+		return skip_call("there is one");
 	if (rdma_create_id(channel_named(p, p->words[2]), &id, NULL, space_of(p->words[3])))
 		return -1;
 	put_in_slot(p, slot - p->slots, id)->id->context = slot->label;
@@ -59,7 +59,7 @@ static int destroy(struct play *p)
 	struct rdma_cm_id *id = p->slot->id;
 
 	if (is_awaited(p, id))
-		return left_out("an event is not acknowledged");
+		return skip_call("an event is not acknowledged");
 	if (id->qp && strcmp(p->words[2], "bare"))
 		rdma_destroy_qp(id);
 	if (id->srq)
@@ -71,7 +71,7 @@ static int destroy(struct play *p)
 static int migrate(struct play *p)
 {
 	if (is_awaited(p, p->slot->id))
-		return left_out("an event is not acknowledged");
+		return skip_call("an event is not acknowledged");
 	return rdma_migrate_id(p->slot->id, channel_named(p, p->words[2]));
 }
 
@@ -90,7 +90,7 @@ static int resolve_addr(struct play *p)
 	struct rdma_cm_id *id = p->slot->id;
 
 	if (p->slot->routed)
-		return left_out("with a route, Linux 6.1 has a BUG in _destroy_id() afterwards");
+		return skip_call("with a route, Linux 6.1 has a BUG in _destroy_id() afterwards");
 	return rdma_resolve_addr(id, address_of(p->words[2], "0", id->ps),
 				 address_of(p->words[3], p->words[4], id->ps), TIMEOUT_MS);
 }
@@ -100,7 +100,7 @@ static int resolve_route(struct play *p)
 	int result;
 
 	if (!p->slot->id->verbs)
-		return left_out("stock reads id->verbs");
+		return skip_call("stock reads id->verbs");
 	result = rdma_resolve_route(p->slot->id, TIMEOUT_MS);
 	p->slot->routed |= !result;
 	return result;
@@ -112,7 +112,7 @@ static int create_qp(struct play *p)
 	int result;
 
 	if (!p->slot->id->pd)
-		return left_out("stock reads id->pd");
+		return skip_call("stock reads id->pd");
 	queue_pair_of(p->words[2], &attr);
 	result = rdma_create_qp(p->slot->id, NULL, &attr);
 	return result;
@@ -121,7 +121,7 @@ static int create_qp(struct play *p)
 static int destroy_qp(struct play *p)
 {
 	if (!p->slot->id->qp)
-		return left_out("stock reads id->qp");
+		return skip_call("stock reads id->qp");
 	rdma_destroy_qp(p->slot->id);
 	return 0;
 }
@@ -131,9 +131,9 @@ static int create_srq(struct play *p)
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	if (!p->slot->id->pd)
-		return left_out("stock reads id->pd");
+		return skip_call("stock reads id->pd");
 	if (p->slot->id->srq)
-		return left_out("there is one");
+		return skip_call("there is one");
 	return rdma_create_srq(p->slot->id, NULL, &attr);
 }
 
@@ -145,11 +145,11 @@ static int connect_id(struct play *p)
 	int result;
 
 	if (!id->verbs)
-		return left_out("stock reads the device's limits");
+		return skip_call("stock reads the device's limits");
 	if (dst->sin_family == AF_INET && dst->sin_addr.s_addr == htonl(INADDR_LOOPBACK))
-		return left_out("a connection to loopback may stop QP1 of rxe");
+		return skip_call("a connection to loopback may stop QP1 of rxe");
 	if (!param && !id->qp && id->ps != RDMA_PS_TCP && id->ps != RDMA_PS_UDP)
-		return left_out("stock reads the parameters");
+		return skip_call("stock reads the parameters");
 	result = rdma_connect(id, param);
 	p->slot->connecting = !result || errno == EINTR;
 	return result;
@@ -161,13 +161,13 @@ static int accept_id(struct play *p)
 	int result;
 
 	if (!p->slot->id->verbs)
-		return left_out("stock reads the device's limits");
+		return skip_call("stock reads the device's limits");
 	if (!p->slot->is_request)
-		return left_out("stock reads a request");
+		return skip_call("stock reads a request");
 	if (p->slot->connecting)
-		return left_out("it rejects, and rdma_destroy_id() would take minutes");
+		return skip_call("it rejects, and rdma_destroy_id() would take minutes");
 	if (!param && !p->slot->id->qp && p->slot->id->ps != RDMA_PS_UDP)
-		return left_out("stock reads the parameters");
+		return skip_call("stock reads the parameters");
 	result = rdma_accept(p->slot->id, param);
 	p->slot->connecting = !result || errno == EINTR;
 	return result;
@@ -178,7 +178,7 @@ static int reject(struct play *p)
 	static const char data[256] = "no";
 
 	if (p->slot->connecting)
-		return left_out("rdma_destroy_id() would take minutes");
+		return skip_call("rdma_destroy_id() would take minutes");
 	if (!strcmp(p->words[2], "ece"))
 		return rdma_reject_ece(p->slot->id, NULL, 0);
 	return rdma_reject(p->slot->id, data, atoi(p->words[2]));
@@ -198,7 +198,7 @@ static int post_receive(struct play *p)
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
 
 	if (!id->srq && !id->qp)
-		return left_out("without a queue");
+		return skip_call("without a queue");
 	return rdma_seterrno(id->srq ? ibv_post_srq_recv(id->srq, &wr, &bad)
 				     : ibv_post_recv(id->qp, &wr, &bad));
 }
@@ -209,7 +209,7 @@ static int post_send(struct play *p)
 	struct ibv_qp *qp = p->slot->id->qp;
 
 	if (!qp || qp->qp_type == IBV_QPT_UD)
-		return left_out("without a connected queue pair");
+		return skip_call("without a connected queue pair");
 	return rdma_seterrno(ibv_post_send(qp, &wr, &bad));
 }
 
@@ -235,7 +235,7 @@ static int join(struct play *p)
 	};
 
 	if (!p->slot->id->verbs)
-		return left_out("without a device");
+		return skip_call("without a device");
 	if (!strcmp(p->words[3], "sendonly"))
 		attr.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
 	if (!strcmp(p->words[3], "plain"))
@@ -248,7 +248,7 @@ static int leave(struct play *p)
 	const struct rdma_cm_event *event = p->slot->id->event;
 
 	if ((event && event->event >= RDMA_CM_EVENT_MULTICAST_JOIN) || p->held)
-		return left_out("it would wait for ever for an event");
+		return skip_call("it would wait for ever for an event");
 	return rdma_leave_multicast(p->slot->id, address_of(p->words[2], "0", p->slot->id->ps));
 }
 
@@ -275,7 +275,7 @@ static int set_option(struct play *p)
 		if (!strcmp(p->words[2], options[i].word))
 			return rdma_set_option(p->slot->id, options[i].level, options[i].name,
 					       &value, options[i].size);
-	return left_out("no such option");
+	return skip_call("no such option");
 }
 
 static int init_attr(struct play *p)
@@ -368,9 +368,9 @@ static int create_ep(struct play *p)
 	int result;
 
 	if (slot->id)
-		return left_out("there is one");
+		return skip_call("there is one");
 	if (get_info(p->words + 2, &info))
-		return left_out("no address");
+		return skip_call("no address");
 	queue_pair_of(p->words[6], &attr);
 	result = rdma_create_ep(&id, info, NULL, has_qp ? &attr : NULL);
 	if (!result)
@@ -463,7 +463,7 @@ static void make_known(struct play *p, size_t i)
 		settle(p);
 }
 
-static bool tell_words(struct play *p)
+static bool print_data_words(struct play *p)
 {
 	char line[256] = "";
 	int i;
@@ -473,7 +473,7 @@ static bool tell_words(struct play *p)
 		strcat(line, p->words[i]);
 		strcat(line, " ");
 	}
-	if (!tell_peer(p, line))
+	if (!send_line_to_peer(p, line))
 		return false;
 	settle(p);
 	return true;
@@ -484,7 +484,7 @@ bool make_call(struct play *p)
 	size_t i;
 
 	if (!strcmp(p->words[0], "peer"))
-		return tell_words(p);
+		return print_data_words(p);
 	if (!strcmp(p->words[0], "events") || !strcmp(p->words[0], "wait")) {
 		take_events(p, channel_named(p, p->words[1]), p->words[0][0] == 'w');
 		return true;

@@ -38,7 +38,7 @@ struct slot *take_slot(struct play *p, struct rdma_cm_id *id)
 	return &p->slots[i];
 }
 
-bool tell_peer(struct play *p, const char *command)
+bool send_line_to_peer(struct play *p, const char *command)
 {
 	static FILE *from;
 	char line[512];
@@ -63,7 +63,7 @@ void settle(struct play *p)
 
 	for (i = 0; i < 2; i++) {
 		usleep(p->pause_us);
-		if (!tell_peer(p, "ping")) {
+		if (!send_line_to_peer(p, "ping")) {
 			printf("the peer is gone\n");
 			exit(3);
 		}

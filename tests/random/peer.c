@@ -144,7 +144,7 @@ static void destroy(struct rdma_cm_id **id)
 	*id = NULL;
 }
 
-static void obey(char *line)
+static void run_command(char *line)
 {
 	char what[16] = "", a[16] = "", b[16] = "", c[16] = "";
 	unsigned n;
@@ -201,7 +201,7 @@ static void play_peer(int control)
 			continue;
 		if (!fgets(line, sizeof(line), from))
 			return;
-		obey(line);
+		run_command(line);
 		handle_all();
 		printf(".\n");
 		fflush(stdout);

@@ -62,7 +62,7 @@ struct slot *take_slot(struct play *p, struct rdma_cm_id *id);
 void take_events(struct play *p, struct rdma_event_channel *channel, bool wait);
 void hold_event(struct play *p, struct rdma_event_channel *channel);
 void settle(struct play *p);
-bool tell_peer(struct play *p, const char *command);
+bool send_line_to_peer(struct play *p, const char *command);
 
 /* sockets.c */
 void make_socket_call(struct play *p);

@@ -34,7 +34,7 @@ TEST_LOOP(packet_survives_encoding_and_decoding, 0, n_kinds)
 	}
 }
 
-/* By hand, from the figures of chapter 9. */
+/* The bytes were made by hand, from the figures of chapter 9. */
 TEST(write_only_with_immediate_has_each_field_in_its_place)
 {
 	static const uint8_t expected[] = {

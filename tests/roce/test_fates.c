@@ -106,7 +106,7 @@ static void post_all(struct world *world, const struct plan *plan)
 	}
 }
 
-/* At the requester: in the order of the requests. */
+/* The requester must report sends in the order of the requests. */
 static void check_sends(struct world *world, const struct plan *plan)
 {
 	uint64_t value, counter = 0;
@@ -128,7 +128,7 @@ static void check_sends(struct world *world, const struct plan *plan)
 	ck_assert_uint_eq(value, counter);
 }
 
-/* At the responder: one receive for each operation that needs one. */
+/* The responder must complete one receive for each operation that needs one. */
 static void check_receives(struct world *world, const struct plan *plan)
 {
 	unsigned int i, n = 0;

@@ -28,7 +28,7 @@ static void close_world(struct world *world)
 	world_close(world);
 }
 
-static void poll_in_vain(struct world *world, unsigned int times, uint64_t every_ns)
+static void poll_without_result(struct world *world, unsigned int times, uint64_t every_ns)
 {
 	struct ibv_wc wc;
 
@@ -48,7 +48,7 @@ TEST(packets_are_left_to_a_program_that_polls)
 	struct world *world = open_world();
 
 	ck_assert(!poller_has_packets(&world->end[0].context));
-	poll_in_vain(world, MANY, US);
+	poll_without_result(world, MANY, US);
 	ck_assert(poller_has_packets(&world->end[0].context));
 	close_world(world);
 }
@@ -57,7 +57,7 @@ TEST(packets_are_not_left_to_a_program_that_polls_rarely)
 {
 	struct world *world = open_world();
 
-	poll_in_vain(world, MANY, MS);
+	poll_without_result(world, MANY, MS);
 	ck_assert(!poller_has_packets(&world->end[0].context));
 	close_world(world);
 }
@@ -66,7 +66,7 @@ TEST(the_thread_is_woken_when_a_program_that_polled_waits)
 {
 	struct world *world = open_world();
 
-	poll_in_vain(world, MANY, US);
+	poll_without_result(world, MANY, US);
 	ck_assert(!thread_is_woken(world));
 	ck_assert_int_eq(ibv_req_notify_cq(world->end[0].cq, 0), 0);
 	ck_assert(thread_is_woken(world));
@@ -78,7 +78,7 @@ TEST(thread_takes_over_when_the_program_stops_polling)
 {
 	struct world *world = open_world();
 
-	poll_in_vain(world, MANY, US);
+	poll_without_result(world, MANY, US);
 	world->now_ns += TICK_MS * MS;
 	poller_ticked(&world->end[0].context);
 	ck_assert(poller_has_packets(
@@ -95,13 +95,13 @@ TEST(a_program_that_polls_in_bursts_must_poll_more_the_next_time)
 	unsigned int i;
 
 	for (i = 0; i < 8; i++) {
-		poll_in_vain(world, 2 * MANY, US);
+		poll_without_result(world, 2 * MANY, US);
 		world->now_ns += TICK_MS * MS;
 		poller_ticked(&world->end[0].context);
 		world->now_ns += TICK_MS * MS;
 		poller_ticked(&world->end[0].context);
 	}
-	poll_in_vain(world, MANY, US);
+	poll_without_result(world, MANY, US);
 	ck_assert(!poller_has_packets(&world->end[0].context));
 	close_world(world);
 }
@@ -130,7 +130,7 @@ TEST(completion_leaves_the_packets_to_a_program_that_always_polls)
 {
 	struct world *world = open_world();
 
-	poll_in_vain(world, MANY, US);
+	poll_without_result(world, MANY, US);
 	find_one(world);
 	ck_assert(poller_has_packets(&world->end[0].context));
 	close_world(world);
@@ -141,14 +141,14 @@ TEST(program_that_watched_its_memory_has_the_packets_only_while_polling)
 {
 	struct world *world = open_world();
 
-	poll_in_vain(world, MANY, US);
+	poll_without_result(world, MANY, US);
 	poll_no_more(world);
 	ck_assert(!poller_has_packets(&world->end[0].context));
-	poll_in_vain(world, 4, US);
+	poll_without_result(world, 4, US);
 	ck_assert(poller_has_packets(&world->end[0].context));
 	find_one(world);
 	ck_assert(!poller_has_packets(&world->end[0].context));
-	poll_in_vain(world, 4, US);
+	poll_without_result(world, 4, US);
 	ck_assert(poller_has_packets(&world->end[0].context));
 	close_world(world);
 }
@@ -157,10 +157,10 @@ static bool has_packets_after_many(struct world *world, bool thread_takes_some)
 {
 	unsigned int i;
 
-	poll_in_vain(world, MANY, US);
+	poll_without_result(world, MANY, US);
 	poll_no_more(world);
 	for (i = 0; i < MANY; i++) {
-		poll_in_vain(world, 4, US);
+		poll_without_result(world, 4, US);
 		find_one(world);
 		if (thread_takes_some)
 			poller_thread_took(&world->end[0].context);
@@ -190,15 +190,15 @@ TEST(program_without_a_cpu_gets_the_packets_again)
 	unsigned int i;
 
 	for (i = 0; i < 5; i++) {
-		poll_in_vain(world, MANY, US);
+		poll_without_result(world, MANY, US);
 		poll_no_more(world);
 	}
 	for (i = 0; i < MANY; i++) {
-		poll_in_vain(world, 4, US);
+		poll_without_result(world, 4, US);
 		find_one(world);
 		poller_thread_took(&world->end[0].context);
 	}
-	poll_in_vain(world, 4, US);
+	poll_without_result(world, 4, US);
 	ck_assert(poller_has_packets(&world->end[0].context));
 	close_world(world);
 }

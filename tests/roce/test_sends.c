@@ -249,7 +249,7 @@ TEST(window_is_bound_and_ended_by_the_peer)
 	world_close(world);
 }
 
-/* After requests that use its key; an error if there is no window. */
+/* Invalidates after requests that use the key; an error if there is no window. */
 TEST(window_is_ended_once)
 {
 	struct ibv_mw *mw = open_with_window();

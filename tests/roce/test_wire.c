@@ -187,7 +187,7 @@ TEST(psns_wrap_after_24_bits)
 	world_close(world);
 }
 
-/* Of 16 packets, and of 1024 bytes. */
+/* A window has at most 16 packets, and at most 1024 bytes. */
 TEST(ack_is_requested_within_a_window)
 {
 	struct world *world = open_rc();
@@ -331,7 +331,7 @@ TEST(lost_last_response_is_requested_again)
 	world_close(world);
 }
 
-/* 9.7.5.1.2: from the stored result. */
+/* 9.7.5.1.2: the repetition has the stored result. */
 TEST(lost_answer_to_an_atomic_is_repeated)
 {
 	struct world *world = open_rc();

@@ -62,7 +62,7 @@ static void add_fields(const struct fab_packet *packet)
 		transcript_add(" msn %u", packet->msn);
 }
 
-static void saw(unsigned int from, const struct fab_packet *packet)
+static void add_packet(unsigned int from, const struct fab_packet *packet)
 {
 	static const char *const names[] = {
 		[FAB_OP_SEND] = "SEND",
@@ -153,7 +153,7 @@ struct world *transcript_open(const struct world_config *config)
 
 	transcript_forget();
 	transcript_lost = UINT32_MAX;
-	world->saw = saw;
+	world->saw = add_packet;
 	world->fate_of = lose_one;
 	return world;
 }

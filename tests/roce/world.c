@@ -47,8 +47,8 @@ static union ibv_gid gid_of(unsigned int end)
 
 /* --- the wire ------------------------------------------------------------ */
 
-static void fly(struct world *world, unsigned int to, const uint8_t *data, size_t bytes,
-		uint64_t flight_ns)
+static void carry_packet(struct world *world, unsigned int to, const uint8_t *data, size_t bytes,
+			 uint64_t flight_ns)
 {
 	struct world_packet *packet = malloc(sizeof(*packet)), *before;
 	struct list *node = world->flying.prev;
@@ -78,14 +78,14 @@ static void send_bytes(struct world *world, unsigned int to, uint8_t *data, size
 	if (fate == FATE_LOST)
 		return;
 	if (fate == FATE_REPEATED)
-		fly(world, to, data, bytes, flight_ns);
+		carry_packet(world, to, data, bytes, flight_ns);
 	if (fate == FATE_OVERTAKEN)
 		flight_ns += OVERTAKEN_NS;
 	if (fate == FATE_DELAYED)
 		flight_ns += DELAYED_NS;
 	if (fate == FATE_CORRUPTED)
 		data[(BIT_AT + number) % bytes] ^= (uint8_t)(1 << number % 8);
-	fly(world, to, data, bytes, flight_ns);
+	carry_packet(world, to, data, bytes, flight_ns);
 }
 
 static unsigned int number_of(const struct fab_context *context)
@@ -204,7 +204,7 @@ static void arrive(struct world *world)
 	free(packet);
 }
 
-static bool owes(const struct world *world, unsigned int i)
+static bool has_pending(const struct world *world, unsigned int i)
 {
 	return !list_is_empty(&world->end[i].context.unacked);
 }
@@ -214,7 +214,7 @@ static bool step(struct world *world, uint64_t until_ns)
 {
 	uint64_t deadline_ns = deadline_of(world), due_ns = UINT64_MAX;
 
-	if (owes(world, 0) || owes(world, 1)) {
+	if (has_pending(world, 0) || has_pending(world, 1)) {
 		responder_end_turn(&world->end[0].context);
 		responder_end_turn(&world->end[1].context);
 		return true;

@@ -94,7 +94,7 @@ static void falsify(struct cm_msg *msg, const struct wire_field *field, enum lie
 		memcpy(body + field->offset, &value, field->size > 8 ? 8 : field->size);
 }
 
-void lie_at_random(struct sim *sim, struct sim_host *liar, struct sim_host *to)
+void falsify_at_random(struct sim *sim, struct sim_host *liar, struct sim_host *to)
 {
 	struct rng *rng = &liar->rng;
 	enum cm_attr attr = (enum cm_attr)(CM_ATTR_REQ + rng_below(rng, NET_KINDS));
@@ -161,7 +161,7 @@ static struct sim_id *id_with(struct sim_host *host, uint8_t peer)
 	return NULL;
 }
 
-static void tell(struct sim *sim, const struct lie *lie)
+static void falsify_field(struct sim *sim, const struct lie *lie)
 {
 	struct sim_host *liar = &sim->host[LIAR], *to = &sim->host[lie->to];
 	uint8_t about = lie->about_own ? LIAR : lie->to == CLIENT ? SERVER : CLIENT;
@@ -205,7 +205,7 @@ static uint64_t run(struct sim *sim, const struct lie *lie, bool lies)
 	exchanges[lie->exchange](sim);
 	world_run(sim, start_ns + lie->moment * STEP_NS);
 	if (lies)
-		tell(sim, lie);
+		falsify_field(sim, lie);
 	world_run(sim, UINT64_MAX);
 	sum = run_conversation(sim);
 	world_end(sim);
@@ -227,7 +227,7 @@ static int check(struct sim *sim, const struct lie *lie, uint64_t honest)
 	return -1;
 }
 
-static int lie_about_fields(struct sim *sim, struct lie lie, uint64_t honest, struct lie_counts *n)
+static int falsify_fields(struct sim *sim, struct lie lie, uint64_t honest, struct lie_counts *n)
 {
 	int ret = 0;
 
@@ -246,7 +246,7 @@ static int lie_about_fields(struct sim *sim, struct lie lie, uint64_t honest, st
 	return ret;
 }
 
-int lie_in_every_field(unsigned int moments, struct lie_counts *counts)
+int falsify_every_field(unsigned int moments, struct lie_counts *counts)
 {
 	struct lie lie = { 0 };
 	struct sim sim;
@@ -261,7 +261,7 @@ int lie_in_every_field(unsigned int moments, struct lie_counts *counts)
 			for (int which = 0; which < 4 && !ret; which++) {
 				lie.to = which & 1;
 				lie.about_own = which & 2;
-				ret = lie_about_fields(&sim, lie, honest, counts);
+				ret = falsify_fields(&sim, lie, honest, counts);
 			}
 	}
 	world_fini(&sim);

@@ -8,8 +8,8 @@
 
 #include "tests/sim/sim.h"
 
-/** lie_at_random() - one host sends another a forged message, partly true. */
-void lie_at_random(struct sim *sim, struct sim_host *liar, struct sim_host *to);
+/** falsify_at_random() - one host sends another a forged message, partly true. */
+void falsify_at_random(struct sim *sim, struct sim_host *liar, struct sim_host *to);
 
 struct lie_counts {
 	uint64_t lies;
@@ -17,7 +17,7 @@ struct lie_counts {
 };
 
 /**
- * lie_in_every_field() - forge every field of every message, at every moment of two others'
+ * falsify_every_field() - forge every field of every message, at every moment of two others'
  * exchanges
  * @moments: how many, a quarter of a second apart
  *
@@ -26,6 +26,6 @@ struct lie_counts {
  *
  * Return: 0; -1 if a rule is broken, after printing it.
  */
-int lie_in_every_field(unsigned int moments, struct lie_counts *counts);
+int falsify_every_field(unsigned int moments, struct lie_counts *counts);
 
 #endif

@@ -67,7 +67,7 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static int all_patterns(const struct options *options)
+static int play_all_patterns(const struct options *options)
 {
 	struct pattern_counts sum = { 0 }, one;
 	unsigned int n_failed = 0, i;
@@ -90,7 +90,7 @@ static int all_patterns(const struct options *options)
 	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int one_pattern(const struct options *options)
+static int play_pattern(const struct options *options)
 {
 	int ret = pattern_replay(options->pattern ? options->pattern : "", options->fates, stdout);
 
@@ -110,7 +110,7 @@ static size_t heap_bytes(void)
  * Runs consecutive seeds until the time or the number is reached. A world must release all its
  * memory.
  */
-static int random_programs(const struct options *options)
+static int play_random_programs(const struct options *options)
 {
 	struct program_counts counts = { 0 };
 	double start = seconds();
@@ -137,7 +137,7 @@ static int random_programs(const struct options *options)
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int one_program(const struct options *options)
+static int play_program(const struct options *options)
 {
 	struct program_counts counts = { 0 };
 
@@ -146,11 +146,11 @@ static int one_program(const struct options *options)
 									      : EXIT_SUCCESS;
 }
 
-static int all_lies(const struct options *options)
+static int play_all_falsifications(const struct options *options)
 {
 	struct lie_counts counts;
 	double start = seconds();
-	int ret = lie_in_every_field(options->moments, &counts);
+	int ret = falsify_every_field(options->moments, &counts);
 
 	printf("%" PRIu64 " lies about %" PRIu64 " fields, %s, %.1f s\n", counts.lies,
 	       counts.fields, ret ? "and one that hurts others" : "none hurts others",
@@ -236,16 +236,16 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	signal(SIGABRT, on_abort);
 	if (options.fates)
-		return one_pattern(&options);
+		return play_pattern(&options);
 	if (options.one)
-		return one_program(&options);
+		return play_program(&options);
 	switch (options.what) {
 	case WHAT_PATTERNS:
-		return all_patterns(&options);
+		return play_all_patterns(&options);
 	case WHAT_PROGRAMS:
-		return random_programs(&options);
+		return play_random_programs(&options);
 	case WHAT_LIES:
-		return all_lies(&options);
+		return play_all_falsifications(&options);
 	}
 	return EXIT_FAILURE;
 }

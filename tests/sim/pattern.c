@@ -46,36 +46,36 @@ static void look_up(struct sim *sim)
 	app_look_up(host_of(sim, CLIENT), SERVER);
 }
 
-static void client_disconnects(struct sim *sim)
+static void disconnect_by_client(struct sim *sim)
 {
 	app_call(first_id(sim, CLIENT), CM_CALL_DREQ);
 }
 
-static void server_disconnects(struct sim *sim)
+static void disconnect_by_server(struct sim *sim)
 {
 	app_call(first_id(sim, SERVER), CM_CALL_DREQ);
 }
 
-static void both_disconnect(struct sim *sim)
+static void disconnect_on_both_sides(struct sim *sim)
 {
-	client_disconnects(sim);
-	server_disconnects(sim);
+	disconnect_by_client(sim);
+	disconnect_by_server(sim);
 }
 
-static void client_destroys(struct sim *sim)
+static void destroy_by_client(struct sim *sim)
 {
 	app_call(first_id(sim, CLIENT), CM_CALL_DESTROY);
 }
 
-static void server_destroys(struct sim *sim)
+static void destroy_by_server(struct sim *sim)
 {
 	app_call(first_id(sim, SERVER), CM_CALL_DESTROY);
 }
 
-static void both_destroy(struct sim *sim)
+static void destroy_on_both_sides(struct sim *sim)
 {
-	client_destroys(sim);
-	server_destroys(sim);
+	destroy_by_client(sim);
+	destroy_by_server(sim);
 }
 
 /* --- traits of applications ---------------------------------------------- */
@@ -135,13 +135,13 @@ static const struct pattern patterns[] = {
 	{ "connect-early",     false, connect_to_server,     establish_early,    END_UP, END_UP },
 	{ "connect-crossing",  false, connect_to_each_other, NULL,             END_UP, END_UP },
 	{ "connect-and-leave", false, connect_to_server,     disconnect_at_once,       't',    END_ANY },
-	{ "disconnect-client", true,  client_disconnects,    NULL,             't',    't' },
-	{ "disconnect-server", true,  server_disconnects,    NULL,             't',    't' },
-	{ "disconnect-both",   true,  both_disconnect,       NULL,             't',    't' },
-	{ "disconnect-answer_slowly",   true,  client_disconnects,    answer_slowly,             't',    't' },
-	{ "destroy-client",    true,  client_destroys,       NULL,             'X',    't' },
-	{ "destroy-server",    true,  server_destroys,       NULL,             't',    'X' },
-	{ "destroy-both",      true,  both_destroy,          NULL,             'X',    'X' },
+	{ "disconnect-client", true,  disconnect_by_client,    NULL,             't',    't' },
+	{ "disconnect-server", true,  disconnect_by_server,    NULL,             't',    't' },
+	{ "disconnect-both",   true,  disconnect_on_both_sides,       NULL,             't',    't' },
+	{ "disconnect-answer_slowly",   true,  disconnect_by_client,    answer_slowly,             't',    't' },
+	{ "destroy-client",    true,  destroy_by_client,       NULL,             'X',    't' },
+	{ "destroy-server",    true,  destroy_by_server,       NULL,             't',    'X' },
+	{ "destroy-both",      true,  destroy_on_both_sides,          NULL,             'X',    'X' },
 	{ "reject",            false, connect_to_server,     reject_requests,        'j',    'J' },
 	{ "reject-answer_with_mra",    false, connect_to_server,     reject_slowly, 'j',    'J' },
 	{ "reject-reply",      false, connect_to_server,     reject_rep,     'J',    END_ANY },

@@ -128,7 +128,7 @@ static void act(struct sim *sim, const struct plan *plan_)
 		wild_call(sim, host);
 		break;
 	case ACT_LIE:
-		lie_at_random(sim, host, &sim->host[other]);
+		falsify_at_random(sim, host, &sim->host[other]);
 		break;
 	case ACT_CUT:
 	case ACT_MEND:

@@ -82,7 +82,7 @@ void world_fini(struct sim *sim)
 	free(sim->host);
 }
 
-static void happen(struct sim *sim)
+static void carry_out_plan(struct sim *sim)
 {
 	struct plan plan = clock_take(&sim->clock);
 
@@ -124,7 +124,7 @@ static bool step(struct sim *sim, uint64_t until_ns)
 	else if (first)
 		host_expire(first);
 	else
-		happen(sim);
+		carry_out_plan(sim);
 	return true;
 }
 

@@ -40,7 +40,7 @@ static unsigned int n_ids, n_established, n_disconnected;
 static struct sockaddr_storage address;
 static int signals;
 
-static void die_of_event(const char *what)
+static void die_with_event(const char *what)
 {
 	printf("hold: %s: %s\n", what, strerror(errno));
 	exit(1);
@@ -65,9 +65,9 @@ static struct rdma_conn_param next_param(void)
 static void begin_one(void)
 {
 	if (rdma_create_id(channel, &ids[n_ids], NULL, RDMA_PS_TCP))
-		die_of_event("rdma_create_id");
+		die_with_event("rdma_create_id");
 	if (rdma_resolve_addr(ids[n_ids], NULL, (struct sockaddr *)&address, RESOLVE_MS))
-		die_of_event("rdma_resolve_addr");
+		die_with_event("rdma_resolve_addr");
 	n_ids++;
 }
 
@@ -76,7 +76,7 @@ static void connect_now(struct rdma_cm_id *id)
 	struct rdma_conn_param param = next_param();
 
 	if (rdma_connect(id, &param))
-		die_of_event("rdma_connect");
+		die_with_event("rdma_connect");
 }
 
 static void accept_now(struct rdma_cm_id *id)
@@ -84,7 +84,7 @@ static void accept_now(struct rdma_cm_id *id)
 	struct rdma_conn_param param = next_param();
 
 	if (rdma_accept(id, &param))
-		die_of_event("rdma_accept");
+		die_with_event("rdma_accept");
 }
 
 static void handle_event(enum rdma_cm_event_type type, int status, struct rdma_cm_id *id,
@@ -92,14 +92,14 @@ static void handle_event(enum rdma_cm_event_type type, int status, struct rdma_c
 {
 	if (type == RDMA_CM_EVENT_ADDR_RESOLVED) {
 		if (rdma_resolve_route(id, RESOLVE_MS))
-			die_of_event("rdma_resolve_route");
+			die_with_event("rdma_resolve_route");
 	} else if (type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
 		connect_now(id);
 	} else if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		accept_now(id);
 	} else if (type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
 		if (rdma_establish(id))
-			die_of_event("rdma_establish");
+			die_with_event("rdma_establish");
 		n_established++;
 	} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
 		n_established++;
@@ -128,7 +128,7 @@ static bool handle_next_event(bool is_ending, int wait_ms)
 	if (poll(fds, 2, wait_ms) <= 0 || (fds[1].revents & POLLIN))
 		return false;
 	if (rdma_get_cm_event(channel, &event))
-		die_of_event("rdma_get_cm_event");
+		die_with_event("rdma_get_cm_event");
 	type = event->event;
 	status = event->status;
 	id = event->id;
@@ -192,7 +192,7 @@ static int run_client(unsigned int count, unsigned int more)
 	wait_for_signal();
 	for (i = 0; i < n_ids; i++)
 		if (rdma_disconnect(ids[i]))
-			die_of_event("rdma_disconnect");
+			die_with_event("rdma_disconnect");
 	while (n_disconnected < n_ids)
 		if (!handle_next_event(true, QUIET_MS))
 			take_signal();
@@ -206,7 +206,7 @@ static int run_server(void)
 
 	if (rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) ||
 	    rdma_bind_addr(listener, (struct sockaddr *)&address) || rdma_listen(listener, BACKLOG))
-		die_of_event("rdma_listen");
+		die_with_event("rdma_listen");
 	print_counts("ready");
 	for (;;) {
 		while (handle_next_event(true, HELD_MS))
@@ -224,7 +224,7 @@ static void find_address(const char *name, const char *port)
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST }, *found;
 
 	if (getaddrinfo(name, port, &hints, &found))
-		die_of_event("getaddrinfo");
+		die_with_event("getaddrinfo");
 	memcpy(&address, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
 }
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	find_address(argv[2], argv[3]);
 	channel = rdma_create_event_channel();
 	if (!channel)
-		die_of_event("rdma_create_event_channel");
+		die_with_event("rdma_create_event_channel");
 	if (!strcmp(argv[1], "server"))
 		return run_server();
 	if (argc < 6)

@@ -41,7 +41,7 @@ static const struct word protocols[] = {
 };
 /* clang-format on */
 
-static bool word_means(const char *word, const struct word *known, int value)
+static bool is_word_for(const char *word, const struct word *known, int value)
 {
 	if (strcmp(word, "*") == 0)
 		return true;
@@ -71,8 +71,8 @@ bool config_matches(const char *line, const char *program, int domain, int type,
 		return false;
 	if (strcmp(word[0], "*") != 0 && strncasecmp(program, word[0], strlen(word[0])) != 0)
 		return false;
-	return word_means(word[1], domains, domain) && word_means(word[2], types, type) &&
-	       word_means(word[3], protocols, protocol);
+	return is_word_for(word[1], domains, domain) && is_word_for(word[2], types, type) &&
+	       is_word_for(word[3], protocols, protocol);
 }
 
 bool config_wants(int domain, int type, int protocol)

@@ -107,7 +107,7 @@ static void serve_child(struct source *source)
 
 /* --- the child's side ------------------------------------------------------ */
 
-static int tell_parent(const struct sock *sock, enum kind kind)
+static int report_to_parent(const struct sock *sock, enum kind kind)
 {
 	struct message msg = { kind, sock->index };
 
@@ -117,7 +117,7 @@ static int tell_parent(const struct sock *sock, enum kind kind)
 void relay_release(const struct sock *sock)
 {
 	if (sock->control >= 0 && sock->end < 0)
-		tell_parent(sock, RELEASE);
+		report_to_parent(sock, RELEASE);
 }
 
 /* Return: the end, or -1. */
@@ -161,7 +161,7 @@ static int get_end(const struct sock *sock)
 	int end = -1;
 
 	if (sock->control >= 0) {
-		if (tell_parent(sock, CLAIM) == 0)
+		if (report_to_parent(sock, CLAIM) == 0)
 			end = receive_end(sock->control);
 		return end >= 0 ? end : make_ended();
 	}

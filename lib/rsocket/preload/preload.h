@@ -458,8 +458,8 @@ struct sock *listener_get(int fd);
  * parent and no child has it.
  */
 
-/** relay_took() - return whether a call failed because its socket moved to a relay meanwhile */
-static inline bool relay_took(int fd, const struct sock *sock)
+/** relay_has_taken() - return whether a call failed because its socket moved to a relay */
+static inline bool relay_has_taken(int fd, const struct sock *sock)
 {
 	return map_is_away(sock) && !map_socket(fd);
 }

@@ -22,7 +22,7 @@
 		struct sock *sock = find(fd);                             \
 		type result = sock ? r##name(sock->rs, __VA_ARGS__) : -1; \
                                                                           \
-		if (!sock || (result < 0 && relay_took(fd, sock)))        \
+		if (!sock || (result < 0 && relay_has_taken(fd, sock)))   \
 			result = real()->name(fd, __VA_ARGS__);           \
 		return result;                                            \
 	}
@@ -37,7 +37,7 @@ ssize_t transfer_receive(int fd, struct sock *sock, struct msghdr *msg, int flag
 
 	msg->msg_controllen = 0;
 	result = rrecvmsg(sock->rs, msg, flags);
-	if (result >= 0 || !relay_took(fd, sock))
+	if (result >= 0 || !relay_has_taken(fd, sock))
 		return result;
 	msg->msg_controllen = room;
 	return real()->recvmsg(fd, msg, flags);

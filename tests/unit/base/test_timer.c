@@ -91,7 +91,7 @@ static uint64_t first_of(const uint64_t *deadline)
 	return first;
 }
 
-static void do_anything(struct cm_timers *timers, struct cm_timer *timer, uint64_t *deadline)
+static void arm_or_disarm(struct cm_timers *timers, struct cm_timer *timer, uint64_t *deadline)
 {
 	struct cm_timer *popped;
 	int i = random() % N_TIMERS;
@@ -130,7 +130,7 @@ TEST_LOOP(heap_agrees_with_a_searched_array, 0, 4)
 	for (int round = 0; round < N_ROUNDS; round++) {
 		int i = random() % N_TIMERS;
 
-		do_anything(&timers, timer, deadline);
+		arm_or_disarm(&timers, timer, deadline);
 		ck_assert_uint_eq(cm_timers_deadline(&timers).ns, first_of(deadline));
 		ck_assert_int_eq(cm_timer_is_armed(&timer[i]), deadline[i] != UINT64_MAX);
 	}

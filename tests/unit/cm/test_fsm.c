@@ -172,7 +172,7 @@ static const struct row rows[] = {
 	{ CM_SIDR_REQ_SENT, "SIDR_REP", CM_IDLE,         "",                  "ANSWERED" },
 	{ CM_SIDR_REQ_SENT, "timer",    CM_SIDR_REQ_SENT, "SIDR_REQ",         "" },
 	{ CM_SIDR_REQ_SENT, "spent",    CM_IDLE,         "",                  "UNREACHABLE -110" },
-	/* From another host. */
+	/* The message comes from another host. */
 	{ CM_SIDR_REQ_SENT, "SIDR_REQ", CM_SIDR_REQ_SENT, "",                 "REQUEST" },
 	{ CM_SIDR_REQ_SENT, "REQ",      CM_SIDR_REQ_SENT, "",                 "REQUEST" },
 	{ CM_SIDR_REQ_SENT, "REQ stale", CM_SIDR_REQ_SENT, "",                "REQUEST" },

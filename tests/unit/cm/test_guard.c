@@ -142,7 +142,7 @@ static const struct {
 
 #define N_CASES ((int)(sizeof(cases) / sizeof(cases[0])))
 
-static struct cm_msg said(int i)
+static struct cm_msg message_of_case(int i)
 {
 	struct cm_msg msg = msg_of(cases[i].attr, cases[i].local, cases[i].remote);
 
@@ -166,7 +166,7 @@ FIXTURE(set_up, NULL);
 
 TEST_LOOP(message_is_one_event_of_one_connection, 0, N_CASES)
 {
-	struct cm_msg msg = said(_i);
+	struct cm_msg msg = message_of_case(_i);
 	enum cm_event event = ask(&to_peer, &msg);
 
 	ck_assert_str_eq(cm_event_str(event), cm_event_str(cases[_i].event));

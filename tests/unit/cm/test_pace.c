@@ -216,7 +216,7 @@ TEST(waiting_reqs_of_a_removed_port_are_dropped)
 
 /* --- peers that do not answer ------------------------------------------------ */
 
-/* As many connections to as many dead peers end at once. */
+/* Many connections to as many dead peers end at once. */
 static void end_unreachable_peers(int n_conns, int n_peers)
 {
 	for (int i = 0; i < n_conns; i++) {

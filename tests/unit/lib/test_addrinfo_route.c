@@ -31,7 +31,7 @@ static void teardown(void)
 
 FIXTURE(setup, teardown);
 
-static void give_paths(unsigned int n)
+static void set_paths(unsigned int n)
 {
 	unsigned int i;
 
@@ -46,7 +46,7 @@ static void give_paths(unsigned int n)
 	}
 }
 
-static void give_source(void)
+static void set_source(void)
 {
 	addr_set_any(&fake_ibacm.answer.src, AF_INET);
 	fake_ibacm.answer.src.in4.sin_addr.s_addr = htonl(0xc0000209);
@@ -70,7 +70,7 @@ TEST(without_ibacm_there_is_no_route)
 
 TEST(source_of_ibacm_is_used)
 {
-	give_source();
+	set_source();
 	find(0);
 	ck_assert_ptr_null(found->ai_next);
 	ck_assert_uint_eq(found->ai_src_len, sizeof(struct sockaddr_in));
@@ -79,8 +79,8 @@ TEST(source_of_ibacm_is_used)
 
 TEST(paths_are_the_route_of_both_entries)
 {
-	give_source();
-	give_paths(2);
+	set_source();
+	set_paths(2);
 	find(0);
 	ck_assert_uint_eq(found->ai_route_len, 2 * sizeof(struct ibv_path_data));
 	ck_assert_mem_eq(found->ai_route, fake_ibacm.answer.path, found->ai_route_len);
@@ -91,8 +91,8 @@ TEST(paths_are_the_route_of_both_entries)
 
 TEST(infiniband_comes_first)
 {
-	give_source();
-	give_paths(1);
+	set_source();
+	set_paths(1);
 	find(0);
 	ck_assert_int_eq(found->ai_family, AF_IB);
 	ck_assert_int_eq(found->ai_qp_type, IBV_QPT_RC);
@@ -104,8 +104,8 @@ TEST(infiniband_addresses_are_those_of_the_path)
 {
 	struct sockaddr_ib *src, *dst;
 
-	give_source();
-	give_paths(1);
+	set_source();
+	set_paths(1);
 	find(0);
 	src = (void *)found->ai_src_addr;
 	dst = (void *)found->ai_dst_addr;
@@ -123,8 +123,8 @@ TEST(infiniband_entry_sends_the_ip_addresses_to_the_peer)
 {
 	const uint8_t *header;
 
-	give_source();
-	give_paths(1);
+	set_source();
+	set_paths(1);
 	find(0);
 	header = found->ai_connect;
 	ck_assert_uint_eq(found->ai_connect_len, 36);
@@ -138,7 +138,7 @@ TEST(infiniband_entry_sends_the_ip_addresses_to_the_peer)
 /* Stock crashes here. */
 TEST(path_without_source_makes_no_infiniband_entry)
 {
-	give_paths(1);
+	set_paths(1);
 	find(0);
 	ck_assert_int_eq(found->ai_family, AF_INET);
 	ck_assert_uint_eq(found->ai_route_len, sizeof(struct ibv_path_data));
@@ -147,8 +147,8 @@ TEST(path_without_source_makes_no_infiniband_entry)
 
 TEST(route_only_yields_no_infiniband_entry)
 {
-	give_source();
-	give_paths(1);
+	set_source();
+	set_paths(1);
 	find(ADDRINFO_ROUTE_ONLY);
 	ck_assert_int_eq(found->ai_family, AF_INET);
 	ck_assert_ptr_null(found->ai_next);

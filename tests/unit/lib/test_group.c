@@ -383,7 +383,7 @@ static void *learn(void *arg)
 }
 
 /* As in the thread that takes a request; the engine's thread delivers the response. */
-static void learn_from_answer(int err)
+static void join_by_answer(int err)
 {
 	pthread_t thread;
 
@@ -400,13 +400,13 @@ static void learn_from_answer(int err)
 
 TEST(ipoib_request_waits_for_the_qkey)
 {
-	learn_from_answer(0);
+	join_by_answer(0);
 	expect_qkey(id, QKEY);
 }
 
 TEST(ipoib_request_without_an_answer_has_the_usual_qkey)
 {
-	learn_from_answer(-ETIMEDOUT);
+	join_by_answer(-ETIMEDOUT);
 	expect_qkey(id, RDMA_UDP_QKEY);
 }
 

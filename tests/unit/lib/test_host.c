@@ -66,71 +66,71 @@ static void set_up(void)
 
 FIXTURE(set_up, NULL);
 
-static void hear(const struct portd_record *record)
+static void receive_message(const struct portd_record *record)
 {
 	fake_cmportd_send(record);
 	engine_turn(0);
 }
 
-static void hear_mad(uint8_t handle)
+static void receive_mad(uint8_t handle)
 {
 	struct portd_record record = { .type = PORTD_MAD, .mad.port = handle };
 	struct cm_msg dreq;
 
 	cm_msg_init(&dreq, CM_ATTR_DREQ, 1); /* without a connection: answered with DREP */
 	cm_msg_encode(&dreq, record.mad.mad);
-	hear(&record);
+	receive_message(&record);
 }
 
 static void end_cmportd(void)
 {
 	cmportd.has_ended = true;
-	hear(&(struct portd_record){ .type = PORTD_SEEN });
+	receive_message(&(struct portd_record){ .type = PORTD_SEEN });
 }
 
 TEST(message_for_an_open_port_reaches_the_core)
 {
-	hear_mad(FAKE_HANDLE);
+	receive_mad(FAKE_HANDLE);
 	fake_cmportd_message(CM_ATTR_DREP);
 }
 
 TEST(answers_are_sent_after_all_messages_of_cmportd)
 {
-	hear_mad(FAKE_HANDLE);
+	receive_mad(FAKE_HANDLE);
 	ck_assert_uint_eq(cmportd.n_left, 1);
 }
 
 TEST(message_for_an_unknown_port_is_dropped)
 {
-	hear_mad(FAKE_HANDLE + 1);
-	hear_mad(UINT8_MAX);
+	receive_mad(FAKE_HANDLE + 1);
+	receive_mad(UINT8_MAX);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
 TEST(removed_port_is_reported_to_the_upcalls)
 {
-	hear(&(struct portd_record){ .type = PORTD_GONE, .gone.port = FAKE_HANDLE });
+	receive_message(&(struct portd_record){ .type = PORTD_GONE, .gone.port = FAKE_HANDLE });
 	ck_assert_uint_eq(n_gone, 1);
 }
 
 TEST(port_gets_the_defaults_of_cmportd)
 {
-	hear(&(struct portd_record){ .type = PORTD_PORT_TOS,
-				     .port_tos = { .port = FAKE_HANDLE, .tos = 104 } });
+	receive_message(&(struct portd_record){ .type = PORTD_PORT_TOS,
+						.port_tos = { .port = FAKE_HANDLE, .tos = 104 } });
 	ck_assert_uint_eq(port_tos(rig.port), 104);
 	ck_assert_uint_eq(n_received, 0);
 }
 
 TEST(records_without_a_mad_go_to_the_upcalls)
 {
-	hear(&(struct portd_record){ .type = PORTD_STAT_ASK });
+	receive_message(&(struct portd_record){ .type = PORTD_STAT_ASK });
 	ck_assert_uint_eq(n_received, 1);
 }
 
 TEST(closed_port_gets_no_messages)
 {
 	cmportd_close_port(rig.port);
-	hear_mad(FAKE_HANDLE);
+	receive_mad(FAKE_HANDLE);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 	ck_assert_int_eq(rig.port->handle, -1);
 }
@@ -187,7 +187,7 @@ TEST(messages_of_the_next_cmportd_are_received)
 {
 	end_cmportd();
 	cmportd_before_sleep();
-	hear_mad(FAKE_HANDLE);
+	receive_mad(FAKE_HANDLE);
 	fake_cmportd_message(CM_ATTR_DREP);
 }
 

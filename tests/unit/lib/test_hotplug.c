@@ -167,7 +167,7 @@ TEST(announcement_without_a_node_is_ignored)
 
 /* --- scans for devices -------------------------------------------------------- */
 
-static void let_a_second_pass(void)
+static void wait_a_second(void)
 {
 	rig.now_ns += 1000 * CM_NS_PER_MS;
 	hotplug_look();
@@ -183,10 +183,10 @@ TEST(port_of_a_bound_id_is_opened_later_if_its_device_is_being_added)
 	device_take_port(rig.device);
 	cmportd.open_err = -ENXIO;
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
-	let_a_second_pass();
+	wait_a_second();
 	cmportd.open_err = 0;
 	ck_assert_uint_eq(cmportd.n_handles, n_opened);
-	let_a_second_pass();
+	wait_a_second();
 	ck_assert_uint_eq(cmportd.n_handles, n_opened + 1);
 	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
 }
@@ -201,7 +201,7 @@ TEST(device_removed_before_its_port_was_opened_is_reported)
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
 	fake.gone_errno = EIO;
 	fake.n_listed = 0;
-	let_a_second_pass();
+	wait_a_second();
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
@@ -220,7 +220,7 @@ static void expect_news_of_reset_while_opening(int open_err)
 	cmportd.opening = reset_device;
 	cmportd.open_err = open_err;
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
-	let_a_second_pass();
+	wait_a_second();
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
@@ -291,7 +291,7 @@ TEST(device_missing_for_the_next_cmportd_is_checked_again)
 	replace_cmportd(-ENODEV);
 	rig_expect_nothing();
 	reset_device();
-	let_a_second_pass();
+	wait_a_second();
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
@@ -322,7 +322,7 @@ TEST(responding_device_is_not_removed)
 {
 	rig_routed(RDMA_PS_TCP);
 	hotplug_port_gone(rig.port);
-	let_a_second_pass();
+	wait_a_second();
 	rig_expect_nothing();
 	ck_assert_int_ge(rig.port->handle, 0);
 	ck_assert(hotplug_deadline().ns == CM_TIME_NEVER.ns);
@@ -333,7 +333,7 @@ TEST(device_that_responds_once_more_is_checked_again)
 	rig_routed(RDMA_PS_TCP);
 	hotplug_port_gone(rig.port);
 	reset_device();
-	let_a_second_pass();
+	wait_a_second();
 	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 

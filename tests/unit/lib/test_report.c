@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From reports of the core to events of ids: lib/conn/report.c. */
+/* Reports of the core become events of ids: lib/conn/report.c. */
 #include "lib/conn/report.h"
 
 #include <rdma/rdma_cma.h>

@@ -64,7 +64,7 @@ static void begin(void)
 
 FIXTURE(begin, NULL);
 
-static void tell(void)
+static void send_answer(void)
 {
 	struct portd_sa_told told = { .ask_id = ask.ask_id };
 
@@ -73,7 +73,7 @@ static void tell(void)
 
 TEST(request_is_sent_once)
 {
-	tell();
+	send_answer();
 	ck_assert_uint_eq(cmportd.n_said, 2);
 	ck_assert_int_eq(cmportd.said[1].type, PORTD_SA_ASK);
 	ck_assert_uint_eq(cmportd.said[1].sa_ask.ask_id, ask.ask_id);
@@ -82,7 +82,7 @@ TEST(request_is_sent_once)
 TEST(membership_dropped_before_its_request_is_dropped_after_it)
 {
 	cmportd.meanwhile = leave_first;
-	tell();
+	send_answer();
 	ck_assert_int_eq(cmportd.said[cmportd.n_said - 2].type, PORTD_SA_ASK);
 	ck_assert_int_eq(cmportd.said[cmportd.n_said - 1].type, PORTD_SA_DROP);
 	ck_assert_uint_eq(cmportd.said[cmportd.n_said - 1].sa_drop.ask_id,

@@ -105,7 +105,7 @@ static void *step(void *arg)
 }
 
 /* Returns when the function's thread and the one that replaces it wait. */
-static void *let_leave(void *arg)
+static void *let_thread_leave(void *arg)
 {
 	threads_wait_asleep();
 	sem_post(&may_leave);
@@ -121,7 +121,7 @@ TEST(replaced_function_has_returned)
 	purecm_set_trace(linger, NULL);
 	pthread_create(&stepper, NULL, step, NULL);
 	sem_wait(&inside);
-	pthread_create(&timer, NULL, let_leave, NULL);
+	pthread_create(&timer, NULL, let_thread_leave, NULL);
 	purecm_set_trace(NULL, NULL);
 	ck_assert(has_left);
 	pthread_join(stepper, NULL);

@@ -41,9 +41,9 @@ static uint32_t qpn_after(const struct mad_gid *gid, uint64_t ms)
 	return peers_qpn(&peers, gid, NOW_NS + ms * MS_NS);
 }
 
-static void hear_after(const struct mad_gid *gid, uint32_t qpn, uint64_t ms)
+static void receive_after(const struct mad_gid *gid, uint32_t qpn, uint64_t ms)
 {
-	peers_heard(&peers, gid, qpn, NOW_NS + ms * MS_NS);
+	peers_note_message(&peers, gid, qpn, NOW_NS + ms * MS_NS);
 }
 
 static void ask_after(const struct mad_gid *gid, uint64_t ms)
@@ -93,7 +93,7 @@ static void prove(const struct mad_gid *gid, uint64_t ms)
 }
 
 /* A whole round without an answer, starting at @ms. */
-static void probe_in_vain(uint64_t ms)
+static void probe_without_answer(uint64_t ms)
 {
 	for (unsigned int i = 0; i < N_PROBES; i++)
 		ck_assert(probes_after(ms + i * PROBE_MS));
@@ -104,7 +104,7 @@ static void lose(const struct mad_gid *gid, uint64_t ms)
 {
 	ask_after(gid, ms);
 	peers_note_arrival(&peers, gid);
-	probe_in_vain(ms);
+	probe_without_answer(ms);
 }
 
 /* --- probes -------------------------------------------------------------- */
@@ -215,7 +215,7 @@ TEST(fast_path_fails_if_a_live_peer_answers_no_probe)
 TEST(fast_path_to_a_peer_that_sends_nothing_is_not_judged)
 {
 	ask_after(&bob, 0);
-	probe_in_vain(0);
+	probe_without_answer(0);
 	ck_assert_uint_eq(peers.n[WAY_FAILS], 0);
 	ask_after(&bob, ROUND_MS + AVOIDED_MS);
 	ck_assert(probes_after(ROUND_MS + AVOIDED_MS));
@@ -225,9 +225,9 @@ TEST(message_before_the_round_does_not_prove_that_the_peer_exists)
 {
 	ask_after(&bob, 0);
 	peers_note_arrival(&peers, &bob);
-	probe_in_vain(0);
+	probe_without_answer(0);
 	ask_after(&bob, ROUND_MS + AVOIDED_MS);
-	probe_in_vain(ROUND_MS + AVOIDED_MS);
+	probe_without_answer(ROUND_MS + AVOIDED_MS);
 	ck_assert_uint_eq(peers.n[WAY_FAILS], 0);
 }
 
@@ -291,7 +291,7 @@ static void lose_self(void)
 {
 	ck_assert(prove_self(&own, 0));
 	peers_note_arrival(&peers, &own);
-	probe_in_vain(0);
+	probe_without_answer(0);
 }
 
 TEST(the_port_itself_is_probed_once_at_a_time)
@@ -323,7 +323,7 @@ TEST(peers_are_probed_rarely_if_the_port_itself_is_not_reached)
 TEST(device_without_loopback_is_not_judged)
 {
 	ck_assert(prove_self(&own, 0));
-	probe_in_vain(0);
+	probe_without_answer(0);
 	ck_assert_int_eq(peers_own_way(&peers), WAY_UNKNOWN);
 	ck_assert_uint_eq(peers.n[WAY_FAILS], 0);
 }
@@ -417,57 +417,57 @@ TEST(doubt_does_not_advance_the_probes_of_a_failed_path)
 
 TEST(peer_is_answered_at_its_own_queue_pair)
 {
-	hear_after(&bob, QPN, 0);
+	receive_after(&bob, QPN, 0);
 	ck_assert_uint_eq(qpn_after(&bob, 0), QPN);
 }
 
 TEST(queue_pair_of_a_peer_is_used_for_a_second)
 {
-	hear_after(&bob, QPN, 0);
+	receive_after(&bob, QPN, 0);
 	ck_assert_uint_eq(qpn_after(&bob, 1000), QPN);
 	ck_assert_uint_eq(qpn_after(&bob, 1001), PEER_BY_UMAD);
 }
 
 TEST(each_message_extends_the_use_of_the_queue_pair)
 {
-	hear_after(&bob, QPN, 0);
-	hear_after(&bob, QPN, 900);
+	receive_after(&bob, QPN, 0);
+	receive_after(&bob, QPN, 900);
 	ck_assert_uint_eq(qpn_after(&bob, 1800), QPN);
 }
 
 TEST(latest_queue_pair_of_a_peer_is_used)
 {
-	hear_after(&bob, QPN, 0);
-	hear_after(&bob, QPN + 1, 1);
+	receive_after(&bob, QPN, 0);
+	receive_after(&bob, QPN + 1, 1);
 	ck_assert_uint_eq(qpn_after(&bob, 2), QPN + 1);
 }
 
 TEST_LOOP(queue_pairs_0_and_1_are_not_stored, 0, PEER_QP1 + 1)
 {
-	hear_after(&bob, (uint32_t)_i, 0);
+	receive_after(&bob, (uint32_t)_i, 0);
 	ck_assert_uint_eq(qpn_after(&bob, 0), PEER_BY_UMAD);
-	hear_after(&bob, QPN, 1);
-	hear_after(&bob, (uint32_t)_i, 2);
+	receive_after(&bob, QPN, 1);
+	receive_after(&bob, (uint32_t)_i, 2);
 	ck_assert_uint_eq(qpn_after(&bob, 3), QPN);
 }
 
 TEST(own_queue_pair_is_avoided_for_ten_seconds_after_a_loss)
 {
-	hear_after(&bob, QPN, 0);
+	receive_after(&bob, QPN, 0);
 	unanswered_after(&bob, 0);
-	hear_after(&bob, QPN + 1, 9999);
+	receive_after(&bob, QPN + 1, 9999);
 	ck_assert_uint_eq(qpn_after(&bob, 9999), PEER_BY_UMAD);
-	hear_after(&bob, QPN, 10000);
+	receive_after(&bob, QPN, 10000);
 	ck_assert_uint_eq(qpn_after(&bob, 10000), QPN);
 }
 
 /* A second retransmission must not count as a new one. */
 TEST(a_second_unanswered_message_changes_nothing)
 {
-	hear_after(&bob, QPN, 0);
+	receive_after(&bob, QPN, 0);
 	unanswered_after(&bob, 0);
 	unanswered_after(&bob, 5000);
-	hear_after(&bob, QPN, 10000);
+	receive_after(&bob, QPN, 10000);
 	ck_assert_uint_eq(qpn_after(&bob, 10000), QPN);
 }
 
@@ -475,8 +475,8 @@ TEST(only_the_peer_that_did_not_answer_is_avoided)
 {
 	struct mad_gid carol = stranger(1);
 
-	hear_after(&bob, QPN, 0);
-	hear_after(&carol, QPN, 0);
+	receive_after(&bob, QPN, 0);
+	receive_after(&carol, QPN, 0);
 	unanswered_after(&carol, 1);
 	ck_assert_uint_eq(qpn_after(&bob, 2), QPN);
 }
@@ -489,7 +489,7 @@ TEST(ten_thousand_peers_are_stored)
 
 	for (unsigned int i = 0; i < 10000; i++) {
 		gid = stranger(i);
-		hear_after(&gid, QPN + i, 0);
+		receive_after(&gid, QPN + i, 0);
 	}
 	for (unsigned int i = 0; i < 10000; i++) {
 		gid = stranger(i);
@@ -506,7 +506,7 @@ TEST(least_recently_used_peer_is_evicted_first)
 	for (unsigned int i = 1; i < PEERS_MAX; i++) {
 		ask_after(&bob, 0);
 		gid = stranger(i);
-		hear_after(&gid, QPN, 0);
+		receive_after(&gid, QPN, 0);
 	}
 	gid = stranger(0);
 	ck_assert_uint_eq(qpn_after(&bob, 0), PEER_QP1);

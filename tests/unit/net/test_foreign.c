@@ -236,7 +236,7 @@ TEST(only_rtnetlink_sockets_are_accepted)
 	close(audit);
 }
 
-/* So that cmportd reads it less often. */
+/* The number of datagrams limits how often cmportd reads a namespace. */
 TEST(namespace_with_many_interfaces_needs_many_datagrams)
 {
 	struct net_foreign found[ROOM];

@@ -174,7 +174,7 @@ TEST(group_of_a_removed_interface_can_be_left)
 }
 
 /* in the free place, or in the last socket */
-static void live_on_in_a_child(int ready, const int hold[2])
+static void continue_in_child(int ready, const int hold[2])
 {
 	char byte;
 
@@ -199,7 +199,7 @@ TEST(child_does_not_hold_its_parents_memberships)
 	ck_assert_int_eq(pipe(ready), 0);
 	member = fork();
 	if (!member)
-		live_on_in_a_child(ready[1], hold);
+		continue_in_child(ready[1], hold);
 	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	ck_assert(is_member("d0", "239.1.2.3"));
 	kill(member, SIGKILL);

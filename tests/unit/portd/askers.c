@@ -14,7 +14,7 @@ struct rig_client carol, dave;
 void askers_set_up(void)
 {
 	folder_make();
-	rig_is_infiniband();
+	rig_use_infiniband();
 	rig_set_up(socket_path);
 	rig_join(&carol);
 	rig_join(&dave);

@@ -16,7 +16,7 @@ static void asks(void)
 	scene_sends(bob, scene_req(bob, 1));
 }
 
-static void asks_and_is_put_off(void)
+static void request_and_receive_mra(void)
 {
 	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, LIFE_REMOTE_ID, life_id());
 
@@ -75,7 +75,7 @@ static void accepts(void)
 	scene_sends(bob, scene_rep(bob, 1, LIFE_REMOTE_ID));
 }
 
-static void accepts_and_is_put_off(void)
+static void accept_and_receive_mra(void)
 {
 	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, LIFE_REMOTE_ID, life_id());
 
@@ -120,7 +120,7 @@ static void has_been_disconnected(void)
 /* The messages that the peer gets at once; it never answers. */
 const struct life life[] = {
 	{ asks, "REJ(other) 4" },
-	{ asks_and_is_put_off, "REJ(other) 4" },
+	{ request_and_receive_mra, "REJ(other) 4" },
 	{ is_answered, "REJ(REP) 28" },
 	{ puts_off_the_answer, "REJ(REP) 28" },
 	{ life_is_connected, "DREQ" },
@@ -129,7 +129,7 @@ const struct life life[] = {
 	{ puts_off_the_peer, "REJ(REQ) 28" },
 	{ refuses, "" },
 	{ accepts, "REJ(other) 28" },
-	{ accepts_and_is_put_off, "REJ(other) 28" },
+	{ accept_and_receive_mra, "REJ(other) 28" },
 	{ accepts_and_is_ready, "DREQ" },
 	{ disconnects, "DREQ" },
 	{ has_disconnected, "" },

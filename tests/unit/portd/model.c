@@ -55,7 +55,7 @@ static struct packet *random_packet(void)
 	return NULL;
 }
 
-/* Without room it is lost. */
+/* A packet without room is lost. */
 static void put_on_wire(enum who to, const uint8_t *mad)
 {
 	for (int i = 0; i < MODEL_PACKETS; i++) {

@@ -156,7 +156,7 @@ int rig_wait_ms(void)
 
 /* --- the host ------------------------------------------------------------ */
 
-void rig_opens_ports(bool opens)
+void rig_set_opens_ports(bool opens)
 {
 	opens_ports = opens;
 }

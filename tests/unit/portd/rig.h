@@ -35,8 +35,8 @@ void rig_set_up(const char *path);
 /** rig_set_up_alone() - start one without a socket directory, for the first client that dials. */
 void rig_set_up_alone(void);
 
-/** rig_opens_ports() - set whether the next cmportd opens all ports at once; not by default. */
-void rig_opens_ports(bool opens);
+/** rig_set_opens_ports() - set whether the next cmportd opens all ports at once; not by default. */
+void rig_set_opens_ports(bool opens);
 
 /** rig_records() - the number of messages that the next cmportd records; 64 by default. */
 void rig_records(uint32_t n);
@@ -103,13 +103,13 @@ void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg);
 void rig_remove_device(void);
 
 /**
- * rig_gid_moves() - put rig_gid() at this index, and another GID at all others; RIG_NO_GID: remove
+ * rig_move_gid() - put rig_gid() at this index, and another GID at all others; RIG_NO_GID: remove
  * it
  */
-void rig_gid_moves(uint8_t index);
+void rig_move_gid(uint8_t index);
 
-/** rig_gid_is_elsewhere() - put the receiving GID on an interface of another namespace. */
-void rig_gid_is_elsewhere(unsigned int ifindex);
+/** rig_move_gid_elsewhere() - put the receiving GID on an interface of another namespace. */
+void rig_move_gid_elsewhere(unsigned int ifindex);
 
 /** rig_foreign_add() - put an interface with that GID into each foreign namespace; 0: none. */
 void rig_foreign_add(unsigned int ifindex);
@@ -126,31 +126,31 @@ uint32_t rig_last_noted_qpn(struct mad_gid *ret);
 /** rig_unanswered() - the latest peer of mad_sender_unanswered() */
 struct mad_gid rig_unanswered(void);
 
-/** rig_hops_are_ready() - set whether every next hop has a link address; by default, it has. */
-void rig_hops_are_ready(bool ready);
+/** rig_set_hops_ready() - set whether every next hop has a link address; by default, it has. */
+void rig_set_hops_ready(bool ready);
 
 /** rig_hop_questions() - the number of checks for that. */
 uint64_t rig_hop_questions(void);
 
-/** rig_sender_is_ready() - set whether the sender can send at once; by default as the hops. */
-void rig_sender_is_ready(bool ready);
+/** rig_set_sender_ready() - set whether the sender can send at once; by default as the hops. */
+void rig_set_sender_ready(bool ready);
 
-/** rig_sender_refuses() - make the sender refuse messages with this result; 0: accept all. */
-void rig_sender_refuses(int err);
+/** rig_set_sender_refusal() - make the sender refuse messages with this result; 0: accept all. */
+void rig_set_sender_refusal(int err);
 
-/** rig_sends_fail() - make accepted messages of the sender fail. */
-void rig_sends_fail(bool fail);
+/** rig_set_sends_fail() - make accepted messages of the sender fail. */
+void rig_set_sends_fail(bool fail);
 
 /** rig_probe() - set the sender's score; a probe of host 1 is due if any is outstanding */
 void rig_probe(const struct mad_sender_score *is);
 
 /**
- * rig_proves_own_port() - make each port that is opened, or whose paths have changed, prove itself
+ * rig_prove_own_port() - make each port that is opened, or whose paths have changed, prove itself
  */
-void rig_proves_own_port(void);
+void rig_prove_own_port(void);
 
-/** rig_next_answers_a_probe() - set whether received messages answer the sender's probes */
-void rig_next_answers_a_probe(bool it_does);
+/** rig_set_probe_answers() - set whether received messages answer the sender's probes */
+void rig_set_probe_answers(bool it_does);
 
 /** rig_last_arrival() - the latest message of mad_sender_note_arrival(). Return: whether there was
  * one. */

@@ -88,7 +88,7 @@ int __wrap_gid_by_tag(struct ibv_context *verbs, uint8_t port_num, uint16_t tag,
 	return err || gid_tag(ret) == tag ? err : -ENODEV;
 }
 
-void rig_gid_moves(uint8_t index)
+void rig_move_gid(uint8_t index)
 {
 	gid_at = index;
 }
@@ -104,7 +104,7 @@ bool __wrap_net_foreign_is_socket(int fd);
 int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room,
 			    unsigned int *ret_datagrams);
 
-void rig_gid_is_elsewhere(unsigned int ifindex)
+void rig_move_gid_elsewhere(unsigned int ifindex)
 {
 	elsewhere = ifindex;
 }
@@ -199,13 +199,13 @@ uint64_t rig_hop_questions(void)
 	return n_hop_questions;
 }
 
-void rig_hops_are_ready(bool ready)
+void rig_set_hops_ready(bool ready)
 {
 	hops_are_ready = ready;
 	sender_is_ready = ready;
 }
 
-void rig_sender_is_ready(bool ready)
+void rig_set_sender_ready(bool ready)
 {
 	sender_is_ready = ready;
 }
@@ -310,12 +310,12 @@ int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
 	return record(sender->port_num, false, path, mad);
 }
 
-void rig_sender_refuses(int err)
+void rig_set_sender_refusal(int err)
 {
 	refusal = err;
 }
 
-void rig_sends_fail(bool fail)
+void rig_set_sends_fail(bool fail)
 {
 	sends_fail = fail;
 }
@@ -376,7 +376,7 @@ bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gi
 	return is_probes_answer;
 }
 
-void rig_next_answers_a_probe(bool it_does)
+void rig_set_probe_answers(bool it_does)
 {
 	is_probes_answer = it_does;
 }
@@ -407,7 +407,7 @@ bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 	return proves_itself;
 }
 
-void rig_proves_own_port(void)
+void rig_prove_own_port(void)
 {
 	proves_itself = true;
 }

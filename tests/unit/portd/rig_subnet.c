@@ -30,7 +30,7 @@ static int async_fd = -1;
 static struct ibv_async_event event;
 static bool has_event;
 
-void rig_is_infiniband(void)
+void rig_use_infiniband(void)
 {
 	is_infiniband = true;
 	async_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -132,7 +132,7 @@ static void send_answer(const struct sa_msg *msg, size_t bytes)
 	rig_settle();
 }
 
-void rig_sa_answers(unsigned int n, uint16_t status, uint16_t lid)
+void rig_answer_by_sa(unsigned int n, uint16_t status, uint16_t lid)
 {
 	struct sa_msg msg = *rig_asked(n);
 
@@ -145,7 +145,7 @@ void rig_sa_answers(unsigned int n, uint16_t status, uint16_t lid)
 	send_answer(&msg, MAD_BYTES);
 }
 
-void rig_sa_lists(unsigned int n, unsigned int n_services)
+void rig_list_by_sa(unsigned int n, unsigned int n_services)
 {
 	struct sa_msg msg = *rig_asked(n);
 	unsigned int i;

@@ -139,7 +139,7 @@ static long make_setuid(void)
 	return fchmod(own_file(), 04755);
 }
 
-static long give_away(void)
+static long give_file_away(void)
 {
 	return fchown(own_file(), geteuid(), getegid());
 }
@@ -169,7 +169,7 @@ static long watch_the_kernel(void)
 	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
 }
 
-static long go_round_the_filter(void)
+static long bypass_filter(void)
 {
 	struct io_uring_params params = { .flags = 0 };
 
@@ -210,12 +210,12 @@ static const struct attack {
 	ATTACK(use_kernel_crypto),
 	ATTACK(use_bluetooth),
 	ATTACK(make_setuid),
-	ATTACK(give_away),
+	ATTACK(give_file_away),
 	ATTACK(be_another),
 	ATTACK(type_at_a_terminal),
 	ATTACK(load_bpf),
 	ATTACK(watch_the_kernel),
-	ATTACK(go_round_the_filter),
+	ATTACK(bypass_filter),
 	ATTACK(load_a_module),
 	ATTACK(take_keys),
 #if !CONFINE_SANITIZED /* sanitizers need these themselves */

@@ -47,7 +47,7 @@ TEST(a_message_arrives_as_it_was_sent)
 	ck_assert_mem_eq(&got.mad, &sent.mad, sizeof(got.mad));
 }
 
-/* With and without room for descriptors. */
+/* The receiver has room for descriptors, or not. */
 TEST_LOOP(a_datagram_that_is_too_long_has_no_records, 0, 2)
 {
 	const struct portd_record sent = full_mad();

@@ -48,20 +48,20 @@ TEST(a_path_that_one_user_cancels_is_cached_for_others)
 
 	join_as_mallory(&mallory);
 	ask_path(&carol, 5);
-	rig_sa_answers(0, 0, 7);
+	rig_answer_by_sa(0, 0, 7);
 	revalidate(&mallory);
 	ask_path(&carol, 6);
 	ck_assert_uint_eq(rig_n_asked(), 1);
 	ask_path(&mallory, 1);
 	ck_assert_uint_eq(rig_n_asked(), 2);
 	rig_pass(1);
-	rig_sa_answers(1, 0, 8); /* cached from now on */
+	rig_answer_by_sa(1, 0, 8); /* cached from now on */
 	ask_path(&mallory, 2);
 	ask_path(&carol, 7);
 	ck_assert_uint_eq(rig_n_asked(), 2);
 }
 
-static void carol_revalidates(void)
+static void revalidate_by_carol(void)
 {
 	revalidate(&carol);
 }
@@ -70,11 +70,11 @@ TEST(cancelling_a_path_takes_constant_time)
 {
 	unsigned long none, some;
 
-	carol_revalidates();
-	none = steps_of(carol_revalidates);
+	revalidate_by_carol();
+	none = steps_of(revalidate_by_carol);
 	ask_path(&carol, 5);
-	rig_sa_answers(0, 0, 7);
-	some = steps_of(carol_revalidates);
+	rig_answer_by_sa(0, 0, 7);
+	some = steps_of(revalidate_by_carol);
 	printf("to give up a path: %lu instructions, beside what is known %lu\n", none, some);
 	ck_assert_uint_le(some, none + none / 10);
 }
@@ -96,7 +96,7 @@ static unsigned int list_services(void)
 {
 	clock_t begin = clock();
 
-	rig_sa_lists(rig_n_asked() - 1, TABLE);
+	rig_list_by_sa(rig_n_asked() - 1, TABLE);
 	return (unsigned int)((clock() - begin) * 1000000 / CLOCKS_PER_SEC);
 }
 
@@ -157,7 +157,7 @@ TEST(tables_are_not_sent_to_a_client_that_does_not_read)
 	ck_assert(tokens - user->rate.tokens < 100 * TABLE);
 }
 
-/* After some clients have the result. */
+/* It is cancelled after some clients have the result. */
 TEST(cancelled_table_is_not_sent_further)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP, .sa_drop = { .ask_id = 1 } };
@@ -218,7 +218,7 @@ TEST(a_user_is_kept_until_all_groups_are_left)
 
 	join_as_mallory(&mallory);
 	join(&mallory, 1);
-	rig_sa_answers(0, 0, 0xc001);
+	rig_answer_by_sa(0, 0, 0xc001);
 	rig_leave(&mallory);
 	rig_pass(300);
 	rig_client_as_user(61002);
@@ -253,7 +253,7 @@ TEST(each_client_of_a_shared_request_has_its_own_timeout)
 	rig_pass(10);
 	ck_assert_int_eq(told(&mallory, 1), ETIMEDOUT);
 	ck_assert_int_eq(told(&carol, 5), -1);
-	rig_sa_answers(0, 0, 7);
+	rig_answer_by_sa(0, 0, 7);
 	ck_assert_int_eq(told(&carol, 5), 0);
 }
 
@@ -269,10 +269,10 @@ TEST(a_refused_join_fails_no_other_users_join)
 	wrong.sa_ask.comp_mask = SA_MEMBER_MGID;
 	tell(&mallory, &wrong);
 	join(&carol, 5);
-	rig_sa_answers(0, 0x200, 0);
+	rig_answer_by_sa(0, 0x200, 0);
 	ck_assert_int_eq(told(&mallory, 1), EINVAL);
 	ck_assert_int_eq(told(&carol, 5), -1);
-	rig_sa_answers(1, 0, 0xc001);
+	rig_answer_by_sa(1, 0, 0xc001);
 	ck_assert_int_eq(told(&carol, 5), 0);
 }
 

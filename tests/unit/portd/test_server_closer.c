@@ -139,7 +139,7 @@ static void send_record(int to, const struct portd_record *record, int fd)
 	end_client(to, out.data, out.bytes, fd);
 }
 
-static void assert_nobody_has_waited(void)
+static void assert_no_wait(void)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 
@@ -154,7 +154,7 @@ TEST(lingering_socket_with_a_request_delays_no_client)
 	send_record(bob.control, &record, lingering_socket());
 	rig_settle();
 	ck_assert_int_eq(rig_answer(&bob), 0);
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 TEST(lingering_socket_as_a_page_delays_no_client)
@@ -165,7 +165,7 @@ TEST(lingering_socket_as_a_page_delays_no_client)
 
 	send_record(control, &record, lingering_socket());
 	rig_settle();
-	assert_nobody_has_waited();
+	assert_no_wait();
 	close(control);
 }
 
@@ -175,14 +175,14 @@ TEST(lingering_socket_on_the_data_socket_delays_no_client)
 
 	send_record(bob.data, &record, lingering_socket());
 	rig_settle();
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 TEST(lingering_socket_in_an_empty_datagram_delays_no_client)
 {
 	end_client(bob.control, "", 0, lingering_socket());
 	rig_settle();
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 /* The kernel closes the queue of a socket with the socket. */
@@ -192,7 +192,7 @@ TEST(unreceived_lingering_socket_delays_no_client)
 	end_client(bob.data, "\xff", 1, lingering_socket());
 	rig_settle();
 	ck_assert(rig_is_disconnected(&bob));
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 TEST(lingering_socket_behind_an_empty_datagram_delays_no_client)
@@ -202,7 +202,7 @@ TEST(lingering_socket_behind_an_empty_datagram_delays_no_client)
 	end_client(bob.data, "", 0, lingering_socket());
 	rig_settle();
 	ck_assert(rig_is_disconnected(&bob));
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 TEST(excess_lingering_socket_delays_no_client)
@@ -215,7 +215,7 @@ TEST(excess_lingering_socket_delays_no_client)
 	ck_assert(rig_put(bob.control, out.data, out.bytes, fd, 3));
 	close(fd[2]);
 	rig_settle();
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 static void flood_with_descriptors(void)
@@ -251,11 +251,11 @@ TEST(a_user_whose_descriptors_cannot_be_closed_is_not_read_from)
 	make_closers_wait();
 	flood_with_descriptors();
 	ck_assert_uint_le(rig_n_fds() - n_fds, CLOSER_MANY + DATAGRAM + 2);
-	assert_nobody_has_waited();
+	assert_no_wait();
 	rig_leave(&bob);
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_clients, 2); /* Alice, and the scene's Bob */
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 TEST(a_user_is_read_from_again_after_the_descriptors_are_closed)
@@ -288,7 +288,7 @@ TEST(connections_that_sent_no_descriptor_do_not_wait_to_be_closed)
 		rig_pass(10);
 	}
 	ck_assert_uint_le(rig_n_fds(), n_fds);
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 TEST(any_number_of_descriptors_delays_no_client)
@@ -309,7 +309,7 @@ TEST(any_number_of_descriptors_delays_no_client)
 	for (i = 0; i < MANY; i++)
 		user_discard(rig_server(), user, dup(listener));
 	user_discard(rig_server(), user, lingering_socket());
-	assert_nobody_has_waited();
+	assert_no_wait();
 }
 
 /* Each connection has a descriptor in its queue, and all but the first few are refused. */

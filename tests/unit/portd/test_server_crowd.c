@@ -253,7 +253,7 @@ TEST(waiting_messages_leave_room_for_others)
 	rig_join(&mallory);
 	host_port = rig_server()->host_port[mallory.handle];
 	host_port->n_waiting += WAITING_MAX;
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	scene_sends(&mallory, scene_req(&mallory, 1));
 	ck_assert_uint_eq(rig_server()->client[2]->n_waits, 1);
 	host_port->n_waiting -= WAITING_MAX;
@@ -267,7 +267,7 @@ TEST(one_user_has_at_most_half_of_the_waiting_messages)
 	unsigned int i, n;
 
 	rig_client_as_user(MALLORY);
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	for (n = 0; n < 6; n++) {
 		rig_join(&client);
 		for (i = 0; i < WAITS_MAX; i++)

@@ -124,7 +124,7 @@ TEST(other_modes_are_refused)
 /* --- the clients that get them ------------------------------------------- */
 
 /* Return: the latest value of port 1 that a client got; -1: none. */
-static int told(struct rig_client *client)
+static int reported_default(struct rig_client *client)
 {
 	struct portd_record record;
 	int tos = -1;
@@ -140,17 +140,17 @@ static int told(struct rig_client *client)
 TEST(client_gets_the_defaults_when_it_opens_a_port)
 {
 	ck_assert_uint_eq(alice->reply.tos, 106);
-	ck_assert_int_eq(told(alice), -1);
+	ck_assert_int_eq(reported_default(alice), -1);
 }
 
 TEST(client_with_a_port_gets_changed_defaults)
 {
 	write_file("* * default_roce_tos=32\n");
 	rig_reload();
-	ck_assert_int_eq(told(alice), 32);
-	ck_assert_int_eq(told(bob), 32);
+	ck_assert_int_eq(reported_default(alice), 32);
+	ck_assert_int_eq(reported_default(bob), 32);
 	rig_reload();
-	ck_assert_int_eq(told(alice), -1);
+	ck_assert_int_eq(reported_default(alice), -1);
 }
 
 TEST(client_without_the_port_gets_no_defaults)
@@ -160,15 +160,15 @@ TEST(client_without_the_port_gets_no_defaults)
 	rig_meet(&carol);
 	write_file("");
 	rig_reload();
-	ck_assert_int_eq(told(&carol), -1);
-	ck_assert_int_eq(told(alice), 0);
+	ck_assert_int_eq(reported_default(&carol), -1);
+	ck_assert_int_eq(reported_default(alice), 0);
 }
 
 TEST(invalid_file_changes_nothing)
 {
 	write_file("* * default_roce_tos=32\nnonsense\n");
 	rig_reload();
-	ck_assert_int_eq(told(alice), -1);
+	ck_assert_int_eq(reported_default(alice), -1);
 }
 
 TEST(resuming_client_gets_the_defaults_again)
@@ -180,7 +180,7 @@ TEST(resuming_client_gets_the_defaults_again)
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
 	ck_assert_int_eq(rig_ask(&carol, &open), 0);
 	carol.handle = carol.reply.handle;
-	ck_assert_int_eq(told(&carol), 106);
+	ck_assert_int_eq(reported_default(&carol), 106);
 }
 
 /* --- devices that are renamed -------------------------------------------- */

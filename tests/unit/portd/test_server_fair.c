@@ -196,13 +196,13 @@ TEST(messages_to_missing_peers_leave_room_for_others)
 {
 	unsigned int i;
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	for (i = 0; i < N_CLIENTS; i++)
 		fill_with_reqs(&mallory[i], 8);
 	rig_settle();
 	send_req_of_bob();
 	rig_settle();
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(100);
 	ck_assert_uint_ne(n_sent_before_bobs(), UINT_MAX);
 }
@@ -211,7 +211,7 @@ TEST(answers_to_missing_hosts_leave_room_for_others)
 {
 	unsigned int i;
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	for (i = 0; i < 2000; i++) {
 		struct mad_path from = rig_peer((uint8_t)(FIRST_STRANGER + i % 200));
 		struct cm_msg req = scene_peer_req(0x701 + i, SCENE_ADDR);
@@ -220,7 +220,7 @@ TEST(answers_to_missing_hosts_leave_room_for_others)
 	}
 	send_req_of_bob();
 	rig_settle();
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(100);
 	ck_assert_uint_ne(n_sent_before_bobs(), UINT_MAX);
 }
@@ -231,7 +231,7 @@ TEST(missing_host_is_not_checked_in_each_turn)
 	uint64_t before;
 	unsigned int i;
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	for (i = 0; i < N_CLIENTS; i++)
 		fill_with_reqs(&mallory[i], 8);
 	rig_settle();
@@ -276,7 +276,7 @@ TEST(a_hop_is_checked_once_for_all_messages_of_a_user)
 {
 	uint64_t before;
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	fill_with_reqs(&mallory[0], 8); /* for 64 hosts */
 	rig_settle();
 	before = rig_hop_questions();
@@ -295,7 +295,7 @@ TEST(a_turn_checks_few_missing_hosts)
 	uint64_t before;
 	unsigned int i;
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	ask_for_hosts(&mallory[0], 250);
 	ask_for_hosts(&mallory[1], 250);
 	for (i = 0; i < 100; i++) {
@@ -309,12 +309,12 @@ TEST(messages_to_a_resolved_neighbour_are_sent_at_once)
 {
 	uint64_t before;
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	ask_for_hosts(&mallory[0], 250);
 	send_req_of_bob();
 	rig_settle();
 	before = rig_hop_questions();
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	neighbour_is_known(SCENE_PEER);
 	rig_settle();
 	ck_assert_uint_eq(rig_n_sent(), 2); /* Mallory has a request to that host, too */
@@ -323,12 +323,12 @@ TEST(messages_to_a_resolved_neighbour_are_sent_at_once)
 
 TEST(waiting_for_many_hosts_does_not_delay_checks_for_others)
 {
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	ask_for_hosts(&mallory[0], 250);
 	ask_for_hosts(&mallory[1], 250);
 	send_req_of_bob();
 	rig_settle();
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(50);
 	ck_assert_uint_lt(n_sent_before_bobs(), WAITING_LEAVES_MAX);
 }
@@ -338,10 +338,10 @@ TEST(withdrawal_does_not_overtake_its_request_at_a_hop)
 	struct portd_record rej = { .type = PORTD_MAD };
 	struct cm_msg msg = talk_msg_of(CM_ATTR_REJ, bob.first + 1, 0);
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	send_req_of_bob();
 	rig_settle();
-	rig_hops_are_ready(true); /* but there was no check */
+	rig_set_hops_ready(true); /* but there was no check */
 	msg.rej.message = CM_ANSWERED_REQ;
 	cm_rej_timeout(&msg.rej, RIG_GUID);
 	rej.mad.port = bob.handle;

@@ -99,7 +99,7 @@ TEST(gid_of_cmportds_namespace_is_refused_for_other_namespaces)
 	req = scene_req(&carol, 1);
 	is_sent_with(&carol, &path, &req);
 	ck_assert_str_eq(scene_wire(), "");
-	rig_gid_is_elsewhere(5);
+	rig_move_gid_elsewhere(5);
 	is_sent_with(&carol, &path, &req);
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
@@ -120,7 +120,7 @@ TEST(answer_without_a_connection_has_a_gid_of_its_namespace)
 	is_sent_with(bob, &path,
 		     &(struct cm_msg[]){ talk_msg_of(CM_ATTR_DREP, bob->first + 1, 0x701) }[0]);
 	ck_assert_str_eq(scene_wire(), "");
-	rig_gid_is_elsewhere(5);
+	rig_move_gid_elsewhere(5);
 	path.sgid_index = 0;
 	is_sent_with(&carol, &path, &drep);
 	ck_assert_str_eq(scene_wire(), "DREP");

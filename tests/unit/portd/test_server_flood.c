@@ -164,7 +164,7 @@ TEST_LOOP(few_link_addresses_are_requested_for_forged_addresses, 0, N_KINDS)
 	const uint64_t before = rig_hop_questions();
 
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	flood_from_everywhere(kinds[_i], FLOOD);
 	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
 	ck_assert_uint_gt(rig_hop_questions() - before, 0);
@@ -175,7 +175,7 @@ TEST(few_link_addresses_are_requested_for_forged_probes)
 	const uint64_t before = rig_hop_questions();
 
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	flood_with_probes(FLOOD);
 	ck_assert_uint_le(rig_hop_questions() - before, SOLICITED_MAX);
 }
@@ -190,7 +190,7 @@ TEST(few_link_addresses_are_requested_when_a_client_answers_a_flood)
 
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	before = rig_hop_questions();
 	for (i = 0; i < FLOOD; i++) {
 		from.dgid.raw[12] = 0x55;
@@ -208,9 +208,9 @@ TEST(few_link_addresses_are_requested_when_a_client_answers_a_flood)
 TEST(host_with_a_link_address_is_answered_during_a_flood)
 {
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	flood_from_everywhere(req_number, FLOOD);
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	scene_wire();
 	scene_receive(req_number(FLOOD));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
@@ -222,7 +222,7 @@ TEST(link_address_of_a_connected_host_is_requested_during_a_flood)
 
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
 	scene_connect(alice, 1);
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	flood_from_everywhere(req_number, FLOOD);
 	before = rig_hop_questions();
 	scene_receive(req_number(FLOOD));
@@ -234,7 +234,7 @@ TEST(link_address_is_requested_again_after_a_flood)
 	uint64_t before;
 
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 0;
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	flood_from_everywhere(req_number, FLOOD);
 	rig_pass(5000);
 	before = rig_hop_questions();
@@ -325,7 +325,7 @@ TEST(unreceived_requests_of_a_stopped_listener_are_not_stored)
 
 /* --- messages for ids of a client without a connection ---------------------- */
 
-static struct cm_msg for_alice(unsigned int n)
+static struct cm_msg req_for_alice(unsigned int n)
 {
 	return talk_msg_of(CM_ATTR_DREQ, 0x10000 + n, alice->first + n % 1000);
 }
@@ -338,7 +338,7 @@ static struct cm_msg answer_for_alice(unsigned int n)
 	return msg;
 }
 
-static struct cm_msg (*const strays[])(unsigned int n) = { for_alice, answer_for_alice };
+static struct cm_msg (*const strays[])(unsigned int n) = { req_for_alice, answer_for_alice };
 
 #define N_STRAYS (sizeof(strays) / sizeof(strays[0]))
 
@@ -355,7 +355,7 @@ TEST(a_client_that_does_not_read_loses_unconnected_messages_first)
 
 	rig_server()->options.quotas.is[QUOTA_HOST_RATE] = 20 * FLOOD;
 	scene_sends(alice, scene_req(alice, 1));
-	flood(for_alice, 20 * FLOOD);
+	flood(req_for_alice, 20 * FLOOD);
 	lost = rig_count(PORTD_COUNT_OVERFLOW);
 	ck_assert_uint_gt(lost, 0);
 	scene_receive(scene_peer_rep(0x701, alice->first + 1));

@@ -319,7 +319,7 @@ TEST(disconnected_client_gets_its_own_comm_ids_again)
 /* --- resuming clients ---------------------------------------------------- */
 
 /* Bob disconnects and resumes, without any restart of cmportd. */
-static void come_back(struct rig_client *again)
+static void resume_client(struct rig_client *again)
 {
 	struct portd_record open = { .type = PORTD_OPEN_PORT,
 				     .open_port = { .port_num = 1, .device = RIG_DEVICE } };
@@ -340,7 +340,7 @@ TEST(resuming_client_cannot_get_a_request_to_another)
 	struct rig_client again;
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	come_back(&again);
+	resume_client(&again);
 	ck_assert_int_eq(rig_ask(&again, &record), 0);
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_delivered(alice), "REQ");
@@ -353,7 +353,7 @@ TEST(resuming_client_cannot_disconnect_an_unrelated_peer)
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 	struct rig_client again;
 
-	come_back(&again);
+	resume_client(&again);
 	ck_assert_int_eq(rig_ask(&again, &record), 0);
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "ESTABLISHED");
 	rig_leave(&again);
@@ -369,7 +369,7 @@ TEST(resuming_client_has_the_usual_limit_of_connections)
 
 	rig_server()->options.quotas.is[QUOTA_USER_CONNS] = 3;
 	rig_client_as_user(61001);
-	come_back(&again);
+	resume_client(&again);
 	for (i = 1; i <= 5; i++) {
 		struct portd_record record = tracked_of(bob->first + i, 0x700 + i, CM_ESTABLISHED);
 
@@ -384,7 +384,7 @@ TEST(resuming_client_cannot_report_comm_ids_of_others)
 	struct portd_record record = { 0 };
 	struct rig_client again;
 
-	come_back(&again);
+	resume_client(&again);
 	rig_join(alice);
 	record = tracked_of(alice->first + 1, 0x701, CM_ESTABLISHED);
 	rig_ask(&again, &record);
@@ -396,7 +396,7 @@ TEST(resuming_client_can_disconnect_its_connections)
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 	struct rig_client again;
 
-	come_back(&again);
+	resume_client(&again);
 	ck_assert_int_eq(rig_ask(&again, &record), 0);
 	scene_sends(&again, talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701));
 	ck_assert_str_eq(scene_wire(), "DREQ");

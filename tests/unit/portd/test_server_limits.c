@@ -41,7 +41,7 @@ static void fill_with_closes(const struct rig_client *client)
 		n_closed += n;
 }
 
-/* Until no more are accepted. */
+/* Sends them until no more are accepted. */
 static void flood_with_closes(const struct rig_client *client)
 {
 	uint64_t before;
@@ -217,11 +217,11 @@ TEST(messages_to_missing_peers_leave_room_for_another_client)
 	bool found = false;
 	struct cm_msg msg;
 
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	flood_with_reqs(bob);
 	rig_settle();
 	scene_sends(alice, scene_req(alice, 1));
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(100);
 	while (!found && rig_sent(&sent, &msg))
 		found = msg.req.local_comm_id == alice->first + 1;

@@ -101,7 +101,7 @@ static void send_with_unknown_gid(void)
 	struct mad_path path = rig_peer(SCENE_PEER);
 
 	path.sgid_index = RIG_NO_GID;
-	rig_gid_moves(1);
+	rig_move_gid(1);
 	rig_send(&mallory, &path, &req);
 }
 
@@ -121,7 +121,7 @@ static void send_without_connection(void)
 /* The kernel is queried for the link address. */
 static void send_to_unknown_host(void)
 {
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	send_req();
 }
 
@@ -129,7 +129,7 @@ static void send_to_unknown_host(void)
 static void send_to_new_host(void)
 {
 	scene_connect(&mallory, 1);
-	rig_sender_is_ready(false);
+	rig_set_sender_ready(false);
 	scene_sends(&mallory, talk_msg_of(CM_ATTR_DREQ, mallory.first + 1, 0x701));
 }
 

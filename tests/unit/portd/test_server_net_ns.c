@@ -95,7 +95,7 @@ TEST(a_request_is_for_the_listener_in_the_interfaces_namespace)
 {
 	listen_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	rig_foreign_add(IFINDEX);
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_delivered(alice), "");
@@ -117,7 +117,7 @@ TEST(a_foreign_request_is_not_for_a_listener_at_home)
 	join_from(&carol, ELSEWHERE);
 	show_netns(&carol);
 	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	rig_foreign_add(IFINDEX);
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_delivered(alice), "");
@@ -127,7 +127,7 @@ TEST(a_foreign_request_is_not_for_a_listener_at_home)
 TEST(a_namespace_without_the_interface_does_not_get_the_request)
 {
 	listen_from(&carol, ELSEWHERE);
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	rig_foreign_add(IFINDEX + 1);
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_delivered(&carol), "");
@@ -138,7 +138,7 @@ TEST(a_client_without_a_namespace_socket_does_not_get_the_request)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	rig_foreign_add(IFINDEX);
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_delivered(&carol), "");
@@ -149,7 +149,7 @@ TEST(a_later_interface_is_found_with_few_reads)
 	unsigned int i;
 
 	listen_from(&carol, ELSEWHERE);
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	for (i = 0; i < 100; i++)
 		scene_receive(scene_peer_req(0x701 + i, SCENE_ADDR));
 	ck_assert_uint_eq(rig_n_foreign_reads(), 1);
@@ -170,7 +170,7 @@ static void show_many_namespaces(unsigned int n)
 		join_from(&carol, cookie);
 		show_netns(&carol);
 	}
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	rig_pass(1000);
 }
 
@@ -230,7 +230,7 @@ TEST(a_request_reads_few_large_namespaces)
 TEST(a_large_namespace_is_read_rarely)
 {
 	listen_from(&carol, ELSEWHERE);
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	rig_foreign_reserve(100);
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	rig_pass(24000);
@@ -280,7 +280,7 @@ TEST(ephemeral_ports_are_leased_in_each_namespace)
 TEST(client_of_another_namespace_may_connect)
 {
 	join_from(&carol, ELSEWHERE);
-	rig_gid_is_elsewhere(5);
+	rig_move_gid_elsewhere(5);
 	scene_connect(&carol, 1);
 }
 
@@ -326,7 +326,7 @@ TEST(foreign_request_does_not_check_all_namespaces)
 
 	join_from(&carol, ELSEWHERE);
 	show_netns(&carol);
-	rig_gid_is_elsewhere(IFINDEX);
+	rig_move_gid_elsewhere(IFINDEX);
 	receive_req_to_no_listener();
 	few = steps_of(receive_req_to_no_listener);
 	for (i = 0; i < N_NAMESPACES; i++) {

@@ -125,7 +125,7 @@ TEST(excess_clients_take_few_places)
 	ck_assert_uint_le(rig_server()->n_clients, before + 1);
 }
 
-static bool is_let_in(void)
+static bool is_accepted(void)
 {
 	struct rig_client guest = { .control = rig_dial() };
 	bool is_in;
@@ -142,18 +142,18 @@ static void use_up_connects(void)
 	unsigned int i;
 
 	for (i = 0; i < CONNECTS_MAX; i++)
-		ck_assert(is_let_in());
+		ck_assert(is_accepted());
 }
 
 TEST(user_who_connects_too_often_is_refused)
 {
 	use_up_connects();
-	ck_assert(!is_let_in());
-	ck_assert(!is_let_in());
+	ck_assert(!is_accepted());
+	ck_assert(!is_accepted());
 	rig_client_as_user(BOB);
-	ck_assert(is_let_in());
+	ck_assert(is_accepted());
 	rig_client_as_user(0);
-	ck_assert(is_let_in());
+	ck_assert(is_accepted());
 }
 
 TEST(user_who_sends_at_the_rate_may_connect)
@@ -164,7 +164,7 @@ TEST(user_who_sends_at_the_rate_may_connect)
 		rig_settle();
 	while (fill(mallory[0].data, PORTD_CLOSE));
 	ck_assert_uint_eq(rig_server()->n_throttled, 1);
-	ck_assert(is_let_in());
+	ck_assert(is_accepted());
 }
 
 TEST(user_who_connects_often_may_send)
@@ -172,7 +172,7 @@ TEST(user_who_connects_often_may_send)
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 
 	rig_meet(&mallory[0]);
-	while (is_let_in())
+	while (is_accepted())
 		;
 	ck_assert_int_eq(rig_ask(&mallory[0], &bind), 0);
 }
@@ -181,8 +181,8 @@ TEST(refused_user_is_accepted_after_a_wait)
 {
 	use_up_connects();
 	rig_pass(1000 / CONNECTS_S + 1);
-	ck_assert(is_let_in());
-	ck_assert(!is_let_in());
+	ck_assert(is_accepted());
+	ck_assert(!is_accepted());
 }
 
 /* A later client would wait for all earlier ones. */

@@ -101,7 +101,7 @@ static void resume_client(struct rig_client *client, pid_t pid)
 	rig_client_as(-1);
 }
 
-static int tell(struct rig_client *client, uint32_t n)
+static int report_claims(struct rig_client *client, uint32_t n)
 {
 	struct portd_record record = { .type = PORTD_TRACK,
 				       .tracked = { .state = CM_ESTABLISHED,
@@ -190,7 +190,7 @@ TEST(a_turn_ends_few_orphans)
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 0);
 	resume_client(alice, -1);
 	for (n = 1; n <= n_all / 2; n++)
-		ck_assert_int_eq(tell(alice, n), 0);
+		ck_assert_int_eq(report_claims(alice, n), 0);
 	send_resumed(alice);
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), n_all / 2);
 }
@@ -278,7 +278,7 @@ TEST(connections_of_a_resuming_client_continue)
 	scene_connect(bob, 1);
 	restart();
 	resume_client(bob, bobs_pid);
-	ck_assert_int_eq(tell(bob, 1), 0);
+	ck_assert_int_eq(report_claims(bob, 1), 0);
 	send_resumed(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
@@ -292,7 +292,7 @@ TEST(unreported_connection_of_a_resuming_client_ends)
 	scene_connect(bob, 2);
 	restart();
 	resume_client(bob, bobs_pid);
-	ck_assert_int_eq(tell(bob, 2), 0);
+	ck_assert_int_eq(report_claims(bob, 2), 0);
 	send_resumed(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
@@ -307,7 +307,7 @@ TEST(client_that_dies_while_resuming_has_each_connection_ended_once)
 	scene_connect(bob, 2);
 	restart();
 	resume_client(bob, bobs_pid);
-	ck_assert_int_eq(tell(bob, 2), 0);
+	ck_assert_int_eq(report_claims(bob, 2), 0);
 	die();
 	rig_leave(bob);
 	rig_pass(LOOK_MS);
@@ -324,7 +324,7 @@ TEST(orphans_end_after_the_live_clients_have_resumed)
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "");
 	resume_client(alice, -1);
-	ck_assert_int_eq(tell(alice, 3), 0);
+	ck_assert_int_eq(report_claims(alice, 3), 0);
 	send_resumed(alice);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	ck_assert_str_eq(scene_tracked(alice->first + 3), "ESTABLISHED");
@@ -349,7 +349,7 @@ TEST(live_client_may_resume_late)
 	restart();
 	rig_pass(AGES_MS);
 	resume_client(bob, bobs_pid);
-	ck_assert_int_eq(tell(bob, 1), 0);
+	ck_assert_int_eq(report_claims(bob, 1), 0);
 	send_resumed(bob);
 	rig_pass(LOOK_MS);
 	ck_assert_str_eq(scene_wire(), "");
@@ -376,7 +376,7 @@ TEST(client_of_a_hidden_process_resumes)
 	scene_connect(bob, 1);
 	restart();
 	resume_client(bob, 0);
-	ck_assert_int_eq(tell(bob, 1), 0);
+	ck_assert_int_eq(report_claims(bob, 1), 0);
 	send_resumed(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
@@ -396,7 +396,7 @@ TEST(ending_connection_ends_although_its_client_resumes)
 	rig_tear_down();
 	rig_set_up(socket_path);
 	resume_client(bob, bobs_pid);
-	ck_assert_int_eq(tell(bob, 1), 0);
+	ck_assert_int_eq(report_claims(bob, 1), 0);
 	send_resumed(bob);
 	resume_client(alice, -1);
 	send_resumed(alice);

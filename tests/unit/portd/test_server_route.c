@@ -241,20 +241,20 @@ TEST(a_rej_does_not_overtake_the_req_that_it_withdraws)
 
 TEST(a_message_is_sent_when_its_hop_is_resolved)
 {
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	scene_sends(alice, scene_req(alice, 1));
 	ck_assert_str_eq(scene_wire(), "");
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
 
 TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 {
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	scene_sends(alice, scene_req(alice, 1));
 	rig_pass(1001);
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(1000);
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_uint_eq(rig_count(PORTD_COUNT_UNSENT), 1);
@@ -262,10 +262,10 @@ TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 
 TEST(an_unconnected_answer_waits_while_the_kernel_resolves_its_hop)
 {
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	rig_pass(3300);
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "DREP");
 }

@@ -70,7 +70,7 @@ TEST_LOOP(a_message_is_sent_with_the_current_index_of_its_address, 0, N_SAID)
 {
 	said[_i].begin();
 	scene_wire();
-	rig_gid_moves(NEW_INDEX);
+	rig_move_gid(NEW_INDEX);
 	said[_i].say();
 	ck_assert_int_eq(index_of_sent(said[_i].attr), NEW_INDEX);
 }
@@ -79,7 +79,7 @@ TEST_LOOP(a_message_of_a_removed_address_is_not_sent, 0, N_SAID)
 {
 	said[_i].begin();
 	scene_wire();
-	rig_gid_moves(RIG_NO_GID);
+	rig_move_gid(RIG_NO_GID);
 	said[_i].say();
 	ck_assert_int_eq(index_of_sent(said[_i].attr), -1);
 }
@@ -88,7 +88,7 @@ TEST(a_last_message_is_sent_with_the_current_index_of_its_address)
 {
 	life_is_connected();
 	scene_wire();
-	rig_gid_moves(NEW_INDEX);
+	rig_move_gid(NEW_INDEX);
 	rig_leave(bob);
 	ck_assert_int_eq(index_of_sent(CM_ATTR_DREQ), NEW_INDEX);
 }
@@ -97,7 +97,7 @@ TEST(a_last_message_of_a_removed_address_is_not_sent)
 {
 	life_is_connected();
 	scene_wire();
-	rig_gid_moves(RIG_NO_GID);
+	rig_move_gid(RIG_NO_GID);
 	rig_leave(bob);
 	ck_assert_int_eq(index_of_sent(CM_ATTR_DREQ), -1);
 }
@@ -108,7 +108,7 @@ TEST(a_new_connection_with_an_old_number_has_an_address_of_its_own)
 
 	scene_connect(alice, 1);
 	scene_wire();
-	rig_gid_moves(NEW_INDEX);
+	rig_move_gid(NEW_INDEX);
 	req.req.starting_psn++;
 	scene_sends(alice, req);
 	ck_assert_int_eq(index_of_sent(CM_ATTR_REQ), -1); /* it names what another address has */

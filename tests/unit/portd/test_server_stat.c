@@ -28,7 +28,7 @@ static struct portd_record next_of(struct rig_client *client, enum portd_type ty
 	return record;
 }
 
-static unsigned int number_of(struct rig_client *client, enum portd_type type)
+static unsigned int n_records_of(struct rig_client *client, enum portd_type type)
 {
 	struct portd_record record;
 	unsigned int n = 0;
@@ -102,7 +102,7 @@ TEST(an_ordinary_user_gets_no_processes_of_others)
 	rig_server()->client[1]->uid = STRANGER;
 	ask_for_all();
 	ck_assert_uint_eq(bob->reply.count, 1); /* the row of bob */
-	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
+	ck_assert_uint_eq(n_records_of(alice, PORTD_STAT_ASK), 0);
 }
 
 TEST(rows_for_an_unauthorised_client_are_dropped)
@@ -111,7 +111,7 @@ TEST(rows_for_an_unauthorised_client_are_dropped)
 
 	rig_server()->client[1]->uid = STRANGER;
 	answer_with_row(&row);
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 }
 
 TEST(an_ordinary_user_gets_own_processes)
@@ -131,7 +131,7 @@ TEST(only_root_gets_orphans)
 	rig_server()->client[1]->uid = STRANGER;
 	rig_pass(100);
 	ask_for_all();
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 }
 
 /* --- quotas -------------------------------------------------------------- */
@@ -165,7 +165,7 @@ TEST(quotas_are_reported_with_their_use)
 	ck_assert_uint_eq(row.limit, 17);
 	row = quota_row("host-rate");
 	ck_assert_uint_eq(row.uid, PORTD_QUOTA_EACH);
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 1);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_END), 1);
 }
 
 TEST(a_reached_quota_is_marked)
@@ -189,7 +189,7 @@ TEST(a_single_process_can_be_queried)
 
 	ck_assert_int_eq(rig_ask(bob, &of_other), 0);
 	ck_assert_uint_eq(bob->reply.count, 0);
-	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
+	ck_assert_uint_eq(n_records_of(alice, PORTD_STAT_ASK), 0);
 }
 
 TEST(unrequested_rows_are_dropped)
@@ -199,7 +199,7 @@ TEST(unrequested_rows_are_dropped)
 	answer_with_row(&row);
 	row = id_row(0);
 	answer_with_row(&row);
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 	ck_assert(!rig_is_disconnected(alice));
 }
 
@@ -212,12 +212,12 @@ TEST(rows_of_a_later_client_are_dropped)
 	rig_join(&carol);
 	ck_assert(rig_tell(&carol, &row));
 	rig_settle();
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 	rig_pass(100);
 	row = id_row(ask_for_all());
 	ck_assert(rig_tell(&carol, &row));
 	rig_settle();
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 1);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 1);
 }
 
 TEST(rows_of_an_unqueried_process_are_dropped)
@@ -228,12 +228,12 @@ TEST(rows_of_an_unqueried_process_are_dropped)
 	ck_assert_int_eq(rig_ask(bob, &of_other), 0);
 	row = id_row(bob->reply.first);
 	end.stat_end.row.ask_id = bob->reply.first;
-	number_of(bob, PORTD_STAT_END);
+	n_records_of(bob, PORTD_STAT_END);
 	answer_with_row(&row);
 	answer_with_row(&end);
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 	answer_with_row(&end);
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_END), 0);
 }
 
 TEST(rows_of_an_earlier_query_are_dropped)
@@ -243,7 +243,7 @@ TEST(rows_of_an_earlier_query_are_dropped)
 	rig_pass(100);
 	ask_for_all();
 	answer_with_row(&row);
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 }
 
 TEST(rows_for_an_ended_client_are_dropped)
@@ -254,7 +254,7 @@ TEST(rows_for_an_ended_client_are_dropped)
 	rig_settle();
 	rig_join(bob);
 	answer_with_row(&row);
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 }
 
 TEST(an_unopened_port_in_a_row_is_dropped)
@@ -312,7 +312,7 @@ TEST(refused_messages_of_a_client_are_counted_by_kind)
 
 TEST(messages_through_umad_are_counted_by_kind)
 {
-	rig_sender_refuses(-EAGAIN);
+	rig_set_sender_refusal(-EAGAIN);
 	scene_sends(alice, scene_req(alice, 1));
 	ask_for_all();
 	ck_assert_uint_eq(reported_count(PORTD_STAT_PASSING, PORTD_COUNT_BY_UMAD, CM_ATTR_REQ), 1);
@@ -353,7 +353,7 @@ TEST(a_visiting_client_gets_no_comm_ids_and_no_query)
 	row = id_row(bob->reply.first);
 	ck_assert(rig_tell(&visitor, &row));
 	rig_settle();
-	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 	close(visitor.control);
 	rig_settle();
 }

@@ -20,7 +20,7 @@ TEST(response_reaches_the_client)
 
 	ask_path(&carol, 5);
 	ck_assert_uint_eq(rig_n_asked(), 1);
-	rig_sa_answers(0, 0, 0x1234);
+	rig_answer_by_sa(0, 0, 0x1234);
 	ck_assert(rig_next(&carol, &record));
 	ck_assert_uint_eq(record.sa_told.ask_id, 5);
 	ck_assert_uint_eq(record.sa_told.error, 0);
@@ -33,7 +33,7 @@ TEST(equal_requests_of_two_clients_are_sent_once)
 	ask_path(&carol, 5);
 	ask_path(&dave, 5);
 	ck_assert_uint_eq(rig_n_asked(), 1);
-	rig_sa_answers(0, 0, 7);
+	rig_answer_by_sa(0, 0, 7);
 	ck_assert_int_eq(told(&carol, 5), 0);
 	ck_assert_int_eq(told(&dave, 5), 0);
 	ask_path(&dave, 6);
@@ -54,7 +54,7 @@ TEST(timeout_is_reported)
 TEST(refusal_is_reported)
 {
 	ask_path(&carol, 5);
-	rig_sa_answers(0, 0x300, 0);
+	rig_answer_by_sa(0, 0x300, 0);
 	ck_assert_int_eq(told(&carol, 5), EINVAL);
 }
 
@@ -90,7 +90,7 @@ TEST(events_of_the_port_are_counted_on_the_pages_of_its_clients)
 TEST(revalidation_queries_a_path_anew)
 {
 	ask_path(&carol, 5);
-	rig_sa_answers(0, 0, 7);
+	rig_answer_by_sa(0, 0, 7);
 	revalidate(&dave);
 	ask_path(&dave, 6);
 	ck_assert_uint_eq(rig_n_asked(), 2);
@@ -107,7 +107,7 @@ TEST(disconnect_of_the_last_client_leaves_the_group)
 	join(&carol, 5);
 	join(&dave, 6);
 	ck_assert_uint_eq(rig_n_asked(), 1);
-	rig_sa_answers(0, 0, 0xc001);
+	rig_answer_by_sa(0, 0, 0xc001);
 	ck_assert_int_eq(told(&carol, 5), 0);
 	ck_assert_int_eq(told(&dave, 6), 0);
 	rig_leave(&carol);
@@ -122,7 +122,7 @@ TEST(disconnect_of_the_last_client_leaves_the_group)
 TEST(dropped_membership_is_left)
 {
 	join(&carol, 5);
-	rig_sa_answers(0, 0, 0xc001);
+	rig_answer_by_sa(0, 0, 0xc001);
 	drop(&carol, 4);
 	ck_assert_uint_eq(rig_n_asked(), 1);
 	drop(&carol, 5);
@@ -132,10 +132,10 @@ TEST(dropped_membership_is_left)
 TEST(lost_membership_is_reported)
 {
 	join(&carol, 5);
-	rig_sa_answers(0, 0, 0xc001);
+	rig_answer_by_sa(0, 0, 0xc001);
 	ck_assert_int_eq(told(&carol, 5), 0);
 	rig_port_event(IBV_EVENT_CLIENT_REREGISTER, 1);
-	rig_sa_answers(1, 0, 0xc002);
+	rig_answer_by_sa(1, 0, 0xc002);
 	ck_assert_int_eq(told(&carol, 5), ENETRESET);
 }
 
@@ -164,7 +164,7 @@ TEST(table_is_sent_record_by_record)
 
 	tell(&carol, &record);
 	ck_assert_uint_eq(rig_asked(0)->hdr.method, SA_METHOD_GET_TABLE);
-	rig_sa_lists(0, 300);
+	rig_list_by_sa(0, 300);
 	for (i = 0; i < 300; i++) {
 		ck_assert(rig_next(&carol, &record));
 		ck_assert_uint_eq(record.sa_told.ask_id, 5);
@@ -181,7 +181,7 @@ TEST_LOOP(table_that_is_empty_or_too_long_is_an_error, 0, 2)
 		question(&carol, 5, SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD);
 
 	tell(&carol, &record);
-	rig_sa_lists(0, _i ? 1025 : 0);
+	rig_list_by_sa(0, _i ? 1025 : 0);
 	ck_assert_int_eq(told(&carol, 5), _i ? E2BIG : ENOENT);
 	ck_assert_int_eq(told(&carol, 5), -1);
 }
@@ -207,7 +207,7 @@ TEST(requests_of_one_user_are_limited)
 	ask_path(&mallory, ASKS_MAX);
 	ck_assert_int_eq(told(&mallory, ASKS_MAX), EPERM);
 	ask_path(&dave, 1);
-	rig_sa_answers(0, 0, 7);
+	rig_answer_by_sa(0, 0, 7);
 	ck_assert_int_eq(told(&dave, 1), 0);
 }
 
@@ -219,7 +219,7 @@ TEST(request_repeated_after_a_restart_is_answered_once)
 	ask_path(&carol, 5);
 	tell(&carol, &again);
 	ck_assert_int_eq(told(&carol, 5), -1);
-	rig_sa_answers(0, 0, 7);
+	rig_answer_by_sa(0, 0, 7);
 	ck_assert_int_eq(told(&carol, 5), 0);
 	ck_assert_int_eq(told(&carol, 5), -1);
 }
@@ -229,7 +229,7 @@ TEST(requests_of_two_clients_may_have_the_same_id)
 	ask_path(&carol, 5);
 	ask_path(&dave, 5);
 	drop(&carol, 5);
-	rig_sa_answers(0, 0, 7);
+	rig_answer_by_sa(0, 0, 7);
 	ck_assert_int_eq(told(&carol, 5), -1);
 	ck_assert_int_eq(told(&dave, 5), 0);
 }

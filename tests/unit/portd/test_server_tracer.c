@@ -220,11 +220,11 @@ static int play_back(void)
 	return err;
 }
 
-/* With the same socket, without clients. */
+/* Restarts it with the same socket, without clients. */
 static void start_the_next(void)
 {
 	rig_tear_down();
-	rig_opens_ports(true);
+	rig_set_opens_ports(true);
 	rig_set_up(socket_path);
 }
 

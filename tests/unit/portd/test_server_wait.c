@@ -122,7 +122,7 @@ TEST(nobody_is_answered_for_before_all_have_come_back)
 
 TEST(with_all_ports_open_a_peer_is_answered_before_a_client_has_come)
 {
-	rig_opens_ports(true);
+	rig_set_opens_ports(true);
 	begin_again();
 	rig_pass(GRACE_MS);
 	scene_receive(scene_peer_dreq(0x702, bob, 1));
@@ -131,7 +131,7 @@ TEST(with_all_ports_open_a_peer_is_answered_before_a_client_has_come)
 
 TEST(a_client_finds_the_port_that_is_open_already)
 {
-	rig_opens_ports(true);
+	rig_set_opens_ports(true);
 	begin_again();
 	rig_pass(GRACE_MS);
 	rig_join(&carol);
@@ -201,7 +201,7 @@ TEST(who_has_no_room_for_an_answer_that_came_late_is_disconnected_at_once)
 
 /* --- waiting for their turn ----------------------------------------------- */
 
-/* As many as the peer may leave unanswered. */
+/* Sends as many requests as the peer may leave unanswered. */
 static void fill_turn(void)
 {
 	const struct mad_path peer = rig_peer(SCENE_PEER);

@@ -33,38 +33,38 @@ FIXTURE(scene_set_up, scene_tear_down);
 
 TEST_LOOP(messages_refused_by_the_sender_go_through_umad, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
-	rig_sender_refuses(refusals[_i]);
+	rig_set_sender_refusal(refusals[_i]);
 	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
 
 TEST(messages_that_the_device_fails_to_send_go_through_umad)
 {
-	rig_sends_fail(true);
+	rig_set_sends_fail(true);
 	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
 
 TEST_LOOP(messages_for_umad_wait_for_their_hop, 0, 2)
 {
-	rig_sender_refuses(-EAGAIN);
-	rig_hops_are_ready(false);
-	rig_sender_is_ready(_i);
+	rig_set_sender_refusal(-EAGAIN);
+	rig_set_hops_ready(false);
+	rig_set_sender_ready(_i);
 	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert_uint_eq(rig_n_sent(), 0);
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(100);
 	ck_assert(goes_by_umad());
 }
 
 TEST(failed_messages_wait_for_their_hop)
 {
-	rig_hops_are_ready(false);
-	rig_sender_is_ready(true);
-	rig_sends_fail(true);
+	rig_set_hops_ready(false);
+	rig_set_sender_ready(true);
+	rig_set_sends_fail(true);
 	scene_receive(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert_uint_eq(rig_n_sent(), 0);
-	rig_hops_are_ready(true);
+	rig_set_hops_ready(true);
 	rig_pass(100);
 	ck_assert(goes_by_umad());
 }
@@ -126,7 +126,7 @@ TEST(an_opened_port_proves_itself)
 	struct rig_sent sent;
 	struct cm_msg msg;
 
-	rig_proves_own_port();
+	rig_prove_own_port();
 	ck_assert_int_eq(rig_ask(alice, &open), 0);
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert(sent.slowly);
@@ -139,7 +139,7 @@ TEST(an_opened_port_proves_itself)
 /* Making its address handle would block. */
 TEST(a_probe_to_an_unresolved_hop_is_skipped)
 {
-	rig_hops_are_ready(false);
+	rig_set_hops_ready(false);
 	rig_probe(&(struct mad_sender_score){ .n_probed = 1 });
 	rig_pass(1);
 	ck_assert_uint_eq(rig_n_sent(), 0);
@@ -164,7 +164,7 @@ TEST(a_peers_probe_is_answered_through_umad_and_not_counted)
 
 TEST(the_answer_to_a_probe_goes_to_no_client)
 {
-	rig_next_answers_a_probe(true);
+	rig_set_probe_answers(true);
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(rig_n_sent(), 0);
 	ck_assert_str_eq(scene_delivered(alice), "");

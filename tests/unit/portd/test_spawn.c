@@ -64,7 +64,7 @@ static void wait_seen(void)
 }
 
 /* The rest of the first line with this beginning. */
-static const char *said(const char *begin)
+static const char *log_text(const char *begin)
 {
 	static char rest[256];
 	const char *at = strstr(seen, begin);
@@ -87,7 +87,7 @@ static unsigned int count(const char *text)
 
 static void end_cmportd(void)
 {
-	pid_t pid = (pid_t)atoi(said("pid "));
+	pid_t pid = (pid_t)atoi(log_text("pid "));
 	struct pollfd process = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
 
 	kill(pid, SIGTERM);
@@ -121,7 +121,7 @@ static void spawn(void)
 	close(fd);
 }
 
-/* Until the end, or until nothing arrives for 5 s. */
+/* Reads until the end, or until nothing arrives for 5 s. */
 static const char *read_all(int fd)
 {
 	static char text[512];
@@ -431,8 +431,8 @@ TEST(blocked_and_ignored_signals_are_not_inherited)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	spawn();
 	wait_seen();
-	ck_assert_str_eq(said("SigBlk:\t"), STOP_SIGNALS_ONLY);
-	ck_assert_str_eq(said("SigIgn:\t"), SIGPIPE_ONLY);
+	ck_assert_str_eq(log_text("SigBlk:\t"), STOP_SIGNALS_ONLY);
+	ck_assert_str_eq(log_text("SigIgn:\t"), SIGPIPE_ONLY);
 }
 
 TEST(spawned_cmportd_has_a_clean_environment)
@@ -444,9 +444,9 @@ TEST(spawned_cmportd_has_a_clean_environment)
 	wait_seen();
 	ck_assert_uint_eq(count("env "), 4);
 	ck_assert_uint_eq(count("env PATH=/usr/sbin:/usr/bin:/sbin:/bin\n"), 1);
-	ck_assert_str_eq(said("env PURECM_SOCKET="), socket_path);
-	ck_assert_str_eq(said("env PURECM_LOG="), "debug");
-	ck_assert_str_eq(said("env PURECM_IDLE_S="), "30");
+	ck_assert_str_eq(log_text("env PURECM_SOCKET="), socket_path);
+	ck_assert_str_eq(log_text("env PURECM_LOG="), "debug");
+	ck_assert_str_eq(log_text("env PURECM_IDLE_S="), "30");
 }
 
 TEST(spawned_cmportd_finds_the_libraries_of_a_soft_fabric)
@@ -456,9 +456,9 @@ TEST(spawned_cmportd_finds_the_libraries_of_a_soft_fabric)
 	setenv("PURECM_FABRIC_PRELOAD", NO_LIBRARY, 1);
 	spawn();
 	wait_seen();
-	ck_assert_str_eq(said("env PURECM_FABRIC="), "/tmp/f/hosts/a");
-	ck_assert_str_eq(said("env LD_LIBRARY_PATH="), "/nowhere");
-	ck_assert_str_eq(said("env LD_PRELOAD="), NO_LIBRARY);
+	ck_assert_str_eq(log_text("env PURECM_FABRIC="), "/tmp/f/hosts/a");
+	ck_assert_str_eq(log_text("env LD_LIBRARY_PATH="), "/nowhere");
+	ck_assert_str_eq(log_text("env LD_PRELOAD="), NO_LIBRARY);
 }
 
 TEST(preloaded_libraries_of_a_fabric_are_not_preloaded_elsewhere)
@@ -475,8 +475,8 @@ TEST(spawned_cmportd_has_its_own_session_and_folder)
 	ck_assert_int_eq(chdir(folder), 0);
 	spawn();
 	wait_seen();
-	ck_assert_str_eq(said("cwd "), "/");
-	ck_assert_int_eq(atoi(said("sid ")), atoi(said("pid ")));
+	ck_assert_str_eq(log_text("cwd "), "/");
+	ck_assert_int_eq(atoi(log_text("sid ")), atoi(log_text("pid ")));
 }
 
 static void set_oom(const char *value)
@@ -525,11 +525,11 @@ TEST(spawned_cmportd_has_dropped_its_capabilities)
 	spawn();
 	wait_seen();
 	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
-		ck_assert_uint_eq(strtoull(said(sets[i]), NULL, 16) & ~(1ull << 13), 0);
+		ck_assert_uint_eq(strtoull(log_text(sets[i]), NULL, 16) & ~(1ull << 13), 0);
 	if (geteuid() == 0)
-		ck_assert_uint_eq(strtoull(said("CapBnd:\t"), NULL, 16) & ~(1ull << 13), 0);
-	ck_assert_str_eq(said("NoNewPrivs:\t"), "1");
-	ck_assert_str_eq(said("Seccomp:\t"), "2");
+		ck_assert_uint_eq(strtoull(log_text("CapBnd:\t"), NULL, 16) & ~(1ull << 13), 0);
+	ck_assert_str_eq(log_text("NoNewPrivs:\t"), "1");
+	ck_assert_str_eq(log_text("Seccomp:\t"), "2");
 }
 
 TEST(spawned_cmportd_has_the_default_scheduling)
@@ -545,9 +545,9 @@ TEST(spawned_cmportd_has_the_default_scheduling)
 		setpriority(PRIO_PROCESS, 0, 5);
 	spawn();
 	wait_seen();
-	ck_assert_str_eq(said("Cpus_allowed_list:\t"), strchr(wanted, '\t') + 1);
-	ck_assert_str_eq(said("policy "), "0");
-	ck_assert_str_eq(said("nice "), "0");
+	ck_assert_str_eq(log_text("Cpus_allowed_list:\t"), strchr(wanted, '\t') + 1);
+	ck_assert_str_eq(log_text("policy "), "0");
+	ck_assert_str_eq(log_text("nice "), "0");
 }
 
 TEST(spawned_cmportd_has_no_file_size_limit)
@@ -562,8 +562,8 @@ TEST(spawned_cmportd_has_no_file_size_limit)
 	spawn();
 	wait_seen();
 	if (limit.rlim_max == RLIM_INFINITY)
-		ck_assert_str_eq(said("fsize "), hard);
-	ck_assert_str_ne(said("fsize "), "4096");
+		ck_assert_str_eq(log_text("fsize "), hard);
+	ck_assert_str_ne(log_text("fsize "), "4096");
 }
 
 /* If an administrator has set more, a user cannot have less. */
@@ -577,7 +577,7 @@ TEST(spawned_cmportd_has_the_default_oom_score)
 	set_oom("500");
 	spawn();
 	wait_seen();
-	ck_assert_str_eq(said("oom "), wanted);
+	ck_assert_str_eq(log_text("oom "), wanted);
 }
 
 TEST(spawned_cmportd_logs_to_the_file_in_the_environment)

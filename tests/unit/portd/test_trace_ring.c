@@ -130,7 +130,7 @@ TEST(overwritten_messages_are_counted)
 	ck_assert_uint_ge(message.number, 2 * TRACE_RING_ENTRIES);
 }
 
-static void *storm(void *arg)
+static void *write_without_pause(void *arg)
 {
 	write_some(STORM);
 	return arg;
@@ -142,7 +142,7 @@ TEST(no_message_is_torn_under_load)
 	pthread_t writer;
 	uint64_t n = 0;
 
-	ck_assert_int_eq(pthread_create(&writer, NULL, storm, NULL), 0);
+	ck_assert_int_eq(pthread_create(&writer, NULL, write_without_pause, NULL), 0);
 	while (message.number != STORM) {
 		if (!trace_reader_take(&reader, &message))
 			continue;
@@ -291,7 +291,7 @@ TEST(a_recording_of_another_version_is_not_read)
 	ck_assert_int_eq(trace_reader_copy(&reader, file_fd), -EPROTO);
 }
 
-static void *storm_of_records(void *arg)
+static void *write_many_records(void *arg)
 {
 	write_some(20 * RECORDED);
 	return arg;
@@ -302,7 +302,7 @@ TEST(no_recorded_message_is_torn_under_load)
 	uint64_t first = 0, n = 0;
 	pthread_t writer;
 
-	ck_assert_int_eq(pthread_create(&writer, NULL, storm_of_records, NULL), 0);
+	ck_assert_int_eq(pthread_create(&writer, NULL, write_many_records, NULL), 0);
 	while (first + n < 15 * RECORDED)
 		n = play_back(&first);
 	pthread_join(writer, NULL);

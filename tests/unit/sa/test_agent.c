@@ -69,7 +69,7 @@ static void ask_path_for(int i, uint8_t peer, uint64_t ms, unsigned int timeout_
 	set_question(i, ms, timeout_ms);
 }
 
-/* From ask i, for the path to port @peer. */
+/* Asks with request i for the path to port @peer. */
 static void ask_path(int i, uint8_t peer, uint64_t ms)
 {
 	ask_path_for(i, peer, ms, 2000);

@@ -315,7 +315,7 @@ END_TEST
 #define NEWCOMER (MANY - 1)
 
 /* Return: number of outstanding requests of a turn. */
-static unsigned int n_out_of(uint8_t turn)
+static unsigned int n_sent_to(uint8_t turn)
 {
 	return flights.turn[turn].n_out;
 }
@@ -344,7 +344,7 @@ START_TEST(oldest_request_of_the_largest_turn_gives_way)
 	sa_flights_expire(&flights, at_ms(SA_GIVE_WAY_MS));
 	ck_assert(flight[NEWCOMER].is_out);
 	ck_assert(!flight[0].is_out);
-	ck_assert_uint_eq(n_out_of(2), SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX);
+	ck_assert_uint_eq(n_sent_to(2), SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX);
 	ck_assert_uint_eq(flights.n_out, SA_FLIGHTS_OUT_MAX);
 	ck_assert_int_eq(n_landed, 0);
 }
@@ -398,9 +398,9 @@ START_TEST(waiting_turn_gets_only_its_fair_share)
 	}
 	for (i = 1; i < 10; i++)
 		sa_flights_expire(&flights, at_ms(i * SA_GIVE_WAY_MS));
-	ck_assert_uint_ge(n_out_of(1), share);
-	ck_assert_uint_eq(n_out_of(2), SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX);
-	ck_assert_uint_eq(n_out_of(3), share);
+	ck_assert_uint_ge(n_sent_to(1), share);
+	ck_assert_uint_eq(n_sent_to(2), SA_FLIGHTS_OUT_MAX - SA_TURN_OUT_MAX);
+	ck_assert_uint_eq(n_sent_to(3), share);
 }
 END_TEST
 
@@ -429,7 +429,7 @@ END_TEST
 
 /* --- requests without a client -------------------------------------------- */
 
-static void rest(int i)
+static void put_to_rest(int i)
 {
 	ck_assert(sa_flight_rest(&flights, &flight[i], at_ms(1)));
 }
@@ -437,7 +437,7 @@ static void rest(int i)
 START_TEST(resting_request_is_not_retransmitted_and_keeps_its_place)
 {
 	start(0, 2000);
-	rest(0);
+	put_to_rest(0);
 	expire(1000);
 	sa_flights_again(&flights, at_ms(1000));
 	ck_assert_uint_eq(n_sent, 1);
@@ -453,7 +453,7 @@ START_TEST(resting_request_ends_with_any_response)
 	uint8_t mad[MAD_BYTES];
 
 	start(0, 2000);
-	rest(0);
+	put_to_rest(0);
 	wire_answer(0, _i, 7, mad); /* 1: busy */
 	input(mad);
 	ck_assert_int_eq(n_landed, 1);
@@ -465,7 +465,7 @@ END_TEST
 START_TEST(resting_request_continues_with_a_new_client)
 {
 	start(0, 2000);
-	rest(0);
+	put_to_rest(0);
 	sa_flight_wait(&flights, &flight[0], 4000, at_ms(1000));
 	expire(1199);
 	ck_assert_uint_eq(n_sent, 1);

@@ -96,7 +96,7 @@ static void total_of_port(const struct fab_port_counters *port, uint64_t ret[PMA
 	ret[PMA_multicast_rcv_packets] = n[FAB_RCV_MULTICAST];
 }
 
-/* Of the other end of a port's link. */
+/* The counters of the other end of a port's link. */
 static void total_of_link(const struct fab_port_counters *port, uint64_t ret[PMA_N_COUNTERS])
 {
 	const uint64_t *n = port->n;

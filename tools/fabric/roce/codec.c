@@ -178,7 +178,7 @@ static bool has_operation(unsigned int service, unsigned int operation)
 	return service != FAB_SERVICE_UC || operation <= UC_OPERATIONS_MAX;
 }
 
-/* The headers of the operation, and of the service. */
+/* Return: the headers of the operation and of the service, a bitmap. */
 static uint16_t headers_of(const struct opcode *opcode, unsigned int service)
 {
 	bool is_answer = opcode->op == FAB_OP_READ_RESPONSE || opcode->op == FAB_OP_ACK ||

@@ -231,7 +231,7 @@ static const struct {
 	{ -EAFNOSUPPORT, "is of an IP version that this host does not have" },
 };
 
-/* Once for each kind of failure. */
+/* Logs once for each kind of failure. */
 static void log_send_error(struct udp_out *out, const struct udp_burst *burst, int err)
 {
 	const unsigned int n_kinds = sizeof(advice) / sizeof(advice[0]);

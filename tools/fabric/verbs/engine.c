@@ -98,7 +98,7 @@ static void grant_if_allowed(struct fab_qp *qp, const struct fab_packet *packet)
 	mr = memory_find_remote(qp, 0, packet->rkey, packet->remote_addr, packet->dma_bytes,
 				IBV_ACCESS_REMOTE_WRITE);
 	if (mr && !mr->is_window && !(mr->access & IBV_ACCESS_ON_DEMAND))
-		grant_give(qp, packet, mr, turn);
+		grant_publish(qp, packet, mr, turn);
 }
 
 static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)

@@ -73,8 +73,8 @@ static bool is_same(const struct fab_grant *grant, const struct fab_packet *head
 	       memcmp(&grant->header, header, sizeof(*header)) == 0;
 }
 
-void grant_give(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
-		uint32_t turn)
+void grant_publish(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
+		   uint32_t turn)
 {
 	struct fab_grant *grant = grant_of(qp);
 	struct fab_packet header;

@@ -12,11 +12,11 @@ void grants_open(struct fab_context *context);
 void grants_close(struct fab_context *context);
 
 /**
- * grant_give() - permit the sender of an accepted write to write to the region without packets
+ * grant_publish() - permit the sender of an accepted write to write to the region without packets
  * @turn: of the host's page, from before the rights were checked
  */
-void grant_give(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
-		uint32_t turn);
+void grant_publish(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
+		   uint32_t turn);
 
 /**
  * grant_advance() - after each packet to an unreliable queue pair: show the peer which PSN is next

@@ -432,7 +432,7 @@ static size_t store_part(char *to, const char *from, size_t bytes)
 	return sizeof(uint8_t);
 }
 
-static size_t store_words(char *to, const char *from, size_t bytes)
+static size_t store_by_words(char *to, const char *from, size_t bytes)
 {
 	size_t n;
 
@@ -452,7 +452,7 @@ void memory_store(void *at, const void *from, size_t bytes)
 
 		n = 0;
 		if ((uintptr_t)to % sizeof(uint64_t) == 0)
-			n = store_words(to, data, bytes - done);
+			n = store_by_words(to, data, bytes - done);
 		done += n ? n : store_part(to, data, bytes - done);
 	}
 }

@@ -129,7 +129,7 @@ static void fill_bind(struct fab_send *send, const struct ibv_send_wr *wr)
 	send->bind_access = bind->mw_access_flags;
 }
 
-/* In the members of an atomic: see post_batch(). */
+/* A flush is stored in the members of an atomic: see post_batch(). */
 static void fill_flush(struct fab_send *send, const struct ibv_send_wr *wr)
 {
 	send->remote_addr = wr->wr.atomic.remote_addr;

@@ -135,7 +135,7 @@ static bool has_begun(const struct fab_qp *qp, const struct fab_send *send)
 	return qp->sq.begun_psn > send->first_psn;
 }
 
-static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
+static bool may_send_next(const struct fab_qp *qp, const struct fab_send *send)
 {
 	const struct fab_send_queue *sq = &qp->sq;
 	uint64_t in_flight = sq->send_psn - sq->una;
@@ -339,7 +339,7 @@ void requester_push(struct fab_qp *qp)
 	if (!may_send(qp) || qp->sq.waits_for_rnr || write_directly(qp))
 		return;
 	while (status == IBV_WC_SUCCESS && qp->sq.at < qp->sq.count &&
-	       may_go(qp, send_at(qp, qp->sq.at))) {
+	       may_send_next(qp, send_at(qp, qp->sq.at))) {
 		status = send_next(qp, send_at(qp, qp->sq.at));
 		if (qp->init.qp_type == IBV_QPT_UC)
 			complete_unreliable(qp);

@@ -70,7 +70,7 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static bool fault_happens(uint64_t *state, uint32_t of_a_million)
+static bool fault_is_due(uint64_t *state, uint32_t of_a_million)
 {
 	return of_a_million && next_random(state) % FAB_MILLION < of_a_million;
 }
@@ -91,14 +91,14 @@ static struct fate decide_fate(const struct fab_faults *faults, uint64_t *state,
 	if (!faults || packet->op == FAB_OP_EVENT)
 		return fate;
 	fault = is_mad(packet) ? &faults->mads : &faults->data;
-	if (fault_happens(state, fault->loss))
+	if (fault_is_due(state, fault->loss))
 		fate.copies = 0;
-	else if (fault_happens(state, fault->duplicate))
+	else if (fault_is_due(state, fault->duplicate))
 		fate.copies = 2;
 	fate.delay_us = fault->delay_us;
-	if (fault_happens(state, fault->reorder))
+	if (fault_is_due(state, fault->reorder))
 		fate.delay_us += REORDER_US;
-	if (fault_happens(state, fault->corrupt))
+	if (fault_is_due(state, fault->corrupt))
 		fate.corrupt_bit = (int32_t)(next_random(state) % INT32_MAX);
 	return fate;
 }

@@ -100,7 +100,7 @@ void fab_folder_grants(const struct fab_folder *folder, const char *host, unsign
 	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/grants/%u", folder->dir, host, slot);
 }
 
-/* Without snprintf(), of which a connection's queue pairs needed 32 calls. */
+/* It does not call snprintf(), of which a connection's queue pairs needed 32 calls. */
 static void gid_hex(const union ibv_gid *gid, char ret[GID_HEX_BYTES])
 {
 	static const char digits[] = "0123456789abcdef";

@@ -88,7 +88,7 @@ static int rpoll_once(void)
 	return rpoll(&outer, 1, 0);
 }
 
-/* Like an epoll descriptor in poll(). */
+/* It is polled like an epoll descriptor in poll(). */
 TEST(instance_is_readable_until_all_is_read)
 {
 	add(pair.fd[1], EPOLLIN);

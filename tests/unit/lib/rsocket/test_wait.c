@@ -192,7 +192,7 @@ static void woken_disarm(struct rsock *rs)
 	((struct woken *)rs)->n_taken++;
 }
 
-/* Once before the sleep, once after it. */
+/* wait_until_ready() calls it once before the sleep, and once after it. */
 static bool woken_is_ready(struct rsock *rs)
 {
 	return ((struct woken *)rs)->n_looks == 2;

@@ -103,7 +103,7 @@ static int write_all(const char *path)
 }
 
 /* After a failed test, its folder is removed and its processes may still run. */
-static void let_nobody_in(int listening, const struct server_options *options)
+static void accept_nobody(int listening, const struct server_options *options)
 {
 	struct pollfd poll_fd[2] = { { .fd = listening, .events = POLLIN },
 				     { .fd = options->stop_fd, .events = POLLIN } };
@@ -142,7 +142,7 @@ int server_run(const struct server_options *options)
 	log_debug("idle after %u s", options->idle_s);
 	err = write_all(options->path);
 	if (!err)
-		let_nobody_in(socket_dir_listen_fd(dir), options);
+		accept_nobody(socket_dir_listen_fd(dir), options);
 	socket_dir_leave(dir);
 	return err;
 }
