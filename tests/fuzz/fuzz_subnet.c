@@ -62,7 +62,7 @@ static void do_leave(void)
 
 static void send_record(const struct portd_record *record)
 {
-	rig_tell(next_client(), record);
+	rig_send_record(next_client(), record);
 	if (next_byte(&in) % 4)
 		rig_settle();
 }

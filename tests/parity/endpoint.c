@@ -220,7 +220,7 @@ static void try_endpoint(struct rdma_addrinfo *info, struct ibv_qp_init_attr *at
 		rdma_destroy_ep(id);
 }
 
-static void failures_leave_nothing(struct scene *s)
+static void failures_leave_no_objects(struct scene *s)
 {
 	struct rdma_addrinfo active = info_for(at(&s->peer, s->port), 0), wrong = active;
 	struct ibv_qp_init_attr attr = small_qp();
@@ -543,7 +543,7 @@ const struct scenario endpoint_scenarios[] = {
 	     "endpoints without queue pairs"),
 	PAIR("ep-domain", connect_in_own_domain, accept_in_own_domain, 0,
 	     "endpoints in a protection domain of the caller's"),
-	LOCAL("ep-errors", failures_leave_nothing, 0, "endpoints that cannot be made"),
+	LOCAL("ep-errors", failures_leave_no_objects, 0, "endpoints that cannot be made"),
 	LOCAL("ep-types", types_are_those_asked_for, 0, "queue pair types of passive endpoints"),
 	PAIR("ep-route", connect_over_route_of_address, accept_with_attributes, 0,
 	     "a path record that comes with the address"),

@@ -70,7 +70,7 @@ static void caller_brings_completion_queues(struct scene *s)
 	DO(ibv_dealloc_pd(pd));
 }
 
-static void impossible_capacities_leave_nothing(struct scene *s)
+static void impossible_capacities_leave_no_objects(struct scene *s)
 {
 	struct ibv_qp_init_attr attr = small_attr();
 	struct rdma_cm_id *id = bound_id(s);
@@ -101,7 +101,7 @@ static void datagram_queue_pair_is_ready_at_once(struct scene *s)
 	close_id(id);
 }
 
-static void extended_form_wants_its_own_device(struct scene *s)
+static void extended_form_requires_its_own_device(struct scene *s)
 {
 	struct rdma_cm_id *id = bound_id(s);
 	struct ibv_qp_init_attr_ex attr = {
@@ -292,11 +292,11 @@ const struct scenario qp_scenarios[] = {
 	      "completion queues made by the library, a second queue pair, what destroy leaves"),
 	LOCAL("qp-caller-queues", caller_brings_completion_queues, 0,
 	      "protection domain and completion queues of the caller"),
-	LOCAL("qp-impossible", impossible_capacities_leave_nothing, 0,
+	LOCAL("qp-impossible", impossible_capacities_leave_no_objects, 0,
 	      "capacities beyond the device"),
 	LOCAL("qp-datagram", datagram_queue_pair_is_ready_at_once, 0,
 	      "state and Q_Key of a datagram queue pair"),
-	LOCAL("qp-extended", extended_form_wants_its_own_device, 0, "rdma_create_qp_ex"),
+	LOCAL("qp-extended", extended_form_requires_its_own_device, 0, "rdma_create_qp_ex"),
 	LOCAL("qp-capacities", capacities_are_written_back, 0,
 	      "what the caller's struct says after"),
 	LOCAL("qp-extended-pd", extended_form_takes_a_protection_domain, 0,

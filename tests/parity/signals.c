@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parity: signals during calls that wait. Each scenario runs twice: with a handler that was
+ * Parity: signals during calls that wait. Each scenario runs run_twice: with a handler that was
  * installed with SA_RESTART, and with one without.
  */
 #include <pthread.h>
@@ -36,7 +36,7 @@ static void with_each_handler(struct scene *s, void (*play)(struct scene *s))
 }
 
 /* The server's part, once for each of the client's handlers. */
-static void twice(struct scene *s, void (*play)(struct scene *s))
+static void run_twice(struct scene *s, void (*play)(struct scene *s))
 {
 	play(s);
 	play(s);
@@ -186,7 +186,7 @@ static void accept_late(struct scene *s)
 
 static void accept_late_twice(struct scene *s)
 {
-	twice(s, accept_late);
+	run_twice(s, accept_late);
 }
 
 static struct rdma_cm_id *listen_synchronously(struct scene *s)
@@ -231,7 +231,7 @@ static void ask(struct scene *s)
 
 static void ask_twice(struct scene *s)
 {
-	twice(s, ask);
+	run_twice(s, ask);
 }
 
 static void accept_amid_signals(struct scene *s)
@@ -277,7 +277,7 @@ static void establish_late(struct scene *s)
 
 static void establish_late_twice(struct scene *s)
 {
-	twice(s, establish_late);
+	run_twice(s, establish_late);
 }
 
 static void disconnect_amid_signals(struct scene *s)
@@ -318,7 +318,7 @@ static void disconnect_late(struct scene *s)
 
 static void disconnect_late_twice(struct scene *s)
 {
-	twice(s, disconnect_late);
+	run_twice(s, disconnect_late);
 }
 
 static void create_ep_amid_signals(struct scene *s)
@@ -408,7 +408,7 @@ static void complete_late(struct scene *s)
 
 static void complete_late_twice(struct scene *s)
 {
-	twice(s, complete_late);
+	run_twice(s, complete_late);
 }
 
 /* --- calls that no signal ends -------------------------------------------- */
@@ -515,7 +515,7 @@ static void accept_often(struct scene *s)
 
 static void accept_often_twice(struct scene *s)
 {
-	twice(s, accept_often);
+	run_twice(s, accept_often);
 }
 
 const struct scenario signal_scenarios[] = {

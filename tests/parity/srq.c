@@ -61,7 +61,7 @@ static void show_limits(const struct ibv_srq_attr *attr)
 	SAY("  max_wr %u max_sge %u srq_limit %u", attr->max_wr, attr->max_sge, attr->srq_limit);
 }
 
-static void impossible_queue_leaves_nothing(struct scene *s)
+static void impossible_queue_leaves_no_object(struct scene *s)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
 	struct ibv_qp_init_attr attr = small_attr();
@@ -192,7 +192,7 @@ const struct scenario srq_scenarios[] = {
 	      "a shared receive queue made through the id"),
 	LOCAL("srq-order", queue_is_destroyed_before_its_queue_pair, 0,
 	      "the shared receive queue goes before its queue pair"),
-	LOCAL("srq-impossible", impossible_queue_leaves_nothing, 0,
+	LOCAL("srq-impossible", impossible_queue_leaves_no_object, 0,
 	      "capacities beyond the device; a queue pair that fails beside a queue"),
 	LOCAL("srq-extended", extended_form_needs_a_type, 0, "rdma_create_srq_ex"),
 	LOCAL("srq-caller", caller_brings_the_queue, 0, "a shared receive queue of the caller"),

@@ -54,7 +54,7 @@ static void failures_become_errno(struct scene *s)
 	DO(rdma_destroy_id(id));
 }
 
-static void nonblocking_is_eagain(struct scene *s)
+static void nonblocking_calls_fail_with_eagain(struct scene *s)
 {
 	struct rdma_cm_id *id = open_synchronous("id", RDMA_PS_TCP);
 
@@ -363,7 +363,7 @@ static void answer_in_step(struct scene *s)
 
 const struct scenario sync_scenarios[] = {
 	LOCAL("sync-errors", failures_become_errno, 0, "events' statuses as errno"),
-	LOCAL("sync-nonblocking", nonblocking_is_eagain, 0,
+	LOCAL("sync-nonblocking", nonblocking_calls_fail_with_eagain, 0,
 	      "a non-blocking channel: the call starts, and says EAGAIN"),
 	PAIR("sync-connect", connect_in_step, accept_in_step, 0, "both sides synchronous"),
 	PAIR("sync-refused", connect_and_be_rejected, reject_in_step, 0,

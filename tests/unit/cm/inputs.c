@@ -12,7 +12,7 @@ static void plain(struct rig *rig, int attr)
 {
 	struct cm_msg msg = rig_msg(rig, attr);
 
-	rig_hear(rig, &msg);
+	rig_deliver(rig, &msg);
 }
 
 /* A new connection with the queue pair of the one under test. */
@@ -22,7 +22,7 @@ static void req_stale(struct rig *rig, int unused)
 
 	(void)unused;
 	msg.req.local_comm_id++;
-	rig_hear(rig, &msg);
+	rig_deliver(rig, &msg);
 }
 
 /* The REP of another, established connection. */
@@ -33,7 +33,7 @@ static void rep_known(struct rig *rig, int unused)
 	(void)unused;
 	rig_establish_other(rig, OTHER_COMM_ID, OTHER_QPN);
 	msg.rep.local_comm_id = OTHER_COMM_ID;
-	rig_hear(rig, &msg);
+	rig_deliver(rig, &msg);
 }
 
 /* A REP with the queue pair of another, established connection. */
@@ -45,7 +45,7 @@ static void rep_stale(struct rig *rig, int unused)
 	rig_establish_other(rig, OTHER_COMM_ID, OTHER_QPN);
 	msg.rep.local_comm_id++;
 	msg.rep.local_qpn = OTHER_QPN;
-	rig_hear(rig, &msg);
+	rig_deliver(rig, &msg);
 }
 
 static void mra(struct rig *rig, int answered)
@@ -53,7 +53,7 @@ static void mra(struct rig *rig, int answered)
 	struct cm_msg msg = rig_msg(rig, CM_ATTR_MRA);
 
 	msg.mra.message = (uint8_t)answered;
-	rig_hear(rig, &msg);
+	rig_deliver(rig, &msg);
 }
 
 static void rej(struct rig *rig, int reason)
@@ -61,7 +61,7 @@ static void rej(struct rig *rig, int reason)
 	struct cm_msg msg = rig_msg(rig, CM_ATTR_REJ);
 
 	msg.rej.reason = (uint16_t)reason;
-	rig_hear(rig, &msg);
+	rig_deliver(rig, &msg);
 }
 
 /*
@@ -77,7 +77,7 @@ static void rej_timeout(struct rig *rig, int unused)
 	msg.rej.reason = CM_REJ_TIMEOUT;
 	msg.rej.ari_bytes = 8;
 	memset(msg.rej.ari, RIG_PEER_GUID & 0xff, 8);
-	rig_hear(rig, &msg);
+	rig_deliver(rig, &msg);
 }
 
 static void timer(struct rig *rig, int unused)

@@ -192,7 +192,7 @@ struct cm_msg rig_msg(const struct rig *rig, enum cm_attr attr)
 	return msg;
 }
 
-struct cm_msg rig_said(const struct rig *rig, unsigned int i)
+struct cm_msg rig_sent_msg(const struct rig *rig, unsigned int i)
 {
 	struct cm_msg msg;
 
@@ -237,7 +237,7 @@ int rig_call(struct rig *rig, enum cm_event verb)
 	return err;
 }
 
-void rig_hear(struct rig *rig, const struct cm_msg *msg)
+void rig_deliver(struct rig *rig, const struct cm_msg *msg)
 {
 	uint8_t mad[MAD_BYTES];
 

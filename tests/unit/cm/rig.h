@@ -64,8 +64,8 @@ int rig_call(struct rig *rig, enum cm_event verb);
 /** rig_msg() - a message as the peer of the connection under test would send it. */
 struct cm_msg rig_msg(const struct rig *rig, enum cm_attr attr);
 
-/** rig_hear() - deliver a message of the peer. */
-void rig_hear(struct rig *rig, const struct cm_msg *msg);
+/** rig_deliver() - deliver a message of the peer. */
+void rig_deliver(struct rig *rig, const struct cm_msg *msg);
 
 /** rig_timer() - wait for the next deadline. Return: false if there is none. */
 bool rig_timer(struct rig *rig);
@@ -77,8 +77,8 @@ bool rig_timer(struct rig *rig);
  */
 struct cm_conn *rig_establish_other(struct rig *rig, uint32_t peer_comm_id, uint32_t peer_qpn);
 
-/** rig_said() - the @i-th message of the latest step, decoded. */
-struct cm_msg rig_said(const struct rig *rig, unsigned int i);
+/** rig_sent_msg() - the @i-th message of the latest step, decoded. */
+struct cm_msg rig_sent_msg(const struct rig *rig, unsigned int i);
 
 /** rig_sent() - the messages of the last step as text: "REJ(REP) 10, DREQ". */
 const char *rig_sent(struct rig *rig);

@@ -99,7 +99,7 @@ TEST(slow_device_of_the_peer_makes_the_timeout_longer)
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rep = rig_msg(&rig, CM_ATTR_REP);
 	rep.rep.target_ack_delay = 20;
-	rig_hear(&rig, &rep);
+	rig_deliver(&rig, &rep);
 	ck_assert_uint_eq(rig.conn->local_ack_timeout, 21);
 }
 
@@ -111,7 +111,7 @@ TEST_LOOP(queue_pair_timeout_of_the_passive_side_is_the_one_of_the_req, 0, 7)
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 
 	req.req.primary.local_ack_timeout = said[_i];
-	rig_hear(&rig, &req);
+	rig_deliver(&rig, &req);
 	ck_assert_uint_eq(rig.out.report[0].conn->local_ack_timeout, timeout[_i]);
 }
 
@@ -136,7 +136,7 @@ TEST(req_has_our_comm_id_and_guid)
 	struct cm_msg req;
 
 	rig_reach(&rig, CM_REQ_SENT, false);
-	req = rig_said(&rig, 0);
+	req = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(req.req.local_comm_id, rig.comm_id);
 	ck_assert_uint_eq(req.req.local_ca_guid, RIG_OUR_GUID);
 	ck_assert_uint_eq(req.req.starting_psn, RIG_OUR_PSN);
@@ -160,7 +160,7 @@ TEST(rep_has_both_comm_ids_and_our_guid)
 	struct cm_msg rep;
 
 	rig_reach(&rig, CM_REP_SENT, true);
-	rep = rig_said(&rig, 0);
+	rep = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(rep.rep.local_comm_id, rig.comm_id);
 	ck_assert_uint_eq(rep.rep.remote_comm_id, rig.peer_comm_id);
 	ck_assert_uint_eq(rep.rep.local_ca_guid, RIG_OUR_GUID);
@@ -186,7 +186,7 @@ TEST_LOOP(message_has_both_comm_ids, 0, sizeof(paired) / sizeof(paired[0]))
 	rig_reach(&rig, paired[_i].state, paired[_i].passive);
 	rig_input(&rig, paired[_i].input);
 	ck_assert_uint_eq(rig.out.n_sends, 1);
-	msg = rig_said(&rig, 0); /* RTU, MRA, DREQ and DREP all begin with the two ids */
+	msg = rig_sent_msg(&rig, 0); /* RTU, MRA, DREQ and DREP all begin with the two ids */
 	ck_assert_uint_eq(msg.rtu.local_comm_id, rig.comm_id);
 	ck_assert_uint_eq(msg.rtu.remote_comm_id, rig.peer_comm_id);
 }
@@ -194,8 +194,8 @@ TEST_LOOP(message_has_both_comm_ids, 0, sizeof(paired) / sizeof(paired[0]))
 TEST(dreq_has_the_queue_pair_of_its_receiver)
 {
 	rig_reach(&rig, CM_DREQ_SENT, true);
-	ck_assert_uint_eq(rig_said(&rig, 0).dreq.remote_qpn, rig.peer_qpn);
-	ck_assert_uint_eq(rig_said(&rig, 0).hdr.tid, rig.comm_id);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).dreq.remote_qpn, rig.peer_qpn);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).hdr.tid, rig.comm_id);
 }
 
 /* The number of an XRC target stands where the end-to-end context of a REP does, the other is 0. */
@@ -209,7 +209,7 @@ TEST(xrc_target_is_known_by_its_own_queue_pair)
 		rep.rep.local_comm_id += (uint32_t)i;
 		rep.rep.local_qpn = 0;
 		rep.rep.local_eecn = 0x300 + (uint32_t)i;
-		rig_hear(&rig, &rep);
+		rig_deliver(&rig, &rep);
 		ck_assert_str_eq(rig_reported(&rig), "RESPONSE");
 		ck_assert_uint_eq(rig.conn->remote_qpn, 0x300 + i);
 	}
@@ -236,9 +236,9 @@ TEST(drep_has_the_transaction_id_of_the_dreq)
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	dreq = rig_msg(&rig, CM_ATTR_DREQ);
 	dreq.hdr.tid = 0x1122334455667788;
-	rig_hear(&rig, &dreq);
+	rig_deliver(&rig, &dreq);
 	rig_input(&rig, "local DREP");
-	ck_assert_uint_eq(rig_said(&rig, 0).hdr.tid, 0x1122334455667788);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).hdr.tid, 0x1122334455667788);
 }
 
 TEST_LOOP(retransmission_is_identical, 0, 3)
@@ -260,7 +260,7 @@ TEST(received_message_is_in_the_effects)
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rep = rig_msg(&rig, CM_ATTR_REP);
 	rep.rep.private_data[195] = 0x5a;
-	rig_hear(&rig, &rep);
+	rig_deliver(&rig, &rep);
 	ck_assert_uint_eq(rig.out.msg.rep.private_data[195], 0x5a);
 	ck_assert_ptr_eq(rig.out.report[0].conn, rig.conn);
 }
@@ -297,7 +297,7 @@ TEST_LOOP(rep_is_given_up_when_the_peer_no_longer_waits, 0, sizeof(waits) / size
 
 	req.req.local_cm_response_timeout = waits[_i].response_timeout;
 	req.req.max_cm_retries = waits[_i].retries;
-	rig_hear(&rig, &req);
+	rig_deliver(&rig, &req);
 	rig.conn = rig.out.report[0].conn;
 	rig.comm_id = rig.conn->local_comm_id;
 	rig_input(&rig, "local REP");
@@ -389,7 +389,7 @@ TEST(our_mra_has_the_service_timeout_of_the_kernel)
 {
 	rig_reach(&rig, CM_MRA_REQ_SENT, true);
 	rig_input(&rig, "REQ");
-	ck_assert_uint_eq(rig_said(&rig, 0).mra.service_timeout, 24);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).mra.service_timeout, 24);
 }
 
 TEST_LOOP(timewait_lasts_as_long_as_the_queue_pair_timeout, 0, 2)
@@ -404,7 +404,7 @@ TEST(peer_cannot_make_timewait_longer_than_69_seconds)
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 
 	req.req.primary.local_ack_timeout = 31;
-	rig_hear(&rig, &req);
+	rig_deliver(&rig, &req);
 	rig.conn = rig.out.report[0].conn;
 	rig.comm_id = rig.conn->local_comm_id;
 	rig_input(&rig, "local REP");

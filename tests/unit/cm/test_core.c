@@ -105,7 +105,7 @@ TEST(req_without_memory_is_dropped_and_may_be_retransmitted)
 	receive_without_memory(&msg);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_NO_MEMORY], 1);
 	ck_assert_str_eq(rig_sent(&rig), "");
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
 

@@ -38,9 +38,9 @@ TEST(req_for_an_unknown_service_is_refused_without_a_connection)
 	struct cm_msg rej;
 
 	req.req.service_id++;
-	rig_hear(&rig, &req);
+	rig_deliver(&rig, &req);
 	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 8");
-	rej = rig_said(&rig, 0);
+	rej = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(rej.rej.local_comm_id, 0);
 	ck_assert_uint_eq(rej.rej.remote_comm_id, req.req.local_comm_id);
 	ck_assert_uint_eq(rej.hdr.tid, req.hdr.tid);
@@ -71,7 +71,7 @@ static void assert_drep_for(const struct cm_msg *dreq)
 	struct cm_msg drep;
 
 	ck_assert_str_eq(rig_sent(&rig), "DREP");
-	drep = rig_said(&rig, 0);
+	drep = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(drep.drep.local_comm_id, dreq->dreq.remote_comm_id);
 	ck_assert_uint_eq(drep.drep.remote_comm_id, dreq->dreq.local_comm_id);
 	ck_assert_uint_eq(drep.hdr.tid, dreq->hdr.tid);
@@ -82,7 +82,7 @@ TEST(dreq_without_a_connection_is_confirmed)
 	struct cm_msg dreq = rig_msg(&rig, CM_ATTR_DREQ);
 
 	dreq.dreq.remote_comm_id = 0x12345678;
-	rig_hear(&rig, &dreq);
+	rig_deliver(&rig, &dreq);
 	assert_drep_for(&dreq);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNKNOWN], 1);
 }
@@ -94,7 +94,7 @@ TEST(dreq_of_another_connection_of_the_peer_is_confirmed_without_harm)
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	dreq = rig_msg(&rig, CM_ATTR_DREQ);
 	dreq.dreq.local_comm_id++;
-	rig_hear(&rig, &dreq);
+	rig_deliver(&rig, &dreq);
 	assert_drep_for(&dreq);
 	ck_assert_uint_eq(rig.conn->state, CM_ESTABLISHED);
 }
@@ -106,7 +106,7 @@ TEST(dreq_for_a_destroyed_connection_is_confirmed)
 	rig_reach(&rig, CM_TIMEWAIT, false);
 	rig_input(&rig, "local destroy");
 	dreq = rig_msg(&rig, CM_ATTR_DREQ);
-	rig_hear(&rig, &dreq);
+	rig_deliver(&rig, &dreq);
 	assert_drep_for(&dreq);
 }
 
@@ -117,7 +117,7 @@ TEST(dreq_with_another_queue_pair_is_ignored)
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	dreq = rig_msg(&rig, CM_ATTR_DREQ);
 	dreq.dreq.remote_qpn++;
-	rig_hear(&rig, &dreq);
+	rig_deliver(&rig, &dreq);
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
 
@@ -127,10 +127,10 @@ TEST(sidr_req_for_an_unknown_service_is_refused)
 
 	msg.sidr_req.request_id = 0x33;
 	msg.sidr_req.service_id = RIG_SERVICE + 1;
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	ck_assert_str_eq(rig_sent(&rig), "SIDR_REP 1");
-	ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.request_id, 0x33);
-	ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.service_id, RIG_SERVICE + 1);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).sidr_rep.request_id, 0x33);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).sidr_rep.service_id, RIG_SERVICE + 1);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
 
@@ -147,7 +147,7 @@ TEST_LOOP(message_without_a_connection_is_dropped, 0, 5)
 	rig.comm_id ^= 0x80;
 	msg = rig_msg(&rig, dropped[_i]);
 	rig.comm_id ^= 0x80;
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
 
@@ -161,7 +161,7 @@ TEST_LOOP(message_with_another_comm_id_of_the_peer_is_dropped, 0, 5)
 	msg = rig_msg(&rig, dropped[_i]);
 	if (dropped[_i] == CM_ATTR_MRA)
 		msg.mra.message = CM_ANSWERED_REP;
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_REP_SENT);
 }
 
@@ -173,7 +173,7 @@ TEST_LOOP(unsupported_message_is_counted, 0, 2)
 
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	msg = rig_msg(&rig, unsupported[_i]);
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	assert_nothing_but(CM_COUNT_UNSUPPORTED, CM_ESTABLISHED);
 }
 
@@ -191,7 +191,7 @@ TEST_LOOP(message_from_another_address_has_no_effect, 0, 30)
 	rig_reach(&rig, state, !rig_can_reach(state, false));
 	msg = rig_msg(&rig, all[_i % 6]);
 	rig.path.dgid.raw[15]++;
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	assert_nothing_but(CM_COUNT_ALIEN, state);
 }
 
@@ -275,7 +275,7 @@ TEST(same_ids_from_another_ca_are_another_connection)
 
 	rig_reach(&rig, CM_REP_SENT, true);
 	msg.req.local_ca_guid++;
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
 
@@ -286,10 +286,10 @@ TEST(stale_req_is_refused_and_the_old_connection_disconnected)
 	rig_reach(&rig, CM_ESTABLISHED, true);
 	rig_input(&rig, "REQ stale");
 	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 10, DREQ");
-	rej = rig_said(&rig, 0);
+	rej = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(rej.rej.local_comm_id, 0);
 	ck_assert_uint_eq(rej.rej.remote_comm_id, rig.peer_comm_id + 1);
-	dreq = rig_said(&rig, 1);
+	dreq = rig_sent_msg(&rig, 1);
 	ck_assert_uint_eq(dreq.dreq.local_comm_id, rig.comm_id);
 	ck_assert_uint_eq(dreq.dreq.remote_comm_id, rig.peer_comm_id);
 	ck_assert_uint_eq(dreq.dreq.remote_qpn, rig.peer_qpn);
@@ -312,10 +312,10 @@ TEST(stale_rep_is_refused_and_the_old_connection_disconnected)
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "REP stale");
 	ck_assert_str_eq(rig_sent(&rig), "REJ(REP) 10, DREQ");
-	rej = rig_said(&rig, 0);
+	rej = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(rej.rej.local_comm_id, rig.comm_id);
 	ck_assert_uint_eq(rej.rej.remote_comm_id, rig.peer_comm_id + 1);
-	ck_assert_uint_eq(rig_said(&rig, 1).dreq.remote_comm_id, 0x70009999);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 1).dreq.remote_comm_id, 0x70009999);
 }
 
 /* A REP without effect must not end another connection. */
@@ -403,7 +403,7 @@ TEST_LOOP(rej_ends_the_connection_that_it_names, 0, sizeof(rejs) / sizeof(rejs[0
 		msg.rej.local_comm_id = 0;
 	if (c->has_guid)
 		memset(msg.rej.ari, RIG_PEER_GUID & 0xff, 8);
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 	ck_assert_str_eq(rig_reported(&rig), c->heard ? "REJECTED" : "");
 	if (!c->heard)
 		assert_nothing_but(CM_COUNT_UNKNOWN, c->state);
@@ -443,7 +443,7 @@ TEST_LOOP(rej_has_the_ids_that_the_peer_knows, 0, sizeof(rejected) / sizeof(reje
 	rig_reach(&rig, rejected[_i].state, rejected[_i].passive);
 	rig_input(&rig, rejected[_i].input);
 	ck_assert_uint_eq(rig.out.n_sends, 1);
-	rej = rig_said(&rig, 0).rej;
+	rej = rig_sent_msg(&rig, 0).rej;
 	ck_assert_uint_eq(rej.message, rejected[_i].message);
 	ck_assert_uint_eq(rej.reason, rejected[_i].reason);
 	ck_assert_uint_eq(rej.local_comm_id, rejected[_i].names_us ? rig.comm_id : 0);
@@ -464,5 +464,5 @@ TEST(caller_sets_reason_and_private_data_of_its_rej)
 	rig_reach(&rig, CM_REQ_RCVD, true);
 	cm_core_call(&rig.core, rig.conn, CM_CALL_REJ, &args, rig.now, &rig.out);
 	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 35");
-	ck_assert_uint_eq(rig_said(&rig, 0).rej.private_data[147], 0x77);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).rej.private_data[147], 0x77);
 }

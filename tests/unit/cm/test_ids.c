@@ -248,7 +248,7 @@ TEST(request_is_dropped_when_all_ids_are_in_use)
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 
 	use_up(FIRST);
-	rig_hear(&rig, &req);
+	rig_deliver(&rig, &req);
 	ck_assert_str_eq(rig_reported(&rig), "");
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_NO_MEMORY], 1);
 }
@@ -296,7 +296,7 @@ TEST(orphan_is_not_released_before_its_dreq_is_answered)
 	drep = rig_msg(&rig, CM_ATTR_DREP);
 	rig_call(&rig, CM_CALL_DESTROY);
 	ck_assert_uint_eq(n_released, 0);
-	rig_hear(&rig, &drep);
+	rig_deliver(&rig, &drep);
 	ck_assert_uint_eq(n_released, 1);
 }
 

@@ -151,7 +151,7 @@ static void receive_lookup(void)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 
-	rig_hear(&rig, &msg);
+	rig_deliver(&rig, &msg);
 }
 
 FIXTURE(set_up, tear_down);
@@ -161,7 +161,7 @@ TEST(answer_has_the_request_id_of_the_lookup)
 	struct cm_msg rep;
 
 	rig_reach(&rig, CM_SIDR_REP_SENT, true);
-	rep = rig_said(&rig, 0);
+	rep = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(rep.hdr.tid, 0x7777);
 	ck_assert_uint_eq(rep.sidr_rep.request_id, rig.peer_comm_id);
 	ck_assert_uint_eq(rep.sidr_rep.service_id, RIG_SERVICE);
@@ -186,7 +186,7 @@ TEST(lookup_names_itself_by_its_comm_id)
 	struct cm_msg req;
 
 	rig_reach(&rig, CM_SIDR_REQ_SENT, false);
-	req = rig_said(&rig, 0);
+	req = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(req.sidr_req.request_id, rig.comm_id);
 	ck_assert_uint_eq((uint32_t)req.hdr.tid, rig.comm_id);
 	ck_assert_str_eq((char *)req.sidr_req.private_data, "where?");
@@ -199,7 +199,7 @@ TEST(answer_from_another_address_is_ignored)
 	rig_reach(&rig, CM_SIDR_REQ_SENT, false);
 	rep = rig_msg(&rig, CM_ATTR_SIDR_REP);
 	rig.path.dgid.raw[15]++;
-	rig_hear(&rig, &rep);
+	rig_deliver(&rig, &rep);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_ALIEN], 1);
 	ck_assert_str_eq(cm_state_str(rig_state(&rig)), "SIDR_REQ_SENT");
 }
@@ -299,8 +299,8 @@ TEST_LOOP(adopted_lookup_ends_as_if_destroyed, 0, sizeof(ends) / sizeof(ends[0])
 	adopt_and_destroy(&heir);
 	ck_assert_str_eq(rig_sent(&rig), ends[_i].sent);
 	if (ends[_i].sent[0]) {
-		ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.service_id, RIG_SERVICE);
-		ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.request_id, rig.peer_comm_id);
+		ck_assert_uint_eq(rig_sent_msg(&rig, 0).sidr_rep.service_id, RIG_SERVICE);
+		ck_assert_uint_eq(rig_sent_msg(&rig, 0).sidr_rep.request_id, rig.peer_comm_id);
 	}
 	ck_assert_uint_eq(heir.n_conns, 0);
 	cm_core_fini(&heir);

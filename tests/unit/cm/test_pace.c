@@ -74,7 +74,7 @@ TEST(waiting_reqs_are_sent_in_order)
 	rig_reach(&rig, CM_REQ_SENT, false);
 	take(first);
 	rig_input(&rig, "REJ");
-	ck_assert_uint_eq(rig_said(&rig, 0).req.local_comm_id, waiting);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).req.local_comm_id, waiting);
 }
 
 TEST(destroyed_connection_leaves_the_queue)
@@ -126,7 +126,7 @@ TEST(dreq_waits_until_another_has_been_answered)
 	rig.peer_comm_id = first->remote_comm_id;
 	rig_input(&rig, "DREP");
 	ck_assert_str_eq(rig_sent(&rig), "DREQ");
-	ck_assert_uint_eq(rig_said(&rig, 0).dreq.local_comm_id, waiting->local_comm_id);
+	ck_assert_uint_eq(rig_sent_msg(&rig, 0).dreq.local_comm_id, waiting->local_comm_id);
 	ck_assert_uint_eq(rig.port.disconnects.out, OUT_MAX);
 }
 

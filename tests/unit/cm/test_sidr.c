@@ -25,7 +25,7 @@ static void receive_lookup(void)
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 
 	req.hdr.tid = TID;
-	rig_hear(&rig, &req);
+	rig_deliver(&rig, &req);
 	rig.conn = rig.out.report[0].conn;
 	rig.comm_id = rig.conn->local_comm_id;
 }
@@ -46,7 +46,7 @@ TEST(sidr_req_has_our_comm_id_as_request_id)
 	struct cm_msg req;
 
 	rig_reach(&rig, CM_SIDR_REQ_SENT, false);
-	req = rig_said(&rig, 0);
+	req = rig_sent_msg(&rig, 0);
 	ck_assert_uint_eq(req.sidr_req.request_id, rig.comm_id);
 	ck_assert_uint_eq(req.hdr.tid, rig.comm_id);
 	ck_assert_uint_eq(req.sidr_req.service_id, RIG_SERVICE);
@@ -73,7 +73,7 @@ TEST(sidr_rep_has_the_request_id)
 
 	receive_lookup();
 	rig_input(&rig, "local SIDR_REP");
-	rep = rig_said(&rig, 0);
+	rep = rig_sent_msg(&rig, 0);
 	assert_answers(&rep, CM_SIDR_OK);
 	ck_assert_uint_eq(rep.sidr_rep.qpn, rig.our_qpn);
 	ck_assert_uint_eq(rep.sidr_rep.qkey, RIG_QKEY);
@@ -86,7 +86,7 @@ TEST(sidr_rep_without_a_message_is_a_refusal)
 	receive_lookup();
 	ck_assert_int_eq(
 		cm_core_call(&rig.core, rig.conn, CM_CALL_SIDR_REP, NULL, rig.now, &rig.out), 0);
-	rep = rig_said(&rig, 0);
+	rep = rig_sent_msg(&rig, 0);
 	assert_answers(&rep, CM_SIDR_REJECT);
 	ck_assert_uint_eq(rep.sidr_rep.qpn, 0);
 }
@@ -97,7 +97,7 @@ TEST(destroyed_lookup_is_refused)
 
 	receive_lookup();
 	rig_input(&rig, "local destroy");
-	rep = rig_said(&rig, 0);
+	rep = rig_sent_msg(&rig, 0);
 	assert_answers(&rep, CM_SIDR_REJECT);
 }
 

@@ -34,7 +34,7 @@ struct portd_record question(const struct rig_client *client, uint32_t ask_id, u
 
 void tell(struct rig_client *client, const struct portd_record *record)
 {
-	ck_assert(rig_tell(client, record));
+	ck_assert(rig_send_record(client, record));
 	rig_settle();
 }
 

@@ -18,7 +18,7 @@ extern const struct life life[LIFE_N];
 /** life_id() - its comm id: the first one that Bob's client uses. */
 uint32_t life_id(void);
 
-/** life_is_connected() - return whether Bob's client is connected at this stage. */
-void life_is_connected(void);
+/** life_connect() - return whether Bob's client is connected at this stage. */
+void life_connect(void);
 
 #endif

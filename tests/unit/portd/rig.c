@@ -381,7 +381,7 @@ int rig_ask(struct rig_client *client, const struct portd_record *record)
 	return portd_is_one_way(record->type) ? 0 : rig_answer(client);
 }
 
-bool rig_tell(const struct rig_client *client, const struct portd_record *record)
+bool rig_send_record(const struct rig_client *client, const struct portd_record *record)
 {
 	struct portd_datagram out = { .bytes = 0 };
 
@@ -409,7 +409,7 @@ void rig_send(struct rig_client *client, const struct mad_path *to, const struct
 				       .mad = { .port = client->handle, .path = *to } };
 
 	rig_encode(&record.mad, msg);
-	if (!rig_tell(client, &record))
+	if (!rig_send_record(client, &record))
 		give_up("a data socket has no room");
 	rig_settle();
 }
@@ -510,7 +510,7 @@ int rig_listen(struct rig_client *client, const char *addr)
 	return err ? err : rig_ask(client, &record);
 }
 
-unsigned int rig_said(int fd, const char *text)
+unsigned int rig_count_text(int fd, const char *text)
 {
 	static char all[1 << 20];
 	const char *at = all;

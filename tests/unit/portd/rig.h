@@ -230,8 +230,8 @@ int rig_answer(struct rig_client *client);
  */
 bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n_fds);
 
-/** rig_tell() - send a record on its data socket, without settling. Return: as rig_put(). */
-bool rig_tell(const struct rig_client *client, const struct portd_record *record);
+/** rig_send_record() - send a record on its data socket, without settling. Return: as rig_put(). */
+bool rig_send_record(const struct rig_client *client, const struct portd_record *record);
 
 /** rig_gid() - the GID in all entries of its tables. */
 struct mad_gid rig_gid(void);
@@ -268,7 +268,7 @@ void rig_replace_device(const char *name, uint64_t guid);
 /** rig_reset_device() - make open handles fail until the device is opened again */
 void rig_reset_device(void);
 
-/** rig_said() - the number of occurrences of a text in a log of up to 1 MiB */
-unsigned int rig_said(int fd, const char *text);
+/** rig_count_text() - the number of occurrences of a text in a log of up to 1 MiB */
+unsigned int rig_count_text(int fd, const char *text);
 
 #endif

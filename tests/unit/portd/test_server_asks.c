@@ -165,7 +165,7 @@ TEST(cancelled_table_is_not_sent_further)
 
 	join_as_mallory(&mallory);
 	ask_for_tables(&mallory, 9);
-	ck_assert(rig_tell(&mallory, &drop));
+	ck_assert(rig_send_record(&mallory, &drop));
 	list_services();
 	ck_assert_uint_eq(count_reported(&mallory, 1), 0);
 	ck_assert_uint_eq(rig_server()->client[2]->n_asks, 0);

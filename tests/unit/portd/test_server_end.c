@@ -61,7 +61,7 @@ TEST_LOOP(a_dreq_after_the_end_is_answered_with_drep_at_once, 0, LIFE_N)
 
 TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
 {
-	life_is_connected();
+	life_connect();
 	rig_leave(bob);
 	rig_pass(AGES_MS);
 	rig_pass(AGES_MS);
@@ -72,7 +72,7 @@ TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
 
 TEST(the_dreq_for_a_dead_client_is_repeated_until_it_is_answered)
 {
-	life_is_connected();
+	life_connect();
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
 	rig_pass(1500);
@@ -157,7 +157,7 @@ TEST(an_rtu_to_a_dead_client_is_answered_with_rej)
 
 TEST(connection_ending_with_dreq_is_not_rejected)
 {
-	life_is_connected();
+	life_connect();
 	rig_leave(bob);
 	scene_wire();
 	scene_receive(scene_peer_rep(LIFE_REMOTE_ID, life_id()));
@@ -208,7 +208,7 @@ static void reject_with_data(uint32_t n)
 
 	memcpy(rej.rej.private_data, "words", 5);
 	rig_encode(&record.mad, &rej);
-	ck_assert(rig_tell(bob, &record));
+	ck_assert(rig_send_record(bob, &record));
 }
 
 TEST(messages_of_an_ended_client_are_still_sent)
@@ -236,7 +236,7 @@ TEST(last_datagram_without_records_is_harmless)
 	const uint8_t bytes[] = { 0xff, 1, 2, 3 };
 	unsigned int i;
 
-	life_is_connected();
+	life_connect();
 	for (i = 0; i < 10; i++)
 		rig_put(bob->data, bytes, sizeof(bytes), NULL, 0);
 	rig_leave(bob);
@@ -259,7 +259,7 @@ TEST(server_without_clients_ends_at_once)
 
 TEST(client_that_dies_with_the_server_is_ended_first)
 {
-	life_is_connected();
+	life_connect();
 	rig_leave(alice);
 	rig_stop();
 	ck_assert(!server_is_over(rig_server()));
@@ -282,6 +282,6 @@ TEST(live_clients_delay_the_end_for_a_moment_only)
 TEST(server_serves_until_it_ends)
 {
 	rig_stop();
-	life_is_connected();
+	life_connect();
 	ck_assert_str_eq(scene_wire(), "REQ, RTU");
 }

@@ -68,7 +68,7 @@ static void send_req_of_bob(void)
 	struct cm_msg req = scene_req(&bob, 1);
 
 	rig_encode(&record.mad, &req);
-	rig_tell(&bob, &record);
+	rig_send_record(&bob, &record);
 }
 
 /* Return: the number of messages before it; UINT_MAX if it was not sent. */
@@ -255,7 +255,7 @@ static void ask_for_hosts(const struct rig_client *client, uint32_t n_hosts)
 		record.mad.path = rig_peer((uint8_t)n);
 		record.mad.path.dgid.raw[13] = (uint8_t)(n >> 8);
 		rig_encode(&record.mad, &req);
-		rig_tell(client, &record);
+		rig_send_record(client, &record);
 		if (n % 64 == 0)
 			rig_settle();
 	}
@@ -347,7 +347,7 @@ TEST(withdrawal_does_not_overtake_its_request_at_a_hop)
 	rej.mad.port = bob.handle;
 	rej.mad.path = rig_peer(SCENE_PEER);
 	rig_encode(&rej.mad, &msg);
-	rig_tell(&bob, &rej);
+	rig_send_record(&bob, &rej);
 	rig_settle();
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");

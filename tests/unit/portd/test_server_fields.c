@@ -23,7 +23,7 @@ static void is_sent_with(struct rig_client *client, const struct mad_path *path,
 				       .mad = { .port = client->handle, .path = *path } };
 
 	rig_encode(&record.mad, msg);
-	rig_tell(client, &record);
+	rig_send_record(client, &record);
 	rig_settle();
 }
 

@@ -56,7 +56,7 @@ TEST_LOOP(message_of_another_class_is_not_sent, 0, N_OTHERS)
 	struct portd_record record = mad_of(&req, bob->handle);
 
 	record.mad.mad[others[_i].at] = others[_i].value;
-	rig_tell(bob, &record);
+	rig_send_record(bob, &record);
 	rig_settle();
 	must_be_forbidden(0);
 }
@@ -155,7 +155,7 @@ TEST(message_from_an_unopened_port_is_not_sent)
 
 	ck_assert_int_eq(rig_ask(alice, &open), 0);
 	record = mad_of(&req, alice->reply.handle);
-	rig_tell(bob, &record);
+	rig_send_record(bob, &record);
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "");
 }
@@ -167,7 +167,7 @@ TEST_LOOP(message_from_an_unknown_port_is_not_sent, 0, sizeof(handles))
 	struct cm_msg req = scene_req(bob, 1);
 	struct portd_record record = mad_of(&req, handles[_i]);
 
-	rig_tell(bob, &record);
+	rig_send_record(bob, &record);
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
@@ -253,9 +253,9 @@ TEST(client_cannot_close_the_comm_id_of_another)
 
 	scene_connect(alice, 1);
 	record.close.local_comm_id = alice->first + 1;
-	rig_tell(bob, &record);
+	rig_send_record(bob, &record);
 	record.close.local_comm_id = 0;
-	rig_tell(bob, &record);
+	rig_send_record(bob, &record);
 	rig_settle();
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 }

@@ -146,7 +146,7 @@ TEST(client_that_reads_gets_all_replies)
 	unsigned int i;
 
 	for (i = 0; i < 10000; i++) {
-		ck_assert(rig_tell(bob, &record));
+		ck_assert(rig_send_record(bob, &record));
 		rig_pass(1);
 		ck_assert(rig_next(bob, &record));
 		record.type = PORTD_SA_ASK;
@@ -192,7 +192,7 @@ TEST(request_waits_for_few_of_a_flooding_client)
 	flood_with_reqs(bob);
 	while (rig_sent(&sent, &msg))
 		;
-	rig_tell(alice, &record);
+	rig_send_record(alice, &record);
 	end_clients();
 	do {
 		n++;

@@ -569,8 +569,8 @@ TEST(log_lines_are_limited_per_user)
 		rig_leave(&liar);
 		rig_pass(5000);
 	}
-	ck_assert_uint_eq(rig_said(log, "has reached its quota"), 1);
-	ck_assert_uint_eq(rig_said(log, "has reported"), 1);
+	ck_assert_uint_eq(rig_count_text(log, "has reached its quota"), 1);
+	ck_assert_uint_eq(rig_count_text(log, "has reported"), 1);
 }
 
 static void expect_refusal(unsigned int n)
@@ -590,10 +590,10 @@ TEST(refused_users_do_not_fill_the_log)
 	rig_server()->n_clients += CLIENTS_MAX;
 	rig_client_as_user(BOB + 1);
 	expect_refusal(100);
-	ck_assert_uint_eq(rig_said(log, "uid 61003 cannot connect: "), 1);
+	ck_assert_uint_eq(rig_count_text(log, "uid 61003 cannot connect: "), 1);
 	rig_pass(60001);
 	expect_refusal(100);
 	rig_server()->n_clients -= CLIENTS_MAX;
-	ck_assert_uint_eq(rig_said(log, "uid 61003 cannot connect: "), 2);
-	ck_assert_uint_eq(rig_said(log, "(100 connects since that was last said)"), 1);
+	ck_assert_uint_eq(rig_count_text(log, "uid 61003 cannot connect: "), 2);
+	ck_assert_uint_eq(rig_count_text(log, "(100 connects since that was last said)"), 1);
 }

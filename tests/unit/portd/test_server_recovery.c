@@ -197,7 +197,7 @@ TEST(a_turn_ends_few_orphans)
 
 TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 {
-	life_is_connected();
+	life_connect();
 	end_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	rig_pass(1500);
@@ -211,7 +211,7 @@ TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 /* A program that was dead already when cmportd was killed. */
 TEST(next_cmportd_continues_a_disconnect)
 {
-	life_is_connected();
+	life_connect();
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
 	restart();
@@ -221,7 +221,7 @@ TEST(next_cmportd_continues_a_disconnect)
 /* Bob's process lives, but has closed its sockets, so it does not resume. */
 TEST(orphan_of_an_ended_program_is_not_kept_waiting)
 {
-	life_is_connected();
+	life_connect();
 	rig_leave(bob);
 	restart();
 	ck_assert_str_eq(scene_wire(), "DREQ");
@@ -230,7 +230,7 @@ TEST(orphan_of_an_ended_program_is_not_kept_waiting)
 
 TEST(next_cmportd_does_not_find_an_ended_connection)
 {
-	life_is_connected();
+	life_connect();
 	rig_leave(bob);
 	scene_receive(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
@@ -241,7 +241,7 @@ TEST(next_cmportd_does_not_find_an_ended_connection)
 
 TEST(the_next_one_may_be_killed_before_it_has_ended_anything)
 {
-	life_is_connected();
+	life_connect();
 	die();
 	rig_tear_down();
 	rig_set_up(socket_path);
@@ -251,7 +251,7 @@ TEST(the_next_one_may_be_killed_before_it_has_ended_anything)
 
 TEST(the_next_one_may_be_killed_when_it_has_begun_to)
 {
-	life_is_connected();
+	life_connect();
 	end_with_cmportd();
 	restart();
 	ck_assert_str_eq(scene_wire(), "DREQ");
@@ -264,8 +264,8 @@ TEST(closed_connection_gets_no_message)
 	struct portd_record close_it = { .type = PORTD_CLOSE,
 					 .close = { .local_comm_id = life_id() } };
 
-	life_is_connected();
-	ck_assert(rig_tell(bob, &close_it));
+	life_connect();
+	ck_assert(rig_send_record(bob, &close_it));
 	rig_settle();
 	end_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
@@ -460,7 +460,7 @@ TEST(comm_ids_of_dead_clients_are_not_lent_with_corrupt_heads)
 {
 	const uint32_t first = bob->first;
 
-	life_is_connected();
+	life_connect();
 	die();
 	rig_tear_down();
 	spoil_heads();

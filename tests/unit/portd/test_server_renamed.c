@@ -25,7 +25,7 @@ static void begin(void)
 	rig_client_as(pid);
 	rig_join(&scene_bob);
 	rig_client_as(-1);
-	life_is_connected();
+	life_connect();
 }
 
 FIXTURE(begin, rig_tear_down);

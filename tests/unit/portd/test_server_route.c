@@ -232,9 +232,9 @@ TEST(a_rej_does_not_overtake_the_req_that_it_withdraws)
 
 	cm_rej_timeout(&rej.rej, RIG_GUID);
 	rig_encode(&record.mad, &req);
-	rig_tell(alice, &record);
+	rig_send_record(alice, &record);
 	rig_encode(&record.mad, &rej);
-	rig_tell(alice, &record);
+	rig_send_record(alice, &record);
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
 }
@@ -279,7 +279,7 @@ static void send_req(uint8_t again)
 	};
 
 	rig_encode(&record.mad, &req);
-	rig_tell(alice, &record);
+	rig_send_record(alice, &record);
 	rig_settle();
 }
 

@@ -86,7 +86,7 @@ TEST_LOOP(a_message_of_a_removed_address_is_not_sent, 0, N_SAID)
 
 TEST(a_last_message_is_sent_with_the_current_index_of_its_address)
 {
-	life_is_connected();
+	life_connect();
 	scene_wire();
 	rig_move_gid(NEW_INDEX);
 	rig_leave(bob);
@@ -95,7 +95,7 @@ TEST(a_last_message_is_sent_with_the_current_index_of_its_address)
 
 TEST(a_last_message_of_a_removed_address_is_not_sent)
 {
-	life_is_connected();
+	life_connect();
 	scene_wire();
 	rig_move_gid(RIG_NO_GID);
 	rig_leave(bob);

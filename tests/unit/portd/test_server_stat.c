@@ -57,7 +57,7 @@ static struct portd_record id_row(uint32_t ask_id)
 
 static void answer_with_row(const struct portd_record *row)
 {
-	ck_assert(rig_tell(alice, row));
+	ck_assert(rig_send_record(alice, row));
 	rig_settle();
 }
 
@@ -210,12 +210,12 @@ TEST(rows_of_a_later_client_are_dropped)
 	struct rig_client carol;
 
 	rig_join(&carol);
-	ck_assert(rig_tell(&carol, &row));
+	ck_assert(rig_send_record(&carol, &row));
 	rig_settle();
 	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 	rig_pass(100);
 	row = id_row(ask_for_all());
-	ck_assert(rig_tell(&carol, &row));
+	ck_assert(rig_send_record(&carol, &row));
 	rig_settle();
 	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 1);
 }
@@ -351,7 +351,7 @@ TEST(a_visiting_client_gets_no_comm_ids_and_no_query)
 	ask_for_all();
 	ck_assert_uint_eq(bob->reply.count, 2);
 	row = id_row(bob->reply.first);
-	ck_assert(rig_tell(&visitor, &row));
+	ck_assert(rig_send_record(&visitor, &row));
 	rig_settle();
 	ck_assert_uint_eq(n_records_of(bob, PORTD_STAT_ID), 0);
 	close(visitor.control);
@@ -367,7 +367,7 @@ TEST(a_querying_client_that_does_not_read_loses_rows)
 	rig_server()->client[1]->uid = STRANGER;
 	rig_server()->client[0]->uid = STRANGER;
 	for (i = 0; i < 40000; i++) {
-		rig_tell(alice, &row);
+		rig_send_record(alice, &row);
 		if (i % 100 == 0)
 			rig_settle();
 		if (i % 1000 == 0)

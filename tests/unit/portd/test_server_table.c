@@ -165,7 +165,7 @@ static void send_inverted(const struct cm_msg *msg, const struct wire_field *fie
 	cm_msg_encode(msg, record.mad.mad);
 	if (field)
 		invert(record.mad.mad + at, field);
-	rig_tell(bob, &record);
+	rig_send_record(bob, &record);
 	rig_settle();
 }
 

@@ -36,7 +36,7 @@ static void await_record(uint64_t number)
 {
 	const struct portd_record record = { .type = PORTD_AWAIT, .seen = { .number = number } };
 
-	ck_assert(rig_tell(bob, &record));
+	ck_assert(rig_send_record(bob, &record));
 	rig_settle();
 }
 

@@ -224,7 +224,7 @@ static void repeat_req(void)
 	};
 
 	rig_encode(&record.mad, &req);
-	ck_assert(rig_tell(alice, &record));
+	ck_assert(rig_send_record(alice, &record));
 	rig_settle();
 }
 

@@ -57,7 +57,7 @@ static void unlock_polled(struct fab_context *context, bool found)
 	bool yields = !found && context->poller.n_polls % POLLS_PER_YIELD == 0;
 
 	if (found)
-		poller_found(context);
+		poller_note_completion(context);
 	context_unlock(context);
 	if (yields)
 		sched_yield();

@@ -68,7 +68,7 @@ static void require_less(struct fab_poller *poller)
 		poller->n_failed--;
 }
 
-void poller_found(struct fab_context *context)
+void poller_note_completion(struct fab_context *context)
 {
 	struct fab_poller *poller = &context->poller;
 

@@ -21,8 +21,8 @@
 /** poller_polled() - the program has polled in vain */
 void poller_polled(struct fab_context *context);
 
-/** poller_found() - the program has got a completion, and may do something else now */
-void poller_found(struct fab_context *context);
+/** poller_note_completion() - the program has got a completion, and may do something else now */
+void poller_note_completion(struct fab_context *context);
 
 /** poller_thread_took() - note that the thread was woken by a packet and handled it */
 void poller_thread_took(struct fab_context *context);
