@@ -40,7 +40,7 @@ int umad_write(int fd, uint32_t agent, const struct mad_path *path, uint32_t qpn
  */
 int umad_read(int fd, struct ib_user_mad *ret_head, uint8_t ret_mad[MAD_BYTES]);
 
-/* What is read of any length: struct ib_user_mad, and what is behind it. */
+/* A buffer for a message of any length: struct ib_user_mad, and the MAD after it. */
 struct umad_buffer {
 	uint8_t *at; /* room bytes, of malloc(); NULL until it is needed */
 	size_t room;

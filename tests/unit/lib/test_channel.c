@@ -127,7 +127,7 @@ TEST(thread_returning_just_after_the_destruction_waits_too)
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 }
 
-/* As an event loop, until it gets an error for its channel. */
+/* Gets events like an event loop, until it gets an error for its channel. */
 static void *get_again_and_again(void *channel)
 {
 	int err;

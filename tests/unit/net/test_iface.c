@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interfaces and their addresses (lib/iface.c) against the running kernel: each test makes its
+ * Interfaces and their addresses (lib/net/iface.c) against the running kernel: each test makes its
  * own network.
  */
 #include <errno.h>

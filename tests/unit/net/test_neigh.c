@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Neighbours (lib/neigh.c) against the running kernel: each test makes its own network.
+ * Neighbours (lib/net/neigh.c) against the running kernel: each test makes its own network.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Routes (lib/route.c) against the running kernel: each test makes its own network.
+ * Routes (lib/net/route.c) against the running kernel: each test makes its own network.
  */
 #include <errno.h>
 #include <net/if.h>

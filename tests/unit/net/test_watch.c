@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Announcements of the kernel (lib/watch.c, lib/net/netlink.c), forks and threads: each test makes
- * its own network.
+ * Announcements of the kernel (lib/net/watch.c, lib/net/netlink.c), forks and threads: each test
+ * makes its own network.
  */
 #include <errno.h>
 #include <net/if.h>

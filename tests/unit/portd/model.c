@@ -79,7 +79,7 @@ static void make_credible(struct cm_msg *msg)
 		msg->rtu.local_comm_id = 1;
 }
 
-/* Mostly in the ids; sometimes one message becomes another. */
+/* Changes mostly the ids; sometimes one message becomes another. */
 static void garble(uint8_t *mad)
 {
 	int at = MAD_HDR_BYTES + (int)(random() % (chance(70) ? 12 : 48));

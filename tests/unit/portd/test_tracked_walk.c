@@ -242,7 +242,7 @@ static unsigned int compare_end(const struct cm_record *tracked)
 TEST_LOOP(cmportd_ends_connections_as_the_client_would, 0, N_LOOPS)
 {
 	struct cm_record tracked;
-	unsigned int n_said = 0;
+	unsigned int n_messages = 0;
 
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, false);
@@ -252,9 +252,9 @@ TEST_LOOP(cmportd_ends_connections_as_the_client_would, 0, N_LOOPS)
 			model_step();
 		model.side[OURS].core.released = NULL;
 		while (tracker_take(model.tracker, MODEL_CLIENT, &tracked))
-			n_said += compare_end(&tracked);
+			n_messages += compare_end(&tracked);
 		cm_core_fini(&next_core);
 		model_end();
 	}
-	ck_assert_uint_gt(n_said, N_WALKS); /* or there was little to compare */
+	ck_assert_uint_gt(n_messages, N_WALKS); /* or there was little to compare */
 }

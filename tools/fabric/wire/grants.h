@@ -66,7 +66,7 @@ void fab_grants_close(struct fab_grants *grants);
  */
 void fab_grants_declare_alive(struct fab_grants *grants);
 
-/** fab_grants_is_alive() - return whether the process that gave them lives */
+/** fab_grants_is_alive() - return whether the process that made the grants is alive */
 bool fab_grants_is_alive(const struct fab_grants *grants);
 
 /**
