@@ -132,7 +132,7 @@ static void start(struct job *job, const struct options *options, char *script, 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(job->out, STDOUT_FILENO);
 	play_script(options, script);
-	/* What was not destroyed ends with the process. */
+	/* What was not destroyed ends with the process; exit() would move the scripts' offset. */
 	_exit(0);
 }
 
