@@ -65,7 +65,7 @@ static struct rig_client *next_client(void)
 
 /* --- sockets ------------------------------------------------------------- */
 
-static void hang_up(struct rig_client *who)
+static void close_client(struct rig_client *who)
 {
 	fd_close(&who->control);
 	fd_close(&who->data);
@@ -79,7 +79,7 @@ static struct rig_client *next_newcomer(void)
 	struct rig_client *who = &client[which % FUZZ_CLIENTS_MAX];
 	uid_t n = which / FUZZ_CLIENTS_MAX % USERS;
 
-	hang_up(who);
+	close_client(who);
 	rig_client_from(RIG_HOME + (which >> 6));
 	rig_client_as_user(n ? ALICE_UID + n : 0);
 	rig_client_as(GONE_PID);
@@ -516,7 +516,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		look_at_wire();
 	}
 	for (i = 0; i < FUZZ_CLIENTS_MAX; i++)
-		hang_up(&client[i]);
+		close_client(&client[i]);
 	rig_settle();
 	check_page_of_alice();
 	must_be_empty(n_fds);

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static struct rig_client client[CLIENTS];
 static struct input in;
 
-static void hang_up(struct rig_client *who)
+static void close_client(struct rig_client *who)
 {
 	int *const fds[] = { &who->control, &who->data, &who->page_fd };
 	size_t i;
@@ -46,7 +46,7 @@ static struct rig_client *next_client(void)
 	unsigned int i = next_byte(&in) % CLIENTS;
 
 	if (client[i].data >= 0 && rig_is_disconnected(&client[i]))
-		hang_up(&client[i]);
+		close_client(&client[i]);
 	if (client[i].data >= 0)
 		return &client[i];
 	rig_client_as_user(FIRST_UID + i % 2);
@@ -56,7 +56,7 @@ static struct rig_client *next_client(void)
 
 static void do_leave(void)
 {
-	hang_up(next_client());
+	close_client(next_client());
 	rig_settle();
 }
 
@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	while (in.left)
 		does[next_byte(&in) % (sizeof(does) / sizeof(does[0]))]();
 	for (i = 0; i < CLIENTS; i++)
-		hang_up(&client[i]);
+		close_client(&client[i]);
 	rig_settle();
 	for (i = 0; i < ROUNDS; i++)
 		rig_pass(LONGEST_MS + 1);

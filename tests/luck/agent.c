@@ -255,7 +255,7 @@ static void do_exit(void)
 	exit(0);
 }
 
-static void do_abort(void)
+static void do_kill(void)
 {
 	print_line("ok");
 	fflush(stdout);
@@ -282,7 +282,7 @@ static const struct {
 	{ "accept", do_accept },   { "reject", do_reject },   { "disconnect", do_disconnect },
 	{ "join", do_join },	   { "leave", do_leave },     { "destroy", do_destroy },
 	{ "event", do_event },	   { "pending", do_pending }, { "devices", do_devices },
-	{ "exit", do_exit },	   { "die", do_abort },	      { "shell", do_shell },
+	{ "exit", do_exit },	   { "die", do_kill },	      { "shell", do_shell },
 };
 
 static void split(char *line)

@@ -140,7 +140,7 @@ TEST(a_client_finds_the_port_that_is_open_already)
 	ck_assert_str_eq(scene_delivered(&carol), "REQ");
 }
 
-TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
+TEST(client_that_closes_while_its_hello_waits_is_forgotten_at_once)
 {
 	begin_again();
 	send_hello(&carol);
@@ -149,7 +149,7 @@ TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
 	ck_assert_uint_eq(rig_server()->n_clients, 0);
 }
 
-TEST(who_hangs_up_while_its_bind_waits_is_forgotten_at_once)
+TEST(client_that_closes_while_its_bind_waits_is_forgotten_at_once)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 	struct portd_datagram out = { .bytes = 0 };

@@ -124,7 +124,7 @@ static struct client meet(uint16_t version)
 	return client;
 }
 
-static void hang_up(struct client *client)
+static void close_client(struct client *client)
 {
 	close(client->control);
 	close(client->data);
@@ -284,7 +284,7 @@ TEST_LOOP(cmportd_survives_random_datagrams, 0, 2)
 	ck_assert(ask(&client, &lease));
 	before = n_descriptors();
 	srandom((unsigned int)_i);
-	hang_up(&client);
+	close_client(&client);
 	for (i = 0; i < N_DATAGRAMS; i += 10) {
 		client = meet(PORTD_VERSION);
 		for (looks = 0; looks < 10; looks++) {
@@ -293,7 +293,7 @@ TEST_LOOP(cmportd_survives_random_datagrams, 0, 2)
 			fill(bytes, n, (unsigned int)looks / 2);
 			send_bytes(looks % 3 ? client.control : client.data, bytes, n);
 		}
-		hang_up(&client);
+		close_client(&client);
 	}
 	client = meet(PORTD_VERSION);
 	/*
@@ -301,7 +301,7 @@ TEST_LOOP(cmportd_survives_random_datagrams, 0, 2)
 	 * see closer.h.
 	 */
 	for (looks = 0; n_descriptors() > before && looks < LOOKS; looks++) {
-		hang_up(&client);
+		close_client(&client);
 		usleep(LOOK_US);
 		client = meet(PORTD_VERSION);
 	}
