@@ -130,7 +130,7 @@ class Packages(unittest.TestCase):
         self.assertIn("does not run, and is not installed", told)
 
     def test_a_program_is_compiled_and_runs(self):
-        in_root("ours purecm-librdmacm1 purecm-dev cmportd\n"
+        in_root("ours purecm purecm-dev cmportd; ! installed purecm-librdmacm1\n"
                 + (ROOT / "tools/packaging/debian/tests/compile").read_text(encoding="utf-8"))
 
     def test_a_program_depends_on_what_it_uses(self):
@@ -140,11 +140,11 @@ printf '#include <purecm/purecm.h>\\n#include <rdma/rdma_cma.h>\\n%s\\n' \\
     "int main(void) { return !CALL; }" >x.c
 cc x.c -lrdmacm -o x; dpkg-shlibdeps -O x
 """
-        needs = in_root("ours purecm-librdmacm1 purecm-dev cmportd\n"
+        needs = in_root("ours purecm-librdmacm1 purecm purecm-dev cmportd\n"
                         + program.replace("CALL", "rdma_create_event_channel()"))
         self.assertIn("librdmacm1 (>= 1.0.15)", needs)
         self.assertNotIn("purecm", needs)
-        needs = in_root("ours purecm-librdmacm1 purecm-dev cmportd\n"
+        needs = in_root("ours purecm-librdmacm1 purecm purecm-dev cmportd\n"
                         + program.replace("CALL", "purecm_reject_str(8)"))
         self.assertIn("purecm-librdmacm1 (>= 0.3.0)", needs)
 
