@@ -154,7 +154,7 @@ void failure_of_answer(struct id *id)
 {
 	char peer[ADDR_STR_BYTES];
 
-	set_failure(id, "peer %s: no answer; purecm explain --recorded says what was sent",
+	set_failure(id, "peer %s: no answer; purecm explain --recorded shows what was sent",
 		    addr_str(&id->claim.peer, peer));
 }
 

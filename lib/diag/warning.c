@@ -47,7 +47,7 @@ void warning_of_no_device(void)
 	static bool is_logged; /* atomic */
 
 	if (!__atomic_exchange_n(&is_logged, true, __ATOMIC_RELAXED))
-		log_warn("there is no RDMA device; purecm doctor says how to get one");
+		log_warn("there is no RDMA device; purecm doctor names a way to one");
 }
 
 /* The port of a bound id is opened repeatedly, so a warning is logged once. */

@@ -54,7 +54,7 @@ class Saved(unittest.TestCase):
         text = text_of("explain", f"--kernel={saved()}")
         self.assertIn("10.77.0.2:59173 to 10.77.0.1:7174, TCP port 7174: established and "
                       "disconnected", text)
-        self.assertIn("says that nobody listens at TCP port 99 (REJ 8", text)
+        self.assertIn("answers that nobody listens at TCP port 99 (REJ 8", text)
         self.assertIn("Connected in 304.8 ms", text)
 
     def test_filters_charts_and_files_work(self):
@@ -63,8 +63,8 @@ class Saved(unittest.TestCase):
         pcapng = purecm("trace", "-w", "-", f"--kernel={saved()}").stdout
         self.assertEqual(text_of("trace", "-r", "-", stdin=pcapng).count("\n"), 7)
 
-    def test_what_the_kernel_does_not_tell_is_said(self):
-        self.assertIn(b"tells nothing", purecm("trace", f"--kernel={saved()}").stderr)
+    def test_what_the_kernel_does_not_record_is_printed(self):
+        self.assertIn(b"no private data", purecm("trace", f"--kernel={saved()}").stderr)
 
 
 class Lines(unittest.TestCase):

@@ -360,7 +360,7 @@ class Connections(unittest.TestCase):
     def test_a_refusal_is_explained_when_the_file_is_read_once(self):
         shown = tshark(capture("nobody"), "-Y", "ibcm.failed", "-T", "fields", "-e", "frame.number",
                        "-e", "ibcm.what")
-        self.assertIn("says that nobody listens at TCP port 7001 (REJ 8,", shown)
+        self.assertIn("answers that nobody listens at TCP port 7001 (REJ 8,", shown)
 
     def test_the_list_has_the_addresses_of_the_packets(self):
         """Wireshark's own dissector puts the LID of a REQ there, which RoCE does not have."""

@@ -316,7 +316,7 @@ static int await_service(pid_t pid, const char *path, int fd)
 	}
 	if (read(fd, &byte, 1) == 1 || socket_path_is_served(path))
 		return EXIT_SUCCESS;
-	log_warn("it has ended; without --detach it says why");
+	log_warn("it has ended; without --detach it prints why");
 	return EXIT_FAILURE;
 }
 

@@ -30,8 +30,8 @@
 		 "has, does not see it; else {host} is down or in another VLAN.",                  \
 	.remedy = "Compare the GID types of both ends, `grep . "                                   \
 		  "/sys/class/infiniband/*/ports/*/gid_attrs/types/*`, and let both use RoCE v2: " \
-		  "the kernel's connection manager takes what "                                    \
-		  "/sys/kernel/config/rdma_cm/DEVICE/ports/PORT/default_roce_mode says."
+		  "the kernel's connection manager takes that of "                                 \
+		  "/sys/kernel/config/rdma_cm/DEVICE/ports/PORT/default_roce_mode."
 
 #define SILENT_PROGRAM                                                                             \
 	.cause = "{host} has sent other messages, so it is up. Packets are lost; or it drops the " \
@@ -88,7 +88,7 @@ static const struct advice table[] = {
 	{ GIVEN_UP, .fits = { context_waited_briefly },
 	  .what = "{active} withdrew its request (REJ {reason}) after {waited}, before it was due to be sent again.",
 	  .cause = "It is too early to tell: the server's program may be slow to accept, a packet may have been lost, or {host} is down.",
-	  .remedy = "Let the client wait for some seconds, and see what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept(); `purecm ping` tells whether {host} answers." },
+	  .remedy = "Let the client wait for some seconds, and see what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept(); `purecm ping` shows whether {host} answers." },
 	{ GIVEN_UP, .fits = { context_answer_was_late },
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests}. {passive} answered {late} after that.",
 	  .cause = "{host} hung, was overloaded or could not be reached for some time; the client's program ended or stopped waiting first.",
@@ -144,7 +144,7 @@ static const struct advice table[] = {
 	{ REJECTED(7), .what = "{rejecter} has another connection with these comm ids (REJ {reason}).",
 	  .cause = "Comm ids were used twice.",
 	  .remedy = "Connect again; if this recurs, two connection managers have the same CA GUID ({guid})." },
-	{ REJECTED(8), .what = "{rejecter} says that nobody listens at {service} (REJ {reason}).",
+	{ REJECTED(8), .what = "{rejecter} answers that nobody listens at {service} (REJ {reason}).",
 	  .cause = "The server does not run, or it listens on another port, in another port space or only on another device. Its connection manager works.",
 	  .remedy = "Start the server; compare ports: on {rejecter} `purecm stat` shows who listens, on a stock host `rdma resource show cm_id`." },
 	{ REJECTED(9), .what = "{rejecter} listens for another kind of queue pair (REJ {reason}).",
@@ -183,7 +183,7 @@ static const struct advice table[] = {
 	  .cause = "A routed path has the hop limit of a local one, or the reverse.",
 	  .remedy = "Resolve the route again; check the route's hop limit (`ip route get`)." },
 	{ REJECTED(17), .what = "{rejecter} refuses the packet rate of the path (REJ {reason}).",
-	  .cause = "Its link is slower than the path record says.",
+	  .cause = "Its link is slower than in the path record.",
 	  .remedy = "See `rdma link` and the subnet manager's path records." },
 	{ REJECTED(18), .what = "{rejecter} refuses the GID of the alternate path (REJ {reason}). It names {ari}.",
 	  .cause = "The second port does not exist or cannot be reached.",
@@ -251,7 +251,7 @@ static const struct advice table[] = {
 	  .remedy = "Make the program at {closed} take its events and call rdma_disconnect()." },
 
 	/* --- datagrams --------------------------------------------------- */
-	{ SIDR(1), .what = "{passive} says that nobody listens at {service} (SIDR status {status}).",
+	{ SIDR(1), .what = "{passive} answers that nobody listens at {service} (SIDR status {status}).",
 	  .cause = "The server does not run or listens on another port.",
 	  .remedy = "Start the server; compare ports: on {passive} `purecm stat` shows who listens." },
 	{ SIDR(2), .what = "{passive} refuses (SIDR status {status}).",

@@ -219,7 +219,7 @@ int checkup_find_way(struct checkup *checkup)
 		memset(&finding, 0, sizeof(finding));
 		steps[i](checkup, &finding);
 		if (finding.verdict == VERDICT_BAD) {
-			complain("no request can be sent: %s (`purecm doctor %s' says more)",
+			complain("no request can be sent: %s (`purecm doctor %s' has more)",
 				 finding.text, checkup->target);
 			return -EHOSTUNREACH;
 		}

@@ -94,7 +94,7 @@ static const struct command_option options[] = {
 static const struct command_line usage = {
 	.args = "A B",
 	.doc = "Compares two captures: connections to the same service in their order, message by "
-	       "message, field by field, and says what B has otherwise than A.\v"
+	       "message, field by field, and prints where B differs from A.\v"
 	       "The exit status is 0 if nothing differs, else 1.",
 	.options = options,
 	.more = filter_options,

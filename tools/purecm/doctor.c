@@ -104,7 +104,7 @@ static const struct command_option options[] = {
 
 static const struct command_line usage = {
 	.args = "[ADDRESS]",
-	.doc = "Tests in order what RDMA connections need on this host and says what mends it; "
+	.doc = "Tests in order what RDMA connections need on this host, and names what mends it; "
 	       "with an address, also the way there: route, interface, GID, neighbour, MTU.\v"
 	       "The exit status is 0 if it would work, and 1 if it would not.",
 	.options = options,

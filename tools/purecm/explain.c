@@ -264,7 +264,7 @@ int explain_main(int argc, char **argv)
 	if (!explain.json)
 		print_summary(&explain);
 	if (!flows_count(explain.flows))
-		complain("what fails before the first message is said by PURECM_LOG=warn PROGRAM "
+		complain("for what fails before the first message see PURECM_LOG=warn PROGRAM "
 			 "and `purecm doctor ADDRESS'");
 	flows_free(explain.flows);
 	return err ? STATUS_FAILED : STATUS_OK;

@@ -125,9 +125,9 @@ static void finish_kernel(struct source *source)
 	struct kernel *kernel = (struct kernel *)source;
 
 	if (source->counts.mads)
-		complain("the kernel tells of a message who sent it and why it refuses; of private "
-			 "data, timeouts, the path and packet numbers it tells nothing, and comm "
-			 "ids are numbers of this trace");
+		complain("the kernel records who sent a message and why it refuses, but no private "
+			 "data, timeouts, paths and packet numbers; comm ids are numbers of this "
+			 "trace");
 	if (kernel->fd > STDIN_FILENO)
 		close(kernel->fd);
 	if (*kernel->instance && rmdir(kernel->instance))
@@ -267,7 +267,7 @@ static int complain_of_tracefs(const char *tracefs, int err)
 			 "(/sys/kernel/security/lockdown): %s",
 			 strerror(-err));
 	else if (err == -ENOENT)
-		complain("the kernel's connection manager is not there, or tells nothing: "
+		complain("the kernel's connection manager is not there, or records nothing: "
 			 "modprobe rdma_cm (Linux 5.10 and later have its events)");
 	else
 		complain("%s/instances: %s", tracefs, strerror(-err));

@@ -139,7 +139,7 @@ static const struct {
 };
 
 #define REFUSED "a request was refused that no program here has seen: "
-#define WHOSE	"; the kernel does not tell whose it is"
+#define WHOSE	"; the kernel does not record whose it is"
 
 /* Why the kernel rejects a request by itself. The first matching row applies. */
 static const struct {
@@ -507,7 +507,7 @@ static void tell_of_af_ib(struct kernel_lines *lines, const struct kernel_event 
 	lines->has_told_of_af_ib = true;
 	snprintf(note, KERNEL_LINE_NOTE,
 		 "there are requests by addresses of AF_IB: the kernel "
-		 "does not tell whose, and they are left out");
+		 "does not record whose, and they are left out");
 }
 
 static void write_note(const struct kernel_event *event, char note[KERNEL_LINE_NOTE])

@@ -15,14 +15,14 @@ static const struct command commands[] = {
 	{ "run", "run a program over purecm, whatever it was linked with", run_main },
 	{ "doctor", "test what connections need on this host, and the way to an address", doctor_main },
 	{ "ping", "ask for an answer of the connection manager at an address", ping_main },
-	{ "stat", "show how connections and counters of this host stand", stat_main },
+	{ "stat", "show ids, connections and counters of this host", stat_main },
 	{ "top", "show them as they change, the kernel's as well", top_main },
 	{ "export", "serve figures of this host to Prometheus", export_main },
 	{ "trace", "show every message, a line each, a chart or the whole decode", trace_main },
-	{ "explain", "say of each connection what happened, why, and what helps", explain_main },
-	{ "diff", "say what two captures have otherwise, message by message", diff_main },
+	{ "explain", "explain each connection: what happened, why, and what helps", explain_main },
+	{ "diff", "compare two captures, message by message", diff_main },
 	{ "report", "pack what a bug report needs into one file", report_main },
-	{ "drill", "carry out a script of messages and calls against any manager", drill_main },
+	{ "drill", "run a script of messages and calls against any manager", drill_main },
 	{ "timeline", "draw a capture as a web page", timeline_main },
 	{ "certify", "find out what works between two hosts, and write it on a page", certify_main },
 	{ "fabric", "make hosts with RDMA devices on a machine that has none", fabric_main },
@@ -35,12 +35,12 @@ static void print_usage(FILE *out)
 {
 	size_t i;
 
-	fputs("usage: purecm COMMAND [OPTION...]\n\nSees what RDMA connection managers say to each "
-	      "other, and says why it does not work.\n\n",
+	fputs("usage: purecm COMMAND [OPTION...]\n\nShows the messages of RDMA connection managers, and "
+	      "explains why a connection fails.\n\n",
 	      out);
 	for (i = 0; i < N_COMMANDS; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-	fputs("\n`purecm COMMAND --help` tells the options of each; purecm(1) is the manual.\n",
+	fputs("\n`purecm COMMAND --help` lists the options of each; purecm(1) is the manual.\n",
 	      out);
 }
 

@@ -116,7 +116,7 @@ static const struct command_option options[] = {
 
 static const struct command_line usage = {
 	.args = "ADDRESS[:PORT]",
-	.doc = "Sends connection requests that lead to no connection, and tells how long an answer "
+	.doc = "Sends connection requests that lead to no connection, and prints how long an answer "
 	       "takes: a refusal if nobody listens, an acceptance, which is taken back at once, if "
 	       "somebody does, whose program sees a request and a refusal. Without a port it asks "
 	       "where nobody listens, and disturbs no program.\v"

@@ -186,7 +186,7 @@ static void complain_of_counts(const struct source *source)
 			 "does)",
 			 source->name, (unsigned long long)counts->cut);
 	if (!counts->packets)
-		complain("%s: nothing was said", source->name);
+		complain("%s: there are no messages", source->name);
 	else if (!counts->mads)
 		complain("%s: none of its %llu packets bears a message of a connection manager",
 			 source->name, (unsigned long long)counts->packets);

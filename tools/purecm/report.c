@@ -63,8 +63,8 @@ static const struct command_option options[] = {
 static const struct command_line usage = {
 	.args = "[ADDRESS]",
 	.doc = "Packs into one file what a bug report needs: the checks of doctor (with an "
-	       "address, also the way there), the counters of stat, the latest messages and what "
-	       "explain says of them, and versions.",
+	       "address, also the way there), the counters of stat, the latest messages and "
+	       "what explain prints of them, and versions.",
 	.options = options,
 	.take_arg = take_address,
 };

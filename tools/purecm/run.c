@@ -73,7 +73,7 @@ static const struct command_option options[] = {
 	  COMMAND_FLAG_AT(run, is_inline) },
 	{ "socket", 's', "PATH", "of the cmportd to use", COMMAND_TEXT_AT(run, socket) },
 	{ "deadline", 0, "SECONDS",
-	  "a peer that says nothing for so long is unreachable; 50 without it",
+	  "a peer that does not answer for so long is unreachable; 50 without it",
 	  COMMAND_SECONDS_AT(run, deadline_s, 0.001, UINT32_MAX / 1000) },
 	{ "retries", 0, "N",
 	  "how often a request, an answer or a disconnect request is repeated; 15 without it",

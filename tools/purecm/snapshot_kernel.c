@@ -368,7 +368,7 @@ static int count_ports(struct look *look)
 
 static int complain_of(int err, const char *what)
 {
-	complain("the kernel does not tell of %s: %s", what, nl_geterror(err));
+	complain("the kernel does not list %s: %s", what, nl_geterror(err));
 	return -EIO;
 }
 

@@ -44,7 +44,7 @@ static const struct command_option option_table[] = {
 	  COMMAND_SECONDS_AT(stat_options, watch_s, 0.05, 86400), .is_optional = true, .preset = 2 },
 	{ "wait", 0, "SECONDS", "for processes that do not answer; 1 without it",
 	  COMMAND_SECONDS_AT(stat_options, wait_s, 0.05, 86400) },
-	{ "quotas", 0, NULL, "instead: what users have of what they may have; see cmportd(8)",
+	{ "quotas", 0, NULL, "instead: the quotas of users, and what they use of them; see cmportd(8)",
 	  COMMAND_FLAG_AT(stat_options, quotas) },
 	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(stat_options, json) },
 	{ "prometheus", 0, NULL, "as Prometheus reads it",
@@ -76,7 +76,7 @@ static int visit_cmportd(const struct stat_options *options, struct portd_client
 	if (nobody_is_there(err) && options->prometheus)
 		stat_print_prometheus(NULL); /* not an error */
 	else if (nobody_is_there(err))
-		complain("no cmportd runs, and so no program over purecm that it could tell of");
+		complain("no cmportd runs, so no program uses purecm");
 	else if (err)
 		complain("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
 	return err;

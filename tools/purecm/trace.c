@@ -62,7 +62,7 @@ static const struct command_option options[] = {
 
 static const struct command_line usage = {
 	.args = "[FILE]",
-	.doc = "Shows what connection managers say to each other: time, connection, both ends, "
+	.doc = "Shows the messages of connection managers: time, connection, both ends, "
 	       "message, the states it leads them to, and the fields that matter.",
 	.options = options,
 	.more = reading_options,

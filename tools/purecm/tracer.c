@@ -186,7 +186,8 @@ static int start_tracing(struct tracer *tracer)
 	}
 	err = portd_trace(tracer->client, &tracer->reader);
 	if (err == -EPERM)
-		complain("cmportd shows what others say to root and to the user who runs it only");
+		complain(
+			"cmportd shows messages of others only to root and to the user who runs it");
 	else if (err)
 		complain("cmportd shows nothing: %s", strerror(-err));
 	return err;
@@ -249,7 +250,7 @@ static const char *why_not(int err)
 	switch (err) {
 	case -ENOENT:
 		return "nothing was recorded: no cmportd has run there since this host has booted "
-		       "(PURECM_SOCKET says where)";
+		       "(PURECM_SOCKET names it)";
 	case -EACCES:
 		return "what was recorded is for root and for the user who runs cmportd";
 	case -ENODATA:
