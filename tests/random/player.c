@@ -171,6 +171,9 @@ static struct job *wait_for(struct job *jobs, int n, bool all)
 				end(&jobs[i], status);
 			if (jobs[i].pid && time(NULL) - jobs[i].since > SCRIPT_LIMIT_S)
 				kill(jobs[i].pid, SIGKILL);
+			/* A call that the kernel does not interrupt may take minutes. */
+			if (jobs[i].pid && time(NULL) - jobs[i].since > 2 * SCRIPT_LIMIT_S)
+				end(&jobs[i], SIGKILL);
 			running += !!jobs[i].pid;
 			if (!jobs[i].pid)
 				idle = &jobs[i];
