@@ -28,7 +28,7 @@ NOBODY = 65534
 # Under the licence in LICENSE without a line that says so: what cannot hold one, or holds only
 # values that a program or a tool's format prescribes.
 NO_SPDX = (".md", ".json", ".png", ".svg", ".txt", ".pcap", ".pcapng", ".map", ".build", ".drill",
-           ".supp", ".hex", ".yml")
+           ".supp", ".hex", ".yml", ".xz")
 NO_SPDX_IN = ("tests/fuzz/corpus/", "tests/tools/captures/", "tests/judge/golden/",
               "tools/packaging/debian/", "docs/man/functions/", "docs/certificates/")
 NO_SPDX_NAMES = ("LICENSE", "dep5", "meson_options.txt", ".clang-format", ".editorconfig",
