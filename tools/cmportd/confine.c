@@ -55,9 +55,9 @@ static int drop_capabilities(void)
 	 * Without the permission to drop them, capabilities cannot be regained either: no_new_privs
 	 * is set.
 	 */
-	for (cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+	for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		if (cap != CAP_NET_RAW)
-			prctl(PR_CAPBSET_DROP, cap);
+			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return keep_net_raw();
 }

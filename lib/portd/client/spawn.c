@@ -252,7 +252,7 @@ static void be_scheduled_as_others(const struct cpus *cpus)
 		syscall(SYS_sched_setaffinity, 0, cpus->bytes, cpus->mask);
 	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0); /* derived from the nice value */
 	syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0);
-	prctl(PR_SET_TIMERSLACK, TIMER_NS);
+	prctl(PR_SET_TIMERSLACK, TIMER_NS, 0, 0, 0);
 }
 
 /*
