@@ -275,7 +275,10 @@ def eight_threads_use_locks_in_order_says_helgrind(bench):
 
 def blocks_left(bench, conversations, **env):
     """Return how many blocks of memory there are at the end, of which none may be lost."""
-    said = bench.run("valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect",
+    kinds = "definite,indirect,possible"
+    said = bench.run("valgrind", "--leak-check=full", f"--show-leak-kinds={kinds}",
+                     f"--errors-for-leak-kinds={kinds}",
+                     f"--suppressions={HERE.parents[1]}/docs/examples/valgrind.supp",
                      "--error-exitcode=9", "--fair-sched=yes", bench.program("loop/talks"),
                      conversations, timeout=2000, **env)
     return int(re.search(r"in use at exit: [\d,]+ bytes in ([\d,]+) blocks",
