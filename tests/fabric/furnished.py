@@ -242,7 +242,7 @@ def a_process_with_the_environment_of_another_host_is_noticed(build):
 
 def a_name_of_tmpdir_that_is_long_is_in_nobodys_way(build):
     with tempfile.TemporaryDirectory(prefix=60 * "x") as folder:
-        done = hosts.run_on_fabric(build, 20, "a:rping -s -C 1 & rping -c -a 10.77.0.1 -C 1; wait",
+        done = hosts.run_on_fabric(build, 20, "a&:rping -s -C 1", "a:rping -c -a 10.77.0.1 -C 1",
                                    env={**os.environ, "TMPDIR": folder})
         assert done.returncode == 0 and os.listdir(folder) == [], done
 
