@@ -10,7 +10,7 @@
 #include "lib/conn/removal.h"
 #include "lib/conn/report.h"
 #include "lib/conn/resolve.h"
-#include "lib/conn/stat.h"
+#include "lib/conn/snapshot.h"
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/cmportd.h"

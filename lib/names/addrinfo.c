@@ -15,7 +15,7 @@
 
 #include "lib/api.h"
 #include "lib/device/device.h"
-#include "lib/names/service.h"
+#include "lib/names/sa_service.h"
 #include "mad/cma_hdr.h"
 
 #define PKEY_DEFAULT 0xffff

@@ -13,7 +13,7 @@
 #include "lib/api.h"
 #include "lib/engine/engine.h"
 #include "lib/names/addrinfo.h"
-#include "lib/names/service.h"
+#include "lib/names/sa_service.h"
 #include "lib/sync/sync.h"
 
 /* Copies of the arguments, which the program may reuse once the call has returned. */

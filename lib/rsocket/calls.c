@@ -11,11 +11,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "lib/rsocket/connect.h"
+#include "lib/rsocket/connecting.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/leave.h"
-#include "lib/rsocket/service.h"
+#include "lib/rsocket/service_thread.h"
 #include "lib/rsocket/slot.h"
 #include "lib/rsocket/wait.h"
 

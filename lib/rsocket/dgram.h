@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "lib/rsocket/dgram_wire.h"
 #include "lib/rsocket/rsock.h"
-#include "lib/rsocket/service.h"
+#include "lib/rsocket/service_thread.h"
 
 /* A received datagram. */
 struct dgram_packet {

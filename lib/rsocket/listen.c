@@ -9,7 +9,7 @@
 
 #include "lib/conn/listen.h"
 #include "lib/net/addr.h"
-#include "lib/rsocket/connect.h"
+#include "lib/rsocket/connecting.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 

@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #include "base/fd.h"
-#include "lib/rsocket/service.h"
+#include "lib/rsocket/service_thread.h"
 #include "lib/rsocket/settings.h"
 
 /* --- the handlers of the process ------------------------------------------ */

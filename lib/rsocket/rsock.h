@@ -8,7 +8,8 @@
  * that is closed while a thread waits ends when that thread has returned. A hold keeps only the
  * memory and the lock.
  *
- * Locks nest in this order: service (service.h), a handle's tokens, a handle's lock, the engine's.
+ * Locks nest in this order: service (service_thread.h), a handle's tokens, a handle's lock, the
+ * engine's.
  */
 #ifndef LIB_RSOCKET_RSOCK_H
 #define LIB_RSOCKET_RSOCK_H

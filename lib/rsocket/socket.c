@@ -8,7 +8,7 @@
 
 #include "lib/id/id.h"
 #include "lib/net/addr.h"
-#include "lib/rsocket/connect.h"
+#include "lib/rsocket/connecting.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/leave.h"
 #include "lib/rsocket/memory.h"

@@ -12,7 +12,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "lib/rsocket/rsock.h"
-#include "lib/rsocket/service.h"
+#include "lib/rsocket/service_thread.h"
 #include "lib/rsocket/state.h"
 #include "lib/rsocket/token.h"
 #include "lib/rsocket/window.h"
@@ -102,7 +102,7 @@ struct stream {
 	struct token send_token;
 	struct token recv_token;
 
-	/* Set-up: see connect.c. */
+	/* Set-up: see connecting.c. */
 	const struct stream_opening *opening;
 	struct serviced cm;
 	void *route; /* from RDMA_ROUTE, or NULL */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "mad/sa/group.h"
-#include "mad/sa/request.h"
+#include "mad/sa/query.h"
 
 /* A request on the wire. */
 struct query {

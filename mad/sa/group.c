@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mad/sa/request.h"
+#include "mad/sa/query.h"
 
 #define LEAVE_MASK (SA_MEMBER_MGID | SA_MEMBER_PORT_GID | SA_MEMBER_JOIN_STATE)
 

@@ -192,7 +192,7 @@ bool run_is_purecm(const char *path)
 	return run_find_bytes(path, MARK, sizeof(MARK), NULL, 0);
 }
 
-static int find_given(const char *given, char ret[PATH_MAX])
+static int find_program_at(const char *given, char ret[PATH_MAX])
 {
 	if (!realpath(given, ret)) {
 		complain("%s: %s", given, strerror(errno));
@@ -212,7 +212,7 @@ int run_find_library(const char *given, char ret[PATH_MAX])
 	size_t i;
 
 	if (given)
-		return find_given(given, ret);
+		return find_program_at(given, ret);
 	n = readlink("/proc/self/exe", here, sizeof(here) - 1);
 	if (n < 0)
 		return -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RAI_SA (lib/names/service.c) on a host with one device of two ports, with links set by the test.
- * The engine runs; cmportd is a fake.
+ * RAI_SA (lib/names/sa_service.c) on a host with one device of two ports, with links set by the
+ * test. The engine runs; cmportd is a fake.
  */
 #include <endian.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/conn/stat.c: the report of a process about its ids, to a cmportd that reads when the test
+ * lib/conn/snapshot.c: the report of a process about its ids, to a cmportd that reads when the test
  * lets it.
  */
 #include <arpa/inet.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/conn/stat.h"
+#include "lib/conn/snapshot.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 

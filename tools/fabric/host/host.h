@@ -8,7 +8,7 @@
  *   main.c                       options, start and end; dispatch of received MADs
  *   control.c                    commands from tools/fabric/fabric
  *   identity.c                   the page, and the GID table as addresses change
- *   agents.c sa.c subnet.c       umad agents; the subnet administrator; the subnet manager
+ *   agents.c sa.c subnet_manager.c       umad agents; the subnet administrator; the subnet manager
  *   pma.c                        the performance management agents
  *   rmpp.c                       multi-packet messages
  *   roce.c                       port 4791: packets for QP1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subnet administrator of an InfiniBand subnet. It is on the subnet manager's port (subnet.c),
- * and responds from the fabric's folder, unless a program there, such as OpenSM, is an agent of the
- * class.
+ * The subnet administrator of an InfiniBand subnet. It is on the subnet manager's port
+ * (subnet_manager.c), and responds from the fabric's folder, unless a program there, such as
+ * OpenSM, is an agent of the class.
  */
 #ifndef FABRIC_HOST_SA_H
 #define FABRIC_HOST_SA_H

@@ -3,7 +3,7 @@
  * QP0: requests of programs to the subnet management agents of an InfiniBand subnet. Each subnet is
  * one switch; the GUID of a host's port determines its switch port. The requesting host plays all
  * agents, from the pages of the others. Nothing can be set: there are no routes, and LIDs are
- * assigned by the manager (subnet.c).
+ * assigned by the manager (subnet_manager.c).
  */
 #include "tools/fabric/host/smi.h"
 

@@ -30,7 +30,7 @@ static const uint8_t mac_prefix[] = { 0x02, 0x50, 0x43 };
 #define MAC_INTERFACE_AT 3
 #define MAC_NUMBER_AT	 4
 
-/* QPN 1 and the GID (host/subnet.c), without subnet, host and port. */
+/* QPN 1 and the GID (host/subnet_manager.c), without subnet, host and port. */
 static const uint8_t hw_of_port[HW_BYTES] = {
 	0, 0, 0, 1, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x50, 0x43, 0x00, 0x00, 0x00, 0x00, 0x00,
 };

@@ -356,7 +356,7 @@ static int read_claim(struct port_claim *claim, const struct portd_claim *from)
 }
 
 /* Revokes an unused lease of another client; a lease of the client's own becomes its claim. */
-static void clear_way(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
+static void end_lease(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
 	uint32_t mark;
 
@@ -422,7 +422,7 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 	holder->claim.ps = claim->ps;
 	err = read_claim(&holder->claim, claim);
 	if (!err && claim->local_port)
-		clear_way(ports, client, claim->ps, claim->local_port);
+		end_lease(ports, client, claim->ps, claim->local_port);
 	if (!err)
 		err = claim->local_port ? port_space_bind(&ports->space, &holder->claim)
 					: bind_any(ports, &holder->claim);

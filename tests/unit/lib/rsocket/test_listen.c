@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "lib/rsocket/connect.h"
+#include "lib/rsocket/connecting.h"
 #include "lib/rsocket/wire.h"
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/rsocket/connect.h"
+#include "lib/rsocket/connecting.h"
 #include "lib/rsocket/memory.h"
 #include "tests/unit/lib/rsocket/pair.h"
 #include "tests/unit/lib/rsocket/wire_device.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The active side of a stream socket's set-up, and later events of its id: see connect.h. */
-#include "lib/rsocket/connect.h"
+/* The active side of a stream socket's set-up, and later events of its id: see connecting.h. */
+#include "lib/rsocket/connecting.h"
 
 #include <errno.h>
 #include <infiniband/ib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What agent.c and group.c share: how a request is identified and ended. */
-#ifndef MAD_SA_REQUEST_H
-#define MAD_SA_REQUEST_H
+#ifndef MAD_SA_QUERY_H
+#define MAD_SA_QUERY_H
 
 #include "mad/sa/agent.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests to the subnet administrator: see request.h. */
-#include "mad/sa/request.h"
+/* Requests to the subnet administrator: see query.h. */
+#include "mad/sa/query.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * The set-up of stream sockets on the service thread: the active side, and the sockets that a
  * listener creates.
  */
-#ifndef LIB_RSOCKET_CONNECT_H
-#define LIB_RSOCKET_CONNECT_H
+#ifndef LIB_RSOCKET_CONNECTING_H
+#define LIB_RSOCKET_CONNECTING_H
 
 #include "lib/rsocket/stream.h"
 

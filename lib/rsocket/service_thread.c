@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The service thread: see service.h.
+ * The service thread: see service_thread.h.
  */
-#include "lib/rsocket/service.h"
+#include "lib/rsocket/service_thread.h"
 
 #include <errno.h>
 #include <poll.h>

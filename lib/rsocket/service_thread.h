@@ -6,8 +6,8 @@
  *
  * All callbacks run under the service's lock, one at a time. The lock nests outside every handle's.
  */
-#ifndef LIB_RSOCKET_SERVICE_H
-#define LIB_RSOCKET_SERVICE_H
+#ifndef LIB_RSOCKET_SERVICE_THREAD_H
+#define LIB_RSOCKET_SERVICE_THREAD_H
 
 #include "base/list.h"
 #include "base/loop.h"

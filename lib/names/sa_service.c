@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Services that the subnet administrator knows: see service.h.
+ * Services that the subnet administrator knows: see sa_service.h.
  */
-#include "lib/names/service.h"
+#include "lib/names/sa_service.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  * Services by name or id, which the subnet administrator of an InfiniBand subnet knows (RAI_SA):
  * its ServiceRecords become addresses that rdma_create_ep() takes.
  */
-#ifndef LIB_NAMES_SERVICE_H
-#define LIB_NAMES_SERVICE_H
+#ifndef LIB_NAMES_SA_SERVICE_H
+#define LIB_NAMES_SA_SERVICE_H
 
 #include <rdma/rdma_cma.h>
 
