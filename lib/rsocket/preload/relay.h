@@ -34,7 +34,7 @@ int relay_watch(struct source *source, int fd, uint32_t events);
 /** relay_unwatch() - stop that; it is freed later, by the thread */
 void relay_unwatch(struct source *source, int fd);
 
-/** relay_close_all() - in a forked child: close what its parent's relays have, and forget them */
+/** relay_close_all() - in a forked child: close and forget the parent's relays */
 void relay_close_all(void);
 
 #endif

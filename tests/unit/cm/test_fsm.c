@@ -224,7 +224,7 @@ static bool repeats_request(enum cm_state from, bool passive, const char *input)
 	       (!strcmp(input, "local REQ") || !strcmp(input, "local SIDR_REQ"));
 }
 
-/* Calls are not counted; a message without effect is, once. */
+/* A call changes no counter, and a message without effect changes one. */
 static uint64_t sum_of_counters(const struct rig *rig)
 {
 	uint64_t sum = 0;

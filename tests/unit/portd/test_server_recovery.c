@@ -383,8 +383,8 @@ TEST(client_of_a_hidden_process_resumes)
 }
 
 /*
- * His client was disconnected, for example; the next cmportd must not ignore that. It waits for
- * Alice.
+ * Bob's client was disconnected, and cmportd was ending its connection. The next cmportd must go on
+ * with that when Bob's program resumes. It waits until Alice's has resumed, too.
  */
 TEST(ending_connection_ends_although_its_client_resumes)
 {

@@ -84,7 +84,7 @@ static bool has_rested(struct server *server, struct user *user)
 	       user->connects.tokens >= CONNECTS_MAX;
 }
 
-/* What was logged about him is not logged again as long as he is known. */
+/* What was logged about a user is not logged again as long as the user is known. */
 static bool may_be_forgotten(struct server *server, struct user *user)
 {
 	return !user->was_refused && !user->has_lied && has_rested(server, user);

@@ -81,8 +81,8 @@ bool user_enter(struct server *server, struct client *client, uid_t uid);
 
 /**
  * user_may_connect() - return whether a user may connect once more
- * @ret_user: the user, NULL if he is not known yet
- * @ret_why:  of USER_WHY_BYTES, if he may not
+ * @ret_user: the user, or NULL for one that is not known yet
+ * @ret_why:  set unless the user may; has USER_WHY_BYTES
  *
  * To be checked before any resources are used, as connects are limited by nothing else.
  *

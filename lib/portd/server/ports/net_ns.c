@@ -148,7 +148,10 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 #define READ_SMALL    8	 /* datagrams of a namespace with few interfaces */
 #define READ_TURN     32 /* datagrams, then others wait for the next request */
 
-/* All of them are looked at for a GID that none has. A user leaves as many as he has to others. */
+/*
+ * A GID that no namespace has is searched in all of them. One user may have at most as many as are
+ * left for the others.
+ */
 static bool may_show(const struct net_ns *home, uid_t uid)
 {
 	const struct net_ns *net_ns;
