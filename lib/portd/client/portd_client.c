@@ -429,8 +429,15 @@ int portd_receive(struct portd_client *client,
 {
 	struct portd_datagram in;
 	struct portd_record record;
-	ssize_t n = portd_datagram_receive(client->data_fd, &in, NULL, MSG_DONTWAIT);
+	ssize_t n;
 
+	if (!client->is_received) {
+		pthread_mutex_lock(&client->lock);
+		client->receiver = pthread_self();
+		client->is_received = true;
+		pthread_mutex_unlock(&client->lock);
+	}
+	n = portd_datagram_receive(client->data_fd, &in, NULL, MSG_DONTWAIT);
 	if (n <= 0)
 		return n && errno == EAGAIN ? -EAGAIN : -EPIPE;
 	while (portd_get(&in, &record) == 0)

@@ -23,6 +23,7 @@
 #include "lib/portd/client/spawn.h"
 #include "lib/portd/proto/datagram.h"
 
+#define RESUMING_MS   60000
 #define CONNECT_MS    5000  /* without a sign that a cmportd is starting */
 #define STARTING_MS   60000 /* with such signs; a host can be slow */
 #define OTHERS_MS     1000  /* for another program that is starting cmportd */
@@ -388,15 +389,29 @@ static void break_connection(struct portd_client *client)
 	shutdown(client->data_fd, SHUT_RDWR);
 }
 
+/*
+ * The thread that resumes may get its share of a CPU late, and is waited for. Once an attempt has
+ * failed the next ones get no longer than a cmportd that gives no sign.
+ *
+ * Return: -EPIPE in that thread itself, which must not wait for what only it does.
+ */
 static int wait_resumed(struct portd_client *client)
 {
-	const struct timespec until = clock_after_ms(CONNECT_MS);
-	unsigned int life = client->life;
+	const unsigned int life = client->life, n_failed = client->n_failed;
+	struct timespec until = clock_after_ms(RESUMING_MS);
+	bool has_failed = false;
 	int err = 0;
 
-	while (client->life == life && !err)
+	if (client->is_received && pthread_equal(client->receiver, pthread_self()))
+		return -EPIPE;
+	while (client->life == life && !err) {
+		if (!has_failed && client->n_failed != n_failed) {
+			has_failed = true;
+			until = clock_after_ms(CONNECT_MS);
+		}
 		err = pthread_cond_clockwait(&client->resumed, &client->lock, CLOCK_MONOTONIC,
 					     &until);
+	}
 	return client->life == life ? -ECONNREFUSED : 0;
 }
 

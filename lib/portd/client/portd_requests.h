@@ -26,8 +26,11 @@ struct open_port {
 struct portd_client {
 	pthread_mutex_t lock; /* protects the members down to data_fd */
 	pthread_cond_t resumed;
-	unsigned int life; /* number of resumptions */
-	bool visits;	   /* does not start cmportd, gets no comm ids */
+	unsigned int life;     /* number of resumptions */
+	unsigned int n_failed; /* number of attempts to resume that failed */
+	bool is_received;      /* a thread has called portd_receive(): */
+	pthread_t receiver;    /* it is the one that resumes */
+	bool visits;	       /* does not start cmportd, gets no comm ids */
 	int (*reach)(int *ret_fd, struct portd_why *ret_why); /* NULL: connect to path */
 	bool broken;
 	int control_fd;

@@ -65,8 +65,10 @@ int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 	if (!err) {
 		client->broken = false;
 		client->life++;
-		pthread_cond_broadcast(&client->resumed);
+	} else {
+		client->n_failed++;
 	}
+	pthread_cond_broadcast(&client->resumed);
 	pthread_mutex_unlock(&client->lock);
 	return err;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -263,4 +264,66 @@ TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
 	ck_assert_int_eq(portd_resume(client, &memory), 0);
 	close(mortal);
+}
+
+static void end_cmportd(void)
+{
+	shutdown(liar, SHUT_RDWR);
+}
+
+TEST(thread_that_resumes_does_not_wait_for_itself)
+{
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	ck_assert_int_eq(portd_receive(client, NULL, NULL), -EAGAIN);
+	end_cmportd();
+	ck_assert_int_eq(portd_lease_ids(client, &ids), -EPIPE);
+}
+
+static void *lease_ids(void *ret)
+{
+	*(int *)ret = portd_lease_ids(client, &ids);
+	return NULL;
+}
+
+static bool is_broken(void)
+{
+	bool broken;
+
+	pthread_mutex_lock(&client->lock);
+	broken = client->broken;
+	pthread_mutex_unlock(&client->lock);
+	return broken;
+}
+
+static int connect_to_nobody(int *ret_fd, struct portd_why *ret_why)
+{
+	(void)ret_fd, (void)ret_why;
+	return -ENOENT;
+}
+
+/* The request is answered by the cmportd that a second attempt finds. */
+TEST(request_outlives_an_attempt_to_resume_that_fails)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+	struct portd_memory memory = { keep_name, count_handle, report_nothing, NULL };
+	int live = liar, result = -1;
+	pthread_t asker;
+
+	liar = connect_to_mortal_once();
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	close(liar);
+	liar = live;
+	ck_assert(!pthread_create(&asker, NULL, lease_ids, &result));
+	while (!is_broken())
+		sched_yield();
+	client->reach = connect_to_nobody;
+	ck_assert_int_eq(portd_resume(client, &memory), -ENOENT);
+	client->reach = connect_to_liar;
+	answer(&hello, ours);				    /* to HELLO */
+	answer(&(struct portd_reply){ .error = 0 }, NULL);  /* to HOLD_IDS */
+	answer(&(struct portd_reply){ .error = 0 }, NULL);  /* to RESUMED */
+	answer(&(struct portd_reply){ .count = 77 }, NULL); /* to LEASE_IDS */
+	ck_assert_int_eq(portd_resume(client, &memory), 0);
+	ck_assert(!pthread_join(asker, NULL));
+	ck_assert_int_eq(result, 0);
 }
