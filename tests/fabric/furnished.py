@@ -247,7 +247,22 @@ def a_name_of_tmpdir_that_is_long_is_in_nobodys_way(build):
         assert done.returncode == 0 and os.listdir(folder) == [], done
 
 
+NO_MODULE = ("import netlink\n"
+             "try: netlink.add_link('x', 'purecm-test')\n"
+             "except netlink.Failure as failure: print(failure)")
+
+
+def a_module_that_the_kernel_lacks_is_named_with_its_command(_):
+    done = subprocess.run(["unshare", "-Urn", sys.executable, "-Bc", NO_MODULE],
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": str(hosts.ROOT / "tools/fabric")})
+    assert done.stdout.startswith("interface x: Operation not supported: the kernel has no module "
+                                  "purecm-test; as the machine's root, `modprobe purecm-test` "
+                                  "loads it"), done
+
+
 TESTS = (
+    a_module_that_the_kernel_lacks_is_named_with_its_command,
     address_beyond_has_a_route_that_ends_at_a_router,
     another_user_is_told_why_there_is_no_device,
     a_server_that_becomes_another_user_is_told_why_it_cannot_accept,

@@ -41,6 +41,7 @@ def set_up_network(host, mtu):
             for slave in host.slaves(i):
                 set_sysctl(f"ipv6/conf/{slave}/disable_ipv6", 1)
             lag.bond(name, host.slaves(i), host.mac(i), mtu)
+        set_sysctl(f"ipv6/conf/{name}/disable_ipv6", 0)
         set_sysctl(f"ipv6/conf/{name}/accept_dad", 0)
         set_sysctl(f"ipv6/conf/{name}/router_solicitations", 0)
         netlink.set_up(name)
@@ -57,6 +58,7 @@ def set_up_router(name):
     set_sysctl("ipv4/icmp_ratelimit", 0)
     set_sysctl("ipv6/conf/all/forwarding", 1)
     set_sysctl("ipv6/icmp/ratelimit", 0)
+    set_sysctl(f"ipv6/conf/{name}/disable_ipv6", 0)
     for address, bits in zip(plan.ROUTER, (24, 64)):
         netlink.add_address(name, f"{address}/{bits}")
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Network interfaces through rtnetlink, because a container may lack `ip`.
 
-Only what a fabric needs: create interfaces, bring them up, add addresses and neighbours."""
+Only what a fabric needs: create interfaces, bring them up, add addresses and a default route."""
+import errno
 import ipaddress
 import os
 import socket
@@ -17,7 +18,7 @@ IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS, IFA_F_NODAD = 1, 2, 8, 2
 IFLA_PROTINFO = 12
 RTA_GATEWAY, RT_TABLE_MAIN, RTPROT_STATIC, RTN_UNICAST = 5, 254, 4, 1
-NDA_DST, NDA_LLADDR, NUD_PERMANENT, NUD_NOARP, NTF_MASTER = 1, 2, 0x80, 0x40, 4
+NDA_LLADDR, NUD_NOARP, NTF_MASTER = 2, 0x40, 4
 BRIDGE_PORT = {"learning": 8, "unicast-flood": 9, "multicast-flood": 27, "broadcast-flood": 30}
 NESTED = 0x8000
 
@@ -36,16 +37,27 @@ def number(kind, value):
     return attribute(kind, struct.pack("I", value))
 
 
-def ask(message, flags, body):
-    """Send one request; raise OSError if the kernel refuses it."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
-        head = struct.pack("IHHII", 16 + len(body), message, flags | REQUEST | ACK, 1, 0)
-        link.send(head + body)
-        answer = link.recv(65536)
-    kind, = struct.unpack_from("H", answer, 4)
-    error, = struct.unpack_from("i", answer, 16)
+class Failure(Exception):
+    """What the kernel did not do, why, and what helps."""
+
+
+def ask(what, message, flags, body, module=None):
+    """Send one request. Raise Failure if the kernel refuses it: where it does not know the request,
+    it lacks the module."""
+    head = struct.pack("IHHII", 16 + len(body), message, flags | REQUEST | ACK, 1, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
+            link.send(head + body)
+            answer = link.recv(65536)
+    except OSError as error:
+        raise Failure(f"{what}: rtnetlink: {error.strerror}; a container's seccomp profile may "
+                      "deny it") from error
+    kind, error = struct.unpack_from("=4xH10xi", answer)
     if kind == NLMSG_ERROR and error:
-        raise OSError(-error, os.strerror(-error))
+        advice = (f": the kernel has no module {module}; as the machine's root, `modprobe {module}`"
+                  " loads it, or says that this kernel comes without it")
+        raise Failure(f"{what}: {os.strerror(-error)}"
+                      + advice * (module is not None and -error == errno.EOPNOTSUPP))
 
 
 def index_of(name):
@@ -64,7 +76,7 @@ def add_link(name, kind, mtu=0, data=b""):
     body = ifinfo() + text(IFLA_IFNAME, name) + attribute(IFLA_LINKINFO | NESTED, info)
     if mtu:
         body += number(IFLA_MTU, mtu)
-    ask(RTM_NEWLINK, CREATE | EXCLUSIVE, body)
+    ask(f"interface {name}", RTM_NEWLINK, CREATE | EXCLUSIVE, body, kind)
 
 
 def add_veth(name, peer, peer_pid, peer_mac, mtu):
@@ -79,49 +91,54 @@ def set_up(name, master=None):
     body = ifinfo(index_of(name), IFF_UP, IFF_UP)
     if master:
         body += number(IFLA_MASTER, index_of(master))
-    ask(RTM_SETLINK, 0, body)
+    ask(f"interface {name} up", RTM_SETLINK, 0, body)
 
 
 def forbid(name, *what):
     """Have a port of a bridge do without some of BRIDGE_PORT."""
     options = b"".join(attribute(BRIDGE_PORT[each], b"\0") for each in what)
     body = struct.pack("BxHiII", socket.AF_BRIDGE, 0, index_of(name), 0, 0)
-    ask(RTM_SETLINK, 0, body + attribute(IFLA_PROTINFO | NESTED, options))
+    ask(f"options of port {name}", RTM_SETLINK, 0,
+        body + attribute(IFLA_PROTINFO | NESTED, options))
 
 
 def add_station(name, mac):
     """Have a bridge send what is for a link address out of this port, always."""
     body = struct.pack("BxxxiHBB", socket.AF_BRIDGE, index_of(name), NUD_NOARP, NTF_MASTER, 0)
-    ask(RTM_NEWNEIGH, CREATE, body + attribute(NDA_LLADDR, mac))
+    ask(f"station of port {name}", RTM_NEWNEIGH, CREATE, body + attribute(NDA_LLADDR, mac))
 
 
 def set_mac(name, mac):
-    ask(RTM_SETLINK, 0, ifinfo(index_of(name)) + attribute(IFLA_ADDRESS, mac))
+    ask(f"link address of {name}", RTM_SETLINK, 0,
+        ifinfo(index_of(name)) + attribute(IFLA_ADDRESS, mac))
+
+
+def family_of(ip):
+    """The family of an address; None if the kernel is without IPv6, and it is of that."""
+    if ip.version == 6 and not os.path.exists("/proc/net/if_inet6"):
+        return None
+    return socket.AF_INET if ip.version == 4 else socket.AF_INET6
 
 
 def add_address(name, address):
     """Add an address with a prefix, "10.0.0.1/24", usable at once (no DAD)."""
     interface = ipaddress.ip_interface(address)
-    family = socket.AF_INET if interface.version == 4 else socket.AF_INET6
+    family = family_of(interface)
+    if family is None:
+        return
     body = struct.pack("BBBBI", family, interface.network.prefixlen, 0, 0, index_of(name))
     body += attribute(IFA_LOCAL, interface.packed) + attribute(IFA_ADDRESS, interface.packed)
     body += number(IFA_FLAGS, IFA_F_NODAD)
-    ask(RTM_NEWADDR, CREATE | EXCLUSIVE, body)
+    ask(f"{address} on {name}", RTM_NEWADDR, CREATE | EXCLUSIVE, body)
 
 
 def add_default_route(gateway):
     """Send what is for no other network to a router."""
     ip = ipaddress.ip_address(gateway)
-    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+    family = family_of(ip)
+    if family is None:
+        return
     body = struct.pack("BBBBBBBBI", family, 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST,
                        0)
-    ask(RTM_NEWROUTE, CREATE | EXCLUSIVE, body + attribute(RTA_GATEWAY, ip.packed))
-
-
-def add_neighbour(name, address, lladdr):
-    """Add a permanent neighbour."""
-    ip = ipaddress.ip_address(address)
-    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
-    body = struct.pack("BxxxiHBB", family, index_of(name), NUD_PERMANENT, 0, 0)
-    body += attribute(NDA_DST, ip.packed) + attribute(NDA_LLADDR, lladdr)
-    ask(RTM_NEWNEIGH, CREATE, body)
+    ask(f"a route to {gateway}", RTM_NEWROUTE, CREATE | EXCLUSIVE,
+        body + attribute(RTA_GATEWAY, ip.packed))
