@@ -165,6 +165,9 @@ static int control_socket(struct rsock *rs, int cmd, long arg)
 		watch_notify(rs);
 		pthread_mutex_unlock(&rs->lock);
 		return 0;
+	case RSOCK_HURRY:
+		rs->hurries = true;
+		return 0;
 	case F_GETFD:
 		return fcntl(rs->fd, F_GETFD);
 	case F_SETFD:

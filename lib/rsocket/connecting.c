@@ -8,13 +8,15 @@
 
 #include "lib/api.h"
 #include "lib/net/addr.h"
+#include "lib/rsocket/hosts.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 #include "lib/sync/sync.h"
 
 #define TIMEOUT_MS    1000 /* of the first resolution; doubled for each retry */
 #define RETRIES_MAX   6
-#define AF_IB_OFFSET  36 /* the CM's header precedes it with IP addresses */
+#define HURRY_MS      400 /* for a host that may have no RDMA */
+#define AF_IB_OFFSET  36  /* the CM's header precedes it with IP addresses */
 #define RETRY_COUNT   7
 #define PRIVATE_BYTES (AF_IB_OFFSET + RS_HELLO_BYTES)
 
@@ -119,6 +121,27 @@ static void continue_opening(struct stream *s, int err)
 		err = stream_apply(s, done[s->state], 0);
 	if (err)
 		stream_apply(s, STREAM_EV_REFUSED, err);
+	if (stream_is_opening(s->state))
+		return;
+	if (s->base.hurries && (!err || err == -ECONNREFUSED))
+		hosts_note(&s->target, true);
+	service_expire_in(&s->cm, 0);
+}
+
+void connect_expired(struct serviced *serviced)
+{
+	struct stream *s = container_of(serviced, struct stream, cm);
+	uint32_t more_ms = hosts_patience_ms(&s->target);
+
+	pthread_mutex_lock(&s->base.lock);
+	if (more_ms) {
+		service_expire_in(&s->cm, more_ms);
+	} else if (stream_is_opening(s->state)) {
+		hosts_note(&s->target, false);
+		service_remove(&s->cm);
+		stream_apply(s, STREAM_EV_REFUSED, -ETIMEDOUT);
+	}
+	pthread_mutex_unlock(&s->base.lock);
 }
 
 void connect_readable(struct serviced *serviced)
@@ -175,6 +198,14 @@ static int check_connect(const struct stream *s, const struct sockaddr *addr, so
 	return bytes < addr_bytes(addr) ? -EINVAL : 0;
 }
 
+static int begin_to_hurry(struct stream *s)
+{
+	if (hosts_is_mute(&s->target))
+		return -EHOSTDOWN;
+	service_expire_in(&s->cm, HURRY_MS);
+	return 0;
+}
+
 /* Both locks are held, because an event may arrive at once. */
 static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
@@ -189,6 +220,8 @@ static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_
 	s->timeout_ms = TIMEOUT_MS;
 	s->n_retries = 0;
 	err = service_add(&s->cm, s->id->channel->fd);
+	if (!err)
+		err = s->base.hurries ? begin_to_hurry(s) : 0;
 	if (!err)
 		err = resolve_target(s);
 	if (err) {

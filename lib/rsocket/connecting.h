@@ -16,6 +16,9 @@ extern const struct stream_opening connect_opening;
 /** connect_readable() - handle an event of a socket's id; serviced.readable. */
 void connect_readable(struct serviced *serviced);
 
+/** connect_expired() - end the set-up of a socket that hurries; serviced.expired */
+void connect_expired(struct serviced *serviced);
+
 /** connect_private_offset() - the offset of rs_hello in a REQ's private data for a family */
 size_t connect_private_offset(int domain);
 

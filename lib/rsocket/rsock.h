@@ -28,12 +28,14 @@
 struct rsock;
 
 /*
- * A command of rfcntl() for the preload library, which moves the socket to a relay: calls that wait
- * to receive end with EBADF, and rpoll() with POLLNVAL. From then on only calls with the flag
- * receive, and they do not wait.
+ * Commands of rfcntl() for the preload library. RSOCK_MOVE: the socket moves to a relay, so calls
+ * that wait to receive end with EBADF, and rpoll() with POLLNVAL; from then on only calls with the
+ * flag receive, and they do not wait. RSOCK_HURRY: rconnect() fails with ETIMEDOUT if a host does
+ * not answer soon, and with EHOSTDOWN if it did not lately.
  */
-#define RSOCK_MOVE 0x72736d76
-#define RSOCK_TAKE 0x08000000 /* beside MSG_DONTWAIT */
+#define RSOCK_MOVE  0x72736d76
+#define RSOCK_HURRY 0x72736875
+#define RSOCK_TAKE  0x08000000 /* beside MSG_DONTWAIT */
 
 /* The arguments of sendmsg() or recvmsg(). */
 struct rs_transfer {
@@ -95,6 +97,7 @@ struct rsock {
 	bool has_event;	     /* to be read before the next sleep: see wait.c */
 	bool closed;	     /* by rclose() */
 	bool moved;	     /* by RSOCK_MOVE */
+	bool hurries;	     /* by RSOCK_HURRY */
 };
 
 /**

@@ -42,7 +42,7 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 	}
 	token_init(&s->send_token);
 	token_init(&s->recv_token);
-	serviced_init(&s->cm, connect_readable, NULL);
+	serviced_init(&s->cm, connect_readable, connect_expired);
 	keepalive_init(s);
 	leave_init(s);
 	list_init(&s->sibling);

@@ -68,6 +68,14 @@ print(c.recv(9))
 while outer.poll(0):
     assert epoll.poll(0) == []
 """
+TWICE_SERVER = """
+import socket
+s = socket.create_server(('10.77.0.1', 8000))
+for _ in range(2):
+    c = s.accept()[0]
+    c.send(b'hello')
+    c.recv(1)
+"""
 # Both kinds of clients come to a listener that was added before it listened.
 WATCHED = """
 import select, socket
@@ -104,8 +112,33 @@ print(f'{len(asyncio.run(crowd()))} greeted')
 """
 SIZES = ("import socket; s = socket.socket(); "
          "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
+# What happens to a device between two connections; both are made, and one is RDMA's.
+CHANGE = """
+import os, socket, subprocess, sys
+for what in ('true', sys.argv[1]):
+    subprocess.run([what], shell=True, check=True, env=dict(os.environ, LD_PRELOAD=''))
+    c = socket.create_connection(('10.77.0.1', 8000))
+    print(c.recv(9), flush=True)
+    c.close()
+"""
+FABRIC = ROOT / "tools/fabric/fabric"
+
+
+def change(what, *said):
+    """A client, and what changes in its fabric; "a": the server's host, "b": its own."""
+    return (f"a preloaded client of two connections, and between them: {what}",
+            f'{PRELOAD} python3 -c "{TWICE_SERVER}"',
+            f"PURECM_LOG=debug {PRELOAD} python3 -c \"{CHANGE}\" '{FABRIC} "
+            f"{what.replace(' ', ' --dir $PURECM_FABRIC/../.. ', 1)}' 2>&1 "
+            "| grep -o \"CONNECTING -> OPEN\\|preload: .*\\|b'hello'\" | sort | uniq -c",
+            ("1 CONNECTING -> OPEN", "2 b'hello'", *said))
+
 
 PRELOADED = (
+    change("port b down", "preload: TCP to 10.77.0.1 port 8000: No such device"),
+    change("port a down", "preload: TCP to 10.77.0.1 port 8000: Connection timed out"),
+    change("remove b"),
+    change("remove a", "preload: TCP to 10.77.0.1 port 8000: Connection timed out"),
     ("sizes of preloaded sockets", f'RS_SQ_SIZE=99 RS_RQ_SIZE=33 {PRELOAD} python3 -c "{SIZES}"',
      f'RS_INLINE=0 {PRELOAD} python3 -c "{SIZES}"', ("a| 99 33 64", "b| 384 384 0")),
     ("a preloaded server that forks, and 16 clients",

@@ -15,12 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/list.h"
 #include "lib/diag/warning.h"
-
-#define GIVE_UP_MS 3000	 /* without a response, before TCP is tried */
-#define SILENT_MS  60000 /* how long such a host is connected to by TCP */
+#include "lib/rsocket/rsock.h"
 
 static bool is_stream(const struct sock *sock)
 {
@@ -57,60 +54,6 @@ static int open_tcp(const struct sock *sock, int flags)
 			real()->setsockopt(tcp, rows[i].level, rows[i].name, &value, bytes);
 	}
 	return tcp;
-}
-
-/* --- hosts without RDMA --------------------------------------------------- */
-
-/*
- * Hosts that did not answer, so that only the first connection waits for each; the oldest is
- * replaced.
- */
-static struct {
-	union name host;
-	struct cm_time until;
-} silent[16];
-
-static unsigned int n_silent; /* also of those that were replaced; atomic, read without the lock */
-static pthread_mutex_t silent_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static union name host_of(const struct sockaddr *addr, socklen_t bytes)
-{
-	union name name;
-
-	name_unmap(addr, bytes, &name);
-	name.v4.sin_port = 0;
-	return name;
-}
-
-static void note_unresponsive(const struct sockaddr *addr, socklen_t bytes)
-{
-	union name host = host_of(addr, bytes);
-	unsigned int i;
-
-	pthread_mutex_lock(&silent_lock);
-	i = n_silent % (sizeof(silent) / sizeof(silent[0]));
-	silent[i].host = host;
-	silent[i].until = cm_time_after(clock_now(), SILENT_MS * CM_NS_PER_MS);
-	__atomic_store_n(&n_silent, n_silent + 1, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&silent_lock);
-}
-
-static bool is_unresponsive(const struct sockaddr *addr, socklen_t bytes)
-{
-	struct cm_time now;
-	union name host;
-	bool found = false;
-
-	if (!__atomic_load_n(&n_silent, __ATOMIC_ACQUIRE))
-		return false;
-	now = clock_now();
-	host = host_of(addr, bytes);
-	pthread_mutex_lock(&silent_lock);
-	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
-		found |= memcmp(&silent[i].host, &host, sizeof(host)) == 0 &&
-			 !cm_time_reached(silent[i].until, now);
-	pthread_mutex_unlock(&silent_lock);
-	return found;
 }
 
 static void warn_of_tcp(const struct sockaddr *addr, socklen_t bytes, const char *why)
@@ -255,23 +198,6 @@ void fallback_forget(int fd)
 	remove_connecting(ANY, fd);
 }
 
-struct cm_time fallback_deadline(int epfd, struct cm_time deadline)
-{
-	const struct connecting *it;
-
-	if (!is_any())
-		return deadline;
-	pthread_mutex_lock(&lock);
-	list_for_each_entry (it, &all, link) {
-		const struct sock *sock = map_get(it->fd);
-
-		if (it->epfd == epfd && sock && sock->target_bytes)
-			deadline = cm_time_earlier(deadline, sock->give_up);
-	}
-	pthread_mutex_unlock(&lock);
-	return deadline;
-}
-
 enum outcome {
 	PENDING,
 	DONE,
@@ -279,28 +205,23 @@ enum outcome {
 };
 
 /* Polls the socket too, because several sockets may have the same epoll data. */
-static enum outcome outcome_of(const struct sock *sock, const struct epoll_event *event,
-			       struct cm_time now)
+static enum outcome outcome_of(const struct sock *sock, const struct epoll_event *event)
 {
 	struct pollfd fd = { .fd = sock->rs, .events = POLLOUT };
-	bool is_late = cm_time_reached(sock->give_up, now);
 
 	if (!sock->target_bytes)
 		return DONE;
-	if (!event && !is_late)
+	if (!event)
 		return PENDING;
 	rpoll(&fd, 1, 0);
 	if (fd.revents & POLLERR)
-		return !event || event->events & EPOLLERR ? FAILED : DONE;
-	if (fd.revents & POLLOUT)
-		return DONE;
-	return is_late ? FAILED : PENDING;
+		return event->events & EPOLLERR ? FAILED : DONE;
+	return fd.revents & POLLOUT ? DONE : PENDING;
 }
 
 /* Forgets established connections. Return: a failed connection, whose event is removed; or -1. */
 static int take_failed(int epfd, struct epoll_event *events, int *n)
 {
-	struct cm_time now = clock_now();
 	int fd = -1;
 	struct connecting *it;
 
@@ -316,7 +237,7 @@ static int take_failed(int epfd, struct epoll_event *events, int *n)
 			continue;
 		while (i < *n && events[i].data.u64 != it->asked.data.u64)
 			i++;
-		outcome = outcome_of(sock, i < *n ? &events[i] : NULL, now);
+		outcome = outcome_of(sock, i < *n ? &events[i] : NULL);
 		if (outcome == FAILED) {
 			if (i < *n)
 				events[i] = events[--*n];
@@ -402,41 +323,46 @@ int fallback_become_tcp(int fd, struct sock *sock, bool waits)
 	return map_swap(fd, tcp);
 }
 
-/* Return: 0; -1 with errno set: ETIMEDOUT at @until. */
-static int await_connection(int rs, struct cm_time until)
+static int get_error(int rs)
+{
+	socklen_t bytes = sizeof(int);
+	int error = 0;
+
+	rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &bytes);
+	return error;
+}
+
+/* Return: 0; -1 with errno set. */
+static int await_connection(int rs)
 {
 	struct pollfd fd = { .fd = rs, .events = POLLOUT };
-	socklen_t error_bytes = sizeof(int);
-	int n, error = ETIMEDOUT;
+	int n;
 
 	do
-		n = rpoll(&fd, 1, cm_time_ms_until(until, clock_now()));
+		n = rpoll(&fd, 1, -1);
 	while (n < 0 && errno == EINTR);
-	if (n == 1 && rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && !error)
-		return 0;
-	errno = error;
-	return -1;
+	if (n == 1)
+		errno = get_error(rs);
+	return n == 1 && !errno ? 0 : -1;
 }
 
-bool fallback_await(int rs, struct cm_time until)
+bool fallback_await(int rs)
 {
-	return await_connection(rs, until) == 0;
+	return await_connection(rs) == 0;
 }
 
-/*
- * Never blocks in rconnect(), because a host without RDMA does not respond. Return: as connect().
- */
+/* Never blocks in rconnect(), which a signal would end. Return: as connect(). */
 static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
 {
-	struct cm_time until = cm_time_after(clock_now(), GIVE_UP_MS * CM_NS_PER_MS);
 	union name name;
 	int result;
 
+	rfcntl(sock->rs, RSOCK_HURRY);
 	rfcntl(sock->rs, F_SETFL, O_NONBLOCK);
 	bytes = name_unmap(addr, bytes, &name);
 	result = rconnect(sock->rs, &name.any, bytes);
 	if (result && errno == EINPROGRESS && waits)
-		result = await_connection(sock->rs, until);
+		result = await_connection(sock->rs);
 	if (waits)
 		rfcntl(sock->rs, F_SETFL, 0);
 	return result;
@@ -449,21 +375,17 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 
 	if (!is_stream(sock))
 		return rconnect(sock->rs, addr, bytes);
-	errno = EHOSTDOWN; /* as was seen before */
-	result = is_unresponsive(addr, bytes) ? -1 : connect_rdma(sock, addr, bytes, waits);
+	result = connect_rdma(sock, addr, bytes, waits);
 	if (!result || errno == EISCONN || errno == EALREADY)
 		return result;
 	if (errno == EINPROGRESS && !waits) {
 		memcpy(&sock->target, addr,
 		       bytes < sizeof(sock->target) ? bytes : sizeof(sock->target));
 		sock->target_bytes = bytes;
-		sock->give_up = cm_time_after(clock_now(), GIVE_UP_MS * CM_NS_PER_MS);
 		note_connecting(fd, sock);
 		errno = EINPROGRESS;
 		return result;
 	}
-	if (errno == ETIMEDOUT)
-		note_unresponsive(addr, bytes);
 	warn_of_tcp(addr, bytes, strerror(errno));
 	if (fallback_become_tcp(fd, sock, waits))
 		return -1;
@@ -479,9 +401,7 @@ bool fallback_retry(int fd, struct sock *sock)
 
 	if (!bytes)
 		return false;
-	if (cm_time_reached(sock->give_up, clock_now()))
-		note_unresponsive((struct sockaddr *)&target, bytes);
-	warn_of_tcp((struct sockaddr *)&target, bytes, "no connection over RDMA");
+	warn_of_tcp((struct sockaddr *)&target, bytes, strerror(get_error(sock->rs)));
 	sock->target_bytes = 0;
 	leave_epolls(fd, &taken);
 	done = fallback_become_tcp(fd, sock, false) == 0;

@@ -376,8 +376,7 @@ static void settle_accepted(int tcp)
 /* A signal may end what the program called, but must not end this connection. */
 static bool connect_despite_signals(int rs, const struct sockaddr *addr, socklen_t bytes)
 {
-	return rconnect(rs, addr, bytes) == 0 ||
-	       (errno == EINTR && fallback_await(rs, CM_TIME_NEVER));
+	return rconnect(rs, addr, bytes) == 0 || (errno == EINTR && fallback_await(rs));
 }
 
 static bool has_announcement(int tcp)

@@ -22,8 +22,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "base/time.h"
-
 #define EXPORT __attribute__((visibility("default")))
 
 /* --- the C library's functions -------------------------------------------- */
@@ -219,7 +217,6 @@ struct sock {
 	int n_waiting;			/* threads; atomic */
 	struct sockaddr_storage target; /* of a pending connect() */
 	socklen_t target_bytes;		/* 0: there is none */
-	struct cm_time give_up;		/* when to try TCP */
 	struct sock *next;		/* in the list of unused ones */
 	bool is_away;			/* from this process: see the relays; atomic */
 	int end;			/* of its relay, for the numbers; -1: none */
@@ -382,9 +379,9 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
  * fallback_await() - wait for the end of rconnect(), whatever signals come
  * @rs: an rsocket whose rconnect() has begun
  *
- * Return: whether it is connected; false also at @until.
+ * Return: whether it is connected.
  */
-bool fallback_await(int rs, struct cm_time until);
+bool fallback_await(int rs);
 
 /** fallback_connect() - connect(), with TCP if RDMA fails or the peer does not answer in time. */
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
@@ -419,12 +416,7 @@ void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_
 void fallback_forget(int fd);
 
 /**
- * fallback_deadline() - the earlier of @deadline and the timeout of the first connect() in an epoll
- */
-struct cm_time fallback_deadline(int epfd, struct cm_time deadline);
-
-/**
- * fallback_retry_all() - fallback_retry() all failed or late connections in an epoll
+ * fallback_retry_all() - fallback_retry() all failed connections in an epoll
  * @events: @n events from the instance beside it
  *
  * Return: the number of events left; those of connections that are retried with TCP are removed.

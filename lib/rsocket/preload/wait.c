@@ -110,21 +110,6 @@ static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 	return again ? -1 : count;
 }
 
-/* Gives up connections after their timeout. Return: whether one has become TCP. */
-static bool give_up_late(struct pollfd *fds, nfds_t n)
-{
-	struct cm_time now = clock_now();
-	bool again = false;
-
-	for (nfds_t i = 0; i < n; i++) {
-		struct sock *sock = fork_settled(fds[i].fd);
-
-		if (sock && sock->target_bytes && cm_time_reached(sock->give_up, now))
-			again |= fallback_retry(fds[i].fd, sock);
-	}
-	return again;
-}
-
 /*
  * The second half of @both has the TCP sockets of listeners. An epoll descriptor with rsockets is
  * polled through the instance beside it, which includes the descriptor.
@@ -135,8 +120,6 @@ static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int time
 	int result;
 
 	for (;;) {
-		struct cm_time first = deadline;
-
 		for (nfds_t i = 0; i < n; i++) {
 			struct sock *sock = get_unpollable(fds[i].fd);
 
@@ -146,16 +129,14 @@ static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int time
 				continue;
 			both[i].fd = sock->rs;
 			both[n + i].fd = sock->tcp;
-			if (!sock->is_repoll && sock->target_bytes)
-				first = cm_time_earlier(first, sock->give_up);
 		}
-		result = rpoll(both, 2 * n, cm_time_ms_until(first, clock_now()));
+		result = rpoll(both, 2 * n, cm_time_ms_until(deadline, clock_now()));
 		if (result < 0)
 			return -1;
 		result = take_results(fds, n, both);
 		if (result > 0)
 			return result;
-		if (result == 0 && !give_up_late(fds, n) && cm_time_reached(deadline, clock_now()))
+		if (result == 0 && cm_time_reached(deadline, clock_now()))
 			return 0;
 	}
 }
@@ -367,11 +348,10 @@ static int wait_for_epoll(int epfd, struct sock *sock, struct epoll_event *event
 			  struct cm_time deadline)
 {
 	for (;;) {
-		struct cm_time first = fallback_deadline(sock->epfd, deadline);
 		int n;
 
 		errno = 0;
-		n = repoll_wait(sock->rs, events, room, cm_time_ms_until(first, clock_now()));
+		n = repoll_wait(sock->rs, events, room, cm_time_ms_until(deadline, clock_now()));
 		if (errno)
 			return -1;
 		n = fallback_retry_all(sock->epfd, events, n);
