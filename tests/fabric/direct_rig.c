@@ -74,6 +74,34 @@ bool write_until_permitted(struct rig *rig)
 	return false;
 }
 
+unsigned int read_text(struct rig *rig, const char *text, uint64_t offset)
+{
+	uint32_t bytes = (uint32_t)strlen(text);
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_RDMA_READ, &sge, bytes);
+	unsigned int before = n_packets;
+
+	wr.wr.rdma.remote_addr += offset;
+	memset(rig->a.memory, 0, bytes);
+	memcpy(rig->b.memory + offset, text, bytes);
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig->a.memory, text, bytes), 0);
+	return n_packets - before;
+}
+
+bool read_until_permitted(struct rig *rig)
+{
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (!read_text(rig, "elephant", 0))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
 void open_permitted(struct rig *rig)
 {
 	rig_open(rig, &(struct rig_config){ 0 });

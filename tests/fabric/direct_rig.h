@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes that need no packet (tools/fabric/verbs/direct.h), by two queue pairs of one process or of
- * two, and the number of packets that they took.
+ * Writes and reads that need no packet (tools/fabric/verbs/direct.h), by two queue pairs of one
+ * process or of two, and the number of packets that they took.
  */
 #ifndef TESTS_FABRIC_DIRECT_RIG_H
 #define TESTS_FABRIC_DIRECT_RIG_H
@@ -37,6 +37,12 @@ unsigned int write_text(struct rig *rig, const char *text, uint64_t offset);
  * Return: false if a second of writes was in packets.
  */
 bool write_until_permitted(struct rig *rig);
+
+/** read_text() - read a text from b to a. Return: number of packets that it took. */
+unsigned int read_text(struct rig *rig, const char *text, uint64_t offset);
+
+/** read_until_permitted() - likewise for reads */
+bool read_until_permitted(struct rig *rig);
 
 /** open_permitted() - rig_open(), and write "elephant" to b's memory. */
 void open_permitted(struct rig *rig);

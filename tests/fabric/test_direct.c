@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes that need no packet (tools/fabric/verbs/direct.h): when they are possible, what ends the
- * permission, and their order among other requests. Runs on hosts of a soft fabric that permits
- * them, and, with PACKETS=1, on some that do not: tests/fabric/meson.build.
+ * Writes and reads that need no packet (tools/fabric/verbs/direct.h): when they are possible, what
+ * ends the permission, and their order among other requests. Runs on hosts of a soft fabric that
+ * permits them, and, with PACKETS=1, on some that do not: tests/fabric/meson.build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +31,30 @@ TEST(permitted_writes_need_no_packets)
 	rig_open(&rig, &(struct rig_config){ 0 });
 	ck_assert_uint_ne(write_text(&rig, "gazelles", 0), 0);
 	ck_assert_int_eq(write_until_permitted(&rig), is_permitted());
+	rig_close(&rig);
+}
+
+TEST(permitted_reads_need_no_packets)
+{
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ 0 });
+	ck_assert_uint_ne(read_text(&rig, "gazelles", 0), 0);
+	ck_assert_int_eq(read_until_permitted(&rig), is_permitted());
+	rig_close(&rig);
+}
+
+TEST(reads_and_writes_of_a_queue_pair_are_both_permitted)
+{
+	unsigned int i;
+	struct rig rig;
+
+	open_permitted(&rig);
+	ck_assert(read_until_permitted(&rig));
+	for (i = 0; i < 10; i++) {
+		ck_assert_uint_eq(write_text(&rig, "gazelles", 64), 0);
+		ck_assert_uint_eq(read_text(&rig, "an otter", RIG_BYTES - BYTES), 0);
+	}
 	rig_close(&rig);
 }
 
@@ -250,6 +274,13 @@ static void withdraw_access(struct rig *rig)
 			 0);
 }
 
+static void withdraw_reads(struct rig *rig)
+{
+	ck_assert_int_eq(ibv_rereg_mr(rig->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+			 0);
+}
+
 static void change_domain(struct rig *rig)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(rig->verbs);
@@ -272,6 +303,13 @@ static void withdraw_access_of_qp(struct rig *rig)
 	ck_assert_int_eq(ibv_modify_qp(rig->b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
 }
 
+static void withdraw_reads_of_qp(struct rig *rig)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+
+	ck_assert_int_eq(ibv_modify_qp(rig->b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+}
+
 static void enter_error(struct rig *rig)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -289,6 +327,13 @@ static const struct {
 	{ shrink_region, IBV_WC_REM_ACCESS_ERR },
 	{ withdraw_access_of_qp, IBV_WC_REM_ACCESS_ERR },
 	{ enter_error, IBV_WC_RETRY_EXC_ERR },
+}, ends_of_reads[] = {
+	{ deregister, IBV_WC_REM_ACCESS_ERR },
+	{ withdraw_reads, IBV_WC_REM_ACCESS_ERR },
+	{ change_domain, IBV_WC_REM_ACCESS_ERR },
+	{ shrink_region, IBV_WC_REM_ACCESS_ERR },
+	{ withdraw_reads_of_qp, IBV_WC_REM_ACCESS_ERR },
+	{ enter_error, IBV_WC_RETRY_EXC_ERR },
 };
 
 TEST_LOOP(change_at_the_peer_ends_the_permission, 0, sizeof(ends) / sizeof(ends[0]))
@@ -304,6 +349,23 @@ TEST_LOOP(change_at_the_peer_ends_the_permission, 0, sizeof(ends) / sizeof(ends[
 	rig_post(&rig.a, &wr);
 	rig_wait(rig.a.cq, ends[_i].status);
 	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", BYTES), 0);
+}
+
+TEST_LOOP(change_at_the_peer_ends_the_permission_to_read, 0,
+	  sizeof(ends_of_reads) / sizeof(ends_of_reads[0]))
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct rig rig;
+
+	open_permitted(&rig);
+	ck_assert(read_until_permitted(&rig));
+	wr = rig_wr(&rig, IBV_WR_RDMA_READ, &sge, BYTES);
+	memcpy(rig.a.memory, "my own..", BYTES);
+	ends_of_reads[_i].end(&rig);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, ends_of_reads[_i].status);
+	ck_assert_int_eq(memcmp(rig.a.memory, "my own..", BYTES), 0);
 }
 
 static void use_other_key(struct ibv_send_wr *wr)
@@ -342,6 +404,81 @@ TEST_LOOP(forbidden_direct_write_is_refused, 0, sizeof(lies) / sizeof(lies[0]))
 	rig_post(&rig.a, &wr);
 	rig_wait(rig.a.cq, IBV_WC_REM_ACCESS_ERR);
 	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", BYTES), 0);
+}
+
+TEST_LOOP(forbidden_direct_read_is_refused, 0, sizeof(lies) / sizeof(lies[0]))
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct rig rig;
+
+	open_permitted(&rig);
+	ck_assert(read_until_permitted(&rig));
+	wr = rig_wr(&rig, IBV_WR_RDMA_READ, &sge, BYTES);
+	memcpy(rig.a.memory, "my own..", BYTES);
+	lies[_i](&wr);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(memcmp(rig.a.memory, "my own..", BYTES), 0);
+}
+
+static void use_none(struct rig *rig, struct ibv_sge *sge)
+{
+	(void)rig;
+	sge->lkey++;
+}
+
+static void use_unwritable(struct rig *rig, struct ibv_sge *sge)
+{
+	struct ibv_mr *mr = ibv_reg_mr(rig->pd, rig->a.memory, RIG_BYTES, 0);
+
+	ck_assert_ptr_nonnull(mr);
+	sge->lkey = mr->lkey;
+}
+
+static void use_too_much(struct rig *rig, struct ibv_sge *sge)
+{
+	(void)rig;
+	sge->addr += RIG_BYTES - BYTES + 1;
+}
+
+static void (*const places[])(struct rig *rig, struct ibv_sge *sge) = { use_none, use_unwritable,
+									use_too_much };
+
+TEST_LOOP(direct_read_to_forbidden_memory_is_refused, 0, sizeof(places) / sizeof(places[0]))
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct rig rig;
+
+	open_permitted(&rig);
+	ck_assert(read_until_permitted(&rig));
+	wr = rig_wr(&rig, IBV_WR_RDMA_READ, &sge, BYTES);
+	places[_i](&rig, &sge);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_LOC_PROT_ERR);
+}
+
+/* A queue pair that may have no read outstanding waits for ever, as with packets. */
+TEST(direct_read_respects_the_number_of_outstanding_reads)
+{
+	struct ibv_qp_attr attr = { .max_rd_atomic = 0, .qp_state = IBV_QPS_SQD };
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct rig rig;
+
+	open_permitted(&rig);
+	ck_assert(read_until_permitted(&rig));
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE), 0);
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE), 0);
+	write_text(&rig, "elephant", 0);
+	ck_assert(write_until_permitted(&rig));
+	wr = rig_wr(&rig, IBV_WR_RDMA_READ, &sge, BYTES);
+	rig_post(&rig.a, &wr);
+	rig_none(rig.a.cq);
+	rig_close(&rig);
 }
 
 TEST(unregistered_source_is_refused)

@@ -153,7 +153,7 @@ static struct fab_grant *find_valid(struct fab_grants *grants)
 	unsigned int i;
 
 	for (i = 0; i < FAB_GRANTS; i++)
-		if (grants->grant[i].is_valid)
+		if (grants->grant[i].region[FAB_RIGHT_WRITE].rkey)
 			return &grants->grant[i];
 	ck_abort();
 	return NULL;
@@ -166,9 +166,9 @@ TEST(write_to_a_grant_of_unmapped_memory_uses_a_packet)
 
 	open_permitted(&rig);
 	grants = grants_of(&rig.b);
-	find_valid(grants)->at = 4096;
+	find_valid(grants)->region[FAB_RIGHT_WRITE].at = 4096;
 	ck_assert_uint_ne(write_text(&rig, "gazelles", 0), 0);
-	find_valid(grants)->at = UINT64_MAX;
+	find_valid(grants)->region[FAB_RIGHT_WRITE].at = UINT64_MAX;
 	ck_assert_uint_ne(write_text(&rig, "elephant", 0), 0);
 	fab_grants_close(grants);
 	rig_close(&rig);
@@ -183,7 +183,6 @@ enum lie {
 	LIE_KEY,
 	LIE_TURN,
 	LIE_HOLDER,
-	LIE_VALID,
 	LIE_ALIVE,
 	N_LIES
 };
@@ -201,6 +200,7 @@ static uint64_t random_number(void)
 static void forge_grant(struct fab_grants *grants, struct fab_grant *grant, enum lie lie)
 {
 	uint64_t number = random_number() >> random_number() % 64;
+	struct fab_granted *region = &grant->region[FAB_RIGHT_WRITE];
 	unsigned char *alive = (unsigned char *)&grants->alive;
 
 	switch (lie) {
@@ -208,26 +208,23 @@ static void forge_grant(struct fab_grants *grants, struct fab_grant *grant, enum
 		grants->pid = (int32_t)number;
 		return;
 	case LIE_ADDRESS:
-		grant->at = number | UINT64_C(1)
-					     << 62; /* otherwise it might hit the forger itself */
+		/* Otherwise it might hit the forger itself. */
+		region->at = number | UINT64_C(1) << 62;
 		return;
 	case LIE_IOVA:
-		grant->iova ^= number << 32;
+		region->iova ^= number << 32;
 		return;
 	case LIE_BYTES:
-		grant->bytes = number;
+		region->bytes = number;
 		return;
 	case LIE_KEY:
-		grant->rkey = (uint32_t)number;
+		region->rkey = (uint32_t)number;
 		return;
 	case LIE_TURN:
 		grant->turn = (uint32_t)number;
 		return;
 	case LIE_HOLDER:
 		grant->holder = (uint32_t)number;
-		return;
-	case LIE_VALID:
-		grant->is_valid = (uint32_t)number;
 		return;
 	case LIE_ALIVE:
 		alive[number % sizeof(grants->alive)] = (unsigned char)(number >> 8);

@@ -213,7 +213,7 @@ static void send_read_packet(struct fab_qp *qp, struct fab_response *response,
 	if (!response->has_begun)
 		packet.flags |= FAB_FIRST;
 	if (packet.bytes == response->left)
-		packet.flags |= FAB_LAST;
+		packet.flags |= FAB_LAST | (grant_is_given(qp) ? FAB_GRANTED : 0);
 	transport_send(context_of(qp), qp->path, &packet,
 		       packet.bytes ? memory_at(mr, response->addr) : NULL);
 	response->has_begun = true;

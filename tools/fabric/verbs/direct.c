@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes without packets: see direct.h. */
+/* Writes and reads without packets: see direct.h. */
 #include "tools/fabric/verbs/direct.h"
 
 #include <errno.h>
@@ -9,10 +9,11 @@
 #include <cpuid.h>
 #endif
 
+#include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 
 #define WORD_BYTES sizeof(uint64_t)
-#define BYTES_MAX  (1u << 20) /* the call that posts a write returns after it */
+#define BYTES_MAX  (1u << 20) /* the call that posts a send returns after it */
 
 struct fab_direct {
 	struct fab_grants *grants;     /* of the peer's process; NULL if they cannot be used */
@@ -108,7 +109,7 @@ void direct_close(struct fab_qp *qp)
 	qp->direct = NULL;
 }
 
-/* --- stores -------------------------------------------------------------- */
+/* --- copies -------------------------------------------------------------- */
 
 /* Return: size of the number that ends a message at @end; 0 if it cannot be stored at once. */
 static size_t last_bytes(const struct fab_direct *direct, uint64_t end, uint64_t bytes)
@@ -122,25 +123,32 @@ static size_t last_bytes(const struct fab_direct *direct, uint64_t end, uint64_t
 
 /*
  * The kernel copies each part in ascending order, and one after the other. Return: false if nothing
- * or not all was written.
+ * or not all was copied.
  */
-static bool store(struct fab_direct *direct, uint64_t at, const char *from, size_t bytes,
-		  size_t last)
+static bool copy(struct fab_direct *direct, enum fab_right right, uint64_t at, const void *data,
+		 size_t bytes)
 {
-	struct iovec here = { (void *)(uintptr_t)from, bytes };
+	size_t last = right == FAB_RIGHT_WRITE ? last_bytes(direct, at + bytes, bytes) : bytes;
+	struct iovec here = { (void *)(uintptr_t)data, bytes };
 	struct iovec there[2] = {
 		{ (void *)(uintptr_t)at, bytes - last },
 		{ (void *)(uintptr_t)(at + bytes - last), last },
 	};
 	bool one = bytes == last;
-	ssize_t n = process_vm_writev(direct->pid, &here, 1, there + one, one ? 1 : 2, 0);
+	ssize_t n;
 
+	if (!last)
+		return false;
+	if (right == FAB_RIGHT_READ)
+		n = process_vm_readv(direct->pid, &here, 1, there + one, 1, 0);
+	else
+		n = process_vm_writev(direct->pid, &here, 1, there + one, one ? 1 : 2, 0);
 	if (n < 0 && (errno == EPERM || errno == ENOSYS))
 		direct->is_refused = true;
 	return n == (ssize_t)bytes;
 }
 
-/* --- the write ------------------------------------------------------------ */
+/* --- sends ---------------------------------------------------------------- */
 
 static bool is_wire_plain(const struct fab_qp *qp)
 {
@@ -152,12 +160,40 @@ static bool is_wire_plain(const struct fab_qp *qp)
 }
 
 /* What is gathered from several places must fit into context->scratch. */
-static bool is_write(const struct fab_send *send)
+static bool is_short(const struct fab_send *send)
 {
 	bool in_one_piece = send->inline_data || send->n_sge == 1;
 
-	return send->opcode == IBV_WR_RDMA_WRITE && send->bytes &&
-	       send->bytes <= (in_one_piece ? BYTES_MAX : FAB_FRAGMENT_BYTES);
+	if (!send->bytes || (send->opcode == IBV_WR_RDMA_READ && !in_one_piece))
+		return false;
+	return send->bytes <= (in_one_piece ? BYTES_MAX : FAB_FRAGMENT_BYTES);
+}
+
+/* Return: whether @right is the one that a send needs, if it can be executed here. */
+static bool find_right(const struct fab_qp *qp, const struct fab_send *send, enum fab_right *right)
+{
+	*right = send->opcode == IBV_WR_RDMA_READ ? FAB_RIGHT_READ : FAB_RIGHT_WRITE;
+	if (*right == FAB_RIGHT_READ)
+		return qp->attr.max_rd_atomic && is_short(send);
+	return send->opcode == IBV_WR_RDMA_WRITE && is_short(send);
+}
+
+/* Return: the data of a write, or the place of that of a read; NULL for packets to find out why. */
+static const void *find_data(const struct fab_qp *qp, const struct fab_send *send,
+			     enum fab_right right)
+{
+	const struct ibv_sge *sge = send->sge;
+	const void *data = NULL;
+	const struct fab_mr *mr;
+
+	if (right == FAB_RIGHT_READ) {
+		mr = memory_find(context_of(qp), qp->ex.qp_base.pd, sge->lkey, sge->addr,
+				 sge->length, IBV_ACCESS_LOCAL_WRITE);
+		return mr ? memory_at(mr, sge->addr) : NULL;
+	}
+	if (transport_gather(qp, send, 0, (uint32_t)send->bytes, &data) != IBV_WC_SUCCESS)
+		return NULL;
+	return data;
 }
 
 /*
@@ -172,62 +208,81 @@ static bool has_handled_all(const struct fab_grant *grant, const struct fab_pack
 }
 
 /* Nothing has changed since the responder checked the rights, and the range is in the region. */
-static bool covers(const struct fab_direct *direct, const struct fab_packet *header,
-		   const struct fab_send *send)
+static bool covers(const struct fab_direct *direct, enum fab_right right,
+		   const struct fab_packet *header, const struct fab_send *send)
 {
 	const struct fab_grant *grant = direct->grant;
+	const struct fab_granted *region = &grant->region[right];
 
-	return grant->is_valid && is_for(grant, header) && grant->rkey == send->rkey &&
+	return is_for(grant, header) && region->rkey && region->rkey == send->rkey &&
 	       has_handled_all(grant, header, send) &&
 	       grant->turn == __atomic_load_n(&direct->page->turn, __ATOMIC_ACQUIRE) &&
-	       send->remote_addr >= grant->iova && send->bytes <= grant->bytes &&
-	       send->remote_addr - grant->iova <= grant->bytes - send->bytes;
+	       send->remote_addr >= region->iova && send->bytes <= region->bytes &&
+	       send->remote_addr - region->iova <= region->bytes - send->bytes;
 }
 
-static bool store_if_granted(struct fab_direct *direct, const struct fab_packet *header,
-			     const struct fab_send *send, const void *data)
+static bool copy_if_granted(struct fab_direct *direct, enum fab_right right,
+			    const struct fab_packet *header, const struct fab_send *send,
+			    const void *data)
 {
-	const struct fab_grant *grant = direct->grant;
-	uint64_t at = grant->at + (send->remote_addr - grant->iova);
-	size_t last = last_bytes(direct, at + send->bytes, send->bytes);
+	const struct fab_granted *region = &direct->grant->region[right];
 
-	return last && covers(direct, header, send) && fab_grants_is_alive(direct->grants) &&
-	       store(direct, at, data, send->bytes, last);
+	return covers(direct, right, header, send) && fab_grants_is_alive(direct->grants) &&
+	       copy(direct, right, region->at + (send->remote_addr - region->iova), data,
+		    send->bytes);
+}
+
+static void count_at_both_ends(struct fab_counters *from, struct fab_counters *to,
+			       struct fab_packet *packet, uint8_t op)
+{
+	packet->op = op;
+	fab_count_sent(from, packet);
+	fab_count_received(to, packet);
 }
 
 /* As the packets that there would be, at both ends. */
-static void count_write(const struct fab_qp *qp, struct fab_packet *packet, uint32_t bytes)
+static void count_packets(const struct fab_qp *qp, enum fab_right right, struct fab_packet *packet,
+			  uint32_t bytes)
 {
-	struct fab_counters *of_slots = qp->direct->of_slots;
+	struct fab_counters *of_slots = qp->direct->of_slots, *own = context_of(qp)->counters;
+	struct fab_counters *peer = of_slots ? &of_slots[packet->dest_qpn >> FAB_SLOT_SHIFT] : NULL;
+	struct fab_packet back = *packet;
 
-	packet->op = FAB_OP_WRITE;
 	packet->flags |= FAB_FIRST | FAB_LAST;
+	back.flags |= FAB_FIRST | FAB_LAST;
+	back.from_port = packet->port_num;
+	back.port_num = packet->from_port;
+	if (right == FAB_RIGHT_READ)
+		count_at_both_ends(own, peer, packet, FAB_OP_READ);
 	for (; bytes; bytes -= packet->bytes) {
 		packet->bytes = bytes < qp->payload_bytes ? bytes : qp->payload_bytes;
-		fab_count_sent(context_of(qp)->counters, packet);
-		if (of_slots)
-			fab_count_received(&of_slots[packet->dest_qpn >> FAB_SLOT_SHIFT], packet);
+		back.bytes = packet->bytes;
+		if (right == FAB_RIGHT_READ)
+			count_at_both_ends(peer, own, &back, FAB_OP_READ_RESPONSE);
+		else
+			count_at_both_ends(own, peer, packet, FAB_OP_WRITE);
 	}
 }
 
-static bool write_by_grant(struct fab_qp *qp, const struct fab_send *send)
+static bool execute_by_grant(struct fab_qp *qp, const struct fab_send *send)
 {
 	struct fab_direct *direct = qp->direct;
 	struct fab_packet header;
+	enum fab_right right;
 	const void *data;
 	bool done;
 
-	if (!direct || !direct->grant || direct->is_refused || !is_write(send) ||
-	    !is_wire_plain(qp) ||
-	    transport_gather(qp, send, 0, (uint32_t)send->bytes, &data) != IBV_WC_SUCCESS)
+	if (!direct || !direct->grant || direct->is_refused || !find_right(qp, send, &right) ||
+	    !is_wire_plain(qp))
+		return false;
+	data = find_data(qp, send, right);
+	if (!data || !fab_grant_trylock(direct->grant))
 		return false;
 	transport_header(qp, &header);
-	if (!fab_grant_trylock(direct->grant))
-		return false;
-	done = store_if_granted(direct, &header, send, data);
+	done = copy_if_granted(direct, right, &header, send, data);
 	fab_grant_unlock(direct->grant);
 	if (done)
-		count_write(qp, &header, (uint32_t)send->bytes);
+		count_packets(qp, right, &header, (uint32_t)send->bytes);
 	return done;
 }
 
@@ -243,11 +298,13 @@ static void look_for_grant(struct fab_qp *qp)
 		direct_open(qp);
 }
 
-bool direct_write(struct fab_qp *qp, const struct fab_send *send)
+bool direct_execute(struct fab_qp *qp, const struct fab_send *send)
 {
-	if (write_by_grant(qp, send))
+	enum fab_right right;
+
+	if (execute_by_grant(qp, send))
 		return true;
-	if (qp->init.qp_type == IBV_QPT_UC && is_write(send))
+	if (qp->init.qp_type == IBV_QPT_UC && find_right(qp, send, &right))
 		look_for_grant(qp);
 	return false;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes without packets. A program that polls memory makes no calls; the thread that would store
- * packets for it waits until the scheduler takes the processor from such a program, which takes
- * milliseconds. So a short RDMA write to a process of this machine is stored by the requester, by
- * process_vm_writev(2), if the responder has granted that (../wire/grants.h).
+ * Writes and reads without packets. A program that polls memory makes no calls; the thread that
+ * would store packets for it waits until the scheduler takes the processor from such a program,
+ * which takes milliseconds; and a read needs another thread to run, which may be asleep. So a short
+ * RDMA write to a process of this machine is stored by the requester, by process_vm_writev(2), and
+ * a read is copied likewise, if the responder has granted that (../wire/grants.h).
  *
  * It uses no PSN, and is not acknowledged: it is executed when nothing else is outstanding, so it
  * comes after all earlier requests of its queue pair and before all later ones. An unreliable
@@ -23,10 +24,10 @@ void direct_open(struct fab_qp *qp);
 void direct_close(struct fab_qp *qp);
 
 /**
- * direct_write() - execute a send, before which all others are complete
+ * direct_execute() - execute a send, before which all others are complete
  *
  * Return: false if it needs packets.
  */
-bool direct_write(struct fab_qp *qp, const struct fab_send *send);
+bool direct_execute(struct fab_qp *qp, const struct fab_send *send);
 
 #endif

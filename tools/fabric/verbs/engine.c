@@ -89,14 +89,16 @@ static void handle_ecn_mark(struct fab_qp *qp, const struct fab_packet *packet)
 static void grant_if_allowed(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	uint32_t turn = __atomic_load_n(&context_of(qp)->device->page->turn, __ATOMIC_ACQUIRE);
+	bool is_read = packet->op == FAB_OP_READ;
+	unsigned int access = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 	const struct fab_mr *mr;
 
-	if (packet->service == FAB_SERVICE_XRC || !packet->bytes || turn & 1 ||
-	    (packet->flags & (FAB_LAST | FAB_IMM)) != FAB_LAST ||
-	    !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || !may_receive(qp, packet))
+	if (packet->service == FAB_SERVICE_XRC || !packet->dma_bytes || turn & 1 ||
+	    (!is_read && (packet->flags & (FAB_LAST | FAB_IMM)) != FAB_LAST) ||
+	    !(qp->attr.qp_access_flags & access) || !may_receive(qp, packet))
 		return;
 	mr = memory_find_remote(qp, 0, packet->rkey, packet->remote_addr, packet->dma_bytes,
-				IBV_ACCESS_REMOTE_WRITE);
+				access);
 	if (mr && !mr->is_window && !(mr->access & IBV_ACCESS_ON_DEMAND))
 		grant_publish(qp, packet, mr, turn);
 }
@@ -129,7 +131,8 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 			responder_receive(qp, packet, payload);
 		if (packet->service == FAB_SERVICE_UC)
 			grant_advance(qp);
-		if (packet->op == FAB_OP_WRITE && context_of(qp)->grants)
+		if ((packet->op == FAB_OP_WRITE || packet->op == FAB_OP_READ) &&
+		    context_of(qp)->grants)
 			grant_if_allowed(qp, packet);
 		return;
 	case FAB_OP_READ_RESPONSE:

@@ -66,23 +66,27 @@ static struct fab_grant *take_grant(struct fab_qp *qp)
 	return NULL;
 }
 
-static bool is_same(const struct fab_grant *grant, const struct fab_packet *header,
-		    const struct fab_mr *mr, uint32_t turn)
+static void withdraw_all(struct fab_grant *grant)
 {
-	return grant->is_valid && grant->turn == turn && grant->rkey == mr->ibv.rkey &&
-	       memcmp(&grant->header, header, sizeof(*header)) == 0;
+	memset(grant->region, 0, sizeof(grant->region));
+}
+
+static bool is_same(const struct fab_grant *grant, const struct fab_packet *header, uint32_t turn)
+{
+	return grant->turn == turn && memcmp(&grant->header, header, sizeof(*header)) == 0;
 }
 
 void grant_publish(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
 		   uint32_t turn)
 {
+	unsigned int right = packet->op == FAB_OP_READ ? FAB_RIGHT_READ : FAB_RIGHT_WRITE;
 	struct fab_grant *grant = grant_of(qp);
 	struct fab_packet header;
 
 	if (!context_of(qp)->grants)
 		return;
 	fab_grant_header(packet, &header);
-	if (grant && is_same(grant, &header, mr, turn)) {
+	if (grant && is_same(grant, &header, turn) && grant->region[right].rkey == mr->ibv.rkey) {
 		fab_grant_free_lock(grant);
 		return;
 	}
@@ -90,14 +94,15 @@ void grant_publish(struct fab_qp *qp, const struct fab_packet *packet, const str
 		grant = take_grant(qp);
 	if (!grant || !fab_grant_lock(grant))
 		return;
+	if (!is_same(grant, &header, turn))
+		withdraw_all(grant);
 	memcpy(&grant->header, &header, sizeof(header));
 	grant->turn = turn;
-	grant->rkey = mr->ibv.rkey;
-	grant->iova = mr->iova;
-	grant->bytes = mr->ibv.length;
-	grant->at = (uintptr_t)mr->ibv.addr;
 	grant->psn = qp->responder.psn;
-	grant->is_valid = true;
+	grant->region[right] = (struct fab_granted){ .rkey = mr->ibv.rkey,
+						     .iova = mr->iova,
+						     .bytes = mr->ibv.length,
+						     .at = (uintptr_t)mr->ibv.addr };
 	fab_grant_unlock(grant);
 }
 
@@ -118,7 +123,7 @@ static void invalidate_grant(struct fab_grant *grant)
 {
 	bool locked = fab_grant_lock(grant);
 
-	grant->is_valid = false;
+	withdraw_all(grant);
 	if (locked)
 		fab_grant_unlock(grant);
 }
@@ -135,9 +140,10 @@ void grant_end(struct fab_qp *qp)
 
 void grant_end_region(struct fab_context *context, const struct fab_mr *mr)
 {
-	unsigned int i;
+	unsigned int i, right;
 
 	for (i = 0; context->grants && i < FAB_GRANTS; i++)
-		if (context->granted[i] && context->grants->grant[i].rkey == mr->ibv.rkey)
-			invalidate_grant(&context->grants->grant[i]);
+		for (right = 0; context->granted[i] && right < FAB_RIGHTS; right++)
+			if (context->grants->grant[i].region[right].rkey == mr->ibv.rkey)
+				invalidate_grant(&context->grants->grant[i]);
 }

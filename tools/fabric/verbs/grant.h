@@ -12,7 +12,8 @@ void grants_open(struct fab_context *context);
 void grants_close(struct fab_context *context);
 
 /**
- * grant_publish() - permit the sender of an accepted write to write to the region without packets
+ * grant_publish() - permit the sender of an accepted write or read to do so without packets
+ * @mr:   the region
  * @turn: of the host's page, from before the rights were checked
  */
 void grant_publish(struct fab_qp *qp, const struct fab_packet *packet, const struct fab_mr *mr,
@@ -28,10 +29,10 @@ void grant_advance(const struct fab_qp *qp);
 /** grant_is_given() - return whether the peer of the queue pair may look for a grant */
 bool grant_is_given(const struct fab_qp *qp);
 
-/** grant_end() - end the queue pair's grant; no write comes after that */
+/** grant_end() - end the queue pair's grant; nothing comes after that */
 void grant_end(struct fab_qp *qp);
 
-/** grant_end_region() - end all grants for a region that changes; no write comes after that */
+/** grant_end_region() - end all grants for a region that changes; nothing comes after that */
 void grant_end_region(struct fab_context *context, const struct fab_mr *mr);
 
 #endif

@@ -7,7 +7,7 @@
  *   qp.c modify.c batch.c cq_poll.c       queue pairs and their states; reading completions
  *   post.c post_recv.c engine.c           posting; the thread, which handles packets
  *   requester.c responder.c datagram.c    the transport: transport.h
- *   direct.c                              writes without packets
+ *   direct.c                              writes and reads without packets
  *   completion.c                          completion of work, and queue pairs in error
  *   cq.c ack.c                            filling completion queues; a responder's output
  *   channel.c srq.c transfer.c            events; shared receive queues; gather and scatter
@@ -372,7 +372,7 @@ struct fab_qp {
 	struct fab_owner peer;
 	char path[FAB_PATH_BYTES]; /* of the peer's socket */
 	unsigned int grant;	   /* index, if context->granted there is this queue pair */
-	struct fab_direct *direct; /* for writes without packets, or NULL */
+	struct fab_direct *direct; /* for sends without packets, or NULL */
 	uint32_t n_by_packets;	   /* of UC: short writes that found no grant */
 	union ibv_gid mgid[FAB_MCAST_ATTACH];
 	int mgid_fd[FAB_MCAST_ATTACH]; /* from the carrier */

@@ -316,7 +316,7 @@ static bool may_send(const struct fab_qp *qp)
 }
 
 /* Return: whether the queue is empty now. */
-static bool write_directly(struct fab_qp *qp)
+static bool execute_directly(struct fab_qp *qp)
 {
 	struct fab_send_queue *sq = &qp->sq;
 	const struct fab_send *send;
@@ -324,7 +324,7 @@ static bool write_directly(struct fab_qp *qp)
 	if (sq->count != 1 || qp->attr.qp_state != IBV_QPS_RTS)
 		return false;
 	send = send_at(qp, 0);
-	if (sq->una != send->first_psn || has_begun(qp, send) || !direct_write(qp, send))
+	if (sq->una != send->first_psn || has_begun(qp, send) || !direct_execute(qp, send))
 		return false;
 	sq->post_psn = send->first_psn;
 	send_done(qp, IBV_WC_SUCCESS);
@@ -336,7 +336,7 @@ void requester_push(struct fab_qp *qp)
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
 	uint64_t before = qp->sq.send_psn;
 
-	if (!may_send(qp) || qp->sq.waits_for_rnr || write_directly(qp))
+	if (!may_send(qp) || qp->sq.waits_for_rnr || execute_directly(qp))
 		return;
 	while (status == IBV_WC_SUCCESS && qp->sq.at < qp->sq.count &&
 	       may_send_next(qp, send_at(qp, qp->sq.at))) {

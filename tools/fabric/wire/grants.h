@@ -2,12 +2,13 @@
 /*
  * The grants of a process: a file that it writes, and that its peers on the machine have mapped. A
  * grant is the permission to write to one region of the process's memory without a packet, by
- * process_vm_writev(2), for one queue pair at the other end of a connection. It is given after a
- * packet that was allowed to write there, and ends when the region or the queue pair changes.
+ * process_vm_writev(2), and to read one, for one queue pair at the other end of a connection. It is
+ * given after a packet that was allowed to do so, and ends when the region or the queue pair
+ * changes.
  *
- * A peer writes while it holds the grant's lock, so no write comes after the end of a grant.
+ * A peer does so while it holds the grant's lock, so nothing comes after the end of a grant.
  *
- * A peer trusts nothing in the file: it writes only to the process that the file named when it was
+ * A peer trusts nothing in the file: it touches only the process that the file named when it was
  * opened, and only if that process and the file are of its own user. It follows no pointers in it.
  */
 #ifndef FABRIC_GRANTS_H
@@ -21,15 +22,24 @@
 
 #define FAB_GRANTS 64 /* per process; further queue pairs use packets */
 
-struct fab_grant {
-	uint32_t holder; /* of the lock: a thread id; 0 if nobody has it */
-	uint32_t is_valid;
-	uint32_t turn;		  /* of the host's page when the rights were checked */
-	struct fab_packet header; /* of the packet, as fab_grant_header() makes it */
-	uint32_t rkey;
+enum fab_right {
+	FAB_RIGHT_WRITE,
+	FAB_RIGHT_READ,
+	FAB_RIGHTS,
+};
+
+struct fab_granted {
+	uint32_t rkey;	      /* of the region; 0: none */
 	uint64_t iova, bytes; /* of the region, */
 	uint64_t at;	      /* and its address in the process */
-	uint32_t psn;	      /* of UC: all packets before this one have been handled */
+};
+
+struct fab_grant {
+	uint32_t holder;	  /* of the lock: a thread id; 0 if nobody has it */
+	uint32_t turn;		  /* of the host's page when the rights were checked */
+	struct fab_packet header; /* of the packet, as fab_grant_header() makes it */
+	uint32_t psn;		  /* of UC: all packets before this one have been handled */
+	struct fab_granted region[FAB_RIGHTS];
 };
 
 struct fab_grants {

@@ -12,7 +12,7 @@
  *   route.h                the port that an address leads to
  *   peer.h faults.h        sending packets, and faults
  *   frames.h               received RoCE v2 packets, for another process
- *   grants.h               permissions to write without packets
+ *   grants.h               permissions to write and read without packets
  *
  * A packet is a datagram of a unix socket: this header and its payload. Both ends are on one
  * machine, so values are in host byte order, except where verbs defines another one. It is not a
@@ -79,7 +79,7 @@ enum fab_flag {
 	FAB_GRH = 16,
 	FAB_ASK_ACK = 32,
 	FAB_INVALIDATE = 64, /* of a send: rkey is the key to invalidate */
-	FAB_GRANTED = 128,   /* of an ACK: grants.h */
+	FAB_GRANTED = 128,   /* of an ACK or the end of a read response: grants.h */
 };
 
 /* Codes of a NAK, IBTA vol. 1, table 45; here they include receiver-not-ready. */

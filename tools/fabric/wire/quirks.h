@@ -23,7 +23,7 @@
 	X(GIDS_LAST, "gids-last")	  /* the GID table is filled from its end */              \
 	X(STRICT_NOTIFY, "strict-notify") /* events only for later completions */                 \
 	X(ECE, "ece")			  /* queue pairs agree on options of the vendor */        \
-	X(NO_DIRECT, "no-direct")	  /* no writes without packets: grants.h */               \
+	X(NO_DIRECT, "no-direct")	  /* all goes by packets: grants.h */                     \
 	X(WINDOWS_2A, "windows-2a")	  /* memory windows of type 2 are of type 2A, not 2B */   \
 	X(RXE_FLUSH, "rxe-flush")	  /* the ICRC of flushes is rxe's: icrc.h */
 
