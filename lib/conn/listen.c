@@ -15,7 +15,7 @@
 #include "lib/conn/qkey.h"
 #include "lib/conn/request.h"
 #include "lib/conn/resolve.h"
-#include "lib/conn/route.h"
+#include "lib/conn/id_route.h"
 #include "lib/diag/warning.h"
 #include "lib/id/claims.h"
 

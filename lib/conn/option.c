@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/api.h"
-#include "lib/conn/route.h"
+#include "lib/conn/id_route.h"
 #include "lib/diag/defaults.h"
 #include "lib/engine/engine.h"
 #include "lib/id/claims.h"

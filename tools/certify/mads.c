@@ -27,7 +27,7 @@
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 #define N_MAX	       100000
 #define N_FIRST	       5

@@ -20,7 +20,7 @@
 #include "mad/talk.h"
 #include "mad/umad.h"
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/pcapng.h"
 
 #define PKEY_DEFAULT 0xffff

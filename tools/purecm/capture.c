@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/observation.h"
 
 #define NS_PER_S     UINT64_C(1000000000)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 #define NAME "librdmacm.so.1"
 

@@ -15,7 +15,7 @@
 
 #include "lib/device/device_sysfs.h"
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 #define LOOK_AGAIN_MS 50
 #define LOOKS	      60 /* 3 s in total, like the kernel's solicitations */

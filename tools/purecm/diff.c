@@ -9,7 +9,7 @@
 
 #include "tools/purecm/field.h"
 #include "tools/purecm/json.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/reading.h"
 
 #define NS_PER_S      1e9

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/json.h"
 
 #define NAME_COLUMNS 14

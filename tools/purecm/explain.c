@@ -10,7 +10,7 @@
 #include "tools/purecm/advice.h"
 #include "tools/purecm/flow.h"
 #include "tools/purecm/json.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/reading.h"
 
 #define NS_PER_S      1e9

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 /* Read by argp in the C library, so it must not be hidden, as everything else is. */
 __attribute__((visibility("default"))) const char *argp_program_version = "purecm " PURECM_VERSION;

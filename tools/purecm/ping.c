@@ -20,7 +20,7 @@
 #include "lib/portd/client/portd_client.h"
 #include "mad/cma_hdr.h"
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/json.h"
 
 #define TARGET_BYTES	 256

@@ -6,7 +6,7 @@
 #ifndef TOOLS_PURECM_READING_H
 #define TOOLS_PURECM_READING_H
 
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/flow.h"
 
 /* What is shown: --peer, --service, --message, --outcome and --connection. */

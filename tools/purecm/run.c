@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 #define STATUS_CANNOT_RUN 126 /* as in shells */
 #define STATUS_NOT_FOUND  127

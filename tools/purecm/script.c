@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 #define PARTS_MAX 11
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lib/portd/client/portd_client.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 struct gathering {
 	struct snapshot *snapshot;

@@ -11,7 +11,7 @@
 
 #include "cm/tally.h"
 #include "lib/portd/proto/proto.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 #define PROGRAM_BYTES 64
 #define PLACE_BYTES   96 /* of an address and a port number */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/snapshot.h"
 
 #define KERNEL_CLIENT 0 /* the kernel's own users, which have no pid */

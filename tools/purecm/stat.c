@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/portd/client/portd_client.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/snapshot.h"
 
 #define WAIT_S 1

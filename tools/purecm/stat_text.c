@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cm/conn.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/field.h"
 #include "tools/purecm/observation.h"
 #include "tools/purecm/snapshot.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/pcapng.h"
 #include "tools/purecm/reading.h"
 #include "tools/purecm/show.h"

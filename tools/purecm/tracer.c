@@ -14,7 +14,7 @@
 
 #include "lib/portd/client/portd_client.h"
 #include "lib/portd/proto/socket_path.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/observation.h"
 
 #define PKEY_DEFAULT 0xffff

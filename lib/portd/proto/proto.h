@@ -203,7 +203,7 @@ struct portd_seen {
 	uint64_t number;
 };
 
-/* --- statistics, by lib/conn/snapshot.c and lib/portd/server/asks/stat_query.c, for purecm stat
+/* --- statistics, by lib/conn/stat_rows.c and lib/portd/server/asks/stat_query.c, for purecm stat
  * --- */
 
 /* STAT. The REPLY has the ask_id of the rows (first) and the number of clients asked (count). */

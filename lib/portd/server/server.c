@@ -26,7 +26,7 @@
 #include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/routing/router.h"
 #include "lib/portd/server/sa/subnet_queries.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/wire/unsent.h"

@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "lib/conn/hotplug.h"
 #include "lib/conn/removal.h"
-#include "lib/conn/report.h"
+#include "lib/conn/core_report.h"
 #include "lib/conn/resolve.h"
 #include "lib/conn/upcalls.h"
 #include "lib/diag/lock_order.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports of the core become events of ids: lib/conn/report.c. */
-#include "lib/conn/report.h"
+/* Reports of the core become events of ids: lib/conn/core_report.c. */
+#include "lib/conn/core_report.h"
 
 #include <rdma/rdma_cma.h>
 

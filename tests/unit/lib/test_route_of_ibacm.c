@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_resolve_route() on a host with ibacm: lib/conn/route.c. */
+/* rdma_resolve_route() on a host with ibacm: lib/conn/id_route.c. */
 #include <infiniband/sa.h>
 #include <rdma/rdma_cma.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/conn/snapshot.c: the report of a process about its ids, to a cmportd that reads when the test
- * lets it.
+ * lib/conn/stat_rows.c: the report of a process about its ids, to a cmportd that reads when the
+ * test lets it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/conn/snapshot.h"
+#include "lib/conn/stat_rows.h"
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 

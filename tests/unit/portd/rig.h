@@ -11,7 +11,7 @@
 #define TESTS_UNIT_PORTD_RIG_H
 
 #include "lib/portd/proto/lease.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 #define RIG_DEVICE   "fake0" /* has two ports */
 #define RIG_GUID     UINT64_C(0x5054000000000001)

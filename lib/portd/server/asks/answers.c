@@ -18,7 +18,7 @@
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
 #include "lib/portd/server/routing/recovery.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/wire/tracers.h"

@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_ASKS_ANSWERS_H
 #define LIB_PORTD_SERVER_ASKS_ANSWERS_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /**
  * answers_handle() - handle a record from a control socket

@@ -23,7 +23,7 @@
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/routing/router.h"
 #include "lib/portd/server/sa/subnet_queries.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/tracers.h"
 #include "lib/portd/server/wire/unsent.h"

@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_ASKS_CLIENT_IN_H
 #define LIB_PORTD_SERVER_ASKS_CLIENT_IN_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /**
  * client_new() - set up a client that has connected

@@ -14,7 +14,7 @@
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
 #define PAUSE_NS (20 * CM_NS_PER_MS) /* minimum interval between a client's queries */

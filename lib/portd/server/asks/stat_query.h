@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_ASKS_STAT_QUERY_H
 #define LIB_PORTD_SERVER_ASKS_STAT_QUERY_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /**
  * stat_ask() - start a STAT query: ask clients for their connections

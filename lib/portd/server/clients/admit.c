@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "lib/portd/proto/datagram.h"
 #include "lib/portd/server/clients/user.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 #define DATA_BUFFER_BYTES (1 << 20)
 #define DATA_BUFFER_LEAST (1 << 15)

@@ -14,7 +14,7 @@
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 #define SPARE_MAX 64
 

@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_CLIENTS_CLIENT_OUT_H
 #define LIB_PORTD_SERVER_CLIENTS_CLIENT_OUT_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /** client_may_send() - return whether the client's messages are read */
 static inline bool client_may_send(const struct client *client)

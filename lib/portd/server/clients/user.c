@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "lib/portd/server/clients/closer.h"
 #include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 #define RESTING_LOOK 4 /* users without clients to check for each new client */
 #define SAY_AGAIN_NS (60000 * CM_NS_PER_MS)

@@ -6,7 +6,7 @@
 #ifndef LIB_PORTD_SERVER_ROUTING_FIELDS_H
 #define LIB_PORTD_SERVER_ROUTING_FIELDS_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /* What limits the value of a field. */
 enum fields_by {

@@ -12,7 +12,7 @@
 #include "lib/portd/server/ledger/tracked_adopt.h"
 #include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/routing/router.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
 #define LOOK_NS	       (500 * CM_NS_PER_MS)

@@ -7,7 +7,7 @@
 #ifndef LIB_PORTD_SERVER_ROUTING_RECOVERY_H
 #define LIB_PORTD_SERVER_ROUTING_RECOVERY_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /** recovery_open() - take the files, and the listening socket. Return: as socket_dir_take(). */
 int recovery_open(struct server *server);

@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_ROUTING_ROUTER_H
 #define LIB_PORTD_SERVER_ROUTING_ROUTER_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /** router_received() - handle a message that arrived at a host port, sent from @source_qpn */
 void router_received(struct server *server, struct host_port *host_port,

@@ -6,7 +6,7 @@
 #ifndef LIB_PORTD_SERVER_SA_SUBNET_QUERIES_H
 #define LIB_PORTD_SERVER_SA_SUBNET_QUERIES_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /**
  * subnet_open() - set up the agent of a host port, if the port is InfiniBand

@@ -13,7 +13,7 @@
 #include "lib/net/gid.h"
 #include "lib/portd/server/ports/ports.h"
 #include "lib/portd/server/sa/subnet_queries.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
 /* What the events of one turn have changed. */

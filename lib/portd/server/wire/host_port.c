@@ -19,7 +19,7 @@
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/sa/subnet_queries.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/probes.h"
 #include "lib/portd/server/wire/tracers.h"
 #include "lib/portd/server/wire/unsent.h"

@@ -4,7 +4,7 @@
  * connections use it: a tag in their paths tells which GID they mean.
  */
 #include "lib/net/gid.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
 int host_port_gid(struct host_port *host_port, uint8_t index, struct gid_entry *ret)

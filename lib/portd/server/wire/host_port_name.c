@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "mad/umad_owner.h"
 

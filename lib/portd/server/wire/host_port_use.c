@@ -5,7 +5,7 @@
  */
 #include "base/log.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/unsent.h"
 

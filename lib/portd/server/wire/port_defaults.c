@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/clients/client_out.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /* An invalid file leaves the settings unchanged. */
 static void read_file(struct server *server)

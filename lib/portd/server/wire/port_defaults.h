@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_WIRE_PORT_DEFAULTS_H
 #define LIB_PORTD_SERVER_WIRE_PORT_DEFAULTS_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /** port_defaults_begin() - read the port file, and again when requested. Return: 0 or -errno. */
 int port_defaults_begin(struct server *server);

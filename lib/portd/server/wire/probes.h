@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_WIRE_PROBES_H
 #define LIB_PORTD_SERVER_WIRE_PROBES_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /** probe_peers() - send the probes that are due; warn once if they do not reach a peer */
 void probe_peers(struct host_port *host_port);

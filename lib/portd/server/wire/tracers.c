@@ -14,7 +14,7 @@
 #include "lib/net/gid.h"
 #include "lib/portd/server/wire/tracers.h"
 #include "lib/portd/server/clients/client_out.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
 static struct mad_gid local_gid(struct host_port *host_port, const struct mad_path *path)

@@ -3,7 +3,7 @@
 #ifndef LIB_PORTD_SERVER_WIRE_TRACERS_H
 #define LIB_PORTD_SERVER_WIRE_TRACERS_H
 
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 /** tracer_record() - begin the recording of messages in a file, which is taken over */
 void tracer_record(struct server *server, int fd);

@@ -6,7 +6,7 @@
 
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/waiting.h"
 

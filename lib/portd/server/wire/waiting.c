@@ -6,7 +6,7 @@
 
 #include "lib/net/hop.h"
 #include "lib/portd/server/clients/user.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/unsent.h"
 

@@ -22,7 +22,7 @@
 
 #include "base/log.h"
 #include "lib/portd/server/files/socket_dir.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/server_state.h"
 
 #define SLOW_S 6
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Common functions of subcommands: parsing of options, error messages, termination. */
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -19,8 +19,8 @@
  *   asks/     what clients send: messages, requests, queries
  *   server.c  start, event loop, timers and shutdown
  */
-#ifndef LIB_PORTD_SERVER_STATE_H
-#define LIB_PORTD_SERVER_STATE_H
+#ifndef LIB_PORTD_SERVER_SERVER_STATE_H
+#define LIB_PORTD_SERVER_SERVER_STATE_H
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Translates reports of the core to events of ids. */
-#ifndef LIB_CONN_REPORT_H
-#define LIB_CONN_REPORT_H
+#ifndef LIB_CONN_CORE_REPORT_H
+#define LIB_CONN_CORE_REPORT_H
 
 #include "lib/engine/engine.h"
 

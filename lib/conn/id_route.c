@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The route of an id: see route.h. rdma_resolve_route().
+ * The route of an id: see id_route.h. rdma_resolve_route().
  */
-#include "lib/conn/route.h"
+#include "lib/conn/id_route.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Translates reports to events: type, parameters, and the new state of the id. See report.h. */
-#include "lib/conn/report.h"
+/* Translates reports to events: type, parameters, and the new state of the id. See core_report.h.
+ */
+#include "lib/conn/core_report.h"
 
 #include <errno.h>
 #include <string.h>

@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "cm/tally.h"
-#include "tools/purecm/command.h"
+#include "tools/purecm/subcommand.h"
 #include "tools/purecm/kernel_line.h"
 
 #define TEXT_BYTES  65536

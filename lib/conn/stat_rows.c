@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A snapshot of the ids of this process: see snapshot.h. It is taken at once, under the engine's
+ * A snapshot of the ids of this process: see stat_rows.h. It is taken at once, under the engine's
  * lock, so that it is consistent; that takes 0.1 us per id.
  */
-#include "lib/conn/snapshot.h"
+#include "lib/conn/stat_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>

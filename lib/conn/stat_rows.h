@@ -4,8 +4,8 @@
  * query. The engine's thread never waits for the client: what does not fit into the socket is sent
  * later.
  */
-#ifndef LIB_CONN_SNAPSHOT_H
-#define LIB_CONN_SNAPSHOT_H
+#ifndef LIB_CONN_STAT_ROWS_H
+#define LIB_CONN_STAT_ROWS_H
 
 #include "base/time.h"
 #include "lib/portd/client/portd_client.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The route of an id: from ADDR_RESOLVED to ROUTE_RESOLVED, and its public form. */
-#ifndef LIB_CONN_ROUTE_H
-#define LIB_CONN_ROUTE_H
+#ifndef LIB_CONN_ID_ROUTE_H
+#define LIB_CONN_ID_ROUTE_H
 
 #include "lib/id/id.h"
 

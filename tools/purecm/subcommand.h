@@ -3,8 +3,8 @@
  * The interface of a subcommand of purecm: a row in the table of main.c, and functions for error
  * messages.
  */
-#ifndef TOOLS_PURECM_COMMAND_H
-#define TOOLS_PURECM_COMMAND_H
+#ifndef TOOLS_PURECM_SUBCOMMAND_H
+#define TOOLS_PURECM_SUBCOMMAND_H
 
 #include <limits.h>
 #include <signal.h>
