@@ -34,6 +34,8 @@ WAITING, PER_CORE = "fabric", 2
 LONG = ("bench", "long")  # alone: some measure time
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
+# A busy machine, than the one for which the time limits of programs are.
+TIMES_SLOWER = 4
 SHOWN_LINES = 60
 COLUMNS = 100  # of a page
 # Where more programs fail, the code is to blame, or the machine: none is played again.
@@ -289,7 +291,8 @@ def meson_test(args, build, which, logbase, is_shown):
     that there are none."""
     log = build / f"meson-logs/{logbase}.json"
     log.unlink(missing_ok=True)
-    command = ["meson", "test", "-C", build, "--no-rebuild", "--logbase", logbase, *which]
+    command = ["meson", "test", "-C", build, "--no-rebuild", "--logbase", logbase,
+               "--timeout-multiplier", str(TIMES_SLOWER), *which]
     environment = {**os.environ, "PURECM_TEST_LONG": "1" if args.long else "",
                    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
     printed = []

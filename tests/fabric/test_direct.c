@@ -21,7 +21,6 @@
 #include "tests/unit/test.h"
 #include "tools/fabric/wire/page.h"
 
-TIME_LIMIT_S(60);
 NEEDS(kernel_permits_writes);
 
 TEST(permitted_writes_need_no_packets)

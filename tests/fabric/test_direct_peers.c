@@ -15,7 +15,6 @@
 
 #define ANSWERS 500
 
-TIME_LIMIT_S(60);
 NEEDS(kernel_permits_writes);
 
 /* --- peers that stop or die while they write --------------------------------- */

@@ -17,8 +17,6 @@
 
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 
-TIME_LIMIT_S(60);
-
 TEST(sends_arrive_once_and_in_order)
 {
 	struct ibv_send_wr wr;

@@ -71,8 +71,6 @@ static void read_quirk(void)
 }
 
 FIXTURE(read_quirk, NULL);
-TIME_LIMIT_S(30);
-
 TEST(packet_from_another_queue_pair_to_qp1_is_lost_with_no_fast_path_only)
 {
 	bool is_lost = !strcmp(quirk, "no-fast-path");

@@ -146,8 +146,6 @@ TEST(lease_of_0_has_0_left)
 	ck_assert_uint_eq(ntohl(is.lease), 0);
 }
 
-TIME_LIMIT_S(60); /* for 23,840 requests */
-
 TEST(table_longer_than_a_socket_or_a_message_takes_is_refused)
 {
 	struct service service = service_of(0, GUID_OF_A);

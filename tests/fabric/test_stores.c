@@ -172,8 +172,6 @@ static void bring(struct rig *rig, struct ibv_ah *ah, enum ibv_wr_opcode opcode,
 		rig_wait(rig->b.cq, IBV_WC_SUCCESS);
 }
 
-TIME_LIMIT_S(60);
-
 TEST_LOOP(each_byte_is_stored_once_and_in_order, 0, sizeof(ways) / sizeof(ways[0]))
 {
 	enum ibv_wr_opcode opcode = ways[_i].opcode;

@@ -180,8 +180,6 @@ static void play(const struct plan *plan, struct fates *fates, uint32_t psn)
 	world_close(world);
 }
 
-TIME_LIMIT_S(300);
-
 TEST_LOOP(operations_survive_each_fate_of_each_early_packet, 0, N_PLANS)
 {
 	struct fates fates = { .number = { 0, UINT32_MAX } };

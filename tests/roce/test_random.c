@@ -220,8 +220,6 @@ static void play(unsigned int seed, uint8_t max_rd_atomic)
 	world_close(world);
 }
 
-TIME_LIMIT_S(300);
-
 TEST(reliable_operations_complete_on_any_wire)
 {
 	for (unsigned int seed = 0; seed < PROGRAMS; seed++)

@@ -508,8 +508,6 @@ TEST(cnp_of_another_host_is_ignored)
 	world_close(world);
 }
 
-TIME_LIMIT_S(60);
-
 static uint64_t router_ns;
 
 /* A router that queues a limited number and drops the rest; responses fit. */

@@ -45,11 +45,10 @@ static inline char *name_temporary(char ret[TEMPORARY_BYTES])
 struct test_entry {
 	const char *file;
 	int line;
-	const TTest *test; /* NULL: a fixture or a limit */
+	const TTest *test; /* NULL: a fixture or a need */
 	int signal;	   /* that the test must end by, or 0 */
 	int first, end;	   /* values of _i */
 	SFun set_up, tear_down;
-	int limit_s; /* 0: a fixture; -1: Check's own limit again */
 	bool (*is_possible)(void);
 	struct test_entry *next;
 };
@@ -83,11 +82,6 @@ void test_register(struct test_entry *entry);
 /* FIXTURE() - functions that run before and after each test that follows; NULL is none. */
 #define FIXTURE(before, after)                                                              \
 	TEST_ENTRY(TEST_JOIN(fixture_, __LINE__), .set_up = (before), .tear_down = (after)) \
-	struct test_entry
-
-/* TIME_LIMIT_S() - the time limit of each test that follows; -1: the default of Check. */
-#define TIME_LIMIT_S(seconds)                                         \
-	TEST_ENTRY(TEST_JOIN(limit_, __LINE__), .limit_s = (seconds)) \
 	struct test_entry
 
 /*

@@ -15,6 +15,7 @@
 #define SUITES_MAX  64
 #define SKIPPED	    77
 #define DESCRIPTORS 20000
+#define LIMIT_S	    300 /* of a test, which only one that hangs reaches */
 
 static struct test_entry *entries;	   /* sorted by file and line */
 static char names[SUITES_MAX][NAME_BYTES]; /* names of suites, which Check does not copy */
@@ -51,13 +52,11 @@ static const char *suite_name(const char *path, char ret[NAME_BYTES])
 	return ret;
 }
 
-static void add_test(Suite *suite, const struct test_entry *entry, const struct test_entry *fixture,
-		     int limit_s)
+static void add_test(Suite *suite, const struct test_entry *entry, const struct test_entry *fixture)
 {
 	TCase *tcase = tcase_create(entry->test->name);
 
-	if (limit_s > 0)
-		tcase_set_timeout(tcase, limit_s);
+	tcase_set_timeout(tcase, LIMIT_S);
 	if (fixture)
 		tcase_add_checked_fixture(tcase, fixture->set_up, fixture->tear_down);
 	_tcase_add_test(tcase, entry->test, entry->signal, 0, entry->first, entry->end);
@@ -70,18 +69,15 @@ static Suite *make_suite(const struct test_entry *entry)
 	const char *file = entry->file;
 	Suite *suite = suite_create(suite_name(file, names[n_names++]));
 	const struct test_entry *fixture = NULL;
-	int limit_s = -1;
 	bool is_possible = true;
 
 	for (; entry && strcmp(entry->file, file) == 0; entry = entry->next) {
 		if (entry->test && !is_possible)
 			n_skipped++;
 		else if (entry->test)
-			add_test(suite, entry, fixture, limit_s);
+			add_test(suite, entry, fixture);
 		else if (entry->is_possible)
 			is_possible = entry->is_possible();
-		else if (entry->limit_s)
-			limit_s = entry->limit_s;
 		else
 			fixture = entry;
 	}

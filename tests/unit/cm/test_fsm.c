@@ -274,8 +274,6 @@ static void do_side(enum cm_state from, bool passive, const char *input)
 	rig_fini(&rig);
 }
 
-TIME_LIMIT_S(60);
-
 /* One case for each state and input, with or without a row. */
 TEST_LOOP(every_input_has_the_effect_of_the_protocol_in_every_state, 0, CM_N_STATES *n_inputs())
 {

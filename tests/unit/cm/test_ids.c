@@ -78,8 +78,6 @@ static void skip(uint32_t n)
 
 FIXTURE(set_up, tear_down);
 
-TIME_LIMIT_S(60);
-
 TEST(comm_ids_come_from_the_lent_block)
 {
 	lend(FIRST);

@@ -80,8 +80,6 @@ static void play_fates(int way, int hastes)
 	pair_fini(&pair);
 }
 
-TIME_LIMIT_S(120);
-
 /* From 1: one side must disconnect. */
 TEST_LOOP(connect_and_disconnect_end_under_all_faults, 1, PAIR_N_HASTES *PAIR_N_HASTES)
 {

@@ -87,8 +87,6 @@ static void step(struct rig *rig)
 	check_reports(rig);
 }
 
-TIME_LIMIT_S(60);
-
 TEST_LOOP(core_survives_random_inputs, 0, 8)
 {
 	for (int walk = 0; walk < N_WALKS; walk++) {

@@ -91,7 +91,6 @@ static void tear_down(void)
 }
 
 NEEDS(netns_allowed);
-TIME_LIMIT_S(60);
 FIXTURE(set_up, tear_down);
 
 /* Runs a command there. */

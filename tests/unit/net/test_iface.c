@@ -12,7 +12,6 @@
 #include "tests/unit/test.h"
 
 NEEDS(netns_allowed);
-TIME_LIMIT_S(30);
 FIXTURE(two_nets, NULL);
 
 TEST(moved_address_is_found_on_its_new_interface)

@@ -33,7 +33,6 @@ static int socket_at(int type, int protocol, const char *addr, uint16_t port)
 }
 
 NEEDS(netns_allowed);
-TIME_LIMIT_S(30);
 FIXTURE(netns_enter, NULL);
 
 TEST(process_with_the_capability_proves_it)

@@ -63,7 +63,6 @@ static int n_descriptors(void)
 }
 
 NEEDS(netns_allowed);
-TIME_LIMIT_S(30);
 FIXTURE(two_nets, NULL);
 
 TEST(interface_is_a_member_until_the_leave)

@@ -11,7 +11,6 @@
 #include "tests/unit/test.h"
 
 NEEDS(netns_allowed);
-TIME_LIMIT_S(30);
 FIXTURE(two_nets, NULL);
 
 TEST(local_address_needs_no_neighbour)

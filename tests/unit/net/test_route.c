@@ -10,7 +10,6 @@
 #include "tests/unit/test.h"
 
 NEEDS(netns_allowed);
-TIME_LIMIT_S(30);
 FIXTURE(two_nets, NULL);
 
 TEST(destination_without_route_is_unreachable)

@@ -21,7 +21,6 @@ static void remember_last(const struct net_event *event, void *arg)
 }
 
 NEEDS(netns_allowed);
-TIME_LIMIT_S(30);
 FIXTURE(two_nets, NULL);
 
 TEST(quiet_network_leaves_the_descriptor_unreadable)

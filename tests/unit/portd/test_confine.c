@@ -247,8 +247,6 @@ static int try(const struct attack *attack, enum confine_how how)
 }
 
 FIXTURE(folder_make, NULL);
-TIME_LIMIT_S(60);
-
 /* Two calls that a kernel, or a container, may itself refuse with ENOSYS do not count. */
 TEST(attacks_are_possible_without_a_filter)
 {

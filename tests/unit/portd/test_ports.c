@@ -31,8 +31,6 @@ static struct lease_page *page_of(uint16_t client, int *ret_fd)
 /* --- claims -------------------------------------------------------------- */
 
 FIXTURE(set_up, tear_down);
-TIME_LIMIT_S(60);
-
 TEST(a_port_of_another_client_is_in_use)
 {
 	ck_assert_int_eq(bind_on(1, 1, HOST, PORT), 0);

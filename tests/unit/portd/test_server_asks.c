@@ -13,8 +13,6 @@
 #include "tests/unit/test.h"
 
 FIXTURE(askers_set_up, rig_tear_down);
-TIME_LIMIT_S(60); /* each counted instruction is a system call */
-
 /* Return: the user in cmportd. */
 static const struct user *join_as_mallory(struct rig_client *client)
 {

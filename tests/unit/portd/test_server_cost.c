@@ -69,8 +69,6 @@ static bool can_count(void)
 }
 
 FIXTURE(scene_set_up, scene_tear_down);
-TIME_LIMIT_S(100);
-
 TEST(a_thousand_clients_take_little_memory)
 {
 	size_t before = heap_bytes(), bytes;

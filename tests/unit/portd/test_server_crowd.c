@@ -42,8 +42,6 @@ static void use_all_clients(int fds[CLIENTS_MAX])
 }
 
 FIXTURE(scene_set_up, scene_tear_down);
-TIME_LIMIT_S(100);
-
 TEST(excess_client_is_refused)
 {
 	static int fds[CLIENTS_MAX];

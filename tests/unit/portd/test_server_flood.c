@@ -60,8 +60,6 @@ static void set_up(void)
 }
 
 FIXTURE(set_up, scene_tear_down);
-TIME_LIMIT_S(60);
-
 TEST_LOOP(answers_to_a_host_are_limited_by_its_rate, 0, N_KINDS)
 {
 	unsigned int before = rig_n_sent();

@@ -413,8 +413,6 @@ TEST(connection_with_comm_id_0_is_refused)
 }
 
 /* A client has few blocks, so it takes thousands of them. */
-TIME_LIMIT_S(60);
-
 TEST(comm_id_0_is_not_lent)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };

@@ -161,8 +161,6 @@ static void ask_for_quotas(void)
 }
 
 /* Each instruction costs a system call. */
-TIME_LIMIT_S(60);
-
 TEST(query_of_own_quotas_takes_no_longer_beside_other_users)
 {
 	static struct user others[OTHER_USERS];
@@ -181,8 +179,6 @@ TEST(query_of_own_quotas_takes_no_longer_beside_other_users)
 		list_remove(&others[i].link);
 	ck_assert_uint_le(many, few + few / 10);
 }
-
-TIME_LIMIT_S(-1);
 
 static int share_port(uint32_t n, enum portd_type type)
 {

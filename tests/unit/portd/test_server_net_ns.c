@@ -29,8 +29,6 @@ static void join_from(struct rig_client *client, uint64_t cookie)
 }
 
 FIXTURE(scene_set_up, scene_tear_down);
-TIME_LIMIT_S(60);
-
 TEST(a_port_of_another_namespace_is_another_port)
 {
 	join_from(&carol, ELSEWHERE);

@@ -144,8 +144,6 @@ static int bind_of(struct client *client, uint32_t claim_id)
 }
 
 FIXTURE(set_up, tear_down);
-TIME_LIMIT_S(100);
-
 TEST(hello_returns_comm_ids_and_a_data_socket)
 {
 	struct client client = meet(PORTD_VERSION);

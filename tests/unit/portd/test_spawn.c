@@ -142,8 +142,6 @@ static const char *read_all(int fd)
 /* --- starting ------------------------------------------------------------ */
 
 FIXTURE(setup, teardown);
-TIME_LIMIT_S(60);
-
 TEST(spawned_cmportd_serves_the_given_path)
 {
 	spawn();

@@ -81,8 +81,6 @@ static bool is_in_one_piece(const struct trace_entry *message)
 }
 
 FIXTURE(set_up, tear_down);
-TIME_LIMIT_S(60);
-
 TEST(each_message_is_read_once)
 {
 	struct trace_entry message;

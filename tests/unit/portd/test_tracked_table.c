@@ -106,8 +106,6 @@ static const uint32_t crowds[] = { 1000, 10000, 65536, 8193, 16385 };
 #define N_CROWDS (sizeof(crowds) / sizeof(crowds[0]))
 
 FIXTURE(set_up, tear_down);
-TIME_LIMIT_S(60);
-
 TEST_LOOP(connection_needs_at_most_256_bytes, 0, N_CROWDS)
 {
 	set_many(crowds[_i]);

@@ -123,8 +123,6 @@ static void check(void)
 			  model.side[OURS].core.n_conns);
 }
 
-TIME_LIMIT_S(120);
-
 TEST_LOOP(tracker_agrees_with_the_core, 0, N_LOOPS)
 {
 	for (int i = 0; i < N_WALKS; i++) {

@@ -13,8 +13,6 @@
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"
 
-TIME_LIMIT_S(300);
-
 /* A sanitizer makes each run ten times as slow; the plain build has all of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define N_SEEDS 4

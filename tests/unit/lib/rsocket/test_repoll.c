@@ -37,8 +37,6 @@ static void tear_down(void)
 }
 
 FIXTURE(set_up, tear_down);
-TIME_LIMIT_S(60);
-
 static void add(int fd, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.fd = fd };

@@ -15,8 +15,6 @@
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"
 
-TIME_LIMIT_S(300);
-
 #define N_PAIRS	  32
 #define N_WAYS	  (2 * N_PAIRS)
 #define WAY_BYTES 15000
