@@ -76,6 +76,7 @@ ARROWS = (
     ("tools/fabric/ipoib/", ("base/",)),
     ("tools/fabric/blocking/", ()),
     ("tools/fabric/view/", ("base/",)),
+    ("tools/fabric/", ()),
     ("tools/", ("tools/", "lib/", "base/", "cm/", "mad/")),
     ("tests/", ("",)),
 )
