@@ -6,13 +6,16 @@
 #include "lib/device/port_info.h"
 #include "lib/path/path.h"
 
-/* RDMA_PS_IPOIB requires an IP over InfiniBand interface, which no RoCE interface is. */
+/* RDMA_PS_IPOIB requires an IP over InfiniBand interface, which no RoCE interface is, nor is one
+ * without a device. */
 static int find_gid(const union addr *addr, unsigned int ifindex, uint16_t ps,
 		    struct gid_entry *ret)
 {
 	int err = device_find_gid(addr, ifindex, ret);
 
-	return !err && ps == RDMA_PS_IPOIB && ret->type != IBV_GID_TYPE_IB ? -EINVAL : err;
+	if (ps == RDMA_PS_IPOIB && (err ? err == -ENODEV : ret->type != IBV_GID_TYPE_IB))
+		return -EINVAL;
+	return err;
 }
 
 int path_bind(const union addr *local, uint16_t ps, struct path *ret)

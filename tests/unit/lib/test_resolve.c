@@ -202,6 +202,15 @@ TEST(loopback_source_reaches_no_peer)
 	ck_assert(addr_is_loopback(&id->claim.local));
 }
 
+TEST(ipoib_route_without_a_device_is_of_the_wrong_kind)
+{
+	rdma_destroy_id(&id->pub);
+	id = rig_id(RDMA_PS_IPOIB, ID_IDLE);
+	fake_net.leaves_by = FAKE_IFINDEX + 1;
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -EINVAL);
+}
+
 TEST(link_local_peer_is_published_without_the_scope_of_its_route)
 {
 	peer = (union addr){ .in6.sin6_family = AF_INET6, .in6.sin6_addr = { { { 0xfe, 0x80 } } } };
