@@ -108,14 +108,14 @@ static int step_conn(struct id *id, enum cm_event verb, struct cm_msg *msg)
 }
 
 /* The queue pair is moved with the depths that the REP carries. */
-static int set_depths(struct id *id, const struct conn_params *params)
+static int set_depths(struct id *id, uint8_t responder_resources, uint8_t initiator_depth)
 {
 	int err = -EINVAL;
 
 	engine_lock();
 	if (id->conn && id->state == ID_CONNECT) {
-		id->conn->responder_resources = params->responder_resources;
-		id->conn->initiator_depth = params->initiator_depth;
+		id->conn->responder_resources = responder_resources;
+		id->conn->initiator_depth = initiator_depth;
 		err = 0;
 	}
 	engine_unlock();
@@ -173,9 +173,12 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 		return err;
 	if (id_is_datagram(id))
 		return send_sidr_rep(id, &params);
-	err = set_depths(id, &params);
-	if (!err && id->pub.qp)
+	err = set_depths(id, params.responder_resources, params.initiator_depth);
+	if (!err && id->pub.qp) {
 		err = qp_to_rts(id);
+		if (err)
+			set_depths(id, responder, initiator);
+	}
 	return err ? err : send_rep(id, &params);
 }
 

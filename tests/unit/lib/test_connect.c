@@ -336,6 +336,17 @@ static struct id *with_queue_pair(struct id *of)
 	return of;
 }
 
+TEST(accepting_that_fails_leaves_the_depths_of_the_request)
+{
+	struct id *child = with_queue_pair(requested());
+	const uint8_t depth = child->conn->responder_resources;
+
+	param.responder_resources = depth + 1;
+	fake.fail_at = fake.n_calls + 1;
+	rig_expect_errno(rdma_accept(&child->pub, &param), FAKE_ERROR);
+	ck_assert_uint_eq(child->conn->responder_resources, depth);
+}
+
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
 					  IBV_QPT_XRC_RECV };
 
