@@ -232,7 +232,8 @@ static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_
 	return err;
 }
 
-/* As with TCP and stock, a call after EINPROGRESS returns 0 once the socket is connected. */
+/* As with TCP and stock, a call after EINPROGRESS returns 0 once the socket is connected; as with
+ * TCP, the failure if it was not. */
 static int begin_or_report(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
 	int err = begin_connect(s, addr, bytes);
@@ -244,6 +245,11 @@ static int begin_or_report(struct stream *s, const struct sockaddr *addr, sockle
 	if (err == -EISCONN && s->in_progress) {
 		s->in_progress = false;
 		return 0;
+	}
+	if (s->in_progress && s->state == STREAM_FAILED && s->error) {
+		err = -s->error;
+		s->in_progress = false;
+		s->error = 0;
 	}
 	return err;
 }
