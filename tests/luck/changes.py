@@ -181,7 +181,7 @@ def messages_that_are_repeated_without_their_address_leave_the_port_alive(bench)
     after(bench, bench.b, bench.a, change, give_address)
 
 
-@check("changes")
+@check("changes", long=True)
 def listener_on_all_addresses_serves_one_that_comes_and_none_that_has_gone(bench):
     bench.modes("stock", "purecm")
     with bench.agent(bench.b) as agent, bench.agent(bench.a) as peer:

@@ -56,7 +56,7 @@ def stock_peer_that_is_killed_is_noticed_at_once(bench):
             couple.ours.all("disconnect id", "destroy id")
 
 
-@check("death")
+@check("death", long=True)
 def stock_peer_that_is_killed_in_the_handshake_is_noticed(bench):
     with Couple(bench) as couple:
         dial(couple.ours, "id", bench.a, PEER_PORT)
@@ -66,7 +66,7 @@ def stock_peer_that_is_killed_in_the_handshake_is_noticed(bench):
         couple.ours.all("destroy id")
 
 
-@check("death")
+@check("death", long=True)
 def exit_ends_connections_at_a_stock_peer_at_once(bench):
     for way in (Couple.connect, Couple.be_connected):
         with Couple(bench) as couple:

@@ -81,7 +81,7 @@ def comm_id_of(agent):
     return agent.process.wait_for_output(r"conn 0x(\w{8}) \w+ -> ESTABLISHED", timeout=30)[1]
 
 
-@check("garbage")
+@check("garbage", long=True)
 def dreq_with_the_right_ids_and_the_wrong_queue_pair_ends_nothing(bench):
     bench.modes("purecm", "purecm")
     debug = {"PURECM_LOG": "debug"}

@@ -52,7 +52,7 @@ def another_process_on_the_port_is_eaddrinuse_and_named(bench):
         second.all("id successor", f"bind successor {address} {PORT}", "listen successor")
 
 
-@check("owner")
+@check("owner", long=True)
 def cmportd_on_the_port_is_eaddrinuse_and_named(bench):
     bench.modes("stock", "purecm")
     address = bench.b.addr4
