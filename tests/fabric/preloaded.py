@@ -142,11 +142,6 @@ PRELOADED = (
     ("sizes of preloaded sockets", f'RS_SQ_SIZE=99 RS_RQ_SIZE=33 {PRELOAD} python3 -c "{SIZES}"',
      f'RS_INLINE=0 {PRELOAD} python3 -c "{SIZES}"', ("a| 99 33 64", "b| 384 384 0")),
     ("a preloaded server that forks, and 16 clients",
-     f"RDMAV_FORK_SAFE=1 {PRELOAD} python3 {FORKING} server 10.77.0.1 16",
-     f"RDMAV_FORK_SAFE=1 PURECM_LOG=debug {PRELOAD} python3 {FORKING} client 10.77.0.1 16 "
-     "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c",
-     ("16 CONNECTING -> OPEN", "1 forked 16")),
-    ("a preloaded server that forks without fork mode, and 16 clients",
      f"{PRELOAD} python3 {FORKING} server 10.77.0.1 16",
      f"PURECM_LOG=debug {PRELOAD} python3 {FORKING} client 10.77.0.1 16 "
      "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c",
@@ -154,9 +149,6 @@ PRELOADED = (
     ("a preloaded server of multiprocessing", f'{PRELOAD} python3 -c "{POOL_SERVER}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{PLAIN_CLIENT}" 2>&1',
      ("CONNECTING -> OPEN", "b| b'hello'")),
-    ("a preloaded client in fork mode, and a server that knows nothing of it",
-     f'python3 -c "{PLAIN_SERVER}"', f'RDMAV_FORK_SAFE=1 {PRELOAD} python3 -c "{PLAIN_CLIENT}"',
-     ("b| b'hello'",)),
     ("a preloaded socket that is duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{DUPLICATE}" 2>&1',
      ("CONNECTING -> OPEN", "b| b'hello'")),

@@ -10,7 +10,7 @@ from pathlib import Path
 import shutil
 import sys
 
-from preloaded import FORKING, PRELOAD, TWICE_SERVER
+from preloaded import PRELOAD, TWICE_SERVER
 from programs import Failure, RETRY, ROOT, SKIPPED, Tests
 
 PORT = 7471  # rstream's
@@ -18,7 +18,6 @@ OPTIONS = "-C 100 -S 4096 -T v"
 DESCRIPTORS = 1024
 HONEST = "z"
 LIMIT_S = 60
-HEAR = "import socket; s = socket.create_connection(('10.77.0.1', 8000)); print(s.recv(9))"
 
 
 def half_open(tests, hosts, count):
@@ -34,39 +33,6 @@ def half_open(tests, hosts, count):
                      f"{HONEST}:{wait}; {client}")
     if done.returncode or f"{HONEST}| custom" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
-
-
-def squatter(tests):
-    """Another user of the server's host has bound the name that once was the lock of the port."""
-    squat = "import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); " \
-            "s.bind('\\\\0rsocket_fork.8000'); s.recv(1)"
-    preload = f"RDMAV_FORK_SAFE=1 {PRELOAD} python3 {FORKING}"
-    bound = "until grep -q rsocket_fork.8000 /proc/net/unix; do sleep 0.05; done"
-    done = tests.run(f'a&:python3 -c "{squat}" & {bound}; {preload} server 10.77.0.1 4',
-                     f"b:PURECM_LOG=debug {preload} client 10.77.0.1 4 2>&1 | "
-                     "grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c")
-    if "4 CONNECTING -> OPEN" not in done.stdout or "1 forked 4" not in done.stdout:
-        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
-
-
-def silent(tests, server, client, said):
-    """A client of a server that forks gets the zeros and stays silent. Others need not wait, be it
-    on the same host: they have RDMA at once."""
-    asked = "$PURECM_FABRIC/../asked"
-    stay = "import socket; s = socket.create_connection(('10.77.0.1', 8000)); " \
-           "assert s.recv(4) == bytes(4); print('asked', flush=True); s.recv(1)"
-    preload = f"RDMAV_FORK_SAFE=1 {PRELOAD} timeout {LIMIT_S} python3"
-    ask = f"until grep -q asked {asked}; do sleep 0.1; done; PURECM_LOG=debug {preload} {client} " \
-          "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*\\|hello'"
-    done = tests.run("--hosts", "a,b,c", f"a&:{preload} {FORKING} {server} 10.77.0.1 3",
-                     "b&:" + RETRY.format(f'python3 -c "{stay}" 2>&1 >{asked}'),
-                     f"c:{ask}", f"b:{ask}")
-    missing = [text for text in (f"{host}| {what}" for host in "bc"
-                                 for what in ("CONNECTING -> OPEN", said))
-               if text not in done.stdout]
-    if done.returncode or missing:
-        raise Failure(f"status {done.returncode}, no {missing}: "
-                      f"{done.stdout[-800:]}{done.stderr[-800:]}")
 
 
 # What an agent says of a request for datagrams has their key.
@@ -100,7 +66,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 print('got', sum(map(len, iter(lambda: s.recv(1 << 16), b''))), flush=True)
 """
 CLOSING = """
-import os, socket, subprocess, threading, time
+import socket, subprocess, time
 s = socket.create_server(('10.77.0.1', 8000))
 c = s.accept()[0]
 c.recv(1)
@@ -110,12 +76,10 @@ began = time.monotonic()
 {end}
 print('prompt' if time.monotonic() - began < {prompt_s} else 'late', flush=True)
 """
-# As a child of a server that forks: it takes its time, and the client goes on long after that.
-CHILD = "threading.Timer(2, print, ('prompt',), dict(flush=True)).start(); c.close(); os._exit(0)"
 PROMPT_S = 5  # the queue pair gives up a peer that does not acknowledge after 17 s
 
 
-def stopped(tests, end, mode=""):
+def stopped(tests, end):
     """A server of one thread ends the connection of a stopped client: others need not wait, and the
     client gets what was sent when it goes on, although the server has exited by then."""
     said = "$PURECM_FABRIC/../said"
@@ -124,8 +88,8 @@ def stopped(tests, end, mode=""):
              f"until grep -q 'prompt\\|late' {said}; do sleep 0.1; done; kill -CONT $!; wait $!; " \
              f"cat {said}"
     server = f"python3 -c \"{CLOSING.format(said=said, end=end, prompt_s=PROMPT_S)}\""
-    done = tests.run(f"a&:touch {said}; {mode} {PRELOAD} {server} >>{said}",
-                     f"b:export {mode} {PRELOAD}; {client}")
+    done = tests.run(f"a&:touch {said}; {PRELOAD} {server} >>{said}",
+                     f"b:export {PRELOAD}; {client}")
     if done.returncode or "b| got 20000" not in done.stdout or "b| prompt" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
@@ -163,18 +127,11 @@ def main():
         tests.test("600 half-open connections of a host", half_open, tests, ["b"], 600)
         tests.test("100 half-open connections of each of 8 hosts", half_open, tests,
                    list("bcdefghi"), 100)
-        tests.test("a squatter on the lock of a preloaded server that forks", squatter, tests)
-        tests.test("a silent client of a preloaded server that forks and sends first", silent,
-                   tests, "greet", f'-c "{HEAR}"', "hello")
-        tests.test("a silent client of a preloaded server that forks and reads first", silent,
-                   tests, "server", f"{FORKING} client 10.77.0.1 1", "forked 1")
         tests.test("more requests than purecm-agent has ids", surplus, tests)
         tests.test("two connections to a host without RDMA", without_rdma, tests)
         tests.test("close() of a stopped client", stopped, tests, "c.close()")
         tests.test("shutdown() of a stopped client", stopped, tests,
                    "c.shutdown(socket.SHUT_RDWR)")
-        tests.test("a stopped client of a child of a preloaded server that forks", stopped, tests,
-                   CHILD, "RDMAV_FORK_SAFE=1")
         return tests.summary()
     finally:
         shutil.rmtree(tests.folder)

@@ -3,14 +3,11 @@
 """A TCP server that forks for each connection, and a client of it, which know nothing of RDMA.
 
     forking.py server ADDRESS CLIENTS
-    forking.py greet ADDRESS CLIENTS
     forking.py client ADDRESS CLIENTS
 
 Each client sends text and gets it back with the number of the child that served it, all of them at
-the same time. Prints "forked N" where N children have answered. With "greet" the server sends
-"hello" and reads nothing. For the preload library's fork mode.
+the same time. Prints "forked N" where N children have answered.
 """
-from functools import partial
 import os
 import socket
 import socketserver
@@ -31,20 +28,13 @@ class Handler(socketserver.StreamRequestHandler):
         self.wfile.write(b"%d\n" % os.getpid() + self.rfile.read(size))
 
 
-class Greeter(socketserver.StreamRequestHandler):
-    """Runs in the child, too."""
-
-    def handle(self):
-        self.wfile.write(b"hello")
-
-
 class Server(socketserver.ForkingTCPServer):
     allow_reuse_address = True
     request_queue_size = 64
 
 
-def serve(address, clients, handler=Handler):
-    with Server((address, PORT), handler) as server:
+def serve(address, clients):
+    with Server((address, PORT), Handler) as server:
         for _ in range(clients):
             server.handle_request()
 
@@ -86,5 +76,4 @@ def ask(address, clients):
 
 
 if __name__ == "__main__":
-    {"server": serve, "client": ask,
-     "greet": partial(serve, handler=Greeter)}[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
+    {"server": serve, "client": ask}[sys.argv[1]](sys.argv[2], int(sys.argv[3]))

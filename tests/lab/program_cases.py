@@ -244,11 +244,8 @@ def iperf3(server, client):
 
 
 def forking(clients):
-    """A server whose children serve, in fork mode at both ends: each connection over RDMA.
-
-    A client takes TCP when nobody has answered for three seconds.
-    """
-    load = "PURECM_LOG=debug RDMAV_FORK_SAFE=1 LD_PRELOAD={folder}/rsocket/librspreload.so "
+    """A server whose children serve: each connection over RDMA."""
+    load = "PURECM_LOG=debug LD_PRELOAD={folder}/rsocket/librspreload.so "
     return Case(f"preloaded server that forks, {clients} clients",
                 f"sh -c '{load}exec python3 {FORKING} server {{address}} {clients} 2>/tmp/served'",
                 f"sh -c '{load}python3 {FORKING} client {{address}} {clients} 2>/tmp/log; "

@@ -11,10 +11,8 @@
 
 int closing_forget(int fd)
 {
-	if (fd >= 0 && (map_get(fd) || fork_has(fd)) && !own_is_lent()) {
+	if (fd >= 0 && map_get(fd) && !own_is_lent())
 		map_forget(fd);
-		fork_forget(fd);
-	}
 	return fd;
 }
 
@@ -75,11 +73,7 @@ int closing_alias(int from, int to)
 
 	if (closing_forget(to) < 0 || own_is_lent())
 		return to;
-	if (!sock)
-		fork_alias(from, to);
-	else if (map_alias(to, sock))
-		return -1;
-	return to;
+	return sock && map_alias(to, sock) ? -1 : to;
 }
 
 EXPORT int dup(int fd)

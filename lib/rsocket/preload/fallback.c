@@ -346,11 +346,6 @@ static int await_connection(int rs)
 	return n == 1 && !errno ? 0 : -1;
 }
 
-bool fallback_await(int rs)
-{
-	return await_connection(rs) == 0;
-}
-
 /* Never blocks in rconnect(), which a signal would end. Return: as connect(). */
 static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
 {

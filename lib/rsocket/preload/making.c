@@ -128,7 +128,7 @@ void making_give(const struct msghdr *msg)
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct sock *sock = fork_settled(fd);
+	struct sock *sock = map_socket(fd);
 
 	if (sock)
 		return rsendmsg(sock->rs, msg, flags);
@@ -140,7 +140,7 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 /* Another process may send descriptors. */
 EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct sock *sock = fork_settled(fd);
+	struct sock *sock = map_socket(fd);
 	ssize_t result = sock ? transfer_receive(fd, sock, msg, flags)
 			      : real()->recvmsg(fd, msg, flags);
 	struct cmsghdr *control = result < 0 ? NULL : CMSG_FIRSTHDR(msg);

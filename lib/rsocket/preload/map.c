@@ -129,28 +129,6 @@ int map_new(int rs, int domain, int type, int protocol)
 	return fd;
 }
 
-int map_become(int fd, int rs)
-{
-	int cloexec = real()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
-	int domain = AF_UNSPEC, result;
-	socklen_t bytes = sizeof(domain);
-	struct sock *sock;
-	int other;
-
-	real()->getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes);
-	other = map_new(rs, domain, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	sock = map_get(other);
-	if (!sock)
-		return -1;
-	/* Closes the TCP connection. */
-	result = real()->dup3(other, fd, cloexec) < 0 ? -1 : 0;
-	if (!result)
-		set_sock(fd, sock);
-	set_sock(other, NULL);
-	real()->close(other);
-	return result;
-}
-
 struct sock *map_epoll(int epfd)
 {
 	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make_sock(-1);

@@ -50,11 +50,6 @@ EXPORT int socket(int domain, int type, int protocol)
 		return own_add(real()->socket(domain, type, protocol));
 	if (domain == AF_UNIX || domain == AF_NETLINK || !config_wants(domain, kind, protocol))
 		return closing_forget(real()->socket(domain, type, protocol));
-	if (kind == SOCK_STREAM && fork_mode()) {
-		fd = closing_forget(real()->socket(domain, type, protocol));
-		fork_note_socket(fd);
-		return fd;
-	}
 	rs = rsocket(domain, type | SOCK_CLOEXEC, protocol);
 	if (rs < 0)
 		return closing_forget(real()->socket(domain, type, protocol));
@@ -132,13 +127,10 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
 	struct sock *sock = listener_get(fd);
-	int child;
 
 	if (sock)
 		return accept_either(sock, addr, bytes, flags);
-	child = closing_forget(real()->accept4(fd, addr, bytes, flags));
-	fork_note_accept(fd, child);
-	return child;
+	return closing_forget(real()->accept4(fd, addr, bytes, flags));
 }
 
 EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *bytes)
@@ -150,10 +142,7 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct sock *sock = map_socket(fd);
 
-	if (sock)
-		return fallback_connect(fd, sock, addr, bytes);
-	fork_note_connect(fd);
-	return real()->connect(fd, addr, bytes);
+	return sock ? fallback_connect(fd, sock, addr, bytes) : real()->connect(fd, addr, bytes);
 }
 
 /* --- names --------------------------------------------------------------- */
@@ -273,7 +262,7 @@ EXPORT int fcntl64(int fd, int cmd, ...) __attribute__((alias("fcntl")));
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-	struct sock *sock = request == FIONREAD ? fork_checked(fd) : map_check(fd);
+	struct sock *sock = request == FIONREAD ? map_check(fd) : map_check(fd);
 	char some[4096];
 	va_list args;
 	ssize_t n;

@@ -37,23 +37,23 @@
  * socket behind the descriptor, parameters, and the arguments after the descriptor.
  */
 #define REAL_SAME(X)                                                                             \
-	X(int, shutdown, fork_settled, (int fd, int how), how)                                   \
-	X(ssize_t, recv, fork_settled, (int fd, void *buf, size_t bytes, int flags),             \
+	X(int, shutdown, map_socket, (int fd, int how), how)                                   \
+	X(ssize_t, recv, map_socket, (int fd, void *buf, size_t bytes, int flags),             \
 	  buf, bytes, flags)                                                                     \
-	X(ssize_t, recvfrom, fork_settled,                                                       \
+	X(ssize_t, recvfrom, map_socket,                                                       \
 	  (int fd, void *buf, size_t bytes, int flags, struct sockaddr *addr,                    \
 	   socklen_t *addr_bytes),                                                               \
 	  buf, bytes, flags, addr, addr_bytes)                                                   \
-	X(ssize_t, read, fork_checked, (int fd, void *buf, size_t bytes), buf, bytes)            \
-	X(ssize_t, readv, fork_checked, (int fd, const struct iovec *iov, int n), iov, n)        \
-	X(ssize_t, send, fork_settled, (int fd, const void *buf, size_t bytes, int flags),       \
+	X(ssize_t, read, map_check, (int fd, void *buf, size_t bytes), buf, bytes)            \
+	X(ssize_t, readv, map_check, (int fd, const struct iovec *iov, int n), iov, n)        \
+	X(ssize_t, send, map_socket, (int fd, const void *buf, size_t bytes, int flags),       \
 	  buf, bytes, flags)                                                                     \
-	X(ssize_t, sendto, fork_settled,                                                         \
+	X(ssize_t, sendto, map_socket,                                                         \
 	  (int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *addr,        \
 	   socklen_t addr_bytes),                                                                \
 	  buf, bytes, flags, addr, addr_bytes)                                                   \
-	X(ssize_t, write, fork_checked, (int fd, const void *buf, size_t bytes), buf, bytes)     \
-	X(ssize_t, writev, fork_checked, (int fd, const struct iovec *iov, int n), iov, n)
+	X(ssize_t, write, map_check, (int fd, const void *buf, size_t bytes), buf, bytes)     \
+	X(ssize_t, writev, map_check, (int fd, const struct iovec *iov, int n), iov, n)
 
 #define REAL_OTHERS(X)                                                                           \
 	X(int, socket, (int domain, int type, int protocol))                                     \
@@ -265,9 +265,6 @@ struct sock *map_check(int fd);
  */
 int map_new(int rs, int domain, int type, int protocol);
 
-/** map_become() - put a socket behind a TCP descriptor. Return: 0, or -1 and no change. */
-int map_become(int fd, int rs);
-
 /** map_epoll() - enter an epoll descriptor, without an instance of repoll. Return: NULL if full */
 struct sock *map_epoll(int epfd);
 
@@ -375,14 +372,6 @@ bool config_matches(const char *line, const char *program, int domain, int type,
  */
 int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
-/**
- * fallback_await() - wait for the end of rconnect(), whatever signals come
- * @rs: an rsocket whose rconnect() has begun
- *
- * Return: whether it is connected.
- */
-bool fallback_await(int rs);
-
 /** fallback_connect() - connect(), with TCP if RDMA fails or the peer does not answer in time. */
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
@@ -464,61 +453,5 @@ bool relay_is_any(void);
 
 /** relay_release() - report to the process that has the socket that this one has closed it */
 void relay_release(const struct sock *sock);
-
-/* --- fork mode ------------------------------------------------------------ */
-
-/*
- * Fork mode, for servers that fork after accept(): RDMAV_FORK_SAFE is set to a non-zero number at
- * both ends. A child process cannot use its parent's queue pair, so connections are made over TCP
- * and are moved to RDMA by the process that first transfers data.
- *
- * The accepting end then listens for its client alone, on the RDMA port with the number of the
- * client's TCP port, and announces that by a byte of urgent data, which stock's ignores. For
- * stock's it also listens on the RDMA port of the same number, one process at a time, and sends
- * four zero bytes over TCP. The other end waits for either, and connects. Until then a descriptor
- * is plain TCP, and it stays so if the other end is not in fork mode.
- */
-
-/** fork_mode() - return whether fork mode is on */
-bool fork_mode(void);
-
-/**
- * fork_note_socket(), fork_note_connect(), fork_note_accept() - record the use of a TCP descriptor
- *
- * A socket that could use RDMA; one whose connect() has begun; one from accept() on @listener. A
- * descriptor without fork_note_socket() stays TCP.
- */
-void fork_note_socket(int fd);
-void fork_note_connect(int fd);
-void fork_note_accept(int listener, int fd);
-
-/** fork_has() - return whether a descriptor may still become RDMA */
-bool fork_has(int fd);
-
-/** fork_forget() - forget a descriptor that is closed or reused */
-void fork_forget(int fd);
-
-/** fork_alias() - note a duplicate; the one used first becomes RDMA */
-void fork_alias(int from, int to);
-
-/**
- * fork_settle() - move a descriptor to RDMA if possible, before its first use
- *
- * Waits for the other end's first use; the connecting end for at most 10 s. errno is preserved.
- */
-void fork_settle(int fd);
-
-/** fork_settled(), fork_checked() - map_socket() and map_check() of a descriptor before its use */
-static inline struct sock *fork_settled(int fd)
-{
-	fork_settle(fd);
-	return map_socket(fd);
-}
-
-static inline struct sock *fork_checked(int fd)
-{
-	fork_settle(fd);
-	return map_check(fd);
-}
 
 #endif

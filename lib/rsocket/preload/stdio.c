@@ -48,7 +48,7 @@ EXPORT FILE *fdopen(int fd, const char *mode)
 	};
 	FILE *stream;
 
-	if (!fork_checked(fd))
+	if (!map_check(fd))
 		return real()->fdopen(fd, mode);
 	stream = fopencookie((void *)(intptr_t)fd, mode, functions);
 	if (stream)
@@ -93,7 +93,7 @@ EXPORT int vdprintf(int fd, const char *format, va_list args)
 	char *text;
 	int n;
 
-	if (!fork_checked(fd))
+	if (!map_check(fd))
 		return real()->vdprintf(fd, format, args);
 	n = vasprintf(&text, format, args);
 	if (n < 0)

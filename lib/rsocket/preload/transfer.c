@@ -48,7 +48,7 @@ ssize_t transfer_receive(int fd, struct sock *sock, struct msghdr *msg, int flag
 EXPORT int recvmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags,
 		    struct timespec *timeout)
 {
-	struct sock *sock = fork_settled(fd);
+	struct sock *sock = map_socket(fd);
 	struct cm_time deadline = CM_TIME_NEVER;
 	unsigned int i;
 
@@ -74,7 +74,7 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags,
 
 EXPORT int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 {
-	struct sock *sock = fork_settled(fd);
+	struct sock *sock = map_socket(fd);
 	unsigned int i;
 
 	for (i = 0; !sock && i < n; i++)
@@ -104,7 +104,7 @@ static int flags_of(off_t offset, int flags)
 
 EXPORT ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
 {
-	struct sock *sock = fork_checked(fd);
+	struct sock *sock = map_check(fd);
 	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
 	int msg_flags = flags_of(offset, flags);
 
@@ -118,7 +118,7 @@ EXPORT ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t offset
 
 EXPORT ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
 {
-	struct sock *sock = fork_checked(fd);
+	struct sock *sock = map_check(fd);
 	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n };
 	int msg_flags = flags_of(offset, flags);
 
@@ -134,7 +134,7 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t offse
 EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t bytes,
 		      unsigned int flags)
 {
-	if (!fork_checked(in) && !fork_checked(out))
+	if (!map_check(in) && !map_check(out))
 		return real()->splice(in, in_at, out, out_at, bytes, flags);
 	errno = EINVAL;
 	return -1;
@@ -200,7 +200,7 @@ static ssize_t send_file(int rs, int in, off_t *offset, size_t bytes)
 
 EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t bytes)
 {
-	struct sock *sock = fork_checked(out);
+	struct sock *sock = map_check(out);
 
 	return sock ? send_file(sock->rs, in, offset, bytes)
 		    : real()->sendfile(out, in, offset, bytes);

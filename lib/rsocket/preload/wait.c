@@ -67,7 +67,6 @@ static nfds_t count_ours(struct pollfd *fds, nfds_t n)
 	nfds_t count = 0;
 
 	for (nfds_t i = 0; i < n; i++) {
-		fork_settle(fds[i].fd);
 		listener_get(fds[i].fd);
 		count += get_unpollable(fds[i].fd) != NULL;
 	}
@@ -93,7 +92,7 @@ static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 	bool again = false;
 
 	for (nfds_t i = 0; i < n; i++) {
-		struct sock *sock = fork_settled(fds[i].fd);
+		struct sock *sock = map_socket(fds[i].fd);
 
 		fds[i].revents = from[i].revents;
 		if (from[n + i].revents & POLLIN)
@@ -298,7 +297,7 @@ static int control_nested(int epfd, int op, int fd, const struct epoll_event *ev
 
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	struct sock *sock = fork_checked(fd) ? listener_get(fd) : map_get(fd);
+	struct sock *sock = map_check(fd) ? listener_get(fd) : map_get(fd);
 	const struct sock *epoll;
 
 	if (!sock || own_is_inside(__builtin_return_address(0)))
