@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A file of grants (tools/fabric/wire/grants.h) is accepted only from a process of this user. */
+/*
+ * A file of grants (tools/fabric/wire/grants.h) is accepted only from a process of this user; the
+ * rings in it (tools/fabric/wire/ring.h).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -135,4 +138,88 @@ TEST(root_does_not_write_to_a_process_of_another_user)
 	ck_assert_int_eq(open_with_pid(child), -ESRCH);
 	ck_assert_int_eq(kill(child, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
+/* --- rings ------------------------------------------------------------------ */
+
+static struct fab_rings rings;
+static unsigned int n_taken;
+static uint32_t last_psn;
+
+static void note_taken(void *arg, const struct fab_packet *packet, const void *payload)
+{
+	(void)arg;
+	(void)payload;
+	n_taken++;
+	last_psn = packet->psn;
+}
+
+static enum fab_put put_packet(uint8_t claimed, uint32_t psn, uint32_t bytes)
+{
+	static const char payload[4096];
+	struct fab_packet packet = { .magic = FAB_MAGIC, .psn = psn, .bytes = bytes };
+
+	return fab_rings_put(&rings, claimed, &packet, payload);
+}
+
+TEST(each_sender_claims_a_ring_of_its_own)
+{
+	uint8_t i;
+
+	for (i = 0; i < FAB_RINGS; i++)
+		ck_assert_uint_eq(fab_rings_claim(&rings), i + 1);
+	ck_assert_uint_eq(fab_rings_claim(&rings), 0);
+	fab_ring_release(&rings.ring[5]);
+	ck_assert_uint_eq(fab_rings_claim(&rings), 6);
+}
+
+TEST(ring_of_an_ended_sender_can_be_claimed)
+{
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		_exit(0);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	rings.ring[0].owner = (uint32_t)child;
+	rings.ring[1].owner = UINT32_MAX;
+	ck_assert_uint_eq(fab_rings_claim(&rings), 1);
+	ck_assert_uint_eq(fab_rings_claim(&rings), 2);
+}
+
+TEST(packet_is_put_only_where_a_poller_has_taken_all_before)
+{
+	uint8_t claimed = fab_rings_claim(&rings);
+	uint32_t i;
+
+	ck_assert_int_eq(put_packet(claimed, 0, 8), FAB_PUT_NOT);
+	fab_rings_set_polled(&rings, true);
+	ck_assert_int_eq(put_packet(claimed, 0, FAB_PLACE_PAYLOAD + 1), FAB_PUT_NOT);
+	rings.ring[claimed - 1].n_datagrams++;
+	ck_assert_int_eq(put_packet(claimed, 0, 8), FAB_PUT_NOT);
+	fab_rings_took_datagram(&rings, claimed);
+	for (i = 0; i < FAB_RING_PLACES; i++)
+		ck_assert_int_eq(put_packet(claimed, i, FAB_PLACE_PAYLOAD), FAB_PUT_DONE);
+	ck_assert_int_eq(put_packet(claimed, i, 8), FAB_PUT_NOT);
+	ck_assert(fab_rings_set_polled(&rings, false));
+	ck_assert(fab_rings_take(&rings, note_taken, NULL));
+	ck_assert_uint_eq(n_taken, FAB_RING_PLACES);
+	ck_assert_uint_eq(last_psn, FAB_RING_PLACES - 1);
+	ck_assert(!fab_rings_take(&rings, note_taken, NULL));
+}
+
+/* A sender may write anything, at any time. */
+TEST(contents_of_a_forged_ring_are_bounded)
+{
+	uint32_t i;
+
+	for (i = 0; i < FAB_RING_PLACES; i++) {
+		rings.ring[3].place[i].packet.magic = FAB_MAGIC;
+		rings.ring[3].place[i].packet.bytes = i % 2 ? UINT32_MAX : FAB_PLACE_PAYLOAD;
+	}
+	rings.ring[3].tail = UINT32_MAX;
+	rings.rung = UINT32_MAX;
+	fab_rings_take(&rings, note_taken, NULL);
+	ck_assert_uint_eq(n_taken, FAB_RING_PLACES / 2);
+	fab_rings_took_datagram(&rings, UINT8_MAX);
 }

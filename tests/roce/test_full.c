@@ -77,12 +77,12 @@ TEST(queued_packets_are_sent_when_the_program_polls)
 	send_one();
 	send_one();
 	ck_assert_uint_eq(n_sent, 0);
-	context_progress(context);
+	context_progress(context, true);
 	ck_assert_uint_eq(n_sent, 0);
 	is_full = false;
-	context_progress(context);
+	context_progress(context, true);
 	ck_assert_uint_eq(n_sent, 2);
-	context_progress(context);
+	context_progress(context, true);
 	ck_assert_uint_eq(n_sent, 2);
 }
 

@@ -85,8 +85,37 @@ TEST(thread_takes_over_when_the_program_stops_polling)
 		&world->end[0].context)); /* the program polled since the last tick */
 	world->now_ns += TICK_MS * MS;
 	poller_ticked(&world->end[0].context);
+	ck_assert(poller_has_packets(
+		&world->end[0].context)); /* it may have waited for a processor */
+	world->now_ns += TICK_MS * MS;
+	poller_ticked(&world->end[0].context);
 	ck_assert(!poller_has_packets(&world->end[0].context));
 	close_world(world);
+}
+
+TEST(a_program_that_waited_for_a_processor_keeps_its_packets)
+{
+	struct world *world = open_world();
+	unsigned int i;
+
+	poll_without_result(world, MANY, US);
+	for (i = 0; i < 20; i++) {
+		world->now_ns += TICK_MS * MS;
+		poller_ticked(&world->end[0].context);
+		poll_without_result(world, i % 2 ? MANY : 0, US);
+	}
+	ck_assert(poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
+static void poll_no_more(struct world *world)
+{
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		world->now_ns += TICK_MS * MS;
+		poller_ticked(&world->end[0].context);
+	}
 }
 
 TEST(a_program_that_polls_in_bursts_must_poll_more_the_next_time)
@@ -96,24 +125,11 @@ TEST(a_program_that_polls_in_bursts_must_poll_more_the_next_time)
 
 	for (i = 0; i < 8; i++) {
 		poll_without_result(world, 2 * MANY, US);
-		world->now_ns += TICK_MS * MS;
-		poller_ticked(&world->end[0].context);
-		world->now_ns += TICK_MS * MS;
-		poller_ticked(&world->end[0].context);
+		poll_no_more(world);
 	}
 	poll_without_result(world, MANY, US);
 	ck_assert(!poller_has_packets(&world->end[0].context));
 	close_world(world);
-}
-
-static void poll_no_more(struct world *world)
-{
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		world->now_ns += TICK_MS * MS;
-		poller_ticked(&world->end[0].context);
-	}
 }
 
 static void find_one(struct world *world)

@@ -236,7 +236,7 @@ static unsigned int packets_of_turn(struct world *world, struct fab_packet like)
 	carrier.take = take_coming;
 	carrier.flush = note_flush;
 	context->carrier = &carrier;
-	ck_assert_int_eq(context_progress(context), PROGRESS_MORE);
+	ck_assert_int_eq(context_progress(context, true), PROGRESS_MORE);
 	return n_taken_at_flush;
 }
 

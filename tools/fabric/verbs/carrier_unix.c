@@ -50,6 +50,7 @@ static int open_peers(struct fab_context *context)
 	context->peers.faulty.counters = context->counters;
 	if (!err)
 		grants_open(context);
+	context->peers.use_rings = context->grants;
 	return err ? err : context->fd;
 }
 
@@ -135,8 +136,12 @@ static void handle_packet(struct fab_context *context, size_t bytes, deliver_fn 
 	if (bytes < sizeof(*packet) || packet->magic != FAB_MAGIC ||
 	    bytes != sizeof(*packet) + packet->bytes)
 		return;
+	/* What its sender has put into a ring before. */
+	grants_take_packets(context, deliver);
 	fab_count_received(context->counters, packet);
 	deliver(context, packet, packet + 1);
+	if (context->grants)
+		fab_rings_took_datagram(&context->grants->rings, (uint8_t)packet->ring);
 }
 
 const struct carrier carrier_unix = {

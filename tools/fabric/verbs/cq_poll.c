@@ -12,11 +12,30 @@
 #include "tools/fabric/verbs/held.h"
 #include "tools/fabric/verbs/poller.h"
 
-#define POLLS_PER_YIELD 4
+#define POLLS_PER_YIELD	 4
+#define LOOKS_PER_SOCKET 8
 
 static uint32_t n_visible(const struct fab_cq *cq)
 {
 	return cq->count - cq->is_last_held;
+}
+
+/* Where packets may be in memory, too, most polls make no system call. */
+static bool looks_at_socket(struct fab_context *context)
+{
+	return !context->grants || !context->poller.has_packets ||
+	       ++context->poller.n_looks % LOOKS_PER_SOCKET == 0;
+}
+
+static void take_packets(struct fab_context *context)
+{
+	bool by_socket = looks_at_socket(context);
+
+	if (context_progress(context, by_socket) != PROGRESS_NONE || !by_socket)
+		return;
+	ack_polled(context);
+	held_polled(context);
+	poller_polled(context);
 }
 
 /*
@@ -28,11 +47,8 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 	struct fab_context *context = to_context(cq->ex.context);
 
 	pthread_mutex_lock(&context->lock);
-	if (!n_visible(cq) && context_progress(context) == PROGRESS_NONE) {
-		ack_polled(context);
-		held_polled(context);
-		poller_polled(context);
-	}
+	if (!n_visible(cq))
+		take_packets(context);
 	return context;
 }
 
@@ -54,7 +70,8 @@ static const struct fab_completion *take_first(struct fab_cq *cq)
  */
 static void unlock_polled(struct fab_context *context, bool found)
 {
-	bool yields = !found && context->poller.n_polls % POLLS_PER_YIELD == 0;
+	bool yields = !found && context->poller.n_polls % POLLS_PER_YIELD == 0 &&
+		      context->poller.n_looks % LOOKS_PER_SOCKET == 0;
 
 	if (found)
 		poller_note_completion(context);

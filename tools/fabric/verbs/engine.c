@@ -204,15 +204,18 @@ static bool take_from_slot(struct fab_context *context)
 	return n >= 0;
 }
 
-enum progress context_progress(struct fab_context *context)
+enum progress context_progress(struct fab_context *context, bool by_socket)
 {
 	const struct carrier *carrier = context->carrier;
-	bool more = true;
+	bool some, more = by_socket;
 	unsigned int i;
 
 	if (!context->has_thread)
 		return PROGRESS_NONE;
 	context->has_answer = false;
+	some = grants_take_packets(context, context_deliver);
+	if (!some && !by_socket)
+		return PROGRESS_NONE;
 	for (i = 0; i < carrier->batch && more && !context->has_answer; i++)
 		more = carrier->take ? carrier->take(context, context_deliver)
 				     : take_from_slot(context);
@@ -228,7 +231,7 @@ enum progress context_progress(struct fab_context *context)
 		context->carrier->flush(context);
 	if (more)
 		return PROGRESS_MORE;
-	return i > 1 ? PROGRESS_DONE : PROGRESS_NONE;
+	return some || i > 1 ? PROGRESS_DONE : PROGRESS_NONE;
 }
 
 void context_catch_up(struct fab_context *context)
@@ -237,7 +240,7 @@ void context_catch_up(struct fab_context *context)
 
 	if (context->pid != getpid())
 		return; /* they are the parent's */
-	for (i = 0; i < CATCH_UP_MAX && context_progress(context); i++)
+	for (i = 0; i < CATCH_UP_MAX && context_progress(context, true); i++)
 		continue;
 }
 
@@ -253,7 +256,7 @@ static enum progress progress_unless_left(struct fab_context *context)
 		loop_change(&context->loop, &context->packets, events);
 	if (is_left && list_is_empty(&context->unacked))
 		return PROGRESS_NONE;
-	return context_progress(context);
+	return context_progress(context, true);
 }
 
 static void take_packets(struct fab_context *context, bool have_come)

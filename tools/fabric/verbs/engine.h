@@ -30,8 +30,11 @@ enum progress {
 	PROGRESS_MORE, /* there may be more */
 };
 
-/** context_progress() - handle received packets, as the thread does; locked */
-enum progress context_progress(struct fab_context *context);
+/**
+ * context_progress() - handle received packets, as the thread does; locked
+ * @by_socket: those too that are not in memory
+ */
+enum progress context_progress(struct fab_context *context, bool by_socket);
 
 /**
  * context_catch_up() - handle what has come, before a queue pair ends; locked

@@ -3,6 +3,7 @@
 #include "tools/fabric/verbs/grant.h"
 
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 
 #include "tools/fabric/wire/quirks.h"
@@ -28,6 +29,38 @@ void grants_close(struct fab_context *context)
 	free(context->granted);
 	context->granted = NULL;
 }
+
+/* --- rings ---------------------------------------------------------------- */
+
+struct taking {
+	struct fab_context *context;
+	deliver_fn *deliver;
+};
+
+static void deliver_taken(void *arg, const struct fab_packet *packet, const void *payload)
+{
+	const struct taking *taking = arg;
+
+	fab_count_received(taking->context->counters, packet);
+	taking->deliver(taking->context, packet, payload);
+}
+
+bool grants_take_packets(struct fab_context *context, deliver_fn *deliver)
+{
+	struct taking taking = { context, deliver };
+
+	return context->grants && fab_rings_take(&context->grants->rings, deliver_taken, &taking);
+}
+
+/* The thread takes what a peer has left there meanwhile. */
+void grants_set_polled(struct fab_context *context, bool is_polled)
+{
+	if (context->grants && fab_rings_set_polled(&context->grants->rings, is_polled) &&
+	    !is_polled)
+		eventfd_write(context->wake_fd, 1);
+}
+
+/* --- grants --------------------------------------------------------------- */
 
 /* Return: NULL if it has none. */
 static struct fab_grant *grant_of(const struct fab_qp *qp)

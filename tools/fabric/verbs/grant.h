@@ -3,13 +3,21 @@
 #ifndef FABRIC_GRANT_H
 #define FABRIC_GRANT_H
 
-#include "tools/fabric/verbs/objects.h"
+#include "tools/fabric/verbs/carrier.h"
 
 /** grants_open() - offer grants; without them, peers use packets */
 void grants_open(struct fab_context *context);
 
 /** grants_close() - may be called repeatedly, and without grants_open() */
 void grants_close(struct fab_context *context);
+
+/**
+ * grants_take_packets() - handle what peers have left in rings. Return: whether there was anything.
+ */
+bool grants_take_packets(struct fab_context *context, deliver_fn *deliver);
+
+/** grants_set_polled() - show peers whether the program takes packets all the time */
+void grants_set_polled(struct fab_context *context, bool is_polled);
 
 /**
  * grant_publish() - permit the sender of an accepted write or read to do so without packets

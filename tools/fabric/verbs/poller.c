@@ -6,7 +6,7 @@
 
 #include <sys/eventfd.h>
 
-#include "tools/fabric/verbs/carrier.h"
+#include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/tick.h"
 
 #define NS_PER_MS	1000000
@@ -14,6 +14,7 @@
 #define POLLS_AGAIN	2u
 #define POLLS_PER_MS	4
 #define POLLS_PER_TICK	8 /* however long that was: others may have had the processor */
+#define IDLE_TICKS	2 /* in a row: before one, the program may not have had the processor */
 #define POLLS_SHIFT_MAX 12
 #define COMPLETIONS	64
 #define LESS_AFTER	16 /* completions */
@@ -36,10 +37,17 @@ static uint32_t polls_before(const struct fab_poller *poller)
 	return poller->n_failed ? POLLS_AGAIN << poller->n_failed : POLLS_BEFORE;
 }
 
+static void change_handler(struct fab_context *context, bool has_packets)
+{
+	context->poller.has_packets = has_packets;
+	context->poller.n_looks = 0;
+	grants_set_polled(context, has_packets);
+}
+
 /* The thread would notice, but only when a packet has woken it. */
 static void leave_packets(struct fab_context *context, bool has_packets)
 {
-	context->poller.has_packets = has_packets;
+	change_handler(context, has_packets);
 	loop_change(&context->loop, &context->packets, has_packets ? 0 : EPOLLIN);
 }
 
@@ -97,7 +105,7 @@ void poller_arms(struct fab_context *context)
 {
 	if (context->poller.has_packets)
 		eventfd_write(context->wake_fd, 1);
-	context->poller.has_packets = false;
+	change_handler(context, false);
 	begin_count(&context->poller, carrier_now_ns(context));
 }
 
@@ -115,13 +123,15 @@ void poller_ticked(struct fab_context *context)
 	/* The first tick may come at once. */
 	if (now_ns - poller->ticked_ns < TICK_NS / 2)
 		return;
-	if (n_polls >= POLLS_PER_TICK) {
+	poller->n_idle_ticks = n_polls >= POLLS_PER_TICK ? 0 : poller->n_idle_ticks + 1;
+	if (poller->n_idle_ticks < IDLE_TICKS) {
 		poller->n_at_tick = poller->n_polls;
 		poller->ticked_ns = now_ns;
 		return;
 	}
+	poller->n_idle_ticks = 0;
 	begin_count(poller, now_ns);
 	if (poller->has_packets && poller->n_failed < POLLS_SHIFT_MAX)
 		poller->n_failed++;
-	poller->has_packets = false;
+	change_handler(context, false);
 }

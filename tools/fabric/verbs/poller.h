@@ -4,12 +4,12 @@
  * The context's thread leaves them to it, or each packet would wake the thread, too, and cost a
  * switch between threads.
  *
- * The thread takes over again when the program arms a completion queue, and at the first tick since
- * whose predecessor the program has hardly polled: it computes, or watches its memory. From then
- * on, packets are left to it only while it polls in vain, until it finds a completion. Each further
- * such tick doubles the polls that it must do in vain before, and each completion that it finds
- * halves them, as do LESS_AFTER completions while the thread has the packets: it may have been
- * another process that kept the program from polling. After COMPLETIONS completions without a
+ * The thread takes over again when the program arms a completion queue, and at the second tick in a
+ * row since whose predecessor the program has hardly polled: it computes, or watches its memory.
+ * From then on, packets are left to it only while it polls in vain, until it finds a completion.
+ * Each further such tick doubles the polls that it must do in vain before, and each completion that
+ * it finds halves them, as do LESS_AFTER completions while the thread has the packets: it may have
+ * been another process that kept the program from polling. After COMPLETIONS completions without a
  * packet for the thread, packets are left to the program as before the first such tick. All
  * functions are locked.
  */

@@ -100,6 +100,16 @@ void fab_folder_grants(const struct fab_folder *folder, const char *host, unsign
 	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%.15s/grants/%u", folder->dir, host, slot);
 }
 
+bool fab_folder_grants_of(const char *socket, char ret[FAB_PATH_BYTES])
+{
+	const char *slot = strrchr(socket, '/');
+
+	if (!slot || slot - socket < 4 || strncmp(slot - 4, "/ctx", 4) != 0)
+		return false;
+	snprintf(ret, FAB_PATH_BYTES, "%.*s/grants%s", (int)(slot - 4 - socket), socket, slot);
+	return true;
+}
+
 /* It does not call snprintf(), of which a connection's queue pairs needed 32 calls. */
 static void gid_hex(const union ibv_gid *gid, char ret[GID_HEX_BYTES])
 {

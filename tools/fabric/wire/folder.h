@@ -7,7 +7,7 @@
  *   hosts/NAME/gsi         socket for packets to QP1
  *   hosts/NAME/umad.1      socket for umad descriptors of port 1
  *   hosts/NAME/ctx/SLOT    sockets of processes that have the device open
- *   hosts/NAME/grants/SLOT grants of these processes (grants.h)
+ *   hosts/NAME/grants/SLOT grants of these processes, and rings (grants.h)
  *   hosts/NAME/udp         socket that gives them a UDP socket (../udp/share.h)
  *   gids/HEX               link to the port with this GID: NAME.PORT
  *   lids/SUBNET.NUMBER     link to the port with this LID
@@ -73,6 +73,10 @@ void fab_folder_slot(const struct fab_folder *folder, const char *host, unsigned
 /** fab_folder_grants() - the path of a process's grants, on any host */
 void fab_folder_grants(const struct fab_folder *folder, const char *host, unsigned int slot,
 		       char ret[FAB_PATH_BYTES]);
+
+/** fab_folder_grants_of() - likewise, of the process with a socket. Return: false if it has none.
+ */
+bool fab_folder_grants_of(const char *socket, char ret[FAB_PATH_BYTES]);
 
 /** fab_folder_gid() - the path of the link to the owner of a GID */
 void fab_folder_gid(const struct fab_folder *folder, const union ibv_gid *gid,

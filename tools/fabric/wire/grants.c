@@ -113,6 +113,42 @@ int fab_grants_open(const char *path, struct fab_grants **ret, int32_t *ret_pid)
 	return -ESRCH;
 }
 
+/* Or else a full file system ends the process at its first store. */
+static bool allocate_ring(const char *path, size_t index)
+{
+	off_t at =
+		(off_t)(offsetof(struct fab_grants, rings.ring) + index * sizeof(struct fab_ring));
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool done;
+
+	if (fd < 0)
+		return false;
+	done = !fallocate(fd, FALLOC_FL_KEEP_SIZE, at, sizeof(struct fab_ring)) ||
+	       errno == EOPNOTSUPP;
+	close(fd);
+	return done;
+}
+
+uint8_t fab_grants_claim_ring(const char *path, struct fab_grants **ret)
+{
+	struct fab_grants *grants;
+	uint8_t claimed;
+	int32_t pid;
+
+	if (fab_grants_open(path, &grants, &pid))
+		return 0;
+	claimed = fab_rings_claim(&grants->rings);
+	if (claimed && !allocate_ring(path, claimed - 1u)) {
+		fab_ring_release(&grants->rings.ring[claimed - 1]);
+		claimed = 0;
+	}
+	if (claimed)
+		*ret = grants;
+	else
+		fab_grants_close(grants);
+	return claimed;
+}
+
 void fab_grants_close(struct fab_grants *grants)
 {
 	if (grants)
@@ -196,4 +232,5 @@ void fab_grant_header(const struct fab_packet *packet, struct fab_packet *ret)
 	ret->dma_bytes = 0;
 	ret->bytes = 0;
 	ret->remote_addr = 0;
+	ret->ring = 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The grants of a process: a file that it writes, and that its peers on the machine have mapped. A
- * grant is the permission to write to one region of the process's memory without a packet, by
- * process_vm_writev(2), and to read one, for one queue pair at the other end of a connection. It is
- * given after a packet that was allowed to do so, and ends when the region or the queue pair
- * changes.
+ * The grants of a process, and its rings (ring.h): a file that its peers on the machine have
+ * mapped. A grant is the permission to write to one region of the process's memory without a
+ * packet, by process_vm_writev(2), and to read one, for one queue pair at the other end of a
+ * connection. It is given after a packet that was allowed to do so, and ends when the region or the
+ * queue pair changes.
  *
  * A peer does so while it holds the grant's lock, so nothing comes after the end of a grant.
  *
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "tools/fabric/wire/packet.h"
+#include "tools/fabric/wire/ring.h"
 
 #define FAB_GRANTS 64 /* per process; further queue pairs use packets */
 
@@ -48,6 +49,7 @@ struct fab_grants {
 	uint64_t pid_namespace;
 	pthread_mutex_t alive; /* held by a thread of the process until the process ends */
 	struct fab_grant grant[FAB_GRANTS];
+	struct fab_rings rings;
 };
 
 /**
@@ -66,6 +68,13 @@ int fab_grants_create(const char *path, struct fab_grants **ret);
  * fab_grants_close().
  */
 int fab_grants_open(const char *path, struct fab_grants **ret, int32_t *ret_pid);
+
+/**
+ * fab_grants_claim_ring() - likewise map them, and claim a ring
+ *
+ * Return: its index plus 1; 0: there is none, and nothing is mapped.
+ */
+uint8_t fab_grants_claim_ring(const char *path, struct fab_grants **ret);
 
 /** fab_grants_close() - unmap; NULL is allowed */
 void fab_grants_close(struct fab_grants *grants);

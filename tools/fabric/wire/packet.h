@@ -13,6 +13,7 @@
  *   peer.h faults.h        sending packets, and faults
  *   frames.h               received RoCE v2 packets, for another process
  *   grants.h               permissions to write and read without packets
+ *   ring.h                 packets without system calls
  *
  * A packet is a datagram of a unix socket: this header and its payload. Both ends are on one
  * machine, so values are in host byte order, except where verbs defines another one. It is not a
@@ -132,6 +133,7 @@ struct fab_packet {
 	uint64_t remote_addr;
 	uint64_t compare_add; /* of an atomic response: the original value */
 	uint64_t swap;
+	uint64_t ring; /* of a datagram: which one its sender has claimed; ring.h */
 };
 
 #define FAB_PACKET_BYTES_MAX (sizeof(struct fab_packet) + FAB_FRAGMENT_BYTES)

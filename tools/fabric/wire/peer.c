@@ -13,9 +13,11 @@
 
 #include "base/fd.h"
 #include "tools/fabric/wire/folder.h"
+#include "tools/fabric/wire/grants.h"
 
 #define SEND_BYTES    (1 << 21)
 #define DATAGRAMS_MAX 8192
+#define RING_AFTER    32 /* packets of connections; a short one needs no ring */
 
 struct waiting {
 	struct list link;
@@ -30,7 +32,9 @@ struct fab_peer {
 	int fd;
 	struct watch room; /* waits for room in the socket while packets are queued */
 	struct list queue; /* of struct waiting */
-	unsigned int n_queued;
+	unsigned int n_queued, n_sent;
+	struct fab_grants *grants; /* with the ring that is claimed there */
+	uint8_t claimed;	   /* 0: none */
 	char path[FAB_PATH_BYTES];
 };
 
@@ -50,6 +54,9 @@ static void forget_peer(struct fab_peers *peers, struct fab_peer *peer)
 	drop_queue(peer);
 	loop_unwatch(&peers->loop, &peer->room);
 	close(peer->fd);
+	if (peer->claimed)
+		fab_ring_release(&peer->grants->rings.ring[peer->claimed - 1]);
+	fab_grants_close(peer->grants);
 	free(peer);
 }
 
@@ -157,6 +164,44 @@ static int find_peer(struct fab_peers *peers, const char *path, struct fab_peer 
 	return add_peer(peers, path, ret);
 }
 
+/* --- rings --------------------------------------------------------------- */
+
+/* The next packet is a datagram, so the ring is used when all before it have been taken. */
+static void claim_ring(struct fab_peer *peer)
+{
+	char path[FAB_PATH_BYTES];
+
+	if (peer->peers->use_rings && fab_folder_grants_of(peer->path, path))
+		peer->claimed = fab_grants_claim_ring(path, &peer->grants);
+}
+
+static void count_datagram(struct fab_peer *peer)
+{
+	if (peer->claimed)
+		peer->grants->rings.ring[peer->claimed - 1].n_datagrams++;
+}
+
+/* Return: false if the packet must be a datagram. */
+static bool put_into_ring(struct fab_peer *peer, const struct fab_packet *packet,
+			  const void *payload)
+{
+	enum fab_put put;
+
+	if (!peer->claimed) {
+		if (packet->service != FAB_SERVICE_UD && ++peer->n_sent == RING_AFTER)
+			claim_ring(peer);
+		return false;
+	}
+	if (!list_is_empty(&peer->queue) || !fab_grants_is_alive(peer->grants))
+		return false;
+	put = fab_rings_put(&peer->grants->rings, peer->claimed, packet, payload);
+	if (put == FAB_PUT_WAKE)
+		send(peer->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return put != FAB_PUT_NOT;
+}
+
+/* --- datagrams ----------------------------------------------------------- */
+
 static bool is_full(int err)
 {
 	return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS;
@@ -182,6 +227,7 @@ static void send_waiting(struct watch *watch, uint32_t events)
 		list_remove(&waiting->link);
 		free(waiting);
 		peer->n_queued--;
+		count_datagram(peer);
 	}
 	loop_unwatch(&peers->loop, watch);
 }
@@ -212,17 +258,23 @@ static int keep_packet(struct fab_peers *peers, struct fab_peer *peer,
 static int try_send(struct fab_peers *peers, struct fab_peer *peer, const struct fab_packet *packet,
 		    const void *payload)
 {
+	struct fab_packet datagram;
 	struct iovec iov[2] = {
-		{ .iov_base = (void *)(uintptr_t)packet, .iov_len = sizeof(*packet) },
+		{ .iov_base = &datagram, .iov_len = sizeof(datagram) },
 		{ .iov_base = (void *)(uintptr_t)payload, .iov_len = packet->bytes },
 	};
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = packet->bytes ? 2 : 1 };
 
-	if (!list_is_empty(&peer->queue))
-		return keep_packet(peers, peer, packet, payload);
-	if (sendmsg(peer->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (put_into_ring(peer, packet, payload))
 		return 0;
-	return is_full(errno) ? keep_packet(peers, peer, packet, payload) : -errno;
+	datagram = *packet;
+	datagram.ring = peer->claimed;
+	if (!list_is_empty(&peer->queue))
+		return keep_packet(peers, peer, &datagram, payload);
+	if (sendmsg(peer->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return is_full(errno) ? keep_packet(peers, peer, &datagram, payload) : -errno;
+	count_datagram(peer);
+	return 0;
 }
 
 static int send_now(struct fab_peers *peers, const char *path, const struct fab_packet *packet,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending packets to sockets. A send never blocks: data that a full socket does not accept is
- * queued in memory, so two processes that send to each other cannot block each other. The caller
- * holds a lock, or has a single thread.
+ * Sending packets to sockets, or into rings (ring.h). A send never blocks: data that a full socket
+ * does not accept is queued in memory, so two processes that send to each other cannot block each
+ * other. The caller holds a lock, or has a single thread.
  */
 #ifndef FABRIC_PEER_H
 #define FABRIC_PEER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/hash.h"
@@ -21,6 +22,7 @@ struct fab_peers {
 	struct loop loop;   /* loop.fd is readable when fab_peers_flush() has work */
 	struct list recent; /* most recently used first */
 	struct hash by_path;
+	bool use_rings;
 	struct fab_faulty faulty;
 };
 
