@@ -184,6 +184,56 @@ TEST(direct_write_keeps_its_order_among_other_requests)
 	rig_close(&rig);
 }
 
+/* Posts a list of reads to consecutive places, after a send or not. */
+static void post_reads(struct rig *rig, struct ibv_sge *sge, uint32_t n, bool after_send)
+{
+	struct ibv_send_wr wr[8];
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		wr[i] = rig_wr(rig, i || !after_send ? IBV_WR_RDMA_READ : IBV_WR_SEND, &sge[i],
+			       BYTES);
+		sge[i].addr += i * BYTES;
+		wr[i].wr_id = i;
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+	}
+	rig_post(&rig->a, wr);
+	for (i = 0; i < n; i++)
+		ck_assert_uint_eq(rig_wait(rig->a.cq, IBV_WC_SUCCESS).wr_id, i);
+}
+
+TEST(reads_posted_together_need_no_packets)
+{
+	unsigned int before;
+	struct ibv_sge sge[8];
+	struct rig rig;
+
+	open_permitted(&rig);
+	ck_assert(read_until_permitted(&rig));
+	before = n_packets;
+	post_reads(&rig, sge, 8, false);
+	ck_assert_uint_eq(n_packets, before);
+	ck_assert_int_eq(memcmp(rig.a.memory + 7 * BYTES, "elephant", BYTES), 0);
+	rig_close(&rig);
+}
+
+TEST(reads_wait_for_what_is_outstanding_rather_than_use_packets)
+{
+	unsigned int before;
+	struct ibv_sge sge[8];
+	struct rig rig;
+
+	open_permitted(&rig);
+	ck_assert(read_until_permitted(&rig));
+	rig_receive(&rig.b, 0, BYTES);
+	before = n_packets;
+	post_reads(&rig, sge, 8, true);
+	ck_assert_uint_le(n_packets, before + 2); /* the send and its ACK */
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(write_text(&rig, "gazelles", 0), 0);
+	rig_close(&rig);
+}
+
 /* --- unreliable connections ---------------------------------------------- */
 
 static void await_text(const struct rig *rig, const char *text)

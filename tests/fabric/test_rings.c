@@ -15,8 +15,6 @@
 #define OUTSTANDING 8
 #define ENOUGH	    16 /* of messages without a system call */
 
-TIME_LIMIT_S(60);
-
 /* Unlike rig_wait() it never sleeps. */
 static struct ibv_wc poll_for_one(struct ibv_cq *cq)
 {

@@ -264,6 +264,15 @@ static void count_packets(const struct fab_qp *qp, enum fab_right right, struct 
 	}
 }
 
+static bool may_have_right(const struct fab_qp *qp, const struct fab_send *send,
+			   enum fab_right *right)
+{
+	const struct fab_direct *direct = qp->direct;
+
+	return direct && direct->grant && !direct->is_refused && find_right(qp, send, right) &&
+	       is_wire_plain(qp);
+}
+
 static bool execute_by_grant(struct fab_qp *qp, const struct fab_send *send)
 {
 	struct fab_direct *direct = qp->direct;
@@ -272,8 +281,7 @@ static bool execute_by_grant(struct fab_qp *qp, const struct fab_send *send)
 	const void *data;
 	bool done;
 
-	if (!direct || !direct->grant || direct->is_refused || !find_right(qp, send, &right) ||
-	    !is_wire_plain(qp))
+	if (!may_have_right(qp, send, &right))
 		return false;
 	data = find_data(qp, send, right);
 	if (!data || !fab_grant_trylock(direct->grant))
@@ -307,4 +315,15 @@ bool direct_execute(struct fab_qp *qp, const struct fab_send *send)
 	if (qp->init.qp_type == IBV_QPT_UC && find_right(qp, send, &right))
 		look_for_grant(qp);
 	return false;
+}
+
+bool direct_is_worth_waiting(const struct fab_qp *qp, const struct fab_send *send)
+{
+	struct fab_packet header;
+	enum fab_right right;
+
+	if (send->opcode != IBV_WR_RDMA_READ || !may_have_right(qp, send, &right))
+		return false;
+	transport_header(qp, &header);
+	return covers(qp->direct, right, &header, send) && fab_grants_is_alive(qp->direct->grants);
 }

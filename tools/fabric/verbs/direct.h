@@ -7,7 +7,8 @@
  * a read is copied likewise, if the responder has granted that (../wire/grants.h).
  *
  * It uses no PSN, and is not acknowledged: it is executed when nothing else is outstanding, so it
- * comes after all earlier requests of its queue pair and before all later ones. An unreliable
+ * comes after all earlier requests of its queue pair and before all later ones. A read waits for
+ * that; a write does not, or the sends that often follow it would be slowed down. An unreliable
  * requester does not know what is outstanding; it compares PSNs with its grant. In all other cases,
  * and for all that the grant does not cover, the requester sends packets; so it is always the
  * responder that refuses. All functions are locked.
@@ -29,5 +30,8 @@ void direct_close(struct fab_qp *qp);
  * Return: false if it needs packets.
  */
 bool direct_execute(struct fab_qp *qp, const struct fab_send *send);
+
+/** direct_is_worth_waiting() - return whether a send is a read that can be executed later */
+bool direct_is_worth_waiting(const struct fab_qp *qp, const struct fab_send *send);
 
 #endif

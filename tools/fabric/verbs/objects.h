@@ -109,9 +109,9 @@ struct fab_keys {
 };
 
 struct fab_poller {
-	bool has_packets;    /* the thread leaves them to the program */
-	uint8_t n_looks;     /* into memory, of which some are followed by one at the socket */
-	uint8_t n_failed;    /* how often the program then polled no more */
+	bool has_packets; /* the thread leaves them to the program */
+	uint8_t n_looks;  /* into memory, of which some are followed by one at the socket */
+	uint8_t n_failed; /* how often the program then polled no more */
 	uint8_t n_idle_ticks;
 	uint8_t n_found;     /* completions since the thread has handled a packet */
 	uint8_t n_by_thread; /* completions while the thread has the packets */

@@ -23,7 +23,8 @@
 #include "tools/fabric/verbs/window.h"
 
 #define RNR_FOR_EVER 7
-#define PARTS	     4 /* of a window, that reads are requested in */
+#define PARTS	     4		/* of a window, that reads are requested in */
+#define DIRECT_BYTES (4u << 20) /* executed at once, while others wait for the lock */
 
 static struct fab_send *send_at(const struct fab_qp *qp, uint32_t i)
 {
@@ -149,6 +150,8 @@ static bool may_send_next(const struct fab_qp *qp, const struct fab_send *send)
 	if (qp->init.qp_type == IBV_QPT_UC)
 		return true;
 	if (in_flight && in_flight + next_psns(qp, send) > sq->window)
+		return false;
+	if (in_flight && !has_begun(qp, send) && direct_is_worth_waiting(qp, send))
 		return false;
 	if (!has_response(send) && !is_fenced)
 		return true;
@@ -315,20 +318,35 @@ static bool may_send(const struct fab_qp *qp)
 	return qp->attr.qp_state == IBV_QPS_RTS || qp->attr.qp_state == IBV_QPS_SQD;
 }
 
-/* Return: whether the queue is empty now. */
-static bool execute_directly(struct fab_qp *qp)
+/* The PSNs of sends that needed no packets belong to those after them. */
+static void renumber_sends(struct fab_qp *qp, uint32_t n_psn)
+{
+	uint32_t i;
+
+	for (i = 0; n_psn && i < qp->sq.count; i++)
+		send_at(qp, i)->first_psn -= n_psn;
+	qp->sq.post_psn -= n_psn;
+}
+
+/* Executes sends that need no packets, if nothing is outstanding. */
+static void execute_directly(struct fab_qp *qp)
 {
 	struct fab_send_queue *sq = &qp->sq;
-	const struct fab_send *send;
+	uint32_t n_psn = 0;
+	uint64_t bytes = 0;
 
-	if (sq->count != 1 || qp->attr.qp_state != IBV_QPS_RTS)
-		return false;
-	send = send_at(qp, 0);
-	if (sq->una != send->first_psn || has_begun(qp, send) || !direct_execute(qp, send))
-		return false;
-	sq->post_psn = send->first_psn;
-	send_done(qp, IBV_WC_SUCCESS);
-	return true;
+	if (qp->attr.qp_state != IBV_QPS_RTS || sq->una != sq->begun_psn)
+		return;
+	while (sq->count && bytes < DIRECT_BYTES) {
+		const struct fab_send *send = send_at(qp, 0);
+
+		if (!direct_execute(qp, send))
+			break;
+		bytes += send->bytes;
+		n_psn += send->n_psn;
+		send_done(qp, IBV_WC_SUCCESS);
+	}
+	renumber_sends(qp, n_psn);
 }
 
 void requester_push(struct fab_qp *qp)
@@ -336,8 +354,9 @@ void requester_push(struct fab_qp *qp)
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
 	uint64_t before = qp->sq.send_psn;
 
-	if (!may_send(qp) || qp->sq.waits_for_rnr || execute_directly(qp))
+	if (!may_send(qp) || qp->sq.waits_for_rnr)
 		return;
+	execute_directly(qp);
 	while (status == IBV_WC_SUCCESS && qp->sq.at < qp->sq.count &&
 	       may_send_next(qp, send_at(qp, qp->sq.at))) {
 		status = send_next(qp, send_at(qp, qp->sq.at));

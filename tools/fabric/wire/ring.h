@@ -5,9 +5,9 @@
  * else sends datagrams to its socket, which wake it.
  *
  * Packets of a sender keep their order: it puts one into the ring only when the receiver has taken
- * all its datagrams, and the receiver takes what is in the rings before each datagram. One that polls
- * no more shows that first, then looks into the rings; a sender puts a packet there first, then
- * looks whether the receiver still polls, and if not, wakes it.
+ * all its datagrams, and the receiver takes what is in the rings before each datagram. One that
+ * polls no more shows that first, then looks into the rings; a sender puts a packet there first,
+ * then looks whether the receiver still polls, and if not, wakes it.
  *
  * The receiver checks packets as if they had come by its socket.
  */
