@@ -148,7 +148,7 @@ void connect_readable(struct serviced *serviced)
 {
 	struct stream *s = container_of(serviced, struct stream, cm);
 	const struct rdma_cm_event *event;
-	bool was_opening, is_opening;
+	bool was_opening, is_opening, has_ended;
 	int err, cancel_state = api_enter();
 
 	err = sync_complete(id_of(s->id), cancel_state);
@@ -160,10 +160,14 @@ void connect_readable(struct serviced *serviced)
 	stream_progress(&s->base);
 	was_opening = stream_is_opening(s->state);
 	event = s->id->event;
+	has_ended = event && (event->event == RDMA_CM_EVENT_DISCONNECTED ||
+			      event->event == RDMA_CM_EVENT_DEVICE_REMOVAL);
 	if (was_opening) {
+		/* The status of CONNECT_ERROR is -1, as stock's; those of the others are 0. */
+		if (has_ended || (event && event->event == RDMA_CM_EVENT_CONNECT_ERROR))
+			err = -ECONNRESET;
 		continue_opening(s, err);
-	} else if (event && (event->event == RDMA_CM_EVENT_DISCONNECTED ||
-			     event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
+	} else if (has_ended) {
 		stream_apply(s, STREAM_EV_GONE, 0);
 		/* The peer need not wait until our program closes the socket. */
 		rdma_disconnect(s->id);
