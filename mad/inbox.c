@@ -124,35 +124,6 @@ static int own_index(struct inbox *inbox, const struct mad_gid *gid)
 	return index;
 }
 
-/* Prefers IPv4 to IPv6, and routable addresses to link-local ones. */
-static int rank_of(const struct mad_gid *gid)
-{
-	return mad_gid_is_ipv4(gid) ? 3 : gid->raw[0] == 0xfe ? 1 : 2;
-}
-
-int inbox_path_to_self(struct inbox *inbox, struct mad_path *ret)
-{
-	struct ibv_gid_entry *entry;
-	ssize_t i, n = read_gids(inbox, &entry);
-	int rank = 0;
-	struct mad_gid gid;
-
-	for (i = 0; i < n; i++) {
-		memcpy(&gid, &entry[i].gid, sizeof(gid));
-		if (entry[i].port_num != inbox->port_num || rank_of(&gid) <= rank ||
-		    entry[i].gid_type != IBV_GID_TYPE_ROCE_V2 ||
-		    own_index(inbox, &gid) != (int)entry[i].gid_index)
-			continue;
-		rank = rank_of(&gid);
-		*ret = (struct mad_path){ .grh = true,
-					  .sgid_index = (uint8_t)entry[i].gid_index,
-					  .hop_limit = HOP_LIMIT,
-					  .dgid = gid };
-	}
-	free(entry);
-	return rank ? 0 : -ENOENT;
-}
-
 bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index)
 {
 	struct ibv_gid_entry entry;

@@ -59,13 +59,6 @@ struct mad_port *inbox_port(struct inbox *inbox);
  */
 bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index);
 
-/**
- * inbox_path_to_self() - path from a GID of the port to itself, preferably IPv4, link-local last
- *
- * Return: 0; -ENOENT if inbox_answers_for() holds for none.
- */
-int inbox_path_to_self(struct inbox *inbox, struct mad_path *ret);
-
 /** inbox_forget() - the port's GIDs may have changed */
 void inbox_forget(struct inbox *inbox);
 

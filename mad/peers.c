@@ -58,8 +58,6 @@ static void forget_peer(struct peers *peers, struct peer *peer)
 	list_remove(&peer->probed);
 	peers->n[peer->way]--;
 	peers->n_peers--;
-	if (peers->own == peer)
-		peers->own = NULL;
 	slab_give(&peers->slab, peer);
 }
 
@@ -101,21 +99,14 @@ static struct peer *use_peer(struct peers *peers, const struct mad_gid *gid)
 
 static bool is_hopeless(const struct peers *peers)
 {
-	enum way own = peers_own_way(peers);
-
-	return peers->n[WAY_WORKS] == (own == WAY_WORKS) &&
-	       (peers->n[WAY_FAILS] >= PEERS_LOST || own == WAY_FAILS);
+	return !peers->n[WAY_WORKS] && peers->n[WAY_FAILS] >= PEERS_LOST;
 }
 
 static void begin_round(struct peers *peers, struct peer *peer, uint64_t now_ns)
 {
-	if (now_ns < peer->again_ns)
+	if (now_ns < peer->again_ns || (is_hopeless(peers) && now_ns < peers->again_ns))
 		return;
-	if (peer != peers->own) {
-		if (is_hopeless(peers) && now_ns < peers->again_ns)
-			return;
-		peers->again_ns = now_ns + PROBE_AVOIDED_NS;
-	}
+	peers->again_ns = now_ns + PROBE_AVOIDED_NS;
 	peer->n_probes = 0;
 	peer->is_alive = false;
 	peer->due_ns = now_ns;
@@ -145,18 +136,6 @@ uint32_t peers_asked(struct peers *peers, const struct mad_path *path, uint64_t 
 	if (peer->way == WAY_UNKNOWN || peer->way == WAY_FAILS)
 		begin_round(peers, peer, now_ns);
 	return qpn_of(peer, now_ns);
-}
-
-bool peers_prove(struct peers *peers, const struct mad_path *path, uint64_t now_ns)
-{
-	if (peers->own && memcmp(&peers->own->path.dgid, &path->dgid, sizeof(path->dgid)) != 0)
-		forget_peer(peers, peers->own);
-	if (!peers->own)
-		peers->own = use_peer(peers, &path->dgid);
-	if (!peers->own || peers->own->way == WAY_PROBED)
-		return false;
-	peers_asked(peers, path, now_ns);
-	return peers_own_way(peers) == WAY_PROBED;
 }
 
 /* A peer that sent nothing at all may be down, which proves nothing about the fast path. */

@@ -15,9 +15,6 @@
  * time. An unanswered message casts doubt on a way that has worked: umad is used until another
  * probe is answered.
  *
- * The port itself is the first peer: if the fast path does not even reach it, it hardly reaches
- * others.
- *
  * The caller serialises all calls. Times are in nanoseconds, on any monotonic clock.
  */
 #ifndef MAD_PEERS_H
@@ -75,7 +72,6 @@ struct peers {
 	struct list probed; /* earliest due first */
 	unsigned int n[N_WAYS];
 	unsigned int n_peers;
-	struct peer *own;    /* the port itself; NULL: not probed */
 	uint64_t again_ns;   /* earliest beginning of a round with a new peer */
 	struct mad_gid lost; /* the first peer that the fast path did not reach */
 };
@@ -95,20 +91,6 @@ uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_
  * Return: as peers_qpn().
  */
 uint32_t peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
-
-/**
- * peers_prove() - begin a round of probes to the port itself, unless one was answered
- * @path: to a GID of the port; replaces an earlier one
- *
- * Return: true if a round begins. A verdict also needs another message from that GID.
- */
-bool peers_prove(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
-
-/** peers_own_way() - state of the fast path to the port itself */
-static inline enum way peers_own_way(const struct peers *peers)
-{
-	return peers->own ? peers->own->way : WAY_UNKNOWN;
-}
 
 /**
  * peers_probe() - get the next probe that is due; ends rounds that are over

@@ -444,40 +444,18 @@ void mad_sender_note_qpn(struct mad_sender *sender, const struct mad_gid *gid, u
 	peers_note_message(&sender->peers, gid, qpn, clock_coarse_ns());
 }
 
-/* The lookup of mad_sender_prove() has request id 0, unlike all others, and is not answered. */
-static bool is_own_probe_request(const struct peers *peers, const struct mad_gid *gid,
-				 const struct mad_talk *talk)
-{
-	return talk->attr_id == CM_ATTR_SIDR_REQ && !talk->sender_id && peers->own &&
-	       !memcmp(&peers->own->path.dgid, gid, sizeof(*gid));
-}
-
-bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
-{
-	bool begins;
-
-	begins = !sender->insists && !sender->broken &&
-		 peers_own_way(&sender->peers) != WAY_WORKS &&
-		 !inbox_path_to_self(sender->inbox, ret) &&
-		 peers_prove(&sender->peers, ret, clock_coarse_ns());
-	if (begins)
-		mad_probe_write(0, ret_mad);
-	return begins;
-}
-
 bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
 			     const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
-	bool is_ours;
+	bool answers;
 
 	peers_note_arrival(&sender->peers, gid);
-	is_ours = talk.attr_id == CM_ATTR_SIDR_REP
-			  ? peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns())
-			  : is_own_probe_request(&sender->peers, gid, &talk);
+	answers = talk.attr_id == CM_ATTR_SIDR_REP &&
+		  peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns());
 	if (asked_note(&sender->asked, gid, &talk))
 		peers_missed(&sender->peers, gid, clock_coarse_ns());
-	return is_ours;
+	return answers;
 }
 
 void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *path)
@@ -513,8 +491,7 @@ void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
 {
 	*ret = (struct mad_sender_score){ .n_probed = sender->peers.n[WAY_PROBED],
 					  .probe_due_ns = peers_due_ns(&sender->peers),
-					  .n_reached = sender->peers.n[WAY_WORKS] -
-						       (peers_own_way(&sender->peers) == WAY_WORKS),
+					  .n_reached = sender->peers.n[WAY_WORKS],
 					  .n_lost = sender->peers.n[WAY_FAILS],
 					  .first_lost = sender->peers.lost };
 }

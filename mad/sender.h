@@ -57,24 +57,13 @@ uint32_t mad_sender_qpn(const struct mad_sender *sender);
  *
  * The message may be forged: it can only cause more messages to go through umad.
  *
- * Return: true if the message answers a probe, or is the one from mad_sender_prove(): drop it.
+ * Return: true if the message answers a probe: drop it.
  */
 bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
 			     const uint8_t mad[MAD_BYTES]);
 
 /** mad_sender_note_qpn() - a message of a connection came from @gid's queue pair @qpn */
 void mad_sender_note_qpn(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
-
-/**
- * mad_sender_prove() - begin to probe the port itself, before there is any other peer
- *
- * Call it when the port is open, and after changes. It does nothing if the port was already
- * reached, or has no GID.
- *
- * Return: true with a message to be sent through umad: if that one arrives, and no probe does, the
- * fast path is dead.
- */
-bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES]);
 
 /** mad_sender_unanswered() - a message along @path got no answer and goes through umad next */
 void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *path);
@@ -95,8 +84,8 @@ void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *pat
 struct mad_sender_score {
 	unsigned int n_probed;	   /* being probed */
 	uint64_t probe_due_ns;	   /* when to call mad_sender_probe() again, if any are */
-	unsigned int n_reached;	   /* reached by the fast path, without the port itself */
-	unsigned int n_lost;	   /* alive but not reached by it, including the port itself */
+	unsigned int n_reached;	   /* reached by the fast path */
+	unsigned int n_lost;	   /* alive but not reached by it */
 	struct mad_gid first_lost; /* the first of n_lost */
 };
 

@@ -86,13 +86,18 @@ def without_a_quirk_messages_leave_by_the_fast_path(build):
         raise AssertionError(f"{count(second, 'fast-peers')} peers are said to be reached")
 
 
-def a_port_knows_before_its_first_peer_that_its_fast_path_is_dead(build):
-    for quirk, lost in (("no-fast-path", 1), (None, 0)):
-        done = run_on_fabric(build, LIMIT_S, *quirk_option(quirk), "--hosts", "1",
-                             f"a:rping -s & sleep 2; {build}/tools/purecm stat --json; kill $!")
-        rows = rows_of(done.stdout + "\n.\n")[0]
-        if count(rows, "lost-peers") != lost or count(rows, "fast-peers"):
-            raise AssertionError(f"{quirk}: {rows}")
+def each_host_sends_one_probe_in_its_first_connection_and_none_later(build):
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/probes.pcap"
+        later = " && ".join([CLIENT] * LATER)
+        done = run_on_fabric(build, LIMIT_S, "--pcap", path, SERVER,
+                             f"b:{{ {FIRST} && {later}; }} >&2")
+        shown = subprocess.run([build / "tools/purecm", "trace", "--probes", "--json", "-r", path],
+                               check=True, stdout=subprocess.PIPE, text=True).stdout
+    probes = sorted(row["src"] for row in map(json.loads, shown.splitlines())
+                    if row["message"] == "SIDR_REQ")
+    if done.returncode or len(probes) != 2 or probes[0] == probes[1]:
+        raise AssertionError(f"status {done.returncode}, probes of {probes}: {done.stderr[-600:]}")
 
 
 def the_doctor_says_what_became_of_the_fast_path(build):
@@ -335,7 +340,7 @@ TESTS = (
     where_commands_take_their_time_connections_are_made,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
     without_a_quirk_messages_leave_by_the_fast_path,
-    a_port_knows_before_its_first_peer_that_its_fast_path_is_dead,
+    each_host_sends_one_probe_in_its_first_connection_and_none_later,
     the_doctor_says_what_became_of_the_fast_path,
     where_qp1_hears_qp1_only_a_refusal_arrives_at_once,
     where_qp1_hears_qp1_only_who_never_asks_is_heard,

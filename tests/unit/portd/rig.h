@@ -144,11 +144,6 @@ void rig_set_sends_fail(bool fail);
 /** rig_probe() - set the sender's score; a probe of host 1 is due if any is outstanding */
 void rig_probe(const struct mad_sender_score *is);
 
-/**
- * rig_prove_own_port() - make each port that is opened, or whose paths have changed, prove itself
- */
-void rig_prove_own_port(void);
-
 /** rig_set_probe_answers() - set whether received messages answer the sender's probes */
 void rig_set_probe_answers(bool it_does);
 

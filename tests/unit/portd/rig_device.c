@@ -53,7 +53,7 @@ static unsigned int n_revalidations;
 static struct mad_gid came_gid, heard_gid, unanswered_gid;
 static uint8_t came_mad[MAD_BYTES];
 static uint32_t heard_qpn;
-static bool is_probes_answer, probe_is_due, proves_itself;
+static bool is_probes_answer, probe_is_due;
 static struct mad_sender_score score;
 
 static struct {
@@ -399,19 +399,6 @@ void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *pat
 	record(sender->port_num, false, path, mad);
 }
 
-bool mad_sender_prove(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
-{
-	(void)sender;
-	*ret = rig_peer(1);
-	mad_probe_write(0, ret_mad);
-	return proves_itself;
-}
-
-void rig_prove_own_port(void)
-{
-	proves_itself = true;
-}
-
 void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
 {
 	(void)sender;
@@ -573,7 +560,7 @@ void rig_device_forget(void)
 	gid_at = -1;
 	is_removed = false;
 	heard_qpn = 0;
-	is_probes_answer = probe_is_due = proves_itself = false;
+	is_probes_answer = probe_is_due = false;
 	score = (struct mad_sender_score){ 0 };
 	heard_gid = (struct mad_gid){ 0 };
 	unanswered_gid = (struct mad_gid){ 0 };

@@ -81,7 +81,7 @@ TEST(the_sender_is_notified_of_each_received_message)
 	ck_assert_uint_eq(msg.req.local_comm_id, 0x701);
 }
 
-/* --- the fast path proves itself ----------------------------------------- */
+/* --- probes of the fast path --------------------------------------------- */
 
 TEST(a_due_probe_is_sent_at_the_end_of_the_turn)
 {
@@ -117,23 +117,6 @@ TEST(a_due_probe_that_fails_is_tried_again)
 {
 	scene_receive(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_int_eq(wait_ms_before_probe(0), 10);
-}
-
-TEST(an_opened_port_proves_itself)
-{
-	const struct portd_record open = { .type = PORTD_OPEN_PORT,
-					   .open_port = { .port_num = 2, .device = RIG_DEVICE } };
-	struct rig_sent sent;
-	struct cm_msg msg;
-
-	rig_prove_own_port();
-	ck_assert_int_eq(rig_ask(alice, &open), 0);
-	ck_assert(rig_sent(&sent, &msg));
-	ck_assert(sent.slowly);
-	ck_assert_uint_eq(sent.port_num, 2);
-	ck_assert_uint_eq(msg.sidr_req.service_id, MAD_PROBE_SERVICE_ID);
-	ck_assert_uint_eq(msg.sidr_req.request_id, 0);
-	ck_assert_uint_eq(rig_n_sent(), 0);
 }
 
 /* Making its address handle would block. */

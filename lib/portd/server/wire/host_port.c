@@ -163,7 +163,6 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	if (server->n_host_ports <= (unsigned int)handle)
 		server->n_host_ports = (unsigned int)handle + 1;
 	host_port_group(server);
-	probe_self(host_port);
 	*ret = host_port;
 	return 0;
 }
@@ -478,5 +477,4 @@ void host_port_paths_changed(struct host_port *host_port)
 {
 	if (host_port->sender)
 		mad_sender_forget(host_port->sender);
-	probe_self(host_port);
 }

@@ -33,16 +33,6 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 	return true;
 }
 
-void probe_self(struct host_port *host_port)
-{
-	uint8_t mad[MAD_BYTES];
-	struct mad_path path;
-
-	if (host_port->sender && mad_sender_prove(host_port->sender, &path, mad) &&
-	    host_port_reaches_hop(host_port, &path))
-		mad_port_send(host_port->mad, &path, mad);
-}
-
 /*
  * Says nothing of the cause: whether the network drops messages or the peer does, they arrive by
  * umad.

@@ -8,9 +8,6 @@
 /** probe_peers() - send the probes that are due; warn once if they do not reach a peer */
 void probe_peers(struct host_port *host_port);
 
-/** probe_self() - probe whether the fast path reaches the port itself, unless that is known */
-void probe_self(struct host_port *host_port);
-
 /** probe_answer() - answer @mad if it is a probe of the peer at @path. Return: whether it was. */
 bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES]);
