@@ -15,6 +15,7 @@
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/leave.h"
+#include "lib/rsocket/roster.h"
 #include "lib/rsocket/service_thread.h"
 #include "lib/rsocket/slot.h"
 #include "lib/rsocket/wait.h"
@@ -167,6 +168,9 @@ static int control_socket(struct rsock *rs, int cmd, long arg)
 		return 0;
 	case RSOCK_HURRY:
 		rs->hurries = true;
+		return 0;
+	case RSOCK_NOTE:
+		roster_add(ROSTER_TCP, (const struct roster_row *)arg);
 		return 0;
 	case F_GETFD:
 		return fcntl(rs->fd, F_GETFD);

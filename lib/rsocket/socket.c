@@ -12,6 +12,7 @@
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/leave.h"
 #include "lib/rsocket/memory.h"
+#include "lib/rsocket/roster.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 
@@ -81,6 +82,7 @@ static void stream_end(struct rsock *rs)
 	token_fini(&s->send_token);
 	token_fini(&s->recv_token);
 	free(s->route);
+	roster_remove(s->row);
 }
 
 /* --- names --------------------------------------------------------------- */

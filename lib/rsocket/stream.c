@@ -7,10 +7,13 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "lib/diag/warning.h"
+#include "lib/net/addr.h"
 #include "lib/rsocket/memory.h"
+#include "lib/rsocket/roster.h"
 #include "lib/rsocket/wait.h"
 
 #define COMPLETIONS_AT_ONCE 32
@@ -24,6 +27,25 @@ void stream_flush(struct stream *s)
 	s->owes = 0;
 	if (s->memory.has_qp)
 		ibv_modify_qp(s->id->qp, &attr, IBV_QP_STATE);
+}
+
+static union roster_name name_of(const struct sockaddr *addr)
+{
+	union roster_name name = { .any.sa_family = AF_UNSPEC };
+	socklen_t bytes = addr_bytes(addr);
+
+	if (bytes <= sizeof(name))
+		memcpy(&name, addr, bytes);
+	return name;
+}
+
+static void enter_in_roster(struct stream *s)
+{
+	const struct roster_row row = { .local = name_of(rdma_get_local_addr(s->id)),
+					.peer = name_of(rdma_get_peer_addr(s->id)),
+					.credits = send_window_credits(&s->out) };
+
+	s->row = roster_add(ROSTER_RDMA, &row);
 }
 
 int stream_apply(struct stream *s, enum stream_event event, int err)
@@ -47,6 +69,7 @@ int stream_apply(struct stream *s, enum stream_event event, int err)
 	case STREAM_SEND_REQ:
 		return s->opening->send_req(s);
 	case STREAM_BEGIN:
+		enter_in_roster(s);
 		stream_send_owed(s);
 		return 0;
 	case STREAM_SAY_SHUT:
@@ -91,6 +114,8 @@ static void handle_sgl(struct stream *s, uint32_t limit)
 		end_for_violation(s, SOCKET_LIE_CREDIT, limit);
 	else if (!send_window_refill(&s->out, s->memory.table))
 		end_for_violation(s, SOCKET_LIE_HALF, limit);
+	if (s->row)
+		s->row->credits = send_window_credits(&s->out);
 }
 
 static void handle_iomap(struct stream *s, uint32_t index)

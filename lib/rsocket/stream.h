@@ -97,8 +97,9 @@ struct stream {
 	struct stream_peer peer;
 	struct send_window out;
 	struct recv_window in;
-	unsigned int owes; /* OWES_*: to be sent when a slot is free */
-	uint32_t n_sent;   /* completions outstanding */
+	unsigned int owes;	/* OWES_*: to be sent when a slot is free */
+	uint32_t n_sent;	/* completions outstanding */
+	struct roster_row *row; /* or NULL */
 	struct token send_token;
 	struct token recv_token;
 

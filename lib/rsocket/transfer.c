@@ -10,6 +10,7 @@
 #include "lib/api.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/memory.h"
+#include "lib/rsocket/roster.h"
 #include "lib/rsocket/wait.h"
 
 /*
@@ -91,6 +92,9 @@ static int post_data(struct stream *s, const struct piece *piece, int n, uint32_
 	if (err) {
 		send_window_done(&s->out, 1, ring_bytes);
 		stream_apply(s, STREAM_EV_SEND_FAILED, -EIO);
+	} else if (s->row) {
+		s->row->sent += bytes;
+		s->row->credits = send_window_credits(&s->out);
 	}
 	return err;
 }
@@ -284,6 +288,8 @@ __attribute__((noinline)) static void send_owed(struct stream *s)
 static void count_read(struct stream *s, uint32_t bytes)
 {
 	recv_window_read(&s->in, bytes);
+	if (s->row)
+		s->row->received += bytes;
 	if (stream_owes(s))
 		send_owed(s);
 }

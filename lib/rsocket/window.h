@@ -67,6 +67,12 @@ bool send_window_grant(struct send_window *window, uint16_t limit);
  */
 bool send_window_refill(struct send_window *window, struct rs_entry *table);
 
+/** send_window_credits() - the number of messages that may be sent */
+static inline uint16_t send_window_credits(const struct send_window *window)
+{
+	return (uint16_t)(window->limit - window->next);
+}
+
 /** send_window_has_credit() - return whether a message that needs credit may be sent */
 static inline bool send_window_has_credit(const struct send_window *window)
 {

@@ -104,6 +104,33 @@ def quotas_are_shown(hosts):
     assert re.search("^each +host-rate +- +20000$", done.stdout, re.MULTILINE), done.stdout
 
 
+# A server, with sockets of ours or the kernel's, that never ends a connection.
+GREET = """import socket; s = socket.create_server(('10.77.0.2', {port}))
+while True: c = s.accept()[0]; c.send(b'hello'); globals().setdefault('all', []).append(c)"""
+GREETED = """import socket, sys
+all = [socket.create_connection(('10.77.0.2', port)) for port in (8000, 8001)]
+sys.exit([c.recv(5) for c in all] == [b'hello'] * 2 and os.system({stat!r}))"""
+
+
+def sockets_are_shown_with_their_way_their_bytes_and_the_reason_for_tcp(hosts):
+    run = f"{hosts.run} --sockets --"
+    greeted = GREETED.format(stat=f"unset LD_PRELOAD; {hosts.stat} --sockets --json; "
+                                  f"{hosts.stat} --sockets").replace("import ", "import os, ", 1)
+    done = hosts.says(f'b&:{run} python3 -c "{GREET.format(port=8000)}"',
+                      f'b&:python3 -c "{GREET.format(port=8001)}"',
+                      f'a:{run} python3 -c "{greeted}"')
+    found = {(one["by"], one["local"].split(":")[0]): one for one in objects(done, "socket")}
+    own = found["RDMA", "10.77.0.1"]
+    assert (own["peer"], own["sent"], own["received"]) == ("10.77.0.2:8000", 0, 5), own
+    assert found["RDMA", "10.77.0.2"]["sent"] == 5, found
+    assert found["TCP", "10.77.0.1"]["peer"] == "10.77.0.2:8001", found
+    assert found["TCP", "10.77.0.1"]["why"] == "Connection refused", found
+    made = {(one["rdma"], one["tcp"]) for one in objects(done, "sockets")}
+    assert made == {(1, 1), (1, 0)}, made
+    assert re.search(r"TCP  10.77.0.1:\d+ > 10.77.0.2:8001: Connection refused$", done.stdout,
+                     re.MULTILINE), done.stdout
+
+
 def a_listener_is_shown_beside_its_connection(hosts):
     done = hosts.of_connection("b", "{stat} --json")
     assert sorted(one["id_state"] for one in ids(done)) == ["CONNECT", "LISTEN"], done.stdout
@@ -268,6 +295,7 @@ def top_shows_a_connection_in_a_terminal_until_q(hosts):
 
 
 TESTS = (both_ends_tell_of_the_same_connection, quotas_are_shown,
+         sockets_are_shown_with_their_way_their_bytes_and_the_reason_for_tcp,
          a_listener_is_shown_beside_its_connection, messages_are_counted_by_port_and_by_process,
          a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
          a_process_cannot_have_its_name_write_to_the_terminal_of_root,

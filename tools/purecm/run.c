@@ -25,6 +25,7 @@
 #define STATUS_NOT_FOUND  127
 #define ENV_BYTES	  (2 * PATH_MAX)
 #define RETRIES_MAX	  254
+#define SOCKETS		  "/rsocket/librspreload.so"
 
 struct run {
 	const char *library;
@@ -32,7 +33,7 @@ struct run {
 	const char *retries;
 	const char *retry_waits;
 	double deadline_s; /* 0: not given */
-	bool traces, warns, is_inline;
+	bool traces, warns, is_inline, has_sockets;
 	char **program;
 };
 
@@ -71,6 +72,8 @@ static const struct command_option options[] = {
 	{ "inline", 'i', NULL,
 	  "with a cmportd of its own: the program has the ports, alone on this host",
 	  COMMAND_FLAG_AT(run, is_inline) },
+	{ "sockets", 0, NULL, "its TCP sockets are RDMA's where both hosts can: see rsocket(7)",
+	  COMMAND_FLAG_AT(run, has_sockets) },
 	{ "socket", 's', "PATH", "of the cmportd to use", COMMAND_TEXT_AT(run, socket) },
 	{ "deadline", 0, "SECONDS",
 	  "a peer that does not answer for so long is unreachable; 50 without it",
@@ -134,6 +137,21 @@ static int preload_library(const char *library)
 	return setenv("LD_PRELOAD", value, 1) ? -errno : 0;
 }
 
+/* It is in a folder beside the library, or beside its links. */
+static int preload_sockets(const char *library)
+{
+	char path[PATH_MAX + sizeof(SOCKETS)];
+	const char *slash = strrchr(library, '/');
+
+	snprintf(path, sizeof(path), "%.*s%s", slash ? (int)(slash - library) : 0, library,
+		 SOCKETS);
+	if (access(path, R_OK)) {
+		complain("%s: %s", path, strerror(errno));
+		return -ENOENT;
+	}
+	return preload_library(path);
+}
+
 int run_main(int argc, char **argv)
 {
 	struct run run = { .library = NULL };
@@ -143,6 +161,8 @@ int run_main(int argc, char **argv)
 	command_parse(&usage, argc, argv, &run);
 	set_variables(&run);
 	if (run_find_library(run.library, library) || preload_library(library))
+		return STATUS_FAILED;
+	if (run.has_sockets && preload_sockets(library))
 		return STATUS_FAILED;
 	if (run_check_program(run.program[0]))
 		return STATUS_CANNOT_RUN;

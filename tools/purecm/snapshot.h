@@ -200,6 +200,14 @@ const char *stat_format(const struct stat_row *row, const enum stat_column *colu
 			size_t n_columns, const unsigned int widths[STAT_N_COLUMNS],
 			char ret[STAT_LINE_BYTES]);
 
+/**
+ * stat_print_sockets() - print the connections of sockets, which no snapshot has
+ * @pid: of this process only; 0: of all
+ *
+ * Return: false if there is no such process.
+ */
+bool stat_print_sockets(uint32_t pid, bool json);
+
 /** stat_print_quotas() - print the quotas of users as text */
 void stat_print_quotas(const struct snapshot *snapshot);
 

@@ -21,6 +21,7 @@ struct stat_options {
 	bool prometheus;
 	bool kernel;
 	bool quotas;
+	bool sockets;
 	double watch_s; /* 0: print once */
 	double wait_s;
 };
@@ -31,6 +32,8 @@ static void check_options(const void *input, struct argp_state *state)
 
 	if (options->prometheus && (options->json || options->watch_s > 0))
 		argp_error(state, "--prometheus stands alone: a scraper comes again itself");
+	if (options->sockets && (options->kernel || options->quotas || options->prometheus))
+		argp_error(state, "--sockets are those of programs, and not for Prometheus");
 	snapshot_check(input, state);
 	if (options->quotas && (options->filter.pid || options->prometheus || options->kernel))
 		argp_error(state, "--quotas are cmportd's, of users, and not for Prometheus");
@@ -46,6 +49,8 @@ static const struct command_option option_table[] = {
 	  COMMAND_SECONDS_AT(stat_options, wait_s, 0.05, 86400) },
 	{ "quotas", 0, NULL, "instead: the quotas of users, and what they use of them; see cmportd(8)",
 	  COMMAND_FLAG_AT(stat_options, quotas) },
+	{ "sockets", 0, NULL, "instead: the connections of sockets, over RDMA and over TCP, and why",
+	  COMMAND_FLAG_AT(stat_options, sockets) },
 	{ "json", 'j', NULL, "an object a line", COMMAND_FLAG_AT(stat_options, json) },
 	{ "prometheus", 0, NULL, "as Prometheus reads it",
 	  COMMAND_FLAG_AT(stat_options, prometheus) },
@@ -170,7 +175,9 @@ static int watch_snapshots(const struct stat_options *options)
 
 	do {
 		begin_page(options);
-		if (!client && !options->kernel && visit_cmportd(options, &client))
+		if (options->sockets)
+			stat_print_sockets(options->filter.pid, options->json);
+		else if (!client && !options->kernel && visit_cmportd(options, &client))
 			client = NULL;
 		if ((client || options->kernel) && look_once(options, client)) {
 			portd_client_close(client);
@@ -193,6 +200,9 @@ int stat_main(int argc, char **argv)
 	command_parse(&usage, argc, argv, &options);
 	if (options.watch_s > 0)
 		return watch_snapshots(&options);
+	if (options.sockets)
+		return stat_print_sockets(options.filter.pid, options.json) ? STATUS_OK
+									    : STATUS_FAILED;
 	err = options.kernel ? 0 : visit_cmportd(&options, &client);
 	if (err)
 		return options.prometheus && nobody_is_there(err) ? STATUS_OK : STATUS_FAILED;

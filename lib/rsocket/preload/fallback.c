@@ -14,9 +14,11 @@
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/list.h"
 #include "lib/diag/warning.h"
+#include "lib/rsocket/roster.h"
 #include "lib/rsocket/rsock.h"
 
 static bool is_stream(const struct sock *sock)
@@ -63,6 +65,17 @@ static void warn_of_tcp(const struct sockaddr *addr, socklen_t bytes, const char
 	getnameinfo(addr, bytes, host, sizeof(host), port, sizeof(port),
 		    NI_NUMERICHOST | NI_NUMERICSERV);
 	warning_of_tcp(host, port, why);
+}
+
+void fallback_note(const struct sock *sock, int tcp, int error)
+{
+	struct roster_row row = { .error = (uint32_t)error };
+	struct stat file;
+
+	if (fstat(tcp, &file) == 0) {
+		row.inode = file.st_ino;
+		rfcntl(sock->rs, RSOCK_NOTE, &row);
+	}
 }
 
 /* --- a listener ---------------------------------------------------------- */
@@ -310,7 +323,7 @@ void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_
 
 /* --- connect() ----------------------------------------------------------- */
 
-int fallback_become_tcp(int fd, struct sock *sock, bool waits)
+static int become_tcp(int fd, struct sock *sock, bool waits, int error)
 {
 	int tcp = sock->tcp;
 
@@ -320,7 +333,14 @@ int fallback_become_tcp(int fd, struct sock *sock, bool waits)
 	if (tcp < 0)
 		return -1;
 	real()->fcntl(tcp, F_SETFL, waits ? 0 : O_NONBLOCK);
+	if (error)
+		fallback_note(sock, tcp, error);
 	return map_swap(fd, tcp);
+}
+
+int fallback_become_tcp(int fd, struct sock *sock, bool waits)
+{
+	return become_tcp(fd, sock, waits, 0);
 }
 
 static int get_error(int rs)
@@ -366,7 +386,7 @@ static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes)
 {
 	bool waits = is_blocking(sock);
-	int result;
+	int result, error;
 
 	if (!is_stream(sock))
 		return rconnect(sock->rs, addr, bytes);
@@ -381,8 +401,9 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 		errno = EINPROGRESS;
 		return result;
 	}
-	warn_of_tcp(addr, bytes, strerror(errno));
-	if (fallback_become_tcp(fd, sock, waits))
+	error = errno;
+	warn_of_tcp(addr, bytes, strerror(error));
+	if (become_tcp(fd, sock, waits, error))
 		return -1;
 	return real()->connect(fd, addr, bytes);
 }
@@ -393,13 +414,15 @@ bool fallback_retry(int fd, struct sock *sock)
 	socklen_t bytes = sock->target_bytes;
 	struct list taken;
 	bool done;
+	int error;
 
 	if (!bytes)
 		return false;
-	warn_of_tcp((struct sockaddr *)&target, bytes, strerror(get_error(sock->rs)));
+	error = get_error(sock->rs);
+	warn_of_tcp((struct sockaddr *)&target, bytes, strerror(error));
 	sock->target_bytes = 0;
 	leave_epolls(fd, &taken);
-	done = fallback_become_tcp(fd, sock, false) == 0;
+	done = become_tcp(fd, sock, false, error) == 0;
 	/* Not before: an unconnected TCP socket reports a hang-up in an epoll. */
 	if (done)
 		real()->connect(fd, (struct sockaddr *)&target, bytes);

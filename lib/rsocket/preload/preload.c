@@ -115,8 +115,10 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 			return accept_rdma(sock, addr, bytes, flags);
 		if (n)
 			fd = closing_forget(real()->accept4(sock->tcp, addr, bytes, flags));
-		if (fd >= 0)
+		if (fd >= 0) {
+			fallback_note(sock, fd, 0);
 			return fd;
+		}
 		if (n == 0)
 			errno = EAGAIN;
 		if (n == 0 || !waits || errno != EAGAIN)

@@ -385,6 +385,13 @@ bool fallback_retry(int fd, struct sock *sock);
 /** fallback_become_tcp() - make the descriptor a TCP socket. Return: 0, or -1 with errno set. */
 int fallback_become_tcp(int fd, struct sock *sock, bool waits);
 
+/**
+ * fallback_note() - note a connection over TCP for `purecm stat --sockets`
+ * @sock:  has the rsocket that has become it, or has accepted it
+ * @error: why, positive errno; 0: it was the peer's choice
+ */
+void fallback_note(const struct sock *sock, int tcp, int error);
+
 /** fallback_rebind() - bind an rsocket to the address of a listener's TCP socket */
 int fallback_rebind(const struct sock *sock, int rs);
 
