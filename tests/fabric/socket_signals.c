@@ -28,7 +28,7 @@
 
 #define PORT	   7500
 #define N_SIGNALS  3
-#define PAUSE_US   150000
+#define PAUSE_US   75000 /* longer than the first sleep of a call, in which it knows no handlers */
 #define BUFFER	   65536
 #define TIMEOUT_MS 3000
 #define PATIENCE_S 30
@@ -317,18 +317,35 @@ static void handle_signals(size_t h)
 		sigaction(SIGUSR2, &action, NULL);
 }
 
-static bool is_asleep(pid_t tid)
+/* Return: how often a thread that sleeps has begun to sleep, or -1 if it does not sleep. */
+static long sleeps_of(pid_t tid)
 {
-	char path[64], text[512] = "", *state;
+	char path[64], line[128];
+	bool is_asleep = false;
+	long n = -1;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
 	file = fopen(path, "r");
-	if (!file || !fgets(text, sizeof(text), file))
+	if (!file)
 		die(path);
+	while (fgets(line, sizeof(line), file)) {
+		is_asleep |= strncmp(line, "State:\tS", 8) == 0;
+		sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	}
 	fclose(file);
-	state = strrchr(text, ')');
-	return state && state[2] == 'S';
+	return is_asleep ? n : -1;
+}
+
+static void await_sleep(pid_t tid)
+{
+	long before, n = -1;
+
+	do {
+		before = n;
+		usleep(PAUSE_US);
+		n = sleeps_of(tid);
+	} while (n < 0 || n != before);
 }
 
 static void *interrupt(void *arg)
@@ -336,12 +353,10 @@ static void *interrupt(void *arg)
 	struct play *play = arg;
 
 	for (int i = 0; i < N_SIGNALS; i++) {
-		do
-			usleep(PAUSE_US);
-		while (!is_asleep(play->tid));
+		await_sleep(play->tid);
 		pthread_kill(play->waiting, SIGUSR1);
 	}
-	usleep(PAUSE_US);
+	await_sleep(play->tid);
 	plays[number].then(play);
 	return NULL;
 }
