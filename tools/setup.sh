@@ -18,7 +18,7 @@ device_packages=(ibverbs-providers rdmacm-utils)
 lab_packages=("${device_packages[@]}" qemu-system-x86 busybox-static util-linux kmod iproute2
 	procps tcpdump ibverbs-utils zstd mmdebstrap)
 test_packages=(g++ binutils abigail-tools librdmacm-dev perftest qperf python3-pyverbs tshark
-	python3-jsonschema clang-format systemd valgrind mandoc chromium opensm ibsim-utils
+	python3-pytest python3-jsonschema clang-format systemd valgrind mandoc chromium opensm ibsim-utils
 	infiniband-diags libumad2sim0 curl iperf3 netcat-openbsd rsync socat openssh-server nftables
 	prometheus reuse ucx-utils
 	gcc-s390x-linux-gnu libc6-dev-s390x-cross gcc-i686-linux-gnu libc6-dev-i386-cross

@@ -20,6 +20,8 @@ import plan
 
 KERNEL = "6.1"  # the version that a fabric imitates, on any kernel: see tests/fabric/stock.txt
 VISITORS = "exec"  # a socket in the host's folder
+COMMAND, SERVER = b":", b"&"  # the first byte of what a visitor sends
+LISTENS, IDLE = b"listens", b"idle"  # in place of a server's status
 ORDER_BYTES_MAX = 1 << 20
 DATAGRAMS_QUEUED = 512  # of a unix socket; the kernel's own default is 10
 
@@ -130,15 +132,17 @@ class HostProcess:
                              lambda status: self.say(ended=number, status=status))
         os.close(fd)
         if waits:
-            self.watch_for_listener(session, number)
+            self.watch_for_listener(session, lambda status: self.say(settled=number,
+                                                                     listens=not status))
 
-    def watch_for_listener(self, session, number):
-        """In a process of its own: other commands need not wait for that."""
+    def watch_for_listener(self, session, settled):
+        """In a process of its own, as other commands need not wait for that. settled() is called
+        with 0 if the command listens."""
         pid = os.fork()
         if pid == 0:
             namespaces.die_with_parent()
             os._exit(not listening.wait(session, self.purecm, self.env))
-        self.running[pid] = (lambda status: self.say(settled=number, listens=not status)), None
+        self.running[pid] = settled, None
 
     def open_door(self):
         """Accept connections of `fabric exec`."""
@@ -159,10 +163,12 @@ class HostProcess:
         except OSError:
             return
         if len(files) == 3:
-            pid = self.start(os.fsdecode(text), files,
+            pid = self.start(os.fsdecode(text[1:]), files,
                              lambda status: self.let_out(visitor, status))
             self.ready.register(visitor, selectors.EVENT_READ,
-                                lambda: self.let_go(visitor, pid))
+                                lambda: self.let_go(visitor, pid, signal.SIGHUP))
+            if text[:1] == SERVER:
+                self.watch_for_listener(pid, lambda status: self.let_stay(visitor, pid, status))
         for fd in files:
             os.close(fd)
 
@@ -172,11 +178,20 @@ class HostProcess:
             visitor.send(str(status).encode())
         visitor.close()
 
-    def let_go(self, visitor, pid):
+    def let_go(self, visitor, pid, number=0):
+        """The visitor leaves, and the command gets a signal, or stays."""
         self.ready.unregister(visitor)
-        self.running[pid] = (lambda _: visitor.close()), self.running[pid][1]
+        visitor.close()
+        self.running[pid] = (lambda _: None), self.running[pid][1]
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGHUP)
+            os.killpg(pid, number)
+
+    def let_stay(self, visitor, pid, status):
+        """A visitor's server listens (0), or is idle: it stays until the fabric ends."""
+        if visitor.fileno() >= 0:  # else it has ended, or the visitor has gone
+            with contextlib.suppress(OSError):
+                visitor.send(IDLE if status else LISTENS)
+            self.let_go(visitor, pid)
 
     def reap(self):
         while True:

@@ -3,6 +3,7 @@
 
 Only what a fabric needs: create interfaces, bring them up, add addresses and a default route."""
 import errno
+import fcntl
 import ipaddress
 import os
 import socket
@@ -21,6 +22,7 @@ RTA_GATEWAY, RT_TABLE_MAIN, RTPROT_STATIC, RTN_UNICAST = 5, 254, 4, 1
 NDA_LLADDR, NUD_NOARP, NTF_MASTER = 2, 0x40, 4
 BRIDGE_PORT = {"learning": 8, "unicast-flood": 9, "multicast-flood": 27, "broadcast-flood": 30}
 NESTED = 0x8000
+SIOCGIFADDR = 0x8915
 
 
 def attribute(kind, payload):
@@ -62,6 +64,16 @@ def ask(what, message, flags, body, module=None):
 
 def index_of(name):
     return socket.if_nametoindex(name)
+
+
+def address_of(name):
+    """Return the first IPv4 address of an interface, "" if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+        try:
+            answer = fcntl.ioctl(link, SIOCGIFADDR, struct.pack("16s16x", name.encode()))
+        except OSError:
+            return ""
+    return socket.inet_ntoa(answer[20:24])
 
 
 def ifinfo(index=0, flags=0, change=0):

@@ -125,6 +125,11 @@ def pkey_of(text):
     return pkey
 
 
+def pkeys_listed(text):
+    """P_Keys with commas between them, as fabric-host reads them."""
+    return ",".join(f"0x{pkey_of(pkey):04x}" for pkey in text.split(","))
+
+
 def pkeys_of(text, hosts):
     """The partitions of --pkeys: {host: [P_Keys]}, for all hosts or, as in "b:0x8001", for one."""
     found = {host.name: [] for host in hosts}
@@ -198,15 +203,17 @@ def check_subnets(arguments, hosts):
         raise Wrong(f"--ip-pkey {arguments.ip_pkey}: not all hosts are in that partition (--pkeys)")
 
 
-def check_wire(arguments):
-    """Raise if RoCE v2 does not support the options."""
-    if arguments.wire == "roce" and arguments.link == "ib":
+def check(arguments, hosts):
+    """Raise if options are impossible together."""
+    check_subnets(arguments, hosts)
+    check_ports(arguments, hosts)
+    if not 576 <= arguments.mtu <= 65000:
+        raise Wrong(f"--mtu {arguments.mtu}: from 576 to 65000")
+    if arguments.here and (len(hosts) != 1 or arguments.ports != 1):
+        raise Wrong("--here is for one host with one port: --hosts 1")
+    if arguments.link == "ib" and arguments.wire == "roce":
         raise Wrong("--wire roce is for --link roce: InfiniBand has no UDP")
-
-
-def check_capture(arguments):
-    """Raise if packets cannot be captured."""
-    if arguments.pcap and arguments.link == "ib":
+    if arguments.link == "ib" and arguments.pcap:
         raise Wrong("--pcap is for --link roce: InfiniBand has no RoCE v2 packets")
 
 
