@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -185,6 +186,23 @@ TEST(ring_of_an_ended_sender_can_be_claimed)
 	rings.ring[1].owner = UINT32_MAX;
 	ck_assert_uint_eq(fab_rings_claim(&rings), 1);
 	ck_assert_uint_eq(fab_rings_claim(&rings), 2);
+}
+
+TEST(forked_child_does_not_release_its_parents_ring)
+{
+	struct fab_rings *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t child;
+
+	ck_assert_ptr_ne(shared, MAP_FAILED);
+	ck_assert_uint_eq(fab_rings_claim(shared), 1);
+	child = fork();
+	if (child == 0) {
+		fab_ring_release(&shared->ring[0]);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	ck_assert_uint_eq(fab_rings_claim(shared), 2);
 }
 
 TEST(packet_is_put_only_where_a_poller_has_taken_all_before)

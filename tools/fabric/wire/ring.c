@@ -29,7 +29,10 @@ uint8_t fab_rings_claim(struct fab_rings *rings)
 
 void fab_ring_release(struct fab_ring *ring)
 {
-	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+	uint32_t self = (uint32_t)getpid();
+
+	__atomic_compare_exchange_n(&ring->owner, &self, 0, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
 }
 
 enum fab_put fab_rings_put(struct fab_rings *rings, uint8_t claimed,

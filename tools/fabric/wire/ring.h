@@ -47,7 +47,7 @@ struct fab_rings {
 /** fab_rings_claim() - claim a ring. Return: its index plus 1, or 0. */
 uint8_t fab_rings_claim(struct fab_rings *rings);
 
-/** fab_ring_release() - what is in the ring will still be taken */
+/** fab_ring_release() - what is in the ring will still be taken; a forked child releases nothing */
 void fab_ring_release(struct fab_ring *ring);
 
 enum fab_put {
