@@ -156,7 +156,15 @@ bool channel_take_posted(struct list *ret)
 	return true;
 }
 
-/* No signal if the event was taken meanwhile. *ret_wakes: number of sleepers to wake. */
+static bool has_one_event(const struct channel *channel)
+{
+	return !list_is_empty(&channel->events) && channel->events.next == channel->events.prev;
+}
+
+/*
+ * No signal if the event was taken meanwhile, or if it is the only one and a woken thread will take
+ * it. *ret_wakes: number of sleepers to wake.
+ */
 static bool begin_signal(struct channel *channel, unsigned int *ret_wakes)
 {
 	bool wanted;
@@ -166,27 +174,34 @@ static bool begin_signal(struct channel *channel, unsigned int *ret_wakes)
 	channel->is_posted = false;
 	wanted = !channel->closed && !list_is_empty(&channel->events);
 	if (wanted) {
-		channel->n_signals++;
-		__atomic_add_fetch(&channel->n_writers, 1, __ATOMIC_RELAXED);
 		*ret_wakes = channel->n_asleep - channel->n_woken;
 		channel->n_woken = channel->n_asleep;
+		wanted = !channel->n_woken || !has_one_event(channel);
+	}
+	if (wanted) {
+		channel->n_signals++;
+		__atomic_add_fetch(&channel->n_writers, 1, __ATOMIC_RELAXED);
 	}
 	lock_give(&channel->lock, LOCK_CHANNEL);
 	return wanted;
+}
+
+static void write_signal(const struct channel *channel)
+{
+	const uint64_t one = 1;
+	ssize_t n = write(channel->pub.fd, &one, sizeof(one));
+
+	assert(n == sizeof(one));
+	(void)n;
 }
 
 static void signal_channel(struct channel *channel)
 {
 	unsigned int wakes;
 	bool wanted = begin_signal(channel, &wakes);
-	uint64_t one = 1;
-	ssize_t n;
 
-	if (wanted) {
-		n = write(channel->pub.fd, &one, sizeof(one));
-		assert(n == sizeof(one));
-		(void)n;
-	}
+	if (wanted)
+		write_signal(channel);
 	/* It signals without the lock, which the woken threads take now. */
 	__atomic_sub_fetch(&channel->n_writers, wanted, __ATOMIC_RELEASE);
 	while (wakes--)
@@ -264,7 +279,6 @@ static inline __attribute__((always_inline)) int sleep_on(sem_t *wake, int cance
 	return err;
 }
 
-/* An interrupted thread leaves its post in the semaphore: a later sleeper wakes spuriously. */
 static void end_sleep(struct channel *channel)
 {
 	lock_take(&channel->lock, LOCK_CHANNEL);
@@ -273,11 +287,24 @@ static void end_sleep(struct channel *channel)
 		channel->n_woken--;
 }
 
+/*
+ * An interrupted thread leaves its post in the semaphore: a later sleeper wakes spuriously. It also
+ * leaves the event that it was woken for, which may not have been signalled.
+ */
+static void leave_event(struct channel *channel)
+{
+	if (channel->closed || list_is_empty(&channel->events) || channel->n_signals)
+		return;
+	channel->n_signals++;
+	write_signal(channel);
+}
+
 static void cancel_sleep(void *arg)
 {
 	struct channel *channel = arg;
 
 	end_sleep(channel);
+	leave_event(channel);
 	lock_give(&channel->lock, LOCK_CHANNEL);
 	channel_put(channel);
 }
@@ -296,6 +323,8 @@ static int wait_for_event(struct channel *channel, int cancel_state)
 	err = sleep_on(&channel->wake, cancel_state);
 	pthread_cleanup_pop(0);
 	end_sleep(channel);
+	if (err)
+		leave_event(channel);
 	return err;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Event channels: a queue of events, and a descriptor that is readable exactly while the queue is
- * not empty. Ids post to them, rdma_get_cm_event() takes from them.
+ * not empty, except for an event that a thread in rdma_get_cm_event() has been woken to take: that
+ * saves two system calls. Ids post events.
  *
  * The descriptor is an eventfd. New events add to its count, which wakes all kinds of pollers;
  * taking the last event resets it. The count is added after all locks are released, since a woken

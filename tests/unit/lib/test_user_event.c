@@ -305,3 +305,101 @@ TEST(no_event_remains_while_readers_sleep)
 	}
 	ck_assert(!is_readable());
 }
+
+/* --- pollers beside a thread that waits ----------------------------------- */
+
+#define N_WAITS 100
+
+static void *read_one(void *arg)
+{
+	struct rdma_cm_event *event;
+	int err = rdma_get_cm_event(&channel->pub, &event) ? errno : 0;
+
+	(void)arg;
+	if (!err)
+		rdma_ack_cm_event(event);
+	return (void *)(intptr_t)err;
+}
+
+static pthread_t start_waiting(void)
+{
+	pthread_t reader;
+
+	fcntl(channel->pub.fd, F_SETFL, 0);
+	pthread_create(&reader, NULL, read_one, NULL);
+	threads_wait_asleep();
+	return reader;
+}
+
+static void expect_read(pthread_t reader)
+{
+	void *result;
+
+	pthread_join(reader, &result);
+	ck_assert_ptr_null(result);
+	ck_assert(!is_readable());
+}
+
+TEST(event_for_which_a_thread_is_woken_wakes_no_poller)
+{
+	pthread_t reader;
+	int i;
+
+	for (i = 0; i < N_WAITS; i++) {
+		reader = start_waiting();
+		write_user(id, 0, 0);
+		ck_assert(!is_readable());
+		expect_read(reader);
+	}
+}
+
+TEST(second_event_for_one_waiting_thread_wakes_pollers)
+{
+	pthread_t reader = start_waiting();
+
+	write_user(id, 0, 0);
+	write_user(id, 0, 0);
+	pthread_join(reader, NULL);
+	ck_assert(is_readable());
+	rdma_ack_cm_event(take());
+	ck_assert(!is_readable());
+}
+
+static void expect_readable_if(bool is_left)
+{
+	ck_assert_int_eq(is_readable(), is_left);
+	if (is_left)
+		rdma_ack_cm_event(take());
+	ck_assert(!is_readable());
+}
+
+TEST(pollers_see_the_event_of_an_interrupted_thread)
+{
+	pthread_t reader;
+	void *result;
+	int i;
+
+	handle_signals();
+	for (i = 0; i < N_WAITS; i++) {
+		reader = start_waiting();
+		write_user(id, 0, 0);
+		pthread_kill(reader, SIGUSR1);
+		pthread_join(reader, &result);
+		expect_readable_if((intptr_t)result == EINTR);
+	}
+}
+
+TEST(pollers_see_the_event_of_a_cancelled_thread)
+{
+	pthread_t reader;
+	void *result;
+	int i;
+
+	for (i = 0; i < N_WAITS; i++) {
+		reader = start_waiting();
+		write_user(id, 0, 0);
+		pthread_cancel(reader);
+		pthread_join(reader, &result);
+		expect_readable_if(result == PTHREAD_CANCELED);
+	}
+}
