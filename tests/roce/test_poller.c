@@ -192,6 +192,23 @@ TEST(program_that_seemed_to_watch_its_memory_gets_the_packets_again)
 	close_world(world);
 }
 
+/* As fi_pingpong, which has done something else while it connected. */
+TEST(program_that_polls_while_the_thread_takes_packets_gets_them_again)
+{
+	struct world *world = open_world();
+	unsigned int i;
+
+	poll_without_result(world, MANY, US);
+	poll_no_more(world);
+	for (i = 0; i < MANY; i++) {
+		poll_without_result(world, 2, US);
+		poller_thread_took(&world->end[0].context);
+		find_one(world);
+	}
+	ck_assert(poller_has_packets(&world->end[0].context));
+	close_world(world);
+}
+
 TEST(program_that_repeatedly_watches_its_memory_does_not_get_the_packets)
 {
 	struct world *world = open_world();

@@ -79,16 +79,17 @@ static void require_less(struct fab_poller *poller)
 void poller_note_completion(struct fab_context *context)
 {
 	struct fab_poller *poller = &context->poller;
+	bool is_polling = poller->has_packets || poller->n_polls;
 
 	if (!poller->n_failed)
 		return;
 	begin_count(poller, carrier_now_ns(context));
-	if (!poller->has_packets) {
-		require_less(poller);
+	if (is_polling && ++poller->n_found == COMPLETIONS) {
+		poller->n_failed = poller->n_found = 0;
 		return;
 	}
-	if (++poller->n_found == COMPLETIONS) {
-		poller->n_failed = poller->n_found = 0;
+	if (!poller->has_packets) {
+		require_less(poller);
 		return;
 	}
 	leave_packets(context, false);
@@ -98,7 +99,8 @@ void poller_note_completion(struct fab_context *context)
 
 void poller_thread_took(struct fab_context *context)
 {
-	context->poller.n_found = 0;
+	if (!context->poller.n_polls)
+		context->poller.n_found = 0;
 }
 
 void poller_arms(struct fab_context *context)

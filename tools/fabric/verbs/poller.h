@@ -9,9 +9,9 @@
  * From then on, packets are left to it only while it polls in vain, until it finds a completion.
  * Each further such tick doubles the polls that it must do in vain before, and each completion that
  * it finds halves them, as do LESS_AFTER completions while the thread has the packets: it may have
- * been another process that kept the program from polling. After COMPLETIONS completions without a
- * packet for the thread, packets are left to the program as before the first such tick. All
- * functions are locked.
+ * been another process that kept the program from polling. After COMPLETIONS completions, before
+ * each of which the program polled in vain, without a packet that the thread took before it did,
+ * packets are left to the program as before the first such tick. All functions are locked.
  */
 #ifndef FABRIC_POLLER_H
 #define FABRIC_POLLER_H
