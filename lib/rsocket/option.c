@@ -54,6 +54,7 @@ static int get_member(struct stream *s, const struct row *row)
 	return *member_of(s, row);
 }
 
+/* As with TCP and stock, SO_REUSEADDR of a connection has no effect, and is no error. */
 static int set_cm(struct stream *s, const struct row *row, int value)
 {
 	uint8_t tos = (uint8_t)value;
@@ -61,7 +62,9 @@ static int set_cm(struct stream *s, const struct row *row, int value)
 	bool is_tos = row->cm_option == RDMA_OPTION_ID_TOS;
 
 	if (rdma_set_option(s->id, RDMA_OPTION_ID, row->cm_option,
-			    is_tos ? (void *)&tos : (void *)&on, is_tos ? sizeof(tos) : sizeof(on)))
+			    is_tos ? (void *)&tos : (void *)&on,
+			    is_tos ? sizeof(tos) : sizeof(on)) &&
+	    (row->name != SO_REUSEADDR || !s->memory.has_qp))
 		return -errno;
 	return is_tos ? set_member(s, row, value) : set_bool(s, row, value);
 }
