@@ -26,10 +26,11 @@
 #define HW_BYTES_MAX	    32
 #define REVALIDATE_PAUSE_NS (10000 * CM_NS_PER_MS)
 /*
- * An empty datagram to the discard service (RFC 863) makes the kernel resolve the next hop for a
- * process that may not write neighbour entries. The service rarely runs, and gets no data.
+ * An empty datagram makes the kernel resolve the next hop for a process that may not write
+ * neighbour entries. To the port of RoCE v2, as packet filters between such hosts pass that, and
+ * nothing else there takes a packet without a header.
  */
-#define DISCARD_PORT 9
+#define ROCE_PORT 4791
 
 struct key {
 	struct net_ip ip;
@@ -307,7 +308,7 @@ static int ask_by_datagram(const struct net_route *route)
 	fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	addr_set_port(&to, DISCARD_PORT);
+	addr_set_port(&to, ROCE_PORT);
 	rc = pin_socket(fd, route);
 	if (!rc && (connect(fd, &to.sa, addr_bytes(&to.sa)) < 0 || send(fd, "", 0, 0) < 0))
 		rc = -errno;
