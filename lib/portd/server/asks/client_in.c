@@ -331,16 +331,6 @@ static ssize_t receive_messages(struct server *server, struct client *client)
 	return n;
 }
 
-/* Detecting an empty socket costs a system call, so as many messages are tried as came lately. */
-static unsigned int next_batch(unsigned int n_taken, bool may_be_more)
-{
-	unsigned int next = may_be_more ? 2 * n_taken : n_taken;
-
-	if (next == 0)
-		return 1;
-	return next < BATCH_MAX ? next : BATCH_MAX;
-}
-
 static void data_ready(struct watch *watch, uint32_t events)
 {
 	struct client *client = container_of(watch, struct client, data);
@@ -361,9 +351,9 @@ static void data_ready(struct watch *watch, uint32_t events)
 		return;
 	do
 		n = receive_messages(server, client);
-	while (n > 0 && ++i < client->batch && !client->leaving && client_may_send(client) &&
-	       user_has_turn(client));
-	client->batch = next_batch(i, n > 0);
+	while (n > 0 && ++i < read_batch_size(&client->batch) && !client->leaving &&
+	       client_may_send(client) && user_has_turn(client));
+	read_batch_note(&client->batch, i, n <= 0, BATCH_MAX);
 	client_watch_data(server, client);
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		close_after_turn(server, client);

@@ -30,7 +30,6 @@ static struct client *client_alloc(struct server *server)
 	client->server = server;
 	client->index = index;
 	client->control.fd = client->data.fd = client->asked_fd = -1;
-	client->batch = 1;
 	list_init(&client->backlog);
 	list_init(&client->link);
 	list_init(&client->asks);

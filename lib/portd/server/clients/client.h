@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/limits.h"
+#include "lib/portd/server/clients/read_batch.h"
 
 struct net_ns;
 struct server;
@@ -56,10 +57,10 @@ struct client {
 	struct cm_time stat_at;
 	struct list requests; /* transmit entries in lanes of its user, oldest first */
 	unsigned int n_requests;
-	unsigned int n_waits; /* transmit entries waiting for a hop */
-	unsigned int batch;   /* datagrams to try to read per turn */
-	int n_buffer_bytes;   /* of the data socket */
-	struct list backlog;  /* batches that the socket had no room for */
+	unsigned int n_waits;	 /* transmit entries waiting for a hop */
+	struct read_batch batch; /* datagrams to try to read per turn */
+	int n_buffer_bytes;	 /* of the data socket */
+	struct list backlog;	 /* batches that the socket had no room for */
 	unsigned int n_backlog;
 	struct batch *out; /* being filled; sent at the end of the turn */
 	struct list link;  /* in server.filled while out is set */

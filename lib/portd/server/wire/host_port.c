@@ -145,7 +145,6 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 		return -ENOMEM;
 	host_port->server = server;
 	host_port->watch.fd = host_port->inbox.fd = host_port->async.fd = -1;
-	host_port->batch = 1;
 	host_port->unused_at = server->now;
 	host_port->port_num = port_num;
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
@@ -252,18 +251,16 @@ void host_port_heard(struct host_port *host_port, const struct mad_path *path, u
 		mad_sender_note_qpn(host_port->sender, &path->dgid, qpn);
 }
 
-/* Detecting an empty queue costs a system call, so as many messages are tried as came lately. */
 static void qp1_ready(struct watch *watch, uint32_t events)
 {
 	struct host_port *host_port = container_of(watch, struct host_port, watch);
 	struct server *server = host_port->server;
 	int err = 0;
-	unsigned int n = receive_mads(server, host_port, host_port->mad, host_port->batch, &err);
+	unsigned int n = receive_mads(server, host_port, host_port->mad,
+				      read_batch_size(&host_port->batch), &err);
 
 	(void)events;
-	host_port->batch = err ? n : 2 * n;
-	if (host_port->batch == 0 || host_port->batch > RECEIVE_BATCH)
-		host_port->batch = host_port->batch ? RECEIVE_BATCH : 1;
+	read_batch_note(&host_port->batch, n, err, RECEIVE_BATCH);
 	if (err == -ENODEV) {
 		log_warn("RDMA device %s is gone", host_port->device);
 		host_port->is_gone = true;

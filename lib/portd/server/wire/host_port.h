@@ -9,6 +9,7 @@
 #include "lib/net/gid.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/clients/read_batch.h"
 #include "mad/port.h"
 #include "mad/sender.h"
 #include "mad/umad.h"
@@ -53,7 +54,7 @@ struct host_port {
 	struct mad_sender *sender;   /* NULL: send everything through mad */
 	unsigned int n_clients;	     /* that have opened the port */
 	struct cm_time unused_at;    /* since when n_clients has been 0 */
-	unsigned int batch;	     /* messages to try to receive per turn */
+	struct read_batch batch;     /* messages to try to receive per turn */
 	unsigned int n_waiting;	     /* transmit entries waiting for link addresses */
 	unsigned int n_unresolved;   /* times that a next hop had none */
 	bool has_unread;	     /* the sender's queue pair must be polled without an event */
