@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A device handles a packet when it arrives; the soft fabric's thread may be late on a busy
- * machine. In these tests it does not run, and packets that arrived before a queue pair ends still
- * count. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * machine. In these tests it does not run, and packets of connections that arrived before a queue
+ * pair ends still count. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <pthread.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "tests/fabric/rig.h"
 #include "tests/unit/test.h"
 
-#define WORD 8
+#define WORD	  8
+#define GRH_BYTES 40
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -89,5 +91,34 @@ TEST_LOOP(arrived_write_is_executed, 0, 2)
 	ck_assert_int_eq(rig.b.memory[0], 'A');
 	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
 	set_late(false);
+	rig_close(&rig);
+}
+
+/*
+ * UCX gives the memory of receives back before it destroys their queue pair, and its registration
+ * cache keeps the region.
+ */
+TEST(datagram_for_a_queue_pair_that_ends_is_not_stored)
+{
+	struct ibv_send_wr wr;
+	struct ibv_ah *ah;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UD });
+	ah = rig_ah(&rig);
+	rig_receive(&rig.b, 1, GRH_BYTES + WORD);
+	memset(rig.b.memory, 'B', GRH_BYTES + WORD);
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, WORD);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = rig.b.qp->qp_num;
+	wr.wr.ud.remote_qkey = RIG_QKEY;
+	set_late(true);
+	rig_post(&rig.a, &wr);
+	ck_assert_int_eq(end_pair(&rig.b, true), 0);
+	ck_assert_int_eq(rig.b.memory[GRH_BYTES], 'B');
+	set_late(false);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	ibv_destroy_ah(ah);
 	rig_close(&rig);
 }

@@ -322,11 +322,14 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	struct fab_qp *qp = to_qp(ibv);
 
 	pthread_mutex_lock(&context->lock);
-	context_catch_up(context);
 	if (qp->n_mgids) {
 		pthread_mutex_unlock(&context->lock);
 		return command_return(EBUSY);
 	}
+	/* The memory of its receives may be gone. */
+	if (ibv->qp_type == IBV_QPT_UD)
+		context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
+	context_catch_up(context);
 	/* Executed requests are acknowledged, or the peer would report an error. */
 	ack_send(qp);
 	window_forget(qp);
