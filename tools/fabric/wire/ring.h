@@ -20,7 +20,7 @@
 #include "tools/fabric/wire/packet.h"
 
 #define FAB_RINGS	  16 /* per process; other senders send datagrams */
-#define FAB_RING_PLACES	  16
+#define FAB_RING_PLACES	  64 /* as many as a queue pair may have unacknowledged */
 #define FAB_PLACE_BYTES	  2048
 #define FAB_PLACE_PAYLOAD (FAB_PLACE_BYTES - sizeof(struct fab_packet))
 
