@@ -148,16 +148,18 @@ static int add_peer(struct fab_peers *peers, const char *path, struct fab_peer *
 static int find_peer(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 {
 	struct hash_node *node;
-	struct fab_peer *peer;
+	struct fab_peer *peer = container_of(peers->recent.next, struct fab_peer, link);
 
+	if (!list_is_empty(&peers->recent) && strcmp(peer->path, path) == 0) {
+		*ret = peer;
+		return 0;
+	}
 	hash_for_each_match (node, &peers->by_path, hash_bytes(path, strlen(path))) {
 		peer = container_of(node, struct fab_peer, by_path);
 		if (strcmp(peer->path, path) != 0)
 			continue;
-		if (peers->recent.next != &peer->link) {
-			list_remove(&peer->link);
-			list_prepend(&peers->recent, &peer->link);
-		}
+		list_remove(&peer->link);
+		list_prepend(&peers->recent, &peer->link);
 		*ret = peer;
 		return 0;
 	}
