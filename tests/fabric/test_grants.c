@@ -226,6 +226,31 @@ TEST(packet_is_put_only_where_a_poller_has_taken_all_before)
 	ck_assert(!fab_rings_take(&rings, note_taken, NULL));
 }
 
+static char *reached;
+static bool has_found;
+
+/* The receiver polls no more, and looks for packets, while one is put into the ring. */
+static void stop_polling(int number)
+{
+	(void)number;
+	has_found = fab_rings_set_polled(&rings, false);
+	mprotect(reached, 4096, PROT_READ);
+}
+
+TEST(packet_that_the_receiver_cannot_have_seen_wakes_it)
+{
+	struct sigaction action = { .sa_handler = stop_polling };
+	struct fab_packet packet = { .magic = FAB_MAGIC, .bytes = 8 };
+	uint8_t claimed = fab_rings_claim(&rings);
+
+	reached = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(reached, MAP_FAILED);
+	ck_assert_int_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	fab_rings_set_polled(&rings, true);
+	ck_assert_int_eq(fab_rings_put(&rings, claimed, &packet, reached), FAB_PUT_WAKE);
+	ck_assert(!has_found);
+}
+
 /* A sender may write anything, at any time. */
 TEST(contents_of_a_forged_ring_are_bounded)
 {
