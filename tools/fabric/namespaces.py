@@ -62,7 +62,7 @@ def be_root_of_a_network():
         raise Refused(f"no user and network namespaces can be made here ({error.strerror}): a "
                       "container's seccomp profile, /proc/sys/kernel/unprivileged_userns_clone or "
                       "/proc/sys/user/max_user_namespaces may say so. One host can be had "
-                      "without: --hosts 1 --here INTERFACE") from error
+                      "without: --here INTERFACE") from error
 
 
 def ordinary(uid, gid):
