@@ -130,14 +130,20 @@ def pkeys_listed(text):
     return ",".join(f"0x{pkey_of(pkey):04x}" for pkey in text.split(","))
 
 
+def meant(option, text, found):
+    """Return (hosts, value) of an option for all hosts of @found or, as in "b:VALUE", for one."""
+    name, colon, value = text.rpartition(":")
+    if colon and name not in found:
+        raise Wrong(f"{option} {text}: there is no host {name}")
+    return [name] if colon else list(found), value
+
+
 def pkeys_of(text, hosts):
-    """The partitions of --pkeys: {host: [P_Keys]}, for all hosts or, as in "b:0x8001", for one."""
+    """The partitions of --pkeys: {host: [P_Keys]}."""
     found = {host.name: [] for host in hosts}
     for part in filter(None, text.split(",")):
-        name, colon, pkey = part.rpartition(":")
-        if colon and name not in found:
-            raise Wrong(f"--pkeys: there is no host {name}")
-        for host in [name] if colon else found:
+        names, pkey = meant("--pkeys", part, found)
+        for host in names:
             found[host].append(pkey_of(pkey))
     if any(len(pkeys) > PKEYS_MAX for pkeys in found.values()):
         raise Wrong(f"--pkeys: a port has {PKEYS_MAX} besides the default")
@@ -150,10 +156,10 @@ def options_of(arguments, hosts):
     for host, devices in named_of("--device", "device", arguments.device, DEVICES, hosts).items():
         named[host] += [one for device in devices for one in DEVICES[device][0]]
     for text in arguments.slow:
-        name, _, us = text.rpartition(":")
-        if not us.isdigit() or not 0 < int(us) <= SLOW_US_MAX or name not in ("", *named):
+        names, us = meant("--slow", text, named)
+        if not us.isdigit() or not 0 < int(us) <= SLOW_US_MAX:
             raise Wrong(f"--slow {text}: [HOST:]MICROSECONDS, from 1 to {SLOW_US_MAX}")
-        for host in [name] if name else named:
+        for host in names:
             named[host].append(f"slow={us}")
     return {host: [f"--limit={one}" if "=" in one else f"--quirk={one}" for one in some]
             for host, some in named.items()}
@@ -173,17 +179,14 @@ def check_ports(arguments, hosts):
 
 
 def named_of(option, kind, texts, known, hosts):
-    """The names in an option: {host: [names]}, for all hosts or, as in "b:no-fast-path", for one.
-    """
+    """The names in an option: {host: [names]}."""
     found = {host.name: [] for host in hosts}
     for text in texts:
-        name, colon, quirk = text.rpartition(":")
-        if colon and name not in found:
-            raise Wrong(f"{option} {text}: there is no host {name}")
-        if quirk not in known:
+        names, name = meant(option, text, found)
+        if name not in known:
             raise Wrong(f"{option} {text}: there is no such {kind}; there are: {', '.join(known)}")
-        for host in [name] if colon else found:
-            found[host].append(quirk)
+        for host in names:
+            found[host].append(name)
     return found
 
 
