@@ -124,9 +124,11 @@ static int stream_sockname(struct rsock *rs, struct sockaddr_storage *ret)
 
 static int stream_peername(struct rsock *rs, struct sockaddr_storage *ret)
 {
-	const struct sockaddr *peer = rdma_get_peer_addr(stream_of(rs)->id);
+	const struct stream *s = stream_of(rs);
+	const struct sockaddr *peer = rdma_get_peer_addr(s->id);
+	bool is_any = s->state == STREAM_BOUND || s->state == STREAM_LISTENING;
 
-	return peer->sa_family ? copy_name(peer, ret) : -ENOTCONN;
+	return peer->sa_family && !is_any ? copy_name(peer, ret) : -ENOTCONN;
 }
 
 /* --- the end ------------------------------------------------------------- */

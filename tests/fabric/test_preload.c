@@ -105,6 +105,82 @@ static void await_greetings(void)
 	      recv(fd, got, sizeof(got), MSG_WAITALL) != sizeof(got));
 }
 
+/* Waits until a client has RDMA; as long as nobody waits for it, it has TCP, or is refused. */
+static void await_client(int *ret_status)
+{
+	pid_t client = fork();
+
+	if (!client) {
+		int fd, result;
+
+		do {
+			fd = socket(AF_INET, SOCK_STREAM, 0);
+			result = connect(fd, (void *)&the.addr, sizeof(the.addr));
+		} while (result || !is_rdma(fd));
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(client, ret_status, 0), client);
+}
+
+/* Return: a socket that is bound to a port, which becomes that of the.addr. */
+static int bind_socket(void)
+{
+	socklen_t bytes = sizeof(the.addr);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	the.addr.sin_port = 0;
+	ck_assert_int_eq(bind(fd, (void *)&the.addr, bytes), 0);
+	ck_assert_int_eq(getsockname(fd, (void *)&the.addr, &bytes), 0);
+	return fd;
+}
+
+/* As gunicorn's workers, and as varnishd, whose parent only binds. */
+TEST_LOOP(a_child_sets_up_the_listener_of_its_parent, 0, 2)
+{
+	int listener = bind_socket(), is_listening = _i, status;
+	struct sockaddr_in name;
+	socklen_t bytes = sizeof(name);
+	pid_t child;
+
+	ck_assert_int_eq(getpeername(listener, (void *)&name, &bytes), -1);
+	ck_assert_int_eq(errno, ENOTCONN);
+	if (is_listening)
+		ck_assert_int_eq(listen(listener, 8), 0);
+	child = fork();
+	if (child) {
+		await_client(&status);
+		kill(child, SIGKILL);
+		ck_assert_int_eq(status, 0);
+		return;
+	}
+	if (fcntl(listener, F_SETFL, O_NONBLOCK) || fcntl(listener, F_SETFL, 0) ||
+	    fcntl(listener, F_GETFL) & O_NONBLOCK || listen(listener, 8) ||
+	    getsockname(listener, (void *)&name, &bytes) || name.sin_port != the.addr.sin_port)
+		_exit(1);
+	greet_all(listener);
+}
+END_TEST
+
+/* nginx's reuseport: one of them has RDMA, and all have TCP. */
+TEST(two_listeners_reuse_a_port)
+{
+	int first = socket(AF_INET, SOCK_STREAM, 0), second = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t bytes = sizeof(the.addr), value_bytes = sizeof(int);
+	int on = 1, value = 0;
+
+	the.addr.sin_port = 0;
+	ck_assert_int_eq(setsockopt(first, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
+	ck_assert_int_eq(getsockopt(first, SOL_SOCKET, SO_REUSEPORT, &value, &value_bytes), 0);
+	ck_assert_int_eq(value, 1);
+	ck_assert_int_eq(bind(first, (void *)&the.addr, bytes), 0);
+	ck_assert_int_eq(getsockname(first, (void *)&the.addr, &bytes), 0);
+	ck_assert_int_eq(setsockopt(second, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
+	ck_assert_int_eq(bind(second, (void *)&the.addr, bytes), 0);
+	ck_assert_int_eq(listen(first, 1) || listen(second, 1), 0);
+	ck_assert(is_rdma(first) && !is_rdma(second));
+}
+END_TEST
+
 /* The first process that waits accepts RDMA clients too; the parent does not wait and gets none. */
 TEST(children_serve_the_clients_of_a_listener)
 {
@@ -207,6 +283,26 @@ TEST(splice_is_refused)
 	ck_assert_int_eq(write(ends[1], "hello", 5), 5);
 	ck_assert_int_eq(splice(ends[0], NULL, the.here, NULL, 5, 0), -1);
 	ck_assert_int_eq(errno, EINVAL);
+	errno = 0;
+	ck_assert_int_eq(copy_file_range(open_file_as(ends[0]), NULL, the.here, NULL, 5, 0), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+/* As TCP's: sockperf gives one. */
+TEST(a_connected_stream_ignores_an_address)
+{
+	char text[] = "world";
+	struct iovec out = { text, 5 };
+	struct msghdr msg = { .msg_name = &the.addr,
+			      .msg_namelen = sizeof(the.addr),
+			      .msg_iov = &out,
+			      .msg_iovlen = 1 };
+
+	ck_assert_int_eq(sendto(the.here, "hello", 5, 0, (void *)&the.addr, sizeof(the.addr)), 5);
+	assert_got(the.there, "hello");
+	ck_assert_int_eq(sendmsg(the.here, &msg, 0), 5);
+	assert_got(the.there, "world");
 }
 END_TEST
 

@@ -21,13 +21,10 @@
 #include "lib/rsocket/roster.h"
 #include "lib/rsocket/rsock.h"
 
-static bool is_stream(const struct sock *sock)
-{
-	return (sock->type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM;
-}
-
 static bool is_blocking(const struct sock *sock)
 {
+	if (sock->rs < 0)
+		return sock->is_blocking;
 	return !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
 }
 
@@ -55,6 +52,8 @@ static int open_tcp(const struct sock *sock, int flags)
 		if (rgetsockopt(sock->rs, rows[i].level, rows[i].name, &value, &bytes) == 0)
 			real()->setsockopt(tcp, rows[i].level, rows[i].name, &value, bytes);
 	}
+	if (sock->reuses_port)
+		real()->setsockopt(tcp, SOL_SOCKET, SO_REUSEPORT, &(int){ 1 }, sizeof(int));
 	return tcp;
 }
 
@@ -98,7 +97,7 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 	bool waits = is_blocking(sock);
 	int tcp;
 
-	if (!is_stream(sock))
+	if (!sock_is_stream(sock))
 		return rbind(sock->rs, addr, bytes);
 	tcp = open_tcp(sock, SOCK_NONBLOCK);
 	if (tcp < 0)
@@ -109,6 +108,7 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 	}
 	if (bind_same_port(sock, tcp, addr, bytes) == 0) {
 		sock->tcp = tcp;
+		sock->is_bound = true;
 		return 0;
 	}
 	if (waits)
@@ -388,7 +388,8 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 	bool waits = is_blocking(sock);
 	int result, error;
 
-	if (!is_stream(sock))
+	sock->is_bound = false;
+	if (!sock_is_stream(sock))
 		return rconnect(sock->rs, addr, bytes);
 	result = connect_rdma(sock, addr, bytes, waits);
 	if (!result || errno == EISCONN || errno == EALREADY)

@@ -216,7 +216,7 @@ void relay_enter(int fd)
 
 static bool is_stream(const struct sock *sock)
 {
-	return !sock->is_repoll && sock->backlog < 0 &&
+	return !sock->is_repoll && !listener_may_be(sock) &&
 	       (sock->type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM;
 }
 

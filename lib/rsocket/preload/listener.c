@@ -15,7 +15,7 @@
 static void leave_port(int fd, struct sock *sock)
 {
 	(void)fd;
-	if (sock->backlog < 0 || sock->rs < 0)
+	if (!listener_may_be(sock) || sock->rs < 0)
 		return;
 	sock->is_blocking = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
 	if (sock->is_awaited)
@@ -52,7 +52,7 @@ __attribute__((constructor)) static void register_handlers(void)
 
 int listener_start(struct sock *sock, int backlog)
 {
-	if (rlisten(sock->rs, backlog))
+	if (!listener_has_left(sock) && rlisten(sock->rs, backlog))
 		return -1;
 	sock->backlog = backlog > 0 ? backlog : 0;
 	return sock->tcp < 0 ? 0 : fallback_listen(sock, backlog);

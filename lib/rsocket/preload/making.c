@@ -131,7 +131,7 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 	struct sock *sock = map_socket(fd);
 
 	if (sock)
-		return rsendmsg(sock->rs, msg, flags);
+		return transfer_send(fd, sock, msg, flags);
 	if (msg->msg_controllen)
 		making_give(msg);
 	return real()->sendmsg(fd, msg, flags);

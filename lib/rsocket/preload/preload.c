@@ -168,6 +168,8 @@ EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *bytes)
 	const struct sock *sock = map_socket(fd);
 	socklen_t room = bytes ? *bytes : 0;
 
+	if (sock && listener_has_left(sock))
+		return real()->getsockname(sock->tcp, addr, bytes);
 	if (sock)
 		return name_get(sock, rgetsockname, addr, bytes);
 	if (real()->getsockname(fd, addr, bytes))
@@ -194,15 +196,26 @@ static bool is_tcp_level(int level)
 	return level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6;
 }
 
+static int set_option(struct sock *sock, int level, int name, const void *value, socklen_t bytes)
+{
+	if (level == SOL_SOCKET && name == SO_REUSEPORT && bytes >= sizeof(int)) {
+		sock->reuses_port = *(const int *)value;
+		return 0;
+	}
+	if (listener_has_left(sock))
+		return real()->setsockopt(sock->tcp, level, name, value, bytes);
+	return rsetsockopt(sock->rs, level, name, value, bytes);
+}
+
 /* Those of TCP and IP are accepted of a relay's end, and have no effect. */
 EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 {
-	const struct sock *sock = map_socket(fd);
+	struct sock *sock = map_socket(fd);
 	union name relayed;
 	int result;
 
 	if (sock)
-		return rsetsockopt(sock->rs, level, name, value, bytes);
+		return set_option(sock, level, name, value, bytes);
 	result = real()->setsockopt(fd, level, name, value, bytes);
 	if (result && is_tcp_level(level) && name_get_relayed(fd, true, &relayed))
 		return 0;
@@ -227,6 +240,20 @@ static int get_as_tcp(int fd, int level, int name, void *value, socklen_t *bytes
 	return 0;
 }
 
+static int get_option(const struct sock *sock, int level, int name, void *value, socklen_t *bytes)
+{
+	int reuses = sock->reuses_port;
+
+	if (level == SOL_SOCKET && name == SO_REUSEPORT && *bytes >= sizeof(reuses)) {
+		memcpy(value, &reuses, sizeof(reuses));
+		*bytes = sizeof(reuses);
+		return 0;
+	}
+	if (listener_has_left(sock))
+		return real()->getsockopt(sock->tcp, level, name, value, bytes);
+	return rgetsockopt(sock->rs, level, name, value, bytes);
+}
+
 EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
 {
 	const struct sock *sock = map_socket(fd);
@@ -234,7 +261,7 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes
 	int result;
 
 	if (sock)
-		return rgetsockopt(sock->rs, level, name, value, bytes);
+		return get_option(sock, level, name, value, bytes);
 	result = real()->getsockopt(fd, level, name, value, bytes);
 	if (is_kind ? result : !result || !is_tcp_level(level))
 		return result;
@@ -242,6 +269,16 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes
 }
 
 /* --- fcntl(), ioctl() ---------------------------------------------------- */
+
+static int control_flags(struct sock *sock, int cmd, long flags)
+{
+	if (!listener_has_left(sock))
+		return rfcntl(sock->rs, cmd, flags);
+	if (cmd == F_GETFL)
+		return O_RDWR | (sock->is_blocking ? 0 : O_NONBLOCK);
+	sock->is_blocking = !(flags & O_NONBLOCK);
+	return 0;
+}
 
 EXPORT int fcntl(int fd, int cmd, ...)
 {
@@ -253,7 +290,7 @@ EXPORT int fcntl(int fd, int cmd, ...)
 	arg = va_arg(args, long);
 	va_end(args);
 	if (sock && (cmd == F_GETFL || cmd == F_SETFL))
-		return rfcntl(sock->rs, cmd, arg);
+		return control_flags(sock, cmd, arg);
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
 		return closing_alias(fd, real()->fcntl(fd, cmd, arg));
 	/* Other commands concern the descriptor itself. */
@@ -274,7 +311,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	arg = va_arg(args, void *);
 	va_end(args);
 	if (sock && request == FIONBIO)
-		return rfcntl(sock->rs, F_SETFL, *(int *)arg ? O_NONBLOCK : 0);
+		return control_flags(sock, F_SETFL, *(int *)arg ? O_NONBLOCK : 0);
 	if (!sock || request != FIONREAD)
 		return real()->ioctl(fd, request, arg);
 	n = rrecv(sock->rs, some, sizeof(some), MSG_PEEK | MSG_DONTWAIT);

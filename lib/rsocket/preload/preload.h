@@ -46,16 +46,15 @@
 	  buf, bytes, flags, addr, addr_bytes)                                                   \
 	X(ssize_t, read, map_check, (int fd, void *buf, size_t bytes), buf, bytes)            \
 	X(ssize_t, readv, map_check, (int fd, const struct iovec *iov, int n), iov, n)        \
-	X(ssize_t, send, map_socket, (int fd, const void *buf, size_t bytes, int flags),       \
+	X(ssize_t, send, map_socket, (int fd, const void *buf, size_t bytes, int flags),         \
 	  buf, bytes, flags)                                                                     \
-	X(ssize_t, sendto, map_socket,                                                         \
-	  (int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *addr,        \
-	   socklen_t addr_bytes),                                                                \
-	  buf, bytes, flags, addr, addr_bytes)                                                   \
 	X(ssize_t, write, map_check, (int fd, const void *buf, size_t bytes), buf, bytes)     \
 	X(ssize_t, writev, map_check, (int fd, const struct iovec *iov, int n), iov, n)
 
 #define REAL_OTHERS(X)                                                                           \
+	X(ssize_t, sendto,                                                                       \
+	  (int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *addr,        \
+	   socklen_t addr_bytes))                                                                \
 	X(int, socket, (int domain, int type, int protocol))                                     \
 	X(int, setsockopt,                                                                       \
 	  (int fd, int level, int name, const void *value, socklen_t bytes))                     \
@@ -124,6 +123,8 @@
 	X(int, sendmmsg, (int fd, struct mmsghdr *msg, unsigned int n, int flags))               \
 	X(ssize_t, preadv2, (int fd, const struct iovec *iov, int n, off_t offset, int flags))   \
 	X(ssize_t, pwritev2, (int fd, const struct iovec *iov, int n, off_t offset, int flags))  \
+	X(ssize_t, copy_file_range,                                                              \
+	  (int in, off64_t * in_at, int out, off64_t *out_at, size_t bytes, unsigned int flags)) \
 	X(ssize_t, splice, (int in, off64_t *in_at, int out, off64_t *out_at, size_t bytes,      \
 			    unsigned int flags))
 /* clang-format on */
@@ -199,8 +200,10 @@ struct sock {
 	int rs;		  /* the rsocket */
 	int tcp;	  /* TCP socket on the same port; -1: none */
 	int backlog;	  /* of a listener; -1: none */
+	bool is_bound;	  /* it may become a listener */
 	bool is_awaited;  /* a listener that this process has waited for */
-	bool is_blocking; /* a listener, before fork() */
+	bool is_blocking; /* a listener without rsocket */
+	bool reuses_port; /* of TCP; the first to bind an RDMA port has it alone */
 	int domain;
 	int type; /* with flags, as requested */
 	int protocol;
@@ -299,6 +302,15 @@ int closing_forget(int fd);
 int closing_alias(int from, int to);
 
 /* --- transferring ----------------------------------------------------------- */
+
+/** sock_is_stream() - return whether a socket is one of SOCK_STREAM */
+static inline bool sock_is_stream(const struct sock *sock)
+{
+	return (sock->type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM;
+}
+
+/** transfer_send() - sendmsg() of a socket; as TCP's, a stream ignores an address */
+ssize_t transfer_send(int fd, struct sock *sock, const struct msghdr *msg, int flags);
 
 /** transfer_receive() - recvmsg() of a socket */
 ssize_t transfer_receive(int fd, struct sock *sock, struct msghdr *msg, int flags);
@@ -430,6 +442,21 @@ int fallback_retry_all(int epfd, struct epoll_event *events, int n);
 
 /** listener_start() - listen() of a socket. Return: as listen(). */
 int listener_start(struct sock *sock, int backlog);
+
+/** listener_may_be() - return whether a socket listens, or may do so later in another process */
+static inline bool listener_may_be(const struct sock *sock)
+{
+	return sock->backlog >= 0 || sock->is_bound;
+}
+
+/**
+ * listener_has_left() - return whether a listener has no rsocket since a fork(), as nobody has
+ * waited for it in this process
+ */
+static inline bool listener_has_left(const struct sock *sock)
+{
+	return sock->rs < 0 && sock->tcp >= 0;
+}
 
 /** listener_get() - map_socket() for a program that waits; for connections, if it listens */
 struct sock *listener_get(int fd);

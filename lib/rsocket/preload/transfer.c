@@ -29,6 +29,38 @@
 REAL_SAME(X)
 #undef X
 
+ssize_t transfer_send(int fd, struct sock *sock, const struct msghdr *msg, int flags)
+{
+	struct msghdr plain = *msg;
+	ssize_t result;
+
+	if (sock_is_stream(sock)) {
+		plain.msg_name = NULL;
+		plain.msg_namelen = 0;
+	}
+	result = rsendmsg(sock->rs, &plain, flags);
+	if (result < 0 && relay_has_taken(fd, sock))
+		result = real()->sendmsg(fd, msg, flags);
+	return result;
+}
+
+EXPORT ssize_t sendto(int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *addr,
+		      socklen_t addr_bytes)
+{
+	struct sock *sock = map_socket(fd);
+	ssize_t result;
+
+	if (!sock)
+		return real()->sendto(fd, buf, bytes, flags, addr, addr_bytes);
+	if (sock_is_stream(sock))
+		result = rsend(sock->rs, buf, bytes, flags);
+	else
+		result = rsendto(sock->rs, buf, bytes, flags, addr, addr_bytes);
+	if (result < 0 && relay_has_taken(fd, sock))
+		result = real()->send(fd, buf, bytes, flags);
+	return result;
+}
+
 /* There is no ancillary data to receive. */
 ssize_t transfer_receive(int fd, struct sock *sock, struct msghdr *msg, int flags)
 {
@@ -82,7 +114,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 	if (!sock)
 		return real()->sendmmsg(fd, msg, n, flags);
 	for (i = 0; i < n; i++) {
-		ssize_t sent = rsendmsg(sock->rs, &msg[i].msg_hdr, flags);
+		ssize_t sent = transfer_send(fd, sock, &msg[i].msg_hdr, flags);
 
 		if (sent < 0)
 			return i ? (int)i : -1;
@@ -129,6 +161,16 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t offset, in
 
 EXPORT ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t offset, int flags)
 	__attribute__((alias("pwritev2")));
+
+/* As the kernel's: programs do it by other calls then. */
+EXPORT ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t bytes,
+			       unsigned int flags)
+{
+	if (!map_check(in) && !map_check(out))
+		return real()->copy_file_range(in, in_at, out, out_at, bytes, flags);
+	errno = EINVAL;
+	return -1;
+}
 
 /* As a file system that cannot: programs then copy. */
 EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t bytes,
