@@ -177,28 +177,14 @@ PRELOADED = (
      ("8 CONNECTING -> OPEN", "1 8 greeted")),
 )
 
-# What knows nothing of RDMA: how it serves, what it fetches and that it was the same.
+# What knows nothing of RDMA: how it serves, what it fetches and that it was the same. Others are in
+# tests/programs/sockets.py.
 DATA = "/usr/share/common-licenses/GPL-3"
-KEYS = "cd $PURECM_FABRIC; ssh-keygen -q -t ed25519 -N '' -f key; mkdir -p /run/sshd"
 UNCHANGED = (
     ("curl", "exec python3 -m http.server --directory /usr/share/common-licenses "
      "--bind 10.77.0.1 8000 2>&1", "curl -sSg -m 20 http://10.77.0.1:8000/GPL-3 | cmp - " + DATA),
-    ("iperf3", "exec iperf3 -s -p 8000 -B 10.77.0.1",
-     "iperf3 -c 10.77.0.1 -p 8000 -n 8M | grep -q 'iperf Done'"),
-    ("nc", f"exec nc -l 10.77.0.1 8000 <{DATA}",
-     f"nc -d 10.77.0.1 8000 | head -c 35149 | cmp - {DATA}"),
-    # The others fork for each connection.
+    # It forks for each connection.
     ("socat", "exec socat TCP-LISTEN:8000,bind=10.77.0.1,fork EXEC:cat",
      f"socat -t 20 - TCP:10.77.0.1:8000 <{DATA} | cmp - {DATA}"),
-    ("rsync", "printf '[it]\\npath=/usr/share/common-licenses\\nuse chroot=no\\n' "
-     ">$PURECM_FABRIC/conf; exec rsync --daemon --no-detach --config $PURECM_FABRIC/conf "
-     "--address 10.77.0.1 --port 8000",
-     "rsync rsync://10.77.0.1:8000/it/GPL-3 $PURECM_FABRIC/got && "
-     f"cmp $PURECM_FABRIC/got {DATA}; ended=$?; rm -f $PURECM_FABRIC/got; (exit $ended)"),
-    ("sshd", f"""{KEYS}; exec /usr/sbin/sshd -D -e -f /dev/null -p 8000 -o HostKey=$PWD/key \\
-     -o AuthorizedKeysFile=$PWD/key.pub -o StrictModes=no -o PidFile=none \\
-     -o ListenAddress=10.77.0.1""",
-     f"""ssh -F /dev/null -i $PURECM_FABRIC/../a/key -o StrictHostKeyChecking=no \\
-     -o UserKnownHostsFile=/dev/null -p 8000 10.77.0.1 cat <{DATA} | cmp - {DATA}"""),
 )
 ENDS = ((True, True), (True, False), (False, True))  # server, client

@@ -5,6 +5,7 @@ from collections import Counter
 import re
 import textwrap
 
+import sockets
 import table
 
 RELEASES = {"own": "12", "trixie": "13"}
@@ -23,6 +24,13 @@ By Debian package:
 fi_pingpong over ofi_rxm ends with an error now and then, after all messages: a thread of
 libfabric destroys the queue pair before its program has polled the last completion.
 
+## Programs that know only TCP
+
+With librspreload.so under both ends (rsocket(7)) they transfer data, which is compared, and the
+device counts the bytes that went by RDMA. All {sockets} pass in Debian 12:
+
+{names}
+
 ## Without a row
 
 {absent}
@@ -39,15 +47,18 @@ def print_page():
     packages = dict.fromkeys(row.package for row in rows.values())
     text = "".join(line_of(package, [row for row in rows.values() if row.package == package])
                    for package in packages)
-    absent = "".join(bullet(f"**{what}**: {why}") for what, why in table.ABSENT)
-    page = PAGE.format(rows=text, count=len(rows), absent=absent.rstrip(),
+    absent = "".join(bullet(f"**{what}**: {why}") for what, why in table.ABSENT + sockets.ABSENT)
+    names = bullet(", ".join(row.name for row in sockets.ROWS)).strip()
+    page = PAGE.format(rows=text, count=len(rows), sockets=len(sockets.ROWS), names=names,
+                       absent=absent.rstrip(),
                        programs=len({program_of(row) for row in rows.values()}))
     print(page, end="")
 
 
 def every_row():
     """The rows of all releases, by name."""
-    return {row.name: row for release in reversed(RELEASES) for row in table.rows_of(release)}
+    return {row.name: row for release in reversed(RELEASES) for row in table.rows_of(release)
+            if not row.by_rdma}
 
 
 def program_of(row):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Plays the rows of table.py on a soft fabric, as an ordinary user.
+"""Plays the rows of table.py and sockets.py on a soft fabric, as an ordinary user.
 
 Prints a line a row, with its figure, and then "N passed, N failed, N skipped". A row whose program
-is not installed is skipped, and named; of a row that the release cannot play, the reason is
-printed.
+is not installed is skipped, and named, but with --long root installs what knows only TCP; of a row
+that the release cannot play, the reason is printed.
 """
 import argparse
 import os
@@ -25,6 +25,12 @@ SKIPPED = 77
 ATTEMPTS = 3  # of a row that may lose a race with itself
 SHOWN = 2000  # characters of a failure's output, of its beginning and of its end
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+# What the device has sent and received, in words of four bytes, when it has been counted.
+PORT = "/sys/class/infiniband/fab0/ports/1/counters/port_"
+COUNT = (f"for i in $(seq 12); do n=$((4 * ($(cat {PORT}xmit_data) + $(cat {PORT}rcv_data)))); "
+         "[ $n -ge {least} ] && break; sleep 0.1; done; echo by RDMA: $n; [ $n -ge {least} ]")
+PRELOAD = ("LD_PRELOAD=$(find $(echo $LD_LIBRARY_PATH | tr : ' ') "
+           "-path '*/rsocket/librspreload.so' | head -1)")
 # A client that comes before its server listens is refused, as on any network: it tries again.
 AGAIN = "for i in $(seq 100); do ({}) && exit; sleep 0.2; done; exit 1"
 
@@ -42,10 +48,13 @@ def play(row, build, folder):
     env = dict(os.environ, TMPDIR=folder, HOME=folder)
     server, client = (text.replace("{fabric}", str(table.FABRIC))
                       for text in (row.server, row.client))
+    if row.by_rdma:
+        server = f"export {PRELOAD}; {server}"
+        client = f"(export {PRELOAD}; {client}) && {{ {COUNT.format(least=row.by_rdma)}; }}"
     commands = [f"a&:{server}"] if server else []
     host = "b" if server else "a"
     commands.append(f"{host}:" + (AGAIN.format(client) if row.patient else client))
-    user = NOBODY if os.geteuid() == 0 else []
+    user = NOBODY if os.geteuid() == 0 and not row.as_root else []
     done = subprocess.run([*user, str(table.FABRIC), "run", "--build", str(build), "--raw",
                            "--gap", "0.5", "--timeout", str(LIMIT_S), *row.options, *commands],
                           env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -61,6 +70,10 @@ def judge(row, status, output):
         n = len(re.findall(regex, output, re.M))
         if n < count:
             return f"{regex!r} {n} times, not {count}"
+    # Of each time that the client was started; the last has succeeded.
+    moved = re.findall(r"^by RDMA: (\d+)$", output, re.M)
+    if row.by_rdma and int((moved or ["0"])[-1]) < row.by_rdma:
+        return f"{moved[-1:]} bytes by RDMA, not {row.by_rdma}"
     return ""
 
 
@@ -91,12 +104,15 @@ def run_row(row, build, folder):
                                          f"{time.monotonic() - began:.1f} s in all"]))
 
 
+def is_long(arguments):
+    return arguments.long or os.environ.get("PURECM_TEST_LONG") == "1"
+
+
 def chosen(arguments):
     rows = table.rows_of(arguments.release)
     if arguments.only:
         return [row for row in rows if re.search(arguments.only, row.name)]
-    is_long = arguments.long or os.environ.get("PURECM_TEST_LONG") == "1"
-    return [row for row in rows if is_long or row.plain]
+    return [row for row in rows if is_long(arguments) or row.plain]
 
 
 def main():
@@ -112,12 +128,24 @@ def main():
     return run(arguments)
 
 
+def install_missing(rows):
+    """Those of Debian's packages that programs need which know only TCP."""
+    missing = sorted({name for row in rows if row.by_rdma for name in missing_packages(row)})
+    if missing and os.geteuid() == 0:
+        subprocess.run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing],
+                       env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"),
+                       stdout=subprocess.DEVNULL, check=False)
+
+
 def run(arguments):
     folder = tempfile.mkdtemp(prefix="programs-")
     os.chmod(folder, 0o777)
     count = {"ok": 0, "FAIL": 0, "skip": 0, "none": 0}
     try:
-        for row in chosen(arguments):
+        rows = chosen(arguments)
+        if is_long(arguments):
+            install_missing(rows)
+        for row in rows:
             verdict, text = run_row(row, arguments.build.resolve(), folder)
             count[verdict] += 1
             print(f"{verdict:4} {row.name}: {text}", flush=True)

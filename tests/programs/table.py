@@ -6,32 +6,12 @@ import dataclasses
 from pathlib import Path
 import re
 
+from row import A, Row
+import sockets
+
 HERE = Path(__file__).resolve().parent
 FABRIC = HERE.parents[1] / "tools/fabric/fabric"
-A = "10.77.0.1"
 IB = ("--link", "ib")
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """What runs on host a and on host b; a server ends with the last client.
-
-    In commands, {fabric} is the program fabric. said: (regex, how often at least it must match in
-    all output). figure: regex with one group, what is worth noting of a run.
-    """
-
-    name: str
-    package: str  # that of Debian it comes from
-    server: str
-    client: str
-    said: tuple
-    figure: str = ""
-    unit: str = ""
-    options: tuple = ()  # of `fabric run`
-    plain: bool = False  # part of each run of tools/check
-    patient: bool = True  # the client may be started again: a server may be slow to listen
-    absent: str = ""  # why a release cannot play it
-    raced: str = ""  # regex: what an end says that has lost a race with itself
 
 
 def alone(name, package, command, said, **more):
@@ -324,7 +304,7 @@ TRIXIE = (
 def rows_of(release):
     """The rows as a release of Debian plays them: "own", which is Debian 12, or "trixie"."""
     if release == "own":
-        return ROWS
+        return ROWS + sockets.ROWS
     return tuple(changed(row) for row in ROWS) + ONLY_TRIXIE
 
 
