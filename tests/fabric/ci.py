@@ -23,9 +23,9 @@ ip link add eth0 type veth peer name eth1
 ip address add 172.17.0.2/16 dev eth0
 ip link set eth1 up
 ip link set eth0 up
-exec unshare -U --map-user=65534 --map-group=65534 --keep-caps sh -ec "$2" sh "$1"
+exec unshare -U --map-user=65534 --map-group=65534 --keep-caps sh -ec "$2" sh bash -e "$1"
 """
-ORDINARY = 'exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all bash -e "$1"'
+ORDINARY = 'exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all "$@"'
 CONFINED = f"""
 echo 0 >/proc/sys/user/max_user_namespaces
 if unshare -U true; then exit 9; fi

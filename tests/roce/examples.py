@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """docs/examples without Docker and Kubernetes: what each file has two containers run, in two
-networks joined by a wire, as user 65534 without capabilities. A firewall at both ends passes UDP to
-port 4791 and drops the rest.
+networks joined by a wire, as user 65534 without capabilities and user namespaces. A firewall at
+both ends passes UDP to port 4791 and drops the rest.
 
 Prints a line per test and then "N passed, N failed, N skipped".
 """
@@ -17,8 +17,11 @@ import tempfile
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/fabric"))
 
+import ci  # noqa: E402
 from hosts import play_files  # noqa: E402
 
+CONFINED = shlex.join(["unshare", "-U", "--map-user=65534", "--map-group=65534", "--keep-caps",
+                       "sh", "-ec", ci.CONFINED, "sh"])
 EXAMPLES = ROOT / "docs/examples"
 LIMIT_S = 120
 
@@ -48,9 +51,8 @@ echo 172.18.0.2 server >"$1/hosts"
 nft -f "$1/firewall"
 nsenter -t $other -n nft -f "$1/firewall"
 mount --bind "$1/hosts" /etc/hosts
-nobody="unshare -U --map-user=65534 --map-group=65534"
-nsenter -t $other -n $nobody {server} >"$1/server" 2>&1 & server=$!
-$nobody {client}
+nsenter -t $other -n {confined} {server} >"$1/server" 2>&1 & server=$!
+{confined} {client}
 wait $server
 nft list ruleset >"$1/passed"
 """
@@ -74,8 +76,8 @@ def play(path, build):
     server, client = commands_of(path, build)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "firewall").write_text(FIREWALL, encoding="utf-8")
-        done = subprocess.run(["unshare", "-Urnm", "sh", "-c",
-                               SCRIPT.format(server=server, client=client), "sh", folder],
+        script = SCRIPT.format(server=server, client=client, confined=CONFINED)
+        done = subprocess.run(["unshare", "-Urnm", "sh", "-c", script, "sh", folder],
                               capture_output=True, text=True, timeout=LIMIT_S, check=False)
         said = Path(folder, "server").read_text(encoding="utf-8")
         Path(folder, "passed").touch()
