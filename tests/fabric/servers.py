@@ -68,8 +68,16 @@ def what_is_waited_for_is_said(build):
     assert "'b:exit 3' has ended with status 3; waiting for 'a:until" in done.stderr, done
 
 
+def command_can_be_interrupted(build):
+    """Though a shell has started the fabric in the background."""
+    done = run_on_fabric(build, LIMIT_S, "a:sh -c 'kill -INT $$; echo alive'",
+                         prefix=("sh", "-c", "trap '' INT; exec \"$@\"", "sh"))
+    assert "alive" not in done.stdout and done.returncode, done
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__, [client_begins_when_a_server_listens, so_it_does_with_tcp,
+    sys.exit(main(__doc__, [client_begins_when_a_server_listens, command_can_be_interrupted,
+                            so_it_does_with_tcp,
                             client_in_the_background_holds_nobody_up,
                             it_begins_when_a_server_is_idle,
                             server_that_works_before_it_listens_is_waited_for,

@@ -232,8 +232,10 @@ class HostProcess:
 
 
 def begin_command():
-    """Runs in the process of a command. A fabric started by nohup passes nohup on."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Runs in the process of a command. What a fabric ignores because nohup, or a shell in the
+    background, has started it, its commands do not."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     namespaces.die_with_parent()
 
 
