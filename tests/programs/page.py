@@ -18,6 +18,10 @@ purecm where they use librdmacm. All pass there. `tests/programs/run.py --long` 
 rxe, stock and purecm at either end: "both" are the rows that pass in all pairings, "verbs only"
 those without a connection manager. `tests/programs/page.py` prints this page.
 
+`tests/programs/run.py --script --only NAME` prints a row as a script to copy. Suites of other
+projects are built from Debian's sources:
+
+{suites}
 By Debian package:
 
 {rows}
@@ -44,13 +48,14 @@ def bullet(text):
 
 def print_page():
     rows = every_row()
-    packages = dict.fromkeys(row.package for row in rows.values())
-    text = "".join(line_of(package, [row for row in rows.values() if row.package == package])
+    packages = dict.fromkeys(map(package_of, rows.values()))
+    text = "".join(line_of(package, [row for row in rows.values() if package_of(row) == package])
                    for package in packages)
+    suites = "".join(bullet(f"**{what}**: {how}") for what, how in table.SUITES)
     absent = "".join(bullet(f"**{what}**: {why}") for what, why in table.ABSENT + sockets.ABSENT)
     names = bullet(", ".join(row.name for row in sockets.ROWS)).strip()
-    page = PAGE.format(rows=text, count=len(rows), sockets=len(sockets.ROWS), names=names,
-                       absent=absent.rstrip(),
+    page = PAGE.format(rows=text, suites=suites, count=len(rows), sockets=len(sockets.ROWS),
+                       names=names, absent=absent.rstrip(),
                        programs=len({program_of(row) for row in rows.values()}))
     print(page, end="")
 
@@ -61,9 +66,14 @@ def every_row():
             if not row.by_rdma}
 
 
+def package_of(row):
+    return row.source or row.package
+
+
 def program_of(row):
     """The program of a row, the first in its name; a library is its package."""
-    own = row.package.startswith(("lib", "python3")) and not row.package.endswith("-bin")
+    own = not row.source and row.package.startswith(("lib", "python3")) and (
+        not row.package.endswith("-bin"))
     return row.package.split()[0] if own else re.match(r"[\w-]+", row.name)[0]
 
 

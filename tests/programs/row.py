@@ -9,8 +9,9 @@ A = "10.77.0.1"
 class Row:
     """What runs on host a and on host b; a server ends with the last client.
 
-    In commands, {fabric} is the program fabric. said: (regex, how often at least it must match in
-    all output). figure: regex with one group, what is worth noting of a run.
+    In commands, {fabric} is the program fabric, {source} the folder where a source of Debian was
+    built. said: (regex, how often at least it must match in all output). figure: regex with one
+    group, what is worth noting of a run.
     """
 
     name: str
@@ -27,3 +28,6 @@ class Row:
     by_rdma: int = 0  # the bytes that must go so, of a program that knows only TCP
     as_root: bool = False  # an ordinary user cannot play it
     raced: str = ""  # regex: what an end says that has lost a race with itself
+    source: str = ""  # source package
+    build: str = ""  # shell commands, in its folder
+    minutes: int = 5  # it may take

@@ -17,10 +17,10 @@ import tempfile
 import time
 
 import debian13
+import source
 import table
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 300
 SKIPPED = 77
 ATTEMPTS = 3  # of a row that may lose a race with itself
 SHOWN = 2000  # characters of a failure's output, of its beginning and of its end
@@ -43,10 +43,10 @@ def missing_packages(row):
     return [package for package in row.package.split() if package not in there]
 
 
-def play(row, build, folder):
-    """Return: (status of the run, its output)."""
+def play(row, build, folder, built):
+    """built: the folder of its source. Return: (status of the run, its output)."""
     env = dict(os.environ, TMPDIR=folder, HOME=folder)
-    server, client = (text.replace("{fabric}", str(table.FABRIC))
+    server, client = (text.replace("{fabric}", str(table.FABRIC)).replace("{source}", str(built))
                       for text in (row.server, row.client))
     if row.by_rdma:
         server = f"export {PRELOAD}; {server}"
@@ -56,7 +56,8 @@ def play(row, build, folder):
     commands.append(f"{host}:" + (AGAIN.format(client) if row.patient else client))
     user = NOBODY if os.geteuid() == 0 and not row.as_root else []
     done = subprocess.run([*user, str(table.FABRIC), "run", "--build", str(build), "--raw",
-                           "--gap", "0.5", "--timeout", str(LIMIT_S), *row.options, *commands],
+                           "--gap", "0.5", "--timeout", str(60 * row.minutes), *row.options,
+                           *commands],
                           env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", check=False)
     return done.returncode, done.stdout
@@ -89,9 +90,12 @@ def run_row(row, build, folder):
     missing = missing_packages(row)
     if missing:
         return "skip", f"not installed: {' '.join(missing)}"
+    built, failure = source.ready(row, build) if row.source else (None, "")
+    if failure:
+        return "skip", failure
     for _ in range(ATTEMPTS):
         began = time.monotonic()
-        status, output = play(row, build, folder)
+        status, output = play(row, build, folder, built)
         if status == SKIPPED:
             return "skip", output.strip()
         wrong = judge(row, status, output)
@@ -120,9 +124,13 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--long", action="store_true", help="all rows, not those of a plain run")
     parser.add_argument("--only", metavar="REGEX", help="rows of that name")
+    parser.add_argument("--script", action="store_true", help="print how to play the rows by hand")
     parser.add_argument("--release", choices=("own", "trixie"), default="own", help="of Debian: "
                         "this machine's, or 13 in a root that is made and kept")
     arguments = parser.parse_args()
+    if arguments.script:
+        print("\n\n".join(map(source.script_of, chosen(arguments))))
+        return 0
     if arguments.release == "trixie" and debian13.WHERE not in os.environ:
         debian13.enter(sys.argv[1:])
     return run(arguments)

@@ -34,10 +34,12 @@ class Apt:
 
     suite: as the mirror calls it; None for what the host's own apt offers
     folder: for lists and sources of another suite
+    kind: "deb-src" for sources instead
     """
 
-    def __init__(self, suite, folder):
+    def __init__(self, suite, folder, kind="deb"):
         self.suite = suite
+        self._kind = kind
         self._folder = Path(folder)
 
     def refresh(self):
@@ -55,9 +57,9 @@ class Apt:
         (self._folder / "apt.conf").write_text(
             CONFIG.format(folder=self._folder, old_is_good=OLD_IS_GOOD))
         (self._folder / "sources.list").write_text(
-            f"deb [signed-by={KEYRING}] {MIRROR} {self.suite} main\n")
+            f"{self._kind} [signed-by={KEYRING}] {MIRROR} {self.suite} main\n")
         try:
-            command(["apt-get", "update", "-q"], env=self._env(),
+            command(["apt-get", "update", "-q"], env=self.env(),
                     advice=f"look that {MIRROR} can be reached")
         except LabError:
             if not stamp.exists():
@@ -67,7 +69,7 @@ class Apt:
 
     def show(self, package):
         """Return the fields of the newest version of a package."""
-        text = command(["apt-cache", "show", "--no-all-versions", package], env=self._env(),
+        text = command(["apt-cache", "show", "--no-all-versions", package], env=self.env(),
                        advice="run `apt-get update`; the lab needs Debian's own package sources")
         return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
 
@@ -77,11 +79,12 @@ class Apt:
             # apt fetches as user _apt when that user can write here.
             os.chmod(work, 0o777)
             command(["apt-get", "download", "-q", f"{package}={version}"], cwd=work,
-                    env=self._env(),
+                    env=self.env(),
                     advice="run `apt-get update` and look that Debian's mirror can be reached")
             deb = one_of(Path(work), "*.deb")
             return deb.rename(Path(folder) / deb.name)
 
-    def _env(self):
+    def env(self):
+        """Return the environment of a command of apt."""
         own = {"APT_CONFIG": str(self._folder / "apt.conf")} if self.suite else {}
         return {**os.environ, **own}
