@@ -174,13 +174,19 @@ class Run:
 
     def all(self, peer):
         """Carry out the lines for a peer. Raise Failed."""
+        for line in self.script.lines:
+            if line.peer in ("", peer):
+                self.step(line)
+
+    def step(self, line):
+        """Carry out a line. Return: the answer to a call. Raise Failed."""
         verbs = {">": self._send, "<": self._expect, "call": self._call, "event": self._event,
                  "let": self._let, "quiet": self._quiet}
-        for self.line in self.script.lines:
-            if self.line.peer in ("", peer):
-                verbs[self.line.verb](self.line)
-                if self.line.verb not in ("<", "event"):
-                    self.step_s = time.monotonic()
+        self.line = line
+        answer = verbs[line.verb](line)
+        if line.verb not in ("<", "event"):
+            self.step_s = time.monotonic()
+        return answer
 
     def end(self):
         """Let the peer end what there is; no comm id is ours any more, so each DREQ is answered."""
@@ -247,7 +253,7 @@ class Run:
 
     # --- expecting -----------------------------------------------------------
 
-    def _is_for_others(self, message, mad):
+    def is_for_others(self, message, mad):
         """Whether a message is for a connection of an earlier script. A DREQ is answered."""
         local, remote = (mad[HEADER_BYTES + at:HEADER_BYTES + at + 4] for at in (0, 4))
         if message in WITHOUT_IDS or not any(remote) or remote in self._ours:
@@ -270,7 +276,7 @@ class Run:
             message = self.fields.message_of(mad)
             if not message and not is_over:
                 raise Failed("the peer sent what is no CM message")
-            if not message or not self._is_for_others(message, mad):
+            if not message or not self.is_for_others(message, mad):
                 return at_s, message, mad
 
     def _end_of(self, line):
@@ -296,7 +302,7 @@ class Run:
             raise Failed(f"expected {line.name}, got {message}")
         for setting in line.settings:
             self._compare(setting, value_of(setting.field, mad))
-        self._learn_theirs(message, mad)
+        self.learn_theirs(message, mad)
         self._check_time(line, at_s)
 
     def _compare(self, setting, value):
@@ -310,7 +316,8 @@ class Run:
         if setting.value.kind == "capture":
             self.variables[setting.value.name] = value
 
-    def _learn_theirs(self, message, mad):
+    def learn_theirs(self, message, mad):
+        """Note the peer's ids in a message."""
         if message in ("REQ", "REP", "SIDR_REQ"):
             self.variables["theirs"] = of_number(
                 int.from_bytes(mad[HEADER_BYTES:HEADER_BYTES + 4], "big"))
@@ -344,6 +351,7 @@ class Run:
         self._trace("=", answer)
         if line.result not in ("*", answer):
             raise Failed(f"expected {line.name} = {line.result}, got {answer}")
+        return answer
 
     def _event(self, line):
         end_s = self._end_of(line)
