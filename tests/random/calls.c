@@ -27,6 +27,12 @@ static struct rdma_event_channel *channel_named(struct play *p, const char *word
 	return *word == 'c' ? p->channels[(unsigned)atoi(word + 1) % N_CHANNELS] : NULL;
 }
 
+/* Whether an id has a channel of its own, or none. */
+static bool is_sync(const struct play *p, const struct rdma_cm_id *id)
+{
+	return id->channel != p->channels[0] && id->channel != p->channels[1];
+}
+
 static int create(struct play *p)
 {
 	struct slot *slot = slot_named(p, p->words[1]);
@@ -65,7 +71,30 @@ static int destroy(struct play *p)
 	if (id->srq)
 		rdma_destroy_srq(id);
 	p->slot->id = NULL;
-	return rdma_destroy_id(id);
+	return AWAIT(p, rdma_destroy_id(id));
+}
+
+static int destroy_ep(struct play *p)
+{
+	struct rdma_cm_id *id = p->slot->id;
+
+	if (is_awaited(p, id))
+		return skip_call("an event is not acknowledged");
+	p->slot->id = NULL;
+	rdma_destroy_ep(id);
+	return 0;
+}
+
+static int show_devices(struct play *p)
+{
+	struct ibv_context **devices;
+	int n;
+
+	(void)p;
+	devices = rdma_get_devices(&n);
+	printf(" %d", devices ? n : -1);
+	rdma_free_devices(devices);
+	return devices ? 0 : -1;
 }
 
 static int migrate(struct play *p)
@@ -109,13 +138,19 @@ static int resolve_route(struct play *p)
 static int create_qp(struct play *p)
 {
 	struct ibv_qp_init_attr attr;
-	int result;
 
 	if (!p->slot->id->pd)
 		return skip_call("stock reads id->pd");
 	queue_pair_of(p->words[2], &attr);
-	result = rdma_create_qp(p->slot->id, NULL, &attr);
-	return result;
+	if (strcmp(p->words[3], "ex"))
+		return rdma_create_qp(p->slot->id, NULL, &attr);
+	return rdma_create_qp_ex(p->slot->id, &(struct ibv_qp_init_attr_ex){
+						      .qp_type = attr.qp_type,
+						      .cap = attr.cap,
+						      .sq_sig_all = attr.sq_sig_all,
+						      .comp_mask = IBV_QP_INIT_ATTR_PD,
+						      .pd = p->slot->id->pd,
+					      });
 }
 
 static int destroy_qp(struct play *p)
@@ -134,7 +169,13 @@ static int create_srq(struct play *p)
 		return skip_call("stock reads id->pd");
 	if (p->slot->id->srq)
 		return skip_call("there is one");
-	return rdma_create_srq(p->slot->id, NULL, &attr);
+	if (strcmp(p->words[2], "ex"))
+		return rdma_create_srq(p->slot->id, NULL, &attr);
+	return rdma_create_srq_ex(p->slot->id, &(struct ibv_srq_init_attr_ex){
+						       .attr = attr.attr,
+						       .comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
+						       .srq_type = IBV_SRQT_BASIC,
+					       });
 }
 
 static int connect_id(struct play *p)
@@ -150,7 +191,7 @@ static int connect_id(struct play *p)
 		return skip_call("a connection to loopback may stop QP1 of rxe");
 	if (!param && !id->qp && id->ps != RDMA_PS_TCP && id->ps != RDMA_PS_UDP)
 		return skip_call("stock reads the parameters");
-	result = rdma_connect(id, param);
+	result = AWAIT(p, rdma_connect(id, param));
 	p->slot->connecting = !result || errno == EINTR;
 	return result;
 }
@@ -168,7 +209,7 @@ static int accept_id(struct play *p)
 		return skip_call("it rejects, and rdma_destroy_id() would take minutes");
 	if (!param && !p->slot->id->qp && p->slot->id->ps != RDMA_PS_UDP)
 		return skip_call("stock reads the parameters");
-	result = rdma_accept(p->slot->id, param);
+	result = AWAIT(p, rdma_accept(p->slot->id, param));
 	p->slot->connecting = !result || errno == EINTR;
 	return result;
 }
@@ -182,6 +223,13 @@ static int reject(struct play *p)
 	if (!strcmp(p->words[2], "ece"))
 		return rdma_reject_ece(p->slot->id, NULL, 0);
 	return rdma_reject(p->slot->id, data, atoi(p->words[2]));
+}
+
+static int establish(struct play *p)
+{
+	if (p->slot->connecting && !p->slot->has_response)
+		return skip_call("it rejects, and rdma_destroy_id() would take minutes");
+	return AWAIT(p, rdma_establish(p->slot->id));
 }
 
 static int notify(struct play *p)
@@ -382,7 +430,7 @@ static int create_ep(struct play *p)
 static int get_request(struct play *p)
 {
 	struct rdma_cm_id *id;
-	int result = rdma_get_request(p->slot->id, &id);
+	int result = AWAIT(p, rdma_get_request(p->slot->id, &id));
 
 	show_call("", result);
 	if (!result && !take_slot(p, id))
@@ -405,6 +453,8 @@ static const struct {
 } calls[] = {
 	{ "create", create, NULL, NEW | QUIET },
 	{ "destroy", destroy, NULL, 0 },
+	{ "destroyep", destroy_ep, NULL, 0 },
+	{ "devices", show_devices, NULL, NEW | QUIET },
 	{ "bind", bind_id, NULL, QUIET },
 	{ "listen", listen_id, NULL, QUIET },
 	{ "addr", resolve_addr, NULL, 0 },
@@ -415,7 +465,7 @@ static const struct {
 	{ "connect", connect_id, NULL, 0 },
 	{ "accept", accept_id, NULL, 0 },
 	{ "reject", reject, NULL, 0 },
-	{ "establish", NULL, rdma_establish, 0 },
+	{ "establish", establish, NULL, 0 },
 	{ "disconnect", NULL, rdma_disconnect, 0 },
 	{ "notify", notify, NULL, 0 },
 	{ "recv", post_receive, NULL, QUIET },
@@ -433,15 +483,21 @@ static const struct {
 	{ "request", get_request, NULL, 0 },
 };
 
-/* A call of a synchronous id that nobody answers ends with a signal. */
-static void limit(unsigned ms)
+/* A call of a synchronous id that nobody answers ends with a signal. A storm is for others only:
+ * when it interrupts a call that waits is chance. */
+static void limit(const struct play *p, bool is_on)
 {
+	bool is_stormy = p->is_stormy && p->slot && p->slot->id && !is_sync(p, p->slot->id);
+	unsigned us = !is_on ? 0 : is_stormy ? 500 : p->limit_ms * 1000;
 	struct itimerval timer = {
-		.it_value = { ms / 1000, ms % 1000 * 1000 },
-		.it_interval = { 0, ms ? 200000 : 0 },
+		.it_value = { us / 1000000, us % 1000000 },
+		.it_interval = { 0, is_stormy ? 500
+				    : us      ? 200000
+					      : 0 },
 	};
 
-	setitimer(ITIMER_REAL, &timer, NULL);
+	if (!is_in_thread())
+		setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 static void make_known(struct play *p, size_t i)
@@ -453,38 +509,24 @@ static void make_known(struct play *p, size_t i)
 		SAY(" no id");
 		return;
 	}
-	limit(p->limit_ms);
+	if (p->slot && p->slot->is_busy) {
+		SAY(" not made: the thread is in a call of it");
+		return;
+	}
+	limit(p, true);
 	errno = 0;
-	result = calls[i].make ? calls[i].make(p) : calls[i].call(p->slot->id);
-	limit(0);
+	result = calls[i].make ? calls[i].make(p) : AWAIT(p, calls[i].call(p->slot->id));
+	limit(p, false);
 	if (result != LEFT_OUT && result != NO_RESULT)
 		show_call("", result);
 	if (result != LEFT_OUT && !(calls[i].flags & QUIET))
 		settle(p);
 }
 
-static bool print_data_words(struct play *p)
-{
-	char line[256] = "";
-	int i;
-
-	putchar('\n');
-	for (i = 1; i < MAX_WORDS && p->words[i][0]; i++) {
-		strcat(line, p->words[i]);
-		strcat(line, " ");
-	}
-	if (!send_line_to_peer(p, line))
-		return false;
-	settle(p);
-	return true;
-}
-
 bool make_call(struct play *p)
 {
 	size_t i;
 
-	if (!strcmp(p->words[0], "peer"))
-		return print_data_words(p);
 	if (!strcmp(p->words[0], "events") || !strcmp(p->words[0], "wait")) {
 		take_events(p, channel_named(p, p->words[1]), p->words[0][0] == 'w');
 		return true;

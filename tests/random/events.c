@@ -41,7 +41,7 @@ struct slot *take_slot(struct play *p, struct rdma_cm_id *id)
 bool send_line_to_peer(struct play *p, const char *command)
 {
 	static FILE *from;
-	char line[512];
+	char line[LINE_BYTES];
 
 	if (!from)
 		from = fdopen(dup(p->control), "r");
@@ -55,20 +55,25 @@ bool send_line_to_peer(struct play *p, const char *command)
 	return false;
 }
 
+void take_pause(const struct play *p)
+{
+	usleep(p->pause_us);
+}
+
 /* What this process did reaches the peer's before a command does, and its answer returns likewise:
  * twice, because an answer may have consequences of its own. */
 void settle(struct play *p)
 {
 	int i;
 
-	for (i = 0; i < 2; i++) {
-		usleep(p->pause_us);
+	for (i = 0; i < 2 && p->control >= 0; i++) {
+		take_pause(p);
 		if (!send_line_to_peer(p, "ping")) {
 			printf("the peer is gone\n");
 			exit(3);
 		}
 	}
-	usleep(p->pause_us);
+	take_pause(p);
 }
 
 /* A number by which events of several ids are sorted: their order on a channel is not defined. */
@@ -108,10 +113,12 @@ static struct rdma_cm_id *note_event(struct play *p, const struct rdma_cm_event 
 		show_event(event);
 	if (slot && event->event >= RDMA_CM_EVENT_UNREACHABLE)
 		slot->connecting = false;
+	if (slot && event->event == RDMA_CM_EVENT_CONNECT_RESPONSE)
+		slot->has_response = true;
 	return refused;
 }
 
-static void release_event(struct play *p, struct rdma_cm_event *event)
+void release_event(struct play *p, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *refused = note_event(p, event);
 

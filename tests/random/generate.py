@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Sequences of calls from seeds, as scripts for the player.
 
-A sequence is made of a few plans, each of which leads an id through its life as programs do. Plans
-are interleaved, some calls are left out, others are put in between: so most calls are made in
-states in which they do something, and some in any other. The same seed makes the same script.
+A sequence is made of a few plans, each of which leads ids of either end, or of both, through their
+life as programs do. Plans are interleaved, some calls are left out, others are put in between: so
+most calls are made in states in which they do something, and some in any other. The same seed makes
+the same script.
 
     generate.py FIRST COUNT      prints scripts
 """
@@ -14,11 +15,18 @@ import sys
 HOSTS4 = ("self4", "peer4", "any4", "lo4", "none4")
 HOSTS6 = ("self6", "peer6", "any6", "lo6", "none6")
 PARAMS = ("d", "d", "null", "D", "X", "z", "f", "m", "r", "")
-MODES = ("accept", "accept", "accept", "reject", "hold", "close")
 OPTIONS = ("tos 32", "reuse 1", "reuse 0", "afonly 1", "afonly 0", "ack 16", "short 1", "path 0",
            "name 1", "level 1")
 GROUPS = ("group4", "group4", "other4", "group6", "self4", "any4")
+SOCKET_OPTIONS = ("reuse", "rcvbuf", "sndbuf", "keepalive", "error", "linger", "oob", "nodelay",
+                  "keepidle", "maxseg", "v6only", "sqsize", "rqsize", "inline", "iomap", "none")
+SENDS = ("send", "send", "write", "writev", "sendto", "sendmsg")
+RECEIVES = ("recv", "recv", "read", "readv", "recvfrom", "recvmsg")
 DROPPED, INSERTED = 0.06, 0.15
+# Before a call: by the thread, while signals arrive, without a free descriptor.
+PREFIXES = ("t ", "! ", "x ")
+PREFIXED = 0.08
+WITHOUT_PREFIX = ("events", "wait", "hold", "auto")
 
 
 class Sequence:
@@ -28,7 +36,6 @@ class Sequence:
         self.random = random.Random(seed)
         self.n_ids = 0
         self.next_port = 0
-        self.n_peer = 0
 
     def pick(self, *values):
         return self.random.choice(values)
@@ -53,83 +60,76 @@ class Sequence:
     def some_id(self):
         return self.pick(*(f"i{n}" for n in range(min(max(self.n_ids, 1), 5))), self.child())
 
-    @staticmethod
-    def events(channel):
-        """What takes the events of an id; those of a synchronous one are its own."""
-        return [] if channel == "sync" else [f"events {channel}"]
-
     def family(self):
         return self.pick("4", "4", "4", "6")
 
-    # Plans.
+    def kind(self, ps):
+        return "ud" if ps in ("udp", "ipoib") else \
+            self.pick("rc", "rc", "rc", "rc", "rc", "uc", "xs")
 
-    def active(self):
-        """An id connects to the peer, or to a listener of its own process."""
-        id_, channel, port = self.new_id(), self.channel(), self.new_port()
-        ps, family, host = self.pick("tcp", "tcp", "tcp", "udp", "ib"), self.family(), "peer"
-        steps = []
-        if self.chance(0.9):
-            steps.append(f"peer listen {port} {ps} {self.pick(*MODES)}")
-        steps.append(f"create {id_} {channel} {ps}")
+    @staticmethod
+    def events(end, channel):
+        """What takes the events of an id; those of a synchronous one are its own."""
+        return [] if channel == "sync" else [f"{end}events {channel}"]
+
+    # Plans. An end is "" or "b ", the other host.
+
+    def meeting(self):
+        """An id listens, another connects; on two hosts or on one."""
+        here, there = self.pick(("", "b "), ("b ", ""), ("", "b "), ("b ", ""), ("", ""))
+        active, passive, port = self.new_id(), self.new_id(), self.new_port()
+        ps, family, child = self.pick("tcp", "tcp", "tcp", "udp", "ib"), self.family(), "i5"
+        both = [self.channel() if end == "" else self.pick("c0", "c0", "c1")
+                for end in (here, there)]
+        if here == there:
+            both = [self.pick("c0", "c1") for _ in both]
+        is_auto = here != there and self.chance(0.9 if "sync" in both else 0.2)
+        steps = [f"b auto {self.pick('accept', 'accept', 'reject', 'close', 'hold')}"] * is_auto
+        steps += [f"{there}create {passive} {both[1]} {ps}",
+                  f"{there}bind {passive} {self.pick('self', 'any')}{family} {port}",
+                  f"{there}listen {passive} {self.pick(0, 1, 10)}",
+                  f"{here}create {active} {both[0]} {ps}"]
         if self.chance(0.2):
-            steps.append(f"bind {id_} {self.pick('self', 'any')}{family} "
+            steps.append(f"{here}bind {active} {self.pick('self', 'any')}{family} "
                          f"{self.pick('0', self.new_port())}")
         if self.chance(0.2):
-            steps.append(f"option {id_} {self.pick('tos 32', 'ack 16', 'reuse 1')}")
-        steps.append(f"addr {id_} {self.pick('-', '-', 'self' + family)} {host}{family} {port}")
-        steps += self.events(channel) + [f"route {id_}"] + self.events(channel)
-        steps += self.with_qp(id_, ps)
-        steps += [f"connect {id_} {self.pick(*PARAMS)}"] + self.events(channel)
-        return steps + self.established(id_, channel)
-
-    def with_qp(self, id_, ps):
-        kind = "ud" if ps in ("udp", "ipoib") else "rc"
-        if self.chance(0.1):
-            return [f"ece {id_} {self.pick('7', '0')}"]
-        if self.chance(0.1):
-            return [f"srq {id_}", f"qp {id_} {kind}"]
-        return [f"qp {id_} {self.pick(kind, kind, kind, kind, 'uc')}",
-                *[f"recv {id_}"] * self.pick(0, 1, 2)]
-
-    def established(self, id_, channel):
-        steps = [self.pick(f"disconnect {id_}", f"peer disconnect r{self.n_peer}",
-                           f"attr {id_} 3", f"establish {id_}", f"ports {id_}",
-                           f"send {id_}", f"peer send r{self.n_peer}", f"poll {id_}")
-                 for _ in range(self.pick(1, 2, 3, 4))]
-        self.n_peer += 1
-        return [*steps, *self.events(channel), f"destroy {id_}", *self.events(channel)]
-
-    def passive(self):
-        """An id listens, and the peer connects."""
-        id_, channel, port = self.new_id(), self.pick("c0", "c0", "c1", "sync"), self.new_port()
-        ps, family, child = self.pick("tcp", "tcp", "tcp", "udp", "ib"), self.family(), "i5"
-        steps = [f"create {id_} {channel} {ps}",
-                 f"bind {id_} {self.pick('self', 'any')}{family} {port}",
-                 f"listen {id_} {self.pick(0, 1, 10)}", f"peer dial self{family} {port} {ps}"]
-        steps += [f"request {id_}"] if channel == "sync" else self.events(channel)
-        steps += self.with_qp(child, ps)
+            steps.append(f"{here}option {active} {self.pick('tos 32', 'ack 16', 'reuse 1')}")
+        host = "self" if here == there else "peer"
+        steps += [f"{here}addr {active} {self.pick('-', '-', 'self' + family)} {host}{family} "
+                  f"{port}", *self.events(here, both[0]), f"{here}route {active}",
+                  *self.events(here, both[0]), *self.with_qp(here, active, ps),
+                  f"{here}{self.thread(both[0])}connect {active} {self.pick(*PARAMS)}"]
+        steps += [f"{there}{self.thread(both[1])}request {passive}"] if both[1] == "sync" else \
+            self.events(there, both[1])
+        steps += self.with_qp(there, child, ps)
         if self.chance(0.2):
-            steps += [f"attr {child} {state}" for state in (1, 2, 3)]
-        steps.append(self.pick(f"reject {child} 5", *[f"accept {child} {self.pick(*PARAMS)}"] * 4))
-        if self.chance(0.2):
-            steps.append(f"notify {child} est")
-        steps += self.events(channel) + self.established(child, channel)
-        return steps + [f"destroy {id_}"]
+            steps += [f"{there}attr {child} {state}" for state in (1, 2, 3)]
+        steps.append(there + self.pick(f"reject {child} 5", *[
+            f"{self.thread(both[1])}accept {child} {self.pick(*PARAMS)}"] * 4))
+        if self.chance(0.1):
+            steps.append(f"{there}notify {child} est")
+        steps += self.events(here, both[0]) + self.events(there, both[1])
+        for _ in range(self.pick(1, 2, 3, 4, 5)):
+            steps.append(self.established(*self.pick((here, active), (there, child))))
+        steps += self.events(here, both[0]) + self.events(there, both[1])
+        ends = [(here, active), (there, passive), (there, child)]
+        return steps + [f"{end}destroy {id_}" for end, id_ in self.random.sample(ends, 3)]
 
-    def own(self):
-        """Two ids of the process connect with each other."""
-        passive, active, port = self.new_id(), self.new_id(), self.new_port()
-        a, b = self.pick("c0", "c1"), self.pick("c0", "c1")
-        ps, family, child = self.pick("tcp", "tcp", "udp"), self.family(), "i5"
-        steps = [f"create {passive} {a} {ps}", f"bind {passive} self{family} {port}",
-                 f"listen {passive} 5", f"create {active} {b} {ps}",
-                 f"addr {active} - self{family} {port}", f"events {b}", f"route {active}",
-                 f"events {b}", *self.with_qp(active, ps), f"connect {active} {self.pick(*PARAMS)}",
-                 f"events {a}", *self.with_qp(child, ps),
-                 self.pick(f"reject {child} 5", *[f"accept {child} {self.pick(*PARAMS)}"] * 4),
-                 f"events {b}", f"events {a}", f"disconnect {self.pick(active, child)}",
-                 f"events {a}", f"events {b}"]
-        return steps + [f"destroy {i}" for i in self.random.sample([passive, active, child], 3)]
+    def thread(self, channel):
+        """A call of a synchronous id waits, so the thread makes it at times."""
+        return "t " if channel == "sync" and self.chance(0.5) else ""
+
+    def with_qp(self, end, id_, ps):
+        if self.chance(0.1):
+            return [f"{end}ece {id_} {self.pick('7', '0')}"]
+        how = self.pick("", "", "", " ex")
+        steps = [f"{end}srq {id_}{how}"] if self.chance(0.1) else []
+        return [*steps, f"{end}qp {id_} {self.kind(ps)}{how}",
+                *[f"{end}recv {id_}"] * self.pick(0, 1, 2)]
+
+    def established(self, end, id_):
+        return end + self.pick(f"disconnect {id_}", f"attr {id_} 3", f"establish {id_}",
+                               f"ports {id_}", f"send {id_}", f"send {id_}", f"poll {id_}")
 
     def group(self):
         """An id joins multicast groups."""
@@ -137,11 +137,11 @@ class Sequence:
         steps = [f"create {id_} {channel} {self.pick('udp', 'udp', 'ipoib')}",
                  self.pick(f"bind {id_} self{family} 0", f"addr {id_} - group4 0",
                            f"addr {id_} - peer{family} 0"),
-                 *self.events(channel), *self.with_qp(id_, "udp")]
+                 *self.events("", channel), *self.with_qp("", id_, "udp")]
         groups = [self.pick(*GROUPS) for _ in range(self.pick(1, 2, 3))]
         for group in groups:
             steps += [f"join {id_} {group} {self.pick('plain', 'full', 'sendonly')}",
-                      *self.events(channel)]
+                      *self.events("", channel)]
         return steps + [f"leave {id_} {group}" for group in groups] + [f"destroy {id_}"]
 
     def conflict(self):
@@ -159,19 +159,21 @@ class Sequence:
         return steps + [f"destroy {i}" for i in ids]
 
     def endpoint(self):
-        """rdma_getaddrinfo() and rdma_create_ep()."""
-        id_, port, family = self.new_id(), self.new_port(), self.family()
-        ps = self.pick("tcp", "tcp", "udp")
+        """rdma_getaddrinfo() and rdma_create_ep(), at one end or at both."""
+        active, passive, port = self.new_id(), self.new_id(), self.new_port()
+        ps, family = self.pick("tcp", "tcp", "udp"), self.family()
         kind = self.pick("ud" if ps == "udp" else "rc", "-")
-        if self.chance(0.5):
-            return [f"peer listen {port} {ps} {self.pick('accept', 'close', 'reject')}",
-                    f"ep {id_} peer{family} {port} {ps} 2 {kind}",
-                    f"connect {id_} {self.pick('d', 'D', 'null')}", f"disconnect {id_}",
-                    f"destroy {id_}"]
-        return [f"ep {id_} {self.pick('self', 'any')}{family} {port} {ps} 3 {kind}",
-                f"listen {id_} 1", f"peer dial self{family} {port} {ps}", f"request {id_}",
-                "accept i5 d", "peer disconnect r0", "disconnect i5", "destroy i5",
-                f"destroy {id_}"]
+        here, there = self.pick(("", "b "), ("b ", ""))
+        waits = self.pick("t ", "")
+        return [*(["b auto accept"] if waits == "" and there else []),
+                f"{there}ep {passive} {self.pick('self', 'any')}{family} {port} {ps} 3 {kind}",
+                f"{there}listen {passive} 1",
+                f"{here}ep {active} peer{family} {port} {ps} 2 {kind}",
+                f"{here}{waits}connect {active} {self.pick('d', 'D', 'null')}",
+                f"{there}{waits}request {passive}", f"{there}accept i5 d",
+                f"{here}disconnect {active}", f"{there}disconnect i5", f"{there}destroy i5",
+                f"{here}{self.pick('destroy', 'destroyep')} {active}",
+                f"{there}{self.pick('destroy', 'destroyep')} {passive}"]
 
     def lookup(self):
         """Addresses that are odd, or do not resolve."""
@@ -182,40 +184,46 @@ class Sequence:
             steps += [f"addr {id_} {self.pick('-', 'self4', 'none4', 'lo4')} {host} "
                       f"{self.new_port()}", f"wait {channel}"]
         return [*steps, f"route {id_}", f"events {channel}", f"destroy {id_}",
-                f"info {self.pick('self4', 'peer6', '-')} {self.pick('p1', '-')} "
-                f"{self.pick('tcp', 'udp')} {self.pick(0, 1, 2, 3, 7)}"]
+                *(f"info {self.pick('self4', 'peer6', 'lo4', 'any6', '-')} "
+                  f"{self.pick('p1', '-', '0')} {self.pick('tcp', 'udp', 'ib', 'ipoib', 'none')} "
+                  f"{self.pick(0, 1, 2, 3, 4, 7)}" for _ in range(self.pick(1, 3))), "devices"]
 
     def sockets(self):
-        """Two sockets of the process, and what passes between them."""
+        """Two sockets, of the same process or of both ends, and what passes between them."""
+        here, there = self.pick(("", ""), ("", "b "), ("b ", ""))
         port, family = self.new_port(), self.family()
-        ends = self.random.sample(("s1", "s2"), 2)
-        steps = [f"s:new s0 {family}", f"s:new s1 {family}"]
+        host = "self" if here == there else "peer"
+        ends = self.random.sample(((here, "s1"), (there, "s2")), 2)
+        steps = [f"{there}s:new s0 {family}", f"{here}s:new s1 {family}"]
         if self.chance(0.3):
-            steps.insert(1, self.socket_option("s0"))
-        steps += [f"s:bind s0 {self.pick('self', 'any')}{family} {port}", "s:listen s0",
-                  f"s:connect s1 self{family} {port}", "s:poll s0 r", "s:accept s0 s2",
-                  "s:poll s1 w", f"s:connect s1 self{family} {port}", "s:names s1"]
+            steps.insert(1, there + self.socket_option("s0"))
+        steps += [f"{there}s:bind s0 {self.pick('self', 'any')}{family} {port}",
+                  f"{there}s:listen s0", f"{here}s:connect s1 {host}{family} {port}",
+                  f"{there}s:poll s0 r", f"{there}s:accept s0 s2", f"{here}s:poll s1 w",
+                  f"{here}s:connect s1 {host}{family} {port}", f"{here}s:names s1"]
         for _ in range(self.pick(2, 4, 8)):
-            steps += self.pick([f"s:send {ends[0]} {self.pick(1, 100, 5000)}",
-                                f"s:poll {ends[1]} r",
-                                f"s:recv {ends[1]} {self.pick(1, 50, 70000)} "
-                                f"{self.pick('peek', '-', '-')}"],
-                               [f"s:recv {ends[0]} 10 -"], [f"s:shut {ends[0]} {self.pick(0, 1)}"],
-                               [self.socket_option(ends[0])], [self.any_socket_call()])
-        return [*steps, *(f"s:close {end}" for end in self.random.sample(("s0", "s1", "s2"), 3))]
+            (one, a), (two, b) = ends if self.chance(0.7) else ends[::-1]
+            steps += self.pick(
+                [f"{one}s:{self.pick(*SENDS)} {a} {self.pick(1, 100, 5000)}", f"{two}s:poll {b} r",
+                 f"{two}s:{self.pick(*RECEIVES)} {b} {self.pick(1, 50, 70000)} "
+                 f"{self.pick('peek', 'all', '-', '-')}"],
+                [f"{one}s:recv {a} 10 -"], [f"{one}s:shut {a} {self.pick(0, 1)}"],
+                [f"{one}s:iomap {a} {self.pick(0, 4096)}", f"{two}s:iowrite {b} 10"],
+                [one + self.socket_option(a)], [one + self.any_socket_call()])
+        ends.append((there, "s0"))
+        return [*steps, *(f"{end}s:close {s}" for end, s in self.random.sample(ends, 3))]
 
     def socket_option(self, socket):
-        name = self.pick("reuse", "rcvbuf", "sndbuf", "keepalive", "error", "linger", "oob",
-                         "nodelay", "keepidle", "maxseg", "v6only", "sqsize", "rqsize", "inline",
-                         "iomap", "none")
-        return f"s:option {socket} {name} {self.pick('get', 'get', '0', '1', '16', '5000')}"
+        return f"s:option {socket} {self.pick(*SOCKET_OPTIONS)} " \
+               f"{self.pick('get', 'get', '0', '1', '16', '5000')}"
 
     def any_socket_call(self):
         socket = self.pick("s0", "s1", "s2")
-        return self.pick(f"s:new {socket} 4", f"s:bind {socket} any4 {self.new_port()}",
-                         f"s:listen {socket}", f"s:connect {socket} self4 {self.new_port()}",
-                         f"s:accept {socket} s3", f"s:names {socket}", f"s:shut {socket} 2",
-                         f"s:send {socket} 10", f"s:recv {socket} 100 -", f"s:close {socket}",
+        return self.pick(f"s:new {socket} 4 {self.pick('-', '-', 'dgram')}",
+                         f"s:bind {socket} any4 {self.new_port()}", f"s:listen {socket}",
+                         f"s:connect {socket} self4 {self.new_port()}", f"s:accept {socket} s3",
+                         f"s:names {socket}", f"s:shut {socket} 2", f"s:send {socket} 10",
+                         f"s:recv {socket} 100 -", f"s:close {socket}", f"s:select {socket}",
                          self.socket_option(socket))
 
     # Single calls.
@@ -224,10 +232,10 @@ class Sequence:
         id_ = self.some_id()
         host = self.pick(*HOSTS4[:3], *HOSTS6[:3], "lo4", "ib:self4", "bad")
         port = self.pick("0", self.new_port())
-        return self.pick(
+        return self.pick("", "", "b ") + self.pick(
             f"create {id_} {self.channel()} {self.pick('tcp', 'udp', 'ib', 'ipoib', 'none')}",
             f"bind {id_} {host} {port}", f"listen {id_} {self.pick(0, 1, 10)}",
-            f"addr {id_} - {host} {port}", f"route {id_}", *self.with_qp(id_, "tcp"),
+            f"addr {id_} - {host} {port}", f"route {id_}", *self.with_qp("", id_, "tcp"),
             f"delqp {id_}", f"connect {id_} {self.pick(*PARAMS)}",
             f"accept {id_} {self.pick(*PARAMS)}", f"reject {id_} {self.pick('5', 'ece', '200')}",
             f"establish {id_}", f"disconnect {id_}", f"disconnect {id_}",
@@ -237,24 +245,31 @@ class Sequence:
             f"migrate {id_} {self.pick('c0', 'c1', 'sync')}", f"attr {id_} {self.pick(1, 2, 3, 6)}",
             f"ports {id_}", f"ece {id_} {self.pick('get', '7')}", f"events {self.pick('c0', 'c1')}",
             f"hold {self.pick('c0', 'c1')}", f"recv {id_}", f"send {id_}", f"poll {id_}",
-            f"destroy {id_}", f"peer {self.pick('accept', 'reject', 'disconnect', 'destroy')} "
-            f"r{self.pick(0, 0, 1, 2)}")
+            f"destroy {id_}", f"destroy {id_}", self.any_socket_call())
+
+    def prefixed(self, line):
+        """Return a line, now and then with a prefix."""
+        end, call = ("b ", line[2:]) if line.startswith("b ") else ("", line)
+        if not self.chance(PREFIXED) or call.split()[0] in WITHOUT_PREFIX or call[1] == " ":
+            return line
+        return end + self.pick(*PREFIXES) + call
 
     def lines(self):
         plans = [getattr(self, name)() for name in self.random.choices(
-            ("active", "passive", "own", "group", "conflict", "endpoint", "lookup", "sockets"),
-            (5, 5, 3, 2, 2, 2, 1, 2), k=self.pick(1, 2, 2, 3))]
+            ("meeting", "group", "conflict", "endpoint", "lookup", "sockets"),
+            (10, 2, 2, 2, 1, 3), k=self.pick(1, 2, 2, 3))]
         lines = []
         while any(plans):
             plan = self.random.choice([plan for plan in plans if plan])
             for _ in range(self.pick(1, 2, 4, 8)):
                 if plan and not self.chance(DROPPED):
-                    lines.append(plan.pop(0))
+                    lines.append(self.prefixed(plan.pop(0)))
                 elif plan:
                     plan.pop(0)
                 if self.chance(INSERTED):
-                    lines.append(self.any_call())
-        return [*lines, "events c0", "events c1"]
+                    lines.append(self.prefixed(self.any_call()))
+        return [*lines, *(f"{end}events {channel}" for end in ("", "b ") for channel in
+                          ("c0", "c1"))]
 
 
 def script(seed):

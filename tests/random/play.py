@@ -30,6 +30,7 @@ MASKED = ((re.compile(r" flow 0x\w+"), " flow -"),
           (re.compile(r"fd00:77::"), "fd77::"))
 PORT_NUMBER = re.compile(r"\bport (\d{4,})")
 N_PORTS = 8
+THREAD = re.compile(r"^ *(peer: *)?thread: \w+")
 
 
 def masked(lines):
@@ -50,6 +51,8 @@ def parse(text):
     """Return {name: lines} of what the player printed."""
     transcripts, lines = {}, None
     for line in text.splitlines():
+        if line.startswith("fabric: "):  # a warning, as when a process has no descriptor left
+            continue
         if line.startswith("== "):
             lines = transcripts.setdefault(line[3:], [])
         elif lines is not None:
@@ -125,11 +128,25 @@ def first_difference(stock, purecm):
     return (shorter, *(steps[shorter] if len(steps) > shorter else ["nothing"] for steps in both))
 
 
+def plain(step):
+    """Return a step as if it had been played at this end, by the first thread, without signals."""
+    call, *lines = step
+    if call.startswith("b ") and lines:
+        call = f"{call[2:]} {lines.pop(0).removeprefix('  peer:')}".rstrip()
+        lines = [line.removeprefix("  peer:") for line in lines]
+    if call.startswith("t ") and lines:
+        call = f"{call} {THREAD.sub('', lines.pop(0)).strip()}"
+    return [re.sub(r"\b([iprs])\d\b", r"\1N", line).strip()
+            for line in (call.removeprefix("t ").removeprefix("! "), *lines)]
+
+
 def kind_of(difference):
-    """Return what makes two differences one: the first lines that differ, without numbers."""
-    _, ours, theirs = difference
-    pair = next((pair for pair in zip_longest(ours, theirs, fillvalue="") if len(set(pair)) > 1))
-    return tuple(re.sub(r"\b([iprs])\d\b", r"\1N", line).strip() for line in pair)
+    """Return what makes two differences one: the first lines that differ, without numbers; if they
+    are not those of the call, after it."""
+    ours, theirs = map(plain, difference[1:])
+    pairs = list(zip_longest(ours, theirs, fillvalue=""))
+    at = next((i for i, pair in enumerate(pairs) if len(set(pair)) > 1), 0)
+    return tuple(f"{ours[0]} / {line}".strip() if at else line for line in pairs[at])
 
 
 def known_differences(where="lab"):
@@ -143,6 +160,9 @@ def known_differences(where="lab"):
 
 
 def is_known(difference, rows):
-    stock, purecm = kind_of(difference)
+    """Whether a row has it, also if no descriptor was free."""
+    kinds = [kind_of(difference)]
+    if all(line.startswith("x ") for line in kinds[0]):
+        kinds.append(tuple(line[2:] for line in kinds[0]))
     return any(fnmatch.fnmatchcase(stock, row[0].strip()) and fnmatch.fnmatchcase(purecm, row[1])
-               for row in rows)
+               for row in rows for stock, purecm in kinds)

@@ -13,18 +13,21 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <arpa/inet.h>
 
 #include "player.h"
 
-#define FIRST_BASE     8000
-#define LAST_BASE      28000
-#define JOBS_MAX       64
-#define SCRIPT_BYTES   16384
-#define SCRIPT_LIMIT_S 40
+#define FIRST_BASE	8000
+#define LAST_BASE	28000
+#define JOBS_MAX	64
+#define DESCRIPTORS_MAX 160 /* of an end */
+#define SCRIPT_BYTES	16384
+#define SCRIPT_LIMIT_S	40
 
 struct options {
 	char **hosts;
@@ -55,29 +58,49 @@ static int connect_control(const struct options *options)
 		printf("no peer: %s\n", strerror(errno));
 		exit(3);
 	}
-	dprintf(fd, "%u", base_port);
+	dprintf(fd, "%u %u %u", options->pause_us, options->limit_ms, base_port);
 	for (i = 0; i < 4; i++)
 		dprintf(fd, " %s", options->hosts[(i + 2) % 4]);
 	dprintf(fd, "\n");
 	return fd;
 }
 
-static void show_all(struct play *p)
+/* Takes all descriptors that the process may have, or gives them back. */
+static void take_descriptors(bool all)
 {
-	int i;
+	static int taken[DESCRIPTORS_MAX];
+	static size_t n;
 
-	for (i = 0; i < N_SLOTS; i++)
-		if (p->slots[i].id)
-			show_change(p, &p->slots[i]);
+	if (all)
+		while (n < DESCRIPTORS_MAX && (taken[n] = dup(STDOUT_FILENO)) >= 0)
+			n++;
+	else
+		while (n)
+			close(taken[--n]);
 }
 
-static bool play_line(struct play *p, char *line)
+/* A line may begin with b: at the other end; t: by the thread; !: while signals arrive; x: without
+ * a free descriptor. */
+bool play_line(struct play *p, char *line)
 {
 	static char none[] = "";
 	char *words[MAX_WORDS + 1], *at;
+	bool is_without = !strncmp(line, "x ", 2), is_made;
 	int n;
 
-	fputs(line, stdout);
+	if (*line == 'b' && line[1] == ' ') {
+		putchar('\n');
+		if (p->control >= 0 && !send_line_to_peer(p, line + 2))
+			return false;
+		settle(p);
+		return true;
+	}
+	if (*line == 't' && line[1] == ' ' && !is_in_thread()) {
+		hand_over(p, line + 2);
+		return true;
+	}
+	p->is_stormy = !strncmp(line, "! ", 2);
+	line += p->is_stormy || is_without ? 2 : 0;
 	for (n = 0; n < MAX_WORDS; n++) {
 		words[n] = strtok_r(n ? NULL : line, " ", &at);
 		if (!words[n])
@@ -86,36 +109,61 @@ static bool play_line(struct play *p, char *line)
 	for (; n <= MAX_WORDS; n++)
 		words[n] = none;
 	p->words = words;
-	if (!make_call(p))
-		return false;
-	show_all(p);
+	take_descriptors(is_without);
+	is_made = make_call(p);
+	take_descriptors(false);
+	show_changes(p);
 	fflush(stdout);
-	return true;
+	return is_made;
+}
+
+void play_text(struct play *p, const char *format, ...)
+{
+	char line[LINE_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fputs(line, stdout);
+	play_line(p, line);
+}
+
+void open_end(struct play *p, unsigned pause_us)
+{
+	const struct rlimit limit = { DESCRIPTORS_MAX, DESCRIPTORS_MAX };
+	struct sigaction action = { .sa_handler = ignore };
+	int i;
+
+	sigaction(SIGALRM, &action, NULL);
+	p->pause_us = pause_us;
+	for (i = 0; i < N_CHANNELS; i++) {
+		p->channels[i] = rdma_create_event_channel();
+		if (!p->channels[i]) {
+			printf("no channel: %s\n", strerrorname_np(errno));
+			exit(3);
+		}
+		fcntl(p->channels[i]->fd, F_SETFL, O_NONBLOCK);
+	}
+	setrlimit(RLIMIT_NOFILE, &limit);
+	settle(p);
 }
 
 static void play_script(const struct options *options, char *script)
 {
 	static struct play p;
-	struct sigaction action = { .sa_handler = ignore };
 	char *line, *at;
-	int i;
 
-	sigaction(SIGALRM, &action, NULL);
-	p.pause_us = options->pause_us;
 	p.limit_ms = options->limit_ms;
 	p.control = connect_control(options);
-	for (i = 0; i < N_CHANNELS; i++) {
-		p.channels[i] = rdma_create_event_channel();
-		if (!p.channels[i]) {
-			printf("no channel: %s\n", strerrorname_np(errno));
-			exit(3);
-		}
-		fcntl(p.channels[i]->fd, F_SETFL, O_NONBLOCK);
-	}
+	open_end(&p, options->pause_us);
 	SAY("base %u", base_port);
-	for (line = strtok_r(script, "\n", &at); line; line = strtok_r(NULL, "\n", &at))
+	for (line = strtok_r(script, "\n", &at); line; line = strtok_r(NULL, "\n", &at)) {
+		fputs(line, stdout);
 		if (!play_line(&p, line))
 			exit(3);
+		let_thread_go_on(&p);
+	}
 	printf("end\n");
 	fflush(stdout);
 }

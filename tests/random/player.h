@@ -16,6 +16,7 @@
 #define FIRST_CHILD 5
 #define N_PORTS	    8 /* p0 to p7 of a script, on both hosts */
 #define MAX_WORDS   8
+#define LINE_BYTES  512
 
 struct slot {
 	struct rdma_cm_id *id;
@@ -23,26 +24,35 @@ struct slot {
 	char shown[2048]; /* as its state was last printed */
 	bool routed;	  /* see README.md: calls that are not made */
 	bool connecting;
+	bool has_response; /* it may be established */
 	bool is_request;
+	bool is_busy; /* the thread is in a call of it */
 };
 
+/* One end of a script. */
 struct play {
 	struct rdma_event_channel *channels[N_CHANNELS];
 	struct slot slots[N_SLOTS];
 	struct rdma_cm_event *held;
-	int control;	   /* to the peer */
+	int control;	   /* to the other end; -1 at that */
 	unsigned pause_us; /* see settle() */
 	unsigned limit_ms; /* of a call that waits */
+	bool is_stormy;	   /* signals arrive during the call */
 	char **words;	   /* of the step: the call, an id or a channel, arguments */
 	struct slot *slot; /* its second word, if that is an id */
 };
 
-/* What both sides of a script know: the peer's addresses are self4 and self6 there, too. */
+/* What both ends know; self4 and self6 are those of each. */
 extern struct sockaddr_storage host_addresses[4]; /* self4, self6, peer4, peer6 */
 extern uint16_t base_port;
 
+/* player.c */
+void open_end(struct play *p, unsigned pause_us);
+bool play_line(struct play *p, char *line);
+void play_text(struct play *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* show.c */
-void show_change(const struct play *p, struct slot *slot);
+void show_changes(struct play *p);
 void show_info(const struct rdma_addrinfo *info);
 
 /* values.c: what the words of scripts stand for */
@@ -61,8 +71,20 @@ struct slot *put_in_slot(struct play *p, size_t number, struct rdma_cm_id *id);
 struct slot *take_slot(struct play *p, struct rdma_cm_id *id);
 void take_events(struct play *p, struct rdma_event_channel *channel, bool wait);
 void hold_event(struct play *p, struct rdma_event_channel *channel);
+void release_event(struct play *p, struct rdma_cm_event *event);
+void take_pause(const struct play *p);
 void settle(struct play *p);
 bool send_line_to_peer(struct play *p, const char *command);
+
+/* thread.c: the second thread, which makes whole calls in turn with the first */
+void hand_over(struct play *p, const char *line);
+void let_thread_go_on(struct play *p);
+bool is_in_thread(void);
+void leave_turn(struct play *p);
+int enter_turn(struct play *p, int result);
+
+/* Makes a call that may wait for another thread; errno is kept. */
+#define AWAIT(p, call) (leave_turn(p), enter_turn(p, call))
 
 /* sockets.c */
 void make_socket_call(struct play *p);

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Prints a script as the lines of a C program."""
+PREFIXES = {"b": "the other host: ", "t": "a thread: ", "!": "signals arrive: ",
+            "x": "no descriptor is free: "}
+
 
 # The call of each word; {1}, {2} and so on are the words after it.
 CALLS = {
     "create": "rdma_create_id({2}, &{1}, NULL, {3});", "destroy": "rdma_destroy_id({1});",
     "bind": "rdma_bind_addr({1}, {2}({3}));", "listen": "rdma_listen({1}, {2});",
     "addr": "rdma_resolve_addr({1}, {2}, {3}({4}), 300);", "route": "rdma_resolve_route({1}, 300);",
-    "qp": "rdma_create_qp({1}, NULL, &{2});", "delqp": "rdma_destroy_qp({1});",
+    "devices": "rdma_get_devices(&n);",
+    "destroyep": "rdma_destroy_ep({1});", "qp": "rdma_create_qp({1}, NULL, &{2}); /* or {3} */",
+    "delqp": "rdma_destroy_qp({1});",
     "srq": "rdma_create_srq({1}, NULL, &srq);", "connect": "rdma_connect({1}, {2});",
     "accept": "rdma_accept({1}, {2});", "reject": "rdma_reject({1}, data, {2});",
     "establish": "rdma_establish({1});", "disconnect": "rdma_disconnect({1});",
@@ -29,8 +34,8 @@ WORDS = {"sync": "NULL", "-": "NULL", "tcp": "RDMA_PS_TCP", "udp": "RDMA_PS_UDP"
 
 def call_of(line):
     word, *rest = line.split(" ")
-    if word == "peer":
-        return f"/* the peer: {' '.join(rest)} */"
+    if word in PREFIXES:
+        return f"/* {PREFIXES[word]}*/ {call_of(' '.join(rest))}"
     if word.startswith("s:"):
         return f"r{word[2:]}({', '.join(rest)});"
     words = [word, *(WORDS.get(text, text) for text in rest), *[""] * 8]

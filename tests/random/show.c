@@ -43,7 +43,7 @@ static bool has_line(const char *text, const char *line)
 	return false;
 }
 
-void show_change(const struct play *p, struct slot *slot)
+static void show_change(const struct play *p, struct slot *slot)
 {
 	char now[STATE_BYTES], copy[STATE_BYTES], *line, *at;
 	FILE *out = stdout;
@@ -59,6 +59,15 @@ void show_change(const struct play *p, struct slot *slot)
 		if (!has_line(slot->shown, line))
 			SAY("  %s:%s", slot->label, line);
 	strcpy(slot->shown, now);
+}
+
+void show_changes(struct play *p)
+{
+	int i;
+
+	for (i = 0; i < N_SLOTS; i++)
+		if (p->slots[i].id && !p->slots[i].is_busy)
+			show_change(p, &p->slots[i]);
 }
 
 void show_info(const struct rdma_addrinfo *info)

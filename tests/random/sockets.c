@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The calls of sockets that scripts may have: streams of the process with itself. All of them are
- * non-blocking, so a script waits where it polls.
+/* The calls of sockets that scripts may have. All are non-blocking: a script waits where it polls.
  */
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/uio.h>
 #include <rdma/rsocket.h>
 
 #include "player.h"
@@ -13,7 +14,8 @@
 #define N_SOCKETS 6
 
 static int sockets[N_SOCKETS] = { -1, -1, -1, -1, -1, -1 };
-static bool was_connected[N_SOCKETS], listens[N_SOCKETS];
+static bool was_connected[N_SOCKETS], is_connected[N_SOCKETS], listens[N_SOCKETS],
+	is_datagram[N_SOCKETS];
 
 static size_t number_of(const char *word)
 {
@@ -25,7 +27,8 @@ static int keep(size_t number, int fd)
 	if (fd < 0)
 		return -1;
 	sockets[number] = fd;
-	was_connected[number] = listens[number] = false;
+	was_connected[number] = is_connected[number] = false;
+	listens[number] = is_datagram[number] = false;
 	rfcntl(fd, F_SETFL, O_NONBLOCK);
 	return 0;
 }
@@ -84,17 +87,47 @@ static int show_names(int fd)
 	return result;
 }
 
-static int wait_for(int fd, bool is_used, const char *word, unsigned limit_ms)
+static int wait_for(int fd, const char *word, unsigned limit_ms)
 {
 	struct pollfd ready = { .fd = fd, .events = *word == 'r' ? POLLIN : POLLOUT };
-	int result = 0;
+	int result = rpoll(&ready, 1, limit_ms);
 
-	if (!is_used)
-		printf(" not made: stock may never return");
-	else
-		result = rpoll(&ready, 1, limit_ms);
 	printf(" %#x", (unsigned)ready.revents);
 	return result;
+}
+
+static int select_one(int fd)
+{
+	struct timeval none = { 0 };
+	fd_set readable, writable;
+	int result;
+
+	FD_ZERO(&readable);
+	FD_SET(fd, &readable);
+	writable = readable;
+	result = rselect(fd + 1, &readable, &writable, NULL, &none);
+	printf(" %d%d", !!FD_ISSET(fd, &readable), !!FD_ISSET(fd, &writable));
+	return result;
+}
+
+/* In one piece, in two, or with a message's header. */
+static ssize_t move(const char *what, int fd, char *bytes, size_t length, int flags)
+{
+	struct iovec pieces[2] = { { bytes, length / 2 },
+				   { bytes + length / 2, length - length / 2 } };
+	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = 2 };
+
+	return !strcmp(what, "send")	   ? rsend(fd, bytes, length, 0)
+	       : !strcmp(what, "write")	   ? rwrite(fd, bytes, length)
+	       : !strcmp(what, "writev")   ? rwritev(fd, pieces, 2)
+	       : !strcmp(what, "sendto")   ? rsendto(fd, bytes, length, 0, NULL, 0)
+	       : !strcmp(what, "sendmsg")  ? rsendmsg(fd, &message, 0)
+	       : !strcmp(what, "iowrite")  ? (ssize_t)riowrite(fd, bytes, length, 0, 0)
+	       : !strcmp(what, "read")	   ? rread(fd, bytes, length)
+	       : !strcmp(what, "readv")	   ? rreadv(fd, pieces, 2)
+	       : !strcmp(what, "recvfrom") ? rrecvfrom(fd, bytes, length, flags, NULL, NULL)
+	       : !strcmp(what, "recvmsg")  ? rrecvmsg(fd, &message, flags)
+					   : rrecv(fd, bytes, length, flags);
 }
 
 /* What was received is compared with what socket number 0, 1 and so on sends. */
@@ -102,19 +135,47 @@ static int move_bytes(size_t number, char **words)
 {
 	static char bytes[70000];
 	size_t length = atoi(words[2]);
-	int flags = !strcmp(words[3], "peek") ? MSG_PEEK : 0;
+	int flags = !strcmp(words[3], "peek")  ? MSG_PEEK
+		    : !strcmp(words[3], "all") ? MSG_WAITALL
+					       : 0;
 	ssize_t n;
 
 	if (length > sizeof(bytes))
 		length = sizeof(bytes);
-	if (!strcmp(words[0], "s:send")) {
-		memset(bytes, 'a' + number, length);
-		return rsend(sockets[number], bytes, length, 0);
-	}
-	n = rrecv(sockets[number], bytes, length, flags);
-	if (n > 0)
+	memset(bytes, 'a' + number, length);
+	n = move(words[0] + 2, sockets[number], bytes, length, flags);
+	if (n > 0 && words[0][2] == 'r')
 		printf(" %c%c", bytes[0], bytes[n - 1]);
 	return n;
+}
+
+static int map(int fd, size_t length)
+{
+	static char bytes[4096];
+
+	return length ? riomap(fd, bytes, length, PROT_WRITE, 0, 0) : riounmap(fd, bytes, 4096);
+}
+
+/* Why a call is not made; NULL if it is. */
+static const char *reason_against(size_t number, const char *what)
+{
+	static const char *const safe[] = { "bind",   "listen", "accept", "shut",
+					    "option", "names",	"close" };
+	size_t i;
+
+	if (is_datagram[number] && (!strcmp(what, "connect") || !strcmp(what, "listen") ||
+				    !strcmp(what, "accept") || !strcmp(what, "shut")))
+		return "stock's datagrams do not work on RoCE";
+	if (is_connected[number] && !strcmp(what, "connect"))
+		return "stock returns 0 every time, purecm EISCONN, as TCP";
+	for (i = 0; i < sizeof(safe) / sizeof(safe[0]); i++)
+		if (!strcmp(what, safe[i]))
+			return NULL;
+	if (was_connected[number] || !strcmp(what, "connect"))
+		return NULL;
+	if (!strcmp(what, "poll") || !strcmp(what, "select"))
+		return listens[number] ? NULL : "stock may never return";
+	return "stock crashes";
 }
 
 static int call_socket(struct play *p, size_t number)
@@ -132,6 +193,7 @@ static int call_socket(struct play *p, size_t number)
 	if (!strcmp(what, "connect")) {
 		result = rconnect(fd, addr, size_of(addr));
 		was_connected[number] = true;
+		is_connected[number] |= !result;
 		return result;
 	}
 	if (!strcmp(what, "accept")) {
@@ -148,15 +210,14 @@ static int call_socket(struct play *p, size_t number)
 	if (!strcmp(what, "names"))
 		return show_names(fd);
 	if (!strcmp(what, "poll"))
-		return wait_for(fd, was_connected[number] || listens[number], p->words[2],
-				p->limit_ms);
+		return wait_for(fd, p->words[2], p->limit_ms);
+	if (!strcmp(what, "select"))
+		return select_one(fd);
+	if (!strcmp(what, "iomap"))
+		return map(fd, atoi(p->words[2]));
 	if (!strcmp(what, "close")) {
 		sockets[number] = -1;
 		return rclose(fd);
-	}
-	if (!was_connected[number]) {
-		printf(" not made: stock crashes");
-		return 0;
 	}
 	return move_bytes(number, p->words);
 }
@@ -164,19 +225,26 @@ static int call_socket(struct play *p, size_t number)
 void make_socket_call(struct play *p)
 {
 	size_t number = number_of(p->words[1]);
-	const bool is_new = !strcmp(p->words[0], "s:new");
+	const bool is_new = !strcmp(p->words[0], "s:new"), is_stream = *p->words[3] != 'd';
+	const char *why = reason_against(number, p->words[0] + 2);
 	int result;
 
 	if (is_new != (sockets[number] < 0)) {
 		SAY(" %s", is_new ? "there is one" : "no socket");
 		return;
 	}
+	if (!is_new && why) {
+		SAY(" not made: %s", why);
+		return;
+	}
 	errno = 0;
-	if (is_new)
-		result = keep(number,
-			      rsocket(*p->words[2] == '6' ? AF_INET6 : AF_INET, SOCK_STREAM, 0));
-	else
+	if (is_new) {
+		result = keep(number, rsocket(*p->words[2] == '6' ? AF_INET6 : AF_INET,
+					      is_stream ? SOCK_STREAM : SOCK_DGRAM, 0));
+		is_datagram[number] = !result && !is_stream;
+	} else {
 		result = call_socket(p, number);
+	}
 	show_call("", result);
 	settle(p);
 }

@@ -150,6 +150,7 @@ void queue_pair_of(const char *word, struct ibv_qp_init_attr *attr)
 	*attr = (struct ibv_qp_init_attr){
 		.qp_type = !strcmp(word, "ud")	 ? IBV_QPT_UD
 			   : !strcmp(word, "uc") ? IBV_QPT_UC
+			   : !strcmp(word, "xs") ? IBV_QPT_XRC_SEND
 						 : IBV_QPT_RC,
 		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
 		.sq_sig_all = 1,
