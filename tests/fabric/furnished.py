@@ -123,6 +123,17 @@ def without_mounts_programs_see_the_device_by_a_library(build):
         assert line in said, (line, done.stdout + done.stderr)
 
 
+def hosts_on_infiniband_can_share_a_network(build):
+    """Where there are neither mounts nor namespaces."""
+    lid = f"cat {PORT}/lid"
+    done = subprocess.run(
+        [*WITHOUT_MOUNTS, hosts.FABRIC, "run", "--build", build, "--hosts", "2", "--here", "lo",
+         "--link", "ib", "--raw", "--timeout", "100", f"a&:{lid}; ibv_rc_pingpong >/dev/null",
+         f"b:{lid}; ibv_rc_pingpong 127.0.0.1 | grep -c 'bytes in'"],
+        capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "0x1\n0x2\n1\n"), done
+
+
 def sys_of_infiniband_has_its_lid(build):
     said = lines(build, "--link", "ib", "--lmc", "2", f"b:cd {PORT}; cat link_layer lid "
                  "lid_mask_count sm_lid", "a:true")
@@ -273,6 +284,7 @@ TESTS = (
     sys_says_what_verbs_say,
     sys_lists_umad_by_port,
     without_mounts_programs_see_the_device_by_a_library,
+    hosts_on_infiniband_can_share_a_network,
     sys_of_infiniband_has_its_lid,
     sys_follows_the_port_and_the_device,
     the_rest_of_sys_and_dev_stays,

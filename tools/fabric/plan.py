@@ -212,8 +212,10 @@ def check(arguments, hosts):
     check_ports(arguments, hosts)
     if not 576 <= arguments.mtu <= 65000:
         raise Wrong(f"--mtu {arguments.mtu}: from 576 to 65000")
-    if arguments.here and (len(hosts) != 1 or arguments.ports != 1):
-        raise Wrong("--here is for one host with one port: --hosts 1")
+    if arguments.here and arguments.ports != 1:
+        raise Wrong("--here is for hosts with one port")
+    if arguments.here and len(hosts) != 1 and arguments.link != "ib":
+        raise Wrong("--here is for --hosts 1, or for --link ib, whose devices need no addresses")
     if arguments.link == "ib" and arguments.wire == "roce":
         raise Wrong("--wire roce is for --link roce: InfiniBand has no UDP")
     if arguments.link == "ib" and arguments.pcap:
