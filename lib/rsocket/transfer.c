@@ -322,7 +322,10 @@ __attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struc
 	int err = 0;
 
 	token_take(&s->recv_token, &s->base.lock);
-	while (left) {
+	/* What came before is with the relay now. */
+	if (s->base.moved && !(in->flags & RSOCK_TAKE))
+		err = -EBADF;
+	while (left && !err) {
 		uint32_t bytes;
 
 		err = s->in.unread ? 1 : await_data(s, in->flags);
@@ -333,6 +336,7 @@ __attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struc
 		left -= bytes;
 		if (peek || !(in->flags & MSG_WAITALL))
 			break;
+		err = 0;
 	}
 	token_give(&s->recv_token);
 	api_leave(cancel_state);

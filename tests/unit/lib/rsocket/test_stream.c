@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stream sockets over a device in memory: data, end, and peers that violate the protocol. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -478,6 +480,48 @@ TEST(tcp_info_has_the_state_and_is_truncated_to_the_buffer)
 	bytes = 1;
 	ck_assert_int_eq(rgetsockopt(pair.fd[0], IPPROTO_TCP, TCP_INFO, state, &bytes), 0);
 	ck_assert(bytes == 1 && state[0] == TCP_ESTABLISHED && state[1] == 99);
+}
+END_TEST
+
+/* --- a socket that moves to a relay ---------------------------------------- */
+
+/* Return: errno of a receive that waits. */
+static void *receive_some(void *ret_errno)
+{
+	char got[8];
+
+	*(int *)ret_errno = rrecv(pair.fd[1], got, sizeof(got), 0) < 0 ? errno : 0;
+	return NULL;
+}
+
+/* The relay may have received what came before, and the program not have it yet. */
+TEST(a_reader_that_waits_for_another_gets_nothing_after_the_move)
+{
+	struct stream *s = pair.end[1];
+	bool is_waiting = false;
+	pthread_t thread;
+	int error = 0;
+
+	pthread_mutex_lock(&s->base.lock);
+	token_take(&s->recv_token, &s->base.lock);
+	pthread_mutex_unlock(&s->base.lock);
+	ck_assert_int_eq(pthread_create(&thread, NULL, receive_some, &error), 0);
+	while (!is_waiting) {
+		pthread_mutex_lock(&s->base.lock);
+		is_waiting = s->recv_token.n_waiting;
+		pthread_mutex_unlock(&s->base.lock);
+		sched_yield();
+	}
+	ck_assert_int_eq(rfcntl(pair.fd[1], RSOCK_MOVE), 0);
+	send_text(pair.fd[0], "later");
+	pthread_mutex_lock(&s->base.lock);
+	stream_progress(&s->base);
+	ck_assert_int_eq(s->in.unread, 5);
+	token_give(&s->recv_token);
+	pthread_mutex_unlock(&s->base.lock);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(error, EBADF);
+	expect_text(pair.fd[1], "later", RSOCK_TAKE);
 }
 END_TEST
 
