@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The tables of figures in pages are those of tests/bench/figures.txt, which has what
-tests/bench/table.py and tests/bench/rsocket.py have printed. A table is between the lines
+the programs of tests/bench have printed. A table is between the lines
 "<!-- figures: NAME -->" and "<!-- end of figures -->".
 
 figures.py           compare, exit 1 if a page differs
@@ -48,7 +48,16 @@ TARGETS = (
     ("core, 1000000: million handshakes", "the same, a million"),
     ("core, a million: bytes each", "bytes of one of a million connections"),
 )
-TABLES = {"price": (PRICE, False), "targets": (TARGETS, True)}
+SOCKETS = (
+    ("preload: sockperf ping-pong", "sockperf, µs"),
+    *((f"preload: iperf3, {size} KiB", f"iperf3 -l {size}K, Mbit/s (more is better)")
+      for size in (1, 64)),
+    ("preload: redis-benchmark, req", "redis-benchmark, requests/s (more is better)"),
+    ("preload: redis-benchmark -P 16", "redis-benchmark -P 16"),
+)
+# Rows, what is compared, and whether there are targets.
+TABLES = {"price": (PRICE, "stock | purecm", False), "targets": (TARGETS, "stock | purecm", True),
+          "sockets": (SOCKETS, "TCP | RDMA", False)}
 
 
 def measured():
@@ -70,8 +79,8 @@ def number(text):
 
 def table(name, figures):
     """Return the lines of a table."""
-    rows, has_targets = TABLES[name]
-    text = "| | stock | purecm | ratio |" + " wanted |" * has_targets + "\n"
+    rows, compared, has_targets = TABLES[name]
+    text = f"| | {compared} | ratio |" + " wanted |" * has_targets + "\n"
     text += "|---|---|---|---|" + "---|" * has_targets + "\n"
     for key, what in rows:
         (stock, purecm, wanted), = [row for line, row in figures.items() if line.startswith(key)]

@@ -30,8 +30,8 @@ libfabric destroys the queue pair before its program has polled the last complet
 
 ## Programs that know only TCP
 
-With librspreload.so under both ends (rsocket(7)) they transfer data, which is compared, and the
-device counts the bytes that went by RDMA. All {sockets} pass in Debian 12:
+With librspreload.so under both ends; the device counts the bytes that go by RDMA.
+All {sockets} pass in Debian 12:
 
 {names}
 

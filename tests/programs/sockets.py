@@ -337,8 +337,8 @@ ROWS = (
 
 # What has no row, and why.
 ABSENT = (
-    ("nats-server, etcd and other programs in Go", "They make system calls without the C library."),
-    ("netperf, valkey", "Debian 12 does not have them."),
+    ("programs in Go", "They make system calls without the C library."),
     ("rabbitmq, samba, nfs-ganesha, distcc, icecc, dask, php-fpm", "Not tried."),
-    ("`ssh -f`", "Its connection ends with the process that has made it: rsocket(7)."),
+    ("netperf", "Debian 12 has none."),
+    ("`ssh -f`", "Its connection ends with its first process."),
 )
