@@ -9,24 +9,24 @@ import sockets
 import table
 
 RELEASES = {"own": "12", "trixie": "13"}
+MANY, SHOWN = 6, 3
 PAGE = """# Programs
 
-Which programs and libraries of Debian 12 and 13 were tried: {programs} of them, in {count} rows of
-`tests/programs/table.py`, on two hosts of [the soft fabric](fabric.md), as an ordinary user, over
-purecm where they use librdmacm. All pass there. `tests/programs/run.py --long` plays them,
-`--release trixie` those of Debian 13. `tests/lab/programs.py` plays them between two kernels with
-rxe, stock and purecm at either end: "both" are the rows that pass in all pairings, "verbs only"
-those without a connection manager. `tests/programs/page.py` prints this page.
+{programs} programs and libraries of Debian 12 and 13, in {count} rows of `tests/programs/table.py`,
+run on two hosts of [the soft fabric](fabric.md), over purecm where they use
+librdmacm. All pass. `tests/programs/run.py --long` plays them, `--release trixie` those of Debian
+13; `--script --only NAME` prints a row as a script to copy. `tests/lab/programs.py` plays them
+between two kernels with rxe, stock and purecm at either end: "both" pass in all pairings, "verbs
+only" have no connection manager.
 
-`tests/programs/run.py --script --only NAME` prints a row as a script to copy. Suites of other
-projects are built from Debian's sources:
+Suites:
 
 {suites}
 By Debian package:
 
 {rows}
-fi_pingpong over ofi_rxm ends with an error now and then, after all messages: a thread of
-libfabric destroys the queue pair before its program has polled the last completion.
+fi_pingpong over ofi_rxm may end with an error after all messages: libfabric destroys the queue pair
+before the program has polled the last completion.
 
 ## Programs that know only TCP
 
@@ -48,8 +48,8 @@ def bullet(text):
 
 def print_page():
     rows = every_row()
-    packages = dict.fromkeys(map(package_of, rows.values()))
-    text = "".join(line_of(package, [row for row in rows.values() if package_of(row) == package])
+    packages = dict.fromkeys(row.package for row in rows.values())
+    text = "".join(line_of(package, [row for row in rows.values() if row.package == package])
                    for package in packages)
     suites = "".join(bullet(f"**{what}**: {how}") for what, how in table.SUITES)
     absent = "".join(bullet(f"**{what}**: {why}") for what, why in table.ABSENT + sockets.ABSENT)
@@ -61,25 +61,23 @@ def print_page():
 
 
 def every_row():
-    """The rows of all releases, by name."""
+    """The rows of all releases, by name, but those of sockets and of suites."""
     return {row.name: row for release in reversed(RELEASES) for row in table.rows_of(release)
-            if not row.by_rdma}
-
-
-def package_of(row):
-    return row.source or row.package
+            if not row.by_rdma and not row.source}
 
 
 def program_of(row):
     """The program of a row, the first in its name; a library is its package."""
-    own = not row.source and row.package.startswith(("lib", "python3")) and (
-        not row.package.endswith("-bin"))
+    own = row.package.startswith(("lib", "python3")) and not row.package.endswith("-bin")
     return row.package.split()[0] if own else re.match(r"[\w-]+", row.name)[0]
 
 
 def line_of(package, rows):
     """A line for the rows of a package."""
-    programs = ", ".join(dict.fromkeys(map(program_of, rows)))
+    programs = list(dict.fromkeys(map(program_of, rows)))
+    if len(programs) > MANY:
+        programs[SHOWN:] = [f"{len(programs) - SHOWN} others"]
+    programs = ", ".join(programs)
     names = {row.name for row in rows}
     releases = [title for release, title in RELEASES.items()
                 if any(row.name in names and not row.absent for row in table.rows_of(release))]
