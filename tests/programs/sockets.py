@@ -340,5 +340,4 @@ ABSENT = (
     ("programs in Go", "They make system calls without the C library."),
     ("rabbitmq, samba, nfs-ganesha, distcc, icecc, dask, php-fpm", "Not tried."),
     ("netperf", "Debian 12 has none."),
-    ("`ssh -f`", "Its connection ends with its first process."),
 )
