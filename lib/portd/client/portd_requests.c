@@ -158,11 +158,11 @@ struct search {
 	const char *path;
 	struct portd_why *why;
 	int64_t begin_ms;
-	int64_t sign_ms; /* time of the latest sign of a cmportd that starts */
-	int look_ms;	 /* polling interval */
-	int turn;	 /* result of take_turn() */
-	int started;	 /* output of the cmportd that we started, until it serves; or -1 */
-	bool has_started;
+	int64_t sign_ms;	/* time of the latest sign of a cmportd that starts */
+	int look_ms;		/* polling interval */
+	int turn;		/* result of take_turn() */
+	int started;		/* output of the cmportd that we started, until it serves; or -1 */
+	unsigned int n_started; /* by us */
 	int spawn_err;
 };
 
@@ -202,8 +202,18 @@ static bool has_hope(const struct search *search)
 	int64_t now = now_ms();
 	bool has_said_why = search->started < 0 && search->why->text[0];
 
-	return !search->spawn_err && !(search->has_started && has_said_why) &&
+	return !search->spawn_err && !(search->n_started && has_said_why) &&
 	       now < search->sign_ms + CONNECT_MS && now < search->begin_ms + STARTING_MS;
+}
+
+/*
+ * It is another program's turn for a while. One that we have started, which has ended without a
+ * word, was killed.
+ */
+static bool is_to_be_started(const struct search *search)
+{
+	return search->started < 0 && search->n_started < REQUEST_TRIES_MAX &&
+	       (search->turn >= 0 || now_ms() > search->begin_ms + OTHERS_MS);
 }
 
 static int connect_or_start(const char *path, int *ret, struct portd_why *why)
@@ -220,10 +230,9 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 	while (nobody_is_there(err) && has_hope(&search)) {
 		if (search.turn < 0)
 			search.turn = take_turn(path);
-		if (!search.has_started &&
-		    (search.turn >= 0 || now_ms() > search.begin_ms + OTHERS_MS)) {
+		if (is_to_be_started(&search)) {
 			search.spawn_err = spawn_cmportd(path, -1, &search.started);
-			search.has_started = true;
+			search.n_started++;
 		}
 		wait_for_sign(&search);
 		err = connect_once(path, ret);
@@ -250,7 +259,7 @@ int portd_start_own(int *ret_fd, struct portd_why *ret_why)
 				 .look_ms = LOOK_AGAIN_MS,
 				 .turn = -1,
 				 .started = -1,
-				 .has_started = true };
+				 .n_started = 1 };
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))

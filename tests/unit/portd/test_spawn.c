@@ -199,21 +199,38 @@ TEST(client_without_permission_for_the_socket_gets_an_error)
 	ck_assert_int_eq(seteuid(0), 0);
 }
 
-/* The fake accepts no client, but it was found. */
-TEST(slow_cmportd_is_waited_for)
+static void make_file(const char *suffix)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s.%s", socket_path, suffix);
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+/* The fake accepts no client. */
+static void check_that_it_is_found(void)
 {
 	struct portd_client *client;
-	char slow[128];
 	struct portd_ids ids;
 	struct portd_why why;
 	int err;
 
-	snprintf(slow, sizeof(slow), "%s.slow", socket_path);
-	close(open(slow, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	setenv("PURECM_SOCKET", socket_path, 1);
 	err = portd_client_open(&client, &ids, &why);
 	ck_assert_msg(strstr(why.text, "hangs up"), "%s: %s", strerror(-err), why.text);
 	wait_seen();
+}
+
+TEST(slow_cmportd_is_waited_for)
+{
+	make_file("slow");
+	check_that_it_is_found();
+}
+
+TEST(cmportd_that_is_killed_before_it_serves_is_started_again)
+{
+	make_file("mortal");
+	check_that_it_is_found();
 }
 
 static int spawn_once(void)

@@ -2,8 +2,8 @@
 /*
  * server_run() of a cmportd for tests: it takes its directory, writes its initial state to
  * SOCKET.seen, and accepts no client; with a file SOCKET.slow, it starts after the timeout of
- * clients. Linked with main.c to a program that test_spawn.c starts as the library starts the real
- * one.
+ * clients; with SOCKET.mortal it removes that, and ends by a signal. Linked with main.c to a
+ * program that test_spawn.c starts as the library starts the real one.
  */
 #include "lib/portd/server/server.h"
 
@@ -128,12 +128,22 @@ static void be_slow(const char *path)
 		nanosleep(&wait, NULL);
 }
 
+static void be_mortal(const char *path)
+{
+	char mortal[256];
+
+	snprintf(mortal, sizeof(mortal), "%s.mortal", path);
+	if (!unlink(mortal))
+		__builtin_trap(); /* a confined process may not kill itself */
+}
+
 int server_run(const struct server_options *options)
 {
 	struct socket_dir *dir;
 	int err;
 
 	be_slow(options->path);
+	be_mortal(options->path);
 	err = socket_dir_take(options->path, &dir);
 	if (err)
 		return err;
