@@ -190,6 +190,8 @@ static struct cm_time next_deadline(const struct server *server)
 					  ->speaks_until);
 	if (server->listens_again_at.ns)
 		deadline = cm_time_earlier(deadline, server->listens_again_at);
+	if (server->opens_again_at.ns)
+		deadline = cm_time_earlier(deadline, server->opens_again_at);
 	if (server->grace_until.ns)
 		deadline = earlier_ms(server, deadline, GRACE_LOOK_MS);
 	if (server->n_throttled)
@@ -214,6 +216,17 @@ static void answer_kept_requests(struct server *server)
 		else if (client->has_asked)
 			server->asks_again = true;
 	}
+}
+
+/* Also in the grace period, which ends when those who ask have resumed. */
+static void open_again(struct server *server)
+{
+	struct client *client;
+
+	server->opens_again_at.ns = 0;
+	for_each_client (client, server)
+		if (client->has_asked && client->asked.type == PORTD_OPEN_PORT)
+			client_ask_again(server, client);
 }
 
 /*
@@ -271,6 +284,8 @@ static void expire(struct server *server)
 	host_port_expire(server);
 	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
 		resume_listening(server);
+	if (server->opens_again_at.ns && cm_time_reached(server->opens_again_at, server->now))
+		open_again(server);
 	orphans_end(server);
 	client_unthrottle(server);
 	router_expire(server);
@@ -387,7 +402,7 @@ int server_begin(struct server *server)
 	server->received = router_received;
 	server->stop.fd = server->net.fd = server->listening.fd = server->reload.fd = -1;
 	server->now = clock_now();
-	server->idle_since = server->now;
+	server->idle_since = server->begun_at = server->now;
 	list_init(&server->senders);
 	list_init(&server->holders);
 	list_init(&server->tellers);

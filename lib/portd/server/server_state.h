@@ -76,9 +76,11 @@ struct server {
 	struct cm_time now; /* start of this turn */
 	struct cm_time idle_since;
 	struct cm_time listens_again_at; /* 0 ns: connections are accepted */
-	struct cm_time grace_until;	 /* 0 ns: no grace period */
-	uint64_t grace_turn;		 /* the last in which it was looked at */
-	struct cm_core core;		 /* ended processes' connections, stray messages */
+	struct cm_time begun_at;
+	struct cm_time opens_again_at; /* a port that was taken; 0 ns: none */
+	struct cm_time grace_until;    /* 0 ns: no grace period */
+	uint64_t grace_turn;	       /* the last in which it was looked at */
+	struct cm_core core;	       /* ended processes' connections, stray messages */
 	struct tracker *tracker;
 	struct hosts hosts;
 	struct cm_time recovery_look_at;   /* when to check the orphans next */

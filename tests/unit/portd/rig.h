@@ -138,6 +138,9 @@ void rig_set_sender_ready(bool ready);
 /** rig_set_sender_refusal() - make the sender refuse messages with this result; 0: accept all. */
 void rig_set_sender_refusal(int err);
 
+/** rig_set_port_taken() - make another process own the ports that are opened from now on. */
+void rig_set_port_taken(bool taken);
+
 /** rig_set_sends_fail() - make accepted messages of the sender fail. */
 void rig_set_sends_fail(bool fail);
 

@@ -47,7 +47,8 @@ static int gid_at = -1; /* its index; -1: any; RIG_NO_GID: removed */
 static unsigned int elsewhere, foreign_has, foreign_takes, n_foreign_reads;
 static bool sender_is_ready = true;
 static bool sends_fail; /* of the sender, when posted */
-static int refusal;	/* of the sender */
+static bool port_is_taken;
+static int refusal; /* of the sender */
 static bool is_removed;
 static unsigned int n_revalidations;
 static struct mad_gid came_gid, heard_gid, unanswered_gid;
@@ -315,6 +316,11 @@ void rig_set_sender_refusal(int err)
 	refusal = err;
 }
 
+void rig_set_port_taken(bool taken)
+{
+	port_is_taken = taken;
+}
+
 void rig_set_sends_fail(bool fail)
 {
 	sends_fail = fail;
@@ -489,6 +495,10 @@ int umad_port_open(const char *name, uint8_t port_num, struct mad_port **ret,
 	(void)ret_who;
 	if (!fake)
 		return -ENOMEM;
+	if (port_is_taken) {
+		free(fake);
+		return -EADDRINUSE;
+	}
 	fake->port.ops = &ops;
 	fake->port.fd = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
 	fake->port_num = port_num;

@@ -557,6 +557,58 @@ TEST(connections_of_a_removed_device_are_dropped)
 
 /* --- clients that never existed ------------------------------------------ */
 
+TEST(port_that_the_kernel_has_not_closed_yet_is_opened_later)
+{
+	const struct portd_record open = { .type = PORTD_OPEN_PORT,
+					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };
+
+	die();
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_set_port_taken(true);
+	rig_meet(alice);
+	ck_assert_int_eq(rig_ask(alice, &open), -1);
+	rig_pass(LOOK_MS);
+	ck_assert_int_eq(rig_answer(alice), -1);
+	rig_set_port_taken(false);
+	rig_pass(LOOK_MS);
+	ck_assert_int_eq(rig_answer(alice), 0);
+}
+
+TEST(client_that_resumes_gets_its_port_before_the_grace_period_ends)
+{
+	const struct portd_record open = { .type = PORTD_OPEN_PORT,
+					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };
+
+	restart();
+	rig_set_port_taken(true);
+	rig_client_as(bobs_pid);
+	bob->control = rig_dial();
+	ck_assert_int_eq(rig_resume(bob, bob->page_fd), 0);
+	ck_assert_int_eq(rig_hold(bob), 0);
+	ck_assert_int_eq(rig_ask(bob, &open), -1);
+	rig_client_as(-1);
+	rig_set_port_taken(false);
+	rig_pass(LOOK_MS);
+	ck_assert_int_eq(rig_answer(bob), 0);
+}
+
+TEST(port_of_another_process_is_refused_after_a_while)
+{
+	const struct portd_record open = { .type = PORTD_OPEN_PORT,
+					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };
+
+	die();
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_set_port_taken(true);
+	rig_meet(alice);
+	rig_ask(alice, &open);
+	rig_pass(GRACE_MS);
+	rig_set_port_taken(false);
+	ck_assert_int_eq(rig_answer(alice), EADDRINUSE);
+}
+
 static struct portd_record bind_of_bob(void)
 {
 	return (struct portd_record){ .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };

@@ -23,6 +23,9 @@
 #include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/wire/tracers.h"
 
+#define CLOSING_NS    (3000 * CM_NS_PER_MS)
+#define OPEN_AGAIN_NS (20 * CM_NS_PER_MS)
+
 struct request {
 	struct server *server;
 	struct client *client;
@@ -246,6 +249,12 @@ static int handle_resumed(struct request *request)
 
 /* --- ports of the host --------------------------------------------------- */
 
+/* What a cmportd had open that was killed, the kernel closes a while after its sockets. */
+static bool may_be_closing(const struct server *server)
+{
+	return !cm_time_reached(cm_time_after(server->begun_at, CLOSING_NS), server->now);
+}
+
 static int handle_open_port(struct request *request)
 {
 	const struct portd_open_port *wanted = &request->record->open_port;
@@ -258,6 +267,11 @@ static int handle_open_port(struct request *request)
 	memcpy(device, wanted->device, sizeof(device));
 	device[sizeof(device) - 1] = '\0';
 	err = host_port_open(request->server, device, wanted->port_num, &host_port, &who);
+	if ((err == -EADDRINUSE || err == -EBUSY) && may_be_closing(request->server)) {
+		request->server->opens_again_at =
+			cm_time_after(request->server->now, OPEN_AGAIN_NS);
+		return -EAGAIN;
+	}
 	if (err) {
 		if (who.what[0])
 			snprintf(reply->text, sizeof(reply->text), "%.120s; %.120s", who.what,

@@ -134,14 +134,15 @@ static void set_passed(struct tracked *tracked, uint8_t passed)
 void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is,
 		     uint8_t passed)
 {
+	tracked_index(tracker, tracked, tracked->in & tables_alike(&tracked->is, is));
+	/* A cmportd that is killed from here on loses the connection. */
 	tracked_unseal(tracked);
 	if (is->local_comm_id && !tracked->is.local_comm_id) /* its client has a block by now */
 		tracked->owner = tracker->client[tracked->client].owner;
-	tracked_index(tracker, tracked, tracked->in & tables_alike(&tracked->is, is));
 	tracked->is = *is;
 	set_passed(tracked, passed);
-	tracked_index(tracker, tracked, tables_of(tracked));
 	tracked_seal(tracked);
+	tracked_index(tracker, tracked, tables_of(tracked));
 }
 
 uint8_t tracked_after(const struct tracked *tracked, enum cm_event event)
