@@ -15,7 +15,7 @@
 
 #define TIMEOUT_MS    1000 /* of the first resolution; doubled for each retry */
 #define RETRIES_MAX   6
-#define HURRY_MS      400 /* for a host that may have no RDMA */
+#define HURRY_MS      400 /* of a step, to a host that may have no RDMA */
 #define AF_IB_OFFSET  36  /* the CM's header precedes it with IP addresses */
 #define RETRY_COUNT   7
 #define PRIVATE_BYTES (AF_IB_OFFSET + RS_HELLO_BYTES)
@@ -90,6 +90,13 @@ const struct stream_opening connect_opening = {
 
 /* --- events -------------------------------------------------------------- */
 
+/* Each step has its time: the first one may have to start cmportd. */
+static void hurry(struct stream *s)
+{
+	if (s->base.hurries)
+		service_expire_in(&s->cm, HURRY_MS);
+}
+
 /* A step of the set-up has succeeded or failed. */
 static void continue_opening(struct stream *s, int err)
 {
@@ -121,8 +128,10 @@ static void continue_opening(struct stream *s, int err)
 		err = stream_apply(s, done[s->state], 0);
 	if (err)
 		stream_apply(s, STREAM_EV_REFUSED, err);
-	if (stream_is_opening(s->state))
+	if (stream_is_opening(s->state)) {
+		hurry(s);
 		return;
+	}
 	if (s->base.hurries && (!err || err == -ECONNREFUSED))
 		hosts_note(&s->target, true);
 	service_expire_in(&s->cm, 0);
@@ -202,14 +211,6 @@ static int check_connect(const struct stream *s, const struct sockaddr *addr, so
 	return bytes < addr_bytes(addr) ? -EINVAL : 0;
 }
 
-static int begin_to_hurry(struct stream *s)
-{
-	if (hosts_is_mute(&s->target))
-		return -EHOSTDOWN;
-	service_expire_in(&s->cm, HURRY_MS);
-	return 0;
-}
-
 /* Both locks are held, because an event may arrive at once. */
 static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
@@ -224,10 +225,12 @@ static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_
 	s->timeout_ms = TIMEOUT_MS;
 	s->n_retries = 0;
 	err = service_add(&s->cm, s->id->channel->fd);
-	if (!err)
-		err = s->base.hurries ? begin_to_hurry(s) : 0;
+	if (!err && s->base.hurries && hosts_is_mute(&s->target))
+		err = -EHOSTDOWN;
 	if (!err)
 		err = resolve_target(s);
+	if (!err)
+		hurry(s);
 	if (err) {
 		service_remove(&s->cm);
 		stream_apply(s, STREAM_EV_REFUSED, err);
