@@ -141,11 +141,7 @@ static void handle_request(struct stream *listener, struct rdma_cm_id *id)
 	list_append(&listener->pending, &child->sibling);
 	child->accepting.run = run_accepting;
 	rsock_get(&child->base);
-	if (service_work(&child->accepting)) {
-		rdma_reject(id, NULL, 0);
-		drop_child(child);
-		rsock_put(&child->base);
-	}
+	service_work(&child->accepting);
 }
 
 static void listener_readable(struct serviced *serviced)

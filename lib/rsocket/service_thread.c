@@ -51,6 +51,18 @@ static void clear_wakeup(struct watch *watch, uint32_t events)
 	waker_reset(&wakeup);
 }
 
+static void finish_works(void)
+{
+	while (!list_is_empty(&works)) {
+		struct work *work = container_of(works.next, struct work, link);
+
+		list_remove(&work->link);
+		service_unlock();
+		work->run(work);
+		service_lock();
+	}
+}
+
 static void *run_service(void *unused)
 {
 	struct cm_timer *timer;
@@ -72,6 +84,9 @@ static void *run_service(void *unused)
 
 			serviced->expired(serviced);
 		}
+		/* A program may forbid further threads, as haproxy does. */
+		if (!n_workers)
+			finish_works();
 	}
 	loop_fini(&loop);
 	waker_close(&wakeup);
@@ -167,31 +182,17 @@ static void *run_works(void *unused)
 	(void)unused;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	service_lock();
-	while (!list_is_empty(&works)) {
-		struct work *work = container_of(works.next, struct work, link);
-
-		list_remove(&work->link);
-		service_unlock();
-		work->run(work);
-		service_lock();
-	}
+	finish_works();
 	n_workers--;
 	service_unlock();
 	return NULL;
 }
 
-int service_work(struct work *work)
+void service_work(struct work *work)
 {
-	int err = 0;
-
-	if (n_workers < WORKERS_MAX) {
-		err = thread_start(run_works, NULL);
-		n_workers += !err;
-	}
-	if (!n_workers)
-		return err;
+	if (n_workers < WORKERS_MAX && !thread_start(run_works, NULL))
+		n_workers++;
 	list_append(&works, &work->link);
-	return 0;
 }
 
 void service_after_fork(void)

@@ -23,7 +23,7 @@ struct serviced {
 /* A step that may wait for the device or the kernel. */
 struct work {
 	struct list link;
-	void (*run)(struct work *work); /* without the lock, on a thread of its own */
+	void (*run)(struct work *work); /* without the lock */
 };
 
 /** serviced_init() - initialize without serving; a callback that is never needed may be NULL */
@@ -52,9 +52,9 @@ void service_expire_in(struct serviced *serviced, uint32_t ms);
 /**
  * service_work() - run a step soon, in the order of these calls, several at a time
  *
- * Return: 0; -errno if there is no thread for it.
+ * Without a thread for it the service's own runs it. For use in callbacks only.
  */
-int service_work(struct work *work);
+void service_work(struct work *work);
 
 /** service_after_fork() - in a forked child: reset the service, without a thread */
 void service_after_fork(void);

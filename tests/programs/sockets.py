@@ -254,8 +254,7 @@ ROWS = (
         own("conf", NGINX) + "exec nginx -p $PWD -e stderr -c $PWD/conf", plain=True),
     web("apache2 (mpm_event)", "apache2-bin",
         own("conf", APACHE) + "exec apache2 -DFOREGROUND -d $PWD -f $PWD/conf"),
-    web("haproxy", "haproxy", BACKEND + own("conf", HAPROXY) + "exec haproxy -f conf",
-        as_root=True),
+    web("haproxy", "haproxy", BACKEND + own("conf", HAPROXY) + "exec haproxy -f conf"),
     web("varnishd", "varnish", BACKEND + "cd $PURECM_FABRIC; exec varnishd -F -j none "
         f"-n $PWD/v -a {A}:8000 -b {A}:8001"),
     web("php -S", "php-cli", f"exec php -S {A}:8000 -t {FOLDER}"),
