@@ -36,9 +36,12 @@ def fi_pingpong(provider, endpoint, **more):
                figure=r"^64 +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)", unit="µs")
 
 
-def mpi(name, words, program, said, **more):
+def mpi(name, words, program, said, hosts=2, **more):
+    if hosts > 2:
+        name, more["options"] = f"{name}, {hosts} hosts", ("--hosts", str(hosts))
+    slots = ",".join(f"{host}:1" for host in "abcdefgh"[:hosts])
     return alone(f"mpirun, {name}", "openmpi-bin python3-mpi4py",
-                 "mpirun --mca plm_rsh_agent '{fabric} exec' --host a:1,b:1 -np 2 "
+                 f"mpirun --mca plm_rsh_agent '{{fabric}} exec' --host {slots} -np {hosts} "
                  f"{words} /usr/bin/python3 -m mpi4py.bench {program}", said, **more)
 
 
@@ -379,6 +382,8 @@ VALKEY = alone("runtest-rdma", "python3-netifaces make gcc librdmacm-dev",
 ONLY_TRIXIE = (
     verbs("flush"), VALKEY, fabtests("verbs", "verbs/verbs", 35),
     fabtests("verbs;ofi_rxm", "ofi_rxm/ofi_rxm", 56),
+    mpi("UCX", "--mca pml ucx", *RING, **RING_TIME, hosts=8),
+    mpi("libfabric", "--mca pml cm --mca mtl ofi", *RING, **RING_TIME, hosts=8),
     ceph("async+rdma", "--ms_async_rdma_gid_idx 1"),
     ceph("async+rdma by rdma_cm", "--ms_async_rdma_cm true --ms_async_rdma_type iwarp",
          (r"listening on", 1)),
