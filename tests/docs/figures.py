@@ -14,7 +14,7 @@ import sys
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ROOT / "tests/bench/figures.txt"
-PAGES = ("README.md", "docs/scale.md")
+PAGES = ("README.md", "docs/scale.md", "docs/fabric.md")
 TABLE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 LINE = re.compile(r"(\S.*?) {2,}([\d.]+|-) +([\d.]+) *(?:us|MB/s|KiB)? +"
                   r"(?:[\d.]+|-)(?: +([\d.]+))?")
@@ -55,9 +55,18 @@ SOCKETS = (
     ("preload: redis-benchmark, req", "redis-benchmark, requests/s (more is better)"),
     ("preload: redis-benchmark -P 16", "redis-benchmark -P 16"),
 )
+DEVICE = (
+    ("ib_send_lat", "`ib_send_lat`, 64 bytes, µs"),
+    ("ib_write_lat", "`ib_write_lat`, 64 bytes, µs"),
+    ("ib_read_lat", "`ib_read_lat`, 64 bytes, µs"),
+    ("ib_send_bw", "`ib_send_bw`, 64 KiB, MB/s (more is better)"),
+    ("ib_write_bw", "`ib_write_bw`, 64 KiB, MB/s (more is better)"),
+    ("ib_read_bw", "`ib_read_bw`, 64 KiB, MB/s (more is better)"),
+)
 # Rows, what is compared, and whether there are targets.
 TABLES = {"price": (PRICE, "stock | purecm", False), "targets": (TARGETS, "stock | purecm", True),
-          "sockets": (SOCKETS, "TCP | RDMA", False)}
+          "sockets": (SOCKETS, "TCP | RDMA", False),
+          "device": (DEVICE, "rxe | soft fabric", False)}
 
 
 def measured():

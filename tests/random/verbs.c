@@ -517,7 +517,8 @@ static void post_send(unsigned int i, unsigned int number)
 	int err, n;
 
 	/* Packets of connections do not have the sender's number, so another one's may be taken. */
-	if (!ud && queue[queue[i].peer].peer != i)
+	if (!ud && (queue[queue[i].peer].peer != i || !queue[queue[i].peer].qp ||
+		    queue[queue[i].peer].qp->qp_type != queue[i].qp->qp_type))
 		return;
 	if (!ud && wr.opcode >= IBV_WR_ATOMIC_CMP_AND_SWP) {
 		wr.wr.atomic.remote_addr = addr + (seldom() ? 4 : 0);
