@@ -29,7 +29,8 @@ test_packages=(g++ binutils abigail-tools librdmacm-dev perftest qperf python3-p
 long_packages=(libfabric-bin fio dapl2-utils openmpi-bin python3-mpi4py netpipe-openmpi
 	netpipe-mpich2 mpich libgloo-dev librpma-dev srptools gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross musl-tools
-	wireshark xvfb xdotool imagemagick mkdocs git rpm openssh-client openssh-server)
+	automake libtool libiscsi-bin wireshark xvfb xdotool imagemagick mkdocs git rpm
+	openssh-client openssh-server)
 fuzz_packages=(clang libclang-rt-14-dev)
 
 # fail WHAT ADVICE: a sentence each.

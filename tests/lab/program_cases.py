@@ -28,6 +28,7 @@ FORKING = Path(__file__).resolve().parent / "forking.py"
 TEN = "seq 1500000 | head -c 10M"
 TEN_SHA256 = "074150f329f71f11632523dd98c722bd8f635fa343a447aac9010065c3a8266a"
 PYVERBS = Path(__file__).resolve().parent / "pyverbs_end.py"
+ISER_TARGET = Path(__file__).resolve().parent / "iser_target.sh"
 RPMA = Path(__file__).resolve().parents[1] / "programs/rpma.c"
 DAT_CONF = ("echo ofa-v2-eth0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "
             "\\\"eth0 0\\\" \\\"\\\" >/tmp/dat.conf; export DAT_OVERRIDE=/tmp/dat.conf; ")
@@ -56,6 +57,7 @@ class Case:
     one_by_one: bool = False  # a client begins when the one before it is connected
     endless: bool = False  # the server serves until a signal ends it
     member: str = ""  # the group that the server joins, where it does not listen
+    in_kernel: bool = False  # the server is the kernel's, and so needs its connection manager
     ready: str = ""  # shell command whose status says that the server waits for clients
     raced: str = ""  # regex: what an end says when its server was too slow for it
 
@@ -331,6 +333,18 @@ def migration():
                 endless=True)
 
 
+def iser():
+    """A disk of the kernel's target, asked and read by libiscsi."""
+    iqn = "iqn.2026-01.test:disk"
+    disk = f"iser://{{address}}:3260/{iqn}/0"
+    return Case("iscsi-inq, iscsi-perf, iSER", f"{ISER_TARGET} {{address}} {iqn}",
+                f"sh -c 'iscsi-inq {disk} && iscsi-readcapacity16 {disk} && "
+                f"iscsi-perf -t 2 {disk}'",
+                (r"^Vendor:LIO-ORG|^Total size:16777216$|^finished\.$", 3),
+                server_said=("", 1), families=IPV4, endless=True, in_kernel=True,
+                ready="grep -q 1 /sys/kernel/config/target/iscsi/*/tpgt_1/enable")
+
+
 def itself(case, **changes):
     """The same with both ends on one host, over IPv4."""
     return dataclasses.replace(case, name=f"{case.name} itself", one_host=True, families=IPV4,
@@ -369,7 +383,7 @@ RARE_ONE_HOST = (persistent_rping(4, 50), ucmatose("-c 5 -P ib"), udaddy("-c 20"
 
 OTHERS = (*(fio(verb) for verb in ("write", "read", "send")), fi_pingpong("msg", "4k"),
           fi_pingpong("dgram", "1k"), fi_pingpong("rdm", "4k", ";ofi_rxd"), io_demo(), migration(),
-          rpma(), dapl("dtest", "-b 4096 -B 10", (r"DAPL Test Complete. PASSED", 1)),
+          rpma(), iser(), dapl("dtest", "-b 4096 -B 10", (r"DAPL Test Complete. PASSED", 1)),
           dapl("dtestx", "", (r"IB extension test - .* PASSED", 1)),
           dapl("dtestcm", "-c 50", (r"DAPL Connection Test Complete", 1)),
           dapltest())

@@ -100,6 +100,7 @@ def all_runs(args):
             if args.long or not (case.long or case.long_v6 and family == "ipv6")
             if case.stock or "stock" not in pairing
             if case.stock_client or pairing[1] != "stock"
+            if not case.in_kernel or pairing[0] == "stock"
             if not case.one_host or pairing[0] == pairing[1]]
 
 

@@ -45,7 +45,7 @@ KEPT = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz", "lib/modules/*/modules.*") + 
         "arch/*", "crypto/*", "lib/*", "net/*", "fs/*", "block/*", "mm/*",
         "drivers/virtio/*", "drivers/infiniband/*", "drivers/nvme/*", "drivers/block/*",
         "drivers/char/*", "drivers/net/*.ko*", "drivers/net/bonding/*", "drivers/net/ipvlan/*",
-        "drivers/target/*"))
+        "drivers/target/*", "drivers/scsi/scsi_*.ko*"))
 
 
 # Open files whose locks tell other labs which images to leave alone.
