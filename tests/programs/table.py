@@ -364,10 +364,11 @@ def fabtests(provider, excluded, passed):
     """All of libfabric's tests but ubertest."""
     tests = "{source}/fabtests"
     return alone(f"runfabtests.sh {provider}", "libfabric-dev automake libtool make",
-                 f"{SSH} && PATH=$PWD:{tests}/bin:$PATH runfabtests.sh -T 60 -e ^fi_msg_sockets "
+                 f"{SSH} && PATH=$PWD:{tests}/bin:$PATH runfabtests.sh -v -T 60 -e ^fi_msg_sockets "
                  f"-t unit,regression,functional,standard,multinode -p {tests}/bin "
                  f"-f {tests}/test_configs/{excluded}.exclude '{provider}' a b",
                  ((rf"^# Total Pass +{passed}$", 1), (r"^# Total Fail +0$", 1)), minutes=15,
+                 raced="Work Request Flushed Error",
                  source="libfabric", build="(cd fabtests && ./autogen.sh && "
                  "./configure --bindir=$PWD/bin && make -j2 && make install-exec)")
 
