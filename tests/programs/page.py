@@ -12,10 +12,10 @@ RELEASES = {"own": "12", "trixie": "13"}
 MANY, SHOWN = 6, 3
 PAGE = """# Programs
 
-{programs} programs and libraries of Debian 12 and 13, in {count} rows of `tests/programs/table.py`,
-run on two hosts of [the soft fabric](fabric.md), over purecm where they use
-librdmacm. All pass. `tests/programs/run.py --long` plays them, `--release trixie` those of Debian
-13; `--script --only NAME` prints a row as a script to copy. `tests/lab/programs.py` plays them
+{programs} programs and libraries of Debian 12 and 13, in {count} rows of
+`tests/programs/table.py`, run on two hosts of [the soft fabric](fabric.md), over purecm where
+they use librdmacm. All pass. `tests/programs/run.py --long` plays them, `--release trixie` Debian
+13's; `--script --only NAME` prints a row as a script to copy. `tests/lab/programs.py` plays them
 between two kernels with rxe, stock and purecm at either end: "both" pass in all pairings, "verbs
 only" have no connection manager.
 
@@ -26,7 +26,7 @@ By Debian package:
 
 {rows}
 fi_pingpong over ofi_rxm may end with an error after all messages: libfabric destroys the queue pair
-before the program has polled the last completion.
+before the last completion.
 
 ## Programs that know only TCP
 
