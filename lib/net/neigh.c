@@ -27,10 +27,12 @@
 #define REVALIDATE_PAUSE_NS (10000 * CM_NS_PER_MS)
 /*
  * An empty datagram makes the kernel resolve the next hop for a process that may not write
- * neighbour entries. To the port of RoCE v2, as packet filters between such hosts pass that, and
- * nothing else there takes a packet without a header.
+ * neighbour entries. It goes to the discard service (RFC 863), which rarely runs and gets no data;
+ * where a packet filter of this host refuses that, to RoCE v2, whose devices may count it as an
+ * error.
  */
-#define ROCE_PORT 4791
+#define DISCARD_PORT 9
+#define ROCE_PORT    4791
 
 struct key {
 	struct net_ip ip;
@@ -299,21 +301,28 @@ static int pin_socket(int fd, const struct net_route *route)
 	return 0;
 }
 
+static int send_nothing(int fd, union addr *to, uint16_t port)
+{
+	addr_set_port(to, port);
+	return connect(fd, &to->sa, addr_bytes(&to->sa)) < 0 || send(fd, "", 0, 0) < 0 ? -errno : 0;
+}
+
 static int ask_by_datagram(const struct net_route *route)
 {
 	union addr to = route->next_hop;
-	int rc;
-	int fd;
+	int fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err;
 
-	fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	addr_set_port(&to, ROCE_PORT);
-	rc = pin_socket(fd, route);
-	if (!rc && (connect(fd, &to.sa, addr_bytes(&to.sa)) < 0 || send(fd, "", 0, 0) < 0))
-		rc = -errno;
+	err = pin_socket(fd, route);
+	if (!err) {
+		err = send_nothing(fd, &to, DISCARD_PORT);
+		if (err == -EPERM)
+			err = send_nothing(fd, &to, ROCE_PORT);
+	}
 	close(fd);
-	return rc;
+	return err;
 }
 
 int net_neigh_ask(const struct net_route *route)

@@ -88,8 +88,8 @@ enum net_neigh net_neigh_state(const struct net_route *route);
  * @route: from net_route_lookup()
  *
  * Needs no privileges: a process that may not write neighbour entries sends an empty datagram to
- * the next hop's port of RoCE v2 instead, which local packet filters pass that pass RoCE v2.
- * Returns at once; NET_CHANGE_NEIGH announces the result.
+ * the next hop's discard port instead, or to that of RoCE v2 where a local packet filter drops the
+ * first. Returns at once; NET_CHANGE_NEIGH announces the result.
  *
  * Return: 0 or -errno.
  */
