@@ -444,19 +444,17 @@ static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 	return err;
 }
 
-/* Without a node for umad, or no device for cmportd: the device is coming, or going. */
+/* Without a node for umad, or no device for cmportd: the device, or cmportd, is coming or going. */
 static bool is_unsettled(const struct device *device, int err)
 {
-	return err == -ENXIO || err == -ENODEV || !device_answers(device);
+	return err == -ENXIO || err == -ENODEV || err == -EPIPE || !device_answers(device);
 }
 
-int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
+static int try_port(struct device *device, uint8_t port_num, struct port **ret)
 {
 	struct port **slot;
-	int err = cmportd_start();
+	int err;
 
-	if (err)
-		return err;
 	device_list_lock();
 	if (device->removed || port_num == 0 || port_num > device->n_ports) {
 		device_list_unlock();
@@ -469,6 +467,22 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 	else if (is_unsettled(device, err))
 		device_mark_unsettled(device);
 	device_list_unlock();
+	return err;
+}
+
+int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
+{
+	int err = cmportd_start();
+
+	if (!err)
+		err = try_port(device, port_num, ret);
+	/* The thread that resumes needs the lock of the devices. */
+	while (err == -EPIPE) {
+		err = cmportd_await();
+		if (err)
+			break;
+		err = try_port(device, port_num, ret);
+	}
 	return err;
 }
 

@@ -146,9 +146,14 @@ static int open_at_cmportd(struct port *port, struct portd_reply *reply)
 	err = portd_open_port(session_client(), port->name, port->port_num, reply, &why);
 	if (!err && reply->handle >= HANDLES)
 		err = -EPROTO;
-	if (err)
+	if (err && err != -EPIPE)
 		warning_of_port(port->name, port->port_num, err, why.text, "");
 	return err;
+}
+
+int cmportd_await(void)
+{
+	return portd_await(session_client());
 }
 
 int cmportd_open_port(struct port *port)

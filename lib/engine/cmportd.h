@@ -35,11 +35,14 @@ void cmportd_set_upcalls(const struct cmportd_upcalls *above);
  */
 int cmportd_start(void);
 
+/** cmportd_await() - wait until cmportd is there again, with no lock held; see portd_await() */
+int cmportd_await(void);
+
 /**
  * cmportd_open_port() - let cmportd deliver the messages of a port
  * @port: in: device and port number; out: handle, and the members that cm_port_init() sets
  *
- * Return: 0; -errno as umad_port_open(), with a warning in the log.
+ * Return: 0; -EPIPE if cmportd is gone; -errno as umad_port_open(), with a warning in the log.
  */
 int cmportd_open_port(struct port *port);
 

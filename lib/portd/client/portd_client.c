@@ -154,14 +154,21 @@ struct portd_record open_record(const char *device, uint8_t port_num)
 	return record;
 }
 
+int portd_await(struct portd_client *client)
+{
+	return request_await(client);
+}
+
 int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
 		    struct portd_reply *ret, struct portd_why *ret_why)
 {
 	struct portd_record record = open_record(device, port_num);
 	int netns = net_foreign_socket();
-	int err = request_ask_with(client, &record, netns, ret);
+	int err = request_try(client, &record, netns, ret);
 
 	fd_close(&netns);
+	if (err == -EPIPE)
+		return err;
 	memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
 	if (!err)
 		remember_port(client, device, port_num);

@@ -92,10 +92,18 @@ void portd_client_after_fork(struct portd_client *client);
 int portd_client_fd(const struct portd_client *client);
 
 /**
+ * portd_await() - if cmportd is gone, wait until another thread has resumed with the next one
+ *
+ * Return: 0; -EPIPE if the calling thread is the one that resumes; -ECONNREFUSED if it cannot.
+ */
+int portd_await(struct portd_client *client);
+
+/**
  * portd_open_port() - start to receive CM messages on a port
  * @ret: port, CA GUID and GID 0; the handle is valid until portd_resume() reports another
  *
- * Return: 0, or as umad_port_open(), with *ret_why.
+ * Return: 0, or as umad_port_open(), with *ret_why; -EPIPE if cmportd is gone, which is not waited
+ * for: callers have locks that the thread needs that resumes.
  */
 int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
 		    struct portd_reply *ret, struct portd_why *ret_why);

@@ -462,6 +462,30 @@ int request_ask_with(struct portd_client *client, const struct portd_record *rec
 	return err ? err : -reply.error;
 }
 
+int request_try(struct portd_client *client, const struct portd_record *record, int fd,
+		struct portd_reply *ret)
+{
+	int err = -EPIPE;
+
+	pthread_mutex_lock(&client->lock);
+	if (!client->broken && request_exchange(client, record, fd, ret, NULL))
+		break_connection(client);
+	else if (!client->broken)
+		err = -ret->error;
+	pthread_mutex_unlock(&client->lock);
+	return err;
+}
+
+int request_await(struct portd_client *client)
+{
+	int err;
+
+	pthread_mutex_lock(&client->lock);
+	err = client->broken ? wait_resumed(client) : 0;
+	pthread_mutex_unlock(&client->lock);
+	return err;
+}
+
 int request_ask(struct portd_client *client, const struct portd_record *record,
 		struct portd_reply *ret)
 {

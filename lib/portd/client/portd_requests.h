@@ -91,6 +91,13 @@ int request_ask(struct portd_client *client, const struct portd_record *record,
 int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret);
 
+/** request_try() - as request_ask_with(), but return -EPIPE if cmportd is gone, or goes */
+int request_try(struct portd_client *client, const struct portd_record *record, int fd,
+		struct portd_reply *ret);
+
+/** request_await() - wait until the client has resumed. Return: as portd_await(). */
+int request_await(struct portd_client *client);
+
 /**
  * request_prove() - get the descriptor to be passed with BIND, see net/low_port.h
  *

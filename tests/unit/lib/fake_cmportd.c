@@ -161,6 +161,12 @@ int portd_resume(struct portd_client *of, const struct portd_memory *memory)
 
 /* --- ports, comm ids ------------------------------------------------------- */
 
+int portd_await(struct portd_client *of)
+{
+	(void)of;
+	return cmportd.awaited ? cmportd.awaited() : 0;
+}
+
 int portd_open_port(struct portd_client *of, const char *device, uint8_t port_num,
 		    struct portd_reply *ret, struct portd_why *ret_why)
 {

@@ -46,6 +46,7 @@ struct fake_cmportd {
 	void (*meanwhile)(
 		const struct portd_record *record); /* before a record is stored; or NULL */
 	void (*opening)(void);			    /* before a port is opened; or NULL */
+	int (*awaited)(void);			    /* portd_await(); NULL: returns 0 */
 	int fd;
 };
 

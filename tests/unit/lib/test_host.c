@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records from cmportd, and state for the next one: lib/engine/cmportd.c. */
+#include "lib/device/device_list.h"
 #include "lib/engine/cmportd.h"
 
 #include "lib/engine/engine.h"
@@ -133,6 +134,32 @@ TEST(closed_port_gets_no_messages)
 	receive_mad(FAKE_HANDLE);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 	ck_assert_int_eq(rig.port->handle, -1);
+}
+
+static unsigned int n_resumed;
+
+/* Before it is there again, the thread that resumes uses the list of devices. */
+static int resume_with_devices(void)
+{
+	n_resumed++;
+	device_list_lock();
+	device_list_unlock();
+	cmportd.open_err = 0;
+	return 0;
+}
+
+TEST(port_is_opened_by_the_next_cmportd)
+{
+	struct port *port;
+
+	ck_assert_int_eq(device_port_open(rig.device, 1, &port), 0);
+	cmportd_close_port(port);
+	port_put(port);
+	cmportd.open_err = -EPIPE;
+	cmportd.awaited = resume_with_devices;
+	ck_assert_int_eq(device_port_open(rig.device, 1, &port), 0);
+	ck_assert_uint_eq(n_resumed, 1);
+	port_put(port);
 }
 
 TEST(port_that_cmportd_refuses_is_not_open)

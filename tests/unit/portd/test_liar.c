@@ -327,3 +327,14 @@ TEST(request_outlives_an_attempt_to_resume_that_fails)
 	ck_assert(!pthread_join(asker, NULL));
 	ck_assert_int_eq(result, 0);
 }
+
+/* The caller may have locks that the thread needs that resumes. */
+TEST(opening_a_port_does_not_wait_for_the_next_cmportd)
+{
+	struct portd_reply reply;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	end_cmportd();
+	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &reply, &why), -EPIPE);
+	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &reply, &why), -EPIPE);
+}
