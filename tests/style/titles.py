@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The titles of commits since the last release: "area: what changes", at most 72 characters, where
-each word of an area is the name of a folder or file, or its path.
+each word of an area is the path of a folder or file, or the end of it.
 
 Ends with a line "N passed, N failed, N skipped". Exit status: 77 without git.
 """
@@ -28,12 +28,12 @@ def last_release():
 
 
 def areas(commit):
-    """Return what a title may name: paths and names of a commit's tree, also without suffix."""
+    """Return what a title may name: paths of a tree and their ends, also without suffix."""
     found = set()
     for path in map(PurePath, git("ls-tree", "-r", "--name-only", commit).splitlines()):
-        for part in (path, *path.parents):
-            found |= {str(part), part.name, str(part.with_suffix("")) if part.name else "",
-                      part.stem}
+        for part in (path, *path.parents[:-1]):
+            for name in (part, part.with_suffix("")):
+                found |= {"/".join(name.parts[first:]) for first in range(len(name.parts))}
     return found
 
 
