@@ -557,17 +557,25 @@ TEST(connections_of_a_removed_device_are_dropped)
 
 /* --- clients that never existed ------------------------------------------ */
 
-TEST(port_that_the_kernel_has_not_closed_yet_is_opened_later)
-{
-	const struct portd_record open = { .type = PORTD_OPEN_PORT,
-					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };
+static const struct portd_record open_port = {
+	.type = PORTD_OPEN_PORT,
+	.open_port = { .port_num = 1, .device = RIG_DEVICE },
+};
 
+/* A new cmportd whose port another process has: the kernel may not have closed it yet. */
+static void begin_without_port(void)
+{
 	die();
 	rig_tear_down();
 	rig_set_up(socket_path);
 	rig_set_port_taken(true);
 	rig_meet(alice);
-	ck_assert_int_eq(rig_ask(alice, &open), -1);
+	ck_assert_int_eq(rig_ask(alice, &open_port), -1);
+}
+
+TEST(port_that_the_kernel_has_not_closed_yet_is_opened_later)
+{
+	begin_without_port();
 	rig_pass(LOOK_MS);
 	ck_assert_int_eq(rig_answer(alice), -1);
 	rig_set_port_taken(false);
@@ -575,38 +583,27 @@ TEST(port_that_the_kernel_has_not_closed_yet_is_opened_later)
 	ck_assert_int_eq(rig_answer(alice), 0);
 }
 
+TEST(port_of_another_process_is_refused_after_a_while)
+{
+	begin_without_port();
+	rig_pass(GRACE_MS);
+	rig_set_port_taken(false);
+	ck_assert_int_eq(rig_answer(alice), EADDRINUSE);
+}
+
 TEST(client_that_resumes_gets_its_port_before_the_grace_period_ends)
 {
-	const struct portd_record open = { .type = PORTD_OPEN_PORT,
-					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };
-
 	restart();
 	rig_set_port_taken(true);
 	rig_client_as(bobs_pid);
 	bob->control = rig_dial();
 	ck_assert_int_eq(rig_resume(bob, bob->page_fd), 0);
 	ck_assert_int_eq(rig_hold(bob), 0);
-	ck_assert_int_eq(rig_ask(bob, &open), -1);
+	ck_assert_int_eq(rig_ask(bob, &open_port), -1);
 	rig_client_as(-1);
 	rig_set_port_taken(false);
 	rig_pass(LOOK_MS);
 	ck_assert_int_eq(rig_answer(bob), 0);
-}
-
-TEST(port_of_another_process_is_refused_after_a_while)
-{
-	const struct portd_record open = { .type = PORTD_OPEN_PORT,
-					   .open_port = { .port_num = 1, .device = RIG_DEVICE } };
-
-	die();
-	rig_tear_down();
-	rig_set_up(socket_path);
-	rig_set_port_taken(true);
-	rig_meet(alice);
-	rig_ask(alice, &open);
-	rig_pass(GRACE_MS);
-	rig_set_port_taken(false);
-	ck_assert_int_eq(rig_answer(alice), EADDRINUSE);
 }
 
 static struct portd_record bind_of_bob(void)
