@@ -131,7 +131,6 @@ static void remember_port(struct portd_client *client, const char *device, uint8
 	struct open_port *port;
 	unsigned int i;
 
-	pthread_mutex_lock(&client->lock);
 	for (i = 0; i < client->n_ports; i++) {
 		port = &client->port[i];
 		if (port->port_num == port_num && !strcmp(port->device, device))
@@ -142,7 +141,6 @@ static void remember_port(struct portd_client *client, const char *device, uint8
 		strncpy(port->device, device, sizeof(port->device) - 1);
 		port->port_num = port_num;
 	}
-	pthread_mutex_unlock(&client->lock);
 }
 
 struct portd_record open_record(const char *device, uint8_t port_num)
@@ -164,14 +162,17 @@ int portd_open_port(struct portd_client *client, const char *device, uint8_t por
 {
 	struct portd_record record = open_record(device, port_num);
 	int netns = net_foreign_socket();
-	int err = request_try(client, &record, netns, ret);
+	int err;
 
-	fd_close(&netns);
-	if (err == -EPIPE)
-		return err;
-	memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
+	pthread_mutex_lock(&client->lock);
+	err = request_try(client, &record, netns, ret);
+	/* The next cmportd must be told of it, which may come at once. */
 	if (!err)
 		remember_port(client, device, port_num);
+	pthread_mutex_unlock(&client->lock);
+	fd_close(&netns);
+	if (err != -EPIPE)
+		memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
 	return err;
 }
 
@@ -293,10 +294,6 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 	if (err)
 		return err;
 	*ret = (struct portd_ids){ reply.first, reply.count, reply.secret };
-	pthread_mutex_lock(&client->lock);
-	if (client->n_blocks < CM_ID_BLOCKS_MAX)
-		client->block[client->n_blocks++] = *ret;
-	pthread_mutex_unlock(&client->lock);
 	return 0;
 }
 

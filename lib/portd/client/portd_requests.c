@@ -448,6 +448,13 @@ static int ask_locked(struct portd_client *client, const struct portd_record *re
 	return err;
 }
 
+static void keep_block(struct portd_client *client, const struct portd_reply *reply)
+{
+	if (client->n_blocks < CM_ID_BLOCKS_MAX)
+		client->block[client->n_blocks++] =
+			(struct portd_ids){ reply->first, reply->count, reply->secret };
+}
+
 int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret)
 {
@@ -456,6 +463,9 @@ int request_ask_with(struct portd_client *client, const struct portd_record *rec
 
 	pthread_mutex_lock(&client->lock);
 	err = ask_locked(client, record, fd, &reply);
+	/* The next cmportd must be told of it, which may come at once. */
+	if (!err && !reply.error && record->type == PORTD_LEASE_IDS)
+		keep_block(client, &reply);
 	pthread_mutex_unlock(&client->lock);
 	if (ret)
 		*ret = reply;
@@ -465,15 +475,12 @@ int request_ask_with(struct portd_client *client, const struct portd_record *rec
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret)
 {
-	int err = -EPIPE;
-
-	pthread_mutex_lock(&client->lock);
-	if (!client->broken && request_exchange(client, record, fd, ret, NULL))
-		break_connection(client);
-	else if (!client->broken)
-		err = -ret->error;
-	pthread_mutex_unlock(&client->lock);
-	return err;
+	if (client->broken)
+		return -EPIPE;
+	if (!request_exchange(client, record, fd, ret, NULL))
+		return -ret->error;
+	break_connection(client);
+	return -EPIPE;
 }
 
 int request_await(struct portd_client *client)

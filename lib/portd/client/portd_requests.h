@@ -91,7 +91,10 @@ int request_ask(struct portd_client *client, const struct portd_record *record,
 int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
 		     struct portd_reply *ret);
 
-/** request_try() - as request_ask_with(), but return -EPIPE if cmportd is gone, or goes */
+/**
+ * request_try() - as request_ask_with(), but return -EPIPE if cmportd is gone, or goes; the lock is
+ * held
+ */
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret);
 
