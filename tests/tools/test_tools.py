@@ -180,6 +180,18 @@ class Alone(unittest.TestCase):
             living.communicate()
             self.assertEqual(os.listdir(folder), [])
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root's runs have a mount namespace")
+    def test_a_run_within_one_of_a_closed_folder_removes_nothing_of_it(self):
+        with tempfile.TemporaryDirectory() as closed, tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            checkout = Path(closed, "checkout")
+            checkout.mkdir()
+            alone = shutil.copy(TOOLS / "alone", checkout)
+            within = f"touch $TMPDIR/mine; TMPDIR={folder} ./alone true; ls $TMPDIR/mine >&2"
+            done = subprocess.run([alone, "sh", "-c", within], cwd=checkout, check=False, text=True,
+                                  env={**os.environ, "TMPDIR": folder}, capture_output=True)
+            self.assertRegex(done.stderr, r"^\S+/mine\n\Z")
+
     def test_names_of_sockets_fit_below_the_folder_also_where_that_of_tmpdir_is_long(self):
         with tempfile.TemporaryDirectory(prefix=60 * "x") as folder:
             path = self.begin(folder, "sh", "-c", "echo $TMPDIR").communicate()[0].strip()
