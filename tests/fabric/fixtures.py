@@ -15,7 +15,7 @@ import hosts
 
 FIXTURE = hosts.ROOT / "tools/fabric/fixture"
 LIMIT_S = 100
-PING = "rping -c -v -a 10.77.0.1 -C 1 | grep -o 'ping data'"
+PING = "rping -c -v -a 10.77.0.1 -C 1 2>/dev/null | grep -o 'ping data'"
 
 SHELL = f"""
 set -e
