@@ -62,7 +62,12 @@ unsigned int write_text(struct rig *rig, const char *text, uint64_t offset)
 	return n_packets - before;
 }
 
-/* Of packets no more than go by calls: short ones go by shared memory then. */
+#define PERMITTED_US 1000000 /* the other end permits it within that time */
+
+/*
+ * Packets are counted by their system calls. After 32 of them short ones go through shared memory,
+ * so a test of packets makes few attempts.
+ */
 static unsigned int attempts(void)
 {
 	return is_permitted() ? 1000 : 10;
@@ -75,7 +80,7 @@ bool write_until_permitted(struct rig *rig)
 	for (i = 0; i < attempts(); i++) {
 		if (!write_text(rig, "elephant", 0))
 			return true;
-		usleep(1000);
+		usleep(PERMITTED_US / attempts());
 	}
 	return false;
 }
@@ -103,7 +108,7 @@ bool read_until_permitted(struct rig *rig)
 	for (i = 0; i < attempts(); i++) {
 		if (!read_text(rig, "elephant", 0))
 			return true;
-		usleep(1000);
+		usleep(PERMITTED_US / attempts());
 	}
 	return false;
 }
