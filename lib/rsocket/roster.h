@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of a process's connections, for `purecm stat --sockets`: a file in memory, which others
- * find in /proc by its name. Those over TCP are the preload library's. Rows are copied while they
- * change.
+ * The list of a process's connections, for `purecm stat --sockets`: a memfd, which other
+ * processes find by its name in /proc. The preload library adds the connections over TCP. Readers
+ * copy rows while they change.
  */
 #ifndef LIB_RSOCKET_ROSTER_H
 #define LIB_RSOCKET_ROSTER_H

@@ -95,8 +95,8 @@ TEST_LOOP(arrived_write_is_executed, 0, 2)
 }
 
 /*
- * UCX gives the memory of receives back before it destroys their queue pair, and its registration
- * cache keeps the region.
+ * UCX frees the buffers of posted receives before it destroys their queue pair, while its
+ * registration cache keeps the memory region.
  */
 TEST(datagram_for_a_queue_pair_that_ends_is_not_stored)
 {

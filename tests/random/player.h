@@ -83,7 +83,7 @@ bool is_in_thread(void);
 void leave_turn(struct play *p);
 int enter_turn(struct play *p, int result);
 
-/* Makes a call that may wait for another thread; errno is kept. */
+/* Let the other thread have turns during a call that may wait for it; errno is preserved. */
 #define AWAIT(p, call) (leave_turn(p), enter_turn(p, call))
 
 /* sockets.c */

@@ -110,7 +110,7 @@ static int select_one(int fd)
 	return result;
 }
 
-/* In one piece, in two, or with a message's header. */
+/* Sends or receives by one buffer, by a vector of two, or by a message header. */
 static ssize_t move(const char *what, int fd, char *bytes, size_t length, int flags)
 {
 	struct iovec pieces[2] = { { bytes, length / 2 },

@@ -201,7 +201,7 @@ const char *stat_format(const struct stat_row *row, const enum stat_column *colu
 			char ret[STAT_LINE_BYTES]);
 
 /**
- * stat_print_sockets() - print the connections of sockets, which no snapshot has
+ * stat_print_sockets() - print the connections of sockets, which struct snapshot does not contain
  * @pid: of this process only; 0: of all
  *
  * Return: false if there is no such process.

@@ -152,11 +152,6 @@ struct portd_record open_record(const char *device, uint8_t port_num)
 	return record;
 }
 
-int portd_await(struct portd_client *client)
-{
-	return request_await(client);
-}
-
 int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
 		    struct portd_reply *ret, struct portd_why *ret_why)
 {

@@ -102,8 +102,9 @@ int portd_await(struct portd_client *client);
  * portd_open_port() - start to receive CM messages on a port
  * @ret: port, CA GUID and GID 0; the handle is valid until portd_resume() reports another
  *
- * Return: 0, or as umad_port_open(), with *ret_why; -EPIPE if cmportd is gone, which is not waited
- * for: callers have locks that the thread needs that resumes.
+ * Does not wait for the next cmportd, since callers hold locks that the resuming thread takes.
+ *
+ * Return: 0, or as umad_port_open(), with *ret_why; -EPIPE if cmportd is gone.
  */
 int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
 		    struct portd_reply *ret, struct portd_why *ret_why);

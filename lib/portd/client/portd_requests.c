@@ -207,8 +207,8 @@ static bool has_hope(const struct search *search)
 }
 
 /*
- * It is another program's turn for a while. One that we have started, which has ended without a
- * word, was killed.
+ * Other programs get some time to start it first. A cmportd that this program has started, and that
+ * ended without a message, was killed, and is started again.
  */
 static bool is_to_be_started(const struct search *search)
 {
@@ -399,10 +399,10 @@ static void break_connection(struct portd_client *client)
 }
 
 /*
- * The thread that resumes may get its share of a CPU late, and is waited for. Once an attempt has
- * failed the next ones get no longer than a cmportd that gives no sign.
+ * The resuming thread may be scheduled late on a busy host, so the first time limit is long. After
+ * a failed attempt the remaining ones have CONNECT_MS.
  *
- * Return: -EPIPE in that thread itself, which must not wait for what only it does.
+ * Return: -EPIPE if the calling thread is the resuming thread, which cannot wait for itself.
  */
 static int wait_resumed(struct portd_client *client)
 {
@@ -483,7 +483,7 @@ int request_try(struct portd_client *client, const struct portd_record *record, 
 	return -EPIPE;
 }
 
-int request_await(struct portd_client *client)
+int portd_await(struct portd_client *client)
 {
 	int err;
 

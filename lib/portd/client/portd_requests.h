@@ -98,9 +98,6 @@ int request_ask_with(struct portd_client *client, const struct portd_record *rec
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret);
 
-/** request_await() - wait until the client has resumed. Return: as portd_await(). */
-int request_await(struct portd_client *client);
-
 /**
  * request_prove() - get the descriptor to be passed with BIND, see net/low_port.h
  *

@@ -203,8 +203,7 @@ struct portd_seen {
 	uint64_t number;
 };
 
-/* --- statistics, by lib/conn/stat_rows.c and lib/portd/server/asks/stat_query.c, for purecm stat
- * --- */
+/* --- statistics for purecm stat, by lib/conn/stat_rows.c and server/asks/stat_query.c --- */
 
 /* STAT. The REPLY has the ask_id of the rows (first) and the number of clients asked (count). */
 struct portd_stat {

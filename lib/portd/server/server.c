@@ -218,7 +218,7 @@ static void answer_kept_requests(struct server *server)
 	}
 }
 
-/* Also in the grace period, which ends when those who ask have resumed. */
+/* Also during the grace period: these clients cannot resume, and so end it, without the port. */
 static void open_again(struct server *server)
 {
 	struct client *client;

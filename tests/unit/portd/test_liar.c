@@ -301,7 +301,7 @@ static int connect_to_nobody(int *ret_fd, struct portd_why *ret_why)
 	return -ENOENT;
 }
 
-/* The request is answered by the cmportd that a second attempt finds. */
+/* The first attempt to resume fails; the cmportd of the second answers the request. */
 TEST(request_outlives_an_attempt_to_resume_that_fails)
 {
 	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
@@ -328,7 +328,7 @@ TEST(request_outlives_an_attempt_to_resume_that_fails)
 	ck_assert_int_eq(result, 0);
 }
 
-/* The caller may have locks that the thread needs that resumes. */
+/* Its callers hold locks that the resuming thread takes. */
 TEST(opening_a_port_does_not_wait_for_the_next_cmportd)
 {
 	struct portd_reply reply;

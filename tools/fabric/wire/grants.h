@@ -70,9 +70,9 @@ int fab_grants_create(const char *path, struct fab_grants **ret);
 int fab_grants_open(const char *path, struct fab_grants **ret, int32_t *ret_pid);
 
 /**
- * fab_grants_claim_ring() - likewise map them, and claim a ring
+ * fab_grants_claim_ring() - map the grants of a process, and claim one of its rings
  *
- * Return: its index plus 1; 0: there is none, and nothing is mapped.
+ * Return: the ring's index plus 1; 0 if no ring is free: nothing is mapped then.
  */
 uint8_t fab_grants_claim_ring(const char *path, struct fab_grants **ret);
 

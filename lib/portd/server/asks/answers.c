@@ -249,7 +249,7 @@ static int handle_resumed(struct request *request)
 
 /* --- ports of the host --------------------------------------------------- */
 
-/* What a cmportd had open that was killed, the kernel closes a while after its sockets. */
+/* The kernel closes the umad descriptor of a killed cmportd some time after its sockets. */
 static bool may_be_closing(const struct server *server)
 {
 	return !cm_time_reached(cm_time_after(server->begun_at, CLOSING_NS), server->now);

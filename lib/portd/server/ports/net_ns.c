@@ -149,8 +149,8 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 #define READ_TURN     32 /* datagrams, then others wait for the next request */
 
 /*
- * A GID that no namespace has is searched in all of them. One user may have at most as many as are
- * left for the others.
+ * The search for a GID that no namespace has visits all of them. A user may have as many namespaces
+ * as remain free, and no more.
  */
 static bool may_show(const struct net_ns *home, uid_t uid)
 {
