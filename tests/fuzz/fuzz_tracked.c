@@ -34,7 +34,7 @@ static struct tracked_store *open_store(int fd)
 {
 	tracked_file_close(&file);
 	file = (struct tracked_file){ .fd = -1 };
-	if (tracked_file_open(&file, fd, "s.state"))
+	if (tracked_file_open(&file, fd, "s.state", false))
 		abort();
 	return &file.store;
 }

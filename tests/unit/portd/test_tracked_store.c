@@ -373,7 +373,7 @@ static void look_at_copy(const void *file, size_t bytes, const struct update *up
 	int fd = memfd_create("killed", MFD_CLOEXEC);
 
 	ck_assert_int_eq(pwrite(fd, file, bytes, STATE_FILE_TRACKED_AT), (ssize_t)bytes);
-	ck_assert_int_eq(tracked_file_open(&copy, fd, state_path), 0);
+	ck_assert_int_eq(tracked_file_open(&copy, fd, state_path, false), 0);
 	ck_assert_int_eq(tracker_keep(next, &copy.store), 0);
 	ck_assert_uint_ge(kept_orphans(next), update->n_min);
 	ck_assert_uint_le(kept_orphans(next), update->n_max);
@@ -469,7 +469,7 @@ TEST(store_is_disabled_without_room)
 	int err;
 
 	limit_files(STATE_FILE_TRACKED_AT + KEPT_HEAD_BYTES - 1);
-	err = tracked_file_open(&file, fd, state_path);
+	err = tracked_file_open(&file, fd, state_path, false);
 	limit_files(RLIM_INFINITY);
 	ck_assert_int_eq(err, -EFBIG);
 	ck_assert_ptr_null(file.head);
@@ -480,7 +480,7 @@ TEST(store_is_disabled_without_a_mapping)
 	struct tracked_file file = { .fd = -1 };
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	ck_assert_int_lt(tracked_file_open(&file, fd, state_path), 0);
+	ck_assert_int_lt(tracked_file_open(&file, fd, state_path, false), 0);
 }
 
 /* --- handles ------------------------------------------------------------- */

@@ -41,12 +41,19 @@ static bool has_message(FILE *log, const char *what)
 	return is;
 }
 
-TEST_LOOP(file_of_another_version_or_boot_is_ignored, 0, (int)(sizeof(head) / sizeof(head[0])))
+static FILE *record_log(void)
 {
 	FILE *log = tmpfile();
 
 	ck_assert(log && dup2(fileno(log), STDERR_FILENO) >= 0);
 	log_set_verbose();
+	return log;
+}
+
+TEST_LOOP(file_of_another_version_or_boot_is_ignored, 0, (int)(sizeof(head) / sizeof(head[0])))
+{
+	FILE *log = record_log();
+
 	kept_set(1, 1);
 	kept_write(head[_i].at, "?", 1);
 	kept_begin_again();
@@ -56,6 +63,21 @@ TEST_LOOP(file_of_another_version_or_boot_is_ignored, 0, (int)(sizeof(head) / si
 	kept_set(1, 1);
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
+}
+
+/* Another version may store connections at another place, where nothing is recognized. */
+TEST(file_of_another_version_is_named_by_its_heads)
+{
+	FILE *log = record_log();
+
+	kept_set(1, 1);
+	kept_write(0, "\0\0\0", 4);
+	kept_write((size_t)-STATE_FILE_TRACKED_AT, "1", 1);
+	kept_write((size_t)-STATE_FILE_TRACKED_AT + 512, "1", 1);
+	kept_begin_again();
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
+	ck_assert(has_message(log, "stored by another version"));
+	fclose(log);
 }
 
 TEST(process_ids_of_another_namespace_are_ignored)

@@ -21,6 +21,7 @@
 #include "lib/portd/server/files/tracked_file.h"
 
 #define MAGIC	      UINT32_C(0x70634d32) /* the last byte is the version of the layout */
+#define VERSION_BITS  8
 #define N_HEADS	      2
 #define HEAD_STRIDE   512
 #define ENTRIES_AT    1024
@@ -50,6 +51,7 @@ struct state_file {
 	int fd;
 	bool failed;   /* a write failed; logged once */
 	bool was_lost; /* there was no valid file */
+	bool was_of_another_version;
 	struct head head;
 	unsigned int n_entries; /* highest entry ever used, plus one */
 	unsigned int n_pending;
@@ -153,6 +155,19 @@ static bool read_head(int fd, struct head *ret)
 	return found;
 }
 
+/* Return: whether a file without a valid head was written by another version. */
+static bool is_of_another_version(int fd)
+{
+	uint32_t magic;
+	bool is = false;
+	int i;
+
+	for (i = 0; i < N_HEADS; i++)
+		is |= pread(fd, &magic, sizeof(magic), i * HEAD_STRIDE) == sizeof(magic) &&
+		      magic != MAGIC && magic >> VERSION_BITS == MAGIC >> VERSION_BITS;
+	return is;
+}
+
 static void read_entry(struct state_file *file, unsigned int i, bool also_older)
 {
 	struct entry *entry = &file->entry[i];
@@ -179,6 +194,7 @@ static int read_file(struct state_file *file)
 	unsigned int i;
 
 	file->was_lost = !read_head(file->fd, &old);
+	file->was_of_another_version = file->was_lost && is_of_another_version(file->fd);
 	if (file->was_lost &&
 	    getrandom(&old.next_block, sizeof(old.next_block), 0) != sizeof(old.next_block))
 		return -errno;
@@ -225,7 +241,7 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 		state_file_close(file);
 		return err;
 	}
-	err = tracked_file_open(&file->tracked, file->fd, path);
+	err = tracked_file_open(&file->tracked, file->fd, path, file->was_of_another_version);
 	if (err) {
 		tracked_file_close(&file->tracked);
 		log_warn("%s has no room for connections: %s; should cmportd be killed, the "

@@ -102,15 +102,18 @@ static bool is_ours(const struct tracked_head *head)
 	return head->magic == MAGIC && head->layout == layout_id() && is_of_this_boot(head);
 }
 
-/* The file is not ours. Another version stores what this one cannot read; after a boot there is
- * nothing to be read. */
-static void warn_of_another_version(const struct tracked_head *head, const char *path)
+/* Another version stores what this one cannot read; after a boot there is nothing to be read. */
+static bool is_of_another_version(const struct tracked_head *head)
 {
-	if (head->magic >> VERSION_BITS == MAGIC >> VERSION_BITS && is_of_this_boot(head))
-		log_warn("the connections in %s were stored by another version of cmportd, which "
-			 "this one cannot read: the peers of programs that have ended since are "
-			 "not told; they notice at their next message",
-			 path);
+	return head->magic >> VERSION_BITS == MAGIC >> VERSION_BITS && is_of_this_boot(head);
+}
+
+static void warn_of_another_version(const char *path)
+{
+	log_warn("the connections in %s were stored by another version of cmportd, which this one "
+		 "cannot read: the peers of programs that have ended since are not told; they "
+		 "notice at their next message",
+		 path);
 }
 
 /* --- initialization ------------------------------------------------------ */
@@ -238,7 +241,7 @@ bool tracked_store_port(const struct tracked_store *store, uint8_t handle, struc
 
 /* --- opening ------------------------------------------------------------- */
 
-int tracked_file_open(struct tracked_file *file, int fd, const char *path)
+int tracked_file_open(struct tracked_file *file, int fd, const char *path, bool is_moved)
 {
 	struct stat stat;
 	size_t bytes;
@@ -257,7 +260,8 @@ int tracked_file_open(struct tracked_file *file, int fd, const char *path)
 	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
 	if (is_ours(file->head))
 		return take_over(file, bytes);
-	warn_of_another_version(file->head, path);
+	if (is_moved || is_of_another_version(file->head))
+		warn_of_another_version(path);
 	return renew_file(file);
 }
 

@@ -31,10 +31,11 @@ struct tracked_file {
  * @file: zeroed; to be released with tracked_file_close(), also on error
  * @fd:   the state file, locked by the caller, who keeps it
  * @path: of the state file, for the log
+ * @is_moved: the rest of the file is another version's, which may store this part elsewhere
  *
  * Return: 0, or -errno if it cannot be mapped or has no room for anything.
  */
-int tracked_file_open(struct tracked_file *file, int fd, const char *path);
+int tracked_file_open(struct tracked_file *file, int fd, const char *path, bool is_moved);
 
 /** tracked_file_close() - unmap the part; its content stays. A zeroed @file is allowed. */
 void tracked_file_close(struct tracked_file *file);
