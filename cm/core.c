@@ -177,6 +177,23 @@ int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t ser
 	return 0;
 }
 
+static struct cm_service *service_of(struct cm_node *node)
+{
+	return node ? container_of(node, struct cm_service, node) : NULL;
+}
+
+struct cm_service *cm_core_service(const struct cm_core *core, uint64_t service_id)
+{
+	struct cm_key key = { .guid = service_id };
+
+	return service_of(cm_index_find(&core->services, &key));
+}
+
+struct cm_service *cm_core_next_service(const struct cm_service *service)
+{
+	return service_of(cm_index_next(&service->node));
+}
+
 void cm_core_unserve(struct cm_core *core, struct cm_service *service)
 {
 	cm_index_remove(&core->services, &service->node);

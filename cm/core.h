@@ -172,6 +172,12 @@ void cm_core_walk(struct cm_core *core, void (*visit)(struct cm_conn *conn, void
  */
 int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t service_id);
 
+/** cm_core_service() - Return: the service of an id that was added last, or NULL. */
+struct cm_service *cm_core_service(const struct cm_core *core, uint64_t service_id);
+
+/** cm_core_next_service() - Return: the one of the same id that was added before, or NULL. */
+struct cm_service *cm_core_next_service(const struct cm_service *service);
+
 /** cm_core_unserve() - stop accepting. Requests that were already reported stay. */
 void cm_core_unserve(struct cm_core *core, struct cm_service *service);
 

@@ -127,12 +127,11 @@ static struct cm_conn *take_request(const struct input *in, const struct cm_foun
 {
 	const struct cm_msg *msg = in->ctx->msg;
 	bool is_lookup = msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
-	struct cm_key service = { .guid = is_lookup ? msg->sidr_req.service_id
-						    : msg->req.service_id };
+	uint64_t service_id = is_lookup ? msg->sidr_req.service_id : msg->req.service_id;
 
 	if (found->stale)
 		refuse_req(in, CM_REJ_STALE_CONNECTION);
-	else if (cm_index_find(&in->ctx->core->services, &service))
+	else if (cm_core_service(in->ctx->core, service_id))
 		return new_conn(in);
 	else if (is_lookup)
 		refuse_sidr(in);

@@ -72,3 +72,16 @@ struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key 
 			return node;
 	return NULL;
 }
+
+struct cm_node *cm_index_next(const struct cm_node *node)
+{
+	struct hash_node *link;
+	struct cm_node *next;
+
+	for (link = hash_next(&node->link); link; link = hash_next(link)) {
+		next = container_of(link, struct cm_node, link);
+		if (key_equal(&next->key, &node->key))
+			return next;
+	}
+	return NULL;
+}

@@ -57,7 +57,10 @@ static inline void cm_index_remove(struct cm_index *index, struct cm_node *node)
 	hash_remove(&index->table, &node->link);
 }
 
-/** cm_index_find() - the node with this key, or NULL. */
+/** cm_index_find() - the node with this key that was inserted last, or NULL. */
 struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key *key);
+
+/** cm_index_next() - the node with the same key that was inserted before this one, or NULL. */
+struct cm_node *cm_index_next(const struct cm_node *node);
 
 #endif

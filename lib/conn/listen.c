@@ -24,17 +24,15 @@
 /* An endpoint without a queue pair type accepts requests of all types. */
 static struct id *find_listener(struct engine *engine, const struct request *request)
 {
-	uint64_t service_id = request->conn->service_id;
-	struct port_claim *claim = port_space_first(&engine->ports, (uint16_t)(service_id >> 16),
-						    (uint16_t)service_id);
+	struct cm_service *service = cm_core_service(&engine->core, request->conn->service_id);
 	enum ibv_qp_type type;
 	struct id *id;
 
-	for (; claim; claim = claim->next) {
-		id = container_of(claim, struct id, claim);
+	for (; service; service = cm_core_next_service(service)) {
+		id = container_of(service, struct id, service);
 		type = id_transport(id);
 		if (id->state == ID_LISTEN && (!(int)type || type == request->qp_type) &&
-		    port_claim_accepts(claim, &request->dst))
+		    port_claim_accepts(&id->claim, &request->dst))
 			return id;
 	}
 	return NULL;
@@ -312,7 +310,7 @@ static int open_ports(struct id *id)
 
 static int serve_requests(struct engine *engine, struct id *id, int backlog)
 {
-	unsigned int max = engine->ports.limits.max_backlog, wanted = (unsigned int)backlog;
+	unsigned int max = engine->limits.max_backlog, wanted = (unsigned int)backlog;
 	int err;
 
 	if (id->state != ID_ADDR_BOUND)

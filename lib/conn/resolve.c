@@ -49,7 +49,7 @@ static void begin_binding(const struct engine *engine, struct id *id, const unio
 	if (addr_is_ib(addr))
 		id->claim.ps = (uint16_t)addr_settle_sid(&id->claim.local, id->claim.ps);
 	if (!id->option.has_afonly)
-		id->claim.afonly = addr->sa.sa_family == AF_INET || engine->ports.limits.v6_only;
+		id->claim.afonly = addr->sa.sa_family == AF_INET || engine->limits.v6_only;
 }
 
 static bool can_bind(const struct id *id)

@@ -346,8 +346,7 @@ static void free_tables(void)
 
 static int init_state(void)
 {
-	struct port_limits limits;
-	uint64_t secret[3] = { 0 };
+	uint64_t secret[2] = { 0 };
 	int err;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
@@ -363,9 +362,8 @@ static int init_state(void)
 		return err;
 	}
 	engine.core.trace = trace_step;
-	port_limits_read(&limits);
-	port_space_init(&engine.ports, &limits, secret[1]);
-	engine.random_secret = secret[2];
+	port_limits_read(&engine.limits);
+	engine.random_secret = secret[1];
 	list_init(&engine.ids);
 	rings_at = CM_TIME_NEVER;
 	return 0;
@@ -398,7 +396,6 @@ static void drop_state(void)
 	net_watch_close(net_watch);
 	net_watch = NULL;
 	free_tables();
-	port_space_fini(&engine.ports);
 }
 
 int engine_init(const struct engine_upcalls *above)

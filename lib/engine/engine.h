@@ -4,7 +4,7 @@
  * and runs timers. API calls step the core in the caller's thread, messages and deadlines in the
  * engine's.
  *
- * The lock guards the core, the state of all ids, the port space and the listeners. It is held for
+ * The lock guards the core, the state of all ids and the listeners. It is held for
  * a step, about a microsecond, and never across a blocking system call: messages from the core are
  * put into an outbox and sent after the lock is released. lock_order.h defines the lock order. One
  * lock is enough: the system calls around a step take a hundred times as long.
@@ -23,7 +23,7 @@
 
 struct engine {
 	struct cm_core core;
-	struct port_space ports;
+	struct port_limits limits;
 	struct list ids;
 	struct hash subnet_asks;      /* by number, see subnet.h */
 	struct hash resolving;	      /* id.resolving: address resolutions, by next hop */

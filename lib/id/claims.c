@@ -58,26 +58,18 @@ static int claim_port(struct id *id)
 
 int claims_bind(struct id *id)
 {
-	struct engine *engine;
-	uint16_t port = addr_port(&id->claim.local);
+	uint16_t port = 0;
 	int err = cmportd_start();
 
 	if (err)
 		return err;
-	if (!port)
+	if (!addr_port(&id->claim.local))
 		port = portd_take_port(session_client(), id->claim.ps);
-	if (port && !addr_port(&id->claim.local))
-		addr_set_port(&id->claim.local, port);
-	else
-		err = claim_port(id);
-	if (err)
-		return err;
-	engine = engine_lock();
-	err = port_space_hold(&engine->ports, &id->claim);
-	engine_unlock();
-	if (err)
-		claims_release(id);
-	return err;
+	if (!port)
+		return claim_port(id);
+	addr_set_port(&id->claim.local, port);
+	id->is_leased = true;
+	return 0;
 }
 
 /* --- after binding -------------------------------------------------------- */
@@ -113,17 +105,12 @@ void claims_changed(const struct portd_claim *claim)
 
 void claims_release(struct id *id)
 {
-	uint16_t port = addr_port(&id->claim.local);
-	struct engine *engine = engine_lock();
-	bool was_held = port_claim_is_bound(&id->claim);
-
-	port_space_release(&engine->ports, &id->claim);
-	engine_unlock();
 	if (id->claim_id)
 		portd_release(session_client(), id->claim_id);
-	else if (was_held)
-		portd_give_port(session_client(), id->claim.ps, port);
+	else if (id->is_leased)
+		portd_give_port(session_client(), id->claim.ps, addr_port(&id->claim.local));
 	id->claim_id = 0;
+	id->is_leased = false;
 }
 
 /* --- a new cmportd ------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Port claims of ids: requested from cmportd, and entered into the engine's port space, which finds
- * the listener of a request. Call without the engine's lock, unless stated otherwise.
+ * Port claims of ids, requested from cmportd, or taken from the leased ports. Call without the
+ * engine's lock, unless stated otherwise.
  */
 #ifndef LIB_ID_CLAIMS_H
 #define LIB_ID_CLAIMS_H

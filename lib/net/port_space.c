@@ -260,15 +260,6 @@ int port_space_bind(struct port_space *space, struct port_claim *claim)
 	return rc ? rc : hold_port(space, claim, port);
 }
 
-int port_space_hold(struct port_space *space, struct port_claim *claim)
-{
-	uint16_t port = addr_port(&claim->local);
-
-	if (claim->link || !port)
-		return -EINVAL;
-	return table_of(claim->ps) < 0 ? -EPROTONOSUPPORT : hold_port(space, claim, port);
-}
-
 int port_space_listen(struct port_space *space, struct port_claim *claim)
 {
 	int rc;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Port spaces: the holders of the ports of each RDMA_PS_*. Four tables of 65536 ports, independent
- * of each other and of the sockets layer. Used by cmportd for all processes of a host, and by a
- * library that runs without cmportd.
+ * of each other and of the sockets layer. cmportd has them, for all processes of a host.
  *
  * Pure: no clock, no system call, no lock (the caller holds one). A claim is embedded in its owner,
  * so binding allocates at most one page of the table.
@@ -105,14 +104,6 @@ void port_space_fini(struct port_space *space);
  * family. -ENOMEM.
  */
 int port_space_bind(struct port_space *space, struct port_claim *claim);
-
-/**
- * port_space_hold() - add a claim whose port was granted elsewhere, without checking for conflicts
- *
- * Return: 0; -EPROTONOSUPPORT; -ENOMEM; -EINVAL if the claim is already bound, or its address has
- * no port.
- */
-int port_space_hold(struct port_space *space, struct port_claim *claim);
 
 /**
  * port_space_listen() - upgrade a bound claim to listen

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Port numbers of ids, at cmportd and in the engine's port space: lib/id/claims.c. */
+/* Port numbers of ids, claimed at cmportd or taken from the lease: lib/id/claims.c. */
 #include "lib/id/claims.h"
 
 #include "tests/unit/lib/rig.h"
@@ -20,11 +20,6 @@ static void bind_to(uint16_t port)
 {
 	addr_set_port(&id->claim.local, port);
 	ck_assert_int_eq(claims_bind(id), 0);
-}
-
-static struct port_claim *holder_of(uint16_t port)
-{
-	return port_space_first(&engine_held()->ports, RDMA_PS_TCP, port);
 }
 
 TEST(ephemeral_port_comes_from_the_lease)
@@ -56,19 +51,12 @@ TEST(port_of_the_program_is_claimed_at_cmportd_with_its_address)
 	ck_assert_uint_eq(claim->peer_family, 0);
 }
 
-TEST(bound_port_finds_its_id)
-{
-	bind_to(RIG_PORT);
-	ck_assert_ptr_eq(holder_of(RIG_PORT), &id->claim);
-}
-
 TEST(refused_port_has_no_claim)
 {
 	cmportd.bind_err = -EADDRINUSE;
 	addr_set_port(&id->claim.local, RIG_PORT);
 	ck_assert_int_eq(claims_bind(id), -EADDRINUSE);
 	ck_assert_uint_eq(id->claim_id, 0);
-	ck_assert_ptr_null(holder_of(RIG_PORT));
 	fake_cmportd_last(PORTD_RELEASE); /* the next cmportd may have it */
 }
 
@@ -80,7 +68,6 @@ TEST(released_claim_is_released_at_cmportd)
 	claim_id = id->claim_id;
 	claims_release(id);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_RELEASE)->claim.claim_id, claim_id);
-	ck_assert_ptr_null(holder_of(RIG_PORT));
 }
 
 TEST(released_ephemeral_port_goes_back_to_the_lease)

@@ -281,7 +281,7 @@ TEST(unbound_id_listens_on_an_ephemeral_port_of_all_addresses)
 
 TEST(backlog_of_0_is_the_hosts_maximum)
 {
-	ck_assert_uint_eq(rig_listener(0)->backlog, engine_held()->ports.limits.max_backlog);
+	ck_assert_uint_eq(rig_listener(0)->backlog, engine_held()->limits.max_backlog);
 }
 
 TEST(connected_id_cannot_listen)

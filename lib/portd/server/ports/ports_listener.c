@@ -5,21 +5,9 @@
 #include "mad/cma_hdr.h"
 #include "lib/portd/server/ports/ports_own.h"
 
-/* Return: the next listener with a key, latest first; NULL if there is none. */
-static struct holder *next_listener(const struct ports *ports, const struct cm_key *key,
-				    const struct holder *after)
+static struct holder *holder_of(struct cm_node *node)
 {
-	const struct cm_index *index = &ports->listeners;
-	struct hash_node *node = after ? hash_next(&after->by_port.link)
-				       : hash_first(&index->table, cm_key_hash(key, index->secret));
-	struct holder *holder;
-
-	for (; node; node = hash_next(node)) {
-		holder = container_of(node, struct holder, by_port.link);
-		if (holder->by_port.key.guid == key->guid && holder->by_port.key.id == key->id)
-			return holder;
-	}
-	return NULL;
+	return node ? container_of(node, struct holder, by_port) : NULL;
 }
 
 static struct cm_key key_of(uint16_t ps, uint16_t port)
@@ -30,11 +18,11 @@ static struct cm_key key_of(uint16_t ps, uint16_t port)
 int ports_add_listener(struct ports *ports, struct holder *holder)
 {
 	const struct cm_key key = key_of(holder->claim.ps, addr_port(&holder->claim.local));
-	const struct holder *other = NULL;
-	unsigned int n = 0;
+	const struct cm_node *other = cm_index_find(&ports->listeners, &key);
+	unsigned int n;
 
-	while ((other = next_listener(ports, &key, other)))
-		n++;
+	for (n = 0; other; n++)
+		other = cm_index_next(other);
 	if (n >= PORTS_LISTEN_MAX)
 		return -ENOSPC;
 	if (cm_index_reserve(&ports->listeners, ports->listeners.table.n_nodes + 1))
@@ -79,14 +67,14 @@ uint16_t ports_listener(const struct ports *ports, const struct ports_request *r
 	uint16_t ps = (uint16_t)(request->service_id >> 16);
 	uint16_t port = (uint16_t)request->service_id;
 	const struct cm_key key = key_of(ps, port);
-	const struct holder *holder = next_listener(ports, &key, NULL);
+	const struct holder *holder = holder_of(cm_index_find(&ports->listeners, &key));
 	uint16_t found = PORTS_NOBODY;
 	union addr dst;
 
 	if (!holder || request->service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
 	dst = destination_of(request->data, port);
-	for (; holder; holder = next_listener(ports, &key, holder)) {
+	for (; holder; holder = holder_of(cm_index_next(&holder->by_port))) {
 		if (!hears_device(holder, request->handles))
 			continue;
 		if (wants_destination(&holder->claim, &dst, request->ifindex))
