@@ -33,7 +33,6 @@ static struct engine engine;
 static const struct engine_upcalls *upcalls;
 static struct loop loop = { .fd = -1 };
 static int alarm_fd = -1;
-static struct net_watch *net_watch;
 static struct watch alarm_watch, network_watch;
 static struct cm_time rings_at; /* alarm time; atomic, written under the lock */
 static struct {
@@ -267,7 +266,7 @@ static void network_changed(struct watch *watch, uint32_t events)
 	bool interfaces = false;
 
 	(void)watch, (void)events;
-	net_watch_drain(net_watch, net_changed, &interfaces);
+	net_watch_drain(net_changed, &interfaces);
 	if (!interfaces)
 		return;
 	gid_forget(NULL);
@@ -315,7 +314,7 @@ void engine_unwatch(struct watch *watch)
 
 static int open_descriptors(void)
 {
-	int err = net_watch_open(NET_WATCH_OWN, &net_watch);
+	int err = net_watch_open(NET_WATCH_OWN);
 
 	if (!err)
 		err = loop_init(&loop);
@@ -326,7 +325,7 @@ static int open_descriptors(void)
 		return -errno;
 	err = loop_watch(&loop, &alarm_watch, alarm_fd, EPOLLIN | EPOLLET, alarm_rang);
 	if (!err)
-		err = engine_watch(&network_watch, net_watch_fd(net_watch), network_changed);
+		err = engine_watch(&network_watch, net_watch_fd(), network_changed);
 	return err ? err : upcalls->start();
 }
 
@@ -386,15 +385,13 @@ static void forget_parent(void)
 	trace_after_fork();
 	upcalls->after_fork();
 	engine = (struct engine){ 0 };
-	net_watch = NULL; /* net_after_fork() has closed it */
 	started = false;
 }
 
 static void drop_state(void)
 {
 	close_descriptors();
-	net_watch_close(net_watch);
-	net_watch = NULL;
+	net_watch_close();
 	free_tables();
 }
 

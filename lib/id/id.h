@@ -56,9 +56,9 @@ struct id {
 	struct event *request;		/* CONNECT_REQUEST, until taken; under the channel's lock */
 	bool is_sync; /* the channel is the id's own: see sync.h; atomic, use the functions below */
 	struct port_claim claim; /* local port and address, the peer's address */
-	uint32_t claim_id; /* id of the claim at cmportd; 0 without one */
-	bool is_leased;	   /* the port is a leased one */
-	bool binding;	   /* a port request is pending */
+	uint32_t claim_id;	 /* id of the claim at cmportd; 0 without one */
+	bool is_leased;		 /* the port is a leased one */
+	bool binding;		 /* a port request is pending */
 	struct id_options option;
 	struct path path;	 /* valid as far as the address is bound or resolved */
 	struct device *device;	 /* that of path.gid, with a reference; or NULL */

@@ -209,8 +209,6 @@ void net_batch_end(void);
 /** net_catch_up() - apply what the kernel has announced by now, as each lookup does. */
 void net_catch_up(void);
 
-struct net_watch;
-
 enum net_watch_kind {
 	/* Neighbours, and changes of interfaces, that lookups of this process have asked for. */
 	NET_WATCH_OWN,
@@ -218,26 +216,22 @@ enum net_watch_kind {
 };
 
 /**
- * net_watch_open() - start watching the kernel's announcements
- * @ret: the watch, to be closed with net_watch_close(). A process can have two
+ * net_watch_open() - start watching the kernel's announcements, until net_watch_close()
  *
- * Lookups see every change, whatever is watched.
+ * A process has one watch at a time. Lookups see every change, whatever is watched.
  *
- * Return: 0; -ENOSPC if there are two; other -errno.
+ * Return: 0 or -errno.
  */
-int net_watch_open(enum net_watch_kind kind, struct net_watch **ret);
+int net_watch_open(enum net_watch_kind kind);
 
-/**
- * net_watch_interfaces() - have NET_WATCH_OWN watches report all interfaces and addresses from now
- * on
- */
+/** net_watch_interfaces() - have NET_WATCH_OWN report all interfaces and addresses from now on */
 void net_watch_interfaces(void);
 
-/** net_watch_close() - stop watching; NULL is allowed. */
-void net_watch_close(struct net_watch *watch);
+/** net_watch_close() - stop watching; no effect if nothing is watched. */
+void net_watch_close(void);
 
 /** net_watch_fd() - descriptor that is readable when there is something to drain */
-int net_watch_fd(const struct net_watch *watch);
+int net_watch_fd(void);
 
 /**
  * net_watch_drain() - read all announcements, update the caches, report each
@@ -245,11 +239,10 @@ int net_watch_fd(const struct net_watch *watch);
  *          drain; no lock of this file is held; may be NULL
  * @arg:    passed to @report
  */
-void net_watch_drain(struct net_watch *watch,
-		     void (*report)(const struct net_event *event, void *arg), void *arg);
+void net_watch_drain(void (*report)(const struct net_event *event, void *arg), void *arg);
 
 /**
- * net_after_fork() - in a forked child: drop descriptors, watches and caches
+ * net_after_fork() - in a forked child: drop descriptors, the watch and caches
  *
  * The child has one thread; the state in which the parent's threads left them does not matter.
  */

@@ -5,9 +5,9 @@
  * thread that enters the netlink code reads both and applies them to the caches; an epoll of both
  * shows in one system call that there are none.
  *
- * Reports are queued for each net_watch until its net_watch_drain(). The descriptor that the owner
- * polls is an epoll of the sockets that it watches and of an eventfd, which is set while the queue
- * is not empty. So no thread can miss what another has read.
+ * Reports are queued until net_watch_drain(). The descriptor that the owner polls is an epoll of
+ * the sockets that it watches and of an eventfd, which is set while the queue is not empty. So no
+ * thread can miss what another has read.
  */
 #include "lib/net/internal.h"
 
@@ -24,7 +24,6 @@
 
 #define QUEUE_EVENTS	256
 #define BATCH_EVENTS	32
-#define WATCHES_MAX	2 /* a process has an engine, and may run its own cmportd */
 #define WATCH_RCV_BYTES (1 << 20)
 /*
  * Of the socket that no thread waits for: an idle process must not keep the routes of a whole table
@@ -43,17 +42,15 @@
 	 GROUP(RTNLGRP_IPV6_RULE) | GROUP(RTNLGRP_NEXTHOP) | GROUP(RTNLGRP_TC) |            \
 	 GROUP(RTNLGRP_DCB))
 
-struct net_watch {
+static struct {
 	bool is_open;
 	enum net_watch_kind kind;
 	int wake_fd; /* eventfd: the queue is not empty */
 	int poll_fd; /* epoll of wake_fd and of the netlink sockets */
 	int n_queued;
-	struct net_event *queue; /* one of queues[] */
-};
+} watch;
 
-static struct net_watch watches[WATCHES_MAX];
-static struct net_event queues[WATCHES_MAX][QUEUE_EVENTS] LARGE_STATIC;
+static struct net_event queue[QUEUE_EVENTS] LARGE_STATIC;
 static int fds[2] = { -1, -1 }; /* the netlink sockets, by kind of announcements */
 static int news_fd = -1;	/* epoll of both */
 static unsigned int n_changes;	/* atomic: of addresses and links */
@@ -80,14 +77,14 @@ static void count_change(void)
 	__atomic_add_fetch(&n_changes, 1, __ATOMIC_RELEASE);
 }
 
-static void close_watch(struct net_watch *watch)
+static void close_watch(void)
 {
-	if (!watch->is_open)
+	if (!watch.is_open)
 		return;
-	fd_close(&watch->poll_fd);
-	fd_close(&watch->wake_fd);
-	watch->n_queued = 0;
-	watch->is_open = false;
+	fd_close(&watch.poll_fd);
+	fd_close(&watch.wake_fd);
+	watch.n_queued = 0;
+	watch.is_open = false;
 }
 
 static int open_socket(enum net_watch_kind kind)
@@ -154,33 +151,31 @@ void net_watch_interfaces(void)
 }
 
 /* One that watches all has to keep up with bursts. */
-static int watch_all(struct net_watch *watch)
+static int watch_all(void)
 {
 	int bytes = WATCH_RCV_BYTES;
 
 	setsockopt(fds[NET_WATCH_ALL], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	return poll_add(watch->poll_fd, fds[NET_WATCH_ALL], NET_WATCH_ALL);
+	return poll_add(watch.poll_fd, fds[NET_WATCH_ALL], NET_WATCH_ALL);
 }
 
-static int open_watch(struct net_watch *watch, enum net_watch_kind kind)
+static int open_watch(enum net_watch_kind kind)
 {
 	int rc;
 
-	watch->is_open = true;
-	watch->kind = kind;
-	watch->queue = queues[watch - watches];
-	watch->n_queued = 0;
-	watch->poll_fd = -1;
-	watch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (watch->wake_fd < 0)
+	watch.is_open = true;
+	watch.kind = kind;
+	watch.poll_fd = -1;
+	watch.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (watch.wake_fd < 0)
 		return -errno;
-	watch->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (watch->poll_fd < 0)
+	watch.poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (watch.poll_fd < 0)
 		return -errno;
-	rc = poll_add(watch->poll_fd, fds[NET_WATCH_OWN], NET_WATCH_OWN);
+	rc = poll_add(watch.poll_fd, fds[NET_WATCH_OWN], NET_WATCH_OWN);
 	if (!rc && kind == NET_WATCH_ALL)
-		rc = watch_all(watch);
-	return rc ? rc : poll_add(watch->poll_fd, watch->wake_fd, 0);
+		rc = watch_all();
+	return rc ? rc : poll_add(watch.poll_fd, watch.wake_fd, 0);
 }
 
 static void flush_all(void)
@@ -192,33 +187,21 @@ static void flush_all(void)
 }
 
 /* A full queue is reported like a full socket: re-read everything. */
-static void enqueue_for(struct net_watch *watch, const struct net_event *event)
+static void enqueue_event(const struct net_event *event)
 {
-	const struct net_event *last = watch->queue;
+	const struct net_event *last = watch.n_queued ? &queue[watch.n_queued - 1] : NULL;
 
-	if (!watch->n_queued) {
-		eventfd_write(watch->wake_fd, 1);
-	} else {
-		last += watch->n_queued - 1;
-		if (last->change == NET_CHANGE_LOST || !memcmp(last, event, sizeof(*event)))
-			return;
-	}
-	if (watch->n_queued < QUEUE_EVENTS) {
-		watch->queue[watch->n_queued++] = *event;
+	if (last && (last->change == NET_CHANGE_LOST || !memcmp(last, event, sizeof(*event))))
+		return;
+	if (!last)
+		eventfd_write(watch.wake_fd, 1);
+	if (watch.n_queued < QUEUE_EVENTS) {
+		queue[watch.n_queued++] = *event;
 		return;
 	}
-	memset(&watch->queue[0], 0, sizeof(watch->queue[0]));
-	watch->queue[0].change = NET_CHANGE_LOST;
-	watch->n_queued = 1;
-}
-
-static void enqueue_event(const struct net_event *event, enum net_watch_kind kind)
-{
-	int i;
-
-	for (i = 0; i < WATCHES_MAX; i++)
-		if (watches[i].is_open && watches[i].kind == kind)
-			enqueue_for(&watches[i], event);
+	memset(&queue[0], 0, sizeof(queue[0]));
+	queue[0].change = NET_CHANGE_LOST;
+	watch.n_queued = 1;
 }
 
 /* Neighbours are in one socket only, which wakes everyone. */
@@ -226,13 +209,12 @@ static void lose_announcements(enum net_watch_kind kind)
 {
 	struct net_event event;
 
-	memset(&event, 0, sizeof(event)); /* padding, too: enqueue_for() compares bytes */
+	memset(&event, 0, sizeof(event)); /* padding, too: enqueue_event() compares bytes */
 	event.change = NET_CHANGE_LOST;
 	flush_all();
 	count_change();
-	enqueue_event(&event, NET_WATCH_ALL);
-	if (kind == NET_WATCH_OWN)
-		enqueue_event(&event, NET_WATCH_OWN);
+	if (watch.is_open && (kind == NET_WATCH_OWN || watch.kind == NET_WATCH_ALL))
+		enqueue_event(&event);
 }
 
 static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
@@ -253,7 +235,7 @@ static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
 	}
 }
 
-/* The first of two copies finds the new link address of a bond; watches of both kinds need it. */
+/* The first of two copies finds the new link address of a bond, whatever is watched. */
 static bool is_for_all_kinds(const struct net_event *event)
 {
 	static const uint8_t none[sizeof(event->hw)];
@@ -262,16 +244,14 @@ static bool is_for_all_kinds(const struct net_event *event)
 	       (event->change == NET_CHANGE_LINK && memcmp(event->hw, none, sizeof(none)));
 }
 
-/* Interfaces and addresses may be in both sockets; each copy is for the watches of its kind. */
+/* Interfaces and addresses may be in both sockets; only the copy in that of the kind counts. */
 static void report_announcement(const struct net_event *event, enum net_watch_kind kind)
 {
 	/* When a neighbour fails, the kernel may choose another gateway. */
 	if (event->change != NET_CHANGE_NEIGH || event->neigh == NET_NEIGH_FAILED)
 		net_route_flush();
-	if (kind == NET_WATCH_OWN || is_for_all_kinds(event))
-		enqueue_event(event, NET_WATCH_OWN);
-	if (kind == NET_WATCH_ALL || is_for_all_kinds(event))
-		enqueue_event(event, NET_WATCH_ALL);
+	if (watch.is_open && (kind == watch.kind || is_for_all_kinds(event)))
+		enqueue_event(event);
 }
 
 static void take_announcement(struct nlmsghdr *hdr, enum net_watch_kind kind)
@@ -389,68 +369,56 @@ void net_batch_end(void)
 	looks = EACH_LOOKS;
 }
 
-int net_watch_open(enum net_watch_kind kind, struct net_watch **ret)
+int net_watch_open(enum net_watch_kind kind)
 {
-	struct net_watch *watch = watches;
 	int rc = net_enter();
 
 	if (rc)
 		return rc;
-	while (watch < watches + WATCHES_MAX && watch->is_open)
-		watch++;
-	if (watch == watches + WATCHES_MAX) {
-		rc = -ENOSPC;
-	} else {
-		rc = open_watch(watch, kind);
-		if (rc)
-			close_watch(watch);
-		else
-			*ret = watch;
-	}
+	rc = open_watch(kind);
+	if (rc)
+		close_watch();
 	net_leave();
 	return rc;
 }
 
-void net_watch_close(struct net_watch *watch)
+void net_watch_close(void)
 {
-	if (!watch)
-		return;
 	net_reenter();
-	close_watch(watch);
+	close_watch();
 	net_leave();
 }
 
-int net_watch_fd(const struct net_watch *watch)
+int net_watch_fd(void)
 {
-	return watch->poll_fd;
+	return watch.poll_fd;
 }
 
 /* Return: number of reports moved to @batch. */
-static int take_batch(struct net_watch *watch, struct net_event *batch)
+static int take_batch(struct net_event *batch)
 {
 	eventfd_t count;
 	int n;
 
 	if (net_enter())
 		return 0;
-	n = watch->n_queued < BATCH_EVENTS ? watch->n_queued : BATCH_EVENTS;
-	memcpy(batch, watch->queue, n * sizeof(*batch));
-	watch->n_queued -= n;
-	memmove(watch->queue, watch->queue + n, watch->n_queued * sizeof(*batch));
-	if (!watch->n_queued)
-		eventfd_read(watch->wake_fd, &count);
+	n = watch.n_queued < BATCH_EVENTS ? watch.n_queued : BATCH_EVENTS;
+	memcpy(batch, queue, n * sizeof(*batch));
+	watch.n_queued -= n;
+	memmove(queue, queue + n, watch.n_queued * sizeof(*batch));
+	if (!watch.n_queued)
+		eventfd_read(watch.wake_fd, &count);
 	net_leave();
 	return n;
 }
 
-void net_watch_drain(struct net_watch *watch,
-		     void (*report)(const struct net_event *event, void *arg), void *arg)
+void net_watch_drain(void (*report)(const struct net_event *event, void *arg), void *arg)
 {
 	struct net_event batch[BATCH_EVENTS];
 	int n;
 
 	do {
-		n = take_batch(watch, batch);
+		n = take_batch(batch);
 		for (int i = 0; report && i < n; i++)
 			report(&batch[i], arg);
 	} while (n == BATCH_EVENTS);
@@ -458,11 +426,8 @@ void net_watch_drain(struct net_watch *watch,
 
 void net_after_fork(void)
 {
-	int i;
-
 	net_request_after_fork();
-	for (i = 0; i < WATCHES_MAX; i++)
-		close_watch(&watches[i]);
+	close_watch();
 	close_sockets();
 	net_filter_forget();
 	flush_all();

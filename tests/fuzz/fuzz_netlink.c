@@ -297,11 +297,9 @@ static void look_at(const struct net_event *event, void *arg)
 	assert(event->change <= NET_CHANGE_LOST && !arg);
 }
 
-static struct net_watch *watch;
-
 static void do_drain(void)
 {
-	net_watch_drain(watch, look_at, NULL);
+	net_watch_drain(look_at, NULL);
 }
 
 static void do_gid(void)
@@ -325,7 +323,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	in = (struct input){ data, bytes };
 	memset(&route, 0, sizeof(route));
 	addr_set_any(&route.next_hop, AF_INET);
-	if (net_watch_open(NET_WATCH_ALL, &watch))
+	if (net_watch_open(NET_WATCH_ALL))
 		return 0;
 	while (in.left)
 		does[next_byte(&in) % (sizeof(does) / sizeof(does[0]))]();

@@ -122,7 +122,7 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 	struct host_port *host_port;
 
 	(void)events;
-	net_watch_drain(server->net_watch, note_change, &changes);
+	net_watch_drain(note_change, &changes);
 	if (changes.gids)
 		gid_forget(NULL);
 	if (changes.paths || changes.moved)
@@ -364,10 +364,10 @@ static int watch_own_descriptors(struct server *server)
 		err = loop_watch(&server->loop, &server->stop, server->options.stop_fd, EPOLLIN,
 				 take_stop);
 	if (!err)
-		err = net_watch_open(NET_WATCH_ALL, &server->net_watch);
+		err = net_watch_open(NET_WATCH_ALL);
 	return err ? err
-		   : loop_watch(&server->loop, &server->net, net_watch_fd(server->net_watch),
-				EPOLLIN, read_net_changes);
+		   : loop_watch(&server->loop, &server->net, net_watch_fd(), EPOLLIN,
+				read_net_changes);
 }
 
 /* The client sees the end of our copy of its socket, in server_end(), when the ports are free. */
@@ -462,7 +462,7 @@ void server_end(struct server *server)
 	cm_index_fini(&server->asks);
 	recovery_close(server);
 	trace_ring_fini(&server->recording);
-	net_watch_close(server->net_watch);
+	net_watch_close();
 	fd_close(&server->options.client_fd);
 	loop_fini(&server->loop);
 }

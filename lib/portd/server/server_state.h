@@ -64,7 +64,6 @@ struct server {
 	uint16_t *port_holders;	       /* mapped, see port_holders.h; or NULL */
 	struct loop loop;
 	struct watch listening, net;
-	struct net_watch *net_watch;
 	struct watch stop, reload;
 	struct port_file port_file;
 	struct cm_time stop_at;	     /* shutdown was requested; its last deadline */

@@ -49,22 +49,13 @@ static void settle(int n_interfaces)
 		   n_interfaces);
 }
 
-struct net_watch *watch(void)
-{
-	static struct net_watch *opened;
-
-	if (!opened)
-		ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &opened), 0);
-	return opened;
-}
-
 void two_nets(void)
 {
 	netns_enter();
 	add_net("d0", "10.0.0.1/24");
 	add_net("d1", "10.0.1.1/24");
 	settle(4);
-	watch();
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL), 0);
 }
 
 void veth_net(void)
@@ -74,12 +65,12 @@ void veth_net(void)
 	run("ip addr add 10.0.0.1/24 dev veth0");
 	add_ip6("2001:db8::1", "veth0");
 	settle(1);
-	watch();
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL), 0);
 }
 
 bool readable(int timeout_ms)
 {
-	struct pollfd pfd = { .fd = net_watch_fd(watch()), .events = POLLIN };
+	struct pollfd pfd = { .fd = net_watch_fd(), .events = POLLIN };
 
 	return poll(&pfd, 1, timeout_ms) == 1;
 }

@@ -29,9 +29,6 @@ void add_net(const char *name, const char *address);
  */
 void add_ip6(const char *address, const char *dev);
 
-/** watch() - the watch of this test, opened by the two set-ups */
-struct net_watch *watch(void);
-
 /** two_nets() - set up d0 with 10.0.0.1/24 and d1 with 10.0.1.1/24 in a new namespace. */
 void two_nets(void);
 

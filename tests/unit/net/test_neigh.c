@@ -62,7 +62,7 @@ static struct wanted wait_for(const union addr *addr, enum net_neigh neigh)
 
 	while (!wanted.seen) {
 		ck_assert_msg(readable(20000), "nothing announced about %s", ip_text(*addr));
-		net_watch_drain(watch(), note_neigh, &wanted);
+		net_watch_drain(note_neigh, &wanted);
 	}
 	return wanted;
 }
@@ -154,7 +154,7 @@ static struct net_route known_neighbour(void)
 
 	run("ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:01 dev veth0 nud reachable");
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	return route;
 }
 
@@ -167,7 +167,7 @@ static struct net_route wrong_neighbour(const char *nud)
 	route = route_to("10.0.0.2");
 	run("ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:01 dev veth0 nud %s", nud);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	return route;
 }
 
@@ -206,10 +206,10 @@ TEST(revalidation_keeps_a_right_link_address)
 	ck_assert_int_eq(net_neigh_ask(&route), 0);
 	if (net_neigh_state(&route) != NET_NEIGH_KNOWN)
 		wait_for(&route.next_hop, NET_NEIGH_KNOWN);
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	net_neigh_revalidate(&route);
 	wait_until("ip neigh show 10.0.0.2 nud reachable | grep -q .");
-	net_watch_drain(watch(), count, &n_events);
+	net_watch_drain(count, &n_events);
 	ck_assert_int_eq(n_events, 0);
 }
 
@@ -244,7 +244,7 @@ TEST(confirmed_neighbour_is_not_reported)
 
 	known_neighbour();
 	run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:01 dev veth0 nud stale");
-	net_watch_drain(watch(), count, &n_events);
+	net_watch_drain(count, &n_events);
 	ck_assert_int_eq(n_events, 0);
 }
 
@@ -280,7 +280,7 @@ TEST_LOOP(neighbour_is_announced_as_soon_as_it_was_looked_up, 0, N(looked_up))
 {
 	struct net_route route = route_to(looked_up[_i]);
 
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_NONE);
 	ck_assert(!readable(0));
 	confirm_neighbour(looked_up[_i]);
@@ -299,7 +299,7 @@ TEST(all_neighbours_are_announced_after_many_lookups)
 		route.next_hop.in4.sin_addr.s_addr = htonl(0x0a000002 + i);
 		net_neigh_state(&route);
 	}
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	ck_assert(!readable(0));
 	confirm_neighbour("10.0.0.222");
 	ck_assert(readable(0));

@@ -25,7 +25,7 @@ FIXTURE(two_nets, NULL);
 
 TEST(quiet_network_leaves_the_descriptor_unreadable)
 {
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	ck_assert(!readable(0));
 }
 
@@ -39,10 +39,10 @@ TEST(new_address_is_reported)
 {
 	struct net_event event = { .change = NET_CHANGE_LOST };
 
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	run("ip addr add 10.0.5.1/32 dev d1");
 	ck_assert(readable(20000));
-	net_watch_drain(watch(), remember_addr, &event);
+	net_watch_drain(remember_addr, &event);
 
 	ck_assert_int_eq(event.change, NET_CHANGE_ADDR);
 	ck_assert_ip(event.addr, "10.0.5.1");
@@ -54,56 +54,15 @@ TEST(lookup_does_not_swallow_an_announcement)
 {
 	struct net_event event = { 0 };
 
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	run("ip link set d1 mtu 1400");
 	route_to("10.0.0.9");
 	ck_assert(readable(0));
-	net_watch_drain(watch(), remember_last, &event);
+	net_watch_drain(remember_last, &event);
 
 	ck_assert_int_eq(event.change, NET_CHANGE_LINK);
 	ck_assert_dev(event.ifindex, "d1");
 	ck_assert(!readable(0));
-}
-
-static bool is_readable(const struct net_watch *which, int timeout_ms)
-{
-	struct pollfd pfd = { .fd = net_watch_fd(which), .events = POLLIN };
-
-	return poll(&pfd, 1, timeout_ms) == 1;
-}
-
-TEST(two_watches_report_the_same_change)
-{
-	struct net_event event[2] = { { .change = NET_CHANGE_LOST },
-				      { .change = NET_CHANGE_LOST } };
-	struct net_watch *second;
-
-	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &second), 0);
-	net_watch_drain(watch(), NULL, NULL);
-	net_watch_drain(second, NULL, NULL);
-	run("ip addr add 10.0.5.1/32 dev d1");
-	ck_assert(readable(20000));
-	net_watch_drain(watch(), remember_addr, &event[0]);
-	ck_assert(is_readable(second, 0));
-	net_watch_drain(second, remember_addr, &event[1]);
-
-	ck_assert_int_eq(event[0].change, NET_CHANGE_ADDR);
-	ck_assert_int_eq(event[1].change, NET_CHANGE_ADDR);
-	ck_assert(!readable(0) && !is_readable(second, 0));
-	net_watch_close(second);
-}
-
-TEST(a_watch_that_was_closed_makes_room_for_another)
-{
-	struct net_watch *second, *third;
-
-	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &second), 0);
-	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &third), -ENOSPC);
-	net_watch_close(second);
-	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL, &third), 0);
-	net_watch_drain(third, NULL, NULL);
-	ck_assert(!is_readable(third, 0));
-	net_watch_close(third);
 }
 
 TEST(too_many_changes_are_reported_as_lost)
@@ -113,7 +72,7 @@ TEST(too_many_changes_are_reported_as_lost)
 	ck_assert_ip(route_to("10.0.0.9").next_hop, "10.0.0.9");
 	run("for i in $(seq 0 9999); do"
 	    " echo route add 10.5.$((i/256)).$((i%%256)) via 10.0.0.254; done | ip -b -");
-	net_watch_drain(watch(), remember_last, &event);
+	net_watch_drain(remember_last, &event);
 	ck_assert_int_eq(event.change, NET_CHANGE_LOST);
 	ck_assert_ip(route_to("10.5.0.1").next_hop, "10.0.0.254");
 }
@@ -213,132 +172,126 @@ TEST(unread_reports_end_as_one_lost)
 {
 	int n_events = 0;
 
-	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(NULL, NULL);
 	for (int i = 0; i < 4; i++) {
 		run("for i in $(seq 1 100); do"
 		    " echo link set d0 mtu 1400; echo link set d1 mtu 1400;"
 		    " echo link set d0 mtu 1500; echo link set d1 mtu 1500; done | ip -b -");
 		route_to("10.0.0.9");
 	}
-	net_watch_drain(watch(), count, &n_events);
+	net_watch_drain(count, &n_events);
 	ck_assert_int_eq(n_events, 1);
 }
 
 /* --- a watch of what this process uses ---------------------------------------- */
 
-static struct net_watch *own_watch(void)
+static void watch_own(void)
 {
-	struct net_watch *own;
-
-	ck_assert_int_eq(net_watch_open(NET_WATCH_OWN, &own), 0);
+	net_watch_close();
+	ck_assert_int_eq(net_watch_open(NET_WATCH_OWN), 0);
 	route_to("10.0.0.9");
-	net_watch_drain(own, NULL, NULL);
-	ck_assert(!is_readable(own, 0));
-	return own;
+	net_watch_drain(NULL, NULL);
+	ck_assert(!readable(0));
 }
 
 TEST(route_wakes_no_process_and_affects_its_next_lookup)
 {
-	struct net_watch *own = own_watch();
-
+	watch_own();
 	run("ip route add 10.6.0.0/16 via 10.0.0.254");
-	ck_assert(!is_readable(own, 0));
+	ck_assert(!readable(0));
 	ck_assert_ip(route_to("10.6.0.1").next_hop, "10.0.0.254");
 	run("ip route replace 10.6.0.0/16 via 10.0.1.254");
 	ck_assert_ip(route_to("10.6.0.1").next_hop, "10.0.1.254");
 	run("ip rule add to 10.6.0.0/16 unreachable");
 	ck_assert_int_eq(lookup("10.6.0.1", NULL, NULL, &(struct net_route){ 0 }), -ENETUNREACH);
-	ck_assert(!is_readable(own, 0));
-	net_watch_close(own);
+	ck_assert(!readable(0));
 }
 
 /* More than the socket buffer holds, as no thread reads it. */
 TEST(many_routes_wake_no_process_and_affect_its_next_lookup)
 {
-	struct net_watch *own = own_watch();
 	int i;
 
+	watch_own();
 	for (i = 0; i < 2; i++) {
 		run("for i in $(seq 0 999); do echo route replace 10.5.$((i/256)).$((i%%256))"
 		    " via 10.0.%d.254; done | ip -b -",
 		    i);
-		ck_assert(!is_readable(own, 0));
+		ck_assert(!readable(0));
 		ck_assert(strcmp(ip_text(route_to("10.5.3.231").next_hop), "10.0.0.254") == 0 ||
 			  i == 1);
 	}
 	ck_assert_ip(route_to("10.5.3.231").next_hop, "10.0.1.254");
-	net_watch_close(own);
 }
 
 TEST(interface_wakes_a_process_that_has_looked_it_up)
 {
-	struct net_watch *own = own_watch();
 	struct net_event event = { .change = NET_CHANGE_LOST };
 	struct net_iface iface;
 
+	watch_own();
 	ck_assert_int_eq(net_iface_get(if_nametoindex("d0"), &iface), 0);
 	run("ip link set d1 mtu 1400");
-	ck_assert(!is_readable(own, 0));
+	ck_assert(!readable(0));
 	ck_assert_int_eq(net_iface_get(if_nametoindex("d1"), &iface), 0);
 	ck_assert_uint_eq(iface.mtu, 1400);
 	run("ip link set d1 mtu 1300");
-	ck_assert(is_readable(own, 0));
-	net_watch_drain(own, remember_last, &event);
+	ck_assert(readable(0));
+	net_watch_drain(remember_last, &event);
 	ck_assert_int_eq(event.change, NET_CHANGE_LINK);
 	ck_assert_dev(event.ifindex, "d1");
-	net_watch_close(own);
 }
 
 /* More than the filter compares. */
 TEST(interface_wakes_a_process_that_has_looked_many_up)
 {
-	struct net_watch *own = own_watch();
 	struct net_iface iface;
 	unsigned int i;
 
+	watch_own();
 	for (i = 1000; i < 1040; i++)
 		net_iface_get(i, &iface);
 	run("ip link set d1 mtu 1400");
-	ck_assert(is_readable(own, 0));
-	net_watch_close(own);
+	ck_assert(readable(0));
 }
 
 TEST(address_wakes_a_process_that_listens_on_all)
 {
-	struct net_watch *own = own_watch();
 	struct net_event event = { .change = NET_CHANGE_LOST };
 	unsigned int before = net_changes();
 
+	watch_own();
 	run("ip addr add 10.0.5.1/32 dev d1");
-	ck_assert(!is_readable(own, 0));
+	ck_assert(!readable(0));
 	net_catch_up();
 	ck_assert_uint_ne(net_changes(), before);
 	net_watch_interfaces();
 	run("ip addr add 10.0.5.2/32 dev d1");
-	ck_assert(is_readable(own, 0));
-	net_watch_drain(own, remember_last, &event);
+	ck_assert(readable(0));
+	net_watch_drain(remember_last, &event);
 	ck_assert_int_eq(event.change, NET_CHANGE_ADDR);
 	ck_assert_ip(event.addr, "10.0.5.2");
 	run("ip link set d1 mtu 1400");
-	ck_assert(is_readable(own, 0));
-	net_watch_close(own);
+	ck_assert(readable(0));
 }
 
-/* A watch of everything, in addition to an own one, gets both. */
-TEST(two_kinds_of_watch_get_each_change_once)
+/* A change that is in both sockets. */
+TEST(each_kind_of_watch_reports_a_change_once)
 {
-	struct net_watch *own = own_watch();
 	int n_own = 0, n_all = 0;
 
+	watch_own();
 	net_watch_interfaces();
-	net_watch_drain(watch(), NULL, NULL);
 	run("ip addr add 10.0.5.1/32 dev d1; ip route add 10.6.0.0/16 via 10.0.0.254");
 	route_to("10.0.0.9");
-	net_watch_drain(own, count, &n_own);
-	net_watch_drain(watch(), count, &n_all);
+	net_watch_drain(count, &n_own);
 	ck_assert_int_eq(n_own, 1); /* the address */
+	net_watch_close();
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL), 0);
+	run("ip addr add 10.0.5.2/32 dev d1; ip route add 10.7.0.0/16 via 10.0.0.254");
+	route_to("10.0.0.9");
+	net_watch_drain(count, &n_all);
 	ck_assert_int_eq(n_all, 2); /* plus routes, which are reported once in a row */
-	net_watch_close(own);
 }
 
 /* --- threads and forks -------------------------------------------------------- */
@@ -367,7 +320,7 @@ TEST(threads_may_look_up_while_the_network_changes)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, ask_often, &n_wrong[i]), 0);
 	for (int i = 0; i < 5; i++) {
 		run("ip link set d0 mtu %d", 1400 + i);
-		net_watch_drain(watch(), NULL, NULL);
+		net_watch_drain(NULL, NULL);
 	}
 	for (int i = 0; i < 4; i++) {
 		ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
