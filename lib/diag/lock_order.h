@@ -6,8 +6,8 @@
  * pthread_mutex_lock() and pthread_mutex_unlock(). With the engine's lock or a later one, no
  * command of a device may run (base/command.h).
  *
- * The lock of a client of cmportd (lib/portd/client/portd_requests.h) comes between host and
- * engine. All other locks (lib/net/, mad/, memory of ids, the log) are innermost, and held briefly.
+ * The lock of a client of cmportd (lib/portd/client/portd_requests.h) comes between devices and
+ * host. All other locks (lib/net/, mad/, memory of ids, the log) are innermost, and held briefly.
  */
 #ifndef LIB_DIAG_LOCK_ORDER_H
 #define LIB_DIAG_LOCK_ORDER_H

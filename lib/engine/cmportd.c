@@ -18,7 +18,6 @@
 #include "lib/net/netlink.h"
 #include "mad/umad_owner.h"
 
-#define HANDLES	     64
 #define IDS_LOW	     8192
 #define TRY_AGAIN_NS (500 * CM_NS_PER_MS)
 
@@ -26,10 +25,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct cmportd_upcalls *upcalls;
 static struct watch watch; /* of the descriptor to cmportd */
 static bool started;
-static bool has_own;		    /* cmportd serves only us; set with the client */
-static bool is_exiting;		    /* atomic */
-static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
-static struct cm_time resume_at;    /* used by the engine's thread only */
+static bool has_own;			    /* cmportd serves only us; set with the client */
+static bool is_exiting;			    /* atomic */
+static struct port *ports[PORTD_PORTS_MAX]; /* open, each with a reference; under the lock */
+static struct cm_time resume_at;	    /* used by the engine's thread only */
 
 static void cmportd_receive(struct watch *of, uint32_t events);
 
@@ -119,33 +118,43 @@ static void publish_handle(const struct port *port, int before, int handle)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* Return: the place of an open port, or a free one; NULL if all are taken. The lock is held. */
+static struct port **find_place(const struct port *port)
+{
+	unsigned int i;
+
+	for (i = 0; i < PORTD_PORTS_MAX; i++)
+		if (ports[i] == port)
+			return &ports[i];
+	return port ? find_place(NULL) : NULL;
+}
+
 static void set_handle(struct port *port, int handle)
 {
-	struct port *before = NULL;
+	struct port **place, *before = NULL;
 
 	lock_take(&lock, LOCK_HOST);
-	if (port->handle >= 0 && ports[port->handle] == port) {
-		before = ports[port->handle];
-		ports[port->handle] = NULL;
+	place = find_place(port);
+	if (handle >= 0 && place && !*place)
+		*place = port_get(port);
+	if (handle < 0 && place && *place) {
+		before = *place;
+		*place = NULL;
 	}
 	publish_handle(port, port->handle, handle);
 	port->handle = handle;
-	if (handle >= 0)
-		ports[handle] = port_get(port);
 	lock_give(&lock, LOCK_HOST);
 	if (before)
 		port_put(before);
 }
 
-static int open_at_cmportd(struct port *port, struct portd_reply *reply)
+static int open_at_cmportd(struct port *port, portd_opened_fn *opened)
 {
 	struct portd_why why = { "" };
 	int err;
 
 	umad_device_name(port->device->verbs->device->dev_name, port->name);
-	err = portd_open_port(session_client(), port->name, port->port_num, reply, &why);
-	if (!err && reply->handle >= HANDLES)
-		err = -EPROTO;
+	err = portd_open_port(session_client(), port->name, port->port_num, opened, port, &why);
 	if (err && err != -EPIPE)
 		warning_of_port(port->name, port->port_num, err, why.text, "");
 	return err;
@@ -156,30 +165,29 @@ int cmportd_await(void)
 	return portd_await(session_client());
 }
 
+static void reopened(const struct portd_reply *reply, void *arg)
+{
+	set_handle(arg, reply->handle);
+}
+
+static void opened(const struct portd_reply *reply, void *arg)
+{
+	struct port *port = arg;
+
+	cm_port_init(&port->cm, reply->ca_guid, &reply->gid0);
+	port->tos = reply->tos;
+	reopened(reply, port);
+}
+
 int cmportd_open_port(struct port *port)
 {
-	struct portd_reply reply = { .error = 0 };
-	int err;
-
 	memcpy(port->name, port->device->verbs->device->name, sizeof(port->name));
-	err = open_at_cmportd(port, &reply);
-	if (err)
-		return err;
-	cm_port_init(&port->cm, reply.ca_guid, &reply.gid0);
-	port->tos = reply.tos;
-	port->handle = -1;
-	set_handle(port, reply.handle);
-	return 0;
+	return open_at_cmportd(port, opened);
 }
 
 int cmportd_reopen_port(struct port *port)
 {
-	struct portd_reply reply = { .error = 0 };
-	int err = port->handle < 0 ? open_at_cmportd(port, &reply) : 0;
-
-	if (!err && port->handle < 0)
-		set_handle(port, reply.handle);
-	return err;
+	return port->handle < 0 ? open_at_cmportd(port, reopened) : 0;
 }
 
 void cmportd_close_port(struct port *port)
@@ -187,25 +195,27 @@ void cmportd_close_port(struct port *port)
 	set_handle(port, -1);
 }
 
+/* Return: all that are open, each with a reference. */
+static unsigned int get_ports(struct port *ret[PORTD_PORTS_MAX])
+{
+	unsigned int i, n = 0;
+
+	lock_take(&lock, LOCK_HOST);
+	for (i = 0; i < PORTD_PORTS_MAX; i++)
+		if (ports[i])
+			ret[n++] = port_get(ports[i]);
+	lock_give(&lock, LOCK_HOST);
+	return n;
+}
+
 struct port *cmportd_find_port(uint8_t handle)
 {
 	struct port *port = NULL;
+	unsigned int i;
 
 	lock_take(&lock, LOCK_HOST);
-	if (handle < HANDLES && ports[handle])
-		port = port_get(ports[handle]);
-	lock_give(&lock, LOCK_HOST);
-	return port;
-}
-
-static struct port *port_named(const char *device, uint8_t port_num)
-{
-	struct port *port = NULL;
-	int i;
-
-	lock_take(&lock, LOCK_HOST);
-	for (i = 0; i < HANDLES && !port; i++)
-		if (ports[i] && ports[i]->port_num == port_num && !strcmp(ports[i]->name, device))
+	for (i = 0; i < PORTD_PORTS_MAX && !port; i++)
+		if (ports[i] && ports[i]->handle == handle)
 			port = port_get(ports[i]);
 	lock_give(&lock, LOCK_HOST);
 	return port;
@@ -311,46 +321,38 @@ static void resend_tracked(struct portd_client *to)
 	free(records.tracked);
 }
 
+/* A device may have been renamed. A port is lost only if cmportd refuses it. */
+static void resend_port(struct portd_client *to, struct port *port)
+{
+	struct portd_reply reply;
+
+	umad_device_name(port->device->verbs->device->dev_name, port->name);
+	if (portd_tell_port(to, port->name, port->port_num, &reply))
+		return;
+	if (reply.error) {
+		warning_of_port_lost(port->name, port->port_num, -reply.error);
+		device_mark_unsettled(port->device);
+	}
+	set_handle(port, reply.error ? -reply.error : reply.handle);
+}
+
 static void resend_all(struct portd_client *to, void *arg)
 {
+	struct port *open[PORTD_PORTS_MAX];
+	unsigned int i, n = get_ports(open);
+
 	(void)arg;
+	for (i = 0; i < n; i++) {
+		resend_port(to, open[i]);
+		port_put(open[i]);
+	}
 	upcalls->resend(to);
 	resend_tracked(to);
 }
 
-static void ask_name(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg)
-{
-	struct port *port = port_named(io_device, port_num);
-
-	(void)arg;
-	if (!port)
-		return;
-	umad_device_name(port->device->verbs->device->dev_name, port->name);
-	memcpy(io_device, port->name, PORTD_DEVICE_BYTES);
-	port_put(port);
-}
-
-static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
-{
-	struct port *port = port_named(device, port_num);
-
-	(void)arg;
-	if (!port)
-		return;
-	if (handle < 0) {
-		warning_of_port_lost(device, port_num, handle);
-		device_mark_unsettled(port->device);
-	}
-	set_handle(port, handle < HANDLES ? handle : -EPROTO);
-	port_put(port);
-}
-
 static void resume_portd(void)
 {
-	static const struct portd_memory memory = { .ask_name = ask_name,
-						    .handle_is = handle_is,
-						    .tell = resend_all };
-	int err = portd_resume(session_client(), &memory);
+	int err = portd_resume(session_client(), resend_all, NULL);
 
 	if (!err)
 		err = engine_watch(&watch, portd_client_fd(session_client()), cmportd_receive);

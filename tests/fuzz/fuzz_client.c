@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A malicious cmportd, for the client side of its sockets (lib/portd/client/portd_client.c,
- * request.c, resume.c): any answers with any descriptors, any records where messages are expected,
+ * portd_requests.c): any answers with any descriptors, any records where messages are expected,
  * any hang-up, any contents of the page of leases. Every call returns, and at the end no descriptor
  * is left.
  *
@@ -227,35 +227,21 @@ int __wrap_spawn_cmportd(const char *path, int client_fd, int *ret_fd)
 
 /* --- the program --------------------------------------------------------- */
 
-static void ask_name(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg)
-{
-	assert(port_num && !arg);
-	if (next_byte(&in) & 1)
-		strcpy(io_device, "fake1");
-}
-
-static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
-{
-	assert(device && port_num && handle <= UINT8_MAX && !arg);
-}
-
-static void report_claims(struct portd_client *to, void *arg)
+static void report_all(struct portd_client *to, void *arg)
 {
 	struct portd_claim claim = { .claim_id = 1, .ps = RDMA_PS_TCP };
 	struct cm_record tracked = { .state = 1 };
+	struct portd_reply reply;
 
 	assert(!arg);
+	portd_tell_port(to, "fake0", 1, &reply);
 	portd_tell_claim(to, &claim, true);
 	portd_tell_tracked(to, &tracked);
 }
 
 static void do_resume(void)
 {
-	static const struct portd_memory memory = { .ask_name = ask_name,
-						    .handle_is = handle_is,
-						    .tell = report_claims };
-
-	portd_resume(client, &memory);
+	portd_resume(client, report_all, NULL);
 }
 
 /* The work of the receiving thread. */
@@ -276,7 +262,7 @@ static void do_open_port(void)
 	struct portd_reply got;
 	struct portd_why why;
 
-	if (portd_open_port(client, "fake0", 1 + next_byte(&in) % 2, &got, &why))
+	if (portd_open_port(client, "fake0", 1 + next_byte(&in) % 2, portd_keep_reply, &got, &why))
 		assert(memchr(why.text, 0, sizeof(why.text)));
 }
 

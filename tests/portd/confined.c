@@ -224,33 +224,19 @@ static void change_settings(const char *port_file)
 
 /* --- the next cmportd ---------------------------------------------------- */
 
-static void ask_name(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg)
+static void report_all(struct portd_client *resumed, void *arg)
 {
-	(void)io_device;
-	(void)port_num;
-	(void)arg;
-}
-
-static void handle_is(const char *name, uint8_t port_num, int handle, void *arg)
-{
-	(void)port_num;
-	(void)arg;
-	check(name, handle < 0 ? handle : 0);
-	port.handle = (uint8_t)handle;
-}
-
-static void report_tracked(struct portd_client *resumed, void *arg)
-{
-	const struct cm_record tracked = { .local_comm_id = ids.first + 1, .handle = port.handle };
+	struct cm_record tracked = { .local_comm_id = ids.first + 1 };
 
 	(void)arg;
+	check("its port", portd_tell_port(resumed, device, 1, &port));
+	check(port.text, -port.error);
+	tracked.handle = port.handle;
 	portd_tell_tracked(resumed, &tracked);
 }
 
 static void replace_cmportd(const char *start)
 {
-	const struct portd_memory memory = { ask_name, handle_is, report_tracked, NULL };
-
 	check_cmportd();
 	kill(cmportd, SIGKILL);
 	while (kill(cmportd, 0) == 0)
@@ -258,7 +244,7 @@ static void replace_cmportd(const char *start)
 	if (system(start))
 		check(start, -ECHILD);
 	cmportd = pid_of_cmportd();
-	check("the next cmportd", portd_resume(client, &memory));
+	check("the next cmportd", portd_resume(client, report_all, NULL));
 }
 
 static void begin(void)
@@ -275,7 +261,7 @@ static void begin(void)
 	ibv_close_device(verbs);
 	cmportd = pid_of_cmportd();
 	check("cmportd", portd_client_open(&client, &ids, &why));
-	check(why.text, portd_open_port(client, device, 1, &port, &why));
+	check(why.text, portd_open_port(client, device, 1, portd_keep_reply, &port, &why));
 }
 
 int main(int argc, char **argv)

@@ -293,7 +293,8 @@ static bool connect_ask_and_leave(void)
 	bool done = false;
 
 	if (portd_client_open(&client, &ids, &why) == 0) {
-		done = portd_open_port(client, device, 1, &reply, &why) == 0 && send_requests();
+		done = portd_open_port(client, device, 1, portd_keep_reply, &reply, &why) == 0 &&
+		       send_requests();
 		portd_client_close(client);
 	}
 	client = first;
@@ -305,7 +306,7 @@ static bool ask_for_devices(void)
 	struct portd_reply reply;
 	struct portd_why why;
 
-	return portd_open_port(client, "none", 1, &reply, &why) == -ENODEV;
+	return portd_open_port(client, "none", 1, portd_keep_reply, &reply, &why) == -ENODEV;
 }
 
 /* Reopens an open port: its name may have changed. */
@@ -314,7 +315,7 @@ static bool open_again(void)
 	struct portd_reply reply;
 	struct portd_why why;
 
-	return portd_open_port(client, device, 1, &reply, &why) == 0;
+	return portd_open_port(client, device, 1, portd_keep_reply, &reply, &why) == 0;
 }
 
 /* Each tracer gets a ring of shared memory. */
@@ -459,7 +460,7 @@ static void begin_as_client(void)
 	while (err == -ECONNREFUSED || err == -ETIMEDOUT ||
 	       (err == -EDQUOT && strstr(why.text, "too often")));
 	if (!err)
-		err = portd_open_port(client, device, 1, &reply, &why);
+		err = portd_open_port(client, device, 1, portd_keep_reply, &reply, &why);
 	if (err)
 		die(why.text, err);
 	take_own_port();

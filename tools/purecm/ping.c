@@ -275,7 +275,8 @@ static int open_client(struct probe *probe)
 	int err = portd_client_open(&probe->client, &probe->ids, &why);
 
 	if (!err)
-		err = portd_open_port(probe->client, device, gid->port_num, &probe->opened, &why);
+		err = portd_open_port(probe->client, device, gid->port_num, portd_keep_reply,
+				      &probe->opened, &why);
 	if (err)
 		complain("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
 	return err;

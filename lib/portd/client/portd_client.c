@@ -126,24 +126,7 @@ int portd_client_fd(const struct portd_client *client)
 
 /* --- ports and ids ------------------------------------------------------- */
 
-static void remember_port(struct portd_client *client, const char *device, uint8_t port_num)
-{
-	struct open_port *port;
-	unsigned int i;
-
-	for (i = 0; i < client->n_ports; i++) {
-		port = &client->port[i];
-		if (port->port_num == port_num && !strcmp(port->device, device))
-			break;
-	}
-	if (i == client->n_ports && i < PORTS_MAX) {
-		port = &client->port[client->n_ports++];
-		strncpy(port->device, device, sizeof(port->device) - 1);
-		port->port_num = port_num;
-	}
-}
-
-struct portd_record open_record(const char *device, uint8_t port_num)
+static struct portd_record open_record(const char *device, uint8_t port_num)
 {
 	struct portd_record record = { .type = PORTD_OPEN_PORT,
 				       .open_port = { .port_num = port_num } };
@@ -152,26 +135,35 @@ struct portd_record open_record(const char *device, uint8_t port_num)
 	return record;
 }
 
+void portd_keep_reply(const struct portd_reply *reply, void *arg)
+{
+	*(struct portd_reply *)arg = *reply;
+}
+
 int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
-		    struct portd_reply *ret, struct portd_why *ret_why)
+		    portd_opened_fn *opened, void *arg, struct portd_why *ret_why)
 {
 	struct portd_record record = open_record(device, port_num);
+	struct portd_reply reply = { .error = 0 };
 	int netns = net_foreign_socket();
 	int err;
 
 	pthread_mutex_lock(&client->lock);
-	err = request_try(client, &record, netns, ret);
-	/* The next cmportd must be told of it, which may come at once. */
+	err = request_try(client, &record, netns, &reply);
 	if (!err)
-		remember_port(client, device, port_num);
+		opened(&reply, arg);
 	pthread_mutex_unlock(&client->lock);
 	fd_close(&netns);
 	if (err != -EPIPE)
-		memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
+		memcpy(ret_why->text, reply.text, sizeof(ret_why->text));
 	return err;
 }
 
-int request_prove(const struct portd_claim *claim)
+/*
+ * The proof that this thread may bind a privileged port, see net/low_port.h. Return: -1 if the port
+ * needs none, or the thread may not; cmportd decides.
+ */
+static int prove_port(const struct portd_claim *claim)
 {
 	int fd = -1;
 
@@ -184,8 +176,8 @@ int portd_bind(struct portd_client *client, struct portd_claim *claim)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
 	struct portd_reply reply;
-	int proof = request_prove(claim);
-	int err = request_ask_with(client, &record, proof, &reply);
+	int proof = prove_port(claim);
+	int err = request_ask(client, &record, proof, &reply);
 
 	fd_close(&proof);
 	if (!err)
@@ -196,8 +188,9 @@ int portd_bind(struct portd_client *client, struct portd_claim *claim)
 int portd_listen(struct portd_client *client, const struct portd_claim *claim)
 {
 	struct portd_record record = { .type = PORTD_LISTEN, .claim = *claim };
+	struct portd_reply reply;
 
-	return request_ask(client, &record, NULL);
+	return request_ask(client, &record, -1, &reply);
 }
 
 void portd_update(struct portd_client *client, const struct portd_claim *claim)
@@ -236,7 +229,7 @@ static bool lease_more(struct portd_client *client, uint16_t ps)
 {
 	struct portd_record record = lease_record(client, PORTD_LEASE_PORTS, ps);
 	struct portd_reply reply;
-	int err = request_ask(client, &record, &reply);
+	int err = request_ask(client, &record, -1, &reply);
 
 	if (err)
 		return false;
@@ -284,12 +277,15 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct portd_reply reply;
-	int err = request_ask(client, &record, &reply);
+	int err;
 
-	if (err)
-		return err;
-	*ret = (struct portd_ids){ reply.first, reply.count, reply.secret };
-	return 0;
+	pthread_mutex_lock(&client->lock);
+	err = request_ask_locked(client, &record, -1, &reply);
+	/* The next cmportd must be told of it, which may come at once. */
+	if (!err)
+		*ret = request_keep_block(client, &reply);
+	pthread_mutex_unlock(&client->lock);
+	return err;
 }
 
 /* Not resent after a resumption: the next cmportd has another ring. */
@@ -443,4 +439,83 @@ int portd_receive(struct portd_client *client,
 		if (portd_is_told(record.type))
 			take(&record, arg);
 	return 0;
+}
+
+/* --- the next cmportd ----------------------------------------------------- */
+
+static int resume_once(struct portd_client *client,
+		       void (*tell)(struct portd_client *client, void *arg), void *arg)
+{
+	struct portd_record hold = { .type = PORTD_HOLD_IDS }, resumed = { .type = PORTD_RESUMED };
+	struct portd_why why = { "" };
+	struct portd_reply reply;
+	unsigned int i;
+	int err = request_start(client, true, NULL, &why);
+
+	for (i = 0; !err && i < client->n_blocks; i++) {
+		hold.ids = client->block[i];
+		request_exchange(client, &hold, -1, &reply, NULL);
+	}
+	if (!err) {
+		tell(client, arg);
+		err = request_exchange(client, &resumed, -1, &reply, NULL);
+	}
+	return err;
+}
+
+/* The next cmportd may be killed as well, while it is told: then it is the one after it. */
+int portd_resume(struct portd_client *client, void (*tell)(struct portd_client *client, void *arg),
+		 void *arg)
+{
+	unsigned int i;
+	int err = -EPIPE;
+
+	pthread_mutex_lock(&client->lock);
+	client->broken = true;
+	for (i = 0; i < REQUEST_TRIES_MAX && request_is_hang_up(err); i++)
+		err = resume_once(client, tell, arg);
+	if (!err) {
+		client->broken = false;
+		client->life++;
+	} else {
+		client->n_failed++;
+	}
+	pthread_cond_broadcast(&client->resumed);
+	pthread_mutex_unlock(&client->lock);
+	return err;
+}
+
+int portd_tell_port(struct portd_client *client, const char *device, uint8_t port_num,
+		    struct portd_reply *ret)
+{
+	struct portd_record record = open_record(device, port_num);
+	int netns = net_foreign_socket();
+	int err = request_exchange(client, &record, netns, ret, NULL);
+
+	fd_close(&netns);
+	return err;
+}
+
+int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
+	struct portd_reply reply = { .error = 0 };
+	int proof = prove_port(claim);
+	int err = request_exchange(client, &record, proof, &reply, NULL);
+
+	fd_close(&proof);
+	if (!err && !reply.error && listens) {
+		record.type = PORTD_LISTEN;
+		err = request_exchange(client, &record, -1, &reply, NULL);
+	}
+	return err ? err : -reply.error;
+}
+
+void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked)
+{
+	struct portd_record record = { .type = PORTD_TRACK, .tracked = *tracked };
+
+	/* There may be thousands more, and each would wait. */
+	if (request_send(client->control_fd, &record, -1))
+		shutdown(client->control_fd, SHUT_RDWR);
 }

@@ -98,16 +98,22 @@ int portd_client_fd(const struct portd_client *client);
  */
 int portd_await(struct portd_client *client);
 
+/* Called with handle, CA GUID and GID 0 of a port that is open. The handle is this cmportd's. */
+typedef void portd_opened_fn(const struct portd_reply *reply, void *arg);
+
+/** portd_keep_reply() - a portd_opened_fn that copies the reply to @arg */
+void portd_keep_reply(const struct portd_reply *reply, void *arg);
+
 /**
  * portd_open_port() - start to receive CM messages on a port
- * @ret: port, CA GUID and GID 0; the handle is valid until portd_resume() reports another
+ * @opened: called before portd_resume() can call its tell(), which must open the port again
  *
  * Does not wait for the next cmportd, since callers hold locks that the resuming thread takes.
  *
  * Return: 0, or as umad_port_open(), with *ret_why; -EPIPE if cmportd is gone.
  */
 int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
-		    struct portd_reply *ret, struct portd_why *ret_why);
+		    portd_opened_fn *opened, void *arg, struct portd_why *ret_why);
 
 /** portd_bind() - claim a port; a zero @claim->local_port is set. Return: as ports_bind(). */
 int portd_bind(struct portd_client *client, struct portd_claim *claim);
@@ -217,31 +223,30 @@ int portd_try_data(struct portd_client *client, const struct portd_datagram *dat
 int portd_receive(struct portd_client *client,
 		  void (*take)(const struct portd_record *record, void *arg), void *arg);
 
-/* What a client reports to the next cmportd; portd_resume() calls these. */
-struct portd_memory {
-	void (*ask_name)(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg);
-	void (*handle_is)(const char *device, uint8_t port_num, int handle, void *arg);
-	void (*tell)(struct portd_client *client, void *arg); /* all claims and connections */
-	void *arg;
-};
-
 /**
  * portd_resume() - connect to the next cmportd and report everything; for the receiving thread
- *
- * Calls ask_name() for each open port, because its device may have been renamed; handle_is() with
- * its new handle, or with the -errno of a port that the next cmportd refuses; then tell().
+ * @tell: reports all ports, claims and connections by the functions below; it may be called again
  *
  * Return: 0, or -errno to try again later.
  */
-int portd_resume(struct portd_client *client, const struct portd_memory *memory);
+int portd_resume(struct portd_client *client, void (*tell)(struct portd_client *client, void *arg),
+		 void *arg);
 
-/** portd_tell_claim() - report a claim, in portd_memory.tell(). Return: 0, or as portd_bind(). */
+/**
+ * portd_tell_port() - open a port again, in tell() of portd_resume()
+ *
+ * Return: 0 with the response, whose .error may be an errno; -errno if cmportd is gone.
+ */
+int portd_tell_port(struct portd_client *client, const char *device, uint8_t port_num,
+		    struct portd_reply *ret);
+
+/** portd_tell_claim() - report a claim, likewise. Return: 0, or as portd_bind(). */
 int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens);
 
 /** portd_track() - report that data has established a connection, without an RTU */
 void portd_track(struct portd_client *client, const struct cm_record *tracked);
 
-/** portd_tell_tracked() - report a connection, in portd_memory.tell() */
+/** portd_tell_tracked() - report a connection, likewise */
 void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked);
 
 #endif

@@ -430,8 +430,8 @@ bool request_is_hang_up(int err)
 }
 
 /* A cmportd that fails in another way than by its death is given one more chance. */
-static int ask_locked(struct portd_client *client, const struct portd_record *record, int fd,
-		      struct portd_reply *reply)
+int request_ask_locked(struct portd_client *client, const struct portd_record *record, int fd,
+		       struct portd_reply *ret)
 {
 	unsigned int i;
 	int err = -EPIPE;
@@ -440,36 +440,32 @@ static int ask_locked(struct portd_client *client, const struct portd_record *re
 		err = client->broken ? wait_resumed(client) : 0;
 		if (err)
 			return err;
-		err = request_exchange(client, record, fd, reply, NULL);
+		err = request_exchange(client, record, fd, ret, NULL);
 		if (!err)
-			return 0;
+			return -ret->error;
 		break_connection(client);
 	}
 	return err;
 }
 
-static void keep_block(struct portd_client *client, const struct portd_reply *reply)
+int request_ask(struct portd_client *client, const struct portd_record *record, int fd,
+		struct portd_reply *ret)
 {
-	if (client->n_blocks < CM_ID_BLOCKS_MAX)
-		client->block[client->n_blocks++] =
-			(struct portd_ids){ reply->first, reply->count, reply->secret };
-}
-
-int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
-		     struct portd_reply *ret)
-{
-	struct portd_reply reply = { .error = 0 };
 	int err;
 
 	pthread_mutex_lock(&client->lock);
-	err = ask_locked(client, record, fd, &reply);
-	/* The next cmportd must be told of it, which may come at once. */
-	if (!err && !reply.error && record->type == PORTD_LEASE_IDS)
-		keep_block(client, &reply);
+	err = request_ask_locked(client, record, fd, ret);
 	pthread_mutex_unlock(&client->lock);
-	if (ret)
-		*ret = reply;
-	return err ? err : -reply.error;
+	return err;
+}
+
+struct portd_ids request_keep_block(struct portd_client *client, const struct portd_reply *reply)
+{
+	const struct portd_ids block = { reply->first, reply->count, reply->secret };
+
+	if (client->n_blocks < CM_ID_BLOCKS_MAX)
+		client->block[client->n_blocks++] = block;
+	return block;
 }
 
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
@@ -491,12 +487,6 @@ int portd_await(struct portd_client *client)
 	err = client->broken ? wait_resumed(client) : 0;
 	pthread_mutex_unlock(&client->lock);
 	return err;
-}
-
-int request_ask(struct portd_client *client, const struct portd_record *record,
-		struct portd_reply *ret)
-{
-	return request_ask_with(client, record, -1, ret);
 }
 
 /* An unanswered record may be lost: a new cmportd gets a full report. */
@@ -586,8 +576,7 @@ static int send_hello(struct portd_client *client, bool resumes, struct portd_id
 	if (client->visits) {
 		*ret_ids = (struct portd_ids){ 0, 0, 0 };
 	} else if (!resumes) {
-		*ret_ids = (struct portd_ids){ reply.first, reply.count, reply.secret };
-		client->block[client->n_blocks++] = *ret_ids;
+		*ret_ids = request_keep_block(client, &reply);
 	} else {
 		fd_close(&fd[1]); /* the client keeps its page */
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Internals of a client of cmportd: portd_requests.c finds it and sends requests, resume.c
- * connects to the next one, portd_client.c implements the rest of portd_client.h.
+ * Internals of a client of cmportd: portd_requests.c finds it and sends requests, portd_client.c
+ * implements the rest of portd_client.h.
  */
 #ifndef LIB_PORTD_CLIENT_PORTD_REQUESTS_H
 #define LIB_PORTD_CLIENT_PORTD_REQUESTS_H
@@ -13,15 +13,8 @@
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/proto/socket_path.h"
 
-#define PORTS_MAX 64
-
 /* Number of cmportds that may die one after the other while they are told or asked the same. */
 #define REQUEST_TRIES_MAX 8
-
-struct open_port {
-	char device[PORTD_DEVICE_BYTES];
-	uint8_t port_num;
-};
 
 struct portd_client {
 	pthread_mutex_t lock; /* protects the members down to data_fd */
@@ -41,8 +34,6 @@ struct portd_client {
 	bool has_leased[LEASE_SPACES]; /* at any time; atomic */
 	unsigned int n_blocks;
 	struct portd_ids block[CM_ID_BLOCKS_MAX];
-	unsigned int n_ports;
-	struct open_port port[PORTS_MAX];
 	char path[SOCKET_PATH_BYTES];
 
 	int data_fd;
@@ -81,38 +72,28 @@ int request_exchange(struct portd_client *client, const struct portd_record *rec
 
 /**
  * request_ask() - send a request, to the next cmportd if this one dies
+ * @fd: to be passed, or -1
  *
  * Return: 0 or -errno, which may be cmportd's.
  */
-int request_ask(struct portd_client *client, const struct portd_record *record,
+int request_ask(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret);
 
-/** request_ask_with() - like request_ask(), passing a descriptor, or -1 */
-int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
-		     struct portd_reply *ret);
+/** request_ask_locked() - like request_ask(); the lock is held, but not while it waits */
+int request_ask_locked(struct portd_client *client, const struct portd_record *record, int fd,
+		       struct portd_reply *ret);
 
-/**
- * request_try() - as request_ask_with(), but return -EPIPE if cmportd is gone, or goes; the lock is
- * held
- */
+/** request_try() - like request_ask_locked(), but return -EPIPE if cmportd is gone, or goes */
 int request_try(struct portd_client *client, const struct portd_record *record, int fd,
 		struct portd_reply *ret);
 
-/**
- * request_prove() - get the descriptor to be passed with BIND, see net/low_port.h
- *
- * Return: a descriptor owned by the caller; -1 if the port is not privileged, or the thread may not
- * bind it; cmportd decides.
- */
-int request_prove(const struct portd_claim *claim);
+/** request_keep_block() - note the block of comm ids in a response; the lock is held */
+struct portd_ids request_keep_block(struct portd_client *client, const struct portd_reply *reply);
 
 /** request_tell() - send a record without response */
 void request_tell(struct portd_client *client, const struct portd_record *record);
 
 /** request_send() - send a record on a control socket. Return: 0 or -errno. */
 int request_send(int to, const struct portd_record *record, int fd);
-
-/** open_record() - make an OPEN_PORT record */
-struct portd_record open_record(const char *device, uint8_t port_num);
 
 #endif

@@ -145,17 +145,13 @@ int portd_receive(struct portd_client *of,
 	return 0;
 }
 
-int portd_resume(struct portd_client *of, const struct portd_memory *memory)
+int portd_resume(struct portd_client *of, void (*tell)(struct portd_client *client, void *arg),
+		 void *arg)
 {
 	if (cmportd.resume_err)
 		return cmportd.resume_err;
 	cmportd.has_ended = false;
-	if (cmportd.reopened)
-		memory->handle_is(cmportd.reopened, 1,
-				  cmportd.open_err ? cmportd.open_err
-						   : FAKE_HANDLE + cmportd.n_handles++,
-				  memory->arg);
-	memory->tell(of, memory->arg);
+	tell(of, arg);
 	return 0;
 }
 
@@ -168,18 +164,37 @@ int portd_await(struct portd_client *of)
 }
 
 int portd_open_port(struct portd_client *of, const char *device, uint8_t port_num,
-		    struct portd_reply *ret, struct portd_why *ret_why)
+		    portd_opened_fn *opened, void *arg, struct portd_why *ret_why)
 {
+	const struct portd_reply reply = {
+		.handle = FAKE_HANDLE + cmportd.n_handles,
+		.ca_guid = 0x10 + port_num,
+	};
+
 	(void)of, (void)device, (void)ret_why;
 	if (cmportd.opening)
 		cmportd.opening();
 	if (cmportd.open_err)
 		return cmportd.open_err;
-	*ret = (struct portd_reply){
-		.handle = FAKE_HANDLE + cmportd.n_handles++,
-		.ca_guid = 0x10 + port_num,
-	};
+	cmportd.n_handles++;
+	opened(&reply, arg);
 	return 0;
+}
+
+int portd_tell_port(struct portd_client *of, const char *device, uint8_t port_num,
+		    struct portd_reply *ret)
+{
+	unsigned int place = cmportd.swaps_handles ? 2u - port_num : port_num - 1u;
+
+	(void)of, (void)device;
+	*ret = (struct portd_reply){ .error = (uint16_t)-cmportd.open_err,
+				     .handle = (uint8_t)(FAKE_HANDLE + place) };
+	return 0;
+}
+
+void portd_keep_reply(const struct portd_reply *reply, void *arg)
+{
+	*(struct portd_reply *)arg = *reply;
 }
 
 uint32_t portd_port_events(const struct portd_client *of, int handle)

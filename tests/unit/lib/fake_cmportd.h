@@ -41,7 +41,7 @@ struct fake_cmportd {
 	unsigned int n_says;
 	bool has_ended;
 
-	const char *reopened; /* the device whose port 1 the next cmportd reopens; or NULL */
+	bool swaps_handles; /* the next cmportd opens port 2 first */
 
 	void (*meanwhile)(
 		const struct portd_record *record); /* before a record is stored; or NULL */

@@ -210,6 +210,25 @@ TEST(next_cmportd_gets_connections)
 			  id->conn->local_comm_id);
 }
 
+TEST(ports_may_have_each_others_handles_at_the_next_cmportd)
+{
+	struct port port = { .device = rig.device,
+			     .port_num = 2,
+			     .handle = -1,
+			     .shown_handle = &rig.device->handle,
+			     .refs = 1 };
+
+	ck_assert_int_eq(cmportd_open_port(&port), 0);
+	ck_assert_int_eq(port.handle, FAKE_HANDLE + 1);
+	end_cmportd();
+	cmportd.swaps_handles = true;
+	cmportd_before_sleep();
+	ck_assert_int_eq(port.handle, FAKE_HANDLE);
+	ck_assert_int_eq(rig.port->handle, FAKE_HANDLE + 1);
+	ck_assert_ptr_eq(cmportd_find_port(FAKE_HANDLE), &port);
+	ck_assert_ptr_eq(cmportd_find_port(FAKE_HANDLE + 1), rig.port);
+}
+
 TEST(messages_of_the_next_cmportd_are_received)
 {
 	end_cmportd();

@@ -272,7 +272,6 @@ static void replace_cmportd(int open_err)
 	cmportd.has_ended = true;
 	fake_cmportd_send(&(struct portd_record){ .type = PORTD_SEEN });
 	engine_turn(0);
-	cmportd.reopened = "fake0";
 	cmportd.open_err = open_err;
 	cmportd_before_sleep();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Invalid replies of a cmportd to its client (lib/portd/client/portd_client.c, request.c,
- * resume.c), and its death in between. Replies are written to the socket in advance.
+ * portd_requests.c), and its death in between. Replies are written to the socket in advance.
  * tests/fuzz/fuzz_client.c found these cases.
  */
 #include <dirent.h>
@@ -211,19 +211,8 @@ TEST(text_without_a_terminator_is_terminated)
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
 	memset(reply.text, 'x', sizeof(reply.text));
 	answer(&reply, NULL);
-	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &got, &why), -ENXIO);
+	ck_assert_int_eq(portd_open_port(client, "fake0", 1, portd_keep_reply, &got, &why), -ENXIO);
 	ck_assert_uint_eq(strnlen(why.text, sizeof(why.text)), sizeof(why.text) - 1);
-}
-
-static void keep_name(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg)
-{
-	(void)io_device, (void)port_num, (void)arg;
-}
-
-static void count_handle(const char *device, uint8_t port_num, int handle, void *arg)
-{
-	(void)device, (void)port_num, (void)handle;
-	++*(unsigned int *)arg;
 }
 
 static void report_nothing(struct portd_client *to, void *arg)
@@ -231,26 +220,27 @@ static void report_nothing(struct portd_client *to, void *arg)
 	(void)to, (void)arg;
 }
 
-TEST(port_survives_a_cmportd_that_dies_before_opening_it)
+static void report_port(struct portd_client *to, void *arg)
 {
-	struct portd_reply reply = { .first = 0x10000, .count = 0x10000 };
-	unsigned int n_told = 0;
-	struct portd_memory memory = { keep_name, count_handle, report_nothing, &n_told };
+	*(int *)arg = portd_tell_port(to, "fake0", 1, &(struct portd_reply){ 0 });
+}
+
+TEST(port_is_not_refused_by_a_cmportd_that_dies_before_opening_it)
+{
+	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
+	int err = 0;
 
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
-	answer(&(struct portd_reply){ .handle = 3 }, NULL);
-	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &(struct portd_reply){ 0 }, &why), 0);
-	answer(&reply, ours);				   /* to HELLO */
+	answer(&hello, ours);				   /* to HELLO */
 	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
 	shutdown(liar, SHUT_WR);
-	ck_assert_int_eq(portd_resume(client, &memory), -ECONNREFUSED);
-	ck_assert_uint_eq(n_told, 0);
+	ck_assert_int_eq(portd_resume(client, report_port, &err), -ECONNREFUSED);
+	ck_assert(request_is_hang_up(err));
 }
 
 TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 {
 	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
-	struct portd_memory memory = { keep_name, count_handle, report_nothing, NULL };
 	int mortal, live = liar;
 
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
@@ -262,7 +252,7 @@ TEST(client_resumes_again_if_cmportd_dies_meanwhile)
 	answer(&hello, ours);				   /* to HELLO */
 	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
 	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to RESUMED */
-	ck_assert_int_eq(portd_resume(client, &memory), 0);
+	ck_assert_int_eq(portd_resume(client, report_nothing, NULL), 0);
 	close(mortal);
 }
 
@@ -305,7 +295,6 @@ static int connect_to_nobody(int *ret_fd, struct portd_why *ret_why)
 TEST(request_outlives_an_attempt_to_resume_that_fails)
 {
 	struct portd_reply hello = { .first = 0x10000, .count = 0x10000 };
-	struct portd_memory memory = { keep_name, count_handle, report_nothing, NULL };
 	int live = liar, result = -1;
 	pthread_t asker;
 
@@ -317,13 +306,13 @@ TEST(request_outlives_an_attempt_to_resume_that_fails)
 	while (!is_broken())
 		sched_yield();
 	client->reach = connect_to_nobody;
-	ck_assert_int_eq(portd_resume(client, &memory), -ENOENT);
+	ck_assert_int_eq(portd_resume(client, report_nothing, NULL), -ENOENT);
 	client->reach = connect_to_liar;
 	answer(&hello, ours);				    /* to HELLO */
 	answer(&(struct portd_reply){ .error = 0 }, NULL);  /* to HOLD_IDS */
 	answer(&(struct portd_reply){ .error = 0 }, NULL);  /* to RESUMED */
 	answer(&(struct portd_reply){ .count = 77 }, NULL); /* to LEASE_IDS */
-	ck_assert_int_eq(portd_resume(client, &memory), 0);
+	ck_assert_int_eq(portd_resume(client, report_nothing, NULL), 0);
 	ck_assert(!pthread_join(asker, NULL));
 	ck_assert_int_eq(result, 0);
 }
@@ -335,6 +324,8 @@ TEST(opening_a_port_does_not_wait_for_the_next_cmportd)
 
 	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
 	end_cmportd();
-	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &reply, &why), -EPIPE);
-	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &reply, &why), -EPIPE);
+	ck_assert_int_eq(portd_open_port(client, "fake0", 1, portd_keep_reply, &reply, &why),
+			 -EPIPE);
+	ck_assert_int_eq(portd_open_port(client, "fake0", 1, portd_keep_reply, &reply, &why),
+			 -EPIPE);
 }
