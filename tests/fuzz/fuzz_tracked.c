@@ -22,7 +22,7 @@
 
 #define HEAD_BYTES  8192
 #define OURS_BYTES  56 /* magic, layout, process ids, boot */
-#define PORTS_BYTES 144
+#define PORTS_BYTES 160
 #define ME	    1
 #define ID	    1
 

@@ -10,9 +10,6 @@
 #define KEPT_CLIENT	 1
 #define KEPT_PORT	 0
 #define KEPT_HEAD_BYTES	 8192
-#define KEPT_PORTS_AT	 56 /* the names of handles */
-#define KEPT_PORT_BYTES	 72
-#define KEPT_NAME_AT	 5
 #define KEPT_CHUNK_BYTES (TRACKED_CHUNK * sizeof(struct tracked))
 
 extern struct tracker *kept_tracker;

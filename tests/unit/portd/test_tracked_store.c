@@ -534,23 +534,6 @@ TEST(renamed_port_keeps_its_handle_and_connections)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
 
-/* Earlier versions write the name only. */
-TEST(guid_of_another_name_is_unknown)
-{
-	const char name[8] = "other";
-	struct tracked_port port;
-
-	ck_assert_int_eq(handle_of("b", 1, 1), 1);
-	kept_write(KEPT_PORTS_AT + KEPT_PORT_BYTES + KEPT_NAME_AT, name, sizeof(name));
-	kept_begin_again();
-	ck_assert(tracker_port(kept_tracker, 1, &port));
-	ck_assert_str_eq(port.device, name);
-	ck_assert_uint_eq(port.guid, 0);
-	ck_assert_int_eq(handle_of_guid(0xc, "other", 1, 1), 1);
-	ck_assert(tracker_port(kept_tracker, 1, &port));
-	ck_assert_uint_eq(port.guid, 0xc);
-}
-
 TEST(needed_handle_is_reused_without_its_orphans)
 {
 	char name[8];

@@ -74,14 +74,3 @@ int own_file_look(int folder_fd, const char *path)
 {
 	return open_at(folder_fd, path, O_RDONLY);
 }
-
-uint32_t own_file_check(uint32_t seed, const void *bytes, size_t n)
-{
-	const uint8_t *byte = bytes;
-	uint32_t sum = UINT32_C(2166136261) ^ seed;
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		sum = (sum ^ byte[i]) * UINT32_C(16777619);
-	return sum;
-}

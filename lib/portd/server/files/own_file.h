@@ -6,9 +6,6 @@
 #ifndef LIB_PORTD_SERVER_FILES_OWN_FILE_H
 #define LIB_PORTD_SERVER_FILES_OWN_FILE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 /**
  * own_file_open() - open a file for reading and writing, mode 0600; created if it is missing
  * @folder_fd: the folder, in which the last component of @path is looked up
@@ -23,8 +20,5 @@ int own_file_open(int folder_fd, const char *path, int *ret_fd);
 
 /** own_file_look() - open an existing file for reading. Return: the descriptor or -errno. */
 int own_file_look(int folder_fd, const char *path);
-
-/** own_file_check() - a checksum, FNV-1a: it detects partial writes, not attacks */
-uint32_t own_file_check(uint32_t seed, const void *bytes, size_t n);
 
 #endif

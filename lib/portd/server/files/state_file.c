@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state file: see state_file.h. It is read once, and only written afterwards. */
+/*
+ * The state file: see state_file.h. It is mapped, and written with plain stores, except for the
+ * secrets, of which few are used.
+ */
 #include "lib/portd/server/files/state_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -20,31 +25,26 @@
 #include "lib/portd/server/files/process.h"
 #include "lib/portd/server/files/tracked_file.h"
 
-#define MAGIC	      UINT32_C(0x70634d32) /* the last byte is the version of the layout */
+#define MAGIC	      UINT32_C(0x70634d33) /* the last byte is the version of the layout */
 #define VERSION_BITS  8
-#define N_HEADS	      2
-#define HEAD_STRIDE   512
-#define ENTRIES_AT    1024
 #define SECRETS_AT    73728 /* 65,536 secrets of blocks */
 #define FORGOTTEN_S   10    /* clients do not resume later than that */
 #define LOOK_AGAIN_NS 5000000
 
-struct head {
-	uint32_t magic;
-	uint32_t check;
-	uint64_t sequence; /* the head with the higher sequence is valid */
-	uint64_t taken_at_s;
-	uint32_t pid; /* of the writer */
-	uint16_t next_block;
-	uint16_t unused;
-};
-
 struct entry {
-	uint32_t check;
-	uint32_t pid;	  /* 0: free entry */
+	uint32_t pid;	  /* 0: free entry; written last */
 	uint32_t start;	  /* start time, because pids are reused; 0: unknown */
 	uint16_t clients; /* of the running cmportd */
 	uint16_t pending; /* of previous ones */
+};
+
+/* In the file. */
+struct state {
+	uint32_t magic; /* written last, when the rest is complete */
+	uint32_t pid;	/* of the writer */
+	uint64_t taken_at_s;
+	uint16_t next_block;
+	struct entry entry[STATE_FILE_CLIENTS_MAX];
 };
 
 struct state_file {
@@ -52,71 +52,30 @@ struct state_file {
 	bool failed;   /* a write failed; logged once */
 	bool was_lost; /* there was no valid file */
 	bool was_of_another_version;
-	struct head head;
+	struct state *state;
 	unsigned int n_entries; /* highest entry ever used, plus one */
 	unsigned int n_pending;
 	uint64_t looked_at_ns;
-	struct entry entry[STATE_FILE_CLIENTS_MAX];
 	struct pollfd process[STATE_FILE_CLIENTS_MAX]; /* pidfds of pending clients, or -1 */
 	struct tracked_file tracked;
 };
 
-_Static_assert(sizeof(struct head) == 32 && sizeof(struct head) <= HEAD_STRIDE,
-	       "heads in the file");
-_Static_assert(sizeof(struct entry) == 16 &&
-		       ENTRIES_AT + STATE_FILE_CLIENTS_MAX * sizeof(struct entry) <= SECRETS_AT,
-	       "entries in the file");
+_Static_assert(sizeof(struct state) <= SECRETS_AT, "the state in the file");
 _Static_assert(SECRETS_AT + 65536 * sizeof(uint64_t) == STATE_FILE_TRACKED_AT,
 	       "secrets in the file");
-
-static uint32_t check_of_head(struct head head)
-{
-	head.check = 0;
-	return own_file_check(MAGIC, &head, sizeof(head));
-}
-
-static uint32_t check_of_entry(struct entry entry)
-{
-	entry.check = 0;
-	return own_file_check(MAGIC, &entry, sizeof(entry));
-}
 
 static uint64_t boot_time_s(void)
 {
 	return clock_ns_of(CLOCK_BOOTTIME) / UINT64_C(1000000000);
 }
 
-/* --- writing ------------------------------------------------------------- */
-
-static void write_at(struct state_file *file, const void *bytes, size_t n, off_t at)
+static void warn_of_failure(struct state_file *file, int err)
 {
-	ssize_t done = pwrite(file->fd, bytes, n, at);
-
-	if (done == (ssize_t)n || file->failed)
-		return;
+	if (!file->failed)
+		log_warn("the state file cannot be written: %s; the next cmportd may give comm ids "
+			 "to new clients that are still in use",
+			 strerror(-err));
 	file->failed = true;
-	log_warn("the state file cannot be written: %s; the next cmportd may give comm ids "
-		 "to new clients that are still in use",
-		 strerror(done < 0 ? errno : ENOSPC));
-}
-
-static void write_head(struct state_file *file)
-{
-	struct head *head = &file->head;
-
-	head->sequence++;
-	head->check = check_of_head(*head);
-	write_at(file, head, sizeof(*head), (off_t)(head->sequence % N_HEADS) * HEAD_STRIDE);
-}
-
-static void write_entry(struct state_file *file, struct entry *entry)
-{
-	if (!entry->clients && !entry->pending)
-		memset(entry, 0, sizeof(*entry));
-	else
-		entry->check = check_of_entry(*entry);
-	write_at(file, entry, sizeof(*entry),
-		 ENTRIES_AT + (entry - file->entry) * (off_t)sizeof(*entry));
 }
 
 /* --- processes ----------------------------------------------------------- */
@@ -129,86 +88,67 @@ static void unwatch_process(struct state_file *file, unsigned int i)
 
 static void end_pending(struct state_file *file, unsigned int i, unsigned int count)
 {
-	struct entry *entry = &file->entry[i];
+	struct entry *entry = &file->state->entry[i];
 
 	entry->pending = (uint16_t)(entry->pending - count);
 	file->n_pending -= count;
 	if (!entry->pending)
 		unwatch_process(file, i);
+	if (!entry->pending && !entry->clients)
+		entry->pid = 0;
 }
 
 /* --- reading -------------------------------------------------------------- */
 
-static bool read_head(int fd, struct head *ret)
-{
-	struct head head;
-	bool found = false;
-	int i;
-
-	for (i = 0; i < N_HEADS; i++)
-		if (pread(fd, &head, sizeof(head), i * HEAD_STRIDE) == sizeof(head) &&
-		    head.magic == MAGIC && head.check == check_of_head(head) &&
-		    (!found || head.sequence > ret->sequence)) {
-			*ret = head;
-			found = true;
-		}
-	return found;
-}
-
-/* Return: whether a file without a valid head was written by another version. */
-static bool is_of_another_version(int fd)
-{
-	uint32_t magic;
-	bool is = false;
-	int i;
-
-	for (i = 0; i < N_HEADS; i++)
-		is |= pread(fd, &magic, sizeof(magic), i * HEAD_STRIDE) == sizeof(magic) &&
-		      magic != MAGIC && magic >> VERSION_BITS == MAGIC >> VERSION_BITS;
-	return is;
-}
-
+/* In an order in which a death in between leaves too many pending clients, not too few. */
 static void read_entry(struct state_file *file, unsigned int i, bool also_older)
 {
-	struct entry *entry = &file->entry[i];
+	struct entry *entry = &file->state->entry[i];
 	unsigned int pending = entry->clients + (also_older ? entry->pending : 0u);
 
-	if (entry->pid == 0 || entry->check != check_of_entry(*entry) || !pending ||
-	    pending > UINT16_MAX || (pid_t)entry->pid <= 0 ||
+	if (entry->pid == 0 || !pending || pending > UINT16_MAX || (pid_t)entry->pid <= 0 ||
 	    !process_watch((pid_t)entry->pid, entry->start, &file->process[i].fd)) {
-		memset(entry, 0, sizeof(*entry));
+		entry->pid = 0;
 		return;
 	}
-	entry->clients = 0;
 	entry->pending = (uint16_t)pending;
-	entry->check = check_of_entry(*entry);
+	atomic_signal_fence(memory_order_seq_cst);
+	entry->clients = 0;
 	file->n_pending += pending;
 	file->n_entries = i + 1;
 }
 
-static int read_file(struct state_file *file)
+/* Another version, of two heads, began with a magic number, too. */
+static int renew_state(struct state_file *file)
 {
-	uint64_t now_s = boot_time_s();
-	struct head old = { .sequence = 0 };
-	bool was_short;
+	struct state *state = file->state;
+
+	file->was_lost = true;
+	file->was_of_another_version = state->magic >> VERSION_BITS == MAGIC >> VERSION_BITS;
+	memset(state, 0, sizeof(*state));
+	if (getrandom(&state->next_block, sizeof(state->next_block), 0) !=
+	    sizeof(state->next_block))
+		return -errno;
+	return 0;
+}
+
+static int read_state(struct state_file *file)
+{
+	struct state *state = file->state;
+	int err = state->magic == MAGIC ? 0 : renew_state(file);
+	uint64_t now_s = boot_time_s(), before_s = state->taken_at_s;
+	/* A client that was pending with a cmportd that ran for longer will not resume. */
+	bool was_short = now_s >= before_s && now_s - before_s <= FORGOTTEN_S;
 	unsigned int i;
 
-	file->was_lost = !read_head(file->fd, &old);
-	file->was_of_another_version = file->was_lost && is_of_another_version(file->fd);
-	if (file->was_lost &&
-	    getrandom(&old.next_block, sizeof(old.next_block), 0) != sizeof(old.next_block))
-		return -errno;
-	if (pread(file->fd, file->entry, sizeof(file->entry), ENTRIES_AT) < 0)
-		return -errno;
-	/* A client that was pending with a cmportd that ran for longer will not resume. */
-	was_short = now_s >= old.taken_at_s && now_s - old.taken_at_s <= FORGOTTEN_S;
+	if (err)
+		return err;
+	state->pid = (uint32_t)getpid();
+	state->taken_at_s = now_s;
+	atomic_signal_fence(memory_order_seq_cst);
+	state->magic = MAGIC;
 	for (i = 0; i < STATE_FILE_CLIENTS_MAX; i++)
 		read_entry(file, i, was_short);
-	file->head = (struct head){ .magic = MAGIC,
-				    .sequence = old.sequence,
-				    .taken_at_s = now_s,
-				    .pid = (uint32_t)getpid(),
-				    .next_block = old.next_block };
 	return 0;
 }
 
@@ -221,6 +161,21 @@ static int open_locked(struct state_file *file, int folder_fd, const char *path)
 	if (!err && flock(file->fd, LOCK_EX | LOCK_NB))
 		err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
 	return err;
+}
+
+/* A store to a hole could fail: without room, nothing is passed to the next cmportd. */
+static int map_state(struct state_file *file)
+{
+	int err = fallocate(file->fd, 0, 0, sizeof(struct state)) ? -errno : 0;
+	void *mapped = mmap(NULL, sizeof(struct state), PROT_READ | PROT_WRITE,
+			    err ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, err ? -1 : file->fd, 0);
+
+	if (mapped == MAP_FAILED)
+		return -errno;
+	file->state = mapped;
+	if (err)
+		warn_of_failure(file, err);
+	return read_state(file);
 }
 
 int state_file_open(int folder_fd, const char *path, struct state_file **ret)
@@ -236,7 +191,7 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 		file->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	err = open_locked(file, folder_fd, path);
 	if (!err)
-		err = read_file(file);
+		err = map_state(file);
 	if (err) {
 		state_file_close(file);
 		return err;
@@ -248,12 +203,6 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 			 "peers of programs are not told when they end",
 			 path, strerror(-err));
 	}
-	/*
-	 * In this order: after a crash in between, the next cmportd waits for too many clients, not
-	 * too few.
-	 */
-	write_head(file);
-	write_at(file, file->entry, sizeof(file->entry), ENTRIES_AT);
 	*ret = file;
 	return 0;
 }
@@ -272,35 +221,37 @@ void state_file_close(struct state_file *file)
 	for (i = 0; i < file->n_entries; i++)
 		unwatch_process(file, i);
 	tracked_file_close(&file->tracked);
+	if (file->state)
+		munmap(file->state, sizeof(*file->state));
 	fd_close(&file->fd);
 	free(file);
 }
 
 pid_t state_file_holder(int folder_fd, const char *path)
 {
-	struct head head = { .pid = 0 };
+	uint32_t head[2] = { 0, 0 }; /* magic and pid */
 	int fd = own_file_look(folder_fd, path);
 
 	if (fd < 0)
 		return 0;
-	read_head(fd, &head);
+	if (pread(fd, head, sizeof(head), 0) != sizeof(head) || head[0] != MAGIC)
+		head[1] = 0;
 	close(fd);
-	return (pid_t)head.pid;
+	return (pid_t)head[1];
 }
 
 /* --- updates -------------------------------------------------------------- */
 
 uint16_t state_file_next_block(const struct state_file *file)
 {
-	return file->head.next_block;
+	return file->state->next_block;
 }
 
 uint16_t state_file_id_block(struct state_file *file, unsigned int skip)
 {
-	uint16_t block = (uint16_t)(file->head.next_block + skip);
+	uint16_t block = (uint16_t)(file->state->next_block + skip);
 
-	file->head.next_block = (uint16_t)(block + 1);
-	write_head(file);
+	file->state->next_block = (uint16_t)(block + 1);
 	return block;
 }
 
@@ -315,7 +266,8 @@ uint64_t state_file_lend(struct state_file *file, uint16_t block)
 
 	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
 		secret = 0; /* the secret becomes invalid */
-	write_at(file, &secret, sizeof(secret), secret_at(block));
+	if (pwrite(file->fd, &secret, sizeof(secret), secret_at(block)) != sizeof(secret))
+		warn_of_failure(file, -errno);
 	return secret;
 }
 
@@ -327,18 +279,37 @@ bool state_file_was_lent(const struct state_file *file, uint16_t block, uint64_t
 		return false;
 	if (its)
 		return its == secret;
-	return file->was_lost && boot_time_s() - file->head.taken_at_s <= FORGOTTEN_S;
+	return file->was_lost && boot_time_s() - file->state->taken_at_s <= FORGOTTEN_S;
 }
 
 /* Return: the entry of a process, a free entry if @pid is 0, or NULL. */
 static struct entry *find_entry(struct state_file *file, pid_t pid)
 {
+	struct entry *entry = file->state->entry;
 	unsigned int i;
 
 	for (i = 0; i < file->n_entries; i++)
-		if (file->entry[i].pid == (uint32_t)pid)
-			return &file->entry[i];
-	return pid || i == STATE_FILE_CLIENTS_MAX ? NULL : &file->entry[file->n_entries++];
+		if (entry[i].pid == (uint32_t)pid)
+			return &entry[i];
+	return pid || i == STATE_FILE_CLIENTS_MAX ? NULL : &entry[file->n_entries++];
+}
+
+static unsigned int place_of(const struct state_file *file, const struct entry *entry)
+{
+	return (unsigned int)(entry - file->state->entry);
+}
+
+/* The pid names another process by now, or there is none yet. */
+static void begin_entry(struct state_file *file, struct entry *entry, pid_t pid, uint32_t start)
+{
+	entry->clients = 0;
+	end_pending(file, place_of(file, entry), entry->pid ? entry->pending : 0);
+	entry->pid = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	entry->start = start;
+	entry->pending = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	entry->pid = (uint32_t)pid;
 }
 
 uint32_t state_file_add_client(struct state_file *file, pid_t pid)
@@ -350,20 +321,14 @@ uint32_t state_file_add_client(struct state_file *file, pid_t pid)
 		return 0;
 	start = process_start(pid);
 	entry = find_entry(file, pid);
-	if (entry && entry->start != start) {
-		end_pending(file, (unsigned int)(entry - file->entry), entry->pending);
-		entry->clients = 0;
-		entry->start = start;
-	}
-	if (!entry) {
+	if (!entry)
 		entry = find_entry(file, 0);
-		if (!entry)
-			return start;
-		*entry = (struct entry){ .pid = (uint32_t)pid, .start = start };
-	}
+	if (!entry)
+		return start;
+	if (entry->pid != (uint32_t)pid || entry->start != start)
+		begin_entry(file, entry, pid, start);
 	if (entry->clients < UINT16_MAX)
 		entry->clients++;
-	write_entry(file, entry);
 	return start;
 }
 
@@ -374,7 +339,7 @@ void state_file_remove_client(struct state_file *file, pid_t pid)
 	if (!entry || !entry->clients)
 		return;
 	entry->clients--;
-	write_entry(file, entry);
+	end_pending(file, place_of(file, entry), 0);
 }
 
 unsigned int state_file_pending(struct state_file *file)
@@ -389,15 +354,13 @@ unsigned int state_file_pending(struct state_file *file)
 	if (poll(file->process, file->n_entries, 0) < 0)
 		return file->n_pending;
 	for (i = 0; i < file->n_entries; i++) {
-		entry = &file->entry[i];
-		if (!entry->pending)
+		entry = &file->state->entry[i];
+		if (!entry->pid || !entry->pending)
 			continue;
 		/* The kernel may not support pidfds. */
 		if (file->process[i].fd < 0 ? process_has_ended((pid_t)entry->pid, -1)
-					    : file->process[i].revents != 0) {
+					    : file->process[i].revents != 0)
 			end_pending(file, i, entry->pending);
-			write_entry(file, entry);
-		}
 	}
 	return file->n_pending;
 }
@@ -406,8 +369,6 @@ void state_file_resumed(struct state_file *file, pid_t pid)
 {
 	struct entry *entry = pid > 0 ? find_entry(file, pid) : NULL;
 
-	if (!entry || !entry->pending)
-		return;
-	end_pending(file, (unsigned int)(entry - file->entry), 1);
-	write_entry(file, entry);
+	if (entry && entry->pending)
+		end_pending(file, place_of(file, entry), 1);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PATH.state: the state that survives a cmportd, and the lock that only one cmportd holds. It has
- * two heads, written alternately so that one of them is always valid; an entry for each process
- * that is or was a client; a secret for each block of comm ids; and the tracked connections, see
- * tracked_store.h.
+ * PATH.state: the state that survives a cmportd, and the lock that only one cmportd holds. It has a
+ * head; an entry for each process that is or was a client; a secret for each block of comm ids; and
+ * the tracked connections, see tracked_store.h.
  *
- * Heads and entries are written as a whole and have a checksum, so a process that is killed while
- * writing loses at most that one update. Any other content is ignored.
+ * A killed process has completed its stores up to some point, so each update ends with the store
+ * that makes it valid. Any content is safe: at most a wrong process is waited for, for seconds.
  */
 #ifndef LIB_PORTD_SERVER_FILES_STATE_FILE_H
 #define LIB_PORTD_SERVER_FILES_STATE_FILE_H

@@ -12,10 +12,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "lib/portd/server/files/own_file.h"
 #include "lib/portd/server/files/state_file.h"
 
-#define MAGIC	     UINT32_C(0x70635732) /* the last byte is the version of the layout */
+#define MAGIC	     UINT32_C(0x70635733) /* the last byte is the version of the layout */
 #define VERSION_BITS 8
 #define PORT_SEAL    UINT32_C(0x706f7274)
 #define BOOT_BYTES   40
@@ -27,15 +26,7 @@ struct stored_port {
 	uint32_t seal;
 	uint8_t port_num;
 	char device[PORTD_DEVICE_BYTES];
-};
-
-/*
- * Earlier versions know nothing of this part of the header, which is zero in their files. When they
- * store another port, they leave the GUID of the previous one, with a wrong checksum.
- */
-struct stored_guid {
 	uint64_t guid;
-	uint32_t check; /* of the GUID, the port number and the name */
 };
 
 struct tracked_head {
@@ -44,7 +35,6 @@ struct tracked_head {
 	uint64_t pid_ns;
 	char boot[BOOT_BYTES]; /* boot id of the kernel at the time */
 	struct stored_port port[TRACKED_PORTS];
-	struct stored_guid guid[TRACKED_PORTS];
 };
 
 #define HEAD_BYTES 8192
@@ -150,7 +140,7 @@ static int renew_file(struct tracked_file *file)
 static int take_over(struct tracked_file *file, size_t bytes)
 {
 	struct tracked_head *head = file->head;
-	size_t n = bytes > HEAD_BYTES ? (bytes - HEAD_BYTES) / CHUNK_BYTES : 0;
+	size_t n = (bytes - HEAD_BYTES) / CHUNK_BYTES;
 	unsigned int i;
 
 	file->store.n_chunks = n < TRACKED_CHUNKS_MAX ? (uint32_t)n : TRACKED_CHUNKS_MAX;
@@ -198,26 +188,16 @@ void tracked_store_trim(struct tracked_store *store)
 
 /* --- ports --------------------------------------------------------------- */
 
-static uint32_t check_of(const struct stored_port *port, uint64_t guid)
-{
-	struct tracked_port checked = { .guid = guid, .port_num = port->port_num };
-
-	strncpy(checked.device, port->device, PORTD_DEVICE_BYTES - 1);
-	return own_file_check(PORT_SEAL, &checked,
-			      offsetof(struct tracked_port, device) + PORTD_DEVICE_BYTES);
-}
-
 void tracked_store_name_port(struct tracked_store *store, uint8_t handle,
 			     const struct tracked_port *named)
 {
 	struct stored_port *port = &file_of(store)->head->port[handle];
-	struct stored_guid *guid = &file_of(store)->head->guid[handle];
 
 	port->seal = 0;
 	atomic_signal_fence(memory_order_seq_cst);
 	memcpy(port->device, named->device, PORTD_DEVICE_BYTES);
 	port->port_num = named->port_num;
-	*guid = (struct stored_guid){ .guid = named->guid, .check = check_of(port, named->guid) };
+	port->guid = named->guid;
 	atomic_signal_fence(memory_order_seq_cst);
 	port->seal = PORT_SEAL;
 }
@@ -225,15 +205,13 @@ void tracked_store_name_port(struct tracked_store *store, uint8_t handle,
 bool tracked_store_port(const struct tracked_store *store, uint8_t handle, struct tracked_port *ret)
 {
 	const struct stored_port *port;
-	const struct stored_guid *guid;
 
 	if (handle >= TRACKED_PORTS)
 		return false;
 	port = &file_of(store)->head->port[handle];
-	guid = &file_of(store)->head->guid[handle];
 	if (port->seal != PORT_SEAL)
 		return false;
-	ret->guid = guid->check == check_of(port, guid->guid) ? guid->guid : 0;
+	ret->guid = port->guid;
 	ret->port_num = port->port_num;
 	memcpy(ret->device, port->device, PORTD_DEVICE_BYTES);
 	return true;
@@ -258,7 +236,7 @@ int tracked_file_open(struct tracked_file *file, int fd, const char *path, bool 
 		return -errno;
 	file->head = mapped;
 	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
-	if (is_ours(file->head))
+	if (bytes >= HEAD_BYTES && is_ours(file->head))
 		return take_over(file, bytes);
 	if (is_moved || is_of_another_version(file->head))
 		warn_of_another_version(path);

@@ -162,7 +162,7 @@ static bool is_port(const struct tracker *tracker, uint8_t handle, const struct 
 	struct tracked_port its;
 
 	return tracker_port(tracker, handle, &its) && its.port_num == port->port_num &&
-	       (its.guid == port->guid || !its.guid) && strcmp(its.device, port->device) == 0;
+	       its.guid == port->guid && strcmp(its.device, port->device) == 0;
 }
 
 int tracker_handle(struct tracker *tracker, const struct tracked_port *port, uint64_t in_use)
