@@ -246,6 +246,14 @@ void peers_note_message(struct peers *peers, const struct mad_gid *gid, uint32_t
 	peer->heard_ns = now_ns;
 }
 
+void peers_note_request(struct peers *peers, const struct mad_gid *gid, uint32_t qpn)
+{
+	struct peer *peer = find_peer(peers, gid);
+
+	if (peer && peer->qpn != qpn)
+		peer->qpn = 0;
+}
+
 uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
 {
 	const struct peer *peer = find_peer(peers, gid);

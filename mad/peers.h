@@ -117,6 +117,14 @@ bool peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t req
 void peers_note_message(struct peers *peers, const struct mad_gid *gid, uint32_t qpn,
 			uint64_t now_ns);
 
+/**
+ * peers_note_request() - @gid began an exchange from its queue pair @qpn
+ *
+ * If that is not the one known, its cmportd has been replaced: answers go to QP1. Any host can
+ * forge this, and slow down the messages of a second by it.
+ */
+void peers_note_request(struct peers *peers, const struct mad_gid *gid, uint32_t qpn);
+
 /** peers_missed() - @gid retransmitted a request: our answer may have been lost */
 void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns);
 

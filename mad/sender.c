@@ -444,13 +444,20 @@ void mad_sender_note_qpn(struct mad_sender *sender, const struct mad_gid *gid, u
 	peers_note_message(&sender->peers, gid, qpn, clock_coarse_ns());
 }
 
-bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
+static bool begins_exchange(const struct mad_talk *talk)
+{
+	return talk->attr_id == CM_ATTR_REQ || talk->attr_id == CM_ATTR_SIDR_REQ;
+}
+
+bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn,
 			     const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
 	bool answers;
 
 	peers_note_arrival(&sender->peers, gid);
+	if (begins_exchange(&talk))
+		peers_note_request(&sender->peers, gid, qpn);
 	answers = talk.attr_id == CM_ATTR_SIDR_REP &&
 		  peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns());
 	if (asked_note(&sender->asked, gid, &talk))

@@ -52,14 +52,14 @@ struct mad_port *mad_sender_port(struct mad_sender *sender);
 uint32_t mad_sender_qpn(const struct mad_sender *sender);
 
 /**
- * mad_sender_note_arrival() - a message came from @gid, here or at QP1; call it before handling the
- * message
+ * mad_sender_note_arrival() - a message came from @gid's queue pair @qpn, here or at QP1; call it
+ * before handling the message
  *
  * The message may be forged: it can only cause more messages to go through umad.
  *
  * Return: true if the message answers a probe: drop it.
  */
-bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
+bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn,
 			     const uint8_t mad[MAD_BYTES]);
 
 /** mad_sender_note_qpn() - a message of a connection came from @gid's queue pair @qpn */

@@ -365,6 +365,18 @@ TEST_LOOP(queue_pairs_0_and_1_are_not_stored, 0, PEER_QP1 + 1)
 	ck_assert_uint_eq(qpn_after(&bob, 3), QPN);
 }
 
+/* Its cmportd was killed: that queue pair is gone, or another program has it. */
+TEST_LOOP(replaced_peer_is_answered_at_its_next_queue_pair, 0, 2)
+{
+	receive_after(&bob, QPN, 0);
+	peers_note_request(&peers, &bob, QPN);
+	ck_assert_uint_eq(qpn_after(&bob, 1), QPN);
+	peers_note_request(&peers, &bob, _i ? PEER_QP1 : QPN + 1);
+	ck_assert_uint_eq(qpn_after(&bob, 1), PEER_BY_UMAD);
+	receive_after(&bob, QPN + 1, 2);
+	ck_assert_uint_eq(qpn_after(&bob, 3), QPN + 1);
+}
+
 TEST(own_queue_pair_is_avoided_for_ten_seconds_after_a_loss)
 {
 	receive_after(&bob, QPN, 0);

@@ -62,7 +62,7 @@ static void reach(const char *address, uint8_t sgid_index)
 	mad_sender_send(sender, &path, mad);
 	while (mad_sender_probe(sender, &path, probe))
 		if (mad_probe_answer(probe, answer))
-			ck_assert(mad_sender_note_arrival(sender, &path.dgid, answer));
+			ck_assert(mad_sender_note_arrival(sender, &path.dgid, 1, answer));
 	memcpy(mad, said, MAD_BYTES);
 	fake.n_sent = 0;
 }
@@ -142,6 +142,30 @@ TEST(a_kernel_is_answered_at_qp1)
 
 	mad_sender_note_qpn(sender, &gid, 1);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
+}
+
+/* What a message begins, the queue pair that it came from, and where the next answer goes. */
+static const struct {
+	enum cm_attr attr;
+	uint32_t source_qpn;
+	uint32_t qpn;
+} begun[] = {
+	{ CM_ATTR_REQ, 1, 1 },
+	{ CM_ATTR_REQ, QPN, QPN },
+	{ CM_ATTR_REQ, QPN + 1, 1 },
+	{ CM_ATTR_REP, 1, QPN },
+};
+
+TEST_LOOP(request_from_elsewhere_ends_the_use_of_the_queue_pair, 0,
+	  sizeof(begun) / sizeof(begun[0]))
+{
+	struct mad_gid gid = fake_gid_of(PEER_V4);
+
+	mad_sender_note_qpn(sender, &gid, QPN);
+	send_from(begun[_i].attr, PEER_ID, OUR_ID);
+	mad_sender_note_arrival(sender, &gid, begun[_i].source_qpn, mad);
+	send_from(CM_ATTR_RTU, OUR_ID, PEER_ID);
+	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), begun[_i].qpn);
 }
 
 TEST(unanswered_message_is_sent_to_qp1_again)
@@ -280,7 +304,7 @@ static void receive_from(enum cm_attr attr, uint32_t local, uint32_t remote)
 
 	memcpy(said, mad, MAD_BYTES);
 	send_from(attr, local, remote);
-	mad_sender_note_arrival(sender, &gid, mad);
+	mad_sender_note_arrival(sender, &gid, 1, mad);
 	memcpy(mad, said, MAD_BYTES);
 }
 
@@ -327,7 +351,7 @@ TEST(request_to_an_unproven_peer_sends_a_probe)
 	ck_assert_mem_eq(fake.sent[0].mad, probe, MAD_BYTES);
 	ck_assert(!mad_sender_probe(sender, &path, probe));
 	ck_assert(mad_probe_answer(fake.sent[0].mad, answer));
-	ck_assert(mad_sender_note_arrival(sender, &path.dgid, answer));
+	ck_assert(mad_sender_note_arrival(sender, &path.dgid, 1, answer));
 	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 1);
 }
 
@@ -350,7 +374,7 @@ TEST(answer_to_a_programs_lookup_answers_no_probe)
 	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 1);
 	msg.sidr_rep.request_id = OUR_ID;
 	cm_msg_encode(&msg, mad);
-	ck_assert(!mad_sender_note_arrival(sender, &gid, mad));
+	ck_assert(!mad_sender_note_arrival(sender, &gid, 1, mad));
 }
 
 TEST(the_score_counts_peers)
@@ -407,8 +431,8 @@ TEST(duplicate_request_of_others_changes_nothing)
 	receive_from(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
 	receive_from(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
 	send_from(CM_ATTR_DREQ, PEER_ID, OUR_ID);
-	mad_sender_note_arrival(sender, &other, mad);
-	mad_sender_note_arrival(sender, &other, mad);
+	mad_sender_note_arrival(sender, &other, 1, mad);
+	mad_sender_note_arrival(sender, &other, 1, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
 
@@ -430,8 +454,8 @@ TEST(duplicate_lookup_is_answered_through_umad)
 	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, 1);
 	msg.sidr_req.request_id = PEER_ID;
 	cm_msg_encode(&msg, mad);
-	mad_sender_note_arrival(sender, &gid, mad);
-	mad_sender_note_arrival(sender, &gid, mad);
+	mad_sender_note_arrival(sender, &gid, 1, mad);
+	mad_sender_note_arrival(sender, &gid, 1, mad);
 	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 1);
 	msg.sidr_rep.request_id = PEER_ID;
 	cm_msg_encode(&msg, mad);

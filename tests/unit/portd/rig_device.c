@@ -373,10 +373,11 @@ struct mad_port *mad_sender_port(struct mad_sender *sender)
 	return &sender->inbox;
 }
 
-bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid,
+bool mad_sender_note_arrival(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn,
 			     const uint8_t mad[MAD_BYTES])
 {
 	(void)sender;
+	(void)qpn;
 	came_gid = *gid;
 	memcpy(came_mad, mad, MAD_BYTES);
 	return is_probes_answer;

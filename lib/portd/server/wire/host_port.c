@@ -236,7 +236,7 @@ static unsigned int receive_mads(struct server *server, struct host_port *host_p
 		if (*ret_err)
 			break;
 		if (host_port->sender &&
-		    mad_sender_note_arrival(host_port->sender, &path.dgid, mad))
+		    mad_sender_note_arrival(host_port->sender, &path.dgid, port->source_qpn, mad))
 			continue;
 		if (probe_answer(host_port, &path, mad))
 			continue;
