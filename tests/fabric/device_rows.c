@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +141,12 @@ static int post_rc(int opcode)
 static int post_uc(int opcode)
 {
 	return post(IBV_QPT_UC, (enum ibv_wr_opcode)opcode, 0);
+}
+
+static int post_unmapped(int opcode)
+{
+	munmap(memory + BYTES, BYTES);
+	return post_rc(opcode);
 }
 
 /* --- objects ------------------------------------------------------------------- */
@@ -538,6 +545,8 @@ static const struct {
 	{ "RC: fetch and add", post_rc, IBV_WR_ATOMIC_FETCH_AND_ADD },
 	{ "RC: atomic write", post_rc, IBV_WR_ATOMIC_WRITE },
 	{ "RC: TSO", post_rc, IBV_WR_TSO },
+	{ "RC: write to memory that was unmapped", post_unmapped, IBV_WR_RDMA_WRITE },
+	{ "RC: read of memory that was unmapped", post_unmapped, IBV_WR_RDMA_READ },
 	{ "UC: send", post_uc, IBV_WR_SEND },
 	{ "UC: write", post_uc, IBV_WR_RDMA_WRITE },
 	{ "UC: read", post_uc, IBV_WR_RDMA_READ },

@@ -5,6 +5,8 @@
  * soft fabric: tests/fabric/meson.build.
  */
 #include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -134,14 +136,19 @@ static char *reserve(void)
 	return pages;
 }
 
-/* These pages become b's memory. */
+/* These pages become an end's memory. */
+static void replace_memory(struct rig *rig, struct end *end, char *pages, unsigned int access)
+{
+	ck_assert_int_eq(ibv_dereg_mr(end->mr), 0);
+	free(end->memory);
+	end->memory = pages;
+	end->mr = ibv_reg_mr(rig->pd, pages, 2 * PAGE, access);
+	ck_assert_ptr_nonnull(end->mr);
+}
+
 static void register_on_demand(struct rig *rig, char *pages)
 {
-	ck_assert_int_eq(ibv_dereg_mr(rig->b.mr), 0);
-	free(rig->b.memory);
-	rig->b.memory = pages;
-	rig->b.mr = ibv_reg_mr(rig->pd, pages, 2 * PAGE, ODP);
-	ck_assert_ptr_nonnull(rig->b.mr);
+	replace_memory(rig, &rig->b, pages, ODP);
 }
 
 static void close_on_demand(struct rig *rig)
@@ -249,6 +256,76 @@ TEST_LOOP(advice_about_memory_on_demand_is_checked, 0, (int)(sizeof(advised) / s
 				       (uint32_t)advised[_i].flags, &sge, 1),
 			 advised[_i].error);
 	close_on_demand(&rig);
+}
+
+/* --- memory that is unmapped ----------------------------------------------- */
+
+/* A device keeps pages that were pinned; here only what is stored to them can be lost unnoticed. */
+static const struct {
+	enum ibv_wr_opcode opcode;
+	bool is_of_a;
+	enum ibv_wc_status pinned, on_demand;
+} unmapped[] = {
+	{ IBV_WR_RDMA_WRITE, false, IBV_WC_SUCCESS, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_ATOMIC_WRITE, false, IBV_WC_SUCCESS, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_SEND, false, IBV_WC_SUCCESS, IBV_WC_REM_OP_ERR },
+	{ IBV_WR_RDMA_READ, true, IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR },
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, true, IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR },
+	{ IBV_WR_RDMA_READ, false, IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, false, IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_RDMA_WRITE, true, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_PROT_ERR },
+	{ IBV_WR_SEND, true, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_PROT_ERR },
+};
+
+#define N_UNMAPPED (int)(sizeof(unmapped) / sizeof(unmapped[0]))
+
+static void replace_by_unmapped(struct rig *rig, struct end *end, unsigned int access)
+{
+	char *pages = reserve();
+
+	ck_assert_int_eq(mprotect(pages, 2 * PAGE, FOR_BOTH), 0);
+	replace_memory(rig, end, pages, access);
+	ck_assert_int_eq(munmap(pages, 2 * PAGE), 0);
+}
+
+TEST_LOOP(unmapped_memory_does_not_end_its_program, 0, 2 * N_UNMAPPED)
+{
+	bool is_on_demand = _i >= N_UNMAPPED, is_of_a = unmapped[_i % N_UNMAPPED].is_of_a;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	replace_by_unmapped(&rig, is_of_a ? &rig.a : &rig.b, is_on_demand ? ODP : RIG_ALL_ACCESS);
+	wr = rig_wr(&rig, unmapped[_i % N_UNMAPPED].opcode, &sge, 8);
+	rig_receive(&rig.b, 1, 8);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, is_on_demand ? unmapped[_i % N_UNMAPPED].on_demand
+					: unmapped[_i % N_UNMAPPED].pinned);
+	*(is_of_a ? &rig.a.memory : &rig.b.memory) = NULL;
+	rig_close(&rig);
+}
+
+static sigjmp_buf after_fault;
+
+static void leave_fault(int signal_number)
+{
+	siglongjmp(after_fault, signal_number);
+}
+
+TEST(fault_of_the_program_itself_goes_to_its_own_handler)
+{
+	volatile char *pages = reserve();
+	struct rig rig;
+
+	ck_assert(signal(SIGSEGV, leave_fault) != SIG_ERR);
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	if (!sigsetjmp(after_fault, 1)) {
+		*pages = 1;
+		ck_abort_msg("no fault");
+	}
+	rig_close(&rig);
 }
 
 /* --- memory of the device ------------------------------------------------ */

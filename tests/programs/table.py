@@ -439,8 +439,7 @@ SUITES = (
      "EFA (95, 129), a GPU or PCI device (14, 17), raw packets (14), tag matching (4), huge pages "
      "(3), flushes (2 of 56's)."),
     ("UCX's gtest", "of rdmacm/*, 114 in four seconds, also with `--wire roce`. Shuffled, "
-     "cm_open_listen_close may fail: it stores its endpoint late. rc_verbs' fence kills itself: it "
-     "unmaps memory that is written to."),
+     "cm_open_listen_close may fail: it stores its endpoint late."),
     ("fabtests", "all but `fi_msg_sockets`: libfabric 2.1 resolves an address twice, which stock "
      "refuses, too."),
     ("Valkey's `runtest-rdma`", "of 8.1.1 and 9.1.2."),

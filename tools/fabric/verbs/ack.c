@@ -200,9 +200,11 @@ static void send_atomic_response(struct fab_qp *qp, const struct fab_response *r
 	transport_send(context_of(qp), qp->path, &packet, NULL);
 }
 
-static void send_read_packet(struct fab_qp *qp, struct fab_response *response,
+/* Return: false if the memory is not mapped. */
+static bool send_read_packet(struct fab_qp *qp, struct fab_response *response,
 			     const struct fab_mr *mr)
 {
+	char *payload = context_of(qp)->scratch;
 	struct fab_packet packet;
 
 	transport_header(qp, &packet);
@@ -214,16 +216,18 @@ static void send_read_packet(struct fab_qp *qp, struct fab_response *response,
 		packet.flags |= FAB_FIRST;
 	if (packet.bytes == response->left)
 		packet.flags |= FAB_LAST | (grant_is_given(qp) ? FAB_GRANTED : 0);
-	transport_send(context_of(qp), qp->path, &packet,
-		       packet.bytes ? memory_at(mr, response->addr) : NULL);
+	if (packet.bytes && !memory_load(mr, response->addr, payload, packet.bytes))
+		return false;
+	transport_send(context_of(qp), qp->path, &packet, payload);
 	response->has_begun = true;
 	response->psn = (response->psn + 1) & FAB_PSN_MASK;
 	response->n_psn--;
 	response->addr += packet.bytes;
 	response->left -= packet.bytes;
+	return true;
 }
 
-/* The memory may have been deregistered since the last part. Return: false if so. */
+/* The memory may have been deregistered or unmapped since the last part. Return: false if so. */
 static bool send_read(struct fab_qp *qp, struct fab_response *response, uint32_t *budget)
 {
 	const struct fab_mr *mr = memory_find_remote(qp, response->srqn, response->rkey,
@@ -233,7 +237,8 @@ static bool send_read(struct fab_qp *qp, struct fab_response *response, uint32_t
 	if (!mr && response->left)
 		return false;
 	do {
-		send_read_packet(qp, response, mr);
+		if (!send_read_packet(qp, response, mr))
+			return false;
 		*budget -= *budget < qp->payload_bytes ? *budget : qp->payload_bytes;
 	} while (response->left && *budget);
 	return true;
@@ -251,6 +256,7 @@ static void send_responses(struct fab_qp *qp, uint32_t budget)
 			response->n_psn = 0;
 		} else if (!send_read(qp, response, &budget)) {
 			responder->n_responses = 0;
+			responder->psn = response->psn; /* the NAK's */
 			responder->owed = FAB_OWED_NAK;
 			responder->owed_nak = FAB_NAK_REMOTE_ACCESS;
 			responder->is_refused = true;

@@ -42,7 +42,7 @@ static int copy_to(struct ibv_dm *ibv, uint64_t offset, const void *from, size_t
 {
 	if (!may_copy(to_dm(ibv), offset, bytes))
 		return command_return(EINVAL);
-	memory_store(to_dm(ibv)->memory + offset, from, bytes);
+	memory_store_at(to_dm(ibv)->memory + offset, from, bytes);
 	return 0;
 }
 

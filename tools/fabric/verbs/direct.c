@@ -186,9 +186,9 @@ static const void *find_data(const struct fab_qp *qp, const struct fab_send *sen
 	const void *data = NULL;
 	const struct fab_mr *mr;
 
-	if (right == FAB_RIGHT_READ) {
+	if (!send->inline_data && send->n_sge == 1) {
 		mr = memory_find(context_of(qp), qp->ex.qp_base.pd, sge->lkey, sge->addr,
-				 sge->length, IBV_ACCESS_LOCAL_WRITE);
+				 sge->length, right == FAB_RIGHT_READ ? IBV_ACCESS_LOCAL_WRITE : 0);
 		return mr ? memory_at(mr, sge->addr) : NULL;
 	}
 	if (transport_gather(qp, send, 0, (uint32_t)send->bytes, &data) != IBV_WC_SUCCESS)

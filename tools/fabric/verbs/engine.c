@@ -18,6 +18,7 @@
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/grant.h"
+#include "tools/fabric/verbs/guard.h"
 #include "tools/fabric/verbs/held.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/poller.h"
@@ -392,13 +393,16 @@ static int open_all(struct fab_context *context)
 	return watch_all(context);
 }
 
-/* The thread blocks all signals, which are the program's. */
+/* The thread blocks all signals, which are the program's, but those of its own accesses. */
 static int start_thread(struct fab_context *context)
 {
 	sigset_t all, before;
 	int err;
 
+	guard_install();
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&context->thread, NULL, run_thread, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -9,14 +9,16 @@
 
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/grant.h"
+#include "tools/fabric/verbs/guard.h"
 #include "tools/fabric/verbs/pinned.h"
 #include "tools/fabric/verbs/xrc.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-#define KEY_TAG_BITS 8
-#define FIRST_KEYS   64
+#define KEY_TAG_BITS   8
+#define FIRST_KEYS     64
+#define PAGE_BYTES_MIN 4096
 #ifdef FAB_HAS_FLUSH
 #define FLUSH_ACCESS FAB_ACCESS_FLUSH_GLOBAL
 #else
@@ -26,7 +28,6 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |     \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE | FLUSH_ACCESS)
-#define WRITE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Since Linux 5.14; not defined by the C library of Debian 11. */
 #ifndef MADV_POPULATE_READ
@@ -140,16 +141,12 @@ static bool populate_pages(uintptr_t at, uint64_t bytes, int advice)
 	return !madvise((void *)first, at + bytes - first, advice);
 }
 
-/*
- * On-demand memory may have been unmapped, or made read-only. A device would report an unresolvable
- * page fault; here the access would kill the process.
- */
-static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, unsigned int access)
+/* Memory on demand may be unmapped, or read-only. */
+static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, bool is_write)
 {
 	uintptr_t at = (uintptr_t)memory_at(mr, addr);
 
-	if (populate_pages(at, bytes,
-			   access & WRITE_ACCESS ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+	if (populate_pages(at, bytes, is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return true;
 	/* An older kernel refuses that for any memory, including ours. */
 	return !populate_pages((uintptr_t)mr, sizeof(*mr), MADV_POPULATE_READ) &&
@@ -338,10 +335,8 @@ bool memory_contains(const struct fab_mr *mr, uint64_t addr, uint64_t bytes)
 static bool may_access(const struct fab_mr *mr, struct ibv_pd *pd, uint64_t addr, uint64_t bytes,
 		       unsigned int access)
 {
-	if (!is_same_domain(mr->ibv.pd, pd) || (mr->access & access) != access ||
-	    !memory_contains(mr, addr, bytes))
-		return false;
-	return !(mr->access & IBV_ACCESS_ON_DEMAND) || !bytes || fault_in(mr, addr, bytes, access);
+	return is_same_domain(mr->ibv.pd, pd) && (mr->access & access) == access &&
+	       memory_contains(mr, addr, bytes);
 }
 
 struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
@@ -384,8 +379,8 @@ static int prefetch_range(struct fab_context *context, struct ibv_pd *pd, const 
 		return EPERM;
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return 0;
-	return memory_find(context, pd, sge->lkey, sge->addr, sge->length,
-			   is_write ? IBV_ACCESS_LOCAL_WRITE : 0)
+	return memory_contains(mr, sge->addr, sge->length) &&
+			       (!sge->length || fault_in(mr, sge->addr, sge->length, is_write))
 		       ? 0
 		       : EFAULT;
 }
@@ -408,7 +403,7 @@ int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t 
 	return command_return(err == EFAULT && !(flags & IBV_ADVISE_MR_FLAG_FLUSH) ? 0 : err);
 }
 
-/* --- stores -------------------------------------------------------------- */
+/* --- loads and stores ---------------------------------------------------- */
 
 #define STORE(type, to, from)                                            \
 	do {                                                             \
@@ -442,7 +437,7 @@ static size_t store_by_words(char *to, const char *from, size_t bytes)
 }
 
 /* Not memcpy(), which stores overlapping parts twice, and in any order. */
-void memory_store(void *at, const void *from, size_t bytes)
+void memory_store_at(void *at, const void *from, size_t bytes)
 {
 	size_t n, done = 0;
 
@@ -455,4 +450,75 @@ void memory_store(void *at, const void *from, size_t bytes)
 			n = store_by_words(to, data, bytes - done);
 		done += n ? n : store_part(to, data, bytes - done);
 	}
+}
+
+struct copy {
+	void *to;
+	const void *from;
+	size_t bytes;
+};
+
+static void load_all(void *arg)
+{
+	const struct copy *copy = arg;
+
+	memcpy(copy->to, copy->from, copy->bytes);
+}
+
+bool memory_load(const struct fab_mr *mr, uint64_t addr, void *to, size_t bytes)
+{
+	return guard_run(load_all, &(struct copy){ to, memory_at(mr, addr), bytes });
+}
+
+static void store_all(void *arg)
+{
+	const struct copy *copy = arg;
+
+	memory_store_at(copy->to, copy->from, copy->bytes);
+}
+
+/* A device still has pages that were pinned, and whose data nobody can see any more. */
+bool memory_store(const struct fab_mr *mr, uint64_t addr, const void *from, size_t bytes)
+{
+	struct copy copy = { .to = memory_at(mr, addr), .from = from };
+
+	for (; bytes; bytes -= copy.bytes) {
+		copy.bytes = PAGE_BYTES_MIN - (uintptr_t)copy.to % PAGE_BYTES_MIN;
+		if (copy.bytes > bytes)
+			copy.bytes = bytes;
+		if (!guard_run(store_all, &copy) && mr->access & IBV_ACCESS_ON_DEMAND)
+			return false;
+		copy.to = (char *)copy.to + copy.bytes;
+		copy.from = (const char *)copy.from + copy.bytes;
+	}
+	return true;
+}
+
+struct atomic {
+	uint64_t *at, before;
+	const struct fab_packet *packet;
+};
+
+static void perform_atomic(void *arg)
+{
+	struct atomic *atomic = arg;
+	const struct fab_packet *packet = atomic->packet;
+
+	atomic->before = packet->compare_add;
+	if (packet->op == FAB_OP_FETCH_ADD)
+		atomic->before =
+			__atomic_fetch_add(atomic->at, packet->compare_add, __ATOMIC_SEQ_CST);
+	else
+		__atomic_compare_exchange_n(atomic->at, &atomic->before, packet->swap, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+bool memory_atomic(const struct fab_mr *mr, const struct fab_packet *packet, uint64_t *ret)
+{
+	struct atomic atomic = { .at = memory_at(mr, packet->remote_addr), .packet = packet };
+
+	if (!guard_run(perform_atomic, &atomic))
+		return false;
+	*ret = atomic.before;
+	return true;
 }

@@ -9,8 +9,8 @@
  * memory_find() - find the region of a local key, if the access to a range is allowed
  * @access: enum ibv_access_flags, all of which must have been granted
  *
- * Return: NULL for an unknown key, another protection domain, a range that is not inside, access
- * that was not granted, or unmapped on-demand memory.
+ * Return: NULL for an unknown key, another protection domain, a range that is not inside, or
+ * access that was not granted.
  */
 struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
 			   uint64_t addr, uint64_t bytes, unsigned int access);
@@ -44,12 +44,28 @@ void memory_use(struct ibv_mr *mr, unsigned int *users);
 int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		  struct ibv_sge *sge, uint32_t n_sge);
 
+/** memory_load() - copy bytes of a region to @to. Return: false if some are not mapped. */
+bool memory_load(const struct fab_mr *mr, uint64_t addr, void *to, size_t bytes);
+
 /**
- * memory_store() - store bytes to a program's memory, as for all writes of a device
+ * memory_store() - store bytes to a region, as for all writes of a device
  *
  * Stores each byte once, in order of addresses: a program may wait for the last byte to change,
  * then expect the others, and reuse the memory.
+ *
+ * Return: false if some are on demand, and not mapped or read-only.
  */
-void memory_store(void *at, const void *from, size_t bytes);
+bool memory_store(const struct fab_mr *mr, uint64_t addr, const void *from, size_t bytes);
+
+/**
+ * memory_atomic() - execute an atomic on a region
+ * @ret: the previous value
+ *
+ * Return: false if it is not mapped, or read-only.
+ */
+bool memory_atomic(const struct fab_mr *mr, const struct fab_packet *packet, uint64_t *ret);
+
+/** memory_store_at() - as memory_store(), to memory that stays mapped */
+void memory_store_at(void *at, const void *from, size_t bytes);
 
 #endif

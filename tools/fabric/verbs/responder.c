@@ -204,12 +204,10 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	addr = responder->write_addr + responder->offset;
 	mr = memory_find_remote(qp, packet->srqn, responder->write_rkey, addr, packet->bytes,
 				IBV_ACCESS_REMOTE_WRITE);
-	if (packet->bytes && !mr) {
+	if (packet->bytes && !(mr && memory_store(mr, addr, payload, packet->bytes))) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return false;
 	}
-	if (packet->bytes)
-		memory_store(memory_at(mr, addr), payload, packet->bytes);
 	responder->offset += packet->bytes;
 	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM)
 		receive_done(qp, IBV_WC_SUCCESS, packet, true);
@@ -263,10 +261,10 @@ static void take_read(struct fab_qp *qp, const struct fab_packet *packet)
 	}
 	count_message(qp);
 	response = response_to_read(qp, packet);
-	if (ack_make_room(qp) && ack_add_response(qp, &response))
-		advance_psn(qp, response.n_psn);
-	else
+	if (!ack_make_room(qp) || !ack_add_response(qp, &response))
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
+	else if (!qp->responder.is_refused)
+		advance_psn(qp, response.n_psn);
 }
 
 static bool respond_to_atomic(struct fab_qp *qp, uint32_t psn, uint64_t value, bool is_again)
@@ -283,22 +281,12 @@ static bool respond_to_atomic(struct fab_qp *qp, uint32_t psn, uint64_t value, b
 	return ack_add_response(qp, &response);
 }
 
-static uint64_t perform_atomic(uint64_t *at, const struct fab_packet *packet)
-{
-	uint64_t value = packet->compare_add;
-
-	if (packet->op == FAB_OP_FETCH_ADD)
-		return __atomic_fetch_add(at, packet->compare_add, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n(at, &value, packet->swap, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_SEQ_CST);
-	return value;
-}
-
 static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	struct fab_responder *responder = &qp->responder;
 	struct fab_replay *replay;
 	struct fab_mr *mr;
+	uint64_t before;
 
 	if (!responder->replay)
 		responder->replay = calloc(FAB_RD_MAX, sizeof(*responder->replay));
@@ -312,9 +300,13 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return;
 	}
+	if (!memory_atomic(mr, packet, &before)) {
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
+		return;
+	}
 	replay = &responder->replay[responder->next_replay++ % FAB_RD_MAX];
 	replay->psn = packet->psn;
-	replay->value = perform_atomic(memory_at(mr, packet->remote_addr), packet);
+	replay->value = before;
 	count_message(qp);
 	advance_psn(qp, 1);
 	if (!respond_to_atomic(qp, packet->psn, replay->value, false))
@@ -355,11 +347,11 @@ static void take_atomic_write(struct fab_qp *qp, const struct fab_packet *packet
 	}
 	mr = memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr, ATOMIC_BYTES,
 				IBV_ACCESS_REMOTE_WRITE);
-	if (!mr || !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)) {
+	if (!mr || !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) ||
+	    !memory_store(mr, packet->remote_addr, payload, ATOMIC_BYTES)) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return;
 	}
-	memory_store(memory_at(mr, packet->remote_addr), payload, ATOMIC_BYTES);
 	take_empty(qp, packet->psn);
 }
 

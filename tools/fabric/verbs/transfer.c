@@ -91,21 +91,16 @@ enum ibv_wc_status transport_gather(const struct fab_qp *qp, const struct fab_se
 {
 	const struct fab_context *context = context_of(qp);
 	char *at = context->scratch;
+	const struct fab_mr *mr;
 	struct piece piece;
-	struct fab_mr *mr;
 
 	*ret = send->inline_data ? send->inline_data + offset : context->scratch;
 	while (bytes && !send->inline_data) {
 		if (!piece_at(send->sge, send->n_sge, offset, bytes, &piece))
 			return IBV_WC_LOC_LEN_ERR;
 		mr = memory_find(context, qp->ex.qp_base.pd, piece.key, piece.addr, piece.bytes, 0);
-		if (!mr)
+		if (!mr || !memory_load(mr, piece.addr, at, piece.bytes))
 			return IBV_WC_LOC_PROT_ERR;
-		if (piece.bytes == bytes && at == context->scratch) {
-			*ret = memory_at(mr, piece.addr);
-			return IBV_WC_SUCCESS;
-		}
-		memcpy(at, memory_at(mr, piece.addr), piece.bytes);
 		at += piece.bytes;
 		offset += piece.bytes;
 		bytes -= piece.bytes;
@@ -128,9 +123,8 @@ enum ibv_wc_status transport_scatter(const struct fab_qp *qp, const struct ibv_s
 			return IBV_WC_LOC_LEN_ERR;
 		mr = memory_find(context, pd, piece.key, piece.addr, piece.bytes,
 				 IBV_ACCESS_LOCAL_WRITE);
-		if (!mr)
+		if (!mr || !memory_store(mr, piece.addr, from, piece.bytes))
 			return IBV_WC_LOC_PROT_ERR;
-		memory_store(memory_at(mr, piece.addr), from, piece.bytes);
 		from += piece.bytes;
 		offset += piece.bytes;
 		bytes -= piece.bytes;

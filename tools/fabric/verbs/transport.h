@@ -60,8 +60,8 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret);
 
 /**
  * transport_gather() - get a part of a send's data in one piece
- * @ret: the data, valid until the next call; points to the program's memory if the part is
- *       contiguous
+ * @bytes: FAB_FRAGMENT_BYTES at most
+ * @ret:   the data, valid until the next packet
  *
  * Return: IBV_WC_SUCCESS or the error.
  */
