@@ -514,13 +514,29 @@ static void make_known(struct play *p, size_t i)
 		return;
 	}
 	limit(p, true);
+	set_idle(p, false);
 	errno = 0;
 	result = calls[i].make ? calls[i].make(p) : AWAIT(p, calls[i].call(p->slot->id));
+	set_idle(p, true);
 	limit(p, false);
 	if (result != LEFT_OUT && result != NO_RESULT)
 		show_call("", result);
-	if (result != LEFT_OUT && !(calls[i].flags & QUIET))
-		settle(p);
+	p->is_settled &= result == LEFT_OUT || calls[i].flags & QUIET;
+	settle(p);
+}
+
+/* Whether a line has no consequences beyond its end. */
+bool is_quiet(const char *line)
+{
+	size_t i, length;
+
+	while (line[1] == ' ')
+		line += 2;
+	length = strcspn(line, " ");
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (!strncmp(line, calls[i].word, length) && !calls[i].word[length])
+			return calls[i].flags & QUIET;
+	return !strncmp(line, "auto ", 5) || is_quiet_for_sockets(line);
 }
 
 bool make_call(struct play *p)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The player's slots, its events, and how it waits for the peer. */
 #include <poll.h>
+#include <sched.h>
 
 #include "player.h"
 
@@ -60,20 +61,31 @@ void take_pause(const struct play *p)
 	usleep(p->pause_us);
 }
 
+/* A player that has the policy "idle" has another one during calls: the threads that a library
+ * begins inherit it, so what they do has come to its end when the player continues. */
+void set_idle(const struct play *p, bool is_on)
+{
+	const struct sched_param param = { 0 };
+
+	if (p->is_idle)
+		sched_setscheduler(0, is_on ? SCHED_IDLE : SCHED_OTHER, &param);
+}
+
 /* What this process did reaches the peer's before a command does, and its answer returns likewise:
  * twice, because an answer may have consequences of its own. */
 void settle(struct play *p)
 {
-	int i;
-
-	for (i = 0; i < 2 && p->control >= 0; i++) {
+	if (p->control < 0) {
+		take_pause(p);
+	} else if (!p->is_settled) {
 		take_pause(p);
 		if (!send_line_to_peer(p, "ping")) {
 			printf("the peer is gone\n");
 			exit(3);
 		}
+		take_pause(p);
 	}
-	take_pause(p);
+	p->is_settled = true;
 }
 
 /* A number by which events of several ids are sorted: their order on a channel is not defined. */
@@ -122,6 +134,7 @@ void release_event(struct play *p, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *refused = note_event(p, event);
 
+	p->is_settled = false;
 	rdma_ack_cm_event(event);
 	if (refused)
 		rdma_destroy_id(refused);
@@ -135,6 +148,7 @@ void hold_event(struct play *p, struct rdma_event_channel *channel)
 	settle(p);
 	if (rdma_get_cm_event(channel, &p->held))
 		p->held = NULL;
+	p->is_settled = !p->held;
 	show_call("", p->held ? 0 : -1);
 	if (p->held)
 		note_event(p, p->held);
@@ -156,6 +170,7 @@ void take_events(struct play *p, struct rdma_event_channel *channel, bool wait)
 		settle(p);
 		while (n < EVENTS_MAX && !rdma_get_cm_event(channel, &events[n]))
 			n++;
+		p->is_settled = n == before;
 	} while (n != before);
 	if (errno != EAGAIN)
 		printf("  rdma_get_cm_event: %s\n", strerrorname_np(errno));

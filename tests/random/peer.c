@@ -120,6 +120,7 @@ int serve(const char *port)
 	}
 	freeaddrinfo(found);
 	signal(SIGCHLD, SIG_IGN);
+	ibv_free_device_list(ibv_get_device_list(NULL)); /* loads drivers, for all ends */
 	printf("ready\n");
 	fflush(stdout);
 	for (;;) {

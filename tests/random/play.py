@@ -61,13 +61,15 @@ def parse(text):
 
 
 def steps_of(lines):
-    """Return [[a step's line, what followed]] of a transcript."""
+    """Return [[a step's line, what followed]] of a transcript, the peer's lines last, because the
+    thread may have a result before them or after."""
     steps = []
     for line in lines:
         if not line.startswith(" ") or not steps:
             steps.append([])
         steps[-1].append(line)
-    return steps
+    return [[call, *sorted(lines, key=lambda line: line.startswith("  peer:"))]
+            for call, *lines in steps]
 
 
 def command(player, where, jobs, pause_us, scripts):

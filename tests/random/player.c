@@ -92,6 +92,7 @@ bool play_line(struct play *p, char *line)
 		putchar('\n');
 		if (p->control >= 0 && !send_line_to_peer(p, line + 2))
 			return false;
+		p->is_settled &= is_quiet(line + 2);
 		settle(p);
 		return true;
 	}
@@ -113,7 +114,8 @@ bool play_line(struct play *p, char *line)
 	is_made = make_call(p);
 	take_descriptors(false);
 	show_changes(p);
-	fflush(stdout);
+	if (p->control >= 0)
+		fflush(stdout);
 	return is_made;
 }
 
@@ -137,6 +139,7 @@ void open_end(struct play *p, unsigned pause_us)
 
 	sigaction(SIGALRM, &action, NULL);
 	p->pause_us = pause_us;
+	p->is_idle = sched_getscheduler(0) == SCHED_IDLE;
 	for (i = 0; i < N_CHANNELS; i++) {
 		p->channels[i] = rdma_create_event_channel();
 		if (!p->channels[i]) {
@@ -276,6 +279,7 @@ int main(int argc, char **argv)
 	if (options.jobs < 1 || options.jobs > JOBS_MAX)
 		options.jobs = JOBS_MAX;
 	parse_hosts(options.hosts);
+	ibv_free_device_list(ibv_get_device_list(NULL)); /* loads drivers, for all players */
 	play_all(&options);
 	return 0;
 }

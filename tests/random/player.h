@@ -38,6 +38,8 @@ struct play {
 	unsigned pause_us; /* see settle() */
 	unsigned limit_ms; /* of a call that waits */
 	bool is_stormy;	   /* signals arrive during the call */
+	bool is_settled;   /* see settle() */
+	bool is_idle;	   /* see set_idle() */
 	char **words;	   /* of the step: the call, an id or a channel, arguments */
 	struct slot *slot; /* its second word, if that is an id */
 };
@@ -64,6 +66,7 @@ void queue_pair_of(const char *word, struct ibv_qp_init_attr *attr);
 
 /* calls.c */
 bool make_call(struct play *p);
+bool is_quiet(const char *line);
 
 /* events.c */
 struct slot *slot_of(struct play *p, const struct rdma_cm_id *id);
@@ -73,6 +76,7 @@ void take_events(struct play *p, struct rdma_event_channel *channel, bool wait);
 void hold_event(struct play *p, struct rdma_event_channel *channel);
 void release_event(struct play *p, struct rdma_cm_event *event);
 void take_pause(const struct play *p);
+void set_idle(const struct play *p, bool is_on);
 void settle(struct play *p);
 bool send_line_to_peer(struct play *p, const char *command);
 
@@ -88,6 +92,7 @@ int enter_turn(struct play *p, int result);
 
 /* sockets.c */
 void make_socket_call(struct play *p);
+bool is_quiet_for_sockets(const char *word);
 
 /* peer.c */
 int serve(const char *port);

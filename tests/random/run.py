@@ -7,6 +7,7 @@ not have it. Each kind is printed as a program with the fewest calls that show i
 "N passed, N failed, N skipped". Exit status: 1 if something differs.
 """
 import argparse
+import concurrent.futures
 import json
 import lzma
 from pathlib import Path
@@ -26,6 +27,7 @@ from lablib.release import RELEASES  # noqa: E402
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tests/random/player")
 
 ROUNDS_MAX = 8
+JOBS = (24, 24, 4)  # players at a time: first, and when what differs is played again
 
 
 def parse_args():
@@ -36,7 +38,6 @@ def parse_args():
     parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
     parser.add_argument("--count", type=int, default=100, help="how many seeds (100)")
     parser.add_argument("--batch", type=int, default=250, help="how many at a time (250)")
-    parser.add_argument("--jobs", type=int, default=24, help="players at a time (24)")
     parser.add_argument("--shrink", type=int, default=6, help="how many kinds of differences (6)")
     parser.add_argument("--record", action="store_true",
                         help="keep for replay.py what stock prints")
@@ -50,7 +51,6 @@ class Labs:
     """A pair of hosts for stock and one for purecm."""
 
     def __init__(self, args):
-        self.jobs = args.jobs
         modes = ("stock", "purecm")
         self.labs = [Lab({"a": mode, "b": "stock"}, cpus=1, release=args.release).__enter__()
                      for mode in modes]
@@ -63,21 +63,26 @@ class Labs:
         for lab in self.labs:
             lab.__exit__(None, None, None)
 
-    def play(self, scripts):
+    def play(self, scripts, jobs=JOBS[0]):
         """Return ({name: difference}, {name: stock's transcript})."""
-        stock, purecm = (pair.play(scripts, self.jobs) for pair in self.pairs)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            stock, purecm = pool.map(lambda pair: pair.play(scripts, jobs), self.pairs)
         found = {name: play.first_difference(stock.get(name, []), purecm.get(name, []))
                  for name in scripts}
         return {name: what for name, what in found.items() if what}, stock
 
-    def play_twice(self, scripts):
-        """Return those differences that come again in the same way, and stock's transcripts."""
+    def play_again(self, scripts, rows):
+        """Return those differences that rows have, those that come again each time in the same way,
+        and stock's transcripts."""
         found, stock = self.play(scripts)
-        again = self.play({name: scripts[name] for name in found})[0] if found else {}
-        return {name: what for name, what in found.items()
-                if name in again and play.kind_of(again[name]) == play.kind_of(what)}, {
-                    name: lines for name, lines in stock.items()
-                    if name not in found or name in again}
+        known = {name: what for name, what in found.items() if play.is_known(what, rows)}
+        new = {name: what for name, what in found.items() if name not in known}
+        for jobs in JOBS[1:]:
+            again = self.play({name: scripts[name] for name in new}, jobs)[0] if new else {}
+            new = {name: what for name, what in new.items()
+                   if name in again and play.kind_of(again[name]) == play.kind_of(what)}
+        return known, new, {name: lines for name, lines in stock.items()
+                            if name in new or name not in found or name in known}
 
 
 def shorter(lines):
@@ -120,27 +125,29 @@ def show(labs, scripts, found, n_shrunk):
 def main():
     args = parse_args()
     begin, rows = time.monotonic(), play.known_differences()
-    calls = known = failed = 0
-    recorded = {}
+    calls = failed = 0
+    recorded, seen = {}, {}
     with Labs(args) as labs:
         for first in range(args.first, args.first + args.count, args.batch):
             scripts = {str(seed): generate.script(seed) for seed in range(
                 first, min(first + args.batch, args.first + args.count))}
-            found, stock = labs.play_twice(scripts)
+            known, new, stock = labs.play_again(scripts, rows)
             recorded |= {name: (scripts[name], lines) for name, lines in stock.items()
                          if lines[-1:] == ["end"]}
             if args.record:
                 with lzma.open(play.RECORDED, "wt", preset=9) as file:
                     json.dump(recorded, file)
-            calls += sum(found[name][0] if name in found else len(scripts[name])
-                         for name in scripts)
-            new = {name: what for name, what in found.items() if not play.is_known(what, rows)}
-            known += len(found) - len(new)
+            calls += sum({**known, **new}[name][0] if name in known or name in new else
+                         len(scripts[name]) for name in scripts)
+            for name, what in known.items():
+                seen.setdefault(play.kind_of(what), []).append(name)
             failed += len(new)
             show(labs, scripts, new, args.shrink)
             print(f"{calls} calls of {first + len(scripts) - args.first} sequences compared in "
-                  f"{time.monotonic() - begin:.0f} s: {failed} differ, {known} as known",
-                  flush=True)
+                  f"{time.monotonic() - begin:.0f} s: {failed} differ, "
+                  f"{sum(map(len, seen.values()))} as known", flush=True)
+    for (stock, purecm), names in sorted(seen.items()):
+        print(f"known, {len(names)} such as {names[0]}: {stock} | {purecm}")
     print(f"{args.count - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 

@@ -201,6 +201,7 @@ static int call_socket(struct play *p, size_t number)
 			return -1;
 		result = keep(number_of(p->words[2]), raccept(fd, NULL, NULL));
 		was_connected[number_of(p->words[2])] = !result;
+		is_connected[number_of(p->words[2])] = !result;
 		return result;
 	}
 	if (!strcmp(what, "shut"))
@@ -237,6 +238,7 @@ void make_socket_call(struct play *p)
 		SAY(" not made: %s", why);
 		return;
 	}
+	set_idle(p, false);
 	errno = 0;
 	if (is_new) {
 		result = keep(number, rsocket(*p->words[2] == '6' ? AF_INET6 : AF_INET,
@@ -245,6 +247,14 @@ void make_socket_call(struct play *p)
 	} else {
 		result = call_socket(p, number);
 	}
+	set_idle(p, true);
 	show_call("", result);
+	p->is_settled &= is_quiet_for_sockets(p->words[0]);
 	settle(p);
+}
+
+bool is_quiet_for_sockets(const char *word)
+{
+	return !strncmp(word, "s:new", 5) || !strncmp(word, "s:bind", 6) ||
+	       !strncmp(word, "s:option", 8) || !strncmp(word, "s:names", 7);
 }

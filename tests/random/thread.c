@@ -91,6 +91,7 @@ void let_thread_go_on(struct play *p)
 	int i;
 
 	for (i = 0; i < 4 && is_busy; i++) {
+		p->is_settled = false;
 		pthread_mutex_unlock(&turn);
 		take_pause(p);
 		pthread_mutex_lock(&turn);
@@ -108,12 +109,14 @@ void hand_over(struct play *p, const char *line)
 	}
 	strcpy(line_of_thread, line);
 	is_busy = true;
+	p->is_settled = false;
 	putchar('\n');
 	sem_post(&has_line);
 	pthread_mutex_unlock(&turn);
 	sem_wait(&has_begun);
 	pthread_mutex_lock(&turn);
 	for (i = 0; i < ROUNDS && is_busy; i++) {
+		p->is_settled = false;
 		settle(p);
 		let_thread_go_on(p);
 	}
