@@ -409,7 +409,6 @@ int server_begin(struct server *server)
 	user_init(&server->nobody, (uid_t)-1);
 	list_init(&server->strangers);
 	list_init(&server->filled);
-	list_init(&server->spare);
 	list_init(&server->asleep);
 	server->trace_ring.fd = server->recording.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
@@ -437,7 +436,6 @@ int server_begin(struct server *server)
 
 void server_end(struct server *server)
 {
-	struct batch *batch;
 	struct host_port *host_port;
 	struct client *client;
 
@@ -451,8 +449,6 @@ void server_end(struct server *server)
 	server->tracker = NULL;
 	for_each_host_port (host_port, server)
 		host_port_close(server, host_port);
-	list_for_each_entry_safe (batch, &server->spare, link)
-		free(batch);
 	users_fini(server);
 	closer_free(server->closer);
 	net_ns_home_free(server->home);

@@ -105,8 +105,6 @@ struct server {
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */
 	struct list filled;    /* clients with an unsent batch */
-	struct list spare;     /* unused batches */
-	unsigned int n_spare;
 	unsigned int n_throttled;
 	struct cm_time unthrottle_at; /* when to look at them next */
 	unsigned int n_tracers;

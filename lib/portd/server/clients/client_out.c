@@ -16,8 +16,6 @@
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/server_state.h"
 
-#define SPARE_MAX 64
-
 void client_watch_data(struct server *server, struct client *client)
 {
 	uint32_t events = client_may_send(client) ? EPOLLIN : 0;
@@ -27,32 +25,15 @@ void client_watch_data(struct server *server, struct client *client)
 	loop_change(&server->loop, &client->data, events);
 }
 
-static struct batch *batch_new(struct server *server)
+static struct batch *batch_new(void)
 {
-	struct batch *batch;
+	struct batch *batch = malloc(sizeof(*batch)); /* large, so not cleared */
 
-	if (server->n_spare == 0) {
-		batch = malloc(sizeof(*batch));
-	} else {
-		batch = container_of(server->spare.next, struct batch, link);
-		list_remove(&batch->link);
-		server->n_spare--;
-	}
 	if (batch) {
 		list_init(&batch->link);
 		batch->datagram.bytes = 0;
 	}
 	return batch;
-}
-
-static void batch_free(struct server *server, struct batch *batch)
-{
-	if (server->n_spare == SPARE_MAX) {
-		free(batch);
-		return;
-	}
-	list_append(&server->spare, &batch->link);
-	server->n_spare++;
 }
 
 /* Return: false if the socket has no room. Data for a disconnected client is discarded. */
@@ -74,7 +55,7 @@ void client_send_backlog(struct server *server, struct client *client)
 		list_remove(&batch->link);
 		client->n_backlog--;
 		client->user->n_queued--;
-		batch_free(server, batch);
+		free(batch);
 	}
 	client_watch_data(server, client);
 }
@@ -88,7 +69,7 @@ void client_flush(struct server *server, struct client *client)
 	client->out = NULL;
 	list_remove(&client->link);
 	if (list_is_empty(&client->backlog) && send_batch(client, batch)) {
-		batch_free(server, batch);
+		free(batch);
 		return;
 	}
 	list_append(&client->backlog, &batch->link);
@@ -123,7 +104,7 @@ bool client_show(struct server *server, struct client *client, const struct port
 	client_flush(server, client);
 	if (client->n_backlog < room &&
 	    (room == ROOM_FOR_GONE || user_may(client, QUOTA_USER_QUEUED)))
-		client->out = batch_new(server);
+		client->out = batch_new();
 	if (!client->out)
 		return false;
 	list_append(&server->filled, &client->link);
