@@ -226,12 +226,6 @@ uint32_t tracker_count(const struct tracker *tracker, uint16_t client);
  */
 bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *ret);
 
-/** tracker_count_all() - the number of tracked connections of all, with those of ended clients */
-uint32_t tracker_count_all(const struct tracker *tracker);
-
-/** tracker_count_dead() - as tracker_dead_of(), of all users */
-uint32_t tracker_count_dead(const struct tracker *tracker);
-
 /** tracker_dead_of() - the number of a user's connections that were taken but not reaped */
 uint32_t tracker_dead_of(const struct tracker *tracker, uint16_t user);
 

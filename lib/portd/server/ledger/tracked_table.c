@@ -538,16 +538,6 @@ bool tracker_share(struct tracker *tracker, uint16_t client, uint32_t *count)
 	return true;
 }
 
-uint32_t tracker_count_all(const struct tracker *tracker)
-{
-	return tracker->n_tracked;
-}
-
-uint32_t tracker_count_dead(const struct tracker *tracker)
-{
-	return tracker->dead.count;
-}
-
 uint32_t tracker_dead_of(const struct tracker *tracker, uint16_t user)
 {
 	return tracker->dead_of[user];
