@@ -114,7 +114,7 @@ TEST(a_turn_sends_few_records_of_a_table)
 	const struct user *user;
 	unsigned int i, us, n_turns;
 	uint64_t turn_no;
-	double tokens;
+	double taken;
 
 	rig_client_as_user(61001);
 	for (i = 0; i < 2; i++) {
@@ -122,17 +122,17 @@ TEST(a_turn_sends_few_records_of_a_table)
 		ask_for_tables(&mallory[i], 4);
 	}
 	user = rig_server()->client[2]->user;
-	tokens = user->rate.tokens;
+	taken = user->rate.taken;
 	turn_no = rig_server()->turn_no;
 	us = list_services();
 	n_turns = (unsigned int)(rig_server()->turn_no - turn_no);
-	tokens -= user->rate.tokens;
-	printf("%u records: %u us, %u turns, %.0f messages\n", 8 * TABLE, us, n_turns, tokens);
+	taken = user->rate.taken - taken;
+	printf("%u records: %u us, %u turns, %.0f messages\n", 8 * TABLE, us, n_turns, taken);
 	fflush(stdout);
 	ck_assert_uint_eq(count_reported(&mallory[0], 1), TABLE);
 	ck_assert_uint_eq(count_reported(&mallory[1], 4), TABLE);
 	ck_assert_uint_eq(user->n_asks, 0);
-	ck_assert(tokens >= 8 * TABLE);
+	ck_assert(taken >= 8 * TABLE);
 	ck_assert_uint_ge(n_turns, 8 * TABLE / USER_TURN);
 }
 
@@ -141,18 +141,18 @@ TEST(tables_are_not_sent_to_a_client_that_does_not_read)
 {
 	struct rig_client mallory;
 	const struct user *user;
-	double tokens;
+	double taken;
 	unsigned int us;
 
 	user = join_as_mallory(&mallory);
 	ask_for_tables(&mallory, 1000);
-	tokens = user->rate.tokens;
+	taken = user->rate.taken;
 	us = list_services();
 	printf("1,000 equal queries for a table of %u: %u us\n", TABLE, us);
 	fflush(stdout);
 	ck_assert(rig_is_disconnected(&mallory));
-	ck_assert(tokens - user->rate.tokens > 1000);
-	ck_assert(tokens - user->rate.tokens < 100 * TABLE);
+	ck_assert(user->rate.taken - taken > 1000);
+	ck_assert(user->rate.taken - taken < 100 * TABLE);
 }
 
 /* It is cancelled after some clients have the result. */
@@ -278,7 +278,7 @@ TEST(disconnecting_costs_in_proportion_to_the_requests)
 {
 	struct rig_client mallory, guest;
 	const struct user *user;
-	double tokens;
+	double taken;
 	uint32_t n;
 
 	rig_client_as_user(61001);
@@ -287,12 +287,12 @@ TEST(disconnecting_costs_in_proportion_to_the_requests)
 	for (n = 1; n <= N_QUESTIONS; n++)
 		join_group(&mallory, n, n);
 	user = rig_server()->client[2]->user;
-	tokens = user->rate.tokens;
+	taken = user->rate.taken;
 	rig_leave(&mallory);
 	printf("to leave with %u joins costs %.0f messages\n", N_QUESTIONS,
-	       tokens - user->rate.tokens);
+	       user->rate.taken - taken);
 	fflush(stdout);
-	ck_assert(tokens - user->rate.tokens >= N_QUESTIONS);
+	ck_assert(user->rate.taken - taken >= N_QUESTIONS);
 	ck_assert_uint_eq(user->n_asks, 0);
 }
 

@@ -320,7 +320,8 @@ static void expect_refusal(int (*make)(void))
 	struct user *user;
 
 	list_for_each_entry (user, &rig_server()->users.all, link)
-		user->connects = (struct bucket){ .tokens = 1, .at = rig_server()->now };
+		user->connects =
+			(struct bucket){ .taken = CONNECTS_MAX - 1, .at = rig_server()->now };
 	for (i = 0; i < REFUSED; i++) {
 		fd = make();
 		control = rig_dial();

@@ -71,8 +71,8 @@ static void leave_unanswered(const struct mad_path *path)
 	struct server *server = rig_server();
 	const struct mad_gid host = mad_path_peer(path);
 
-	while (spent_take(&hosts_at(&server->hosts, &host)->unanswered, UNANSWERED_S,
-			  UNANSWERED_MAX, server->now))
+	while (bucket_take(&hosts_at(&server->hosts, &host)->unanswered, UNANSWERED_S,
+			   UNANSWERED_MAX, server->now))
 		continue;
 }
 
@@ -131,13 +131,13 @@ TEST(messages_for_a_lost_connection_are_limited)
 /* The peer does not know of it, and must get a message when the client ends. */
 TEST(a_message_that_is_not_sent_changes_nothing)
 {
-	struct spent *said = rig_server()->hosts.said;
+	struct bucket *said = rig_server()->hosts.said;
 	const uint32_t comm_id = mallory[0].first + 1;
 	unsigned int i;
 
 	scene_connect(&mallory[0], 1);
 	for (i = 0; i < HOSTS; i++)
-		said[i] = (struct spent){ .n = SAID_MAX, .at = rig_server()->now };
+		said[i] = (struct bucket){ .taken = SAID_MAX, .at = rig_server()->now };
 	scene_sends(&mallory[0], talk_msg_of(CM_ATTR_DREQ, comm_id, 0x701));
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_str_eq(scene_tracked(comm_id), "ESTABLISHED");

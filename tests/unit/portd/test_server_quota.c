@@ -509,9 +509,9 @@ TEST(reads_per_turn_are_limited_per_user)
 		rig_meet(&mallory[i]);
 	for (i = 0; i < N_MAX; i++)
 		fill(mallory[i].data, PORTD_CLOSE);
-	before = user_of_mallory()->rate.tokens;
+	before = user_of_mallory()->rate.taken;
 	rig_turn();
-	ck_assert(before - user_of_mallory()->rate.tokens <= USER_TURN + n);
+	ck_assert(user_of_mallory()->rate.taken - before <= USER_TURN + n);
 }
 
 /* --- settings ------------------------------------------------------------ */

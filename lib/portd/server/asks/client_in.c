@@ -135,21 +135,16 @@ void client_expire(struct server *server)
 
 /* --- rate limit ----------------------------------------------------------- */
 
-/* A user's excess slows down only that user's clients. */
-static bool has_tokens(const struct client *client)
-{
-	return client->user->rate.tokens >= 1;
-}
-
 /* If they were sent faster than they can be closed, they would use up all of ours. */
 static bool has_too_many_fds(const struct client *client)
 {
 	return closer_count(client->user->closing) > CLOSER_MANY;
 }
 
+/* A user's excess slows down only that user's clients. */
 static bool may_be_read(const struct client *client)
 {
-	return has_tokens(client) && !has_too_many_fds(client);
+	return user_has_rate(client) && !has_too_many_fds(client);
 }
 
 static uint32_t control_events(const struct client *client)
@@ -247,7 +242,6 @@ static void control_ready(struct watch *watch, uint32_t events)
 			close_after_turn(server, client);
 		return;
 	}
-	user_refill(client);
 	if (!may_be_read(client) && !(events & (EPOLLHUP | EPOLLERR))) {
 		set_throttled(server, client, true);
 		return;
@@ -286,7 +280,6 @@ void client_unthrottle(struct server *server)
 	for_each_client (client, server) {
 		if (!client->throttled)
 			continue;
-		user_refill(client);
 		if (may_be_read(client))
 			set_throttled(server, client, false);
 	}
@@ -342,7 +335,6 @@ static void data_ready(struct watch *watch, uint32_t events)
 		client_send_backlog(server, client);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !client_may_send(client))
 		return;
-	user_refill(client);
 	if (!may_be_read(client)) {
 		set_throttled(server, client, true);
 		return;
@@ -382,9 +374,7 @@ static bool hear_last_words(struct server *server, struct client *client)
 
 	if (n)
 		shutdown(client->data.fd, SHUT_RD); /* who has inherited it says no more */
-	user_refill(client);
-	while (n > 0 && has_tokens(client) && !client->is_disconnected &&
-	       !has_too_many_fds(client)) {
+	while (n > 0 && !client->is_disconnected && may_be_read(client)) {
 		if (!user_has_turn(client))
 			return false;
 		n = receive_messages(server, client);

@@ -35,16 +35,16 @@ static struct user *find_user(struct server *server, uid_t uid)
 	return NULL;
 }
 
-static void refill(const struct server *server, struct user *user)
+static bool has_rate(const struct server *server, struct user *user)
 {
 	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_RATE);
 
-	bucket_refill(&user->rate, server->now, rate, rate);
+	return bucket_has(&user->rate, rate, rate, server->now);
 }
 
-static void refill_connects(const struct server *server, struct user *user)
+static bool has_connects(const struct server *server, struct user *user)
 {
-	bucket_refill(&user->connects, server->now, CONNECTS_S, CONNECTS_MAX);
+	return bucket_has(&user->connects, CONNECTS_S, CONNECTS_MAX, server->now);
 }
 
 void user_init(struct user *user, uid_t uid)
@@ -78,10 +78,8 @@ static void user_free(struct server *server, struct user *user)
 
 static bool has_rested(struct server *server, struct user *user)
 {
-	refill(server, user);
-	refill_connects(server, user);
-	return user->rate.tokens >= quota_of(&server->options.quotas, QUOTA_USER_RATE) &&
-	       user->connects.tokens >= CONNECTS_MAX;
+	return has_rate(server, user) && has_connects(server, user) && user->rate.taken <= 0 &&
+	       user->connects.taken <= 0;
 }
 
 /* What was logged about a user is not logged again as long as the user is known. */
@@ -133,8 +131,6 @@ static struct user *user_new(struct server *server, uid_t uid)
 	users->n++;
 	list_append(&users->all, &user->link);
 	hash_insert(&users->by_uid, &user->by_uid, hash_bytes(&uid, sizeof(uid)));
-	refill(server, user);
-	refill_connects(server, user);
 	return user;
 }
 
@@ -151,7 +147,7 @@ bool user_enter(struct server *server, struct client *client, uid_t uid)
 	list_remove(&user->resting);
 	client->user = user;
 	user->n_clients++;
-	user->connects.tokens--;
+	bucket_take(&user->connects, CONNECTS_S, CONNECTS_MAX, server->now);
 	return true;
 }
 
@@ -281,8 +277,7 @@ int user_may_connect(struct server *server, uid_t uid, struct user **ret_user, c
 	}
 	if (!uid || !user)
 		return 0;
-	refill_connects(server, user);
-	if (user->connects.tokens < 1) {
+	if (!has_connects(server, user)) {
 		snprintf(ret_why, USER_WHY_BYTES,
 			 "uid %u has enough: its connections to cmportd are limited to %u a second",
 			 (unsigned int)uid, CONNECTS_S);
@@ -312,7 +307,7 @@ void user_spend(struct client *client)
 	struct user *user = user_in_turn(client);
 
 	if (user->uid)
-		user->rate.tokens--;
+		user->rate.taken++;
 	user->turn++;
 }
 
@@ -328,7 +323,7 @@ bool user_has_turn(const struct client *client)
 	return user->turn_no != client->server->turn_no || user->turn < USER_TURN;
 }
 
-void user_refill(struct client *client)
+bool user_has_rate(const struct client *client)
 {
-	refill(client->server, client->user);
+	return has_rate(client->server, client->user);
 }

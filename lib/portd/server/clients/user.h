@@ -39,7 +39,7 @@ struct user {
 	uint32_t n_leaving; /* groups that its clients were the last members of */
 	struct cm_time doubts[1 << DOUBTS_LOG2]; /* when a path to a GID last failed, by its hash */
 	struct bucket rate;
-	struct bucket connects; /* connections allowed now */
+	struct bucket connects; /* to cmportd */
 	uint32_t n_waits;	/* messages waiting for link addresses */
 	struct list hops;	/* that those messages wait for */
 	struct list waits;	/* in server.waiting.users, if hops is not empty */
@@ -140,7 +140,7 @@ void user_hang_up(struct server *server, struct user *user, int socket);
 /** users_fini() - free all users; there must be no clients */
 void users_fini(struct server *server);
 
-/** user_refill() - add what a client's user has earned since the last time */
-void user_refill(struct client *client);
+/** user_has_rate() - return whether a client's user has not used up its rate */
+bool user_has_rate(const struct client *client);
 
 #endif

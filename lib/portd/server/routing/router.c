@@ -334,7 +334,7 @@ static void note_answer(struct server *server, const struct arrived *in)
 {
 	if (!answers_request(&in->msg))
 		return;
-	spent_give(&in->host->unanswered);
+	bucket_give(&in->host->unanswered);
 	server->resume_at = server->now; /* requests may have waited for this */
 }
 
@@ -354,7 +354,7 @@ static uint16_t receiver_of(struct server *server, const struct arrived *in)
 static void deliver(struct server *server, struct client *client, const struct arrived *in,
 		    bool is_known)
 {
-	spent_give(hosts_said(&server->hosts, in->host, client->user->number));
+	bucket_give(hosts_said(&server->hosts, in->host, client->user->number));
 	client_deliver(server, client, in->host_port, in->path, in->mad, is_known);
 }
 
@@ -454,8 +454,8 @@ static bool may_say(struct server *server, const struct client *client, const st
 	const struct host *host = hosts_at(&server->hosts, &peer);
 
 	return client->user->uid == 0 ||
-	       spent_take(hosts_said(&server->hosts, host, client->user->number), SAID_S, SAID_MAX,
-			  server->now);
+	       bucket_take(hosts_said(&server->hosts, host, client->user->number), SAID_S, SAID_MAX,
+			   server->now);
 }
 
 /*

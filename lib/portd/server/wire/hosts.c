@@ -16,7 +16,7 @@ struct host *hosts_at(struct hosts *hosts, const struct mad_gid *peer)
 	return &hosts->host[mad_gid_hash(peer, 0, HOSTS_LOG2)];
 }
 
-struct spent *hosts_said(struct hosts *hosts, const struct host *host, uint16_t user)
+struct bucket *hosts_said(struct hosts *hosts, const struct host *host, uint16_t user)
 {
 	const uint32_t at = (uint32_t)(host - hosts->host) + user * USER_STEP;
 
@@ -36,27 +36,14 @@ void hosts_know_peer_of(struct hosts *hosts, const struct cm_record *is)
 		host_know(hosts_at(hosts, &peer), &peer);
 }
 
-bool spent_take(struct spent *spent, uint32_t rate, uint32_t burst, struct cm_time now)
-{
-	const double paid = (double)(now.ns - spent->at.ns) * rate / 1e9;
-
-	spent->n = spent->n > paid ? (float)(spent->n - paid) : 0;
-	spent->at = now;
-	if (spent->n + 1 > (float)burst)
-		return false;
-	spent->n++;
-	return true;
-}
-
 bool hosts_hops_left(struct hosts *hosts, struct cm_time now)
 {
-	bucket_refill(&hosts->hops, now, STRANGERS_HOPS_S, STRANGERS_HOPS);
-	return hosts->hops.tokens >= 1;
+	return bucket_has(&hosts->hops, STRANGERS_HOPS_S, STRANGERS_HOPS, now);
 }
 
 void hosts_use_hops(struct hosts *hosts, unsigned int n)
 {
-	hosts->hops.tokens -= n;
+	hosts->hops.taken += n;
 }
 
 static void log_refusal(const struct mad_gid *peer, uint32_t rate)
@@ -70,11 +57,8 @@ static void log_refusal(const struct mad_gid *peer, uint32_t rate)
 
 static bool may_unknown_ask(struct hosts *hosts, uint32_t rate, struct cm_time now)
 {
-	bucket_refill(&hosts->unknown, now, rate, rate);
-	if (hosts->unknown.tokens >= 1) {
-		hosts->unknown.tokens--;
+	if (bucket_take(&hosts->unknown, rate, rate, now))
 		return true;
-	}
 	if (!hosts->were_refused)
 		log_warn(
 			"hosts without connections ask more than %u times a second, all together "
@@ -87,7 +71,7 @@ static bool may_unknown_ask(struct hosts *hosts, uint32_t rate, struct cm_time n
 bool hosts_may_ask(struct hosts *hosts, struct host *host, const struct mad_gid *peer,
 		   uint32_t rate, struct cm_time now)
 {
-	if (spent_take(&host->asks, rate, rate, now))
+	if (bucket_take(&host->asks, rate, rate, now))
 		return host_is_known(host, peer) ||
 		       may_unknown_ask(hosts, STRANGERS_TIMES * rate, now);
 	if (!hosts->was_refused)

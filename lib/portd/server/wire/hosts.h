@@ -20,24 +20,18 @@
 #include "lib/portd/server/limits.h"
 #include "mad/port.h"
 
-/* Messages that the time since then has not paid for. */
-struct spent {
-	float n;
-	struct cm_time at;
-};
-
 struct host {
 	struct mad_gid known; /* the latest of this entry that has had a connection */
-	struct spent asks;
-	struct spent requests; /* sent to it */
-	struct spent unanswered;
+	struct bucket asks;
+	struct bucket requests; /* sent to it */
+	struct bucket unanswered;
 };
 
 struct hosts {
 	struct host host[HOSTS];
-	struct spent said[HOSTS]; /* by a user's connections, by host and user */
-	struct bucket unknown;	  /* what may be asked by those that have had no connection ... */
-	struct bucket hops;	  /* ... and next hops that may be resolved for them */
+	struct bucket said[HOSTS]; /* by a user's connections, by host and user */
+	struct bucket unknown;	   /* what may be asked by those that have had no connection ... */
+	struct bucket hops;	   /* ... and next hops that may be resolved for them */
 	bool was_refused, were_refused;
 };
 
@@ -45,7 +39,7 @@ struct hosts {
 struct host *hosts_at(struct hosts *hosts, const struct mad_gid *peer);
 
 /** hosts_said() - what a user's connections have said to the host of an entry */
-struct spent *hosts_said(struct hosts *hosts, const struct host *host, uint16_t user);
+struct bucket *hosts_said(struct hosts *hosts, const struct host *host, uint16_t user);
 
 /** host_know() - note that a host has sent a message of a connection */
 static inline void host_know(struct host *host, const struct mad_gid *peer)
@@ -58,21 +52,6 @@ bool host_is_known(const struct host *host, const struct mad_gid *peer);
 
 /** hosts_know_peer_of() - host_know(), if the host of a stored connection has answered */
 void hosts_know_peer_of(struct hosts *hosts, const struct cm_record *is);
-
-/**
- * spent_take() - count a message
- * @rate:  messages per second
- * @burst: messages allowed at once
- *
- * Return: false if the message exceeds the rate; then it is not counted.
- */
-bool spent_take(struct spent *spent, uint32_t rate, uint32_t burst, struct cm_time now);
-
-/** spent_give() - revert spent_take() for one message */
-static inline void spent_give(struct spent *spent)
-{
-	spent->n = spent->n > 1 ? spent->n - 1 : 0;
-}
 
 /**
  * hosts_may_ask() - count a message that is of no connection

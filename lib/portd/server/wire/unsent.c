@@ -204,12 +204,12 @@ static bool may_leave(struct server *server, const struct xmit *xmit)
 	const struct mad_gid peer = mad_path_peer(&xmit->path);
 	struct host *host = hosts_at(&server->hosts, &peer);
 
-	if (!spent_take(&host->requests, rate, REQUEST_BURST, server->now))
+	if (!bucket_take(&host->requests, rate, REQUEST_BURST, server->now))
 		return false;
 	if (cm_mad_attr(xmit->mad) == CM_ATTR_REJ ||
-	    spent_take(&host->unanswered, UNANSWERED_S, UNANSWERED_MAX, server->now))
+	    bucket_take(&host->unanswered, UNANSWERED_S, UNANSWERED_MAX, server->now))
 		return true;
-	spent_give(&host->requests);
+	bucket_give(&host->requests);
 	return false;
 }
 
@@ -220,7 +220,7 @@ static void send_request(struct server *server, struct xmit *xmit)
 	take_request(server, xmit);
 	if (waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) ||
 	    !host_port_try(xmit)) {
-		spent_give(&hosts_at(&server->hosts, &peer)->unanswered);
+		bucket_give(&hosts_at(&server->hosts, &peer)->unanswered);
 		waiting_put(server, xmit);
 	} else {
 		free(xmit);
