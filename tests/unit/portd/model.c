@@ -3,6 +3,7 @@
  * A model of a client, its peer and the tracked connections between them: see model.h.
  */
 #include "tests/unit/portd/model.h"
+#include "tests/unit/portd/tracked_put.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -103,8 +104,8 @@ static void record_send(const struct packet *packet)
 	int err;
 
 	ck_assert_int_eq(cm_msg_decode(packet->mad, MAD_BYTES, &msg), 0);
-	err = tracker_sent(model.tracker, MODEL_CLIENT, MODEL_HANDLE, &model.side[OURS].path, &msg,
-			   true);
+	err = tracked_put_sent(model.tracker, MODEL_CLIENT, MODEL_HANDLE, &model.side[OURS].path,
+			       &msg, true);
 	if (err == 0) {
 		put_on_wire(PEER, packet->mad);
 		return;

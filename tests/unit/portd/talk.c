@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages of a client and its peer: see talk.h. */
 #include "tests/unit/portd/talk.h"
+#include "tests/unit/portd/tracked_put.h"
 
 struct tracker *talk_tracker;
 uint32_t talk_n_heard;
@@ -87,7 +88,7 @@ struct cm_msg talk_rej_of(uint32_t local, uint32_t remote, enum cm_msg_answered 
 
 int talk_sent_by(uint16_t client, struct cm_msg msg)
 {
-	return tracker_sent(talk_tracker, client, PORT, &talk_to_peer, &msg, true);
+	return tracked_put_sent(talk_tracker, client, PORT, &talk_to_peer, &msg, true);
 }
 
 void talk_sent(struct cm_msg msg)

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
+#include "tests/unit/portd/tracked_put.h"
 
 /* --- a connection from start to end -------------------------------------- */
 
@@ -410,7 +411,8 @@ TEST(connections_of_a_removed_port_are_dropped)
 
 	talk_sent(req);
 	req.req.local_comm_id++;
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &req, true), 0);
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &req, true),
+			 0);
 	tracker_port_gone(talk_tracker, PORT);
 	ck_assert_str_eq(talk_state(), "none");
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);

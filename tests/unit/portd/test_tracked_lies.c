@@ -6,6 +6,7 @@
 #include "lib/portd/server/ledger/tracked_adopt.h"
 #include "tests/unit/portd/talk.h"
 #include "tests/unit/test.h"
+#include "tests/unit/portd/tracked_put.h"
 
 FIXTURE(talk_set_up, talk_tear_down);
 
@@ -152,7 +153,8 @@ TEST(rejected_request_respects_the_limit_of_connections)
 
 	talk_received(talk_peer_req());
 	talk_sent(talk_rej_of(0, REMOTE, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_peer, &rep, false), -EPERM);
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT, &talk_to_peer, &rep, false),
+			 -EPERM);
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 	talk_sent(rep);
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 2);
@@ -163,9 +165,10 @@ TEST(request_beyond_the_limit_of_connections_is_refused)
 	struct cm_msg req = talk_our_req();
 
 	talk_sent(req);
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_peer, &req, false), 0);
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT, &talk_to_peer, &req, false), 0);
 	req.req.local_comm_id++;
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_peer, &req, false), -EDQUOT);
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT, &talk_to_peer, &req, false),
+			 -EDQUOT);
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 
@@ -181,7 +184,7 @@ TEST_LOOP(message_to_another_host_is_refused, 0, N_ABOUT_ONE)
 	struct cm_msg msg = talk_msg_of(about_one[_i], LOCAL, REMOTE);
 
 	talk_establish();
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg, true),
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg, true),
 			 -EPERM);
 }
 
@@ -190,7 +193,7 @@ TEST_LOOP(message_through_another_port_is_refused, 0, N_ABOUT_ONE)
 	struct cm_msg msg = talk_msg_of(about_one[_i], LOCAL, REMOTE);
 
 	talk_establish();
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg, true),
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg, true),
 			 -EPERM);
 }
 
@@ -205,7 +208,7 @@ TEST(answer_through_another_port_does_not_name_a_request)
 	struct cm_msg rep = talk_our_rep();
 
 	talk_received(talk_peer_req());
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &rep, true),
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &rep, true),
 			 -EPERM);
 	ck_assert_str_eq(talk_state(), "none");
 }

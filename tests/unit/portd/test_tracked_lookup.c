@@ -96,9 +96,9 @@ TEST(answer_to_another_host_is_refused)
 	struct cm_msg msg = answer(CM_SIDR_OK);
 
 	talk_received(lookup());
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg, true),
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg, true),
 			 -EPERM);
-	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg, true),
+	ck_assert_int_eq(tracked_put_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg, true),
 			 -EPERM);
 }
 

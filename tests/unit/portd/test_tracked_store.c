@@ -178,8 +178,8 @@ TEST(request_to_a_client_with_later_comm_ids_is_kept)
 	cm_msg_init(&mra, CM_ATTR_MRA, is.tid);
 	mra.mra.local_comm_id = 1;
 	mra.mra.remote_comm_id = is.remote_comm_id;
-	ck_assert_int_eq(tracker_sent(kept_tracker, KEPT_CLIENT, KEPT_PORT, &is.path, &mra, true),
-			 0);
+	ck_assert_int_eq(
+		tracked_put_sent(kept_tracker, KEPT_CLIENT, KEPT_PORT, &is.path, &mra, true), 0);
 	kept_begin_again();
 	ck_assert_uint_eq(orphans_of(kept_owner.block), 1);
 }

@@ -218,7 +218,7 @@ TEST(sent_req_without_memory_is_refused)
 	int err;
 
 	is_out_of_memory = true;
-	err = tracker_sent(tracker, ME, PORT, &to_peer, &req, true);
+	err = tracked_put_sent(tracker, ME, PORT, &to_peer, &req, true);
 	is_out_of_memory = false;
 	ck_assert_int_eq(err, -ENOMEM);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A tracked connection in any state, without the messages that lead to it. */
+/* A tracked connection in any state, without the messages that lead to it; and a message. */
 #ifndef TESTS_UNIT_PORTD_TRACKED_PUT_H
 #define TESTS_UNIT_PORTD_TRACKED_PUT_H
 
@@ -34,6 +34,16 @@ static inline int tracked_put(struct tracker *tracker, uint16_t client, const st
 		return -ENOMEM;
 	tracked_replace(tracker, tracked, is, passed_until(is));
 	return 0;
+}
+
+/** tracked_put_sent() - a client sends a message. Return: as tracker_sent(). */
+static inline int tracked_put_sent(struct tracker *tracker, uint16_t client, uint8_t port,
+				   const struct mad_path *path, const struct cm_msg *msg,
+				   bool may_add)
+{
+	const struct tracked *of = tracker_of_sent(tracker, client, path, msg);
+
+	return tracker_sent(tracker, of, client, port, path, msg, may_add);
 }
 
 #endif

@@ -27,16 +27,9 @@ static struct tracked *find_local(const struct tracker *tracker, uint32_t local_
 	return tracked;
 }
 
-struct tracked *tracked_of_local(struct tracker *tracker, uint32_t local_comm_id)
+struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
 {
-	struct tracked *tracked = tracked_at(tracker, tracker->latest);
-
-	if (!tracked || !(tracked->in & 1u << TRACKED_BY_LOCAL) || tracked->is_orphan ||
-	    tracked->is_dead || tracked->is.local_comm_id != local_comm_id)
-		tracked = find_local(tracker, local_comm_id, false);
-	if (tracked)
-		tracker->latest = tracked->index;
-	return tracked;
+	return find_local(tracker, local_comm_id, false);
 }
 
 struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t local_comm_id)
@@ -44,21 +37,23 @@ struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t loca
 	return find_local(tracker, local_comm_id, true);
 }
 
-struct tracked *tracked_unnamed(const struct tracker *tracker, uint16_t client,
-				const struct mad_gid *peer, uint32_t remote_comm_id)
+struct tracked *tracked_answered(const struct tracker *tracker, uint16_t client,
+				 const struct mad_gid *peer, uint32_t remote_comm_id)
 {
 	struct cm_key key = { .gid = *peer, .id = remote_comm_id };
-	struct tracked *tracked = NULL, *over = NULL;
+	struct tracked *tracked = NULL, *over = NULL, *named = NULL;
 
 	while ((tracked = tracked_find(tracker, TRACKED_BY_REMOTE, tracked, &key))) {
-		if (tracked->client != client || tracked->is.local_comm_id ||
-		    tracked_is_in(tracked, TRACKED_LOOKUPS))
+		if (tracked->client != client || tracked_is_in(tracked, TRACKED_LOOKUPS))
 			continue;
-		if (!tracked_is_in(tracked, TRACKED_IN(IDLE)))
+		if (tracked->is.local_comm_id)
+			named = named ? named : tracked;
+		else if (tracked_is_in(tracked, TRACKED_IN(IDLE)))
+			over = tracked;
+		else
 			return tracked;
-		over = tracked;
 	}
-	return over;
+	return over ? over : named;
 }
 
 struct tracked *tracked_of_peer(const struct view *view, enum tracked_table table,
@@ -230,8 +225,11 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 
 	if (!told->local_comm_id || told->state >= CM_N_STATES)
 		return -EPERM;
-	if (!tracked && told->remote_comm_id)
-		tracked = tracked_unnamed(tracker, client, &peer, told->remote_comm_id);
+	if (!tracked && told->remote_comm_id) {
+		tracked = tracked_answered(tracker, client, &peer, told->remote_comm_id);
+		if (tracked && tracked->is.local_comm_id) /* another one of the same REQ */
+			tracked = NULL;
+	}
 	if (!tracked && needs_no_record(told))
 		return 0;
 	if (!tracked)
@@ -282,7 +280,7 @@ void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_
 
 /* --- lookup by the router ------------------------------------------------- */
 
-const struct tracked *tracker_of_local(struct tracker *tracker, uint32_t local_comm_id)
+const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id)
 {
 	return tracked_of_local(tracker, local_comm_id);
 }
@@ -333,7 +331,7 @@ bool tracker_may_name(const struct tracker *tracker, const struct tracked_naming
 	return true;
 }
 
-bool tracker_is_outdated(struct tracker *tracker, const uint8_t mad[MAD_BYTES])
+bool tracker_is_outdated(const struct tracker *tracker, const uint8_t mad[MAD_BYTES])
 {
 	const struct tracked *tracked;
 	struct cm_msg msg;

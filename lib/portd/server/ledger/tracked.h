@@ -85,7 +85,22 @@ struct tracker *tracker_new(uint64_t secret);
 void tracker_free(struct tracker *tracker);
 
 /**
+ * tracker_of_sent() - look up the connection of a message that a client sends
+ *
+ * That of the comm id of its sender, of any client; or a request that was delivered to the client,
+ * which the message answers for the first time. It changes nothing.
+ *
+ * Return: the tracked connection, valid until the next change; NULL if there is none.
+ */
+const struct tracked *tracker_of_sent(struct tracker *tracker, uint16_t client,
+				      const struct mad_path *path, const struct cm_msg *msg);
+
+/** tracked_is_again() - return whether a REQ is that of the connection, sent once more */
+bool tracked_is_again(const struct tracked *tracked, const struct cm_req *req);
+
+/**
  * tracker_sent() - track a message that a client sends and the server has checked
+ * @of:     tracker_of_sent() of it
  * @client: its sender
  * @port:   handle of the port
  * @path:   path of the message
@@ -101,7 +116,7 @@ void tracker_free(struct tracker *tracker);
  * Return: 0; -EPERM if the connection is not the client's, has another peer or port, or is another
  * one of a REQ that may not have more; -EDQUOT if a REQ may not add one; -ENOMEM.
  */
-int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
+int tracker_sent(struct tracker *tracker, const struct tracked *of, uint16_t client, uint8_t port,
 		 const struct mad_path *path, const struct cm_msg *msg, bool may_add);
 
 /**
@@ -159,7 +174,7 @@ void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_
  *
  * Return: the tracked connection, valid until the next change; NULL if there is none.
  */
-const struct tracked *tracker_of_local(struct tracker *tracker, uint32_t local_comm_id);
+const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id);
 
 /**
  * tracker_is_outdated() - return whether a REQ of a client has been answered, or its connection is
@@ -168,7 +183,7 @@ const struct tracked *tracker_of_local(struct tracker *tracker, uint32_t local_c
  * If a repetition were still sent then, a peer that has forgotten the connection would take it for
  * the request of a new one, and nobody would answer its REPs.
  */
-bool tracker_is_outdated(struct tracker *tracker, const uint8_t mad[MAD_BYTES]);
+bool tracker_is_outdated(const struct tracker *tracker, const uint8_t mad[MAD_BYTES]);
 
 /**
  * tracker_of_remote() - look up by the peer and its comm id, and by @ca_guid unless it is 0

@@ -52,17 +52,6 @@ static struct cm_record record_of_lookup(const struct view *view)
 				   .path = *view->path };
 }
 
-/*
- * No peer has several connections with the same id or queue pair; duplicates are compared one by
- * one.
- */
-static bool has_enough(const struct view *view, enum tracked_table table, uint32_t id)
-{
-	const struct cm_key key = { .gid = view->peer, .id = id };
-
-	return tracked_has_enough(view->tracker, table, &key);
-}
-
 /* See tracker_close(). */
 static void number_request(const struct view *view, struct tracked *tracked)
 {
@@ -73,10 +62,12 @@ static void number_request(const struct view *view, struct tracked *tracked)
 static int track_request(const struct view *view, enum cm_event event)
 {
 	const struct cm_req *req = &view->msg->req;
+	unsigned int tables = 1u << TRACKED_BY_REMOTE;
 	struct tracked *tracked;
 	struct cm_record is;
 
 	if (event == CM_RX_REQ) {
+		tables |= 1u << TRACKED_BY_QPN;
 		is = tracked_begin(view);
 		is.remote_comm_id = req->local_comm_id;
 		is.remote_ca_guid = req->local_ca_guid;
@@ -86,13 +77,18 @@ static int track_request(const struct view *view, enum cm_event event)
 	}
 	if (!is.remote_comm_id)
 		return 0;
-	if (has_enough(view, TRACKED_BY_REMOTE, is.remote_comm_id) ||
-	    (event == CM_RX_REQ && has_enough(view, TRACKED_BY_QPN, is.remote_qpn)))
-		return -ENOSPC;
 	tracked = tracked_add(view->tracker, view->client);
 	if (!tracked)
 		return -ENOMEM;
 	tracked_replace(view->tracker, tracked, &is, event == CM_RX_REQ ? 0 : PASSED_LOOKUP);
+	/*
+	 * No peer has several connections with the same id or queue pair; duplicates are compared
+	 * one by one.
+	 */
+	if ((tracked->in & tables) != tables) {
+		tracked_remove(view->tracker, tracked);
+		return -ENOSPC;
+	}
 	number_request(view, tracked);
 	return 0;
 }

@@ -9,12 +9,50 @@
 #include "cm/guard.h"
 #include "lib/portd/server/ledger/tracked_view.h"
 
+/* --- lookup --------------------------------------------------------------- */
+
+const struct tracked *tracker_of_sent(struct tracker *tracker, uint16_t client,
+				      const struct mad_path *path, const struct cm_msg *msg)
+{
+	const struct view view = { .tracker = tracker,
+				   .client = client,
+				   .peer = mad_path_peer(path) };
+	const struct tracked *tracked;
+
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_REQ:
+		return tracked_of_local(tracker, msg->req.local_comm_id);
+	case CM_ATTR_SIDR_REQ:
+		return NULL;
+	case CM_ATTR_SIDR_REP:
+		return tracked_of_peer(&view, TRACKED_BY_REMOTE, &msg->sidr_rep.service_id,
+				       msg->sidr_rep.request_id,
+				       ~(TRACKED_IN(SIDR_REQ_RCVD) | TRACKED_IN(SIDR_REP_SENT)));
+	}
+	/* All others begin with both comm ids. */
+	tracked = tracked_of_local(tracker, msg->rtu.local_comm_id);
+	if (tracked || !msg->rtu.remote_comm_id)
+		return tracked;
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_MRA:
+	case CM_ATTR_REP:
+	case CM_ATTR_REJ:
+		return tracked_answered(tracker, client, &view.peer, msg->rtu.remote_comm_id);
+	}
+	return NULL;
+}
+
+bool tracked_is_again(const struct tracked *tracked, const struct cm_req *req)
+{
+	return tracked->is.active && tracked->starting_psn == req->starting_psn &&
+	       tracked->is.local_qpn == req->local_qpn;
+}
+
 /* --- REQ ----------------------------------------------------------------- */
 
-static int sent_req(const struct view *view)
+static int sent_req(const struct view *view, struct tracked *tracked)
 {
 	const struct cm_req *req = &view->msg->req;
-	struct tracked *tracked = tracked_of_local(view->tracker, req->local_comm_id);
 	struct cm_record is = tracked_begin(view);
 
 	if (!req->local_comm_id || (tracked && tracked->client != view->client))
@@ -23,8 +61,7 @@ static int sent_req(const struct view *view)
 	 * A retransmission may have crossed its response. Any other REQ begins a new connection:
 	 * the client's core knows that the old one has ended.
 	 */
-	if (tracked && tracked->is.active && tracked->starting_psn == req->starting_psn &&
-	    tracked->is.local_qpn == req->local_qpn)
+	if (tracked && tracked_is_again(tracked, req))
 		return 0;
 	if (!tracked && !view->may_add)
 		return -EDQUOT;
@@ -48,16 +85,11 @@ static int sent_req(const struct view *view)
  * must name a request that was delivered to this client. A core that no longer has the service
  * responds without a connection, and will not close one.
  */
-static int sent_sidr_rep(const struct view *view)
+static int sent_sidr_rep(const struct view *view, struct tracked *tracked)
 {
-	const struct cm_sidr_rep *rep = &view->msg->sidr_rep;
-	struct tracked *tracked =
-		tracked_of_peer(view, TRACKED_BY_REMOTE, &rep->service_id, rep->request_id,
-				~(TRACKED_IN(SIDR_REQ_RCVD) | TRACKED_IN(SIDR_REP_SENT)));
-
 	if (!tracked || tracked->is.handle != view->port)
 		return -EPERM;
-	if (rep->status == CM_SIDR_UNSUPPORTED && !tracked->is.local_comm_id)
+	if (view->msg->sidr_rep.status == CM_SIDR_UNSUPPORTED && !tracked->is.local_comm_id)
 		tracked_remove(view->tracker, tracked);
 	else
 		tracked_pass(view->tracker, tracked, CM_CALL_SIDR_REP);
@@ -88,69 +120,45 @@ static bool may_name(const struct view *view, const struct tracked *tracked)
 	       (tracked->is.remote_comm_id == 0 && is_to_stale_rep(view));
 }
 
-/* A client may answer a request as often as it likes, so connections that are alike are limited. */
-static struct tracked *track_again(const struct view *view, const struct tracked *first)
-{
-	const struct cm_key key = { .gid = view->peer, .id = view->remote_comm_id };
-	struct tracked *tracked;
-
-	if (!view->may_add || tracked_has_enough(view->tracker, TRACKED_BY_REMOTE, &key))
-		return NULL;
-	tracked = tracked_add(view->tracker, view->client);
-	if (!tracked)
-		return NULL;
-	tracked->is = first->is;
-	return tracked;
-}
-
 /*
  * The first response to a REQ has the client's comm id. If the request has one already, or was
- * rejected without, its core has taken the same REQ for a new one.
+ * rejected without, its core has taken the same REQ for a new one. A client may answer a request as
+ * often as it likes, so connections that are alike are limited.
  */
 static struct tracked *set_comm_id(const struct view *view, struct tracked *tracked)
 {
-	struct cm_record is;
+	const bool is_another = tracked->is.local_comm_id || tracked->passed & PASSED_OUR_REJ;
+	struct cm_record is = tracked->is;
 
-	if (tracked->is.local_comm_id || tracked->passed & PASSED_OUR_REJ)
-		tracked = track_again(view, tracked);
+	if (is_another)
+		tracked = view->may_add ? tracked_add(view->tracker, view->client) : NULL;
 	if (!tracked)
 		return NULL;
-	is = tracked->is;
 	is.local_comm_id = view->local_comm_id;
 	tracked_replace(view->tracker, tracked, &is, tracked->passed);
-	return tracked;
+	if (!is_another || tracked->in & 1u << TRACKED_BY_REMOTE)
+		return tracked;
+	tracked_remove(view->tracker, tracked);
+	return NULL;
 }
 
 /* A REJ may lack the client's comm id. */
-static struct tracked *answered_req(const struct view *view)
+static struct tracked *answered_req(const struct view *view, struct tracked *tracked)
 {
-	uint16_t attr = view->msg->hdr.attr_id;
-	struct tracked *tracked;
-
-	if (!view->remote_comm_id ||
-	    (attr != CM_ATTR_MRA && attr != CM_ATTR_REP && attr != CM_ATTR_REJ))
-		return NULL;
-	tracked = tracked_unnamed(view->tracker, view->client, &view->peer, view->remote_comm_id);
-	if (!tracked)
-		tracked = tracked_of_peer(view, TRACKED_BY_REMOTE, NULL, view->remote_comm_id,
-					  TRACKED_LOOKUPS);
-	if (!tracked || tracked->is.active || tracked->is.handle != view->port)
+	if (tracked->is.active)
 		return NULL;
 	if (view->local_comm_id)
 		return set_comm_id(view, tracked);
 	return tracked_is_in(tracked, TRACKED_IN(REQ_RCVD) | TRACKED_IN(IDLE)) ? tracked : NULL;
 }
 
-static struct tracked *tracked_of_message(const struct view *view)
+static struct tracked *check_connection(const struct view *view, struct tracked *tracked)
 {
-	struct tracked *tracked = tracked_of_local(view->tracker, view->local_comm_id);
-
-	if (!tracked)
-		return answered_req(view);
-	if (tracked->client != view->client || tracked->is.handle != view->port ||
-	    !tracked_is_of_peer(view, tracked) || !may_name(view, tracked))
+	if (!tracked || tracked->client != view->client || tracked->is.handle != view->port)
 		return NULL;
-	return tracked;
+	if (!view->local_comm_id || tracked->is.local_comm_id != view->local_comm_id)
+		return answered_req(view, tracked);
+	return tracked_is_of_peer(view, tracked) && may_name(view, tracked) ? tracked : NULL;
 }
 
 /* --- effects -------------------------------------------------------------- */
@@ -176,7 +184,7 @@ static void note_call(const struct view *view, struct tracked *tracked, enum cm_
 	tracked_pass(view->tracker, tracked, call);
 }
 
-int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
+int tracker_sent(struct tracker *tracker, const struct tracked *of, uint16_t client, uint8_t port,
 		 const struct mad_path *path, const struct cm_msg *msg, bool may_add)
 {
 	struct view view = { .tracker = tracker,
@@ -186,18 +194,17 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
 			     .peer = mad_path_peer(path),
 			     .msg = msg,
 			     .may_add = may_add };
-	struct tracked *tracked;
+	struct tracked *tracked = of ? tracked_at(tracker, of->index) : NULL;
 
 	if (msg->hdr.attr_id == CM_ATTR_REQ)
-		return sent_req(&view);
+		return sent_req(&view, tracked);
 	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
 		return 0;
 	if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
-		return sent_sidr_rep(&view);
-	/* All others begin with both comm ids. */
+		return sent_sidr_rep(&view, tracked);
 	view.local_comm_id = msg->rtu.local_comm_id;
 	view.remote_comm_id = msg->rtu.remote_comm_id;
-	tracked = tracked_of_message(&view);
+	tracked = check_connection(&view, tracked);
 	if (!tracked)
 		return -EPERM;
 	if (cm_call_of(msg) != CM_NO_EVENT)

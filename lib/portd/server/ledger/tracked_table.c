@@ -102,8 +102,8 @@ static struct tracked *find_in_chain(const struct tracker *tracker, enum tracked
 	return tracked;
 }
 
-static bool has_enough_alike(const struct tracker *tracker, enum tracked_table table, uint32_t at,
-			     const struct cm_key *key)
+static bool has_enough(const struct tracker *tracker, enum tracked_table table, uint32_t at,
+		       const struct cm_key *key)
 {
 	struct tracked *other;
 	unsigned int n;
@@ -117,12 +117,6 @@ static bool has_enough_alike(const struct tracker *tracker, enum tracked_table t
 	return true;
 }
 
-bool tracked_has_enough(const struct tracker *tracker, enum tracked_table table,
-			const struct cm_key *key)
-{
-	return has_enough_alike(tracker, table, *bucket_of(tracker, table, key), key);
-}
-
 static void link_in(struct tracker *tracker, enum tracked_table table, struct tracked *tracked)
 {
 	struct cm_key key = key_of(tracked, table);
@@ -130,7 +124,7 @@ static void link_in(struct tracker *tracker, enum tracked_table table, struct tr
 
 	/* The keys of a client's connections may be those that it and its accomplice have chosen.
 	 */
-	if (table != TRACKED_BY_LOCAL && has_enough_alike(tracker, table, *bucket, &key))
+	if (table != TRACKED_BY_LOCAL && has_enough(tracker, table, *bucket, &key))
 		return;
 	*next_of(tracker, table, tracked) = *bucket;
 	*bucket = tracked->index;
@@ -482,7 +476,7 @@ bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)
 void tracked_forget_chunks(struct tracker *tracker)
 {
 	tracker->n_chunks = tracker->n_stored = 0;
-	tracker->free = tracker->latest = TRACKED_NONE;
+	tracker->free = TRACKED_NONE;
 }
 
 /* --- all of them --------------------------------------------------------- */
@@ -494,7 +488,7 @@ struct tracker *tracker_new(uint64_t secret)
 	if (!tracker)
 		return NULL;
 	tracker->secret = secret;
-	tracker->free = tracker->latest = TRACKED_NONE;
+	tracker->free = TRACKED_NONE;
 	tracker->dead.first = tracker->orphans.first = TRACKED_NONE;
 	tracker->left_behind = calloc(UINT32_MAX / CM_ID_BLOCK + 1, sizeof(uint32_t));
 	tracker->orphan_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));

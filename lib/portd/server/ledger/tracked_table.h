@@ -29,7 +29,6 @@ struct tracker {
 	uint32_t n_chunks_max; /* capacity of chunk */
 	uint32_t n_stored;     /* the first n_stored chunks are in the store */
 	uint32_t free;	       /* list linked by client_next */
-	uint32_t latest;       /* found by local comm id: a message asks several times */
 	uint32_t n_tracked;
 	uint32_t n_buckets;	/* per table */
 	uint32_t n_buckets_max; /* room per table; a power of two */
@@ -121,7 +120,8 @@ void tracked_forget_chunks(struct tracker *tracker);
  * tracked_index() - enter an entry into the given tables and remove it from the others
  * @tables: bitmap; while an entry is in a table, the members of its key must not change
  *
- * An entry is left out of a table, other than that of local comm ids, if tracked_has_enough().
+ * An entry is left out of a table, other than that of local comm ids, if TRACKED_ALIKE_MAX entries
+ * have its key.
  */
 void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned int tables);
 
@@ -134,9 +134,5 @@ void tracked_index(struct tracker *tracker, struct tracked *tracked, unsigned in
  */
 struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table table,
 			     const struct tracked *after, const struct cm_key *key);
-
-/** tracked_has_enough() - return whether TRACKED_ALIKE_MAX entries have the key */
-bool tracked_has_enough(const struct tracker *tracker, enum tracked_table table,
-			const struct cm_key *key);
 
 #endif

@@ -24,14 +24,14 @@ struct view {
 };
 
 /** tracked_of_local() - look up the connection of any client; NULL for comm id 0 */
-struct tracked *tracked_of_local(struct tracker *tracker, uint32_t local_comm_id);
+struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id);
 
 /** tracked_left_behind() - look up an orphan, or a connection of an ended client */
 struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t local_comm_id);
 
-/** tracked_unnamed() - look up a received REQ without a local comm id; prefers one not in IDLE */
-struct tracked *tracked_unnamed(const struct tracker *tracker, uint16_t client,
-				const struct mad_gid *peer, uint32_t remote_comm_id);
+/** tracked_answered() - look up a received REQ; prefers one without a local comm id, not in IDLE */
+struct tracked *tracked_answered(const struct tracker *tracker, uint16_t client,
+				 const struct mad_gid *peer, uint32_t remote_comm_id);
 
 /**
  * tracked_of_peer() - look up a connection of the view's client by an id of its peer

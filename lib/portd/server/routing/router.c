@@ -399,44 +399,16 @@ void router_received(struct server *server, struct host_port *host_port,
 /* --- checks before sending ------------------------------------------------ */
 
 /*
- * The connection of a client's message; the first response to a REQ is looked up by the peer's id.
- */
-static const struct tracked *tracked_of(const struct server *server, const struct mad_path *path,
-					const struct cm_msg *msg)
-{
-	struct mad_gid peer = mad_path_peer(path);
-	const struct tracked *tracked;
-
-	switch (msg->hdr.attr_id) {
-	case CM_ATTR_SIDR_REQ:
-		return NULL;
-	case CM_ATTR_SIDR_REP:
-		return tracker_of_remote(server->tracker, &peer, msg->sidr_rep.service_id,
-					 msg->sidr_rep.request_id);
-	case CM_ATTR_REQ:
-		tracked = tracker_of_local(server->tracker, msg->req.local_comm_id);
-		return tracked && tracked->starting_psn == msg->req.starting_psn &&
-				       tracked->is.local_qpn == msg->req.local_qpn
-			       ? tracked
-			       : NULL;
-	}
-	tracked = tracker_of_local(server->tracker, msg->rtu.local_comm_id);
-	return tracked ? tracked
-		       : tracker_of_remote(server->tracker, &peer, 0, msg->rtu.remote_comm_id);
-}
-
-/*
  * The GID index in a message was valid when the connection began; that GID may have gone since, and
  * another may have its index. @ret: as of host_port_mark_source(). Return: false if the GID is
  * gone.
  */
-static bool find_source(const struct server *server, const struct client *client,
+static bool find_source(const struct tracked *tracked, const struct client *client,
 			struct host_port *host_port, struct mad_path *path,
 			const struct cm_msg *msg, struct gid_entry *ret)
 {
-	const struct tracked *tracked = tracked_of(server, path, msg);
-
-	if (!tracked || tracked->client != client->index || !tracked->is.path.sgid_tag) {
+	if (!tracked || tracked->client != client->index || !tracked->is.path.sgid_tag ||
+	    (msg->hdr.attr_id == CM_ATTR_REQ && !tracked_is_again(tracked, &msg->req))) {
 		host_port_mark_source(host_port, path, ret);
 		return true;
 	}
@@ -482,6 +454,7 @@ static void refuse_for_peer(struct server *server, struct client *client,
 static int check_message(struct server *server, struct client *client, struct host_port *host_port,
 			 struct portd_mad *mad)
 {
+	const struct tracked *of;
 	struct gid_entry gid;
 	struct cm_msg msg;
 	const char *wrong;
@@ -489,7 +462,8 @@ static int check_message(struct server *server, struct client *client, struct ho
 
 	if (err)
 		return err;
-	if (!find_source(server, client, host_port, &mad->path, &msg, &gid)) {
+	of = tracker_of_sent(server->tracker, client->index, &mad->path, &msg);
+	if (!find_source(of, client, host_port, &mad->path, &msg, &gid)) {
 		user_end_turn(client);
 		return -EADDRNOTAVAIL;
 	}
@@ -503,7 +477,7 @@ static int check_message(struct server *server, struct client *client, struct ho
 	}
 	if (!is_request(&msg) && !may_say(server, client, &mad->path))
 		return -EDQUOT;
-	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg,
+	err = tracker_sent(server->tracker, of, client->index, host_port->handle, &mad->path, &msg,
 			   user_may(client, QUOTA_USER_CONNS));
 	if (err != -EPERM || msg.hdr.attr_id != CM_ATTR_DREP)
 		return err;
