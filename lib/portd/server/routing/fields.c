@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The values that a client may put into a message: see fields.h. A row for each field of the MAD
- * header, of each message, of the header of the IP CM service, and of the path on which the message
- * is sent.
+ * The values that a client may put into a message: see fields.h. A row for each field that is
+ * limited here: of a message, of the header of the IP CM service ("CMA."), and of the path on which
+ * the message is sent ("path.").
  */
 #include "lib/portd/server/routing/fields.h"
 #include "lib/portd/server/ledger/tracked.h"
@@ -222,111 +222,44 @@ static bool has_own_address(struct said *said)
 
 /* --- table ---------------------------------------------------------------- */
 
-#define LOOKUPS	       (IN(SIDR_REQ) | IN(SIDR_REP))
-#define OF_CONNECTIONS (ALL & ~LOOKUPS & ~IN(LAP))
-#define ON_CONNECTIONS (OF_CONNECTIONS & ~IN(REQ) & ~IN(DREP)) /* that cmportd knows */
+#define OF_CONNECTIONS (ALL & ~IN(SIDR_REQ) & ~IN(SIDR_REP) & ~IN(LAP))
 
 const char fields_own_qpn[] = "local_qpn";
 
 /* clang-format off */
 
 static const struct row {
-	const char *fields; /* names of layouts, separated by spaces; "CMA.", "MAD.", "path." */
-	uint32_t in;	    /* messages */
-	enum fields_by by;
+	const char *field; /* as its layout names it; those of other headers have a prefix */
+	uint32_t in;	   /* messages */
 	bool (*on_roce)(struct said *said);
 	bool (*on_ib)(struct said *said);
-} rows[] = {
-	/* The rows with functions are first, at most 32: see rows_of(). */
-	{ "*", IN(LAP), FIELDS_BY_ROW, is_never_sent, is_never_sent },
-	{ "local_comm_id", OF_CONNECTIONS, FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
-	{ "request_id", IN(SIDR_REQ), FIELDS_BY_ROW, has_own_comm_id, has_own_comm_id },
-	{ "local_ca_guid", IN(REQ) | IN(REP), FIELDS_BY_ROW, has_our_guid, has_our_guid },
-	{ "ari", IN(REJ), FIELDS_BY_ROW, has_our_guid_after_timeout, has_our_guid_after_timeout },
-	{ fields_own_qpn, IN(REQ) | IN(REP), FIELDS_BY_ROW, names_own_qpn, names_own_qpn },
-	{ "local_eecn", IN(REP), FIELDS_BY_ROW, names_own_eecn, names_own_eecn },
-	{ "path.grh", ALL, FIELDS_BY_ROW, has_grh, NULL },
-	{ "path.sl", ALL, FIELDS_BY_ROW, has_roce_sl, has_ib_sl },
-	{ "path.pkey_index", ALL, FIELDS_BY_ROW, has_first_pkey, has_pkey },
-	{ "path.flow_label", ALL, FIELDS_BY_ROW, has_flow_label, has_flow_label },
-	{ "path.sgid_index", ALL, FIELDS_BY_ROW, has_gid, NULL },
-	{ "path.sgid_index", ALL, FIELDS_BY_ROW, has_gid_of_its_namespace, NULL },
-	{ "primary.local_gid", IN(REQ), FIELDS_BY_ROW, names_own_gid, NULL },
-	{ "primary.remote_gid", IN(REQ), FIELDS_BY_ROW, names_peers_gid, NULL },
-	{ "alternate.local_lid", IN(REQ), FIELDS_BY_ROW, names_no_alternate_lid, NULL },
-	{ "alternate.local_gid", IN(REQ), FIELDS_BY_ROW, names_no_alternate_gid, NULL },
-	{ "CMA.src_port", REQUESTS, FIELDS_BY_ROW, has_own_port, has_own_port },
-	{ "CMA.src_addr", REQUESTS, FIELDS_BY_ROW, has_own_address, NULL },
-
-	{ "MAD.base_version MAD.mgmt_class MAD.class_version MAD.method MAD.attr_id", ALL,
-	  FIELDS_BY_DECODER, NULL, NULL },
-	{ "remote_comm_id", ON_CONNECTIONS, FIELDS_BY_TRACKER, NULL, NULL },
-	{ "request_id service_id", IN(SIDR_REP), FIELDS_BY_TRACKER, NULL, NULL },
-	{ "path.dgid", ON_CONNECTIONS | IN(SIDR_REP), FIELDS_BY_TRACKER, NULL, NULL },
-	/* The client may have forgotten the connection. */
-	{ "remote_comm_id path.dgid", IN(DREP), FIELDS_AT_A_RATE, NULL, NULL },
-	{ "path.sgid_tag", ALL, FIELDS_OVERWRITTEN, NULL, NULL },
-
-	/* A service of the IB port space may find no header, or another one. */
-	{ "CMA.cma_version CMA.ip_version CMA.dst_addr", REQUESTS, FIELDS_FREE, NULL, NULL },
-	{ "MAD.status MAD.class_specific MAD.tid MAD.attr_mod", ALL, FIELDS_FREE, NULL, NULL },
-	{ "path.dgid", REQUESTS, FIELDS_FREE, NULL, NULL },
-	{ "path.dlid path.path_bits path.hop_limit path.traffic_class", ALL, FIELDS_FREE, NULL, NULL },
-	{ "private_data", ALL, FIELDS_FREE, NULL, NULL },
-	{ "vendor_id", IN(REQ) | IN(REP) | IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
-	{ "local_qkey starting_psn responder_resources initiator_depth flow_control "
-	  "rnr_retry_count srq", IN(REQ) | IN(REP), FIELDS_FREE, NULL, NULL },
-	{ "service_id pkey", REQUESTS, FIELDS_FREE, NULL, NULL },
-	{ "local_eecn remote_eecn remote_cm_response_timeout transport_service_type "
-	  "local_cm_response_timeout retry_count path_mtu rdc_exists max_cm_retries "
-	  "extended_transport_type sap_supported", IN(REQ), FIELDS_FREE, NULL, NULL },
-	{ "primary.local_lid primary.remote_lid primary.flow_label primary.packet_rate "
-	  "primary.traffic_class primary.hop_limit primary.sl primary.subnet_local "
-	  "primary.local_ack_timeout", IN(REQ), FIELDS_FREE, NULL, NULL },
-	/* Without a local address there is no alternate path. */
-	{ "alternate.remote_lid alternate.remote_gid alternate.flow_label alternate.packet_rate "
-	  "alternate.traffic_class alternate.hop_limit alternate.sl alternate.subnet_local "
-	  "alternate.local_ack_timeout", IN(REQ), FIELDS_FREE, NULL, NULL },
-	{ "target_ack_delay failover_accepted", IN(REP), FIELDS_FREE, NULL, NULL },
-	{ "message", IN(MRA) | IN(REJ), FIELDS_FREE, NULL, NULL },
-	{ "service_timeout", IN(MRA), FIELDS_FREE, NULL, NULL },
-	{ "ari_bytes reason", IN(REJ), FIELDS_FREE, NULL, NULL },
-	{ "remote_qpn", IN(DREQ), FIELDS_FREE, NULL, NULL },
-	{ "status info_bytes info", IN(APR) | IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
-	{ "qpn qkey", IN(SIDR_REP), FIELDS_FREE, NULL, NULL },
+} rows[] = { /* at most 32: see rows_of() */
+	{ "*", IN(LAP), is_never_sent, is_never_sent },
+	{ "local_comm_id", OF_CONNECTIONS, has_own_comm_id, has_own_comm_id },
+	{ "request_id", IN(SIDR_REQ), has_own_comm_id, has_own_comm_id },
+	{ "local_ca_guid", IN(REQ) | IN(REP), has_our_guid, has_our_guid },
+	{ "ari", IN(REJ), has_our_guid_after_timeout, has_our_guid_after_timeout },
+	{ fields_own_qpn, IN(REQ) | IN(REP), names_own_qpn, names_own_qpn },
+	{ "local_eecn", IN(REP), names_own_eecn, names_own_eecn },
+	{ "path.grh", ALL, has_grh, NULL },
+	{ "path.sl", ALL, has_roce_sl, has_ib_sl },
+	{ "path.pkey_index", ALL, has_first_pkey, has_pkey },
+	{ "path.flow_label", ALL, has_flow_label, has_flow_label },
+	{ "path.sgid_index", ALL, has_gid, NULL },
+	{ "path.sgid_index", ALL, has_gid_of_its_namespace, NULL },
+	{ "primary.local_gid", IN(REQ), names_own_gid, NULL },
+	{ "primary.remote_gid", IN(REQ), names_peers_gid, NULL },
+	{ "alternate.local_lid", IN(REQ), names_no_alternate_lid, NULL },
+	{ "alternate.local_gid", IN(REQ), names_no_alternate_gid, NULL },
+	{ "CMA.src_port", REQUESTS, has_own_port, has_own_port },
+	{ "CMA.src_addr", REQUESTS, has_own_address, NULL },
 };
 
 /* clang-format on */
 
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static bool names_field(const struct row *row, const char *field)
-{
-	const size_t n = strlen(field);
-	const char *at = row->fields;
-
-	if (strcmp(at, "*") == 0)
-		return true;
-	while ((at = strstr(at, field))) {
-		if ((at == row->fields || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
-			return true;
-		at += n;
-	}
-	return false;
-}
-
-enum fields_by fields_by(uint16_t attr_id, const char *field)
-{
-	const uint32_t in = 1u << (attr_id - CM_ATTR_REQ);
-	size_t i;
-
-	for (i = 0; i < N_ROWS; i++)
-		if (rows[i].in & in && names_field(&rows[i], field))
-			return rows[i].by;
-	return FIELDS_WITHOUT_ROW;
-}
-
-/* The rows with functions for a message, as a bitmap. Collected once: each message needs it. */
+/* The rows of a message, as a bitmap. Collected once: each message needs it. */
 static uint32_t rows_of(uint16_t attr_id, bool on_ib)
 {
 	static uint32_t collected[2][32];
@@ -358,7 +291,7 @@ const char *fields_wrong(const struct server *server, const struct client *clien
 	for (left = rows_of(msg->hdr.attr_id, host_port->subnet); left; left &= left - 1) {
 		row = &rows[__builtin_ctz(left)];
 		if (!(host_port->subnet ? row->on_ib : row->on_roce)(&said))
-			return row->fields;
+			return row->field;
 	}
 	return NULL;
 }
