@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
-#include "lib/portd/server/asks/client_in.h"
+#include "lib/portd/server/asks/asks.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/closer.h"
 #include "lib/portd/server/clients/user.h"

@@ -5,7 +5,7 @@
  */
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/test.h"
-#include "lib/portd/server/asks/answers.h"
+#include "lib/portd/server/asks/asks.h"
 
 #define alice	  (&scene_alice)
 #define bob	  (&scene_bob)

@@ -9,7 +9,7 @@
 
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
-#include "lib/portd/server/asks/stat_query.h"
+#include "lib/portd/server/asks/asks.h"
 
 #define alice	 (&scene_alice)
 #define bob	 (&scene_bob)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/stat.h"
-#include "lib/portd/server/asks/stat_query.h"
+#include "lib/portd/server/asks/asks.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/ledger/tracked.h"
