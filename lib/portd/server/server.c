@@ -389,7 +389,7 @@ static int let_clients_in(struct server *server)
 	if (recovery_awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
 	else
-		recovery_awaited(server);
+		ports_end_reservations(server->home->ports);
 	return loop_watch(&server->loop, &server->listening, server->listening.fd, EPOLLIN,
 			  accept_client);
 }

@@ -84,8 +84,8 @@ struct server {
 	struct hosts hosts;
 	struct cm_time recovery_look_at;   /* when to check the orphans next */
 	const struct tracked *next_orphan; /* where to go on; NULL: with the first */
-	struct process_look process_look[PROCESS_LOOKS];
-	uint64_t n_process_looks; /* so far */
+	struct process_look process_look;  /* the latest */
+	uint64_t n_process_looks;	   /* so far */
 	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];
 	unsigned int n_clients;

@@ -9,8 +9,6 @@
 
 #include "base/time.h"
 
-#define PROCESS_LOOKS 8192 /* twice as many as there can be clients */
-
 /* Whether a process existed when it was looked up last. */
 struct process_look {
 	uint32_t pid;

@@ -30,9 +30,6 @@ void recovery_resumed(struct server *server, const struct client *client);
 /** recovery_awaits() - return whether any client may still resume */
 bool recovery_awaits(struct server *server);
 
-/** recovery_awaited() - none may any more: free the port numbers that were kept for them */
-void recovery_awaited(struct server *server);
-
 /** recovery_in_grace() - return whether clients of a previous cmportd may still resume */
 bool recovery_in_grace(struct server *server);
 
