@@ -17,7 +17,6 @@
 #include "lib/rsocket/leave.h"
 #include "lib/rsocket/roster.h"
 #include "lib/rsocket/service_thread.h"
-#include "lib/rsocket/slot.h"
 #include "lib/rsocket/wait.h"
 
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
@@ -29,7 +28,6 @@ static void forget_parent(void)
 	service_after_fork();
 	leave_after_fork();
 	wait_after_fork();
-	slot_after_fork();
 	table_after_fork();
 }
 

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "lib/id/id.h"
-#include "lib/rsocket/slot.h"
 
 #define QUEUE_MIN 16
 #define QUEUE_MAX 0xFFFE
@@ -19,6 +18,7 @@
 #define NOTE_BYTES  sizeof(struct rs_iomap_entry)
 #define UNACKED_MAX 1000
 #define RECVS_MAX   32 /* posted at once */
+#define CACHE_LINE  64
 
 /* --- making -------------------------------------------------------------- */
 
@@ -84,11 +84,9 @@ static int make_queues(struct stream *s)
 /* Registered memory is not copied by fork(), so it shares no page with other data. */
 static int make_buffer(struct stream *s, size_t bytes, int access, void **ret, struct ibv_mr **mr)
 {
-	void *at = bytes <= SLOT_BYTES ? slot_new()
-				       : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-					      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!at || at == MAP_FAILED)
+	if (at == MAP_FAILED)
 		return -ENOMEM;
 	*ret = at;
 	errno = 0;
@@ -100,9 +98,7 @@ static void free_buffer(void *at, size_t bytes, struct ibv_mr *mr)
 {
 	if (mr)
 		ibv_dereg_mr(mr);
-	if (at && bytes <= SLOT_BYTES)
-		slot_free(at);
-	else if (at)
+	if (at)
 		munmap(at, bytes);
 }
 
@@ -113,8 +109,16 @@ static size_t send_ring_bytes(const struct stream *s)
 
 static size_t table_bytes(const struct stream *s)
 {
-	return RS_TABLE_ENTRIES * sizeof(struct rs_entry) +
-	       s->sizes.iomap_size * sizeof(struct rs_iomap_entry);
+	size_t bytes = RS_TABLE_ENTRIES * sizeof(struct rs_entry) +
+		       s->sizes.iomap_size * sizeof(struct rs_iomap_entry);
+
+	return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+/* The table, which is short, and the ring: few sockets have a use for a page between them. */
+static size_t recv_buffer_bytes(const struct stream *s)
+{
+	return table_bytes(s) + s->sizes.recv_bytes;
 }
 
 int memory_make(struct stream *s)
@@ -129,10 +133,10 @@ int memory_make(struct stream *s)
 		err = make_buffer(s, send_ring_bytes(s), IBV_ACCESS_LOCAL_WRITE,
 				  (void **)&m->send_ring, &m->send_mr);
 	if (!err)
-		err = make_buffer(s, s->sizes.recv_bytes, by_peer, (void **)&m->recv_ring,
+		err = make_buffer(s, recv_buffer_bytes(s), by_peer, (void **)&m->table,
 				  &m->recv_mr);
 	if (!err)
-		err = make_buffer(s, table_bytes(s), by_peer, (void **)&m->table, &m->table_mr);
+		m->recv_ring = (uint8_t *)m->table + table_bytes(s);
 	if (!err)
 		err = recv_window_init(&s->in, (uint16_t)s->sizes.rq_size, s->sizes.recv_bytes);
 	if (err)
@@ -160,8 +164,7 @@ void memory_free(struct stream *s)
 	if (m->channel)
 		ibv_destroy_comp_channel(m->channel);
 	free_buffer(m->send_ring, send_ring_bytes(s), m->send_mr);
-	free_buffer(m->recv_ring, s->sizes.recv_bytes, m->recv_mr);
-	free_buffer(m->table, table_bytes(s), m->table_mr);
+	free_buffer(m->table, recv_buffer_bytes(s), m->recv_mr);
 	recv_window_fini(&s->in);
 	*m = (struct stream_memory){ 0 };
 }
@@ -178,7 +181,7 @@ struct rs_hello memory_hello(const struct stream *s)
 				  .credits = (uint16_t)s->sizes.rq_size,
 				  .iomap_scaled = rs_scale_encode(s->sizes.iomap_size),
 				  .table_addr = (uintptr_t)m->table,
-				  .table_key = m->table_mr->rkey,
+				  .table_key = m->recv_mr->rkey,
 				  .table_entries = RS_TABLE_ENTRIES,
 				  .half_addr = (uintptr_t)m->recv_ring,
 				  .half_key = m->recv_mr->rkey,

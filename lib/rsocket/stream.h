@@ -57,10 +57,9 @@ struct stream_memory {
 
 	uint8_t *send_ring; /* data, then room for notes: see memory_note() */
 	struct ibv_mr *send_mr;
-	uint8_t *recv_ring;
-	struct ibv_mr *recv_mr;
-	struct rs_entry *table; /* written by the peer: RS_TABLE_ENTRIES, then its buffers */
-	struct ibv_mr *table_mr;
+	struct rs_entry *table; /* written by the peer: RS_TABLE_ENTRIES, then its buffers ... */
+	uint8_t *recv_ring;	/* ... and its data */
+	struct ibv_mr *recv_mr; /* of both */
 	unsigned int next_note; /* index of a note in send_ring */
 };
 
