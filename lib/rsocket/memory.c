@@ -137,10 +137,9 @@ int memory_make(struct stream *s)
 				  &m->recv_mr);
 	if (!err)
 		m->recv_ring = (uint8_t *)m->table + table_bytes(s);
-	if (!err)
-		err = recv_window_init(&s->in, (uint16_t)s->sizes.rq_size, s->sizes.recv_bytes);
 	if (err)
 		return err;
+	recv_window_init(&s->in, (uint16_t)s->sizes.rq_size, s->sizes.recv_bytes);
 	send_window_init(&s->out, s->sizes.sq_size, s->sizes.send_bytes);
 	return memory_post_recvs(s, n_recvs(s));
 }
@@ -165,7 +164,6 @@ void memory_free(struct stream *s)
 		ibv_destroy_comp_channel(m->channel);
 	free_buffer(m->send_ring, send_ring_bytes(s), m->send_mr);
 	free_buffer(m->table, recv_buffer_bytes(s), m->recv_mr);
-	recv_window_fini(&s->in);
 	*m = (struct stream_memory){ 0 };
 }
 

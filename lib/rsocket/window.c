@@ -2,8 +2,6 @@
 /* Flow control of a stream socket: see window.h. */
 #include "lib/rsocket/window.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- sending ------------------------------------------------------------- */
@@ -64,7 +62,7 @@ bool send_window_refill(struct send_window *window, struct rs_entry *table)
 
 /* --- receiving ----------------------------------------------------------- */
 
-int recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring_bytes)
+void recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring_bytes)
 {
 	*window = (struct recv_window){ .ring_bytes = ring_bytes,
 					.granted = ring_bytes / 2,
@@ -73,21 +71,15 @@ int recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring
 					.n_slots = RS_TABLE_ENTRIES,
 					.half = 1,
 					.rq_size = rq_size };
-	window->bytes = calloc(rq_size, sizeof(*window->bytes));
-	return window->bytes ? 0 : -ENOMEM;
-}
-
-void recv_window_fini(struct recv_window *window)
-{
-	free(window->bytes);
-	window->bytes = NULL;
 }
 
 bool recv_window_add(struct recv_window *window, uint32_t bytes)
 {
-	if (!bytes || bytes > window->granted || window->count == window->rq_size)
+	uint16_t n_since = (uint16_t)(window->done - window->done_granted);
+
+	if (!bytes || bytes > window->granted || n_since >= window->rq_size)
 		return false;
-	window->bytes[window_wrap(window->first + window->count++, window->rq_size)] = bytes;
+	window->done++;
 	window->granted -= bytes;
 	window->unread += bytes;
 	return true;
@@ -98,18 +90,6 @@ void recv_window_read(struct recv_window *window, uint32_t bytes)
 	window->head = window_wrap(window->head + bytes, window->ring_bytes);
 	window->unread -= bytes;
 	window->owed += bytes;
-	while (bytes) {
-		uint32_t *first = &window->bytes[window->first];
-
-		if (bytes < *first) {
-			*first -= bytes;
-			break;
-		}
-		bytes -= *first;
-		window->first = window_wrap(window->first + 1, window->rq_size);
-		window->count--;
-		window->done++;
-	}
 }
 
 struct grant recv_window_grant(struct recv_window *window)

@@ -5,8 +5,8 @@
  * messages.
  *
  * A receive buffer has two halves. The peer fills one, then the other, and is granted a half again
- * when it was read completely; it cannot write anywhere else. Message numbers have 16 bits and
- * wrap.
+ * when it was read completely; it cannot write anywhere else. A message only needs a receive that
+ * is posted, so its credit comes back before it is read. Message numbers have 16 bits and wrap.
  */
 #ifndef LIB_RSOCKET_WINDOW_H
 #define LIB_RSOCKET_WINDOW_H
@@ -164,20 +164,13 @@ struct recv_window {
 	unsigned int n_slots;
 	unsigned int half; /* next half of our buffer to grant */
 
-	uint16_t done;	       /* messages read */
+	uint16_t done;	       /* messages received */
 	uint16_t done_granted; /* done at the latest grant */
-	uint16_t rq_size;      /* maximum of outstanding messages */
-	uint32_t *bytes;       /* ring of rq_size: unread bytes of each message */
-	uint32_t first;
-	uint32_t count;
+	uint16_t rq_size;      /* maximum of messages under way */
 };
 
-/**
- * recv_window_init() - initialize; @ring_bytes is even. Return: 0 or -ENOMEM; for
- * recv_window_fini().
- */
-int recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring_bytes);
-void recv_window_fini(struct recv_window *window);
+/** recv_window_init() - initialize; @ring_bytes is even */
+void recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring_bytes);
 
 /** recv_window_add() - account for a received message. Return: false if it was not allowed. */
 bool recv_window_add(struct recv_window *window, uint32_t bytes);
