@@ -21,7 +21,6 @@
 #define IDS	  4096 /* a power of two */
 
 static struct trace_reader reader;
-static int recording = -1;
 static struct trace_entry kept[KEPT];
 static unsigned int n_kept;
 static uint32_t qpn_of[IDS]; /* by comm id */
@@ -47,12 +46,10 @@ static void read_recording(const struct mad_gid *own)
 	struct trace_entry entry;
 	int err;
 
-	if (recording < 0) {
-		recording = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-		err = recording < 0 ? -errno : trace_reader_copy(&reader, recording);
-	} else {
-		err = trace_reader_update(&reader, recording);
-	}
+	if (reader.ring)
+		err = trace_reader_update(&reader);
+	else
+		err = trace_reader_open(&reader, path ? open(path, O_RDONLY | O_CLOEXEC) : -1);
 	if (err)
 		die("the recording", err);
 	while (trace_reader_take(&reader, &entry))

@@ -219,9 +219,8 @@ struct exporter {
 	nfds_t n_sockets;
 	struct MHD_Response *response; /* the latest, and its time */
 	uint64_t response_ns;
-	int fd; /* of the recording; -1: none */
 	bool has_begun;
-	struct trace_reader reader;
+	struct trace_reader reader; /* .ring is NULL without a recording */
 	uint64_t n_recorded;
 	uint64_t n_missed; /* by previous readers */
 	struct exchanges *exchanges;
@@ -251,9 +250,6 @@ static void forget_recording(struct exporter *exporter)
 {
 	exporter->n_missed += exporter->reader.n_missed;
 	trace_reader_fini(&exporter->reader);
-	if (exporter->fd >= 0)
-		close(exporter->fd);
-	exporter->fd = -1;
 }
 
 /* Return: whether the file was removed or replaced. */
@@ -261,8 +257,8 @@ static bool is_replaced(const struct exporter *exporter, const char *path)
 {
 	struct stat known, there;
 
-	return stat(path, &there) || fstat(exporter->fd, &known) || known.st_ino != there.st_ino ||
-	       known.st_dev != there.st_dev;
+	return stat(path, &there) || fstat(exporter->reader.fd, &known) ||
+	       known.st_ino != there.st_ino || known.st_dev != there.st_dev;
 }
 
 static void count_recorded(struct exporter *exporter)
@@ -280,26 +276,25 @@ static void count_recorded(struct exporter *exporter)
 /* Messages recorded before our start are not counted: our predecessor has counted them. */
 static void open_recording(struct exporter *exporter, char path[PATH_MAX])
 {
-	exporter->fd = recorded_file(path);
-	if (exporter->fd < 0)
+	int fd = recorded_file(path);
+
+	if (fd < 0 || trace_reader_open(&exporter->reader, fd))
 		return;
-	if (trace_reader_copy(&exporter->reader, exporter->fd))
-		forget_recording(exporter);
-	else if (!exporter->has_begun)
-		exporter->reader.number = trace_reader_written(&exporter->reader);
+	if (!exporter->has_begun)
+		trace_reader_skip(&exporter->reader);
 }
 
 static void follow_recording(struct exporter *exporter)
 {
 	static char path[PATH_MAX];
 
-	if (exporter->fd >= 0 &&
-	    (is_replaced(exporter, path) || trace_reader_update(&exporter->reader, exporter->fd)))
+	if (exporter->reader.ring &&
+	    (is_replaced(exporter, path) || trace_reader_update(&exporter->reader)))
 		forget_recording(exporter);
-	if (exporter->fd < 0)
+	if (!exporter->reader.ring)
 		open_recording(exporter, path);
 	exporter->has_begun = true;
-	if (exporter->fd >= 0)
+	if (exporter->reader.ring)
 		count_recorded(exporter);
 	exchanges_give_up(exporter->exchanges, clock_ns_of(CLOCK_REALTIME));
 }
@@ -330,7 +325,7 @@ static void print_metrics(const struct exporter *exporter)
 	print_stat();
 	exchanges_print(exporter->exchanges);
 	metric_begin("purecm_recording", "gauge", "1 while there is a recording of cmportd");
-	printf("purecm_recording %d\n", exporter->fd >= 0);
+	printf("purecm_recording %d\n", exporter->reader.ring != NULL);
 	print_counter("purecm_recorded_messages_total",
 		      "messages that were counted for the metrics of connections",
 		      exporter->n_recorded);
@@ -500,7 +495,7 @@ static void run_exporter(struct exporter *exporter)
 
 int main(int argc, char **argv)
 {
-	struct exporter exporter = { .listen = LISTEN_DEFAULT, .fd = -1 };
+	struct exporter exporter = { .listen = LISTEN_DEFAULT };
 
 	argv[0] = (char[]){ "export" };
 	command_parse(&usage, argc, argv, &exporter);

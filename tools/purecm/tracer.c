@@ -32,8 +32,7 @@ struct tracer {
 	struct source source; /* first */
 	struct portd_client *client;
 	struct trace_reader reader;
-	uint32_t pid;	  /* 0: all */
-	uint64_t n_ready; /* messages to take before the next pause */
+	uint32_t pid; /* 0: all */
 	bool has_ended;
 };
 
@@ -118,7 +117,8 @@ static int await_entries(struct tracer *tracer)
 	fflush(NULL); /* show output before sleeping */
 	err = wait_for_lull(tracer);
 	tracer->has_ended = command_is_over || err;
-	tracer->n_ready = trace_reader_written(&tracer->reader) - tracer->reader.number;
+	if (trace_reader_update(&tracer->reader))
+		complain("the ring cannot be read");
 	if (err)
 		complain("cmportd has gone; its successor does not know this tracer: start "
 			 "anew");
@@ -128,12 +128,9 @@ static int await_entries(struct tracer *tracer)
 /* Return: false if none is ready. */
 static bool take_entry(struct tracer *tracer, struct trace_entry *ret)
 {
-	while (tracer->n_ready && trace_reader_take(&tracer->reader, ret)) {
-		tracer->n_ready--;
+	while (trace_reader_take(&tracer->reader, ret))
 		if (!tracer->pid || ret->pid == tracer->pid)
 			return true;
-	}
-	tracer->n_ready = 0; /* even if there were more: they were missed */
 	return false;
 }
 
@@ -276,11 +273,8 @@ int recorded_file(char ret_path[PATH_MAX])
 static int read_recorded(struct recorded *recorded)
 {
 	int fd = recorded_file(recorded->path);
-	int err = fd < 0 ? fd : trace_reader_copy(&recorded->reader, fd);
 
-	if (fd >= 0)
-		close(fd);
-	return err;
+	return fd < 0 ? fd : trace_reader_open(&recorded->reader, fd);
 }
 
 int recorded_open(uint32_t pid, struct source **ret)

@@ -300,10 +300,14 @@ int portd_trace(struct portd_client *client, struct trace_reader *ret)
 	pthread_mutex_lock(&client->lock);
 	err = request_exchange(client, &record, -1, &reply, fd);
 	pthread_mutex_unlock(&client->lock);
-	if (!err)
-		err = reply.error ? -reply.error : trace_reader_init(ret, fd[0]);
-	fd_close(&fd[0]);
 	fd_close(&fd[1]);
+	if (err || reply.error) {
+		fd_close(&fd[0]);
+		return err ? err : -reply.error;
+	}
+	err = trace_reader_open(ret, fd[0]);
+	if (!err)
+		trace_reader_skip(ret);
 	return err;
 }
 

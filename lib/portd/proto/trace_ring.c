@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The trace ring. There is one writer and any number of readers, and none waits: a reader copies a
- * message, and checks afterwards whether the writer has overwritten it meanwhile.
+ * The trace ring. There is one writer and any number of readers, and none waits: a reader copies
+ * messages, and checks afterwards which of them the writer has overwritten meanwhile.
  */
 #include "lib/portd/proto/trace_ring.h"
 
@@ -76,7 +76,7 @@ int trace_ring_init(struct trace_ring *trace)
 	return 0;
 }
 
-static bool is_recording(const struct trace_memory *head, off_t bytes)
+static bool is_ring(const struct trace_memory *head, off_t bytes)
 {
 	return head->magic == MAGIC && head->entry_bytes == sizeof(struct trace_entry) &&
 	       head->n_entries >= 1 && head->n_entries <= RECORDING_ENTRIES_MAX &&
@@ -112,7 +112,7 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries)
 	*trace = (struct trace_ring){ .fd = fd, .n_entries = n_entries };
 	if (fstat(fd, &stat) || pread(fd, &head, sizeof(head), 0) < 0)
 		return -errno;
-	if (!is_recording(&head, stat.st_size) || head.n_entries != n_entries) {
+	if (!is_ring(&head, stat.st_size) || head.n_entries != n_entries) {
 		if (ftruncate(fd, 0) || ftruncate(fd, bytes))
 			return -errno;
 		head.magic = 0;
@@ -164,28 +164,6 @@ uint64_t trace_ring_end(struct trace_ring *trace)
 
 /* --- reading ------------------------------------------------------------- */
 
-/* Copying everything also faults in the pages before cmportd writes to them. */
-int trace_reader_init(struct trace_reader *reader, int fd)
-{
-	const size_t bytes = memory_bytes(TRACE_RING_ENTRIES);
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat stat;
-	void *ring;
-
-	*reader = (struct trace_reader){ .ring = NULL };
-	/* If the file could be truncated, a reader that has mapped it could receive SIGBUS. */
-	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) ||
-	    stat.st_size != (off_t)bytes)
-		return -EPROTO;
-	ring = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (ring == MAP_FAILED)
-		return -errno;
-	reader->ring = ring;
-	reader->n_entries = TRACE_RING_ENTRIES;
-	reader->number = trace_reader_written(reader);
-	return 0;
-}
-
 static int read_all(int fd, void *ret, size_t bytes, off_t at)
 {
 	ssize_t n;
@@ -201,7 +179,7 @@ static int read_all(int fd, void *ret, size_t bytes, off_t at)
 }
 
 /* Copies the messages after @first up to @last, which fit into the ring. */
-static int copy_entries(const struct trace_reader *reader, int fd, uint64_t first, uint64_t last)
+static int copy_entries(const struct trace_reader *reader, uint64_t first, uint64_t last)
 {
 	struct trace_entry *entries = reader->ring->message;
 	uint32_t at, n;
@@ -212,7 +190,8 @@ static int copy_entries(const struct trace_reader *reader, int fd, uint64_t firs
 		n = reader->n_entries - at;
 		if (last - first < n)
 			n = (uint32_t)(last - first);
-		err = read_all(fd, &entries[at], n * sizeof(*entries), (off_t)memory_bytes(at));
+		err = read_all(reader->fd, &entries[at], n * sizeof(*entries),
+			       (off_t)memory_bytes(at));
 	}
 	return err;
 }
@@ -222,30 +201,40 @@ static uint64_t oldest_kept(const struct trace_reader *reader, uint64_t begun)
 	return begun > reader->n_entries ? begun - reader->n_entries : 0;
 }
 
-/*
- * The head is read before and after the messages are copied. The first read yields the latest
- * complete message; the second shows which of the oldest were overwritten meanwhile.
- */
-int trace_reader_update(struct trace_reader *reader, int fd)
+/* Return: 0; -ENODATA if the file is empty; -EPROTO; -errno. */
+static int read_head(int fd, struct trace_memory *ret)
 {
-	struct trace_memory head, *copy = reader->ring;
-	uint64_t first, overwritten;
 	struct stat stat;
 	int err;
 
 	if (fstat(fd, &stat))
 		return -errno;
-	err = read_all(fd, &head, sizeof(head), 0);
-	if (err || !is_recording(&head, stat.st_size) || head.n_entries != reader->n_entries)
+	if (stat.st_size == 0)
+		return -ENODATA;
+	err = read_all(fd, ret, sizeof(*ret), 0);
+	return err || is_ring(ret, stat.st_size) ? err : -EPROTO;
+}
+
+/*
+ * The head is read before and after the messages are copied. The first read yields the latest
+ * complete message; the second shows which of the oldest were overwritten meanwhile.
+ */
+int trace_reader_update(struct trace_reader *reader)
+{
+	struct trace_memory head, *copy = reader->ring;
+	uint64_t first, overwritten;
+	int err = read_head(reader->fd, &head);
+
+	if (err || head.n_entries != reader->n_entries)
 		return err ? err : -EPROTO;
 	if (head.written < reader->number)
 		reader->number = 0;
 	first = oldest_kept(reader, head.written);
 	if (first < reader->number)
 		first = reader->number;
-	err = copy_entries(reader, fd, first, head.written);
+	err = copy_entries(reader, first, head.written);
 	if (!err)
-		err = read_all(fd, copy, sizeof(*copy), 0);
+		err = read_all(reader->fd, copy, sizeof(*copy), 0);
 	if (err)
 		return err;
 	overwritten = oldest_kept(reader, copy->begun);
@@ -257,28 +246,24 @@ int trace_reader_update(struct trace_reader *reader, int fd)
 	return 0;
 }
 
-int trace_reader_copy(struct trace_reader *reader, int fd)
+int trace_reader_open(struct trace_reader *reader, int fd)
 {
 	struct trace_memory head;
-	struct stat stat;
-	void *copy;
-	int err;
+	void *copy = MAP_FAILED;
+	int err = read_head(fd, &head);
 
 	*reader = (struct trace_reader){ .ring = NULL };
-	if (fstat(fd, &stat))
-		return -errno;
-	if (stat.st_size == 0)
-		return -ENODATA;
-	err = read_all(fd, &head, sizeof(head), 0);
-	if (err || !is_recording(&head, stat.st_size))
-		return err ? err : -EPROTO;
-	copy = mmap(NULL, memory_bytes(head.n_entries), PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (copy == MAP_FAILED)
-		return -errno;
-	reader->ring = copy;
-	reader->n_entries = head.n_entries;
-	err = trace_reader_update(reader, fd);
+	if (!err)
+		copy = mmap(NULL, memory_bytes(head.n_entries), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!err && copy == MAP_FAILED)
+		err = -errno;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	*reader = (struct trace_reader){ .ring = copy, .fd = fd, .n_entries = head.n_entries };
+	err = trace_reader_update(reader);
 	reader->n_missed = 0;
 	if (err)
 		trace_reader_fini(reader);
@@ -287,41 +272,30 @@ int trace_reader_copy(struct trace_reader *reader, int fd)
 
 void trace_reader_fini(struct trace_reader *reader)
 {
-	if (reader->ring)
+	if (reader->ring) {
 		munmap(reader->ring, memory_bytes(reader->n_entries));
+		close(reader->fd);
+	}
 	*reader = (struct trace_reader){ .ring = NULL };
+}
+
+void trace_reader_skip(struct trace_reader *reader)
+{
+	reader->number = trace_reader_written(reader);
+	reader->ring->written = reader->number;
 }
 
 uint64_t trace_reader_written(const struct trace_reader *reader)
 {
-	return atomic_load_explicit(&reader->ring->written, memory_order_acquire);
-}
+	struct trace_memory head;
 
-static bool is_overwritten(const struct trace_reader *reader, uint64_t number)
-{
-	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(&reader->ring->begun, memory_order_relaxed) - number >=
-	       reader->n_entries;
+	return read_head(reader->fd, &head) ? reader->number : head.written;
 }
 
 bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret)
 {
-	uint64_t next;
-
-	while (trace_reader_written(reader) != reader->number) {
-		next = reader->number + 1;
-		memcpy(ret, &reader->ring->message[next % reader->n_entries], sizeof(*ret));
-		if (!is_overwritten(reader, next)) {
-			reader->number = next;
-			return true;
-		}
-		/*
-		 * Half of the ring is left to the writer, so that the next message is not lost as
-		 * well.
-		 */
-		next = trace_reader_written(reader) - reader->n_entries / 2;
-		reader->n_missed += next - reader->number;
-		reader->number = next;
-	}
-	return false;
+	if (reader->number == reader->ring->written)
+		return false;
+	*ret = reader->ring->message[++reader->number % reader->n_entries];
+	return true;
 }

@@ -78,55 +78,41 @@ uint64_t trace_ring_end(struct trace_ring *trace);
 
 /* A reader: a tracer, or a program that reads a recording. */
 struct trace_reader {
-	struct trace_memory *ring; /* read only */
+	struct trace_memory *ring; /* a copy: neither cmportd nor the owner changes what is read */
+	int fd;
 	uint32_t n_entries;
 	uint64_t number; /* of the last message taken or missed */
 	uint64_t n_missed;
 };
 
 /**
- * trace_reader_init() - read a ring, from the next message on
- * @fd:     from cmportd; may be closed afterwards; owned by the caller
+ * trace_reader_open() - read a ring, or a recording, from the oldest message to the latest
+ * @fd:     owned by the callee, also on error
  * @reader: to be released with trace_reader_fini(); zeroed on error
  *
- * Return: 0; -EPROTO if @fd is not a trace ring; -errno.
+ * Return: 0; -ENODATA if the file is empty; -EPROTO if it is no ring of this version; -errno.
  */
-int trace_reader_init(struct trace_reader *reader, int fd);
+int trace_reader_open(struct trace_reader *reader, int fd);
+
+/** trace_reader_skip() - go on with the next message that will be written */
+void trace_reader_skip(struct trace_reader *reader);
 
 /**
- * trace_reader_copy() - read a recording, from the oldest message to the latest
- * @fd:     of the file; may be closed afterwards; owned by the caller
- * @reader: to be released with trace_reader_fini(); zeroed on error
- *
- * The file is copied first, so that neither cmportd nor its owner can change what is read.
- *
- * Return: 0; -ENODATA if the file is empty; -EPROTO if it is not a recording of this version;
- * -errno.
- */
-int trace_reader_copy(struct trace_reader *reader, int fd);
-
-/**
- * trace_reader_update() - copy what was recorded since trace_reader_copy() or the last update
+ * trace_reader_update() - go on with the messages that have been written since
  *
  * All messages copied before must have been taken. Overwritten messages are added to n_missed.
  *
  * Return: 0; -EPROTO if the file was replaced; -errno.
  */
-int trace_reader_update(struct trace_reader *reader, int fd);
+int trace_reader_update(struct trace_reader *reader);
 
 /** trace_reader_fini() - release a reader; a zeroed one is allowed */
 void trace_reader_fini(struct trace_reader *reader);
 
-/** trace_reader_written() - the number of the latest message, 0 if there is none */
+/** trace_reader_written() - the number of the latest message, 0 if there is none; not copied yet */
 uint64_t trace_reader_written(const struct trace_reader *reader);
 
-/**
- * trace_reader_take() - take the next message
- *
- * Overwritten messages are added to n_missed.
- *
- * Return: false if there is none.
- */
+/** trace_reader_take() - take the next message that was copied. Return: false if there is none. */
 bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret);
 
 #endif
