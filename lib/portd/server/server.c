@@ -28,7 +28,6 @@
 #include "lib/portd/server/sa/subnet_queries.h"
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
-#include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/wire/unsent.h"
 #include "lib/portd/server/wire/waiting.h"
 

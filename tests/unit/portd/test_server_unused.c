@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/portd/server/wire/host_port_use.c: unused ports are closed, and opened again. */
+/* lib/portd/server/wire/host_port.c: unused ports are closed, and opened again. */
 #include <unistd.h>
 
 #include "tests/unit/portd/scene.h"

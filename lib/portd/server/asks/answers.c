@@ -18,7 +18,6 @@
 #include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
-#include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/wire/tracers.h"
 
 #define CLOSING_NS    (3000 * CM_NS_PER_MS)

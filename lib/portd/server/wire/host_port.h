@@ -151,4 +151,22 @@ void host_port_follow_name(struct server *server, struct host_port *host_port);
 /** host_port_paths_changed() - handle a change of routes or link addresses */
 void host_port_paths_changed(struct host_port *host_port);
 
+/* --- probes of the fast path: probes.c --------------------------------------- */
+
+/** probe_peers() - send the probes that are due; warn once if they do not reach a peer */
+void probe_peers(struct host_port *host_port);
+
+/** probe_answer() - answer @mad if it is a probe of the peer at @path. Return: whether it was. */
+bool probe_answer(struct host_port *host_port, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES]);
+
+/* --- settings of ports made by root: port_defaults.c -------------------------- */
+
+/** port_defaults_begin() - read the port file, and again when requested. Return: 0 or -errno. */
+int port_defaults_begin(struct server *server);
+
+/** port_defaults_tell() - send a client the settings of a port, if it has opened that port */
+void port_defaults_tell(struct server *server, struct client *client,
+			const struct host_port *host_port);
+
 #endif

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "lib/portd/server/wire/port_defaults.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/server_state.h"
+#include "lib/portd/server/wire/host_port.h"
 
 /* An invalid file leaves the settings unchanged. */
 static void read_file(struct server *server)

@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 
 #include "base/log.h"
-#include "lib/portd/server/wire/probes.h"
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 #include "mad/talk.h"
