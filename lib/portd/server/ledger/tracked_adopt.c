@@ -32,7 +32,7 @@ bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *re
 
 	if (tracker_count(tracker, client) == 0)
 		return false;
-	tracked = tracked_at(tracker, tracker->client[client].first);
+	tracked = tracked_at(tracker, tracker->client[client].first - 1);
 	if (tracked->is_told) /* as far as we know its peer does not know it */
 		tracked->is.state = CM_IDLE;
 	take_out(tracker, tracked, ret);
@@ -91,20 +91,23 @@ int tracker_own(struct tracker *tracker, uint16_t client, const struct tracked_o
 
 const struct tracked *tracker_orphan(const struct tracker *tracker, const struct tracked *after)
 {
-	return tracked_at(tracker, after ? after->client_next : tracker->orphans.first);
+	unsigned int block = after ? after->owner.block : 0;
+	const struct tracked *next = after ? tracked_at(tracker, after->client_next) : NULL;
+
+	while (!next && tracker->n_orphans && ++block <= UINT16_MAX)
+		next = tracked_at(tracker, tracker->orphans[block] - 1);
+	return next;
 }
 
 const struct tracked *tracker_orphan_of(const struct tracker *tracker, uint16_t block,
 					const struct tracked *after)
 {
-	const struct tracked *next;
+	return tracked_at(tracker, after ? after->client_next : tracker->orphans[block] - 1);
+}
 
-	if (!after)
-		return tracker->orphan_of[block]
-			       ? tracked_at(tracker, tracker->orphan_of[block] - 1)
-			       : NULL;
-	next = tracked_at(tracker, after->client_next);
-	return next && next->owner.block == block ? next : NULL;
+bool tracker_has_orphans(const struct tracker *tracker)
+{
+	return tracker->n_orphans != 0;
 }
 
 bool tracker_awaits_unknown(const struct tracker *tracker)
@@ -136,7 +139,7 @@ void tracker_confirm(struct tracker *tracker, uint16_t client)
 
 	if (!tracker_count(tracker, client))
 		return;
-	for (tracked = tracked_at(tracker, tracker->client[client].first); tracked;
+	for (tracked = tracked_at(tracker, tracker->client[client].first - 1); tracked;
 	     tracked = next) {
 		next = tracked_at(tracker, tracked->client_next);
 		if (tracked->is_unconfirmed)

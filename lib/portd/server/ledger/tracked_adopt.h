@@ -42,10 +42,13 @@ int tracker_handle(struct tracker *tracker, const struct tracked_port *port, uin
 bool tracker_port(const struct tracker *tracker, uint8_t handle, struct tracked_port *ret);
 
 /**
- * tracker_orphan() - iterate over the orphans
+ * tracker_orphan() - iterate over the orphans, client by client
  * @after: the previous orphan, or NULL to start
  */
 const struct tracked *tracker_orphan(const struct tracker *tracker, const struct tracked *after);
+
+/** tracker_has_orphans() - return whether there are any */
+bool tracker_has_orphans(const struct tracker *tracker);
 
 /** tracker_orphan_of() - iterate over the orphans whose client had @block as its first one */
 const struct tracked *tracker_orphan_of(const struct tracker *tracker, uint16_t block,

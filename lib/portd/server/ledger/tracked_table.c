@@ -243,8 +243,9 @@ static bool grow_clients(struct tracker *tracker, uint16_t client)
 	grown = realloc(tracker->client, n * sizeof(struct tracked_client));
 	if (!grown)
 		return false;
-	for (tracker->client = grown; tracker->n_clients < n; tracker->n_clients++)
-		grown[tracker->n_clients] = (struct tracked_client){ .first = TRACKED_NONE };
+	memset(grown + tracker->n_clients, 0, (n - tracker->n_clients) * sizeof(*grown));
+	tracker->client = grown;
+	tracker->n_clients = n;
 	return true;
 }
 
@@ -296,80 +297,57 @@ bool tracked_has_client(struct tracker *tracker, uint16_t client)
 
 /* --- lists --------------------------------------------------------------- */
 
-static void count_in(struct tracker *tracker, const struct tracked *tracked,
-		     struct tracked_client *list, int by)
+static uint32_t *list_of(struct tracker *tracker, const struct tracked *tracked)
 {
-	list->count += (uint32_t)by;
-	if (list == &tracker->dead || list == &tracker->orphans)
-		tracker->left_behind[tracked->is.local_comm_id / CM_ID_BLOCK] += (uint32_t)by;
-	if (list == &tracker->orphans && !tracked->owner.pid && !tracked->is_dead)
-		tracker->n_unknown += (uint32_t)by;
-	if (list == &tracker->dead)
-		tracker->dead_of[tracked->owner.user] += (uint32_t)by;
-	if (list->shared)
-		*list->shared += (uint32_t)by;
+	return tracked->is_orphan ? &tracker->orphans[tracked->owner.block]
+	       : tracked->is_dead ? &tracker->dead
+				  : &tracker->client[tracked->client].first;
 }
 
-static void add_to_list(struct tracker *tracker, struct tracked *tracked,
-			struct tracked_client *list)
+static void count(struct tracker *tracker, const struct tracked *tracked, uint32_t by)
 {
-	struct tracked *next = tracked_at(tracker, list->first);
+	struct tracked_client *client;
+
+	if (tracked->is_orphan || tracked->is_dead)
+		tracker->left_behind[tracked->is.local_comm_id / CM_ID_BLOCK] += by;
+	if (tracked->is_orphan) {
+		tracker->n_orphans += by;
+		tracker->n_unknown += !tracked->owner.pid && !tracked->is_dead ? by : 0;
+	} else if (tracked->is_dead) {
+		tracker->dead_of[tracked->owner.user] += by;
+	} else {
+		client = &tracker->client[tracked->client];
+		client->count += by;
+		if (client->shared)
+			*client->shared += by;
+	}
+}
+
+static void add_to_list(struct tracker *tracker, struct tracked *tracked)
+{
+	uint32_t *first = list_of(tracker, tracked);
+	struct tracked *next = tracked_at(tracker, *first - 1);
 
 	tracked->client_prev = TRACKED_NONE;
-	tracked->client_next = list->first;
+	tracked->client_next = *first - 1;
 	if (next)
 		next->client_prev = tracked->index;
-	list->first = tracked->index;
-	count_in(tracker, tracked, list, 1);
-}
-
-/* The orphans of a block are neighbours. */
-static void add_orphan(struct tracker *tracker, struct tracked *tracked)
-{
-	uint32_t *first = &tracker->orphan_of[tracked->owner.block];
-	struct tracked *prev, *next;
-
-	if (!*first) {
-		add_to_list(tracker, tracked, &tracker->orphans);
-		*first = tracked->index + 1;
-		return;
-	}
-	prev = tracked_at(tracker, *first - 1);
-	next = tracked_at(tracker, prev->client_next);
-	tracked->client_prev = prev->index;
-	tracked->client_next = prev->client_next;
-	prev->client_next = tracked->index;
-	if (next)
-		next->client_prev = tracked->index;
-	count_in(tracker, tracked, &tracker->orphans, 1);
-}
-
-static void forget_first(struct tracker *tracker, const struct tracked *orphan,
-			 const struct tracked *next)
-{
-	uint32_t *first = &tracker->orphan_of[orphan->owner.block];
-
-	if (*first == orphan->index + 1)
-		*first = next && next->owner.block == orphan->owner.block ? next->index + 1 : 0;
+	*first = tracked->index + 1;
+	count(tracker, tracked, 1);
 }
 
 static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
 {
-	struct tracked_client *list = tracked->is_orphan ? &tracker->orphans
-				      : tracked->is_dead ? &tracker->dead
-							 : &tracker->client[tracked->client];
 	struct tracked *next = tracked_at(tracker, tracked->client_next);
 	struct tracked *prev = tracked_at(tracker, tracked->client_prev);
 
-	if (tracked->is_orphan)
-		forget_first(tracker, tracked, next);
 	if (next)
 		next->client_prev = tracked->client_prev;
 	if (prev)
 		prev->client_next = tracked->client_next;
 	else
-		list->first = tracked->client_next;
-	count_in(tracker, tracked, list, -1);
+		*list_of(tracker, tracked) = tracked->client_next + 1;
+	count(tracker, tracked, UINT32_MAX); /* -1 */
 }
 
 struct tracked *tracked_add(struct tracker *tracker, uint16_t client)
@@ -385,7 +363,7 @@ struct tracked *tracked_add(struct tracker *tracker, uint16_t client)
 	*tracked = (struct tracked){ .client = client,
 				     .index = tracked->index,
 				     .owner = tracker->client[client].owner };
-	add_to_list(tracker, tracked, &tracker->client[client]);
+	add_to_list(tracker, tracked);
 	tracker->n_tracked++;
 	return tracked;
 }
@@ -413,7 +391,7 @@ void tracked_reap(struct tracker *tracker, struct tracked *tracked)
 	tracked_index(tracker, tracked, 1u << TRACKED_BY_LOCAL);
 	tracked->is_dead = true;
 	tracked->is_orphan = false;
-	add_to_list(tracker, tracked, &tracker->dead);
+	add_to_list(tracker, tracked);
 }
 
 void tracked_hand_over(struct tracker *tracker, struct tracked *orphan, uint16_t client)
@@ -422,7 +400,7 @@ void tracked_hand_over(struct tracker *tracker, struct tracked *orphan, uint16_t
 	orphan->is_orphan = false;
 	orphan->client = client;
 	orphan->owner = tracker->client[client].owner;
-	add_to_list(tracker, orphan, &tracker->client[client]);
+	add_to_list(tracker, orphan);
 }
 
 /* --- from the store ------------------------------------------------------ */
@@ -445,7 +423,7 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 	}
 	tracked->is_orphan = true;
 	tracked->owner.user = 0;
-	add_orphan(tracker, tracked);
+	add_to_list(tracker, tracked);
 	tracker->n_tracked++;
 	tracked_index(tracker, tracked,
 		      (tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0) |
@@ -489,11 +467,10 @@ struct tracker *tracker_new(uint64_t secret)
 		return NULL;
 	tracker->secret = secret;
 	tracker->free = TRACKED_NONE;
-	tracker->dead.first = tracker->orphans.first = TRACKED_NONE;
 	tracker->left_behind = calloc(UINT32_MAX / CM_ID_BLOCK + 1, sizeof(uint32_t));
-	tracker->orphan_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
+	tracker->orphans = calloc(UINT16_MAX + 1, sizeof(uint32_t));
 	tracker->dead_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
-	if (!tracker->left_behind || !tracker->orphan_of || !tracker->dead_of ||
+	if (!tracker->left_behind || !tracker->orphans || !tracker->dead_of ||
 	    !begin_buckets(tracker)) {
 		tracker_free(tracker);
 		return NULL;
@@ -516,7 +493,7 @@ void tracker_free(struct tracker *tracker)
 	free(tracker->buckets);
 	free(tracker->client);
 	free(tracker->left_behind);
-	free(tracker->orphan_of);
+	free(tracker->orphans);
 	free(tracker->dead_of);
 	free(tracker);
 }
@@ -542,26 +519,16 @@ uint32_t tracker_count(const struct tracker *tracker, uint16_t client)
 	return client < tracker->n_clients ? tracker->client[client].count : 0;
 }
 
-static void remove_those_of_port(struct tracker *tracker, const struct tracked_client *list,
-				 uint8_t port)
-{
-	struct tracked *tracked, *next;
-
-	for (tracked = tracked_at(tracker, list->first); tracked; tracked = next) {
-		next = tracked_at(tracker, tracked->client_next);
-		if (tracked->is.handle == port)
-			tracked_remove(tracker, tracked);
-	}
-}
-
 void tracker_port_gone(struct tracker *tracker, uint8_t port)
 {
+	struct tracked *tracked;
 	uint32_t i;
 
-	for (i = 0; i < tracker->n_clients; i++)
-		remove_those_of_port(tracker, &tracker->client[i], port);
-	remove_those_of_port(tracker, &tracker->dead, port);
-	remove_those_of_port(tracker, &tracker->orphans, port);
+	for (i = 0; i < tracker->n_chunks * TRACKED_CHUNK; i++) {
+		tracked = tracked_at(tracker, i);
+		if (tracked->seal && tracked->is.handle == port)
+			tracked_remove(tracker, tracked);
+	}
 }
 
 bool tracker_is_empty(const struct tracker *tracker)

@@ -15,7 +15,7 @@
 #define TRACKED_SEAL UINT32_C(0x77696c6c)
 
 struct tracked_client {
-	uint32_t first;
+	uint32_t first; /* as of the other lists: plus one; 0: none */
 	uint32_t count;
 	uint32_t *shared;  /* count for several clients, or NULL */
 	uint32_t n_handed; /* delivered messages, modulo 2^32 */
@@ -37,13 +37,13 @@ struct tracker {
 	uint32_t *next_by_own_qpn;
 	struct tracked_client *client;
 	uint32_t n_clients;
-	struct tracked_client dead;    /* connections of ended clients, being disconnected */
-	struct tracked_client orphans; /* connections whose clients may resume */
-	uint32_t n_unknown;	       /* orphans of clients of unknown pid that may resume */
-	uint32_t *orphan_of;	       /* the first orphan of each block, plus one; 0: none */
-	uint32_t *left_behind;	       /* number of dead and orphans by block of comm ids */
-	uint32_t *dead_of;	       /* number of dead by user */
-	struct tracked_store *store;   /* NULL: entries do not survive us */
+	uint32_t dead;	   /* connections of ended clients, being disconnected */
+	uint32_t *orphans; /* those whose clients may resume, by their clients' first block */
+	uint32_t n_orphans;
+	uint32_t n_unknown;	     /* of these, of clients of unknown pid that may resume */
+	uint32_t *left_behind;	     /* number of dead and orphans by block of comm ids */
+	uint32_t *dead_of;	     /* number of dead by user */
+	struct tracked_store *store; /* NULL: entries do not survive us */
 };
 
 /**

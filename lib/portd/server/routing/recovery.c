@@ -131,7 +131,7 @@ bool recovery_in_grace(struct server *server)
 
 bool orphans_are_none(const struct server *server)
 {
-	return !tracker_orphan(server->tracker, NULL);
+	return !tracker_has_orphans(server->tracker);
 }
 
 /* A process is looked up once for all its connections, which are neighbours. */

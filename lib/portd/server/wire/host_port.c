@@ -258,7 +258,7 @@ struct cm_time host_port_deadline(const struct host_port *host_port)
 static bool is_needed(const struct server *server, const struct host_port *host_port)
 {
 	return host_port->n_waiting || server->core.n_conns || !unsent_are_none(server) ||
-	       tracker_orphan(server->tracker, NULL);
+	       tracker_has_orphans(server->tracker);
 }
 
 void host_port_expire(struct server *server)
