@@ -82,7 +82,7 @@ class Deployment(unittest.TestCase):
 
     def test_how_many_connections_the_state_file_has(self):
         chunks = defined("TRACKED_CHUNKS_MAX", "lib/portd/server/files/tracked_file.h")
-        size = defined("TRACKED_CHUNK", "lib/portd/server/ledger/tracked_store.h")
+        size = defined("TRACKED_CHUNK", "lib/portd/server/files/tracked_file.h")
         self.assertIn(f"connections beyond {chunks * size:,} per host", self.page)
         clients = defined("CLIENTS_MAX", "lib/portd/server/limits.h")
         self.assertIn(f"| {clients} clients, ", self.page)

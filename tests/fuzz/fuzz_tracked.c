@@ -28,15 +28,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-static struct tracked_file file;
+static struct tracked_store file;
 
 static struct tracked_store *open_store(int fd)
 {
 	tracked_file_close(&file);
-	file = (struct tracked_file){ .fd = -1 };
+	file = (struct tracked_store){ .fd = -1 };
 	if (tracked_file_open(&file, fd, "s.state", false))
 		abort();
-	return &file.store;
+	return &file;
 }
 
 /* Does at least what cmportd does with records. */

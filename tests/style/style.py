@@ -43,7 +43,7 @@ LIB_DATA = ("lib/id/id.h", "lib/group/group.h")
 PORTD_ROOMS = ("files", "ledger", "ports", "clients", "sa", "wire", "routing", "asks")
 PORTD_BELOW = ("lib/portd/proto/", "base/", "cm/", "mad/", "lib/net/")
 PORTD_DATA = tuple("lib/portd/server/" + name for name in (
-    "server_state.h", "limits.h", "ledger/tracked.h", "ledger/tracked_store.h"))
+    "server_state.h", "limits.h", "ledger/tracked.h"))
 
 # Folder -> what its files may include of ours, as prefixes: the arrows of docs/architecture.md.
 ARROWS = (

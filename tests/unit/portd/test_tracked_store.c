@@ -368,13 +368,13 @@ static const struct update {
 static void look_at_copy(const void *file, size_t bytes, const struct update *update)
 {
 	struct tracker *next = tracker_new(1);
-	struct tracked_file copy = { .fd = -1 };
+	struct tracked_store copy = { .fd = -1 };
 	const struct tracked *tracked = NULL;
 	int fd = memfd_create("killed", MFD_CLOEXEC);
 
 	ck_assert_int_eq(pwrite(fd, file, bytes, STATE_FILE_TRACKED_AT), (ssize_t)bytes);
 	ck_assert_int_eq(tracked_file_open(&copy, fd, state_path, false), 0);
-	ck_assert_int_eq(tracker_keep(next, &copy.store), 0);
+	ck_assert_int_eq(tracker_keep(next, &copy), 0);
 	ck_assert_uint_ge(kept_orphans(next), update->n_min);
 	ck_assert_uint_le(kept_orphans(next), update->n_max);
 	while ((tracked = tracker_orphan(next, tracked)))
@@ -464,7 +464,7 @@ TEST(full_file_keeps_its_contents)
 
 TEST(store_is_disabled_without_room)
 {
-	struct tracked_file file = { .fd = -1 };
+	struct tracked_store file = { .fd = -1 };
 	int fd = memfd_create("full", MFD_CLOEXEC);
 	int err;
 
@@ -477,7 +477,7 @@ TEST(store_is_disabled_without_room)
 
 TEST(store_is_disabled_without_a_mapping)
 {
-	struct tracked_file file = { .fd = -1 };
+	struct tracked_store file = { .fd = -1 };
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	ck_assert_int_lt(tracked_file_open(&file, fd, state_path, false), 0);

@@ -57,7 +57,7 @@ struct state_file {
 	unsigned int n_pending;
 	uint64_t looked_at_ns;
 	struct pollfd process[STATE_FILE_CLIENTS_MAX]; /* pidfds of pending clients, or -1 */
-	struct tracked_file tracked;
+	struct tracked_store tracked;
 };
 
 _Static_assert(sizeof(struct state) <= SECRETS_AT, "the state in the file");
@@ -209,7 +209,7 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 
 struct tracked_store *state_file_tracked(struct state_file *file)
 {
-	return file->tracked.head ? &file->tracked.store : NULL;
+	return file->tracked.head ? &file->tracked : NULL;
 }
 
 void state_file_close(struct state_file *file)

@@ -2,7 +2,7 @@
 /*
  * PATH.state: the state that survives a cmportd, and the lock that only one cmportd holds. It has a
  * head; an entry for each process that is or was a client; a secret for each block of comm ids; and
- * the tracked connections, see tracked_store.h.
+ * the tracked connections, see tracked_file.h.
  *
  * A killed process has completed its stores up to some point, so each update ends with the store
  * that makes it valid. Any content is safe: at most a wrong process is waited for, for seconds.

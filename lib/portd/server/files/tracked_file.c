@@ -49,11 +49,6 @@ static off_t offset_of(size_t byte)
 	return STATE_FILE_TRACKED_AT + (off_t)byte;
 }
 
-static const struct tracked_file *file_of(const struct tracked_store *store)
-{
-	return (const struct tracked_file *)store;
-}
-
 /* --- validation ----------------------------------------------------------- */
 
 static uint32_t layout_id(void)
@@ -108,20 +103,20 @@ static void warn_of_another_version(const char *path)
 
 /* --- initialization ------------------------------------------------------ */
 
-static int reserve_bytes(const struct tracked_file *file, size_t from, size_t bytes)
+static int reserve_bytes(const struct tracked_store *store, size_t from, size_t bytes)
 {
-	return fallocate(file->fd, 0, offset_of(from), (off_t)bytes) ? -errno : 0;
+	return fallocate(store->fd, 0, offset_of(from), (off_t)bytes) ? -errno : 0;
 }
 
 /* Truncated first, so that added bytes are zero. */
-static int renew_file(struct tracked_file *file)
+static int renew_file(struct tracked_store *store)
 {
-	struct tracked_head *head = file->head;
+	struct tracked_head *head = store->head;
 	int err;
 
-	if (ftruncate(file->fd, offset_of(0)))
+	if (ftruncate(store->fd, offset_of(0)))
 		return -errno;
-	err = reserve_bytes(file, 0, HEAD_BYTES);
+	err = reserve_bytes(store, 0, HEAD_BYTES);
 	if (err)
 		return err;
 	head->layout = layout_id();
@@ -137,52 +132,51 @@ static int renew_file(struct tracked_file *file)
  * one could fail for lack of memory. Device names are terminated, because they are compared as
  * strings.
  */
-static int take_over(struct tracked_file *file, size_t bytes)
+static int take_over(struct tracked_store *store, size_t bytes)
 {
-	struct tracked_head *head = file->head;
+	struct tracked_head *head = store->head;
 	size_t n = (bytes - HEAD_BYTES) / CHUNK_BYTES;
 	unsigned int i;
 
-	file->store.n_chunks = n < TRACKED_CHUNKS_MAX ? (uint32_t)n : TRACKED_CHUNKS_MAX;
+	store->n_chunks = n < TRACKED_CHUNKS_MAX ? (uint32_t)n : TRACKED_CHUNKS_MAX;
 	for (i = 0; i < TRACKED_PORTS; i++) {
 		head->port[i].device[PORTD_DEVICE_BYTES - 1] = '\0';
 		if (head->port[i].seal != PORT_SEAL)
 			memset(&head->port[i], 0, sizeof(head->port[i]));
 	}
-	file->store.is_same_view = head->pid_ns == read_pid_ns();
+	store->is_same_view = head->pid_ns == read_pid_ns();
 	head->pid_ns = read_pid_ns();
-	if (ftruncate(file->fd, offset_of(HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES)))
+	if (ftruncate(store->fd, offset_of(HEAD_BYTES + store->n_chunks * CHUNK_BYTES)))
 		return -errno;
-	return reserve_bytes(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
+	return reserve_bytes(store, 0, HEAD_BYTES + store->n_chunks * CHUNK_BYTES);
 }
 
 /* --- chunks -------------------------------------------------------------- */
 
 struct tracked *tracked_store_chunk(const struct tracked_store *store, uint32_t i)
 {
-	return (struct tracked *)((char *)file_of(store)->head + HEAD_BYTES + i * CHUNK_BYTES);
+	return (struct tracked *)((char *)store->head + HEAD_BYTES + i * CHUNK_BYTES);
 }
 
 struct tracked *tracked_store_grow(struct tracked_store *store)
 {
-	struct tracked_file *file = (struct tracked_file *)store;
 	int err = -EFBIG;
 
-	if (!file->is_full && store->n_chunks < TRACKED_CHUNKS_MAX)
-		err = reserve_bytes(file, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
+	if (!store->is_full && store->n_chunks < TRACKED_CHUNKS_MAX)
+		err = reserve_bytes(store, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
 	if (!err)
 		return tracked_store_chunk(store, store->n_chunks++);
-	if (!file->is_full)
+	if (!store->is_full)
 		log_warn("connections beyond the %u-th are not in the state file: %s; should "
 			 "cmportd be killed, their peers are not told when they end",
 			 store->n_chunks * TRACKED_CHUNK, strerror(-err));
-	file->is_full = true;
+	store->is_full = true;
 	return NULL;
 }
 
 void tracked_store_trim(struct tracked_store *store)
 {
-	if (ftruncate(file_of(store)->fd, offset_of(HEAD_BYTES)) == 0)
+	if (ftruncate(store->fd, offset_of(HEAD_BYTES)) == 0)
 		store->n_chunks = 0;
 }
 
@@ -191,7 +185,7 @@ void tracked_store_trim(struct tracked_store *store)
 void tracked_store_name_port(struct tracked_store *store, uint8_t handle,
 			     const struct tracked_port *named)
 {
-	struct stored_port *port = &file_of(store)->head->port[handle];
+	struct stored_port *port = &store->head->port[handle];
 
 	port->seal = 0;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -208,7 +202,7 @@ bool tracked_store_port(const struct tracked_store *store, uint8_t handle, struc
 
 	if (handle >= TRACKED_PORTS)
 		return false;
-	port = &file_of(store)->head->port[handle];
+	port = &store->head->port[handle];
 	if (port->seal != PORT_SEAL)
 		return false;
 	ret->guid = port->guid;
@@ -219,14 +213,14 @@ bool tracked_store_port(const struct tracked_store *store, uint8_t handle, struc
 
 /* --- opening ------------------------------------------------------------- */
 
-int tracked_file_open(struct tracked_file *file, int fd, const char *path, bool is_moved)
+int tracked_file_open(struct tracked_store *store, int fd, const char *path, bool is_moved)
 {
 	struct stat stat;
 	size_t bytes;
 	void *mapped;
 
-	file->fd = fd;
-	file->store.is_same_view = true;
+	store->fd = fd;
+	store->is_same_view = true;
 	if (fstat(fd, &stat))
 		return -errno;
 	if (fallocate(fd, 0, offset_of(0), HEAD_BYTES))
@@ -234,18 +228,18 @@ int tracked_file_open(struct tracked_file *file, int fd, const char *path, bool 
 	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset_of(0));
 	if (mapped == MAP_FAILED)
 		return -errno;
-	file->head = mapped;
+	store->head = mapped;
 	bytes = stat.st_size > offset_of(0) ? (size_t)(stat.st_size - offset_of(0)) : 0;
-	if (bytes >= HEAD_BYTES && is_ours(file->head))
-		return take_over(file, bytes);
-	if (is_moved || is_of_another_version(file->head))
+	if (bytes >= HEAD_BYTES && is_ours(store->head))
+		return take_over(store, bytes);
+	if (is_moved || is_of_another_version(store->head))
 		warn_of_another_version(path);
-	return renew_file(file);
+	return renew_file(store);
 }
 
-void tracked_file_close(struct tracked_file *file)
+void tracked_file_close(struct tracked_store *store)
 {
-	if (file->head)
-		munmap(file->head, MAP_BYTES);
-	file->head = NULL;
+	if (store->head)
+		munmap(store->head, MAP_BYTES);
+	store->head = NULL;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/portd/server/ledger/tracked_adopt.h"
-#include "lib/portd/server/ledger/tracked_store.h"
+#include "lib/portd/server/files/tracked_file.h"
 #include "lib/portd/server/ledger/tracked_view.h"
 
 /* --- ended clients -------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/portd/server/ledger/tracked.h"
-#include "lib/portd/server/ledger/tracked_store.h"
+#include "lib/portd/server/files/tracked_file.h"
 
 #define BUCKETS_MIN 64
 #define CLIENTS_MIN 16
