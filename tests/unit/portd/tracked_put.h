@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/portd/server/ledger/tracked_view.h"
+#include "lib/portd/server/ledger/tracked_table.h"
 
 /* Return: the messages that lead to a state. */
 static inline uint8_t passed_until(const struct cm_record *is)

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/portd/server/ledger/tracked_view.h"
+#include "lib/portd/server/ledger/tracked_table.h"
 
 /* --- lookup --------------------------------------------------------------- */
 

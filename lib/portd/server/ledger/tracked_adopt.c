@@ -9,7 +9,7 @@
 
 #include "lib/portd/server/ledger/tracked_adopt.h"
 #include "lib/portd/server/files/tracked_file.h"
-#include "lib/portd/server/ledger/tracked_view.h"
+#include "lib/portd/server/ledger/tracked_table.h"
 
 /* --- ended clients -------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include "cm/action.h"
 #include "cm/guard.h"
-#include "lib/portd/server/ledger/tracked_view.h"
+#include "lib/portd/server/ledger/tracked_table.h"
 
 /* --- lookup --------------------------------------------------------------- */
 
