@@ -36,18 +36,49 @@ def fi_pingpong(provider, endpoint, **more):
                figure=r"^64 +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)", unit="µs")
 
 
-def mpi(name, words, program, said, hosts=2, **more):
+def on_hosts(name, package, command, said, hosts, **more):
+    """One program that starts processes on so many hosts."""
     if hosts > 2:
         name, more["options"] = f"{name}, {hosts} hosts", ("--hosts", str(hosts))
+    return alone(name, package, command, said, **more)
+
+
+OPENMPI = "openmpi-bin libopenmpi-dev gcc python3-mpi4py"
+
+
+def openmpi(hosts, words):
     slots = ",".join(f"{host}:1" for host in "abcdefgh"[:hosts])
-    return alone(f"mpirun, {name}", "openmpi-bin python3-mpi4py",
-                 f"mpirun --mca plm_rsh_agent '{{fabric}} exec' --host {slots} -np {hosts} "
-                 f"{words} /usr/bin/python3 -m mpi4py.bench {program}", said, **more)
+    return f"mpirun --mca plm_rsh_agent '{{fabric}} exec' --host {slots} -np {hosts} {words}"
 
 
-# What hydra takes for rsh.
-RSH = ("printf '#!/bin/sh\\nexec {fabric} exec \"$@\"\\n' >$PURECM_FABRIC/rsh && "
-       "chmod +x $PURECM_FABRIC/rsh && cd $PURECM_FABRIC && ")
+def mpich(hosts):
+    """Hydra takes our program for rsh."""
+    return ("printf '#!/bin/sh\\nexec {fabric} exec \"$@\"\\n' >$PURECM_FABRIC/rsh && "
+            "chmod +x $PURECM_FABRIC/rsh && cd $PURECM_FABRIC && UCX_TLS=rc_verbs,ud_verbs,self "
+            "mpiexec.mpich -genvlist UCX_TLS -launcher rsh -launcher-exec $PURECM_FABRIC/rsh "
+            f"-hosts {','.join('abcdefgh'[:hosts])} -np {hosts}")
+
+
+def mpi(name, words, program, said, hosts=2, **more):
+    return on_hosts(f"mpirun, {name}", OPENMPI, openmpi(hosts, words) +
+                    f" /usr/bin/python3 -m mpi4py.bench {program}", said, hosts, **more)
+
+
+def collectives(name, package, launch, hosts):
+    compiler = "mpicc.mpich" if "mpich" in package else "mpicc.openmpi"
+    return on_hosts(f"{name}, collectives", package,
+                    f"{compiler} -O2 {HERE / 'collectives.c'} -o $PURECM_FABRIC/collectives && "
+                    f"{launch} $PURECM_FABRIC/collectives", ((r": 0 wrong words", 5),), hosts)
+
+
+def all_collectives(hosts):
+    """Between so many hosts, by each way of OpenMPI and MPICH."""
+    by_ucx = openmpi(hosts, "-x UCX_TLS=rc_verbs,ud_verbs,self --mca pml ucx --mca osc ucx")
+    by_ofi = openmpi(hosts, "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs "
+                     "--mca osc rdma --mca btl ofi,self")
+    return (collectives("mpirun, UCX", OPENMPI, by_ucx, hosts),
+            collectives("mpirun, libfabric", OPENMPI, by_ofi, hosts),
+            collectives("mpiexec.mpich, UCX", "mpich libmpich-dev gcc", mpich(hosts), hosts))
 
 
 def netpipe(package, program, launch, **more):
@@ -265,9 +296,8 @@ ROWS = (
         ((r"^the same$", 1),)),
     netpipe("netpipe-openmpi openmpi-bin", "NPopenmpi", "mpirun --mca plm_rsh_agent '{fabric} exec'"
             " --host a:1,b:1 -np 2 --mca pml ucx"),
-    netpipe("netpipe-mpich2 mpich", "NPmpich2", f"{RSH}UCX_TLS=rc_verbs,ud_verbs,self "
-            "mpiexec.mpich -genvlist UCX_TLS -launcher rsh -launcher-exec $PURECM_FABRIC/rsh "
-            "-hosts a,b -np 2"),
+    netpipe("netpipe-mpich2 mpich", "NPmpich2", mpich(2)),
+    *all_collectives(2), *all_collectives(8),
     alone("ibstat, ibstatus", "infiniband-diags", "ibstat; ibstatus",
           ((r"State: Active", 1), (r"state:\s+4: ACTIVE", 1)), options=IB),
     alone("saquery", "infiniband-diags", "saquery -p --src-to-dst 1:2", ((r"dlid", 1),),
@@ -296,7 +326,7 @@ ROWS = (
 # What Debian 13 lacks: regexes of rows, and why.
 ABSENT_IN_TRIXIE = ((r"^d(test|apltest)", "it has no dapl2-utils"),
                     (r"^mpirun, openib", "its OpenMPI has no openib"),
-                    (r"^gtest", "not tried"))
+                    (r"^gtest|collectives", "not tried"))
 
 # rdma(8) asks the kernel for the interface of a device.
 RDMA = (r"""printf '#!/bin/sh\necho "[{\\"ifname\\":\\"fab0\\",\\"port\\":1,\\"netdev\\":"""
@@ -430,7 +460,7 @@ NOT_ON_RXE = (
     (r"ofi_rxm|^mpirun, libfabric", "stock fails (fi_enable: Invalid argument)"),
     (r"^(mpirun, UCX|NPopenmpi)", "stock fails (UCX's datagrams time out)"),
     (r"^(ucx|fi)_info", "not tried"),
-    (r"^(ucx_|ibv_|ib_|verbs_end|AllreduceRing|NPmpich2|ceph)", "verbs only"),
+    (r"^(ucx_|ibv_|ib_|verbs_end|AllreduceRing|NPmpich2|mpiexec|ceph)", "verbs only"),
 )
 
 # What came of suites, the reasons why tests fail or skip themselves.
