@@ -199,12 +199,18 @@ static void refuse_request(struct engine *engine, struct outbox *box, struct cm_
 	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
 
-/* The peer sends its packets to the GID of the REQ's path, which must be our GID. */
+/* The peer sends its packets to the GID of the REQ's path, which must be our GID, and ours go to
+ * the other one, which must be the sender's. On InfiniBand, only the subnet's routers may know
+ * that. */
 static bool path_is_ours(const struct request *request)
 {
+	const struct cm_req_path *primary = &request->msg->req.primary;
+
 	return request_is_lookup(request) ||
-	       memcmp(&request->path.gid.gid, &request->msg->req.primary.remote_gid,
-		      sizeof(request->path.gid.gid)) == 0;
+	       (memcmp(&request->path.gid.gid, &primary->remote_gid, sizeof(struct mad_gid)) == 0 &&
+		(path_is_native(&request->path) ||
+		 memcmp(&request->conn->path.dgid, &primary->local_gid, sizeof(struct mad_gid)) ==
+			 0));
 }
 
 /* Sends REJ with a valid GID in the additional information. */
@@ -224,11 +230,8 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 {
 	struct request request = request_of(conn, msg);
 	struct id *listener;
+	int err = request_locate(&request);
 
-	if (request_locate(&request)) {
-		refuse_request(engine, box, conn);
-		return;
-	}
 	if (!path_is_ours(&request)) {
 		refuse_gid(engine, box, conn, CM_REJ_INVALID_GID, &conn->port->gid0);
 		return;
@@ -238,7 +241,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 		refuse_gid(engine, box, conn, CM_REJ_INVALID_ALT_GID, &msg->req.primary.remote_gid);
 		return;
 	}
-	listener = find_listener(engine, &request);
+	listener = err ? NULL : find_listener(engine, &request);
 	if (listener)
 		deliver_request(engine, box, listener, &request);
 	else

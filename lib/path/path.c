@@ -123,8 +123,10 @@ int path_of_alternate(const struct path *primary, const struct cm_req *req, stru
 	const struct path_ops *ops = ops_of(primary);
 
 	*ret = (struct path){ .pkey = primary->pkey, .mtu = primary->mtu };
-	if (!ops->read_alternate || !req->alternate.local_lid)
+	if (!req->alternate.local_lid)
 		return 0;
+	if (!ops->read_alternate)
+		return -EINVAL;
 	take_req_path(ret, &req->alternate);
 	return ops->read_alternate(ret, primary, &req->alternate);
 }

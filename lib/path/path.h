@@ -148,10 +148,10 @@ int path_find_return_route(struct path *path, const union addr *us, const union 
 /**
  * path_of_alternate() - the alternate path of a REQ, if any, IBTA vol. 1, 12.7.20
  * @primary: primary path of the REQ
- * @ret:     .gid.verbs is NULL if there is none, as on RoCE
+ * @ret:     .gid.verbs is NULL if there is none
  *
- * Return: 0; -EINVAL: no port of this device has that GID; -ENOENT: that port is not in the
- * partition.
+ * Return: 0; -EINVAL: no port of this device has that GID, or there are none over RoCE; -ENOENT:
+ * that port is not in the partition.
  */
 int path_of_alternate(const struct path *primary, const struct cm_req *req, struct path *ret);
 

@@ -116,6 +116,26 @@ TEST(request_for_a_gid_of_another_host_is_refused_with_ours)
 	expect_rej(CM_REJ_INVALID_GID);
 }
 
+TEST(request_with_the_gid_of_a_third_host_is_refused)
+{
+	struct cm_msg req = rig_req(ID);
+
+	rig_listener(1);
+	req.req.primary.local_gid.raw[15]++;
+	rig_receive(&req);
+	expect_rej(CM_REJ_INVALID_GID);
+}
+
+TEST(request_with_an_alternate_path_over_roce_is_refused)
+{
+	struct cm_msg req = rig_req(ID);
+
+	rig_listener(1);
+	req.req.alternate.local_lid = 1;
+	rig_receive(&req);
+	expect_rej(CM_REJ_INVALID_ALT_GID);
+}
+
 TEST(request_with_a_header_of_another_version_is_refused)
 {
 	rig_listener(1);
