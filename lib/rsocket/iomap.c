@@ -73,17 +73,18 @@ static int make_iomap(struct stream *s, void *buf, size_t bytes, int prot, struc
 off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offset)
 {
 	struct iomap *map = NULL, *removed = NULL;
-	int slot = -1, err;
+	int slot = -1, err = 0;
 
 	/* Negative results are errors. */
 	if (prot & ~PROT_WRITE || offset < -1)
 		return -EINVAL;
 	pthread_mutex_lock(&s->base.lock);
-	err = stream_can_send_messages(s->state) ? 0 : -EINVAL;
-	if (!err && prot & PROT_WRITE) {
+	if (prot & PROT_WRITE) {
 		slot = find_free_slot(s, &removed);
 		err = slot < 0 ? slot : 0;
 	}
+	if (!err && !stream_can_send_messages(s->state))
+		err = -EINVAL;
 	if (!err)
 		err = make_iomap(s, buf, bytes, prot, &map);
 	if (!err) {

@@ -441,6 +441,10 @@ TEST(entries_beyond_the_peers_table_are_refused)
 		ck_assert_int_eq(riomap(pair.fd[0], memory[i], 4096, PROT_WRITE, 0, i), i);
 	ck_assert_int_eq(riomap(pair.fd[0], memory[4], 4096, PROT_WRITE, 0, 4), -1);
 	ck_assert_int_eq(errno, ENOMEM);
+	/* Nor is there room when nothing can be sent any more: so it is with stock. */
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_WR), 0);
+	ck_assert_int_eq(riomap(pair.fd[0], memory[4], 4096, PROT_WRITE, 0, 4), -1);
+	ck_assert_int_eq(errno, ENOMEM);
 	for (int i = 0; i < 4; i++)
 		ck_assert_int_eq(riounmap(pair.fd[0], memory[i], 4096), 0);
 }
