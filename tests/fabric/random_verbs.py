@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes random calls of libibverbs (verbs.c) on the soft fabric's devices, whose ways of carrying
-data differ: by memory where that is possible, by sockets only, by RoCE v2. What the calls lead to
-must not.
+"""Makes random calls of libibverbs (random_verbs.c) on the soft fabric. Its ways to carry data
+differ: by memory where that is possible, by sockets only, by RoCE v2. What the calls lead to must
+not.
 
 Prints each difference and then "N passed, N failed, N skipped".
 """
@@ -11,8 +11,10 @@ from pathlib import Path
 import re
 import sys
 
-import play
-from hosts import SKIPPED, Skip, run_on_fabric
+from hosts import ROOT, SKIPPED, Skip, run_on_fabric
+
+sys.path.insert(0, str(ROOT / "tests/random"))
+import play  # noqa: E402
 
 WAYS = ((), ("--quirk", "no-direct"), ("--wire", "roce"))
 COUNT, JOBS = 16, 8
@@ -20,7 +22,7 @@ COUNT, JOBS = 16, 8
 
 def transcripts(build, seeds, way):
     """Return {seed: lines}."""
-    play_one = f"{build}/tests/random/verbs fab0 % 1 >$PURECM_FABRIC/play.%"
+    play_one = f"{build}/tests/fabric/random_verbs fab0 % 1 >$PURECM_FABRIC/play.%"
     done = run_on_fabric(build, 60 + 5 * len(seeds), "--mtu", "1500", "--hosts", "1", *way,
                          f"a:echo {' '.join(map(str, seeds))} | tr ' ' '\\n' | "
                          f"xargs -P {JOBS} -I% sh -c '{play_one}'; cat $PURECM_FABRIC/play.*")
@@ -32,7 +34,7 @@ def transcripts(build, seeds, way):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--build", default=play.ROOT / "build", type=Path)
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--first", default=1, type=int)
     parser.add_argument("--count", default=COUNT, type=int)
     args = parser.parse_args()

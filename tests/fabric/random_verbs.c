@@ -5,7 +5,7 @@
  * what it has led to: completions, states of queue pairs, a sum of all memory. A sequence follows
  * from its seed and from the results, so two devices that behave alike print the same.
  *
- * verbs DEVICE FIRST COUNT: each sequence in a process of its own.
+ * random_verbs DEVICE FIRST COUNT: each sequence in a process of its own.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
