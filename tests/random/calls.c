@@ -536,7 +536,7 @@ bool is_quiet(const char *line)
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (!strncmp(line, calls[i].word, length) && !calls[i].word[length])
 			return calls[i].flags & QUIET;
-	return !strncmp(line, "auto ", 5) || is_quiet_for_sockets(line);
+	return is_quiet_for_sockets(line);
 }
 
 bool make_call(struct play *p)

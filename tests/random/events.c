@@ -130,7 +130,7 @@ static struct rdma_cm_id *note_event(struct play *p, const struct rdma_cm_event 
 	return refused;
 }
 
-void release_event(struct play *p, struct rdma_cm_event *event)
+static void release_event(struct play *p, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *refused = note_event(p, event);
 

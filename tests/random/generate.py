@@ -26,7 +26,7 @@ DROPPED, INSERTED = 0.06, 0.15
 # Before a call: by the thread, while signals arrive, without a free descriptor.
 PREFIXES = ("t ", "! ", "x ")
 PREFIXED = 0.08
-WITHOUT_PREFIX = ("events", "wait", "hold", "auto")
+WITHOUT_PREFIX = ("events", "wait", "hold")
 
 
 class Sequence:
@@ -83,9 +83,7 @@ class Sequence:
                 for end in (here, there)]
         if here == there:
             both = [self.pick("c0", "c1") for _ in both]
-        is_auto = here != there and self.chance(0.9 if "sync" in both else 0.2)
-        steps = [f"b auto {self.pick('accept', 'accept', 'reject', 'close', 'hold')}"] * is_auto
-        steps += [f"{there}create {passive} {both[1]} {ps}",
+        steps = [f"{there}create {passive} {both[1]} {ps}",
                   f"{there}bind {passive} {self.pick('self', 'any')}{family} {port}",
                   f"{there}listen {passive} {self.pick(0, 1, 10)}",
                   f"{here}create {active} {both[0]} {ps}"]
@@ -98,14 +96,14 @@ class Sequence:
         steps += [f"{here}addr {active} {self.pick('-', '-', 'self' + family)} {host}{family} "
                   f"{port}", *self.events(here, both[0]), f"{here}route {active}",
                   *self.events(here, both[0]), *self.with_qp(here, active, ps),
-                  f"{here}{self.thread(both[0])}connect {active} {self.pick(*PARAMS)}"]
-        steps += [f"{there}{self.thread(both[1])}request {passive}"] if both[1] == "sync" else \
+                  f"{here}{self.by_thread(both[0])}connect {active} {self.pick(*PARAMS)}"]
+        steps += [f"{there}{self.by_thread(both[1])}request {passive}"] if both[1] == "sync" else \
             self.events(there, both[1])
         steps += self.with_qp(there, child, ps)
         if self.chance(0.2):
             steps += [f"{there}attr {child} {state}" for state in (1, 2, 3)]
         steps.append(there + self.pick(f"reject {child} 5", *[
-            f"{self.thread(both[1])}accept {child} {self.pick(*PARAMS)}"] * 4))
+            f"{self.by_thread(both[1])}accept {child} {self.pick(*PARAMS)}"] * 4))
         if self.chance(0.1):
             steps.append(f"{there}notify {child} est")
         steps += self.events(here, both[0]) + self.events(there, both[1])
@@ -115,9 +113,9 @@ class Sequence:
         ends = [(here, active), (there, passive), (there, child)]
         return steps + [f"{end}destroy {id_}" for end, id_ in self.random.sample(ends, 3)]
 
-    def thread(self, channel):
-        """A call of a synchronous id waits, so the thread makes it at times."""
-        return "t " if channel == "sync" and self.chance(0.5) else ""
+    def by_thread(self, channel):
+        """A call of a synchronous id waits, so mostly the thread makes it."""
+        return "t " if channel == "sync" and self.chance(0.9) else ""
 
     def with_qp(self, end, id_, ps):
         if self.chance(0.1):
@@ -164,13 +162,11 @@ class Sequence:
         ps, family = self.pick("tcp", "tcp", "udp"), self.family()
         kind = self.pick("ud" if ps == "udp" else "rc", "-")
         here, there = self.pick(("", "b "), ("b ", ""))
-        waits = self.pick("t ", "")
-        return [*(["b auto accept"] if waits == "" and there else []),
-                f"{there}ep {passive} {self.pick('self', 'any')}{family} {port} {ps} 3 {kind}",
+        return [f"{there}ep {passive} {self.pick('self', 'any')}{family} {port} {ps} 3 {kind}",
                 f"{there}listen {passive} 1",
                 f"{here}ep {active} peer{family} {port} {ps} 2 {kind}",
-                f"{here}{waits}connect {active} {self.pick('d', 'D', 'null')}",
-                f"{there}{waits}request {passive}", f"{there}accept i5 d",
+                f"{here}t connect {active} {self.pick('d', 'D', 'null')}",
+                f"{there}t request {passive}", f"{there}accept i5 d",
                 f"{here}disconnect {active}", f"{there}disconnect i5", f"{there}destroy i5",
                 f"{here}{self.pick('destroy', 'destroyep')} {active}",
                 f"{there}{self.pick('destroy', 'destroyep')} {passive}"]

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,7 +26,7 @@
 #define JOBS_MAX	64
 #define DESCRIPTORS_MAX 160 /* of an end */
 #define SCRIPT_BYTES	16384
-#define SCRIPT_LIMIT_S	40
+#define SCRIPT_LIMIT_S	120
 
 struct options {
 	char **hosts;
@@ -117,18 +116,6 @@ bool play_line(struct play *p, char *line)
 	if (p->control >= 0)
 		fflush(stdout);
 	return is_made;
-}
-
-void play_text(struct play *p, const char *format, ...)
-{
-	char line[LINE_BYTES];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	fputs(line, stdout);
-	play_line(p, line);
 }
 
 void open_end(struct play *p, unsigned pause_us)

@@ -51,7 +51,6 @@ extern uint16_t base_port;
 /* player.c */
 void open_end(struct play *p, unsigned pause_us);
 bool play_line(struct play *p, char *line);
-void play_text(struct play *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* show.c */
 void show_changes(struct play *p);
@@ -74,7 +73,6 @@ struct slot *put_in_slot(struct play *p, size_t number, struct rdma_cm_id *id);
 struct slot *take_slot(struct play *p, struct rdma_cm_id *id);
 void take_events(struct play *p, struct rdma_event_channel *channel, bool wait);
 void hold_event(struct play *p, struct rdma_event_channel *channel);
-void release_event(struct play *p, struct rdma_cm_event *event);
 void take_pause(const struct play *p);
 void set_idle(const struct play *p, bool is_on);
 void settle(struct play *p);

@@ -327,9 +327,15 @@ def on_stock(lab, args, scripts):
     return json.loads(lab.a.run(text, timeout=1200, check=True).stdout)
 
 
+def load():
+    """Return {name: (script, transcript)} of the record."""
+    with lzma.open(RECORDED, "rt") as file:
+        return json.load(file)
+
+
 def record(args):
     """Play sequences on stock in the lab, and what differs from purecm there once more; keep those
-    in which stock did the same."""
+    in which stock did the same, and those of other seeds."""
     from lablib import Lab
     fields = Fields(args.build / "tools/drill/link")
     scripts = {str(seed): Sequence(seed, fields).lines()
@@ -338,7 +344,8 @@ def record(args):
         agent = lab.b.start([str(args.build / "tools/purecm-agent"), AGENT_PORT, "::"],
                             env={"LD_LIBRARY_PATH": STOCK, "PURECM_SECRET": SECRET}, timeout=7000)
         agent.wait_for_output("^ready", timeout=60)
-        recorded, names = {}, list(scripts)
+        names = list(scripts)
+        recorded = {name: pair for name, pair in load().items() if name not in scripts}
         for at in range(0, len(names), BATCH):
             part = {name: scripts[name] for name in names[at:at + BATCH]}
             new = {name: (part[name], lines)
@@ -401,8 +408,7 @@ def main():
     if args.record:
         return record(args)
     from hosts import SKIPPED, Skip
-    with lzma.open(RECORDED, "rt") as file:
-        recorded = dict(list(json.load(file).items())[::args.every])
+    recorded = dict(list(load().items())[::args.every])
     try:
         found = differences(args.build, recorded)
     except Skip as skip:
