@@ -12,58 +12,37 @@
 #include "lib/engine/port.h"
 #include "lib/engine/trace.h"
 
-/* Return: false if cmportd does not have the message's port. */
-static bool fill_mad(const struct cm_send *send, bool again, struct portd_mad *ret)
+/* Unless cmportd does not have the message's port. */
+static void hold_message(const struct cm_send *send, bool again)
 {
 	struct port *port = port_of(send->port);
+	struct portd_record record; /* large, so not cleared */
 
 	trace_message('>', port, &send->path, send->mad);
 	if (port->handle < 0)
-		return false;
-	ret->port = (uint8_t)port->handle;
-	ret->again = again;
-	ret->path = send->path;
-	memcpy(ret->mad, send->mad, MAD_BYTES);
-	return true;
-}
-
-/* Closes the comm ids, after their messages, and empties the box. */
-static void empty_outbox(struct outbox *box)
-{
-	unsigned int i;
-
-	for (i = 0; i < box->n_closed; i++)
-		portd_closed(session_client(), &box->closed[i]);
-	for (i = 0; i < box->n; i++)
-		port_put(port_of(box->send[i].port));
-	outbox_init(box);
-}
-
-int outbox_flush(struct outbox *box)
-{
-	struct portd_mad mad[OUTBOX_MAX];
-	unsigned int i, n = 0;
-	int err = 0;
-
-	for (i = 0; i < box->n; i++)
-		n += fill_mad(&box->send[i], false, &mad[n]);
-	if (n)
-		err = portd_send(session_client(), mad, n);
-	if (err)
-		log_debug("that was not sent: %s", strerror(-err));
-	empty_outbox(box);
-	return err;
+		return;
+	record.type = PORTD_MAD;
+	record.mad.port = (uint8_t)port->handle;
+	record.mad.again = again;
+	record.mad.path = send->path;
+	memcpy(record.mad.mad, send->mad, MAD_BYTES);
+	portd_hold(session_client(), &record);
 }
 
 void outbox_hold(struct outbox *box, bool again)
 {
-	struct portd_mad mad;
+	struct portd_record record = { .type = PORTD_CLOSE };
 	unsigned int i;
 
-	for (i = 0; i < box->n; i++)
-		if (fill_mad(&box->send[i], again, &mad))
-			portd_hold(session_client(), &mad);
-	empty_outbox(box);
+	for (i = 0; i < box->n; i++) {
+		hold_message(&box->send[i], again);
+		port_put(port_of(box->send[i].port));
+	}
+	for (i = 0; i < box->n_closed; i++) {
+		record.close = box->closed[i];
+		portd_hold(session_client(), &record);
+	}
+	outbox_init(box);
 }
 
 void outbox_release(void)
@@ -71,5 +50,15 @@ void outbox_release(void)
 	int err = portd_send_held(session_client());
 
 	if (err)
-		log_debug("what was held was not sent: %s", strerror(-err));
+		log_debug("that was not sent: %s", strerror(-err));
+}
+
+/* Without a message, the notice that a comm id is free waits for the next one. */
+void outbox_flush(struct outbox *box)
+{
+	bool has_message = box->n;
+
+	outbox_hold(box, false);
+	if (has_message)
+		outbox_release();
 }

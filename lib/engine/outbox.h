@@ -31,10 +31,8 @@ static inline void outbox_init(struct outbox *box)
  * outbox_flush() - send all messages, in order; no lock is held
  *
  * A message that cannot be sent counts as lost: the protocol retransmits what matters.
- *
- * Return: 0, or the -errno of the first failure.
  */
-int outbox_flush(struct outbox *box);
+void outbox_flush(struct outbox *box);
 
 /**
  * outbox_hold() - as outbox_flush(), but defer sending until outbox_release()

@@ -52,6 +52,11 @@ void session_reset_count(void)
 
 /* --- freed comm ids -------------------------------------------------------- */
 
+static void hold_close(const struct portd_close *close)
+{
+	portd_hold(client, &(struct portd_record){ .type = PORTD_CLOSE, .close = *close });
+}
+
 /*
  * More comm ids than that are freed only when a port was removed; then no message has to go first.
  */
@@ -69,7 +74,7 @@ void session_note_released(struct cm_core *core, const struct cm_conn *conn)
 	if (n_closing < OUTBOX_CLOSED_MAX)
 		closing[n_closing++] = close;
 	else
-		portd_closed(client, &close);
+		hold_close(&close);
 }
 
 void session_take_closed(struct outbox *box)
@@ -80,7 +85,7 @@ void session_take_closed(struct outbox *box)
 		if (box->n_closed < OUTBOX_CLOSED_MAX)
 			box->closed[box->n_closed++] = closing[i];
 		else
-			portd_closed(client, &closing[i]);
+			hold_close(&closing[i]);
 	}
 	n_closing = 0;
 }

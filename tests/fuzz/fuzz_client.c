@@ -296,11 +296,14 @@ static void do_ids(void)
 
 static void do_send(void)
 {
-	static struct portd_mad mad[MADS_MAX];
-	struct portd_close closed = { .local_comm_id = next_byte(&in) };
+	struct portd_record closed = { .type = PORTD_CLOSE,
+				       .close = { .local_comm_id = next_byte(&in) } };
+	unsigned int n;
 
-	portd_closed(client, &closed);
-	portd_send(client, mad, next_byte(&in) % MADS_MAX);
+	portd_hold(client, &closed);
+	for (n = next_byte(&in) % MADS_MAX; n; n--)
+		portd_hold(client, &(struct portd_record){ .type = PORTD_MAD });
+	portd_send_held(client);
 }
 
 static void take(const struct portd_record *record, void *arg)

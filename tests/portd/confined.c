@@ -134,7 +134,8 @@ static void claim_ports(void)
 /* The response to a REQ without a listener: cmportd answers REJ. */
 static void send_message(void)
 {
-	struct portd_mad mad = { .port = port.handle, .path = to_self };
+	struct portd_record record = { .type = PORTD_MAD,
+				       .mad = { .port = port.handle, .path = to_self } };
 	struct cma_hdr hdr = { .ip_version = 4, .src_port = portd_take_port(client, RDMA_PS_TCP) };
 	struct cm_msg msg;
 
@@ -147,8 +148,8 @@ static void send_message(void)
 	msg.req.primary.local_lid = msg.req.primary.remote_lid = to_self.dlid;
 	msg.req.primary.local_gid = msg.req.primary.remote_gid = port.gid0;
 	wire_encode(&cma_hdr_layout, &hdr, msg.req.private_data);
-	cm_msg_encode(&msg, mad.mad);
-	check("a message", portd_send(client, &mad, 1));
+	cm_msg_encode(&msg, record.mad.mad);
+	check("a message", portd_put_data(client, &record));
 	is_used[PORTD_MAD] = false; /* false until one arrives */
 	await(PORTD_MAD);
 }
@@ -266,7 +267,7 @@ static void begin(void)
 
 int main(int argc, char **argv)
 {
-	const struct portd_close close_it = { .local_comm_id = 1 };
+	const struct portd_record closed = { .type = PORTD_CLOSE, .close = { .local_comm_id = 1 } };
 	unsigned int type, n = 0;
 
 	if (argc != 4)
@@ -275,8 +276,7 @@ int main(int argc, char **argv)
 	claim_ports();
 	ask_administrator();
 	look_around();
-	portd_closed(client, &close_it);
-	check("a close", portd_send_held(client));
+	check("a close", portd_put_data(client, &closed));
 	change_settings(argv[1]);
 	replace_cmportd(argv[2]);
 	send_message();

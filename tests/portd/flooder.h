@@ -42,7 +42,10 @@ void flooder_request(struct portd_mad *mad, uint16_t port, uint32_t qpn);
 /** flooder_reply() - send a REP to a received REQ */
 void flooder_reply(struct portd_mad *mad, uint32_t remote_comm_id, uint32_t qpn);
 
-/** flooder_put() - send any other message */
+/** flooder_send() - send messages. Return: as portd_send_held(). */
+int flooder_send(const struct portd_mad *mads, unsigned int n);
+
+/** flooder_put() - make any other message */
 void flooder_put(struct portd_mad *mad, const struct cm_msg *msg);
 
 /* --- flooder_names.c --------------------------------------------------------- */

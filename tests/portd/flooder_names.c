@@ -48,7 +48,7 @@ static void send_all(const struct portd_mad *mads, unsigned int n)
 	int err;
 
 	do /* on a busy machine cmportd may not read for a second */
-		err = portd_send(flooder_client(), mads, n);
+		err = flooder_send(mads, n);
 	while (err == -EAGAIN);
 	if (err)
 		die("a message", err);
@@ -83,7 +83,7 @@ bool rename_connection(void)
 
 	for (i = 0; i < BATCH; i++)
 		flooder_reply(&mads[i], rejected, ALIKE_QPN);
-	return portd_send(flooder_client(), mads, BATCH) == 0;
+	return flooder_send(mads, BATCH) == 0;
 }
 
 /* --- similar connections ------------------------------------------------------ */
@@ -93,7 +93,7 @@ static unsigned int n_asked, n_closed, n_replied;
 
 static void take(const struct portd_record *record, void *arg)
 {
-	struct portd_mad mad;
+	struct portd_record reply = { .type = PORTD_MAD };
 	struct cm_msg msg;
 
 	(void)arg;
@@ -101,8 +101,8 @@ static void take(const struct portd_record *record, void *arg)
 	    msg.hdr.attr_id != CM_ATTR_REQ)
 		return;
 	n_replied++;
-	flooder_reply(&mad, msg.req.local_comm_id, ALIKE_QPN);
-	portd_hold(flooder_client(), &mad);
+	flooder_reply(&reply.mad, msg.req.local_comm_id, ALIKE_QPN);
+	portd_hold(flooder_client(), &reply);
 }
 
 /* Return: false if nothing arrives for a while. */
@@ -144,12 +144,12 @@ static void prepare_lookalikes(void)
 
 bool replace_lookalikes(void)
 {
-	struct portd_close close = { 0 };
+	struct portd_record closed = { .type = PORTD_CLOSE };
 	unsigned int i;
 
 	for (i = 0; i < BATCH && n_closed < n_asked; i++) {
-		close.local_comm_id = asked[n_closed++ % ASKED_MAX];
-		portd_closed(flooder_client(), &close);
+		closed.close.local_comm_id = asked[n_closed++ % ASKED_MAX];
+		portd_hold(flooder_client(), &closed);
 	}
 	ask_itself();
 	return true;

@@ -377,15 +377,18 @@ static void make_req(const struct probe *probe, struct cm_msg *msg)
 static int send_msg(struct probe *probe, const struct cm_msg *msg)
 {
 	const struct checkup *checkup = probe->checkup;
-	struct portd_mad mad = { .port = probe->opened.handle,
-				 .path = { .grh = true,
-					   .sgid_index = (uint8_t)checkup->gid.gid_index,
-					   .hop_limit = checkup->route.hop_limit,
-					   .dgid = probe->peer } };
+	struct portd_record record = {
+		.type = PORTD_MAD,
+		.mad = { .port = probe->opened.handle,
+			 .path = { .grh = true,
+				   .sgid_index = (uint8_t)checkup->gid.gid_index,
+				   .hop_limit = checkup->route.hop_limit,
+				   .dgid = probe->peer } },
+	};
 	int err;
 
-	cm_msg_encode(msg, mad.mad);
-	err = portd_send(probe->client, &mad, 1);
+	cm_msg_encode(msg, record.mad.mad);
+	err = portd_put_data(probe->client, &record);
 	if (err)
 		complain("cmportd does not send: %s", strerror(-err));
 	return err;
@@ -468,7 +471,7 @@ static int say_goodbye(struct probe *probe)
 
 static int shoot_probe(struct probe *probe, unsigned int timeout_ms, struct probe_answer *ret)
 {
-	struct portd_close closed = { .peer_gid = probe->peer };
+	struct portd_record closed = { .type = PORTD_CLOSE, .close = { .peer_gid = probe->peer } };
 	struct cm_msg req;
 	int err;
 
@@ -488,10 +491,9 @@ static int shoot_probe(struct probe *probe, unsigned int timeout_ms, struct prob
 		err = wait_for_answer(probe, timeout_ms);
 	if (!err)
 		err = say_goodbye(probe);
-	closed.local_comm_id = probe->comm_id;
-	closed.remote_comm_id = probe->answer.rtu.local_comm_id;
-	portd_closed(probe->client, &closed);
-	portd_send_held(probe->client);
+	closed.close.local_comm_id = probe->comm_id;
+	closed.close.remote_comm_id = probe->answer.rtu.local_comm_id;
+	portd_put_data(probe->client, &closed);
 	return err;
 }
 

@@ -344,32 +344,7 @@ static int send_datagram(struct portd_client *client, const struct portd_datagra
 	return out->bytes ? portd_datagram_send(client->data_fd, out, NULL, 0) : 0;
 }
 
-int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigned int n)
-{
-	struct portd_datagram out;
-	struct portd_record record = { .type = PORTD_MAD };
-	unsigned int i;
-	int err;
-
-	pthread_mutex_lock(&client->held_lock);
-	memcpy(out.data, client->held.data, client->held.bytes);
-	out.bytes = client->held.bytes;
-	client->held.bytes = 0;
-	pthread_mutex_unlock(&client->held_lock);
-	for (i = 0; i < n; i++) {
-		record.mad = mad[i];
-		if (portd_put(&out, &record))
-			continue;
-		err = send_datagram(client, &out);
-		if (err)
-			return err;
-		out.bytes = 0;
-		portd_put(&out, &record);
-	}
-	return send_datagram(client, &out);
-}
-
-static void hold_record(struct portd_client *client, const struct portd_record *record)
+void portd_hold(struct portd_client *client, const struct portd_record *record)
 {
 	pthread_mutex_lock(&client->held_lock);
 	if (!portd_put(&client->held, record)) {
@@ -380,18 +355,16 @@ static void hold_record(struct portd_client *client, const struct portd_record *
 	pthread_mutex_unlock(&client->held_lock);
 }
 
-void portd_hold(struct portd_client *client, const struct portd_mad *mad)
+int portd_send_held(struct portd_client *client)
 {
-	struct portd_record record = { .type = PORTD_MAD, .mad = *mad };
+	struct portd_datagram out; /* large, so not cleared */
 
-	hold_record(client, &record);
-}
-
-void portd_closed(struct portd_client *client, const struct portd_close *close)
-{
-	struct portd_record record = { .type = PORTD_CLOSE, .close = *close };
-
-	hold_record(client, &record);
+	pthread_mutex_lock(&client->held_lock);
+	memcpy(out.data, client->held.data, client->held.bytes);
+	out.bytes = client->held.bytes;
+	client->held.bytes = 0;
+	pthread_mutex_unlock(&client->held_lock);
+	return send_datagram(client, &out);
 }
 
 int portd_put_data(struct portd_client *client, const struct portd_record *record)
@@ -406,11 +379,6 @@ int portd_put_data(struct portd_client *client, const struct portd_record *recor
 int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram)
 {
 	return portd_datagram_send(client->data_fd, datagram, NULL, MSG_DONTWAIT);
-}
-
-int portd_send_held(struct portd_client *client)
-{
-	return portd_send(client, NULL, 0);
 }
 
 void portd_drain(struct portd_client *client, int ms)

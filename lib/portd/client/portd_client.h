@@ -149,30 +149,20 @@ uint32_t portd_port_events(const struct portd_client *client, int handle);
 int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
 
 /**
- * portd_send() - send messages, in this order
- *
- * Return: 0, or -errno if they are lost.
- */
-int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigned int n);
-
-/**
- * portd_put_data() - send a record of subnet administration
+ * portd_put_data() - send a record on the data socket, before those that are queued
  *
  * Return: 0, or -errno if it is lost.
  */
 int portd_put_data(struct portd_client *client, const struct portd_record *record);
 
+/** portd_hold() - queue a message, or the notice that a comm id is free again */
+void portd_hold(struct portd_client *client, const struct portd_record *record);
+
 /**
- * portd_hold() - queue a message, to be sent in order with the next ones
+ * portd_send_held() - send what is queued, in order, which wakes up cmportd once
  *
- * With portd_send_held(), many responses wake up cmportd only once.
+ * Return: 0, or -errno if it is lost.
  */
-void portd_hold(struct portd_client *client, const struct portd_mad *mad);
-
-/** portd_closed() - queue the notice that a comm id is free again */
-void portd_closed(struct portd_client *client, const struct portd_close *close);
-
-/** portd_send_held() - send what is queued. Return: as portd_send(). */
 int portd_send_held(struct portd_client *client);
 
 /**

@@ -262,16 +262,10 @@ int portd_lease_ids(struct portd_client *of, struct portd_ids *ret)
 
 /* --- messages -------------------------------------------------------------- */
 
-void portd_hold(struct portd_client *of, const struct portd_mad *mad)
+void portd_hold(struct portd_client *of, const struct portd_record *record)
 {
 	(void)of;
-	keep(&(struct portd_record){ .type = PORTD_MAD, .mad = *mad });
-}
-
-void portd_closed(struct portd_client *of, const struct portd_close *close)
-{
-	(void)of;
-	keep(&(struct portd_record){ .type = PORTD_CLOSE, .close = *close });
+	keep(record);
 }
 
 int portd_send_held(struct portd_client *of)
@@ -280,13 +274,6 @@ int portd_send_held(struct portd_client *of)
 	cmportd.n_sends++;
 	cmportd.n_left = cmportd.n_said;
 	return cmportd.send_err;
-}
-
-int portd_send(struct portd_client *of, const struct portd_mad *mad, unsigned int n)
-{
-	for (; n > 0; n--)
-		portd_hold(of, mad++);
-	return portd_send_held(of);
 }
 
 int portd_put_data(struct portd_client *of, const struct portd_record *record)

@@ -34,7 +34,7 @@ TEST(messages_are_sent_in_order)
 {
 	put(1);
 	put(2);
-	ck_assert_int_eq(outbox_flush(&box), 0);
+	outbox_flush(&box);
 	ck_assert_uint_eq(cmportd.n_left, 2);
 	ck_assert_uint_eq(cmportd.n_sends, 1);
 	ck_assert_uint_eq(cmportd.said[0].mad.mad[0], 1);
@@ -53,7 +53,7 @@ TEST(flushed_box_is_empty_and_holds_no_port)
 
 TEST(empty_box_sends_nothing)
 {
-	ck_assert_int_eq(outbox_flush(&box), 0);
+	outbox_flush(&box);
 	ck_assert_uint_eq(cmportd.n_sends, 0);
 }
 
@@ -67,11 +67,11 @@ TEST(comm_id_is_closed_after_its_last_message)
 	ck_assert_uint_eq(cmportd.said[1].close.local_comm_id, 77);
 }
 
-TEST(failure_to_send_is_returned_and_the_box_is_empty)
+TEST(box_is_empty_after_a_failure_to_send)
 {
 	put(1);
 	cmportd.send_err = -EPIPE;
-	ck_assert_int_eq(outbox_flush(&box), -EPIPE);
+	outbox_flush(&box);
 	ck_assert_uint_eq(box.n, 0);
 }
 
@@ -79,7 +79,7 @@ TEST(message_for_a_port_that_cmportd_lost_is_dropped)
 {
 	put(1);
 	rig.port->handle = -1;
-	ck_assert_int_eq(outbox_flush(&box), 0);
+	outbox_flush(&box);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }
 
