@@ -133,14 +133,10 @@ void stat_after_fork(void)
 void stat_asked(uint32_t ask_id)
 {
 	struct port *port[PORTD_PORTS_MAX];
+	unsigned int i, n = cmportd_get_ports(port);
 	struct engine *engine;
-	size_t i, n = 0;
 
 	stat_forget();
-	for (i = 0; i < PORTD_PORTS_MAX; i++) {
-		port[n] = cmportd_find_port((uint8_t)i);
-		n += port[n] != NULL;
-	}
 	engine = engine_lock();
 	write_ids(engine);
 	write_counts(port, n);

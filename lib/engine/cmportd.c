@@ -195,8 +195,7 @@ void cmportd_close_port(struct port *port)
 	set_handle(port, -1);
 }
 
-/* Return: all that are open, each with a reference. */
-static unsigned int get_ports(struct port *ret[PORTD_PORTS_MAX])
+unsigned int cmportd_get_ports(struct port *ret[PORTD_PORTS_MAX])
 {
 	unsigned int i, n = 0;
 
@@ -339,7 +338,7 @@ static void resend_port(struct portd_client *to, struct port *port)
 static void resend_all(struct portd_client *to, void *arg)
 {
 	struct port *open[PORTD_PORTS_MAX];
-	unsigned int i, n = get_ports(open);
+	unsigned int i, n = cmportd_get_ports(open);
 
 	(void)arg;
 	for (i = 0; i < n; i++) {

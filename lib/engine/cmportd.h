@@ -56,6 +56,9 @@ int cmportd_reopen_port(struct port *port);
 /** cmportd_close_port() - stop delivery to a port and free its handle. */
 void cmportd_close_port(struct port *port);
 
+/** cmportd_get_ports() - get all open ports. Return: how many, each with a reference. */
+unsigned int cmportd_get_ports(struct port *ret[PORTD_PORTS_MAX]);
+
 /** cmportd_find_port() - find a port by its handle. Return: the port with a reference, or NULL. */
 struct port *cmportd_find_port(uint8_t handle);
 

@@ -53,29 +53,6 @@ static void write_head(struct trace_ring *trace)
 	trace->ring->magic = MAGIC;
 }
 
-int trace_ring_init(struct trace_ring *trace)
-{
-	int err;
-
-	*trace = (struct trace_ring){ .n_entries = TRACE_RING_ENTRIES,
-				      .n_reserved = TRACE_RING_ENTRIES };
-	trace->fd = memfd_create("purecm trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (trace->fd < 0 || ftruncate(trace->fd, (off_t)memory_bytes(trace->n_entries)))
-		return -errno;
-	err = map_for_writing(trace);
-	if (err)
-		return err;
-	write_head(trace);
-	/*
-	 * From now on only the present mapping can write. Kernels before 5.1 cannot enforce that,
-	 * and the tracers must be trusted; they are root or the user that cmportd runs as.
-	 */
-	if (fcntl(trace->fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE) &&
-	    fcntl(trace->fd, F_ADD_SEALS, SEALS))
-		return -errno;
-	return 0;
-}
-
 static bool is_ring(const struct trace_memory *head, off_t bytes)
 {
 	return head->magic == MAGIC && head->entry_bytes == sizeof(struct trace_entry) &&
@@ -127,6 +104,24 @@ int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries)
 	/* Drop the message that the previous cmportd was writing when it was killed. */
 	atomic_store(&trace->ring->begun, atomic_load(&trace->ring->written));
 	return 0;
+}
+
+int trace_ring_init(struct trace_ring *trace)
+{
+	int fd = memfd_create("purecm trace", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	*trace = (struct trace_ring){ .fd = -1 };
+	if (fd < 0)
+		return -errno;
+	err = trace_ring_open(trace, fd, TRACE_RING_ENTRIES);
+	/*
+	 * From now on only the present mapping can write. Kernels before 5.1 cannot enforce that,
+	 * and the tracers must be trusted; they are root or the user that cmportd runs as.
+	 */
+	if (!err && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE) &&
+	    fcntl(fd, F_ADD_SEALS, SEALS))
+		err = -errno;
+	return err;
 }
 
 void trace_ring_fini(struct trace_ring *trace)
