@@ -276,6 +276,19 @@ TEST(one_user_has_at_most_half_of_the_waiting_messages)
 	ck_assert_uint_le(host_port->n_waiting, WAITING_MAX / 2);
 }
 
+/* That of an ended program, in front of it, waits for three and a half seconds. */
+TEST(message_of_a_client_waits_for_its_hop_for_a_second)
+{
+	scene_connect(&scene_alice, 1);
+	rig_set_hops_ready(false);
+	rig_leave(&scene_alice);
+	scene_sends(&scene_bob, scene_req(&scene_bob, 1));
+	ck_assert_uint_eq(rig_server()->client[1]->n_waits, 1);
+	rig_pass(1001);
+	ck_assert_uint_eq(rig_server()->client[1]->n_waits, 0);
+	ck_assert_uint_ne(rig_server()->nobody.n_waits, 0);
+}
+
 /* --- clients that do not read -------------------------------------------- */
 
 static struct portd_record mad_record;

@@ -58,8 +58,6 @@ void user_init(struct user *user, uid_t uid)
 	list_init(&user->sends);
 	list_init(&user->held_lanes);
 	list_init(&user->holds);
-	list_init(&user->hops);
-	list_init(&user->waits);
 }
 
 static void user_free(struct server *server, struct user *user)

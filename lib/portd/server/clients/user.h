@@ -41,8 +41,6 @@ struct user {
 	struct bucket rate;
 	struct bucket connects; /* to cmportd */
 	uint32_t n_waits;	/* messages waiting for link addresses */
-	struct list hops;	/* that those messages wait for */
-	struct list waits;	/* in server.waiting.users, if hops is not empty */
 	uint32_t n_requests;
 	struct list lanes;	    /* by host: REQs and SIDR_REQs; responses go first */
 	struct list sends;	    /* in server.senders, if lanes is not empty */

@@ -464,7 +464,7 @@ static bool send_at_once(struct server *server, struct host_port *host_port, str
 	const unsigned int before = host_port->n_unresolved;
 	bool is_gone;
 
-	if (waiting_for(server, host_port, sender, path))
+	if (waiting_for(server, host_port, path))
 		return false;
 	if (!is_known && !host_port_may_solicit(host_port, path)) {
 		stat_count(host_port, PORTD_COUNT_UNSENT, mad);

@@ -218,8 +218,7 @@ static void send_request(struct server *server, struct xmit *xmit)
 	const struct mad_gid peer = mad_path_peer(&xmit->path);
 
 	take_request(server, xmit);
-	if (waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) ||
-	    !host_port_try(xmit)) {
+	if (waiting_for(server, xmit->host_port, &xmit->path) || !host_port_try(xmit)) {
 		bucket_give(&hosts_at(&server->hosts, &peer)->unanswered);
 		waiting_put(server, xmit);
 	} else {

@@ -10,11 +10,10 @@
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/unsent.h"
 
-/* A hop that messages of a user to a peer wait for. */
+/* A hop that messages to a peer wait for. */
 struct hop {
-	struct list link; /* in user.hops: announced ones first, then by looked_at */
+	struct list link; /* in waiting.in_order */
 	struct cm_node node;
-	struct user *user;
 	struct host_port *host_port;
 	uint8_t sgid_index;
 	struct mad_gid dgid;
@@ -28,7 +27,7 @@ int waiting_init(struct waiting *waiting, uint64_t secret)
 {
 	int err = cm_index_init(&waiting->hops, secret);
 
-	list_init(&waiting->users);
+	list_init(&waiting->in_order);
 	waiting->look_at = CM_TIME_NEVER;
 	return err ? err : cm_index_reserve(&waiting->hops, WAITING_MAX);
 }
@@ -40,18 +39,16 @@ void waiting_fini(struct waiting *waiting)
 
 /* --- hops ---------------------------------------------------------------- */
 
-static struct cm_key key_of(const struct user *user, const struct host_port *host_port,
-			    const struct mad_path *path)
+static struct cm_key key_of(const struct host_port *host_port, const struct mad_path *path)
 {
 	return (struct cm_key){ .gid = path->dgid,
-				.guid = (uintptr_t)user,
 				.id = (uint32_t)host_port->handle << 8 | path->sgid_index };
 }
 
-static struct hop *find_hop(struct server *server, const struct user *user,
-			    const struct host_port *host_port, const struct mad_path *path)
+static struct hop *find_hop(struct server *server, const struct host_port *host_port,
+			    const struct mad_path *path)
 {
-	const struct cm_key key = key_of(user, host_port, path);
+	const struct cm_key key = key_of(host_port, path);
 	struct cm_node *node = cm_index_find(&server->waiting.hops, &key);
 
 	return node ? container_of(node, struct hop, node) : NULL;
@@ -74,14 +71,13 @@ static void find_next(struct hop *hop)
 }
 
 /* Its neighbour has just been checked. */
-static struct hop *hop_new(struct server *server, struct user *user, const struct xmit *xmit)
+static struct hop *hop_new(struct server *server, const struct xmit *xmit)
 {
-	const struct cm_key key = key_of(user, xmit->host_port, &xmit->path);
+	const struct cm_key key = key_of(xmit->host_port, &xmit->path);
 	struct hop *hop = calloc(1, sizeof(*hop));
 
 	if (!hop)
 		return NULL;
-	hop->user = user;
 	hop->host_port = xmit->host_port;
 	hop->sgid_index = xmit->path.sgid_index;
 	hop->dgid = xmit->path.dgid;
@@ -89,9 +85,7 @@ static struct hop *hop_new(struct server *server, struct user *user, const struc
 	find_next(hop);
 	list_init(&hop->messages);
 	cm_index_insert(&server->waiting.hops, &hop->node, &key);
-	if (list_is_empty(&user->hops))
-		list_append(&server->waiting.users, &user->waits);
-	list_append(&user->hops, &hop->link);
+	list_append(&server->waiting.in_order, &hop->link);
 	look_by(server, next_look(hop));
 	return hop;
 }
@@ -100,32 +94,28 @@ static void hop_free(struct server *server, struct hop *hop)
 {
 	cm_index_remove(&server->waiting.hops, &hop->node);
 	list_remove(&hop->link);
-	if (list_is_empty(&hop->user->hops))
-		list_remove(&hop->user->waits);
 	free(hop);
 }
 
 /* --- messages ------------------------------------------------------------ */
 
 bool waiting_for(struct server *server, const struct host_port *host_port,
-		 const struct client *sender, const struct mad_path *path)
+		 const struct mad_path *path)
 {
-	return server->waiting.hops.table.n_nodes &&
-	       find_hop(server, unsent_of(server, sender), host_port, path);
+	return server->waiting.hops.table.n_nodes && find_hop(server, host_port, path);
 }
 
 static bool append_to_hop(struct server *server, struct xmit *xmit)
 {
-	struct user *user = unsent_of(server, xmit->sender);
-	struct hop *hop = find_hop(server, user, xmit->host_port, &xmit->path);
+	struct hop *hop = find_hop(server, xmit->host_port, &xmit->path);
 
 	if (!hop)
-		hop = hop_new(server, user, xmit);
+		hop = hop_new(server, xmit);
 	if (!hop)
 		return false;
 	list_append(&hop->messages, &xmit->link);
 	xmit->host_port->n_waiting++;
-	user->n_waits++;
+	unsent_of(server, xmit->sender)->n_waits++;
 	if (xmit->sender)
 		xmit->sender->n_waits++;
 	return true;
@@ -153,7 +143,7 @@ static bool may_wait(struct server *server, const struct host_port *host_port,
 
 void waiting_put(struct server *server, struct xmit *xmit)
 {
-	if (xmit->sender && !waiting_for(server, xmit->host_port, xmit->sender, &xmit->path))
+	if (xmit->sender && !waiting_for(server, xmit->host_port, &xmit->path))
 		user_end_turn(xmit->sender); /* the check took long */
 	if (may_wait(server, xmit->host_port, xmit->sender) && append_to_hop(server, xmit))
 		return;
@@ -161,29 +151,20 @@ void waiting_put(struct server *server, struct xmit *xmit)
 	free(xmit);
 }
 
-static void give_to_nobody(struct server *server, struct hop *hop, const struct client *sender)
+void waiting_forget_sender(struct server *server, struct client *sender)
 {
 	struct xmit *xmit;
-
-	list_for_each_entry_safe (xmit, &hop->messages, link) {
-		if (xmit->sender != sender)
-			continue;
-		take_off_hop(server, xmit)->sender = NULL;
-		if (!append_to_hop(server, xmit))
-			free(xmit);
-	}
-	if (list_is_empty(&hop->messages))
-		hop_free(server, hop);
-}
-
-void waiting_forget_sender(struct server *server, const struct client *sender)
-{
 	struct hop *hop;
 
 	if (!sender->n_waits)
 		return;
-	list_for_each_entry_safe (hop, &sender->user->hops, link)
-		give_to_nobody(server, hop, sender);
+	list_for_each_entry (hop, &server->waiting.in_order, link)
+		list_for_each_entry (xmit, &hop->messages, link)
+			if (xmit->sender == sender)
+				xmit->sender = NULL;
+	sender->user->n_waits -= sender->n_waits;
+	server->nobody.n_waits += sender->n_waits;
+	sender->n_waits = 0;
 }
 
 void waiting_port_gone(struct server *server, const struct host_port *host_port)
@@ -204,18 +185,15 @@ void waiting_port_gone(struct server *server, const struct host_port *host_port)
 
 void waiting_neighbour(struct server *server, const union addr *addr)
 {
-	struct user *user;
 	struct hop *hop;
 
-	list_for_each_entry (user, &server->waiting.users, waits) {
-		list_for_each_entry_safe (hop, &user->hops, link) {
-			if (hop->has_news || !addr_same_ip(&hop->next, addr))
-				continue;
-			hop->has_news = true;
-			list_remove(&hop->link);
-			list_prepend(&user->hops, &hop->link);
-			look_by(server, server->now);
-		}
+	list_for_each_entry_safe (hop, &server->waiting.in_order, link) {
+		if (hop->has_news || !addr_same_ip(&hop->next, addr))
+			continue;
+		hop->has_news = true;
+		list_remove(&hop->link);
+		list_prepend(&server->waiting.in_order, &hop->link);
+		look_by(server, server->now);
 	}
 }
 
@@ -224,7 +202,7 @@ void waiting_moved(struct server *server)
 	struct waiting *waiting = &server->waiting;
 
 	waiting->moved_at = server->now;
-	if (!list_is_empty(&waiting->users))
+	if (!list_is_empty(&waiting->in_order))
 		look_by(server, server->now);
 }
 
@@ -248,15 +226,19 @@ static struct cm_time look_at(const struct server *server, const struct hop *hop
 
 static void leave_as_far_as_possible(struct server *server, struct hop *hop, struct looks *looks)
 {
+	bool is_late, is_reached = true;
 	struct xmit *xmit;
 
 	list_for_each_entry_safe (xmit, &hop->messages, link) {
 		if (looks->n_left == WAITING_LEAVES_MAX)
 			return;
-		if (cm_time_reached(xmit->deadline, server->now))
+		is_late = cm_time_reached(xmit->deadline, server->now);
+		if (is_late)
 			stat_count(xmit->host_port, PORTD_COUNT_UNSENT, xmit->mad);
-		else if (!host_port_try(xmit))
-			break;
+		else
+			is_reached = is_reached && host_port_try(xmit);
+		if (!is_late && !is_reached)
+			continue; /* a later one may be late: those of ended programs wait longer */
 		looks->n_left++;
 		free(take_off_hop(server, xmit));
 	}
@@ -270,44 +252,35 @@ static void leave_as_far_as_possible(struct server *server, struct hop *hop, str
 	hop->looked_at = server->now;
 	hop->has_news = false;
 	list_remove(&hop->link);
-	list_append(&hop->user->hops, &hop->link);
+	list_append(&server->waiting.in_order, &hop->link);
 }
 
-/* Return: the hop to check next, of the user whose turn it is. */
-static struct hop *choose_hop(struct server *server, unsigned int *n_users)
+/* Return: the hop to check next; NULL if none is due. */
+static struct hop *first_due(struct server *server)
 {
-	struct list *users = &server->waiting.users;
-	struct user *user;
-	struct hop *hop;
+	struct list *hops = &server->waiting.in_order;
+	struct hop *hop = container_of(hops->next, struct hop, link);
 
-	for (; *n_users && !list_is_empty(users); --*n_users) {
-		user = container_of(users->next, struct user, waits);
-		list_remove(&user->waits);
-		list_append(users, &user->waits);
-		hop = container_of(user->hops.next, struct hop, link);
-		if (cm_time_reached(look_at(server, hop), server->now))
-			return hop;
-	}
-	return NULL;
+	if (list_is_empty(hops) || !cm_time_reached(look_at(server, hop), server->now))
+		return NULL;
+	return hop;
 }
 
 void waiting_look(struct server *server)
 {
 	struct waiting *waiting = &server->waiting;
 	struct looks looks = { 0, 0 };
-	unsigned int n_users;
-	struct user *user;
 	struct hop *hop;
 
 	if (!cm_time_reached(waiting->look_at, server->now))
 		return;
-	n_users = (unsigned int)list_length(&waiting->users);
 	while (looks.n_in_vain < WAITING_LOOKS_MAX && looks.n_left < WAITING_LEAVES_MAX &&
-	       (hop = choose_hop(server, &n_users)))
+	       (hop = first_due(server)))
 		leave_as_far_as_possible(server, hop, &looks);
 	if (looks.n_in_vain == WAITING_LOOKS_MAX)
 		waiting->pause_until = cm_time_after(server->now, WAITING_PAUSE_MS * CM_NS_PER_MS);
 	waiting->look_at = CM_TIME_NEVER;
-	list_for_each_entry (user, &waiting->users, waits)
-		look_by(server, look_at(server, container_of(user->hops.next, struct hop, link)));
+	if (!list_is_empty(&waiting->in_order))
+		look_by(server,
+			look_at(server, container_of(waiting->in_order.next, struct hop, link)));
 }
