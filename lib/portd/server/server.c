@@ -448,6 +448,7 @@ void server_end(struct server *server)
 	server->tracker = NULL;
 	for_each_host_port (host_port, server)
 		host_port_close(server, host_port);
+	free(server->spare);
 	users_fini(server);
 	closer_free(server->closer);
 	net_ns_home_free(server->home);

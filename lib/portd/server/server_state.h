@@ -105,6 +105,7 @@ struct server {
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */
 	struct list filled;    /* clients with an unsent batch */
+	struct batch *spare;   /* unused one, or NULL */
 	unsigned int n_throttled;
 	struct cm_time unthrottle_at; /* when to look at them next */
 	unsigned int n_tracers;

@@ -25,15 +25,23 @@ void client_watch_data(struct server *server, struct client *client)
 	loop_change(&server->loop, &client->data, events);
 }
 
-static struct batch *batch_new(void)
+/* One is kept: malloc() is slow for so large a piece. */
+static struct batch *batch_new(struct server *server)
 {
-	struct batch *batch = malloc(sizeof(*batch)); /* large, so not cleared */
+	struct batch *batch = server->spare ? server->spare : malloc(sizeof(*batch));
 
+	server->spare = NULL;
 	if (batch) {
 		list_init(&batch->link);
 		batch->datagram.bytes = 0;
 	}
 	return batch;
+}
+
+static void batch_free(struct server *server, struct batch *batch)
+{
+	free(server->spare);
+	server->spare = batch;
 }
 
 /* Return: false if the socket has no room. Data for a disconnected client is discarded. */
@@ -55,7 +63,7 @@ void client_send_backlog(struct server *server, struct client *client)
 		list_remove(&batch->link);
 		client->n_backlog--;
 		client->user->n_queued--;
-		free(batch);
+		batch_free(server, batch);
 	}
 	client_watch_data(server, client);
 }
@@ -69,7 +77,7 @@ void client_flush(struct server *server, struct client *client)
 	client->out = NULL;
 	list_remove(&client->link);
 	if (list_is_empty(&client->backlog) && send_batch(client, batch)) {
-		free(batch);
+		batch_free(server, batch);
 		return;
 	}
 	list_append(&client->backlog, &batch->link);
@@ -104,7 +112,7 @@ bool client_show(struct server *server, struct client *client, const struct port
 	client_flush(server, client);
 	if (client->n_backlog < room &&
 	    (room == ROOM_FOR_GONE || user_may(client, QUOTA_USER_QUEUED)))
-		client->out = batch_new();
+		client->out = batch_new(server);
 	if (!client->out)
 		return false;
 	list_append(&server->filled, &client->link);
