@@ -37,9 +37,6 @@ int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_context *ctx);
  */
 bool cm_record_step(struct cm_record *record, enum cm_event event);
 
-/** cm_record_begin() - restart a record from IDLE with this event. */
-void cm_record_begin(struct cm_record *record, enum cm_event event);
-
 /** cm_begin_in() - set a record's state to one that another core brought about. */
 void cm_begin_in(struct cm_record *record, enum cm_state state);
 

@@ -51,6 +51,8 @@ static struct {
 	bool all_interfaces;
 } wanted;
 
+static int socket_fd = -1; /* -1: not open; no filter is set then */
+
 struct program {
 	struct sock_filter step[STEPS_MAX];
 	uint8_t n;
@@ -164,6 +166,7 @@ void net_filter_attach(int fd)
 	struct sock_fprog filter = { .filter = program.step };
 	int unused = 0;
 
+	socket_fd = fd;
 	write_program(&program);
 	filter.len = program.n;
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)))
@@ -172,7 +175,7 @@ void net_filter_attach(int fd)
 
 /* --- what is wanted ----------------------------------------------------------- */
 
-void net_filter_want(int fd, const struct net_ip *ip)
+void net_announcements_want(const struct net_ip *ip)
 {
 	bool *is = &wanted.neigh[ip->bytes[net_ip_bytes(ip) - 1]];
 
@@ -180,10 +183,10 @@ void net_filter_want(int fd, const struct net_ip *ip)
 		return;
 	*is = true;
 	if (++wanted.n_neighs <= NEIGHS_MAX + 1)
-		net_filter_attach(fd);
+		net_filter_attach(socket_fd);
 }
 
-void net_filter_want_link(int fd, uint32_t ifindex)
+void net_announcements_want_link(unsigned int ifindex)
 {
 	unsigned int i;
 
@@ -195,15 +198,17 @@ void net_filter_want_link(int fd, uint32_t ifindex)
 	if (wanted.n_links < LINKS_MAX)
 		wanted.link[wanted.n_links] = ifindex;
 	wanted.n_links++;
-	net_filter_attach(fd);
+	net_filter_attach(socket_fd);
 }
 
-void net_filter_want_interfaces(int fd)
+void net_watch_interfaces(void)
 {
-	if (wanted.all_interfaces)
-		return;
-	wanted.all_interfaces = true;
-	net_filter_attach(fd);
+	net_reenter();
+	if (!wanted.all_interfaces) {
+		wanted.all_interfaces = true;
+		net_filter_attach(socket_fd);
+	}
+	net_leave();
 }
 
 void net_filter_forget(void)

@@ -88,17 +88,11 @@ void net_announcements_want(const struct net_ip *ip);
  */
 void net_announcements_want_link(unsigned int ifindex);
 
-/** net_filter_attach() - have a netlink socket receive the wanted announcements only. */
-void net_filter_attach(int fd);
-
 /**
- * net_filter_want(), net_filter_want_link(), net_filter_want_interfaces() -
- * net_announcements_want(), net_announcements_want_link() and net_watch_interfaces(), given the
- * socket.
+ * net_filter_attach() - have a netlink socket receive the wanted announcements only, now and when
+ * more are wanted; -1: none
  */
-void net_filter_want(int fd, const struct net_ip *ip);
-void net_filter_want_link(int fd, uint32_t ifindex);
-void net_filter_want_interfaces(int fd);
+void net_filter_attach(int fd);
 
 /** net_filter_forget() - nothing is wanted; for net_after_fork(). */
 void net_filter_forget(void);

@@ -131,23 +131,7 @@ static void close_sockets(void)
 	fd_close(&fds[NET_WATCH_OWN]);
 	fd_close(&fds[NET_WATCH_ALL]);
 	fd_close(&news_fd);
-}
-
-void net_announcements_want(const struct net_ip *ip)
-{
-	net_filter_want(fds[NET_WATCH_OWN], ip);
-}
-
-void net_announcements_want_link(unsigned int ifindex)
-{
-	net_filter_want_link(fds[NET_WATCH_OWN], ifindex);
-}
-
-void net_watch_interfaces(void)
-{
-	net_reenter();
-	net_filter_want_interfaces(fds[NET_WATCH_OWN]);
-	net_leave();
+	net_filter_attach(-1);
 }
 
 /* One that watches all has to keep up with bursts. */
