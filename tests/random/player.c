@@ -26,7 +26,7 @@
 #define JOBS_MAX	64
 #define DESCRIPTORS_MAX 160 /* of an end */
 #define SCRIPT_BYTES	16384
-#define SCRIPT_LIMIT_S	120
+#define SCRIPT_LIMIT_S	60
 
 struct options {
 	char **hosts;

@@ -27,7 +27,7 @@ from lablib.release import RELEASES  # noqa: E402
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tests/random/player")
 
 ROUNDS_MAX = 8
-JOBS = (16, 16, 4)  # players at a time: first, and when what differs is played again
+JOBS = (24, 24, 4)  # players at a time: first, and when what differs is played again
 
 
 def parse_args():

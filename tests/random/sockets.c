@@ -12,6 +12,7 @@
 #include "player.h"
 
 #define N_SOCKETS 6
+#define POLLS	  8
 
 static int sockets[N_SOCKETS] = { -1, -1, -1, -1, -1, -1 };
 static bool was_connected[N_SOCKETS], is_connected[N_SOCKETS], listens[N_SOCKETS],
@@ -87,11 +88,17 @@ static int show_names(int fd)
 	return result;
 }
 
-static int wait_for(int fd, const char *word, unsigned limit_ms)
+/* Stock's rpoll() may spin for ever if it has a limit. */
+static int wait_for(struct play *p, int fd)
 {
-	struct pollfd ready = { .fd = fd, .events = *word == 'r' ? POLLIN : POLLOUT };
-	int result = rpoll(&ready, 1, limit_ms);
+	struct pollfd ready = { .fd = fd, .events = *p->words[2] == 'r' ? POLLIN : POLLOUT };
+	int i, result = rpoll(&ready, 1, 0);
 
+	for (i = 0; i < POLLS && !result; i++) {
+		p->is_settled = false;
+		settle(p);
+		result = rpoll(&ready, 1, 0);
+	}
 	printf(" %#x", (unsigned)ready.revents);
 	return result;
 }
@@ -156,21 +163,49 @@ static int map(int fd, size_t length)
 	return length ? riomap(fd, bytes, length, PROT_WRITE, 0, 0) : riounmap(fd, bytes, 4096);
 }
 
-/* Why a call is not made; NULL if it is. */
-static const char *reason_against(size_t number, const char *what)
+enum {
+	SAFE = 1,   /* also on a socket that was never connected */
+	QUIET = 2,  /* nothing reaches a peer */
+	STARTS = 4, /* threads; other calls may spin for ever with stock */
+};
+
+static unsigned flags_of(const char *line)
 {
-	static const char *const safe[] = { "bind",   "listen", "accept", "shut",
-					    "option", "names",	"close" };
-	size_t i;
+	static const struct {
+		const char *word;
+		unsigned flags;
+	} calls[] = {
+		{ "s:new", QUIET | STARTS },   { "s:bind", SAFE | QUIET },
+		{ "s:listen", SAFE | STARTS }, { "s:accept", SAFE | STARTS },
+		{ "s:connect", STARTS },       { "s:shut", SAFE },
+		{ "s:option", SAFE | QUIET },  { "s:names", SAFE | QUIET },
+		{ "s:close", SAFE },
+	};
+	size_t i, length = strcspn(line, " ");
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (length == strlen(calls[i].word) && !strncmp(line, calls[i].word, length))
+			return calls[i].flags;
+	return 0;
+}
+
+bool is_quiet_for_sockets(const char *line)
+{
+	return flags_of(line) & QUIET;
+}
+
+/* Why a call is not made; NULL if it is. */
+static const char *reason_against(size_t number, const char *word)
+{
+	const char *what = word + 2;
 
 	if (is_datagram[number] && (!strcmp(what, "connect") || !strcmp(what, "listen") ||
 				    !strcmp(what, "accept") || !strcmp(what, "shut")))
 		return "stock's datagrams do not work on RoCE";
 	if (is_connected[number] && !strcmp(what, "connect"))
 		return "stock returns 0 every time, purecm EISCONN, as TCP";
-	for (i = 0; i < sizeof(safe) / sizeof(safe[0]); i++)
-		if (!strcmp(what, safe[i]))
-			return NULL;
+	if (flags_of(word) & SAFE)
+		return NULL;
 	if (was_connected[number] || !strcmp(what, "connect"))
 		return NULL;
 	if (!strcmp(what, "poll") || !strcmp(what, "select"))
@@ -211,7 +246,7 @@ static int call_socket(struct play *p, size_t number)
 	if (!strcmp(what, "names"))
 		return show_names(fd);
 	if (!strcmp(what, "poll"))
-		return wait_for(fd, p->words[2], p->limit_ms);
+		return wait_for(p, fd);
 	if (!strcmp(what, "select"))
 		return select_one(fd);
 	if (!strcmp(what, "iomap"))
@@ -227,7 +262,7 @@ void make_socket_call(struct play *p)
 {
 	size_t number = number_of(p->words[1]);
 	const bool is_new = !strcmp(p->words[0], "s:new"), is_stream = *p->words[3] != 'd';
-	const char *why = reason_against(number, p->words[0] + 2);
+	const char *why = reason_against(number, p->words[0]);
 	int result;
 
 	if (is_new != (sockets[number] < 0)) {
@@ -238,7 +273,7 @@ void make_socket_call(struct play *p)
 		SAY(" not made: %s", why);
 		return;
 	}
-	set_idle(p, false);
+	set_idle(p, !(flags_of(p->words[0]) & STARTS));
 	errno = 0;
 	if (is_new) {
 		result = keep(number, rsocket(*p->words[2] == '6' ? AF_INET6 : AF_INET,
@@ -251,10 +286,4 @@ void make_socket_call(struct play *p)
 	show_call("", result);
 	p->is_settled &= is_quiet_for_sockets(p->words[0]);
 	settle(p);
-}
-
-bool is_quiet_for_sockets(const char *word)
-{
-	return !strncmp(word, "s:new", 5) || !strncmp(word, "s:bind", 6) ||
-	       !strncmp(word, "s:option", 8) || !strncmp(word, "s:names", 7);
 }
