@@ -100,7 +100,7 @@ struct server {
 	struct list holders; /* users with requests that their hosts do not take yet, likewise */
 	struct cm_time resume_at; /* when to look at these next */
 	struct cm_index lanes;	  /* their unsent requests by user and peer */
-	struct cm_index asks;	  /* pending queries by client and ask_id, see subnet.c */
+	struct cm_index asks;	  /* pending queries by client and ask_id, see sa/ */
 	struct list tellers;	  /* users whose clients are being told tables */
 	struct waiting waiting;
 	struct list strangers; /* clients that have sent no request yet, oldest first */

@@ -219,12 +219,11 @@ static int handle_tracked(struct request *request)
 	struct server *server = request->server;
 	struct client *client = request->client;
 	struct host_port *host_port = client_host_port(server, client, tracked.handle);
-	struct gid_entry gid;
 	int err = -EPERM;
 
 	if (host_port &&
 	    server->block_owner[tracked.local_comm_id >> ID_BLOCK_SHIFT] == client->index) {
-		host_port_mark_source(host_port, &tracked.path, &gid);
+		host_port_mark_source(host_port, &tracked.path);
 		if (!tracked.path.sgid_tag && !host_port->subnet)
 			user_end_turn(client);
 		err = tracker_set(server->tracker, client->index, &tracked,

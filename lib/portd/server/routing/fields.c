@@ -30,7 +30,7 @@ struct said {
 	struct host_port *host_port;
 	const struct mad_path *path;
 	const struct cm_msg *msg;
-	struct gid_entry gid; /* of the path's index; without verbs if not looked up */
+	const struct gid_entry *gid; /* of the path's index, after has_gid() */
 };
 
 /* --- identity ------------------------------------------------------------- */
@@ -127,8 +127,8 @@ static bool has_flow_label(struct said *said)
 
 static bool has_gid(struct said *said)
 {
-	return said->gid.verbs ||
-	       host_port_gid(said->host_port, said->path->sgid_index, &said->gid) == 0;
+	said->gid = host_port_gid(said->host_port, said->path->sgid_index);
+	return said->gid;
 }
 
 /* A client outside home may use a GID that no namespace has shown, but not one of home. */
@@ -139,9 +139,9 @@ static bool has_gid_of_its_namespace(struct said *said)
 
 	if (said->client->net_ns == server->home)
 		return true;
-	of_gid = net_ns_of_gid(server->home, &said->gid, server->now);
+	of_gid = net_ns_of_gid(server->home, said->gid, server->now);
 	return of_gid == said->client->net_ns ||
-	       (of_gid == server->home && !hop_is_here(&said->gid));
+	       (of_gid == server->home && !hop_is_here(said->gid));
 }
 
 /* --- path in a REQ -------------------------------------------------------- */
@@ -149,7 +149,7 @@ static bool has_gid_of_its_namespace(struct said *said)
 /* The peer's queue pair sends its data to that GID. */
 static bool names_own_gid(struct said *said)
 {
-	return memcmp(&said->msg->req.primary.local_gid, &said->gid.gid, sizeof(said->gid.gid)) ==
+	return memcmp(&said->msg->req.primary.local_gid, &said->gid->gid, sizeof(said->gid->gid)) ==
 	       0;
 }
 
@@ -213,11 +213,11 @@ static bool has_own_address(struct said *said)
 	if (!read_header(said, &hdr, &ps))
 		return true;
 	addr_unpack(hdr.ip_version, hdr.src_addr, 0, 0, &src);
-	if (memcmp(&said->path->dgid, &said->gid.gid, sizeof(said->gid.gid)) == 0 &&
+	if (memcmp(&said->path->dgid, &said->gid->gid, sizeof(said->gid->gid)) == 0 &&
 	    addr_is_loopback(&src))
 		return true;
 	gid = addr_to_gid(&src);
-	return memcmp(&gid, &said->gid.gid, sizeof(gid)) == 0;
+	return memcmp(&gid, &said->gid->gid, sizeof(gid)) == 0;
 }
 
 /* --- table ---------------------------------------------------------------- */
@@ -277,14 +277,11 @@ static uint32_t rows_of(uint16_t attr_id, bool on_ib)
 
 const char *fields_wrong(const struct server *server, const struct client *client,
 			 struct host_port *host_port, const struct mad_path *path,
-			 const struct gid_entry *gid, const struct cm_msg *msg)
+			 const struct cm_msg *msg)
 {
-	struct said said = { .server = server,
-			     .client = client,
-			     .host_port = host_port,
-			     .path = path,
-			     .msg = msg,
-			     .gid = *gid };
+	struct said said = {
+		.server = server, .client = client, .host_port = host_port, .path = path, .msg = msg
+	};
 	const struct row *row;
 	uint32_t left;
 

@@ -15,7 +15,6 @@ extern const char fields_own_qpn[];
 /**
  * fields_wrong() - find the first field of a client's message that the client may not set so
  * @host_port: an open port of the client
- * @gid:       the path's source GID; without verbs if it was not looked up
  * @msg:       the decoded message that it wants to send there
  *
  * Does not check whether the message's connection is the client's: that is the tracker's part.
@@ -24,6 +23,6 @@ extern const char fields_own_qpn[];
  */
 const char *fields_wrong(const struct server *server, const struct client *client,
 			 struct host_port *host_port, const struct mad_path *path,
-			 const struct gid_entry *gid, const struct cm_msg *msg);
+			 const struct cm_msg *msg);
 
 #endif

@@ -209,11 +209,13 @@ static uint16_t route_new(const struct server *server, const struct arrived *in,
 					 .data = data,
 					 .handles = in->host_port->of_device };
 	const struct net_ns *net_ns = server->home;
-	struct gid_entry gid;
+	const struct gid_entry *gid = NULL;
 
-	if (in->path->grh && !host_port_gid(in->host_port, in->path->sgid_index, &gid)) {
-		net_ns = net_ns_of_gid(server->home, &gid, server->now);
-		request.ifindex = gid.ifindex;
+	if (in->path->grh)
+		gid = host_port_gid(in->host_port, in->path->sgid_index);
+	if (gid) {
+		net_ns = net_ns_of_gid(server->home, gid, server->now);
+		request.ifindex = gid->ifindex;
 	}
 	return net_ns_listener(server->home, net_ns, &request);
 }
@@ -292,12 +294,11 @@ static bool track_request(struct server *server, const struct arrived *in, uint1
 {
 	const bool asks = is_request(&in->msg);
 	struct mad_path way = *in->path;
-	struct gid_entry gid;
 
 	if (asks && !user_may(server->client[to], QUOTA_USER_CONNS))
 		return false;
 	if (asks)
-		host_port_mark_source(in->host_port, &way, &gid);
+		host_port_mark_source(in->host_port, &way);
 	if (tracker_received(server->tracker, to, in->host_port->handle, &way, &in->msg,
 			     ret_is_known))
 		return false;
@@ -400,20 +401,19 @@ void router_received(struct server *server, struct host_port *host_port,
 
 /*
  * The GID index in a message was valid when the connection began; that GID may have gone since, and
- * another may have its index. @ret: as of host_port_mark_source(). Return: false if the GID is
- * gone.
+ * another may have its index. Return: false if the GID is gone.
  */
 static bool find_source(const struct tracked *tracked, const struct client *client,
 			struct host_port *host_port, struct mad_path *path,
-			const struct cm_msg *msg, struct gid_entry *ret)
+			const struct cm_msg *msg)
 {
 	if (!tracked || tracked->client != client->index || !tracked->is.path.sgid_tag ||
 	    (msg->hdr.attr_id == CM_ATTR_REQ && !tracked_is_again(tracked, &msg->req))) {
-		host_port_mark_source(host_port, path, ret);
+		host_port_mark_source(host_port, path);
 		return true;
 	}
 	path->sgid_tag = tracked->is.path.sgid_tag;
-	return host_port_follow_source(host_port, path, ret);
+	return host_port_follow_source(host_port, path);
 }
 
 /*
@@ -455,7 +455,6 @@ static int check_message(struct server *server, struct client *client, struct ho
 			 struct portd_mad *mad)
 {
 	const struct tracked *of;
-	struct gid_entry gid;
 	struct cm_msg msg;
 	const char *wrong;
 	int err = cm_msg_decode(mad->mad, MAD_BYTES, &msg);
@@ -463,11 +462,11 @@ static int check_message(struct server *server, struct client *client, struct ho
 	if (err)
 		return err;
 	of = tracker_of_sent(server->tracker, client->index, &mad->path, &msg);
-	if (!find_source(of, client, host_port, &mad->path, &msg, &gid)) {
+	if (!find_source(of, client, host_port, &mad->path, &msg)) {
 		user_end_turn(client);
 		return -EADDRNOTAVAIL;
 	}
-	wrong = fields_wrong(server, client, host_port, &mad->path, &gid, &msg);
+	wrong = fields_wrong(server, client, host_port, &mad->path, &msg);
 	if (wrong) {
 		user_end_turn(client);
 		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);

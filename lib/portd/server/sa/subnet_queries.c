@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queries of clients to subnet administrators: see subnet.h. The agent in mad/sa/ does the work;
- * this file provides its clock, descriptor and port events.
+ * Queries of clients to subnet administrators: see subnet_queries.h. The agent in mad/sa/ does the
+ * work; this file provides its clock, descriptor and port events.
  */
 #include "lib/portd/server/sa/subnet_queries.h"
 #include "lib/portd/server/clients/client_out.h"

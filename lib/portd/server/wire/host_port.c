@@ -410,9 +410,8 @@ static bool send_now(struct host_port *host_port, struct client *sender,
 		     const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
 	struct mad_path now = *path;
-	struct gid_entry gid;
 
-	if (host_port_follow_source(host_port, &now, &gid))
+	if (host_port_follow_source(host_port, &now))
 		return send_by(host_port, sender, &now, mad, again);
 	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
 	return true;

@@ -27,7 +27,7 @@ struct server;
 /* A message to be sent. */
 struct xmit {
 	struct list link;      /* in a lane, or in the queue of a hop */
-	struct lane *lane;     /* see requests.c */
+	struct lane *lane;     /* see unsent.c */
 	struct list of_sender; /* in client.requests, while in a lane */
 	struct host_port *host_port;
 	struct client *sender;	 /* NULL: our own core, or a client that has disconnected */
@@ -83,15 +83,14 @@ void host_port_open_all(struct server *server);
 /** host_port_heard() - learn a peer's queue pair @qpn from a message of a connection */
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);
 
-/** host_port_gid() - as gid_by_index(), without a lookup if nothing has changed since the last */
-int host_port_gid(struct host_port *host_port, uint8_t index, struct gid_entry *ret);
+/** host_port_gid() - look up a source GID. Return: it, until the next call; NULL if unknown. */
+const struct gid_entry *host_port_gid(struct host_port *host_port, uint8_t index);
 
-/* Store the source GID in a path, in case its index changes. @ret: it, without verbs if unknown. */
-void host_port_mark_source(struct host_port *host_port, struct mad_path *path,
-			   struct gid_entry *ret);
-/* Find the present index of that GID. @ret: as above. Return: false if the GID has gone. */
-bool host_port_follow_source(struct host_port *host_port, struct mad_path *path,
-			     struct gid_entry *ret);
+/** host_port_mark_source() - store the source GID in a path, in case its index changes */
+void host_port_mark_source(struct host_port *host_port, struct mad_path *path);
+
+/** host_port_follow_source() - find the present index of that GID. Return: false if it is gone. */
+bool host_port_follow_source(struct host_port *host_port, struct mad_path *path);
 
 /** host_port_reaches_hop() - return whether the next hop has a link address; if not, solicit it */
 bool host_port_reaches_hop(struct host_port *host_port, const struct mad_path *path);

@@ -7,16 +7,13 @@
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
-int host_port_gid(struct host_port *host_port, uint8_t index, struct gid_entry *ret)
+const struct gid_entry *host_port_gid(struct host_port *host_port, uint8_t index)
 {
 	struct gid_entry *latest = &host_port->latest_gid;
-	int err = 0;
 
-	if (latest->gid_index != index || !gid_is_recent(latest))
-		err = gid_by_index(host_port->verbs, host_port->port_num, index, latest);
-	if (!err)
-		*ret = *latest;
-	return err;
+	if (latest->gid_index == index && gid_is_recent(latest))
+		return latest;
+	return gid_by_index(host_port->verbs, host_port->port_num, index, latest) ? NULL : latest;
 }
 
 /* InfiniBand GIDs do not change. */
@@ -25,29 +22,27 @@ static bool has_gids_that_go(const struct host_port *host_port, const struct mad
 	return path->grh && !host_port->subnet;
 }
 
-void host_port_mark_source(struct host_port *host_port, struct mad_path *path,
-			   struct gid_entry *ret)
+void host_port_mark_source(struct host_port *host_port, struct mad_path *path)
 {
-	path->sgid_tag = 0;
-	ret->verbs = NULL;
-	if (!has_gids_that_go(host_port, path))
-		return;
-	if (host_port_gid(host_port, path->sgid_index, ret))
-		ret->verbs = NULL;
-	else
-		path->sgid_tag = gid_tag(ret);
+	const struct gid_entry *gid = NULL;
+
+	if (has_gids_that_go(host_port, path))
+		gid = host_port_gid(host_port, path->sgid_index);
+	path->sgid_tag = gid ? gid_tag(gid) : 0;
 }
 
-bool host_port_follow_source(struct host_port *host_port, struct mad_path *path,
-			     struct gid_entry *ret)
+bool host_port_follow_source(struct host_port *host_port, struct mad_path *path)
 {
-	ret->verbs = NULL;
+	const struct gid_entry *gid;
+
 	if (!path->sgid_tag || !has_gids_that_go(host_port, path))
 		return true;
-	if (!host_port_gid(host_port, path->sgid_index, ret) && gid_tag(ret) == path->sgid_tag)
+	gid = host_port_gid(host_port, path->sgid_index);
+	if (gid && gid_tag(gid) == path->sgid_tag)
 		return true;
-	if (gid_by_tag(host_port->verbs, host_port->port_num, path->sgid_tag, ret))
+	if (gid_by_tag(host_port->verbs, host_port->port_num, path->sgid_tag,
+		       &host_port->latest_gid))
 		return false;
-	path->sgid_index = (uint8_t)ret->gid_index;
+	path->sgid_index = (uint8_t)host_port->latest_gid.gid_index;
 	return true;
 }

@@ -19,12 +19,12 @@
 
 static struct mad_gid local_gid(struct host_port *host_port, const struct mad_path *path)
 {
-	struct gid_entry entry;
-	struct mad_gid gid;
+	const struct gid_entry *entry = path->grh ? host_port_gid(host_port, path->sgid_index)
+						  : NULL;
+	struct mad_gid gid = host_port->cm.gid0;
 
-	if (!path->grh || host_port_gid(host_port, path->sgid_index, &entry))
-		return host_port->cm.gid0;
-	memcpy(&gid, &entry.gid, sizeof(gid));
+	if (entry)
+		memcpy(&gid, &entry->gid, sizeof(gid));
 	return gid;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that are not sent yet: see requests.h. */
+/* Requests that are not sent yet: see unsent.h. */
 #include "lib/portd/server/wire/unsent.h"
 
 #include <stdlib.h>
