@@ -9,6 +9,7 @@
 
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/lives.h"
+#include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/test.h"
 
 static pid_t pid; /* of the client */

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cm/fsm.h"
 #include "tests/unit/portd/kept.h"
+#include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/test.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
 

@@ -250,10 +250,4 @@ void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id);
 /** tracker_port_gone() - remove the tracked connections of a port that was removed */
 void tracker_port_gone(struct tracker *tracker, uint8_t port);
 
-/** tracker_is_empty() - return whether there are no connections of clients or ended clients */
-bool tracker_is_empty(const struct tracker *tracker);
-
-/** tracker_bytes() - the current memory use in bytes */
-size_t tracker_bytes(const struct tracker *tracker);
-
 #endif

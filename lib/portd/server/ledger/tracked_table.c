@@ -530,17 +530,3 @@ void tracker_port_gone(struct tracker *tracker, uint8_t port)
 			tracked_remove(tracker, tracked);
 	}
 }
-
-bool tracker_is_empty(const struct tracker *tracker)
-{
-	return tracker->n_tracked == 0;
-}
-
-size_t tracker_bytes(const struct tracker *tracker)
-{
-	return sizeof(*tracker) + tracker->n_chunks * TRACKED_CHUNK * sizeof(struct tracked) +
-	       tracker->n_chunks_max *
-		       (sizeof(struct tracked *) + TRACKED_CHUNK * sizeof(uint32_t)) +
-	       (size_t)tracker->n_buckets_max * TRACKED_N_TABLES * sizeof(uint32_t) +
-	       tracker->n_clients * sizeof(struct tracked_client);
-}
