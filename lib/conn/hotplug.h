@@ -9,7 +9,7 @@
 #define LIB_CONN_HOTPLUG_H
 
 #include "base/time.h"
-#include "lib/engine/port.h"
+#include "lib/engine/served_port.h"
 
 /** hotplug_start() - handle uevents in the engine's thread. Return: 0 or -errno. */
 int hotplug_start(void);

@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 #include "cm/conn.h"
-#include "lib/engine/port.h"
-#include "lib/net/gid.h"
+#include "lib/engine/served_port.h"
+#include "lib/net/gid_table.h"
 
 struct device {
 	struct ibv_context *verbs;

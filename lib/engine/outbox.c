@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "lib/engine/session.h"
-#include "lib/engine/port.h"
+#include "lib/engine/served_port.h"
 #include "lib/engine/trace.h"
 
 /* Unless cmportd does not have the message's port. */

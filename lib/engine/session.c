@@ -2,7 +2,7 @@
 /* The connection to cmportd, and the comm ids to return to it: see session.h. */
 #include "lib/engine/session.h"
 
-#include "lib/engine/port.h"
+#include "lib/engine/served_port.h"
 
 static struct portd_client *client;		      /* atomic; written once per process */
 static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of one step; under the engine's lock */

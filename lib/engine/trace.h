@@ -7,7 +7,7 @@
 #define LIB_ENGINE_TRACE_H
 
 #include "cm/fsm.h"
-#include "lib/engine/port.h"
+#include "lib/engine/served_port.h"
 
 /**
  * trace_message() - trace a received ('<') or sent ('>') message

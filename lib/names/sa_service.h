@@ -8,7 +8,7 @@
 
 #include <rdma/rdma_cma.h>
 
-#include "lib/engine/port.h"
+#include "lib/engine/served_port.h"
 #include "lib/path/subnet.h"
 
 /* A query to the administrator of one port; embedded in its owner. */

@@ -5,7 +5,7 @@
 #ifndef LIB_NET_HOP_H
 #define LIB_NET_HOP_H
 
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/net/netlink.h"
 
 /**

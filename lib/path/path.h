@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "lib/device/device.h"
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/net/netlink.h"
 #include "lib/net/port_space.h"
 #include "lib/portd/proto/proto.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "lib/rsocket/wire.h"
+#include "lib/rsocket/stream_wire.h"
 
 #define FOLDER	       "/etc/rdma/rsocket"
 #define SEND_BYTES_MIN 2048

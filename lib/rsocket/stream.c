@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Events of a stream socket: completions become events of its state table, whose actions are
- * carried out here. Set-up is in connecting.c and listen.c, data transfer in transfer.c.
+ * carried out here. Set-up is in connecting.c and stream_listen.c, data transfer in transfer.c.
  */
 #include "lib/rsocket/stream.h"
 

@@ -117,7 +117,7 @@ struct stream {
 	void (*settled)(struct stream *child, int err);
 	struct list sibling; /* in the listener's list pending or ready */
 
-	/* Listeners: see listen.c. */
+	/* Listeners: see stream_listen.c. */
 	struct list pending; /* being set up, the oldest first; service's lock */
 	struct list ready;   /* for raccept() */
 	unsigned int n_ready;
@@ -213,7 +213,7 @@ ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offs
  */
 int stream_await_room(struct stream *s, int flags);
 
-/** stream_setopt(), stream_getopt(): rsock_ops.setopt, .getopt; see option.c. */
+/** stream_setopt(), stream_getopt(): rsock_ops.setopt, .getopt; see stream_option.c. */
 int stream_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes);
 int stream_getopt(struct rsock *rs, int level, int name, void *value, socklen_t *bytes);
 

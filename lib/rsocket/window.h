@@ -11,7 +11,7 @@
 #ifndef LIB_RSOCKET_WINDOW_H
 #define LIB_RSOCKET_WINDOW_H
 
-#include "lib/rsocket/wire.h"
+#include "lib/rsocket/stream_wire.h"
 
 #define RING_FREE_MIN 2048 /* with fewer free bytes of the send buffer, nothing is sent */
 #define CTRL_SLOTS    4	   /* send slots reserved for messages that need no credit */

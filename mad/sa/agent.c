@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mad/sa/group.h"
+#include "mad/sa/joined_group.h"
 #include "mad/sa/query.h"
 
 /* A request on the wire. */

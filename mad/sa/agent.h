@@ -58,7 +58,7 @@ struct sa_agent {
 	uint64_t secret;	/* hash key, since clients choose the requests */
 	struct cm_timers waits; /* of all requests, by their own timeouts */
 	struct list groups;
-	struct hash memberships; /* the groups: see group.c */
+	struct hash memberships; /* the groups: see joined_group.c */
 	unsigned int n_groups;
 	uint32_t n_renewals; /* times that all groups had to be renewed */
 	struct sa_subnet subnet;

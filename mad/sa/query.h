@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What agent.c and group.c share: how a request is identified and ended. */
+/* What agent.c and joined_group.c share: how a request is identified and ended. */
 #ifndef MAD_SA_QUERY_H
 #define MAD_SA_QUERY_H
 

@@ -119,12 +119,12 @@ class Security(unittest.TestCase):
         ("{} of one key", "TRACKED_ALIKE_MAX", server + "limits.h"),
         ("{} groups", "SA_GROUPS_MAX", "mad/sa/agent.h"),
         ("{} of a port's", "SA_TURN_OUT_MAX", "mad/sa/flight.h"),
-        ("{} of a host; 256, the oldest", "PENDING_OF_HOST", "lib/rsocket/listen.c"),
-        ("of a host; {}, the oldest", "PENDING_MAX", "lib/rsocket/listen.c"),
+        ("{} of a host; 256, the oldest", "PENDING_OF_HOST", "lib/rsocket/stream_listen.c"),
+        ("of a host; {}, the oldest", "PENDING_MAX", "lib/rsocket/stream_listen.c"),
         ("{} senders are located", "RESOLVING_MAX", "lib/rsocket/dgram_dest.c"),
         ("{} peers", "DESTS_MAX", "lib/rsocket/dgram_dest.c"),
         ("{} connections, 5 s", "CONNECTIONS_MAX", "tools/monitoring/export.c"),
-        ("{} ids", "IDS_MAX", "tools/drill/agent.c"),
+        ("{} ids", "IDS_MAX", "tools/drill/drill_agent.c"),
     )
 
     def test_limits(self):

@@ -17,7 +17,7 @@
 #define TIMEOUT_MS  20000
 #define RETRY_COUNT 7
 
-/* The hello of lib/rsocket/wire.h: version 1, 64 credits, a table of two entries. */
+/* The hello of lib/rsocket/stream_wire.h: version 1, 64 credits, a table of two entries. */
 static const uint8_t hello[40] = { [0] = 1, [3] = 64, [23] = 2 };
 
 static struct rdma_event_channel *channel;

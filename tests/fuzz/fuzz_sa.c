@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "mad/sa/agent.h"
-#include "mad/sa/group.h"
+#include "mad/sa/joined_group.h"
 #include "tests/fuzz/input.h"
 
 #define ASKS	  24

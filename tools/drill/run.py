@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs scripts of purecm drill, line by line: sends, expects, and has the agent make calls.
 
-The program link carries the messages; the agent (agent.c) makes the calls on the peer's side.
+The program link carries the messages; the agent (drill_agent.c) makes the calls on the peer's side.
 """
 import collections
 import os

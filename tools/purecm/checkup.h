@@ -9,7 +9,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/net/netlink.h"
 
 #define FINDING_BYTES	600

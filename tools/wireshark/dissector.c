@@ -14,7 +14,7 @@
 
 #include "cm/fsm.h"
 #include "cm/guard.h"
-#include "lib/rsocket/wire.h"
+#include "lib/rsocket/stream_wire.h"
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
 #include "tools/purecm/advice.h"

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/net/netlink.h"
 #include "lib/portd/server/asks/asks.h"
 #include "lib/portd/server/clients/client_out.h"

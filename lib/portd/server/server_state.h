@@ -39,7 +39,7 @@
 #include "lib/portd/server/files/process.h"
 #include "lib/portd/server/wire/unsent.h"
 #include "lib/portd/server/server.h"
-#include "lib/portd/server/wire/hosts.h"
+#include "lib/portd/server/wire/remote_hosts.h"
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/clients/user.h"
 #include "lib/portd/server/clients/client.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * librspreload.so: runs unmodified TCP programs over rsockets. preload.c has the calls that open,
- * connect and close, transfer.c those that transfer data, wait.c those that wait.
+ * connect and close, plain_calls.c those that transfer data, waiting_calls.c those that wait.
  *
  * Peers without RDMA are supported: a connection that fails is retried with TCP, and a listener
  * also listens on a TCP port of the same number. The program sees one descriptor in all cases.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queries of a device (lib/device/port_info.c, lib/net/gid.c): not for each connection, and never
- * with the engine's lock, which each query of a rig checks.
+ * Queries of a device (lib/device/port_info.c, lib/net/gid_table.c): not for each connection, and
+ * never with the engine's lock, which each query of a rig checks.
  */
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * GID tables (lib/net/gid.h) of devices that do not exist: query_port is theirs, and
+ * GID tables (lib/net/gid_table.h) of devices that do not exist: query_port is theirs, and
  * _ibv_query_gid_table() is defined here, in place of libibverbs'. net_changes() is replaced, and
  * so is the clock.
  */
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/net/netlink.h"
 #include "tests/unit/net/netns.h"
 #include "tests/unit/test.h"

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/net/hop.h"
 #include "mad/talk.h"
 #include "tests/unit/portd/rig.h"

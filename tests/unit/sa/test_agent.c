@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mad/sa/agent.c, mad/sa/paths.c and mad/sa/group.c: shared requests, cached paths, and
+ * mad/sa/agent.c, mad/sa/paths.c and mad/sa/joined_group.c: shared requests, cached paths, and
  * memberships.
  */
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "base/time.h"
 #include "lib/net/foreign.h"
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/portd/server/ports/ports.h"
 #include "lib/portd/server/limits.h"
 

@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/portd/server/ports/ports.h"
 #include "lib/portd/server/sa/subnet_queries.h"
 #include "lib/portd/server/server_state.h"

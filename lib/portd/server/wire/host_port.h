@@ -6,7 +6,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "cm/core.h"
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/ledger/tracked.h"
 #include "lib/portd/server/clients/read_batch.h"

@@ -3,7 +3,7 @@
  * The source GIDs of messages, by index in the table of a host port. An entry may be replaced while
  * connections use it: a tag in their paths tells which GID they mean.
  */
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 

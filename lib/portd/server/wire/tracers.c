@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 #include "lib/portd/server/wire/tracers.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/server_state.h"

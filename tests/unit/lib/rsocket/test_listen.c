@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/rsocket/connecting.h"
-#include "lib/rsocket/wire.h"
+#include "lib/rsocket/stream_wire.h"
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"
 

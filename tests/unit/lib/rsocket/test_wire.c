@@ -11,7 +11,7 @@
 #include "lib/rsocket/dgram_wire.h"
 #include "lib/rsocket/preload/preload.h"
 #include "lib/rsocket/state.h"
-#include "lib/rsocket/wire.h"
+#include "lib/rsocket/stream_wire.h"
 #include "tests/unit/test.h"
 
 /* --- streams ------------------------------------------------------------- */

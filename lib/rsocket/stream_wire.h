@@ -5,8 +5,8 @@
  *
  * Entries are in the byte order of the host that owns the memory, everything else is big-endian.
  */
-#ifndef LIB_RSOCKET_WIRE_H
-#define LIB_RSOCKET_WIRE_H
+#ifndef LIB_RSOCKET_STREAM_WIRE_H
+#define LIB_RSOCKET_STREAM_WIRE_H
 
 #include <stdbool.h>
 

@@ -9,8 +9,8 @@
  * closes a device, must call gid_forget(). A table that is read within a quarter of a second of a
  * flush may still be the old one, and is not kept.
  */
-#ifndef LIB_NET_GID_H
-#define LIB_NET_GID_H
+#ifndef LIB_NET_GID_TABLE_H
+#define LIB_NET_GID_TABLE_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * (RSOCK_HURRY). A host that has not is not asked for a second, then for two, up to 64. The oldest
  * of 16 hosts is replaced. The service's lock must be held.
  */
-#ifndef LIB_RSOCKET_HOSTS_H
-#define LIB_RSOCKET_HOSTS_H
+#ifndef LIB_RSOCKET_RDMA_HOSTS_H
+#define LIB_RSOCKET_RDMA_HOSTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

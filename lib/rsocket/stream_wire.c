@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The fields of a stream's private data, and the byte order of table entries: see wire.h. */
-#include "lib/rsocket/wire.h"
+/* The fields of a stream's private data, and the byte order of table entries: see stream_wire.h. */
+#include "lib/rsocket/stream_wire.h"
 
 #define SCALE_LITERAL_MAX 128
 #define SCALE_COUNT_MAX	  (0x7f << 8)

@@ -8,8 +8,8 @@
  *
  * Memory is bounded: hosts of the same hash, which nobody can choose, share an entry.
  */
-#ifndef LIB_PORTD_SERVER_WIRE_HOSTS_H
-#define LIB_PORTD_SERVER_WIRE_HOSTS_H
+#ifndef LIB_PORTD_SERVER_WIRE_REMOTE_HOSTS_H
+#define LIB_PORTD_SERVER_WIRE_REMOTE_HOSTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

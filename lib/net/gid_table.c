@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cache of GID tables behind gid.h: one table per open device, read with ibv_query_port and
- * ibv_query_gid_table. These may be commands of firmware, so no lock is held meanwhile.
+ * The cache of GID tables behind gid_table.h: one table per open device, read with ibv_query_port
+ * and ibv_query_gid_table. These may be commands of firmware, so no lock is held meanwhile.
  *
  * The kernel updates a device's table some time after it announces an address change. So a table
  * that was read soon after a flush may be outdated: it is used once, and read again next time.
  */
-#include "lib/net/gid.h"
+#include "lib/net/gid_table.h"
 
 #include <errno.h>
 #include <pthread.h>

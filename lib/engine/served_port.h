@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A port of a device whose CM messages cmportd delivers to this process. Calls nothing. */
-#ifndef LIB_ENGINE_PORT_H
-#define LIB_ENGINE_PORT_H
+#ifndef LIB_ENGINE_SERVED_PORT_H
+#define LIB_ENGINE_SERVED_PORT_H
 
 #include <stdint.h>
 #include <stdlib.h>

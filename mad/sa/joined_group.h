@@ -3,8 +3,8 @@
  * Multicast groups of this port: one membership for all local members of a group, because a leave
  * would end it for all of them.
  */
-#ifndef MAD_SA_GROUP_H
-#define MAD_SA_GROUP_H
+#ifndef MAD_SA_JOINED_GROUP_H
+#define MAD_SA_JOINED_GROUP_H
 
 #include "mad/sa/agent.h"
 
@@ -19,7 +19,7 @@ enum sa_group_state {
 struct sa_group {
 	struct list link;      /* in agent.groups: those that are due to be renewed come first */
 	uint32_t n_renewals;   /* agent.n_renewals when it was made, or renewed */
-	struct hash_node node; /* in agent.memberships: see group.c */
+	struct hash_node node; /* in agent.memberships: see joined_group.c */
 	struct sa_agent *agent;
 	enum sa_group_state state;
 	uint16_t payer;	      /* while it is withdrawn or being left: of its last member */

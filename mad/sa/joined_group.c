@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memberships: see group.h.
+ * Memberships: see joined_group.h.
  *
  * A group that is being joined is found by its whole request: the administrator may refuse another
  * request for the same group, or not answer it. Others are found by MGID, port GID and join state,
  * of which there is one membership: if two requests for it succeed, one group takes the members of
  * both.
  */
-#include "mad/sa/group.h"
+#include "mad/sa/joined_group.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of the hosts that sockets have connected to: see hosts.h. */
-#include "lib/rsocket/hosts.h"
+/* What is known of the hosts that sockets have connected to: see rdma_hosts.h. */
+#include "lib/rsocket/rdma_hosts.h"
 
 #include "base/clock.h"
 #include "lib/net/addr.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Remote hosts: see hosts.h. */
-#include "lib/portd/server/wire/hosts.h"
+/* Remote hosts: see remote_hosts.h. */
+#include "lib/portd/server/wire/remote_hosts.h"
 
 #include <arpa/inet.h>
 #include <string.h>
