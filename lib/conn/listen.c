@@ -232,7 +232,8 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	struct id *listener;
 	int err = request_locate(&request);
 
-	if (!path_is_ours(&request)) {
+	if (!path_is_ours(&request) ||
+	    (!request_is_lookup(&request) && path_check_pkey(&request.path))) {
 		refuse_gid(engine, box, conn, CM_REJ_INVALID_GID, &conn->port->gid0);
 		return;
 	}

@@ -126,6 +126,16 @@ TEST(request_with_the_gid_of_a_third_host_is_refused)
 	expect_rej(CM_REJ_INVALID_GID);
 }
 
+TEST(request_for_another_partition_over_roce_is_refused)
+{
+	struct cm_msg req = rig_req(ID);
+
+	rig_listener(1);
+	req.req.pkey = 0;
+	rig_receive(&req);
+	expect_rej(CM_REJ_INVALID_GID);
+}
+
 TEST(request_with_an_alternate_path_over_roce_is_refused)
 {
 	struct cm_msg req = rig_req(ID);
