@@ -206,6 +206,8 @@ static int check_connect(const struct stream *s, const struct sockaddr *addr, so
 		return -EALREADY;
 	if (stream_can_send_messages(s->state))
 		return -EISCONN;
+	if (s->state == STREAM_FAILED) /* unlike TCP, as stock: it cannot be tried again */
+		return -ENOTCONN;
 	if (!addr || !addr_bytes(addr))
 		return addr ? -EAFNOSUPPORT : -EFAULT;
 	return bytes < addr_bytes(addr) ? -EINVAL : 0;
