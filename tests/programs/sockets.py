@@ -338,5 +338,4 @@ ROWS = (
 ABSENT = (
     ("programs in Go", "They make system calls without the C library."),
     ("rabbitmq, samba, nfs-ganesha, distcc, icecc, dask, php-fpm", "Not tried."),
-    ("netperf", "Debian 12 has none."),
 )
