@@ -54,11 +54,6 @@ void port_space_fini(struct port_space *space)
 	space->n_pages = 0;
 }
 
-bool port_claim_is_bound(const struct port_claim *claim)
-{
-	return claim->link;
-}
-
 bool port_claim_accepts(const struct port_claim *claim, const union addr *dst)
 {
 	if (addr_is_ib(&claim->local) != addr_is_ib(dst))

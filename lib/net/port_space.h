@@ -164,7 +164,4 @@ struct port_claim *port_space_first(const struct port_space *space, uint16_t ps,
 /** port_claim_accepts() - true if a listening claim accepts requests for this address. */
 bool port_claim_accepts(const struct port_claim *claim, const union addr *dst);
 
-/** port_claim_is_bound() - true if the claim has a port. */
-bool port_claim_is_bound(const struct port_claim *claim);
-
 #endif

@@ -295,11 +295,6 @@ int socket_dir_open(const struct socket_dir *dir, const char *suffix, int *ret_f
 	return err;
 }
 
-bool socket_dir_is_activated(const struct socket_dir *dir)
-{
-	return dir->is_activated;
-}
-
 /* The lock is released last: until then no other cmportd uses the path. */
 void socket_dir_leave(struct socket_dir *dir)
 {

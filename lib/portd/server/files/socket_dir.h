@@ -34,12 +34,11 @@ bool socket_dir_is_handed_over(void);
  */
 int socket_dir_take(const char *path, struct socket_dir **ret);
 
-/** socket_dir_listen_fd() - the listening socket: non-blocking, mode 0666, SOCK_SEQPACKET; -1: none
+/**
+ * socket_dir_listen_fd() - the listening socket: non-blocking, mode 0666, SOCK_SEQPACKET; -1: none.
+ * If systemd has passed it, it is the number 3, and not removed.
  */
 int socket_dir_listen_fd(const struct socket_dir *dir);
-
-/** socket_dir_is_activated() - return whether systemd passed the socket; then it is not removed */
-bool socket_dir_is_activated(const struct socket_dir *dir);
 
 /** socket_dir_state_file() - PATH.state; owned by @dir */
 struct state_file *socket_dir_state_file(const struct socket_dir *dir);
