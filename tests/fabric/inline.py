@@ -63,6 +63,11 @@ def a_cmportd_that_is_killed_is_replaced_and_no_connection_ends(build):
     assert {"none", "ADDR_RESOLVED d 0", "DISCONNECTED c 0", LEAVES[1]} <= set(said), done.stdout
 
 
+def a_cmportd_that_logs_serves(build):
+    done = run(build, "a:" + agent(build, *SERVE[:4], env="PURECM_PORTD=inline PURECM_LOG=debug"))
+    assert said_by(done, "a") == ["ok"] * 4, done.stdout + done.stderr
+
+
 def a_second_process_is_told_who_has_the_port(build):
     second = agent(build, "channel", "id l", f"bind l {ADDR} 7302", "listen l", env=INLINE)
     done = run(build, "a&:" + agent(build, *SERVE, env=INLINE), f"a:{second} 2>&1")
@@ -94,7 +99,7 @@ def a_program_that_another_executes_inherits_nothing(build):
 TESTS = (a_program_that_exits_takes_leave_of_its_peers,
          a_program_that_is_killed_takes_leave_of_its_peers,
          a_cmportd_that_is_killed_is_replaced_and_no_connection_ends,
-         a_second_process_is_told_who_has_the_port, nobody_can_look_in,
+         a_cmportd_that_logs_serves, a_second_process_is_told_who_has_the_port, nobody_can_look_in,
          a_child_is_refused_the_port_and_hurts_nobody,
          a_child_has_the_port_once_its_parent_is_gone,
          a_child_that_exits_leaves_its_parents_ids_alone,

@@ -297,10 +297,15 @@ static int watch_orders(struct server_options *options)
 
 static int ready_fd; /* for the notice of the background process that it serves */
 
+static void say_ready_to(int fd)
+{
+	if (write(fd, "", 1) < 0)
+		log_debug("whoever started this has gone");
+}
+
 static void say_ready(void)
 {
-	if (write(ready_fd, "", 1) < 0)
-		log_debug("whoever started this has gone");
+	say_ready_to(ready_fd);
 	close(ready_fd);
 }
 
@@ -334,6 +339,7 @@ static void leave_streams(int first)
 
 static void leave_starter(void)
 {
+	say_ready_to(STDERR_FILENO);
 	leave_streams(STDERR_FILENO);
 }
 

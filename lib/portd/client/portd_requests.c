@@ -171,6 +171,11 @@ static void read_started(struct search *search)
 	char text[sizeof(search->why->text)];
 	ssize_t n = read(search->started, text, sizeof(text) - 1);
 
+	if (n > 0 && !text[n - 1]) { /* it serves: all before is its log */
+		search->why->text[0] = '\0';
+		fd_close(&search->started);
+		return;
+	}
 	if (n > 0 && !search->why->text[0]) {
 		text[n] = '\0';
 		snprintf(search->why->text, sizeof(search->why->text), "%.*s",

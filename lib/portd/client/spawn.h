@@ -9,8 +9,9 @@
  * spawn_cmportd() - start cmportd for a socket path, or for one client, in a session of its own
  * @path:      of the socket, absolute; NULL: none, it serves @client_fd only
  * @client_fd: the server's end of a socket pair, which stays the caller's; -1 with a path
- * @ret_fd: end of file when that cmportd serves or has ended; any text read before says why it does
- *          not serve. Non-blocking, to be closed by the caller; -1 on error
+ * @ret_fd: a zero byte when that cmportd serves, end of file when it has ended; text that nothing
+ *          follows says why it does not serve. Non-blocking, to be closed by the caller; -1 on
+ *          error
  *
  * The program is searched relative to the directory of the file that this code was loaded from
  * (build tree, then installation), then at its installation path; a setuid program uses only the
