@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Peers that lie: see flood.c for what they say, and victim.c for whom it must not hurt."""
+from pathlib import Path
 import re
 import struct
 import tempfile
@@ -35,6 +36,10 @@ def count_packets(path):
 def sit_through(bench, count, seconds):
     """Flood a victim. Return: its counters, and how many packets came back."""
     bench.modes("purecm", "purecm")
+    # It has the library in itself, which looks for ../tools/cmportd/cmportd: in tests/ that is
+    # another one.
+    bench.a.run(f"cd {Path(bench.program('victim')).parents[2]} && "
+                "mount --bind tools/cmportd tests/tools/cmportd", check=True)
     victim = bench.a.start([bench.program("victim"), bench.a.addr4, str(PAIRS), str(seconds)],
                            env={"PURECM_PORTD": "inline"})
     ids = victim.wait_for_output(r"ready (\w+) (\w+)", timeout=60).groups()
