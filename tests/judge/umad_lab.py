@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lab"))
 from lablib import Lab  # noqa: E402
 
 SKIPPED = 77
-COUNT = 2000 if os.environ.get("PURECM_TEST_LONG") else 500
+COUNT = 500  # fewer than QP1 has receives: of more at once the kernel loses some
 # An unresolved neighbour holds a write for a second; reception must not notice.
 GAP_US_MAX = 500_000
 probe = "umad_probe"
