@@ -199,18 +199,19 @@ static void refuse_request(struct engine *engine, struct outbox *box, struct cm_
 	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
 
-/* The peer sends its packets to the GID of the REQ's path, which must be our GID, and ours go to
- * the other one, which must be the sender's. On InfiniBand, only the subnet's routers may know
- * that. */
-static bool path_is_ours(const struct request *request)
+/*
+ * The peer sends its packets to the remote GID of a REQ's path, which must be our GID. We send ours
+ * to the local one, which must be the sender's; on InfiniBand only a router may know whether it is.
+ */
+static bool path_is_right(const struct request *request)
 {
 	const struct cm_req_path *primary = &request->msg->req.primary;
+	const struct mad_gid *sender = &request->conn->path.dgid;
+	const struct path *path = &request->path;
 
-	return request_is_lookup(request) ||
-	       (memcmp(&request->path.gid.gid, &primary->remote_gid, sizeof(struct mad_gid)) == 0 &&
-		(path_is_native(&request->path) ||
-		 memcmp(&request->conn->path.dgid, &primary->local_gid, sizeof(struct mad_gid)) ==
-			 0));
+	return !memcmp(&path->gid.gid, &primary->remote_gid, sizeof(primary->remote_gid)) &&
+	       (path_is_native(path) || !memcmp(sender, &primary->local_gid, sizeof(*sender))) &&
+	       !path_check_pkey(path);
 }
 
 /* Sends REJ with a valid GID in the additional information. */
@@ -232,8 +233,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	struct id *listener;
 	int err = request_locate(&request);
 
-	if (!path_is_ours(&request) ||
-	    (!request_is_lookup(&request) && path_check_pkey(&request.path))) {
+	if (!request_is_lookup(&request) && !path_is_right(&request)) {
 		refuse_gid(engine, box, conn, CM_REJ_INVALID_GID, &conn->port->gid0);
 		return;
 	}
