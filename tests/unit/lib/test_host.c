@@ -83,6 +83,15 @@ static void receive_mad(uint8_t handle)
 	receive_message(&record);
 }
 
+static struct port second_port(void)
+{
+	return (struct port){ .device = rig.device,
+			      .port_num = 2,
+			      .handle = -1,
+			      .shown_handle = &rig.device->handle,
+			      .refs = 1 };
+}
+
 static void end_cmportd(void)
 {
 	cmportd.has_ended = true;
@@ -164,7 +173,7 @@ TEST(port_is_opened_by_the_next_cmportd)
 
 TEST(port_that_cmportd_refuses_is_not_open)
 {
-	struct port port = { .device = rig.device, .port_num = 2, .handle = -1 };
+	struct port port = second_port();
 
 	cmportd.open_err = -EBUSY;
 	ck_assert_int_eq(cmportd_open_port(&port), -EBUSY);
@@ -173,11 +182,7 @@ TEST(port_that_cmportd_refuses_is_not_open)
 
 TEST(events_of_a_device_are_known_while_the_port_opened_last_is_open)
 {
-	struct port port = { .device = rig.device,
-			     .port_num = 2,
-			     .handle = -1,
-			     .shown_handle = &rig.device->handle,
-			     .refs = 1 };
+	struct port port = second_port();
 	unsigned int first = device_events(rig.device);
 
 	ck_assert_uint_ne(first, 0);
@@ -212,11 +217,7 @@ TEST(next_cmportd_gets_connections)
 
 TEST(ports_may_have_each_others_handles_at_the_next_cmportd)
 {
-	struct port port = { .device = rig.device,
-			     .port_num = 2,
-			     .handle = -1,
-			     .shown_handle = &rig.device->handle,
-			     .refs = 1 };
+	struct port port = second_port();
 
 	ck_assert_int_eq(cmportd_open_port(&port), 0);
 	ck_assert_int_eq(port.handle, FAKE_HANDLE + 1);
