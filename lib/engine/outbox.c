@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "lib/engine/session.h"
 #include "lib/engine/served_port.h"
+#include "lib/engine/session.h"
 #include "lib/engine/trace.h"
 
-/* Unless cmportd does not have the message's port. */
+/* Queues a message, unless cmportd does not have its port. */
 static void hold_message(const struct cm_send *send, bool again)
 {
 	struct port *port = port_of(send->port);

@@ -8,8 +8,8 @@
 
 #include "lib/api.h"
 #include "lib/net/addr.h"
-#include "lib/rsocket/rdma_hosts.h"
 #include "lib/rsocket/memory.h"
+#include "lib/rsocket/rdma_hosts.h"
 #include "lib/rsocket/wait.h"
 #include "lib/sync/sync.h"
 

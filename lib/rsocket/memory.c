@@ -135,10 +135,9 @@ int memory_make(struct stream *s)
 	if (!err)
 		err = make_buffer(s, recv_buffer_bytes(s), by_peer, (void **)&m->table,
 				  &m->recv_mr);
-	if (!err)
-		m->recv_ring = (uint8_t *)m->table + table_bytes(s);
 	if (err)
 		return err;
+	m->recv_ring = (uint8_t *)m->table + table_bytes(s);
 	recv_window_init(&s->in, (uint16_t)s->sizes.rq_size, s->sizes.recv_bytes);
 	send_window_init(&s->out, s->sizes.sq_size, s->sizes.send_bytes);
 	return memory_post_recvs(s, n_recvs(s));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The other end of scripts: a process for each, which plays the lines that the player sends. */
+/* The other end of a script: a process that executes the lines that the player sends. */
 #include <netdb.h>
 #include <signal.h>
 #include <sys/prctl.h>

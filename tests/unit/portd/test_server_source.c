@@ -3,9 +3,9 @@
  * An address is removed and added again, or another takes its index in the GID table: messages of a
  * connection are sent from its original GID, or not at all.
  */
+#include "lib/portd/server/asks/asks.h"
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/test.h"
-#include "lib/portd/server/asks/asks.h"
 
 #define alice	  (&scene_alice)
 #define bob	  (&scene_bob)

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/portd/server/asks/asks.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
-#include "lib/portd/server/asks/asks.h"
 
 #define alice	 (&scene_alice)
 #define bob	 (&scene_bob)

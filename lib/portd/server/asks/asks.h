@@ -51,7 +51,7 @@ int answers_handle(struct server *server, struct client *client, const struct po
  * stat_ask() - start a STAT query: ask clients for their connections
  * @pid: the process to ask; 0 for all
  *
- * Only root and the user that cmportd runs as see the processes of other users.
+ * A user sees only that user's processes, except root and the user that cmportd runs as.
  *
  * Return: 0, with the query's id and the number of clients asked in @ret; -EBUSY if the client's
  * previous query was less than 20 ms ago.

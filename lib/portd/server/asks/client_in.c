@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A client as seen by cmportd: two sockets, a rate limit, and output queues. Its input is not
- * trusted; a client that violates the protocol is disconnected. A process that may not become one
- * is told why.
+ * trusted; a client that violates the protocol is disconnected. A process that may not become a
+ * client gets a response that says why.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "base/time.h"
 
 struct bucket {
-	double taken; /* that the time since then has not paid for */
+	double taken; /* tokens taken and not refilled by then */
 	struct cm_time at;
 };
 

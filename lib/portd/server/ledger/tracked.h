@@ -87,8 +87,8 @@ void tracker_free(struct tracker *tracker);
 /**
  * tracker_of_sent() - look up the connection of a message that a client sends
  *
- * That of the comm id of its sender, of any client; or a request that was delivered to the client,
- * which the message answers for the first time. It changes nothing.
+ * Finds the connection by the local comm id, which may be another client's; or, for the first
+ * response to a request, that request, if it was delivered to the client. Changes nothing.
  *
  * Return: the tracked connection, valid until the next change; NULL if there is none.
  */

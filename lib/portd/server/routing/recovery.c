@@ -206,7 +206,7 @@ struct cm_time orphans_deadline(const struct server *server)
 	return is_over ? CM_TIME_NEVER : server->recovery_look_at;
 }
 
-/* A part of them in each turn; the list may change between turns. */
+/* Ends a part of them in each turn; the list may change between turns. */
 void orphans_end(struct server *server)
 {
 	const uint64_t most_looks = server->n_process_looks + LOOKS_A_TURN;
