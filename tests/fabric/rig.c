@@ -139,11 +139,15 @@ void rig_open(struct rig *rig, const struct rig_config *config)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
-	memset(rig, 0, sizeof(*rig));
 	ck_assert_ptr_nonnull(list[0]);
-	rig->verbs = ibv_open_device(list[0]);
-	ck_assert_ptr_nonnull(rig->verbs);
+	rig_open_on(rig, ibv_open_device(list[0]), config);
 	ibv_free_device_list(list);
+}
+
+void rig_open_on(struct rig *rig, struct ibv_context *verbs, const struct rig_config *config)
+{
+	ck_assert_ptr_nonnull(verbs);
+	*rig = (struct rig){ .verbs = verbs };
 	rig->pd = ibv_alloc_pd(rig->verbs);
 	rig->channel = ibv_create_comp_channel(rig->verbs);
 	if (config->srq)

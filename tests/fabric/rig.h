@@ -45,6 +45,9 @@ struct rig_config {
 /** rig_open() - both ends in RTS; aborts the test if it fails. */
 void rig_open(struct rig *rig, const struct rig_config *config);
 
+/** rig_open_on() - likewise, on an open device */
+void rig_open_on(struct rig *rig, struct ibv_context *verbs, const struct rig_config *config);
+
 /** rig_close() - release everything; each call must succeed. */
 void rig_close(struct rig *rig);
 

@@ -22,6 +22,8 @@
 #include "tests/unit/test.h"
 
 #define GRH_BYTES 40
+#define WAIT_MS	  30000
+#define POLLS	  10000 /* enough to be taken for a program that polls */
 
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 static const struct rig_config ud = { .type = IBV_QPT_UD };
@@ -333,6 +335,43 @@ TEST(forked_child_can_use_the_device)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
+}
+
+/* Return: 0 if a message to itself arrives while nobody polls. */
+static int send_without_polling(struct ibv_context *verbs)
+{
+	struct rig rig;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	int ms;
+
+	rig_open_on(&rig, verbs, &rc);
+	rig_receive(&rig.b, 1, 8);
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 8);
+	rig.a.memory[0] = 1;
+	rig_post(&rig.a, &wr);
+	for (ms = 0; ms < WAIT_MS && !*(volatile char *)rig.b.memory; ms++)
+		usleep(1000);
+	return ms == WAIT_MS;
+}
+
+/* The device leaves packets to a program that polls, and begins a timer; the child has neither. */
+TEST(forked_child_of_a_polling_program_has_a_device_that_works)
+{
+	struct rig rig;
+	struct ibv_wc wc;
+	int i, status;
+	pid_t pid;
+
+	rig_open(&rig, &rc);
+	for (i = 0; i < POLLS; i++)
+		ck_assert_int_eq(ibv_poll_cq(rig.a.cq, 1, &wc), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(send_without_polling(rig.verbs));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	rig_close(&rig);
 }
 
 /* --- alternate paths ----------------------------------------------------- */

@@ -427,6 +427,8 @@ static void close_all(struct fab_context *context)
 	fd_close(&context->fd);
 	fd_close(&context->timer_fd);
 	fd_close(&context->wake_fd);
+	context->is_ticking = false;
+	context->poller = (struct fab_poller){ 0 };
 	context->carrier->close(context);
 	udp_capture_close(&context->capture);
 	fab_counters_close(context->of_slots);
@@ -440,10 +442,21 @@ static void close_all(struct fab_context *context)
 	context->slot = 0;
 }
 
-/* A forked child closes its copies and leaves the rest to the parent. */
+static void empty_list(struct list *head)
+{
+	while (!list_is_empty(head))
+		list_remove(head->next);
+}
+
+/* A forked child closes its copies and leaves the rest to the parent, with the work it had begun.
+ */
 static void leave_to_parent(struct fab_context *context)
 {
 	context->has_thread = false;
+	held_show(context);
+	empty_list(&context->active);
+	empty_list(&context->unacked);
+	empty_list(&context->deferred);
 	fd_close(&context->fd);
 	close_all(context);
 }
