@@ -45,8 +45,7 @@ def main():
     with roots.folder_in_memory() as folder:
         root = folder / "root"
         roots.make(args.release, root, include=IN_ROOT)
-        for part in ("tools", "judge"):
-            shutil.copytree(TESTS / part, root / "tests" / part)
+        shutil.copytree(TESTS, root / "tests")
         (root / "programs").mkdir()
         for program in args.programs:
             shutil.copy(program, root / "programs")
