@@ -2,11 +2,11 @@
 /*
  * Calls on stream sockets with both ends in this process, one line each with the result:
  *
- *     sockets ADDRESS
+ *     sockets ADDRESS [ours]
  *
  * ADDRESS is the host's own. Run by sockets.py, with stock and with this library. Omits what
  * differs from run to run, and calls in which stock crashes: rsend() and rrecv() on a socket that
- * was not connected.
+ * was not connected. With "ours", also a call in which stock never returns.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,13 +356,15 @@ static void inherited(void)
 	rclose(listener);
 }
 
-static void refused(void)
+static void refused(bool is_ours)
 {
 	struct sockaddr_in addr = server_addr;
 	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
 
 	addr.sin_port = htons(NO_PORT);
 	show("rconnect to nobody", rconnect(fd, generic_addr(&addr), sizeof(addr)));
+	if (is_ours)
+		show("rconnect after that", rconnect(fd, generic_addr(&addr), sizeof(addr)));
 	rclose(fd);
 }
 
@@ -386,16 +389,18 @@ static void refused_later(void)
 
 int main(int argc, char **argv)
 {
+	bool is_ours = argc == 3 && !strcmp(argv[2], "ours");
+
 	server_addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(PORT) };
-	if (argc != 2 || inet_pton(AF_INET, argv[1], &server_addr.sin_addr) != 1) {
-		fprintf(stderr, "usage: sockets ADDRESS\n");
+	if (argc != 2 + is_ours || inet_pton(AF_INET, argv[1], &server_addr.sin_addr) != 1) {
+		fprintf(stderr, "usage: sockets ADDRESS [ours]\n");
 		return 2;
 	}
 	kinds();
 	unconnected();
 	connected();
 	inherited();
-	refused();
+	refused(is_ours);
 	refused_later();
 	return 0;
 }

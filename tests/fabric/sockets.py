@@ -46,6 +46,9 @@ DIFFERENT = {
     },
 }
 
+# Lines of this library alone, in which stock never returns, and the lines before them.
+OURS = {"sockets": {"rconnect to nobody: ECONNREFUSED": "rconnect after that: ENOTCONN"}}
+
 # As stock of the rdma-core of which libibverbs is.
 INHERITED = "an accepted socket inherits O_NONBLOCK: "
 INHERITED_SINCE = 64
@@ -95,7 +98,7 @@ def play(program, args):
     user = NOBODY if os.geteuid() == 0 else []
     command = [*user, str(ROOT / "tools/fabric/fabric"), "run", "--build", str(args.build),
                "--hosts", "1", "--raw", "--timeout", str(PATIENCE_S),
-               f"a:{path_of(program, args)} 10.77.0.1"]
+               f"a:{path_of(program, args)} 10.77.0.1{' ours' * (program in OURS)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == SKIPPED:
         print(done.stderr.strip())
@@ -105,7 +108,9 @@ def play(program, args):
 
 def compare(program, args):
     """Return how many lines are wanted, and how many differ."""
-    wanted = [DIFFERENT[program].get(line, line) for line in stock_said(program)]
+    wanted = [text for line in stock_said(program)
+              for text in (DIFFERENT[program].get(line, line), OURS.get(program, {}).get(line))
+              if text]
     said = play(program, args)
     failed = 0
     for pair in itertools.zip_longest(wanted, said, fillvalue="nothing"):
