@@ -20,6 +20,7 @@
 
 #include "tests/fabric/rig.h"
 #include "tests/unit/test.h"
+#include "tools/fabric/verbs/objects.h"
 
 #define GRH_BYTES 40
 #define WAIT_MS	  30000
@@ -319,21 +320,77 @@ TEST(port_event_reaches_a_context_without_queue_pairs)
 }
 
 /* As daemons do: they fork after they have opened the device. */
-TEST(forked_child_can_use_the_device)
+static void fork_and_use(struct ibv_context *verbs)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
-	struct rig rig;
+	pid_t pid = fork();
 	int status;
-	pid_t pid;
 
-	open_device(&rig);
-	pid = fork();
 	if (pid == 0) {
-		init.send_cq = init.recv_cq = ibv_create_cq(rig.verbs, 2, NULL, NULL, 0);
-		_exit(ibv_create_qp(ibv_alloc_pd(rig.verbs), &init) ? 0 : 1);
+		alarm(20);
+		init.send_cq = init.recv_cq = ibv_create_cq(verbs, 2, NULL, NULL, 0);
+		_exit(ibv_create_qp(ibv_alloc_pd(verbs), &init) ? 0 : 1);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
+}
+
+TEST(forked_child_can_use_the_device)
+{
+	struct rig rig;
+
+	open_device(&rig);
+	fork_and_use(rig.verbs);
+	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
+}
+
+static bool is_asleep(pid_t thread)
+{
+	char path[64], line[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+	fclose(file);
+	return strstr(line, ") S ");
+}
+
+struct holder {
+	pthread_mutex_t *lock;
+	pid_t forker;
+	bool has_lock, is_forking;
+};
+
+/* Until the other thread waits, in fork() or for its child. */
+static void *hold_lock(void *arg)
+{
+	struct holder *holder = arg;
+
+	pthread_mutex_lock(holder->lock);
+	__atomic_store_n(&holder->has_lock, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&holder->is_forking, __ATOMIC_ACQUIRE) ||
+	       !is_asleep(holder->forker))
+		usleep(1000);
+	pthread_mutex_unlock(holder->lock);
+	return NULL;
+}
+
+TEST(child_forked_while_another_thread_has_the_lock_can_use_the_device)
+{
+	struct rig rig;
+	struct holder holder = { .forker = (pid_t)syscall(SYS_gettid) };
+	pthread_t thread;
+
+	open_device(&rig);
+	holder.lock = &to_context(rig.verbs)->lock;
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold_lock, &holder), 0);
+	while (!__atomic_load_n(&holder.has_lock, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	__atomic_store_n(&holder.is_forking, true, __ATOMIC_RELEASE);
+	fork_and_use(rig.verbs);
+	pthread_join(thread, NULL);
 	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
 }
 

@@ -378,3 +378,30 @@ int ibv_close_device(struct ibv_context *verbs)
 	device_put(device);
 	return 0;
 }
+
+/* --- forks ---------------------------------------------------------------- */
+
+/* A child has none of the threads that may hold a lock. */
+static void lock_all(void)
+{
+	struct fab_context *context;
+
+	pthread_mutex_lock(&known_lock);
+	list_for_each_entry (context, &open_contexts, open)
+		pthread_mutex_lock(&context->lock);
+}
+
+static void unlock_all(void)
+{
+	struct fab_context *context;
+
+	list_for_each_entry (context, &open_contexts, open)
+		pthread_mutex_unlock(&context->lock);
+	pthread_mutex_unlock(&known_lock);
+}
+
+/* So early that handlers of libraries above, which may use the device, run before lock_all(). */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(lock_all, unlock_all, unlock_all);
+}
