@@ -12,18 +12,21 @@ static struct sigaction before[2];
 /* Not allocated at first use, which may be in a signal handler. */
 static __thread sigjmp_buf *way_out __attribute__((tls_model("initial-exec")));
 
-/* By the default action the access is repeated, and ends the process with the right signal. */
+/* As the kernel does: a handler without SA_SIGINFO has all three arguments, too. */
 static void pass_on(int signal_number, siginfo_t *info, void *context)
 {
 	const struct sigaction *action = &before[signal_number == SIGBUS];
+	bool is_sent = info->si_code <= 0;
 
-	if (action->sa_flags & SA_SIGINFO)
+	if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
 		action->sa_sigaction(signal_number, info, context);
-	else if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN)
-		action->sa_handler(signal_number);
-	else if (action->sa_handler == SIG_DFL || info->si_code > 0)
-		sigaction(signal_number, action, NULL);
-	if (action->sa_handler == SIG_DFL && info->si_code <= 0)
+		return;
+	}
+	if (is_sent && action->sa_handler == SIG_IGN)
+		return;
+	/* The access is repeated, and ends the process with the right signal. */
+	sigaction(signal_number, action, NULL);
+	if (is_sent)
 		raise(signal_number);
 }
 
