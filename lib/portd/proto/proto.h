@@ -18,7 +18,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     9
+#define PORTD_VERSION	     10
 #define PORTD_DATAGRAM_BYTES 16384 /* maximum size of a datagram */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64

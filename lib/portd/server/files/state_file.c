@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "lib/portd/proto/proto.h"
 #include "lib/portd/server/files/own_file.h"
 #include "lib/portd/server/files/process.h"
 #include "lib/portd/server/files/tracked_file.h"
 
-#define MAGIC	      UINT32_C(0x70634d33) /* the last byte is the version of the layout */
+#define MAGIC	      (UINT32_C(0x70634d00) | PORTD_VERSION)
 #define VERSION_BITS  8
 #define SECRETS_AT    73728 /* 65,536 secrets of blocks */
 #define FORGOTTEN_S   10    /* clients do not resume later than that */
@@ -63,6 +65,9 @@ struct state_file {
 _Static_assert(sizeof(struct state) <= SECRETS_AT, "the state in the file");
 _Static_assert(SECRETS_AT + 65536 * sizeof(uint64_t) == STATE_FILE_TRACKED_AT,
 	       "secrets in the file");
+_Static_assert(sizeof(struct entry) == 12 && offsetof(struct state, entry) == 20 &&
+		       SECRETS_AT == 73728 && STATE_FILE_CLIENTS_MAX == 4096,
+	       "a new layout needs a new PORTD_VERSION");
 
 static uint64_t boot_time_s(void)
 {

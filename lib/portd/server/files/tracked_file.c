@@ -14,13 +14,17 @@
 #include "base/log.h"
 #include "lib/portd/server/files/state_file.h"
 
-#define MAGIC	     UINT32_C(0x70635733) /* the last byte is the version of the layout */
+#define MAGIC	     (UINT32_C(0x70635700) | PORTD_VERSION)
 #define VERSION_BITS 8
 #define PORT_SEAL    UINT32_C(0x706f7274)
 #define BOOT_BYTES   40
 #define BOOT_ID	     "/proc/sys/kernel/random/boot_id"
 #define PID_NS	     "/proc/self/ns/pid"
 #define CHUNK_BYTES  (TRACKED_CHUNK * sizeof(struct tracked))
+
+#define LAYOUT                                                                    \
+	(sizeof(struct tracked) << 24 | offsetof(struct tracked, is.path) << 16 | \
+	 offsetof(struct tracked, seal) << 8 | CM_N_STATES)
 
 struct stored_port {
 	uint32_t seal;
@@ -31,7 +35,7 @@ struct stored_port {
 
 struct tracked_head {
 	uint32_t magic;	 /* written last, when the header is complete */
-	uint32_t layout; /* layout_id(), in case a change of MAGIC was forgotten */
+	uint32_t layout; /* LAYOUT; it differs between 32 and 64 bits */
 	uint64_t pid_ns;
 	char boot[BOOT_BYTES]; /* boot id of the kernel at the time */
 	struct stored_port port[TRACKED_PORTS];
@@ -42,6 +46,10 @@ struct tracked_head {
 
 _Static_assert(sizeof(struct tracked_head) <= HEAD_BYTES, "the head has its room");
 _Static_assert(HEAD_BYTES % _Alignof(struct tracked) == 0, "records are aligned");
+_Static_assert((sizeof(void *) == 4 || LAYOUT == UINT32_C(0x80347c10)) &&
+		       sizeof(struct stored_port) == 80 &&
+		       offsetof(struct tracked_head, port) == 56,
+	       "a new layout needs a new PORTD_VERSION");
 
 /* Return: the offset in the file of a byte of the part. */
 static off_t offset_of(size_t byte)
@@ -50,12 +58,6 @@ static off_t offset_of(size_t byte)
 }
 
 /* --- validation ----------------------------------------------------------- */
-
-static uint32_t layout_id(void)
-{
-	return (uint32_t)(sizeof(struct tracked) << 24 | offsetof(struct tracked, is.path) << 16 |
-			  offsetof(struct tracked, seal) << 8 | CM_N_STATES);
-}
 
 static void read_boot(char ret[BOOT_BYTES])
 {
@@ -84,7 +86,7 @@ static bool is_of_this_boot(const struct tracked_head *head)
 
 static bool is_ours(const struct tracked_head *head)
 {
-	return head->magic == MAGIC && head->layout == layout_id() && is_of_this_boot(head);
+	return head->magic == MAGIC && head->layout == LAYOUT && is_of_this_boot(head);
 }
 
 /* Another version stores what this one cannot read; after a boot there is nothing to be read. */
@@ -119,7 +121,7 @@ static int renew_file(struct tracked_store *store)
 	err = reserve_bytes(store, 0, HEAD_BYTES);
 	if (err)
 		return err;
-	head->layout = layout_id();
+	head->layout = LAYOUT;
 	head->pid_ns = read_pid_ns();
 	read_boot(head->boot);
 	atomic_signal_fence(memory_order_seq_cst);
