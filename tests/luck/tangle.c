@@ -179,19 +179,24 @@ static void *look_up(void *arg)
 	return arg;
 }
 
+/* With queue pairs they join a group each, because rxe may forget which are attached to one. */
 static void *join(void *arg)
 {
-	struct sockaddr *addr = (struct sockaddr *)&group;
-	struct sockaddr_in own = at;
+	static atomic_uint n_joiners;
+	struct sockaddr_in own = at, groups[2] = { group, group };
 	struct taker taker = { 0 };
+	struct sockaddr *addr;
 	struct rdma_cm_id *id;
 	int i, before;
 	bool leaves;
 
 	own.sin_port = 0;
+	groups[1].sin_addr.s_addr =
+		htonl(ntohl(group.sin_addr.s_addr) + 1 + atomic_fetch_add(&n_joiners, 1));
 	taker_begin(&taker);
 	for (i = 0; i < n_rounds; i++) {
 		leaves = i % 3; /* an attached queue pair cannot be destroyed */
+		addr = (struct sockaddr *)&groups[leaves];
 		OK(rdma_create_id(taker.channel, &id, NULL, RDMA_PS_UDP));
 		OK(rdma_bind_addr(id, (struct sockaddr *)&own));
 		if (leaves)
