@@ -414,8 +414,7 @@ static void carry_out_request(struct host *host, struct conn *conn,
 		host_log(host, "a program did not wait for its answer");
 }
 
-/* Return: the descriptor passed with a message, or -1. */
-static int descriptor_of(struct msghdr *msg)
+int agents_descriptor_of(struct msghdr *msg)
 {
 	struct cmsghdr *control = CMSG_FIRSTHDR(msg);
 	int fd = -1;
@@ -464,7 +463,7 @@ static bool read_one(struct host *host, struct conn *conn)
 		return errno == EAGAIN || errno == EINTR;
 	if (n == 0)
 		return false;
-	fd = descriptor_of(&msg);
+	fd = agents_descriptor_of(&msg);
 	if (n > (ssize_t)sizeof(struct ib_user_mad) && !(msg.msg_flags & MSG_TRUNC))
 		take_message(host, conn, written, (size_t)n, fd);
 	if (fd >= 0)

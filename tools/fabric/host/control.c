@@ -2,7 +2,8 @@
 /*
  * Commands for a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17",
  * "pkeys 0x8001,0x8002", "remove", "reset", "rename roceo1"; "forget" for the subnet administrator,
- * and "reregister" for its clients. One datagram each, from tools/fabric/fabric.
+ * and "reregister" for its clients. One datagram each, from tools/fabric/fabric, which waits until
+ * the descriptor that it has passed is closed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/sa.h"
 
@@ -83,15 +85,11 @@ static void add_pod(struct host *host, unsigned int port_num, const char *addres
 		identity_add_pod(host, &pod);
 }
 
-static void control_ready(struct watch *watch, uint32_t events)
+static void carry_out(struct host *host, const char *order)
 {
-	struct host *host = container_of(watch, struct host, control);
-	char order[ORDER_BYTES + 1] = "", what[8], address[64];
 	unsigned int port_num, lid, ifindex;
+	char what[8], address[64];
 
-	(void)events;
-	if (recv(watch->fd, order, ORDER_BYTES, MSG_DONTWAIT) <= 0)
-		return;
 	if (sscanf(order, "port %u %7s", &port_num, what) == 2)
 		set_port(host, port_num, strcmp(what, "up") == 0);
 	else if (sscanf(order, "lid %u", &lid) == 1)
@@ -112,6 +110,25 @@ static void control_ready(struct watch *watch, uint32_t events)
 		events_send(host, IBV_EVENT_CLIENT_REREGISTER, 1);
 	else
 		host_log(host, "unknown order: %s", order);
+}
+
+static void control_ready(struct watch *watch, uint32_t events)
+{
+	struct host *host = container_of(watch, struct host, control);
+	char order[ORDER_BYTES + 1] = "", control[CMSG_SPACE(sizeof(int))];
+	struct iovec text = { order, ORDER_BYTES };
+	struct msghdr msg = { .msg_iov = &text,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	int fd;
+
+	(void)events;
+	if (recvmsg(watch->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+		return;
+	carry_out(host, order);
+	fd = agents_descriptor_of(&msg);
+	fd_close(&fd);
 }
 
 int control_open(struct host *host)

@@ -163,6 +163,9 @@ void agents_give_back(struct host *host, struct conn *conn, const struct ib_user
 /** agents_tick() - call rmpp_expire() periodically, until it has nothing left to do */
 void agents_tick(struct host *host);
 
+/** agents_descriptor_of() - return the descriptor passed with a message, or -1 */
+int agents_descriptor_of(struct msghdr *msg);
+
 /** agents_close() - close all connections */
 void agents_close(struct host *host);
 
