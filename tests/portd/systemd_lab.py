@@ -74,6 +74,8 @@ class Host:
         self.unit("nothing.target", "[Unit]", "DefaultDependencies=no", "AllowIsolate=yes",
                   "After=cmportd.service")
         guest.run("rm -rf /lib/systemd/system/*.target.wants /etc/systemd/system/*.target.wants")
+        # Debian 13 mounts a file system on /tmp, below which the checkout may be.
+        guest.run("ln -s /dev/null /etc/systemd/system/tmp.mount").check()
         self.drop_in("cmportd.service", "Service", "Environment=PURECM_LOG=debug",
                      f"StandardError=append:{LOG}")
         guest.run("mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup").check()
