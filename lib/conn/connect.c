@@ -174,12 +174,13 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	if (id_is_datagram(id))
 		return send_sidr_rep(id, &params);
 	err = set_depths(id, params.responder_resources, params.initiator_depth);
-	if (!err && id->pub.qp) {
+	if (!err && id->pub.qp)
 		err = qp_to_rts(id);
-		if (err)
-			set_depths(id, responder, initiator);
-	}
-	return err ? err : send_rep(id, &params);
+	if (!err)
+		err = send_rep(id, &params);
+	if (err)
+		set_depths(id, responder, initiator);
+	return err;
 }
 
 /* No event follows that would replace the request's. */

@@ -212,6 +212,20 @@ TEST(rep_without_room_for_its_data_becomes_a_rej)
 	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_REJ).rej.reason, CM_REJ_CONSUMER);
 }
 
+TEST(accepting_again_leaves_the_depths_of_the_connection)
+{
+	struct id *child = requested();
+	struct cm_msg rtu;
+
+	param.initiator_depth = 1;
+	ck_assert_int_eq(rdma_accept(&child->pub, &param), 0);
+	rtu = rig_rtu(child);
+	rig_receive(&rtu);
+	param.initiator_depth = 0;
+	rig_expect_errno(rdma_accept(&child->pub, &param), EINVAL);
+	ck_assert_uint_eq(child->conn->initiator_depth, 1);
+}
+
 TEST(accepting_without_a_request_is_refused)
 {
 	rig_expect_errno(rdma_accept(&id->pub, &param), EINVAL);
