@@ -2,6 +2,8 @@
 """Plays scripts with the player, on the soft fabric or in the lab, and compares transcripts."""
 import fnmatch
 from itertools import zip_longest
+import json
+import lzma
 from pathlib import Path
 import re
 import sys
@@ -128,6 +130,31 @@ def first_difference(stock, purecm):
             return i, ours, theirs
     shorter = min(map(len, both))
     return (shorter, *(steps[shorter] if len(steps) > shorter else ["nothing"] for steps in both))
+
+
+def differing(recorded, paces, play_at, compare):
+    """Return {name: difference} of those of {name: (script, transcript)} that differ at each pace.
+
+    play_at({name: script}, pace) returns {name: transcript}; compare(stock's transcript, purecm's)
+    a difference that counts, or None
+    """
+    found = dict.fromkeys(recorded)
+    for pace in paces:
+        played = play_at({name: recorded[name][0] for name in found}, pace) if found else {}
+        found = {name: compare(recorded[name][1], played.get(name, [])) for name in found}
+        found = {name: what for name, what in found.items() if what}
+    return found
+
+
+def load(path, every=1):
+    """Return {name: (script, transcript)} of a record, or of each @every-th of it."""
+    with lzma.open(path, "rt") as file:
+        return dict(list(json.load(file).items())[::every])
+
+
+def store(path, recorded):
+    with lzma.open(path, "wt", preset=9) as file:
+        json.dump(recorded, file)
 
 
 def plain(step):

@@ -8,8 +8,6 @@ not have it. Each kind is printed as a program with the fewest calls that show i
 """
 import argparse
 import concurrent.futures
-import json
-import lzma
 from pathlib import Path
 import sys
 import time
@@ -135,8 +133,7 @@ def main():
             recorded |= {name: (scripts[name], lines) for name, lines in stock.items()
                          if lines[-1:] == ["end"]}
             if args.record:
-                with lzma.open(play.RECORDED, "wt", preset=9) as file:
-                    json.dump(recorded, file)
+                play.store(play.RECORDED, recorded)
             alike = {name: what[0] for name, what in {**known, **new}.items()}
             calls += sum(alike.get(name, len(play.steps_of(lines)) - 1)
                          for name, lines in stock.items())

@@ -4,19 +4,16 @@
 
 A sequence is a script of purecm drill without expectations. After each line comes a lookup of a
 service that nobody offers: once it is answered, so is all before it. The transcript has what the
-peer sent and reported after each line, with ids by their role. stock.json.xz has what stock printed
-in the lab; purecm plays the same on soft fabrics. Prints each difference, and then "N passed, N
-failed, N skipped".
+peer sent and reported after each line, with ids by their role. This program records what stock
+prints in the lab; replay.py --peers plays the same with purecm on soft fabrics.
 
-    wire.py [--every N]                       on soft fabrics, compared with stock
-    wire.py --record --first N --count N      stock in the lab, once for the record
-    wire.py --print --first N                 a script, for purecm drill
+    wire.py --first N --count N      records more sequences
+    wire.py --print --first N        prints a script, for purecm drill
 """
 import argparse
 import concurrent.futures
 import fnmatch
 import json
-import lzma
 import os
 from pathlib import Path
 import random
@@ -25,15 +22,15 @@ import tempfile
 import time
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = str(ROOT / "tools/drill"), str(ROOT / "tests/fabric"), str(ROOT / "tests/lab")
+sys.path[:0] = str(ROOT / "tools/drill"), str(ROOT / "tests/lab")
 from fields import DEFAULTS, HEADER_BYTES, WITH_IP, Fields  # noqa: E402
 from run import Failed, Gone, Link, Run, first_variables, value_of  # noqa: E402
 from script import Script  # noqa: E402
 
+import play  # noqa: E402
+
 RECORDED = Path(__file__).with_name("wire.json.xz")
-DIFFERENCES = Path(__file__).with_name("differences.md")
 AGENT_PORT, SECRET = "7470", "of-the-test"
-STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 N_FABRICS, BATCH = 4, 50
 PAUSES_S = (0.004, 0.05, 0.3)  # of what differs once more
 LAB_PAUSE_S = 0.02
@@ -296,11 +293,10 @@ def command(build, address, pause_s, scripts):
 
 def on_fabric(build, scripts, pause_s):
     """Return {name: transcript} of purecm."""
-    from hosts import run_on_fabric
     with tempfile.NamedTemporaryFile("w", prefix="wire-") as file:
         json.dump(scripts, file)
         file.flush()
-        done = run_on_fabric(
+        done = play.run_on_fabric(
             build, LIMIT_S, "--gap", "0.5", "--mtu", "1500",
             f"b&:{NO_WAY_BACK}; exec {KEEPER}",
             f"b&:PURECM_SECRET={SECRET} exec {build}/tools/purecm-agent {AGENT_PORT} ::",
@@ -327,12 +323,6 @@ def on_stock(lab, args, scripts):
     return json.loads(lab.a.run(text, timeout=1200, check=True).stdout)
 
 
-def load():
-    """Return {name: (script, transcript)} of the record."""
-    with lzma.open(RECORDED, "rt") as file:
-        return json.load(file)
-
-
 def record(args):
     """Play sequences on stock in the lab, and what differs from purecm there once more; keep those
     in which stock did the same, and those of other seeds."""
@@ -342,10 +332,11 @@ def record(args):
                for seed in range(args.first, args.first + args.count)}
     with Lab({"a": "purecm", "b": "stock"}, cpus=1) as lab:
         agent = lab.b.start([str(args.build / "tools/purecm-agent"), AGENT_PORT, "::"],
-                            env={"LD_LIBRARY_PATH": STOCK, "PURECM_SECRET": SECRET}, timeout=7000)
+                            env={"LD_LIBRARY_PATH": play.STOCK, "PURECM_SECRET": SECRET}, timeout=7000)
         agent.wait_for_output("^ready", timeout=60)
         names = list(scripts)
-        recorded = {name: pair for name, pair in load().items() if name not in scripts}
+        recorded = {name: pair for name, pair in play.load(RECORDED).items()
+                    if name not in scripts}
         for at in range(0, len(names), BATCH):
             part = {name: scripts[name] for name in names[at:at + BATCH]}
             new = {name: (part[name], lines)
@@ -355,47 +346,43 @@ def record(args):
             recorded |= {name: pair for name, pair in new.items()
                          if again.get(name, pair[1]) == pair[1] and
                          not any(HANGS in line for line in pair[1])}
-            with lzma.open(RECORDED, "wt", preset=9) as file:
-                json.dump(recorded, file)
+            play.store(RECORDED, recorded)
             print(f"{len(recorded)} of {at + len(part)} sequences recorded", flush=True)
         agent.stop()
     return 0
 
 
 def first_difference(stock, purecm):
-    """Return (the line before, stock's line, purecm's), or None."""
+    """Return (the line before, [stock's line], [purecm's]), or None."""
     at = next((i for i, pair in enumerate(zip(stock + [""], purecm + [""]))
                if pair[0] != pair[1]), None)
     if at is None or stock == purecm:
         return None
     before = next((line for line in reversed(stock[:at]) if not line.startswith("  ")), "")
-    return before, stock[at] if at < len(stock) else "", purecm[at] if at < len(purecm) else ""
+    return before, stock[at:at + 1], purecm[at:at + 1]
 
 
 def differences(build, recorded):
     """Return {name: difference} of those that differ at each pace."""
     rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")]
-            for line in DIFFERENCES.read_text(encoding="utf-8").splitlines()
+            for line in play.DIFFERENCES.read_text(encoding="utf-8").splitlines()
             if line.startswith("| wire")]
-    found = dict.fromkeys(recorded)
-    for pause_s in PAUSES_S:
-        played = on_fabrics(build, {name: recorded[name][0] for name in found}, pause_s)
-        found = {name: first_difference(recorded[name][1], played[name]) for name in found}
-        found = {name: what for name, what in found.items() if what and not any(
-            all(fnmatch.fnmatchcase(text.strip(), pattern) for text, pattern in zip(what, row[1:]))
-            for row in rows)}
-        if not found:
-            break
-    return found
+
+    def compare(stock, purecm):
+        what = first_difference(stock, purecm)
+        texts = what and (what[0], "".join(what[1]).strip(), "".join(what[2]).strip())
+        return what if what and not any(all(map(fnmatch.fnmatchcase, texts, row[1:4]))
+                                        for row in rows) else None
+
+    return play.differing(recorded, PAUSES_S,
+                          lambda scripts, pause_s: on_fabrics(build, scripts, pause_s), compare)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    parser.add_argument("--every", default=1, type=int, metavar="N", help="so many-th sequence")
+    parser.add_argument("--build", default=play.ROOT / "build", type=Path)
     parser.add_argument("--first", default=1, type=int, help="the first seed (1)")
     parser.add_argument("--count", default=1000, type=int, help="how many seeds (1000)")
-    parser.add_argument("--record", action="store_true", help="play stock in the lab")
     parser.add_argument("--print", action="store_true", help="print the first script")
     parser.add_argument("--play", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -405,19 +392,7 @@ def main():
     if args.print:
         print(*Sequence(args.first, Fields(args.build / "tools/drill/link")).lines(), sep="\n")
         return 0
-    if args.record:
-        return record(args)
-    from hosts import SKIPPED, Skip
-    recorded = dict(list(load().items())[::args.every])
-    try:
-        found = differences(args.build, recorded)
-    except Skip as skip:
-        print(f"{skip}0 passed, 0 failed, {len(recorded)} skipped")
-        return SKIPPED
-    for name, (before, stock, purecm) in found.items():
-        print(f"FAIL sequence {name}: {before}\n- {stock}\n+ {purecm}")
-    print(f"{len(recorded) - len(found)} passed, {len(found)} failed, 0 skipped")
-    return 1 if found else 0
+    return record(args)
 
 
 if __name__ == "__main__":
