@@ -55,7 +55,7 @@ def of_rxe(row, host, gid):
     env = environment("stock", None)
     running = host.start(f"taskset -c 0 sh -c '{server}'", env=env)
     try:
-        host.wait_for(LISTENS, LIMIT_S)
+        host.wait_for(LISTENS, LIMIT_S, process=running)
         return figure(row, host.run(f"taskset -c 1 sh -c '{client}'", env=env,
                                     timeout=LIMIT_S))
     finally:

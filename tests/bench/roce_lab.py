@@ -76,7 +76,7 @@ def measure(pair, program, column, lockstep):
     listens = server.end.command("ss -ltn | grep -q :18515")
     running = server.end.host.start(command, env=env)
     try:
-        server.end.host.wait_for(listens, LIMIT_S, env=env)
+        server.end.host.wait_for(listens, LIMIT_S, env=env, process=running)
         command, env = client.command(program, server.address)
         with in_step(lockstep, server, client):
             done = client.end.host.run(command, env=env, timeout=LIMIT_S).check()
@@ -103,7 +103,7 @@ def udp_round_trip_us(server, client):
     """Return what a datagram takes to another process and back."""
     running = server.start("exec qperf")
     try:
-        server.wait_for("ss -ltn | grep -q :19765", LIMIT_S)
+        server.wait_for("ss -ltn | grep -q :19765", LIMIT_S, process=running)
         done = client.run(f"qperf -t 2 -m 64 {server.addr4} udp_lat", timeout=LIMIT_S).check()
     finally:
         running.stop()

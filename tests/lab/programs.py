@@ -233,13 +233,14 @@ def start(host, library, command, address, folder):
 def wait_for_server(host, library, case, process):
     """Wait until a client can begin. Raises LabError if that does not come."""
     if case.member:
-        host.wait_for(f"ip maddr show dev {host.interface} | grep -qwF {case.member}", TIMEOUT_S)
+        host.wait_for(f"ip maddr show dev {host.interface} | grep -qwF {case.member}", TIMEOUT_S,
+                      process=process)
     elif case.ready:
-        host.wait_for(case.ready, TIMEOUT_S)
+        host.wait_for(case.ready, TIMEOUT_S, process=process)
     elif library == "purecm":
         process.wait_for_output("listening on", timeout=TIMEOUT_S)
     else:
-        host.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=TIMEOUT_S)
+        host.wait_for("rdma resource show cm_id | grep -q LISTEN", TIMEOUT_S, process=process)
 
 
 def connected(host):

@@ -61,7 +61,7 @@ def raises(kind, part, function, *args, **kwargs):
 def rping(server, client, address):
     """Run rping in both hosts; fail unless all pings come through."""
     listener = server.start(["rping", "-s", "-a", address, "-C", str(PINGS), "-v"])
-    server.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=PATIENCE_S)
+    server.wait_for("rdma resource show cm_id | grep -q LISTEN", PATIENCE_S, process=listener)
     ends = (client.run(["rping", "-c", "-a", address, "-C", str(PINGS), "-v"]),
             listener.wait(PATIENCE_S))
     for done in ends:
@@ -226,6 +226,13 @@ def wait_for_gives_up_with_the_last_output(lab):
     lab.a.run("(sleep 0.3; touch /tmp/there) >/dev/null 2>&1 &")
     lab.a.wait_for("test -e /tmp/there", timeout=PATIENCE_S)
     raises(LabTimeout, "almost", lab.a.wait_for, "echo almost; false", timeout=0.3)
+
+
+@check
+def wait_for_ends_with_the_process_it_waits_for(lab):
+    dead = lab.a.start("echo last words; exit 3")
+    raises(LabError, "status 3 before `false` succeeded: last words", lab.a.wait_for, "false",
+           timeout=PATIENCE_S, process=dead)
 
 
 def loaded(guest):

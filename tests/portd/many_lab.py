@@ -123,7 +123,8 @@ def ping_each_other(bench, pairs, server_host, address):
         if server_host is bench.b:
             server.wait_for_output("listening on", timeout=60)
         else:
-            server_host.wait_for(f"rdma resource show cm_id | grep -q {PORT + number}", 60)
+            server_host.wait_for(f"rdma resource show cm_id | grep -q {PORT + number}", 60,
+                                 process=server)
     clients = [bench.b.start(["rping", "-c", "-a", address, "-p", str(PORT + i), "-C", "3", "-v"],
                              env=bench.env(), timeout=180) for i in range(pairs)]
     finish(clients + servers)

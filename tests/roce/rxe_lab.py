@@ -210,7 +210,7 @@ class Tests:
         running = server.host.start(server.command(commands[0]), env=server.env)
         try:
             listens = server.command(f"{server.listens} || {TCP_LISTENS}")
-            server.host.wait_for(listens, LIMIT_S, env=server.env)
+            server.host.wait_for(listens, LIMIT_S, env=server.env, process=running)
             done = client.host.run(client.command(commands[1]), env=client.env,
                                    timeout=self.limit_s)
             return done, running.output()[-600:]
@@ -257,7 +257,8 @@ def multicast(tests, kernel, process):
                          ("the process sends", kernel, process)):
         listener = to.host.start(to.command(f"mckey -m {GROUP} -b {to.host.addr4}"), env=to.env)
         try:
-            to.host.wait_for(f"grep -q {GROUP_IN_IGMP} /proc/net/igmp", LIMIT_S)
+            to.host.wait_for(f"grep -q {GROUP_IN_IGMP} /proc/net/igmp", LIMIT_S,
+                             process=listener)
             send_to_group(listener, of)
         except LabError as error:
             listener.stop()

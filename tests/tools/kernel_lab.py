@@ -70,7 +70,7 @@ def told_by(host, command, *args):
     words = " ".join(("exec", HERE["purecm"], command, "--kernel", *args))
     told.running = running = host.start(words, timeout=300)
     host.wait_for(f"grep -q 1 {INSTANCES}/purecm-{running.pid}/events/ib_mad/"
-                  "ib_mad_recv_done_handler/enable", timeout=20)
+                  "ib_mad_recv_done_handler/enable", timeout=20, process=running)
     try:
         yield told
     finally:
@@ -86,7 +86,7 @@ def listening(host, command="rping -s -P -a {}"):
     """A server on a host; it is stopped at the end."""
     server = host.start("exec " + command.format(host.addr4), timeout=300)
     try:
-        host.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20)
+        host.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20, process=server)
         yield server
     finally:
         server.stop()

@@ -91,7 +91,7 @@ class Doctor(unittest.TestCase):
     def test_a_cmportd_that_serves_is_seen(self):
         portd = self.a.start([HERE["cmportd"], "--idle", "0", "--socket", "/run/purecm/x.sock"])
         try:
-            self.a.wait_for("test -S /run/purecm/x.sock", timeout=60)
+            self.a.wait_for("test -S /run/purecm/x.sock", timeout=60, process=portd)
             done = self.a.run(f"PURECM_SOCKET=/run/purecm/x.sock {HERE['purecm']} doctor",
                               timeout=60)
             self.assertEqual(done.status, 0, done.output)
@@ -149,7 +149,7 @@ class Ping(unittest.TestCase):
     def test_somebody_listens(self):
         # rping takes a connection that is taken back as its end.
         server = self.b.start(f"exec rping -s -a {self.b.addr4} -p 7000", timeout=90)
-        self.b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20)
+        self.b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20, process=server)
         status, answers, summary = ping(self.a, f"{self.b.addr4}:7000", "-c", "1")
         server.stop()
         self.assertEqual((status, [answer["answer"] for answer in answers]), (0, ["REP"]))
@@ -176,7 +176,7 @@ class Ping(unittest.TestCase):
         self.b.mode("purecm")
         portd = self.b.start([HERE["cmportd"], "--idle", "0"])
         try:
-            self.b.wait_for("test -S /run/purecm/cmportd.sock", timeout=60)
+            self.b.wait_for("test -S /run/purecm/cmportd.sock", timeout=60, process=portd)
             self.b.run([HERE["purecm"], "ping", self.a.addr4, "-c1", "--timeout=0.2"])
             status, answers, _ = ping(self.a, self.b.addr4, "-c", "2")
         finally:
@@ -235,10 +235,10 @@ class Kernel(unittest.TestCase):
         a, b = HERE["lab"].a, HERE["lab"].b
         trace = b.start(f"exec {HERE['purecm']} trace --kernel", timeout=60)
         b.wait_for(f"grep -q 1 {INSTANCES}/purecm-*/events/ib_mad/ib_mad_recv_done_handler/enable",
-                   timeout=20)
+                   timeout=20, process=trace)
         ping(a, b.addr4, "-c", "1")
         server = b.start(f"exec rping -s -a {b.addr4} -p 7000", timeout=90)
-        b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20)
+        b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20, process=server)
         told = b.run([HERE["purecm"], "stat", "--kernel", "--json"]).check()
         ping(a, f"{b.addr4}:7000", "-c", "1")
         trace.wait_for_output(r"REQ .*\n.* REP ", timeout=20)

@@ -192,8 +192,8 @@ class Stage:
 
     def _serve(self, host):
         """Run cmportd with all ports, as a host does that answers for each of its addresses."""
-        host.start([self._cmportd, "--open"])
-        host.wait_for("[ -S /run/purecm/cmportd.sock ]", TIMEOUT_S)
+        cmportd = host.start([self._cmportd, "--open"])
+        host.wait_for("[ -S /run/purecm/cmportd.sock ]", TIMEOUT_S, process=cmportd)
 
     def _start(self, host, mode, command):
         env = {"LD_LIBRARY_PATH": self._library, "PURECM_LOG": "debug"} if mode == "purecm" else {}

@@ -118,14 +118,21 @@ class Guest(Faults):
                              f"{process.output()[-1500:].strip()}") from None
         return result.check() if check else result
 
-    def wait_for(self, command, timeout=30, interval=0.1, env=None):
-        """Run a command every interval seconds until its status is 0. Return: its Result."""
+    def wait_for(self, command, timeout=30, interval=0.1, env=None, process=None):
+        """Run a command every interval seconds until its status is 0. Return: its Result.
+
+        process: a Process that the command waits for; raises LabError if it has ended before
+        """
         end = time.monotonic() + patient(timeout)
         while True:
             left = end - time.monotonic()
+            has_ended = process and not process.alive
             result = self.run(command, env=env, timeout=max(left, 1))
             if result.ok:
                 return result
+            if has_ended:
+                raise LabError(f"`{process.command}` ended with status {process.status} before "
+                               f"`{command}` succeeded: {process.output()[-1500:].strip()}")
             if left <= 0:
                 raise LabTimeout(f"host {self.name}: `{command}` did not succeed within "
                                  f"{patient(timeout)} s; last output: "
