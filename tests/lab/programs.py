@@ -77,8 +77,7 @@ def parse():
                         help="Debian's, of both hosts, with its own programs, as far as the lab "
                         "has them there; without rare options")
     parser.add_argument("--only", default="", metavar="REGEX", help="run cases that match")
-    parser.add_argument("--repeat", type=int, help="times (1; 5 for `tools/check --long`)",
-                        default=5 if LONG else 1)
+    parser.add_argument("--repeat", type=int, default=1, help="times (1)")
     parser.add_argument("--long", action="store_true", default=LONG, help="rare options, too")
     parser.add_argument("--sample", action="store_true",
                         help="every third case once a family, with stock at one end where stock "
