@@ -131,7 +131,7 @@ int leave_begin(struct stream *s, int linger_ms)
 	int moment_ms = __atomic_load_n(&n_leaving, __ATOMIC_RELAXED) ? SHORT_MS : MOMENT_MS;
 	int err = wait_all_sent(s, linger_ms < 0 ? moment_ms : linger_ms);
 
-	if (err == -ETIMEDOUT && linger_ms < 0) {
+	if (err && linger_ms < 0) { /* not sent in time, or no descriptor to wait with */
 		service_lock();
 		err = leave_to_service(s);
 		service_unlock();

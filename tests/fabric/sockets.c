@@ -21,8 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define PORT	    7475
 #define NO_PORT	    7476
@@ -387,6 +389,37 @@ static void refused_later(void)
 	rclose(fd);
 }
 
+/* Before any other wait, of which a descriptor may be left. */
+static void shut_without_descriptor(void)
+{
+	int listener = rsocket(AF_INET, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct pollfd poll = { .fd = client, .events = POLLOUT };
+	static const char bytes[1 << 16];
+	struct rlimit all, none;
+	int server;
+
+	rfcntl(listener, F_SETFL, O_NONBLOCK);
+	rfcntl(client, F_SETFL, O_NONBLOCK);
+	if (rbind(listener, generic_addr(&server_addr), sizeof(server_addr)) ||
+	    rlisten(listener, 1))
+		die("rlisten");
+	rconnect(client, generic_addr(&server_addr), sizeof(server_addr));
+	while ((server = raccept(listener, NULL, NULL)) < 0)
+		rpoll(&poll, 1, 0); /* stock's rconnect() goes on in it */
+	while (!rpoll(&poll, 1, 0))
+		;
+	getrlimit(RLIMIT_NOFILE, &all);
+	none = (struct rlimit){ .rlim_cur = STDERR_FILENO + 1, .rlim_max = all.rlim_max };
+	while (rsend(client, bytes, sizeof(bytes), 0) > 0) /* so that some are not sent yet */
+		;
+	setrlimit(RLIMIT_NOFILE, &none);
+	show("rshutdown without a free descriptor", rshutdown(client, SHUT_WR));
+	setrlimit(RLIMIT_NOFILE, &all);
+	rclose(server);
+	rclose(client);
+	rclose(listener);
+}
+
 int main(int argc, char **argv)
 {
 	bool is_ours = argc == 3 && !strcmp(argv[2], "ours");
@@ -396,6 +429,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: sockets ADDRESS [ours]\n");
 		return 2;
 	}
+	shut_without_descriptor();
 	kinds();
 	unconnected();
 	connected();
