@@ -332,7 +332,8 @@ def record(args):
                for seed in range(args.first, args.first + args.count)}
     with Lab({"a": "purecm", "b": "stock"}, cpus=1) as lab:
         agent = lab.b.start([str(args.build / "tools/purecm-agent"), AGENT_PORT, "::"],
-                            env={"LD_LIBRARY_PATH": play.STOCK, "PURECM_SECRET": SECRET}, timeout=7000)
+                            env={"LD_LIBRARY_PATH": play.STOCK, "PURECM_SECRET": SECRET},
+                            timeout=7000)
         agent.wait_for_output("^ready", timeout=60)
         names = list(scripts)
         recorded = {name: pair for name, pair in play.load(RECORDED).items()
