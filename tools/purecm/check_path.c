@@ -333,7 +333,8 @@ static int fragment_of(struct msghdr *answer)
 static int await_answer(const struct echo *echo, size_t bytes)
 {
 	struct pollfd poll_fd = { .fd = echo->fd, .events = POLLIN };
-	uint8_t answer[IP4_BYTES_MAX + ECHO_MAX], control[CMSG_SPACE(sizeof(int))];
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+	uint8_t answer[IP4_BYTES_MAX + ECHO_MAX];
 	struct iovec iov = { answer, sizeof(answer) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
 	const uint8_t *icmp;

@@ -446,7 +446,7 @@ static void take_message(struct host *host, struct conn *conn, uint8_t *written,
 static bool read_one(struct host *host, struct conn *conn)
 {
 	static uint8_t written[WRITTEN_MAX]; /* the loop has one thread */
-	char control[CMSG_SPACE(sizeof(int))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
 	struct iovec iov = { .iov_base = written, .iov_len = sizeof(written) };
 	struct msghdr msg = {
 		.msg_iov = &iov,

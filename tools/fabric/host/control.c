@@ -115,12 +115,13 @@ static void carry_out(struct host *host, const char *order)
 static void control_ready(struct watch *watch, uint32_t events)
 {
 	struct host *host = container_of(watch, struct host, control);
-	char order[ORDER_BYTES + 1] = "", control[CMSG_SPACE(sizeof(int))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	char order[ORDER_BYTES + 1] = "";
 	struct iovec text = { order, ORDER_BYTES };
 	struct msghdr msg = { .msg_iov = &text,
 			      .msg_iovlen = 1,
 			      .msg_control = control,
-			      .msg_controllen = sizeof(control) };
+			      .msg_controllen = CMSG_LEN(sizeof(int)) }; /* for one only */
 	int fd;
 
 	(void)events;
