@@ -144,7 +144,7 @@ PRELOADED = (
     ("a preloaded server that forks, and 16 clients",
      f"{PRELOAD} python3 {FORKING} server 10.77.0.1 16",
      f"PURECM_LOG=debug {PRELOAD} python3 {FORKING} client 10.77.0.1 16 "
-     "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c",
+     "2>&1 | grep -o 'CONNECTING -> OPEN\\|preload: .*\\|forked .*' | sort | uniq -c",
      ("16 CONNECTING -> OPEN", "1 forked 16")),
     ("a preloaded server of multiprocessing", f'{PRELOAD} python3 -c "{POOL_SERVER}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{PLAIN_CLIENT}" 2>&1',
@@ -173,7 +173,7 @@ PRELOADED = (
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1', ("b| 8 greeted",)),
     ("a preloaded asyncio client, and a preloaded server", f'{PRELOAD} python3 -c "{CROWD_SERVER}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1 '
-     "| grep -o 'CONNECTING -> OPEN\\|.* greeted' | sort | uniq -c",
+     "| grep -o 'CONNECTING -> OPEN\\|preload: .*\\|.* greeted' | sort | uniq -c",
      ("8 CONNECTING -> OPEN", "1 8 greeted")),
 )
 

@@ -8,6 +8,7 @@ Prints a line per test and then "N passed, N failed, N skipped".
 import argparse
 import os
 from pathlib import Path
+import re
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ FABRIC = ROOT / "tools/fabric/fabric"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 LIMIT_S = 400
 SKIPPED = 77
+ATTEMPTS = 10
 
 # A client that comes before its server listens is refused, as on any network: it tries again.
 RETRY = "for i in $(seq 600); do {} && exit; sleep 0.1; done; exit 1"
@@ -66,6 +68,9 @@ PROGRAMS = (
     ("ib_read_bw", "ib_read_bw -d fab0 -x 1 -n 1000", "ib_read_bw -d fab0 -x 1 -n 1000 10.77.0.1",
      ("b|  65536      1000",)),
 )
+
+# What the preload library says of a server that has not answered within 0.4 s.
+SLOW = re.compile("preload: TCP to .*: Connection timed out")
 
 # perftest's server listens anew for its second connection, which must not come too early.
 SLOW_MADS = ("--faults", "mads:delay=50ms")
@@ -139,28 +144,54 @@ def processes():
 
 # --- programs ------------------------------------------------------------------------------------
 
-def program(tests, name, server, client, wanted):
-    background, options = "&" if name in FOR_EVER else "", FOR_EVER.get(name, ())
-    done = tests.run("--timeout", "10", *options, f"a{background}:{server}", f"b:{client}")
-    if done.returncode:
-        done = tests.run(*options, f"a{background}:{server}", f"b:{RETRY.format(client)}")
+def in_time(run, is_good):
+    """Return the process of a run, which is repeated while its preloaded client had to take TCP,
+    because the server was too slow for it."""
+    for _ in range(ATTEMPTS):
+        done = run()
+        if done.returncode or is_good(done) or not SLOW.search(done.stdout):
+            break
+        print("     once more, its server was too slow for it", flush=True)
     if done.returncode:
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-400:]}")
-    missing = [text for text in wanted if text not in done.stdout]
-    if missing:
-        raise Failure(f"no {missing} in {done.stdout[-1500:]}")
+    return done
+
+
+def program(tests, name, server, client, wanted):
+    background, options = "&" if name in FOR_EVER else "", FOR_EVER.get(name, ())
+
+    def run():
+        done = tests.run("--timeout", "10", *options, f"a{background}:{server}", f"b:{client}")
+        if done.returncode:
+            done = tests.run(*options, f"a{background}:{server}", f"b:{RETRY.format(client)}")
+        return done
+
+    def missing(done):
+        return [text for text in wanted if text not in done.stdout]
+
+    done = in_time(run, lambda done: not any("-> OPEN" in text for text in missing(done)))
+    if missing(done):
+        raise Failure(f"no {missing(done)} in {done.stdout[-1500:]}")
 
 
 def unchanged(tests, serve, fetch, server, client):
     """Over RDMA if both ends have the preload library, else over TCP."""
     said = "$PURECM_FABRIC/said"
     once = f"{PRELOAD * client} {fetch}"
-    done = tests.run(f"a&:{f'export {PRELOAD};' * server} {serve}",
-                     f"b:export PURECM_LOG=debug; ({RETRY.format(once)}) 2>{said} || exit; "
-                     f"grep -c 'CONNECTING -> OPEN' {said}; echo fetched; rm {said}")
-    if done.returncode or "b| fetched" not in done.stdout:
-        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-400:]}")
-    if ("b| 0\n" in done.stdout) == (server and client):
+
+    def run():
+        return tests.run(f"a&:{f'export {PRELOAD};' * server} {serve}",
+                         f"b:export PURECM_LOG=debug; ({RETRY.format(once)}) 2>{said} || exit; "
+                         f"grep -c 'CONNECTING -> OPEN' {said}; grep -o 'preload: .*' {said}; "
+                         f"echo fetched; rm {said}")
+
+    def went_well(done):
+        return ("b| 0\n" in done.stdout) != (server and client)
+
+    done = in_time(run, went_well)
+    if "b| fetched" not in done.stdout:
+        raise Failure(f"nothing was fetched: {done.stdout[-800:]}{done.stderr[-400:]}")
+    if not went_well(done):
         raise Failure(f"not the way it should have gone: {done.stdout[-800:]}")
 
 
