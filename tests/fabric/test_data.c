@@ -194,6 +194,27 @@ TEST(unknown_key_is_a_remote_access_error)
 	rig_close(&rig);
 }
 
+/* IBTA vol. 1, 10.3.1: unlike a send in error, which an unreliable queue pair survives. */
+TEST(unreliable_queue_pair_with_a_receive_in_error_is_in_error)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 9);
+	rig_receive(&rig.b, 1, 8);
+	rig_receive(&rig.b, 2, 8);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.b.cq, IBV_WC_LOC_LEN_ERR);
+	rig_wait(rig.b.cq, IBV_WC_WR_FLUSH_ERR);
+	ibv_query_qp(rig.b.qp, &attr, IBV_QP_STATE, &init);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	rig_close(&rig);
+}
+
 static const struct {
 	unsigned int granted;
 	enum ibv_wr_opcode wanted;

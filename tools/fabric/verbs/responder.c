@@ -88,7 +88,7 @@ static void receive_failed(struct fab_qp *qp, enum ibv_wc_status status,
 							       : FAB_NAK_REMOTE_OPERATION,
 				  -1);
 	else
-		qp->responder.in_message = false;
+		qp_enter_error(qp, -1);
 }
 
 /*
