@@ -224,7 +224,7 @@ static const struct {
 	{ IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, IBV_WR_ATOMIC_FETCH_AND_ADD },
 };
 
-TEST_LOOP(access_that_was_not_granted_is_a_remote_access_error, 0, 3)
+TEST_LOOP(operation_that_the_queue_pair_does_not_allow_is_an_invalid_request, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -232,7 +232,7 @@ TEST_LOOP(access_that_was_not_granted_is_a_remote_access_error, 0, 3)
 
 	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC, .access = grants[_i].granted });
 	wr = rig_wr(&rig, grants[_i].wanted, &sge, 8);
-	expect_failure(&rig, &wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+	expect_failure(&rig, &wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 	rig_close(&rig);
 }
 
@@ -477,8 +477,8 @@ TEST(atomic_write_needs_remote_write_access)
 						       IBV_ACCESS_REMOTE_ATOMIC });
 	wr = atomic_write(&rig, &sge, 0);
 	rig_post(&rig.a, &wr);
-	rig_wait(rig.a.cq, IBV_WC_REM_ACCESS_ERR);
-	rig_event(&rig, IBV_EVENT_QP_ACCESS_ERR);
+	rig_wait(rig.a.cq, IBV_WC_REM_INV_REQ_ERR);
+	rig_event(&rig, IBV_EVENT_QP_REQ_ERR);
 	rig_close(&rig);
 }
 

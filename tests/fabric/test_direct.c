@@ -374,14 +374,14 @@ static const struct {
 	{ withdraw_access, IBV_WC_REM_ACCESS_ERR },
 	{ change_domain, IBV_WC_REM_ACCESS_ERR },
 	{ shrink_region, IBV_WC_REM_ACCESS_ERR },
-	{ withdraw_access_of_qp, IBV_WC_REM_ACCESS_ERR },
+	{ withdraw_access_of_qp, IBV_WC_REM_INV_REQ_ERR },
 	{ enter_error, IBV_WC_RETRY_EXC_ERR },
 }, ends_of_reads[] = {
 	{ deregister, IBV_WC_REM_ACCESS_ERR },
 	{ withdraw_reads, IBV_WC_REM_ACCESS_ERR },
 	{ change_domain, IBV_WC_REM_ACCESS_ERR },
 	{ shrink_region, IBV_WC_REM_ACCESS_ERR },
-	{ withdraw_reads_of_qp, IBV_WC_REM_ACCESS_ERR },
+	{ withdraw_reads_of_qp, IBV_WC_REM_INV_REQ_ERR },
 	{ enter_error, IBV_WC_RETRY_EXC_ERR },
 };
 

@@ -169,10 +169,9 @@ static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
 		return false;
 	}
 	/* IBTA vol. 1, 9.7.4.1.5: the key is not checked for a length of zero. */
-	if (qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE &&
-	    (!packet->dma_bytes ||
-	     memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr,
-				packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE)))
+	if (!packet->dma_bytes ||
+	    memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr,
+			       packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE))
 		return true;
 	refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 	return false;
@@ -221,10 +220,9 @@ static uint32_t read_psns(const struct fab_qp *qp, uint32_t bytes)
 
 static bool may_read(struct fab_qp *qp, const struct fab_packet *packet)
 {
-	return qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ &&
-	       (!packet->dma_bytes ||
-		memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr,
-				   packet->dma_bytes, IBV_ACCESS_REMOTE_READ));
+	return !packet->dma_bytes ||
+	       memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr,
+				  packet->dma_bytes, IBV_ACCESS_REMOTE_READ);
 }
 
 static struct fab_response response_to_read(const struct fab_qp *qp,
@@ -292,7 +290,7 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 		responder->replay = calloc(FAB_RD_MAX, sizeof(*responder->replay));
 	mr = memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr, ATOMIC_BYTES,
 				IBV_ACCESS_REMOTE_ATOMIC);
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || !mr || !responder->replay) {
+	if (!mr || !responder->replay) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return;
 	}
@@ -347,8 +345,7 @@ static void take_atomic_write(struct fab_qp *qp, const struct fab_packet *packet
 	}
 	mr = memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr, ATOMIC_BYTES,
 				IBV_ACCESS_REMOTE_WRITE);
-	if (!mr || !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) ||
-	    !memory_store(mr, packet->remote_addr, payload, ATOMIC_BYTES)) {
+	if (!mr || !memory_store(mr, packet->remote_addr, payload, ATOMIC_BYTES)) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return;
 	}
@@ -364,14 +361,12 @@ static unsigned int flush_access(uint8_t flush)
 static bool may_flush(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	bool of_region = packet->flush & FAB_FLUSH_REGION;
-	unsigned int access = flush_access(packet->flush);
 	const struct fab_mr *mr = memory_of_key(context_of(qp), packet->rkey);
 
-	if ((qp->attr.qp_access_flags & access) != access || !mr)
-		return false;
-	return memory_find_remote(qp, packet->srqn, packet->rkey,
+	return mr &&
+	       memory_find_remote(qp, packet->srqn, packet->rkey,
 				  of_region ? mr->iova : packet->remote_addr,
-				  of_region ? 0 : packet->dma_bytes, access);
+				  of_region ? 0 : packet->dma_bytes, flush_access(packet->flush));
 }
 
 /* Annex A19. What earlier requests stored is in the program's memory, and visible to all of it. */
@@ -391,6 +386,22 @@ static void take_flush(struct fab_qp *qp, const struct fab_packet *packet)
 }
 
 /* --- order --------------------------------------------------------------- */
+
+/* IBTA vol. 1, 9.7.4.1.3: the queue pair's own rights; without them there is no such operation. */
+static bool is_enabled(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	unsigned int access = 0;
+
+	if (packet->op == FAB_OP_WRITE || packet->op == FAB_OP_ATOMIC_WRITE)
+		access = IBV_ACCESS_REMOTE_WRITE;
+	else if (packet->op == FAB_OP_READ)
+		access = IBV_ACCESS_REMOTE_READ;
+	else if (packet->op == FAB_OP_COMPARE_SWAP || packet->op == FAB_OP_FETCH_ADD)
+		access = IBV_ACCESS_REMOTE_ATOMIC;
+	else if (packet->op == FAB_OP_FLUSH)
+		access = flush_access(packet->flush);
+	return (qp->attr.qp_access_flags & access) == access;
+}
 
 /*
  * PSNs wrap around: the latest atomic with this PSN is meant. If there is no room for the response,
@@ -422,7 +433,7 @@ static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 	bool is_first;
 
 	if (packet->dma_bytes > FAB_MSG_MAX || fab_psn_diff(end, qp->responder.psn) > 0 ||
-	    !may_read(qp, packet))
+	    !is_enabled(qp, packet) || !may_read(qp, packet))
 		return;
 	response.is_again = true;
 	owed = ack_find_response(qp, end, &is_first);
@@ -479,7 +490,7 @@ static bool is_in_place(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_responder *responder = &qp->responder;
 
-	if (packet->op == FAB_OP_UNKNOWN || !is_for_queue(qp, packet))
+	if (packet->op == FAB_OP_UNKNOWN || !is_enabled(qp, packet) || !is_for_queue(qp, packet))
 		return false;
 	if (is_data(packet) && !has_good_length(qp, packet))
 		return false;
