@@ -2,6 +2,7 @@
 /* The calls that scripts may have, and those that are left out, with the reason. */
 #include <arpa/inet.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
 
@@ -99,8 +100,13 @@ static int show_devices(struct play *p)
 
 static int migrate(struct play *p)
 {
+	const struct rdma_event_channel *channel = p->slot->id->channel;
+	struct pollfd waiting = { .fd = channel ? channel->fd : -1, .events = POLLIN };
+
 	if (is_awaited(p, p->slot->id))
 		return skip_call("an event is not acknowledged");
+	if (p->slot->listens && poll(&waiting, 1, 0))
+		return skip_call("stock loses requests that wait");
 	return rdma_migrate_id(p->slot->id, channel_named(p, p->words[2]));
 }
 
@@ -111,7 +117,10 @@ static int bind_id(struct play *p)
 
 static int listen_id(struct play *p)
 {
-	return rdma_listen(p->slot->id, atoi(p->words[2]));
+	int result = rdma_listen(p->slot->id, atoi(p->words[2]));
+
+	p->slot->listens |= !result;
+	return result;
 }
 
 static int resolve_addr(struct play *p)
@@ -207,7 +216,7 @@ static int accept_id(struct play *p)
 		return skip_call("stock reads a request");
 	if (p->slot->connecting)
 		return skip_call("it rejects, and rdma_destroy_id() would take minutes");
-	if (!param && !p->slot->id->qp && p->slot->id->ps != RDMA_PS_UDP)
+	if (!param && !p->slot->id->qp)
 		return skip_call("stock reads the parameters");
 	result = AWAIT(p, rdma_accept(p->slot->id, param));
 	p->slot->connecting = !result || errno == EINTR;

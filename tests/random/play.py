@@ -20,6 +20,8 @@ RECORDED = Path(__file__).with_name("stock.json.xz")
 PORT = 7900  # of the peer
 HOSTS = {"fabric": ("10.77.0.1", "fd77::1", "10.77.0.2", "fd77::2"),
          "lab": ("10.77.0.1", "fd00:77::1", "10.77.0.2", "fd00:77::2")}
+# First, and when what differs is played again: on a slow host it may only have been late.
+PACES = ({}, {"jobs": 4, "pause_us": 30000}, {"jobs": 2, "pause_us": 150000})
 LIMIT_MS = 1500  # of a call that waits
 STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 

@@ -113,8 +113,6 @@ bool play_line(struct play *p, char *line)
 	is_made = make_call(p);
 	take_descriptors(false);
 	show_changes(p);
-	if (p->control >= 0)
-		fflush(stdout);
 	return is_made;
 }
 
@@ -153,6 +151,7 @@ static void play_script(const struct options *options, char *script)
 		if (!play_line(&p, line))
 			exit(3);
 		let_thread_go_on(&p);
+		fflush(stdout); /* before a call that may crash */
 	}
 	printf("end\n");
 	fflush(stdout);

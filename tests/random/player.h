@@ -25,7 +25,7 @@ struct slot {
 	bool routed;	  /* see README.md: calls that are not made */
 	bool connecting;
 	bool has_response; /* it may be established */
-	bool is_request;
+	bool is_request, listens;
 	bool is_busy; /* the thread is in a call of it */
 };
 

@@ -15,8 +15,6 @@ import play
 import wire
 from hosts import SKIPPED, Skip
 
-PACES = ({}, {"jobs": 4, "pause_us": 30000}, {"jobs": 2, "pause_us": 150000})
-
 
 def calls(build, recorded):
     """Return {name: difference} of sequences of calls."""
@@ -26,7 +24,7 @@ def calls(build, recorded):
         what = play.first_difference(stock, purecm)
         return what and not play.is_known(what, rows) and what
 
-    return play.differing(recorded, PACES,
+    return play.differing(recorded, play.PACES,
                           lambda scripts, pace: play.on_fabric(build, scripts, **pace), compare)
 
 

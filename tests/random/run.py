@@ -25,7 +25,6 @@ from lablib.release import RELEASES  # noqa: E402
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tests/random/player")
 
 ROUNDS_MAX = 8
-JOBS = (24, 24, 4)  # players at a time: first, and when what differs is played again
 
 
 def parse_args():
@@ -61,10 +60,10 @@ class Labs:
         for lab in self.labs:
             lab.__exit__(None, None, None)
 
-    def play(self, scripts, jobs=JOBS[0]):
+    def play(self, scripts, **pace):
         """Return ({name: difference}, {name: stock's transcript})."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            stock, purecm = pool.map(lambda pair: pair.play(scripts, jobs), self.pairs)
+            stock, purecm = pool.map(lambda pair: pair.play(scripts, **pace), self.pairs)
         found = {name: play.first_difference(stock.get(name, []), purecm.get(name, []))
                  for name in scripts}
         return {name: what for name, what in found.items() if what}, stock
@@ -75,8 +74,8 @@ class Labs:
         found, stock = self.play(scripts)
         known = {name: what for name, what in found.items() if play.is_known(what, rows)}
         new = {name: what for name, what in found.items() if name not in known}
-        for jobs in JOBS[1:]:
-            again = self.play({name: scripts[name] for name in new}, jobs)[0] if new else {}
+        for pace in play.PACES[1:]:
+            again = self.play({name: scripts[name] for name in new}, **pace)[0] if new else {}
             new = {name: what for name, what in new.items()
                    if name in again and play.kind_of(again[name]) == play.kind_of(what)}
         return known, new, {name: lines for name, lines in stock.items()

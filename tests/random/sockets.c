@@ -17,6 +17,7 @@
 static int sockets[N_SOCKETS] = { -1, -1, -1, -1, -1, -1 };
 static bool was_connected[N_SOCKETS], is_connected[N_SOCKETS], listens[N_SOCKETS],
 	is_datagram[N_SOCKETS];
+static struct sockaddr_storage targets[N_SOCKETS]; /* of rconnect() */
 
 static size_t number_of(const char *word)
 {
@@ -88,10 +89,12 @@ static int show_names(int fd)
 	return result;
 }
 
-/* Stock's rpoll() may spin for ever if it has a limit. */
-static int wait_for(struct play *p, int fd)
+/* Stock's rpoll() may spin for ever if it has a limit; its listeners are writable. */
+static int wait_for(struct play *p, size_t number)
 {
-	struct pollfd ready = { .fd = fd, .events = *p->words[2] == 'r' ? POLLIN : POLLOUT };
+	struct pollfd ready = { .fd = sockets[number],
+				.events = *p->words[2] == 'r' || listens[number] ? POLLIN
+										 : POLLOUT };
 	int i, result = rpoll(&ready, 1, 0);
 
 	for (i = 0; i < POLLS && !result; i++) {
@@ -195,15 +198,21 @@ bool is_quiet_for_sockets(const char *line)
 }
 
 /* Why a call is not made; NULL if it is. */
-static const char *reason_against(size_t number, const char *word)
+static const char *reason_against(size_t number, char **words)
 {
-	const char *what = word + 2;
+	const char *word = words[0], *what = word + 2;
+	const struct sockaddr *addr = address_of(words[2], words[3], RDMA_PS_TCP);
 
 	if (is_datagram[number] && (!strcmp(what, "connect") || !strcmp(what, "listen") ||
 				    !strcmp(what, "accept") || !strcmp(what, "shut")))
 		return "stock's datagrams do not work on RoCE";
 	if (is_connected[number] && !strcmp(what, "connect"))
 		return "stock returns 0 every time, purecm EISCONN, as TCP";
+	if (was_connected[number] && !strcmp(what, "connect") &&
+	    memcmp(&targets[number], addr, size_of(addr)))
+		return "stock then names this address as its peer's";
+	if (!strcmp(what, "recvmsg") && !strcmp(words[3], "peek"))
+		return "stock takes the bytes";
 	if (flags_of(word) & SAFE)
 		return NULL;
 	if (was_connected[number] || !strcmp(what, "connect"))
@@ -227,6 +236,7 @@ static int call_socket(struct play *p, size_t number)
 	}
 	if (!strcmp(what, "connect")) {
 		result = rconnect(fd, addr, size_of(addr));
+		memcpy(&targets[number], addr, size_of(addr));
 		was_connected[number] = true;
 		is_connected[number] |= !result;
 		return result;
@@ -246,7 +256,7 @@ static int call_socket(struct play *p, size_t number)
 	if (!strcmp(what, "names"))
 		return show_names(fd);
 	if (!strcmp(what, "poll"))
-		return wait_for(p, fd);
+		return wait_for(p, number);
 	if (!strcmp(what, "select"))
 		return select_one(fd);
 	if (!strcmp(what, "iomap"))
@@ -262,7 +272,7 @@ void make_socket_call(struct play *p)
 {
 	size_t number = number_of(p->words[1]);
 	const bool is_new = !strcmp(p->words[0], "s:new"), is_stream = *p->words[3] != 'd';
-	const char *why = reason_against(number, p->words[0]);
+	const char *why = reason_against(number, p->words);
 	int result;
 
 	if (is_new != (sockets[number] < 0)) {
