@@ -3,6 +3,7 @@
  * Rules of objects: registration, states in which work may be posted, completion channels, events,
  * datagrams and groups. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -56,6 +57,108 @@ TEST_LOOP(region_with_invalid_access_is_refused, 0, 3)
 	rig_open(&rig, &rc);
 	ck_assert_ptr_null(ibv_reg_mr(rig.pd, rig.a.memory, 10, registrations[_i].access));
 	ck_assert_int_eq(errno, registrations[_i].error);
+	rig_close(&rig);
+}
+
+/*
+ * Of rdma-core 57 and later. Older headers do not declare them, and stock's library, which the test
+ * is linked with, lacks them.
+ */
+struct ibv_buf;
+struct ibv_mr_init_attr;
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr);
+void *ibv_alloc_buf(struct ibv_pd *pd, size_t bytes, struct ibv_buf **ret);
+int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
+void ibv_free_buf(struct ibv_buf *buf);
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t bytes,
+			      int access);
+
+#define NEWER(name) ((__typeof__(&(name)))dlsym(RTLD_DEFAULT, #name))
+
+/* As struct ibv_mr_init_attr begins, which ends there in the first release that has it. */
+struct mr_attr {
+	size_t bytes;
+	int access;
+	uint64_t mask; /* 1: iova, 2: addr, 4: fd */
+	uint64_t iova;
+	void *addr;
+	int fd;
+	uint64_t fd_offset;
+	void *dma_handle;
+};
+
+TEST(buffer_is_registered_within_its_bounds_by_its_domain)
+{
+	struct ibv_pd *other;
+	struct ibv_buf *buf;
+	struct ibv_mr *mr;
+	struct rig rig;
+	char *memory;
+
+	rig_open(&rig, &rc);
+	memory = NEWER(ibv_alloc_buf)(rig.pd, 100, &buf);
+	mr = NEWER(ibv_reg_buf_mr)(rig.pd, buf, memory + 40, 60, IBV_ACCESS_LOCAL_WRITE);
+	ck_assert_ptr_eq(mr->addr, memory + 40);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	ck_assert_ptr_null(NEWER(ibv_reg_buf_mr)(rig.pd, buf, memory + 40, 61, 0));
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_ptr_null(NEWER(ibv_reg_buf_mr)(rig.pd, buf, memory - 1, 1, 0));
+	ck_assert_int_eq(errno, EINVAL);
+	other = ibv_alloc_pd(rig.verbs);
+	ck_assert_ptr_null(NEWER(ibv_reg_buf_mr)(other, buf, memory, 100, 0));
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_int_eq(NEWER(ibv_export_buf_dmabuf_fd)(buf), -1);
+	ck_assert_int_eq(errno, ENODATA);
+	ibv_dealloc_pd(other);
+	NEWER(ibv_free_buf)(buf);
+	rig_close(&rig);
+}
+
+static const struct {
+	uint64_t mask;
+	int error;
+} kinds_of_memory[] = {
+	{ 0, EINVAL },		/* none */
+	{ 2 + 4, EINVAL },	/* two */
+	{ 4, EOPNOTSUPP },	/* a DMA-buf */
+	{ 2 + 16, EOPNOTSUPP }, /* a DMA handle */
+	{ 2 + (1ull << 40), EOPNOTSUPP },
+};
+
+TEST_LOOP(region_of_another_kind_of_memory_is_refused, 0, 5)
+{
+	struct mr_attr attr = { .bytes = 10, .mask = kinds_of_memory[_i].mask };
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	attr.addr = rig.a.memory;
+	ck_assert_ptr_null(NEWER(ibv_reg_mr_ex)(rig.pd, (void *)&attr));
+	ck_assert_int_eq(errno, kinds_of_memory[_i].error);
+	rig_close(&rig);
+}
+
+/* The address of a write is that of the attributes, not that of the memory. */
+TEST(region_by_attributes_has_their_address)
+{
+	struct mr_attr attr = {
+		.bytes = 10, .access = RIG_ALL_ACCESS, .mask = 1 + 2, .iova = 4096
+	};
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	attr.addr = rig.b.memory + 100;
+	mr = NEWER(ibv_reg_mr_ex)(rig.pd, (void *)&attr);
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 5);
+	strcpy(rig.a.memory, "here");
+	wr.wr.rdma.remote_addr = 4096;
+	wr.wr.rdma.rkey = mr->rkey;
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	ck_assert_str_eq(rig.b.memory + 100, "here");
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
 	rig_close(&rig);
 }
 
