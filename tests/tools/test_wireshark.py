@@ -6,6 +6,7 @@ that tshark's own dissector reads; its connections, states and advice are those 
 Ends with a line "N passed, N failed, N skipped".
 """
 from contextlib import closing
+import glob
 import io
 import json
 import os
@@ -72,11 +73,22 @@ SDP = {"message_id": "bsdh.mid", "flags": "bsdh.flags", "buffers": "bsdh.bufs",
        "extended_max_adverts": "hh.extmaxadverts"}
 
 
+def alone(words, home="/nonexistent"):
+    """Return a command, and its environment, in which Wireshark finds no dissector but those of
+    home: purecm's may be installed, and two that are equal are an error."""
+    hide = "".join(f"mount --bind /dev/null {file} && " for file in
+                   glob.glob("/usr/lib/*/wireshark/plugins/purecm.lua"))
+    if hide:
+        words = ["unshare", "-m" if os.geteuid() == 0 else "-Urm", "sh", "-c", hide + 'exec "$@"',
+                 "sh", *words]
+    return words, {**os.environ, "HOME": str(home)}
+
+
 def tshark(path, *args, scripts=()):
     """Run it with the dissector. Return its standard output; an error of Lua is one of the test."""
     loaded = [f"-Xlua_script:{script}" for script in (HERE["dissector"], *scripts)]
-    done = subprocess.run([HERE["tshark"], "-n", *loaded, "-r", path, *args],
-                          capture_output=True, check=False, timeout=600)
+    words, env = alone([HERE["tshark"], "-n", *loaded, "-r", path, *args])
+    done = subprocess.run(words, capture_output=True, check=False, timeout=600, env=env)
     errors = done.stderr.decode()
     if done.returncode not in (0, 2) or "lua" in errors.lower():
         raise AssertionError(errors)
@@ -123,9 +135,9 @@ class Sharkd:
         plugins.mkdir(parents=True)
         (plugins / "purecm.lua").symlink_to(HERE["dissector"].absolute())
         self.errors = (folder / "errors").open("w+b")
-        self.process = subprocess.Popen(
-            ["sharkd", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-            env={**os.environ, "HOME": str(folder)})
+        words, env = alone(["sharkd", "-"], folder)
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors, env=env)
 
     def ask(self, method, **params):
         asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

@@ -50,7 +50,7 @@ def main():
         for program in args.programs:
             shutil.copy(program, root / "programs")
         try:
-            for script in (INSTALLED, JUDGED):
+            for script in (JUDGED, INSTALLED):
                 print(roots.enter(root, script), end="")
         except AssertionError as error:
             print(f"{error}\n0 passed, 1 failed, 0 skipped")
