@@ -424,6 +424,15 @@ static int handle(int port_num)
 	return of_pointer(ibv_create_ah(pd, &to));
 }
 
+static int handle_of_gid(int index)
+{
+	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1 };
+
+	ibv_query_gid(verbs, 1, gid_index, &to.grh.dgid);
+	to.grh.sgid_index = (uint8_t)index;
+	return of_pointer(ibv_create_ah(pd, &to));
+}
+
 static int handle_without_grh(int port_num)
 {
 	struct ibv_ah_attr to = { .dlid = 1, .port_num = (uint8_t)port_num };
@@ -556,6 +565,7 @@ static const struct {
 	{ "ibv_create_ah, port 1", handle, 1 },
 	{ "ibv_create_ah, port 9", handle, 9 },
 	{ "ibv_create_ah, without a GRH", handle_without_grh, 1 },
+	{ "ibv_create_ah, from an empty GID", handle_of_gid, 40 },
 	{ "ibv_create_flow", flow, 0 },
 	{ "ibv_create_counters", counters, 0 },
 	{ "ibv_create_wq", work_queue, 0 },

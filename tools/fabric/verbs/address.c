@@ -24,8 +24,10 @@ int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		return EINVAL;
 	if (!attr->is_global && fab_needs_grh(page, attr->port_num))
 		return EINVAL;
-	if (!fab_page_gid(page, attr->port_num, attr->is_global ? attr->grh.sgid_index : 0, &sgid))
+	if (attr->is_global && attr->grh.sgid_index >= FAB_GIDS)
 		return EINVAL;
+	if (!fab_page_gid(page, attr->port_num, attr->is_global ? attr->grh.sgid_index : 0, &sgid))
+		return ENODATA; /* as Linux, for any device */
 	*ret_sgid = sgid.gid;
 	return 0;
 }
