@@ -195,12 +195,12 @@ static struct nl_msg *route_request(const struct question *question)
 		return NULL;
 	net_ip_put(msg, RTA_DST, &question->dst);
 	/*
-	 * The kernel's connection manager asks for a flow of root without a protocol. Netlink
-	 * cannot express that, and its default is UDP; of the protocols that it can express, ICMP
-	 * has the fewest rules.
+	 * The kernel's connection manager asks for a flow of root without a protocol, which also
+	 * chooses among equal routes of IPv6. For IPv4 netlink cannot express that, and its default
+	 * is UDP; of the protocols that it can express, ICMP has the fewest rules.
 	 */
-	nla_put_u8(msg, RTA_IP_PROTO,
-		   question->dst.family == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+	if (question->dst.family == AF_INET)
+		nla_put_u8(msg, RTA_IP_PROTO, IPPROTO_ICMP);
 	nla_put_u32(msg, RTA_UID, 0);
 	if (question->src.family)
 		net_ip_put(msg, RTA_SRC, &question->src);

@@ -96,7 +96,8 @@ TEST(given_source_chooses_among_rules)
 }
 
 static const char *const port_rules[] = {
-	"ipproto udp", "ipproto udp dport 4791", "ipproto tcp", "dport 4791", "sport 1-65534",
+	"ipproto udp", "ipproto udp dport 4791", "ipproto tcp", "ipproto ipv6-icmp",
+	"dport 4791",  "sport 1-65534",
 };
 
 /* The kernel's connection manager resolves addresses without a protocol. */
