@@ -21,6 +21,7 @@ sys.path.insert(0, str(HERE.parent / "lab"))
 
 from lablib import Lab, LabError, LabTimeout, doctor, qemu, userland  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
+from program_cases import PERFTEST_RACED  # noqa: E402
 import kernel_module  # noqa: E402
 from table import WORLDS  # noqa: E402
 
@@ -28,6 +29,7 @@ from table import WORLDS  # noqa: E402
 REFERENCE = ("stock", "stock")
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
 TIMEOUT_S = 60
+ATTEMPTS = 10
 SERVER_S = 10  # for a server to end after its client
 # A device that has sent fewer has not carried the connection, or only a short one. Purecm sends a
 # few more than stock, which probe the fast path.
@@ -151,7 +153,17 @@ class Stage:
         self._programs = {name: build / "tests/worlds" / name for name in ("moves", "path")}
 
     def play(self, case, pairing):
-        """Return the outcome of a case: {what: value}."""
+        """Return the outcome of a case: {what: value}. A server of perftest's listens anew for its
+        second connection, and may be too slow for it; then it is played again."""
+        for _ in range(ATTEMPTS):
+            outcome = self._play_once(case, pairing)
+            if "ib_send_bw" not in case.server or not any(
+                    re.search(PERFTEST_RACED, line) for line in outcome["client says"]):
+                break
+            print(f"     {case.name}: once more, its server was too slow for it", flush=True)
+        return outcome
+
+    def _play_once(self, case, pairing):
         modes = dict(zip("ab", pairing))
         for name, mode in modes.items():
             self._lab.guests[name].mode(mode, kill=True)
