@@ -84,8 +84,7 @@ struct request request_of(struct cm_conn *conn, const struct cm_msg *msg)
 	request.data = req->private_data;
 	if (req->transport_service_type == CM_TRANSPORT_UC)
 		request.qp_type = IBV_QPT_UC;
-	else if (req->transport_service_type == CM_TRANSPORT_EXTENDED &&
-		 req->extended_transport_type == CM_EXTENDED_XRC)
+	else if (req->transport_service_type == CM_TRANSPORT_EXTENDED) /* XRC is the only one */
 		request.qp_type = IBV_QPT_XRC_RECV;
 	return request;
 }

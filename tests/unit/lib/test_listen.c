@@ -91,6 +91,16 @@ TEST(listener_for_another_type_of_queue_pair_is_skipped)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
+TEST(listener_of_rc_is_skipped_for_an_extended_transport)
+{
+	struct cm_msg req = rig_req(ID);
+
+	rig_listener(1);
+	req.req.transport_service_type = CM_TRANSPORT_EXTENDED;
+	rig_receive(&req);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
 TEST(bound_id_that_does_not_listen_is_skipped)
 {
 	struct id *listener = rig_listener(1), *bound = rig_id(RDMA_PS_TCP, ID_IDLE);
