@@ -31,9 +31,24 @@ def perftest(program, options, unit):
             rf"^(?:b\|)? +\d+ +\d+ +{column}", unit)
 
 
+def ucx(options):
+    """UCX's transport without its endpoints, which need its datagrams: they time out on rxe."""
+    command = "UCX_IB_GID_INDEX=%gid ucx_perftest -p 18515"
+    return (f"ucx_perftest {options}", command, f"%server -d %dev:1 -w 100 {options}",
+            r"^(?:b\|)? *Final: +\d+ +\S+ +(\S+)", US)
+
+
+def fi_pingpong(options):
+    """By rdma_cm."""
+    return (f"fi_pingpong {options}", f"fi_pingpong -p verbs -B 18515 {options}",
+            "-P 18515 %server", r"^(?:b\|)? *64 +\S+ +=\S+ +\S+ +\S+ +\S+ +(\S+)", US)
+
+
 PROGRAMS = (
     *(perftest(f"ib_{verb}_lat", "-s 64 -n 1000", US) for verb in ("send", "write", "read")),
-    *(perftest(f"ib_{verb}_bw", "-s 65536 -n 300", MB) for verb in ("send", "write", "read")))
+    *(perftest(f"ib_{verb}_bw", "-s 65536 -n 300", MB) for verb in ("send", "write", "read")),
+    ucx("-x rc_verbs -t am_lat -s 48 -n 1000"),
+    fi_pingpong("-e msg -S 64 -I 1000"))
 
 
 def figure(row, done):
@@ -45,7 +60,7 @@ def figure(row, done):
 
 def commands(row, device, gid, server):
     """Return the server's and the client's."""
-    texts = row[1], f"{row[1]} {row[2]}"
+    texts = row[1], f"{row[1].replace('-B 18515 ', '')} {row[2]}"
     return [text.replace("%dev", device).replace("%gid", gid).replace("%server", server)
             for text in texts]
 
