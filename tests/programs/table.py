@@ -497,7 +497,7 @@ SUITES = (
     ("UCX's gtest", "of rdmacm/*, 114 in four seconds, also with `--wire roce`. Shuffled, "
      "cm_open_listen_close may fail: it stores its endpoint late. Of ucp's sockaddr over rc and "
      "ud, 1,961 in nine minutes; wireup_fail waits for flags above 16 bits, which a release build "
-     "does not keep: with 32, its 96 pass."),
+     "does not keep: with 32, 72 pass, 24 skip."),
     ("fabtests", "all but `fi_msg_sockets` (libfabric 2.1 resolves an address twice, which stock "
      "refuses, too), with 142 and 76 exchanges of ubertest."),
     ("Valkey's `runtest-rdma`", "of 8.1.1 and 9.1.2."),
