@@ -77,8 +77,8 @@ static inline void device_see(struct device *device)
 }
 
 /**
- * device_close_unused() - close removed devices without users, unless a thread looks at devices; no
- * lock is held
+ * device_close_unused() - close removed devices without users, or, if a thread looks at devices,
+ * leave them to its own call of this; no lock is held
  * @seen_too: those that the program has seen, too: in its own calls only
  */
 void device_close_unused(bool seen_too);

@@ -229,6 +229,16 @@ static bool is_unused(const struct device *device, bool seen_too)
 	       (seen_too || !__atomic_load_n(&device->is_seen, __ATOMIC_RELAXED));
 }
 
+/* A reader closes them when it is done: the program, which is in a call, has nothing of them. */
+static void leave_to_reader(void)
+{
+	struct device *device;
+
+	for (device = known; device; device = device->known)
+		if (is_unused(device, true))
+			__atomic_store_n(&device->is_seen, false, __ATOMIC_RELAXED);
+}
+
 /* From now on no reader finds them. Without users and readers, they cannot get any. */
 static void unlink_unused(bool seen_too)
 {
@@ -265,6 +275,8 @@ struct device *device_list_take_unused(bool seen_too)
 	device_list_lock();
 	if (has_no_readers())
 		unlink_unused(seen_too);
+	else if (seen_too)
+		leave_to_reader();
 	/* A reader may have come meanwhile, and be at one of them. */
 	if (unlinked && has_no_readers()) {
 		free_old_lists();

@@ -216,6 +216,17 @@ TEST(device_known_to_the_program_is_closed_in_its_calls_only)
 	expect_closed(1);
 }
 
+TEST(device_that_a_reader_kept_open_in_a_call_is_closed_by_the_reader)
+{
+	plug(0, 1);
+	unplug(only_device());
+	device_list_enter();
+	expect_closed(0);
+	device_list_leave();
+	device_close_unused(false);
+	ck_assert_int_eq(fake.n_closed, 1);
+}
+
 TEST(device_unknown_to_the_program_is_closed_by_any_thread)
 {
 	plug(0, 1);
