@@ -25,23 +25,26 @@ US, MB = "us", "MB/s"
 
 
 def perftest(program, options, unit):
-    """Its row: name, server, what the client has in addition, pattern of the figure, unit."""
+    """Its row: name, server, client, pattern of the figure, unit."""
     column = r"\S+ +\S+ +(\S+)" if unit == US else r"\S+ +(\S+)"
-    return (f"{program} {options}", f"{program} -d %dev -x %gid -m 1024 {options}", "%server",
+    command = f"{program} -d %dev -x %gid -m 1024 {options}"
+    return (f"{program} {options}", command, f"{command} %server",
             rf"^(?:b\|)? +\d+ +\d+ +{column}", unit)
 
 
 def ucx(options):
     """UCX's transport without its endpoints, which need its datagrams: they time out on rxe."""
     command = "UCX_IB_GID_INDEX=%gid ucx_perftest -p 18515"
-    return (f"ucx_perftest {options}", command, f"%server -d %dev:1 -w 100 {options}",
+    return (f"ucx_perftest {options}", command,
+            f"{command} %server -d %dev:1 -w 100 {options}",
             r"^(?:b\|)? *Final: +\d+ +\S+ +(\S+)", US)
 
 
 def fi_pingpong(options):
     """By rdma_cm."""
-    return (f"fi_pingpong {options}", f"fi_pingpong -p verbs -B 18515 {options}",
-            "-P 18515 %server", r"^(?:b\|)? *64 +\S+ +=\S+ +\S+ +\S+ +\S+ +(\S+)", US)
+    command = f"fi_pingpong -p verbs {options}"
+    return (f"fi_pingpong {options}", f"{command} -B 18515", f"{command} -P 18515 %server",
+            r"^(?:b\|)? *64 +\S+ +=\S+ +\S+ +\S+ +\S+ +(\S+)", US)
 
 
 PROGRAMS = (
@@ -60,9 +63,8 @@ def figure(row, done):
 
 def commands(row, device, gid, server):
     """Return the server's and the client's."""
-    texts = row[1], f"{row[1].replace('-B 18515 ', '')} {row[2]}"
     return [text.replace("%dev", device).replace("%gid", gid).replace("%server", server)
-            for text in texts]
+            for text in row[1:3]]
 
 
 def of_rxe(row, host, gid):
