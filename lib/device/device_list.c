@@ -229,7 +229,7 @@ static bool is_unused(const struct device *device, bool seen_too)
 	       (seen_too || !__atomic_load_n(&device->is_seen, __ATOMIC_RELAXED));
 }
 
-/* A reader closes them when it is done: the program, which is in a call, has nothing of them. */
+/* A program that is in a call does not use them any more: the reader's thread may close them. */
 static void leave_to_reader(void)
 {
 	struct device *device;

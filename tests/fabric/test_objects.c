@@ -61,8 +61,8 @@ TEST_LOOP(region_with_invalid_access_is_refused, 0, 3)
 }
 
 /*
- * Of rdma-core 57 and later. Older headers do not declare them, and stock's library, which the test
- * is linked with, lacks them.
+ * Functions of rdma-core 57 and later. Older headers do not declare them, and the test is linked
+ * with stock's library, which lacks them.
  */
 struct ibv_buf;
 struct ibv_mr_init_attr;

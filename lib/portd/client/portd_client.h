@@ -223,20 +223,20 @@ int portd_resume(struct portd_client *client, void (*tell)(struct portd_client *
 		 void *arg);
 
 /**
- * portd_tell_port() - open a port again; to be called by tell() of portd_resume()
+ * portd_tell_port() - open a port again; called only by tell() of portd_resume()
  *
  * Return: 0 with the response, whose .error may be an errno; -errno if cmportd is gone.
  */
 int portd_tell_port(struct portd_client *client, const char *device, uint8_t port_num,
 		    struct portd_reply *ret);
 
-/** portd_tell_claim() - report a claim; likewise. Return: 0, or as portd_bind(). */
+/** portd_tell_claim() - report a claim; called by tell() only. Return: 0, or as portd_bind(). */
 int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens);
 
 /** portd_track() - report that data has established a connection, without an RTU */
 void portd_track(struct portd_client *client, const struct cm_record *tracked);
 
-/** portd_tell_tracked() - report a connection; likewise */
+/** portd_tell_tracked() - report a connection; called by tell() only */
 void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked);
 
 #endif

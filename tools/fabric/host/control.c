@@ -2,8 +2,8 @@
 /*
  * Commands for a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17",
  * "pkeys 0x8001,0x8002", "remove", "reset", "rename roceo1"; "forget" for the subnet administrator,
- * and "reregister" for its clients. One datagram each, from tools/fabric/fabric, which waits until
- * the descriptor that it has passed is closed.
+ * and "reregister" for its clients. Each is a datagram of tools/fabric/fabric with a descriptor;
+ * the sender waits until this process closes the descriptor.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -16,7 +16,10 @@ struct ibv_buf {
 	size_t bytes;
 };
 
-/* Older headers lack struct ibv_mr_init_attr, and a caller's may end at any of these. */
+/*
+ * The layout of struct ibv_mr_init_attr, which older headers lack. A caller's may lack the last
+ * members, unless its mask has their bits.
+ */
 struct mr_attr {
 	size_t bytes;
 	int access;

@@ -400,7 +400,10 @@ static void unlock_all(void)
 	pthread_mutex_unlock(&known_lock);
 }
 
-/* So early that handlers of libraries above, which may use the device, run before lock_all(). */
+/*
+ * Handlers that run before a fork run in reverse order. This one is registered first, as those of
+ * other libraries may use the device, which needs the locks.
+ */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(lock_all, unlock_all, unlock_all);
