@@ -8,6 +8,7 @@ the client's messages left is compared with stock, which may well fail. Prints a
 then "N passed, N failed, N skipped". Exit status: 0, 1 if a case differs, 77 if the lab cannot run.
 """
 import argparse
+import ipaddress
 import json
 import os
 from pathlib import Path
@@ -113,7 +114,29 @@ def play_world(world, args, build):
 def await_devices(host):
     """Wait until each device is active and has a GID for each address of its interface."""
     host.wait_for("! rdma link show | grep -qv 'state ACTIVE'", TIMEOUT_S)
-    time.sleep(1)  # GIDs follow addresses
+    end = time.monotonic() + TIMEOUT_S
+    while missing := gids_to_come(host):
+        if time.monotonic() > end:
+            raise LabTimeout(f"host {host.name}: no GIDs {' '.join(sorted(missing))}")
+        time.sleep(0.1)
+
+
+def gids_to_come(host):
+    """Return the GIDs of the interfaces' addresses that their devices do not have yet."""
+    *tables, addresses = host.run(
+        "cd /sys/class/infiniband; for d in *; do echo $(cat $d/ports/1/gid_attrs/ndevs/0; "
+        "cat $d/ports/1/gids/* 2>/dev/null); done; ip -j addr", check=True).stdout.splitlines()
+    has = {interface: gids for interface, *gids in map(str.split, tables)}
+    wants = {interface["ifname"]: {gid_of(address["local"]) for address in interface["addr_info"]}
+             for interface in json.loads(addresses)}
+    return set().union(*(wants[interface].difference(gids) for interface, gids in has.items()))
+
+
+def gid_of(address):
+    """Return the GID of an address, as in sysfs."""
+    address = ipaddress.ip_address(address)
+    mapped = ipaddress.ip_address(f"::ffff:{address}") if address.version == 4 else address
+    return mapped.exploded
 
 
 def judge(stage, case, pairing, stock):
