@@ -22,6 +22,11 @@ from counted import summary  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 DEBIAN = ROOT / "tools/packaging/debian"
 SPEC = ROOT / "tools/packaging/purecm.spec"
+# The folders of the spec's macros, as patterns of a shell.
+MACROS = {"_prefix": "/usr", "_bindir": "/usr/bin", "_libdir": "/usr/lib*",
+          "_privatelibdir": "/usr/lib*/purecm", "_libexecdir": "/usr/libexec",
+          "_datadir": "/usr/share", "_mandir": "/usr/share/man", "_includedir": "/usr/include",
+          "unit_dir": "*lib/systemd/system"}
 HERE = {}  # what main() was told
 NOBODY = 65534
 
@@ -68,6 +73,13 @@ def install_patterns(*paths):
     return [re.compile("/" + re.escape(line).replace(r"\*", ".*") + "(/|$)") for line in globs]
 
 
+def spec_patterns():
+    """Return what the spec's packages take of what meson installs, as regular expressions."""
+    lines = re.findall(r"^[%/]\S*/\S*$", text(SPEC).partition("\n%files\n")[2], re.MULTILINE)
+    paths = [re.sub("%{(.*?)}", lambda macro: MACROS[macro[1]], line) for line in lines]
+    return [re.compile(re.escape(path).replace(r"\*", ".*") + "(/|$)") for path in paths]
+
+
 class Versions(unittest.TestCase):
     def test_the_changelog_begins_with_the_version_of_meson_build(self):
         self.assertEqual(".".join(map(str, releases()[0])), meson_version())
@@ -97,7 +109,7 @@ class Versions(unittest.TestCase):
                 self.assertEqual(told.split()[-1], meson_version())
 
 
-class Debian(unittest.TestCase):
+class Packages(unittest.TestCase):
     def test_the_symbols_are_those_of_the_library(self):
         listed = {"@".join(line.split("@@"))
                   for line in text(ROOT / "tests/abi/symbols.txt").split()}
@@ -107,12 +119,13 @@ class Debian(unittest.TestCase):
         self.assertEqual(sorted(packaged), sorted(listed | nodes))
 
     def test_whatever_is_installed_is_in_a_package(self):
-        patterns = install_patterns(DEBIAN / "not-installed", *DEBIAN.glob("*.install"))
+        debian = install_patterns(DEBIAN / "not-installed", *DEBIAN.glob("*.install"))
         prefix = next(option["value"] for option in meson("--buildoptions")
                       if option["name"] == "prefix")
-        for path in meson("--installed").values():
-            path = "/usr" + path.removeprefix(prefix)
-            self.assertTrue(any(pattern.match(path) for pattern in patterns), path)
+        for patterns in debian, spec_patterns():
+            for path in meson("--installed").values():
+                path = "/usr" + path.removeprefix(prefix)
+                self.assertTrue(any(pattern.match(path) for pattern in patterns), path)
 
     def test_modules_are_those_that_the_page_of_deployment_names(self):
         page = text(ROOT / "docs/deployment.md")
