@@ -61,6 +61,7 @@ class Case:
     in_kernel: bool = False  # the server is the kernel's, and so needs its connection manager
     ready: str = ""  # shell command whose status says that the server waits for clients
     raced: str = ""  # regex: what an end says when its server was too slow for it
+    timed: bool = False  # it runs for a given time, so the client's messages may be slow then
 
 
 RPING_RACED = r"(?m:^rdma_get_cm_event: Bad file descriptor)"
@@ -162,7 +163,7 @@ def qperf(*tests):
     return Case(f"qperf -cm1 {' '.join(tests)}", "qperf",
                 f"qperf {{address}} -cm1 -t 1 -to 60 {' '.join(tests)}",
                 (r"^    (bw|latency|msg_rate) +=", len(tests)), server_said=("", 1), families=IPV4,
-                raced=QPERF_RACED,
+                raced=QPERF_RACED, timed=True,
                 endless=True, ready=f"ss -ltn | grep -q :{QPERF_PORT}")
 
 
