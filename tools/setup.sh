@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What tools/check and tools/demo need before they can begin: packages and a build. Sourced by
+# What tools/check and tools/install need before they can begin: packages and a build. Sourced by
 # both, after they have changed to the root of the checkout. bash, because nothing else can be
 # counted on yet.
 #

@@ -148,17 +148,6 @@ class Newcomer(unittest.TestCase):
     def test_five_minutes_on_debian_13(self):
         self.first_minutes("trixie")
 
-    def demonstration(self, release):
-        told = roots.enter(fresh_root(release), "cd /root/purecm\ntools/demo 2>&1")
-        self.assertIn("ping data: rdma-ping-2", told)
-        self.assertIn("REQ  ------->  REQ_SENT", told)
-
-    def test_the_demo_on_debian_12(self):
-        self.demonstration("bookworm")
-
-    def test_the_demo_on_debian_13(self):
-        self.demonstration("trixie")
-
     def test_the_library_becomes_the_systems_and_stocks_comes_back(self):
         told = roots.enter(fresh_root("bookworm"), YES + """
             chmod 755 /root; chown -R games: /root/purecm; cd /root/purecm

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What tools/ makes of other programs' output: counts of tests, charts of exchanges.
+"""The scripts of tools/: what they say of an installation, how they count tests, what they leave.
 
 Ends with a line "N passed, N failed, N skipped".
 """
-import json
 import os
 from pathlib import Path
 import re
@@ -18,26 +17,11 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path[:0] = [str(TOOLS), str(TOOLS.parent / "tests")]
 
 from counted import summary  # noqa: E402
-import exchange  # noqa: E402
 import run_suites  # noqa: E402
 
 
 def counted(result, stdout):
     return run_suites.counts_of({"name": "p:unit / t", "result": result, "stdout": stdout})
-
-
-class Demo(unittest.TestCase):
-    def test_what_it_asks_meson_to_build_is_there(self):
-        told = subprocess.run(["meson", "introspect", "--targets", os.environ["BUILD"]],
-                              capture_output=True, text=True, check=True).stdout
-        known = {f"{folder}/{target['name']}".lstrip("./")
-                 for target in json.loads(told)
-                 for folder in [Path(target["defined_in"]).parent.relative_to(TOOLS.parent)]}
-        known |= {name.rpartition("/")[2] for name in known}
-        text = (TOOLS / "demo").read_text(encoding="utf-8")
-        wanted = re.search(r'^targets="(.*?)"', text, re.MULTILINE | re.DOTALL)[1].split()
-        self.assertGreater(len(wanted), 2)
-        self.assertEqual([name for name in wanted if name.partition(":")[0] not in known], [])
 
 
 class Install(unittest.TestCase):
@@ -196,33 +180,6 @@ class Alone(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix=60 * "x") as folder:
             path = self.begin(folder, "sh", "-c", "echo $TMPDIR").communicate()[0].strip()
             self.assertLess(len(path), 50)
-
-
-CLIENT = """purecm[7] 5.000000 conn 0x1 IDLE -> REQ_SENT, CALL_REQ
-purecm[7] 5.004000 rxe0/1 > ::ffff:10.0.0.1: REQ local_comm_id=0x1 service_id=0x1061c06 \
-ip_version=4 src_port=9 src_addr=::10.0.0.2 dst_addr=::10.0.0.1
-ping data: x
-purecm[7] 5.046000 rxe0/1 < ::ffff:10.0.0.1: REJ remote_comm_id=0x1 reason=8 (nobody listens)
-purecm[7] 5.047000 conn 0x1 REQ_SENT -> IDLE, RX_REJ
-""".splitlines()
-
-
-class Charting(unittest.TestCase):
-    def setUp(self):
-        records = [record for record in map(exchange.parse, CLIENT) if record]
-        self.lines = exchange.chart(records, width=100)
-
-    def test_lines_of_the_program_are_none_of_ours(self):
-        self.assertEqual(sum(exchange.parse(line) is not None for line in CLIENT), 4)
-
-    def test_a_sent_message_shows_the_state_before_it_was_logged(self):
-        self.assertRegex(self.lines[1], r"^ +0\.004  REQ  ------->  REQ_SENT +rdma_connect\(\)$")
-
-    def test_a_received_message_shows_the_state_that_follows(self):
-        self.assertRegex(self.lines[-1], r"^ +0\.046  REJ  <-------  IDLE .*nobody listens")
-
-    def test_endpoints_are_written_as_users_write_them(self):
-        self.assertIn("from=10.0.0.2:9  to=10.0.0.1:7174", "\n".join(self.lines))
 
 
 def main():
