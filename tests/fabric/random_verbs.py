@@ -130,8 +130,10 @@ def main():
     args = parser.parse_args()
     build = args.build.resolve()
     if args.record:
+        played = on_rxe(build, range(1, args.record + 1))
+        print(f"{len(played)} of {args.record} sequences ended")
         with lzma.open(RECORDED, "wt", preset=9) as file:
-            json.dump(on_rxe(build, range(1, args.record + 1)), file)
+            json.dump(played, file)
         return 0
     with lzma.open(RECORDED, "rt") as file:
         recorded = {int(seed): lines for seed, lines in json.load(file).items()}
