@@ -75,7 +75,7 @@ static uint32_t by_hand(const struct icrc_flow *flow, const uint8_t *bytes, size
 	return slow_crc32(all, 36 + n - 4);
 }
 
-static void check_icrc(void)
+TEST(icrc_is_that_of_the_specification)
 {
 	struct icrc_flow flow = flow_of(v4, 0x1234);
 	uint32_t icrc;
@@ -87,28 +87,6 @@ static void check_icrc(void)
 	ck_assert_uint_eq(packet[BYTES - 3], icrc >> 8 & 0xff);
 	ck_assert_uint_eq(packet[BYTES - 2], icrc >> 16 & 0xff);
 	ck_assert_uint_eq(packet[BYTES - 1], icrc >> 24);
-}
-
-TEST(icrc_is_that_of_the_specification)
-{
-	check_icrc();
-}
-
-static unsigned int n_reads;
-static bool is_second_slower;
-
-/* Two readings for each of 8 trials: zlib's come first. */
-static uint64_t read_clock(void)
-{
-	return n_reads++ < 16 || is_second_slower ? n_reads * n_reads : n_reads;
-}
-
-TEST_LOOP(icrc_is_the_same_by_either_library, 0, 2)
-{
-	n_reads = 0;
-	is_second_slower = _i;
-	icrc_choose(read_clock);
-	check_icrc();
 }
 
 TEST_LOOP(any_identification_passes, 0, 64)

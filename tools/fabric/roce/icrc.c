@@ -19,8 +19,6 @@
 #define IPV4_DF		 0x40
 #define IP_PROTOCOL_UDP	 17
 #define BTH_RESERVED_AT	 4
-#define TRIAL_BYTES	 1024
-#define TRIALS		 8
 #define OPERATION_MASK	 0x1f
 #define OPERATION_FLUSH	 28
 #define ZEROS_MAX	 (ROCE_BYTES_MAX + IPV4_BYTES + UDP_BYTES)
@@ -31,47 +29,6 @@ static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
 bool icrc_is_ipv4(const union ibv_gid *gid)
 {
 	return memcmp(gid->raw, ipv4_mapped, sizeof(ipv4_mapped)) == 0;
-}
-
-/* --- the CRC -------------------------------------------------------------- */
-
-typedef uint32_t crc_fn(uint32_t crc, const uint8_t *bytes, size_t n);
-
-static uint32_t crc_by_libdeflate(uint32_t crc, const uint8_t *bytes, size_t n)
-{
-	return libdeflate_crc32(crc, bytes, n);
-}
-
-static uint32_t crc_by_zlib(uint32_t crc, const uint8_t *bytes, size_t n)
-{
-	return (uint32_t)crc32(crc, bytes, (uInt)n);
-}
-
-static crc_fn *crc_more = crc_by_libdeflate;
-
-static uint64_t shortest_ns(crc_fn *crc, uint64_t (*now_ns)(void))
-{
-	static const uint8_t bytes[TRIAL_BYTES];
-	volatile uint32_t sum = 0;
-	uint64_t start_ns, ns, min_ns = UINT64_MAX;
-	int i;
-
-	for (i = 0; i < TRIALS; i++) {
-		start_ns = now_ns();
-		sum = crc(sum, bytes, sizeof(bytes));
-		ns = now_ns() - start_ns;
-		min_ns = ns < min_ns ? ns : min_ns;
-	}
-	return min_ns;
-}
-
-void icrc_choose(uint64_t (*now_ns)(void))
-{
-	crc_fn *crc = shortest_ns(crc_by_zlib, now_ns) < shortest_ns(crc_by_libdeflate, now_ns)
-			      ? crc_by_zlib
-			      : crc_by_libdeflate;
-
-	__atomic_store_n(&crc_more, crc, __ATOMIC_RELAXED);
 }
 
 static bool flush_is_as_rxe;
@@ -128,7 +85,6 @@ static bool is_covered_twice(const uint8_t *bytes)
 static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
 	uint8_t prefix[PREFIX_BYTES_MAX], *at = prefix;
-	crc_fn *add = __atomic_load_n(&crc_more, __ATOMIC_RELAXED);
 	uint32_t crc;
 
 	at = icrc_is_ipv4(flow->dgid) ? put_ipv4(flow, n, at) : put_ipv6(flow, n, at);
@@ -138,9 +94,9 @@ static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_
 	at = put_u16(at, 0xffff); /* checksum */
 	memcpy(at, bytes, BTH_BYTES);
 	at[BTH_RESERVED_AT] = 0xff;
-	crc = add(AFTER_LRH, prefix, (size_t)(at - prefix) + BTH_BYTES);
-	crc = add(crc, bytes + BTH_BYTES, n - BTH_BYTES - ICRC_BYTES);
-	return is_covered_twice(bytes) ? add(crc, bytes, n - ICRC_BYTES) : crc;
+	crc = libdeflate_crc32(AFTER_LRH, prefix, (size_t)(at - prefix) + BTH_BYTES);
+	crc = libdeflate_crc32(crc, bytes + BTH_BYTES, n - BTH_BYTES - ICRC_BYTES);
+	return is_covered_twice(bytes) ? libdeflate_crc32(crc, bytes, n - ICRC_BYTES) : crc;
 }
 
 void icrc_seal(const struct icrc_flow *flow, uint8_t *bytes, size_t n)

@@ -25,15 +25,6 @@ struct icrc_flow {
 };
 
 /**
- * icrc_choose() - find out which library's CRC is faster here
- * @now_ns: reads a clock
- *
- * libdeflate's vector instructions, used until then, are ten times as fast as zlib's tables, but
- * take twice as long where a machine is emulated.
- */
-void icrc_choose(uint64_t (*now_ns)(void));
-
-/**
  * icrc_flush_as_rxe() - set whether the ICRC of flushes is rxe's, sent and received
  *
  * rxe (Linux 6.12) adds the transport headers of a flush a second time, as if they were its

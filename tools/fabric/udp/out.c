@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "tools/fabric/roce/icrc.h"
 #include "tools/fabric/udp/vrf.h"
 
@@ -440,7 +439,6 @@ int udp_out_init(struct udp_out *out, uint32_t vrf, const char *dir, uint32_t se
 	int err;
 
 	udp_out_clear(out);
-	icrc_choose(clock_ns);
 	out->burst.bytes = malloc(UDP_OUT_BURST_BYTES + ROCE_BYTES_MAX);
 	if (!out->burst.bytes)
 		return -ENOMEM;
