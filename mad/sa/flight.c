@@ -327,7 +327,6 @@ static void back_off(struct sa_flights *flights, struct sa_flight *flight, struc
 
 	cm_timer_arm(&flights->timers, &flight->timer, cm_time_earlier(again, flight->give_up));
 	flight->busy_ns = 2 * flight->busy_ns < BUSY_NS_MAX ? 2 * flight->busy_ns : BUSY_NS_MAX;
-	flights->n_busy++;
 }
 
 /* Some administrators refuse a table without records. */
@@ -358,7 +357,6 @@ void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t byt
 			back_off(flights, flight, now);
 		return; /* the timer retransmits */
 	}
-	flights->n_refused += msg.hdr.status != 0;
 	if (is_without_records(&msg))
 		land_flight(flights, flight, -ENOENT, NULL, now);
 	else if (msg.hdr.status)
@@ -377,13 +375,10 @@ void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
 		admit_waiting(flights, now);
 	for (i = 0; i < SA_EXPIRE_MAX && (timer = cm_timers_pop(&flights->timers, now)); i++) {
 		flight = container_of(timer, struct sa_flight, timer);
-		if (cm_time_reached(flight->give_up, now)) {
-			flights->n_timeouts++;
+		if (cm_time_reached(flight->give_up, now))
 			land_flight(flights, flight, -ETIMEDOUT, NULL, now);
-		} else {
-			flights->n_repeated++;
+		else
 			transmit_question(flights, flight, now);
-		}
 	}
 }
 

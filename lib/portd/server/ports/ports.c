@@ -449,7 +449,6 @@ static int update_holder(struct ports *ports, struct holder *holder,
 		return -EINVAL;
 	/* A listener's port is exclusive and cannot become shared later. */
 	is.reuseaddr = is.reuseaddr && !holder->listening;
-	count_claims(ports, claim->ps, claim->local_port);
 	if (!port_space_may_become(&ports->space, &holder->claim, &is))
 		return -EADDRINUSE;
 	holder->claim.reuseaddr = is.reuseaddr;
