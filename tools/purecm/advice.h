@@ -73,7 +73,12 @@ const struct advice *advice_find(const struct context *context);
 /** advice_get() - iterate over the table, for tests. Return: NULL beyond the last row. */
 const struct advice *advice_get(size_t index);
 
-/** explain_success() - describe where the time of a flow went that has not failed */
-void explain_success(const struct flow *flow, FILE *out);
+/**
+ * explain_text() - a text with its facts
+ * @text: as for context_print(); NULL: where the time of the flow went, which has not failed
+ *
+ * Return: to be freed; NULL without memory.
+ */
+char *explain_text(const struct context *context, const char *text);
 
 #endif

@@ -88,7 +88,7 @@ static void print_probed(const struct flow *flow, FILE *out)
 	      out);
 }
 
-void explain_success(const struct flow *flow, FILE *out)
+static void print_success(const struct flow *flow, FILE *out)
 {
 	if (flow->outcome == FLOW_FRAGMENT) {
 		fputs("Only parts of it were seen.", out);
@@ -103,8 +103,7 @@ void explain_success(const struct flow *flow, FILE *out)
 
 /* --- one connection ------------------------------------------------------ */
 
-/* Return: the text with its facts, to be freed; NULL on ENOMEM. */
-static char *text_of(const struct context *context, const char *text)
+char *explain_text(const struct context *context, const char *text)
 {
 	char *ret = NULL;
 	size_t bytes;
@@ -115,7 +114,7 @@ static char *text_of(const struct context *context, const char *text)
 	if (text)
 		context_print(context, text, out);
 	else
-		explain_success(context->flow, out);
+		print_success(context->flow, out);
 	fclose(out);
 	return ret;
 }
@@ -123,7 +122,7 @@ static char *text_of(const struct context *context, const char *text)
 static void print_part(const struct explain *explain, const struct context *context,
 		       const char *title, const char *text)
 {
-	char *filled = text_of(context, text);
+	char *filled = explain_text(context, text);
 
 	printf("  %-*s", INDENT - 2, title);
 	page_fill(filled ? filled : "", INDENT, INDENT, explain->width, stdout);
@@ -159,7 +158,7 @@ static void print_prose(const struct explain *explain, const struct context *con
 
 static void print_member(const struct context *context, const char *name, const char *text)
 {
-	char *filled = text_of(context, text);
+	char *filled = explain_text(context, text);
 
 	json_text(name, filled, stdout);
 	free(filled);

@@ -240,14 +240,19 @@ static unsigned int lane_y(const struct page *page, const struct flow *flow)
 
 /* --- lanes --------------------------------------------------------------- */
 
+static void put_filled(const struct page *page, const struct context *context, const char *text)
+{
+	char *filled = explain_text(context, text);
+
+	put_text(filled ? filled : "", page->out);
+	free(filled);
+}
+
 static void put_label(const struct page *page, const struct flow *flow)
 {
 	const struct context context = { page->log->flows, flow, page->log->end_ns };
 	const struct advice *advice = advice_find(&context);
 	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES];
-	char *what = NULL;
-	size_t bytes;
-	FILE *text;
 
 	fprintf(page->out,
 		"<div class=\"label\"><b><a href=\"#c%u\">#%u %s &rarr; %s</a></b><span class=\"%s\">",
@@ -255,13 +260,8 @@ static void put_label(const struct page *page, const struct flow *flow)
 		flow_who(flow, FLOW_PASSIVE, passive), advice ? "failed" : "fine");
 	put_text(flow_outcome_text(flow->outcome), page->out);
 	fputs("</span><br><span class=\"what\">", page->out);
-	text = advice ? open_memstream(&what, &bytes) : NULL;
-	if (text) {
-		context_print(&context, advice->what, text);
-		fclose(text);
-		put_text(what, page->out);
-	}
-	free(what);
+	if (advice)
+		put_filled(page, &context, advice->what);
 	fputs("</span></div>\n", page->out);
 }
 
@@ -278,21 +278,9 @@ static void put_labels(const struct page *page)
 static void put_paragraph(const struct page *page, const struct context *context, const char *title,
 			  const char *text)
 {
-	char *filled = NULL;
-	size_t bytes;
-	FILE *out = open_memstream(&filled, &bytes);
-
-	if (!out)
-		return;
-	if (text)
-		context_print(context, text, out);
-	else
-		explain_success(context->flow, out);
-	fclose(out);
 	fprintf(page->out, "<p><b>%s</b> ", title);
-	put_text(filled, page->out);
+	put_filled(page, context, text);
 	fputs("</p>\n", page->out);
-	free(filled);
 }
 
 static void put_explanation(const struct page *page, const struct flow *flow)
