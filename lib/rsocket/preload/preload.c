@@ -301,7 +301,7 @@ EXPORT int fcntl64(int fd, int cmd, ...) __attribute__((alias("fcntl")));
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-	struct sock *sock = request == FIONREAD ? map_check(fd) : map_check(fd);
+	struct sock *sock = map_check(fd);
 	char some[4096];
 	va_list args;
 	ssize_t n;

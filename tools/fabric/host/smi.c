@@ -21,7 +21,6 @@
 #define SWITCH_GUID   UINT64_C(0x0050430000ff0000) /* plus the number of the subnet */
 #define SWITCH_PORTS  36
 #define LID_BLOCK     64
-#define PKEY_BLOCK    32
 #define GUID_BLOCK    8
 #define NO_PORT	      0xff /* in a switch: packets to that LID are dropped */
 #define NODE_CA	      1

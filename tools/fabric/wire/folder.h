@@ -45,8 +45,9 @@ struct fab_owner {
 void fab_folder_report_denied(int err);
 
 /**
- * fab_folder_report_denied() - print on standard error, once, why a folder cannot be used
- * @err: the error; nothing is printed unless it is -EACCES
+ * fab_folder_find() - find this process's host; $PURECM_FABRIC is its folder
+ *
+ * Return: 0; -ENODEV if the variable is not set; -ENAMETOOLONG, -EINVAL if it is invalid.
  */
 int fab_folder_find(struct fab_folder *ret);
 

@@ -136,8 +136,6 @@ struct fab_packet {
 	uint64_t ring; /* of a datagram: which one its sender has claimed; ring.h */
 };
 
-#define FAB_PACKET_BYTES_MAX (sizeof(struct fab_packet) + FAB_FRAGMENT_BYTES)
-
 /** fab_psn_diff() - a - b, negative if a precedes b (24 bits, cyclic) */
 static inline int32_t fab_psn_diff(uint32_t a, uint32_t b)
 {
