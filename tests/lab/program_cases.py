@@ -61,7 +61,7 @@ class Case:
     in_kernel: bool = False  # the server is the kernel's, and so needs its connection manager
     ready: str = ""  # shell command whose status says that the server waits for clients
     raced: str = ""  # regex: what an end says when its server was too slow for it
-    timed: bool = False  # it runs for a given time, so the client's messages may be slow then
+    listens_late: bool = False  # that is so because its requests come before it listens
 
 
 RPING_RACED = r"(?m:^rdma_get_cm_event: Bad file descriptor)"
@@ -150,7 +150,7 @@ def perftest(program, options=""):
     command = f"{program} -n 20 {options}"
     return Case(f"{program} {options}", command, f"{command} {{address}}",
                 (r"^ remote address: ", 4 if "-q 4" in options else 1), families=IPV4,
-                raced=PERFTEST_RACED)
+                raced=PERFTEST_RACED, listens_late=True)
 
 
 def qperf(*tests):
@@ -163,7 +163,7 @@ def qperf(*tests):
     return Case(f"qperf -cm1 {' '.join(tests)}", "qperf",
                 f"qperf {{address}} -cm1 -t 1 -to 60 {' '.join(tests)}",
                 (r"^    (bw|latency|msg_rate) +=", len(tests)), server_said=("", 1), families=IPV4,
-                raced=QPERF_RACED, timed=True,
+                raced=QPERF_RACED, listens_late=True,
                 endless=True, ready=f"ss -ltn | grep -q :{QPERF_PORT}")
 
 
@@ -305,7 +305,7 @@ def dapl(program, options, said):
     command = f"{DAT_CONF}exec {program} -P ofa-v2-eth0 {options}"
     return Case(program, f"sh -c '{command}'", f"sh -c '{command} -h {{address}}'", said,
                 families=IPV4, ready="ss -ltn | grep -q :15828",
-                raced="non-consumer REJ, reason=8")
+                raced="non-consumer REJ, reason=8", listens_late=True)
 
 
 def dapltest():

@@ -30,7 +30,7 @@ from program_cases import CASES, FAMILIES  # noqa: E402
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
 CONTROL = (("stock", "stock"),)
 TIMEOUT_S = 60
-ATTEMPTS = 10
+ATTEMPTS, FAST_ATTEMPTS = 10, 2
 SLOWED = "delay 300ms"
 SETTLE_S = 10
 
@@ -155,8 +155,8 @@ def run_one(lab, run, folder):
     """Return whether the case passed, after a line about it."""
     started = time.monotonic()
     for number in range(ATTEMPTS):
-        is_slowed = run[2].timed and number >= ATTEMPTS // 2
-        with lab.b.netem(SLOWED) if is_slowed else contextlib.nullcontext():
+        is_slowed = run[2].listens_late and number >= FAST_ATTEMPTS
+        with lab.b.netem_of_requests(SLOWED) if is_slowed else contextlib.nullcontext():
             wrong, ends = attempt(lab, run, folder)
         if not wrong or not raced(run[2], ends):
             break

@@ -6,6 +6,8 @@ Guest inherits these, so a test writes lab.a.netem("loss 30%").
 from .errors import LabError
 
 NIC_ID = "nic"
+CM_REQUESTS = (0x10, 0x17)
+ATTRIBUTE_ID_OFFSET = 20 + 8 + 12 + 8 + 16  # after the headers of IPv4, UDP, BTH and DETH
 
 
 class Netem:
@@ -31,6 +33,17 @@ class Faults:
         """
         self.run("modprobe sch_netem", check=True)
         self.run(f"tc qdisc replace dev {self.interface} root netem {spec}", check=True)
+        return Netem(self)
+
+    def netem_of_requests(self, spec):
+        """As netem(), of the CM REQs and SIDR_REQs that go by RoCE v2 and IPv4 only."""
+        commands = ["modprobe -a sch_netem sch_prio cls_u32",
+                    f"tc qdisc replace dev {self.interface} root handle 1: prio bands 4",
+                    f"tc qdisc add dev {self.interface} parent 1:4 netem {spec}"]
+        commands += [f"tc filter add dev {self.interface} parent 1: u32 "
+                     f"match u16 {attribute} 0xffff at {ATTRIBUTE_ID_OFFSET} flowid 1:4"
+                     for attribute in CM_REQUESTS]
+        self.run("set -e; " + "; ".join(commands), check=True)
         return Netem(self)
 
     def netem_clear(self):
