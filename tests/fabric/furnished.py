@@ -140,6 +140,17 @@ def sys_of_infiniband_has_its_lid(build):
     assert said == ["InfiniBand", "0x8", "2", "0x4"], said
 
 
+def sys_says_whose_an_interface_is(build):
+    """UCX's tests, for instance, find the interfaces of devices so."""
+    seen = "; ".join(f"ls fab{i}/device/infiniband; test -d fab{i}/statistics && "
+                     f"grep -qx 4500 fab{i}/mtu && echo rest" for i in range(2))
+    for link in "roce", "ib":
+        said = lines(build, "--hosts", "1", "--ports", "2", "--link", link,
+                     f"a:cd /sys/class/net; {seen}; {FABRIC.format('rename', 'a roce7')}; until ls "
+                     "fab0/device/infiniband | grep roce7; do sleep 0.02; done")
+        assert said == 2 * ["fab0", "rest"] + ["roce7"], said
+
+
 def sys_follows_the_port_and_the_device(build):
     """An order is carried out some time after it was given."""
     wait = "until {}; do sleep 0.02; done; echo ok; "
@@ -286,6 +297,7 @@ TESTS = (
     without_mounts_programs_see_the_device_by_a_library,
     hosts_on_infiniband_can_share_a_network,
     sys_of_infiniband_has_its_lid,
+    sys_says_whose_an_interface_is,
     sys_follows_the_port_and_the_device,
     the_rest_of_sys_and_dev_stays,
     shared_memory_is_not_shared_between_hosts,

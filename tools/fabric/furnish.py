@@ -103,6 +103,15 @@ def show_device(folder):
     bind("/dev/null", str(nodes / "uverbs0"))  # a character device that can be opened
 
 
+def show_owner(interface, folder):
+    """Show the device at an interface, as drivers do, if /sys has the interface. IP over InfiniBand
+    has no other way: a GID there names no interface."""
+    path = os.path.realpath(f"/sys/class/net/{interface}")
+    if os.path.isdir(path):
+        make_writable(path)
+        bind(str(folder / "sys/infiniband"), f"{path}/device/infiniband")
+
+
 def name_hosts(hosts, folder):
     """Put the hosts' names before other entries of /etc/hosts."""
     before = Path("/etc/hosts")
@@ -143,6 +152,8 @@ def furnish(host, hosts, folder, kept, own_tmp):
     here = os.getcwd()
     show_interfaces()
     show_device(folder)
+    for i in range(host.ports):
+        show_owner(host.slaves(i)[0], folder)
     name_hosts(hosts, folder)
     for path in ["/dev/shm"] + ["/tmp"] * own_tmp:
         if os.path.isdir(path):
