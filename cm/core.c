@@ -285,7 +285,7 @@ static bool wait_longer(struct cm_conn *conn, struct cm_context *ctx)
 {
 	struct cm_time deadline;
 
-	if (conn->state == CM_TIMEWAIT || cm_retry_is_spent(&conn->retry, ctx->now))
+	if (cm_retry_is_spent(&conn->retry, ctx->now))
 		return false;
 	deadline = cm_peer_overdue(conn, ctx->core);
 	if (cm_time_reached(deadline, ctx->now))

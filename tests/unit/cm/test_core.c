@@ -120,6 +120,19 @@ TEST(existing_connection_steps_without_memory)
 	ck_assert_str_eq(rig_reported(&rig), "ESTABLISHED");
 }
 
+TEST(reserve_makes_room_in_each_index)
+{
+	size_t n_buckets = rig.core.by_local.table.n_buckets;
+
+	for (int i = 0; i < 300; i++)
+		ck_assert_ptr_nonnull(cm_core_conn_new(&rig.core, &rig));
+	ck_assert_uint_gt(rig.core.by_local.table.n_buckets, n_buckets);
+	n_buckets = rig.core.by_local.table.n_buckets;
+	ck_assert_uint_eq(rig.core.by_remote.table.n_buckets, n_buckets);
+	ck_assert_uint_eq(rig.core.by_qpn.table.n_buckets, n_buckets);
+	ck_assert_uint_eq(rig.core.peers.table.n_buckets, n_buckets);
+}
+
 static unsigned int count_spare(void)
 {
 	struct list *node;
@@ -191,6 +204,7 @@ TEST(connections_of_a_removed_port_send_nothing)
 	ck_assert_uint_eq(n, expected);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 	ck_assert_uint_eq(rig.core.by_remote.table.n_nodes + rig.core.by_qpn.table.n_nodes, 0);
+	ck_assert_uint_eq(rig.core.peers.table.n_nodes, 0);
 	ck_assert_uint_eq(rig.port.requests.out, 0);
 	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
 }
@@ -221,6 +235,18 @@ TEST(other_ports_keep_their_connections)
 }
 
 /* --- counters, services -------------------------------------------------- */
+
+TEST(malformed_message_is_from_no_peer)
+{
+	const uint8_t malformed[MAD_BYTES] = { 0 };
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	rig_input(&rig, "DREQ");
+	ck_assert(rig.out.is_known);
+	cm_core_input(&rig.core, &rig.port, &rig.path, malformed, sizeof(malformed), rig.now,
+		      &rig.out);
+	ck_assert(!rig.out.is_known);
+}
 
 TEST(messages_are_counted_by_kind)
 {

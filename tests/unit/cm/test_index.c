@@ -142,6 +142,20 @@ TEST(key_counts_and_not_its_hash_alone)
 	cm_index_remove(&index_under_test, &node);
 }
 
+TEST(next_nodes_are_those_with_the_same_key)
+{
+	struct cm_node node[4] = { 0 };
+	struct cm_node *found;
+	int n = 0;
+
+	for (int i = 0; i < 4; i++)
+		insert(&node[i], key_of(1));
+	node[2].key.id = 2; /* another key with the same hash */
+	for (found = find(key_of(1)); found; found = cm_index_next(found), n++)
+		ck_assert(found >= node && found < node + 4 && found != &node[2]);
+	ck_assert_int_eq(n, 3);
+}
+
 TEST(index_grows_no_more_than_it_must)
 {
 	size_t n_buckets = index_under_test.table.n_buckets;

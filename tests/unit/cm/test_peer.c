@@ -185,6 +185,20 @@ TEST(peer_that_only_answers_others_is_given_up_in_time)
 	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
 }
 
+TEST(last_transmission_is_not_waited_for_longer_because_others_are_answered)
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *last = ask();
+
+	last->retry.transmissions_max = 1;
+	receive_after_ms(ask(), "REJ", 900);
+	take(last);
+	while (rig_state(&rig) == CM_REQ_SENT)
+		ck_assert(rig_timer(&rig));
+	ck_assert_uint_eq(rig.now.ns, start.ns + 1000 * CM_NS_PER_MS);
+	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
+}
+
 TEST(peer_without_outstanding_messages_has_no_state)
 {
 	struct cm_conn *only = ask();
