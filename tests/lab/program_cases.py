@@ -16,6 +16,7 @@ qperf -cm1, uc_*, ud_*        without rdma_cm qperf has no GIDs
 fi_pingpong -p verbs;ofi_rxm  fi_enable: Invalid argument
 dtest                         does not end its transfer of 4 MB
 """
+import contextlib
 import dataclasses
 from pathlib import Path
 import re
@@ -65,8 +66,16 @@ class Case:
 
 
 RPING_RACED = r"(?m:^rdma_get_cm_event: Bad file descriptor)"
+FAST_ATTEMPTS = 2
 PERFTEST_RACED = r"EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)\.|(?m:event bl blka 8$)"
 QPERF_RACED = "unexpected event from RDMA CM: Event rejected"
+
+
+def slowed(client, number):
+    """Return a context in which a client's requests come later, if it is not one of its first
+    attempts: its server was too slow in those."""
+    late = number >= FAST_ATTEMPTS
+    return client.netem_of_requests("delay 300ms") if late else contextlib.nullcontext()
 
 
 def rping_ended(done):

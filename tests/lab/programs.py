@@ -10,7 +10,6 @@ Prints a line per case, with both ends' output if it failed, and then "N passed,
 skipped". Exit status: 1 if a case failed, 77 if the lab cannot run here.
 """
 import argparse
-import contextlib
 import os
 from pathlib import Path
 import re
@@ -24,14 +23,13 @@ sys.path.insert(0, str(LAB_DIR))
 
 from lablib import Lab, LabError, doctor, qemu, userland  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
-from program_cases import CASES, FAMILIES  # noqa: E402
+from program_cases import CASES, FAMILIES, slowed  # noqa: E402
 
 # Server's library, client's library. Stock with stock is the control: see --control.
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
 CONTROL = (("stock", "stock"),)
 TIMEOUT_S = 60
-ATTEMPTS, FAST_ATTEMPTS = 10, 2
-SLOWED = "delay 300ms"
+ATTEMPTS = 10
 SETTLE_S = 10
 
 # cmportd and the queue pair that it sends from stay for a moment longer, see expect_portd_leaves().
@@ -155,8 +153,7 @@ def run_one(lab, run, folder):
     """Return whether the case passed, after a line about it."""
     started = time.monotonic()
     for number in range(ATTEMPTS):
-        is_slowed = run[2].listens_late and number >= FAST_ATTEMPTS
-        with lab.b.netem_of_requests(SLOWED) if is_slowed else contextlib.nullcontext():
+        with slowed(lab.b, number if run[2].listens_late else 0):
             wrong, ends = attempt(lab, run, folder)
         if not wrong or not raced(run[2], ends):
             break

@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "lab"))
 
 from lablib import Lab, LabError, LabTimeout, doctor, qemu, userland  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
-from program_cases import PERFTEST_RACED  # noqa: E402
+from program_cases import PERFTEST_RACED, slowed  # noqa: E402
 import kernel_module  # noqa: E402
 from table import WORLDS  # noqa: E402
 
@@ -178,8 +178,9 @@ class Stage:
     def play(self, case, pairing):
         """Return the outcome of a case: {what: value}. A server of perftest's listens anew for its
         second connection, and may be too slow for it; then it is played again."""
-        for _ in range(ATTEMPTS):
-            outcome = self._play_once(case, pairing)
+        for number in range(ATTEMPTS):
+            with slowed(self._lab.b, number):
+                outcome = self._play_once(case, pairing)
             if "ib_send_bw" not in case.server or not any(
                     re.search(PERFTEST_RACED, line) for line in outcome["client says"]):
                 break

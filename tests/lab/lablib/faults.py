@@ -3,9 +3,12 @@
 
 Guest inherits these, so a test writes lab.a.netem("loss 30%").
 """
+import contextlib
+
 from .errors import LabError
 
 NIC_ID = "nic"
+ETHERNETS = "$(cd /sys/class/net; echo eth?)"
 CM_REQUESTS = (0x10, 0x17)
 ATTRIBUTE_ID_OFFSET = 20 + 8 + 12 + 8 + 16  # after the headers of IPv4, UDP, BTH and DETH
 
@@ -35,16 +38,19 @@ class Faults:
         self.run(f"tc qdisc replace dev {self.interface} root netem {spec}", check=True)
         return Netem(self)
 
+    @contextlib.contextmanager
     def netem_of_requests(self, spec):
-        """As netem(), of the CM REQs and SIDR_REQs that go by RoCE v2 and IPv4 only."""
-        commands = ["modprobe -a sch_netem sch_prio cls_u32",
-                    f"tc qdisc replace dev {self.interface} root handle 1: prio bands 4",
-                    f"tc qdisc add dev {self.interface} parent 1:4 netem {spec}"]
-        commands += [f"tc filter add dev {self.interface} parent 1: u32 "
-                     f"match u16 {attribute} 0xffff at {ATTRIBUTE_ID_OFFSET} flowid 1:4"
-                     for attribute in CM_REQUESTS]
-        self.run("set -e; " + "; ".join(commands), check=True)
-        return Netem(self)
+        """Context manager: as netem(), of the CM REQs and SIDR_REQs that this host sends by
+        RoCE v2 and IPv4 only, by any of its Ethernet interfaces."""
+        filters = "; ".join(f"tc filter add dev $d parent 1: u32 match u16 {attribute} 0xffff "
+                            f"at {ATTRIBUTE_ID_OFFSET} flowid 1:4" for attribute in CM_REQUESTS)
+        self.run(f"set -e; modprobe -a sch_netem sch_prio cls_u32; for d in {ETHERNETS}; do "
+                 "tc qdisc replace dev $d root handle 1: prio bands 4; "
+                 f"tc qdisc add dev $d parent 1:4 netem {spec}; {filters}; done", check=True)
+        try:
+            yield
+        finally:
+            self.run(f"for d in {ETHERNETS}; do tc qdisc del dev $d root; done", check=True)
 
     def netem_clear(self):
         """Send as before again; harmless if netem() was never called."""
