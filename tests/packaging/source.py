@@ -21,7 +21,7 @@ import roots
 
 HERE = {}  # what main() was told, the tarball, and a folder
 # What no .install file names: debian/rules and debian/*.links bring it, or rpmbuild does.
-BROUGHT = re.compile(r"/purecm/librdmacm\.so\.1|/usr/share/licenses/|/\.build-id|"
+BROUGHT = re.compile(r"/purecm/(librdmacm\.so\.1|rsocket)|/usr/share/licenses/|/\.build-id|"
                      r"/purecm-(agent|export)\.1|/usr/share/doc/|/usr/lib/mod")
 
 
