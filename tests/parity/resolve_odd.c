@@ -155,10 +155,10 @@ static void rules_of_ports_and_protocols(struct scene *s)
 {
 	static const char *const rules[] = {
 		"",
-		"ipproto udp",
-		"ipproto tcp",
+		"ipproto 17",
+		"ipproto 6",
 		"dport 4791",
-		"ipproto udp dport 4791",
+		"ipproto 17 dport 4791",
 		"sport 1-65534",
 		"uidrange 0-0",
 		"uidrange 1-1000000",

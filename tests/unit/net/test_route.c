@@ -95,9 +95,10 @@ TEST(given_source_chooses_among_rules)
 	ck_assert_ip(route.next_hop, "10.0.1.254");
 }
 
+/* By number: a small system has no /etc/protocols. */
 static const char *const port_rules[] = {
-	"ipproto udp", "ipproto udp dport 4791", "ipproto tcp", "ipproto ipv6-icmp",
-	"dport 4791",  "sport 1-65534",
+	"ipproto 17", "ipproto 17 dport 4791", "ipproto 6", "ipproto 58",
+	"dport 4791", "sport 1-65534",
 };
 
 /* The kernel's connection manager resolves addresses without a protocol. */
