@@ -218,8 +218,10 @@ def play(lab, run, folder, ends):
             wait_for_connection(lab.a, ends[-1], before)
     for end in ends[1:]:
         judge(end.wait(TIMEOUT_S).check(), case.said)
-    judge(ends[0].stop() if case.endless else ends[0].wait(TIMEOUT_S).check(),
-          case.server_said or case.said)
+    said = case.server_said or case.said
+    if case.endless and said[0]:
+        ends[0].wait_for_output(rf"(?:(?:{said[0]})[\s\S]*?){{{said[1]}}}", TIMEOUT_S)
+    judge(ends[0].stop() if case.endless else ends[0].wait(TIMEOUT_S).check(), said)
     for host in (lab.a, lab.b):
         expect_nothing_left(host)
 
