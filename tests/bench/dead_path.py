@@ -3,7 +3,8 @@
 """What a connection costs where the fast path is dead, against umad alone (cmportd --qp1).
 
 On a soft fabric whose devices drop what a queue pair other than QP1 sends to QP1. The goal is 1.05
-from the second connection on.
+from the second connection on, and 1.1 for the first 30, which have the probes; the counts of
+these differ by 2% from play to play.
 
 By counts: the instructions (valgrind) and system calls (strace) of both programs and both cmportds,
 in the first 30 connections, which have the probes, without what opening the ports costs, and in 330
@@ -15,7 +16,7 @@ the first ones, at once, and then later ones. Prints the median of the rounds' r
 which two of them it is with 95% (in an even number of rounds the median is the mean of two).
 
 Prints a line a comparison, and last "N passed, N failed, N skipped". Exit status: 1 if a ratio is
-above 1.05, 77 if there can be no fabric here.
+above its goal, 77 if there can be no fabric here.
 """
 import argparse
 import math
@@ -33,7 +34,7 @@ from hosts import SKIPPED, Skip, run_on_fabric  # noqa: E402
 
 MODES = {"dead fast path": "", "umad alone": "--qp1"}
 DEAD, ALONE = MODES
-LIMIT = 1.05
+LIMIT, LIMIT_OF_FIRST = 1.05, 1.1
 LIMIT_S = 60
 ATTEMPTS = 3
 EACH = 30  # connections that the client makes for each of its counts
@@ -139,6 +140,10 @@ def compare(build, counter):
     return ratios
 
 
+def limit_of(what):
+    return LIMIT_OF_FIRST if "the first" in what else LIMIT
+
+
 def by_counts(build):
     """Return {what: ratio}, the best of some attempts."""
     found = {}
@@ -150,7 +155,7 @@ def by_counts(build):
             break
         best = compare(build, counter)
         for _ in range(ATTEMPTS - 1):
-            if max(best.values()) > LIMIT:
+            if any(ratio > limit_of(what) for what, ratio in best.items()):
                 best = {what: min(best[what], ratio)
                         for what, ratio in compare(build, counter).items()}
         found |= best
@@ -227,9 +232,9 @@ def main():
     except Skip as skip:
         print(f"{skip}0 passed, 0 failed, 1 skipped")
         return SKIPPED
-    dear = {what: ratio for what, ratio in found.items() if ratio > LIMIT}
+    dear = {what: ratio for what, ratio in found.items() if ratio > limit_of(what)}
     for what, ratio in dear.items():
-        print(f"FAIL {what}: {ratio:.3f}, above {LIMIT}")
+        print(f"FAIL {what}: {ratio:.3f}, above {limit_of(what)}")
     print(f"{len(found) - len(dear)} passed, {len(dear)} failed, 0 skipped")
     return 1 if dear or not found else 0
 
