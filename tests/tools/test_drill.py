@@ -4,6 +4,7 @@
 
 Ends with a line "N passed, N failed, N skipped".
 """
+import collections
 import contextlib
 import functools
 from pathlib import Path
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "tests/drill"
 sys.path.insert(0, str(ROOT / "tools/drill"))
 from fields import MESSAGES, Fields  # noqa: E402
+from run import Run  # noqa: E402
 from script import (Mistake, Script, defaults, evaluate, of_bytes, of_number, parse,  # noqa: E402
                     takes)
 
@@ -185,6 +187,34 @@ class Messages(unittest.TestCase):
 
     def test_a_byte_is_what_it_is_told_to_be(self):
         self.assertEqual(message("RTU", byte__255="0xa5")[255], 0xa5)
+
+
+class Queue:
+    """A link whose peer has sent all it will."""
+
+    def __init__(self):
+        self.mads, self.theirs = collections.deque(), set()
+
+    def send_us(self, *mads):
+        self.mads.extend((0, bytes(mad)) for mad in mads)
+
+    def leave_agent(self):
+        pass
+
+    def wait(self, _until_s):
+        return False
+
+
+class Ends(unittest.TestCase):
+    def test_what_an_earlier_script_left_behind_is_not_of_the_next(self):
+        """Its peer destroys an id that has had no reply, late: a REJ without a remote comm id."""
+        request = message("REQ", local_comm_id="7")
+        link = Queue()
+        link.send_us(request)
+        Run(read("< REQ"), link, {}, 0, False).all("")
+        link.send_us(message("REJ", local_comm_id="7", message="0", reason="4"), request,
+                     message("REQ", local_comm_id="8"))
+        Run(read("< REQ local_comm_id=8"), link, {}, 0, False).all("")
 
 
 class Values(unittest.TestCase):

@@ -44,6 +44,7 @@ class Link:
             self._program = subprocess.Popen(command, stdin=theirs)
         self.ends = self._socket.recv(4096)
         self.mads, self.events, self.replies = (collections.deque() for _ in range(3))
+        self.theirs = set()  # comm ids of the peer, of all scripts
         self._agent, self._text = None, b""
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ, self._take_mads)
@@ -169,7 +170,8 @@ class Run:
         self.line = None
         self.begun_s = self.step_s = time.monotonic()  # of the script, and the last line's end
         self._tid = time.time_ns()
-        self._ours = set()  # comm ids of this script; messages for others are ignored
+        # Messages for other comm ids than those of this script are ignored.
+        self._ours, self._past = set(), frozenset(link.theirs)
         self._sent, self._heard = {}, {}  # the latest by message
 
     def all(self, peer):
@@ -256,7 +258,9 @@ class Run:
     def is_for_others(self, message, mad):
         """Whether a message is for a connection of an earlier script. A DREQ is answered."""
         local, remote = (mad[HEADER_BYTES + at:HEADER_BYTES + at + 4] for at in (0, 4))
-        if message in WITHOUT_IDS or not any(remote) or remote in self._ours:
+        if message in WITHOUT_IDS or not any(remote):
+            return local in self._past
+        if remote in self._ours:
             return False
         if message == "DREQ":
             answer = self.fields.header("DREP", self.fields.find("DREQ", "mad.tid").get(mad))
@@ -319,8 +323,9 @@ class Run:
     def learn_theirs(self, message, mad):
         """Note the peer's ids in a message."""
         if message in ("REQ", "REP", "SIDR_REQ"):
-            self.variables["theirs"] = of_number(
-                int.from_bytes(mad[HEADER_BYTES:HEADER_BYTES + 4], "big"))
+            theirs = bytes(mad[HEADER_BYTES:HEADER_BYTES + 4])
+            self.link.theirs.add(theirs)
+            self.variables["theirs"] = of_number(int.from_bytes(theirs, "big"))
         if message in ("REQ", "REP"):
             self.variables["their_qpn"] = value_of(self.fields.find(message, "local_qpn"), mad)
 
