@@ -36,7 +36,8 @@ def browse(page, *options):
     """Open a page. Return what Chromium prints."""
     with tempfile.TemporaryDirectory() as profile:
         done = subprocess.run([*command(profile, *options), Path(page).as_uri()],
-                              capture_output=True, check=False, timeout=900)
+                              capture_output=True, check=False, timeout=900,
+                              env={**os.environ, "TMPDIR": profile})
     if done.returncode:
         raise AssertionError(done.stderr.decode()[-2000:])
     return done.stdout.decode()
@@ -108,7 +109,8 @@ def tab(*options):
             open(told, "rb") as answers, open(tell, "wb", buffering=0) as orders:
         words = command(profile, "--remote-debugging-pipe", *options)
         with subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "sh", *words],
-                              pass_fds=(from_us, to_us), stderr=subprocess.DEVNULL) as chromium:
+                              pass_fds=(from_us, to_us), stderr=subprocess.DEVNULL,
+                              env={**os.environ, "TMPDIR": profile}) as chromium:
             os.close(from_us)
             os.close(to_us)
             try:
