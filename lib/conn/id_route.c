@@ -59,38 +59,39 @@ static void route_failed(struct id *id, int err)
 }
 
 /* Without a broadcast group the Q_Key is that of the other port spaces. */
-static void qkey_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static bool qkey_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct id *id = container_of(ask, struct id, route_ask);
 
 	if (id->state != ID_ROUTE_QUERY)
-		return;
+		return false;
 	if (err && err != -EINVAL) {
 		route_failed(id, err);
-		return;
+		return false;
 	}
 	if (!err)
 		id->qkey = answer->member.qkey;
 	announce_route(id);
+	return false;
 }
 
-static void route_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static bool route_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct id *id = container_of(ask, struct id, route_ask);
 
 	if (id->state != ID_ROUTE_QUERY)
-		return;
+		return false;
 	if (err) {
 		route_failed(id, err);
-		return;
+		return false;
 	}
 	path_take_record(&id->path, &answer->path);
 	if (!qkey_question(id, &ask->msg)) {
 		announce_route(id);
-		return;
+		return false;
 	}
 	ask->done = qkey_answered;
-	ask->asks_again = true;
+	return true;
 }
 
 /* As in stock, a path from ibacm takes precedence; it is ignored if it cannot be used. */

@@ -31,13 +31,14 @@ struct waiting {
 	uint32_t qkey; /* 0: unknown */
 };
 
-static void wake_asker(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static bool wake_asker(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct waiting *waiting = container_of(ask, struct waiting, ask);
 
 	if (!err)
 		waiting->qkey = answer->member.qkey;
 	sem_post(&waiting->ended);
+	return false;
 }
 
 void qkey_learn(struct id *id)

@@ -90,17 +90,18 @@ static void announce_failure(struct group *group, int err)
 }
 
 /* Called again when the membership is lost, or the next cmportd has joined again. */
-static void group_joined(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static bool group_joined(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct group *group = container_of(ask, struct group, ask);
 
 	if (is_gone(group))
-		return;
+		return false;
 	if (err)
 		announce_failure(group, err);
 	else if (!group->is_announced)
 		announce_group(group, &answer->member);
 	group->is_announced = true;
+	return false;
 }
 
 /* --- the broadcast group -------------------------------------------------- */
@@ -124,22 +125,22 @@ static void put_join(struct group *group, const struct sa_member *broadcast)
 }
 
 /* Without a broadcast group there is no IP over InfiniBand; only AF_IB does not need it. */
-static void broadcast_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static bool broadcast_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	static const struct sa_member none;
 	struct group *group = container_of(ask, struct group, ask);
 
 	if (is_gone(group))
-		return;
+		return false;
 	if (err == -EINVAL && group->addr.ss_family != AF_IB)
 		err = -EADDRNOTAVAIL;
 	if (err && err != -EINVAL) {
 		announce_failure(group, err);
-		return;
+		return false;
 	}
 	put_join(group, err ? &none : &answer->member);
 	ask->done = group_joined;
-	ask->asks_again = true;
+	return true;
 }
 
 int group_ask(struct engine *engine, struct group *group, struct portd_record *ret_record)

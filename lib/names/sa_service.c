@@ -82,7 +82,7 @@ static int append_record(struct service_query *query, const struct sa_service *s
 	return 0;
 }
 
-static void service_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static bool service_answered(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct service_query *query = container_of(ask, struct service_query, ask);
 
@@ -94,6 +94,7 @@ static void service_answered(struct subnet_ask *ask, int err, const struct sa_ms
 		query->err = err;
 	if (!ask->left)
 		query->done(query, query->err);
+	return false;
 }
 
 int service_query_init(struct service_query *query, const char *service)

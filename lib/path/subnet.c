@@ -92,6 +92,7 @@ void subnet_answered(const struct portd_sa_told *told)
 	struct engine *engine = engine_lock();
 	struct subnet_ask *ask = find_ask(engine, told->ask_id);
 	struct sa_msg answer;
+	unsigned int left;
 
 	if (!ask)
 		goto out;
@@ -101,11 +102,11 @@ void subnet_answered(const struct portd_sa_told *told)
 	answer = ask->msg;
 	if (!told->error)
 		wire_decode(sa_msg_layout(answer.hdr.attr_id), told->record, &answer.path);
-	ask->done(ask, -told->error, told->error ? NULL : &answer);
-	ask->is_first = false;
-	if (ask->asks_again)
+	left = ask->left;
+	if (ask->done(ask, -told->error, told->error ? NULL : &answer))
 		subnet_ask(engine, ask, ask->port, &record);
-	ask->asks_again = false;
+	else if (left)
+		ask->is_first = false;
 out:
 	engine_unlock();
 	subnet_send(&record);

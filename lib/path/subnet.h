@@ -19,13 +19,15 @@ struct subnet_ask {
 	struct port *port;     /* the owner's reference */
 	uint32_t ask_id;
 	unsigned int timeout_ms;
-	bool asks_again;   /* set by done(): msg and done are those of a new request */
 	unsigned int left; /* records of a table that are left: done() is called for each */
 	bool is_first; /* the first record of a table, also of the one that the next cmportd queries
 			*/
 	struct sa_msg msg; /* from sa_msg_init() */
-	/* As in struct sa_ask, called with the engine's lock held; must not block. */
-	void (*done)(struct subnet_ask *ask, int err, const struct sa_msg *answer);
+	/*
+	 * As in struct sa_ask, called with the engine's lock held; must not block. With nothing
+	 * left, a request may be freed. Return: whether msg and done are those of a new request.
+	 */
+	bool (*done)(struct subnet_ask *ask, int err, const struct sa_msg *answer);
 };
 
 /**

@@ -3,6 +3,8 @@
  * lib/path/subnet.c: requests to the subnet administrator through a cmportd that only records them,
  * and cancelled requests.
  */
+#include <string.h>
+
 #include "lib/engine/engine.h"
 #include "lib/path/subnet.h"
 #include "tests/unit/lib/rig.h"
@@ -32,21 +34,22 @@ static void leave_first(const struct portd_record *record)
 	leave();
 }
 
-static void joined(struct subnet_ask *of, int err, const struct sa_msg *answer)
+static bool joined(struct subnet_ask *of, int err, const struct sa_msg *answer)
 {
 	(void)of;
 	(void)err;
 	(void)answer;
+	return false;
 }
 
 /* As a group does: requests the record of its broadcast group first, then its own. */
-static void continues(struct subnet_ask *of, int err, const struct sa_msg *answer)
+static bool continues(struct subnet_ask *of, int err, const struct sa_msg *answer)
 {
 	(void)err;
 	(void)answer;
 	sa_msg_init(&of->msg, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
 	of->done = joined;
-	of->asks_again = true;
+	return true;
 }
 
 static void begin(void)
@@ -96,6 +99,25 @@ TEST(request_dropped_after_sending_is_dropped_once)
 	ck_assert_int_eq(cmportd.said[1].type, PORTD_SA_DROP);
 }
 
+/* As that of a lookup, which frees its memory: what is there then belongs to others. */
+static bool is_freed(struct subnet_ask *of, int err, const struct sa_msg *answer)
+{
+	(void)err, (void)answer;
+	memset(of, UINT8_MAX, sizeof(*of));
+	return false;
+}
+
+TEST(request_that_ends_is_not_used_afterwards)
+{
+	static struct subnet_ask freed;
+
+	memset(&freed, UINT8_MAX, sizeof(freed));
+	ask.done = is_freed;
+	send_answer();
+	ck_assert_uint_eq(cmportd.n_said, 1);
+	ck_assert_mem_eq(&ask, &freed, sizeof(freed));
+}
+
 /* --- many requests at a time ------------------------------------------------ */
 
 #define MANY 10000
@@ -110,9 +132,10 @@ static void last_answer(void)
 	subnet_answered(&told);
 }
 
-static void note(struct subnet_ask *of, int err, const struct sa_msg *answer)
+static bool note(struct subnet_ask *of, int err, const struct sa_msg *answer)
 {
 	(void)of, (void)err, (void)answer;
+	return false;
 }
 
 /* Instructions of the response to the last of @n requests, @first of which exist before. */
