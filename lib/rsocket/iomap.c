@@ -111,10 +111,10 @@ int iomap_remove(struct stream *s, const void *buf, size_t bytes)
 		if (!map && mr && mr->addr == buf && mr->length == bytes)
 			map = each;
 	}
-	if (map && (map->slot < 0 || map->is_changed)) {
+	if (map && map->slot < 0) {
 		free_iomap(map);
 	} else if (map) {
-		/* The peer has the entry: clear it. */
+		/* The peer has the entry, or that of an earlier buffer: clear it. */
 		ibv_dereg_mr(map->mr);
 		map->mr = NULL;
 		map->is_changed = true;

@@ -450,6 +450,27 @@ TEST(entries_beyond_the_peers_table_are_refused)
 }
 END_TEST
 
+/* Otherwise the peer would write to memory that is no longer registered, which breaks the
+ * connection. */
+TEST(reused_entry_that_is_unmapped_before_it_is_sent_is_cleared)
+{
+	static char memory[5][4096];
+
+	for (int i = 0; i < 4; i++)
+		riomap(pair.fd[1], memory[i], 4096, PROT_WRITE, 0, i * 4096);
+	send_text(pair.fd[1], "mapped");
+	expect_text(pair.fd[0], "mapped", 0);
+	ck_assert_int_eq(riounmap(pair.fd[1], memory[2], 4096), 0);
+	ck_assert_int_eq(riomap(pair.fd[1], memory[4], 4096, PROT_WRITE, 0, 2 * 4096), 2 * 4096);
+	ck_assert_int_eq(riounmap(pair.fd[1], memory[4], 4096), 0);
+	send_text(pair.fd[1], "unmapped");
+	expect_text(pair.fd[0], "unmapped", 0);
+	ck_assert_uint_eq(riowrite(pair.fd[0], "hello", 6, 2 * 4096, 0), 0);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(riounmap(pair.fd[1], memory[i], 4096), i == 2 ? -1 : 0);
+}
+END_TEST
+
 TEST(unmapped_entry_can_be_reused_before_its_removal_is_sent)
 {
 	static char memory[5][4096];
