@@ -193,7 +193,7 @@ static int listen_on(struct stream *s, int backlog)
 		return -errno;
 	err = stream_apply(s, STREAM_EV_LISTEN, 0);
 	s->backlog = backlog > 0 && backlog < BACKLOG_MAX ? (unsigned int)backlog : BACKLOG_MAX;
-	if (err || is_listening)
+	if (err || s->cm.watch.fd >= 0)
 		return err;
 	s->cm.readable = listener_readable;
 	s->settled = settle_child;

@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "lib/rsocket/connecting.h"
@@ -92,5 +93,27 @@ TEST(accept_that_waits_for_the_device_holds_no_lock)
 	/* These ids are in no engine and cannot be freed: keep the socket. */
 	rsock_hold(&child->base);
 	sem_post(&accepted);
+}
+END_TEST
+
+/* With as few descriptors as this, the service thread cannot start. */
+TEST(listening_that_failed_can_be_tried_again)
+{
+	static struct rdma_event_channel channel;
+	struct rlimit limit, none;
+	struct stream *listener;
+
+	wire_begin();
+	ck_assert_int_eq(sem_init(&accepting, 0, 0) | sem_init(&accepted, 0, 0), 0);
+	request = own_id(&channel);
+	ck_assert_int_eq(stream_new(request, AF_INET, NULL, &listener), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(listen_start(&listener->base, 1), -EMFILE);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(listen_start(&listener->base, 1), 0);
+	ck_assert_int_eq(listener->cm.watch.fd, channel.fd);
 }
 END_TEST
