@@ -56,17 +56,22 @@ static void try_to_make(void)
 		is_registered = pthread_atfork(NULL, NULL, leave_parents) == 0;
 }
 
+/* Those of RDMA are written to until they are removed. */
 static struct roster_row *find_free(enum roster_kind kind)
 {
 	unsigned int first = next++;
+	struct roster_row *tcp = NULL;
 
 	for (unsigned int i = 0; i < ROSTER_ROWS; i++) {
 		struct roster_row *row = &roster->rows[(first + i) % ROSTER_ROWS];
+		uint32_t has = __atomic_load_n(&row->kind, __ATOMIC_ACQUIRE);
 
-		if (__atomic_load_n(&row->kind, __ATOMIC_ACQUIRE) == ROSTER_FREE)
+		if (has == ROSTER_FREE)
 			return row;
+		if (has == ROSTER_TCP && !tcp)
+			tcp = row;
 	}
-	return kind == ROSTER_TCP ? &roster->rows[first % ROSTER_ROWS] : NULL;
+	return kind == ROSTER_TCP ? tcp : NULL;
 }
 
 struct roster_row *roster_add(enum roster_kind kind, const struct roster_row *row)
