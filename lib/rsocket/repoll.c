@@ -94,6 +94,16 @@ static void socket_changed(struct watcher *watch)
 
 /* --- items --------------------------------------------------------------- */
 
+/*
+ * What the epoll set has of an item; -1: of the waker. No pointer: a descriptor that the program
+ * has closed cannot be removed while another process or a duplicate keeps it open, and has events
+ * when its item is freed.
+ */
+static uint64_t key_of(int fd)
+{
+	return (uint32_t)fd;
+}
+
 static void drop_item(struct repoll *repoll, struct item *item)
 {
 	if (item->rs) {
@@ -117,7 +127,7 @@ static struct item *find_item(struct repoll *repoll, int fd)
 {
 	struct hash_node *node;
 
-	while ((node = hash_first(&repoll->items, (uint64_t)fd))) {
+	while ((node = hash_first(&repoll->items, key_of(fd)))) {
 		struct item *item = container_of(node, struct item, node);
 		bool is_closed = false;
 
@@ -141,7 +151,7 @@ static struct item *find_item(struct repoll *repoll, int fd)
  */
 static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = item };
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = key_of(item->fd) };
 	struct rsock *rs = item->rs;
 	short wanted = (short)(item->asked.events & (EPOLLIN | EPOLLOUT | EPOLLPRI));
 	short events = 0;
@@ -202,6 +212,14 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 	return found;
 }
 
+/* Return: NULL for the waker's event, and for that of a removed descriptor: see key_of(). */
+static struct item *item_of(struct repoll *repoll, const struct epoll_event *event)
+{
+	struct hash_node *node = hash_first(&repoll->items, event->data.u64);
+
+	return node ? container_of(node, struct item, node) : NULL;
+}
+
 /* Marks a socket that has an event. Return: whether it is one. */
 static bool mark_socket(struct repoll *repoll, struct item *item)
 {
@@ -230,7 +248,7 @@ static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int 
 	int n = epoll_wait(repoll->base.fd, event, room < AT_ONCE ? room : AT_ONCE, 0);
 
 	for (int i = 0; i < n; i++) {
-		struct item *item = event[i].data.ptr;
+		struct item *item = item_of(repoll, &event[i]);
 
 		if (mark_socket(repoll, item))
 			continue;
@@ -303,7 +321,7 @@ int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout
 
 static int add_other(struct repoll *repoll, struct item *item)
 {
-	struct epoll_event event = { .events = item->asked.events, .data.ptr = item };
+	struct epoll_event event = { .events = item->asked.events, .data.u64 = key_of(item->fd) };
 
 	if (epoll_ctl(repoll->base.fd, EPOLL_CTL_ADD, item->fd, &event))
 		return -errno;
@@ -335,7 +353,7 @@ static int add_item(struct repoll *repoll, struct rsock *rs, int fd,
 		free(item);
 		return err;
 	}
-	hash_insert(&repoll->items, &item->node, (uint64_t)fd);
+	hash_insert(&repoll->items, &item->node, key_of(fd));
 	if (rs) {
 		rsock_hold(rs);
 		item->rs = rs;
@@ -349,15 +367,15 @@ static int add_item(struct repoll *repoll, struct rsock *rs, int fd,
 
 static int modify_item(struct repoll *repoll, struct item *item, const struct epoll_event *event)
 {
-	struct epoll_event other = { .events = event->events, .data.ptr = item };
+	struct epoll_event other = { .events = event->events, .data.u64 = key_of(item->fd) };
 
+	if (!item->rs && epoll_ctl(repoll->base.fd, EPOLL_CTL_MOD, item->fd, &other))
+		return -errno;
 	item->asked = *event;
 	item->ready = 0;
 	item->is_spent = false;
 	if (item->rs)
 		mark_and_wake(item);
-	else if (epoll_ctl(repoll->base.fd, EPOLL_CTL_MOD, item->fd, &other))
-		return -errno;
 	return 0;
 }
 
@@ -434,7 +452,7 @@ static bool peek_at_epoll(struct repoll *repoll)
 	bool found = false;
 
 	for (int i = 0; i < n; i++) {
-		struct item *item = event[i].data.ptr;
+		struct item *item = item_of(repoll, &event[i]);
 
 		if (mark_socket(repoll, item))
 			continue;
@@ -505,7 +523,7 @@ static const struct rsock_ops repoll_ops = {
 
 static int open_fds(struct repoll *repoll, int flags)
 {
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = key_of(-1) };
 
 	repoll->base.fd = epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0);
 	if (repoll->base.fd < 0)

@@ -235,6 +235,35 @@ TEST(socket_closed_during_a_call_leaves_at_once)
 }
 END_TEST
 
+/*
+ * As in epoll(7): while a duplicate is open, a descriptor that was closed without being removed
+ * stays in the set. Its item must not.
+ */
+TEST(event_of_a_removed_item_is_ignored)
+{
+	int fd = eventfd(0, EFD_CLOEXEC), other = dup(fd);
+
+	add(fd, EPOLLIN);
+	close(fd);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_DEL, fd, NULL), 0);
+	ck_assert_int_eq(eventfd_write(other, 1), 0);
+	expect(-1, 0);
+	close(other);
+}
+END_TEST
+
+TEST(change_that_the_kernel_refuses_changes_nothing)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE, .data.fd = -1 };
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	add(fd, EPOLLIN);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_MOD, fd, &event), EINVAL);
+	expect(fd, EPOLLIN);
+	close(fd);
+}
+END_TEST
+
 /* --- many sockets -------------------------------------------------------- */
 
 #define N_PAIRS	  1000
