@@ -50,6 +50,12 @@ void net_iface_flush(void)
 	cache.addrs_valid = false;
 }
 
+void net_iface_after_fork(void)
+{
+	cache.addr = NULL;
+	cache.n_addrs_max = 0;
+}
+
 static void take_egress(struct nlattr *list, struct net_iface *iface)
 {
 	const struct ifla_vlan_qos_mapping *map;

@@ -106,6 +106,13 @@ void net_route_flush(void);
 void net_iface_flush(void);
 void net_neigh_flush(void);
 
+/**
+ * net_iface_after_fork(), net_neigh_after_fork() - for net_after_fork(): forget the caches, whose
+ * memory is leaked, as another thread may have been changing them
+ */
+void net_iface_after_fork(void);
+void net_neigh_after_fork(void);
+
 /** net_class_changes() - number of changes of queueing disciplines and DCB so far; lock held. */
 unsigned int net_class_changes(void);
 

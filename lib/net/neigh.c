@@ -69,6 +69,11 @@ void net_neigh_flush(void)
 		forget_entry(container_of(cache.added.next, struct entry, added));
 }
 
+void net_neigh_after_fork(void)
+{
+	memset(&cache, 0, sizeof(cache));
+}
+
 static struct entry *find_entry(const struct key *key)
 {
 	struct entry *entry;

@@ -414,5 +414,7 @@ void net_after_fork(void)
 	close_watch();
 	close_sockets();
 	net_filter_forget();
+	net_iface_after_fork();
+	net_neigh_after_fork();
 	flush_all();
 }

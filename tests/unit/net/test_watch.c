@@ -7,10 +7,13 @@
 #include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
 #include "tests/unit/test.h"
@@ -345,4 +348,86 @@ TEST(forked_child_has_descriptors_of_its_own)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	ck_assert_dev(route_to("10.0.0.9").ifindex, "d0");
+}
+
+/* --- a fork while another thread changes a cache ----------------------------- */
+
+#define PAGE_BYTES 65536
+
+void __real_hash_insert(struct hash *table, struct hash_node *node, uint64_t hash);
+void __wrap_hash_insert(struct hash *table, struct hash_node *node, uint64_t hash);
+void *__real_realloc(void *old, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+
+static int (*look_up_again)(void); /* in the child; NULL: nobody forks */
+static int child_status = -1;
+
+static void fork_here(void)
+{
+	int (*const again)(void) = look_up_again;
+	pid_t child;
+
+	look_up_again = NULL;
+	child = fork();
+	if (!child) {
+		alarm(20);
+		net_after_fork();
+		_exit(again());
+	}
+	ck_assert_int_eq(waitpid(child, &child_status, 0), child);
+}
+
+void __wrap_hash_insert(struct hash *table, struct hash_node *node, uint64_t hash)
+{
+	__real_hash_insert(table, node, hash);
+	if (look_up_again)
+		fork_here();
+}
+
+/* What was moved cannot be used any more. */
+void *__wrap_realloc(void *old, size_t bytes)
+{
+	void *moved;
+
+	if (!look_up_again)
+		return __real_realloc(old, bytes);
+	moved = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!old)
+		return moved;
+	memcpy(moved, old, bytes / 2);
+	munmap(old, PAGE_BYTES);
+	fork_here();
+	return moved;
+}
+
+static int look_up_neighbour(void)
+{
+	struct net_route route;
+
+	return lookup("10.0.0.9", NULL, NULL, &route) || net_neigh_state(&route) != NET_NEIGH_NONE;
+}
+
+TEST(child_does_not_inherit_half_a_neighbour)
+{
+	struct net_route route = route_to("10.0.0.9");
+
+	look_up_again = look_up_neighbour;
+	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_NONE);
+	ck_assert_int_eq(child_status, 0);
+}
+
+static int look_up_address(void)
+{
+	union addr own = ip("10.0.0.1");
+	struct net_iface iface;
+
+	return net_iface_of_addr(&own, &iface);
+}
+
+TEST(child_does_not_inherit_addresses_that_are_being_moved)
+{
+	run("for i in $(seq 1 20); do echo addr add 10.9.0.$i/32 dev d1; done | ip -b -");
+	look_up_again = look_up_address;
+	ck_assert_int_eq(look_up_address(), 0);
+	ck_assert_int_eq(child_status, 0);
 }
