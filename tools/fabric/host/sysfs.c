@@ -18,237 +18,9 @@
 #include "tools/fabric/wire/device.h"
 #include "tools/fabric/wire/quirks.h"
 
-#define TEXT_BYTES 64
-
-/* The subject of a file; files of the whole device have no port, and most have no index. */
-struct subject {
-	const struct fab_page *page;
-	const struct fab_port *port;
-	unsigned int port_num, index;
-	const uint64_t *counter; /* of the port: PMA_N_COUNTERS */
-};
-
-/* Sets an empty text if there is nothing to show. */
-typedef void print_fn(const struct subject *of, char text[TEXT_BYTES]);
-
-struct file {
-	const char *name;
-	print_fn *print;
-};
-
-static void print_words(const union ibv_gid *gid, unsigned int first, unsigned int n, char *text)
-{
-	unsigned int i;
-
-	for (i = first; i < first + n; i++)
-		text += sprintf(text, "%s%02x%02x", i == first ? "" : ":", gid->raw[2 * i],
-				gid->raw[2 * i + 1]);
-}
-
-/* --- the device ---------------------------------------------------------- */
-
-static void print_node_type(const struct subject *of, char text[TEXT_BYTES])
-{
-	(void)of;
-	sprintf(text, "%d: CA", IBV_NODE_CA);
-}
-
-static void print_guid(const struct subject *of, char text[TEXT_BYTES])
-{
-	union ibv_gid gid = { .global = { .interface_id = of->page->node_guid } };
-
-	print_words(&gid, 4, 4, text);
-}
-
-static void print_fw_ver(const struct subject *of, char text[TEXT_BYTES])
-{
-	(void)of;
-	strcpy(text, FAB_FW_VER);
-}
-
-static void print_node_desc(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "%s " FAB_DEVICE, of->page->host);
-}
-
-static const struct file device_file[] = {
-	{ "node_type", print_node_type }, { "node_guid", print_guid },
-	{ "sys_image_guid", print_guid }, { "fw_ver", print_fw_ver },
-	{ "node_desc", print_node_desc },
-};
-
-/* --- a port -------------------------------------------------------------- */
-
-static void print_state(const struct subject *of, char text[TEXT_BYTES])
-{
-	static const char *const name[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE" };
-
-	sprintf(text, "%u: %s", of->port->state, name[of->port->state]);
-}
-
-static void print_phys_state(const struct subject *of, char text[TEXT_BYTES])
-{
-	uint8_t state = fab_port_phys_state(of->port);
-
-	sprintf(text, "%u: %s", state, state == 5 ? "LinkUp" : "Disabled");
-}
-
-static void print_link_layer(const struct subject *of, char text[TEXT_BYTES])
-{
-	strcpy(text, fab_port_is_roce(of->port) ? "Ethernet" : "InfiniBand");
-}
-
-static void print_rate(const struct subject *of, char text[TEXT_BYTES])
-{
-	(void)of;
-	sprintf(text, "%d Gb/sec (4X QDR)", FAB_RATE_GBPS);
-}
-
-static void print_lid(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "0x%x", of->port->lid);
-}
-
-static void print_lmc(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "%u", of->port->lmc);
-}
-
-static void print_sm_lid(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "0x%x", of->port->sm_lid);
-}
-
-static void print_sm_sl(const struct subject *of, char text[TEXT_BYTES])
-{
-	(void)of;
-	strcpy(text, "0");
-}
-
-static void print_cap_mask(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "0x%08x", fab_port_cap_flags(of->port));
-}
-
-static const struct file port_file[] = {
-	{ "state", print_state },
-	{ "phys_state", print_phys_state },
-	{ "link_layer", print_link_layer },
-	{ "rate", print_rate },
-	{ "lid", print_lid },
-	{ "lid_mask_count", print_lmc },
-	{ "sm_lid", print_sm_lid },
-	{ "sm_sl", print_sm_sl },
-	{ "cap_mask", print_cap_mask },
-};
-
-/* --- tables of a port ---------------------------------------------------- */
-
-static const struct fab_gid *find_gid(const struct subject *of)
-{
-	static const struct fab_gid none;
-	const struct fab_gid *gid = &of->port->gid[of->index];
-
-	return memcmp(gid, &none, sizeof(none)) != 0 ? gid : NULL;
-}
-
-static void print_gid(const struct subject *of, char text[TEXT_BYTES])
-{
-	if (find_gid(of))
-		print_words(&of->port->gid[of->index].gid, 0, 8, text);
-}
-
-static void print_gid_type(const struct subject *of, char text[TEXT_BYTES])
-{
-	const struct fab_gid *gid = find_gid(of);
-
-	if (gid)
-		strcpy(text, gid->type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
-}
-
-static void print_ndev(const struct subject *of, char text[TEXT_BYTES])
-{
-	const struct fab_gid *gid = find_gid(of);
-
-	if (gid)
-		if_indextoname(gid->ifindex, text);
-}
-
-static void print_ifindex(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "%u", of->index);
-}
-
-static void print_pkey(const struct subject *of, char text[TEXT_BYTES])
-{
-	if (of->index < fab_port_pkeys(of->port))
-		sprintf(text, "0x%04x", of->port->pkey[of->index]);
-}
-
-/*
- * A folder with a file for each entry; there is none for free entries, for which the kernel shows
- * zeros.
- */
-static const struct table {
-	struct file file;
-	unsigned int n;
-} table[] = {
-	{ { "gids", print_gid }, FAB_GIDS },
-	{ { "gid_attrs/types", print_gid_type }, FAB_GIDS },
-	{ { "gid_attrs/ndevs", print_ndev }, FAB_GIDS },
-	{ { "pkeys", print_pkey }, FAB_PKEYS },
-};
-
-/* --- counters of a port ---------------------------------------------------- */
-
-#define COUNTERS_NS 500000000
-
-static const char *const counter_file[] = {
-#define X(name) #name,
-	PMA_COUNTERS(X)
-#undef X
-};
-
-static void print_counter(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "%" PRIu64, of->counter[of->index]);
-}
-
-/* --- the classes of uverbs and umad ---------------------------------------- */
-
-static void print_device(const struct subject *of, char text[TEXT_BYTES])
-{
-	strcpy(text, of->page->device);
-}
-
-static void print_verbs_abi(const struct subject *of, char text[TEXT_BYTES])
-{
-	(void)of;
-	strcpy(text, "6");
-}
-
-static void print_umad_abi(const struct subject *of, char text[TEXT_BYTES])
-{
-	(void)of;
-	strcpy(text, "5");
-}
-
-static void print_port_num(const struct subject *of, char text[TEXT_BYTES])
-{
-	sprintf(text, "%u", of->port_num);
-}
-
-static const struct file class_file[] = {
-	{ "infiniband_verbs/abi_version", print_verbs_abi },
-	{ "infiniband_verbs/uverbs0/ibdev", print_device },
-	{ "infiniband_mad/abi_version", print_umad_abi },
-};
-
-/* Port N has umad(N - 1). */
-static const struct file umad_file[] = {
-	{ "ibdev", print_device },
-	{ "port", print_port_num },
-};
+#define TEXT_BYTES   64
+#define FOLDER_BYTES (FAB_NAME_BYTES + 32)
+#define COUNTERS_NS  500000000
 
 /* --- files --------------------------------------------------------------- */
 
@@ -289,20 +61,18 @@ static void make_folders_of(char *path)
 	}
 }
 
-__attribute__((format(printf, 4, 5))) static void write_file(const struct host *host,
-							     print_fn *print,
-							     const struct subject *of,
-							     const char *name, ...)
+/* A file of a folder of the host's /sys/class; none if the text is empty. */
+__attribute__((format(printf, 4, 5))) static void put(const struct host *host, const char *folder,
+						      const char *name, const char *format, ...)
 {
-	char path[FAB_PATH_BYTES], text[TEXT_BYTES] = "";
+	char path[FAB_PATH_BYTES], text[TEXT_BYTES];
 	va_list args;
-	int n;
 
-	n = snprintf(path, sizeof(path), "%s/hosts/%s/sys/", host->folder.dir, host->folder.host);
-	va_start(args, name);
-	vsnprintf(path + n, sizeof(path) - (size_t)n, name, args);
+	snprintf(path, sizeof(path), "%s/hosts/%s/sys/%s/%s", host->folder.dir, host->folder.host,
+		 folder, name);
+	va_start(args, format);
+	vsnprintf(text, sizeof(text) - 1, format, args);
 	va_end(args);
-	print(of, text);
 	if (!*text) {
 		unlink(path);
 		return;
@@ -314,56 +84,154 @@ __attribute__((format(printf, 4, 5))) static void write_file(const struct host *
 	replace_file(host, path, text);
 }
 
-#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
-#define DEVICE	    "infiniband/%s"
-#define CLASS_BYTES 32
-
-/* The interface of the device's function: of a bond's device, the first slave. */
-static const char *netdev_of_function(const struct host *host, uint8_t port_num,
-				      char slave[IF_NAMESIZE])
+/* A table is a folder with a file for each entry; free ones, the kernel's zeros, have none. */
+static void put_entry(const struct host *host, const char *folder, const char *table,
+		      unsigned int index, const char *text)
 {
-	const char *netdev = host->netdev[port_num - 1];
+	char name[TEXT_BYTES];
 
-	if (!fab_has_quirk(host->page, FAB_QUIRK_LAG))
-		return netdev;
-	snprintf(slave, IF_NAMESIZE, "%.12ss1", netdev);
-	return slave;
+	snprintf(name, sizeof(name), "%s/%u", table, index);
+	put(host, folder, name, "%s", text);
 }
 
-static void write_counters(const struct host *host, struct subject *of)
+static const char *words_of(const union ibv_gid *gid, unsigned int first, char ret[TEXT_BYTES])
 {
-	uint64_t counter[PMA_N_COUNTERS];
-
-	pma_read(host, (uint8_t)of->port_num, counter);
-	of->counter = counter;
-	for (of->index = 0; of->index < PMA_N_COUNTERS; of->index++)
-		write_file(host, print_counter, of, DEVICE "/ports/%u/counters/%s",
-			   of->page->device, of->port_num, counter_file[of->index]);
-	of->counter = NULL;
-}
-
-static void write_port(const struct host *host, struct subject *of)
-{
-	char slave[IF_NAMESIZE];
-	const char *netdev = netdev_of_function(host, of->port_num, slave);
+	char *at = ret;
 	unsigned int i;
 
-	for (i = 0; i < ROWS(port_file); i++)
-		write_file(host, port_file[i].print, of, DEVICE "/ports/%u/%s", of->page->device,
-			   of->port_num, port_file[i].name);
-	for (i = 0; i < ROWS(umad_file) && !fab_has_quirk(of->page, FAB_QUIRK_NO_CM); i++)
-		write_file(host, umad_file[i].print, of, "infiniband_mad/umad%u/%s",
-			   of->port_num - 1, umad_file[i].name);
-	of->index = if_nametoindex(netdev);
-	if (of->index)
-		write_file(host, print_ifindex, of, DEVICE "/device/net/%s/ifindex",
-			   of->page->device, netdev);
-	for (i = 0; i < ROWS(table); i++)
-		for (of->index = 0; of->index < table[i].n; of->index++)
-			write_file(host, table[i].file.print, of, DEVICE "/ports/%u/%s/%u",
-				   of->page->device, of->port_num, table[i].file.name, of->index);
-	write_counters(host, of);
+	for (i = first; i < sizeof(gid->raw) / 2; i++)
+		at += sprintf(at, "%s%02x%02x", i == first ? "" : ":", gid->raw[2 * i],
+			      gid->raw[2 * i + 1]);
+	return ret;
 }
+
+static void name_device(const struct host *host, char ret[FOLDER_BYTES])
+{
+	snprintf(ret, FOLDER_BYTES, "infiniband/%s", host->page->device);
+}
+
+static void name_port(const struct host *host, unsigned int port_num, char ret[FOLDER_BYTES])
+{
+	snprintf(ret, FOLDER_BYTES, "infiniband/%s/ports/%u", host->page->device, port_num);
+}
+
+static void name_umad(unsigned int port_num, char ret[FOLDER_BYTES])
+{
+	snprintf(ret, FOLDER_BYTES, "infiniband_mad/umad%u", port_num - 1);
+}
+
+/* --- the device ---------------------------------------------------------- */
+
+static void put_device(const struct host *host)
+{
+	const struct fab_page *page = host->page;
+	const union ibv_gid guid = { .global = { .interface_id = page->node_guid } };
+	char folder[FOLDER_BYTES], text[TEXT_BYTES];
+
+	name_device(host, folder);
+	put(host, folder, "node_type", "%d: CA", IBV_NODE_CA);
+	put(host, folder, "node_guid", "%s", words_of(&guid, 4, text));
+	put(host, folder, "sys_image_guid", "%s", text);
+	put(host, folder, "fw_ver", FAB_FW_VER);
+	put(host, folder, "node_desc", "%s " FAB_DEVICE, page->host);
+	put(host, "infiniband_verbs", "abi_version", "6");
+	put(host, "infiniband_verbs/uverbs0", "ibdev", "%s", page->device);
+	put(host, "infiniband_mad", "abi_version", "5");
+}
+
+/* The interface of the device's function: of a bond's device, the first slave. */
+static void put_netdev(const struct host *host, unsigned int port_num)
+{
+	const bool is_lag = fab_has_quirk(host->page, FAB_QUIRK_LAG);
+	char folder[FOLDER_BYTES], netdev[IF_NAMESIZE], name[TEXT_BYTES];
+
+	snprintf(netdev, sizeof(netdev), is_lag ? "%.12ss1" : "%s", host->netdev[port_num - 1]);
+	if (!if_nametoindex(netdev))
+		return;
+	name_device(host, folder);
+	snprintf(name, sizeof(name), "device/net/%s/ifindex", netdev);
+	put(host, folder, name, "%u", if_nametoindex(netdev));
+}
+
+/* --- a port -------------------------------------------------------------- */
+
+static void put_attributes(const struct host *host, const char *folder, const struct fab_port *port)
+{
+	static const char *const states[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE" };
+	const unsigned int phys_state = fab_port_phys_state(port);
+
+	put(host, folder, "state", "%u: %s", port->state, states[port->state]);
+	put(host, folder, "phys_state", "%u: %s", phys_state,
+	    phys_state == 5 ? "LinkUp" : "Disabled");
+	put(host, folder, "link_layer", "%s", fab_port_is_roce(port) ? "Ethernet" : "InfiniBand");
+	put(host, folder, "rate", "%d Gb/sec (4X QDR)", FAB_RATE_GBPS);
+	put(host, folder, "lid", "0x%x", port->lid);
+	put(host, folder, "lid_mask_count", "%u", port->lmc);
+	put(host, folder, "sm_lid", "0x%x", port->sm_lid);
+	put(host, folder, "sm_sl", "0");
+	put(host, folder, "cap_mask", "0x%08x", fab_port_cap_flags(port));
+}
+
+static void put_gid(const struct host *host, const char *folder, const struct fab_port *port,
+		    unsigned int index)
+{
+	static const struct fab_gid none;
+	const struct fab_gid *gid = &port->gid[index];
+	const char *type = gid->type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1";
+	const bool is_free = !memcmp(gid, &none, sizeof(none));
+	char text[TEXT_BYTES], netdev[IF_NAMESIZE] = "";
+
+	if (!is_free)
+		if_indextoname(gid->ifindex, netdev);
+	put_entry(host, folder, "gids", index, is_free ? "" : words_of(&gid->gid, 0, text));
+	put_entry(host, folder, "gid_attrs/types", index, is_free ? "" : type);
+	put_entry(host, folder, "gid_attrs/ndevs", index, netdev);
+}
+
+static void put_tables(const struct host *host, const char *folder, const struct fab_port *port)
+{
+	char text[TEXT_BYTES];
+	unsigned int i;
+
+	for (i = 0; i < FAB_GIDS; i++)
+		put_gid(host, folder, port, i);
+	for (i = 0; i < fab_port_pkeys(port); i++) {
+		snprintf(text, sizeof(text), "0x%04x", port->pkey[i]);
+		put_entry(host, folder, "pkeys", i, text);
+	}
+	for (; i < FAB_PKEYS; i++)
+		put_entry(host, folder, "pkeys", i, "");
+}
+
+static void put_counters(const struct host *host, unsigned int port_num)
+{
+	static const char *const names[] = {
+#define X(name) "counters/" #name,
+		PMA_COUNTERS(X)
+#undef X
+	};
+	uint64_t counter[PMA_N_COUNTERS];
+	char folder[FOLDER_BYTES];
+	unsigned int i;
+
+	name_port(host, port_num, folder);
+	pma_read(host, (uint8_t)port_num, counter);
+	for (i = 0; i < PMA_N_COUNTERS; i++)
+		put(host, folder, names[i], "%" PRIu64, counter[i]);
+}
+
+static void put_umad(const struct host *host, unsigned int port_num)
+{
+	char folder[FOLDER_BYTES];
+
+	if (fab_has_quirk(host->page, FAB_QUIRK_NO_CM))
+		return;
+	name_umad(port_num, folder);
+	put(host, folder, "ibdev", "%s", host->page->device);
+	put(host, folder, "port", "%u", port_num);
+}
+
+/* --- all of it ------------------------------------------------------------ */
 
 static bool has_sys(const struct host *host)
 {
@@ -375,33 +243,35 @@ static bool has_sys(const struct host *host)
 
 void sysfs_write(const struct host *host)
 {
-	struct subject of = { .page = host->page };
+	const struct fab_port *port;
+	char folder[FOLDER_BYTES];
 	unsigned int i;
 
 	if (!has_sys(host))
 		return;
-	for (i = 0; i < ROWS(device_file); i++)
-		write_file(host, device_file[i].print, &of, DEVICE "/%s", host->page->device,
-			   device_file[i].name);
-	for (i = 0; i < ROWS(class_file); i++)
-		write_file(host, class_file[i].print, &of, "%s", class_file[i].name);
-	for (of.port_num = 1; of.port_num <= host->n_ports; of.port_num++) {
-		of.port = &host->page->port[of.port_num - 1];
-		write_port(host, &of);
+	put_device(host);
+	for (i = 1; i <= host->n_ports; i++) {
+		port = &host->page->port[i - 1];
+		name_port(host, i, folder);
+		put_attributes(host, folder, port);
+		put_umad(host, i);
+		put_netdev(host, i);
+		put_tables(host, folder, port);
+		put_counters(host, i);
 	}
 }
 
 static void counters_ready(struct watch *watch, uint32_t events)
 {
 	struct host *host = container_of(watch, struct host, counters_watch);
-	struct subject of = { .page = host->page };
+	unsigned int i;
 	uint64_t count;
 
 	(void)events;
 	if (read(watch->fd, &count, sizeof(count)) < 0 || host->page->is_removed || !has_sys(host))
 		return;
-	for (of.port_num = 1; of.port_num <= host->n_ports; of.port_num++)
-		write_counters(host, &of);
+	for (i = 1; i <= host->n_ports; i++)
+		put_counters(host, i);
 }
 
 int sysfs_follow_counters(struct host *host)
@@ -429,10 +299,10 @@ static bool move_class(const struct host *host, const char *from, const char *to
 
 void sysfs_rename(const struct host *host, const char *old)
 {
-	char from[CLASS_BYTES], to[CLASS_BYTES];
+	char from[FOLDER_BYTES], to[FOLDER_BYTES];
 
 	snprintf(from, sizeof(from), "infiniband/%s", old);
-	snprintf(to, sizeof(to), "infiniband/%s", host->page->device);
+	name_device(host, to);
 	move_class(host, from, to);
 	sysfs_write(host);
 }
@@ -440,7 +310,7 @@ void sysfs_rename(const struct host *host, const char *old)
 /* The name of an earlier removal may still exist, after a reset. */
 static void remove_class(const struct host *host, const char *name)
 {
-	char removed[CLASS_BYTES];
+	char removed[FOLDER_BYTES];
 	unsigned int n = 0;
 
 	do
@@ -450,14 +320,14 @@ static void remove_class(const struct host *host, const char *name)
 
 void sysfs_remove(const struct host *host)
 {
-	char name[CLASS_BYTES];
+	char name[FOLDER_BYTES];
 	unsigned int i;
 
-	snprintf(name, sizeof(name), "infiniband/%s", host->page->device);
+	name_device(host, name);
 	remove_class(host, name);
 	remove_class(host, "infiniband_verbs/uverbs0");
-	for (i = 0; i < host->n_ports; i++) {
-		snprintf(name, sizeof(name), "infiniband_mad/umad%u", i);
+	for (i = 1; i <= host->n_ports; i++) {
+		name_umad(i, name);
 		remove_class(host, name);
 	}
 }
