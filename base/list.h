@@ -47,13 +47,6 @@ static inline void list_remove(struct list *node)
 	list_init(node);
 }
 
-#define list_for_each(node, head) \
-	for ((node) = (head)->next; (node) != (head); (node) = (node)->next)
-
-#define list_for_each_safe(node, after, head)                                 \
-	for ((node) = (head)->next, (after) = (node)->next; (node) != (head); \
-	     (node) = (after), (after) = (node)->next)
-
 /* Visit the structs that contain the nodes as their @member. */
 #define list_for_each_entry(entry, head, member)                                         \
 	for (struct list *entry##_node = (head)->next;                                   \
@@ -74,7 +67,7 @@ static inline size_t list_length(const struct list *head)
 	const struct list *node;
 	size_t n = 0;
 
-	list_for_each (node, head)
+	for (node = head->next; node != head; node = node->next)
 		n++;
 	return n;
 }

@@ -437,7 +437,7 @@ struct world *world_open(const struct world_config *config)
 
 void world_close(struct world *world)
 {
-	struct list *node, *after;
+	struct world_packet *packet;
 	unsigned int i, pair;
 
 	for (i = 0; i < 2; i++) {
@@ -454,8 +454,8 @@ void world_close(struct world *world)
 		free(end->context.keys.mr);
 		free(end->context.keys.tag);
 	}
-	list_for_each_safe (node, after, &world->flying)
-		free(container_of(node, struct world_packet, link));
+	list_for_each_entry_safe (packet, &world->flying, link)
+		free(packet);
 	free(world);
 }
 

@@ -23,12 +23,7 @@ static void take_all(void)
 
 static unsigned int n_chunks(void)
 {
-	struct list *node;
-	unsigned int n = 0;
-
-	list_for_each (node, &slab.chunks)
-		n++;
-	return n;
+	return (unsigned int)list_length(&slab.chunks);
 }
 
 static void set_up(void)

@@ -135,12 +135,7 @@ TEST(reserve_makes_room_in_each_index)
 
 static unsigned int count_spare(void)
 {
-	struct list *node;
-	unsigned int n = 0;
-
-	list_for_each (node, &rig.core.spare)
-		n++;
-	return n;
+	return (unsigned int)list_length(&rig.core.spare);
 }
 
 TEST(memory_of_a_connection_is_reused)

@@ -554,15 +554,15 @@ void rig_device_forget(void)
 {
 	elsewhere = foreign_has = n_foreign_reads = 0;
 	foreign_takes = 1;
-	struct list *node, *after;
+	struct arrival *arrival;
 	uint8_t i;
 
-	list_for_each_safe (node, after, &beside)
-		free(container_of(node, struct arrival, link));
+	list_for_each_entry_safe (arrival, &beside, link)
+		free(arrival);
 	list_init(&beside);
 	for (i = 1; i <= RIG_PORTS; i++) {
-		list_for_each_safe (node, after, arrivals_at(i))
-			free(container_of(node, struct arrival, link));
+		list_for_each_entry_safe (arrival, arrivals_at(i), link)
+			free(arrival);
 		list_init(&arrivals[i]);
 	}
 	free(sent.record);

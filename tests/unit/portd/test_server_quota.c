@@ -50,13 +50,10 @@ static int send_hello(struct rig_client *client)
 static const struct user *user_of_mallory(void)
 {
 	const struct user *user = NULL;
-	struct list *node;
 
-	list_for_each (node, &rig_server()->users.all) {
-		user = container_of(node, struct user, link);
+	list_for_each_entry (user, &rig_server()->users.all, link)
 		if (user->uid == MALLORY)
 			break;
-	}
 	return user;
 }
 

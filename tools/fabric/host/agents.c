@@ -179,12 +179,10 @@ static bool agent_overlaps(const struct agent *agent, const struct fab_umad_requ
 static bool is_taken(const struct host *host, uint8_t port_num,
 		     const struct fab_umad_request *request)
 {
-	struct list *node;
+	const struct conn *conn;
 	int i;
 
-	list_for_each (node, &host->conns) {
-		const struct conn *conn = container_of(node, struct conn, link);
-
+	list_for_each_entry (conn, &host->conns, link) {
 		for (i = 0; conn->port_num == port_num && i < FAB_UMAD_AGENTS_MAX; i++)
 			if (agent_overlaps(&conn->agent[i], request))
 				return true;
@@ -217,11 +215,9 @@ static int add_agent(struct host *host, struct conn *conn, const struct fab_umad
 
 static struct pending *find_pending(struct host *host, const struct conn *conn, const uint8_t *mad)
 {
-	struct list *node;
+	struct pending *pending;
 
-	list_for_each (node, &host->pending) {
-		struct pending *pending = container_of(node, struct pending, link);
-
+	list_for_each_entry (pending, &host->pending, link) {
 		if (pending->conn == conn && tid_of(pending->mad) == tid_of(mad) &&
 		    pending->mad[CLASS_AT] == mad[CLASS_AT])
 			return pending;
@@ -355,11 +351,9 @@ static void send_mad_of_program(struct host *host, struct conn *conn, struct ib_
 
 static void forget_pending(struct host *host, const struct conn *conn, const struct agent *agent)
 {
-	struct list *node, *after;
+	struct pending *pending;
 
-	list_for_each_safe (node, after, &host->pending) {
-		struct pending *pending = container_of(node, struct pending, link);
-
+	list_for_each_entry_safe (pending, &host->pending, link) {
 		if (pending->conn != conn || (agent && tid_of(pending->mad) >> 32 != agent->hi_tid))
 			continue;
 		list_remove(&pending->link);
@@ -369,12 +363,12 @@ static void forget_pending(struct host *host, const struct conn *conn, const str
 
 static void close_conn(struct host *host, struct conn *conn)
 {
-	struct list *node, *after;
+	struct message *message;
 
 	forget_pending(host, conn, NULL);
 	rmpp_forget(host, conn);
-	list_for_each_safe (node, after, &conn->queue)
-		free(container_of(node, struct message, link));
+	list_for_each_entry_safe (message, &conn->queue, link)
+		free(message);
 	list_remove(&conn->link);
 	loop_unwatch(&host->loop, &conn->watch);
 	close(conn->fd);
@@ -384,12 +378,10 @@ static void close_conn(struct host *host, struct conn *conn)
 /* The loop may handle a request before a close() that came first; a kernel never does. */
 static void close_ended_conns(struct host *host, const struct conn *asking)
 {
-	struct list *node, *after;
+	struct conn *conn;
 	char byte;
 
-	list_for_each_safe (node, after, &host->conns) {
-		struct conn *conn = container_of(node, struct conn, link);
-
+	list_for_each_entry_safe (conn, &host->conns, link) {
 		if (conn != asking && recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 			close_conn(host, conn);
 	}
@@ -535,15 +527,13 @@ static void resend_request(struct host *host, struct pending *pending, uint64_t 
 static void timer_ready(struct watch *watch, uint32_t events)
 {
 	struct host *host = container_of(watch, struct host, timer);
-	struct list *node, *after;
+	struct pending *pending;
 	uint64_t count, now = clock_ns();
 
 	(void)events;
 	if (read(watch->fd, &count, sizeof(count)) < 0)
 		return;
-	list_for_each_safe (node, after, &host->pending) {
-		struct pending *pending = container_of(node, struct pending, link);
-
+	list_for_each_entry_safe (pending, &host->pending, link) {
 		if (pending->deadline_ns > now)
 			continue;
 		if (pending->retries)

@@ -52,11 +52,9 @@ struct group {
 
 static struct group *find_group(struct host *host, const uint8_t mgid[16])
 {
-	struct list *node;
+	struct group *group;
 
-	list_for_each (node, &host->groups) {
-		struct group *group = container_of(node, struct group, link);
-
+	list_for_each_entry (group, &host->groups, link) {
 		if (memcmp(group->record.mgid, mgid, 16) == 0)
 			return group;
 	}
@@ -359,20 +357,18 @@ int sa_groups_init(struct host *host)
 
 void sa_groups_free(struct host *host)
 {
-	struct list *node, *after;
+	struct group *group;
 
-	list_for_each_safe (node, after, &host->groups)
-		free(container_of(node, struct group, link));
+	list_for_each_entry_safe (group, &host->groups, link)
+		free(group);
 	list_init(&host->groups);
 }
 
 void sa_groups_forget(struct host *host)
 {
-	struct list *node, *after;
+	struct group *group;
 
-	list_for_each_safe (node, after, &host->groups) {
-		struct group *group = container_of(node, struct group, link);
-
+	list_for_each_entry_safe (group, &host->groups, link) {
 		drop_members(host, group);
 		drop_if_empty(host, group);
 	}

@@ -452,12 +452,12 @@ int udp_out_init(struct udp_out *out, uint32_t vrf, const char *dir, uint32_t se
 
 void udp_out_fini(struct udp_out *out)
 {
-	struct list *node, *after;
+	struct waiting *waiting;
 
 	/* First, because a forked child shares this epoll instance with its parent. */
 	loop_fini(&out->loop);
-	list_for_each_safe (node, after, &out->waiting)
-		free(container_of(node, struct waiting, link));
+	list_for_each_entry_safe (waiting, &out->waiting, link)
+		free(waiting);
 	list_init(&out->waiting);
 	out->n_waiting = 0;
 	fab_faulty_fini(&out->faulty);

@@ -137,11 +137,9 @@ static bool defer(struct fab_qp *qp)
 
 void ack_send_deferred(struct fab_context *context)
 {
-	struct list *node, *after;
+	struct fab_qp *qp;
 
-	list_for_each_safe (node, after, &context->deferred) {
-		struct fab_qp *qp = container_of(node, struct fab_qp, unacked);
-
+	list_for_each_entry_safe (qp, &context->deferred, unacked) {
 		send_owed(qp);
 		ack_end_turns(qp);
 	}

@@ -144,11 +144,9 @@ static void deliver_to_group(struct fab_context *context, struct fab_packet *pac
 {
 	bool is_ours = fab_page_find_gid(context->device->page, packet->port_num, &packet->sgid) >=
 		       0;
-	struct list *node, *after;
+	struct fab_qp *qp;
 
-	list_for_each_safe (node, after, &context->attached) {
-		struct fab_qp *qp = container_of(node, struct fab_qp, attached);
-
+	list_for_each_entry_safe (qp, &context->attached, attached) {
 		/* Not to the sender: IBTA vol. 1, 10.5.3.2. */
 		if (is_ours && packet->src_qpn == qp->ex.qp_base.qp_num)
 			continue;

@@ -298,14 +298,12 @@ static void slot_ready(struct watch *watch, uint32_t events)
 void context_expire(struct fab_context *context)
 {
 	uint64_t now_ns = carrier_now_ns(context);
-	struct list *node, *after;
+	struct fab_qp *qp;
 	bool some = false;
 
 	ack_ticked(context);
 	held_ticked(context);
-	list_for_each_safe (node, after, &context->active) {
-		struct fab_qp *qp = container_of(node, struct fab_qp, active);
-
+	list_for_each_entry_safe (qp, &context->active, active) {
 		requester_timer(qp, now_ns);
 		some = some || qp->sq.deadline_ns;
 	}

@@ -35,10 +35,10 @@ static void clear_descriptor(struct event_queue *queue)
 
 void event_queue_fini(struct event_queue *queue)
 {
-	struct list *node, *after;
+	struct event *event;
 
-	list_for_each_safe (node, after, &queue->events)
-		free(container_of(node, struct event, link));
+	list_for_each_entry_safe (event, &queue->events, link)
+		free(event);
 	close(queue->fd);
 	sem_destroy(&queue->wake);
 	pthread_mutex_destroy(&queue->lock);
@@ -97,17 +97,15 @@ int event_queue_take(struct event_queue *queue, struct ibv_async_event *ret)
 
 void event_queue_forget(struct event_queue *queue, const void *object)
 {
-	struct list *node, *after;
 	struct event *event;
 	bool some = false;
 
 	pthread_mutex_lock(&queue->lock);
-	list_for_each_safe (node, after, &queue->events) {
-		event = container_of(node, struct event, link);
+	list_for_each_entry_safe (event, &queue->events, link) {
 		/* A port number cannot equal an object's address. */
 		if (event->event.element.cq != object)
 			continue;
-		list_remove(node);
+		list_remove(&event->link);
 		free(event);
 		some = true;
 	}

@@ -592,11 +592,9 @@ void responder_receive(struct fab_qp *qp, const struct fab_packet *packet, const
 
 void responder_end_turn(struct fab_context *context)
 {
-	struct list *node, *after;
+	struct fab_qp *qp;
 
-	list_for_each_safe (node, after, &context->unacked) {
-		struct fab_qp *qp = container_of(node, struct fab_qp, unacked);
-
+	list_for_each_entry_safe (qp, &context->unacked, unacked) {
 		if (ack_send_some(qp) && qp->responder.is_refused)
 			fail_refused(qp);
 	}

@@ -25,10 +25,10 @@ static bool is_same(const struct fab_xrcd *a, const struct fab_xrcd *b)
 
 static bool domain_exists(struct fab_context *context, const struct fab_xrcd *xrcd)
 {
-	struct list *node;
+	struct fab_xrcd *other;
 
-	list_for_each (node, &context->xrcds)
-		if (is_same(container_of(node, struct fab_xrcd, node), xrcd))
+	list_for_each_entry (other, &context->xrcds, node)
+		if (is_same(other, xrcd))
 			return true;
 	return false;
 }
@@ -127,13 +127,11 @@ void xrc_remove(struct fab_srq *srq)
 
 struct fab_srq *xrc_srq(const struct fab_qp *qp, uint32_t srqn)
 {
-	struct list *node;
+	struct fab_srq *srq;
 
 	if (!qp->xrcd)
 		return qp->ex.qp_base.srq ? to_srq(qp->ex.qp_base.srq) : NULL;
-	list_for_each (node, &context_of(qp)->xrc_srqs) {
-		struct fab_srq *srq = container_of(node, struct fab_srq, xrc);
-
+	list_for_each_entry (srq, &context_of(qp)->xrc_srqs, xrc) {
 		if (srq->number == srqn)
 			return is_same(srq->xrcd, qp->xrcd) ? srq : NULL;
 	}

@@ -217,10 +217,10 @@ int fab_faulty_init(struct fab_faulty *faulty, const char *dir, uint32_t sender,
 
 void fab_faulty_fini(struct fab_faulty *faulty)
 {
-	struct list *node, *after;
+	struct delayed *delayed;
 
-	list_for_each_safe (node, after, &faulty->delayed)
-		free(container_of(node, struct delayed, link));
+	list_for_each_entry_safe (delayed, &faulty->delayed, link)
+		free(delayed);
 	list_init(&faulty->delayed);
 	if (faulty->faults)
 		munmap((void *)(uintptr_t)faulty->faults, sizeof(*faulty->faults));

@@ -40,10 +40,10 @@ struct fab_peer {
 
 static void drop_queue(struct fab_peer *peer)
 {
-	struct list *node, *after;
+	struct waiting *waiting;
 
-	list_for_each_safe (node, after, &peer->queue)
-		free(container_of(node, struct waiting, link));
+	list_for_each_entry_safe (waiting, &peer->queue, link)
+		free(waiting);
 	list_init(&peer->queue);
 }
 
