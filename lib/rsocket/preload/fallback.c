@@ -211,6 +211,13 @@ void fallback_forget(int fd)
 	remove_connecting(ANY, fd);
 }
 
+void fallback_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	list_init(&all);
+	n_all = 0;
+}
+
 enum outcome {
 	PENDING,
 	DONE,

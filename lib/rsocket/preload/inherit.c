@@ -349,6 +349,8 @@ static void inherit(int fd, struct sock *sock)
 static void after_fork_in_child(void)
 {
 	own_memory();
+	map_after_fork();
+	fallback_after_fork();
 	relay_close_all();
 	if (forking)
 		own_close(forking->fd);

@@ -9,6 +9,8 @@
 #include "lib/diag/warning.h"
 #include "lib/rsocket/preload/preload.h"
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of await_connections() */
+
 /* --- fork() --------------------------------------------------------------- */
 
 /* Before fork(): a listener that this process has not waited for leaves the RDMA port. */
@@ -40,6 +42,8 @@ static void drop_rsocket(int fd, struct sock *sock)
 
 static void drop_rsockets(void)
 {
+	pthread_mutex_init(&lock, NULL);
+	waiting_after_fork();
 	map_for_each(drop_rsocket);
 }
 
@@ -74,8 +78,6 @@ static int listen_again(const struct sock *sock)
 
 static void await_connections(int fd, struct sock *sock)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 	pthread_mutex_lock(&lock);
 	if (sock->rs < 0 && sock->tcp >= 0 && !sock->is_awaited) {
 		sock->rs = listen_again(sock);

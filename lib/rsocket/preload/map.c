@@ -185,6 +185,11 @@ void map_release(struct sock *sock)
 	pthread_mutex_unlock(&lock);
 }
 
+void map_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
 void map_forget(int fd)
 {
 	forget(fd, map_get(fd));

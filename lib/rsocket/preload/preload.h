@@ -290,6 +290,9 @@ void map_forget(int fd);
 /** map_release() - drop a reference; the last one closes the sockets behind it */
 void map_release(struct sock *sock);
 
+/** map_after_fork() - in a forked child: reset the lock, which another thread may have held */
+void map_after_fork(void);
+
 /** map_swap() - replace a descriptor by a TCP socket, whose own number is closed */
 int map_swap(int fd, int tcp);
 
@@ -423,6 +426,9 @@ void fallback_control(int fd, struct sock *sock, int epfd, int op, struct epoll_
 /** fallback_forget() - forget a closed descriptor, of a socket or an epoll */
 void fallback_forget(int fd);
 
+/** fallback_after_fork() - in a forked child: forget what its parent connects */
+void fallback_after_fork(void);
+
 /**
  * fallback_retry_all() - fallback_retry() all failed connections in an epoll
  * @events: @n events from the instance beside it
@@ -457,6 +463,9 @@ static inline bool listener_has_left(const struct sock *sock)
 {
 	return sock->rs < 0 && sock->tcp >= 0;
 }
+
+/** waiting_after_fork() - in a forked child: reset the lock of waiting_calls.c */
+void waiting_after_fork(void);
 
 /** listener_get() - map_socket() for a program that waits; for connections, if it listens */
 struct sock *listener_get(int fd);

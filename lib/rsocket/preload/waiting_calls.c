@@ -271,10 +271,16 @@ static int make_repoll(struct sock *epoll)
 	return 0;
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of get_repoll_beside() */
+
+void waiting_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
 /* Return: an epoll with an instance of repoll, or NULL. */
 static struct sock *get_repoll_beside(int epfd)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct sock *epoll;
 	int err;
 
