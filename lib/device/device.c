@@ -577,7 +577,6 @@ static void drop_ports(struct device *device)
 
 void device_after_fork(void)
 {
-	device_list_after_fork();
 	port_info_after_fork();
 	device_list_walk(drop_ports);
 }

@@ -110,8 +110,24 @@ struct device *device_of_node(const char *name)
 
 /* --- changes --------------------------------------------------------------- */
 
+/* In a forked child: nobody looks at devices, and the lock is free. */
+static void after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	n_readers = 0;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork);
+}
+
+/* A program may fork before it has an id, and so before the engine's handler is registered. */
 void device_list_lock(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
 	lock_take(&lock, LOCK_DEVICES);
 }
 
@@ -286,10 +302,4 @@ struct device *device_list_take_unused(bool seen_too)
 	}
 	device_list_unlock();
 	return device;
-}
-
-void device_list_after_fork(void)
-{
-	pthread_mutex_init(&lock, NULL);
-	n_readers = 0;
 }

@@ -41,7 +41,4 @@ struct device *device_list_take_unused(bool seen_too);
 /** device_list_walk() - call a function for all devices that have not been closed */
 void device_list_walk(void (*visit)(struct device *device));
 
-/** device_list_after_fork() - in a forked child: nobody looks at devices, and the lock is free */
-void device_list_after_fork(void);
-
 #endif

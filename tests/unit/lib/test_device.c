@@ -4,12 +4,16 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/device/device.h"
+#include "lib/device/device_list.h"
 #include "tests/unit/fake_verbs.h"
 #include "tests/unit/test.h"
 
@@ -318,4 +322,41 @@ TEST(renamed_device_is_the_same_device)
 	strcpy(plugged[1].name, "roceo1");
 	fake.listed = &plugged[1];
 	ck_assert_ptr_eq(only_device(), verbs);
+}
+
+/* --- forks before the first id ------------------------------------------------- */
+
+static sem_t has_lock, may_go_on;
+
+/* As a call does while it opens devices. */
+static void *hold_lock(void *unused)
+{
+	device_list_lock();
+	sem_post(&has_lock);
+	sem_wait(&may_go_on);
+	device_list_unlock();
+	return unused;
+}
+
+TEST(child_of_a_fork_while_devices_are_opened_can_open_them)
+{
+	pthread_t thread;
+	int status;
+	pid_t child;
+
+	plug(0, 1);
+	sem_init(&has_lock, 0, 0);
+	sem_init(&may_go_on, 0, 0);
+	pthread_create(&thread, NULL, hold_lock, NULL);
+	sem_wait(&has_lock);
+	child = fork();
+	if (!child) {
+		alarm(20);
+		only_device();
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	sem_post(&may_go_on);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(status, 0);
 }
