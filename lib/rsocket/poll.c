@@ -196,7 +196,7 @@ static int select_all(int n, const struct select_set *sets, const struct timeval
 	nfds_t count;
 	int result;
 
-	if (n < 0 || n > FD_SETSIZE)
+	if (n < 0 || n > FD_SETSIZE || !select_is_valid(timeout))
 		return -EINVAL;
 	fds = calloc((size_t)n + 1, sizeof(*fds));
 	if (!fds)

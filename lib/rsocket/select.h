@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/select.h>
 
@@ -73,12 +74,23 @@ static inline int select_from_poll(const struct select_set sets[SELECT_N_SETS],
 	return count;
 }
 
-/** select_timeout_ms() - the timeout for poll(); -1 for NULL */
+/** select_is_valid() - return whether the kernel accepts a timeout of select() */
+static inline bool select_is_valid(const struct timeval *timeout)
+{
+	return !timeout || (timeout->tv_sec >= 0 && timeout->tv_usec >= 0);
+}
+
+/** select_timeout_ms() - a valid timeout for poll(); -1 for NULL */
 static inline int select_timeout_ms(const struct timeval *timeout)
 {
-	int64_t ms = timeout ? (int64_t)timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000
-			     : -1;
+	int64_t ms;
 
+	if (!timeout)
+		return -1;
+	if (timeout->tv_sec > INT32_MAX / 1000)
+		return INT32_MAX;
+	ms = (int64_t)timeout->tv_sec * 1000 + timeout->tv_usec / 1000 +
+	     (timeout->tv_usec % 1000 != 0);
 	return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 

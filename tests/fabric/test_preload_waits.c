@@ -174,6 +174,20 @@ TEST_LOOP(waiting_thread_is_woken_by_data_only, 0, sizeof(waits) / sizeof(waits[
 }
 END_TEST
 
+static int (*const waits_with_times[])(int fd, int timeout_ms) = {
+	wait_by_ppoll,
+	wait_by_select,
+	wait_by_pselect,
+	wait_by_epoll_pwait2,
+};
+
+TEST_LOOP(negative_time_is_refused, 0, sizeof(waits_with_times) / sizeof(waits_with_times[0]))
+{
+	ck_assert_int_eq(waits_with_times[_i](the.there, -1500), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
 TEST(epolls_in_a_circle_are_refused)
 {
 	int one = in_epoll(the.here), other = in_epoll(one);

@@ -42,11 +42,23 @@ static int sleep_in_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	return real()->ppoll(fds, n, timeout_ms < 0 ? NULL : &timeout, sleep_mask);
 }
 
+/* Others are left to the kernel, which refuses them. */
+static bool is_valid(const struct timespec *timeout)
+{
+	return !timeout ||
+	       (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000);
+}
+
+/* Of a valid one. */
 static int ms_of(const struct timespec *timeout)
 {
-	int64_t ms = timeout ? timeout->tv_sec * 1000LL + (timeout->tv_nsec + 999999) / 1000000
-			     : -1;
+	int64_t ms;
 
+	if (!timeout)
+		return -1;
+	if (timeout->tv_sec > INT32_MAX / 1000)
+		return INT32_MAX;
+	ms = timeout->tv_sec * 1000LL + (timeout->tv_nsec + 999999) / 1000000;
 	return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
@@ -170,7 +182,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 {
 	int result;
 
-	if (!count_ours(fds, n))
+	if (!is_valid(timeout) || !count_ours(fds, n))
 		return real()->ppoll(fds, n, timeout, mask);
 	sleep_mask = mask;
 	result = poll(fds, n, ms_of(timeout));
@@ -227,18 +239,21 @@ static int select_ours(int n, fd_set *in, fd_set *out, fd_set *err, int timeout_
 
 EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *timeout)
 {
-	int result = select_ours(n, in, out, err, select_timeout_ms(timeout));
+	int result = -ENOENT;
 
+	if (select_is_valid(timeout))
+		result = select_ours(n, in, out, err, select_timeout_ms(timeout));
 	return result == -ENOENT ? real()->select(n, in, out, err, timeout) : result;
 }
 
 EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *err, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
-	int result;
+	int result = -ENOENT;
 
 	sleep_mask = mask;
-	result = select_ours(n, in, out, err, ms_of(timeout));
+	if (is_valid(timeout))
+		result = select_ours(n, in, out, err, ms_of(timeout));
 	sleep_mask = NULL;
 	return result == -ENOENT ? real()->pselect(n, in, out, err, timeout, mask) : result;
 }
@@ -413,7 +428,7 @@ EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int room,
 {
 	const struct sock *sock = map_get(epfd);
 
-	if (!sock || !sock->is_repoll)
+	if (!sock || !sock->is_repoll || !is_valid(timeout))
 		return real()->epoll_pwait2(epfd, events, room, timeout, mask);
 	return epoll_pwait(epfd, events, room, ms_of(timeout), mask);
 }

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "lib/rsocket/connecting.h"
 #include "lib/rsocket/memory.h"
+#include "lib/rsocket/select.h"
 #include "tests/unit/lib/rsocket/pair.h"
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"
@@ -277,6 +278,24 @@ TEST(rselect_is_rpoll)
 	FD_SET(pair.fd[0], &out);
 	ck_assert_int_eq(rselect(64, &in, &out, NULL, &soon), 1);
 	ck_assert(!FD_ISSET(pair.fd[1], &in) && FD_ISSET(pair.fd[0], &out));
+}
+END_TEST
+
+/* A program may subtract more than there is. The largest one is no short one either. */
+TEST(timeout_of_rselect_is_checked_as_that_of_select)
+{
+	struct timeval negative[] = { { -1, 0 }, { 0, -1 } };
+	const struct timeval longest = { INT64_MAX, 0 }, long_one = { INT64_MAX / 1000 + 2, 0 };
+	fd_set in;
+
+	FD_ZERO(&in);
+	FD_SET(pair.fd[1], &in);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(rselect(64, &in, NULL, NULL, &negative[i]), -1);
+		ck_assert_int_eq(errno, EINVAL);
+	}
+	ck_assert_int_eq(select_timeout_ms(&longest), INT32_MAX);
+	ck_assert_int_eq(select_timeout_ms(&long_one), INT32_MAX);
 }
 END_TEST
 
