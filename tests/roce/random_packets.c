@@ -36,7 +36,7 @@ static uint8_t *put_u16(uint8_t *at, size_t value)
 
 static uint8_t *put_ip(uint8_t *at, const struct icrc_flow *flow, size_t n)
 {
-	bool is_v4 = icrc_is_ipv4(flow->dgid);
+	bool is_v4 = fab_gid_is_ipv4(flow->dgid);
 
 	memset(at, 0, IPV6_BYTES);
 	if (is_v4) {
@@ -70,7 +70,7 @@ static void write_packet(FILE *out, const struct icrc_flow *flow, const uint8_t 
 	uint32_t record[4] = { 0 };
 	size_t n_head;
 
-	if (!icrc_is_ipv4(flow->dgid)) {
+	if (!fab_gid_is_ipv4(flow->dgid)) {
 		head[12] = 0x86;
 		head[13] = 0xdd;
 	}

@@ -84,10 +84,10 @@ static void want_address(struct wanted *wanted, const struct sockaddr *addr)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
-	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+	union ibv_gid gid;
 
 	if (addr->sa_family == AF_INET) {
-		memcpy(gid.raw + 12, &in->sin_addr, 4);
+		gid = fab_gid_of_ipv4(&in->sin_addr);
 		want_gid(wanted, &gid);
 	} else if (addr->sa_family == AF_INET6) {
 		memcpy(gid.raw, &in6->sin6_addr, sizeof(gid.raw));
@@ -366,17 +366,12 @@ static bool has_interfaces(const struct host *host)
 	return true;
 }
 
-static bool is_link_local(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
-
 static bool has_address(const struct fab_port *port)
 {
 	unsigned int i;
 
 	for (i = 0; i < FAB_GIDS; i++)
-		if (!is_none(&port->gid[i].gid) && !is_link_local(&port->gid[i].gid))
+		if (!is_none(&port->gid[i].gid) && !fab_gid_is_link_local(&port->gid[i].gid))
 			return true;
 	return false;
 }

@@ -24,13 +24,6 @@
 #define ZEROS_MAX	 (ROCE_BYTES_MAX + IPV4_BYTES + UDP_BYTES)
 #define CRC_ORDER_BYTES	 0xffffffff /* number of zero bytes that leave a CRC unchanged */
 
-static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-bool icrc_is_ipv4(const union ibv_gid *gid)
-{
-	return memcmp(gid->raw, ipv4_mapped, sizeof(ipv4_mapped)) == 0;
-}
-
 static bool flush_is_as_rxe;
 
 void icrc_flush_as_rxe(bool on)
@@ -58,8 +51,8 @@ static uint8_t *put_ipv4(const struct icrc_flow *flow, size_t n, uint8_t *at)
 	*at++ = 0xff; /* time to live */
 	*at++ = IP_PROTOCOL_UDP;
 	at = put_u16(at, 0xffff); /* header checksum */
-	memcpy(at, flow->sgid->raw + sizeof(ipv4_mapped), 4);
-	memcpy(at + 4, flow->dgid->raw + sizeof(ipv4_mapped), 4);
+	memcpy(at, flow->sgid->raw + FAB_GID_IPV4_AT, 4);
+	memcpy(at + 4, flow->dgid->raw + FAB_GID_IPV4_AT, 4);
 	return at + 8;
 }
 
@@ -87,7 +80,7 @@ static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_
 	uint8_t prefix[PREFIX_BYTES_MAX], *at = prefix;
 	uint32_t crc;
 
-	at = icrc_is_ipv4(flow->dgid) ? put_ipv4(flow, n, at) : put_ipv6(flow, n, at);
+	at = fab_gid_is_ipv4(flow->dgid) ? put_ipv4(flow, n, at) : put_ipv6(flow, n, at);
 	at = put_u16(at, flow->source_port);
 	at = put_u16(at, ROCE_UDP_PORT);
 	at = put_u16(at, UDP_BYTES + n);
@@ -148,7 +141,7 @@ bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 	if (n < ROCE_BYTES_MIN || n > ROCE_BYTES_MAX)
 		return false;
 	difference = crc_of(flow, bytes, n) ^ stored_of(bytes, n);
-	if (!difference || !icrc_is_ipv4(flow->dgid))
+	if (!difference || !fab_gid_is_ipv4(flow->dgid))
 		return !difference;
 	after = IPV4_BYTES - 4 + UDP_BYTES + n - ICRC_BYTES;
 	if (is_covered_twice(bytes))

@@ -32,9 +32,6 @@ struct icrc_flow {
  */
 void icrc_flush_as_rxe(bool on);
 
-/** icrc_is_ipv4() - return whether a GID is an IPv4 address */
-bool icrc_is_ipv4(const union ibv_gid *gid);
-
 /** icrc_seal() - write the ICRC into the last four bytes of a UDP payload. */
 void icrc_seal(const struct icrc_flow *flow, uint8_t *bytes, size_t n);
 

@@ -24,7 +24,6 @@
 #define IPV6_BYTES     40
 #define UDP_BYTES      8
 #define HEAD_BYTES_MAX (ETHER_BYTES + IPV6_BYTES + UDP_BYTES)
-#define IPV4_AT	       12
 #define IPV4_DF	       0x4000
 #define PROTO_UDP      17
 #define FLOW_PORTS     0xc000 /* A17.9.1: the source port provides flow entropy, in this range */
@@ -86,8 +85,8 @@ static uint8_t *put_ipv4(const struct fab_packet *packet, size_t n, uint8_t *at)
 	*at++ = packet->hop_limit;
 	*at++ = PROTO_UDP;
 	at = put_u16(at, 0);
-	memcpy(at, packet->sgid.raw + IPV4_AT, 4);
-	memcpy(at + 4, packet->dgid.raw + IPV4_AT, 4);
+	memcpy(at, packet->sgid.raw + FAB_GID_IPV4_AT, 4);
+	memcpy(at + 4, packet->dgid.raw + FAB_GID_IPV4_AT, 4);
 	put_u16(ip + 10, fold_checksum(sum_of(ip, IPV4_BYTES)));
 	return at + 8;
 }
@@ -120,7 +119,7 @@ static void put_udp_checksum(const struct fab_packet *packet, const uint8_t *byt
 static size_t put_head(const struct fab_packet *packet, const uint8_t *bytes, size_t n,
 		       uint16_t source_port, uint8_t ret[HEAD_BYTES_MAX])
 {
-	const bool is_ipv4 = icrc_is_ipv4(&packet->dgid);
+	const bool is_ipv4 = fab_gid_is_ipv4(&packet->dgid);
 	uint8_t *udp;
 
 	memset(ret, 0, HEAD_BYTES_MAX);

@@ -19,7 +19,6 @@
 #include "tools/fabric/udp/vrf.h"
 
 #define RECEIVE_BYTES (8 << 20)
-#define IPV4_AT	      12
 #define DEST_QP_AT    4 /* offset in a UDP payload; the word has a reserved byte on top */
 #define QPN_MASK      0xffffff
 
@@ -32,15 +31,6 @@
 #ifndef IPV6_MULTICAST_ALL
 #define IPV6_MULTICAST_ALL 29
 #endif
-
-/* An IPv4 address as a GID: ::ffff:a.b.c.d. */
-static union ibv_gid gid_of_ipv4(const struct in_addr *addr)
-{
-	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
-
-	memcpy(gid.raw + IPV4_AT, addr, sizeof(*addr));
-	return gid;
-}
 
 static void set_options(int fd, int family)
 {
@@ -184,7 +174,7 @@ static void take_control(const struct cmsghdr *at, struct fab_frames *ret)
 		ret->segment_bytes = (uint16_t)int_of(at);
 	} else if (at->cmsg_level == SOL_IP && at->cmsg_type == IP_PKTINFO) {
 		memcpy(&in, CMSG_DATA(at), sizeof(in));
-		ret->dgid = gid_of_ipv4(&in.ipi_addr);
+		ret->dgid = fab_gid_of_ipv4(&in.ipi_addr);
 		ret->ifindex = (uint32_t)in.ipi_ifindex;
 	} else if (at->cmsg_level == SOL_IPV6 && at->cmsg_type == IPV6_PKTINFO) {
 		memcpy(&in6, CMSG_DATA(at), sizeof(in6));
@@ -207,7 +197,7 @@ static void take_sender(const struct sockaddr_storage *from, struct fab_frames *
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
 
 	if (from->ss_family == AF_INET) {
-		ret->sgid = gid_of_ipv4(&in->sin_addr);
+		ret->sgid = fab_gid_of_ipv4(&in->sin_addr);
 		ret->source_port = ntohs(in->sin_port);
 	} else {
 		memcpy(ret->sgid.raw, &in6->sin6_addr, sizeof(ret->sgid.raw));
@@ -220,7 +210,7 @@ static uint8_t find_port(const struct fab_page *page, const struct fab_frames *f
 	uint8_t port_num;
 
 	for (port_num = 1; port_num <= page->n_ports; port_num++) {
-		if (udp_is_multicast(&frames->dgid)
+		if (fab_gid_is_group(&frames->dgid)
 			    ? page->port[port_num - 1].gid[0].ifindex == frames->ifindex
 			    : fab_page_find_gid(page, port_num, &frames->dgid) >= 0)
 			return port_num;

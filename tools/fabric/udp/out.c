@@ -18,7 +18,6 @@
 #include "tools/fabric/udp/vrf.h"
 
 #define HOP_LIMIT_ELSE 64
-#define IPV4_AT	       12
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -70,12 +69,14 @@ static void add_control(struct control *control, int level, int type, const void
 static void add_ip_controls(struct control *control, const struct udp_burst *burst)
 {
 	int hop_limit = burst->flow.hop_limit, traffic_class = burst->flow.traffic_class;
-	bool needs_interface = udp_is_multicast(&burst->dgid) || udp_is_link_local(&burst->dgid);
+	bool needs_interface = fab_gid_is_group(&burst->dgid) ||
+			       fab_gid_is_link_local(&burst->dgid);
 	struct in_pktinfo in = { .ipi_ifindex = needs_interface ? (int)burst->ifindex : 0 };
 	struct in6_pktinfo in6 = { .ipi6_ifindex = needs_interface ? burst->ifindex : 0 };
 
-	if (icrc_is_ipv4(&burst->dgid)) {
-		memcpy(&in.ipi_spec_dst, burst->flow.sgid.raw + IPV4_AT, sizeof(in.ipi_spec_dst));
+	if (fab_gid_is_ipv4(&burst->dgid)) {
+		memcpy(&in.ipi_spec_dst, burst->flow.sgid.raw + FAB_GID_IPV4_AT,
+		       sizeof(in.ipi_spec_dst));
 		add_control(control, SOL_IP, IP_PKTINFO, &in, sizeof(in));
 		add_control(control, SOL_IP, IP_TTL, &hop_limit, sizeof(hop_limit));
 		add_control(control, SOL_IP, IP_TOS, &traffic_class, sizeof(traffic_class));
@@ -246,8 +247,8 @@ static void log_send_error(struct udp_out *out, const struct udp_burst *burst, i
 	if (out->complaints & 1u << i)
 		return;
 	out->complaints |= 1u << i;
-	if (icrc_is_ipv4(&burst->dgid))
-		inet_ntop(AF_INET, burst->dgid.raw + IPV4_AT, to, sizeof(to));
+	if (fab_gid_is_ipv4(&burst->dgid))
+		inet_ntop(AF_INET, burst->dgid.raw + FAB_GID_IPV4_AT, to, sizeof(to));
 	else
 		inet_ntop(AF_INET6, burst->dgid.raw, to, sizeof(to));
 	if (i < n_kinds)

@@ -10,23 +10,12 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "tools/fabric/roce/icrc.h"
 #include "tools/fabric/udp/vrf.h"
+#include "tools/fabric/wire/packet.h"
 
 #define SEND_BYTES (4 << 20)
 #define FLOW_PORTS 0xc000 /* A17.9.1: the source port provides flow entropy, in this range */
 #define FLOW_TRIES 32
-#define IPV4_AT	   12
-
-bool udp_is_multicast(const union ibv_gid *gid)
-{
-	return icrc_is_ipv4(gid) ? (gid->raw[IPV4_AT] & 0xf0) == 0xe0 : gid->raw[0] == 0xff;
-}
-
-bool udp_is_link_local(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
 
 socklen_t udp_address(const union ibv_gid *gid, uint16_t port, uint32_t ifindex,
 		      struct sockaddr_storage *ret)
@@ -35,16 +24,16 @@ socklen_t udp_address(const union ibv_gid *gid, uint16_t port, uint32_t ifindex,
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
 
 	memset(ret, 0, sizeof(*ret));
-	if (icrc_is_ipv4(gid)) {
+	if (fab_gid_is_ipv4(gid)) {
 		in->sin_family = AF_INET;
 		in->sin_port = htons(port);
-		memcpy(&in->sin_addr, gid->raw + IPV4_AT, sizeof(in->sin_addr));
+		memcpy(&in->sin_addr, gid->raw + FAB_GID_IPV4_AT, sizeof(in->sin_addr));
 		return sizeof(*in);
 	}
 	in6->sin6_family = AF_INET6;
 	in6->sin6_port = htons(port);
 	memcpy(&in6->sin6_addr, gid->raw, sizeof(in6->sin6_addr));
-	if (udp_is_link_local(gid) || udp_is_multicast(gid))
+	if (fab_gid_is_link_local(gid) || fab_gid_is_group(gid))
 		in6->sin6_scope_id = ifindex;
 	return sizeof(*in6);
 }
@@ -155,7 +144,7 @@ static int bind_to_flow(struct udp_socket *ret, uint32_t vrf, const struct udp_f
 	int err;
 
 	*ret = (struct udp_socket){ .room = { .fd = -1 }, .flow = *flow, .is_bound = true };
-	memcpy(&source, flow->sgid.raw + IPV4_AT, sizeof(source));
+	memcpy(&source, flow->sgid.raw + FAB_GID_IPV4_AT, sizeof(source));
 	err = open_socket(ret, vrf, AF_INET, &source);
 	if (!err && (setsockopt(ret->fd, SOL_IP, IP_TTL, &hop_limit, sizeof(hop_limit)) ||
 		     setsockopt(ret->fd, SOL_IP, IP_TOS, &traffic_class, sizeof(traffic_class)))) {
@@ -170,9 +159,9 @@ struct udp_socket *udp_sockets_find(struct udp_sockets *sockets, const struct ud
 {
 	unsigned int i;
 
-	if (!icrc_is_ipv4(dgid))
+	if (!fab_gid_is_ipv4(dgid))
 		return &sockets->v6;
-	if (!icrc_is_ipv4(&flow->sgid) || udp_is_multicast(dgid))
+	if (!fab_gid_is_ipv4(&flow->sgid) || fab_gid_is_group(dgid))
 		return &sockets->v4;
 	for (i = 0; i < sockets->n_bound; i++)
 		if (is_bound_to_flow(&sockets->bound[i], flow))

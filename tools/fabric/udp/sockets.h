@@ -69,7 +69,4 @@ struct udp_socket *udp_sockets_find(struct udp_sockets *sockets, const struct ud
 socklen_t udp_address(const union ibv_gid *gid, uint16_t port, uint32_t ifindex,
 		      struct sockaddr_storage *ret);
 
-bool udp_is_multicast(const union ibv_gid *gid);
-bool udp_is_link_local(const union ibv_gid *gid);
-
 #endif

@@ -12,8 +12,6 @@
 #include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
-#define MCAST_PREFIX 0xff
-
 int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  union ibv_gid *ret_sgid)
 {
@@ -67,13 +65,7 @@ int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
 
 static bool is_multicast(const struct ibv_ah_attr *attr)
 {
-	if (attr->is_global)
-		return attr->grh.dgid.raw[0] == MCAST_PREFIX ||
-		       /* RoCE v2: an IPv4 group, mapped */
-		       (attr->grh.dgid.raw[10] == 0xff && attr->grh.dgid.raw[11] == 0xff &&
-			attr->grh.dgid.global.subnet_prefix == 0 &&
-			(attr->grh.dgid.raw[12] & 0xf0) == 0xe0);
-	return attr->dlid >= FAB_LID_MCAST;
+	return attr->is_global ? fab_gid_is_group(&attr->grh.dgid) : attr->dlid >= FAB_LID_MCAST;
 }
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -125,12 +117,8 @@ static void gids_of(const struct ibv_grh *grh, union ibv_gid *ret_from, union ib
 		*ret_to = grh->dgid;
 		return;
 	}
-	memset(ret_from, 0, sizeof(*ret_from));
-	ret_from->raw[10] = 0xff;
-	ret_from->raw[11] = 0xff;
-	*ret_to = *ret_from;
-	memcpy(ret_from->raw + 12, v4 + 12, 4);
-	memcpy(ret_to->raw + 12, v4 + 16, 4);
+	*ret_from = fab_gid_of_ipv4(v4 + 12);
+	*ret_to = fab_gid_of_ipv4(v4 + 16);
 }
 
 int ibv_init_ah_from_wc(struct ibv_context *verbs, uint8_t port_num, struct ibv_wc *wc,

@@ -91,13 +91,6 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 
 /* --- receiving ----------------------------------------------------------- */
 
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
-}
-
 static uint16_t ip_checksum(const uint8_t *header, size_t bytes)
 {
 	uint32_t sum = 0;
@@ -153,7 +146,7 @@ static void write_grh(const struct fab_packet *packet, bool is_ethernet, uint8_t
 		grh.paylen = htons((uint16_t)ip_payload_bytes(packet));
 		grh.next_hdr = IP_PROTOCOL_UDP;
 	}
-	if (is_ipv4(&packet->dgid))
+	if (fab_gid_is_ipv4(&packet->dgid))
 		write_ipv4(packet, ret);
 	else
 		memcpy(ret, &grh, sizeof(grh));
@@ -168,7 +161,7 @@ static uint8_t sl_of(const struct fab_qp *qp, const struct fab_packet *packet)
 	if (fab_has_quirk(page, FAB_QUIRK_SENT_SL) ||
 	    page->port[qp->attr.port_num - 1].link_layer != IBV_LINK_LAYER_ETHERNET)
 		return packet->sl;
-	return is_ipv4(&packet->dgid) ? PACKET_TYPE_IPV4 : PACKET_TYPE_IPV6;
+	return fab_gid_is_ipv4(&packet->dgid) ? PACKET_TYPE_IPV4 : PACKET_TYPE_IPV6;
 }
 
 static void complete_receive(struct fab_qp *qp, const struct fab_receive *receive,
@@ -195,11 +188,6 @@ static void complete_receive(struct fab_qp *qp, const struct fab_receive *receiv
 		wc.imm_data = packet->imm;
 	}
 	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, packet->flags & FAB_SOLICITED);
-}
-
-static bool is_multicast(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xff || (is_ipv4(gid) && (gid->raw[12] & 0xf0) == 0xe0);
 }
 
 /* On InfiniBand, switches forward a group's packets to ports of their subnet that have joined. */
@@ -237,7 +225,7 @@ void datagram_receive(struct fab_qp *qp, const struct fab_packet *packet, const 
 
 	if (packet->qkey != qp->attr.qkey)
 		return;
-	if (packet->flags & FAB_GRH && is_multicast(&packet->dgid) &&
+	if (packet->flags & FAB_GRH && fab_gid_is_group(&packet->dgid) &&
 	    (!is_attached(qp, &packet->dgid) || !has_joined(qp, packet)))
 		return;
 	receive = transport_take_receive(qp);

@@ -46,12 +46,6 @@ static int find_mgid(const struct fab_qp *qp, const union ibv_gid *mgid)
 	return -1;
 }
 
-static bool is_group(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xff ||
-	       (gid->raw[10] == 0xff && gid->raw[11] == 0xff && (gid->raw[12] & 0xf0) == 0xe0);
-}
-
 int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 {
 	struct fab_context *context = to_context(ibv->context);
@@ -59,7 +53,7 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	int err = 0;
 
 	(void)lid; /* a group is identified by its GID here */
-	if (ibv->qp_type != IBV_QPT_UD || !is_group(gid))
+	if (ibv->qp_type != IBV_QPT_UD || !fab_gid_is_group(gid))
 		return command_return(EINVAL);
 	pthread_mutex_lock(&context->lock);
 	if (find_mgid(qp, gid) < 0) {

@@ -138,11 +138,7 @@ static bool is_to_itself(const struct fab_packet *packet)
 
 static bool is_multicast(const struct fab_packet *packet)
 {
-	static const uint8_t ipv4[12] = { [10] = 0xff, [11] = 0xff };
-	const uint8_t *gid = packet->dgid.raw;
-
-	return packet->flags & FAB_GRH &&
-	       (gid[0] == 0xff || (!memcmp(gid, ipv4, sizeof(ipv4)) && (gid[12] & 0xf0) == 0xe0));
+	return packet->flags & FAB_GRH && fab_gid_is_group(&packet->dgid);
 }
 
 void fab_count_sent(struct fab_counters *own, const struct fab_packet *packet)

@@ -25,7 +25,9 @@
 #define FABRIC_PACKET_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FAB_MAGIC	   0xfab1
 #define FAB_FRAGMENT_BYTES 32768
@@ -135,6 +137,38 @@ struct fab_packet {
 	uint64_t swap;
 	uint64_t ring; /* of a datagram: which one its sender has claimed; ring.h */
 };
+
+#define FAB_GID_IPV4_AT 12
+
+/** fab_gid_of_ipv4() - an IPv4 address as a GID: ::ffff:a.b.c.d */
+static inline union ibv_gid fab_gid_of_ipv4(const void *addr)
+{
+	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+
+	memcpy(gid.raw + FAB_GID_IPV4_AT, addr, sizeof(gid.raw) - FAB_GID_IPV4_AT);
+	return gid;
+}
+
+/** fab_gid_is_ipv4() - return whether a GID is an IPv4 address */
+static inline bool fab_gid_is_ipv4(const union ibv_gid *gid)
+{
+	static const uint8_t mapped[FAB_GID_IPV4_AT] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
+}
+
+/** fab_gid_is_group() - return whether a GID is that of a multicast group, also of IPv4 */
+static inline bool fab_gid_is_group(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff ||
+	       (fab_gid_is_ipv4(gid) && (gid->raw[FAB_GID_IPV4_AT] & 0xf0) == 0xe0);
+}
+
+/** fab_gid_is_link_local() - return whether a GID is valid on its link only */
+static inline bool fab_gid_is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
 
 /** fab_psn_diff() - a - b, negative if a precedes b (24 bits, cyclic) */
 static inline int32_t fab_psn_diff(uint32_t a, uint32_t b)
