@@ -104,6 +104,11 @@ static uint8_t *put_ipv6(const struct fab_packet *packet, size_t n, uint8_t *at)
 	return at + 32;
 }
 
+uint8_t *udp_put_ip(const struct fab_packet *packet, size_t n, uint8_t *at)
+{
+	return fab_gid_is_ipv4(&packet->dgid) ? put_ipv4(packet, n, at) : put_ipv6(packet, n, at);
+}
+
 /* A UDP checksum is optional over IPv4, and required over IPv6. */
 static void put_udp_checksum(const struct fab_packet *packet, const uint8_t *bytes, size_t n,
 			     uint8_t *udp)
@@ -124,8 +129,7 @@ static size_t put_head(const struct fab_packet *packet, const uint8_t *bytes, si
 
 	memset(ret, 0, HEAD_BYTES_MAX);
 	put_u16(ret + ETHER_BYTES - 2, is_ipv4 ? ETHER_IPV4 : ETHER_IPV6);
-	udp = is_ipv4 ? put_ipv4(packet, n, ret + ETHER_BYTES)
-		      : put_ipv6(packet, n, ret + ETHER_BYTES);
+	udp = udp_put_ip(packet, n, ret + ETHER_BYTES);
 	put_u16(udp, source_port);
 	put_u16(udp + 2, ROCE_UDP_PORT);
 	put_u16(udp + 4, UDP_BYTES + n);

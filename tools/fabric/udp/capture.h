@@ -33,6 +33,14 @@ void udp_capture_close(struct udp_capture *capture);
 void udp_capture_write(const struct udp_capture *capture, const struct fab_packet *packet,
 		       const void *payload);
 
+/**
+ * udp_put_ip() - write the IP header of a packet, with GIDs, over RoCE v2
+ * @n: bytes of UDP payload
+ *
+ * Return: the end of the header.
+ */
+uint8_t *udp_put_ip(const struct fab_packet *packet, size_t n, uint8_t *at);
+
 /** udp_capture_received() - append a packet if its sender is no host of the fabric in a folder */
 void udp_capture_received(const struct udp_capture *capture, const struct fab_folder *folder,
 			  const struct fab_packet *packet, const void *payload);

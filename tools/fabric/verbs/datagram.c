@@ -14,10 +14,8 @@
 #include "tools/fabric/wire/route.h"
 
 #define IPV4_BYTES	   20
-#define ROCE_BYTES	   32 /* RoCE v2: UDP, BTH, DETH, ICRC */
+#define ROCE_BYTES	   24 /* RoCE v2: BTH, DETH, ICRC */
 #define IMM_BYTES	   4
-#define IPV4_VERSION_IHL   0x45
-#define IP_PROTOCOL_UDP	   17
 #define GRH_NEXT_IBA	   0x1b
 #define MTU_BYTES(mtu)	   (128u << (mtu))
 #define QKEY_IS_PRIVILEGED 0x80000000u
@@ -91,42 +89,13 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 
 /* --- receiving ----------------------------------------------------------- */
 
-static uint16_t ip_checksum(const uint8_t *header, size_t bytes)
-{
-	uint32_t sum = 0;
-	size_t i;
-
-	for (i = 0; i < bytes; i += 2)
-		sum += (uint32_t)header[i] << 8 | header[i + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
-/* Size after the IP header of a datagram over RoCE v2. */
-static uint32_t ip_payload_bytes(const struct fab_packet *packet)
+/* Size of the UDP payload of a datagram over RoCE v2. */
+static uint32_t roce_bytes(const struct fab_packet *packet)
 {
 	return ROCE_BYTES + (packet->flags & FAB_IMM ? IMM_BYTES : 0) + ((packet->bytes + 3) & ~3u);
 }
 
-/* RoCE v2 over IPv4: the header is in the second half, after zeros. */
-static void write_ipv4(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES])
-{
-	uint16_t bytes = htons((uint16_t)(IPV4_BYTES + ip_payload_bytes(packet)));
-	uint8_t *header = ret + 20;
-	uint16_t sum;
-
-	header[0] = IPV4_VERSION_IHL;
-	header[1] = packet->traffic_class;
-	memcpy(header + 2, &bytes, sizeof(bytes));
-	header[8] = packet->hop_limit;
-	header[9] = IP_PROTOCOL_UDP;
-	memcpy(header + 12, packet->sgid.raw + 12, 4);
-	memcpy(header + 16, packet->dgid.raw + 12, 4);
-	sum = htons(ip_checksum(header, 20));
-	memcpy(header + 10, &sum, sizeof(sum));
-}
-
+/* RoCE v2: the IP header is in place of the GRH; that of IPv4 in the second half, after zeros. */
 static void write_grh(const struct fab_packet *packet, bool is_ethernet, uint8_t ret[FAB_GRH_BYTES])
 {
 	struct ibv_grh grh = {
@@ -142,14 +111,11 @@ static void write_grh(const struct fab_packet *packet, bool is_ethernet, uint8_t
 	memset(ret, 0, FAB_GRH_BYTES);
 	if (!(packet->flags & FAB_GRH))
 		return;
-	if (is_ethernet) {
-		grh.paylen = htons((uint16_t)ip_payload_bytes(packet));
-		grh.next_hdr = IP_PROTOCOL_UDP;
-	}
-	if (fab_gid_is_ipv4(&packet->dgid))
-		write_ipv4(packet, ret);
-	else
+	if (!is_ethernet)
 		memcpy(ret, &grh, sizeof(grh));
+	else
+		udp_put_ip(packet, roce_bytes(packet),
+			   ret + (fab_gid_is_ipv4(&packet->dgid) ? FAB_GRH_BYTES - IPV4_BYTES : 0));
 }
 
 static uint8_t sl_of(const struct fab_qp *qp, const struct fab_packet *packet)
