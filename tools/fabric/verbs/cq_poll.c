@@ -138,65 +138,26 @@ static void end_poll(struct ibv_cq_ex *ex)
 	(void)ex;
 }
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.opcode;
-}
+#define READER(type, name, member)                  \
+	static type name(struct ibv_cq_ex *ex)      \
+	{                                           \
+		return from_ex(ex)->current.member; \
+	}
 
-static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.vendor_err;
-}
-
-static uint32_t read_byte_len(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.byte_len;
-}
-
-static __be32 read_imm_data(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.imm_data;
-}
-
-static uint32_t read_qp_num(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.src_qp;
-}
-
-static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.wc_flags;
-}
-
-static uint32_t read_slid(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.slid;
-}
-
-static uint8_t read_sl(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.sl;
-}
-
-static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wc.dlid_path_bits;
-}
-
-static uint64_t read_clock(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.clock_ns;
-}
-
-static uint64_t read_wall_clock(struct ibv_cq_ex *ex)
-{
-	return from_ex(ex)->current.wall_clock_ns;
-}
+/* clang-format off */
+READER(enum ibv_wc_opcode, read_opcode, wc.opcode)
+READER(uint32_t, read_vendor_err, wc.vendor_err)
+READER(uint32_t, read_byte_len, wc.byte_len)
+READER(__be32, read_imm_data, wc.imm_data)
+READER(uint32_t, read_qp_num, wc.qp_num)
+READER(uint32_t, read_src_qp, wc.src_qp)
+READER(unsigned int, read_wc_flags, wc.wc_flags)
+READER(uint32_t, read_slid, wc.slid)
+READER(uint8_t, read_sl, wc.sl)
+READER(uint8_t, read_dlid_path_bits, wc.dlid_path_bits)
+READER(uint64_t, read_clock, clock_ns)
+READER(uint64_t, read_wall_clock, wall_clock_ns)
+/* clang-format on */
 
 /* The device has none of these, so no queue is made for them; verbs.h calls them nevertheless. */
 static uint16_t read_cvlan(struct ibv_cq_ex *ex)
