@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tools/fabric/wire/folder.h"
-
 #define NAME_BYTES 20
 
 struct umad_ca_pair {
@@ -19,6 +17,7 @@ struct umad_ca_pair {
 	uint32_t gsi_preferred_port;
 };
 
+int umad_get_cas_names(char cas[][NAME_BYTES], int max);
 int umad_open_smi_port(const char *ca_name, int portnum);
 int umad_open_port(const char *ca_name, int portnum);
 int umad_get_smi_gsi_pairs(struct umad_ca_pair cas[], size_t max);
@@ -30,34 +29,17 @@ int umad_open_smi_port(const char *ca_name, int portnum)
 	return umad_open_port(ca_name, portnum);
 }
 
-/* Return: 0, or -ENODEV if this process has no device. */
-static int find_device(char ret[FAB_NAME_BYTES])
-{
-	char path[FAB_PATH_BYTES];
-	const struct fab_page *page;
-	struct fab_folder folder;
-
-	if (fab_folder_find(&folder))
-		return -ENODEV;
-	fab_folder_page(&folder, path);
-	if (fab_page_open(path, &page))
-		return -ENODEV;
-	fab_page_device(page, ret);
-	fab_page_close(page);
-	return 0;
-}
-
 int umad_get_smi_gsi_pair_by_ca_name(const char *devname, uint8_t portnum,
 				     struct umad_ca_pair *ca_pair, unsigned int enforce_smi)
 {
-	char name[FAB_NAME_BYTES];
+	char name[1][NAME_BYTES];
 
 	(void)enforce_smi;
-	if (find_device(name) || (devname && strcmp(devname, name) != 0))
+	if (umad_get_cas_names(name, 1) != 1 || (devname && strcmp(devname, name[0]) != 0))
 		return -ENODEV;
 	memset(ca_pair, 0, sizeof(*ca_pair));
-	strcpy(ca_pair->smi_name, name);
-	strcpy(ca_pair->gsi_name, name);
+	strcpy(ca_pair->smi_name, name[0]);
+	strcpy(ca_pair->gsi_name, name[0]);
 	ca_pair->smi_preferred_port = ca_pair->gsi_preferred_port = portnum ? portnum : 1;
 	return 0;
 }
