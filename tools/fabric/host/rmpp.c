@@ -34,21 +34,11 @@ struct exchange {
 	uint8_t port_num;
 	struct ib_user_mad head;
 	uint64_t deadline_ns;
-};
-
-struct sending {
-	struct exchange ex;
-	uint32_t n_segments, n_sent, n_acked, window_end, tries;
-	size_t bytes;
-	uint8_t message[];
-};
-
-struct receiving {
-	struct exchange ex;
 	uint32_t n_segments, window_end;
-	bool is_complete; /* the message has been delivered */
+	uint32_t n_sent, n_acked, tries; /* sending */
+	bool is_complete;		 /* receiving: the message has been delivered */
 	size_t bytes, room;
-	uint8_t *message;
+	uint8_t *message; /* at least a MAD */
 };
 
 static struct umad_sa_packet packet_of(const uint8_t *mad)
@@ -103,9 +93,56 @@ static struct exchange *find_surplus(struct list *exchanges, const struct ib_use
 	return n >= OF_ALL_MAX ? of_all : NULL;
 }
 
+static struct exchange *find_exchange(struct list *exchanges, uint8_t port_num,
+				      const struct ib_user_mad *head,
+				      const struct umad_sa_packet *packet)
+{
+	struct umad_sa_packet theirs;
+	struct exchange *ex;
+
+	list_for_each_entry (ex, exchanges, link) {
+		theirs = packet_of(ex->message);
+		if (ex->port_num == port_num && is_same_exchange(&theirs, packet) &&
+		    is_same_peer(&ex->head, head))
+			return ex;
+	}
+	return NULL;
+}
+
+static void end_exchange(struct exchange *ex)
+{
+	list_remove(&ex->link);
+	free(ex->message);
+	free(ex);
+}
+
+/* Return: the exchange, at the end of @exchanges; NULL if there is no memory. */
+static struct exchange *begin_exchange(struct host *host, struct list *exchanges, uint8_t port_num,
+				       const struct ib_user_mad *head, const uint8_t *message,
+				       size_t bytes)
+{
+	struct exchange *ex = calloc(1, sizeof(*ex));
+
+	if (!ex)
+		return NULL;
+	ex->room = bytes < FAB_MAD_BYTES ? FAB_MAD_BYTES : bytes;
+	ex->message = calloc(1, ex->room);
+	if (!ex->message) {
+		free(ex);
+		return NULL;
+	}
+	memcpy(ex->message, message, bytes);
+	ex->port_num = port_num;
+	ex->head = *head;
+	ex->window_end = 1;
+	list_append(exchanges, &ex->link);
+	agents_tick(host);
+	return ex;
+}
+
 /* --- sending ------------------------------------------------------------- */
 
-static size_t bytes_in(const struct sending *sending, uint32_t segment)
+static size_t bytes_in(const struct exchange *sending, uint32_t segment)
 {
 	size_t left = sending->bytes - RMPP_HEADERS_BYTES - (segment - 1) * (size_t)DATA_BYTES;
 
@@ -113,7 +150,7 @@ static size_t bytes_in(const struct sending *sending, uint32_t segment)
 }
 
 /* The first segment has the length of all, the last its own. */
-static uint32_t payload_of(const struct sending *sending, uint32_t segment)
+static uint32_t payload_of(const struct exchange *sending, uint32_t segment)
 {
 	if (segment == 1)
 		return (uint32_t)(sending->n_segments * SA_BYTES + sending->bytes -
@@ -121,7 +158,7 @@ static uint32_t payload_of(const struct sending *sending, uint32_t segment)
 	return segment == sending->n_segments ? SA_BYTES + (uint32_t)bytes_in(sending, segment) : 0;
 }
 
-static int send_segment(struct host *host, const struct sending *sending, uint32_t segment)
+static int send_segment(struct host *host, const struct exchange *sending, uint32_t segment)
 {
 	struct umad_sa_packet packet = packet_of(sending->message);
 
@@ -137,40 +174,18 @@ static int send_segment(struct host *host, const struct sending *sending, uint32
 		.seg_num = htonl(segment),
 		.paylen_newwin = htonl(payload_of(sending, segment)),
 	};
-	return gsi_send(host, sending->ex.port_num, &sending->ex.head, (const uint8_t *)&packet);
+	return gsi_send(host, sending->port_num, &sending->head, (const uint8_t *)&packet);
 }
 
-static int send_window(struct host *host, struct sending *sending)
+static int send_window(struct host *host, struct exchange *sending)
 {
 	int err = 0;
 
-	sending->ex.deadline_ns = clock_ns() + RESEND_NS;
+	sending->deadline_ns = clock_ns() + RESEND_NS;
 	while (!err && sending->n_sent < sending->n_segments &&
 	       sending->n_sent < sending->window_end)
 		err = send_segment(host, sending, ++sending->n_sent);
 	return err;
-}
-
-static void end_sending(struct sending *sending)
-{
-	list_remove(&sending->ex.link);
-	free(sending);
-}
-
-static struct sending *find_sending(struct host *host, uint8_t port_num,
-				    const struct ib_user_mad *head,
-				    const struct umad_sa_packet *packet)
-{
-	struct umad_sa_packet theirs;
-	struct sending *sending;
-
-	list_for_each_entry (sending, &host->rmpp_sendings, ex.link) {
-		theirs = packet_of(sending->message);
-		if (sending->ex.port_num == port_num && is_same_exchange(&theirs, packet) &&
-		    is_same_peer(&sending->ex.head, head))
-			return sending;
-	}
-	return NULL;
 }
 
 int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
@@ -179,38 +194,31 @@ int rmpp_send(struct host *host, uint8_t port_num, struct conn *from,
 	size_t data_bytes = bytes - RMPP_HEADERS_BYTES;
 	struct umad_sa_packet packet;
 	struct exchange *surplus;
-	struct sending *sending;
+	struct exchange *sending;
 	int err;
 
 	if (bytes < RMPP_HEADERS_BYTES || bytes > MESSAGE_MAX)
 		return EINVAL;
 	memcpy(&packet, message, RMPP_HEADERS_BYTES);
-	if (find_sending(host, port_num, head, &packet))
+	if (find_exchange(&host->rmpp_sendings, port_num, head, &packet))
 		return 0; /* a retransmitted request; the response is being sent */
 	surplus = from ? NULL : find_surplus(&host->rmpp_sendings, head);
 	if (surplus)
-		end_sending(container_of(surplus, struct sending, ex));
-	/* send_segment() reads a whole MAD. */
-	sending = calloc(1, sizeof(*sending) + (bytes < FAB_MAD_BYTES ? FAB_MAD_BYTES : bytes));
+		end_exchange(surplus);
+	sending = begin_exchange(host, &host->rmpp_sendings, port_num, head, message, bytes);
 	if (!sending)
 		return ENOMEM;
-	sending->ex.from = from;
-	sending->ex.port_num = port_num;
-	sending->ex.head = *head;
+	sending->from = from;
 	sending->bytes = bytes;
 	sending->n_segments = data_bytes ? (uint32_t)((data_bytes - 1) / DATA_BYTES) + 1 : 1;
-	sending->window_end = 1;
-	memcpy(sending->message, message, bytes);
-	list_append(&host->rmpp_sendings, &sending->ex.link);
-	agents_tick(host);
 	err = send_window(host, sending);
 	if (err)
-		end_sending(sending);
+		end_exchange(sending);
 	return err;
 }
 
 /* Types other than ACK and DATA end the exchange: STOP, ABORT. */
-static void take_reply(struct host *host, struct sending *sending,
+static void take_reply(struct host *host, struct exchange *sending,
 		       const struct umad_sa_packet *packet)
 {
 	uint32_t segment = ntohl(packet->rmpp_hdr.seg_num);
@@ -218,7 +226,7 @@ static void take_reply(struct host *host, struct sending *sending,
 
 	if (packet->rmpp_hdr.rmpp_type != TYPE_ACK || segment > sending->n_sent ||
 	    window_end < segment) {
-		end_sending(sending);
+		end_exchange(sending);
 		return;
 	}
 	if (segment < sending->n_acked)
@@ -228,77 +236,42 @@ static void take_reply(struct host *host, struct sending *sending,
 	sending->n_acked = segment;
 	sending->window_end = window_end;
 	if (segment == sending->n_segments)
-		end_sending(sending);
+		end_exchange(sending);
 	else
 		send_window(host, sending);
 }
 
-static void resend(struct host *host, struct sending *sending)
+static void resend(struct host *host, struct exchange *sending)
 {
 	if (sending->tries++ < RESENDS) {
 		sending->n_sent = sending->n_acked;
 		send_window(host, sending);
 		return;
 	}
-	if (sending->ex.from)
-		agents_give_back(host, sending->ex.from, &sending->ex.head, sending->message);
-	end_sending(sending);
+	if (sending->from)
+		agents_give_back(host, sending->from, &sending->head, sending->message);
+	end_exchange(sending);
 }
 
 /* --- receiving ----------------------------------------------------------- */
 
-static void end_receiving(struct receiving *receiving)
-{
-	list_remove(&receiving->ex.link);
-	free(receiving->message);
-	free(receiving);
-}
-
-static struct receiving *find_receiving(struct host *host, uint8_t port_num,
-					const struct ib_user_mad *head,
-					const struct umad_sa_packet *packet)
-{
-	struct umad_sa_packet theirs;
-	struct receiving *receiving;
-
-	list_for_each_entry (receiving, &host->rmpp_receivings, ex.link) {
-		theirs = packet_of(receiving->message);
-		if (receiving->ex.port_num == port_num && is_same_exchange(&theirs, packet) &&
-		    is_same_peer(&receiving->ex.head, head))
-			return receiving;
-	}
-	return NULL;
-}
-
 /* The first segment is kept, because it identifies the exchange. */
-static struct receiving *begin_receiving(struct host *host, uint8_t port_num,
-					 const struct ib_user_mad *head, const uint8_t *mad)
+static struct exchange *begin_receiving(struct host *host, uint8_t port_num,
+					const struct ib_user_mad *head, const uint8_t *mad)
 {
 	struct exchange *surplus = find_surplus(&host->rmpp_receivings, head);
-	struct receiving *receiving = calloc(1, sizeof(*receiving));
+	struct exchange *receiving =
+		begin_exchange(host, &host->rmpp_receivings, port_num, head, mad, FAB_MAD_BYTES);
 
 	if (surplus)
-		end_receiving(container_of(surplus, struct receiving, ex));
-	if (!receiving)
-		return NULL;
-	receiving->room = FAB_MAD_BYTES;
-	receiving->message = malloc(receiving->room);
-	if (!receiving->message) {
-		free(receiving);
-		return NULL;
-	}
-	memcpy(receiving->message, mad, FAB_MAD_BYTES);
-	receiving->ex.port_num = port_num;
-	receiving->ex.head = *head;
-	receiving->bytes = RMPP_HEADERS_BYTES;
-	receiving->window_end = 1;
-	list_append(&host->rmpp_receivings, &receiving->ex.link);
-	agents_tick(host);
+		end_exchange(surplus);
+	if (receiving)
+		receiving->bytes = RMPP_HEADERS_BYTES;
 	return receiving;
 }
 
 /* As the kernel does: acknowledges all segments received without gaps. */
-static void acknowledge(struct host *host, struct receiving *receiving)
+static void acknowledge(struct host *host, struct exchange *receiving)
 {
 	struct umad_sa_packet packet = packet_of(receiving->message);
 
@@ -312,10 +285,10 @@ static void acknowledge(struct host *host, struct receiving *receiving)
 		.seg_num = htonl(receiving->n_segments),
 		.paylen_newwin = htonl(receiving->window_end),
 	};
-	gsi_send(host, receiving->ex.port_num, &receiving->ex.head, (const uint8_t *)&packet);
+	gsi_send(host, receiving->port_num, &receiving->head, (const uint8_t *)&packet);
 }
 
-static bool append(struct receiving *receiving, const uint8_t *data, size_t bytes)
+static bool append(struct exchange *receiving, const uint8_t *data, size_t bytes)
 {
 	size_t room = receiving->room;
 	uint8_t *message;
@@ -347,20 +320,20 @@ static int bytes_of_segment(const struct umad_sa_packet *packet)
 	return (int)payload - SA_BYTES;
 }
 
-static void take_segment(struct host *host, struct receiving *receiving,
+static void take_segment(struct host *host, struct exchange *receiving,
 			 const struct umad_sa_packet *packet)
 {
 	bool is_last = packet->rmpp_hdr.rmpp_rtime_flags & LAST;
 	int bytes = bytes_of_segment(packet);
 
-	receiving->ex.deadline_ns = clock_ns() + REMEMBERED_NS;
+	receiving->deadline_ns = clock_ns() + REMEMBERED_NS;
 	if (receiving->is_complete ||
 	    ntohl(packet->rmpp_hdr.seg_num) != receiving->n_segments + 1) {
 		acknowledge(host, receiving);
 		return;
 	}
 	if (bytes < 0 || !append(receiving, packet->data, (size_t)bytes)) {
-		end_receiving(receiving);
+		end_exchange(receiving);
 		return;
 	}
 	receiving->n_segments++;
@@ -369,7 +342,7 @@ static void take_segment(struct host *host, struct receiving *receiving,
 	if (!is_last)
 		return;
 	receiving->is_complete = true;
-	agents_receive(host, receiving->ex.port_num, &receiving->ex.head, receiving->message,
+	agents_receive(host, receiving->port_num, &receiving->head, receiving->message,
 		       receiving->bytes);
 }
 
@@ -377,18 +350,17 @@ bool rmpp_input(struct host *host, uint8_t port_num, const struct ib_user_mad *h
 		const uint8_t mad[FAB_MAD_BYTES])
 {
 	struct umad_sa_packet packet = packet_of(mad);
-	struct receiving *receiving;
-	struct sending *sending;
+	struct exchange *receiving, *sending;
 
 	if (!rmpp_is_active(mad))
 		return false;
 	if (packet.rmpp_hdr.rmpp_type != TYPE_DATA) {
-		sending = find_sending(host, port_num, head, &packet);
+		sending = find_exchange(&host->rmpp_sendings, port_num, head, &packet);
 		if (sending)
 			take_reply(host, sending, &packet);
 		return sending;
 	}
-	receiving = find_receiving(host, port_num, head, &packet);
+	receiving = find_exchange(&host->rmpp_receivings, port_num, head, &packet);
 	if (!receiving && !agents_assembles(host, port_num, mad))
 		return false;
 	if (!receiving && packet.rmpp_hdr.seg_num == htonl(1))
@@ -402,27 +374,28 @@ bool rmpp_input(struct host *host, uint8_t port_num, const struct ib_user_mad *h
 
 bool rmpp_expire(struct host *host, uint64_t now_ns)
 {
-	struct receiving *receiving;
-	struct sending *sending;
+	struct exchange *ex;
 
-	list_for_each_entry_safe (sending, &host->rmpp_sendings, ex.link)
-		if (sending->ex.deadline_ns <= now_ns)
-			resend(host, sending);
-	list_for_each_entry_safe (receiving, &host->rmpp_receivings, ex.link)
-		if (receiving->ex.deadline_ns <= now_ns)
-			end_receiving(receiving);
+	list_for_each_entry_safe (ex, &host->rmpp_sendings, link)
+		if (ex->deadline_ns <= now_ns)
+			resend(host, ex);
+	list_for_each_entry_safe (ex, &host->rmpp_receivings, link)
+		if (ex->deadline_ns <= now_ns)
+			end_exchange(ex);
 	return !list_is_empty(&host->rmpp_sendings) || !list_is_empty(&host->rmpp_receivings);
+}
+
+static void forget_in(struct list *exchanges, const struct conn *from)
+{
+	struct exchange *ex;
+
+	list_for_each_entry_safe (ex, exchanges, link)
+		if (!from || ex->from == from)
+			end_exchange(ex);
 }
 
 void rmpp_forget(struct host *host, const struct conn *from)
 {
-	struct receiving *receiving;
-	struct sending *sending;
-
-	list_for_each_entry_safe (sending, &host->rmpp_sendings, ex.link)
-		if (!from || sending->ex.from == from)
-			end_sending(sending);
-	list_for_each_entry_safe (receiving, &host->rmpp_receivings, ex.link)
-		if (!from)
-			end_receiving(receiving);
+	forget_in(&host->rmpp_sendings, from);
+	forget_in(&host->rmpp_receivings, from);
 }
