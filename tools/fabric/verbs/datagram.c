@@ -11,7 +11,6 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/wire/quirks.h"
-#include "tools/fabric/wire/route.h"
 
 #define IPV4_BYTES	   20
 #define ROCE_BYTES	   24 /* RoCE v2: BTH, DETH, ICRC */
@@ -25,40 +24,19 @@
 static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 			struct fab_packet *ret)
 {
-	const struct ibv_ah_attr *attr = &send->ah->attr;
-	const struct fab_port *port = &context_of(qp)->device->page->port[attr->port_num - 1];
-
-	memset(ret, 0, sizeof(*ret));
-	ret->magic = FAB_MAGIC;
+	transport_address(qp, &send->ah->attr, &send->ah->sgid, ret);
 	ret->op = FAB_OP_DATAGRAM;
-	ret->service = FAB_SERVICE_UD;
-	ret->from_port = attr->port_num;
-	ret->subnet = port->subnet;
-	ret->pkey = port->pkey[qp->attr.pkey_index];
-	ret->sl = attr->sl;
-	ret->slid = (uint16_t)(port->lid | attr->src_path_bits);
-	ret->dlid = attr->dlid;
 	ret->dest_qpn = send->remote_qpn;
-	ret->src_qpn = qp->ex.qp_base.qp_num;
 	/* IBTA vol. 1, 10.2.5: if the high bit is set, the queue pair's own Q_Key is sent. */
 	ret->qkey = send->remote_qkey & QKEY_IS_PRIVILEGED ? qp->attr.qkey : send->remote_qkey;
 	ret->bytes = (uint32_t)send->bytes;
-	ret->flags = FAB_FIRST | FAB_LAST;
-	ret->sgid = send->ah->sgid;
+	ret->flags |= FAB_FIRST | FAB_LAST;
 	if (send->flags & IBV_SEND_SOLICITED)
 		ret->flags |= FAB_SOLICITED;
 	if (send->opcode == IBV_WR_SEND_WITH_IMM) {
 		ret->flags |= FAB_IMM;
 		ret->imm = send->imm;
 	}
-	if (!attr->is_global)
-		return;
-	ret->flags |= FAB_GRH;
-	ret->dgid = attr->grh.dgid;
-	ret->hop_limit = attr->grh.hop_limit;
-	ret->traffic_class = attr->grh.traffic_class;
-	ret->flow_label = attr->grh.flow_label;
-	fab_route_sent(ret);
 }
 
 enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
@@ -77,13 +55,8 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	fill_header(qp, send, &packet);
-	if (port->state != IBV_PORT_ACTIVE || context->device->page->is_removed) {
-		fab_count(context->counters, packet.from_port, FAB_XMIT_DISCARDS, 1);
-		return IBV_WC_SUCCESS;
-	}
-	fab_count_sent(context->counters, &packet);
-	udp_capture_write(&context->capture, &packet, payload);
-	context->carrier->send_datagram(qp, send->ah, &packet, payload);
+	if (transport_may_send(context, &packet, payload))
+		context->carrier->send_datagram(qp, send->ah, &packet, payload);
 	return IBV_WC_SUCCESS;
 }
 

@@ -14,49 +14,61 @@
 
 #define RECEIVE_BYTES_MAX (sizeof(struct fab_receive) + FAB_SGE_MAX * sizeof(struct ibv_sge))
 
-void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
+void transport_address(const struct fab_qp *qp, const struct ibv_ah_attr *av,
+		       const union ibv_gid *sgid, struct fab_packet *ret)
 {
-	const struct ibv_ah_attr *av = &qp->attr.ah_attr;
 	const struct fab_port *port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
 
 	memset(ret, 0, sizeof(*ret));
 	ret->magic = FAB_MAGIC;
 	ret->service = (uint8_t)service_of(qp);
-	ret->port_num = qp->peer.port_num;
 	ret->from_port = qp->attr.port_num;
 	ret->subnet = port->subnet;
 	ret->pkey = port->pkey[qp->attr.pkey_index];
 	ret->sl = av->sl;
 	ret->slid = (uint16_t)(port->lid | av->src_path_bits);
 	ret->dlid = av->dlid;
-	ret->dest_qpn = qp->attr.dest_qp_num;
 	ret->src_qpn = qp->ex.qp_base.qp_num;
-	ret->sgid = qp->sgid;
+	ret->sgid = *sgid;
 	if (!av->is_global)
 		return;
 	ret->flags = FAB_GRH;
 	ret->dgid = av->grh.dgid;
 	ret->hop_limit = av->grh.hop_limit;
 	ret->traffic_class = av->grh.traffic_class;
-	if (is_reliable(qp))
-		ret->traffic_class = (uint8_t)((ret->traffic_class & ~FAB_ECN_MASK) | FAB_ECN_ECT);
 	ret->flow_label = av->grh.flow_label;
 	fab_route_sent(ret);
+}
+
+void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
+{
+	transport_address(qp, &qp->attr.ah_attr, &qp->sgid, ret);
+	ret->port_num = qp->peer.port_num;
+	ret->dest_qpn = qp->attr.dest_qp_num;
+	if (ret->flags & FAB_GRH && is_reliable(qp))
+		ret->traffic_class = (uint8_t)((ret->traffic_class & ~FAB_ECN_MASK) | FAB_ECN_ECT);
+}
+
+bool transport_may_send(struct fab_context *context, const struct fab_packet *packet,
+			const void *payload)
+{
+	const struct fab_page *page = context->device->page;
+
+	if (page->port[packet->from_port - 1].state != IBV_PORT_ACTIVE || page->is_removed) {
+		fab_count(context->counters, packet->from_port, FAB_XMIT_DISCARDS, 1);
+		return false;
+	}
+	fab_count_sent(context->counters, packet);
+	udp_capture_write(&context->capture, packet, payload);
+	return true;
 }
 
 /* If the peer does not get the packet, a timer detects that, or nothing does. */
 void transport_send(struct fab_context *context, const char *path, const struct fab_packet *packet,
 		    const void *payload)
 {
-	const struct fab_page *page = context->device->page;
-
-	if (page->port[packet->from_port - 1].state != IBV_PORT_ACTIVE || page->is_removed) {
-		fab_count(context->counters, packet->from_port, FAB_XMIT_DISCARDS, 1);
-		return;
-	}
-	fab_count_sent(context->counters, packet);
-	udp_capture_write(&context->capture, packet, payload);
-	context->carrier->send(context, path, packet, payload);
+	if (transport_may_send(context, packet, payload))
+		context->carrier->send(context, path, packet, payload);
 }
 
 /* A part of a list within one of its elements. */

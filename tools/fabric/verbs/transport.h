@@ -53,6 +53,14 @@ void datagram_receive(struct fab_qp *qp, const struct fab_packet *packet, const 
 void transport_send(struct fab_context *context, const char *path, const struct fab_packet *packet,
 		    const void *payload);
 
+/** transport_may_send() - count and capture a packet. Return: false if its port is not active. */
+bool transport_may_send(struct fab_context *context, const struct fab_packet *packet,
+			const void *payload);
+
+/** transport_address() - make a packet from a queue pair to an address */
+void transport_address(const struct fab_qp *qp, const struct ibv_ah_attr *av,
+		       const union ibv_gid *sgid, struct fab_packet *ret);
+
 /**
  * transport_header() - make a packet to a connected queue pair's peer, without operation and data
  */
