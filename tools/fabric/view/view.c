@@ -50,29 +50,27 @@ static const char *path_in_host_folder(const char *path, char room[PATH_MAX])
 	return path;
 }
 
-/* The C library's function of a name, as type "next". */
-#define NEXT(name, ...)                                     \
-	static next *function;                              \
-	char room[PATH_MAX];                                \
-	if (!function)                                      \
-		function = (next *)dlsym(RTLD_NEXT, #name); \
-	return function(__VA_ARGS__)
+/* Calls the C library's function of a name. */
+#define NEXT(name, ...)                                           \
+	static __typeof__(&(name)) next;                          \
+	char room[PATH_MAX];                                      \
+	if (!next)                                                \
+		next = (__typeof__(next))dlsym(RTLD_NEXT, #name); \
+	return next(__VA_ARGS__)
 
 #define SEEN path_in_host_folder(path, room)
 
 /* A function whose first argument is the path, and whose others are passed on. */
-#define REPLACE1(type, name)                     \
-	PUBLIC type name(const char *path)       \
-	{                                        \
-		typedef type next(const char *); \
-		NEXT(name, SEEN);                \
+#define REPLACE1(type, name)               \
+	PUBLIC type name(const char *path) \
+	{                                  \
+		NEXT(name, SEEN);          \
 	}
 
-#define REPLACE2(type, name, second)                     \
-	PUBLIC type name(const char *path, second b)     \
-	{                                                \
-		typedef type next(const char *, second); \
-		NEXT(name, SEEN, b);                     \
+#define REPLACE2(type, name, second)                 \
+	PUBLIC type name(const char *path, second b) \
+	{                                            \
+		NEXT(name, SEEN, b);                 \
 	}
 
 /* The argument after flags, which open() has if it may create a file. */
@@ -91,7 +89,6 @@ static const char *path_in_host_folder(const char *path, char room[PATH_MAX])
 #define REPLACE_OPEN(name)                                \
 	PUBLIC int name(const char *path, int flags, ...) \
 	{                                                 \
-		typedef int next(const char *, int, ...); \
 		const mode_t mode = MODE_AFTER(flags);    \
                                                           \
 		NEXT(name, SEEN, flags, mode);            \
@@ -100,7 +97,6 @@ static const char *path_in_host_folder(const char *path, char room[PATH_MAX])
 #define REPLACE_OPENAT(name)                                          \
 	PUBLIC int name(int folder, const char *path, int flags, ...) \
 	{                                                             \
-		typedef int next(int, const char *, int, ...);        \
 		const mode_t mode = MODE_AFTER(flags);                \
                                                                       \
 		NEXT(name, folder, SEEN, flags, mode);                \
@@ -124,32 +120,27 @@ REPLACE2(int, lstat64, struct stat64 *)
 
 PUBLIC int faccessat(int folder, const char *path, int mode, int flags)
 {
-	typedef int next(int, const char *, int, int);
 	NEXT(faccessat, folder, SEEN, mode, flags);
 }
 
 PUBLIC int fstatat(int folder, const char *path, struct stat *ret, int flags)
 {
-	typedef int next(int, const char *, struct stat *, int);
 	NEXT(fstatat, folder, SEEN, ret, flags);
 }
 
 PUBLIC int fstatat64(int folder, const char *path, struct stat64 *ret, int flags)
 {
-	typedef int next(int, const char *, struct stat64 *, int);
 	NEXT(fstatat64, folder, SEEN, ret, flags);
 }
 
 PUBLIC int statx(int folder, const char *path, int flags, unsigned int mask, struct statx *ret)
 {
-	typedef int next(int, const char *, int, unsigned int, struct statx *);
 	NEXT(statx, folder, SEEN, flags, mask, ret);
 }
 
 #define REPLACE_GETXATTR(name)                                                                \
 	PUBLIC ssize_t name(const char *path, const char *attribute, void *ret, size_t bytes) \
 	{                                                                                     \
-		typedef ssize_t next(const char *, const char *, void *, size_t);             \
 		NEXT(name, SEEN, attribute, ret, bytes);                                      \
 	}
 
@@ -158,15 +149,12 @@ REPLACE_GETXATTR(lgetxattr)
 
 PUBLIC ssize_t readlink(const char *path, char *ret, size_t bytes)
 {
-	typedef ssize_t next(const char *, char *, size_t);
 	NEXT(readlink, SEEN, ret, bytes);
 }
 
 PUBLIC int scandir(const char *path, struct dirent ***ret, int (*wanted)(const struct dirent *),
 		   int (*compare)(const struct dirent **, const struct dirent **))
 {
-	typedef int next(const char *, struct dirent ***, int (*)(const struct dirent *),
-			 int (*)(const struct dirent **, const struct dirent **));
 	NEXT(scandir, SEEN, ret, wanted, compare);
 }
 
@@ -174,7 +162,5 @@ PUBLIC int scandir64(const char *path, struct dirent64 ***ret,
 		     int (*wanted)(const struct dirent64 *),
 		     int (*compare)(const struct dirent64 **, const struct dirent64 **))
 {
-	typedef int next(const char *, struct dirent64 ***, int (*)(const struct dirent64 *),
-			 int (*)(const struct dirent64 **, const struct dirent64 **));
 	NEXT(scandir64, SEEN, ret, wanted, compare);
 }
