@@ -125,6 +125,22 @@ static uint32_t *size_option(struct dgram *d, int name)
 	return NULL;
 }
 
+/* The UDP socket does not wait, so it is done here. */
+static int set_udp_option(struct dgram *d, int level, int name, const void *value, socklen_t bytes)
+{
+	int fd = d->base.fd;
+
+	if (setsockopt(fd, level, name, value, bytes))
+		return -errno;
+	pthread_mutex_lock(&d->base.lock);
+	getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &d->recv_timeout,
+		   &(socklen_t){ sizeof(d->recv_timeout) });
+	getsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &d->send_timeout,
+		   &(socklen_t){ sizeof(d->send_timeout) });
+	pthread_mutex_unlock(&d->base.lock);
+	return 0;
+}
+
 static int dgram_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes)
 {
 	struct dgram *d = dgram_of(rs);
@@ -132,7 +148,7 @@ static int dgram_setopt(struct rsock *rs, int level, int name, const void *value
 	int number;
 
 	if (level != SOL_RDMA)
-		return setsockopt(rs->fd, level, name, value, bytes) ? -errno : 0;
+		return set_udp_option(d, level, name, value, bytes);
 	if (!size)
 		return -ENOTSUP;
 	if (bytes < sizeof(number) || !list_is_empty(&d->qps))
@@ -209,7 +225,8 @@ static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 			return (ssize_t)rs_transfer_bytes(out);
 		if (err != -EAGAIN || rsock_is_nonblocking(rs, out->flags))
 			break;
-		err = wait_until_ready(rs, POLLOUT, has_slots, CM_TIME_NEVER);
+		err = wait_until_ready(rs, POLLOUT, has_slots,
+				       wait_deadline_of(&dgram_of(rs)->send_timeout));
 	}
 	return err;
 }
@@ -278,7 +295,8 @@ static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 	ssize_t bytes = recv_packet(dgram_of(rs), in);
 
 	while (bytes == -EAGAIN && !err && !rsock_is_nonblocking(rs, in->flags)) {
-		err = wait_until_ready(rs, POLLIN, recv_would_not_wait, CM_TIME_NEVER);
+		err = wait_until_ready(rs, POLLIN, recv_would_not_wait,
+				       wait_deadline_of(&dgram_of(rs)->recv_timeout));
 		if (!err)
 			bytes = recv_packet(dgram_of(rs), in);
 	}

@@ -80,7 +80,9 @@ struct dgram {
 	uint32_t n_copies;	  /* of packets, those received over UDP */
 	union addr peer;	  /* of rconnect() */
 	bool has_peer;
-	int error; /* -errno: a queue pair cannot be restarted */
+	int error;		     /* -errno: a queue pair cannot be restarted */
+	struct timeval recv_timeout; /* those of the UDP socket */
+	struct timeval send_timeout;
 	struct serviced udp;
 };
 

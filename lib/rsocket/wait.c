@@ -291,10 +291,8 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		   const struct timeval *timeout)
 {
-	struct wait wait = { .deadline = CM_TIME_NEVER, .is_restarted = true };
-	int64_t us = timeout ? timeout->tv_sec * 1000000LL + timeout->tv_usec : 0;
+	struct wait wait = { .deadline = timeout ? wait_deadline_of(timeout) : CM_TIME_NEVER };
 
-	if (us > 0)
-		wait = (struct wait){ .deadline = cm_time_after(clock_now(), (uint64_t)us * 1000) };
+	wait.is_restarted = wait.deadline.ns == CM_TIME_NEVER.ns;
 	return wait_for(rs, wanted, ready, &wait);
 }

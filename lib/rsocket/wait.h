@@ -76,6 +76,14 @@ static inline struct cm_time wait_deadline(int timeout_ms)
 	return cm_time_after(clock_now(), (uint64_t)timeout_ms * CM_NS_PER_MS);
 }
 
+/** wait_deadline_of() - the deadline of SO_RCVTIMEO or SO_SNDTIMEO; CM_TIME_NEVER for 0 */
+static inline struct cm_time wait_deadline_of(const struct timeval *timeout)
+{
+	int64_t us = timeout->tv_sec * 1000000LL + timeout->tv_usec;
+
+	return us > 0 ? cm_time_after(clock_now(), (uint64_t)us * 1000) : CM_TIME_NEVER;
+}
+
 /** wait_left_ms() - the timeout for poll(), limited to the wake-up interval of the settings */
 int wait_left_ms(struct cm_time deadline);
 

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -66,6 +67,18 @@ TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 		ck_assert_int_eq(dgram_qp_send(&dest, header, sizeof(header), &out), 0);
 	ck_assert_int_ne(dgram_qp_send(&dest, header, sizeof(header), &out), 0);
 	close_with(rs, qp);
+}
+END_TEST
+
+TEST(receive_ends_after_the_time_of_its_option)
+{
+	const struct timeval soon = { .tv_usec = 10000 };
+	int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
+
+	ck_assert_int_eq(rsetsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)), 0);
+	ck_assert_int_eq(rrecv(fd, &(char){ 0 }, 1, 0), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(rclose(fd), 0);
 }
 END_TEST
 
