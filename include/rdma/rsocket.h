@@ -51,7 +51,7 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /* rconnect() - as connect(). */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 
-/* rshutdown() - as shutdown(); waits until all data has arrived at the peer. */
+/* rshutdown() - as shutdown(); waits until all has arrived, 0.5 s at most. */
 int rshutdown(int socket, int how);
 
 /* rclose() - as close(). */
