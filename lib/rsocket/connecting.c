@@ -153,15 +153,24 @@ void connect_expired(struct serviced *serviced)
 	pthread_mutex_unlock(&s->base.lock);
 }
 
+int connect_take_event(struct rdma_cm_id *id)
+{
+	int err, cancel_state = api_enter();
+
+	do
+		err = sync_complete(id_of(id), cancel_state);
+	while (!err && id->event->event == RDMA_CM_EVENT_ADDR_CHANGE);
+	api_leave(cancel_state);
+	return err;
+}
+
 void connect_readable(struct serviced *serviced)
 {
 	struct stream *s = container_of(serviced, struct stream, cm);
 	const struct rdma_cm_event *event;
 	bool was_opening, is_opening, has_ended;
-	int err, cancel_state = api_enter();
+	int err = connect_take_event(s->id);
 
-	err = sync_complete(id_of(s->id), cancel_state);
-	api_leave(cancel_state);
 	if (err == -EAGAIN)
 		return;
 	pthread_mutex_lock(&s->base.lock);

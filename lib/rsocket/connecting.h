@@ -13,6 +13,13 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 
 extern const struct stream_opening connect_opening;
 
+/**
+ * connect_take_event() - sync_complete() of an id that does not block, for the service thread
+ *
+ * Ignores that a bond has failed over, which ends no operation.
+ */
+int connect_take_event(struct rdma_cm_id *id);
+
 /** connect_readable() - handle an event of a socket's id; serviced.readable. */
 void connect_readable(struct serviced *serviced);
 

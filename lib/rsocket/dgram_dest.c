@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "lib/api.h"
+#include "lib/id/id.h"
+#include "lib/rsocket/connecting.h"
 #include "lib/rsocket/dgram.h"
-#include "lib/sync/sync.h"
 
 #define TIMEOUT_MS 2000
 #define DESTS_MAX  65536
@@ -40,12 +40,10 @@ static void stop_resolving(struct dgram_dest *dest)
 static void resolving_readable(struct serviced *serviced)
 {
 	struct dgram_dest *dest = container_of(serviced, struct dgram_dest, resolving);
-	int cancel_state = api_enter();
-	int err = sync_complete(id_of(dest->id), cancel_state);
+	int err = connect_take_event(dest->id);
 	struct ibv_ah_attr attr;
 	struct ibv_ah *ah;
 
-	api_leave(cancel_state);
 	if (err == -EAGAIN)
 		return;
 	if (err) {

@@ -18,6 +18,7 @@
 #include "lib/rsocket/connecting.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/select.h"
+#include "lib/sync/sync.h"
 #include "tests/unit/lib/rsocket/pair.h"
 #include "tests/unit/lib/rsocket/wire_device.h"
 #include "tests/unit/test.h"
@@ -396,6 +397,40 @@ TEST(unaccepted_socket_ends_with_its_keepalive)
 	listen_end(&listener);
 	service_unlock();
 	ck_assert(!cm_timer_is_armed(&child->keepalive.timer));
+}
+END_TEST
+
+int __real_sync_complete(struct id *id, int cancel_state);
+int __wrap_sync_complete(struct id *id, int cancel_state);
+
+static struct rdma_cm_event *next_event; /* of an id */
+static bool has_events;
+
+int __wrap_sync_complete(struct id *id, int cancel_state)
+{
+	if (!has_events)
+		return __real_sync_complete(id, cancel_state);
+	id->pub.event = next_event;
+	next_event = NULL;
+	return id->pub.event ? 0 : -EAGAIN;
+}
+
+/* The request goes on: it is sent again. */
+TEST(a_bond_that_fails_over_ends_no_connection_in_the_making)
+{
+	struct rdma_cm_event event = { .event = RDMA_CM_EVENT_ADDR_CHANGE };
+	struct stream *s = pair.end[0];
+
+	s->state = STREAM_CONNECTING;
+	next_event = &event;
+	has_events = true;
+	service_lock();
+	connect_readable(&s->cm);
+	service_unlock();
+	has_events = false;
+	s->id->event = NULL;
+	ck_assert_int_eq(s->state, STREAM_CONNECTING);
+	s->state = STREAM_OPEN;
 }
 END_TEST
 
