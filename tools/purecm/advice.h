@@ -51,9 +51,6 @@ context_question context_was_rejected_by_active;
 context_question context_was_established;
 context_question context_dreq_names_other_qpn;
 
-/** context_older() - the older connection of a stale one; NULL if it was not seen */
-const struct flow *context_older(const struct context *context);
-
 #define ADVICE_ANY (-1)
 
 /* {words} in the texts are facts. */

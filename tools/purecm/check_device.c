@@ -49,7 +49,7 @@ void found_remedy(struct finding *finding, const char *format, ...)
 	va_end(args);
 }
 
-bool check_port_is_active(const struct check_port *port)
+static bool is_active(const struct check_port *port)
 {
 	return port->attr.state == IBV_PORT_ACTIVE || port->attr.state == IBV_PORT_INIT;
 }
@@ -148,7 +148,7 @@ void check_ports(struct checkup *checkup, struct finding *finding)
 			look_at_port(checkup, checkup->verbs[i], (uint8_t)n, finding);
 	}
 	for (n = 0; n < checkup->n_ports; n++)
-		active += check_port_is_active(&checkup->port[n]);
+		active += is_active(&checkup->port[n]);
 	if (!checkup->n_verbs)
 		found(finding, VERDICT_SKIP, "not checked: no device");
 	else if (!active)
@@ -205,7 +205,7 @@ void check_gids(struct checkup *checkup, struct finding *finding)
 	unsigned int i;
 
 	for (i = 0; i < checkup->n_ports; i++) {
-		if (!check_port_is_active(&checkup->port[i]))
+		if (!is_active(&checkup->port[i]))
 			continue;
 		if (check_port_is_roce(&checkup->port[i]))
 			check_roce_gids(&checkup->port[i], finding);
@@ -224,7 +224,7 @@ void check_mtu(struct checkup *checkup, struct finding *finding)
 
 	for (i = 0; i < checkup->n_ports; i++) {
 		port = &checkup->port[i];
-		if (!check_port_is_active(port))
+		if (!is_active(port))
 			continue;
 		found(finding, port->attr.active_mtu < MTU_WANTED ? VERDICT_NOTE : VERDICT_OK,
 		      "%s/%u has an active MTU of %u, at most %u bytes", port->device,

@@ -66,9 +66,6 @@ void found(struct finding *finding, enum verdict verdict, const char *format, ..
 void found_remedy(struct finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/** check_port_is_active() - return whether a port can send */
-bool check_port_is_active(const struct check_port *port);
-
 /** check_port_is_roce() - return whether a port is Ethernet, not InfiniBand */
 bool check_port_is_roce(const struct check_port *port);
 

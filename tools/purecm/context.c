@@ -156,7 +156,8 @@ static bool has_queue_pair(const struct flow *flow, const struct mad_gid *gid, u
 			flow->end[FLOW_PASSIVE].local_qpn == qpn));
 }
 
-const struct flow *context_older(const struct context *context)
+/* The older connection of a stale one. Return: NULL if it was not seen. */
+static const struct flow *find_older(const struct context *context)
 {
 	const struct flow *flow = context->flow, *other;
 	const enum flow_end end = refused_end(flow);
@@ -175,7 +176,7 @@ const struct flow *context_older(const struct context *context)
 
 bool context_has_older(const struct context *context)
 {
-	return context_older(context);
+	return find_older(context);
 }
 
 bool context_has_private_data(const struct context *context)
@@ -314,7 +315,7 @@ static void print_guid(const struct context *context, FILE *out)
 
 static void print_older(const struct context *context, FILE *out)
 {
-	const struct flow *older = context_older(context);
+	const struct flow *older = find_older(context);
 
 	if (older)
 		fprintf(out, "#%u", older->number);
@@ -322,7 +323,7 @@ static void print_older(const struct context *context, FILE *out)
 
 static void print_older_end(const struct context *context, FILE *out)
 {
-	const struct flow *older = context_older(context);
+	const struct flow *older = find_older(context);
 
 	if (older)
 		fputs(flow_outcome_text(older->outcome), out);

@@ -152,6 +152,80 @@ static int preload_sockets(const char *library)
 	return preload_library(path);
 }
 
+/* --- the program --------------------------------------------------------- */
+
+/* Return: an open file; -1 if execvp() would not find it either. */
+static int open_program(const char *name)
+{
+	const char *path = getenv("PATH");
+	char copy[PATH_MAX], file[2 * PATH_MAX], *folder, *rest = NULL;
+	int fd = -1;
+
+	if (strchr(name, '/') || !path)
+		return open(name, O_RDONLY | O_CLOEXEC);
+	snprintf(copy, sizeof(copy), "%s", path);
+	for (folder = strtok_r(copy, ":", &rest); folder && fd < 0;
+	     folder = strtok_r(NULL, ":", &rest)) {
+		snprintf(file, sizeof(file), "%s/%s", folder, name);
+		if (!access(file, X_OK))
+			fd = open(file, O_RDONLY | O_CLOEXEC);
+	}
+	return fd;
+}
+
+/* Only files of this machine's word size are examined; scripts and others have an interpreter. */
+static bool is_static(int fd)
+{
+	ElfW(Ehdr) elf;
+	ElfW(Phdr) part;
+	unsigned int i;
+
+	if (pread(fd, &elf, sizeof(elf), 0) != (ssize_t)sizeof(elf) ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    elf.e_ident[EI_CLASS] != (__ELF_NATIVE_CLASS == 64 ? ELFCLASS64 : ELFCLASS32))
+		return false;
+	for (i = 0; i < elf.e_phnum; i++) {
+		if (pread(fd, &part, sizeof(part), (off_t)(elf.e_phoff + i * sizeof(part))) !=
+		    (ssize_t)sizeof(part))
+			return false;
+		if (part.p_type == PT_INTERP)
+			return false;
+	}
+	return true;
+}
+
+static bool changes_user(int fd)
+{
+	struct stat file;
+
+	if (fstat(fd, &file) || geteuid() == 0)
+		return false;
+	return file.st_mode & (S_ISUID | S_ISGID);
+}
+
+/*
+ * @name: as for execvp(). Return: 0, also if it is not found; -EINVAL, after an error message, if
+ * no library can be preloaded into it.
+ */
+static int check_program(const char *name)
+{
+	int fd = open_program(name);
+	const char *why = NULL;
+
+	if (fd < 0)
+		return 0;
+	if (is_static(fd))
+		why = "is statically linked, so that no library can be put under it";
+	else if (changes_user(fd))
+		why = "is set-user-ID or set-group-ID, and takes no library from its caller";
+	close(fd);
+	if (why)
+		complain("%s %s", name, why);
+	return why ? -EINVAL : 0;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
 int run_main(int argc, char **argv)
 {
 	struct run run = { .library = NULL };
@@ -164,7 +238,7 @@ int run_main(int argc, char **argv)
 		return STATUS_FAILED;
 	if (run.has_sockets && preload_sockets(library))
 		return STATUS_FAILED;
-	if (run_check_program(run.program[0]))
+	if (check_program(run.program[0]))
 		return STATUS_CANNOT_RUN;
 	execvp(run.program[0], run.program);
 	err = errno;
@@ -172,7 +246,7 @@ int run_main(int argc, char **argv)
 	return err == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 }
 
-/* --- the files of the library and the program ----------------------------- */
+/* --- the files of the library --------------------------------------------- */
 
 #define MARK "PURECM_LOG"
 
@@ -250,72 +324,4 @@ int run_find_library(const char *given, char ret[PATH_MAX])
 		 "another place",
 		 PURECM_LIB_FROM_BIN "/librdmacm.so.1");
 	return -ENOENT;
-}
-
-/* --- the program --------------------------------------------------------- */
-
-/* Return: an open file; -1 if execvp() would not find it either. */
-static int open_program(const char *name)
-{
-	const char *path = getenv("PATH");
-	char copy[PATH_MAX], file[2 * PATH_MAX], *folder, *rest = NULL;
-	int fd = -1;
-
-	if (strchr(name, '/') || !path)
-		return open(name, O_RDONLY | O_CLOEXEC);
-	snprintf(copy, sizeof(copy), "%s", path);
-	for (folder = strtok_r(copy, ":", &rest); folder && fd < 0;
-	     folder = strtok_r(NULL, ":", &rest)) {
-		snprintf(file, sizeof(file), "%s/%s", folder, name);
-		if (!access(file, X_OK))
-			fd = open(file, O_RDONLY | O_CLOEXEC);
-	}
-	return fd;
-}
-
-/* Only files of this machine's word size are examined; scripts and others have an interpreter. */
-static bool is_static(int fd)
-{
-	ElfW(Ehdr) elf;
-	ElfW(Phdr) part;
-	unsigned int i;
-
-	if (pread(fd, &elf, sizeof(elf), 0) != (ssize_t)sizeof(elf) ||
-	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    elf.e_ident[EI_CLASS] != (__ELF_NATIVE_CLASS == 64 ? ELFCLASS64 : ELFCLASS32))
-		return false;
-	for (i = 0; i < elf.e_phnum; i++) {
-		if (pread(fd, &part, sizeof(part), (off_t)(elf.e_phoff + i * sizeof(part))) !=
-		    (ssize_t)sizeof(part))
-			return false;
-		if (part.p_type == PT_INTERP)
-			return false;
-	}
-	return true;
-}
-
-static bool changes_user(int fd)
-{
-	struct stat file;
-
-	if (fstat(fd, &file) || geteuid() == 0)
-		return false;
-	return file.st_mode & (S_ISUID | S_ISGID);
-}
-
-int run_check_program(const char *name)
-{
-	int fd = open_program(name);
-	const char *why = NULL;
-
-	if (fd < 0)
-		return 0;
-	if (is_static(fd))
-		why = "is statically linked, so that no library can be put under it";
-	else if (changes_user(fd))
-		why = "is set-user-ID or set-group-ID, and takes no library from its caller";
-	close(fd);
-	if (why)
-		complain("%s %s", name, why);
-	return why ? -EINVAL : 0;
 }

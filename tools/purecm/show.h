@@ -44,9 +44,6 @@ void show_other(struct show *show, const struct observation *observation, bool v
 /** show_other_json() - likewise as a line of JSON */
 void show_other_json(struct show *show, const struct observation *observation);
 
-/** show_notes() - what is new in a message: its brief fields, or that it is repeated */
-void show_notes(const struct shown *shown, FILE *out);
-
 /**
  * show_brief() - format the important fields, "name=value" with notes. Return: text to be freed.
  */

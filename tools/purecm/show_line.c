@@ -183,7 +183,8 @@ static int print_states(const struct show *show, const struct flow_step *step, F
 	return fprintf(show->out, " %*s | %-*s", STATE_COLUMNS, active, STATE_COLUMNS, passive);
 }
 
-void show_notes(const struct shown *shown, FILE *out)
+/* What is new in a message: its brief fields, or that it is repeated. */
+static void print_notes(const struct shown *shown, FILE *out)
 {
 	const struct flow_step *step = shown->step;
 	const struct flow_seen *seen = flow_seen(step->flow, (enum cm_attr)shown->msg->hdr.attr_id);
@@ -213,7 +214,7 @@ void show_line(struct show *show, const struct shown *shown)
 
 	if (words) {
 		column += print_states(show, shown->step, words);
-		show_notes(shown, words);
+		print_notes(shown, words);
 		fclose(words);
 	}
 	putc(' ', show->out);
@@ -413,14 +414,14 @@ static void print_gap(struct show *show, uint64_t now_ns)
 			"nothing for long");
 }
 
-static void print_notes(struct show *show, const struct shown *shown)
+static void print_notes_below(struct show *show, const struct shown *shown)
 {
 	char *text = NULL;
 	size_t bytes;
 	FILE *words = open_memstream(&text, &bytes);
 
 	if (words) {
-		show_notes(shown, words);
+		print_notes(shown, words);
 		fclose(words);
 	}
 	fprintf(show->out, "%*s", FIELD_INDENT, "");
@@ -446,5 +447,5 @@ void show_chart(struct show *show, const struct shown *shown)
 		    show->out);
 	fprintf(show->out, "  %s\n",
 		step->flow->is_sidr ? "" : cm_state_str(step->state[FLOW_PASSIVE]));
-	print_notes(show, shown);
+	print_notes_below(show, shown);
 }

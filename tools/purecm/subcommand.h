@@ -171,13 +171,4 @@ bool run_find_bytes(const char *path, const void *wanted, size_t n, void *ret_af
 /** run_is_purecm() - return whether a file is purecm's library, which contains PURECM_LOG */
 bool run_is_purecm(const char *path);
 
-/**
- * run_check_program() - check whether a library can be preloaded into a program
- * @name: as for execvp()
- *
- * Return: 0, also for a program that is not found; -EINVAL, after an error message, for one that is
- * statically linked or set-user-ID.
- */
-int run_check_program(const char *name);
-
 #endif

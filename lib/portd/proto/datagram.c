@@ -104,13 +104,13 @@ ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[
 }
 
 ssize_t portd_datagram_receive_all(int from, struct portd_datagram *ret,
-				   int ret_fd[PORTD_FDS_MAX + 1], int flags)
+				   int ret_fd[PORTD_FDS_MAX + 1])
 {
 	union control_of_all control;
 	ssize_t n;
 
 	control.align.cmsg_len = CMSG_LEN(0); /* stays so if there are none */
-	n = receive(from, ret, &control.align, sizeof(control), ret_fd, flags);
+	n = receive(from, ret, &control.align, sizeof(control), ret_fd, MSG_DONTWAIT);
 	ret_fd[(control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int)] = -1;
 	return n;
 }

@@ -29,13 +29,14 @@ int portd_datagram_send(int to, const struct portd_datagram *datagram, const int
 ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[2], int flags);
 
 /**
- * portd_datagram_receive_all() - receive a datagram from a client that is not trusted
+ * portd_datagram_receive_all() - receive a datagram, if there is one, from a client that is not
+ * trusted
  * @ret_fd: all descriptors passed, owned by the caller, and -1 after them: closing one may wait,
  *          and the kernel would do that here with those for which there is no room
  *
  * Return: as portd_datagram_receive().
  */
 ssize_t portd_datagram_receive_all(int from, struct portd_datagram *ret,
-				   int ret_fd[PORTD_FDS_MAX + 1], int flags);
+				   int ret_fd[PORTD_FDS_MAX + 1]);
 
 #endif

@@ -95,7 +95,8 @@ static void take_round_trip(struct fab_send_queue *sq, uint64_t ns)
 	sq->rtt_ns = (7 * sq->rtt_ns + ns) / 8;
 }
 
-uint64_t congestion_timeout_ns(const struct fab_qp *qp)
+/* The local ACK timeout of a queue pair, which must have one. */
+static uint64_t timeout_ns(const struct fab_qp *qp)
 {
 	uint64_t min_ns = context_of(qp)->carrier->timeout_ns_min;
 	uint64_t ns = (uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout;
@@ -106,7 +107,7 @@ uint64_t congestion_timeout_ns(const struct fab_qp *qp)
 uint64_t congestion_retry_ns(const struct fab_qp *qp)
 {
 	uint64_t min_ns = context_of(qp)->carrier->retry_ns_min;
-	uint64_t ns = congestion_timeout_ns(qp);
+	uint64_t ns = timeout_ns(qp);
 
 	return ns > min_ns ? ns : min_ns;
 }
@@ -120,7 +121,7 @@ static void keep_below_timeout(struct fab_qp *qp)
 	uint32_t start = congestion_psns(qp, context_of(qp)->carrier->window_bytes_start);
 
 	if (qp->attr.timeout && qp->sq.window >= 2 * start &&
-	    qp->sq.rtt_ns > congestion_timeout_ns(qp) / ROUND_TRIPS_MIN)
+	    qp->sq.rtt_ns > timeout_ns(qp) / ROUND_TRIPS_MIN)
 		congestion_lost(qp, false);
 }
 
@@ -142,6 +143,6 @@ uint64_t congestion_patience_ns(const struct fab_qp *qp)
 	uint64_t ns = qp->sq.rtt_ns + 4 * qp->sq.rtt_deviation_ns;
 
 	if (!min_ns || !qp->sq.rtt_ns)
-		return congestion_timeout_ns(qp);
+		return timeout_ns(qp);
 	return ns > min_ns ? ns : min_ns;
 }

@@ -32,9 +32,6 @@ void congestion_acked(struct fab_qp *qp, uint64_t una);
  */
 void congestion_lost(struct fab_qp *qp, bool late);
 
-/** congestion_timeout_ns() - the local ACK timeout of a queue pair, which must have one */
-uint64_t congestion_timeout_ns(const struct fab_qp *qp);
-
 /**
  * congestion_retry_ns() - the time without progress that counts as a retry: the local ACK timeout,
  * lengthened if it is short (IBTA vol. 1, 9.7.6.1.3, permits four times as much)

@@ -354,7 +354,7 @@ static void control_ready(struct watch *watch, uint32_t events)
 	}
 	if (!user_has_turn(client))
 		return;
-	n = portd_datagram_receive_all(watch->fd, &server->in, fd, MSG_DONTWAIT);
+	n = portd_datagram_receive_all(watch->fd, &server->in, fd);
 	list_remove(&client->stranger);
 	if (n < 0 && errno == EAGAIN)
 		return;
@@ -415,7 +415,7 @@ static void take_messages(struct server *server, struct client *client)
 static ssize_t receive_messages(struct server *server, struct client *client)
 {
 	int fd[PORTD_FDS_MAX + 1];
-	ssize_t n = portd_datagram_receive_all(client->data.fd, &server->in, fd, MSG_DONTWAIT);
+	ssize_t n = portd_datagram_receive_all(client->data.fd, &server->in, fd);
 
 	const int err = errno;
 

@@ -56,16 +56,16 @@ struct tracked *tracked_answered(const struct tracker *tracker, uint16_t client,
 	return over ? over : named;
 }
 
-struct tracked *tracked_of_peer(const struct view *view, enum tracked_table table,
-				const uint64_t *ca_guid, uint32_t id, unsigned int except)
+struct tracked *tracked_of_peer(const struct view *view, uint64_t ca_guid, uint32_t remote_comm_id,
+				unsigned int except)
 {
-	struct cm_key key = { .gid = view->peer, .id = id };
+	struct cm_key key = { .gid = view->peer, .id = remote_comm_id };
 	struct tracked *tracked = NULL;
 
 	do
-		tracked = tracked_find(view->tracker, table, tracked, &key);
+		tracked = tracked_find(view->tracker, TRACKED_BY_REMOTE, tracked, &key);
 	while (tracked && (tracked->client != view->client || tracked_is_in(tracked, except) ||
-			   (ca_guid && tracked->is.remote_ca_guid != *ca_guid)));
+			   tracked->is.remote_ca_guid != ca_guid));
 	return tracked;
 }
 

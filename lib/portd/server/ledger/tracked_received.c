@@ -21,8 +21,7 @@ static struct cm_record *find_by_local(const struct cm_arrival *in, uint32_t loc
 
 static struct cm_record *find_by_remote(const struct cm_arrival *in, uint64_t guid, uint32_t id)
 {
-	struct tracked *tracked =
-		tracked_of_peer(in->arg, TRACKED_BY_REMOTE, &guid, id, TRACKED_IN(IDLE));
+	struct tracked *tracked = tracked_of_peer(in->arg, guid, id, TRACKED_IN(IDLE));
 
 	return tracked ? &tracked->is : NULL;
 }

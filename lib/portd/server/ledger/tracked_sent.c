@@ -25,8 +25,7 @@ const struct tracked *tracker_of_sent(struct tracker *tracker, uint16_t client,
 	case CM_ATTR_SIDR_REQ:
 		return NULL;
 	case CM_ATTR_SIDR_REP:
-		return tracked_of_peer(&view, TRACKED_BY_REMOTE, &msg->sidr_rep.service_id,
-				       msg->sidr_rep.request_id,
+		return tracked_of_peer(&view, msg->sidr_rep.service_id, msg->sidr_rep.request_id,
 				       ~(TRACKED_IN(SIDR_REQ_RCVD) | TRACKED_IN(SIDR_REP_SENT)));
 	}
 	/* All others begin with both comm ids. */

@@ -167,13 +167,11 @@ struct tracked *tracked_answered(const struct tracker *tracker, uint16_t client,
 				 const struct mad_gid *peer, uint32_t remote_comm_id);
 
 /**
- * tracked_of_peer() - look up a connection of the view's client by an id of its peer
- * @ca_guid: of the peer's CA, or NULL if the message has none
- * @id:      comm id or queue pair, depending on @table
- * @except:  states to skip
+ * tracked_of_peer() - look up a connection of the view's client by its peer's comm id and CA
+ * @except: states to skip
  */
-struct tracked *tracked_of_peer(const struct view *view, enum tracked_table table,
-				const uint64_t *ca_guid, uint32_t id, unsigned int except);
+struct tracked *tracked_of_peer(const struct view *view, uint64_t ca_guid, uint32_t remote_comm_id,
+				unsigned int except);
 
 /** tracked_is_of_peer() - return whether the connection's peer is the one of the message's path */
 bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked);

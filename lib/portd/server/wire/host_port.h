@@ -135,9 +135,6 @@ void host_port_close(struct server *server, struct host_port *host_port);
 /** host_port_group() - update of_device of all host ports, after one was added or removed */
 void host_port_group(const struct server *server);
 
-/** host_port_identity() - what the state file has of a host port */
-struct tracked_port host_port_identity(const struct host_port *host_port);
-
 /** host_port_choose_handle() - the one that it had before, or another. Return: it, or -ENOSPC. */
 int host_port_choose_handle(struct server *server, const struct host_port *opened);
 

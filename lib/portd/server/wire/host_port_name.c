@@ -13,7 +13,8 @@
 #include "lib/portd/server/wire/host_port.h"
 #include "mad/umad_owner.h"
 
-struct tracked_port host_port_identity(const struct host_port *host_port)
+/* What the state file has of a host port. */
+static struct tracked_port identity_of(const struct host_port *host_port)
 {
 	struct tracked_port port = { .guid = host_port->cm.ca_guid,
 				     .port_num = host_port->port_num };
@@ -36,7 +37,7 @@ void host_port_follow_name(struct server *server, struct host_port *host_port)
 	memcpy(host_port->device, name, sizeof(name));
 	host_port->tos = port_file_tos(&server->port_file, name, host_port->port_num);
 	if (server->tracker) {
-		port = host_port_identity(host_port);
+		port = identity_of(host_port);
 		tracker_rename(server->tracker, host_port->handle, &port);
 	}
 }
@@ -132,7 +133,7 @@ void host_port_follow_names(struct server *server)
 
 int host_port_choose_handle(struct server *server, const struct host_port *opened)
 {
-	const struct tracked_port port = host_port_identity(opened);
+	const struct tracked_port port = identity_of(opened);
 
 	host_port_follow_names(server);
 	return tracker_handle(server->tracker, &port, handles_in_use(server));
