@@ -28,7 +28,7 @@ static int epoll_control(struct loop *loop, int operation, struct watch *watch, 
 }
 
 int loop_watch(struct loop *loop, struct watch *watch, int fd, uint32_t events,
-	       void (*ready)(struct watch *watch, uint32_t events))
+	       void (*ready)(struct watch *watch))
 {
 	int err;
 
@@ -93,8 +93,10 @@ void loop_dispatch(struct loop *loop)
 
 	for (i = 0; i < n; i++) {
 		watch = loop->event[at].data.ptr;
-		if (watch)
-			watch->ready(watch, loop->event[at].events);
+		if (watch) {
+			watch->came = loop->event[at].events;
+			watch->ready(watch);
+		}
 		if (++at == n)
 			at = 0;
 	}

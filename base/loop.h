@@ -19,8 +19,9 @@
 struct watch {
 	int fd;		    /* -1 while not watched */
 	uint32_t events;    /* EPOLLIN, EPOLLOUT, ...; 0: paused */
+	uint32_t came;	    /* those that ready() is called for */
 	bool is_registered; /* with the kernel; false while paused */
-	void (*ready)(struct watch *watch, uint32_t events);
+	void (*ready)(struct watch *watch);
 };
 
 struct loop {
@@ -45,7 +46,7 @@ void loop_fini(struct loop *loop);
  * Return: 0; -EBADF for a negative @fd; -errno of epoll_ctl().
  */
 int loop_watch(struct loop *loop, struct watch *watch, int fd, uint32_t events,
-	       void (*ready)(struct watch *watch, uint32_t events));
+	       void (*ready)(struct watch *watch));
 
 /**
  * loop_change() - change the events of a watch

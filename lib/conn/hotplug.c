@@ -99,7 +99,7 @@ static void handle_uevent(const char *text, size_t bytes, bool *has_come)
 	device_list_leave();
 }
 
-static void read_uevents(struct watch *of, uint32_t events)
+static void read_uevents(struct watch *of)
 {
 	char text[UEVENT_BYTES + 1];
 	struct sockaddr_nl from;
@@ -107,7 +107,6 @@ static void read_uevents(struct watch *of, uint32_t events)
 	bool has_come = false;
 	ssize_t n;
 
-	(void)events;
 	for (;;) {
 		n = recvfrom(of->fd, text, UEVENT_BYTES, 0, (struct sockaddr *)&from, &from_bytes);
 		if (n < 0 && errno == ENOBUFS) /* some were lost: assume an added device */

@@ -30,7 +30,7 @@ static bool is_exiting;			    /* atomic */
 static struct port *ports[PORTD_PORTS_MAX]; /* open, each with a reference; under the lock */
 static struct cm_time resume_at;	    /* used by the engine's thread only */
 
-static void cmportd_receive(struct watch *of, uint32_t events);
+static void cmportd_receive(struct watch *of);
 
 void cmportd_set_upcalls(const struct cmportd_upcalls *above)
 {
@@ -259,11 +259,10 @@ static void take_record(const struct portd_record *record, void *arg)
 	port_put(port);
 }
 
-static void cmportd_receive(struct watch *of, uint32_t events)
+static void cmportd_receive(struct watch *of)
 {
 	int err;
 
-	(void)events;
 	net_batch_begin();
 	err = portd_receive(session_client(), take_record, NULL);
 	net_batch_end();

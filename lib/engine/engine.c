@@ -261,11 +261,11 @@ static void net_changed(const struct net_event *event, void *arg)
 	}
 }
 
-static void network_changed(struct watch *watch, uint32_t events)
+static void network_changed(struct watch *watch)
 {
 	bool interfaces = false;
 
-	(void)watch, (void)events;
+	(void)watch;
 	net_watch_drain(net_changed, &interfaces);
 	if (!interfaces)
 		return;
@@ -274,9 +274,9 @@ static void network_changed(struct watch *watch, uint32_t events)
 }
 
 /* Timers run after each turn anyway; the edge-triggered alarm is never read. */
-static void alarm_rang(struct watch *watch, uint32_t events)
+static void alarm_rang(struct watch *watch)
 {
-	(void)watch, (void)events;
+	(void)watch;
 }
 
 void engine_turn(int most_ms)
@@ -302,7 +302,7 @@ static void *run_thread(void *arg)
 
 /* --- beginning and end --------------------------------------------------- */
 
-int engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch, uint32_t events))
+int engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch))
 {
 	return loop_watch(&loop, watch, fd, EPOLLIN, ready);
 }

@@ -123,7 +123,7 @@ void engine_wake_at(struct cm_time time);
  *
  * Return: as loop_watch().
  */
-int engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch, uint32_t events));
+int engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch));
 
 /** engine_unwatch() - stop watching; in the engine's thread. */
 void engine_unwatch(struct watch *watch);

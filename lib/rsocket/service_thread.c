@@ -44,10 +44,9 @@ static void wake_thread(void)
 		waker_set(&wakeup);
 }
 
-static void clear_wakeup(struct watch *watch, uint32_t events)
+static void clear_wakeup(struct watch *watch)
 {
 	(void)watch;
-	(void)events;
 	waker_reset(&wakeup);
 }
 
@@ -122,11 +121,10 @@ void serviced_init(struct serviced *serviced, void (*readable)(struct serviced *
 				       .watch = { .fd = -1 } };
 }
 
-static void call_readable(struct watch *watch, uint32_t events)
+static void call_readable(struct watch *watch)
 {
 	struct serviced *serviced = container_of(watch, struct serviced, watch);
 
-	(void)events;
 	serviced->readable(serviced);
 }
 

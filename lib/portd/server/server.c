@@ -51,13 +51,12 @@ static void resume_listening(struct server *server)
  * Without free descriptors the loop would spin, so no connections are accepted until a client
  * leaves, or for a while, because other processes of the host may have used them up.
  */
-static void accept_client(struct watch *watch, uint32_t events)
+static void accept_client(struct watch *watch)
 {
 	struct server *server = container_of(watch, struct server, listening);
 	unsigned int i;
 	int fd = -1;
 
-	(void)events;
 	for (i = 0; i < REFUSALS_MAX; i++) {
 		fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 || client_new(server, fd))
@@ -76,11 +75,10 @@ static void begin_to_stop(struct server *server)
 	server->linger_until = cm_time_after(server->now, LINGER_NS);
 }
 
-static void take_stop(struct watch *watch, uint32_t events)
+static void take_stop(struct watch *watch)
 {
 	struct server *server = container_of(watch, struct server, stop);
 
-	(void)events;
 	begin_to_stop(server);
 	loop_change(&server->loop, watch, 0);
 }
@@ -114,13 +112,12 @@ static void note_change(const struct net_event *event, void *arg)
 	}
 }
 
-static void read_net_changes(struct watch *watch, uint32_t events)
+static void read_net_changes(struct watch *watch)
 {
 	struct server *server = container_of(watch, struct server, net);
 	struct changes changes = { .server = server };
 	struct host_port *host_port;
 
-	(void)events;
 	net_watch_drain(note_change, &changes);
 	if (changes.gids)
 		gid_forget(NULL);

@@ -19,12 +19,12 @@ static struct loop loop;
 static struct counter one, other;
 static int one_fd, other_fd;
 
-static void count(struct watch *watch, uint32_t events)
+static void count(struct watch *watch)
 {
 	struct counter *counter = (struct counter *)watch;
 
 	counter->n_calls++;
-	counter->events = events;
+	counter->events = watch->came;
 	if (counter->victim)
 		loop_unwatch(&loop, counter->victim);
 }

@@ -142,11 +142,10 @@ TEST(resolutions_are_checked_when_their_timer_expires)
 
 static unsigned int n_ready;
 
-static void take_ready(struct watch *watch, uint32_t events)
+static void take_ready(struct watch *watch)
 {
 	eventfd_t count;
 
-	(void)events;
 	ck_assert_int_eq(eventfd_read(watch->fd, &count), 0);
 	n_ready++;
 }
@@ -180,11 +179,10 @@ TEST(unwatched_descriptor_is_ignored)
 /* The response arrives at the third poll of the descriptor. */
 static unsigned int n_looks;
 
-static void take_rep_at_last(struct watch *watch, uint32_t events)
+static void take_rep_at_last(struct watch *watch)
 {
 	struct cm_msg rep = rig_rep();
 
-	(void)events;
 	if (++n_looks < 3)
 		return;
 	rig_receive(&rep);
@@ -205,9 +203,9 @@ TEST(message_with_an_unread_answer_is_not_retransmitted)
 	close(fd);
 }
 
-static void never_end(struct watch *watch, uint32_t events)
+static void never_end(struct watch *watch)
 {
-	(void)watch, (void)events;
+	(void)watch;
 }
 
 TEST(busy_descriptor_delays_no_timer_for_ever)

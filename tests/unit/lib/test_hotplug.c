@@ -26,19 +26,16 @@ static struct announcement {
 } next;
 
 static struct watch *uevents;
-static void (*uevents_ready)(struct watch *watch, uint32_t events);
+static void (*uevents_ready)(struct watch *watch);
 
-int __real_engine_watch(struct watch *watch, int fd,
-			void (*ready)(struct watch *watch, uint32_t events));
-int __wrap_engine_watch(struct watch *watch, int fd,
-			void (*ready)(struct watch *watch, uint32_t events));
+int __real_engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch));
+int __wrap_engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch));
 ssize_t __real_recvfrom(int fd, void *buf, size_t bytes, int flags, struct sockaddr *from,
 			socklen_t *from_bytes);
 ssize_t __wrap_recvfrom(int fd, void *buf, size_t bytes, int flags, struct sockaddr *from,
 			socklen_t *from_bytes);
 
-int __wrap_engine_watch(struct watch *watch, int fd,
-			void (*ready)(struct watch *watch, uint32_t events))
+int __wrap_engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch))
 {
 	uevents = watch;
 	uevents_ready = ready;
@@ -73,7 +70,7 @@ FIXTURE(set_up, hotplug_stop);
 static void announce(struct announcement announcement)
 {
 	next = announcement;
-	uevents_ready(uevents, 0);
+	uevents_ready(uevents);
 }
 
 #define announce_text(text) announce((struct announcement){ text, sizeof(text), 0, 0 })

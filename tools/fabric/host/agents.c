@@ -463,26 +463,24 @@ static bool read_one(struct host *host, struct conn *conn)
 	return true;
 }
 
-static void conn_ready(struct watch *watch, uint32_t events)
+static void conn_ready(struct watch *watch)
 {
 	struct conn *conn = container_of(watch, struct conn, watch);
 	struct host *host = conn->host;
 
-	(void)events;
 	if (!list_is_empty(&conn->queue))
 		drain_queue(host, conn);
 	if (!read_one(host, conn))
 		close_conn(host, conn);
 }
 
-static void listener_ready(struct watch *watch, uint32_t events)
+static void listener_ready(struct watch *watch)
 {
 	const struct listener *listener = container_of(watch, struct listener, watch);
 	struct host *host = listener->host;
 	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct conn *conn = fd < 0 ? NULL : calloc(1, sizeof(*conn));
 
-	(void)events;
 	if (!conn) {
 		if (fd >= 0)
 			close(fd);
@@ -524,13 +522,12 @@ static void resend_request(struct host *host, struct pending *pending, uint64_t 
 	send_mad(host, pending->conn->port_num, &pending->head, pending->mad);
 }
 
-static void timer_ready(struct watch *watch, uint32_t events)
+static void timer_ready(struct watch *watch)
 {
 	struct host *host = container_of(watch, struct host, timer);
 	struct pending *pending;
 	uint64_t count, now = clock_ns();
 
-	(void)events;
 	if (read(watch->fd, &count, sizeof(count)) < 0)
 		return;
 	list_for_each_entry_safe (pending, &host->pending, link) {

@@ -112,7 +112,7 @@ static void carry_out(struct host *host, const char *order)
 		host_log(host, "unknown order: %s", order);
 }
 
-static void control_ready(struct watch *watch, uint32_t events)
+static void control_ready(struct watch *watch)
 {
 	struct host *host = container_of(watch, struct host, control);
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -124,7 +124,6 @@ static void control_ready(struct watch *watch, uint32_t events)
 			      .msg_controllen = CMSG_LEN(sizeof(int)) }; /* for one only */
 	int fd;
 
-	(void)events;
 	if (recvmsg(watch->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
 		return;
 	carry_out(host, order);

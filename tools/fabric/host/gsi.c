@@ -62,7 +62,7 @@ static bool is_valid_packet(const struct host *host, const struct fab_packet *pa
 	       host->page->port[packet->port_num - 1].state == IBV_PORT_ACTIVE;
 }
 
-static void gsi_ready(struct watch *watch, uint32_t events)
+static void gsi_ready(struct watch *watch)
 {
 	struct host *host = container_of(watch, struct host, gsi);
 	struct {
@@ -72,7 +72,6 @@ static void gsi_ready(struct watch *watch, uint32_t events)
 	ssize_t n;
 	int i;
 
-	(void)events;
 	for (i = 0; i < BATCH; i++) {
 		n = recv(watch->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0)

@@ -301,11 +301,10 @@ void identity_add_pod(struct host *host, const struct pod_gid *pod)
 
 /* --- following the interface --------------------------------------------- */
 
-static void netlink_ready(struct watch *watch, uint32_t events)
+static void netlink_ready(struct watch *watch)
 {
 	char message[8192];
 
-	(void)events;
 	while (recv(watch->fd, message, sizeof(message), MSG_DONTWAIT) > 0)
 		continue;
 	update_all(container_of(watch, struct host, netlink));

@@ -19,17 +19,15 @@
 #include "tools/fabric/host/smi.h"
 #include "tools/fabric/wire/quirks.h"
 
-static void peers_ready(struct watch *watch, uint32_t events)
+static void peers_ready(struct watch *watch)
 {
-	(void)events;
 	fab_peers_flush(&container_of(watch, struct host, peers_watch)->peers);
 }
 
-static void stdin_ready(struct watch *watch, uint32_t events)
+static void stdin_ready(struct watch *watch)
 {
 	char byte;
 
-	(void)events;
 	if (read(watch->fd, &byte, 1) <= 0)
 		container_of(watch, struct host, stdin_watch)->is_ending = true;
 }

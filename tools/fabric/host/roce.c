@@ -48,22 +48,20 @@ static void handle_frames(struct host *host, const struct fab_frames *frames, co
 	}
 }
 
-static void udp_ready(struct watch *watch, uint32_t events)
+static void udp_ready(struct watch *watch)
 {
 	struct host *host = container_of(watch, struct host, udp);
 	static uint8_t bytes[FAB_FRAMES_BYTES_MAX];
 	struct fab_frames frames;
 	int i;
 
-	(void)events;
 	for (i = 0; i < BATCH && udp_in_receive(watch->fd, host->page, &frames, bytes); i++)
 		if (frames.port_num)
 			handle_frames(host, &frames, bytes);
 }
 
-static void out_ready(struct watch *watch, uint32_t events)
+static void out_ready(struct watch *watch)
 {
-	(void)events;
 	udp_out_send_waiting(&container_of(watch, struct host, out_watch)->out);
 }
 

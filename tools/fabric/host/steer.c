@@ -84,25 +84,23 @@ static void forget_owner(struct owner *owner)
 	free(owner);
 }
 
-static void owner_ready(struct watch *watch, uint32_t events)
+static void owner_ready(struct watch *watch)
 {
 	struct owner *owner = container_of(watch, struct owner, watch);
 	uint16_t slot = share_read_slot(watch->fd);
 
-	(void)events;
 	if (!slot || owner->socket != NOBODY)
 		forget_owner(owner);
 	else
 		share_send_socket(watch->fd, give_socket(owner, slot));
 }
 
-static void listener_ready(struct watch *watch, uint32_t events)
+static void listener_ready(struct watch *watch)
 {
 	struct steering *steering = container_of(watch, struct steering, listener);
 	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct owner *owner = fd < 0 ? NULL : calloc(1, sizeof(*owner));
 
-	(void)events;
 	if (!owner) {
 		fd_close(&fd);
 		return;

@@ -261,13 +261,12 @@ void sysfs_write(const struct host *host)
 	}
 }
 
-static void counters_ready(struct watch *watch, uint32_t events)
+static void counters_ready(struct watch *watch)
 {
 	struct host *host = container_of(watch, struct host, counters_watch);
 	unsigned int i;
 	uint64_t count;
 
-	(void)events;
 	if (read(watch->fd, &count, sizeof(count)) < 0 || host->page->is_removed || !has_sys(host))
 		return;
 	for (i = 1; i <= host->n_ports; i++)

@@ -271,10 +271,9 @@ static struct udp_socket *socket_for(struct udp_out *out, const struct udp_burst
 	return udp_sockets_find(&out->sockets, &burst->flow, &burst->dgid);
 }
 
-static void socket_writable(struct watch *watch, uint32_t events)
+static void socket_writable(struct watch *watch)
 {
 	(void)watch; /* udp_out_send_waiting() does the work */
-	(void)events;
 }
 
 static void await_room(struct udp_out *out, struct udp_socket *from)

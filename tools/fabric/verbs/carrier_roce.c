@@ -37,11 +37,10 @@ static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu pa
 	return MTU_BYTES(path_mtu);
 }
 
-static void sockets_have_room(struct watch *watch, uint32_t events)
+static void sockets_have_room(struct watch *watch)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, waiting);
 
-	(void)events;
 	pthread_mutex_lock(&context->lock);
 	udp_out_send_waiting(&context->out);
 	pthread_mutex_unlock(&context->lock);

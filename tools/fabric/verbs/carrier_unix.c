@@ -30,11 +30,10 @@ static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu pa
 	return context->capture.is_open ? 128u << path_mtu : FAB_FRAGMENT_BYTES;
 }
 
-static void peers_have_room(struct watch *watch, uint32_t events)
+static void peers_have_room(struct watch *watch)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, waiting);
 
-	(void)events;
 	pthread_mutex_lock(&context->lock);
 	fab_peers_flush(&context->peers);
 	pthread_mutex_unlock(&context->lock);

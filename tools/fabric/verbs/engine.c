@@ -273,9 +273,8 @@ static void take_packets(struct fab_context *context, bool have_come)
 	} while (progress == PROGRESS_MORE);
 }
 
-static void packets_ready(struct watch *watch, uint32_t events)
+static void packets_ready(struct watch *watch)
 {
-	(void)events;
 	take_packets(container_of(watch, struct fab_context, packets), true);
 }
 
@@ -283,7 +282,7 @@ static void packets_ready(struct watch *watch, uint32_t events)
  * If packets have another socket, this one receives events, and packets forwarded by other
  * processes.
  */
-static void slot_ready(struct watch *watch, uint32_t events)
+static void slot_ready(struct watch *watch)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, slot_packets);
 	unsigned int i;
@@ -292,7 +291,7 @@ static void slot_ready(struct watch *watch, uint32_t events)
 	for (i = 0; i < context->carrier->batch && take_from_slot(context); i++)
 		continue;
 	pthread_mutex_unlock(&context->lock);
-	packets_ready(&context->packets, events);
+	packets_ready(&context->packets);
 }
 
 void context_expire(struct fab_context *context)
@@ -312,12 +311,11 @@ void context_expire(struct fab_context *context)
 		tick_stop(context);
 }
 
-static void timer_ticked(struct watch *watch, uint32_t events)
+static void timer_ticked(struct watch *watch)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, timer);
 	uint64_t count;
 
-	(void)events;
 	if (read(watch->fd, &count, sizeof(count)) < 0)
 		return;
 	pthread_mutex_lock(&context->lock);
@@ -330,13 +328,13 @@ static void timer_ticked(struct watch *watch, uint32_t events)
 }
 
 /* There is more to send than the program's own thread has sent; or the context is closing. */
-static void wakeup_ready(struct watch *watch, uint32_t events)
+static void wakeup_ready(struct watch *watch)
 {
 	struct fab_context *context = container_of(watch, struct fab_context, wake);
 	eventfd_t count;
 
 	eventfd_read(watch->fd, &count);
-	packets_ready(&context->packets, events);
+	packets_ready(&context->packets);
 }
 
 static void *run_thread(void *arg)

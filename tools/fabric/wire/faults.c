@@ -144,13 +144,12 @@ static int delay_packet(struct fab_faulty *faulty, const void *way, size_t way_b
 	return 0;
 }
 
-static void put_due(struct watch *watch, uint32_t events)
+static void put_due(struct watch *watch)
 {
 	struct fab_faulty *faulty = container_of(watch, struct fab_faulty, timer);
 	uint64_t count, now = clock_ns();
 	struct delayed *delayed;
 
-	(void)events;
 	if (read(faulty->timer_fd, &count, sizeof(count)) < 0)
 		return;
 	while (!list_is_empty(&faulty->delayed)) {

@@ -209,14 +209,13 @@ static bool is_full(int err)
 	return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS;
 }
 
-static void send_waiting(struct watch *watch, uint32_t events)
+static void send_waiting(struct watch *watch)
 {
 	struct fab_peer *peer = container_of(watch, struct fab_peer, room);
 	struct fab_peers *peers = peer->peers;
 	struct waiting *waiting;
 	ssize_t n;
 
-	(void)events;
 	while (!list_is_empty(&peer->queue)) {
 		waiting = container_of(peer->queue.next, struct waiting, link);
 		n = send(peer->fd, waiting->data, waiting->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -38,8 +38,8 @@
 
 /* --- connect and disconnect ----------------------------------------------- */
 
-static void control_ready(struct watch *watch, uint32_t events);
-static void data_ready(struct watch *watch, uint32_t events);
+static void control_ready(struct watch *watch);
+static void data_ready(struct watch *watch);
 
 /* It may have come from the client. */
 static void discard(const struct client *client, int fd)
@@ -332,7 +332,7 @@ static void discard_all(const struct client *client, const int *fds)
 		discard(client, *fds);
 }
 
-static void control_ready(struct watch *watch, uint32_t events)
+static void control_ready(struct watch *watch)
 {
 	struct client *client = container_of(watch, struct client, control);
 	struct server *server = client->server;
@@ -340,11 +340,11 @@ static void control_ready(struct watch *watch, uint32_t events)
 	ssize_t n;
 
 	if (client->has_asked) {
-		if (events & (EPOLLHUP | EPOLLERR))
+		if (watch->came & (EPOLLHUP | EPOLLERR))
 			close_after_turn(server, client);
 		return;
 	}
-	if (!may_be_read(client) && !(events & (EPOLLHUP | EPOLLERR))) {
+	if (!may_be_read(client) && !(watch->came & (EPOLLHUP | EPOLLERR))) {
 		set_throttled(server, client, true);
 		return;
 	}
@@ -426,16 +426,16 @@ static ssize_t receive_messages(struct server *server, struct client *client)
 	return n;
 }
 
-static void data_ready(struct watch *watch, uint32_t events)
+static void data_ready(struct watch *watch)
 {
 	struct client *client = container_of(watch, struct client, data);
 	struct server *server = client->server;
 	unsigned int i = 0;
 	ssize_t n;
 
-	if (events & EPOLLOUT)
+	if (watch->came & EPOLLOUT)
 		client_send_backlog(server, client);
-	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !client_may_send(client))
+	if (!(watch->came & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !client_may_send(client))
 		return;
 	if (!may_be_read(client)) {
 		set_throttled(server, client, true);

@@ -122,7 +122,7 @@ static struct subnet *subnet_new(struct host_port *host_port)
 	return subnet;
 }
 
-static void receive_answers(struct watch *watch, uint32_t events)
+static void receive_answers(struct watch *watch)
 {
 	struct subnet *subnet = container_of(watch, struct subnet, sa_watch);
 	struct server *server = subnet->host_port->server;
@@ -131,7 +131,6 @@ static void receive_answers(struct watch *watch, uint32_t events)
 	size_t bytes;
 	int err = 0;
 
-	(void)events;
 	for (n = 0; n < RECEIVE_BATCH && (!err || err == -ENOMSG); n++) {
 		err = umad_sa_receive(&subnet->sa, &mad, &bytes);
 		if (!err)

@@ -57,14 +57,13 @@ static void tell_clients(struct server *server, const struct host_port *host_por
 			ports_count_event(client->net_ns->ports, client->index, host_port->handle);
 }
 
-static void events_ready(struct watch *watch, uint32_t events)
+static void events_ready(struct watch *watch)
 {
 	struct host_port *host_port = container_of(watch, struct host_port, async);
 	struct server *server = host_port->server;
 	struct changes changes = { .any = false };
 	struct ibv_async_event event;
 
-	(void)events;
 	while (ibv_get_async_event(host_port->verbs, &event) == 0) {
 		note_event(&event, host_port->port_num, &changes);
 		ibv_ack_async_event(&event);

@@ -78,8 +78,8 @@ static void host_port_free(struct host_port *host_port)
 	free(host_port);
 }
 
-static void qp1_ready(struct watch *watch, uint32_t events);
-static void inbox_ready(struct watch *watch, uint32_t events);
+static void qp1_ready(struct watch *watch);
+static void inbox_ready(struct watch *watch);
 
 static int open_parts(struct server *server, struct host_port *host_port,
 		      struct umad_owner *ret_who)
@@ -310,7 +310,7 @@ void host_port_heard(struct host_port *host_port, const struct mad_path *path, u
 		mad_sender_note_qpn(host_port->sender, &path->dgid, qpn);
 }
 
-static void qp1_ready(struct watch *watch, uint32_t events)
+static void qp1_ready(struct watch *watch)
 {
 	struct host_port *host_port = container_of(watch, struct host_port, watch);
 	struct server *server = host_port->server;
@@ -318,7 +318,6 @@ static void qp1_ready(struct watch *watch, uint32_t events)
 	unsigned int n = receive_mads(server, host_port, host_port->mad,
 				      read_batch_size(&host_port->batch), &err);
 
-	(void)events;
 	read_batch_note(&host_port->batch, n, err, RECEIVE_BATCH);
 	if (err == -ENODEV) {
 		log_warn("RDMA device %s is gone", host_port->device);
@@ -338,11 +337,10 @@ void host_port_receive_inbox(struct server *server, struct host_port *host_port)
 	server->any_unread = server->any_unread || host_port->has_unread;
 }
 
-static void inbox_ready(struct watch *watch, uint32_t events)
+static void inbox_ready(struct watch *watch)
 {
 	struct host_port *host_port = container_of(watch, struct host_port, inbox);
 
-	(void)events;
 	host_port_receive_inbox(host_port->server, host_port);
 }
 

@@ -40,14 +40,13 @@ static void tell_clients(struct server *server, const struct host_port *host_por
 		port_defaults_tell(server, client, host_port);
 }
 
-static void reload_defaults(struct watch *watch, uint32_t events)
+static void reload_defaults(struct watch *watch)
 {
 	struct server *server = container_of(watch, struct server, reload);
 	struct signalfd_siginfo info;
 	struct host_port *host_port;
 	uint8_t tos;
 
-	(void)events;
 	if (read(watch->fd, &info, sizeof(info)) < 0)
 		return;
 	read_file(server);
