@@ -21,6 +21,7 @@
 #ifndef FABRIC_CARRIER_H
 #define FABRIC_CARRIER_H
 
+#include "base/clock.h"
 #include "tools/fabric/verbs/objects.h"
 
 /** deliver_fn() - handle a received packet; locked */
@@ -47,7 +48,7 @@ struct carrier {
 	/* Minimum timeout from measured round trips; 0: they are not used. */
 	uint64_t early_ns_min;
 
-	/** now_ns() - the current time */
+	/** now_ns() - the current time; NULL: that of clock_ns() */
 	uint64_t (*now_ns)(const struct fab_context *context);
 
 	/** payload_bytes() - payload of each packet except the last of a message */
@@ -113,7 +114,7 @@ extern const struct carrier carrier_unix, carrier_roce;
 /** carrier_now_ns() - the transport's current time */
 static inline uint64_t carrier_now_ns(const struct fab_context *context)
 {
-	return context->carrier->now_ns(context);
+	return context->carrier->now_ns ? context->carrier->now_ns(context) : clock_ns();
 }
 
 /** context_unlock() - unlock, after sending everything accepted while locked */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "tools/fabric/roce/icrc.h"
 #include "tools/fabric/udp/in.h"
@@ -24,12 +23,6 @@
 #define TIMEOUT_NS_MIN	   20000000
 #define EARLY_NS_MIN	   5000000
 #define MTU_BYTES(mtu)	   (128u << (mtu))
-
-static uint64_t now_ns(const struct fab_context *context)
-{
-	(void)context;
-	return clock_ns();
-}
 
 static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu path_mtu)
 {
@@ -269,7 +262,6 @@ const struct carrier carrier_roce = {
 	.timeout_ns_min = TIMEOUT_NS_MIN,
 	.retry_ns_min = CARRIER_RETRY_NS_MIN,
 	.early_ns_min = EARLY_NS_MIN,
-	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
 	.open = open_sockets,
 	.close = close_sockets,

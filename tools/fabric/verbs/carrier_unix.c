@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/wire/quirks.h"
@@ -17,12 +16,6 @@
 #define READ_PSNS    16
 #define ASK_ACK_PSNS 16
 #define BATCH	     64
-
-static uint64_t now_ns(const struct fab_context *context)
-{
-	(void)context;
-	return clock_ns();
-}
 
 /* Captured packets must be possible with RoCE v2. */
 static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu path_mtu)
@@ -151,7 +144,6 @@ const struct carrier carrier_unix = {
 	.ask_ack_bytes = ASK_ACK_PSNS * FAB_FRAGMENT_BYTES,
 	.batch = BATCH,
 	.retry_ns_min = CARRIER_RETRY_NS_MIN,
-	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
 	.open = open_peers,
 	.close = close_peers,
