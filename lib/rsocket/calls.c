@@ -170,6 +170,8 @@ static int control_socket(struct rsock *rs, int cmd, long arg)
 	case RSOCK_NOTE:
 		roster_add(ROSTER_TCP, (const struct roster_row *)arg);
 		return 0;
+	case RSOCK_ACCEPT:
+		return rs->ops == &stream_ops ? listen_accept_now(rs) : -EOPNOTSUPP;
 	case F_GETFD:
 		return fcntl(rs->fd, F_GETFD);
 	case F_SETFD:

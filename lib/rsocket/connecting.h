@@ -33,6 +33,9 @@ size_t connect_private_offset(int domain);
 int listen_start(struct rsock *rs, int backlog);
 int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes);
 
+/** listen_accept_now() - RSOCK_ACCEPT: listen_accept() without waiting */
+int listen_accept_now(struct rsock *rs);
+
 /** listen_end() - close the sockets that were not accepted; the service's lock must be held */
 void listen_end(struct stream *listener);
 

@@ -32,12 +32,14 @@ struct rsock;
  * that wait to receive end with EBADF, and rpoll() with POLLNVAL; from then on only calls with the
  * flag receive, and they do not wait. RSOCK_HURRY: rconnect() fails with ETIMEDOUT if a host does
  * not answer soon, and with EHOSTDOWN if it did not lately. RSOCK_NOTE: enter a struct roster_row
- * of TCP's, which this socket has become or accepted.
+ * of TCP's, which this socket has become or accepted. RSOCK_ACCEPT: raccept() that never waits, as
+ * another thread may have taken what was announced, and a client of TCP's may come.
  */
-#define RSOCK_MOVE  0x72736d76
-#define RSOCK_HURRY 0x72736875
-#define RSOCK_NOTE  0x72736e6f
-#define RSOCK_TAKE  0x08000000 /* beside MSG_DONTWAIT */
+#define RSOCK_MOVE   0x72736d76
+#define RSOCK_HURRY  0x72736875
+#define RSOCK_NOTE   0x72736e6f
+#define RSOCK_ACCEPT 0x72736163
+#define RSOCK_TAKE   0x08000000 /* beside MSG_DONTWAIT */
 
 /* The arguments of sendmsg() or recvmsg(). */
 struct rs_transfer {

@@ -232,7 +232,8 @@ static struct stream *take_ready(struct stream *listener)
 	return child;
 }
 
-int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
+/* @flags: MSG_DONTWAIT */
+static int accept_child(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
 	struct stream *listener = stream_of(rs);
 	struct stream *child;
@@ -244,7 +245,7 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 	if (err)
 		return err;
 	while (!(child = take_ready(listener))) {
-		if (rsock_is_nonblocking(rs, 0))
+		if (rsock_is_nonblocking(rs, flags))
 			return -EAGAIN;
 		err = wait_restarted(rs, POLLIN, has_ready, &listener->options.recv_timeout);
 		if (err)
@@ -264,6 +265,16 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 	drop_child(child);
 	service_unlock();
 	return err;
+}
+
+int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
+{
+	return accept_child(rs, addr, bytes, 0);
+}
+
+int listen_accept_now(struct rsock *rs)
+{
+	return accept_child(rs, NULL, NULL, MSG_DONTWAIT);
 }
 
 void listen_end(struct stream *listener)

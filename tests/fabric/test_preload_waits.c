@@ -4,8 +4,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/fabric/preload_rig.h"
@@ -250,6 +253,66 @@ TEST(a_socket_is_added_while_threads_wait)
 
 		ck_assert_int_eq(pthread_join(thread[i], &n), 0);
 		ck_assert_int_eq((intptr_t)n, 1);
+	}
+}
+END_TEST
+
+/* --- many threads in accept() ------------------------------------------------- */
+
+#define N_ACCEPTING 8
+#define N_ROUNDS    50
+#define ACCEPT_MS   20000
+
+static atomic_int n_accepted;
+
+static void *accept_one(void *unused)
+{
+	if (accept(the.listener, NULL, NULL) >= 0)
+		n_accepted++;
+	return unused;
+}
+
+static void connect_by_rdma(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(connect(fd, (void *)&the.addr, sizeof(the.addr)), 0);
+	ck_assert(is_rdma(fd));
+}
+
+/* Of a program without the library. */
+static void connect_by_tcp(void)
+{
+	long fd = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(syscall(SYS_connect, fd, &the.addr, sizeof(the.addr)), 0);
+}
+
+static void await_accepted(int n)
+{
+	for (int ms = 0; n_accepted < n && ms < ACCEPT_MS; ms++)
+		poll(NULL, 0, 1);
+	ck_assert_int_eq(n_accepted, n);
+}
+
+/* The first connection wakes all threads, and those that come too late go on waiting for both. */
+TEST(threads_that_accept_wait_for_both_kinds)
+{
+	pthread_t thread[N_ACCEPTING];
+
+	for (int round = 0; round < N_ROUNDS; round++) {
+		n_accepted = 0;
+		for (int i = 0; i < N_ACCEPTING; i++)
+			ck_assert_int_eq(pthread_create(&thread[i], NULL, accept_one, NULL), 0);
+		/* The threads must sleep, or the test proves less. */
+		poll(NULL, 0, 5);
+		connect_by_rdma();
+		await_accepted(1);
+		for (int i = 1; i < N_ACCEPTING; i++)
+			connect_by_tcp();
+		await_accepted(N_ACCEPTING);
+		for (int i = 0; i < N_ACCEPTING; i++)
+			pthread_join(thread[i], NULL);
 	}
 }
 END_TEST

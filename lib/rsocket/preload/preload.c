@@ -14,6 +14,7 @@
 
 #include "base/env.h"
 #include "lib/rsocket/preload/preload.h"
+#include "lib/rsocket/rsock.h"
 #include "lib/rsocket/select.h"
 
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
@@ -78,7 +79,7 @@ EXPORT int listen(int fd, int backlog)
 
 static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	int rs = raccept(sock->rs, NULL, NULL);
+	int rs = rfcntl(sock->rs, RSOCK_ACCEPT);
 	int fd;
 
 	if (rs < 0)
@@ -112,13 +113,13 @@ static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *by
 		if (n < 0)
 			return -1;
 		if (n && both[0].revents)
-			return accept_rdma(sock, addr, bytes, flags);
-		if (n)
+			fd = accept_rdma(sock, addr, bytes, flags);
+		else if (n)
 			fd = closing_forget(real()->accept4(sock->tcp, addr, bytes, flags));
-		if (fd >= 0) {
+		if (fd >= 0 && !both[0].revents)
 			fallback_note(sock, fd, 0);
+		if (fd >= 0)
 			return fd;
-		}
 		if (n == 0)
 			errno = EAGAIN;
 		if (n == 0 || !waits || errno != EAGAIN)
