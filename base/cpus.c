@@ -5,11 +5,12 @@
 #include "base/cpus.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 #define ISOLATED   "/sys/devices/system/cpu/isolated"
 #define LIST_BYTES 4096
@@ -41,15 +42,9 @@ void cpus_remove(struct cpus *cpus, const char *list)
 
 static void remove_isolated(struct cpus *cpus)
 {
-	int fd = open(ISOLATED, O_RDONLY | O_CLOEXEC);
 	char list[LIST_BYTES];
-	ssize_t n;
 
-	if (fd < 0)
-		return;
-	n = read(fd, list, sizeof(list) - 1);
-	close(fd);
-	list[n < 0 ? 0 : n] = '\0';
+	fd_read_file(ISOLATED, list, sizeof(list));
 	cpus_remove(cpus, list);
 }
 

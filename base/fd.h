@@ -31,6 +31,14 @@ static inline int fd_give_up(int fd)
 }
 
 /**
+ * fd_read_file() - read the beginning of a file, such as one of /proc, as text
+ * @text: terminated; "" if the file cannot be read
+ *
+ * Return: its bytes; 0 if the file cannot be read; -errno if it cannot be opened.
+ */
+ssize_t fd_read_file(const char *path, char *text, size_t room);
+
+/**
  * fd_check_for_verbs() - check that libibverbs can open the descriptors that it needs
  *
  * It loads its drivers once per process, at its first list of devices: without descriptors it would

@@ -3,10 +3,11 @@
 #include "lib/device/device_sysfs.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 #define PORTS_MAX  8
 #define TEXT_BYTES 64 /* more than a GID or the name of an interface */
@@ -25,16 +26,10 @@ static const struct range {
  */
 static bool read_line(const char *path, char line[TEXT_BYTES])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
+	const ssize_t n = fd_read_file(path, line, TEXT_BYTES);
 
-	if (fd < 0)
-		return false;
-	n = read(fd, line, TEXT_BYTES - 1);
-	close(fd);
-	line[n > 0 ? n : 0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
-	return true;
+	return n >= 0;
 }
 
 static bool is_wanted(const char *line, const struct device_want *want, bool by_gid)

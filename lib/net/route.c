@@ -7,14 +7,13 @@
 #include "lib/net/internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/large.h"
 
@@ -132,14 +131,9 @@ static void read_hop_limit(struct nlattr *metrics, struct answer *answer)
 
 static uint8_t read_setting(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char text[8] = "";
+	char text[8];
 
-	if (fd < 0)
-		return DEFAULT_HOP_LIMIT;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
-	close(fd);
+	fd_read_file(path, text, sizeof(text));
 	return *text ? (uint8_t)atoi(text) : DEFAULT_HOP_LIMIT;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "tools/purecm/checkup.h"
 
 #define ROCE_PORT      "4791"
@@ -170,14 +171,10 @@ static enum netns find_netns(void)
 
 static bool is_exclusive(void)
 {
-	FILE *file = fopen(NETNS_MODE, "re");
-	int mode = 'Y';
+	char mode[4];
 
-	if (file) {
-		mode = getc(file);
-		fclose(file);
-	}
-	return mode == 'N';
+	fd_read_file(NETNS_MODE, mode, sizeof(mode));
+	return mode[0] == 'N';
 }
 
 void check_namespaces(struct checkup *checkup, struct finding *finding)

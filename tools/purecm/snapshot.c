@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "lib/portd/client/portd_client.h"
 #include "tools/purecm/subcommand.h"
@@ -41,17 +42,12 @@ static int append_row(void *array, size_t *n, const void *row, size_t bytes)
 void snapshot_read_program(struct snapshot_process *process)
 {
 	char path[64];
-	FILE *comm;
 
-	snprintf(process->program, sizeof(process->program), "?");
 	snprintf(path, sizeof(path), "/proc/%u/comm", process->pid);
-	comm = process->pid ? fopen(path, "re") : NULL;
-	if (!comm)
-		return;
-	if (fgets(process->program, sizeof(process->program), comm))
-		process->program[strcspn(process->program, "\n")] = '\0';
+	if (fd_read_file(path, process->program, sizeof(process->program)) <= 0)
+		strcpy(process->program, "?");
+	process->program[strcspn(process->program, "\n")] = '\0';
 	text_make_printable(process->program);
-	fclose(comm);
 }
 
 int snapshot_add_process(struct snapshot *snapshot, const struct snapshot_process *process)

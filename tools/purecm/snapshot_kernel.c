@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/snapshot.h"
 
@@ -299,24 +301,15 @@ static int look_at_devices(struct look *look)
 static bool read_counter(const char *device, unsigned int port, const char *folder,
 			 const char *message, uint64_t *ret)
 {
-	unsigned long long value;
-	char path[256], name[16];
+	char path[256], name[16], text[32];
 	size_t i;
-	FILE *file;
-	bool is_read;
 
 	for (i = 0; message[i] && i < sizeof(name) - 1; i++)
 		name[i] = (char)tolower(message[i]);
 	name[i] = '\0';
 	snprintf(path, sizeof(path), SYSFS "/%s/ports/%u/%s/%s", device, port, folder, name);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	is_read = fscanf(file, "%llu", &value) == 1;
-	fclose(file);
-	if (is_read)
-		*ret = value;
-	return is_read;
+	fd_read_file(path, text, sizeof(text));
+	return sscanf(text, "%" SCNu64, ret) == 1;
 }
 
 /* Return: 1 if the port has counters, 0 if not, or -errno. */

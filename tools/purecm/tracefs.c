@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "cm/tally.h"
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/kernel_line.h"
@@ -249,14 +250,9 @@ static int enable_events(const struct kernel *kernel)
 /* Under lockdown, tracefs does not always return EPERM. */
 static bool is_locked_down(void)
 {
-	char text[64] = "";
-	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+	char text[64];
 
-	if (!file)
-		return false;
-	if (!fgets(text, sizeof(text), file))
-		text[0] = '\0';
-	fclose(file);
+	fd_read_file("/sys/kernel/security/lockdown", text, sizeof(text));
 	return strstr(text, "[confidentiality]");
 }
 
@@ -276,15 +272,10 @@ static int complain_of_tracefs(const char *tracefs, int err)
 
 static bool is_set(const char *path)
 {
-	char value = '0';
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[4];
 
-	if (fd < 0)
-		return false;
-	if (read(fd, &value, 1) != 1)
-		value = '0';
-	close(fd);
-	return value == '1';
+	fd_read_file(path, text, sizeof(text));
+	return text[0] == '1';
 }
 
 static int mkdir_without_names(const char *tracefs, const char *instance)

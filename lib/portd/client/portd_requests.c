@@ -76,15 +76,11 @@ static int connect_once(const char *path, int *ret)
 /* Return: false also if that cannot be found out. A user namespace has few users, or all. */
 static bool has_all_users(void)
 {
-	FILE *map = fopen("/proc/self/uid_map", "re");
-	unsigned int first, its, n = 0;
+	unsigned int first, its, n;
+	char map[64];
 
-	if (!map)
-		return false;
-	if (fscanf(map, "%u %u %u", &first, &its, &n) != 3)
-		n = 0;
-	fclose(map);
-	return n == UINT32_MAX;
+	fd_read_file("/proc/self/uid_map", map, sizeof(map));
+	return sscanf(map, "%u %u %u", &first, &its, &n) == 3 && n == UINT32_MAX;
 }
 
 /*
@@ -309,18 +305,11 @@ static bool waits_for_cpu(int fd)
 	socklen_t bytes = sizeof(peer);
 	char path[32], text[256];
 	const char *state;
-	ssize_t n;
-	int stat;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) || peer.pid == getpid())
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)peer.pid);
-	stat = open(path, O_RDONLY | O_CLOEXEC);
-	if (stat < 0)
-		return false;
-	n = read(stat, text, sizeof(text) - 1);
-	close(stat);
-	text[n > 0 ? n : 0] = '\0';
+	fd_read_file(path, text, sizeof(text));
 	state = strrchr(text, ')'); /* the end of the program's name */
 	return state && (strncmp(state, ") R", 3) == 0 || strncmp(state, ") D", 3) == 0);
 }

@@ -13,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/pma.h"
 #include "tools/fabric/wire/device.h"
@@ -26,15 +27,9 @@
 
 static bool has_text(const char *path, const char *text)
 {
-	char before[TEXT_BYTES] = "";
-	FILE *file = fopen(path, "re");
-	bool is_same;
+	char before[TEXT_BYTES];
 
-	if (!file)
-		return false;
-	is_same = fgets(before, sizeof(before), file) && strcmp(before, text) == 0;
-	fclose(file);
-	return is_same;
+	return fd_read_file(path, before, sizeof(before)) >= 0 && strcmp(before, text) == 0;
 }
 
 /* Concurrent readers get the old or the new text, as in the kernel. */

@@ -5,7 +5,6 @@
 #include "lib/portd/server/files/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 #define STAT_START 22 /* field of /proc/PID/stat: start time in clock ticks since boot */
 #define STAT_BYTES 1024
@@ -28,16 +29,9 @@ uint32_t process_start(pid_t pid)
 	char path[32], stat[STAT_BYTES];
 	unsigned int field;
 	char *at;
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, stat, sizeof(stat) - 1);
-	close(fd);
-	stat[n < 0 ? 0 : n] = '\0';
+	fd_read_file(path, stat, sizeof(stat));
 	at = strrchr(stat, ')');
 	for (field = 2; at && field < STAT_START; field++)
 		at = strchr(at + 1, ' ');

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/server/files/state_file.h"
 
@@ -61,12 +62,8 @@ static off_t offset_of(size_t byte)
 
 static void read_boot(char ret[BOOT_BYTES])
 {
-	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, ret, BOOT_BYTES - 1);
-
-	memset(ret + (n < 0 ? 0 : n), 0, BOOT_BYTES - (n < 0 ? 0 : (size_t)n));
-	if (fd >= 0)
-		close(fd);
+	memset(ret, 0, BOOT_BYTES);
+	fd_read_file(BOOT_ID, ret, BOOT_BYTES);
 }
 
 static uint64_t read_pid_ns(void)
