@@ -3,7 +3,6 @@
  * purecm explain: describes each connection; the cause and remedy of failures, and the time spent
  * in successful ones.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

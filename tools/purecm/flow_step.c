@@ -7,8 +7,6 @@
  */
 #include "tools/purecm/flow.h"
 
-#include <string.h>
-
 #include "cm/action.h"
 #include "cm/fsm.h"
 #include "cm/guard.h"

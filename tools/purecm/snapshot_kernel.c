@@ -12,7 +12,6 @@
 #include <netlink/netlink.h>
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -3,7 +3,6 @@
  * The page of the host and its GIDs. On RoCE a port's GIDs follow the addresses of its network
  * interface; each is entered in the fabric, so that other hosts can find the port.
  */
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,6 @@
 #include "tools/fabric/host/sa.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 

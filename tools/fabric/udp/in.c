@@ -15,7 +15,6 @@
 
 #include "tools/fabric/roce/codec.h"
 #include "tools/fabric/roce/icrc.h"
-#include "tools/fabric/udp/sockets.h"
 #include "tools/fabric/udp/vrf.h"
 
 #define RECEIVE_BYTES (8 << 20)

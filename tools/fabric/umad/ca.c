@@ -5,7 +5,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/umad.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tools/fabric/wire/device.h"

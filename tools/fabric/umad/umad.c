@@ -3,7 +3,6 @@
  * libibumad on a soft fabric: ports, agents, sending and receiving MADs. As in the original, a port
  * is its descriptor, and agents end with it.
  */
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/umad.h>

@@ -4,7 +4,6 @@
  * carrier.h.
  */
 #include <dirent.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tools/fabric/verbs/carrier.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *verbs)

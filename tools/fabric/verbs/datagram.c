@@ -4,7 +4,6 @@
  * without a receiver or a receive is dropped.
  */
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tools/fabric/verbs/carrier.h"

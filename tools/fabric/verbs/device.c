@@ -18,7 +18,6 @@
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
-#include "tools/fabric/wire/device.h"
 #include "tools/fabric/wire/quirks.h"
 
 #undef ibv_get_device_list

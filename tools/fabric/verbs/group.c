@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "tools/fabric/verbs/carrier.h"
-#include "tools/fabric/verbs/qp.h"
 
 #define MEMBER_BYTES (FAB_PATH_BYTES + FAB_NAME_BYTES + 16)
 

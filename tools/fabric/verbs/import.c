@@ -9,7 +9,6 @@
 
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/domain.h"
-#include "tools/fabric/verbs/memory.h"
 
 static struct ibv_pd *find_pd(struct fab_context *context, uint32_t handle)
 {

@@ -4,7 +4,6 @@
  * supported; verbs.h returns an error to the program, except for a few that it calls without a
  * check.
  */
-#include <errno.h>
 
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/cq_poll.h"

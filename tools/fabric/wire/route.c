@@ -5,7 +5,6 @@
 #include "tools/fabric/wire/route.h"
 
 #include <errno.h>
-#include <string.h>
 
 /*
  * IBTA vol. 1, 19.2.3: a router decrements the hop limit, and drops packets whose limit is

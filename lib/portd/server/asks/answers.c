@@ -2,7 +2,6 @@
 /* Requests on the control socket, one function per record. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 

@@ -4,7 +4,6 @@
  * connections use it: a tag in their paths tells which GID they mean.
  */
 #include "lib/net/gid_table.h"
-#include "lib/portd/server/server_state.h"
 #include "lib/portd/server/wire/host_port.h"
 
 const struct gid_entry *host_port_gid(struct host_port *host_port, uint8_t index)
