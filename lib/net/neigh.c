@@ -65,8 +65,9 @@ static void forget_entry(struct entry *entry)
 
 void net_neigh_flush(void)
 {
-	while (cache.by_key.n_nodes)
-		forget_entry(container_of(cache.added.next, struct entry, added));
+	hash_fini(&cache.by_key);
+	slab_fini(&cache.slab);
+	memset(&cache, 0, sizeof(cache));
 }
 
 void net_neigh_after_fork(void)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lib/net/gid_table.h"
+#include "lib/net/internal.h"
 #include "lib/net/netlink.h"
 #include "tests/fuzz/input.h"
 
@@ -327,7 +328,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		return 0;
 	while (in.left)
 		does[next_byte(&in) % (sizeof(does) / sizeof(does[0]))]();
-	net_after_fork(); /* drops all caches */
+	net_neigh_flush(); /* else leaked by the next */
+	net_after_fork();  /* drops all caches */
 	gid_forget(NULL);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/rsocket/iomap.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 #include "wire_device.h"
@@ -60,6 +61,7 @@ static void drop(struct stream *s)
 
 	if (rs)
 		rs->ops->close(rs);
+	iomap_free_all(s);
 	memory_free(s);
 	close(s->base.fd);
 	wire_id_free(s->id);

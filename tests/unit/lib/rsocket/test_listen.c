@@ -101,7 +101,7 @@ TEST(listening_that_failed_can_be_tried_again)
 {
 	static struct rdma_event_channel channel;
 	struct rlimit limit, none;
-	struct stream *listener;
+	static struct stream *listener;
 
 	wire_begin();
 	ck_assert_int_eq(sem_init(&accepting, 0, 0) | sem_init(&accepted, 0, 0), 0);
