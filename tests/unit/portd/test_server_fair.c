@@ -486,6 +486,22 @@ TEST(ended_connections_of_dead_clients_no_longer_count)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
+/* Each block may have a connection to a peer that does not answer: those end slowly. */
+TEST(comm_ids_beside_ended_connections_are_lent_if_there_are_no_others)
+{
+	const struct server *server = rig_server();
+	struct rig_client more;
+	unsigned int i;
+
+	scene_connect(&mallory[0], 1);
+	rig_leave(&mallory[0]);
+	for (i = 1; i < ID_BLOCKS; i++)
+		if (!tracker_hold_block(server->tracker, (uint16_t)i, true))
+			rig_server()->block_owner[i] = NOT_BOBS;
+	rig_meet(&more);
+	ck_assert_uint_eq(more.first, mallory[0].first);
+}
+
 static int free_bytes_of(const struct client *client)
 {
 	socklen_t bytes = sizeof(int);

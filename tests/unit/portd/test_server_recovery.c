@@ -430,6 +430,23 @@ TEST(comm_ids_without_connections_are_not_lent_either)
 	resume_client(bob, bobs_pid);
 }
 
+TEST(comm_ids_of_a_client_that_may_resume_are_not_lent_for_want_of_others)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	const uint16_t its = (uint16_t)(bob->first >> ID_BLOCK_SHIFT);
+	unsigned int i;
+
+	scene_connect(bob, 1);
+	restart();
+	for (i = 1; i < ID_BLOCKS; i++)
+		if (i != its)
+			rig_server()->block_owner[i] = 0;
+	carol.control = rig_dial();
+	rig_pass(GRACE_MS);
+	ck_assert_int_eq(rig_ask(&carol, &hello), ENOSPC);
+	resume_client(bob, bobs_pid);
+}
+
 /* Its pid is meaningless: it is in a namespace that cmportd cannot see. */
 TEST(comm_ids_of_a_client_without_pid_are_not_lent)
 {

@@ -69,19 +69,19 @@ static int check_turn(const struct request *request)
 }
 
 /* Block 0 is not lent: comm id 0 means none. */
-static bool is_free(const struct server *server, uint16_t block)
+static bool is_free(const struct server *server, uint16_t block, bool for_dead)
 {
 	return block && server->block_owner[block] == NOBODY &&
-	       !tracker_hold_block(server->tracker, block);
+	       !tracker_hold_block(server->tracker, block, for_dead);
 }
 
 /* Return: how many blocks are in use from the next one on; ID_BLOCKS if all are. */
-static unsigned int count_used(const struct server *server)
+static unsigned int count_used(const struct server *server, bool for_dead)
 {
 	uint16_t next = state_file_next_block(server->state_file);
 	unsigned int n = 0;
 
-	while (n < ID_BLOCKS && !is_free(server, (uint16_t)(next + n)))
+	while (n < ID_BLOCKS && !is_free(server, (uint16_t)(next + n), for_dead))
 		n++;
 	return n;
 }
@@ -99,7 +99,9 @@ static int lend_block(struct request *request)
 	err = check_turn(request);
 	if (err)
 		return err;
-	n_used = count_used(server);
+	n_used = count_used(server, true);
+	if (n_used == ID_BLOCKS) /* a user could have one left behind in each block, for minutes */
+		n_used = count_used(server, false);
 	if (n_used == ID_BLOCKS)
 		return -ENOSPC;
 	block = state_file_id_block(server->state_file, n_used);

@@ -115,9 +115,11 @@ bool tracker_awaits_unknown(const struct tracker *tracker)
 	return tracker->n_unknown != 0;
 }
 
-bool tracker_hold_block(const struct tracker *tracker, uint16_t block)
+bool tracker_hold_block(const struct tracker *tracker, uint16_t block, bool for_dead)
 {
-	return tracker->left_behind[block] != 0;
+	const struct tracked_left *left = &tracker->left[block];
+
+	return left->n_orphans || (for_dead && left->n_dead);
 }
 
 bool tracker_return(struct tracker *tracker, const struct tracked *orphan, uint16_t client)

@@ -58,10 +58,10 @@ const struct tracked *tracker_orphan_of(const struct tracker *tracker, uint16_t 
 bool tracker_awaits_unknown(const struct tracker *tracker);
 
 /**
- * tracker_hold_block() - return whether an orphan, or a connection of an ended client, has a comm
- * id of the block
+ * tracker_hold_block() - return whether an orphan, or with @for_dead a connection of an ended
+ * client, has a comm id of the block
  */
-bool tracker_hold_block(const struct tracker *tracker, uint16_t block);
+bool tracker_hold_block(const struct tracker *tracker, uint16_t block, bool for_dead);
 
 /**
  * tracker_return() - give an orphan, not dead, to its client, which has resumed

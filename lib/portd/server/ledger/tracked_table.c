@@ -306,14 +306,15 @@ static uint32_t *list_of(struct tracker *tracker, const struct tracked *tracked)
 
 static void count(struct tracker *tracker, const struct tracked *tracked, uint32_t by)
 {
+	struct tracked_left *left = &tracker->left[tracked->is.local_comm_id / CM_ID_BLOCK];
 	struct tracked_client *client;
 
-	if (tracked->is_orphan || tracked->is_dead)
-		tracker->left_behind[tracked->is.local_comm_id / CM_ID_BLOCK] += by;
 	if (tracked->is_orphan) {
+		left->n_orphans += by;
 		tracker->n_orphans += by;
 		tracker->n_unknown += !tracked->owner.pid && !tracked->is_dead ? by : 0;
 	} else if (tracked->is_dead) {
+		left->n_dead += by;
 		tracker->dead_of[tracked->owner.user] += by;
 	} else {
 		client = &tracker->client[tracked->client];
@@ -467,11 +468,10 @@ struct tracker *tracker_new(uint64_t secret)
 		return NULL;
 	tracker->secret = secret;
 	tracker->free = TRACKED_NONE;
-	tracker->left_behind = calloc(UINT32_MAX / CM_ID_BLOCK + 1, sizeof(uint32_t));
+	tracker->left = calloc(UINT32_MAX / CM_ID_BLOCK + 1, sizeof(*tracker->left));
 	tracker->orphans = calloc(UINT16_MAX + 1, sizeof(uint32_t));
 	tracker->dead_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
-	if (!tracker->left_behind || !tracker->orphans || !tracker->dead_of ||
-	    !begin_buckets(tracker)) {
+	if (!tracker->left || !tracker->orphans || !tracker->dead_of || !begin_buckets(tracker)) {
 		tracker_free(tracker);
 		return NULL;
 	}
@@ -492,7 +492,7 @@ void tracker_free(struct tracker *tracker)
 	free(tracker->next_by_own_qpn);
 	free(tracker->buckets);
 	free(tracker->client);
-	free(tracker->left_behind);
+	free(tracker->left);
 	free(tracker->orphans);
 	free(tracker->dead_of);
 	free(tracker);

@@ -25,6 +25,11 @@ struct tracked_client {
 	struct tracked_owner owner;
 };
 
+/* The connections with a comm id of a block that have no client. */
+struct tracked_left {
+	uint32_t n_orphans, n_dead;
+};
+
 struct tracker {
 	uint64_t secret;
 	struct tracked **chunk;
@@ -44,7 +49,7 @@ struct tracker {
 	uint32_t *orphans; /* those whose clients may resume, by their clients' first block */
 	uint32_t n_orphans;
 	uint32_t n_unknown;	     /* of these, of clients of unknown pid that may resume */
-	uint32_t *left_behind;	     /* number of dead and orphans by block of comm ids */
+	struct tracked_left *left;   /* by block of comm ids */
 	uint32_t *dead_of;	     /* number of dead by user */
 	struct tracked_store *store; /* NULL: entries do not survive us */
 };
