@@ -486,6 +486,21 @@ TEST(ended_connections_of_dead_clients_no_longer_count)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
+/* client_new() has looked it up, and says whom it turns away when memory is short. */
+TEST(a_user_is_not_forgotten_while_it_connects)
+{
+	struct rig_client again;
+	uint16_t number;
+
+	rig_client_as_user(MALLORY + 100);
+	rig_meet(&again);
+	number = rig_server()->client[NOT_BOBS + N_CLIENTS]->user->number;
+	rig_leave(&again);
+	rig_pass(10 * 1000);
+	rig_meet(&again);
+	ck_assert_uint_eq(rig_server()->client[NOT_BOBS + N_CLIENTS]->user->number, number);
+}
+
 /* Each block may have a connection to a peer that does not answer: those end slowly. */
 TEST(comm_ids_beside_ended_connections_are_lent_if_there_are_no_others)
 {

@@ -136,13 +136,13 @@ bool user_enter(struct server *server, struct client *client, uid_t uid)
 {
 	struct user *user;
 
-	forget_rested(server, false);
 	user = find_user(server, uid);
 	if (!user)
 		user = user_new(server, uid);
 	if (!user)
 		return false;
 	list_remove(&user->resting);
+	forget_rested(server, false);
 	client->user = user;
 	user->n_clients++;
 	bucket_take(&user->connects, CONNECTS_S, CONNECTS_MAX, server->now);
