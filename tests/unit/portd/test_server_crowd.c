@@ -155,6 +155,22 @@ TEST_LOOP(hello_refused_without_descriptors_may_be_repeated, 0, 3)
 	ck_assert_int_eq(rig_ask(&carol, &hello), 0);
 }
 
+TEST(hello_refused_without_comm_ids_leaves_no_buffers)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+	struct server *server = rig_server();
+	const int64_t before = server->n_buffer_bytes;
+	unsigned int i;
+
+	for (i = 0; i < ID_BLOCKS; i++)
+		server->block_owner[i] = 0;
+	ck_assert_int_eq(rig_ask(&carol, &hello), ENOSPC);
+	ck_assert_int_eq(rig_ask(&carol, &hello), ENOSPC);
+	rig_leave(&carol);
+	ck_assert_int_eq(server->n_buffer_bytes, before);
+}
+
 /* --- tables -------------------------------------------------------------- */
 
 TEST(comm_id_blocks_of_a_client_are_limited)

@@ -166,8 +166,8 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd)
 		close(pair[1]);
 		return err;
 	}
+	server->n_buffer_bytes += bytes - client->n_buffer_bytes; /* of a HELLO that was refused */
 	client->n_buffer_bytes = bytes;
-	server->n_buffer_bytes += bytes;
 	*ret_fd = pair[1];
 	return 0;
 }
