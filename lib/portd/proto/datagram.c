@@ -72,7 +72,10 @@ static ssize_t receive_alone(int from, struct portd_datagram *ret, int flags)
 	return take_bytes(ret, n, n > (ssize_t)sizeof(ret->data));
 }
 
-/* The descriptors are copied to @ret_fd, which has room for what fits into @control. */
+/*
+ * The descriptors are copied to @ret_fd, which has room for what fits into @control. There may be
+ * credentials, too: a socket from systemd can have the option.
+ */
 static ssize_t receive(int from, struct portd_datagram *ret, struct cmsghdr *control, size_t room,
 		       int *ret_fd, int flags)
 {
@@ -88,8 +91,9 @@ static ssize_t receive(int from, struct portd_datagram *ret, struct cmsghdr *con
 	while (n < 0 && errno == EINTR);
 	take_bytes(ret, n, n >= 0 && msg.msg_flags & MSG_TRUNC);
 	cmsg = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	for (; cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg))
+		if (cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
+			memcpy(ret_fd, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
 	return n;
 }
 
@@ -107,10 +111,7 @@ ssize_t portd_datagram_receive_all(int from, struct portd_datagram *ret,
 				   int ret_fd[PORTD_FDS_MAX + 1])
 {
 	union control_of_all control;
-	ssize_t n;
 
-	control.align.cmsg_len = CMSG_LEN(0); /* stays so if there are none */
-	n = receive(from, ret, &control.align, sizeof(control), ret_fd, MSG_DONTWAIT);
-	ret_fd[(control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int)] = -1;
-	return n;
+	memset(ret_fd, 0xff, (PORTD_FDS_MAX + 1) * sizeof(int)); /* -1 */
+	return receive(from, ret, &control.align, sizeof(control), ret_fd, MSG_DONTWAIT);
 }

@@ -71,6 +71,27 @@ TEST_LOOP(a_datagram_that_is_too_long_has_no_records, 0, 2)
 	close(pair[1]);
 }
 
+/* A listening socket of systemd may have the option, which those that it accepts inherit. */
+TEST_LOOP(credentials_are_no_descriptors, 0, 2)
+{
+	struct portd_datagram out = { .bytes = 1 }, in;
+	int pair[2], fd[PORTD_FDS_MAX + 1], passed[2];
+	const int on = 1;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	ck_assert_int_eq(setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	passed[0] = _i ? pair[0] : -1;
+	passed[1] = -1;
+	memset(fd, 0x55, sizeof(fd));
+	ck_assert_int_eq(portd_datagram_send(pair[0], &out, passed, 0), 0);
+	ck_assert_int_eq(portd_datagram_receive_all(pair[1], &in, fd), 1);
+	ck_assert_int_eq(fd[_i], -1);
+	if (_i)
+		ck_assert_int_eq(close(fd[0]), 0);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 TEST_LOOP(trailing_zeros_of_a_message_are_not_sent, 2, MAD_BYTES)
 {
 	struct portd_record sent = full_mad(), got;
