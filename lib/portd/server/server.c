@@ -63,7 +63,10 @@ static void accept_client(struct watch *watch)
 			break;
 	}
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
-		log_warn("no more clients for now: %s", strerror(errno));
+		if (server_says_again(server, server->full_at)) {
+			log_warn("no more clients for now: %s", strerror(errno));
+			server->full_at = server->now;
+		}
 		server->listens_again_at = cm_time_after(server->now, LISTENING_PAUSE_NS);
 		loop_change(&server->loop, watch, 0);
 	}

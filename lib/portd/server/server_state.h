@@ -50,6 +50,7 @@
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
 #define ID_BLOCK_SHIFT 16
 #define REFUSALS_MAX   16 /* refused connections per turn */
+#define SAY_AGAIN_NS   (60000 * CM_NS_PER_MS)
 
 struct server;
 
@@ -75,6 +76,7 @@ struct server {
 	struct cm_time now; /* start of this turn */
 	struct cm_time idle_since;
 	struct cm_time listens_again_at; /* 0 ns: connections are accepted */
+	struct cm_time full_at;		 /* when the log said that none are; 0 ns: never */
 	struct cm_time begun_at;
 	struct cm_time opens_again_at; /* a port that was taken; 0 ns: none */
 	struct cm_time grace_until;    /* 0 ns: no grace period */
@@ -135,6 +137,12 @@ static inline void stat_count(struct host_port *host_port, enum portd_stat_count
 			      const uint8_t *mad)
 {
 	host_port->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
+}
+
+/** server_says_again() - return whether what the log said then may be said once more */
+static inline bool server_says_again(const struct server *server, struct cm_time said_at)
+{
+	return !said_at.ns || cm_time_reached(cm_time_after(said_at, SAY_AGAIN_NS), server->now);
 }
 
 /** server_next_client() - the next client from index @at, which is advanced, or NULL */

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
@@ -102,6 +104,23 @@ TEST(client_without_descriptors_is_accepted_when_some_are_free)
 	lift_limit();
 	rig_pass(1000);
 	ck_assert_uint_eq(rig_server()->n_clients, 3);
+}
+
+TEST(clients_without_descriptors_do_not_fill_the_log)
+{
+	int log = memfd_create("log", 0), fd = rig_dial_later();
+	unsigned int s;
+
+	log_set_verbose();
+	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+	leave_descriptors(0);
+	rig_connect(fd);
+	for (s = 0; s < 59; s++)
+		rig_pass(1000);
+	ck_assert_uint_eq(rig_count_text(log, "no more clients for now"), 1);
+	rig_pass(1001);
+	rig_pass(1001);
+	ck_assert_uint_eq(rig_count_text(log, "no more clients for now"), 2);
 }
 
 TEST(present_clients_are_served_without_free_descriptors)

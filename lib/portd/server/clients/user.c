@@ -15,7 +15,6 @@
 #include "lib/portd/server/server_state.h"
 
 #define RESTING_LOOK 4 /* users without clients to check for each new client */
-#define SAY_AGAIN_NS (60000 * CM_NS_PER_MS)
 
 int users_init(struct users *users)
 {
@@ -253,8 +252,7 @@ void user_turned_away(struct server *server, struct user *user, uid_t uid, const
 	if (!user)
 		user = &server->nobody;
 	user->n_turned_away++;
-	if (user->turned_at.ns &&
-	    !cm_time_reached(cm_time_after(user->turned_at, SAY_AGAIN_NS), server->now))
+	if (!server_says_again(server, user->turned_at))
 		return;
 	log_warn("uid %u cannot connect: %s (%u connects since that was last said)",
 		 (unsigned int)uid, why, user->n_turned_away);
