@@ -56,7 +56,9 @@
 #define UNANSWERED_MAX 512   /* REQs that it has not answered: a quarter of its queue ... */
 #define UNANSWERED_S   2000  /* ... and that many more a second: a listener may be slow */
 #define REQUEST_BURST  4000  /* REQs to a host that answers, at once; 3/4 of host-rate a second */
-#define SAID_MAX       65536 /* messages of a user's connections that it has not answered ... */
+#define SAID_FEW       512   /* messages that it has not answered, of a user, ... */
+#define SAID_EACH      4     /* ... so many more for each connection of that user, ... */
+#define SAID_MAX       65536 /* ... of all these, ... */
 #define SAID_S	       2000  /* ... and that many more a second */
 
 /* All hosts that have sent no message of a connection, as their addresses may be forged */

@@ -70,6 +70,15 @@ TEST_LOOP(answers_to_a_host_are_limited_by_its_rate, 0, N_KINDS)
 	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
 }
 
+/* A user of a host sends what belongs to no connection, and another one a request. */
+TEST(requests_of_a_host_are_answered_during_a_flood_of_its_other_messages)
+{
+	flood(dreq_number, FLOOD);
+	scene_wire();
+	scene_receive(req_number(FLOOD));
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+
 /* --- forged addresses: another one for each message ------------------------ */
 
 static void flood_from_everywhere(struct cm_msg (*number)(unsigned int n), unsigned int n)

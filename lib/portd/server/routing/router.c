@@ -274,12 +274,15 @@ static bool is_request(const struct cm_msg *msg)
 /*
  * Limits what a host can trigger without a connection: a search for a listener, a response, or a
  * record. A host gets one message of equal size for each of its own. Comm ids can be guessed, so a
- * message that names a client but none of its connections counts, too.
+ * message that names a client but none of its connections counts, too. Any user of that host can
+ * send such messages faster than it may ask, so they leave it three quarters for requests.
  */
 static bool may_ask(struct server *server, const struct arrived *in)
 {
-	return hosts_may_ask(&server->hosts, in->host, &in->peer,
-			     quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now);
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_HOST_RATE);
+
+	return hosts_may_ask(&server->hosts, in->host, &in->peer, rate,
+			     is_request(&in->msg) ? rate : rate / 4, server->now);
 }
 
 /*
@@ -417,17 +420,19 @@ static bool find_source(const struct tracked *tracked, const struct client *clie
 }
 
 /*
- * Limits messages for connections that the host has forgotten: it counts them as it counts the
- * requests of this host, of all users. A host that knows a connection says something, too.
+ * Limits messages for connections that the host has forgotten: it counts them as those of this
+ * host, of all users, and its queue holds few. A host that knows a connection says something, too.
+ * A user with many connections may end all at once.
  */
 static bool may_say(struct server *server, const struct client *client, const struct mad_path *path)
 {
 	const struct mad_gid peer = mad_path_peer(path);
 	const struct host *host = hosts_at(&server->hosts, &peer);
+	const struct user *user = client->user;
+	const uint32_t burst = SAID_FEW + SAID_EACH * user->n_tracked;
 
-	return client->user->uid == 0 ||
-	       bucket_take(hosts_said(&server->hosts, host, client->user->number), SAID_S, SAID_MAX,
-			   server->now);
+	return user->uid == 0 || bucket_take(hosts_said(&server->hosts, host, user->number), SAID_S,
+					     burst < SAID_MAX ? burst : SAID_MAX, server->now);
 }
 
 /*

@@ -16,12 +16,13 @@ bool probe_answer(struct host_port *host_port, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES])
 {
 	struct server *server = host_port->server;
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_HOST_RATE);
 	uint8_t answer[MAD_BYTES];
 
 	if (!mad_probe_answer(mad, answer))
 		return false;
-	if (!hosts_may_ask(&server->hosts, hosts_at(&server->hosts, &path->dgid), &path->dgid,
-			   quota_of(&server->options.quotas, QUOTA_HOST_RATE), server->now) ||
+	if (!hosts_may_ask(&server->hosts, hosts_at(&server->hosts, &path->dgid), &path->dgid, rate,
+			   rate, server->now) ||
 	    !host_port_may_solicit(host_port, path))
 		return true;
 	/* Through umad, which always works. */

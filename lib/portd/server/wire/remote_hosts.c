@@ -55,9 +55,9 @@ static void log_refusal(const struct mad_gid *peer, uint32_t rate)
 		 inet_ntop(AF_INET6, peer->raw, text, sizeof(text)), rate);
 }
 
-static bool may_unknown_ask(struct hosts *hosts, uint32_t rate, struct cm_time now)
+static bool may_unknown_ask(struct hosts *hosts, uint32_t rate, uint32_t burst, struct cm_time now)
 {
-	if (bucket_take(&hosts->unknown, rate, rate, now))
+	if (bucket_take(&hosts->unknown, rate, burst, now))
 		return true;
 	if (!hosts->were_refused)
 		log_warn(
@@ -69,11 +69,11 @@ static bool may_unknown_ask(struct hosts *hosts, uint32_t rate, struct cm_time n
 }
 
 bool hosts_may_ask(struct hosts *hosts, struct host *host, const struct mad_gid *peer,
-		   uint32_t rate, struct cm_time now)
+		   uint32_t rate, uint32_t burst, struct cm_time now)
 {
-	if (bucket_take(&host->asks, rate, rate, now))
+	if (bucket_take(&host->asks, rate, burst, now))
 		return host_is_known(host, peer) ||
-		       may_unknown_ask(hosts, STRANGERS_TIMES * rate, now);
+		       may_unknown_ask(hosts, STRANGERS_TIMES * rate, STRANGERS_TIMES * burst, now);
 	if (!hosts->was_refused)
 		log_refusal(peer, rate);
 	hosts->was_refused = true;

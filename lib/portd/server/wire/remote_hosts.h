@@ -55,12 +55,13 @@ void hosts_know_peer_of(struct hosts *hosts, const struct cm_record *is);
 
 /**
  * hosts_may_ask() - count a message that is of no connection
- * @rate: messages of one host a second; a burst may be one second's
+ * @rate: messages of one host a second
+ * @burst: at once: @rate for requests, less for what has to leave room for them
  *
  * Return: false if it is too many. The first refusal is logged.
  */
 bool hosts_may_ask(struct hosts *hosts, struct host *host, const struct mad_gid *peer,
-		   uint32_t rate, struct cm_time now);
+		   uint32_t rate, uint32_t burst, struct cm_time now);
 
 /**
  * hosts_hops_left() - return whether the kernel may resolve another next hop for an answer
