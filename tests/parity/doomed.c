@@ -3,6 +3,8 @@
 #include "doomed.h"
 #include "steps.h"
 
+#define REJECTION_MS 2000 /* until the rejection of a request has come, on a busy host, too */
+
 void connect_only(struct scene *s)
 {
 	dial(s);
@@ -37,6 +39,7 @@ void ask_to_disconnect_only(struct scene *s)
 	DO(rdma_disconnect(dial(s)));
 }
 
+/* A program cannot see that the peer has withdrawn its request, until it answers. */
 void watch_request(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
@@ -44,6 +47,7 @@ void watch_request(struct scene *s)
 
 	meet(s);
 	meet(s);
+	pause_ms(REJECTION_MS);
 	show_quiet(s->channel);
 	param.qp_num = unused_qpn();
 	DO(rdma_accept(child, &param));
