@@ -7,6 +7,7 @@
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 #include "lib/portd/server/ledger/tracked_adopt.h"
+#include "lib/portd/server/routing/recovery.h"
 
 #define MALLORY	  61001
 #define N_CLIENTS 8
@@ -184,6 +185,30 @@ TEST(a_turn_accepts_few_waiting_clients)
 	}
 	for (i = 0; i < N_MANY; i++)
 		close(fd[i]);
+}
+
+/* Whatever ends it in the middle of a turn that has no time for them. */
+TEST(requests_that_the_grace_period_deferred_are_answered_after_it)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct portd_datagram out = { .bytes = 0 };
+	struct server *server;
+	int fd;
+
+	portd_put(&out, &hello);
+	rig_tear_down();
+	rig_set_up(socket_path);
+	server = rig_server();
+	fd = rig_dial();
+	rig_put(fd, out.data, out.bytes, NULL, 0);
+	rig_settle();
+	ck_assert(server->client[0]->has_asked);
+	server->grace_until.ns = 1;
+	server->turn_no++;
+	ck_assert(!recovery_in_grace(server));
+	rig_settle();
+	ck_assert(!server->client[0]->has_asked);
+	close(fd);
 }
 
 /* --- requests ---------------------------------------------------------------- */
