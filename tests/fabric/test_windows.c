@@ -343,6 +343,26 @@ TEST(bound_window_of_type_2_is_not_bound_again)
 	close_with(&rig, mw);
 }
 
+/* A local operation has no data, whatever is in its request. */
+TEST(local_operation_ignores_data_and_its_flag)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	sge = (struct ibv_sge){ .addr = (uintptr_t)rig.b.memory, .length = RIG_BYTES };
+	wr = invalidate_wr(IBV_WR_LOCAL_INV, mw->rkey);
+	wr.send_flags |= IBV_SEND_INLINE;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	rig_post(&rig.b, &wr);
+	ck_assert_int_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
+	close_with(&rig, mw);
+}
+
 TEST(invalidated_window_can_be_bound_again)
 {
 	struct ibv_send_wr wr;

@@ -112,7 +112,7 @@ static void copy_inline(struct fab_send *send, const struct ibv_send_wr *wr)
 	int i;
 
 	send->inline_data = to;
-	for (i = 0; i < wr->num_sge; i++) {
+	for (i = 0; i < n_sge_of(wr); i++) {
 		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		to += wr->sg_list[i].length;
 	}
