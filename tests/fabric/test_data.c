@@ -282,6 +282,30 @@ TEST(own_memory_without_a_key_is_a_local_protection_error)
 	rig_close(&rig);
 }
 
+/* The sends that failed, or were flushed, have taken no PSN of the peer. IBTA 10.3.1.6. */
+TEST(unreliable_queue_pair_sends_again_after_an_error_of_its_send_queue)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 10);
+	sge.lkey ^= 1;
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	sge.lkey ^= 1;
+	memcpy(rig.a.memory, "good again", 10);
+	rig_receive(&rig.b, 1, 100);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).byte_len, 10);
+	ck_assert_int_eq(memcmp(rig.b.memory, "good again", 10), 0);
+	rig_close(&rig);
+}
+
 TEST_LOOP(empty_write_and_read_need_no_key, 0, 2)
 {
 	struct ibv_send_wr wr;

@@ -181,6 +181,8 @@ static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mas
 		qp->attr.en_sqd_async_notify = 0;
 	if (to == IBV_QPS_ERR)
 		qp_enter_error(qp, -1);
+	if (qp->attr.qp_state == IBV_QPS_SQE) /* what failed took no PSN of the peer */
+		qp->sq.post_psn = qp->sq.send_psn;
 	qp->attr.qp_state = to;
 	if (to == IBV_QPS_RTS)
 		post_start(qp);
