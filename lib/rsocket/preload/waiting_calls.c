@@ -49,17 +49,15 @@ static bool is_valid(const struct timespec *timeout)
 	       (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000);
 }
 
-/* Of a valid one. */
+/* The timeout must be valid. */
 static int ms_of(const struct timespec *timeout)
 {
-	int64_t ms;
+	struct timeval rounded_up;
 
 	if (!timeout)
 		return -1;
-	if (timeout->tv_sec > INT32_MAX / 1000)
-		return INT32_MAX;
-	ms = timeout->tv_sec * 1000LL + (timeout->tv_nsec + 999999) / 1000000;
-	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+	rounded_up = (struct timeval){ timeout->tv_sec, (timeout->tv_nsec + 999) / 1000 };
+	return select_timeout_ms(&rounded_up);
 }
 
 /* --- poll() -------------------------------------------------------------- */
