@@ -95,9 +95,9 @@ static void socket_changed(struct watcher *watch)
 /* --- items --------------------------------------------------------------- */
 
 /*
- * What the epoll set has of an item; -1: of the waker. No pointer: a descriptor that the program
- * has closed cannot be removed while another process or a duplicate keeps it open, and has events
- * when its item is freed.
+ * The data of a descriptor's events in the epoll set; the waker has that of -1. It is no pointer to
+ * the item: a closed descriptor stays in the set while a duplicate or another process has it open,
+ * and its events continue after the item was freed.
  */
 static uint64_t key_of(int fd)
 {

@@ -56,7 +56,7 @@ static void try_to_make(void)
 		is_registered = pthread_atfork(NULL, NULL, leave_parents) == 0;
 }
 
-/* Those of RDMA are written to until they are removed. */
+/* A row of RDMA is never taken: its connection writes to it until it is removed. */
 static struct roster_row *find_free(enum roster_kind kind)
 {
 	unsigned int first = next++;

@@ -32,8 +32,9 @@ struct rsock;
  * that wait to receive end with EBADF, and rpoll() with POLLNVAL; from then on only calls with the
  * flag receive, and they do not wait. RSOCK_HURRY: rconnect() fails with ETIMEDOUT if a host does
  * not answer soon, and with EHOSTDOWN if it did not lately. RSOCK_NOTE: enter a struct roster_row
- * of TCP's, which this socket has become or accepted. RSOCK_ACCEPT: raccept() that never waits, as
- * another thread may have taken what was announced, and a client of TCP's may come.
+ * for the TCP connection that this socket has become or accepted. RSOCK_ACCEPT: raccept() without
+ * waiting: another thread may have accepted the connection that rpoll() reported, and the caller
+ * waits for connections over TCP, too.
  */
 #define RSOCK_MOVE   0x72736d76
 #define RSOCK_HURRY  0x72736875

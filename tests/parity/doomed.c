@@ -39,7 +39,7 @@ void ask_to_disconnect_only(struct scene *s)
 	DO(rdma_disconnect(dial(s)));
 }
 
-/* A program cannot see that the peer has withdrawn its request, until it answers. */
+/* A program learns that the peer has withdrawn its request only from rdma_accept(). */
 void watch_request(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);

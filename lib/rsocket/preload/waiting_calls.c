@@ -42,7 +42,7 @@ static int sleep_in_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	return real()->ppoll(fds, n, timeout_ms < 0 ? NULL : &timeout, sleep_mask);
 }
 
-/* Others are left to the kernel, which refuses them. */
+/* Calls with an invalid timeout are passed to the kernel, which fails with EINVAL. */
 static bool is_valid(const struct timespec *timeout)
 {
 	return !timeout ||

@@ -99,7 +99,7 @@ TEST(request_dropped_after_sending_is_dropped_once)
 	ck_assert_int_eq(cmportd.said[1].type, PORTD_SA_DROP);
 }
 
-/* As that of a lookup, which frees its memory: what is there then belongs to others. */
+/* A lookup frees its memory in this call, so the request must not be read after it. */
 static bool is_freed(struct subnet_ask *of, int err, const struct sa_msg *answer)
 {
 	(void)err, (void)answer;

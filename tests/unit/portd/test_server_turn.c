@@ -187,7 +187,7 @@ TEST(a_turn_accepts_few_waiting_clients)
 		close(fd[i]);
 }
 
-/* Whatever ends it in the middle of a turn that has no time for them. */
+/* The grace period may end within a turn that answers no deferred requests. */
 TEST(requests_that_the_grace_period_deferred_are_answered_after_it)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };

@@ -134,7 +134,7 @@ static void put_device(const struct host *host)
 	put(host, "infiniband_mad", "abi_version", "5");
 }
 
-/* The interface of the device's function: of a bond's device, the first slave. */
+/* The interface of a port; for a device on a bond, the first slave of the bond. */
 static void put_netdev(const struct host *host, unsigned int port_num)
 {
 	const bool is_lag = fab_has_quirk(host->page, FAB_QUIRK_LAG);

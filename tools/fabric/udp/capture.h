@@ -34,7 +34,7 @@ void udp_capture_write(const struct udp_capture *capture, const struct fab_packe
 		       const void *payload);
 
 /**
- * udp_put_ip() - write the IP header of a packet, with GIDs, over RoCE v2
+ * udp_put_ip() - write the IP header of a RoCE v2 packet, from its GIDs
  * @n: bytes of UDP payload
  *
  * Return: the end of the header.

@@ -95,7 +95,7 @@ static void take_round_trip(struct fab_send_queue *sq, uint64_t ns)
 	sq->rtt_ns = (7 * sq->rtt_ns + ns) / 8;
 }
 
-/* The local ACK timeout of a queue pair, which must have one. */
+/* The local ACK timeout of a queue pair; its exponent must not be 0, which means infinite. */
 static uint64_t timeout_ns(const struct fab_qp *qp)
 {
 	uint64_t min_ns = context_of(qp)->carrier->timeout_ns_min;

@@ -25,7 +25,7 @@ struct tracked_client {
 	struct tracked_owner owner;
 };
 
-/* The connections with a comm id of a block that have no client. */
+/* Numbers of connections without a client whose comm ids are in one block. */
 struct tracked_left {
 	uint32_t n_orphans, n_dead;
 };

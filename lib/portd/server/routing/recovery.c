@@ -121,7 +121,7 @@ bool recovery_in_grace(struct server *server)
 	server->grace_turn = server->turn_no;
 	if (cm_time_reached(server->grace_until, server->now) || !recovery_awaits(server)) {
 		server->grace_until.ns = 0;
-		server->asks_again = true; /* those who had to wait for it */
+		server->asks_again = true; /* deferred requests can be answered now */
 		ports_end_reservations(server->home->ports);
 		log_debug("the grace period is over");
 	}

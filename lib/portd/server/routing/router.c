@@ -274,8 +274,8 @@ static bool is_request(const struct cm_msg *msg)
 /*
  * Limits what a host can trigger without a connection: a search for a listener, a response, or a
  * record. A host gets one message of equal size for each of its own. Comm ids can be guessed, so a
- * message that names a client but none of its connections counts, too. Any user of that host can
- * send such messages faster than it may ask, so they leave it three quarters for requests.
+ * message that names a client but none of its connections counts, too. Such messages may take only
+ * a quarter of the burst, so that they do not displace requests of other users of that host.
  */
 static bool may_ask(struct server *server, const struct arrived *in)
 {

@@ -96,7 +96,7 @@ TEST(accept_that_waits_for_the_device_holds_no_lock)
 }
 END_TEST
 
-/* With as few descriptors as this, the service thread cannot start. */
+/* The service thread needs a descriptor, so it cannot start at this limit. */
 TEST(listening_that_failed_can_be_tried_again)
 {
 	static struct rdma_event_channel channel;
