@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -261,4 +262,17 @@ struct ibv_ah *rig_ah(struct rig *rig)
 	attr.grh.hop_limit = 64;
 	ck_assert_int_eq(ibv_query_gid(rig->verbs, 1, GID_INDEX, &attr.grh.dgid), 0);
 	return ibv_create_ah(rig->pd, &attr);
+}
+
+bool rig_is_asleep(pid_t thread)
+{
+	char path[64], line[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+	fclose(file);
+	return strstr(line, ") S ");
 }

@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define RIG_BYTES (5 << 20)
 #define RIG_ALL_ACCESS                                                               \
@@ -76,5 +77,8 @@ void rig_event(struct rig *rig, enum ibv_event_type type);
 
 /** rig_ah() - an address handle for the device's own address. */
 struct ibv_ah *rig_ah(struct rig *rig);
+
+/** rig_is_asleep() - return whether a thread of this process sleeps */
+bool rig_is_asleep(pid_t thread);
 
 #endif

@@ -2,11 +2,14 @@
 /*
  * A device handles a packet when it arrives; the soft fabric's thread may be late on a busy
  * machine. In these tests it does not run, and packets of connections that arrived before a queue
- * pair ends still count. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * pair ends still count; or the program's thread that takes an event is late. Runs on a host of a
+ * soft fabric: tests/fabric/meson.build.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "tests/fabric/rig.h"
 #include "tests/unit/test.h"
@@ -121,4 +124,91 @@ TEST(datagram_for_a_queue_pair_that_ends_is_not_stored)
 	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
 	ibv_destroy_ah(ah);
 	rig_close(&rig);
+}
+
+/* --- events -------------------------------------------------------------- */
+
+/* A thread takes an event of an object, which the main thread destroys. */
+struct taking {
+	struct rig rig;
+	bool is_of_cq;
+	pid_t destroyer;
+	bool has_taken, is_destroying, is_destroyed; /* set in this order */
+};
+
+static __thread struct taking *taking; /* until the next unlock */
+
+/* Until the object is destroyed, or the destroyer waits. */
+static void wait_for_destroyer(struct taking *by)
+{
+	__atomic_store_n(&by->has_taken, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&by->is_destroyed, __ATOMIC_ACQUIRE) &&
+	       !(__atomic_load_n(&by->is_destroying, __ATOMIC_ACQUIRE) &&
+		 rig_is_asleep(by->destroyer)))
+		usleep(1000);
+}
+
+/* The device's locks are unlocked with it, too. */
+__attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	int (*next)(pthread_mutex_t *) = (__typeof__(next))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	struct taking *by = taking;
+	int err = next(lock);
+
+	taking = NULL;
+	if (by)
+		wait_for_destroyer(by);
+	return err;
+}
+
+/* Return: whether the object was destroyed before its event was acknowledged. */
+static void *take_event(void *arg)
+{
+	struct ibv_async_event event;
+	struct taking *by = arg;
+	struct ibv_cq *cq;
+	void *context;
+
+	taking = by;
+	if (by->is_of_cq)
+		ck_assert_int_eq(ibv_get_cq_event(by->rig.channel, &cq, &context), 0);
+	else
+		ck_assert_int_eq(ibv_get_async_event(by->rig.verbs, &event), 0);
+	if (__atomic_load_n(&by->is_destroyed, __ATOMIC_ACQUIRE))
+		return by;
+	if (by->is_of_cq)
+		ibv_ack_cq_events(cq, 1);
+	else
+		ibv_ack_async_event(&event);
+	return NULL;
+}
+
+/* An event of B's completion queue, whose queue pair ends, or of B's queue pair. */
+static void cause_event(struct taking *by)
+{
+	struct rig *rig = &by->rig;
+
+	ck_assert_int_eq(ibv_req_notify_cq(rig->b.cq, 0), 0);
+	rig_receive(&rig->b, 1, WORD);
+	ck_assert_int_eq(end_pair(&rig->b, false), 0);
+	if (by->is_of_cq)
+		ck_assert_int_eq(ibv_destroy_qp(rig->b.qp), 0);
+}
+
+TEST_LOOP(object_whose_event_was_taken_is_destroyed_after_its_acknowledgement, 0, 2)
+{
+	struct taking by = { .is_of_cq = _i, .destroyer = gettid() };
+	pthread_t thread;
+	void *too_early;
+
+	rig_open(&by.rig, &(struct rig_config){ .srq = !_i });
+	cause_event(&by);
+	ck_assert_int_eq(pthread_create(&thread, NULL, take_event, &by), 0);
+	while (!__atomic_load_n(&by.has_taken, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	__atomic_store_n(&by.is_destroying, true, __ATOMIC_RELEASE);
+	ck_assert_int_eq(_i ? ibv_destroy_cq(by.rig.b.cq) : ibv_destroy_qp(by.rig.b.qp), 0);
+	__atomic_store_n(&by.is_destroyed, true, __ATOMIC_RELEASE);
+	ck_assert_int_eq(pthread_join(thread, &too_early), 0);
+	ck_assert_ptr_null(too_early);
 }

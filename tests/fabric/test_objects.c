@@ -447,19 +447,6 @@ TEST(forked_child_can_use_the_device)
 	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
 }
 
-static bool is_asleep(pid_t thread)
-{
-	char path[64], line[256] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
-	file = fopen(path, "r");
-	ck_assert_ptr_nonnull(file);
-	ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
-	fclose(file);
-	return strstr(line, ") S ");
-}
-
 struct holder {
 	pthread_mutex_t *lock;
 	pid_t forker;
@@ -474,7 +461,7 @@ static void *hold_lock(void *arg)
 	pthread_mutex_lock(holder->lock);
 	__atomic_store_n(&holder->has_lock, true, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&holder->is_forking, __ATOMIC_ACQUIRE) ||
-	       !is_asleep(holder->forker))
+	       !rig_is_asleep(holder->forker))
 		usleep(1000);
 	pthread_mutex_unlock(holder->lock);
 	return NULL;

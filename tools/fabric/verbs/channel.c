@@ -61,7 +61,6 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **ret_cq, void 
 	}
 	*ret_cq = event.element.cq;
 	*ret_context = event.element.cq->cq_context;
-	__atomic_add_fetch(&to_cq(event.element.cq)->n_comp_events, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -71,12 +70,6 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 	cq->comp_events_completed += nevents;
 	pthread_cond_broadcast(&cq->cond);
 	pthread_mutex_unlock(&cq->mutex);
-}
-
-void context_report_event(struct fab_context *context, const struct ibv_async_event *event)
-{
-	/* Out of memory: the event is lost, as in a device whose event queue is full. */
-	event_queue_post(&context->async, event);
 }
 
 /* Counts of an object's events: read by the program, and acknowledged. */
@@ -130,17 +123,23 @@ static bool find_tally(const struct ibv_async_event *event, struct tally *ret)
 	return false;
 }
 
+void context_report_event(struct fab_context *context, const struct ibv_async_event *event)
+{
+	struct tally tally = { .taken = NULL };
+
+	find_tally(event, &tally);
+	/* Out of memory: the event is lost, as in a device whose event queue is full. */
+	event_queue_post(&context->async, event, tally.taken);
+}
+
 int ibv_get_async_event(struct ibv_context *verbs, struct ibv_async_event *ret)
 {
-	struct tally tally;
 	int err = event_queue_take(&to_context(verbs)->async, ret);
 
 	if (err) {
 		errno = -err;
 		return -1;
 	}
-	if (find_tally(ret, &tally))
-		__atomic_add_fetch(tally.taken, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -67,10 +67,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_contex
 static void wait_for_acks(struct fab_cq *cq)
 {
 	pthread_mutex_lock(&cq->ex.mutex);
-	while (cq->ex.comp_events_completed !=
-		       __atomic_load_n(&cq->n_comp_events, __ATOMIC_RELAXED) ||
-	       cq->ex.async_events_completed !=
-		       __atomic_load_n(&cq->n_async_events, __ATOMIC_RELAXED))
+	while (cq->ex.comp_events_completed != cq->n_comp_events ||
+	       cq->ex.async_events_completed != cq->n_async_events)
 		pthread_cond_wait(&cq->ex.cond, &cq->ex.mutex);
 	pthread_mutex_unlock(&cq->ex.mutex);
 }
@@ -150,7 +148,8 @@ static void notify_channel(struct fab_cq *cq, struct fab_completion *of)
 		return;
 	cq->arm = FAB_ARM_NONE;
 	of->is_reported = true;
-	event_queue_post(&container_of(cq->ex.channel, struct fab_channel, ibv)->events, &event);
+	event_queue_post(&container_of(cq->ex.channel, struct fab_channel, ibv)->events, &event,
+			 &cq->n_comp_events);
 }
 
 void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)

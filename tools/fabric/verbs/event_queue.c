@@ -11,6 +11,7 @@
 struct event {
 	struct list link;
 	struct ibv_async_event event;
+	unsigned int *taken;
 };
 
 int event_queue_init(struct event_queue *queue)
@@ -44,13 +45,15 @@ void event_queue_fini(struct event_queue *queue)
 	pthread_mutex_destroy(&queue->lock);
 }
 
-int event_queue_post(struct event_queue *queue, const struct ibv_async_event *event)
+int event_queue_post(struct event_queue *queue, const struct ibv_async_event *event,
+		     unsigned int *taken)
 {
 	struct event *node = malloc(sizeof(*node));
 
 	if (!node)
 		return -ENOMEM;
 	node->event = *event;
+	node->taken = taken;
 	pthread_mutex_lock(&queue->lock);
 	list_append(&queue->events, &node->link);
 	eventfd_write(queue->fd, 1);
@@ -76,6 +79,8 @@ static int try_take(struct event_queue *queue, struct ibv_async_event *ret, bool
 	node = container_of(queue->events.next, struct event, link);
 	list_remove(&node->link);
 	clear_descriptor(queue);
+	if (node->taken) /* locked: a thread that destroys the object then waits */
+		++*node->taken;
 	pthread_mutex_unlock(&queue->lock);
 	*ret = node->event;
 	free(node);

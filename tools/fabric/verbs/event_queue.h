@@ -27,8 +27,15 @@ int event_queue_init(struct event_queue *queue);
 /** event_queue_fini() - free the queue and its events */
 void event_queue_fini(struct event_queue *queue);
 
-/** event_queue_post() - add an event. Return: 0 or -ENOMEM. */
-int event_queue_post(struct event_queue *queue, const struct ibv_async_event *event);
+/**
+ * event_queue_post() - add an event
+ * @taken: NULL, or the count of the object's events that were taken, which event_queue_take()
+ *         increments. It is final after event_queue_forget().
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int event_queue_post(struct event_queue *queue, const struct ibv_async_event *event,
+		     unsigned int *taken);
 
 /**
  * event_queue_take() - wait for the oldest event

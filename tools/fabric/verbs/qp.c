@@ -311,7 +311,7 @@ static void wait_for_acks(struct fab_qp *qp)
 	struct ibv_qp *ibv = from_qp(qp);
 
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->events_completed != __atomic_load_n(&qp->n_async_events, __ATOMIC_RELAXED))
+	while (ibv->events_completed != qp->n_async_events)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }

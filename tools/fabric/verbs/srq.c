@@ -120,7 +120,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (busy)
 		return command_return(EBUSY);
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->events_completed != __atomic_load_n(&srq->n_async_events, __ATOMIC_RELAXED))
+	while (ibv->events_completed != srq->n_async_events)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 	receive_queue_fini(&srq->queue);

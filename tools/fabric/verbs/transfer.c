@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/carrier.h"
+#include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
@@ -152,7 +153,7 @@ static void report_limit(struct fab_srq *srq)
 		return;
 	srq->limit = 0;
 	event.element.srq = &srq->ibv;
-	event_queue_post(&to_context(srq->ibv.context)->async, &event);
+	context_report_event(to_context(srq->ibv.context), &event);
 }
 
 /* A copy, so that its place in the queue can be reused during the message. */
