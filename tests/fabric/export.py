@@ -19,6 +19,7 @@ from hosts import main, run_on_fabric
 LIMIT_S = 120
 SILENT, SILENT_LIMIT_S = 100, 4  # less than the limit of a silent connection
 URL = "http://127.0.0.1:9749/metrics"
+OPEN = "ls /proc/$e/fd | wc -l"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 # Another test's cmportd may end meanwhile, of which the shell would speak among what is served.
 KILL_CMPORTD = """{ for p in $(pidof cmportd); do tr '\\0' '\\n' </proc/$p/environ |
@@ -100,6 +101,15 @@ print("took", time.monotonic() - begin)'""")
     assert float(re.search("^took (.*)$", text, re.MULTILINE)[1]) < SILENT_LIMIT_S, text
 
 
+def a_scrape_leaves_nothing_open(build):
+    """Nor is anyone a client of cmportd for longer."""
+    scrape = f"{ask()} >/dev/null"
+    text = served(build, CONNECT, scrape, f"n=$({OPEN})", scrape, scrape,
+                  f"for i in $(seq 100); do [ $({OPEN}) -gt $n ] || break; sleep 0.1; done",
+                  f"echo $(($({OPEN}) - n)) more")
+    assert int(text.split()[0]) <= 0, text
+
+
 def prometheus_reads_it(build):
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
         script.write(PROMETHEUS)
@@ -114,7 +124,8 @@ def prometheus_reads_it(build):
 
 
 TESTS = [connections_and_refusals_are_counted_over_a_restart_of_cmportd,
-         nothing_else_is_served, silent_connections_keep_no_scrape_waiting]
+         nothing_else_is_served, silent_connections_keep_no_scrape_waiting,
+         a_scrape_leaves_nothing_open]
 if LONG and shutil.which("prometheus"):
     TESTS.append(prometheus_reads_it)
 

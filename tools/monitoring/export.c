@@ -304,14 +304,15 @@ static void follow_recording(struct exporter *exporter)
 static void print_stat(void)
 {
 	static struct snapshot snapshot;
-	struct portd_client *client;
+	struct portd_client *client = NULL;
 	struct portd_why why;
+	bool is_known = !portd_client_visit(&client, &why) &&
+			!snapshot_gather(client, 0, STAT_WAIT_MS, &snapshot);
 
-	if (portd_client_visit(&client, &why) ||
-	    snapshot_gather(client, 0, STAT_WAIT_MS, &snapshot))
-		stat_print_prometheus(NULL);
-	else
-		stat_print_prometheus(&snapshot);
+	stat_print_prometheus(is_known ? &snapshot : NULL);
+	if (client)
+		snapshot_fini(&snapshot);
+	portd_client_close(client);
 }
 
 static void print_counter(const char *name, const char *help, uint64_t value)
