@@ -203,14 +203,28 @@ static struct cm_time next_deadline(const struct server *server)
 
 /* --- a turn -------------------------------------------------------------- */
 
+/*
+ * Return: whether all that was ready in an earlier turn has been read from. A user may keep as many
+ * descriptors ready as a turn reads from, but the kernel lists each of them in turn: two of each
+ * client, four of each port, and our own.
+ */
+static bool has_read_since(const struct server *server, uint64_t turn_no, int n_events)
+{
+	const unsigned int n_descriptors = 2 * server->n_clients + 4 * (server->n_host_ports + 1);
+	const uint64_t n_turns = server->turn_no - turn_no;
+
+	return n_turns && (n_events < LOOP_EVENTS_MAX || n_turns * LOOP_EVENTS_MAX > n_descriptors);
+}
+
 /* At the end of the grace period, all clients of a user may have one. */
-static void answer_kept_requests(struct server *server)
+static void answer_kept_requests(struct server *server, int n_events)
 {
 	struct client *client;
 
 	server->asks_again = false;
 	for_each_client (client, server) {
-		if (client->has_asked && user_has_turn(client))
+		if (client->has_asked && user_has_turn(client) &&
+		    has_read_since(server, client->asked_turn, n_events))
 			client_ask_again(server, client);
 		else if (client->has_asked)
 			server->asks_again = true;
@@ -313,8 +327,8 @@ void server_turn(struct server *server)
 		follow_device_events(server);
 	if (server->any_leaving)
 		close_leaving_clients(server);
-	if (keeps && n < LOOP_EVENTS_MAX && !recovery_in_grace(server))
-		answer_kept_requests(server);
+	if (keeps && !recovery_in_grace(server))
+		answer_kept_requests(server, n);
 	if (cm_time_reached(due_at, server->now))
 		expire(server);
 	subnet_tell(server);

@@ -15,6 +15,8 @@
 #define bob	 (&scene_bob)
 
 #define GRACE_MS 3000
+#define MALLORY	 61001
+#define N_READY	 (2 * LOOP_EVENTS_MAX)
 
 static struct rig_client carol;
 
@@ -159,6 +161,74 @@ TEST(client_that_closes_while_its_bind_waits_is_forgotten_at_once)
 	rig_put(bob->control, out.data, out.bytes, NULL, 0);
 	rig_leave(bob);
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
+}
+
+/* --- another user keeps as many descriptors ready as a turn reads from -------- */
+
+static void put_record(int to, const struct portd_record *record)
+{
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, record);
+	ck_assert(rig_put(to, out.data, out.bytes, NULL, 0));
+}
+
+static void dial_as_mallory(int fd[N_READY])
+{
+	unsigned int i;
+
+	rig_client_as_user(MALLORY);
+	for (i = 0; i < N_READY; i++)
+		fd[i] = rig_dial();
+	rig_settle();
+}
+
+/* A turn answers one of them. */
+static void put_hellos(const int fd[N_READY])
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	unsigned int i;
+
+	for (i = 0; i < N_READY; i++)
+		put_record(fd[i], &hello);
+}
+
+static int answer_to_bob(void)
+{
+	unsigned int i;
+	int error = -1;
+
+	for (i = 0; i < N_READY - LOOP_EVENTS_MAX && error < 0; i++) {
+		rig_turn();
+		error = rig_answer(bob);
+	}
+	return error;
+}
+
+TEST(a_deferred_bind_is_answered_whatever_is_ready)
+{
+	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	int fd[N_READY];
+
+	ck_assert_int_eq(rig_ask(alice, &bind), 0);
+	dial_as_mallory(fd);
+	put_hellos(fd);
+	put_record(bob->control, &bind);
+	ck_assert_int_eq(answer_to_bob(), EADDRINUSE);
+}
+
+TEST(a_deferred_bind_is_answered_after_all_that_was_ready)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	int fd[N_READY];
+
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+	dial_as_mallory(fd);
+	put_record(bob->control, &record);
+	put_hellos(fd);
+	record.type = PORTD_RELEASE;
+	put_record(alice->control, &record);
+	ck_assert_int_eq(answer_to_bob(), 0);
 }
 
 /* --- no room for the reply ----------------------------------------------- */

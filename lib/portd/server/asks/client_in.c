@@ -282,6 +282,7 @@ static bool handle_request(struct server *server, struct client *client,
 		client->has_asked = true;
 		client->asked = *record;
 		client->asked_fd = fd;
+		client->asked_turn = server->turn_no;
 		loop_change(&server->loop, &client->control, EPOLLHUP);
 		return false;
 	}

@@ -39,6 +39,7 @@ struct client {
 	bool is_disconnected; /* no longer read from */
 	bool has_asked;
 	struct portd_record asked; /* deferred: HELLO in the grace period, BIND for a turn */
+	uint64_t asked_turn;	   /* of the server, in which it was deferred */
 	bool looked_again;
 	int asked_fd;
 	struct watch control;
