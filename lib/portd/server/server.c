@@ -163,8 +163,8 @@ static struct cm_time earlier_ms(const struct server *server, struct cm_time dea
 
 static bool has_more_to_do(const struct server *server)
 {
-	return server->requests_left || server->asks_again || server->any_leaving ||
-	       server->any_unread || !list_is_empty(&server->tellers);
+	return server->requests_left || (server->asks_again && !server->grace_until.ns) ||
+	       server->any_leaving || server->any_unread || !list_is_empty(&server->tellers);
 }
 
 static struct cm_time next_deadline(const struct server *server)

@@ -68,6 +68,20 @@ TEST(a_new_client_waits_for_three_seconds_at_most)
 	ck_assert_int_eq(rig_answer(&carol), 0);
 }
 
+TEST(no_turn_is_in_vain_while_a_bind_waits_for_the_others)
+{
+	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+
+	begin_again();
+	resume(alice);
+	ck_assert_int_eq(rig_ask(alice, &bind), 0);
+	bind.claim.claim_id = 2;
+	ck_assert_int_eq(rig_ask(alice, &bind), -1);
+	ck_assert_int_ne(rig_wait_ms(), 0);
+	rig_pass(GRACE_MS);
+	ck_assert_int_eq(rig_answer(alice), EADDRINUSE);
+}
+
 /* Their neighbours are resolved without a limit, see hosts.h. */
 static bool is_peer_known(void)
 {
