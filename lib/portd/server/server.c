@@ -189,8 +189,7 @@ static struct cm_time next_deadline(const struct server *server)
 					  ->speaks_until);
 	if (server->listens_again_at.ns)
 		deadline = cm_time_earlier(deadline, server->listens_again_at);
-	if (server->opens_again_at.ns)
-		deadline = cm_time_earlier(deadline, server->opens_again_at);
+	deadline = cm_time_earlier(deadline, server->opens_again_at);
 	if (server->grace_until.ns)
 		deadline = earlier_ms(server, deadline, GRACE_LOOK_MS);
 	if (server->n_throttled)
@@ -216,6 +215,11 @@ static bool has_read_since(const struct server *server, uint64_t turn_no, int n_
 	return n_turns && (n_events < LOOP_EVENTS_MAX || n_turns * LOOP_EVENTS_MAX > n_descriptors);
 }
 
+static bool opens_later(const struct client *client)
+{
+	return client->has_asked && client->asked.type == PORTD_OPEN_PORT;
+}
+
 /* At the end of the grace period, all clients of a user may have one. */
 static void answer_kept_requests(struct server *server, int n_events)
 {
@@ -223,10 +227,11 @@ static void answer_kept_requests(struct server *server, int n_events)
 
 	server->asks_again = false;
 	for_each_client (client, server) {
-		if (client->has_asked && user_has_turn(client) &&
-		    has_read_since(server, client->asked_turn, n_events))
+		if (!client->has_asked || opens_later(client))
+			continue;
+		if (user_has_turn(client) && has_read_since(server, client->asked_turn, n_events))
 			client_ask_again(server, client);
-		else if (client->has_asked)
+		else
 			server->asks_again = true;
 	}
 }
@@ -236,10 +241,16 @@ static void open_again(struct server *server)
 {
 	struct client *client;
 
-	server->opens_again_at.ns = 0;
-	for_each_client (client, server)
-		if (client->has_asked && client->asked.type == PORTD_OPEN_PORT)
+	server->opens_again_at = CM_TIME_NEVER;
+	for_each_client (client, server) {
+		if (!opens_later(client))
+			continue;
+		if (cm_time_reached(client->opens_at, server->now) && user_has_turn(client))
 			client_ask_again(server, client);
+		else
+			server->opens_again_at =
+				cm_time_earlier(server->opens_again_at, client->opens_at);
+	}
 }
 
 /*
@@ -297,7 +308,7 @@ static void expire(struct server *server)
 	host_port_expire(server);
 	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
 		resume_listening(server);
-	if (server->opens_again_at.ns && cm_time_reached(server->opens_again_at, server->now))
+	if (cm_time_reached(server->opens_again_at, server->now))
 		open_again(server);
 	orphans_end(server);
 	client_unthrottle(server);
@@ -416,6 +427,7 @@ int server_begin(struct server *server)
 	server->stop.fd = server->net.fd = server->listening.fd = server->reload.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->begun_at = server->now;
+	server->opens_again_at = CM_TIME_NEVER;
 	list_init(&server->senders);
 	list_init(&server->holders);
 	list_init(&server->tellers);

@@ -78,7 +78,7 @@ struct server {
 	struct cm_time listens_again_at; /* 0 ns: connections are accepted */
 	struct cm_time full_at;		 /* when the log said that none are; 0 ns: never */
 	struct cm_time begun_at;
-	struct cm_time opens_again_at; /* a port that was taken; 0 ns: none */
+	struct cm_time opens_again_at; /* a port that was taken */
 	struct cm_time grace_until;    /* 0 ns: no grace period */
 	uint64_t grace_turn;	       /* the last in which it was looked at */
 	struct cm_core core;	       /* ended processes' connections, stray messages */

@@ -187,6 +187,28 @@ TEST(a_turn_accepts_few_waiting_clients)
 		close(fd[i]);
 }
 
+/* Each time, all processes of the host are searched for the one that has it. */
+TEST(a_turn_tries_once_to_open_a_port_that_is_taken)
+{
+	struct portd_record open = { .type = PORTD_OPEN_PORT,
+				     .open_port = { .port_num = 2, .device = RIG_DEVICE } };
+	struct client **client = &rig_server()->client[MALLORYS];
+	unsigned int i, j;
+	uint64_t before;
+
+	rig_set_port_taken(true);
+	for (i = 0; i < N_CLIENTS; i++)
+		ck_assert_int_eq(rig_ask(&mallory[i], &open), -1);
+	before = rig_server()->turn_no;
+	rig_pass(20);
+	for (i = 0; i < N_CLIENTS; i++) {
+		ck_assert(client[i]->has_asked);
+		ck_assert_uint_gt(client[i]->asked_turn, before);
+		for (j = 0; j < i; j++)
+			ck_assert_uint_ne(client[i]->asked_turn, client[j]->asked_turn);
+	}
+}
+
 /* The grace period may end within a turn that answers no deferred requests. */
 TEST(requests_that_the_grace_period_deferred_are_answered_after_it)
 {

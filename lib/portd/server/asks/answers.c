@@ -252,6 +252,18 @@ static bool may_be_closing(const struct server *server)
 	return !cm_time_reached(cm_time_after(server->begun_at, CLOSING_NS), server->now);
 }
 
+/* All processes of the host have been searched for the port's holder. */
+static int open_later(const struct request *request)
+{
+	struct server *server = request->server;
+	const struct cm_time at = cm_time_after(server->now, OPEN_AGAIN_NS);
+
+	request->client->opens_at = at;
+	server->opens_again_at = cm_time_earlier(server->opens_again_at, at);
+	user_end_turn(request->client);
+	return -EAGAIN;
+}
+
 static int handle_open_port(struct request *request)
 {
 	const struct portd_open_port *wanted = &request->record->open_port;
@@ -264,11 +276,8 @@ static int handle_open_port(struct request *request)
 	memcpy(device, wanted->device, sizeof(device));
 	device[sizeof(device) - 1] = '\0';
 	err = host_port_open(request->server, device, wanted->port_num, &host_port, &who);
-	if ((err == -EADDRINUSE || err == -EBUSY) && may_be_closing(request->server)) {
-		request->server->opens_again_at =
-			cm_time_after(request->server->now, OPEN_AGAIN_NS);
-		return -EAGAIN;
-	}
+	if ((err == -EADDRINUSE || err == -EBUSY) && may_be_closing(request->server))
+		return open_later(request);
 	if (err) {
 		if (who.what[0])
 			snprintf(reply->text, sizeof(reply->text), "%.120s; %.120s", who.what,
@@ -469,9 +478,10 @@ int answers_handle(struct server *server, struct client *client, const struct po
 	 * been read yet: a restarted server must not get EADDRINUSE from its own previous instance.
 	 */
 	client->looked_again = (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
-			       !client->looked_again;
+			       record->type != PORTD_OPEN_PORT && !client->looked_again;
 	if (client->looked_again) {
 		server->asks_again = true;
+		user_end_turn(client);
 		err = -EAGAIN;
 	}
 	if (err == -EAGAIN)

@@ -40,6 +40,7 @@ struct client {
 	bool has_asked;
 	struct portd_record asked; /* deferred: HELLO in the grace period, BIND for a turn */
 	uint64_t asked_turn;	   /* of the server, in which it was deferred */
+	struct cm_time opens_at;   /* when a deferred OPEN_PORT is due */
 	bool looked_again;
 	int asked_fd;
 	struct watch control;
