@@ -4,9 +4,11 @@
  * client's connections belong to a node GUID, not to a name.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/portd/server/ledger/tracked_adopt.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/portd/tracked_put.h"
@@ -51,6 +53,21 @@ TEST(connections_on_a_renamed_device_end)
 
 TEST(connections_on_a_replaced_device_are_dropped)
 {
+	end_before_device_is(RIG_DEVICE, RIG_GUID + 1);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(tracker_is_empty(rig_server()->tracker));
+}
+
+/* The device gets a handle that has orphans: theirs. */
+TEST(connections_on_a_replaced_device_are_dropped_if_all_handles_are_known)
+{
+	struct tracked_port port = { .port_num = 1 };
+
+	for (uint8_t i = 1; i < TRACKED_PORTS; i++) {
+		port.guid = i;
+		snprintf(port.device, sizeof(port.device), "gone%u", i);
+		tracker_rename(rig_server()->tracker, i, &port);
+	}
 	end_before_device_is(RIG_DEVICE, RIG_GUID + 1);
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));

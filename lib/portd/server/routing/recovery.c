@@ -168,31 +168,30 @@ static bool may_resume(struct server *server, const struct tracked *tracked)
 	return tracked->owner.pid && is_alive(server, &tracked->owner);
 }
 
-static bool has_host_port(struct server *server, uint8_t handle)
+/* Orphans of this handle, or of another one that the port gets, may be removed. */
+static void open_host_port(struct server *server, uint8_t handle)
 {
 	struct umad_owner who = { .what = "" };
-	struct host_port *host_port = server->host_port[handle];
+	struct host_port *host_port;
 	struct tracked_port port;
 
-	if (host_port)
-		return true;
 	host_port_follow_names(server);
 	if (tracker_port(server->tracker, handle, &port) &&
 	    host_port_open(server, port.device, port.port_num, &host_port, &who))
 		log_warn("%s port %u cannot be opened to end connections of programs that "
 			 "are gone%s%s",
 			 port.device, port.port_num, who.what[0] ? ": " : "", who.what);
-	return server->host_port[handle] != NULL;
+	if (!server->host_port[handle])
+		tracker_port_gone(server->tracker, handle);
 }
 
-/* Return: false if other orphans were removed as well. */
+/* Return: false if its port had to be opened: any orphan may have been removed. */
 static bool end_orphan(struct server *server, const struct tracked *orphan)
 {
-	uint8_t handle = orphan->is.handle;
 	struct cm_record tracked;
 
-	if (!has_host_port(server, handle)) {
-		tracker_port_gone(server->tracker, handle);
+	if (!server->host_port[orphan->is.handle]) {
+		open_host_port(server, orphan->is.handle);
 		return false;
 	}
 	tracker_adopt(server->tracker, orphan, &tracked);
