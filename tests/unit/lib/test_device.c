@@ -65,6 +65,19 @@ static void unplug(struct ibv_context *verbs)
 
 /* --- tests --------------------------------------------------------------- */
 
+TEST(device_without_memory_for_a_query_is_not_gone)
+{
+	struct device *device;
+
+	plug(0, 1);
+	device = device_of(only_device());
+	fake.gone_errno = ENOMEM;
+	fake.n_listed = 0;
+	ck_assert(device_answers(device));
+	fake.gone_errno = EIO;
+	ck_assert(!device_answers(device));
+}
+
 TEST(device_may_be_added_and_removed_repeatedly)
 {
 	struct ibv_context *verbs;

@@ -263,8 +263,8 @@ int rig_listen(struct rig_client *client, const char *addr);
  */
 void rig_replace_device(const char *name, uint64_t guid);
 
-/** rig_reset_device() - make open handles fail until the device is opened again */
-void rig_reset_device(void);
+/** rig_fail_queries() - make queries of the device fail until it is opened again */
+void rig_fail_queries(int err);
 
 /** rig_count_text() - the number of occurrences of a text in a log of up to 1 MiB */
 unsigned int rig_count_text(int fd, const char *text);

@@ -11,7 +11,7 @@
 static struct ibv_device device = { .name = RIG_DEVICE };
 static uint64_t guid = RIG_GUID;
 static struct ibv_context context = { .device = &device };
-static bool is_reset; /* until it is opened again */
+static int query_error; /* until it is opened again */
 
 struct ibv_device **ibv_get_device_list(int *ret_n)
 {
@@ -47,15 +47,15 @@ void rig_replace_device(const char *name, uint64_t new_guid)
 	guid = new_guid;
 }
 
-void rig_reset_device(void)
+void rig_fail_queries(int err)
 {
-	is_reset = true;
+	query_error = err;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *which)
 {
 	(void)which;
-	is_reset = false;
+	query_error = 0;
 	return &context;
 }
 
@@ -68,8 +68,8 @@ int ibv_close_device(struct ibv_context *which)
 int ibv_query_device(struct ibv_context *which, struct ibv_device_attr *ret)
 {
 	(void)which;
-	if (is_reset)
-		return EIO;
+	if (query_error)
+		return query_error;
 	memset(ret, 0, sizeof(*ret));
 	ret->node_guid = htobe64(guid);
 	ret->phys_port_cnt = RIG_PORTS;

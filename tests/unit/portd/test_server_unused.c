@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lib/portd/server/wire/host_port.c: unused ports are closed, and opened again. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "tests/unit/portd/scene.h"
@@ -72,12 +73,23 @@ TEST(a_port_of_a_device_that_was_reset_is_opened_anew)
 	struct portd_record told;
 	struct rig_client carol;
 
-	rig_reset_device();
+	rig_fail_queries(EIO);
 	rig_join(&carol);
 	ck_assert(is_open());
 	ck_assert(rig_next(alice, &told));
 	ck_assert_int_eq(told.type, PORTD_GONE);
 	ck_assert(!rig_next(&carol, &told));
+}
+
+TEST(a_device_without_memory_for_a_query_is_not_gone)
+{
+	struct portd_record told;
+	struct rig_client carol;
+
+	rig_fail_queries(ENOMEM);
+	rig_join(&carol);
+	ck_assert(!rig_next(alice, &told));
+	ck_assert_uint_eq(carol.handle, alice->handle);
 }
 
 TEST(orphans_are_ended_before_the_port_is_closed)

@@ -124,8 +124,9 @@ static struct host_port *find_alive(struct server *server, const char *device, u
 {
 	struct host_port *host_port = host_port_find(server, device, port_num);
 	struct ibv_device_attr attr;
+	int err = host_port ? ibv_query_device(host_port->verbs, &attr) : 0;
 
-	if (!host_port || !ibv_query_device(host_port->verbs, &attr))
+	if (err != EIO && err != ENODEV)
 		return host_port;
 	log_warn("RDMA device %s is gone", host_port->device);
 	host_port_close(server, host_port);
