@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/fabric/rig.h"
 #include "tests/unit/test.h"
@@ -480,6 +483,66 @@ TEST(destroyed_queue_pair_unbinds_its_windows)
 /* --- order --------------------------------------------------------------- */
 
 /* In one list: sends before the invalidation still arrive; a send after it carries the new key. */
+enum child {
+	USES_THE_PARENTS,
+	HAS_ITS_OWN,
+	CANNOT_HAVE_ITS_OWN,
+	N_CHILDREN,
+};
+
+/* Return: whether it is as a child of this kind should find it. */
+static bool create_own(struct rig *rig, enum child kind)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+
+	if (kind == CANNOT_HAVE_ITS_OWN)
+		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 });
+	init.send_cq = init.recv_cq = rig->b.cq;
+	return kind == USES_THE_PARENTS ||
+	       !ibv_create_qp(rig->pd, &init) == (kind == CANNOT_HAVE_ITS_OWN);
+}
+
+/* Return: 0, or the number of the first wrong answer. */
+static int use_inherited(struct rig *rig, struct ibv_mw *mw, enum child kind)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	struct ibv_send_wr *bad, wr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+
+	wr = rig_wr(rig, IBV_WR_RDMA_WRITE, &sge, 8);
+	if (!create_own(rig, kind))
+		return 1;
+	if (ibv_post_send(rig->a.qp, &wr, &bad) || ibv_poll_cq(rig->a.cq, 1, &wc) != 1 ||
+	    wc.status != IBV_WC_WR_FLUSH_ERR)
+		return 2;
+	if (ibv_modify_qp(rig->a.qp, &attr, IBV_QP_STATE) != EIO)
+		return 3;
+	if (ibv_dealloc_mw(mw))
+		return 4;
+	return ibv_destroy_qp(rig->a.qp) || ibv_destroy_qp(rig->b.qp) ? 5 : 0;
+}
+
+TEST_LOOP(forked_child_can_free_but_not_use_what_it_inherits, 0, N_CHILDREN)
+{
+	struct ibv_mw *mw;
+	struct rig rig;
+	int status;
+	pid_t child;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (!child)
+		_exit(use_inherited(&rig, mw, (enum child)_i));
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	/* The parent's are unchanged. */
+	expect_write(&rig, mw->rkey, IBV_WC_SUCCESS);
+	close_with(&rig, mw);
+}
+
 TEST(bind_and_invalidate_keep_their_order)
 {
 	struct ibv_send_wr wr[4], *bad;

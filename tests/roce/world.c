@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/fabric/roce/icrc.h"
 #include "tools/fabric/verbs/carrier.h"
@@ -320,7 +319,6 @@ static void open_context(struct world_end *end, unsigned int number)
 	context->carrier = &carrier_world;
 	context->fd = context->wake_fd = context->timer_fd = -1;
 	context->has_thread = true; /* the thread of the test */
-	context->pid = getpid();
 	context->slot = 1 + number;
 	context->qp = calloc(FAB_SLOT_QPS, sizeof(struct fab_qp *));
 	context->scratch = malloc(FAB_FRAGMENT_BYTES);

@@ -47,7 +47,7 @@ static struct fab_context *lock_filled(struct fab_cq *cq)
 	struct fab_context *context = to_context(cq->ex.context);
 
 	pthread_mutex_lock(&context->lock);
-	if (!n_visible(cq))
+	if (!n_visible(cq) && context->has_thread)
 		take_packets(context);
 	return context;
 }

@@ -305,7 +305,7 @@ __attribute__((destructor)) static void send_deferred_at_exit(void)
 	struct fab_context *context;
 
 	list_for_each_entry (context, &open_contexts, open) {
-		if (context->pid != getpid() || pthread_mutex_trylock(&context->lock))
+		if (!context->has_thread || pthread_mutex_trylock(&context->lock))
 			continue;
 		ack_send_deferred(context);
 		context_unlock(context);
@@ -399,11 +399,20 @@ static void unlock_all(void)
 	pthread_mutex_unlock(&known_lock);
 }
 
+static void begin_child(void)
+{
+	struct fab_context *context;
+
+	list_for_each_entry (context, &open_contexts, open)
+		context_leave_to_parent(context);
+	unlock_all();
+}
+
 /*
  * Handlers that run before a fork run in reverse order. This one is registered first, as those of
  * other libraries may use the device, which needs the locks.
  */
 __attribute__((constructor)) static void watch_forks(void)
 {
-	pthread_atfork(lock_all, unlock_all, unlock_all);
+	pthread_atfork(lock_all, unlock_all, begin_child);
 }

@@ -239,8 +239,6 @@ void context_catch_up(struct fab_context *context)
 {
 	unsigned int i;
 
-	if (context->pid != getpid())
-		return; /* they are the parent's */
 	for (i = 0; i < CATCH_UP_MAX && context_progress(context, true); i++)
 		continue;
 }
@@ -403,7 +401,6 @@ static int start_thread(struct fab_context *context)
 	err = pthread_create(&context->thread, NULL, run_thread, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	context->has_thread = !err;
-	context->pid = getpid();
 	return -err;
 }
 
@@ -444,15 +441,29 @@ static void empty_list(struct list *head)
 		list_remove(head->next);
 }
 
-/* A forked child closes its copies and leaves the rest to the parent, with the work it had begun.
- */
-static void leave_to_parent(struct fab_context *context)
+/* The numbers of queue pairs are the parent's, and so is the work that they had begun. */
+static void give_up_pairs(struct fab_context *context)
 {
+	struct fab_qp *qp;
+	unsigned int i;
+
+	for (i = 0; i < FAB_SLOT_QPS; i++) {
+		qp = context->qp[i];
+		if (!qp)
+			continue;
+		qp_drop_message(qp);
+		qp->attr.qp_state = IBV_QPS_ERR;
+	}
+}
+
+void context_leave_to_parent(struct fab_context *context)
+{
+	if (!context->has_thread)
+		return;
 	context->has_thread = false;
 	held_show(context);
+	give_up_pairs(context);
 	empty_list(&context->active);
-	empty_list(&context->unacked);
-	empty_list(&context->deferred);
 	fd_close(&context->fd);
 	close_all(context);
 }
@@ -461,10 +472,8 @@ int context_start(struct fab_context *context)
 {
 	int err;
 
-	if (context->has_thread && context->pid == getpid())
-		return 0;
 	if (context->has_thread)
-		leave_to_parent(context);
+		return 0;
 	err = open_all(context);
 	if (!err)
 		err = start_thread(context);
@@ -475,8 +484,7 @@ int context_start(struct fab_context *context)
 
 void context_stop(struct fab_context *context)
 {
-	/* In a child, everything belongs to the parent, including files. */
-	if (!context->has_thread || context->pid != getpid())
+	if (!context->has_thread)
 		return;
 	__atomic_store_n(&context->is_ending, true, __ATOMIC_RELEASE);
 	eventfd_write(context->wake_fd, 1);

@@ -8,11 +8,16 @@
 /**
  * context_start() - open a socket and start a thread for the context, if not done; locked
  *
- * A forked child gets its own.
- *
  * Return: 0 or -errno.
  */
 int context_start(struct fab_context *context);
+
+/**
+ * context_leave_to_parent() - in a forked child: close the copies of what is the parent's; locked
+ *
+ * The child's queue pairs of before are in the error state. context_start() opens its own socket.
+ */
+void context_leave_to_parent(struct fab_context *context);
 
 /** context_stop() - end the thread and close the socket; not locked */
 void context_stop(struct fab_context *context);

@@ -201,7 +201,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_STATE &&
 	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
 		context_catch_up(context);
-	err = context->is_removed ? EIO : check_attr(qp, attr, mask);
+	err = context->is_removed || !has_number(qp) ? EIO : check_attr(qp, attr, mask);
 	qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
 	if (!err && mask & IBV_QP_AV)
 		err = set_address(qp, &attr->ah_attr, qpn);

@@ -99,6 +99,7 @@ struct fab_window {
 	struct ibv_mw ibv;     /* first */
 	struct fab_mr range;   /* grants no access unless bound */
 	struct fab_mr *region; /* the bound region, or NULL */
+	struct fab_qp *qp;     /* of type 2: the only one allowed, while it is bound */
 };
 
 /* Keys are an index into a growing table, and eight bits that change with each use of the index. */
@@ -133,8 +134,7 @@ struct fab_context {
 	struct fab_poller poller;
 	bool is_removed;
 	bool is_ending;
-	bool has_thread;
-	pid_t pid; /* process of the thread; a forked child has none */
+	bool has_thread; /* a forked child has none */
 	pthread_t thread;
 	char *buffer;		   /* FAB_BUFFER_BYTES for received data */
 	char *scratch;		   /* FAB_FRAGMENT_BYTES for a gathered payload */
@@ -500,6 +500,14 @@ static inline struct fab_pd *to_pd(struct ibv_pd *pd)
 
 /* The kernel looks the number of an object up among those of the context: ENOENT if it is not. */
 #define IS_FOREIGN(object, verbs) ((object) && (object)->context != (verbs))
+
+/* Return: false for a queue pair of a forked child's parent. */
+static inline bool has_number(const struct fab_qp *qp)
+{
+	struct fab_qp *const *of_number = context_of(qp)->qp;
+
+	return of_number && of_number[qp->ex.qp_base.qp_num % FAB_SLOT_QPS] == qp;
+}
 
 static inline bool is_same_domain(struct ibv_pd *a, struct ibv_pd *b)
 {

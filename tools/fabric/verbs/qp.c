@@ -316,6 +316,12 @@ static void wait_for_acks(struct fab_qp *qp)
 	pthread_mutex_unlock(&ibv->mutex);
 }
 
+static void drop_number(struct fab_qp *qp)
+{
+	if (has_number(qp))
+		context_of(qp)->qp[from_qp(qp)->qp_num % FAB_SLOT_QPS] = NULL;
+}
+
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct fab_context *context = to_context(ibv->context);
@@ -328,14 +334,14 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	}
 	/* The memory of its receives may be gone. */
 	if (ibv->qp_type == IBV_QPT_UD)
-		context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
+		drop_number(qp);
 	context_catch_up(context);
 	/* Executed requests are acknowledged, or the peer would report an error. */
 	ack_send(qp);
 	window_forget(qp);
 	grant_end(qp);
 	direct_close(qp);
-	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
+	drop_number(qp);
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);
 	qp_forget(qp);

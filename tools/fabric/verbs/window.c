@@ -22,19 +22,15 @@ static struct fab_window *window_of(struct fab_mr *range)
 	return container_of(range, struct fab_window, range);
 }
 
-static struct fab_qp *owner_of(const struct fab_window *window)
-{
-	return to_context(window->ibv.context)->qp[window->range.qpn % FAB_SLOT_QPS];
-}
-
 static void unbind_window(struct fab_window *window)
 {
 	if (!window->region)
 		return;
 	window->region->n_windows--;
 	window->region = NULL;
-	if (window->range.qpn)
-		owner_of(window)->n_windows--;
+	if (window->qp)
+		window->qp->n_windows--;
+	window->qp = NULL;
 	window->range.qpn = 0;
 	window->range.access = 0;
 	window->range.ibv.length = 0;
@@ -117,6 +113,7 @@ static void bind_to(struct fab_window *window, struct fab_qp *qp, const struct f
 	range->access = send->bind_access | (region->access & IBV_ACCESS_ON_DEMAND);
 	if (window->ibv.type != IBV_MW_TYPE_2)
 		return;
+	window->qp = qp;
 	range->qpn = qp->ex.qp_base.qp_num;
 	qp->n_windows++;
 }
