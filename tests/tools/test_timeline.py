@@ -71,6 +71,10 @@ class Page(unittest.TestCase):
         self.assertEqual([group.find(SVG + "circle") is not None for group in unanswered],
                          [True, True])
 
+    def test_an_answer_that_is_not_drawn_is_an_answer(self):
+        page = page_of(capture("connect"), "-m", "REQ")
+        self.assertEqual([len(arrows(page, kind)) for kind in ("message", "lost")], [2, 0])
+
     def test_each_connection_is_explained(self):
         page = page_of(capture("silent"))
         self.assertEqual(page.count("<article"), 2)
@@ -103,6 +107,12 @@ class Page(unittest.TestCase):
         done = purecm("timeline", "-r", "-", stdin=mads.story(*told))
         self.assertEqual(done.returncode, 0)
         self.assertIn(b"only the first 5000 messages", done.stderr)
+
+    def test_messages_of_other_outcomes_are_none_too_many(self):
+        told = [(n / 1000, ">", mads.req(comm_id=n + 1)) for n in range(5001)]
+        page = page_of("-", "--outcome", "rejected",
+                       stdin=mads.story(*told, (6, "<", mads.rej(28, remote=5001))))
+        self.assertEqual(len(arrows(page)), 2)
 
     def test_an_output_that_cannot_be_written_is_an_error(self):
         done = purecm("timeline", "-r", capture("connect"), "--output=/nowhere/x.html")

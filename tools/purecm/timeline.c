@@ -17,32 +17,41 @@
 #include "tools/purecm/reading.h"
 #include "tools/purecm/show.h"
 
-#define ENTRIES_MAX 5000 /* more do not make a readable picture */
-#define NS_PER_S    1e9
-#define GAP_S	    1.0
-#define STEP_PX	    46 /* minimum distance of messages: a name fits */
-#define DECADE_PX   12
-#define MARGIN_PX   30
-#define TOP_PX	    28
-#define LANE_PX	    96
-#define ACTIVE_PX   30 /* from the top of a lane */
-#define PASSIVE_PX  70
+#define DRAWN_MAX  5000 /* more do not make a readable picture */
+#define NS_PER_S   1e9
+#define GAP_S	   1.0
+#define STEP_PX	   46 /* minimum distance of messages: a name fits */
+#define DECADE_PX  12
+#define MARGIN_PX  30
+#define TOP_PX	   28
+#define LANE_PX	   96
+#define ACTIVE_PX  30 /* from the top of a lane */
+#define PASSIVE_PX 70
+
+enum fate {
+	FATE_ANSWERED, /* or needs no answer */
+	FATE_UNANSWERED,
+	FATE_LOST, /* it, or its answer */
+};
 
 struct log_entry {
 	uint64_t time_ns;
 	struct flow_step step;
 	enum cm_attr attr;
-	char *brief; /* from show_brief() */
+	bool is_chosen; /* by the filter */
+	char *brief;	/* from show_brief() */
+	uint32_t next;	/* message of the flow; 0: there is none */
+	enum fate fate;
 };
 
-/* The messages of a capture that the filter selects. */
+/* All messages of the flows that the filter selects; after reading, those that are drawn. */
 struct log {
 	struct flows *flows;
 	const struct filter *filter;
 	struct log_entry *entry;
-	uint32_t count;
+	uint32_t count, room, n_chosen;
 	uint64_t end_ns; /* of the last message, selected or not */
-	bool is_cut;	 /* there were more messages */
+	bool is_cut;	 /* there were more messages to draw */
 };
 
 struct page {
@@ -57,8 +66,25 @@ struct page {
 
 /* --- reading -------------------------------------------------------------- */
 
+static int make_room(struct log *log)
+{
+	uint32_t n = log->room ? 2 * log->room : DRAWN_MAX;
+	struct log_entry *entry;
+
+	if (log->count < log->room)
+		return 0;
+	entry = realloc(log->entry, n * sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	log->entry = entry;
+	log->room = n;
+	return 0;
+}
+
+/* What is not drawn may answer what is. */
 static int take_observation(void *arg, const struct observation *observation)
 {
+	struct log_entry *entry;
 	struct log *log = arg;
 	struct flow_step step;
 	struct cm_msg msg;
@@ -70,31 +96,100 @@ static int take_observation(void *arg, const struct observation *observation)
 	if (err)
 		return err;
 	log->end_ns = observation->time_ns;
-	if (step.is_copy || !filter_takes_flow(log->filter, step.flow) ||
-	    !filter_takes_message(log->filter, &msg))
+	if (step.is_copy || !filter_takes_flow(log->filter, step.flow))
 		return 0;
-	log->is_cut = log->count == ENTRIES_MAX;
-	if (!log->is_cut)
-		log->entry[log->count++] =
-			(struct log_entry){ .time_ns = observation->time_ns,
-					    .step = step,
-					    .attr = (enum cm_attr)msg.hdr.attr_id,
-					    .brief = show_brief(&msg) };
+	err = make_room(log);
+	if (err)
+		return err;
+	entry = &log->entry[log->count++];
+	*entry = (struct log_entry){ .time_ns = observation->time_ns,
+				     .step = step,
+				     .attr = (enum cm_attr)msg.hdr.attr_id,
+				     .is_chosen = filter_takes_message(log->filter, &msg) };
+	log->n_chosen += entry->is_chosen;
+	if (entry->is_chosen && (log->filter->outcomes || log->n_chosen <= DRAWN_MAX))
+		entry->brief = show_brief(&msg);
 	return 0;
 }
 
-/* The outcomes are known only after the last message. */
-static void drop_other_outcomes(struct log *log)
+static int link_entries(struct log *log)
 {
-	uint32_t i, kept = 0;
+	uint32_t *next = calloc(flows_count(log->flows) + 1, sizeof(*next)), i;
+
+	if (!next)
+		return -ENOMEM;
+	for (i = log->count; i-- > 0;) {
+		uint32_t *of_flow = &next[log->entry[i].step.flow->number];
+
+		log->entry[i].next = *of_flow;
+		*of_flow = i;
+	}
+	free(next);
+	return 0;
+}
+
+/* Return: the next message of a flow that is of a kind, or from an end; NULL: there is none. */
+static const struct log_entry *next_entry(const struct log *log, const struct log_entry *entry,
+					  enum cm_attr attr, enum flow_end from)
+{
+	while (entry->next) {
+		entry = &log->entry[entry->next];
+		if (!entry->step.is_stray && (entry->attr == attr || entry->step.from == from))
+			return entry;
+	}
+	return NULL;
+}
+
+/* Where only one end was seen, nothing is known of answers. */
+static enum fate fate_of(const struct log *log, const struct log_entry *entry)
+{
+	static const struct {
+		enum cm_attr attr;
+		enum delay_part part;
+		bool wants_answer;
+	} kinds[] = {
+		{ CM_ATTR_REQ, DELAY_REQUEST, true },  { CM_ATTR_REP, DELAY_CONFIRM, true },
+		{ CM_ATTR_RTU, DELAY_ARRIVAL, false }, { CM_ATTR_DREQ, DELAY_N_PARTS, true },
+		{ CM_ATTR_DREP, DELAY_CLOSE, false },  { CM_ATTR_SIDR_REQ, DELAY_N_PARTS, true },
+	};
+	const struct flow *flow = entry->step.flow;
+	const enum flow_end other = (enum flow_end) !entry->step.from;
+	const struct log_entry *next;
+	bool is_lost;
+	size_t k = 0;
+
+	while (k < sizeof(kinds) / sizeof(kinds[0]) && kinds[k].attr != entry->attr)
+		k++;
+	if (k == sizeof(kinds) / sizeof(kinds[0]) || flow_is_one_sided(flow))
+		return FATE_ANSWERED;
+	is_lost = kinds[k].part != DELAY_N_PARTS && delay_cause(flow, kinds[k].part) == DELAY_LOSS;
+	next = next_entry(log, entry, entry->attr, kinds[k].wants_answer ? other : FLOW_ENDS);
+	if (!kinds[k].wants_answer)
+		return is_lost && next ? FATE_LOST : FATE_ANSWERED;
+	if (next && next->step.from == other)
+		return FATE_ANSWERED;
+	return is_lost ? FATE_LOST : FATE_UNANSWERED;
+}
+
+/* Outcomes and answers are known only after the last message. */
+static void keep_drawn(struct log *log)
+{
+	uint32_t i, n_kept = 0;
 
 	for (i = 0; i < log->count; i++) {
-		if (filter_takes_outcome(log->filter, log->entry[i].step.flow->outcome))
-			log->entry[kept++] = log->entry[i];
-		else
-			free(log->entry[i].brief);
+		struct log_entry *entry = &log->entry[i];
+		bool is_drawn = entry->is_chosen &&
+				filter_takes_outcome(log->filter, entry->step.flow->outcome);
+
+		if (is_drawn && n_kept < DRAWN_MAX) {
+			entry->fate = fate_of(log, entry);
+			log->entry[n_kept++] = *entry;
+			continue;
+		}
+		log->is_cut |= is_drawn;
+		free(entry->brief);
 	}
-	log->count = kept;
+	log->count = n_kept;
 }
 
 static int read_log(const struct reading *reading, struct log *log)
@@ -103,11 +198,11 @@ static int read_log(const struct reading *reading, struct log *log)
 
 	log->filter = &reading->filter;
 	log->flows = flows_new(FLOWS_MAX, false);
-	log->entry = calloc(ENTRIES_MAX, sizeof(*log->entry));
-	if (log->flows && log->entry)
+	if (log->flows)
 		err = reading_run(reading, take_observation, log);
-	if (!err || err == SOURCE_CUT)
-		drop_other_outcomes(log);
+	if ((!err || err == SOURCE_CUT) && link_entries(log))
+		err = -ENOMEM;
+	keep_drawn(log);
 	return err;
 }
 
@@ -332,59 +427,6 @@ static void put_gap(const struct page *page, uint32_t i)
 
 /* --- messages ------------------------------------------------------------ */
 
-enum fate {
-	FATE_ANSWERED, /* or needs no answer */
-	FATE_UNANSWERED,
-	FATE_LOST, /* it, or its answer */
-};
-
-/* Return: the next message of a flow that is of a kind, or from an end; NULL: there is none. */
-static const struct log_entry *next_entry(const struct page *page, uint32_t i, enum cm_attr attr,
-					  enum flow_end from)
-{
-	const struct log_entry *entry = &page->log->entry[i];
-	const struct flow *flow = entry->step.flow;
-
-	while (++i < page->log->count) {
-		entry = &page->log->entry[i];
-		if (entry->step.flow == flow && !entry->step.is_stray &&
-		    (entry->attr == attr || entry->step.from == from))
-			return entry;
-	}
-	return NULL;
-}
-
-/* Where only one end was seen, nothing is known of answers. */
-static enum fate fate_of(const struct page *page, uint32_t i)
-{
-	static const struct {
-		enum cm_attr attr;
-		enum delay_part part;
-		bool wants_answer;
-	} kinds[] = {
-		{ CM_ATTR_REQ, DELAY_REQUEST, true },  { CM_ATTR_REP, DELAY_CONFIRM, true },
-		{ CM_ATTR_RTU, DELAY_ARRIVAL, false }, { CM_ATTR_DREQ, DELAY_N_PARTS, true },
-		{ CM_ATTR_DREP, DELAY_CLOSE, false },  { CM_ATTR_SIDR_REQ, DELAY_N_PARTS, true },
-	};
-	const struct log_entry *entry = &page->log->entry[i], *next;
-	const struct flow *flow = entry->step.flow;
-	const enum flow_end other = (enum flow_end) !entry->step.from;
-	bool is_lost;
-	size_t k = 0;
-
-	while (k < sizeof(kinds) / sizeof(kinds[0]) && kinds[k].attr != entry->attr)
-		k++;
-	if (k == sizeof(kinds) / sizeof(kinds[0]) || flow_is_one_sided(flow))
-		return FATE_ANSWERED;
-	is_lost = kinds[k].part != DELAY_N_PARTS && delay_cause(flow, kinds[k].part) == DELAY_LOSS;
-	next = next_entry(page, i, entry->attr, kinds[k].wants_answer ? other : FLOW_ENDS);
-	if (!kinds[k].wants_answer)
-		return is_lost && next ? FATE_LOST : FATE_ANSWERED;
-	if (next && next->step.from == other)
-		return FATE_ANSWERED;
-	return is_lost ? FATE_LOST : FATE_UNANSWERED;
-}
-
 static const char *class_of(const struct log_entry *entry)
 {
 	if (entry->step.is_stray)
@@ -397,7 +439,7 @@ static const char *class_of(const struct log_entry *entry)
 	return "message";
 }
 
-static void put_tip(const struct page *page, const struct log_entry *entry, enum fate fate)
+static void put_tip(const struct page *page, const struct log_entry *entry)
 {
 	const double at_s = (double)(int64_t)(entry->time_ns - page->log->entry[0].time_ns) /
 			    NS_PER_S;
@@ -408,8 +450,8 @@ static void put_tip(const struct page *page, const struct log_entry *entry, enum
 		fprintf(page->out, ", repeated: number %u", entry->step.nth);
 	if (entry->step.is_stray)
 		fputs(", ignored", page->out);
-	if (fate)
-		fputs(fate == FATE_LOST ? ", lost, or its answer" : ", without an answer",
+	if (entry->fate)
+		fputs(entry->fate == FATE_LOST ? ", lost, or its answer" : ", without an answer",
 		      page->out);
 	if (!entry->step.flow->is_sidr)
 		fprintf(page->out, "\n%s | %s", cm_state_str(entry->step.state[FLOW_ACTIVE]),
@@ -426,14 +468,14 @@ static void put_message(const struct page *page, uint32_t i)
 	const unsigned int y = lane_y(page, entry->step.flow);
 	const bool down = entry->step.from == FLOW_ACTIVE;
 	const unsigned int from = y + (down ? ACTIVE_PX : PASSIVE_PX);
-	const enum fate fate = fate_of(page, i);
+	const enum fate fate = entry->fate;
 	const int way = (PASSIVE_PX - ACTIVE_PX) * (fate ? 3 : 4) / 4;
 	const unsigned int to = down ? from + (unsigned int)way : from - (unsigned int)way;
 	const double x = page->x[i], tip = x + 8;
 
 	fprintf(page->out, "<g class=\"%s%s\" tabindex=\"0\">", class_of(entry),
 		fate ? " lost" : "");
-	put_tip(page, entry, fate);
+	put_tip(page, entry);
 	fprintf(page->out, "<line x1=\"%.0f\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>", x, from, tip, to);
 	if (fate == FATE_LOST)
 		fprintf(page->out, "<path class=\"cross\" d=\"M%.0f %u l8 8 m0 -8 l-8 8\"/>",
@@ -529,7 +571,7 @@ int timeline_write(const struct reading *reading, const char *path)
 	if (log.is_cut)
 		complain("%s: only the first %u messages are drawn; choose connections, see "
 			 "--help",
-			 reading_name(reading), ENTRIES_MAX);
+			 reading_name(reading), DRAWN_MAX);
 	if ((!err || err == SOURCE_CUT) && write_page(reading, &log, path))
 		err = -EIO;
 	free_log(&log);
