@@ -162,11 +162,11 @@ def sll2(src, dst, made):
 
 def pcap(packets, link=ETHERNET, first_s=1000):
     """Return a capture; packets: (seconds, frame)"""
-    made = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, link)
+    made = bytearray(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, link))
     for seconds, frame in packets:
         us = round((first_s + seconds) * 1000000)
         made += struct.pack("<IIII", us // 1000000, us % 1000000, len(frame), len(frame)) + frame
-    return made
+    return bytes(made)
 
 
 def block(kind, body):

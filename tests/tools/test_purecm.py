@@ -150,6 +150,16 @@ class Filters(unittest.TestCase):
         self.assertEqual(messages("-r", capture("silent"), "-o", "rejected"), ["REQ", "REJ"])
         self.assertEqual(messages("-r", capture("connect"), "-o", "failed"), [])
 
+    def test_numbers_of_many_connections_are_those_of_explain(self):
+        many = [(n / 1000, ">", mads.req(comm_id=0x1000 + n)) for n in range(1 << 14)]
+        many += [(20, ">", mads.req(comm_id=0x9000)), (21, "<", mads.rej(28, remote=0x1000)),
+                 (22, ">", mads.req()), (22.1, "<", mads.rep()), (22.2, ">", mads.ids("RTU"))]
+        with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+            file.write(mads.story(*many))
+            file.flush()
+            for options in (("-o", "established"), ("-n", str((1 << 14) + 2))):
+                self.assertEqual(messages("-r", file.name, *options), ["REQ", "REP", "RTU"])
+
     def test_what_makes_no_sense_is_refused(self):
         for option in ("-p=x", "--peer=10.77", "--service=-1", "--message=x", "--outcome=x",
                        "--connection=0"):
@@ -191,7 +201,11 @@ class Sources(unittest.TestCase):
 
     def test_what_is_read_once_cannot_be_filtered_by_its_end(self):
         self.assertEqual(purecm("trace", "-i", "lo", "-o", "failed").returncode, 1)
-        self.assertEqual(purecm("trace", "-r", "-", "-o", "failed", stdin=b"").returncode, 1)
+        for option in ("-r", "--kernel="):
+            for name in ("-", "/dev/stdin"):
+                done = purecm("trace", option + name, "-o", "failed", stdin=b"")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(b"reads a capture twice", done.stderr)
 
 
 class Live(unittest.TestCase):

@@ -17,7 +17,7 @@
 #include "mad/cma_hdr.h"
 #include "tools/purecm/observation.h"
 
-#define FLOWS_MAX     (1u << 20) /* limit of explain, which keeps all */
+#define FLOWS_MAX     (1u << 20) /* limit for a file */
 #define FLOWS_ROLLING (1u << 14) /* limit of live output, which drops the oldest: 37 MB */
 #define FLOW_MESSAGES (CM_ATTR_APR - CM_ATTR_REQ + 1)
 

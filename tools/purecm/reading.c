@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "mad/talk.h"
 
@@ -286,18 +287,30 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg)
 	return err;
 }
 
+static const char *file_of(const struct reading *reading)
+{
+	return reading->file ? reading->file : reading->kernel_file;
+}
+
 const char *reading_name(const struct reading *reading)
 {
+	const char *file = file_of(reading);
+
 	if (reading->interface)
 		return reading->interface;
-	return reading->file ? reading->file : "this host";
+	if (!file)
+		return "this host";
+	return strcmp(file, "-") ? file : "standard input";
 }
 
 bool reading_is_once(const struct reading *reading)
 {
-	if (reading->recorded || reading->kernel_file)
-		return false;
-	return !reading->file || strcmp(reading->file, "-") == 0;
+	const char *path = file_of(reading);
+	struct stat file;
+
+	if (path && strcmp(path, "-"))
+		return !stat(path, &file) && !S_ISREG(file.st_mode);
+	return !reading->recorded;
 }
 
 static int take_flow(void *arg, const struct observation *observation)

@@ -75,7 +75,7 @@ static const struct command_line usage = {
 
 static enum flow_outcome outcome_of(const struct trace *trace, const struct flow *flow)
 {
-	/* A file that is still being written has grown. */
+	/* A file that is still being written has grown, or there are too many. */
 	if (!trace->known || flow->number > flows_count(trace->known))
 		return flow->outcome;
 	return flows_get(trace->known, flow->number - 1)->outcome;
@@ -177,7 +177,7 @@ static int read_ahead(struct trace *trace)
 		return 0;
 	if (reading_is_once(&trace->reading)) {
 		complain("--outcome reads a capture twice, which %s does not allow; name a file",
-			 trace->reading.file ? "standard input" : reading_name(&trace->reading));
+			 reading_name(&trace->reading));
 		return -EINVAL;
 	}
 	err = reading_flows(&trace->reading, &trace->known);
@@ -224,7 +224,8 @@ int trace_main(int argc, char **argv)
 		setlinebuf(stdout);
 	else
 		setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
-	trace.flows = flows_new(FLOWS_ROLLING, true);
+	/* Numbers have to be those of the first pass, and of explain: they drop no flow. */
+	trace.flows = flows_new(reading_is_once(&trace.reading) ? FLOWS_ROLLING : FLOWS_MAX, true);
 	trace.write_entry = choose_show(&trace);
 	trace.show.out = stdout;
 	trace.show.width = page_width();
