@@ -18,13 +18,16 @@
 int route_publish(struct id *id)
 {
 	struct rdma_route *route = &id->pub.route;
-	struct ibv_sa_path_rec *rec = realloc(route->path_rec, sizeof(*rec));
+	const int n = id->alternate ? 2 : 1;
+	struct ibv_sa_path_rec *rec = realloc(route->path_rec, (size_t)n * sizeof(*rec));
 
 	if (!rec)
 		return -ENOMEM;
 	path_to_record(&id->path, rec);
+	if (id->alternate)
+		path_to_record(id->alternate, rec + 1);
 	route->path_rec = rec;
-	route->num_paths = 1;
+	route->num_paths = n;
 	return 0;
 }
 

@@ -171,6 +171,7 @@ static int infiniband_read_alternate(struct path *path, const struct path *prima
 {
 	if (gid_find_ib(&primary->port->device->verbs, 1, &req->remote_gid, 0, &path->gid))
 		return -EINVAL;
+	path->sgid = path->gid.gid;
 	infiniband_take_lids(path, req->remote_lid, req->local_lid);
 	return set_pkey(path, path->pkey);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The listener of a REQ, and the event that the program gets: lib/conn/listen.c and request.c. */
+#include <endian.h>
 #include <rdma/rdma_cma.h>
+#include <stdlib.h>
 
+#include "lib/conn/id_route.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/lib/rig.h"
@@ -112,6 +115,22 @@ TEST(bound_id_that_does_not_listen_is_skipped)
 	event = rig_next();
 	ck_assert_ptr_nonnull(event);
 	ck_assert_ptr_eq(event->listen_id, &listener->pub);
+}
+
+/* A request has an alternate path on InfiniBand only, which the rig's port is not. */
+TEST(id_of_a_request_with_an_alternate_path_has_two_records)
+{
+	struct id *id;
+
+	rig_listener(1);
+	id = rig_requested(ID);
+	ck_assert_int_eq(id->pub.route.num_paths, 1);
+	id->alternate = calloc(1, sizeof(*id->alternate));
+	*id->alternate = (struct path){ .dlid = 0x21, .packet_life_time = 17 };
+	ck_assert_int_eq(route_publish(id), 0);
+	ck_assert_int_eq(id->pub.route.num_paths, 2);
+	ck_assert_uint_eq(id->pub.route.path_rec[1].dlid, htobe16(0x21));
+	ck_assert_uint_eq(id->pub.route.path_rec[1].packet_life_time, 17);
 }
 
 /* --- refused requests ---------------------------------------------------------- */

@@ -49,6 +49,18 @@ TEST(alternate_path_is_read_from_the_request)
 	ck_assert_uint_eq(path.packet_life_time, 17);
 }
 
+TEST(record_of_an_alternate_path_has_both_ends)
+{
+	struct cm_req req = req_with_alternate();
+	struct ibv_sa_path_rec record;
+	struct path path;
+
+	ck_assert_int_eq(read_alternate(&req, PKEY, &path), 0);
+	path_to_record(&path, &record);
+	ck_assert_mem_eq(&record.sgid, &own_gid, sizeof(own_gid));
+	ck_assert_mem_eq(&record.dgid, &peer_gid, sizeof(peer_gid));
+}
+
 TEST_LOOP(alternate_path_with_hops_has_a_global_route_header, 0, 2) /* 1: within the subnet */
 {
 	struct cm_req req = req_with_alternate();
