@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sees that links between pages lead somewhere, that README.md lists every page, that files which
-pages name are there, and that the table of environment variables has those that the code reads.
+"""Sees that links between pages lead somewhere, that README.md lists every page, that files,
+functions and structures which pages name are there, and that the table of environment variables has
+those that the code reads.
 
 links.py ROOT
 """
@@ -12,6 +13,8 @@ import sys
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)\)")
 NAMED = re.compile(r"`((?:base|cm|mad|lib|tools|tests|include|docs)/[\w./-]+)`")
+CODE = re.compile(r"`(?:struct (\w+)|(\w+)\(\))`")
+CODE_FOLDERS = ("base", "cm", "include", "lib", "mad", "tests", "tools")
 READ = re.compile(r'(?:(?:getenv|env_get)\(|^\t\{ ?)"(PURECM_\w+)"', re.M)
 ROW = re.compile(r"^\| `(PURECM_\w+)` \|", re.M)
 
@@ -30,6 +33,18 @@ def broken_names(root):
         for name in NAMED.findall(text):
             if not any((root / f"{name}{end}").exists() for end in ("", ".c", ".h")):
                 yield f"{page}: there is no {name}"
+
+
+def broken_code(root):
+    """Yield functions and structures that pages name and no source has."""
+    words = {word for folder in CODE_FOLDERS for path in (root / folder).rglob("*")
+             if path.suffix in (".c", ".h", ".py")
+             for word in re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace"))}
+    for page in pages(root):
+        text = " ".join(page.read_text(encoding="utf-8").split())
+        for struct, function in CODE.findall(text):
+            if (struct or function) not in words:
+                yield f"{page}: there is no {struct or function}"
 
 
 def unlisted(root):
@@ -55,7 +70,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("root", type=Path)
     root = parser.parse_args().root
-    bad = sorted(set([*broken_names(root), *unlisted(root), *variables(root)]))
+    bad = sorted(set([*broken_names(root), *broken_code(root), *unlisted(root), *variables(root)]))
     good = 0 if bad else len(pages(root))
     print("\n".join([*bad, f"{good} passed, {len(bad)} failed, 0 skipped"]))
     return 1 if bad else 0
