@@ -37,8 +37,7 @@ extern "C" {
  * Queue pairs that are created on @id later receive from it. Destroy it after them, with
  * rdma_destroy_srq().
  *
- * Return: 0, or -1 with errno set: EINVAL for a @pd of another device; else the error of the
- * device.
+ * Return: 0, or -1 with errno set: EINVAL without @pd and device; else the error of the device.
  */
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
 
