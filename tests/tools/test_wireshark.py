@@ -315,13 +315,21 @@ def recorded(module, asker):
     return asked
 
 
+def unreachable(frame):
+    """Return the ICMP error by which a host without RoCE answers a frame."""
+    packet = bytearray(mads.ip(mads.B, mads.A, struct.pack("!BBHI", 3, 3, 0, 0) + frame[14:]))
+    packet[9] = 1  # the protocol
+    return frame[:14] + packet
+
+
 def stories():
     """Return all captures that purecm and Wireshark read alike, by name."""
     found = {name: capture(name).read_bytes() for name in CAPTURES}
     for number, made in enumerate(recorded(test_explain, "explained")):
         found[f"explain {number}"] = made
-    twice = [(at, mads.ethernet(mads.A, mads.B, mads.req())) for at in (0, 0.0001, 1)]
-    found["captured twice"] = mads.pcap(twice)
+    request = mads.ethernet(mads.A, mads.B, mads.req())
+    found["captured twice"] = mads.pcap([(at, request) for at in (0, 0.0001, 1)])
+    found["quoted"] = mads.pcap([(0, request), (0.1, unreachable(request)), (1, request)])
     records = [(mads.ERF, mads.erf(*record)) for record in RECORDS]
     for number, (link, packet) in enumerate(PACKETS + records):
         found[f"packet {number}"] = mads.pcap([(0, packet)], link)

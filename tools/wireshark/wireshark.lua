@@ -412,7 +412,8 @@ function ibcm.init()
   reset()
 end
 
--- A dissector that takes the place of Wireshark's own in a table, and calls it.
+-- A dissector that takes the place of Wireshark's own in a table, and calls it. A packet that an
+-- ICMP error quotes is not another one.
 local function stand_before(table_name, pattern, network, find)
   local dissectors = DissectorTable.get(table_name)
   local own = dissectors and dissectors:get_dissector(pattern)
@@ -422,7 +423,10 @@ local function stand_before(table_name, pattern, network, find)
   local name = ("ibcm_%s_%d"):format(table_name:gsub("%W", "_"), pattern)
   local before = Proto(name, ("InfiniBand CM in %s %d"):format(table_name, pattern))
   function before.dissector(tvb, pinfo, tree)
-    local at, src, dst = find(tvb, pinfo)
+    local at, src, dst
+    if not pinfo.in_error_pkt then
+      at, src, dst = find(tvb, pinfo)
+    end
     local packet_src, packet_dst = pinfo.src, pinfo.dst
     -- It throws where a packet ends too early, after it has shown that.
     pcall(own.call, own, tvb, pinfo, tree)
