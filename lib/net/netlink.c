@@ -174,13 +174,14 @@ int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg)
 	if (rc)
 		return rc;
 	while (!exchange.done) {
-		ssize_t bytes = recv(net.fd, response, sizeof(response), 0);
+		/* MSG_TRUNC: return the full length even if the message does not fit. */
+		ssize_t bytes = recv(net.fd, response, sizeof(response), MSG_TRUNC);
 		struct nlmsghdr *hdr = (struct nlmsghdr *)response;
 		int left = bytes;
 
 		if (bytes < 0 && errno == EINTR)
 			continue;
-		if (bytes <= 0)
+		if (bytes <= 0 || bytes > (ssize_t)sizeof(response))
 			return give_up(bytes < 0 ? -errno : -EIO);
 		for (; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
 			take_message(&exchange, hdr);

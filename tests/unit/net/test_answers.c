@@ -48,8 +48,12 @@ ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags)
 	if (!kernel_is_fake)
 		return __real_recv(fd, to, bytes, flags);
 	memset(to, left_over, bytes);
-	memcpy(to, &answer, answer.hdr.nlmsg_len);
-	return answer.hdr.nlmsg_len;
+	if (answer.hdr.nlmsg_len <= sizeof(answer)) {
+		memcpy(to, &answer, answer.hdr.nlmsg_len);
+		return answer.hdr.nlmsg_len;
+	}
+	memcpy(to, &answer.hdr, sizeof(answer.hdr));
+	return flags & MSG_TRUNC ? answer.hdr.nlmsg_len : (ssize_t)bytes;
 }
 
 ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockaddr *from,
@@ -124,6 +128,15 @@ TEST(error_without_a_number_is_no_success)
 
 	answers(NLMSG_ERROR, 0);
 	ck_assert_int_eq(net_iface_get(1, &iface), -EPROTO);
+}
+
+/* An interface may have hundreds of other names, of 127 bytes each. */
+TEST(response_that_is_cut_off_is_an_error)
+{
+	struct net_iface iface;
+
+	answers(RTM_NEWLINK, 40000);
+	ck_assert_int_eq(net_iface_get(1, &iface), -EIO);
 }
 
 TEST(route_without_a_body_is_not_read_beyond_its_end)
