@@ -35,8 +35,9 @@ static struct {
 } cache;
 
 /*
- * The link address of each bond when last seen. net_iface_flush() keeps it, so that the next
- * failover is detected after any other change.
+ * The link address of each bond when first seen or last announced. net_iface_flush() keeps it, so
+ * that the next failover is detected after any other change; a response may be newer than an
+ * announcement that is still in the socket.
  */
 static struct bond {
 	unsigned int ifindex; /* 0: free */
@@ -83,6 +84,8 @@ static void learn_bond(const struct net_iface *iface)
 {
 	struct bond *bond = bond_of(iface->ifindex);
 
+	if (bond && bond->hw_bytes == iface->hw_bytes)
+		return;
 	if (!bond)
 		bond = bond_of(0);
 	if (!bond || iface->hw_bytes > sizeof(bond->hw))

@@ -4,7 +4,9 @@
  * and recv() are replaced here; tests/fuzz/fuzz_netlink.c found them.
  */
 #include <errno.h>
+#include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <netlink/attr.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -29,7 +31,7 @@ static bool kernel_is_fake;
 static struct answer answer;
 static uint8_t left_over; /* of the previous message */
 static void (*chooses)(const struct nlmsghdr *request, struct answer *ret);
-static uint16_t announcement; /* a type; 0: none */
+static struct answer announcement; /* length 0: none */
 
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags)
 {
@@ -59,19 +61,19 @@ ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags)
 ssize_t __wrap_recvfrom(int fd, void *to, size_t bytes, int flags, struct sockaddr *from,
 			socklen_t *from_bytes)
 {
-	struct nlmsghdr hdr = { .nlmsg_len = sizeof(hdr), .nlmsg_type = announcement };
+	const size_t n = announcement.hdr.nlmsg_len;
 
-	if (!kernel_is_fake || !announcement)
+	if (!kernel_is_fake || !n)
 		return __real_recvfrom(fd, to, bytes, flags, from, from_bytes);
-	announcement = 0;
-	memcpy(to, &hdr, sizeof(hdr));
+	memcpy(to, &announcement, n);
 	memset(from, 0, *from_bytes);
-	return sizeof(hdr);
+	announcement.hdr.nlmsg_len = 0;
+	return (ssize_t)n;
 }
 
 int __wrap_epoll_wait(int fd, struct epoll_event *ready, int n_max, int timeout_ms)
 {
-	if (!kernel_is_fake || !announcement)
+	if (!kernel_is_fake || !announcement.hdr.nlmsg_len)
 		return __real_epoll_wait(fd, ready, n_max, timeout_ms);
 	ready->data.u32 = NET_WATCH_ALL;
 	return 1;
@@ -79,7 +81,8 @@ int __wrap_epoll_wait(int fd, struct epoll_event *ready, int n_max, int timeout_
 
 void announce(uint16_t type)
 {
-	announcement = type;
+	announcement.hdr =
+		(struct nlmsghdr){ .nlmsg_len = sizeof(announcement.hdr), .nlmsg_type = type };
 }
 
 void answers_by(void (*choose)(const struct nlmsghdr *request, struct answer *ret))
@@ -159,4 +162,47 @@ TEST(interface_number_of_two_bytes_is_ignored)
 	answer.body[sizeof(struct rtmsg) + RTA_LENGTH(0)] = 1;
 	memcpy(answer.body + sizeof(struct rtmsg), &attr, sizeof(attr));
 	ck_assert_int_eq(net_route_lookup(&dst, NULL, 0, &route), -EPROTO);
+}
+
+#define BOND 7
+
+/* Fills in a message about the bond, whose link address ends with this byte. */
+static void bond_has(struct answer *ret, uint8_t last)
+{
+	struct ifinfomsg ifi = { .ifi_index = BOND };
+	const uint8_t hw[] = { 2, 0, 0, 0, 0, last };
+	struct nl_msg *msg = net_message(RTM_NEWLINK, 0, &ifi, sizeof(ifi));
+	struct nlattr *info;
+
+	nla_put(msg, IFLA_ADDRESS, sizeof(hw), hw);
+	info = nla_nest_start(msg, IFLA_LINKINFO);
+	nla_put_string(msg, IFLA_INFO_KIND, "bond");
+	nla_nest_end(msg, info);
+	memcpy(ret, nlmsg_hdr(msg), nlmsg_hdr(msg)->nlmsg_len);
+	nlmsg_free(msg);
+}
+
+static void note_failover(const struct net_event *event, void *arg)
+{
+	if (event->change == NET_CHANGE_LINK && event->hw[5])
+		*(struct net_event *)arg = *event;
+}
+
+TEST(failover_is_reported_though_a_response_told_it_first)
+{
+	struct net_event failover = { .ifindex = 0 };
+	struct net_iface iface;
+
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL), 0);
+	bond_has(&answer, 1);
+	ck_assert_int_eq(net_iface_get(BOND, &iface), 0);
+	announce(RTM_NEWLINK); /* of another interface */
+	bond_has(&answer, 2);
+	ck_assert_int_eq(net_iface_get(BOND, &iface), 0);
+	ck_assert_uint_eq(iface.hw_addr[5], 2);
+	bond_has(&announcement, 2);
+	net_watch_drain(note_failover, &failover);
+	ck_assert_uint_eq(failover.ifindex, BOND);
+	ck_assert_uint_eq(failover.hw_before[5], 1);
+	ck_assert_uint_eq(failover.hw[5], 2);
 }
