@@ -59,7 +59,7 @@ running = set()  # Meson's test runners
 
 Counts = collections.namedtuple("Counts", "passed failed skipped", defaults=(0, 0, 0))
 # A Meson test that has run: its suite, build folder and entry in the log; no folder, no test: the
-# runner of the suite did not run.
+# runner of the suite did not run to its end.
 Program = collections.namedtuple("Program", "suite build test")
 
 
@@ -317,21 +317,24 @@ def meson_test(args, build, which, logbase, is_shown):
         finally:
             running.discard(meson)
             timer.cancel()
-    return tests_of(log), "".join(printed[-SHOWN_LINES:])
+    tests = tests_of(log)
+    if meson.returncode and not total_of(tests).failed:
+        tests = []  # it did not get to its end
+    return tests, "".join(printed[-SHOWN_LINES:])
 
 
 def tests_of(log):
-    """Return the entries of a log of Meson's test runner."""
+    """Return the entries of a log of Meson's test runner; none if it is not whole."""
     try:
         return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 
 def summary(suite, build, tests, seconds, last_words):
     """Print the line about a suite, and its failures. Return: its Programs."""
     if not tests:
-        print(f"  {suite:9} the test runner did not run:\n{last_words}")
+        print(f"  {suite:9} the test runner did not run to its end:\n{last_words}")
         return [Program(suite, None, {"name": "the test runner", "result": "FAIL"})]
     total = total_of(tests)
     text = ", ".join(f"{number} {what}" for what, number in total._asdict().items() if number)

@@ -95,10 +95,16 @@ class Counting(unittest.TestCase):
 FAILS_ONCE = "#!/bin/sh\n[ -e $0.ran ] || { : >$0.ran; echo 'FAIL: one case'; exit 1; }\n"
 FAILS = "#!/bin/sh\necho '2 passed, 1 failed, 0 skipped'; exit 1\n"
 PASSES = "#!/bin/sh\necho '3 passed, 0 failed, 0 skipped'\n"
+# Its entry in the log is longer than what the runner writes at once.
+PASSES_AT_LENGTH = f"#!/bin/sh\necho {20000 * 'x'}\necho '3 passed, 0 failed, 0 skipped'\n"
+# The runner, when there is something in its log.
+KILLS = """#!/bin/sh
+until [ -s "$(dirname "$0")/build/meson-logs/testlog-unit.json" ]; do sleep 0.1; done
+kill -9 $PPID
+"""
 
 
-
-def run_project(**scripts):
+def run_project(path=os.environ["PATH"], **scripts):
     """Run a project with these tests. Return: the runner's status and its lines."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder)
@@ -111,8 +117,24 @@ def run_project(**scripts):
         subprocess.run(["meson", "setup", source / "build", source], check=True,
                        capture_output=True)
         done = subprocess.run([sys.executable, TOOLS / "run_suites.py", source / "build"],
-                              text=True, capture_output=True, check=False, cwd=folder)
+                              text=True, capture_output=True, check=False, cwd=folder,
+                              env={**os.environ, "PATH": path})
         return done.returncode, done.stdout.splitlines()
+
+
+class Runner(unittest.TestCase):
+    def test_one_that_is_killed_has_failed(self):
+        status, lines = run_project(good=PASSES_AT_LENGTH, kills=KILLS)
+        self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_one_that_fails_without_a_test_that_does_has_failed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fails = Path(folder, "meson")
+            fails.write_text(f'#!/bin/sh\n{shutil.which("meson")} "$@" && [ "$1" != test ]\n',
+                             encoding="utf-8")
+            fails.chmod(0o755)
+            status, lines = run_project(path=f"{folder}:{os.environ['PATH']}", good=PASSES)
+        self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
 
 
 class Replay(unittest.TestCase):
