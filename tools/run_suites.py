@@ -11,6 +11,7 @@ failed or nothing passed.
 import argparse
 import collections
 from concurrent import futures
+import fcntl
 import functools
 import json
 import os
@@ -72,11 +73,28 @@ def main():
 
 
 def run(args):
-    started = time.monotonic()
     suites = chosen(args)
     if args.list:
         print_programs(args, suites)
         return 0
+    with (args.build / "meson-logs/.lock").open("w") as lock:
+        wait_for_others(lock)
+        return play(args, suites)
+
+
+def wait_for_others(lock):
+    """Wait until no other run writes the logs of the build folder."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("another run in this build folder has to end first", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def play(args, suites):
+    """Run the suites. Return: the exit status."""
+    started = time.monotonic()
+    args.end = started + args.seconds
     print("\npurecm: tests", flush=True)
     programs = list(run_all(args, suites, part_of(args, suites)))
     if args.times:
@@ -133,9 +151,7 @@ def parse():
                         "program took")
     parser.add_argument("--seconds", type=float, default=float("inf"),
                         help="what has not ended after this time has failed")
-    args = parser.parse_args()
-    args.end = time.monotonic() + args.seconds
-    return args
+    return parser.parse_args()
 
 
 def part(text):

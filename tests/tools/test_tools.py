@@ -4,6 +4,7 @@
 
 Ends with a line "N passed, N failed, N skipped".
 """
+import contextlib
 import os
 from pathlib import Path
 import re
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
@@ -95,6 +97,7 @@ class Counting(unittest.TestCase):
 FAILS_ONCE = "#!/bin/sh\n[ -e $0.ran ] || { : >$0.ran; echo 'FAIL: one case'; exit 1; }\n"
 FAILS = "#!/bin/sh\necho '2 passed, 1 failed, 0 skipped'; exit 1\n"
 PASSES = "#!/bin/sh\necho '3 passed, 0 failed, 0 skipped'\n"
+WAITS = f"#!/bin/sh\n: >$0.runs; until [ -e $0.may_end ]; do sleep 0.1; done\n{PASSES}"
 # Its entry in the log is longer than what the runner writes at once.
 PASSES_AT_LENGTH = f"#!/bin/sh\necho {20000 * 'x'}\necho '3 passed, 0 failed, 0 skipped'\n"
 # The runner, when there is something in its log.
@@ -104,22 +107,35 @@ kill -9 $PPID
 """
 
 
-def run_project(path=os.environ["PATH"], **scripts):
-    """Run a project with these tests. Return: the runner's status and its lines."""
+@contextlib.contextmanager
+def project(scripts):
+    """Configure a project with these tests. Yields its folder."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder)
-        project = ["project('sample')"]
+        lines = ["project('sample')"]
         for name, text in scripts.items():
             (source / name).write_text(text, encoding="utf-8")
             (source / name).chmod(0o755)
-            project.append(f"test('{name}', find_program('./{name}'), suite: 'unit')")
-        (source / "meson.build").write_text("\n".join(project) + "\n", encoding="utf-8")
+            lines.append(f"test('{name}', find_program('./{name}'), suite: 'unit')")
+        (source / "meson.build").write_text("\n".join(lines) + "\n", encoding="utf-8")
         subprocess.run(["meson", "setup", source / "build", source], check=True,
                        capture_output=True)
-        done = subprocess.run([sys.executable, TOOLS / "run_suites.py", source / "build"],
-                              text=True, capture_output=True, check=False, cwd=folder,
-                              env={**os.environ, "PATH": path})
-        return done.returncode, done.stdout.splitlines()
+        yield source
+
+
+def start(source, path=os.environ["PATH"]):
+    """Run the suites of a project. Return: the process."""
+    return subprocess.Popen([sys.executable, TOOLS / "run_suites.py", source / "build"], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=source,
+                            env={**os.environ, "PATH": path})
+
+
+def run_project(path=os.environ["PATH"], **scripts):
+    """Run a project with these tests. Return: the runner's status and its lines."""
+    with project(scripts) as source:
+        run = start(source, path)
+        lines = run.communicate()[0].splitlines()
+        return run.returncode, lines
 
 
 class Runner(unittest.TestCase):
@@ -135,6 +151,18 @@ class Runner(unittest.TestCase):
             fails.chmod(0o755)
             status, lines = run_project(path=f"{folder}:{os.environ['PATH']}", good=PASSES)
         self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_one_waits_for_another_that_writes_the_same_logs(self):
+        with project({"waits": WAITS}) as source:
+            with start(source) as first:
+                while not (source / "waits.runs").exists():
+                    time.sleep(0.1)
+                with start(source) as second:
+                    said = next(filter(str.strip, second.stdout))
+                    (source / "waits.may_end").touch()
+                    last = [run.communicate()[0].splitlines()[-1] for run in (first, second)]
+        self.assertIn("has to end first", said)
+        self.assertEqual(last, 2 * ["3 passed, 0 failed, 0 skipped"])
 
 
 class Replay(unittest.TestCase):
