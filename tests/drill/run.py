@@ -17,6 +17,7 @@ import json
 import os
 from pathlib import Path
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -106,6 +107,22 @@ def two_drills_compared(build):
               "A: established and disconnected; B: refused by the other end")
     return [f"purecm diff of two drills does not say '{text}': {done.stdout}{done.stderr}"
             for text in wanted if not re.search(text, done.stdout)]
+
+
+def link_that_fails_without_a_reader(build):
+    """Return a line if the program link, to itself, has failed when messages came that its drill
+    did not read any more."""
+    script = f"""
+import select, sys
+sys.path.insert(0, "{build}/tools/drill")
+from run import Link
+link = Link(["{build}/tools/drill/link", "--", "10.77.0.1"])
+for _ in range(100):
+    link.send(bytes([1, 7, 2, 3]).ljust(256, b"."))
+select.select([link._socket], [], [])
+print("failed" if link.close() else "fine")"""
+    done = run_on_fabric(build, LIMIT_S, f"a:python3 -c {shlex.quote(script)}")
+    return [] if done.stdout == "fine\n" else [f"the drill's end: {done.stdout}{done.stderr}"]
 
 
 def cells():
@@ -198,7 +215,8 @@ def play(args, scripts):
         failed += 1
     if args.only:
         return len(told) - failed, failed
-    uncovered = check_cover(log) + two_drills_compared(args.build)
+    uncovered = (check_cover(log) + two_drills_compared(args.build) +
+                 link_that_fails_without_a_reader(args.build))
     print("\n".join(f"FAIL cover: {line}" for line in uncovered), end="\n" if uncovered else "")
     return len(told) - failed + (not uncovered), failed + bool(uncovered)
 

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,8 +208,8 @@ static int take_ours(struct link *link)
 	const ssize_t n = read(STDIN_FILENO, mad, sizeof(mad));
 	int err;
 
-	if (n != (ssize_t)sizeof(mad))
-		return n < 0 ? -errno : 0;
+	if (n != (ssize_t)sizeof(mad)) /* ECONNRESET: the drill has left messages unread */
+		return n < 0 && errno != ECONNRESET ? -errno : 0;
 	err = send_mad(link, mad);
 	if (err)
 		complain("a message cannot be sent: %s", strerror(-err));
@@ -261,6 +262,7 @@ int main(int argc, char **argv)
 	int err;
 
 	argv[0] = (char[]){ "drill" };
+	signal(SIGPIPE, SIG_IGN); /* the drill may have ended when a message arrives */
 	command_parse(&usage, argc, argv, &link);
 	if (link.rows || !link.address)
 		return print_all_rows();
