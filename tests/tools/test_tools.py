@@ -26,6 +26,33 @@ def counted(result, stdout):
     return run_suites.counts_of({"name": "p:unit / t", "result": result, "stdout": stdout})
 
 
+def write_program(path, text):
+    path.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def installing(dpkg_query, words):
+    """Run tools/install in a tree whose packages are empty, with a dpkg-query of these commands.
+    Return: what apt-get was told."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree, programs = Path(folder, "tree"), Path(folder, "programs")
+        (tree / "tools/packaging").mkdir(parents=True)
+        programs.mkdir()
+        for name in ("install", "setup.sh"):
+            shutil.copy(TOOLS / name, tree / "tools")
+        write_program(tree / "tools/packaging/build-deb", """
+            folder=build/packages/$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+            mkdir -p "$folder"
+            for name in purecm cmportd purecm-{fabric,dev,librdmacm1}; do
+                : >"$folder/${name}_1.deb"; done""")
+        write_program(programs / "dpkg-query", dpkg_query)
+        write_program(programs / "apt-get", f'echo "$@" >>{folder}/told')
+        write_program(programs / "sudo", 'while [[ $1 == -* ]]; do shift; done; exec "$@"')
+        subprocess.run([tree / "tools/install", *words], check=True, capture_output=True,
+                       env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"})
+        return Path(folder, "told").read_text(encoding="utf-8")
+
+
 class Install(unittest.TestCase):
     @unittest.skipIf(os.geteuid(), "only root can be a user whom sudo refuses")
     def test_who_is_not_root_and_has_no_sudo_is_told(self):
@@ -51,6 +78,17 @@ class Install(unittest.TestCase):
                                   env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("purecm is not installed", done.stderr)
+
+    def test_the_library_of_the_system_is_replaced_together_with_cmportd(self):
+        """Else apt removes it, and what needs it."""
+        said = installing(dpkg_query='[ "$4" = purecm-librdmacm1 ] && echo install ok installed',
+                          words=())
+        self.assertIn("purecm-librdmacm1_1.deb", said)
+
+    def test_the_library_of_the_system_is_replaced_only_if_that_is_wanted(self):
+        self.assertNotIn("purecm-librdmacm1", installing(dpkg_query="exit 1", words=()))
+        self.assertIn("purecm-librdmacm1_1.deb", installing(dpkg_query="exit 1",
+                                                            words=["--system"]))
 
     def test_what_is_slow_says_how_far_it_is(self):
         with tempfile.TemporaryDirectory() as folder:
