@@ -14,6 +14,7 @@ failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no fabri
 import argparse
 import contextlib
 import importlib
+from importlib.machinery import SourceFileLoader
 import json
 import os
 from pathlib import Path
@@ -363,6 +364,41 @@ def who_does_not_know_the_secret_has_nothing_run(build):
             stranger.close()
 
 
+def a_host_that_has_gone_is_said(build):
+    """Not even the request can be sent then."""
+    link = part(build, "link")
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    remote = link.Remote(link.Link(ours.makefile("rb"), ours.makefile("wb"), None), ours.close)
+    try:
+        remote.clock()
+    except link.hosts.Trouble as trouble:
+        assert "has gone" in str(trouble), trouble
+    else:
+        raise AssertionError("what has gone has answered")
+
+
+def what_was_found_is_written_before_the_other_host_is_left(build):
+    trouble = part(build, "host").Trouble
+    certify = SourceFileLoader("program", f"{build}/tools/certify/certify").load_module()
+    written = []
+
+    def leave():
+        raise trouble("it has gone")
+    certify.reach = lambda _: types.SimpleNamespace(leave=leave)
+    certify.certify = lambda *_: {"rows": []}
+    certify.write = lambda *said: written.append(said)
+    with contextlib.suppress(trouble):
+        certify.conduct(types.SimpleNamespace(output="page"))
+    assert written == [({"rows": []}, "page")], written
+
+
+def a_page_that_cannot_be_written_is_said_at_once(build):
+    done = subprocess.run([f"{build}/tools/purecm", "certify", "localhost", "--output=/no/page"],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and "/no is no folder" in done.stderr, done
+
+
 def named(test, *words):
     """A test with arguments, for run_tests()."""
     def run(subject):
@@ -520,6 +556,9 @@ def main():
                           what_is_left_of_the_time_limits_commands,
                           by_ssh_both_hosts_are_certified_at_once,
                           who_does_not_know_the_secret_has_nothing_run,
+                          a_host_that_has_gone_is_said,
+                          what_was_found_is_written_before_the_other_host_is_left,
+                          a_page_that_cannot_be_written_is_said_at_once,
                           nobody_serves_and_that_is_said), build)
     try:
         return test_in_lab(build, RELEASES[args.release])

@@ -2,6 +2,7 @@
 """Remote control of the other host: requests are names of methods of host.Host, as one JSON object
 per line, over the standard streams of a command such as ssh, or over TCP. Over TCP both ends prove
 that they know the server's secret, which is never sent: each line begins with its MAC."""
+import contextlib
 import getpass
 import hashlib
 import hmac
@@ -89,8 +90,10 @@ class Remote:
         return lambda *words: self._ask(order, words)
 
     def _ask(self, order, words):
-        self._link.send([order, *words])
-        answer = self._link.receive()
+        answer = None
+        with contextlib.suppress(OSError):
+            self._link.send([order, *words])
+            answer = self._link.receive()
         if answer is None:
             raise hosts.Trouble("the other host has gone; its `purecm certify` says why")
         if "trouble" in answer:
@@ -126,8 +129,12 @@ def start_by(command):
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def end():
-        child.stdin.close()
-        child.wait(HELLO_S)
+        with contextlib.suppress(OSError):
+            child.stdin.close()
+        try:
+            child.wait(HELLO_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
     return Remote(Link(child.stdout, child.stdin, end), end)
 
 
