@@ -232,6 +232,18 @@ def what_is_left_of_the_time_limits_commands(build):
             assert Slow.asked == ([wanted] if wanted else []), (before_cut, Slow.asked)
 
 
+def what_does_not_connect_does_not_keep_its_port(build):
+    """Or the next trial would fail, too."""
+    trials = part(build, "trials")
+    ended = []
+    host = types.SimpleNamespace(start=lambda *_: 7, expect=lambda *_: ["no", None],
+                                 end=ended.append)
+    pair = types.SimpleNamespace(a=host, b=host, main=types.SimpleNamespace(there="10.77.0.2"))
+    with contextlib.suppress(trials.Trouble), trials.Holding(pair, 1, 0):
+        raise AssertionError("it does not listen")
+    assert ended == [7], ended
+
+
 def by_ssh_both_hosts_are_certified_at_once(build):
     """`fabric exec` stands for ssh; what is disrupted is a port, and a device's name. An address
     needs root of the host's network."""
@@ -554,6 +566,7 @@ def main():
                           what_does_not_fit_into_the_time_is_left_out_and_said,
                           what_does_not_end_in_time_is_ended_and_said,
                           what_is_left_of_the_time_limits_commands,
+                          what_does_not_connect_does_not_keep_its_port,
                           by_ssh_both_hosts_are_certified_at_once,
                           who_does_not_know_the_secret_has_nothing_run,
                           a_host_that_has_gone_is_said,

@@ -273,14 +273,18 @@ class Holding:
 
     def __init__(self, pair, count, more):
         self.pair, self.count, self.more = pair, count, more
+        self.server = self.client = None
 
     def __enter__(self):
         a, b, there = self.pair.a, self.pair.b, self.pair.main.there
-        self.server = b.start("hold", "server", there, HOLD_PORT)
-        self.client = None
-        self.expect(b, self.server, "^ready", "hold server")
-        self.client = a.start("hold", "client", there, HOLD_PORT, str(self.count), str(self.more))
-        self.expect(a, self.client, "^held", "connecting")
+        with contextlib.ExitStack() as unless_held:
+            unless_held.push(self)
+            self.server = b.start("hold", "server", there, HOLD_PORT)
+            self.expect(b, self.server, "^ready", "hold server")
+            self.client = a.start("hold", "client", there, HOLD_PORT, str(self.count),
+                                  str(self.more))
+            self.expect(a, self.client, "^held", "connecting")
+            unless_held.pop_all()
         return self
 
     def __exit__(self, *_):
