@@ -277,6 +277,8 @@ class Host:
         if what == "down":
             return [["ip", "link", "set", subject, word] for word in ("down", "up")]
         if what == "address":
+            value = next((each for each in inventory.addresses(subject)
+                          if each.split("/")[0] == value), value)
             return [["ip", "addr", word, value, "dev", subject] for word in ("del", "add")]
         if what == "rename":
             rename = ["rdma", "dev", "set"]

@@ -408,11 +408,10 @@ def disruptions(pair):
         yield Row("port down, address gone, device renamed", UNTRIED,
                   f"/sys does not say which device has {pair.main.there}")
         return
-    prefix = "/64" if ":" in pair.main.there else "/24"
     yield disrupted(pair, "the port goes down for a second", "down", gid["interface"],
                     str(port["number"]))
     yield disrupted(pair, "the address goes away for a second", "address", gid["interface"],
-                    pair.main.there + prefix)
+                    pair.main.there)
     yield disrupted(pair, "the device has another name for a second", "rename", device["name"],
                     "certify0")
 
