@@ -125,6 +125,23 @@ print("failed" if link.close() else "fine")"""
     return [] if done.stdout == "fine\n" else [f"the drill's end: {done.stdout}{done.stderr}"]
 
 
+def capture_that_an_interrupt_loses(build):
+    """Return a line if Ctrl-C during a drill, with its own host, loses messages of --write."""
+    with tempfile.TemporaryDirectory() as folder:
+        capture, looped = Path(folder, "capture.pcapng"), Path(folder, "looped.drill")
+        looped.write_text("> REQ\n< REQ\nquiet 60\n", encoding="utf-8")
+        words = drill(build, "10.77.0.1", [looped], "--verbose", "--write", str(capture))
+        script = f"""
+import os, signal, subprocess
+drill = subprocess.Popen({words}, stderr=subprocess.PIPE, text=True, start_new_session=True)
+next(line for line in drill.stderr if " < REQ" in line)
+os.killpg(drill.pid, signal.SIGINT)
+drill.wait()"""
+        done = run_on_fabric(build, LIMIT_S, f"a:python3 -c {shlex.quote(script)}; "
+                             f"{build}/tools/purecm trace --json --read {capture}")
+    return [] if len(results(done.stdout)) == 2 else [f"Ctrl-C: {done.stdout}{done.stderr}"]
+
+
 def cells():
     """Return the cells of the transition table: {(state, event)}."""
     found, state = set(), None
@@ -216,7 +233,8 @@ def play(args, scripts):
     if args.only:
         return len(told) - failed, failed
     uncovered = (check_cover(log) + two_drills_compared(args.build) +
-                 link_that_fails_without_a_reader(args.build))
+                 link_that_fails_without_a_reader(args.build) +
+                 capture_that_an_interrupt_loses(args.build))
     print("\n".join(f"FAIL cover: {line}" for line in uncovered), end="\n" if uncovered else "")
     return len(told) - failed + (not uncovered), failed + bool(uncovered)
 

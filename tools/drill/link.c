@@ -263,6 +263,7 @@ int main(int argc, char **argv)
 
 	argv[0] = (char[]){ "drill" };
 	signal(SIGPIPE, SIG_IGN); /* the drill may have ended when a message arrives */
+	signal(SIGINT, SIG_IGN);  /* the drill, which gets it too, ends by it and then this */
 	command_parse(&usage, argc, argv, &link);
 	if (link.rows || !link.address)
 		return print_all_rows();
