@@ -101,6 +101,22 @@ class Install(unittest.TestCase):
         self.assertIn("compiling", done.stdout)
 
 
+@unittest.skipUnless(shutil.which("git"), "git is missing")
+class Packages(unittest.TestCase):
+    def test_a_file_that_was_removed_is_not_packed(self):
+        script = f"""
+            eval "$(sed -n '/^release_number()/,/^}}/p; /^make_source()/,/^}}/p' \
+                {TOOLS}/packaging/build-deb)"
+            mkdir -p tools/packaging/debian; : >tools/packaging/debian/control; : >here; : >gone
+            echo '## 1.0 (2026-01-01)' >CHANGELOG.md
+            git init -q .; git add .; rm gone; make_source packed bookworm; ls packed"""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], check=False,
+                                  text=True, capture_output=True, cwd=folder)
+        self.assertEqual((done.returncode, done.stdout.split()),
+                         (0, ["CHANGELOG.md", "debian", "here", "tools"]), done.stderr)
+
+
 class Counting(unittest.TestCase):
     def test_a_program_of_check_counts_its_checks(self):
         self.assertEqual(counted("FAIL", "90%: Checks: 10, Failures: 1, Errors: 1\n"), (8, 2, 0))
