@@ -238,6 +238,14 @@ static void report_announcement(const struct net_event *event, enum net_watch_ki
 		enqueue_event(event);
 }
 
+/* RTM_DELLINK of a bridge: the link is no longer one of its ports. */
+static bool is_of_bridge(struct nlmsghdr *hdr)
+{
+	const struct ifinfomsg *link = nlmsg_data(hdr);
+
+	return nlmsg_valid_hdr(hdr, sizeof(*link)) && link->ifi_family == AF_BRIDGE;
+}
+
 static void take_announcement(struct nlmsghdr *hdr, enum net_watch_kind kind)
 {
 	struct net_event event;
@@ -257,6 +265,8 @@ static void take_announcement(struct nlmsghdr *hdr, enum net_watch_kind kind)
 		break;
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
+		if (is_of_bridge(hdr))
+			return;
 		event.change = NET_CHANGE_LINK;
 		net_iface_announced(hdr, &event);
 		count_change();

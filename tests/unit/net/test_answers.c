@@ -206,3 +206,22 @@ TEST(failover_is_reported_though_a_response_told_it_first)
 	ck_assert_uint_eq(failover.hw_before[5], 1);
 	ck_assert_uint_eq(failover.hw[5], 2);
 }
+
+/* The kernel announces that as the removal of a link, of another family. */
+TEST(failover_is_reported_after_the_bond_has_left_a_bridge)
+{
+	struct ifinfomsg *link = (struct ifinfomsg *)announcement.body;
+	struct net_event failover = { .ifindex = 0 };
+	struct net_iface iface;
+
+	ck_assert_int_eq(net_watch_open(NET_WATCH_ALL), 0);
+	bond_has(&answer, 1);
+	ck_assert_int_eq(net_iface_get(BOND, &iface), 0);
+	bond_has(&announcement, 1);
+	announcement.hdr.nlmsg_type = RTM_DELLINK;
+	link->ifi_family = AF_BRIDGE;
+	net_catch_up();
+	bond_has(&announcement, 2);
+	net_watch_drain(note_failover, &failover);
+	ck_assert_uint_eq(failover.ifindex, BOND);
+}
