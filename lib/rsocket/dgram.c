@@ -203,11 +203,16 @@ static int send_datagram(struct dgram *d, const struct rs_transfer *out)
 	return dgram_qp_send(dest, header, bytes, out);
 }
 
-static bool has_slots(struct rsock *rs)
+static bool has_room(struct rsock *rs)
 {
+	struct pollfd udp = { .fd = rs->fd, .events = POLLOUT };
+	struct dgram *d = dgram_of(rs);
 	struct dgram_qp *qp;
 
-	list_for_each_entry (qp, &dgram_of(rs)->qps, link)
+	d->is_udp_full = d->is_udp_full && poll(&udp, 1, 0) == 0;
+	if (d->is_udp_full)
+		return false;
+	list_for_each_entry (qp, &d->qps, link)
 		if (!qp->n_spare)
 			return false;
 	return true;
@@ -215,6 +220,7 @@ static bool has_slots(struct rsock *rs)
 
 static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 {
+	const struct cm_time deadline = wait_deadline_of(&dgram_of(rs)->send_timeout);
 	int err = ensure_served(dgram_of(rs));
 
 	while (!err) {
@@ -225,8 +231,7 @@ static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 			return (ssize_t)rs_transfer_bytes(out);
 		if (err != -EAGAIN || rsock_is_nonblocking(rs, out->flags))
 			break;
-		err = wait_until_ready(rs, POLLOUT, has_slots,
-				       wait_deadline_of(&dgram_of(rs)->send_timeout));
+		err = wait_until_ready(rs, POLLOUT, has_room, deadline);
 	}
 	return err;
 }
@@ -320,28 +325,35 @@ static short dgram_events(struct rsock *rs, short wanted)
 
 	if (recv_would_not_wait(rs))
 		events |= POLLIN | POLLRDNORM;
-	if (has_slots(rs))
+	if (has_room(rs))
 		events |= POLLOUT | POLLWRNORM;
 	return (events & wanted) | (dgram_of(rs)->error ? POLLERR : 0);
 }
 
 static int dgram_arm(struct rsock *rs, short wanted)
 {
+	struct epoll_event event = { .events = EPOLLOUT };
+	struct dgram *d = dgram_of(rs);
 	struct dgram_qp *qp;
 
-	(void)wanted;
-	list_for_each_entry (qp, &dgram_of(rs)->qps, link)
+	if (wanted & (POLLOUT | POLLWRNORM) && d->is_udp_full && !d->awaits_udp)
+		d->awaits_udp = !epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, rs->fd, &event);
+	list_for_each_entry (qp, &d->qps, link)
 		if (!qp->armed && ibv_req_notify_cq(qp->cq, 0) == 0)
 			qp->armed = true;
-	return dgram_of(rs)->epoll_fd;
+	return d->epoll_fd;
 }
 
 static void dgram_disarm(struct rsock *rs)
 {
-	bool was_armed = false;
+	struct dgram *d = dgram_of(rs);
+	bool was_armed = d->awaits_udp;
 	struct dgram_qp *qp;
 
-	list_for_each_entry (qp, &dgram_of(rs)->qps, link) {
+	if (d->awaits_udp)
+		epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, rs->fd, NULL);
+	d->awaits_udp = false;
+	list_for_each_entry (qp, &d->qps, link) {
 		struct ibv_cq *cq;
 		void *context;
 

@@ -84,6 +84,8 @@ struct dgram {
 	struct timeval recv_timeout; /* those of the UDP socket */
 	struct timeval send_timeout;
 	struct serviced udp;
+	bool is_udp_full; /* a datagram had no room in the UDP socket */
+	bool awaits_udp;  /* that there is some: epoll_fd has it, too */
 };
 
 static inline struct dgram *dgram_of(struct rsock *rs)

@@ -33,7 +33,10 @@ int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op
 		return -EINVAL;
 	if (n_iov)
 		memcpy(&whole[1], iov, (size_t)n_iov * sizeof(*iov));
-	return sendmsg(d->base.fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	if (sendmsg(d->base.fd, &msg, MSG_NOSIGNAL) >= 0)
+		return 0;
+	d->is_udp_full = d->is_udp_full || errno == EAGAIN;
+	return -errno;
 }
 
 /* A datagram over UDP has no slot, so it is copied. */

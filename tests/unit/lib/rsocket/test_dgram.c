@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/udp.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -419,5 +420,117 @@ TEST(colliding_peers_are_unpredictable)
 	ck_assert_uint_ne(dest[0]->node.hash, dest[1]->node.hash);
 	for (int i = 0; i < 2; i++)
 		close_besieged(rs[i], &qp[i]);
+}
+END_TEST
+
+/* --- a full buffer of the UDP socket ---------------------------------------- */
+
+#define LARGE	  30000 /* more than the least buffer */
+#define TRIES_MAX 1000
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+static int full_fd = -1;
+static unsigned int n_tries; /* atomic */
+
+/* The kernel adds to a datagram that is kept back, whatever room there is. */
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct pollfd udp = { .fd = fd, .events = POLLOUT };
+
+	if (fd != full_fd || poll(&udp, 1, 0) == 1)
+		return __real_sendmsg(fd, msg, flags);
+	ck_assert_uint_lt(__atomic_add_fetch(&n_tries, 1, __ATOMIC_RELAXED), TRIES_MAX);
+	errno = EAGAIN;
+	return -1;
+}
+
+static void keep_back(int fd, int on)
+{
+	ck_assert_int_eq(setsockopt(fd, IPPROTO_UDP, UDP_CORK, &on, sizeof(on)), 0);
+}
+
+static const struct sockaddr_in nobody = { .sin_family = AF_INET,
+					   .sin_port = 0x0900,
+					   .sin_addr = { 0x0100007f } };
+
+/* A socket whose buffer is full until keep_back() is off. */
+static struct rsock *open_full(struct dgram_qp *qp)
+{
+	static const char large[LARGE];
+	const struct sockaddr *to = (const struct sockaddr *)&nobody;
+	struct rsock *rs = open_with(qp);
+
+	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
+	ck_assert_int_eq(rs->ops->setopt(rs, SOL_SOCKET, SO_SNDBUF, &(int){ 1 }, sizeof(int)), 0);
+	keep_back(rs->fd, 1);
+	ck_assert_int_eq(sendto(rs->fd, large, LARGE, 0, to, sizeof(nobody)), LARGE);
+	is_besieged = true;
+	full_fd = rs->fd;
+	n_tries = 0;
+	return rs;
+}
+
+static void close_full(struct rsock *rs, struct dgram_qp *qp)
+{
+	full_fd = -1;
+	rs->ops->close(rs);
+	is_besieged = false;
+	close_with(rs, qp);
+}
+
+static ssize_t send_empty(struct rsock *rs, int flags)
+{
+	const struct rs_transfer out = { .flags = flags,
+					 .addr = (struct sockaddr *)(uintptr_t)&nobody,
+					 .addr_bytes = sizeof(nobody) };
+
+	return rs->ops->send(rs, &out);
+}
+
+TEST(a_send_that_waits_for_a_full_buffer_ends_after_the_time_of_its_option)
+{
+	const struct timeval soon = { .tv_usec = 10000 };
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	struct rsock *rs = open_full(qp);
+
+	ck_assert_int_eq(rs->ops->setopt(rs, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)), 0);
+	ck_assert_int_eq(send_empty(rs, 0), -EAGAIN);
+	close_full(rs, qp);
+}
+END_TEST
+
+static void *empty_buffer(void *rs)
+{
+	while (!__atomic_load_n(&n_tries, __ATOMIC_RELAXED))
+		sched_yield();
+	keep_back(((struct rsock *)rs)->fd, 0);
+	return NULL;
+}
+
+TEST(a_send_that_waits_for_a_full_buffer_goes_on_when_it_has_room)
+{
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	struct rsock *rs = open_full(qp);
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, empty_buffer, rs);
+	ck_assert_int_eq(send_empty(rs, 0), 0);
+	pthread_join(thread, NULL);
+	close_full(rs, qp);
+}
+END_TEST
+
+TEST(a_socket_with_a_full_buffer_is_not_ready_to_send)
+{
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	struct rsock *rs = open_full(qp);
+
+	ck_assert_int_eq(send_empty(rs, MSG_DONTWAIT), -EAGAIN);
+	ck_assert_int_eq(rs->ops->events(rs, POLLOUT), 0);
+	keep_back(rs->fd, 0);
+	ck_assert_int_eq(rs->ops->events(rs, POLLOUT), POLLOUT);
+	close_full(rs, qp);
 }
 END_TEST
