@@ -284,7 +284,7 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 	service_unlock();
 	if (err)
 		return err;
-	err = wait_restarted(rs, POLLOUT, is_settled, NULL);
+	err = wait_restarted(rs, POLLOUT, is_settled, CM_TIME_NEVER);
 	if (err) /* after EINTR the connection is still being made, as with TCP */
 		return err;
 	pthread_mutex_lock(&rs->lock);

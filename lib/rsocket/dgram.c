@@ -296,12 +296,12 @@ static ssize_t recv_packet(struct dgram *d, struct rs_transfer *in)
 
 static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 {
+	const struct cm_time deadline = wait_deadline_of(&dgram_of(rs)->recv_timeout);
 	int err = 0, cancel_state = api_enter();
 	ssize_t bytes = recv_packet(dgram_of(rs), in);
 
 	while (bytes == -EAGAIN && !err && !rsock_is_nonblocking(rs, in->flags)) {
-		err = wait_until_ready(rs, POLLIN, recv_would_not_wait,
-				       wait_deadline_of(&dgram_of(rs)->recv_timeout));
+		err = wait_until_ready(rs, POLLIN, recv_would_not_wait, deadline);
 		if (!err)
 			bytes = recv_packet(dgram_of(rs), in);
 	}

@@ -168,13 +168,13 @@ static int write_entry(struct stream *s, struct iomap *map)
 	return memory_post(s, RS_OP_IOMAP, 0, &message, &note, 1, memory_note_is_inline(s), to);
 }
 
-int iomap_update_peer(struct stream *s, int flags)
+int iomap_update_peer(struct stream *s, int flags, struct cm_time deadline)
 {
 	int err = 0;
 	struct iomap *map;
 
 	while (!err && find_changed(s)) {
-		err = stream_await_room(s, flags);
+		err = stream_await_room(s, flags, deadline);
 		if (err)
 			return err;
 		map = find_changed(s);

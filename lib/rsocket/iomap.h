@@ -30,7 +30,7 @@ struct rs_entry iomap_find(const struct stream *s, uint64_t offset);
  *
  * Return: 0 or -errno.
  */
-int iomap_update_peer(struct stream *s, int flags);
+int iomap_update_peer(struct stream *s, int flags, struct cm_time deadline);
 
 /** iomap_free_all() - free all buffers of a closed socket */
 void iomap_free_all(struct stream *s);

@@ -211,7 +211,7 @@ ssize_t stream_write(struct stream *s, const struct rs_transfer *out, off_t offs
  *
  * Return: 0; -EAGAIN; -errno of the connection's end.
  */
-int stream_await_room(struct stream *s, int flags);
+int stream_await_room(struct stream *s, int flags, struct cm_time deadline);
 
 /** stream_setopt(), stream_getopt(): rsock_ops.setopt, .getopt; see stream_option.c. */
 int stream_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes);

@@ -236,18 +236,20 @@ static struct stream *take_ready(struct stream *listener)
 static int accept_child(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
 	struct stream *listener = stream_of(rs);
+	struct cm_time deadline;
 	struct stream *child;
 	int fd, err;
 
 	pthread_mutex_lock(&rs->lock);
 	err = listener->state == STREAM_LISTENING ? 0 : -EINVAL;
+	deadline = wait_deadline_of(&listener->options.recv_timeout);
 	pthread_mutex_unlock(&rs->lock);
 	if (err)
 		return err;
 	while (!(child = take_ready(listener))) {
 		if (rsock_is_nonblocking(rs, flags))
 			return -EAGAIN;
-		err = wait_restarted(rs, POLLIN, has_ready, &listener->options.recv_timeout);
+		err = wait_restarted(rs, POLLIN, has_ready, deadline);
 		if (err)
 			return err;
 	}

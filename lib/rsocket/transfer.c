@@ -48,18 +48,18 @@ static bool send_would_not_wait(struct rsock *rs)
 }
 
 /* The lock must be held, and is released while waiting. Return: 0 or -errno. */
-static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rsock *rs))
+static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rsock *rs),
+			 struct cm_time deadline)
 {
 	int err;
 
 	pthread_mutex_unlock(&s->base.lock);
-	err = wait_restarted(&s->base, wanted, ready,
-			     wanted & POLLIN ? &s->options.recv_timeout : &s->options.send_timeout);
+	err = wait_restarted(&s->base, wanted, ready, deadline);
 	pthread_mutex_lock(&s->base.lock);
 	return err;
 }
 
-int stream_await_room(struct stream *s, int flags)
+int stream_await_room(struct stream *s, int flags, struct cm_time deadline)
 {
 	int err = 0;
 
@@ -71,7 +71,7 @@ int stream_await_room(struct stream *s, int flags)
 			return error_of_state(s, -ECONNRESET);
 		if (rsock_is_nonblocking(&s->base, flags))
 			return -EAGAIN;
-		err = wait_unlocked(s, POLLOUT, send_would_not_wait);
+		err = wait_unlocked(s, POLLOUT, send_would_not_wait, deadline);
 	}
 	return err;
 }
@@ -171,6 +171,7 @@ __attribute__((noinline)) static ssize_t send_with_token(struct stream *s,
 							 const struct rs_transfer *out,
 							 const off_t *offset)
 {
+	const struct cm_time deadline = wait_deadline_of(&s->options.send_timeout);
 	struct rs_cursor from = { out->iov, 0 };
 	size_t total = rs_transfer_bytes(out), sent = 0;
 	uint32_t most = FIRST_BYTES;
@@ -178,12 +179,12 @@ __attribute__((noinline)) static ssize_t send_with_token(struct stream *s,
 	int err;
 
 	token_take(&s->send_token, &s->base.lock);
-	err = iomap_update_peer(s, out->flags);
+	err = iomap_update_peer(s, out->flags, deadline);
 	while (!err && sent < total) {
 		uint32_t bytes, room;
 
 		if (!stream_may_send(s))
-			err = stream_await_room(s, out->flags);
+			err = stream_await_room(s, out->flags, deadline);
 		if (err)
 			break;
 		room = send_window_room(&s->out);
@@ -258,7 +259,7 @@ static bool recv_would_not_wait(struct rsock *rs)
 }
 
 /* Return: 1 if there is data; 0 at the end of the data; -errno. */
-static int await_data(struct stream *s, int flags)
+static int await_data(struct stream *s, int flags, struct cm_time deadline)
 {
 	int err = 0;
 
@@ -272,7 +273,7 @@ static int await_data(struct stream *s, int flags)
 			return -EAGAIN;
 		if (s->base.moved)
 			return -EBADF;
-		err = wait_unlocked(s, POLLIN, recv_would_not_wait);
+		err = wait_unlocked(s, POLLIN, recv_would_not_wait, deadline);
 	}
 	return err ? err : 1;
 }
@@ -314,6 +315,7 @@ static uint32_t read_from_ring(struct stream *s, struct rs_cursor *to, size_t le
 /* Not inlined: receives that do not use it should not pay for its stack and registers. */
 __attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struct rs_transfer *in)
 {
+	const struct cm_time deadline = wait_deadline_of(&s->options.recv_timeout);
 	struct rs_cursor to = { in->iov, 0 };
 	size_t left = rs_transfer_bytes(in);
 	bool peek = in->flags & MSG_PEEK;
@@ -328,7 +330,7 @@ __attribute__((noinline)) static ssize_t recv_with_token(struct stream *s, struc
 	while (left && !err) {
 		uint32_t bytes;
 
-		err = s->in.unread ? 1 : await_data(s, in->flags);
+		err = s->in.unread ? 1 : await_data(s, in->flags, deadline);
 		if (err <= 0)
 			break;
 		bytes = read_from_ring(s, &to, left, peek);

@@ -289,10 +289,10 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 }
 
 int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-		   const struct timeval *timeout)
+		   struct cm_time deadline)
 {
-	struct wait wait = { .deadline = timeout ? wait_deadline_of(timeout) : CM_TIME_NEVER };
+	struct wait wait = { .deadline = deadline,
+			     .is_restarted = deadline.ns == CM_TIME_NEVER.ns };
 
-	wait.is_restarted = wait.deadline.ns == CM_TIME_NEVER.ns;
 	return wait_for(rs, wanted, ready, &wait);
 }

@@ -76,12 +76,17 @@ static inline struct cm_time wait_deadline(int timeout_ms)
 	return cm_time_after(clock_now(), (uint64_t)timeout_ms * CM_NS_PER_MS);
 }
 
-/** wait_deadline_of() - the deadline of SO_RCVTIMEO or SO_SNDTIMEO; CM_TIME_NEVER for 0 */
+/**
+ * wait_deadline_of() - the deadline of SO_RCVTIMEO or SO_SNDTIMEO; CM_TIME_NEVER for 0 and for what
+ * is no time of a few decades
+ */
 static inline struct cm_time wait_deadline_of(const struct timeval *timeout)
 {
-	int64_t us = timeout->tv_sec * 1000000LL + timeout->tv_usec;
+	uint64_t us = (uint64_t)timeout->tv_sec * 1000000 + (uint64_t)timeout->tv_usec;
 
-	return us > 0 ? cm_time_after(clock_now(), (uint64_t)us * 1000) : CM_TIME_NEVER;
+	if (!us || timeout->tv_sec < 0 || timeout->tv_sec > INT32_MAX)
+		return CM_TIME_NEVER;
+	return cm_time_after(clock_now(), us * 1000);
 }
 
 /** wait_left_ms() - the timeout for poll(), limited to the wake-up interval of the settings */
@@ -107,16 +112,15 @@ int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock 
 
 /**
  * wait_restarted() - wait_until_ready() where stock librdmacm sleeps in a read()
- * @timeout: 0 or NULL: none
  *
- * Without a timeout it goes on after a signal handler with SA_RESTART, as the kernel's calls. In a
+ * Without a deadline it goes on after a signal handler with SA_RESTART, as the kernel's calls. In a
  * process that never had handlers of both kinds, the first 10 ms after it got them are an
  * exception: then any handler ends the wait.
  *
  * Return: as wait_until_ready(); -EINTR only after a handler without SA_RESTART.
  */
 int wait_restarted(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-		   const struct timeval *timeout);
+		   struct cm_time deadline);
 
 /** wait_after_fork() - in a forked child: forget the parent's wakers */
 void wait_after_fork(void);

@@ -199,6 +199,41 @@ TEST(shutdown_completes_earlier_messages)
 }
 END_TEST
 
+static bool is_over; /* atomic */
+
+/* Each byte a while after the previous one was read. */
+static void *send_slowly(void *unused)
+{
+	struct rsock *peer = &pair.end[1]->base;
+	bool is_read;
+
+	(void)unused;
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+		pthread_mutex_lock(&peer->lock);
+		stream_progress(peer);
+		is_read = !pair.end[1]->in.unread;
+		pthread_mutex_unlock(&peer->lock);
+		usleep(1000);
+		if (is_read)
+			send_text(pair.fd[0], "x");
+	}
+	return NULL;
+}
+
+TEST(receive_of_all_data_ends_after_the_time_of_its_option)
+{
+	const struct timeval soon = { .tv_usec = 100000 };
+	char got[500];
+	pthread_t thread;
+
+	ck_assert_int_eq(rsetsockopt(pair.fd[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, send_slowly, NULL), 0);
+	ck_assert_int_lt(rrecv(pair.fd[1], got, sizeof(got), MSG_WAITALL), (int)sizeof(got));
+	__atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
 /* --- the end ------------------------------------------------------------- */
 
 TEST(after_a_shutdown_the_rest_is_read_and_then_the_end)

@@ -360,7 +360,7 @@ static int wait_amid_signals(int fd, int last)
 	rsock_init(&late.base, &late_ops);
 	n_handled = 0;
 	ck_assert_int_eq(pthread_create(&thread, NULL, send_signals, &late), 0);
-	result = wait_restarted(&late.base, POLLIN, late_is_ready, NULL);
+	result = wait_restarted(&late.base, POLLIN, late_is_ready, CM_TIME_NEVER);
 	pthread_join(thread, NULL);
 	return result;
 }
