@@ -248,10 +248,11 @@ TEST(sendmmsg_and_recvmmsg_transfer_many_messages)
 				 { .msg_hdr = { .msg_iov = &out_iov[1], .msg_iovlen = 1 } } };
 	struct mmsghdr msg[] = { { .msg_hdr = { .msg_iov = &in_iov[0], .msg_iovlen = 1 } },
 				 { .msg_hdr = { .msg_iov = &in_iov[1], .msg_iovlen = 1 } } };
+	struct timespec ages = { .tv_sec = 1 << 29 }; /* in ms, a multiple of 2^32 */
 
 	ck_assert_int_eq(sendmmsg(the.here, out, 2, 0), 2);
 	ck_assert_int_eq(out[1].msg_len, 3);
-	ck_assert_int_eq(recvmmsg(the.there, msg, 2, 0, NULL), 2);
+	ck_assert_int_eq(recvmmsg(the.there, msg, 2, 0, &ages), 2);
 	ck_assert_str_eq(in[0], "one,");
 	ck_assert_str_eq(in[1], "two");
 	ck_assert_int_eq(recvmmsg(the.there, msg, 2, MSG_DONTWAIT, NULL), -1);

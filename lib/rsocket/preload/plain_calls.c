@@ -81,14 +81,12 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags,
 		    struct timespec *timeout)
 {
 	struct sock *sock = map_socket(fd);
-	struct cm_time deadline = CM_TIME_NEVER;
+	struct cm_time deadline;
 	unsigned int i;
 
-	if (!sock)
+	if (!sock || !timeout_is_valid(timeout))
 		return real()->recvmmsg(fd, msg, n, flags, timeout);
-	if (timeout)
-		deadline = wait_deadline((int)timeout->tv_sec * 1000 +
-					 (int)(timeout->tv_nsec / 1000000));
+	deadline = wait_deadline(timeout_to_ms(timeout));
 	for (i = 0; i < n; i++) {
 		ssize_t got = transfer_receive(fd, sock, &msg[i].msg_hdr, flags & ~MSG_WAITFORONE);
 

@@ -42,15 +42,13 @@ static int sleep_in_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	return real()->ppoll(fds, n, timeout_ms < 0 ? NULL : &timeout, sleep_mask);
 }
 
-/* Calls with an invalid timeout are passed to the kernel, which fails with EINVAL. */
-static bool is_valid(const struct timespec *timeout)
+bool timeout_is_valid(const struct timespec *timeout)
 {
 	return !timeout ||
 	       (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000);
 }
 
-/* The timeout must be valid. */
-static int ms_of(const struct timespec *timeout)
+int timeout_to_ms(const struct timespec *timeout)
 {
 	struct timeval rounded_up;
 
@@ -180,10 +178,10 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 {
 	int result;
 
-	if (!is_valid(timeout) || !count_ours(fds, n))
+	if (!timeout_is_valid(timeout) || !count_ours(fds, n))
 		return real()->ppoll(fds, n, timeout, mask);
 	sleep_mask = mask;
-	result = poll(fds, n, ms_of(timeout));
+	result = poll(fds, n, timeout_to_ms(timeout));
 	sleep_mask = NULL;
 	return result;
 }
@@ -250,8 +248,8 @@ EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *err, const struct tim
 	int result = -ENOENT;
 
 	sleep_mask = mask;
-	if (is_valid(timeout))
-		result = select_ours(n, in, out, err, ms_of(timeout));
+	if (timeout_is_valid(timeout))
+		result = select_ours(n, in, out, err, timeout_to_ms(timeout));
 	sleep_mask = NULL;
 	return result == -ENOENT ? real()->pselect(n, in, out, err, timeout, mask) : result;
 }
@@ -426,7 +424,7 @@ EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int room,
 {
 	const struct sock *sock = map_get(epfd);
 
-	if (!sock || !sock->is_repoll || !is_valid(timeout))
+	if (!sock || !sock->is_repoll || !timeout_is_valid(timeout))
 		return real()->epoll_pwait2(epfd, events, room, timeout, mask);
-	return epoll_pwait(epfd, events, room, ms_of(timeout), mask);
+	return epoll_pwait(epfd, events, room, timeout_to_ms(timeout), mask);
 }
