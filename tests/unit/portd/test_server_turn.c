@@ -207,6 +207,7 @@ TEST(a_turn_tries_once_to_open_a_port_that_is_taken)
 		for (j = 0; j < i; j++)
 			ck_assert_uint_ne(client[i]->asked_turn, client[j]->asked_turn);
 	}
+	rig_set_port_taken(false);
 }
 
 /* The grace period may end within a turn that answers no deferred requests. */
