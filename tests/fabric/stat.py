@@ -21,7 +21,7 @@ import tempfile
 import termios
 import time
 
-from hosts import FABRIC, main, PATIENCE, run_on_fabric
+from hosts import FABRIC, main, PATIENCE, run_on_fabric, SkipOne
 
 try:
     import jsonschema
@@ -75,6 +75,11 @@ def objects(done, kind):
         jsonschema.validate(one, {**json.loads(SCHEMA.read_text(encoding="utf-8")),
                                   "$ref": "#/$defs/stat"})
     return [one for one in found if one["type"] == kind]
+
+
+def what_it_prints_is_held_against_the_schema(_hosts):
+    if not jsonschema:
+        raise SkipOne("jsonschema is missing: apt-get install python3-jsonschema")
 
 
 def ids(done):
@@ -294,7 +299,8 @@ def top_shows_a_connection_in_a_terminal_until_q(hosts):
             fabric.wait()
 
 
-TESTS = (both_ends_tell_of_the_same_connection, quotas_are_shown,
+TESTS = (what_it_prints_is_held_against_the_schema, both_ends_tell_of_the_same_connection,
+         quotas_are_shown,
          sockets_are_shown_with_their_way_their_bytes_and_the_reason_for_tcp,
          a_listener_is_shown_beside_its_connection, messages_are_counted_by_port_and_by_process,
          a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
