@@ -426,8 +426,6 @@ int kernel_open(const char *path, struct source **ret)
 
 /* --- lines of the tracer -------------------------------------------------- */
 
-#define NS_PER_S 1000000000u
-
 /* Parses "10.77.0.2:59173", "[fd77::2]:59173"; "(einval)" while the id has no address. */
 static bool parse_end(const char *text, struct kernel_end *ret)
 {
@@ -454,7 +452,7 @@ static bool parse_end(const char *text, struct kernel_end *ret)
 static const char *parse_head(const char *line, struct kernel_event *ret)
 {
 	const char *cpu = strstr(line, " ["), *name, *time, *pid;
-	unsigned long s, us;
+	uint64_t s, us;
 
 	*ret = (struct kernel_event){ .status = 0 };
 	name = cpu ? strstr(cpu, ": ") : NULL;
@@ -466,9 +464,10 @@ static const char *parse_head(const char *line, struct kernel_event *ret)
 		;
 	while (pid > line && pid[-1] >= '0' && pid[-1] <= '9')
 		pid--;
-	if (sscanf(time, "%lu.%lu", &s, &us) != 2 || sscanf(name, ": %31[a-z_]:", ret->name) != 1)
+	if (sscanf(time, "%" SCNu64 ".%" SCNu64, &s, &us) != 2 ||
+	    sscanf(name, ": %31[a-z_]:", ret->name) != 1)
 		return NULL;
-	ret->time_ns = s * NS_PER_S + us * 1000;
+	ret->time_ns = s * CLOCK_NS_PER_S + us * 1000;
 	ret->pid = (uint32_t)strtoul(pid, NULL, 10);
 	return name + strlen(": ") + strlen(ret->name);
 }
