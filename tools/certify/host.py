@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import inventory
+import network
 
 HERE = Path(__file__).resolve().parent
 STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib"
@@ -56,6 +57,30 @@ def find_library():
         if (folder / "librdmacm.so.1").exists():
             return str(folder)
     raise Trouble("purecm's librdmacm.so.1 is not installed beside purecm certify")
+
+
+def do_apart(work):
+    """Call a function to its end in a process that no signal to this one interrupts. Raise Trouble
+    if it does."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        status = 1
+        try:
+            work()
+            status = 0
+        except (Trouble, OSError) as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with open(reader, encoding="utf-8", errors="replace") as said:
+        trouble = said.read()
+    if os.waitpid(pid, 0)[1]:
+        raise Trouble(trouble)
 
 
 def be_interruptible():
@@ -254,19 +279,25 @@ class Host:
             raise Trouble("the host was not told --disrupt")
         if not all(re.fullmatch(f"{WORD}(/[0-9]+)?", word) for word in words):
             raise Trouble(f"{' '.join(words)}: neither an interface nor an address")
-        there, back = self._disruption(what, *words)
-        kept = inventory.addresses(words[0], "-6") if there[0] == "ip" and what == "down" else []
+        there, *back = self._disruption(what, *words)
+        do_apart(lambda: self._change_for_a_moment(there, back))
+        return " ".join(there)
+
+    def _change_for_a_moment(self, there, back):
+        before = network.take()
         self._administer(there)
         try:
             time.sleep(DISRUPTED_S)
+            for command in back:
+                self._administer(command)
         finally:
-            self._administer(back)
-            for address in kept:  # Linux forgets them with the link
-                self._administer(["ip", "addr", "replace", address, "dev", words[0], "nodad"])
-        return " ".join(there)
+            lost = network.put_back(before)
+        if lost:
+            raise Trouble(f"after {' '.join(there)}, not put back: {', '.join(lost)}")
 
     @staticmethod
     def _disruption(what, subject, value=""):
+        """Return: the command that disrupts, and those that revert it, but for the network."""
         fabric = os.environ.get("PURECM_FABRIC")
         if fabric and what in ("down", "rename"):
             verb = [find_program("purecm"), "fabric", "port" if what == "down" else what, "--dir",
@@ -279,7 +310,7 @@ class Host:
         if what == "address":
             value = next((each for each in inventory.addresses(subject)
                           if each.split("/")[0] == value), value)
-            return [["ip", "addr", word, value, "dev", subject] for word in ("del", "add")]
+            return [["ip", "addr", "del", value, "dev", subject]]
         if what == "rename":
             rename = ["rdma", "dev", "set"]
             return [*rename, subject, "name", value], [*rename, value, "name", subject]
