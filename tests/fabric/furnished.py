@@ -162,6 +162,17 @@ def sys_follows_the_port_and_the_device(build):
     assert said == ["ok", "ok", "ok"], said
 
 
+def addresses_are_read_when_there_are_descriptors_again(build):
+    """The second order is handled after the news of the address, which came before the first."""
+    order, count = FABRIC.format("port", "a up"), "ibv_devinfo -v | grep -c GID"
+    limit = "prlimit --pid $(pgrep -P $PPID fabric-host) --nofile"
+    said = lines(build, "--hosts", "1",
+                 f"a:{count}; {limit}=0:; ip addr add 10.77.9.9/24 dev fab0; "
+                 f"{order} && {order} && {limit}=1024:; "
+                 f"until ibv_devinfo -v | grep -qw 10.77.9.9; do sleep 0.1; done; {count}")
+    assert int(said[1]) == int(said[0]) + 1, said
+
+
 def the_rest_of_sys_and_dev_stays(build):
     """But for interfaces, of which a host has its own."""
     said = lines(build, "a:" + "; ".join(f"ls {folder}; echo =" for folder, _ in KEPT)
@@ -299,6 +310,7 @@ TESTS = (
     sys_of_infiniband_has_its_lid,
     sys_says_whose_an_interface_is,
     sys_follows_the_port_and_the_device,
+    addresses_are_read_when_there_are_descriptors_again,
     the_rest_of_sys_and_dev_stays,
     shared_memory_is_not_shared_between_hosts,
     tmp_is_a_hosts_own_if_that_is_wanted,

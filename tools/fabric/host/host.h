@@ -70,6 +70,7 @@ struct host {
 	struct fab_page *page;
 	int page_fd;		       /* of the page's file, to hold GIDs */
 	const char *netdev[FAB_PORTS]; /* interface of each port; NO_NETDEV: port is down */
+	bool is_stale; /* the GID table: addresses could not be read, for lack of descriptors */
 	struct pod_gid pod[PODS_MAX];
 	unsigned int n_pods;
 	unsigned int number; /* from 1; determines GUID and LID */
@@ -109,6 +110,9 @@ __attribute__((format(printf, 2, 3))) void host_log(const struct host *host, con
 
 /** identity_open() - create the page, and keep its GID table up to date. Return: 0 or -errno. */
 int identity_open(struct host *host);
+
+/** identity_try_again() - update the GID table if the latest update failed */
+void identity_try_again(struct host *host);
 
 /** identity_rename() - rename the device; an invalid name is refused */
 void identity_rename(struct host *host, const char *name);

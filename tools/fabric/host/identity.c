@@ -94,14 +94,14 @@ static void want_address(struct wanted *wanted, const struct sockaddr *addr)
 	}
 }
 
-/* @has_ip: include GIDs from the interface's IP addresses. */
-static void collect_gids(const char *netdev, bool has_ip, struct wanted *wanted)
+/* @has_ip: include GIDs from the interface's IP addresses. Return: false if they cannot be read. */
+static bool collect_gids(const char *netdev, bool has_ip, struct wanted *wanted)
 {
 	struct ifaddrs *all, *at;
 	union ibv_gid gid;
 
 	if (getifaddrs(&all))
-		return;
+		return false;
 	for (at = all; at; at = at->ifa_next) {
 		const struct sockaddr_ll *link = (const struct sockaddr_ll *)at->ifa_addr;
 
@@ -114,6 +114,7 @@ static void collect_gids(const char *netdev, bool has_ip, struct wanted *wanted)
 		if (at->ifa_addr && !strcmp(at->ifa_name, netdev))
 			want_address(wanted, at->ifa_addr);
 	freeifaddrs(all);
+	return true;
 }
 
 static bool is_wanted(const struct wanted *wanted, const union ibv_gid *gid)
@@ -242,7 +243,10 @@ static void update_port(struct host *host, uint8_t port_num)
 
 	if (host->page->is_removed || !has_netdev(host, port_num))
 		return;
-	collect_gids(netdev, !fab_has_quirk(host->page, FAB_QUIRK_NO_CM), &wanted);
+	if (!collect_gids(netdev, !fab_has_quirk(host->page, FAB_QUIRK_NO_CM), &wanted)) {
+		host->is_stale = true;
+		return;
+	}
 	want_pods(host, port_num, &wanted);
 	fab_page_write_begin(host->page);
 	port->mtu = path_mtu(netdev);
@@ -266,8 +270,15 @@ static void update_all(struct host *host)
 {
 	uint8_t i;
 
+	host->is_stale = false;
 	for (i = 1; i <= host->n_ports; i++)
 		update_port(host, i);
+}
+
+void identity_try_again(struct host *host)
+{
+	if (host->is_stale)
+		update_all(host);
 }
 
 void identity_rename(struct host *host, const char *name)

@@ -109,8 +109,10 @@ static int open_all(struct host *host)
 
 static void run_loop(struct host *host)
 {
-	while (!host->is_ending)
-		loop_turn(&host->loop, -1);
+	while (!host->is_ending) {
+		loop_turn(&host->loop, -1); /* sysfs.c has a timer of half a second */
+		identity_try_again(host);
+	}
 }
 
 static int print_usage(void)
