@@ -173,6 +173,27 @@ def addresses_are_read_when_there_are_descriptors_again(build):
     assert int(said[1]) == int(said[0]) + 1, said
 
 
+# Takes all descriptors of fabric-host, asks it for an agent, and waits until it sleeps.
+WITHOUT_DESCRIPTORS = """
+import ctypes, itertools, os, resource, sys
+host = int(sys.argv[1])
+used = {int(name) for name in os.listdir(f"/proc/{host}/fd")}
+free = next(number for number in itertools.count() if number not in used)
+resource.prlimit(host, resource.RLIMIT_NOFILE,
+                 (free, resource.prlimit(host, resource.RLIMIT_NOFILE)[1]))
+umad = ctypes.CDLL("libibumad.so.3")
+print(umad.umad_register(umad.umad_open_port(None, 0), 7, 2, 0, None) < 0)
+while open(f"/proc/{host}/stat").read().rpartition(")")[2].split()[0] != "S":
+    pass
+"""
+
+
+def a_process_is_refused_where_there_is_no_descriptor(build):
+    said = lines(build, "--hosts", "1",
+                 f"a:python3 -c '{WITHOUT_DESCRIPTORS}' $(pgrep -P $PPID fabric-host)")
+    assert said == ["True"], said
+
+
 def the_rest_of_sys_and_dev_stays(build):
     """But for interfaces, of which a host has its own."""
     said = lines(build, "a:" + "; ".join(f"ls {folder}; echo =" for folder, _ in KEPT)
@@ -311,6 +332,7 @@ TESTS = (
     sys_says_whose_an_interface_is,
     sys_follows_the_port_and_the_device,
     addresses_are_read_when_there_are_descriptors_again,
+    a_process_is_refused_where_there_is_no_descriptor,
     the_rest_of_sys_and_dev_stays,
     shared_memory_is_not_shared_between_hosts,
     tmp_is_a_hosts_own_if_that_is_wanted,

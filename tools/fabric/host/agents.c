@@ -478,7 +478,7 @@ static void listener_ready(struct watch *watch)
 {
 	const struct listener *listener = container_of(watch, struct listener, watch);
 	struct host *host = listener->host;
-	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept_conn(host, watch->fd);
 	struct conn *conn = fd < 0 ? NULL : calloc(1, sizeof(*conn));
 
 	if (!conn) {

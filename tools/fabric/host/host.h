@@ -17,7 +17,8 @@
  *   sa_path.c sa_group.c sa_node.c sa_service.c  record types of the administrator
  *   smi.c                        QP0: the subnet management agents
  *   names.c sysfs.c              our GIDs in the fabric's folder; /sys
- *   events.c sa_lookup.c sweep.c log.c
+ *   events.c sa_lookup.c sweep.c accept.c
+ *   log.c
  */
 #ifndef FABRIC_HOST_H
 #define FABRIC_HOST_H
@@ -95,6 +96,7 @@ struct host {
 	struct steering *steering; /* packets received by other queue pairs */
 	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control, counters_watch;
 	struct listener listener[FAB_PORTS];
+	int reserve_fd; /* of accept.c */
 	struct list conns;
 	struct list groups;   /* of the subnet administrator */
 	struct list services; /* registered with the administrator */
@@ -107,6 +109,16 @@ struct host {
 /** host_log() - print a line with the host's name on standard error */
 __attribute__((format(printf, 2, 3))) void host_log(const struct host *host, const char *format,
 						    ...);
+
+/** accept_reserve() - keep a descriptor for accept_conn(); it is released at the end */
+void accept_reserve(struct host *host);
+
+/**
+ * accept_conn() - accept a connection; without a descriptor for it, refuse it
+ *
+ * Return: a descriptor; -1 if there is none.
+ */
+int accept_conn(struct host *host, int listener);
 
 /** identity_open() - create the page, and keep its GID table up to date. Return: 0 or -errno. */
 int identity_open(struct host *host);

@@ -93,6 +93,7 @@ static int open_all(struct host *host)
 		err = loop_watch(&host->loop, &host->stdin_watch, STDIN_FILENO, EPOLLIN,
 				 stdin_ready);
 	udp_capture_open(&host->capture, host->folder.dir);
+	accept_reserve(host);
 	if (!err)
 		err = gsi_open(host, handle_mad);
 	if (!err && host->wire == FAB_WIRE_ROCE)

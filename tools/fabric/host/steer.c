@@ -98,7 +98,7 @@ static void owner_ready(struct watch *watch)
 static void listener_ready(struct watch *watch)
 {
 	struct steering *steering = container_of(watch, struct steering, listener);
-	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept_conn(steering->host, watch->fd);
 	struct owner *owner = fd < 0 ? NULL : calloc(1, sizeof(*owner));
 
 	if (!owner) {
