@@ -18,7 +18,6 @@
 #include "tools/purecm/show.h"
 
 #define DRAWN_MAX  5000 /* more do not make a readable picture */
-#define NS_PER_S   1e9
 #define GAP_S	   1.0
 #define STEP_PX	   46 /* minimum distance of messages: a name fits */
 #define DECADE_PX  12
@@ -294,9 +293,9 @@ static void put_text(const char *text, FILE *out)
 
 /* --- positions ------------------------------------------------------------ */
 
-static double gap_s(const struct log *log, uint32_t i)
+static double time_s(const struct log *log, uint32_t from, uint32_t to)
 {
-	return (double)(int64_t)(log->entry[i].time_ns - log->entry[i - 1].time_ns) / NS_PER_S;
+	return (double)(int64_t)(log->entry[to].time_ns - log->entry[from].time_ns) / 1e9;
 }
 
 static void place_messages(struct page *page)
@@ -306,7 +305,7 @@ static void place_messages(struct page *page)
 
 	for (i = 0; i < page->log->count; i++) {
 		if (i > 0) {
-			us = gap_s(page->log, i) * 1e6;
+			us = time_s(page->log, i - 1, i) * 1e6;
 			x += STEP_PX + (us > 1 ? DECADE_PX * log10(us) : 0);
 		}
 		page->x[i] = x;
@@ -414,7 +413,7 @@ static void put_lane(const struct page *page, const struct flow *flow)
 
 static void put_gap(const struct page *page, uint32_t i)
 {
-	const double s = gap_s(page->log, i);
+	const double s = time_s(page->log, i - 1, i);
 	const double from = page->x[i - 1] + STEP_PX / 2.0, to = page->x[i] - STEP_PX / 2.0;
 
 	if (s < GAP_S)
@@ -439,13 +438,12 @@ static const char *class_of(const struct log_entry *entry)
 	return "message";
 }
 
-static void put_tip(const struct page *page, const struct log_entry *entry)
+static void put_tip(const struct page *page, uint32_t i)
 {
-	const double at_s = (double)(int64_t)(entry->time_ns - page->log->entry[0].time_ns) /
-			    NS_PER_S;
+	const struct log_entry *entry = &page->log->entry[i];
 
 	fprintf(page->out, "<title>%s at %.6f s, connection #%u", cm_msg_layout(entry->attr)->name,
-		at_s, entry->step.flow->number);
+		time_s(page->log, 0, i), entry->step.flow->number);
 	if (entry->step.nth > 1)
 		fprintf(page->out, ", repeated: number %u", entry->step.nth);
 	if (entry->step.is_stray)
@@ -475,7 +473,7 @@ static void put_message(const struct page *page, uint32_t i)
 
 	fprintf(page->out, "<g class=\"%s%s\" tabindex=\"0\">", class_of(entry),
 		fate ? " lost" : "");
-	put_tip(page, entry);
+	put_tip(page, i);
 	fprintf(page->out, "<line x1=\"%.0f\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>", x, from, tip, to);
 	if (fate == FATE_LOST)
 		fprintf(page->out, "<path class=\"cross\" d=\"M%.0f %u l8 8 m0 -8 l-8 8\"/>",
@@ -486,15 +484,6 @@ static void put_message(const struct page *page, uint32_t i)
 		fprintf(page->out, "<path d=\"M%.0f %u l-6 %d l7 -1z\"/>", tip, to, down ? -8 : 9);
 	fprintf(page->out, "<text x=\"%.0f\" y=\"%u\">%s</text></g>\n", x + 4,
 		down ? from - 5 : from + 13, cm_msg_layout(entry->attr)->name);
-}
-
-static void put_time(const struct page *page, uint32_t i)
-{
-	const double s =
-		(double)(int64_t)(page->log->entry[i].time_ns - page->log->entry[0].time_ns) /
-		NS_PER_S;
-
-	fprintf(page->out, "<text class=\"time\" x=\"%.0f\" y=\"12\">%.3f</text>\n", page->x[i], s);
 }
 
 static void put_picture(const struct page *page)
@@ -509,7 +498,8 @@ static void put_picture(const struct page *page)
 	for (i = 0; i < page->n_lanes; i++)
 		put_lane(page, page->flow[i]);
 	for (i = 0; i < page->log->count; i++) {
-		put_time(page, i);
+		fprintf(page->out, "<text class=\"time\" x=\"%.0f\" y=\"12\">%.3f</text>\n",
+			page->x[i], time_s(page->log, 0, i));
 		put_message(page, i);
 	}
 	fputs("</svg>\n", page->out);
