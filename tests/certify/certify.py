@@ -25,7 +25,6 @@ import sys
 import tempfile
 import time
 import types
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests/lab", "tests/fabric")]
@@ -243,15 +242,6 @@ def what_does_not_connect_does_not_keep_its_port(build):
     with contextlib.suppress(trials.Trouble), trials.Holding(pair, 1, 0):
         raise AssertionError("it does not listen")
     assert ended == [7], ended
-
-
-def an_address_goes_away_with_its_own_prefix(build):
-    host = part(build, "host")
-    with mock.patch.object(host.inventory, "addresses",
-                           lambda _: ["10.1.2.30/24", "10.1.2.3/20"]):
-        there, back = host.Host._disruption("address", "eth0", "10.1.2.3")
-    assert there == ["ip", "addr", "del", "10.1.2.3/20", "dev", "eth0"], there
-    assert back == ["ip", "addr", "add", "10.1.2.3/20", "dev", "eth0"], back
 
 
 def by_ssh_both_hosts_are_certified_at_once(build):
@@ -577,7 +567,6 @@ def main():
                           what_does_not_end_in_time_is_ended_and_said,
                           what_is_left_of_the_time_limits_commands,
                           what_does_not_connect_does_not_keep_its_port,
-                          an_address_goes_away_with_its_own_prefix,
                           by_ssh_both_hosts_are_certified_at_once,
                           who_does_not_know_the_secret_has_nothing_run,
                           a_host_that_has_gone_is_said,
