@@ -142,7 +142,7 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 static void await_turn(struct cm_conn *conn, struct cm_pace *pace, const struct cm_msg *msg)
 {
 	cm_msg_encode(msg, conn->mad);
-	list_append(&pace->waiting, &conn->waiting);
+	cm_pace_append(pace, conn);
 }
 
 void act_send_req(struct cm_conn *conn, struct cm_context *ctx)
@@ -179,11 +179,11 @@ static void admit_waiting(struct cm_pace *pace, struct cm_port *port, struct cm_
 void cm_admit(struct cm_port *port, struct cm_context *ctx)
 {
 	/* Check for emptiness first: every step ends here, and the queues are rarely in use. */
-	if (!list_is_empty(&port->disconnects.waiting))
+	if (!list_is_empty(&port->disconnects.lanes))
 		admit_waiting(&port->disconnects, port, ctx);
-	if (!list_is_empty(&port->requests.waiting))
+	if (!list_is_empty(&port->requests.lanes))
 		admit_waiting(&port->requests, port, ctx);
-	if (!list_is_empty(&port->to_unresponsive.waiting))
+	if (!list_is_empty(&port->to_unresponsive.lanes))
 		admit_waiting(&port->to_unresponsive, port, ctx);
 }
 

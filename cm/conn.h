@@ -97,15 +97,26 @@ enum cm_event {
 	CM_N_EVENTS,
 };
 
+#define CM_LANES 64
+
 /*
  * Send slots for one kind of message. The receive queues of a port and of its peer are finite, so
  * only a few such messages may be outstanding; an answer or a retransmission frees one. Answers
  * need no slot. Without this limit, a process that disconnected 1000 connections at once lost half
  * of its DREQs in the peer's full queue.
+ *
+ * Connections that wait for a slot are in lanes, by cm_conn.lane, which take turns: cmportd ends
+ * those of many users.
  */
+struct cm_lane {
+	struct list waiting;
+	struct list link; /* in cm_pace.lanes, unless it has been empty for a while */
+};
+
 struct cm_pace {
-	unsigned int out;    /* slots in use: sent, neither answered nor retransmitted yet */
-	struct list waiting; /* connections that wait for a slot */
+	unsigned int out; /* slots in use: sent, neither answered nor retransmitted yet */
+	struct list lanes;
+	struct cm_lane lane[CM_LANES];
 };
 
 /*
@@ -142,6 +153,7 @@ struct cm_conn {
 	CM_RECORD_AS(record);
 	bool orphan;	     /* destroyed by its owner; freed when the protocol is done with it */
 	uint16_t n_repeated; /* retransmissions of all its messages; saturates */
+	uint16_t lane;	     /* in which it waits for a slot, modulo CM_LANES */
 	void *owner;	     /* passed back in reports; NULL for an orphan */
 	struct cm_port *port;
 	uint64_t service_id;
@@ -158,7 +170,7 @@ struct cm_conn {
 	struct cm_retry retry;
 	struct cm_timer timer;
 	struct cm_pace *pace;	 /* holds a slot of it, or NULL */
-	struct list waiting;	 /* in a cm_pace, or in the core's spare list */
+	struct list waiting;	 /* in a cm_lane, or in the core's spare list */
 	struct cm_peer peer;	 /* while a message waits for its answer */
 	struct cm_node by_local; /* (0, 0, local_comm_id) */
 	struct cm_node

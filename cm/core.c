@@ -55,9 +55,9 @@ void cm_core_fini(struct cm_core *core)
 void cm_port_init(struct cm_port *port, uint64_t ca_guid, const struct mad_gid *gid0)
 {
 	*port = (struct cm_port){ .ca_guid = ca_guid, .gid0 = *gid0 };
-	list_init(&port->requests.waiting);
-	list_init(&port->disconnects.waiting);
-	list_init(&port->to_unresponsive.waiting);
+	cm_pace_init(&port->requests);
+	cm_pace_init(&port->disconnects);
+	cm_pace_init(&port->to_unresponsive);
 }
 
 /* --- connections --------------------------------------------------------- */

@@ -127,17 +127,54 @@ static bool is_for_unresponsive_peer(struct cm_conn *conn, const struct cm_core 
 	return peer && (is_unresponsive(&peer->stats) || peer->stats.slow.ns);
 }
 
+void cm_pace_init(struct cm_pace *pace)
+{
+	unsigned int i;
+
+	list_init(&pace->lanes);
+	for (i = 0; i < CM_LANES; i++) {
+		list_init(&pace->lane[i].waiting);
+		list_init(&pace->lane[i].link);
+	}
+}
+
+void cm_pace_append(struct cm_pace *pace, struct cm_conn *conn)
+{
+	struct cm_lane *lane = &pace->lane[conn->lane % CM_LANES];
+
+	list_append(&lane->waiting, &conn->waiting);
+	if (list_is_empty(&lane->link))
+		list_append(&pace->lanes, &lane->link);
+}
+
+/* Return: the first of the next lane, removed; NULL if all lanes are empty. */
+static struct cm_conn *take_next(struct cm_pace *pace)
+{
+	struct cm_conn *conn;
+	struct cm_lane *lane;
+
+	while (!list_is_empty(&pace->lanes)) {
+		lane = container_of(pace->lanes.next, struct cm_lane, link);
+		list_remove(&lane->link);
+		if (list_is_empty(&lane->waiting))
+			continue;
+		list_append(&pace->lanes, &lane->link);
+		conn = container_of(lane->waiting.next, struct cm_conn, waiting);
+		list_remove(&conn->waiting);
+		return conn;
+	}
+	return NULL;
+}
+
 struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
 				     const struct cm_core *core)
 {
 	struct cm_conn *conn;
 
-	while (!list_is_empty(&pace->waiting)) {
-		conn = container_of(pace->waiting.next, struct cm_conn, waiting);
-		list_remove(&conn->waiting);
+	while ((conn = take_next(pace))) {
 		if (pace == &port->to_unresponsive || !is_for_unresponsive_peer(conn, core))
 			return conn;
-		list_append(&port->to_unresponsive.waiting, &conn->waiting);
+		cm_pace_append(&port->to_unresponsive, conn);
 	}
 	return NULL;
 }

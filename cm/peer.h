@@ -36,6 +36,12 @@ void cm_peer_repeated(struct cm_conn *conn, struct cm_core *core, struct cm_time
 /** cm_peer_forget() - stop waiting for an answer; no effect if no message waits. */
 void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
 
+/** cm_pace_init() - no slot is in use */
+void cm_pace_init(struct cm_pace *pace);
+
+/** cm_pace_append() - have a connection wait for a slot, behind those of its lane */
+void cm_pace_append(struct cm_pace *pace, struct cm_conn *conn);
+
 /**
  * cm_peer_take_waiting() - take the next connection that waits for a send slot
  * @pace: one of @port's

@@ -77,7 +77,7 @@ void oracle_quiet(struct sim *sim)
 
 static void check_pace(const struct sim_host *host, const struct cm_pace *pace, const char *what)
 {
-	if (pace->out || !list_is_empty(&pace->waiting))
+	if (pace->out || !list_is_empty(&pace->lane[0].waiting))
 		sim_fail(host->sim, "host %c keeps %u turns to send %s", 'A' + host->number,
 			 pace->out, what);
 }

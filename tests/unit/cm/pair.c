@@ -384,9 +384,9 @@ static void assert_empty(const struct pair_host *host)
 	ck_assert_uint_eq(host->core.by_remote.table.n_nodes, 0);
 	ck_assert_uint_eq(host->core.by_qpn.table.n_nodes, 0);
 	ck_assert_uint_eq(host->port.requests.out, 0);
-	ck_assert(list_is_empty(&host->port.requests.waiting));
+	ck_assert(list_is_empty(&host->port.requests.lane[0].waiting));
 	ck_assert_uint_eq(host->port.to_unresponsive.out, 0);
-	ck_assert(list_is_empty(&host->port.to_unresponsive.waiting));
+	ck_assert(list_is_empty(&host->port.to_unresponsive.lane[0].waiting));
 	ck_assert_uint_eq(cm_core_deadline(&host->core).ns, UINT64_MAX);
 }
 

@@ -63,7 +63,7 @@ TEST_LOOP(req_waits_until_a_slot_is_freed, 0, sizeof(releases) / sizeof(releases
 	while (rig.out.n_sends == 0);
 	ck_assert_str_eq(rig_sent(&rig), releases[_i].sent);
 	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
-	ck_assert(list_is_empty(&rig.port.requests.waiting));
+	ck_assert(list_is_empty(&rig.port.requests.lane[0].waiting));
 }
 
 TEST(waiting_reqs_are_sent_in_order)
@@ -82,7 +82,7 @@ TEST(destroyed_connection_leaves_the_queue)
 	struct cm_conn *first = fill_port();
 
 	rig_call(&rig, CM_CALL_DESTROY);
-	ck_assert(list_is_empty(&rig.port.requests.waiting));
+	ck_assert(list_is_empty(&rig.port.requests.lane[0].waiting));
 	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
 	take(first);
 	rig_input(&rig, "REJ");
@@ -130,13 +130,36 @@ TEST(dreq_waits_until_another_has_been_answered)
 	ck_assert_uint_eq(rig.port.disconnects.out, OUT_MAX);
 }
 
+/* Of two users of a host, when their programs end. */
+TEST(lanes_take_turns)
+{
+	struct cm_conn *conn[2 * OUT_MAX + 1], *other;
+	unsigned int i;
+
+	for (i = 0; i < 2 * OUT_MAX + 1; i++) {
+		rig.peer_comm_id++;
+		rig.peer_qpn++;
+		rig_reach(&rig, CM_ESTABLISHED, true);
+		conn[i] = rig.conn;
+		conn[i]->lane = i == 2 * OUT_MAX;
+		rig_call(&rig, CM_CALL_DREQ);
+	}
+	other = rig.conn;
+	for (i = 0; i < 2; i++) {
+		take(conn[i]);
+		rig.peer_comm_id = conn[i]->remote_comm_id;
+		rig_input(&rig, "DREP");
+	}
+	ck_assert_int_eq(other->retry.transmissions, 1);
+}
+
 TEST(peers_dreq_replaces_a_waiting_one)
 {
 	disconnect_all();
 	rig_input(&rig, "DREQ");
 	rig_call(&rig, CM_CALL_DREP);
 	ck_assert_str_eq(rig_sent(&rig), "DREP");
-	ck_assert(list_is_empty(&rig.port.disconnects.waiting));
+	ck_assert(list_is_empty(&rig.port.disconnects.lane[0].waiting));
 }
 
 TEST(dreqs_do_not_wait_for_requests)
@@ -163,8 +186,8 @@ TEST(every_waiting_req_is_sent_without_answers)
 {
 	for (int i = 0; i < 1000; i++)
 		rig_reach(&rig, CM_REQ_SENT, false);
-	while (!list_is_empty(&rig.port.requests.waiting) ||
-	       !list_is_empty(&rig.port.to_unresponsive.waiting))
+	while (!list_is_empty(&rig.port.requests.lane[0].waiting) ||
+	       !list_is_empty(&rig.port.to_unresponsive.lane[0].waiting))
 		ck_assert(rig_timer(&rig));
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
 	ck_assert_uint_lt(rig.now.ns, 11000 * CM_NS_PER_MS);
@@ -180,7 +203,7 @@ TEST(many_freed_slots_are_used_step_by_step)
 	take(first);
 	rig_input(&rig, "REJ");
 	ck_assert_str_eq(rig_sent(&rig), "REQ, REQ, REQ, REQ");
-	ck_assert(!list_is_empty(&rig.port.requests.waiting));
+	ck_assert(!list_is_empty(&rig.port.requests.lane[0].waiting));
 }
 
 TEST(ports_have_separate_slots)
@@ -211,7 +234,7 @@ TEST(waiting_reqs_of_a_removed_port_are_dropped)
 	fill_port();
 	cm_core_port_gone(&rig.core, &rig.port, count_gone, &n);
 	ck_assert_uint_eq(n, OUT_MAX + 1);
-	ck_assert(list_is_empty(&rig.port.requests.waiting));
+	ck_assert(list_is_empty(&rig.port.requests.lane[0].waiting));
 }
 
 /* --- peers that do not answer ------------------------------------------------ */
@@ -236,9 +259,9 @@ static unsigned int n_sent(void)
 TEST(dead_peers_delay_no_disconnect_of_others)
 {
 	end_unreachable_peers(20000, 64);
-	while (list_is_empty(&rig.port.to_unresponsive.waiting))
+	while (list_is_empty(&rig.port.to_unresponsive.lane[0].waiting))
 		ck_assert(rig_timer(&rig));
-	while (!list_is_empty(&rig.port.disconnects.waiting) || rig.port.disconnects.out)
+	while (!list_is_empty(&rig.port.disconnects.lane[0].waiting) || rig.port.disconnects.out)
 		ck_assert(rig_timer(&rig));
 	ck_assert_uint_lt(rig.now.ns, 5000 * CM_NS_PER_MS);
 	ck_assert_uint_lt(n_sent(), 20000);

@@ -537,3 +537,35 @@ TEST(the_sockets_of_a_user_with_many_clients_hold_less_each)
 	ck_assert_int_gt(free_bytes_of(rig_server()->client[NOT_BOBS]), 1 << 20);
 	ck_assert_int_lt(free_bytes_of(rig_server()->client[rig_server()->n_clients - 1]), 1 << 20);
 }
+
+/* --- connections of ended clients ------------------------------------------- */
+
+#define N_LEFT 1000
+#define BOBS   (N_LEFT + 1) /* no queue pair has two users */
+
+static unsigned int n_dreqs_of_bob(void)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+	unsigned int n = 0;
+
+	while (rig_sent(&sent, &msg))
+		n += msg.hdr.attr_id == CM_ATTR_DREQ && msg.dreq.local_comm_id == bob.first + BOBS;
+	return n;
+}
+
+/* Their peer does not answer, so 128 of all are ended a second. */
+TEST(connections_that_another_user_has_left_delay_no_disconnect)
+{
+	unsigned int n_seconds;
+	uint32_t n;
+
+	scene_connect(&bob, BOBS);
+	for (n = 1; n <= N_LEFT; n++)
+		scene_connect(&mallory[0], n);
+	rig_leave(&mallory[0]);
+	rig_leave(&bob);
+	for (n_seconds = 0; !n_dreqs_of_bob(); n_seconds++)
+		rig_pass(1000);
+	ck_assert_uint_le(n_seconds, 4);
+}

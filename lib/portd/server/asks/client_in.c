@@ -462,7 +462,7 @@ static bool end_next(struct server *server, struct client *client)
 		return true;
 	if (!tracker_take(server->tracker, client->index, &tracked))
 		return false;
-	router_reap(server, &tracked);
+	router_reap(server, &tracked, client->user->number);
 	return true;
 }
 

@@ -188,6 +188,7 @@ static void open_host_port(struct server *server, uint8_t handle)
 /* Return: false if its port had to be opened: any orphan may have been removed. */
 static bool end_orphan(struct server *server, const struct tracked *orphan)
 {
+	const uint16_t lane = orphan->owner.block; /* which user it is of is not known */
 	struct cm_record tracked;
 
 	if (!server->host_port[orphan->is.handle]) {
@@ -195,7 +196,7 @@ static bool end_orphan(struct server *server, const struct tracked *orphan)
 		return false;
 	}
 	tracker_adopt(server->tracker, orphan, &tracked);
-	router_reap(server, &tracked);
+	router_reap(server, &tracked, lane);
 	return true;
 }
 

@@ -158,7 +158,7 @@ static void refuse_request(struct server *server, const struct arrived *in)
 	host_port_send(server, in->host_port, NULL, in->path, mad, false);
 }
 
-void router_reap(struct server *server, const struct cm_record *tracked)
+void router_reap(struct server *server, const struct cm_record *tracked, uint16_t lane)
 {
 	struct host_port *host_port = server->host_port[tracked->handle];
 	struct cm_conn *conn = NULL;
@@ -174,6 +174,7 @@ void router_reap(struct server *server, const struct cm_record *tracked)
 		tracker_reaped(server->tracker, tracked->local_comm_id);
 		return;
 	}
+	conn->lane = lane;
 	log_debug("conn 0x%08x is left behind in %s", conn->local_comm_id,
 		  cm_state_str(conn->state));
 	if (cm_core_call(&server->core, conn, CM_CALL_DESTROY, NULL, server->now, &fx) == 0)

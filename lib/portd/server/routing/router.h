@@ -13,8 +13,11 @@ void router_received(struct server *server, struct host_port *host_port,
 /** router_sent() - handle a message from a client; the path in @mad is corrected in place */
 void router_sent(struct server *server, struct client *client, struct portd_mad *mad);
 
-/** router_reap() - end a connection of an ended process, as the kernel would */
-void router_reap(struct server *server, const struct cm_record *tracked);
+/**
+ * router_reap() - end a connection of an ended process, as the kernel would
+ * @lane: connections of one lane wait for each other, see struct cm_pace
+ */
+void router_reap(struct server *server, const struct cm_record *tracked, uint16_t lane);
 
 /** router_left() - note that the program with the block of this comm id has ended just now */
 void router_left(struct server *server, uint32_t comm_id);
