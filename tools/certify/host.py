@@ -280,10 +280,11 @@ class Host:
         if not all(re.fullmatch(f"{WORD}(/[0-9]+)?", word) for word in words):
             raise Trouble(f"{' '.join(words)}: neither an interface nor an address")
         there, *back = self._disruption(what, *words)
-        do_apart(lambda: self._change_for_a_moment(there, back))
+        interface = words[0] if what == "address" else None
+        do_apart(lambda: self._change_for_a_moment(interface, there, back))
         return " ".join(there)
 
-    def _change_for_a_moment(self, there, back):
+    def _change_for_a_moment(self, interface, there, back):
         before = network.take()
         self._administer(there)
         try:
@@ -291,7 +292,7 @@ class Host:
             for command in back:
                 self._administer(command)
         finally:
-            lost = network.put_back(before)
+            lost = network.put_back(before, interface)
         if lost:
             raise Trouble(f"after {' '.join(there)}, not put back: {', '.join(lost)}")
 
