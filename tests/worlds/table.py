@@ -116,8 +116,8 @@ PORTS = World(
      Case("rping to a subnet without a route", "", "rping -c -C 3 -v -a 10.99.0.1"),
      Case("ucmatose from the second port", "ucmatose -b 10.77.0.1",
           "ucmatose -s 10.77.0.1 -b 10.77.0.102"),
-     Case("udaddy from the second port", "udaddy -b 10.77.0.1",
-          "udaddy -s 10.77.0.1 -b 10.77.0.102"),
+     Case("udaddy from the second port", "udaddy -b 10.77.0.1 -C 50",
+          "udaddy -s 10.77.0.1 -b 10.77.0.102 -C 50"),
      Case("rdma_client by the third port", "rdma_server -s 10.78.0.1", "rdma_client -s 10.78.0.1"),
      Case("ib_send_bw from the second port", "ib_send_bw -R -n 20 -s 64",
           f"sh -c 'ib_send_bw -R -n 20 -s 64 {SOURCE_OPTION} 10.77.0.102 10.77.0.1'")),
@@ -136,7 +136,7 @@ VLAN = World(
      Case("ucmatose over the VLAN", "ucmatose -b 10.79.0.1", "ucmatose -s 10.79.0.1"),
      Case("ucmatose over the VLAN with a type of service", "ucmatose -b 10.79.0.1",
           "ucmatose -s 10.79.0.1 -t 104"),
-     Case("udaddy over the VLAN", "udaddy -b 10.79.0.1", "udaddy -s 10.79.0.1"),
+     Case("udaddy over the VLAN", "udaddy -b 10.79.0.1 -C 50", "udaddy -s 10.79.0.1 -C 50"),
      path("over the VLAN", "10.79.0.2", "10.79.0.1")),
     is_sampled=True)
 
