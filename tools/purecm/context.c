@@ -13,7 +13,7 @@
 #define PKEY_DEFAULT	 0xffff
 #define TIMEOUT_DEFAULT	 20    /* encoded; for SIDR, and for messages without a timeout */
 #define LOOKS_MAX	 10000 /* connections to search; later, queue pair numbers are reused */
-#define RESEND_LATEST_NS INT64_C(7000000000) /* of a REQ: 1 s purecm, 6.1 s Linux */
+#define RESEND_LATEST_NS UINT64_C(7000000000) /* of a REQ: 1 s purecm, 6.1 s Linux */
 #define SERVICE_IB	 0x013f
 
 static bool is_zero(const uint8_t *bytes, size_t n)
@@ -39,7 +39,7 @@ static bool was_repeated(const struct flow *flow)
 bool context_has_just_begun(const struct context *context)
 {
 	const struct flow *flow = context->flow;
-	const double waited_s = (double)(int64_t)(context->end_ns - flow->last_ns) / NS_PER_S;
+	const double waited_s = (double)(context->end_ns - flow->last_ns) / NS_PER_S;
 	unsigned int timeout = flow->req.remote_cm_response_timeout;
 
 	if (flow_seen(flow, CM_ATTR_REP)->count)
@@ -55,8 +55,7 @@ bool context_waited_briefly(const struct context *context)
 
 	return !was_repeated(flow) && !context_answer_was_late(context) &&
 	       !context_is_received_here(context) &&
-	       (int64_t)(flow_seen(flow, CM_ATTR_REJ)->first_ns - flow->first_ns) <
-		       RESEND_LATEST_NS;
+	       flow_seen(flow, CM_ATTR_REJ)->first_ns - flow->first_ns < RESEND_LATEST_NS;
 }
 
 bool context_is_received_here(const struct context *context)

@@ -273,7 +273,7 @@ static void count_around_answer(struct flow_step *step, enum cm_attr attr, uint6
 		return;
 	if (!answer->count)
 		seen->n_before++;
-	else if (step->from == seen->by && (int64_t)(now_ns - answer->first_ns) > FLOW_CROSSING_NS)
+	else if (step->from == seen->by && now_ns - answer->first_ns > FLOW_CROSSING_NS)
 		seen->n_after++;
 }
 
@@ -299,19 +299,18 @@ static void count_msg(struct flow_step *step, uint64_t now_ns, const struct cm_m
 }
 
 /*
- * Retransmissions take at least a tenth of a second. A copy on another interface may have an
- * earlier time. A traced host shows a message to itself twice,
+ * Retransmissions take at least a tenth of a second. A traced host shows a message to itself twice,
  * outgoing and incoming; twice in the same direction means two messages.
  */
 static bool is_copy(struct flow_step *step, const struct observation *observation)
 {
 	struct flow *flow = step->flow;
 	const uint64_t hash = hash_bytes(observation->mad, MAD_BYTES);
-	const int64_t since_ns = (int64_t)(observation->time_ns - flow->last_sent_ns[step->from]);
+	const uint64_t since_ns = observation->time_ns - flow->last_sent_ns[step->from];
 	const bool is_elsewhere = observation->way == WAY_UNKNOWN ||
 				  observation->way != flow->last_way[step->from];
 	const bool is_same = flow->last_hash[step->from] == hash && since_ns < FLOW_COPY_NS &&
-			     since_ns > -FLOW_COPY_NS && is_elsewhere;
+			     is_elsewhere;
 
 	flow->last_way[step->from] = observation->way;
 	flow->last_hash[step->from] = hash;
