@@ -55,9 +55,9 @@ def json_of(*command):
         return []
 
 
-def addresses(interface, *of):
+def addresses(interface):
     """IP addresses of an interface but link-local ones, with their prefixes."""
-    lines = output_of("ip", "-o", *of, "addr", "show", "dev", interface).splitlines()
+    lines = output_of("ip", "-o", "addr", "show", "dev", interface).splitlines()
     return [line.split()[3] for line in lines if "scope link" not in line]
 
 
