@@ -36,10 +36,10 @@ void cm_peer_repeated(struct cm_conn *conn, struct cm_core *core, struct cm_time
 /** cm_peer_forget() - stop waiting for an answer; no effect if no message waits. */
 void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
 
-/** cm_pace_init() - no slot is in use */
+/** cm_pace_init() - initialise: no slot is in use, and no connection waits */
 void cm_pace_init(struct cm_pace *pace);
 
-/** cm_pace_append() - have a connection wait for a slot, behind those of its lane */
+/** cm_pace_append() - append a connection to its lane, where it waits for a slot */
 void cm_pace_append(struct cm_pace *pace, struct cm_conn *conn);
 
 /**

@@ -480,9 +480,8 @@ TEST(destroyed_queue_pair_unbinds_its_windows)
 	rig_close(&rig);
 }
 
-/* --- order --------------------------------------------------------------- */
+/* --- forks --------------------------------------------------------------- */
 
-/* In one list: sends before the invalidation still arrive; a send after it carries the new key. */
 enum child {
 	USES_THE_PARENTS,
 	HAS_ITS_OWN,
@@ -490,7 +489,7 @@ enum child {
 	N_CHILDREN,
 };
 
-/* Return: whether it is as a child of this kind should find it. */
+/* Return: whether creating a queue pair ended as it must for this kind of child. */
 static bool create_own(struct rig *rig, enum child kind)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
@@ -543,6 +542,9 @@ TEST_LOOP(forked_child_can_free_but_not_use_what_it_inherits, 0, N_CHILDREN)
 	close_with(&rig, mw);
 }
 
+/* --- order --------------------------------------------------------------- */
+
+/* In one list: sends before the invalidation still arrive; a send after it carries the new key. */
 TEST(bind_and_invalidate_keep_their_order)
 {
 	struct ibv_send_wr wr[4], *bad;

@@ -464,10 +464,10 @@ static inline bool listener_has_left(const struct sock *sock)
 	return sock->rs < 0 && sock->tcp >= 0;
 }
 
-/** timeout_is_valid() - return whether the kernel accepts it; else pass it on, to fail there */
+/** timeout_is_valid() - true if the kernel accepts it, or for NULL */
 bool timeout_is_valid(const struct timespec *timeout);
 
-/** timeout_to_ms() - of a valid one, for poll(); -1 for NULL */
+/** timeout_to_ms() - convert a valid timeout for poll(); -1 for NULL */
 int timeout_to_ms(const struct timespec *timeout);
 
 /** waiting_after_fork() - in a forked child: reset the lock of waiting_calls.c */
