@@ -30,13 +30,22 @@ static inline uint64_t clock_coarse_ns(void)
 	return clock_ns_of(CLOCK_MONOTONIC_COARSE);
 }
 
+/** clock_timespec() - @ns as the system's calls take it. */
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+	return (struct timespec){ (time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S) };
+}
+
 /** clock_after_ms() - the time @ms from now, for pthread_cond_clockwait(). */
 static inline struct timespec clock_after_ms(unsigned int ms)
 {
-	uint64_t at_ns = clock_ns() + ms * CM_NS_PER_MS;
+	return clock_timespec(clock_ns() + ms * CM_NS_PER_MS);
+}
 
-	return (struct timespec){ (time_t)(at_ns / CLOCK_NS_PER_S),
-				  (long)(at_ns % CLOCK_NS_PER_S) };
+/** clock_span_s() - the seconds from one time to another; negative if the other is earlier. */
+static inline double clock_span_s(uint64_t from_ns, uint64_t to_ns)
+{
+	return (double)(int64_t)(to_ns - from_ns) / CLOCK_NS_PER_S;
 }
 
 /** clock_now() - clock_ns() as struct cm_time. */

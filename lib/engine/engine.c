@@ -132,8 +132,7 @@ static void set_alarm(struct cm_time deadline)
 	if (ns >= rings_at.ns)
 		return;
 	__atomic_store_n(&rings_at.ns, ns, __ATOMIC_RELAXED);
-	at.it_value.tv_sec = (time_t)(ns / UINT64_C(1000000000));
-	at.it_value.tv_nsec = (long)(ns % UINT64_C(1000000000));
+	at.it_value = clock_timespec(ns);
 	if (timerfd_settime(alarm_fd, TFD_TIMER_ABSTIME, &at, NULL))
 		log_debug("the CM thread cannot be woken");
 }

@@ -30,9 +30,8 @@
 #define SILENT_S	5u  /* after which a connection is closed */
 #define LOOK_MS		250 /* polling interval of the recording */
 #define STAT_WAIT_MS	1000
-#define FRESH_NS	UINT64_C(1000000000) /* how long an answer is given */
-#define REQUEST_BYTES	8192		     /* of a connection: its request and our headers */
-#define NS_PER_S	1e9
+#define FRESH_NS	UINT64_C(1000000000)   /* how long an answer is given */
+#define REQUEST_BYTES	8192		       /* of a connection: its request and our headers */
 #define GIVE_UP_NS	UINT64_C(100000000000) /* longer than any peer's CM retransmits a request */
 #define REASONS		64		       /* all reasons defined by IBTA are below */
 #define N_BUCKETS	(sizeof(bucket_s) / sizeof(bucket_s[0]))
@@ -90,7 +89,7 @@ static struct exchanges *exchanges_new(void)
 
 static void count_time(struct histogram *histogram, uint64_t ns)
 {
-	const double s = (double)ns / NS_PER_S;
+	const double s = (double)ns / CLOCK_NS_PER_S;
 	size_t i;
 
 	for (i = 0; i < N_BUCKETS && s > bucket_s[i]; i++)

@@ -9,10 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/observation.h"
-
-#define NS_PER_S     UINT64_C(1000000000)
 
 #define LIVE_FILTER  "udp port 4791 or ether proto 0x8915 or (vlan and udp port 4791)"
 #define SNAP_BYTES   1024 /* a MAD with all its headers */
@@ -32,7 +31,7 @@ static pcap_t *volatile live; /* ended by a signal */
 static uint64_t time_of(const struct pcap_pkthdr *header)
 {
 	/* libpcap was asked for nanoseconds, and stores them in tv_usec. */
-	return (uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
+	return (uint64_t)header->ts.tv_sec * CLOCK_NS_PER_S + (uint64_t)header->ts.tv_usec;
 }
 
 static void fill_observation(const struct capture *capture, const struct pcap_pkthdr *header,
@@ -62,14 +61,12 @@ static void complain_of_losses(const struct capture *capture)
 static int next_packet(struct capture *capture, struct pcap_pkthdr **header, const uint8_t **frame)
 {
 	char why[PCAP_ERRBUF_SIZE];
-	struct timespec now;
 	int got;
 
 	for (;;) {
 		got = pcap_next_ex(capture->pcap, header, frame);
 		if (got == PCAP_ERROR_BREAK && capture->is_live && !capture->end_ns) {
-			clock_gettime(CLOCK_REALTIME, &now);
-			capture->end_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+			capture->end_ns = clock_ns_of(CLOCK_REALTIME);
 			if (pcap_setnonblock(capture->pcap, 1, why))
 				return got;
 		} else if (got != 0) {

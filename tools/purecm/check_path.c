@@ -13,13 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "lib/device/device_sysfs.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/subcommand.h"
 
 #define LOOK_AGAIN_MS 50
 #define LOOKS	      60 /* 3 s in total, like the kernel's solicitations */
-#define NS_PER_MS     1000000
 
 /* addr_str() without the port. */
 static const char *ip_str(const union addr *addr, char buf[ADDR_STR_BYTES])
@@ -178,7 +178,7 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
  */
 static enum net_neigh wait_for_neighbour(const struct net_route *route)
 {
-	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_MS * NS_PER_MS };
+	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_MS * CM_NS_PER_MS };
 	enum net_neigh state = net_neigh_state(route);
 	unsigned int looks;
 

@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/field.h"
 
-#define NS_PER_S	 1e9
 #define PKEY_DEFAULT	 0xffff
 #define TIMEOUT_DEFAULT	 20    /* encoded; for SIDR, and for messages without a timeout */
 #define LOOKS_MAX	 10000 /* connections to search; later, queue pair numbers are reused */
@@ -39,7 +39,7 @@ static bool was_repeated(const struct flow *flow)
 bool context_has_just_begun(const struct context *context)
 {
 	const struct flow *flow = context->flow;
-	const double waited_s = (double)(context->end_ns - flow->last_ns) / NS_PER_S;
+	const double waited_s = clock_span_s(flow->last_ns, context->end_ns);
 	unsigned int timeout = flow->req.remote_cm_response_timeout;
 
 	if (flow_seen(flow, CM_ATTR_REP)->count)
@@ -209,11 +209,6 @@ bool context_dreq_names_other_qpn(const struct context *context)
 #define DATA_SHOWN_MAX 64
 #define ARI_GID_BYTES  16
 
-static double span_s(uint64_t from_ns, uint64_t to_ns)
-{
-	return (double)(int64_t)(to_ns - from_ns) / NS_PER_S;
-}
-
 /* An end: of the flow, the sender of a message, or its receiver. */
 static void print_end(const struct context *context, int end, FILE *out)
 {
@@ -261,7 +256,7 @@ static void print_times(const struct context *context, int attr, FILE *out)
 		fprintf(out, "one %s", name);
 	else
 		fprintf(out, "%u %ss in %.1f s", seen->count, name,
-			span_s(seen->first_ns, seen->last_ns));
+			clock_span_s(seen->first_ns, seen->last_ns));
 }
 
 static void print_requests(const struct context *context, FILE *out)
@@ -281,9 +276,9 @@ static void print_span(const struct context *context, int span, FILE *out)
 	const uint64_t rej_ns = flow_seen(flow, CM_ATTR_REJ)->first_ns;
 
 	fprintf(out, "%.1f s",
-		span == SPAN_WATCHED  ? span_s(flow->first_ns, context->end_ns)
-		: span == SPAN_WAITED ? span_s(flow->first_ns, rej_ns)
-				      : span_s(rej_ns, flow->last_ns));
+		span == SPAN_WATCHED  ? clock_span_s(flow->first_ns, context->end_ns)
+		: span == SPAN_WAITED ? clock_span_s(flow->first_ns, rej_ns)
+				      : clock_span_s(rej_ns, flow->last_ns));
 }
 
 static void print_mra_wait(const struct context *context, FILE *out)

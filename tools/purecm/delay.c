@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See delay.h. */
+#include "base/clock.h"
 #include "tools/purecm/flow.h"
 
-#define NS_PER_MS 1e6
 #define LONG_MS	  50  /* of shorter times nothing is said */
 #define RESEND_MS 900 /* no connection manager retransmits earlier: 1 s purecm, 4.1 s Linux */
 
 static double ms_between(uint64_t from_ns, uint64_t to_ns)
 {
-	return (double)(int64_t)(to_ns - from_ns) / NS_PER_MS;
+	return clock_span_s(from_ns, to_ns) * 1e3;
 }
 
 static bool has(const struct flow *flow, enum cm_attr attr)

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/purecm/field.h"
 #include "tools/purecm/json.h"
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/reading.h"
 
-#define NS_PER_S      1e9
 #define LATER_S	      0.1 /* more than scheduling explains */
 #define INDENT	      11
 #define WIDTH_DEFAULT 100
@@ -152,7 +152,7 @@ static struct said *add_said(struct talk *talk, const struct cm_msg *msg,
 	said = &talk->said[talk->n++];
 	*said = (struct said){ .attr = msg->hdr.attr_id, .from = step->from, .msg = *msg };
 	if (talk->n > 1)
-		said->after_s = (double)(int64_t)(now_ns - talk->last_ns) / NS_PER_S;
+		said->after_s = clock_span_s(talk->last_ns, now_ns);
 	return said;
 }
 

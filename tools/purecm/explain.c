@@ -12,7 +12,6 @@
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/reading.h"
 
-#define NS_PER_S      1e9
 #define INDENT	      10
 #define WIDTH_DEFAULT 100
 
@@ -57,7 +56,7 @@ static const struct command_line usage = {
 
 static double between_ms(uint64_t from_ns, uint64_t to_ns)
 {
-	return (double)(int64_t)(to_ns - from_ns) / NS_PER_S * 1000;
+	return clock_span_s(from_ns, to_ns) * 1000;
 }
 
 static void print_resolving(const struct flow *flow, FILE *out)
@@ -181,7 +180,7 @@ static void print_object(const struct context *context, const struct advice *adv
 			json_uint(cm_msg_layout(attr)->name, flow_seen(flow, attr)->count, stdout);
 	}
 	json_end(stdout);
-	json_fixed("seconds", between_ms(flow->first_ns, flow->last_ns) / 1000, 6, stdout);
+	json_fixed("seconds", clock_span_s(flow->first_ns, flow->last_ns), 6, stdout);
 	if (flow_seen(flow, CM_ATTR_REJ)->count)
 		json_uint("reason", flow->rej.reason, stdout);
 	if (!advice) {

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#define NS_PER_S UINT64_C(1000000000)
+#include "base/clock.h"
 
 static unsigned int depth; /* of the present object */
 static bool has_members;
@@ -80,5 +80,6 @@ void json_fixed(const char *name, double value, int digits, FILE *out)
 void json_time(uint64_t time_ns, FILE *out)
 {
 	put_name("time", out);
-	fprintf(out, "\"%" PRIu64 ".%09" PRIu64 "\"", time_ns / NS_PER_S, time_ns % NS_PER_S);
+	fprintf(out, "\"%" PRIu64 ".%09" PRIu64 "\"", time_ns / CLOCK_NS_PER_S,
+		time_ns % CLOCK_NS_PER_S);
 }

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/purecm/subcommand.h"
 #include "tools/purecm/field.h"
 #include "tools/purecm/show.h"
 
-#define NS_PER_S      1e9
 #define NS_PER_US     1000
 #define US_PER_S      1000000
 #define NAME_COLUMNS  8
@@ -198,7 +198,7 @@ static void print_notes(const struct shown *shown, FILE *out)
 		fputs("ignored: means nothing to its receiver in this state; ", out);
 	if (step->nth > 1)
 		fprintf(out, "repeated: number %u, %.3f s after the first", step->nth,
-			(double)(int64_t)(shown->observation->time_ns - seen->first_ns) / NS_PER_S);
+			clock_span_s(seen->first_ns, shown->observation->time_ns));
 	else
 		brief = show_brief(shown->msg);
 	fputs(brief ? brief : "", out);
@@ -440,8 +440,7 @@ void show_chart(struct show *show, const struct shown *shown)
 	print_gap(show, shown->observation->time_ns);
 	show->last_ns = shown->observation->time_ns;
 	fprintf(show->out, "%11.6f  %-*s ",
-		(double)(int64_t)(shown->observation->time_ns - show->start_ns) / NS_PER_S,
-		CHART_STATE_COLUMNS,
+		clock_span_s(show->start_ns, shown->observation->time_ns), CHART_STATE_COLUMNS,
 		step->flow->is_sidr ? "" : cm_state_str(step->state[FLOW_ACTIVE]));
 	print_arrow(cm_msg_layout(shown->msg->hdr.attr_id)->name, step->from == FLOW_ACTIVE,
 		    show->out);

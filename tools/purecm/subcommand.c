@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -265,9 +266,6 @@ int command_end(int status)
 
 /* --- text for a terminal -------------------------------------------------- */
 
-#define NS_PER_S  1000000000u
-#define NS_PER_MS 1000000u
-
 unsigned int page_width(void)
 {
 	const char *columns = getenv("COLUMNS");
@@ -306,11 +304,11 @@ void page_fill(const char *text, unsigned int column, unsigned int indent, unsig
 
 void page_time(uint64_t time_ns, FILE *out)
 {
-	const time_t s = (time_t)(time_ns / NS_PER_S);
+	const time_t s = (time_t)(time_ns / CLOCK_NS_PER_S);
 	char text[32] = "?";
 	struct tm at;
 
 	if (localtime_r(&s, &at))
 		strftime(text, sizeof(text), "%F %T", &at);
-	fprintf(out, "%s.%03u", text, (unsigned int)(time_ns % NS_PER_S / NS_PER_MS));
+	fprintf(out, "%s.%03u", text, (unsigned int)(time_ns % CLOCK_NS_PER_S / CM_NS_PER_MS));
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/reading.h"
 #include "tools/purecm/show.h"
@@ -295,7 +296,7 @@ static void put_text(const char *text, FILE *out)
 
 static double time_s(const struct log *log, uint32_t from, uint32_t to)
 {
-	return (double)(int64_t)(log->entry[to].time_ns - log->entry[from].time_ns) / 1e9;
+	return clock_span_s(log->entry[from].time_ns, log->entry[to].time_ns);
 }
 
 static void place_messages(struct page *page)

@@ -17,7 +17,6 @@
 #define KEY_AT	      32
 #define NAME_AT	      48
 #define SERVICES_MAX  65536
-#define NS_PER_S      UINT64_C(1000000000)
 
 enum {
 	HAS_ID = 1 << 0,
@@ -90,8 +89,9 @@ static void add_record(const struct service *service, bool with_key, struct sa_a
 
 	memcpy(record, service->record, sizeof(record));
 	if (service->ends_ns != UINT64_MAX)
-		lease = service->ends_ns > now ? (uint32_t)((service->ends_ns - now) / NS_PER_S)
-					       : 0;
+		lease = service->ends_ns > now
+				? (uint32_t)((service->ends_ns - now) / CLOCK_NS_PER_S)
+				: 0;
 	lease = htonl(lease);
 	memcpy(record + LEASE_AT, &lease, sizeof(lease));
 	if (!with_key)
@@ -124,8 +124,9 @@ static unsigned int register_service(struct host *host, uint64_t mask, const uin
 	memcpy(service->record, record, sizeof(service->record));
 	if (mask & HAS_LEASE)
 		memcpy(&lease, record + LEASE_AT, sizeof(lease));
-	service->ends_ns = ntohl(lease) == LEASE_FOREVER ? UINT64_MAX
-							 : clock_ns() + ntohl(lease) * NS_PER_S;
+	service->ends_ns = ntohl(lease) == LEASE_FOREVER
+				   ? UINT64_MAX
+				   : clock_ns() + ntohl(lease) * CLOCK_NS_PER_S;
 	add_record(service, true, answer);
 	return UMAD_SA_STATUS_SUCCESS;
 }

@@ -16,7 +16,6 @@
 #include "tools/fabric/roce/icrc.h"
 #include "tools/fabric/wire/folder.h"
 
-#define NS_PER_S       1000000000u
 #define ETHER_BYTES    14
 #define ETHER_IPV4     0x0800
 #define ETHER_IPV6     0x86dd
@@ -143,8 +142,8 @@ static void append_packet(const struct udp_capture *capture, const uint8_t *head
 			  const uint8_t *bytes, size_t n)
 {
 	const uint64_t now_ns = clock_ns_of(CLOCK_REALTIME);
-	struct record record = { .s = (uint32_t)(now_ns / NS_PER_S),
-				 .ns = (uint32_t)(now_ns % NS_PER_S),
+	struct record record = { .s = (uint32_t)(now_ns / CLOCK_NS_PER_S),
+				 .ns = (uint32_t)(now_ns % CLOCK_NS_PER_S),
 				 .caught_bytes = (uint32_t)(head_bytes + n),
 				 .bytes = (uint32_t)(head_bytes + n) };
 	struct iovec iov[3] = {

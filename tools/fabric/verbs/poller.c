@@ -6,10 +6,10 @@
 
 #include <sys/eventfd.h>
 
+#include "base/time.h"
 #include "tools/fabric/verbs/grant.h"
 #include "tools/fabric/verbs/tick.h"
 
-#define NS_PER_MS	1000000
 #define POLLS_BEFORE	64u
 #define POLLS_AGAIN	2u
 #define POLLS_PER_MS	4
@@ -29,7 +29,7 @@ static void begin_count(struct fab_poller *poller, uint64_t now_ns)
 
 static bool is_fast(uint32_t n_polls, uint64_t ns)
 {
-	return n_polls >= ns / NS_PER_MS * POLLS_PER_MS;
+	return n_polls >= ns / CM_NS_PER_MS * POLLS_PER_MS;
 }
 
 static uint32_t polls_before(const struct fab_poller *poller)

@@ -108,13 +108,10 @@ static struct fate decide_fate(const struct fab_faults *faults, uint64_t *state,
 static void set_timer(struct fab_faulty *faulty)
 {
 	struct itimerspec at = { .it_value = { .tv_sec = 0 } };
-	uint64_t due_ns;
 
-	if (!list_is_empty(&faulty->delayed)) {
-		due_ns = container_of(faulty->delayed.next, struct delayed, link)->due_ns;
-		at.it_value.tv_sec = (time_t)(due_ns / 1000000000);
-		at.it_value.tv_nsec = (long)(due_ns % 1000000000);
-	}
+	if (!list_is_empty(&faulty->delayed))
+		at.it_value = clock_timespec(
+			container_of(faulty->delayed.next, struct delayed, link)->due_ns);
 	timerfd_settime(faulty->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 

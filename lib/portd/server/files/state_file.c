@@ -70,7 +70,7 @@ _Static_assert(sizeof(struct entry) == 12 && offsetof(struct state, entry) == 20
 
 static uint64_t boot_time_s(void)
 {
-	return clock_ns_of(CLOCK_BOOTTIME) / UINT64_C(1000000000);
+	return clock_ns_of(CLOCK_BOOTTIME) / CLOCK_NS_PER_S;
 }
 
 static void warn_of_failure(struct state_file *file, int err)
