@@ -348,6 +348,14 @@ def serving(build):
             server.terminate()
 
 
+def is_watched(port):
+    """Whether the system looks if the other end of the server's connection is still there."""
+    look = ["ss", "-tnoH", "state", "established", "sport", "=", f":{port}"]
+    while "timer:(on," in (seen := subprocess.check_output(look, text=True)):
+        pass  # what was sent last is not acknowledged yet
+    return "timer:(keepalive," in seen
+
+
 def who_does_not_know_the_secret_has_nothing_run(build):
     """Nor does it keep the one who does waiting; neither may run what no trial needs."""
     link = part(build, "link")
@@ -363,6 +371,7 @@ def who_does_not_know_the_secret_has_nothing_run(build):
         with socket.create_connection(("127.0.0.1", port)) as sock:
             remote = link.Remote(link.greet(sock, secret.encode(), link.CLIENT), sock.close)
             assert remote.clock() > 0
+            assert is_watched(port), "a host that vanishes would keep the server waiting"
             for words in (shell, ("run", 5, "hold", "server", "/x"), ("start", "cmportd"),
                           ("_start", "purecm"), ("run", 5, "purecm", "doctor", "--json", "-x")):
                 try:

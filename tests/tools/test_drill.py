@@ -9,6 +9,7 @@ import contextlib
 import functools
 from pathlib import Path
 import random
+import select
 import socket
 import subprocess
 import sys
@@ -298,9 +299,19 @@ class CommandLine(unittest.TestCase):
                       self.complaint("--to=127.0.0.1", self.script("> RTU"), status=1))
 
 
-def free_port():
+@contextlib.contextmanager
+def running_agent(*address):
+    """purecm-agent, which waits for a drill. Yields (it, its port, its secret)."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+        port = free.getsockname()[1]
+    with subprocess.Popen([Path(HERE["purecm"]).parent / "purecm-agent", str(port), *address],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
+        try:
+            secret = agent.stdout.readline().split("=")[1].strip()
+            agent.stdout.readline()
+            yield agent, port, secret
+        finally:
+            agent.kill()
 
 
 class Agent(unittest.TestCase):
@@ -319,15 +330,16 @@ class Agent(unittest.TestCase):
 
     def test_only_its_host_reaches_it_unless_it_is_told_an_address(self):
         for address, reached in ((), False), (("::",), True):
-            port = free_port()
-            with subprocess.Popen([Path(HERE["purecm"]).parent / "purecm-agent", str(port),
-                                   *address], stdout=subprocess.PIPE, text=True) as agent:
-                self.addCleanup(agent.kill)
-                agent.stdout.readline()
-                agent.stdout.readline()
-                with socket.socket() as control:  # 127.0.0.2 is this host's, but not 127.0.0.1
-                    self.assertEqual(control.connect_ex(("127.0.0.2", port)) == 0, reached)
-                agent.kill()
+            with running_agent(*address) as (_, port, _), socket.socket() as control:
+                # 127.0.0.2 is this host's, but not 127.0.0.1
+                self.assertEqual(control.connect_ex(("127.0.0.2", port)) == 0, reached)
+
+    def test_a_drill_whose_host_vanishes_does_not_keep_it(self):
+        with running_agent() as (_, port, _), \
+                socket.create_connection(("127.0.0.1", port)) as control:
+            look = ["ss", "-tnoH", "state", "established", "sport", "=", f":{port}"]
+            while "keepalive" not in subprocess.check_output(look, text=True):
+                self.assertFalse(select.select([control], [], [], 0)[0], "it was not watched")
 
     def said_to(self, port, *lines):
         """What the agent says to these lines, up to the first it does not answer."""
@@ -338,17 +350,11 @@ class Agent(unittest.TestCase):
         return b""
 
     def test_only_who_knows_the_secret_may_ask(self):
-        port = free_port()
-        with subprocess.Popen([Path(HERE["purecm"]).parent / "purecm-agent", str(port)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
-            self.addCleanup(agent.kill)
-            secret = agent.stdout.readline().split("=")[1].strip()
-            agent.stdout.readline()
+        with running_agent() as (agent, port, secret):
             for wrong in ("listen", secret[1:] + "x", secret + "x"):
                 self.assertEqual(self.said_to(port, wrong, "destroy id=none" + " " * 100), b"")
             self.assertTrue(self.said_to(port, secret).startswith(b"hello")
                             or "no event channel" in agent.stderr.readline())  # no device here
-            agent.kill()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import host as hosts
 
 PORT = 7479
 HELLO_S = 10
+GONE_S = 90  # a host that has not answered for so long has gone
 NONCE_BYTES = 16  # and of the secret; twice as many digits
 STRANGERS_MAX = 64  # connections that have not proved anything yet
 SECRET = "PURECM_SECRET"
@@ -77,7 +78,17 @@ def greet(sock, secret, role):
         sock.close()
         return None
     sock.settimeout(None)
+    end_with_its_host(sock)
     return link
+
+
+def end_with_its_host(sock):
+    """Let calls on a connection fail when the other host vanishes without closing it."""
+    for level, option, value in ((socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+                                 (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, GONE_S // 3),
+                                 (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, GONE_S // 9),
+                                 (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_S * 1000)):
+        sock.setsockopt(level, option, value)
 
 
 class Remote:
@@ -138,9 +149,16 @@ def start_by(command):
     return Remote(Link(child.stdout, child.stdin, end), end)
 
 
+def _next_request(link):
+    try:
+        return link.receive()
+    except OSError as error:
+        raise hosts.Trouble(f"the host that conducts has gone: {error.strerror}") from error
+
+
 def obey(host, link):
     """Carry out requests until the connection ends."""
-    while (request := link.receive()) is not None:
+    while (request := _next_request(link)) is not None:
         order, *words = request
         try:
             if order.startswith("_") or not hasattr(hosts.Host, order):

@@ -32,7 +32,8 @@
 #define RESOLVE_MS   2000
 #define PORT_DEFAULT "7471"
 #define SECRET_BYTES 16
-#define SECRET_S     5 /* in which the drill has to send it */
+#define SECRET_S     5	/* in which the drill has to send it */
+#define GONE_S	     90 /* a drill whose host has not answered for so long has ended */
 
 struct agent {
 	int control;
@@ -449,6 +450,17 @@ static bool knows_secret(int control, const char *secret)
 	return !differs && said[n] == '\n';
 }
 
+/* A host that vanishes does not close its connections; the next drill would wait for ever. */
+static void end_with_its_host(int control)
+{
+	const int yes = 1, idle_s = GONE_S / 3, between_s = GONE_S / 9, gone_ms = GONE_S * 1000;
+
+	setsockopt(control, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+	setsockopt(control, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(control, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
+	setsockopt(control, IPPROTO_TCP, TCP_USER_TIMEOUT, &gone_ms, sizeof(gone_ms));
+}
+
 static void serve_drill(struct agent *agent)
 {
 	struct pollfd look[2] = { { .fd = agent->control, .events = POLLIN },
@@ -492,6 +504,7 @@ static int accept_drill(int listener, const char *secret)
 	agent.control = accept(listener, (struct sockaddr *)&agent.drill, &bytes);
 	if (agent.control < 0)
 		return -1;
+	end_with_its_host(agent.control);
 	if (!knows_secret(agent.control, secret)) {
 		close(agent.control);
 		return 0;
