@@ -76,7 +76,7 @@ began = time.monotonic()
 {end}
 print('prompt' if time.monotonic() - began < {prompt_s} else 'late', flush=True)
 """
-PROMPT_S = 5  # the queue pair gives up a peer that does not acknowledge after 17 s
+PROMPT_S = 12  # a queue pair gives up its peer after 17 s, a request after 16
 
 
 def stopped(tests, end):
@@ -94,12 +94,12 @@ def stopped(tests, end):
         raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
 
 
-TWICE_CLIENT = """
+TWICE_CLIENT = f"""
 import socket, time
 for _ in range(2):
     began = time.monotonic()
     c = socket.create_connection(('10.77.0.1', 8000))
-    print(c.recv(9), 'late' if time.monotonic() - began > 2 else 'prompt')
+    print(c.recv(9), 'late' if time.monotonic() - began > {PROMPT_S} else 'prompt')
     c.close()
 """
 

@@ -66,7 +66,6 @@ purecm fabric run 'a&:bash srv.sh fab' 'b:./cl.sh 10.77.0.1 regression fab'
 """
 # What each prints of a test that has passed, and how often.
 PROJECTS = {"qperf": (QPERF, "b| passed\n", 12 + 21), "dapl": (DAPL, "End of Work", 14 + 1)}
-MINUTES = 5
 
 
 def text(name):
@@ -233,15 +232,14 @@ class Strangers(unittest.TestCase):
         told = roots.enter(root, "\n".join(["export PURECM_URL=file:///shared; mkdir /job; cd /job",
                                             *commands, SOURCE.format(name=name), tests]),
                            shared=packages)
-        took_s = time.monotonic() - began
-        print(f"{name}: {took_s:.0f} s from an empty root to the last test", flush=True)
+        print(f"{name}: {time.monotonic() - began:.0f} s from an empty root to the last test",
+              flush=True)
         self.assertEqual(told.count(passed), count, told[-3000:])
-        self.assertLess(took_s, 60 * MINUTES)
 
-    def test_qperf_is_tested_in_five_minutes(self):
+    def test_qperf_is_tested(self):
         self.project("qperf")
 
-    def test_dapl_is_tested_in_five_minutes(self):
+    def test_dapl_is_tested(self):
         self.project("dapl")
 
 

@@ -360,7 +360,7 @@ def printable_names():
 
 
 def no_fixed_waits():
-    """tests wait for a condition, with a limit of at least 20 s; or FIXED_WAITS says why not"""
+    """tests wait for a condition for 20 s or more, compare no durations; or FIXED_WAITS says why"""
     for name, lines in files(".c", ".py"):
         if name.startswith("tests/") and not name.startswith(tuple(FIXED_WAITS)):
             yield from (python_waits if name.endswith(".py") else c_waits)(name, lines)
@@ -374,7 +374,8 @@ def c_waits(name, lines):
 
 
 def python_waits(name, lines):
-    """Yield an offence for each wait of a fixed time, and each short limit, in a Python file."""
+    """Yield an offence for each wait of a fixed time, each short limit, and each comparison of a
+    time that something took, in a Python file."""
     tree = ast.parse("\n".join(lines))
     polls = {id(inner) for loop in ast.walk(tree) if isinstance(loop, (ast.For, ast.While))
              for inner in ast.walk(loop)}
@@ -385,6 +386,23 @@ def python_waits(name, lines):
             yield f"{name}:{node.lineno}: a wait of a fixed time"
         if isinstance(limit, (int, float)) and limit < LIMIT_LEAST_S:
             yield f"{name}:{node.lineno}: a limit of {limit} s"
+    for node in filter(is_comparison, ast.walk(tree)):
+        if any(map(is_duration, ast.walk(node))):
+            yield f"{name}:{node.lineno}: compares the time that something took"
+
+
+def is_comparison(node):
+    """Return whether a node compares two values, or asserts that one is less than the other."""
+    return isinstance(node, ast.Compare) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and
+        node.func.attr.startswith(("assertLess", "assertGreater")))
+
+
+def is_duration(node):
+    """Return whether a node is a time since then, or the variable of one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return ast.unparse(node.left) == "time.monotonic()"
+    return isinstance(node, ast.Name) and node.id.startswith("took")
 
 
 def written_tests_are_counted():
