@@ -67,4 +67,7 @@ int run_pair(const struct scenario *scenario, const struct sockaddr_storage *sel
  */
 int serve_control(int control);
 
+/** now_ms() - the milliseconds since a fixed point in time */
+int64_t now_ms(void);
+
 #endif

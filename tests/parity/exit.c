@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "doomed.h"
@@ -54,14 +53,6 @@ static void let_request_wait(struct scene *s)
 	waiting.fd = s->channel->fd;
 	if (poll(&waiting, 1, REQUEST_WAIT_MS) != 1)
 		give_up("no request within %d ms", REQUEST_WAIT_MS);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / 1000000;
 }
 
 /* The other side ends now. */
