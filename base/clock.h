@@ -30,7 +30,7 @@ static inline uint64_t clock_coarse_ns(void)
 	return clock_ns_of(CLOCK_MONOTONIC_COARSE);
 }
 
-/** clock_timespec() - @ns as the system's calls take it. */
+/** clock_timespec() - convert nanoseconds to struct timespec. */
 static inline struct timespec clock_timespec(uint64_t ns)
 {
 	return (struct timespec){ (time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S) };
@@ -42,10 +42,16 @@ static inline struct timespec clock_after_ms(unsigned int ms)
 	return clock_timespec(clock_ns() + ms * CM_NS_PER_MS);
 }
 
-/** clock_span_s() - the seconds from one time to another; negative if the other is earlier. */
+/** clock_span_s() - the seconds from @from_ns to @to_ns; negative if @to_ns is earlier. */
 static inline double clock_span_s(uint64_t from_ns, uint64_t to_ns)
 {
 	return (double)(int64_t)(to_ns - from_ns) / CLOCK_NS_PER_S;
+}
+
+/** clock_span_ms() - as clock_span_s(), in milliseconds. */
+static inline double clock_span_ms(uint64_t from_ns, uint64_t to_ns)
+{
+	return clock_span_s(from_ns, to_ns) * 1000;
 }
 
 /** clock_now() - clock_ns() as struct cm_time. */

@@ -6,11 +6,6 @@
 #define LONG_MS	  50  /* of shorter times nothing is said */
 #define RESEND_MS 900 /* no connection manager retransmits earlier: 1 s purecm, 4.1 s Linux */
 
-static double ms_between(uint64_t from_ns, uint64_t to_ns)
-{
-	return clock_span_s(from_ns, to_ns) * 1e3;
-}
-
 static bool has(const struct flow *flow, enum cm_attr attr)
 {
 	return flow_seen(flow, attr)->count;
@@ -18,7 +13,7 @@ static bool has(const struct flow *flow, enum cm_attr attr)
 
 static double first_ms(const struct flow *flow, enum cm_attr from, enum cm_attr to)
 {
-	return ms_between(flow_seen(flow, from)->first_ns, flow_seen(flow, to)->first_ns);
+	return clock_span_ms(flow_seen(flow, from)->first_ns, flow_seen(flow, to)->first_ns);
 }
 
 /* On a traced host all that arrives at an end is seen, and all that it sends. */
@@ -47,7 +42,7 @@ static enum delay_cause cause_of_opening(const struct flow *flow, enum cm_attr f
 	if (is_seen_at(flow, answers))
 		return DELAY_PROGRAM;
 	if (mra_ns && mra_ns < answer_ns)
-		return cause_after_mra(ms_between(mra_ns, answer_ns), took_ms);
+		return cause_after_mra(clock_span_ms(mra_ns, answer_ns), took_ms);
 	if (flow_seen(flow, from)->n_before > 1)
 		return DELAY_LOSS;
 	if (to == CM_ATTR_REP ? took_ms >= RESEND_MS : flow_seen(flow, CM_ATTR_REQ)->n_after)
@@ -125,7 +120,7 @@ static void print_repeats(const struct flow *flow, enum cm_attr attr, FILE *out)
 
 	if (seen->count > 1)
 		fprintf(out, " The %s was sent %u times in %.1f ms.", cm_msg_layout(attr)->name,
-			seen->count, ms_between(seen->first_ns, seen->last_ns));
+			seen->count, clock_span_ms(seen->first_ns, seen->last_ns));
 }
 
 static void print_connecting(const struct flow *flow, FILE *out)
@@ -157,7 +152,7 @@ static void print_closing(const struct flow *flow, FILE *out)
 		return;
 	}
 	if (rtu->count)
-		fprintf(out, " Open for %.1f ms.", ms_between(rtu->first_ns, dreq->first_ns));
+		fprintf(out, " Open for %.1f ms.", clock_span_ms(rtu->first_ns, dreq->first_ns));
 	fprintf(out, " Disconnected by the %s", dreq->by == FLOW_ACTIVE ? "client" : "server");
 	if (has(flow, CM_ATTR_DREP))
 		fprintf(out, ", answered in %.1f ms", first_ms(flow, CM_ATTR_DREQ, CM_ATTR_DREP));

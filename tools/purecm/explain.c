@@ -54,11 +54,6 @@ static const struct command_line usage = {
 
 /* --- time spent ----------------------------------------------------------- */
 
-static double between_ms(uint64_t from_ns, uint64_t to_ns)
-{
-	return clock_span_s(from_ns, to_ns) * 1000;
-}
-
 static void print_resolving(const struct flow *flow, FILE *out)
 {
 	const struct flow_seen *req = flow_seen(flow, CM_ATTR_SIDR_REQ);
@@ -67,7 +62,7 @@ static void print_resolving(const struct flow *flow, FILE *out)
 	fprintf(out, "Queue pair 0x%x with Q_Key 0x%x was found", flow->sidr_rep.qpn,
 		flow->sidr_rep.qkey);
 	if (req->count)
-		fprintf(out, " in %.1f ms", between_ms(req->first_ns, rep->first_ns));
+		fprintf(out, " in %.1f ms", clock_span_ms(req->first_ns, rep->first_ns));
 	fputs(".", out);
 	if (req->count > 1)
 		fprintf(out, " The SIDR_REQ was sent %u times: it or its answer was lost, or late.",
@@ -80,7 +75,7 @@ static void print_probed(const struct flow *flow, FILE *out)
 
 	if (req->count)
 		fprintf(out, "Answered in %.1f ms. ",
-			between_ms(req->first_ns, flow_seen(flow, CM_ATTR_REJ)->first_ns));
+			clock_span_ms(req->first_ns, flow_seen(flow, CM_ATTR_REJ)->first_ns));
 	fputs("`purecm ping` sends such requests, to port 0, where nobody can listen. A program "
 	      "that does has named no port of its peer.",
 	      out);
