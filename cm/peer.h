@@ -36,7 +36,7 @@ void cm_peer_repeated(struct cm_conn *conn, struct cm_core *core, struct cm_time
 /** cm_peer_forget() - stop waiting for an answer; no effect if no message waits. */
 void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
 
-/** cm_pace_init() - initialise: no slot is in use, and no connection waits */
+/** cm_pace_init() - initialise, with no slot in use and no waiting connection */
 void cm_pace_init(struct cm_pace *pace);
 
 /** cm_pace_append() - append a connection to its lane, where it waits for a slot */

@@ -489,7 +489,7 @@ enum child {
 	N_CHILDREN,
 };
 
-/* Return: whether creating a queue pair ended as it must for this kind of child. */
+/* Return: true if creating a queue pair has the result that this kind of child expects. */
 static bool create_own(struct rig *rig, enum child kind)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
@@ -544,7 +544,7 @@ TEST_LOOP(forked_child_can_free_but_not_use_what_it_inherits, 0, N_CHILDREN)
 
 /* --- order --------------------------------------------------------------- */
 
-/* In one list: sends before the invalidation still arrive; a send after it carries the new key. */
+/* One list: sends before the invalidation arrive; a send after it carries the new key. */
 TEST(bind_and_invalidate_keep_their_order)
 {
 	struct ibv_send_wr wr[4], *bad;

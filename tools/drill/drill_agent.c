@@ -450,7 +450,7 @@ static bool knows_secret(int control, const char *secret)
 	return !differs && said[n] == '\n';
 }
 
-/* A host that vanishes does not close its connections; the next drill would wait for ever. */
+/* A host without power does not close its connections, and the agent serves one drill at a time. */
 static void end_with_its_host(int control)
 {
 	const int yes = 1, idle_s = GONE_S / 3, between_s = GONE_S / 9, gone_ms = GONE_S * 1000;

@@ -464,7 +464,7 @@ static inline bool listener_has_left(const struct sock *sock)
 	return sock->rs < 0 && sock->tcp >= 0;
 }
 
-/** timeout_is_valid() - true if the kernel accepts it, or for NULL */
+/** timeout_is_valid() - return whether the kernel accepts a timeout; NULL is valid */
 bool timeout_is_valid(const struct timespec *timeout);
 
 /** timeout_to_ms() - convert a valid timeout for poll(); -1 for NULL */
