@@ -428,10 +428,12 @@ bool rig_next(struct rig_client *client, struct portd_record *ret)
 
 bool rig_next_msg(struct rig_client *client, struct cm_msg *ret)
 {
-	struct portd_record record;
+	struct portd_record record = { .type = PORTD_REPLY };
 
-	return rig_next(client, &record) && record.type == PORTD_MAD &&
-	       cm_msg_decode(record.mad.mad, MAD_BYTES, ret) == 0;
+	while (record.type != PORTD_MAD)
+		if (!rig_next(client, &record))
+			return false;
+	return cm_msg_decode(record.mad.mad, MAD_BYTES, ret) == 0;
 }
 
 bool rig_is_disconnected(const struct rig_client *client)

@@ -101,19 +101,34 @@ static void resume_client(struct rig_client *client, pid_t pid)
 	rig_client_as(-1);
 }
 
+static struct portd_record report_of(const struct rig_client *client, uint32_t n)
+{
+	return (struct portd_record){ .type = PORTD_TRACK,
+				      .tracked = { .state = CM_ESTABLISHED,
+						   .active = 1,
+						   .handle = client->handle,
+						   .local_comm_id = client->first + n,
+						   .remote_comm_id = 0x700 + n,
+						   .local_qpn = 0x100 + n,
+						   .remote_qpn = SCENE_PEER_QPN + 0x700 + n,
+						   .remote_ca_guid = SCENE_PEER_GUID,
+						   .path = rig_peer(SCENE_PEER) } };
+}
+
 static int report_claims(struct rig_client *client, uint32_t n)
 {
-	struct portd_record record = { .type = PORTD_TRACK,
-				       .tracked = { .state = CM_ESTABLISHED,
-						    .active = 1,
-						    .handle = client->handle,
-						    .local_comm_id = client->first + n,
-						    .remote_comm_id = 0x700 + n,
-						    .local_qpn = 0x100 + n,
-						    .remote_qpn = SCENE_PEER_QPN + 0x700 + n,
-						    .remote_ca_guid = SCENE_PEER_GUID,
-						    .path = rig_peer(SCENE_PEER) } };
+	const struct portd_record record = report_of(client, n);
 
+	return rig_ask(client, &record);
+}
+
+/* Of a connection whose REQ has no answer yet. */
+static int report_request(struct rig_client *client, uint32_t n)
+{
+	struct portd_record record = report_of(client, n);
+
+	record.tracked.state = CM_REQ_SENT;
+	record.tracked.remote_comm_id = 0;
 	return rig_ask(client, &record);
 }
 
@@ -315,6 +330,24 @@ TEST(client_that_dies_while_resuming_has_each_connection_ended_once)
 	ck_assert_uint_eq(rig_server()->core.n_conns, 2);
 }
 
+/* Its report is of before: it would take back a REP that it gets in between. */
+TEST(client_gets_no_message_until_it_has_resumed)
+{
+	const struct cm_msg rep = scene_peer_rep(LIFE_REMOTE_ID, life_id());
+
+	scene_sends(bob, scene_req(bob, 1));
+	restart();
+	resume_client(bob, bobs_pid);
+	scene_receive(rep);
+	ck_assert_str_eq(scene_delivered(bob), "");
+	ck_assert_int_eq(report_request(bob, 1), 0);
+	send_resumed(bob);
+	scene_receive(rep);
+	ck_assert_str_eq(scene_delivered(bob), "REP");
+	scene_sends(bob, talk_msg_of(CM_ATTR_RTU, life_id(), LIFE_REMOTE_ID));
+	ck_assert_str_eq(scene_wire(), "RTU");
+}
+
 TEST(orphans_end_after_the_live_clients_have_resumed)
 {
 	rig_join(alice);
@@ -353,6 +386,23 @@ TEST(live_client_may_resume_late)
 	send_resumed(bob);
 	rig_pass(LOOK_MS);
 	ck_assert_str_eq(scene_wire(), "");
+}
+
+TEST(live_client_that_resumes_late_notices_a_disconnect)
+{
+	const struct cm_msg dreq = scene_peer_dreq(LIFE_REMOTE_ID, bob, 1);
+
+	scene_connect(bob, 1);
+	restart();
+	rig_pass(GRACE_MS);
+	rig_join(alice); /* for whom the port is open */
+	scene_receive(dreq);
+	ck_assert_str_eq(scene_wire(), "");
+	resume_client(bob, bobs_pid);
+	ck_assert_int_eq(report_claims(bob, 1), 0);
+	send_resumed(bob);
+	scene_receive(dreq);
+	ck_assert_str_eq(scene_delivered(bob), "DREQ");
 }
 
 TEST(client_of_a_hidden_process_may_resume_for_three_seconds)

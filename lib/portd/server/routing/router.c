@@ -12,7 +12,7 @@
 #include "lib/portd/server/routing/router.h"
 #include "lib/portd/server/clients/client_out.h"
 #include "lib/portd/server/clients/user.h"
-#include "lib/portd/server/ledger/tracked.h"
+#include "lib/portd/server/ledger/tracked_adopt.h"
 #include "lib/portd/server/routing/fields.h"
 #include "lib/portd/server/routing/recovery.h"
 #include "lib/portd/server/wire/host_port.h"
@@ -36,6 +36,11 @@ static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
 	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
 }
 
+static bool is_request(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
+}
+
 /* --- our own core -------------------------------------------------------- */
 
 static void send_effects(struct server *server, const struct cm_effects *fx)
@@ -47,10 +52,18 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 			       fx->send[i].mad, false);
 }
 
+/* A live process may resume after the grace period; its peer repeats the message until then. */
+static bool is_of_orphan(const struct server *server, const struct cm_msg *msg)
+{
+	const uint16_t block = (uint16_t)(msg->rtu.remote_comm_id >> ID_BLOCK_SHIFT);
+
+	return !is_request(msg) && tracker_hold_block(server->tracker, block, false);
+}
+
 /* During the grace period, the client that a message is for may be about to resume. */
 static bool may_answer(struct server *server, const struct arrived *in)
 {
-	bool may = !recovery_in_grace(server);
+	bool may = !recovery_in_grace(server) && !is_of_orphan(server, &in->msg);
 
 	stat_count(in->host_port, may ? PORTD_COUNT_ANSWERED : PORTD_COUNT_HELD_BACK, in->mad);
 	return may;
@@ -267,11 +280,6 @@ static uint16_t route_msg(const struct server *server, const struct arrived *in)
 	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with both ids */
 }
 
-static bool is_request(const struct cm_msg *msg)
-{
-	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
-}
-
 /*
  * Limits what a host can trigger without a connection: a search for a listener, a response, or a
  * record. A host gets one message of equal size for each of its own. Comm ids can be guessed, so a
@@ -349,8 +357,9 @@ static uint16_t receiver_of(struct server *server, const struct arrived *in)
 	const uint16_t to = route_msg(server, in);
 	struct client *client = to < CLIENTS_MAX ? server->client[to] : NULL;
 
-	if (to < CLIENTS_MAX &&
-	    (client->is_ending || !client_host_port(server, client, in->host_port->handle)))
+	if (!client || (client->resuming && !client->is_ending))
+		return to;
+	if (client->is_ending || !client_host_port(server, client, in->host_port->handle))
 		return NOBODY;
 	return to;
 }
@@ -386,6 +395,11 @@ void router_received(struct server *server, struct host_port *host_port,
 	may = !is_request(&in.msg) || may_ask(server, &in);
 	to = may ? receiver_of(server, &in) : NOBODY;
 	client = to < CLIENTS_MAX ? server->client[to] : NULL;
+	/* It is reporting what it had before: a REP in between would be taken back. */
+	if (client && client->resuming) {
+		stat_count(host_port, PORTD_COUNT_HELD_BACK, mad);
+		return;
+	}
 	/* What is dropped is not recorded either: it would replace what is not. */
 	if (!may || !may_go_to(server, &in, to) ||
 	    (client && !track_request(server, &in, to, &is_known))) {
