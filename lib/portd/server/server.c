@@ -31,7 +31,6 @@
 #include "lib/portd/server/wire/unsent.h"
 #include "lib/portd/server/wire/waiting.h"
 
-#define GRACE_NS	   (3000 * CM_NS_PER_MS)
 #define STOP_NS		   (2000 * CM_NS_PER_MS)
 #define LINGER_NS	   (250 * CM_NS_PER_MS)
 #define LISTENING_PAUSE_NS (1000 * CM_NS_PER_MS)
@@ -410,10 +409,7 @@ static int let_clients_in(struct server *server)
 {
 	if (server->options.client_fd >= 0)
 		return let_one_in(server, server->options.client_fd);
-	if (recovery_awaits(server))
-		server->grace_until = cm_time_after(server->now, GRACE_NS);
-	else
-		ports_end_reservations(server->home->ports);
+	recovery_begin(server);
 	return loop_watch(&server->loop, &server->listening, server->listening.fd, EPOLLIN,
 			  accept_client);
 }

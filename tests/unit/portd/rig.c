@@ -44,7 +44,8 @@ static uint32_t n_recorded = 64;
 static const char *port_file;
 static struct sockaddr_un address;
 static uint64_t now_ns;
-static bool is_running; /* cmportd runs, not the test */
+static unsigned int start_ms; /* how long the next cmportd takes to begin */
+static bool is_running;	      /* cmportd runs, not the test */
 static uint64_t netns = RIG_HOME;
 static pid_t come_as = -1;
 static uid_t user; /* of clients */
@@ -87,6 +88,8 @@ ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags)
 {
 	if (!is_running)
 		return __real_getrandom(to, n, flags);
+	now_ns += start_ms * UINT64_C(1000000);
+	start_ms = 0;
 	memset(to, 0x11, n);
 	return (ssize_t)n;
 }
@@ -106,6 +109,11 @@ int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes
 		((struct ucred *)ret)->pid = come_as;
 	((struct ucred *)ret)->uid = user;
 	return 0;
+}
+
+void rig_start_takes(unsigned int ms)
+{
+	start_ms = ms;
 }
 
 void rig_client_as(pid_t pid)

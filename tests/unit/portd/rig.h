@@ -181,6 +181,9 @@ struct rig_client {
 /** rig_client_from() - set the network namespace of later clients, or RIG_HOME. */
 void rig_client_from(uint64_t cookie);
 
+/** rig_start_takes() - have time pass while the next cmportd begins. */
+void rig_start_takes(unsigned int ms);
+
 /** rig_client_as() - set the process of later clients; 0: unknown; -1: this one. */
 void rig_client_as(pid_t pid);
 

@@ -12,11 +12,13 @@
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
-#define bob	  (&scene_bob)
-#define GRACE_MS  3000
-#define PAGE_WORD 7 /* index of an entry of a page */
+#define bob	      (&scene_bob)
+#define GRACE_MS      3000
+#define GRACE_MOST_MS 10000
+#define N_LATE	      4
+#define PAGE_WORD     7 /* index of an entry of a page */
 
-static struct rig_client carol;
+static struct rig_client carol, late[N_LATE];
 
 static void set_up(void)
 {
@@ -102,6 +104,51 @@ TEST(port_of_a_holder_that_does_not_resume_is_freed)
 	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
 	rig_pass(GRACE_MS);
 	ck_assert_int_eq(rig_answer(&carol), 0);
+}
+
+TEST(holder_may_resume_as_long_after_another_one)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	rig_join(&late[0]);
+	restart();
+	resume_client(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
+	rig_pass(GRACE_MS - 1);
+	resume_client(&late[0]);
+	send_resumed(&late[0]);
+	rig_pass(GRACE_MS - 1);
+	resume_client(bob);
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+}
+
+TEST(others_wait_for_holders_for_ten_seconds_at_most)
+{
+	unsigned int i;
+
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	for (i = 0; i < N_LATE; i++)
+		rig_join(&late[i]);
+	restart();
+	resume_client(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
+	for (i = 0; i < N_LATE; i++) {
+		rig_pass(GRACE_MOST_MS / (N_LATE + 1));
+		resume_client(&late[i]);
+		send_resumed(&late[i]);
+	}
+	rig_pass(GRACE_MOST_MS / (N_LATE + 1) - 1);
+	ck_assert_int_eq(rig_answer(&carol), -1);
+	rig_pass(1);
+	ck_assert_int_eq(rig_answer(&carol), 0);
+}
+
+TEST(time_that_cmportd_takes_to_begin_is_not_the_holders)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	rig_start_takes(GRACE_MS);
+	restart();
+	resume_client(&carol);
+	ck_assert_int_eq(bind_port(&carol, SCENE_ADDR), -1);
 }
 
 TEST(released_port_is_not_reserved)

@@ -31,7 +31,8 @@ uint16_t *port_holders_map(int fd)
 	if (fallocate(fd, 0, 0, (off_t)TABLE_BYTES) == 0)
 		table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (table == MAP_FAILED)
-		log_warn("SOCKET" PORT_HOLDERS_SUFFIX ": %s; for 3 s after the next start, a "
+		log_warn("SOCKET" PORT_HOLDERS_SUFFIX
+			 ": %s; for up to 10 s after the next start, a "
 			 "client can bind a port before its holder does",
 			 strerror(errno));
 	close(fd);

@@ -369,10 +369,12 @@ unsigned int state_file_pending(struct state_file *file)
 	return file->n_pending;
 }
 
-void state_file_resumed(struct state_file *file, pid_t pid)
+bool state_file_resumed(struct state_file *file, pid_t pid)
 {
 	struct entry *entry = pid > 0 ? find_entry(file, pid) : NULL;
 
-	if (entry && entry->pending)
-		end_pending(file, place_of(file, entry), 1);
+	if (!entry || !entry->pending)
+		return false;
+	end_pending(file, place_of(file, entry), 1);
+	return true;
 }

@@ -87,7 +87,11 @@ void state_file_remove_client(struct state_file *file, pid_t pid);
  */
 unsigned int state_file_pending(struct state_file *file);
 
-/** state_file_resumed() - record that a client of the previous cmportd has reported everything */
-void state_file_resumed(struct state_file *file, pid_t pid);
+/**
+ * state_file_resumed() - record that a client of the previous cmportd has reported everything
+ *
+ * Return: whether it was pending.
+ */
+bool state_file_resumed(struct state_file *file, pid_t pid);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "lib/portd/server/files/port_holders.h"
 #include "lib/portd/server/files/process.h"
@@ -17,6 +18,8 @@
 #include "lib/portd/server/wire/host_port.h"
 #include "lib/portd/server/wire/tracers.h"
 
+#define GRACE_NS       (3000 * CM_NS_PER_MS)  /* without a client that resumes */
+#define GRACE_MOST_NS  (10000 * CM_NS_PER_MS) /* less than PORTD_ANSWER_MS: others wait */
 #define LOOK_NS	       (500 * CM_NS_PER_MS)
 #define ORPHANS_A_TURN 512
 #define LOOKS_A_TURN   32 /* processes of orphans, with system calls for each */
@@ -104,14 +107,33 @@ void recovery_return(struct server *server, const struct client *client)
 	}
 }
 
+/* Where hundreds of programs resume on a busy host, the last ones are late. */
+static void await_more(struct server *server)
+{
+	const struct cm_time most = cm_time_after(server->begun_at, GRACE_MOST_NS);
+
+	if (server->grace_until.ns)
+		server->grace_until = cm_time_earlier(cm_time_after(server->now, GRACE_NS), most);
+}
+
 void recovery_resumed(struct server *server, const struct client *client)
 {
-	if (has_own_pid(client))
-		state_file_resumed(server->state_file, client->pid);
+	if (has_own_pid(client) && state_file_resumed(server->state_file, client->pid))
+		await_more(server);
 	tracker_confirm(server->tracker, client->index);
 }
 
 /* --- the grace period ------------------------------------------------------ */
+
+/* On a busy host it may have taken seconds to come so far. */
+void recovery_begin(struct server *server)
+{
+	server->now = server->begun_at = clock_now();
+	if (recovery_awaits(server))
+		server->grace_until = cm_time_after(server->now, GRACE_NS);
+	else
+		ports_end_reservations(server->home->ports);
+}
 
 /* Who is awaited is looked up once a turn: there may be a list of all connections to go through. */
 bool recovery_in_grace(struct server *server)

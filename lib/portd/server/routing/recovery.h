@@ -12,6 +12,9 @@
 /** recovery_open() - take the files, and the listening socket. Return: as socket_dir_take(). */
 int recovery_open(struct server *server);
 
+/** recovery_begin() - begin the grace period, if there are clients that may resume */
+void recovery_begin(struct server *server);
+
 /** recovery_close() - leave them, at the end */
 void recovery_close(struct server *server);
 
