@@ -138,7 +138,9 @@ void oracle_called(struct sim_id *id, enum cm_event verb, int err)
 static void check_wait(struct sim_id *id, char before, char letter)
 {
 	uint64_t mra_wait_ns = id->mra_wait_ns > WAIT_MAX_NS ? id->mra_wait_ns : WAIT_MAX_NS;
-	uint64_t waited_ns = host_now(id->host).ns - id->asked_ns;
+	uint64_t busy_ns = id->host->busy_ns[id->peer];
+	uint64_t waited_ns = host_now(id->host).ns -
+			     (busy_ns > id->asked_ns ? busy_ns : id->asked_ns);
 	uint64_t max_ns = (TRANSMISSIONS_MAX + 1) * mra_wait_ns;
 
 	if (letter == 't') {
@@ -307,6 +309,8 @@ void oracle_note_accepted(struct sim_host *host, const uint8_t mad[MAD_BYTES])
 	if (cm_mad_attr(mad) != CM_ATTR_MRA)
 		return;
 	id = host_find(host, msg->mra.remote_comm_id);
+	if (id)
+		host->busy_ns[id->peer] = host_now(host).ns;
 	if (id && mra_wait_ns(msg->mra.service_timeout) > id->mra_wait_ns)
 		id->mra_wait_ns = mra_wait_ns(msg->mra.service_timeout);
 }

@@ -161,6 +161,8 @@ struct sim_host {
 	bool has_crashed; /* at any time */
 	uint64_t doubts;  /* a bit for each host that sent corrupted or forged messages */
 	uint64_t odd_ns;  /* its sleep, plus jumps of its clock */
+	/* Of the latest MRA of each peer, which is busy then: messages to it wait longer. */
+	uint64_t busy_ns[SIM_HOSTS_MAX];
 };
 
 /* --- the world, world.h -------------------------------------------------- */
