@@ -26,8 +26,9 @@
 #include "lib/portd/server/files/state_file.h"
 
 #define LOOK_AGAIN_NS	10000000
-#define LOOKS		3000 /* 30 s, half of the clients' timeout: a slow host exits slowly */
-#define ACTIVATED_FD	3    /* the first descriptor from systemd, sd_listen_fds(3) */
+#define LOOK_MOST_NS	160000000 /* many may look, on a slow host */
+#define LOOKS		200	  /* 30 s, half of the clients' timeout: a slow host exits slowly */
+#define ACTIVATED_FD	3	  /* the first descriptor from systemd, sd_listen_fds(3) */
 #define STATE_BYTES	(SOCKET_PATH_BYTES + sizeof(STATE_FILE_SUFFIX))
 #define SOCKET_MASK	0111 /* 0777 becomes 0666 */
 #define WRITABLE_OTHERS (S_IWGRP | S_IWOTH)
@@ -216,7 +217,7 @@ static int take_listening_socket(struct socket_dir *dir)
  */
 static int open_state_file(struct socket_dir *dir)
 {
-	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_NS };
+	struct timespec wait = { .tv_nsec = LOOK_AGAIN_NS };
 	char state[STATE_BYTES];
 	unsigned int looks;
 	int err;
@@ -227,6 +228,8 @@ static int open_state_file(struct socket_dir *dir)
 		if (socket_path_is_served(dir->path))
 			break;
 		nanosleep(&wait, NULL);
+		if (wait.tv_nsec < LOOK_MOST_NS)
+			wait.tv_nsec *= 2;
 		err = state_file_open(dir->folder_fd, state, &dir->state_file);
 	}
 	if (err == -EADDRINUSE)
